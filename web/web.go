@@ -120,6 +120,8 @@ type Deps struct {
 	Config        settings.Configuration
 	SignOn        signon.Service
 	Alerts        alerts.Service
+	Stars         tenants.Stars
+	Comments      tenants.Comments
 	Passkeys      Passkeys
 
 	Sender requests.Sender // optional: nothing is sent again

@@ -38,6 +38,7 @@ import (
 	"palimpsest/tenants/datakeys"
 	"palimpsest/tenants/deletion"
 	"palimpsest/tenants/identity"
+	"palimpsest/tenants/tenantsdb"
 	"palimpsest/tenants/vault"
 )
 
@@ -121,7 +122,7 @@ func setupAt(t *testing.T, publicURL string, allowPrivate bool) *product {
 		Sessions: p.sessions, Archive: p.archive, ArchiveKeys: archiveKeys, Searcher: p.index, Retentions: p.db.DB, Patterns: patternsdb.New(p.db.DB),
 		People: people, Invitations: identity.NewInvitations(people, p.db.DB, publicURL),
 		Data: p.db.DB, Audit: p.db.DB, Deletion: p.deletion(),
-		Billing: billing.New(billing.DefaultConfig(), billing.Deps{Now: time.Now}), Operator: p.db.DB, SignOn: p.signOn(), Alerts: p.db.DB, Previewer: preview.New(p.sessions, models),
+		Billing: billing.New(billing.DefaultConfig(), billing.Deps{Now: time.Now}), Operator: p.db.DB, SignOn: p.signOn(), Alerts: p.db.DB, Stars: tenantsdb.NewStars(p.db.DB), Comments: tenantsdb.NewComments(p.db.DB), Previewer: preview.New(p.sessions, models),
 		Log: slog.New(slog.NewJSONHandler(p.log, nil)),
 	})
 	t.Cleanup(func() {
@@ -173,6 +174,7 @@ type tenant struct {
 	lane        uuid.UUID
 	request     uuid.UUID
 	messages    []string
+	comment     string // of the owner, on the session
 }
 
 // member signs up a workspace and logs in.
@@ -236,6 +238,8 @@ func (p *product) tenant(t *testing.T, name string) *tenant {
 	answer.want(t, http.StatusCreated)
 	w.records[w.domain()] = []string{answer.signOn(t).Domains[0].Record}
 	w.send(t, http.MethodPost, w.path("/pins"), `{"message":1}`).want(t, http.StatusOK)
+	w.send(t, http.MethodPut, w.path("/star"), "").want(t, http.StatusNoContent)
+	w.comment = w.remark(t, `{"text":"Look at this."}`)
 	w.viewer = w.colleague(t, tenants.Viewer).userID(t)
 	answer = w.send(t, http.MethodPost, "/invitations", `{"email":"pending@example.com","role":"member"}`)
 	answer.want(t, http.StatusCreated)

@@ -45,6 +45,8 @@ type Config struct {
 	Operator     Operator
 	SignOn       SignOn
 	Alerts       Alerts
+	Stars        tenants.Stars
+	Comments     tenants.Comments
 	Previewer    Previewer
 
 	Log *slog.Logger
@@ -161,6 +163,8 @@ func (s *server) work(group *echo.Group) {
 	group.GET("/sessions/:id/pins", s.as(tenants.ReadSessions, s.listPins))
 	group.POST("/sessions/:id/pins", s.as(tenants.ChangeSessions, s.createPin))
 	group.DELETE("/sessions/:id/pins/:message", s.as(tenants.ChangeSessions, s.deletePin))
+	s.registerStars(group)
+	s.registerComments(group)
 	group.GET("/sessions/:id/archive/:index", s.as(tenants.ReadArchive, s.getOriginal))
 	group.GET("/sessions/:id/export", s.as(tenants.ReadArchive, s.exportSession))
 

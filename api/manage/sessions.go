@@ -50,8 +50,10 @@ type sessionJSON struct {
 	TokensBefore int64               `json:"tokens_before"`
 	TokensAfter  int64               `json:"tokens_after"`
 	NetMicroUSD  int64               `json:"net_micro_usd"`
-	Reach        int64               `json:"reach"`           // requests that could not have been sent as they came
-	Single       bool                `json:"single"`          // single calls: no request of it carries history
+	Reach        int64               `json:"reach"`   // requests that could not have been sent as they came
+	Single       bool                `json:"single"`  // single calls: no request of it carries history
+	Starred      bool                `json:"starred"` // by the caller
+	Comments     int                 `json:"comments"`
 	Lanes        []laneJSON          `json:"lanes,omitempty"` // of one session only
 }
 
@@ -94,7 +96,7 @@ func sessionOf(overview session.Overview) sessionJSON {
 }
 
 func (s *server) listSessions(c echo.Context, who caller) error {
-	if err := allowQuery(c, "q", "client", "model", "key", "show", "from", "to", "cursor", "limit"); err != nil {
+	if err := allowQuery(c, "q", "client", "model", "key", "show", "starred", "from", "to", "cursor", "limit"); err != nil {
 		return err
 	}
 	filter, err := session.FilterOf(c.QueryParams())
@@ -105,6 +107,9 @@ func (s *server) listSessions(c echo.Context, who caller) error {
 		return err
 	}
 	if filter.Limit, err = queryLimit(c); err != nil {
+		return err
+	}
+	if err := s.onlyStarred(c, who, &filter); err != nil {
 		return err
 	}
 	reader, err := s.reader(c, who)
@@ -119,6 +124,9 @@ func (s *server) listSessions(c echo.Context, who caller) error {
 	data := make([]sessionJSON, len(found.Sessions))
 	for i, overview := range found.Sessions {
 		data[i] = sessionOf(overview)
+	}
+	if err := s.remark(c.Request().Context(), who, data); err != nil {
+		return err
 	}
 	return answerPage(c, data, found.Next)
 }
@@ -144,7 +152,11 @@ func (s *server) getSession(c echo.Context, who caller) error {
 	if err != nil {
 		return err
 	}
-	answer := sessionOf(detail.Overview)
+	remarked := []sessionJSON{sessionOf(detail.Overview)}
+	if err := s.remark(ctx, who, remarked); err != nil {
+		return err
+	}
+	answer := remarked[0]
 	for _, lane := range detail.Lanes {
 		epochs, err := s.Sessions.Epochs(ctx, who.workspace, lane.ID)
 		if err != nil {

@@ -168,12 +168,13 @@ func (p *program) serveProduct(e *echo.Echo, of product) {
 	}
 	keeper, invitations := p.keeper(of.db, of.keys, of.vault, of.provider), identity.NewInvitations(of.people, of.db, p.reachable())
 	signOn := p.signOn(of.db, of.vault, of.people)
+	stars, comments := tenantsdb.NewStars(of.db), tenantsdb.NewComments(of.db)
 	api := manage.Config{
 		Defaults: p.defaults(), Codecs: formats.ByFormat(),
 		Identity: admittingPeople{of.people}, Cookies: tenants.NewCookies(p.reachable()), Keys: admittingKeys{of.keys}, APIKeys: keeper, ProviderKeys: keeper,
 		Pipelines: of.db, ModelWindows: of.db, Patterns: of.learned, Sessions: of.sessions, Archive: of.originals, ArchiveKeys: of.archiveKeys, Searcher: of.index,
 		Retentions: of.db, Usage: of.db, People: of.people, Invitations: invitations, Data: of.db, Audit: of.db, Deletion: of.deleting,
-		Billing: of.sold, Operator: of.db, SignOn: signOn, Alerts: of.db, Previewer: of.preview, Log: p.log, Now: p.now,
+		Billing: of.sold, Operator: of.db, SignOn: signOn, Alerts: of.db, Stars: stars, Comments: comments, Previewer: of.preview, Log: p.log, Now: p.now,
 	}
 	manage.Register(e.Group("/api/v1"), api)
 	p.serveDashboard(e, web.Deps{
@@ -182,6 +183,7 @@ func (p *program) serveProduct(e *echo.Echo, of product) {
 		Data: of.db, Audit: of.db, Views: of.db, Deletion: of.deleting, Config: manage.NewConfigurations(api), Billing: of.sold, Preview: of.preview, TriggerAdvice: of.advice, ModelWindows: of.db,
 		Patterns: of.learned, Searcher: of.index, Live: p.pages,
 		Operator: of.db, Health: p.newChecks(), LatestHealth: p.latestChecks, SignOn: signOn, Passkeys: p.passkeys(of.db, of.vault, of.people),
+		Stars: stars, Comments: comments,
 		Alerts: of.alerting, Sender: of.again, Models: of.models,
 	})
 }

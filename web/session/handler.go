@@ -37,6 +37,12 @@ type Store interface {
 	// Decisions returns the epochs of a session, oldest first, with what came of them.
 	Decisions(ctx context.Context, workspace tenants.WorkspaceID, id uuid.UUID) ([]cost.Decision, error)
 
+	// Totals returns what all requests of a session have come to.
+	Totals(ctx context.Context, workspace tenants.WorkspaceID, id uuid.UUID) (session.Totals, error)
+
+	// Sessions returns a page of sessions, the most recently active first.
+	Sessions(ctx context.Context, workspace tenants.WorkspaceID, filter session.Filter) (session.Page, error)
+
 	// Newest returns, without its number, the newest request of a lane with so many messages, else the newest.
 	Newest(ctx context.Context, workspace tenants.WorkspaceID, id, lane uuid.UUID, messages int) (session.Moment, error)
 
@@ -92,6 +98,8 @@ type Deps struct {
 	APIKeys   APIKeys
 	Readers   Readers
 	Audit     Audit
+	Stars     tenants.Stars
+	Comments  tenants.Comments
 	Searcher  archive.Searcher // optional: what was said is not searched without it
 
 	Codecs   map[conversation.Format]wire.Codec
@@ -203,7 +211,11 @@ func (h *Handler) subject(c echo.Context, who tenants.Principal, lane string) (s
 	if err != nil {
 		return subject{}, session.ErrNotFound
 	}
-	ctx := c.Request().Context()
+	return h.subjectOf(c.Request().Context(), who, id, lane)
+}
+
+// subjectOf is subject for the session of an id.
+func (h *Handler) subjectOf(ctx context.Context, who tenants.Principal, id uuid.UUID, lane string) (subject, error) {
 	detail, err := h.deps.Sessions.Session(ctx, who.Workspace.ID, id)
 	if err != nil {
 		return subject{}, err
@@ -228,7 +240,14 @@ func (h *Handler) read(c echo.Context, who tenants.Principal, of subject, wanted
 		return readModel{}, nil, err
 	}
 	read, err := reader.read(ctx, queryOf(c), wanted)
-	if err == nil && wanted == allOfIt {
+	if err != nil {
+		return readModel{}, nil, err
+	}
+	if read.comments, err = h.comments(ctx, who, of); err != nil {
+		return readModel{}, nil, err
+	}
+	read.countRemarks(read.comments.remarksOf(of.lane))
+	if wanted == allOfIt {
 		read.Find, err = h.find(ctx, who.Workspace.ID, of, c.QueryParam("q"))
 	}
 	return read, reader, err
@@ -245,6 +264,7 @@ func (h *Handler) page(c echo.Context, who tenants.Principal, status int, of sub
 		return err
 	}
 	model.Done, model.WithTable = c.QueryParam("done"), queryOf(c).Table
+	model.Comments.opened(c, of.lane)
 	if change != nil {
 		change(&model)
 	}

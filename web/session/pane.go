@@ -58,6 +58,9 @@ type pane struct {
 	isWhole bool // all of the text is wanted
 
 	MayChange   bool
+	MayComment  bool
+	Remarks     int // comments on its messages
+	end         int // the message behind its last one
 	Lane        string
 	Messages    string // of the row, as forms name them: "4", "2-9"
 	Pinned      []int
@@ -142,6 +145,7 @@ func (r *reader) pane(ctx context.Context, chosen span, listed row, asked query)
 	whole.Message, whole.Whole = chosen.From, true
 	p.WholePath = r.path(whole)
 	p.SelfPath = r.path(query{Message: chosen.From, From: -1, Offset: -1})
+	p.MayComment, p.end = r.mayRead && r.role.May(tenants.CommentSessions), chosen.To
 	p.MayChange, p.Lane, p.Messages = r.mayRead && r.role.May(tenants.ChangeSessions), r.lane.ID.String(), chosen.form()
 	p.PinPath, p.ReleasePath, p.RestorePath = paths.PinTurn(r.session), paths.ReleaseTurn(r.session), paths.RestoreTurns(r.session)
 	if chosen.part >= 0 && len(r.epochs) > 0 {

@@ -30,6 +30,7 @@ type setting struct {
 	Module, Name string // as the config names them; a member of another setting has its name in front: "llmCompression.model"
 	Kind         kind
 	Label, Hint  string
+	Docs         string // page and section that explain it; "" for those of its card
 	Unit         string // of a number; empty if none
 	Low, High    string // of a number, as the pipeline has them
 	Step         string

@@ -1,6 +1,7 @@
 package tuning
 
 import (
+	"cmp"
 	"slices"
 
 	"palimpsest/pipeline"
@@ -10,6 +11,7 @@ import (
 // card is a box with settings of one module.
 type card struct {
 	Module, Title, Sub string
+	Docs               string // page and section that explain its settings
 	Settings           []setting
 }
 
@@ -19,6 +21,7 @@ func cards() []card {
 	cards, bounds := slices.Concat(ipcCards(), memoryCards(), cacheCards()), pipeline.AllBounds()
 	for _, card := range cards {
 		for i := range card.Settings {
+			card.Settings[i].Docs = cmp.Or(card.Settings[i].Docs, card.Docs)
 			if s := &card.Settings[i]; s.Kind == number {
 				s.Low, s.High = bounds[s.path()].Lowest, bounds[s.path()].Highest
 			}
@@ -84,16 +87,16 @@ const dialCard = "dial"
 
 func ipcCards() []card {
 	return []card{
-		{Module: "ipc", Title: dialCard, Settings: with("ipc",
+		{Module: "ipc", Title: dialCard, Docs: "compaction#when", Settings: with("ipc",
 			share("targetUtilization", "Target utilization", "share of the model’s context window that a request may fill before the oldest turns are compressed"),
 		)},
-		{Module: "ipc", Title: "When", Sub: "what decides that old turns are compressed", Settings: with(
+		{Module: "ipc", Title: "When", Docs: "compaction#when", Sub: "what decides that old turns are compressed", Settings: with(
 			"ipc",
 			one("trigger", "Compress", "Only near the limit: prompts below the target go out as they are. Spend less: as soon as reading old turns again has cost as much as a compaction, so that the model sees shorter forms of them earlier.",
 				components.TriggerOptions()...),
 			whole("minContext", "Spend less touches nothing up to", "tokens", "1000", "More keeps more of the old turns word for word, and saves less."),
 		)},
-		{Module: "ipc", Title: "Limits", Sub: "what a compaction may take", Settings: with(
+		{Module: "ipc", Title: "Limits", Docs: "compaction#the-order", Sub: "what a compaction may take", Settings: with(
 			"ipc",
 			share("compressTo", "Compress down to", "Share of the window that is filled after a compaction. A lower target lowers it along."),
 			share("minClear", "Free at least", "Share of the window; a compaction that frees less is not made."),
@@ -103,7 +106,7 @@ func ipcCards() []card {
 			one("deepestLevel", "Deepest level", "How far old turns may fade.",
 				components.Option{Value: "0", Label: "Off"}, components.Option{Value: "1", Label: "L1"}, components.Option{Value: "2", Label: "L2"}, components.Option{Value: "3", Label: "L3"}),
 		)},
-		{Module: "ipc", Title: "Summaries at L2 and L3", Sub: "a model writes them, in the background and with your provider key", Settings: with(
+		{Module: "ipc", Title: "Summaries at L2 and L3", Docs: "compaction#summaries-by-a-model", Sub: "a model writes them, in the background and with your provider key", Settings: with(
 			"ipc",
 			sw("llmCompression", "Summaries by a model", "Off: first sentences and one line a block, no model is asked. Off forgets what is set below."),
 			setting{Name: "llmCompression.model", Kind: word, Label: "Model", Hint: "A model of the conversation’s provider, or same for the conversation’s own."},
@@ -113,13 +116,13 @@ func ipcCards() []card {
 			optional(whole("llmCompression.reserveTokens", "Write ahead with", "tokens left", "1000", "A summary is written as soon as a prompt leaves fewer tokens. Empty: after each compaction only.")),
 			optional(whole("llmCompression.keepRecentTokens", "And leave out the newest", "tokens", "1000", "Empty: as many as preserveTokens.")),
 		)},
-		{Module: "ipc", Title: "Details", Settings: with(
+		{Module: "ipc", Title: "Details", Docs: "compaction#where-the-levels-are-not-enough", Settings: with(
 			"ipc",
 			share("idleUtilization", "Plan ahead above", "Share of the window. The compaction is made when the provider’s cache has gone cold."),
 			setting{Name: "keepLastLadder", Kind: numbers, Label: "Shrink the preserved turns to", Hint: "Falling numbers from 100 to 1, tried one after the other where a compaction frees too little."},
 			whole("blockTokens", "All L3 text of a thread", "tokens", "100", ""),
-			one("repeats", "Results said before", "Point: of a new tool result, lines that an earlier one in the prompt has word for word become a pointer to it. Results of reading and editing files stay whole.",
-				components.Option{Value: pipeline.RepeatsKeep, Label: "Keep"}, components.Option{Value: pipeline.RepeatsPoint, Label: "Point"}),
+			explained("compaction#said-before", one("repeats", "Results said before", "Point: of a new tool result, lines that an earlier one in the prompt has word for word become a pointer to it. Results of reading and editing files stay whole.",
+				components.Option{Value: pipeline.RepeatsKeep, Label: "Keep"}, components.Option{Value: pipeline.RepeatsPoint, Label: "Point"})),
 			sw("observationMasking", "Placeholder for tool results at L1", "Off: the first 200 characters stay."),
 			sw("archiveToBlob", "Keep the originals", "Off: no new compression either, unless the deepest level is off."),
 			setting{Name: "contextWindow", Kind: window, Label: "Context window", Unit: "tokens", Hint: "auto, or 1,000 to 100,000,000 where clients assume another window than the model’s."},
@@ -127,6 +130,12 @@ func ipcCards() []card {
 			whole("warnAfterEpochs", "Warn of a thread after", "compactions", "1", "0: never."),
 		)},
 	}
+}
+
+// explained returns a setting that another section than that of its card explains.
+func explained(docs string, s setting) setting {
+	s.Docs = docs
+	return s
 }
 
 func optional(s setting) setting {
@@ -145,9 +154,12 @@ func scopes() []components.Option {
 	return []components.Option{{Value: "session", Label: "Session"}, {Value: "key", Label: "API key"}, {Value: "workspace", Label: "Workspace"}}
 }
 
+// bridgeDocs explains what the bridge puts back.
+const bridgeDocs = "memory#after-the-client-compacted-itself-compaction-bridge"
+
 func memoryCards() []card {
 	return []card{
-		{Module: "compaction-bridge", Title: "What comes back", Sub: "after a client compacted itself", Settings: with(
+		{Module: "compaction-bridge", Title: "What comes back", Docs: bridgeDocs, Sub: "after a client compacted itself", Settings: with(
 			"compaction-bridge",
 			whole("preserveLastTurns", "Last turns before it", "turns", "1", "Those that the client dropped."),
 			sw("preserveActiveFiles", "Files at work", "With their content."),
@@ -155,17 +167,17 @@ func memoryCards() []card {
 			whole("maxTokens", "At most", "tokens", "500", ""),
 			placement(),
 		)},
-		{Module: "compaction-bridge", Title: "When a client asks for its own summary", Sub: "/compact, or at the client's limit", Settings: with(
+		{Module: "compaction-bridge", Title: "When a client asks for its own summary", Docs: "compaction#answering-the-clients-own-compaction", Sub: "/compact, or at the client's limit", Settings: with(
 			"compaction-bridge",
 			one("clientCompaction", "Its request", "Answer: where a compaction of the same history is ready, the client gets its summary from it at once, without a model and without cost. Everything else, such as /compact with instructions, goes to the provider.",
 				components.Option{Value: pipeline.ClientCompactionPass, Label: "Pass to the provider"}, components.Option{Value: pipeline.ClientCompactionAnswer, Label: "Answer where ready"}),
 		)},
-		{Module: "compaction-bridge", Title: "Details", Settings: with(
+		{Module: "compaction-bridge", Title: "Details", Docs: bridgeDocs, Settings: with(
 			"compaction-bridge",
 			share("detectionThreshold", "Detection threshold", "Score from which a client that is not known is taken to have compacted itself."),
 			setting{Name: "blobPrefix", Kind: word, Label: "Prefix of archive objects", Hint: "In a directory or bucket. Up to 200 bytes, no leading slash."},
 		)},
-		{Module: "rehydrator", Title: "What comes back", Sub: "when someone refers to earlier turns", Settings: with(
+		{Module: "rehydrator", Title: "What comes back", Docs: "memory#what-comes-back-when-someone-refers-to-it-rehydrator", Sub: "when someone refers to earlier turns", Settings: with(
 			"rehydrator",
 			setting{Name: "triggerPhrases", Kind: lines, Label: "Trigger phrases", Hint: "Beside those that are built in, one a line, up to 100."},
 			whole("maxRehydrated", "At most", "turns", "1", ""),
@@ -176,7 +188,7 @@ func memoryCards() []card {
 			placement(),
 			setting{Name: "embeddingModel", Kind: word, Label: "Embedding model", Hint: "Of your own provider: the archive is searched by meaning beside the text. Empty: text only."},
 		)},
-		{Module: "patterns", Title: "What goes in", Sub: "rules that your team has learnt", Settings: with(
+		{Module: "patterns", Title: "What goes in", Docs: "memory#patterns", Sub: "rules that your team has learnt", Settings: with(
 			"patterns",
 			whole("maxInjected", "Rules a thread gets at most", "rules", "1", ""),
 			share("minSuccessRate", "Success rate of at least", "A rule that helped in fewer threads is disabled once it was used in a few."),
@@ -188,7 +200,7 @@ func memoryCards() []card {
 }
 
 func cacheCards() []card {
-	return []card{{Module: "semantic-cache", Title: "When an answer is given again", Sub: "looked up with what goes out in the end, wherever the module stands", Settings: with(
+	return []card{{Module: "semantic-cache", Title: "When an answer is given again", Docs: "answer-cache#which-requests", Sub: "looked up with what goes out in the end, wherever the module stands", Settings: with(
 		"semantic-cache",
 		share("similarity", "Similarity of at least", "Of two questions in other words."),
 		whole("ttlSeconds", "Not older than", "seconds", "60", ""),

@@ -151,8 +151,9 @@ func (p *Product) handler(t testing.TB, options []Option) http.Handler {
 		People: people, Invitations: identity.NewInvitations(people, p.DB, PublicURL),
 		Data: p.DB, Audit: p.DB, Views: p.DB, Deletion: p.deletion(),
 		Billing: billing.New(billing.DefaultConfig(), billing.Deps{Now: time.Now}),
-		Alerts:  p.Alerting,
-		Sender:  sender{t, p}, Models: models,
+		Stars:   tenantsdb.NewStars(p.DB), Comments: tenantsdb.NewComments(p.DB),
+		Alerts: p.Alerting,
+		Sender: sender{t, p}, Models: models,
 		SignOn: p.signOn(PublicURL), Passkeys: p.passkeys(p.Local),
 	}
 	p.useEverywhere(t, &deps)
