@@ -65,7 +65,9 @@ test-calendar: ## run the tests on a Monday, at New Year, on a leap day, at both
 	@DATES='$(DATES)' PACKAGES='$(PACKAGES)' ARGS='$(ARGS)' deploy/calendar/run.sh
 
 # The cuts that every request and every answer goes through.
-FUZZ_TIME := 30s
+# A number of inputs, not a time: fuzzing that a time ends reports now and then a deadline that is no finding
+# (https://go.dev/issue/75804).
+FUZZ_TIME := 1000000x
 FUZZ_TARGETS := pipeline/wire:FuzzOpenCutsAsEncodingJSONDoes pipeline/wire:FuzzObjects pipeline/wire:FuzzSplitter pipeline/session:FuzzReader
 
 .PHONY: fuzz

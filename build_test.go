@@ -72,7 +72,7 @@ func TestScriptsStopAtTheFirstError(t *testing.T) {
 	}
 }
 
-func TestLicenceIsApache2(t *testing.T) {
+func TestLicenseIsApache2(t *testing.T) {
 	t.Parallel()
 
 	text := readFile(t, "LICENSE")

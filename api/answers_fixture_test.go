@@ -158,7 +158,7 @@ func (c *cachingProxy) newAnswers(t *testing.T, database *dbtest.Database) *Answ
 	if err != nil {
 		t.Fatal(err)
 	}
-	c.kept = &watchedStore{AnswerStore: semanticcachedb.New(database.DB, archive.NewKeys(datakeys.New(database.DB, safe))), puts: make(chan error, 100)}
+	c.kept = &watchedStore{AnswerStore: semanticcachedb.New(database.DB, archive.NewKeys(datakeys.New(database.DB.DataKeys, safe))), puts: make(chan error, 100)}
 	answers, err := NewAnswers(AnswersConfig{
 		Store: c.kept, Embedder: embeddings, Secret: safe.Derive("questions"), Log: c.Log, Now: c.clock.now,
 		Patience: Patience{Find: time.Minute, Embed: time.Minute}, // of a loaded machine

@@ -20,11 +20,11 @@ import (
 func (b bundle) leave(t *testing.T) {
 	t.Helper()
 	db := b.database.DB
-	err := db.CloseWorkspace(t.Context(), b.workspace.ID, func(ctx context.Context) error { return b.Leave(ctx, b.workspace.ID) })
+	err := db.Deletion.CloseWorkspace(t.Context(), b.workspace.ID, func(ctx context.Context) error { return b.Leave(ctx, b.workspace.ID) })
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := errors.Join(db.EraseSessions(t.Context(), b.workspace.ID), db.EraseWorkspace(t.Context(), b.workspace.ID)); err != nil {
+	if err := errors.Join(db.Deletion.EraseSessions(t.Context(), b.workspace.ID), db.Deletion.EraseWorkspace(t.Context(), b.workspace.ID)); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -53,7 +53,7 @@ func (b bundle) noted(t *testing.T) []tenants.OperatorEntry {
 	if err := b.database.Owner(t).QueryRow(t.Context(), "SELECT user_id FROM operators").Scan(&operator); err != nil {
 		t.Fatal(err)
 	}
-	all, err := b.database.DB.OperatorLog(t.Context(), operator, 50)
+	all, err := b.database.DB.Operators.OperatorLog(t.Context(), operator, 50)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -194,7 +194,7 @@ func TestNothingEndsThatNobodyLeft(t *testing.T) {
 	}
 	b.buy(t, "pro")
 	failed := errors.New("no job")
-	err := b.database.DB.CloseWorkspace(t.Context(), b.workspace.ID, func(ctx context.Context) error {
+	err := b.database.DB.Deletion.CloseWorkspace(t.Context(), b.workspace.ID, func(ctx context.Context) error {
 		return errors.Join(b.Leave(ctx, b.workspace.ID), failed)
 	})
 	if !errors.Is(err, failed) || b.ends(t) != 0 {
@@ -220,7 +220,7 @@ func TestOpeningCheckoutAndPortalIsNoted(t *testing.T) {
 	if _, err := b.Portal(ctx, b.workspace.ID); err != nil {
 		t.Fatal(err)
 	}
-	entries, err := b.database.DB.Audit(ctx, b.workspace.ID, tenants.AuditFilter{Limit: 2})
+	entries, err := b.database.DB.Audit.Audit(ctx, b.workspace.ID, tenants.AuditFilter{Limit: 2})
 	if err != nil || len(entries) != 2 {
 		t.Fatalf("%+v, %v", entries, err)
 	}
@@ -236,11 +236,11 @@ func TestWorkspaceCannotEndAnothersSubscription(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	customer := b.buy(t, "pro")
-	_, other, err := b.database.DB.SignUp(t.Context(), "eve@example.com", "hash", "theirs")
+	_, other, err := b.database.DB.Accounts.SignUp(t.Context(), "eve@example.com", "hash", "theirs")
 	if err != nil {
 		t.Fatal(err)
 	}
-	store := billingdb.New(b.database.DB)
+	store := billingdb.New(b.database.DB, b.database.DB.Audit)
 	end := billing.End{ID: uuid.New(), Customer: customer, AskedAt: noon}
 	if err := store.AskEnd(t.Context(), other.ID, end); err == nil || b.ends(t) != 0 {
 		t.Errorf("%v; %d ends wait", err, b.ends(t))

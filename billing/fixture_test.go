@@ -58,7 +58,7 @@ func setup(t testing.TB, change ...func(*billing.Config)) bundle {
 		set(&config)
 	}
 	b := bundle{
-		database: database, double: double, store: billingdb.New(database.DB),
+		database: database, double: double, store: billingdb.New(database.DB, database.DB.Audit),
 		mu: new(sync.Mutex), notices: new([]uuid.UUID), mails: new([]tenants.Mail),
 	}
 	b.Service = billing.New(config, billing.Deps{
@@ -73,10 +73,10 @@ func setup(t testing.TB, change ...func(*billing.Config)) bundle {
 			b.mu.Lock()
 			defer b.mu.Unlock()
 			*b.mails = append(*b.mails, mail)
-			return database.DB.QueueMail(ctx, mail)
+			return database.DB.Mail.QueueMail(ctx, mail)
 		},
 	})
-	_, workspace, err := database.DB.SignUp(t.Context(), "ada@example.com", "hash", "Northbeam")
+	_, workspace, err := database.DB.Accounts.SignUp(t.Context(), "ada@example.com", "hash", "Northbeam")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -141,7 +141,7 @@ func (b bundle) use(t testing.TB, count int, at time.Time) {
 		}
 	}
 	for batch := range slices.Chunk(exchanges, 1000) {
-		if err := b.database.DB.RecordExchanges(t.Context(), b.workspace.ID, batch); err != nil {
+		if err := b.database.DB.Exchanges.RecordExchanges(t.Context(), b.workspace.ID, batch); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -60,7 +60,7 @@ func TestUsageIsCutOnceByManyProcesses(t *testing.T) {
 	b := setup(t)
 	b.metered(t, 0)
 	b.use(t, 3, noon)
-	if err := b.database.DB.FoldSums(t.Context()); err != nil { // so that there is a row to lock
+	if err := b.database.DB.Usage.FoldSums(t.Context()); err != nil { // so that there is a row to lock
 		t.Fatal(err)
 	}
 	cut := func() error { return b.store.CutEvents(t.Context(), b.workspace.ID) }

@@ -169,7 +169,7 @@ func TestChangeOfPlanIsNotedAgainstWhatWasKeptLast(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	noted, err := b.database.DB.Audit(t.Context(), b.workspace.ID, tenants.AuditFilter{Limit: 10, Action: string(tenants.PlanChanged)})
+	noted, err := b.database.DB.Audit.Audit(t.Context(), b.workspace.ID, tenants.AuditFilter{Limit: 10, Action: string(tenants.PlanChanged)})
 	if err != nil || len(noted) != 0 {
 		t.Errorf("noted %+v, %v", noted, err)
 	}

@@ -63,7 +63,7 @@ func TestSubscriptionLivesThroughTrialDunningAndItsEnd(t *testing.T) {
 	if err := b.database.Owner(t).QueryRow(t.Context(), "SELECT count(*) FROM mails").Scan(&queued); err != nil || queued != len(want) {
 		t.Errorf("%d mails are queued (%v)", queued, err)
 	}
-	entries, err := b.database.DB.Audit(t.Context(), b.workspace.ID, tenants.AuditFilter{Limit: 50})
+	entries, err := b.database.DB.Audit.Audit(t.Context(), b.workspace.ID, tenants.AuditFilter{Limit: 50})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -172,7 +172,7 @@ func TestSeatsFollowTheMembers(t *testing.T) {
 	}
 	owner := b.database.Owner(t)
 	for _, name := range []string{"bob", "eve"} {
-		user, _, err := b.database.DB.SignUp(t.Context(), name+"@example.com", "hash", name)
+		user, _, err := b.database.DB.Accounts.SignUp(t.Context(), name+"@example.com", "hash", name)
 		if err != nil {
 			t.Fatal(err)
 		}

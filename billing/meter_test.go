@@ -52,7 +52,7 @@ func TestMeterHoldsWhatTheExchangesHold(t *testing.T) {
 		exchange(func(e *tenants.Exchange) { e.Class = "embedding" }),
 	}
 	for range 2 { // a batch may be written again
-		if err := b.database.DB.RecordExchanges(t.Context(), b.workspace.ID, batch); err != nil {
+		if err := b.database.DB.Exchanges.RecordExchanges(t.Context(), b.workspace.ID, batch); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -293,7 +293,7 @@ func TestReporterProcess(t *testing.T) {
 		now = noon
 	}
 	config := config(&stripetest.Server{URL: os.Getenv("BILLING_STRIPE")})
-	reporter := billing.New(config, billing.Deps{Store: billingdb.New(db), Log: slog.New(slog.DiscardHandler), Now: func() time.Time { return now }})
+	reporter := billing.New(config, billing.Deps{Store: billingdb.New(db, db.Audit), Log: slog.New(slog.DiscardHandler), Now: func() time.Time { return now }})
 	if err := reporter.Pass(t.Context()); err != nil {
 		t.Fatal(err)
 	}

@@ -15,7 +15,7 @@ import (
 // join adds a person with a role to the workspace.
 func (b bundle) join(t *testing.T, email string, role tenants.Role) {
 	t.Helper()
-	user, _, err := b.database.DB.SignUp(t.Context(), email, "hash", "Elsewhere")
+	user, _, err := b.database.DB.Accounts.SignUp(t.Context(), email, "hash", "Elsewhere")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -76,7 +76,7 @@ func TestWorkspacesAreDueAtTheirTime(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	other := b
-	_, workspace, err := b.database.DB.SignUp(t.Context(), "bob@example.com", "hash", "Southwind")
+	_, workspace, err := b.database.DB.Accounts.SignUp(t.Context(), "bob@example.com", "hash", "Southwind")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -255,7 +255,7 @@ func TestOwnerWithoutRightsLearnsWhatAnAdministratorRuns(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(db.Close)
-	if has, err := db.HasWorkspaces(t.Context()); err != nil || has {
+	if has, err := db.Accounts.HasWorkspaces(t.Context()); err != nil || has {
 		t.Errorf("workspaces %v (%v)", has, err)
 	}
 	// Startup checks the master key as the owner, who is not a worker.

@@ -155,7 +155,7 @@ func (a assets) add(name string, change func([]byte) ([]byte, error)) error {
 		contentType = "font/woff2" // not every system knows it
 	}
 	if contentType == "" {
-		contentType = "text/plain; charset=utf-8" // licences and sums
+		contentType = "text/plain; charset=utf-8" // licenses and sums
 	}
 	added := &asset{
 		url:         Prefix + strings.TrimSuffix(name, extension) + "." + hash + extension,

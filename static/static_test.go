@@ -111,7 +111,7 @@ func TestUnknownNameIsAProgrammersError(t *testing.T) {
 }
 
 // The files that others wrote are those whose sums were noted when they were
-// taken over, and each comes with its licence.
+// taken over, and each comes with its license.
 func TestVendoredFilesHaveTheirNotedSums(t *testing.T) {
 	t.Parallel()
 
@@ -157,7 +157,7 @@ func TestVendoredFilesHaveTheirNotedSums(t *testing.T) {
 	}
 	for library, has := range licensed {
 		if !has {
-			t.Errorf("%s has no licence", library)
+			t.Errorf("%s has no license", library)
 		}
 	}
 	if len(licensed) < 5 {

@@ -118,7 +118,7 @@ func TestEveryFormIsAudited(t *testing.T) {
 	own.Post("/pipeline/windows", "model", "ours-0", "window_tokens", "64000")
 	forms := auditedForms(own, webtest.Provider(t, window).URL)
 	noted := func() []tenants.AuditEntry {
-		entries, err := product.DB.Audit(t.Context(), own.Workspace.ID, tenants.AuditFilter{Limit: 1000})
+		entries, err := product.DB.Audit.Audit(t.Context(), own.Workspace.ID, tenants.AuditFilter{Limit: 1000})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -84,41 +84,41 @@ func TestSuspensionIsInTheWorkspacesOwnLog(t *testing.T) {
 
 // trusting is a store that takes anyone for the operator.
 type trusting struct {
-	*tenantsdb.DB
+	tenantsdb.Operators
 
 	operator uuid.UUID
 }
 
 // OperatedWorkspaces implements operator.Store.
 func (s *trusting) OperatedWorkspaces(ctx context.Context, _ uuid.UUID, query tenants.OperatedQuery) ([]tenants.OperatedWorkspace, error) {
-	return s.DB.OperatedWorkspaces(ctx, s.operator, query)
+	return s.Operators.OperatedWorkspaces(ctx, s.operator, query)
 }
 
 // OperatedWorkspace implements operator.Store.
 func (s *trusting) OperatedWorkspace(ctx context.Context, _, workspace uuid.UUID) (tenants.OperatedWorkspace, error) {
-	return s.DB.OperatedWorkspace(ctx, s.operator, workspace)
+	return s.Operators.OperatedWorkspace(ctx, s.operator, workspace)
 }
 
 // SuspendWorkspace implements operator.Store.
 func (s *trusting) SuspendWorkspace(ctx context.Context, _, workspace uuid.UUID, reason string) error {
-	return s.DB.SuspendWorkspace(ctx, s.operator, workspace, reason)
+	return s.Operators.SuspendWorkspace(ctx, s.operator, workspace, reason)
 }
 
 // ResumeWorkspace implements operator.Store.
 func (s *trusting) ResumeWorkspace(ctx context.Context, _, workspace uuid.UUID, reason string) error {
-	return s.DB.ResumeWorkspace(ctx, s.operator, workspace, reason)
+	return s.Operators.ResumeWorkspace(ctx, s.operator, workspace, reason)
 }
 
 // OperatorLog implements operator.Store.
 func (s *trusting) OperatorLog(ctx context.Context, _ uuid.UUID, limit int) ([]tenants.OperatorEntry, error) {
-	return s.DB.OperatorLog(ctx, s.operator, limit)
+	return s.Operators.OperatorLog(ctx, s.operator, limit)
 }
 
 // S3: the operators' pages are closed to others by the dashboard too, not by the database alone.
 func TestOperatorsPagesAreClosedToOthersWithoutTheDatabase(t *testing.T) {
 	t.Parallel()
 	store := &trusting{}
-	product := webtest.Start(t, func(p *webtest.Product, deps *web.Deps) { store.DB, deps.Operator = p.DB, store })
+	product := webtest.Start(t, func(p *webtest.Product, deps *web.Deps) { store.Operators, deps.Operator = p.DB.Operators, store })
 	operator, owner := product.SignUp(t, "first"), newTenant(t, product, "zebra")
 	store.operator = operator.User.ID
 	tried := 0

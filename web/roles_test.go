@@ -4,7 +4,6 @@ import (
 	"testing"
 
 	"palimpsest/tenants"
-	"palimpsest/tenants/tenantsdb"
 	"palimpsest/web/webtest"
 )
 
@@ -279,30 +278,30 @@ func newTenant(t *testing.T, product *webtest.Product, name string) *tenant {
 	owner.TalkOnce(owner.Connect(webtest.Provider(t, window), "laptop"), window, "/v1/messages",
 		`{"model":"claude-sonnet-4-5","max_tokens":100,"messages":[{"role":"user","content":"a question from `+name+`"},
 			{"role":"assistant","content":"an answer"},{"role":"user","content":"another question"}]}`, claudeCode)
-	exchanges, _, err := product.DB.Exchanges(t.Context(), owner.Workspace.ID, tenants.ExchangeFilter{})
+	exchanges, _, err := product.DB.Exchanges.Exchanges(t.Context(), owner.Workspace.ID, tenants.ExchangeFilter{})
 	if err != nil || len(exchanges) != 1 {
 		t.Fatalf("%d exchanges, %v", len(exchanges), err)
 	}
-	keys, err := product.DB.APIKeys(t.Context(), owner.Workspace.ID)
+	keys, err := product.DB.APIKeys.APIKeys(t.Context(), owner.Workspace.ID)
 	if err != nil || len(keys) != 1 {
 		t.Fatalf("%d keys, %v", len(keys), err)
 	}
-	providers, err := product.DB.ProviderKeys(t.Context(), owner.Workspace.ID)
+	providers, err := product.DB.ProviderKeys.ProviderKeys(t.Context(), owner.Workspace.ID)
 	if err != nil || len(providers) == 0 {
 		t.Fatalf("%d provider keys, %v", len(providers), err)
 	}
-	logins, err := product.DB.Logins(t.Context(), owner.User.ID)
+	logins, err := product.DB.Logins.Logins(t.Context(), owner.User.ID)
 	if err != nil || len(logins) == 0 {
 		t.Fatalf("%d logins, %v", len(logins), err)
 	}
 	owner.Post("/members/invite", "email", "pending-"+name+"@example.com", "role", "member")
-	pending, err := product.DB.Invitations(t.Context(), owner.Workspace.ID)
+	pending, err := product.DB.Invitations.Invitations(t.Context(), owner.Workspace.ID)
 	if err != nil || len(pending) != 1 {
 		t.Fatalf("%d invitations, %v", len(pending), err)
 	}
 	passkey, views := webtest.KeepPasskey(t, owner), map[string]string{}
 	for _, list := range []tenants.ViewList{tenants.SessionViews, tenants.RequestViews} {
-		saved, err := product.DB.SaveView(t.Context(), owner.Workspace.ID, owner.User.ID, tenants.View{List: list, Name: "of " + name, Query: "range=7d"})
+		saved, err := product.DB.Views.SaveView(t.Context(), owner.Workspace.ID, owner.User.ID, tenants.View{List: list, Name: "of " + name, Query: "range=7d"})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -311,7 +310,7 @@ func newTenant(t *testing.T, product *webtest.Product, name string) *tenant {
 	channel, delivery := webtest.KeepAlerts(t, owner)
 	removed, _ := webtest.KeepAlerts(t, owner)
 	said := tenants.Comment{Session: owner.Newest().ID, Author: owner.User.ID, Text: "Of " + name + "."}
-	comment, err := tenantsdb.NewComments(product.DB).AddComment(t.Context(), owner.Workspace.ID, said)
+	comment, err := product.DB.Comments.AddComment(t.Context(), owner.Workspace.ID, said)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -220,7 +220,7 @@ func TestAnotherWorkspaceReachesNoChannel(t *testing.T) {
 	b.deliver(t, delivery.ID)
 	sent := len(receiver.requests())
 
-	user, workspace, err := b.SignUp(t.Context(), "eve@example.com", "hash", "rival")
+	user, workspace, err := b.Accounts.SignUp(t.Context(), "eve@example.com", "hash", "rival")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -48,7 +48,7 @@ func setup(t *testing.T, change ...func(*alerts.Config)) *bundle {
 	t.Helper()
 	b := &bundle{database: dbtest.New(t), mails: &mails{}, now: time.Now().UTC().Truncate(time.Microsecond)}
 	b.DB = b.database.DB
-	user, workspace, err := b.SignUp(t.Context(), "ada@example.com", "hash", "northbeam")
+	user, workspace, err := b.Accounts.SignUp(t.Context(), "ada@example.com", "hash", "northbeam")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -62,7 +62,7 @@ func setup(t *testing.T, change ...func(*alerts.Config)) *bundle {
 		Pool: b.database.DB.WorkPool(), Door: b.DB, Metrics: jobsdb.NewMetrics(prometheus.NewRegistry()), Log: slog.New(slog.DiscardHandler), Now: time.Now,
 	})
 	b.config = alerts.Config{
-		Store: b.DB, Sealer: safe, Queue: b.queue, Mailer: b.mails, AllowPrivate: true, PublicURL: publicURL, Log: slog.New(slog.DiscardHandler),
+		Store: alerts.Store{Alerts: b.DB.Alerts, Keys: b.DB.APIKeys, Usage: b.DB.Usage, Workspaces: b.DB.Workspaces, Transactions: b.DB}, Sealer: safe, Queue: b.queue, Mailer: b.mails, AllowPrivate: true, PublicURL: publicURL, Log: slog.New(slog.DiscardHandler),
 		Health: func(context.Context) []tenants.Check { return b.health }, Now: b.clock,
 	}
 	for _, set := range change {
@@ -109,7 +109,7 @@ func (b *bundle) pass(t *testing.T) {
 // deliveries returns all deliveries, the oldest first.
 func (b *bundle) deliveries(t *testing.T) []tenants.AlertDelivery {
 	t.Helper()
-	found, err := b.AlertDeliveries(t.Context(), b.owner.Workspace.ID, 100)
+	found, err := b.Alerts.AlertDeliveries(t.Context(), b.owner.Workspace.ID, 100)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -136,7 +136,7 @@ func (b *bundle) addKey(t *testing.T, name string, quota tenants.Quota) tenants.
 		ID: uuid.Must(uuid.NewV7()), Workspace: b.owner.Workspace.ID, Name: name, Prefix: "plm_live_ab", Suffix: "wxyz",
 		Scopes: []tenants.Scope{tenants.ScopeProxy}, CreatedBy: b.owner.User.ID, CreatedAt: b.clock(), Limits: tenants.Limits{Quota: quota},
 	}
-	if err := b.CreateAPIKey(t.Context(), key.Workspace, key, hash); err != nil {
+	if err := b.APIKeys.CreateAPIKey(t.Context(), key.Workspace, key, hash); err != nil {
 		t.Fatal(err)
 	}
 	return key
@@ -150,7 +150,7 @@ func (b *bundle) record(t *testing.T, change func(*tenants.Exchange)) {
 		Endpoint: "/v1/messages", Model: "claude", Client: "codex", Status: http.StatusOK, Compression: "frozen", Attempts: 1,
 	}
 	change(&exchange)
-	if err := b.RecordExchanges(t.Context(), exchange.Workspace, []tenants.Exchange{exchange}); err != nil {
+	if err := b.Exchanges.RecordExchanges(t.Context(), exchange.Workspace, []tenants.Exchange{exchange}); err != nil {
 		t.Fatal(err)
 	}
 }

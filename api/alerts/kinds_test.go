@@ -51,7 +51,7 @@ func TestMailsGoToVerifiedMembersOnly(t *testing.T) {
 		}
 	}
 	refused("an address that is not verified")
-	stranger, _, err := b.SignUp(t.Context(), "eve@example.com", "hash", "rival")
+	stranger, _, err := b.Accounts.SignUp(t.Context(), "eve@example.com", "hash", "rival")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -122,7 +122,7 @@ func TestChangesAreAuditedWithoutSecrets(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, action := range []tenants.Action{tenants.AlertChannelAdded, tenants.AlertChannelChanged, tenants.AlertsSaved, tenants.AlertChannelRemoved} {
-		entries, err := b.Audit(t.Context(), b.owner.Workspace.ID, tenants.AuditFilter{Action: string(action)})
+		entries, err := b.Audit.Audit(t.Context(), b.owner.Workspace.ID, tenants.AuditFilter{Action: string(action)})
 		if err != nil || len(entries) != 1 {
 			t.Fatalf("%s: %d entries, %v", action, len(entries), err)
 		}

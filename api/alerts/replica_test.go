@@ -36,7 +36,7 @@ func (b *bundle) ends(t *testing.T, id uuid.UUID) {
 	defer ticker.Stop()
 	deadline := time.After(30 * time.Second)
 	for {
-		delivery, _, err := b.AlertDelivery(t.Context(), b.owner.Workspace.ID, id)
+		delivery, _, err := b.Alerts.AlertDelivery(t.Context(), b.owner.Workspace.ID, id)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -62,7 +62,7 @@ func TestRejectedProviderKeyIsToldOnceUntilItIsFine(t *testing.T) {
 		ID: uuid.Must(uuid.NewV7()), Workspace: b.owner.Workspace.ID, Provider: "anthropic", Name: "main",
 		Sealed: []byte{1}, CreatedBy: b.owner.User.ID, CreatedAt: b.clock(),
 	}
-	if err := b.AddProviderKey(t.Context(), key.Workspace, key); err != nil {
+	if err := b.ProviderKeys.AddProviderKey(t.Context(), key.Workspace, key); err != nil {
 		t.Fatal(err)
 	}
 	answer := func(status int) {
@@ -142,7 +142,7 @@ func TestNewMembersAndKeysAreToldToChannelsThatWereThere(t *testing.T) {
 	b := setup(t)
 	ctx := tenants.WithActor(t.Context(), tenants.Actor{User: b.owner.User.ID, Name: "ada@example.com"})
 	note := func(change tenants.Change) {
-		if err := b.Note(ctx, b.owner.Workspace.ID, change); err != nil {
+		if err := b.Audit.Note(ctx, b.owner.Workspace.ID, change); err != nil {
 			t.Fatal(err)
 		}
 	}

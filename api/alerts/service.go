@@ -59,26 +59,50 @@ type Deliveries interface {
 	RetryAlertDelivery(ctx context.Context, workspace, id uuid.UUID, at, until time.Time) error
 }
 
-// Facts are what the rules look at.
+// Facts are what the rules look at beside keys and usage.
 type Facts interface {
-	APIKeys(ctx context.Context, workspace uuid.UUID) ([]tenants.APIKey, error)
-	KeySpend(ctx context.Context, workspace, key uuid.UUID, day, month time.Time) (inDay, inMonth int64, err error)
-	Rejections(ctx context.Context, workspace uuid.UUID, since time.Time) ([]tenants.Rejection, error)
 	RecentFailures(ctx context.Context, workspace uuid.UUID, since time.Time) (exchanges, failures int64, err error)
-	Totals(ctx context.Context, workspace uuid.UUID, filter tenants.UsageFilter) (tenants.Totals, error)
 	UntoldEntries(ctx context.Context, workspace uuid.UUID, since time.Time, actions []tenants.Action) ([]tenants.AuditEntry, error)
 	IsOperator(ctx context.Context, user uuid.UUID) (bool, error)
 }
 
-// Store keeps all of it, in transactions.
-type Store interface {
+// Alerts keeps where alerts are sent and what became of them.
+type Alerts interface {
 	Channels
 	Deliveries
 	Facts
+}
 
+// Keys are the API keys of a workspace and what they spend.
+type Keys interface {
+	APIKeys(ctx context.Context, workspace uuid.UUID) ([]tenants.APIKey, error)
+	KeySpend(ctx context.Context, workspace, key uuid.UUID, day, month time.Time) (inDay, inMonth int64, err error)
+}
+
+// Usage adds up the exchanges of a workspace.
+type Usage interface {
+	Rejections(ctx context.Context, workspace uuid.UUID, since time.Time) ([]tenants.Rejection, error)
+	Totals(ctx context.Context, workspace uuid.UUID, filter tenants.UsageFilter) (tenants.Totals, error)
+}
+
+// Workspaces says what a workspace is called and who belongs to it.
+type Workspaces interface {
 	Members(ctx context.Context, workspace uuid.UUID) ([]tenants.Member, error)
 	WorkspaceName(ctx context.Context, workspace uuid.UUID) (string, error)
+}
+
+// Transactions makes everything that fn does for a workspace one transaction.
+type Transactions interface {
 	Together(ctx context.Context, workspace uuid.UUID, fn func(ctx context.Context) error) error
+}
+
+// Store keeps all of it. Every field must be set.
+type Store struct {
+	Alerts
+	Keys
+	Usage
+	Workspaces
+	Transactions
 }
 
 // Sealer seals what nobody may read in the database.

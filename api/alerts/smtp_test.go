@@ -62,7 +62,7 @@ func TestMailServerTakesAlerts(t *testing.T) {
 		t.Fatal(err)
 	}
 	b := setup(t, func(config *alerts.Config) { config.Mailer, config.HasMail = sender, true })
-	if err := b.VerifyUser(t.Context(), b.owner.User.ID); err != nil {
+	if err := b.Accounts.VerifyUser(t.Context(), b.owner.User.ID); err != nil {
 		t.Fatal(err)
 	}
 	_, _, err = b.Add(t.Context(), b.owner, tenants.WantedAlertChannel{Kind: tenants.AlertEmail, Name: "mails", User: b.owner.User.ID, Rules: []tenants.AlertRule{tenants.AlertInstallation}})

@@ -20,8 +20,8 @@ import (
 	"palimpsest/tenants"
 )
 
-// APIKeys keeps API keys under the hashes of their secrets.
-type APIKeys interface {
+// APIKeyStore keeps API keys under the hashes of their secrets.
+type APIKeyStore interface {
 	// APIKeys returns all keys of a workspace, revoked ones too, the newest first.
 	APIKeys(ctx context.Context, workspace tenants.WorkspaceID) ([]tenants.APIKey, error)
 
@@ -39,8 +39,8 @@ type APIKeys interface {
 	RotateAPIKey(ctx context.Context, workspace tenants.WorkspaceID, id uuid.UUID, rotation tenants.Rotation) error
 }
 
-// ProviderKeys keeps provider keys, sealed.
-type ProviderKeys interface {
+// ProviderKeyStore keeps provider keys, sealed.
+type ProviderKeyStore interface {
 	// ProviderKeys returns the keys of a workspace in the order in which they are asked.
 	ProviderKeys(ctx context.Context, workspace tenants.WorkspaceID) ([]tenants.ProviderKey, error)
 
@@ -63,9 +63,9 @@ type ProviderKeys interface {
 }
 
 // Store keeps the keys of all workspaces.
-type Store interface {
-	APIKeys
-	ProviderKeys
+type Store struct {
+	APIKeyStore
+	ProviderKeyStore
 }
 
 // Issuer makes API keys.

@@ -45,18 +45,18 @@ func setup(t *testing.T, allowPrivate bool) *bundle {
 	if err != nil {
 		t.Fatal(err)
 	}
-	issuer, err := identity.NewKeys(db, secrets, time.Now)
+	issuer, err := identity.NewKeys(db.APIKeys, secrets, time.Now)
 	if err != nil {
 		t.Fatal(err)
 	}
-	user, workspace, err := db.SignUp(t.Context(), "ada@example.com", "hash", "northbeam")
+	user, workspace, err := db.Accounts.SignUp(t.Context(), "ada@example.com", "hash", "northbeam")
 	if err != nil {
 		t.Fatal(err)
 	}
 	client := upstream.New(allowPrivate)
 	t.Cleanup(client.Close)
 	keeper := credentials.New(credentials.Config{
-		Store: db, Issuer: issuer, Vault: safe, Upstream: client,
+		Store: credentials.Store{APIKeyStore: db.APIKeys, ProviderKeyStore: db.ProviderKeys}, Issuer: issuer, Vault: safe, Upstream: client,
 		Defaults: pipeline.Layer{Source: pipeline.FromDefault}, AllowPrivate: allowPrivate,
 	})
 	return &bundle{Keeper: keeper, db: db, issuer: issuer, vault: safe, user: user.ID, workspace: workspace.ID}
@@ -243,7 +243,7 @@ func TestOnlyKeysOfTheWorkspaceAreTested(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, other, err := b.db.SignUp(t.Context(), "bob@example.com", "hash", "other")
+	_, other, err := b.db.Accounts.SignUp(t.Context(), "bob@example.com", "hash", "other")
 	if err != nil {
 		t.Fatal(err)
 	}

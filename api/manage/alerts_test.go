@@ -17,14 +17,14 @@ func TestAlertsAreReadAndSetWithoutSecrets(t *testing.T) {
 	p := setup(t)
 	a := p.tenant(t, "ant")
 	channel := tenants.AlertChannel{ID: uuid.Must(uuid.NewV7()), Kind: tenants.AlertWebhook, Name: "on call", Place: "example.com", Sealed: []byte("sealed-canary"), Rules: []tenants.AlertRule{tenants.AlertBudget}, CreatedAt: time.Now()}
-	if err := p.db.DB.AddAlertChannel(t.Context(), a.workspace, channel); err != nil {
+	if err := p.db.DB.Alerts.AddAlertChannel(t.Context(), a.workspace, channel); err != nil {
 		t.Fatal(err)
 	}
 	delivery := tenants.AlertDelivery{
 		Alert: tenants.Alert{Rule: tenants.AlertTest, Title: "Test of on call", Path: "/settings/alerts"}, ID: uuid.Must(uuid.NewV7()), Channel: channel.ID,
 		CreatedAt: time.Now(), NextAt: time.Now().Add(time.Hour), State: tenants.DeliveryWaiting,
 	}
-	if err := p.db.DB.AddAlertDelivery(t.Context(), a.workspace, delivery); err != nil {
+	if err := p.db.DB.Alerts.AddAlertDelivery(t.Context(), a.workspace, delivery); err != nil {
 		t.Fatal(err)
 	}
 	type settings struct {

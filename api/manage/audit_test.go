@@ -16,7 +16,7 @@ import (
 // audited returns how many entries a workspace has, and the newest one's action.
 func (w *tenant) audited(t *testing.T) (count int, newest tenants.Action) {
 	t.Helper()
-	entries, err := w.db.DB.Audit(t.Context(), w.workspace, tenants.AuditFilter{Limit: 1000})
+	entries, err := w.db.DB.Audit.Audit(t.Context(), w.workspace, tenants.AuditFilter{Limit: 1000})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -228,7 +228,7 @@ func TestTheAuditHoldsNoSecretAndNothingThatWasSaid(t *testing.T) {
 	t.Parallel()
 	a := setup(t).tenant(t, "ant")
 	a.send(t, http.MethodPost, a.path("/compact"), `{"instructions":"Keep the question."}`).want(t, http.StatusAccepted)
-	entries, err := a.db.DB.Audit(t.Context(), a.workspace, tenants.AuditFilter{Limit: 1000})
+	entries, err := a.db.DB.Audit.Audit(t.Context(), a.workspace, tenants.AuditFilter{Limit: 1000})
 	if err != nil || len(entries) < 8 {
 		t.Fatalf("%d entries, %v", len(entries), err)
 	}

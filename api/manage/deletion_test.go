@@ -25,17 +25,17 @@ func TestEverythingIsExportedAndVerifies(t *testing.T) {
 	a, b := p.tenant(t, "ant"), p.tenant(t, "zebra")
 	a.send(t, http.MethodPost, "/invitations", `{"email":"invited@corp.example","role":"viewer"}`).want(t, http.StatusCreated)
 	signOn := tenants.SignOn{Issuer: "https://login.example", ClientID: "client-of-ant", Sealed: []byte(canaryKey), Role: tenants.Viewer}
-	if err := errors.Join(p.db.DB.SaveSignOn(tenants.WithActor(t.Context(), tenants.Actor{User: uuid.MustParse(a.userID(t))}), a.workspace, signOn), p.db.DB.VerifyUser(t.Context(), uuid.MustParse(a.userID(t)))); err != nil {
+	if err := errors.Join(p.db.DB.SignOn.SaveSignOn(tenants.WithActor(t.Context(), tenants.Actor{User: uuid.MustParse(a.userID(t))}), a.workspace, signOn), p.db.DB.Accounts.VerifyUser(t.Context(), uuid.MustParse(a.userID(t)))); err != nil {
 		t.Fatal(err)
 	}
 	channel := tenants.AlertChannel{ID: uuid.New(), Kind: tenants.AlertWebhook, Name: "on call of ant", Sealed: []byte(canaryKey), Rules: tenants.AlertRules(), CreatedAt: time.Now()}
-	if err := p.db.DB.AddAlertChannel(t.Context(), a.workspace, channel); err != nil {
+	if err := p.db.DB.Alerts.AddAlertChannel(t.Context(), a.workspace, channel); err != nil {
 		t.Fatal(err)
 	}
 	a.send(t, http.MethodPost, a.path("/compact"), `{"instructions":"keep the tests"}`).want(t, http.StatusAccepted)
 	for _, user := range []string{a.userID(t), a.viewer} { // each has their own; the export has both
 		view := tenants.View{List: tenants.SessionViews, Name: "of " + user, Query: "range=7d"}
-		if _, err := p.db.DB.SaveView(t.Context(), a.workspace, uuid.MustParse(user), view); err != nil {
+		if _, err := p.db.DB.Views.SaveView(t.Context(), a.workspace, uuid.MustParse(user), view); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -38,7 +38,6 @@ import (
 	"palimpsest/tenants/datakeys"
 	"palimpsest/tenants/deletion"
 	"palimpsest/tenants/identity"
-	"palimpsest/tenants/tenantsdb"
 	"palimpsest/tenants/vault"
 )
 
@@ -85,7 +84,7 @@ func setupAt(t *testing.T, publicURL string, allowPrivate bool) *product {
 		t.Fatal(err)
 	}
 	p.sealer = sealer
-	archiveKeys := archive.NewKeys(datakeys.New(p.db.DB, sealer))
+	archiveKeys := archive.NewKeys(datakeys.New(p.db.DB.DataKeys, sealer))
 	p.archiveKeys = archiveKeys
 	p.sessions, p.archive = sessiondb.New(p.db.DB).WithKeys(archiveKeys), archivedb.New(p.db.DB).WithKeys(archiveKeys)
 	p.index = archivedb.NewIndex(p.archive, archiveKeys, func(_ conversation.Format, raw []byte) (conversation.Message, error) {
@@ -95,13 +94,13 @@ func setupAt(t *testing.T, publicURL string, allowPrivate bool) *product {
 	if err != nil {
 		t.Fatal(err)
 	}
-	people, err := identity.NewService(p.db.DB, throttle, secrets, time.Now)
+	people, err := identity.NewService(identity.Store{Accounts: p.db.DB.Accounts, LoginStore: p.db.DB.Logins, WorkspaceStore: p.db.DB.Workspaces, Factors: p.db.DB.Factors}, throttle, secrets, time.Now)
 	if err != nil {
 		t.Fatal(err)
 	}
 	people.SetSealer(sealer)
 	p.people = people
-	if p.keys, err = identity.NewKeys(p.db.DB, secrets, time.Now); err != nil {
+	if p.keys, err = identity.NewKeys(p.db.DB.APIKeys, secrets, time.Now); err != nil {
 		t.Fatal(err)
 	}
 	models, err := tokens.NewModels()
@@ -112,17 +111,17 @@ func setupAt(t *testing.T, publicURL string, allowPrivate bool) *product {
 	t.Cleanup(client.Close)
 	defaults := pipeline.Layer{Source: pipeline.FromDefault}
 	keeper := credentials.New(credentials.Config{
-		Store: p.db.DB, Issuer: p.keys, Vault: sealer, Upstream: client, Defaults: defaults, AllowPrivate: allowPrivate,
+		Store: credentials.Store{APIKeyStore: p.db.DB.APIKeys, ProviderKeyStore: p.db.DB.ProviderKeys}, Issuer: p.keys, Vault: sealer, Upstream: client, Defaults: defaults, AllowPrivate: allowPrivate,
 	})
 	manage.Register(p.echo.Group(prefix), manage.Config{
 		Defaults: defaults,
 		Codecs:   map[conversation.Format]wire.Codec{conversation.Anthropic: anthropic.New()},
 		Identity: people, Cookies: tenants.NewCookies(publicURL), Keys: p.keys,
-		APIKeys: keeper, ProviderKeys: keeper, Pipelines: p.db.DB, ModelWindows: p.db.DB, Usage: p.db.DB,
-		Sessions: p.sessions, Archive: p.archive, ArchiveKeys: archiveKeys, Searcher: p.index, Retentions: p.db.DB, Patterns: patternsdb.New(p.db.DB),
-		People: people, Invitations: identity.NewInvitations(people, p.db.DB, publicURL),
-		Data: p.db.DB, Audit: p.db.DB, Deletion: p.deletion(),
-		Billing: billing.New(billing.DefaultConfig(), billing.Deps{Now: time.Now}), Operator: p.db.DB, SignOn: p.signOn(), Alerts: p.db.DB, Stars: tenantsdb.NewStars(p.db.DB), Comments: tenantsdb.NewComments(p.db.DB), Previewer: preview.New(p.sessions, models),
+		APIKeys: keeper, ProviderKeys: keeper, Pipelines: p.db.DB.Pipelines, ModelWindows: p.db.DB.ModelWindows, Usage: manage.Usage{Requests: p.db.DB.Exchanges, Sums: p.db.DB.Usage},
+		Sessions: p.sessions.Browser(), Archive: p.archive, ArchiveKeys: archiveKeys, Searcher: p.index, Retentions: p.db.DB.Data, Patterns: patternsdb.New(p.db.DB),
+		People: people, Invitations: identity.NewInvitations(people, p.db.DB.Invitations, publicURL),
+		Data: manage.Data{DataStore: p.db.DB.Data, Workspaces: p.db.DB.Workspaces, Views: p.db.DB.Views}, Audit: p.db.DB.Audit, Deletion: p.deletion(),
+		Billing: billing.New(billing.DefaultConfig(), billing.Deps{Now: time.Now}), Operator: p.db.DB.Operators, SignOn: p.signOn(), Alerts: p.db.DB.Alerts, Stars: p.db.DB.Stars, Comments: p.db.DB.Comments, Previewer: preview.New(p.sessions.Browser(), models),
 		Log: slog.New(slog.NewJSONHandler(p.log, nil)),
 	})
 	t.Cleanup(func() {
@@ -145,7 +144,7 @@ func (p *product) forget() {
 // deletion deletes workspaces at once instead of in the background.
 func (p *product) deletion() *deletion.Service {
 	service := deletion.New(deletion.Config{
-		Store: p.db.DB, Bytes: archivedb.NewMover(p.db.DB, nil), Jobs: noJobs{}, Log: slog.New(slog.DiscardHandler),
+		Store: p.db.DB.Deletion, Bytes: archivedb.NewMover(p.db.DB, nil), Jobs: noJobs{}, Log: slog.New(slog.DiscardHandler),
 		Enqueue: func(context.Context, uuid.UUID) error { return nil },
 	})
 	return service
@@ -334,7 +333,7 @@ func (w *tenant) converse(t *testing.T, name string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	err = w.db.DB.RecordExchanges(t.Context(), w.workspace, []tenants.Exchange{{
+	err = w.db.DB.Exchanges.RecordExchanges(t.Context(), w.workspace, []tenants.Exchange{{
 		ID: w.request, Workspace: w.workspace, At: time.Now(), Session: w.session, Lane: w.lane, APIKey: uuid.MustParse(w.keyID),
 		Provider: tenants.ProviderAnthropic, Endpoint: "/v1/messages", Model: "claude-sonnet-4-5", Client: "claude-code", Status: http.StatusOK,
 		Position: len(w.messages), Compression: "epoch", TokensBefore: 100, TokensAfter: 60, Window: 200_000, Input: 11, CacheRead: 12, CacheWrite: 13,

@@ -82,7 +82,7 @@ func TestAPasswordIsResetWithALink(t *testing.T) {
 	w.sendWith(t, "", http.MethodPost, "/account/reset/confirm", body).want(t, http.StatusGone)
 	w.send(t, http.MethodGet, "/me", "").want(t, http.StatusUnauthorized)
 	w.sendWith(t, "", http.MethodPost, "/login", `{"email":"ada@example.com","password":"another long one"}`).want(t, http.StatusOK)
-	entries, err := w.db.DB.Audit(t.Context(), w.workspace, tenants.AuditFilter{Limit: 10})
+	entries, err := w.db.DB.Audit.Audit(t.Context(), w.workspace, tenants.AuditFilter{Limit: 10})
 	if err != nil || !slices.ContainsFunc(entries, func(e tenants.AuditEntry) bool { return e.Action == tenants.PasswordChanged && e.Actor.From != "" }) {
 		t.Errorf("audit %+v (%v)", entries, err)
 	}
@@ -119,7 +119,7 @@ func (w *tenant) linked(t *testing.T, path string) string {
 	if err := w.people.AnswerRequests(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	mails, err := w.db.DB.Mails(t.Context(), 10)
+	mails, err := w.db.DB.Mail.Mails(t.Context(), 10)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -54,7 +54,7 @@ func TestTheWindowOfAModelIsSetAndTakenBack(t *testing.T) {
 func TestLearntWindowsAreShownAsSuch(t *testing.T) {
 	t.Parallel()
 	w := setup(t).member(t, "ada")
-	if err := w.db.DB.LearnModelWindow(t.Context(), w.workspace, "new-model", 8192); err != nil {
+	if err := w.db.DB.ModelWindows.LearnModelWindow(t.Context(), w.workspace, "new-model", 8192); err != nil {
 		t.Fatal(err)
 	}
 	windows := w.modelWindows(t)

@@ -90,7 +90,7 @@ func TestAVersionThatIsNoLongerAcceptedSaysWhyAndIsNotRestored(t *testing.T) {
 	t.Parallel()
 	w := setup(t).member(t, "ada")
 	for version, yaml := range []string{"ipc:\n  warpSpeed: 9\n", "ipc: {minClear: 0.3}"} {
-		if _, err := w.db.DB.SavePipeline(t.Context(), w.workspace, version, tenants.PipelineConfig{YAML: yaml}); err != nil {
+		if _, err := w.db.DB.Pipelines.SavePipeline(t.Context(), w.workspace, version, tenants.PipelineConfig{YAML: yaml}); err != nil {
 			t.Fatal(err)
 		}
 	}

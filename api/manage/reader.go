@@ -10,8 +10,15 @@ import (
 	"palimpsest/tenants"
 )
 
-// Data keeps what workspaces say of their data, and who may read it.
-type Data interface {
+// Data is what workspaces say of themselves and their data.
+type Data struct {
+	DataStore
+	Workspaces
+	Views
+}
+
+// DataStore keeps what workspaces say of their data, and who may read it.
+type DataStore interface {
 	DataSettings(ctx context.Context, workspace tenants.WorkspaceID) (tenants.DataSettings, error)
 
 	// SetDataSettings returns tenants.Invalid for what cannot be set.
@@ -19,13 +26,19 @@ type Data interface {
 
 	// Reader returns what a person may read; nothing for who is no member.
 	Reader(ctx context.Context, workspace, user uuid.UUID) (tenants.Reader, error)
+}
 
+// Workspaces says what a workspace is called and who belongs to it.
+type Workspaces interface {
 	// WorkspaceName returns what a workspace is called.
 	WorkspaceName(ctx context.Context, workspace tenants.WorkspaceID) (string, error)
 
 	// Members returns the people of a workspace.
 	Members(ctx context.Context, workspace tenants.WorkspaceID) ([]tenants.Member, error)
+}
 
+// Views keeps how people look at lists.
+type Views interface {
 	// EveryView returns the views of all people whose ids follow one, in order.
 	EveryView(ctx context.Context, workspace tenants.WorkspaceID, after uuid.UUID, limit int) ([]tenants.View, error)
 }

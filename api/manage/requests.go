@@ -16,7 +16,13 @@ import (
 )
 
 // Usage reads what is kept of a workspace's exchanges.
-type Usage interface {
+type Usage struct {
+	Requests
+	Sums
+}
+
+// Requests reads exchanges.
+type Requests interface {
 	// Exchanges returns a page of exchanges, newest first, and the cursor of the
 	// page that follows; it is empty if absent. It returns a
 	// tenants.Invalid for a cursor that it did not hand out.
@@ -24,7 +30,10 @@ type Usage interface {
 
 	// Exchange returns tenants.ErrNotFound for one of nobody or another workspace.
 	Exchange(ctx context.Context, workspace tenants.WorkspaceID, id uuid.UUID) (tenants.Exchange, error)
+}
 
+// Sums adds up exchanges.
+type Sums interface {
 	// Usage adds up the exchanges of a filter, aligned, by a dimension.
 	Usage(ctx context.Context, workspace tenants.WorkspaceID, by tenants.Dimension, filter tenants.UsageFilter) ([]tenants.UsageRow, error)
 

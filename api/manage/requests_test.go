@@ -34,7 +34,7 @@ func (w *tenant) asked(t *testing.T) tenants.Exchange {
 		t.Fatal(err)
 	}
 	exchange.ErrorText = key.SealError(exchange.ID, []byte("Overloaded: a private question"))
-	if err := w.db.DB.RecordExchanges(t.Context(), w.workspace, []tenants.Exchange{exchange}); err != nil {
+	if err := w.db.DB.Exchanges.RecordExchanges(t.Context(), w.workspace, []tenants.Exchange{exchange}); err != nil {
 		t.Fatal(err)
 	}
 	return exchange

@@ -360,7 +360,7 @@ func TestMoneyIsToldByDecisionAndWorkspace(t *testing.T) {
 				ID: uuid.Must(uuid.NewV7()), At: time.Now(), Session: w.session, Lane: w.lane, APIKey: uuid.New(), Compression: "frozen",
 				Projection: projection, NetMicroUSD: net, CostMicroUSD: 1000, PredictedMicroUSD: predicted, Report: []byte(`{"events":[{"type":"completed","counts":{"worst_net_microusd":-95000}}]}`), MissCause: "prefix_change_ours", MissedTokens: 50,
 			}
-			if err := w.db.DB.RecordExchanges(t.Context(), w.workspace, []tenants.Exchange{exchange}); err != nil {
+			if err := w.db.DB.Exchanges.RecordExchanges(t.Context(), w.workspace, []tenants.Exchange{exchange}); err != nil {
 				t.Fatal(err)
 			}
 		}

@@ -41,7 +41,7 @@ func (p *product) signOn() *signon.Service {
 	client := signon.NewClient(true)
 	client.Transport = internet{client.Transport}
 	return signon.New(signon.Config{
-		Store: p.db.DB, Sealer: p.sealer, Resolver: p, Door: p.people, Throttle: p.people.Throttle(), Client: client,
+		Store: p.db.DB.SignOn, Sealer: p.sealer, Resolver: p, Door: p.people, Throttle: p.people.Throttle(), Client: client,
 		PublicURL: "http://127.0.0.1:8080", AllowHTTP: true, Now: time.Now,
 	})
 }
@@ -123,7 +123,7 @@ func TestSingleSignOnIsSetByScripts(t *testing.T) {
 	w.send(t, http.MethodDelete, "/sign-on", "").want(t, http.StatusNoContent)
 	w.send(t, http.MethodDelete, "/sign-on", "").want(t, http.StatusNotFound)
 
-	entries, err := w.db.DB.Audit(t.Context(), w.workspace, tenants.AuditFilter{Limit: 100})
+	entries, err := w.db.DB.Audit.Audit(t.Context(), w.workspace, tenants.AuditFilter{Limit: 100})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -23,7 +23,7 @@ func TestUsageIsOfWholeHalfHoursAndOfAFilter(t *testing.T) {
 			Compression: "none", TokensBefore: 100, NetMicroUSD: 40, UnreadMicroUSD: 25, RewrittenMicroUSD: 5,
 		}
 		change(&exchange)
-		if err := w.db.DB.RecordExchanges(t.Context(), w.workspace, []tenants.Exchange{exchange}); err != nil {
+		if err := w.db.DB.Exchanges.RecordExchanges(t.Context(), w.workspace, []tenants.Exchange{exchange}); err != nil {
 			t.Fatal(err)
 		}
 	}

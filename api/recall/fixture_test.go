@@ -101,14 +101,14 @@ func setup(t *testing.T) *product {
 	safe, err := vault.New(secrets)
 	must(t, err)
 	began := time.Now() // for ever: no key is forgotten for its age
-	p.keys, err = identity.NewKeys(p.db.DB, secrets, func() time.Time { return began })
+	p.keys, err = identity.NewKeys(p.db.DB.APIKeys, secrets, func() time.Time { return began })
 	must(t, err)
 	client := upstream.New(true)
 	t.Cleanup(client.Close)
 	p.keeper = credentials.New(credentials.Config{
-		Store: p.db.DB, Issuer: p.keys, Vault: safe, Upstream: client, Defaults: pipeline.Layer{Source: pipeline.FromDefault}, AllowPrivate: true,
+		Store: credentials.Store{APIKeyStore: p.db.DB.APIKeys, ProviderKeyStore: p.db.DB.ProviderKeys}, Issuer: p.keys, Vault: safe, Upstream: client, Defaults: pipeline.Layer{Source: pipeline.FromDefault}, AllowPrivate: true,
 	})
-	settings, err := api.NewSettings(p.db.DB, safe, "ipc", true)
+	settings, err := api.NewSettings(p.db.DB.ProxySettings, safe, "ipc", true)
 	must(t, err)
 	counter, err := tokens.NewCounter()
 	must(t, err)
@@ -119,14 +119,14 @@ func setup(t *testing.T) *product {
 		return codecs()[format].Parse(raw)
 	})
 	metrics, log := api.NewMetrics(prometheus.NewRegistry()), slog.New(slog.NewJSONHandler(p.log, nil))
-	recorder := api.NewRecorder(p.db.DB, sessions, p.db.DB, metrics, log)
+	recorder := api.NewRecorder(p.db.DB, sessions, p.db.DB.Exchanges, metrics, log)
 	recorder.Start()
 	t.Cleanup(recorder.Stop)
 	proxy := &api.Server{
 		Keys: p.keys, Settings: settings, Prompts: writer, Upstream: client, Recorder: recorder, Metrics: metrics, Log: log, Now: time.Now,
 	}
 	proxy.Recall = recall.New(recall.Config{
-		Lanes: sessions, Archive: originals, Searcher: p.index, Codecs: codecs(), PublicURL: "https://palimpsest.example", Log: log, Now: time.Now,
+		Lanes: sessions.Browser(), Archive: originals, Searcher: p.index, Codecs: codecs(), PublicURL: "https://palimpsest.example", Log: log, Now: time.Now,
 		Observe: proxy.Recalled,
 	})
 	e := echo.New()
@@ -165,7 +165,7 @@ type tenant struct {
 
 func (p *product) tenant(t *testing.T, name string) *tenant {
 	t.Helper()
-	user, workspace, err := p.db.DB.SignUp(t.Context(), name+"@example.com", "hash", name)
+	user, workspace, err := p.db.DB.Accounts.SignUp(t.Context(), name+"@example.com", "hash", name)
 	must(t, err)
 	w := &tenant{product: p, workspace: workspace.ID, user: user.ID}
 	_, w.key = w.newKey(t, tenants.ScopeProxy)
@@ -176,7 +176,7 @@ func (p *product) tenant(t *testing.T, name string) *tenant {
 		must(t, err)
 	}
 	for _, model := range []string{"claude-sonnet-4-5", "gpt-5.5"} {
-		_, err := p.db.DB.SetModelWindow(t.Context(), w.workspace, model, window, uuid.New())
+		_, err := p.db.DB.ModelWindows.SetModelWindow(t.Context(), w.workspace, model, window, uuid.New())
 		must(t, err)
 	}
 	return w

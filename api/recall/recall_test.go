@@ -296,7 +296,7 @@ func TestOnlyAKeyThatMayRecallIsLetIn(t *testing.T) {
 	if got, _ := w.post(t, ping, "Authorization", "Bearer "+secret); got != http.StatusOK {
 		t.Fatalf("before it is revoked: %d", got)
 	}
-	must(t, w.db.DB.RevokeAPIKey(t.Context(), w.workspace, id))
+	must(t, w.db.DB.APIKeys.RevokeAPIKey(t.Context(), w.workspace, id))
 	revoked := time.Now()
 	for {
 		got, body := w.post(t, ping, "Authorization", "Bearer "+secret)

@@ -13,19 +13,26 @@ import (
 	"palimpsest/tenants/tenantsdb"
 )
 
-// Database opens transactions of workspaces and notes changes in them.
+// Database opens transactions of workspaces.
 type Database interface {
 	InTenant(ctx context.Context, workspace uuid.UUID, fn func(tx *gorm.DB) error) error
 	AsWorker(ctx context.Context, fn func(tx *gorm.DB) error) error
 	Together(ctx context.Context, workspace uuid.UUID, fn func(ctx context.Context) error) error
+}
+
+// Audit notes changes, in the transaction of Together where the context is of one.
+type Audit interface {
 	Note(ctx context.Context, workspace uuid.UUID, change tenants.Change) error
 }
 
 // Store keeps the accounts of all workspaces.
-type Store struct{ db Database }
+type Store struct {
+	db    Database
+	audit Audit
+}
 
-// New returns the store of a database.
-func New(db Database) *Store { return &Store{db: db} }
+// New returns the store of a database and its audit log.
+func New(db Database, audit Audit) *Store { return &Store{db: db, audit: audit} }
 
 const accountColumns = `customer, subscription, plan, status, seats, period_start, period_end, trial_end, ends_at, past_due_since,
 	metered_from, metered_to, restraint, restrained_at, told`
@@ -95,7 +102,7 @@ func (s *Store) Members(ctx context.Context, workspace uuid.UUID) (int64, error)
 
 // Note implements billing.Accounts.
 func (s *Store) Note(ctx context.Context, workspace uuid.UUID, change tenants.Change) error {
-	return s.db.Note(ctx, workspace, change)
+	return s.audit.Note(ctx, workspace, change)
 }
 
 // Restrain implements billing.Accounts.

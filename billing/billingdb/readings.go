@@ -87,7 +87,7 @@ func (s *Store) KeepReading(ctx context.Context, workspace uuid.UUID, reading in
 		if maps.Equal(was, is) {
 			return nil
 		}
-		return s.db.Note(ctx, workspace, tenants.Change{Action: tenants.PlanChanged, Target: state.Subscription, Before: was, After: is})
+		return s.audit.Note(ctx, workspace, tenants.Change{Action: tenants.PlanChanged, Target: state.Subscription, Before: was, After: is})
 	})
 	if err != nil {
 		return fmt.Errorf("keep reading %d of workspace %s: %w", reading, workspace, err)

@@ -30,7 +30,7 @@ func (p *program) outgoing(db *tenantsdb.DB, safe *vault.Vault, people *identity
 // and its alerts delivered in the background.
 func (p *program) alerts(db *tenantsdb.DB, safe *vault.Vault, work *jobsdb.Runner) (*alerts.Service, error) {
 	config := alerts.Config{
-		Store: db, Sealer: safe, Queue: work, Mailer: keptMails{db}, Health: p.latestChecks,
+		Store: alerts.Store{Alerts: db.Alerts, Keys: db.APIKeys, Usage: db.Usage, Workspaces: db.Workspaces, Transactions: db}, Sealer: safe, Queue: work, Mailer: keptMails{db}, Health: p.latestChecks,
 		AllowPrivate: p.config.AllowPrivateUpstreams, PublicURL: p.reachable(), Log: p.log, Now: p.now,
 	}
 	if p.config.SMTPURL != "" {
@@ -51,11 +51,11 @@ type keptMails struct{ db *tenantsdb.DB }
 
 // Send implements alerts.Mailer.
 func (k keptMails) Send(ctx context.Context, _ uuid.UUID, mail tenants.Mail) error {
-	return k.db.QueueMail(ctx, mail)
+	return k.db.Mail.QueueMail(ctx, mail)
 }
 
 // Interface guards.
 var (
-	_ alerts.Store  = (*tenantsdb.DB)(nil)
+	_ alerts.Alerts = tenantsdb.Alerts{}
 	_ alerts.Sealer = (*vault.Vault)(nil)
 )

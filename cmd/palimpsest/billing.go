@@ -25,9 +25,9 @@ const noticeAttempts = 12
 func (p *program) billing(db *tenantsdb.DB, work *jobsdb.Runner, settings *api.Settings) *billing.Service {
 	config := p.config.Billing
 	config.PublicURL = p.reachable()
-	store := billingdb.New(db)
+	store := billingdb.New(db, db.Audit)
 	service := billing.New(config, billing.Deps{
-		Store: store, Mail: db.QueueMail, Log: p.log, Now: p.now,
+		Store: store, Mail: db.Mail.QueueMail, Log: p.log, Now: p.now,
 		Enqueue: func(ctx context.Context, workspace, notice uuid.UUID) error {
 			return work.Enqueue(ctx, workspace, jobs.Job{Kind: jobNotice, Workspace: workspace, Lane: notice})
 		},

@@ -64,7 +64,7 @@ func withTools(load func() (Config, error), work func(context.Context, *cobra.Co
 
 // user returns the person with an address.
 func (t tools) user(ctx context.Context, email string) (tenants.User, error) {
-	user, _, err := t.db.UserByEmail(ctx, strings.ToLower(email))
+	user, _, err := t.db.Accounts.UserByEmail(ctx, strings.ToLower(email))
 	if errors.Is(err, tenants.ErrNotFound) {
 		return user, fmt.Errorf("nobody here has the address %s", email)
 	}
@@ -88,7 +88,7 @@ func userCommand(load func() (Config, error)) *cobra.Command {
 				return err
 			}
 			// The person who runs the product vouches for the address.
-			if err := tools.db.VerifyUser(ctx, principal.User.ID); err != nil {
+			if err := tools.db.Accounts.VerifyUser(ctx, principal.User.ID); err != nil {
 				return err
 			}
 			fmt.Fprintf(command.OutOrStdout(), "user %s\nworkspace %s\n", principal.User.ID, principal.Workspace.ID)
@@ -110,7 +110,7 @@ func workspaceCommand(load func() (Config, error)) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			workspace, err := tools.db.CreateWorkspace(ctx, user.ID, flags.workspace)
+			workspace, err := tools.db.Workspaces.CreateWorkspace(ctx, user.ID, flags.workspace)
 			if err != nil {
 				return err
 			}
@@ -169,7 +169,7 @@ func keyCommand(load func() (Config, error)) *cobra.Command {
 // membershipOf returns the user's workspace with a name or id; the first one if
 // none is named.
 func membershipOf(ctx context.Context, tools tools, user uuid.UUID, named string) (tenants.WorkspaceID, error) {
-	memberships, err := tools.db.Memberships(ctx, user)
+	memberships, err := tools.db.Workspaces.Memberships(ctx, user)
 	if err != nil {
 		return uuid.Nil, err
 	}

@@ -103,7 +103,7 @@ func TestLoginsComeFromSettingsOrAreCreated(t *testing.T) {
 					t.Errorf("login %q, want %q (%v)", login, want, err)
 				}
 			}
-			if _, err := db.AllWorkspaces(t.Context()); err != nil {
+			if _, err := db.Workspaces.AllWorkspaces(t.Context()); err != nil {
 				t.Error(err)
 			}
 		})

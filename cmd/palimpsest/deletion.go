@@ -25,7 +25,7 @@ const (
 // background.
 func (p *program) deletion(db *tenantsdb.DB, bytes *archivedb.Mover, work *jobsdb.Runner, sold *billing.Service) *deletion.Service {
 	service := deletion.New(deletion.Config{
-		Store: db, Bytes: bytes, Jobs: work, Log: p.log,
+		Store: db.Deletion, Bytes: bytes, Jobs: work, Log: p.log,
 		Enqueue: func(ctx context.Context, workspace uuid.UUID) error {
 			return errors.Join(sold.Leave(ctx, workspace), work.Enqueue(ctx, workspace, jobs.Job{Kind: jobDelete, Workspace: workspace}))
 		},

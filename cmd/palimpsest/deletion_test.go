@@ -18,11 +18,11 @@ import (
 func TestDeletedWorkspaceLeavesItsSubscriptionToBeEnded(t *testing.T) {
 	t.Parallel()
 	database := dbtest.New(t)
-	_, workspace, err := database.DB.SignUp(t.Context(), "ada@example.com", "hash", "Northbeam")
+	_, workspace, err := database.DB.Accounts.SignUp(t.Context(), "ada@example.com", "hash", "Northbeam")
 	if err != nil {
 		t.Fatal(err)
 	}
-	store := billingdb.New(database.DB)
+	store := billingdb.New(database.DB, database.DB.Audit)
 	if _, err := store.KeepCustomer(t.Context(), workspace.ID, "cus_1"); err != nil {
 		t.Fatal(err)
 	}

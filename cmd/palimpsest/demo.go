@@ -147,18 +147,18 @@ func fillDemo(ctx context.Context, config Config, filling demo.Config) (made dem
 	}
 	defer program.stop(context.WithoutCancel(ctx))
 	seams := &program.seams
-	invitations := identity.NewInvitations(seams.people, seams.db, program.reachable())
+	invitations := identity.NewInvitations(seams.people, seams.db.Invitations, program.reachable())
 	filling.URL = program.reachable()
 	filling.Join = func(ctx context.Context, link, password string) error {
 		_, _, err := invitations.SignUp(ctx, filepath.Base(link), password, "", "command line")
 		return err
 	}
 	filling.Verify = func(ctx context.Context, email string) error {
-		user, _, err := seams.db.UserByEmail(ctx, email)
+		user, _, err := seams.db.Accounts.UserByEmail(ctx, email)
 		if err != nil {
 			return err
 		}
-		return seams.db.VerifyUser(ctx, user.ID)
+		return seams.db.Accounts.VerifyUser(ctx, user.ID)
 	}
 	filling.Pass = func(ctx context.Context, work string) error { return seams.work.Pass(ctx, jobs.Kind(work)) }
 	filling.Recorded = seams.recorded.wait

@@ -26,7 +26,7 @@ func (p *program) mailsAt() string {
 // and it returns what shows them.
 func (p *program) outbox(db *tenantsdb.DB, people *identity.Service, work *jobsdb.Runner, metrics *api.Metrics) (devmail.Outbox, error) {
 	people.SetMails(identity.Mails{PublicURL: p.reachable(), RequireVerified: p.config.RequireVerifiedEmail})
-	config := mail.Config{Store: db, Writer: people, Observe: metrics.Mailed, Log: p.log, Now: p.now}
+	config := mail.Config{Store: db.Mail, Writer: people, Observe: metrics.Mailed, Log: p.log, Now: p.now}
 	if p.config.SMTPURL == "" {
 		config.ReadAt = p.mailsAt
 		kept := mail.NewOutbox(config)

@@ -68,11 +68,11 @@ func TestProxyGetsTheLimitsOfTheSettings(t *testing.T) {
 func TestCommandMakesAnOperator(t *testing.T) {
 	t.Parallel()
 	database := dbtest.New(t)
-	first, _, err := database.DB.SignUp(t.Context(), "first@example.com", "hash", "first")
+	first, _, err := database.DB.Accounts.SignUp(t.Context(), "first@example.com", "hash", "first")
 	if err != nil {
 		t.Fatal(err)
 	}
-	second, _, err := database.DB.SignUp(t.Context(), "second@example.com", "hash", "second")
+	second, _, err := database.DB.Accounts.SignUp(t.Context(), "second@example.com", "hash", "second")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -95,10 +95,10 @@ func TestCommandMakesAnOperator(t *testing.T) {
 	if said, err := run("nobody@example.com"); err == nil || err.Error() != "nobody here has the address nobody@example.com" {
 		t.Errorf("someone unknown: %q (%v)", said, err)
 	}
-	if _, err := database.DB.OperatedWorkspaces(t.Context(), second.ID, tenants.OperatedQuery{Limit: 1}); err != nil {
+	if _, err := database.DB.Operators.OperatedWorkspaces(t.Context(), second.ID, tenants.OperatedQuery{Limit: 1}); err != nil {
 		t.Errorf("the second person operates nothing: %v", err)
 	}
-	log, err := database.DB.OperatorLog(t.Context(), first.ID, 5)
+	log, err := database.DB.Operators.OperatorLog(t.Context(), first.ID, 5)
 	if err != nil || len(log) != 2 || log[0].Action != tenants.OperatorAppointed || log[0].Actor != "command line" || log[0].Name != "second@example.com" {
 		t.Errorf("log %+v, %v", log, err)
 	}

@@ -22,7 +22,7 @@ func TestResealSealsWhatPeopleLogInWith(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	user, workspace, err := database.DB.SignUp(t.Context(), "ada@example.com", "", "Northbeam")
+	user, workspace, err := database.DB.Accounts.SignUp(t.Context(), "ada@example.com", "", "Northbeam")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -35,10 +35,10 @@ func TestResealSealsWhatPeopleLogInWith(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := database.DB.StartSecondFactor(t.Context(), user.ID, factor, time.Now()); err != nil {
+	if err := database.DB.Factors.StartSecondFactor(t.Context(), user.ID, factor, time.Now()); err != nil {
 		t.Fatal(err)
 	}
-	if err := database.DB.SaveSignOn(tenants.WithActor(t.Context(), tenants.Actor{User: user.ID}), workspace.ID, tenants.SignOn{Issuer: "https://login.example", ClientID: "client", Sealed: secret, Role: tenants.Viewer}); err != nil {
+	if err := database.DB.SignOn.SaveSignOn(tenants.WithActor(t.Context(), tenants.Actor{User: user.ID}), workspace.ID, tenants.SignOn{Issuer: "https://login.example", ClientID: "client", Sealed: secret, Role: tenants.Viewer}); err != nil {
 		t.Fatal(err)
 	}
 
@@ -46,7 +46,7 @@ func TestResealSealsWhatPeopleLogInWith(t *testing.T) {
 	if channel.Sealed, err = before.SealAbout(tenants.AboutAlertChannel(workspace.ID, channel.ID), "of the channel"); err != nil {
 		t.Fatal(err)
 	}
-	if err := database.DB.AddAlertChannel(t.Context(), workspace.ID, channel); err != nil {
+	if err := database.DB.Alerts.AddAlertChannel(t.Context(), workspace.ID, channel); err != nil {
 		t.Fatal(err)
 	}
 
@@ -68,21 +68,21 @@ func TestResealSealsWhatPeopleLogInWith(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	kept, err := database.DB.SecondFactor(t.Context(), user.ID)
+	kept, err := database.DB.Factors.SecondFactor(t.Context(), user.ID)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if opened, newest, err := after.OpenAbout(aboutFactor, kept.Sealed); err != nil || opened != "of the app" || !newest {
 		t.Errorf("the app's secret: %q, %v, %v", opened, newest, err)
 	}
-	channels, err := database.DB.AlertChannels(t.Context(), workspace.ID)
+	channels, err := database.DB.Alerts.AlertChannels(t.Context(), workspace.ID)
 	if err != nil || len(channels) != 1 {
 		t.Fatalf("%d channels, %v", len(channels), err)
 	}
 	if opened, newest, err := after.OpenAbout(tenants.AboutAlertChannel(workspace.ID, channel.ID), channels[0].Sealed); err != nil || opened != "of the channel" || !newest {
 		t.Errorf("the channel's address: %q, %v, %v", opened, newest, err)
 	}
-	signOn, err := database.DB.SignOn(t.Context(), workspace.ID)
+	signOn, err := database.DB.SignOn.SignOn(t.Context(), workspace.ID)
 	if err != nil {
 		t.Fatal(err)
 	}

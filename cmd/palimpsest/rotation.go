@@ -69,12 +69,12 @@ type resealed struct {
 // reseal seals everything again that an older master key has sealed.
 func reseal(ctx context.Context, db *tenantsdb.DB, keys *datakeys.Keeper, safe *vault.Vault) (resealed, error) {
 	dataKeys, dataErr := keys.RewrapAll(ctx)
-	providerKeys, providerErr := safe.ResealAll(ctx, db)
-	factors, factorErr := safe.ResealFactors(ctx, db)
-	signOns, signOnErr := safe.ResealSignOns(ctx, db)
-	alertChannels, alertErr := safe.ResealAlertChannels(ctx, db)
-	mails, mailErr := db.ResealMails(ctx)
-	proof, proofErr := safe.ResealProof(ctx, db)
+	providerKeys, providerErr := safe.ResealAll(ctx, db.Workspaces, db.ProviderKeys)
+	factors, factorErr := safe.ResealFactors(ctx, db.Factors)
+	signOns, signOnErr := safe.ResealSignOns(ctx, db.Workspaces, db.SignOn)
+	alertChannels, alertErr := safe.ResealAlertChannels(ctx, db.Workspaces, db.Alerts)
+	mails, mailErr := db.Mail.ResealMails(ctx)
+	proof, proofErr := safe.ResealProof(ctx, db.DataKeys)
 	result := resealed{providerKeys: providerKeys, dataKeys: dataKeys, factors: factors, signOns: signOns, alertChannels: alertChannels, mails: mails, proof: proof}
 	return result, errors.Join(dataErr, providerErr, factorErr, signOnErr, alertErr, mailErr, proofErr)
 }
@@ -84,7 +84,7 @@ func vaultCommand(load func() (Config, error)) *cobra.Command {
 	again := &cobra.Command{
 		Use: "reseal", Short: "Seal everything with the first master key of PALIMPSEST_SECRET_KEY, now, and say when that is done", Args: cobra.NoArgs,
 		RunE: withTools(load, func(ctx context.Context, command *cobra.Command, tools tools) error {
-			result, err := reseal(ctx, tools.db, datakeys.New(tools.db, tools.vault), tools.vault)
+			result, err := reseal(ctx, tools.db, datakeys.New(tools.db.DataKeys, tools.vault), tools.vault)
 			fmt.Fprintf(command.OutOrStdout(), "sealed again: %d provider keys, %d data keys, %d second factors, %d sign-ons, %d alert channels\n",
 				result.providerKeys, result.dataKeys, result.factors, result.signOns, result.alertChannels)
 			if err != nil {

@@ -15,7 +15,7 @@ func (p *program) signOn(db *tenantsdb.DB, safe *vault.Vault, people *identity.S
 	client := signon.NewClient(p.config.AllowPrivateUpstreams)
 	p.onClose(client.CloseIdleConnections)
 	return signon.New(signon.Config{
-		Store: db, Sealer: safe, Resolver: net.DefaultResolver, Door: people, Throttle: people.Throttle(), Client: client,
+		Store: db.SignOn, Sealer: safe, Resolver: net.DefaultResolver, Door: people, Throttle: people.Throttle(), Client: client,
 		PublicURL: p.reachable(), AllowHTTP: p.config.AllowPrivateUpstreams, Now: p.now,
 	})
 }
@@ -23,6 +23,6 @@ func (p *program) signOn(db *tenantsdb.DB, safe *vault.Vault, people *identity.S
 // passkeys makes what logs people in with passkeys.
 func (p *program) passkeys(db *tenantsdb.DB, safe *vault.Vault, people *identity.Service) *passkey.Service {
 	return passkey.New(passkey.Config{
-		Store: db, Sealer: safe, Door: people, Throttle: people.Throttle(), PublicURL: p.reachable(), Now: p.now,
+		Store: db.Factors, Sealer: safe, Door: people, Throttle: people.Throttle(), PublicURL: p.reachable(), Now: p.now,
 	})
 }

@@ -41,9 +41,9 @@ type upkeep struct {
 func (u upkeep) run(ctx context.Context) error {
 	rewrapErr := u.rotation.run(ctx, u.db, u.keys, u.vault, u.log)
 	sealed := 0
-	workspaces, sealErr := u.db.AllWorkspaces(ctx)
+	workspaces, sealErr := u.db.Workspaces.AllWorkspaces(ctx)
 	for _, workspace := range workspaces {
-		count, err := u.sessions.Seal(ctx, workspace)
+		count, err := u.sessions.Upkeep().Seal(ctx, workspace)
 		sealed, sealErr = sealed+count, errors.Join(sealErr, err)
 	}
 	deleted, sweepErr := u.sweep(ctx)
@@ -57,7 +57,7 @@ func (u upkeep) run(ctx context.Context) error {
 // off is followed by the next one.
 func (u upkeep) sweep(ctx context.Context) (deleted int, err error) {
 	for {
-		some, err := u.sessions.Sweep(ctx, u.now(), sweepLimit)
+		some, err := u.sessions.Upkeep().Sweep(ctx, u.now(), sweepLimit)
 		deleted += some
 		if err != nil || some < sweepLimit {
 			return deleted, err

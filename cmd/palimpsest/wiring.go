@@ -67,7 +67,7 @@ func (p *program) wire(ctx context.Context, registry *prometheus.Registry) (http
 		return nil, err
 	}
 	work := p.newWork(db, registry)
-	dataKeys := datakeys.New(db, safe)
+	dataKeys := datakeys.New(db.DataKeys, safe)
 	archiveKeys := archive.NewKeys(dataKeys)
 	sessions := sessiondb.New(db).WithKeys(archiveKeys).WithJobs(work)
 	p.keepUp(work, upkeep{db: db, keys: dataKeys, vault: safe, rotation: newRotation(registry, safe.Masters()), sessions: sessions, log: p.log, now: p.now})
@@ -75,7 +75,7 @@ func (p *program) wire(ctx context.Context, registry *prometheus.Registry) (http
 	if err != nil {
 		return nil, err
 	}
-	settings, err := api.NewSettings(db, safe, p.config.Pipe, p.config.AllowPrivateUpstreams)
+	settings, err := api.NewSettings(db.ProxySettings, safe, p.config.Pipe, p.config.AllowPrivateUpstreams)
 	if err != nil {
 		return nil, err
 	}
@@ -121,7 +121,7 @@ func (p *program) wire(ctx context.Context, registry *prometheus.Registry) (http
 		Recorder: recorder, Summaries: summaries, Answers: answers, Limits: limiter, Metrics: metrics, Address: e.IPExtractor, Log: p.log, Now: p.now,
 	})
 	p.serveProxy(e, proxy, recall.Config{
-		Lanes: sessions, Archive: originals, Searcher: index, Codecs: formats.ByFormat(), PublicURL: p.reachable(), Log: p.log, Now: p.now,
+		Lanes: sessions.Browser(), Archive: originals, Searcher: index, Codecs: formats.ByFormat(), PublicURL: p.reachable(), Log: p.log, Now: p.now,
 	})
 	p.serveProduct(e, product{
 		db: db, vault: safe, people: people, keys: keys, provider: provider, learned: learned, sessions: sessions,
@@ -135,7 +135,7 @@ func (p *program) wire(ctx context.Context, registry *prometheus.Registry) (http
 // keepUp schedules what the database needs done now and then.
 func (p *program) keepUp(work *jobsdb.Runner, due upkeep) {
 	work.Every("upkeep", upkeepEvery, upkeepTimeout, due.run)
-	work.Every("fold_sums", foldEvery, foldTimeout, due.db.FoldSums)
+	work.Every("fold_sums", foldEvery, foldTimeout, due.db.Usage.FoldSums)
 }
 
 // product is what the JSON API and the dashboard work on.
@@ -166,24 +166,23 @@ func (p *program) serveProduct(e *echo.Echo, of product) {
 	if p.config.Role == RoleWorker {
 		return
 	}
-	keeper, invitations := p.keeper(of.db, of.keys, of.vault, of.provider), identity.NewInvitations(of.people, of.db, p.reachable())
+	keeper, invitations := p.keeper(of.db, of.keys, of.vault, of.provider), identity.NewInvitations(of.people, of.db.Invitations, p.reachable())
 	signOn := p.signOn(of.db, of.vault, of.people)
-	stars, comments := tenantsdb.NewStars(of.db), tenantsdb.NewComments(of.db)
 	api := manage.Config{
 		Defaults: p.defaults(), Codecs: formats.ByFormat(),
 		Identity: admittingPeople{of.people}, Cookies: tenants.NewCookies(p.reachable()), Keys: admittingKeys{of.keys}, APIKeys: keeper, ProviderKeys: keeper,
-		Pipelines: of.db, ModelWindows: of.db, Patterns: of.learned, Sessions: of.sessions, Archive: of.originals, ArchiveKeys: of.archiveKeys, Searcher: of.index,
-		Retentions: of.db, Usage: of.db, People: of.people, Invitations: invitations, Data: of.db, Audit: of.db, Deletion: of.deleting,
-		Billing: of.sold, Operator: of.db, SignOn: signOn, Alerts: of.db, Stars: stars, Comments: comments, Previewer: of.preview, Log: p.log, Now: p.now,
+		Pipelines: of.db.Pipelines, ModelWindows: of.db.ModelWindows, Patterns: of.learned, Sessions: of.sessions.Browser(), Archive: of.originals, ArchiveKeys: of.archiveKeys, Searcher: of.index,
+		Retentions: of.db.Data, Usage: manage.Usage{Requests: of.db.Exchanges, Sums: of.db.Usage}, People: of.people, Invitations: invitations, Data: manage.Data{DataStore: of.db.Data, Workspaces: of.db.Workspaces, Views: of.db.Views}, Audit: of.db.Audit, Deletion: of.deleting,
+		Billing: of.sold, Operator: of.db.Operators, SignOn: signOn, Alerts: of.db.Alerts, Stars: of.db.Stars, Comments: of.db.Comments, Previewer: of.preview, Log: p.log, Now: p.now,
 	}
 	manage.Register(e.Group("/api/v1"), api)
 	p.serveDashboard(e, web.Deps{
-		Identity: admittingPeople{of.people}, APIKeys: keeper, ProviderKeys: keeper, Pipelines: of.db, Usage: of.db,
-		Sessions: of.sessions, Exchanges: of.db, Archive: of.originals, ArchiveKeys: of.archiveKeys, Mails: of.mails, People: of.people, Invitations: invitations,
-		Data: of.db, Audit: of.db, Views: of.db, Deletion: of.deleting, Config: manage.NewConfigurations(api), Billing: of.sold, Preview: of.preview, TriggerAdvice: of.advice, ModelWindows: of.db,
+		Identity: admittingPeople{of.people}, APIKeys: keeper, ProviderKeys: keeper, Pipelines: of.db.Pipelines, Usage: of.db.Usage,
+		Sessions: of.sessions.Browser(), Exchanges: of.db.Exchanges, Archive: of.originals, ArchiveKeys: of.archiveKeys, Mails: of.mails, People: of.people, Invitations: invitations,
+		Data: of.db.Data, Audit: of.db.Audit, Views: of.db.Views, Deletion: of.deleting, Config: manage.NewConfigurations(api), Billing: of.sold, Preview: of.preview, TriggerAdvice: of.advice, ModelWindows: of.db.ModelWindows,
 		Patterns: of.learned, Searcher: of.index, Live: p.pages,
-		Operator: of.db, Health: p.newChecks(), LatestHealth: p.latestChecks, SignOn: signOn, Passkeys: p.passkeys(of.db, of.vault, of.people),
-		Stars: stars, Comments: comments,
+		Operator: of.db.Operators, Health: p.newChecks(), LatestHealth: p.latestChecks, SignOn: signOn, Passkeys: p.passkeys(of.db, of.vault, of.people),
+		Stars: of.db.Stars, Comments: of.db.Comments,
 		Alerts: of.alerting, Sender: of.again, Models: of.models,
 	})
 }
@@ -230,7 +229,7 @@ func (p *program) startRecorder(db *tenantsdb.DB, sessions *sessiondb.Store, key
 	if err != nil {
 		return nil, err
 	}
-	recorder := api.NewRecorder(db, sessions, db, metrics, p.log).WithKeys(keys).WithSpool(kept)
+	recorder := api.NewRecorder(db, sessions, db.Exchanges, metrics, p.log).WithKeys(keys).WithSpool(kept)
 	announcer := db.NewAnnouncer(p.log)
 	announcer.Start()
 	p.onClose(announcer.Stop)
@@ -286,7 +285,7 @@ func (p *program) defaults() pipeline.Layer {
 // keeper makes what creates and tests the keys of workspaces.
 func (p *program) keeper(db *tenantsdb.DB, keys *identity.Keys, safe *vault.Vault, provider *upstream.Client) *credentials.Keeper {
 	return credentials.New(credentials.Config{
-		Store: db, Issuer: keys, Vault: safe, Upstream: provider,
+		Store: credentials.Store{APIKeyStore: db.APIKeys, ProviderKeyStore: db.ProviderKeys}, Issuer: keys, Vault: safe, Upstream: provider,
 		Defaults: p.defaults(), AllowPrivate: p.config.AllowPrivateUpstreams, Now: p.now,
 	})
 }
@@ -354,7 +353,7 @@ func indexOf(originals *archivedb.DB, keys *archive.Keys, embedder archive.Embed
 
 // identities makes what knows people and API keys.
 func (p *program) identities(db *tenantsdb.DB, safe *vault.Vault) (*identity.Service, *identity.Keys, error) {
-	keys, err := identity.NewKeys(db, safe.DeriveAll("api keys"), p.now)
+	keys, err := identity.NewKeys(db.APIKeys, safe.DeriveAll("api keys"), p.now)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -367,7 +366,7 @@ func (p *program) identities(db *tenantsdb.DB, safe *vault.Vault) (*identity.Ser
 	if err != nil {
 		return nil, nil, err
 	}
-	people, err := identity.NewService(db, throttle, safe.DeriveAll("logins"), p.now)
+	people, err := identity.NewService(identity.Store{Accounts: db.Accounts, LoginStore: db.Logins, WorkspaceStore: db.Workspaces, Factors: db.Factors}, throttle, safe.DeriveAll("logins"), p.now)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -407,7 +406,7 @@ func (p *program) throttle() (identity.Throttle, error) {
 // startLimits starts what holds API keys to their quotas: in Redis, for all replicas,
 // where there is one.
 func (p *program) startLimits(db *tenantsdb.DB, metrics *api.Metrics) *limits.Limiter {
-	config := limits.Config{Ledger: db, Alone: metrics.LimitedAlone, Log: p.log, Now: p.now}
+	config := limits.Config{Ledger: db.APIKeys, Alone: metrics.LimitedAlone, Log: p.log, Now: p.now}
 	if p.redis != nil {
 		config.Redis = p.redis
 	}
@@ -463,13 +462,12 @@ func (p *program) newWriter(parts parts) (*prompt.Writer, error) {
 
 // Interface guards.
 var (
-	_ identity.KeyStore = (*tenantsdb.DB)(nil)
-	_ identity.Store    = (*tenantsdb.DB)(nil)
-	_ api.UsageStore    = (*tenantsdb.DB)(nil)
-	_ api.Workspaces    = (*tenantsdb.DB)(nil)
+	_ identity.KeyStore = tenantsdb.APIKeys{}
+	_ api.UsageStore    = tenantsdb.Exchanges{}
+	_ api.Workspaces    = tenantsdb.ProxySettings{}
 	_ api.Transactor    = (*tenantsdb.DB)(nil)
-	_ datakeys.Store    = (*tenantsdb.DB)(nil)
-	_ vault.Store       = (*tenantsdb.DB)(nil)
-	_ vault.ProofStore  = (*tenantsdb.DB)(nil)
-	_ limits.Ledger     = (*tenantsdb.DB)(nil)
+	_ datakeys.Store    = tenantsdb.DataKeys{}
+	_ vault.Store       = tenantsdb.ProviderKeys{}
+	_ vault.ProofStore  = tenantsdb.DataKeys{}
+	_ limits.Ledger     = tenantsdb.APIKeys{}
 )

@@ -49,7 +49,7 @@ func (p *program) newWork(db *tenantsdb.DB, registry *prometheus.Registry) *jobs
 func (p *program) patterns(work *jobsdb.Runner, db *tenantsdb.DB, originals *archivedb.DB, sessions *sessiondb.Store) (*patternsdb.Store, *patterns.Shelf) {
 	store := patternsdb.New(db)
 	reader := miner.New(miner.Config{
-		Store: store, Archive: originals, Inserts: sessions, Codecs: formats.ByFormat(), Log: p.log, Now: p.now,
+		Store: store, Archive: originals, Inserts: sessions.Browser(), Codecs: formats.ByFormat(), Log: p.log, Now: p.now,
 		Settings: p.settingsIn(db),
 	})
 	work.Every("patterns", miner.Every, miner.Timeout, reader.Pass)
@@ -59,7 +59,7 @@ func (p *program) patterns(work *jobsdb.Runner, db *tenantsdb.DB, originals *arc
 // settingsIn returns what reads a workspace's pipeline from a database.
 func (p *program) settingsIn(db *tenantsdb.DB) func(ctx context.Context, workspace uuid.UUID) (pipeline.Config, error) {
 	return func(ctx context.Context, workspace uuid.UUID) (pipeline.Config, error) {
-		saved, err := db.Pipeline(ctx, workspace)
+		saved, err := db.Pipelines.Pipeline(ctx, workspace)
 		if err != nil {
 			return pipeline.Config{}, err
 		}
@@ -71,8 +71,8 @@ func (p *program) settingsIn(db *tenantsdb.DB) func(ctx context.Context, workspa
 // advise has recent sessions replayed with the other trigger again and again, and returns
 // what compares settings and keeps what came of it.
 func (p *program) advise(work *jobsdb.Runner, db *tenantsdb.DB, sessions *sessiondb.Store, models preview.Models) (*preview.Preview, *previewdb.Store) {
-	compares, store := preview.New(sessions, models), previewdb.New(db)
-	advisor := preview.Advisor{Preview: compares, Store: store, Workspaces: db.AllWorkspaces, Settings: p.settingsIn(db), Now: p.now}
+	compares, store := preview.New(sessions.Browser(), models), previewdb.New(db)
+	advisor := preview.Advisor{Preview: compares, Store: store, Workspaces: db.Workspaces.AllWorkspaces, Settings: p.settingsIn(db), Now: p.now}
 	work.Every("trigger_advice", preview.AdviceEvery, preview.AdviceTimeout, advisor.Pass)
 	return compares, store
 }

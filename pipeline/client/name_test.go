@@ -25,7 +25,7 @@ func TestClientsAreKnownByTheirHeaders(t *testing.T) {
 		"ai sdk":         {header("User-Agent", "ai/6.0.1 ai-sdk/openai/3.0.37 runtime/node.js/22"), client.AISDK},
 		"anthropic js":   {header("User-Agent", "Anthropic/JS 1.11.0"), client.AnthropicSDK},
 		"async python":   {header("User-Agent", "AsyncAnthropic/Python 0.80.0"), client.AnthropicSDK},
-		"openai js":      {header("User-Agent", "OpenAI/JS 6.49.0"), client.OpenAISDK},
+		"openai js":      {header("User-Agent", "OpenAI/JS 7.57.0"), client.OpenAISDK},
 		"openai python":  {header("User-Agent", "AsyncOpenAI/Python 2.1.0"), client.OpenAISDK},
 		"curl":           {header("User-Agent", "curl/8.5.0"), client.Curl},
 		"part of a word": {header("User-Agent", "precursor/1 incline/2"), client.Other},

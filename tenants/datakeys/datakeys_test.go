@@ -60,7 +60,7 @@ func TestEverybodyGetsTheSameKeyAndNobodyFindsItStored(t *testing.T) {
 	for i := range keys {
 		askers.Go(func() {
 			var err error
-			keys[i], err = datakeys.New(database.DB, vaultOf(t, "a")).DataKey(context.WithoutCancel(t.Context()), workspace)
+			keys[i], err = datakeys.New(database.DB.DataKeys, vaultOf(t, "a")).DataKey(context.WithoutCancel(t.Context()), workspace)
 			if err != nil {
 				t.Error(err)
 			}
@@ -72,11 +72,11 @@ func TestEverybodyGetsTheSameKeyAndNobodyFindsItStored(t *testing.T) {
 			t.Fatalf("keys of %d bytes differ", len(key))
 		}
 	}
-	wrapped, err := database.DB.DataKey(t.Context(), workspace)
+	wrapped, err := database.DB.DataKeys.DataKey(t.Context(), workspace)
 	if err != nil || bytes.Contains(wrapped, keys[0]) {
 		t.Errorf("the key is stored as it is (%v)", err)
 	}
-	other, err := datakeys.New(database.DB, vaultOf(t, "a")).DataKey(t.Context(), addWorkspace(t, database))
+	other, err := datakeys.New(database.DB.DataKeys, vaultOf(t, "a")).DataKey(t.Context(), addWorkspace(t, database))
 	if err != nil || bytes.Equal(other, keys[0]) {
 		t.Errorf("another workspace has the same key (%v)", err)
 	}
@@ -86,7 +86,7 @@ func TestEverybodyGetsTheSameKeyAndNobodyFindsItStored(t *testing.T) {
 func TestAKeyOutlivesTheTransactionInWhichItWasMade(t *testing.T) {
 	t.Parallel()
 	database, workspace := setup(t)
-	keeper := datakeys.New(database.DB, vaultOf(t, "a"))
+	keeper := datakeys.New(database.DB.DataKeys, vaultOf(t, "a"))
 	errPlanned := errors.New("as planned")
 	var made []byte
 	err := database.DB.Together(t.Context(), workspace, func(ctx context.Context) error {
@@ -112,12 +112,12 @@ func TestAfterARotationTheOldMasterKeyCanGo(t *testing.T) {
 	were := make([][]byte, len(workspaces))
 	for i, workspace := range workspaces {
 		var err error
-		if were[i], err = datakeys.New(database.DB, vaultOf(t, "a")).DataKey(t.Context(), workspace); err != nil {
+		if were[i], err = datakeys.New(database.DB.DataKeys, vaultOf(t, "a")).DataKey(t.Context(), workspace); err != nil {
 			t.Fatal(err)
 		}
 	}
 	addWorkspace(t, database) // one without a key
-	both := datakeys.New(database.DB, vaultOf(t, "b", "a"))
+	both := datakeys.New(database.DB.DataKeys, vaultOf(t, "b", "a"))
 	if got, err := both.DataKey(t.Context(), first); err != nil || !bytes.Equal(got, were[0]) {
 		t.Fatalf("with both master keys: %v", err)
 	}
@@ -127,14 +127,14 @@ func TestAfterARotationTheOldMasterKeyCanGo(t *testing.T) {
 		}
 	}
 	for i, workspace := range workspaces {
-		if got, err := datakeys.New(database.DB, vaultOf(t, "b")).DataKey(t.Context(), workspace); err != nil || !bytes.Equal(got, were[i]) {
+		if got, err := datakeys.New(database.DB.DataKeys, vaultOf(t, "b")).DataKey(t.Context(), workspace); err != nil || !bytes.Equal(got, were[i]) {
 			t.Errorf("with the new master key alone: %v", err)
 		}
-		if _, err := datakeys.New(database.DB, vaultOf(t, "a")).DataKey(t.Context(), workspace); !errors.Is(err, vault.ErrSealedElsewhere) {
+		if _, err := datakeys.New(database.DB.DataKeys, vaultOf(t, "a")).DataKey(t.Context(), workspace); !errors.Is(err, vault.ErrSealedElsewhere) {
 			t.Errorf("with the old master key alone: %v, want ErrSealedElsewhere", err)
 		}
 	}
-	if _, err := datakeys.New(database.DB, vaultOf(t, "c")).RewrapAll(t.Context()); !errors.Is(err, vault.ErrSealedElsewhere) {
+	if _, err := datakeys.New(database.DB.DataKeys, vaultOf(t, "c")).RewrapAll(t.Context()); !errors.Is(err, vault.ErrSealedElsewhere) {
 		t.Errorf("without any of the master keys: %v, want ErrSealedElsewhere", err)
 	}
 }
@@ -143,16 +143,16 @@ func TestAfterARotationTheOldMasterKeyCanGo(t *testing.T) {
 func TestAKeyCopiedToAnotherWorkspaceDoesNotOpen(t *testing.T) {
 	t.Parallel()
 	database, workspace := setup(t)
-	keeper := datakeys.New(database.DB, vaultOf(t, "a"))
+	keeper := datakeys.New(database.DB.DataKeys, vaultOf(t, "a"))
 	if _, err := keeper.DataKey(t.Context(), workspace); err != nil {
 		t.Fatal(err)
 	}
-	wrapped, err := database.DB.DataKey(t.Context(), workspace)
+	wrapped, err := database.DB.DataKeys.DataKey(t.Context(), workspace)
 	if err != nil {
 		t.Fatal(err)
 	}
 	thief := addWorkspace(t, database)
-	if _, err := database.DB.AddDataKey(t.Context(), thief, wrapped); err != nil {
+	if _, err := database.DB.DataKeys.AddDataKey(t.Context(), thief, wrapped); err != nil {
 		t.Fatal(err)
 	}
 	if key, err := keeper.DataKey(t.Context(), thief); !errors.Is(err, vault.ErrSealedElsewhere) || key != nil {
@@ -174,14 +174,14 @@ func TestMasterKeysOfAnotherDatabaseAreFound(t *testing.T) {
 	if err := check("a"); err != nil {
 		t.Errorf("without a data key: %v", err)
 	}
-	if _, err := datakeys.New(database.DB, vaultOf(t, "a")).DataKey(t.Context(), workspace); err != nil {
+	if _, err := datakeys.New(database.DB.DataKeys, vaultOf(t, "a")).DataKey(t.Context(), workspace); err != nil {
 		t.Fatal(err)
 	}
 	if err := check("b"); !errors.Is(err, vault.ErrSealedElsewhere) {
 		t.Errorf("the key of another database: %v, want ErrSealedElsewhere", err)
 	}
 	// One that opens is enough: the others may be damaged.
-	if _, err := datakeys.New(database.DB, vaultOf(t, "b")).DataKey(t.Context(), addWorkspace(t, database)); err != nil {
+	if _, err := datakeys.New(database.DB.DataKeys, vaultOf(t, "b")).DataKey(t.Context(), addWorkspace(t, database)); err != nil {
 		t.Fatal(err)
 	}
 	for _, letters := range [][]string{{"a"}, {"b"}, {"c", "a"}} {

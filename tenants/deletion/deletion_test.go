@@ -97,7 +97,7 @@ func setup(t *testing.T, bucket archive.Bucket) *product {
 	if err != nil {
 		t.Fatal(err)
 	}
-	keys := archive.NewKeys(datakeys.New(p.DB, safe))
+	keys := archive.NewKeys(datakeys.New(p.DB.DataKeys, safe))
 	p.archive = archivedb.New(p.DB).WithKeys(keys).WithBucket(p.bucket)
 	p.sessions = sessiondb.New(p.DB).WithKeys(keys)
 	p.index = archivedb.NewIndex(p.archive, keys, func(_ conversation.Format, raw []byte) (conversation.Message, error) {
@@ -112,7 +112,7 @@ func setup(t *testing.T, bucket archive.Bucket) *product {
 		Ended: func(_ jobs.Kind, outcome string) { p.ended <- outcome },
 	})
 	p.service = deletion.New(deletion.Config{
-		Store: p.DB, Bytes: p.mover, Jobs: p.work, Log: log,
+		Store: p.DB.Deletion, Bytes: p.mover, Jobs: p.work, Log: log,
 		Enqueue: func(ctx context.Context, workspace uuid.UUID) error {
 			return p.work.Enqueue(ctx, workspace, jobs.Job{Kind: kind, Workspace: workspace})
 		},
@@ -130,7 +130,7 @@ func setup(t *testing.T, bucket archive.Bucket) *product {
 // and the bucket.
 func (p *product) workspace(t *testing.T, name string, sessions int) uuid.UUID {
 	t.Helper()
-	_, workspace, err := p.DB.SignUp(t.Context(), name+"@example.com", "hash", name)
+	_, workspace, err := p.DB.Accounts.SignUp(t.Context(), name+"@example.com", "hash", name)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -150,7 +150,7 @@ func (p *product) workspace(t *testing.T, name string, sessions int) uuid.UUID {
 		if _, err := p.index.Index(t.Context(), workspace.ID, seen.Lane); err != nil {
 			t.Fatal(err)
 		}
-		err := p.DB.RecordExchanges(t.Context(), workspace.ID, []tenants.Exchange{{
+		err := p.DB.Exchanges.RecordExchanges(t.Context(), workspace.ID, []tenants.Exchange{{
 			ID: uuid.Must(uuid.NewV7()), At: time.Now(), Session: seen.Session, Lane: seen.Lane, APIKey: scope.APIKey, Provider: tenants.ProviderAnthropic,
 			Endpoint: "/v1/messages", Status: 200,
 		}})
@@ -346,7 +346,7 @@ func TestWithoutItsBucketAWorkspaceIsNotErased(t *testing.T) {
 		t.Fatal(err)
 	}
 	without := archivedb.NewMover(p.DB, nil)
-	if err := p.DB.EraseSessions(t.Context(), gone); err != nil {
+	if err := p.DB.Deletion.EraseSessions(t.Context(), gone); err != nil {
 		t.Fatal(err)
 	}
 	if err := without.Erase(t.Context(), gone); !errors.Is(err, archivedb.ErrNoBucket) {

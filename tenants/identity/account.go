@@ -22,6 +22,17 @@ const (
 // Accounts keeps what people change of themselves, and what they ask for by mail. An
 // operation that sends something sends it if and only if it is done.
 type Accounts interface {
+	// SignUp stores a user with a workspace of their own and sends them letters, or
+	// returns tenants.ErrEmailTaken.
+	SignUp(ctx context.Context, email, passwordHash, workspace string, letters ...tenants.Letter) (tenants.User, tenants.Workspace, error)
+	// SignUpFirst does the same for the first person of the installation, or returns
+	// tenants.ErrNotFirst.
+	SignUpFirst(ctx context.Context, email, passwordHash, workspace string, letters ...tenants.Letter) (tenants.User, tenants.Workspace, error)
+	// HasWorkspaces reports whether anybody has signed up yet.
+	HasWorkspaces(ctx context.Context) (bool, error)
+	// UserByEmail returns a user with the password's hash, or tenants.ErrNotFound.
+	UserByEmail(ctx context.Context, email string) (user tenants.User, passwordHash string, err error)
+
 	// AskAccount keeps a request; it does the same for every address.
 	AskAccount(ctx context.Context, request tenants.AccountRequest) error
 	// AccountRequests returns what waits for an answer.
@@ -44,9 +55,6 @@ type Accounts interface {
 	RenewPasswordHash(ctx context.Context, user uuid.UUID, old, hash string) error
 	// ConfirmEmail returns tenants.ErrLinkEnded or tenants.ErrEmailTaken.
 	ConfirmEmail(ctx context.Context, hash []byte, at time.Time, notice func(before, after string) tenants.Mail) (tenants.Token, error)
-	// Logins returns a user's active logins, the newest first.
-	Logins(ctx context.Context, user uuid.UUID) ([]tenants.Login, error)
-	RevokeLogins(ctx context.Context, user uuid.UUID) error
 	// DeleteAccount returns a tenants.OnlyOwner or tenants.ErrOperator.
 	DeleteAccount(ctx context.Context, user uuid.UUID, revokeKeys bool) error
 }

@@ -31,7 +31,7 @@ func (free) Take(context.Context, ...identity.Count) error  { return nil }
 func TestPasswordsAreHashedAFewAtATime(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
-	service, err := identity.NewService(b.DB, free{}, [][]byte{b.signing}, b.clock.Now)
+	service, err := identity.NewService(storeOf(b.DB), free{}, [][]byte{b.signing}, b.clock.Now)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -71,7 +71,7 @@ func (b *bundle) mailed(t *testing.T) tenants.Mail {
 	if err := b.service.AnswerRequests(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	mails, err := b.DB.Mails(t.Context(), 100)
+	mails, err := b.DB.Mail.Mails(t.Context(), 100)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -182,7 +182,7 @@ func TestChangedPasswordEndsLoginsOnOtherReplicas(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	replica, err := identity.NewService(b.DB, free{}, [][]byte{b.signing}, b.clock.Now)
+	replica, err := identity.NewService(storeOf(b.DB), free{}, [][]byte{b.signing}, b.clock.Now)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -52,7 +52,7 @@ func TestAccountWithoutPasswordIsDeletedAfterRecentLogin(t *testing.T) {
 		if !test.want(err) {
 			t.Errorf("%s: %v", name, err)
 		}
-		if _, _, found := b.DB.UserByEmail(t.Context(), who.User.Email); (found == nil) != (err != nil) {
+		if _, _, found := b.DB.Accounts.UserByEmail(t.Context(), who.User.Email); (found == nil) != (err != nil) {
 			t.Errorf("%s: %v, and the account: %v", name, err, found)
 		}
 	}

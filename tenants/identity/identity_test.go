@@ -18,6 +18,7 @@ import (
 	"palimpsest/migrations/dbtest"
 	"palimpsest/tenants"
 	"palimpsest/tenants/identity"
+	"palimpsest/tenants/tenantsdb"
 )
 
 func TestMain(m *testing.M) { dbtest.Main(m) }
@@ -32,6 +33,11 @@ type bundle struct {
 	keys    *identity.Keys
 	signing []byte
 	clock   *clock
+}
+
+// storeOf returns the stores of a database that a service works with.
+func storeOf(db *tenantsdb.DB) identity.Store {
+	return identity.Store{Accounts: db.Accounts, LoginStore: db.Logins, WorkspaceStore: db.Workspaces, Factors: db.Factors}
 }
 
 // clock is a clock that tests move.
@@ -59,10 +65,10 @@ func setup(t *testing.T) *bundle {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if b.service, err = identity.NewService(b.DB, throttle, [][]byte{b.signing}, b.clock.Now); err != nil {
+	if b.service, err = identity.NewService(storeOf(b.DB), throttle, [][]byte{b.signing}, b.clock.Now); err != nil {
 		t.Fatal(err)
 	}
-	if b.keys, err = identity.NewKeys(b.DB, [][]byte{bytes.Repeat([]byte("p"), 32)}, b.clock.Now); err != nil {
+	if b.keys, err = identity.NewKeys(b.DB.APIKeys, [][]byte{bytes.Repeat([]byte("p"), 32)}, b.clock.Now); err != nil {
 		t.Fatal(err)
 	}
 	return b
@@ -135,7 +141,7 @@ func TestLoggedOutTokenIsRefused(t *testing.T) {
 	if _, err := b.service.Authenticate(t.Context(), token); !errors.Is(err, tenants.ErrLoginEnded) {
 		t.Fatalf("after the log-out: %v", err)
 	}
-	other, err := identity.NewService(b.DB, nil, [][]byte{b.signing}, b.clock.Now)
+	other, err := identity.NewService(storeOf(b.DB), nil, [][]byte{b.signing}, b.clock.Now)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -241,7 +247,7 @@ func TestGuessingIsStopped(t *testing.T) {
 func (b *bundle) createKey(t *testing.T, principal tenants.Principal, expires *time.Time) (tenants.APIKey, string) {
 	t.Helper()
 	key, secret, hash := b.keys.Create(principal.Workspace.ID, "ci", []tenants.Scope{tenants.ScopeProxy}, principal.User.ID, expires)
-	if err := b.DB.CreateAPIKey(t.Context(), principal.Workspace.ID, key, hash); err != nil {
+	if err := b.DB.APIKeys.CreateAPIKey(t.Context(), principal.Workspace.ID, key, hash); err != nil {
 		t.Fatal(err)
 	}
 	return key, secret
@@ -262,7 +268,7 @@ func TestAPIKeyIsKnownByItsSecret(t *testing.T) {
 	if err := b.keys.Flush(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	stored, err := b.DB.APIKeys(t.Context(), principal.Workspace.ID)
+	stored, err := b.DB.APIKeys.APIKeys(t.Context(), principal.Workspace.ID)
 	if err != nil || len(stored) != 1 || stored[0].LastUsedAt == nil {
 		t.Fatalf("stored keys %+v, %v: want one with its last use", stored, err)
 	}
@@ -273,7 +279,7 @@ func TestRevokedAndExpiredKeysAreRefused(t *testing.T) {
 	b := setup(t)
 	principal, _ := b.signUp(t, "ada@example.com")
 	key, secret := b.createKey(t, principal, nil)
-	if err := b.DB.RevokeAPIKey(t.Context(), principal.Workspace.ID, key.ID); err != nil {
+	if err := b.DB.APIKeys.RevokeAPIKey(t.Context(), principal.Workspace.ID, key.ID); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := b.keys.Authenticate(t.Context(), secret); !errors.Is(err, tenants.ErrKeyRevoked) {
@@ -315,7 +321,7 @@ func TestForgottenKeysAreAskedForAgain(t *testing.T) {
 	if _, err := b.keys.Authenticate(t.Context(), secret); err != nil {
 		t.Fatal(err)
 	}
-	if err := b.DB.RevokeAPIKey(t.Context(), principal.Workspace.ID, key.ID); err != nil {
+	if err := b.DB.APIKeys.RevokeAPIKey(t.Context(), principal.Workspace.ID, key.ID); err != nil {
 		t.Fatal(err)
 	}
 	b.keys.Forget()

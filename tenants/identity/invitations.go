@@ -22,13 +22,10 @@ const maxInvited = 50
 // InvitationStore keeps invitations under the hashes of their links' secrets. What
 // its methods return is told by those of Invitations.
 type InvitationStore interface {
-	// Together makes everything that fn does for the workspace one transaction.
-	Together(ctx context.Context, workspace uuid.UUID, fn func(ctx context.Context) error) error
-	// QueueMail has a mail sent, if the transaction of Together is committed.
-	QueueMail(ctx context.Context, mail tenants.Mail) error
-
-	CreateInvitation(ctx context.Context, workspace uuid.UUID, wanted tenants.Invitation, hash []byte) (tenants.Invitation, error)
-	RenewInvitation(ctx context.Context, workspace, id uuid.UUID, sent, expires time.Time, hash []byte) (tenants.Invitation, error)
+	// CreateInvitations stores all or none, and sends the mails of those it stores.
+	CreateInvitations(ctx context.Context, workspace uuid.UUID, wanted []tenants.NewInvitation) error
+	// RenewInvitation sends the mail if and only if it stores the other link.
+	RenewInvitation(ctx context.Context, workspace, id uuid.UUID, sent, expires time.Time, hash []byte, letter tenants.InvitationLetter) error
 	RevokeInvitation(ctx context.Context, workspace, id uuid.UUID) error
 	Invitations(ctx context.Context, workspace uuid.UUID) ([]tenants.Invitation, error)
 	InvitationByHash(ctx context.Context, hash []byte) (tenants.Invitation, error)
@@ -63,25 +60,17 @@ func (i *Invitations) Invite(ctx context.Context, workspace tenants.WorkspaceID,
 	if err := tenants.CheckRole(role); err != nil {
 		return nil, err
 	}
-	var invited []tenants.Invited
-	err = i.store.Together(ctx, workspace, func(ctx context.Context) error {
-		for _, email := range addresses {
-			secret, now := rand.Text(), i.people.now()
-			created, err := i.store.CreateInvitation(ctx, workspace, tenants.Invitation{
+	invited, wanted := make([]tenants.Invited, len(addresses)), make([]tenants.NewInvitation, len(addresses))
+	for n, email := range addresses {
+		secret, now := rand.Text(), i.people.now()
+		wanted[n] = tenants.NewInvitation{
+			Invitation: tenants.Invitation{
 				ID: uuid.Must(uuid.NewV7()), Email: email, Role: role, CreatedAt: now, SentAt: now, ExpiresAt: now.Add(tenants.InvitationAge),
-			}, hashLink(secret))
-			if err != nil {
-				return err
-			}
-			sent, err := i.send(ctx, created, secret)
-			if err != nil {
-				return err
-			}
-			invited = append(invited, sent)
+			},
+			Hash: hashLink(secret), Letter: i.letter(ctx, secret, &invited[n]),
 		}
-		return nil
-	})
-	if err != nil {
+	}
+	if err := i.store.CreateInvitations(ctx, workspace, wanted); err != nil {
 		return nil, fmt.Errorf("invite: %w", err)
 	}
 	return invited, nil
@@ -93,15 +82,8 @@ func (i *Invitations) Invite(ctx context.Context, workspace tenants.WorkspaceID,
 // the last time, or as Invite does.
 func (i *Invitations) Resend(ctx context.Context, workspace tenants.WorkspaceID, id uuid.UUID) (tenants.Invited, error) {
 	var invited tenants.Invited
-	err := i.store.Together(ctx, workspace, func(ctx context.Context) error {
-		secret, now := rand.Text(), i.people.now()
-		renewed, err := i.store.RenewInvitation(ctx, workspace, id, now, now.Add(tenants.InvitationAge), hashLink(secret))
-		if err != nil {
-			return err
-		}
-		invited, err = i.send(ctx, renewed, secret)
-		return err
-	})
+	secret, now := rand.Text(), i.people.now()
+	err := i.store.RenewInvitation(ctx, workspace, id, now, now.Add(tenants.InvitationAge), hashLink(secret), i.letter(ctx, secret, &invited))
 	if err != nil {
 		return tenants.Invited{}, fmt.Errorf("resend: %w", err)
 	}
@@ -211,19 +193,22 @@ func (i *Invitations) letters(email string) []tenants.Letter {
 	return []tenants.Letter{i.people.verifyLetter(email)}
 }
 
-// send queues the mail with an invitation's link and returns both.
-func (i *Invitations) send(ctx context.Context, invitation tenants.Invitation, secret string) (tenants.Invited, error) {
-	invited := tenants.Invited{Invitation: invitation, Link: i.publicURL + "/invite/" + secret}
-	err := i.people.throttle.Take(ctx,
-		Count{"invitations to " + invitation.Email, invitesToOne, inviteWindow},
-		Count{"invitations of " + invitation.Workspace.ID.String(), invitesOfOne, inviteWindow})
-	if many, is := errors.AsType[tenants.TooMany](err); is {
-		return tenants.Invited{}, tenants.TooMany{Wait: many.Wait, What: "invitations to this address or from this workspace"}
+// letter returns what writes the mail with an invitation's link, and puts both into invited. It
+// returns a tenants.TooMany if many were sent of late.
+func (i *Invitations) letter(ctx context.Context, secret string, invited *tenants.Invited) tenants.InvitationLetter {
+	return func(invitation tenants.Invitation) (tenants.Mail, error) {
+		err := i.people.throttle.Take(ctx,
+			Count{"invitations to " + invitation.Email, invitesToOne, inviteWindow},
+			Count{"invitations of " + invitation.Workspace.ID.String(), invitesOfOne, inviteWindow})
+		if many, is := errors.AsType[tenants.TooMany](err); is {
+			return tenants.Mail{}, tenants.TooMany{Wait: many.Wait, What: "invitations to this address or from this workspace"}
+		}
+		if err != nil {
+			return tenants.Mail{}, err
+		}
+		*invited = tenants.Invited{Invitation: invitation, Link: i.publicURL + "/invite/" + secret}
+		return mailOf(*invited), nil
 	}
-	if err != nil {
-		return tenants.Invited{}, err
-	}
-	return invited, i.store.QueueMail(ctx, mailOf(invited))
 }
 
 // mailOf is what an invited person reads.

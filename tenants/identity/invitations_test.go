@@ -28,7 +28,7 @@ func setupInviting(t *testing.T) *inviting {
 	t.Helper()
 	b := &inviting{bundle: setup(t)}
 	b.owner, _ = b.signUp(t, "owner@example.com")
-	b.invitations = identity.NewInvitations(b.service, b.DB, publicURL)
+	b.invitations = identity.NewInvitations(b.service, b.DB.Invitations, publicURL)
 	b.ctx = tenants.WithActor(t.Context(), b.owner.Actor("192.0.2.1"))
 	return b
 }
@@ -170,7 +170,7 @@ func TestSigningUpThroughAnInvitationJoinsItAlone(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if own, err := b.DB.Memberships(t.Context(), who.User.ID); err != nil || len(own) != 2 || who.Workspace.ID != b.owner.Workspace.ID {
+	if own, err := b.DB.Workspaces.Memberships(t.Context(), who.User.ID); err != nil || len(own) != 2 || who.Workspace.ID != b.owner.Workspace.ID {
 		t.Errorf("memberships %+v (%v)", own, err)
 	}
 	_, taken := b.invite(t, "grace2@example.com", tenants.Viewer)
@@ -227,7 +227,7 @@ func TestInvitingAnswersTheSameForKnownAndUnknownAddresses(t *testing.T) {
 			t.Errorf("invited %+v", each.Invitation)
 		}
 	}
-	entries, err := b.DB.Audit(t.Context(), b.owner.Workspace.ID, tenants.AuditFilter{Limit: 2})
+	entries, err := b.DB.Audit.Audit(t.Context(), b.owner.Workspace.ID, tenants.AuditFilter{Limit: 2})
 	if err != nil || entries[0].Action != tenants.InvitationCreated || entries[1].Action != tenants.InvitationCreated ||
 		entries[0].Actor.User != b.owner.User.ID || entries[1].After["email"] != "known@example.com" {
 		t.Errorf("noted %+v (%v)", entries, err)

@@ -26,7 +26,7 @@ func TestPersonIsToldOfEveryChangeOfTheirSecondFactor(t *testing.T) {
 	if err := g.service.RemoveSecondFactor(t.Context(), g.who, password, g.code(t)); err != nil {
 		t.Fatal(err)
 	}
-	mails, err := g.DB.Mails(t.Context(), 10)
+	mails, err := g.DB.Mail.Mails(t.Context(), 10)
 	if err != nil {
 		t.Fatal(err)
 	}

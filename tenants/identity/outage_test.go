@@ -23,7 +23,7 @@ func TestGoodKeysOutliveTheDatabaseForAWhile(t *testing.T) {
 	_, secret := b.createKey(t, principal, nil)
 	_, unseen := b.createKey(t, principal, nil)
 	revoked, revokedSecret := b.createKey(t, principal, nil)
-	store := &outage{KeyStore: b.DB}
+	store := &outage{KeyStore: b.DB.APIKeys}
 	keys, err := identity.NewKeys(store, [][]byte{bytes.Repeat([]byte("p"), 32)}, b.clock.Now)
 	if err != nil {
 		t.Fatal(err)
@@ -33,7 +33,7 @@ func TestGoodKeysOutliveTheDatabaseForAWhile(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := b.DB.RevokeAPIKey(t.Context(), principal.Workspace.ID, revoked.ID); err != nil {
+	if err := b.DB.APIKeys.RevokeAPIKey(t.Context(), principal.Workspace.ID, revoked.ID); err != nil {
 		t.Fatal(err)
 	}
 	keys.Forget()

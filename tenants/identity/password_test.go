@@ -102,7 +102,7 @@ func (b *bundle) keep(t *testing.T, email, password string, params *argon2id.Par
 // kept returns the hash that is kept for ada@example.com.
 func (b *bundle) kept(t *testing.T) string {
 	t.Helper()
-	_, hash, err := b.DB.UserByEmail(t.Context(), "ada@example.com")
+	_, hash, err := b.DB.Accounts.UserByEmail(t.Context(), "ada@example.com")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -141,7 +141,7 @@ func TestOldHashIsRenewedAtLogIn(t *testing.T) {
 			t.Error("it is renewed at each log-in")
 		}
 	}
-	if err := b.DB.RenewPasswordHash(t.Context(), who.User.ID, "another", "stale"); err != nil || b.kept(t) != old {
+	if err := b.DB.Accounts.RenewPasswordHash(t.Context(), who.User.ID, "another", "stale"); err != nil || b.kept(t) != old {
 		t.Errorf("a stale hash replaces a changed one: %v", err)
 	}
 }

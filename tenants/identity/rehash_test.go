@@ -16,13 +16,13 @@ import (
 func TestUsedKeysAreRehashed(t *testing.T) {
 	t.Parallel()
 	database := dbtest.New(t)
-	user, workspace, err := database.DB.SignUp(t.Context(), "ada@example.com", "hash", "northbeam")
+	user, workspace, err := database.DB.Accounts.SignUp(t.Context(), "ada@example.com", "hash", "northbeam")
 	if err != nil {
 		t.Fatal(err)
 	}
 	older, newer := bytes.Repeat([]byte("o"), 32), bytes.Repeat([]byte("n"), 32)
 	with := func(peppers ...[]byte) *identity.Keys {
-		keys, err := identity.NewKeys(database.DB, peppers, time.Now)
+		keys, err := identity.NewKeys(database.DB.APIKeys, peppers, time.Now)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -32,7 +32,7 @@ func TestUsedKeysAreRehashed(t *testing.T) {
 	var secrets []string
 	for range 2 {
 		key, secret, hash := before.Create(workspace.ID, "laptop", []tenants.Scope{tenants.ScopeProxy}, user.ID, nil)
-		if err := database.DB.CreateAPIKey(t.Context(), workspace.ID, key, hash); err != nil {
+		if err := database.DB.APIKeys.CreateAPIKey(t.Context(), workspace.ID, key, hash); err != nil {
 			t.Fatal(err)
 		}
 		secrets = append(secrets, secret)
@@ -65,12 +65,12 @@ func TestUsedKeysAreRehashed(t *testing.T) {
 func TestReplicaFindsKeyThatAnotherRehashed(t *testing.T) {
 	t.Parallel()
 	database := dbtest.New(t)
-	user, workspace, err := database.DB.SignUp(t.Context(), "ada@example.com", "hash", "northbeam")
+	user, workspace, err := database.DB.Accounts.SignUp(t.Context(), "ada@example.com", "hash", "northbeam")
 	if err != nil {
 		t.Fatal(err)
 	}
 	older, newer := bytes.Repeat([]byte("o"), 32), bytes.Repeat([]byte("n"), 32)
-	replica, err := identity.NewKeys(database.DB, [][]byte{newer, older}, time.Now)
+	replica, err := identity.NewKeys(database.DB.APIKeys, [][]byte{newer, older}, time.Now)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -78,7 +78,7 @@ func TestReplicaFindsKeyThatAnotherRehashed(t *testing.T) {
 	if _, err := replica.Authenticate(t.Context(), secret); !errors.Is(err, tenants.ErrKeyUnknown) { // both hashes are known to be unknown now
 		t.Fatalf("before it exists: %v", err)
 	}
-	if err := database.DB.CreateAPIKey(t.Context(), workspace.ID, key, hash); err != nil {
+	if err := database.DB.APIKeys.CreateAPIKey(t.Context(), workspace.ID, key, hash); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := replica.Authenticate(t.Context(), secret); err != nil {

@@ -34,7 +34,7 @@ func TestRevokedKeyIsRefusedOnEveryReplica(t *testing.T) {
 	}
 
 	began := time.Now()
-	if err := b.DB.RevokeAPIKey(t.Context(), principal.Workspace.ID, key.ID); err != nil {
+	if err := b.DB.APIKeys.RevokeAPIKey(t.Context(), principal.Workspace.ID, key.ID); err != nil {
 		t.Fatal(err)
 	}
 	select {
@@ -57,7 +57,7 @@ func TestRevokedKeyIsRefusedWithoutTheNews(t *testing.T) {
 	if _, err := b.keys.Authenticate(t.Context(), secret); err != nil {
 		t.Fatal(err)
 	}
-	if err := b.DB.RevokeAPIKey(t.Context(), principal.Workspace.ID, key.ID); err != nil {
+	if err := b.DB.APIKeys.RevokeAPIKey(t.Context(), principal.Workspace.ID, key.ID); err != nil {
 		t.Fatal(err)
 	}
 
@@ -76,7 +76,7 @@ func TestEndedLoginIsRefusedOnEveryReplica(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	principal, token := b.signUp(t, "ada@example.com")
-	other, err := identity.NewService(b.DB, nil, [][]byte{b.signing}, b.clock.Now)
+	other, err := identity.NewService(storeOf(b.DB), nil, [][]byte{b.signing}, b.clock.Now)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -157,7 +157,7 @@ func TestParallelGuessesAreStoppedToo(t *testing.T) {
 // been told of a change.
 func (b *bundle) replica(t *testing.T) (keys *identity.Keys, heard <-chan struct{}) {
 	t.Helper()
-	keys, err := identity.NewKeys(b.DB, [][]byte{bytes.Repeat([]byte("p"), 32)}, b.clock.Now)
+	keys, err := identity.NewKeys(b.DB.APIKeys, [][]byte{bytes.Repeat([]byte("p"), 32)}, b.clock.Now)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -210,7 +210,7 @@ func TestChangedKeyIsAnotherOnEveryReplica(t *testing.T) {
 
 	began := time.Now()
 	key.Limits.Concurrency = 3
-	if err := b.DB.ChangeAPIKey(t.Context(), principal.Workspace.ID, key); err != nil {
+	if err := b.DB.APIKeys.ChangeAPIKey(t.Context(), principal.Workspace.ID, key); err != nil {
 		t.Fatal(err)
 	}
 	hear()
@@ -218,7 +218,7 @@ func TestChangedKeyIsAnotherOnEveryReplica(t *testing.T) {
 		t.Errorf("after the change: %+v, %v", known.Limits, err)
 	}
 	rotation, renewed := b.keys.Renew(0)
-	if err := b.DB.RotateAPIKey(t.Context(), principal.Workspace.ID, key.ID, rotation); err != nil {
+	if err := b.DB.APIKeys.RotateAPIKey(t.Context(), principal.Workspace.ID, key.ID, rotation); err != nil {
 		t.Fatal(err)
 	}
 	hear()
@@ -238,13 +238,13 @@ func TestOldSecretEndsOnEveryReplicaWithoutTheNews(t *testing.T) {
 	b := setup(t)
 	principal, _ := b.signUp(t, "ada@example.com")
 	key, secret := b.createKey(t, principal, nil)
-	other, err := identity.NewKeys(b.DB, [][]byte{bytes.Repeat([]byte("p"), 32)}, b.clock.Now)
+	other, err := identity.NewKeys(b.DB.APIKeys, [][]byte{bytes.Repeat([]byte("p"), 32)}, b.clock.Now)
 	if err != nil {
 		t.Fatal(err)
 	}
 	replicas := []*identity.Keys{b.keys, other}
 	rotation, renewed := b.keys.Renew(time.Minute)
-	if err := b.DB.RotateAPIKey(t.Context(), principal.Workspace.ID, key.ID, rotation); err != nil {
+	if err := b.DB.APIKeys.RotateAPIKey(t.Context(), principal.Workspace.ID, key.ID, rotation); err != nil {
 		t.Fatal(err)
 	}
 	want := func(secret string, wanted error) {
@@ -262,7 +262,7 @@ func TestOldSecretEndsOnEveryReplicaWithoutTheNews(t *testing.T) {
 	b.clock.advance(time.Second)
 	want(secret, tenants.ErrKeyExpired)
 	want(renewed, nil)
-	if err := b.DB.RevokeAPIKey(t.Context(), principal.Workspace.ID, key.ID); err != nil {
+	if err := b.DB.APIKeys.RevokeAPIKey(t.Context(), principal.Workspace.ID, key.ID); err != nil {
 		t.Fatal(err)
 	}
 	b.clock.advance(30 * time.Second)

@@ -39,15 +39,15 @@ func TestSessionRevokedDuringReadIsNotRemembered(t *testing.T) {
 			t.Parallel()
 			b := setup(t)
 			principal, token := b.signUp(t, "ada@example.com")
-			store := &slowLogins{Store: b.DB, read: make(chan struct{}, 2), on: make(chan struct{}, 2)}
-			service, err := identity.NewService(store, nil, [][]byte{b.signing}, b.clock.Now)
+			store := &slowLogins{Store: storeOf(b.DB), read: make(chan struct{}, 2), on: make(chan struct{}, 2)}
+			service, err := identity.NewService(identity.Store{Accounts: store, LoginStore: store, WorkspaceStore: store, Factors: store}, nil, [][]byte{b.signing}, b.clock.Now)
 			if err != nil {
 				t.Fatal(err)
 			}
 			outcome := make(chan error)
 			go func() { _, err := service.Authenticate(context.WithoutCancel(t.Context()), token); outcome <- err }()
 			<-store.read
-			if err := b.DB.RevokeLogin(t.Context(), principal.User.ID, principal.Login.ID); err != nil {
+			if err := b.DB.Logins.RevokeLogin(t.Context(), principal.User.ID, principal.Login.ID); err != nil {
 				t.Fatal(err)
 			}
 			if err := tell(service, principal.Login); err != nil {

@@ -30,6 +30,11 @@ func newCounting(db *tenantsdb.DB) *counting {
 	return &counting{db: db, calls: map[string]int{}}
 }
 
+// all returns the counting store in place of each.
+func (c *counting) all() identity.Store {
+	return identity.Store{Accounts: c, LoginStore: c, WorkspaceStore: c, Factors: c}
+}
+
 func (c *counting) count(call string) *tenantsdb.DB {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -46,31 +51,31 @@ func (c *counting) taken() map[string]int {
 }
 
 func (c *counting) UserByEmail(ctx context.Context, email string) (tenants.User, string, error) {
-	return c.count("UserByEmail").UserByEmail(ctx, email)
+	return c.count("UserByEmail").Accounts.UserByEmail(ctx, email)
 }
 
 func (c *counting) UsedPlace(ctx context.Context, email, place string, since time.Time) (bool, error) {
-	return c.count("UsedPlace").UsedPlace(ctx, email, place, since)
+	return c.count("UsedPlace").Logins.UsedPlace(ctx, email, place, since)
 }
 
 func (c *counting) HasWorkspaces(ctx context.Context) (bool, error) {
-	return c.db.HasWorkspaces(ctx) // once, until it is true
+	return c.db.Accounts.HasWorkspaces(ctx) // once, until it is true
 }
 
 func (c *counting) Memberships(ctx context.Context, user uuid.UUID) ([]tenants.Membership, error) {
-	return c.count("Memberships").Memberships(ctx, user)
+	return c.count("Memberships").Workspaces.Memberships(ctx, user)
 }
 
 func (c *counting) AskAccount(ctx context.Context, request tenants.AccountRequest) error {
-	return c.count("AskAccount").AskAccount(ctx, request)
+	return c.count("AskAccount").Accounts.AskAccount(ctx, request)
 }
 
 func (c *counting) SendLetters(ctx context.Context, user uuid.UUID, letters []tenants.Letter, mails ...tenants.Mail) error {
-	return c.count("SendLetters").SendLetters(ctx, user, letters, mails...)
+	return c.count("SendLetters").Accounts.SendLetters(ctx, user, letters, mails...)
 }
 
 func (c *counting) Token(ctx context.Context, hash []byte, at time.Time) (tenants.Token, error) {
-	return c.count("Token").Token(ctx, hash, at)
+	return c.count("Token").Accounts.Token(ctx, hash, at)
 }
 
 // inviteCounting is the same for invitations.
@@ -81,11 +86,11 @@ type inviteCounting struct {
 }
 
 func (c *inviteCounting) InvitationByHash(ctx context.Context, hash []byte) (tenants.Invitation, error) {
-	return c.count("InvitationByHash").InvitationByHash(ctx, hash)
+	return c.count("InvitationByHash").Invitations.InvitationByHash(ctx, hash)
 }
 
 func (c *inviteCounting) SignUpInvited(ctx context.Context, hash []byte, joining tenants.Joining) (tenants.User, tenants.Membership, error) {
-	return c.count("SignUpInvited").SignUpInvited(ctx, hash, joining)
+	return c.count("SignUpInvited").Invitations.SignUpInvited(ctx, hash, joining)
 }
 
 // work is what an answer took, and what it said.
@@ -114,14 +119,14 @@ func TestKnownAndUnknownAddressesAreTheSameWork(t *testing.T) {
 			b := setupInviting(t)
 			b.signUp(t, "ada@example.com")
 			store := newCounting(b.DB)
-			service, err := identity.NewService(store, free{}, [][]byte{b.signing}, b.clock.Now)
+			service, err := identity.NewService(store.all(), free{}, [][]byte{b.signing}, b.clock.Now)
 			if err != nil {
 				t.Fatal(err)
 			}
 			service.SetMails(mails)
 			service.SetSignUps(identity.SignUps{Quiet: true})
 			invitations := identity.NewInvitations(service, &inviteCounting{counting: store}, publicURL)
-			limited, err := identity.NewService(store, full{}, [][]byte{b.signing}, b.clock.Now)
+			limited, err := identity.NewService(store.all(), full{}, [][]byte{b.signing}, b.clock.Now)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -26,7 +26,7 @@ const (
 )
 
 // Factors keeps the second factors of people. What its methods return is told by those
-// of tenantsdb.DB.
+// of tenantsdb.Factors.
 type Factors interface {
 	FactorsOf(ctx context.Context, user uuid.UUID) (tenants.Factors, error)
 	SecondFactor(ctx context.Context, user uuid.UUID) (tenants.SecondFactor, error)

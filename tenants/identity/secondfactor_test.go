@@ -173,7 +173,7 @@ func TestRecoveryCodeWorksOnce(t *testing.T) {
 		t.Errorf("a new one: %v", err)
 	}
 	for action, want := range map[tenants.Action]int{tenants.RecoveryCodeUsed: 3, tenants.RecoveryCodesChanged: 1} { // S32
-		entries, err := g.DB.Audit(t.Context(), g.who.Workspace.ID, tenants.AuditFilter{Action: string(action)})
+		entries, err := g.DB.Audit.Audit(t.Context(), g.who.Workspace.ID, tenants.AuditFilter{Action: string(action)})
 		if err != nil || len(entries) != want {
 			t.Errorf("%s is noted %d times, want %d: %v", action, len(entries), want, err)
 		}
@@ -285,7 +285,7 @@ func TestSecondFactorIsRemovedWithPasswordAndCodeOnly(t *testing.T) {
 func TestSecretOfASecondFactorIsSealedForItsPerson(t *testing.T) {
 	t.Parallel()
 	g := withFactor(t)
-	factor, err := g.DB.SecondFactor(t.Context(), g.who.User.ID)
+	factor, err := g.DB.Factors.SecondFactor(t.Context(), g.who.User.ID)
 	if err != nil || bytes.Contains(factor.Sealed, []byte(g.secret)) {
 		t.Fatalf("sealed %q, %v", factor.Sealed, err)
 	}
@@ -298,7 +298,7 @@ func TestSecretOfASecondFactorIsSealedForItsPerson(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, want := range []int{1, 0} {
-		if count, err := during.ResealFactors(t.Context(), g.DB); err != nil || count != want {
+		if count, err := during.ResealFactors(t.Context(), g.DB.Factors); err != nil || count != want {
 			t.Errorf("%d sealed again, want %d: %v", count, want, err)
 		}
 	}

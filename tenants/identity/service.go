@@ -19,32 +19,26 @@ const (
 	knownPrincipals = 10_000
 )
 
-// Store keeps people and their logins.
-type Store interface {
+// Store keeps people, what they belong to and where they are logged in. All of it must be set.
+type Store struct {
 	Accounts
+	LoginStore
+	WorkspaceStore
+	Factors
+}
 
-	// SignUp stores a user with a workspace of their own and sends them letters, or
-	// returns tenants.ErrEmailTaken.
-	SignUp(ctx context.Context, email, passwordHash, workspace string, letters ...tenants.Letter) (tenants.User, tenants.Workspace, error)
-	// SignUpFirst does the same for the first person of the installation, or returns
-	// tenants.ErrNotFirst.
-	SignUpFirst(ctx context.Context, email, passwordHash, workspace string, letters ...tenants.Letter) (tenants.User, tenants.Workspace, error)
-	// UserByEmail returns a user with the password's hash, or tenants.ErrNotFound.
-	UserByEmail(ctx context.Context, email string) (user tenants.User, passwordHash string, err error)
-	// Memberships returns a user's workspaces, oldest membership first.
-	Memberships(ctx context.Context, user uuid.UUID) ([]tenants.Membership, error)
+// LoginStore keeps where people are logged in.
+type LoginStore interface {
 	CreateLogin(ctx context.Context, login tenants.Login) error
 	// UsedPlace reports whether the person with an address has logged in from a place since
 	// a time. It does the same for every address.
 	UsedPlace(ctx context.Context, email, place string, since time.Time) (bool, error)
 	// ActiveLogin returns who is logged in, or tenants.ErrLoginEnded.
 	ActiveLogin(ctx context.Context, user, login uuid.UUID) (tenants.Principal, error)
+	// Logins returns a user's active logins, the newest first.
+	Logins(ctx context.Context, user uuid.UUID) ([]tenants.Login, error)
 	RevokeLogin(ctx context.Context, user, login uuid.UUID) error
-	// HasWorkspaces reports whether anybody has signed up yet.
-	HasWorkspaces(ctx context.Context) (bool, error)
-
-	WorkspaceStore
-	Factors
+	RevokeLogins(ctx context.Context, user uuid.UUID) error
 }
 
 // Service signs people up, logs them in and out, and knows them by their token.

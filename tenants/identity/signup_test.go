@@ -12,7 +12,6 @@ import (
 
 	"palimpsest/tenants"
 	"palimpsest/tenants/identity"
-	"palimpsest/tenants/tenantsdb"
 )
 
 // try signs someone up and returns why not.
@@ -44,7 +43,7 @@ func TestInviteOnlyLetsInTheFirstPersonAlone(t *testing.T) {
 
 // rival is the store of one of several processes that all find an installation new.
 type rival struct {
-	*tenantsdb.DB
+	identity.Store
 
 	all      *sync.WaitGroup // until each has found it new
 	once     sync.Once
@@ -53,7 +52,7 @@ type rival struct {
 
 // HasWorkspaces implements identity.Store.
 func (r *rival) HasWorkspaces(ctx context.Context) (bool, error) {
-	has, err := r.DB.HasWorkspaces(ctx)
+	has, err := r.Store.HasWorkspaces(ctx)
 	r.once.Do(func() {
 		r.all.Done()
 		r.all.Wait()
@@ -63,7 +62,7 @@ func (r *rival) HasWorkspaces(ctx context.Context) (bool, error) {
 
 // AccountRequests implements identity.Store.
 func (r *rival) AccountRequests(ctx context.Context, limit int) ([]tenants.AccountRequest, error) {
-	requests, err := r.DB.AccountRequests(ctx, limit)
+	requests, err := r.Store.AccountRequests(ctx, limit)
 	if r.backward {
 		slices.Reverse(requests)
 	}
@@ -81,8 +80,8 @@ func (b *bundle) rivals(t *testing.T, signUps identity.SignUps) [2]*identity.Ser
 		if err != nil {
 			t.Fatal(err)
 		}
-		store := &rival{DB: b.DB, all: &all, backward: i == 1}
-		if services[i], err = identity.NewService(store, throttle, [][]byte{b.signing}, b.clock.Now); err != nil {
+		store := &rival{Store: storeOf(b.DB), all: &all, backward: i == 1}
+		if services[i], err = identity.NewService(identity.Store{Accounts: store, LoginStore: store, WorkspaceStore: store, Factors: store}, throttle, [][]byte{b.signing}, b.clock.Now); err != nil {
 			t.Fatal(err)
 		}
 		services[i].SetSignUps(signUps)
@@ -94,7 +93,7 @@ func (b *bundle) rivals(t *testing.T, signUps identity.SignUps) [2]*identity.Ser
 func (b *bundle) accounts(t *testing.T, emails ...string) (count int) {
 	t.Helper()
 	for _, email := range emails {
-		_, _, err := b.DB.UserByEmail(t.Context(), email)
+		_, _, err := b.DB.Accounts.UserByEmail(t.Context(), email)
 		switch {
 		case err == nil:
 			count++
@@ -160,7 +159,7 @@ func TestOneOfTwoFirstPeopleGetsInByMail(t *testing.T) {
 	}
 	group.Wait()
 
-	mails, err := b.DB.Mails(t.Context(), 10)
+	mails, err := b.DB.Mail.Mails(t.Context(), 10)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -175,7 +174,7 @@ func TestOneOfTwoFirstPeopleGetsInByMail(t *testing.T) {
 	if in := b.accounts(t, emails[:]...); in != 1 {
 		t.Errorf("%d of them have an account", in)
 	}
-	if requests, err := b.DB.AccountRequests(t.Context(), 10); err != nil || len(requests) > 0 {
+	if requests, err := b.DB.Accounts.AccountRequests(t.Context(), 10); err != nil || len(requests) > 0 {
 		t.Errorf("left: %+v, %v", requests, err)
 	}
 }
@@ -208,7 +207,7 @@ func TestWhoeverAskedTooLateIsToldSoByMail(t *testing.T) {
 		}
 	}
 
-	mails, err := b.DB.Mails(t.Context(), 10)
+	mails, err := b.DB.Mail.Mails(t.Context(), 10)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -225,11 +224,11 @@ func TestWhoeverAskedTooLateIsToldSoByMail(t *testing.T) {
 		t.Errorf("mails\n%s\nwant\n%s", strings.Join(told, "\n"), strings.Join(want, "\n"))
 	}
 	for email, known := range map[string]bool{"first@example.com": true, "second@example.com": false, "late@elsewhere.example": false} {
-		if _, _, err := b.DB.UserByEmail(t.Context(), email); known != (err == nil) {
+		if _, _, err := b.DB.Accounts.UserByEmail(t.Context(), email); known != (err == nil) {
 			t.Errorf("%s has an account: %v", email, err)
 		}
 	}
-	if requests, err := b.DB.AccountRequests(t.Context(), 10); err != nil || len(requests) > 0 {
+	if requests, err := b.DB.Accounts.AccountRequests(t.Context(), 10); err != nil || len(requests) > 0 {
 		t.Errorf("left: %+v, %v", requests, err)
 	}
 }
@@ -318,20 +317,20 @@ func TestKeysOfASuspendedWorkspaceAreRefused(t *testing.T) {
 	b := setup(t)
 	who, _ := b.signUp(t, "ada@example.com")
 	key, secret, hash := b.keys.Create(who.Workspace.ID, "laptop", []tenants.Scope{tenants.ScopeProxy}, who.User.ID, nil)
-	if err := b.DB.CreateAPIKey(t.Context(), who.Workspace.ID, key, hash); err != nil {
+	if err := b.DB.APIKeys.CreateAPIKey(t.Context(), who.Workspace.ID, key, hash); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := b.keys.Authenticate(t.Context(), secret); err != nil {
 		t.Fatal(err)
 	}
-	if err := b.DB.SuspendWorkspace(t.Context(), who.User.ID, who.Workspace.ID, "abuse"); err != nil {
+	if err := b.DB.Operators.SuspendWorkspace(t.Context(), who.User.ID, who.Workspace.ID, "abuse"); err != nil {
 		t.Fatal(err)
 	}
 	b.keys.Forget() // as the notification does
 	if _, err := b.keys.Authenticate(t.Context(), secret); !errors.Is(err, tenants.ErrSuspended) {
 		t.Errorf("suspended: %v", err)
 	}
-	if err := b.DB.ResumeWorkspace(t.Context(), who.User.ID, who.Workspace.ID, "over"); err != nil {
+	if err := b.DB.Operators.ResumeWorkspace(t.Context(), who.User.ID, who.Workspace.ID, "over"); err != nil {
 		t.Fatal(err)
 	}
 	b.keys.Forget()

@@ -33,7 +33,7 @@ func (b *bundle) replicas(t *testing.T) map[string][]*identity.Service {
 // with returns a service that counts with a throttle and hashes fast.
 func (b *bundle) with(t *testing.T, throttle identity.Throttle) *identity.Service {
 	t.Helper()
-	service, err := identity.NewService(b.DB, throttle, [][]byte{b.signing}, b.clock.Now)
+	service, err := identity.NewService(storeOf(b.DB), throttle, [][]byte{b.signing}, b.clock.Now)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -202,7 +202,7 @@ func TestAskingForLinksIsBounded(t *testing.T) {
 	if sent := len(mails) - before; sent != 5 {
 		t.Errorf("%d links were sent, want 5", sent)
 	}
-	if waiting, err := b.DB.AccountRequests(t.Context(), 100); len(waiting) > 0 || err != nil {
+	if waiting, err := b.DB.Accounts.AccountRequests(t.Context(), 100); len(waiting) > 0 || err != nil {
 		t.Errorf("%d requests wait: %v", len(waiting), err)
 	}
 	if _, err := b.service.Link(t.Context(), secret(t, mails[0], "/reset/")); err != nil {
@@ -236,7 +236,7 @@ func TestAskingForLinksIsBounded(t *testing.T) {
 // mails returns the mails that wait for an address, the newest first.
 func (b *bundle) mails(t *testing.T, to string) (found []tenants.Mail) {
 	t.Helper()
-	waiting, err := b.DB.Mails(t.Context(), 1000)
+	waiting, err := b.DB.Mail.Mails(t.Context(), 1000)
 	if err != nil {
 		t.Fatal(err)
 	}

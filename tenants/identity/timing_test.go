@@ -22,7 +22,7 @@ func TestKnownAndUnknownAddressesTakeTheSameTime(t *testing.T) {
 	t.Parallel()
 	const tries, chance = 200, 85
 	b := setup(t)
-	service, err := identity.NewService(b.DB, free{}, [][]byte{b.signing}, b.clock.Now)
+	service, err := identity.NewService(storeOf(b.DB), free{}, [][]byte{b.signing}, b.clock.Now)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -12,6 +12,8 @@ import (
 // WorkspaceStore keeps workspaces and who belongs to them. What its methods return
 // is told by those of Service with their names.
 type WorkspaceStore interface {
+	// Memberships returns a user's workspaces, oldest membership first.
+	Memberships(ctx context.Context, user uuid.UUID) ([]tenants.Membership, error)
 	CreateWorkspace(ctx context.Context, owner uuid.UUID, name string) (tenants.Workspace, error)
 	EnterWorkspace(ctx context.Context, user, login, workspace uuid.UUID) error
 	RenameWorkspace(ctx context.Context, workspace uuid.UUID, name string) error

@@ -97,7 +97,7 @@ func TestChangesOfMembersAreHeardOnEveryReplica(t *testing.T) {
 	if who, err = after(func() error { return b.service.RenameWorkspace(b.ctx, workspace, "Southbeam") }); err != nil || who.Workspace.Name != "Southbeam" {
 		t.Errorf("after the new name: %+v (%v)", who, err)
 	}
-	memberships, err := b.DB.Memberships(t.Context(), grace.User.ID)
+	memberships, err := b.DB.Workspaces.Memberships(t.Context(), grace.User.ID)
 	if err != nil || len(memberships) != 2 {
 		t.Fatal(memberships, err)
 	}
@@ -120,7 +120,7 @@ func TestChangesOfMembersAreHeardOnEveryReplica(t *testing.T) {
 // has been told of a change.
 func (b *bundle) peopleReplica(t *testing.T) (people *identity.Service, heard <-chan struct{}) {
 	t.Helper()
-	people, err := identity.NewService(b.DB, nil, [][]byte{b.signing}, b.clock.Now)
+	people, err := identity.NewService(storeOf(b.DB), nil, [][]byte{b.signing}, b.clock.Now)
 	if err != nil {
 		t.Fatal(err)
 	}

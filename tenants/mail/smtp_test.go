@@ -141,7 +141,7 @@ func setup(t *testing.T, isLocal bool) *outbox {
 	t.Helper()
 	o := &outbox{db: dbtest.New(t), server: serve(t), log: &bytes.Buffer{}, now: time.Now().Add(time.Minute)}
 	config := mail.Config{
-		Store: o.db.DB, Writer: nothing{}, Observe: func(outcome string) { o.outcomes = append(o.outcomes, outcome) },
+		Store: o.db.DB.Mail, Writer: nothing{}, Observe: func(outcome string) { o.outcomes = append(o.outcomes, outcome) },
 		Log: slog.New(slog.NewTextHandler(o.log, nil)), Now: func() time.Time { return o.now },
 	}
 	if !isLocal {
@@ -157,7 +157,7 @@ func setup(t *testing.T, isLocal bool) *outbox {
 
 func (o *outbox) queue(t *testing.T, wanted tenants.Mail) {
 	t.Helper()
-	if err := o.db.DB.QueueMail(t.Context(), wanted); err != nil {
+	if err := o.db.DB.Mail.QueueMail(t.Context(), wanted); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -176,7 +176,7 @@ func (o *outbox) pass(t *testing.T, outcomes ...string) {
 
 func (o *outbox) waiting(t *testing.T) int {
 	t.Helper()
-	mails, err := o.db.DB.Mails(t.Context(), 100)
+	mails, err := o.db.DB.Mail.Mails(t.Context(), 100)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -270,7 +270,7 @@ func TestMailThatDoesNotOpenIsGivenUp(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(sealing.Close)
-	if err := sealing.QueueMail(t.Context(), hello()); err != nil {
+	if err := sealing.Mail.QueueMail(t.Context(), hello()); err != nil {
 		t.Fatal(err)
 	}
 	o.queue(t, tenants.Mail{To: "eve@example.com", Subject: "Another", Text: "text"})

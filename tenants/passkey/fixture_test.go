@@ -57,7 +57,7 @@ func setup(t *testing.T) *bundle {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if b.people, err = identity.NewService(b.DB, throttle, [][]byte{bytes.Repeat([]byte("k"), 32)}, b.clock.Now); err != nil {
+	if b.people, err = identity.NewService(identity.Store{Accounts: b.DB.Accounts, LoginStore: b.DB.Logins, WorkspaceStore: b.DB.Workspaces, Factors: b.DB.Factors}, throttle, [][]byte{bytes.Repeat([]byte("k"), 32)}, b.clock.Now); err != nil {
 		t.Fatal(err)
 	}
 	safe, err := vault.New([][]byte{bytes.Repeat([]byte("v"), 32)})
@@ -66,7 +66,7 @@ func setup(t *testing.T) *bundle {
 	}
 	b.people.SetSealer(safe)
 	b.service = passkey.New(passkey.Config{
-		Store: b.DB, Sealer: safe, Door: b.people, Throttle: b.people.Throttle(), PublicURL: origin, Now: b.clock.Now,
+		Store: b.DB.Factors, Sealer: safe, Door: b.people, Throttle: b.people.Throttle(), PublicURL: origin, Now: b.clock.Now,
 	})
 	return b
 }
@@ -193,7 +193,7 @@ func (h *holder) is(t *testing.T, token string) {
 // noted returns how often an action is in the workspace's audit log.
 func (h *holder) noted(t *testing.T, action tenants.Action) int {
 	t.Helper()
-	entries, err := h.DB.Audit(t.Context(), h.who.Workspace.ID, tenants.AuditFilter{Action: string(action), Limit: 1000})
+	entries, err := h.DB.Audit.Audit(t.Context(), h.who.Workspace.ID, tenants.AuditFilter{Action: string(action), Limit: 1000})
 	if err != nil {
 		t.Fatal(err)
 	}

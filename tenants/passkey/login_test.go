@@ -249,7 +249,7 @@ func TestWhoMustVerifyTheirAddressFirstIsRefused(t *testing.T) {
 	if token, err := h.logIn(t); !errors.Is(err, tenants.ErrPasskey) || token != "" {
 		t.Errorf("an unverified address: %v", err)
 	}
-	if err := h.DB.VerifyUser(t.Context(), h.who.User.ID); err != nil {
+	if err := h.DB.Accounts.VerifyUser(t.Context(), h.who.User.ID); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := h.logIn(t); err != nil {

@@ -44,7 +44,7 @@ func TestPersonIsToldOfEveryChangeOfTheirPasskeys(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	mails, err := h.DB.Mails(t.Context(), 20)
+	mails, err := h.DB.Mail.Mails(t.Context(), 20)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -25,7 +25,7 @@ import (
 	"palimpsest/tenants"
 )
 
-// Store keeps passkeys. What its methods return is told by those of tenantsdb.DB.
+// Store keeps passkeys. What its methods return is told by those of tenantsdb.Factors.
 type Store interface {
 	FactorsOf(ctx context.Context, user uuid.UUID) (tenants.Factors, error)
 	Passkeys(ctx context.Context, user uuid.UUID) ([]tenants.Passkey, error)

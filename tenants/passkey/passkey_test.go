@@ -40,7 +40,7 @@ func TestRemovedPasskeyLogsNobodyInAndEndsOtherLogins(t *testing.T) {
 	if _, token, err := h.people.LogIn(t.Context(), "ada@example.com", password, "here", "test"); err != nil || token == "" {
 		t.Errorf("the password alone: %v", err)
 	}
-	if factors, err := h.DB.FactorsOf(t.Context(), h.who.User.ID); err != nil || factors != (tenants.Factors{}) {
+	if factors, err := h.DB.Factors.FactorsOf(t.Context(), h.who.User.ID); err != nil || factors != (tenants.Factors{}) {
 		t.Errorf("left: %+v, %v", factors, err)
 	}
 	if got := h.noted(t, tenants.PasskeyRemoved); got != 1 {
@@ -125,7 +125,7 @@ func TestRecoveryCodesGoWithTheLastFactor(t *testing.T) {
 	if err := h.people.RemoveSecondFactor(t.Context(), h.who, password, code()); err != nil {
 		t.Fatal(err)
 	}
-	if factors, err := h.DB.FactorsOf(t.Context(), h.who.User.ID); err != nil || factors != (tenants.Factors{Passkeys: 1, Left: tenants.RecoveryCodes}) {
+	if factors, err := h.DB.Factors.FactorsOf(t.Context(), h.who.User.ID); err != nil || factors != (tenants.Factors{Passkeys: 1, Left: tenants.RecoveryCodes}) {
 		t.Errorf("without the app: %+v, %v", factors, err)
 	}
 	others, err := h.service.RenewCodes(t.Context(), h.who, password)

@@ -218,7 +218,7 @@ func TestPeopleHaveABoundedNumberOfPasskeys(t *testing.T) {
 	h := setup(t).signUp(t, "ada@example.com")
 	for i := range tenants.MaxPasskeys {
 		passkey := tenants.Passkey{ID: uuid.New(), Name: strconv.Itoa(i), Credential: []byte{byte(i)}, PublicKey: []byte("k"), CreatedAt: h.clock.Now()}
-		if _, err := h.DB.AddPasskey(context.Background(), h.who.User, h.who.Login.ID, passkey, []byte{byte(i)}, nil); err != nil {
+		if _, err := h.DB.Factors.AddPasskey(context.Background(), h.who.User, h.who.Login.ID, passkey, []byte{byte(i)}, nil); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -30,7 +30,7 @@ func (c *counting) PasskeyOwner(ctx context.Context, user uuid.UUID) (tenants.Us
 func TestPasskeyLogInIsTheSameWorkForKnownAndUnknownPeople(t *testing.T) {
 	t.Parallel()
 	h := setup(t).withPasskey(t, "ada@example.com")
-	store := &counting{db: h.DB}
+	store := &counting{db: h.DB.Factors}
 	config := h.service.Config
 	config.Store = store
 	service := passkey.New(config)

@@ -44,7 +44,7 @@ func setup(t *testing.T) *company {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if c.people, err = identity.NewService(c.DB, throttle, [][]byte{bytes.Repeat([]byte("k"), 32)}, time.Now); err != nil {
+	if c.people, err = identity.NewService(identity.Store{Accounts: c.DB.Accounts, LoginStore: c.DB.Logins, WorkspaceStore: c.DB.Workspaces, Factors: c.DB.Factors}, throttle, [][]byte{bytes.Repeat([]byte("k"), 32)}, time.Now); err != nil {
 		t.Fatal(err)
 	}
 	if c.provider, err = mockoidc.Run(); err != nil {
@@ -60,7 +60,7 @@ func setup(t *testing.T) *company {
 // with returns the service with the master keys of a vault.
 func (c *company) with(safe *vault.Vault, found records) *signon.Service {
 	return signon.New(signon.Config{
-		Store: c.DB, Sealer: safe, Resolver: found, Door: c.people, Throttle: c.people.Throttle(), Client: signon.NewClient(true),
+		Store: c.DB.SignOn, Sealer: safe, Resolver: found, Door: c.people, Throttle: c.people.Throttle(), Client: signon.NewClient(true),
 		PublicURL: "http://127.0.0.1:8080", AllowHTTP: true, Now: time.Now,
 	})
 }
@@ -127,7 +127,7 @@ func TestClientSecretIsResealedWithNewMasterKey(t *testing.T) {
 	if err := c.with(before, records{domains[0].Record()}).Prove(ctx, owner, domain); err != nil {
 		t.Fatal(err)
 	}
-	kept, err := c.DB.SignOn(t.Context(), workspace)
+	kept, err := c.DB.SignOn.SignOn(t.Context(), workspace)
 	if err != nil || bytes.Contains(kept.Sealed, []byte(c.provider.ClientSecret)) {
 		t.Fatalf("sealed %q, %v", kept.Sealed, err)
 	}
@@ -145,7 +145,7 @@ func TestClientSecretIsResealedWithNewMasterKey(t *testing.T) {
 		t.Fatalf("without the old master key, before: %v", err)
 	}
 	for _, want := range []int{1, 0} { // S28: done twice, it comes to the same
-		if count, err := during.ResealSignOns(t.Context(), c.DB); err != nil || count != want {
+		if count, err := during.ResealSignOns(t.Context(), c.DB.Workspaces, c.DB.SignOn); err != nil || count != want {
 			t.Errorf("%d sealed again, want %d: %v", count, want, err)
 		}
 		if err := c.logIn(t, c.with(during, records{})); err != nil {
@@ -155,7 +155,7 @@ func TestClientSecretIsResealedWithNewMasterKey(t *testing.T) {
 	if err := c.logIn(t, c.with(after, records{})); err != nil {
 		t.Errorf("without the old master key: %v", err)
 	}
-	if _, err := before.ResealSignOns(t.Context(), c.DB); !errors.Is(err, vault.ErrSealedElsewhere) {
+	if _, err := before.ResealSignOns(t.Context(), c.DB.Workspaces, c.DB.SignOn); !errors.Is(err, vault.ErrSealedElsewhere) {
 		t.Errorf("with the old master key alone: %v", err)
 	}
 }

@@ -37,10 +37,10 @@ func TestSignOnIsTheSameWorkForKnownAndUnknownAddresses(t *testing.T) {
 	t.Parallel()
 	c := setup(t)
 	c.configure(t)
-	if _, _, err := c.DB.SignUp(t.Context(), "ada@"+domain, "", "Hers"); err != nil {
+	if _, _, err := c.DB.Accounts.SignUp(t.Context(), "ada@"+domain, "", "Hers"); err != nil {
 		t.Fatal(err)
 	}
-	store := &counting{db: c.DB}
+	store := &counting{db: c.DB.SignOn}
 	config := c.with(vaultOf(t, "v"), records{}).Config
 	config.Store = store
 	service := signon.New(config)

@@ -29,7 +29,7 @@ const Callback = "/login/sign-on/callback"
 const begunAbout = "sign-on under way"
 
 // Store keeps sign-ons and domains. What its methods return is told by those of
-// tenantsdb.DB.
+// tenantsdb.SignOn.
 type Store interface {
 	SignOn(ctx context.Context, workspace uuid.UUID) (tenants.SignOn, error)
 	SaveSignOn(ctx context.Context, workspace uuid.UUID, wanted tenants.SignOn) error

@@ -17,9 +17,13 @@ import (
 // someone asked for by the address alone.
 const letterPause = time.Minute
 
+// Accounts keeps people: how they sign up, what they are known by, and what they ask for by
+// mail.
+type Accounts struct{ *core }
+
 // AskAccount keeps what someone asked for by an address. It does the same for every
 // address.
-func (db *DB) AskAccount(ctx context.Context, request tenants.AccountRequest) error {
+func (db Accounts) AskAccount(ctx context.Context, request tenants.AccountRequest) error {
 	err := db.unscoped(ctx, func(tx *gorm.DB) error {
 		return tx.Exec("INSERT INTO account_requests (id, kind, email, password_hash, workspace, address) VALUES (?, ?, ?, ?, ?, ?)",
 			uuid.Must(uuid.NewV7()), string(request.Kind), storable(request.Email), request.PasswordHash, storable(request.Workspace), request.From).Error
@@ -32,9 +36,9 @@ func (db *DB) AskAccount(ctx context.Context, request tenants.AccountRequest) er
 
 // AccountRequests returns what people asked for and was not answered, the oldest
 // first.
-func (db *DB) AccountRequests(ctx context.Context, limit int) ([]tenants.AccountRequest, error) {
+func (db Accounts) AccountRequests(ctx context.Context, limit int) ([]tenants.AccountRequest, error) {
 	var rows []requestRow
-	err := db.AsWorker(ctx, func(tx *gorm.DB) error {
+	err := db.asWorker(ctx, func(tx *gorm.DB) error {
 		return tx.Table("account_requests").Select("id, kind, email, password_hash, workspace, address").Order("id").Limit(limit).Find(&rows).Error
 	})
 	if err != nil {
@@ -55,8 +59,8 @@ func (db *DB) AccountRequests(ctx context.Context, limit int) ([]tenants.Account
 // has no account, or has proven the address that they asked to prove. A request that
 // was answered before comes to nothing. A sign-up for the first person alone that
 // someone was before is left as it is: tenants.ErrNotFirst.
-func (db *DB) AnswerRequest(ctx context.Context, request tenants.AccountRequest, letter tenants.Letter, known tenants.Mail) error {
-	err := db.AsWorker(ctx, func(tx *gorm.DB) error {
+func (db Accounts) AnswerRequest(ctx context.Context, request tenants.AccountRequest, letter tenants.Letter, known tenants.Mail) error {
+	err := db.asWorker(ctx, func(tx *gorm.DB) error {
 		deleted := tx.Exec("DELETE FROM account_requests WHERE id = ?", request.ID)
 		if deleted.Error != nil || deleted.RowsAffected == 0 {
 			return deleted.Error
@@ -85,8 +89,8 @@ func (db *DB) AnswerRequest(ctx context.Context, request tenants.AccountRequest,
 }
 
 // DropRequest takes a request out that is not answered.
-func (db *DB) DropRequest(ctx context.Context, request tenants.AccountRequest) error {
-	err := db.AsWorker(ctx, func(tx *gorm.DB) error {
+func (db Accounts) DropRequest(ctx context.Context, request tenants.AccountRequest) error {
+	err := db.asWorker(ctx, func(tx *gorm.DB) error {
 		return tx.Exec("DELETE FROM account_requests WHERE id = ?", request.ID).Error
 	})
 	if err != nil {
@@ -97,8 +101,8 @@ func (db *DB) DropRequest(ctx context.Context, request tenants.AccountRequest) e
 
 // RefuseSignUp takes a sign-up out and sends a mail that says so, or the mail known
 // where its address is known. A request that was answered before comes to nothing.
-func (db *DB) RefuseSignUp(ctx context.Context, request tenants.AccountRequest, refused, known tenants.Mail) error {
-	err := db.AsWorker(ctx, func(tx *gorm.DB) error {
+func (db Accounts) RefuseSignUp(ctx context.Context, request tenants.AccountRequest, refused, known tenants.Mail) error {
+	err := db.asWorker(ctx, func(tx *gorm.DB) error {
 		deleted := tx.Exec("DELETE FROM account_requests WHERE id = ?", request.ID)
 		if deleted.Error != nil || deleted.RowsAffected == 0 {
 			return deleted.Error
@@ -118,7 +122,7 @@ func (db *DB) RefuseSignUp(ctx context.Context, request tenants.AccountRequest, 
 }
 
 // SendLetters sends letters to a person.
-func (db *DB) SendLetters(ctx context.Context, user uuid.UUID, letters []tenants.Letter, mails ...tenants.Mail) error {
+func (db Accounts) SendLetters(ctx context.Context, user uuid.UUID, letters []tenants.Letter, mails ...tenants.Mail) error {
 	err := db.inUser(ctx, user, func(tx *gorm.DB) error {
 		for _, letter := range letters {
 			if err := send(tx, user, letter); err != nil {
@@ -139,7 +143,7 @@ func (db *DB) SendLetters(ctx context.Context, user uuid.UUID, letters []tenants
 }
 
 // Token returns the token with a hash that is good at a time, or tenants.ErrLinkEnded.
-func (db *DB) Token(ctx context.Context, hash []byte, at time.Time) (tenants.Token, error) {
+func (db Accounts) Token(ctx context.Context, hash []byte, at time.Time) (tenants.Token, error) {
 	var token tenants.Token
 	err := db.withToken(ctx, hash, func(tx *gorm.DB) error {
 		var err error
@@ -153,7 +157,7 @@ func (db *DB) Token(ctx context.Context, hash []byte, at time.Time) (tenants.Tok
 }
 
 // withToken runs fn in a transaction that sees the token with a hash.
-func (db *DB) withToken(ctx context.Context, hash []byte, fn func(tx *gorm.DB) error) error {
+func (db Accounts) withToken(ctx context.Context, hash []byte, fn func(tx *gorm.DB) error) error {
 	return db.transaction(ctx, forToken, hex.EncodeToString(hash), fn)
 }
 

@@ -15,7 +15,7 @@ import (
 // ResetPassword gives the person of a token another password, at a time that the
 // token must be good at, and ends all their logins. The token proves the person's
 // address, too. notice returns what they are told. It returns tenants.ErrLinkEnded.
-func (db *DB) ResetPassword(ctx context.Context, hash []byte, at time.Time, passwordHash string, notice func(tenants.User) tenants.Mail) error {
+func (db Accounts) ResetPassword(ctx context.Context, hash []byte, at time.Time, passwordHash string, notice func(tenants.User) tenants.Mail) error {
 	err := db.withToken(ctx, hash, func(tx *gorm.DB) error {
 		tx, _, user, err := redeem(tx, hash, at, tenants.TokenReset)
 		if err != nil {
@@ -40,7 +40,7 @@ func (db *DB) ResetPassword(ctx context.Context, hash []byte, at time.Time, pass
 
 // ChangePassword gives a person another password, tells them, and ends all their
 // logins but one.
-func (db *DB) ChangePassword(ctx context.Context, user tenants.User, keep uuid.UUID, passwordHash string, notice tenants.Mail) error {
+func (db Accounts) ChangePassword(ctx context.Context, user tenants.User, keep uuid.UUID, passwordHash string, notice tenants.Mail) error {
 	err := db.inUser(ctx, user.ID, func(tx *gorm.DB) error { return setPassword(tx, user, keep, passwordHash, notice) })
 	if err != nil {
 		return fmt.Errorf("change password: %w", err)
@@ -50,7 +50,7 @@ func (db *DB) ChangePassword(ctx context.Context, user tenants.User, keep uuid.U
 
 // RenewPasswordHash keeps another hash of a person's password, unless the password was
 // changed meanwhile.
-func (db *DB) RenewPasswordHash(ctx context.Context, user uuid.UUID, old, hash string) error {
+func (db Accounts) RenewPasswordHash(ctx context.Context, user uuid.UUID, old, hash string) error {
 	err := db.inUser(ctx, user, func(tx *gorm.DB) error {
 		return tx.Exec("UPDATE users SET password_hash = ? WHERE id = ? AND password_hash = ?", hash, user, old).Error
 	})
@@ -64,7 +64,7 @@ func (db *DB) RenewPasswordHash(ctx context.Context, user uuid.UUID, old, hash s
 // person's address as verified, or makes the proven address theirs and tells the old
 // one with what notice returns. It returns the token, tenants.ErrLinkEnded, or
 // tenants.ErrEmailTaken.
-func (db *DB) ConfirmEmail(ctx context.Context, hash []byte, at time.Time, notice func(before, after string) tenants.Mail) (tenants.Token, error) {
+func (db Accounts) ConfirmEmail(ctx context.Context, hash []byte, at time.Time, notice func(before, after string) tenants.Mail) (tenants.Token, error) {
 	var token tenants.Token
 	err := db.withToken(ctx, hash, func(tx *gorm.DB) error {
 		tx, used, user, err := redeem(tx, hash, at, tenants.TokenVerify, tenants.TokenEmail)
@@ -104,7 +104,7 @@ func (db *DB) ConfirmEmail(ctx context.Context, hash []byte, at time.Time, notic
 }
 
 // VerifyUser marks a person's address as their own.
-func (db *DB) VerifyUser(ctx context.Context, user uuid.UUID) error {
+func (db Accounts) VerifyUser(ctx context.Context, user uuid.UUID) error {
 	err := db.inUser(ctx, user, func(tx *gorm.DB) error {
 		if err := tx.Exec("UPDATE users SET verified_at = coalesce(verified_at, now()) WHERE id = ?", user).Error; err != nil {
 			return err

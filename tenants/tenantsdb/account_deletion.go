@@ -15,7 +15,7 @@ import (
 // passkeys. Where they are not revoked, their API keys go on as LeaveWorkspace says. What
 // audit logs of the workspaces say of the person stays. It returns a
 // tenants.OnlyOwner of a workspace without another owner, and tenants.ErrOperator.
-func (db *DB) DeleteAccount(ctx context.Context, user uuid.UUID, revokeKeys bool) error {
+func (db Accounts) DeleteAccount(ctx context.Context, user uuid.UUID, revokeKeys bool) error {
 	err := db.inUser(ctx, user, func(tx *gorm.DB) error {
 		var workspaces []struct {
 			WorkspaceID uuid.UUID

@@ -31,7 +31,7 @@ func TestDeletedAccountLeavesNoRowsAndNoKeys(t *testing.T) {
 		b := setup(t)
 		grace := b.join(t, "grace@example.com", tenants.Regular)
 		login := tenants.Login{ID: uuid.Must(uuid.NewV7()), UserID: grace.ID, Workspace: b.workspace, CreatedAt: now(), ExpiresAt: now().Add(time.Hour)}
-		if err := b.CreateLogin(t.Context(), login); err != nil {
+		if err := b.Logins.CreateLogin(t.Context(), login); err != nil {
 			t.Fatal(err)
 		}
 		hers, _ := b.addKey(t, b.workspace)
@@ -40,10 +40,10 @@ func TestDeletedAccountLeavesNoRowsAndNoKeys(t *testing.T) {
 
 		// Her own workspace would have no owner: nothing changes.
 		only := tenants.OnlyOwner{}
-		if err := b.DeleteAccount(as(t, grace), grace.ID, revoke); !errors.As(err, &only) || only.Workspace == "" || b.role(t, grace.ID) != tenants.Regular {
+		if err := b.Accounts.DeleteAccount(as(t, grace), grace.ID, revoke); !errors.As(err, &only) || only.Workspace == "" || b.role(t, grace.ID) != tenants.Regular {
 			t.Fatalf("%s: the only owner of a workspace: %v", name, err)
 		}
-		memberships, err := b.Memberships(t.Context(), grace.ID)
+		memberships, err := b.Workspaces.Memberships(t.Context(), grace.ID)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -51,23 +51,23 @@ func TestDeletedAccountLeavesNoRowsAndNoKeys(t *testing.T) {
 			if one.Workspace.ID == b.workspace {
 				continue
 			}
-			if err := b.CloseWorkspace(as(t, grace), one.Workspace.ID, nothingElse); err != nil {
+			if err := b.Deletion.CloseWorkspace(as(t, grace), one.Workspace.ID, nothingElse); err != nil {
 				t.Fatal(err)
 			}
 		}
 		if b.rowsOf(t, grace.ID) == 0 {
 			t.Fatalf("%s: she is gone with a workspace though she belongs to another", name)
 		}
-		if err := b.DeleteAccount(as(t, grace), grace.ID, revoke); err != nil {
+		if err := b.Accounts.DeleteAccount(as(t, grace), grace.ID, revoke); err != nil {
 			t.Fatal(err)
 		}
 		if left := b.rowsOf(t, grace.ID); left != 0 {
 			t.Errorf("%s: %d rows are left", name, left)
 		}
-		if _, err := b.ActiveLogin(t.Context(), grace.ID, login.ID); !errors.Is(err, tenants.ErrLoginEnded) {
+		if _, err := b.Logins.ActiveLogin(t.Context(), grace.ID, login.ID); !errors.Is(err, tenants.ErrLoginEnded) {
 			t.Errorf("%s: her login: %v", name, err)
 		}
-		keys, err := b.APIKeys(t.Context(), b.workspace)
+		keys, err := b.APIKeys.APIKeys(t.Context(), b.workspace)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -90,10 +90,10 @@ func TestAccountOfAnOperatorStays(t *testing.T) {
 		t.Fatal(err)
 	}
 	b.join(t, "grace@example.com", tenants.Owner) // so that the workspace has another owner
-	if err := b.DeleteAccount(as(t, b.user), b.user.ID, true); !errors.Is(err, tenants.ErrOperator) || b.role(t, b.user.ID) != tenants.Owner {
+	if err := b.Accounts.DeleteAccount(as(t, b.user), b.user.ID, true); !errors.Is(err, tenants.ErrOperator) || b.role(t, b.user.ID) != tenants.Owner {
 		t.Errorf("an operator: %v", err)
 	}
-	if err := b.CloseWorkspace(t.Context(), b.workspace, nothingElse); err != nil {
+	if err := b.Deletion.CloseWorkspace(t.Context(), b.workspace, nothingElse); err != nil {
 		t.Fatal(err)
 	}
 	if b.rowsOf(t, b.user.ID) == 0 {
@@ -111,7 +111,7 @@ func TestPeopleGoWithTheirLastWorkspace(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := b.CloseWorkspace(t.Context(), hers, nothingElse); err != nil {
+	if err := b.Deletion.CloseWorkspace(t.Context(), hers, nothingElse); err != nil {
 		t.Fatal(err)
 	}
 	if left := b.rowsOf(t, grace.ID); left != 0 {

@@ -29,7 +29,7 @@ func moved(before, _ string) tenants.Mail { return tenants.Mail{To: before, Subj
 // subjects returns the subjects of the mails that wait, the newest first, and to whom.
 func subjects(t *testing.T, b bundle) []string {
 	t.Helper()
-	mails, err := b.Mails(t.Context(), 100)
+	mails, err := b.Mail.Mails(t.Context(), 100)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -45,21 +45,21 @@ func TestTokenResetsAPasswordOnce(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	for _, hash := range []string{"first", "second"} {
-		if err := b.SendLetters(t.Context(), b.user.ID, []tenants.Letter{letter(tenants.TokenReset, b.user.Email, hash)}); err != nil {
+		if err := b.Accounts.SendLetters(t.Context(), b.user.ID, []tenants.Letter{letter(tenants.TokenReset, b.user.Email, hash)}); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if err := b.ResetPassword(t.Context(), []byte("first"), now().Add(2*time.Hour), "late", notice); !errors.Is(err, tenants.ErrLinkEnded) {
+	if err := b.Accounts.ResetPassword(t.Context(), []byte("first"), now().Add(2*time.Hour), "late", notice); !errors.Is(err, tenants.ErrLinkEnded) {
 		t.Errorf("after its end: %v", err)
 	}
-	if _, err := b.ConfirmEmail(t.Context(), []byte("first"), now(), moved); !errors.Is(err, tenants.ErrLinkEnded) {
+	if _, err := b.Accounts.ConfirmEmail(t.Context(), []byte("first"), now(), moved); !errors.Is(err, tenants.ErrLinkEnded) {
 		t.Errorf("as another kind: %v", err)
 	}
 	var group sync.WaitGroup
 	var worked atomic.Int32
 	for range 8 {
 		group.Go(func() {
-			err := b.ResetPassword(t.Context(), []byte("first"), now(), "another hash", notice)
+			err := b.Accounts.ResetPassword(t.Context(), []byte("first"), now(), "another hash", notice)
 			if err == nil {
 				worked.Add(1)
 			} else if !errors.Is(err, tenants.ErrLinkEnded) {
@@ -71,11 +71,11 @@ func TestTokenResetsAPasswordOnce(t *testing.T) {
 	if worked.Load() != 1 {
 		t.Errorf("the token worked %d times", worked.Load())
 	}
-	user, hash, err := b.UserByEmail(t.Context(), b.user.Email)
+	user, hash, err := b.Accounts.UserByEmail(t.Context(), b.user.Email)
 	if err != nil || hash != "another hash" || user.VerifiedAt == nil {
 		t.Errorf("hash %q, verified %v (%v)", hash, user.VerifiedAt, err)
 	}
-	if _, err := b.Token(t.Context(), []byte("second"), now()); !errors.Is(err, tenants.ErrLinkEnded) {
+	if _, err := b.Accounts.Token(t.Context(), []byte("second"), now()); !errors.Is(err, tenants.ErrLinkEnded) {
 		t.Errorf("the other link to the same person: %v", err)
 	}
 	if found := subjects(t, b); found[0] != "notice to ada@example.com" {
@@ -87,18 +87,18 @@ func TestTokenResetsAPasswordOnce(t *testing.T) {
 func TestNewPasswordEndsOtherLogins(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
-	second, err := b.CreateWorkspace(t.Context(), b.user.ID, "second")
+	second, err := b.Workspaces.CreateWorkspace(t.Context(), b.user.ID, "second")
 	if err != nil {
 		t.Fatal(err)
 	}
 	here, there := b.logIn(t, time.Hour), b.logIn(t, time.Hour)
-	if err := b.ChangePassword(t.Context(), b.user, here.ID, "another hash", notice(b.user)); err != nil {
+	if err := b.Accounts.ChangePassword(t.Context(), b.user, here.ID, "another hash", notice(b.user)); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := b.ActiveLogin(t.Context(), b.user.ID, here.ID); err != nil {
+	if _, err := b.Logins.ActiveLogin(t.Context(), b.user.ID, here.ID); err != nil {
 		t.Errorf("the login that stays: %v", err)
 	}
-	if _, err := b.ActiveLogin(t.Context(), b.user.ID, there.ID); !errors.Is(err, tenants.ErrLoginEnded) {
+	if _, err := b.Logins.ActiveLogin(t.Context(), b.user.ID, there.ID); !errors.Is(err, tenants.ErrLoginEnded) {
 		t.Errorf("the other login: %v", err)
 	}
 	for workspace, want := range map[uuid.UUID][]tenants.Action{
@@ -109,17 +109,17 @@ func TestNewPasswordEndsOtherLogins(t *testing.T) {
 			t.Errorf("audit %v, want %v", got, want)
 		}
 	}
-	if err := b.RevokeLogins(t.Context(), b.user.ID); err != nil {
+	if err := b.Logins.RevokeLogins(t.Context(), b.user.ID); err != nil {
 		t.Fatal(err)
 	}
-	if left, err := b.Logins(t.Context(), b.user.ID); err != nil || len(left) != 0 {
+	if left, err := b.Logins.Logins(t.Context(), b.user.ID); err != nil || len(left) != 0 {
 		t.Errorf("logins %+v (%v)", left, err)
 	}
 }
 
 func actions(t *testing.T, b bundle, workspace uuid.UUID) []tenants.Action {
 	t.Helper()
-	entries, err := b.Audit(t.Context(), workspace, tenants.AuditFilter{Limit: 100})
+	entries, err := b.Audit.Audit(t.Context(), workspace, tenants.AuditFilter{Limit: 100})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -139,23 +139,23 @@ func TestAddressChangesWhenTheNewOneIsProven(t *testing.T) {
 		"change": letter(tenants.TokenEmail, "new@example.com", "change"), "taken": letter(tenants.TokenEmail, "grace@example.com", "taken"),
 		"old": letter(tenants.TokenReset, b.user.Email, "old"), "verify": letter(tenants.TokenVerify, b.user.Email, "verify"),
 	} {
-		if err := b.SendLetters(t.Context(), b.user.ID, []tenants.Letter{sent}); err != nil {
+		if err := b.Accounts.SendLetters(t.Context(), b.user.ID, []tenants.Letter{sent}); err != nil {
 			t.Fatalf("%s: %v", hash, err)
 		}
 	}
-	if token, err := b.ConfirmEmail(t.Context(), []byte("verify"), now(), moved); err != nil || token.Kind != tenants.TokenVerify {
+	if token, err := b.Accounts.ConfirmEmail(t.Context(), []byte("verify"), now(), moved); err != nil || token.Kind != tenants.TokenVerify {
 		t.Fatalf("verify: %+v, %v", token, err)
 	}
-	if _, err := b.ConfirmEmail(t.Context(), []byte("taken"), now(), moved); !errors.Is(err, tenants.ErrEmailTaken) {
+	if _, err := b.Accounts.ConfirmEmail(t.Context(), []byte("taken"), now(), moved); !errors.Is(err, tenants.ErrEmailTaken) {
 		t.Fatalf("an address that someone else has: %v", err)
 	}
-	if token, err := b.ConfirmEmail(t.Context(), []byte("change"), now(), moved); err != nil || token.Email != "new@example.com" || token.User != b.user.ID {
+	if token, err := b.Accounts.ConfirmEmail(t.Context(), []byte("change"), now(), moved); err != nil || token.Email != "new@example.com" || token.User != b.user.ID {
 		t.Fatalf("change: %+v, %v", token, err)
 	}
-	if user, _, err := b.UserByEmail(t.Context(), "new@example.com"); err != nil || user.ID != b.user.ID || user.VerifiedAt == nil {
+	if user, _, err := b.Accounts.UserByEmail(t.Context(), "new@example.com"); err != nil || user.ID != b.user.ID || user.VerifiedAt == nil {
 		t.Errorf("found %+v (%v)", user, err)
 	}
-	if err := b.ResetPassword(t.Context(), []byte("old"), now(), "x", notice); !errors.Is(err, tenants.ErrLinkEnded) {
+	if err := b.Accounts.ResetPassword(t.Context(), []byte("old"), now(), "x", notice); !errors.Is(err, tenants.ErrLinkEnded) {
 		t.Errorf("a link to the old address: %v", err)
 	}
 	if found := subjects(t, b); found[0] != "moved to ada@example.com" {
@@ -185,11 +185,11 @@ func TestRequestsAreAnsweredByMailOnly(t *testing.T) {
 		{tenants.RequestSignUp, "new@example.com", []string{"subject of 5 to new@example.com"}},
 	} {
 		asked := tenants.AccountRequest{Kind: test.kind, Email: test.email, PasswordHash: "hash", Workspace: "Northbeam", From: "192.0.2.1"}
-		if err := b.AskAccount(t.Context(), asked); err != nil {
+		if err := b.Accounts.AskAccount(t.Context(), asked); err != nil {
 			t.Fatal(err)
 		}
 	}
-	requests, err := b.AccountRequests(t.Context(), 10)
+	requests, err := b.Accounts.AccountRequests(t.Context(), 10)
 	if err != nil || len(requests) != 6 || requests[5].PasswordHash != "hash" || requests[5].From != "192.0.2.1" {
 		t.Fatalf("requests %+v (%v)", requests, err)
 	}
@@ -198,7 +198,7 @@ func TestRequestsAreAnsweredByMailOnly(t *testing.T) {
 			kind := map[tenants.RequestKind]tenants.TokenKind{
 				tenants.RequestReset: tenants.TokenReset, tenants.RequestVerify: tenants.TokenVerify, tenants.RequestSignUp: tenants.TokenVerify,
 			}[request.Kind]
-			if err := b.AnswerRequest(t.Context(), request, letter(kind, request.Email, string(rune('0'+i))), known); err != nil {
+			if err := b.Accounts.AnswerRequest(t.Context(), request, letter(kind, request.Email, string(rune('0'+i))), known); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -207,14 +207,14 @@ func TestRequestsAreAnsweredByMailOnly(t *testing.T) {
 	if got := subjects(t, b); !slices.Equal(got, want) {
 		t.Errorf("mails %v, want %v", got, want)
 	}
-	user, hash, err := b.UserByEmail(t.Context(), "new@example.com")
+	user, hash, err := b.Accounts.UserByEmail(t.Context(), "new@example.com")
 	if err != nil || hash != "hash" || user.VerifiedAt != nil {
 		t.Fatalf("signed up %+v with %q (%v)", user, hash, err)
 	}
-	if memberships, err := b.Memberships(t.Context(), user.ID); err != nil || len(memberships) != 1 || memberships[0].Workspace.Name != "Northbeam" {
+	if memberships, err := b.Workspaces.Memberships(t.Context(), user.ID); err != nil || len(memberships) != 1 || memberships[0].Workspace.Name != "Northbeam" {
 		t.Errorf("memberships %+v (%v)", memberships, err)
 	}
-	if left, err := b.AccountRequests(t.Context(), 10); err != nil || len(left) != 0 {
+	if left, err := b.Accounts.AccountRequests(t.Context(), 10); err != nil || len(left) != 0 {
 		t.Errorf("left %+v (%v)", left, err)
 	}
 }
@@ -222,13 +222,13 @@ func TestRequestsAreAnsweredByMailOnly(t *testing.T) {
 func TestMailIsTakenByOneAtATime(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
-	if err := errors.Join(b.QueueMail(t.Context(), tenants.Mail{To: "a"}), b.QueueMail(t.Context(), tenants.Mail{To: "b"})); err != nil {
+	if err := errors.Join(b.Mail.QueueMail(t.Context(), tenants.Mail{To: "a"}), b.Mail.QueueMail(t.Context(), tenants.Mail{To: "b"})); err != nil {
 		t.Fatal(err)
 	}
 	at := now().Add(time.Minute)
 	take := func(at time.Time, want int) []tenants.WaitingMail {
 		t.Helper()
-		mails, err := b.TakeMails(t.Context(), at, at.Add(time.Hour), 10)
+		mails, err := b.Mail.TakeMails(t.Context(), at, at.Add(time.Hour), 10)
 		if err != nil || len(mails) != want {
 			t.Fatalf("%d mails, want %d (%v)", len(mails), want, err)
 		}
@@ -236,17 +236,17 @@ func TestMailIsTakenByOneAtATime(t *testing.T) {
 	}
 	taken := take(at, 2)
 	take(at, 0)
-	if err := errors.Join(b.DelayMail(t.Context(), taken[0].ID, at.Add(time.Minute)), b.DropMail(t.Context(), taken[1].ID)); err != nil {
+	if err := errors.Join(b.Mail.DelayMail(t.Context(), taken[0].ID, at.Add(time.Minute)), b.Mail.DropMail(t.Context(), taken[1].ID)); err != nil {
 		t.Fatal(err)
 	}
 	if again := take(at.Add(time.Minute), 1); again[0].ID != taken[0].ID || again[0].Attempts != 2 {
 		t.Errorf("taken again: %+v", again)
 	}
-	if kept, err := b.KeepMails(t.Context(), at.Add(3*time.Hour)); err != nil || len(kept) != 1 {
+	if kept, err := b.Mail.KeepMails(t.Context(), at.Add(3*time.Hour)); err != nil || len(kept) != 1 {
 		t.Fatalf("kept %+v (%v)", kept, err)
 	}
 	take(at.Add(1000*time.Hour), 0)
-	if err := b.DropMails(context.WithoutCancel(t.Context()), now().Add(time.Hour)); err != nil || waiting(t, b) != 0 {
+	if err := b.Mail.DropMails(context.WithoutCancel(t.Context()), now().Add(time.Hour)); err != nil || waiting(t, b) != 0 {
 		t.Errorf("%d mails left (%v)", waiting(t, b), err)
 	}
 }

@@ -11,10 +11,13 @@ import (
 	"palimpsest/tenants"
 )
 
+// Alerts keeps where alerts are sent, what became of them, and the facts that rules ask for.
+type Alerts struct{ *core }
+
 // AlertedWorkspaces returns the workspaces that have an alert channel that is on.
-func (db *DB) AlertedWorkspaces(ctx context.Context) ([]uuid.UUID, error) {
+func (db Alerts) AlertedWorkspaces(ctx context.Context) ([]uuid.UUID, error) {
 	var workspaces []uuid.UUID
-	err := db.AsWorker(ctx, func(tx *gorm.DB) error {
+	err := db.asWorker(ctx, func(tx *gorm.DB) error {
 		return tx.Raw("SELECT DISTINCT workspace_id FROM alert_channels WHERE NOT disabled ORDER BY workspace_id").Scan(&workspaces).Error
 	})
 	if err != nil {
@@ -24,9 +27,9 @@ func (db *DB) AlertedWorkspaces(ctx context.Context) ([]uuid.UUID, error) {
 }
 
 // AlertChannels returns the alert channels of a workspace, the oldest first.
-func (db *DB) AlertChannels(ctx context.Context, workspace uuid.UUID) ([]tenants.AlertChannel, error) {
+func (db Alerts) AlertChannels(ctx context.Context, workspace uuid.UUID) ([]tenants.AlertChannel, error) {
 	var rows []alertChannelRow
-	err := db.InTenant(ctx, workspace, func(tx *gorm.DB) error {
+	err := db.inTenant(ctx, workspace, func(tx *gorm.DB) error {
 		return tx.Table("alert_channels").Select(alertChannelColumns).
 			Where("workspace_id = ?", workspace).Order("created_at, id").Find(&rows).Error
 	})
@@ -42,8 +45,8 @@ func (db *DB) AlertChannels(ctx context.Context, workspace uuid.UUID) ([]tenants
 
 // AddAlertChannel keeps a new alert channel of a workspace. It returns a tenants.Invalid if
 // the workspace has as many as it may.
-func (db *DB) AddAlertChannel(ctx context.Context, workspace uuid.UUID, channel tenants.AlertChannel) error {
-	err := db.InTenant(ctx, workspace, func(tx *gorm.DB) error {
+func (db Alerts) AddAlertChannel(ctx context.Context, workspace uuid.UUID, channel tenants.AlertChannel) error {
+	err := db.inTenant(ctx, workspace, func(tx *gorm.DB) error {
 		var count int64
 		if err := tx.Table("alert_channels").Where("workspace_id = ?", workspace).Count(&count).Error; err != nil {
 			return err
@@ -67,8 +70,8 @@ func (db *DB) AddAlertChannel(ctx context.Context, workspace uuid.UUID, channel 
 
 // ChangeAlertChannel replaces an alert channel by what change makes of it. It returns
 // tenants.ErrNotFound and the errors of change.
-func (db *DB) ChangeAlertChannel(ctx context.Context, workspace, id uuid.UUID, change func(tenants.AlertChannel) (tenants.AlertChannel, error)) error {
-	err := db.InTenant(ctx, workspace, func(tx *gorm.DB) error {
+func (db Alerts) ChangeAlertChannel(ctx context.Context, workspace, id uuid.UUID, change func(tenants.AlertChannel) (tenants.AlertChannel, error)) error {
+	err := db.inTenant(ctx, workspace, func(tx *gorm.DB) error {
 		before, err := lockAlertChannel(tx, workspace, id)
 		if err != nil {
 			return err
@@ -93,8 +96,8 @@ func (db *DB) ChangeAlertChannel(ctx context.Context, workspace, id uuid.UUID, c
 
 // RemoveAlertChannel removes an alert channel with its deliveries, or returns
 // tenants.ErrNotFound.
-func (db *DB) RemoveAlertChannel(ctx context.Context, workspace, id uuid.UUID) error {
-	err := db.InTenant(ctx, workspace, func(tx *gorm.DB) error {
+func (db Alerts) RemoveAlertChannel(ctx context.Context, workspace, id uuid.UUID) error {
+	err := db.inTenant(ctx, workspace, func(tx *gorm.DB) error {
 		before, err := lockAlertChannel(tx, workspace, id)
 		if err != nil {
 			return err
@@ -112,8 +115,8 @@ func (db *DB) RemoveAlertChannel(ctx context.Context, workspace, id uuid.UUID) e
 
 // ResealAlertChannel replaces what is sealed of an alert channel, unless it has been
 // replaced already.
-func (db *DB) ResealAlertChannel(ctx context.Context, workspace, id uuid.UUID, old, sealed []byte) error {
-	err := db.InTenant(ctx, workspace, func(tx *gorm.DB) error {
+func (db Alerts) ResealAlertChannel(ctx context.Context, workspace, id uuid.UUID, old, sealed []byte) error {
+	err := db.inTenant(ctx, workspace, func(tx *gorm.DB) error {
 		return tx.Exec("UPDATE alert_channels SET sealed = ? WHERE workspace_id = ? AND id = ? AND sealed = ?", sealed, workspace, id, old).Error
 	})
 	if err != nil {
@@ -123,9 +126,9 @@ func (db *DB) ResealAlertChannel(ctx context.Context, workspace, id uuid.UUID, o
 }
 
 // AlertSettings returns how a workspace wants to be alerted.
-func (db *DB) AlertSettings(ctx context.Context, workspace uuid.UUID) (tenants.AlertSettings, error) {
+func (db Alerts) AlertSettings(ctx context.Context, workspace uuid.UUID) (tenants.AlertSettings, error) {
 	var settings tenants.AlertSettings
-	err := db.InTenant(ctx, workspace, func(tx *gorm.DB) (err error) {
+	err := db.inTenant(ctx, workspace, func(tx *gorm.DB) (err error) {
 		settings, err = findAlertSettings(tx, workspace)
 		return err
 	})
@@ -136,11 +139,11 @@ func (db *DB) AlertSettings(ctx context.Context, workspace uuid.UUID) (tenants.A
 }
 
 // SaveAlertSettings sets how a workspace wants to be alerted, or returns a tenants.Invalid.
-func (db *DB) SaveAlertSettings(ctx context.Context, workspace uuid.UUID, settings tenants.AlertSettings) error {
+func (db Alerts) SaveAlertSettings(ctx context.Context, workspace uuid.UUID, settings tenants.AlertSettings) error {
 	if err := settings.Validate(); err != nil {
 		return err
 	}
-	err := db.InTenant(ctx, workspace, func(tx *gorm.DB) error {
+	err := db.inTenant(ctx, workspace, func(tx *gorm.DB) error {
 		before, err := findAlertSettings(tx, workspace)
 		if err != nil || before == settings {
 			return err

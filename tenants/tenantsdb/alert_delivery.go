@@ -13,9 +13,9 @@ import (
 
 // MarkAlert reports whether people have yet to be alerted to something, and remembers that
 // they now are. Of several replicas that ask at once, one is told so.
-func (db *DB) MarkAlert(ctx context.Context, workspace uuid.UUID, alert tenants.Alert, at time.Time) (bool, error) {
+func (db Alerts) MarkAlert(ctx context.Context, workspace uuid.UUID, alert tenants.Alert, at time.Time) (bool, error) {
 	var marked int64
-	err := db.InTenant(ctx, workspace, func(tx *gorm.DB) error {
+	err := db.inTenant(ctx, workspace, func(tx *gorm.DB) error {
 		done := tx.Exec(`INSERT INTO alert_marks AS m (workspace_id, rule, subject, period, at) VALUES (?, ?, ?, ?, ?)
 			ON CONFLICT (workspace_id, rule, subject) DO UPDATE SET period = excluded.period, at = excluded.at
 			WHERE m.period <> excluded.period OR excluded.period = '' AND m.at <= ?`,
@@ -31,8 +31,8 @@ func (db *DB) MarkAlert(ctx context.Context, workspace uuid.UUID, alert tenants.
 
 // ClearAlertMarks forgets that people were alerted to what no longer goes on, by a rule, and
 // was marked before a time.
-func (db *DB) ClearAlertMarks(ctx context.Context, workspace uuid.UUID, rule tenants.AlertRule, still []string, before time.Time) error {
-	err := db.InTenant(ctx, workspace, func(tx *gorm.DB) error {
+func (db Alerts) ClearAlertMarks(ctx context.Context, workspace uuid.UUID, rule tenants.AlertRule, still []string, before time.Time) error {
+	err := db.inTenant(ctx, workspace, func(tx *gorm.DB) error {
 		statement, values := "DELETE FROM alert_marks WHERE workspace_id = ? AND rule = ? AND period = '' AND at < ?", []any{workspace, string(rule), before}
 		if len(still) > 0 {
 			statement, values = statement+" AND subject NOT IN ?", append(values, still)
@@ -46,8 +46,8 @@ func (db *DB) ClearAlertMarks(ctx context.Context, workspace uuid.UUID, rule ten
 }
 
 // ForgetAlerts deletes deliveries that ended, and marks, from before a time.
-func (db *DB) ForgetAlerts(ctx context.Context, workspace uuid.UUID, before time.Time) error {
-	err := db.InTenant(ctx, workspace, func(tx *gorm.DB) error {
+func (db Alerts) ForgetAlerts(ctx context.Context, workspace uuid.UUID, before time.Time) error {
+	err := db.inTenant(ctx, workspace, func(tx *gorm.DB) error {
 		if err := tx.Exec("DELETE FROM alert_marks WHERE workspace_id = ? AND at < ?", workspace, before).Error; err != nil {
 			return err
 		}
@@ -60,8 +60,8 @@ func (db *DB) ForgetAlerts(ctx context.Context, workspace uuid.UUID, before time
 }
 
 // AddAlertDelivery keeps a delivery.
-func (db *DB) AddAlertDelivery(ctx context.Context, workspace uuid.UUID, d tenants.AlertDelivery) error {
-	err := db.InTenant(ctx, workspace, func(tx *gorm.DB) error {
+func (db Alerts) AddAlertDelivery(ctx context.Context, workspace uuid.UUID, d tenants.AlertDelivery) error {
+	err := db.inTenant(ctx, workspace, func(tx *gorm.DB) error {
 		return tx.Exec(`INSERT INTO alert_deliveries (workspace_id, id, channel_id, rule, subject, title, body, path, created_at, next_at, until,
 				state, attempts, tried_at, status, answer) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
 			workspace, d.ID, d.Channel, string(d.Rule), storable(d.Subject), storable(d.Title), storable(d.Text), storable(d.Path), d.CreatedAt,
@@ -74,20 +74,20 @@ func (db *DB) AddAlertDelivery(ctx context.Context, workspace uuid.UUID, d tenan
 }
 
 // AlertDeliveries returns the newest deliveries of a workspace, the newest first.
-func (db *DB) AlertDeliveries(ctx context.Context, workspace uuid.UUID, limit int) ([]tenants.AlertDelivery, error) {
+func (db Alerts) AlertDeliveries(ctx context.Context, workspace uuid.UUID, limit int) ([]tenants.AlertDelivery, error) {
 	return db.alertDeliveries(ctx, workspace, "workspace_id = ? ORDER BY id DESC LIMIT ?", workspace, limit)
 }
 
 // OverdueAlertDeliveries returns deliveries that should have been tried before a time.
-func (db *DB) OverdueAlertDeliveries(ctx context.Context, workspace uuid.UUID, before time.Time, limit int) ([]tenants.AlertDelivery, error) {
+func (db Alerts) OverdueAlertDeliveries(ctx context.Context, workspace uuid.UUID, before time.Time, limit int) ([]tenants.AlertDelivery, error) {
 	return db.alertDeliveries(ctx, workspace, "workspace_id = ? AND state = 'waiting' AND next_at < ? ORDER BY id LIMIT ?", workspace, before, limit)
 }
 
 // AlertDelivery returns a delivery and its channel, or tenants.ErrNotFound.
-func (db *DB) AlertDelivery(ctx context.Context, workspace, id uuid.UUID) (tenants.AlertDelivery, tenants.AlertChannel, error) {
+func (db Alerts) AlertDelivery(ctx context.Context, workspace, id uuid.UUID) (tenants.AlertDelivery, tenants.AlertChannel, error) {
 	var found tenants.AlertDelivery
 	var channel tenants.AlertChannel
-	err := db.InTenant(ctx, workspace, func(tx *gorm.DB) error {
+	err := db.inTenant(ctx, workspace, func(tx *gorm.DB) error {
 		var row alertDeliveryRow
 		err := tx.Table("alert_deliveries").Select(alertDeliveryColumns).Where("workspace_id = ? AND id = ?", workspace, id).Take(&row).Error
 		if err != nil {
@@ -105,8 +105,8 @@ func (db *DB) AlertDelivery(ctx context.Context, workspace, id uuid.UUID) (tenan
 }
 
 // NoteAlertAttempt notes what came of trying a delivery.
-func (db *DB) NoteAlertAttempt(ctx context.Context, workspace, id uuid.UUID, attempt tenants.AlertAttempt) error {
-	err := db.InTenant(ctx, workspace, func(tx *gorm.DB) error {
+func (db Alerts) NoteAlertAttempt(ctx context.Context, workspace, id uuid.UUID, attempt tenants.AlertAttempt) error {
+	err := db.inTenant(ctx, workspace, func(tx *gorm.DB) error {
 		return tx.Exec(`UPDATE alert_deliveries SET attempts = attempts + 1, tried_at = ?, state = ?, next_at = coalesce(?, next_at), status = ?, answer = ?
 			WHERE workspace_id = ? AND id = ?`, attempt.At, string(attempt.State), given(attempt.NextAt), attempt.Status, storable(attempt.Answer), workspace, id).Error
 	})
@@ -118,8 +118,8 @@ func (db *DB) NoteAlertAttempt(ctx context.Context, workspace, id uuid.UUID, att
 
 // RetryAlertDelivery lets a delivery that failed wait for attempts from a time until another.
 // It returns tenants.ErrNotFound for a delivery that has not failed.
-func (db *DB) RetryAlertDelivery(ctx context.Context, workspace, id uuid.UUID, at, until time.Time) error {
-	err := db.InTenant(ctx, workspace, func(tx *gorm.DB) error {
+func (db Alerts) RetryAlertDelivery(ctx context.Context, workspace, id uuid.UUID, at, until time.Time) error {
+	err := db.inTenant(ctx, workspace, func(tx *gorm.DB) error {
 		return changedOne(tx.Exec("UPDATE alert_deliveries SET state = 'waiting', next_at = ?, until = ? WHERE workspace_id = ? AND id = ? AND state = 'failed'",
 			at, until, workspace, id), tenants.ErrNotFound)
 	})
@@ -129,9 +129,9 @@ func (db *DB) RetryAlertDelivery(ctx context.Context, workspace, id uuid.UUID, a
 	return nil
 }
 
-func (db *DB) alertDeliveries(ctx context.Context, workspace uuid.UUID, condition string, values ...any) ([]tenants.AlertDelivery, error) {
+func (db Alerts) alertDeliveries(ctx context.Context, workspace uuid.UUID, condition string, values ...any) ([]tenants.AlertDelivery, error) {
 	var rows []alertDeliveryRow
-	err := db.InTenant(ctx, workspace, func(tx *gorm.DB) error {
+	err := db.inTenant(ctx, workspace, func(tx *gorm.DB) error {
 		return tx.Raw("SELECT "+alertDeliveryColumns+" FROM alert_deliveries WHERE "+condition, values...).Scan(&rows).Error
 	})
 	if err != nil {

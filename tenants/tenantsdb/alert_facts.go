@@ -14,9 +14,9 @@ import (
 
 // RecentFailures returns how many exchanges of clients a workspace has had since a time, and
 // how many of them failed, both as tenants.Usage counts them.
-func (db *DB) RecentFailures(ctx context.Context, workspace uuid.UUID, since time.Time) (exchanges, failures int64, err error) {
+func (db Alerts) RecentFailures(ctx context.Context, workspace uuid.UUID, since time.Time) (exchanges, failures int64, err error) {
 	var row struct{ Exchanges, Failures int64 }
-	err = db.InTenant(ctx, workspace, func(tx *gorm.DB) error {
+	err = db.inTenant(ctx, workspace, func(tx *gorm.DB) error {
 		return tx.Raw(`SELECT count(*) AS exchanges, count(*) FILTER (WHERE status >= 400 AND status <> 499) AS failures FROM exchanges
 			WHERE workspace_id = ? AND at >= ? AND class NOT IN ('summary', 'embedding')`, workspace, since).Scan(&row).Error
 	})
@@ -31,13 +31,13 @@ const maxNews = 50
 
 // UntoldEntries returns the entries of a workspace's audit log since a time that have one of
 // some actions and that no alert was made of, the oldest first, at most 50.
-func (db *DB) UntoldEntries(ctx context.Context, workspace uuid.UUID, since time.Time, actions []tenants.Action) ([]tenants.AuditEntry, error) {
+func (db Alerts) UntoldEntries(ctx context.Context, workspace uuid.UUID, since time.Time, actions []tenants.Action) ([]tenants.AuditEntry, error) {
 	names := make([]string, len(actions))
 	for i, action := range actions {
 		names[i] = string(action)
 	}
 	var rows []auditRow
-	err := db.InTenant(ctx, workspace, func(tx *gorm.DB) error {
+	err := db.inTenant(ctx, workspace, func(tx *gorm.DB) error {
 		return tx.Raw(`SELECT id, at, user_id, api_key_id, actor, address, action, target, before, after FROM audit_entries
 			WHERE workspace_id = ? AND id >= ? AND at >= ? AND action IN ? AND NOT EXISTS (SELECT FROM alert_marks m
 				WHERE m.workspace_id = audit_entries.workspace_id AND m.rule = ? AND m.subject = audit_entries.id::text)
@@ -56,7 +56,7 @@ func (db *DB) UntoldEntries(ctx context.Context, workspace uuid.UUID, since time
 }
 
 // IsOperator reports whether a person is an operator of the installation.
-func (db *DB) IsOperator(ctx context.Context, user uuid.UUID) (bool, error) {
+func (db Alerts) IsOperator(ctx context.Context, user uuid.UUID) (bool, error) {
 	var is bool
 	err := db.inUser(ctx, user, func(tx *gorm.DB) error {
 		return tx.Raw("SELECT EXISTS (SELECT FROM operators WHERE user_id = ?)", user).Scan(&is).Error

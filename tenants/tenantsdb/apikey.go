@@ -12,11 +12,14 @@ import (
 	"palimpsest/tenants"
 )
 
+// APIKeys keeps API keys under the hashes of their secrets, and what they spend.
+type APIKeys struct{ *core }
+
 // CreateAPIKey keeps an API key of a workspace under the hash of its secret, on behalf of
 // the context's actor, whose rights are looked at now; the product acts for who the key
 // says created it. It returns what Grantor.CheckCreate does.
-func (db *DB) CreateAPIKey(ctx context.Context, workspace uuid.UUID, key tenants.APIKey, hash []byte) error {
-	err := db.InTenant(ctx, workspace, func(tx *gorm.DB) error {
+func (db APIKeys) CreateAPIKey(ctx context.Context, workspace uuid.UUID, key tenants.APIKey, hash []byte) error {
+	err := db.inTenant(ctx, workspace, func(tx *gorm.DB) error {
 		by, err := grantor(tx, workspace, key.CreatedBy)
 		if err != nil {
 			return err
@@ -37,13 +40,13 @@ func (db *DB) CreateAPIKey(ctx context.Context, workspace uuid.UUID, key tenants
 }
 
 // APIKeys returns all API keys of a workspace, revoked ones too, the newest first.
-func (db *DB) APIKeys(ctx context.Context, workspace uuid.UUID) ([]tenants.APIKey, error) {
+func (db APIKeys) APIKeys(ctx context.Context, workspace uuid.UUID) ([]tenants.APIKey, error) {
 	var rows []struct {
 		Row apiKeyRow `gorm:"embedded"`
 
 		Creator string
 	}
-	err := db.InTenant(ctx, workspace, func(tx *gorm.DB) error {
+	err := db.inTenant(ctx, workspace, func(tx *gorm.DB) error {
 		return tx.Table("api_keys").Select(apiKeyColumns+creatorColumn).Where("workspace_id = ?", workspace).
 			Order("created_at DESC, id DESC").Find(&rows).Error
 	})
@@ -62,9 +65,9 @@ func (db *DB) APIKeys(ctx context.Context, workspace uuid.UUID) ([]tenants.APIKe
 
 // APIKey returns an API key of a workspace, whatever its state, with those of its scopes that
 // the person behind it may use now. It returns tenants.ErrNotFound.
-func (db *DB) APIKey(ctx context.Context, workspace, id uuid.UUID) (tenants.APIKey, error) {
+func (db APIKeys) APIKey(ctx context.Context, workspace, id uuid.UUID) (tenants.APIKey, error) {
 	var key tenants.APIKey
-	err := db.InTenant(ctx, workspace, func(tx *gorm.DB) error {
+	err := db.inTenant(ctx, workspace, func(tx *gorm.DB) error {
 		var row apiKeyRow
 		err := tx.Table("api_keys").Select(apiKeyColumns).Where("workspace_id = ? AND id = ?", workspace, id).Take(&row).Error
 		if err != nil {
@@ -87,7 +90,7 @@ func (db *DB) APIKey(ctx context.Context, workspace, id uuid.UUID) (tenants.APIK
 // APIKeyByHash returns the API key whose secret has a hash, whatever its state
 // and workspace, with those of its scopes that the person behind it may use now; with the secret that it had before its rotation, it expires with
 // that one. It returns tenants.ErrKeyUnknown.
-func (db *DB) APIKeyByHash(ctx context.Context, hash []byte) (tenants.APIKey, error) {
+func (db APIKeys) APIKeyByHash(ctx context.Context, hash []byte) (tenants.APIKey, error) {
 	var rows []struct {
 		Row apiKeyRow `gorm:"embedded"`
 
@@ -126,8 +129,8 @@ func (db *DB) APIKeyByHash(ctx context.Context, hash []byte) (tenants.APIKey, er
 
 // RevokeAPIKey ends an API key of a workspace on all replicas. Revoking one that
 // is revoked changes nothing. It returns tenants.ErrNotFound, and tenants.ErrDenied.
-func (db *DB) RevokeAPIKey(ctx context.Context, workspace, id uuid.UUID) error {
-	err := db.InTenant(ctx, workspace, func(tx *gorm.DB) error {
+func (db APIKeys) RevokeAPIKey(ctx context.Context, workspace, id uuid.UUID) error {
+	err := db.inTenant(ctx, workspace, func(tx *gorm.DB) error {
 		key, by, err := lockAPIKey(tx, workspace, id)
 		if err != nil {
 			return err
@@ -151,7 +154,7 @@ func (db *DB) RevokeAPIKey(ctx context.Context, workspace, id uuid.UUID) error {
 
 // TouchAPIKeys notes when API keys of a workspace were last used. An earlier time
 // than the one that is noted changes nothing.
-func (db *DB) TouchAPIKeys(ctx context.Context, workspace uuid.UUID, used map[uuid.UUID]time.Time) error {
+func (db APIKeys) TouchAPIKeys(ctx context.Context, workspace uuid.UUID, used map[uuid.UUID]time.Time) error {
 	ids, times := make([][16]byte, 0, len(used)), make([]time.Time, 0, len(used))
 	for id, at := range used {
 		ids, times = append(ids, id), append(times, at)
@@ -164,7 +167,7 @@ func (db *DB) TouchAPIKeys(ctx context.Context, workspace uuid.UUID, used map[uu
 			JOIN api_keys l ON l.workspace_id = $1 AND l.id = u.id ORDER BY l.id FOR UPDATE OF l
 		) t
 		WHERE k.workspace_id = $1 AND k.id = t.id AND (k.last_used_at IS NULL OR k.last_used_at < t.at)`
-	err := db.InTenant(ctx, workspace, func(tx *gorm.DB) error {
+	err := db.inTenant(ctx, workspace, func(tx *gorm.DB) error {
 		_, err := tx.Statement.ConnPool.ExecContext(ctx, statement, workspace, ids, times)
 		return err
 	})

@@ -10,8 +10,8 @@ import (
 
 // RehashAPIKey replaces the hash of an API key, unless it has another already. It is
 // noted nowhere: the key is the same.
-func (db *DB) RehashAPIKey(ctx context.Context, workspace, id uuid.UUID, old, hash []byte) error {
-	err := db.InTenant(ctx, workspace, func(tx *gorm.DB) error {
+func (db APIKeys) RehashAPIKey(ctx context.Context, workspace, id uuid.UUID, old, hash []byte) error {
+	err := db.inTenant(ctx, workspace, func(tx *gorm.DB) error {
 		return tx.Exec("UPDATE api_keys SET hash = ? WHERE workspace_id = ? AND id = ? AND hash = ?", hash, workspace, id, old).Error
 	})
 	if err != nil {

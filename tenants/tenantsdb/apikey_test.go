@@ -17,7 +17,7 @@ func TestAPIKeyIsFoundByItsHash(t *testing.T) {
 	key, hash := b.addKey(t, b.workspace)
 	b.addKey(t, b.workspace)
 
-	found, err := b.APIKeyByHash(t.Context(), hash)
+	found, err := b.APIKeys.APIKeyByHash(t.Context(), hash)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -26,7 +26,7 @@ func TestAPIKeyIsFoundByItsHash(t *testing.T) {
 		found.RevokedAt != nil || found.ExpiresAt != nil || found.LastUsedAt != nil {
 		t.Fatalf("found %+v, want %+v", found, key)
 	}
-	if _, err := b.APIKeyByHash(t.Context(), make([]byte, 32)); !errors.Is(err, tenants.ErrKeyUnknown) {
+	if _, err := b.APIKeys.APIKeyByHash(t.Context(), make([]byte, 32)); !errors.Is(err, tenants.ErrKeyUnknown) {
 		t.Fatalf("unknown hash: %v, want ErrKeyUnknown", err)
 	}
 }
@@ -39,7 +39,7 @@ func TestWorkspaceListsItsOwnAPIKeys(t *testing.T) {
 	second, _ := b.addKey(t, b.workspace)
 	b.addKey(t, other)
 
-	keys, err := b.APIKeys(t.Context(), b.workspace)
+	keys, err := b.APIKeys.APIKeys(t.Context(), b.workspace)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -54,26 +54,26 @@ func TestRevokedAPIKeyStaysRevoked(t *testing.T) {
 	_, other := b.signUp(t, "eve@example.com")
 	key, hash := b.addKey(t, b.workspace)
 
-	if err := b.RevokeAPIKey(t.Context(), other, key.ID); !errors.Is(err, tenants.ErrNotFound) {
+	if err := b.APIKeys.RevokeAPIKey(t.Context(), other, key.ID); !errors.Is(err, tenants.ErrNotFound) {
 		t.Fatalf("revoke another workspace's key: %v, want ErrNotFound", err)
 	}
-	if err := b.RevokeAPIKey(t.Context(), b.workspace, uuid.New()); !errors.Is(err, tenants.ErrNotFound) {
+	if err := b.APIKeys.RevokeAPIKey(t.Context(), b.workspace, uuid.New()); !errors.Is(err, tenants.ErrNotFound) {
 		t.Fatalf("revoke an unknown key: %v, want ErrNotFound", err)
 	}
-	if found, err := b.APIKeyByHash(t.Context(), hash); err != nil || found.RevokedAt != nil {
+	if found, err := b.APIKeys.APIKeyByHash(t.Context(), hash); err != nil || found.RevokedAt != nil {
 		t.Fatalf("key is %+v (%v) before its revocation", found, err)
 	}
-	if err := b.RevokeAPIKey(t.Context(), b.workspace, key.ID); err != nil {
+	if err := b.APIKeys.RevokeAPIKey(t.Context(), b.workspace, key.ID); err != nil {
 		t.Fatal(err)
 	}
-	first, err := b.APIKeyByHash(t.Context(), hash)
+	first, err := b.APIKeys.APIKeyByHash(t.Context(), hash)
 	if err != nil || first.RevokedAt == nil {
 		t.Fatalf("key is %+v (%v) after its revocation", first, err)
 	}
-	if err := b.RevokeAPIKey(t.Context(), b.workspace, key.ID); err != nil {
+	if err := b.APIKeys.RevokeAPIKey(t.Context(), b.workspace, key.ID); err != nil {
 		t.Fatal(err)
 	}
-	again, err := b.APIKeyByHash(t.Context(), hash)
+	again, err := b.APIKeys.APIKeyByHash(t.Context(), hash)
 	if err != nil || !again.RevokedAt.Equal(*first.RevokedAt) {
 		t.Fatalf("the second revocation changed the time: %+v (%v)", again, err)
 	}
@@ -93,19 +93,19 @@ func TestLastUseOfAPIKeysOnlyMovesForward(t *testing.T) {
 		{first.ID: at.Add(-time.Minute), second.ID: at.Add(time.Minute)},
 		{},
 	} {
-		if err := b.TouchAPIKeys(t.Context(), b.workspace, used); err != nil {
+		if err := b.APIKeys.TouchAPIKeys(t.Context(), b.workspace, used); err != nil {
 			t.Fatal(err)
 		}
 	}
 
-	keys, err := b.APIKeys(t.Context(), b.workspace)
+	keys, err := b.APIKeys.APIKeys(t.Context(), b.workspace)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if !keys[1].LastUsedAt.Equal(at) || !keys[0].LastUsedAt.Equal(at.Add(time.Minute)) {
 		t.Errorf("last used %v and %v", keys[1].LastUsedAt, keys[0].LastUsedAt)
 	}
-	if found, err := b.APIKeyByHash(t.Context(), foreignHash); err != nil || found.LastUsedAt != nil {
+	if found, err := b.APIKeys.APIKeyByHash(t.Context(), foreignHash); err != nil || found.LastUsedAt != nil {
 		t.Errorf("another workspace's key was touched: %+v (%v)", found, err)
 	}
 }

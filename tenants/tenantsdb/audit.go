@@ -13,6 +13,9 @@ import (
 	"palimpsest/tenants"
 )
 
+// Audit keeps who changed what.
+type Audit struct{ *core }
+
 // audit notes a change in the transaction that makes it, on behalf of the actor
 // of the transaction's context.
 func audit(tx *gorm.DB, workspace uuid.UUID, change tenants.Change) error {
@@ -37,8 +40,8 @@ func audit(tx *gorm.DB, workspace uuid.UUID, change tenants.Change) error {
 
 // Note notes a change that is made outside this package; inside Together it is noted
 // if and only if the change is made.
-func (db *DB) Note(ctx context.Context, workspace uuid.UUID, change tenants.Change) error {
-	return db.InTenant(ctx, workspace, func(tx *gorm.DB) error { return audit(tx, workspace, change) })
+func (db Audit) Note(ctx context.Context, workspace uuid.UUID, change tenants.Change) error {
+	return db.inTenant(ctx, workspace, func(tx *gorm.DB) error { return audit(tx, workspace, change) })
 }
 
 const (
@@ -46,11 +49,16 @@ const (
 	maxAuditPage = 1000
 )
 
+// Together is DB.Together, for a change and the note of it.
+func (db Audit) Together(ctx context.Context, workspace uuid.UUID, fn func(ctx context.Context) error) error {
+	return db.together(ctx, workspace, fn)
+}
+
 // Audit returns what was changed in a workspace and passes a filter, the newest
 // first.
-func (db *DB) Audit(ctx context.Context, workspace uuid.UUID, filter tenants.AuditFilter) ([]tenants.AuditEntry, error) {
+func (db Audit) Audit(ctx context.Context, workspace uuid.UUID, filter tenants.AuditFilter) ([]tenants.AuditEntry, error) {
 	var rows []auditRow
-	err := db.InTenant(ctx, workspace, func(tx *gorm.DB) error {
+	err := db.inTenant(ctx, workspace, func(tx *gorm.DB) error {
 		return audited(tx, workspace, filter).Find(&rows).Error
 	})
 	if err != nil {

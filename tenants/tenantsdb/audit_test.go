@@ -19,13 +19,13 @@ func TestEveryChangeIsNotedWithWhoMadeIt(t *testing.T) {
 	b := setup(t)
 	actor := tenants.Actor{User: b.user.ID, Name: b.user.Email, From: "192.0.2.1"}
 	ctx := tenants.WithActor(t.Context(), actor)
-	if err := b.SetRetention(ctx, b.workspace, tenants.Retention{Days: 30}); err != nil {
+	if err := b.Data.SetRetention(ctx, b.workspace, tenants.Retention{Days: 30}); err != nil {
 		t.Fatal(err)
 	}
-	if err := b.SetRetention(ctx, b.workspace, tenants.Retention{Days: 7}); err != nil {
+	if err := b.Data.SetRetention(ctx, b.workspace, tenants.Retention{Days: 7}); err != nil {
 		t.Fatal(err)
 	}
-	entries, err := b.Audit(t.Context(), b.workspace, tenants.AuditFilter{Limit: 1})
+	entries, err := b.Audit.Audit(t.Context(), b.workspace, tenants.AuditFilter{Limit: 1})
 	if err != nil || len(entries) != 1 {
 		t.Fatalf("%d entries, %v", len(entries), err)
 	}
@@ -34,7 +34,7 @@ func TestEveryChangeIsNotedWithWhoMadeIt(t *testing.T) {
 		!maps.Equal(newest.Before, tenants.Fields{"days": "30"}) || !maps.Equal(newest.After, tenants.Fields{"days": "7"}) {
 		t.Errorf("noted %+v", newest)
 	}
-	older, err := b.Audit(t.Context(), b.workspace, tenants.AuditFilter{Before: newest.ID})
+	older, err := b.Audit.Audit(t.Context(), b.workspace, tenants.AuditFilter{Before: newest.ID})
 	if err != nil || len(older) == 0 || older[0].After["days"] != "30" || slices.ContainsFunc(older, func(e tenants.AuditEntry) bool { return e.ID == newest.ID }) {
 		t.Errorf("before it: %+v, %v", older, err)
 	}
@@ -44,13 +44,13 @@ func TestEveryChangeIsNotedWithWhoMadeIt(t *testing.T) {
 func TestWhatWasNotChangedIsNotNoted(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
-	before, err := b.Audit(t.Context(), b.workspace, tenants.AuditFilter{Limit: 100})
+	before, err := b.Audit.Audit(t.Context(), b.workspace, tenants.AuditFilter{Limit: 100})
 	if err != nil {
 		t.Fatal(err)
 	}
 	failed := errors.New("the rest failed")
 	err = b.Together(t.Context(), b.workspace, func(ctx context.Context) error {
-		if err := b.SetRetention(ctx, b.workspace, tenants.Retention{Days: 30}); err != nil {
+		if err := b.Data.SetRetention(ctx, b.workspace, tenants.Retention{Days: 30}); err != nil {
 			return err
 		}
 		return failed
@@ -58,7 +58,7 @@ func TestWhatWasNotChangedIsNotNoted(t *testing.T) {
 	if !errors.Is(err, failed) {
 		t.Fatal(err)
 	}
-	if after, err := b.Audit(t.Context(), b.workspace, tenants.AuditFilter{Limit: 100}); err != nil || len(after) != len(before) {
+	if after, err := b.Audit.Audit(t.Context(), b.workspace, tenants.AuditFilter{Limit: 100}); err != nil || len(after) != len(before) {
 		t.Errorf("%d entries, were %d (%v)", len(after), len(before), err)
 	}
 }
@@ -81,7 +81,7 @@ func TestTheAuditIsFilteredAndPaged(t *testing.T) {
 	before := now().Add(-time.Hour)
 	for i, name := range []string{"ann@example.com", "Bob's key", "ann@example.com"} {
 		ctx := tenants.WithActor(t.Context(), tenants.Actor{Name: name})
-		if err := b.SetRetention(ctx, b.workspace, tenants.Retention{Days: i + 1}); err != nil {
+		if err := b.Data.SetRetention(ctx, b.workspace, tenants.Retention{Days: i + 1}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -98,14 +98,14 @@ func TestTheAuditIsFilteredAndPaged(t *testing.T) {
 		"until":             {tenants.AuditFilter{Action: "retention", To: before}, 0},
 		"both":              {tenants.AuditFilter{Actor: "bob", Action: "retention"}, 1},
 	} {
-		if entries, err := b.Audit(t.Context(), b.workspace, test.filter); err != nil || len(entries) != test.want {
+		if entries, err := b.Audit.Audit(t.Context(), b.workspace, test.filter); err != nil || len(entries) != test.want {
 			t.Errorf("%s: %d entries, %v, want %d", name, len(entries), err, test.want)
 		}
 	}
 	filter := tenants.AuditFilter{Action: "retention", Limit: 2}
 	var days []string
 	for {
-		page, err := b.Audit(t.Context(), b.workspace, filter)
+		page, err := b.Audit.Audit(t.Context(), b.workspace, filter)
 		if err != nil {
 			t.Fatal(err)
 		}

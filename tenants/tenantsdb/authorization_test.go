@@ -117,7 +117,7 @@ func (w *world) create(t *rapid.T, by caller) (may bool, err error) {
 	}
 	// Whatever is said of who created it, who asks did.
 	stored := tenants.APIKey{ID: key.id, Workspace: w.workspace, Name: "key", Scopes: scopes, CreatedBy: w.joined[0], CreatedAt: now()}
-	err = w.b.CreateAPIKey(w.as(by), w.workspace, stored, key.hash)
+	err = w.b.APIKeys.CreateAPIKey(w.as(by), w.workspace, stored, key.hash)
 	if may {
 		w.keys = append(w.keys, key)
 	}
@@ -137,7 +137,7 @@ func (w *world) rotate(t *rapid.T, by caller) (may bool, err error) {
 		may = may && canUse(w.acts(by), scope)
 	}
 	hash := []byte(uuid.NewString())
-	err = w.b.RotateAPIKey(w.as(by), w.workspace, key.id, tenants.Rotation{Prefix: "plm", Suffix: "abcd", Hash: hash, OldUntil: now()})
+	err = w.b.APIKeys.RotateAPIKey(w.as(by), w.workspace, key.id, tenants.Rotation{Prefix: "plm", Suffix: "abcd", Hash: hash, OldUntil: now()})
 	if may {
 		key.hash, key.behind = hash, by.behind()
 	}
@@ -147,7 +147,7 @@ func (w *world) rotate(t *rapid.T, by caller) (may bool, err error) {
 func (w *world) revoke(t *rapid.T, by caller) (may bool, err error) {
 	key := w.anyKey(t)
 	may = w.mayChange(by, key)
-	err = w.b.RevokeAPIKey(w.as(by), w.workspace, key.id)
+	err = w.b.APIKeys.RevokeAPIKey(w.as(by), w.workspace, key.id)
 	key.revoked = key.revoked || may
 	return may, err
 }
@@ -158,7 +158,7 @@ func (w *world) changeRole(t *rapid.T, by caller) (may bool, err error) {
 	from, role := w.roles[of], w.acts(by)
 	may = from != "" && slices.Contains(tenants.Roles(), to) && (role == tenants.Owner || role == tenants.Admin && from != tenants.Owner && to != tenants.Owner)
 	may = may && (from != tenants.Owner || to == tenants.Owner || w.owners() > 1)
-	err = w.b.ChangeRole(w.as(by), w.workspace, of, to)
+	err = w.b.Workspaces.ChangeRole(w.as(by), w.workspace, of, to)
 	if may {
 		w.roles[of] = to
 	}
@@ -169,7 +169,7 @@ func (w *world) remove(t *rapid.T, by caller) (may bool, err error) {
 	of, keep := rapid.SampledFrom(w.joined).Draw(t, "of"), rapid.Bool().Draw(t, "keep")
 	from, role := w.roles[of], w.acts(by)
 	may = from != "" && (role == tenants.Owner || role == tenants.Admin && from != tenants.Owner) && (from != tenants.Owner || w.owners() > 1)
-	err = w.b.RemoveMember(w.as(by), w.workspace, of, !keep)
+	err = w.b.Workspaces.RemoveMember(w.as(by), w.workspace, of, !keep)
 	if !may {
 		return may, err
 	}
@@ -202,7 +202,7 @@ func (w *world) caller(t *rapid.T) caller {
 
 // compare holds the database against the model.
 func (w *world) compare(t *rapid.T) {
-	members, err := w.b.Members(w.ctx, w.workspace)
+	members, err := w.b.Workspaces.Members(w.ctx, w.workspace)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -214,7 +214,7 @@ func (w *world) compare(t *rapid.T) {
 		t.Fatalf("the roles are %v, want %v", stored, w.roles)
 	}
 	for _, key := range w.keys {
-		found, err := w.b.APIKeyByHash(w.ctx, key.hash)
+		found, err := w.b.APIKeys.APIKeyByHash(w.ctx, key.hash)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -223,7 +223,7 @@ func (w *world) compare(t *rapid.T) {
 				key.id, found.Scopes, found.Person, found.RevokedAt, w.usable(key), key.behind, key.revoked)
 		}
 	}
-	keys, err := w.b.APIKeys(w.ctx, w.workspace)
+	keys, err := w.b.APIKeys.APIKeys(w.ctx, w.workspace)
 	if err != nil || len(keys) != len(w.keys) {
 		t.Fatalf("%d keys, want %d, %v", len(keys), len(w.keys), err)
 	}
@@ -248,7 +248,7 @@ func TestRandomCallersDoWhatTheModelSays(t *testing.T) {
 		}
 		first := &modelKey{id: uuid.New(), hash: []byte(name), scopes: []tenants.Scope{tenants.ScopeProxy, tenants.ScopeManage}, creator: w.joined[1], behind: w.joined[1]}
 		stored := tenants.APIKey{ID: first.id, Workspace: workspace, Name: "first", Scopes: first.scopes, CreatedBy: first.creator, CreatedAt: now()}
-		if err := b.CreateAPIKey(w.ctx, workspace, stored, first.hash); err != nil {
+		if err := b.APIKeys.CreateAPIKey(w.ctx, workspace, stored, first.hash); err != nil {
 			rt.Fatal(err)
 		}
 		w.keys = []*modelKey{first}

@@ -14,10 +14,10 @@ import (
 
 // Balance returns what a workspace's exchanges of a filter, aligned, cost, saved and
 // missed; the cause with most missed tokens comes first.
-func (db *DB) Balance(ctx context.Context, workspace uuid.UUID, filter tenants.UsageFilter) (tenants.Balance, error) {
+func (db Usage) Balance(ctx context.Context, workspace uuid.UUID, filter tenants.UsageFilter) (tenants.Balance, error) {
 	var row balanceRow
 	filter = filter.Aligned()
-	err := db.InTenant(ctx, workspace, func(tx *gorm.DB) error {
+	err := db.inTenant(ctx, workspace, func(tx *gorm.DB) error {
 		return rollups(tx, workspace, filter, day, filter.IsPart()).Select(`coalesce(sum(edited), 0)::bigint AS edited,
 			coalesce(sum(cost_microusd), 0)::bigint AS cost_microusd, coalesce(sum(net_microusd), 0)::bigint AS net_microusd,
 			coalesce(sum(ttl_expiry), 0)::bigint AS ttl_expiry, coalesce(sum(ttl_expiry_tokens), 0)::bigint AS ttl_expiry_tokens,

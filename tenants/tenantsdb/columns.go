@@ -12,9 +12,9 @@ import (
 )
 
 // HiddenColumns returns the columns of a list that a member has hidden; none for a person who is not a member.
-func (db *DB) HiddenColumns(ctx context.Context, workspace, user uuid.UUID, list tenants.ViewList) ([]string, error) {
+func (db Views) HiddenColumns(ctx context.Context, workspace, user uuid.UUID, list tenants.ViewList) ([]string, error) {
 	var encoded []string
-	err := db.InTenant(ctx, workspace, func(tx *gorm.DB) error {
+	err := db.inTenant(ctx, workspace, func(tx *gorm.DB) error {
 		return tx.Raw("SELECT coalesce(hidden_columns -> ?, '[]')::text FROM members WHERE workspace_id = ? AND user_id = ?", string(list), workspace, user).Scan(&encoded).Error
 	})
 	var hidden []string
@@ -28,10 +28,10 @@ func (db *DB) HiddenColumns(ctx context.Context, workspace, user uuid.UUID, list
 }
 
 // HideColumns hides columns of a list from a member, and shows all others.
-func (db *DB) HideColumns(ctx context.Context, workspace, user uuid.UUID, list tenants.ViewList, hidden []string) error {
+func (db Views) HideColumns(ctx context.Context, workspace, user uuid.UUID, list tenants.ViewList, hidden []string) error {
 	encoded, err := json.Marshal(append([]string{}, hidden...))
 	if err == nil {
-		err = db.InTenant(ctx, workspace, func(tx *gorm.DB) error {
+		err = db.inTenant(ctx, workspace, func(tx *gorm.DB) error {
 			return tx.Exec("UPDATE members SET hidden_columns = hidden_columns || jsonb_build_object(?::text, ?::jsonb) WHERE workspace_id = ? AND user_id = ?",
 				string(list), string(encoded), workspace, user).Error
 		})

@@ -15,17 +15,14 @@ import (
 )
 
 // Comments keeps what people say about sessions.
-type Comments struct{ db *DB }
-
-// NewComments returns the comments of a database.
-func NewComments(db *DB) *Comments { return &Comments{db: db} }
+type Comments struct{ *core }
 
 const sqlComments = `SELECT c.id, c.session_id, c.lane_id, c.message, c.user_id, coalesce(u.email, '') AS email, c.text, c.created_at
 	FROM session_comments c LEFT JOIN users u ON u.id = c.user_id WHERE c.workspace_id = ? `
 
 // Comments returns the comments on a session, the oldest first.
-func (c *Comments) Comments(ctx context.Context, workspace, session uuid.UUID) ([]tenants.Comment, error) {
-	found, err := c.find(ctx, workspace, "AND c.session_id = ? ORDER BY c.id", session)
+func (db Comments) Comments(ctx context.Context, workspace, session uuid.UUID) ([]tenants.Comment, error) {
+	found, err := db.find(ctx, workspace, "AND c.session_id = ? ORDER BY c.id", session)
 	if err != nil {
 		return nil, fmt.Errorf("comments on session %s: %w", session, err)
 	}
@@ -34,8 +31,8 @@ func (c *Comments) Comments(ctx context.Context, workspace, session uuid.UUID) (
 
 // EveryComment returns up to limit comments of a workspace whose ids follow one, in
 // order; for uuid.Nil the first ones.
-func (c *Comments) EveryComment(ctx context.Context, workspace, after uuid.UUID, limit int) ([]tenants.Comment, error) {
-	found, err := c.find(ctx, workspace, "AND c.id > ? ORDER BY c.id LIMIT ?", after, limit)
+func (db Comments) EveryComment(ctx context.Context, workspace, after uuid.UUID, limit int) ([]tenants.Comment, error) {
+	found, err := db.find(ctx, workspace, "AND c.id > ? ORDER BY c.id LIMIT ?", after, limit)
 	if err != nil {
 		return nil, fmt.Errorf("comments on all sessions: %w", err)
 	}
@@ -44,7 +41,7 @@ func (c *Comments) EveryComment(ctx context.Context, workspace, after uuid.UUID,
 
 // CommentCounts returns how many comments each of some sessions has, by session; those
 // without any are left out.
-func (c *Comments) CommentCounts(ctx context.Context, workspace uuid.UUID, sessions []uuid.UUID) (map[uuid.UUID]int, error) {
+func (db Comments) CommentCounts(ctx context.Context, workspace uuid.UUID, sessions []uuid.UUID) (map[uuid.UUID]int, error) {
 	if len(sessions) == 0 {
 		return map[uuid.UUID]int{}, nil
 	}
@@ -52,7 +49,7 @@ func (c *Comments) CommentCounts(ctx context.Context, workspace uuid.UUID, sessi
 		SessionID uuid.UUID
 		Count     int
 	}
-	err := c.db.InTenant(ctx, workspace, func(tx *gorm.DB) error {
+	err := db.inTenant(ctx, workspace, func(tx *gorm.DB) error {
 		return tx.Raw("SELECT session_id, count(*) FROM session_comments WHERE workspace_id = ? AND session_id IN ? GROUP BY session_id", workspace, sessions).Scan(&rows).Error
 	})
 	if err != nil {
@@ -69,13 +66,13 @@ func (c *Comments) CommentCounts(ctx context.Context, workspace uuid.UUID, sessi
 // in the audit log, and returns it. It returns tenants.Invalid for what cannot be kept, and
 // tenants.ErrNotFound for a session that the workspace does not have, or a message that
 // the session does not have.
-func (c *Comments) AddComment(ctx context.Context, workspace uuid.UUID, comment tenants.Comment) (tenants.Comment, error) {
+func (db Comments) AddComment(ctx context.Context, workspace uuid.UUID, comment tenants.Comment) (tenants.Comment, error) {
 	comment.Text = redaction.Clean(strings.ReplaceAll(strings.TrimSpace(comment.Text), "\r\n", "\n"))
 	if err := comment.Check(); err != nil {
 		return tenants.Comment{}, err
 	}
 	comment.ID = uuid.Must(uuid.NewV7())
-	err := c.db.InTenant(ctx, workspace, func(tx *gorm.DB) error {
+	err := db.inTenant(ctx, workspace, func(tx *gorm.DB) error {
 		if err := commentable(tx, workspace, comment); err != nil {
 			return err
 		}
@@ -94,21 +91,21 @@ func (c *Comments) AddComment(ctx context.Context, workspace uuid.UUID, comment 
 	if err != nil {
 		return tenants.Comment{}, fmt.Errorf("comment on session %s: %w", comment.Session, err)
 	}
-	return c.comment(ctx, workspace, comment.Session, comment.ID)
+	return db.comment(ctx, workspace, comment.Session, comment.ID)
 }
 
 // DeleteComment deletes a comment on a session on behalf of a person who is granted some
 // permissions, and notes it in the audit log. It returns tenants.ErrNotFound for a comment that
 // the session does not have, and tenants.ErrDenied for someone who may not delete it.
-func (c *Comments) DeleteComment(ctx context.Context, workspace, session, id, person uuid.UUID, may func(tenants.Permission) bool) error {
-	comment, err := c.comment(ctx, workspace, session, id)
+func (db Comments) DeleteComment(ctx context.Context, workspace, session, id, person uuid.UUID, may func(tenants.Permission) bool) error {
+	comment, err := db.comment(ctx, workspace, session, id)
 	if err != nil {
 		return err
 	}
 	if !comment.MayDelete(person, may) {
 		return fmt.Errorf("delete comment %s: %w", id, tenants.ErrDenied)
 	}
-	err = c.db.InTenant(ctx, workspace, func(tx *gorm.DB) error {
+	err = db.inTenant(ctx, workspace, func(tx *gorm.DB) error {
 		deleted := tx.Exec("DELETE FROM session_comments WHERE workspace_id = ? AND id = ?", workspace, id)
 		if deleted.Error == nil && deleted.RowsAffected == 0 {
 			return tenants.ErrNotFound
@@ -125,8 +122,8 @@ func (c *Comments) DeleteComment(ctx context.Context, workspace, session, id, pe
 }
 
 // comment returns one comment on a session, or tenants.ErrNotFound.
-func (c *Comments) comment(ctx context.Context, workspace, session, id uuid.UUID) (tenants.Comment, error) {
-	found, err := c.find(ctx, workspace, "AND c.session_id = ? AND c.id = ?", session, id)
+func (db Comments) comment(ctx context.Context, workspace, session, id uuid.UUID) (tenants.Comment, error) {
+	found, err := db.find(ctx, workspace, "AND c.session_id = ? AND c.id = ?", session, id)
 	if err == nil && len(found) == 0 {
 		err = tenants.ErrNotFound
 	}
@@ -136,9 +133,9 @@ func (c *Comments) comment(ctx context.Context, workspace, session, id uuid.UUID
 	return found[0], nil
 }
 
-func (c *Comments) find(ctx context.Context, workspace uuid.UUID, which string, values ...any) ([]tenants.Comment, error) {
+func (db Comments) find(ctx context.Context, workspace uuid.UUID, which string, values ...any) ([]tenants.Comment, error) {
 	var rows []commentRow
-	err := c.db.InTenant(ctx, workspace, func(tx *gorm.DB) error {
+	err := db.inTenant(ctx, workspace, func(tx *gorm.DB) error {
 		return tx.Raw(sqlComments+which, append([]any{workspace}, values...)...).Scan(&rows).Error
 	})
 	if err != nil {
@@ -207,4 +204,4 @@ func (r commentRow) toComment() tenants.Comment {
 	return comment
 }
 
-var _ tenants.Comments = (*Comments)(nil)
+var _ tenants.Comments = Comments{}

@@ -9,7 +9,6 @@ import (
 	"github.com/google/uuid"
 
 	"palimpsest/tenants"
-	"palimpsest/tenants/tenantsdb"
 )
 
 // addSession stores a session with one lane of four messages, and returns both.
@@ -31,7 +30,7 @@ func TestCommentOfAFormerMemberStaysWithoutTheirName(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	session, lane := b.addSession(t)
-	comments, stars := tenantsdb.NewComments(b.DB), tenantsdb.NewStars(b.DB)
+	comments, stars := b.Comments, b.Stars
 	author := b.join(t, "grace@example.com", tenants.Regular)
 	added, err := comments.AddComment(t.Context(), b.workspace, tenants.Comment{Session: session, Lane: lane, Message: 3, Author: author.ID, Text: "Look.\r\nHere."})
 	if err != nil {
@@ -44,7 +43,7 @@ func TestCommentOfAFormerMemberStaysWithoutTheirName(t *testing.T) {
 		t.Fatal(err)
 	}
 	ctx := tenants.WithActor(t.Context(), tenants.Actor{User: author.ID, Name: author.Email})
-	if err := b.LeaveWorkspace(ctx, author.ID, b.workspace, true); err != nil {
+	if err := b.Workspaces.LeaveWorkspace(ctx, author.ID, b.workspace, true); err != nil {
 		t.Fatal(err)
 	}
 	left, err := comments.Comments(t.Context(), b.workspace, session)
@@ -63,7 +62,7 @@ func TestCommentsAndStarsGoWithTheirSession(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	session, _ := b.addSession(t)
-	comments, stars := tenantsdb.NewComments(b.DB), tenantsdb.NewStars(b.DB)
+	comments, stars := b.Comments, b.Stars
 	if _, err := comments.AddComment(t.Context(), b.workspace, tenants.Comment{Session: session, Author: b.user.ID, Text: "x"}); err != nil {
 		t.Fatal(err)
 	}
@@ -88,7 +87,7 @@ func TestCommentsAreBounded(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	session, lane := b.addSession(t)
-	comments := tenantsdb.NewComments(b.DB)
+	comments := b.Comments
 	_, err := b.database.Owner(t).Exec(t.Context(), `INSERT INTO session_comments (workspace_id, id, session_id, user_id, text)
 		SELECT $1, gen_random_uuid(), $2, $3, 'x' FROM generate_series(1, $4)`, b.workspace, session, b.user.ID, tenants.MaxComments)
 	if err != nil {
@@ -128,7 +127,7 @@ func TestStarsAreBoundedAndOnesOwn(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	session, _ := b.addSession(t)
-	stars := tenantsdb.NewStars(b.DB)
+	stars := b.Stars
 	if err := stars.Star(t.Context(), b.workspace, b.user.ID, uuid.New()); !errors.Is(err, tenants.ErrNotFound) {
 		t.Errorf("a session of nobody: %v", err)
 	}

@@ -10,11 +10,14 @@ import (
 	"palimpsest/tenants"
 )
 
+// Data keeps what a workspace allows to be stored and read, and for how long.
+type Data struct{ *core }
+
 // DataSettings returns what a workspace says of its data. It returns
 // tenants.ErrNotFound.
-func (db *DB) DataSettings(ctx context.Context, workspace uuid.UUID) (tenants.DataSettings, error) {
+func (db Data) DataSettings(ctx context.Context, workspace uuid.UUID) (tenants.DataSettings, error) {
 	var settings tenants.DataSettings
-	err := db.InTenant(ctx, workspace, func(tx *gorm.DB) error {
+	err := db.inTenant(ctx, workspace, func(tx *gorm.DB) error {
 		var err error
 		settings, err = findDataSettings(tx, workspace, "")
 		return err
@@ -27,11 +30,11 @@ func (db *DB) DataSettings(ctx context.Context, workspace uuid.UUID) (tenants.Da
 
 // SetDataSettings sets what a workspace says of its data, on all replicas. It
 // returns tenants.Invalid or tenants.ErrNotFound.
-func (db *DB) SetDataSettings(ctx context.Context, workspace uuid.UUID, settings tenants.DataSettings) error {
+func (db Data) SetDataSettings(ctx context.Context, workspace uuid.UUID, settings tenants.DataSettings) error {
 	if err := settings.Validate(); err != nil {
 		return err
 	}
-	err := db.InTenant(ctx, workspace, func(tx *gorm.DB) error {
+	err := db.inTenant(ctx, workspace, func(tx *gorm.DB) error {
 		before, err := findDataSettings(tx, workspace, " FOR UPDATE")
 		if err != nil {
 			return err
@@ -58,9 +61,9 @@ func (db *DB) SetDataSettings(ctx context.Context, workspace uuid.UUID, settings
 
 // Reader returns what a person may read of what was said in a workspace: nothing,
 // where they are no member of it.
-func (db *DB) Reader(ctx context.Context, workspace, user uuid.UUID) (tenants.Reader, error) {
+func (db Data) Reader(ctx context.Context, workspace, user uuid.UUID) (tenants.Reader, error) {
 	var reader tenants.Reader
-	err := db.InTenant(ctx, workspace, func(tx *gorm.DB) error {
+	err := db.inTenant(ctx, workspace, func(tx *gorm.DB) error {
 		var roles []string
 		err := tx.Raw("SELECT role FROM members WHERE workspace_id = ? AND user_id = ?", workspace, user).Scan(&roles).Error
 		if err != nil || len(roles) == 0 {

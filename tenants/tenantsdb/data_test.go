@@ -13,24 +13,24 @@ import (
 func TestDataSettingsAreKeptAndNoted(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
-	found, err := b.DataSettings(t.Context(), b.workspace)
+	found, err := b.Data.DataSettings(t.Context(), b.workspace)
 	if want := (tenants.DataSettings{TimeZone: "UTC", Text: textPolicy()}); err != nil || found != want {
 		t.Fatalf("a new workspace has %+v, %v", found, err)
 	}
 	wanted := tenants.DataSettings{TimeZone: "Asia/Kolkata", NoStore: true, Text: tenants.TextPolicy{Managers: "own", Members: "all", Viewers: "all"}}
 	for range 2 { // the second one changes nothing
-		if err := b.SetDataSettings(t.Context(), b.workspace, wanted); err != nil {
+		if err := b.Data.SetDataSettings(t.Context(), b.workspace, wanted); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if found, err = b.DataSettings(t.Context(), b.workspace); err != nil || found != wanted {
+	if found, err = b.Data.DataSettings(t.Context(), b.workspace); err != nil || found != wanted {
 		t.Errorf("kept %+v, %v", found, err)
 	}
-	noted, err := b.Audit(t.Context(), b.workspace, tenants.AuditFilter{Action: string(tenants.SettingsSaved)})
+	noted, err := b.Audit.Audit(t.Context(), b.workspace, tenants.AuditFilter{Action: string(tenants.SettingsSaved)})
 	if err != nil || len(noted) != 1 || noted[0].Before["members_read"] != "own" || noted[0].After["members_read"] != "all" {
 		t.Errorf("noted %+v, %v", noted, err)
 	}
-	if _, err := b.DataSettings(t.Context(), uuid.New()); !errors.Is(err, tenants.ErrNotFound) {
+	if _, err := b.Data.DataSettings(t.Context(), uuid.New()); !errors.Is(err, tenants.ErrNotFound) {
 		t.Errorf("of nobody: %v", err)
 	}
 }
@@ -39,7 +39,7 @@ func TestAReaderIsWhatRoleAndPolicySay(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	key := uuid.New()
-	if err := b.CreateAPIKey(t.Context(), b.workspace, tenants.APIKey{ID: key, CreatedBy: b.user.ID, CreatedAt: now()}, []byte("hash")); err != nil {
+	if err := b.APIKeys.CreateAPIKey(t.Context(), b.workspace, tenants.APIKey{ID: key, CreatedBy: b.user.ID, CreatedAt: now()}, []byte("hash")); err != nil {
 		t.Fatal(err)
 	}
 	others, _ := b.addKey(t, b.workspace)
@@ -59,13 +59,13 @@ func TestAReaderIsWhatRoleAndPolicySay(t *testing.T) {
 		{tenants.Viewer, tenants.TextPolicy{Managers: "all", Members: "all", Viewers: "all"}, tenants.ReadsAll},
 		{tenants.Billing, tenants.TextPolicy{Managers: "all", Members: "all", Viewers: "all"}, tenants.ReadsNone},
 	} {
-		if err := b.SetDataSettings(t.Context(), b.workspace, tenants.DataSettings{TimeZone: "UTC", Text: test.text}); err != nil {
+		if err := b.Data.SetDataSettings(t.Context(), b.workspace, tenants.DataSettings{TimeZone: "UTC", Text: test.text}); err != nil {
 			t.Fatal(err)
 		}
 		if _, err := owner.Exec(t.Context(), "UPDATE members SET role = $1 WHERE user_id = $2", string(test.role), b.user.ID); err != nil {
 			t.Fatal(err)
 		}
-		reader, err := b.Reader(t.Context(), b.workspace, b.user.ID)
+		reader, err := b.Data.Reader(t.Context(), b.workspace, b.user.ID)
 		got := map[bool]tenants.Reads{true: tenants.ReadsNone}[reader.None()]
 		if reader.All {
 			got = tenants.ReadsAll
@@ -76,7 +76,7 @@ func TestAReaderIsWhatRoleAndPolicySay(t *testing.T) {
 			t.Errorf("%s under %+v: %+v, %v, want %s", test.role, test.text, reader, err, test.want)
 		}
 	}
-	if reader, err := b.Reader(t.Context(), b.workspace, uuid.New()); err != nil || !reader.None() {
+	if reader, err := b.Data.Reader(t.Context(), b.workspace, uuid.New()); err != nil || !reader.None() {
 		t.Errorf("who is no member: %+v, %v", reader, err)
 	}
 }

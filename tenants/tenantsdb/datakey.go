@@ -12,8 +12,12 @@ import (
 	"palimpsest/tenants"
 )
 
+// DataKeys keeps the wrapped keys that seal the archives of workspaces, and the proof of the
+// master key that wraps them.
+type DataKeys struct{ *core }
+
 // DataKey returns the wrapped data key of a workspace, or tenants.ErrNotFound.
-func (db *DB) DataKey(ctx context.Context, workspace uuid.UUID) ([]byte, error) {
+func (db DataKeys) DataKey(ctx context.Context, workspace uuid.UUID) ([]byte, error) {
 	var keys [][]byte
 	err := db.apart(ctx, workspace, func(tx *gorm.DB) error {
 		return tx.Raw("SELECT wrapped FROM data_keys WHERE workspace_id = ?", workspace).Scan(&keys).Error
@@ -29,7 +33,7 @@ func (db *DB) DataKey(ctx context.Context, workspace uuid.UUID) ([]byte, error) 
 
 // AddDataKey keeps the first data key of a workspace and returns the one that is
 // kept: another, where someone was first. It is durable when AddDataKey returns.
-func (db *DB) AddDataKey(ctx context.Context, workspace uuid.UUID, wrapped []byte) ([]byte, error) {
+func (db DataKeys) AddDataKey(ctx context.Context, workspace uuid.UUID, wrapped []byte) ([]byte, error) {
 	err := db.apart(ctx, workspace, func(tx *gorm.DB) error {
 		return tx.Exec("INSERT INTO data_keys (workspace_id, wrapped) VALUES (?, ?) ON CONFLICT DO NOTHING", workspace, wrapped).Error
 	})
@@ -41,7 +45,7 @@ func (db *DB) AddDataKey(ctx context.Context, workspace uuid.UUID, wrapped []byt
 
 // RewrapDataKey replaces the wrapped data key of a workspace, unless it has been
 // replaced already.
-func (db *DB) RewrapDataKey(ctx context.Context, workspace uuid.UUID, old, wrapped []byte) error {
+func (db DataKeys) RewrapDataKey(ctx context.Context, workspace uuid.UUID, old, wrapped []byte) error {
 	err := db.apart(ctx, workspace, func(tx *gorm.DB) error {
 		return tx.Exec("UPDATE data_keys SET wrapped = ?, wrapped_at = now() WHERE workspace_id = ? AND wrapped = ?",
 			wrapped, workspace, old).Error
@@ -75,21 +79,13 @@ func SomeDataKeys(ctx context.Context, ownerURL string, limit int) (map[uuid.UUI
 	return wrapped, nil
 }
 
-// AllWorkspaces returns which workspaces there are, for upkeep. It sees nothing
-// else of them.
-func (db *DB) AllWorkspaces(ctx context.Context) ([]uuid.UUID, error) {
-	var workspaces []uuid.UUID
-	err := db.AsWorker(ctx, func(tx *gorm.DB) error {
-		return tx.Raw("SELECT workspace_id FROM workspaces ORDER BY workspace_id").Scan(&workspaces).Error
-	})
-	if err != nil {
-		return nil, fmt.Errorf("list workspaces: %w", err)
-	}
-	return workspaces, nil
+// AllWorkspaces is that of Workspaces.
+func (db DataKeys) AllWorkspaces(ctx context.Context) ([]uuid.UUID, error) {
+	return Workspaces(db).AllWorkspaces(ctx)
 }
 
 // apart is InTenant in a transaction of its own even inside Together: a data key
 // must never be lost with what someone else does.
-func (db *DB) apart(ctx context.Context, workspace uuid.UUID, fn func(tx *gorm.DB) error) error {
+func (db DataKeys) apart(ctx context.Context, workspace uuid.UUID, fn func(tx *gorm.DB) error) error {
 	return db.transaction(ctx, forWorkspace, workspace.String(), fn)
 }

@@ -19,14 +19,17 @@ const (
 	eraseRows     = 2000 // of a table without such
 )
 
+// Deletion takes workspaces out of reach and erases them.
+type Deletion struct{ *core }
+
 // CloseWorkspace takes a workspace out of everybody's reach: its members, API keys,
 // provider keys and alert channels are gone, on all replicas, and its logins work in another
 // workspace of their person or have ended. Accounts of people who belong to no other
 // workspace are deleted, but those of operators. then is done in the same transaction. It
 // returns tenants.ErrNotFound for a workspace that is closed or not there.
-func (db *DB) CloseWorkspace(ctx context.Context, workspace uuid.UUID, then func(ctx context.Context) error) error {
-	err := db.Together(ctx, workspace, func(ctx context.Context) error {
-		if err := db.InTenant(ctx, workspace, func(tx *gorm.DB) error { return closeWorkspace(tx, workspace) }); err != nil {
+func (db Deletion) CloseWorkspace(ctx context.Context, workspace uuid.UUID, then func(ctx context.Context) error) error {
+	err := db.together(ctx, workspace, func(ctx context.Context) error {
+		if err := db.inTenant(ctx, workspace, func(tx *gorm.DB) error { return closeWorkspace(tx, workspace) }); err != nil {
 			return err
 		}
 		return then(ctx)
@@ -100,9 +103,9 @@ func deleteUsers(tx *gorm.DB, users []uuid.UUID) error {
 }
 
 // ClosedWorkspaces returns the deleted workspaces of which something is left.
-func (db *DB) ClosedWorkspaces(ctx context.Context) ([]uuid.UUID, error) {
+func (db Deletion) ClosedWorkspaces(ctx context.Context) ([]uuid.UUID, error) {
 	var closed []uuid.UUID
-	err := db.AsWorker(ctx, func(tx *gorm.DB) error {
+	err := db.asWorker(ctx, func(tx *gorm.DB) error {
 		return tx.Raw("SELECT workspace_id FROM workspaces WHERE deleted_at IS NOT NULL ORDER BY deleted_at, workspace_id").Scan(&closed).Error
 	})
 	if err != nil {
@@ -114,7 +117,7 @@ func (db *DB) ClosedWorkspaces(ctx context.Context) ([]uuid.UUID, error) {
 // EraseSessions deletes the sessions and exchanges of a closed workspace, some in
 // each transaction, and what grew large beside them. Archived bytes stay, referred
 // to by nobody.
-func (db *DB) EraseSessions(ctx context.Context, workspace uuid.UUID) error {
+func (db Deletion) EraseSessions(ctx context.Context, workspace uuid.UUID) error {
 	for _, table := range []struct {
 		name  string
 		batch int
@@ -136,9 +139,9 @@ func (db *DB) EraseSessions(ctx context.Context, workspace uuid.UUID) error {
 }
 
 // eraseSome deletes some rows of a closed workspace, and returns how many.
-func (db *DB) eraseSome(ctx context.Context, workspace uuid.UUID, table string, limit int) (int64, error) {
+func (db Deletion) eraseSome(ctx context.Context, workspace uuid.UUID, table string, limit int) (int64, error) {
 	var deleted int64
-	err := db.InTenant(ctx, workspace, func(tx *gorm.DB) error {
+	err := db.inTenant(ctx, workspace, func(tx *gorm.DB) error {
 		erased := tx.Exec("DELETE FROM "+table+" WHERE workspace_id = ? AND ctid = ANY(ARRAY(SELECT ctid FROM "+table+
 			" WHERE workspace_id = ? AND EXISTS (SELECT FROM workspaces w WHERE w.workspace_id = ? AND w.deleted_at IS NOT NULL) LIMIT ?))",
 			workspace, workspace, workspace, limit)
@@ -151,8 +154,8 @@ func (db *DB) eraseSome(ctx context.Context, workspace uuid.UUID, table string, 
 // EraseWorkspace deletes a closed workspace with every row that belongs to it, the
 // data key among them. It fails while archived bytes are referred to: someone wrote
 // in the meantime, and everything is to be done again.
-func (db *DB) EraseWorkspace(ctx context.Context, workspace uuid.UUID) error {
-	err := db.InTenant(ctx, workspace, func(tx *gorm.DB) error {
+func (db Deletion) EraseWorkspace(ctx context.Context, workspace uuid.UUID) error {
+	err := db.inTenant(ctx, workspace, func(tx *gorm.DB) error {
 		err := tx.Exec("DELETE FROM workspaces WHERE workspace_id = ? AND deleted_at IS NOT NULL", workspace).Error
 		if err != nil {
 			return err

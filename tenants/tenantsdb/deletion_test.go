@@ -47,7 +47,7 @@ func isOfPeople(table string) bool {
 // erase does what the job does, without the bucket.
 func erase(t *testing.T, b bundle, workspace uuid.UUID) error {
 	t.Helper()
-	if err := b.EraseSessions(t.Context(), workspace); err != nil {
+	if err := b.Deletion.EraseSessions(t.Context(), workspace); err != nil {
 		return err
 	}
 	err := b.InTenant(t.Context(), workspace, func(tx *gorm.DB) error {
@@ -56,7 +56,7 @@ func erase(t *testing.T, b bundle, workspace uuid.UUID) error {
 	if err != nil {
 		return err
 	}
-	return b.EraseWorkspace(t.Context(), workspace)
+	return b.Deletion.EraseWorkspace(t.Context(), workspace)
 }
 
 func nothingElse(context.Context) error { return nil }
@@ -75,16 +75,16 @@ func TestDeletedWorkspaceLeavesNoRows(t *testing.T) {
 		}
 	}
 	before := left(t, b, other)
-	if err := b.EraseWorkspace(t.Context(), b.workspace); err != nil {
+	if err := b.Deletion.EraseWorkspace(t.Context(), b.workspace); err != nil {
 		t.Fatal(err)
 	}
-	if err := b.EraseSessions(t.Context(), b.workspace); err != nil {
+	if err := b.Deletion.EraseSessions(t.Context(), b.workspace); err != nil {
 		t.Fatal(err)
 	}
 	if open := left(t, b, b.workspace); len(open) != len(full) {
 		t.Errorf("something of a workspace is erased that nobody deleted:\n%s", strings.Join(open, "\n"))
 	}
-	if err := b.CloseWorkspace(t.Context(), b.workspace, nothingElse); err != nil {
+	if err := b.Deletion.CloseWorkspace(t.Context(), b.workspace, nothingElse); err != nil {
 		t.Fatal(err)
 	}
 	for range 2 { // S28: done twice, it comes to the same
@@ -98,7 +98,7 @@ func TestDeletedWorkspaceLeavesNoRows(t *testing.T) {
 	if after := left(t, b, other); strings.Join(after, "\n") != strings.Join(before, "\n") {
 		t.Errorf("of the other workspace there is\n%v\nand was\n%v", after, before)
 	}
-	if closed, err := b.ClosedWorkspaces(t.Context()); err != nil || len(closed) != 0 {
+	if closed, err := b.Deletion.ClosedWorkspaces(t.Context()); err != nil || len(closed) != 0 {
 		t.Errorf("left to do: %v, %v", closed, err)
 	}
 }
@@ -108,25 +108,25 @@ func TestAClosedWorkspaceIsOutOfReach(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	fill(t, b)
-	if err := b.CloseWorkspace(t.Context(), b.workspace, nothingElse); err != nil {
+	if err := b.Deletion.CloseWorkspace(t.Context(), b.workspace, nothingElse); err != nil {
 		t.Fatal(err)
 	}
-	keys, keysErr := b.APIKeys(t.Context(), b.workspace)
-	providers, providersErr := b.ProviderKeys(t.Context(), b.workspace)
-	memberships, err := b.Memberships(t.Context(), b.user.ID)
+	keys, keysErr := b.APIKeys.APIKeys(t.Context(), b.workspace)
+	providers, providersErr := b.ProviderKeys.ProviderKeys(t.Context(), b.workspace)
+	memberships, err := b.Workspaces.Memberships(t.Context(), b.user.ID)
 	if err := errors.Join(err, keysErr, providersErr); err != nil || len(keys)+len(providers)+len(memberships) != 0 {
 		t.Errorf("%d keys, %d provider keys, %d memberships, %v", len(keys), len(providers), len(memberships), err)
 	}
-	if logins, err := b.Logins(t.Context(), b.user.ID); err != nil || len(logins) != 0 {
+	if logins, err := b.Logins.Logins(t.Context(), b.user.ID); err != nil || len(logins) != 0 {
 		t.Errorf("logins go on: %+v, %v", logins, err)
 	}
-	if reader, err := b.Reader(t.Context(), b.workspace, b.user.ID); err != nil || !reader.None() {
+	if reader, err := b.Data.Reader(t.Context(), b.workspace, b.user.ID); err != nil || !reader.None() {
 		t.Errorf("someone may read: %+v, %v", reader, err)
 	}
-	if err := b.CloseWorkspace(t.Context(), b.workspace, nothingElse); !errors.Is(err, tenants.ErrNotFound) {
+	if err := b.Deletion.CloseWorkspace(t.Context(), b.workspace, nothingElse); !errors.Is(err, tenants.ErrNotFound) {
 		t.Errorf("once more: %v", err)
 	}
-	if closed, err := b.ClosedWorkspaces(t.Context()); err != nil || fmt.Sprint(closed) != fmt.Sprint([]uuid.UUID{b.workspace}) {
+	if closed, err := b.Deletion.ClosedWorkspaces(t.Context()); err != nil || fmt.Sprint(closed) != fmt.Sprint([]uuid.UUID{b.workspace}) {
 		t.Errorf("left to do: %v, %v", closed, err)
 	}
 }
@@ -135,14 +135,14 @@ func TestLoginsGoOnInAnotherWorkspaceOfTheirPerson(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	login := b.logIn(t, 1<<40)
-	next, err := b.CreateWorkspace(t.Context(), b.user.ID, "the next")
+	next, err := b.Workspaces.CreateWorkspace(t.Context(), b.user.ID, "the next")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := b.CloseWorkspace(t.Context(), b.workspace, nothingElse); err != nil {
+	if err := b.Deletion.CloseWorkspace(t.Context(), b.workspace, nothingElse); err != nil {
 		t.Fatal(err)
 	}
-	who, err := b.ActiveLogin(t.Context(), b.user.ID, login.ID)
+	who, err := b.Logins.ActiveLogin(t.Context(), b.user.ID, login.ID)
 	if err != nil || who.Workspace.ID != next.ID || who.Role != tenants.Owner {
 		t.Errorf("logged in to %+v, %v", who, err)
 	}
@@ -154,10 +154,10 @@ func TestAWorkspaceIsClosedWithItsJobOrNotAtAll(t *testing.T) {
 	b := setup(t)
 	b.addKey(t, b.workspace)
 	failed := errors.New("no job")
-	if err := b.CloseWorkspace(t.Context(), b.workspace, func(context.Context) error { return failed }); !errors.Is(err, failed) {
+	if err := b.Deletion.CloseWorkspace(t.Context(), b.workspace, func(context.Context) error { return failed }); !errors.Is(err, failed) {
 		t.Fatal(err)
 	}
-	if keys, err := b.APIKeys(t.Context(), b.workspace); err != nil || len(keys) != 1 {
+	if keys, err := b.APIKeys.APIKeys(t.Context(), b.workspace); err != nil || len(keys) != 1 {
 		t.Errorf("%d keys are left, %v", len(keys), err)
 	}
 }

@@ -1,4 +1,5 @@
 // Package tenantsdb keeps workspaces, people, keys, pipeline configs and usage in
-// Postgres. It is the one door to tenants' rows: DB.InTenant. An exported method
-// is a transaction for one tenant, an unexported function one query.
+// Postgres. DB hands out one store for each noun; all of them share a core, which opens the
+// transactions: for one workspace, one person, the owner of a key or link, or the worker. An
+// exported method of a store is one transaction, an unexported function one query.
 package tenantsdb

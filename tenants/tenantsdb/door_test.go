@@ -18,7 +18,7 @@ func TestTogetherIsOneTransaction(t *testing.T) {
 	b := setup(t)
 	down := errors.New("down")
 	record := func(ctx context.Context) error {
-		return b.RecordExchanges(ctx, b.workspace, []tenants.Exchange{{ID: uuid.Must(uuid.NewV7()), Workspace: b.workspace, At: now()}})
+		return b.Exchanges.RecordExchanges(ctx, b.workspace, []tenants.Exchange{{ID: uuid.Must(uuid.NewV7()), Workspace: b.workspace, At: now()}})
 	}
 	err := b.Together(t.Context(), b.workspace, func(ctx context.Context) error {
 		if err := record(ctx); err != nil {
@@ -65,7 +65,7 @@ func TestTogetherIsForOneWorkspace(t *testing.T) {
 
 func exchanges(t *testing.T, b bundle) int {
 	t.Helper()
-	listed, _, err := b.Exchanges(t.Context(), b.workspace, tenants.ExchangeFilter{})
+	listed, _, err := b.Exchanges.Exchanges(t.Context(), b.workspace, tenants.ExchangeFilter{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -15,9 +15,12 @@ import (
 	"palimpsest/tenants"
 )
 
+// Exchanges keeps one row for each request and its answer.
+type Exchanges struct{ *core }
+
 // RecordExchanges keeps exchanges of a workspace. One that is there already stays
 // as it is, so a batch may be written again.
-func (db *DB) RecordExchanges(ctx context.Context, workspace uuid.UUID, exchanges []tenants.Exchange) error {
+func (db Exchanges) RecordExchanges(ctx context.Context, workspace uuid.UUID, exchanges []tenants.Exchange) error {
 	if len(exchanges) == 0 {
 		return nil
 	}
@@ -29,7 +32,7 @@ func (db *DB) RecordExchanges(ctx context.Context, workspace uuid.UUID, exchange
 	if err != nil {
 		return fmt.Errorf("record %d exchanges: %w", len(exchanges), err)
 	}
-	err = db.InTenant(ctx, workspace, func(tx *gorm.DB) error { return insertExchanges(tx, workspace, batch) })
+	err = db.inTenant(ctx, workspace, func(tx *gorm.DB) error { return insertExchanges(tx, workspace, batch) })
 	if err != nil {
 		return fmt.Errorf("record %d exchanges: %w", len(exchanges), err)
 	}
@@ -37,9 +40,9 @@ func (db *DB) RecordExchanges(ctx context.Context, workspace uuid.UUID, exchange
 }
 
 // Exchange returns one exchange of a workspace. It returns tenants.ErrNotFound.
-func (db *DB) Exchange(ctx context.Context, workspace, id uuid.UUID) (tenants.Exchange, error) {
+func (db Exchanges) Exchange(ctx context.Context, workspace, id uuid.UUID) (tenants.Exchange, error) {
 	var row exchangeRow
-	err := db.InTenant(ctx, workspace, func(tx *gorm.DB) error {
+	err := db.inTenant(ctx, workspace, func(tx *gorm.DB) error {
 		return tx.Table("exchanges").Select(exchangeColumns).Where("workspace_id = ? AND id = ?", workspace, id).Take(&row).Error
 	})
 	if err != nil {

@@ -30,13 +30,13 @@ const (
 // what no index answers, a page looks at 20,000 exchanges (5,000 of a tag) and ends
 // there: it may hold few or none, and still have one that follows. It returns a
 // tenants.Invalid for a cursor that it did not hand out.
-func (db *DB) Exchanges(ctx context.Context, workspace uuid.UUID, filter tenants.ExchangeFilter) ([]tenants.Exchange, string, error) {
+func (db Exchanges) Exchanges(ctx context.Context, workspace uuid.UUID, filter tenants.ExchangeFilter) ([]tenants.Exchange, string, error) {
 	listing, err := newListing(workspace, filter)
 	if err != nil {
 		return nil, "", err
 	}
 	var rows []listedRow
-	err = db.InTenant(ctx, workspace, func(tx *gorm.DB) error {
+	err = db.inTenant(ctx, workspace, func(tx *gorm.DB) error {
 		statement, values := listing.statement()
 		if listing.oldest { // the same the other way round: nothing else in it is in an order
 			statement = strings.ReplaceAll(statement, " DESC", "")
@@ -51,9 +51,9 @@ func (db *DB) Exchanges(ctx context.Context, workspace uuid.UUID, filter tenants
 }
 
 // CountExchanges returns how many exchanges a workspace has, or most, if there are more.
-func (db *DB) CountExchanges(ctx context.Context, workspace uuid.UUID, most int) (int, error) {
+func (db Exchanges) CountExchanges(ctx context.Context, workspace uuid.UUID, most int) (int, error) {
 	var count int
-	err := db.InTenant(ctx, workspace, func(tx *gorm.DB) error {
+	err := db.inTenant(ctx, workspace, func(tx *gorm.DB) error {
 		return tx.Raw("SELECT count(*) FROM (SELECT FROM exchanges WHERE workspace_id = ? LIMIT ?) few", workspace, most).Scan(&count).Error
 	})
 	if err != nil {
@@ -67,7 +67,7 @@ const maxNames = 100
 
 // ExchangeNames returns the clients and models of a workspace's exchanges, in order,
 // at most 100 of each.
-func (db *DB) ExchangeNames(ctx context.Context, workspace uuid.UUID) (clients, models []string, err error) {
+func (db Exchanges) ExchangeNames(ctx context.Context, workspace uuid.UUID) (clients, models []string, err error) {
 	// From one name to the next along the index, past all the exchanges between them.
 	const statement = `WITH RECURSIVE names (name, place) AS (
 			(SELECT %[1]s, 1 FROM exchanges WHERE workspace_id = ? AND %[1]s > '' ORDER BY %[1]s LIMIT 1)
@@ -75,7 +75,7 @@ func (db *DB) ExchangeNames(ctx context.Context, workspace uuid.UUID) (clients, 
 				ORDER BY e.%[1]s LIMIT 1), n.place + 1
 			FROM names n WHERE n.name IS NOT NULL AND n.place < ?)
 		SELECT name FROM names WHERE name IS NOT NULL ORDER BY place`
-	err = db.InTenant(ctx, workspace, func(tx *gorm.DB) error {
+	err = db.inTenant(ctx, workspace, func(tx *gorm.DB) error {
 		for column, names := range map[string]*[]string{"client": &clients, "model": &models} {
 			if err := tx.Raw(fmt.Sprintf(statement, column), workspace, workspace, maxNames).Scan(names).Error; err != nil {
 				return err

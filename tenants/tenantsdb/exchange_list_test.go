@@ -25,7 +25,7 @@ func TestPagesHoldEveryExchangeOnce(t *testing.T) {
 	var seen []uuid.UUID
 	filter := tenants.ExchangeFilter{Limit: 3}
 	for pages := 1; ; pages++ {
-		exchanges, next, err := b.Exchanges(t.Context(), b.workspace, filter)
+		exchanges, next, err := b.Exchanges.Exchanges(t.Context(), b.workspace, filter)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -107,7 +107,7 @@ func TestFilterNarrowsExchanges(t *testing.T) {
 			ID: late.ID.String(), Session: uuid.New(), APIKey: late.APIKey, Client: "claude-code", Model: "opus", StatusClass: 5, Tags: late.Tags,
 		}, nil},
 	} {
-		exchanges, next, err := b.Exchanges(t.Context(), b.workspace, test.filter)
+		exchanges, next, err := b.Exchanges.Exchanges(t.Context(), b.workspace, test.filter)
 		if err != nil {
 			t.Fatalf("%s: %v", name, err)
 		}
@@ -115,7 +115,7 @@ func TestFilterNarrowsExchanges(t *testing.T) {
 			t.Errorf("%s: %v, next %q, want %v", name, got, next, test.want)
 		}
 	}
-	if _, err := b.Exchange(t.Context(), b.workspace, foreign.ID); !errors.Is(err, tenants.ErrNotFound) {
+	if _, err := b.Exchanges.Exchange(t.Context(), b.workspace, foreign.ID); !errors.Is(err, tenants.ErrNotFound) {
 		t.Errorf("another workspace's exchange: %v, want ErrNotFound", err)
 	}
 }
@@ -125,7 +125,7 @@ func TestCursorOfNobodyIsRefused(t *testing.T) {
 	b := setup(t)
 	for _, cursor := range []string{"%", "eA", "MTIz", "MTIzL2FiYw"} {
 		var invalid tenants.Invalid
-		_, _, err := b.Exchanges(t.Context(), b.workspace, tenants.ExchangeFilter{Cursor: cursor})
+		_, _, err := b.Exchanges.Exchanges(t.Context(), b.workspace, tenants.ExchangeFilter{Cursor: cursor})
 		if !errors.As(err, &invalid) || invalid.Field != "cursor" {
 			t.Errorf("cursor %q: %v, want an Invalid", cursor, err)
 		}
@@ -145,7 +145,7 @@ func TestAPageEndsWhereItHasLookedFarEnough(t *testing.T) {
 		var seen []uuid.UUID
 		pages := 0
 		for filter.Limit = 10; ; pages++ {
-			exchanges, next, err := b.Exchanges(t.Context(), b.workspace, filter)
+			exchanges, next, err := b.Exchanges.Exchanges(t.Context(), b.workspace, filter)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -174,7 +174,7 @@ func TestClientsAndModelsAreNamedOnce(t *testing.T) {
 	nameless := b.exchange(now())
 	nameless.Client, nameless.Model = "", string(slices.Repeat([]byte("m"), 5000))
 	b.record(t, b.workspace, nameless)
-	clients, models, err := b.ExchangeNames(t.Context(), b.workspace)
+	clients, models, err := b.Exchanges.ExchangeNames(t.Context(), b.workspace)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -182,12 +182,12 @@ func TestClientsAndModelsAreNamedOnce(t *testing.T) {
 		t.Errorf("clients %q, models %q", clients, models)
 	}
 	// A name longer than the index takes is found by as much of it as is known.
-	found, _, err := b.Exchanges(t.Context(), b.workspace, tenants.ExchangeFilter{Model: models[0]})
+	found, _, err := b.Exchanges.Exchanges(t.Context(), b.workspace, tenants.ExchangeFilter{Model: models[0]})
 	if err != nil || len(found) != 1 || found[0].ID != nameless.ID {
 		t.Errorf("found %v (%v)", idsOf(found), err)
 	}
 	for most, want := range map[int]int{50: 50, 1000: 201} {
-		if count, err := b.CountExchanges(t.Context(), b.workspace, most); err != nil || count != want {
+		if count, err := b.Exchanges.CountExchanges(t.Context(), b.workspace, most); err != nil || count != want {
 			t.Errorf("of at most %d there are %d (%v)", most, count, err)
 		}
 	}
@@ -200,7 +200,7 @@ func TestEveryFilterIsReadAlongAnIndex(t *testing.T) {
 	dbtest.FillExchanges(t, b.database.Owner(t), b.workspace, 30_000)
 	key := uuid.MustParse("00000000-0000-0000-0000-000000000001")
 	cursor := tenants.ExchangeFilter{Limit: 1}
-	_, next, err := b.Exchanges(t.Context(), b.workspace, cursor)
+	_, next, err := b.Exchanges.Exchanges(t.Context(), b.workspace, cursor)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -24,7 +24,7 @@ func TestRecordedExchangeIsReadAsItWas(t *testing.T) {
 	b.record(t, b.workspace, full, bare)
 
 	for _, want := range []tenants.Exchange{full, bare} {
-		got, err := b.Exchange(t.Context(), b.workspace, want.ID)
+		got, err := b.Exchanges.Exchange(t.Context(), b.workspace, want.ID)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -45,11 +45,11 @@ func TestExchangeIsRecordedOnce(t *testing.T) {
 	b.record(t, b.workspace, changed, second)
 	b.record(t, b.workspace)
 
-	exchanges, _, err := b.Exchanges(t.Context(), b.workspace, tenants.ExchangeFilter{})
+	exchanges, _, err := b.Exchanges.Exchanges(t.Context(), b.workspace, tenants.ExchangeFilter{})
 	if err != nil || len(exchanges) != 2 {
 		t.Fatalf("%d exchanges (%v), want 2", len(exchanges), err)
 	}
-	if got, err := b.Exchange(t.Context(), b.workspace, first.ID); err != nil || got.Model != first.Model {
+	if got, err := b.Exchanges.Exchange(t.Context(), b.workspace, first.ID); err != nil || got.Model != first.Model {
 		t.Errorf("the second record changed the first: %+v (%v)", got, err)
 	}
 }
@@ -61,7 +61,7 @@ func TestTextThatADatabaseRefusesDoesNotLoseABatch(t *testing.T) {
 	odd.Model, odd.Client, odd.Report = "a\x00b\xff", "\x00", []byte(`{"reason":"\u0000"}`)
 	b.record(t, b.workspace, odd, b.exchange(now()))
 
-	got, err := b.Exchange(t.Context(), b.workspace, odd.ID)
+	got, err := b.Exchanges.Exchange(t.Context(), b.workspace, odd.ID)
 	if err != nil || got.Model != "ab\uFFFD" || got.Client != "" {
 		t.Fatalf("model %q, client %q (%v)", got.Model, got.Client, err)
 	}
@@ -79,7 +79,7 @@ func (b bundle) exchange(at time.Time) tenants.Exchange {
 
 func (b bundle) record(t *testing.T, workspace tenants.WorkspaceID, exchanges ...tenants.Exchange) {
 	t.Helper()
-	if err := b.RecordExchanges(t.Context(), workspace, exchanges); err != nil {
+	if err := b.Exchanges.RecordExchanges(t.Context(), workspace, exchanges); err != nil {
 		t.Fatal(err)
 	}
 }

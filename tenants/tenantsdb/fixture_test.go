@@ -34,7 +34,7 @@ func setup(t *testing.T) bundle {
 // signUp adds a person with a workspace of their own.
 func (b bundle) signUp(t *testing.T, email string) (tenants.User, tenants.WorkspaceID) {
 	t.Helper()
-	user, workspace, err := b.SignUp(t.Context(), email, "hash of "+email, "workspace of "+email)
+	user, workspace, err := b.Accounts.SignUp(t.Context(), email, "hash of "+email, "workspace of "+email)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -44,7 +44,7 @@ func (b bundle) signUp(t *testing.T, email string) (tenants.User, tenants.Worksp
 // addKey stores an API key of a workspace, of its first owner, and returns it with its hash.
 func (b bundle) addKey(t *testing.T, workspace tenants.WorkspaceID) (tenants.APIKey, []byte) {
 	t.Helper()
-	members, err := b.Members(t.Context(), workspace)
+	members, err := b.Workspaces.Members(t.Context(), workspace)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -54,7 +54,7 @@ func (b bundle) addKey(t *testing.T, workspace tenants.WorkspaceID) (tenants.API
 		ID: uuid.Must(uuid.NewV7()), Workspace: workspace, Name: "laptop", Prefix: "plm_live_ab", Suffix: "wxyz",
 		Scopes: []tenants.Scope{tenants.ScopeProxy, tenants.ScopeRead}, CreatedBy: members[0].User.ID, CreatedAt: now(),
 	}
-	if err := b.CreateAPIKey(t.Context(), workspace, key, hash); err != nil {
+	if err := b.APIKeys.CreateAPIKey(t.Context(), workspace, key, hash); err != nil {
 		t.Fatal(err)
 	}
 	return key, hash

@@ -13,9 +13,9 @@ import (
 // meters. Recorders only append, so that none of them waits for another one's row; a reader
 // sums adds what is not folded yet, and finds the same before and after. A workspace whose fold
 // fails is left for the next one.
-func (db *DB) FoldSums(ctx context.Context) error {
+func (db Usage) FoldSums(ctx context.Context) error {
 	var workspaces []uuid.UUID
-	err := db.AsWorker(ctx, func(tx *gorm.DB) error {
+	err := db.asWorker(ctx, func(tx *gorm.DB) error {
 		return tx.Raw("SELECT workspace_id FROM rollup_deltas UNION SELECT workspace_id FROM usage_meter_deltas ORDER BY 1").Scan(&workspaces).Error
 	})
 	if err != nil {
@@ -23,7 +23,7 @@ func (db *DB) FoldSums(ctx context.Context) error {
 	}
 	var failures []error
 	for _, workspace := range workspaces {
-		err := db.InTenant(ctx, workspace, func(tx *gorm.DB) error { return tx.Exec("SELECT fold_sums(?)", workspace).Error })
+		err := db.inTenant(ctx, workspace, func(tx *gorm.DB) error { return tx.Exec("SELECT fold_sums(?)", workspace).Error })
 		if err != nil {
 			failures = append(failures, fmt.Errorf("fold sums of workspace %s: %w", workspace, err))
 		}

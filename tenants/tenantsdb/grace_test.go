@@ -23,13 +23,13 @@ func TestRotatedOutSecretEndsWithItsGraceOrItsKey(t *testing.T) {
 		expires := moment.Add(test.expires)
 		wanted := key
 		wanted.ExpiresAt = &expires
-		if err := b.ChangeAPIKey(t.Context(), b.workspace, wanted); err != nil {
+		if err := b.APIKeys.ChangeAPIKey(t.Context(), b.workspace, wanted); err != nil {
 			t.Fatal(err)
 		}
 		fresh := bytes.Clone(old)
 		fresh[0] ^= 1
 		rotation := tenants.Rotation{Prefix: "plm_live_2n", Suffix: "2222", Hash: fresh, OldUntil: moment.Add(time.Hour)}
-		if err := b.RotateAPIKey(t.Context(), b.workspace, key.ID, rotation); err != nil {
+		if err := b.APIKeys.RotateAPIKey(t.Context(), b.workspace, key.ID, rotation); err != nil {
 			t.Fatal(err)
 		}
 		for by, hash := range map[string][]byte{"old": old, "new": fresh} {
@@ -37,7 +37,7 @@ func TestRotatedOutSecretEndsWithItsGraceOrItsKey(t *testing.T) {
 			if by == "new" {
 				want = expires
 			}
-			found, err := b.APIKeyByHash(t.Context(), hash)
+			found, err := b.APIKeys.APIKeyByHash(t.Context(), hash)
 			if err != nil || found.ExpiresAt == nil || !found.ExpiresAt.Equal(want) {
 				t.Errorf("%s, by the %s secret: expires %v (%v), want %v", name, by, found.ExpiresAt, err, want)
 			}

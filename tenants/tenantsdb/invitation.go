@@ -19,41 +19,67 @@ const (
 	resendPause = time.Minute // between two mails to one address
 )
 
-// CreateInvitation keeps an invitation under the hash of its link's secret, on behalf
-// of the context's actor; one to the same address that waits is revoked. It returns
-// the invitation with its workspace and who made it, tenants.ErrDenied for a role that the actor does not manage, and a tenants.Invalid
-// of the field email for an address of a member or too many invitations.
-func (db *DB) CreateInvitation(ctx context.Context, workspace uuid.UUID, wanted tenants.Invitation, hash []byte) (tenants.Invitation, error) {
-	var created tenants.Invitation
-	err := db.InTenant(ctx, workspace, func(tx *gorm.DB) error {
-		by, err := lockAsActor(tx, workspace)
-		if err != nil {
-			return err
+// Invitations keeps invitations under the hashes of their links.
+type Invitations struct{ *core }
+
+// CreateInvitations keeps invitations under the hashes of their links' secrets and queues
+// their mails, all or none, on behalf of the context's actor; one to the same address that
+// waits is revoked. It returns tenants.ErrDenied for a role that the actor does not manage, a
+// tenants.Invalid of the field email for an address of a member or too many invitations, and
+// the errors of their letters.
+func (db Invitations) CreateInvitations(ctx context.Context, workspace uuid.UUID, wanted []tenants.NewInvitation) error {
+	err := db.inTenant(ctx, workspace, func(tx *gorm.DB) error {
+		for _, invitation := range wanted {
+			if err := createInvitation(tx, workspace, invitation); err != nil {
+				return err
+			}
 		}
-		if !by.Manages(wanted.Role) {
-			return tenants.ErrDenied
-		}
-		if err := checkInvited(tx, workspace, wanted.Email); err != nil {
-			return err
-		}
-		if err := revokeInvitations(tx, workspace, "email = ?", wanted.Email); err != nil {
-			return err
-		}
-		err = tx.Exec(`INSERT INTO invitations (workspace_id, id, email, role, hash, invited_by, created_at, sent_at, expires_at)
-			VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)`, workspace, wanted.ID, wanted.Email, string(wanted.Role), hash,
-			nullable(tenants.ActorOf(ctx).User), wanted.CreatedAt, wanted.SentAt, wanted.ExpiresAt).Error
-		if err != nil {
-			return err
-		}
-		if created, err = invitationOf(tx, workspace, wanted.ID); err != nil {
-			return err
-		}
-		return audit(tx, workspace, tenants.Change{Action: tenants.InvitationCreated, Target: created.ID.String(), After: created.Fields()})
+		return nil
 	})
 	if err != nil {
-		return tenants.Invitation{}, fmt.Errorf("create invitation: %w", err)
+		return fmt.Errorf("create invitation: %w", err)
 	}
-	return created, nil
+	return nil
+}
+
+func createInvitation(tx *gorm.DB, workspace uuid.UUID, wanted tenants.NewInvitation) error {
+	by, err := lockAsActor(tx, workspace)
+	if err != nil {
+		return err
+	}
+	if !by.Manages(wanted.Role) {
+		return tenants.ErrDenied
+	}
+	if err := checkInvited(tx, workspace, wanted.Email); err != nil {
+		return err
+	}
+	if err := revokeInvitations(tx, workspace, "email = ?", wanted.Email); err != nil {
+		return err
+	}
+	err = tx.Exec(`INSERT INTO invitations (workspace_id, id, email, role, hash, invited_by, created_at, sent_at, expires_at)
+		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)`, workspace, wanted.ID, wanted.Email, string(wanted.Role), wanted.Hash,
+		nullable(tenants.ActorOf(tx.Statement.Context).User), wanted.CreatedAt, wanted.SentAt, wanted.ExpiresAt).Error
+	if err != nil {
+		return err
+	}
+	created, err := invitationOf(tx, workspace, wanted.ID)
+	if err != nil {
+		return err
+	}
+	err = audit(tx, workspace, tenants.Change{Action: tenants.InvitationCreated, Target: created.ID.String(), After: created.Fields()})
+	if err != nil {
+		return err
+	}
+	return mailInvitation(tx, created, wanted.Letter)
+}
+
+// mailInvitation queues what letter returns for an invitation.
+func mailInvitation(tx *gorm.DB, invitation tenants.Invitation, letter tenants.InvitationLetter) error {
+	mail, err := letter(invitation)
+	if err != nil {
+		return err
+	}
+	return queueMail(tx, mail)
 }
 
 // checkInvited returns what keeps an address from being invited.
@@ -78,11 +104,11 @@ func checkInvited(tx *gorm.DB, workspace uuid.UUID, email string) error {
 }
 
 // RenewInvitation gives an invitation that waits another link, and another end with
-// it; the one before does not work any more. It returns tenants.ErrNotFound,
-// tenants.ErrDenied, and a tenants.TooMany within a minute of the last time.
-func (db *DB) RenewInvitation(ctx context.Context, workspace, id uuid.UUID, sent, expires time.Time, hash []byte) (tenants.Invitation, error) {
-	var renewed tenants.Invitation
-	err := db.InTenant(ctx, workspace, func(tx *gorm.DB) error {
+// it, and queues the mail with it; the one before does not work any more. It returns
+// tenants.ErrNotFound, tenants.ErrDenied, a tenants.TooMany within a minute of the last time,
+// and the error of the letter.
+func (db Invitations) RenewInvitation(ctx context.Context, workspace, id uuid.UUID, sent, expires time.Time, hash []byte, letter tenants.InvitationLetter) error {
+	err := db.inTenant(ctx, workspace, func(tx *gorm.DB) error {
 		before, err := managedInvitation(tx, workspace, id)
 		if err != nil {
 			return err
@@ -90,27 +116,31 @@ func (db *DB) RenewInvitation(ctx context.Context, workspace, id uuid.UUID, sent
 		if wait := resendPause - sent.Sub(before.SentAt); wait > 0 {
 			return tenants.TooMany{Wait: wait}
 		}
-		renewed = before
+		renewed := before
 		renewed.SentAt, renewed.ExpiresAt = sent, expires
 		err = tx.Exec("UPDATE invitations SET hash = ?, sent_at = ?, expires_at = ? WHERE workspace_id = ? AND id = ?",
 			hash, sent, expires, workspace, id).Error
 		if err != nil {
 			return err
 		}
-		return audit(tx, workspace, tenants.Change{
+		err = audit(tx, workspace, tenants.Change{
 			Action: tenants.InvitationResent, Target: id.String(), Before: before.Fields(), After: renewed.Fields(),
 		})
+		if err != nil {
+			return err
+		}
+		return mailInvitation(tx, renewed, letter)
 	})
 	if err != nil {
-		return tenants.Invitation{}, fmt.Errorf("renew invitation %s: %w", id, err)
+		return fmt.Errorf("renew invitation %s: %w", id, err)
 	}
-	return renewed, nil
+	return nil
 }
 
 // RevokeInvitation ends an invitation that waits. It returns tenants.ErrNotFound and
 // tenants.ErrDenied.
-func (db *DB) RevokeInvitation(ctx context.Context, workspace, id uuid.UUID) error {
-	err := db.InTenant(ctx, workspace, func(tx *gorm.DB) error {
+func (db Invitations) RevokeInvitation(ctx context.Context, workspace, id uuid.UUID) error {
+	err := db.inTenant(ctx, workspace, func(tx *gorm.DB) error {
 		if _, err := managedInvitation(tx, workspace, id); err != nil {
 			return err
 		}
@@ -124,9 +154,9 @@ func (db *DB) RevokeInvitation(ctx context.Context, workspace, id uuid.UUID) err
 
 // Invitations returns the invitations of a workspace that wait, those that have
 // expired too, the newest first.
-func (db *DB) Invitations(ctx context.Context, workspace uuid.UUID) ([]tenants.Invitation, error) {
+func (db Invitations) Invitations(ctx context.Context, workspace uuid.UUID) ([]tenants.Invitation, error) {
 	var rows []invitationRow
-	err := db.InTenant(ctx, workspace, func(tx *gorm.DB) error {
+	err := db.inTenant(ctx, workspace, func(tx *gorm.DB) error {
 		return waiting(tx).Where("i.workspace_id = ?", workspace).Order("i.created_at DESC, i.id DESC").Find(&rows).Error
 	})
 	if err != nil {
@@ -141,7 +171,7 @@ func (db *DB) Invitations(ctx context.Context, workspace uuid.UUID) ([]tenants.I
 
 // InvitationByHash returns the invitation whose link's secret has a hash. It returns
 // tenants.ErrInvitation if there is no invitation to accept.
-func (db *DB) InvitationByHash(ctx context.Context, hash []byte) (tenants.Invitation, error) {
+func (db Invitations) InvitationByHash(ctx context.Context, hash []byte) (tenants.Invitation, error) {
 	var found tenants.Invitation
 	err := db.withLink(ctx, hash, func(tx *gorm.DB) error {
 		var err error
@@ -158,7 +188,7 @@ func (db *DB) InvitationByHash(ctx context.Context, hash []byte) (tenants.Invita
 // workspace. It returns tenants.ErrInvitation if the invitation cannot be accepted,
 // and tenants.ErrOtherAddress if the person's address is not the invited one. Who is
 // a member already keeps their role.
-func (db *DB) AcceptInvitation(ctx context.Context, hash []byte, user, login uuid.UUID) error {
+func (db Invitations) AcceptInvitation(ctx context.Context, hash []byte, user, login uuid.UUID) error {
 	err := db.withLink(ctx, hash, func(tx *gorm.DB) error {
 		invitation, err := presented(tx, hash)
 		if err != nil {
@@ -189,7 +219,7 @@ func (db *DB) AcceptInvitation(ctx context.Context, hash []byte, user, login uui
 // sends them letters, all or nothing; and they own another workspace if that has a
 // name. It returns tenants.ErrInvitation and, having told the owner of the address where
 // joining says how, tenants.ErrEmailTaken. Where it does, the person must verify the address.
-func (db *DB) SignUpInvited(ctx context.Context, hash []byte, joining tenants.Joining) (tenants.User, tenants.Membership, error) {
+func (db Invitations) SignUpInvited(ctx context.Context, hash []byte, joining tenants.Joining) (tenants.User, tenants.Membership, error) {
 	var user tenants.User
 	var membership tenants.Membership
 	err := db.withLink(ctx, hash, func(tx *gorm.DB) error {
@@ -221,7 +251,7 @@ func (db *DB) SignUpInvited(ctx context.Context, hash []byte, joining tenants.Jo
 	})
 	if errors.Is(err, tenants.ErrEmailTaken) && joining.Known != nil {
 		if known := joining.Known(user.Email); known.To != "" {
-			err = cmp.Or(db.QueueMail(ctx, known), err)
+			err = cmp.Or(db.unscoped(ctx, func(tx *gorm.DB) error { return queueMail(tx, known) }), err)
 		}
 	}
 	if err != nil {
@@ -231,7 +261,7 @@ func (db *DB) SignUpInvited(ctx context.Context, hash []byte, joining tenants.Jo
 }
 
 // withLink runs fn in a transaction that sees the invitation with a hash.
-func (db *DB) withLink(ctx context.Context, hash []byte, fn func(tx *gorm.DB) error) error {
+func (db Invitations) withLink(ctx context.Context, hash []byte, fn func(tx *gorm.DB) error) error {
 	return db.transaction(ctx, forToken, hex.EncodeToString(hash), fn)
 }
 

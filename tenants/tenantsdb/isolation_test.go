@@ -197,7 +197,7 @@ func TestTransactionIsUndoneByAnErrorAndByAPanic(t *testing.T) {
 		if err := rename(end); err == nil {
 			t.Fatal("the transaction succeeded")
 		}
-		memberships, err := b.Memberships(t.Context(), b.user.ID)
+		memberships, err := b.Workspaces.Memberships(t.Context(), b.user.ID)
 		if err != nil || memberships[0].Workspace.Name == "renamed" {
 			t.Errorf("the change stayed: %+v (%v)", memberships, err)
 		}

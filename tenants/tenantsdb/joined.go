@@ -17,7 +17,7 @@ func (db *DB) Joined(ctx context.Context, workspace uuid.UUID, fn func(tx pgx.Tx
 	if inside, ok := ctx.Value(insideKey{}).(inside); ok && inside.value == workspace.String() {
 		return inside.work.join(ctx, fn)
 	}
-	return db.InTenant(ctx, workspace, func(tx *gorm.DB) error {
+	return db.inTenant(ctx, workspace, func(tx *gorm.DB) error {
 		inside, ok := tx.Statement.Context.Value(insideKey{}).(inside)
 		if !ok {
 			return errors.New("transaction without a connection")

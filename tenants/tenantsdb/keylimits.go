@@ -16,8 +16,8 @@ import (
 // ChangeAPIKey sets the name, pipeline, expiry and limits of an API key on all
 // replicas. It returns tenants.ErrNotFound, a tenants.Invalid for a key that is revoked,
 // and what Grantor.CheckChange does.
-func (db *DB) ChangeAPIKey(ctx context.Context, workspace uuid.UUID, key tenants.APIKey) error {
-	err := db.InTenant(ctx, workspace, func(tx *gorm.DB) error {
+func (db APIKeys) ChangeAPIKey(ctx context.Context, workspace uuid.UUID, key tenants.APIKey) error {
+	err := db.inTenant(ctx, workspace, func(tx *gorm.DB) error {
 		before, by, err := lockAPIKey(tx, workspace, key.ID)
 		if err != nil {
 			return err
@@ -55,8 +55,8 @@ func (db *DB) ChangeAPIKey(ctx context.Context, workspace uuid.UUID, key tenants
 // for as long as the rotation says; one that was older still ends. Who rotates a key stands
 // behind it from then on. It returns tenants.ErrNotFound, a tenants.Invalid for a key that
 // is revoked, and what Grantor.CheckRotate does.
-func (db *DB) RotateAPIKey(ctx context.Context, workspace, id uuid.UUID, rotation tenants.Rotation) error {
-	err := db.InTenant(ctx, workspace, func(tx *gorm.DB) error {
+func (db APIKeys) RotateAPIKey(ctx context.Context, workspace, id uuid.UUID, rotation tenants.Rotation) error {
+	err := db.inTenant(ctx, workspace, func(tx *gorm.DB) error {
 		before, by, err := lockAPIKey(tx, workspace, id)
 		if err != nil {
 			return err
@@ -90,9 +90,9 @@ func (db *DB) RotateAPIKey(ctx context.Context, workspace, id uuid.UUID, rotatio
 
 // KeySpend returns what an API key of a workspace has cost at list prices, in
 // millionths of a dollar, since a day and since a month began.
-func (db *DB) KeySpend(ctx context.Context, workspace, key uuid.UUID, day, month time.Time) (inDay, inMonth int64, err error) {
+func (db APIKeys) KeySpend(ctx context.Context, workspace, key uuid.UUID, day, month time.Time) (inDay, inMonth int64, err error) {
 	var row struct{ Day, Month int64 }
-	err = db.InTenant(ctx, workspace, func(tx *gorm.DB) error {
+	err = db.inTenant(ctx, workspace, func(tx *gorm.DB) error {
 		return tx.Table("exchanges").
 			Select("coalesce(sum(cost_microusd) FILTER (WHERE at >= ?), 0)::bigint AS day, coalesce(sum(cost_microusd), 0)::bigint AS month", day).
 			Where("workspace_id = ? AND api_key_id = ? AND at >= ?", workspace, key, month).Take(&row).Error

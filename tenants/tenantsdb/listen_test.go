@@ -54,7 +54,7 @@ func TestEveryChangeThatReplicasRememberIsTold(t *testing.T) {
 	_, h := listen(t, b)
 
 	began := time.Now()
-	if err := b.RevokeAPIKey(t.Context(), b.workspace, key.ID); err != nil {
+	if err := b.APIKeys.RevokeAPIKey(t.Context(), b.workspace, key.ID); err != nil {
 		t.Fatal(err)
 	}
 	if got := h.next(t); got != "palimpsest_keys "+b.workspace.String() {
@@ -62,7 +62,7 @@ func TestEveryChangeThatReplicasRememberIsTold(t *testing.T) {
 	}
 	t.Logf("S8: heard after %s", time.Since(began))
 	member := b.join(t, "grace@example.com", tenants.Admin)
-	if err := b.ChangeRole(as(t, b.user), b.workspace, member.ID, tenants.Viewer); err != nil {
+	if err := b.Workspaces.ChangeRole(as(t, b.user), b.workspace, member.ID, tenants.Viewer); err != nil {
 		t.Fatal(err)
 	}
 	if keys, login := h.next(t), h.next(t); keys != "palimpsest_keys "+b.workspace.String() || login != "palimpsest_logins "+member.ID.String() {
@@ -73,19 +73,19 @@ func TestEveryChangeThatReplicasRememberIsTold(t *testing.T) {
 	if got := h.next(t); got != settings {
 		t.Errorf("added provider key: heard %s", got)
 	}
-	if err := b.DeleteProviderKey(t.Context(), b.workspace, provider.ID); err != nil {
+	if err := b.ProviderKeys.DeleteProviderKey(t.Context(), b.workspace, provider.ID); err != nil {
 		t.Fatal(err)
 	}
 	if got := h.next(t); got != settings {
 		t.Errorf("deleted provider key: heard %s", got)
 	}
-	if _, err := b.SavePipeline(t.Context(), b.workspace, 0, tenants.PipelineConfig{}); err != nil {
+	if _, err := b.Pipelines.SavePipeline(t.Context(), b.workspace, 0, tenants.PipelineConfig{}); err != nil {
 		t.Fatal(err)
 	}
 	if got := h.next(t); got != settings {
 		t.Errorf("saved pipeline: heard %s", got)
 	}
-	if err := b.RevokeLogin(t.Context(), b.user.ID, login.ID); err != nil {
+	if err := b.Logins.RevokeLogin(t.Context(), b.user.ID, login.ID); err != nil {
 		t.Fatal(err)
 	}
 	if got := h.next(t); got != "palimpsest_logins "+login.ID.String() {
@@ -98,14 +98,14 @@ func TestChangeThatIsUndoneIsNotTold(t *testing.T) {
 	b := setup(t)
 	_, h := listen(t, b)
 
-	if err := b.RevokeAPIKey(t.Context(), b.workspace, uuid.New()); err == nil {
+	if err := b.APIKeys.RevokeAPIKey(t.Context(), b.workspace, uuid.New()); err == nil {
 		t.Fatal("an unknown key was revoked")
 	}
-	if _, err := b.SavePipeline(t.Context(), b.workspace, 7, tenants.PipelineConfig{}); err == nil {
+	if _, err := b.Pipelines.SavePipeline(t.Context(), b.workspace, 7, tenants.PipelineConfig{}); err == nil {
 		t.Fatal("a version out of order was saved")
 	}
 	key, _ := b.addKey(t, b.workspace)
-	if err := b.RevokeAPIKey(t.Context(), b.workspace, key.ID); err != nil {
+	if err := b.APIKeys.RevokeAPIKey(t.Context(), b.workspace, key.ID); err != nil {
 		t.Fatal(err)
 	}
 	if got := h.next(t); got != "palimpsest_keys "+b.workspace.String() {

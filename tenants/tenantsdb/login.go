@@ -11,9 +11,12 @@ import (
 	"palimpsest/tenants"
 )
 
+// Logins keeps where people are logged in.
+type Logins struct{ *core }
+
 // CreateLogin keeps a new login, which may work in no workspace. It returns
 // tenants.ErrNotFound if the user is no member of the workspace.
-func (db *DB) CreateLogin(ctx context.Context, login tenants.Login) error {
+func (db Logins) CreateLogin(ctx context.Context, login tenants.Login) error {
 	err := db.inUser(ctx, login.UserID, func(tx *gorm.DB) error {
 		if err := insertLogin(tx, login); err != nil {
 			return err
@@ -35,7 +38,7 @@ func (db *DB) CreateLogin(ctx context.Context, login tenants.Login) error {
 // ActiveLogin returns who is logged in with a login of a user. It returns
 // tenants.ErrLoginEnded if there is no such login, or if it is revoked or has
 // expired.
-func (db *DB) ActiveLogin(ctx context.Context, user, id uuid.UUID) (tenants.Principal, error) {
+func (db Logins) ActiveLogin(ctx context.Context, user, id uuid.UUID) (tenants.Principal, error) {
 	var found []principalRow
 	var memberships []tenants.Membership
 	err := db.inUser(ctx, user, func(tx *gorm.DB) error {
@@ -68,7 +71,7 @@ func (db *DB) ActiveLogin(ctx context.Context, user, id uuid.UUID) (tenants.Prin
 }
 
 // Logins returns the active logins of a user, the newest first.
-func (db *DB) Logins(ctx context.Context, user uuid.UUID) ([]tenants.Login, error) {
+func (db Logins) Logins(ctx context.Context, user uuid.UUID) ([]tenants.Login, error) {
 	var rows []loginRow
 	err := db.inUser(ctx, user, func(tx *gorm.DB) error {
 		return tx.Table("logins").Select(loginColumns).
@@ -87,7 +90,7 @@ func (db *DB) Logins(ctx context.Context, user uuid.UUID) ([]tenants.Login, erro
 
 // UsedPlace reports whether the person with an address has logged in from a place since a
 // time. It does the same for every address.
-func (db *DB) UsedPlace(ctx context.Context, email, place string, since time.Time) (bool, error) {
+func (db Logins) UsedPlace(ctx context.Context, email, place string, since time.Time) (bool, error) {
 	var used bool
 	err := db.withEmail(ctx, email, func(tx *gorm.DB) error {
 		var found []uuid.UUID
@@ -114,7 +117,7 @@ const seenEvery = 5 * time.Minute
 
 // RevokeLogin ends a login of a user on all replicas. Ending one that has ended
 // changes nothing.
-func (db *DB) RevokeLogin(ctx context.Context, user, id uuid.UUID) error {
+func (db Logins) RevokeLogin(ctx context.Context, user, id uuid.UUID) error {
 	err := db.inUser(ctx, user, func(tx *gorm.DB) error { return endLogins(tx, user, "id = ?", id) })
 	if err != nil {
 		return fmt.Errorf("revoke login %s: %w", id, err)
@@ -123,7 +126,7 @@ func (db *DB) RevokeLogin(ctx context.Context, user, id uuid.UUID) error {
 }
 
 // RevokeLogins ends all logins of a user on all replicas, in whichever workspace.
-func (db *DB) RevokeLogins(ctx context.Context, user uuid.UUID) error {
+func (db Logins) RevokeLogins(ctx context.Context, user uuid.UUID) error {
 	err := db.inUser(ctx, user, func(tx *gorm.DB) error { return endLogins(tx, user, "id <> ?", uuid.Nil) })
 	if err != nil {
 		return fmt.Errorf("revoke logins of user %s: %w", user, err)

@@ -11,9 +11,12 @@ import (
 	"palimpsest/tenants"
 )
 
+// Mail keeps mails until they are sent.
+type Mail struct{ *core }
+
 // QueueMail has a mail sent. It takes part in the transaction of Together where ctx
 // is of one: the mail is sent if and only if that is committed.
-func (db *DB) QueueMail(ctx context.Context, mail tenants.Mail) error {
+func (db Mail) QueueMail(ctx context.Context, mail tenants.Mail) error {
 	if common, ok := ctx.Value(commonKey{}).(common); ok {
 		return queueMail(common.tx, mail)
 	}
@@ -41,7 +44,7 @@ func queueMail(tx *gorm.DB, mail tenants.Mail) error {
 
 // TakeMails returns mails that are due at a time, the oldest first, and lets nobody
 // else take them before another time.
-func (db *DB) TakeMails(ctx context.Context, at, until time.Time, limit int) ([]tenants.WaitingMail, error) {
+func (db Mail) TakeMails(ctx context.Context, at, until time.Time, limit int) ([]tenants.WaitingMail, error) {
 	const statement = `UPDATE mails SET attempts = attempts + 1, next_at = ? WHERE id IN (
 			SELECT id FROM mails WHERE next_at <= ? ORDER BY next_at, id LIMIT ? FOR UPDATE SKIP LOCKED)
 		RETURNING ` + mailColumns
@@ -49,33 +52,33 @@ func (db *DB) TakeMails(ctx context.Context, at, until time.Time, limit int) ([]
 }
 
 // KeepMails has the mails that are due at a time kept unsent, and returns them.
-func (db *DB) KeepMails(ctx context.Context, at time.Time) ([]tenants.WaitingMail, error) {
+func (db Mail) KeepMails(ctx context.Context, at time.Time) ([]tenants.WaitingMail, error) {
 	return db.mails(ctx, "UPDATE mails SET next_at = 'infinity' WHERE next_at <= ? RETURNING "+mailColumns, at)
 }
 
 // Mails returns the mails that were not sent, the newest first.
-func (db *DB) Mails(ctx context.Context, limit int) ([]tenants.WaitingMail, error) {
+func (db Mail) Mails(ctx context.Context, limit int) ([]tenants.WaitingMail, error) {
 	return db.mails(ctx, "SELECT "+mailColumns+" FROM mails ORDER BY id DESC LIMIT ?", limit)
 }
 
 // DelayMail has a mail tried again, not before a time.
-func (db *DB) DelayMail(ctx context.Context, id uuid.UUID, until time.Time) error {
+func (db Mail) DelayMail(ctx context.Context, id uuid.UUID, until time.Time) error {
 	return db.changeMails(ctx, "UPDATE mails SET next_at = ? WHERE id = ?", until, id)
 }
 
 // DropMail takes a mail out: it was sent, or is abandoned.
-func (db *DB) DropMail(ctx context.Context, id uuid.UUID) error {
+func (db Mail) DropMail(ctx context.Context, id uuid.UUID) error {
 	return db.changeMails(ctx, "DELETE FROM mails WHERE id = ?", id)
 }
 
 // DropMails takes out the mails that are older than a time.
-func (db *DB) DropMails(ctx context.Context, before time.Time) error {
+func (db Mail) DropMails(ctx context.Context, before time.Time) error {
 	return db.changeMails(ctx, "DELETE FROM mails WHERE created_at < ?", before)
 }
 
-func (db *DB) mails(ctx context.Context, statement string, values ...any) ([]tenants.WaitingMail, error) {
+func (db Mail) mails(ctx context.Context, statement string, values ...any) ([]tenants.WaitingMail, error) {
 	var rows []mailRow
-	err := db.AsWorker(ctx, func(tx *gorm.DB) error { return tx.Raw(statement, values...).Scan(&rows).Error })
+	err := db.asWorker(ctx, func(tx *gorm.DB) error { return tx.Raw(statement, values...).Scan(&rows).Error })
 	if err != nil {
 		return nil, fmt.Errorf("waiting mails: %w", err)
 	}
@@ -89,13 +92,13 @@ func (db *DB) mails(ctx context.Context, statement string, values ...any) ([]ten
 // ResealMails seals the texts of mails again that an older master key sealed, and
 // returns how many. One that does not open keeps none of the others from it: it is
 // abandoned when it is to be sent.
-func (db *DB) ResealMails(ctx context.Context) (int, error) {
+func (db Mail) ResealMails(ctx context.Context) (int, error) {
 	if db.sealer == nil {
 		return 0, nil
 	}
 	var rows []mailRow
 	resealed := 0
-	err := db.AsWorker(ctx, func(tx *gorm.DB) error {
+	err := db.asWorker(ctx, func(tx *gorm.DB) error {
 		if err := tx.Raw("SELECT " + mailColumns + " FROM mails WHERE sealed IS NOT NULL ORDER BY id FOR UPDATE").Scan(&rows).Error; err != nil {
 			return err
 		}
@@ -123,8 +126,8 @@ func (db *DB) ResealMails(ctx context.Context) (int, error) {
 	return resealed, nil
 }
 
-func (db *DB) changeMails(ctx context.Context, statement string, values ...any) error {
-	err := db.AsWorker(ctx, func(tx *gorm.DB) error { return tx.Exec(statement, values...).Error })
+func (db Mail) changeMails(ctx context.Context, statement string, values ...any) error {
+	err := db.asWorker(ctx, func(tx *gorm.DB) error { return tx.Exec(statement, values...).Error })
 	if err != nil {
 		return fmt.Errorf("change waiting mails: %w", err)
 	}

@@ -17,18 +17,18 @@ func TestMailIsQueuedIfAndOnlyIfTheChangeCommits(t *testing.T) {
 	mail := tenants.Mail{To: "ada@example.com", Subject: "Hello", Text: "text"}
 	down := errors.New("down")
 	err := b.Together(t.Context(), b.workspace, func(ctx context.Context) error {
-		return errors.Join(b.QueueMail(ctx, mail), down)
+		return errors.Join(b.Mail.QueueMail(ctx, mail), down)
 	})
 	if !errors.Is(err, down) || waiting(t, b) != 0 {
 		t.Fatalf("%v; %d mails are left of what failed", err, waiting(t, b))
 	}
 	err = b.Together(t.Context(), b.workspace, func(ctx context.Context) error {
-		return b.QueueMail(ctx, mail)
+		return b.Mail.QueueMail(ctx, mail)
 	})
 	if err != nil || waiting(t, b) != 1 {
 		t.Fatalf("%v; %d mails, want 1", err, waiting(t, b))
 	}
-	if err := b.QueueMail(t.Context(), mail); err != nil || waiting(t, b) != 2 {
+	if err := b.Mail.QueueMail(t.Context(), mail); err != nil || waiting(t, b) != 2 {
 		t.Fatalf("alone: %v; %d mails, want 2", err, waiting(t, b))
 	}
 }
@@ -59,10 +59,10 @@ func TestTextOfAMailIsSealedWhileItWaits(t *testing.T) {
 	b := setup(t)
 	const link = "https://example.com/reset/canary"
 	old := sealing(t, b, "o")
-	if err := b.QueueMail(t.Context(), tenants.Mail{To: "eve@example.com", Subject: "Before", Text: "plain"}); err != nil {
+	if err := b.Mail.QueueMail(t.Context(), tenants.Mail{To: "eve@example.com", Subject: "Before", Text: "plain"}); err != nil {
 		t.Fatal(err)
 	}
-	if err := old.QueueMail(t.Context(), tenants.Mail{To: "ada@example.com", Subject: "Hello", Text: link}); err != nil {
+	if err := old.Mail.QueueMail(t.Context(), tenants.Mail{To: "ada@example.com", Subject: "Hello", Text: link}); err != nil {
 		t.Fatal(err)
 	}
 	var stored string
@@ -72,7 +72,7 @@ func TestTextOfAMailIsSealedWhileItWaits(t *testing.T) {
 	}
 	texts := func(db *tenantsdb.DB) string {
 		t.Helper()
-		mails, err := db.Mails(t.Context(), 10)
+		mails, err := db.Mail.Mails(t.Context(), 10)
 		if err != nil || len(mails) != 2 || mails[1].Text != "plain" || mails[1].Shut || mails[0].Shut != (mails[0].Text == "") {
 			t.Fatalf("%+v, %v", mails, err)
 		}
@@ -83,7 +83,7 @@ func TestTextOfAMailIsSealedWhileItWaits(t *testing.T) {
 	}
 	both := sealing(t, b, "n", "o")
 	for _, want := range []int{1, 0} {
-		if got, err := both.ResealMails(t.Context()); err != nil || got != want {
+		if got, err := both.Mail.ResealMails(t.Context()); err != nil || got != want {
 			t.Errorf("sealed %d again, want %d (%v)", got, want, err)
 		}
 	}

@@ -45,9 +45,9 @@ func StoredMasterProof(ctx context.Context, ownerURL string) ([]byte, error) {
 }
 
 // MasterProof returns the proof of the database's master key, or tenants.ErrNotFound.
-func (db *DB) MasterProof(ctx context.Context) ([]byte, error) {
+func (db DataKeys) MasterProof(ctx context.Context) ([]byte, error) {
 	var proofs [][]byte
-	err := db.AsWorker(ctx, func(tx *gorm.DB) error {
+	err := db.asWorker(ctx, func(tx *gorm.DB) error {
 		return tx.Raw("SELECT sealed FROM master_proof").Scan(&proofs).Error
 	})
 	if err == nil && len(proofs) == 0 {
@@ -60,8 +60,8 @@ func (db *DB) MasterProof(ctx context.Context) ([]byte, error) {
 }
 
 // ResealMasterProof replaces the proof, unless it has been replaced already.
-func (db *DB) ResealMasterProof(ctx context.Context, old, sealed []byte) error {
-	err := db.AsWorker(ctx, func(tx *gorm.DB) error {
+func (db DataKeys) ResealMasterProof(ctx context.Context, old, sealed []byte) error {
+	err := db.asWorker(ctx, func(tx *gorm.DB) error {
 		return tx.Exec("UPDATE master_proof SET sealed_at = now(), sealed = ? WHERE sealed = ?", sealed, old).Error
 	})
 	if err != nil {

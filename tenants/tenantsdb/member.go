@@ -13,8 +13,8 @@ import (
 // ChangeRole gives a member of a workspace another role, on behalf of the context's
 // actor, whose own role is looked at now. It returns tenants.ErrNotFound for who is
 // no member, and what tenants.CheckRoleChange does.
-func (db *DB) ChangeRole(ctx context.Context, workspace, user uuid.UUID, role tenants.Role) error {
-	err := db.InTenant(ctx, workspace, func(tx *gorm.DB) error {
+func (db Workspaces) ChangeRole(ctx context.Context, workspace, user uuid.UUID, role tenants.Role) error {
+	err := db.inTenant(ctx, workspace, func(tx *gorm.DB) error {
 		change, err := lockMember(tx, workspace, user)
 		if err != nil {
 			return err
@@ -42,8 +42,8 @@ func (db *DB) ChangeRole(ctx context.Context, workspace, user uuid.UUID, role te
 // invitations that the member has made, on behalf of the context's actor. The
 // member's API keys are revoked or stay. It returns tenants.ErrNotFound for who is
 // no member, and what tenants.CheckRemoval does.
-func (db *DB) RemoveMember(ctx context.Context, workspace, user uuid.UUID, revokeKeys bool) error {
-	err := db.InTenant(ctx, workspace, func(tx *gorm.DB) error {
+func (db Workspaces) RemoveMember(ctx context.Context, workspace, user uuid.UUID, revokeKeys bool) error {
+	err := db.inTenant(ctx, workspace, func(tx *gorm.DB) error {
 		change, err := lockMember(tx, workspace, user)
 		if err != nil {
 			return err
@@ -65,7 +65,7 @@ func (db *DB) RemoveMember(ctx context.Context, workspace, user uuid.UUID, revok
 // LeaveWorkspace ends a person's own membership. Their logins that work in the
 // workspace go on in the one that they used last of the others, or in none. It
 // returns tenants.ErrNotFound for who is no member, and tenants.ErrLastOwner.
-func (db *DB) LeaveWorkspace(ctx context.Context, user, workspace uuid.UUID, revokeKeys bool) error {
+func (db Workspaces) LeaveWorkspace(ctx context.Context, user, workspace uuid.UUID, revokeKeys bool) error {
 	err := db.inUser(ctx, user, func(tx *gorm.DB) error { return leave(tx, workspace, user, revokeKeys) })
 	if err != nil {
 		return fmt.Errorf("leave workspace %s: %w", workspace, err)

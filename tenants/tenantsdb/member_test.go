@@ -34,7 +34,7 @@ func (b bundle) join(t *testing.T, email string, role tenants.Role) tenants.User
 // role returns the role of a member of the bundle's workspace; empty for nobody.
 func (b bundle) role(t *testing.T, user uuid.UUID) tenants.Role {
 	t.Helper()
-	members, err := b.Members(t.Context(), b.workspace)
+	members, err := b.Workspaces.Members(t.Context(), b.workspace)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -49,7 +49,7 @@ func (b bundle) role(t *testing.T, user uuid.UUID) tenants.Role {
 // noted returns the newest audit entry of the bundle's workspace.
 func (b bundle) noted(t *testing.T) tenants.AuditEntry {
 	t.Helper()
-	entries, err := b.Audit(t.Context(), b.workspace, tenants.AuditFilter{Limit: 1})
+	entries, err := b.Audit.Audit(t.Context(), b.workspace, tenants.AuditFilter{Limit: 1})
 	if err != nil || len(entries) != 1 {
 		t.Fatalf("%d entries, %v", len(entries), err)
 	}
@@ -62,7 +62,7 @@ func TestChangedRoleIsNoted(t *testing.T) {
 	b := setup(t)
 	grace := b.join(t, "grace@example.com", tenants.Viewer)
 
-	if err := b.ChangeRole(as(t, b.user), b.workspace, grace.ID, tenants.Admin); err != nil {
+	if err := b.Workspaces.ChangeRole(as(t, b.user), b.workspace, grace.ID, tenants.Admin); err != nil {
 		t.Fatal(err)
 	}
 	if role := b.role(t, grace.ID); role != tenants.Admin {
@@ -101,19 +101,19 @@ func TestRulesLookAtTheActorsRoleOfNow(t *testing.T) {
 		"the last owner steps down":  {as(t, b.user), b.user.ID, tenants.Admin, tenants.ErrLastOwner},
 		"of who is no member":        {as(t, b.user), stranger.ID, tenants.Admin, tenants.ErrNotFound},
 	} {
-		if err := b.ChangeRole(attempt.ctx, b.workspace, attempt.user, attempt.role); !errors.Is(err, attempt.want) {
+		if err := b.Workspaces.ChangeRole(attempt.ctx, b.workspace, attempt.user, attempt.role); !errors.Is(err, attempt.want) {
 			t.Errorf("%s: %v, want %v", name, err, attempt.want)
 		}
 	}
 	for name, err := range map[string]error{
-		"an admin removes an owner": b.RemoveMember(as(t, admin), b.workspace, b.user.ID, true),
-		"a viewer removes an admin": b.RemoveMember(as(t, grace), b.workspace, admin.ID, true),
+		"an admin removes an owner": b.Workspaces.RemoveMember(as(t, admin), b.workspace, b.user.ID, true),
+		"a viewer removes an admin": b.Workspaces.RemoveMember(as(t, grace), b.workspace, admin.ID, true),
 	} {
 		if !errors.Is(err, tenants.ErrDenied) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	if err := b.LeaveWorkspace(as(t, b.user), b.user.ID, b.workspace, true); !errors.Is(err, tenants.ErrLastOwner) {
+	if err := b.Workspaces.LeaveWorkspace(as(t, b.user), b.user.ID, b.workspace, true); !errors.Is(err, tenants.ErrLastOwner) {
 		t.Errorf("the last owner leaves: %v", err)
 	}
 	if after := b.noted(t); after.ID != before.ID {
@@ -130,7 +130,7 @@ func TestOneOwnerStaysWhenTwoLeaveAtOnce(t *testing.T) {
 	failures := make(chan error, 2)
 	for _, owner := range []tenants.User{b.user, second} {
 		ctx := as(t, owner)
-		group.Go(func() { failures <- b.LeaveWorkspace(ctx, owner.ID, b.workspace, true) })
+		group.Go(func() { failures <- b.Workspaces.LeaveWorkspace(ctx, owner.ID, b.workspace, true) })
 	}
 	group.Wait()
 	if first, other := <-failures, <-failures; (first == nil) == (other == nil) || !errors.Is(errors.Join(first, other), tenants.ErrLastOwner) {
@@ -144,23 +144,23 @@ func TestRemovedMemberHasNoLoginAndNoKeysThere(t *testing.T) {
 		b := setup(t)
 		grace := b.join(t, "grace@example.com", tenants.Regular)
 		login := tenants.Login{ID: uuid.Must(uuid.NewV7()), UserID: grace.ID, Workspace: b.workspace, CreatedAt: now(), ExpiresAt: now().Add(time.Hour)}
-		if err := b.CreateLogin(t.Context(), login); err != nil {
+		if err := b.Logins.CreateLogin(t.Context(), login); err != nil {
 			t.Fatal(err)
 		}
 		hers, _ := b.addKey(t, b.workspace)
 		others, _ := b.addKey(t, b.workspace)
 		b.disown(t, hers.ID, grace.ID)
 
-		if err := b.RemoveMember(as(t, b.user), b.workspace, grace.ID, revoke); err != nil {
+		if err := b.Workspaces.RemoveMember(as(t, b.user), b.workspace, grace.ID, revoke); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := b.ActiveLogin(t.Context(), grace.ID, login.ID); !errors.Is(err, tenants.ErrLoginEnded) {
+		if _, err := b.Logins.ActiveLogin(t.Context(), grace.ID, login.ID); !errors.Is(err, tenants.ErrLoginEnded) {
 			t.Errorf("%s: her login: %v", name, err)
 		}
 		if b.role(t, grace.ID) != "" {
 			t.Errorf("%s: she is a member still", name)
 		}
-		keys, err := b.APIKeys(t.Context(), b.workspace)
+		keys, err := b.APIKeys.APIKeys(t.Context(), b.workspace)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -179,28 +179,28 @@ func TestWhoLeavesGoesOnInTheWorkspaceUsedLast(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	b.join(t, "second@example.com", tenants.Owner)
-	older, err := b.CreateWorkspace(as(t, b.user), b.user.ID, "older")
+	older, err := b.Workspaces.CreateWorkspace(as(t, b.user), b.user.ID, "older")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := b.CreateWorkspace(as(t, b.user), b.user.ID, "never used"); err != nil {
+	if _, err := b.Workspaces.CreateWorkspace(as(t, b.user), b.user.ID, "never used"); err != nil {
 		t.Fatal(err)
 	}
 	login := b.logIn(t, time.Hour)
 	for _, workspace := range []uuid.UUID{older.ID, b.workspace} {
-		if err := b.EnterWorkspace(t.Context(), b.user.ID, login.ID, workspace); err != nil {
+		if err := b.Workspaces.EnterWorkspace(t.Context(), b.user.ID, login.ID, workspace); err != nil {
 			t.Fatal(err)
 		}
 	}
-	hers, err := b.ActiveLogin(t.Context(), b.user.ID, login.ID)
+	hers, err := b.Logins.ActiveLogin(t.Context(), b.user.ID, login.ID)
 	if err != nil || hers.Workspace.ID != b.workspace || len(hers.Memberships) != 3 {
 		t.Fatalf("%+v (%v)", hers, err)
 	}
 
-	if err := b.LeaveWorkspace(as(t, b.user), b.user.ID, b.workspace, true); err != nil {
+	if err := b.Workspaces.LeaveWorkspace(as(t, b.user), b.user.ID, b.workspace, true); err != nil {
 		t.Fatal(err)
 	}
-	hers, err = b.ActiveLogin(t.Context(), b.user.ID, login.ID)
+	hers, err = b.Logins.ActiveLogin(t.Context(), b.user.ID, login.ID)
 	if err != nil || hers.Workspace.ID != older.ID || hers.Role != tenants.Owner || len(hers.Memberships) != 2 {
 		t.Errorf("she goes on as %+v (%v)", hers, err)
 	}
@@ -214,32 +214,32 @@ func TestLoginMayWorkInNoWorkspace(t *testing.T) {
 	b := setup(t)
 	second := b.join(t, "second@example.com", tenants.Owner)
 	login := b.logIn(t, time.Hour)
-	if err := b.LeaveWorkspace(as(t, b.user), b.user.ID, b.workspace, true); err != nil {
+	if err := b.Workspaces.LeaveWorkspace(as(t, b.user), b.user.ID, b.workspace, true); err != nil {
 		t.Fatal(err)
 	}
 	nowhere := tenants.Login{ID: uuid.Must(uuid.NewV7()), UserID: b.user.ID, CreatedAt: now(), ExpiresAt: now().Add(time.Hour)}
-	if err := b.CreateLogin(t.Context(), nowhere); err != nil {
+	if err := b.Logins.CreateLogin(t.Context(), nowhere); err != nil {
 		t.Fatal(err)
 	}
 	for _, id := range []uuid.UUID{login.ID, nowhere.ID} {
-		principal, err := b.ActiveLogin(t.Context(), b.user.ID, id)
+		principal, err := b.Logins.ActiveLogin(t.Context(), b.user.ID, id)
 		if err != nil || principal.User.ID != b.user.ID || principal.Workspace.ID != uuid.Nil || principal.Role != "" || len(principal.Memberships) != 0 {
 			t.Errorf("principal %+v (%v)", principal, err)
 		}
 	}
-	if err := b.RevokeLogin(t.Context(), b.user.ID, nowhere.ID); err != nil {
+	if err := b.Logins.RevokeLogin(t.Context(), b.user.ID, nowhere.ID); err != nil {
 		t.Errorf("ending it: %v", err)
 	}
-	logins, err := b.Logins(t.Context(), b.user.ID)
+	logins, err := b.Logins.Logins(t.Context(), b.user.ID)
 	if err != nil || !slices.ContainsFunc(logins, func(l tenants.Login) bool { return l.ID == login.ID && l.Workspace == uuid.Nil }) {
 		t.Errorf("logins %+v (%v)", logins, err)
 	}
 	for name, foreign := range map[string]uuid.UUID{"left": b.workspace, "unknown": uuid.New()} {
-		if err := b.EnterWorkspace(t.Context(), b.user.ID, login.ID, foreign); !errors.Is(err, tenants.ErrNotFound) {
+		if err := b.Workspaces.EnterWorkspace(t.Context(), b.user.ID, login.ID, foreign); !errors.Is(err, tenants.ErrNotFound) {
 			t.Errorf("entering one that is %s: %v", name, err)
 		}
 	}
-	if err := b.EnterWorkspace(t.Context(), second.ID, login.ID, b.workspace); !errors.Is(err, tenants.ErrNotFound) {
+	if err := b.Workspaces.EnterWorkspace(t.Context(), second.ID, login.ID, b.workspace); !errors.Is(err, tenants.ErrNotFound) {
 		t.Errorf("with someone else's login: %v", err)
 	}
 }
@@ -249,16 +249,16 @@ func TestRenamedWorkspaceIsNoted(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	for range 2 { // the second time changes nothing
-		if err := b.RenameWorkspace(as(t, b.user), b.workspace, "Northbeam"); err != nil {
+		if err := b.Workspaces.RenameWorkspace(as(t, b.user), b.workspace, "Northbeam"); err != nil {
 			t.Fatal(err)
 		}
 	}
-	entries, err := b.Audit(t.Context(), b.workspace, tenants.AuditFilter{Limit: 2})
+	entries, err := b.Audit.Audit(t.Context(), b.workspace, tenants.AuditFilter{Limit: 2})
 	if err != nil || entries[0].Action != tenants.WorkspaceRenamed || entries[1].Action == tenants.WorkspaceRenamed ||
 		!maps.Equal(entries[0].Before, tenants.Fields{"name": "workspace of ada@example.com"}) || entries[0].After["name"] != "Northbeam" {
 		t.Errorf("noted %+v (%v)", entries, err)
 	}
-	if err := b.RenameWorkspace(as(t, b.user), uuid.New(), "x"); !errors.Is(err, tenants.ErrNotFound) {
+	if err := b.Workspaces.RenameWorkspace(as(t, b.user), uuid.New(), "x"); !errors.Is(err, tenants.ErrNotFound) {
 		t.Errorf("an unknown one: %v", err)
 	}
 }

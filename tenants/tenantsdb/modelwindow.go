@@ -16,11 +16,14 @@ import (
 // come from requests.
 const learntWindows = 1000
 
+// ModelWindows keeps the context windows that workspaces set or learned.
+type ModelWindows struct{ *core }
+
 // ModelWindows returns the context windows that a workspace has for models, by
 // the models' names.
-func (db *DB) ModelWindows(ctx context.Context, workspace uuid.UUID) ([]tenants.ModelWindow, error) {
+func (db ModelWindows) ModelWindows(ctx context.Context, workspace uuid.UUID) ([]tenants.ModelWindow, error) {
 	var rows []modelWindowRow
-	err := db.InTenant(ctx, workspace, func(tx *gorm.DB) error {
+	err := db.inTenant(ctx, workspace, func(tx *gorm.DB) error {
 		return tx.Table("model_windows").Select("workspace_id, model, window_tokens, source, set_by, set_at").
 			Where("workspace_id = ?", workspace).Order("model").Find(&rows).Error
 	})
@@ -35,9 +38,9 @@ func (db *DB) ModelWindows(ctx context.Context, workspace uuid.UUID) ([]tenants.
 }
 
 // SetModelWindow keeps the window that someone set for a model and returns it.
-func (db *DB) SetModelWindow(ctx context.Context, workspace uuid.UUID, model string, tokens int, by uuid.UUID) (tenants.ModelWindow, error) {
+func (db ModelWindows) SetModelWindow(ctx context.Context, workspace uuid.UUID, model string, tokens int, by uuid.UUID) (tenants.ModelWindow, error) {
 	row := modelWindowRow{}
-	err := db.InTenant(ctx, workspace, func(tx *gorm.DB) error {
+	err := db.inTenant(ctx, workspace, func(tx *gorm.DB) error {
 		before, err := windowFields(tx, workspace, model)
 		if err != nil {
 			return err
@@ -64,8 +67,8 @@ func (db *DB) SetModelWindow(ctx context.Context, workspace uuid.UUID, model str
 
 // LearnModelWindow keeps the window that a provider named for a model. What
 // someone set stays. A workspace learns the windows of 1000 models.
-func (db *DB) LearnModelWindow(ctx context.Context, workspace uuid.UUID, model string, tokens int) error {
-	err := db.InTenant(ctx, workspace, func(tx *gorm.DB) error {
+func (db ModelWindows) LearnModelWindow(ctx context.Context, workspace uuid.UUID, model string, tokens int) error {
+	err := db.inTenant(ctx, workspace, func(tx *gorm.DB) error {
 		learnt := tx.Exec(`INSERT INTO model_windows (workspace_id, model, window_tokens, source)
 			SELECT ?, ?, ?, 'learnt' WHERE (SELECT count(*) FROM model_windows WHERE workspace_id = ? AND source = 'learnt') < ?
 			ON CONFLICT (workspace_id, model) DO UPDATE SET window_tokens = excluded.window_tokens, set_at = now()
@@ -84,8 +87,8 @@ func (db *DB) LearnModelWindow(ctx context.Context, workspace uuid.UUID, model s
 
 // DeleteModelWindow removes a model's window, set or learnt: the table of models
 // holds again. It returns tenants.ErrNotFound.
-func (db *DB) DeleteModelWindow(ctx context.Context, workspace uuid.UUID, model string) error {
-	err := db.InTenant(ctx, workspace, func(tx *gorm.DB) error {
+func (db ModelWindows) DeleteModelWindow(ctx context.Context, workspace uuid.UUID, model string) error {
+	err := db.inTenant(ctx, workspace, func(tx *gorm.DB) error {
 		before, err := windowFields(tx, workspace, model)
 		if err != nil {
 			return err

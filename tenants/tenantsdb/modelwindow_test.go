@@ -15,16 +15,16 @@ func TestWindowsOfModelsAreSetLearntAndDeleted(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	by := uuid.New()
-	set, err := b.SetModelWindow(t.Context(), b.workspace, "gpt-5.5", 400_000, by)
+	set, err := b.ModelWindows.SetModelWindow(t.Context(), b.workspace, "gpt-5.5", 400_000, by)
 	if err != nil || set.Tokens != 400_000 || set.Source != tenants.WindowOverride || set.SetBy != by || set.SetAt.IsZero() {
 		t.Fatalf("set: %+v (%v)", set, err)
 	}
 	for model, tokens := range map[string]int{"someone/new": 65_536, "gpt-5.5": 1000} {
-		if err := b.LearnModelWindow(t.Context(), b.workspace, model, tokens); err != nil {
+		if err := b.ModelWindows.LearnModelWindow(t.Context(), b.workspace, model, tokens); err != nil {
 			t.Fatal(err)
 		}
 	}
-	windows, err := b.ModelWindows(t.Context(), b.workspace)
+	windows, err := b.ModelWindows.ModelWindows(t.Context(), b.workspace)
 	if err != nil || len(windows) != 2 || windows[0] != set {
 		t.Fatalf("%+v (%v): what someone set has to stay", windows, err)
 	}
@@ -33,23 +33,23 @@ func TestWindowsOfModelsAreSetLearntAndDeleted(t *testing.T) {
 		t.Errorf("learnt: %+v", learnt)
 	}
 
-	if err := b.LearnModelWindow(t.Context(), b.workspace, "someone/new", 32_768); err != nil {
+	if err := b.ModelWindows.LearnModelWindow(t.Context(), b.workspace, "someone/new", 32_768); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := b.SetModelWindow(t.Context(), b.workspace, "gpt-5.5", 300_000, by); err != nil {
+	if _, err := b.ModelWindows.SetModelWindow(t.Context(), b.workspace, "gpt-5.5", 300_000, by); err != nil {
 		t.Fatal(err)
 	}
-	if windows, _ = b.ModelWindows(t.Context(), b.workspace); windows[0].Tokens != 300_000 || windows[1].Tokens != 32_768 {
+	if windows, _ = b.ModelWindows.ModelWindows(t.Context(), b.workspace); windows[0].Tokens != 300_000 || windows[1].Tokens != 32_768 {
 		t.Errorf("after a change: %+v", windows)
 	}
-	if err := b.DeleteModelWindow(t.Context(), b.workspace, "gpt-5.5"); err != nil {
+	if err := b.ModelWindows.DeleteModelWindow(t.Context(), b.workspace, "gpt-5.5"); err != nil {
 		t.Fatal(err)
 	}
-	if err := b.DeleteModelWindow(t.Context(), b.workspace, "gpt-5.5"); !errors.Is(err, tenants.ErrNotFound) {
+	if err := b.ModelWindows.DeleteModelWindow(t.Context(), b.workspace, "gpt-5.5"); !errors.Is(err, tenants.ErrNotFound) {
 		t.Errorf("deleted twice: %v", err)
 	}
 	_, other := b.signUp(t, "eve@example.com")
-	if err := b.DeleteModelWindow(t.Context(), other, "someone/new"); !errors.Is(err, tenants.ErrNotFound) {
+	if err := b.ModelWindows.DeleteModelWindow(t.Context(), other, "someone/new"); !errors.Is(err, tenants.ErrNotFound) {
 		t.Errorf("another workspace's: %v", err)
 	}
 }
@@ -64,11 +64,11 @@ func TestAWorkspaceLearnsAThousandWindows(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, model := range []string{"the last", "one too many"} {
-		if err := b.LearnModelWindow(t.Context(), b.workspace, model, 2000); err != nil {
+		if err := b.ModelWindows.LearnModelWindow(t.Context(), b.workspace, model, 2000); err != nil {
 			t.Fatal(err)
 		}
 	}
-	windows, err := b.ModelWindows(t.Context(), b.workspace)
+	windows, err := b.ModelWindows.ModelWindows(t.Context(), b.workspace)
 	if err != nil || len(windows) != 1000 {
 		t.Errorf("%d windows (%v), want 1000", len(windows), err)
 	}
@@ -87,12 +87,12 @@ func TestChangedWindowsAreTold(t *testing.T) {
 	t.Cleanup(listener.Stop)
 
 	changes := []func() error{
-		func() error { return b.LearnModelWindow(t.Context(), b.workspace, "new", 8192) },
+		func() error { return b.ModelWindows.LearnModelWindow(t.Context(), b.workspace, "new", 8192) },
 		func() error {
-			_, err := b.SetModelWindow(t.Context(), b.workspace, "new", 9000, uuid.New())
+			_, err := b.ModelWindows.SetModelWindow(t.Context(), b.workspace, "new", 9000, uuid.New())
 			return err
 		},
-		func() error { return b.DeleteModelWindow(t.Context(), b.workspace, "new") },
+		func() error { return b.ModelWindows.DeleteModelWindow(t.Context(), b.workspace, "new") },
 	}
 	for i, change := range changes {
 		if err := change(); err != nil {

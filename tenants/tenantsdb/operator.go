@@ -17,9 +17,12 @@ import (
 // notOperator is the SQLSTATE of the operator's functions for anybody else.
 const notOperator = "42501"
 
+// Operators is what operators of the installation see and do.
+type Operators struct{ *core }
+
 // OperatedWorkspaces returns a page of what an operator sees of the workspaces of the
 // installation. For anybody but an operator it returns tenants.ErrNotFound.
-func (db *DB) OperatedWorkspaces(ctx context.Context, operator uuid.UUID, query tenants.OperatedQuery) ([]tenants.OperatedWorkspace, error) {
+func (db Operators) OperatedWorkspaces(ctx context.Context, operator uuid.UUID, query tenants.OperatedQuery) ([]tenants.OperatedWorkspace, error) {
 	var before *time.Time
 	if !query.BeforeAt.IsZero() {
 		before = &query.BeforeAt
@@ -29,7 +32,7 @@ func (db *DB) OperatedWorkspaces(ctx context.Context, operator uuid.UUID, query 
 
 // OperatedWorkspace returns what an operator sees of one workspace, or
 // tenants.ErrNotFound.
-func (db *DB) OperatedWorkspace(ctx context.Context, operator, workspace uuid.UUID) (tenants.OperatedWorkspace, error) {
+func (db Operators) OperatedWorkspace(ctx context.Context, operator, workspace uuid.UUID) (tenants.OperatedWorkspace, error) {
 	found, err := db.operated(ctx, operator, "", nil, uuid.NullUUID{}, nullable(workspace), 1)
 	if err == nil && len(found) == 0 {
 		err = tenants.ErrNotFound
@@ -40,7 +43,7 @@ func (db *DB) OperatedWorkspace(ctx context.Context, operator, workspace uuid.UU
 	return found[0], nil
 }
 
-func (db *DB) operated(ctx context.Context, operator uuid.UUID, search string, before *time.Time, beforeID, only uuid.NullUUID, limit int) ([]tenants.OperatedWorkspace, error) {
+func (db Operators) operated(ctx context.Context, operator uuid.UUID, search string, before *time.Time, beforeID, only uuid.NullUUID, limit int) ([]tenants.OperatedWorkspace, error) {
 	var rows []operatedRow
 	err := db.asOperator(ctx, operator, func(tx *gorm.DB) error {
 		return tx.Raw("SELECT "+operatedColumns+" FROM operator_workspaces(?, ?, ?, ?, ?)", search, before, beforeID, only, limit).Scan(&rows).Error
@@ -58,16 +61,16 @@ func (db *DB) operated(ctx context.Context, operator uuid.UUID, search string, b
 // SuspendWorkspace has all keys and pages of a workspace refused on all replicas, on
 // behalf of an operator; the reason is for its members. Doing it twice changes
 // nothing. It returns tenants.ErrNotFound, for anybody but an operator too.
-func (db *DB) SuspendWorkspace(ctx context.Context, operator, workspace uuid.UUID, reason string) error {
+func (db Operators) SuspendWorkspace(ctx context.Context, operator, workspace uuid.UUID, reason string) error {
 	return db.setSuspended(ctx, operator, workspace, true, reason)
 }
 
 // ResumeWorkspace ends a suspension, as SuspendWorkspace makes it.
-func (db *DB) ResumeWorkspace(ctx context.Context, operator, workspace uuid.UUID, reason string) error {
+func (db Operators) ResumeWorkspace(ctx context.Context, operator, workspace uuid.UUID, reason string) error {
 	return db.setSuspended(ctx, operator, workspace, false, reason)
 }
 
-func (db *DB) setSuspended(ctx context.Context, operator, workspace uuid.UUID, suspended bool, reason string) error {
+func (db Operators) setSuspended(ctx context.Context, operator, workspace uuid.UUID, suspended bool, reason string) error {
 	err := db.asOperator(ctx, operator, func(tx *gorm.DB) error {
 		var found bool
 		err := tx.Raw("SELECT operator_suspend(?, ?, ?, ?, ?)", workspace, suspended, storable(reason), tenants.ActorOf(ctx).From,
@@ -91,7 +94,7 @@ func (db *DB) setSuspended(ctx context.Context, operator, workspace uuid.UUID, s
 
 // OperatorLog returns what operators did, the newest first. For anybody but an
 // operator it returns tenants.ErrNotFound.
-func (db *DB) OperatorLog(ctx context.Context, operator uuid.UUID, limit int) ([]tenants.OperatorEntry, error) {
+func (db Operators) OperatorLog(ctx context.Context, operator uuid.UUID, limit int) ([]tenants.OperatorEntry, error) {
 	var rows []operatorEntryRow
 	err := db.asOperator(ctx, operator, func(tx *gorm.DB) error {
 		return tx.Raw("SELECT at, actor, action, target, name, reason FROM operator_log(?)", limit).Scan(&rows).Error

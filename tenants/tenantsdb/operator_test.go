@@ -25,10 +25,10 @@ func (b bundle) isOperator(t *testing.T, user tenants.User, workspace uuid.UUID)
 func (b bundle) principalOf(t *testing.T, user tenants.User, workspace uuid.UUID) tenants.Principal {
 	t.Helper()
 	login := tenants.Login{ID: uuid.Must(uuid.NewV7()), UserID: user.ID, Workspace: workspace, CreatedAt: now(), ExpiresAt: now().Add(time.Hour)}
-	if err := b.CreateLogin(t.Context(), login); err != nil {
+	if err := b.Logins.CreateLogin(t.Context(), login); err != nil {
 		t.Fatal(err)
 	}
-	principal, err := b.ActiveLogin(t.Context(), user.ID, login.ID)
+	principal, err := b.Logins.ActiveLogin(t.Context(), user.ID, login.ID)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -51,7 +51,7 @@ func TestFirstPersonOfAnInstallationIsItsOperator(t *testing.T) {
 	if !b.isOperator(t, second, other) {
 		t.Error("who was appointed is no operator")
 	}
-	log, err := b.OperatorLog(t.Context(), second.ID, 10)
+	log, err := b.Operators.OperatorLog(t.Context(), second.ID, 10)
 	if err != nil || len(log) != 2 || log[0].Action != tenants.OperatorAppointed || log[0].Name != second.Email || log[1].Action != tenants.OperatorFirst {
 		t.Errorf("log %+v, %v", log, err)
 	}
@@ -71,14 +71,14 @@ func TestOneOfManyFirstPeopleIsTheOperator(t *testing.T) {
 	var group sync.WaitGroup
 	for i := range 12 {
 		group.Go(func() {
-			if _, _, err := b.SignUp(t.Context(), fmt.Sprintf("p%d@example.com", i), "h", "w"); err != nil {
+			if _, _, err := b.Accounts.SignUp(t.Context(), fmt.Sprintf("p%d@example.com", i), "h", "w"); err != nil {
 				t.Error(err)
 			}
 		})
 	}
 	group.Wait()
 
-	if _, _, err := b.SignUpFirst(t.Context(), "late@example.com", "h", "w"); !errors.Is(err, tenants.ErrNotFirst) {
+	if _, _, err := b.Accounts.SignUpFirst(t.Context(), "late@example.com", "h", "w"); !errors.Is(err, tenants.ErrNotFirst) {
 		t.Errorf("who may be the first alone signs up later: %v", err)
 	}
 
@@ -97,11 +97,11 @@ func TestOperatorSeesFiguresOfEveryWorkspace(t *testing.T) {
 	b.record(t, b.workspace, failed)
 	b.fold(t)
 	_, other := b.signUp(t, "grace@example.com")
-	if err := b.ResumeWorkspace(t.Context(), b.user.ID, b.workspace, "a test's leftover"); err != nil {
+	if err := b.Operators.ResumeWorkspace(t.Context(), b.user.ID, b.workspace, "a test's leftover"); err != nil {
 		t.Fatal(err)
 	}
 
-	all, err := b.OperatedWorkspaces(t.Context(), b.user.ID, tenants.OperatedQuery{Limit: 10})
+	all, err := b.Operators.OperatedWorkspaces(t.Context(), b.user.ID, tenants.OperatedQuery{Limit: 10})
 	if err != nil || len(all) != 2 || all[0].ID != other || all[1].ID != b.workspace {
 		t.Fatalf("workspaces %+v, %v", all, err)
 	}
@@ -113,21 +113,21 @@ func TestOperatorSeesFiguresOfEveryWorkspace(t *testing.T) {
 		t.Errorf("figures of a new workspace %+v", all[0])
 	}
 
-	first, err := b.OperatedWorkspaces(t.Context(), b.user.ID, tenants.OperatedQuery{Limit: 1})
+	first, err := b.Operators.OperatedWorkspaces(t.Context(), b.user.ID, tenants.OperatedQuery{Limit: 1})
 	if err != nil || len(first) != 1 {
 		t.Fatalf("%d workspaces, %v", len(first), err)
 	}
-	next, err := b.OperatedWorkspaces(t.Context(), b.user.ID, tenants.OperatedQuery{Limit: 1, BeforeAt: first[0].CreatedAt, BeforeID: first[0].ID})
+	next, err := b.Operators.OperatedWorkspaces(t.Context(), b.user.ID, tenants.OperatedQuery{Limit: 1, BeforeAt: first[0].CreatedAt, BeforeID: first[0].ID})
 	if err != nil || len(next) != 1 || next[0].ID != b.workspace {
 		t.Errorf("the second page holds %+v, %v", next, err)
 	}
 	for search, want := range map[string]uuid.UUID{"of GRACE": other, "grace@": other, b.workspace.String(): b.workspace} {
-		found, err := b.OperatedWorkspaces(t.Context(), b.user.ID, tenants.OperatedQuery{Search: search, Limit: 10})
+		found, err := b.Operators.OperatedWorkspaces(t.Context(), b.user.ID, tenants.OperatedQuery{Search: search, Limit: 10})
 		if err != nil || len(found) != 1 || found[0].ID != want {
 			t.Errorf("searched for %s: %+v, %v", search, found, err)
 		}
 	}
-	if found, err := b.OperatedWorkspaces(t.Context(), b.user.ID, tenants.OperatedQuery{Search: "%", Limit: 10}); err != nil || len(found) != 0 {
+	if found, err := b.Operators.OperatedWorkspaces(t.Context(), b.user.ID, tenants.OperatedQuery{Search: "%", Limit: 10}); err != nil || len(found) != 0 {
 		t.Errorf("%% is searched for as it is: %+v, %v", found, err)
 	}
 }
@@ -179,12 +179,12 @@ func TestNobodyElseOperates(t *testing.T) {
 	b := setup(t)
 	eve, other := b.signUp(t, "eve@example.com")
 
-	_, listed := b.OperatedWorkspaces(t.Context(), eve.ID, tenants.OperatedQuery{Limit: 10})
-	_, one := b.OperatedWorkspace(t.Context(), eve.ID, other)
-	_, log := b.OperatorLog(t.Context(), eve.ID, 10)
+	_, listed := b.Operators.OperatedWorkspaces(t.Context(), eve.ID, tenants.OperatedQuery{Limit: 10})
+	_, one := b.Operators.OperatedWorkspace(t.Context(), eve.ID, other)
+	_, log := b.Operators.OperatorLog(t.Context(), eve.ID, 10)
 	for what, err := range map[string]error{
-		"list": listed, "one": one, "log": log, "suspend": b.SuspendWorkspace(t.Context(), eve.ID, b.workspace, "mine"),
-		"resume": b.ResumeWorkspace(t.Context(), eve.ID, other, "mine"),
+		"list": listed, "one": one, "log": log, "suspend": b.Operators.SuspendWorkspace(t.Context(), eve.ID, b.workspace, "mine"),
+		"resume": b.Operators.ResumeWorkspace(t.Context(), eve.ID, other, "mine"),
 	} {
 		if !errors.Is(err, tenants.ErrNotFound) {
 			t.Errorf("%s: %v, want ErrNotFound", what, err)
@@ -204,7 +204,7 @@ func TestSuspensionIsKnownToldAndNoted(t *testing.T) {
 	_, h := listen(t, b)
 
 	for range 2 { // the second time changes nothing
-		if err := b.SuspendWorkspace(t.Context(), b.user.ID, b.workspace, "unpaid \x00bills"); err != nil {
+		if err := b.Operators.SuspendWorkspace(t.Context(), b.user.ID, b.workspace, "unpaid \x00bills"); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -213,31 +213,31 @@ func TestSuspensionIsKnownToldAndNoted(t *testing.T) {
 			t.Errorf("heard %s", got)
 		}
 	}
-	found, err := b.APIKeyByHash(t.Context(), hash)
+	found, err := b.APIKeys.APIKeyByHash(t.Context(), hash)
 	if err != nil || found.ID != key.ID || !found.Suspended || !found.Unverified {
 		t.Errorf("key %+v, %v", found, err)
 	}
 	if suspended := b.principalOf(t, b.user, b.workspace).Workspace.Suspension; suspended == nil || suspended.Reason != "unpaid bills" {
 		t.Errorf("members read %+v", suspended)
 	}
-	if one, err := b.OperatedWorkspace(t.Context(), b.user.ID, b.workspace); err != nil || one.Suspension == nil {
+	if one, err := b.Operators.OperatedWorkspace(t.Context(), b.user.ID, b.workspace); err != nil || one.Suspension == nil {
 		t.Errorf("the operator sees %+v, %v", one, err)
 	}
-	if one, err := b.OperatedWorkspace(t.Context(), b.user.ID, other); err != nil || one.Suspension != nil {
+	if one, err := b.Operators.OperatedWorkspace(t.Context(), b.user.ID, other); err != nil || one.Suspension != nil {
 		t.Errorf("another workspace is suspended: %+v, %v", one, err)
 	}
 
-	if err := b.ResumeWorkspace(t.Context(), b.user.ID, b.workspace, "paid"); err != nil {
+	if err := b.Operators.ResumeWorkspace(t.Context(), b.user.ID, b.workspace, "paid"); err != nil {
 		t.Fatal(err)
 	}
-	if err := b.VerifyUser(t.Context(), b.user.ID); err != nil {
+	if err := b.Accounts.VerifyUser(t.Context(), b.user.ID); err != nil {
 		t.Fatal(err)
 	}
-	if found, err := b.APIKeyByHash(t.Context(), hash); err != nil || found.Suspended || found.Unverified {
+	if found, err := b.APIKeys.APIKeyByHash(t.Context(), hash); err != nil || found.Suspended || found.Unverified {
 		t.Errorf("key of a resumed workspace with a verified owner %+v, %v", found, err)
 	}
 
-	entries, err := b.Audit(t.Context(), b.workspace, tenants.AuditFilter{Limit: 10})
+	entries, err := b.Audit.Audit(t.Context(), b.workspace, tenants.AuditFilter{Limit: 10})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -247,11 +247,11 @@ func TestSuspensionIsKnownToldAndNoted(t *testing.T) {
 	if len(entries) != 2 || entries[1].Actor.Name != "operator" || entries[1].Actor.User != uuid.Nil || entries[1].After["reason"] != "unpaid bills" || entries[0].After["state"] != "active" {
 		t.Errorf("audit %+v", entries)
 	}
-	log, err := b.OperatorLog(t.Context(), b.user.ID, 2)
+	log, err := b.Operators.OperatorLog(t.Context(), b.user.ID, 2)
 	if err != nil || len(log) != 2 || log[0].Action != tenants.WorkspaceResumed || log[1].Actor != b.user.Email || log[1].Reason != "unpaid bills" {
 		t.Errorf("log %+v, %v", log, err)
 	}
-	if err := b.SuspendWorkspace(t.Context(), b.user.ID, uuid.New(), "x"); !errors.Is(err, tenants.ErrNotFound) {
+	if err := b.Operators.SuspendWorkspace(t.Context(), b.user.ID, uuid.New(), "x"); !errors.Is(err, tenants.ErrNotFound) {
 		t.Errorf("nobody's workspace: %v", err)
 	}
 }

@@ -14,7 +14,7 @@ import (
 )
 
 // FactorsOf returns what a person logs in with beside their password.
-func (db *DB) FactorsOf(ctx context.Context, user uuid.UUID) (tenants.Factors, error) {
+func (db Factors) FactorsOf(ctx context.Context, user uuid.UUID) (tenants.Factors, error) {
 	var found tenants.Factors
 	err := db.inUser(ctx, user, func(tx *gorm.DB) (err error) {
 		found, err = factorsOf(tx, user)
@@ -27,7 +27,7 @@ func (db *DB) FactorsOf(ctx context.Context, user uuid.UUID) (tenants.Factors, e
 }
 
 // Passkeys returns the passkeys of a person, the oldest first.
-func (db *DB) Passkeys(ctx context.Context, user uuid.UUID) ([]tenants.Passkey, error) {
+func (db Factors) Passkeys(ctx context.Context, user uuid.UUID) ([]tenants.Passkey, error) {
 	var passkeys []tenants.Passkey
 	err := db.inUser(ctx, user, func(tx *gorm.DB) (err error) {
 		passkeys, err = passkeysOf(tx, user)
@@ -40,7 +40,7 @@ func (db *DB) Passkeys(ctx context.Context, user uuid.UUID) ([]tenants.Passkey, 
 }
 
 // PasskeyOwner returns a person with their passkeys, or tenants.ErrNotFound.
-func (db *DB) PasskeyOwner(ctx context.Context, user uuid.UUID) (tenants.User, []tenants.Passkey, error) {
+func (db Factors) PasskeyOwner(ctx context.Context, user uuid.UUID) (tenants.User, []tenants.Passkey, error) {
 	var found userRow
 	var passkeys []tenants.Passkey
 	err := db.inUser(ctx, user, func(tx *gorm.DB) (err error) {
@@ -61,7 +61,7 @@ func (db *DB) PasskeyOwner(ctx context.Context, user uuid.UUID) (tenants.User, [
 // factor, it keeps the hashes of recovery codes, too, and returns true. It returns
 // tenants.ErrPasskey if the challenge was answered before, tenants.ErrConflict if the
 // passkey is kept already.
-func (db *DB) AddPasskey(ctx context.Context, user tenants.User, keep uuid.UUID, passkey tenants.Passkey, challenge []byte, hashes [][]byte, notices ...tenants.Mail) (isFirst bool, err error) {
+func (db Factors) AddPasskey(ctx context.Context, user tenants.User, keep uuid.UUID, passkey tenants.Passkey, challenge []byte, hashes [][]byte, notices ...tenants.Mail) (isFirst bool, err error) {
 	err = db.inUser(ctx, user.ID, func(tx *gorm.DB) error {
 		if err := answerOnce(tx, user.ID, challenge, passkey.CreatedAt); err != nil {
 			return err
@@ -98,7 +98,7 @@ func (db *DB) AddPasskey(ctx context.Context, user tenants.User, keep uuid.UUID,
 // UsePasskey notes that a passkey has answered a challenge. It returns
 // tenants.ErrPasskey if it was answered before, or if the passkey has been used, removed
 // or found out as copied in the meantime.
-func (db *DB) UsePasskey(ctx context.Context, user uuid.UUID, passkey tenants.Passkey, challenge []byte) error {
+func (db Factors) UsePasskey(ctx context.Context, user uuid.UUID, passkey tenants.Passkey, challenge []byte) error {
 	err := db.inUser(ctx, user, func(tx *gorm.DB) error {
 		if err := answerOnce(tx, user, challenge, passkey.UsedAt); err != nil {
 			return err
@@ -114,7 +114,7 @@ func (db *DB) UsePasskey(ctx context.Context, user uuid.UUID, passkey tenants.Pa
 }
 
 // NotePasskeyCopied has a passkey of which a copy was seen log nobody in any more.
-func (db *DB) NotePasskeyCopied(ctx context.Context, user uuid.UUID, passkey tenants.Passkey, at time.Time, notices ...tenants.Mail) error {
+func (db Factors) NotePasskeyCopied(ctx context.Context, user uuid.UUID, passkey tenants.Passkey, at time.Time, notices ...tenants.Mail) error {
 	err := db.inUser(ctx, user, func(tx *gorm.DB) error {
 		noted := tx.Exec("UPDATE passkeys SET copied_at = ? WHERE user_id = ? AND id = ? AND copied_at IS NULL", at, user, passkey.ID)
 		if noted.Error != nil || noted.RowsAffected == 0 {
@@ -129,7 +129,7 @@ func (db *DB) NotePasskeyCopied(ctx context.Context, user uuid.UUID, passkey ten
 }
 
 // RenamePasskey gives a passkey another name, or returns tenants.ErrNotFound.
-func (db *DB) RenamePasskey(ctx context.Context, user, id uuid.UUID, name string) error {
+func (db Factors) RenamePasskey(ctx context.Context, user, id uuid.UUID, name string) error {
 	err := db.inUser(ctx, user, func(tx *gorm.DB) error {
 		before, err := findPasskey(tx, user, id)
 		if err != nil || before.Name == name {
@@ -151,7 +151,7 @@ func (db *DB) RenamePasskey(ctx context.Context, user, id uuid.UUID, name string
 // RemovePasskey has a passkey log nobody in any more and ends all logins of the person
 // but one. With the last second factor the recovery codes go. It returns
 // tenants.ErrNotFound.
-func (db *DB) RemovePasskey(ctx context.Context, user, keep, id uuid.UUID, notices ...tenants.Mail) error {
+func (db Factors) RemovePasskey(ctx context.Context, user, keep, id uuid.UUID, notices ...tenants.Mail) error {
 	err := db.inUser(ctx, user, func(tx *gorm.DB) error {
 		before, err := findPasskey(tx, user, id)
 		if err != nil {

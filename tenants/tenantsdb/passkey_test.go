@@ -18,7 +18,7 @@ func (b bundle) addPasskey(t *testing.T, credential string, at time.Time) tenant
 		ID: uuid.Must(uuid.NewV7()), Name: "Laptop\x00", Credential: []byte(credential), PublicKey: []byte("k"), SignCount: 3,
 		Transports: []string{"internal", "hybrid"}, BackupEligible: true, CreatedAt: at,
 	}
-	if _, err := b.AddPasskey(t.Context(), b.user, uuid.Nil, passkey, []byte("challenge of "+credential), [][]byte{[]byte("code")}); err != nil {
+	if _, err := b.Factors.AddPasskey(t.Context(), b.user, uuid.Nil, passkey, []byte("challenge of "+credential), [][]byte{[]byte("code")}); err != nil {
 		t.Fatal(err)
 	}
 	return passkey
@@ -30,7 +30,7 @@ func TestPasskeyIsKeptAsItIs(t *testing.T) {
 	at := time.Now().Truncate(time.Microsecond)
 	wanted := b.addPasskey(t, "one", at)
 	later := b.addPasskey(t, "two", at.Add(time.Second))
-	owner, passkeys, err := b.PasskeyOwner(t.Context(), b.user.ID)
+	owner, passkeys, err := b.Factors.PasskeyOwner(t.Context(), b.user.ID)
 	if err != nil || owner.Email != b.user.Email || len(passkeys) != 2 || passkeys[1].ID != later.ID {
 		t.Fatalf("%+v, %+v, %v", owner, passkeys, err)
 	}
@@ -39,10 +39,10 @@ func TestPasskeyIsKeptAsItIs(t *testing.T) {
 		!got.BackupEligible || got.BackedUp || !got.CreatedAt.Equal(at) || !got.UsedAt.IsZero() || !got.CopiedAt.IsZero() {
 		t.Errorf("kept is %+v", got)
 	}
-	if _, _, err := b.PasskeyOwner(t.Context(), uuid.New()); !errors.Is(err, tenants.ErrNotFound) {
+	if _, _, err := b.Factors.PasskeyOwner(t.Context(), uuid.New()); !errors.Is(err, tenants.ErrNotFound) {
 		t.Errorf("of nobody: %v", err)
 	}
-	if factors, err := b.FactorsOf(t.Context(), b.user.ID); err != nil || factors != (tenants.Factors{Passkeys: 2, Left: 1}) {
+	if factors, err := b.Factors.FactorsOf(t.Context(), b.user.ID); err != nil || factors != (tenants.Factors{Passkeys: 2, Left: 1}) {
 		t.Errorf("factors %+v, %v", factors, err)
 	}
 }
@@ -55,7 +55,7 @@ func TestPasskeyIsUsedAsItWasChecked(t *testing.T) {
 	passkey := b.addPasskey(t, "one", time.Now())
 	use := func(count uint32, challenge string) error {
 		passkey.SignCount, passkey.UsedAt = count, time.Now()
-		return b.UsePasskey(t.Context(), b.user.ID, passkey, []byte(challenge))
+		return b.Factors.UsePasskey(t.Context(), b.user.ID, passkey, []byte(challenge))
 	}
 	for i, try := range []struct {
 		count     uint32
@@ -68,19 +68,19 @@ func TestPasskeyIsUsedAsItWasChecked(t *testing.T) {
 			t.Errorf("use %d: %v", i+1, err)
 		}
 	}
-	if err := b.NotePasskeyCopied(t.Context(), b.user.ID, passkey, time.Now()); err != nil {
+	if err := b.Factors.NotePasskeyCopied(t.Context(), b.user.ID, passkey, time.Now()); err != nil {
 		t.Fatal(err)
 	}
 	if err := use(9, "c"); !errors.Is(err, tenants.ErrPasskey) {
 		t.Errorf("of a copied one: %v", err)
 	}
-	if err := b.RemovePasskey(t.Context(), b.user.ID, uuid.Nil, passkey.ID); err != nil {
+	if err := b.Factors.RemovePasskey(t.Context(), b.user.ID, uuid.Nil, passkey.ID); err != nil {
 		t.Fatal(err)
 	}
 	if err := use(10, "d"); !errors.Is(err, tenants.ErrPasskey) {
 		t.Errorf("of a removed one: %v", err)
 	}
-	if err := b.RemovePasskey(t.Context(), b.user.ID, uuid.Nil, passkey.ID); !errors.Is(err, tenants.ErrNotFound) {
+	if err := b.Factors.RemovePasskey(t.Context(), b.user.ID, uuid.Nil, passkey.ID); !errors.Is(err, tenants.ErrNotFound) {
 		t.Errorf("removed again: %v", err)
 	}
 }
@@ -100,7 +100,7 @@ func TestAnsweredChallengesAreForgottenOnceTheyAreTooOld(t *testing.T) {
 	}
 	for i, after := range []time.Duration{time.Minute, 2 * time.Minute, time.Hour} {
 		passkey.SignCount, passkey.UsedAt = passkey.SignCount+1, at.Add(after)
-		if err := b.UsePasskey(t.Context(), b.user.ID, passkey, []byte{byte(i)}); err != nil {
+		if err := b.Factors.UsePasskey(t.Context(), b.user.ID, passkey, []byte{byte(i)}); err != nil {
 			t.Fatal(err)
 		}
 		if left := count(); left != []int{2, 3, 1}[i] {

@@ -15,9 +15,12 @@ import (
 // historyLength bounds the versions that PipelineHistory returns.
 const historyLength = 100
 
+// Pipelines keeps the pipeline of each workspace, version by version.
+type Pipelines struct{ *core }
+
 // Pipeline returns the newest version of a workspace's pipeline config. Where
 // none has been saved its version is 0.
-func (db *DB) Pipeline(ctx context.Context, workspace uuid.UUID) (tenants.PipelineConfig, error) {
+func (db Pipelines) Pipeline(ctx context.Context, workspace uuid.UUID) (tenants.PipelineConfig, error) {
 	versions, err := db.pipelines(ctx, workspace, 1)
 	if err != nil {
 		return tenants.PipelineConfig{}, err
@@ -30,13 +33,13 @@ func (db *DB) Pipeline(ctx context.Context, workspace uuid.UUID) (tenants.Pipeli
 
 // PipelineHistory returns the saved versions of a workspace's pipeline config,
 // the newest first, at most 100.
-func (db *DB) PipelineHistory(ctx context.Context, workspace uuid.UUID) ([]tenants.PipelineConfig, error) {
+func (db Pipelines) PipelineHistory(ctx context.Context, workspace uuid.UUID) ([]tenants.PipelineConfig, error) {
 	return db.pipelines(ctx, workspace, historyLength)
 }
 
 // PipelineVersions returns saved versions of a workspace's pipeline config with
 // their authors, the newest first: at most so many of those before a version; 0: of all.
-func (db *DB) PipelineVersions(ctx context.Context, workspace uuid.UUID, before, limit int) ([]tenants.PipelineConfig, error) {
+func (db Pipelines) PipelineVersions(ctx context.Context, workspace uuid.UUID, before, limit int) ([]tenants.PipelineConfig, error) {
 	versions, err := db.authored(ctx, workspace, func(query *gorm.DB) *gorm.DB {
 		if before > 0 {
 			query = query.Where("version < ?", before)
@@ -51,7 +54,7 @@ func (db *DB) PipelineVersions(ctx context.Context, workspace uuid.UUID, before,
 
 // PipelineVersion returns one saved version of a workspace's pipeline config with its
 // author. It returns tenants.ErrNotFound.
-func (db *DB) PipelineVersion(ctx context.Context, workspace uuid.UUID, version int) (tenants.PipelineConfig, error) {
+func (db Pipelines) PipelineVersion(ctx context.Context, workspace uuid.UUID, version int) (tenants.PipelineConfig, error) {
 	versions, err := db.authored(ctx, workspace, func(query *gorm.DB) *gorm.DB { return query.Where("version = ?", version) })
 	if err == nil && len(versions) == 0 {
 		err = tenants.ErrNotFound
@@ -65,9 +68,9 @@ func (db *DB) PipelineVersion(ctx context.Context, workspace uuid.UUID, version 
 // SavePipeline keeps a new version of a workspace's pipeline config and returns
 // it. It returns tenants.ErrConflict if the newest version is not the expected
 // one.
-func (db *DB) SavePipeline(ctx context.Context, workspace uuid.UUID, expectedVersion int, config tenants.PipelineConfig) (tenants.PipelineConfig, error) {
+func (db Pipelines) SavePipeline(ctx context.Context, workspace uuid.UUID, expectedVersion int, config tenants.PipelineConfig) (tenants.PipelineConfig, error) {
 	config.Workspace, config.Version = workspace, expectedVersion+1
-	err := db.InTenant(ctx, workspace, func(tx *gorm.DB) error {
+	err := db.inTenant(ctx, workspace, func(tx *gorm.DB) error {
 		return keepPipeline(tx, workspace, &config, tenants.Change{Action: tenants.PipelineSaved, After: config.Fields()})
 	})
 	if err != nil {
@@ -79,9 +82,9 @@ func (db *DB) SavePipeline(ctx context.Context, workspace uuid.UUID, expectedVer
 // RestorePipeline keeps a new version of a workspace's pipeline config that equals an
 // earlier one, and returns it. It returns tenants.ErrNotFound, and tenants.ErrConflict
 // if the newest version is not the expected one.
-func (db *DB) RestorePipeline(ctx context.Context, workspace uuid.UUID, expectedVersion, version int, by uuid.UUID) (tenants.PipelineConfig, error) {
+func (db Pipelines) RestorePipeline(ctx context.Context, workspace uuid.UUID, expectedVersion, version int, by uuid.UUID) (tenants.PipelineConfig, error) {
 	var config tenants.PipelineConfig
-	err := db.InTenant(ctx, workspace, func(tx *gorm.DB) error {
+	err := db.inTenant(ctx, workspace, func(tx *gorm.DB) error {
 		var rows []pipelineRow
 		err := tx.Table("pipeline_configs").Select(pipelineColumns).Where("workspace_id = ? AND version = ?", workspace, version).Find(&rows).Error
 		if err == nil && len(rows) == 0 {
@@ -119,13 +122,13 @@ func keepPipeline(tx *gorm.DB, workspace uuid.UUID, config *tenants.PipelineConf
 }
 
 // authored returns the versions that a query narrows down to, with their authors.
-func (db *DB) authored(ctx context.Context, workspace uuid.UUID, narrow func(*gorm.DB) *gorm.DB) ([]tenants.PipelineConfig, error) {
+func (db Pipelines) authored(ctx context.Context, workspace uuid.UUID, narrow func(*gorm.DB) *gorm.DB) ([]tenants.PipelineConfig, error) {
 	var rows []struct {
 		Row pipelineRow `gorm:"embedded"`
 
 		Author string
 	}
-	err := db.InTenant(ctx, workspace, func(tx *gorm.DB) error {
+	err := db.inTenant(ctx, workspace, func(tx *gorm.DB) error {
 		return narrow(tx.Table("pipeline_configs").Select(pipelineColumns+authorColumn).Where("workspace_id = ?", workspace)).Find(&rows).Error
 	})
 	if err != nil {
@@ -139,9 +142,9 @@ func (db *DB) authored(ctx context.Context, workspace uuid.UUID, narrow func(*go
 	return configs, nil
 }
 
-func (db *DB) pipelines(ctx context.Context, workspace uuid.UUID, limit int) ([]tenants.PipelineConfig, error) {
+func (db Pipelines) pipelines(ctx context.Context, workspace uuid.UUID, limit int) ([]tenants.PipelineConfig, error) {
 	var rows []pipelineRow
-	err := db.InTenant(ctx, workspace, func(tx *gorm.DB) error {
+	err := db.inTenant(ctx, workspace, func(tx *gorm.DB) error {
 		return tx.Table("pipeline_configs").Select(pipelineColumns).
 			Where("workspace_id = ?", workspace).Order("version DESC").Limit(limit).Find(&rows).Error
 	})

@@ -15,7 +15,7 @@ func TestPipelineBeginsAtVersionZero(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 
-	config, err := b.Pipeline(t.Context(), b.workspace)
+	config, err := b.Pipelines.Pipeline(t.Context(), b.workspace)
 	if err != nil || config.Version != 0 || config.Workspace != b.workspace || config.YAML != "" {
 		t.Fatalf("config %+v (%v)", config, err)
 	}
@@ -26,17 +26,17 @@ func TestSavedPipelineIsTheNewestVersion(t *testing.T) {
 	b := setup(t)
 	by := uuid.New()
 	for version, yaml := range []string{"ipc: {}\n", "ipc:\n  targetUtilization: 0.5\n"} {
-		saved, err := b.SavePipeline(t.Context(), b.workspace, version, tenants.PipelineConfig{Modules: "ipc", YAML: yaml, SavedBy: by})
+		saved, err := b.Pipelines.SavePipeline(t.Context(), b.workspace, version, tenants.PipelineConfig{Modules: "ipc", YAML: yaml, SavedBy: by})
 		if err != nil {
 			t.Fatal(err)
 		}
-		newest, err := b.Pipeline(t.Context(), b.workspace)
+		newest, err := b.Pipelines.Pipeline(t.Context(), b.workspace)
 		if err != nil || newest != saved || newest.Version != version+1 || newest.YAML != yaml || newest.SavedBy != by {
 			t.Fatalf("newest %+v (%v), saved %+v", newest, err, saved)
 		}
 	}
 
-	history, err := b.PipelineHistory(t.Context(), b.workspace)
+	history, err := b.Pipelines.PipelineHistory(t.Context(), b.workspace)
 	if err != nil || len(history) != 2 || history[0].Version != 2 || history[1].Version != 1 {
 		t.Fatalf("history %+v (%v)", history, err)
 	}
@@ -46,7 +46,7 @@ func TestPipelineOfAnotherVersionIsNotOverwritten(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	for _, expected := range []int{1, -1} {
-		if _, err := b.SavePipeline(t.Context(), b.workspace, expected, tenants.PipelineConfig{}); !errors.Is(err, tenants.ErrConflict) {
+		if _, err := b.Pipelines.SavePipeline(t.Context(), b.workspace, expected, tenants.PipelineConfig{}); !errors.Is(err, tenants.ErrConflict) {
 			t.Errorf("expecting version %d: %v, want ErrConflict", expected, err)
 		}
 	}
@@ -56,7 +56,7 @@ func TestPipelineOfAnotherVersionIsNotOverwritten(t *testing.T) {
 	var group sync.WaitGroup
 	for range savers {
 		group.Go(func() {
-			switch _, err := b.SavePipeline(t.Context(), b.workspace, 0, tenants.PipelineConfig{YAML: "x"}); {
+			switch _, err := b.Pipelines.SavePipeline(t.Context(), b.workspace, 0, tenants.PipelineConfig{YAML: "x"}); {
 			case err == nil:
 				saved.Add(1)
 			case errors.Is(err, tenants.ErrConflict):
@@ -77,25 +77,25 @@ func TestVersionsAreReadPageByPageWithTheirAuthors(t *testing.T) {
 	b := setup(t)
 	key, _ := b.addKey(t, b.workspace)
 	for version, by := range []uuid.UUID{b.user.ID, key.ID, uuid.New()} {
-		if _, err := b.SavePipeline(t.Context(), b.workspace, version, tenants.PipelineConfig{YAML: "x", SavedBy: by}); err != nil {
+		if _, err := b.Pipelines.SavePipeline(t.Context(), b.workspace, version, tenants.PipelineConfig{YAML: "x", SavedBy: by}); err != nil {
 			t.Fatal(err)
 		}
 	}
 
-	newest, err := b.PipelineVersions(t.Context(), b.workspace, 0, 2)
+	newest, err := b.Pipelines.PipelineVersions(t.Context(), b.workspace, 0, 2)
 	if err != nil || len(newest) != 2 || newest[0].Version != 3 || newest[0].Author != "" || newest[1].Author != key.Name {
 		t.Errorf("newest %+v, %v", newest, err)
 	}
-	older, err := b.PipelineVersions(t.Context(), b.workspace, 2, 2)
+	older, err := b.Pipelines.PipelineVersions(t.Context(), b.workspace, 2, 2)
 	if err != nil || len(older) != 1 || older[0].Version != 1 || older[0].Author != b.user.Email {
 		t.Errorf("older %+v, %v", older, err)
 	}
-	one, err := b.PipelineVersion(t.Context(), b.workspace, 2)
+	one, err := b.Pipelines.PipelineVersion(t.Context(), b.workspace, 2)
 	if err != nil || one.Version != 2 || one.Author != key.Name || one.SavedAt.IsZero() {
 		t.Errorf("one %+v, %v", one, err)
 	}
 	for _, version := range []int{0, 4, -1} {
-		if _, err := b.PipelineVersion(t.Context(), b.workspace, version); !errors.Is(err, tenants.ErrNotFound) {
+		if _, err := b.Pipelines.PipelineVersion(t.Context(), b.workspace, version); !errors.Is(err, tenants.ErrNotFound) {
 			t.Errorf("version %d: %v", version, err)
 		}
 	}
@@ -107,7 +107,7 @@ func TestRestoredPipelineIsNextVersionThatSaysWhatItWas(t *testing.T) {
 	b := setup(t)
 	_, other := b.signUp(t, "eve@example.com")
 	for version, yaml := range []string{"ipc: {minClear: 0.2}", "ipc: {minClear: 0.3}"} {
-		if _, err := b.SavePipeline(t.Context(), b.workspace, version, tenants.PipelineConfig{Modules: "ipc", YAML: yaml, SavedBy: uuid.New()}); err != nil {
+		if _, err := b.Pipelines.SavePipeline(t.Context(), b.workspace, version, tenants.PipelineConfig{Modules: "ipc", YAML: yaml, SavedBy: uuid.New()}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -117,19 +117,19 @@ func TestRestoredPipelineIsNextVersionThatSaysWhatItWas(t *testing.T) {
 		expected, version int
 		want              error
 	}{{b.workspace, 1, 1, tenants.ErrConflict}, {b.workspace, 3, 1, tenants.ErrConflict}, {b.workspace, 2, 7, tenants.ErrNotFound}, {other, 0, 1, tenants.ErrNotFound}} {
-		if _, err := b.RestorePipeline(t.Context(), c.workspace, c.expected, c.version, b.user.ID); !errors.Is(err, c.want) {
+		if _, err := b.Pipelines.RestorePipeline(t.Context(), c.workspace, c.expected, c.version, b.user.ID); !errors.Is(err, c.want) {
 			t.Errorf("%+v: %v", c, err)
 		}
 	}
-	restored, err := b.RestorePipeline(t.Context(), b.workspace, 2, 1, b.user.ID)
+	restored, err := b.Pipelines.RestorePipeline(t.Context(), b.workspace, 2, 1, b.user.ID)
 	if err != nil {
 		t.Fatal(err)
 	}
-	newest, err := b.Pipeline(t.Context(), b.workspace)
+	newest, err := b.Pipelines.Pipeline(t.Context(), b.workspace)
 	if err != nil || newest != restored || newest.Version != 3 || newest.Modules != "ipc" || newest.YAML != "ipc: {minClear: 0.2}" || newest.SavedBy != b.user.ID {
 		t.Errorf("newest %+v, %v", newest, err)
 	}
-	entries, err := b.Audit(t.Context(), b.workspace, tenants.AuditFilter{Action: "pipeline"})
+	entries, err := b.Audit.Audit(t.Context(), b.workspace, tenants.AuditFilter{Action: "pipeline"})
 	if err != nil || len(entries) != 3 {
 		t.Fatalf("%d entries, %v", len(entries), err)
 	}

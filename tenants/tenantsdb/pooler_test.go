@@ -45,7 +45,7 @@ func TestTenantsBehindAPoolerNeverSeeEachOther(t *testing.T) {
 		group.Go(func() { visit(t, db, workspaces[of], of+1, i/len(workspaces)) })
 		if i%50 == 0 { // meanwhile the worker login lists all of them
 			group.Go(func() {
-				if all, err := db.AllWorkspaces(t.Context()); err != nil || len(all) != len(workspaces)+1 {
+				if all, err := db.DataKeys.AllWorkspaces(t.Context()); err != nil || len(all) != len(workspaces)+1 {
 					t.Errorf("the worker login lists %d workspaces (%v)", len(all), err)
 				}
 			})
@@ -60,12 +60,12 @@ func TestTenantsBehindAPoolerNeverSeeEachOther(t *testing.T) {
 			t.Errorf("a connection came back working for %q (%v)", setting, err)
 		}
 	}
-	if err := replicas[1].RevokeAPIKey(t.Context(), workspaces[0], uuid.New()); err == nil {
+	if err := replicas[1].APIKeys.RevokeAPIKey(t.Context(), workspaces[0], uuid.New()); err == nil {
 		t.Error("an unknown key was revoked")
 	}
 	key, _ := bundle{DB: replicas[1], database: b.database}.addKey(t, workspaces[0])
 	began := time.Now()
-	if err := replicas[1].RevokeAPIKey(t.Context(), workspaces[0], key.ID); err != nil {
+	if err := replicas[1].APIKeys.RevokeAPIKey(t.Context(), workspaces[0], key.ID); err != nil {
 		t.Fatal(err)
 	}
 	if got := h.next(t); got != tenantsdb.KeysChannel+" "+workspaces[0].String() {

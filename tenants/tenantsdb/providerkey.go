@@ -12,9 +12,12 @@ import (
 	"palimpsest/tenants"
 )
 
+// ProviderKeys keeps the keys that requests are sent to providers with.
+type ProviderKeys struct{ *core }
+
 // AddProviderKey keeps a sealed provider key of a workspace.
-func (db *DB) AddProviderKey(ctx context.Context, workspace uuid.UUID, key tenants.ProviderKey) error {
-	err := db.InTenant(ctx, workspace, func(tx *gorm.DB) error {
+func (db ProviderKeys) AddProviderKey(ctx context.Context, workspace uuid.UUID, key tenants.ProviderKey) error {
+	err := db.inTenant(ctx, workspace, func(tx *gorm.DB) error {
 		if err := insertProviderKey(tx, workspace, key); err != nil {
 			return err
 		}
@@ -29,9 +32,9 @@ func (db *DB) AddProviderKey(ctx context.Context, workspace uuid.UUID, key tenan
 
 // ProviderKeys returns the provider keys of a workspace in the order in which they
 // are asked: by their numbers, then the oldest first.
-func (db *DB) ProviderKeys(ctx context.Context, workspace uuid.UUID) ([]tenants.ProviderKey, error) {
+func (db ProviderKeys) ProviderKeys(ctx context.Context, workspace uuid.UUID) ([]tenants.ProviderKey, error) {
 	var rows []providerKeyRow
-	err := db.InTenant(ctx, workspace, func(tx *gorm.DB) error {
+	err := db.inTenant(ctx, workspace, func(tx *gorm.DB) error {
 		return tx.Table("provider_keys").Select(providerKeyColumns).
 			Where("workspace_id = ?", workspace).Order("place, created_at, id").Find(&rows).Error
 	})
@@ -50,9 +53,9 @@ func (db *DB) ProviderKeys(ctx context.Context, workspace uuid.UUID) ([]tenants.
 // ChangeProviderKey replaces a provider key of a workspace by what change makes of it,
 // and notes it as action. Where the key becomes the default, those before it are so no
 // more. It returns tenants.ErrNotFound and the errors of change.
-func (db *DB) ChangeProviderKey(ctx context.Context, workspace, id uuid.UUID, action tenants.Action, change func(tenants.ProviderKey) (tenants.ProviderKey, error)) (tenants.ProviderKey, error) {
+func (db ProviderKeys) ChangeProviderKey(ctx context.Context, workspace, id uuid.UUID, action tenants.Action, change func(tenants.ProviderKey) (tenants.ProviderKey, error)) (tenants.ProviderKey, error) {
 	var after tenants.ProviderKey
-	err := db.InTenant(ctx, workspace, func(tx *gorm.DB) error {
+	err := db.inTenant(ctx, workspace, func(tx *gorm.DB) error {
 		before, err := lockProviderKey(tx, workspace, id)
 		if err != nil {
 			return err
@@ -73,8 +76,8 @@ func (db *DB) ChangeProviderKey(ctx context.Context, workspace, id uuid.UUID, ac
 
 // CheckedProviderKey keeps the outcome of a test. A key that is gone meanwhile is no
 // error.
-func (db *DB) CheckedProviderKey(ctx context.Context, workspace, id uuid.UUID, check tenants.ProviderKeyCheck) error {
-	err := db.InTenant(ctx, workspace, func(tx *gorm.DB) error {
+func (db ProviderKeys) CheckedProviderKey(ctx context.Context, workspace, id uuid.UUID, check tenants.ProviderKeyCheck) error {
+	err := db.inTenant(ctx, workspace, func(tx *gorm.DB) error {
 		return tx.Exec("UPDATE provider_keys SET checked_at = ?, check_ok = ?, check_status = ?, check_problem = ? WHERE workspace_id = ? AND id = ?",
 			check.At, check.OK, check.Status, storable(check.Problem), workspace, id).Error
 	})
@@ -87,8 +90,8 @@ func (db *DB) CheckedProviderKey(ctx context.Context, workspace, id uuid.UUID, c
 // ResealProviderKey replaces the sealed secret of a provider key by the same secret
 // sealed again, unless it has been replaced already. Nobody needs to hear of it: what
 // others have in memory is the same.
-func (db *DB) ResealProviderKey(ctx context.Context, workspace, id uuid.UUID, old, sealed []byte) error {
-	err := db.InTenant(ctx, workspace, func(tx *gorm.DB) error {
+func (db ProviderKeys) ResealProviderKey(ctx context.Context, workspace, id uuid.UUID, old, sealed []byte) error {
+	err := db.inTenant(ctx, workspace, func(tx *gorm.DB) error {
 		return tx.Exec("UPDATE provider_keys SET sealed = ? WHERE workspace_id = ? AND id = ? AND sealed = ?", sealed, workspace, id, old).Error
 	})
 	if err != nil {
@@ -99,8 +102,8 @@ func (db *DB) ResealProviderKey(ctx context.Context, workspace, id uuid.UUID, ol
 
 // DeleteProviderKey removes a provider key of a workspace. It returns
 // tenants.ErrNotFound.
-func (db *DB) DeleteProviderKey(ctx context.Context, workspace, id uuid.UUID) error {
-	err := db.InTenant(ctx, workspace, func(tx *gorm.DB) error {
+func (db ProviderKeys) DeleteProviderKey(ctx context.Context, workspace, id uuid.UUID) error {
+	err := db.inTenant(ctx, workspace, func(tx *gorm.DB) error {
 		key, err := lockProviderKey(tx, workspace, id)
 		if err != nil {
 			return err

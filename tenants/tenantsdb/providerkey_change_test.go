@@ -23,15 +23,15 @@ func TestChangedProviderKeyIsKeptInItsOrderWithOneDefault(t *testing.T) {
 		}
 	}
 
-	if _, err := b.ChangeProviderKey(t.Context(), other, first.ID, tenants.ProviderKeyChanged, change(1)); !errors.Is(err, tenants.ErrNotFound) {
+	if _, err := b.ProviderKeys.ChangeProviderKey(t.Context(), other, first.ID, tenants.ProviderKeyChanged, change(1)); !errors.Is(err, tenants.ErrNotFound) {
 		t.Errorf("another workspace's key: %v", err)
 	}
 	for i, key := range []tenants.ProviderKey{first, second} {
-		if _, err := b.ChangeProviderKey(t.Context(), b.workspace, key.ID, tenants.ProviderKeyChanged, change(2-i)); err != nil {
+		if _, err := b.ProviderKeys.ChangeProviderKey(t.Context(), b.workspace, key.ID, tenants.ProviderKeyChanged, change(2-i)); err != nil {
 			t.Fatal(err)
 		}
 	}
-	keys, err := b.ProviderKeys(t.Context(), b.workspace)
+	keys, err := b.ProviderKeys.ProviderKeys(t.Context(), b.workspace)
 	if err != nil || keys[0].ID != second.ID || !keys[0].Default || keys[1].Default {
 		t.Fatalf("keys %+v (%v)", keys, err)
 	}
@@ -39,7 +39,7 @@ func TestChangedProviderKeyIsKeptInItsOrderWithOneDefault(t *testing.T) {
 		t.Errorf("key %+v", got)
 	}
 	refusal := errors.New("refused")
-	if _, err := b.ChangeProviderKey(t.Context(), b.workspace, first.ID, tenants.ProviderKeyChanged, func(tenants.ProviderKey) (tenants.ProviderKey, error) {
+	if _, err := b.ProviderKeys.ChangeProviderKey(t.Context(), b.workspace, first.ID, tenants.ProviderKeyChanged, func(tenants.ProviderKey) (tenants.ProviderKey, error) {
 		return tenants.ProviderKey{}, refusal
 	}); !errors.Is(err, refusal) {
 		t.Errorf("a change that fails: %v", err)
@@ -61,7 +61,7 @@ func TestUseOfProviderKeysTellsSinceWhenTheyAreRefused(t *testing.T) {
 		b.record(t, b.workspace, exchange)
 	}
 	use := func() tenants.ProviderKeyUse {
-		uses, err := b.ProviderKeyUses(t.Context(), b.workspace, at.Add(-time.Hour))
+		uses, err := b.ProviderKeys.ProviderKeyUses(t.Context(), b.workspace, at.Add(-time.Hour))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -72,7 +72,7 @@ func TestUseOfProviderKeysTellsSinceWhenTheyAreRefused(t *testing.T) {
 	if got.Exchanges != 5 || got.CostMicroUSD != 50 || got.Rejected != 2 || !got.Since.Equal(at.Add(2*time.Second)) || got.LastStatus != 500 || !got.LastErrorAt.Equal(at.Add(4*time.Second)) {
 		t.Errorf("use %+v", got)
 	}
-	if err := b.CheckedProviderKey(t.Context(), b.workspace, key.ID, tenants.ProviderKeyCheck{At: at.Add(time.Minute), OK: true, Status: 200}); err != nil {
+	if err := b.ProviderKeys.CheckedProviderKey(t.Context(), b.workspace, key.ID, tenants.ProviderKeyCheck{At: at.Add(time.Minute), OK: true, Status: 200}); err != nil {
 		t.Fatal(err)
 	}
 	if after := use(); after.Rejected != 0 || after.Exchanges != 5 {
@@ -86,10 +86,10 @@ func TestResealedSecretDoesNotOverwriteNewerOne(t *testing.T) {
 	b := setup(t)
 	key := b.addProviderKey(t, b.workspace, tenants.ProviderOpenAI)
 	for _, step := range []struct{ old, want []byte }{{[]byte("something else"), key.Sealed}, {key.Sealed, []byte("made again")}} {
-		if err := b.ResealProviderKey(t.Context(), b.workspace, key.ID, step.old, []byte("made again")); err != nil {
+		if err := b.ProviderKeys.ResealProviderKey(t.Context(), b.workspace, key.ID, step.old, []byte("made again")); err != nil {
 			t.Fatal(err)
 		}
-		keys, err := b.ProviderKeys(t.Context(), b.workspace)
+		keys, err := b.ProviderKeys.ProviderKeys(t.Context(), b.workspace)
 		if err != nil || !bytes.Equal(keys[0].Sealed, step.want) {
 			t.Errorf("%q (%v), want %q", keys[0].Sealed, err, step.want)
 		}

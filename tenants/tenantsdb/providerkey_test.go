@@ -17,7 +17,7 @@ func TestProviderKeysAreKeptSealedInTheOrderOfTheirCreation(t *testing.T) {
 	first, second := b.addProviderKey(t, b.workspace, tenants.ProviderAnthropic), b.addProviderKey(t, b.workspace, tenants.ProviderOpenAI)
 	b.addProviderKey(t, other, tenants.ProviderOpenAI)
 
-	keys, err := b.ProviderKeys(t.Context(), b.workspace)
+	keys, err := b.ProviderKeys.ProviderKeys(t.Context(), b.workspace)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -36,16 +36,16 @@ func TestDeletedProviderKeyIsGone(t *testing.T) {
 	_, other := b.signUp(t, "eve@example.com")
 	key := b.addProviderKey(t, b.workspace, tenants.ProviderAnthropic)
 
-	if err := b.DeleteProviderKey(t.Context(), other, key.ID); !errors.Is(err, tenants.ErrNotFound) {
+	if err := b.ProviderKeys.DeleteProviderKey(t.Context(), other, key.ID); !errors.Is(err, tenants.ErrNotFound) {
 		t.Fatalf("delete another workspace's key: %v, want ErrNotFound", err)
 	}
-	if err := b.DeleteProviderKey(t.Context(), b.workspace, key.ID); err != nil {
+	if err := b.ProviderKeys.DeleteProviderKey(t.Context(), b.workspace, key.ID); err != nil {
 		t.Fatal(err)
 	}
-	if keys, err := b.ProviderKeys(t.Context(), b.workspace); err != nil || len(keys) != 0 {
+	if keys, err := b.ProviderKeys.ProviderKeys(t.Context(), b.workspace); err != nil || len(keys) != 0 {
 		t.Fatalf("keys %+v (%v)", keys, err)
 	}
-	if err := b.DeleteProviderKey(t.Context(), b.workspace, key.ID); !errors.Is(err, tenants.ErrNotFound) {
+	if err := b.ProviderKeys.DeleteProviderKey(t.Context(), b.workspace, key.ID); !errors.Is(err, tenants.ErrNotFound) {
 		t.Fatalf("delete it again: %v, want ErrNotFound", err)
 	}
 }
@@ -56,7 +56,7 @@ func (b bundle) addProviderKey(t *testing.T, workspace tenants.WorkspaceID, prov
 		ID: uuid.Must(uuid.NewV7()), Workspace: workspace, Provider: provider, Name: "main", BaseURL: "https://example.com",
 		Last4: "wxyz", Sealed: []byte{0, 1, 2, 255}, CreatedBy: uuid.New(), CreatedAt: now(),
 	}
-	if err := b.AddProviderKey(t.Context(), workspace, key); err != nil {
+	if err := b.ProviderKeys.AddProviderKey(t.Context(), workspace, key); err != nil {
 		t.Fatal(err)
 	}
 	return key

@@ -14,7 +14,7 @@ import (
 // ProviderKeyUses returns what came of the requests of a workspace that have arrived
 // since a time, by the provider key they were sent with. Keys without a request are
 // not in it.
-func (db *DB) ProviderKeyUses(ctx context.Context, workspace uuid.UUID, since time.Time) (map[uuid.UUID]tenants.ProviderKeyUse, error) {
+func (db ProviderKeys) ProviderKeyUses(ctx context.Context, workspace uuid.UUID, since time.Time) (map[uuid.UUID]tenants.ProviderKeyUse, error) {
 	// A key counts as refused from the first refusal on that nothing good has followed.
 	const statement = `
 		WITH good AS (
@@ -32,7 +32,7 @@ func (db *DB) ProviderKeyUses(ctx context.Context, workspace uuid.UUID, since ti
 		FROM good g JOIN exchanges e ON e.workspace_id = @workspace AND e.provider_key_id = g.id AND e.at >= @since
 		GROUP BY g.id`
 	uses := map[uuid.UUID]tenants.ProviderKeyUse{}
-	err := db.InTenant(ctx, workspace, func(tx *gorm.DB) error {
+	err := db.inTenant(ctx, workspace, func(tx *gorm.DB) error {
 		var rows []providerKeyUseRow
 		if err := tx.Raw(statement, map[string]any{"workspace": workspace, "since": since}).Scan(&rows).Error; err != nil {
 			return err

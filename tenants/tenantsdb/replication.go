@@ -13,7 +13,7 @@ import (
 // does not tell its owner, who needs pg_monitor for that, is left out.
 func (db *DB) ReplicationLags(ctx context.Context) ([]tenants.ReplicationLag, error) {
 	var lags []tenants.ReplicationLag
-	err := db.AsWorker(ctx, func(tx *gorm.DB) error {
+	err := db.asWorker(ctx, func(tx *gorm.DB) error {
 		return tx.Raw("SELECT standby, seconds, bytes FROM replication_lags() WHERE bytes IS NOT NULL ORDER BY standby").Scan(&lags).Error
 	})
 	if err != nil {

@@ -12,9 +12,9 @@ import (
 
 // Retention returns for how long a workspace keeps its sessions. It returns
 // tenants.ErrNotFound.
-func (db *DB) Retention(ctx context.Context, workspace uuid.UUID) (tenants.Retention, error) {
+func (db Data) Retention(ctx context.Context, workspace uuid.UUID) (tenants.Retention, error) {
 	var days []int
-	err := db.InTenant(ctx, workspace, func(tx *gorm.DB) error {
+	err := db.inTenant(ctx, workspace, func(tx *gorm.DB) error {
 		return tx.Raw("SELECT coalesce(retention_days, 0) FROM workspaces WHERE workspace_id = ?", workspace).Scan(&days).Error
 	})
 	if err == nil && len(days) == 0 {
@@ -28,11 +28,11 @@ func (db *DB) Retention(ctx context.Context, workspace uuid.UUID) (tenants.Reten
 
 // SetRetention sets for how long a workspace keeps its sessions. It returns
 // tenants.Invalid or tenants.ErrNotFound.
-func (db *DB) SetRetention(ctx context.Context, workspace uuid.UUID, retention tenants.Retention) error {
+func (db Data) SetRetention(ctx context.Context, workspace uuid.UUID, retention tenants.Retention) error {
 	if err := retention.Validate(); err != nil {
 		return err
 	}
-	err := db.InTenant(ctx, workspace, func(tx *gorm.DB) error {
+	err := db.inTenant(ctx, workspace, func(tx *gorm.DB) error {
 		var before []int
 		err := tx.Raw("SELECT coalesce(retention_days, 0) FROM workspaces WHERE workspace_id = ? FOR UPDATE", workspace).Scan(&before).Error
 		if err == nil && len(before) == 0 {

@@ -46,7 +46,7 @@ func BenchmarkRecordExchanges(b *testing.B) {
 		for batch, batched := range map[int]string{count: "at once", 50: "50 at a time", 1: "one by one"} {
 			b.Run(name+"/"+batched, func(b *testing.B) {
 				database := dbtest.New(b)
-				_, workspace, err := database.DB.SignUp(b.Context(), "ada@example.com", "hash", "workspace")
+				_, workspace, err := database.DB.Accounts.SignUp(b.Context(), "ada@example.com", "hash", "workspace")
 				if err != nil {
 					b.Fatal(err)
 				}
@@ -58,7 +58,7 @@ func BenchmarkRecordExchanges(b *testing.B) {
 				for b.Loop() {
 					exchanges := recorded(count, at)
 					for ; len(exchanges) > 0; exchanges = exchanges[batch:] {
-						if err := database.DB.RecordExchanges(b.Context(), workspace.ID, exchanges[:batch]); err != nil {
+						if err := database.DB.Exchanges.RecordExchanges(b.Context(), workspace.ID, exchanges[:batch]); err != nil {
 							b.Fatal(err)
 						}
 					}

@@ -130,7 +130,7 @@ func TestRollupsAreWhatAScanAddsUp(t *testing.T) {
 // fold folds what has been recorded so far.
 func (b bundle) fold(t *testing.T) {
 	t.Helper()
-	if err := b.FoldSums(t.Context()); err != nil {
+	if err := b.Usage.FoldSums(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -145,18 +145,18 @@ func TestBatchesOfAWorkspaceDoNotWaitForEachOther(t *testing.T) {
 	exchanges := recorded(3, day())
 	b.record(t, b.workspace, exchanges[0])
 	err := b.Together(ctx, b.workspace, func(inside context.Context) error {
-		if err := b.RecordExchanges(inside, b.workspace, exchanges[1:2]); err != nil {
+		if err := b.Exchanges.RecordExchanges(inside, b.workspace, exchanges[1:2]); err != nil {
 			return err
 		}
-		if _, err := b.Exchange(inside, b.workspace, exchanges[1].ID); err != nil { // so the batch is sent
+		if _, err := b.Exchanges.Exchange(inside, b.workspace, exchanges[1].ID); err != nil { // so the batch is sent
 			return err
 		}
-		return b.RecordExchanges(ctx, b.workspace, exchanges[2:])
+		return b.Exchanges.RecordExchanges(ctx, b.workspace, exchanges[2:])
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	totals, err := b.Totals(t.Context(), b.workspace, tenants.UsageFilter{From: day(), To: day().Add(24 * time.Hour)})
+	totals, err := b.Usage.Totals(t.Context(), b.workspace, tenants.UsageFilter{From: day(), To: day().Add(24 * time.Hour)})
 	if err != nil || totals.Exchanges != 3 {
 		t.Errorf("%d exchanges are counted, want 3 (%v)", totals.Exchanges, err)
 	}
@@ -171,7 +171,7 @@ func TestFoldedSumsCountOnce(t *testing.T) {
 	var both sync.WaitGroup
 	for range 4 {
 		both.Go(func() {
-			if err := b.FoldSums(t.Context()); err != nil {
+			if err := b.Usage.FoldSums(t.Context()); err != nil {
 				t.Error(err)
 			}
 		})
@@ -196,7 +196,7 @@ func TestFoldedSumsCountOnce(t *testing.T) {
 func (b bundle) compare(t *testing.T, workspace uuid.UUID, filter tenants.UsageFilter, exchanges []tenants.Exchange) {
 	t.Helper()
 	want, overheads := scan(exchanges, filter)
-	totals, err := b.Totals(t.Context(), workspace, filter)
+	totals, err := b.Usage.Totals(t.Context(), workspace, filter)
 	if err != nil || totals.Usage != want {
 		t.Fatalf("totals of %+v: %v\n%+v\nwant\n%+v", filter, err, totals.Usage, want)
 	}
@@ -212,7 +212,7 @@ func (b bundle) compare(t *testing.T, workspace uuid.UUID, filter tenants.UsageF
 		}
 	}
 	for _, step := range []time.Duration{90 * time.Minute, 6 * time.Hour, 24 * time.Hour} {
-		points, err := b.Series(t.Context(), workspace, filter, step)
+		points, err := b.Usage.Series(t.Context(), workspace, filter, step)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -225,7 +225,7 @@ func (b bundle) compare(t *testing.T, workspace uuid.UUID, filter tenants.UsageF
 		}
 	}
 	for _, by := range []tenants.Dimension{tenants.ByDay, tenants.ByClient, tenants.ByModel, tenants.ByKey} {
-		rows, err := b.Usage(t.Context(), workspace, by, filter)
+		rows, err := b.Usage.Usage(t.Context(), workspace, by, filter)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -242,7 +242,7 @@ func (b bundle) compare(t *testing.T, workspace uuid.UUID, filter tenants.UsageF
 
 func (b bundle) compareMisses(t *testing.T, workspace uuid.UUID, filter tenants.UsageFilter, exchanges []tenants.Exchange) {
 	t.Helper()
-	balance, err := b.Balance(t.Context(), workspace, filter)
+	balance, err := b.Usage.Balance(t.Context(), workspace, filter)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -280,7 +280,7 @@ func TestConcurrentWritersAddUp(t *testing.T) {
 			for i := range batches {
 				early, late := b.exchange(day().Add(time.Duration(i)*time.Hour)), b.exchange(day().Add(time.Duration(batches-i)*time.Hour))
 				late.Client = []string{"pi", "cursor"}[writer%2]
-				if err := b.RecordExchanges(t.Context(), b.workspace, []tenants.Exchange{late, early}); err != nil {
+				if err := b.Exchanges.RecordExchanges(t.Context(), b.workspace, []tenants.Exchange{late, early}); err != nil {
 					t.Error(err)
 				}
 			}
@@ -292,7 +292,7 @@ func TestConcurrentWritersAddUp(t *testing.T) {
 		if filter.Client != "" {
 			want /= 2
 		}
-		if totals, err := b.Totals(t.Context(), b.workspace, filter); err != nil || totals.Exchanges != want || totals.Overhead.Measured != want {
+		if totals, err := b.Usage.Totals(t.Context(), b.workspace, filter); err != nil || totals.Exchanges != want || totals.Overhead.Measured != want {
 			t.Errorf("%+v: %d exchanges, %d measured, want %d (%v)", filter, totals.Exchanges, totals.Overhead.Measured, want, err)
 		}
 	}
@@ -304,7 +304,7 @@ func TestFiguresOfAnExchangeAreThereToStay(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	b.record(t, b.workspace, b.exchange(day()))
-	before, err := b.Totals(t.Context(), b.workspace, between(0, time.Hour))
+	before, err := b.Usage.Totals(t.Context(), b.workspace, between(0, time.Hour))
 	if err != nil || before.Exchanges != 1 {
 		t.Fatal(before, err)
 	}
@@ -328,7 +328,7 @@ func TestFiguresOfAnExchangeAreThereToStay(t *testing.T) {
 	if !isRefused(err) {
 		t.Errorf("figures may be deleted: %v", err)
 	}
-	if after, err := b.Totals(t.Context(), b.workspace, between(0, time.Hour)); err != nil || after != before {
+	if after, err := b.Usage.Totals(t.Context(), b.workspace, between(0, time.Hour)); err != nil || after != before {
 		t.Errorf("after a deletion %+v, before %+v (%v)", after, before, err)
 	}
 }
@@ -342,10 +342,10 @@ func TestLongNamesAreCountedByHowTheyBegin(t *testing.T) {
 	b.record(t, b.workspace, long)
 	filter := between(0, time.Hour)
 	filter.Model, filter.Client = long.Model, long.Client
-	if totals, err := b.Totals(t.Context(), b.workspace, filter); err != nil || totals.Exchanges != 1 {
+	if totals, err := b.Usage.Totals(t.Context(), b.workspace, filter); err != nil || totals.Exchanges != 1 {
 		t.Errorf("%+v (%v)", totals, err)
 	}
-	if rows, err := b.Usage(t.Context(), b.workspace, tenants.ByModel, filter); err != nil || len(rows) != 1 || len(rows[0].Label) != 200 {
+	if rows, err := b.Usage.Usage(t.Context(), b.workspace, tenants.ByModel, filter); err != nil || len(rows) != 1 || len(rows[0].Label) != 200 {
 		t.Errorf("%d rows (%v)", len(rows), err)
 	}
 }

@@ -11,9 +11,12 @@ import (
 	"palimpsest/tenants"
 )
 
+// Factors keeps second factors and passkeys.
+type Factors struct{ *core }
+
 // SecondFactor returns a person's second factor, confirmed or not, or
 // tenants.ErrNotFound.
-func (db *DB) SecondFactor(ctx context.Context, user uuid.UUID) (tenants.SecondFactor, error) {
+func (db Factors) SecondFactor(ctx context.Context, user uuid.UUID) (tenants.SecondFactor, error) {
 	var found secondFactorRow
 	err := db.inUser(ctx, user, func(tx *gorm.DB) error {
 		return tx.Table("second_factors f").
@@ -29,7 +32,7 @@ func (db *DB) SecondFactor(ctx context.Context, user uuid.UUID) (tenants.SecondF
 
 // StartSecondFactor keeps a sealed secret that waits for its first code, in place of
 // one that waits. It returns tenants.ErrConflict if the person has a second factor.
-func (db *DB) StartSecondFactor(ctx context.Context, user uuid.UUID, sealed []byte, at time.Time) error {
+func (db Factors) StartSecondFactor(ctx context.Context, user uuid.UUID, sealed []byte, at time.Time) error {
 	err := db.inUser(ctx, user, func(tx *gorm.DB) error {
 		return changedOne(tx.Exec(`INSERT INTO second_factors (user_id, sealed, created_at) VALUES (?, ?, ?)
 			ON CONFLICT (user_id) DO UPDATE SET sealed = excluded.sealed, created_at = excluded.created_at, last_step = 0
@@ -44,7 +47,7 @@ func (db *DB) StartSecondFactor(ctx context.Context, user uuid.UUID, sealed []by
 // ConfirmSecondFactor has codes asked for from now on, keeps the hashes of the recovery
 // codes and ends all logins of the person but one: they were opened without a code. It
 // returns tenants.ErrConflict unless the sealed secret waits.
-func (db *DB) ConfirmSecondFactor(ctx context.Context, user tenants.User, keep uuid.UUID, factor tenants.SecondFactor, hashes [][]byte, notices ...tenants.Mail) error {
+func (db Factors) ConfirmSecondFactor(ctx context.Context, user tenants.User, keep uuid.UUID, factor tenants.SecondFactor, hashes [][]byte, notices ...tenants.Mail) error {
 	err := db.inUser(ctx, user.ID, func(tx *gorm.DB) error {
 		err := changedOne(tx.Exec("UPDATE second_factors SET confirmed_at = ?, used_at = ?, last_step = ? WHERE user_id = ? AND confirmed_at IS NULL AND sealed = ?",
 			factor.ConfirmedAt, factor.ConfirmedAt, factor.LastStep, user.ID, factor.Sealed), tenants.ErrConflict)
@@ -67,7 +70,7 @@ func (db *DB) ConfirmSecondFactor(ctx context.Context, user tenants.User, keep u
 
 // UseStep accepts the code of a time step, once: it returns tenants.ErrWrongLogin if
 // that of this step, or of a later one, was accepted before.
-func (db *DB) UseStep(ctx context.Context, user uuid.UUID, step int64, at time.Time) error {
+func (db Factors) UseStep(ctx context.Context, user uuid.UUID, step int64, at time.Time) error {
 	err := db.inUser(ctx, user, func(tx *gorm.DB) error {
 		return changedOne(tx.Exec("UPDATE second_factors SET last_step = ?, used_at = ? WHERE user_id = ? AND last_step < ? AND confirmed_at IS NOT NULL",
 			step, at, user, step), tenants.ErrWrongLogin)
@@ -79,7 +82,7 @@ func (db *DB) UseStep(ctx context.Context, user uuid.UUID, step int64, at time.T
 }
 
 // UseRecoveryCode uses a recovery code up, or returns tenants.ErrWrongLogin.
-func (db *DB) UseRecoveryCode(ctx context.Context, user tenants.User, hash []byte, at time.Time, notices ...tenants.Mail) error {
+func (db Factors) UseRecoveryCode(ctx context.Context, user tenants.User, hash []byte, at time.Time, notices ...tenants.Mail) error {
 	err := db.inUser(ctx, user.ID, func(tx *gorm.DB) error {
 		if err := changedOne(tx.Exec("DELETE FROM recovery_codes WHERE user_id = ? AND hash = ?", user.ID, hash), tenants.ErrWrongLogin); err != nil {
 			return err
@@ -96,7 +99,7 @@ func (db *DB) UseRecoveryCode(ctx context.Context, user tenants.User, hash []byt
 }
 
 // ReplaceRecoveryCodes keeps the hashes of other recovery codes; those before end.
-func (db *DB) ReplaceRecoveryCodes(ctx context.Context, user tenants.User, hashes [][]byte, notices ...tenants.Mail) error {
+func (db Factors) ReplaceRecoveryCodes(ctx context.Context, user tenants.User, hashes [][]byte, notices ...tenants.Mail) error {
 	err := db.inUser(ctx, user.ID, func(tx *gorm.DB) error {
 		if err := setRecoveryCodes(tx, user.ID, hashes); err != nil {
 			return err
@@ -112,7 +115,7 @@ func (db *DB) ReplaceRecoveryCodes(ctx context.Context, user tenants.User, hashe
 // RemoveSecondFactor has no codes of an app asked for any more, and ends all logins of the
 // person but one. Recovery codes stay for someone with a passkey. It returns
 // tenants.ErrNotFound.
-func (db *DB) RemoveSecondFactor(ctx context.Context, user tenants.User, keep uuid.UUID, notices ...tenants.Mail) error {
+func (db Factors) RemoveSecondFactor(ctx context.Context, user tenants.User, keep uuid.UUID, notices ...tenants.Mail) error {
 	err := db.inUser(ctx, user.ID, func(tx *gorm.DB) error {
 		if err := changedOne(tx.Exec("DELETE FROM second_factors WHERE user_id = ? AND confirmed_at IS NOT NULL", user.ID), tenants.ErrNotFound); err != nil {
 			return err
@@ -133,9 +136,9 @@ func (db *DB) RemoveSecondFactor(ctx context.Context, user tenants.User, keep uu
 
 // SecondFactorUsers returns who has a second factor, for the worker that seals secrets
 // again.
-func (db *DB) SecondFactorUsers(ctx context.Context) ([]uuid.UUID, error) {
+func (db Factors) SecondFactorUsers(ctx context.Context) ([]uuid.UUID, error) {
 	var users []uuid.UUID
-	err := db.AsWorker(ctx, func(tx *gorm.DB) error {
+	err := db.asWorker(ctx, func(tx *gorm.DB) error {
 		return tx.Table("second_factors").Order("user_id").Pluck("user_id", &users).Error
 	})
 	if err != nil {
@@ -145,7 +148,7 @@ func (db *DB) SecondFactorUsers(ctx context.Context) ([]uuid.UUID, error) {
 }
 
 // ResealSecondFactor replaces a sealed secret, unless it has been replaced already.
-func (db *DB) ResealSecondFactor(ctx context.Context, user uuid.UUID, old, sealed []byte) error {
+func (db Factors) ResealSecondFactor(ctx context.Context, user uuid.UUID, old, sealed []byte) error {
 	err := db.inUser(ctx, user, func(tx *gorm.DB) error {
 		return tx.Exec("UPDATE second_factors SET sealed = ? WHERE user_id = ? AND sealed = ?", sealed, user, old).Error
 	})

@@ -12,10 +12,13 @@ import (
 	"palimpsest/tenants"
 )
 
+// SignOn keeps how people of a workspace log in through their identity provider.
+type SignOn struct{ *core }
+
 // SignOn returns the single sign-on of a workspace, or tenants.ErrNotFound.
-func (db *DB) SignOn(ctx context.Context, workspace uuid.UUID) (tenants.SignOn, error) {
+func (db SignOn) SignOn(ctx context.Context, workspace uuid.UUID) (tenants.SignOn, error) {
 	var found tenants.SignOn
-	err := db.InTenant(ctx, workspace, func(tx *gorm.DB) (err error) {
+	err := db.inTenant(ctx, workspace, func(tx *gorm.DB) (err error) {
 		found, err = findSignOn(tx, workspace)
 		return err
 	})
@@ -27,8 +30,8 @@ func (db *DB) SignOn(ctx context.Context, workspace uuid.UUID) (tenants.SignOn, 
 
 // SaveSignOn keeps the single sign-on of a workspace, on behalf of an owner. With another
 // issuer, its domains are to be proven again. It returns tenants.ErrDenied for others.
-func (db *DB) SaveSignOn(ctx context.Context, workspace uuid.UUID, wanted tenants.SignOn) error {
-	err := db.InTenant(ctx, workspace, func(tx *gorm.DB) error {
+func (db SignOn) SaveSignOn(ctx context.Context, workspace uuid.UUID, wanted tenants.SignOn) error {
+	err := db.inTenant(ctx, workspace, func(tx *gorm.DB) error {
 		if err := ownersOnly(tx, workspace); err != nil {
 			return err
 		}
@@ -60,8 +63,8 @@ func (db *DB) SaveSignOn(ctx context.Context, workspace uuid.UUID, wanted tenant
 
 // RemoveSignOn ends the single sign-on of a workspace, on behalf of an owner, or returns
 // tenants.ErrNotFound or tenants.ErrDenied. Its domains stay and are to be proven again.
-func (db *DB) RemoveSignOn(ctx context.Context, workspace uuid.UUID) error {
-	err := db.InTenant(ctx, workspace, func(tx *gorm.DB) error {
+func (db SignOn) RemoveSignOn(ctx context.Context, workspace uuid.UUID) error {
+	err := db.inTenant(ctx, workspace, func(tx *gorm.DB) error {
 		if err := ownersOnly(tx, workspace); err != nil {
 			return err
 		}
@@ -84,8 +87,8 @@ func (db *DB) RemoveSignOn(ctx context.Context, workspace uuid.UUID) error {
 }
 
 // ResealSignOn replaces a sealed client secret, unless it has been replaced already.
-func (db *DB) ResealSignOn(ctx context.Context, workspace uuid.UUID, old, sealed []byte) error {
-	err := db.InTenant(ctx, workspace, func(tx *gorm.DB) error {
+func (db SignOn) ResealSignOn(ctx context.Context, workspace uuid.UUID, old, sealed []byte) error {
+	err := db.inTenant(ctx, workspace, func(tx *gorm.DB) error {
 		return tx.Exec("UPDATE sign_ons SET sealed = ? WHERE workspace_id = ? AND sealed = ?", sealed, workspace, old).Error
 	})
 	if err != nil {
@@ -95,9 +98,9 @@ func (db *DB) ResealSignOn(ctx context.Context, workspace uuid.UUID, old, sealed
 }
 
 // Domains returns the domains that a workspace says are its own, by name.
-func (db *DB) Domains(ctx context.Context, workspace uuid.UUID) ([]tenants.Domain, error) {
+func (db SignOn) Domains(ctx context.Context, workspace uuid.UUID) ([]tenants.Domain, error) {
 	var rows []domainRow
-	err := db.InTenant(ctx, workspace, func(tx *gorm.DB) error {
+	err := db.inTenant(ctx, workspace, func(tx *gorm.DB) error {
 		return tx.Table("sign_on_domains").Select("domain, token, created_at, proven_at").
 			Where("workspace_id = ?", workspace).Order("domain").Find(&rows).Error
 	})
@@ -112,7 +115,7 @@ func (db *DB) Domains(ctx context.Context, workspace uuid.UUID) ([]tenants.Domai
 }
 
 // ClaimDomain keeps a domain that is to be proven. One that is kept stays as it is.
-func (db *DB) ClaimDomain(ctx context.Context, workspace uuid.UUID, domain, token string) error {
+func (db SignOn) ClaimDomain(ctx context.Context, workspace uuid.UUID, domain, token string) error {
 	return db.changeDomain(ctx, workspace, tenants.Change{Action: tenants.DomainClaimed, Target: domain}, nil,
 		"INSERT INTO sign_on_domains (workspace_id, domain, token) VALUES (?, ?, ?) ON CONFLICT DO NOTHING", workspace, domain, token)
 }
@@ -120,21 +123,21 @@ func (db *DB) ClaimDomain(ctx context.Context, workspace uuid.UUID, domain, toke
 // ProveDomain has a domain count for a workspace. It returns tenants.ErrNotFound if
 // there is no such domain that is not proven, and tenants.ErrConflict if it counts for
 // another workspace.
-func (db *DB) ProveDomain(ctx context.Context, workspace uuid.UUID, domain string) error {
+func (db SignOn) ProveDomain(ctx context.Context, workspace uuid.UUID, domain string) error {
 	return db.changeDomain(ctx, workspace, tenants.Change{Action: tenants.DomainProven, Target: domain}, tenants.ErrNotFound,
 		"UPDATE sign_on_domains SET proven_at = now() WHERE workspace_id = ? AND domain = ? AND proven_at IS NULL", workspace, domain)
 }
 
 // RemoveDomain takes a domain away from a workspace, or returns tenants.ErrNotFound.
-func (db *DB) RemoveDomain(ctx context.Context, workspace uuid.UUID, domain string) error {
+func (db SignOn) RemoveDomain(ctx context.Context, workspace uuid.UUID, domain string) error {
 	return db.changeDomain(ctx, workspace, tenants.Change{Action: tenants.DomainRemoved, Target: domain}, tenants.ErrNotFound,
 		"DELETE FROM sign_on_domains WHERE workspace_id = ? AND domain = ?", workspace, domain)
 }
 
 // changeDomain runs a statement on behalf of an owner and notes the change, or returns none
 // where no row changed.
-func (db *DB) changeDomain(ctx context.Context, workspace uuid.UUID, change tenants.Change, none error, statement string, values ...any) error {
-	err := db.InTenant(ctx, workspace, func(tx *gorm.DB) error {
+func (db SignOn) changeDomain(ctx context.Context, workspace uuid.UUID, change tenants.Change, none error, statement string, values ...any) error {
+	err := db.inTenant(ctx, workspace, func(tx *gorm.DB) error {
 		if err := ownersOnly(tx, workspace); err != nil {
 			return err
 		}
@@ -155,7 +158,7 @@ func (db *DB) changeDomain(ctx context.Context, workspace uuid.UUID, change tena
 
 // SignOnWorkspace returns the workspace that a domain is proven for, or
 // tenants.ErrNotFound.
-func (db *DB) SignOnWorkspace(ctx context.Context, domain string) (uuid.UUID, error) {
+func (db SignOn) SignOnWorkspace(ctx context.Context, domain string) (uuid.UUID, error) {
 	var found []uuid.UUID
 	err := db.transaction(ctx, forDomain, domain, func(tx *gorm.DB) error {
 		return tx.Raw("SELECT workspace_id FROM sign_on_domains WHERE domain = ? AND proven_at IS NOT NULL", domain).Scan(&found).Error

@@ -22,8 +22,8 @@ import (
 // other accounts, the person who had the address without proving it loses the account: its
 // password, logins, passkeys and second factor end. It returns tenants.ErrSignOn if the
 // address's domain is not proven for the workspace.
-func (db *DB) SignOnUser(ctx context.Context, workspace uuid.UUID, proof tenants.SignOnProof, role tenants.Role) (tenants.User, error) {
-	user, _, err := db.UserByEmail(ctx, proof.Email)
+func (db SignOn) SignOnUser(ctx context.Context, workspace uuid.UUID, proof tenants.SignOnProof, role tenants.Role) (tenants.User, error) {
+	user, _, err := Accounts(db).UserByEmail(ctx, proof.Email)
 	isNew := errors.Is(err, tenants.ErrNotFound)
 	if err != nil && !isNew {
 		return tenants.User{}, err

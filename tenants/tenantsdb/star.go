@@ -12,16 +12,13 @@ import (
 )
 
 // Stars keeps which sessions people have starred.
-type Stars struct{ db *DB }
-
-// NewStars returns the stars of a database.
-func NewStars(db *DB) *Stars { return &Stars{db: db} }
+type Stars struct{ *core }
 
 // Starred returns the sessions of a workspace that a person has starred, the newest
 // star first.
-func (s *Stars) Starred(ctx context.Context, workspace, user uuid.UUID) ([]uuid.UUID, error) {
+func (db Stars) Starred(ctx context.Context, workspace, user uuid.UUID) ([]uuid.UUID, error) {
 	var sessions []uuid.UUID
-	err := s.db.InTenant(ctx, workspace, func(tx *gorm.DB) error {
+	err := db.inTenant(ctx, workspace, func(tx *gorm.DB) error {
 		return tx.Raw(`SELECT session_id FROM session_stars WHERE workspace_id = ? AND user_id = ?
 			ORDER BY starred_at DESC, session_id LIMIT ?`, workspace, user, tenants.MaxStars).Scan(&sessions).Error
 	})
@@ -34,8 +31,8 @@ func (s *Stars) Starred(ctx context.Context, workspace, user uuid.UUID) ([]uuid.
 // Star stars a session for a person; a star that is there stays as it is. It returns
 // tenants.ErrNotFound for a session that the workspace does not have, and tenants.Invalid
 // where the person has tenants.MaxStars.
-func (s *Stars) Star(ctx context.Context, workspace, user, session uuid.UUID) error {
-	err := s.db.InTenant(ctx, workspace, func(tx *gorm.DB) error {
+func (db Stars) Star(ctx context.Context, workspace, user, session uuid.UUID) error {
+	err := db.inTenant(ctx, workspace, func(tx *gorm.DB) error {
 		// One at a time, so that the bound holds.
 		alone := "stars/" + workspace.String() + "/" + user.String()
 		if err := tx.Exec("SELECT pg_advisory_xact_lock(hashtextextended(?, 0))", alone).Error; err != nil {
@@ -69,8 +66,8 @@ func (s *Stars) Star(ctx context.Context, workspace, user, session uuid.UUID) er
 }
 
 // Unstar takes a person's star away from a session, if it has one.
-func (s *Stars) Unstar(ctx context.Context, workspace, user, session uuid.UUID) error {
-	err := s.db.InTenant(ctx, workspace, func(tx *gorm.DB) error {
+func (db Stars) Unstar(ctx context.Context, workspace, user, session uuid.UUID) error {
+	err := db.inTenant(ctx, workspace, func(tx *gorm.DB) error {
 		return tx.Exec("DELETE FROM session_stars WHERE workspace_id = ? AND user_id = ? AND session_id = ?", workspace, user, session).Error
 	})
 	if err != nil {
@@ -81,13 +78,13 @@ func (s *Stars) Unstar(ctx context.Context, workspace, user, session uuid.UUID) 
 
 // EveryStar returns up to limit stars of all people of a workspace that follow one, in the
 // order of people and sessions; for the zero Star the first ones.
-func (s *Stars) EveryStar(ctx context.Context, workspace uuid.UUID, after tenants.Star, limit int) ([]tenants.Star, error) {
+func (db Stars) EveryStar(ctx context.Context, workspace uuid.UUID, after tenants.Star, limit int) ([]tenants.Star, error) {
 	var rows []struct {
 		UserID    uuid.UUID
 		SessionID uuid.UUID
 		StarredAt time.Time
 	}
-	err := s.db.InTenant(ctx, workspace, func(tx *gorm.DB) error {
+	err := db.inTenant(ctx, workspace, func(tx *gorm.DB) error {
 		return tx.Raw(`SELECT user_id, session_id, starred_at FROM session_stars
 			WHERE workspace_id = ? AND (user_id, session_id) > (?, ?) ORDER BY user_id, session_id LIMIT ?`,
 			workspace, after.User, after.Session, limit).Scan(&rows).Error
@@ -102,4 +99,4 @@ func (s *Stars) EveryStar(ctx context.Context, workspace uuid.UUID, after tenant
 	return stars, nil
 }
 
-var _ tenants.Stars = (*Stars)(nil)
+var _ tenants.Stars = Stars{}

@@ -5,7 +5,9 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5/pgxpool"
+	"gorm.io/gorm"
 )
 
 // Config says which database is worked with, and how.
@@ -35,12 +37,66 @@ type Sealer interface {
 	OpenAbout(about string, sealed []byte) (secret string, newest bool, err error)
 }
 
-// DB is the product's database.
+// DB is the product's database: one store for each noun, all on the same connections.
 type DB struct {
-	requests  *pool
-	work      *pool // nil if there is no WorkerURL
-	listenURL string
-	sealer    Sealer
+	*core
+
+	Accounts     Accounts
+	Logins       Logins
+	Factors      Factors
+	SignOn       SignOn
+	Workspaces   Workspaces
+	Invitations  Invitations
+	APIKeys      APIKeys
+	ProviderKeys ProviderKeys
+	Pipelines    Pipelines
+	ModelWindows ModelWindows
+	Exchanges    Exchanges
+	Usage        Usage
+	Views        Views
+	Stars        Stars
+	Comments     Comments
+	Alerts       Alerts
+	Audit        Audit
+	Data         Data
+	DataKeys     DataKeys
+	Deletion     Deletion
+	Mail         Mail
+	Operators    Operators
+
+	ProxySettings ProxySettings
+}
+
+// newDB hands out a core's stores.
+func newDB(c *core) *DB {
+	return &DB{
+		core: c,
+
+		Accounts:     Accounts{c},
+		Logins:       Logins{c},
+		Factors:      Factors{c},
+		SignOn:       SignOn{c},
+		Workspaces:   Workspaces{c},
+		Invitations:  Invitations{c},
+		APIKeys:      APIKeys{c},
+		ProviderKeys: ProviderKeys{c},
+		Pipelines:    Pipelines{c},
+		ModelWindows: ModelWindows{c},
+		Exchanges:    Exchanges{c},
+		Usage:        Usage{c},
+		Views:        Views{c},
+		Stars:        Stars{c},
+		Comments:     Comments{c},
+		Alerts:       Alerts{c},
+		Audit:        Audit{c},
+		Data:         Data{c},
+		DataKeys:     DataKeys{c},
+		Deletion:     Deletion{c},
+		Mail:         Mail{c},
+		Operators:    Operators{c},
+
+		ProxySettings: ProxySettings{Data: Data{c}, Pipelines: Pipelines{c}, providerKeys: ProviderKeys{c}, modelWindows: ModelWindows{c}},
+	}
 }
 
 // Open opens the database. It returns ErrUnbound if the login of URL is not an app login,
@@ -50,7 +106,7 @@ func Open(ctx context.Context, config Config) (*DB, error) {
 	if err != nil {
 		return nil, err
 	}
-	db := &DB{requests: requests, listenURL: cmp.Or(config.ListenURL, config.URL), sealer: config.Sealer}
+	db := newDB(&core{requests: requests, listenURL: cmp.Or(config.ListenURL, config.URL), sealer: config.Sealer})
 	if config.WorkerURL == "" {
 		return db, nil
 	}
@@ -59,6 +115,26 @@ func Open(ctx context.Context, config Config) (*DB, error) {
 		return nil, err
 	}
 	return db, nil
+}
+
+// InTenant runs fn in a transaction that sees and changes the rows of one workspace only. It
+// commits if fn returns nil; an error or a panic rolls back. Inside Together it takes part in
+// that transaction.
+func (db *DB) InTenant(ctx context.Context, workspace uuid.UUID, fn func(tx *gorm.DB) error) error {
+	return db.inTenant(ctx, workspace, fn)
+}
+
+// Together runs fn with a context in which everything that is done for a workspace is one
+// transaction: all of it is durable when Together returns nil, and nothing of it was done when
+// it returns an error.
+func (db *DB) Together(ctx context.Context, workspace uuid.UUID, fn func(ctx context.Context) error) error {
+	return db.together(ctx, workspace, fn)
+}
+
+// AsWorker runs fn in a transaction of the worker login, which sees across workspaces what
+// background jobs need. It returns ErrNoWorker if the program has no such login.
+func (db *DB) AsWorker(ctx context.Context, fn func(tx *gorm.DB) error) error {
+	return db.asWorker(ctx, fn)
 }
 
 // Pool returns the connections for requests, for statements that need pgx itself. A

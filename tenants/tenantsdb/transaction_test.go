@@ -88,7 +88,7 @@ func TestExchangesAreRecordedInOneRoundTrip(t *testing.T) {
 	db, trips := b.counted(t)
 	for range 2 {
 		trips.Count()
-		if err := db.RecordExchanges(t.Context(), b.workspace, []tenants.Exchange{b.exchange(now())}); err != nil {
+		if err := db.Exchanges.RecordExchanges(t.Context(), b.workspace, []tenants.Exchange{b.exchange(now())}); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -35,11 +35,14 @@ const usageSums = `coalesce(sum(exchanges), 0)::bigint AS exchanges, coalesce(su
 // usageOverheads are the histograms below tenants.Overhead, as text.
 const usageOverheads = `coalesce(string_agg(array_to_string(overheads, ','), ';'), '') AS overheads`
 
+// Usage adds up exchanges.
+type Usage struct{ *core }
+
 // Totals returns the usage of a workspace by the exchanges of a filter, aligned.
-func (db *DB) Totals(ctx context.Context, workspace uuid.UUID, filter tenants.UsageFilter) (tenants.Totals, error) {
+func (db Usage) Totals(ctx context.Context, workspace uuid.UUID, filter tenants.UsageFilter) (tenants.Totals, error) {
 	var row pointRow
 	filter = filter.Aligned()
-	err := db.InTenant(ctx, workspace, func(tx *gorm.DB) error {
+	err := db.inTenant(ctx, workspace, func(tx *gorm.DB) error {
 		return rollups(tx, workspace, filter, day, filter.IsPart()).Select(usageSums + ", " + usageOverheads).Take(&row).Error
 	})
 	if err != nil {
@@ -52,7 +55,7 @@ func (db *DB) Totals(ctx context.Context, workspace uuid.UUID, filter tenants.Us
 // steps of the same length, the first beginning with the range; steps without an
 // exchange too. It returns a tenants.Invalid for steps that are no multiple of
 // tenants.UsageStep, and for more than 2000 of them.
-func (db *DB) Series(ctx context.Context, workspace uuid.UUID, filter tenants.UsageFilter, step time.Duration) ([]tenants.Point, error) {
+func (db Usage) Series(ctx context.Context, workspace uuid.UUID, filter tenants.UsageFilter, step time.Duration) ([]tenants.Point, error) {
 	filter = filter.Aligned()
 	if step < tenants.UsageStep || step%tenants.UsageStep != 0 || filter.To.Sub(filter.From)/step >= maxPoints {
 		return nil, tenants.Invalid{Field: "step", Message: fmt.Sprintf("must be a multiple of 30 minutes and lead to at most %d steps", maxPoints)}
@@ -64,7 +67,7 @@ func (db *DB) Series(ctx context.Context, workspace uuid.UUID, filter tenants.Us
 		}
 	}
 	var rows []pointRow
-	err := db.InTenant(ctx, workspace, func(tx *gorm.DB) error {
+	err := db.inTenant(ctx, workspace, func(tx *gorm.DB) error {
 		return rollups(tx, workspace, filter, widest, filter.IsPart()).
 			Select("floor(extract(epoch FROM at - ?::timestamptz) / ?::float8)::int AS place, "+usageSums+", "+usageOverheads, filter.From, step.Seconds()).
 			Group("place").Find(&rows).Error
@@ -86,7 +89,7 @@ func (db *DB) Series(ctx context.Context, workspace uuid.UUID, filter tenants.Us
 
 // Usage returns the usage of a workspace by the exchanges of a filter, aligned, split
 // by a dimension: days in order, else those with most tokens first.
-func (db *DB) Usage(ctx context.Context, workspace uuid.UUID, by tenants.Dimension, filter tenants.UsageFilter) ([]tenants.UsageRow, error) {
+func (db Usage) Usage(ctx context.Context, workspace uuid.UUID, by tenants.Dimension, filter tenants.UsageFilter) ([]tenants.UsageRow, error) {
 	label, order := "", "tokens_before DESC, exchanges DESC, label"
 	switch by {
 	case tenants.ByDay:
@@ -103,7 +106,7 @@ func (db *DB) Usage(ctx context.Context, workspace uuid.UUID, by tenants.Dimensi
 	filter = filter.Aligned()
 	var rows []usageRow
 	var names map[string]string
-	err := db.InTenant(ctx, workspace, func(tx *gorm.DB) error {
+	err := db.inTenant(ctx, workspace, func(tx *gorm.DB) error {
 		query := rollups(tx, workspace, filter, day, filter.IsPart() || by != tenants.ByDay).Select(label + " AS label, " + usageSums)
 		if err := query.Group("label").Order(order).Find(&rows).Error; err != nil || by != tenants.ByKey {
 			return err

@@ -16,17 +16,17 @@ import (
 // SignUp creates a person, a workspace and the person's ownership of it, all or
 // nothing, and sends them letters. The address is in lower case. It returns
 // tenants.ErrEmailTaken.
-func (db *DB) SignUp(ctx context.Context, email, passwordHash, workspaceName string, letters ...tenants.Letter) (tenants.User, tenants.Workspace, error) {
+func (db Accounts) SignUp(ctx context.Context, email, passwordHash, workspaceName string, letters ...tenants.Letter) (tenants.User, tenants.Workspace, error) {
 	return db.signUp(ctx, email, passwordHash, workspaceName, false, letters)
 }
 
 // SignUpFirst does what SignUp does for the first person of the installation. Of several
 // who are it at once, one is; for anybody else it returns tenants.ErrNotFirst.
-func (db *DB) SignUpFirst(ctx context.Context, email, passwordHash, workspaceName string, letters ...tenants.Letter) (tenants.User, tenants.Workspace, error) {
+func (db Accounts) SignUpFirst(ctx context.Context, email, passwordHash, workspaceName string, letters ...tenants.Letter) (tenants.User, tenants.Workspace, error) {
 	return db.signUp(ctx, email, passwordHash, workspaceName, true, letters)
 }
 
-func (db *DB) signUp(ctx context.Context, email, passwordHash, workspaceName string, onlyFirst bool, letters []tenants.Letter) (tenants.User, tenants.Workspace, error) {
+func (db Accounts) signUp(ctx context.Context, email, passwordHash, workspaceName string, onlyFirst bool, letters []tenants.Letter) (tenants.User, tenants.Workspace, error) {
 	user := tenants.User{ID: uuid.Must(uuid.NewV7()), Email: email}
 	workspace := tenants.Workspace{ID: uuid.Must(uuid.NewV7()), Name: workspaceName}
 	ctx = tenants.WithActor(ctx, tenants.Actor{User: user.ID, Name: email, From: tenants.ActorOf(ctx).From})
@@ -38,7 +38,7 @@ func (db *DB) signUp(ctx context.Context, email, passwordHash, workspaceName str
 }
 
 // CreateWorkspace creates a workspace that a person owns.
-func (db *DB) CreateWorkspace(ctx context.Context, owner uuid.UUID, name string) (tenants.Workspace, error) {
+func (db Workspaces) CreateWorkspace(ctx context.Context, owner uuid.UUID, name string) (tenants.Workspace, error) {
 	workspace := tenants.Workspace{ID: uuid.Must(uuid.NewV7()), Name: name}
 	err := db.inUser(ctx, owner, func(tx *gorm.DB) error { return createWorkspace(tx, &workspace, owner) })
 	if err != nil {
@@ -48,9 +48,9 @@ func (db *DB) CreateWorkspace(ctx context.Context, owner uuid.UUID, name string)
 }
 
 // HasWorkspaces reports whether anybody has signed up yet.
-func (db *DB) HasWorkspaces(ctx context.Context) (bool, error) {
+func (db Accounts) HasWorkspaces(ctx context.Context) (bool, error) {
 	var has bool
-	err := db.AsWorker(ctx, func(tx *gorm.DB) error {
+	err := db.asWorker(ctx, func(tx *gorm.DB) error {
 		return tx.Raw("SELECT EXISTS (SELECT FROM workspaces)").Scan(&has).Error
 	})
 	if err != nil {
@@ -61,7 +61,7 @@ func (db *DB) HasWorkspaces(ctx context.Context) (bool, error) {
 
 // UserByEmail returns the person with an address, in lower case, and the hash of
 // their password. It returns tenants.ErrNotFound.
-func (db *DB) UserByEmail(ctx context.Context, email string) (tenants.User, string, error) {
+func (db Accounts) UserByEmail(ctx context.Context, email string) (tenants.User, string, error) {
 	var found userRow
 	err := db.withEmail(ctx, email, func(tx *gorm.DB) error {
 		return tx.Table("users").Select("id, email, password_hash, created_at, verified_at, must_verify").Where("email = ?", email).Take(&found).Error
@@ -74,7 +74,7 @@ func (db *DB) UserByEmail(ctx context.Context, email string) (tenants.User, stri
 
 // Memberships returns the workspaces that a person belongs to, in the order in
 // which they joined.
-func (db *DB) Memberships(ctx context.Context, user uuid.UUID) ([]tenants.Membership, error) {
+func (db Workspaces) Memberships(ctx context.Context, user uuid.UUID) ([]tenants.Membership, error) {
 	var memberships []tenants.Membership
 	err := db.inUser(ctx, user, func(tx *gorm.DB) error {
 		var err error
@@ -105,9 +105,9 @@ func findMemberships(tx *gorm.DB, user uuid.UUID) ([]tenants.Membership, error) 
 }
 
 // Members returns the people of a workspace, in the order in which they joined.
-func (db *DB) Members(ctx context.Context, workspace uuid.UUID) ([]tenants.Member, error) {
+func (db Workspaces) Members(ctx context.Context, workspace uuid.UUID) ([]tenants.Member, error) {
 	var rows []memberRow
-	err := db.InTenant(ctx, workspace, func(tx *gorm.DB) error {
+	err := db.inTenant(ctx, workspace, func(tx *gorm.DB) error {
 		return tx.Table("members m").
 			Select("m.role, m.created_at AS joined_at, m.seen_at, u.id, u.email, u.created_at, u.verified_at").
 			Joins("JOIN users u ON u.id = m.user_id").

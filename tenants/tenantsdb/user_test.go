@@ -15,11 +15,11 @@ func TestSignUpMakesOwnerOfItsOwnWorkspace(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 
-	found, hash, err := b.UserByEmail(t.Context(), "ada@example.com")
+	found, hash, err := b.Accounts.UserByEmail(t.Context(), "ada@example.com")
 	if err != nil || found != b.user || hash != "hash of ada@example.com" {
 		t.Fatalf("found %+v with hash %q (%v), want %+v", found, hash, err, b.user)
 	}
-	memberships, err := b.Memberships(t.Context(), b.user.ID)
+	memberships, err := b.Workspaces.Memberships(t.Context(), b.user.ID)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -27,7 +27,7 @@ func TestSignUpMakesOwnerOfItsOwnWorkspace(t *testing.T) {
 		memberships[0].Workspace.Name != "workspace of ada@example.com" {
 		t.Fatalf("memberships %+v", memberships)
 	}
-	members, err := b.Members(t.Context(), b.workspace)
+	members, err := b.Workspaces.Members(t.Context(), b.workspace)
 	if err != nil || len(members) != 1 || members[0].User != b.user || members[0].Role != tenants.Owner {
 		t.Fatalf("members %+v (%v)", members, err)
 	}
@@ -36,10 +36,10 @@ func TestSignUpMakesOwnerOfItsOwnWorkspace(t *testing.T) {
 func TestNewInstallationHasNoWorkspace(t *testing.T) {
 	t.Parallel()
 	empty := dbtest.New(t).DB
-	if has, err := empty.HasWorkspaces(t.Context()); has || err != nil {
+	if has, err := empty.Accounts.HasWorkspaces(t.Context()); has || err != nil {
 		t.Errorf("an empty one has a workspace: %v, %v", has, err)
 	}
-	if has, err := setup(t).HasWorkspaces(t.Context()); !has || err != nil {
+	if has, err := setup(t).Accounts.HasWorkspaces(t.Context()); !has || err != nil {
 		t.Errorf("one with a workspace has none: %v, %v", has, err)
 	}
 }
@@ -48,7 +48,7 @@ func TestAddressIsTakenOnlyOnce(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 
-	_, _, err := b.SignUp(t.Context(), "ada@example.com", "other", "other")
+	_, _, err := b.Accounts.SignUp(t.Context(), "ada@example.com", "other", "other")
 	if !errors.Is(err, tenants.ErrEmailTaken) {
 		t.Fatalf("error %v, want ErrEmailTaken", err)
 	}
@@ -65,7 +65,7 @@ func TestUnknownAddressIsNotFound(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 
-	if _, _, err := b.UserByEmail(t.Context(), "nobody@example.com"); !errors.Is(err, tenants.ErrNotFound) {
+	if _, _, err := b.Accounts.UserByEmail(t.Context(), "nobody@example.com"); !errors.Is(err, tenants.ErrNotFound) {
 		t.Fatalf("error %v, want ErrNotFound", err)
 	}
 }
@@ -73,19 +73,19 @@ func TestUnknownAddressIsNotFound(t *testing.T) {
 func TestPersonMayOwnSeveralWorkspaces(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
-	second, err := b.CreateWorkspace(t.Context(), b.user.ID, "second")
+	second, err := b.Workspaces.CreateWorkspace(t.Context(), b.user.ID, "second")
 	if err != nil {
 		t.Fatal(err)
 	}
 
-	memberships, err := b.Memberships(t.Context(), b.user.ID)
+	memberships, err := b.Workspaces.Memberships(t.Context(), b.user.ID)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if len(memberships) != 2 || memberships[0].Workspace.ID != b.workspace || memberships[1].Workspace != second {
 		t.Fatalf("memberships %+v", memberships)
 	}
-	if _, err := b.CreateWorkspace(t.Context(), uuid.New(), "nobody's"); err == nil {
+	if _, err := b.Workspaces.CreateWorkspace(t.Context(), uuid.New(), "nobody's"); err == nil {
 		t.Error("someone who does not exist owns a workspace")
 	}
 }
@@ -95,7 +95,7 @@ func TestActiveLoginSaysWhoIsLoggedInWhere(t *testing.T) {
 	b := setup(t)
 	login := b.logIn(t, time.Hour)
 
-	principal, err := b.ActiveLogin(t.Context(), b.user.ID, login.ID)
+	principal, err := b.Logins.ActiveLogin(t.Context(), b.user.ID, login.ID)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -112,11 +112,11 @@ func TestLoginThatIsNotActiveHasEnded(t *testing.T) {
 	stranger, _ := b.signUp(t, "eve@example.com")
 	active, revoked, expired := b.logIn(t, time.Hour), b.logIn(t, time.Hour), b.logIn(t, -time.Minute)
 	for range 2 { // the second time changes nothing
-		if err := b.RevokeLogin(t.Context(), b.user.ID, revoked.ID); err != nil {
+		if err := b.Logins.RevokeLogin(t.Context(), b.user.ID, revoked.ID); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if err := b.RevokeLogin(t.Context(), stranger.ID, active.ID); err != nil {
+	if err := b.Logins.RevokeLogin(t.Context(), stranger.ID, active.ID); err != nil {
 		t.Fatal(err)
 	}
 
@@ -126,14 +126,14 @@ func TestLoginThatIsNotActiveHasEnded(t *testing.T) {
 		"unknown":        {b.user.ID, uuid.New()},
 		"someone else's": {stranger.ID, active.ID},
 	} {
-		if _, err := b.ActiveLogin(t.Context(), ids[0], ids[1]); !errors.Is(err, tenants.ErrLoginEnded) {
+		if _, err := b.Logins.ActiveLogin(t.Context(), ids[0], ids[1]); !errors.Is(err, tenants.ErrLoginEnded) {
 			t.Errorf("%s: error %v, want ErrLoginEnded", name, err)
 		}
 	}
-	if _, err := b.ActiveLogin(t.Context(), b.user.ID, active.ID); err != nil {
+	if _, err := b.Logins.ActiveLogin(t.Context(), b.user.ID, active.ID); err != nil {
 		t.Errorf("a stranger ended the login: %v", err)
 	}
-	logins, err := b.Logins(t.Context(), b.user.ID)
+	logins, err := b.Logins.Logins(t.Context(), b.user.ID)
 	if err != nil || len(logins) != 1 || logins[0].ID != active.ID {
 		t.Errorf("active logins %+v (%v)", logins, err)
 	}
@@ -145,7 +145,7 @@ func TestLoginNeedsAMembership(t *testing.T) {
 	_, foreign := b.signUp(t, "eve@example.com")
 
 	login := tenants.Login{ID: uuid.New(), UserID: b.user.ID, Workspace: foreign, CreatedAt: now(), ExpiresAt: now().Add(time.Hour)}
-	if err := b.CreateLogin(t.Context(), login); !errors.Is(err, tenants.ErrNotFound) {
+	if err := b.Logins.CreateLogin(t.Context(), login); !errors.Is(err, tenants.ErrNotFound) {
 		t.Fatalf("error %v, want ErrNotFound", err)
 	}
 }
@@ -156,7 +156,7 @@ func (b bundle) logIn(t *testing.T, lasts time.Duration) tenants.Login {
 		ID: uuid.Must(uuid.NewV7()), UserID: b.user.ID, Workspace: b.workspace, UserAgent: "a browser",
 		CreatedAt: now(), ExpiresAt: now().Add(lasts),
 	}
-	if err := b.CreateLogin(t.Context(), login); err != nil {
+	if err := b.Logins.CreateLogin(t.Context(), login); err != nil {
 		t.Fatal(err)
 	}
 	return login

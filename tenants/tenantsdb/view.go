@@ -11,10 +11,13 @@ import (
 	"palimpsest/tenants"
 )
 
+// Views keeps how people look at lists.
+type Views struct{ *core }
+
 // Views returns the views that a person has saved of a list in a workspace, by name.
-func (db *DB) Views(ctx context.Context, workspace, user uuid.UUID, list tenants.ViewList) ([]tenants.View, error) {
+func (db Views) Views(ctx context.Context, workspace, user uuid.UUID, list tenants.ViewList) ([]tenants.View, error) {
 	var rows []viewRow
-	err := db.InTenant(ctx, workspace, func(tx *gorm.DB) error {
+	err := db.inTenant(ctx, workspace, func(tx *gorm.DB) error {
 		return tx.Table("views").Select("id, user_id, list, name, query, saved_at").
 			Where("workspace_id = ? AND user_id = ? AND list = ?", workspace, user, string(list)).
 			Order("lower(name), name").Find(&rows).Error
@@ -27,9 +30,9 @@ func (db *DB) Views(ctx context.Context, workspace, user uuid.UUID, list tenants
 
 // EveryView returns up to limit views of all people of a workspace whose ids follow one,
 // in order; for uuid.Nil the first ones.
-func (db *DB) EveryView(ctx context.Context, workspace, after uuid.UUID, limit int) ([]tenants.View, error) {
+func (db Views) EveryView(ctx context.Context, workspace, after uuid.UUID, limit int) ([]tenants.View, error) {
 	var rows []viewRow
-	err := db.InTenant(ctx, workspace, func(tx *gorm.DB) error {
+	err := db.inTenant(ctx, workspace, func(tx *gorm.DB) error {
 		return tx.Table("views").Select("id, user_id, list, name, query, saved_at").
 			Where("workspace_id = ? AND id > ?", workspace, after).Order("id").Limit(limit).Find(&rows).Error
 	})
@@ -42,12 +45,12 @@ func (db *DB) EveryView(ctx context.Context, workspace, after uuid.UUID, limit i
 // SaveView keeps a view of a person and returns it; the one that had its name has its
 // filters from now on. It returns tenants.Invalid for what cannot be saved, and where
 // the person has tenants.MaxViews of the list.
-func (db *DB) SaveView(ctx context.Context, workspace, user uuid.UUID, view tenants.View) (tenants.View, error) {
+func (db Views) SaveView(ctx context.Context, workspace, user uuid.UUID, view tenants.View) (tenants.View, error) {
 	if err := view.Check(); err != nil {
 		return tenants.View{}, err
 	}
 	var row viewRow
-	err := db.InTenant(ctx, workspace, func(tx *gorm.DB) error {
+	err := db.inTenant(ctx, workspace, func(tx *gorm.DB) error {
 		// One at a time, so that the bound holds.
 		alone := "views/" + workspace.String() + "/" + user.String()
 		if err := tx.Exec("SELECT pg_advisory_xact_lock(hashtextextended(?, 0))", alone).Error; err != nil {
@@ -81,8 +84,8 @@ func otherViews(tx *gorm.DB, workspace, user uuid.UUID, view tenants.View) (int,
 
 // DeleteView deletes a view of a person. It returns tenants.ErrNotFound for one of
 // another list, person or workspace.
-func (db *DB) DeleteView(ctx context.Context, workspace, user uuid.UUID, list tenants.ViewList, id uuid.UUID) error {
-	err := db.InTenant(ctx, workspace, func(tx *gorm.DB) error {
+func (db Views) DeleteView(ctx context.Context, workspace, user uuid.UUID, list tenants.ViewList, id uuid.UUID) error {
+	err := db.inTenant(ctx, workspace, func(tx *gorm.DB) error {
 		deleted := tx.Exec("DELETE FROM views WHERE workspace_id = ? AND user_id = ? AND list = ? AND id = ?", workspace, user, string(list), id)
 		if deleted.Error == nil && deleted.RowsAffected == 0 {
 			return tenants.ErrNotFound

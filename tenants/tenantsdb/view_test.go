@@ -16,7 +16,7 @@ import (
 // save keeps a view of a person.
 func (b bundle) save(t *testing.T, user uuid.UUID, list tenants.ViewList, name, query string) tenants.View {
 	t.Helper()
-	view, err := b.SaveView(t.Context(), b.workspace, user, tenants.View{List: list, Name: name, Query: query})
+	view, err := b.Views.SaveView(t.Context(), b.workspace, user, tenants.View{List: list, Name: name, Query: query})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -26,7 +26,7 @@ func (b bundle) save(t *testing.T, user uuid.UUID, list tenants.ViewList, name, 
 // viewsOf returns the names and queries of a person's views.
 func (b bundle) viewsOf(t *testing.T, workspace, user uuid.UUID, list tenants.ViewList) string {
 	t.Helper()
-	views, err := b.Views(t.Context(), workspace, user, list)
+	views, err := b.Views.Views(t.Context(), workspace, user, list)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -55,13 +55,13 @@ func TestViewsAreSavedReplacedAndDeleted(t *testing.T) {
 	if again.ID != first.ID || again.Query != "range=30d" || again.SavedAt.Before(first.SavedAt) {
 		t.Errorf("saved again: %+v, it was %+v", again, first)
 	}
-	if err := b.DeleteView(t.Context(), b.workspace, user, tenants.RequestViews, first.ID); !errors.Is(err, tenants.ErrNotFound) {
+	if err := b.Views.DeleteView(t.Context(), b.workspace, user, tenants.RequestViews, first.ID); !errors.Is(err, tenants.ErrNotFound) {
 		t.Errorf("deleted as one of another list: %v", err)
 	}
-	if err := b.DeleteView(t.Context(), b.workspace, user, tenants.SessionViews, first.ID); err != nil {
+	if err := b.Views.DeleteView(t.Context(), b.workspace, user, tenants.SessionViews, first.ID); err != nil {
 		t.Fatal(err)
 	}
-	if err := b.DeleteView(t.Context(), b.workspace, user, tenants.SessionViews, first.ID); !errors.Is(err, tenants.ErrNotFound) {
+	if err := b.Views.DeleteView(t.Context(), b.workspace, user, tenants.SessionViews, first.ID); !errors.Is(err, tenants.ErrNotFound) {
 		t.Errorf("deleted twice: %v", err)
 	}
 	if got := b.viewsOf(t, b.workspace, user, tenants.SessionViews) + "; " + b.viewsOf(t, b.workspace, user, tenants.RequestViews); got != "codex client=codex; Slow ones status=5xx" {
@@ -84,7 +84,7 @@ func TestViewsArePrivateToTheirPerson(t *testing.T) {
 		if got := b.viewsOf(t, workspace, colleague.ID, tenants.SessionViews); got != "" {
 			t.Errorf("a colleague sees %s", got)
 		}
-		if err := b.DeleteView(t.Context(), workspace, colleague.ID, tenants.SessionViews, mine.ID); !errors.Is(err, tenants.ErrNotFound) {
+		if err := b.Views.DeleteView(t.Context(), workspace, colleague.ID, tenants.SessionViews, mine.ID); !errors.Is(err, tenants.ErrNotFound) {
 			t.Errorf("a colleague deletes it: %v", err)
 		}
 	}
@@ -118,7 +118,7 @@ func TestEveryViewOfAWorkspaceIsListedInPages(t *testing.T) {
 	}
 	var got []tenants.View
 	for after := uuid.Nil; len(got) <= len(want); after = got[len(got)-1].ID {
-		page, err := b.EveryView(t.Context(), b.workspace, after, 2)
+		page, err := b.Views.EveryView(t.Context(), b.workspace, after, 2)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -129,7 +129,7 @@ func TestEveryViewOfAWorkspaceIsListedInPages(t *testing.T) {
 	if !slices.Equal(got, want) {
 		t.Errorf("listed %+v, want %+v", got, want)
 	}
-	if got, err := b.EveryView(t.Context(), theirs, uuid.Nil, 9); err != nil || len(got) != 0 {
+	if got, err := b.Views.EveryView(t.Context(), theirs, uuid.Nil, 9); err != nil || len(got) != 0 {
 		t.Errorf("another workspace has %+v (%v)", got, err)
 	}
 }
@@ -145,7 +145,7 @@ func TestViewThatCannotBeSavedSaysWhy(t *testing.T) {
 		"no filter":      {"a", "", "query"},
 		"a long address": {"a", "q=" + strings.Repeat("x", 4096), "query"},
 	} {
-		_, err := b.SaveView(t.Context(), b.workspace, b.user.ID, tenants.View{List: tenants.SessionViews, Name: try.name, Query: try.query})
+		_, err := b.Views.SaveView(t.Context(), b.workspace, b.user.ID, tenants.View{List: tenants.SessionViews, Name: try.name, Query: try.query})
 		if invalid, is := errors.AsType[tenants.Invalid](err); !is || invalid.Field != try.field {
 			t.Errorf("%s: %v", name, err)
 		}
@@ -163,7 +163,7 @@ func TestSomebodyHasFiftyViewsOfAList(t *testing.T) {
 	refused := make(chan error, 4)
 	for i := range 4 {
 		group.Go(func() {
-			_, err := b.SaveView(t.Context(), b.workspace, b.user.ID, tenants.View{List: tenants.SessionViews, Name: fmt.Sprintf("last %d", i), Query: "range=7d"})
+			_, err := b.Views.SaveView(t.Context(), b.workspace, b.user.ID, tenants.View{List: tenants.SessionViews, Name: fmt.Sprintf("last %d", i), Query: "range=7d"})
 			refused <- err
 		})
 	}

@@ -196,7 +196,7 @@ func TestAppLoginCannotCallWorkerFunctions(t *testing.T) {
 	if refusals == 0 || len(calls) < 8 {
 		t.Errorf("%d functions, %d refusals: the test does not see the schema", len(calls), refusals)
 	}
-	if operated, err := b.OperatedWorkspaces(t.Context(), b.user.ID, tenants.OperatedQuery{Limit: 10}); err != nil || len(operated) != 2 {
+	if operated, err := b.Operators.OperatedWorkspaces(t.Context(), b.user.ID, tenants.OperatedQuery{Limit: 10}); err != nil || len(operated) != 2 {
 		t.Errorf("the worker login shows an operator %d workspaces (%v)", len(operated), err)
 	}
 }
@@ -250,7 +250,7 @@ func TestBackgroundWorkFailsWithoutWorkerLogin(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(db.Close)
-	if _, err := db.AllWorkspaces(t.Context()); !errors.Is(err, tenantsdb.ErrNoWorker) {
+	if _, err := db.DataKeys.AllWorkspaces(t.Context()); !errors.Is(err, tenantsdb.ErrNoWorker) {
 		t.Errorf("%v, want ErrNoWorker", err)
 	}
 }

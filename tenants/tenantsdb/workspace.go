@@ -10,9 +10,12 @@ import (
 	"palimpsest/tenants"
 )
 
+// Workspaces keeps workspaces and who belongs to them.
+type Workspaces struct{ *core }
+
 // EnterWorkspace has a login work in another workspace of its user. It returns
 // tenants.ErrNotFound if the user is no member of it, the login has ended or does not open it.
-func (db *DB) EnterWorkspace(ctx context.Context, user, login, workspace uuid.UUID) error {
+func (db Workspaces) EnterWorkspace(ctx context.Context, user, login, workspace uuid.UUID) error {
 	err := db.inUser(ctx, user, func(tx *gorm.DB) error { return enter(tx, user, login, workspace) })
 	if err != nil {
 		return fmt.Errorf("enter workspace %s: %w", workspace, err)
@@ -21,9 +24,9 @@ func (db *DB) EnterWorkspace(ctx context.Context, user, login, workspace uuid.UU
 }
 
 // WorkspaceName returns what a workspace is called, or tenants.ErrNotFound.
-func (db *DB) WorkspaceName(ctx context.Context, workspace uuid.UUID) (string, error) {
+func (db Workspaces) WorkspaceName(ctx context.Context, workspace uuid.UUID) (string, error) {
 	var names []string
-	err := db.InTenant(ctx, workspace, func(tx *gorm.DB) error {
+	err := db.inTenant(ctx, workspace, func(tx *gorm.DB) error {
 		return tx.Raw("SELECT name FROM workspaces WHERE workspace_id = ?", workspace).Scan(&names).Error
 	})
 	if err == nil && len(names) == 0 {
@@ -36,9 +39,9 @@ func (db *DB) WorkspaceName(ctx context.Context, workspace uuid.UUID) (string, e
 }
 
 // RenameWorkspace gives a workspace another name. It returns tenants.ErrNotFound.
-func (db *DB) RenameWorkspace(ctx context.Context, workspace uuid.UUID, name string) error {
+func (db Workspaces) RenameWorkspace(ctx context.Context, workspace uuid.UUID, name string) error {
 	name = storable(name)
-	err := db.InTenant(ctx, workspace, func(tx *gorm.DB) error {
+	err := db.inTenant(ctx, workspace, func(tx *gorm.DB) error {
 		var before []string
 		err := tx.Raw("SELECT name FROM workspaces WHERE workspace_id = ? FOR NO KEY UPDATE", workspace).Scan(&before).Error
 		if err != nil {
@@ -92,4 +95,17 @@ func seen(tx *gorm.DB, user, workspace uuid.UUID) error {
 		return err
 	}
 	return tx.Exec("UPDATE members SET seen_at = clock_timestamp() WHERE workspace_id = ? AND user_id = ?", workspace, user).Error
+}
+
+// AllWorkspaces returns which workspaces there are, for upkeep. It sees nothing
+// else of them.
+func (db Workspaces) AllWorkspaces(ctx context.Context) ([]uuid.UUID, error) {
+	var workspaces []uuid.UUID
+	err := db.asWorker(ctx, func(tx *gorm.DB) error {
+		return tx.Raw("SELECT workspace_id FROM workspaces ORDER BY workspace_id").Scan(&workspaces).Error
+	})
+	if err != nil {
+		return nil, fmt.Errorf("list workspaces: %w", err)
+	}
+	return workspaces, nil
 }

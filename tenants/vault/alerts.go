@@ -12,7 +12,6 @@ import (
 
 // AlertStore keeps the alert channels of all workspaces.
 type AlertStore interface {
-	AllWorkspaces(ctx context.Context) ([]uuid.UUID, error)
 	AlertChannels(ctx context.Context, workspace uuid.UUID) ([]tenants.AlertChannel, error)
 
 	// ResealAlertChannel replaces what is sealed of a channel, unless it has been replaced already.
@@ -21,8 +20,8 @@ type AlertStore interface {
 
 // ResealAlertChannels does for the URLs and secrets of alert channels what ResealAll does for
 // provider keys.
-func (v *Vault) ResealAlertChannels(ctx context.Context, store AlertStore) (int, error) {
-	workspaces, err := store.AllWorkspaces(ctx)
+func (v *Vault) ResealAlertChannels(ctx context.Context, all Workspaces, store AlertStore) (int, error) {
+	workspaces, err := all.AllWorkspaces(ctx)
 	if err != nil {
 		return 0, fmt.Errorf("reseal alert channels: %w", err)
 	}

@@ -63,7 +63,6 @@ func (v *Vault) resealFactor(ctx context.Context, store FactorStore, user uuid.U
 
 // SignOnStore keeps the single sign-on of all workspaces.
 type SignOnStore interface {
-	AllWorkspaces(ctx context.Context) ([]uuid.UUID, error)
 	// SignOn returns tenants.ErrNotFound for a workspace that has none.
 	SignOn(ctx context.Context, workspace uuid.UUID) (tenants.SignOn, error)
 
@@ -73,8 +72,8 @@ type SignOnStore interface {
 
 // ResealSignOns does for the client secrets of single sign-on what ResealAll does for
 // provider keys.
-func (v *Vault) ResealSignOns(ctx context.Context, store SignOnStore) (int, error) {
-	workspaces, err := store.AllWorkspaces(ctx)
+func (v *Vault) ResealSignOns(ctx context.Context, all Workspaces, store SignOnStore) (int, error) {
+	workspaces, err := all.AllWorkspaces(ctx)
 	if err != nil {
 		return 0, fmt.Errorf("reseal sign-ons: %w", err)
 	}

@@ -10,9 +10,13 @@ import (
 	"palimpsest/tenants"
 )
 
+// Workspaces returns which workspaces there are.
+type Workspaces interface {
+	AllWorkspaces(ctx context.Context) ([]uuid.UUID, error)
+}
+
 // Store keeps the provider keys of all workspaces.
 type Store interface {
-	AllWorkspaces(ctx context.Context) ([]uuid.UUID, error)
 	ProviderKeys(ctx context.Context, workspace uuid.UUID) ([]tenants.ProviderKey, error)
 
 	// ResealProviderKey replaces a sealed secret, unless it has been replaced already.
@@ -23,8 +27,8 @@ type Store interface {
 // how many. Once it returns without an error, the older master keys open no provider
 // key that the newest does not. It may be run again at any time, beside requests that
 // read the keys and people who replace them.
-func (v *Vault) ResealAll(ctx context.Context, store Store) (int, error) {
-	workspaces, err := store.AllWorkspaces(ctx)
+func (v *Vault) ResealAll(ctx context.Context, all Workspaces, store Store) (int, error) {
+	workspaces, err := all.AllWorkspaces(ctx)
 	if err != nil {
 		return 0, fmt.Errorf("reseal provider keys: %w", err)
 	}

@@ -101,7 +101,7 @@ func TestTheListIsPagedByItsLastEntry(t *testing.T) {
 	t.Parallel()
 	person := webtest.Start(t).SignUp(t, "northbeam")
 	for days := 1; days <= 60; days++ {
-		if err := person.DB.SetRetention(t.Context(), person.Workspace.ID, tenants.Retention{Days: days}); err != nil {
+		if err := person.DB.Data.SetRetention(t.Context(), person.Workspace.ID, tenants.Retention{Days: days}); err != nil {
 			t.Fatal(err)
 		}
 	}

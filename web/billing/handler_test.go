@@ -60,7 +60,7 @@ func open(t *testing.T, trialDays int) *shop {
 			Pro:  billing.Prices{Plan: []string{stripetest.ProPrice}, Usage: stripetest.ProUsagePrice},
 			Team: billing.Prices{Plan: []string{stripetest.TeamPrice}},
 		}
-		s.store = billingdb.New(product.DB)
+		s.store = billingdb.New(product.DB, product.DB.Audit)
 		s.service = billing.New(config, billing.Deps{Store: s.store, Log: slog.New(slog.DiscardHandler), Now: s.double.Now})
 		deps.Billing = s.service
 	})
@@ -99,7 +99,7 @@ func (s *shop) use(t *testing.T, person *webtest.Person, count int) {
 	for i := range exchanges {
 		exchanges[i] = tenants.Exchange{ID: uuid.Must(uuid.NewV7()), At: s.double.Now(), APIKey: uuid.New(), Endpoint: "/v1/messages", Status: 200, Attempts: 1}
 	}
-	if err := s.DB.RecordExchanges(t.Context(), person.Workspace.ID, exchanges); err != nil {
+	if err := s.DB.Exchanges.RecordExchanges(t.Context(), person.Workspace.ID, exchanges); err != nil {
 		t.Fatal(err)
 	}
 	if err := s.service.Pass(t.Context()); err != nil {

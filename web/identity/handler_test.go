@@ -176,7 +176,7 @@ func TestSigningUpByInvitationShowsNoForm(t *testing.T) {
 			t.Errorf("%s: status %d: %s", name, page.Status, page.Text("main"))
 		}
 	}
-	if _, _, err := product.DB.UserByEmail(t.Context(), "eve@example.com"); !errors.Is(err, tenants.ErrNotFound) {
+	if _, _, err := product.DB.Accounts.UserByEmail(t.Context(), "eve@example.com"); !errors.Is(err, tenants.ErrNotFound) {
 		t.Errorf("she has an account: %v", err)
 	}
 	invited := owner.Post("/members/invite", "email", "eve@example.com", "role", "member")

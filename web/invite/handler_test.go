@@ -96,7 +96,7 @@ func TestSigningUpThroughALinkIsForItsAddressOnly(t *testing.T) {
 	}
 	second := invite(t, owner, "known@example.com")
 	product.SignUp(t, "known")
-	entries, err := product.DB.Audit(t.Context(), owner.Workspace.ID, tenants.AuditFilter{Limit: 10, Action: string(tenants.MemberJoined)})
+	entries, err := product.DB.Audit.Audit(t.Context(), owner.Workspace.ID, tenants.AuditFilter{Limit: 10, Action: string(tenants.MemberJoined)})
 	if err != nil || len(entries) != 1 || entries[0].Actor.From != "127.0.0.1" {
 		t.Errorf("noted %+v, %v", entries, err)
 	}

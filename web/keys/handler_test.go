@@ -175,7 +175,7 @@ func TestViewersLookAndMembersRevokeTheirOwnOnly(t *testing.T) {
 	person := webtest.Start(t).SignUp(t, "northbeam")
 	person.Post("/keys", "name", "mine", "expiry", "")
 	other, _, hash := person.Keys.Create(person.Workspace.ID, "others", []tenants.Scope{tenants.ScopeProxy}, person.User.ID, nil)
-	if err := person.DB.CreateAPIKey(t.Context(), person.Workspace.ID, other, hash); err != nil {
+	if err := person.DB.APIKeys.CreateAPIKey(t.Context(), person.Workspace.ID, other, hash); err != nil {
 		t.Fatal(err)
 	}
 	const disown = "UPDATE api_keys SET created_by = gen_random_uuid() WHERE id = $1"

@@ -51,7 +51,7 @@ func needy(t *testing.T, person *webtest.Person) {
 		ID: uuid.Must(uuid.NewV7()), Workspace: person.Workspace.ID, Provider: tenants.ProviderAnthropic, Name: "anthropic-prod", Last4: "wxyz",
 		Sealed: []byte{1}, CreatedBy: person.User.ID, CreatedAt: time.Now().Add(-time.Hour),
 	}
-	if err := person.DB.AddProviderKey(t.Context(), person.Workspace.ID, provider); err != nil {
+	if err := person.DB.ProviderKeys.AddProviderKey(t.Context(), person.Workspace.ID, provider); err != nil {
 		t.Fatal(err)
 	}
 	owner := person.Database.Owner(t)
@@ -66,7 +66,7 @@ func needy(t *testing.T, person *webtest.Person) {
 	ends, recently := time.Now().Add(50*time.Hour), time.Now().Add(-time.Hour)
 	key, _, hash := person.Keys.Create(person.Workspace.ID, "ci-agents", []tenants.Scope{tenants.ScopeProxy}, person.User.ID, nil)
 	key.ExpiresAt = &ends
-	if err := person.DB.CreateAPIKey(t.Context(), person.Workspace.ID, key, hash); err != nil {
+	if err := person.DB.APIKeys.CreateAPIKey(t.Context(), person.Workspace.ID, key, hash); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := owner.Exec(t.Context(), "UPDATE api_keys SET last_used_at = $1", recently); err != nil {

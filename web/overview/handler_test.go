@@ -34,7 +34,7 @@ func exchange(at time.Time, change func(*tenants.Exchange)) tenants.Exchange {
 
 func record(t *testing.T, person *webtest.Person, exchanges ...tenants.Exchange) {
 	t.Helper()
-	if err := person.DB.RecordExchanges(t.Context(), person.Workspace.ID, exchanges); err != nil {
+	if err := person.DB.Exchanges.RecordExchanges(t.Context(), person.Workspace.ID, exchanges); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -67,7 +67,7 @@ func TestWorkspaceThatSpendsLessReadsWhatTheLimitWouldHaveCost(t *testing.T) {
 		t.Errorf("about a trigger that is not set: %s", page.TestID("trigger-advice"))
 	}
 	spendLess := tenants.PipelineConfig{YAML: "ipc:\n  trigger: break-even\n", SavedBy: person.User.ID}
-	if _, err := product.DB.SavePipeline(t.Context(), person.Workspace.ID, 0, spendLess); err != nil {
+	if _, err := product.DB.Pipelines.SavePipeline(t.Context(), person.Workspace.ID, 0, spendLess); err != nil {
 		t.Fatal(err)
 	}
 	said := person.Get("/overview").TestID("trigger-advice")
@@ -109,21 +109,21 @@ func TestNewWorkspaceChoosesWhenToCompressWithOneClick(t *testing.T) {
 	if got := holds(person.Get("/overview")); got != "Spend less" {
 		t.Errorf("after one click %q is selected", got)
 	}
-	saved, err := product.DB.Pipeline(t.Context(), person.Workspace.ID)
+	saved, err := product.DB.Pipelines.Pipeline(t.Context(), person.Workspace.ID)
 	if err != nil || saved.Version != 1 || saved.YAML != "ipc:\n  trigger: break-even\n" || saved.SavedBy != person.User.ID {
 		t.Errorf("saved %+v, %v", saved, err)
 	}
-	entries, err := product.DB.Audit(t.Context(), person.Workspace.ID, tenants.AuditFilter{Limit: 1})
+	entries, err := product.DB.Audit.Audit(t.Context(), person.Workspace.ID, tenants.AuditFilter{Limit: 1})
 	if err != nil || len(entries) != 1 || entries[0].Action != tenants.PipelineSaved {
 		t.Errorf("noted %+v, %v", entries, err)
 	}
 
 	person.Post("/overview/trigger", "trigger", "break-even")
-	if again, _ := product.DB.Pipeline(t.Context(), person.Workspace.ID); again.Version != 1 {
+	if again, _ := product.DB.Pipelines.Pipeline(t.Context(), person.Workspace.ID); again.Version != 1 {
 		t.Errorf("the same choice saved version %d", again.Version)
 	}
 	person.Post("/overview/trigger", "trigger", "window")
-	if back, _ := product.DB.Pipeline(t.Context(), person.Workspace.ID); back.Version != 2 || back.YAML != "" {
+	if back, _ := product.DB.Pipelines.Pipeline(t.Context(), person.Workspace.ID); back.Version != 2 || back.YAML != "" {
 		t.Errorf("back at the default: %+v", back)
 	}
 	if wrong := person.Post("/overview/trigger", "trigger", "never"); wrong.Status != http.StatusBadRequest {
@@ -136,11 +136,11 @@ func TestChoiceKeepsWhatElseIsSet(t *testing.T) {
 	product := webtest.Start(t)
 	person := product.SignUp(t, "northbeam")
 	set := tenants.PipelineConfig{Modules: "ipc", YAML: "# ours\nipc:\n  minClear: 0.2\n", SavedBy: person.User.ID}
-	if _, err := product.DB.SavePipeline(t.Context(), person.Workspace.ID, 0, set); err != nil {
+	if _, err := product.DB.Pipelines.SavePipeline(t.Context(), person.Workspace.ID, 0, set); err != nil {
 		t.Fatal(err)
 	}
 	person.Post("/overview/trigger", "trigger", "break-even")
-	saved, err := product.DB.Pipeline(t.Context(), person.Workspace.ID)
+	saved, err := product.DB.Pipelines.Pipeline(t.Context(), person.Workspace.ID)
 	if err != nil || saved.YAML != "# ours\nipc:\n  minClear: 0.2\n  trigger: break-even\n" || saved.Modules != "ipc" {
 		t.Errorf("saved %+v, %v", saved, err)
 	}
@@ -158,7 +158,7 @@ func TestMemberSeesWhichTriggerHolds(t *testing.T) {
 	if refused := viewer.Post("/overview/trigger", "trigger", "break-even"); refused.Status != http.StatusForbidden {
 		t.Errorf("a viewer may choose: status %d", refused.Status)
 	}
-	if saved, err := product.DB.Pipeline(t.Context(), person.Workspace.ID); err != nil || saved.Version != 0 {
+	if saved, err := product.DB.Pipelines.Pipeline(t.Context(), person.Workspace.ID); err != nil || saved.Version != 0 {
 		t.Errorf("saved %+v, %v", saved, err)
 	}
 }

@@ -21,7 +21,7 @@ func save(t *testing.T, person *webtest.Person, over int, config tenants.Pipelin
 	if config.SavedBy == uuid.Nil {
 		config.SavedBy = person.User.ID
 	}
-	if _, err := person.DB.SavePipeline(t.Context(), person.Workspace.ID, over, config); err != nil {
+	if _, err := person.DB.Pipelines.SavePipeline(t.Context(), person.Workspace.ID, over, config); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -29,7 +29,7 @@ func save(t *testing.T, person *webtest.Person, over int, config tenants.Pipelin
 // newest returns the version in effect.
 func newest(t *testing.T, person *webtest.Person) tenants.PipelineConfig {
 	t.Helper()
-	config, err := person.DB.Pipeline(t.Context(), person.Workspace.ID)
+	config, err := person.DB.Pipelines.Pipeline(t.Context(), person.Workspace.ID)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -119,7 +119,7 @@ func TestRestoringAVersionMakesTheNextVersion(t *testing.T) {
 	if now := newest(t, person); now.Version != 3 || now.Modules != "ipc" || now.YAML != "# ours\nipc: {targetUtilization: 0.6}\n" || now.SavedBy != person.User.ID {
 		t.Errorf("current is %+v", now)
 	}
-	entries, err := person.DB.Audit(t.Context(), person.Workspace.ID, tenants.AuditFilter{Action: string(tenants.PipelineRestored)})
+	entries, err := person.DB.Audit.Audit(t.Context(), person.Workspace.ID, tenants.AuditFilter{Action: string(tenants.PipelineRestored)})
 	if err != nil || len(entries) != 1 || entries[0].Actor.Name != person.Email || entries[0].After["restored_version"] != "1" {
 		t.Errorf("noted %+v, %v", entries, err)
 	}

@@ -229,7 +229,7 @@ func TestRefusedKeySaysSinceWhenAndHowManyFailed(t *testing.T) {
 	product := webtest.Start(t)
 	person := product.SignUp(t, "northbeam")
 	person.Post("/providers", "provider", "anthropic", "name", "prod", "key", "sk-01234567", "base_url", "")
-	keys, err := product.DB.ProviderKeys(t.Context(), person.Workspace.ID)
+	keys, err := product.DB.ProviderKeys.ProviderKeys(t.Context(), person.Workspace.ID)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -240,7 +240,7 @@ func TestRefusedKeySaysSinceWhenAndHowManyFailed(t *testing.T) {
 			ProviderKey: keys[0].ID, Status: status, ErrorFrom: "provider", ErrorType: "authentication_error", CostMicroUSD: 250_000,
 		})
 	}
-	if err := product.DB.RecordExchanges(t.Context(), person.Workspace.ID, exchanges); err != nil {
+	if err := product.DB.Exchanges.RecordExchanges(t.Context(), person.Workspace.ID, exchanges); err != nil {
 		t.Fatal(err)
 	}
 	page := person.Get("/providers")

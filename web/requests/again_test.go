@@ -14,7 +14,7 @@ import (
 // own returns the person's API key with a name.
 func own(t *testing.T, person *webtest.Person, name string) tenants.APIKey {
 	t.Helper()
-	keys, err := person.DB.APIKeys(t.Context(), person.Workspace.ID)
+	keys, err := person.DB.APIKeys.APIKeys(t.Context(), person.Workspace.ID)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -30,7 +30,7 @@ func own(t *testing.T, person *webtest.Person, name string) tenants.APIKey {
 // exchanges returns what went through the proxy, the newest first.
 func (b bundle) exchanges(t *testing.T) []tenants.Exchange {
 	t.Helper()
-	found, _, err := b.DB.Exchanges(t.Context(), b.Workspace.ID, tenants.ExchangeFilter{})
+	found, _, err := b.DB.Exchanges.Exchanges(t.Context(), b.Workspace.ID, tenants.ExchangeFilter{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -81,7 +81,7 @@ func TestSendAgainShowsBothAnswersSideBySide(t *testing.T) {
 			if page := b.Get("/requests/" + second); !strings.Contains(page.TestID("first"), first[:8]) {
 				t.Errorf("the second one's page: %q", page.TestID("first"))
 			}
-			noted, err := b.DB.Audit(t.Context(), b.Workspace.ID, tenants.AuditFilter{Action: string(tenants.RequestSentAgain)})
+			noted, err := b.DB.Audit.Audit(t.Context(), b.Workspace.ID, tenants.AuditFilter{Action: string(tenants.RequestSentAgain)})
 			if err != nil || len(noted) != 1 || noted[0].Target != first || noted[0].After["key"] != "laptop" {
 				t.Errorf("noted %+v, %v", noted, err)
 			}

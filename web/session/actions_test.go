@@ -20,17 +20,17 @@ func TestPuttingTurnsBackPinsThemAndPlansAnEpoch(t *testing.T) {
 	if page.Status != http.StatusOK || !strings.Contains(page.TestID("done"), "Put back into the next request") || page.TestID("waiting") == "" {
 		t.Fatalf("status %d: %q, %q", page.Status, page.TestID("done"), page.TestID("waiting"))
 	}
-	pins, err := person.Sessions.Pins(t.Context(), person.Workspace.ID, lane)
+	pins, err := person.Sessions.Browser().Pins(t.Context(), person.Workspace.ID, lane)
 	if err != nil || len(pins) == 0 || pins[0].By != person.User.ID {
 		t.Fatalf("%d pins, %v", len(pins), err)
 	}
-	entries, err := person.DB.Audit(t.Context(), person.Workspace.ID, tenants.AuditFilter{Action: string(tenants.PinAdded)})
+	entries, err := person.DB.Audit.Audit(t.Context(), person.Workspace.ID, tenants.AuditFilter{Action: string(tenants.PinAdded)})
 	if err != nil || len(entries) != 1 {
 		t.Errorf("%d rows in the log, %v", len(entries), err)
 	}
 
 	released := person.Post(address+"/release", "lane", lane.String(), "m", itoa(pins[0].Message))
-	left, err := person.Sessions.Pins(t.Context(), person.Workspace.ID, lane)
+	left, err := person.Sessions.Browser().Pins(t.Context(), person.Workspace.ID, lane)
 	if err != nil || len(left) != len(pins)-1 || released.TestID("done") == "" {
 		t.Errorf("%d pins are left of %d, %v", len(left), len(pins), err)
 	}

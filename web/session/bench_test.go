@@ -30,7 +30,7 @@ func BenchmarkSession(b *testing.B) {
 	person := webtest.Start(b).SignUp(b, "northbeam")
 	began := time.Now()
 	long := longSession(b, person, turns, 1_000_000_000)
-	entry, err := person.Sessions.Course(b.Context(), person.Workspace.ID, long.ID, laneOf(b, person, long.ID), 1)
+	entry, err := person.Sessions.Browser().Course(b.Context(), person.Workspace.ID, long.ID, laneOf(b, person, long.ID), 1)
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -62,19 +62,19 @@ func read(b *testing.B, person *webtest.Person, of session.Overview, turns int) 
 	workspace, lane := person.Workspace.ID, laneOf(b, person, of.ID)
 	for name, one := range map[string]func(ctx context.Context) error{
 		"Course": func(ctx context.Context) error {
-			_, err := person.Sessions.Course(ctx, workspace, of.ID, lane, 200)
+			_, err := person.Sessions.Browser().Course(ctx, workspace, of.ID, lane, 200)
 			return err
 		},
 		"Decisions": func(ctx context.Context) error {
-			_, err := person.Sessions.Decisions(ctx, workspace, of.ID)
+			_, err := person.Sessions.Browser().Decisions(ctx, workspace, of.ID)
 			return err
 		},
 		"Session": func(ctx context.Context) error {
-			_, err := person.Sessions.Session(ctx, workspace, of.ID)
+			_, err := person.Sessions.Browser().Session(ctx, workspace, of.ID)
 			return err
 		},
 		"Epochs": func(ctx context.Context) error {
-			_, err := person.Sessions.Epochs(ctx, workspace, lane)
+			_, err := person.Sessions.Browser().Epochs(ctx, workspace, lane)
 			return err
 		},
 		"Entries": func(ctx context.Context) error {

@@ -20,7 +20,7 @@ func TestWhatTheClientsSummaryLostIsShown(t *testing.T) {
 			ID: uuid.Must(uuid.NewV7()), At: time.Now(), Session: overview.ID, Lane: lane, APIKey: overview.APIKey,
 			TokensBefore: 9, TokensAfter: 9, Compression: "none", Status: 200, Class: "after-compaction", Report: []byte(report),
 		}
-		if err := person.DB.RecordExchanges(t.Context(), person.Workspace.ID, []tenants.Exchange{exchange}); err != nil {
+		if err := person.DB.Exchanges.RecordExchanges(t.Context(), person.Workspace.ID, []tenants.Exchange{exchange}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -51,7 +51,7 @@ func TestASummaryThatWasAnsweredIsShown(t *testing.T) {
 		TokensBefore: 9, TokensAfter: 9, Compression: "none", Status: 200, Class: "after-compaction",
 		Report: []byte(`{"events":[{"module":"compaction-bridge","type":"recovered","counts":{"directives":1,"directives_lost":0,"files_restored":2,"own_summary":1}}]}`),
 	}
-	if err := person.DB.RecordExchanges(t.Context(), person.Workspace.ID, []tenants.Exchange{exchange}); err != nil {
+	if err := person.DB.Exchanges.RecordExchanges(t.Context(), person.Workspace.ID, []tenants.Exchange{exchange}); err != nil {
 		t.Fatal(err)
 	}
 	const want = "the client compacted itself, its summary was answered from Palimpsest’s compaction. Put back: 2 files."
@@ -70,7 +70,7 @@ func TestAProvidersOwnCompactionIsShown(t *testing.T) {
 		TokensBefore: 9, TokensAfter: 9, Compression: "none", Status: 200, Compacted: true,
 		Report: []byte(`{"events":[{"module":"provider","type":"compacted","reason":"anthropic","counts":{"compactions":1,"messages":61,"input_tokens":180000,"output_tokens":3500}}]}`),
 	}
-	if err := person.DB.RecordExchanges(t.Context(), person.Workspace.ID, []tenants.Exchange{exchange}); err != nil {
+	if err := person.DB.Exchanges.RecordExchanges(t.Context(), person.Workspace.ID, []tenants.Exchange{exchange}); err != nil {
 		t.Fatal(err)
 	}
 	const want = "the provider compacted the history by itself, 61 messages; the originals are in the archive; it read 180k and wrote 3.50k tokens for that"

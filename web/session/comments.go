@@ -192,11 +192,6 @@ func (m *readModel) countRemarks(counts map[int]int) {
 	}
 }
 
-// commentPath is where a comment on the pane's message is written.
-func (p pane) commentPath() string {
-	return paths.With(p.SelfPath, "comment", strconv.Itoa(p.Message)) + "#comments"
-}
-
 // remarks says how many comments the pane's messages have.
 func (p pane) remarks() string {
 	if p.Remarks == 0 {

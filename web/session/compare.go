@@ -241,7 +241,7 @@ func (s comparison) facts() []comparedFact {
 		fact("Requests", func(of *counterpart) string { return components.Count(int64(of.Exchanges)) }),
 		fact("Messages", func(of *counterpart) string { return components.Count(int64(of.Lane.Position)) }),
 		fact("Tokens received", func(of *counterpart) string { return components.Count(of.TokensBefore) }),
-		fact("Tokens sent", func(of *counterpart) string { return components.Count(of.TokensAfter) + ", " + of.savedShare() }),
+		fact("Tokens sent", func(of *counterpart) string { return of.sent() }),
 		fact("Cost", func(of *counterpart) string { return components.Cents(of.Totals.CostMicroUSD) }),
 		fact("Saved, net", func(of *counterpart) string { return components.Cents(of.NetMicroUSD) }),
 		fact("Reach", func(of *counterpart) string { return components.Count(of.Reach) }),
@@ -252,6 +252,14 @@ func (s comparison) facts() []comparedFact {
 		fact("Client", func(of *counterpart) string { return components.ClientName(of.Client) }),
 		fact("Duration", func(of *counterpart) string { return components.Span(of.LastAt.Sub(of.StartedAt)) }),
 	}
+}
+
+// sent says how many tokens were sent, and how many less than received.
+func (c *counterpart) sent() string {
+	if c.TokensAfter == c.TokensBefore {
+		return components.Count(c.TokensAfter)
+	}
+	return components.Count(c.TokensAfter) + ", " + c.savedShare()
 }
 
 // misses says how often the provider's cache missed, and what.
@@ -279,6 +287,10 @@ func (c *counterpart) timeline() []step {
 		steps = append(steps, step{
 			At: moments[i].At, Text: "request " + strconv.Itoa(event.Request) + ": " + event.Text, Path: event.Path,
 		})
+	}
+	if c.Detail.Exchanges < 2 {
+		steps[0].Text = "only request, " + c.strip()
+		return steps
 	}
 	return append(steps, step{At: c.LastAt, Text: "newest request, " + c.strip()})
 }

@@ -46,7 +46,7 @@ func compressed(t *testing.T) (*webtest.Person, *wiregen.Session, session.Overvi
 func cutAtL1(t *testing.T, person *webtest.Person) {
 	t.Helper()
 	config := tenants.PipelineConfig{YAML: "ipc: {compressTo: 0.40}\n", SavedBy: person.User.ID}
-	if _, err := person.DB.SavePipeline(t.Context(), person.Workspace.ID, 0, config); err != nil {
+	if _, err := person.DB.Pipelines.SavePipeline(t.Context(), person.Workspace.ID, 0, config); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -54,11 +54,11 @@ func cutAtL1(t *testing.T, person *webtest.Person) {
 // projection returns what stands for the session's first messages.
 func projection(t *testing.T, person *webtest.Person, id uuid.UUID) session.Projection {
 	t.Helper()
-	detail, err := person.Sessions.Session(t.Context(), person.Workspace.ID, id)
+	detail, err := person.Sessions.Browser().Session(t.Context(), person.Workspace.ID, id)
 	if err != nil {
 		t.Fatal(err)
 	}
-	found, err := person.Sessions.Projection(t.Context(), person.Workspace.ID, detail.Lanes[0].ID)
+	found, err := person.Sessions.Browser().Projection(t.Context(), person.Workspace.ID, detail.Lanes[0].ID)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -263,7 +263,7 @@ func TestSessionOfAKeyThatKeepsFiguresOnlySaysSo(t *testing.T) {
 		t.Errorf("before, it says %q", page.TestID("notice-unkept"))
 	}
 	kept := tenants.APIKey{ID: overview.APIKey, Name: "laptop", Limits: tenants.Limits{NoStore: true}}
-	if err := person.DB.ChangeAPIKey(t.Context(), person.Workspace.ID, kept); err != nil {
+	if err := person.DB.APIKeys.ChangeAPIKey(t.Context(), person.Workspace.ID, kept); err != nil {
 		t.Fatal(err)
 	}
 	product.Keys.Forget()
@@ -279,9 +279,9 @@ func TestSessionOfAKeyThatKeepsFiguresOnlySaysSo(t *testing.T) {
 	if requests := person.Get("/requests"); requests.Find("table tbody tr").Length() < 2 || strings.Contains(requests.HTML, "Nobody keeps this") {
 		t.Error("the requests are not both there as figures")
 	}
-	settings, err := person.DB.DataSettings(t.Context(), person.Workspace.ID)
+	settings, err := person.DB.Data.DataSettings(t.Context(), person.Workspace.ID)
 	settings.NoStore = true
-	if err := errors.Join(err, person.DB.SetDataSettings(t.Context(), person.Workspace.ID, settings)); err != nil {
+	if err := errors.Join(err, person.DB.Data.SetDataSettings(t.Context(), person.Workspace.ID, settings)); err != nil {
 		t.Fatal(err)
 	}
 	if said := person.Get("/sessions").TestID("notice-unkept"); !strings.HasPrefix(said, "This workspace keeps figures only") {
@@ -457,7 +457,7 @@ func TestAPointerStandsBesideItsOriginal(t *testing.T) {
 
 func laneOf(t testing.TB, person *webtest.Person, id uuid.UUID) uuid.UUID {
 	t.Helper()
-	detail, err := person.Sessions.Session(t.Context(), person.Workspace.ID, id)
+	detail, err := person.Sessions.Browser().Session(t.Context(), person.Workspace.ID, id)
 	if err != nil {
 		t.Fatal(err)
 	}

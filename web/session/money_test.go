@@ -22,7 +22,7 @@ func TestEpochsAreShownWithWhatTheyWereToSaveAndHaveSaved(t *testing.T) {
 	if rows.Length() != overview.Epochs || overview.Epochs == 0 {
 		t.Fatalf("%d rows for %d epochs", rows.Length(), overview.Epochs)
 	}
-	decisions, err := person.Sessions.Decisions(t.Context(), person.Workspace.ID, overview.ID)
+	decisions, err := person.Sessions.Browser().Decisions(t.Context(), person.Workspace.ID, overview.ID)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -68,7 +68,7 @@ func TestSessionThatNeedsAttentionSaysWhy(t *testing.T) {
 		if change != nil {
 			change(&exchange)
 		}
-		if err := person.DB.RecordExchanges(t.Context(), person.Workspace.ID, []tenants.Exchange{exchange}); err != nil {
+		if err := person.DB.Exchanges.RecordExchanges(t.Context(), person.Workspace.ID, []tenants.Exchange{exchange}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -87,7 +87,7 @@ func TestSessionThatNeedsAttentionSaysWhy(t *testing.T) {
 		t.Fatal(err)
 	}
 	saved := tenants.PipelineConfig{YAML: "ipc: {compressTo: 0.40, warnAfterEpochs: 1}", SavedBy: person.User.ID}
-	if _, err := person.DB.SavePipeline(t.Context(), person.Workspace.ID, 1, saved); err != nil {
+	if _, err := person.DB.Pipelines.SavePipeline(t.Context(), person.Workspace.ID, 1, saved); err != nil {
 		t.Fatal(err)
 	}
 

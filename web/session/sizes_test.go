@@ -39,7 +39,7 @@ func TestRowsOfASessionAddUpToItsPrompt(t *testing.T) {
 	said := page.TestID("prompt")
 	_, figures, _ := strings.Cut(said, "messages,")
 	received, sent := numbers(t, strings.TrimSuffix(strings.TrimSpace(figures), "tokens"))
-	newest, err := person.Sessions.Newest(t.Context(), person.Workspace.ID, overview.ID, laneOf(t, person, overview.ID), 0)
+	newest, err := person.Sessions.Browser().Newest(t.Context(), person.Workspace.ID, overview.ID, laneOf(t, person, overview.ID), 0)
 	if err != nil || received != newest.Before || sent != newest.After || sent >= received {
 		t.Fatalf("the page says %q, the newest request had %d and sent %d tokens, %v", said, newest.Before, newest.After, err)
 	}
@@ -113,11 +113,11 @@ func TestCompactNowIsOfferedWhereItDoesSomething(t *testing.T) {
 		t.Fatal(err)
 	}
 	key := tenants.APIKey{ID: overview.APIKey, Name: "laptop", Pipeline: "ipc: {deepestLevel: 0}\n"}
-	if err := person.DB.ChangeAPIKey(t.Context(), person.Workspace.ID, key); err != nil {
+	if err := person.DB.APIKeys.ChangeAPIKey(t.Context(), person.Workspace.ID, key); err != nil {
 		t.Fatal(err)
 	}
 	refused("Compression is off")
-	if err := person.DB.RevokeAPIKey(t.Context(), person.Workspace.ID, overview.APIKey); err != nil {
+	if err := person.DB.APIKeys.RevokeAPIKey(t.Context(), person.Workspace.ID, overview.APIKey); err != nil {
 		t.Fatal(err)
 	}
 	refused("is revoked")

@@ -15,7 +15,7 @@ import (
 // deletions returns the audit entries of deleted sessions, the newest first.
 func deletions(t *testing.T, person *webtest.Person) []tenants.AuditEntry {
 	t.Helper()
-	entries, err := person.DB.Audit(t.Context(), person.Workspace.ID, tenants.AuditFilter{Limit: 100})
+	entries, err := person.DB.Audit.Audit(t.Context(), person.Workspace.ID, tenants.AuditFilter{Limit: 100})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -104,7 +104,7 @@ func TestSessionsThatAreGoneAlreadyAreNotCountedAsDeleted(t *testing.T) {
 	t.Parallel()
 	person := webtest.Start(t).SignUp(t, "northbeam")
 	ids := keep(t, person, kept{title: "first"}, kept{title: "second"})
-	if err := person.Sessions.Delete(t.Context(), person.Workspace.ID, ids[0]); err != nil {
+	if err := person.Sessions.Browser().Delete(t.Context(), person.Workspace.ID, ids[0]); err != nil {
 		t.Fatal(err)
 	}
 	// A refused answer asks again for what is left.

@@ -40,7 +40,7 @@ func record(t *testing.T, person *webtest.Person, title, client string, at time.
 	if err := person.Sessions.Record(t.Context(), person.Workspace.ID, seen); err != nil {
 		t.Fatal(err)
 	}
-	if err := person.DB.RecordExchanges(t.Context(), person.Workspace.ID, kept); err != nil {
+	if err := person.DB.Exchanges.RecordExchanges(t.Context(), person.Workspace.ID, kept); err != nil {
 		t.Fatal(err)
 	}
 	return id

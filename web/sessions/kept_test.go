@@ -52,7 +52,7 @@ func keep(t *testing.T, person *webtest.Person, wanted ...kept) []uuid.UUID {
 	if err := person.Sessions.Record(t.Context(), person.Workspace.ID, seen); err != nil {
 		t.Fatal(err)
 	}
-	if err := person.DB.RecordExchanges(t.Context(), person.Workspace.ID, exchanges); err != nil {
+	if err := person.DB.Exchanges.RecordExchanges(t.Context(), person.Workspace.ID, exchanges); err != nil {
 		t.Fatal(err)
 	}
 	return ids

@@ -30,7 +30,7 @@ func TestAConfigurationIsImportedAfterItWasSeen(t *testing.T) {
 		!strings.Contains(asked.TestID("by-hand"), `API key "nightly" does not exist here`) {
 		t.Fatalf("status %d: %s", asked.Status, asked.Text("main"))
 	}
-	if kept, err := person.DB.DataSettings(t.Context(), person.Workspace.ID); err != nil || kept.TimeZone != "UTC" {
+	if kept, err := person.DB.Data.DataSettings(t.Context(), person.Workspace.ID); err != nil || kept.TimeZone != "UTC" {
 		t.Errorf("it was changed before it was confirmed: %+v, %v", kept, err)
 	}
 
@@ -39,12 +39,12 @@ func TestAConfigurationIsImportedAfterItWasSeen(t *testing.T) {
 	if done.Status != http.StatusOK || !strings.Contains(done.TestID("done"), "2 changes made") || !strings.Contains(done.TestID("by-hand"), "nightly") {
 		t.Fatalf("status %d: %s", done.Status, done.Text("main"))
 	}
-	kept, err := person.DB.DataSettings(t.Context(), person.Workspace.ID)
-	saved, savedErr := person.DB.Pipeline(t.Context(), person.Workspace.ID)
+	kept, err := person.DB.Data.DataSettings(t.Context(), person.Workspace.ID)
+	saved, savedErr := person.DB.Pipelines.Pipeline(t.Context(), person.Workspace.ID)
 	if err != nil || savedErr != nil || kept.TimeZone != "Europe/Berlin" || saved.YAML != "ipc:\n  minClear: 0.2\n" || saved.SavedBy != person.User.ID {
 		t.Errorf("kept %+v, %v; saved %+v, %v", kept, err, saved, savedErr)
 	}
-	entries, err := person.DB.Audit(t.Context(), person.Workspace.ID, tenants.AuditFilter{Limit: 1})
+	entries, err := person.DB.Audit.Audit(t.Context(), person.Workspace.ID, tenants.AuditFilter{Limit: 1})
 	if err != nil || len(entries) != 1 || entries[0].Action != tenants.ConfigImported || entries[0].Actor.Name != person.Email {
 		t.Errorf("noted %+v, %v", entries, err)
 	}

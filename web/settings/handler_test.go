@@ -19,7 +19,7 @@ func TestSettingsAreSavedAndShown(t *testing.T) {
 	if saved.Path != "/settings?saved=yes" || !strings.Contains(saved.Text("main"), "The settings are saved") {
 		t.Fatalf("saving led to %s: %s", saved.Path, saved.Text("main"))
 	}
-	kept, err := person.DB.DataSettings(t.Context(), person.Workspace.ID)
+	kept, err := person.DB.Data.DataSettings(t.Context(), person.Workspace.ID)
 	want := tenants.DataSettings{TimeZone: "Europe/Berlin", NoStore: true, Text: tenants.TextPolicy{Managers: "own", Members: "all", Viewers: "all"}}
 	if err != nil || kept != want {
 		t.Errorf("kept %+v, %v", kept, err)
@@ -55,7 +55,7 @@ func TestInvalidFormIsExplainedAtItsFieldAndKeepsInput(t *testing.T) {
 		if page := person.Post("/settings/retention", "days", typed); page.Path != "/settings?saved=yes" {
 			t.Errorf("%q led to %s", typed, page.Path)
 		}
-		if kept, err := person.DB.Retention(t.Context(), person.Workspace.ID); err != nil || kept.Days != want {
+		if kept, err := person.DB.Data.Retention(t.Context(), person.Workspace.ID); err != nil || kept.Days != want {
 			t.Errorf("%q: kept %+v, %v", typed, kept, err)
 		}
 	}
@@ -77,15 +77,15 @@ func TestAWorkspaceIsDeletedWithItsNameAndThePassword(t *testing.T) {
 			t.Error("the page shows the password")
 		}
 	}
-	if memberships, err := person.DB.Memberships(t.Context(), person.User.ID); err != nil || len(memberships) != 1 {
+	if memberships, err := person.DB.Workspaces.Memberships(t.Context(), person.User.ID); err != nil || len(memberships) != 1 {
 		t.Fatalf("%d memberships, %v", len(memberships), err)
 	}
 	person.Post("/settings/delete", "confirm", "northbeam", "password", webtest.Password)
-	memberships, err := person.DB.Memberships(t.Context(), person.User.ID)
+	memberships, err := person.DB.Workspaces.Memberships(t.Context(), person.User.ID)
 	if err != nil || len(memberships) != 0 {
 		t.Errorf("%d memberships, %v", len(memberships), err)
 	}
-	if closed, err := person.DB.ClosedWorkspaces(t.Context()); err != nil || len(closed) != 1 {
+	if closed, err := person.DB.Deletion.ClosedWorkspaces(t.Context()); err != nil || len(closed) != 1 {
 		t.Errorf("deleted are %v, %v", closed, err)
 	}
 }

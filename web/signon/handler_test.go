@@ -108,11 +108,11 @@ func TestPersonOfTheDomainBecomesAMember(t *testing.T) {
 	if page := browser.Get(back); page.Path != "/workspaces" {
 		t.Fatalf("signing on led to %s: %s", page.Path, page.Text("main"))
 	}
-	user, _, err := c.DB.UserByEmail(t.Context(), "mira@corp.example")
+	user, _, err := c.DB.Accounts.UserByEmail(t.Context(), "mira@corp.example")
 	if err != nil || user.VerifiedAt == nil {
 		t.Fatalf("%+v, %v", user, err)
 	}
-	memberships, err := c.DB.Memberships(t.Context(), user.ID)
+	memberships, err := c.DB.Workspaces.Memberships(t.Context(), user.ID)
 	if err != nil || len(memberships) != 1 || memberships[0].Workspace.ID != c.owner.Workspace.ID || memberships[0].Role != tenants.Viewer {
 		t.Errorf("memberships %+v, %v", memberships, err)
 	}
@@ -179,12 +179,12 @@ func TestUnverifiedAccountIsTakenFromWhoeverMadeIt(t *testing.T) {
 	if page := squatter.Post("/signup", "email", "mira@corp.example", "password", webtest.Password, "workspace", "mine"); page.Path != "/overview" {
 		t.Fatalf("sign up led to %s", page.Path)
 	}
-	planted, _, err := c.DB.UserByEmail(t.Context(), "mira@corp.example")
+	planted, _, err := c.DB.Accounts.UserByEmail(t.Context(), "mira@corp.example")
 	if err != nil {
 		t.Fatal(err)
 	}
 	backDoor := tenants.Passkey{ID: planted.ID, Name: "back door", Credential: []byte("c"), PublicKey: []byte("k"), CreatedAt: planted.CreatedAt}
-	if _, err := c.DB.AddPasskey(t.Context(), planted, planted.ID, backDoor, []byte("h"), [][]byte{[]byte("code")}); err != nil {
+	if _, err := c.DB.Factors.AddPasskey(t.Context(), planted, planted.ID, backDoor, []byte("h"), [][]byte{[]byte("code")}); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := c.Database.Owner(t).Exec(t.Context(), "DELETE FROM members WHERE user_id = $1", planted.ID); err != nil {
@@ -194,7 +194,7 @@ func TestUnverifiedAccountIsTakenFromWhoeverMadeIt(t *testing.T) {
 	if page := browser.Get(c.begin(t, browser, mira())); page.Path != "/workspaces" {
 		t.Fatalf("signing on led to %s", page.Path)
 	}
-	if factors, err := c.DB.FactorsOf(t.Context(), planted.ID); err != nil || factors != (tenants.Factors{}) {
+	if factors, err := c.DB.Factors.FactorsOf(t.Context(), planted.ID); err != nil || factors != (tenants.Factors{}) {
 		t.Errorf("the squatter's factors: %+v, %v", factors, err)
 	}
 	if page := squatter.Get("/account"); !strings.HasPrefix(page.Path, "/login") {

@@ -19,7 +19,7 @@ func (c *company) signUpMira(t *testing.T) (*webtest.Person, tenants.User) {
 	if page := person.Post("/signup", "email", "mira@corp.example", "password", webtest.Password, "workspace", "elsewhere"); page.Path != "/overview" {
 		t.Fatalf("sign up led to %s", page.Path)
 	}
-	user, _, err := c.DB.UserByEmail(t.Context(), "mira@corp.example")
+	user, _, err := c.DB.Accounts.UserByEmail(t.Context(), "mira@corp.example")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -53,7 +53,7 @@ func TestAccountThatBelongsElsewhereIsNotOpenedByAnIdentityProvider(t *testing.T
 		if page := victim.Get("/account"); page.Path != "/account" {
 			t.Errorf("%s: the victim is led to %s", name, page.Path)
 		}
-		memberships, err := c.DB.Memberships(t.Context(), user.ID)
+		memberships, err := c.DB.Workspaces.Memberships(t.Context(), user.ID)
 		if err != nil || len(memberships) != 1 || memberships[0].Workspace.ID == c.owner.Workspace.ID {
 			t.Errorf("%s: memberships %+v, %v", name, memberships, err)
 		}
@@ -79,7 +79,7 @@ func TestConnectedAccountOpensItsWorkspaceOnly(t *testing.T) {
 	c := setup(t)
 	person, user := c.signUpMira(t)
 	c.exec(t, "INSERT INTO operators (user_id) VALUES ($1)", user.ID)
-	elsewhere, err := c.DB.Memberships(t.Context(), user.ID)
+	elsewhere, err := c.DB.Workspaces.Memberships(t.Context(), user.ID)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -121,7 +121,7 @@ func TestCodeAfterSingleSignOnOpensItsWorkspaceOnly(t *testing.T) {
 	}
 	codes, hashes := c.People.NewRecoveryCodes(user.ID)
 	passkey := tenants.Passkey{ID: user.ID, Name: "Phone", Credential: []byte("c"), PublicKey: []byte("k"), CreatedAt: user.CreatedAt}
-	if _, err := c.DB.AddPasskey(t.Context(), user, uuid.Nil, passkey, []byte("h"), hashes); err != nil {
+	if _, err := c.DB.Factors.AddPasskey(t.Context(), user, uuid.Nil, passkey, []byte("h"), hashes); err != nil {
 		t.Fatal(err)
 	}
 	c.People.Forget()
@@ -150,7 +150,7 @@ func TestAnotherIssuerHasTheDomainsProvenAgain(t *testing.T) {
 		c.owner.Post("/settings/sign-on", "issuer", provider.Issuer(), "client_id", provider.ClientID, "secret", provider.ClientSecret, "role", "viewer")
 	}
 	count := func() bool {
-		_, err := c.DB.SignOnWorkspace(t.Context(), "corp.example")
+		_, err := c.DB.SignOn.SignOnWorkspace(t.Context(), "corp.example")
 		return err == nil
 	}
 	if save(c.provider); !count() {

@@ -67,12 +67,12 @@ func TestPeopleWalkThroughSingleSignOn(t *testing.T) {
 	}
 
 	// Someone with a second factor here is asked for it, too.
-	user, _, err := product.DB.UserByEmail(t.Context(), "mira@corp.example")
+	user, _, err := product.DB.Accounts.UserByEmail(t.Context(), "mira@corp.example")
 	if err != nil {
 		t.Fatal(err)
 	}
 	passkey := tenants.Passkey{ID: user.ID, Name: "Phone", Credential: []byte("c"), PublicKey: []byte("k"), CreatedAt: user.CreatedAt}
-	if _, err := product.DB.AddPasskey(t.Context(), user, user.ID, passkey, []byte("h"), nil); err != nil {
+	if _, err := product.DB.Factors.AddPasskey(t.Context(), user, user.ID, passkey, []byte("h"), nil); err != nil {
 		t.Fatal(err)
 	}
 	product.People.Forget()

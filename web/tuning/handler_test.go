@@ -25,7 +25,7 @@ func form(page webtest.Page, changes ...string) []string {
 // saved returns the pipeline that the workspace has now.
 func saved(t *testing.T, person *webtest.Person) (tenants.PipelineConfig, pipeline.Config) {
 	t.Helper()
-	config, err := person.DB.Pipeline(t.Context(), person.Workspace.ID)
+	config, err := person.DB.Pipelines.Pipeline(t.Context(), person.Workspace.ID)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -39,7 +39,7 @@ func saved(t *testing.T, person *webtest.Person) (tenants.PipelineConfig, pipeli
 func TestSavingChangesWhatWasTypedAndNothingElse(t *testing.T) {
 	t.Parallel()
 	person := webtest.Start(t).SignUp(t, "northbeam")
-	_, err := person.DB.SavePipeline(t.Context(), person.Workspace.ID, 0, tenants.PipelineConfig{
+	_, err := person.DB.Pipelines.SavePipeline(t.Context(), person.Workspace.ID, 0, tenants.PipelineConfig{
 		YAML: "ipc:\n  keepLastLadder: [9, 4]\n  minClear: 0.2\nrehydrator:\n  maxRehydrated: 7\n", SavedBy: person.User.ID,
 	})
 	if err != nil {
@@ -68,7 +68,7 @@ func TestSavingChangesWhatWasTypedAndNothingElse(t *testing.T) {
 func TestSwitchingTheModuleOffKeepsTheOthers(t *testing.T) {
 	t.Parallel()
 	person := webtest.Start(t).SignUp(t, "northbeam")
-	if _, err := person.DB.SavePipeline(t.Context(), person.Workspace.ID, 0, tenants.PipelineConfig{Modules: "ipc,patterns", SavedBy: person.User.ID}); err != nil {
+	if _, err := person.DB.Pipelines.SavePipeline(t.Context(), person.Workspace.ID, 0, tenants.PipelineConfig{Modules: "ipc,patterns", SavedBy: person.User.ID}); err != nil {
 		t.Fatal(err)
 	}
 

@@ -23,12 +23,12 @@ import (
 // save saves a pipeline as the API does.
 func save(t *testing.T, person *webtest.Person, modules, yaml string) {
 	t.Helper()
-	now, err := person.DB.Pipeline(t.Context(), person.Workspace.ID)
+	now, err := person.DB.Pipelines.Pipeline(t.Context(), person.Workspace.ID)
 	if err != nil {
 		t.Fatal(err)
 	}
 	config := tenants.PipelineConfig{Modules: modules, YAML: yaml, SavedBy: person.User.ID}
-	if _, err := person.DB.SavePipeline(t.Context(), person.Workspace.ID, now.Version, config); err != nil {
+	if _, err := person.DB.Pipelines.SavePipeline(t.Context(), person.Workspace.ID, now.Version, config); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -134,7 +134,7 @@ func TestFiguresAreThoseOfTheWorkspace(t *testing.T) {
 	t.Parallel()
 	product := webtest.Start(t)
 	person, other := talked(t, product, 1), product.SignUp(t, "other")
-	totals, err := person.DB.Totals(t.Context(), person.Workspace.ID, tenants.UsageFilter{From: time.Now().Add(-time.Hour), To: time.Now()})
+	totals, err := person.DB.Usage.Totals(t.Context(), person.Workspace.ID, tenants.UsageFilter{From: time.Now().Add(-time.Hour), To: time.Now()})
 	if err != nil || totals.Saved() == 0 {
 		t.Fatalf("nothing was saved: %+v, %v", totals, err)
 	}

@@ -13,7 +13,7 @@ import (
 func TestWindowsOfModelsAreSetAndRemoved(t *testing.T) {
 	t.Parallel()
 	person := webtest.Start(t).SignUp(t, "northbeam")
-	if err := person.DB.LearnModelWindow(t.Context(), person.Workspace.ID, "vendor/learnt", 128_000); err != nil {
+	if err := person.DB.ModelWindows.LearnModelWindow(t.Context(), person.Workspace.ID, "vendor/learnt", 128_000); err != nil {
 		t.Fatal(err)
 	}
 
@@ -72,7 +72,7 @@ func TestLearntWindowsAreBoundedOnThePage(t *testing.T) {
 func TestFailedWindowsLeaveTheRest(t *testing.T) {
 	t.Parallel()
 	person := webtest.Start(t, func(p *webtest.Product, deps *web.Deps) {
-		deps.ModelWindows = brokenWindows{p.DB}
+		deps.ModelWindows = brokenWindows{p.DB.ModelWindows}
 	}).SignUp(t, "northbeam")
 	page := person.Get("/pipeline")
 	if page.Status != http.StatusOK || !strings.Contains(page.Text(`#windows [data-testid="failed"]`), "Reference") || !page.Has("form[data-tuning]") {
@@ -89,7 +89,7 @@ func TestKeysWithPipelinesOfTheirOwnAreListed(t *testing.T) {
 	person.Post("/keys", "name", "ci-agents", "expiry", "", "pipeline", "ipc: {targetUtilization: 0.5}")
 	person.Post("/keys", "name", "gone", "expiry", "", "pipeline", "modules: none")
 	person.Post("/keys", "name", "plain", "expiry", "")
-	keys, err := person.DB.APIKeys(t.Context(), person.Workspace.ID)
+	keys, err := person.DB.APIKeys.APIKeys(t.Context(), person.Workspace.ID)
 	if err != nil {
 		t.Fatal(err)
 	}

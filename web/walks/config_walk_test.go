@@ -77,7 +77,7 @@ func TestPipelineIsEditedAndRestoredByKeyboardAlone(t *testing.T) {
 	enter(t, tab, `#dlg-restore button[type="submit"]`)
 	tab.Until(browsertest.At("/pipeline/history?restored=3") + headed)
 	tab.CheckLooks("restored by keyboard")
-	config, err := person.DB.Pipeline(t.Context(), person.Workspace.ID)
+	config, err := person.DB.Pipelines.Pipeline(t.Context(), person.Workspace.ID)
 	if err != nil || config.Version != 3 || !strings.Contains(config.YAML, "minClear: 0.2") {
 		t.Errorf("version %d holds %q: %v", config.Version, config.YAML, err)
 	}
@@ -104,7 +104,7 @@ func TestConfigurationIsImportedByKeyboardAlone(t *testing.T) {
 	tab.CheckLooks("import asked by keyboard")
 	enter(t, tab, `[data-testid="confirm"] button[type="submit"]`)
 	tab.Until(`document.querySelector('[data-testid="done"]')?.textContent.includes('1 change')` + headed)
-	settings, err := person.DB.DataSettings(t.Context(), person.Workspace.ID)
+	settings, err := person.DB.Data.DataSettings(t.Context(), person.Workspace.ID)
 	if err != nil || settings.TimeZone != "Europe/Berlin" {
 		t.Errorf("the time zone is %q: %v", settings.TimeZone, err)
 	}

@@ -26,7 +26,7 @@ func used(t *testing.T, person *webtest.Person, hours ...int) {
 			})
 		}
 	}
-	if err := person.DB.RecordExchanges(t.Context(), person.Workspace.ID, all); err != nil {
+	if err := person.DB.Exchanges.RecordExchanges(t.Context(), person.Workspace.ID, all); err != nil {
 		t.Fatal(err)
 	}
 }

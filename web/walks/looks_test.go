@@ -69,7 +69,7 @@ func TestEveryPageLooksRightInBothThemesAndSizes(t *testing.T) {
 	for name, filters := range map[string]string{"Codex": "client=codex", "Compressed this week, with Claude Code": "client=claude-code&range=7d&show=compressed", "Lost": "range=1y"} {
 		saved := tenants.View{List: tenants.SessionViews, Name: name, Query: filters}
 		for _, saved.List = range []tenants.ViewList{tenants.SessionViews, tenants.RequestViews} {
-			if _, err := busy.DB.SaveView(t.Context(), busy.Workspace.ID, busy.User.ID, saved); err != nil {
+			if _, err := busy.DB.Views.SaveView(t.Context(), busy.Workspace.ID, busy.User.ID, saved); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -247,7 +247,7 @@ func furnish(t *testing.T, person *webtest.Person) string {
 	keep := func(name string, change func(*tenants.APIKey)) tenants.APIKey {
 		key, _, hash := person.Keys.Create(person.Workspace.ID, name, []tenants.Scope{tenants.ScopeProxy}, person.User.ID, nil)
 		change(&key)
-		if err := person.DB.CreateAPIKey(t.Context(), person.Workspace.ID, key, hash); err != nil {
+		if err := person.DB.APIKeys.CreateAPIKey(t.Context(), person.Workspace.ID, key, hash); err != nil {
 			t.Fatal(err)
 		}
 		return key
@@ -259,13 +259,13 @@ func furnish(t *testing.T, person *webtest.Person) string {
 		}}
 	})
 	rotation, _ := person.Keys.Renew(24 * time.Hour)
-	if err := person.DB.RotateAPIKey(t.Context(), person.Workspace.ID, limited.ID, rotation); err != nil {
+	if err := person.DB.APIKeys.RotateAPIKey(t.Context(), person.Workspace.ID, limited.ID, rotation); err != nil {
 		t.Fatal(err)
 	}
 	keep("cursor-team", func(key *tenants.APIKey) { key.ExpiresAt = &soon })
 	keep("trial", func(key *tenants.APIKey) { key.ExpiresAt = &past })
 	revoked := keep("old-laptop", func(*tenants.APIKey) {})
-	if err := person.DB.RevokeAPIKey(t.Context(), person.Workspace.ID, revoked.ID); err != nil {
+	if err := person.DB.APIKeys.RevokeAPIKey(t.Context(), person.Workspace.ID, revoked.ID); err != nil {
 		t.Fatal(err)
 	}
 	if err := person.Keys.Flush(t.Context()); err != nil {
@@ -282,7 +282,7 @@ func shortTalk() *wiregen.Session {
 // longID returns the id of the session with most requests.
 func longID(t *testing.T, person *webtest.Person) string {
 	t.Helper()
-	page, err := person.Sessions.Sessions(t.Context(), person.Workspace.ID, session.Filter{})
+	page, err := person.Sessions.Browser().Sessions(t.Context(), person.Workspace.ID, session.Filter{})
 	if err != nil {
 		t.Fatal(err)
 	}

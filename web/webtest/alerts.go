@@ -23,7 +23,7 @@ func (p *Product) useAlerts(t testing.TB) {
 	log := slog.New(slog.DiscardHandler)
 	queue := jobsdb.New(jobsdb.Config{Pool: p.DB.WorkPool(), Door: p.DB, Metrics: jobsdb.NewMetrics(prometheus.NewRegistry()), Log: log, Now: time.Now, Idle: true})
 	p.Alerting = alerts.New(alerts.Config{
-		Store: p.DB, Sealer: p.vault, Queue: queue, Mailer: keptMails{p.DB}, AllowPrivate: true, PublicURL: PublicURL, Log: log, Now: time.Now,
+		Store: alerts.Store{Alerts: p.DB.Alerts, Keys: p.DB.APIKeys, Usage: p.DB.Usage, Workspaces: p.DB.Workspaces, Transactions: p.DB}, Sealer: p.vault, Queue: queue, Mailer: keptMails{p.DB}, AllowPrivate: true, PublicURL: PublicURL, Log: log, Now: time.Now,
 	})
 	queue.Handle(alerts.JobDeliver, jobs.Limits{Timeout: alerts.DeliverTimeout, Attempts: alerts.DeliverAttempts}, p.Alerting.Deliver)
 	if err := queue.Open(); err != nil {
@@ -36,7 +36,7 @@ type keptMails struct{ db *tenantsdb.DB }
 
 // Send implements alerts.Mailer.
 func (k keptMails) Send(ctx context.Context, _ uuid.UUID, mail tenants.Mail) error {
-	return k.db.QueueMail(ctx, mail)
+	return k.db.Mail.QueueMail(ctx, mail)
 }
 
 // KeepAlerts gives a person's workspace an alert channel with a delivery that has failed, and
@@ -50,7 +50,7 @@ func KeepAlerts(t testing.TB, of *Person) (channel, delivery string) {
 		Alert: tenants.Alert{Rule: tenants.AlertBudget, Title: "API key laptop has used 80 % of its daily budget", Path: "/keys"},
 		ID:    uuid.Must(uuid.NewV7()), Channel: kept.ID, CreatedAt: time.Now(), State: tenants.DeliveryFailed, Attempts: 17, Status: 503, Answer: "later",
 	}
-	if err := errors.Join(of.DB.AddAlertChannel(t.Context(), of.Workspace.ID, kept), of.DB.AddAlertDelivery(t.Context(), of.Workspace.ID, failed)); err != nil {
+	if err := errors.Join(of.DB.Alerts.AddAlertChannel(t.Context(), of.Workspace.ID, kept), of.DB.Alerts.AddAlertDelivery(t.Context(), of.Workspace.ID, failed)); err != nil {
 		t.Fatal(err)
 	}
 	return kept.ID.String(), failed.ID.String()

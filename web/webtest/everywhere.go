@@ -26,7 +26,7 @@ func (p *Product) useEverywhere(t testing.TB, deps *web.Deps) {
 	t.Helper()
 	p.everywhere = everywhere{
 		Live: live.NewHub(), Learned: patternsdb.New(p.DB),
-		Index: archivedb.NewIndex(p.Archive, archive.NewKeys(datakeys.New(p.DB, p.vault)), formats.Parse),
+		Index: archivedb.NewIndex(p.Archive, archive.NewKeys(datakeys.New(p.DB.DataKeys, p.vault)), formats.Parse),
 	}
 	deps.Live, deps.Searcher, deps.Patterns = p.Live, p.Index, p.Learned
 }

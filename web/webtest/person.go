@@ -55,7 +55,7 @@ func (p *Product) Stranger(t testing.TB) *Person {
 func (p *Product) SignUp(t testing.TB, name string) *Person {
 	t.Helper()
 	person := p.SignUpUnverified(t, name)
-	if err := p.DB.VerifyUser(t.Context(), person.User.ID); err != nil {
+	if err := p.DB.Accounts.VerifyUser(t.Context(), person.User.ID); err != nil {
 		t.Fatal(err)
 	}
 	p.People.Forget()
@@ -88,11 +88,11 @@ func (p *Product) LogIn(t testing.TB, email string) *Person {
 // known fills in who the person is.
 func (p *Person) known(t testing.TB) *Person {
 	t.Helper()
-	user, _, err := p.DB.UserByEmail(t.Context(), p.Email)
+	user, _, err := p.DB.Accounts.UserByEmail(t.Context(), p.Email)
 	if err != nil {
 		t.Fatal(err)
 	}
-	memberships, err := p.DB.Memberships(t.Context(), user.ID)
+	memberships, err := p.DB.Workspaces.Memberships(t.Context(), user.ID)
 	if err != nil || len(memberships) != 1 {
 		t.Fatalf("%d memberships: %v", len(memberships), err)
 	}

@@ -30,12 +30,12 @@ func LongTalk() *wiregen.Session {
 // KeepPasskey gives a person a passkey that no device has, and returns its id.
 func KeepPasskey(t testing.TB, person *Person) string {
 	t.Helper()
-	logins, err := person.DB.Logins(t.Context(), person.User.ID)
+	logins, err := person.DB.Logins.Logins(t.Context(), person.User.ID)
 	if err != nil || len(logins) == 0 {
 		t.Fatalf("%d logins, %v", len(logins), err)
 	}
 	passkey := tenants.Passkey{ID: uuid.New(), Name: "Phone", Credential: []byte(person.Email), PublicKey: []byte("k"), CreatedAt: time.Now(), BackupEligible: true}
-	if _, err := person.DB.AddPasskey(t.Context(), person.User, logins[0].ID, passkey, []byte("challenge"), [][]byte{[]byte("code")}); err != nil {
+	if _, err := person.DB.Factors.AddPasskey(t.Context(), person.User, logins[0].ID, passkey, []byte("challenge"), [][]byte{[]byte("code")}); err != nil {
 		t.Fatal(err)
 	}
 	return passkey.ID.String()

@@ -151,12 +151,12 @@ func (p *Person) proxy(window int) (url string, stop func()) {
 func (p *Product) server(t testing.TB, window int) (server *api.Server, stop func()) {
 	t.Helper()
 	log := slog.New(slog.DiscardHandler)
-	settings, err := api.NewSettings(p.DB, p.vault, p.modules, true)
+	settings, err := api.NewSettings(p.DB.ProxySettings, p.vault, p.modules, true)
 	if err != nil {
 		t.Fatal(err)
 	}
 	metrics := api.NewMetrics(prometheus.NewRegistry())
-	recorder := api.NewRecorder(p.DB, p.Sessions, p.DB, metrics, log).WithKeys(p.ArchiveKeys)
+	recorder := api.NewRecorder(p.DB, p.Sessions, p.DB.Exchanges, metrics, log).WithKeys(p.ArchiveKeys)
 	recorder.Recorded = p.Live.Happened
 	recorder.Start()
 	return &api.Server{
@@ -199,7 +199,7 @@ func (p *Product) writer(t testing.TB, window int) *prompt.Writer {
 // Newest returns the newest session of the person's workspace.
 func (p *Person) Newest() session.Overview {
 	p.t.Helper()
-	page, err := p.Sessions.Sessions(p.t.Context(), p.Workspace.ID, session.Filter{Limit: 1})
+	page, err := p.Sessions.Browser().Sessions(p.t.Context(), p.Workspace.ID, session.Filter{Limit: 1})
 	if err != nil || len(page.Sessions) == 0 {
 		p.t.Fatalf("no session: %v", err)
 	}

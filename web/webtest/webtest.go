@@ -92,7 +92,7 @@ func Start(t testing.TB, options ...Option) *Product {
 	if err != nil {
 		t.Fatal(err)
 	}
-	keys, err := identity.NewKeys(database.DB, safe.DeriveAll("api keys"), time.Now)
+	keys, err := identity.NewKeys(database.DB.APIKeys, safe.DeriveAll("api keys"), time.Now)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -100,7 +100,7 @@ func Start(t testing.TB, options ...Option) *Product {
 	t.Cleanup(provider.Close)
 	p := &Product{
 		Database: database, DB: database.DB, Keys: keys, vault: safe, provider: provider, modules: "ipc",
-		Sessions: sessiondb.New(database.DB), Archive: archivedb.New(database.DB), ArchiveKeys: archive.NewKeys(datakeys.New(database.DB, safe)),
+		Sessions: sessiondb.New(database.DB), Archive: archivedb.New(database.DB), ArchiveKeys: archive.NewKeys(datakeys.New(database.DB.DataKeys, safe)),
 	}
 	server := httptest.NewUnstartedServer(nil)
 	_, port, err := net.SplitHostPort(server.Listener.Addr().String())
@@ -127,31 +127,31 @@ func (p *Product) handler(t testing.TB, options []Option) http.Handler {
 	if err != nil {
 		t.Fatal(err)
 	}
-	people, err := identity.NewService(p.DB, throttle, p.vault.DeriveAll("logins"), time.Now)
+	people, err := identity.NewService(identity.Store{Accounts: p.DB.Accounts, LoginStore: p.DB.Logins, WorkspaceStore: p.DB.Workspaces, Factors: p.DB.Factors}, throttle, p.vault.DeriveAll("logins"), time.Now)
 	if err != nil {
 		t.Fatal(err)
 	}
 	p.People = people
 	people.SetSealer(p.vault)
 	people.SetMails(identity.Mails{PublicURL: PublicURL})
-	p.Mails = mail.NewOutbox(mail.Config{Store: p.DB, Writer: people, Log: slog.New(slog.DiscardHandler), Now: time.Now})
+	p.Mails = mail.NewOutbox(mail.Config{Store: p.DB.Mail, Writer: people, Log: slog.New(slog.DiscardHandler), Now: time.Now})
 	p.useAlerts(t)
 	keeper := forgetting{Keeper: p.Keeper(true), keys: p.Keys}
 	configuration := manage.NewConfigurations(manage.Config{
-		Defaults: p.defaults(), Pipelines: p.DB, ModelWindows: p.DB, Data: p.DB, Retentions: p.DB, APIKeys: keeper, ProviderKeys: keeper, Audit: p.DB,
+		Defaults: p.defaults(), Pipelines: p.DB.Pipelines, ModelWindows: p.DB.ModelWindows, Data: manage.Data{DataStore: p.DB.Data, Workspaces: p.DB.Workspaces, Views: p.DB.Views}, Retentions: p.DB.Data, APIKeys: keeper, ProviderKeys: keeper, Audit: p.DB.Audit,
 	})
 	deps := web.Deps{
 		Config:   configuration,
 		Identity: people, APIKeys: keeper, ProviderKeys: keeper,
-		Pipelines: p.DB, Preview: preview.New(p.Sessions, models), TriggerAdvice: previewdb.New(p.DB), ModelWindows: p.DB, Usage: p.DB, Sessions: p.Sessions, Exchanges: p.DB, Archive: p.Archive, ArchiveKeys: p.ArchiveKeys,
+		Pipelines: p.DB.Pipelines, Preview: preview.New(p.Sessions.Browser(), models), TriggerAdvice: previewdb.New(p.DB), ModelWindows: p.DB.ModelWindows, Usage: p.DB.Usage, Sessions: p.Sessions.Browser(), Exchanges: p.DB.Exchanges, Archive: p.Archive, ArchiveKeys: p.ArchiveKeys,
 		Mails:    p.Mails,
-		Operator: p.DB, Health: func(ctx context.Context) []tenants.Check {
+		Operator: p.DB.Operators, Health: func(ctx context.Context) []tenants.Check {
 			return []tenants.Check{{Name: "Database", OK: p.DB.Ping(ctx) == nil, Text: "answers"}}
 		},
-		People: people, Invitations: identity.NewInvitations(people, p.DB, PublicURL),
-		Data: p.DB, Audit: p.DB, Views: p.DB, Deletion: p.deletion(),
+		People: people, Invitations: identity.NewInvitations(people, p.DB.Invitations, PublicURL),
+		Data: p.DB.Data, Audit: p.DB.Audit, Views: p.DB.Views, Deletion: p.deletion(),
 		Billing: billing.New(billing.DefaultConfig(), billing.Deps{Now: time.Now}),
-		Stars:   tenantsdb.NewStars(p.DB), Comments: tenantsdb.NewComments(p.DB),
+		Stars:   p.DB.Stars, Comments: p.DB.Comments,
 		Alerts: p.Alerting,
 		Sender: sender{t, p}, Models: models,
 		SignOn: p.signOn(PublicURL), Passkeys: p.passkeys(p.Local),
@@ -172,7 +172,7 @@ func (p *Product) handler(t testing.TB, options []Option) http.Handler {
 // deletion deletes workspaces from view; what is stored of them stays.
 func (p *Product) deletion() *deletion.Service {
 	return deletion.New(deletion.Config{
-		Store: p.DB, Bytes: archivedb.NewMover(p.DB, nil), Jobs: noJobs{}, Log: slog.New(slog.DiscardHandler),
+		Store: p.DB.Deletion, Bytes: archivedb.NewMover(p.DB, nil), Jobs: noJobs{}, Log: slog.New(slog.DiscardHandler),
 		Enqueue: func(context.Context, tenants.WorkspaceID) error { return nil },
 	})
 }
@@ -190,7 +190,7 @@ func (p *Product) defaults() pipeline.Layer {
 // Keeper creates and tests the keys of workspaces.
 func (p *Product) Keeper(allowPrivate bool) *credentials.Keeper {
 	return credentials.New(credentials.Config{
-		Store: p.DB, Issuer: p.Keys, Vault: p.vault, Upstream: p.provider, Defaults: p.defaults(), AllowPrivate: allowPrivate,
+		Store: credentials.Store{APIKeyStore: p.DB.APIKeys, ProviderKeyStore: p.DB.ProviderKeys}, Issuer: p.Keys, Vault: p.vault, Upstream: p.provider, Defaults: p.defaults(), AllowPrivate: allowPrivate,
 	})
 }
 

@@ -76,6 +76,9 @@ type listRow struct {
 	Place int  `gorm:"column:place"`
 }
 
+// Browser shows sessions to people and takes what they ask of them: pins, orders, deletion.
+type Browser struct{ *core }
+
 func (r listRow) overview() session.Overview {
 	return session.Overview{
 		ID: r.ID, APIKey: r.APIKeyID, Format: conversation.Format(r.Format), Name: r.Name, Source: r.Source, Title: r.Title,
@@ -87,7 +90,7 @@ func (r listRow) overview() session.Overview {
 
 // Sessions returns a page of a workspace's sessions, the most recently active
 // first. It returns session.ErrCursor for a cursor that it did not hand out.
-func (s *Store) Sessions(ctx context.Context, workspace uuid.UUID, filter session.Filter) (session.Page, error) {
+func (s Browser) Sessions(ctx context.Context, workspace uuid.UUID, filter session.Filter) (session.Page, error) {
 	limit := filter.Limit
 	if limit <= 0 {
 		limit = defaultLimit
@@ -142,7 +145,7 @@ func pageOf(rows []listRow, limit int, filter session.Filter) session.Page {
 
 // IDs returns up to limit sessions of a workspace whose ids follow one, in order; for
 // uuid.Nil the first ones.
-func (s *Store) IDs(ctx context.Context, workspace, after uuid.UUID, limit int) ([]uuid.UUID, error) {
+func (s Browser) IDs(ctx context.Context, workspace, after uuid.UUID, limit int) ([]uuid.UUID, error) {
 	var ids []uuid.UUID
 	err := s.door.InTenant(ctx, workspace, func(tx *gorm.DB) error {
 		return tx.Raw("SELECT id FROM sessions WHERE workspace_id = ? AND id > ? ORDER BY id LIMIT ?", workspace, after, limit).Scan(&ids).Error
@@ -155,7 +158,7 @@ func (s *Store) IDs(ctx context.Context, workspace, after uuid.UUID, limit int) 
 
 // Session returns a session with its lanes. It returns session.ErrNotFound if the
 // workspace has none with that id.
-func (s *Store) Session(ctx context.Context, workspace, id uuid.UUID) (session.Detail, error) {
+func (s Browser) Session(ctx context.Context, workspace, id uuid.UUID) (session.Detail, error) {
 	var detail session.Detail
 	err := s.door.InTenant(ctx, workspace, func(tx *gorm.DB) error {
 		var rows []listRow
@@ -210,7 +213,7 @@ func lanesOf(tx *gorm.DB, workspace, id uuid.UUID) ([]session.LaneOverview, erro
 
 // Projection returns a lane's newest projection, its own or one it took over. It
 // returns session.ErrNotFound if it does not exist.
-func (s *Store) Projection(ctx context.Context, workspace, lane uuid.UUID) (session.Projection, error) {
+func (s Browser) Projection(ctx context.Context, workspace, lane uuid.UUID) (session.Projection, error) {
 	key, err := s.key(ctx, workspace)
 	if err != nil {
 		return session.Projection{}, fmt.Errorf("projection of lane %s: %w", lane, err)
@@ -235,7 +238,7 @@ func (s *Store) Projection(ctx context.Context, workspace, lane uuid.UUID) (sess
 }
 
 // Epochs returns a lane's epochs, oldest first, with those it took over.
-func (s *Store) Epochs(ctx context.Context, workspace, lane uuid.UUID) ([]session.EpochOverview, error) {
+func (s Browser) Epochs(ctx context.Context, workspace, lane uuid.UUID) ([]session.EpochOverview, error) {
 	var epochs []session.EpochOverview
 	err := s.door.InTenant(ctx, workspace, func(tx *gorm.DB) error {
 		rows, err := tx.Statement.ConnPool.QueryContext(ctx, sqlEpochs, workspace, lane)

@@ -42,7 +42,7 @@ func TestSessionsArePagedNewestFirst(t *testing.T) {
 	var last session.Overview
 	filter := session.Filter{Limit: 4}
 	for {
-		page, err := f.store.Sessions(t.Context(), f.scope.Workspace, filter)
+		page, err := f.store.Browser().Sessions(t.Context(), f.scope.Workspace, filter)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -71,7 +71,7 @@ func TestAForeignCursorIsRefused(t *testing.T) {
 	t.Parallel()
 	f := setup(t)
 	for _, cursor := range []string{"x", "!!!", "AAAA"} {
-		if _, err := f.store.Sessions(t.Context(), f.scope.Workspace, session.Filter{Cursor: cursor}); !errors.Is(err, session.ErrCursor) {
+		if _, err := f.store.Browser().Sessions(t.Context(), f.scope.Workspace, session.Filter{Cursor: cursor}); !errors.Is(err, session.ErrCursor) {
 			t.Errorf("cursor %q: %v, want session.ErrCursor", cursor, err)
 		}
 	}
@@ -105,7 +105,7 @@ func TestSessionsAreFiltered(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			page, err := f.store.Sessions(t.Context(), f.scope.Workspace, test.filter)
+			page, err := f.store.Browser().Sessions(t.Context(), f.scope.Workspace, test.filter)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -131,7 +131,7 @@ func TestASessionShowsItsLanesMostRecentFirst(t *testing.T) {
 	if err := f.store.Record(t.Context(), f.scope.Workspace, []session.Seen{seen}); err != nil {
 		t.Fatal(err)
 	}
-	detail, err := f.store.Session(t.Context(), f.scope.Workspace, c.session)
+	detail, err := f.store.Browser().Session(t.Context(), f.scope.Workspace, c.session)
 	if err != nil || len(detail.Lanes) != 2 {
 		t.Fatalf("%d lanes, %v", len(detail.Lanes), err)
 	}
@@ -145,7 +145,7 @@ func TestASessionShowsItsLanesMostRecentFirst(t *testing.T) {
 	if detail.Epochs != 1 || detail.Format != "anthropic" || detail.APIKey != f.scope.APIKey || detail.Name != "run-1" {
 		t.Errorf("the session is %+v", detail.Overview)
 	}
-	if newest, err := f.store.Projection(t.Context(), f.scope.Workspace, fork.lane); err != nil || newest.Number != 1 {
+	if newest, err := f.store.Browser().Projection(t.Context(), f.scope.Workspace, fork.lane); err != nil || newest.Number != 1 {
 		t.Errorf("the fork's projection is %d, %v", newest.Number, err)
 	}
 }
@@ -154,10 +154,10 @@ func TestLaneThatWasNeverCompactedHasNoProjection(t *testing.T) {
 	t.Parallel()
 	f := setup(t)
 	c := f.addSession(t, time.Now(), nil)
-	if _, err := f.store.Projection(t.Context(), f.scope.Workspace, c.lane); !errors.Is(err, session.ErrNotFound) {
+	if _, err := f.store.Browser().Projection(t.Context(), f.scope.Workspace, c.lane); !errors.Is(err, session.ErrNotFound) {
 		t.Errorf("got %v, want session.ErrNotFound", err)
 	}
-	if _, err := f.store.Session(t.Context(), f.scope.Workspace, uuid.New()); !errors.Is(err, session.ErrNotFound) {
+	if _, err := f.store.Browser().Session(t.Context(), f.scope.Workspace, uuid.New()); !errors.Is(err, session.ErrNotFound) {
 		t.Errorf("an unknown session: %v, want session.ErrNotFound", err)
 	}
 }
@@ -174,7 +174,7 @@ func TestADeletedSessionLeavesOnlyWhatOthersHold(t *testing.T) {
 	answer := f.addAnswer(t, c.session, "an answer nobody sent back")
 	held := f.addAnswer(t, other.session, "another one's answer")
 
-	if err := f.store.Delete(t.Context(), f.scope.Workspace, c.session); err != nil {
+	if err := f.store.Browser().Delete(t.Context(), f.scope.Workspace, c.session); err != nil {
 		t.Fatal(err)
 	}
 	for table, want := range map[string]int{
@@ -193,7 +193,7 @@ func TestADeletedSessionLeavesOnlyWhatOthersHold(t *testing.T) {
 	if got, err := f.archive.Original(t.Context(), f.scope.Workspace, other.lane, 0); err != nil || string(got.Raw) != "shared by both" {
 		t.Errorf("the other session's message: %q, %v", got.Raw, err)
 	}
-	if err := f.store.Delete(t.Context(), f.scope.Workspace, c.session); !errors.Is(err, session.ErrNotFound) {
+	if err := f.store.Browser().Delete(t.Context(), f.scope.Workspace, c.session); !errors.Is(err, session.ErrNotFound) {
 		t.Errorf("deleting again: %v, want session.ErrNotFound", err)
 	}
 
@@ -233,7 +233,7 @@ func TestAnnouncedSessionIsListedAsItsRecordWillName(t *testing.T) {
 	if err := f.store.Announce(t.Context(), f.scope.Workspace, []session.Seen{seen}); err != nil {
 		t.Fatal(err)
 	}
-	page, err := f.store.Sessions(t.Context(), f.scope.Workspace, session.Filter{Limit: 2})
+	page, err := f.store.Browser().Sessions(t.Context(), f.scope.Workspace, session.Filter{Limit: 2})
 	if err != nil || len(page.Sessions) != 1 {
 		t.Fatalf("%+v: %v", page, err)
 	}

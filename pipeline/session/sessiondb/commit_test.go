@@ -67,7 +67,7 @@ func TestNoEpochStandsForMessagesThatWereDeleted(t *testing.T) {
 			f := setup(t)
 			c := f.conversationOf(6)
 			c.commit(t, c.projection(1, 4))
-			if err := f.store.Delete(t.Context(), f.scope.Workspace, c.session); err != nil {
+			if err := f.store.Browser().Delete(t.Context(), f.scope.Workspace, c.session); err != nil {
 				t.Fatal(err)
 			}
 			c.say("said before anybody told this process", "and this")

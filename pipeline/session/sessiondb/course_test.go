@@ -43,12 +43,12 @@ func TestCourseIsTheLastRequestOfEachStretch(t *testing.T) {
 		nothing.ID, nothing.TokensBefore = uuid.Must(uuid.NewV7()), 0 // never reached the pipeline
 		exchanges = append(exchanges, elsewhere, nothing)
 	}
-	if err := f.db.DB.RecordExchanges(t.Context(), f.scope.Workspace, exchanges); err != nil {
+	if err := f.db.DB.Exchanges.RecordExchanges(t.Context(), f.scope.Workspace, exchanges); err != nil {
 		t.Fatal(err)
 	}
 
 	for _, points := range []int{1, 2, 7, 200, requests - 1, requests, 5000} {
-		course, err := f.store.Course(t.Context(), f.scope.Workspace, c.session, c.lane, points)
+		course, err := f.store.Browser().Course(t.Context(), f.scope.Workspace, c.session, c.lane, points)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -78,7 +78,7 @@ func TestCourseIsTheLastRequestOfEachStretch(t *testing.T) {
 			t.Errorf("the event before is request %d", before.Number)
 		}
 	}
-	if course, err := f.store.Course(t.Context(), f.scope.Workspace, other.session, c.lane, 10); err != nil || course.Total != 0 {
+	if course, err := f.store.Browser().Course(t.Context(), f.scope.Workspace, other.session, c.lane, 10); err != nil || course.Total != 0 {
 		t.Errorf("of another session's lane: %+v, %v", course, err)
 	}
 }

@@ -42,7 +42,7 @@ const sqlDecisions = `WITH RECURSIVE line AS (
 
 // Decisions returns the epochs of a session, oldest first, with what each was to
 // save and has saved so far in all lanes that have its projection.
-func (s *Store) Decisions(ctx context.Context, workspace, id uuid.UUID) ([]cost.Decision, error) {
+func (s Browser) Decisions(ctx context.Context, workspace, id uuid.UUID) ([]cost.Decision, error) {
 	var decisions []cost.Decision
 	err := s.door.InTenant(ctx, workspace, func(tx *gorm.DB) error {
 		rows, err := tx.Statement.ConnPool.QueryContext(ctx, sqlDecisions, workspace, id)

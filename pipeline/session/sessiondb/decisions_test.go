@@ -26,7 +26,7 @@ func (c *client) spend(t *testing.T, projection int, net int64, change func(*ten
 	if change != nil {
 		change(&exchange)
 	}
-	if err := c.f.db.DB.RecordExchanges(t.Context(), c.f.scope.Workspace, []tenants.Exchange{exchange}); err != nil {
+	if err := c.f.db.DB.Exchanges.RecordExchanges(t.Context(), c.f.scope.Workspace, []tenants.Exchange{exchange}); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -73,7 +73,7 @@ func TestDecisionsEarnWhatTheExchangesUnderThemDo(t *testing.T) {
 	other.commit(t, other.projection(1, 2))
 	other.spend(t, 1, 1_000_000, nil)
 
-	decisions, err := f.store.Decisions(t.Context(), f.scope.Workspace, c.session)
+	decisions, err := f.store.Browser().Decisions(t.Context(), f.scope.Workspace, c.session)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -102,7 +102,7 @@ func TestDecisionsEarnWhatTheExchangesUnderThemDo(t *testing.T) {
 			t.Errorf("decision %d: %+v", i, d)
 		}
 	}
-	if none, err := f.store.Decisions(t.Context(), addWorkspace(t, f.door), c.session); err != nil || len(none) != 0 {
+	if none, err := f.store.Browser().Decisions(t.Context(), addWorkspace(t, f.door), c.session); err != nil || len(none) != 0 {
 		t.Errorf("another workspace sees %+v (%v)", none, err)
 	}
 }
@@ -133,7 +133,7 @@ func TestNoticesNameTheSessionThatNeedsAttentionMost(t *testing.T) {
 	many := session(now, 4, 5_000)
 	many.spend(t, 4, 0, func(e *tenants.Exchange) { e.Compression = "truncated" })
 
-	notices, err := f.store.Notices(t.Context(), f.scope.Workspace, now.Add(-7*24*time.Hour), now, 3)
+	notices, err := f.store.Browser().Notices(t.Context(), f.scope.Workspace, now.Add(-7*24*time.Hour), now, 3)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -150,7 +150,7 @@ func TestNoticesNameTheSessionThatNeedsAttentionMost(t *testing.T) {
 			t.Errorf("notice %+v\nwant   %+v", notice, want[i])
 		}
 	}
-	if quiet, err := f.store.Notices(t.Context(), f.scope.Workspace, now.Add(-7*24*time.Hour), now, 0); err != nil || len(quiet) != 2 {
+	if quiet, err := f.store.Browser().Notices(t.Context(), f.scope.Workspace, now.Add(-7*24*time.Hour), now, 0); err != nil || len(quiet) != 2 {
 		t.Errorf("with that turned off: %+v (%v)", quiet, err)
 	}
 }

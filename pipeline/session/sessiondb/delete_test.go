@@ -36,7 +36,7 @@ func TestOtherReplicasAreToldOfEpochsAndDeletions(t *testing.T) {
 	if err := f.store.Commit(t.Context(), c.seen(), c.projection(1, 5)); !errors.Is(err, session.ErrOvertaken) {
 		t.Fatal(err)
 	}
-	if err := f.store.Delete(t.Context(), f.scope.Workspace, c.session); err != nil {
+	if err := f.store.Browser().Delete(t.Context(), f.scope.Workspace, c.session); err != nil {
 		t.Fatal(err)
 	}
 	if got, want := <-told, fmt.Sprintf("%s/%s/0", f.scope.Workspace, c.lane); got != want {
@@ -73,7 +73,7 @@ func TestADeletionReachesTheBucket(t *testing.T) {
 	if got := inBucket(); got != 2 {
 		t.Fatalf("the bucket holds %d objects, want 2", got)
 	}
-	if err := f.store.Delete(t.Context(), f.scope.Workspace, c.session); err != nil {
+	if err := f.store.Browser().Delete(t.Context(), f.scope.Workspace, c.session); err != nil {
 		t.Fatal(err)
 	}
 	if got := inBucket(); got != 1 {
@@ -101,7 +101,7 @@ func TestADeletionTakesNothingFromWhoStoresTheSameMeanwhile(t *testing.T) {
 		ctx := context.WithoutCancel(t.Context())
 		var both sync.WaitGroup
 		both.Go(func() {
-			if err := f.store.Delete(ctx, f.scope.Workspace, gone.session); err != nil {
+			if err := f.store.Browser().Delete(ctx, f.scope.Workspace, gone.session); err != nil {
 				t.Error(err)
 			}
 		})
@@ -119,7 +119,7 @@ func TestADeletionTakesNothingFromWhoStoresTheSameMeanwhile(t *testing.T) {
 		if _, err := f.archive.Original(t.Context(), f.scope.Workspace, gone.lane, 0); !errors.Is(err, archive.ErrNotFound) {
 			t.Fatalf("the deleted session's message: %v", err)
 		}
-		if err := f.store.Delete(t.Context(), f.scope.Workspace, staying.session); err != nil {
+		if err := f.store.Browser().Delete(t.Context(), f.scope.Workspace, staying.session); err != nil {
 			t.Fatal(err)
 		}
 	}

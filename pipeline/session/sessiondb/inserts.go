@@ -89,7 +89,7 @@ func (s *Store) Withdraw(ctx context.Context, workspace, lane uuid.UUID, from in
 
 // Inserts returns a lane's inserts by number, with those that it took over from the
 // lane it forked from. A lane that the workspace does not have has none.
-func (s *Store) Inserts(ctx context.Context, workspace, lane uuid.UUID) ([]session.Insert, error) {
+func (s Browser) Inserts(ctx context.Context, workspace, lane uuid.UUID) ([]session.Insert, error) {
 	var inserts []session.Insert
 	key, err := s.key(ctx, workspace)
 	if err == nil {

@@ -38,7 +38,7 @@ func TestInsertsAreReadWithTheirLane(t *testing.T) {
 	if !reflect.DeepEqual(found.Inserts, inserts) || found.Taken != 0 || found.Archived != 3 {
 		t.Errorf("found %+v of %d archived, want %+v", found.Inserts, found.Archived, inserts)
 	}
-	if got, err := f.store.Inserts(t.Context(), f.scope.Workspace, c.lane); err != nil || !reflect.DeepEqual(got, inserts) {
+	if got, err := f.store.Browser().Inserts(t.Context(), f.scope.Workspace, c.lane); err != nil || !reflect.DeepEqual(got, inserts) {
 		t.Errorf("read %+v, %v", got, err)
 	}
 	if err := f.store.Withdraw(t.Context(), f.scope.Workspace, c.lane, 2); err != nil {
@@ -58,7 +58,7 @@ func TestInsertsBelongToTheirWorkspace(t *testing.T) {
 		t.Fatal(err)
 	}
 	other := addWorkspace(t, f.door)
-	if got, err := f.store.Inserts(t.Context(), other, c.lane); err != nil || len(got) != 0 {
+	if got, err := f.store.Browser().Inserts(t.Context(), other, c.lane); err != nil || len(got) != 0 {
 		t.Errorf("read %+v, %v", got, err)
 	}
 	if err := f.store.Withdraw(t.Context(), other, c.lane, 1); err != nil {
@@ -145,7 +145,7 @@ func TestDeletingASessionDeletesItsInserts(t *testing.T) {
 	if err := f.store.Inject(t.Context(), c.seen(), []session.Insert{c.insert(1, 1, "[gone]")}); err != nil {
 		t.Fatal(err)
 	}
-	if err := f.store.Delete(t.Context(), f.scope.Workspace, c.session); err != nil {
+	if err := f.store.Browser().Delete(t.Context(), f.scope.Workspace, c.session); err != nil {
 		t.Fatal(err)
 	}
 	if f.count(t, "lane_inserts") != 0 {

@@ -272,7 +272,7 @@ func TestCommentsAndStarsGoToTheSessionThatIsJoined(t *testing.T) {
 	into.talk("x", "Y", "z")
 	left.record(t)
 	into.record(t)
-	person, _, err := f.db.DB.SignUp(t.Context(), "ada@example.com", "hash", "her own")
+	person, _, err := f.db.DB.Accounts.SignUp(t.Context(), "ada@example.com", "hash", "her own")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -163,7 +163,7 @@ func checkCold(tx *gorm.DB, workspace, lane uuid.UUID, now time.Time) error {
 // Ask leaves an order with a lane: its next request makes an epoch. The lane's
 // breaker is closed, and every replica reads the lane again. It returns
 // session.ErrNotFound if the workspace has no such lane.
-func (s *Store) Ask(ctx context.Context, workspace, lane uuid.UUID, order session.Order) error {
+func (s Browser) Ask(ctx context.Context, workspace, lane uuid.UUID, order session.Order) error {
 	err := s.change(ctx, workspace, lane, sqlAsk, workspace, lane, order.At, order.By, storable(order.Instructions))
 	if err != nil {
 		return fmt.Errorf("ask for an epoch of lane %s: %w", lane, err)

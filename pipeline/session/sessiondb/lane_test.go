@@ -143,7 +143,7 @@ func TestAnOrderReachesEveryReplica(t *testing.T) {
 	}
 
 	order := session.Order{At: noon().Add(time.Minute), By: uuid.New(), Instructions: "Keep the API."}
-	if err := f.store.Ask(t.Context(), f.scope.Workspace, c.lane, order); err != nil {
+	if err := f.store.Browser().Ask(t.Context(), f.scope.Workspace, c.lane, order); err != nil {
 		t.Fatal(err)
 	}
 
@@ -165,7 +165,7 @@ func TestAnOrderReachesEveryReplica(t *testing.T) {
 	for name, ids := range map[string][2]uuid.UUID{
 		"another lane": {f.scope.Workspace, uuid.New()}, "another workspace": {addWorkspace(t, f.door), c.lane},
 	} {
-		if err := f.store.Ask(t.Context(), ids[0], ids[1], order); !errors.Is(err, session.ErrNotFound) {
+		if err := f.store.Browser().Ask(t.Context(), ids[0], ids[1], order); !errors.Is(err, session.ErrNotFound) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

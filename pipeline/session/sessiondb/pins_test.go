@@ -19,7 +19,7 @@ func TestPinsAreReadWithTheirLane(t *testing.T) {
 	parent := f.conversationOf(9)
 	parent.record(t)
 	for _, message := range []int{7, 2, 2} {
-		if err := f.store.Pin(t.Context(), workspace, session.Pin{Lane: parent.lane, Message: message, By: by}); err != nil {
+		if err := f.store.Browser().Pin(t.Context(), workspace, session.Pin{Lane: parent.lane, Message: message, By: by}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -37,12 +37,12 @@ func TestPinsAreReadWithTheirLane(t *testing.T) {
 	if got := fork.find(t).Pins; !reflect.DeepEqual(got, []int{2}) {
 		t.Errorf("the fork's pins are %v, want what it shares", got)
 	}
-	pins, err := f.store.Pins(t.Context(), workspace, fork.lane)
+	pins, err := f.store.Browser().Pins(t.Context(), workspace, fork.lane)
 	if err != nil || len(pins) != 1 || pins[0].Lane != parent.lane || pins[0].By != by || pins[0].At.IsZero() {
 		t.Errorf("pins are %+v, %v", pins, err)
 	}
 
-	if err := f.store.Unpin(t.Context(), workspace, parent.lane, 2); err != nil {
+	if err := f.store.Browser().Unpin(t.Context(), workspace, parent.lane, 2); err != nil {
 		t.Fatal(err)
 	}
 	if got := parent.find(t).Pins; !reflect.DeepEqual(got, []int{7}) {
@@ -61,12 +61,12 @@ func TestOnlyMessagesOfTheWorkspaceArePinned(t *testing.T) {
 		workspace uuid.UUID
 		message   int
 	}{"another workspace": {other, 1}, "behind the end": {f.scope.Workspace, 3}} {
-		err := f.store.Pin(t.Context(), pin.workspace, session.Pin{Lane: c.lane, Message: pin.message, By: uuid.New()})
+		err := f.store.Browser().Pin(t.Context(), pin.workspace, session.Pin{Lane: c.lane, Message: pin.message, By: uuid.New()})
 		if !errors.Is(err, session.ErrNotFound) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	if err := f.store.Unpin(t.Context(), other, c.lane, 1); !errors.Is(err, session.ErrNotFound) {
+	if err := f.store.Browser().Unpin(t.Context(), other, c.lane, 1); !errors.Is(err, session.ErrNotFound) {
 		t.Errorf("unpinned by another workspace: %v", err)
 	}
 }

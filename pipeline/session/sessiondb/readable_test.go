@@ -37,7 +37,7 @@ func (f *fixture) newKeys(t *testing.T) *archive.Keys {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return archive.NewKeys(datakeys.New(f.db.DB, safe))
+	return archive.NewKeys(datakeys.New(f.db.DB.DataKeys, safe))
 }
 
 // writeCanaries has every table that keeps something of a conversation keep a canary.
@@ -67,7 +67,7 @@ func (f *fixture) writeCanaries(t *testing.T, store *sessiondb.Store) *client {
 	for what, err := range map[string]error{
 		"insert":   store.Inject(ctx, c.seen(), []session.Insert{insert}),
 		"summary":  store.SaveSummary(ctx, workspace, attempt),
-		"order":    store.Ask(ctx, workspace, c.lane, session.Order{At: time.Now(), By: uuid.New(), Instructions: canary + " ordered"}),
+		"order":    store.Browser().Ask(ctx, workspace, c.lane, session.Order{At: time.Now(), By: uuid.New(), Instructions: canary + " ordered"}),
 		"evidence": patternsdb.New(f.door).Read(ctx, workspace, lane, []miner.Met{met}, nil),
 	} {
 		if err != nil {
@@ -195,7 +195,7 @@ func TestWithoutItsDataKeyNothingOfAWorkspaceCanBeRead(t *testing.T) {
 	if found, err := restarted.Find(t.Context(), workspace, c.chain[1:]); err == nil {
 		t.Errorf("found %+v", found)
 	}
-	if inserts, err := restarted.Inserts(t.Context(), workspace, c.lane); err == nil {
+	if inserts, err := restarted.Browser().Inserts(t.Context(), workspace, c.lane); err == nil {
 		t.Errorf("read inserts %+v", inserts)
 	}
 	if summaries, err := restarted.Summaries(t.Context(), workspace, c.lane); err == nil {
@@ -222,7 +222,7 @@ func TestWhatLiesOpenIsFoundUntilItIsSealed(t *testing.T) {
 		t.Errorf("readable are\n%v, want\n%v", got, open)
 	}
 	keys := f.newKeys(t)
-	if _, err := sessiondb.New(f.door).WithKeys(keys).Seal(t.Context(), f.scope.Workspace); err != nil {
+	if _, err := sessiondb.New(f.door).WithKeys(keys).Upkeep().Seal(t.Context(), f.scope.Workspace); err != nil {
 		t.Fatal(err)
 	}
 	mover := archivedb.NewMover(f.db.DB, nil)

@@ -44,7 +44,7 @@ const sqlSent = `SELECT l.lane, x.at, x.position, x.tokens_before, x.tokens_afte
 // Recorded returns the main conversations of the sessions of a workspace that are
 // picked as they are counted, the newest first. A session that nothing is kept of is
 // left out.
-func (s *Store) Recorded(ctx context.Context, workspace uuid.UUID, picked session.Picked) ([]session.Recorded, error) {
+func (s Browser) Recorded(ctx context.Context, workspace uuid.UUID, picked session.Picked) ([]session.Recorded, error) {
 	var recorded []session.Recorded
 	err := s.door.InTenant(ctx, workspace, func(tx *gorm.DB) error {
 		var err error

@@ -26,11 +26,14 @@ type retention struct {
 	days      int
 }
 
+// Upkeep deletes what has expired and seals what was stored before there were keys.
+type Upkeep struct{ *core }
+
 // Sweep deletes up to limit sessions, each with everything that is kept of it,
 // whose workspace keeps none that has not been used for so long, and returns how
 // many; what providers said so long ago where they refused is gone as well. It may run in several processes at once: each session is deleted by one.
 // Sessions deleted before a failure stay deleted.
-func (s *Store) Sweep(ctx context.Context, now time.Time, limit int) (deleted int, err error) {
+func (s Upkeep) Sweep(ctx context.Context, now time.Time, limit int) (deleted int, err error) {
 	retentions, err := s.retentions(ctx)
 	if err != nil {
 		return 0, fmt.Errorf("sweep: %w", err)
@@ -52,7 +55,7 @@ func (s *Store) Sweep(ctx context.Context, now time.Time, limit int) (deleted in
 	return deleted, nil
 }
 
-func (s *Store) retentions(ctx context.Context) ([]retention, error) {
+func (s Upkeep) retentions(ctx context.Context) ([]retention, error) {
 	var all []retention
 	err := s.door.AsWorker(ctx, func(tx *gorm.DB) error {
 		rows, err := tx.Statement.ConnPool.QueryContext(ctx, sqlRetentions)
@@ -74,7 +77,7 @@ func (s *Store) retentions(ctx context.Context) ([]retention, error) {
 
 // expireErrors forgets what providers said before a time: there are errors of no
 // session.
-func (s *Store) expireErrors(ctx context.Context, workspace uuid.UUID, before time.Time) error {
+func (s Upkeep) expireErrors(ctx context.Context, workspace uuid.UUID, before time.Time) error {
 	return s.door.InTenant(ctx, workspace, func(tx *gorm.DB) error {
 		_, err := tx.Statement.ConnPool.ExecContext(ctx, sqlExpireErrors, workspace, before)
 		return err
@@ -83,7 +86,7 @@ func (s *Store) expireErrors(ctx context.Context, workspace uuid.UUID, before ti
 
 // deleteExpired deletes the session that has not been used for longest, if that is
 // before a time, and reports whether there was one.
-func (s *Store) deleteExpired(ctx context.Context, workspace uuid.UUID, before time.Time) (was bool, err error) {
+func (s Upkeep) deleteExpired(ctx context.Context, workspace uuid.UUID, before time.Time) (was bool, err error) {
 	err = s.door.InTenant(ctx, workspace, func(tx *gorm.DB) error {
 		var id uuid.UUID
 		err := tx.Statement.ConnPool.QueryRowContext(ctx, sqlExpired, workspace, before).Scan(&id)

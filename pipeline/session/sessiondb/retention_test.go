@@ -59,7 +59,7 @@ func (c *client) recordExchange(t *testing.T, answer string) {
 		t.Fatal(err)
 	}
 	hash := sha256.Sum256(seen.Answer)
-	err := c.f.db.DB.RecordExchanges(t.Context(), c.f.scope.Workspace, []tenants.Exchange{{
+	err := c.f.db.DB.Exchanges.RecordExchanges(t.Context(), c.f.scope.Workspace, []tenants.Exchange{{
 		ID: uuid.Must(uuid.NewV7()), Workspace: c.f.scope.Workspace, At: time.Now(), Session: c.session, Lane: c.lane, APIKey: c.f.scope.APIKey,
 		Provider: tenants.ProviderAnthropic, Endpoint: "/v1/messages", Status: 200, Answer: hash[:], CostMicroUSD: 77, Report: []byte(`{"compression":"none"}`),
 	}})
@@ -78,11 +78,11 @@ func TestDeletedSessionLeavesNoRowBlobOrHash(t *testing.T) {
 	staying.say("shared by both", "only in the one that stays")
 	gone.recordExchange(t, "an answer that goes")
 	gone.commit(t, gone.projection(1, 2))
-	if err := f.store.Pin(t.Context(), f.scope.Workspace, session.Pin{Lane: gone.lane, Message: 1, By: uuid.New()}); err != nil {
+	if err := f.store.Browser().Pin(t.Context(), f.scope.Workspace, session.Pin{Lane: gone.lane, Message: 1, By: uuid.New()}); err != nil {
 		t.Fatal(err)
 	}
 	staying.recordExchange(t, "an answer that stays")
-	if err := f.store.Delete(t.Context(), f.scope.Workspace, gone.session); err != nil {
+	if err := f.store.Browser().Delete(t.Context(), f.scope.Workspace, gone.session); err != nil {
 		t.Fatal(err)
 	}
 
@@ -112,7 +112,7 @@ func TestDeletedSessionLeavesNoRowBlobOrHash(t *testing.T) {
 // keep has a workspace keep its sessions for some days.
 func (f *fixture) keep(t *testing.T, workspace uuid.UUID, days int) {
 	t.Helper()
-	if err := f.db.DB.SetRetention(t.Context(), workspace, tenants.Retention{Days: days}); err != nil {
+	if err := f.db.DB.Data.SetRetention(t.Context(), workspace, tenants.Retention{Days: days}); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -132,18 +132,18 @@ func TestASweepDeletesWhatHasExpiredAndNothingElse(t *testing.T) {
 		}
 		used[c.session] = ago
 	}
-	if deleted, err := f.store.Sweep(t.Context(), time.Now(), 100); err != nil || deleted != 0 {
+	if deleted, err := f.store.Upkeep().Sweep(t.Context(), time.Now(), 100); err != nil || deleted != 0 {
 		t.Fatalf("without a retention: %d deleted, %v", deleted, err)
 	}
 	f.keep(t, f.scope.Workspace, 30)
 	f.keep(t, addWorkspace(t, f.door), 1) // one without sessions
 	for _, want := range []int{1, 1, 0} {
-		if deleted, err := f.store.Sweep(t.Context(), time.Now(), 1); err != nil || deleted != want {
+		if deleted, err := f.store.Upkeep().Sweep(t.Context(), time.Now(), 1); err != nil || deleted != want {
 			t.Fatalf("deleted %d, %v, want %d", deleted, err, want)
 		}
 	}
 	for id, ago := range used {
-		if _, err := f.store.Session(t.Context(), f.scope.Workspace, id); (err == nil) != (ago < 30*day) {
+		if _, err := f.store.Browser().Session(t.Context(), f.scope.Workspace, id); (err == nil) != (ago < 30*day) {
 			t.Errorf("used %v ago: %v", ago, err)
 		}
 	}
@@ -172,7 +172,7 @@ func TestWhatHasExpiredIsGoneFromRowsAndBucketWithinADay(t *testing.T) {
 	f.keep(t, f.scope.Workspace, 7)
 	expires := used.Add(7 * 24 * time.Hour)
 	for now := used; !now.After(expires.Add(24 * time.Hour)); now = now.Add(time.Hour) {
-		if _, err := f.store.Sweep(t.Context(), now, 100); err != nil {
+		if _, err := f.store.Upkeep().Sweep(t.Context(), now, 100); err != nil {
 			t.Fatal(err)
 		}
 		if _, err := mover.Pass(t.Context()); err != nil {
@@ -199,7 +199,7 @@ func TestASweepForgetsWhatProvidersSaid(t *testing.T) {
 	f := setup(t)
 	kept := f.scope
 	record := func(age time.Duration) {
-		err := f.db.DB.RecordExchanges(t.Context(), kept.Workspace, []tenants.Exchange{{
+		err := f.db.DB.Exchanges.RecordExchanges(t.Context(), kept.Workspace, []tenants.Exchange{{
 			ID: uuid.Must(uuid.NewV7()), Workspace: kept.Workspace, At: time.Now().Add(-age), APIKey: kept.APIKey, Status: 529, ErrorText: []byte("sealed"),
 		}})
 		if err != nil {
@@ -209,7 +209,7 @@ func TestASweepForgetsWhatProvidersSaid(t *testing.T) {
 	record(50 * time.Hour)
 	record(time.Hour)
 	f.keep(t, kept.Workspace, 2)
-	if _, err := f.store.Sweep(t.Context(), time.Now(), 100); err != nil {
+	if _, err := f.store.Upkeep().Sweep(t.Context(), time.Now(), 100); err != nil {
 		t.Fatal(err)
 	}
 	var all, old, recent int
@@ -233,7 +233,7 @@ func TestSweepsAtOnceDeleteEachSessionOnce(t *testing.T) {
 	total := 0
 	for range 4 {
 		sweeps.Go(func() {
-			deleted, err := f.store.Sweep(context.WithoutCancel(t.Context()), time.Now().AddDate(0, 0, 2), 100)
+			deleted, err := f.store.Upkeep().Sweep(context.WithoutCancel(t.Context()), time.Now().AddDate(0, 0, 2), 100)
 			if err != nil {
 				t.Error(err)
 			}
@@ -288,7 +288,7 @@ func TestProjectionsAndSummariesAreSealed(t *testing.T) {
 	}
 	read()
 	for _, want := range []int{2, 0} {
-		if sealed, err := f.store.Seal(t.Context(), f.scope.Workspace); err != nil || sealed != want {
+		if sealed, err := f.store.Upkeep().Seal(t.Context(), f.scope.Workspace); err != nil || sealed != want {
 			t.Fatalf("sealed %d, %v, want %d", sealed, err, want)
 		}
 	}

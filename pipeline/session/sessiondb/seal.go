@@ -35,7 +35,7 @@ const sealBatch = 64
 // Seal seals the projections, plans, summaries and inserts of a workspace that were
 // stored before there were keys, and returns how many. It may be run again at any
 // time, and by several processes at once.
-func (s *Store) Seal(ctx context.Context, workspace uuid.UUID) (int, error) {
+func (s Upkeep) Seal(ctx context.Context, workspace uuid.UUID) (int, error) {
 	key, err := s.key(ctx, workspace)
 	if err != nil || key == nil {
 		return 0, err

@@ -72,14 +72,14 @@ func TestInsertsAndPlansAreSealed(t *testing.T) {
 			if got, want := found.Plan.Projection.Parts[1].Raw, c.projection(1, 4).Parts[1].Raw; !bytes.Equal(got, want) || found.Plan.Settings != (conversation.Hash{7}) {
 				t.Errorf("the plan is %q for %v, want %q", got, found.Plan.Settings, want)
 			}
-			if inserts, err := f.sealing().Inserts(t.Context(), f.scope.Workspace, c.lane); err != nil || !reflect.DeepEqual(inserts, found.Inserts) {
+			if inserts, err := f.sealing().Browser().Inserts(t.Context(), f.scope.Workspace, c.lane); err != nil || !reflect.DeepEqual(inserts, found.Inserts) {
 				t.Errorf("read %+v, %v", inserts, err)
 			}
 		}
 	}
 	read()
 	for _, want := range []int{3, 0} {
-		if sealed, err := f.sealing().Seal(t.Context(), f.scope.Workspace); err != nil || sealed != want {
+		if sealed, err := f.sealing().Upkeep().Seal(t.Context(), f.scope.Workspace); err != nil || sealed != want {
 			t.Fatalf("sealed %d, %v, want %d", sealed, err, want)
 		}
 	}
@@ -114,10 +114,10 @@ func TestAMovedInsertDoesNotOpen(t *testing.T) {
 			if _, err := f.db.Owner(t).Exec(t.Context(), move, c.lane); err != nil {
 				t.Fatal(err)
 			}
-			if inserts, err := f.sealing().Inserts(t.Context(), f.scope.Workspace, c.lane); err == nil {
+			if inserts, err := f.sealing().Browser().Inserts(t.Context(), f.scope.Workspace, c.lane); err == nil {
 				t.Errorf("opened %+v", inserts)
 			}
-			if inserts, err := f.sealing().Inserts(t.Context(), f.scope.Workspace, other.lane); err != nil || len(inserts) != 1 {
+			if inserts, err := f.sealing().Browser().Inserts(t.Context(), f.scope.Workspace, other.lane); err != nil || len(inserts) != 1 {
 				t.Errorf("the other lane has %+v, %v", inserts, err)
 			}
 		})
@@ -141,7 +141,7 @@ func TestAForkOpensTheInsertsThatItTookOver(t *testing.T) {
 	if err := f.sealing().Inject(t.Context(), seen, []session.Insert{own}); err != nil {
 		t.Fatal(err)
 	}
-	inserts, err := f.sealing().Inserts(t.Context(), f.scope.Workspace, fork.lane)
+	inserts, err := f.sealing().Browser().Inserts(t.Context(), f.scope.Workspace, fork.lane)
 	if err != nil || !reflect.DeepEqual(inserts, []session.Insert{shared, own}) {
 		t.Errorf("the fork has %+v, %v", inserts, err)
 	}

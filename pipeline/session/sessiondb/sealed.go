@@ -24,18 +24,18 @@ var errNoKey = errors.New("the text is sealed, and no keys are set")
 // WithKeys returns the store that seals messages, projections, plans, summaries and
 // inserts under the key of their workspace. What was stored before can still be read.
 func (s *Store) WithKeys(keys *archive.Keys) *Store {
-	sealing := *s
+	sealing := *s.core
 	sealing.archive, sealing.keys = s.archive.WithKeys(keys), keys
-	return &sealing
+	return &Store{&sealing}
 }
 
 // key returns the key of a workspace; nil where nothing is sealed. It is asked for
 // before a transaction begins, so that none waits for another.
-func (s *Store) key(ctx context.Context, workspace uuid.UUID) (*archive.Key, error) {
-	if s.keys == nil {
+func (c *core) key(ctx context.Context, workspace uuid.UUID) (*archive.Key, error) {
+	if c.keys == nil {
 		return nil, nil //nolint:nilnil // a store without keys seals nothing
 	}
-	return s.keys.Key(ctx, workspace)
+	return c.keys.Key(ctx, workspace)
 }
 
 // storedProjection is a projection as it is stored with its lane.
@@ -76,19 +76,19 @@ func sealPacked(key *archive.Key, about, packed []byte) []byte {
 }
 
 // open returns the projection that was stored, sealed or not.
-func (s *Store) open(key *archive.Key, stored storedProjection) (session.Projection, error) {
-	return s.openPacked(key, aboutProjection(stored.lane, stored.number), stored.packed)
+func (c *core) open(key *archive.Key, stored storedProjection) (session.Projection, error) {
+	return c.openPacked(key, aboutProjection(stored.lane, stored.number), stored.packed)
 }
 
 // openPacked is open for a projection that belongs to no epoch yet.
-func (s *Store) openPacked(key *archive.Key, about, packed []byte) (session.Projection, error) {
+func (c *core) openPacked(key *archive.Key, about, packed []byte) (session.Projection, error) {
 	if len(packed) > 0 && packed[0] == sealedProjection {
 		var err error
 		if packed, err = openText(key, about, packed[1:]); err != nil {
 			return session.Projection{}, fmt.Errorf("%w: %w", errBroken, err)
 		}
 	}
-	return s.packer.unpack(packed)
+	return c.packer.unpack(packed)
 }
 
 func openText(key *archive.Key, about, sealed []byte) ([]byte, error) {

@@ -32,7 +32,7 @@ func TestSessionsAreListedInEveryOrder(t *testing.T) {
 			known := map[string]bool{}
 			var values []int64
 			for next := true; next; next = filter.Cursor != "" {
-				page, err := f.store.Sessions(t.Context(), f.scope.Workspace, filter)
+				page, err := f.store.Browser().Sessions(t.Context(), f.scope.Workspace, filter)
 				if err != nil {
 					t.Fatal(err)
 				}

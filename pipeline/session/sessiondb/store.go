@@ -35,8 +35,8 @@ type Door interface {
 	AsWorker(ctx context.Context, fn func(tx *gorm.DB) error) error
 }
 
-// Store keeps the sessions of all workspaces.
-type Store struct {
+// core is what all stores of sessions share.
+type core struct {
 	door    Door
 	archive *archivedb.DB
 	packer  packer
@@ -44,16 +44,25 @@ type Store struct {
 	keys    *archive.Keys // nil if nothing is sealed
 }
 
+// Store keeps the lanes of all workspaces while requests go through them.
+type Store struct{ *core }
+
 // New returns the store behind a door.
 func New(door Door) *Store {
-	return &Store{door: door, archive: archivedb.New(door), packer: newPacker()}
+	return &Store{&core{door: door, archive: archivedb.New(door), packer: newPacker()}}
 }
+
+// Browser returns what shows people the same sessions.
+func (s *Store) Browser() Browser { return Browser{s.core} }
+
+// Upkeep returns what tidies the same sessions up in the background.
+func (s *Store) Upkeep() Upkeep { return Upkeep{s.core} }
 
 // WithJobs returns the store with a queue for the jobs that come of what it records.
 func (s *Store) WithJobs(queue jobs.Queue) *Store {
-	queued := *s
+	queued := *s.core
 	queued.queue = queue
-	return &queued
+	return &Store{&queued}
 }
 
 const (

@@ -46,7 +46,7 @@ func TestProjectionsAreTheSameBytesAfterARestart(t *testing.T) {
 			t.Errorf("got %+v, want %+v", got, want)
 		}
 	}
-	if newest, err := f.store.Projection(t.Context(), f.scope.Workspace, c.lane); err != nil || newest.Number != 2 {
+	if newest, err := f.store.Browser().Projection(t.Context(), f.scope.Workspace, c.lane); err != nil || newest.Number != 2 {
 		t.Errorf("the newest is %d, %v", newest.Number, err)
 	}
 }
@@ -102,19 +102,19 @@ func TestAnotherWorkspaceFindsNothing(t *testing.T) {
 	if _, err := f.store.Find(t.Context(), other, c.chain[1:]); !errors.Is(err, session.ErrNotFound) {
 		t.Errorf("find: %v, want session.ErrNotFound", err)
 	}
-	if _, err := f.store.Session(t.Context(), other, c.session); !errors.Is(err, session.ErrNotFound) {
+	if _, err := f.store.Browser().Session(t.Context(), other, c.session); !errors.Is(err, session.ErrNotFound) {
 		t.Errorf("session: %v, want session.ErrNotFound", err)
 	}
-	if _, err := f.store.Projection(t.Context(), other, c.lane); !errors.Is(err, session.ErrNotFound) {
+	if _, err := f.store.Browser().Projection(t.Context(), other, c.lane); !errors.Is(err, session.ErrNotFound) {
 		t.Errorf("projection: %v, want session.ErrNotFound", err)
 	}
-	if epochs, err := f.store.Epochs(t.Context(), other, c.lane); err != nil || len(epochs) != 0 {
+	if epochs, err := f.store.Browser().Epochs(t.Context(), other, c.lane); err != nil || len(epochs) != 0 {
 		t.Errorf("epochs: %d, %v", len(epochs), err)
 	}
-	if page, err := f.store.Sessions(t.Context(), other, session.Filter{}); err != nil || len(page.Sessions) != 0 {
+	if page, err := f.store.Browser().Sessions(t.Context(), other, session.Filter{}); err != nil || len(page.Sessions) != 0 {
 		t.Errorf("sessions: %d, %v", len(page.Sessions), err)
 	}
-	if err := f.store.Delete(t.Context(), other, c.session); !errors.Is(err, session.ErrNotFound) {
+	if err := f.store.Browser().Delete(t.Context(), other, c.session); !errors.Is(err, session.ErrNotFound) {
 		t.Errorf("delete: %v, want session.ErrNotFound", err)
 	}
 	if found := c.find(t); found.Archived != 4 || len(found.Projections) != 1 {
@@ -137,7 +137,7 @@ func TestRecordingAgainStoresNothingTwice(t *testing.T) {
 			t.Errorf("%d rows in %s, want %d", got, table, want)
 		}
 	}
-	detail, err := f.store.Session(t.Context(), f.scope.Workspace, c.session)
+	detail, err := f.store.Browser().Session(t.Context(), f.scope.Workspace, c.session)
 	if err != nil || detail.Exchanges != 6 || detail.TokensBefore != 600 || detail.TokensAfter != 360 || detail.NetMicroUSD != -42 || detail.Reach != 6 {
 		t.Errorf("counts are %+v, %v", detail.Overview, err)
 	}
@@ -158,7 +158,7 @@ func TestABatchIsStoredInOrder(t *testing.T) {
 	if err := f.store.Record(t.Context(), f.scope.Workspace, nil); err != nil {
 		t.Errorf("an empty batch: %v", err)
 	}
-	detail, err := f.store.Session(t.Context(), f.scope.Workspace, c.session)
+	detail, err := f.store.Browser().Session(t.Context(), f.scope.Workspace, c.session)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -245,7 +245,7 @@ func TestAForkKeepsTheProjectionsItTookOver(t *testing.T) {
 	if got := numbers(found.Projections); !reflect.DeepEqual(got, []int{1, 2, 3}) || found.Projections[2].Covers != 8 {
 		t.Errorf("the fork's fork has the projections %v", got)
 	}
-	epochs, err := f.store.Epochs(t.Context(), f.scope.Workspace, again.lane)
+	epochs, err := f.store.Browser().Epochs(t.Context(), f.scope.Workspace, again.lane)
 	if err != nil || len(epochs) != 3 || epochs[0].Lane != parent.lane || epochs[2].Lane != fork.lane || epochs[2].Reason != "target" {
 		t.Errorf("epochs are %+v, %v", epochs, err)
 	}
@@ -287,7 +287,7 @@ func TestAForkReadsWhatItSharesFromItsParent(t *testing.T) {
 		}
 	}
 
-	if err := f.store.Delete(t.Context(), f.scope.Workspace, parent.session); err != nil {
+	if err := f.store.Browser().Delete(t.Context(), f.scope.Workspace, parent.session); err != nil {
 		t.Fatal(err)
 	}
 	if got := f.count(t, "archive_objects"); got != 0 {
@@ -406,7 +406,7 @@ func TestRecordersOfTheSameSessionsDoNotBlockEachOther(t *testing.T) {
 		})
 	}
 	recorders.Wait()
-	page, err := f.store.Sessions(t.Context(), f.scope.Workspace, session.Filter{})
+	page, err := f.store.Browser().Sessions(t.Context(), f.scope.Workspace, session.Filter{})
 	if err != nil || len(page.Sessions) != 20 {
 		t.Fatalf("%d sessions, %v", len(page.Sessions), err)
 	}
@@ -426,7 +426,7 @@ func TestTextThatPostgresRefusesIsStored(t *testing.T) {
 	if err := f.store.Record(t.Context(), f.scope.Workspace, []session.Seen{seen}); err != nil {
 		t.Fatal(err)
 	}
-	detail, err := f.store.Session(t.Context(), f.scope.Workspace, c.session)
+	detail, err := f.store.Browser().Session(t.Context(), f.scope.Workspace, c.session)
 	if err != nil || detail.Title != "ab\uFFFD" || detail.Model != "m" {
 		t.Errorf("got %+v, %v", detail.Overview, err)
 	}

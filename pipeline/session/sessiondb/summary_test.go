@@ -121,7 +121,7 @@ func TestSummariesGoWithTheirSessionAndStayInTheirWorkspace(t *testing.T) {
 	if err := f.store.SaveSummary(t.Context(), other, c.attempt(6, "y", "")); !errors.Is(err, session.ErrNotFound) {
 		t.Errorf("another workspace writes: %v", err)
 	}
-	if err := f.store.Delete(t.Context(), f.scope.Workspace, c.session); err != nil {
+	if err := f.store.Browser().Delete(t.Context(), f.scope.Workspace, c.session); err != nil {
 		t.Fatal(err)
 	}
 	if count := f.count(t, "summaries"); count != 0 {

@@ -17,7 +17,7 @@ const sqlTotals = `SELECT model, count(*), count(*) FILTER (WHERE status >= 400)
 	FROM exchanges WHERE workspace_id = $1 AND session_id = $2 GROUP BY model ORDER BY model`
 
 // Totals returns what all requests of a session have come to.
-func (s *Store) Totals(ctx context.Context, workspace, id uuid.UUID) (session.Totals, error) {
+func (s Browser) Totals(ctx context.Context, workspace, id uuid.UUID) (session.Totals, error) {
 	var totals session.Totals
 	err := s.door.InTenant(ctx, workspace, func(tx *gorm.DB) error {
 		rows, err := tx.Statement.ConnPool.QueryContext(ctx, sqlTotals, workspace, id, string(cost.ColdStart))

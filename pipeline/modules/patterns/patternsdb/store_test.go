@@ -58,7 +58,7 @@ func setup(t *testing.T) *bundle {
 		}
 	}
 	b.miner = miner.New(miner.Config{
-		Store: b.store, Archive: archivedb.New(db.DB), Inserts: b.sessions,
+		Store: b.store, Archive: archivedb.New(db.DB), Inserts: b.sessions.Browser(),
 		Codecs:   map[conversation.Format]wire.Codec{conversation.Anthropic: anthropic.New()},
 		Settings: func(context.Context, uuid.UUID) (pipeline.Config, error) { return b.config, nil },
 		Log:      slog.New(slog.DiscardHandler), Now: func() time.Time { return b.now },
@@ -264,7 +264,7 @@ func TestWhatWasLearntGoesWithItsSessions(t *testing.T) {
 		t.Fatal("no candidate")
 	}
 	for _, one := range seen {
-		if err := b.sessions.Delete(t.Context(), b.workspace, one.Session); err != nil {
+		if err := b.sessions.Browser().Delete(t.Context(), b.workspace, one.Session); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -1,0 +1,106 @@
+package tenantsdb
+
+import (
+	"context"
+	"encoding/hex"
+
+	"github.com/google/uuid"
+	"gorm.io/gorm"
+)
+
+// Whom a transaction works for; row-level security reads it.
+const (
+	forWorkspace = "app.workspace_id"
+	forUser      = "app.user_id"
+	forEmail     = "app.email"
+	forAPIKey    = "app.api_key" //nolint:gosec // name of a setting
+	forToken     = "app.token"
+	forDomain    = "app.domain"
+)
+
+// core is the connections that all stores of a database share.
+type core struct {
+	requests  *pool
+	work      *pool // nil if there is no WorkerURL
+	listenURL string
+	sealer    Sealer
+}
+
+// inTenant is DB.InTenant.
+func (c *core) inTenant(ctx context.Context, workspace uuid.UUID, fn func(tx *gorm.DB) error) error {
+	if common, ok := ctx.Value(commonKey{}).(common); ok && common.workspace == workspace {
+		return fn(common.tx)
+	}
+	return c.transaction(ctx, forWorkspace, workspace.String(), fn)
+}
+
+// together is DB.Together.
+func (c *core) together(ctx context.Context, workspace uuid.UUID, fn func(ctx context.Context) error) error {
+	return c.inTenant(ctx, workspace, func(tx *gorm.DB) error {
+		return fn(context.WithValue(ctx, commonKey{}, common{workspace: workspace, tx: tx}))
+	})
+}
+
+// common is the transaction that a context's statements share.
+type common struct {
+	workspace uuid.UUID
+	tx        *gorm.DB
+}
+
+type commonKey struct{}
+
+// inUser runs fn in a transaction that sees one person, their memberships and
+// their logins.
+func (c *core) inUser(ctx context.Context, user uuid.UUID, fn func(tx *gorm.DB) error) error {
+	return c.transaction(ctx, forUser, user.String(), fn)
+}
+
+// withEmail runs fn in a transaction that sees the person with an address.
+func (c *core) withEmail(ctx context.Context, email string, fn func(tx *gorm.DB) error) error {
+	return c.transaction(ctx, forEmail, email, fn)
+}
+
+// withKey runs fn in a transaction that sees the API key with a hash.
+func (c *core) withKey(ctx context.Context, hash []byte, fn func(tx *gorm.DB) error) error {
+	return c.transaction(ctx, forAPIKey, hex.EncodeToString(hash), fn)
+}
+
+// asWorker is DB.AsWorker.
+func (c *core) asWorker(ctx context.Context, fn func(tx *gorm.DB) error) error {
+	return c.asOperator(ctx, uuid.Nil, fn)
+}
+
+// asOperator is asWorker with a user: only the worker login can call the operator functions,
+// and they check that the user is an operator.
+func (c *core) asOperator(ctx context.Context, operator uuid.UUID, fn func(tx *gorm.DB) error) error {
+	if c.work == nil {
+		return ErrNoWorker
+	}
+	return c.transactionOn(ctx, c.work, forUser, operator.String(), fn)
+}
+
+// unscoped runs fn in a transaction that sees no tenant's rows. It can queue work for the
+// worker login.
+func (c *core) unscoped(ctx context.Context, fn func(tx *gorm.DB) error) error {
+	return c.transaction(ctx, forWorkspace, "", fn)
+}
+
+func (c *core) transaction(ctx context.Context, setting, value string, fn func(tx *gorm.DB) error) error {
+	return c.transactionOn(ctx, c.requests, setting, value, fn)
+}
+
+func (c *core) transactionOn(ctx context.Context, pool *pool, setting, value string, fn func(tx *gorm.DB) error) error {
+	return pool.gorm.WithContext(ctx).Connection(func(session *gorm.DB) error {
+		work, err := begin(session, setting, value)
+		if err != nil {
+			return err
+		}
+		ctx := context.WithValue(ctx, insideKey{}, inside{value: value, work: work, sealer: c.sealer})
+		tx := session.Session(&gorm.Session{Context: ctx, NewDB: true})
+		tx.Statement.ConnPool = work
+		return work.run(ctx, func() error { return fn(tx) })
+	})
+}
+
+// workFor says whom the rest of the transaction works for.
+func workFor(tx *gorm.DB, setting, value string) error { return later(tx, sqlWorkFor, setting, value) }
