@@ -179,7 +179,7 @@ func commentable(tx *gorm.DB, workspace uuid.UUID, comment tenants.Comment) erro
 func commentFields(comment tenants.Comment) tenants.Fields {
 	fields := tenants.Fields{"comment": comment.ID.String()}
 	if comment.HasMessage() {
-		fields["lane"], fields["message"] = comment.Lane.String(), strconv.Itoa(comment.Message)
+		fields["thread"], fields["message"] = comment.Lane.String(), strconv.Itoa(comment.Message)
 	}
 	return fields
 }
