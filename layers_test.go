@@ -30,7 +30,7 @@ func layers() []layer {
 
 		{"billing/...", []string{"tenants", "tenants/tenantsdb", "billing/..."}},
 		{"tenants/redaction", nil},
-		{"tenants/tenantsdb", []string{"tenants", "tenants/redaction"}}, // nothing that looks like a secret is kept of comments
+		{"tenants/tenantsdb", []string{"tenants", "tenants/redaction", "pipeline/batchdb"}}, // nothing that looks like a secret is kept of comments
 		{"tenants/...", []string{"tenants"}},
 
 		{"pipeline/conversation", nil},
@@ -56,7 +56,7 @@ func layers() []layer {
 		{"pipeline/jobs/jobsdb", []string{"pipeline/jobs"}},
 		{"pipeline/cost", []string{"pipeline/conversation", "pipeline/tokens", "pipeline/session", "pipeline/wire"}},
 		{"pipeline/prompt", []string{
-			"pipeline", "pipeline/client", "pipeline/conversation", "pipeline/cost", "pipeline/tokens", "pipeline/session", "pipeline/spans", "pipeline/archive", "pipeline/wire",
+			"pipeline", "pipeline/client", "pipeline/conversation", "pipeline/cost", "pipeline/tokens", "pipeline/session", "pipeline/spans", "pipeline/archive", "pipeline/wire", "pipeline/modules/ipc",
 		}},
 		{"pipeline/replay", []string{
 			"pipeline", "pipeline/conversation", "pipeline/tokens", "pipeline/session", "pipeline/archive",
@@ -65,12 +65,12 @@ func layers() []layer {
 		{"pipeline/preview", []string{
 			"pipeline", "pipeline/conversation", "pipeline/cost", "pipeline/tokens", "pipeline/session", "pipeline/modules/ipc", "pipeline/wire", "pipeline/wire/anthropic",
 		}},
-		{"pipeline/preview/previewdb", []string{"pipeline/preview"}},
+		{"pipeline/preview/previewdb", []string{"pipeline/batchdb", "pipeline/preview"}},
 		{"pipeline/modules", append([]string{"pipeline/modules/..."}, ofModules...)},
-		{"pipeline/modules/semanticcache/semanticcachedb", []string{"pipeline/modules/semanticcache", "pipeline/archive"}},
+		{"pipeline/modules/semanticcache/semanticcachedb", []string{"pipeline/batchdb", "pipeline/modules/semanticcache", "pipeline/archive"}},
 		{"pipeline/modules/semanticcache", append([]string{"pipeline/wire"}, ofModules...)},
 		{"pipeline/modules/patterns/miner", append([]string{"pipeline/modules/patterns", "pipeline/wire"}, ofModules...)},
-		{"pipeline/modules/patterns/patternsdb", []string{"pipeline/modules/patterns", "pipeline/modules/patterns/miner"}},
+		{"pipeline/modules/patterns/patternsdb", []string{"pipeline/batchdb", "pipeline/modules/patterns", "pipeline/modules/patterns/miner"}},
 		{"pipeline/modules/rehydrator", append([]string{"pipeline/archive/search"}, ofModules...)},
 		{"pipeline/modules/...", ofModules},
 		{"pipeline", []string{"pipeline/client", "pipeline/conversation", "pipeline/session", "pipeline/spans", "pipeline/tokens", "pipeline/wire"}},

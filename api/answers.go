@@ -16,6 +16,7 @@ import (
 	"github.com/maypok86/otter/v2"
 
 	"palimpsest/pipeline"
+	"palimpsest/pipeline/archive"
 	"palimpsest/pipeline/modules/semanticcache"
 	"palimpsest/pipeline/prompt"
 	"palimpsest/pipeline/spans"
@@ -40,15 +41,10 @@ type AnswerStore interface {
 	Put(ctx context.Context, workspace uuid.UUID, entry semanticcache.Entry, expires time.Time) error
 }
 
-// Embedder makes vectors of texts with a workspace's own provider.
-type Embedder interface {
-	Embed(ctx context.Context, workspace, apiKey uuid.UUID, model string, texts []string) ([][]float32, error)
-}
-
 // AnswersConfig is what Answers work with.
 type AnswersConfig struct {
 	Store    AnswerStore
-	Embedder Embedder
+	Embedder archive.Embedder
 	Secret   []byte // makes keys
 	Log      *slog.Logger
 	Now      func() time.Time
@@ -153,7 +149,7 @@ func (a *Answers) put(kept keptAnswer) {
 type inquiry struct {
 	workspace uuid.UUID
 	apiKey    uuid.UUID
-	config    pipeline.SemanticCacheConfig
+	config    semanticcache.Config
 	question  semanticcache.Question
 	entry     *semanticcache.Entry // the answer to give again; nil if absent
 	copied    []byte               // of the provider's answer
@@ -189,7 +185,7 @@ func (a *Answers) look(ctx context.Context, event *Event, post post, written *pr
 // inquire reads a request that is ready to go out.
 func (a *Answers) inquire(post post, written *prompt.Prompt) (asked *inquiry, reason string) {
 	exchange, call := written.Exchange, post.call
-	config := exchange.Config.SemanticCache
+	config := pipeline.SettingsOf[semanticcache.Config](exchange.Config)
 	owner := config.Scope
 	switch {
 	case post.purpose != converse, exchange.Projection != nil:
@@ -365,6 +361,6 @@ func (c copyTap) Write(p []byte) (int, error) {
 
 // Interface guards.
 var (
-	_ wire.Tap = copyTap{}
-	_ Embedder = (*Embeddings)(nil)
+	_ wire.Tap         = copyTap{}
+	_ archive.Embedder = (*Embeddings)(nil)
 )

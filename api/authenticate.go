@@ -12,13 +12,6 @@ import (
 	"palimpsest/tenants"
 )
 
-// Keys tells whose API key a secret is, from memory on the warm path. It returns
-// the kinds tenants.ErrKeyMalformed, ErrKeyUnknown, ErrKeyRevoked, ErrKeyExpired and
-// ErrSuspended.
-type Keys interface {
-	Authenticate(ctx context.Context, secret string) (tenants.APIKey, error)
-}
-
 // authenticate returns the API key that a request was sent with. Clients send it
 // as x-api-key, api-key or a bearer token, some in two places at once: one valid
 // key is enough. The event learns whose it is. A key that may not be used from the

@@ -26,7 +26,7 @@ import (
 // manyKeys lets in a key of each of several workspaces.
 type manyKeys map[string]tenants.APIKey
 
-// Authenticate implements Keys.
+// Authenticate implements tenants.KeyAuthenticator.
 func (k manyKeys) Authenticate(_ context.Context, secret string) (tenants.APIKey, error) {
 	key, known := k[secret]
 	switch {

@@ -14,6 +14,7 @@ import (
 	"palimpsest/api/upstream"
 	"palimpsest/pipeline"
 	"palimpsest/pipeline/archive"
+	"palimpsest/pipeline/modules/rehydrator"
 	"palimpsest/pipeline/spans"
 	"palimpsest/pipeline/wire"
 	"palimpsest/tenants"
@@ -31,7 +32,7 @@ var ErrNoEmbeddings = archive.ErrNoEmbeddings
 // that costs for them.
 type Embeddings struct {
 	settings *Settings
-	upstream Upstream
+	upstream upstream.Sender
 	recorder *Recorder
 	metrics  *Metrics
 	now      func() time.Time
@@ -39,7 +40,7 @@ type Embeddings struct {
 }
 
 // NewEmbeddings returns Embeddings.
-func NewEmbeddings(settings *Settings, upstream Upstream, recorder *Recorder, metrics *Metrics, now func() time.Time) (*Embeddings, error) {
+func NewEmbeddings(settings *Settings, upstream upstream.Sender, recorder *Recorder, metrics *Metrics, now func() time.Time) (*Embeddings, error) {
 	failed, err := otter.New(&otter.Options[uuid.UUID, struct{}]{
 		MaximumSize: maxSettings, ExpiryCalculator: otter.ExpiryWriting[uuid.UUID, struct{}](embedPause),
 	})
@@ -56,7 +57,7 @@ func (e *Embeddings) EmbeddingModel(ctx context.Context, workspace uuid.UUID) (s
 	if err != nil {
 		return "", err
 	}
-	return settings.config.Rehydrator.EmbeddingModel, nil
+	return pipeline.SettingsOf[rehydrator.Config](settings.config).EmbeddingModel, nil
 }
 
 // Embed returns a vector for each of 1 to 2048 texts, all of one length, from the

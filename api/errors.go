@@ -25,6 +25,12 @@ var (
 	errQueueFull    = errors.New("too many requests at once")
 )
 
+// retryDatabase is after how many seconds to ask again for what lies in a database that is away.
+const retryDatabase = "5"
+
+// codeDatabaseAway is the code of an error for what only the database knows.
+const codeDatabaseAway = "database_unavailable"
+
 // problem maps the kind of one of our errors to the answer the client gets. What
 // the error says stays in the log unless the sender can act on it.
 func problem(err error) wire.Problem {
@@ -80,6 +86,9 @@ func problem(err error) wire.Problem {
 	case errors.Is(err, upstream.ErrUnreachable):
 		return wire.Problem{Status: http.StatusBadGateway, Type: "api_error", Code: "provider_unreachable",
 			Message: "The provider could not be reached. Nothing was lost; try again, or check the provider key's base URL."}
+	case errors.Is(err, tenants.ErrAway):
+		return wire.Problem{Status: http.StatusServiceUnavailable, Type: "overloaded_error", Code: codeDatabaseAway,
+			Message: "The database does not answer, and this server has not yet read your API key or the settings of its workspace. Nothing was lost. Try again in " + retryDatabase + " seconds."}
 	case errors.As(err, &invalid):
 		return wire.Problem{Status: http.StatusBadRequest, Type: "invalid_request_error", Code: "invalid_value", Message: sentence(invalid.Error())}
 	case errors.As(err, &setting):

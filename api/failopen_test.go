@@ -3,10 +3,12 @@ package api
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/uuid"
 
@@ -18,6 +20,7 @@ import (
 	"palimpsest/pipeline/modules/patterns"
 	"palimpsest/pipeline/modules/rehydrator"
 	"palimpsest/pipeline/session"
+	"palimpsest/tenants"
 )
 
 // broken is a module in the place of ipc that fails.
@@ -170,6 +173,60 @@ func TestSettingsThatWereNeverReadAreAnError(t *testing.T) {
 	p.store.fail(nil)
 	if got := p.send(http.MethodPost, messagesPath, streamed); got.status != http.StatusOK {
 		t.Errorf("once it is back: status %d: %s", got.status, got.body)
+	}
+}
+
+// While the database is away, a client is told to try again: nothing is wrong with its request.
+func TestSettingsThatWereNeverReadAreUnavailableWhileTheDatabaseIsAway(t *testing.T) {
+	t.Parallel()
+	p := setup(t, func(_ http.ResponseWriter, r *http.Request) { _, _ = io.Copy(io.Discard, r.Body) })
+	p.store.fail(fmt.Errorf("%w: %w", tenants.ErrAway, errDown))
+	got := p.send(http.MethodPost, messagesPath, streamed)
+	if got.status != http.StatusServiceUnavailable || got.header.Get("Retry-After") != "5" ||
+		!strings.Contains(string(got.body), "The database does not answer") || strings.Contains(string(got.body), errDown.Error()) {
+		t.Errorf("status %d, headers %v: %s", got.status, got.header, got.body)
+	}
+	p.store.fail(nil)
+	if got := p.send(http.MethodPost, messagesPath, streamed); got.status != http.StatusOK {
+		t.Errorf("once it is back: status %d: %s", got.status, got.body)
+	}
+}
+
+// standing is a store of settings that can stand still.
+type standing struct {
+	Workspaces
+
+	still  bool
+	waited time.Duration // how long a caller would wait
+}
+
+// Pipeline implements Workspaces.
+func (s *standing) Pipeline(ctx context.Context, workspace uuid.UUID) (tenants.PipelineConfig, error) {
+	if s.still {
+		deadline, _ := ctx.Deadline()
+		s.waited = time.Until(deadline)
+		<-ctx.Done()
+		return tenants.PipelineConfig{}, ctx.Err()
+	}
+	return s.Workspaces.Pipeline(ctx, workspace)
+}
+
+// Settings that were read before do not have requests wait for a database that stands still.
+func TestKnownSettingsDoNotWaitForDatabaseThatStandsStill(t *testing.T) {
+	t.Parallel()
+	p := setup(t, func(http.ResponseWriter, *http.Request) {})
+	store := &standing{Workspaces: p.store}
+	settings, err := NewSettings(store, p.store, "ipc", true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := settings.of(t.Context(), p.store.workspace); err != nil {
+		t.Fatal(err)
+	}
+	store.still = true
+	settings.ForgetAll()
+	if _, err := settings.of(t.Context(), p.store.workspace); err != nil || store.waited > time.Second {
+		t.Errorf("%v, waited for up to %s", err, store.waited)
 	}
 }
 

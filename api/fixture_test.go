@@ -52,6 +52,8 @@ type proxy struct {
 
 // storage is what the proxy keeps, in memory.
 type storage struct {
+	tenants.ProviderKeyVault
+
 	mu        sync.Mutex
 	broken    error // every call fails
 	workspace uuid.UUID
@@ -147,7 +149,7 @@ func (s *storage) Exchange(_ context.Context, _, id uuid.UUID) (tenants.Exchange
 // Open implements Vault: provider keys are not sealed.
 func (s *storage) Open(key tenants.ProviderKey) (string, error) { return string(key.Sealed), nil }
 
-// Authenticate implements Keys.
+// Authenticate implements tenants.KeyAuthenticator.
 func (s *storage) Authenticate(_ context.Context, secret string) (tenants.APIKey, error) {
 	if secret != testKey {
 		return tenants.APIKey{}, tenants.ErrKeyUnknown

@@ -28,17 +28,6 @@ const (
 	recorderTimeout  = 30 * time.Second
 )
 
-// Transactor makes what is done for a workspace one transaction.
-type Transactor interface {
-	Together(ctx context.Context, workspace uuid.UUID, fn func(ctx context.Context) error) error
-}
-
-// SessionStore keeps what exchanges add to their sessions. Of the memory that seen holds
-// it keeps nothing.
-type SessionStore interface {
-	Record(ctx context.Context, workspace uuid.UUID, seen []session.Seen) error
-}
-
 // UsageStore keeps what is counted of exchanges.
 type UsageStore interface {
 	// RecordExchanges adds those that are not there yet.
@@ -53,8 +42,8 @@ type UsageStore interface {
 // for a database that fails: then what does not fit is dropped and counted; messages
 // among it are recorded again with the next request of their lane.
 type Recorder struct {
-	database Transactor
-	sessions SessionStore
+	database tenants.Transactor
+	sessions session.Recorder
 	usage    UsageStore
 	metrics  *Metrics
 	log      *slog.Logger
@@ -86,7 +75,7 @@ type job struct {
 }
 
 // NewRecorder returns a Recorder that is not started yet.
-func NewRecorder(database Transactor, sessions SessionStore, usage UsageStore, metrics *Metrics, log *slog.Logger) *Recorder {
+func NewRecorder(database tenants.Transactor, sessions session.Recorder, usage UsageStore, metrics *Metrics, log *slog.Logger) *Recorder {
 	recorder := &Recorder{
 		database: database, sessions: sessions, usage: usage, metrics: metrics, log: log,
 		stop: make(chan struct{}), queues: make([]chan job, recorderWorkers), writing: make([]atomic.Int64, recorderWorkers), room: semaphore.NewWeighted(recorderMemory),

@@ -40,6 +40,8 @@ func (s *Server) refuse(c echo.Context, codec wire.Codec, event *Event, err erro
 		c.Response().Header().Set("X-Should-Retry", "true")
 	case errors.Is(err, errCrowded), errors.Is(err, errWorkspaceBytes), errors.Is(err, errProcessBytes):
 		c.Response().Header().Set(echo.HeaderRetryAfter, retryCrowded)
+	case problem.Code == codeDatabaseAway:
+		c.Response().Header().Set(echo.HeaderRetryAfter, retryDatabase)
 	case problem.Status < http.StatusInternalServerError && problem.Status != http.StatusRequestTimeout:
 		c.Response().Header().Set("X-Should-Retry", "false")
 	}

@@ -13,6 +13,7 @@ import (
 
 	"palimpsest/api/upstream"
 	"palimpsest/pipeline"
+	"palimpsest/pipeline/modules"
 	"palimpsest/pipeline/spans"
 	"palimpsest/pipeline/wire"
 )
@@ -174,7 +175,7 @@ func (s *Server) sign(header http.Header, event *Event) {
 	if trial := event.Trial; trial != nil {
 		note("Dry-Run", fmt.Sprintf("%s; before=%d; after=%d; levels=%s", trial.Compression, trial.Before, trial.After, pipeline.LevelList(trial.Levels)))
 	}
-	for _, told := range report.Headers(event.Model != "") {
+	for _, told := range modules.Catalog().Headers(*report, event.Model != "") {
 		set(told.Name, told.Value)
 	}
 }

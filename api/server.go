@@ -1,7 +1,6 @@
 package api
 
 import (
-	"context"
 	"log/slog"
 	"net/http"
 	"sync"
@@ -12,19 +11,15 @@ import (
 	"palimpsest/api/upstream"
 	"palimpsest/pipeline/prompt"
 	"palimpsest/pipeline/spans"
+	"palimpsest/tenants"
 )
-
-// Upstream sends a request to a provider with the workspace's key.
-type Upstream interface {
-	Send(ctx context.Context, request upstream.Request, target upstream.Target) (*http.Response, error)
-}
 
 // Server is the proxy.
 type Server struct {
-	Keys     Keys
+	Keys     tenants.KeyAuthenticator
 	Settings *Settings
 	Prompts  *prompt.Writer
-	Upstream Upstream
+	Upstream upstream.Sender
 	Recorder *Recorder
 
 	// Limits holds API keys to their quotas; nil if no one.
@@ -69,4 +64,4 @@ type Server struct {
 }
 
 // Interface guard.
-var _ Upstream = (*upstream.Client)(nil)
+var _ upstream.Sender = (*upstream.Client)(nil)

@@ -11,6 +11,7 @@ import (
 	"github.com/maypok86/otter/v2"
 
 	"palimpsest/pipeline"
+	"palimpsest/pipeline/modules"
 	"palimpsest/tenants"
 )
 
@@ -23,7 +24,12 @@ const (
 	settingsOutage = time.Hour
 
 	loadTimeout = 5 * time.Second
-	maxSettings = 100_000
+
+	// againTimeout bounds how long a request waits for settings that were read before, and
+	// againAge how long those are served then.
+	againTimeout = 500 * time.Millisecond
+	againAge     = 5 * time.Second
+	maxSettings  = 100_000
 )
 
 // Workspaces reads what a workspace has set.
@@ -39,11 +45,6 @@ type Workspaces interface {
 	LearnModelWindow(ctx context.Context, workspace uuid.UUID, model string, tokens int) error
 }
 
-// Vault opens the secrets of provider keys.
-type Vault interface {
-	Open(key tenants.ProviderKey) (string, error)
-}
-
 // Plans says what holds back the traffic of a workspace.
 type Plans interface {
 	Restraint(ctx context.Context, workspace uuid.UUID) (tenants.Restraint, error)
@@ -53,7 +54,7 @@ type Plans interface {
 type Settings struct {
 	workspaces Workspaces
 	plans      Plans // nil if nothing holds anybody back
-	vault      Vault
+	vault      tenants.ProviderKeyVault
 	defaults   pipeline.Layer
 	private    bool // requests may name base URLs on private addresses
 	known      *otter.Cache[uuid.UUID, *settings]
@@ -77,7 +78,7 @@ type settings struct {
 // NewSettings returns Settings; modules is the default pipeline of a workspace
 // that has set none, and allowPrivate lets requests name base URLs on private
 // addresses.
-func NewSettings(workspaces Workspaces, vault Vault, modules string, allowPrivate bool) (*Settings, error) {
+func NewSettings(workspaces Workspaces, vault tenants.ProviderKeyVault, modules string, allowPrivate bool) (*Settings, error) {
 	known, err := newSettingsCache(settingsAge)
 	if err != nil {
 		return nil, err
@@ -123,12 +124,12 @@ func (s *Settings) ForgetAll() {
 func (s *Settings) config(ctx context.Context, key tenants.APIKey, asked pipeline.Layer) (pipeline.Config, pipeline.Sources, error) {
 	workspace, err := s.of(ctx, key.Workspace)
 	if err != nil {
-		return pipeline.Config{}, nil, err
+		return pipeline.Config{}, pipeline.Sources{}, err
 	}
 	if key.Pipeline == "" && asked.Modules == "" && asked.YAML == "" {
 		return workspace.config, workspace.sources, nil
 	}
-	return pipeline.Resolve(s.defaults, workspace.layer, pipeline.Layer{Source: pipeline.FromAPIKey, YAML: key.Pipeline}, asked)
+	return modules.Catalog().Resolve(s.defaults, workspace.layer, pipeline.Layer{Source: pipeline.FromAPIKey, YAML: key.Pipeline}, asked)
 }
 
 // windows returns the context windows that a workspace has for models, by their
@@ -184,13 +185,20 @@ func (s *Settings) of(ctx context.Context, workspace uuid.UUID) (*settings, erro
 		return settings, nil
 	}
 	changes := s.changes.Load()
-	loaded, err := s.load(ctx, workspace)
+	before, known := s.last.GetIfPresent(workspace)
+	patience := loadTimeout
+	if known {
+		patience = againTimeout
+	}
+	loading, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	loaded, err := s.load(loading, workspace)
 	if err != nil {
-		before, known := s.last.GetIfPresent(workspace)
 		if !known || ctx.Err() != nil {
 			return nil, fmt.Errorf("settings of workspace: %w", err)
 		}
 		s.known.Set(workspace, before)
+		s.known.SetExpiresAfter(workspace, againAge)
 		return before, nil
 	}
 	s.last.Set(workspace, loaded)
@@ -201,8 +209,6 @@ func (s *Settings) of(ctx context.Context, workspace uuid.UUID) (*settings, erro
 }
 
 func (s *Settings) load(ctx context.Context, workspace uuid.UUID) (*settings, error) {
-	ctx, cancel := context.WithTimeout(ctx, loadTimeout)
-	defer cancel()
 	config, err := s.workspaces.Pipeline(ctx, workspace)
 	if err != nil {
 		return nil, fmt.Errorf("pipeline: %w", err)
@@ -223,11 +229,11 @@ func (s *Settings) load(ctx context.Context, workspace uuid.UUID) (*settings, er
 	for _, window := range windows {
 		loaded.windows[window.Model] = window.Tokens
 	}
-	loaded.layer, err = pipeline.Layer{Source: pipeline.FromWorkspace, Modules: config.Modules, YAML: config.YAML}.Read()
+	loaded.layer, err = modules.Catalog().Read(pipeline.Layer{Source: pipeline.FromWorkspace, Modules: config.Modules, YAML: config.YAML})
 	if err != nil {
 		return nil, fmt.Errorf("pipeline: %w", err)
 	}
-	loaded.config, loaded.sources, err = pipeline.Resolve(s.defaults, loaded.layer)
+	loaded.config, loaded.sources, err = modules.Catalog().Resolve(s.defaults, loaded.layer)
 	if err != nil {
 		return nil, fmt.Errorf("pipeline: %w", err)
 	}

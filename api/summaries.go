@@ -17,7 +17,9 @@ import (
 	"palimpsest/api/limits"
 	"palimpsest/api/upstream"
 	"palimpsest/pipeline"
+	"palimpsest/pipeline/archive"
 	"palimpsest/pipeline/client"
+	"palimpsest/pipeline/modules/ipc"
 	"palimpsest/pipeline/prompt"
 	"palimpsest/pipeline/session"
 	"palimpsest/pipeline/spans"
@@ -44,7 +46,7 @@ const (
 // the exchanges that call for one.
 type Summaries struct {
 	settings *Settings
-	upstream Upstream
+	upstream upstream.Sender
 	recorder *Recorder
 	limits   *limits.Limiter
 	metrics  *Metrics
@@ -63,11 +65,11 @@ type warmLane struct {
 // SummaryConfig is what Summaries work with.
 type SummaryConfig struct {
 	Settings  *Settings
-	Upstream  Upstream
+	Upstream  upstream.Sender
 	Recorder  *Recorder
 	Limits    *limits.Limiter // of the API keys whose requests call for summaries
 	Metrics   *Metrics
-	Originals summary.Originals
+	Originals archive.Originals
 	Store     summary.Store
 	Lanes     summary.Lanes
 	Models    *tokens.Models
@@ -122,8 +124,8 @@ func (s *Summaries) Ask(ctx context.Context, call summary.Call) (summary.Reply, 
 // its prompt leaves less room than reserveTokens asks for. It never waits.
 func (s *Summaries) after(ctx context.Context, post post, written *prompt.Prompt) {
 	exchange := written.Exchange
-	config := exchange.Config.IPC
-	if s == nil || config.LLMCompression == (pipeline.LLMCompression{}) || !takesSummary(post, written) {
+	config := pipeline.SettingsOf[ipc.Config](exchange.Config)
+	if s == nil || config.LLMCompression == (ipc.LLMCompression{}) || !takesSummary(post, written) {
 		return
 	}
 	known, _ := s.lanes.GetIfPresent(written.Lane.ID)
@@ -181,7 +183,7 @@ func (s *Summaries) within(key tenants.APIKey) func(context.Context, tokens.Mode
 // takesSummary reports whether an exchange's lane may have summaries at all.
 func takesSummary(post post, written *prompt.Prompt) bool {
 	exchange := written.Exchange
-	config := exchange.Config.IPC
+	config := pipeline.SettingsOf[ipc.Config](exchange.Config)
 	return written.Lane != nil && written.Lane.Kind != session.Side && exchange.Request.Frozen == "" && exchange.Limit > 0 &&
 		exchange.Class.Kind != client.Compaction && config.DeepestLevel >= 2 && config.ArchiveToBlob &&
 		post.call.asked.providerKey == "" // a key for one use is not used twice
@@ -203,7 +205,7 @@ func (s *Summaries) calledFor(exchange *pipeline.Exchange, asked int) (covers in
 // aheadOf returns how many messages a summary is called for because the prompt
 // leaves less room than the workspace wants; 0 if none is.
 func (s *Summaries) aheadOf(exchange *pipeline.Exchange, asked int) int {
-	config := exchange.Config.IPC
+	config := pipeline.SettingsOf[ipc.Config](exchange.Config)
 	llm := config.LLMCompression
 	if llm.ReserveTokens == 0 || exchange.Report.After <= exchange.Limit-llm.ReserveTokens {
 		return 0

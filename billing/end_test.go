@@ -240,7 +240,7 @@ func TestWorkspaceCannotEndAnothersSubscription(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	store := billingdb.New(b.database.DB, b.database.DB.Audit)
+	store := billingdb.New(b.database.DB)
 	end := billing.End{ID: uuid.New(), Customer: customer, AskedAt: noon}
 	if err := store.AskEnd(t.Context(), other.ID, end); err == nil || b.ends(t) != 0 {
 		t.Errorf("%v; %d ends wait", err, b.ends(t))

@@ -58,7 +58,7 @@ func setup(t testing.TB, change ...func(*billing.Config)) bundle {
 		set(&config)
 	}
 	b := bundle{
-		database: database, double: double, store: billingdb.New(database.DB, database.DB.Audit),
+		database: database, double: double, store: billingdb.New(database.DB),
 		mu: new(sync.Mutex), notices: new([]uuid.UUID), mails: new([]tenants.Mail),
 	}
 	b.Service = billing.New(config, billing.Deps{

@@ -293,7 +293,7 @@ func TestReporterProcess(t *testing.T) {
 		now = noon
 	}
 	config := config(&stripetest.Server{URL: os.Getenv("BILLING_STRIPE")})
-	reporter := billing.New(config, billing.Deps{Store: billingdb.New(db, db.Audit), Log: slog.New(slog.DiscardHandler), Now: func() time.Time { return now }})
+	reporter := billing.New(config, billing.Deps{Store: billingdb.New(db), Log: slog.New(slog.DiscardHandler), Now: func() time.Time { return now }})
 	if err := reporter.Pass(t.Context()); err != nil {
 		t.Fatal(err)
 	}

@@ -13,14 +13,6 @@ import (
 
 // Store keeps what is known of workspaces.
 type Store interface {
-	Accounts
-	Readings
-	Meters
-	Ends
-}
-
-// Accounts finds accounts and what holds for them.
-type Accounts interface {
 	// Account returns a workspace's account: that of the plan Free where nothing is
 	// known of it.
 	Account(ctx context.Context, workspace uuid.UUID) (Account, error)
@@ -53,10 +45,7 @@ type Accounts interface {
 	// until LookAgain sets another time.
 	LookAt(ctx context.Context, workspace uuid.UUID) error
 	LookAgain(ctx context.Context, workspace uuid.UUID, at time.Time) error
-}
 
-// Readings keeps what Stripe says, and that it has said something.
-type Readings interface {
 	// KeepNotice keeps a notice, and runs then in the same transaction if it is new.
 	KeepNotice(ctx context.Context, workspace uuid.UUID, notice Notice, then func(ctx context.Context) error) error
 
@@ -69,10 +58,7 @@ type Readings interface {
 	// KeepReading keeps what a reading has found, unless one that began later has been
 	// kept, and notes the change. Notices that came before began are done then.
 	KeepReading(ctx context.Context, workspace uuid.UUID, reading int64, began time.Time, state State) error
-}
 
-// Meters keeps what is used and what Stripe knows of it.
-type Meters interface {
 	// Used returns the exchanges that count of the hours that began in a span of time.
 	Used(ctx context.Context, workspace uuid.UUID, from, to time.Time) (int64, error)
 
@@ -90,11 +76,8 @@ type Meters interface {
 
 	// SentAt returns the exchanges of all events that Stripe has for a time.
 	SentAt(ctx context.Context, workspace uuid.UUID, customer string, at time.Time) (int64, error)
-}
 
-// Ends keeps the customers whose workspace was deleted and whose subscriptions are to
-// end, until Stripe has ended them.
-type Ends interface {
+	// end, until Stripe has ended them.
 	// AskEnd keeps that a customer's subscriptions are to end.
 	AskEnd(ctx context.Context, workspace uuid.UUID, end End) error
 

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"palimpsest/pipeline"
+	"palimpsest/pipeline/modules"
 	"palimpsest/pipeline/pipelinetest"
 	"palimpsest/pipeline/session"
 	"palimpsest/pipeline/tokens"
@@ -43,15 +44,15 @@ func (f faulty) Process(ctx context.Context, exchange *pipeline.Exchange) error 
 	return f.end(ctx)
 }
 
-func newExchange(t *testing.T, modules ...string) *pipeline.Exchange {
+func newExchange(t *testing.T, names ...string) *pipeline.Exchange {
 	t.Helper()
 
 	counter, err := tokens.NewCounter()
 	if err != nil {
 		t.Fatal(err)
 	}
-	config := pipeline.DefaultConfig()
-	config.Modules = modules
+	config := modules.Catalog().Default()
+	config.Modules = names
 	return pipelinetest.NewExchange(t, anthropic.New(), []byte(chainBody), pipelinetest.Options{Counter: counter, Config: config, Limit: 1000})
 }
 

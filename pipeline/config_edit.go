@@ -18,20 +18,20 @@ type Difference struct {
 
 // Differences returns what differs between two pipelines, in the order in which
 // settings are written.
-func Differences(before, after Config) []Difference {
+func (c *Catalog) Differences(before, after Config) []Difference {
 	var found []Difference
-	for _, setting := range settings() {
-		old, now := setting.text(&before), setting.text(&after)
+	for _, entry := range c.entries {
+		old, now := entry.text(&before), entry.text(&after)
 		if old != now {
-			found = append(found, Difference{Path: setting.path, Before: old, After: now})
+			found = append(found, Difference{Path: entry.path, Before: old, After: now})
 		}
 	}
 	return found
 }
 
-// text returns the value of a setting in one line.
-func (s setting) text(config *Config) string {
-	node, err := s.write(config)
+// text returns a value of a config in one line.
+func (e entry) text(config *Config) string {
+	node, err := e.access.write(config)
 	if err != nil {
 		return err.Error() // only a field of a new type without a form in YAML
 	}
@@ -45,45 +45,55 @@ func (s setting) text(config *Config) string {
 	return strings.TrimSpace(text)
 }
 
-// Document returns what the layer sets as one document of YAML, in which its modules
+// Written returns a value of a config as YAML writes it, in one line; "" if the path is
+// not one of a setting.
+func (c *Catalog) Written(config Config, path string) string {
+	at := slices.IndexFunc(c.entries, func(e entry) bool { return e.path == path })
+	if at < 0 {
+		return ""
+	}
+	return c.entries[at].text(&config)
+}
+
+// Document returns what a layer sets as one document of YAML, in which its modules
 // are a setting like others.
-func (l Layer) Document() (string, error) {
-	if l.Modules == "" {
-		return l.YAML, nil
+func (c *Catalog) Document(layer Layer) (string, error) {
+	if layer.Modules == "" {
+		return layer.YAML, nil
 	}
-	modules, err := ParseModules(l.Modules)
+	modules, err := c.ParseModules(layer.Modules)
 	if err != nil {
 		return "", err
 	}
-	return l.edit([]string{"modules"}, Config{Modules: modules}, Config{})
+	return c.edit(layer.YAML, []string{modulesPath}, Config{Modules: modules}, Config{})
 }
 
-// With returns the layer's document with the values of wanted in place of its own
+// Edit returns a layer's document with the values of wanted in place of its own
 // where the paths say so; what base has alike is left out. Comments stay.
-func (l Layer) With(wanted, base Config, paths []string) (string, error) {
-	document, err := l.Document()
+func (c *Catalog) Edit(layer Layer, wanted, base Config, paths []string) (string, error) {
+	document, err := c.Document(layer)
 	if err != nil {
 		return "", err
 	}
-	return Layer{YAML: document}.edit(paths, wanted, base)
+	return c.edit(document, paths, wanted, base)
 }
 
-func (l Layer) edit(paths []string, wanted, base Config) (string, error) {
+func (c *Catalog) edit(document string, paths []string, wanted, base Config) (string, error) {
 	var edits []Edit
-	for _, setting := range settings() {
-		if !slices.Contains(paths, setting.path) {
+	for _, entry := range c.entries {
+		if !slices.Contains(paths, entry.path) {
 			continue
 		}
-		node, err := setting.write(&wanted)
+		node, err := entry.access.write(&wanted)
 		if err != nil {
 			return "", err
 		}
-		if setting.text(&wanted) == setting.text(&base) {
+		if entry.text(&wanted) == entry.text(&base) {
 			node = nil
 		}
-		edits = append(edits, Edit{Path: setting.path, Value: node})
+		edits = append(edits, Edit{Path: entry.path, Value: node})
 	}
-	return EditYAML(l.YAML, edits...)
+	return EditYAML(document, edits...)
 }
 
 // Edit is a setting of a document and the value that it is to have.
@@ -160,14 +170,14 @@ func put(mapping *yaml.Node, name string, value *yaml.Node) {
 
 // Changes returns what differs between the pipelines that two layers make above the
 // same others. The error is that of Resolve.
-func Changes(before, after Layer, below Layer) ([]Difference, error) {
-	old, _, err := Resolve(below, before)
+func (c *Catalog) Changes(before, after Layer, below Layer) ([]Difference, error) {
+	old, _, err := c.Resolve(below, before)
 	if err != nil {
 		return nil, err
 	}
-	now, _, err := Resolve(below, after)
+	now, _, err := c.Resolve(below, after)
 	if err != nil {
 		return nil, err
 	}
-	return Differences(old, now), nil
+	return c.Differences(old, now), nil
 }

@@ -2,7 +2,6 @@ package pipeline
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"maps"
 	"regexp"
@@ -23,13 +22,16 @@ const (
 	FromHeader    Source = "header"
 )
 
-// Sources names the sources of values by their paths ("ipc.targetUtilization");
-// one that is missing has its default. As JSON it names all of them.
-type Sources map[string]Source
+// Sources names the sources of values by their paths ("ipc.targetUtilization"). As JSON it
+// names all of them.
+type Sources struct {
+	set     map[string]Source // where it is not FromDefault
+	catalog *Catalog
+}
 
 // Of returns the source of the value at path.
 func (s Sources) Of(path string) Source {
-	if source, set := s[path]; set {
+	if source, set := s.set[path]; set {
 		return source
 	}
 	return FromDefault
@@ -38,8 +40,8 @@ func (s Sources) Of(path string) Source {
 // MarshalJSON implements json.Marshaler.
 func (s Sources) MarshalJSON() ([]byte, error) {
 	all := map[string]Source{}
-	for _, setting := range settings() {
-		all[setting.path] = s.Of(setting.path)
+	for _, entry := range s.catalog.entries {
+		all[entry.path] = s.Of(entry.path)
 	}
 	return json.Marshal(all)
 }
@@ -56,14 +58,14 @@ type Layer struct {
 
 // value is a value that a layer sets.
 type value struct {
-	setting setting
-	node    *yaml.Node
+	entry entry
+	node  *yaml.Node
 }
 
-// Read returns the layer with its YAML read, so that Resolve need not do it
+// Read returns a layer with its YAML read, so that Resolve need not do it
 // again. The error is an Invalid; values are checked by Resolve.
-func (l Layer) Read() (Layer, error) {
-	read, faults := l.read()
+func (c *Catalog) Read(layer Layer) (Layer, error) {
+	read, faults := c.read(layer)
 	if len(faults) > 0 {
 		return Layer{}, faults[0]
 	}
@@ -73,96 +75,68 @@ func (l Layer) Read() (Layer, error) {
 // Resolve returns the pipeline that the layers make, lowest first, above the
 // defaults, and where each value comes from. The error is an Invalid that names
 // the value at fault.
-func Resolve(layers ...Layer) (Config, Sources, error) {
-	config, sources := DefaultConfig(), Sources{}
+func (c *Catalog) Resolve(layers ...Layer) (Config, Sources, error) {
+	config, sources := c.Default(), Sources{set: map[string]Source{}, catalog: c}
 	for _, layer := range layers {
-		read, err := layer.Read()
+		read, err := c.Read(layer)
 		if err != nil {
-			return Config{}, nil, err
+			return Config{}, Sources{}, err
 		}
-		if faults := read.apply(&config, sources); len(faults) > 0 {
-			return Config{}, nil, faults[0]
+		if faults := c.apply(read, &config, sources); len(faults) > 0 {
+			return Config{}, Sources{}, faults[0]
 		}
 	}
 	return config, sources, nil
 }
 
-// apply sets what the layer sets, checks it and returns what is wrong with it.
-func (l Layer) apply(config *Config, sources Sources) Faults {
+// apply sets what a layer sets in a config that no one else has, checks it and returns what
+// is wrong with it. What is wrong is not set.
+func (c *Catalog) apply(layer Layer, config *Config, sources Sources) Faults {
 	var faults Faults
-	goal := 0 // the line of compressTo
-	for _, value := range l.values {
-		path := value.setting.path
-		var wrong string
-		before := *config
-		if err := value.setting.read(config, value.node); err != nil {
-			wrong = explain(value.node, err)
-		} else {
-			wrong = value.setting.check(config)
-		}
-		if wrong != "" {
-			*config = before
+	lines := map[string]int{} // of what the layer sets
+	for _, value := range layer.values {
+		path := value.entry.path
+		if wrong := value.entry.access.read(config, value.node); wrong != "" {
 			faults = append(faults, Invalid{Field: path, Message: wrong, Line: value.node.Line})
 			continue
 		}
-		sources[path] = l.Source
-		if path == "ipc.compressTo" {
-			goal = value.node.Line
-		}
+		sources.set[path], lines[path] = layer.Source, value.node.Line
 	}
-	if l.Modules != "" {
-		modules, err := ParseModules(l.Modules)
-		if invalid, is := errors.AsType[Invalid](err); is {
-			return append(faults, invalid)
+	if layer.Modules != "" {
+		modules, wrong := c.split(layer.Modules)
+		if wrong != "" {
+			return append(faults, Invalid{Field: modulesPath, Message: wrong})
 		}
-		config.Modules, sources["modules"] = modules, l.Source
+		config.Modules, sources.set[modulesPath] = modules, layer.Source
 	}
-	if wrong := checkWatermarks(config.IPC); goal > 0 && wrong != "" {
-		faults = append(faults, Invalid{Field: "ipc.compressTo", Message: wrong, Line: goal})
+	for _, part := range config.parts {
+		settings, is := part.(consistent)
+		if !is {
+			continue
+		}
+		setting, wrong := settings.Inconsistent()
+		path := part.ModuleName() + "." + setting
+		if line, set := lines[path]; set && wrong != "" { // what a layer below set is not the fault of this one
+			faults = append(faults, Invalid{Field: path, Message: wrong, Line: line})
+		}
 	}
 	return faults
 }
 
-// Validate checks every value. The error is an Invalid.
-func (c Config) Validate() error {
-	for _, setting := range settings() {
-		if message := setting.check(&c); message != "" {
-			return Invalid{Field: setting.path, Message: message}
-		}
-	}
-	if message := checkWatermarks(c.IPC); message != "" {
-		return Invalid{Field: "ipc.compressTo", Message: message}
-	}
-	return nil
-}
-
-// checkWatermarks refuses a compressTo that lies above the target for the person who set
-// it. A lower target from a layer above lowers the goal instead; see Goal.
-func checkWatermarks(ipc IPCConfig) string {
-	if ipc.CompressTo < ipc.TargetUtilization {
-		return ""
-	}
-	return fmt.Sprintf("%v is not below targetUtilization, which is %v", ipc.CompressTo, ipc.TargetUtilization)
-}
-
-// ParseConfig reads a whole pipeline from YAML or JSON; what it leaves out has its
+// Parse reads a whole pipeline from YAML or JSON; what it leaves out has its
 // default. The error is an Invalid that names the value at fault.
-func ParseConfig(document []byte) (Config, error) {
-	config, _, err := Resolve(Layer{YAML: string(document)})
+func (c *Catalog) Parse(document []byte) (Config, error) {
+	config, _, err := c.Resolve(Layer{YAML: string(document)})
 	return config, err
 }
 
-// explain says what is wrong with a value that could not be read.
-func explain(node *yaml.Node, err error) string {
-	var kinds *yaml.TypeError
-	if !errors.As(err, &kinds) || len(kinds.Errors) == 0 {
-		return err.Error()
-	}
+// unread says what is wrong with a value that the parser could not read, by what it says.
+func unread(node *yaml.Node, said string) string {
 	// "line 2: cannot unmarshal !!str `high` into float64"
 	names := map[string]string{"float64": "a number", "int": "a whole number", "bool": "true or false", "string": "a text", "[]int": "a list of whole numbers", "[]string": "a list of texts"}
-	match := regexp.MustCompile(`cannot unmarshal .* into (\S+)$`).FindStringSubmatch(kinds.Errors[0])
+	match := regexp.MustCompile(`cannot unmarshal .* into (\S+)$`).FindStringSubmatch(said)
 	if match == nil {
-		return regexp.MustCompile(`^line \d+: `).ReplaceAllString(kinds.Errors[0], "")
+		return regexp.MustCompile(`^line \d+: `).ReplaceAllString(said, "")
 	}
 	wanted, named := names[match[1]]
 	if !named {

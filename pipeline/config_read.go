@@ -39,13 +39,13 @@ func (f Faults) Unwrap() []error {
 
 // Check returns all that is wrong with a layer above others, as Faults. What others
 // hold is not its fault: an error in them is returned as Resolve has it.
-func Check(layer Layer, below ...Layer) error {
-	config, sources, err := Resolve(below...)
+func (c *Catalog) Check(layer Layer, below ...Layer) error {
+	config, sources, err := c.Resolve(below...)
 	if err != nil {
 		return err
 	}
-	read, faults := layer.read()
-	faults = append(faults, read.apply(&config, sources)...)
+	read, faults := c.read(layer)
+	faults = append(faults, c.apply(read, &config, sources)...)
 	if len(faults) == 0 {
 		return nil
 	}
@@ -55,15 +55,15 @@ func Check(layer Layer, below ...Layer) error {
 
 // ReadNode returns the layer that a mapping of a larger document makes, and what
 // cannot be read of it; the layer holds the rest. Its YAML is that of the mapping.
-func ReadNode(source Source, node *yaml.Node) (Layer, Faults) {
+func (c *Catalog) ReadNode(source Source, node *yaml.Node) (Layer, Faults) {
 	layer := Layer{Source: source, isRead: true}
 	var faults Faults
-	layer.values, faults = valuesOf(node)
+	layer.values, faults = c.valuesOf(node)
 	return layer, faults
 }
 
-// read returns the layer with its YAML read, as far as it can be, and what cannot.
-func (l Layer) read() (Layer, Faults) {
+// read returns a layer with its YAML read, as far as it can be, and what cannot.
+func (c *Catalog) read(l Layer) (Layer, Faults) {
 	if l.isRead || l.YAML == "" {
 		return l, nil
 	}
@@ -72,7 +72,7 @@ func (l Layer) read() (Layer, Faults) {
 	case err != nil:
 		faults = Faults{*err}
 	case node != nil:
-		l.values, faults = valuesOf(node)
+		l.values, faults = c.valuesOf(node)
 	}
 	l.isRead = true
 	return l, faults
@@ -155,34 +155,16 @@ type reading struct {
 }
 
 // valuesOf returns the values that a mapping sets, and what cannot be read of it.
-func valuesOf(node *yaml.Node) ([]value, Faults) {
-	r := reading{values: map[string]*yaml.Node{}, names: sections()}
+func (c *Catalog) valuesOf(node *yaml.Node) ([]value, Faults) {
+	r := reading{values: map[string]*yaml.Node{}, names: c.names}
 	r.collect("", node)
 	var values []value
-	for _, setting := range settings() {
-		if node, set := r.values[setting.path]; set {
-			values = append(values, value{setting, node})
+	for _, entry := range c.entries {
+		if node, set := r.values[entry.path]; set {
+			values = append(values, value{entry, node})
 		}
 	}
 	return values, r.faults
-}
-
-// sections returns the names of all settings by their section: "" holds the
-// sections themselves.
-func sections() map[string][]string {
-	names := map[string][]string{}
-	for _, setting := range settings() {
-		section, name, nested := strings.Cut(setting.path, ".")
-		if !nested {
-			names[""] = append(names[""], section)
-			continue
-		}
-		if len(names[section]) == 0 {
-			names[""] = append(names[""], section)
-		}
-		names[section] = append(names[section], name)
-	}
-	return names
 }
 
 func (r *reading) wrong(path string, line int, message string) {

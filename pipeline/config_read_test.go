@@ -10,12 +10,16 @@ import (
 	"gopkg.in/yaml.v3"
 
 	"palimpsest/pipeline"
+	"palimpsest/pipeline/modules"
+	"palimpsest/pipeline/modules/ipc"
+	"palimpsest/pipeline/modules/rehydrator"
+	"palimpsest/pipeline/modules/semanticcache"
 )
 
 // faultsOf returns what is wrong with a document.
 func faultsOf(t *testing.T, document string) pipeline.Faults {
 	t.Helper()
-	err := pipeline.Check(pipeline.Layer{Source: pipeline.FromWorkspace, YAML: document})
+	err := modules.Catalog().Check(pipeline.Layer{Source: pipeline.FromWorkspace, YAML: document})
 	faults, is := errors.AsType[pipeline.Faults](err)
 	if err != nil && !is {
 		t.Fatalf("%q: %v", document, err)
@@ -101,7 +105,7 @@ func TestADocumentThatIsNoYAMLIsToldAtTheLineThatBreaksIt(t *testing.T) {
 func TestTheFirstFaultIsFoundAmongAll(t *testing.T) {
 	t.Parallel()
 
-	err := pipeline.Check(pipeline.Layer{YAML: "ipc:\n  minClear: 7\n  deepestLevel: 9\n"})
+	err := modules.Catalog().Check(pipeline.Layer{YAML: "ipc:\n  minClear: 7\n  deepestLevel: 9\n"})
 	first, is := errors.AsType[pipeline.Invalid](err)
 	if !is || first.Field != "ipc.minClear" || first.Line != 2 {
 		t.Errorf("got %+v", first)
@@ -119,12 +123,12 @@ func TestACheckStandsOnTheLayersBelow(t *testing.T) {
 	t.Parallel()
 
 	below := pipeline.Layer{Source: pipeline.FromDefault, YAML: "ipc: {targetUtilization: 0.35, compressTo: 0.2}"}
-	err := pipeline.Check(pipeline.Layer{YAML: "# ours\nipc: {compressTo: 0.36}"}, below)
+	err := modules.Catalog().Check(pipeline.Layer{YAML: "# ours\nipc: {compressTo: 0.36}"}, below)
 	faults, is := errors.AsType[pipeline.Faults](err)
 	if !is || len(faults) != 1 || faults[0].Line != 2 || !strings.Contains(faults[0].Message, "not below targetUtilization, which is 0.35") {
 		t.Errorf("got %v", err)
 	}
-	err = pipeline.Check(pipeline.Layer{}, pipeline.Layer{YAML: "ipc: {minClear: 7}"})
+	err = modules.Catalog().Check(pipeline.Layer{}, pipeline.Layer{YAML: "ipc: {minClear: 7}"})
 	if _, is := errors.AsType[pipeline.Faults](err); is || err == nil {
 		t.Errorf("the layer below is at fault: %v", err)
 	}
@@ -139,11 +143,11 @@ func TestAPartOfALargerDocumentKeepsItsLines(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	layer, unread := pipeline.ReadNode(pipeline.FromWorkspace, &document.Pipeline)
+	layer, unread := modules.Catalog().ReadNode(pipeline.FromWorkspace, &document.Pipeline)
 	if len(unread) != 1 || unread[0].Field != "ipc.speed" || unread[0].Line != 5 {
 		t.Errorf("unread %v", unread)
 	}
-	faults, _ := errors.AsType[pipeline.Faults](pipeline.Check(layer))
+	faults, _ := errors.AsType[pipeline.Faults](modules.Catalog().Check(layer))
 	if len(faults) != 1 || faults[0].Field != "ipc.minClear" || faults[0].Line != 4 {
 		t.Errorf("wrong %v", faults)
 	}
@@ -166,23 +170,24 @@ func TestANameIsTakenForTheNearestKnownOne(t *testing.T) {
 
 func TestDifferencesNameEverySettingThatDiffers(t *testing.T) {
 	t.Parallel()
-	before := pipeline.DefaultConfig()
+	before := modules.Catalog().Default()
 	after := before
 	after.Modules = []string{"ipc"}
-	after.IPC.TargetUtilization, after.IPC.ContextWindow = 0.6, 64_000
-	after.IPC.KeepLastLadder = []int{8, 4}
-	after.IPC.LLMCompression = pipeline.LLMCompression{Model: "small"}
-	after.Rehydrator.EmbeddingModel = "text-embedding-3-small"
+	pipeline.Change[ipc.Config](&after).TargetUtilization = 0.6
+	pipeline.Change[ipc.Config](&after).ContextWindow = 64_000
+	pipeline.Change[ipc.Config](&after).KeepLastLadder = []int{8, 4}
+	pipeline.Change[ipc.Config](&after).LLMCompression = ipc.LLMCompression{Model: "small"}
+	pipeline.Change[rehydrator.Config](&after).EmbeddingModel = "text-embedding-3-small"
 
 	want := []pipeline.Difference{
 		{"modules", "[ipc, compaction-bridge, rehydrator, patterns]", "[ipc]"}, {"ipc.targetUtilization", "0.75", "0.6"},
 		{"ipc.llmCompression", "false", "{model: small}"}, {"ipc.contextWindow", "auto", "64000"},
 		{"ipc.keepLastLadder", "[16, 12, 8, 6, 3, 1]", "[8, 4]"}, {"rehydrator.embeddingModel", `""`, "text-embedding-3-small"},
 	}
-	if got := pipeline.Differences(before, after); !slices.Equal(got, want) {
+	if got := modules.Catalog().Differences(before, after); !slices.Equal(got, want) {
 		t.Errorf("got %+v", got)
 	}
-	if got := pipeline.Differences(after, after); got != nil {
+	if got := modules.Catalog().Differences(after, after); got != nil {
 		t.Errorf("the same differs in %+v", got)
 	}
 }
@@ -190,7 +195,7 @@ func TestDifferencesNameEverySettingThatDiffers(t *testing.T) {
 func TestADocumentIsEditedWithoutLosingItsComments(t *testing.T) {
 	t.Parallel()
 	layer := pipeline.Layer{Modules: "patterns,ipc", YAML: "# why\nipc:\n  # measured\n  targetUtilization: 0.6 # in May\n  minClear: 0.2\npatterns:\n  maxInjected: 9\n"}
-	document, err := layer.Document()
+	document, err := modules.Catalog().Document(layer)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -198,10 +203,12 @@ func TestADocumentIsEditedWithoutLosingItsComments(t *testing.T) {
 		t.Errorf("%v:\n%s", faults, document)
 	}
 
-	base := pipeline.DefaultConfig()
+	base := modules.Catalog().Default()
 	wanted := base
-	wanted.IPC.TargetUtilization, wanted.IPC.BlockTokens, wanted.SemanticCache.Scope = 0.5, 900, "key"
-	edited, err := layer.With(wanted, base, []string{"ipc.targetUtilization", "ipc.blockTokens", "patterns.maxInjected", "semantic-cache.scope", "modules"})
+	pipeline.Change[ipc.Config](&wanted).TargetUtilization = 0.5
+	pipeline.Change[ipc.Config](&wanted).BlockTokens = 900
+	pipeline.Change[semanticcache.Config](&wanted).Scope = "key"
+	edited, err := modules.Catalog().Edit(layer, wanted, base, []string{"ipc.targetUtilization", "ipc.blockTokens", "patterns.maxInjected", "semantic-cache.scope", "modules"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -209,11 +216,11 @@ func TestADocumentIsEditedWithoutLosingItsComments(t *testing.T) {
 	if edited != want {
 		t.Errorf("got\n%s", edited)
 	}
-	cleared, err := pipeline.Layer{YAML: `{"ipc":{"minClear":0.2}}`}.With(base, base, []string{"ipc.minClear"})
+	cleared, err := modules.Catalog().Edit(pipeline.Layer{YAML: `{"ipc":{"minClear":0.2}}`}, base, base, []string{"ipc.minClear"})
 	if err != nil || cleared != "" {
 		t.Errorf("nothing is left, but %q, %v", cleared, err)
 	}
-	if _, err := (pipeline.Layer{YAML: "ipc: ["}).With(base, base, nil); err == nil {
+	if _, err := modules.Catalog().Edit(pipeline.Layer{YAML: "ipc: ["}, base, base, nil); err == nil {
 		t.Error("a broken document was edited")
 	}
 }

@@ -10,20 +10,23 @@ import (
 	"time"
 
 	"palimpsest/pipeline"
+	"palimpsest/pipeline/modules"
+	"palimpsest/pipeline/modules/ipc"
+	"palimpsest/pipeline/modules/rehydrator"
 )
 
 func TestDefaultsAreThoseOfTheContract(t *testing.T) {
 	t.Parallel()
 
-	config := pipeline.DefaultConfig()
+	config := modules.Catalog().Default()
 
-	if err := config.Validate(); err != nil {
+	if err := modules.Catalog().Validate(config); err != nil {
 		t.Fatal(err)
 	}
 	if got := strings.Join(config.Modules, ","); got != "ipc,compaction-bridge,rehydrator,patterns" {
 		t.Errorf("modules are %s", got)
 	}
-	ipc := config.IPC
+	ipc := pipeline.SettingsOf[ipc.Config](config)
 	if ipc.TargetUtilization != 0.75 || ipc.CompressTo != 0.25 || ipc.MinClear != 0.10 || ipc.PreserveLastTurns != 5 || ipc.PreserveTokens != 20000 || ipc.BlockTokens != 8000 {
 		t.Errorf("ipc is %+v", ipc)
 	}
@@ -69,12 +72,12 @@ semantic-cache: {similarity: 0.92, ttlSeconds: 3600, embeddingModel: text-embedd
 func TestTheContractsConfigIsAccepted(t *testing.T) {
 	t.Parallel()
 
-	config, err := pipeline.ParseConfig([]byte(contract))
+	config, err := modules.Catalog().Parse([]byte(contract))
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := pipeline.DefaultConfig()
-	want.Rehydrator.TriggerPhrases = []string{"as we said"}
+	want := modules.Catalog().Default()
+	pipeline.Change[rehydrator.Config](&want).TriggerPhrases = []string{"as we said"}
 	if got, want := config.YAML(), want.YAML(); got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}
@@ -83,14 +86,14 @@ func TestTheContractsConfigIsAccepted(t *testing.T) {
 func TestAConfigIsReadBackAsItWasWritten(t *testing.T) {
 	t.Parallel()
 
-	config := pipeline.DefaultConfig()
+	config := modules.Catalog().Default()
 	config.Modules = []string{"ipc"}
-	config.IPC.ContextWindow = 64_000
-	config.IPC.LLMCompression = pipeline.LLMCompression{
+	pipeline.Change[ipc.Config](&config).ContextWindow = 64_000
+	pipeline.Change[ipc.Config](&config).LLMCompression = ipc.LLMCompression{
 		Model: "small", Prompt: "Tell what was asked.", MaxTokens: 2000, Timeout: 30 * time.Second, ReserveTokens: 40_000, KeepRecentTokens: 8_000,
 	}
 
-	fromYAML, err := pipeline.ParseConfig([]byte(config.YAML()))
+	fromYAML, err := modules.Catalog().Parse([]byte(config.YAML()))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -102,15 +105,15 @@ func TestAConfigIsReadBackAsItWasWritten(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	fromJSON, err := pipeline.ParseConfig(written)
+	fromJSON, err := modules.Catalog().Parse(written)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if fromJSON.YAML() != config.YAML() {
 		t.Errorf("JSON came back as\n%s", fromJSON.YAML())
 	}
-	var decoded pipeline.Config
-	if err := json.Unmarshal(written, &decoded); err != nil {
+	decoded, err := modules.Catalog().Decode(written)
+	if err != nil {
 		t.Fatal(err)
 	}
 	if decoded.YAML() != config.YAML() {
@@ -161,7 +164,7 @@ func TestAWrongValueIsRefusedWithItsPathAndRange(t *testing.T) {
 		{"ipc: [", "", "no YAML"},
 		{strings.Repeat("#", 70_000), "", "allowed are 65536"},
 	} {
-		_, err := pipeline.ParseConfig([]byte(c.document))
+		_, err := modules.Catalog().Parse([]byte(c.document))
 		var invalid pipeline.Invalid
 		if !errors.As(err, &invalid) {
 			t.Errorf("%.60s: got %v", c.document, err)
@@ -176,7 +179,7 @@ func TestAWrongValueIsRefusedWithItsPathAndRange(t *testing.T) {
 func TestLayersWinFromTheTopAndSayWhereValuesComeFrom(t *testing.T) {
 	t.Parallel()
 
-	config, sources, err := pipeline.Resolve(
+	config, sources, err := modules.Catalog().Resolve(
 		pipeline.Layer{Source: pipeline.FromDefault, Modules: "ipc,patterns"},
 		pipeline.Layer{Source: pipeline.FromWorkspace, YAML: "ipc: {targetUtilization: 0.6, preserveLastTurns: 8}\npatterns:\n"},
 		pipeline.Layer{Source: pipeline.FromAPIKey, YAML: "ipc: {targetUtilization: 0.7}"},
@@ -185,7 +188,7 @@ func TestLayersWinFromTheTopAndSayWhereValuesComeFrom(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if config.IPC.TargetUtilization != 0.7 || config.IPC.PreserveLastTurns != 8 || len(config.Modules) != 0 {
+	if pipeline.SettingsOf[ipc.Config](config).TargetUtilization != 0.7 || pipeline.SettingsOf[ipc.Config](config).PreserveLastTurns != 8 || len(config.Modules) != 0 {
 		t.Errorf("got %+v", config)
 	}
 	for path, want := range map[string]pipeline.Source{
@@ -212,11 +215,11 @@ func TestLayersWinFromTheTopAndSayWhereValuesComeFrom(t *testing.T) {
 func TestALayerOnTopMayLowerTheTargetBelowTheGoal(t *testing.T) {
 	t.Parallel()
 
-	config, _, err := pipeline.Resolve(pipeline.Layer{Source: pipeline.FromHeader, YAML: "ipc: {targetUtilization: 0.3}"})
+	config, _, err := modules.Catalog().Resolve(pipeline.Layer{Source: pipeline.FromHeader, YAML: "ipc: {targetUtilization: 0.3}"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if goal := config.IPC.Goal(); goal >= 0.3-config.IPC.MinClear {
+	if goal := pipeline.SettingsOf[ipc.Config](config).Goal(); goal >= 0.3-pipeline.SettingsOf[ipc.Config](config).MinClear {
 		t.Errorf("the goal %v leaves less room than an epoch must free", goal)
 	}
 }
@@ -227,7 +230,7 @@ func TestTheGoalLeavesRoom(t *testing.T) {
 	for _, c := range []struct{ target, to, clear, goal float64 }{
 		{0.75, 0.40, 0.10, 0.40}, {0.50, 0.40, 0.10, 0.30}, {0.30, 0.40, 0.10, 0.15}, {0.90, 0.40, 0.10, 0.40}, {0.75, 0.40, 0.50, 0.375},
 	} {
-		goal := pipeline.IPCConfig{TargetUtilization: c.target, CompressTo: c.to, MinClear: c.clear}.Goal()
+		goal := ipc.Config{TargetUtilization: c.target, CompressTo: c.to, MinClear: c.clear}.Goal()
 		if math.Abs(goal-c.goal) > 1e-9 {
 			t.Errorf("%+v: goal is %v", c, goal)
 		}
@@ -237,32 +240,32 @@ func TestTheGoalLeavesRoom(t *testing.T) {
 func TestALayerIsReadOnce(t *testing.T) {
 	t.Parallel()
 
-	layer, err := pipeline.Layer{Source: pipeline.FromWorkspace, YAML: "ipc: {targetUtilization: 0.6}"}.Read()
+	layer, err := modules.Catalog().Read(pipeline.Layer{Source: pipeline.FromWorkspace, YAML: "ipc: {targetUtilization: 0.6}"})
 	if err != nil {
 		t.Fatal(err)
 	}
 	layer.YAML = "ipc: {" // is not looked at again
-	config, _, err := pipeline.Resolve(layer)
+	config, _, err := modules.Catalog().Resolve(layer)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if config.IPC.TargetUtilization != 0.6 {
-		t.Errorf("got %v", config.IPC.TargetUtilization)
+	if pipeline.SettingsOf[ipc.Config](config).TargetUtilization != 0.6 {
+		t.Errorf("got %v", pipeline.SettingsOf[ipc.Config](config).TargetUtilization)
 	}
 }
 
 func TestModulesAreListedInOrder(t *testing.T) {
 	t.Parallel()
 
-	names, err := pipeline.ParseModules(" patterns , ipc")
+	names, err := modules.Catalog().ParseModules(" patterns , ipc")
 	if err != nil || !slices.Equal(names, []string{"patterns", "ipc"}) {
 		t.Errorf("got %v, %v", names, err)
 	}
-	if names, err := pipeline.ParseModules("none"); err != nil || len(names) != 0 {
+	if names, err := modules.Catalog().ParseModules("none"); err != nil || len(names) != 0 {
 		t.Errorf("none: got %v, %v", names, err)
 	}
 	for _, list := range []string{"", "icp", "ipc,", "none,ipc"} {
-		if _, err := pipeline.ParseModules(list); err == nil || !strings.Contains(err.Error(), "known are ipc") {
+		if _, err := modules.Catalog().ParseModules(list); err == nil || !strings.Contains(err.Error(), "known are ipc") {
 			t.Errorf("%q: got %v", list, err)
 		}
 	}
@@ -273,24 +276,24 @@ func TestEveryPresetIsValid(t *testing.T) {
 
 	targets := map[string]float64{"default": 0.75, "aggressive": 0.5, "quality-first": 0.9}
 	turns := map[string]int{"default": 5, "aggressive": 3, "quality-first": 10}
-	for _, preset := range pipeline.Presets() {
-		config, err := pipeline.ParseConfig([]byte(preset.YAML))
+	for _, preset := range modules.Catalog().Presets() {
+		config, err := modules.Catalog().Parse([]byte(preset.YAML))
 		if err != nil {
 			t.Errorf("%s: %v", preset.Name, err)
 		}
-		if config.IPC.TargetUtilization != targets[preset.Name] || config.IPC.PreserveLastTurns != turns[preset.Name] {
-			t.Errorf("%s: %+v", preset.Name, config.IPC)
+		if pipeline.SettingsOf[ipc.Config](config).TargetUtilization != targets[preset.Name] || pipeline.SettingsOf[ipc.Config](config).PreserveLastTurns != turns[preset.Name] {
+			t.Errorf("%s: %+v", preset.Name, pipeline.SettingsOf[ipc.Config](config))
 		}
 	}
 }
 
 func BenchmarkResolve(b *testing.B) {
-	layer, err := pipeline.Layer{Source: pipeline.FromWorkspace, YAML: "ipc: {targetUtilization: 0.6, preserveLastTurns: 8}"}.Read()
+	layer, err := modules.Catalog().Read(pipeline.Layer{Source: pipeline.FromWorkspace, YAML: "ipc: {targetUtilization: 0.6, preserveLastTurns: 8}"})
 	if err != nil {
 		b.Fatal(err)
 	}
 	for b.Loop() {
-		if _, _, err := pipeline.Resolve(pipeline.Layer{Source: pipeline.FromDefault, Modules: "ipc"}, layer); err != nil {
+		if _, _, err := modules.Catalog().Resolve(pipeline.Layer{Source: pipeline.FromDefault, Modules: "ipc"}, layer); err != nil {
 			b.Fatal(err)
 		}
 	}
@@ -300,7 +303,7 @@ func BenchmarkResolve(b *testing.B) {
 // and says of each where its value comes from.
 func TestAShownPipelineHoldsEverySettingOfEveryModule(t *testing.T) {
 	t.Parallel()
-	config, sources, err := pipeline.Resolve()
+	config, sources, err := modules.Catalog().Resolve()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -312,16 +315,16 @@ func TestAShownPipelineHoldsEverySettingOfEveryModule(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var modules map[string]json.RawMessage
+	var sections map[string]json.RawMessage
 	var paths map[string]string
-	if json.Unmarshal(shown, &modules) != nil || json.Unmarshal(told, &paths) != nil {
+	if json.Unmarshal(shown, &sections) != nil || json.Unmarshal(told, &paths) != nil {
 		t.Fatalf("%s\n%s", shown, told)
 	}
 	settings := 1 // modules
-	for _, module := range pipeline.Modules() {
+	for _, module := range modules.Catalog().Names() {
 		var values map[string]json.RawMessage
-		if err := json.Unmarshal(modules[module], &values); err != nil || len(values) == 0 {
-			t.Fatalf("%s shows %s: %v", module, modules[module], err)
+		if err := json.Unmarshal(sections[module], &values); err != nil || len(values) == 0 {
+			t.Fatalf("%s shows %s: %v", module, sections[module], err)
 		}
 		for name := range values {
 			settings++

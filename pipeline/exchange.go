@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/google/uuid"
@@ -194,7 +193,7 @@ func (e *Exchange) Original() int {
 func (e *Exchange) Standing() Report {
 	report := Report{
 		Compression: None, Before: e.Original(), After: e.Size(e.Projection), Limit: e.Limit, Takes: e.Takes,
-		Target: e.Target(), Levels: e.Levels(e.Projection),
+		Target: e.Config.Target(e.Limit), Levels: e.Levels(e.Projection),
 	}
 	switch {
 	case e.Request.Frozen != "":
@@ -203,14 +202,6 @@ func (e *Exchange) Standing() Report {
 		report.Compression = Frozen
 	}
 	return report
-}
-
-// Target returns the size in tokens above which the prompt is compressed; 0 if it never is.
-func (e *Exchange) Target() int {
-	if e.Config.IPC.DeepestLevel == 0 || !slices.Contains(e.Config.Modules, "ipc") {
-		return 0
-	}
-	return int(e.Config.IPC.TargetUtilization * float64(e.Limit))
 }
 
 // Levels counts the turns at each level if projection, which may be nil, stands

@@ -13,9 +13,9 @@ import (
 // X-Palimpsest- in front of its name.
 type Header struct{ Name, Value string }
 
-// Headers returns the headers that tell of the report, none for a report that says
+// Headers returns the headers that tell of a report, none for a report that says
 // nothing. named says that the request names a model: without one it has no window.
-func (r Report) Headers(named bool) []Header {
+func (c *Catalog) Headers(r Report, named bool) []Header {
 	if r.Compression == "" {
 		return nil
 	}
@@ -29,7 +29,7 @@ func (r Report) Headers(named bool) []Header {
 		Header{"Archived", strconv.Itoa(r.Archived)},
 	)
 	if len(r.Injected) > 0 {
-		headers = append(headers, Header{"Injected", injectedList(r.Injected)})
+		headers = append(headers, Header{"Injected", c.injected(r.Injected)})
 	}
 	headers = append(headers, Header{"Cache", string(cmp.Or(r.Cache, CacheOff))})
 	if r.Answered != "" {
@@ -61,21 +61,26 @@ func outcomeList(modules []ModuleReport) string {
 	return strings.Join(parts, ", ")
 }
 
-// injectedList tells how many items each module has put into the prompt, the ones
-// that the contract names first.
-func injectedList(items map[string]int) string {
-	known := []string{"compaction-bridge", "rehydrator", "patterns"}
-	labels := map[string]string{"compaction-bridge": "bridge", "rehydrator": "rehydrated"}
+// injected tells how many items each module has put into the prompt: those that have a name
+// for the header in the order in which they usually run, then the others by their names.
+func (c *Catalog) injected(items map[string]int) string {
+	var known []string
+	for i := range c.modules {
+		if c.modules[i].Header != "" {
+			known = append(known, c.modules[i].Name)
+		}
+	}
 	names := slices.SortedFunc(maps.Keys(items), func(a, b string) int {
 		at, bt := slices.Index(known, a), slices.Index(known, b)
 		if at < 0 || bt < 0 {
-			return cmp.Or(cmp.Compare(bt, at), strings.Compare(a, b)) // those not named come last
+			return cmp.Or(cmp.Compare(bt, at), strings.Compare(a, b))
 		}
 		return cmp.Compare(at, bt)
 	})
 	list := make([]string, len(names))
 	for i, name := range names {
-		list[i] = fmt.Sprintf("%s=%d", cmp.Or(labels[name], name), items[name])
+		module, _ := c.Module(name)
+		list[i] = fmt.Sprintf("%s=%d", cmp.Or(module.Header, name), items[name])
 	}
 	return strings.Join(list, ",")
 }

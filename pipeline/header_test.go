@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"palimpsest/pipeline"
+	"palimpsest/pipeline/modules"
 )
 
 func TestReportIsToldInHeaders(t *testing.T) {
@@ -30,7 +31,7 @@ func TestReportIsToldInHeaders(t *testing.T) {
 		}},
 		"nothing was looked at": {pipeline.Report{}, true, nil},
 	} {
-		headers := test.report.Headers(test.named)
+		headers := modules.Catalog().Headers(test.report, test.named)
 		for _, header := range headers {
 			if want, is := test.want[header.Name]; !is || header.Value != want {
 				t.Errorf("%s: %s is %q, want %q", name, header.Name, header.Value, want)

@@ -12,6 +12,7 @@ import (
 	"palimpsest/pipeline"
 	"palimpsest/pipeline/client"
 	"palimpsest/pipeline/conversation"
+	"palimpsest/pipeline/modules"
 	"palimpsest/pipeline/pipelinetest"
 	"palimpsest/pipeline/session"
 	"palimpsest/pipeline/tokens"
@@ -123,7 +124,7 @@ func TestInsertsStandBesideAProjection(t *testing.T) {
 		t.Fatal(err)
 	}
 	const body = `{"model":"m","messages":[{"role":"system","content":"s"}, {"role":"user","content":"one"}, {"role":"assistant","content":"two"}, {"role":"user","content":"three"}, {"role":"assistant","content":"four"}, {"role":"user","content":"five"}]}`
-	exchange := pipelinetest.NewExchange(t, openaichat.New(), []byte(body), pipelinetest.Options{Counter: counter, Config: pipeline.DefaultConfig(), Limit: 1000})
+	exchange := pipelinetest.NewExchange(t, openaichat.New(), []byte(body), pipelinetest.Options{Counter: counter, Config: modules.Catalog().Default(), Limit: 1000})
 	for i, message := range []int{session.InSystem, 1, 3, 5, 5} {
 		exchange.Inserts = append(exchange.Inserts, session.Insert{
 			Number: i + 1, Message: message, Chain: exchange.Chain[message+1], Text: strings.Repeat("x", i+1), Tokens: 1 << i,

@@ -62,26 +62,30 @@ func (o *Outline) Head() conversation.Hash { return o.head }
 
 // storedOutline is how an outline is kept.
 type storedOutline struct {
-	ID       uuid.UUID     `json:"id"`
-	Scope    session.Scope `json:"scope"`
-	Config   Config        `json:"config"`
-	Request  wire.Request  `json:"request"`
-	Class    client.Class  `json:"class"`
-	Model    tokens.Model  `json:"model"`
-	Known    bool          `json:"known"` // the model is
-	Limit    int           `json:"limit"`
-	Factor   float64       `json:"factor"`
-	Fixed    int           `json:"fixed"`
-	Position int           `json:"position"`
-	Root     []byte        `json:"root"`
-	Head     []byte        `json:"head"`
+	ID       uuid.UUID       `json:"id"`
+	Scope    session.Scope   `json:"scope"`
+	Config   json.RawMessage `json:"config"`
+	Request  wire.Request    `json:"request"`
+	Class    client.Class    `json:"class"`
+	Model    tokens.Model    `json:"model"`
+	Known    bool            `json:"known"` // the model is
+	Limit    int             `json:"limit"`
+	Factor   float64         `json:"factor"`
+	Fixed    int             `json:"fixed"`
+	Position int             `json:"position"`
+	Root     []byte          `json:"root"`
+	Head     []byte          `json:"head"`
 }
 
 // Bytes returns the outline as it can be kept, for ReadOutline.
 func (o *Outline) Bytes() ([]byte, error) {
 	e := &o.exchange
+	config, err := json.Marshal(e.Config)
+	if err != nil {
+		return nil, fmt.Errorf("encode outline: %w", err)
+	}
 	encoded, err := json.Marshal(storedOutline{ //nolint:musttag // ReadOutline alone reads it
-		ID: e.ID, Scope: e.Scope, Config: e.Config, Request: e.Request, Class: e.Class, Model: e.Model, Known: e.Model.Known,
+		ID: e.ID, Scope: e.Scope, Config: config, Request: e.Request, Class: e.Class, Model: e.Model, Known: e.Model.Known,
 		Limit: e.Limit, Factor: e.Factor, Fixed: e.Fixed, Position: o.Position, Root: o.root[:], Head: o.head[:],
 	})
 	if err != nil {
@@ -91,7 +95,7 @@ func (o *Outline) Bytes() ([]byte, error) {
 }
 
 // ReadOutline reads what Bytes wrote. codecs are those of all formats.
-func ReadOutline(encoded []byte, codecs map[conversation.Format]wire.Codec) (*Outline, error) {
+func (c *Catalog) ReadOutline(encoded []byte, codecs map[conversation.Format]wire.Codec) (*Outline, error) {
 	var stored storedOutline
 	if err := json.Unmarshal(encoded, &stored); err != nil { //nolint:musttag // Bytes alone writes it
 		return nil, fmt.Errorf("read outline: %w", err)
@@ -100,11 +104,15 @@ func ReadOutline(encoded []byte, codecs map[conversation.Format]wire.Codec) (*Ou
 	if !known || len(stored.Root) != len(conversation.Hash{}) || len(stored.Head) != len(conversation.Hash{}) {
 		return nil, fmt.Errorf("read outline: format %q, links of %d and %d bytes", stored.Scope.Format, len(stored.Root), len(stored.Head))
 	}
+	config, err := c.Decode(stored.Config)
+	if err != nil {
+		return nil, fmt.Errorf("read outline: %w", err)
+	}
 	stored.Model.Known = stored.Known
 	return &Outline{
 		Position: stored.Position, root: conversation.Hash(stored.Root), head: conversation.Hash(stored.Head),
 		exchange: Exchange{
-			ID: stored.ID, Scope: stored.Scope, Config: stored.Config, Codec: codec, Request: stored.Request, Class: stored.Class,
+			ID: stored.ID, Scope: stored.Scope, Config: config, Codec: codec, Request: stored.Request, Class: stored.Class,
 			Model: stored.Model, Limit: stored.Limit, Factor: stored.Factor, Fixed: stored.Fixed,
 		},
 	}, nil

@@ -11,6 +11,8 @@ import (
 	"palimpsest/pipeline"
 	"palimpsest/pipeline/client"
 	"palimpsest/pipeline/conversation"
+	"palimpsest/pipeline/modules"
+	"palimpsest/pipeline/modules/ipc"
 	"palimpsest/pipeline/session"
 	"palimpsest/pipeline/tokens"
 	"palimpsest/pipeline/wire"
@@ -22,14 +24,14 @@ func outlined(t *testing.T) *pipeline.Outline {
 	model := tokens.Model{Name: "claude-sonnet-4-5", Family: "claude-sonnet", Provider: "anthropic", Known: true, Window: 200_000, MinCacheable: 1024}
 	exchange := &pipeline.Exchange{
 		ID: uuid.New(), Scope: session.Scope{Workspace: uuid.New(), APIKey: uuid.New(), Format: conversation.Anthropic},
-		Config: pipeline.DefaultConfig(), Codec: anthropic.New(), Model: model, Limit: 190_000, Factor: 1.2345678901, Fixed: 812,
+		Config: modules.Catalog().Default(), Codec: anthropic.New(), Model: model, Limit: 190_000, Factor: 1.2345678901, Fixed: 812,
 		Request: wire.Request{Model: "claude-sonnet-4-5", Stream: true, MaxOutput: 100, Markers: 2, MarkerTTL: "1h", ThinkingFirst: true},
 		Class:   client.Class{Kind: client.Main, Client: "claude-code", Confidence: 0.95, Window: -1},
 		Digests: []conversation.Digest{{Identity: conversation.Hash{1}}},
 		Chain:   []conversation.Hash{{2}, conversation.Extend(conversation.Hash{2}, conversation.Hash{1})},
 	}
-	exchange.Config.IPC.ContextWindow = 64_000
-	exchange.Config.IPC.LLMCompression.Prompt = "short, please"
+	pipeline.Change[ipc.Config](&exchange.Config).ContextWindow = 64_000
+	pipeline.Change[ipc.Config](&exchange.Config).LLMCompression.Prompt = "short, please"
 	return exchange.Outline()
 }
 
@@ -41,7 +43,7 @@ func TestOutlineReadsBackAsItWas(t *testing.T) {
 		t.Fatal(err)
 	}
 	codecs := map[conversation.Format]wire.Codec{conversation.Anthropic: outline.Codec()}
-	read, err := pipeline.ReadOutline(encoded, codecs)
+	read, err := modules.Catalog().ReadOutline(encoded, codecs)
 	if err != nil || !reflect.DeepEqual(read, outline) {
 		t.Errorf("%v\nread\n%+v\nwant\n%+v", err, read, outline)
 	}
@@ -64,7 +66,7 @@ func TestAnOutlineHoldsNothingOfTheBody(t *testing.T) {
 		t.Fatalf("%s, %v", request.Fixed, err)
 	}
 	exchange := &pipeline.Exchange{
-		ID: uuid.New(), Scope: session.Scope{Format: conversation.Anthropic}, Config: pipeline.DefaultConfig(), Codec: codec, Body: envelope, Request: request,
+		ID: uuid.New(), Scope: session.Scope{Format: conversation.Anthropic}, Config: modules.Catalog().Default(), Codec: codec, Body: envelope, Request: request,
 		Digests: make([]conversation.Digest, 2), Chain: make([]conversation.Hash, 3),
 	}
 	for i := range exchange.Digests {
@@ -93,7 +95,7 @@ func TestOutlineThatNobodyWroteIsRefused(t *testing.T) {
 		"no links":       {`{"Scope":{"Format":"anthropic"}}`, codecs},
 		"unknown format": {string(encoded), nil},
 	} {
-		if _, err := pipeline.ReadOutline([]byte(c.encoded), c.codecs); err == nil {
+		if _, err := modules.Catalog().ReadOutline([]byte(c.encoded), c.codecs); err == nil {
 			t.Errorf("%s was read", name)
 		}
 	}

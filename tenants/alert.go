@@ -1,6 +1,7 @@
 package tenants
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"strings"
@@ -199,4 +200,26 @@ type Alerting struct {
 	Deliveries []AlertDelivery
 	Members    []Member // who can get mails
 	HasMail    bool     // a mail server is set
+}
+
+// Alerts keeps channels and sends alerts to them. What a person can mend is an Invalid;
+// a channel or a delivery that the workspace does not have is ErrNotFound.
+type Alerts interface {
+	// Find returns what the workspace has set of alerts, with its newest deliveries.
+	Find(ctx context.Context, workspace WorkspaceID) (Alerting, error)
+
+	// Add returns the secret that signs webhooks, which is shown this once; "" if nothing is signed.
+	Add(ctx context.Context, who Principal, wanted WantedAlertChannel) (AlertChannel, string, error)
+	Change(ctx context.Context, who Principal, id uuid.UUID, wanted WantedAlertChannel) error
+	Remove(ctx context.Context, who Principal, id uuid.UUID) error
+
+	// SaveSettings returns an Invalid for what cannot be set.
+	SaveSettings(ctx context.Context, workspace WorkspaceID, settings AlertSettings) error
+
+	// Deliveries returns up to limit deliveries, the newest first.
+	Deliveries(ctx context.Context, workspace WorkspaceID, limit int) ([]AlertDelivery, error)
+
+	// Test sends a test now. A receiver that does not take it is an answer.
+	Test(ctx context.Context, who Principal, id uuid.UUID) (AlertDelivery, error)
+	Retry(ctx context.Context, who Principal, id uuid.UUID) error
 }

@@ -1,6 +1,7 @@
 package tenants
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"strings"
@@ -100,4 +101,34 @@ func CheckScopes(list []Scope) ([]Scope, error) {
 		}
 	}
 	return scopes, nil
+}
+
+// APIKeys is what people do with a workspace's API keys.
+type APIKeys interface {
+	// APIKeys returns all keys, revoked ones too, the newest first.
+	APIKeys(ctx context.Context, workspace WorkspaceID) ([]APIKey, error)
+
+	// CreateAPIKey stores a key with the name, scopes, pipeline, limits, author and
+	// expiry of wanted and returns it with its secret, which no one can read again.
+	// What a person can mend is an Invalid. It, ChangeAPIKey, RotateAPIKey and
+	// RevokeAPIKey return ErrDenied for what the context's actor may not do.
+	CreateAPIKey(ctx context.Context, workspace WorkspaceID, wanted APIKey) (key APIKey, secret string, err error)
+
+	// RevokeAPIKey returns ErrNotFound for a key that the workspace does not have.
+	RevokeAPIKey(ctx context.Context, workspace WorkspaceID, id uuid.UUID) error
+
+	// ChangeAPIKey sets the name, pipeline, expiry and limits of a key. It and
+	// RotateAPIKey return ErrNotFound, and an Invalid for what a person can mend.
+	ChangeAPIKey(ctx context.Context, workspace WorkspaceID, wanted APIKey) error
+
+	// RotateAPIKey gives a key another secret and returns it; the one before works
+	// for grace.
+	RotateAPIKey(ctx context.Context, workspace WorkspaceID, id uuid.UUID, grace time.Duration) (Rotation, string, error)
+}
+
+// KeyAuthenticator tells whose API key a secret is, from memory on the warm path.
+type KeyAuthenticator interface {
+	// Authenticate returns ErrKeyMalformed, ErrKeyUnknown, ErrKeyRevoked, ErrKeyExpired
+	// or ErrSuspended for a secret that opens nothing.
+	Authenticate(ctx context.Context, secret string) (APIKey, error)
 }

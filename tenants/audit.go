@@ -133,3 +133,20 @@ func ActorOf(ctx context.Context) Actor {
 	actor, _ := ctx.Value(actorKey{}).(Actor)
 	return actor
 }
+
+// AuditLog keeps who changed what.
+type AuditLog interface {
+	// Audit returns the entries that pass a filter, the newest first.
+	Audit(ctx context.Context, workspace WorkspaceID, filter AuditFilter) ([]AuditEntry, error)
+
+	// Note notes a change on behalf of the context's actor.
+	Note(ctx context.Context, workspace WorkspaceID, change Change) error
+
+	Transactor
+}
+
+// Transactor opens transactions.
+type Transactor interface {
+	// Together makes everything that is done with fn's context one transaction.
+	Together(ctx context.Context, workspace WorkspaceID, fn func(ctx context.Context) error) error
+}

@@ -1,6 +1,7 @@
 package tenants
 
 import (
+	"context"
 	"slices"
 	"strconv"
 	"time"
@@ -93,3 +94,21 @@ func (r Reader) MayRead(apiKey uuid.UUID) bool {
 
 // None reports whether the reader may read nothing at all.
 func (r Reader) None() bool { return !r.All && !r.Own }
+
+// Data keeps what workspaces say of their data, and who may read it.
+type Data interface {
+	DataSettings(ctx context.Context, workspace WorkspaceID) (DataSettings, error)
+
+	// SetDataSettings returns an Invalid for what cannot be set.
+	SetDataSettings(ctx context.Context, workspace WorkspaceID, settings DataSettings) error
+
+	// Reader returns what a person may read of what was said; nothing for someone who
+	// is not a member.
+	Reader(ctx context.Context, workspace WorkspaceID, user uuid.UUID) (Reader, error)
+
+	// Retention returns for how long the workspace keeps its sessions.
+	Retention(ctx context.Context, workspace WorkspaceID) (Retention, error)
+
+	// SetRetention returns an Invalid for what cannot be set.
+	SetRetention(ctx context.Context, workspace WorkspaceID, retention Retention) error
+}

@@ -26,6 +26,10 @@ var (
 	ErrOtherAddress = errors.New("invitation is for another address")
 	ErrTextDenied   = errors.New("workspace does not let this reader see what was said")
 	ErrConflict     = errors.New("someone else saved in the meantime")
+
+	// ErrAway says that the database does not answer, or takes nothing just now: another try
+	// may succeed.
+	ErrAway = errors.New("the database does not answer")
 )
 
 // TooMany is ErrTooMany with the time after which to try again.

@@ -1,6 +1,7 @@
 package tenants
 
 import (
+	"context"
 	"time"
 
 	"github.com/google/uuid"
@@ -75,4 +76,26 @@ func HeaderName(signed string) string {
 		return signed
 	}
 	return "X-Palimpsest-" + signed
+}
+
+// Exchanges reads what went through the proxy.
+type Exchanges interface {
+	// Exchanges returns a page, the newest first, with the cursor of the next one, ""
+	// after the last. It returns an Invalid for a cursor that it did not hand out.
+	Exchanges(ctx context.Context, workspace WorkspaceID, filter ExchangeFilter) ([]Exchange, string, error)
+
+	// Exchange returns ErrNotFound for an exchange that the workspace does not have.
+	Exchange(ctx context.Context, workspace WorkspaceID, id uuid.UUID) (Exchange, error)
+
+	// CountExchanges returns how many there are, or most, if there are more.
+	CountExchanges(ctx context.Context, workspace WorkspaceID, most int) (int, error)
+
+	// ExchangeNames returns the clients and models that exchanges have.
+	ExchangeNames(ctx context.Context, workspace WorkspaceID) (clients, models []string, err error)
+
+	// NewestOf returns the newest exchanges of each of some sessions, the newest first.
+	NewestOf(ctx context.Context, workspace WorkspaceID, sessions []uuid.UUID, most int) (map[uuid.UUID][]Exchange, error)
+
+	// AnsweredAgain counts the exchanges since a time that a kept answer replied to.
+	AnsweredAgain(ctx context.Context, workspace WorkspaceID, since time.Time) (int64, error)
 }

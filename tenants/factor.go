@@ -1,6 +1,7 @@
 package tenants
 
 import (
+	"context"
 	"errors"
 	"time"
 
@@ -65,3 +66,25 @@ type SetUp struct {
 
 // AboutSecondFactor is what the secret of a person's second factor is sealed for.
 func AboutSecondFactor(user uuid.UUID) string { return "second factor of user:" + user.String() }
+
+// SecondFactors keeps second factors. What a person can mend is an Invalid that names
+// password or code; too many attempts are a TooMany.
+type SecondFactors interface {
+	// SecondFactor returns ErrNotFound if it does not exist.
+	SecondFactor(ctx context.Context, user uuid.UUID) (SecondFactor, error)
+
+	// StartSecondFactor makes a secret, or returns ErrConflict if a second factor is on.
+	StartSecondFactor(ctx context.Context, who Principal, password string) error
+
+	// SetUp returns the secret that waits for its first code, or ErrNotFound.
+	SetUp(ctx context.Context, user User) (SetUp, error)
+
+	// ConfirmSecondFactor returns the recovery codes, or ErrNotFound if no secret waits.
+	ConfirmSecondFactor(ctx context.Context, who Principal, code string) ([]string, error)
+
+	// RenewRecoveryCodes returns other recovery codes.
+	RenewRecoveryCodes(ctx context.Context, who Principal, password, code string) ([]string, error)
+
+	// RemoveSecondFactor ends the asking for codes.
+	RemoveSecondFactor(ctx context.Context, who Principal, password, code string) error
+}

@@ -1,6 +1,7 @@
 package tenants
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"time"
@@ -107,4 +108,38 @@ type Invited struct {
 	Invitation
 
 	Link string
+}
+
+// Members keeps who belongs to a workspace.
+type Members interface {
+	// Members returns the members in the order in which they joined.
+	Members(ctx context.Context, workspace WorkspaceID) ([]Member, error)
+
+	// ChangeRole and RemoveMember work on behalf of the context's actor. They return
+	// ErrNotFound, ErrDenied and ErrLastOwner.
+	ChangeRole(ctx context.Context, workspace WorkspaceID, user uuid.UUID, role Role) error
+	RemoveMember(ctx context.Context, workspace WorkspaceID, user uuid.UUID, revokeKeys bool) error
+}
+
+// Invitations asks people into workspaces, and lets them in.
+type Invitations interface {
+	// Invite invites all or none. What a person can mend is an Invalid.
+	Invite(ctx context.Context, workspace WorkspaceID, emails []string, role Role) ([]Invited, error)
+
+	// Pending returns the invitations that wait, expired ones too, the newest first.
+	Pending(ctx context.Context, workspace WorkspaceID) ([]Invitation, error)
+
+	// Resend and Revoke return ErrNotFound and ErrDenied; Resend also a TooMany.
+	Resend(ctx context.Context, workspace WorkspaceID, id uuid.UUID) (Invited, error)
+	Revoke(ctx context.Context, workspace WorkspaceID, id uuid.UUID) error
+
+	// Find returns ErrInvitation for a secret that lets no one in.
+	Find(ctx context.Context, secret string) (Invitation, error)
+
+	// Accept returns ErrInvitation and ErrOtherAddress.
+	Accept(ctx context.Context, secret string, who Principal) error
+
+	// SignUp returns the token of a new login. What a person can mend is an Invalid or
+	// ErrEmailTaken; ErrMailSent says that the address must be verified first.
+	SignUp(ctx context.Context, secret, password, workspace, userAgent string) (Principal, string, error)
 }

@@ -1,6 +1,7 @@
 package tenants
 
 import (
+	"context"
 	"time"
 
 	"github.com/google/uuid"
@@ -33,4 +34,17 @@ type ModelWindow struct {
 	Source    WindowSource
 	SetBy     uuid.UUID // uuid.Nil if it was learnt
 	SetAt     time.Time
+}
+
+// ModelWindows keeps the context windows that hold for a workspace in place of
+// those in the table of models.
+type ModelWindows interface {
+	// ModelWindows returns all of them, set and learnt.
+	ModelWindows(ctx context.Context, workspace WorkspaceID) ([]ModelWindow, error)
+
+	// SetModelWindow sets that of a model.
+	SetModelWindow(ctx context.Context, workspace WorkspaceID, model string, tokens int, by uuid.UUID) (ModelWindow, error)
+
+	// DeleteModelWindow returns ErrNotFound if a model has no window of its own.
+	DeleteModelWindow(ctx context.Context, workspace WorkspaceID, model string) error
 }

@@ -1,9 +1,12 @@
 package tenants
 
 import (
+	"context"
 	"errors"
 	"strings"
 	"time"
+
+	"github.com/google/uuid"
 )
 
 // The kinds of failure that come of what operators decide.
@@ -111,4 +114,22 @@ type ReplicationLag struct {
 	Standby string
 	Seconds *float64 // nil if the standby is not connected
 	Bytes   float64
+}
+
+// Operators is what an operator may see and do. Its methods return ErrNotFound for
+// anyone else.
+type Operators interface {
+	// OperatedWorkspaces returns the workspaces that a query asks for, the newest first.
+	OperatedWorkspaces(ctx context.Context, operator uuid.UUID, query OperatedQuery) ([]OperatedWorkspace, error)
+
+	// OperatedWorkspace, SuspendWorkspace and ResumeWorkspace return ErrNotFound for a
+	// workspace that does not exist.
+	OperatedWorkspace(ctx context.Context, operator uuid.UUID, workspace WorkspaceID) (OperatedWorkspace, error)
+
+	// SuspendWorkspace and ResumeWorkspace return an Invalid if the reason is missing.
+	SuspendWorkspace(ctx context.Context, operator uuid.UUID, workspace WorkspaceID, reason string) error
+	ResumeWorkspace(ctx context.Context, operator uuid.UUID, workspace WorkspaceID, reason string) error
+
+	// OperatorLog returns what operators did, the newest first.
+	OperatorLog(ctx context.Context, operator uuid.UUID, limit int) ([]OperatorEntry, error)
 }

@@ -1,6 +1,7 @@
 package tenants
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"time"
@@ -44,3 +45,44 @@ type Passkey struct {
 
 // Fields are the passkey as the audit log shows it.
 func (p Passkey) Fields() Fields { return Fields{"name": p.Name} }
+
+// Passkeys keeps passkeys and logs people in with them. What a person can mend is an
+// Invalid that names name or password; too many attempts are a TooMany, and an answer of
+// a browser that proves nothing is ErrPasskey.
+type Passkeys interface {
+	// IsOn reports whether passkeys work where people reach the product.
+	IsOn() bool
+	// Origin returns where that is.
+	Origin() string
+
+	// Ask returns what a browser is asked, as JSON, and what it holds until it answers.
+	Ask() (options []byte, held string, err error)
+	// LogIn returns the token of a login.
+	LogIn(ctx context.Context, held, answer, userAgent string) (token string, err error)
+
+	// AskSecond and LogInSecond do so after the password, and return ErrLoginEnded for
+	// a log-in that waited too long.
+	AskSecond(ctx context.Context, pending string) (options []byte, held string, err error)
+	LogInSecond(ctx context.Context, pending, held, answer, userAgent string) (token string, err error)
+
+	// List returns a person's passkeys, the oldest first, and all their factors.
+	List(ctx context.Context, user uuid.UUID) ([]Passkey, Factors, error)
+
+	// Start begins to make a passkey and returns what the browser holds until then.
+	Start(ctx context.Context, who Principal, name, password string) (held string, err error)
+
+	// Options returns the name of the passkey that is being made and what the browser is
+	// asked, as JSON, or ErrPasskey if none is being made.
+	Options(ctx context.Context, who Principal, held string) (name string, options []byte, err error)
+
+	// Register keeps what the browser has made and returns recovery codes, if it is the
+	// first second factor; ErrConflict for a passkey that is kept already.
+	Register(ctx context.Context, who Principal, held, answer string) (codes []string, err error)
+
+	// Rename and Remove return ErrNotFound for a passkey that is not the person's.
+	Rename(ctx context.Context, who Principal, id uuid.UUID, name string) error
+	Remove(ctx context.Context, who Principal, id uuid.UUID, password string) error
+
+	// RenewCodes returns other recovery codes to someone with passkeys and no app.
+	RenewCodes(ctx context.Context, who Principal, password string) ([]string, error)
+}

@@ -1,6 +1,7 @@
 package tenants
 
 import (
+	"context"
 	"time"
 
 	"github.com/google/uuid"
@@ -23,4 +24,29 @@ func (c PipelineConfig) Fields() Fields {
 		return nil
 	}
 	return Fields{"modules": c.Modules, "settings": c.YAML}
+}
+
+// Pipelines keeps each workspace's pipeline, version by version.
+type Pipelines interface {
+	// Pipeline returns the newest version; one with the version 0 if none was
+	// ever saved.
+	Pipeline(ctx context.Context, workspace WorkspaceID) (PipelineConfig, error)
+
+	// PipelineHistory returns the saved versions, the newest first, at most 100.
+	PipelineHistory(ctx context.Context, workspace WorkspaceID) ([]PipelineConfig, error)
+
+	// PipelineVersions returns up to limit saved versions before a version, with their
+	// authors, the newest first; before 0 means all.
+	PipelineVersions(ctx context.Context, workspace WorkspaceID, before, limit int) ([]PipelineConfig, error)
+
+	// PipelineVersion returns ErrNotFound for a version that was never saved.
+	PipelineVersion(ctx context.Context, workspace WorkspaceID, version int) (PipelineConfig, error)
+
+	// SavePipeline stores the version that follows the expected one. It returns
+	// ErrConflict if that is not the newest.
+	SavePipeline(ctx context.Context, workspace WorkspaceID, expectedVersion int, config PipelineConfig) (PipelineConfig, error)
+
+	// RestorePipeline stores an earlier version as the one that follows the expected
+	// one. Its errors are those of PipelineVersion and SavePipeline.
+	RestorePipeline(ctx context.Context, workspace WorkspaceID, expectedVersion, version int, by uuid.UUID) (PipelineConfig, error)
 }

@@ -1,6 +1,9 @@
 package tenants
 
-import "net/netip"
+import (
+	"context"
+	"net/netip"
+)
 
 const (
 	bitsIPv4 = 32
@@ -40,4 +43,13 @@ func PlaceText(address string) string {
 		return place.String()
 	}
 	return address
+}
+
+// Throttle slows down the place of the context's actor.
+type Throttle interface {
+	// Check returns a TooMany for a place that has failed too often at something.
+	Check(ctx context.Context, at string) error
+
+	// Failed counts a failure.
+	Failed(ctx context.Context, at string) error
 }

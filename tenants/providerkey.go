@@ -1,6 +1,7 @@
 package tenants
 
 import (
+	"context"
 	"slices"
 	"strconv"
 	"strings"
@@ -185,4 +186,37 @@ type ProviderKeyTest struct {
 	Problem string        // why the key does not work and what to do; empty: it does
 	Said    string        // what the provider said of it, without the key; empty if none
 	Took    time.Duration // from the question to its answer
+}
+
+// ProviderKeys is what people do with a workspace's provider keys.
+type ProviderKeys interface {
+	ProviderKeys(ctx context.Context, workspace WorkspaceID) ([]ProviderKey, error)
+
+	// Presets returns the providers that a key can be made for here.
+	Presets() []Preset
+
+	// ProviderKeyUses returns what came of the requests since a time, by key.
+	ProviderKeyUses(ctx context.Context, workspace WorkspaceID, since time.Time) (map[uuid.UUID]ProviderKeyUse, error)
+
+	// CreateProviderKey seals and stores a key as it is wanted. What a person can mend
+	// is an Invalid.
+	CreateProviderKey(ctx context.Context, workspace WorkspaceID, wanted ProviderKey, secret string) (ProviderKey, error)
+
+	// EditProviderKey changes how a key is used, ReplaceProviderKey its secret and, where
+	// baseURL is not nil, where it is sent. What a person can mend is an Invalid.
+	EditProviderKey(ctx context.Context, workspace WorkspaceID, id uuid.UUID, change ProviderKeyChange) (ProviderKey, error)
+	ReplaceProviderKey(ctx context.Context, workspace WorkspaceID, id uuid.UUID, secret string, baseURL *string) (ProviderKey, error)
+
+	// DeleteProviderKey returns ErrNotFound for a key that the workspace does not have.
+	DeleteProviderKey(ctx context.Context, workspace WorkspaceID, id uuid.UUID) error
+
+	// TestProviderKey asks the provider for its models. A key that does not work
+	// is an answer; ErrNotFound is an error.
+	TestProviderKey(ctx context.Context, workspace WorkspaceID, id uuid.UUID) (ProviderKeyTest, error)
+}
+
+// ProviderKeyVault seals the secrets of provider keys for their key, and opens them.
+type ProviderKeyVault interface {
+	Seal(key ProviderKey, secret string) ([]byte, error)
+	Open(key ProviderKey) (string, error)
 }

@@ -1,6 +1,7 @@
 package tenants
 
 import (
+	"context"
 	"errors"
 	"strings"
 	"time"
@@ -93,4 +94,31 @@ func DomainOf(email string) string {
 // AboutSignOn is what a client secret is sealed for: it is sent to no other issuer.
 func AboutSignOn(workspace uuid.UUID, issuer, clientID string) string {
 	return "sign-on of ws:" + workspace.String() + "|client:" + clientID + "|issuer:" + issuer
+}
+
+// SingleSignOn logs people in through their company's identity provider, and keeps where
+// that is. What a person can mend of its settings is an Invalid. All that changes them
+// returns ErrDenied for someone who is not an owner, and ErrLogInAgain.
+type SingleSignOn interface {
+	// Begin returns where the owner of an address proves who they are, and what the
+	// browser holds until then, ErrNotFound for a domain without sign-on, ErrSignOn, or
+	// a TooMany.
+	Begin(ctx context.Context, email, next string) (address, held string, err error)
+
+	// Finish returns the token of a login and where it leads, ErrSignOn, a TooMany, a
+	// CodeNeeded, or ErrSignOnLink for an account that here, whom the browser's session
+	// belongs to, has not proven.
+	Finish(ctx context.Context, here Principal, held, state, code, userAgent string) (token, next string, err error)
+
+	// Find returns the zero SignOn if sign-on is not set up.
+	Find(ctx context.Context, workspace WorkspaceID) (SignOn, []Domain, error)
+	// Save asks the provider before it keeps anything.
+	Save(ctx context.Context, who Principal, wanted WantedSignOn) error
+	// Remove returns ErrNotFound if sign-on is not set up.
+	Remove(ctx context.Context, who Principal) error
+
+	Claim(ctx context.Context, who Principal, domain string) error
+	// Prove and RemoveDomain return ErrNotFound for a domain that was not claimed.
+	Prove(ctx context.Context, who Principal, domain string) error
+	RemoveDomain(ctx context.Context, who Principal, domain string) error
 }

@@ -1,6 +1,7 @@
 package tenants
 
 import (
+	"context"
 	"time"
 
 	"github.com/google/uuid"
@@ -180,4 +181,28 @@ type Rejection struct {
 	Count    int64     // requests since the last one that it took
 	Since    time.Time // the first of them
 	Status   int       // of the provider's newest refusal
+}
+
+// UsageReader adds up a workspace's exchanges. Every filter is aligned.
+type UsageReader interface {
+	// Totals adds up the exchanges of a filter.
+	Totals(ctx context.Context, workspace WorkspaceID, filter UsageFilter) (Totals, error)
+
+	// Series is the same in steps of one length.
+	Series(ctx context.Context, workspace WorkspaceID, filter UsageFilter, step time.Duration) ([]Point, error)
+
+	// Balance adds up what exchanges cost, saved and missed.
+	Balance(ctx context.Context, workspace WorkspaceID, filter UsageFilter) (Balance, error)
+
+	// Usage splits it by a dimension.
+	Usage(ctx context.Context, workspace WorkspaceID, by Dimension, filter UsageFilter) ([]UsageRow, error)
+
+	// UsageChoices returns what the filter can be narrowed to.
+	UsageChoices(ctx context.Context, workspace WorkspaceID, filter UsageFilter) (UsageChoices, error)
+
+	// Hindrances returns what kept prompts above their target since a time.
+	Hindrances(ctx context.Context, workspace WorkspaceID, since time.Time) ([]Hindrance, error)
+
+	// Rejections returns the provider keys that are refused, since a time at most.
+	Rejections(ctx context.Context, workspace WorkspaceID, since time.Time) ([]Rejection, error)
 }

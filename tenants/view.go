@@ -1,6 +1,7 @@
 package tenants
 
 import (
+	"context"
 	"fmt"
 	"strings"
 	"time"
@@ -52,4 +53,24 @@ func (v View) Check() error {
 		return Invalid{Field: "query", Message: fmt.Sprintf("are %d bytes long; a view holds %d", len(v.Query), MaxViewQuery)}
 	}
 	return nil
+}
+
+// Views keeps how each person looks at lists.
+type Views interface {
+	// Views returns a person's views of a list, by name.
+	Views(ctx context.Context, workspace WorkspaceID, user uuid.UUID, list ViewList) ([]View, error)
+
+	// SaveView adds a view or, if the person has one of the name, gives it other
+	// filters. It returns an Invalid for what cannot be saved.
+	SaveView(ctx context.Context, workspace WorkspaceID, user uuid.UUID, view View) (View, error)
+
+	// DeleteView returns ErrNotFound for what the person does not have.
+	DeleteView(ctx context.Context, workspace WorkspaceID, user uuid.UUID, list ViewList, id uuid.UUID) error
+
+	// EveryView returns the views of all people whose ids follow one, in order.
+	EveryView(ctx context.Context, workspace WorkspaceID, after uuid.UUID, limit int) ([]View, error)
+
+	// HiddenColumns returns which columns of a list a person has hidden.
+	HiddenColumns(ctx context.Context, workspace WorkspaceID, user uuid.UUID, list ViewList) ([]string, error)
+	HideColumns(ctx context.Context, workspace WorkspaceID, user uuid.UUID, list ViewList, hidden []string) error
 }

@@ -1,6 +1,7 @@
 package tenants
 
 import (
+	"context"
 	"time"
 
 	"github.com/google/uuid"
@@ -125,4 +126,28 @@ func (p Principal) MayChangeKey(key APIKey) bool {
 // they work from.
 func (p Principal) Actor(from string) Actor {
 	return Actor{User: p.User.ID, Name: p.User.Email, From: from}
+}
+
+// Workspaces makes and names workspaces, and moves people between them.
+type Workspaces interface {
+	// WorkspaceName returns what a workspace is called.
+	WorkspaceName(ctx context.Context, workspace WorkspaceID) (string, error)
+
+	// CreateWorkspace has the login work in the new workspace. What a person can mend
+	// is an Invalid.
+	CreateWorkspace(ctx context.Context, login Login, name string) (Workspace, error)
+
+	// Enter returns ErrNotFound for a workspace that the login's user does not belong to.
+	Enter(ctx context.Context, login Login, workspace WorkspaceID) error
+
+	// RenameWorkspace returns an Invalid for what a person can mend.
+	RenameWorkspace(ctx context.Context, workspace WorkspaceID, name string) error
+
+	// Leave returns ErrLastOwner where no one else owns the workspace.
+	Leave(ctx context.Context, who Principal, revokeKeys bool) error
+}
+
+// Deletion deletes workspaces.
+type Deletion interface {
+	DeleteWorkspace(ctx context.Context, workspace WorkspaceID) error
 }

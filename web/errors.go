@@ -20,6 +20,9 @@ var errCrossOrigin = errors.New("request comes from another site")
 // bucketRetry is after how many seconds to ask again for what lies in a bucket that is down.
 const bucketRetry = "30"
 
+// databaseRetry is the same for a database that is down.
+const databaseRetry = "5"
+
 // problem is what a page says of an error.
 type problem struct {
 	status int
@@ -37,6 +40,8 @@ func problemOf(err error) problem {
 	case errors.Is(err, archive.ErrAway):
 		return problem{http.StatusServiceUnavailable, "The bucket does not answer",
 			"The originals that this page shows are stored there. Nothing is lost, and the proxy keeps working. Try again in " + bucketRetry + " seconds."}
+	case errors.Is(err, tenants.ErrAway):
+		return problem{http.StatusServiceUnavailable, "The database does not answer", "The proxy keeps working. Try again in " + databaseRetry + " seconds."}
 	case errors.Is(err, session.ErrCursor):
 		return problem{http.StatusBadRequest, "This list has no such page", "The address was changed or is out of date. Start at the first page of the list."}
 	case errors.As(err, &suspended):
@@ -98,8 +103,11 @@ func (s *Server) errors(next echo.HandlerFunc) echo.HandlerFunc {
 		if errors.Is(err, tenants.ErrSuspended) && s.config.Contact != "" {
 			found.text += " The contact is " + s.config.Contact + "."
 		}
-		if errors.Is(err, archive.ErrAway) {
+		switch {
+		case errors.Is(err, archive.ErrAway):
 			c.Response().Header().Set(echo.HeaderRetryAfter, bucketRetry)
+		case errors.Is(err, tenants.ErrAway):
+			c.Response().Header().Set(echo.HeaderRetryAfter, databaseRetry)
 		}
 		reference := ""
 		if found.status >= http.StatusInternalServerError {

@@ -89,27 +89,27 @@ type trusting struct {
 	operator uuid.UUID
 }
 
-// OperatedWorkspaces implements operator.Store.
+// OperatedWorkspaces implements tenants.Operators.
 func (s *trusting) OperatedWorkspaces(ctx context.Context, _ uuid.UUID, query tenants.OperatedQuery) ([]tenants.OperatedWorkspace, error) {
 	return s.Operators.OperatedWorkspaces(ctx, s.operator, query)
 }
 
-// OperatedWorkspace implements operator.Store.
+// OperatedWorkspace implements tenants.Operators.
 func (s *trusting) OperatedWorkspace(ctx context.Context, _, workspace uuid.UUID) (tenants.OperatedWorkspace, error) {
 	return s.Operators.OperatedWorkspace(ctx, s.operator, workspace)
 }
 
-// SuspendWorkspace implements operator.Store.
+// SuspendWorkspace implements tenants.Operators.
 func (s *trusting) SuspendWorkspace(ctx context.Context, _, workspace uuid.UUID, reason string) error {
 	return s.Operators.SuspendWorkspace(ctx, s.operator, workspace, reason)
 }
 
-// ResumeWorkspace implements operator.Store.
+// ResumeWorkspace implements tenants.Operators.
 func (s *trusting) ResumeWorkspace(ctx context.Context, _, workspace uuid.UUID, reason string) error {
 	return s.Operators.ResumeWorkspace(ctx, s.operator, workspace, reason)
 }
 
-// OperatorLog implements operator.Store.
+// OperatorLog implements tenants.Operators.
 func (s *trusting) OperatorLog(ctx context.Context, _ uuid.UUID, limit int) ([]tenants.OperatorEntry, error) {
 	return s.Operators.OperatorLog(ctx, s.operator, limit)
 }

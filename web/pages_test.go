@@ -382,7 +382,7 @@ func TestProgramThatAsksForNoPageGetsJSON(t *testing.T) {
 }
 
 // brokenPipelines cannot be read.
-type brokenPipelines struct{ web.Pipelines }
+type brokenPipelines struct{ tenants.Pipelines }
 
 func (brokenPipelines) Pipeline(context.Context, tenants.WorkspaceID) (tenants.PipelineConfig, error) {
 	return tenants.PipelineConfig{}, errors.New("password authentication failed for user palimpsest_app")

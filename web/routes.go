@@ -96,7 +96,7 @@ func (s *Server) people(pages *echo.Group) {
 	pages.POST(paths.AccountLogins+"/:id/end", s.as(tenants.Enter, own.EndLogin))
 
 	// Members
-	team := members.New(s.deps.People, s.deps.Invitations, s.config.Now)
+	team := members.New(s.deps.Members, s.deps.Invitations, s.config.Now)
 	pages.GET(paths.Members, s.as(tenants.ManageMembers, team.List))
 	pages.GET(paths.MembersCSV, s.as(tenants.ManageMembers, team.CSV))
 	pages.GET(paths.InvitationsCSV, s.as(tenants.ManageMembers, team.InvitationsCSV))
@@ -110,7 +110,7 @@ func (s *Server) people(pages *echo.Group) {
 	pages.POST(paths.Members+"/:id/remove", s.as(tenants.ManageMembers, team.Remove))
 
 	// Workspaces
-	spaces := workspaces.New(s.deps.People, s.deps.Pipelines)
+	spaces := workspaces.New(s.deps.Workspaces, s.deps.Pipelines)
 	pages.GET(paths.Workspaces, s.as(tenants.Enter, spaces.List))
 	pages.GET(paths.NewWorkspace, s.person(spaces.New))
 	pages.POST(paths.Workspaces, s.person(spaces.Create))
@@ -130,7 +130,7 @@ func (s *Server) work(pages *echo.Group) {
 	// Overview
 	home := overview.New(overview.Deps{
 		Usage: s.deps.Usage, Exchanges: s.deps.Exchanges, APIKeys: s.deps.APIKeys, ProviderKeys: s.deps.ProviderKeys,
-		Sessions: s.deps.Sessions, Pipelines: s.deps.Pipelines, Readers: s.deps.Data, TriggerAdvice: s.deps.TriggerAdvice,
+		Costs: s.deps.Costs, Pipelines: s.deps.Pipelines, Readers: s.deps.Data, TriggerAdvice: s.deps.TriggerAdvice,
 		Health: s.deps.LatestHealth, Defaults: s.config.Defaults, Log: s.config.Log, Now: s.config.Now,
 	})
 	pages.GET(paths.Overview, s.as(tenants.ReadMetrics, home.Show))
@@ -144,7 +144,7 @@ func (s *Server) work(pages *echo.Group) {
 	// Sessions
 	s.registerSessions(pages)
 	one := session.New(session.Deps{
-		Sessions: s.deps.Sessions, Archive: s.deps.Archive, Audit: s.deps.Audit, Searcher: s.deps.Searcher,
+		Sessions: s.deps.Sessions, Costs: s.deps.Costs, Archive: s.deps.Archive, Audit: s.deps.Audit, Searcher: s.deps.Searcher,
 		Pipelines: s.deps.Pipelines, APIKeys: s.deps.APIKeys, Readers: s.deps.Data, Stars: s.deps.Stars, Comments: s.deps.Comments,
 		Codecs: s.config.Codecs, Defaults: s.config.Defaults, Now: s.config.Now,
 	})
@@ -291,7 +291,7 @@ func (s *Server) workspace(pages *echo.Group) {
 // registerRequests adds the pages about single requests.
 func (s *Server) registerRequests(pages *echo.Group) {
 	exchanges := requests.New(requests.Deps{
-		Exchanges: s.deps.Exchanges, APIKeys: s.deps.APIKeys, ProviderKeys: s.deps.ProviderKeys, Sessions: s.deps.Sessions, Data: s.deps.Data,
+		Exchanges: s.deps.Exchanges, APIKeys: s.deps.APIKeys, ProviderKeys: s.deps.ProviderKeys, Costs: s.deps.Costs, Data: s.deps.Data,
 		Keys: s.deps.ArchiveKeys, Archive: s.deps.Archive, Codecs: s.config.Codecs, Views: s.deps.Views, Columns: s.deps.Views,
 		Sender: s.deps.Sender, Models: s.deps.Models, Audit: s.deps.Audit, PublicURL: s.config.PublicURL, Log: s.config.Log, Now: s.config.Now,
 	})

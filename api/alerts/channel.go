@@ -59,8 +59,8 @@ func (s *Service) Remove(ctx context.Context, who tenants.Principal, id uuid.UUI
 }
 
 // SaveSettings sets how the workspace wants to be alerted, or returns a tenants.Invalid.
-func (s *Service) SaveSettings(ctx context.Context, who tenants.Principal, settings tenants.AlertSettings) error {
-	return s.config.Store.SaveAlertSettings(ctx, who.Workspace.ID, settings)
+func (s *Service) SaveSettings(ctx context.Context, workspace tenants.WorkspaceID, settings tenants.AlertSettings) error {
+	return s.config.Store.SaveAlertSettings(ctx, workspace, settings)
 }
 
 // set returns a channel as it is wanted.

@@ -117,7 +117,7 @@ func TestChangesAreAuditedWithoutSecrets(t *testing.T) {
 	channel, secret := b.webhook(t, receiver.URL+"/token-in-the-path", tenants.AlertBudget)
 	settings := tenants.AlertSettings{QuietFrom: 1, QuietTo: 2, TimeZone: "UTC", ErrorPercent: 10}
 	wanted := tenants.WantedAlertChannel{Name: "renamed", URL: receiver.URL + "/another-token", Rules: []tenants.AlertRule{tenants.AlertErrorRate}}
-	err := errors.Join(b.Change(t.Context(), b.owner, channel.ID, wanted), b.SaveSettings(t.Context(), b.owner, settings), b.Remove(t.Context(), b.owner, channel.ID))
+	err := errors.Join(b.Change(t.Context(), b.owner, channel.ID, wanted), b.SaveSettings(t.Context(), b.owner.Workspace.ID, settings), b.Remove(t.Context(), b.owner, channel.ID))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -35,8 +35,9 @@ const (
 	logLength       = 50                  // deliveries that are shown
 )
 
-// Channels keeps where alerts go.
-type Channels interface {
+// Alerts keeps where alerts are sent and what became of them.
+type Alerts interface {
+	// Where alerts go
 	AlertChannels(ctx context.Context, workspace uuid.UUID) ([]tenants.AlertChannel, error)
 	AddAlertChannel(ctx context.Context, workspace uuid.UUID, channel tenants.AlertChannel) error
 	ChangeAlertChannel(ctx context.Context, workspace, id uuid.UUID, change func(tenants.AlertChannel) (tenants.AlertChannel, error)) error
@@ -44,10 +45,8 @@ type Channels interface {
 	AlertSettings(ctx context.Context, workspace uuid.UUID) (tenants.AlertSettings, error)
 	SaveAlertSettings(ctx context.Context, workspace uuid.UUID, settings tenants.AlertSettings) error
 	AlertedWorkspaces(ctx context.Context) ([]uuid.UUID, error)
-}
 
-// Deliveries keeps alerts on their way, and what became of them.
-type Deliveries interface {
+	// Alerts on their way, and what became of them
 	MarkAlert(ctx context.Context, workspace uuid.UUID, alert tenants.Alert, at time.Time) (bool, error)
 	ClearAlertMarks(ctx context.Context, workspace uuid.UUID, rule tenants.AlertRule, still []string, before time.Time) error
 	ForgetAlerts(ctx context.Context, workspace uuid.UUID, before time.Time) error
@@ -57,20 +56,11 @@ type Deliveries interface {
 	OverdueAlertDeliveries(ctx context.Context, workspace uuid.UUID, before time.Time, limit int) ([]tenants.AlertDelivery, error)
 	NoteAlertAttempt(ctx context.Context, workspace, id uuid.UUID, attempt tenants.AlertAttempt) error
 	RetryAlertDelivery(ctx context.Context, workspace, id uuid.UUID, at, until time.Time) error
-}
 
-// Facts are what the rules look at beside keys and usage.
-type Facts interface {
+	// What the rules look at beside keys and usage
 	RecentFailures(ctx context.Context, workspace uuid.UUID, since time.Time) (exchanges, failures int64, err error)
 	UntoldEntries(ctx context.Context, workspace uuid.UUID, since time.Time, actions []tenants.Action) ([]tenants.AuditEntry, error)
 	IsOperator(ctx context.Context, user uuid.UUID) (bool, error)
-}
-
-// Alerts keeps where alerts are sent and what became of them.
-type Alerts interface {
-	Channels
-	Deliveries
-	Facts
 }
 
 // Keys are the API keys of a workspace and what they spend.
@@ -79,36 +69,19 @@ type Keys interface {
 	KeySpend(ctx context.Context, workspace, key uuid.UUID, day, month time.Time) (inDay, inMonth int64, err error)
 }
 
-// Usage adds up the exchanges of a workspace.
-type Usage interface {
-	Rejections(ctx context.Context, workspace uuid.UUID, since time.Time) ([]tenants.Rejection, error)
-	Totals(ctx context.Context, workspace uuid.UUID, filter tenants.UsageFilter) (tenants.Totals, error)
-}
-
 // Workspaces says what a workspace is called and who belongs to it.
 type Workspaces interface {
 	Members(ctx context.Context, workspace uuid.UUID) ([]tenants.Member, error)
 	WorkspaceName(ctx context.Context, workspace uuid.UUID) (string, error)
 }
 
-// Transactions makes everything that fn does for a workspace one transaction.
-type Transactions interface {
-	Together(ctx context.Context, workspace uuid.UUID, fn func(ctx context.Context) error) error
-}
-
 // Store keeps all of it. Every field must be set.
 type Store struct {
 	Alerts
 	Keys
-	Usage
+	tenants.UsageReader
 	Workspaces
-	Transactions
-}
-
-// Sealer seals what nobody may read in the database.
-type Sealer interface {
-	SealAbout(about, secret string) ([]byte, error)
-	OpenAbout(about string, sealed []byte) (secret string, newest bool, err error)
+	tenants.Transactor
 }
 
 // Mailer hands mails over.
@@ -119,7 +92,7 @@ type Mailer interface {
 // Config is what a Service works with. All but Health must be set.
 type Config struct {
 	Store  Store
-	Sealer Sealer
+	Sealer tenants.Sealer
 	Queue  jobs.Queue
 	Mailer Mailer
 
@@ -166,3 +139,11 @@ func (s *Service) Find(ctx context.Context, workspace tenants.WorkspaceID) (tena
 	found.Members, err = s.config.Store.Members(ctx, workspace)
 	return found, err
 }
+
+// Deliveries returns up to limit deliveries, the newest first.
+func (s *Service) Deliveries(ctx context.Context, workspace tenants.WorkspaceID, limit int) ([]tenants.AlertDelivery, error) {
+	return s.config.Store.AlertDeliveries(ctx, workspace, limit)
+}
+
+// Interface guard.
+var _ tenants.Alerts = (*Service)(nil)

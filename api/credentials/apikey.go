@@ -9,6 +9,7 @@ import (
 	"github.com/google/uuid"
 
 	"palimpsest/pipeline"
+	"palimpsest/pipeline/modules"
 	"palimpsest/tenants"
 )
 
@@ -72,7 +73,7 @@ func (k *Keeper) checkAPIKey(wanted *tenants.APIKey) error {
 	if wanted.Pipeline == "" {
 		return nil
 	}
-	_, _, err = pipeline.Resolve(k.config.Defaults, pipeline.Layer{Source: pipeline.FromAPIKey, YAML: wanted.Pipeline})
+	_, _, err = modules.Catalog().Resolve(k.config.Defaults, pipeline.Layer{Source: pipeline.FromAPIKey, YAML: wanted.Pipeline})
 	if invalid, is := errors.AsType[pipeline.Invalid](err); is {
 		field := strings.TrimSuffix("pipeline."+invalid.Field, ".")
 		return tenants.Invalid{Field: field, Message: invalid.Message}

@@ -7,7 +7,6 @@ package credentials
 import (
 	"context"
 	"fmt"
-	"net/http"
 	"slices"
 	"strings"
 	"time"
@@ -79,23 +78,12 @@ type Issuer interface {
 	Renew(grace time.Duration) (rotation tenants.Rotation, secret string)
 }
 
-// Vault seals the secrets of provider keys for their key, and opens them.
-type Vault interface {
-	Seal(key tenants.ProviderKey, secret string) ([]byte, error)
-	Open(key tenants.ProviderKey) (string, error)
-}
-
-// Upstream sends a request to a provider with a key in the clear.
-type Upstream interface {
-	Send(ctx context.Context, request upstream.Request, target upstream.Target) (*http.Response, error)
-}
-
 // Config is what a Keeper works with. Every field but Now must be set.
 type Config struct {
 	Store    Store
 	Issuer   Issuer
-	Vault    Vault
-	Upstream Upstream
+	Vault    tenants.ProviderKeyVault
+	Upstream upstream.Sender
 
 	// Defaults is the pipeline that an API key's own settings change.
 	Defaults pipeline.Layer

@@ -1,7 +1,6 @@
 package manage
 
 import (
-	"context"
 	"errors"
 	"net/http"
 	"time"
@@ -12,31 +11,28 @@ import (
 	"palimpsest/tenants"
 )
 
-// Identity signs people up, logs them in and out and recognises them.
-type Identity interface {
-	Account
+// accountHandler answers about people, their accounts and their logins.
+type accountHandler struct {
+	identity tenants.Identity
+	cookies  tenants.Cookies
+}
 
-	// SignUp makes an account with a workspace of its own and logs it in. It
-	// returns the login's token, or a tenants.Invalid or tenants.ErrEmailTaken; where
-	// addresses must be verified first, tenants.ErrMailSent for each.
-	SignUp(ctx context.Context, email, password, workspace, userAgent string) (tenants.Principal, string, error)
+func (h accountHandler) register(group *echo.Group, d *door) {
+	group.POST("/signup", h.signUp, d.sameOrigin)
+	group.POST("/login", h.logIn, d.sameOrigin)
+	group.POST("/logout", h.logOut, d.sameOrigin)
 
-	// LogIn returns the login's token, or tenants.ErrWrongLogin or ErrTooMany, or a
-	// tenants.CodeNeeded for someone with a second factor.
-	LogIn(ctx context.Context, email, password, from, userAgent string) (tenants.Principal, string, error)
+	group.GET("/me", d.known(h.me))
 
-	// LogInWithCode returns the same for the token of a tenants.CodeNeeded and a code.
-	LogInWithCode(ctx context.Context, pending, code, userAgent string) (tenants.Principal, string, error)
-
-	// LogOut ends a login; one that has ended already is no error.
-	LogOut(ctx context.Context, login tenants.Login) error
-
-	// Confirm returns tenants.ErrWrongLogin if the password is not the user's, or
-	// tenants.ErrTooMany.
-	Confirm(ctx context.Context, user tenants.User, password, from string) error
-
-	// Authenticate returns tenants.ErrLoginEnded for a token that is not valid.
-	Authenticate(ctx context.Context, token string) (tenants.Principal, error)
+	group.POST("/account/reset", h.ask(h.identity.AskReset), d.sameOrigin)
+	group.POST("/account/reset/confirm", h.confirmReset, d.sameOrigin)
+	group.POST("/account/verification", h.ask(h.identity.AskVerification), d.sameOrigin)
+	group.POST("/account/verification/confirm", h.confirmEmail, d.sameOrigin)
+	group.PUT("/account/password", d.as(tenants.Enter, person(h.putPassword)))
+	group.PUT("/account/email", d.as(tenants.Enter, person(h.putEmail)))
+	group.GET("/account/logins", d.as(tenants.Enter, person(h.listLogins)))
+	group.DELETE("/account/logins", d.as(tenants.Enter, person(h.endLogins)))
+	group.DELETE("/account/logins/:id", d.as(tenants.Enter, person(h.endLogin)))
 }
 
 type userJSON struct {
@@ -72,7 +68,7 @@ func meOf(principal tenants.Principal) meJSON {
 	return me
 }
 
-func (s *server) signUp(c echo.Context) error {
+func (h accountHandler) signUp(c echo.Context) error {
 	asked, err := readJSON[struct {
 		Email     string `json:"email"`
 		Password  string `json:"password"`
@@ -82,18 +78,18 @@ func (s *server) signUp(c echo.Context) error {
 		return err
 	}
 	request := c.Request()
-	principal, token, err := s.Identity.SignUp(fromPlace(c), asked.Email, asked.Password, asked.Workspace, request.UserAgent())
+	principal, token, err := h.identity.SignUp(fromPlace(c), asked.Email, asked.Password, asked.Workspace, request.UserAgent())
 	if errors.Is(err, tenants.ErrMailSent) {
 		return c.JSON(http.StatusAccepted, mailSent())
 	}
 	if err != nil {
 		return err
 	}
-	s.Cookies.Set(c.Response(), token)
+	h.cookies.Set(c.Response(), token)
 	return c.JSON(http.StatusCreated, meOf(principal))
 }
 
-func (s *server) logIn(c echo.Context) error {
+func (h accountHandler) logIn(c echo.Context) error {
 	asked, err := readJSON[struct {
 		Email    string `json:"email"`
 		Password string `json:"password"`
@@ -103,9 +99,9 @@ func (s *server) logIn(c echo.Context) error {
 		return err
 	}
 	request := c.Request()
-	principal, token, err := s.Identity.LogIn(fromPlace(c), asked.Email, asked.Password, c.RealIP(), request.UserAgent())
+	principal, token, err := h.identity.LogIn(fromPlace(c), asked.Email, asked.Password, c.RealIP(), request.UserAgent())
 	if needed, is := errors.AsType[tenants.CodeNeeded](err); is && asked.Code != "" {
-		principal, token, err = s.Identity.LogInWithCode(fromPlace(c), needed.Pending, asked.Code, request.UserAgent())
+		principal, token, err = h.identity.LogInWithCode(fromPlace(c), needed.Pending, asked.Code, request.UserAgent())
 		if errors.Is(err, tenants.ErrWrongLogin) {
 			return errors.Join(errWrongCode, err)
 		}
@@ -113,27 +109,27 @@ func (s *server) logIn(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	s.Cookies.Set(c.Response(), token)
+	h.cookies.Set(c.Response(), token)
 	return c.JSON(http.StatusOK, meOf(principal))
 }
 
 // logOut ends the cookie's login and takes the cookie back, valid or not.
-func (s *server) logOut(c echo.Context) error {
+func (h accountHandler) logOut(c echo.Context) error {
 	ctx := c.Request().Context()
-	if token := s.Cookies.Token(c.Request()); token != "" {
-		principal, err := s.Identity.Authenticate(ctx, token)
+	if token := h.cookies.Token(c.Request()); token != "" {
+		principal, err := h.identity.Authenticate(ctx, token)
 		if err == nil {
-			err = s.Identity.LogOut(ctx, principal.Login)
+			err = h.identity.LogOut(ctx, principal.Login)
 		}
 		if err != nil && !errors.Is(err, tenants.ErrLoginEnded) {
 			return err
 		}
 	}
-	s.Cookies.Clear(c.Response())
+	h.cookies.Clear(c.Response())
 	return c.NoContent(http.StatusNoContent)
 }
 
-func (s *server) me(c echo.Context, who caller) error {
+func (h accountHandler) me(c echo.Context, who caller) error {
 	if who.isKey() {
 		if !who.may(tenants.Enter) {
 			return who.denied()

@@ -11,33 +11,25 @@ import (
 	"palimpsest/tenants"
 )
 
-// Alerts keeps what a workspace is alerted to, and where.
-type Alerts interface {
-	AlertChannels(ctx context.Context, workspace uuid.UUID) ([]tenants.AlertChannel, error)
-	AlertSettings(ctx context.Context, workspace uuid.UUID) (tenants.AlertSettings, error)
-
-	// SaveAlertSettings returns a tenants.Invalid for what cannot be set.
-	SaveAlertSettings(ctx context.Context, workspace uuid.UUID, settings tenants.AlertSettings) error
-
-	// AlertDeliveries returns the newest deliveries, the newest first.
-	AlertDeliveries(ctx context.Context, workspace uuid.UUID, limit int) ([]tenants.AlertDelivery, error)
-}
-
 // alertLog is how many deliveries are listed.
 const alertLog = 200
 
-// registerAlerts adds the routes about alerts. Channels are added on the dashboard.
-func (s *server) registerAlerts(group *echo.Group) {
-	group.GET("/alerts", s.as(tenants.ManageSettings, s.getAlerts))
-	group.PUT("/alerts", s.as(tenants.ManageSettings, s.putAlerts))
-	group.GET("/alerts/deliveries", s.as(tenants.ManageSettings, s.listDeliveries))
+// alertHandler answers about alerts. Channels are added on the dashboard.
+type alertHandler struct {
+	alerts tenants.Alerts
 }
 
-func (s *server) getAlerts(c echo.Context, who caller) error {
+func (h alertHandler) register(group *echo.Group, d *door) {
+	group.GET("/alerts", d.as(tenants.ManageSettings, h.getAlerts))
+	group.PUT("/alerts", d.as(tenants.ManageSettings, h.putAlerts))
+	group.GET("/alerts/deliveries", d.as(tenants.ManageSettings, h.listDeliveries))
+}
+
+func (h alertHandler) getAlerts(c echo.Context, who caller) error {
 	if err := allowQuery(c); err != nil {
 		return err
 	}
-	alerts, err := s.alertsOf(c.Request().Context(), who.workspace)
+	alerts, err := h.alertsOf(c.Request().Context(), who.workspace)
 	if err != nil {
 		return err
 	}
@@ -65,20 +57,20 @@ func (n newAlerts) apply(settings tenants.AlertSettings) tenants.AlertSettings {
 	return settings
 }
 
-func (s *server) putAlerts(c echo.Context, who caller) error {
+func (h alertHandler) putAlerts(c echo.Context, who caller) error {
 	asked, err := readJSON[newAlerts](c)
 	if err != nil {
 		return err
 	}
 	ctx := c.Request().Context()
-	settings, err := s.Alerts.AlertSettings(ctx, who.workspace)
+	now, err := h.alerts.Find(ctx, who.workspace)
 	if err != nil {
 		return err
 	}
-	if err := s.Alerts.SaveAlertSettings(ctx, who.workspace, asked.apply(settings)); err != nil {
+	if err := h.alerts.SaveSettings(ctx, who.workspace, asked.apply(now.Settings)); err != nil {
 		return err
 	}
-	return s.getAlerts(c, who)
+	return h.getAlerts(c, who)
 }
 
 // deliveryJSON is an alert on its way to one channel.
@@ -96,11 +88,11 @@ type deliveryJSON struct {
 	Answer    string                `json:"answer"`
 }
 
-func (s *server) listDeliveries(c echo.Context, who caller) error {
+func (h alertHandler) listDeliveries(c echo.Context, who caller) error {
 	if err := allowQuery(c); err != nil {
 		return err
 	}
-	found, err := s.Alerts.AlertDeliveries(c.Request().Context(), who.workspace, alertLog)
+	found, err := h.alerts.Deliveries(c.Request().Context(), who.workspace, alertLog)
 	if err != nil {
 		return err
 	}
@@ -144,15 +136,12 @@ type alertChannelJSON struct {
 }
 
 // alertsOf returns what a workspace has set of alerts.
-func (s *server) alertsOf(ctx context.Context, workspace uuid.UUID) (alertsJSON, error) {
-	settings, err := s.Alerts.AlertSettings(ctx, workspace)
+func (h alertHandler) alertsOf(ctx context.Context, workspace uuid.UUID) (alertsJSON, error) {
+	found, err := h.alerts.Find(ctx, workspace)
 	if err != nil {
 		return alertsJSON{}, err
 	}
-	channels, err := s.Alerts.AlertChannels(ctx, workspace)
-	if err != nil {
-		return alertsJSON{}, err
-	}
+	settings, channels := found.Settings, found.Channels
 	alerts := alertsJSON{
 		QuietFrom: tenants.ClockTime(settings.QuietFrom), QuietTo: tenants.ClockTime(settings.QuietTo), TimeZone: settings.TimeZone,
 		ErrorPercent: settings.ErrorPercent, Channels: make([]alertChannelJSON, len(channels)),

@@ -1,35 +1,39 @@
 package manage
 
 import (
-	"context"
 	"fmt"
 	"net/http"
 	"strconv"
 
-	"github.com/google/uuid"
 	"github.com/labstack/echo/v4"
 
 	"palimpsest/pipeline/archive"
-	"palimpsest/pipeline/archive/export"
+	"palimpsest/pipeline/conversation"
+	"palimpsest/pipeline/wire"
 	"palimpsest/tenants"
 )
 
-// Archive reads originals.
-type Archive interface {
-	archive.Reader
-	export.Source
+// archiveHandler answers what was said.
+type archiveHandler struct {
+	lanes
 
-	// Originals returns the messages of a lane from index from to to (excluded)
-	// with their bytes, proven by their hashes.
-	Originals(ctx context.Context, workspace tenants.WorkspaceID, lane uuid.UUID, from, to int) ([]archive.Entry, error)
+	archive  archive.Reader
+	searcher archive.Searcher
+	codecs   map[conversation.Format]wire.Codec
+}
+
+func (h archiveHandler) register(group *echo.Group, d *door) {
+	group.GET("/sessions/:id/turns", d.as(tenants.ReadArchive, h.listTurns))
+	group.GET("/sessions/:id/archive/:index", d.as(tenants.ReadArchive, h.getOriginal))
+	group.GET("/search", d.as(tenants.ReadArchive, h.search))
 }
 
 // getOriginal answers one archived message: the bytes as the client sent them.
-func (s *server) getOriginal(c echo.Context, who caller) error {
+func (h archiveHandler) getOriginal(c echo.Context, who caller) error {
 	if err := allowQuery(c, "lane"); err != nil {
 		return err
 	}
-	_, lane, err := s.laneText(c, who)
+	_, lane, err := h.laneText(c, who)
 	if err != nil {
 		return err
 	}
@@ -37,7 +41,7 @@ func (s *server) getOriginal(c echo.Context, who caller) error {
 	if err != nil || index < 0 {
 		return archive.ErrNotFound
 	}
-	entry, err := s.Archive.Original(c.Request().Context(), who.workspace, lane.ID, int(index))
+	entry, err := h.archive.Original(c.Request().Context(), who.workspace, lane.ID, int(index))
 	if err != nil {
 		return err
 	}

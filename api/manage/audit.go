@@ -2,6 +2,7 @@ package manage
 
 import (
 	"context"
+	"log/slog"
 	"net/http"
 	"strings"
 	"time"
@@ -12,31 +13,35 @@ import (
 	"palimpsest/tenants"
 )
 
-// Audit keeps who changed what.
-type Audit interface {
-	// Audit returns the entries that pass a filter, the newest first.
-	Audit(ctx context.Context, workspace tenants.WorkspaceID, filter tenants.AuditFilter) ([]tenants.AuditEntry, error)
+// notes makes changes and notes them in the audit log.
+type notes struct {
+	audit tenants.AuditLog
+}
 
-	// Note notes a change on behalf of the context's actor.
-	Note(ctx context.Context, workspace tenants.WorkspaceID, change tenants.Change) error
+// auditHandler answers who changed what.
+type auditHandler struct {
+	audit tenants.AuditLog
+	log   *slog.Logger
+}
 
-	// Together makes everything that is done with fn's context one transaction.
-	Together(ctx context.Context, workspace tenants.WorkspaceID, fn func(ctx context.Context) error) error
+func (h auditHandler) register(group *echo.Group, d *door) {
+	group.GET("/audit", d.as(tenants.ReadAudit, h.listAudit))
+	group.GET("/audit.csv", d.as(tenants.ReadAudit, h.downloadAudit))
 }
 
 // noted makes a change and notes it, both or neither.
-func (s *server) noted(c echo.Context, who caller, change tenants.Change, do func(ctx context.Context) error) error {
-	return s.together(c, who, func(ctx context.Context) (tenants.Change, error) { return change, do(ctx) })
+func (n notes) noted(c echo.Context, who caller, change tenants.Change, do func(ctx context.Context) error) error {
+	return n.together(c, who, func(ctx context.Context) (tenants.Change, error) { return change, do(ctx) })
 }
 
 // together is noted for a change that is known only once it is made.
-func (s *server) together(c echo.Context, who caller, do func(ctx context.Context) (tenants.Change, error)) error {
-	return s.Audit.Together(c.Request().Context(), who.workspace, func(ctx context.Context) error {
+func (n notes) together(c echo.Context, who caller, do func(ctx context.Context) (tenants.Change, error)) error {
+	return n.audit.Together(c.Request().Context(), who.workspace, func(ctx context.Context) error {
 		change, err := do(ctx)
 		if err != nil {
 			return err
 		}
-		return s.Audit.Note(ctx, who.workspace, change)
+		return n.audit.Note(ctx, who.workspace, change)
 	})
 }
 
@@ -72,9 +77,9 @@ func auditOf(entry *tenants.AuditEntry) auditJSON {
 	return out
 }
 
-func (s *server) listAudit(c echo.Context, who caller) error {
+func (h auditHandler) listAudit(c echo.Context, who caller) error {
 	if strings.Contains(c.Request().Header.Get(echo.HeaderAccept), "text/csv") {
-		return s.downloadAudit(c, who)
+		return h.downloadAudit(c, who)
 	}
 	if err := allowQuery(c, "actor", "action", "except", "from", "to", "cursor", "limit"); err != nil {
 		return err
@@ -88,7 +93,7 @@ func (s *server) listAudit(c echo.Context, who caller) error {
 		return err
 	}
 	filter.Limit = limit + 1
-	found, err := s.Audit.Audit(c.Request().Context(), who.workspace, filter)
+	found, err := h.audit.Audit(c.Request().Context(), who.workspace, filter)
 	if err != nil {
 		return err
 	}
@@ -116,7 +121,7 @@ func auditFilter(c echo.Context) (tenants.AuditFilter, error) {
 }
 
 // downloadAudit answers the whole filtered list as CSV. Taking it away is noted.
-func (s *server) downloadAudit(c echo.Context, who caller) error {
+func (h auditHandler) downloadAudit(c echo.Context, who caller) error {
 	if err := allowQuery(c, "actor", "action", "except", "from", "to"); err != nil {
 		return err
 	}
@@ -125,25 +130,25 @@ func (s *server) downloadAudit(c echo.Context, who caller) error {
 		return err
 	}
 	ctx := c.Request().Context()
-	if err := s.Audit.Note(ctx, who.workspace, tenants.Change{Action: tenants.AuditDownloaded}); err != nil {
+	if err := h.audit.Note(ctx, who.workspace, tenants.Change{Action: tenants.AuditDownloaded}); err != nil {
 		return err
 	}
 	startCSV(c, "palimpsest-audit.csv")
-	if err := tenants.WriteAuditCSV(ctx, c.Response(), s.auditPages(who.workspace, filter)); err != nil {
-		s.Log.WarnContext(ctx, "audit download is cut off", "error", err)
+	if err := tenants.WriteAuditCSV(ctx, c.Response(), h.auditPages(who.workspace, filter)); err != nil {
+		h.log.WarnContext(ctx, "audit download is cut off", "error", err)
 		panic(http.ErrAbortHandler) // the status has gone out
 	}
 	return nil
 }
 
 // auditPages returns what reads the filtered list page by page.
-func (s *server) auditPages(workspace tenants.WorkspaceID, filter tenants.AuditFilter) tenants.AuditPages {
+func (h auditHandler) auditPages(workspace tenants.WorkspaceID, filter tenants.AuditFilter) tenants.AuditPages {
 	return func(ctx context.Context, before uuid.UUID) ([]tenants.AuditEntry, error) {
 		filter := filter
 		filter.Limit = tenants.AuditPage
 		if before != uuid.Nil {
 			filter.Before = before
 		}
-		return s.Audit.Audit(ctx, workspace, filter)
+		return h.audit.Audit(ctx, workspace, filter)
 	}
 }

@@ -3,6 +3,7 @@ package manage
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"net/http"
 	"strings"
 
@@ -10,6 +11,18 @@ import (
 
 	"palimpsest/tenants"
 )
+
+// billingHandler leads people to Stripe, and takes Stripe's notices.
+type billingHandler struct {
+	billing Billing
+	log     *slog.Logger
+}
+
+func (h billingHandler) register(group *echo.Group, d *door) {
+	group.POST("/billing/checkout", d.as(tenants.ManageBilling, h.openCheckout))
+	group.POST("/billing/portal", d.as(tenants.ManageBilling, h.openPortal))
+	group.POST("/billing/webhook", h.takeNotice)
+}
 
 // Billing sells plans. Where it is off, each of its methods returns
 // tenants.ErrBillingOff.
@@ -32,14 +45,14 @@ type elsewhereJSON struct {
 	URL string `json:"url"`
 }
 
-func (s *server) openCheckout(c echo.Context, who caller) error {
+func (h billingHandler) openCheckout(c echo.Context, who caller) error {
 	asked, err := readJSON[struct {
 		Plan string `json:"plan"`
 	}](c)
 	if err != nil {
 		return err
 	}
-	url, err := s.Billing.Checkout(c.Request().Context(), who.principal.Workspace, who.principal.User.Email, asked.Plan)
+	url, err := h.billing.Checkout(c.Request().Context(), who.principal.Workspace, who.principal.User.Email, asked.Plan)
 	if errors.Is(err, tenants.ErrConflict) {
 		return errSubscribed
 	}
@@ -49,8 +62,8 @@ func (s *server) openCheckout(c echo.Context, who caller) error {
 	return c.JSON(http.StatusOK, elsewhereJSON{URL: url})
 }
 
-func (s *server) openPortal(c echo.Context, who caller) error {
-	url, err := s.Billing.Portal(c.Request().Context(), who.workspace)
+func (h billingHandler) openPortal(c echo.Context, who caller) error {
+	url, err := h.billing.Portal(c.Request().Context(), who.workspace)
 	if err != nil {
 		return err
 	}
@@ -58,7 +71,7 @@ func (s *server) openPortal(c echo.Context, who caller) error {
 }
 
 // takeNotice answers Stripe, which sends a notice again until it is taken.
-func (s *server) takeNotice(c echo.Context) error {
+func (h billingHandler) takeNotice(c echo.Context) error {
 	payload, err := readBody(c)
 	if err != nil {
 		return err
@@ -67,9 +80,9 @@ func (s *server) takeNotice(c echo.Context) error {
 	if len(signatures) > 1 {
 		return malformed{"The header Stripe-Signature is repeated. Send it once."}
 	}
-	err = s.Billing.Receive(c.Request().Context(), []byte(payload), strings.Join(signatures, ""))
+	err = h.billing.Receive(c.Request().Context(), []byte(payload), strings.Join(signatures, ""))
 	if errors.Is(err, tenants.ErrDenied) {
-		s.Log.WarnContext(c.Request().Context(), "notice refused", "error", err)
+		h.log.WarnContext(c.Request().Context(), "notice refused", "error", err)
 		return malformed{"The header Stripe-Signature does not fit the body and the time."}
 	}
 	if err != nil {

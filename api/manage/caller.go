@@ -1,7 +1,7 @@
 package manage
 
 import (
-	"context"
+	"log/slog"
 	"net/http"
 	"slices"
 	"strings"
@@ -12,11 +12,13 @@ import (
 	"palimpsest/tenants"
 )
 
-// Keys tells whose API key a secret is.
-type Keys interface {
-	// Authenticate returns the kinds tenants.ErrKeyMalformed, ErrKeyUnknown,
-	// ErrKeyRevoked and ErrKeyExpired.
-	Authenticate(ctx context.Context, secret string) (tenants.APIKey, error)
+// door decides who a request comes from and what they may do.
+type door struct {
+	identity tenants.Identity
+	cookies  tenants.Cookies
+	keys     tenants.KeyAuthenticator
+	origins  *http.CrossOriginProtection
+	log      *slog.Logger
 }
 
 // caller is who sent a request, and for which workspace.
@@ -56,8 +58,8 @@ func (c caller) isKey() bool { return c.key.ID != uuid.Nil }
 
 // as wraps a handler that works for a workspace, on behalf of a caller who is
 // granted the permission.
-func (s *server) as(permission tenants.Permission, handle func(c echo.Context, who caller) error) echo.HandlerFunc {
-	return s.known(func(c echo.Context, who caller) error {
+func (d *door) as(permission tenants.Permission, handle func(c echo.Context, who caller) error) echo.HandlerFunc {
+	return d.known(func(c echo.Context, who caller) error {
 		if !who.may(permission) {
 			return who.denied()
 		}
@@ -70,8 +72,8 @@ func (s *server) as(permission tenants.Permission, handle func(c echo.Context, w
 
 // asPerson wraps a handler that works for someone who is logged in, in a workspace
 // or in none.
-func (s *server) asPerson(handle func(c echo.Context, who caller) error) echo.HandlerFunc {
-	return s.known(func(c echo.Context, who caller) error {
+func (d *door) asPerson(handle func(c echo.Context, who caller) error) echo.HandlerFunc {
+	return d.known(func(c echo.Context, who caller) error {
 		if who.isKey() {
 			return errNoPerson
 		}
@@ -80,9 +82,9 @@ func (s *server) asPerson(handle func(c echo.Context, who caller) error) echo.Ha
 }
 
 // known wraps a handler that works on behalf of a caller, whatever they are granted.
-func (s *server) known(handle func(c echo.Context, who caller) error) echo.HandlerFunc {
+func (d *door) known(handle func(c echo.Context, who caller) error) echo.HandlerFunc {
 	return func(c echo.Context) error {
-		who, err := s.caller(c)
+		who, err := d.caller(c)
 		if err != nil {
 			return err
 		}
@@ -116,19 +118,19 @@ func (c caller) actor(from string) tenants.Actor {
 
 // caller returns who sent a request: the holder of an API key, or else of the
 // login cookie.
-func (s *server) caller(c echo.Context) (caller, error) {
+func (d *door) caller(c echo.Context) (caller, error) {
 	request := c.Request()
 	if secret := apiKey(request.Header); secret != "" {
-		return s.keyHolder(request, secret, c.RealIP())
+		return d.keyHolder(request, secret, c.RealIP())
 	}
-	token := s.Cookies.Token(request)
+	token := d.cookies.Token(request)
 	if token == "" {
 		return caller{}, errNoLogin
 	}
-	if err := s.origins.Check(request); err != nil {
+	if err := d.origins.Check(request); err != nil {
 		return caller{}, errCrossOrigin
 	}
-	principal, err := s.Identity.Authenticate(request.Context(), token)
+	principal, err := d.identity.Authenticate(request.Context(), token)
 	if err != nil {
 		return caller{}, err
 	}
@@ -136,8 +138,8 @@ func (s *server) caller(c echo.Context) (caller, error) {
 }
 
 // keyHolder returns who an API key belongs to that is used from an address.
-func (s *server) keyHolder(request *http.Request, secret, from string) (caller, error) {
-	key, err := s.Keys.Authenticate(request.Context(), secret)
+func (d *door) keyHolder(request *http.Request, secret, from string) (caller, error) {
+	key, err := d.keys.Authenticate(request.Context(), secret)
 	if err != nil {
 		return caller{}, err
 	}
@@ -148,9 +150,9 @@ func (s *server) keyHolder(request *http.Request, secret, from string) (caller, 
 }
 
 // sameOrigin refuses what another site makes a browser send.
-func (s *server) sameOrigin(next echo.HandlerFunc) echo.HandlerFunc {
+func (d *door) sameOrigin(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
-		if err := s.origins.Check(c.Request()); err != nil {
+		if err := d.origins.Check(c.Request()); err != nil {
 			return errCrossOrigin
 		}
 		return next(c)

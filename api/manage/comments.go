@@ -11,11 +11,17 @@ import (
 	"palimpsest/tenants"
 )
 
-// registerComments adds the routes of what people say about sessions.
-func (s *server) registerComments(group *echo.Group) {
-	group.GET("/sessions/:id/comments", s.as(tenants.ReadSessions, s.listComments))
-	group.POST("/sessions/:id/comments", s.as(tenants.CommentSessions, s.createComment))
-	group.DELETE("/sessions/:id/comments/:comment", s.as(tenants.CommentSessions, s.deleteComment))
+// commentHandler answers about what people say about sessions.
+type commentHandler struct {
+	lanes
+
+	comments tenants.Comments
+}
+
+func (h commentHandler) register(group *echo.Group, d *door) {
+	group.GET("/sessions/:id/comments", d.as(tenants.ReadSessions, h.listComments))
+	group.POST("/sessions/:id/comments", d.as(tenants.CommentSessions, h.createComment))
+	group.DELETE("/sessions/:id/comments/:comment", d.as(tenants.CommentSessions, h.deleteComment))
 }
 
 // commentJSON is what someone says about a session.
@@ -42,15 +48,15 @@ func commentOf(comment *tenants.Comment) commentJSON {
 }
 
 // listComments lists all comments on a session. There are tenants.MaxComments at most.
-func (s *server) listComments(c echo.Context, who caller) error {
+func (h commentHandler) listComments(c echo.Context, who caller) error {
 	if err := allowQuery(c); err != nil {
 		return err
 	}
-	detail, _, err := s.laneText(c, who)
+	detail, _, err := h.laneText(c, who)
 	if err != nil {
 		return err
 	}
-	found, err := s.Comments.Comments(c.Request().Context(), who.workspace, detail.ID)
+	found, err := h.comments.Comments(c.Request().Context(), who.workspace, detail.ID)
 	if err != nil {
 		return err
 	}
@@ -70,7 +76,7 @@ type newComment struct {
 
 // createComment comments on a session, or on a message of it: of its most recently active
 // lane unless the request names another one.
-func (s *server) createComment(c echo.Context, who caller) error {
+func (h commentHandler) createComment(c echo.Context, who caller) error {
 	if err := allowQuery(c); err != nil {
 		return err
 	}
@@ -78,7 +84,7 @@ func (s *server) createComment(c echo.Context, who caller) error {
 	if err != nil {
 		return err
 	}
-	detail, lane, err := s.laneText(c, who)
+	detail, lane, err := h.laneText(c, who)
 	if err != nil {
 		return err
 	}
@@ -91,23 +97,23 @@ func (s *server) createComment(c echo.Context, who caller) error {
 	case asked.Lane != nil:
 		return tenants.Invalid{Field: "message", Message: "must be there where lane is"}
 	}
-	added, err := s.Comments.AddComment(c.Request().Context(), who.workspace, comment)
+	added, err := h.comments.AddComment(c.Request().Context(), who.workspace, comment)
 	if err != nil {
 		return err
 	}
 	return c.JSON(http.StatusCreated, commentOf(&added))
 }
 
-func (s *server) deleteComment(c echo.Context, who caller) error {
+func (h commentHandler) deleteComment(c echo.Context, who caller) error {
 	id, err := uuid.Parse(c.Param("comment"))
 	if err != nil {
 		return tenants.ErrNotFound
 	}
-	detail, _, err := s.laneText(c, who)
+	detail, _, err := h.laneText(c, who)
 	if err != nil {
 		return err
 	}
-	if err := s.Comments.DeleteComment(c.Request().Context(), who.workspace, detail.ID, id, who.person(), who.may); err != nil {
+	if err := h.comments.DeleteComment(c.Request().Context(), who.workspace, detail.ID, id, who.person(), who.may); err != nil {
 		return err
 	}
 	return c.NoContent(http.StatusNoContent)
@@ -118,7 +124,7 @@ func (e everything) comments(ctx context.Context) error {
 	return e.lines("comments.ndjson", func(write func(line any) error) error {
 		after := uuid.Nil
 		for {
-			found, err := e.Comments.EveryComment(ctx, e.workspace, after, exportPage)
+			found, err := e.config.Comments.EveryComment(ctx, e.workspace, after, exportPage)
 			if err != nil {
 				return err
 			}

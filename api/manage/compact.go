@@ -14,12 +14,6 @@ import (
 	"palimpsest/tenants"
 )
 
-// Orders leaves orders with lanes. Ask returns session.ErrNotFound for a lane that
-// the workspace does not have.
-type Orders interface {
-	Ask(ctx context.Context, workspace tenants.WorkspaceID, lane uuid.UUID, order session.Order) error
-}
-
 // compaction is what a request says of the epoch that it asks for.
 type compaction struct {
 	Instructions string `json:"instructions"`
@@ -34,7 +28,7 @@ type orderJSON struct {
 // compact has the lane's next request make an epoch, whatever its size. The prompt
 // is the client's: only with its next request is there one to shorten. The lane's
 // breaker is closed.
-func (s *server) compact(c echo.Context, who caller) error {
+func (h sessionHandler) compact(c echo.Context, who caller) error {
 	if err := allowQuery(c, "lane"); err != nil {
 		return err
 	}
@@ -48,13 +42,13 @@ func (s *server) compact(c echo.Context, who caller) error {
 	if utf8.RuneCountInString(asked.Instructions) > session.MaxInstructions {
 		return tenants.Invalid{Field: "instructions", Message: fmt.Sprintf("must be at most %d characters long", session.MaxInstructions)}
 	}
-	detail, lane, err := s.laneText(c, who)
+	detail, lane, err := h.laneText(c, who)
 	if err != nil {
 		return err
 	}
-	order := session.Order{At: s.Now().UTC().Truncate(time.Microsecond), By: who.author(), Instructions: asked.Instructions}
+	order := session.Order{At: h.now().UTC().Truncate(time.Microsecond), By: who.author(), Instructions: asked.Instructions}
 	change := tenants.Change{Action: tenants.CompactAsked, Target: detail.ID.String(), After: tenants.Fields{"lane": lane.ID.String()}}
-	err = s.noted(c, who, change, func(ctx context.Context) error { return s.Sessions.Ask(ctx, who.workspace, lane.ID, order) })
+	err = h.notes.noted(c, who, change, func(ctx context.Context) error { return h.sessions.Ask(ctx, who.workspace, lane.ID, order) })
 	if err != nil {
 		return err
 	}

@@ -13,8 +13,19 @@ import (
 	"gopkg.in/yaml.v3"
 
 	"palimpsest/pipeline"
+	"palimpsest/pipeline/modules"
 	"palimpsest/tenants"
 )
+
+// configurationHandler answers all that a workspace has set, as one file, and reads one.
+type configurationHandler struct {
+	configurations *Configurations
+}
+
+func (h configurationHandler) register(group *echo.Group, d *door) {
+	group.GET("/config/export", d.as(tenants.ReadConfig, h.exportConfig))
+	group.POST("/config/import", d.as(tenants.ManageSettings, h.importConfig))
+}
 
 // configFormat is the version of the format of configuration files.
 const configFormat = 1
@@ -26,7 +37,7 @@ type Configurations struct {
 }
 
 // NewConfigurations returns Configurations on the stores of config. Defaults,
-// Pipelines, ModelWindows, Data, Retentions, APIKeys, ProviderKeys and Audit must be set.
+// Pipelines, ModelWindows, Data, APIKeys, ProviderKeys and Audit must be set.
 func NewConfigurations(config Config) *Configurations { return &Configurations{Config: config} }
 
 // configurationJSON is a configuration file.
@@ -87,7 +98,7 @@ func (s *Configurations) read(ctx context.Context, workspace tenants.WorkspaceID
 	if now.saved, err = s.Pipelines.Pipeline(ctx, workspace); err != nil {
 		return now, err
 	}
-	if now.pipeline, _, err = pipeline.Resolve(s.Defaults, layerOf(now.saved)); err != nil {
+	if now.pipeline, _, err = modules.Catalog().Resolve(s.Defaults, layerOf(now.saved)); err != nil {
 		return now, fmt.Errorf("saved pipeline, version %d: %w", now.saved.Version, err)
 	}
 	if now.windows, err = s.ModelWindows.ModelWindows(ctx, workspace); err != nil {
@@ -96,7 +107,7 @@ func (s *Configurations) read(ctx context.Context, workspace tenants.WorkspaceID
 	if now.settings, err = s.Data.DataSettings(ctx, workspace); err != nil {
 		return now, err
 	}
-	if now.retention, err = s.Retentions.Retention(ctx, workspace); err != nil {
+	if now.retention, err = s.Data.Retention(ctx, workspace); err != nil {
 		return now, err
 	}
 	if now.providers, err = s.ProviderKeys.ProviderKeys(ctx, workspace); err != nil {
@@ -176,7 +187,7 @@ func plain(node *yaml.Node) {
 	}
 }
 
-func (s *server) exportConfig(c echo.Context, who caller) error {
+func (h configurationHandler) exportConfig(c echo.Context, who caller) error {
 	if err := allowQuery(c, "format"); err != nil {
 		return err
 	}
@@ -184,7 +195,7 @@ func (s *server) exportConfig(c echo.Context, who caller) error {
 	if format != "" && format != "yaml" && format != "json" {
 		return tenants.Invalid{Field: "format", Message: "must be yaml or json"}
 	}
-	file, err := NewConfigurations(s.Config).Export(c.Request().Context(), who.workspace, format == "json")
+	file, err := h.configurations.Export(c.Request().Context(), who.workspace, format == "json")
 	if err != nil {
 		return err
 	}
@@ -203,7 +214,7 @@ type configImportJSON struct {
 	ByHand  []string      `json:"by_hand"`
 }
 
-func (s *server) importConfig(c echo.Context, who caller) error {
+func (h configurationHandler) importConfig(c echo.Context, who caller) error {
 	if err := allowQuery(c, "dry_run"); err != nil {
 		return err
 	}
@@ -220,7 +231,7 @@ func (s *server) importConfig(c echo.Context, who caller) error {
 	if err != nil {
 		return err
 	}
-	came, err := NewConfigurations(s.Config).Import(c.Request().Context(), who.workspace, body, who.author(), who.may, dry == "true")
+	came, err := h.configurations.Import(c.Request().Context(), who.workspace, body, who.author(), who.may, dry == "true")
 	if err != nil {
 		return err
 	}

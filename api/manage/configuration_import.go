@@ -13,6 +13,7 @@ import (
 	"gopkg.in/yaml.v3"
 
 	"palimpsest/pipeline"
+	"palimpsest/pipeline/modules"
 	"palimpsest/tenants"
 )
 
@@ -185,37 +186,37 @@ func (i *configImport) takeSettings(ctx context.Context, part configMember) erro
 		return tenants.Fields{"retention_days": strconv.Itoa(of.Days)}
 	}
 	if i.changed(part.place, days(i.now.retention), days(retention)) {
-		return i.refused(part.place, i.Retentions.SetRetention(ctx, i.workspace, retention))
+		return i.refused(part.place, i.Data.SetRetention(ctx, i.workspace, retention))
 	}
 	return nil
 }
 
 func (i *configImport) takePipeline(ctx context.Context, part configMember) error {
-	layer, unread := pipeline.ReadNode(pipeline.FromWorkspace, part.node)
+	layer, unread := modules.Catalog().ReadNode(pipeline.FromWorkspace, part.node)
 	if len(unread) > 0 {
 		_ = i.refused(part.place, unread) // faults are noted
 	}
 	saved := layerOf(i.now.saved)
-	if err := pipeline.Check(layer, i.Defaults, saved); err != nil {
+	if err := modules.Catalog().Check(layer, i.Defaults, saved); err != nil {
 		return i.refused(part.place, err)
 	}
-	base, _, err := pipeline.Resolve(i.Defaults)
+	base, _, err := modules.Catalog().Resolve(i.Defaults)
 	if err != nil {
 		return err
 	}
-	wanted, _, err := pipeline.Resolve(i.Defaults, saved, layer)
+	wanted, _, err := modules.Catalog().Resolve(i.Defaults, saved, layer)
 	if err != nil {
 		return err
 	}
 	var paths []string
-	for _, difference := range pipeline.Differences(i.now.pipeline, wanted) {
+	for _, difference := range modules.Catalog().Differences(i.now.pipeline, wanted) {
 		paths = append(paths, difference.Path)
 		i.came.Changes = append(i.came.Changes, tenants.ConfigChange{Place: part.place + "." + difference.Path, Before: difference.Before, After: difference.After})
 	}
 	if len(paths) == 0 {
 		return nil
 	}
-	document, err := saved.With(wanted, base, paths)
+	document, err := modules.Catalog().Edit(saved, wanted, base, paths)
 	if err != nil {
 		return i.refused(part.place, err)
 	}

@@ -1,7 +1,6 @@
 package manage
 
 import (
-	"context"
 	"errors"
 	"net/http"
 
@@ -9,12 +8,6 @@ import (
 
 	"palimpsest/tenants"
 )
-
-// Deletion deletes workspaces.
-type Deletion interface {
-	// DeleteWorkspace returns tenants.ErrNotFound for one that is deleted already.
-	DeleteWorkspace(ctx context.Context, workspace tenants.WorkspaceID) error
-}
 
 // deletion is what a request says to delete a workspace: what cannot be undone is
 // asked twice.
@@ -25,7 +18,7 @@ type deletion struct {
 
 // deleteWorkspace deletes the workspace of the login. Nobody reaches it any more once
 // it answers; what is stored of it is removed in the background.
-func (s *server) deleteWorkspace(c echo.Context, who caller) error {
+func (h workspaceHandler) deleteWorkspace(c echo.Context, who caller) error {
 	asked, err := readJSON[deletion](c)
 	if err != nil {
 		return err
@@ -34,14 +27,14 @@ func (s *server) deleteWorkspace(c echo.Context, who caller) error {
 		return tenants.Invalid{Field: "name", Message: "must be the name of the workspace, letter for letter"}
 	}
 	ctx := c.Request().Context()
-	err = s.Identity.Confirm(ctx, who.principal.User, asked.Password, c.RealIP())
+	err = h.identity.Confirm(ctx, who.principal.User, asked.Password, c.RealIP())
 	if errors.Is(err, tenants.ErrWrongLogin) {
 		err = tenants.Invalid{Field: "password", Message: "is not the password of your account"}
 	}
 	if err != nil {
 		return err
 	}
-	if err := s.Deletion.DeleteWorkspace(ctx, who.workspace); err != nil {
+	if err := h.deletion.DeleteWorkspace(ctx, who.workspace); err != nil {
 		return err
 	}
 	return c.NoContent(http.StatusAccepted)

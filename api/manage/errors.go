@@ -44,6 +44,9 @@ func (e malformed) Error() string { return e.message }
 // bucketRetry is after how many seconds to ask again for what lies in a bucket that is down.
 const bucketRetry = 30
 
+// databaseRetry is the same for a database that is down.
+const databaseRetry = 5
+
 // statusClientGone is the status logged for a client that left before its answer.
 const statusClientGone = 499
 
@@ -71,7 +74,7 @@ type faultJSON struct {
 }
 
 // problems answers the errors of handlers as application/problem+json.
-func (s *server) problems(next echo.HandlerFunc) echo.HandlerFunc {
+func (d *door) problems(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		err := next(c)
 		if err == nil || c.Response().Committed {
@@ -84,7 +87,7 @@ func (s *server) problems(next echo.HandlerFunc) echo.HandlerFunc {
 			answer.RequestID = uuid.Must(uuid.NewV7()).String()
 		}
 		if answer.Status >= http.StatusInternalServerError {
-			s.Log.ErrorContext(c.Request().Context(), "product API failed", "request_id", answer.RequestID,
+			d.log.ErrorContext(c.Request().Context(), "product API failed", "request_id", answer.RequestID,
 				"method", c.Request().Method, "route", c.Path(), "error", err)
 		}
 		if answer.retryAfter > 0 {
@@ -212,6 +215,7 @@ func known() []answer {
 		{kind: archive.ErrNotFound, status: http.StatusNotFound, detail: "The archive holds no message at this place."},
 		{kind: archive.ErrDamaged, status: http.StatusInternalServerError, detail: "The archived bytes no longer match their SHA-256, so they are not shown. Restore the database or the blob store from a backup."},
 		{kind: archive.ErrAway, status: http.StatusServiceUnavailable, retryAfter: bucketRetry, detail: "The bucket that holds this original does not answer. Nothing is lost, and requests to models pass. Try again in 30 seconds."},
+		{kind: tenants.ErrAway, status: http.StatusServiceUnavailable, retryAfter: databaseRetry, detail: "The database does not answer. Requests to models pass. Try again in 5 seconds."},
 		{kind: tenants.ErrBillingOff, status: http.StatusNotFound, detail: "Billing is off here: every workspace is on the local plan, without a limit."},
 		{kind: errSubscribed, status: http.StatusConflict, field: "plan", detail: "The workspace has a subscription. Change its plan in the portal: POST /billing/portal."},
 		{kind: errTooLarge, status: http.StatusRequestEntityTooLarge, detail: "The request body is larger than 1 MiB."},

@@ -7,17 +7,37 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"net/http"
 	"slices"
+	"time"
 
 	"github.com/google/uuid"
 	"github.com/labstack/echo/v4"
 
+	"palimpsest/pipeline/archive"
 	"palimpsest/pipeline/archive/export"
 	"palimpsest/pipeline/conversation"
 	"palimpsest/pipeline/session"
+	"palimpsest/pipeline/wire"
 	"palimpsest/tenants"
 )
+
+// exportHandler answers files of sessions.
+type exportHandler struct {
+	sessions session.Records
+	readers  readers
+	archive  archive.Reader
+	audit    tenants.AuditLog
+	codecs   map[conversation.Format]wire.Codec
+	log      *slog.Logger
+	now      func() time.Time
+}
+
+func (h exportHandler) register(group *echo.Group, d *door) {
+	group.GET("/sessions/export", d.as(tenants.ReadArchive, h.exportSessions))
+	group.GET("/sessions/:id/export", d.as(tenants.ReadArchive, h.exportSession))
+}
 
 // exportBuffer is how many bytes of an export go out at once.
 const exportBuffer = 64 << 10
@@ -32,21 +52,21 @@ type exportFormat struct {
 }
 
 // exportFormat returns the form that a request asks for, lines of JSON unless it does.
-func (s *server) exportFormat(c echo.Context) (exportFormat, error) {
+func (h exportHandler) exportFormat(c echo.Context) (exportFormat, error) {
 	switch name := cmp.Or(c.QueryParam("format"), "ndjson"); name {
 	case "ndjson":
-		return exportFormat{name, "application/x-ndjson", "ndjson", s.exportLines}, nil
+		return exportFormat{name, "application/x-ndjson", "ndjson", h.exportLines}, nil
 	case "markdown":
-		return exportFormat{name, "text/markdown; charset=utf-8", "md", s.exportMarkdown}, nil
+		return exportFormat{name, "text/markdown; charset=utf-8", "md", h.exportMarkdown}, nil
 	case "tar":
-		return exportFormat{name, "application/x-tar", "tar", s.exportTar}, nil
+		return exportFormat{name, "application/x-tar", "tar", h.exportTar}, nil
 	}
 	return exportFormat{}, tenants.Invalid{Field: "format", Message: "must be ndjson, markdown or tar"}
 }
 
 // exportSession answers a whole session as lines of JSON or a tar that verify by
 // themselves, or as a transcript.
-func (s *server) exportSession(c echo.Context, who caller) error {
+func (h exportHandler) exportSession(c echo.Context, who caller) error {
 	if err := allowQuery(c, "format"); err != nil {
 		return err
 	}
@@ -54,19 +74,19 @@ func (s *server) exportSession(c echo.Context, who caller) error {
 	if err != nil {
 		return err
 	}
-	reader, err := s.textReader(c, who)
+	reader, err := h.readers.textReader(c, who)
 	if err != nil {
 		return err
 	}
-	return s.export(c, who, reader, []uuid.UUID{id}, "palimpsest-session-"+id.String())
+	return h.export(c, who, reader, []uuid.UUID{id}, "palimpsest-session-"+id.String())
 }
 
 // exportSessions answers the sessions that the query names as one such file.
-func (s *server) exportSessions(c echo.Context, who caller) error {
+func (h exportHandler) exportSessions(c echo.Context, who caller) error {
 	if err := allowQuery(c, "id", "format"); err != nil {
 		return err
 	}
-	reader, err := s.textReader(c, who)
+	reader, err := h.readers.textReader(c, who)
 	if err != nil {
 		return err
 	}
@@ -83,32 +103,32 @@ func (s *server) exportSessions(c echo.Context, who caller) error {
 	if len(ids) == 0 || len(ids) > maxExported {
 		return tenants.Invalid{Field: "id", Message: fmt.Sprintf("must be there 1 to %d times: a file holds %d sessions", maxExported, maxExported)}
 	}
-	return s.export(c, who, reader, ids, "palimpsest-sessions")
+	return h.export(c, who, reader, ids, "palimpsest-sessions")
 }
 
 // export answers sessions, all of which the reader may read, as a file with a name. What
 // fails once it goes out cuts it off, which anyone who verifies it sees.
-func (s *server) export(c echo.Context, who caller, reader tenants.Reader, ids []uuid.UUID, name string) error {
-	format, err := s.exportFormat(c)
+func (h exportHandler) export(c echo.Context, who caller, reader tenants.Reader, ids []uuid.UUID, name string) error {
+	format, err := h.exportFormat(c)
 	if err != nil {
 		return err
 	}
 	ctx := c.Request().Context()
 	sessions := make([]export.Session, len(ids))
 	for i, id := range ids {
-		detail, err := s.Sessions.Session(ctx, who.workspace, id)
+		detail, err := h.sessions.Session(ctx, who.workspace, id)
 		if err != nil {
 			return err
 		}
 		if !reader.MayRead(detail.APIKey) {
 			return tenants.ErrTextDenied
 		}
-		sessions[i] = s.exported(who.workspace, detail)
+		sessions[i] = h.exported(who.workspace, detail)
 	}
-	err = s.Audit.Together(ctx, who.workspace, func(ctx context.Context) error {
+	err = h.audit.Together(ctx, who.workspace, func(ctx context.Context) error {
 		for _, id := range ids {
 			change := tenants.Change{Action: tenants.SessionExported, Target: id.String(), After: tenants.Fields{"format": format.name}}
-			if err := s.Audit.Note(ctx, who.workspace, change); err != nil {
+			if err := h.audit.Note(ctx, who.workspace, change); err != nil {
 				return err
 			}
 		}
@@ -125,7 +145,7 @@ func (s *server) export(c echo.Context, who caller, reader tenants.Reader, ids [
 	err = sendFile(c, func(w io.Writer) error { return format.write(ctx, w, sessions) })
 	if err != nil && c.Response().Committed {
 		if ctx.Err() == nil {
-			s.Log.ErrorContext(ctx, "export is cut off", "sessions", len(ids), "first", ids[0], "format", format.name, "error", err)
+			h.log.ErrorContext(ctx, "export is cut off", "sessions", len(ids), "first", ids[0], "format", format.name, "error", err)
 		}
 		// The status has gone out: only a broken connection tells that something is missing.
 		panic(http.ErrAbortHandler)
@@ -147,24 +167,24 @@ func sendFile(c echo.Context, write func(w io.Writer) error) error {
 	return err
 }
 
-func (s *server) exportLines(ctx context.Context, w io.Writer, sessions []export.Session) error {
+func (h exportHandler) exportLines(ctx context.Context, w io.Writer, sessions []export.Session) error {
 	writer := export.NewWriter(w)
 	for _, session := range sessions {
-		if err := writer.Session(ctx, s.Archive, session); err != nil {
+		if err := writer.Session(ctx, h.archive, session); err != nil {
 			return err
 		}
 	}
 	return writer.Close()
 }
 
-func (s *server) exportMarkdown(ctx context.Context, w io.Writer, sessions []export.Session) error {
+func (h exportHandler) exportMarkdown(ctx context.Context, w io.Writer, sessions []export.Session) error {
 	for _, session := range sessions {
-		codec, known := s.Codecs[session.Format]
+		codec, known := h.codecs[session.Format]
 		if !known {
 			return fmt.Errorf("session %s has the unknown format %q", session.ID, session.Format)
 		}
 		parse := func(raw []byte) (conversation.Message, error) { return codec.Parse(raw) }
-		if err := export.Markdown(ctx, w, s.Archive, session, parse); err != nil {
+		if err := export.Markdown(ctx, w, h.archive, session, parse); err != nil {
 			return err
 		}
 	}
@@ -172,13 +192,13 @@ func (s *server) exportMarkdown(ctx context.Context, w io.Writer, sessions []exp
 }
 
 // exportTar writes the originals as files and the lines, which say where each belongs.
-func (s *server) exportTar(ctx context.Context, w io.Writer, sessions []export.Session) error {
+func (h exportHandler) exportTar(ctx context.Context, w io.Writer, sessions []export.Session) error {
 	bundle := export.NewBundle(w, sessions[0].Workspace, sessions[0].ExportedAt)
 	for _, session := range sessions {
-		if err := bundle.Originals(ctx, s.Archive, session); err != nil {
+		if err := bundle.Originals(ctx, h.archive, session); err != nil {
 			return err
 		}
-		err := bundle.SessionFile(session.ID, func(w io.Writer) error { return s.exportLines(ctx, w, []export.Session{session}) })
+		err := bundle.SessionFile(session.ID, func(w io.Writer) error { return h.exportLines(ctx, w, []export.Session{session}) })
 		if err != nil {
 			return err
 		}
@@ -187,19 +207,19 @@ func (s *server) exportTar(ctx context.Context, w io.Writer, sessions []export.S
 }
 
 // exported returns a session as it is exported.
-func (s *server) exported(workspace uuid.UUID, detail session.Detail) export.Session {
+func (h exportHandler) exported(workspace uuid.UUID, detail session.Detail) export.Session {
 	out := export.Session{
 		Workspace: workspace, ID: detail.ID, Name: detail.Name, Title: detail.Title, Client: detail.Client, Model: detail.Model,
-		Format: detail.Format, StartedAt: detail.StartedAt, LastAt: detail.LastAt, ExportedAt: s.Now(),
+		Format: detail.Format, StartedAt: detail.StartedAt, LastAt: detail.LastAt, ExportedAt: h.now(),
 		Projection: func(ctx context.Context, lane uuid.UUID) (*export.Projection, error) {
-			projection, err := s.Sessions.Projection(ctx, workspace, lane)
+			projection, err := h.sessions.Projection(ctx, workspace, lane)
 			if errors.Is(err, session.ErrNotFound) {
 				return nil, nil //nolint:nilnil // the lane has none
 			}
 			return projectionOf(projection), err
 		},
 		Pins: func(ctx context.Context, lane uuid.UUID) ([]export.Pin, error) {
-			pins, err := s.Sessions.Pins(ctx, workspace, lane)
+			pins, err := h.sessions.Pins(ctx, workspace, lane)
 			out := make([]export.Pin, len(pins))
 			for i, pin := range pins {
 				out[i] = export.Pin{Message: pin.Message, By: pin.By, At: pin.At}

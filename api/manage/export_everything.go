@@ -21,13 +21,25 @@ import (
 // exportPage is how many things of one kind are in memory while they are exported.
 const exportPage = 200
 
+// workspaceExportHandler answers everything that is stored of a workspace, for which it
+// reads nearly every store.
+type workspaceExportHandler struct {
+	exportHandler
+
+	config Config
+}
+
+func (h workspaceExportHandler) register(group *echo.Group, d *door) {
+	group.GET("/export", d.as(tenants.ExportWorkspace, h.exportWorkspace))
+}
+
 // exportWorkspace answers everything that is stored of the workspace as one tar,
 // which verifies by itself. Only who may read all that was said may take it away.
-func (s *server) exportWorkspace(c echo.Context, who caller) error {
+func (h workspaceExportHandler) exportWorkspace(c echo.Context, who caller) error {
 	if err := allowQuery(c); err != nil {
 		return err
 	}
-	reader, err := s.reader(c, who)
+	reader, err := h.readers.reader(c, who)
 	if err == nil && !reader.All {
 		err = tenants.ErrTextDenied
 	}
@@ -35,7 +47,7 @@ func (s *server) exportWorkspace(c echo.Context, who caller) error {
 		return err
 	}
 	ctx := c.Request().Context()
-	if err := s.Audit.Note(ctx, who.workspace, tenants.Change{Action: tenants.WorkspaceExported, Target: who.workspace.String()}); err != nil {
+	if err := h.audit.Note(ctx, who.workspace, tenants.Change{Action: tenants.WorkspaceExported, Target: who.workspace.String()}); err != nil {
 		return err
 	}
 	header := c.Response().Header()
@@ -44,11 +56,11 @@ func (s *server) exportWorkspace(c echo.Context, who caller) error {
 	header.Set(echo.HeaderCacheControl, "private, no-store")
 	header.Set(echo.HeaderXContentTypeOptions, "nosniff")
 	err = sendFile(c, func(w io.Writer) error {
-		return everything{server: s, workspace: who.workspace, bundle: export.NewBundle(w, who.workspace, s.Now())}.write(ctx)
+		return everything{workspaceExportHandler: h, workspace: who.workspace, bundle: export.NewBundle(w, who.workspace, h.now())}.write(ctx)
 	})
 	if err != nil && c.Response().Committed {
 		if ctx.Err() == nil {
-			s.Log.ErrorContext(ctx, "export of a workspace is cut off", "workspace", who.workspace, "error", err)
+			h.log.ErrorContext(ctx, "export of a workspace is cut off", "workspace", who.workspace, "error", err)
 		}
 		// The status has gone out: only a broken connection tells that something is missing.
 		panic(http.ErrAbortHandler)
@@ -58,7 +70,7 @@ func (s *server) exportWorkspace(c echo.Context, who caller) error {
 
 // everything is a workspace that is exported.
 type everything struct {
-	*server
+	workspaceExportHandler
 
 	workspace uuid.UUID
 	bundle    *export.Bundle
@@ -76,15 +88,15 @@ func (e everything) write(ctx context.Context) error {
 
 // about writes who is in the workspace, or is asked to be, and what it says of its data.
 func (e everything) about(ctx context.Context) error {
-	name, err := e.Data.WorkspaceName(ctx, e.workspace)
+	name, err := e.config.Workspaces.WorkspaceName(ctx, e.workspace)
 	if err != nil {
 		return err
 	}
-	settings, err := e.Data.DataSettings(ctx, e.workspace)
+	settings, err := e.config.Data.DataSettings(ctx, e.workspace)
 	if err != nil {
 		return err
 	}
-	retention, err := e.Retentions.Retention(ctx, e.workspace)
+	retention, err := e.config.Data.Retention(ctx, e.workspace)
 	if err != nil {
 		return err
 	}
@@ -92,7 +104,7 @@ func (e everything) about(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	pending, err := e.Invitations.Pending(ctx, e.workspace)
+	pending, err := e.config.Invitations.Pending(ctx, e.workspace)
 	if err != nil {
 		return err
 	}
@@ -100,11 +112,11 @@ func (e everything) about(ctx context.Context) error {
 	for i, invitation := range pending {
 		invited[i] = invitationOf(invitation, "")
 	}
-	signOn, err := e.signOnOf(ctx, e.workspace)
+	signOn, err := signOnHandler{e.config.SignOn}.signOnOf(ctx, e.workspace)
 	if err != nil {
 		return err
 	}
-	alerts, err := e.alertsOf(ctx, e.workspace)
+	alerts, err := alertHandler{e.config.Alerts}.alertsOf(ctx, e.workspace)
 	if err != nil {
 		return err
 	}
@@ -129,7 +141,7 @@ type exportedMember struct {
 }
 
 func (e everything) people(ctx context.Context) ([]exportedMember, error) {
-	members, err := e.Data.Members(ctx, e.workspace)
+	members, err := e.config.Members.Members(ctx, e.workspace)
 	if err != nil {
 		return nil, err
 	}
@@ -146,7 +158,7 @@ func (e everything) people(ctx context.Context) ([]exportedMember, error) {
 
 // keys writes what is known of keys; their secrets are not.
 func (e everything) keys(ctx context.Context) error {
-	keys, err := e.APIKeys.APIKeys(ctx, e.workspace)
+	keys, err := e.config.APIKeys.APIKeys(ctx, e.workspace)
 	if err != nil {
 		return err
 	}
@@ -157,7 +169,7 @@ func (e everything) keys(ctx context.Context) error {
 	if err := e.bundle.JSON("api_keys.json", apiKeys); err != nil {
 		return err
 	}
-	stored, err := e.ProviderKeys.ProviderKeys(ctx, e.workspace)
+	stored, err := e.config.ProviderKeys.ProviderKeys(ctx, e.workspace)
 	if err != nil {
 		return err
 	}
@@ -170,7 +182,7 @@ func (e everything) keys(ctx context.Context) error {
 
 // pipeline writes every saved version of the pipeline, the newest first.
 func (e everything) pipeline(ctx context.Context) error {
-	versions, err := e.Pipelines.PipelineHistory(ctx, e.workspace)
+	versions, err := e.config.Pipelines.PipelineHistory(ctx, e.workspace)
 	if err != nil {
 		return err
 	}
@@ -188,7 +200,7 @@ func (e everything) pipeline(ctx context.Context) error {
 	if err := e.bundle.JSON("pipeline.json", saved); err != nil {
 		return err
 	}
-	windows, err := e.ModelWindows.ModelWindows(ctx, e.workspace)
+	windows, err := e.config.ModelWindows.ModelWindows(ctx, e.workspace)
 	if err != nil {
 		return err
 	}
@@ -199,7 +211,7 @@ func (e everything) patterns(ctx context.Context) error {
 	return e.lines("patterns.ndjson", func(write func(line any) error) error {
 		filter := patterns.Filter{Limit: exportPage}
 		for {
-			found, err := e.Patterns.List(ctx, e.workspace, filter)
+			found, err := e.config.Patterns.List(ctx, e.workspace, filter)
 			if err != nil {
 				return err
 			}
@@ -231,7 +243,7 @@ func (e everything) views(ctx context.Context) error {
 	return e.lines("views.ndjson", func(write func(line any) error) error {
 		after := uuid.Nil
 		for {
-			found, err := e.Data.EveryView(ctx, e.workspace, after, exportPage)
+			found, err := e.config.Views.EveryView(ctx, e.workspace, after, exportPage)
 			if err != nil {
 				return err
 			}
@@ -250,7 +262,7 @@ func (e everything) views(ctx context.Context) error {
 
 func (e everything) audit(ctx context.Context) error {
 	return e.lines("audit.ndjson", func(write func(line any) error) error {
-		return e.auditPages(e.workspace, tenants.AuditFilter{}).Each(ctx, func(entry *tenants.AuditEntry) error {
+		return auditHandler{audit: e.config.Audit}.auditPages(e.workspace, tenants.AuditFilter{}).Each(ctx, func(entry *tenants.AuditEntry) error {
 			return write(auditOf(entry))
 		})
 	})
@@ -261,7 +273,7 @@ func (e everything) usage(ctx context.Context) error {
 	return e.lines("usage.ndjson", func(write func(line any) error) error {
 		filter := tenants.ExchangeFilter{Limit: exportPage}
 		for {
-			found, next, err := e.Usage.Exchanges(ctx, e.workspace, filter)
+			found, next, err := e.config.Exchanges.Exchanges(ctx, e.workspace, filter)
 			if err != nil {
 				return err
 			}
@@ -283,7 +295,7 @@ func (e everything) usage(ctx context.Context) error {
 func (e everything) sessions(ctx context.Context) error {
 	after := uuid.Nil
 	for {
-		ids, err := e.Sessions.IDs(ctx, e.workspace, after, exportPage)
+		ids, err := e.config.Sessions.IDs(ctx, e.workspace, after, exportPage)
 		if err != nil {
 			return err
 		}
@@ -300,7 +312,7 @@ func (e everything) sessions(ctx context.Context) error {
 }
 
 func (e everything) session(ctx context.Context, id uuid.UUID) error {
-	detail, err := e.Sessions.Session(ctx, e.workspace, id)
+	detail, err := e.config.Sessions.Session(ctx, e.workspace, id)
 	if errors.Is(err, session.ErrNotFound) {
 		return nil // deleted meanwhile
 	}

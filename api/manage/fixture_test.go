@@ -17,6 +17,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/labstack/echo/v4"
 
+	"palimpsest/api/alerts"
 	"palimpsest/api/credentials"
 	"palimpsest/api/manage"
 	"palimpsest/api/upstream"
@@ -117,11 +118,15 @@ func setupAt(t *testing.T, publicURL string, allowPrivate bool) *product {
 		Defaults: defaults,
 		Codecs:   map[conversation.Format]wire.Codec{conversation.Anthropic: anthropic.New()},
 		Identity: people, Cookies: tenants.NewCookies(publicURL), Keys: p.keys,
-		APIKeys: keeper, ProviderKeys: keeper, Pipelines: p.db.DB.Pipelines, ModelWindows: p.db.DB.ModelWindows, Usage: manage.Usage{Requests: p.db.DB.Exchanges, Sums: p.db.DB.Usage},
-		Sessions: p.sessions.Browser(), Archive: p.archive, ArchiveKeys: archiveKeys, Searcher: p.index, Retentions: p.db.DB.Data, Patterns: patternsdb.New(p.db.DB),
-		People: people, Invitations: identity.NewInvitations(people, p.db.DB.Invitations, publicURL),
-		Data: manage.Data{DataStore: p.db.DB.Data, Workspaces: p.db.DB.Workspaces, Views: p.db.DB.Views}, Audit: p.db.DB.Audit, Deletion: p.deletion(),
-		Billing: billing.New(billing.DefaultConfig(), billing.Deps{Now: time.Now}), Operator: p.db.DB.Operators, SignOn: p.signOn(), Alerts: p.db.DB.Alerts, Stars: p.db.DB.Stars, Comments: p.db.DB.Comments, Previewer: preview.New(p.sessions.Browser(), models),
+		APIKeys: keeper, ProviderKeys: keeper, Pipelines: p.db.DB.Pipelines, ModelWindows: p.db.DB.ModelWindows, Exchanges: p.db.DB.Exchanges, Usage: p.db.DB.Usage,
+		Sessions: p.sessions.Browser(), Costs: p.sessions.Browser(), Archive: p.archive, ArchiveKeys: archiveKeys, Searcher: p.index, Patterns: patternsdb.New(p.db.DB),
+		Members: people.Workspaces(), Workspaces: people.Workspaces(), Invitations: identity.NewInvitations(people, p.db.DB.Invitations, publicURL),
+		Data: p.db.DB.Data, Views: p.db.DB.Views, Audit: p.db.DB.Audit, Stars: p.db.DB.Stars, Comments: p.db.DB.Comments, Deletion: p.deletion(),
+		Billing: billing.New(billing.DefaultConfig(), billing.Deps{Now: time.Now}), Operators: p.db.DB.Operators, SignOn: p.signOn(), Previews: preview.New(p.sessions.Browser(), models),
+		Alerts: alerts.New(alerts.Config{
+			Store:  alerts.Store{Alerts: p.db.DB.Alerts, Keys: p.db.DB.APIKeys, UsageReader: p.db.DB.Usage, Workspaces: p.db.DB.Workspaces, Transactor: p.db.DB},
+			Sealer: sealer, Log: slog.New(slog.DiscardHandler), Now: time.Now,
+		}),
 		Log: slog.New(slog.NewJSONHandler(p.log, nil)),
 	})
 	t.Cleanup(func() {

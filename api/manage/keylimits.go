@@ -108,8 +108,8 @@ type keyChange struct {
 	ExpiresAt optionalTime `json:"expires_at"`
 }
 
-func (s *server) changeKey(c echo.Context, who caller) error {
-	key, err := s.changeableKey(c, who)
+func (h keyHandler) changeKey(c echo.Context, who caller) error {
+	key, err := h.changeableKey(c, who)
 	if err != nil {
 		return err
 	}
@@ -126,10 +126,10 @@ func (s *server) changeKey(c echo.Context, who caller) error {
 		return err
 	}
 	ctx := c.Request().Context()
-	if err := s.APIKeys.ChangeAPIKey(ctx, who.workspace, key); err != nil {
+	if err := h.keys.ChangeAPIKey(ctx, who.workspace, key); err != nil {
 		return err
 	}
-	changed, err := s.findKey(c, who, key.ID)
+	changed, err := h.findKey(c, who, key.ID)
 	if err != nil {
 		return err
 	}
@@ -144,8 +144,8 @@ type rotation struct {
 // defaultGrace is how long an old secret works where nothing is said.
 const defaultGrace = 24 * time.Hour
 
-func (s *server) rotateKey(c echo.Context, who caller) error {
-	key, err := s.changeableKey(c, who)
+func (h keyHandler) rotateKey(c echo.Context, who caller) error {
+	key, err := h.changeableKey(c, who)
 	if err != nil {
 		return err
 	}
@@ -159,7 +159,7 @@ func (s *server) rotateKey(c echo.Context, who caller) error {
 			return tenants.Invalid{Field: "grace", Message: "must be a duration from 0s to 720h, which is 30 days"}
 		}
 	}
-	rotated, secret, err := s.APIKeys.RotateAPIKey(c.Request().Context(), who.workspace, key.ID, grace)
+	rotated, secret, err := h.keys.RotateAPIKey(c.Request().Context(), who.workspace, key.ID, grace)
 	if err != nil {
 		return err
 	}
@@ -172,12 +172,12 @@ func (s *server) rotateKey(c echo.Context, who caller) error {
 
 // changeableKey returns the key in the path if the caller may change it: everybody's,
 // or one of their own.
-func (s *server) changeableKey(c echo.Context, who caller) (tenants.APIKey, error) {
+func (h keyHandler) changeableKey(c echo.Context, who caller) (tenants.APIKey, error) {
 	id, err := pathID(c)
 	if err != nil {
 		return tenants.APIKey{}, err
 	}
-	key, err := s.findKey(c, who, id)
+	key, err := h.findKey(c, who, id)
 	if err != nil {
 		return tenants.APIKey{}, err
 	}
@@ -188,8 +188,8 @@ func (s *server) changeableKey(c echo.Context, who caller) (tenants.APIKey, erro
 }
 
 // findKey returns a key of the caller's workspace, or tenants.ErrNotFound.
-func (s *server) findKey(c echo.Context, who caller, id uuid.UUID) (tenants.APIKey, error) {
-	keys, err := s.APIKeys.APIKeys(c.Request().Context(), who.workspace)
+func (h keyHandler) findKey(c echo.Context, who caller, id uuid.UUID) (tenants.APIKey, error) {
+	keys, err := h.keys.APIKeys(c.Request().Context(), who.workspace)
 	if err != nil {
 		return tenants.APIKey{}, err
 	}

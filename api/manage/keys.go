@@ -1,7 +1,6 @@
 package manage
 
 import (
-	"context"
 	"net/http"
 	"time"
 
@@ -11,27 +10,17 @@ import (
 	"palimpsest/tenants"
 )
 
-// APIKeys keeps a workspace's API keys.
-type APIKeys interface {
-	APIKeys(ctx context.Context, workspace tenants.WorkspaceID) ([]tenants.APIKey, error)
+// keyHandler answers about API keys.
+type keyHandler struct {
+	keys tenants.APIKeys
+}
 
-	// CreateAPIKey stores a key with the name, scopes, pipeline, limits, author and
-	// expiry of wanted and returns it with its secret. What a script can mend is a
-	// tenants.Invalid. It, ChangeAPIKey, RotateAPIKey and RevokeAPIKey return
-	// tenants.ErrDenied or a tenants.Forbidden for what the actor may not do.
-	CreateAPIKey(ctx context.Context, workspace tenants.WorkspaceID, wanted tenants.APIKey) (key tenants.APIKey, secret string, err error)
-
-	// RevokeAPIKey returns tenants.ErrNotFound for a key of nobody or another workspace.
-	RevokeAPIKey(ctx context.Context, workspace tenants.WorkspaceID, id uuid.UUID) error
-
-	// ChangeAPIKey sets the name, pipeline, expiry and limits of a key. It and
-	// RotateAPIKey return tenants.ErrNotFound, and a tenants.Invalid for what a
-	// script can mend.
-	ChangeAPIKey(ctx context.Context, workspace tenants.WorkspaceID, wanted tenants.APIKey) error
-
-	// RotateAPIKey gives a key another secret and returns it; the one before works
-	// for grace.
-	RotateAPIKey(ctx context.Context, workspace tenants.WorkspaceID, id uuid.UUID, grace time.Duration) (tenants.Rotation, string, error)
+func (h keyHandler) register(group *echo.Group, d *door) {
+	group.GET("/keys", d.as(tenants.ReadConfig, h.listKeys))
+	group.POST("/keys", d.as(tenants.CreateKeys, h.createKey))
+	group.PATCH("/keys/:id", d.as(tenants.CreateKeys, h.changeKey))
+	group.POST("/keys/:id/rotate", d.as(tenants.CreateKeys, h.rotateKey))
+	group.DELETE("/keys/:id", d.as(tenants.CreateKeys, h.revokeKey))
 }
 
 type keyJSON struct {
@@ -60,8 +49,8 @@ func keyOf(key tenants.APIKey) keyJSON {
 	}
 }
 
-func (s *server) listKeys(c echo.Context, who caller) error {
-	keys, err := s.APIKeys.APIKeys(c.Request().Context(), who.workspace)
+func (h keyHandler) listKeys(c echo.Context, who caller) error {
+	keys, err := h.keys.APIKeys(c.Request().Context(), who.workspace)
 	if err != nil {
 		return err
 	}
@@ -82,7 +71,7 @@ type newKey struct {
 	limitsChange
 }
 
-func (s *server) createKey(c echo.Context, who caller) error {
+func (h keyHandler) createKey(c echo.Context, who caller) error {
 	asked, err := readJSON[newKey](c)
 	if err != nil {
 		return err
@@ -91,7 +80,7 @@ func (s *server) createKey(c echo.Context, who caller) error {
 	if err != nil {
 		return err
 	}
-	key, secret, err := s.APIKeys.CreateAPIKey(c.Request().Context(), who.workspace, tenants.APIKey{
+	key, secret, err := h.keys.CreateAPIKey(c.Request().Context(), who.workspace, tenants.APIKey{
 		Name: asked.Name, Scopes: asked.Scopes, Pipeline: asked.Pipeline, Limits: limits, CreatedBy: who.person(), ExpiresAt: asked.ExpiresAt,
 	})
 	if err != nil {
@@ -103,12 +92,12 @@ func (s *server) createKey(c echo.Context, who caller) error {
 	return c.JSON(http.StatusCreated, created)
 }
 
-func (s *server) revokeKey(c echo.Context, who caller) error {
-	key, err := s.changeableKey(c, who)
+func (h keyHandler) revokeKey(c echo.Context, who caller) error {
+	key, err := h.changeableKey(c, who)
 	if err != nil {
 		return err
 	}
-	if err := s.APIKeys.RevokeAPIKey(c.Request().Context(), who.workspace, key.ID); err != nil {
+	if err := h.keys.RevokeAPIKey(c.Request().Context(), who.workspace, key.ID); err != nil {
 		return err
 	}
 	return c.NoContent(http.StatusNoContent)

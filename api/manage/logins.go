@@ -11,26 +11,6 @@ import (
 	"palimpsest/tenants"
 )
 
-// Account changes what people are known by, and knows where they are logged in.
-type Account interface {
-	// AskReset has a link sent, and answers alike for known and unknown addresses.
-	AskReset(ctx context.Context, email, from string) error
-	// AskVerification does the same with a link to verify the address.
-	AskVerification(ctx context.Context, email, from string) error
-	// ResetPassword returns tenants.ErrLinkEnded or a tenants.Invalid.
-	ResetPassword(ctx context.Context, secret, password string) error
-	// ConfirmEmail returns tenants.ErrLinkEnded or tenants.ErrEmailTaken.
-	ConfirmEmail(ctx context.Context, secret string) (tenants.Token, error)
-	// ChangePassword returns a tenants.Invalid or a tenants.TooMany.
-	ChangePassword(ctx context.Context, who tenants.Principal, current, password string) error
-	// AskEmail returns a tenants.Invalid or a tenants.TooMany.
-	AskEmail(ctx context.Context, who tenants.Principal, password, email string) error
-	Logins(ctx context.Context, user uuid.UUID) ([]tenants.Login, error)
-	// EndLogin returns tenants.ErrNotFound.
-	EndLogin(ctx context.Context, user, id uuid.UUID) error
-	EndLogins(ctx context.Context, user uuid.UUID) error
-}
-
 // loginJSON is a place where a person is logged in.
 type loginJSON struct {
 	ID         uuid.UUID `json:"id"`
@@ -51,8 +31,8 @@ func person(handle func(c echo.Context, who tenants.Principal) error) func(c ech
 	}
 }
 
-func (s *server) listLogins(c echo.Context, who tenants.Principal) error {
-	logins, err := s.Identity.Logins(c.Request().Context(), who.User.ID)
+func (h accountHandler) listLogins(c echo.Context, who tenants.Principal) error {
+	logins, err := h.identity.Logins(c.Request().Context(), who.User.ID)
 	if err != nil {
 		return err
 	}
@@ -66,27 +46,27 @@ func (s *server) listLogins(c echo.Context, who tenants.Principal) error {
 	return answerPage(c, data, "")
 }
 
-func (s *server) endLogin(c echo.Context, who tenants.Principal) error {
+func (h accountHandler) endLogin(c echo.Context, who tenants.Principal) error {
 	id, err := pathID(c)
 	if err != nil {
 		return err
 	}
-	if err := s.Identity.EndLogin(c.Request().Context(), who.User.ID, id); err != nil {
+	if err := h.identity.EndLogin(c.Request().Context(), who.User.ID, id); err != nil {
 		return err
 	}
 	return c.NoContent(http.StatusNoContent)
 }
 
 // endLogins ends all logins, that of the request too.
-func (s *server) endLogins(c echo.Context, who tenants.Principal) error {
-	if err := s.Identity.EndLogins(c.Request().Context(), who.User.ID); err != nil {
+func (h accountHandler) endLogins(c echo.Context, who tenants.Principal) error {
+	if err := h.identity.EndLogins(c.Request().Context(), who.User.ID); err != nil {
 		return err
 	}
-	s.Cookies.Clear(c.Response())
+	h.cookies.Clear(c.Response())
 	return c.NoContent(http.StatusNoContent)
 }
 
-func (s *server) putPassword(c echo.Context, who tenants.Principal) error {
+func (h accountHandler) putPassword(c echo.Context, who tenants.Principal) error {
 	asked, err := readJSON[struct {
 		Current  string `json:"current_password"`
 		Password string `json:"password"`
@@ -94,14 +74,14 @@ func (s *server) putPassword(c echo.Context, who tenants.Principal) error {
 	if err != nil {
 		return err
 	}
-	if err := s.Identity.ChangePassword(c.Request().Context(), who, asked.Current, asked.Password); err != nil {
+	if err := h.identity.ChangePassword(c.Request().Context(), who, asked.Current, asked.Password); err != nil {
 		return err
 	}
 	return c.NoContent(http.StatusNoContent)
 }
 
 // putEmail has a link sent; the address changes once that is opened.
-func (s *server) putEmail(c echo.Context, who tenants.Principal) error {
+func (h accountHandler) putEmail(c echo.Context, who tenants.Principal) error {
 	asked, err := readJSON[struct {
 		Email    string `json:"email"`
 		Password string `json:"password"`
@@ -109,14 +89,14 @@ func (s *server) putEmail(c echo.Context, who tenants.Principal) error {
 	if err != nil {
 		return err
 	}
-	if err := s.Identity.AskEmail(c.Request().Context(), who, asked.Password, asked.Email); err != nil {
+	if err := h.identity.AskEmail(c.Request().Context(), who, asked.Password, asked.Email); err != nil {
 		return err
 	}
 	return c.JSON(http.StatusAccepted, mailSent())
 }
 
 // ask has a link sent to anyone who has an address.
-func (s *server) ask(send func(ctx context.Context, email, from string) error) echo.HandlerFunc {
+func (h accountHandler) ask(send func(ctx context.Context, email, from string) error) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		asked, err := readJSON[struct {
 			Email string `json:"email"`
@@ -132,7 +112,7 @@ func (s *server) ask(send func(ctx context.Context, email, from string) error) e
 }
 
 // confirmReset sets a password with the secret of a link.
-func (s *server) confirmReset(c echo.Context) error {
+func (h accountHandler) confirmReset(c echo.Context) error {
 	asked, err := readJSON[struct {
 		Token    string `json:"token"`
 		Password string `json:"password"`
@@ -140,21 +120,21 @@ func (s *server) confirmReset(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := s.Identity.ResetPassword(fromPlace(c), asked.Token, asked.Password); err != nil {
+	if err := h.identity.ResetPassword(fromPlace(c), asked.Token, asked.Password); err != nil {
 		return err
 	}
 	return c.NoContent(http.StatusNoContent)
 }
 
 // confirmEmail proves an address with the secret of a link.
-func (s *server) confirmEmail(c echo.Context) error {
+func (h accountHandler) confirmEmail(c echo.Context) error {
 	asked, err := readJSON[struct {
 		Token string `json:"token"`
 	}](c)
 	if err != nil {
 		return err
 	}
-	if _, err := s.Identity.ConfirmEmail(fromPlace(c), asked.Token); err != nil {
+	if _, err := h.identity.ConfirmEmail(fromPlace(c), asked.Token); err != nil {
 		return err
 	}
 	return c.NoContent(http.StatusNoContent)

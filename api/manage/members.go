@@ -1,7 +1,6 @@
 package manage
 
 import (
-	"context"
 	"net/http"
 	"time"
 
@@ -11,21 +10,23 @@ import (
 	"palimpsest/tenants"
 )
 
-// Invitations asks people into workspaces, and lets them in.
-type Invitations interface {
-	// Invite invites all or none. What a script can mend is a tenants.Invalid;
-	// tenants.ErrDenied says that the caller does not manage the role.
-	Invite(ctx context.Context, workspace tenants.WorkspaceID, emails []string, role tenants.Role) ([]tenants.Invited, error)
+// memberHandler answers about who belongs to a workspace, and who is invited.
+type memberHandler struct {
+	members     tenants.Members
+	invitations tenants.Invitations
+}
 
-	// Resend and Revoke return tenants.ErrNotFound and tenants.ErrDenied; Resend also
-	// a tenants.TooMany.
-	Resend(ctx context.Context, workspace tenants.WorkspaceID, id uuid.UUID) (tenants.Invited, error)
-	Revoke(ctx context.Context, workspace tenants.WorkspaceID, id uuid.UUID) error
+func (h memberHandler) register(group *echo.Group, d *door) {
+	group.GET("/members", d.as(tenants.ManageMembers, h.listMembers))
+	group.POST("/members", d.as(tenants.ManageMembers, h.invite))
+	group.PATCH("/members/:id", d.as(tenants.ManageMembers, h.changeMember))
+	group.DELETE("/members/:id", d.as(tenants.ManageMembers, h.removeMember))
 
-	Pending(ctx context.Context, workspace tenants.WorkspaceID) ([]tenants.Invitation, error)
-
-	// Accept returns tenants.ErrInvitation and tenants.ErrOtherAddress.
-	Accept(ctx context.Context, secret string, who tenants.Principal) error
+	group.GET("/invitations", d.as(tenants.ManageMembers, h.listInvitations))
+	group.POST("/invitations", d.as(tenants.ManageMembers, h.invite))
+	group.POST("/invitations/accept", d.asPerson(h.acceptInvitation))
+	group.POST("/invitations/:id/resend", d.as(tenants.ManageMembers, h.resendInvitation))
+	group.DELETE("/invitations/:id", d.as(tenants.ManageMembers, h.revokeInvitation))
 }
 
 type memberJSON struct {
@@ -54,8 +55,8 @@ func invitationOf(invitation tenants.Invitation, link string) invitationJSON {
 	}
 }
 
-func (s *server) listMembers(c echo.Context, who caller) error {
-	members, err := s.People.Members(c.Request().Context(), who.workspace)
+func (h memberHandler) listMembers(c echo.Context, who caller) error {
+	members, err := h.members.Members(c.Request().Context(), who.workspace)
 	if err != nil {
 		return err
 	}
@@ -69,7 +70,7 @@ func (s *server) listMembers(c echo.Context, who caller) error {
 	return answerPage(c, data, "")
 }
 
-func (s *server) changeMember(c echo.Context, who caller) error {
+func (h memberHandler) changeMember(c echo.Context, who caller) error {
 	id, err := pathID(c)
 	if err != nil {
 		return err
@@ -80,13 +81,13 @@ func (s *server) changeMember(c echo.Context, who caller) error {
 	if err != nil {
 		return err
 	}
-	if err := s.People.ChangeRole(c.Request().Context(), who.workspace, id, asked.Role); err != nil {
+	if err := h.members.ChangeRole(c.Request().Context(), who.workspace, id, asked.Role); err != nil {
 		return err
 	}
 	return c.NoContent(http.StatusNoContent)
 }
 
-func (s *server) removeMember(c echo.Context, who caller) error {
+func (h memberHandler) removeMember(c echo.Context, who caller) error {
 	id, err := pathID(c)
 	if err != nil {
 		return err
@@ -95,14 +96,14 @@ func (s *server) removeMember(c echo.Context, who caller) error {
 	if err != nil {
 		return err
 	}
-	if err := s.People.RemoveMember(c.Request().Context(), who.workspace, id, revoke); err != nil {
+	if err := h.members.RemoveMember(c.Request().Context(), who.workspace, id, revoke); err != nil {
 		return err
 	}
 	return c.NoContent(http.StatusNoContent)
 }
 
-func (s *server) listInvitations(c echo.Context, who caller) error {
-	pending, err := s.Invitations.Pending(c.Request().Context(), who.workspace)
+func (h memberHandler) listInvitations(c echo.Context, who caller) error {
+	pending, err := h.invitations.Pending(c.Request().Context(), who.workspace)
 	if err != nil {
 		return err
 	}
@@ -115,7 +116,7 @@ func (s *server) listInvitations(c echo.Context, who caller) error {
 
 // invite invites one person. Nobody becomes a member without accepting, so that this
 // is what posting a member does, too.
-func (s *server) invite(c echo.Context, who caller) error {
+func (h memberHandler) invite(c echo.Context, who caller) error {
 	asked, err := readJSON[struct {
 		Email string       `json:"email"`
 		Role  tenants.Role `json:"role"`
@@ -123,44 +124,44 @@ func (s *server) invite(c echo.Context, who caller) error {
 	if err != nil {
 		return err
 	}
-	invited, err := s.Invitations.Invite(c.Request().Context(), who.workspace, []string{asked.Email}, asked.Role)
+	invited, err := h.invitations.Invite(c.Request().Context(), who.workspace, []string{asked.Email}, asked.Role)
 	if err != nil {
 		return err
 	}
 	return answerInvited(c, http.StatusCreated, invited[0])
 }
 
-func (s *server) resendInvitation(c echo.Context, who caller) error {
+func (h memberHandler) resendInvitation(c echo.Context, who caller) error {
 	id, err := pathID(c)
 	if err != nil {
 		return err
 	}
-	invited, err := s.Invitations.Resend(c.Request().Context(), who.workspace, id)
+	invited, err := h.invitations.Resend(c.Request().Context(), who.workspace, id)
 	if err != nil {
 		return err
 	}
 	return answerInvited(c, http.StatusOK, invited)
 }
 
-func (s *server) revokeInvitation(c echo.Context, who caller) error {
+func (h memberHandler) revokeInvitation(c echo.Context, who caller) error {
 	id, err := pathID(c)
 	if err != nil {
 		return err
 	}
-	if err := s.Invitations.Revoke(c.Request().Context(), who.workspace, id); err != nil {
+	if err := h.invitations.Revoke(c.Request().Context(), who.workspace, id); err != nil {
 		return err
 	}
 	return c.NoContent(http.StatusNoContent)
 }
 
-func (s *server) acceptInvitation(c echo.Context, who caller) error {
+func (h memberHandler) acceptInvitation(c echo.Context, who caller) error {
 	asked, err := readJSON[struct {
 		Token string `json:"token"`
 	}](c)
 	if err != nil {
 		return err
 	}
-	if err := s.Invitations.Accept(c.Request().Context(), asked.Token, who.principal); err != nil {
+	if err := h.invitations.Accept(c.Request().Context(), asked.Token, who.principal); err != nil {
 		return err
 	}
 	return c.NoContent(http.StatusNoContent)

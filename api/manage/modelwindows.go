@@ -1,7 +1,6 @@
 package manage
 
 import (
-	"context"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -14,17 +13,15 @@ import (
 	"palimpsest/tenants"
 )
 
-// ModelWindows keeps the context windows that hold for a workspace in place of
-// those in the table of models.
-type ModelWindows interface {
-	// ModelWindows returns all of them, set and learnt.
-	ModelWindows(ctx context.Context, workspace tenants.WorkspaceID) ([]tenants.ModelWindow, error)
+// windowHandler answers about the context windows that a workspace has set.
+type windowHandler struct {
+	windows tenants.ModelWindows
+}
 
-	// SetModelWindow sets that of a model.
-	SetModelWindow(ctx context.Context, workspace tenants.WorkspaceID, model string, tokens int, by uuid.UUID) (tenants.ModelWindow, error)
-
-	// DeleteModelWindow returns tenants.ErrNotFound if a model has none.
-	DeleteModelWindow(ctx context.Context, workspace tenants.WorkspaceID, model string) error
+func (h windowHandler) register(group *echo.Group, d *door) {
+	group.GET("/models/windows", d.as(tenants.ReadConfig, h.listModelWindows))
+	group.PUT("/models/windows/:model", d.as(tenants.ManagePipeline, h.putModelWindow))
+	group.DELETE("/models/windows/:model", d.as(tenants.ManagePipeline, h.deleteModelWindow))
 }
 
 type modelWindowJSON struct {
@@ -51,8 +48,8 @@ func windowsOf(windows []tenants.ModelWindow) []modelWindowJSON {
 	return data
 }
 
-func (s *server) listModelWindows(c echo.Context, who caller) error {
-	windows, err := s.ModelWindows.ModelWindows(c.Request().Context(), who.workspace)
+func (h windowHandler) listModelWindows(c echo.Context, who caller) error {
+	windows, err := h.windows.ModelWindows(c.Request().Context(), who.workspace)
 	if err != nil {
 		return err
 	}
@@ -64,7 +61,7 @@ type newModelWindow struct {
 	Tokens int `json:"window_tokens"`
 }
 
-func (s *server) putModelWindow(c echo.Context, who caller) error {
+func (h windowHandler) putModelWindow(c echo.Context, who caller) error {
 	model, err := pathModel(c)
 	if err != nil {
 		return err
@@ -76,19 +73,19 @@ func (s *server) putModelWindow(c echo.Context, who caller) error {
 	if asked.Tokens < tenants.MinModelWindow || asked.Tokens > tenants.MaxModelWindow {
 		return tenants.Invalid{Field: "window_tokens", Message: fmt.Sprintf("must be a whole number from %d to %d", tenants.MinModelWindow, tenants.MaxModelWindow)}
 	}
-	window, err := s.ModelWindows.SetModelWindow(c.Request().Context(), who.workspace, model, asked.Tokens, who.author())
+	window, err := h.windows.SetModelWindow(c.Request().Context(), who.workspace, model, asked.Tokens, who.author())
 	if err != nil {
 		return err
 	}
 	return c.JSON(http.StatusOK, modelWindowOf(window))
 }
 
-func (s *server) deleteModelWindow(c echo.Context, who caller) error {
+func (h windowHandler) deleteModelWindow(c echo.Context, who caller) error {
 	model, err := pathModel(c)
 	if err != nil {
 		return err
 	}
-	if err := s.ModelWindows.DeleteModelWindow(c.Request().Context(), who.workspace, model); err != nil {
+	if err := h.windows.DeleteModelWindow(c.Request().Context(), who.workspace, model); err != nil {
 		return err
 	}
 	return c.NoContent(http.StatusNoContent)

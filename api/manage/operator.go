@@ -1,7 +1,6 @@
 package manage
 
 import (
-	"context"
 	"net/http"
 	"time"
 
@@ -10,15 +9,6 @@ import (
 
 	"palimpsest/tenants"
 )
-
-// Operator is what who runs the installation may see and do. Its methods return
-// tenants.ErrNotFound for anybody else.
-type Operator interface {
-	OperatedWorkspaces(ctx context.Context, operator uuid.UUID, query tenants.OperatedQuery) ([]tenants.OperatedWorkspace, error)
-	OperatedWorkspace(ctx context.Context, operator, workspace uuid.UUID) (tenants.OperatedWorkspace, error)
-	SuspendWorkspace(ctx context.Context, operator, workspace uuid.UUID, reason string) error
-	ResumeWorkspace(ctx context.Context, operator, workspace uuid.UUID, reason string) error
-}
 
 // operatedJSON is what an operator sees of a workspace.
 type operatedJSON struct {
@@ -48,17 +38,21 @@ func operatedOf(workspace tenants.OperatedWorkspace) operatedJSON {
 	return operated
 }
 
-// registerOperator adds the routes of who runs the installation.
-func (s *server) registerOperator(group *echo.Group) {
-	group.GET("/operator/workspaces", s.operator(s.listOperated))
-	group.POST("/operator/workspaces/:id/suspend", s.operator(s.setSuspended(true)))
-	group.POST("/operator/workspaces/:id/resume", s.operator(s.setSuspended(false)))
+// operatorHandler answers those who run the installation.
+type operatorHandler struct {
+	operators tenants.Operators
+}
+
+func (h operatorHandler) register(group *echo.Group, d *door) {
+	group.GET("/operator/workspaces", d.operator(h.listOperated))
+	group.POST("/operator/workspaces/:id/suspend", d.operator(h.setSuspended(true)))
+	group.POST("/operator/workspaces/:id/resume", d.operator(h.setSuspended(false)))
 }
 
 // operator wraps a handler that works for a login of who runs the installation. For
 // others, and for API keys, there is nothing there.
-func (s *server) operator(handle func(c echo.Context, who caller) error) echo.HandlerFunc {
-	return s.known(func(c echo.Context, who caller) error {
+func (d *door) operator(handle func(c echo.Context, who caller) error) echo.HandlerFunc {
+	return d.known(func(c echo.Context, who caller) error {
 		if who.isKey() || !who.principal.User.Operator {
 			return tenants.ErrNotFound
 		}
@@ -68,7 +62,7 @@ func (s *server) operator(handle func(c echo.Context, who caller) error) echo.Ha
 
 // listOperated lists the workspaces of the installation. The cursor is the id of the
 // last workspace of the page before.
-func (s *server) listOperated(c echo.Context, who caller) error {
+func (h operatorHandler) listOperated(c echo.Context, who caller) error {
 	if err := allowQuery(c, "q", "limit", "cursor"); err != nil {
 		return err
 	}
@@ -83,13 +77,13 @@ func (s *server) listOperated(c echo.Context, who caller) error {
 		if err != nil {
 			return wrongCursor()
 		}
-		last, err := s.Operator.OperatedWorkspace(ctx, operator, id)
+		last, err := h.operators.OperatedWorkspace(ctx, operator, id)
 		if err != nil {
 			return err
 		}
 		query.BeforeAt, query.BeforeID = last.CreatedAt, last.ID
 	}
-	found, err := s.Operator.OperatedWorkspaces(ctx, operator, query)
+	found, err := h.operators.OperatedWorkspaces(ctx, operator, query)
 	if err != nil {
 		return err
 	}
@@ -102,7 +96,7 @@ func (s *server) listOperated(c echo.Context, who caller) error {
 }
 
 // setSuspended returns what suspends the workspace in the path, or resumes it.
-func (s *server) setSuspended(suspend bool) func(c echo.Context, who caller) error {
+func (h operatorHandler) setSuspended(suspend bool) func(c echo.Context, who caller) error {
 	return func(c echo.Context, who caller) error {
 		id, err := pathID(c)
 		if err != nil {
@@ -119,14 +113,14 @@ func (s *server) setSuspended(suspend bool) func(c echo.Context, who caller) err
 			return err
 		}
 		ctx, operator := c.Request().Context(), who.principal.User.ID
-		do := s.Operator.ResumeWorkspace
+		do := h.operators.ResumeWorkspace
 		if suspend {
-			do = s.Operator.SuspendWorkspace
+			do = h.operators.SuspendWorkspace
 		}
 		if err := do(ctx, operator, id, reason); err != nil {
 			return err
 		}
-		now, err := s.Operator.OperatedWorkspace(ctx, operator, id)
+		now, err := h.operators.OperatedWorkspace(ctx, operator, id)
 		if err != nil {
 			return err
 		}

@@ -13,27 +13,28 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"palimpsest/pipeline/modules/patterns"
+	"palimpsest/pipeline/modules/patterns/patternsdb"
 	"palimpsest/tenants"
 )
 
+// patternHandler answers about what was learnt in a workspace.
+type patternHandler struct {
+	patterns *patternsdb.Store
+	readers  readers
+	notes    notes
+	now      func() time.Time
+}
+
+func (h patternHandler) register(group *echo.Group, d *door) {
+	group.GET("/patterns", d.as(tenants.ReadConfig, h.listPatterns))
+	group.POST("/patterns", d.as(tenants.ManagePatterns, h.createPattern))
+	group.GET("/patterns/:id", d.as(tenants.ReadConfig, h.getPattern))
+	group.PATCH("/patterns/:id", d.as(tenants.ManagePatterns, h.changePattern))
+	group.DELETE("/patterns/:id", d.as(tenants.ManagePatterns, h.deletePattern))
+}
+
 // maxPlaces is how many places of its evidence an answer about a pattern holds.
 const maxPlaces = 20
-
-// Patterns keeps what was learnt in workspaces. What is not there is
-// patterns.ErrNotFound.
-type Patterns interface {
-	List(ctx context.Context, workspace tenants.WorkspaceID, filter patterns.Filter) ([]patterns.Pattern, error)
-	Pattern(ctx context.Context, workspace tenants.WorkspaceID, id uuid.UUID) (patterns.Pattern, error)
-	Places(ctx context.Context, workspace tenants.WorkspaceID, id uuid.UUID, limit int) ([]patterns.Place, error)
-
-	// Add writes over a pattern with the same words. It returns patterns.ErrFull.
-	Add(ctx context.Context, workspace tenants.WorkspaceID, pattern patterns.Pattern, now time.Time) (patterns.Pattern, error)
-
-	// Change returns patterns.ErrChanged if the pattern has another version.
-	Change(ctx context.Context, workspace tenants.WorkspaceID, id uuid.UUID, version int, change patterns.Change, by uuid.UUID, now time.Time) (patterns.Pattern, error)
-
-	Delete(ctx context.Context, workspace tenants.WorkspaceID, id uuid.UUID) error
-}
 
 // whenJSON says which requests a pattern is relevant to.
 type whenJSON struct {
@@ -87,7 +88,7 @@ func patternOf(p *patterns.Pattern) patternJSON {
 	return out
 }
 
-func (s *server) listPatterns(c echo.Context, who caller) error {
+func (h patternHandler) listPatterns(c echo.Context, who caller) error {
 	if err := allowQuery(c, "status", "cursor", "limit"); err != nil {
 		return err
 	}
@@ -107,12 +108,12 @@ func (s *server) listPatterns(c echo.Context, who caller) error {
 			return wrongCursor()
 		}
 	}
-	found, err := s.Patterns.List(c.Request().Context(), who.workspace, filter)
+	found, err := h.patterns.List(c.Request().Context(), who.workspace, filter)
 	if err != nil {
 		return err
 	}
 	found, next := firstOf(found, limit, func(p *patterns.Pattern) uuid.UUID { return p.ID })
-	reader, err := s.reader(c, who)
+	reader, err := h.readers.reader(c, who)
 	if err != nil {
 		return err
 	}
@@ -124,21 +125,21 @@ func (s *server) listPatterns(c echo.Context, who caller) error {
 	return answerPage(c, data, next)
 }
 
-func (s *server) getPattern(c echo.Context, who caller) error {
+func (h patternHandler) getPattern(c echo.Context, who caller) error {
 	id, err := pathID(c)
 	if err != nil {
 		return err
 	}
 	ctx := c.Request().Context()
-	found, err := s.Patterns.Pattern(ctx, who.workspace, id)
+	found, err := h.patterns.Pattern(ctx, who.workspace, id)
 	if err != nil {
 		return err
 	}
-	places, err := s.Patterns.Places(ctx, who.workspace, id, maxPlaces)
+	places, err := h.patterns.Places(ctx, who.workspace, id, maxPlaces)
 	if err != nil {
 		return err
 	}
-	reader, err := s.reader(c, who)
+	reader, err := h.readers.reader(c, who)
 	if err != nil {
 		return err
 	}
@@ -162,7 +163,7 @@ type newPattern struct {
 }
 
 // createPattern adds a pattern, approved by the person who adds it.
-func (s *server) createPattern(c echo.Context, who caller) error {
+func (h patternHandler) createPattern(c echo.Context, who caller) error {
 	asked, err := readJSON[newPattern](c)
 	if err != nil {
 		return err
@@ -185,9 +186,9 @@ func (s *server) createPattern(c echo.Context, who caller) error {
 	}
 	p := patterns.Pattern{Kind: asked.Kind, Text: text, When: when, CreatedBy: who.author()}
 	var added patterns.Pattern
-	err = s.together(c, who, func(ctx context.Context) (tenants.Change, error) {
+	err = h.notes.together(c, who, func(ctx context.Context) (tenants.Change, error) {
 		var err error
-		added, err = s.Patterns.Add(ctx, who.workspace, p, s.Now().UTC())
+		added, err = h.patterns.Add(ctx, who.workspace, p, h.now().UTC())
 		return patternNote(tenants.PatternAdded, nil, &added), err
 	})
 	if err != nil {
@@ -205,7 +206,7 @@ type patternChange struct {
 
 // changePattern approves, disables, rejects or edits a pattern. With If-Match, it is
 // changed only if it has that version.
-func (s *server) changePattern(c echo.Context, who caller) error {
+func (h patternHandler) changePattern(c echo.Context, who caller) error {
 	id, err := pathID(c)
 	if err != nil {
 		return err
@@ -233,7 +234,7 @@ func (s *server) changePattern(c echo.Context, who caller) error {
 		change.When = &when
 	}
 	ctx := c.Request().Context()
-	found, err := s.Patterns.Pattern(ctx, who.workspace, id)
+	found, err := h.patterns.Pattern(ctx, who.workspace, id)
 	if err != nil {
 		return err
 	}
@@ -242,9 +243,9 @@ func (s *server) changePattern(c echo.Context, who caller) error {
 		return err
 	}
 	var changed patterns.Pattern
-	err = s.together(c, who, func(ctx context.Context) (tenants.Change, error) {
+	err = h.notes.together(c, who, func(ctx context.Context) (tenants.Change, error) {
 		var err error
-		changed, err = s.Patterns.Change(ctx, who.workspace, id, version, change, who.author(), s.Now().UTC())
+		changed, err = h.patterns.Change(ctx, who.workspace, id, version, change, who.author(), h.now().UTC())
 		return patternNote(tenants.PatternChanged, &found, &changed), err
 	})
 	if err != nil {
@@ -253,13 +254,13 @@ func (s *server) changePattern(c echo.Context, who caller) error {
 	return answerPattern(c, http.StatusOK, &changed, nil)
 }
 
-func (s *server) deletePattern(c echo.Context, who caller) error {
+func (h patternHandler) deletePattern(c echo.Context, who caller) error {
 	id, err := pathID(c)
 	if err != nil {
 		return err
 	}
 	change := tenants.Change{Action: tenants.PatternDeleted, Target: id.String()}
-	err = s.noted(c, who, change, func(ctx context.Context) error { return s.Patterns.Delete(ctx, who.workspace, id) })
+	err = h.notes.noted(c, who, change, func(ctx context.Context) error { return h.patterns.Delete(ctx, who.workspace, id) })
 	if err != nil {
 		return err
 	}

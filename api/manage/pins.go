@@ -14,13 +14,6 @@ import (
 	"palimpsest/tenants"
 )
 
-// Pinner keeps turns in the prompt as their client sent them.
-type Pinner interface {
-	Pins(ctx context.Context, workspace tenants.WorkspaceID, lane uuid.UUID) ([]session.Pin, error)
-	Pin(ctx context.Context, workspace tenants.WorkspaceID, pin session.Pin) error
-	Unpin(ctx context.Context, workspace tenants.WorkspaceID, lane uuid.UUID, message int) error
-}
-
 type pinJSON struct {
 	Lane    uuid.UUID `json:"lane"`
 	Message int       `json:"message"`
@@ -30,15 +23,15 @@ type pinJSON struct {
 
 // listPins lists the pins of a lane, with those of the messages that it shares
 // with the lane it forked from.
-func (s *server) listPins(c echo.Context, who caller) error {
+func (h sessionHandler) listPins(c echo.Context, who caller) error {
 	if err := allowQuery(c, "lane"); err != nil {
 		return err
 	}
-	_, lane, err := s.lane(c, who)
+	_, lane, err := h.lane(c, who)
 	if err != nil {
 		return err
 	}
-	return s.answerPins(c, who, lane.ID)
+	return h.answerPins(c, who, lane.ID)
 }
 
 // newPin is what a request says of a pin.
@@ -48,7 +41,7 @@ type newPin struct {
 
 // createPin pins the turn of a message: no epoch from now on compresses it, and
 // the next one puts it back if it was.
-func (s *server) createPin(c echo.Context, who caller) error {
+func (h sessionHandler) createPin(c echo.Context, who caller) error {
 	if err := allowQuery(c, "lane"); err != nil {
 		return err
 	}
@@ -57,14 +50,14 @@ func (s *server) createPin(c echo.Context, who caller) error {
 		return err
 	}
 	ctx := c.Request().Context()
-	detail, lane, err := s.laneText(c, who)
+	detail, lane, err := h.laneText(c, who)
 	if err != nil {
 		return err
 	}
 	if asked.Message == nil || *asked.Message < 0 || *asked.Message >= lane.Position {
 		return tenants.Invalid{Field: "message", Message: fmt.Sprintf("must be the index of a message of the lane, from 0 to %d", lane.Position-1)}
 	}
-	pins, err := s.Sessions.Pins(ctx, who.workspace, lane.ID)
+	pins, err := h.sessions.Pins(ctx, who.workspace, lane.ID)
 	if err != nil {
 		return err
 	}
@@ -72,14 +65,14 @@ func (s *server) createPin(c echo.Context, who caller) error {
 		return tenants.Invalid{Field: "message", Message: fmt.Sprintf("cannot be pinned: the lane has %d pins; take one away first", len(pins))}
 	}
 	pin := session.Pin{Lane: lane.ID, Message: *asked.Message, By: who.author()}
-	err = s.noted(c, who, pinChange(tenants.PinAdded, detail.ID, pin), func(ctx context.Context) error { return s.Sessions.Pin(ctx, who.workspace, pin) })
+	err = h.notes.noted(c, who, pinChange(tenants.PinAdded, detail.ID, pin), func(ctx context.Context) error { return h.sessions.Pin(ctx, who.workspace, pin) })
 	if err != nil {
 		return err
 	}
-	return s.answerPins(c, who, lane.ID)
+	return h.answerPins(c, who, lane.ID)
 }
 
-func (s *server) deletePin(c echo.Context, who caller) error {
+func (h sessionHandler) deletePin(c echo.Context, who caller) error {
 	if err := allowQuery(c, "lane"); err != nil {
 		return err
 	}
@@ -87,20 +80,20 @@ func (s *server) deletePin(c echo.Context, who caller) error {
 	if err != nil {
 		return session.ErrNotFound
 	}
-	detail, lane, err := s.laneText(c, who)
+	detail, lane, err := h.laneText(c, who)
 	if err != nil {
 		return err
 	}
 	change := pinChange(tenants.PinRemoved, detail.ID, session.Pin{Lane: lane.ID, Message: message})
-	err = s.noted(c, who, change, func(ctx context.Context) error { return s.Sessions.Unpin(ctx, who.workspace, lane.ID, message) })
+	err = h.notes.noted(c, who, change, func(ctx context.Context) error { return h.sessions.Unpin(ctx, who.workspace, lane.ID, message) })
 	if err != nil {
 		return err
 	}
 	return c.NoContent(http.StatusNoContent)
 }
 
-func (s *server) answerPins(c echo.Context, who caller, lane uuid.UUID) error {
-	pins, err := s.Sessions.Pins(c.Request().Context(), who.workspace, lane)
+func (h sessionHandler) answerPins(c echo.Context, who caller, lane uuid.UUID) error {
+	pins, err := h.sessions.Pins(c.Request().Context(), who.workspace, lane)
 	if err != nil {
 		return err
 	}

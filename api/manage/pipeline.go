@@ -1,7 +1,6 @@
 package manage
 
 import (
-	"context"
 	"fmt"
 	"net/http"
 	"strconv"
@@ -12,32 +11,25 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"palimpsest/pipeline"
+	"palimpsest/pipeline/modules"
+	"palimpsest/pipeline/preview"
 	"palimpsest/tenants"
 )
 
-// Pipelines keeps each workspace's pipeline, version by version.
-type Pipelines interface {
-	// PipelineHistory returns the saved versions, the newest first, at most 100.
-	PipelineHistory(ctx context.Context, workspace tenants.WorkspaceID) ([]tenants.PipelineConfig, error)
+// pipelineHandler answers about the pipeline, its versions, and what another one would
+// have made of recorded sessions.
+type pipelineHandler struct {
+	pipelines tenants.Pipelines
+	previews  *preview.Preview
+	defaults  pipeline.Layer
+}
 
-	// Pipeline returns the newest version; one with the version 0 if none was
-	// ever saved.
-	Pipeline(ctx context.Context, workspace tenants.WorkspaceID) (tenants.PipelineConfig, error)
-
-	// SavePipeline stores the version that follows the expected one. It returns
-	// tenants.ErrConflict if that is not the newest.
-	SavePipeline(ctx context.Context, workspace tenants.WorkspaceID, expectedVersion int, config tenants.PipelineConfig) (tenants.PipelineConfig, error)
-
-	// PipelineVersions returns saved versions with their authors, the newest first: so
-	// many of those before a version; 0: of all.
-	PipelineVersions(ctx context.Context, workspace tenants.WorkspaceID, before, limit int) ([]tenants.PipelineConfig, error)
-
-	// PipelineVersion returns tenants.ErrNotFound for a version that was never saved.
-	PipelineVersion(ctx context.Context, workspace tenants.WorkspaceID, version int) (tenants.PipelineConfig, error)
-
-	// RestorePipeline stores an earlier version as the one that follows the expected
-	// one. Its errors are those of PipelineVersion and SavePipeline.
-	RestorePipeline(ctx context.Context, workspace tenants.WorkspaceID, expectedVersion, version int, by uuid.UUID) (tenants.PipelineConfig, error)
+func (h pipelineHandler) register(group *echo.Group, d *door) {
+	group.GET("/pipeline", d.as(tenants.ReadConfig, h.getPipeline))
+	group.PUT("/pipeline", d.as(tenants.ManagePipeline, h.putPipeline))
+	group.GET("/pipeline/versions", d.as(tenants.ReadConfig, h.listPipelines))
+	group.POST("/pipeline/versions/:version/restore", d.as(tenants.ManagePipeline, h.restorePipeline))
+	group.POST("/pipeline/preview", d.as(tenants.ReadConfig, h.previewPipeline))
 }
 
 type pipelineJSON struct {
@@ -49,17 +41,17 @@ type pipelineJSON struct {
 	SavedAt  *time.Time       `json:"saved_at,omitempty"`
 }
 
-func (s *server) getPipeline(c echo.Context, who caller) error {
-	saved, err := s.Pipelines.Pipeline(c.Request().Context(), who.workspace)
+func (h pipelineHandler) getPipeline(c echo.Context, who caller) error {
+	saved, err := h.pipelines.Pipeline(c.Request().Context(), who.workspace)
 	if err != nil {
 		return err
 	}
-	return s.answerPipeline(c, saved)
+	return h.answerPipeline(c, saved)
 }
 
 // putPipeline saves a whole pipeline: what the body leaves out has its default.
 // With If-Match, it is saved only over that version.
-func (s *server) putPipeline(c echo.Context, who caller) error {
+func (h pipelineHandler) putPipeline(c echo.Context, who caller) error {
 	switch mediaType(c.Request()) {
 	case "application/yaml", "application/x-yaml", "text/yaml", echo.MIMEApplicationJSON:
 	default:
@@ -70,11 +62,11 @@ func (s *server) putPipeline(c echo.Context, who caller) error {
 		return err
 	}
 	layer := pipeline.Layer{Source: pipeline.FromWorkspace, YAML: body}
-	if err := pipeline.Check(layer, s.Defaults); err != nil {
+	if err := modules.Catalog().Check(layer, h.defaults); err != nil {
 		return err
 	}
 	ctx := c.Request().Context()
-	newest, err := s.Pipelines.Pipeline(ctx, who.workspace)
+	newest, err := h.pipelines.Pipeline(ctx, who.workspace)
 	if err != nil {
 		return err
 	}
@@ -82,11 +74,11 @@ func (s *server) putPipeline(c echo.Context, who caller) error {
 	if err != nil {
 		return err
 	}
-	saved, err := s.Pipelines.SavePipeline(ctx, who.workspace, version, tenants.PipelineConfig{YAML: body, SavedBy: who.author()})
+	saved, err := h.pipelines.SavePipeline(ctx, who.workspace, version, tenants.PipelineConfig{YAML: body, SavedBy: who.author()})
 	if err != nil {
 		return err
 	}
-	return s.answerPipeline(c, saved)
+	return h.answerPipeline(c, saved)
 }
 
 // matched returns the version that a request wants to save over.
@@ -104,8 +96,8 @@ func matched(header string, newest int) (int, error) {
 	return version, nil
 }
 
-func (s *server) answerPipeline(c echo.Context, saved tenants.PipelineConfig) error {
-	config, sources, err := pipeline.Resolve(s.Defaults, layerOf(saved))
+func (h pipelineHandler) answerPipeline(c echo.Context, saved tenants.PipelineConfig) error {
+	config, sources, err := modules.Catalog().Resolve(h.defaults, layerOf(saved))
 	if err != nil {
 		return fmt.Errorf("saved pipeline, version %d: %w", saved.Version, err)
 	}

@@ -7,7 +7,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/labstack/echo/v4"
 
-	"palimpsest/pipeline"
+	"palimpsest/pipeline/modules"
 	"palimpsest/tenants"
 )
 
@@ -29,7 +29,7 @@ type settingJSON struct {
 	After  string `json:"after"`
 }
 
-func (s *server) listPipelines(c echo.Context, who caller) error {
+func (h pipelineHandler) listPipelines(c echo.Context, who caller) error {
 	limit, err := queryLimit(c)
 	if err != nil {
 		return err
@@ -42,11 +42,11 @@ func (s *server) listPipelines(c echo.Context, who caller) error {
 	}
 	ctx := c.Request().Context()
 	// The one after the last of the page is what that is compared with.
-	versions, err := s.Pipelines.PipelineVersions(ctx, who.workspace, before, limit+1)
+	versions, err := h.pipelines.PipelineVersions(ctx, who.workspace, before, limit+1)
 	if err != nil {
 		return err
 	}
-	newest, err := s.Pipelines.Pipeline(ctx, who.workspace)
+	newest, err := h.pipelines.Pipeline(ctx, who.workspace)
 	if err != nil {
 		return err
 	}
@@ -56,7 +56,7 @@ func (s *server) listPipelines(c echo.Context, who caller) error {
 		if i+1 < len(versions) {
 			older = versions[i+1]
 		}
-		told := s.pipelineVersion(older, version)
+		told := h.pipelineVersion(older, version)
 		told.InForce = version.Version == newest.Version
 		data = append(data, told)
 	}
@@ -68,18 +68,18 @@ func (s *server) listPipelines(c echo.Context, who caller) error {
 }
 
 // pipelineVersion tells a version and what it changed of the one before.
-func (s *server) pipelineVersion(before, version tenants.PipelineConfig) pipelineVersionJSON {
+func (h pipelineHandler) pipelineVersion(before, version tenants.PipelineConfig) pipelineVersionJSON {
 	told := pipelineVersionJSON{
 		Version: version.Version, SavedBy: version.SavedBy, Author: version.Author, SavedAt: version.SavedAt, YAML: version.YAML, Changes: []settingJSON{},
 	}
-	if document, err := layerOf(version).Document(); err == nil {
+	if document, err := modules.Catalog().Document(layerOf(version)); err == nil {
 		told.YAML = document
 	}
-	if err := pipeline.Check(layerOf(version), s.Defaults); err != nil {
+	if err := modules.Catalog().Check(layerOf(version), h.defaults); err != nil {
 		told.Problem = err.Error()
 		return told
 	}
-	changes, err := pipeline.Changes(layerOf(before), layerOf(version), s.Defaults)
+	changes, err := modules.Catalog().Changes(layerOf(before), layerOf(version), h.defaults)
 	if err != nil {
 		return told // the one before is not accepted any more and says so itself
 	}
@@ -91,20 +91,20 @@ func (s *server) pipelineVersion(before, version tenants.PipelineConfig) pipelin
 
 // restorePipeline saves an earlier version again. With If-Match, it is saved only
 // over that version.
-func (s *server) restorePipeline(c echo.Context, who caller) error {
+func (h pipelineHandler) restorePipeline(c echo.Context, who caller) error {
 	ctx := c.Request().Context()
 	number, err := strconv.Atoi(c.Param("version"))
 	if err != nil {
 		return tenants.ErrNotFound
 	}
-	version, err := s.Pipelines.PipelineVersion(ctx, who.workspace, number)
+	version, err := h.pipelines.PipelineVersion(ctx, who.workspace, number)
 	if err != nil {
 		return err
 	}
-	if err := pipeline.Check(layerOf(version), s.Defaults); err != nil {
+	if err := modules.Catalog().Check(layerOf(version), h.defaults); err != nil {
 		return err
 	}
-	newest, err := s.Pipelines.Pipeline(ctx, who.workspace)
+	newest, err := h.pipelines.Pipeline(ctx, who.workspace)
 	if err != nil {
 		return err
 	}
@@ -115,9 +115,9 @@ func (s *server) restorePipeline(c echo.Context, who caller) error {
 	if number == newest.Version {
 		return tenants.Invalid{Field: "version", Message: "is the current version already"}
 	}
-	restored, err := s.Pipelines.RestorePipeline(ctx, who.workspace, expected, number, who.author())
+	restored, err := h.pipelines.RestorePipeline(ctx, who.workspace, expected, number, who.author())
 	if err != nil {
 		return err
 	}
-	return s.answerPipeline(c, restored)
+	return h.answerPipeline(c, restored)
 }

@@ -1,23 +1,17 @@
 package manage
 
 import (
-	"context"
 	"encoding/json"
 	"net/http"
 
 	"github.com/labstack/echo/v4"
 
 	"palimpsest/pipeline"
+	"palimpsest/pipeline/modules"
 	"palimpsest/pipeline/preview"
 	"palimpsest/pipeline/session"
 	"palimpsest/tenants"
 )
-
-// Previewer says what other settings would have made of a workspace's sessions.
-type Previewer interface {
-	// Compare compares two configs on the sessions of a workspace that are picked.
-	Compare(ctx context.Context, workspace tenants.WorkspaceID, picked session.Picked, saved, wanted pipeline.Config) (preview.Comparison, error)
-}
 
 type figuresJSON struct {
 	Sessions int   `json:"sessions"`
@@ -43,7 +37,7 @@ type comparisonJSON struct {
 
 // previewPipeline says what a pipeline would have made of the newest sessions. What
 // the pipeline leaves out has its default, as in a saved one.
-func (s *server) previewPipeline(c echo.Context, who caller) error {
+func (h pipelineHandler) previewPipeline(c echo.Context, who caller) error {
 	asked, err := readJSON[struct {
 		Pipeline json.RawMessage `json:"pipeline"`
 		Sessions int             `json:"sessions"`
@@ -57,20 +51,20 @@ func (s *server) previewPipeline(c echo.Context, who caller) error {
 	if asked.Sessions < 1 || asked.Sessions > preview.Most {
 		return tenants.Invalid{Field: "sessions", Message: "must be between 1 and 200"}
 	}
-	wanted, _, err := pipeline.Resolve(s.Defaults, pipeline.Layer{Source: pipeline.FromWorkspace, YAML: string(asked.Pipeline)}) // JSON is YAML
+	wanted, _, err := modules.Catalog().Resolve(h.defaults, pipeline.Layer{Source: pipeline.FromWorkspace, YAML: string(asked.Pipeline)}) // JSON is YAML
 	if err != nil {
 		return err
 	}
 	ctx := c.Request().Context()
-	newest, err := s.Pipelines.Pipeline(ctx, who.workspace)
+	newest, err := h.pipelines.Pipeline(ctx, who.workspace)
 	if err != nil {
 		return err
 	}
-	saved, _, err := pipeline.Resolve(s.Defaults, pipeline.Layer{Source: pipeline.FromWorkspace, Modules: newest.Modules, YAML: newest.YAML})
+	saved, _, err := modules.Catalog().Resolve(h.defaults, pipeline.Layer{Source: pipeline.FromWorkspace, Modules: newest.Modules, YAML: newest.YAML})
 	if err != nil {
 		return err
 	}
-	found, err := s.Previewer.Compare(ctx, who.workspace, session.Picked{Newest: asked.Sessions}, saved, wanted)
+	found, err := h.previews.Compare(ctx, who.workspace, session.Picked{Newest: asked.Sessions}, saved, wanted)
 	if err != nil {
 		return err
 	}

@@ -1,7 +1,6 @@
 package manage
 
 import (
-	"context"
 	"net/http"
 	"time"
 
@@ -11,31 +10,19 @@ import (
 	"palimpsest/tenants"
 )
 
-// ProviderKeys keeps a workspace's provider keys, sealed, and tests them.
-type ProviderKeys interface {
-	ProviderKeys(ctx context.Context, workspace tenants.WorkspaceID) ([]tenants.ProviderKey, error)
+// providerKeyHandler answers about provider keys.
+type providerKeyHandler struct {
+	keys tenants.ProviderKeys
+	now  func() time.Time
+}
 
-	// CreateProviderKey seals and stores a key as it is wanted. What a script can mend is a tenants.Invalid.
-	CreateProviderKey(ctx context.Context, workspace tenants.WorkspaceID, wanted tenants.ProviderKey, secret string) (tenants.ProviderKey, error)
-
-	// EditProviderKey changes how a key is used. What a script can mend is a
-	// tenants.Invalid; tenants.ErrNotFound says that there is no such key.
-	EditProviderKey(ctx context.Context, workspace tenants.WorkspaceID, id uuid.UUID, change tenants.ProviderKeyChange) (tenants.ProviderKey, error)
-
-	// ReplaceProviderKey gives a key another secret and, where baseURL is not nil,
-	// another place to send it to. Its errors are those of EditProviderKey.
-	ReplaceProviderKey(ctx context.Context, workspace tenants.WorkspaceID, id uuid.UUID, secret string, baseURL *string) (tenants.ProviderKey, error)
-
-	// ProviderKeyUses returns what came of the requests since a time, by key.
-	ProviderKeyUses(ctx context.Context, workspace tenants.WorkspaceID, since time.Time) (map[uuid.UUID]tenants.ProviderKeyUse, error)
-
-	// DeleteProviderKey returns tenants.ErrNotFound for a key of nobody or
-	// another workspace.
-	DeleteProviderKey(ctx context.Context, workspace tenants.WorkspaceID, id uuid.UUID) error
-
-	// TestProviderKey asks the provider for its models. A key that does not work
-	// is an answer; tenants.ErrNotFound is an error.
-	TestProviderKey(ctx context.Context, workspace tenants.WorkspaceID, id uuid.UUID) (tenants.ProviderKeyTest, error)
+func (h providerKeyHandler) register(group *echo.Group, d *door) {
+	group.GET("/provider-keys", d.as(tenants.ReadConfig, h.listProviderKeys))
+	group.POST("/provider-keys", d.as(tenants.ManageProviders, h.createProviderKey))
+	group.PATCH("/provider-keys/:id", d.as(tenants.ManageProviders, h.editProviderKey))
+	group.POST("/provider-keys/:id/replace", d.as(tenants.ManageProviders, h.replaceProviderKey))
+	group.DELETE("/provider-keys/:id", d.as(tenants.ManageProviders, h.deleteProviderKey))
+	group.POST("/provider-keys/:id/test", d.as(tenants.ManageProviders, h.testProviderKey))
 }
 
 // useSpan is how far back the use of provider keys is told.
@@ -107,13 +94,13 @@ func keyUseOf(use tenants.ProviderKeyUse) *keyUseJSON {
 	return answer
 }
 
-func (s *server) listProviderKeys(c echo.Context, who caller) error {
+func (h providerKeyHandler) listProviderKeys(c echo.Context, who caller) error {
 	ctx := c.Request().Context()
-	keys, err := s.ProviderKeys.ProviderKeys(ctx, who.workspace)
+	keys, err := h.keys.ProviderKeys(ctx, who.workspace)
 	if err != nil {
 		return err
 	}
-	uses, err := s.ProviderKeys.ProviderKeyUses(ctx, who.workspace, s.Now().Add(-useSpan))
+	uses, err := h.keys.ProviderKeyUses(ctx, who.workspace, h.now().Add(-useSpan))
 	if err != nil {
 		return err
 	}
@@ -140,7 +127,7 @@ type newProviderKey struct {
 	Enabled  *bool              `json:"enabled"` // nil: true
 }
 
-func (s *server) createProviderKey(c echo.Context, who caller) error {
+func (h providerKeyHandler) createProviderKey(c echo.Context, who caller) error {
 	asked, err := readJSON[newProviderKey](c)
 	if err != nil {
 		return err
@@ -153,7 +140,7 @@ func (s *server) createProviderKey(c echo.Context, who caller) error {
 		Provider: asked.Provider, Both: both, Name: asked.Name, BaseURL: asked.BaseURL, Auth: asked.Auth, Headers: asked.Headers,
 		Models: asked.Models, Order: asked.Order, Default: asked.Default, Disabled: asked.Enabled != nil && !*asked.Enabled, CreatedBy: who.author(),
 	}
-	key, err := s.ProviderKeys.CreateProviderKey(c.Request().Context(), who.workspace, wanted, asked.Key)
+	key, err := h.keys.CreateProviderKey(c.Request().Context(), who.workspace, wanted, asked.Key)
 	if err != nil {
 		return err
 	}
@@ -184,7 +171,7 @@ type changedProviderKey struct {
 	Enabled  *bool               `json:"enabled"`
 }
 
-func (s *server) editProviderKey(c echo.Context, who caller) error {
+func (h providerKeyHandler) editProviderKey(c echo.Context, who caller) error {
 	id, err := pathID(c)
 	if err != nil {
 		return err
@@ -197,7 +184,7 @@ func (s *server) editProviderKey(c echo.Context, who caller) error {
 	if err != nil {
 		return err
 	}
-	key, err := s.ProviderKeys.EditProviderKey(c.Request().Context(), who.workspace, id, change)
+	key, err := h.keys.EditProviderKey(c.Request().Context(), who.workspace, id, change)
 	if err != nil {
 		return err
 	}
@@ -227,7 +214,7 @@ type replacedProviderKey struct {
 	BaseURL *string `json:"base_url"` // nil: as it was
 }
 
-func (s *server) replaceProviderKey(c echo.Context, who caller) error {
+func (h providerKeyHandler) replaceProviderKey(c echo.Context, who caller) error {
 	id, err := pathID(c)
 	if err != nil {
 		return err
@@ -236,19 +223,19 @@ func (s *server) replaceProviderKey(c echo.Context, who caller) error {
 	if err != nil {
 		return err
 	}
-	key, err := s.ProviderKeys.ReplaceProviderKey(c.Request().Context(), who.workspace, id, asked.Key, asked.BaseURL)
+	key, err := h.keys.ReplaceProviderKey(c.Request().Context(), who.workspace, id, asked.Key, asked.BaseURL)
 	if err != nil {
 		return err
 	}
 	return c.JSON(http.StatusOK, providerKeyOf(key))
 }
 
-func (s *server) deleteProviderKey(c echo.Context, who caller) error {
+func (h providerKeyHandler) deleteProviderKey(c echo.Context, who caller) error {
 	id, err := pathID(c)
 	if err != nil {
 		return err
 	}
-	if err := s.ProviderKeys.DeleteProviderKey(c.Request().Context(), who.workspace, id); err != nil {
+	if err := h.keys.DeleteProviderKey(c.Request().Context(), who.workspace, id); err != nil {
 		return err
 	}
 	return c.NoContent(http.StatusNoContent)
@@ -266,12 +253,12 @@ type keyTestJSON struct {
 
 // testProviderKey asks the provider for its models with a stored key. A key that
 // does not work is an answer, not an error of the API.
-func (s *server) testProviderKey(c echo.Context, who caller) error {
+func (h providerKeyHandler) testProviderKey(c echo.Context, who caller) error {
 	id, err := pathID(c)
 	if err != nil {
 		return err
 	}
-	outcome, err := s.ProviderKeys.TestProviderKey(c.Request().Context(), who.workspace, id)
+	outcome, err := h.keys.TestProviderKey(c.Request().Context(), who.workspace, id)
 	if err != nil {
 		return err
 	}

@@ -1,58 +1,40 @@
 package manage
 
 import (
-	"context"
 	"net/http"
 
-	"github.com/google/uuid"
 	"github.com/labstack/echo/v4"
 
 	"palimpsest/tenants"
 )
 
-// Data is what workspaces say of themselves and their data.
-type Data struct {
-	DataStore
-	Workspaces
-	Views
+// readers knows what callers may read.
+type readers struct {
+	data tenants.Data
 }
 
-// DataStore keeps what workspaces say of their data, and who may read it.
-type DataStore interface {
-	DataSettings(ctx context.Context, workspace tenants.WorkspaceID) (tenants.DataSettings, error)
-
-	// SetDataSettings returns tenants.Invalid for what cannot be set.
-	SetDataSettings(ctx context.Context, workspace tenants.WorkspaceID, settings tenants.DataSettings) error
-
-	// Reader returns what a person may read; nothing for who is no member.
-	Reader(ctx context.Context, workspace, user uuid.UUID) (tenants.Reader, error)
+// dataHandler answers about what a workspace says of its data.
+type dataHandler struct {
+	data tenants.Data
 }
 
-// Workspaces says what a workspace is called and who belongs to it.
-type Workspaces interface {
-	// WorkspaceName returns what a workspace is called.
-	WorkspaceName(ctx context.Context, workspace tenants.WorkspaceID) (string, error)
-
-	// Members returns the people of a workspace.
-	Members(ctx context.Context, workspace tenants.WorkspaceID) ([]tenants.Member, error)
-}
-
-// Views keeps how people look at lists.
-type Views interface {
-	// EveryView returns the views of all people whose ids follow one, in order.
-	EveryView(ctx context.Context, workspace tenants.WorkspaceID, after uuid.UUID, limit int) ([]tenants.View, error)
+func (h dataHandler) register(group *echo.Group, d *door) {
+	group.GET("/retention", d.as(tenants.ReadConfig, h.getRetention))
+	group.PUT("/retention", d.as(tenants.ManageSettings, h.putRetention))
+	group.GET("/settings", d.as(tenants.ReadConfig, h.getSettings))
+	group.PUT("/settings", d.as(tenants.ManageSettings, h.putSettings))
 }
 
 // reader returns what the caller may read of what was said. An API key reads what
 // the person behind it may read now.
-func (s *server) reader(c echo.Context, who caller) (tenants.Reader, error) {
-	return s.Data.Reader(c.Request().Context(), who.workspace, who.person())
+func (r readers) reader(c echo.Context, who caller) (tenants.Reader, error) {
+	return r.data.Reader(c.Request().Context(), who.workspace, who.person())
 }
 
 // textReader is reader for a route that answers nothing but what was said: it returns
 // tenants.ErrTextDenied for a caller who may read nothing of it.
-func (s *server) textReader(c echo.Context, who caller) (tenants.Reader, error) {
-	reader, err := s.reader(c, who)
+func (r readers) textReader(c echo.Context, who caller) (tenants.Reader, error) {
+	reader, err := r.reader(c, who)
 	if err == nil && reader.None() {
 		err = tenants.ErrTextDenied
 	}
@@ -75,8 +57,8 @@ func settingsOf(settings tenants.DataSettings) settingsJSON {
 	}
 }
 
-func (s *server) getSettings(c echo.Context, who caller) error {
-	settings, err := s.Data.DataSettings(c.Request().Context(), who.workspace)
+func (h dataHandler) getSettings(c echo.Context, who caller) error {
+	settings, err := h.data.DataSettings(c.Request().Context(), who.workspace)
 	if err != nil {
 		return err
 	}
@@ -92,18 +74,18 @@ type newSettings struct {
 	NoStore      *bool          `json:"no_store"`
 }
 
-func (s *server) putSettings(c echo.Context, who caller) error {
+func (h dataHandler) putSettings(c echo.Context, who caller) error {
 	asked, err := readJSON[newSettings](c)
 	if err != nil {
 		return err
 	}
 	ctx := c.Request().Context()
-	settings, err := s.Data.DataSettings(ctx, who.workspace)
+	settings, err := h.data.DataSettings(ctx, who.workspace)
 	if err != nil {
 		return err
 	}
 	settings = asked.apply(settings)
-	if err := s.Data.SetDataSettings(ctx, who.workspace, settings); err != nil {
+	if err := h.data.SetDataSettings(ctx, who.workspace, settings); err != nil {
 		return err
 	}
 	return c.JSON(http.StatusOK, settingsOf(settings))

@@ -1,10 +1,10 @@
 package manage
 
 import (
-	"context"
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"log/slog"
 	"net/http"
 	"time"
 
@@ -12,33 +12,25 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"palimpsest/pipeline"
+	"palimpsest/pipeline/archive"
+	"palimpsest/pipeline/session"
 	"palimpsest/tenants"
 )
 
-// Usage reads what is kept of a workspace's exchanges.
-type Usage struct {
-	Requests
-	Sums
+// exchangeHandler answers about what went through the proxy.
+type exchangeHandler struct {
+	exchanges tenants.Exchanges
+	sessions  session.Records
+	readers   readers
+	sealed    *archive.Keys // optional: without them, what is sealed beside messages is not shown
+	log       *slog.Logger
 }
 
-// Requests reads exchanges.
-type Requests interface {
-	// Exchanges returns a page of exchanges, newest first, and the cursor of the
-	// page that follows; it is empty if absent. It returns a
-	// tenants.Invalid for a cursor that it did not hand out.
-	Exchanges(ctx context.Context, workspace tenants.WorkspaceID, filter tenants.ExchangeFilter) ([]tenants.Exchange, string, error)
-
-	// Exchange returns tenants.ErrNotFound for one of nobody or another workspace.
-	Exchange(ctx context.Context, workspace tenants.WorkspaceID, id uuid.UUID) (tenants.Exchange, error)
-}
-
-// Sums adds up exchanges.
-type Sums interface {
-	// Usage adds up the exchanges of a filter, aligned, by a dimension.
-	Usage(ctx context.Context, workspace tenants.WorkspaceID, by tenants.Dimension, filter tenants.UsageFilter) ([]tenants.UsageRow, error)
-
-	// Balance adds up what the exchanges of a filter, aligned, cost, saved and missed.
-	Balance(ctx context.Context, workspace tenants.WorkspaceID, filter tenants.UsageFilter) (tenants.Balance, error)
+func (h exchangeHandler) register(group *echo.Group, d *door) {
+	group.GET("/sessions/:id/events", d.as(tenants.ReadSessions, h.listEvents))
+	group.GET("/requests", d.as(tenants.ReadMetrics, h.listRequests))
+	group.GET("/requests.csv", d.as(tenants.ReadMetrics, h.downloadRequests))
+	group.GET("/requests/:id", d.as(tenants.ReadMetrics, h.getRequest))
 }
 
 type requestJSON struct {
@@ -142,7 +134,7 @@ func milliseconds(duration time.Duration) float64 {
 	return float64(duration.Microseconds()) / 1000
 }
 
-func (s *server) listRequests(c echo.Context, who caller) error {
+func (h exchangeHandler) listRequests(c echo.Context, who caller) error {
 	filter, err := exchangeFilter(c, "cursor", "limit")
 	if err != nil {
 		return err
@@ -151,7 +143,7 @@ func (s *server) listRequests(c echo.Context, who caller) error {
 	if filter.Limit, err = queryLimit(c); err != nil {
 		return err
 	}
-	exchanges, next, err := s.Usage.Exchanges(c.Request().Context(), who.workspace, filter)
+	exchanges, next, err := h.exchanges.Exchanges(c.Request().Context(), who.workspace, filter)
 	if err != nil {
 		return err
 	}
@@ -177,12 +169,12 @@ func exchangeFilter(c echo.Context, more ...string) (tenants.ExchangeFilter, err
 	return filter, err
 }
 
-func (s *server) getRequest(c echo.Context, who caller) error {
+func (h exchangeHandler) getRequest(c echo.Context, who caller) error {
 	id, err := pathID(c)
 	if err != nil {
 		return err
 	}
-	exchange, err := s.Usage.Exchange(c.Request().Context(), who.workspace, id)
+	exchange, err := h.exchanges.Exchange(c.Request().Context(), who.workspace, id)
 	if err != nil {
 		return err
 	}
@@ -196,7 +188,7 @@ func (s *server) getRequest(c echo.Context, who caller) error {
 		}
 		answer.Headers[tenants.HeaderName(name)] = value
 	}
-	if answer.ErrorText, err = s.errorText(c, who, exchange); err != nil {
+	if answer.ErrorText, err = h.errorText(c, who, exchange); err != nil {
 		return err
 	}
 	return c.JSON(http.StatusOK, answer)
@@ -204,15 +196,15 @@ func (s *server) getRequest(c echo.Context, who caller) error {
 
 // errorText returns what the provider said of an exchange that it refused; empty where
 // nothing is kept or the caller may not read it: it may repeat what was asked.
-func (s *server) errorText(c echo.Context, who caller, exchange tenants.Exchange) (string, error) {
-	if exchange.ErrorText == nil || s.ArchiveKeys == nil {
+func (h exchangeHandler) errorText(c echo.Context, who caller, exchange tenants.Exchange) (string, error) {
+	if exchange.ErrorText == nil || h.sealed == nil {
 		return "", nil
 	}
-	reader, err := s.reader(c, who)
+	reader, err := h.readers.reader(c, who)
 	if err != nil || !reader.MayRead(exchange.APIKey) {
 		return "", err
 	}
-	key, err := s.ArchiveKeys.Key(c.Request().Context(), who.workspace)
+	key, err := h.sealed.Key(c.Request().Context(), who.workspace)
 	if err != nil {
 		return "", err
 	}
@@ -236,7 +228,7 @@ type eventJSON struct {
 
 // listEvents answers the events of a session's exchanges, newest exchange first.
 // A page holds the events of up to limit exchanges.
-func (s *server) listEvents(c echo.Context, who caller) error {
+func (h exchangeHandler) listEvents(c echo.Context, who caller) error {
 	if err := allowQuery(c, "cursor", "limit"); err != nil {
 		return err
 	}
@@ -245,20 +237,20 @@ func (s *server) listEvents(c echo.Context, who caller) error {
 		return err
 	}
 	ctx := c.Request().Context()
-	if _, err := s.Sessions.Session(ctx, who.workspace, id); err != nil {
+	if _, err := h.sessions.Session(ctx, who.workspace, id); err != nil {
 		return err
 	}
 	filter := tenants.ExchangeFilter{Session: id, Cursor: c.QueryParam("cursor")}
 	if filter.Limit, err = queryLimit(c); err != nil {
 		return err
 	}
-	exchanges, next, err := s.Usage.Exchanges(ctx, who.workspace, filter)
+	exchanges, next, err := h.exchanges.Exchanges(ctx, who.workspace, filter)
 	if err != nil {
 		return err
 	}
 	var data []eventJSON
 	for _, listed := range exchanges {
-		exchange, err := s.Usage.Exchange(ctx, who.workspace, listed.ID) // with its report
+		exchange, err := h.exchanges.Exchange(ctx, who.workspace, listed.ID) // with its report
 		if err != nil {
 			return err
 		}

@@ -36,11 +36,11 @@ type hitJSON struct {
 }
 
 // search answers what the archive holds about something, best first.
-func (s *server) search(c echo.Context, who caller) error {
+func (h archiveHandler) search(c echo.Context, who caller) error {
 	if err := allowQuery(c, "q", "session", "tool", "path", "from", "to", "limit"); err != nil {
 		return err
 	}
-	reader, err := s.textReader(c, who)
+	reader, err := h.readers.textReader(c, who)
 	if err != nil {
 		return err
 	}
@@ -50,7 +50,7 @@ func (s *server) search(c echo.Context, who caller) error {
 	}
 	ctx := c.Request().Context()
 	if query.Session != uuid.Nil {
-		detail, err := s.Sessions.Session(ctx, who.workspace, query.Session)
+		detail, err := h.sessions.Session(ctx, who.workspace, query.Session)
 		if err != nil {
 			return err
 		}
@@ -58,7 +58,7 @@ func (s *server) search(c echo.Context, who caller) error {
 			return tenants.ErrTextDenied
 		}
 	}
-	hits, err := s.found(ctx, who.workspace, reader, query)
+	hits, err := h.found(ctx, who.workspace, reader, query)
 	if err != nil {
 		return err
 	}
@@ -74,14 +74,14 @@ func (s *server) search(c echo.Context, who caller) error {
 
 // found returns what the reader may read of what answers a query, best first: each
 // API key is searched by itself, so that nothing else takes a hit's place.
-func (s *server) found(ctx context.Context, workspace tenants.WorkspaceID, reader tenants.Reader, query archive.Query) ([]archive.Hit, error) {
+func (h archiveHandler) found(ctx context.Context, workspace tenants.WorkspaceID, reader tenants.Reader, query archive.Query) ([]archive.Hit, error) {
 	if reader.All || query.Session != uuid.Nil {
-		return s.Searcher.Search(ctx, workspace, query)
+		return h.searcher.Search(ctx, workspace, query)
 	}
 	var all []archive.Hit
 	for _, key := range reader.Keys {
 		query.APIKey = key
-		hits, err := s.Searcher.Search(ctx, workspace, query)
+		hits, err := h.searcher.Search(ctx, workspace, query)
 		if err != nil {
 			return nil, err
 		}

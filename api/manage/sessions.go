@@ -14,24 +14,30 @@ import (
 	"palimpsest/tenants"
 )
 
-// Sessions reads and deletes sessions. Session, Projection, Delete, Pin and Unpin return
-// session.ErrNotFound for what is nobody's or another workspace's.
-type Sessions interface {
-	Sessions(ctx context.Context, workspace tenants.WorkspaceID, filter session.Filter) (session.Page, error)
-	Session(ctx context.Context, workspace tenants.WorkspaceID, id uuid.UUID) (session.Detail, error)
-	Projection(ctx context.Context, workspace tenants.WorkspaceID, lane uuid.UUID) (session.Projection, error)
-	Epochs(ctx context.Context, workspace tenants.WorkspaceID, lane uuid.UUID) ([]session.EpochOverview, error)
-	Decisions(ctx context.Context, workspace tenants.WorkspaceID, id uuid.UUID) ([]cost.Decision, error)
+// lanes finds the lanes that requests name.
+type lanes struct {
+	sessions session.Records
+	readers  readers
+}
 
-	// Inserts returns what modules have put into a lane, by number.
-	Inserts(ctx context.Context, workspace tenants.WorkspaceID, lane uuid.UUID) ([]session.Insert, error)
+// sessionHandler answers about recorded sessions, and changes what is sent of them.
+type sessionHandler struct {
+	lanes
 
-	// IDs returns the sessions whose ids follow one, in order.
-	IDs(ctx context.Context, workspace tenants.WorkspaceID, after uuid.UUID, limit int) ([]uuid.UUID, error)
+	costs   cost.Records
+	remarks remarks
+	notes   notes
+	now     func() time.Time
+}
 
-	Delete(ctx context.Context, workspace tenants.WorkspaceID, id uuid.UUID) error
-	Pinner
-	Orders
+func (h sessionHandler) register(group *echo.Group, d *door) {
+	group.GET("/sessions", d.as(tenants.ReadSessions, h.listSessions))
+	group.GET("/sessions/:id", d.as(tenants.ReadSessions, h.getSession))
+	group.DELETE("/sessions/:id", d.as(tenants.DeleteSessions, h.deleteSession))
+	group.POST("/sessions/:id/compact", d.as(tenants.ChangeSessions, h.compact))
+	group.GET("/sessions/:id/pins", d.as(tenants.ReadSessions, h.listPins))
+	group.POST("/sessions/:id/pins", d.as(tenants.ChangeSessions, h.createPin))
+	group.DELETE("/sessions/:id/pins/:message", d.as(tenants.ChangeSessions, h.deletePin))
 }
 
 type sessionJSON struct {
@@ -95,7 +101,7 @@ func sessionOf(overview session.Overview) sessionJSON {
 	}
 }
 
-func (s *server) listSessions(c echo.Context, who caller) error {
+func (h sessionHandler) listSessions(c echo.Context, who caller) error {
 	if err := allowQuery(c, "q", "client", "model", "key", "show", "starred", "from", "to", "cursor", "limit"); err != nil {
 		return err
 	}
@@ -109,15 +115,15 @@ func (s *server) listSessions(c echo.Context, who caller) error {
 	if filter.Limit, err = queryLimit(c); err != nil {
 		return err
 	}
-	if err := s.onlyStarred(c, who, &filter); err != nil {
+	if err := h.remarks.onlyStarred(c, who, &filter); err != nil {
 		return err
 	}
-	reader, err := s.reader(c, who)
+	reader, err := h.readers.reader(c, who)
 	if err != nil {
 		return err
 	}
 	filter.Masked, filter.Shown = !reader.All, reader.Keys
-	found, err := s.Sessions.Sessions(c.Request().Context(), who.workspace, filter)
+	found, err := h.sessions.Sessions(c.Request().Context(), who.workspace, filter)
 	if err != nil {
 		return err
 	}
@@ -125,40 +131,40 @@ func (s *server) listSessions(c echo.Context, who caller) error {
 	for i, overview := range found.Sessions {
 		data[i] = sessionOf(overview)
 	}
-	if err := s.remark(c.Request().Context(), who, data); err != nil {
+	if err := h.remarks.remark(c.Request().Context(), who, data); err != nil {
 		return err
 	}
 	return answerPage(c, data, found.Next)
 }
 
-func (s *server) getSession(c echo.Context, who caller) error {
+func (h sessionHandler) getSession(c echo.Context, who caller) error {
 	id, err := pathID(c)
 	if err != nil {
 		return err
 	}
 	ctx := c.Request().Context()
-	detail, err := s.Sessions.Session(ctx, who.workspace, id)
+	detail, err := h.sessions.Session(ctx, who.workspace, id)
 	if err != nil {
 		return err
 	}
-	reader, err := s.reader(c, who)
+	reader, err := h.readers.reader(c, who)
 	if err != nil {
 		return err
 	}
 	if !reader.MayRead(detail.APIKey) {
 		detail.Title = ""
 	}
-	decisions, err := s.Sessions.Decisions(ctx, who.workspace, id)
+	decisions, err := h.costs.Decisions(ctx, who.workspace, id)
 	if err != nil {
 		return err
 	}
 	remarked := []sessionJSON{sessionOf(detail.Overview)}
-	if err := s.remark(ctx, who, remarked); err != nil {
+	if err := h.remarks.remark(ctx, who, remarked); err != nil {
 		return err
 	}
 	answer := remarked[0]
 	for _, lane := range detail.Lanes {
-		epochs, err := s.Sessions.Epochs(ctx, who.workspace, lane.ID)
+		epochs, err := h.sessions.Epochs(ctx, who.workspace, lane.ID)
 		if err != nil {
 			return err
 		}
@@ -196,13 +202,13 @@ func laneOf(lane session.LaneOverview, epochs []session.EpochOverview, decisions
 	return answer
 }
 
-func (s *server) deleteSession(c echo.Context, who caller) error {
+func (h sessionHandler) deleteSession(c echo.Context, who caller) error {
 	id, err := pathID(c)
 	if err != nil {
 		return err
 	}
 	change := tenants.Change{Action: tenants.SessionDeleted, Target: id.String()}
-	err = s.noted(c, who, change, func(ctx context.Context) error { return s.Sessions.Delete(ctx, who.workspace, id) })
+	err = h.notes.noted(c, who, change, func(ctx context.Context) error { return h.sessions.Delete(ctx, who.workspace, id) })
 	if err != nil {
 		return err
 	}
@@ -211,12 +217,12 @@ func (s *server) deleteSession(c echo.Context, who caller) error {
 
 // lane returns the session in the path and its lane that the query names: the
 // most recently active one unless it says otherwise.
-func (s *server) lane(c echo.Context, who caller) (session.Detail, session.LaneOverview, error) {
+func (l lanes) lane(c echo.Context, who caller) (session.Detail, session.LaneOverview, error) {
 	id, err := pathID(c)
 	if err != nil {
 		return session.Detail{}, session.LaneOverview{}, err
 	}
-	detail, err := s.Sessions.Session(c.Request().Context(), who.workspace, id)
+	detail, err := l.sessions.Session(c.Request().Context(), who.workspace, id)
 	if err != nil {
 		return session.Detail{}, session.LaneOverview{}, err
 	}
@@ -231,12 +237,12 @@ func (s *server) lane(c echo.Context, who caller) (session.Detail, session.LaneO
 
 // laneText is lane for someone who wants to read what was said in it, or to change
 // what is sent of it.
-func (s *server) laneText(c echo.Context, who caller) (session.Detail, session.LaneOverview, error) {
-	reader, err := s.textReader(c, who)
+func (l lanes) laneText(c echo.Context, who caller) (session.Detail, session.LaneOverview, error) {
+	reader, err := l.readers.textReader(c, who)
 	if err != nil {
 		return session.Detail{}, session.LaneOverview{}, err
 	}
-	detail, lane, err := s.lane(c, who)
+	detail, lane, err := l.lane(c, who)
 	if err == nil && !reader.MayRead(detail.APIKey) {
 		err = tenants.ErrTextDenied
 	}

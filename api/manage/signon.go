@@ -11,31 +11,18 @@ import (
 	"palimpsest/tenants"
 )
 
-// SignOn keeps where a workspace's people prove who they are. What can be mended is a
-// tenants.Invalid. All that changes something returns tenants.ErrDenied for who is not an
-// owner, and tenants.ErrLogInAgain.
-type SignOn interface {
-	// Find returns the zero SignOn where none is set.
-	Find(ctx context.Context, workspace tenants.WorkspaceID) (tenants.SignOn, []tenants.Domain, error)
-	// Save asks the provider before it keeps anything.
-	Save(ctx context.Context, who tenants.Principal, wanted tenants.WantedSignOn) error
-	// Remove returns tenants.ErrNotFound where none is set.
-	Remove(ctx context.Context, who tenants.Principal) error
-
-	Claim(ctx context.Context, who tenants.Principal, domain string) error
-	// Prove and RemoveDomain return tenants.ErrNotFound for a domain that was not claimed.
-	Prove(ctx context.Context, who tenants.Principal, domain string) error
-	RemoveDomain(ctx context.Context, who tenants.Principal, domain string) error
+// signOnHandler answers about single sign-on.
+type signOnHandler struct {
+	signOn tenants.SingleSignOn
 }
 
-// registerSignOn adds the routes about single sign-on.
-func (s *server) registerSignOn(group *echo.Group) {
-	group.GET("/sign-on", s.as(tenants.ManageSignOn, s.getSignOn))
-	group.PUT("/sign-on", s.as(tenants.ManageSignOn, s.putSignOn))
-	group.DELETE("/sign-on", s.as(tenants.ManageSignOn, s.deleteSignOn))
-	group.POST("/sign-on/domains", s.as(tenants.ManageSignOn, s.claimDomain))
-	group.POST("/sign-on/domains/:domain/prove", s.as(tenants.ManageSignOn, s.proveDomain))
-	group.DELETE("/sign-on/domains/:domain", s.as(tenants.ManageSignOn, s.deleteDomain))
+func (h signOnHandler) register(group *echo.Group, d *door) {
+	group.GET("/sign-on", d.as(tenants.ManageSignOn, h.getSignOn))
+	group.PUT("/sign-on", d.as(tenants.ManageSignOn, h.putSignOn))
+	group.DELETE("/sign-on", d.as(tenants.ManageSignOn, h.deleteSignOn))
+	group.POST("/sign-on/domains", d.as(tenants.ManageSignOn, h.claimDomain))
+	group.POST("/sign-on/domains/:domain/prove", d.as(tenants.ManageSignOn, h.proveDomain))
+	group.DELETE("/sign-on/domains/:domain", d.as(tenants.ManageSignOn, h.deleteDomain))
 }
 
 // signOnJSON is single sign-on without its secret.
@@ -58,8 +45,8 @@ type domainJSON struct {
 }
 
 // answerSignOn answers with what is kept now.
-func (s *server) answerSignOn(c echo.Context, status int, who caller) error {
-	answer, err := s.signOnOf(c.Request().Context(), who.workspace)
+func (h signOnHandler) answerSignOn(c echo.Context, status int, who caller) error {
+	answer, err := h.signOnOf(c.Request().Context(), who.workspace)
 	if err != nil {
 		return err
 	}
@@ -67,8 +54,8 @@ func (s *server) answerSignOn(c echo.Context, status int, who caller) error {
 }
 
 // signOnOf returns what is kept of a workspace's single sign-on, without its secret.
-func (s *server) signOnOf(ctx context.Context, workspace tenants.WorkspaceID) (signOnJSON, error) {
-	signOn, domains, err := s.SignOn.Find(ctx, workspace)
+func (h signOnHandler) signOnOf(ctx context.Context, workspace tenants.WorkspaceID) (signOnJSON, error) {
+	signOn, domains, err := h.signOn.Find(ctx, workspace)
 	if err != nil {
 		return signOnJSON{}, err
 	}
@@ -85,11 +72,11 @@ func (s *server) signOnOf(ctx context.Context, workspace tenants.WorkspaceID) (s
 	return answer, nil
 }
 
-func (s *server) getSignOn(c echo.Context, who caller) error {
-	return s.answerSignOn(c, http.StatusOK, who)
+func (h signOnHandler) getSignOn(c echo.Context, who caller) error {
+	return h.answerSignOn(c, http.StatusOK, who)
 }
 
-func (s *server) putSignOn(c echo.Context, who caller) error {
+func (h signOnHandler) putSignOn(c echo.Context, who caller) error {
 	asked, err := readJSON[struct {
 		Issuer   string       `json:"issuer"`
 		ClientID string       `json:"client_id"`
@@ -100,41 +87,41 @@ func (s *server) putSignOn(c echo.Context, who caller) error {
 		return err
 	}
 	wanted := tenants.WantedSignOn{Issuer: asked.Issuer, ClientID: asked.ClientID, Secret: asked.Secret, Role: asked.Role}
-	if err := s.SignOn.Save(c.Request().Context(), who.principal, wanted); err != nil {
+	if err := h.signOn.Save(c.Request().Context(), who.principal, wanted); err != nil {
 		return err
 	}
-	return s.answerSignOn(c, http.StatusOK, who)
+	return h.answerSignOn(c, http.StatusOK, who)
 }
 
-func (s *server) deleteSignOn(c echo.Context, who caller) error {
-	if err := s.SignOn.Remove(c.Request().Context(), who.principal); err != nil {
+func (h signOnHandler) deleteSignOn(c echo.Context, who caller) error {
+	if err := h.signOn.Remove(c.Request().Context(), who.principal); err != nil {
 		return err
 	}
 	return c.NoContent(http.StatusNoContent)
 }
 
-func (s *server) claimDomain(c echo.Context, who caller) error {
+func (h signOnHandler) claimDomain(c echo.Context, who caller) error {
 	asked, err := readJSON[struct {
 		Domain string `json:"domain"`
 	}](c)
 	if err != nil {
 		return err
 	}
-	if err := s.SignOn.Claim(c.Request().Context(), who.principal, asked.Domain); err != nil {
+	if err := h.signOn.Claim(c.Request().Context(), who.principal, asked.Domain); err != nil {
 		return err
 	}
-	return s.answerSignOn(c, http.StatusCreated, who)
+	return h.answerSignOn(c, http.StatusCreated, who)
 }
 
-func (s *server) proveDomain(c echo.Context, who caller) error {
-	if err := s.SignOn.Prove(c.Request().Context(), who.principal, pathDomain(c)); err != nil {
+func (h signOnHandler) proveDomain(c echo.Context, who caller) error {
+	if err := h.signOn.Prove(c.Request().Context(), who.principal, pathDomain(c)); err != nil {
 		return err
 	}
-	return s.answerSignOn(c, http.StatusOK, who)
+	return h.answerSignOn(c, http.StatusOK, who)
 }
 
-func (s *server) deleteDomain(c echo.Context, who caller) error {
-	if err := s.SignOn.RemoveDomain(c.Request().Context(), who.principal, pathDomain(c)); err != nil {
+func (h signOnHandler) deleteDomain(c echo.Context, who caller) error {
+	if err := h.signOn.RemoveDomain(c.Request().Context(), who.principal, pathDomain(c)); err != nil {
 		return err
 	}
 	return c.NoContent(http.StatusNoContent)

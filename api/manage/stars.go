@@ -13,19 +13,20 @@ import (
 	"palimpsest/tenants"
 )
 
-// registerStars adds the routes of the caller's own stars.
-func (s *server) registerStars(group *echo.Group) {
-	group.PUT("/sessions/:id/star", s.as(tenants.StarSessions, s.star(func(ctx context.Context, workspace, person, id uuid.UUID) error {
-		return s.Stars.Star(ctx, workspace, person, id)
-	})))
-	group.DELETE("/sessions/:id/star", s.as(tenants.StarSessions, s.star(func(ctx context.Context, workspace, person, id uuid.UUID) error {
-		return s.Stars.Unstar(ctx, workspace, person, id)
-	})))
+// starHandler answers about the caller's own stars.
+type starHandler struct {
+	sessions session.Records
+	stars    tenants.Stars
+}
+
+func (h starHandler) register(group *echo.Group, d *door) {
+	group.PUT("/sessions/:id/star", d.as(tenants.StarSessions, h.star(h.stars.Star)))
+	group.DELETE("/sessions/:id/star", d.as(tenants.StarSessions, h.star(h.stars.Unstar)))
 }
 
 // star changes the star of a session for the caller: who is logged in, or the person
 // behind an API key.
-func (s *server) star(change func(ctx context.Context, workspace, person, id uuid.UUID) error) func(c echo.Context, who caller) error {
+func (h starHandler) star(change func(ctx context.Context, workspace, person, id uuid.UUID) error) func(c echo.Context, who caller) error {
 	return func(c echo.Context, who caller) error {
 		if err := allowQuery(c); err != nil {
 			return err
@@ -35,7 +36,7 @@ func (s *server) star(change func(ctx context.Context, workspace, person, id uui
 			return err
 		}
 		ctx := c.Request().Context()
-		if _, err := s.Sessions.Session(ctx, who.workspace, id); err != nil {
+		if _, err := h.sessions.Session(ctx, who.workspace, id); err != nil {
 			return err
 		}
 		if err := change(ctx, who.workspace, who.person(), id); err != nil {
@@ -45,9 +46,15 @@ func (s *server) star(change func(ctx context.Context, workspace, person, id uui
 	}
 }
 
+// remarks are what people of a workspace have put on sessions.
+type remarks struct {
+	stars    tenants.Stars
+	comments tenants.Comments
+}
+
 // onlyStarred narrows a list to the sessions that the caller has starred, where the query
 // asks for that.
-func (s *server) onlyStarred(c echo.Context, who caller, filter *session.Filter) error {
+func (r remarks) onlyStarred(c echo.Context, who caller, filter *session.Filter) error {
 	switch c.QueryParam("starred") {
 	case "":
 		return nil
@@ -55,15 +62,15 @@ func (s *server) onlyStarred(c echo.Context, who caller, filter *session.Filter)
 	default:
 		return tenants.Invalid{Field: "starred", Message: "must be true, or left out"}
 	}
-	starred, err := s.Stars.Starred(c.Request().Context(), who.workspace, who.person())
+	starred, err := r.stars.Starred(c.Request().Context(), who.workspace, who.person())
 	filter.IDs = append([]uuid.UUID{}, starred...)
 	return err
 }
 
 // remark fills in which of some sessions the caller has starred, and how many comments
 // each has.
-func (s *server) remark(ctx context.Context, who caller, sessions []sessionJSON) error {
-	starred, err := s.Stars.Starred(ctx, who.workspace, who.person())
+func (r remarks) remark(ctx context.Context, who caller, sessions []sessionJSON) error {
+	starred, err := r.stars.Starred(ctx, who.workspace, who.person())
 	if err != nil {
 		return err
 	}
@@ -71,7 +78,7 @@ func (s *server) remark(ctx context.Context, who caller, sessions []sessionJSON)
 	for i := range sessions {
 		ids[i] = sessions[i].ID
 	}
-	counts, err := s.Comments.CommentCounts(ctx, who.workspace, ids)
+	counts, err := r.comments.CommentCounts(ctx, who.workspace, ids)
 	if err != nil {
 		return err
 	}
@@ -93,7 +100,7 @@ func (e everything) stars(ctx context.Context) error {
 	return e.lines("stars.ndjson", func(write func(line any) error) error {
 		var after tenants.Star
 		for {
-			found, err := e.Stars.EveryStar(ctx, e.workspace, after, exportPage)
+			found, err := e.config.Stars.EveryStar(ctx, e.workspace, after, exportPage)
 			if err != nil {
 				return err
 			}

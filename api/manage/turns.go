@@ -74,7 +74,7 @@ func parsePlace(cursor string) (place, error) {
 	return at, nil
 }
 
-func (s *server) listTurns(c echo.Context, who caller) error {
+func (h archiveHandler) listTurns(c echo.Context, who caller) error {
 	if err := allowQuery(c, "lane", "cursor", "limit"); err != nil {
 		return err
 	}
@@ -86,24 +86,24 @@ func (s *server) listTurns(c echo.Context, who caller) error {
 	if err != nil {
 		return err
 	}
-	detail, lane, err := s.laneText(c, who)
+	detail, lane, err := h.laneText(c, who)
 	if err != nil {
 		return err
 	}
-	codec, known := s.Codecs[detail.Format]
+	codec, known := h.codecs[detail.Format]
 	if !known {
 		return fmt.Errorf("session %s has the unknown format %q", detail.ID, detail.Format)
 	}
 	ctx := c.Request().Context()
-	projection, err := s.projection(ctx, who.workspace, lane)
+	projection, err := h.projection(ctx, who.workspace, lane)
 	if err != nil {
 		return err
 	}
-	inserts, err := s.Sessions.Inserts(ctx, who.workspace, lane.ID)
+	inserts, err := h.sessions.Inserts(ctx, who.workspace, lane.ID)
 	if err != nil {
 		return err
 	}
-	reader := turnReader{archive: s.Archive, workspace: who.workspace, lane: lane.ID, codec: codec}
+	reader := turnReader{archive: h.archive, workspace: who.workspace, lane: lane.ID, codec: codec}
 	turns, next, err := reader.read(ctx, at, limit)
 	if err != nil {
 		return err
@@ -116,12 +116,12 @@ func (s *server) listTurns(c echo.Context, who caller) error {
 }
 
 // projection returns the lane's newest projection; nil if it has none.
-func (s *server) projection(ctx context.Context, workspace tenants.WorkspaceID, lane session.LaneOverview) (*session.Projection, error) {
-	epochs, err := s.Sessions.Epochs(ctx, workspace, lane.ID)
+func (h archiveHandler) projection(ctx context.Context, workspace tenants.WorkspaceID, lane session.LaneOverview) (*session.Projection, error) {
+	epochs, err := h.sessions.Epochs(ctx, workspace, lane.ID)
 	if err != nil || len(epochs) == 0 {
 		return nil, err
 	}
-	projection, err := s.Sessions.Projection(ctx, workspace, lane.ID)
+	projection, err := h.sessions.Projection(ctx, workspace, lane.ID)
 	if err != nil {
 		return nil, err
 	}
@@ -182,7 +182,7 @@ func levelOf(projection *session.Projection, index int) int {
 
 // turnReader groups a lane's archived messages into turns, page by page.
 type turnReader struct {
-	archive   Archive
+	archive   archive.Reader
 	workspace tenants.WorkspaceID
 	lane      uuid.UUID
 	codec     wire.Codec

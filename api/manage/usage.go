@@ -13,6 +13,16 @@ import (
 	"palimpsest/tenants"
 )
 
+// usageHandler answers what exchanges add up to.
+type usageHandler struct {
+	usage tenants.UsageReader
+	now   func() time.Time
+}
+
+func (h usageHandler) register(group *echo.Group, d *door) {
+	group.GET("/usage", d.as(tenants.ReadMetrics, h.getUsage))
+}
+
 const (
 	day = 24 * time.Hour
 	// usageDays is how far back usage is added up unless the query says otherwise.
@@ -83,8 +93,8 @@ type usageAnswer struct {
 
 // money adds what was missed in a span of time to an answer, and advice that goes by
 // the last days.
-func (s *server) money(ctx context.Context, workspace tenants.WorkspaceID, filter tenants.UsageFilter, answer *usageAnswer) error {
-	asked, err := s.Usage.Balance(ctx, workspace, filter)
+func (h usageHandler) money(ctx context.Context, workspace tenants.WorkspaceID, filter tenants.UsageFilter, answer *usageAnswer) error {
+	asked, err := h.usage.Balance(ctx, workspace, filter)
 	if err != nil {
 		return err
 	}
@@ -92,9 +102,9 @@ func (s *server) money(ctx context.Context, workspace tenants.WorkspaceID, filte
 	for i, misses := range asked.Misses {
 		answer.Misses[i] = missesJSON{Cause: misses.Cause, Requests: misses.Count, Tokens: misses.Tokens}
 	}
-	now := s.Now()
+	now := h.now()
 	lately := tenants.UsageFilter{From: now.Add(-cost.AdviceSpan), To: now}.Aligned()
-	recent, err := s.Usage.Balance(ctx, workspace, lately)
+	recent, err := h.usage.Balance(ctx, workspace, lately)
 	if err != nil {
 		return err
 	}
@@ -106,7 +116,7 @@ func (s *server) money(ctx context.Context, workspace tenants.WorkspaceID, filte
 	return nil
 }
 
-func (s *server) getUsage(c echo.Context, who caller) error {
+func (h usageHandler) getUsage(c echo.Context, who caller) error {
 	if err := allowQuery(c, "by", "from", "to", "client", "model", "key"); err != nil {
 		return err
 	}
@@ -122,7 +132,7 @@ func (s *server) getUsage(c echo.Context, who caller) error {
 		return err
 	}
 	if to.IsZero() {
-		to = s.Now()
+		to = h.now()
 	}
 	if from.IsZero() {
 		from = to.Add(-usageDays * day)
@@ -132,7 +142,7 @@ func (s *server) getUsage(c echo.Context, who caller) error {
 		return err
 	}
 	ctx := c.Request().Context()
-	rows, err := s.Usage.Usage(ctx, who.workspace, by, filter)
+	rows, err := h.usage.Usage(ctx, who.workspace, by, filter)
 	if err != nil {
 		return err
 	}
@@ -140,7 +150,7 @@ func (s *server) getUsage(c echo.Context, who caller) error {
 	for i := range rows {
 		answer.Data[i] = usageOf(&rows[i])
 	}
-	if err := s.money(ctx, who.workspace, filter, &answer); err != nil {
+	if err := h.money(ctx, who.workspace, filter, &answer); err != nil {
 		return err
 	}
 	return c.JSON(http.StatusOK, answer)

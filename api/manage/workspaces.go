@@ -1,7 +1,6 @@
 package manage
 
 import (
-	"context"
 	"net/http"
 
 	"github.com/google/uuid"
@@ -10,26 +9,20 @@ import (
 	"palimpsest/tenants"
 )
 
-// People keeps workspaces and who belongs to them.
-type People interface {
-	// CreateWorkspace has the login work in the new workspace.
-	CreateWorkspace(ctx context.Context, login tenants.Login, name string) (tenants.Workspace, error)
+// workspaceHandler answers about the workspaces of a person, and deletes them.
+type workspaceHandler struct {
+	workspaces tenants.Workspaces
+	deletion   tenants.Deletion
+	identity   tenants.Identity
+}
 
-	// Enter returns tenants.ErrNotFound for a workspace that the login's user does
-	// not belong to.
-	Enter(ctx context.Context, login tenants.Login, workspace tenants.WorkspaceID) error
-
-	RenameWorkspace(ctx context.Context, workspace tenants.WorkspaceID, name string) error
-
-	// Leave returns tenants.ErrLastOwner where no one else owns the workspace.
-	Leave(ctx context.Context, who tenants.Principal, revokeKeys bool) error
-
-	Members(ctx context.Context, workspace tenants.WorkspaceID) ([]tenants.Member, error)
-
-	// ChangeRole and RemoveMember return tenants.ErrNotFound, tenants.ErrDenied and
-	// tenants.ErrLastOwner.
-	ChangeRole(ctx context.Context, workspace tenants.WorkspaceID, user uuid.UUID, role tenants.Role) error
-	RemoveMember(ctx context.Context, workspace tenants.WorkspaceID, user uuid.UUID, revokeKeys bool) error
+func (h workspaceHandler) register(group *echo.Group, d *door) {
+	group.GET("/workspaces", d.known(h.listWorkspaces))
+	group.POST("/workspaces", d.asPerson(h.createWorkspace))
+	group.POST("/workspaces/:id/enter", d.asPerson(h.enterWorkspace))
+	group.PATCH("/workspaces/:id", d.as(tenants.ManageSettings, h.renameWorkspace))
+	group.POST("/workspaces/:id/leave", d.asPerson(h.leaveWorkspace))
+	group.DELETE("/workspace", d.as(tenants.DeleteWorkspace, h.deleteWorkspace))
 }
 
 // membershipJSON is a workspace that someone belongs to.
@@ -51,7 +44,7 @@ func membershipsOf(who tenants.Principal) []membershipJSON {
 	return list
 }
 
-func (s *server) listWorkspaces(c echo.Context, who caller) error {
+func (h workspaceHandler) listWorkspaces(c echo.Context, who caller) error {
 	if who.isKey() {
 		if !who.may(tenants.Enter) {
 			return who.denied()
@@ -66,31 +59,31 @@ type workspaceName struct {
 	Name string `json:"name"`
 }
 
-func (s *server) createWorkspace(c echo.Context, who caller) error {
+func (h workspaceHandler) createWorkspace(c echo.Context, who caller) error {
 	asked, err := readJSON[workspaceName](c)
 	if err != nil {
 		return err
 	}
-	created, err := s.People.CreateWorkspace(c.Request().Context(), who.principal.Login, asked.Name)
+	created, err := h.workspaces.CreateWorkspace(c.Request().Context(), who.principal.Login, asked.Name)
 	if err != nil {
 		return err
 	}
 	return c.JSON(http.StatusCreated, membershipJSON{ID: created.ID, Name: created.Name, Role: tenants.Owner, Current: true})
 }
 
-func (s *server) enterWorkspace(c echo.Context, who caller) error {
+func (h workspaceHandler) enterWorkspace(c echo.Context, who caller) error {
 	id, err := pathID(c)
 	if err != nil {
 		return err
 	}
-	if err := s.People.Enter(c.Request().Context(), who.principal.Login, id); err != nil {
+	if err := h.workspaces.Enter(c.Request().Context(), who.principal.Login, id); err != nil {
 		return err
 	}
 	return c.NoContent(http.StatusNoContent)
 }
 
 // renameWorkspace renames the workspace that the caller works in, and no other.
-func (s *server) renameWorkspace(c echo.Context, who caller) error {
+func (h workspaceHandler) renameWorkspace(c echo.Context, who caller) error {
 	if err := who.in(c); err != nil {
 		return err
 	}
@@ -98,14 +91,14 @@ func (s *server) renameWorkspace(c echo.Context, who caller) error {
 	if err != nil {
 		return err
 	}
-	if err := s.People.RenameWorkspace(c.Request().Context(), who.workspace, asked.Name); err != nil {
+	if err := h.workspaces.RenameWorkspace(c.Request().Context(), who.workspace, asked.Name); err != nil {
 		return err
 	}
 	return c.NoContent(http.StatusNoContent)
 }
 
 // leaveWorkspace leaves the workspace that the caller works in, and no other.
-func (s *server) leaveWorkspace(c echo.Context, who caller) error {
+func (h workspaceHandler) leaveWorkspace(c echo.Context, who caller) error {
 	if err := who.in(c); err != nil {
 		return err
 	}
@@ -113,7 +106,7 @@ func (s *server) leaveWorkspace(c echo.Context, who caller) error {
 	if err != nil {
 		return err
 	}
-	if err := s.People.Leave(c.Request().Context(), who.principal, revoke); err != nil {
+	if err := h.workspaces.Leave(c.Request().Context(), who.principal, revoke); err != nil {
 		return err
 	}
 	return c.NoContent(http.StatusNoContent)

@@ -25,33 +25,10 @@ const (
 	deadline = 20 * time.Second // of a call
 )
 
-// Lanes finds the lanes that pointers lead to, and the pointers of messages.
-type Lanes interface {
-	// Named returns the lane that a pointer leads to, within a session if one is
-	// given, or session.ErrNotFound.
-	Named(ctx context.Context, workspace tenants.WorkspaceID, within uuid.UUID, pointer archive.Pointer) (session.Named, error)
-
-	// Names returns for each message of a lane a name of a history that holds it;
-	// empty where none is on record.
-	Names(ctx context.Context, workspace tenants.WorkspaceID, lanes []uuid.UUID, messages []int) ([]archive.Name, error)
-
-	// SessionNamed returns the newest session that its client gave a name, or
-	// session.ErrNotFound.
-	SessionNamed(ctx context.Context, workspace tenants.WorkspaceID, name string) (uuid.UUID, error)
-}
-
-// Originals reads archived messages.
-type Originals interface {
-	// Originals returns the messages of a lane from index from to to (excluded)
-	// with their bytes, proven by their hashes; those that are not stored are left
-	// out.
-	Originals(ctx context.Context, workspace tenants.WorkspaceID, lane uuid.UUID, from, to int) ([]archive.Entry, error)
-}
-
 // Config is what the server needs. Every field but PublicURL and Log must be set.
 type Config struct {
-	Lanes    Lanes
-	Archive  Originals
+	Lanes    session.Records
+	Archive  archive.Originals
 	Searcher archive.Searcher
 	Codecs   map[conversation.Format]wire.Codec
 

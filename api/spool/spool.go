@@ -34,16 +34,11 @@ const (
 // ErrFull says that a spool has no room for a record.
 var ErrFull = errors.New("the local spool is full")
 
-// Keys returns the key of a workspace, under which records are sealed.
-type Keys interface {
-	Key(ctx context.Context, workspace uuid.UUID) (*archive.Key, error)
-}
-
 // Config says where a Spool keeps its records.
 type Config struct {
 	Dir      string
 	MaxBytes int64
-	Keys     Keys
+	Keys     *archive.Keys
 	Log      *slog.Logger
 	Now      func() time.Time
 }

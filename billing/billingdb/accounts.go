@@ -13,26 +13,14 @@ import (
 	"palimpsest/tenants/tenantsdb"
 )
 
-// Database opens transactions of workspaces.
-type Database interface {
-	InTenant(ctx context.Context, workspace uuid.UUID, fn func(tx *gorm.DB) error) error
-	AsWorker(ctx context.Context, fn func(tx *gorm.DB) error) error
-	Together(ctx context.Context, workspace uuid.UUID, fn func(ctx context.Context) error) error
-}
-
-// Audit notes changes, in the transaction of Together where the context is of one.
-type Audit interface {
-	Note(ctx context.Context, workspace uuid.UUID, change tenants.Change) error
-}
-
 // Store keeps the accounts of all workspaces.
 type Store struct {
-	db    Database
-	audit Audit
+	db    *tenantsdb.DB
+	audit tenantsdb.Audit
 }
 
-// New returns the store of a database and its audit log.
-func New(db Database, audit Audit) *Store { return &Store{db: db, audit: audit} }
+// New returns the store of a database.
+func New(db *tenantsdb.DB) *Store { return &Store{db: db, audit: db.Audit} }
 
 const accountColumns = `customer, subscription, plan, status, seats, period_start, period_end, trial_end, ends_at, past_due_since,
 	metered_from, metered_to, restraint, restrained_at, told`
@@ -251,8 +239,5 @@ func zeroable(at *time.Time) time.Time {
 	return at.UTC()
 }
 
-// Interface guards.
-var (
-	_ billing.Store = (*Store)(nil)
-	_ Database      = (*tenantsdb.DB)(nil)
-)
+// Interface guard.
+var _ billing.Store = (*Store)(nil)

@@ -12,7 +12,7 @@ import (
 // counts as a stranger's.
 type admittingPeople struct{ *identity.Service }
 
-// Authenticate implements web.Identity and manage.Identity.
+// Authenticate implements tenants.Identity.
 func (a admittingPeople) Authenticate(ctx context.Context, token string) (tenants.Principal, error) {
 	principal, err := a.Service.Authenticate(ctx, token)
 	if err == nil {
@@ -24,7 +24,7 @@ func (a admittingPeople) Authenticate(ctx context.Context, token string) (tenant
 // admittingKeys are the API keys, with the same for each that is found.
 type admittingKeys struct{ *identity.Keys }
 
-// Authenticate implements api.Keys.
+// Authenticate implements tenants.KeyAuthenticator.
 func (a admittingKeys) Authenticate(ctx context.Context, secret string) (tenants.APIKey, error) {
 	key, err := a.Keys.Authenticate(ctx, secret)
 	if err == nil {

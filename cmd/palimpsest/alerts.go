@@ -30,7 +30,7 @@ func (p *program) outgoing(db *tenantsdb.DB, safe *vault.Vault, people *identity
 // and its alerts delivered in the background.
 func (p *program) alerts(db *tenantsdb.DB, safe *vault.Vault, work *jobsdb.Runner) (*alerts.Service, error) {
 	config := alerts.Config{
-		Store: alerts.Store{Alerts: db.Alerts, Keys: db.APIKeys, Usage: db.Usage, Workspaces: db.Workspaces, Transactions: db}, Sealer: safe, Queue: work, Mailer: keptMails{db}, Health: p.latestChecks,
+		Store: alerts.Store{Alerts: db.Alerts, Keys: db.APIKeys, UsageReader: db.Usage, Workspaces: db.Workspaces, Transactor: db}, Sealer: safe, Queue: work, Mailer: keptMails{db}, Health: p.latestChecks,
 		AllowPrivate: p.config.AllowPrivateUpstreams, PublicURL: p.reachable(), Log: p.log, Now: p.now,
 	}
 	if p.config.SMTPURL != "" {
@@ -56,6 +56,6 @@ func (k keptMails) Send(ctx context.Context, _ uuid.UUID, mail tenants.Mail) err
 
 // Interface guards.
 var (
-	_ alerts.Alerts = tenantsdb.Alerts{}
-	_ alerts.Sealer = (*vault.Vault)(nil)
+	_ alerts.Alerts  = tenantsdb.Alerts{}
+	_ tenants.Sealer = (*vault.Vault)(nil)
 )

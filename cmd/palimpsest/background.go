@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"strconv"
 	"strings"
 	"time"
@@ -77,10 +78,12 @@ func (p *program) hear(ctx context.Context, db *tenantsdb.DB, changes changes) e
 	}, changes.patterns.ForgetAll)
 	listener.Handle(tenantsdb.ExchangesChannel, changes.pages.Told, changes.pages.Missed)
 	listener.Handle(tenantsdb.LoginsChannel, func(string) { changes.pages.Recheck() }, changes.pages.Recheck)
-	listener.Handle(sessiondb.Channel, ofLane(changes.lanes.Changed), changes.lanes.Missed)
-	listener.Handle(sessiondb.InsertChannel, ofLane(changes.lanes.InsertsChanged), changes.lanes.Missed)
-	listener.Handle(sessiondb.PlanChannel, ofLane(changes.lanes.PlanChanged), changes.lanes.Missed)
-	listener.Handle(sessiondb.SummaryChannel, ofLane(changes.lanes.SummaryChanged), changes.lanes.Missed)
+	listener.Handle(sessiondb.Channel, ofLane(changes.lanes.Compacted), changes.lanes.Missed)
+	for channel, changed := range map[string]func(lane uuid.UUID, number int){
+		sessiondb.InsertChannel: changes.lanes.InsertsChanged, sessiondb.PlanChannel: changes.lanes.PlanChanged, sessiondb.SummaryChannel: changes.lanes.SummaryChanged,
+	} {
+		listener.Handle(channel, ofLane(func(_, lane uuid.UUID, number int) { changed(lane, number) }), changes.lanes.Missed)
+	}
 	if err := listener.Start(ctx); err != nil {
 		return err
 	}
@@ -89,16 +92,17 @@ func (p *program) hear(ctx context.Context, db *tenantsdb.DB, changes changes) e
 }
 
 // ofLane returns what reads a notice about a lane, "workspace/lane/number".
-func ofLane(changed func(lane uuid.UUID, number int)) func(payload string) {
+func ofLane(changed func(workspace, lane uuid.UUID, number int)) func(payload string) {
 	return func(payload string) {
 		parts := strings.Split(payload, "/")
 		if len(parts) != 3 {
 			return
 		}
-		lane, err := uuid.Parse(parts[1])
+		workspace, workspaceErr := uuid.Parse(parts[0])
+		lane, laneErr := uuid.Parse(parts[1])
 		number, numberErr := strconv.Atoi(parts[2])
-		if err == nil && numberErr == nil {
-			changed(lane, number)
+		if errors.Join(workspaceErr, laneErr, numberErr) == nil {
+			changed(workspace, lane, number)
 		}
 	}
 }

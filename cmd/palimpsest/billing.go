@@ -25,7 +25,7 @@ const noticeAttempts = 12
 func (p *program) billing(db *tenantsdb.DB, work *jobsdb.Runner, settings *api.Settings) *billing.Service {
 	config := p.config.Billing
 	config.PublicURL = p.reachable()
-	store := billingdb.New(db, db.Audit)
+	store := billingdb.New(db)
 	service := billing.New(config, billing.Deps{
 		Store: store, Mail: db.Mail.QueueMail, Log: p.log, Now: p.now,
 		Enqueue: func(ctx context.Context, workspace, notice uuid.UUID) error {

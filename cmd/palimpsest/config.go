@@ -18,7 +18,7 @@ import (
 	"gopkg.in/yaml.v3"
 
 	"palimpsest/billing"
-	"palimpsest/pipeline"
+	"palimpsest/pipeline/modules"
 	"palimpsest/tenants/mail"
 )
 
@@ -71,7 +71,7 @@ func DefaultConfig() Config {
 		Addr:      "127.0.0.1:8080",
 		AdminAddr: "127.0.0.1:9090",
 		DataDir:   "./data",
-		Pipe:      strings.Join(pipeline.DefaultConfig().Modules, ","),
+		Pipe:      strings.Join(modules.Catalog().Default().Modules, ","),
 		LogFormat: "text",
 		Role:      RoleAll,
 
@@ -220,7 +220,7 @@ func (c Config) Validate() error {
 	if c.LogFormat != "text" && c.LogFormat != "json" {
 		return fmt.Errorf("PALIMPSEST_LOG_FORMAT: %q is neither text nor json", c.LogFormat)
 	}
-	if _, err := pipeline.ParseModules(c.Pipe); err != nil {
+	if _, err := modules.Catalog().ParseModules(c.Pipe); err != nil {
 		return fmt.Errorf("PALIMPSEST_PIPE: %w", err)
 	}
 	if err := checkURL("STRIPE_API_BASE", c.Billing.APIBase, "http", "https"); err != nil {

@@ -22,7 +22,7 @@ func TestDeletedWorkspaceLeavesItsSubscriptionToBeEnded(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	store := billingdb.New(database.DB, database.DB.Audit)
+	store := billingdb.New(database.DB)
 	if _, err := store.KeepCustomer(t.Context(), workspace.ID, "cus_1"); err != nil {
 		t.Fatal(err)
 	}

@@ -20,7 +20,7 @@ const (
 func (p *program) openJournal(lanes *session.Resolver, parts parts) (*journal.Journal, error) {
 	kept, err := journal.New(journal.Config{
 		Dir: filepath.Join(p.config.DataDir, journalDir), MaxBytes: journal.DefaultBytes, Store: parts.sessions, Keys: parts.keys,
-		Log: p.log, Now: p.now, Absence: p.health.absence,
+		Log: p.log, Now: p.now, Absence: p.health.absence, Peers: p.peers(),
 		Overtaken: func(lane uuid.UUID) { lanes.Changed(lane, 0) },
 	})
 	if err != nil {
@@ -35,6 +35,15 @@ func (p *program) openJournal(lanes *session.Resolver, parts parts) (*journal.Jo
 			func() float64 { return float64(kept.Stats().Kept) }),
 	)
 	p.journal = kept
+	lanes.Consult(kept)
 	p.every(journalReplay, kept.Replay)
 	return kept, nil
+}
+
+// peers returns where processes show each other what waits for the database; nil without Redis.
+func (p *program) peers() *journal.Peers {
+	if p.redis == nil {
+		return nil
+	}
+	return journal.NewPeers(p.redis, p.now)
 }

@@ -13,6 +13,7 @@ import (
 
 	"palimpsest/pipeline"
 	"palimpsest/pipeline/conversation"
+	"palimpsest/pipeline/modules"
 	"palimpsest/pipeline/replay"
 )
 
@@ -111,7 +112,7 @@ func replayConfig(options replayOptions) (pipeline.Config, error) {
 		}
 		layers = append(layers, pipeline.Layer{Source: pipeline.FromHeader, YAML: module + ":\n  " + field + ": " + value + "\n"})
 	}
-	config, _, err := pipeline.Resolve(layers...)
+	config, _, err := modules.Catalog().Resolve(layers...)
 	if err != nil {
 		return pipeline.Config{}, fmt.Errorf("pipeline config: %w", err)
 	}

@@ -171,14 +171,14 @@ func (p *program) serveProduct(e *echo.Echo, of product) {
 	api := manage.Config{
 		Defaults: p.defaults(), Codecs: formats.ByFormat(),
 		Identity: admittingPeople{of.people}, Cookies: tenants.NewCookies(p.reachable()), Keys: admittingKeys{of.keys}, APIKeys: keeper, ProviderKeys: keeper,
-		Pipelines: of.db.Pipelines, ModelWindows: of.db.ModelWindows, Patterns: of.learned, Sessions: of.sessions.Browser(), Archive: of.originals, ArchiveKeys: of.archiveKeys, Searcher: of.index,
-		Retentions: of.db.Data, Usage: manage.Usage{Requests: of.db.Exchanges, Sums: of.db.Usage}, People: of.people, Invitations: invitations, Data: manage.Data{DataStore: of.db.Data, Workspaces: of.db.Workspaces, Views: of.db.Views}, Audit: of.db.Audit, Deletion: of.deleting,
-		Billing: of.sold, Operator: of.db.Operators, SignOn: signOn, Alerts: of.db.Alerts, Stars: of.db.Stars, Comments: of.db.Comments, Previewer: of.preview, Log: p.log, Now: p.now,
+		Pipelines: of.db.Pipelines, ModelWindows: of.db.ModelWindows, Patterns: of.learned, Sessions: of.sessions.Browser(), Costs: of.sessions.Browser(), Archive: of.originals, ArchiveKeys: of.archiveKeys, Searcher: of.index,
+		Exchanges: of.db.Exchanges, Usage: of.db.Usage, Members: of.people.Workspaces(), Workspaces: of.people.Workspaces(), Invitations: invitations, Data: of.db.Data, Views: of.db.Views, Audit: of.db.Audit, Deletion: of.deleting,
+		Billing: of.sold, Operators: of.db.Operators, SignOn: signOn, Alerts: of.alerting, Stars: of.db.Stars, Comments: of.db.Comments, Previews: of.preview, Log: p.log, Now: p.now,
 	}
 	manage.Register(e.Group("/api/v1"), api)
 	p.serveDashboard(e, web.Deps{
 		Identity: admittingPeople{of.people}, APIKeys: keeper, ProviderKeys: keeper, Pipelines: of.db.Pipelines, Usage: of.db.Usage,
-		Sessions: of.sessions.Browser(), Exchanges: of.db.Exchanges, Archive: of.originals, ArchiveKeys: of.archiveKeys, Mails: of.mails, People: of.people, Invitations: invitations,
+		Sessions: of.sessions.Browser(), Costs: of.sessions.Browser(), Exchanges: of.db.Exchanges, Archive: of.originals, ArchiveKeys: of.archiveKeys, Mails: of.mails, Members: of.people.Workspaces(), Workspaces: of.people.Workspaces(), Invitations: invitations,
 		Data: of.db.Data, Audit: of.db.Audit, Views: of.db.Views, Deletion: of.deleting, Config: manage.NewConfigurations(api), Billing: of.sold, Preview: of.preview, TriggerAdvice: of.advice, ModelWindows: of.db.ModelWindows,
 		Patterns: of.learned, Searcher: of.index, Live: p.pages,
 		Operator: of.db.Operators, Health: p.newChecks(), LatestHealth: p.latestChecks, SignOn: signOn, Passkeys: p.passkeys(of.db, of.vault, of.people),
@@ -250,7 +250,7 @@ func (p *program) share(lanes *session.Resolver, parts parts) {
 	}
 	announcer := session.NewAnnouncer(parts.sessions, p.health.absence, parts.metrics.Unannounced)
 	p.onClose(announcer.Stop)
-	lanes.Share(announcer)
+	lanes.Share(announcer, parts.sessions)
 }
 
 // summaries starts what has models write summaries in the background.
@@ -447,7 +447,7 @@ func (p *program) newWriter(parts parts) (*prompt.Writer, error) {
 	for _, module := range built {
 		if planner, is := module.(idle.Planner); is {
 			worker := idle.New(idle.Config{
-				Lanes: writer.Resolver, Reader: writer.Reader, Codecs: formats.ByFormat(), Archive: parts.originals, Store: parts.sessions,
+				Lanes: writer.Resolver, Reader: writer.Reader, Modules: modules.Catalog(), Codecs: formats.ByFormat(), Archive: parts.originals, Store: parts.sessions,
 				Planner: planner, Log: p.log, Now: p.now, Ended: parts.metrics.PlanEnded,
 			})
 			parts.work.Handle(sessiondb.JobPlan, jobs.Limits{Timeout: idle.Timeout}, worker.Plan)
@@ -462,12 +462,12 @@ func (p *program) newWriter(parts parts) (*prompt.Writer, error) {
 
 // Interface guards.
 var (
-	_ identity.KeyStore = tenantsdb.APIKeys{}
-	_ api.UsageStore    = tenantsdb.Exchanges{}
-	_ api.Workspaces    = tenantsdb.ProxySettings{}
-	_ api.Transactor    = (*tenantsdb.DB)(nil)
-	_ datakeys.Store    = tenantsdb.DataKeys{}
-	_ vault.Store       = tenantsdb.ProviderKeys{}
-	_ vault.ProofStore  = tenantsdb.DataKeys{}
-	_ limits.Ledger     = tenantsdb.APIKeys{}
+	_ identity.KeyStore  = tenantsdb.APIKeys{}
+	_ api.UsageStore     = tenantsdb.Exchanges{}
+	_ api.Workspaces     = tenantsdb.ProxySettings{}
+	_ tenants.Transactor = (*tenantsdb.DB)(nil)
+	_ datakeys.Store     = tenantsdb.DataKeys{}
+	_ vault.Store        = tenantsdb.ProviderKeys{}
+	_ vault.ProofStore   = tenantsdb.DataKeys{}
+	_ limits.Ledger      = tenantsdb.APIKeys{}
 )

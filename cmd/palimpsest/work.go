@@ -11,12 +11,14 @@ import (
 	"palimpsest/pipeline"
 	"palimpsest/pipeline/archive/archivedb"
 	"palimpsest/pipeline/jobs/jobsdb"
+	"palimpsest/pipeline/modules"
 	"palimpsest/pipeline/modules/patterns"
 	"palimpsest/pipeline/modules/patterns/miner"
 	"palimpsest/pipeline/modules/patterns/patternsdb"
 	"palimpsest/pipeline/preview"
 	"palimpsest/pipeline/preview/previewdb"
 	"palimpsest/pipeline/session/sessiondb"
+	"palimpsest/pipeline/tokens"
 	"palimpsest/pipeline/wire/formats"
 	"palimpsest/tenants/tenantsdb"
 )
@@ -63,14 +65,14 @@ func (p *program) settingsIn(db *tenantsdb.DB) func(ctx context.Context, workspa
 		if err != nil {
 			return pipeline.Config{}, err
 		}
-		config, _, err := pipeline.Resolve(p.defaults(), pipeline.Layer{Source: pipeline.FromWorkspace, Modules: saved.Modules, YAML: saved.YAML})
+		config, _, err := modules.Catalog().Resolve(p.defaults(), pipeline.Layer{Source: pipeline.FromWorkspace, Modules: saved.Modules, YAML: saved.YAML})
 		return config, err
 	}
 }
 
 // advise has recent sessions replayed with the other trigger again and again, and returns
 // what compares settings and keeps what came of it.
-func (p *program) advise(work *jobsdb.Runner, db *tenantsdb.DB, sessions *sessiondb.Store, models preview.Models) (*preview.Preview, *previewdb.Store) {
+func (p *program) advise(work *jobsdb.Runner, db *tenantsdb.DB, sessions *sessiondb.Store, models *tokens.Models) (*preview.Preview, *previewdb.Store) {
 	compares, store := preview.New(sessions.Browser(), models), previewdb.New(db)
 	advisor := preview.Advisor{Preview: compares, Store: store, Workspaces: db.Workspaces.AllWorkspaces, Settings: p.settingsIn(db), Now: p.now}
 	work.Every("trigger_advice", preview.AdviceEvery, preview.AdviceTimeout, advisor.Pass)

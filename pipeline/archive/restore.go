@@ -24,20 +24,6 @@ type Object struct {
 	Damage error // why it cannot be given back: ErrDamaged or ErrNotFound; nil: it can
 }
 
-// Originals reads whole lanes of one workspace.
-type Originals interface {
-	// Entries returns up to limit entries of a lane from index from on, in order,
-	// without their bytes.
-	Entries(ctx context.Context, workspace, lane uuid.UUID, from, limit int) ([]Entry, error)
-
-	// Objects returns messages by their hashes, in the same order, each proven by
-	// its hash or with what is wrong with it.
-	Objects(ctx context.Context, workspace uuid.UUID, hashes []conversation.Hash) ([]Object, error)
-
-	// Head returns where the chain of a lane has come to, proven, or ErrDamaged.
-	Head(ctx context.Context, workspace, lane uuid.UUID) (Head, error)
-}
-
 // Restored is one message of a lane, given back.
 type Restored struct {
 	Entry
@@ -50,7 +36,7 @@ type Restored struct {
 // a bounded number of them in memory. Damaged ones come with their damage. An error
 // of give ends it and is returned; otherwise it returns ErrDamaged, naming the
 // place, if the entries are not those whose chain was stored.
-func Restore(ctx context.Context, from Originals, workspace, lane uuid.UUID, limit int, give func(Restored) error) error {
+func Restore(ctx context.Context, from Lanes, workspace, lane uuid.UUID, limit int, give func(Restored) error) error {
 	stored, headErr := from.Head(ctx, workspace, lane)
 	if headErr != nil && !errors.Is(headErr, ErrDamaged) {
 		return headErr
@@ -78,7 +64,7 @@ func Restore(ctx context.Context, from Originals, workspace, lane uuid.UUID, lim
 
 // restoring is a lane that is being given back.
 type restoring struct {
-	from      Originals
+	from      Lanes
 	workspace uuid.UUID
 	lane      uuid.UUID
 	give      func(Restored) error

@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"palimpsest/pipeline"
+	"palimpsest/pipeline/modules/ipc"
 )
 
 const (
@@ -23,13 +24,13 @@ const (
 // Variant is a way to set Ours.
 type Variant struct {
 	Name   string
-	Change func(*pipeline.IPCConfig)
+	Change func(*ipc.Config)
 }
 
 // BreakEven returns the rule of rent or buy above so many tokens.
 func BreakEven(minContext int) Variant {
-	return Variant{fmt.Sprintf("break-even above %dk", minContext/1000), func(config *pipeline.IPCConfig) {
-		config.Trigger, config.MinContext = pipeline.TriggerBreakEven, minContext
+	return Variant{fmt.Sprintf("break-even above %dk", minContext/1000), func(config *ipc.Config) {
+		config.Trigger, config.MinContext = ipc.TriggerBreakEven, minContext
 	}}
 }
 
@@ -39,7 +40,7 @@ func Windowed(window int) Variant {
 	if window > 0 {
 		name = fmt.Sprintf("window of %dk by hand", window/1000)
 	}
-	return Variant{name, func(config *pipeline.IPCConfig) { config.ContextWindow = pipeline.Window(window) }}
+	return Variant{name, func(config *ipc.Config) { config.ContextWindow = ipc.Window(window) }}
 }
 
 // curve are the variants whose cost is set against their fidelity.
@@ -57,7 +58,7 @@ func curve() []Variant {
 // with returns the pipeline of a variant.
 func (b *Bench) with(variant Variant) pipeline.Config {
 	config := b.Pipeline
-	variant.Change(&config.IPC)
+	variant.Change(pipeline.Change[ipc.Config](&config))
 	return config
 }
 
@@ -129,7 +130,7 @@ func (b *Bench) vast(ctx context.Context, talk *Talk, quick bool) (Vast, error) 
 	if len(r.ends) == 0 {
 		return Vast{}, errors.New(talk.Name + ": holds no request")
 	}
-	rule := BreakEven(b.Pipeline.IPC.MinContext)
+	rule := BreakEven(pipeline.SettingsOf[ipc.Config](b.Pipeline).MinContext)
 	left, err := cutsOf(ctx, r, b.with(rule))
 	if err != nil {
 		return Vast{}, err
@@ -154,7 +155,7 @@ func (b *Bench) vast(ctx context.Context, talk *Talk, quick bool) (Vast, error) 
 		found.Rows = append(found.Rows, rows...)
 		for j := range rows {
 			if rows[j].Policy == rule.Name {
-				found.Hindsight = append(found.Hindsight, r.hindsight(&rows[j].Bill, left, under, b.Pipeline.IPC.MinContext))
+				found.Hindsight = append(found.Hindsight, r.hindsight(&rows[j].Bill, left, under, pipeline.SettingsOf[ipc.Config](b.Pipeline).MinContext))
 			}
 		}
 	}

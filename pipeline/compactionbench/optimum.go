@@ -139,7 +139,7 @@ func (b *Bench) Hindsight(ctx context.Context, talk *Talk, under ...Condition) (
 	if err != nil {
 		return nil, err
 	}
-	config := b.with(BreakEven(b.Pipeline.IPC.MinContext))
+	config := b.with(BreakEven(pipeline.SettingsOf[ipc.Config](b.Pipeline).MinContext))
 	left, err := cutsOf(ctx, r, config)
 	if err != nil {
 		return nil, err
@@ -150,7 +150,7 @@ func (b *Bench) Hindsight(ctx context.Context, talk *Talk, under ...Condition) (
 		if err != nil {
 			return nil, err
 		}
-		found[i] = r.hindsight(&ours.bill, left, one, b.Pipeline.IPC.MinContext)
+		found[i] = r.hindsight(&ours.bill, left, one, pipeline.SettingsOf[ipc.Config](b.Pipeline).MinContext)
 	}
 	return found, nil
 }

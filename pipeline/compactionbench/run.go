@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"palimpsest/pipeline"
+	"palimpsest/pipeline/modules"
 	"palimpsest/pipeline/modules/ipc"
 	"palimpsest/pipeline/pipelinetest"
 	"palimpsest/pipeline/tokens"
@@ -75,7 +76,7 @@ func New() (*Bench, error) {
 	if err != nil {
 		return nil, fmt.Errorf("token counter: %w", err)
 	}
-	config := pipeline.DefaultConfig()
+	config := modules.Catalog().Default()
 	config.Modules = []string{ipc.Name}
 	return &Bench{Pipeline: config, counter: counter}, nil
 }

@@ -11,6 +11,7 @@ import (
 	"palimpsest/pipeline"
 	"palimpsest/pipeline/compactionbench"
 	"palimpsest/pipeline/conversation"
+	"palimpsest/pipeline/modules/ipc"
 	"palimpsest/pipeline/sharedtest"
 )
 
@@ -98,7 +99,7 @@ func TestDirectivesAndModifiedFilesSurviveThirtyEpochs(t *testing.T) {
 func TestDirectivesAndModifiedFilesSurviveThirtyEpochsByBreakEven(t *testing.T) {
 	t.Parallel()
 	bench := newBench(t)
-	bench.Pipeline.IPC.Trigger = pipeline.TriggerBreakEven
+	pipeline.Change[ipc.Config](&bench.Pipeline).Trigger = ipc.TriggerBreakEven
 	talk := bench.ManyEpochs(1)
 	talk.Window = 10_000_000
 	ours := compare(t, bench, &talk, compactionbench.Anthropic(), compactionbench.Warm())
@@ -167,7 +168,7 @@ func TestRealSessionsReachTheirEnd(t *testing.T) {
 func TestRentOrBuySavesWhereTheWindowIsFar(t *testing.T) {
 	t.Parallel()
 	bench := newBench(t)
-	bench.Pipeline.IPC.Trigger = pipeline.TriggerBreakEven
+	pipeline.Change[ipc.Config](&bench.Pipeline).Trigger = ipc.TriggerBreakEven
 	for _, pace := range []compactionbench.Pace{compactionbench.Warm(), compactionbench.WithGaps()} {
 		talk := bench.Generated(1, conversation.Anthropic, 85)
 		talk.Window = 1_000_000

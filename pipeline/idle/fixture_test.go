@@ -15,11 +15,13 @@ import (
 
 	"palimpsest/migrations/dbtest"
 	"palimpsest/pipeline"
+	"palimpsest/pipeline/archive"
 	"palimpsest/pipeline/archive/archivedb"
 	"palimpsest/pipeline/conversation"
 	"palimpsest/pipeline/idle"
 	"palimpsest/pipeline/jobs"
 	"palimpsest/pipeline/jobs/jobsdb"
+	"palimpsest/pipeline/modules"
 	"palimpsest/pipeline/modules/ipc"
 	"palimpsest/pipeline/prompt"
 	"palimpsest/pipeline/session"
@@ -49,8 +51,8 @@ type bench struct {
 	outcomes []string
 	ended    chan string // of each job; it never fills up
 
-	archive idle.Originals // nil: the database's
-	planner idle.Planner   // nil: the module
+	archive archive.Originals // nil: the database's
+	planner idle.Planner      // nil: the module
 }
 
 const window = 60_000
@@ -64,7 +66,7 @@ func setupFormat(t *testing.T, codec wire.Codec, change ...func(*bench)) *bench 
 	t.Helper()
 	b := &bench{
 		t: t, codec: codec, db: dbtest.New(t).DB, now: time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC),
-		scope: session.Scope{Workspace: uuid.New(), APIKey: uuid.New(), Format: codec.Format()}, config: pipeline.DefaultConfig(),
+		scope: session.Scope{Workspace: uuid.New(), APIKey: uuid.New(), Format: codec.Format()}, config: modules.Catalog().Default(),
 	}
 	err := b.db.InTenant(t.Context(), b.scope.Workspace, func(tx *gorm.DB) error {
 		return tx.Exec("INSERT INTO workspaces (workspace_id, name) VALUES (?, 'test')", b.scope.Workspace).Error
@@ -105,7 +107,7 @@ func (b *bench) boot(change ...func(*bench)) {
 		set(b)
 	}
 	b.worker = idle.New(idle.Config{
-		Lanes: b.writer.Resolver, Reader: b.writer.Reader, Archive: b.archive, Store: b.store, Planner: b.planner,
+		Lanes: b.writer.Resolver, Reader: b.writer.Reader, Modules: modules.Catalog(), Archive: b.archive, Store: b.store, Planner: b.planner,
 		Codecs: map[conversation.Format]wire.Codec{b.codec.Format(): b.codec},
 		Log:    slog.New(slog.DiscardHandler), Now: b.clock, Ended: b.end,
 	})

@@ -35,12 +35,6 @@ var (
 	errMissing = errors.New("the archive does not have all messages yet")
 )
 
-// Originals reads the messages of a lane from index from to to (excluded), as far
-// as they are archived.
-type Originals interface {
-	Originals(ctx context.Context, workspace, lane uuid.UUID, from, to int) ([]archive.Entry, error)
-}
-
 // Planner plans an epoch without making it.
 type Planner interface {
 	Plan(ctx context.Context, exchange *pipeline.Exchange) (*session.Plan, error)
@@ -64,8 +58,9 @@ type Store interface {
 type Config struct {
 	Lanes   *session.Resolver
 	Reader  *session.Reader
+	Modules *pipeline.Catalog
 	Codecs  map[conversation.Format]wire.Codec
-	Archive Originals
+	Archive archive.Originals
 	Store   Store
 	Planner Planner
 	Log     *slog.Logger
@@ -152,7 +147,7 @@ type task struct {
 
 // plan plans the epoch and leaves the plan with the lane.
 func (t *task) plan(ctx context.Context) error {
-	outline, err := pipeline.ReadOutline(t.ahead.Outline, t.config.Codecs)
+	outline, err := t.config.Modules.ReadOutline(t.ahead.Outline, t.config.Codecs)
 	if err != nil {
 		return err
 	}

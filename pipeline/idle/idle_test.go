@@ -16,6 +16,7 @@ import (
 	"palimpsest/pipeline/conversation"
 	"palimpsest/pipeline/idle"
 	"palimpsest/pipeline/jobs"
+	"palimpsest/pipeline/modules/ipc"
 	"palimpsest/pipeline/prompt"
 	"palimpsest/pipeline/session"
 	"palimpsest/pipeline/session/sessiondb"
@@ -276,8 +277,8 @@ func TestNothingIsPlannedWhereThereIsNoNeed(t *testing.T) {
 	t.Parallel()
 	for name, set := range map[string]func(*bench){
 		"a small prompt":     func(b *bench) { b.writer.Window = 4 * window },
-		"compression is off": func(b *bench) { b.config.IPC.DeepestLevel = 0 },
-		"no archive":         func(b *bench) { b.config.IPC.ArchiveToBlob = false },
+		"compression is off": func(b *bench) { pipeline.Change[ipc.Config](&b.config).DeepestLevel = 0 },
+		"no archive":         func(b *bench) { pipeline.Change[ipc.Config](&b.config).ArchiveToBlob = false },
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -321,7 +322,7 @@ func TestWhatFailsIsCounted(t *testing.T) {
 		"messages are missing":      {func(b *bench) { b.archive = broken{entries: 3} }, idle.Failed, true},
 		"they are not the lane's":   {func(b *bench) { b.archive = broken{entries: 1_000} }, idle.Failed, true},
 		"the planner fails":         {func(b *bench) { counted(b).err = errors.New("broken") }, idle.Failed, true},
-		"there is nothing to gain":  {func(b *bench) { b.config.IPC.MinClear = 0.9 }, idle.Useless, false},
+		"there is nothing to gain":  {func(b *bench) { pipeline.Change[ipc.Config](&b.config).MinClear = 0.9 }, idle.Useless, false},
 		"the planner has no answer": {func(b *bench) { counted(b).err = pipeline.ErrNoPlan }, idle.Useless, false},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -334,7 +335,7 @@ func TestWhatFailsIsCounted(t *testing.T) {
 			}
 			b.became(c.want)
 			b.pass(2 * time.Minute)
-			if written := b.send(last); b.config.IPC.MinClear < 0.5 && written.Exchange.Report.Compression != pipeline.Epoch {
+			if written := b.send(last); pipeline.SettingsOf[ipc.Config](b.config).MinClear < 0.5 && written.Exchange.Report.Compression != pipeline.Epoch {
 				t.Errorf("%+v", written.Exchange.Report)
 			}
 		})

@@ -10,6 +10,7 @@ import (
 	"palimpsest/pipeline"
 	"palimpsest/pipeline/client"
 	"palimpsest/pipeline/conversation"
+	"palimpsest/pipeline/modules"
 	"palimpsest/pipeline/modules/compactionbridge"
 	"palimpsest/pipeline/modules/ipc"
 	"palimpsest/pipeline/pipelinetest"
@@ -113,8 +114,8 @@ func (c *Compaction) answer(ctx context.Context, counter *tokens.Counter) (*pipe
 		return nil, "", fmt.Errorf("models: %w", err)
 	}
 	model := models.Lookup(recordedModel)
-	config := pipeline.DefaultConfig()
-	config.Bridge.ClientCompaction = pipeline.ClientCompactionAnswer
+	config := modules.Catalog().Default()
+	pipeline.Change[compactionbridge.Config](&config).ClientCompaction = compactionbridge.ClientCompactionAnswer
 	shortener := ipc.New(counter)
 	read := func(typed string, class client.Kind) (*pipeline.Exchange, error) {
 		body, err := Body(c.Before, typed)

@@ -12,6 +12,7 @@ import (
 	"github.com/google/uuid"
 
 	"palimpsest/pipeline"
+	"palimpsest/pipeline/modules"
 	"palimpsest/pipeline/modules/compactionbridge"
 	"palimpsest/pipeline/prompt"
 	"palimpsest/pipeline/session"
@@ -105,7 +106,7 @@ func newTalk(counter *tokens.Counter, header http.Header) (*talk, error) {
 
 // send writes a request and records it.
 func (t *talk) send(ctx context.Context, body []byte) (*pipeline.Exchange, error) {
-	config := pipeline.DefaultConfig()
+	config := modules.Catalog().Default()
 	config.Modules = []string{compactionbridge.Name}
 	written, err := t.writer.Write(ctx, prompt.Request{
 		Scope: t.scope, Codec: anthropic.New(), Config: config, Headers: t.header, Path: "/v1/messages", Body: body,

@@ -11,6 +11,7 @@ import (
 
 	"palimpsest/pipeline"
 	"palimpsest/pipeline/conversation"
+	"palimpsest/pipeline/modules"
 	"palimpsest/pipeline/modules/rehydrator"
 	"palimpsest/pipeline/pipelinetest"
 	"palimpsest/pipeline/session"
@@ -135,7 +136,7 @@ func (r *Rehydration) process(ctx context.Context, body []byte, shown int) (text
 
 // exchange returns an exchange whose prompt shows no message before shown.
 func (r *Rehydration) exchange(body []byte, shown int) (*pipeline.Exchange, error) {
-	config := pipeline.DefaultConfig()
+	config := modules.Catalog().Default()
 	config.Modules = []string{rehydrator.Name}
 	exchange, err := pipelinetest.ReadExchange(anthropic.New(), body, pipelinetest.Options{Counter: r.counter, Config: config, Known: r.known})
 	if err != nil {

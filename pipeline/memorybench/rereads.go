@@ -13,6 +13,7 @@ import (
 	"palimpsest/pipeline/archive"
 	"palimpsest/pipeline/client"
 	"palimpsest/pipeline/conversation"
+	"palimpsest/pipeline/modules"
 	"palimpsest/pipeline/modules/compactionbridge"
 	"palimpsest/pipeline/pipelinetest"
 	"palimpsest/pipeline/session"
@@ -51,7 +52,7 @@ func Carry(ctx context.Context, counter *tokens.Counter, compactions []Compactio
 		if err != nil {
 			return Carried{}, fmt.Errorf("%s: %w", one.ID, err)
 		}
-		exchange.Config.Bridge.MaxTokens = maxTokens
+		pipeline.Change[compactionbridge.Config](&exchange.Config).MaxTokens = maxTokens
 		pipeline.NewChain(compactionbridge.New(counter, past)).Process(ctx, exchange)
 		if err := failure(exchange); err != nil {
 			return Carried{}, fmt.Errorf("%s: %w", one.ID, err)
@@ -118,7 +119,7 @@ func (c *Compaction) exchange(counter *tokens.Counter) (*pipeline.Exchange, comp
 // afterCompaction returns the first request after a compaction that left so many
 // messages.
 func afterCompaction(counter *tokens.Counter, body []byte, messages int) (*pipeline.Exchange, error) {
-	config := pipeline.DefaultConfig()
+	config := modules.Catalog().Default()
 	config.Modules = []string{compactionbridge.Name}
 	exchange, err := pipelinetest.ReadExchange(anthropic.New(), body, pipelinetest.Options{
 		Counter: counter, Config: config, Class: client.Class{Kind: client.AfterCompaction, Confidence: 1},
@@ -209,7 +210,7 @@ func Rereads(rows []Carried) string {
 			return fmt.Sprintf("%d (%s)", part, percent(float64(part)/float64(max(row.Rereads, 1))))
 		}
 		target := ""
-		if row.MaxTokens == pipeline.DefaultConfig().Bridge.MaxTokens {
+		if row.MaxTokens == compactionbridge.DefaultConfig().MaxTokens {
 			target = fmt.Sprintf("%.0f %%", 100*LeastFiles)
 		}
 		fmt.Fprintf(&text, "| %d | %d | %d | **%s** | %s | %s | %d |\n", row.MaxTokens, row.Compactions, row.Rereads,

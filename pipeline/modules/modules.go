@@ -2,19 +2,16 @@
 package modules
 
 import (
+	"sync"
+
 	"palimpsest/pipeline"
 	"palimpsest/pipeline/modules/compactionbridge"
 	"palimpsest/pipeline/modules/ipc"
 	"palimpsest/pipeline/modules/patterns"
 	"palimpsest/pipeline/modules/rehydrator"
 	"palimpsest/pipeline/modules/semanticcache"
+	"palimpsest/pipeline/tokens"
 )
-
-// Counter counts o200k tokens.
-type Counter interface {
-	ipc.Counter
-	compactionbridge.Counter
-}
 
 // Memory is what modules know beside the request. The zero value knows nothing.
 type Memory struct {
@@ -23,12 +20,43 @@ type Memory struct {
 	Learned *patterns.Shelf       // what teams have learnt; nil if none
 }
 
-// All returns the modules that are built in. Which of them run, and in which order,
-// an exchange's config says.
-func All(counter Counter, memory Memory) []pipeline.Module {
-	shortener := ipc.New(counter)
-	return []pipeline.Module{
-		shortener, compactionbridge.New(counter, memory.Past).Answering(shortener), rehydrator.New(memory.Archive),
-		patterns.New(memory.Learned), semanticcache.New(),
+// module is a module of the product: what it says of itself, and how it is made.
+type module struct {
+	description func() pipeline.Description
+	make        func(*tokens.Counter, Memory) pipeline.Module
+}
+
+// list is the one place that names all modules, in the order in which they usually run.
+func list() []module {
+	return []module{
+		{ipc.Description, func(counter *tokens.Counter, _ Memory) pipeline.Module { return ipc.New(counter) }},
+		{compactionbridge.Description, func(counter *tokens.Counter, memory Memory) pipeline.Module {
+			return compactionbridge.New(counter, memory.Past).Answering(ipc.New(counter))
+		}},
+		{rehydrator.Description, func(_ *tokens.Counter, memory Memory) pipeline.Module { return rehydrator.New(memory.Archive) }},
+		{patterns.Description, func(_ *tokens.Counter, memory Memory) pipeline.Module { return patterns.New(memory.Learned) }},
+		{semanticcache.Description, func(*tokens.Counter, Memory) pipeline.Module { return semanticcache.New() }},
 	}
 }
+
+// All returns the modules that are built in. Which of them run, and in which order,
+// an exchange's config says.
+func All(counter *tokens.Counter, memory Memory) []pipeline.Module {
+	var all []pipeline.Module
+	for _, module := range list() {
+		all = append(all, module.make(counter, memory))
+	}
+	return all
+}
+
+// Catalog returns what all modules say of themselves, by which configs are read, checked,
+// shown and described.
+func Catalog() *pipeline.Catalog { return catalog() }
+
+var catalog = sync.OnceValue(func() *pipeline.Catalog { //nolint:gochecknoglobals // never changed
+	var all []pipeline.Description
+	for _, module := range list() {
+		all = append(all, module.description())
+	}
+	return pipeline.NewCatalog(all...)
+})

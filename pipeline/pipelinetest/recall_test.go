@@ -5,8 +5,8 @@ import (
 	"strings"
 	"testing"
 
-	"palimpsest/pipeline"
 	"palimpsest/pipeline/conversation"
+	"palimpsest/pipeline/modules"
 	"palimpsest/pipeline/pipelinetest"
 	"palimpsest/pipeline/session"
 	"palimpsest/pipeline/tokens"
@@ -30,7 +30,7 @@ func TestRecallCountsWhatLaterTurnsUse(t *testing.T) {
 		`{"role":"user","content":"Edit api/login.go then, oldCookie is known."}`,
 	}
 	body := `{"model":"gpt-4.1","messages":[` + strings.Join(head, ",") + `]}`
-	exchange := pipelinetest.NewExchange(t, codec, []byte(body), pipelinetest.Options{Counter: counter, Config: pipeline.DefaultConfig(), Limit: 1000})
+	exchange := pipelinetest.NewExchange(t, codec, []byte(body), pipelinetest.Options{Counter: counter, Config: modules.Catalog().Default(), Limit: 1000})
 	var all []conversation.Message
 	for _, raw := range append(head, strings.SplitAfter(later, `"},`)...) {
 		message, err := codec.Parse(json.RawMessage(strings.TrimSuffix(raw, ",")))

@@ -109,7 +109,7 @@ func (a *Advisor) advise(ctx context.Context, workspace uuid.UUID) error {
 	case errors.Is(err, ErrNoAdvice):
 	case err != nil:
 		return err
-	case last.Trigger == config.IPC.Trigger && now.Sub(last.MadeAt) < adviceAge:
+	case last.Trigger == pipeline.SettingsOf[ipc.Config](config).Trigger && now.Sub(last.MadeAt) < adviceAge:
 		return nil
 	}
 	advice, err := a.Preview.advise(ctx, workspace, config, now.Add(-AdviceSpan))
@@ -127,10 +127,10 @@ func (p *Preview) advise(ctx context.Context, workspace uuid.UUID, config pipeli
 	if err != nil {
 		return Advice{}, err
 	}
-	advice := Advice{Since: since, Trigger: config.IPC.Trigger, HasMore: len(recorded) > advised}
+	advice := Advice{Since: since, Trigger: pipeline.SettingsOf[ipc.Config](config).Trigger, HasMore: len(recorded) > advised}
 	recorded = recorded[:min(advised, len(recorded))]
 	other := config
-	other.IPC.Trigger = pipeline.OtherTrigger(config.IPC.Trigger)
+	pipeline.Change[ipc.Config](&other).Trigger = ipc.OtherTrigger(pipeline.SettingsOf[ipc.Config](config).Trigger)
 	set, err := p.run(ctx, config, recorded, 1)
 	if err != nil {
 		return Advice{}, err

@@ -11,6 +11,7 @@ import (
 
 	"palimpsest/pipeline"
 	"palimpsest/pipeline/conversation"
+	"palimpsest/pipeline/modules/ipc"
 	"palimpsest/pipeline/preview"
 	"palimpsest/pipeline/session"
 	"palimpsest/pipeline/wire/wiregen"
@@ -66,13 +67,13 @@ func TestAdviceSetsBothTriggersAgainstEachOther(t *testing.T) {
 		t.Fatal(err)
 	}
 	advice := store.kept[shelf.workspace]
-	if advice.Trigger != pipeline.TriggerWindow || advice.Sessions != 5 || advice.HasMore || !advice.MadeAt.Equal(from()) {
+	if advice.Trigger != ipc.TriggerWindow || advice.Sessions != 5 || advice.HasMore || !advice.MadeAt.Equal(from()) {
 		t.Errorf("got %+v", advice)
 	}
 	if advice.Saves() < advice.Cost/5 || advice.Verbatim != advice.Received || advice.OtherVerbatim > advice.Received*9/10 || advice.OtherVerbatim < advice.Received/10 {
 		t.Errorf("to spend less saves %d of %d and leaves %d of %d tokens verbatim", advice.Saves(), advice.Cost, advice.OtherVerbatim, advice.Received)
 	}
-	if !advice.IsWorthSaying(pipeline.TriggerWindow) || advice.IsWorthSaying(pipeline.TriggerBreakEven) {
+	if !advice.IsWorthSaying(ipc.TriggerWindow) || advice.IsWorthSaying(ipc.TriggerBreakEven) {
 		t.Error("it is worth saying to a workspace whose trigger it compares, and to no other")
 	}
 	if want := from().Add(-preview.AdviceSpan); !shelf.picked.Since.Equal(want) {
@@ -81,18 +82,18 @@ func TestAdviceSetsBothTriggersAgainstEachOther(t *testing.T) {
 
 	// The figures are those of the preview with the same settings.
 	wanted := *config
-	wanted.IPC.Trigger = pipeline.TriggerBreakEven
+	pipeline.Change[ipc.Config](&wanted).Trigger = ipc.TriggerBreakEven
 	compared, err := preview.New(shelf, models(t)).Compare(t.Context(), shelf.workspace, session.Picked{Newest: 5}, *config, wanted)
 	if err != nil || compared.Saved.Cost != advice.Cost || compared.Wanted.Cost != advice.OtherCost || compared.Wanted.Net-compared.Saved.Net != advice.Saves() {
 		t.Errorf("the preview has %+v and %+v, the advice %+v, %v", compared.Saved, compared.Wanted, advice, err)
 	}
 
 	// A workspace that has chosen the other one is told what that saves it.
-	config.IPC.Trigger = pipeline.TriggerBreakEven
+	pipeline.Change[ipc.Config](config).Trigger = ipc.TriggerBreakEven
 	if err := advisor.Pass(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if turned := store.kept[shelf.workspace]; turned.Trigger != pipeline.TriggerBreakEven || turned.Saves() != -advice.Saves() || !turned.IsWorthSaying(pipeline.TriggerBreakEven) {
+	if turned := store.kept[shelf.workspace]; turned.Trigger != ipc.TriggerBreakEven || turned.Saves() != -advice.Saves() || !turned.IsWorthSaying(ipc.TriggerBreakEven) {
 		t.Errorf("the other way round: %+v", turned)
 	}
 }
@@ -136,7 +137,7 @@ func TestAdviceSaysNothingWithoutABasis(t *testing.T) {
 		if err := advisor.Pass(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		if advice := store.kept[shelf.workspace]; advice.IsWorthSaying(pipeline.TriggerWindow) {
+		if advice := store.kept[shelf.workspace]; advice.IsWorthSaying(ipc.TriggerWindow) {
 			t.Errorf("%s: %+v", name, advice)
 		}
 	}

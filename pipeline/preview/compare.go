@@ -12,6 +12,7 @@ import (
 	"palimpsest/pipeline"
 	"palimpsest/pipeline/modules/ipc"
 	"palimpsest/pipeline/session"
+	"palimpsest/pipeline/tokens"
 )
 
 const (
@@ -23,13 +24,6 @@ const (
 	fewest = 5
 )
 
-// Store keeps conversations.
-type Store interface {
-	// Recorded returns the main conversations of the sessions of a workspace that are
-	// picked as they are counted, the newest first.
-	Recorded(ctx context.Context, workspace uuid.UUID, picked session.Picked) ([]session.Recorded, error)
-}
-
 // What someone who moves a slider asks for again and again is remembered for a while,
 // of so many of them.
 const (
@@ -40,8 +34,8 @@ const (
 // Preview compares settings on a workspace's newest sessions. It is safe for
 // concurrent use.
 type Preview struct {
-	store  Store
-	models Models
+	store  session.Records
+	models *tokens.Models
 	known  *otter.Cache[question, known]
 }
 
@@ -70,7 +64,7 @@ type Comparison struct {
 }
 
 // New returns a Preview that knows models.
-func New(store Store, models Models) *Preview {
+func New(store session.Records, models *tokens.Models) *Preview {
 	return &Preview{store: store, models: models, known: otter.Must(&otter.Options[question, known]{
 		MaximumSize: most, ExpiryCalculator: otter.ExpiryWriting[question, known](remembered),
 	})}
@@ -118,7 +112,7 @@ func (p *Preview) standing(ctx context.Context, workspace uuid.UUID, picked sess
 // sent.
 func (p *Preview) run(ctx context.Context, config pipeline.Config, recorded []session.Recorded, atOnce int) ([]Session, error) {
 	if !config.Runs(ipc.Name) {
-		config.IPC.DeepestLevel = 0
+		pipeline.Change[ipc.Config](&config).DeepestLevel = 0
 	}
 	return each(ctx, config, p.models, recorded, atOnce)
 }

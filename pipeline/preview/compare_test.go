@@ -16,6 +16,8 @@ import (
 
 // shelf keeps the sessions of one workspace.
 type shelf struct {
+	session.Records
+
 	workspace uuid.UUID
 	recorded  []session.Recorded
 	err       error

@@ -54,15 +54,10 @@ type Session struct {
 	FullBefore, FullSent int
 }
 
-// Models looks a model up by the name that a request gave.
-type Models interface {
-	Lookup(name string) tokens.Model
-}
-
 // each returns what a config would have made of each of the recorded conversations, some
 // at the same time. Lanes without a request whose window is known count as sessions and
 // with what was sent.
-func each(ctx context.Context, config pipeline.Config, models Models, recorded []session.Recorded, atOnce int) ([]Session, error) {
+func each(ctx context.Context, config pipeline.Config, models *tokens.Models, recorded []session.Recorded, atOnce int) ([]Session, error) {
 	sessions := make([]Session, len(recorded))
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(atOnce)

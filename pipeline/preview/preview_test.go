@@ -12,6 +12,8 @@ import (
 
 	"palimpsest/pipeline"
 	"palimpsest/pipeline/conversation"
+	"palimpsest/pipeline/modules"
+	"palimpsest/pipeline/modules/ipc"
 	"palimpsest/pipeline/preview"
 	"palimpsest/pipeline/replay"
 	"palimpsest/pipeline/session"
@@ -38,10 +40,10 @@ func models(t testing.TB) *tokens.Models {
 
 // settings returns the defaults with another target.
 func settings(target float64) pipeline.Config {
-	config := pipeline.DefaultConfig()
+	config := modules.Catalog().Default()
 	config.Modules = []string{"ipc"}
-	config.IPC.TargetUtilization = target
-	config.IPC.CompressTo = min(config.IPC.CompressTo, target-0.2)
+	pipeline.Change[ipc.Config](&config).TargetUtilization = target
+	pipeline.Change[ipc.Config](&config).CompressTo = min(pipeline.SettingsOf[ipc.Config](config).CompressTo, target-0.2)
 	return config
 }
 

@@ -6,7 +6,9 @@ import (
 	"strings"
 	"testing"
 
+	"palimpsest/pipeline"
 	"palimpsest/pipeline/conversation"
+	"palimpsest/pipeline/modules/ipc"
 	"palimpsest/pipeline/wire"
 	"palimpsest/pipeline/wire/wiregen"
 )
@@ -64,7 +66,7 @@ func TestTheNewestTurnsAndTheHeadStayAsTheyCame(t *testing.T) {
 			}
 		}
 		turns := written.Exchange.Turns
-		from := turns[max(0, len(turns)-b.config.IPC.PreserveLastTurns)].From
+		from := turns[max(0, len(turns)-pipeline.SettingsOf[ipc.Config](b.config).PreserveLastTurns)].From
 		sent, client := b.elements(written.Body), b.elements(body)
 		newest := client[from:]
 		for i, message := range newest {
@@ -84,7 +86,7 @@ func TestParallelCallsKeepTheirResults(t *testing.T) {
 	t.Parallel()
 	for level, window := range map[int]int{1: 14_000, 2: 14_000, 3: 7_000} {
 		b := newBench(t, conversation.Anthropic, window)
-		b.config.IPC.DeepestLevel = level
+		pipeline.Change[ipc.Config](&b.config).DeepestLevel = level
 		c := begun("claude-sonnet-4-5")
 		for i := range 8 {
 			var calls, results []string
@@ -165,7 +167,7 @@ func TestAttachmentsLeavePlaceholders(t *testing.T) {
 
 	for level := 1; level <= 3; level++ {
 		b := newBench(t, conversation.Anthropic, 9_000)
-		b.config.IPC.DeepestLevel = level
+		pipeline.Change[ipc.Config](&b.config).DeepestLevel = level
 		c := *old
 		written := b.epoch(c.filled(10, 700).body())
 		lacks(t, written.Body, `"text":""`, `"text":" "`)

@@ -5,7 +5,9 @@ import (
 	"strings"
 	"testing"
 
+	"palimpsest/pipeline"
 	"palimpsest/pipeline/conversation"
+	"palimpsest/pipeline/modules/ipc"
 	"palimpsest/pipeline/wire/wiregen"
 )
 
@@ -127,7 +129,8 @@ func TestMarkersInFrozenMessagesDoNotAddUp(t *testing.T) {
 func TestTheMarkerStandsOnWhatMayCarryOne(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, conversation.Anthropic, 10_000)
-	b.config.IPC.DeepestLevel, b.config.IPC.PreserveLastTurns = 1, 2
+	settings := pipeline.Change[ipc.Config](&b.config)
+	settings.DeepestLevel, settings.PreserveLastTurns = 1, 2
 	c := begun("claude-opus-5")
 	c.head += system(1, fiveMinutes)
 	c.filled(2, 3_500).assistant(`{"type":"server_tool_use","id":"srvtoolu_1","name":"web_search","input":{}}`, call("toolu_a")).user(result("toolu_a", quoted(words(3_500))))

@@ -58,7 +58,7 @@ func left(run *session.Run, exchange *pipeline.Exchange, hint session.Hint, lane
 		return session.Left{}
 	}
 	from, messages := run.Went(lane.ID, length)
-	if from == lane.ID || met > 0 && exchange.Class.Kind != client.AfterCompaction {
+	if lane.Assumed || from == lane.ID || met > 0 && exchange.Class.Kind != client.AfterCompaction {
 		return session.Left{}
 	}
 	return session.Left{Session: lane.Session, Lane: lane.ID, Kind: lane.Kind, From: from, Messages: messages}

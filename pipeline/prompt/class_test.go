@@ -8,8 +8,10 @@ import (
 
 	"github.com/google/uuid"
 
+	"palimpsest/pipeline"
 	"palimpsest/pipeline/client"
 	"palimpsest/pipeline/conversation"
+	"palimpsest/pipeline/modules/ipc"
 	"palimpsest/pipeline/pipelinetest"
 	"palimpsest/pipeline/prompt"
 	"palimpsest/pipeline/session"
@@ -93,8 +95,8 @@ func TestClientsOwnCompactionPassesAsItWasSent(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
 			b := newBench(t, conversation.Anthropic, test.window)
-			b.config.IPC.TargetUtilization, b.config.IPC.CompressTo = 0.3, 0.1
-			b.config.IPC.PreserveLastTurns = 2
+			settings := pipeline.Change[ipc.Config](&b.config)
+			settings.TargetUtilization, settings.CompressTo, settings.PreserveLastTurns = 0.3, 0.1, 2
 			b.headers.Set("User-Agent", "claude-cli/2.1.329 (external, cli)")
 			var messages []string
 			for i := range 40 {

@@ -12,6 +12,7 @@ import (
 	"palimpsest/api/upstream/providertest"
 	"palimpsest/pipeline"
 	"palimpsest/pipeline/conversation"
+	"palimpsest/pipeline/modules"
 	"palimpsest/pipeline/modules/ipc"
 	"palimpsest/pipeline/prompt"
 	"palimpsest/pipeline/session"
@@ -65,10 +66,10 @@ func newBenchWith(t *testing.T, store session.Store, format conversation.Format,
 		codec: map[conversation.Format]wire.Codec{
 			conversation.Anthropic: anthropic.New(), conversation.OpenAIChat: openaichat.New(), conversation.OpenAIResponses: openairesponses.New(),
 		}[format],
-		scope: session.Scope{Workspace: uuid.New(), APIKey: uuid.New(), Format: format}, config: pipeline.DefaultConfig(),
+		scope: session.Scope{Workspace: uuid.New(), APIKey: uuid.New(), Format: format}, config: modules.Catalog().Default(),
 		headers: http.Header{"X-Palimpsest-Session-Id": {"s"}},
 	}
-	b.config.IPC.PreserveTokens = 0
+	pipeline.Change[ipc.Config](&b.config).PreserveTokens = 0
 	return b
 }
 

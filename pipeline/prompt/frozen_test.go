@@ -7,6 +7,7 @@ import (
 
 	"palimpsest/pipeline"
 	"palimpsest/pipeline/conversation"
+	"palimpsest/pipeline/modules/ipc"
 	"palimpsest/pipeline/wire/wiregen"
 )
 
@@ -48,7 +49,7 @@ func checkUnedited(t *testing.T, b *bench, body []byte) {
 		if !bytes.Equal(written.Body, body) || written.Beta != "" || report.Compression != pipeline.Bypassed {
 			t.Fatalf("%s, beta %q: %.2000s", report.Compression, written.Beta, written.Body)
 		}
-		if float64(report.Before) < b.config.IPC.TargetUtilization*float64(report.Limit) || b.epochs > 0 {
+		if float64(report.Before) < pipeline.SettingsOf[ipc.Config](b.config).TargetUtilization*float64(report.Limit) || b.epochs > 0 {
 			t.Fatalf("%d tokens of %d, %d epochs", report.Before, report.Limit, b.epochs)
 		}
 	}

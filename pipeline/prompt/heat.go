@@ -5,6 +5,7 @@ import (
 
 	"palimpsest/pipeline"
 	"palimpsest/pipeline/conversation"
+	"palimpsest/pipeline/modules/ipc"
 	"palimpsest/pipeline/session"
 	"palimpsest/pipeline/wire"
 )
@@ -126,7 +127,7 @@ func (p *Prompt) wentOut(sent *Sent) {
 		Tokens: exchange.Report.After, Model: exchange.Request.Model,
 	}
 	p.Lane.Went(sent.heat)
-	config := exchange.Config.IPC
+	config := pipeline.SettingsOf[ipc.Config](exchange.Config)
 	if exchange.Request.Frozen == "" && config.DeepestLevel > 0 && config.ArchiveToBlob && p.Lane.Kind != session.Side && p.plansAhead {
 		sent.idle = config.IdleAbove(exchange.Limit)
 		if exchange.Limit > 0 && 2*exchange.Report.After > sent.idle { // the answer is still to come

@@ -6,8 +6,10 @@ import (
 	"testing"
 	"time"
 
+	"palimpsest/pipeline"
 	"palimpsest/pipeline/conversation"
 	"palimpsest/pipeline/cost"
+	"palimpsest/pipeline/modules/ipc"
 	"palimpsest/pipeline/prompt"
 	"palimpsest/pipeline/wire"
 )
@@ -182,7 +184,7 @@ func TestLaneThatLosesMoneyIsWarnedOf(t *testing.T) {
 func TestWarningsStandForAsLongAsTheyHold(t *testing.T) {
 	t.Parallel()
 	p := newPayer(t, 30_000)
-	p.config.IPC.WarnAfterEpochs = 2
+	pipeline.Change[ipc.Config](&p.config).WarnAfterEpochs = 2
 	talk := begun("claude-sonnet-4-5").filled(4, 2000)
 	epochs := 0
 	for range 80 {
@@ -209,7 +211,7 @@ func TestWarningsStandForAsLongAsTheyHold(t *testing.T) {
 	if epochs < 3 {
 		t.Fatalf("%d epochs", epochs)
 	}
-	p.config.IPC.WarnAfterEpochs = 0
+	pipeline.Change[ipc.Config](&p.config).WarnAfterEpochs = 0
 	if written, _ := p.pay(talk.filled(1, 2000).body(), everything); len(written.Exchange.Report.Warnings) > 0 {
 		t.Errorf("turned off, and warned of %v", written.Exchange.Report.Warnings)
 	}

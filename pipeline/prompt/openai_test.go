@@ -6,7 +6,9 @@ import (
 	"strings"
 	"testing"
 
+	"palimpsest/pipeline"
 	"palimpsest/pipeline/conversation"
+	"palimpsest/pipeline/modules/ipc"
 	"palimpsest/pipeline/wire"
 	"palimpsest/pipeline/wire/wiregen"
 )
@@ -61,7 +63,7 @@ func TestChatKeepsItsShape(t *testing.T) {
 	}
 	for level := 1; level <= 3; level++ {
 		b := newBench(t, conversation.OpenAIChat, 9_000)
-		b.config.IPC.DeepestLevel = level
+		pipeline.Change[ipc.Config](&b.config).DeepestLevel = level
 		c := chat().add(developer, second, named, spoken, `{"role":"user","content":"Again?"}`, refused, `{"role":"user","content":"Please."}`, middle, parts, `{"role":"user","content":"Then run it."}`, calls)
 		c.add(results...).add(`{"role":"assistant","content":"Done."}`, `{"role":"user","name":"bob","content":"Go on."}`).filledChat(10, 700)
 
@@ -125,7 +127,7 @@ func TestResponsesKeepUnitsTogether(t *testing.T) {
 	items.add(`{"role":"user","content":"More."}`, fixed[0], fixed[1], `{"type":"tool_search_call","id":"tsc_1","call_id":null,"execution":"server","arguments":{},"status":"completed"}`, fixed[2])
 	items.add(`{"role":"assistant","content":"Found."}`, `{"role":"user","content":"Go on."}`).filledItems(10, 700)
 
-	b.config.IPC.DeepestLevel = 1
+	pipeline.Change[ipc.Config](&b.config).DeepestLevel = 1
 	cut := b.epoch(items.body())
 	holds(t, cut.Body, append(append([]string{reasoning, screenshot, `"call_id":"c3","output":[{"stdout":"item 0`, `"outcome":{"type":"exit","exit_code":2}`}, unit...), fixed...)...)
 	lacks(t, cut.Body, `{"type":"input_image"`)

@@ -16,19 +16,16 @@ import (
 	"palimpsest/pipeline/client"
 	"palimpsest/pipeline/conversation"
 	"palimpsest/pipeline/cost"
+	"palimpsest/pipeline/modules/ipc"
 	"palimpsest/pipeline/session"
 	"palimpsest/pipeline/spans"
 	"palimpsest/pipeline/tokens"
 	"palimpsest/pipeline/wire"
 )
 
-// Committer makes durable what a prompt is changed by before it is used, together
-// with the originals: a projection, or what modules have put into it.
-type Committer interface {
-	Commit(ctx context.Context, seen session.Seen, projection session.Projection) error
-	Inject(ctx context.Context, seen session.Seen, inserts []session.Insert) error
-	Withdraw(ctx context.Context, workspace, lane uuid.UUID, from int) error
-}
+// resolveTimeout bounds how long it may take to find a lane, for the store and for
+// other requests that hold it. A prompt goes out without one rather than late.
+const resolveTimeout = 5 * time.Second
 
 // Chain runs the modules of an exchange's config. It never fails: what went
 // wrong is in the exchange's report.
@@ -36,15 +33,11 @@ type Chain interface {
 	Process(ctx context.Context, exchange *pipeline.Exchange)
 }
 
-// resolveTimeout bounds how long it may take to find a lane, for the store and for
-// other requests that hold it. A prompt goes out without one rather than late.
-const resolveTimeout = 5 * time.Second
-
 // Writer writes prompts.
 type Writer struct {
 	Reader      *session.Reader
 	Resolver    *session.Resolver
-	Store       Committer
+	Store       session.Committer
 	Chain       Chain
 	Models      *tokens.Models
 	Calibration *tokens.Calibration
@@ -244,7 +237,7 @@ func (w *Writer) provided(request Request, name string) tokens.Model {
 
 // assumed returns a model with the window that the settings have in place of its own.
 func (w *Writer) assumed(request Request, model tokens.Model) tokens.Model {
-	if window := cmp.Or(request.Config.IPC.ContextWindow.Tokens(), w.Window); window > 0 {
+	if window := cmp.Or(pipeline.SettingsOf[ipc.Config](request.Config).ContextWindow.Tokens(), w.Window); window > 0 {
 		model = model.WithWindow(window)
 	}
 	return model

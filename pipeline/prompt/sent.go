@@ -4,6 +4,7 @@ import (
 	"palimpsest/pipeline"
 	"palimpsest/pipeline/conversation"
 	"palimpsest/pipeline/cost"
+	"palimpsest/pipeline/modules/ipc"
 	"palimpsest/pipeline/session"
 	"palimpsest/pipeline/tokens"
 	"palimpsest/pipeline/wire"
@@ -49,7 +50,7 @@ func (p *Prompt) Sent() Sent {
 		isWhole: exchange.Request.Frozen == "" || exchange.Request.Frozen == bypass,
 		model:   exchange.Model, estimate: exchange.Estimate(exchange.Projection), limit: exchange.Limit,
 		anchor:  session.Anchor{Position: length, Fixed: exchange.Fixed, Model: exchange.Request.Model, Inserted: exchange.Inserted(exchange.Projection)},
-		account: p.account, Summarizes: exchange.Config.IPC.LLMCompression != (pipeline.LLMCompression{}),
+		account: p.account, Summarizes: pipeline.SettingsOf[ipc.Config](exchange.Config).LLMCompression != (ipc.LLMCompression{}),
 	}
 	sent.anchor.Projection = number(exchange)
 	p.wentOut(&sent)

@@ -5,6 +5,7 @@ import (
 
 	"palimpsest/pipeline"
 	"palimpsest/pipeline/cost"
+	"palimpsest/pipeline/modules/ipc"
 )
 
 // warn reports what people should know of a prompt's lane. Each warning stands in
@@ -20,10 +21,10 @@ func (w *Writer) warn(prompt *Prompt) {
 	say := func(warning, reason string, isNew bool, counts map[string]int) {
 		report.Warnings = append(report.Warnings, warning)
 		if isNew {
-			report.Events = append(report.Events, pipeline.Event{Module: "ipc", Type: "warning", Reason: reason, Counts: counts})
+			report.Events = append(report.Events, pipeline.Event{Module: ipc.Name, Type: "warning", Reason: reason, Counts: counts})
 		}
 	}
-	if after := exchange.Config.IPC.WarnsAfter(); after > 0 && epochs >= after {
+	if after := pipeline.SettingsOf[ipc.Config](exchange.Config).WarnsAfter(); after > 0 && epochs >= after {
 		say(cost.NoticeEpochs+"="+strconv.Itoa(epochs), cost.NoticeEpochs, isEpoch, map[string]int{"epochs": epochs})
 	}
 	if isTruncated(report) {

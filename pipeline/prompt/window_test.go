@@ -7,6 +7,7 @@ import (
 
 	"palimpsest/pipeline"
 	"palimpsest/pipeline/conversation"
+	"palimpsest/pipeline/modules/ipc"
 	"palimpsest/pipeline/prompt"
 	"palimpsest/pipeline/wire"
 )
@@ -74,7 +75,7 @@ func TestTheWindowThatAClientAssumesHolds(t *testing.T) {
 	if report := b.send(c.body()).Exchange.Report; report.Compression != pipeline.None {
 		t.Fatalf("in the model's own: %+v", report)
 	}
-	b.config.IPC.ContextWindow = 32_000
+	pipeline.Change[ipc.Config](&b.config).ContextWindow = 32_000
 	report := b.send(c.filled(1, 10).body()).Exchange.Report
 	if report.Compression != pipeline.Epoch || report.Limit != 31_000 || report.After > 31_000*3/4 {
 		t.Errorf("in 32,000: %+v", report)

@@ -17,6 +17,10 @@ import (
 	"palimpsest/pipeline"
 	"palimpsest/pipeline/conversation"
 	"palimpsest/pipeline/modules"
+	"palimpsest/pipeline/modules/compactionbridge"
+	"palimpsest/pipeline/modules/ipc"
+	"palimpsest/pipeline/modules/patterns"
+	"palimpsest/pipeline/modules/rehydrator"
 	"palimpsest/pipeline/prompt"
 	"palimpsest/pipeline/session"
 	"palimpsest/pipeline/tokens"
@@ -119,7 +123,7 @@ func (b *bench) run(t *testing.T, seed uint64, sum *tally) (bodies int) {
 				if before := double.Judge(string(options.Format), header, body); before != nil {
 					t.Fatalf("seed %d, step %d: the session itself is refused: %v", seed, step, before)
 				}
-				t.Fatalf("seed %d, step %d of %s for %s, %+v: refused: %v", seed, step, options.Format, options.Model, config.IPC, err)
+				t.Fatalf("seed %d, step %d of %s for %s, %+v: refused: %v", seed, step, options.Format, options.Model, pipeline.SettingsOf[ipc.Config](config), err)
 			}
 		}
 		judge(written)
@@ -301,28 +305,30 @@ func drawLadder(random *rand.Rand) []int {
 func drawConfig(t *testing.T, random *rand.Rand, window int) pipeline.Config {
 	t.Helper()
 	between := func(least, most float64) float64 { return least + (most-least)*random.Float64() }
-	config := pipeline.DefaultConfig()
-	ipc := &config.IPC
-	ipc.TargetUtilization = between(0.30, 0.95)
-	ipc.CompressTo = between(0.10, min(0.90, ipc.TargetUtilization))
-	ipc.MinClear = between(0.01, 0.30)
-	ipc.PreserveLastTurns = 1 + random.IntN(10)
-	ipc.PreserveTokens = random.IntN(20_000)
-	ipc.PreserveSystem = random.IntN(2) == 0
-	ipc.ArchiveToBlob = random.IntN(30) > 0
-	ipc.DeepestLevel = []int{0, 1, 2, 3, 3, 3, 3, 3}[random.IntN(8)]
-	ipc.BlockTokens = 500 + random.IntN(8_000)
-	ipc.ObservationMasking = random.IntN(3) == 0
-	ipc.KeepLastLadder = drawLadder(random)
-	ipc.IdleUtilization = between(0.10, ipc.TargetUtilization)
+	config := modules.Catalog().Default()
+	settings := pipeline.Change[ipc.Config](&config)
+	settings.TargetUtilization = between(0.30, 0.95)
+	settings.CompressTo = between(0.10, min(0.90, settings.TargetUtilization))
+	settings.MinClear = between(0.01, 0.30)
+	settings.PreserveLastTurns = 1 + random.IntN(10)
+	settings.PreserveTokens = random.IntN(20_000)
+	settings.PreserveSystem = random.IntN(2) == 0
+	settings.ArchiveToBlob = random.IntN(30) > 0
+	settings.DeepestLevel = []int{0, 1, 2, 3, 3, 3, 3, 3}[random.IntN(8)]
+	settings.BlockTokens = 500 + random.IntN(8_000)
+	settings.ObservationMasking = random.IntN(3) == 0
+	settings.KeepLastLadder = drawLadder(random)
+	settings.IdleUtilization = between(0.10, settings.TargetUtilization)
 	placements := []string{"turn", "system"}
-	config.Bridge.Placement, config.Rehydrator.Placement, config.Patterns.Placement = placements[random.IntN(2)], placements[random.IntN(2)], placements[random.IntN(2)]
-	ipc.ContextWindow = pipeline.Window(max(window, 1_000))
-	if err := config.Validate(); err != nil {
+	pipeline.Change[compactionbridge.Config](&config).Placement = placements[random.IntN(2)]
+	pipeline.Change[rehydrator.Config](&config).Placement = placements[random.IntN(2)]
+	pipeline.Change[patterns.Config](&config).Placement = placements[random.IntN(2)]
+	settings.ContextWindow = ipc.Window(max(window, 1_000))
+	if err := modules.Catalog().Validate(config); err != nil {
 		t.Fatal(err)
 	}
 	if random.IntN(4) == 0 {
-		ipc.MaxBytes = window * (1 + random.IntN(5)) // less than people may set
+		settings.MaxBytes = window * (1 + random.IntN(5)) // less than people may set
 	}
 	return config
 }

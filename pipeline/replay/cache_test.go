@@ -6,8 +6,8 @@ import (
 	"testing"
 	"time"
 
-	"palimpsest/pipeline"
 	"palimpsest/pipeline/conversation"
+	"palimpsest/pipeline/modules"
 	"palimpsest/pipeline/replay"
 	"palimpsest/pipeline/session"
 	"palimpsest/pipeline/tokens"
@@ -74,7 +74,7 @@ func TestUsageSaysForHowLongTheProviderCaches(t *testing.T) {
 		"automatic":    {ttl: 10 * time.Minute, automatic: true, lives: session.ShortTTL, written: 10},
 	} {
 		run, err := replay.New(replay.Config{
-			Format: conversation.Anthropic, Pipeline: pipeline.DefaultConfig(), TTL: one.ttl, Automatic: one.automatic, Models: []tokens.Model{model},
+			Format: conversation.Anthropic, Pipeline: modules.Catalog().Default(), TTL: one.ttl, Automatic: one.automatic, Models: []tokens.Model{model},
 		})
 		if err != nil {
 			t.Fatal(err)

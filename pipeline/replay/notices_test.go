@@ -8,8 +8,8 @@ import (
 	"testing"
 
 	"palimpsest/api/upstream/providertest"
-	"palimpsest/pipeline"
 	"palimpsest/pipeline/conversation"
+	"palimpsest/pipeline/modules"
 	"palimpsest/pipeline/pipelinetest"
 	"palimpsest/pipeline/replay"
 	"palimpsest/pipeline/sharedtest"
@@ -63,7 +63,7 @@ func newSampled(t *testing.T, double *providertest.Double, window int) *replay.R
 	t.Helper()
 	sent, before := 0, 0
 	run, err := replay.New(replay.Config{
-		Format: conversation.Anthropic, Pipeline: pipeline.DefaultConfig(), Window: window,
+		Format: conversation.Anthropic, Pipeline: modules.Catalog().Default(), Window: window,
 		Validate: func(format conversation.Format, body []byte) error {
 			sent++
 			shrank := len(body) < before

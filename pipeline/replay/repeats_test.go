@@ -18,6 +18,7 @@ import (
 	"palimpsest/pipeline/conversation"
 	"palimpsest/pipeline/ledger"
 	"palimpsest/pipeline/modules"
+	"palimpsest/pipeline/modules/ipc"
 	"palimpsest/pipeline/pipelinetest"
 	"palimpsest/pipeline/prompt"
 	"palimpsest/pipeline/session"
@@ -44,8 +45,10 @@ func newRepeating(t *testing.T, codec wire.Codec, window int) *repeating {
 	if err != nil {
 		t.Fatal(err)
 	}
-	config := pipeline.DefaultConfig()
-	config.Modules, config.IPC.Repeats, config.IPC.ContextWindow = []string{"ipc"}, pipeline.RepeatsPoint, pipeline.Window(window)
+	config := modules.Catalog().Default()
+	config.Modules = []string{"ipc"}
+	settings := pipeline.Change[ipc.Config](&config)
+	settings.Repeats, settings.ContextWindow = ipc.RepeatsPoint, ipc.Window(window)
 	return &repeating{
 		scope: session.Scope{Workspace: uuid.UUID{1}, APIKey: uuid.UUID{2}, Format: codec.Format()},
 		codec: codec, config: config, store: session.NewMemory(), count: counter, now: time.Unix(1_700_000_000, 0),

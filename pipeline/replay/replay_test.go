@@ -10,6 +10,7 @@ import (
 	"palimpsest/api/upstream/providertest"
 	"palimpsest/pipeline"
 	"palimpsest/pipeline/conversation"
+	"palimpsest/pipeline/modules"
 	"palimpsest/pipeline/replay"
 	"palimpsest/pipeline/sharedtest"
 	"palimpsest/pipeline/tokens"
@@ -154,7 +155,7 @@ func newDouble(t *testing.T, window int) *providertest.Double {
 func newReplay(t *testing.T, format conversation.Format, double *providertest.Double, window int) *replay.Replay {
 	t.Helper()
 	run, err := replay.New(replay.Config{
-		Format: format, Pipeline: pipeline.DefaultConfig(), Window: window,
+		Format: format, Pipeline: modules.Catalog().Default(), Window: window,
 		Validate: func(format conversation.Format, body []byte) error { return double.Validate(string(format), body) },
 	})
 	if err != nil {

@@ -13,6 +13,8 @@ import (
 	"palimpsest/api/upstream/providertest"
 	"palimpsest/pipeline"
 	"palimpsest/pipeline/conversation"
+	"palimpsest/pipeline/modules"
+	"palimpsest/pipeline/modules/ipc"
 	"palimpsest/pipeline/replay"
 	"palimpsest/pipeline/tokens"
 	"palimpsest/pipeline/wire/wiregen"
@@ -21,9 +23,9 @@ import (
 // unusual is a way to work that the recorded sessions do not show, by rent or buy.
 type unusual struct {
 	name      string
-	format    conversation.Format       // empty: Anthropic's
-	change    func(*pipeline.IPCConfig) // nil leaves the defaults
-	models    []tokens.Model            // that have no price
+	format    conversation.Format // empty: Anthropic's
+	change    func(*ipc.Config)   // nil leaves the defaults
+	models    []tokens.Model      // that have no price
 	requests  func() []request
 	automatic bool // the provider caches unasked
 	untouched bool // nothing is to be compacted
@@ -140,12 +142,12 @@ func unusualWays() []unusual {
 			}
 			return all
 		})},
-		{name: "window smaller than minContext", change: func(c *pipeline.IPCConfig) { c.ContextWindow = 40_000 }, requests: one(asItIs)},
-		{name: "minContext above the window", change: func(c *pipeline.IPCConfig) { c.MinContext, c.ContextWindow = 2_000_000, 60_000 }, requests: one(asItIs)},
-		{name: "minContext above the prompts of a far window", untouched: true, change: func(c *pipeline.IPCConfig) {
+		{name: "window smaller than minContext", change: func(c *ipc.Config) { c.ContextWindow = 40_000 }, requests: one(asItIs)},
+		{name: "minContext above the window", change: func(c *ipc.Config) { c.MinContext, c.ContextWindow = 2_000_000, 60_000 }, requests: one(asItIs)},
+		{name: "minContext above the prompts of a far window", untouched: true, change: func(c *ipc.Config) {
 			c.MinContext, c.ContextWindow = 900_000, 1_000_000
 		}, requests: one(asItIs)},
-		{name: "a ceiling of a tenth", change: func(c *pipeline.IPCConfig) {
+		{name: "a ceiling of a tenth", change: func(c *ipc.Config) {
 			c.TargetUtilization, c.CompressTo, c.IdleUtilization = 0.12, 0.10, 0.11
 		}, requests: one(asItIs)},
 	}
@@ -165,10 +167,10 @@ func TestRentOrBuyHoldsInUnusualSessions(t *testing.T) {
 
 func (way *unusual) run(t *testing.T) {
 	t.Helper()
-	config := pipeline.DefaultConfig()
-	config.Modules, config.IPC.Trigger = []string{"ipc"}, pipeline.TriggerBreakEven
+	config := modules.Catalog().Default()
+	config.Modules, pipeline.Change[ipc.Config](&config).Trigger = []string{"ipc"}, ipc.TriggerBreakEven
 	if way.change != nil {
-		way.change(&config.IPC)
+		way.change(pipeline.Change[ipc.Config](&config))
 	}
 	format := cmp.Or(way.format, conversation.Anthropic)
 	double := providertest.NewHandler(providertest.Config{Window: 10_000_000, AllowUnknown: true})
@@ -196,7 +198,7 @@ func (way *unusual) run(t *testing.T) {
 			switch event := &step.Report.Events[j]; event.Type {
 			case "completed":
 				epochs++
-				way.check(t, i, event, &step, &config.IPC)
+				way.check(t, i, event, &step, pipeline.Change[ipc.Config](&config))
 			case "failed", "rejected", "breaker_open", "truncated", "protection_lifted":
 				t.Errorf("request %d of %d tokens: %s %s %v", i, step.Before, event.Type, event.Reason, event.Counts)
 			}
@@ -212,7 +214,7 @@ func (way *unusual) run(t *testing.T) {
 }
 
 // check checks what an epoch's event says.
-func (way *unusual) check(t *testing.T, request int, event *pipeline.Event, step *replay.Step, config *pipeline.IPCConfig) {
+func (way *unusual) check(t *testing.T, request int, event *pipeline.Event, step *replay.Step, config *ipc.Config) {
 	t.Helper()
 	counts := event.Counts
 	if counts["after"] >= counts["before"] || counts["after"] != step.After {

@@ -26,9 +26,10 @@ const (
 )
 
 // Share has the resolver work beside others on its store: it tells them of requests by an
-// announcer, and asks where another may know more. It is called before the first request.
-func (r *Resolver) Share(announcer *Announcer) {
-	r.shared, r.announcer = true, announcer
+// announcer, asks where another may know more, and reads the lanes that others compact by ends,
+// which may be nil. It is called before the first request.
+func (r *Resolver) Share(announcer *Announcer, ends Ends) {
+	r.shared, r.announcer, r.ends = true, announcer, ends
 }
 
 // Heed has the resolver ask the store nothing about lanes that it remembers while that is
@@ -62,6 +63,7 @@ func (r *Resolver) isStale(lane *Lane) bool {
 func (r *Resolver) update(ctx context.Context, known *Lane, met int, scope Scope, chain []conversation.Hash) (*Lane, int) {
 	length := len(chain) - 1
 	if r.absence.Lasts() {
+		r.consult(ctx, known, scope)
 		return known, known.unasked(met, length)
 	}
 	asking, cancel := context.WithTimeout(ctx, checkTimeout)
@@ -79,8 +81,10 @@ func (r *Resolver) update(ctx context.Context, known *Lane, met int, scope Scope
 	}
 	switch {
 	case err != nil:
+		r.consult(ctx, known, scope)
 		return known, known.unasked(now, length)
-	case found == nil:
+	case found == nil: // what its disk is too full for waits elsewhere
+		r.consult(ctx, known, scope)
 		return known, now
 	case found.Lane == uuid.Nil: // it was deleted
 		r.lanes.Invalidate(known.ID)
@@ -151,6 +155,7 @@ func (r *Resolver) take(ctx context.Context, found *Found) (*Lane, error) {
 
 // checked notes that the lane is as the store has it, as far as was told by then.
 func (l *Lane) checked(missed uint64) {
+	l.Assumed = false
 	l.stale.Store(false)
 	l.heard.Store(missed)
 }
@@ -159,13 +164,19 @@ func (l *Lane) checked(missed uint64) {
 // is read now already, so that it is there should the store fail before.
 func (r *Resolver) outdate(lane *Lane) {
 	lane.stale.Store(true)
+	r.beside(func() { r.refresh(lane) })
+}
+
+// beside reads what has changed elsewhere beside requests. Of many changes at once it leaves
+// some to the requests that need them.
+func (r *Resolver) beside(read func()) {
 	select {
 	case r.refreshing <- struct{}{}:
 		go func() {
 			defer func() { <-r.refreshing }()
-			r.refresh(lane)
+			read()
 		}()
-	default: // many change at once: as they are needed, then
+	default:
 	}
 }
 

@@ -68,7 +68,7 @@ func replicaOn(t *testing.T, store session.Store, shared bool) *session.Resolver
 	if shared {
 		announcer := session.NewAnnouncer(store, session.NewAbsence(time.Now), nil)
 		t.Cleanup(announcer.Stop)
-		resolver.Share(announcer)
+		resolver.Share(announcer, nil)
 	}
 	return resolver
 }
@@ -163,7 +163,7 @@ func TestAnnouncementIsWrittenThoughNoAnswerWaitsForIt(t *testing.T) {
 	absence := session.NewAbsence(time.Now)
 	absence.Note(errAway)
 	announcer := session.NewAnnouncer(store, absence, nil)
-	one.resolver.Share(announcer)
+	one.resolver.Share(announcer, nil)
 	first := one.say(t, session.Hint{}, "a")
 	announcer.Stop() // has written it
 	if second := two.say(t, session.Hint{}, "a B c"); second.ID != first.ID {

@@ -34,6 +34,7 @@ type Lane struct {
 	Name      string    // the client's own session id; empty: recognised by content
 	Source    string    // where it came from
 	Kind      Kind
+	Assumed   bool // opened while the store was away, which may know the lane
 
 	mu          lock
 	tip         int          // messages of the request that went furthest

@@ -47,6 +47,8 @@ type Resolver struct {
 
 	shared     bool       // others work on the same store
 	announcer  *Announcer // tells them of requests; may be nil
+	ends       Ends       // where lanes that they compact are read; may be nil
+	elsewhere  Elsewhere  // what they keep for the store; may be nil
 	missed     atomic.Uint64
 	absence    *Absence // of the store
 	refreshing chan struct{}
@@ -106,6 +108,8 @@ func Chain(scope Scope, hint Hint, messages []conversation.Digest) []conversatio
 // request of the session had. A side call never continues a lane of the
 // conversation, nor the other way round: it forks from it and leaves it as it is. An error means that the
 // store failed, or that ctx ended while another request held the lane; the request can go on without one.
+// A store that is away is no error: the lane is then one that this process remembers, or one that
+// is Assumed.
 func (r *Resolver) Resolve(ctx context.Context, scope Scope, hint Hint, messages []conversation.Digest, chain []conversation.Hash) (lane *Lane, met int, err error) {
 	for {
 		known, met, err := r.hold(ctx, chain)
@@ -140,26 +144,36 @@ func (r *Resolver) open(ctx context.Context, scope Scope, hint Hint, messages []
 		return nil, 0, nil
 	}
 	lane, met, id, err := r.ask(ctx, scope, hint, messages, chain)
-	if err != nil {
+	isAway := errors.Is(err, ErrAway)
+	if err != nil && !isAway {
 		return nil, 0, err
 	}
-	return r.join(lane, met, id, scope, hint, messages, chain), met, nil
+	lane = r.join(lane, met, id, scope, hint, messages, chain)
+	if isAway {
+		lane.assume()
+		r.consult(ctx, lane, scope)
+	}
+	return lane, met, nil
 }
 
 // ask returns the lane, locked, that the store has of a history, and how many messages lie
-// before its head. Where the store has no such lane it returns nil and the id of a new one.
+// before its head. Where the store has no such lane it returns nil and the id of a new one. With
+// ErrAway it returns the id that the lane probably has.
 func (r *Resolver) ask(ctx context.Context, scope Scope, hint Hint, messages []conversation.Digest, chain []conversation.Hash) (*Lane, int, uuid.UUID, error) {
 	isAnswered := answered(messages)
 	if !isAnswered && (!r.shared || hint.Name == "") {
 		return nil, 0, newID(), nil // the first request of a history continues nothing
 	}
-	lane, met, err := r.stored(ctx, scope, chain)
+	lane, met, err := r.lookUp(ctx, scope, chain)
 	if lane == nil && err == nil && isAnswered && r.shared {
 		select {
 		case <-time.After(secondLook):
 		case <-ctx.Done():
 		}
-		lane, met, err = r.stored(ctx, scope, chain)
+		lane, met, err = r.lookUp(ctx, scope, chain)
+	}
+	if errors.Is(err, ErrAway) {
+		return nil, 0, assumedID(hint, messages, chain), err
 	}
 	if err != nil && !isAnswered {
 		return nil, 0, newID(), nil
@@ -286,7 +300,7 @@ func (r *Resolver) find(ctx context.Context, scope Scope, messages []conversatio
 		if lane != nil || !answered(messages) {
 			return lane, met, nil
 		}
-		return r.stored(ctx, scope, chain)
+		return r.lookUp(ctx, scope, chain)
 	}
 }
 

@@ -70,11 +70,6 @@ type Job struct {
 	Again bool
 }
 
-// Originals reads archived messages of a lane from index from to to (excluded).
-type Originals interface {
-	Originals(ctx context.Context, workspace, lane uuid.UUID, from, to int) ([]archive.Entry, error)
-}
-
 // Store keeps attempts and the summaries that came of them.
 type Store interface {
 	Summaries(ctx context.Context, workspace, lane uuid.UUID) ([]session.Summary, error)
@@ -92,7 +87,7 @@ type Lanes interface {
 
 // Config is what a Worker works with.
 type Config struct {
-	Originals Originals
+	Originals archive.Originals
 	Store     Store
 	Lanes     Lanes
 	Provider  Provider

@@ -297,8 +297,10 @@ func TestInvitationsEndWithTheRightToMakeThem(t *testing.T) {
 	b := setupInviting(t)
 	workspace := b.owner.Workspace.ID
 	for name, end := range map[string]func(user uuid.UUID) error{
-		"demoted": func(user uuid.UUID) error { return b.service.ChangeRole(b.ctx, workspace, user, tenants.Viewer) },
-		"removed": func(user uuid.UUID) error { return b.service.RemoveMember(b.ctx, workspace, user, true) },
+		"demoted": func(user uuid.UUID) error {
+			return b.service.Workspaces().ChangeRole(b.ctx, workspace, user, tenants.Viewer)
+		},
+		"removed": func(user uuid.UUID) error { return b.service.Workspaces().RemoveMember(b.ctx, workspace, user, true) },
 	} {
 		admin := b.let(t, name+"@example.com", tenants.Admin)
 		ctx := tenants.WithActor(t.Context(), admin.Actor(""))

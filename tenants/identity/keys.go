@@ -27,6 +27,11 @@ const (
 	keyOutage = 10 * time.Minute
 
 	findTimeout = 5 * time.Second
+
+	// againTimeout bounds how long a key waits for the database that was good before, and
+	// againAge how long it is believed then.
+	againTimeout = 500 * time.Millisecond
+	againAge     = 5 * time.Second
 )
 
 // KeyStore finds API keys and notes their use.
@@ -194,16 +199,21 @@ func (k *Keys) find(ctx context.Context, hash string) (tenants.APIKey, error) {
 	// Anyone who asks after a change does not share an answer from before it.
 	flight := strconv.FormatUint(changes, 10) + " " + hash
 	found, err, _ := k.asking.Do(flight, func() (any, error) {
+		before, good := k.last.GetIfPresent(hash)
+		patience := findTimeout
+		if good {
+			patience = againTimeout
+		}
 		// The answer is for all who wait, even if the first of them has left.
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), findTimeout)
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), patience)
 		defer cancel()
 		key, err := k.store.APIKeyByHash(ctx, []byte(hash))
 		if err != nil && !errors.Is(err, tenants.ErrKeyUnknown) {
-			before, good := k.last.GetIfPresent(hash)
 			if !good {
 				return nil, fmt.Errorf("find API key: %w", err)
 			}
 			k.known.Set(hash, before)
+			k.known.SetExpiresAfter(hash, againAge)
 			return before, nil
 		}
 		known := result{key: key, err: err}

@@ -38,15 +38,9 @@ type Factors interface {
 	RemoveSecondFactor(ctx context.Context, user tenants.User, keep uuid.UUID, notices ...tenants.Mail) error
 }
 
-// Sealer seals a secret for what about names.
-type Sealer interface {
-	SealAbout(about, secret string) ([]byte, error)
-	OpenAbout(about string, sealed []byte) (secret string, newest bool, err error)
-}
-
 // SetSealer says what seals the secrets of second factors. It must be called before
 // the service is used; without one, nobody can set a second factor up.
-func (s *Service) SetSealer(sealer Sealer) { s.sealer = sealer }
+func (s *Service) SetSealer(sealer tenants.Sealer) { s.sealer = sealer }
 
 // errNoSealer says that the program was put together without what seals secrets.
 var errNoSealer = errors.New("second factor: nothing seals its secret")

@@ -12,7 +12,6 @@ import (
 	"github.com/pquerna/otp/totp"
 
 	"palimpsest/tenants"
-	"palimpsest/tenants/identity"
 	"palimpsest/tenants/vault"
 )
 
@@ -335,4 +334,4 @@ func TestSecretThatNobodyConfirmedAsksForNoCode(t *testing.T) {
 }
 
 // Interface guard.
-var _ identity.Sealer = (*vault.Vault)(nil)
+var _ tenants.Sealer = (*vault.Vault)(nil)

@@ -49,7 +49,7 @@ type Service struct {
 	throttle  Throttle
 	mails     Mails
 	signUps   SignUps
-	sealer    Sealer
+	sealer    tenants.Sealer
 	known     *otter.Cache[uuid.UUID, tenants.Principal]
 	begun     atomic.Bool   // someone has signed up
 	changes   atomic.Uint64 // times that logins changed

@@ -10,10 +10,11 @@ import (
 )
 
 // WorkspaceStore keeps workspaces and who belongs to them. What its methods return
-// is told by those of Service with their names.
+// is told by those of Workspaces with their names.
 type WorkspaceStore interface {
 	// Memberships returns a user's workspaces, oldest membership first.
 	Memberships(ctx context.Context, user uuid.UUID) ([]tenants.Membership, error)
+	WorkspaceName(ctx context.Context, workspace uuid.UUID) (string, error)
 	CreateWorkspace(ctx context.Context, owner uuid.UUID, name string) (tenants.Workspace, error)
 	EnterWorkspace(ctx context.Context, user, login, workspace uuid.UUID) error
 	RenameWorkspace(ctx context.Context, workspace uuid.UUID, name string) error
@@ -23,10 +24,24 @@ type WorkspaceStore interface {
 	RemoveMember(ctx context.Context, workspace, user uuid.UUID, revokeKeys bool) error
 }
 
+// Workspaces makes and names workspaces, and keeps who belongs to them.
+type Workspaces struct {
+	store  WorkspaceStore
+	forget func()
+}
+
+// Workspaces returns what keeps the workspaces of the people that the service knows.
+func (s *Service) Workspaces() Workspaces { return Workspaces{store: s.store, forget: s.Forget} }
+
+// WorkspaceName returns what a workspace is called.
+func (w Workspaces) WorkspaceName(ctx context.Context, workspace tenants.WorkspaceID) (string, error) {
+	return w.store.WorkspaceName(ctx, workspace)
+}
+
 // CreateWorkspace creates a workspace that a login's user owns, and has the login
 // work in it. What a person can mend is a tenants.Invalid of the field workspace. It
 // returns tenants.ErrSignOnOnly for a login that opens another workspace only.
-func (s *Service) CreateWorkspace(ctx context.Context, login tenants.Login, name string) (tenants.Workspace, error) {
+func (w Workspaces) CreateWorkspace(ctx context.Context, login tenants.Login, name string) (tenants.Workspace, error) {
 	if login.SignOn != uuid.Nil {
 		return tenants.Workspace{}, tenants.ErrSignOnOnly
 	}
@@ -34,55 +49,55 @@ func (s *Service) CreateWorkspace(ctx context.Context, login tenants.Login, name
 	if err != nil {
 		return tenants.Workspace{}, err
 	}
-	created, err := s.store.CreateWorkspace(ctx, login.UserID, name)
+	created, err := w.store.CreateWorkspace(ctx, login.UserID, name)
 	if err != nil {
 		return tenants.Workspace{}, fmt.Errorf("create workspace: %w", err)
 	}
-	return created, s.Enter(ctx, login, created.ID)
+	return created, w.Enter(ctx, login, created.ID)
 }
 
 // Enter has a login work in another workspace of its user, from its next request on,
 // everywhere. It returns tenants.ErrNotFound for a workspace that the user does not
 // belong to, and tenants.ErrSignOnOnly for one that the login does not open.
-func (s *Service) Enter(ctx context.Context, login tenants.Login, workspace tenants.WorkspaceID) error {
+func (w Workspaces) Enter(ctx context.Context, login tenants.Login, workspace tenants.WorkspaceID) error {
 	if login.SignOn != uuid.Nil && login.SignOn != workspace {
 		return tenants.ErrSignOnOnly
 	}
-	if err := s.store.EnterWorkspace(ctx, login.UserID, login.ID, workspace); err != nil {
+	if err := w.store.EnterWorkspace(ctx, login.UserID, login.ID, workspace); err != nil {
 		return fmt.Errorf("enter: %w", err)
 	}
-	s.Forget()
+	w.forget()
 	return nil
 }
 
 // RenameWorkspace gives a workspace another name. What a person can mend is a
 // tenants.Invalid of the field workspace.
-func (s *Service) RenameWorkspace(ctx context.Context, workspace tenants.WorkspaceID, name string) error {
+func (w Workspaces) RenameWorkspace(ctx context.Context, workspace tenants.WorkspaceID, name string) error {
 	name, err := checkWorkspace(name)
 	if err != nil {
 		return err
 	}
-	if err := s.store.RenameWorkspace(ctx, workspace, name); err != nil {
+	if err := w.store.RenameWorkspace(ctx, workspace, name); err != nil {
 		return fmt.Errorf("rename: %w", err)
 	}
-	s.Forget()
+	w.forget()
 	return nil
 }
 
 // Leave ends someone's own membership of the workspace that they work in. Their API
 // keys there are revoked, or stay. It returns tenants.ErrLastOwner where no one else
 // owns the workspace.
-func (s *Service) Leave(ctx context.Context, who tenants.Principal, revokeKeys bool) error {
-	if err := s.store.LeaveWorkspace(ctx, who.User.ID, who.Workspace.ID, revokeKeys); err != nil {
+func (w Workspaces) Leave(ctx context.Context, who tenants.Principal, revokeKeys bool) error {
+	if err := w.store.LeaveWorkspace(ctx, who.User.ID, who.Workspace.ID, revokeKeys); err != nil {
 		return fmt.Errorf("leave: %w", err)
 	}
-	s.Forget()
+	w.forget()
 	return nil
 }
 
 // Members returns the people of a workspace, in the order in which they joined.
-func (s *Service) Members(ctx context.Context, workspace tenants.WorkspaceID) ([]tenants.Member, error) {
-	members, err := s.store.Members(ctx, workspace)
+func (w Workspaces) Members(ctx context.Context, workspace tenants.WorkspaceID) ([]tenants.Member, error) {
+	members, err := w.store.Members(ctx, workspace)
 	if err != nil {
 		return nil, fmt.Errorf("members: %w", err)
 	}
@@ -92,11 +107,11 @@ func (s *Service) Members(ctx context.Context, workspace tenants.WorkspaceID) ([
 // ChangeRole gives a member another role, on behalf of the context's actor. It
 // returns tenants.ErrNotFound for who is no member, a tenants.Invalid for no role,
 // tenants.ErrDenied, and tenants.ErrLastOwner.
-func (s *Service) ChangeRole(ctx context.Context, workspace tenants.WorkspaceID, user uuid.UUID, role tenants.Role) error {
-	if err := s.store.ChangeRole(ctx, workspace, user, role); err != nil {
+func (w Workspaces) ChangeRole(ctx context.Context, workspace tenants.WorkspaceID, user uuid.UUID, role tenants.Role) error {
+	if err := w.store.ChangeRole(ctx, workspace, user, role); err != nil {
 		return fmt.Errorf("change role: %w", err)
 	}
-	s.Forget()
+	w.forget()
 	return nil
 }
 
@@ -104,11 +119,11 @@ func (s *Service) ChangeRole(ctx context.Context, workspace tenants.WorkspaceID,
 // of the context's actor. The member's API keys there are revoked, or stay. It
 // returns tenants.ErrNotFound for who is no member, tenants.ErrDenied, and
 // tenants.ErrLastOwner.
-func (s *Service) RemoveMember(ctx context.Context, workspace tenants.WorkspaceID, user uuid.UUID, revokeKeys bool) error {
-	if err := s.store.RemoveMember(ctx, workspace, user, revokeKeys); err != nil {
+func (w Workspaces) RemoveMember(ctx context.Context, workspace tenants.WorkspaceID, user uuid.UUID, revokeKeys bool) error {
+	if err := w.store.RemoveMember(ctx, workspace, user, revokeKeys); err != nil {
 		return fmt.Errorf("remove: %w", err)
 	}
-	s.Forget()
+	w.forget()
 	return nil
 }
 
@@ -123,3 +138,9 @@ func lastUsed(memberships []tenants.Membership) tenants.Membership {
 	}
 	return last
 }
+
+// Interface guards.
+var (
+	_ tenants.Workspaces = Workspaces{}
+	_ tenants.Members    = Workspaces{}
+)

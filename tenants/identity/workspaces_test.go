@@ -17,7 +17,7 @@ func TestLoginLandsInTheWorkspaceUsedLast(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	ada, token := b.signUp(t, "ada@example.com")
-	second, err := b.service.CreateWorkspace(t.Context(), ada.Login, " Second ")
+	second, err := b.service.Workspaces().CreateWorkspace(t.Context(), ada.Login, " Second ")
 	if err != nil || second.Name != "Second" {
 		t.Fatalf("%+v (%v)", second, err)
 	}
@@ -25,7 +25,7 @@ func TestLoginLandsInTheWorkspaceUsedLast(t *testing.T) {
 		t.Errorf("the login works in %+v (%v)", who.Workspace, err)
 	}
 	for _, workspace := range []uuid.UUID{ada.Workspace.ID, second.ID, ada.Workspace.ID} {
-		if err := b.service.Enter(t.Context(), ada.Login, workspace); err != nil {
+		if err := b.service.Workspaces().Enter(t.Context(), ada.Login, workspace); err != nil {
 			t.Fatal(err)
 		}
 		who, _, err := b.service.LogIn(t.Context(), "ada@example.com", password, "here", "another browser")
@@ -34,10 +34,10 @@ func TestLoginLandsInTheWorkspaceUsedLast(t *testing.T) {
 		}
 	}
 	var invalid tenants.Invalid
-	if _, err := b.service.CreateWorkspace(t.Context(), ada.Login, " "); !errors.As(err, &invalid) || invalid.Field != "workspace" {
+	if _, err := b.service.Workspaces().CreateWorkspace(t.Context(), ada.Login, " "); !errors.As(err, &invalid) || invalid.Field != "workspace" {
 		t.Errorf("without a name: %v", err)
 	}
-	if err := b.service.RenameWorkspace(t.Context(), second.ID, ""); !errors.As(err, &invalid) {
+	if err := b.service.Workspaces().RenameWorkspace(t.Context(), second.ID, ""); !errors.As(err, &invalid) {
 		t.Errorf("renamed to nothing: %v", err)
 	}
 }
@@ -46,14 +46,14 @@ func TestWhoBelongsToNoWorkspaceCanLogInAndCreateOne(t *testing.T) {
 	t.Parallel()
 	b := setupInviting(t)
 	grace := b.let(t, "grace@example.com", tenants.Regular)
-	if err := b.service.RemoveMember(b.ctx, b.owner.Workspace.ID, grace.User.ID, true); err != nil {
+	if err := b.service.Workspaces().RemoveMember(b.ctx, b.owner.Workspace.ID, grace.User.ID, true); err != nil {
 		t.Fatal(err)
 	}
 	who, token, err := b.service.LogIn(t.Context(), "grace@example.com", password, "here", "test")
 	if err != nil || who.Workspace.ID != uuid.Nil || who.Role != "" {
 		t.Fatalf("%+v (%v)", who, err)
 	}
-	own, err := b.service.CreateWorkspace(t.Context(), who.Login, "Her own")
+	own, err := b.service.Workspaces().CreateWorkspace(t.Context(), who.Login, "Her own")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -90,11 +90,13 @@ func TestChangesOfMembersAreHeardOnEveryReplica(t *testing.T) {
 		return other.Authenticate(t.Context(), token)
 	}
 
-	who, err := after(func() error { return b.service.ChangeRole(b.ctx, workspace, grace.User.ID, tenants.Viewer) })
+	who, err := after(func() error {
+		return b.service.Workspaces().ChangeRole(b.ctx, workspace, grace.User.ID, tenants.Viewer)
+	})
 	if err != nil || who.Role != tenants.Viewer {
 		t.Errorf("after the change of her role: %+v (%v)", who, err)
 	}
-	if who, err = after(func() error { return b.service.RenameWorkspace(b.ctx, workspace, "Southbeam") }); err != nil || who.Workspace.Name != "Southbeam" {
+	if who, err = after(func() error { return b.service.Workspaces().RenameWorkspace(b.ctx, workspace, "Southbeam") }); err != nil || who.Workspace.Name != "Southbeam" {
 		t.Errorf("after the new name: %+v (%v)", who, err)
 	}
 	memberships, err := b.DB.Workspaces.Memberships(t.Context(), grace.User.ID)
@@ -105,13 +107,13 @@ func TestChangesOfMembersAreHeardOnEveryReplica(t *testing.T) {
 	if own == workspace {
 		own = memberships[0].Workspace.ID
 	}
-	if who, err = after(func() error { return b.service.Enter(t.Context(), grace.Login, own) }); err != nil || who.Workspace.ID != own {
+	if who, err = after(func() error { return b.service.Workspaces().Enter(t.Context(), grace.Login, own) }); err != nil || who.Workspace.ID != own {
 		t.Errorf("after the switch: %+v (%v)", who, err)
 	}
-	if who, err = after(func() error { return b.service.Enter(t.Context(), grace.Login, workspace) }); err != nil || who.Workspace.ID != workspace {
+	if who, err = after(func() error { return b.service.Workspaces().Enter(t.Context(), grace.Login, workspace) }); err != nil || who.Workspace.ID != workspace {
 		t.Errorf("after the way back: %+v (%v)", who, err)
 	}
-	if _, err = after(func() error { return b.service.RemoveMember(b.ctx, workspace, grace.User.ID, true) }); !errors.Is(err, tenants.ErrLoginEnded) {
+	if _, err = after(func() error { return b.service.Workspaces().RemoveMember(b.ctx, workspace, grace.User.ID, true) }); !errors.Is(err, tenants.ErrLoginEnded) {
 		t.Errorf("after her removal: %v", err)
 	}
 }

@@ -38,12 +38,6 @@ type Store interface {
 	ReplaceRecoveryCodes(ctx context.Context, user tenants.User, hashes [][]byte, notices ...tenants.Mail) error
 }
 
-// Sealer seals a secret for what about names.
-type Sealer interface {
-	SealAbout(about, secret string) ([]byte, error)
-	OpenAbout(about string, sealed []byte) (secret string, newest bool, err error)
-}
-
 // Door knows people and opens logins.
 type Door interface {
 	// ConfirmPassword returns a tenants.Invalid that names password, or a
@@ -63,20 +57,12 @@ type Door interface {
 	Forget()
 }
 
-// Throttle slows down the place of the context's actor.
-type Throttle interface {
-	// Check returns a tenants.TooMany if the place failed too often at something.
-	Check(ctx context.Context, at string) error
-	// Failed counts a failure.
-	Failed(ctx context.Context, at string) error
-}
-
 // Config is what a Service works with. All must be set.
 type Config struct {
 	Store     Store
-	Sealer    Sealer
+	Sealer    tenants.Sealer
 	Door      Door
-	Throttle  Throttle
+	Throttle  tenants.Throttle
 	PublicURL string // where people reach the product: passkeys are for its host
 	Now       func() time.Time
 }

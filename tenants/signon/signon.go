@@ -42,12 +42,6 @@ type Store interface {
 	SignOnUser(ctx context.Context, workspace uuid.UUID, proof tenants.SignOnProof, role tenants.Role) (tenants.User, error)
 }
 
-// Sealer seals a secret for what about names.
-type Sealer interface {
-	SealAbout(about, secret string) ([]byte, error)
-	OpenAbout(about string, sealed []byte) (secret string, newest bool, err error)
-}
-
 // Resolver looks TXT records up; net.Resolver is one.
 type Resolver interface {
 	LookupTXT(ctx context.Context, name string) ([]string, error)
@@ -61,21 +55,13 @@ type Door interface {
 	Forget()
 }
 
-// Throttle slows down the place of the context's actor.
-type Throttle interface {
-	// Check returns a tenants.TooMany if the place failed too often at something.
-	Check(ctx context.Context, at string) error
-	// Failed counts a failure.
-	Failed(ctx context.Context, at string) error
-}
-
 // Config is what a Service works with. All must be set but AllowHTTP.
 type Config struct {
 	Store     Store
-	Sealer    Sealer
+	Sealer    tenants.Sealer
 	Resolver  Resolver
 	Door      Door
-	Throttle  Throttle
+	Throttle  tenants.Throttle
 	Client    *http.Client // asks identity providers, see NewClient
 	PublicURL string       // without a slash at its end
 	AllowHTTP bool         // issuers without TLS

@@ -3,9 +3,14 @@ package tenantsdb
 import (
 	"context"
 	"encoding/hex"
+	"errors"
+	"fmt"
 
 	"github.com/google/uuid"
 	"gorm.io/gorm"
+
+	"palimpsest/pipeline/batchdb"
+	"palimpsest/tenants"
 )
 
 // Whom a transaction works for; row-level security reads it.
@@ -23,7 +28,7 @@ type core struct {
 	requests  *pool
 	work      *pool // nil if there is no WorkerURL
 	listenURL string
-	sealer    Sealer
+	sealer    tenants.Sealer
 }
 
 // inTenant is DB.InTenant.
@@ -89,8 +94,10 @@ func (c *core) transaction(ctx context.Context, setting, value string, fn func(t
 	return c.transactionOn(ctx, c.requests, setting, value, fn)
 }
 
+// transactionOn runs fn in a transaction on a connection of a pool. Its error is a
+// tenants.ErrAway, too, if the database does not answer.
 func (c *core) transactionOn(ctx context.Context, pool *pool, setting, value string, fn func(tx *gorm.DB) error) error {
-	return pool.gorm.WithContext(ctx).Connection(func(session *gorm.DB) error {
+	err := pool.gorm.WithContext(ctx).Connection(func(session *gorm.DB) error {
 		work, err := begin(session, setting, value)
 		if err != nil {
 			return err
@@ -100,6 +107,10 @@ func (c *core) transactionOn(ctx context.Context, pool *pool, setting, value str
 		tx.Statement.ConnPool = work
 		return work.run(ctx, func() error { return fn(tx) })
 	})
+	if batchdb.IsAway(err) && !errors.Is(err, tenants.ErrAway) {
+		return fmt.Errorf("%w: %w", tenants.ErrAway, err)
+	}
+	return err
 }
 
 // workFor says whom the rest of the transaction works for.

@@ -63,6 +63,24 @@ func TestTogetherIsForOneWorkspace(t *testing.T) {
 	}
 }
 
+// A database that ends a connection is away. What it says of a statement is another matter.
+func TestLostConnectionIsDatabaseAway(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	do := func(statement string) error {
+		return b.InTenant(t.Context(), b.workspace, func(tx *gorm.DB) error { return tx.Exec(statement).Error })
+	}
+	if err := do("SELECT pg_terminate_backend(pg_backend_pid())"); !errors.Is(err, tenants.ErrAway) {
+		t.Errorf("with its connection cut: %v", err)
+	}
+	if err := do("SELECT 1 / 0"); err == nil || errors.Is(err, tenants.ErrAway) {
+		t.Errorf("with a wrong statement: %v", err)
+	}
+	if err := do("SELECT 1"); err != nil {
+		t.Errorf("on the next connection: %v", err)
+	}
+}
+
 func exchanges(t *testing.T, b bundle) int {
 	t.Helper()
 	listed, _, err := b.Exchanges.Exchanges(t.Context(), b.workspace, tenants.ExchangeFilter{})

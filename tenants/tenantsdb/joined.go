@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 
+	"palimpsest/tenants"
+
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 	"gorm.io/gorm"
@@ -38,7 +40,7 @@ func (t *transaction) join(ctx context.Context, fn func(tx pgx.Tx) error) error 
 type inside struct {
 	value  string // whom it works for
 	work   *transaction
-	sealer Sealer // of mails; nil if none
+	sealer tenants.Sealer // of mails; nil if none
 }
 
 type insideKey struct{}

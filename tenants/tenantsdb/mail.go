@@ -146,7 +146,7 @@ type mailRow struct {
 	Attempts  int
 }
 
-func (r mailRow) toMail(sealer Sealer) tenants.WaitingMail {
+func (r mailRow) toMail(sealer tenants.Sealer) tenants.WaitingMail {
 	mail := tenants.WaitingMail{
 		ID: r.ID, CreatedAt: r.CreatedAt, Attempts: r.Attempts, Mail: tenants.Mail{To: r.Recipient, Subject: r.Subject, Text: r.Body},
 	}

@@ -5,6 +5,8 @@ import (
 	"context"
 	"fmt"
 
+	"palimpsest/tenants"
+
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5/pgxpool"
 	"gorm.io/gorm"
@@ -24,17 +26,11 @@ type Config struct {
 	ListenURL string
 
 	// Sealer seals the texts of mails that wait; nil: they wait as they are.
-	Sealer Sealer
+	Sealer tenants.Sealer
 
 	// MaxConns limits the connections of URL; 0 means pool_max_conns of the URL, by default
 	// 16. WorkerURL is limited by its own pool_max_conns, by default 6.
 	MaxConns int32
-}
-
-// Sealer seals a secret for what about names.
-type Sealer interface {
-	SealAbout(about, secret string) ([]byte, error)
-	OpenAbout(about string, sealed []byte) (secret string, newest bool, err error)
 }
 
 // DB is the product's database: one store for each noun, all on the same connections.

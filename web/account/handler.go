@@ -3,7 +3,6 @@
 package account
 
 import (
-	"context"
 	"errors"
 	"math"
 	"net/http"
@@ -19,44 +18,16 @@ import (
 	"palimpsest/web/paths"
 )
 
-// Service changes what people are known by, and knows where they are logged in.
-type Service interface {
-	// ChangePassword ends all other logins. It returns a tenants.Invalid that names
-	// current_password or password, or a tenants.TooMany.
-	ChangePassword(ctx context.Context, who tenants.Principal, current, password string) error
-
-	// AskEmail sends a link to the address that is to become the person's. It returns a
-	// tenants.Invalid that names email or password, or a tenants.TooMany.
-	AskEmail(ctx context.Context, who tenants.Principal, password, email string) error
-
-	// SendVerification sends the link to verify the address again, or returns a
-	// tenants.TooMany.
-	SendVerification(ctx context.Context, user tenants.User) error
-
-	// Logins returns a person's active logins, the newest first.
-	Logins(ctx context.Context, user uuid.UUID) ([]tenants.Login, error)
-
-	// EndLogin returns tenants.ErrNotFound for a login that the person does not have.
-	EndLogin(ctx context.Context, user, id uuid.UUID) error
-
-	// EndLogins ends all logins of a person.
-	EndLogins(ctx context.Context, user uuid.UUID) error
-
-	// DeleteAccount returns a tenants.Invalid that names password, a tenants.TooMany, a
-	// tenants.OnlyOwner, tenants.ErrOperator, or tenants.ErrSignOnOnly.
-	DeleteAccount(ctx context.Context, who tenants.Principal, password string, revokeKeys bool) error
-}
-
 // Handler answers the requests to the page.
 type Handler struct {
-	service Service
+	service tenants.Accounts
 	cookies tenants.Cookies
 	local   bool
 	now     func() time.Time
 }
 
 // New returns a Handler. local says that mails are kept here and not sent.
-func New(service Service, cookies tenants.Cookies, local bool, now func() time.Time) *Handler {
+func New(service tenants.Accounts, cookies tenants.Cookies, local bool, now func() time.Time) *Handler {
 	return &Handler{service: service, cookies: cookies, local: local, now: now}
 }
 

@@ -3,7 +3,6 @@
 package alerts
 
 import (
-	"context"
 	"errors"
 	"net/http"
 	"strconv"
@@ -17,31 +16,14 @@ import (
 	"palimpsest/web/paths"
 )
 
-// Service keeps channels and sends alerts to them. What a person can mend is a
-// tenants.Invalid; a channel or a delivery that the workspace does not have is
-// tenants.ErrNotFound.
-type Service interface {
-	Find(ctx context.Context, workspace tenants.WorkspaceID) (tenants.Alerting, error)
-
-	// Add returns the secret that signs webhooks, which is shown this once; "" if nothing is signed.
-	Add(ctx context.Context, who tenants.Principal, wanted tenants.WantedAlertChannel) (tenants.AlertChannel, string, error)
-	Change(ctx context.Context, who tenants.Principal, id uuid.UUID, wanted tenants.WantedAlertChannel) error
-	Remove(ctx context.Context, who tenants.Principal, id uuid.UUID) error
-	SaveSettings(ctx context.Context, who tenants.Principal, settings tenants.AlertSettings) error
-
-	// Test sends a test now. A receiver that does not take it is an answer.
-	Test(ctx context.Context, who tenants.Principal, id uuid.UUID) (tenants.AlertDelivery, error)
-	Retry(ctx context.Context, who tenants.Principal, id uuid.UUID) error
-}
-
 // Handler answers the requests to the page.
 type Handler struct {
-	service Service
+	service tenants.Alerts
 	now     func() time.Time
 }
 
 // New returns a Handler.
-func New(service Service, now func() time.Time) *Handler {
+func New(service tenants.Alerts, now func() time.Time) *Handler {
 	return &Handler{service: service, now: now}
 }
 
@@ -56,7 +38,7 @@ func (h *Handler) Show(c echo.Context, who tenants.Principal) error {
 // Save saves when people are alerted.
 func (h *Handler) Save(c echo.Context, who tenants.Principal) error {
 	typed := typedSettings{From: c.FormValue("quiet_from"), To: c.FormValue("quiet_to"), Zone: c.FormValue("time_zone"), Percent: c.FormValue("error_percent")}
-	err := h.service.SaveSettings(c.Request().Context(), who, typed.settings())
+	err := h.service.SaveSettings(c.Request().Context(), who.Workspace.ID, typed.settings())
 	return h.done(c, who, "saved", err, func(m *model) error {
 		m.settings(typed, err)
 		return nil

@@ -2,7 +2,6 @@
 package audit
 
 import (
-	"context"
 	"net/http"
 	"strings"
 	"time"
@@ -18,20 +17,14 @@ import (
 // pageSize is how many entries a page has.
 const pageSize = 50
 
-// Store reads who changed what.
-type Store interface {
-	// Audit returns the entries that pass a filter, the newest first.
-	Audit(ctx context.Context, workspace tenants.WorkspaceID, filter tenants.AuditFilter) ([]tenants.AuditEntry, error)
-}
-
 // Handler answers the requests to the page.
 type Handler struct {
-	store Store
+	store tenants.AuditLog
 	now   func() time.Time
 }
 
 // New returns a Handler.
-func New(store Store, now func() time.Time) *Handler {
+func New(store tenants.AuditLog, now func() time.Time) *Handler {
 	return &Handler{store: store, now: now}
 }
 

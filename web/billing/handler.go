@@ -3,7 +3,6 @@
 package billing
 
 import (
-	"context"
 	"errors"
 	"log/slog"
 	"net/http"
@@ -18,29 +17,15 @@ import (
 	"palimpsest/web/paths"
 )
 
-// Service sells plans and knows what was bought.
-type Service interface {
-	IsOn() bool
-	Overview(ctx context.Context, workspace tenants.WorkspaceID) (billing.Overview, error)
-	Offers(ctx context.Context) ([]billing.Offer, error)
-	Invoices(ctx context.Context, account billing.Account) ([]billing.Invoice, error)
-	Checkout(ctx context.Context, workspace tenants.Workspace, email, plan string) (string, error)
-	Portal(ctx context.Context, workspace tenants.WorkspaceID) (string, error)
-	Returned(ctx context.Context, workspace tenants.WorkspaceID) error
-
-	// Origins are those of the pages that Checkout and Portal lead to.
-	Origins() []string
-}
-
 // Handler answers the requests to the page.
 type Handler struct {
-	service Service
+	service *billing.Service
 	log     *slog.Logger
 	now     func() time.Time
 }
 
 // New returns a Handler.
-func New(service Service, log *slog.Logger, now func() time.Time) *Handler {
+func New(service *billing.Service, log *slog.Logger, now func() time.Time) *Handler {
 	return &Handler{service: service, log: log, now: now}
 }
 
@@ -128,6 +113,3 @@ func (h *Handler) letLead(c echo.Context) {
 func (h *Handler) failed(c echo.Context, what string, err error) string {
 	return layout.Reference(c.Request().Context(), h.log, "billing", what, err)
 }
-
-// Interface guard.
-var _ Service = (*billing.Service)(nil)

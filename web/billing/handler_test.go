@@ -60,7 +60,7 @@ func open(t *testing.T, trialDays int) *shop {
 			Pro:  billing.Prices{Plan: []string{stripetest.ProPrice}, Usage: stripetest.ProUsagePrice},
 			Team: billing.Prices{Plan: []string{stripetest.TeamPrice}},
 		}
-		s.store = billingdb.New(product.DB, product.DB.Audit)
+		s.store = billingdb.New(product.DB)
 		s.service = billing.New(config, billing.Deps{Store: s.store, Log: slog.New(slog.DiscardHandler), Now: s.double.Now})
 		deps.Billing = s.service
 	})

@@ -7,23 +7,15 @@ import (
 	"net/url"
 	"slices"
 
-	"github.com/google/uuid"
-
 	"palimpsest/tenants"
 )
-
-// Store keeps which columns a person has hidden.
-type Store interface {
-	HiddenColumns(ctx context.Context, workspace, user uuid.UUID, list tenants.ViewList) ([]string, error)
-	HideColumns(ctx context.Context, workspace, user uuid.UUID, list tenants.ViewList, hidden []string) error
-}
 
 // Column is one that can be hidden.
 type Column struct{ Name, Label string }
 
 // List is a list whose columns are chosen.
 type List struct {
-	Store Store
+	Store tenants.Views
 	Of    tenants.ViewList
 	Path  string // where the choice is sent
 	All   []Column

@@ -3,14 +3,12 @@
 package factor
 
 import (
-	"context"
 	"errors"
 	"math"
 	"net/http"
 	"strconv"
 	"time"
 
-	"github.com/google/uuid"
 	"github.com/labstack/echo/v4"
 
 	"palimpsest/tenants"
@@ -18,38 +16,16 @@ import (
 	"palimpsest/web/paths"
 )
 
-// Service keeps second factors. What a person can mend is a tenants.Invalid that names
-// password or code; too many attempts are a tenants.TooMany.
-type Service interface {
-	// SecondFactor returns tenants.ErrNotFound if it does not exist.
-	SecondFactor(ctx context.Context, user uuid.UUID) (tenants.SecondFactor, error)
-
-	// StartSecondFactor makes a secret, or returns tenants.ErrConflict if a second
-	// factor is on.
-	StartSecondFactor(ctx context.Context, who tenants.Principal, password string) error
-
-	// SetUp returns the secret that waits for its first code, or tenants.ErrNotFound.
-	SetUp(ctx context.Context, user tenants.User) (tenants.SetUp, error)
-
-	// ConfirmSecondFactor returns the recovery codes, or tenants.ErrNotFound if no
-	// secret waits.
-	ConfirmSecondFactor(ctx context.Context, who tenants.Principal, code string) ([]string, error)
-
-	// RenewRecoveryCodes returns other recovery codes.
-	RenewRecoveryCodes(ctx context.Context, who tenants.Principal, password, code string) ([]string, error)
-
-	// RemoveSecondFactor has no codes asked for any more.
-	RemoveSecondFactor(ctx context.Context, who tenants.Principal, password, code string) error
-}
-
 // Handler answers the requests to the page.
 type Handler struct {
-	service Service
+	service tenants.SecondFactors
 	now     func() time.Time
 }
 
 // New returns a Handler.
-func New(service Service, now func() time.Time) *Handler { return &Handler{service: service, now: now} }
+func New(service tenants.SecondFactors, now func() time.Time) *Handler {
+	return &Handler{service: service, now: now}
+}
 
 // Show shows the page.
 func (h *Handler) Show(c echo.Context, who tenants.Principal) error {

@@ -1,7 +1,6 @@
 package identity
 
 import (
-	"context"
 	"errors"
 	"net/http"
 	"strconv"
@@ -13,17 +12,6 @@ import (
 	"palimpsest/web/layout"
 	"palimpsest/web/paths"
 )
-
-// Codes logs in who has a second factor.
-type Codes interface {
-	// LogInWithCode returns the token of a new login, or tenants.ErrWrongLogin for a
-	// wrong code, tenants.ErrLoginEnded for a log-in that waited too long, or a
-	// tenants.TooMany.
-	LogInWithCode(ctx context.Context, pending, code, userAgent string) (tenants.Principal, string, error)
-
-	// PendingFactors returns what a log-in waits for, or tenants.ErrLoginEnded.
-	PendingFactors(ctx context.Context, pending string) (tenants.Factors, error)
-}
 
 const (
 	codeTitle = "Second factor"

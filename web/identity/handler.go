@@ -2,7 +2,6 @@
 package identity
 
 import (
-	"context"
 	"errors"
 	"log/slog"
 	"net/http"
@@ -15,32 +14,10 @@ import (
 	"palimpsest/web/paths"
 )
 
-// Service signs people up and logs them in and out.
-type Service interface {
-	Links
-	Codes
-
-	// SignUp creates a user with a workspace and returns their login's token. What
-	// a person can mend is a tenants.Invalid or tenants.ErrEmailTaken. Where addresses
-	// must be verified first, it returns tenants.ErrMailSent for each. tenants.ErrInviteOnly
-	// and a tenants.TooMany say that nobody signs up here, or not so often.
-	SignUp(ctx context.Context, email, password, workspace, userAgent string) (tenants.Principal, string, error)
-
-	// TakesSignUps reports whether someone who was not invited may try.
-	TakesSignUps(ctx context.Context) (bool, error)
-
-	// LogIn returns the token of a new login, or tenants.ErrWrongLogin, a
-	// tenants.TooMany, or a tenants.CodeNeeded for someone with a second factor.
-	LogIn(ctx context.Context, email, password, from, userAgent string) (tenants.Principal, string, error)
-
-	// LogOut ends a login.
-	LogOut(ctx context.Context, login tenants.Login) error
-}
-
 // Handler answers the requests to the pages.
 type Handler struct {
-	service  Service
-	passkeys Passkeys
+	service  tenants.Identity
+	passkeys tenants.Passkeys
 	cookies  tenants.Cookies
 	local    bool
 	log      *slog.Logger
@@ -48,7 +25,7 @@ type Handler struct {
 
 // New returns a Handler. local says that mails are kept here and not sent; log learns
 // why passkeys are refused.
-func New(service Service, passkeys Passkeys, cookies tenants.Cookies, local bool, log *slog.Logger) *Handler {
+func New(service tenants.Identity, passkeys tenants.Passkeys, cookies tenants.Cookies, local bool, log *slog.Logger) *Handler {
 	return &Handler{service: service, passkeys: passkeys, cookies: cookies, local: local, log: log}
 }
 

@@ -14,27 +14,6 @@ import (
 	"palimpsest/web/paths"
 )
 
-// Links has links sent, and does what they are good for.
-type Links interface {
-	// AskReset has a link to set a password sent. It answers the same for known and
-	// unknown addresses: nil, a tenants.Invalid or a tenants.TooMany.
-	AskReset(ctx context.Context, email, from string) error
-
-	// AskVerification has a link to verify an address sent, and answers like AskReset.
-	AskVerification(ctx context.Context, email, from string) error
-
-	// Link returns what the secret of a link is good for, or tenants.ErrLinkEnded.
-	Link(ctx context.Context, secret string) (tenants.Token, error)
-
-	// ResetPassword sets a password and ends all logins. It returns
-	// tenants.ErrLinkEnded or a tenants.Invalid.
-	ResetPassword(ctx context.Context, secret, password string) error
-
-	// ConfirmEmail proves the address that a link was sent to. It returns
-	// tenants.ErrLinkEnded or tenants.ErrEmailTaken.
-	ConfirmEmail(ctx context.Context, secret string) (tenants.Token, error)
-}
-
 // Open takes a link out of the address into a cookie, where no other page and no log
 // sees it, and leads to the page that uses it. Opening it uses nothing up: mail
 // scanners do, too.

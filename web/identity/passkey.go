@@ -1,7 +1,6 @@
 package identity
 
 import (
-	"context"
 	"errors"
 	"net/http"
 
@@ -9,25 +8,6 @@ import (
 
 	"palimpsest/tenants"
 )
-
-// Passkeys logs people in with passkeys. What proves nothing is a tenants.ErrPasskey, and
-// too much of it a tenants.TooMany.
-type Passkeys interface {
-	// IsOn reports whether passkeys work where people reach the product.
-	IsOn() bool
-	// Origin returns where that is.
-	Origin() string
-
-	// Ask returns what a browser is asked, as JSON, and what it holds until it answers.
-	Ask() (options []byte, held string, err error)
-	// LogIn returns the token of a login.
-	LogIn(ctx context.Context, held, answer, userAgent string) (token string, err error)
-
-	// AskSecond and LogInSecond do so after the password, and return
-	// tenants.ErrLoginEnded for a log-in that waited too long.
-	AskSecond(ctx context.Context, pending string) (options []byte, held string, err error)
-	LogInSecond(ctx context.Context, pending, held, answer, userAgent string) (token string, err error)
-}
 
 // PasskeyOptions tells the script what the browser is to be asked.
 func (h *Handler) PasskeyOptions(c echo.Context) error {

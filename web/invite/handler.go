@@ -2,7 +2,6 @@
 package invite
 
 import (
-	"context"
 	"errors"
 	"net/http"
 
@@ -15,28 +14,14 @@ import (
 	"palimpsest/web/paths"
 )
 
-// Invitations lets people into workspaces.
-type Invitations interface {
-	// Find returns tenants.ErrInvitation for a secret that lets nobody in.
-	Find(ctx context.Context, secret string) (tenants.Invitation, error)
-
-	// Accept returns tenants.ErrInvitation and tenants.ErrOtherAddress.
-	Accept(ctx context.Context, secret string, who tenants.Principal) error
-
-	// SignUp returns the token of a new login. What a person can mend is
-	// a tenants.Invalid or tenants.ErrEmailTaken; tenants.ErrMailSent says that the
-	// address must be verified first.
-	SignUp(ctx context.Context, secret, password, workspace, userAgent string) (tenants.Principal, string, error)
-}
-
 // Handler answers the requests to the page.
 type Handler struct {
-	invitations Invitations
+	invitations tenants.Invitations
 	cookies     tenants.Cookies
 }
 
 // New returns a Handler.
-func New(invitations Invitations, cookies tenants.Cookies) *Handler {
+func New(invitations tenants.Invitations, cookies tenants.Cookies) *Handler {
 	return &Handler{invitations: invitations, cookies: cookies}
 }
 

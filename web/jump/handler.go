@@ -29,32 +29,12 @@ const (
 	patience   = 5 * time.Second        // of who has asked to search the archive
 )
 
-// Sessions lists sessions.
-type Sessions interface {
-	Sessions(ctx context.Context, workspace tenants.WorkspaceID, filter session.Filter) (session.Page, error)
-}
-
-// APIKeys lists a workspace's API keys.
-type APIKeys interface {
-	APIKeys(ctx context.Context, workspace tenants.WorkspaceID) ([]tenants.APIKey, error)
-}
-
-// ProviderKeys lists a workspace's provider keys.
-type ProviderKeys interface {
-	ProviderKeys(ctx context.Context, workspace tenants.WorkspaceID) ([]tenants.ProviderKey, error)
-}
-
-// Readers says what someone may read of what was said.
-type Readers interface {
-	Reader(ctx context.Context, workspace tenants.WorkspaceID, user uuid.UUID) (tenants.Reader, error)
-}
-
 // Deps are what is looked through.
 type Deps struct {
-	Sessions     Sessions
-	APIKeys      APIKeys
-	ProviderKeys ProviderKeys
-	Readers      Readers
+	Sessions     session.Records
+	APIKeys      tenants.APIKeys
+	ProviderKeys tenants.ProviderKeys
+	Readers      tenants.Data
 	Searcher     archive.Searcher // nil: what was said is not searched
 	Log          *slog.Logger
 	Now          func() time.Time

@@ -134,7 +134,7 @@ func TestTitlesAndTextAreFoundByWhoMayReadThem(t *testing.T) {
 }
 
 // failing never answers in time.
-type failing struct{ web.Sessions }
+type failing struct{}
 
 func (failing) Search(context.Context, tenants.WorkspaceID, archive.Query) ([]archive.Hit, error) {
 	return nil, errors.New("canceling statement due to user request")
@@ -151,7 +151,7 @@ func TestSlowSearchSaysSoAndKeepsThePage(t *testing.T) {
 }
 
 // stuck never lists its sessions.
-type stuck struct{}
+type stuck struct{ session.Records }
 
 func (stuck) Sessions(ctx context.Context, _ tenants.WorkspaceID, _ session.Filter) (session.Page, error) {
 	<-ctx.Done()
@@ -159,7 +159,7 @@ func (stuck) Sessions(ctx context.Context, _ tenants.WorkspaceID, _ session.Filt
 }
 
 // everything may be read.
-type everything struct{}
+type everything struct{ tenants.Data }
 
 func (everything) Reader(context.Context, tenants.WorkspaceID, uuid.UUID) (tenants.Reader, error) {
 	return tenants.Reader{All: true}, nil

@@ -21,36 +21,6 @@ import (
 	"palimpsest/web/paths"
 )
 
-// Store keeps a workspace's API keys.
-type Store interface {
-	// APIKeys returns all keys, revoked ones too, the newest first.
-	APIKeys(ctx context.Context, workspace tenants.WorkspaceID) ([]tenants.APIKey, error)
-
-	// CreateAPIKey stores a key with the name, scopes, pipeline, limits, author and
-	// expiry of wanted and returns it with its secret, which nobody can read again.
-	// What a person can mend is a tenants.Invalid. It, ChangeAPIKey, RotateAPIKey and
-	// RevokeAPIKey return tenants.ErrDenied for what the context's actor may not do.
-	CreateAPIKey(ctx context.Context, workspace tenants.WorkspaceID, wanted tenants.APIKey) (tenants.APIKey, string, error)
-
-	// RevokeAPIKey returns tenants.ErrNotFound for a key that the workspace does
-	// not have.
-	RevokeAPIKey(ctx context.Context, workspace tenants.WorkspaceID, id uuid.UUID) error
-
-	// ChangeAPIKey sets the name, pipeline, expiry and limits of a key. It and
-	// RotateAPIKey return tenants.ErrNotFound, and a tenants.Invalid for what a
-	// person can mend.
-	ChangeAPIKey(ctx context.Context, workspace tenants.WorkspaceID, wanted tenants.APIKey) error
-
-	// RotateAPIKey gives a key another secret and returns it; the one before works
-	// for grace.
-	RotateAPIKey(ctx context.Context, workspace tenants.WorkspaceID, id uuid.UUID, grace time.Duration) (tenants.Rotation, string, error)
-}
-
-// Usage tells how much each key was used.
-type Usage interface {
-	Usage(ctx context.Context, workspace tenants.WorkspaceID, by tenants.Dimension, filter tenants.UsageFilter) ([]tenants.UsageRow, error)
-}
-
 // Config says how the page is set up.
 type Config struct {
 	PublicURL string // where clients reach the proxy, without a slash at its end
@@ -61,13 +31,13 @@ type Config struct {
 // Handler answers the requests to the page.
 type Handler struct {
 	config    Config
-	keys      Store
-	usage     Usage
-	exchanges Exchanges
+	keys      tenants.APIKeys
+	usage     tenants.UsageReader
+	exchanges tenants.Exchanges
 }
 
 // New returns a Handler.
-func New(config Config, keys Store, usage Usage, exchanges Exchanges) *Handler {
+func New(config Config, keys tenants.APIKeys, usage tenants.UsageReader, exchanges tenants.Exchanges) *Handler {
 	return &Handler{config: config, keys: keys, usage: usage, exchanges: exchanges}
 }
 

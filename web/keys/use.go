@@ -14,11 +14,6 @@ import (
 	"palimpsest/web/paths"
 )
 
-// Exchanges lists what went through the proxy.
-type Exchanges interface {
-	Exchanges(ctx context.Context, workspace tenants.WorkspaceID, filter tenants.ExchangeFilter) ([]tenants.Exchange, string, error)
-}
-
 // useModel is whether a key was used.
 type useModel struct {
 	ID       uuid.UUID

@@ -20,16 +20,18 @@ const formula = "=HYPERLINK(1)@example.com"
 
 // crowd are people whose addresses are formulas.
 type crowd struct {
-	members.People
-	members.Invitations
+	people
+	tenants.Invitations
 }
 
-// Members implements members.People.
+type people interface{ tenants.Members }
+
+// Members implements tenants.Members.
 func (crowd) Members(context.Context, tenants.WorkspaceID) ([]tenants.Member, error) {
 	return []tenants.Member{{User: tenants.User{ID: uuid.New(), Email: formula}, Role: tenants.Owner}}, nil
 }
 
-// Pending implements members.Invitations.
+// Pending implements tenants.Invitations.
 func (crowd) Pending(context.Context, tenants.WorkspaceID) ([]tenants.Invitation, error) {
 	return []tenants.Invitation{{ID: uuid.New(), Email: formula, Role: tenants.Viewer, InvitedBy: formula}}, nil
 }

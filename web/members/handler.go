@@ -2,7 +2,6 @@
 package members
 
 import (
-	"context"
 	"errors"
 	"net/http"
 	"strconv"
@@ -19,40 +18,15 @@ import (
 	"palimpsest/web/paths"
 )
 
-// People keeps who belongs to a workspace.
-type People interface {
-	// Members returns the members in the order in which they joined.
-	Members(ctx context.Context, workspace tenants.WorkspaceID) ([]tenants.Member, error)
-
-	// ChangeRole and RemoveMember work on behalf of the context's actor. They return
-	// tenants.ErrNotFound, tenants.ErrDenied and tenants.ErrLastOwner.
-	ChangeRole(ctx context.Context, workspace tenants.WorkspaceID, user uuid.UUID, role tenants.Role) error
-	RemoveMember(ctx context.Context, workspace tenants.WorkspaceID, user uuid.UUID, revokeKeys bool) error
-}
-
-// Invitations asks people into a workspace.
-type Invitations interface {
-	// Invite invites all or none. What a person can mend is a tenants.Invalid.
-	Invite(ctx context.Context, workspace tenants.WorkspaceID, emails []string, role tenants.Role) ([]tenants.Invited, error)
-
-	// Pending returns the invitations that wait, expired ones too, the newest first.
-	Pending(ctx context.Context, workspace tenants.WorkspaceID) ([]tenants.Invitation, error)
-
-	// Resend and Revoke return tenants.ErrNotFound and tenants.ErrDenied; Resend also
-	// a tenants.TooMany.
-	Resend(ctx context.Context, workspace tenants.WorkspaceID, id uuid.UUID) (tenants.Invited, error)
-	Revoke(ctx context.Context, workspace tenants.WorkspaceID, id uuid.UUID) error
-}
-
 // Handler answers the requests to the page.
 type Handler struct {
-	people      People
-	invitations Invitations
+	people      tenants.Members
+	invitations tenants.Invitations
 	now         func() time.Time
 }
 
 // New returns a Handler.
-func New(people People, invitations Invitations, now func() time.Time) *Handler {
+func New(people tenants.Members, invitations tenants.Invitations, now func() time.Time) *Handler {
 	return &Handler{people: people, invitations: invitations, now: now}
 }
 

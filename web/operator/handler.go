@@ -25,29 +25,19 @@ const (
 	entries = 20 // of the log
 )
 
-// Store is what an operator may see and do. Its methods return tenants.ErrNotFound
-// for anybody else.
-type Store interface {
-	OperatedWorkspaces(ctx context.Context, operator uuid.UUID, query tenants.OperatedQuery) ([]tenants.OperatedWorkspace, error)
-	OperatedWorkspace(ctx context.Context, operator, workspace uuid.UUID) (tenants.OperatedWorkspace, error)
-	SuspendWorkspace(ctx context.Context, operator, workspace uuid.UUID, reason string) error
-	ResumeWorkspace(ctx context.Context, operator, workspace uuid.UUID, reason string) error
-	OperatorLog(ctx context.Context, operator uuid.UUID, limit int) ([]tenants.OperatorEntry, error)
-}
-
 // Health looks at the parts of the installation.
 type Health func(ctx context.Context) []tenants.Check
 
 // Handler answers the requests to the page.
 type Handler struct {
-	store  Store
+	store  tenants.Operators
 	health Health
 	log    *slog.Logger
 	now    func() time.Time
 }
 
 // New returns a Handler.
-func New(store Store, health Health, log *slog.Logger, now func() time.Time) *Handler {
+func New(store tenants.Operators, health Health, log *slog.Logger, now func() time.Time) *Handler {
 	return &Handler{store: store, health: health, log: log, now: now}
 }
 

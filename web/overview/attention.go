@@ -7,7 +7,9 @@ import (
 	"strings"
 	"time"
 
+	"palimpsest/pipeline"
 	"palimpsest/pipeline/cost"
+	"palimpsest/pipeline/modules/ipc"
 	"palimpsest/tenants"
 	"palimpsest/web/components"
 	"palimpsest/web/layout"
@@ -250,7 +252,7 @@ func (h *Handler) notices(ctx context.Context, who tenants.Principal, m *model) 
 	if err != nil {
 		return err
 	}
-	notices, err := h.deps.Sessions.Notices(ctx, who.Workspace.ID, m.Now.Add(-cost.AdviceSpan), m.Now, config.IPC.WarnsAfter())
+	notices, err := h.deps.Costs.Notices(ctx, who.Workspace.ID, m.Now.Add(-cost.AdviceSpan), m.Now, pipeline.SettingsOf[ipc.Config](config).WarnsAfter())
 	if err != nil {
 		return err
 	}

@@ -9,88 +9,28 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/google/uuid"
 	"github.com/labstack/echo/v4"
 	"golang.org/x/sync/errgroup"
 
 	"palimpsest/pipeline"
 	"palimpsest/pipeline/cost"
+	"palimpsest/pipeline/preview/previewdb"
 	"palimpsest/tenants"
 	"palimpsest/web/components"
 	"palimpsest/web/layout"
 )
 
-// Usage adds up a workspace's exchanges. Every filter is aligned.
-type Usage interface {
-	// Totals adds up the exchanges of a filter.
-	Totals(ctx context.Context, workspace tenants.WorkspaceID, filter tenants.UsageFilter) (tenants.Totals, error)
-
-	// Series is the same in steps of one length.
-	Series(ctx context.Context, workspace tenants.WorkspaceID, filter tenants.UsageFilter, step time.Duration) ([]tenants.Point, error)
-
-	// Balance adds up what exchanges cost, saved and missed.
-	Balance(ctx context.Context, workspace tenants.WorkspaceID, filter tenants.UsageFilter) (tenants.Balance, error)
-
-	// Usage splits it by a dimension.
-	Usage(ctx context.Context, workspace tenants.WorkspaceID, by tenants.Dimension, filter tenants.UsageFilter) ([]tenants.UsageRow, error)
-
-	// UsageChoices returns what the filter can be narrowed to.
-	UsageChoices(ctx context.Context, workspace tenants.WorkspaceID, filter tenants.UsageFilter) (tenants.UsageChoices, error)
-
-	// Hindrances returns what kept prompts above their target since a time.
-	Hindrances(ctx context.Context, workspace tenants.WorkspaceID, since time.Time) ([]tenants.Hindrance, error)
-
-	// Rejections returns the provider keys that are refused, since a time at most.
-	Rejections(ctx context.Context, workspace tenants.WorkspaceID, since time.Time) ([]tenants.Rejection, error)
-}
-
-// Exchanges lists exchanges, the newest first.
-type Exchanges interface {
-	Exchanges(ctx context.Context, workspace tenants.WorkspaceID, filter tenants.ExchangeFilter) ([]tenants.Exchange, string, error)
-}
-
-// APIKeys lists a workspace's API keys.
-type APIKeys interface {
-	APIKeys(ctx context.Context, workspace tenants.WorkspaceID) ([]tenants.APIKey, error)
-}
-
-// ProviderKeys lists a workspace's provider keys.
-type ProviderKeys interface {
-	ProviderKeys(ctx context.Context, workspace tenants.WorkspaceID) ([]tenants.ProviderKey, error)
-}
-
-// Sessions finds the sessions that need attention.
-type Sessions interface {
-	// Notices returns what needs attention among the sessions that were active since
-	// a moment before now; lanes with at least so many epochs are pointed out.
-	Notices(ctx context.Context, workspace tenants.WorkspaceID, since, now time.Time, epochs int) ([]cost.Notice, error)
-}
-
-// Pipelines reads a workspace's pipeline, and saves what is chosen at set-up.
-type Pipelines interface {
-	Pipeline(ctx context.Context, workspace tenants.WorkspaceID) (tenants.PipelineConfig, error)
-
-	// SavePipeline stores the version that follows the expected one. It returns
-	// tenants.ErrConflict if that is not the newest.
-	SavePipeline(ctx context.Context, workspace tenants.WorkspaceID, expectedVersion int, config tenants.PipelineConfig) (tenants.PipelineConfig, error)
-}
-
-// Readers says what someone may read of what was said.
-type Readers interface {
-	Reader(ctx context.Context, workspace tenants.WorkspaceID, user uuid.UUID) (tenants.Reader, error)
-}
-
 // Deps are what the page reads.
 type Deps struct {
-	Sessions     Sessions
-	Pipelines    Pipelines
-	Usage        Usage
-	Exchanges    Exchanges
-	APIKeys      APIKeys
-	ProviderKeys ProviderKeys
-	Readers      Readers
+	Costs        cost.Records
+	Pipelines    tenants.Pipelines
+	Usage        tenants.UsageReader
+	Exchanges    tenants.Exchanges
+	APIKeys      tenants.APIKeys
+	ProviderKeys tenants.ProviderKeys
+	Readers      tenants.Data
 
-	TriggerAdvice TriggerAdvice
+	TriggerAdvice *previewdb.Store
 
 	// Health returns what was found last of the parts of the installation, for its operators.
 	// It does not wait.

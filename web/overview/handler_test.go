@@ -14,7 +14,6 @@ import (
 	"palimpsest/migrations/dbtest"
 	"palimpsest/tenants"
 	"palimpsest/web"
-	"palimpsest/web/overview"
 	"palimpsest/web/webtest"
 )
 
@@ -115,9 +114,7 @@ func TestNumbersAreThoseOfTheExchanges(t *testing.T) {
 }
 
 // brokenUsage cannot add up.
-type brokenUsage struct{ adder }
-
-type adder = overview.Usage
+type brokenUsage struct{ tenants.UsageReader }
 
 var errBroken = errors.New("relation rollups does not exist")
 

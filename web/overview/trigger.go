@@ -10,21 +10,14 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"palimpsest/pipeline"
+	"palimpsest/pipeline/modules"
+	"palimpsest/pipeline/modules/ipc"
 	"palimpsest/pipeline/preview"
 	"palimpsest/tenants"
 	"palimpsest/web/components"
 	"palimpsest/web/layout"
 	"palimpsest/web/paths"
 )
-
-// TriggerAdvice keeps what the other trigger would have come to.
-type TriggerAdvice interface {
-	// Advice returns a workspace's advice. It returns preview.ErrNoAdvice.
-	Advice(ctx context.Context, workspace tenants.WorkspaceID) (preview.Advice, error)
-
-	// DismissAdvice has it not shown again while the trigger stays.
-	DismissAdvice(ctx context.Context, workspace tenants.WorkspaceID) error
-}
 
 // Choose sets the trigger that was chosen on the set-up card.
 func (h *Handler) Choose(c echo.Context, who tenants.Principal) error {
@@ -33,19 +26,19 @@ func (h *Handler) Choose(c echo.Context, who tenants.Principal) error {
 	if err != nil {
 		return err
 	}
-	if !slices.ContainsFunc(components.Triggers(), func(known components.Trigger) bool { return known.Value == trigger }) {
+	if !slices.ContainsFunc(ipc.Triggers(), func(known pipeline.Option) bool { return known.Value == trigger }) {
 		return echo.NewHTTPError(http.StatusBadRequest)
 	}
-	if trigger == config.IPC.Trigger {
+	if trigger == pipeline.SettingsOf[ipc.Config](config).Trigger {
 		return layout.Redirect(c, paths.Overview)
 	}
-	base, _, err := pipeline.Resolve(h.deps.Defaults)
+	base, _, err := modules.Catalog().Resolve(h.deps.Defaults)
 	if err != nil {
 		return fmt.Errorf("defaults of the pipeline: %w", err)
 	}
-	config.IPC.Trigger = trigger
+	pipeline.Change[ipc.Config](&config).Trigger = trigger
 	next := tenants.PipelineConfig{Modules: saved.Modules, SavedBy: who.User.ID}
-	if next.YAML, err = (pipeline.Layer{YAML: saved.YAML}).With(config, base, []string{triggerSetting}); err != nil {
+	if next.YAML, err = modules.Catalog().Edit(pipeline.Layer{YAML: saved.YAML}, config, base, []string{triggerSetting}); err != nil {
 		return fmt.Errorf("set the trigger: %w", err)
 	}
 	if _, err := h.deps.Pipelines.SavePipeline(ctx, who.Workspace.ID, saved.Version, next); err != nil && !errors.Is(err, tenants.ErrConflict) {
@@ -64,7 +57,7 @@ type choice struct {
 // choice returns what the set-up card offers.
 func (h *Handler) choice(ctx context.Context, who tenants.Principal) choice {
 	_, config, err := h.pipeline(ctx, who.Workspace.ID)
-	return choice{Holds: config.IPC.Trigger, MayChoose: who.Role.May(tenants.ManagePipeline), Failed: h.failed(ctx, "trigger", err)}
+	return choice{Holds: pipeline.SettingsOf[ipc.Config](config).Trigger, MayChoose: who.Role.May(tenants.ManagePipeline), Failed: h.failed(ctx, "trigger", err)}
 }
 
 // DismissAdvice has the advice about the trigger not shown again.
@@ -88,7 +81,7 @@ func (h *Handler) advised(ctx context.Context, who tenants.Principal, m *model) 
 		return err
 	}
 	_, config, err := h.pipeline(ctx, who.Workspace.ID)
-	if err == nil && config.Runs("ipc") && advice.IsWorthSaying(config.IPC.Trigger) {
+	if err == nil && config.Runs(ipc.Name) && advice.IsWorthSaying(pipeline.SettingsOf[ipc.Config](config).Trigger) {
 		m.Trigger = &triggerAdvice{Advice: advice, MayDismiss: who.Role.May(tenants.ManagePipeline)}
 	}
 	return err
@@ -100,7 +93,7 @@ func (h *Handler) pipeline(ctx context.Context, workspace tenants.WorkspaceID) (
 	if err != nil {
 		return tenants.PipelineConfig{}, pipeline.Config{}, err
 	}
-	config, _, err := pipeline.Resolve(h.deps.Defaults, layerOf(saved))
+	config, _, err := modules.Catalog().Resolve(h.deps.Defaults, layerOf(saved))
 	if err != nil {
 		return tenants.PipelineConfig{}, pipeline.Config{}, fmt.Errorf("saved pipeline, version %d: %w", saved.Version, err)
 	}
@@ -120,7 +113,7 @@ type triggerAdvice struct {
 
 // other is the name of the trigger that is not set.
 func (a *triggerAdvice) other() string {
-	return components.TriggerLabel(pipeline.OtherTrigger(a.Trigger))
+	return components.TriggerLabel(ipc.OtherTrigger(a.Trigger))
 }
 
 // verb says in which direction the money would have gone.

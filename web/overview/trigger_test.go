@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"palimpsest/pipeline"
+	"palimpsest/pipeline/modules/ipc"
 	"palimpsest/pipeline/preview"
 	"palimpsest/pipeline/preview/previewdb"
 	"palimpsest/tenants"
@@ -27,7 +27,7 @@ func TestOtherTriggerIsSetAgainstTheChosenOneUntilDismissed(t *testing.T) {
 	t.Parallel()
 	person := webtest.Start(t).SignUp(t, "northbeam")
 	advise(t, person, preview.Advice{
-		Trigger: pipeline.TriggerWindow, Sessions: 40, Received: 1000, Verbatim: 1000, OtherVerbatim: 410, Cost: 20_000_000, OtherCost: 7_000_000,
+		Trigger: ipc.TriggerWindow, Sessions: 40, Received: 1000, Verbatim: 1000, OtherVerbatim: 410, Cost: 20_000_000, OtherCost: 7_000_000,
 	})
 
 	page := person.Get("/overview")
@@ -48,7 +48,7 @@ func TestOtherTriggerIsSetAgainstTheChosenOneUntilDismissed(t *testing.T) {
 		t.Error("it stands there after it was dismissed")
 	}
 	advise(t, person, preview.Advice{
-		Trigger: pipeline.TriggerWindow, Sessions: 40, Received: 1000, Verbatim: 1000, OtherVerbatim: 410, Cost: 30_000_000, OtherCost: 7_000_000,
+		Trigger: ipc.TriggerWindow, Sessions: 40, Received: 1000, Verbatim: 1000, OtherVerbatim: 410, Cost: 30_000_000, OtherCost: 7_000_000,
 	})
 	if person.Get("/overview").Has(`[data-testid="trigger-advice"]`) {
 		t.Error("it is back a day after it was dismissed")
@@ -60,7 +60,7 @@ func TestWorkspaceThatSpendsLessReadsWhatTheLimitWouldHaveCost(t *testing.T) {
 	product := webtest.Start(t)
 	person := product.SignUp(t, "northbeam")
 	advice := preview.Advice{
-		Trigger: pipeline.TriggerBreakEven, Sessions: 100, HasMore: true, Received: 1000, Verbatim: 410, OtherVerbatim: 1000, Cost: 7_000_000, OtherCost: 20_000_000,
+		Trigger: ipc.TriggerBreakEven, Sessions: 100, HasMore: true, Received: 1000, Verbatim: 410, OtherVerbatim: 1000, Cost: 7_000_000, OtherCost: 20_000_000,
 	}
 	advise(t, person, advice)
 	if page := person.Get("/overview"); page.Has(`[data-testid="trigger-advice"]`) {

@@ -19,47 +19,16 @@ import (
 	"palimpsest/web/paths"
 )
 
-// Service keeps passkeys. What a person can mend is a tenants.Invalid that names name or
-// password; too many attempts are a tenants.TooMany, and what a browser answers that
-// proves nothing is a tenants.ErrPasskey.
-type Service interface {
-	// IsOn reports whether passkeys work where people reach the product.
-	IsOn() bool
-	// Origin returns where that is.
-	Origin() string
-
-	// List returns a person's passkeys, the oldest first, and all their factors.
-	List(ctx context.Context, user uuid.UUID) ([]tenants.Passkey, tenants.Factors, error)
-
-	// Start begins to make a passkey and returns what the browser holds until then.
-	Start(ctx context.Context, who tenants.Principal, name, password string) (held string, err error)
-
-	// Options returns the name of the passkey that is being made and what the browser is
-	// asked, as JSON, or tenants.ErrPasskey if none is.
-	Options(ctx context.Context, who tenants.Principal, held string) (name string, options []byte, err error)
-
-	// Register keeps what the browser has made and returns recovery codes, if it is the
-	// first second factor; tenants.ErrConflict for a passkey that is kept already.
-	Register(ctx context.Context, who tenants.Principal, held, answer string) (codes []string, err error)
-
-	// Rename and Remove return tenants.ErrNotFound for a passkey that is not the person's.
-	Rename(ctx context.Context, who tenants.Principal, id uuid.UUID, name string) error
-	Remove(ctx context.Context, who tenants.Principal, id uuid.UUID, password string) error
-
-	// RenewCodes returns other recovery codes to someone with passkeys and no app.
-	RenewCodes(ctx context.Context, who tenants.Principal, password string) ([]string, error)
-}
-
 // Handler answers the requests to the page.
 type Handler struct {
-	service Service
+	service tenants.Passkeys
 	cookies tenants.Cookies
 	log     *slog.Logger
 	now     func() time.Time
 }
 
 // New returns a Handler. log learns why passkeys are refused.
-func New(service Service, cookies tenants.Cookies, log *slog.Logger, now func() time.Time) *Handler {
+func New(service tenants.Passkeys, cookies tenants.Cookies, log *slog.Logger, now func() time.Time) *Handler {
 	return &Handler{service: service, cookies: cookies, log: log, now: now}
 }
 

@@ -14,6 +14,7 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"palimpsest/pipeline/modules/patterns"
+	"palimpsest/pipeline/modules/patterns/patternsdb"
 	"palimpsest/tenants"
 	"palimpsest/web/layout"
 	"palimpsest/web/paths"
@@ -26,44 +27,16 @@ const (
 	maxPlaces     = 20 // that one rule shows
 )
 
-// Store keeps what was learnt in workspaces. What is not there is
-// patterns.ErrNotFound.
-type Store interface {
-	List(ctx context.Context, workspace tenants.WorkspaceID, filter patterns.Filter) ([]patterns.Pattern, error)
-	Counts(ctx context.Context, workspace tenants.WorkspaceID) (map[patterns.Status]int, error)
-	Pattern(ctx context.Context, workspace tenants.WorkspaceID, id uuid.UUID) (patterns.Pattern, error)
-	Places(ctx context.Context, workspace tenants.WorkspaceID, id uuid.UUID, limit int) ([]patterns.Place, error)
-
-	// Add writes over a pattern with the same words. It returns patterns.ErrFull.
-	Add(ctx context.Context, workspace tenants.WorkspaceID, pattern patterns.Pattern, now time.Time) (patterns.Pattern, error)
-
-	// Change returns patterns.ErrChanged if the pattern has another version.
-	Change(ctx context.Context, workspace tenants.WorkspaceID, id uuid.UUID, version int, change patterns.Change, by uuid.UUID, now time.Time) (patterns.Pattern, error)
-
-	Delete(ctx context.Context, workspace tenants.WorkspaceID, id uuid.UUID) error
-}
-
-// Readers says what someone may read of what was said.
-type Readers interface {
-	Reader(ctx context.Context, workspace tenants.WorkspaceID, user uuid.UUID) (tenants.Reader, error)
-}
-
-// Audit notes a change in the transaction that makes it.
-type Audit interface {
-	Together(ctx context.Context, workspace uuid.UUID, fn func(ctx context.Context) error) error
-	Note(ctx context.Context, workspace uuid.UUID, change tenants.Change) error
-}
-
 // Handler answers the requests to the page.
 type Handler struct {
-	store   Store
-	readers Readers
-	audit   Audit
+	store   *patternsdb.Store
+	readers tenants.Data
+	audit   tenants.AuditLog
 	now     func() time.Time
 }
 
 // New returns a Handler.
-func New(store Store, readers Readers, audit Audit, now func() time.Time) *Handler {
+func New(store *patternsdb.Store, readers tenants.Data, audit tenants.AuditLog, now func() time.Time) *Handler {
 	return &Handler{store: store, readers: readers, audit: audit, now: now}
 }
 

@@ -3,7 +3,6 @@
 package pipelines
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"net/http"
@@ -11,11 +10,11 @@ import (
 	"strings"
 
 	"github.com/a-h/templ"
-	"github.com/google/uuid"
 	"github.com/labstack/echo/v4"
 	"gopkg.in/yaml.v3"
 
 	"palimpsest/pipeline"
+	"palimpsest/pipeline/modules"
 	"palimpsest/tenants"
 	"palimpsest/web/layout"
 	"palimpsest/web/paths"
@@ -24,36 +23,14 @@ import (
 // pageSize is how many versions a page of the history shows.
 const pageSize = 25
 
-// Store keeps each workspace's pipeline, version by version.
-type Store interface {
-	// Pipeline returns the newest version; one with the version 0 if none was
-	// ever saved.
-	Pipeline(ctx context.Context, workspace tenants.WorkspaceID) (tenants.PipelineConfig, error)
-
-	// PipelineVersions returns saved versions with their authors, the newest first: so
-	// many of those before a version; 0: of all.
-	PipelineVersions(ctx context.Context, workspace tenants.WorkspaceID, before, limit int) ([]tenants.PipelineConfig, error)
-
-	// PipelineVersion returns tenants.ErrNotFound for a version that was never saved.
-	PipelineVersion(ctx context.Context, workspace tenants.WorkspaceID, version int) (tenants.PipelineConfig, error)
-
-	// SavePipeline stores the version that follows the expected one. It returns
-	// tenants.ErrConflict if that is not the newest.
-	SavePipeline(ctx context.Context, workspace tenants.WorkspaceID, expectedVersion int, config tenants.PipelineConfig) (tenants.PipelineConfig, error)
-
-	// RestorePipeline stores an earlier version as the one that follows the expected
-	// one. Its errors are those of PipelineVersion and SavePipeline.
-	RestorePipeline(ctx context.Context, workspace tenants.WorkspaceID, expectedVersion, version int, by uuid.UUID) (tenants.PipelineConfig, error)
-}
-
 // Handler answers the requests to the pages.
 type Handler struct {
-	store    Store
+	store    tenants.Pipelines
 	defaults pipeline.Layer
 }
 
 // New returns a Handler; defaults is the pipeline of a workspace that has set none.
-func New(store Store, defaults pipeline.Layer) *Handler {
+func New(store tenants.Pipelines, defaults pipeline.Layer) *Handler {
 	return &Handler{store: store, defaults: defaults}
 }
 
@@ -171,7 +148,7 @@ func (h *Handler) version(c echo.Context, who tenants.Principal) (versionModel, 
 // row returns what a version changed of the one before.
 func (h *Handler) row(before, version tenants.PipelineConfig, newest int) row {
 	told := row{Version: version.Version, InForce: version.Version == newest, At: version.SavedAt, Author: authorOf(version)}
-	if err := pipeline.Check(layerOf(version), h.defaults); err != nil {
+	if err := modules.Catalog().Check(layerOf(version), h.defaults); err != nil {
 		told.Problem = err.Error()
 		return told
 	}
@@ -183,7 +160,7 @@ func (h *Handler) row(before, version tenants.PipelineConfig, newest int) row {
 }
 
 func (h *Handler) changes(before, after tenants.PipelineConfig) ([]change, error) {
-	found, err := pipeline.Changes(layerOf(before), layerOf(after), h.defaults)
+	found, err := modules.Catalog().Changes(layerOf(before), layerOf(after), h.defaults)
 	if err != nil {
 		return nil, fmt.Errorf("compare versions %d and %d: %w", before.Version, after.Version, err)
 	}
@@ -197,7 +174,7 @@ func layerOf(saved tenants.PipelineConfig) pipeline.Layer {
 // documentOf returns what a version sets, one saved as JSON as YAML; where it is not
 // accepted any more, what was saved.
 func documentOf(saved tenants.PipelineConfig) string {
-	document, err := layerOf(saved).Document()
+	document, err := modules.Catalog().Document(layerOf(saved))
 	if err != nil {
 		return saved.YAML
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/google/uuid"
 
 	"palimpsest/pipeline"
+	"palimpsest/pipeline/modules"
 	"palimpsest/tenants"
 	"palimpsest/web/components"
 	"palimpsest/web/paths"
@@ -52,7 +53,7 @@ func worded(found []pipeline.Difference) []change {
 		}
 		before, after := listed(difference.Before), listed(difference.After)
 		switched := false
-		for _, module := range pipeline.Modules() {
+		for _, module := range modules.Catalog().Names() {
 			was, is := slices.Contains(before, module), slices.Contains(after, module)
 			if was != is {
 				changes, switched = append(changes, change{module, onOff(was), onOff(is)}), true

@@ -11,6 +11,7 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"palimpsest/pipeline"
+	"palimpsest/pipeline/modules"
 	"palimpsest/tenants"
 	"palimpsest/web/components"
 	"palimpsest/web/layout"
@@ -77,7 +78,7 @@ func (h *Handler) Save(c echo.Context, who tenants.Principal) error {
 	}
 	page := editModel{Version: over, Typed: strings.ReplaceAll(c.FormValue("yaml"), "\r\n", "\n"), Whole: now.whole}
 	next := tenants.PipelineConfig{YAML: page.Typed, SavedBy: who.User.ID}
-	err = pipeline.Check(layerOf(next), h.defaults)
+	err = modules.Catalog().Check(layerOf(next), h.defaults)
 	if faults, is := errors.AsType[pipeline.Faults](err); is {
 		page.Faults = components.FaultsOf(page.Typed, faults)
 		return answerEdit(c, http.StatusUnprocessableEntity, who, page)
@@ -130,10 +131,10 @@ func (h *Handler) now(ctx context.Context, workspace tenants.WorkspaceID) (pipel
 		return pipelineNow{}, err
 	}
 	now := pipelineNow{saved: saved, text: documentOf(saved)}
-	config, _, err := pipeline.Resolve(h.defaults, layerOf(saved))
+	config, _, err := modules.Catalog().Resolve(h.defaults, layerOf(saved))
 	if invalid, is := errors.AsType[pipeline.Invalid](err); is {
 		now.problem = invalid.Error()
-		config, _, err = pipeline.Resolve(h.defaults)
+		config, _, err = modules.Catalog().Resolve(h.defaults)
 	}
 	if err != nil {
 		return pipelineNow{}, fmt.Errorf("pipeline, version %d: %w", saved.Version, err)

@@ -15,45 +15,17 @@ import (
 	"palimpsest/web/paths"
 )
 
-// Store keeps a workspace's provider keys, sealed, and tests them.
-type Store interface {
-	ProviderKeys(ctx context.Context, workspace tenants.WorkspaceID) ([]tenants.ProviderKey, error)
-
-	// Presets returns the providers that a key can be made for here.
-	Presets() []tenants.Preset
-
-	// ProviderKeyUses returns what came of the requests since a time, by key.
-	ProviderKeyUses(ctx context.Context, workspace tenants.WorkspaceID, since time.Time) (map[uuid.UUID]tenants.ProviderKeyUse, error)
-
-	// CreateProviderKey seals and stores a key as it is wanted. What a person can mend
-	// is a tenants.Invalid.
-	CreateProviderKey(ctx context.Context, workspace tenants.WorkspaceID, wanted tenants.ProviderKey, secret string) (tenants.ProviderKey, error)
-
-	// EditProviderKey changes how a key is used, ReplaceProviderKey its secret and, where
-	// baseURL is not nil, where it is sent. What a person can mend is a tenants.Invalid.
-	EditProviderKey(ctx context.Context, workspace tenants.WorkspaceID, id uuid.UUID, change tenants.ProviderKeyChange) (tenants.ProviderKey, error)
-	ReplaceProviderKey(ctx context.Context, workspace tenants.WorkspaceID, id uuid.UUID, secret string, baseURL *string) (tenants.ProviderKey, error)
-
-	// DeleteProviderKey returns tenants.ErrNotFound for a key that the workspace
-	// does not have.
-	DeleteProviderKey(ctx context.Context, workspace tenants.WorkspaceID, id uuid.UUID) error
-
-	// TestProviderKey asks the provider for its models. A key that does not work
-	// is an answer; tenants.ErrNotFound is an error.
-	TestProviderKey(ctx context.Context, workspace tenants.WorkspaceID, id uuid.UUID) (tenants.ProviderKeyTest, error)
-}
-
 // useSpan is how far back the use of keys is told.
 const useSpan = 30 * 24 * time.Hour
 
 // Handler answers the requests to the page.
 type Handler struct {
-	keys Store
+	keys tenants.ProviderKeys
 	now  func() time.Time
 }
 
 // New returns a Handler.
-func New(keys Store, now func() time.Time) *Handler {
+func New(keys tenants.ProviderKeys, now func() time.Time) *Handler {
 	return &Handler{keys: keys, now: now}
 }
 

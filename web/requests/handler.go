@@ -31,60 +31,18 @@ const (
 	counted = 10_000
 )
 
-// Exchanges reads exchanges.
-type Exchanges interface {
-	// Exchanges returns a page, the newest first, with the cursor of the next one. It
-	// returns tenants.Invalid for a cursor that it did not hand out.
-	Exchanges(ctx context.Context, workspace tenants.WorkspaceID, filter tenants.ExchangeFilter) ([]tenants.Exchange, string, error)
-
-	// Exchange returns tenants.ErrNotFound for one of nobody or another workspace.
-	Exchange(ctx context.Context, workspace tenants.WorkspaceID, id uuid.UUID) (tenants.Exchange, error)
-
-	// CountExchanges returns how many there are, or most, if there are more.
-	CountExchanges(ctx context.Context, workspace tenants.WorkspaceID, most int) (int, error)
-
-	// ExchangeNames returns the clients and models that exchanges have.
-	ExchangeNames(ctx context.Context, workspace tenants.WorkspaceID) (clients, models []string, err error)
-}
-
-// APIKeys lists a workspace's API keys.
-type APIKeys interface {
-	APIKeys(ctx context.Context, workspace tenants.WorkspaceID) ([]tenants.APIKey, error)
-}
-
-// ProviderKeys lists a workspace's provider keys.
-type ProviderKeys interface {
-	ProviderKeys(ctx context.Context, workspace tenants.WorkspaceID) ([]tenants.ProviderKey, error)
-}
-
-// Sessions tells what came of the epochs of a session.
-type Sessions interface {
-	// Decisions returns the epochs of a session, oldest first, with what came of them.
-	Decisions(ctx context.Context, workspace tenants.WorkspaceID, id uuid.UUID) ([]cost.Decision, error)
-}
-
-// Data says who may read what was said.
-type Data interface {
-	Reader(ctx context.Context, workspace tenants.WorkspaceID, user uuid.UUID) (tenants.Reader, error)
-}
-
-// Audit notes changes.
-type Audit interface {
-	Note(ctx context.Context, workspace tenants.WorkspaceID, change tenants.Change) error
-}
-
 // Deps are what the page reads.
 type Deps struct {
-	Exchanges    Exchanges
-	APIKeys      APIKeys
-	ProviderKeys ProviderKeys
-	Sessions     Sessions
-	Data         Data
-	Views        views.Store
-	Columns      columns.Store
+	Exchanges    tenants.Exchanges
+	APIKeys      tenants.APIKeys
+	ProviderKeys tenants.ProviderKeys
+	Costs        cost.Records
+	Data         tenants.Data
+	Views        tenants.Views
+	Columns      tenants.Views
 	Keys         *archive.Keys // nil: what providers said cannot be read
-	Archive      Archive
-	Audit        Audit
+	Archive      archive.Reader
+	Audit        tenants.AuditLog
 	Codecs       map[conversation.Format]wire.Codec
 	Sender       Sender         // optional: nothing is sent again
 	Models       *tokens.Models // optional: what sending again costs is not said

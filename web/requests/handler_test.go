@@ -368,7 +368,7 @@ func TestFreshWorkspaceIsShownHowToBegin(t *testing.T) {
 // failing cannot list.
 type failing struct{ list }
 
-type list interface{ web.Exchanges }
+type list interface{ tenants.Exchanges }
 
 func (failing) Exchanges(context.Context, tenants.WorkspaceID, tenants.ExchangeFilter) ([]tenants.Exchange, string, error) {
 	return nil, "", errors.New("connection reset by peer")

@@ -10,6 +10,7 @@ import (
 	"github.com/google/uuid"
 
 	"palimpsest/pipeline"
+	"palimpsest/pipeline/modules"
 	"palimpsest/tenants"
 )
 
@@ -32,7 +33,7 @@ func headersOf(e *tenants.Exchange, report *pipeline.Report) []header {
 		add("Lane", e.Lane.String())
 	}
 	if !strings.HasSuffix(e.Endpoint, "_tokens") {
-		for _, told := range report.Headers(e.Model != "") {
+		for _, told := range modules.Catalog().Headers(*report, e.Model != "") {
 			add(told.Name, told.Value)
 		}
 	}

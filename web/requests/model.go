@@ -14,6 +14,7 @@ import (
 
 	"palimpsest/pipeline"
 	"palimpsest/pipeline/cost"
+	"palimpsest/pipeline/modules"
 	"palimpsest/tenants"
 	"palimpsest/web/columns"
 	"palimpsest/web/components"
@@ -296,7 +297,7 @@ func (m *model) misses() []components.Option {
 
 func (m *model) modules() []components.Option {
 	options := []components.Option{{Value: "", Label: "any"}}
-	for _, module := range []string{"ipc", "compaction-bridge", "rehydrator", "patterns", "semantic-cache"} {
+	for _, module := range modules.Catalog().Names() {
 		options = append(options,
 			components.Option{Value: module + ":" + pipeline.Applied, Label: module + " applied"},
 			components.Option{Value: module + ":" + pipeline.Failed, Label: module + " failed"})

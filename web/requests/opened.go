@@ -76,7 +76,7 @@ func (h *Handler) decision(ctx context.Context, exchange *tenants.Exchange) (*co
 	if exchange.Projection == 0 || exchange.Session == uuid.Nil {
 		return nil, nil //nolint:nilnil // most requests have none
 	}
-	decisions, err := h.deps.Sessions.Decisions(ctx, exchange.Workspace, exchange.Session)
+	decisions, err := h.deps.Costs.Decisions(ctx, exchange.Workspace, exchange.Session)
 	if err != nil && !errors.Is(err, session.ErrNotFound) {
 		return nil, err
 	}

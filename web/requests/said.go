@@ -18,21 +18,6 @@ import (
 	sessionpage "palimpsest/web/session"
 )
 
-// Archive reads messages.
-type Archive interface {
-	// Original returns one message of a lane with its bytes. It returns
-	// archive.ErrNotFound or archive.ErrDamaged.
-	Original(ctx context.Context, workspace tenants.WorkspaceID, lane uuid.UUID, index int) (archive.Entry, error)
-
-	// Originals returns the messages of a lane from one index to another, which is excluded.
-	// Those that the archive does not hold are left out. It returns archive.ErrDamaged.
-	Originals(ctx context.Context, workspace tenants.WorkspaceID, lane uuid.UUID, from, to int) ([]archive.Entry, error)
-
-	// Objects returns messages by their hashes, in the same order, each with what is
-	// wrong with it.
-	Objects(ctx context.Context, workspace tenants.WorkspaceID, hashes []conversation.Hash) ([]archive.Object, error)
-}
-
 // message is what one side said, or why it is not shown.
 type message struct {
 	Shown templ.Component // nil: see Why

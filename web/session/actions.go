@@ -21,27 +21,6 @@ import (
 	"palimpsest/web/paths"
 )
 
-// Changes is what people do to a lane. All but Pins return session.ErrNotFound for what
-// the workspace does not have.
-type Changes interface {
-	// Pins returns what is never compressed, by message.
-	Pins(ctx context.Context, workspace tenants.WorkspaceID, lane uuid.UUID) ([]session.Pin, error)
-	Pin(ctx context.Context, workspace tenants.WorkspaceID, pin session.Pin) error
-	Unpin(ctx context.Context, workspace tenants.WorkspaceID, lane uuid.UUID, message int) error
-
-	// Ask has the lane's next request make an epoch.
-	Ask(ctx context.Context, workspace tenants.WorkspaceID, lane uuid.UUID, order session.Order) error
-
-	// Delete deletes a session with its archive.
-	Delete(ctx context.Context, workspace tenants.WorkspaceID, id uuid.UUID) error
-}
-
-// Audit notes changes in the transaction that makes them.
-type Audit interface {
-	Together(ctx context.Context, workspace tenants.WorkspaceID, fn func(ctx context.Context) error) error
-	Note(ctx context.Context, workspace tenants.WorkspaceID, change tenants.Change) error
-}
-
 // What a form has done, as the address of the page after it says.
 const (
 	donePinned   = "pinned"

@@ -12,13 +12,12 @@ import (
 	"palimpsest/pipeline/conversation"
 	"palimpsest/pipeline/wire/wiregen"
 	"palimpsest/web"
-	"palimpsest/web/session"
 	"palimpsest/web/webtest"
 )
 
 // counted is an archive that counts what is read of it.
 type counted struct {
-	session.Archive
+	archive.Reader
 
 	mu              sync.Mutex
 	listed, fetched int // entries without and with their bytes
@@ -40,20 +39,20 @@ func (c *counted) take() (listed, fetched int) {
 }
 
 func (c *counted) Entries(ctx context.Context, workspace, lane uuid.UUID, from, limit int) ([]archive.Entry, error) {
-	entries, err := c.Archive.Entries(ctx, workspace, lane, from, limit)
+	entries, err := c.Reader.Entries(ctx, workspace, lane, from, limit)
 	c.add(len(entries), 0)
 	return entries, err
 }
 
 func (c *counted) Originals(ctx context.Context, workspace, lane uuid.UUID, from, to int) ([]archive.Entry, error) {
-	entries, err := c.Archive.Originals(ctx, workspace, lane, from, to)
+	entries, err := c.Reader.Originals(ctx, workspace, lane, from, to)
 	c.add(0, len(entries))
 	return entries, err
 }
 
 func (c *counted) Original(ctx context.Context, workspace, lane uuid.UUID, index int) (archive.Entry, error) {
 	c.add(0, 1)
-	return c.Archive.Original(ctx, workspace, lane, index)
+	return c.Reader.Original(ctx, workspace, lane, index)
 }
 
 // However long a session is, its page reads one page of its turns and the bodies that
@@ -63,7 +62,7 @@ func TestPageOfALongSessionReadsABoundedNumberOfTurns(t *testing.T) {
 	const rows, shown, moments = 100, 12, 200
 	var reads *counted
 	product := webtest.Start(t, func(_ *webtest.Product, deps *web.Deps) {
-		reads = &counted{Archive: deps.Archive}
+		reads = &counted{Reader: deps.Archive}
 		deps.Archive = reads
 	})
 	person := product.SignUp(t, "northbeam")

@@ -72,7 +72,7 @@ func withAPI(t *testing.T, product *webtest.Product) string {
 	e := echo.New()
 	manage.Register(e.Group("/api/v1"), manage.Config{
 		Codecs: formats.ByFormat(), Identity: product.People, Cookies: tenants.NewCookies(webtest.PublicURL), Keys: product.Keys,
-		Sessions: product.Sessions.Browser(), Archive: product.Archive, Data: manage.Data{DataStore: product.DB.Data, Workspaces: product.DB.Workspaces, Views: product.DB.Views}, Audit: product.DB.Audit, Operator: product.DB.Operators,
+		Sessions: product.Sessions.Browser(), Archive: product.Archive, Data: product.DB.Data, Audit: product.DB.Audit, Operators: product.DB.Operators,
 	})
 	front := http.NewServeMux()
 	front.Handle("/api/v1/", e)

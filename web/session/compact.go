@@ -6,6 +6,8 @@ import (
 	"fmt"
 
 	"palimpsest/pipeline"
+	"palimpsest/pipeline/modules"
+	"palimpsest/pipeline/modules/ipc"
 	"palimpsest/pipeline/session"
 	"palimpsest/tenants"
 	"palimpsest/web/components"
@@ -18,17 +20,17 @@ func (h *Handler) settings(ctx context.Context, workspace tenants.WorkspaceID, k
 	if err != nil {
 		return 0, 0, err
 	}
-	config, _, err := pipeline.Resolve(h.deps.Defaults, pipeline.Layer{Source: pipeline.FromWorkspace, Modules: saved.Modules, YAML: saved.YAML},
+	config, _, err := modules.Catalog().Resolve(h.deps.Defaults, pipeline.Layer{Source: pipeline.FromWorkspace, Modules: saved.Modules, YAML: saved.YAML},
 		pipeline.Layer{Source: pipeline.FromAPIKey, YAML: key.Pipeline})
 	if err != nil {
 		return 0, 0, fmt.Errorf("saved pipeline, version %d: %w", saved.Version, err)
 	}
 	for _, name := range config.Modules {
-		if name == "ipc" && config.IPC.DeepestLevel > 0 {
-			return config.IPC.TargetUtilization, config.IPC.WarnsAfter(), nil
+		if name == ipc.Name && pipeline.SettingsOf[ipc.Config](config).DeepestLevel > 0 {
+			return pipeline.SettingsOf[ipc.Config](config).TargetUtilization, pipeline.SettingsOf[ipc.Config](config).WarnsAfter(), nil
 		}
 	}
-	return 0, config.IPC.WarnsAfter(), nil
+	return 0, pipeline.SettingsOf[ipc.Config](config).WarnsAfter(), nil
 }
 
 // grounds are what says whether a compaction that someone asks for would do something.

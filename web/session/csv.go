@@ -43,7 +43,7 @@ func (h *Handler) Epochs(c echo.Context, who tenants.Principal) error {
 	if err != nil {
 		return err
 	}
-	decisions, err := h.deps.Sessions.Decisions(ctx, who.Workspace.ID, of.detail.ID)
+	decisions, err := h.deps.Costs.Decisions(ctx, who.Workspace.ID, of.detail.ID)
 	if err != nil {
 		return err
 	}

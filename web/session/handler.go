@@ -24,80 +24,15 @@ import (
 	"palimpsest/web/paths"
 )
 
-// Store reads sessions. Session and Projection return session.ErrNotFound for
-// what the workspace does not have.
-type Store interface {
-	Session(ctx context.Context, workspace tenants.WorkspaceID, id uuid.UUID) (session.Detail, error)
-	Projection(ctx context.Context, workspace tenants.WorkspaceID, lane uuid.UUID) (session.Projection, error)
-	Epochs(ctx context.Context, workspace tenants.WorkspaceID, lane uuid.UUID) ([]session.EpochOverview, error)
-
-	// Inserts returns what modules have put into a lane, by number.
-	Inserts(ctx context.Context, workspace tenants.WorkspaceID, lane uuid.UUID) ([]session.Insert, error)
-
-	// Decisions returns the epochs of a session, oldest first, with what came of them.
-	Decisions(ctx context.Context, workspace tenants.WorkspaceID, id uuid.UUID) ([]cost.Decision, error)
-
-	// Totals returns what all requests of a session have come to.
-	Totals(ctx context.Context, workspace tenants.WorkspaceID, id uuid.UUID) (session.Totals, error)
-
-	// Sessions returns a page of sessions, the most recently active first.
-	Sessions(ctx context.Context, workspace tenants.WorkspaceID, filter session.Filter) (session.Page, error)
-
-	// Newest returns, without its number, the newest request of a lane with so many messages, else the newest.
-	Newest(ctx context.Context, workspace tenants.WorkspaceID, id, lane uuid.UUID, messages int) (session.Moment, error)
-
-	// Course returns how the prompts of a lane grew, in at most points moments.
-	Course(ctx context.Context, workspace tenants.WorkspaceID, id, lane uuid.UUID, points int) (session.Course, error)
-
-	Changes
-}
-
-// Archive reads originals.
-type Archive interface {
-	archive.Reader
-
-	// Originals returns the messages of a lane from index from to to (excluded)
-	// with their bytes, proven by their hashes. It returns archive.ErrDamaged.
-	Originals(ctx context.Context, workspace tenants.WorkspaceID, lane uuid.UUID, from, to int) ([]archive.Entry, error)
-
-	// Sizes returns the o200k tokens of the first messages of a lane, by index; 0 for those that are not there.
-	Sizes(ctx context.Context, workspace tenants.WorkspaceID, lane uuid.UUID, messages int) ([]int, error)
-
-	// NewestAnswer returns, without its bytes, the newest answer to a request with so many
-	// messages of a lane, or archive.ErrNotFound.
-	NewestAnswer(ctx context.Context, workspace tenants.WorkspaceID, session, lane uuid.UUID, messages int) (archive.Answer, error)
-
-	// Objects returns messages by their hashes, in the same order, each with what is
-	// wrong with it.
-	Objects(ctx context.Context, workspace tenants.WorkspaceID, hashes []conversation.Hash) ([]archive.Object, error)
-}
-
-// Pipelines reads a workspace's pipeline.
-type Pipelines interface {
-	Pipeline(ctx context.Context, workspace tenants.WorkspaceID) (tenants.PipelineConfig, error)
-}
-
-// APIKeys lists a workspace's API keys.
-type APIKeys interface {
-	APIKeys(ctx context.Context, workspace tenants.WorkspaceID) ([]tenants.APIKey, error)
-}
-
-// Readers says what someone may read of what was said.
-type Readers interface {
-	Reader(ctx context.Context, workspace tenants.WorkspaceID, user uuid.UUID) (tenants.Reader, error)
-
-	// DataSettings returns what the workspace says of its data.
-	DataSettings(ctx context.Context, workspace tenants.WorkspaceID) (tenants.DataSettings, error)
-}
-
 // Deps are what the page reads.
 type Deps struct {
-	Sessions  Store
-	Archive   Archive
-	Pipelines Pipelines
-	APIKeys   APIKeys
-	Readers   Readers
-	Audit     Audit
+	Sessions  session.Records
+	Costs     cost.Records
+	Archive   archive.Reader
+	Pipelines tenants.Pipelines
+	APIKeys   tenants.APIKeys
+	Readers   tenants.Data
+	Audit     tenants.AuditLog
 	Stars     tenants.Stars
 	Comments  tenants.Comments
 	Searcher  archive.Searcher // optional: what was said is not searched without it

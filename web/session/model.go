@@ -67,7 +67,7 @@ func (h *Handler) model(ctx context.Context, who tenants.Principal, of subject, 
 	if m.Course, err = h.deps.Sessions.Course(ctx, who.Workspace.ID, detail.ID, of.lane.ID, chartPoints); err != nil {
 		return model{}, err
 	}
-	decisions, err := h.deps.Sessions.Decisions(ctx, who.Workspace.ID, detail.ID)
+	decisions, err := h.deps.Costs.Decisions(ctx, who.Workspace.ID, detail.ID)
 	if err != nil {
 		return model{}, err
 	}

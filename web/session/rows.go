@@ -27,8 +27,8 @@ const (
 
 // reader reads the turns of a lane.
 type reader struct {
-	archive    Archive
-	store      Store
+	archive    archive.Reader
+	store      session.Records
 	codec      wire.Codec
 	workspace  tenants.WorkspaceID
 	session    uuid.UUID

@@ -28,58 +28,16 @@ const (
 	sparkSize = 60 // requests in a picture of a session
 )
 
-// Store lists, reads and deletes sessions.
-type Store interface {
-	// Sessions returns a page, the most recently active first, or
-	// session.ErrCursor.
-	Sessions(ctx context.Context, workspace tenants.WorkspaceID, filter session.Filter) (session.Page, error)
-
-	// Counts returns how many sessions each part of the list has.
-	Counts(ctx context.Context, workspace tenants.WorkspaceID, filter session.Filter) (session.Counts, error)
-
-	// Active returns how many sessions have had a request since a time.
-	Active(ctx context.Context, workspace tenants.WorkspaceID, since time.Time) (int, error)
-
-	// Session and Delete return session.ErrNotFound for what the workspace does not have.
-	Session(ctx context.Context, workspace tenants.WorkspaceID, id uuid.UUID) (session.Detail, error)
-	Delete(ctx context.Context, workspace tenants.WorkspaceID, id uuid.UUID) error
-}
-
-// Exchanges reads exchanges.
-type Exchanges interface {
-	// NewestOf returns the newest exchanges of each of some sessions, the newest first.
-	NewestOf(ctx context.Context, workspace tenants.WorkspaceID, sessions []uuid.UUID, most int) (map[uuid.UUID][]tenants.Exchange, error)
-}
-
-// Readers says what someone may read of what was said.
-type Readers interface {
-	Reader(ctx context.Context, workspace tenants.WorkspaceID, user uuid.UUID) (tenants.Reader, error)
-
-	// DataSettings returns what the workspace says of its data.
-	DataSettings(ctx context.Context, workspace tenants.WorkspaceID) (tenants.DataSettings, error)
-}
-
-// APIKeys lists a workspace's API keys.
-type APIKeys interface {
-	APIKeys(ctx context.Context, workspace tenants.WorkspaceID) ([]tenants.APIKey, error)
-}
-
-// Log notes who changed what, in the transaction of the change.
-type Log interface {
-	Together(ctx context.Context, workspace tenants.WorkspaceID, fn func(ctx context.Context) error) error
-	Note(ctx context.Context, workspace tenants.WorkspaceID, change tenants.Change) error
-}
-
 // Deps are what the page reads and changes.
 type Deps struct {
-	Sessions  Store
-	Exchanges Exchanges
-	Readers   Readers
-	APIKeys   APIKeys
+	Sessions  session.Records
+	Exchanges tenants.Exchanges
+	Readers   tenants.Data
+	APIKeys   tenants.APIKeys
 	Searcher  archive.Searcher
-	Changes   Log
-	Views     views.Store
-	Columns   columns.Store
+	Changes   tenants.AuditLog
+	Views     tenants.Views
+	Columns   tenants.Views
 	Stars     tenants.Stars
 	Comments  tenants.Comments
 

@@ -3,14 +3,12 @@
 package settings
 
 import (
-	"context"
 	"errors"
 	"log/slog"
 	"net/http"
 	"strconv"
 	"strings"
 
-	"github.com/google/uuid"
 	"github.com/labstack/echo/v4"
 
 	"palimpsest/tenants"
@@ -18,39 +16,11 @@ import (
 	"palimpsest/web/paths"
 )
 
-// Data keeps what a workspace says of its data.
-type Data interface {
-	DataSettings(ctx context.Context, workspace tenants.WorkspaceID) (tenants.DataSettings, error)
-
-	// SetDataSettings returns tenants.Invalid for what cannot be set.
-	SetDataSettings(ctx context.Context, workspace tenants.WorkspaceID, settings tenants.DataSettings) error
-
-	// Reader returns what a person may read of what was said.
-	Reader(ctx context.Context, workspace tenants.WorkspaceID, user uuid.UUID) (tenants.Reader, error)
-
-	Retention(ctx context.Context, workspace tenants.WorkspaceID) (tenants.Retention, error)
-
-	// SetRetention returns tenants.Invalid for what cannot be set.
-	SetRetention(ctx context.Context, workspace tenants.WorkspaceID, retention tenants.Retention) error
-}
-
-// Passwords checks passwords.
-type Passwords interface {
-	// Confirm returns tenants.ErrWrongLogin if the password is not the user's, or
-	// tenants.ErrTooMany.
-	Confirm(ctx context.Context, user tenants.User, password, from string) error
-}
-
-// Deletion deletes workspaces.
-type Deletion interface {
-	DeleteWorkspace(ctx context.Context, workspace tenants.WorkspaceID) error
-}
-
 // Deps are what the page works with.
 type Deps struct {
-	Data          Data
-	Passwords     Passwords
-	Deletion      Deletion
+	Data          tenants.Data
+	Passwords     tenants.Identity
+	Deletion      tenants.Deletion
 	Configuration Configuration
 	Log           *slog.Logger
 }

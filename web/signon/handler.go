@@ -3,7 +3,6 @@
 package signon
 
 import (
-	"context"
 	"errors"
 	"log/slog"
 	"net/http"
@@ -18,37 +17,16 @@ import (
 	"palimpsest/web/paths"
 )
 
-// Service logs people in through single sign-on. What a person can mend of its settings
-// is a tenants.Invalid.
-type Service interface {
-	// Begin returns where the owner of an address proves who they are, and what the
-	// browser holds until then, tenants.ErrNotFound for a domain without sign-on,
-	// tenants.ErrSignOn, or a tenants.TooMany.
-	Begin(ctx context.Context, email, next string) (address, held string, err error)
-
-	// Finish returns the token of a login and where it leads, tenants.ErrSignOn, a
-	// tenants.TooMany, a tenants.CodeNeeded, or tenants.ErrSignOnLink for an account that
-	// here, whom the browser's session belongs to, has not proven.
-	Finish(ctx context.Context, here tenants.Principal, held, state, code, userAgent string) (token, next string, err error)
-
-	Find(ctx context.Context, workspace tenants.WorkspaceID) (tenants.SignOn, []tenants.Domain, error)
-	Save(ctx context.Context, who tenants.Principal, wanted tenants.WantedSignOn) error
-	Remove(ctx context.Context, who tenants.Principal) error
-	Claim(ctx context.Context, who tenants.Principal, domain string) error
-	Prove(ctx context.Context, who tenants.Principal, domain string) error
-	RemoveDomain(ctx context.Context, who tenants.Principal, domain string) error
-}
-
 // Handler answers the requests to the pages.
 type Handler struct {
-	service   Service
+	service   tenants.SingleSignOn
 	cookies   tenants.Cookies
 	publicURL string
 	log       *slog.Logger
 }
 
 // New returns a Handler for a product that people reach at publicURL.
-func New(service Service, cookies tenants.Cookies, publicURL string, log *slog.Logger) *Handler {
+func New(service tenants.SingleSignOn, cookies tenants.Cookies, publicURL string, log *slog.Logger) *Handler {
 	return &Handler{service: service, cookies: cookies, publicURL: publicURL, log: log}
 }
 

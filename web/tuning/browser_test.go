@@ -8,6 +8,10 @@ import (
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
 
+	"palimpsest/pipeline"
+	"palimpsest/pipeline/modules/ipc"
+	"palimpsest/pipeline/modules/patterns"
+	"palimpsest/pipeline/modules/rehydrator"
 	"palimpsest/web/browsertest"
 	"palimpsest/web/webtest"
 )
@@ -56,8 +60,8 @@ func TestTargetIsTunedByKeyboardAlone(t *testing.T) {
 	tabTo(t, tab, `[data-savebar] button[type="submit"]`)
 	tab.Do(chromedp.KeyEvent(kb.Enter))
 	tab.Until(`location.pathname + location.search === '/pipeline?saved=1' && document.querySelector('[data-testid="saved"]') !== null`)
-	if stored, config := saved(t, person); stored.Version != 1 || config.IPC.TargetUtilization != 0.32 {
-		t.Errorf("version %d with %v", stored.Version, config.IPC.TargetUtilization)
+	if stored, config := saved(t, person); stored.Version != 1 || pipeline.SettingsOf[ipc.Config](config).TargetUtilization != 0.32 {
+		t.Errorf("version %d with %v", stored.Version, pipeline.SettingsOf[ipc.Config](config).TargetUtilization)
 	}
 }
 
@@ -93,8 +97,8 @@ func TestUnsavedChangesAreKeptInTheTab(t *testing.T) {
 	tab.Until(all + ` && document.querySelector('[name="ipc.preserveLastTurns"]').value === '9'`)
 	tab.Click(`[data-savebar] button[type="submit"]`)
 	tab.Until(`document.querySelector('[data-testid="saved"]') !== null && ` + none)
-	if stored, config := saved(t, person); stored.Version != 3 || config.IPC.PreserveTokens != 9000 || config.IPC.PreserveLastTurns != 9 || !config.Runs("rehydrator") {
-		t.Errorf("saved version %d: %+v", stored.Version, config.IPC)
+	if stored, config := saved(t, person); stored.Version != 3 || pipeline.SettingsOf[ipc.Config](config).PreserveTokens != 9000 || pipeline.SettingsOf[ipc.Config](config).PreserveLastTurns != 9 || !config.Runs("rehydrator") {
+		t.Errorf("saved version %d: %+v", stored.Version, pipeline.SettingsOf[ipc.Config](config))
 	}
 	tab.Go("/pipeline")
 	tab.Until(none)
@@ -188,7 +192,7 @@ func TestModulesAreShownMovedAndPutBackByKeyboard(t *testing.T) {
 	tab.Do(chromedp.KeyEvent(kb.Enter))
 	tab.Until(`location.search === '?module=rehydrator&saved=2' && !document.querySelector('[data-settings="rehydrator"]').hidden`)
 	stored, config := saved(t, person)
-	if got := strings.Join(config.Modules, ","); !strings.Contains(got, "patterns,ipc") || !config.Runs("rehydrator") || config.IPC.PreserveTokens != 9000 || len(config.Rehydrator.TriggerPhrases) != 2 {
+	if got := strings.Join(config.Modules, ","); !strings.Contains(got, "patterns,ipc") || !config.Runs("rehydrator") || pipeline.SettingsOf[ipc.Config](config).PreserveTokens != 9000 || len(pipeline.SettingsOf[rehydrator.Config](config).TriggerPhrases) != 2 {
 		t.Errorf("saved %s and %s", got, stored.YAML)
 	}
 }
@@ -246,8 +250,8 @@ func TestConflictLooksRight(t *testing.T) {
 	tab.CheckLooks("pipeline conflict")
 	tab.Click(`[data-conflict] button[type="submit"]`)
 	tab.Until(`location.search === '?module=patterns&saved=4'`)
-	if _, config := saved(t, person); config.Patterns.MaxInjected != 3 || config.Patterns.Placement != "system" {
-		t.Errorf("saved %+v", config.Patterns)
+	if _, config := saved(t, person); pipeline.SettingsOf[patterns.Config](config).MaxInjected != 3 || pipeline.SettingsOf[patterns.Config](config).Placement != "system" {
+		t.Errorf("saved %+v", pipeline.SettingsOf[patterns.Config](config))
 	}
 }
 

@@ -5,6 +5,9 @@ import (
 	"strings"
 	"testing"
 
+	"palimpsest/pipeline"
+	"palimpsest/pipeline/modules/ipc"
+	"palimpsest/pipeline/modules/rehydrator"
 	"palimpsest/tenants"
 	"palimpsest/web/webtest"
 )
@@ -71,11 +74,11 @@ func TestConflictIsSettledSettingBySetting(t *testing.T) {
 	if settled.Path != "/pipeline?saved=3" || stored.Version != 3 || stored.Modules != "ipc,rehydrator,patterns" {
 		t.Fatalf("%d at %s: version %d of %s", settled.Status, settled.Path, stored.Version, stored.Modules)
 	}
-	if config.IPC.TargetUtilization != 0.60 || config.IPC.PreserveLastTurns != 9 || config.IPC.MinClear != 0.2 || config.IPC.LLMCompression.Model != "same" {
-		t.Errorf("saved %+v", config.IPC)
+	if pipeline.SettingsOf[ipc.Config](config).TargetUtilization != 0.60 || pipeline.SettingsOf[ipc.Config](config).PreserveLastTurns != 9 || pipeline.SettingsOf[ipc.Config](config).MinClear != 0.2 || pipeline.SettingsOf[ipc.Config](config).LLMCompression.Model != "same" {
+		t.Errorf("saved %+v", pipeline.SettingsOf[ipc.Config](config))
 	}
-	if config.Rehydrator.Scope != "key" || len(config.Rehydrator.TriggerPhrases) != 1 {
-		t.Errorf("saved %+v", config.Rehydrator)
+	if pipeline.SettingsOf[rehydrator.Config](config).Scope != "key" || len(pipeline.SettingsOf[rehydrator.Config](config).TriggerPhrases) != 1 {
+		t.Errorf("saved %+v", pipeline.SettingsOf[rehydrator.Config](config))
 	}
 }
 
@@ -89,8 +92,8 @@ func TestConflictOnAConflictAsksOnceMore(t *testing.T) {
 		t.Errorf("status %d: %s", again.Status, again.TestID("conflict"))
 	}
 	person.Post("/pipeline", form(again)...)
-	if stored, config := saved(t, person); stored.Version != 4 || config.IPC.PreserveLastTurns != 9 {
-		t.Errorf("version %d with %d turns", stored.Version, config.IPC.PreserveLastTurns)
+	if stored, config := saved(t, person); stored.Version != 4 || pipeline.SettingsOf[ipc.Config](config).PreserveLastTurns != 9 {
+		t.Errorf("version %d with %d turns", stored.Version, pipeline.SettingsOf[ipc.Config](config).PreserveLastTurns)
 	}
 }
 
@@ -132,8 +135,8 @@ func TestMemberIsChosenWithWhatItIsOf(t *testing.T) {
 		}
 	}
 	person.Post("/pipeline", form(clash)...)
-	if _, config := saved(t, person); config.IPC.LLMCompression.Model != "same" || config.IPC.LLMCompression.Prompt != long {
-		t.Errorf("saved %+v", config.IPC.LLMCompression)
+	if _, config := saved(t, person); pipeline.SettingsOf[ipc.Config](config).LLMCompression.Model != "same" || pipeline.SettingsOf[ipc.Config](config).LLMCompression.Prompt != long {
+		t.Errorf("saved %+v", pipeline.SettingsOf[ipc.Config](config).LLMCompression)
 	}
 }
 

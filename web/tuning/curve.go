@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"palimpsest/pipeline"
+	"palimpsest/pipeline/modules/ipc"
 	"palimpsest/pipeline/preview"
 	"palimpsest/pipeline/session"
 	"palimpsest/tenants"
@@ -30,13 +31,13 @@ type curvePoint struct {
 // curve replays the sessions with "Spend less" at each value of minContext, beside all else
 // that was typed.
 func (p *Previewer) curve(ctx context.Context, who tenants.Principal, picked session.Picked, saved, wanted pipeline.Config) ([]curvePoint, error) {
-	if !wanted.Runs("ipc") {
+	if !wanted.Runs(ipc.Name) {
 		return nil, nil
 	}
-	wanted.IPC.Trigger = pipeline.TriggerBreakEven
+	pipeline.Change[ipc.Config](&wanted).Trigger = ipc.TriggerBreakEven
 	points := make([]curvePoint, len(curveContexts))
 	for i, minContext := range curveContexts {
-		wanted.IPC.MinContext = minContext
+		pipeline.Change[ipc.Config](&wanted).MinContext = minContext
 		found, err := p.compares.Compare(ctx, who.Workspace.ID, picked, saved, wanted)
 		if err != nil {
 			return nil, fmt.Errorf("minContext %d: %w", minContext, err)

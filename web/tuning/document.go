@@ -25,7 +25,7 @@ func (v values) document(yamlSaved string, saved, defaults values) (string, erro
 		edit := pipeline.Edit{Path: s.path()}
 		switch {
 		case !v.isChanged(s, defaults):
-		case s.path() == summaryPath && typed == "true":
+		case len(s.Members) > 0 && typed == "true":
 			edit.Value = v.members(s.path())
 		default:
 			edit.Value = s.node(typed)
@@ -37,10 +37,10 @@ func (v values) document(yamlSaved string, saved, defaults values) (string, erro
 
 // mustHave reports whether a setting may not be left empty.
 func (v values) mustHave(s setting) bool {
-	if s.path() == summaryPath+".model" {
-		return v.Set[summaryPath] == "true" // without a model it would be off
+	if s.IsNeeded {
+		return v.Set[s.parent()] == "true" // without it, it would be off
 	}
-	return s.Kind == number && !s.MayMiss
+	return s.Kind == pipeline.Number && !s.IsOptional
 }
 
 // isChanged reports whether a setting or one of its members is not as in others.
@@ -48,7 +48,7 @@ func (v values) isChanged(s setting, others values) bool {
 	if !s.isSame(v.Set[s.path()], others.Set[s.path()]) {
 		return true
 	}
-	if s.path() != summaryPath || v.Set[s.path()] != "true" {
+	if len(s.Members) == 0 || v.Set[s.path()] != "true" {
 		return false
 	}
 	return slices.ContainsFunc(settings(), func(member setting) bool {

@@ -16,6 +16,7 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"palimpsest/pipeline"
+	"palimpsest/pipeline/modules"
 	"palimpsest/tenants"
 	"palimpsest/web/layout"
 	"palimpsest/web/paths"
@@ -167,7 +168,7 @@ func (h *Handler) current(ctx context.Context, workspace tenants.WorkspaceID) (s
 
 // resolved returns the pipeline that a version makes.
 func (h *Handler) resolved(saved tenants.PipelineConfig) (pipeline.Config, values, error) {
-	config, _, err := pipeline.Resolve(h.deps.Defaults, layerOf(saved))
+	config, _, err := modules.Catalog().Resolve(h.deps.Defaults, layerOf(saved))
 	if err != nil {
 		return pipeline.Config{}, values{}, fmt.Errorf("saved pipeline, version %d: %w", saved.Version, err)
 	}
@@ -183,11 +184,11 @@ func (h *Handler) changed(st state, typed values) (tenants.PipelineConfig, error
 	if next.YAML, err = typed.document(st.saved.YAML, st.now, st.defaults); err != nil {
 		return tenants.PipelineConfig{}, err
 	}
-	resolved, _, err := pipeline.Resolve(h.deps.Defaults, layerOf(next))
+	resolved, _, err := modules.Catalog().Resolve(h.deps.Defaults, layerOf(next))
 	if err != nil {
 		return tenants.PipelineConfig{}, err
 	}
-	return next, resolved.Validate()
+	return next, modules.Catalog().Validate(resolved)
 }
 
 func layerOf(saved tenants.PipelineConfig) pipeline.Layer {

@@ -11,6 +11,9 @@ import (
 
 	"palimpsest/migrations/dbtest"
 	"palimpsest/pipeline"
+	"palimpsest/pipeline/modules"
+	"palimpsest/pipeline/modules/ipc"
+	"palimpsest/pipeline/modules/rehydrator"
 	"palimpsest/tenants"
 	"palimpsest/web/webtest"
 )
@@ -29,7 +32,7 @@ func saved(t *testing.T, person *webtest.Person) (tenants.PipelineConfig, pipeli
 	if err != nil {
 		t.Fatal(err)
 	}
-	resolved, _, err := pipeline.Resolve(pipeline.Layer{Modules: "ipc"}, pipeline.Layer{Modules: config.Modules, YAML: config.YAML})
+	resolved, _, err := modules.Catalog().Resolve(pipeline.Layer{Modules: "ipc"}, pipeline.Layer{Modules: config.Modules, YAML: config.YAML})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -51,10 +54,10 @@ func TestSavingChangesWhatWasTypedAndNothingElse(t *testing.T) {
 		t.Fatalf("saving led to %s with %d: %s", page.Path, page.Status, page.Text("main"))
 	}
 	stored, config := saved(t, person)
-	if config.IPC.TargetUtilization != 0.58 || config.IPC.PreserveLastTurns != 9 || config.IPC.DeepestLevel != 2 {
-		t.Errorf("saved %+v", config.IPC)
+	if pipeline.SettingsOf[ipc.Config](config).TargetUtilization != 0.58 || pipeline.SettingsOf[ipc.Config](config).PreserveLastTurns != 9 || pipeline.SettingsOf[ipc.Config](config).DeepestLevel != 2 {
+		t.Errorf("saved %+v", pipeline.SettingsOf[ipc.Config](config))
 	}
-	if config.IPC.MinClear != 0.2 || len(config.IPC.KeepLastLadder) != 2 || config.Rehydrator.MaxRehydrated != 7 {
+	if pipeline.SettingsOf[ipc.Config](config).MinClear != 0.2 || len(pipeline.SettingsOf[ipc.Config](config).KeepLastLadder) != 2 || pipeline.SettingsOf[rehydrator.Config](config).MaxRehydrated != 7 {
 		t.Errorf("settings that are not on the page were lost: %s", stored.YAML)
 	}
 	if strings.Contains(stored.YAML, "preserveTokens") {
@@ -123,8 +126,8 @@ func TestLowerTargetLowersCompressToAlong(t *testing.T) {
 	} {
 		person := product.SignUp(t, strings.ReplaceAll(name, " ", "-"))
 		page := person.Post("/pipeline", form(person.Get("/pipeline"), test.changes...)...)
-		if _, config := saved(t, person); config.IPC.TargetUtilization != test.target || config.IPC.CompressTo != test.goal {
-			t.Errorf("%s: status %d, saved %v and %v", name, page.Status, config.IPC.TargetUtilization, config.IPC.CompressTo)
+		if _, config := saved(t, person); pipeline.SettingsOf[ipc.Config](config).TargetUtilization != test.target || pipeline.SettingsOf[ipc.Config](config).CompressTo != test.goal {
+			t.Errorf("%s: status %d, saved %v and %v", name, page.Status, pipeline.SettingsOf[ipc.Config](config).TargetUtilization, pipeline.SettingsOf[ipc.Config](config).CompressTo)
 		}
 		if shown := page.Find(`input[name="ipc.compressTo"]`).AttrOr("value", ""); shown != strconv.FormatFloat(test.goal, 'f', 2, 64) {
 			t.Errorf("%s: the page shows %s", name, shown)
@@ -165,12 +168,12 @@ func TestSecondSaveShowsBothValuesAndCanWin(t *testing.T) {
 	if table := conflict.TestID("conflict"); !strings.Contains(table, "0.60") || !strings.Contains(table, "0.85") {
 		t.Errorf("the page says %q", table)
 	}
-	if stored, config := saved(t, person); stored.Version != 1 || config.IPC.TargetUtilization != 0.60 {
-		t.Errorf("version %d with %v", stored.Version, config.IPC.TargetUtilization)
+	if stored, config := saved(t, person); stored.Version != 1 || pipeline.SettingsOf[ipc.Config](config).TargetUtilization != 0.60 {
+		t.Errorf("version %d with %v", stored.Version, pipeline.SettingsOf[ipc.Config](config).TargetUtilization)
 	}
 	person.Post("/pipeline", form(conflict)...)
-	if stored, config := saved(t, person); stored.Version != 2 || config.IPC.TargetUtilization != 0.85 {
-		t.Errorf("after saving over it: version %d with %v", stored.Version, config.IPC.TargetUtilization)
+	if stored, config := saved(t, person); stored.Version != 2 || pipeline.SettingsOf[ipc.Config](config).TargetUtilization != 0.85 {
+		t.Errorf("after saving over it: version %d with %v", stored.Version, pipeline.SettingsOf[ipc.Config](config).TargetUtilization)
 	}
 }
 
@@ -179,12 +182,12 @@ func TestPresetsFillInTheirValues(t *testing.T) {
 	person := webtest.Start(t).SignUp(t, "northbeam")
 	page := person.Get("/pipeline")
 
-	if presets := page.Find("[data-preset]").Length(); presets != len(pipeline.Presets()) {
+	if presets := page.Find("[data-preset]").Length(); presets != len(modules.Catalog().Presets()) {
 		t.Errorf("%d presets", presets)
 	}
-	for _, known := range pipeline.Presets() {
+	for _, known := range modules.Catalog().Presets() {
 		filled := person.Get("/pipeline?preset=" + known.Name)
-		config, err := pipeline.ParseConfig([]byte(known.YAML))
+		config, err := modules.Catalog().Parse([]byte(known.YAML))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -192,8 +195,8 @@ func TestPresetsFillInTheirValues(t *testing.T) {
 			t.Errorf("%s: marked is %q", known.Name, current)
 		}
 		person.Post("/pipeline", form(filled)...)
-		if _, now := saved(t, person); now.IPC.TargetUtilization != config.IPC.TargetUtilization || now.IPC.PreserveLastTurns != config.IPC.PreserveLastTurns {
-			t.Errorf("%s: saved %v and %d", known.Name, now.IPC.TargetUtilization, now.IPC.PreserveLastTurns)
+		if _, now := saved(t, person); pipeline.SettingsOf[ipc.Config](now).TargetUtilization != pipeline.SettingsOf[ipc.Config](config).TargetUtilization || pipeline.SettingsOf[ipc.Config](now).PreserveLastTurns != pipeline.SettingsOf[ipc.Config](config).PreserveLastTurns {
+			t.Errorf("%s: saved %v and %d", known.Name, pipeline.SettingsOf[ipc.Config](now).TargetUtilization, pipeline.SettingsOf[ipc.Config](now).PreserveLastTurns)
 		}
 	}
 }
@@ -203,7 +206,7 @@ func TestOnlyModulesOfTheProductAreShown(t *testing.T) {
 	page := webtest.Start(t).SignUp(t, "northbeam").Get("/pipeline")
 
 	page.Find(`.steps input[type="checkbox"]`).Each(func(_ int, input *goquery.Selection) {
-		if name := strings.TrimPrefix(input.AttrOr("name", ""), "module."); !slices.Contains(pipeline.Modules(), name) {
+		if name := strings.TrimPrefix(input.AttrOr("name", ""), "module."); !slices.Contains(modules.Catalog().Names(), name) {
 			t.Errorf("%s is shown", name)
 		}
 	})

@@ -6,6 +6,10 @@ import (
 
 	"github.com/google/uuid"
 
+	"palimpsest/pipeline/modules"
+	"palimpsest/pipeline/modules/compactionbridge"
+	"palimpsest/pipeline/modules/ipc"
+	"palimpsest/pipeline/modules/semanticcache"
 	"palimpsest/pipeline/session"
 	"palimpsest/tenants"
 	"palimpsest/web/components"
@@ -47,36 +51,41 @@ func (h *Handler) live(ctx context.Context, workspace tenants.WorkspaceID) map[s
 	figures := map[string]figureOf{}
 
 	totals, err := h.deps.Usage.Totals(ctx, workspace, filter)
-	figures["ipc"] = figureOf{
+	figures[ipc.Name] = figureOf{
 		Text:  components.Share(totals.Saved(), totals.TokensBefore) + " of tokens not sent",
 		Exact: components.Count(totals.Saved()) + " of " + components.Count(totals.TokensBefore) + " tokens, " + components.Plural(totals.Epochs, "compaction"),
 	}
 	if totals.TokensBefore == 0 {
-		figures["ipc"] = figureOf{Text: "no request"}
+		figures[ipc.Name] = figureOf{Text: "no request"}
 	}
-	figures["compaction-bridge"] = figureOf{
+	figures[compactionbridge.Name] = figureOf{
 		Text:  several(totals.Bridged, "recovery", "recoveries"),
 		Exact: "after " + components.Plural(totals.Compactions, "compaction") + " that clients asked for",
 	}
-	fail(figures, h.failed(ctx, "totals", err), "ipc", "compaction-bridge")
+	fail(figures, h.failed(ctx, "totals", err), ipc.Name, compactionbridge.Name)
 
 	made, err := h.deps.Sessions.Made(ctx, workspace, filter.From)
-	figures["rehydrator"] = figureOf{Text: components.Plural(made.Inserts["rehydrator"], "rehydration")}
-	figures["patterns"] = figureOf{Text: "put into " + components.Plural(made.Inserts["patterns"], "prompt")}
+	counted := []string{summaryPath}
+	for _, module := range modules.Catalog().Modules() {
+		if module.Figure.Noun != "" {
+			figures[module.Name] = figureOf{Text: module.Figure.Before + components.Plural(made.Inserts[module.Name], module.Figure.Noun)}
+			counted = append(counted, module.Name)
+		}
+	}
 	figures[summaryPath] = figureOf{
 		Text:  several(made.Summaries, "summary", "summaries"),
 		Exact: components.Count(made.Rejected) + " of them rejected",
 	}
-	fail(figures, h.failed(ctx, "made", err), "rehydrator", "patterns", summaryPath)
+	fail(figures, h.failed(ctx, "made", err), counted...)
 
 	var again int64
 	if err = nil; totals.Exchanges > totals.Overhead.Measured { // else a provider answered each of them
 		again, err = h.deps.Exchanges.AnsweredAgain(ctx, workspace, filter.From)
 	}
-	figures["semantic-cache"] = figureOf{
+	figures[semanticcache.Name] = figureOf{
 		Text: components.Plural(again, "answer") + " given again", Exact: components.Share(again, totals.Exchanges) + " of requests",
 	}
-	fail(figures, h.failed(ctx, "answers", err), "semantic-cache")
+	fail(figures, h.failed(ctx, "answers", err), semanticcache.Name)
 	return figures
 }
 

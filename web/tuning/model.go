@@ -1,7 +1,6 @@
 package tuning
 
 import (
-	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -10,6 +9,8 @@ import (
 	"github.com/a-h/templ"
 
 	"palimpsest/pipeline"
+	"palimpsest/pipeline/modules"
+	"palimpsest/pipeline/modules/ipc"
 	"palimpsest/tenants"
 	"palimpsest/web/components"
 	"palimpsest/web/paths"
@@ -20,34 +21,21 @@ import (
 const moduleName = "module"
 
 // firstModule is shown where none is asked for.
-const firstModule = "ipc"
-
-// module is what the page says of a module.
-type module struct{ Name, Title, Does string }
-
-// modules are the modules of the product; a test holds them against the pipeline's.
-func modules() []module {
-	return []module{
-		{"ipc", "infinite persistent context", "Compresses the oldest turns first. Every original stays in the archive."},
-		{"compaction-bridge", "after a client’s own compaction", "Puts back what a client’s own summary lost."},
-		{"rehydrator", "earlier turns", "Brings back turns that someone refers to."},
-		{"patterns", "what the team has learnt", "Puts approved rules into prompts, once a session."},
-		{"semantic-cache", "answers given again", "Answers a single question with the answer to the same one."},
-	}
-}
+const firstModule = ipc.Name
 
 // moduleNamed returns the name of a module of the product: the one that is asked for,
 // or the first.
 func moduleNamed(name string) string {
-	if slices.Contains(pipeline.Modules(), name) {
+	if slices.Contains(modules.Catalog().Names(), name) {
 		return name
 	}
 	return firstModule
 }
 
-func moduleOf(name string) module {
-	all := modules()
-	return all[max(0, slices.IndexFunc(all, func(m module) bool { return m.Name == name }))]
+// moduleOf returns what a module of the product says of itself.
+func moduleOf(name string) pipeline.Description {
+	module, _ := modules.Catalog().Module(name)
+	return module
 }
 
 // model is the page.
@@ -85,16 +73,14 @@ func newModel(who tenants.Principal, st state, typed values) model {
 // that has it.
 func (m model) refusing(invalid pipeline.Invalid) model {
 	path := invalid.Field
-	if path == summaryPath { // its members are fields of their own
-		name, _, _ := strings.Cut(invalid.Message, " ")
-		if name == "names" {
-			name = "model"
-		}
-		if _, known := settingOf(path + "." + name); known {
-			path += "." + name
+	s, known := settingOf(path)
+	if name, _, _ := strings.Cut(invalid.Message, " "); known && len(s.Members) > 0 { // they are fields of their own
+		if member, is := settingOf(path + "." + name); is {
+			s, path = member, member.path()
+		} else if at := slices.IndexFunc(s.Members, func(m pipeline.Setting) bool { return m.IsNeeded }); at >= 0 {
+			path += "." + s.Members[at].Name
 		}
 	}
-	s, known := settingOf(path)
 	if !known {
 		m.Wrong = invalid.Error()
 		return m
@@ -117,14 +103,6 @@ func (m model) canMove(name string, by int) bool {
 	return at >= 0 && at+by >= 0 && at+by < len(running)
 }
 
-// figure returns what a module did of late.
-func (m model) figure(name string) figureOf { return m.Live[name] }
-
-// cardsOf returns the cards of a module.
-func cardsOf(name string) []card {
-	return slices.DeleteFunc(cards(), func(c card) bool { return c.Module != name })
-}
-
 // field is a setting of the page with its values.
 type field struct {
 	components.FieldModel
@@ -143,17 +121,13 @@ func (m model) field(s setting) field {
 	}
 }
 
-// target is the field that slider and presets set.
-func (m model) target() field {
-	s, _ := settingOf(targetPath)
-	return m.field(s)
-}
-
 // isDefault reports whether the field has its default.
 func (f field) isDefault() bool { return f.setting.isSame(f.Value, f.Default) }
 
 // isWide reports whether the input takes a line of its own.
-func (f field) isWide() bool { return f.setting.Kind == lines || f.setting.Kind == paragraph }
+func (f field) isWide() bool {
+	return f.setting.Kind == pipeline.Lines || f.setting.Kind == pipeline.Paragraph
+}
 
 // facts are the range and the default of the field in words.
 func (f field) facts() string {
@@ -187,95 +161,6 @@ func (f field) described() string {
 	}
 	return f.ID() + "-hint"
 }
-
-// preset is a named set of settings to start from.
-type preset struct {
-	Name, Title, Words string
-	Target, Keep       string
-}
-
-// presets returns the presets with the values that they set.
-func presets() []preset {
-	words := map[string]string{
-		"default":       "Starts at three quarters of the window. Suits most coding agents.",
-		"aggressive":    "Starts at half the window. Smaller prompts, and the provider’s cache is rewritten more often.",
-		"quality-first": "Steps in only near the limit and keeps more of the newest turns.",
-	}
-	var found []preset
-	for _, known := range pipeline.Presets() {
-		config, err := pipeline.ParseConfig([]byte(known.YAML))
-		if err != nil {
-			continue // a test reads them all
-		}
-		values, err := valuesOf(config)
-		if err != nil {
-			continue
-		}
-		found = append(found, preset{
-			Name: known.Name, Title: known.Title, Words: words[known.Name],
-			Target: values.Set[targetPath], Keep: values.Set[turnsPath],
-		})
-	}
-	return found
-}
-
-func presetNamed(name string) (preset, bool) {
-	for _, preset := range presets() {
-		if preset.Name == name {
-			return preset, true
-		}
-	}
-	return preset{}, false
-}
-
-// is reports whether what was typed is a preset: its values, and the defaults for all else.
-func (m model) is(p preset) bool {
-	for _, card := range ipcCards() {
-		for _, setting := range card.Settings {
-			field := m.field(setting)
-			switch field.Name {
-			case targetPath:
-				field.Default = p.Target
-			case turnsPath:
-				field.Default = p.Keep
-			}
-			if !field.isDefault() {
-				return false
-			}
-		}
-	}
-	return true
-}
-
-// isCustom reports whether what was typed is not one of the presets.
-func (m model) isCustom() bool { return !slices.ContainsFunc(m.Presets, m.is) }
-
-// isAdvanced reports whether the settings below the preview are unfolded: one of them is
-// wrong, or differs from what is saved.
-func (m model) isAdvanced() bool {
-	for _, card := range ipcCards() {
-		for _, setting := range card.Settings {
-			field := m.field(setting)
-			if field.Name != targetPath && (field.Error != "" || !setting.isSame(field.Value, field.Saved)) {
-				return true
-			}
-		}
-	}
-	return false
-}
-
-// advancedSections names the sections of the settings below the preview.
-func advancedSections() string {
-	var titles []string
-	for _, card := range ipcCards() {
-		if card.Title != dialCard {
-			titles = append(titles, card.Title)
-		}
-	}
-	return strings.Join(titles, " · ")
-}
-
-func (p preset) summary() string { return fmt.Sprintf("%s · keep %s", p.Target, p.Keep) }
 
 // modulePath is where a module's settings are shown.
 func modulePath(name string) string { return paths.With(paths.Pipeline, moduleName, name) }

@@ -13,6 +13,9 @@ import (
 	"github.com/PuerkitoBio/goquery"
 
 	"palimpsest/pipeline"
+	"palimpsest/pipeline/modules"
+	"palimpsest/pipeline/modules/ipc"
+	"palimpsest/pipeline/modules/rehydrator"
 	"palimpsest/pipeline/session"
 	"palimpsest/tenants"
 	"palimpsest/web"
@@ -61,9 +64,9 @@ func TestModulesAreListedInTheOrderInWhichTheyRun(t *testing.T) {
 func TestEachModuleIsShownByItsLink(t *testing.T) {
 	t.Parallel()
 	person := webtest.Start(t).SignUp(t, "northbeam")
-	for _, name := range append(pipeline.Modules(), "", "made-up") {
+	for _, name := range append(modules.Catalog().Names(), "", "made-up") {
 		page, want := person.Get("/pipeline?module="+name), name
-		if !slices.Contains(pipeline.Modules(), name) {
+		if !slices.Contains(modules.Catalog().Names(), name) {
 			want = "ipc"
 		}
 		shown := page.Find("[data-settings]:not([hidden])")
@@ -111,8 +114,8 @@ func TestModulesAreMovedWithoutAScript(t *testing.T) {
 		}
 	}
 	person.Post("/pipeline", form(moved)...)
-	if stored, config := saved(t, person); stored.Modules != "semantic-cache,ipc,patterns" || config.IPC.TargetUtilization != 0.66 {
-		t.Errorf("saved %q and %v", stored.Modules, config.IPC.TargetUtilization)
+	if stored, config := saved(t, person); stored.Modules != "semantic-cache,ipc,patterns" || pipeline.SettingsOf[ipc.Config](config).TargetUtilization != 0.66 {
+		t.Errorf("saved %q and %v", stored.Modules, pipeline.SettingsOf[ipc.Config](config).TargetUtilization)
 	}
 }
 
@@ -124,7 +127,7 @@ func TestMadeUpOrderIsIgnored(t *testing.T) {
 		for _, name := range order {
 			sent = append(sent, "order", name)
 		}
-		if page := person.Post("/pipeline", sent...); page.Status != http.StatusOK || !slices.Equal(listed(page), pipeline.Modules()) {
+		if page := person.Post("/pipeline", sent...); page.Status != http.StatusOK || !slices.Equal(listed(page), modules.Catalog().Names()) {
 			t.Errorf("%v: status %d, %v", order, page.Status, listed(page))
 		}
 	}
@@ -152,7 +155,7 @@ var errBroken = errors.New("relation lane_inserts does not exist")
 // brokenSessions cannot say what modules made.
 type brokenSessions struct{ stored }
 
-type stored = web.Sessions
+type stored = session.Records
 
 // Made implements tuning.Sessions.
 func (brokenSessions) Made(context.Context, tenants.WorkspaceID, time.Time) (session.Made, error) {
@@ -211,8 +214,8 @@ func TestTypedIsKeptWhileModulesAreShownWithoutAScript(t *testing.T) {
 		}
 	}
 	person.Post("/pipeline", form(page)...)
-	if _, config := saved(t, person); config.IPC.PreserveTokens != 9000 || config.Rehydrator.MaxRehydrated != 3 || config.IPC.TargetUtilization != 0.5 {
-		t.Errorf("saved %d, %d and %v", config.IPC.PreserveTokens, config.Rehydrator.MaxRehydrated, config.IPC.TargetUtilization)
+	if _, config := saved(t, person); pipeline.SettingsOf[ipc.Config](config).PreserveTokens != 9000 || pipeline.SettingsOf[rehydrator.Config](config).MaxRehydrated != 3 || pipeline.SettingsOf[ipc.Config](config).TargetUtilization != 0.5 {
+		t.Errorf("saved %d, %d and %v", pipeline.SettingsOf[ipc.Config](config).PreserveTokens, pipeline.SettingsOf[rehydrator.Config](config).MaxRehydrated, pipeline.SettingsOf[ipc.Config](config).TargetUtilization)
 	}
 	viewer := person.As(tenants.Viewer).Get("/pipeline")
 	if viewer.Find(`a[data-choose="rehydrator"]`).AttrOr("href", "") != "/pipeline?module=rehydrator" {

@@ -10,6 +10,8 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"palimpsest/pipeline"
+	"palimpsest/pipeline/modules"
+	"palimpsest/pipeline/modules/ipc"
 	"palimpsest/pipeline/preview"
 	"palimpsest/pipeline/session"
 	"palimpsest/tenants"
@@ -114,7 +116,7 @@ func (p *Previewer) previewed(c echo.Context, who tenants.Principal) (model, int
 // of compares the saved config with the next one on the sessions of a client; empty: of
 // all. withCurve adds the curve of cost against fidelity.
 func (p *Previewer) of(ctx context.Context, who tenants.Principal, config pipeline.Config, next tenants.PipelineConfig, client string, withCurve bool) previewModel {
-	wanted, _, err := pipeline.Resolve(p.page.deps.Defaults, layerOf(next))
+	wanted, _, err := modules.Catalog().Resolve(p.page.deps.Defaults, layerOf(next))
 	var found preview.Comparison
 	if err == nil {
 		found, err = p.compares.Compare(ctx, who.Workspace.ID, session.Picked{Newest: preview.Newest, Client: client}, config, wanted)
@@ -154,18 +156,18 @@ func (t triggerFigures) words() string {
 
 // triggers returns the figures of both triggers, of which one is wanted and known.
 func (p *Previewer) triggers(ctx context.Context, who tenants.Principal, picked session.Picked, saved, wanted pipeline.Config, known preview.Figures) ([]triggerFigures, error) {
-	if !wanted.Runs("ipc") {
+	if !wanted.Runs(ipc.Name) {
 		return nil, nil
 	}
 	both := []triggerFigures{
-		{Label: components.TriggerLabel(pipeline.TriggerWindow), Figures: known}, {Label: components.TriggerLabel(pipeline.TriggerBreakEven), Figures: known},
+		{Label: components.TriggerLabel(ipc.TriggerWindow), Figures: known}, {Label: components.TriggerLabel(ipc.TriggerBreakEven), Figures: known},
 	}
 	other := &both[1]
-	if wanted.IPC.Trigger == pipeline.TriggerBreakEven {
+	if pipeline.SettingsOf[ipc.Config](wanted).Trigger == ipc.TriggerBreakEven {
 		other = &both[0]
-		wanted.IPC.Trigger = pipeline.TriggerWindow
+		pipeline.Change[ipc.Config](&wanted).Trigger = ipc.TriggerWindow
 	} else {
-		wanted.IPC.Trigger = pipeline.TriggerBreakEven
+		pipeline.Change[ipc.Config](&wanted).Trigger = ipc.TriggerBreakEven
 	}
 	found, err := p.compares.Compare(ctx, who.Workspace.ID, picked, saved, wanted)
 	other.Figures = found.Wanted

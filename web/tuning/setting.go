@@ -8,47 +8,8 @@ import (
 
 	"gopkg.in/yaml.v3"
 
-	"palimpsest/web/components"
+	"palimpsest/pipeline"
 )
-
-// kind says how a setting is typed, and how what was typed is read.
-type kind string
-
-const (
-	number    kind = "number"    // a share or a count; empty where it may be left out
-	toggle    kind = "toggle"    // "true" or "false"
-	choice    kind = "choice"    // one of a few texts or numbers
-	window    kind = "window"    // "auto" or a number
-	numbers   kind = "numbers"   // whole numbers, separated by commas
-	word      kind = "word"      // a short text
-	lines     kind = "lines"     // texts, one a line
-	paragraph kind = "paragraph" // a long text
-)
-
-// setting is one value of the pipeline as the page shows it.
-type setting struct {
-	Module, Name string // as the config names them; a member of another setting has its name in front: "llmCompression.model"
-	Kind         kind
-	Label, Hint  string
-	Docs         string // page and section that explain it; "" for those of its card
-	Unit         string // of a number; empty if none
-	Low, High    string // of a number, as the pipeline has them
-	Step         string
-	MayMiss      bool // an empty number leaves the setting out
-	Options      []components.Option
-}
-
-// path is the setting's name in the form and in errors: "ipc.targetUtilization".
-func (s *setting) path() string { return s.Module + "." + s.Name }
-
-// parent is the path of the setting that this one is a member of; empty if none.
-func (s *setting) parent() string {
-	name, _, is := strings.Cut(s.Name, ".")
-	if !is {
-		return ""
-	}
-	return s.Module + "." + name
-}
 
 // plain matches what is read as a number; all else stays text, which the pipeline
 // refuses with its own words.
@@ -58,19 +19,19 @@ var plain = regexp.MustCompile(`^-?[0-9]{1,15}(\.[0-9]{1,15})?$`)
 func (s *setting) node(typed string) *yaml.Node {
 	typed = strings.TrimSpace(typed)
 	switch s.Kind {
-	case toggle:
+	case pipeline.Toggle:
 		node := scalar(typed)
 		if typed == "true" || typed == "false" {
 			node.Tag = "!!bool"
 		}
 		return node
-	case numbers:
+	case pipeline.Numbers:
 		list := &yaml.Node{Kind: yaml.SequenceNode, Tag: "!!seq", Style: yaml.FlowStyle}
 		for part := range strings.FieldsFuncSeq(typed, func(r rune) bool { return r == ',' || r == ' ' }) {
 			list.Content = append(list.Content, scalar(part))
 		}
 		return list
-	case lines:
+	case pipeline.Lines:
 		list := &yaml.Node{Kind: yaml.SequenceNode, Tag: "!!seq"}
 		for line := range strings.Lines(typed) {
 			if line = strings.TrimSpace(line); line != "" {
@@ -78,7 +39,7 @@ func (s *setting) node(typed string) *yaml.Node {
 			}
 		}
 		return list
-	case word, paragraph:
+	case pipeline.Word, pipeline.Paragraph:
 		return &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: strings.ReplaceAll(typed, "\r\n", "\n")}
 	default:
 		return scalar(typed)
@@ -131,7 +92,7 @@ func (s *setting) text(value any) string {
 		for i := range value {
 			texts[i] = s.text(value[i])
 		}
-		if s.Kind == numbers {
+		if s.Kind == pipeline.Numbers {
 			return strings.Join(texts, ", ")
 		}
 		return strings.Join(texts, "\n")
@@ -150,7 +111,7 @@ const (
 // said returns a value as it is named, with at most so many of its characters.
 func (s *setting) said(text string, most int) string {
 	switch {
-	case s.Kind == toggle:
+	case s.Kind == pipeline.Toggle:
 		return onOff(text == "true")
 	case strings.TrimSpace(text) == "":
 		return "empty"

@@ -11,7 +11,7 @@ import (
 
 	"github.com/PuerkitoBio/goquery"
 
-	"palimpsest/pipeline"
+	"palimpsest/pipeline/modules"
 	"palimpsest/web/webtest"
 )
 
@@ -47,14 +47,18 @@ func takes(t *testing.T, path, value string) bool {
 	if path == "ipc.compressTo" {
 		settings["ipc.targetUtilization"] = "0.95"
 	}
-	_, err := pipeline.ParseConfig([]byte(document(t, settings)))
+	_, err := modules.Catalog().Parse([]byte(document(t, settings)))
 	return err == nil
 }
 
 func TestEverySettingOfThePipelineIsOnThePage(t *testing.T) {
 	t.Parallel()
 	page := webtest.Start(t).SignUp(t, "northbeam").Get("/pipeline")
-	encoded, err := json.Marshal(pipeline.Sources{})
+	_, sources, err := modules.Catalog().Resolve()
+	if err != nil {
+		t.Fatal(err)
+	}
+	encoded, err := json.Marshal(sources)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -64,6 +68,12 @@ func TestEverySettingOfThePipelineIsOnThePage(t *testing.T) {
 	}
 	delete(known, "modules") // switches and order
 	for path := range known {
+		if setting, is := modules.Catalog().Setting(path); is && setting.Reserved != "" {
+			if page.Has(`[name="` + path + `"]`) {
+				t.Errorf("%s does nothing, and is on the page", path)
+			}
+			continue
+		}
 		if !page.Has(`[name="` + path + `"]`) {
 			t.Errorf("%s is not on the page", path)
 		}
@@ -123,12 +133,12 @@ func TestRangesOnThePageAreThoseOfThePipeline(t *testing.T) {
 func typedValues() map[string]string {
 	return map[string]string{
 		"ipc.targetUtilization": "0.8", "ipc.compressTo": "0.35", "ipc.minClear": "0.2", "ipc.preserveLastTurns": "9", "ipc.preserveTokens": "9000",
-		"ipc.preserveSystem": "false", "ipc.archiveToBlob": "false", "ipc.deepestLevel": "2", "ipc.blockTokens": "900", "ipc.observationMasking": "true",
+		"ipc.archiveToBlob": "false", "ipc.deepestLevel": "2", "ipc.blockTokens": "900", "ipc.observationMasking": "true",
 		"ipc.idleUtilization": "0.6", "ipc.contextWindow": "64000", "ipc.keepLastLadder": "[9, 4]", "ipc.maxBytes": "1000000", "ipc.warnAfterEpochs": "0",
 		"ipc.trigger": "break-even", "ipc.minContext": "80000", "ipc.repeats": "point",
 		summary + ".prompt": "Be brief", summary + ".maxTokens": "500", summary + ".timeout": "40s", summary + ".reserveTokens": "4000", summary + ".keepRecentTokens": "3000",
 		"compaction-bridge.preserveLastTurns": "2", "compaction-bridge.preserveActiveFiles": "false", "compaction-bridge.preserveDirectives": "false",
-		"compaction-bridge.detectionThreshold": "0.7", "compaction-bridge.blobPrefix": "cold", "compaction-bridge.maxTokens": "500", "compaction-bridge.placement": "system", "compaction-bridge.clientCompaction": "answer",
+		"compaction-bridge.detectionThreshold": "0.7", "compaction-bridge.maxTokens": "500", "compaction-bridge.placement": "system", "compaction-bridge.clientCompaction": "answer",
 		"rehydrator.triggerPhrases": "[as before, you said]", "rehydrator.maxRehydrated": "3", "rehydrator.searchDepthDays": "7", "rehydrator.similarityThreshold": "0.5",
 		"rehydrator.maxTokens": "700", "rehydrator.scope": "workspace", "rehydrator.placement": "system", "rehydrator.embeddingModel": "text-embedding-3-small",
 		"patterns.maxInjected": "2", "patterns.minSuccessRate": "0.9", "patterns.review": "auto", "patterns.placement": "system",
@@ -139,7 +149,7 @@ func typedValues() map[string]string {
 func TestEverySettingIsSavedAsItIsTypedAndPutBack(t *testing.T) {
 	t.Parallel()
 	person := webtest.Start(t).SignUp(t, "northbeam")
-	want, err := pipeline.ParseConfig([]byte(document(t, typedValues())))
+	want, err := modules.Catalog().Parse([]byte(document(t, typedValues())))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -204,7 +214,7 @@ func TestInvalidSettingsAreShownWithTheirModule(t *testing.T) {
 	t.Parallel()
 	person := webtest.Start(t).SignUp(t, "northbeam")
 	for path, value := range map[string]string{
-		"compaction-bridge.blobPrefix": "/etc", "rehydrator.searchDepthDays": "0", "patterns.minSuccessRate": "many",
+		"rehydrator.searchDepthDays": "0", "patterns.minSuccessRate": "many",
 		"semantic-cache.scope": "everybody", "ipc.keepLastLadder": "1, 2", "ipc.contextWindow": "soon", "rehydrator.triggerPhrases": strings.Repeat("x", 201),
 	} {
 		refused := person.Post("/pipeline", form(person.Get("/pipeline"), path, value, "ipc.targetUtilization", "0.66")...)

@@ -6,10 +6,10 @@ import (
 	"maps"
 	"net/url"
 	"slices"
-	"strconv"
 	"strings"
 
 	"palimpsest/pipeline"
+	"palimpsest/pipeline/modules"
 )
 
 // values are the settings of the page as they are written in its form.
@@ -41,7 +41,7 @@ func valuesOf(config pipeline.Config) (values, error) {
 		v.On[name] = true
 	}
 	sections := map[string]map[string]any{}
-	for _, name := range pipeline.Modules() {
+	for _, name := range modules.Catalog().Names() {
 		var section map[string]any
 		if err := json.Unmarshal(whole[name], &section); err != nil {
 			return values{}, fmt.Errorf("settings of %s: %w", name, err)
@@ -56,8 +56,10 @@ func valuesOf(config pipeline.Config) (values, error) {
 		}
 		v.Set[s.path()] = s.text(value)
 	}
-	if v.Set[summaryPath] == "false" {
-		v.Set[summaryPath+".model"] = pipeline.SameModel // to begin with
+	for _, s := range settings() {
+		if s.First != "" && v.Set[s.parent()] == "false" {
+			v.Set[s.path()] = s.First
+		}
 	}
 	return v, nil
 }
@@ -66,7 +68,7 @@ func valuesOf(config pipeline.Config) (values, error) {
 // the others behind the one that it usually follows.
 func orderOf(running []string) []string {
 	order, before := slices.Clone(running), -1
-	for _, name := range pipeline.Modules() {
+	for _, name := range modules.Catalog().Names() {
 		if at := slices.Index(order, name); at >= 0 {
 			before = at
 			continue
@@ -110,38 +112,7 @@ func (v values) typed(form url.Values) values {
 
 // isOrder reports whether a list has each module of the product once.
 func isOrder(order []string) bool {
-	return slices.Equal(slices.Sorted(slices.Values(order)), slices.Sorted(slices.Values(pipeline.Modules())))
-}
-
-// shown returns the values with the two watermarks as the form showed them before
-// anything was typed.
-func (v values) shown(form url.Values) values {
-	next := v.clone()
-	for _, path := range []string{targetPath, goalPath} {
-		if text := form.Get("shown." + path); text != "" {
-			next.Set[path] = text
-		}
-	}
-	return next
-}
-
-// following returns the values with compressTo lowered along with a target that was
-// changed, so that an epoch has something to free. A compressTo that was typed stays
-// as it is: the pipeline refuses it where it is not below the target.
-func (v values) following(shown values) values {
-	target, err := strconv.ParseFloat(v.Set[targetPath], 64)
-	goal, goalErr := strconv.ParseFloat(v.Set[goalPath], 64)
-	minClear, clearErr := strconv.ParseFloat(v.Set[minClearPath], 64)
-	same := func(path string) bool { return isSameNode(scalar(v.Set[path]), scalar(shown.Set[path])) }
-	switch {
-	case err != nil || goalErr != nil || clearErr != nil, !same(goalPath), same(targetPath):
-		return v
-	}
-	if highest := max(target-minClear, target/2); goal > highest {
-		v = v.clone()
-		v.Set[goalPath] = strconv.FormatFloat(highest, 'f', 2, 64)
-	}
-	return v
+	return slices.Equal(slices.Sorted(slices.Values(order)), slices.Sorted(slices.Values(modules.Catalog().Names())))
 }
 
 // running returns the modules that run in their order.
@@ -174,7 +145,7 @@ func differences(saved, typed values) []difference {
 	if a, b := sharedOrder(saved, typed), sharedOrder(typed, saved); !slices.Equal(a, b) {
 		found = append(found, difference{orderName, strings.Join(a, ", "), strings.Join(b, ", ")})
 	}
-	for _, name := range pipeline.Modules() {
+	for _, name := range modules.Catalog().Names() {
 		if saved.On[name] != typed.On[name] {
 			found = append(found, difference{switchName + name, onOff(saved.On[name]), onOff(typed.On[name])})
 		}
@@ -218,13 +189,6 @@ func (v values) taking(name string, others values) values {
 // showVerb is what a button does that shows the settings of a module; act leaves what is
 // typed as it is then.
 const showVerb = "show:"
-
-// with returns the values with what a preset sets.
-func (v values) with(preset preset) values {
-	next := v.clone()
-	next.Set[targetPath], next.Set[turnsPath] = preset.Target, preset.Keep
-	return next
-}
 
 // act does what a button of the form asks for besides saving: "up:ipc", "down:ipc",
 // "default:ipc.compressTo", "preset:aggressive". What it does not know it leaves.

@@ -16,26 +16,13 @@ import (
 	"palimpsest/web/components"
 )
 
-// Store keeps views. Each is its person's alone.
-type Store interface {
-	// Views returns a person's views of a list, by name.
-	Views(ctx context.Context, workspace, user uuid.UUID, list tenants.ViewList) ([]tenants.View, error)
-
-	// SaveView adds a view or, if the person has one of the name, gives it other
-	// filters. It returns tenants.Invalid for what cannot be saved.
-	SaveView(ctx context.Context, workspace, user uuid.UUID, view tenants.View) (tenants.View, error)
-
-	// DeleteView returns tenants.ErrNotFound for what the person does not have.
-	DeleteView(ctx context.Context, workspace, user uuid.UUID, list tenants.ViewList, id uuid.UUID) error
-}
-
 // Filters returns the filters that an address asks for, without what is empty and
 // without pages; or tenants.Invalid if the list cannot be narrowed like this.
 type Filters func(address url.Values) (url.Values, error)
 
 // List is a list whose filters are saved.
 type List struct {
-	Store Store
+	Store tenants.Views
 	Of    tenants.ViewList
 	Path  string // of the list; its views are below it
 	Log   *slog.Logger

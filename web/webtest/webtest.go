@@ -138,17 +138,17 @@ func (p *Product) handler(t testing.TB, options []Option) http.Handler {
 	p.useAlerts(t)
 	keeper := forgetting{Keeper: p.Keeper(true), keys: p.Keys}
 	configuration := manage.NewConfigurations(manage.Config{
-		Defaults: p.defaults(), Pipelines: p.DB.Pipelines, ModelWindows: p.DB.ModelWindows, Data: manage.Data{DataStore: p.DB.Data, Workspaces: p.DB.Workspaces, Views: p.DB.Views}, Retentions: p.DB.Data, APIKeys: keeper, ProviderKeys: keeper, Audit: p.DB.Audit,
+		Defaults: p.defaults(), Pipelines: p.DB.Pipelines, ModelWindows: p.DB.ModelWindows, Data: p.DB.Data, APIKeys: keeper, ProviderKeys: keeper, Audit: p.DB.Audit,
 	})
 	deps := web.Deps{
 		Config:   configuration,
 		Identity: people, APIKeys: keeper, ProviderKeys: keeper,
-		Pipelines: p.DB.Pipelines, Preview: preview.New(p.Sessions.Browser(), models), TriggerAdvice: previewdb.New(p.DB), ModelWindows: p.DB.ModelWindows, Usage: p.DB.Usage, Sessions: p.Sessions.Browser(), Exchanges: p.DB.Exchanges, Archive: p.Archive, ArchiveKeys: p.ArchiveKeys,
+		Pipelines: p.DB.Pipelines, Preview: preview.New(p.Sessions.Browser(), models), TriggerAdvice: previewdb.New(p.DB), ModelWindows: p.DB.ModelWindows, Usage: p.DB.Usage, Sessions: p.Sessions.Browser(), Costs: p.Sessions.Browser(), Exchanges: p.DB.Exchanges, Archive: p.Archive, ArchiveKeys: p.ArchiveKeys,
 		Mails:    p.Mails,
 		Operator: p.DB.Operators, Health: func(ctx context.Context) []tenants.Check {
 			return []tenants.Check{{Name: "Database", OK: p.DB.Ping(ctx) == nil, Text: "answers"}}
 		},
-		People: people, Invitations: identity.NewInvitations(people, p.DB.Invitations, PublicURL),
+		Members: people.Workspaces(), Workspaces: people.Workspaces(), Invitations: identity.NewInvitations(people, p.DB.Invitations, PublicURL),
 		Data: p.DB.Data, Audit: p.DB.Audit, Views: p.DB.Views, Deletion: p.deletion(),
 		Billing: billing.New(billing.DefaultConfig(), billing.Deps{Now: time.Now}),
 		Stars:   p.DB.Stars, Comments: p.DB.Comments,
@@ -202,19 +202,19 @@ type forgetting struct {
 	keys *identity.Keys
 }
 
-// RevokeAPIKey implements keys.Store.
+// RevokeAPIKey implements tenants.APIKeys.
 func (f forgetting) RevokeAPIKey(ctx context.Context, workspace tenants.WorkspaceID, id uuid.UUID) error {
 	f.keys.Forget()
 	return f.Keeper.RevokeAPIKey(ctx, workspace, id)
 }
 
-// ChangeAPIKey implements keys.Store.
+// ChangeAPIKey implements tenants.APIKeys.
 func (f forgetting) ChangeAPIKey(ctx context.Context, workspace tenants.WorkspaceID, wanted tenants.APIKey) error {
 	defer f.keys.Forget()
 	return f.Keeper.ChangeAPIKey(ctx, workspace, wanted)
 }
 
-// RotateAPIKey implements keys.Store.
+// RotateAPIKey implements tenants.APIKeys.
 func (f forgetting) RotateAPIKey(ctx context.Context, workspace tenants.WorkspaceID, id uuid.UUID, grace time.Duration) (tenants.Rotation, string, error) {
 	defer f.keys.Forget()
 	return f.Keeper.RotateAPIKey(ctx, workspace, id, grace)

@@ -3,7 +3,6 @@
 package workspaces
 
 import (
-	"context"
 	"errors"
 	"net/http"
 	"strings"
@@ -11,44 +10,21 @@ import (
 	"github.com/google/uuid"
 	"github.com/labstack/echo/v4"
 
-	"palimpsest/pipeline"
+	"palimpsest/pipeline/modules/ipc"
 	"palimpsest/tenants"
 	"palimpsest/web/components"
 	"palimpsest/web/layout"
 	"palimpsest/web/paths"
 )
 
-// People keeps workspaces and who belongs to them.
-type People interface {
-	// CreateWorkspace has the login work in the new workspace. What a person can mend
-	// is a tenants.Invalid.
-	CreateWorkspace(ctx context.Context, login tenants.Login, name string) (tenants.Workspace, error)
-
-	// Enter returns tenants.ErrNotFound for a workspace that the login's user does not
-	// belong to.
-	Enter(ctx context.Context, login tenants.Login, workspace tenants.WorkspaceID) error
-
-	// RenameWorkspace returns a tenants.Invalid for what a person can mend.
-	RenameWorkspace(ctx context.Context, workspace tenants.WorkspaceID, name string) error
-
-	// Leave returns tenants.ErrLastOwner where no one else owns the workspace.
-	Leave(ctx context.Context, who tenants.Principal, revokeKeys bool) error
-}
-
-// Pipelines keeps how workspaces compress.
-type Pipelines interface {
-	// SavePipeline stores the version that follows the expected one.
-	SavePipeline(ctx context.Context, workspace tenants.WorkspaceID, expectedVersion int, config tenants.PipelineConfig) (tenants.PipelineConfig, error)
-}
-
 // Handler answers the requests to the pages.
 type Handler struct {
-	people    People
-	pipelines Pipelines
+	people    tenants.Workspaces
+	pipelines tenants.Pipelines
 }
 
 // New returns a Handler.
-func New(people People, pipelines Pipelines) *Handler {
+func New(people tenants.Workspaces, pipelines tenants.Pipelines) *Handler {
 	return &Handler{people: people, pipelines: pipelines}
 }
 
@@ -60,7 +36,7 @@ func (h *Handler) List(c echo.Context, who tenants.Principal) error {
 // New shows the form to create a workspace with. Someone who belongs to none also
 // reads how to accept an invitation.
 func (h *Handler) New(c echo.Context, who tenants.Principal) error {
-	return newPage(c, who, http.StatusOK, newForm{Name: nameField("", nil), Trigger: triggerField(pipeline.TriggerWindow)})
+	return newPage(c, who, http.StatusOK, newForm{Name: nameField("", nil), Trigger: triggerField(ipc.TriggerWindow)})
 }
 
 // Create creates a workspace and leads to its overview.
@@ -70,8 +46,8 @@ func (h *Handler) Create(c echo.Context, who tenants.Principal) error {
 	if _, mendable := errors.AsType[tenants.Invalid](err); mendable {
 		return newPage(c, who, http.StatusUnprocessableEntity, newForm{Name: nameField(name, err), Trigger: triggerField(trigger)})
 	}
-	if err == nil && trigger == pipeline.TriggerBreakEven {
-		_, err = h.pipelines.SavePipeline(ctx, created.ID, 0, tenants.PipelineConfig{YAML: "ipc:\n  trigger: " + pipeline.TriggerBreakEven + "\n", SavedBy: who.User.ID})
+	if err == nil && trigger == ipc.TriggerBreakEven {
+		_, err = h.pipelines.SavePipeline(ctx, created.ID, 0, tenants.PipelineConfig{YAML: "ipc:\n  trigger: " + ipc.TriggerBreakEven + "\n", SavedBy: who.User.ID})
 	}
 	if err != nil {
 		return err
@@ -170,7 +146,7 @@ const triggerName = "trigger"
 
 func triggerField(chosen string) components.FieldModel {
 	var meanings []string
-	for _, trigger := range components.Triggers() {
+	for _, trigger := range ipc.Triggers() {
 		meanings = append(meanings, trigger.Label+": "+trigger.Meaning)
 	}
 	return components.FieldModel{

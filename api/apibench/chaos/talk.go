@@ -217,7 +217,7 @@ func (t *talks) send(ctx context.Context, r *replica, name string, body []byte) 
 
 // warm sends a replica one request, so that it has read the workspace's settings before anything
 // fails: what a process has never read it cannot know while the database is away, and says so
-// with a 500, see docs/operations.md.
+// with a 503, see docs/operations.md.
 func (t *talks) warm(ctx context.Context, r *replica) error {
 	_, err := t.send(ctx, r, "warm", []byte(`{"model":"claude-sonnet-4-5","max_tokens":16,"messages":[{"role":"user","content":"ping"}]}`))
 	return err

@@ -17,24 +17,16 @@ import (
 	"palimpsest/pipeline/conversation"
 )
 
-// Door opens transactions in which one workspace's rows can be seen and changed.
-type Door interface {
-	InTenant(ctx context.Context, workspace uuid.UUID, fn func(tx *gorm.DB) error) error
-
-	// AsWorker opens a transaction for background jobs, which sees across workspaces.
-	AsWorker(ctx context.Context, fn func(tx *gorm.DB) error) error
-}
-
 // DB is the archive of all workspaces.
 type DB struct {
-	door   Door
+	door   batchdb.TxRunner
 	packer packer
 	bucket archive.Bucket // nil if none
 	keys   *archive.Keys  // nil if nothing is sealed
 }
 
 // New returns the archive behind a door.
-func New(door Door) *DB { return &DB{door: door, packer: newPacker()} }
+func New(door batchdb.TxRunner) *DB { return &DB{door: door, packer: newPacker()} }
 
 // WithBucket returns the archive with a bucket, into which a Mover moves its bytes.
 func (d *DB) WithBucket(bucket archive.Bucket) *DB {

@@ -18,12 +18,13 @@ import (
 	"palimpsest/migrations/dbtest"
 	"palimpsest/pipeline/archive"
 	"palimpsest/pipeline/archive/archivedb"
+	"palimpsest/pipeline/batchdb"
 	"palimpsest/pipeline/conversation"
 )
 
 // fixture is a workspace with one session of one lane.
 type fixture struct {
-	door      archivedb.Door
+	door      batchdb.TxRunner
 	archive   *archivedb.DB
 	workspace uuid.UUID
 	session   uuid.UUID
@@ -41,7 +42,7 @@ func (f *fixture) sibling(t testing.TB) *fixture {
 	return newFixture(t, f.door)
 }
 
-func newFixture(t testing.TB, door archivedb.Door) *fixture {
+func newFixture(t testing.TB, door batchdb.TxRunner) *fixture {
 	t.Helper()
 	f := &fixture{door: door, archive: archivedb.New(door), workspace: addWorkspace(t, door), session: uuid.New()}
 	f.in(t, func(tx *gorm.DB) error {
@@ -64,7 +65,7 @@ func (f *fixture) putObjects(t testing.TB, workspace uuid.UUID, messages ...[]by
 	})
 }
 
-func addWorkspace(t testing.TB, door archivedb.Door) uuid.UUID {
+func addWorkspace(t testing.TB, door batchdb.TxRunner) uuid.UUID {
 	t.Helper()
 	id := uuid.New()
 	err := door.InTenant(t.Context(), id, func(tx *gorm.DB) error {

@@ -13,6 +13,7 @@ import (
 	"gorm.io/gorm"
 
 	"palimpsest/pipeline/archive/search"
+	"palimpsest/pipeline/batchdb"
 	"palimpsest/pipeline/conversation"
 )
 
@@ -116,7 +117,7 @@ func (x *Index) WaitsSince(ctx context.Context) (time.Time, error) {
 }
 
 // waitsSince returns the time that a statement across workspaces finds; the zero time for NULL.
-func waitsSince(ctx context.Context, door Door, statement string) (time.Time, error) {
+func waitsSince(ctx context.Context, door batchdb.TxRunner, statement string) (time.Time, error) {
 	var since sql.NullTime
 	err := door.AsWorker(ctx, func(tx *gorm.DB) error {
 		return tx.Statement.ConnPool.QueryRowContext(ctx, statement).Scan(&since)

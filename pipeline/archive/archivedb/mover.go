@@ -12,6 +12,7 @@ import (
 	"gorm.io/gorm"
 
 	"palimpsest/pipeline/archive"
+	"palimpsest/pipeline/batchdb"
 )
 
 const (
@@ -51,7 +52,7 @@ const (
 // without a bucket nothing is moved. Any number of processes may do it at once: each workspace
 // is one's at a time.
 type Mover struct {
-	door   Door
+	door   batchdb.TxRunner
 	bucket archive.Bucket // nil if none
 	packer packer
 
@@ -63,7 +64,7 @@ type Mover struct {
 }
 
 // NewMover returns a Mover with the default segments. The bucket may be nil.
-func NewMover(door Door, bucket archive.Bucket) *Mover {
+func NewMover(door batchdb.TxRunner, bucket archive.Bucket) *Mover {
 	return &Mover{door: door, bucket: bucket, packer: newPacker(), Segments: DefaultSegments()}
 }
 

@@ -134,4 +134,4 @@ func (d *DB) NewestAnswer(ctx context.Context, workspace, session, lane uuid.UUI
 	return answer, nil
 }
 
-var _ archive.Originals = (*DB)(nil)
+var _ archive.Lanes = (*DB)(nil)

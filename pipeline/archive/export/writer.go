@@ -22,15 +22,6 @@ import (
 // answersAtOnce is how many answers are in memory at once.
 const answersAtOnce = 16
 
-// Source is what sessions are read from.
-type Source interface {
-	archive.Originals
-
-	// Answers returns up to limit answers of a session without their bytes, the
-	// oldest first, that follow one: the zero Answer is followed by the first.
-	Answers(ctx context.Context, workspace, session uuid.UUID, after archive.Answer, limit int) ([]archive.Answer, error)
-}
-
 // Session is a session that is written.
 type Session struct {
 	Workspace  uuid.UUID
@@ -113,7 +104,7 @@ func NewWriter(to io.Writer) *Writer { return &Writer{to: to, digest: sha256.New
 // Session writes a session as the file's next section. Damage of the archive is
 // written down as such and is no error. After an error the file stays without its
 // end, so that anyone who verifies it sees that it is cut off.
-func (w *Writer) Session(ctx context.Context, from Source, session Session) error {
+func (w *Writer) Session(ctx context.Context, from archive.Lanes, session Session) error {
 	section := section{Writer: w, from: from, session: session, seen: make(map[conversation.Hash]struct{})}
 	if w.failed == nil {
 		w.failed = section.write(ctx)
@@ -157,7 +148,7 @@ func (w *Writer) line(line any) ([]byte, error) {
 type section struct {
 	*Writer
 
-	from    Source
+	from    archive.Lanes
 	session Session
 	seen    map[conversation.Hash]struct{} // messages whose bytes the section holds
 	end     endLine

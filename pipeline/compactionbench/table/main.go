@@ -17,6 +17,7 @@ import (
 	"palimpsest/api/apibench"
 	"palimpsest/pipeline"
 	"palimpsest/pipeline/compactionbench"
+	"palimpsest/pipeline/modules"
 )
 
 // options are the command's flags.
@@ -102,8 +103,8 @@ func report(ctx context.Context, wanted options, mark, tables string) error {
 }
 
 // configured returns the default settings with some changed, for some modules.
-func configured(modules, settings []string) (pipeline.Config, error) {
-	layers := []pipeline.Layer{{Source: pipeline.FromDefault, Modules: strings.Join(modules, ",")}}
+func configured(names, settings []string) (pipeline.Config, error) {
+	layers := []pipeline.Layer{{Source: pipeline.FromDefault, Modules: strings.Join(names, ",")}}
 	for _, setting := range settings {
 		name, value, isSet := strings.Cut(setting, "=")
 		module, field, nested := strings.Cut(name, ".")
@@ -112,7 +113,7 @@ func configured(modules, settings []string) (pipeline.Config, error) {
 		}
 		layers = append(layers, pipeline.Layer{Source: pipeline.FromHeader, YAML: module + ":\n  " + field + ": " + value + "\n"})
 	}
-	config, _, err := pipeline.Resolve(layers...)
+	config, _, err := modules.Catalog().Resolve(layers...)
 	if err != nil {
 		return pipeline.Config{}, fmt.Errorf("pipeline config: %w", err)
 	}

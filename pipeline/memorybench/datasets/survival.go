@@ -9,6 +9,8 @@ import (
 
 	"palimpsest/pipeline"
 	"palimpsest/pipeline/conversation"
+	"palimpsest/pipeline/modules"
+	"palimpsest/pipeline/modules/ipc"
 	"palimpsest/pipeline/replay"
 )
 
@@ -90,8 +92,8 @@ func (c *Conversation) lastPrompt(ctx context.Context, window int) (string, erro
 	if err != nil {
 		return "", err //nolint:wrapcheck // strings always marshal
 	}
-	config := pipeline.DefaultConfig()
-	config.IPC.ContextWindow = pipeline.Window(window)
+	config := modules.Catalog().Default()
+	pipeline.Change[ipc.Config](&config).ContextWindow = ipc.Window(window)
 	run, err := replay.New(replay.Config{Format: conversation.Anthropic, Pipeline: config, Window: window})
 	if err != nil {
 		return "", err //nolint:wrapcheck // it says what failed

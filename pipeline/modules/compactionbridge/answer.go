@@ -66,7 +66,7 @@ func (m *Module) Answering(notes Notes) *Module {
 // Reply implements pipeline.Replier: it answers a client's own request for a summary from a
 // compaction of the same history that is ready.
 func (m *Module) Reply(ctx context.Context, exchange *pipeline.Exchange) (*pipeline.Reply, error) {
-	if m.notes == nil || exchange.Config.Bridge.ClientCompaction != pipeline.ClientCompactionAnswer || exchange.Class.Kind != client.Compaction {
+	if m.notes == nil || configOf(exchange).ClientCompaction != ClientCompactionAnswer || exchange.Class.Kind != client.Compaction {
 		return nil, nil //nolint:nilnil // the provider is asked
 	}
 	wanted, covered, reason := ready(exchange)

@@ -66,7 +66,7 @@ func (m *Module) compose(ctx context.Context, exchange *pipeline.Exchange, asked
 		return "", nil, tooMuch, nil
 	}
 	w.left -= w.count(earlier)
-	sections := asked.sections(exchange.Config.Bridge.PreserveLastTurns)
+	sections := asked.sections(configOf(exchange).PreserveLastTurns)
 	counts = map[string]int{}
 	for i := range sections {
 		one := &sections[i]

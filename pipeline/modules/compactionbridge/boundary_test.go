@@ -9,6 +9,7 @@ import (
 	"palimpsest/pipeline"
 	"palimpsest/pipeline/archive"
 	"palimpsest/pipeline/client"
+	"palimpsest/pipeline/modules"
 	"palimpsest/pipeline/modules/compactionbridge"
 	"palimpsest/pipeline/session"
 )
@@ -40,7 +41,7 @@ func TestBlockAtTheBoundaryIsTheOnlyOne(t *testing.T) {
 	} {
 		reads := asked(0)
 		exchange := &pipeline.Exchange{
-			Config: pipeline.DefaultConfig(), Inserts: []session.Insert{test.insert},
+			Config: modules.Catalog().Default(), Inserts: []session.Insert{test.insert},
 			Left:  session.Left{Session: uuid.New(), Lane: uuid.New(), Kind: session.Main, From: uuid.New(), Messages: 9},
 			Class: client.Class{Kind: client.AfterCompaction, Confidence: 0.9, Marker: client.Marker{Boundary: boundary}},
 		}

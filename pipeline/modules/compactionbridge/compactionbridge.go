@@ -12,6 +12,7 @@ import (
 	"palimpsest/pipeline/client"
 	"palimpsest/pipeline/conversation"
 	"palimpsest/pipeline/session"
+	"palimpsest/pipeline/tokens"
 )
 
 // Name is the module's name in configs, headers and events.
@@ -46,21 +47,16 @@ const (
 	OwnSummary = "own_summary" // 1 if the client's summary is an answer of this module
 )
 
-// Counter counts o200k tokens of a text.
-type Counter interface {
-	Count(text string) int
-}
-
 // Module is the module compaction-bridge. It has no state of its own and is safe for
 // concurrent use.
 type Module struct {
-	counter Counter
+	counter *tokens.Counter
 	past    Past
 	notes   Notes // nil: clients' requests for a summary are passed to the provider
 }
 
 // New returns the module; past is where it finds what clients left behind.
-func New(counter Counter, past Past) *Module { return &Module{counter: counter, past: past} }
+func New(counter *tokens.Counter, past Past) *Module { return &Module{counter: counter, past: past} }
 
 // Name implements pipeline.Module.
 func (m *Module) Name() string { return Name }
@@ -93,8 +89,8 @@ func (m *Module) Process(ctx context.Context, exchange *pipeline.Exchange) error
 	if err != nil {
 		return err
 	}
-	found := compare(history, exchange.Config.Bridge.PreserveLastTurns, present)
-	block := m.write(found, exchange.Config.Bridge)
+	found := compare(history, configOf(exchange).PreserveLastTurns, present)
+	block := m.write(found, configOf(exchange))
 	counts := found.counts()
 	counts[Confidence] = int(math.Round(100 * confidence))
 	if isOwn(exchange) {
@@ -104,7 +100,7 @@ func (m *Module) Process(ctx context.Context, exchange *pipeline.Exchange) error
 		note(exchange, "skipped", "nothing is missing", counts)
 		return nil
 	}
-	if !exchange.Inject(Name, exchange.Config.Bridge.Placement, block.text, nil) {
+	if !exchange.Inject(Name, configOf(exchange).Placement, block.text, nil) {
 		note(exchange, "skipped", "there is no place for it", counts)
 		return nil
 	}
@@ -154,7 +150,7 @@ func confidenceIn(exchange *pipeline.Exchange) (float64, error) {
 		return 0, nil // a client whose compactions are known by their marks made none
 	}
 	score, err := score(exchange)
-	if err != nil || score < exchange.Config.Bridge.DetectionThreshold {
+	if err != nil || score < configOf(exchange).DetectionThreshold {
 		return 0, err
 	}
 	return score, nil

@@ -236,7 +236,7 @@ func TestUnknownClientsAreRecognisedByTheirScore(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			k := newTalk(t, anthropic.New())
-			k.config.Bridge.DetectionThreshold = test.threshold
+			pipeline.Change[compactionbridge.Config](&k.config).DetectionThreshold = test.threshold
 			k.send(t, unknown(), path, body(t, worked()...))
 			written := k.send(t, unknown(), path, body(t, user(test.text)))
 			if got := recovered(written) != nil; got != test.want {
@@ -249,26 +249,26 @@ func TestUnknownClientsAreRecognisedByTheirScore(t *testing.T) {
 func TestSettingsBoundTheBlock(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
-		change func(*pipeline.BridgeConfig)
+		change func(*compactionbridge.Config)
 		has    string
 		hasNot string
 	}{
-		"no directives":     {func(c *pipeline.BridgeConfig) { c.PreserveDirectives = false }, "tombstone", "## Standing orders"},
-		"no files":          {func(c *pipeline.BridgeConfig) { c.PreserveActiveFiles = false }, "## Standing orders", "## Files"},
-		"no turns":          {func(c *pipeline.BridgeConfig) { c.PreserveLastTurns = 0 }, "## Standing orders", "## The last turns"},
-		"no tokens":         {func(c *pipeline.BridgeConfig) { c.MaxTokens = 0 }, "", "<compaction-bridge-recovery>"},
-		"behind the system": {func(c *pipeline.BridgeConfig) { c.Placement = "system" }, "## Standing orders", "no such text"},
+		"no directives":     {func(c *compactionbridge.Config) { c.PreserveDirectives = false }, "tombstone", "## Standing orders"},
+		"no files":          {func(c *compactionbridge.Config) { c.PreserveActiveFiles = false }, "## Standing orders", "## Files"},
+		"no turns":          {func(c *compactionbridge.Config) { c.PreserveLastTurns = 0 }, "## Standing orders", "## The last turns"},
+		"no tokens":         {func(c *compactionbridge.Config) { c.MaxTokens = 0 }, "", "<compaction-bridge-recovery>"},
+		"behind the system": {func(c *compactionbridge.Config) { c.Placement = "system" }, "## Standing orders", "no such text"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			k := newTalk(t, anthropic.New())
-			test.change(&k.config.Bridge)
+			test.change(pipeline.Change[compactionbridge.Config](&k.config))
 			written := compacted(t, k, claude("a"))
 			block := blockIn(written)
 			if !strings.Contains(block, test.has) || strings.Contains(block, test.hasNot) {
 				t.Errorf("the block is\n%s", block)
 			}
-			if k.config.Bridge.Placement == "system" && written.Exchange.Injected(compactionbridge.Name)[0].Message != session.InSystem {
+			if pipeline.SettingsOf[compactionbridge.Config](k.config).Placement == "system" && written.Exchange.Injected(compactionbridge.Name)[0].Message != session.InSystem {
 				t.Error("the block is not behind the system prompt")
 			}
 		})

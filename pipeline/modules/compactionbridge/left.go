@@ -38,16 +38,10 @@ type Lanes interface {
 // for the history that it left: less than that may stand in any conversation.
 const leastKept = 30
 
-// Originals reads the messages of a lane from index from to to (excluded), in order,
-// as far as they are archived.
-type Originals interface {
-	Originals(ctx context.Context, workspace, lane uuid.UUID, from, to int) ([]archive.Entry, error)
-}
-
 // Past is where what clients left behind is found. With the zero Past nothing is.
 type Past struct {
 	Lanes     Lanes
-	Originals Originals
+	Originals archive.Originals
 }
 
 // turn is a turn of the history that was left.

@@ -13,6 +13,7 @@ import (
 
 	"palimpsest/pipeline"
 	"palimpsest/pipeline/archive"
+	"palimpsest/pipeline/modules"
 	"palimpsest/pipeline/modules/compactionbridge"
 	"palimpsest/pipeline/prompt"
 	"palimpsest/pipeline/session"
@@ -38,7 +39,7 @@ func newTalk(t *testing.T, codec wire.Codec) *talk {
 func newTalkWith(t *testing.T, codec wire.Codec, counter *tokens.Counter) *talk {
 	t.Helper()
 	k := &talk{
-		counter: counter, memory: session.NewMemory(), codec: codec, config: pipeline.DefaultConfig(),
+		counter: counter, memory: session.NewMemory(), codec: codec, config: modules.Catalog().Default(),
 		scope: session.Scope{Workspace: uuid.New(), APIKey: uuid.New(), Format: codec.Format()},
 	}
 	k.config.Modules = []string{compactionbridge.Name}

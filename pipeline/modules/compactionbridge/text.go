@@ -5,7 +5,6 @@ import (
 	"slices"
 	"strings"
 
-	"palimpsest/pipeline"
 	"palimpsest/pipeline/conversation"
 	"palimpsest/pipeline/ledger"
 )
@@ -52,7 +51,7 @@ type writer struct {
 }
 
 // write writes the block of a comparison within the settings.
-func (m *Module) write(found *comparison, config pipeline.BridgeConfig) block {
+func (m *Module) write(found *comparison, config Config) block {
 	frame := m.counter.Count(opening + heading + closing)
 	w := &writer{count: m.counter.Count, left: config.MaxTokens - frame, whole: config.MaxTokens}
 	restored := map[string]int{}

@@ -21,7 +21,7 @@ const factorDrift = 0.05
 // and makes nothing of it. It returns pipeline.ErrNoPlan if no plan is worth making. Of
 // the exchange it needs neither Commit nor Heat.
 func (m *Module) Plan(ctx context.Context, exchange *pipeline.Exchange) (*session.Plan, error) {
-	config := exchange.Config.IPC
+	config := configOf(exchange)
 	size := exchange.Size(exchange.Projection)
 	switch {
 	case exchange.Request.Frozen != "" || exchange.Limit == 0 || config.DeepestLevel == 0 || !config.ArchiveToBlob || exchange.Class.IsSide():
@@ -47,7 +47,7 @@ func (m *Module) Plan(ctx context.Context, exchange *pipeline.Exchange) (*sessio
 // ahead returns the epoch that was planned ahead for an exchange of size tokens:
 // what the lane's last request would have come to, which keeps the turns that came
 // since as they are. It is nil if absent, or it makes too little room by now.
-func (m *Module) ahead(exchange *pipeline.Exchange, size int) *epoch {
+func ahead(exchange *pipeline.Exchange, size int) *epoch {
 	plan := exchange.Plan
 	if plan == nil || exchange.Order != nil || plan.Projection.Number != exchange.NextProjection || math.Abs(plan.Factor/exchange.Factor-1) > factorDrift {
 		return nil
@@ -56,13 +56,12 @@ func (m *Module) ahead(exchange *pipeline.Exchange, size int) *epoch {
 	if projection.Covers >= len(exchange.Chain) || exchange.Chain[projection.Covers] != projection.Chain || settings(exchange) != plan.Settings {
 		return nil
 	}
-	p := newPlanner(exchange, m.counter, size, byTheRules)
-	after := exchange.Estimate(&projection)
-	if after > (p.goal+p.high)/2 || p.now-after < p.worth() {
+	b, after := measure(exchange, size), exchange.Estimate(&projection)
+	if after > (b.goal+b.high)/2 || b.now-after < b.worth {
 		return nil // what came since is too much for it
 	}
-	projection.Before, projection.After = size, p.tokens(after)
-	return p.summarize(&projection, true)
+	projection.Before, projection.After = size, b.tokens(after)
+	return newEpoch(exchange, b, &projection, true)
 }
 
 // settings returns the fingerprint of what an epoch depends on beside the history
@@ -77,7 +76,7 @@ func settings(exchange *pipeline.Exchange) conversation.Hash {
 	if exchange.Summary != nil {
 		fmt.Fprintf(hash, "%d|%q|", exchange.Summary.Covers, exchange.Summary.Text)
 	}
-	if encoded, err := json.Marshal(exchange.Config.IPC); err == nil { // plain values
+	if encoded, err := json.Marshal(configOf(exchange)); err == nil { // plain values
 		hash.Write(encoded)
 	}
 	return conversation.Hash(hash.Sum(nil))

@@ -54,7 +54,7 @@ func TestAPlanForSomethingElseIsNotUsed(t *testing.T) {
 
 	for name, change := range map[string]func(u *used, plan *session.Plan){
 		"window":      func(u *used, _ *session.Plan) { u.Options.Limit = 42_000 },
-		"settings":    func(u *used, _ *session.Plan) { u.Options.Config.IPC.CompressTo = 0.3 },
+		"settings":    func(u *used, _ *session.Plan) { pipeline.Change[ipc.Config](&u.Options.Config).CompressTo = 0.3 },
 		"calibration": func(u *used, _ *session.Plan) { u.Options.Factor = 1.06 },
 		"history":     func(_ *used, plan *session.Plan) { plan.Projection.Chain[0]++ },
 		"number":      func(_ *used, plan *session.Plan) { plan.Projection.Number++ },
@@ -88,10 +88,10 @@ func TestNothingIsPlannedThatIsNotWorthIt(t *testing.T) {
 		"small":      func(e *pipeline.Exchange) { e.Limit = 80_000 },
 		"unknown":    func(e *pipeline.Exchange) { e.Limit = 0 },
 		"frozen":     func(e *pipeline.Exchange) { e.Request.Frozen = "thread" },
-		"turned off": func(e *pipeline.Exchange) { e.Config.IPC.DeepestLevel = 0 },
-		"no archive": func(e *pipeline.Exchange) { e.Config.IPC.ArchiveToBlob = false },
+		"turned off": func(e *pipeline.Exchange) { pipeline.Change[ipc.Config](&e.Config).DeepestLevel = 0 },
+		"no archive": func(e *pipeline.Exchange) { pipeline.Change[ipc.Config](&e.Config).ArchiveToBlob = false },
 		"breaker":    func(e *pipeline.Exchange) { e.Attempts.Fruitless = session.Patience },
-		"nothing":    func(e *pipeline.Exchange) { e.Config.IPC.MinClear = 0.9 },
+		"nothing":    func(e *pipeline.Exchange) { pipeline.Change[ipc.Config](&e.Config).MinClear = 0.9 },
 	} {
 		exchange := newUsed(t, 40_000).send(t, 0, longTalk(26))
 		set(exchange)

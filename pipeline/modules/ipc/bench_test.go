@@ -5,6 +5,7 @@ import (
 
 	"palimpsest/pipeline"
 	"palimpsest/pipeline/conversation"
+	"palimpsest/pipeline/modules"
 	"palimpsest/pipeline/modules/ipc"
 	"palimpsest/pipeline/pipelinetest"
 	"palimpsest/pipeline/session"
@@ -17,7 +18,7 @@ func bench(b *testing.B, limit int, change func(*pipelinetest.Options)) {
 	counter := newCounter(b)
 	talk := wiregen.Generate(1, wiregen.Options{Format: conversation.Anthropic, Turns: 300, Parallel: true, Thinking: true, TargetTokens: 210_000})
 	body := talk.Body(talk.Steps() - 1)
-	options := pipelinetest.Options{Counter: counter, Config: pipeline.DefaultConfig(), Limit: limit}
+	options := pipelinetest.Options{Counter: counter, Config: modules.Catalog().Default(), Limit: limit}
 	change(&options)
 	exchange := pipelinetest.NewExchange(b, codecs()[conversation.Anthropic], body, options)
 	projection := exchange.Projection

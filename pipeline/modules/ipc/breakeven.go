@@ -37,7 +37,7 @@ type balance struct {
 
 // byBreakEven reports whether the rule of rent or buy decides for the exchange.
 func byBreakEven(exchange *pipeline.Exchange) bool {
-	return exchange.Config.IPC.Trigger == pipeline.TriggerBreakEven
+	return configOf(exchange).Trigger == TriggerBreakEven
 }
 
 // weigh returns the balance of a prompt of size tokens.
@@ -46,7 +46,7 @@ func weigh(exchange *pipeline.Exchange, size int) balance {
 	b.read, b.write = cachePrices(exchange)
 	b.fixed = b.rate * float64(exchange.Fixed+tokensOf(exchange.Digests[:conversation.Lead(exchange.Digests)]))
 	b.fresh = b.rate * float64(fresh(exchange))
-	b.goal = depth(&exchange.Config.IPC, b.fixed)
+	b.goal = depth(new(configOf(exchange)), b.fixed)
 	b.left = max(b.goal, b.fixed+b.rate*float64(newestKept(exchange, b.goal/b.rate)))
 	b.add(exchange)
 	return b
@@ -65,14 +65,14 @@ const depthShare = 0.23
 
 // depth returns what a compaction is to leave: the share of minContext behind what
 // precedes the conversation, which is never cut, or less by compressTo.
-func depth(config *pipeline.IPCConfig, fixed float64) float64 {
+func depth(config *Config, fixed float64) float64 {
 	return fixed + min(depthShare, config.CompressTo)*float64(config.MinContext)
 }
 
 // newestKept returns the o200k tokens of the newest turns that stay as they are where a
 // compaction goes down to goal.
 func newestKept(exchange *pipeline.Exchange, goal float64) int {
-	config, turns := exchange.Config.IPC, exchange.Turns
+	config, turns := configOf(exchange), exchange.Turns
 	newest := min(float64(config.PreserveTokens), goal/2)
 	size := 0
 	for i, turn := range slices.Backward(turns) {
@@ -118,7 +118,7 @@ func (b *balance) isEven() bool { return b.rent >= b.price(b.left-b.fixed-b.fres
 // by the rule of rent or buy. On a cold cache the whole prompt is written in any case: a
 // shorter one costs less at once.
 func breakEvenOccasion(exchange *pipeline.Exchange, size int) occasion {
-	if size <= exchange.Config.IPC.MinContext || exchange.Class.IsSide() {
+	if size <= configOf(exchange).MinContext || exchange.Class.IsSide() {
 		return noOccasion
 	}
 	b := weigh(exchange, size)
@@ -152,7 +152,7 @@ func leastFreed(exchange *pipeline.Exchange, size int) int {
 	if byBreakEven(exchange) {
 		whole = min(whole, size)
 	}
-	return int(exchange.Config.IPC.MinClear * float64(whole))
+	return int(configOf(exchange).MinClear * float64(whole))
 }
 
 func tokensOf(digests []conversation.Digest) int {

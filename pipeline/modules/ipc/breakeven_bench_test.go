@@ -12,9 +12,9 @@ import (
 // BenchmarkBreakEvenDecision is what the rule takes with a request of a thousand turns,
 // in which an hour's cache makes a compaction dearer than what has been read so far.
 func BenchmarkBreakEvenDecision(b *testing.B) {
-	for _, trigger := range []string{pipeline.TriggerWindow, pipeline.TriggerBreakEven} {
+	for _, trigger := range []string{ipc.TriggerWindow, ipc.TriggerBreakEven} {
 		b.Run(trigger, func(b *testing.B) {
-			u := newUsed(b, 100*million, func(config *pipeline.IPCConfig) {
+			u := newUsed(b, 100*million, func(config *ipc.Config) {
 				config.Trigger, config.PreserveTokens, config.PreserveLastTurns = trigger, 0, 100
 			})
 			u.heat = session.Heat{At: noon(), TTL: session.LongTTL, Position: 2_000, Model: "claude-sonnet-4-5"}

@@ -6,12 +6,13 @@ import (
 	"time"
 
 	"palimpsest/pipeline"
+	"palimpsest/pipeline/modules/ipc"
 	"palimpsest/pipeline/session"
 )
 
 const million = 1_000_000
 
-func byBreakEven(config *pipeline.IPCConfig) { config.Trigger = pipeline.TriggerBreakEven }
+func byBreakEven(config *ipc.Config) { config.Trigger = ipc.TriggerBreakEven }
 
 // grown is a conversation with a head of 5,000 tokens whose turns have about 2,000.
 func grown(turns int) *talk {
@@ -53,7 +54,7 @@ func TestAnEpochComesWhenReadingOnHasCostAsMuch(t *testing.T) {
 	t.Parallel()
 
 	for _, minContext := range []int{25_000, 50_000} {
-		u := newUsed(t, million, byBreakEven, func(config *pipeline.IPCConfig) { config.MinContext = minContext })
+		u := newUsed(t, million, byBreakEven, func(config *ipc.Config) { config.MinContext = minContext })
 		sizes, last := untilEpoch(t, u)
 		completed := event(t, last, "completed")
 		if completed.Reason != "break-even" || last.Projection.Reason != "break-even" {
@@ -141,7 +142,7 @@ func TestTheRentIsAddedUpSinceTheLastEpoch(t *testing.T) {
 func TestUpToMinContextNothingIsTouched(t *testing.T) {
 	t.Parallel()
 
-	u := newUsed(t, million, byBreakEven, func(config *pipeline.IPCConfig) { config.MinContext = 100_000 })
+	u := newUsed(t, million, byBreakEven, func(config *ipc.Config) { config.MinContext = 100_000 })
 	for turns := 20; turns <= 46; turns += 2 {
 		exchange := u.send(t, time.Hour, grown(turns))
 		if exchange.Report.Before > 100_000 || exchange.Report.Compression != pipeline.None || len(exchange.Report.Events) > 0 {
@@ -163,7 +164,7 @@ func TestTheLifeOfTheCacheSetsThePrice(t *testing.T) {
 	t.Parallel()
 
 	at := func(ttl time.Duration) int {
-		u := newUsed(t, million, byBreakEven, func(config *pipeline.IPCConfig) { config.MinContext = 20_000 })
+		u := newUsed(t, million, byBreakEven, func(config *ipc.Config) { config.MinContext = 20_000 })
 		prepare := u.Prepare
 		u.Prepare = func(exchange *pipeline.Exchange) {
 			u.heat.TTL = ttl
@@ -203,7 +204,7 @@ func TestWithoutTheRuleAPromptFarFromItsWindowIsLeftAlone(t *testing.T) {
 func TestAnEpochThatWouldFreeLittleOfThePromptIsNotMade(t *testing.T) {
 	t.Parallel()
 
-	u := newUsed(t, million, byBreakEven, func(config *pipeline.IPCConfig) { config.MinClear = 0.5 })
+	u := newUsed(t, million, byBreakEven, func(config *ipc.Config) { config.MinClear = 0.5 })
 	c := (&talk{system: words(40_000)}).user("Begin.")
 	for i := range 15 { // of 70,000 tokens less than half can go
 		if exchange := u.send(t, 10*time.Second, c.run(fmt.Sprint("cat ", i), words(1_900))); exchange.Report.Compression != pipeline.None {

@@ -5,6 +5,7 @@ import (
 
 	"palimpsest/pipeline"
 	"palimpsest/pipeline/conversation"
+	"palimpsest/pipeline/modules"
 	"palimpsest/pipeline/modules/ipc"
 	"palimpsest/pipeline/pipelinetest"
 	"palimpsest/pipeline/session"
@@ -21,7 +22,7 @@ func TestConformance(t *testing.T) {
 		talk := wiregen.Generate(7, wiregen.Options{Format: format, Turns: 40, Parallel: true, Thinking: true, Images: true, TargetTokens: 60_000})
 		body := talk.Body(talk.Steps() - 1)
 		for name, limit := range map[string]int{"roomy": 1_000_000, "tight": 40_000, "overfull": 20_000} {
-			options := pipelinetest.Options{Counter: counter, Config: pipeline.DefaultConfig(), Limit: limit}
+			options := pipelinetest.Options{Counter: counter, Config: modules.Catalog().Default(), Limit: limit}
 			cases = append(cases, pipelinetest.Case{Name: string(format) + " " + name, Codec: codecs()[format], Body: body, Options: options})
 
 			options.Projection = earlier(t, format, talk.Body(talk.Steps()/2), options)

@@ -1,40 +1,108 @@
-// Package ipc compresses the oldest turns of a conversation when the prompt
-// exceeds its target, in epochs: what an epoch has rendered is sent byte for byte
-// until the next one, so that the provider's prompt cache stays warm.
+// Package ipc compresses the oldest turns of a conversation when the prompt exceeds its
+// target. It does so in epochs: what an epoch has rendered is sent byte for byte until the
+// next one, so that the provider's prompt cache stays warm.
 //
-// An epoch plans a level for each turn (plan.go, tail.go, deep.go), renders the turns
-// at their levels (level1.go to level3.go, assemble.go) and makes the originals and
-// the new projection durable before either is used (ipc.go).
+// # The algorithm
 //
-// What is stale goes first (stale.go). L1 shares its characters between the beginning
-// of a tool result and its verdict or error (verdict.go). L2 keeps of a turn its first
-// sentences and calls (record.go, change.go) and what would be missed (enrich.go):
-// directives, decisions, errors, and the names (names.go) that later turns use
-// (uses.go). L3 is a line for a block of turns; with it the projection opens with a
-// block of the ledger (opening.go). All of it depends on the originals of the request,
-// the levels and the settings alone, and is numbered by RenderVersion.
+// Module.Process (ipc.go) decides whether there is an epoch, planner.project (plan.go) what
+// it comes to. Both fit on a page and read in this order:
 //
-// Where the levels do not bring the prompt under its target, an epoch takes one step
-// after the other and stops at the first that is enough:
+//	occasion   why one may be made now: occasion.go, breakeven.go
+//	held       why it would come to nothing again: attempts.go
+//	measure    how large the prompt is, and how large it may become: measure.go
+//	read       the messages by turns: history.go, reading.go
+//	protect    what must stay as it is: protect.go, protect_messages.go, protect_loop.go
+//	select     a level for each turn: select.go, stale.go, tail.go
+//	render     the messages that stand for the turns at their levels: render.go
+//	descend    in chunks, where levels are not enough: descend.go, cut_middles.go
+//	lighten    without media, where the body has too many bytes: lighten.go, media.go
+//	predict    what the epoch costs and saves: price.go
+//	commit     originals and projection are durable before either is used: ipc.go
+//
+// A turn is at one of four levels, and never goes back up:
+//
+//	L0  every byte
+//	L1  tool results are cut to their beginning, their verdict and their error: level1.go, excerpt.go
+//	L2  a few lines in a record shared with its neighbors: level2.go, record.go, enrich.go
+//	L3  one line for a block of eight turns, behind a ledger of all of them: level3.go, ledger.go
+//
+// What a turn is at a level depends on the originals of the request, the levels and the
+// settings alone, and is numbered by RenderVersion.
+//
+// # A worked example
+//
+// The window has 8,000 tokens, targetUtilization is 0.75 and compressTo 0.25: above 6,000
+// tokens there is an epoch, and it goes down to 2,000. Each turn is a call that reads a file
+// and its result, of 318 tokens together. The two newest turns stay as they are. Example in
+// example_test.go runs this.
+//
+//	tokens
+//	 6,000 ┼ ─ ─ ─ ─ ─ ╱│─ ─ ─ ─ ─ ╱│─ ─ ─ ─ ─ ╱│─ ─ ─ ─ ─ ╱│─ ─  target
+//	       │         ╱  │        ╱  │        ╱  │        ╱  │
+//	       │       ╱    │      ╱    │      ╱    │      ╱    │
+//	 2,000 ┼ ─ ─ ╱ ─ ─ ─│─ ─ ╱ ─ ─ ─│─ ─ ╱ ─ ─ ─│─ ─ ╱ ─ ─ ─│─ ╱  goal
+//	       │   ╱
+//	       └───────────┴───────────┴───────────┴───────────┴────  requests
+//	                   19          32          45          58
+//
+//	request 19   │ L2: 7 ││ L1: 10    ││ L0 │
+//	request 32   │ L2: 24            ││ L1: 6 ││ L0 │
+//	request 45   │ L2: 42                         ││L1││ L0 │
+//	request 58   │ L3: 40                     ││ L2: 16   ││ L0 │
+//	              oldest turn                               newest two
+//
+// Request 19 has 6,055 tokens. All turns but the newest two go to L1, the oldest first: that
+// leaves more than 2,000, so the oldest seven go on to L2. At L1, a result of 1,250 characters
+// is
+//
+//	Step 7 compiled another package in a few seconds. Step 7 compiled … [1,050 of 1,250
+//	characters archived as #16]
+//
+// and at L2, all seven turns are one message of the user:
+//
+//	[AUTO CONTEXT COMPRESSION]
+//	This is a shortened record of earlier turns of this conversation, not a new request. …
+//	[turns 1–7, #1–#14]
+//	#1 Assistant: I look at step 0.
+//	#1 Read(/build/step0.log) → ok
+//	#3 Assistant: I look at step 1.
+//	…
+//
+// Requests 20 to 31 begin with these 1,937 tokens, the same bytes in each, and the new turns
+// behind them. In request 32 the target is exceeded again, and the next epoch goes deeper. In
+// request 58, L2 of all turns would be too large: blocks of the oldest turns become
+//
+//	[turns 1–8, #1–#16] Assistant: I look at step 7. | read: /build/step4.log, … (and 4 more)
+//
+// # Where levels are not enough
+//
+// Each step is taken only where the one before leaves the prompt above its target:
 //
 //  1. The tail that stays as it is shrinks along keepLastLadder, at last to one turn
 //     (tail.go).
-//  2. Chunks (ladder.go): within the newest turn the results of all groups of calls
+//  2. Chunks (descend.go): within the newest turn the results of all groups of calls
 //     but the newest go to L1, which matters where a whole tool loop is one turn;
 //     then L3 grows coarser, its bound blockTokens halved down to 500 tokens, or a
 //     sixteenth of a window that is small.
-//  3. Where the prompt would not even fit the window it is truncated (ladder.go,
-//     oversize.go), which is an event of its own. Either quarter by quarter what the
+//  3. Where the prompt would not even fit the window it is truncated (descend.go,
+//     cut_middles.go), which is an event of its own. Either quarter by quarter what the
 //     oldest turns were folded to gives way to one line, which names them, where the
 //     archive has them and what a person asked for first; or, where that alone is
 //     not enough, tool results that no level touches lose their middle, the largest
 //     first; or both. Turns are left out only if that makes the prompt fit.
-//  4. The prompt goes out as it is and the provider's own error comes back.
+//  4. Rules for cost and form are lifted, one rung after the other (protect.go).
+//  5. The prompt goes out as it is and the provider's own error comes back.
 //
 // What a person typed last is never cut, nor are system prompts. A call whose result
 // is still to come stays as it is.
 //
-// A prompt has a budget of bytes beside that of tokens (media.go): media above it
+// A prompt has a budget of bytes beside that of tokens (lighten.go): media above it
 // become placeholders, the oldest first and down to half of the budget, in an epoch
 // of the same kind. No text is cut for that, unless there are no media to blame.
+//
+// # Beside the epochs
+//
+// A new tool result that an earlier one has said already may become a pointer to it
+// (repeats.go). Plan plans the epoch of a quiet lane ahead (ahead.go), and Notes returns what
+// L2 and L3 leave of a history as text, for a client that asks for a summary (notes.go).
 package ipc

@@ -34,62 +34,6 @@ type name struct {
 	turns int // turns that use it
 }
 
-// bandTurns is how many adjacent turns get their records at once.
-const bandTurns = 96
-
-// noteBand makes the records of a turn and its neighbours that may go to L2, the newest
-// first: what a newer one has an older one, which goes deeper sooner, need not
-// repeat.
-func (p *planner) noteBand(t *turn) error {
-	if t.record != nil {
-		return nil
-	}
-	if err := p.findUses(); err != nil {
-		return err
-	}
-	first := t.index - t.index%bandTurns
-	end := min(first+bandTurns, len(p.turns))
-	var band []*turn
-	for _, neighbour := range p.turns[first:end] {
-		if neighbour.deepest >= 2 || neighbour == t {
-			band = append(band, neighbour)
-		}
-	}
-	if err := p.each(band, p.newRecord); err != nil {
-		return err
-	}
-	for _, neighbour := range slices.Backward(band) {
-		p.enrich(neighbour, end)
-	}
-	return p.each(band, p.weighRecord)
-}
-
-// findUses sees which turns use which names.
-func (p *planner) findUses() error {
-	if p.uses != nil {
-		return nil
-	}
-	used := make([][]hashedName, len(p.turns))
-	err := p.each(p.turns, func(t *turn) error {
-		err := p.read(t)
-		if err == nil && p.memory == nil {
-			used[t.index] = namesUsed(t.messages)
-		}
-		return err
-	})
-	if err != nil {
-		return err
-	}
-	p.uses = newUses()
-	for i := range used {
-		p.uses.add(i, used[i])
-	}
-	if order := p.exchange.Order; order != nil {
-		p.uses.add(len(p.turns), appendNames(nil, order.Instructions, false)) // names in it are as good as used
-	}
-	return nil
-}
-
 // enricher adds to the record of a turn what it leaves out and should not: the
 // sentences that hold a directive, a decision, an error or a name that later turns
 // use, and such names of calls and results.
@@ -99,19 +43,6 @@ type enricher struct {
 	turn   int
 	end    int // of its band
 	record *record
-}
-
-// enrich completes the record of a turn; end is that of its band.
-func (p *planner) enrich(t *turn, end int) {
-	if t.record == t.whole {
-		return // from memory
-	}
-	adding := enricher{uses: p.uses, turn: t.index, end: end, record: t.record}
-	adding.enrich()
-	t.record.texts, t.record.details = nil, nil
-	if p.memory != nil && t.verbatim == t.From {
-		t.whole = t.record
-	}
 }
 
 func (e *enricher) enrich() {
@@ -258,4 +189,17 @@ func cutBytes(text string, bytes int) int {
 		bytes--
 	}
 	return bytes
+}
+
+// enrich completes the record of a turn; end is that of its band.
+func (r *records) enrich(t *turn, end int) {
+	if t.record == t.whole {
+		return // from memory
+	}
+	adding := enricher{uses: r.uses, turn: t.index, end: end, record: t.record}
+	adding.enrich()
+	t.record.texts, t.record.details = nil, nil
+	if r.history.memory != nil && t.verbatim == t.From {
+		t.whole = t.record
+	}
 }

@@ -17,6 +17,7 @@ import (
 	"palimpsest/api/upstream/providertest"
 	"palimpsest/pipeline"
 	"palimpsest/pipeline/conversation"
+	"palimpsest/pipeline/modules"
 	"palimpsest/pipeline/modules/ipc"
 	"palimpsest/pipeline/pipelinetest"
 )
@@ -55,7 +56,7 @@ func golden(t *testing.T, file string) {
 	}
 	format, limit := heading(t, string(archive.Comment))
 	codec := codecs()[format]
-	config, err := pipeline.ParseConfig(sections["config"].Data)
+	config, err := modules.Catalog().Parse(sections["config"].Data)
 	if err != nil {
 		t.Fatal(err)
 	}

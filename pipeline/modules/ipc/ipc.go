@@ -48,7 +48,7 @@ func (*Module) Name() string { return Name }
 // freed, and it is worth its price; otherwise the exchange keeps the projection it
 // has. An error leaves the exchange as it was.
 func (m *Module) Process(ctx context.Context, exchange *pipeline.Exchange) error {
-	config, limit := exchange.Config.IPC, exchange.Limit
+	config, limit := configOf(exchange), exchange.Limit
 	if err := m.point(exchange); err != nil {
 		return fmt.Errorf("look for results that were said before: %w", err)
 	}
@@ -90,7 +90,7 @@ func (m *Module) Process(ctx context.Context, exchange *pipeline.Exchange) error
 
 // try makes an epoch of an exchange of size tokens if one is worth making.
 func (m *Module) try(ctx context.Context, exchange *pipeline.Exchange, size int, why occasion) error {
-	epoch := m.ahead(exchange, size)
+	epoch := ahead(exchange, size)
 	if epoch == nil {
 		var err error
 		if epoch, err = m.plan(ctx, exchange, size); err != nil {
@@ -148,66 +148,6 @@ func giveUp(ctx context.Context, exchange *pipeline.Exchange, size int, why occa
 	unreachable(exchange, size)
 	cameToNothing(exchange, reason, size)
 	return nil
-}
-
-// epoch is a planned step to a new projection.
-type epoch struct {
-	projection session.Projection
-	levels     [4]int // turns at each level
-	compacted  int    // messages that are no longer sent as the client sent them
-	original   int    // o200k tokens of the messages the projection covers
-	rendered   int    // and of its parts
-	before     int    // the model's tokens of the prompt as the client sent it
-	reached    bool   // the prompt is under its target
-	prediction prediction
-	fits       bool // and at least under its limit
-	rung       rung // which rules it took
-	unsaid     int  // typed directives that the ledger has no room for
-
-	dropped, droppedFrom, droppedTo int // messages that something was left out of to fit the window, and their range in the archive
-}
-
-// report tells of an epoch that has happened.
-func (e *epoch) report(exchange *pipeline.Exchange) {
-	report := &exchange.Report
-	report.Compression = pipeline.Epoch
-	report.Before, report.After, report.Limit = e.before, e.projection.After, exchange.Limit
-	report.Levels = e.levels
-	report.Archived = e.compacted
-	counts := map[string]int{
-		"before": e.projection.Before, "after": e.projection.After, "compacted_count": e.compacted,
-		"original_token_count": e.original, "summary_token_count": e.rendered,
-		"archive_from": 0, "archive_to": e.projection.Covers,
-		"predicted_net_microusd": int(e.prediction.net), "worst_net_microusd": int(e.prediction.worst), "rent_microusd": int(e.prediction.rent),
-		"l0": e.levels[0], "l1": e.levels[1], "l2": e.levels[2], "l3": e.levels[3],
-	}
-	report.Events = append(report.Events,
-		pipeline.Event{Module: Name, Type: "started", Reason: e.projection.Reason, Counts: map[string]int{"before": e.projection.Before}},
-		pipeline.Event{Module: Name, Type: "completed", Reason: e.projection.Reason, Counts: counts},
-	)
-	if e.rung > byTheRules {
-		report.Events = append(report.Events, pipeline.Event{Module: Name, Type: "protection_lifted", Reason: e.rung.String()})
-	}
-	if e.unsaid > 0 {
-		report.Events = append(report.Events, pipeline.Event{Module: Name, Type: "directives_left_out", Counts: map[string]int{"count": e.unsaid}})
-	}
-	if !e.reached {
-		unreachable(exchange, e.projection.After)
-	}
-	if e.dropped == 0 {
-		return
-	}
-	report.Events = append(report.Events, pipeline.Event{Module: Name, Type: "truncated", Counts: map[string]int{
-		"dropped": e.dropped, "archive_from": e.droppedFrom, "archive_to": e.droppedTo,
-	}})
-	if e.fits {
-		report.Compression = pipeline.Truncated
-	}
-}
-
-// skip reports why there is no epoch.
-func skip(exchange *pipeline.Exchange, reason string) {
-	exchange.Report.Events = append(exchange.Report.Events, pipeline.Event{Module: Name, Type: "skipped", Reason: reason})
 }
 
 // Interface guard.

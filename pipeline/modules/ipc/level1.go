@@ -1,11 +1,12 @@
 package ipc
 
 import (
+	"encoding/json"
 	"fmt"
-	"strings"
 	"unicode/utf8"
 
 	"palimpsest/pipeline/conversation"
+	"palimpsest/pipeline/session"
 )
 
 // keptCharacters is how much L1 leaves of a tool result.
@@ -15,10 +16,74 @@ const keptCharacters = 200
 // that it has fewer tokens.
 const surelySmaller = 160
 
+// cuts makes what turns are at L1: tool results are cut, all else stays byte for byte.
+type cuts struct {
+	history    *history
+	protection *protection
+	media      *media
+}
+
+// cutAhead makes what a turn has at L1 if it may go there.
+func (c *cuts) cutAhead(t *turn) error {
+	if t.level >= 1 || t.deepest < 1 {
+		return nil
+	}
+	return c.shortenResults(t)
+}
+
+// shortenResults makes the messages that the turn has at L1 and weighs them.
+func (c *cuts) shortenResults(t *turn) error {
+	if t.shorter != nil {
+		return nil
+	}
+	if err := c.history.read(t); err != nil {
+		return err
+	}
+	t.shorter = make([]conversation.Message, len(t.messages))
+	for i, message := range t.messages {
+		digest := c.history.digests[t.From+i]
+		if c.protection.leavesOut(t, t.From+i) {
+			t.sizes = append(t.sizes, 0)
+			continue
+		}
+		shorter, size := message, c.history.originals(t.From+i, t.From+i+1)
+		if !t.isFixed && t.From+i < t.spared && digest.Flags.Has(conversation.HasResult) {
+			if changed, less := c.shortOf(t, i); less < size {
+				shorter, size = changed, less
+			}
+		}
+		if t.isEvicted {
+			if bare, had := c.media.withoutMedia(t.From+i, shorter); had {
+				shorter, size = bare, c.history.counter.Message(bare)
+			}
+		}
+		if shorter.Changed {
+			t.shorter[i] = shorter
+		}
+		t.sizes = append(t.sizes, size)
+		t.cutSize += size
+	}
+	return nil
+}
+
+// shortOf returns what L1 leaves of message i of a turn that has been read, and its
+// o200k tokens.
+func (c *cuts) shortOf(t *turn, i int) (conversation.Message, int) {
+	if t.short == nil {
+		t.short = make([]shortForm, len(t.messages))
+	}
+	form := &t.short[i]
+	if !form.isMade {
+		form.isMade = true
+		form.message, form.size = c.cutResults(t.From+i, t.messages[i], c.history.digests[t.From+i])
+	}
+	return form.message, form.size
+}
+
 // cutResults returns a message with its tool results cut for L1, and its o200k
 // tokens; as many as it had if it has no shorter form, as a screenshot has none. What
 // is no tool result stays as it is, byte for byte.
-func (p *planner) cutResults(index int, message conversation.Message, digest conversation.Digest) (conversation.Message, int) {
+func (c *cuts) cutResults(index int, message conversation.Message, digest conversation.Digest) (conversation.Message, int) {
 	results := 0
 	for i := range message.Blocks {
 		if message.Blocks[i].Kind == conversation.ToolResult {
@@ -30,9 +95,9 @@ func (p *planner) cutResults(index int, message conversation.Message, digest con
 		if block.Kind != conversation.ToolResult || len(block.Tools) > 0 {
 			continue
 		}
-		text := cutResult(index, block, p.config.ObservationMasking)
+		text := cutResult(index, block, c.history.config.ObservationMasking)
 		// The message is weighed below: one result needs no weighing of its own.
-		if text != block.Text && (results == 1 || p.smaller(block, text)) {
+		if text != block.Text && (results == 1 || c.smaller(block, text)) {
 			message.Replace(i, text)
 		}
 	}
@@ -40,11 +105,11 @@ func (p *planner) cutResults(index int, message conversation.Message, digest con
 		return message, digest.Tokens
 	}
 	if digest.Flags.Has(conversation.HasMedia) {
-		if _, err := p.exchange.Codec.Encode(message); err != nil {
+		if _, err := c.history.exchange.Codec.Encode(message); err != nil {
 			return message, digest.Tokens
 		}
 	}
-	return message, p.counter.Message(message)
+	return message, c.history.counter.Message(message)
 }
 
 // cutResult returns what L1 leaves of a tool result: keptCharacters of it and how
@@ -66,50 +131,79 @@ func cutResult(index int, block *conversation.Block, masked bool) string {
 }
 
 // smaller reports whether a tool result has fewer tokens as text.
-func (p *planner) smaller(block *conversation.Block, text string) bool {
+func (c *cuts) smaller(block *conversation.Block, text string) bool {
 	if len(block.Media) > 0 {
 		return true // a placeholder is smaller than any attachment
 	}
 	if len(block.Text)-len(text) >= surelySmaller {
 		return true
 	}
-	return len(text) < len(block.Text) && p.countText(text) < p.countText(block.Text)
+	return len(text) < len(block.Text) && c.history.countText(text) < c.history.countText(block.Text)
 }
 
-// describe returns a placeholder for each attachment; empty for none.
-func describe(index int, media []conversation.Attachment) string {
-	placeholders := make([]string, 0, len(media))
-	for _, attachment := range media {
-		size := ""
-		if attachment.Size > 0 {
-			size = ", " + thousands(attachment.Size) + " bytes"
+// cutDown encodes the turn's L1.
+func (c *cuts) cutDown(t *turn) error {
+	if t.cut != nil {
+		return nil
+	}
+	if err := c.shortenResults(t); err != nil {
+		return err
+	}
+	t.cutSize = 0
+	for i, shorter := range t.shorter {
+		part := c.history.untouched(t.From+i, t.From+i+1, 1)
+		if c.protection.leavesOut(t, t.From+i) {
+			part = session.Part{From: t.From + i, To: t.From + i + 1, Level: 1, Raw: json.RawMessage{}}
 		}
-		placeholders = append(placeholders, fmt.Sprintf("[%s%s, archived as %s]", attachment.Type, size, archived(index)))
+		if shorter.Changed {
+			// A result that has no shorter form stays, a screenshot for one.
+			if cut, err := c.encodedShort(t, i); err == nil {
+				part = cut
+			}
+		}
+		t.cut = append(t.cut, part)
+		t.cutSize += c.history.weigh(part)
 	}
-	return strings.Join(placeholders, " ")
+	return nil
 }
 
-// truncateResult returns a tool result's beginning and end of together so many
-// characters, with a pointer to the rest.
-func truncateResult(index int, block *conversation.Block, characters int) string {
-	length := utf8.RuneCountInString(block.Text)
-	head := cutAt(block.Text, characters*2/3)
-	tail := cutFrom(block.Text, characters-characters*2/3)
-	if tail <= head {
-		return block.Text
+// encodedShort returns the part of message i of a turn whose L1 has been made.
+func (c *cuts) encodedShort(t *turn, i int) (session.Part, error) {
+	if t.isEvicted || t.messages[i].Changed {
+		return c.history.encoded(t.From+i, t.shorter[i], c.history.counter.Message(t.shorter[i]))
 	}
-	missing := utf8.RuneCountInString(block.Text[head:tail])
-	text := fmt.Sprintf("%s\n… [%s of %s characters archived as %s] …\n%s",
-		block.Text[:head], thousands(missing), thousands(length), archived(index), block.Text[tail:])
-	return joinNonEmpty("\n", text, describe(index, block.Media))
+	form := &t.short[i]
+	if form.raw == nil {
+		part, err := c.history.encoded(t.From+i, form.message, form.size)
+		form.raw = part.Raw
+		return part, err
+	}
+	return shortPart(t.From+i, form.raw, form.size), nil
 }
 
-func joinNonEmpty(separator string, texts ...string) string {
-	kept := texts[:0:0]
-	for _, text := range texts {
-		if text != "" {
-			kept = append(kept, text)
+// leastAt1 returns what messages have at L1 at least, in o200k tokens: it cuts tool
+// results and leaves out outdated notices.
+func (c *cuts) leastAt1(from, to int) int {
+	size := 0
+	for i, digest := range c.history.digests[from:to] {
+		if !digest.Flags.Has(conversation.HasResult) && c.protection.fates[from+i] != isOutdated {
+			size += digest.Tokens + c.history.added[from+i]
 		}
 	}
-	return strings.Join(kept, separator)
+	return size
+}
+
+// shallowSize returns the o200k tokens of a run at L1.
+func (c *cuts) shallowSize(run []*span) (int, error) {
+	size := 0
+	for _, span := range run {
+		t := c.history.turns[span.turn]
+		if err := c.shortenResults(t); err != nil {
+			return 0, err
+		}
+		for _, tokens := range t.sizes[span.From-t.From:] {
+			size += tokens
+		}
+	}
+	return size, nil
 }

@@ -1,60 +1,87 @@
 package ipc
 
-import "strings"
+import (
+	"slices"
+)
 
-// entry returns what L2 leaves of a turn: a line for each thing said and done,
-// with the index of its message. It is made once.
-func (r *record) entry() string {
-	if r.noted == "" {
-		r.noted = r.written(-1)
-	}
-	return r.noted
+// records makes what turns are at L2, and what L3 is made of.
+type records struct {
+	history    *history
+	protection *protection
+	uses       *uses // nil: not made yet
 }
 
-// entryBefore returns the entry without its last sentence of the assistant, for where
-// that follows as a message of its own.
-func (r *record) entryBefore() string { return r.written(r.saidAt) }
-
-// written returns the record's lines but for one.
-func (r *record) written(but int) string {
-	const around = len("#100000 \n · ")
-	size := 0
-	for i := range r.lines {
-		size += len(r.lines[i].text) + around
-		for _, name := range r.lines[i].names {
-			size += len(name) + len(", ")
-		}
+// note makes what the turn has at L2 and what L3 is made of.
+func (r *records) note(t *turn) error {
+	if err := r.noteBand(t); err != nil {
+		return err
 	}
-	var text strings.Builder
-	text.Grow(size)
-	for i := range r.lines {
-		if i == but {
-			continue
-		}
-		text.WriteString(archived(r.lines[i].index))
-		text.WriteByte(' ')
-		r.lines[i].write(&text)
-		text.WriteByte('\n')
+	if err := r.keep(t); err != nil {
+		return err
 	}
-	return text.String()
+	return r.weighRecord(t)
 }
 
-// answer returns what L2 leaves of what the assistant said last.
-func (r *record) answer() string {
-	var text strings.Builder
-	r.lines[r.saidAt].write(&text)
-	return strings.TrimPrefix(text.String(), assistant)
+// bandTurns is how many adjacent turns get their records at once.
+const bandTurns = 96
+
+// noteBand makes the records of a turn and its neighbours that may go to L2, the newest
+// first: what a newer one has an older one, which goes deeper sooner, need not
+// repeat.
+func (r *records) noteBand(t *turn) error {
+	if t.record != nil {
+		return nil
+	}
+	if err := r.findUses(); err != nil {
+		return err
+	}
+	first := t.index - t.index%bandTurns
+	end := min(first+bandTurns, len(r.history.turns))
+	var band []*turn
+	for _, neighbour := range r.history.turns[first:end] {
+		if neighbour.deepest >= 2 || neighbour == t {
+			band = append(band, neighbour)
+		}
+	}
+	if err := r.history.each(band, r.newRecord); err != nil {
+		return err
+	}
+	for _, neighbour := range slices.Backward(band) {
+		r.enrich(neighbour, end)
+	}
+	return r.history.each(band, r.weighRecord)
 }
 
-// write writes the line and the names that it leaves out otherwise.
-func (l *line) write(text *strings.Builder) {
-	text.WriteString(l.text)
-	for i, name := range l.names {
-		if i == 0 {
-			text.WriteString(" · ")
-		} else {
-			text.WriteString(", ")
-		}
-		text.WriteString(name)
+// findUses sees which turns use which names.
+func (r *records) findUses() error {
+	if r.uses != nil {
+		return nil
 	}
+	used := make([][]hashedName, len(r.history.turns))
+	err := r.history.each(r.history.turns, func(t *turn) error {
+		err := r.history.read(t)
+		if err == nil && r.history.memory == nil {
+			used[t.index] = namesUsed(t.messages)
+		}
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	r.uses = newUses()
+	for i := range used {
+		r.uses.add(i, used[i])
+	}
+	if order := r.history.exchange.Order; order != nil {
+		r.uses.add(len(r.history.turns), appendNames(nil, order.Instructions, false)) // names in it are as good as used
+	}
+	return nil
+}
+
+// weighRecord counts what the turn has at L2.
+func (r *records) weighRecord(t *turn) error {
+	if t.record.size == 0 {
+		t.record.size = r.history.countText(t.record.entry())
+	}
+	return nil
 }

@@ -19,6 +19,22 @@ const (
 	mostFilesInLine = 4
 )
 
+// leastBlockTokens is how far the bound of all L3 text may shrink, in o200k tokens;
+// further in a window of which it would be a large part.
+const leastBlockTokens = 500
+
+// lines makes what turns are at L3: a line for each block of them.
+type lines struct {
+	history     *history
+	budget      *budget
+	blockTokens int               // bound of all L3 text
+	made        map[[2]int]lineOf // lines by the messages they stand for
+}
+
+func newLines(history *history, budget *budget) *lines {
+	return &lines{history: history, budget: budget, blockTokens: history.config.BlockTokens, made: map[[2]int]lineOf{}}
+}
+
 // lineOf is the line of a block with its size, kept for the turns that it is made of.
 type lineOf struct {
 	text string
@@ -26,13 +42,13 @@ type lineOf struct {
 }
 
 // blockLine returns the line of a block of adjacent turns, made once.
-func (p *planner) blockLine(spans []*span) lineOf {
+func (l *lines) blockLine(spans []*span) lineOf {
 	key := [2]int{spans[0].From, spans[len(spans)-1].To}
-	line, known := p.made[key]
+	line, known := l.made[key]
 	if !known {
 		line.text = blockLine(spans)
-		line.size = p.countText(line.text)
-		p.made[key] = line
+		line.size = l.history.countText(line.text)
+		l.made[key] = line
 	}
 	return line
 }
@@ -139,4 +155,75 @@ func listed(title string, names []string) string {
 		text += fmt.Sprintf(" (and %d more)", more)
 	}
 	return text
+}
+
+// blockLines returns the lines of adjacent spans at L3 for blocks of so many turns.
+// Blocks begin at fixed turns, whatever was folded when.
+func (l *lines) blockLines(spans []*span, block int) []lineOf {
+	var lines []lineOf
+	for len(spans) > 0 {
+		n := 1
+		for n < len(spans) && spans[n].turn/block == spans[0].turn/block {
+			n++
+		}
+		lines = append(lines, l.blockLine(spans[:n]))
+		spans = spans[n:]
+	}
+	return lines
+}
+
+// blockSize returns how many turns a block has, so that all L3 text of the lane
+// is within its bound.
+func (l *lines) blockSize(turns []*turn) int {
+	for block := blockTurns; ; block *= 2 {
+		size := 0
+		for _, line := range l.foldedLines(turns, block) {
+			size += line.size
+		}
+		if size <= l.blockTokens || block >= len(turns) {
+			return block
+		}
+	}
+}
+
+// foldedLines returns the L3 lines of each run of turns at L3.
+func (l *lines) foldedLines(turns []*turn, block int) []lineOf {
+	var all []lineOf
+	var run []*span
+	for _, t := range turns {
+		if t.written != nil {
+			continue
+		}
+		if t.level == 3 && t.verbatim == t.From {
+			run = append(run, t.span())
+			continue
+		}
+		if len(run) > 0 {
+			all = append(all, l.blockLines(run, block)...)
+		}
+		run = nil
+		if t.level == 3 {
+			run = append(run, t.span())
+		}
+	}
+	if len(run) > 0 {
+		all = append(all, l.blockLines(run, block)...)
+	}
+	return all
+}
+
+// coarsen halves the bound of all L3 text and reports whether that may make the
+// plan smaller.
+func (l *lines) coarsen() bool {
+	least := min(leastBlockTokens, max(100, l.budget.limit/16))
+	if l.blockTokens/2 < least {
+		return false
+	}
+	for _, t := range l.history.turns {
+		if t.level == 3 {
+			l.blockTokens /= 2
+			return true
+		}
+	}
+	return false
 }

@@ -8,10 +8,11 @@ import (
 
 	"palimpsest/pipeline"
 	"palimpsest/pipeline/conversation"
+	"palimpsest/pipeline/modules/ipc"
 )
 
 // small makes every turn but the newest one old, and an epoch reach L1.
-func small(c *pipeline.IPCConfig) { c.PreserveLastTurns, c.PreserveTokens = 1, 0 }
+func small(c *ipc.Config) { c.PreserveLastTurns, c.PreserveTokens = 1, 0 }
 
 // filled ends a conversation with turns that make room for nothing else.
 func (c *talk) filled(tokens int) *talk {
@@ -29,13 +30,13 @@ func TestAParallelBatchStaysTogether(t *testing.T) {
 			quoted("package a "+words(600)), quoted("Exit code 2\nundefined: x"+words(600))),
 	).filled(3_000)
 
-	_, cut := epoch(t, batch.body(), 5_000, small, func(c *pipeline.IPCConfig) { c.DeepestLevel = 1 })
+	_, cut := epoch(t, batch.body(), 5_000, small, func(c *ipc.Config) { c.DeepestLevel = 1 })
 	holds(t, cut, `"signature":"c2ln"`, `{"type":"tool_result","tool_use_id":"b","content":"tiny"}`, `"tool_use_id":"c","is_error":true,"content":"Exit code 2\nundefined: x`, "characters archived as #2]")
 	if bytes.Count(cut, []byte(`"tool_result"`)) != 3+2 {
 		t.Errorf("results are missing: %s", cut)
 	}
 
-	_, folded := epoch(t, batch.body(), 1_000, small, func(c *pipeline.IPCConfig) { c.DeepestLevel = 2 })
+	_, folded := epoch(t, batch.body(), 1_000, small, func(c *ipc.Config) { c.DeepestLevel = 2 })
 	lacks(t, folded, `"signature":"c2ln"`, `"id":"a"`, `"tool_use_id":"b"`)
 	holds(t, folded, "[AUTO CONTEXT COMPRESSION]", "#0 User: Look around, please.", "#1 Assistant: I read three files.",
 		"#1 Read(a.go) → ok", "#1 Bash(make) → error: Exit code 2 undefined: x")
@@ -53,7 +54,7 @@ func TestTextBesideAResultStays(t *testing.T) {
 		fmt.Sprintf(`{"role":"user","content":[{"type":"tool_result","tool_use_id":"a","content":%s},%s]}`, quoted(words(1_000)), mixed),
 	).filled(3_000)
 
-	_, sealed := epoch(t, c.body(), 5_000, small, func(c *pipeline.IPCConfig) { c.DeepestLevel = 1 })
+	_, sealed := epoch(t, c.body(), 5_000, small, func(c *ipc.Config) { c.DeepestLevel = 1 })
 
 	holds(t, sealed, text+"}", "characters archived as #2]")
 	lacks(t, sealed, "cache_control")
@@ -98,10 +99,10 @@ func TestOldMediaBecomeAPlaceholder(t *testing.T) {
 		`{"role":"user","content":[{"type":"tool_result","tool_use_id":"a","content":[{"type":"text","text":"taken"},{"type":"image","source":{"type":"base64","media_type":"image/jpeg","data":"`+data+`"}}]}]}`,
 	).filled(3_000)
 
-	_, cut := epoch(t, c.body(), 5_000, small, func(c *pipeline.IPCConfig) { c.DeepestLevel = 1 })
+	_, cut := epoch(t, c.body(), 5_000, small, func(c *ipc.Config) { c.DeepestLevel = 1 })
 	holds(t, cut, `"content":"taken\n[image/jpeg, 180,000 bytes, archived as #2]"`, `"media_type":"image/png"`)
 
-	_, folded := epoch(t, c.body(), 1_000, small, func(c *pipeline.IPCConfig) { c.DeepestLevel = 2 })
+	_, folded := epoch(t, c.body(), 1_000, small, func(c *ipc.Config) { c.DeepestLevel = 2 })
 	holds(t, folded, "#0 User: What is wrong in this screenshot? [image/png, 180,000 bytes, archived as #0]")
 	lacks(t, folded, data[:100])
 }
@@ -213,7 +214,7 @@ func TestOpaqueBlocksTravelWholeOrNotAtAll(t *testing.T) {
 		`{"type":"text","text":"Go 1.26 is out. ` + words(800) + `"}]}`
 	c := (&talk{}).user("What is new?").add(search).filled(3_000)
 
-	_, cut := epoch(t, c.body(), 5_000, small, func(c *pipeline.IPCConfig) { c.DeepestLevel = 1 })
+	_, cut := epoch(t, c.body(), 5_000, small, func(c *ipc.Config) { c.DeepestLevel = 1 })
 	holds(t, cut, search)
 
 	_, folded := epoch(t, c.body(), 1_000, small)
@@ -282,7 +283,7 @@ func TestMaskingLeavesAPlaceholder(t *testing.T) {
 	t.Parallel()
 
 	c := (&talk{}).user("Hello.").run("ls", "SECRET START "+words(1_000)).filled(3_000)
-	_, sealed := epoch(t, c.body(), 5_000, small, func(c *pipeline.IPCConfig) { c.ObservationMasking = true; c.DeepestLevel = 1 })
+	_, sealed := epoch(t, c.body(), 5_000, small, func(c *ipc.Config) { c.ObservationMasking = true; c.DeepestLevel = 1 })
 
 	holds(t, sealed, `"content":"[TOOL OUTPUT ARCHIVED] `, ` characters as #2"`)
 	lacks(t, sealed, "SECRET START")

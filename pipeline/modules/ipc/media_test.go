@@ -10,6 +10,7 @@ import (
 
 	"palimpsest/pipeline"
 	"palimpsest/pipeline/conversation"
+	"palimpsest/pipeline/modules/ipc"
 	"palimpsest/pipeline/pipelinetest"
 )
 
@@ -39,8 +40,8 @@ func (c *talk) attach(text string, blocks ...string) *talk {
 	return c.add(`{"role":"user","content":[` + strings.Join(append(blocks, `{"type":"text","text":`+quoted(text)+`}`), ",") + `]}`)
 }
 
-func budget(bytes int) func(*pipeline.IPCConfig) {
-	return func(c *pipeline.IPCConfig) { c.MaxBytes = bytes }
+func budget(bytes int) func(*ipc.Config) {
+	return func(c *ipc.Config) { c.MaxBytes = bytes }
 }
 
 // A13, A14: media above the byte budget go, the oldest first, though they are few
@@ -143,7 +144,7 @@ func TestTheByteBudgetHoldsForAnUnknownModel(t *testing.T) {
 	if holds(t, sealed, "archived as #0 of archive ", "First."); len(sealed) > 150_000 || exchange.Report.Compression != pipeline.Epoch {
 		t.Errorf("%d bytes: %+v", len(sealed), exchange.Report)
 	}
-	exchange, sealed = epoch(t, c.body(), 0, budget(150_000), func(c *pipeline.IPCConfig) { c.ArchiveToBlob = false })
+	exchange, sealed = epoch(t, c.body(), 0, budget(150_000), func(c *ipc.Config) { c.ArchiveToBlob = false })
 	if !bytes.Equal(sealed, c.body()) {
 		t.Error("media were taken out without an archive")
 	}
@@ -208,7 +209,7 @@ func TestMediaGoInEveryFormat(t *testing.T) {
 func TestPictureStaysWhereOnlyANoticeWasLeftOut(t *testing.T) {
 	t.Parallel()
 
-	lane := newLane(t, 6_000, small, func(c *pipeline.IPCConfig) { c.DeepestLevel = 1 })
+	lane := newLane(t, 6_000, small, func(c *ipc.Config) { c.DeepestLevel = 1 })
 	c := (&talk{}).user("Hello.").say("Hi.").attach("Here is the design.", image(1, 3_000)).add(left(900)).run("ls", words(3_000)).add(left(800)).say("Seen.")
 	c.user("Go on.").run("make", words(3_000)).add(left(700)).run("make", words(500))
 	for range 2 {

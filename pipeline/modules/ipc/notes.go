@@ -16,35 +16,35 @@ func (m *Module) Notes(ctx context.Context, exchange *pipeline.Exchange, message
 	whole.Projection, whole.Order, whole.Pins = nil, nil, nil
 	whole.Digests, whole.Chain = exchange.Digests[:messages], exchange.Chain[:messages+1]
 	whole.Turns = conversation.Turns(whole.Digests)
-	p := newPlanner(&whole, m.counter, 0, lastRung)
-	for _, t := range p.turns {
+	p := newPlanner(&whole, m.counter, nil, 0, lastRung)
+	for _, t := range p.history.turns {
 		t.verbatim, t.floor, t.deepest, t.level, t.isFixed = t.From, 0, 3, 2, false
 	}
 	summarized := p.standIn(exchange)
-	size := p.summary.tokens()
-	for _, t := range p.turns {
+	size := p.selection.summary.tokens()
+	for _, t := range p.history.turns {
 		if err := context.Cause(ctx); err != nil {
 			return "", err
 		}
-		if err := p.noteBand(t); err != nil {
+		if err := p.forms.records.noteBand(t); err != nil {
 			return "", err
 		}
-		if err := p.weighRecord(t); err != nil {
+		if err := p.forms.records.weighRecord(t); err != nil {
 			return "", err
 		}
 		if t.written == nil {
 			size += t.record.size
 		}
 	}
-	block := p.foldNotes(p.turns[summarized:], size, tokens)
-	run := make([]*span, 0, len(p.turns))
-	for _, t := range p.turns {
+	block := p.foldNotes(p.history.turns[summarized:], size, tokens)
+	run := make([]*span, 0, len(p.history.turns))
+	for _, t := range p.history.turns {
 		run = append(run, t.span())
 	}
 	if len(run) == 0 {
 		return "", nil
 	}
-	return p.recordText(run, block, false), nil
+	return p.renderer.recordText(run, block, false), nil
 }
 
 // standIn has the exchange's summary stand for the turns that it covers, and returns how many
@@ -54,15 +54,15 @@ func (p *planner) standIn(exchange *pipeline.Exchange) (turns int) {
 	if summary == nil {
 		return 0
 	}
-	for turns < len(p.turns) && p.turns[turns].To <= summary.Covers {
+	for turns < len(p.history.turns) && p.history.turns[turns].To <= summary.Covers {
 		turns++
 	}
 	if turns == 0 {
 		return 0
 	}
-	p.summary = &written{text: summary.Text, size: p.countText(summary.Text), at: p.turns[0].index}
-	for _, t := range p.turns[:turns] {
-		t.written, t.level = p.summary, 3
+	p.selection.summary = &written{text: summary.Text, size: p.history.countText(summary.Text), at: p.history.turns[0].index}
+	for _, t := range p.history.turns[:turns] {
+		t.written, t.level = p.selection.summary, 3
 	}
 	return turns
 }
@@ -78,11 +78,11 @@ func (p *planner) foldNotes(turns []*turn, size, tokens int) (block int) {
 			size -= turns[0].record.size
 			folded, turns = append(folded, turns[0].span()), turns[1:]
 		}
-		size += p.blockLine(folded).size
+		size += p.selection.lines.blockLine(folded).size
 	}
 	if size <= tokens {
 		return blockTurns
 	}
-	p.blockTokens = max(1, tokens-p.summary.tokens())
-	return p.blockSize(p.turns)
+	p.selection.lines.blockTokens = max(1, tokens-p.selection.summary.tokens())
+	return p.selection.lines.blockSize(p.history.turns)
 }

@@ -33,7 +33,7 @@ const (
 
 // occasionOf returns the occasion for an epoch that a prompt of so many tokens is.
 func occasionOf(exchange *pipeline.Exchange, size int) occasion {
-	config := exchange.Config.IPC
+	config := configOf(exchange)
 	share := float64(size) / float64(exchange.Limit)
 	switch {
 	case exchange.Limit > 0 && size > exchange.Limit:
@@ -59,7 +59,7 @@ func occasionOf(exchange *pipeline.Exchange, size int) occasion {
 // isFree reports whether rewriting the prompt costs nothing: the cache of the
 // lane's last one has gone cold. A side call's prompt comes only once.
 func isFree(exchange *pipeline.Exchange) bool {
-	config := exchange.Config.IPC
+	config := configOf(exchange)
 	return exchange.Heat.Cooled(exchange.Now) && config.DeepestLevel > 0 && config.ArchiveToBlob && !exchange.Class.IsSide()
 }
 

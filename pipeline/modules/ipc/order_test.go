@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"palimpsest/pipeline"
+	"palimpsest/pipeline/modules/ipc"
 	"palimpsest/pipeline/session"
 )
 
@@ -56,7 +57,7 @@ func TestInstructionsNameWhatIsKept(t *testing.T) {
 		c.say(fmt.Sprintf("I looked at part %d of it. ", i) + words(200) + fmt.Sprintf(". It goes through parseHeader%d and its friends.", i)).user("Go on.")
 	}
 	folded := func(instructions string) []byte {
-		lane := newLane(t, 200_000, small, func(c *pipeline.IPCConfig) { c.DeepestLevel = 2 })
+		lane := newLane(t, 200_000, small, func(c *ipc.Config) { c.DeepestLevel = 2 })
 		lane.Options.Order = &session.Order{At: time.Unix(1, 0), Instructions: instructions}
 		exchange, sealed := send(t, lane, c.body())
 		wants(t, exchange, "completed", "manual")

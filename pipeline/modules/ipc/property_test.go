@@ -13,6 +13,7 @@ import (
 	"palimpsest/api/upstream/providertest"
 	"palimpsest/pipeline"
 	"palimpsest/pipeline/conversation"
+	"palimpsest/pipeline/modules"
 	"palimpsest/pipeline/modules/ipc"
 	"palimpsest/pipeline/pipelinetest"
 	"palimpsest/pipeline/wire"
@@ -204,18 +205,18 @@ func drawSession(r *rapid.T) wiregen.Options {
 }
 
 func drawConfig(r *rapid.T, bytes int) pipeline.Config {
-	config := pipeline.DefaultConfig()
-	ipc := &config.IPC
-	ipc.TargetUtilization = rapid.Float64Range(0.30, 0.95).Draw(r, "target")
-	ipc.CompressTo = rapid.Float64Range(0.10, 0.60).Draw(r, "goal")
-	ipc.MinClear = rapid.Float64Range(0.01, 0.20).Draw(r, "clear")
-	ipc.PreserveLastTurns = rapid.IntRange(1, 8).Draw(r, "turns kept")
-	ipc.PreserveTokens = rapid.IntRange(0, 20_000).Draw(r, "tokens kept")
-	ipc.DeepestLevel = rapid.IntRange(0, 3).Draw(r, "deepest")
-	ipc.BlockTokens = rapid.IntRange(500, 8_000).Draw(r, "blocks")
-	ipc.ObservationMasking = rapid.Bool().Draw(r, "masking")
+	config := modules.Catalog().Default()
+	settings := pipeline.Change[ipc.Config](&config)
+	settings.TargetUtilization = rapid.Float64Range(0.30, 0.95).Draw(r, "target")
+	settings.CompressTo = rapid.Float64Range(0.10, 0.60).Draw(r, "goal")
+	settings.MinClear = rapid.Float64Range(0.01, 0.20).Draw(r, "clear")
+	settings.PreserveLastTurns = rapid.IntRange(1, 8).Draw(r, "turns kept")
+	settings.PreserveTokens = rapid.IntRange(0, 20_000).Draw(r, "tokens kept")
+	settings.DeepestLevel = rapid.IntRange(0, 3).Draw(r, "deepest")
+	settings.BlockTokens = rapid.IntRange(500, 8_000).Draw(r, "blocks")
+	settings.ObservationMasking = rapid.Bool().Draw(r, "masking")
 	if rapid.IntRange(0, 2).Draw(r, "heavy") == 0 {
-		ipc.MaxBytes = int(float64(bytes) * rapid.Float64Range(0.1, 1.1).Draw(r, "bytes"))
+		settings.MaxBytes = int(float64(bytes) * rapid.Float64Range(0.1, 1.1).Draw(r, "bytes"))
 	}
 	return config
 }

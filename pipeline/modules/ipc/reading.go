@@ -2,12 +2,10 @@ package ipc
 
 import (
 	"encoding/json"
-	"fmt"
 	"iter"
 
 	"palimpsest/pipeline/conversation"
 	"palimpsest/pipeline/ledger"
-	"palimpsest/pipeline/session"
 )
 
 // memory is what a module remembers of the turns of a history.
@@ -33,34 +31,6 @@ type shortForm struct {
 	raw     json.RawMessage // nil: not encoded yet
 }
 
-// read parses the turn's messages and sees what its calls and results allow.
-func (p *planner) read(t *turn) error {
-	if t.reading != nil {
-		return nil
-	}
-	found := p.memory[t.Turn]
-	if found == nil {
-		found = &reading{from: t.From, messages: make([]conversation.Message, 0, t.To-t.From)}
-		for i := t.From; i < t.To; i++ {
-			message, err := p.exchange.Message(i)
-			if err != nil {
-				return fmt.Errorf("read turn %d: %w", t.index, err)
-			}
-			found.messages = append(found.messages, message)
-		}
-		found.isClosed = isClosed(found.messages)
-		if p.memory != nil {
-			p.memory[t.Turn] = found
-		}
-	}
-	t.reading = found
-	// A call without its one result, or the other way round, is not ours to mend.
-	if !found.isClosed {
-		t.isFixed, t.deepest = true, min(t.deepest, t.floor)
-	}
-	return nil
-}
-
 // calls returns the turn's calls, in order.
 func (r *reading) calls() []ledger.Made {
 	if r.made == nil {
@@ -76,34 +46,6 @@ func (r *reading) with(place int, message conversation.Message) *reading {
 	changed.messages = append(changed.messages, r.messages...)
 	changed.messages[place] = message
 	return changed
-}
-
-// shortOf returns what L1 leaves of message i of a turn that has been read, and its
-// o200k tokens.
-func (p *planner) shortOf(t *turn, i int) (conversation.Message, int) {
-	if t.short == nil {
-		t.short = make([]shortForm, len(t.messages))
-	}
-	form := &t.short[i]
-	if !form.isMade {
-		form.isMade = true
-		form.message, form.size = p.cutResults(t.From+i, t.messages[i], p.exchange.Digests[t.From+i])
-	}
-	return form.message, form.size
-}
-
-// encodedShort returns the part of message i of a turn whose L1 has been made.
-func (p *planner) encodedShort(t *turn, i int) (session.Part, error) {
-	if t.isEvicted || t.messages[i].Changed {
-		return p.encoded(t.From+i, t.shorter[i], p.counter.Message(t.shorter[i]))
-	}
-	form := &t.short[i]
-	if form.raw == nil {
-		part, err := p.encoded(t.From+i, form.message, form.size)
-		form.raw = part.Raw
-		return part, err
-	}
-	return shortPart(t.From+i, form.raw, form.size), nil
 }
 
 // isClosed reports whether each call of the messages has exactly one result and

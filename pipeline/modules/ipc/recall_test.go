@@ -7,6 +7,7 @@ import (
 
 	"palimpsest/pipeline"
 	"palimpsest/pipeline/conversation"
+	"palimpsest/pipeline/modules"
 	"palimpsest/pipeline/modules/ipc"
 	"palimpsest/pipeline/pipelinetest"
 	"palimpsest/pipeline/sharedtest"
@@ -41,7 +42,7 @@ func recallOf(t *testing.T, counter *tokens.Counter, codec wire.Codec, body []by
 	request := requests[int(float64(len(requests)-1)*part)]
 	size := pipelinetest.NewExchange(t, codec, request, pipelinetest.Options{Counter: counter}).Size(nil)
 	exchange := pipelinetest.NewExchange(t, codec, request, pipelinetest.Options{
-		Counter: counter, Config: pipeline.DefaultConfig(), Limit: int(window * float64(size)),
+		Counter: counter, Config: modules.Catalog().Default(), Limit: int(window * float64(size)),
 	})
 	pipeline.NewChain(ipc.New(counter)).Process(t.Context(), exchange)
 	if exchange.Projection == nil {

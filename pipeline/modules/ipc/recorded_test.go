@@ -8,6 +8,7 @@ import (
 
 	"palimpsest/api/upstream/providertest"
 	"palimpsest/pipeline"
+	"palimpsest/pipeline/modules"
 	"palimpsest/pipeline/modules/ipc"
 	"palimpsest/pipeline/pipelinetest"
 	"palimpsest/pipeline/sharedtest"
@@ -61,7 +62,7 @@ func replayRecorded(t *testing.T, counter *tokens.Counter, codec wire.Codec, bod
 	whole := pipelinetest.NewExchange(t, codec, body, pipelinetest.Options{Counter: counter})
 	lane := pipelinetest.Lane{
 		Codec: codec, Modules: []pipeline.Module{ipc.New(counter)},
-		Options: pipelinetest.Options{Counter: counter, Config: pipeline.DefaultConfig(), Limit: whole.Size(nil) * 4 / 10},
+		Options: pipelinetest.Options{Counter: counter, Config: modules.Catalog().Default(), Limit: whole.Size(nil) * 4 / 10},
 	}
 	var before sent
 	for i, request := range pipelinetest.Grow(t, codec, body) {

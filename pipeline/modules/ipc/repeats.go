@@ -52,8 +52,8 @@ func (m *Module) point(exchange *pipeline.Exchange) error {
 
 // mayPoint reports whether new pointers may come into the prompt.
 func mayPoint(exchange *pipeline.Exchange) bool {
-	config := &exchange.Config.IPC
-	return config.Repeats == pipeline.RepeatsPoint && config.DeepestLevel > 0 && config.ArchiveToBlob &&
+	config := new(configOf(exchange))
+	return config.Repeats == RepeatsPoint && config.DeepestLevel > 0 && config.ArchiveToBlob &&
 		!exchange.Settled && exchange.Request.Frozen == "" && !exchange.Request.TakesOut &&
 		!exchange.Class.IsSide() && exchange.Class.Kind != client.Compaction
 }

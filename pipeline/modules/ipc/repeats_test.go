@@ -9,6 +9,7 @@ import (
 	"palimpsest/pipeline"
 	"palimpsest/pipeline/client"
 	"palimpsest/pipeline/conversation"
+	"palimpsest/pipeline/modules"
 	"palimpsest/pipeline/modules/ipc"
 	"palimpsest/pipeline/pipelinetest"
 	"palimpsest/pipeline/session"
@@ -51,9 +52,9 @@ func TestOnlyLongResultsThatStandInThePromptArePointedAt(t *testing.T) {
 	}{
 		{"a log that comes again", twice("Bash", runsTests, log, log+"\nok"), nil, true},
 		{"a search that comes again", twice("Grep", `{"pattern":"step"}`, log, "found\n"+log), nil, true},
-		{"with the setting off", twice("Bash", runsTests, log, log), func(e *pipeline.Exchange) { e.Config.IPC.Repeats = pipeline.RepeatsKeep }, false},
-		{"with compression off", twice("Bash", runsTests, log, log), func(e *pipeline.Exchange) { e.Config.IPC.DeepestLevel = 0 }, false},
-		{"without an archive", twice("Bash", runsTests, log, log), func(e *pipeline.Exchange) { e.Config.IPC.ArchiveToBlob = false }, false},
+		{"with the setting off", twice("Bash", runsTests, log, log), func(e *pipeline.Exchange) { pipeline.Change[ipc.Config](&e.Config).Repeats = ipc.RepeatsKeep }, false},
+		{"with compression off", twice("Bash", runsTests, log, log), func(e *pipeline.Exchange) { pipeline.Change[ipc.Config](&e.Config).DeepestLevel = 0 }, false},
+		{"without an archive", twice("Bash", runsTests, log, log), func(e *pipeline.Exchange) { pipeline.Change[ipc.Config](&e.Config).ArchiveToBlob = false }, false},
 		{"in a client's own compaction", twice("Bash", runsTests, log, log), func(e *pipeline.Exchange) { e.Class.Kind = client.Compaction }, false},
 		{"once the provider has seen it", twice("Bash", runsTests, log, log), func(e *pipeline.Exchange) { e.Heat = session.Heat{At: time.Unix(1, 0), Position: 5} }, false},
 		{"where the provider takes results out", twice("Bash", runsTests, log, log), func(e *pipeline.Exchange) { e.Request.TakesOut = true }, false},
@@ -73,8 +74,8 @@ func TestOnlyLongResultsThatStandInThePromptArePointedAt(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
-			config := pipeline.DefaultConfig()
-			config.IPC.Repeats = pipeline.RepeatsPoint
+			config := modules.Catalog().Default()
+			pipeline.Change[ipc.Config](&config).Repeats = ipc.RepeatsPoint
 			exchange := pipelinetest.NewExchange(t, openaichat.New(), test.body, pipelinetest.Options{Counter: counter, Config: config, Limit: 1_000_000})
 			if test.change != nil {
 				test.change(exchange)
@@ -101,8 +102,8 @@ func BenchmarkRepeats(b *testing.B) {
 		body = append(body, fmt.Sprintf(`{"role":"assistant","content":null,"tool_calls":[{"id":"c%d","type":"function","function":{"name":"Bash","arguments":"{\"command\":\"make test\"}"}}]}`, i),
 			fmt.Sprintf(`{"role":"tool","tool_call_id":"c%d","content":%q}`, i, linesOf(fmt.Sprintf("log %d", i), 250)))
 	}
-	config := pipeline.DefaultConfig()
-	config.IPC.Repeats = pipeline.RepeatsPoint
+	config := modules.Catalog().Default()
+	pipeline.Change[ipc.Config](&config).Repeats = ipc.RepeatsPoint
 	exchange := pipelinetest.NewExchange(b, openaichat.New(), []byte(strings.Join(body, ",")+"]}"), pipelinetest.Options{Counter: counter, Config: config, Limit: 10_000_000})
 	b.ReportMetric(float64(exchange.Size(nil)), "tokens")
 	for b.Loop() {

@@ -20,24 +20,24 @@ const readLines = 2000
 // raiseStale takes the turns before end to L1 whose tool results say nothing that a
 // later message does not say better, the oldest first, until the prompt has at most
 // goal tokens.
-func (p *planner) raiseStale(ctx context.Context, end, goal int) error {
-	if p.total <= goal {
+func (s *selection) raiseStale(ctx context.Context, end, goal int) error {
+	if s.total <= goal {
 		return nil
 	}
-	if err := p.findStale(); err != nil {
+	if err := s.findStale(); err != nil {
 		return err
 	}
-	for _, t := range p.turns[:end] {
-		if p.total <= goal {
+	for _, t := range s.history.turns[:end] {
+		if s.total <= goal {
 			return nil
 		}
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
-		if !p.stale[t.index] {
+		if !s.stale[t.index] {
 			continue
 		}
-		if err := p.raiseTurn(t, 1); err != nil {
+		if err := s.raiseTurn(t, 1); err != nil {
 			return err
 		}
 	}
@@ -48,13 +48,13 @@ func (p *planner) raiseStale(ctx context.Context, end, goal int) error {
 // again, at least as much of it, or was changed since, and results that come again
 // word for word. It depends on the originals of the request alone, and what is stale
 // once stays so.
-func (p *planner) findStale() error {
-	if p.stale != nil {
+func (s *selection) findStale() error {
+	if s.stale != nil {
 		return nil
 	}
-	p.stale = make([]bool, len(p.turns))
-	err := p.each(p.turns, func(t *turn) error {
-		if err := p.read(t); err != nil {
+	s.stale = make([]bool, len(s.history.turns))
+	err := s.history.each(s.history.turns, func(t *turn) error {
+		if err := s.history.read(t); err != nil {
 			return err
 		}
 		t.calls()
@@ -64,9 +64,9 @@ func (p *planner) findStale() error {
 		return err
 	}
 	later := afterwards{files: map[string]*fileFate{}, results: map[string]bool{}}
-	for _, t := range slices.Backward(p.turns) {
+	for _, t := range slices.Backward(s.history.turns) {
 		cut, stale := later.turn(t)
-		p.stale[t.index] = cut > 0 && float64(stale) >= staleShare*float64(cut)
+		s.stale[t.index] = cut > 0 && float64(stale) >= staleShare*float64(cut)
 	}
 	return nil
 }

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"palimpsest/pipeline"
+	"palimpsest/pipeline/modules/ipc"
 	"palimpsest/pipeline/pipelinetest"
 	"palimpsest/pipeline/wire/anthropic"
 )
@@ -53,7 +53,7 @@ func TestStaleResultsGoFirst(t *testing.T) {
 			talk.user("Go on.").run("cat newest", words(3_000))
 			size := pipelinetest.NewExchange(t, anthropic.New(), talk.body(), pipelinetest.Options{Counter: newCounter(t)}).Size(nil)
 			// An eighth of the prompt has to go: one of the two is enough.
-			_, sealed := epoch(t, talk.body(), size*10/7, small, func(config *pipeline.IPCConfig) {
+			_, sealed := epoch(t, talk.body(), size*10/7, small, func(config *ipc.Config) {
 				config.TargetUtilization, config.CompressTo, config.MinClear = 0.69, 0.61, 0.02
 			})
 			kept := quoted("KEPT " + words(1_500))

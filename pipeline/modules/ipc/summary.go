@@ -26,26 +26,26 @@ type written struct {
 // for, if there is one, none of these turns is to stay as it is, and it is smaller
 // than what the plan without it makes of them.
 func (p *planner) useSummary(ctx context.Context) error {
-	summary := p.exchange.Summary
-	if summary == nil || p.config.DeepestLevel < 2 {
+	summary := p.history.exchange.Summary
+	if summary == nil || p.history.config.DeepestLevel < 2 {
 		return nil
 	}
 	var turns []*turn
-	for _, t := range p.turns {
+	for _, t := range p.history.turns {
 		if t.To > summary.Covers {
 			break
 		}
-		if err := p.read(t); err != nil {
+		if err := p.history.read(t); err != nil {
 			return err
 		}
 		if t.deepest >= 2 {
 			turns = append(turns, t)
 		}
 	}
-	if len(turns) == 0 || turns[len(turns)-1].index >= p.tail(p.steps()[0]) {
+	if len(turns) == 0 || turns[len(turns)-1].index >= p.tails.tail(p.tails.steps()[0]) {
 		return nil
 	}
-	if _, err := p.search(ctx); err != nil {
+	if _, err := p.tails.search(ctx); err != nil {
 		return err
 	}
 	w, err := p.written(turns, summary.Text, summary.Covers)
@@ -55,8 +55,8 @@ func (p *planner) useSummary(ctx context.Context) error {
 	for _, t := range turns {
 		t.written, t.floor, t.deepest = w, 3, 3
 	}
-	p.summary = w
-	clear(p.ledgers)
+	p.selection.summary = w
+	clear(p.selection.opening.blocks)
 	return nil
 }
 
@@ -67,19 +67,19 @@ func (p *planner) written(turns []*turn, text string, covers int) (*written, err
 	w := &written{}
 	blocks := map[int]bool{}
 	for i, t := range turns {
-		size, err := p.size(t, t.level)
+		size, err := p.forms.size(t, t.level)
 		if err != nil {
 			return nil, err
 		}
 		planned += size - t.front
 		if block := t.index / blockTurns; t.level == 3 && !blocks[block] {
 			blocks[block] = true
-			planned += p.lines[block]
+			planned += p.selection.sizes[block]
 		}
 		if i == 0 || t.verbatim > t.From || turns[i-1].index != t.index-1 {
 			run = 0
 		}
-		cut, err := p.size(t, 1)
+		cut, err := p.forms.size(t, 1)
 		if err != nil {
 			return nil, err
 		}
@@ -91,7 +91,7 @@ func (p *planner) written(turns []*turn, text string, covers int) (*written, err
 	first, last := turns[0], turns[len(turns)-1]
 	w.text = fmt.Sprintf(summaryFrame, turnRange(first.index, last.index), archived(first.From), archived(covers-1), covers-first.From,
 		strings.ReplaceAll(text, "</context-summary", "&lt;/context-summary"))
-	w.size = p.countText(w.text)
+	w.size = p.history.countText(w.text)
 	for w.at > first.index && isRun(turns, w.at) {
 		w.at--
 	}

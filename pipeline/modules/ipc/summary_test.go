@@ -94,7 +94,7 @@ func TestASummaryIsUsedOnlyWhereItHelps(t *testing.T) {
 		"of turns of the tail": func(lane *pipelinetest.Lane) { summarized(lane, 34, notes) },
 		"not below L1": func(lane *pipelinetest.Lane) {
 			summarized(lane, 20, notes)
-			lane.Options.Config.IPC.DeepestLevel = 1
+			pipeline.Change[ipc.Config](&lane.Options.Config).DeepestLevel = 1
 		},
 	} {
 		lane := newLane(t, 40_000)

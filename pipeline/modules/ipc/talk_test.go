@@ -10,6 +10,7 @@ import (
 	"palimpsest/api/upstream/providertest"
 	"palimpsest/pipeline"
 	"palimpsest/pipeline/conversation"
+	"palimpsest/pipeline/modules"
 	"palimpsest/pipeline/modules/ipc"
 	"palimpsest/pipeline/pipelinetest"
 	"palimpsest/pipeline/wire"
@@ -70,18 +71,18 @@ func words(tokens int) string {
 }
 
 // epoch takes one body through ipc and checks what comes out.
-func epoch(t *testing.T, body []byte, limit int, change ...func(*pipeline.IPCConfig)) (*pipeline.Exchange, []byte) {
+func epoch(t *testing.T, body []byte, limit int, change ...func(*ipc.Config)) (*pipeline.Exchange, []byte) {
 	t.Helper()
 	lane := newLane(t, limit, change...)
 	return send(t, lane, body)
 }
 
-func newLane(t testing.TB, limit int, change ...func(*pipeline.IPCConfig)) *pipelinetest.Lane {
+func newLane(t testing.TB, limit int, change ...func(*ipc.Config)) *pipelinetest.Lane {
 	t.Helper()
 	counter := newCounter(t)
-	config := pipeline.DefaultConfig()
+	config := modules.Catalog().Default()
 	for _, set := range change {
-		set(&config.IPC)
+		set(pipeline.Change[ipc.Config](&config))
 	}
 	return &pipelinetest.Lane{
 		Codec: anthropic.New(), Modules: []pipeline.Module{ipc.New(counter)},

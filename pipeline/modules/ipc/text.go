@@ -9,6 +9,16 @@ import (
 	"palimpsest/pipeline/conversation"
 )
 
+func joinNonEmpty(separator string, texts ...string) string {
+	kept := texts[:0:0]
+	for _, text := range texts {
+		if text != "" {
+			kept = append(kept, text)
+		}
+	}
+	return strings.Join(kept, separator)
+}
+
 // cutAt returns the length in bytes of the first characters of text, fewer where
 // the cut would split what people see as one character.
 func cutAt(text string, characters int) int {

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"palimpsest/pipeline"
+	"palimpsest/pipeline/modules/ipc"
 	"palimpsest/pipeline/pipelinetest"
 	"palimpsest/pipeline/session"
 	"palimpsest/pipeline/wire/anthropic"
@@ -124,13 +125,13 @@ func TestAHistoryThatMustNotBeEditedIsLeftAlone(t *testing.T) {
 func TestCompressionCanBeTurnedOff(t *testing.T) {
 	t.Parallel()
 
-	exchange, _ := epoch(t, longTalk(40).body(), 30_000, func(c *pipeline.IPCConfig) { c.DeepestLevel = 0 })
+	exchange, _ := epoch(t, longTalk(40).body(), 30_000, func(c *ipc.Config) { c.DeepestLevel = 0 })
 	wants(t, exchange, "skipped", "deepest_level")
 	if exchange.Projection != nil {
 		t.Error("there is a projection")
 	}
 
-	exchange, _ = epoch(t, longTalk(40).body(), 30_000, func(c *pipeline.IPCConfig) { c.ArchiveToBlob = false })
+	exchange, _ = epoch(t, longTalk(40).body(), 30_000, func(c *ipc.Config) { c.ArchiveToBlob = false })
 	wants(t, exchange, "skipped", "archive_off")
 	if exchange.Projection != nil {
 		t.Error("there is a projection without an archive")
@@ -305,7 +306,7 @@ func TestTheNewestTurnsAndTokensStayAsTheyAre(t *testing.T) {
 		t.Errorf("kept %d messages", tail)
 	}
 
-	exchange, _ = epoch(t, c.body(), 70_000, func(c *pipeline.IPCConfig) { c.PreserveTokens = 0 })
+	exchange, _ = epoch(t, c.body(), 70_000, func(c *ipc.Config) { c.PreserveTokens = 0 })
 	if tail := len(exchange.Digests) - exchange.Projection.Covers; tail != 2*5 && exchange.Report.Levels[1] < 30 {
 		t.Errorf("kept %d messages, levels %v", tail, exchange.Report.Levels)
 	}
@@ -396,7 +397,7 @@ func TestL3IsBounded(t *testing.T) {
 	}
 	counter := newCounter(t)
 	for _, bound := range []int{500, 2_000, 8_000} {
-		exchange, sealed := epoch(t, c.body(), 16_000, func(config *pipeline.IPCConfig) { config.BlockTokens = bound })
+		exchange, sealed := epoch(t, c.body(), 16_000, func(config *ipc.Config) { config.BlockTokens = bound })
 		if exchange.Report.Levels[3] < 300 {
 			t.Fatalf("levels %v", exchange.Report.Levels)
 		}
@@ -441,7 +442,7 @@ func TestNothingGrows(t *testing.T) {
 	for range 6 {
 		c.run("y", "ok")
 	}
-	exchange, sealed := epoch(t, c.body(), 6_500, func(config *pipeline.IPCConfig) { config.DeepestLevel = 1; config.PreserveTokens = 0 })
+	exchange, sealed := epoch(t, c.body(), 6_500, func(config *ipc.Config) { config.DeepestLevel = 1; config.PreserveTokens = 0 })
 
 	if exchange.Report.Compression == pipeline.None || exchange.Projection == nil {
 		t.Fatalf("report: %+v", exchange.Report)

@@ -6,6 +6,7 @@ import (
 
 	"palimpsest/pipeline"
 	"palimpsest/pipeline/conversation"
+	"palimpsest/pipeline/modules"
 	"palimpsest/pipeline/modules/ipc"
 	"palimpsest/pipeline/pipelinetest"
 	"palimpsest/pipeline/session"
@@ -18,7 +19,7 @@ func cold(b *testing.B, planned bool) {
 	b.Helper()
 	counter := newCounter(b)
 	talk := wiregen.Generate(1, wiregen.Options{Format: conversation.Anthropic, Turns: 300, Parallel: true, Thinking: true, TargetTokens: 210_000})
-	options := pipelinetest.Options{Counter: counter, Config: pipeline.DefaultConfig(), Limit: 330_000, Known: map[string]conversation.Digest{}}
+	options := pipelinetest.Options{Counter: counter, Config: modules.Catalog().Default(), Limit: 330_000, Known: map[string]conversation.Digest{}}
 	module := ipc.New(counter)
 	last := pipelinetest.NewExchange(b, codecs()[conversation.Anthropic], talk.Body(talk.Steps()-2), options)
 	last.NextProjection = 1

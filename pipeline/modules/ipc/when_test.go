@@ -11,6 +11,7 @@ import (
 
 	"palimpsest/pipeline"
 	"palimpsest/pipeline/conversation"
+	"palimpsest/pipeline/modules/ipc"
 	"palimpsest/pipeline/pipelinetest"
 	"palimpsest/pipeline/session"
 	"palimpsest/pipeline/tokens"
@@ -50,7 +51,7 @@ func (c *countingCodec) Parse(raw json.RawMessage) (conversation.Message, error)
 	return c.Codec.Parse(raw)
 }
 
-func newUsed(t testing.TB, limit int, change ...func(*pipeline.IPCConfig)) *used {
+func newUsed(t testing.TB, limit int, change ...func(*ipc.Config)) *used {
 	t.Helper()
 	u := &used{Lane: newLane(t, limit, change...), now: noon()}
 	u.codec = &countingCodec{Codec: u.Codec}
@@ -120,9 +121,9 @@ func TestWithoutACacheThatWentColdTheTargetDecides(t *testing.T) {
 			u.heat.TTL = session.LongTTL
 		},
 		"small prompt":   func(u *used) { u.Options.Limit = 60_000 },
-		"no archive":     func(u *used) { u.Options.Config.IPC.ArchiveToBlob = false },
-		"turned off":     func(u *used) { u.Options.Config.IPC.DeepestLevel = 0 },
-		"other settings": func(u *used) { u.Options.Config.IPC.IdleUtilization = 0.7 },
+		"no archive":     func(u *used) { pipeline.Change[ipc.Config](&u.Options.Config).ArchiveToBlob = false },
+		"turned off":     func(u *used) { pipeline.Change[ipc.Config](&u.Options.Config).DeepestLevel = 0 },
+		"other settings": func(u *used) { pipeline.Change[ipc.Config](&u.Options.Config).IdleUtilization = 0.7 },
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -278,7 +279,7 @@ func TestATargetOutOfReachIsNotPlannedAgain(t *testing.T) {
 func TestTheBreakerOpensAfterThreeAttemptsInVain(t *testing.T) {
 	t.Parallel()
 
-	u := newUsed(t, 100_000, func(config *pipeline.IPCConfig) { config.MinClear = 0.05 })
+	u := newUsed(t, 100_000, func(config *ipc.Config) { config.MinClear = 0.05 })
 	c := stuck(76_000)
 	for i := range 3 {
 		c.system = words(76_000 + 5_500*i)

@@ -43,7 +43,7 @@ func (m *Module) Process(ctx context.Context, exchange *pipeline.Exchange) error
 		return nil
 	}
 	lane := given(exchange)
-	room := exchange.Config.Patterns.MaxInjected - len(lane)
+	room := configOf(exchange).MaxInjected - len(lane)
 	from := newFrom(exchange)
 	if room <= 0 || from == len(exchange.Digests) {
 		return nil
@@ -67,7 +67,7 @@ func (m *Module) Process(ctx context.Context, exchange *pipeline.Exchange) error
 	for i, p := range chosen {
 		ids[i] = p.ID.String()
 	}
-	exchange.Inject(Name, exchange.Config.Patterns.Placement, block(chosen), ids)
+	exchange.Inject(Name, configOf(exchange).Placement, block(chosen), ids)
 	return nil
 }
 
@@ -125,7 +125,7 @@ func read(exchange *pipeline.Exchange, from int) (news, error) {
 
 // choose returns the patterns that are relevant to new messages: fixes first.
 func choose(exchange *pipeline.Exchange, known *index, found news, from int) ([]*Pattern, error) {
-	config := &exchange.Config.Patterns
+	config := new(configOf(exchange))
 	var chosen []*Pattern
 	for _, text := range append(found.results, found.typed) {
 		for _, p := range known.fixes(config, text) {

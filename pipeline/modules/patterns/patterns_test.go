@@ -15,6 +15,7 @@ import (
 	"palimpsest/pipeline"
 	"palimpsest/pipeline/client"
 	"palimpsest/pipeline/conversation"
+	"palimpsest/pipeline/modules"
 	"palimpsest/pipeline/modules/patterns"
 	"palimpsest/pipeline/pipelinetest"
 	"palimpsest/pipeline/session"
@@ -62,7 +63,7 @@ func setup(t testing.TB, codec wire.Codec, approved ...patterns.Pattern) *bench 
 	b.store = &store{approved: map[uuid.UUID][]patterns.Pattern{b.workspace: approved}}
 	b.shelf = patterns.NewShelf(b.store, func() time.Time { return b.now })
 	b.lane = pipelinetest.Lane{
-		Codec: codec, Options: pipelinetest.Options{Counter: counter, Config: pipeline.DefaultConfig(), Limit: 200_000},
+		Codec: codec, Options: pipelinetest.Options{Counter: counter, Config: modules.Catalog().Default(), Limit: 200_000},
 		Modules: []pipeline.Module{patterns.New(b.shelf)},
 	}
 	b.lane.Options.Config.Modules = []string{patterns.Name}
@@ -255,7 +256,7 @@ func TestPatternThatFailsOrThatNobodyApprovedStaysOut(t *testing.T) {
 		}
 	}
 	b := setup(t, anthropic.New(), mined)
-	b.lane.Options.Config.Patterns.Review = patterns.ReviewAuto
+	pipeline.Change[patterns.Config](&b.lane.Options.Config).Review = patterns.ReviewAuto
 	if exchange, _ := b.send(t, body(user("Use npm."))); len(exchange.Inserts) != 1 {
 		t.Error("with the review off it stays out")
 	}
@@ -321,7 +322,7 @@ func TestAllFormatsTakePatternsInBothPlaces(t *testing.T) {
 	for _, codec := range []wire.Codec{anthropic.New(), openaichat.New(), openairesponses.New()} {
 		for _, placement := range []string{pipeline.PlacementTurn, pipeline.PlacementSystem} {
 			b := setup(t, codec, pnpm())
-			b.lane.Options.Config.Patterns.Placement = placement
+			pipeline.Change[patterns.Config](&b.lane.Options.Config).Placement = placement
 			exchange, sent := b.send(t, bodies[codec.Format()])
 			if len(exchange.Inserts) != 1 || (exchange.Inserts[0].Message == session.InSystem) != (placement == pipeline.PlacementSystem) {
 				t.Errorf("%s, %s: %+v", codec.Format(), placement, exchange.Inserts)

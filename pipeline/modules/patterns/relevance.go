@@ -5,8 +5,6 @@ import (
 	"slices"
 	"strings"
 	"time"
-
-	"palimpsest/pipeline"
 )
 
 // How much of a text is looked at.
@@ -61,7 +59,7 @@ func newIndex(approved []Pattern, now time.Time) *index {
 }
 
 // may reports whether a config lets a pattern be put into prompts.
-func may(config *pipeline.PatternsConfig, p *Pattern) bool {
+func may(config *Config, p *Pattern) bool {
 	return !p.Fails(config.MinSuccessRate) && (p.IsReviewed() || config.Review == ReviewAuto)
 }
 
@@ -70,7 +68,7 @@ const ReviewAuto = "auto"
 
 // standing returns the patterns but fixes that are relevant to what was typed, the
 // most relevant first.
-func (x *index) standing(config *pipeline.PatternsConfig, typed string) []*Pattern {
+func (x *index) standing(config *Config, typed string) []*Pattern {
 	if len(typed) > typedBytes {
 		typed = typed[:cut(typed, typedBytes)]
 	}
@@ -153,7 +151,7 @@ func isNameByte(sign byte) bool {
 
 // fixes returns the fixes whose error a text reports, in the order in which they turn
 // up in it.
-func (x *index) fixes(config *pipeline.PatternsConfig, text string) []*Pattern {
+func (x *index) fixes(config *Config, text string) []*Pattern {
 	if len(x.signatures) == 0 {
 		return nil
 	}

@@ -7,6 +7,7 @@ import (
 	"palimpsest/pipeline"
 	"palimpsest/pipeline/conversation"
 	"palimpsest/pipeline/memorybench"
+	"palimpsest/pipeline/modules"
 	"palimpsest/pipeline/modules/rehydrator"
 	"palimpsest/pipeline/pipelinetest"
 	"palimpsest/pipeline/session"
@@ -41,7 +42,7 @@ func said(role conversation.Role, text string) conversation.Message {
 // compressed returns an exchange whose prompt shows no message before shown.
 func compressed(t testing.TB, counter *tokens.Counter, codec wire.Codec, body []byte, shown int) *pipeline.Exchange {
 	t.Helper()
-	exchange := pipelinetest.NewExchange(t, codec, body, pipelinetest.Options{Counter: counter, Config: pipeline.DefaultConfig()})
+	exchange := pipelinetest.NewExchange(t, codec, body, pipelinetest.Options{Counter: counter, Config: modules.Catalog().Default()})
 	if shown > 0 {
 		record := json.RawMessage(`{"role":"user","content":"[AUTO CONTEXT COMPRESSION]\nnothing"}`)
 		exchange.Projection = &session.Projection{

@@ -43,7 +43,7 @@ func plain(typed string) []string {
 // fromTalk returns what was said in hidden messages and answers words, best first; nothing
 // where calls, or messages in plain sight, answer better: a model can call again.
 func (q *question) fromTalk(hidden part, words string) ([]found, error) {
-	config := q.exchange.Config.Rehydrator
+	config := configOf(q.exchange)
 	asked := search.Ask(words)
 	terms := 0
 	for _, wanted := range asked.Wanted {

@@ -151,7 +151,7 @@ func (q *question) fromBody(hidden part, words string, threshold float64) (back 
 	if err != nil {
 		return nil, false, err
 	}
-	matches := search.NewMemory(documentsOf(turns)).Search(asked, 0, 4*q.exchange.Config.Rehydrator.MaxRehydrated)
+	matches := search.NewMemory(documentsOf(turns)).Search(asked, 0, 4*configOf(q.exchange).MaxRehydrated)
 	for i := range matches {
 		match := &matches[i]
 		if match.Score < threshold {
@@ -168,7 +168,7 @@ func (q *question) fromBody(hidden part, words string, threshold float64) (back 
 		if err != nil {
 			return nil, false, err
 		}
-		if len(back) == q.exchange.Config.Rehydrator.MaxRehydrated || q.isBack(one.item) || slices.ContainsFunc(back, func(f found) bool { return f.item == one.item }) {
+		if len(back) == configOf(q.exchange).MaxRehydrated || q.isBack(one.item) || slices.ContainsFunc(back, func(f found) bool { return f.item == one.item }) {
 			continue
 		}
 		back = append(back, one)
@@ -306,7 +306,7 @@ const (
 // it holds, and how well that answers.
 func (q *question) text(back *recovery) (text string, items, scores []string) {
 	hits := make([][]conversation.Message, len(back.found))
-	budget := q.exchange.Config.Rehydrator.MaxTokens - q.exchange.CountText(opening+closing)
+	budget := configOf(q.exchange).MaxTokens - q.exchange.CountText(opening+closing)
 	if back.trigger == plainTrigger {
 		budget = min(budget, plainTokens)
 	}

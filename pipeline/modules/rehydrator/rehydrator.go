@@ -65,7 +65,7 @@ func (m *Module) Process(ctx context.Context, exchange *pipeline.Exchange) error
 	if err != nil {
 		return err
 	}
-	config := exchange.Config.Rehydrator
+	config := configOf(exchange)
 	question := question{
 		exchange: exchange, newest: at, typed: typed,
 		sentences: refers(typed, config.TriggerPhrases),
@@ -152,7 +152,7 @@ func (m *Module) recover(ctx context.Context, question *question) (recovery, err
 // it.
 func (m *Module) referred(ctx context.Context, question *question, hidden part) (back recovery, answered bool, err error) {
 	if words := question.words(); words != "" {
-		found, answered, err := question.fromBody(hidden, words, question.exchange.Config.Rehydrator.SimilarityThreshold)
+		found, answered, err := question.fromBody(hidden, words, configOf(question.exchange).SimilarityThreshold)
 		if err != nil || len(found) > 0 || answered {
 			return recovery{found, words, "phrase"}, answered, err
 		}
@@ -175,7 +175,7 @@ func (m *Module) referred(ctx context.Context, question *question, hidden part) 
 // the lane's session where the client has left something out, and of the sessions in
 // the config's scope where a sentence refers to something.
 func (m *Module) fromArchive(ctx context.Context, question *question) (recovery, error) {
-	exchange, config := question.exchange, question.exchange.Config.Rehydrator
+	exchange, config := question.exchange, configOf(question.exchange)
 	query := archive.Query{Text: question.words(), Limit: 2 * config.MaxRehydrated}
 	switch {
 	case query.Text != "" && config.Scope == scopeWorkspace:

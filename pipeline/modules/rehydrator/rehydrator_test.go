@@ -121,14 +121,14 @@ func TestTheBudgetBoundsWhatComesBack(t *testing.T) {
 	t.Parallel()
 	for budget, fires := range map[int]bool{20: false, 150: true, 4000: true} {
 		exchange := ask(t, "What did the migration test print earlier?")
-		exchange.Config.Rehydrator.MaxTokens = budget
+		pipeline.Change[rehydrator.Config](&exchange.Config).MaxTokens = budget
 		text, _ := process(t, exchange, nil)
 		if (text != "") != fires || text != "" && exchange.CountText(text) > budget {
 			t.Errorf("budget %d: %d tokens: %s", budget, exchange.CountText(text), text)
 		}
 	}
 	exchange := ask(t, "What did the migration test print earlier?")
-	exchange.Config.Rehydrator.MaxRehydrated = 1
+	pipeline.Change[rehydrator.Config](&exchange.Config).MaxRehydrated = 1
 	if _, items := process(t, exchange, nil); len(items) != 1 {
 		t.Errorf("items %q", items)
 	}
@@ -200,7 +200,7 @@ func TestOtherSessionsAreSearchedWithinTheScope(t *testing.T) {
 	} {
 		exchange := ask(t, "In the last session we decided on a retention, which one?")
 		exchange.Scope.APIKey, exchange.Session, exchange.Now = uuid.New(), uuid.New(), now
-		exchange.Config.Rehydrator.Scope = scope
+		pipeline.Change[rehydrator.Config](&exchange.Config).Scope = scope
 		archived := &shelf{
 			hits:    []archive.Hit{{Session: uuid.New(), From: 3, To: 4, Score: 0.9}, {From: 9, To: 10, Score: 0.5}},
 			message: said(conversation.Assistant, "We keep it for 14 days: that is the retention."),

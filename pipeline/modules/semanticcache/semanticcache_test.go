@@ -5,6 +5,7 @@ import (
 
 	"palimpsest/pipeline"
 	"palimpsest/pipeline/conversation"
+	"palimpsest/pipeline/modules"
 	"palimpsest/pipeline/modules/semanticcache"
 	"palimpsest/pipeline/pipelinetest"
 	"palimpsest/pipeline/tokens"
@@ -31,7 +32,7 @@ func TestConformance(t *testing.T) {
 	for format, codec := range codecs() {
 		cases = append(cases, pipelinetest.Case{
 			Name: string(format), Codec: codec, Body: []byte(single(format, "What is a monad?", "")),
-			Options: pipelinetest.Options{Counter: counter, Config: pipeline.DefaultConfig(), Limit: 1000},
+			Options: pipelinetest.Options{Counter: counter, Config: modules.Catalog().Default(), Limit: 1000},
 		})
 	}
 	pipelinetest.TestModule(t, semanticcache.New(), cases)
@@ -58,7 +59,7 @@ func TestOnlySingleQuestionsAreLookedAt(t *testing.T) {
 		{conversation.Anthropic, `{"model":"m","max_tokens":1,"messages":[{"role":"user","content":[{"type":"tool_result","tool_use_id":"t","content":"x"}]}]}`, pipeline.CacheOff},
 		{conversation.OpenAIChat, `{"model":"m","messages":[{"role":"user","content":"a"},{"role":"system","content":"s"}]}`, pipeline.CacheOff},
 	} {
-		exchange := pipelinetest.NewExchange(t, codecs()[test.format], []byte(test.body), pipelinetest.Options{Counter: counter, Config: pipeline.DefaultConfig()})
+		exchange := pipelinetest.NewExchange(t, codecs()[test.format], []byte(test.body), pipelinetest.Options{Counter: counter, Config: modules.Catalog().Default()})
 		if err := semanticcache.New().Process(t.Context(), exchange); err != nil || exchange.Report.Cache != test.want {
 			t.Errorf("%s: %q, want %q (%v)", test.body, exchange.Report.Cache, test.want, err)
 		}

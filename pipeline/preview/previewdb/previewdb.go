@@ -9,19 +9,15 @@ import (
 	"github.com/google/uuid"
 	"gorm.io/gorm"
 
+	"palimpsest/pipeline/batchdb"
 	"palimpsest/pipeline/preview"
 )
 
-// TxRunner opens transactions in which one workspace's rows can be seen and changed.
-type TxRunner interface {
-	InTenant(ctx context.Context, workspace uuid.UUID, fn func(tx *gorm.DB) error) error
-}
-
 // Store keeps the advice of all workspaces.
-type Store struct{ transactions TxRunner }
+type Store struct{ transactions batchdb.TxRunner }
 
 // New returns the store behind transactions.
-func New(transactions TxRunner) *Store { return &Store{transactions: transactions} }
+func New(transactions batchdb.TxRunner) *Store { return &Store{transactions: transactions} }
 
 const (
 	sqlAdvice = `SELECT made_at, since, trigger, sessions, has_more, received, verbatim, other_verbatim, cost, other_cost,

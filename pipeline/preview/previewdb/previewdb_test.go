@@ -9,7 +9,7 @@ import (
 	"gorm.io/gorm"
 
 	"palimpsest/migrations/dbtest"
-	"palimpsest/pipeline"
+	"palimpsest/pipeline/modules/ipc"
 	"palimpsest/pipeline/preview"
 	"palimpsest/pipeline/preview/previewdb"
 )
@@ -45,7 +45,7 @@ func TestAdviceIsOneWorkspacesAndStaysDismissedWhileTheTriggerStays(t *testing.T
 	}
 	at := time.Date(2026, time.May, 4, 9, 0, 0, 0, time.UTC)
 	advice := preview.Advice{
-		MadeAt: at, Since: at.Add(-preview.AdviceSpan), Trigger: pipeline.TriggerWindow, Sessions: 40, HasMore: true,
+		MadeAt: at, Since: at.Add(-preview.AdviceSpan), Trigger: ipc.TriggerWindow, Sessions: 40, HasMore: true,
 		Received: 1 << 40, Verbatim: 1 << 39, OtherVerbatim: 1 << 38, Cost: 1 << 41, OtherCost: 1 << 40,
 	}
 	if found := kept(advice); found != advice {
@@ -68,7 +68,7 @@ func TestAdviceIsOneWorkspacesAndStaysDismissedWhileTheTriggerStays(t *testing.T
 	if found := kept(next); !found.Dismissed || found.Cost != next.Cost {
 		t.Errorf("a day after it was dismissed: %+v", found)
 	}
-	next.Trigger = pipeline.TriggerBreakEven
+	next.Trigger = ipc.TriggerBreakEven
 	if found := kept(next); found.Dismissed {
 		t.Error("about the other trigger it was never dismissed")
 	}

@@ -44,6 +44,16 @@ type content struct {
 	Empty      []int // parts that stand for no message: not nil, though gob says so
 }
 
+func contentOf(seen session.Seen, projection session.Projection) content {
+	held := content{Seen: seen, Projection: projection}
+	for i, part := range projection.Parts {
+		if part.Raw != nil && len(part.Raw) == 0 {
+			held.Empty = append(held.Empty, i)
+		}
+	}
+	return held
+}
+
 func (e entry) name() string {
 	return fmt.Sprintf("%020d_%s_%s%s", e.number, e.workspace, e.lane, suffix)
 }
@@ -89,17 +99,11 @@ func (j *Journal) load() error {
 
 // keep writes an epoch to the disk.
 func (j *Journal) keep(ctx context.Context, seen session.Seen, projection session.Projection) error {
-	held := content{Seen: seen, Projection: projection}
-	for i, part := range projection.Parts {
-		if part.Raw != nil && len(part.Raw) == 0 {
-			held.Empty = append(held.Empty, i)
-		}
-	}
 	key, err := j.config.Keys.Key(ctx, seen.Scope.Workspace)
 	if err != nil {
 		return err
 	}
-	packed, err := pack(held)
+	packed, err := pack(contentOf(seen, projection))
 	if err != nil {
 		return err
 	}

@@ -34,15 +34,8 @@ var ErrFull = errors.New("the local journal is full")
 
 // Store is what a Journal stands before.
 type Store interface {
-	Commit(ctx context.Context, seen session.Seen, projection session.Projection) error
-	Inject(ctx context.Context, seen session.Seen, inserts []session.Insert) error
-	Withdraw(ctx context.Context, workspace, lane uuid.UUID, from int) error
-	Record(ctx context.Context, workspace uuid.UUID, seen []session.Seen) error
-}
-
-// Keys returns the key of a workspace, under which entries are sealed.
-type Keys interface {
-	Key(ctx context.Context, workspace uuid.UUID) (*archive.Key, error)
+	session.Committer
+	session.Recorder
 }
 
 // Config says where a Journal keeps its entries.
@@ -50,10 +43,12 @@ type Config struct {
 	Dir      string
 	MaxBytes int64
 	Store    Store
-	Keys     Keys
+	Keys     *archive.Keys
 	Log      *slog.Logger
 	Now      func() time.Time
 	Absence  *session.Absence // of Store: prompts do not wait for it then
+
+	Peers *Peers // where other processes find what waits here; nil if there is no such place
 
 	// Overtaken hears of a lane of which another process has made the epoch first.
 	Overtaken func(lane uuid.UUID)
@@ -125,8 +120,42 @@ func (j *Journal) Commit(ctx context.Context, seen session.Seen, projection sess
 	if kept := j.keep(ctx, seen, projection); kept != nil {
 		return errors.Join(err, kept)
 	}
+	j.offer(ctx, seen, projection)
 	j.config.Log.WarnContext(ctx, "epoch is kept on the local disk", "workspace", seen.Scope.Workspace, "lane", seen.Lane, "epoch", projection.Number, "error", err)
 	return nil
+}
+
+// offer shows an epoch that is kept here to other processes.
+func (j *Journal) offer(ctx context.Context, seen session.Seen, projection session.Projection) {
+	if j.config.Peers == nil {
+		return
+	}
+	key, err := j.config.Keys.Key(ctx, seen.Scope.Workspace)
+	if err == nil {
+		err = j.config.Peers.offer(ctx, key, seen.Scope.Workspace, seen.Lane, projection)
+	}
+	if err != nil {
+		j.config.Log.WarnContext(ctx, "other replicas do not see an epoch that is kept on the local disk", "lane", seen.Lane, "error", err)
+	}
+}
+
+// Newest implements session.Elsewhere: it returns what another process keeps for the store. Of two
+// epochs with the same number that wait, the one that was offered first is that of all processes.
+func (j *Journal) Newest(ctx context.Context, workspace, lane uuid.UUID, have int) (session.Projection, error) {
+	if j.config.Peers == nil {
+		return session.Projection{}, session.ErrNotFound
+	}
+	asking, cancel := context.WithTimeout(ctx, peersTimeout)
+	defer cancel()
+	key, err := j.config.Keys.Key(asking, workspace)
+	if err != nil {
+		return session.Projection{}, err
+	}
+	newest, err := j.config.Peers.newest(asking, key, workspace, lane)
+	if err == nil && (newest.Number < have || newest.Number == have && !j.holds(lane)) {
+		err = session.ErrNotFound
+	}
+	return newest, err
 }
 
 // holds reports whether epochs of a lane wait here: those behind them have to, too.
@@ -186,4 +215,7 @@ func (j *Journal) handOver(ctx context.Context, one entry) error {
 }
 
 // Interface guard.
-var _ Store = (*Journal)(nil)
+var (
+	_ Store             = (*Journal)(nil)
+	_ session.Elsewhere = (*Journal)(nil)
+)

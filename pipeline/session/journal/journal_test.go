@@ -61,6 +61,7 @@ type bench struct {
 	dir       string
 	now       time.Time
 	most      int64
+	peers     *journal.Peers
 	overtaken []uuid.UUID
 }
 
@@ -76,7 +77,7 @@ func (b *bench) restart() {
 	b.t.Helper()
 	clock := func() time.Time { return b.now }
 	opened, err := journal.New(journal.Config{
-		Dir: b.dir, MaxBytes: b.most, Store: b.store, Keys: archive.NewKeys(dataKeys{}), Log: slog.New(slog.DiscardHandler), Now: clock,
+		Dir: b.dir, MaxBytes: b.most, Store: b.store, Keys: archive.NewKeys(dataKeys{}), Log: slog.New(slog.DiscardHandler), Now: clock, Peers: b.peers,
 		Absence: session.NewAbsence(clock), Overtaken: func(lane uuid.UUID) { b.overtaken = append(b.overtaken, lane) },
 	})
 	if err != nil {

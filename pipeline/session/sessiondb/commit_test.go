@@ -9,6 +9,7 @@ import (
 	"github.com/google/uuid"
 	"gorm.io/gorm"
 
+	"palimpsest/pipeline/batchdb"
 	"palimpsest/pipeline/session"
 	"palimpsest/pipeline/session/sessiondb"
 )
@@ -92,14 +93,14 @@ func TestNoEpochStandsForMessagesThatWereDeleted(t *testing.T) {
 // leaving is a door whose client leaves when a transaction has done all its work and is
 // about to be committed.
 type leaving struct {
-	sessiondb.Door
+	batchdb.TxRunner
 
 	leave context.CancelFunc
 }
 
-// InTenant implements sessiondb.Door.
+// InTenant implements batchdb.TxRunner.
 func (l leaving) InTenant(ctx context.Context, workspace uuid.UUID, do func(tx *gorm.DB) error) error {
-	return l.Door.InTenant(ctx, workspace, func(tx *gorm.DB) error {
+	return l.TxRunner.InTenant(ctx, workspace, func(tx *gorm.DB) error {
 		if err := do(tx); err != nil {
 			return err
 		}

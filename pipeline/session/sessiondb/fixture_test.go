@@ -14,6 +14,7 @@ import (
 	"palimpsest/migrations/dbtest"
 	"palimpsest/pipeline/archive"
 	"palimpsest/pipeline/archive/archivedb"
+	"palimpsest/pipeline/batchdb"
 	"palimpsest/pipeline/conversation"
 	"palimpsest/pipeline/session"
 	"palimpsest/pipeline/session/sessiondb"
@@ -22,7 +23,7 @@ import (
 // fixture is a database with one workspace.
 type fixture struct {
 	db      *dbtest.Database
-	door    sessiondb.Door
+	door    batchdb.TxRunner
 	store   *sessiondb.Store
 	archive *archivedb.DB
 	scope   session.Scope
@@ -38,7 +39,7 @@ func setup(t testing.TB) *fixture {
 	}
 }
 
-func addWorkspace(t testing.TB, door sessiondb.Door) uuid.UUID {
+func addWorkspace(t testing.TB, door batchdb.TxRunner) uuid.UUID {
 	t.Helper()
 	id := uuid.New()
 	err := door.InTenant(t.Context(), id, func(tx *gorm.DB) error {

@@ -48,7 +48,7 @@ func (f *fixture) replica(t *testing.T) *replica {
 	if err != nil {
 		t.Fatal(err)
 	}
-	resolver.Share(nil) // announces nothing by itself
+	resolver.Share(nil, nil) // announces nothing by itself
 	return &replica{store: store, resolver: resolver}
 }
 

@@ -9,6 +9,7 @@ import (
 	"github.com/google/uuid"
 	"gorm.io/gorm"
 
+	"palimpsest/pipeline/batchdb"
 	"palimpsest/pipeline/session"
 	"palimpsest/pipeline/session/sessiondb"
 )
@@ -33,15 +34,15 @@ func (f *fixture) plantMany(t *testing.T, count int) {
 
 // reading is a door that keeps how many rows of sessions each transaction has read.
 type reading struct {
-	sessiondb.Door
+	batchdb.TxRunner
 
 	most *int64
 }
 
-// InTenant implements sessiondb.Door.
+// InTenant implements batchdb.TxRunner.
 func (r reading) InTenant(ctx context.Context, workspace uuid.UUID, fn func(tx *gorm.DB) error) error {
 	const read = "SELECT coalesce(seq_tup_read, 0) + coalesce(idx_tup_fetch, 0) FROM pg_stat_xact_user_tables WHERE relname = 'sessions'"
-	return r.Door.InTenant(ctx, workspace, func(tx *gorm.DB) error {
+	return r.TxRunner.InTenant(ctx, workspace, func(tx *gorm.DB) error {
 		var before, after int64 // the database has not yet told all of the transactions before this one
 		if err := tx.Raw(read).Scan(&before).Error; err != nil {
 			return err
@@ -63,7 +64,7 @@ func TestSearchReadsFewSessionsOfMany(t *testing.T) {
 	f := setup(t)
 	f.plantMany(t, 12_000)
 	var most int64
-	store := sessiondb.New(reading{Door: f.door, most: &most})
+	store := sessiondb.New(reading{TxRunner: f.door, most: &most})
 	const old = "Old session 11873"
 	for query, want := range map[string]struct {
 		titles int

@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 	"gorm.io/gorm"
 
@@ -27,17 +28,9 @@ const Channel = "palimpsest_lanes"
 // uniqueViolation is Postgres' code for a row that is there already.
 const uniqueViolation = "23505"
 
-// Door opens transactions in which one workspace's rows can be seen and changed.
-type Door interface {
-	InTenant(ctx context.Context, workspace uuid.UUID, fn func(tx *gorm.DB) error) error
-
-	// AsWorker opens a transaction for background jobs, which sees across workspaces.
-	AsWorker(ctx context.Context, fn func(tx *gorm.DB) error) error
-}
-
 // core is what all stores of sessions share.
 type core struct {
-	door    Door
+	door    batchdb.TxRunner
 	archive *archivedb.DB
 	packer  packer
 	queue   jobs.Queue    // nil if epochs are not planned ahead
@@ -48,7 +41,7 @@ type core struct {
 type Store struct{ *core }
 
 // New returns the store behind a door.
-func New(door Door) *Store {
+func New(door batchdb.TxRunner) *Store {
 	return &Store{&core{door: door, archive: archivedb.New(door), packer: newPacker()}}
 }
 
@@ -118,6 +111,7 @@ const (
 	sqlEpoch = `INSERT INTO epochs
 			(workspace_id, lane_id, number, covers, chain, projection, reason, tokens_before, tokens_after, level_tokens)
 		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10::int[])`
+	sqlEnds       = `SELECT head, position FROM lane_heads WHERE workspace_id = $1 AND lane_id = $2 ORDER BY position DESC LIMIT $3`
 	sqlCountEpoch = `UPDATE sessions SET epochs = epochs + 1 WHERE workspace_id = $1 AND id = $2`
 	sqlNotify     = `SELECT pg_notify($1, $2)`
 )
@@ -127,7 +121,7 @@ const (
 func (s *Store) Find(ctx context.Context, workspace uuid.UUID, heads []conversation.Hash) (session.Found, error) {
 	key, err := s.key(ctx, workspace)
 	if err != nil {
-		return session.Found{}, fmt.Errorf("find lane: %w", err)
+		return session.Found{}, fmt.Errorf("find lane: %w", orAway(err))
 	}
 	var found session.Found
 	var packed []storedProjection
@@ -185,7 +179,7 @@ func (s *Store) Commit(ctx context.Context, seen session.Seen, projection sessio
 	workspace := seen.Scope.Workspace
 	key, err := s.key(ctx, workspace)
 	if err != nil {
-		return fmt.Errorf("commit projection %d of lane %s: %w", projection.Number, seen.Lane, err)
+		return fmt.Errorf("commit projection %d of lane %s: %w", projection.Number, seen.Lane, orAway(err))
 	}
 	packed = sealProjection(key, seen.Lane, projection.Number, packed)
 	err = s.door.InTenant(ctx, workspace, func(tx *gorm.DB) error {
@@ -255,6 +249,27 @@ func (s *Store) Record(ctx context.Context, workspace uuid.UUID, seen []session.
 	return nil
 }
 
+// Ends implements session.Ends.
+func (s *Store) Ends(ctx context.Context, workspace, lane uuid.UUID, most int) ([]session.End, error) {
+	var ends []session.End
+	err := s.door.InTenant(ctx, workspace, func(tx *gorm.DB) error {
+		return batchdb.Each(tx, func(row pgx.CollectableRow) error {
+			var head []byte
+			var end session.End
+			if err := row.Scan(&head, &end.Position); err != nil {
+				return err
+			}
+			end.Head = conversation.Hash(head)
+			ends = append(ends, end)
+			return nil
+		}, sqlEnds, workspace, lane, most)
+	})
+	if err != nil {
+		return nil, fmt.Errorf("ends of lane %s: %w", lane, orAway(err))
+	}
+	return ends, nil
+}
+
 func findHead(tx *gorm.DB, workspace uuid.UUID, heads []conversation.Hash) (lane uuid.UUID, position int, err error) {
 	row := tx.Statement.ConnPool.QueryRowContext(tx.Statement.Context, sqlHead, workspace, newestFirst(heads))
 	err = row.Scan(&lane, &position)
@@ -283,4 +298,7 @@ func isOvertaken(err error) bool {
 	return errors.As(err, &failure) && failure.Code == uniqueViolation && failure.TableName == "epochs"
 }
 
-var _ session.Store = (*Store)(nil)
+var (
+	_ session.Store = (*Store)(nil)
+	_ session.Ends  = (*Store)(nil)
+)

@@ -76,22 +76,11 @@ type Store interface {
 	Settle(ctx context.Context, workspace uuid.UUID, now time.Time, auto bool, minRate float64) (Settled, error)
 }
 
-// Archive reads originals.
-type Archive interface {
-	Entries(ctx context.Context, workspace, lane uuid.UUID, from, limit int) ([]archive.Entry, error)
-	Originals(ctx context.Context, workspace, lane uuid.UUID, from, to int) ([]archive.Entry, error)
-}
-
-// Inserts reads what modules have put into a lane's prompt.
-type Inserts interface {
-	Inserts(ctx context.Context, workspace, lane uuid.UUID) ([]session.Insert, error)
-}
-
 // Config is what a Miner needs.
 type Config struct {
 	Store   Store
-	Archive Archive
-	Inserts Inserts
+	Archive archive.Reader
+	Inserts session.Records
 	Codecs  map[conversation.Format]wire.Codec
 
 	// Settings returns a workspace's pipeline.
@@ -143,8 +132,8 @@ func (m *Miner) Workspace(ctx context.Context, workspace uuid.UUID) (Settled, er
 			return Settled{}, fmt.Errorf("lane %s: %w", lane.ID, err)
 		}
 	}
-	auto := config.Patterns.Review == patterns.ReviewAuto
-	settled, err := m.config.Store.Settle(ctx, workspace, m.config.Now(), auto, config.Patterns.MinSuccessRate)
+	auto := pipeline.SettingsOf[patterns.Config](config).Review == patterns.ReviewAuto
+	settled, err := m.config.Store.Settle(ctx, workspace, m.config.Now(), auto, pipeline.SettingsOf[patterns.Config](config).MinSuccessRate)
 	if err != nil {
 		return Settled{}, err
 	}

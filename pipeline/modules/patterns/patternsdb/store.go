@@ -13,6 +13,7 @@ import (
 	"github.com/google/uuid"
 	"gorm.io/gorm"
 
+	"palimpsest/pipeline/batchdb"
 	"palimpsest/pipeline/modules/patterns"
 	"palimpsest/pipeline/modules/patterns/miner"
 )
@@ -21,19 +22,11 @@ import (
 // all replicas: the workspace's id.
 const Channel = "palimpsest_patterns"
 
-// Door opens transactions in which one workspace's rows can be seen and changed.
-type Door interface {
-	InTenant(ctx context.Context, workspace uuid.UUID, fn func(tx *gorm.DB) error) error
-
-	// AsWorker opens a transaction for background jobs, which sees across workspaces.
-	AsWorker(ctx context.Context, fn func(tx *gorm.DB) error) error
-}
-
 // Store keeps the patterns of all workspaces.
-type Store struct{ door Door }
+type Store struct{ door batchdb.TxRunner }
 
 // New returns the store behind a door.
-func New(door Door) *Store { return &Store{door: door} }
+func New(door batchdb.TxRunner) *Store { return &Store{door: door} }
 
 const (
 	sqlSelect = `SELECT p.id, p.kind, p.text, to_json(p.terms)::text, to_json(p.paths)::text, to_json(p.signatures)::text, p.always,

@@ -18,6 +18,7 @@ import (
 	"palimpsest/pipeline/archive"
 	"palimpsest/pipeline/archive/archivedb"
 	"palimpsest/pipeline/conversation"
+	"palimpsest/pipeline/modules"
 	"palimpsest/pipeline/modules/patterns"
 	"palimpsest/pipeline/modules/patterns/miner"
 	"palimpsest/pipeline/modules/patterns/patternsdb"
@@ -46,7 +47,7 @@ func setup(t *testing.T) *bundle {
 	t.Helper()
 	db := dbtest.New(t)
 	b := &bundle{
-		db: db, store: patternsdb.New(db.DB), sessions: sessiondb.New(db.DB), config: pipeline.DefaultConfig(), now: time.Now().UTC().Truncate(time.Microsecond),
+		db: db, store: patternsdb.New(db.DB), sessions: sessiondb.New(db.DB), config: modules.Catalog().Default(), now: time.Now().UTC().Truncate(time.Microsecond),
 		workspace: uuid.New(), other: uuid.New(),
 	}
 	for _, id := range []uuid.UUID{b.workspace, b.other} {
@@ -157,7 +158,7 @@ func TestSameMessageInTwoSessionsCountsOnce(t *testing.T) {
 func TestReviewOffApprovesWhatWasMetInThreeSessions(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
-	b.config.Patterns.Review = patterns.ReviewAuto
+	pipeline.Change[patterns.Config](&b.config).Review = patterns.ReviewAuto
 	for i := range 3 {
 		b.record(t, b.workspace, []string{"Mend it. ", "Build it. ", "Ship it. "}[i]+order, "Done.")
 		b.pass(t)

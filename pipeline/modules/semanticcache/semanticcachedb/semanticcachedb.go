@@ -12,6 +12,7 @@ import (
 	"gorm.io/gorm"
 
 	"palimpsest/pipeline/archive"
+	"palimpsest/pipeline/batchdb"
 	"palimpsest/pipeline/modules/semanticcache"
 )
 
@@ -25,25 +26,22 @@ const (
 // the newest ones.
 const maxAlike = 8
 
-// Door opens transactions in which one workspace's rows can be seen and changed.
-type Door interface {
-	InTenant(ctx context.Context, workspace uuid.UUID, fn func(tx *gorm.DB) error) error
-}
-
 // DB keeps the answers of all workspaces, each under the key of its workspace:
 // without that key none opens.
 type DB struct {
-	door    Door
+	door    batchdb.TxRunner
 	keys    *archive.Keys
 	entries int
 	bytes   int
 }
 
 // New returns a DB that keeps MaxEntries and MaxBytes for each workspace.
-func New(door Door, keys *archive.Keys) *DB { return NewBounded(door, keys, MaxEntries, MaxBytes) }
+func New(door batchdb.TxRunner, keys *archive.Keys) *DB {
+	return NewBounded(door, keys, MaxEntries, MaxBytes)
+}
 
 // NewBounded returns a DB with other bounds.
-func NewBounded(door Door, keys *archive.Keys, entries, bytes int) *DB {
+func NewBounded(door batchdb.TxRunner, keys *archive.Keys, entries, bytes int) *DB {
 	return &DB{door: door, keys: keys, entries: entries, bytes: bytes}
 }
 

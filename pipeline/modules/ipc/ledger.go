@@ -24,42 +24,39 @@ const ledgerLine = -1
 // ledgerTitle opens the ledger's block.
 const ledgerTitle = "[ledger of all turns up to here]\n"
 
-// ledgerBudget returns how many o200k tokens the ledger's block may have.
-func (p *planner) ledgerBudget() int {
-	share := ledgerShare
-	if p.limit < smallWindow {
-		share = smallShare
-	}
-	budget := min(ledgerTokens, int(share*float64(p.limit)))
-	if budget < smallestLedger {
-		return 0
-	}
-	return budget
+// opening writes the block of the ledger that a projection opens with.
+type opening struct {
+	history *history
+	budget  *budget
+	blocks  map[int]ledgerBlock // by how many turns they cover
+
+	text    string // what the record that opens the projection still has to say
+	leftOut int    // typed directives that the block has no room for
 }
 
 // writeLedger writes the block that the projection of turns opens with: the ledger of
 // exactly those turns, once one of them is at L3. What a model's summary stands for
 // is left to that, which has the same facts.
-func (p *planner) writeLedger(turns []*turn) error {
-	p.ledger, p.unsaid = "", 0
+func (o *opening) writeLedger(turns []*turn) error {
+	o.text, o.leftOut = "", 0
 	turns = slices.DeleteFunc(slices.Clone(turns), func(t *turn) bool { return t.written != nil })
 	isFolded := false
 	for _, t := range turns {
 		isFolded = isFolded || t.level >= 3
 	}
-	budget := p.ledgerBudget()
+	budget := o.ledgerBudget()
 	if !isFolded || budget == 0 {
 		return nil
 	}
-	block, known := p.ledgers[len(turns)]
+	block, known := o.blocks[len(turns)]
 	if !known {
 		var err error
-		if block, err = p.ledgerBlock(turns, budget); err != nil {
+		if block, err = o.ledgerBlock(turns, budget); err != nil {
 			return err
 		}
-		p.ledgers[len(turns)] = block
+		o.blocks[len(turns)] = block
 	}
-	p.ledger, p.unsaid = block.text, block.leftOut
+	o.text, o.leftOut = block.text, block.leftOut
 	return nil
 }
 
@@ -70,21 +67,34 @@ type ledgerBlock struct {
 }
 
 // ledgerBlock returns the ledger of turns in so many o200k tokens at most.
-func (p *planner) ledgerBlock(turns []*turn, budget int) (ledgerBlock, error) {
+func (o *opening) ledgerBlock(turns []*turn, budget int) (ledgerBlock, error) {
 	kept := ledger.New()
 	for _, t := range turns {
-		if err := p.read(t); err != nil {
+		if err := o.history.read(t); err != nil {
 			return ledgerBlock{}, err
 		}
 		kept.AddMade(t.index, t.From, t.messages, t.calls())
 	}
-	if p.config.ObservationMasking {
+	if o.history.config.ObservationMasking {
 		kept.Errors = nil // they quote what tools returned
 	}
-	text := kept.Text(budget, p.countText)
+	text := kept.Text(budget, o.history.countText)
 	block := ledgerBlock{leftOut: kept.LeftOut(text)}
 	if text != "" {
 		block.text = ledgerTitle + strings.TrimSuffix(text, "\n") + "\n"
 	}
 	return block, nil
+}
+
+// ledgerBudget returns how many o200k tokens the ledger's block may have.
+func (o *opening) ledgerBudget() int {
+	share := ledgerShare
+	if o.budget.limit < smallWindow {
+		share = smallShare
+	}
+	budget := min(ledgerTokens, int(share*float64(o.budget.limit)))
+	if budget < smallestLedger {
+		return 0
+	}
+	return budget
 }

@@ -15,22 +15,22 @@ const leastSaved = 16
 
 // frame returns what opens the message that stands for turns at L2 and L3. The name
 // of the archive changes with each epoch, as what follows does.
-func (p *planner) frame() string {
+func (r *renderer) frame() string {
 	return fmt.Sprintf(`[AUTO CONTEXT COMPRESSION]
 This is a shortened record of earlier turns of this conversation, not a new request. The originals are archived word for word: #12 is message 12 of archive %[1]s. For a detail that is missing here, call recall_get with %[1]s#12, or recall_search, if you have these tools; else read the file or run the command again, or ask for it.
-`, p.archive)
+`, r.archive)
 }
 
 // nameArchive has the newest placeholder of a projection name the archive, where no
 // frame does: all that stands before it stays the same bytes when the next epoch
 // shortens what follows. A message that would be hardly shorter with
 // the name stays without.
-func (p *planner) nameArchive(parts parts) {
-	if p.isNamed {
+func (r *renderer) nameArchive(parts parts) {
+	if r.isNamed {
 		return
 	}
 	for i := range slices.Backward(parts) {
-		if parts[i].Raw != nil && p.nameIn(&parts[i], p.archive) {
+		if parts[i].Raw != nil && r.history.nameIn(&parts[i], r.archive) {
 			return
 		}
 	}
@@ -38,8 +38,8 @@ func (p *planner) nameArchive(parts parts) {
 
 // nameIn has the placeholder in a part of one message name the archive, and reports
 // whether it does.
-func (p *planner) nameIn(part *session.Part, name archive.Name) bool {
-	message, err := p.exchange.Codec.Parse(part.Raw)
+func (h *history) nameIn(part *session.Part, name archive.Name) bool {
+	message, err := h.exchange.Codec.Parse(part.Raw)
 	if err != nil {
 		return false
 	}
@@ -51,8 +51,8 @@ func (p *planner) nameIn(part *session.Part, name archive.Name) bool {
 			continue
 		}
 		message.Replace(i, fmt.Sprintf("%s of archive %s; recall_get %s%s returns it, if you have that tool%s", text[:end], name, name, archived(part.From), text[end:]))
-		named, err := p.encoded(part.From, message, p.counter.Message(message))
-		if err != nil || named.Tokens > p.exchange.Digests[part.From].Tokens-leastSaved {
+		named, err := h.encoded(part.From, message, h.counter.Message(message))
+		if err != nil || named.Tokens > h.digests[part.From].Tokens-leastSaved {
 			return false
 		}
 		named.Level = part.Level

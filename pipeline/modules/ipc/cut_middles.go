@@ -2,6 +2,7 @@ package ipc
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 	"unicode/utf8"
 
@@ -26,8 +27,8 @@ type oversized struct {
 // cutMiddles cuts tool results that no level touches in their middle, the largest
 // first and none to less than least tokens, so that the prompt loses excess tokens. It is for a prompt that would not
 // fit the window at all; what a person typed is never cut.
-func (p *planner) cutMiddles(excess, least int) error {
-	results, err := p.oversized(least)
+func (d *descent) cutMiddles(excess, least int) error {
+	results, err := d.oversized(least)
 	if err != nil {
 		return err
 	}
@@ -35,28 +36,28 @@ func (p *planner) cutMiddles(excess, least int) error {
 		if excess <= 0 {
 			break
 		}
-		if saved := p.truncateOne(result, excess, least); saved > 0 {
+		if saved := d.truncateOne(result, excess, least); saved > 0 {
 			excess -= saved
-			p.truncation.results[result.message] = true
+			d.results[result.message] = true
 		}
 	}
 	return nil
 }
 
 // oversized returns the tool results that may be cut to least tokens, the largest first.
-func (p *planner) oversized(least int) ([]oversized, error) {
+func (d *descent) oversized(least int) ([]oversized, error) {
 	var results []oversized
-	for _, t := range p.turns {
+	for _, t := range d.history.turns {
 		from := t.From
 		if t.level > 0 {
 			from = t.spared
 		}
 		for i := from; i < t.To && t.level < 2; i++ {
-			digest := p.exchange.Digests[i]
+			digest := d.history.digests[i]
 			if !digest.Flags.Has(conversation.HasResult) || digest.Tokens <= 2*least {
 				continue
 			}
-			if err := p.read(t); err != nil {
+			if err := d.history.read(t); err != nil {
 				return nil, err
 			}
 			if t.isFixed {
@@ -67,7 +68,7 @@ func (p *planner) oversized(least int) ([]oversized, error) {
 				if block.Kind != conversation.ToolResult || len(block.Tools) > 0 {
 					continue
 				}
-				if size := p.countText(block.Text); size > 2*least {
+				if size := d.history.countText(block.Text); size > 2*least {
 					results = append(results, oversized{t, i, j, size})
 				}
 			}
@@ -79,19 +80,19 @@ func (p *planner) oversized(least int) ([]oversized, error) {
 
 // truncateOne cuts one tool result by up to excess tokens, to no less than least, and
 // returns by how many.
-func (p *planner) truncateOne(result oversized, excess, least int) int {
+func (d *descent) truncateOne(result oversized, excess, least int) int {
 	t := result.turn
 	at := result.message - t.From
 	if t.level == 0 {
 		t.forgetL1()
 		t.shorter = make([]conversation.Message, len(t.messages))
 		for i, message := range t.messages {
-			part := p.untouched(t.From+i, t.From+i+1, 1)
+			part := d.history.untouched(t.From+i, t.From+i+1, 1)
 			if t.isEvicted {
-				part = p.bare(t.From+i, message, part)
+				part = d.forms.media.bare(t.From+i, message, part)
 			}
 			t.cut = append(t.cut, part)
-			t.cutSize += p.weigh(part)
+			t.cutSize += d.history.weigh(part)
 		}
 	}
 	keep := max(result.size-excess, least)
@@ -100,15 +101,30 @@ func (p *planner) truncateOne(result oversized, excess, least int) int {
 	// Characters are no tokens: leave a tenth less than the average says.
 	characters := utf8.RuneCountInString(block.Text) * keep / result.size * 9 / 10
 	message.Replace(result.block, truncateResult(result.message, block, characters))
-	part, err := p.encoded(result.message, message, p.counter.Message(message))
+	part, err := d.history.encoded(result.message, message, d.history.counter.Message(message))
 	if err != nil {
 		return 0 // it has no shorter form
 	}
-	saved := p.weigh(t.cut[at]) - part.Tokens
+	saved := d.history.weigh(t.cut[at]) - part.Tokens
 	if saved <= 0 {
 		return 0
 	}
 	t.reading, t.cut[at], t.level = t.with(at, message), part, 1
 	t.cutSize -= saved
 	return saved
+}
+
+// truncateResult returns a tool result's beginning and end of together so many
+// characters, with a pointer to the rest.
+func truncateResult(index int, block *conversation.Block, characters int) string {
+	length := utf8.RuneCountInString(block.Text)
+	head := cutAt(block.Text, characters*2/3)
+	tail := cutFrom(block.Text, characters-characters*2/3)
+	if tail <= head {
+		return block.Text
+	}
+	missing := utf8.RuneCountInString(block.Text[head:tail])
+	text := fmt.Sprintf("%s\n… [%s of %s characters archived as %s] …\n%s",
+		block.Text[:head], thousands(missing), thousands(length), archived(index), block.Text[tail:])
+	return joinNonEmpty("\n", text, describe(index, block.Media))
 }

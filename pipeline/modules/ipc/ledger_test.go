@@ -8,6 +8,7 @@ import (
 
 	"palimpsest/pipeline"
 	"palimpsest/pipeline/conversation"
+	"palimpsest/pipeline/modules"
 	"palimpsest/pipeline/modules/ipc"
 	"palimpsest/pipeline/pipelinetest"
 )
@@ -44,7 +45,7 @@ func TestOrdersAndChangedFilesSurviveThirtyEpochs(t *testing.T) {
 	t.Parallel()
 
 	whole, said := ordered(360)
-	lane := newLane(t, 40_000, func(c *pipeline.IPCConfig) {
+	lane := newLane(t, 40_000, func(c *ipc.Config) {
 		c.PreserveTokens, c.TargetUtilization, c.CompressTo, c.MinClear = 2_000, 0.30, 0.22, 0.02
 	})
 	var sealed []byte
@@ -70,7 +71,7 @@ func TestTheLedgersBlockIsBoundedAndCounted(t *testing.T) {
 	whole, _ := ordered(400)
 	for limit, most := range map[int]int{8_000: 400, 20_000: 1_400, 60_000: 3_000} {
 		goal := min(9_000, limit*4/10)
-		exchange, sealed := epoch(t, whole.body(), limit, func(c *pipeline.IPCConfig) {
+		exchange, sealed := epoch(t, whole.body(), limit, func(c *ipc.Config) {
 			c.PreserveTokens, c.BlockTokens, c.CompressTo = 1_000, limit/8, float64(goal)/float64(limit)
 		})
 		_, block, found := strings.Cut(string(sealed), "[ledger of all turns up to here]")
@@ -110,7 +111,7 @@ func TestMaskingQuotesNoResultAtAnyLevel(t *testing.T) {
 	}
 	c.user("Fix SECRET_FILE and go on.").run("true", "ok")
 	for deepest := 1; deepest <= 3; deepest++ {
-		_, sealed := epoch(t, c.body(), 2_500, small, func(config *pipeline.IPCConfig) { config.DeepestLevel, config.ObservationMasking = deepest, true })
+		_, sealed := epoch(t, c.body(), 2_500, small, func(config *ipc.Config) { config.DeepestLevel, config.ObservationMasking = deepest, true })
 		lacks(t, sealed, "SECRET_NAME", "it broke")
 		if deepest < 3 {
 			holds(t, sealed, "[TOOL OUTPUT ARCHIVED]")
@@ -129,7 +130,7 @@ func TestTheSameOriginalsGiveTheSameProjection(t *testing.T) {
 	for range 3 {
 		counter := newCounter(t)
 		exchange := pipelinetest.NewExchange(t, codecs()[conversation.Anthropic], whole.body(), pipelinetest.Options{
-			Counter: counter, Config: pipeline.DefaultConfig(), Limit: 20_000,
+			Counter: counter, Config: modules.Catalog().Default(), Limit: 20_000,
 		})
 		pipeline.NewChain(ipc.New(counter)).Process(t.Context(), exchange)
 		sealed := pipelinetest.Seal(exchange)

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"testing"
 
-	"palimpsest/pipeline"
+	"palimpsest/pipeline/modules/ipc"
 )
 
 // left is Claude Code's notice of the tokens that are left.
@@ -19,14 +19,14 @@ func newestModel(c *talk) []byte {
 }
 
 // deep has an epoch fold all that it may.
-func deep(c *pipeline.IPCConfig) { c.CompressTo = 0.01 }
+func deep(c *ipc.Config) { c.CompressTo = 0.01 }
 
 // A16, W32: of notices of one kind the newest stays, at L1 already.
 func TestNoticeThatALaterOneReplacesIsLeftOut(t *testing.T) {
 	t.Parallel()
 	c := (&talk{}).user("Hello.").run("ls", words(1_500)).add(left(900)).run("make", words(1_500)).add(left(800)).run("go test", words(100)).add(left(700))
 	for _, deepest := range []int{1, 3} {
-		exchange, sealed := epoch(t, newestModel(c), 2_500, small, func(c *pipeline.IPCConfig) { c.DeepestLevel = deepest })
+		exchange, sealed := epoch(t, newestModel(c), 2_500, small, func(c *ipc.Config) { c.DeepestLevel = deepest })
 		if exchange.Report.Levels[0] > 2 {
 			t.Errorf("levels %v", exchange.Report.Levels)
 		}

@@ -6,7 +6,6 @@ import (
 	"strings"
 	"testing"
 
-	"palimpsest/pipeline"
 	"palimpsest/pipeline/archive"
 	"palimpsest/pipeline/modules/ipc"
 )
@@ -20,7 +19,7 @@ func TestAProjectionNamesTheArchiveByTheHistoryItStandsFor(t *testing.T) {
 	for i := range 30 {
 		c.user(fmt.Sprintf("Step %d.", i)).run(fmt.Sprintf("cat file%d", i), words(700))
 	}
-	deep := func(config *pipeline.IPCConfig) { config.CompressTo = 0.2 }
+	deep := func(config *ipc.Config) { config.CompressTo = 0.2 }
 	exchange, sealed := epoch(t, c.body(), 20_000, deep)
 	if exchange.Projection == nil {
 		t.Fatalf("no epoch: %+v", exchange.Report)
@@ -39,7 +38,7 @@ func TestAProjectionNamesTheArchiveByTheHistoryItStandsFor(t *testing.T) {
 func TestWithoutAFrameTheNewestPlaceholderNamesTheArchive(t *testing.T) {
 	t.Parallel()
 
-	lane := newLane(t, 20_000, func(config *pipeline.IPCConfig) { config.DeepestLevel = 1 })
+	lane := newLane(t, 20_000, func(config *ipc.Config) { config.DeepestLevel = 1 })
 	c := &talk{}
 	var before []byte
 	epochs := 0

@@ -40,7 +40,7 @@ func TestL3GrowsCoarserWhereTheTargetIsExceeded(t *testing.T) {
 	t.Parallel()
 
 	for _, window := range []int{4_000, 6_000, 9_000} {
-		exchange, sealed := epoch(t, manyTasks(600).body(), window, func(c *pipeline.IPCConfig) { c.BlockTokens = 8_000 })
+		exchange, sealed := epoch(t, manyTasks(600).body(), window, func(c *ipc.Config) { c.BlockTokens = 8_000 })
 
 		if report := exchange.Report; report.Compression != pipeline.Epoch || report.After > window*3/4 || report.Levels[3] < 500 {
 			t.Errorf("window %d: %s, %d tokens, levels %v", window, report.Compression, report.After, report.Levels)

@@ -5,7 +5,6 @@ import (
 	"slices"
 
 	"palimpsest/pipeline"
-	"palimpsest/pipeline/conversation"
 )
 
 // What keeps a prompt above its target; the reasons of target_unreachable.
@@ -34,27 +33,27 @@ func unreachable(exchange *pipeline.Exchange, size int) {
 // hindrance returns what takes most of what cannot be compressed in a prompt of size
 // tokens, and how many o200k tokens each hindrance takes.
 func hindrance(exchange *pipeline.Exchange, size int) (reason string, tokens map[string]int) {
-	p := newPlanner(exchange, nil, size, byTheRules) // nothing is counted
+	p := newPlanner(exchange, nil, nil, size, byTheRules) // nothing is counted
 	tokens = map[string]int{heldByFixed: exchange.Fixed}
-	if err := p.findKept(); err != nil {
+	if err := p.protection.findKept(); err != nil {
 		return "unreadable_message", tokens
 	}
-	boundary := p.boundary()
-	for i, t := range p.turns {
+	boundary := p.protection.boundary()
+	for i, t := range p.history.turns {
 		switch {
-		case i == len(p.turns)-1:
+		case i == len(p.history.turns)-1:
 			tokens[heldByNewest] += t.original
-		case p.isPinned(t.Turn):
+		case p.protection.isPinned(t.Turn):
 			tokens[heldByPins] += t.original
 		case t.From <= boundary:
 			tokens[heldByProvider] += t.original
 		case t.deepest == 0:
 			tokens[heldByCalls] += t.original
-		case i == p.loop:
+		case i == p.protection.loop:
 			tokens[heldByLoop] += t.original
 		default:
 			tokens[heldByTyped] += t.front
-			tokens[heldByMessages] += p.keptOf(t)
+			tokens[heldByMessages] += p.protection.keptOf(t)
 		}
 	}
 	maps.DeleteFunc(tokens, func(_ string, size int) bool { return size == 0 })
@@ -64,15 +63,4 @@ func hindrance(exchange *pipeline.Exchange, size int) (reason string, tokens map
 		}
 	}
 	return reason, tokens
-}
-
-// keptOf estimates the o200k tokens of the messages of a turn that stay when it is folded.
-func (p *planner) keptOf(t *turn) int {
-	sum := 0
-	for i := t.verbatim; i < t.To; i++ {
-		if p.fates[i] == stays || p.exchange.Digests[i].Flags.Has(conversation.LoadsTools) {
-			sum += p.exchange.Digests[i].Tokens
-		}
-	}
-	return sum
 }

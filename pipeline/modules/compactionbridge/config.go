@@ -1,0 +1,122 @@
+package compactionbridge
+
+import (
+	"fmt"
+	"strings"
+
+	"palimpsest/pipeline"
+)
+
+// Config are the settings of the module compaction-bridge.
+type Config struct {
+	// PreserveLastTurns is how many of the last turns before a client's compaction
+	// come back if the client dropped them.
+	PreserveLastTurns int `json:"preserveLastTurns" yaml:"preserveLastTurns"`
+
+	// PreserveActiveFiles puts the content of the files at work back.
+	PreserveActiveFiles bool `json:"preserveActiveFiles" yaml:"preserveActiveFiles"`
+
+	// PreserveDirectives puts standing orders back that the client's summary lost.
+	PreserveDirectives bool `json:"preserveDirectives" yaml:"preserveDirectives"`
+
+	// DetectionThreshold is the score from which on a client that is not known is
+	// taken to have compacted itself.
+	DetectionThreshold float64 `json:"detectionThreshold" yaml:"detectionThreshold"`
+
+	// BlobPrefix is the prefix of archive objects in a directory or bucket. It is reserved:
+	// who runs the program sets the prefix for all workspaces.
+	BlobPrefix string `json:"blobPrefix" yaml:"blobPrefix"`
+
+	// MaxTokens bounds the block that is put into the prompt, in o200k tokens.
+	MaxTokens int `json:"maxTokens" yaml:"maxTokens"`
+
+	// Placement says where the block goes: "turn" or "system".
+	Placement string `json:"placement" yaml:"placement"`
+
+	// ClientCompaction says what happens to a client's own request for a summary: it
+	// passes to the provider, or is answered without it where a compaction is ready.
+	ClientCompaction string `json:"clientCompaction" yaml:"clientCompaction"`
+}
+
+// The values of Config.ClientCompaction.
+const (
+	ClientCompactionPass   = "pass"
+	ClientCompactionAnswer = "answer"
+)
+
+// DefaultConfig returns the settings of a workspace that has set nothing.
+func DefaultConfig() Config {
+	return Config{
+		PreserveLastTurns:   5,
+		PreserveActiveFiles: true,
+		PreserveDirectives:  true,
+		DetectionThreshold:  0.6,
+		BlobPrefix:          "evictions",
+		MaxTokens:           6_000,
+		Placement:           pipeline.PlacementTurn,
+		ClientCompaction:    ClientCompactionPass,
+	}
+}
+
+// ModuleName implements pipeline.Settings.
+func (Config) ModuleName() string { return Name }
+
+// Description returns what the module says of itself.
+func Description() pipeline.Description {
+	return pipeline.Description{
+		Name: Name, Title: "after a client’s own compaction", Header: "bridge", IsStandard: true,
+		Docs:     "memory.md#after-the-client-compacted-itself-compaction-bridge",
+		Does:     "Puts back what a client’s own summary lost.",
+		Defaults: func() pipeline.Settings { return new(DefaultConfig()) },
+		Cards: []pipeline.Card{
+			{Title: "What comes back", Sub: "after a client compacted itself", Settings: restored()},
+			{Title: "When a client asks for its own summary", Sub: "/compact, or at the client's limit", Settings: []pipeline.Setting{
+				pipeline.ChoiceField(func(c *Config) *string { return &c.ClientCompaction }, pipeline.Setting{
+					Name: "clientCompaction", Label: "Its request",
+					Hint:    "Answer: where a compaction of the same history is ready, the client gets its summary from it at once, without a model and without cost. Everything else, such as /compact with instructions, goes to the provider.",
+					Options: []pipeline.Option{{Value: ClientCompactionPass, Label: "Pass to the provider"}, {Value: ClientCompactionAnswer, Label: "Answer where ready"}},
+				}),
+			}},
+			{Title: "Details", Settings: []pipeline.Setting{
+				pipeline.ShareField(func(c *Config) *float64 { return &c.DetectionThreshold }, 0, 1, pipeline.Setting{
+					Name: "detectionThreshold", Label: "Detection threshold", Hint: "Score from which a client that is not known is taken to have compacted itself.",
+				}),
+				pipeline.Field(func(c *Config) *string { return &c.BlobPrefix }, checkPrefix, pipeline.Setting{
+					Name: "blobPrefix", Kind: pipeline.Word, Label: "Prefix of archive objects",
+					Reserved: "The prefix is part of PALIMPSEST_BLOB_URL, for the whole installation.",
+				}),
+			}},
+		},
+	}
+}
+
+// restored are the settings that say what the module puts back.
+func restored() []pipeline.Setting {
+	return []pipeline.Setting{
+		pipeline.CountField(func(c *Config) *int { return &c.PreserveLastTurns }, 0, 100, pipeline.Setting{
+			Name: "preserveLastTurns", Label: "Last turns before it", Unit: "turns", Step: "1", Hint: "Those that the client dropped.",
+		}),
+		pipeline.ToggleField(func(c *Config) *bool { return &c.PreserveActiveFiles }, pipeline.Setting{
+			Name: "preserveActiveFiles", Label: "Files at work", Hint: "With their content.",
+		}),
+		pipeline.ToggleField(func(c *Config) *bool { return &c.PreserveDirectives }, pipeline.Setting{
+			Name: "preserveDirectives", Label: "Standing orders", Hint: "“Always …”, “never …”, where the client’s summary lost them.",
+		}),
+		pipeline.CountField(func(c *Config) *int { return &c.MaxTokens }, 0, 100_000, pipeline.Setting{
+			Name: "maxTokens", Label: "Maximum length", Unit: "tokens", Step: "500",
+		}),
+		pipeline.PlacementField(func(c *Config) *string { return &c.Placement }),
+	}
+}
+
+func checkPrefix(prefix string) string {
+	if len(prefix) > 200 || strings.Contains(prefix, "..") || strings.HasPrefix(prefix, "/") || strings.ContainsAny(prefix, "\\\x00") {
+		return fmt.Sprintf("%q is no prefix; allowed are up to 200 bytes without a leading slash, .. or backslash", prefix)
+	}
+	return ""
+}
+
+// configOf returns the module's settings for an exchange.
+func configOf(exchange *pipeline.Exchange) Config {
+	return pipeline.SettingsOf[Config](exchange.Config)
+}

@@ -1,0 +1,84 @@
+package ipc
+
+import (
+	"palimpsest/pipeline"
+	"palimpsest/pipeline/session"
+)
+
+// epoch is a planned step to a new projection.
+type epoch struct {
+	projection session.Projection
+	levels     [4]int // turns at each level
+	compacted  int    // messages that are no longer sent as the client sent them
+	original   int    // o200k tokens of the messages the projection covers
+	rendered   int    // and of its parts
+	before     int    // the model's tokens of the prompt as the client sent it
+	reached    bool   // the prompt is under its target
+	prediction prediction
+	fits       bool // and at least under its limit
+	rung       rung // which rules it took
+	unsaid     int  // typed directives that the ledger has no room for
+
+	dropped, droppedFrom, droppedTo int // messages that something was left out of to fit the window, and their range in the archive
+}
+
+// newEpoch returns the epoch that makes a projection.
+func newEpoch(exchange *pipeline.Exchange, budget *budget, projection *session.Projection, reached bool) *epoch {
+	e := &epoch{
+		projection: *projection, levels: exchange.Levels(projection), reached: reached, fits: exchange.Estimate(projection) <= budget.limit,
+		before: exchange.Original(),
+	}
+	for _, digest := range exchange.Digests[:projection.Covers] {
+		e.original += digest.Tokens
+	}
+	for _, part := range projection.Parts {
+		e.rendered += part.Tokens
+		if part.Raw != nil {
+			e.compacted += part.To - part.From
+		}
+	}
+	return e
+}
+
+// report tells of an epoch that has happened.
+func (e *epoch) report(exchange *pipeline.Exchange) {
+	report := &exchange.Report
+	report.Compression = pipeline.Epoch
+	report.Before, report.After, report.Limit = e.before, e.projection.After, exchange.Limit
+	report.Levels = e.levels
+	report.Archived = e.compacted
+	counts := map[string]int{
+		"before": e.projection.Before, "after": e.projection.After, "compacted_count": e.compacted,
+		"original_token_count": e.original, "summary_token_count": e.rendered,
+		"archive_from": 0, "archive_to": e.projection.Covers,
+		"predicted_net_microusd": int(e.prediction.net), "worst_net_microusd": int(e.prediction.worst), "rent_microusd": int(e.prediction.rent),
+		"l0": e.levels[0], "l1": e.levels[1], "l2": e.levels[2], "l3": e.levels[3],
+	}
+	report.Events = append(report.Events,
+		pipeline.Event{Module: Name, Type: "started", Reason: e.projection.Reason, Counts: map[string]int{"before": e.projection.Before}},
+		pipeline.Event{Module: Name, Type: "completed", Reason: e.projection.Reason, Counts: counts},
+	)
+	if e.rung > byTheRules {
+		report.Events = append(report.Events, pipeline.Event{Module: Name, Type: "protection_lifted", Reason: e.rung.String()})
+	}
+	if e.unsaid > 0 {
+		report.Events = append(report.Events, pipeline.Event{Module: Name, Type: "directives_left_out", Counts: map[string]int{"count": e.unsaid}})
+	}
+	if !e.reached {
+		unreachable(exchange, e.projection.After)
+	}
+	if e.dropped == 0 {
+		return
+	}
+	report.Events = append(report.Events, pipeline.Event{Module: Name, Type: "truncated", Counts: map[string]int{
+		"dropped": e.dropped, "archive_from": e.droppedFrom, "archive_to": e.droppedTo,
+	}})
+	if e.fits {
+		report.Compression = pipeline.Truncated
+	}
+}
+
+// skip reports why there is no epoch.
+func skip(exchange *pipeline.Exchange, reason string) {
+	exchange.Report.Events = append(exchange.Report.Events, pipeline.Event{Module: Name, Type: "skipped", Reason: reason})
+}

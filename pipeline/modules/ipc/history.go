@@ -1,0 +1,229 @@
+package ipc
+
+import (
+	"encoding/json"
+	"fmt"
+
+	"palimpsest/pipeline"
+	"palimpsest/pipeline/conversation"
+	"palimpsest/pipeline/cores"
+	"palimpsest/pipeline/session"
+)
+
+// history is the messages of an exchange by turns. What they say is read once.
+type history struct {
+	exchange *pipeline.Exchange
+	config   Config
+	counter  Counter
+	memory   memory // nil if nothing is remembered
+
+	digests []conversation.Digest
+	added   map[int]int // o200k tokens of the inserts at messages
+	turns   []*turn
+}
+
+// newHistory returns the history of an exchange without reading a message.
+func newHistory(exchange *pipeline.Exchange, counter Counter, memory memory) *history {
+	h := &history{
+		exchange: exchange, config: configOf(exchange), counter: counter, memory: memory,
+		digests: exchange.Digests, added: addedTo(exchange),
+	}
+	for i, bounds := range exchange.Turns {
+		t := &turn{Turn: bounds, index: i, verbatim: bounds.From, spared: bounds.To}
+		t.floor = h.standing(bounds)
+		if covers := h.covered(); bounds.From < covers && covers < bounds.To {
+			t.floor, t.spared = min(t.floor, 1), max(covers, h.newestGroup(t)) // it went on after the epoch
+		}
+		t.original = h.originals(bounds.From, bounds.To)
+		h.turns = append(h.turns, t)
+	}
+	return h
+}
+
+// addedTo returns the o200k tokens of the inserts at each message. They count with
+// messages that stay as they are; whatever changes a message drops them. What pointers
+// save does not count in a plan: the epoch may take what they point at.
+func addedTo(exchange *pipeline.Exchange) map[int]int {
+	added := map[int]int{}
+	for i := range exchange.Inserts {
+		if insert := &exchange.Inserts[i]; !insert.IsPointer() {
+			added[insert.Message] += insert.Tokens
+		}
+	}
+	return added
+}
+
+// standing returns the level of a turn in the current projection.
+func (h *history) standing(bounds conversation.Turn) int {
+	projection, level := h.exchange.Projection, 0
+	if bounds.From >= h.covered() {
+		return 0
+	}
+	for _, part := range projection.Parts {
+		if part.From < bounds.To && part.To > bounds.From {
+			level = max(level, part.Level)
+		}
+	}
+	return level
+}
+
+// covered returns how many messages the current projection stands for.
+func (h *history) covered() int {
+	if h.exchange.Projection == nil {
+		return 0
+	}
+	return h.exchange.Projection.Covers
+}
+
+// newestGroup returns the index of the first message of a turn's newest calls with
+// their results.
+func (h *history) newestGroup(t *turn) int {
+	digests, start := h.digests, t.To
+	for start > t.From && digests[start-1].Role != conversation.Assistant {
+		start--
+	}
+	for start > t.From && digests[start-1].Role == conversation.Assistant {
+		start--
+	}
+	return start
+}
+
+// read parses the turn's messages and sees what its calls and results allow.
+func (h *history) read(t *turn) error {
+	if t.reading != nil {
+		return nil
+	}
+	found := h.memory[t.Turn]
+	if found == nil {
+		found = &reading{from: t.From, messages: make([]conversation.Message, 0, t.To-t.From)}
+		for i := t.From; i < t.To; i++ {
+			message, err := h.exchange.Message(i)
+			if err != nil {
+				return fmt.Errorf("read turn %d: %w", t.index, err)
+			}
+			found.messages = append(found.messages, message)
+		}
+		found.isClosed = isClosed(found.messages)
+		if h.memory != nil {
+			h.memory[t.Turn] = found
+		}
+	}
+	t.reading = found
+	// A call without its one result, or the other way round, is not ours to mend.
+	if !found.isClosed {
+		t.isFixed, t.deepest = true, min(t.deepest, t.floor)
+	}
+	return nil
+}
+
+// runTurns is how many turns a core takes at a time.
+const runTurns = 8
+
+// each does something for turns, on all cores at once where they are worth it. It may
+// change nothing but its turn.
+func (h *history) each(turns []*turn, do func(*turn) error) error {
+	run := runTurns
+	if h.memory != nil {
+		run = len(turns) + 1 // one core: the memory is for one at a time
+	}
+	if err := cores.Each(len(turns), run, func(i int) error { return do(turns[i]) }); err != nil {
+		return fmt.Errorf("plan %d turns: %w", len(turns), err)
+	}
+	return nil
+}
+
+// originals returns the o200k tokens of messages as the client sent them, with the
+// inserts at them.
+func (h *history) originals(from, to int) int {
+	size := 0
+	for i, digest := range h.digests[from:to] {
+		size += digest.Tokens + h.added[from+i]
+	}
+	return size
+}
+
+// weigh returns the o200k tokens of a part, with the inserts that stand in it.
+func (h *history) weigh(part session.Part) int {
+	size := part.Tokens
+	for i := part.From; part.Raw == nil && i < part.To; i++ {
+		size += h.added[i]
+	}
+	return size
+}
+
+// untouched returns the part of messages that stay as the client sent them.
+func (h *history) untouched(from, to, level int) session.Part {
+	part := session.Part{From: from, To: to, Level: level, Messages: to - from}
+	for _, digest := range h.digests[from:to] {
+		part.Tokens += digest.Tokens
+	}
+	return part
+}
+
+// encoded returns the part of a message that was changed at L1 and has so many tokens,
+// without the cache markers that stood in it: a client's markers move on, this one never
+// would.
+func (h *history) encoded(index int, message conversation.Message, tokens int) (session.Part, error) {
+	raw, err := h.exchange.Codec.Encode(message)
+	if err != nil {
+		return session.Part{}, fmt.Errorf("encode message %d: %w", index, err)
+	}
+	raw = h.exchange.Codec.Mark(raw, "")
+	return shortPart(index, raw, tokens), nil
+}
+
+// shortPart returns the part of a message at L1.
+func shortPart(index int, raw json.RawMessage, tokens int) session.Part {
+	return session.Part{From: index, To: index + 1, Level: 1, Raw: raw, Tokens: tokens, Messages: 1}
+}
+
+func (h *history) countText(text string) int {
+	if text == "" {
+		return 0
+	}
+	return h.counter.Message(textMessage(conversation.User, text))
+}
+
+func textMessage(role conversation.Role, text string) conversation.Message {
+	return conversation.Message{
+		Role:    role,
+		Blocks:  []conversation.Block{{Kind: conversation.Text, Text: text}},
+		Changed: true,
+	}
+}
+
+func (h *history) hasResult(from, to int) bool {
+	for _, digest := range h.digests[from:max(from, to)] {
+		if digest.Flags.Has(conversation.HasResult) {
+			return true
+		}
+	}
+	return false
+}
+
+func (h *history) hasMedia(t *turn) bool {
+	for _, digest := range h.digests[t.From:t.To] {
+		if digest.Flags.Has(conversation.HasMedia) {
+			return true
+		}
+	}
+	return false
+}
+
+// olderGroups returns the size of what cutGroups may cut.
+func (h *history) olderGroups() int {
+	if len(h.turns) == 0 {
+		return 0
+	}
+	t, size := h.turns[len(h.turns)-1], 0
+	if t.deepest < 1 {
+		return 0
+	}
+	from := max(t.From, h.covered()) // what stands before it is counted with the projection
+	for _, digest := range h.digests[from:max(from, h.newestGroup(t))] {
+		if digest.Flags.Has(conversation.HasResult) {
+			size += digest.Tokens
+		}
+	}
+	return size
+}

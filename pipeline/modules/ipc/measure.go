@@ -1,0 +1,52 @@
+package ipc
+
+import (
+	"math"
+
+	"palimpsest/pipeline"
+)
+
+// budget says how large a prompt is and how large it may become. Sizes are o200k tokens;
+// rate is how many of the model's own tokens make one of them.
+type budget struct {
+	rate  float64
+	now   int // size of the prompt as it stands
+	goal  int // what the epoch compresses down to
+	high  int // the target: above it there is an epoch
+	limit int // what the prompt may have at most
+	worth int // what an epoch must free
+
+	isLong bool // the prompt exceeds its target
+}
+
+// measure returns the budget of a prompt of size tokens of the model. It reads no message.
+func measure(exchange *pipeline.Exchange, size int) *budget {
+	config := configOf(exchange)
+	b := &budget{now: max(1, exchange.Estimate(exchange.Projection))}
+	// What was reported of this prompt may tell more than the model's average.
+	b.rate = max(exchange.Factor, float64(size)/float64(b.now))
+	limit := float64(exchange.Limit) / b.rate
+	if exchange.Limit == 0 {
+		limit = math.MaxInt32 // only its bytes can be too many
+	}
+	b.limit, b.high = int(limit), int(config.TargetUtilization*limit)
+	b.goal, b.worth = int(config.Goal()*limit), int(config.MinClear*float64(b.limit))
+	if byBreakEven(exchange) {
+		b.goal = min(b.goal, int(weigh(exchange, size).goal/b.rate))
+		b.worth = int(config.MinClear * float64(min(b.limit, b.now)))
+	}
+	if exchange.Order != nil {
+		b.goal, b.worth = min(b.goal, b.now/2), 1
+	}
+	b.isLong = exchange.Limit > 0 && (float64(size) > config.TargetUtilization*float64(exchange.Limit) || !isHeavy(exchange))
+	return b
+}
+
+// lower returns a budget for a prompt that must get by with so many tokens, and is
+// compressed down to half of them.
+func (b *budget) lower(tokens float64) {
+	b.goal, b.high = min(b.goal, int(tokens/2)), min(b.high, int(tokens))
+}
+
+// tokens returns a size in the model's tokens.
+func (b *budget) tokens(size int) int { return int(math.Ceil(float64(size) * b.rate)) }

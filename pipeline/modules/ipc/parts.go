@@ -1,0 +1,50 @@
+package ipc
+
+import (
+	"encoding/json"
+	"slices"
+
+	"palimpsest/pipeline/conversation"
+	"palimpsest/pipeline/session"
+)
+
+// parts are a projection's parts in order.
+type parts []session.Part
+
+// add appends parts; one that goes on as the client's own bytes at the same level
+// as the last one makes that longer.
+func (p *parts) add(more ...session.Part) {
+	for _, part := range more {
+		if part.From == part.To {
+			continue
+		}
+		if n := len(*p); n > 0 && part.Raw == nil {
+			if last := &(*p)[n-1]; last.Raw == nil && last.Level == part.Level {
+				last.To, last.Tokens, last.Messages = part.To, last.Tokens+part.Tokens, last.Messages+part.Messages
+				continue
+			}
+		}
+		*p = append(*p, part)
+	}
+}
+
+// endWithSystem reports whether the last message so far is a system message amid the
+// conversation, which an answer must follow.
+func (p *parts) endWithSystem(digests []conversation.Digest) bool {
+	if len(*p) == 0 {
+		return false
+	}
+	last := (*p)[len(*p)-1]
+	return last.Raw == nil && last.To > conversation.Lead(digests) && digests[last.To-1].Role == conversation.System
+}
+
+// join adds messages to a part.
+func join(part *session.Part, raw json.RawMessage, messages, tokens int) {
+	part.Raw = slices.Grow(part.Raw, len(raw)+1)
+	if len(part.Raw) > 0 {
+		part.Raw = append(part.Raw, ',')
+	}
+	part.Raw = append(part.Raw, raw...)
+	part.Messages += messages
+	part.Tokens += tokens
+}

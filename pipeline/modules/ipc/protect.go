@@ -1,0 +1,214 @@
+package ipc
+
+import (
+	"slices"
+	"strings"
+
+	"palimpsest/pipeline/conversation"
+	"palimpsest/pipeline/session"
+)
+
+// bridge is the module whose inserts hold what a client's own summary has lost:
+// nothing else in the prompt says it.
+const bridge = "compaction-bridge"
+
+// rung says what a plan may do that the rules for cost and form forbid. The rules that
+// make a prompt legal hold on every rung.
+type rung int
+
+const (
+	byTheRules  rung = iota
+	foldsPinned      // turns that a person pinned, what the bridge brought back, summaries, notices
+	foldsHeld        // item references, unknown roles, tools made known, what precedes a compaction
+	foldsTyped       // the message that a person typed last, where it stands in an older turn
+)
+
+// lastRung is the highest rung.
+const lastRung = foldsTyped
+
+// String returns the rung's name in events.
+func (r rung) String() string {
+	return [...]string{"", "pinned_turns", "held_messages", "typed_message"}[r]
+}
+
+// protection says what of a history must stay, by the rules of a rung.
+type protection struct {
+	history *history
+	budget  *budget
+	rung    rung // which rules for cost and form may be broken
+
+	latest   int // the message that a person typed last; -1: none
+	attached int // and attached something to last; -1: none
+	loop     int // the turn that opens a tool loop that must open with thinking; -1: none
+
+	fates map[int]fate   // what becomes of messages that are bound by more than their turn
+	loads map[string]int // the last message that makes a tool known
+}
+
+// protect decides how deep each turn of a history may go, without reading a message.
+func protect(history *history, budget *budget, rung rung) *protection {
+	p := &protection{
+		history: history, budget: budget, rung: rung,
+		latest: latestTyped(history.digests), attached: latestAttached(history.digests),
+	}
+	boundary := p.boundary()
+	for i, t := range history.turns {
+		t.deepest = max(t.floor, p.deepest(t.Turn, boundary))
+		t.isFixed = t.deepest == 0
+		p.keepPinned(t)
+		isNewest := i == len(history.turns)-1
+		if p.latest >= t.From && p.latest < t.To && (rung < foldsTyped || isNewest) {
+			p.keepUpTo(t, p.latest)
+		}
+	}
+	if p.loop = p.opener(); p.loop >= 0 {
+		opener := history.turns[p.loop]
+		opener.deepest = min(opener.deepest, 1)
+	}
+	return p
+}
+
+// boundary returns the index of the last message that stands for a history only the
+// provider knows; -1 without one. What precedes it may go on the last rungs: the
+// provider does not need it.
+func (p *protection) boundary() int {
+	if p.rung >= foldsHeld {
+		return -1
+	}
+	for i, digest := range slices.Backward(p.history.digests) {
+		if digest.Flags.Has(conversation.IsBoundary) {
+			return i
+		}
+	}
+	return -1
+}
+
+// deepest returns the level that a turn may go down to for what it holds. What a
+// provider's own compaction stands for is not touched at all, nor is a call without its
+// result. Nothing else binds a turn: what must stay of it stays behind its record.
+func (p *protection) deepest(bounds conversation.Turn, boundary int) int {
+	if bounds.From <= boundary {
+		return 0
+	}
+	var flags conversation.Flags
+	for _, digest := range p.history.digests[bounds.From:bounds.To] {
+		flags |= digest.Flags
+	}
+	if flags.Has(conversation.HasCall) && !flags.Has(conversation.HasResult) {
+		return 0
+	}
+	return p.history.config.DeepestLevel
+}
+
+// keepPinned keeps a turn as the client sent it if one of its messages is pinned.
+// One that was compressed before comes back with the epoch.
+func (p *protection) keepPinned(t *turn) {
+	if p.rung < foldsPinned && p.isPinned(t.Turn) {
+		t.floor, t.deepest, t.isFixed = 0, 0, true
+	}
+}
+
+// isPinned reports whether a message of a turn is pinned, or has something in it
+// that must not go.
+func (p *protection) isPinned(bounds conversation.Turn) bool {
+	at, _ := slices.BinarySearch(p.history.exchange.Pins, bounds.From)
+	return at < len(p.history.exchange.Pins) && p.history.exchange.Pins[at] < bounds.To || slices.ContainsFunc(p.history.exchange.Inserts, func(insert session.Insert) bool {
+		return insert.Module == bridge && bounds.From <= insert.Message && insert.Message < bounds.To
+	})
+}
+
+// keepUpTo keeps the turn's messages up to and with the one at index as they are.
+// Behind results that message answers an assistant's calls: then the turn is cut
+// at most, which keeps what was typed as well.
+func (p *protection) keepUpTo(t *turn, index int) {
+	if p.history.digests[index].Flags.Has(conversation.HasResult) {
+		t.deepest = min(t.deepest, max(t.floor, 1))
+		return
+	}
+	t.verbatim = index + 1
+	t.front = p.history.originals(t.From, t.verbatim)
+}
+
+// latestTyped returns the index of the newest message that a person typed.
+func latestTyped(digests []conversation.Digest) int {
+	for i, digest := range slices.Backward(digests) {
+		if digest.Role == conversation.User && digest.Flags.Has(conversation.HasTyped) {
+			return i
+		}
+	}
+	return -1
+}
+
+// latestAttached returns the index of the newest message of a person that has media.
+func latestAttached(digests []conversation.Digest) int {
+	for i, digest := range slices.Backward(digests) {
+		if digest.Role == conversation.User && digest.Flags.Has(conversation.HasMedia) && !digest.Flags.Has(conversation.HasResult) {
+			return i
+		}
+	}
+	return -1
+}
+
+// hold reads what must stay for what it says.
+func (p *protection) hold() error {
+	if err := p.findKept(); err != nil {
+		return err
+	}
+	return p.keepSummary()
+}
+
+// keepSummary keeps what a client put in place of a history that it has compacted
+// itself, unless that fills a large part of the window: nothing else the model
+// sees says what it says.
+func (p *protection) keepSummary() error {
+	if len(p.history.turns) == 0 || p.rung >= foldsPinned {
+		return nil
+	}
+	first := p.history.turns[0]
+	size := 0
+	for i := first.From; i < first.To && p.history.digests[i].Role == conversation.User; i++ {
+		message, err := p.history.exchange.Message(i)
+		if err != nil {
+			return err
+		}
+		size += p.history.digests[i].Tokens
+		for _, block := range message.Blocks {
+			if block.Kind == conversation.Text && isSummary(block.Text) && size < p.budget.limit/8 && i >= first.verbatim {
+				p.keepUpTo(first, i)
+			}
+		}
+	}
+	return nil
+}
+
+// isSummary reports whether a user's text is what a client put in place of a
+// history that it has compacted itself.
+func isSummary(text string) bool {
+	for _, marker := range []string{
+		"This session is being continued from a previous conversation",
+		"The conversation history before this point was compacted into the following summary",
+		"Another language model started to solve this problem and produced a summary",
+		"Earlier context was compacted. Summary of your actions",
+		"## Conversation Summary",
+	} {
+		if strings.Contains(text, marker) {
+			return true
+		}
+	}
+	return false
+}
+
+// isLatest reports whether a message is the last one that a person typed, or what
+// was attached behind it.
+func (p *protection) isLatest(index int) bool {
+	return index == p.latest || index == p.attached && p.attached > p.latest
+}
+
+// evictable returns the turns that may lose their media, the oldest first. The
+// newest one may only where the provider itself refused the body.
+func (p *protection) evictable() []*turn {
+	if len(p.history.turns) == 0 || p.history.exchange.MaxBytes > 0 {
+		return p.history.turns
+	}
+	return p.history.turns[:len(p.history.turns)-1]
+}

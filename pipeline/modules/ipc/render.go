@@ -1,0 +1,217 @@
+package ipc
+
+import (
+	"encoding/json"
+	"fmt"
+
+	"palimpsest/pipeline/archive"
+	"palimpsest/pipeline/conversation"
+	"palimpsest/pipeline/session"
+)
+
+// renderer makes the projection that a selection of levels comes to.
+type renderer struct {
+	history    *history
+	protection *protection
+	forms      *forms
+	lines      *lines
+	opening    *opening
+
+	dropped int // the first turns, of which nothing folded is left
+
+	archive archive.Name // of the history that the projection stands for
+	isNamed bool         // the projection says so already
+}
+
+// render returns the projection of the plan; one that covers nothing if no turn is
+// compressed.
+func (r *renderer) render() (*session.Projection, error) {
+	last := len(r.history.turns) - 1
+	for last >= 0 && r.history.turns[last].level == 0 && !r.history.turns[last].isEvicted {
+		last--
+	}
+	if last < 0 {
+		return &session.Projection{Chain: r.history.exchange.Chain[0]}, nil
+	}
+	block := r.lines.blockSize(r.history.turns[min(r.dropped, last+1) : last+1])
+	if err := r.opening.writeLedger(r.history.turns[:last+1]); err != nil {
+		return nil, err
+	}
+	err := r.history.each(r.history.turns[:last+1], func(t *turn) error {
+		if t.level != 1 {
+			return nil
+		}
+		return r.forms.cuts.cutDown(t)
+	})
+	if err != nil {
+		return nil, err
+	}
+	covers := r.history.turns[last].To
+	r.archive, r.isNamed = archive.NameOf(r.history.exchange.Chain[covers]), false
+	var parts parts
+	parts.add(r.history.untouched(0, r.history.turns[0].From, 0))
+	var run []*span
+	for _, t := range r.history.turns[:last+1] {
+		if t.level >= 2 && t.verbatim == t.From {
+			run = append(run, t.span())
+			continue
+		}
+		if err := r.fold(&parts, run, block); err != nil {
+			return nil, err
+		}
+		run = nil
+		switch {
+		case t.level >= 2:
+			parts.add(r.history.untouched(t.From, t.verbatim, 0))
+			run = append(run, t.span())
+		case t.level == 1:
+			parts.add(t.cut...)
+		case t.isEvicted:
+			parts.add(t.stripped...)
+		default:
+			parts.add(r.history.untouched(t.From, t.To, 0))
+		}
+	}
+	if err := r.fold(&parts, run, block); err != nil {
+		return nil, err
+	}
+	r.nameArchive(parts)
+	projection := &session.Projection{
+		Number: r.history.exchange.NextProjection, Covers: covers, Chain: r.history.exchange.Chain[covers], Parts: r.opened(parts),
+	}
+	if projection.Number == 0 {
+		projection.Number = 1
+		if current := r.history.exchange.Projection; current != nil {
+			projection.Number = current.Number + 1
+		}
+	}
+	return projection, nil
+}
+
+// fold adds the parts of a run of adjacent spans: a record of them, which is one message
+// of the user, behind it what stays of their turns, and one message of the assistant where
+// another of the user follows, so that roles take turns. Each level has a part, all but
+// the last without a message. The turns stay at L1 if the record would be larger.
+func (r *renderer) fold(parts *parts, run []*span, block int) error {
+	if len(run) == 0 {
+		return nil
+	}
+	from, to := run[0].From, run[len(run)-1].To
+	behind := r.behind(run)
+	answers := len(behind) > 0 && behind[len(behind)-1].isAnswer
+	text := r.recorded(run, block, answers)
+	record := textMessage(conversation.User, r.frame()+text)
+	recordSize := r.history.counter.Message(record)
+	size := recordSize
+	for i := range behind {
+		size += behind[i].tokens
+	}
+	if size >= r.forms.cuts.leastAt1(from, to) {
+		shallow, err := r.forms.cuts.shallowSize(run)
+		if err != nil {
+			return err
+		}
+		if size >= shallow {
+			return r.foldShallow(parts, run)
+		}
+	}
+	if r.opening.text != "" { // the first record opens the projection
+		record = textMessage(conversation.User, r.frame()+r.opening.text+text)
+		recordSize = r.history.counter.Message(record)
+		r.opening.text = ""
+	}
+	r.isNamed = true
+	rendered := session.Part{From: from, To: to}
+	messages := []kept{}
+	if parts.endWithSystem(r.history.digests) {
+		messages = append(messages, r.said(conversation.Assistant, answerBelow))
+	}
+	messages = append(append(messages, kept{role: conversation.User, message: &record, tokens: recordSize}), behind...)
+	for i := range messages {
+		raw, err := r.encode(&messages[i])
+		if err != nil {
+			return fmt.Errorf("encode record of messages %d to %d: %w", from, to, err)
+		}
+		join(&rendered, raw, 1, messages[i].tokens)
+	}
+	for len(run) > 0 {
+		n := sameLevel(run)
+		part := session.Part{From: run[0].From, To: run[n-1].To, Level: run[0].level, Raw: json.RawMessage{}}
+		if n == len(run) {
+			part.Raw, part.Tokens, part.Messages = rendered.Raw, rendered.Tokens, rendered.Messages
+		}
+		parts.add(part)
+		run = run[n:]
+	}
+	return nil
+}
+
+// What is said where a record stands between system messages, each of which must follow a
+// message of the user and precede one of the assistant.
+const (
+	answerBelow = "[The answer is in the notes that follow.]"
+	answerAbove = "[The answer is in the notes above.]"
+	goesOn      = "[The conversation goes on.]"
+)
+
+// behind returns what stands behind the record of a run: what stays of its turns, in
+// order, and what the assistant said last where a message of the user follows.
+func (r *renderer) behind(run []*span) []kept {
+	var all []kept
+	role, hasCall := conversation.User, false
+	for _, span := range run {
+		for _, stays := range r.history.turns[span.turn].kept {
+			if stays.role == conversation.System && role != conversation.User && role != conversation.Tool {
+				if role == conversation.System {
+					all = append(all, r.said(conversation.Assistant, answerAbove))
+				}
+				all = append(all, r.said(conversation.User, goesOn))
+			}
+			all, role = append(all, stays), stays.role
+			hasCall = hasCall || role == conversation.Assistant
+		}
+	}
+	if hasCall && r.history.exchange.Request.ThinkingFirst {
+		// The tool loop that comes next must not begin with these calls.
+		all, role = append(all, r.said(conversation.User, goesOn)), conversation.User
+	}
+	last := run[len(run)-1]
+	if last.To >= len(r.history.digests) || r.history.digests[last.To].Role != conversation.User {
+		return all
+	}
+	switch {
+	case last.record.said != "":
+		answer := r.said(conversation.Assistant, last.answer())
+		answer.isAnswer = true
+		return append(all, answer)
+	case role == conversation.System:
+		return append(all, r.said(conversation.Assistant, answerAbove))
+	}
+	return all
+}
+
+// said returns a message that is written for a record.
+func (r *renderer) said(role conversation.Role, text string) kept {
+	message := textMessage(role, text)
+	return kept{role: role, message: &message, tokens: r.history.counter.Message(message)}
+}
+
+// encode returns the bytes of a message that goes with a record.
+func (r *renderer) encode(message *kept) (json.RawMessage, error) {
+	if message.message == nil {
+		return message.raw, nil
+	}
+	return r.history.exchange.Codec.Encode(*message.message)
+}
+
+// foldShallow adds the parts of a run at L1.
+func (r *renderer) foldShallow(parts *parts, run []*span) error {
+	for _, span := range run {
+		t := r.history.turns[span.turn]
+		if err := r.forms.cuts.cutDown(t); err != nil {
+			return err
+		}
+		parts.add(t.cut[span.From-t.From:]...)
+	}
+	return nil
+}

@@ -1,0 +1,169 @@
+package ipc
+
+import (
+	"fmt"
+	"strconv"
+
+	"palimpsest/pipeline"
+)
+
+// Description returns what the module says of itself.
+func Description() pipeline.Description {
+	return pipeline.Description{
+		Name: Name, Title: "infinite persistent context", IsStandard: true, Docs: "compaction.md",
+		Does:     "Compresses the oldest turns first. Every original stays in the archive.",
+		Defaults: func() pipeline.Settings { return new(DefaultConfig()) },
+		Cards: []pipeline.Card{
+			{Title: TargetCard, Settings: []pipeline.Setting{target()}},
+			{Title: "When", Sub: "what decides that old turns are compressed", Settings: when()},
+			{Title: "Limits", Sub: "what a compaction may take", Settings: limits()},
+			{Title: "Summaries at L2 and L3", Sub: "a model writes them, in the background and with your provider key", Settings: []pipeline.Setting{summaries()}},
+			{Title: "Details", Settings: details()},
+		},
+		Presets: []pipeline.Preset{
+			{Name: "default", Title: "Default", Does: "Starts at three quarters of the window. Suits most coding agents."},
+			{
+				Name: "aggressive", Title: "Aggressive", YAML: "ipc:\n  targetUtilization: 0.5\n  preserveLastTurns: 3\n",
+				Does: "Starts at half the window. Smaller prompts, and the provider’s cache is rewritten more often.",
+			},
+			{
+				Name: "quality-first", Title: "Quality-first", YAML: "ipc:\n  targetUtilization: 0.9\n  preserveLastTurns: 10\n",
+				Does: "Steps in only near the limit and keeps more of the newest turns.",
+			},
+		},
+	}
+}
+
+// TargetCard holds the target alone, which the dashboard shows beside presets and a slider.
+const TargetCard = "dial"
+
+func target() pipeline.Setting {
+	return pipeline.ShareField(func(c *Config) *float64 { return &c.TargetUtilization }, 0.30, 0.95, pipeline.Setting{
+		Name: "targetUtilization", Label: "Target utilization",
+		Hint: "share of the model’s context window that a request may fill before the oldest turns are compressed",
+	})
+}
+
+// Triggers are the values of Trigger, the default first.
+func Triggers() []pipeline.Option {
+	return []pipeline.Option{
+		{Value: TriggerWindow, Label: "Only near the limit", Meaning: "The model sees every turn word for word for as long as all of them fit."},
+		{Value: TriggerBreakEven, Label: "Spend less", Meaning: "The model sees old turns in shorter forms as soon as reading them again has cost as much as shortening them."},
+	}
+}
+
+func when() []pipeline.Setting {
+	return []pipeline.Setting{
+		pipeline.ChoiceField(func(c *Config) *string { return &c.Trigger }, pipeline.Setting{
+			Name: "trigger", Label: "Compress", Options: Triggers(),
+			Hint: "Only near the limit: prompts below the target go out as they are. Spend less: as soon as reading old turns again has cost as much as a compaction, so that the model sees shorter forms of them earlier.",
+		}),
+		pipeline.CountField(func(c *Config) *int { return &c.MinContext }, 10_000, 10_000_000, pipeline.Setting{
+			Name: "minContext", Label: "Spend less starts above", Unit: "tokens", Step: "1000", Hint: "More keeps more of the old turns word for word, and saves less.",
+		}),
+	}
+}
+
+func limits() []pipeline.Setting {
+	return []pipeline.Setting{
+		pipeline.ShareField(func(c *Config) *float64 { return &c.CompressTo }, 0.10, 0.90, pipeline.Setting{
+			Name: "compressTo", Label: "Compress down to", Hint: "Share of the window that is filled after a compaction. A lower target lowers it along.",
+		}),
+		pipeline.ShareField(func(c *Config) *float64 { return &c.MinClear }, 0.01, 0.50, pipeline.Setting{
+			Name: "minClear", Label: "Free at least", Hint: "Share of the window; a compaction that frees less is not made.",
+		}),
+		pipeline.CountField(func(c *Config) *int { return &c.PreserveLastTurns }, 1, 100, pipeline.Setting{
+			Name: "preserveLastTurns", Label: "Newest turns kept verbatim", Unit: "turns", Step: "1",
+		}),
+		pipeline.CountField(func(c *Config) *int { return &c.PreserveTokens }, 0, 1_000_000, pipeline.Setting{
+			Name: "preserveTokens", Label: "Newest tokens kept verbatim", Unit: "tokens", Step: "1000", Hint: "Counts where it keeps more than the turns do.",
+		}),
+		pipeline.ToggleField(func(c *Config) *bool { return &c.PreserveSystem }, pipeline.Setting{
+			Name: "preserveSystem", Label: "System prompt and tool definitions stay verbatim",
+			Reserved: "They always stay as the client sent them; no level touches them.",
+		}),
+		pipeline.CountField(func(c *Config) *int { return &c.DeepestLevel }, 0, 3, pipeline.Setting{
+			Name: "deepestLevel", Kind: pipeline.Choice, Label: "Deepest level", Hint: "How far old turns may fade.",
+			Options: []pipeline.Option{{Value: "0", Label: "Off"}, {Value: "1", Label: "L1"}, {Value: "2", Label: "L2"}, {Value: "3", Label: "L3"}},
+		}),
+	}
+}
+
+func summaries() pipeline.Setting {
+	return pipeline.Field(func(c *Config) *LLMCompression { return &c.LLMCompression }, checkLLM, pipeline.Setting{
+		Name: "llmCompression", Kind: pipeline.Toggle, Label: "Summaries by a model",
+		Hint: "Off: first sentences and one line a block, no model is asked. Off forgets what is set below.",
+		Members: []pipeline.Setting{
+			{
+				Name: "model", Kind: pipeline.Word, Label: "Model", IsNeeded: true, First: SameModel,
+				Hint: "A model of the conversation’s provider, or same for the conversation’s own.",
+			},
+			{Name: "prompt", Kind: pipeline.Paragraph, Label: "Own prompt", Hint: "What is asked for in place of our words; empty: ours. At most 20,000 bytes."},
+			optional("maxTokens", "Maximum answer length", "tokens", "100", "Empty: as many as a summary may have."),
+			{Name: "timeout", Kind: pipeline.Word, Label: "Timeout", Hint: "Such as 30s, up to 10m. Empty: 30s."},
+			optional("reserveTokens", "Write the summary early", "tokens left", "1000", "A summary is written as soon as a prompt leaves fewer tokens. Empty: after each compaction only."),
+			optional("keepRecentTokens", "Newest tokens left out", "tokens", "1000", "Empty: as many as preserveTokens."),
+		},
+	})
+}
+
+// optional returns a member of llmCompression that is a number and may be left out.
+func optional(name, label, unit, step, hint string) pipeline.Setting {
+	s := pipeline.Setting{Name: name, Kind: pipeline.Number, Label: label, Unit: unit, Step: step, Hint: hint, IsOptional: true, Low: "0"}
+	for _, count := range llmCounts() {
+		if count.name == name {
+			s.High = strconv.Itoa(count.highest)
+		}
+	}
+	return s
+}
+
+func details() []pipeline.Setting {
+	return []pipeline.Setting{
+		pipeline.ShareField(func(c *Config) *float64 { return &c.IdleUtilization }, 0.10, 0.95, pipeline.Setting{
+			Name: "idleUtilization", Label: "Plan ahead above", Hint: "Share of the window. The compaction is made when the provider’s cache has gone cold.",
+		}),
+		pipeline.Field(func(c *Config) *[]int { return &c.KeepLastLadder }, checkLadder, pipeline.Setting{
+			Name: "keepLastLadder", Kind: pipeline.Numbers, Label: "Shrink the preserved turns to",
+			Hint: "Falling numbers from 100 to 1, tried one after the other where a compaction frees too little.",
+		}),
+		pipeline.CountField(func(c *Config) *int { return &c.BlockTokens }, 500, 100_000, pipeline.Setting{
+			Name: "blockTokens", Label: "All L3 text of a thread", Unit: "tokens", Step: "100",
+		}),
+		pipeline.ChoiceField(func(c *Config) *string { return &c.Repeats }, pipeline.Setting{
+			Name: "repeats", Label: "Repeated results",
+			Hint:    "Point: of a new tool result, lines that an earlier one in the prompt has word for word become a pointer to it. Results of reading and editing files stay whole.",
+			Options: []pipeline.Option{{Value: RepeatsKeep, Label: "Keep"}, {Value: RepeatsPoint, Label: "Point"}},
+		}),
+		pipeline.ToggleField(func(c *Config) *bool { return &c.ObservationMasking }, pipeline.Setting{
+			Name: "observationMasking", Label: "Placeholder for tool results at L1", Hint: "Off: the first 200 characters stay.",
+		}),
+		pipeline.ToggleField(func(c *Config) *bool { return &c.ArchiveToBlob }, pipeline.Setting{
+			Name: "archiveToBlob", Label: "Keep the originals", Hint: "Off: no new compression either, unless the deepest level is off.",
+		}),
+		pipeline.Field(func(c *Config) *Window { return &c.ContextWindow }, checkWindow, pipeline.Setting{
+			Name: "contextWindow", Kind: pipeline.TokenWindow, Label: "Context window", Unit: "tokens",
+			Hint: "auto, or 1,000 to 100,000,000 where clients assume another window than the model’s.",
+		}),
+		pipeline.SizeField(func(c *Config) *int { return &c.MaxBytes }, 100_000, 1_000_000_000, pipeline.Setting{
+			Name: "maxBytes", Label: "Maximum prompt size", Unit: "bytes", Step: "1000000",
+			Hint: "Above it media become placeholders, the oldest first. 0: no limit; else 100,000 or more.",
+		}),
+		pipeline.CountField(func(c *Config) *int { return &c.WarnAfterEpochs }, 0, 1000, pipeline.Setting{
+			Name: "warnAfterEpochs", Label: "Warn about a thread after", Unit: "compactions", Step: "1", Hint: "0: never.",
+		}),
+	}
+}
+
+func checkLadder(ladder []int) string {
+	const allowed = "allowed are 1 to 20 falling numbers from 100 to 1"
+	if len(ladder) == 0 || len(ladder) > 20 {
+		return fmt.Sprintf("%d numbers are out of range; %s", len(ladder), allowed)
+	}
+	for i, turns := range ladder {
+		if turns < 1 || turns > 100 || i > 0 && turns >= ladder[i-1] {
+			return fmt.Sprintf("%d at place %d is out of order or range; %s", turns, i+1, allowed)
+		}
+	}
+	return ""
+}

@@ -1,0 +1,59 @@
+package patterns
+
+import "palimpsest/pipeline"
+
+// Config are the settings of the module patterns, which puts into a prompt
+// what a team has learnt in earlier sessions.
+type Config struct {
+	// MaxInjected is how many patterns a lane gets at most.
+	MaxInjected int `json:"maxInjected" yaml:"maxInjected"`
+
+	// MinSuccessRate is the share of lanes in which a pattern must have helped once
+	// it was used in a few.
+	MinSuccessRate float64 `json:"minSuccessRate" yaml:"minSuccessRate"`
+
+	// Review is "required", where people approve what is found, or "auto", where
+	// what was met in several sessions is used without.
+	Review string `json:"review" yaml:"review"`
+
+	// Placement is where patterns are put: "turn" or "system".
+	Placement string `json:"placement" yaml:"placement"`
+}
+
+// DefaultConfig returns the settings of a workspace that has set nothing.
+func DefaultConfig() Config {
+	return Config{MaxInjected: 5, MinSuccessRate: 0.6, Review: "required", Placement: pipeline.PlacementTurn}
+}
+
+// ModuleName implements pipeline.Settings.
+func (Config) ModuleName() string { return Name }
+
+// Description returns what the module says of itself.
+func Description() pipeline.Description {
+	return pipeline.Description{
+		Name: Name, Title: "what the team has learnt", Header: "patterns", IsStandard: true, Docs: "memory.md#patterns",
+		Does:     "Puts approved rules into prompts, once a session.",
+		Figure:   pipeline.Figure{Before: "put into ", Noun: "prompt"},
+		Defaults: func() pipeline.Settings { return new(DefaultConfig()) },
+		Cards: []pipeline.Card{
+			{Title: "What goes in", Sub: "rules that your team has learnt", Settings: []pipeline.Setting{
+				pipeline.CountField(func(c *Config) *int { return &c.MaxInjected }, 0, 100, pipeline.Setting{
+					Name: "maxInjected", Label: "Rules a thread gets at most", Unit: "rules", Step: "1",
+				}),
+				pipeline.ShareField(func(c *Config) *float64 { return &c.MinSuccessRate }, 0, 1, pipeline.Setting{
+					Name: "minSuccessRate", Label: "Success rate of at least", Hint: "A rule that helped in fewer threads is disabled once it was used in a few.",
+				}),
+				pipeline.ChoiceField(func(c *Config) *string { return &c.Review }, pipeline.Setting{
+					Name: "review", Label: "Review", Hint: "Auto: what was met in several sessions is used without anyone’s approval.",
+					Options: []pipeline.Option{{Value: "required", Label: "Required"}, {Value: ReviewAuto, Label: "Auto"}},
+				}),
+				pipeline.PlacementField(func(c *Config) *string { return &c.Placement }),
+			}},
+		},
+	}
+}
+
+// configOf returns the module's settings for an exchange.
+func configOf(exchange *pipeline.Exchange) Config {
+	return pipeline.SettingsOf[Config](exchange.Config)
+}

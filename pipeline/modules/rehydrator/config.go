@@ -1,0 +1,93 @@
+package rehydrator
+
+import (
+	"fmt"
+	"strings"
+
+	"palimpsest/pipeline"
+)
+
+// Config are the settings of the module rehydrator, which brings turns back
+// that someone refers to.
+type Config struct {
+	TriggerPhrases      []string `json:"triggerPhrases"      yaml:"triggerPhrases"`
+	MaxRehydrated       int      `json:"maxRehydrated"       yaml:"maxRehydrated"`
+	SearchDepthDays     int      `json:"searchDepthDays"     yaml:"searchDepthDays"`
+	SimilarityThreshold float64  `json:"similarityThreshold" yaml:"similarityThreshold"`
+	MaxTokens           int      `json:"maxTokens"           yaml:"maxTokens"`
+	Scope               string   `json:"scope"               yaml:"scope"`
+	Placement           string   `json:"placement"           yaml:"placement"`
+
+	// EmbeddingModel is a model of the workspace's own provider with which its archive
+	// is embedded and searched beside the text; empty if none. It is the workspace's: what
+	// a key or a request sets here counts for nothing.
+	EmbeddingModel string `json:"embeddingModel" yaml:"embeddingModel"`
+}
+
+// DefaultConfig returns the settings of a workspace that has set nothing.
+func DefaultConfig() Config {
+	return Config{
+		TriggerPhrases:      []string{},
+		MaxRehydrated:       5,
+		SearchDepthDays:     90,
+		SimilarityThreshold: 0.7,
+		MaxTokens:           4_000,
+		Scope:               "key",
+		Placement:           pipeline.PlacementTurn,
+	}
+}
+
+// ModuleName implements pipeline.Settings.
+func (Config) ModuleName() string { return Name }
+
+// Description returns what the module says of itself.
+func Description() pipeline.Description {
+	return pipeline.Description{
+		Name: Name, Title: "earlier turns", Header: "rehydrated", IsStandard: true,
+		Docs:     "memory.md#what-comes-back-when-someone-refers-to-it-rehydrator",
+		Does:     "Brings back turns that someone refers to.",
+		Figure:   pipeline.Figure{Noun: "rehydration"},
+		Defaults: func() pipeline.Settings { return new(DefaultConfig()) },
+		Cards: []pipeline.Card{
+			{Title: "What comes back", Sub: "when someone refers to earlier turns", Settings: []pipeline.Setting{
+				pipeline.Field(func(c *Config) *[]string { return &c.TriggerPhrases }, checkPhrases, pipeline.Setting{
+					Name: "triggerPhrases", Kind: pipeline.Lines, Label: "Trigger phrases", Hint: "Beside those that are built in, one a line, up to 100.",
+				}),
+				pipeline.CountField(func(c *Config) *int { return &c.MaxRehydrated }, 0, 100, pipeline.Setting{
+					Name: "maxRehydrated", Label: "Maximum number", Unit: "turns", Step: "1",
+				}),
+				pipeline.CountField(func(c *Config) *int { return &c.MaxTokens }, 0, 100_000, pipeline.Setting{
+					Name: "maxTokens", Label: "Maximum length", Unit: "tokens", Step: "500",
+				}),
+				pipeline.ScopeField(func(c *Config) *string { return &c.Scope }, "Whose archives are searched"),
+				pipeline.CountField(func(c *Config) *int { return &c.SearchDepthDays }, 1, 3650, pipeline.Setting{
+					Name: "searchDepthDays", Label: "How far back", Unit: "days", Step: "1",
+				}),
+				pipeline.ShareField(func(c *Config) *float64 { return &c.SimilarityThreshold }, 0, 1, pipeline.Setting{
+					Name: "similarityThreshold", Label: "Similarity threshold", Hint: "Less similar turns stay out.",
+				}),
+				pipeline.PlacementField(func(c *Config) *string { return &c.Placement }),
+				pipeline.TextField(func(c *Config) *string { return &c.EmbeddingModel }, pipeline.Setting{
+					Name: "embeddingModel", Label: "Embedding model", Hint: "Of your own provider: the archive is searched by meaning beside the text. Empty: text only.",
+				}),
+			}},
+		},
+	}
+}
+
+func checkPhrases(phrases []string) string {
+	if len(phrases) > 100 {
+		return fmt.Sprintf("%d phrases are out of range; allowed are 0 to 100", len(phrases))
+	}
+	for i, phrase := range phrases {
+		if strings.TrimSpace(phrase) == "" || len(phrase) > 200 {
+			return fmt.Sprintf("phrase %d is empty or longer than 200 bytes", i+1)
+		}
+	}
+	return ""
+}
+
+// configOf returns the module's settings for an exchange.
+func configOf(exchange *pipeline.Exchange) Config {
+	return pipeline.SettingsOf[Config](exchange.Config)
+}

@@ -1,0 +1,52 @@
+package semanticcache
+
+import "palimpsest/pipeline"
+
+// Config are the settings of the module semantic-cache, which answers a
+// single question with the answer to the same one.
+type Config struct {
+	// Similarity is what the embeddings of two texts must reach before one's answer
+	// is given to the other: the cosine, from 0 to 1.
+	Similarity float64 `json:"similarity" yaml:"similarity"`
+
+	// TTLSeconds is how old an answer may be that is given again.
+	TTLSeconds int `json:"ttlSeconds" yaml:"ttlSeconds"`
+
+	// EmbeddingModel is a model of the workspace's own provider; empty: only the very
+	// same request is answered.
+	EmbeddingModel string `json:"embeddingModel" yaml:"embeddingModel"`
+
+	// Scope says who shares answers: "workspace", "key" or "session".
+	Scope string `json:"scope" yaml:"scope"`
+}
+
+// DefaultConfig returns the settings of a workspace that has set nothing.
+func DefaultConfig() Config {
+	return Config{Similarity: 0.92, TTLSeconds: 3600, EmbeddingModel: "text-embedding-3-small", Scope: "workspace"}
+}
+
+// ModuleName implements pipeline.Settings.
+func (Config) ModuleName() string { return Name }
+
+// Description returns what the module says of itself.
+func Description() pipeline.Description {
+	return pipeline.Description{
+		Name: Name, Title: "answers given again", Docs: "answer-cache.md",
+		Does:     "Answers a single question with the answer to the same one.",
+		Defaults: func() pipeline.Settings { return new(DefaultConfig()) },
+		Cards: []pipeline.Card{
+			{Title: "When an answer is given again", Sub: "looked up with what goes out in the end, wherever the module stands", Settings: []pipeline.Setting{
+				pipeline.ShareField(func(c *Config) *float64 { return &c.Similarity }, 0, 1, pipeline.Setting{
+					Name: "similarity", Label: "Similarity of at least", Hint: "Of two questions in other words.",
+				}),
+				pipeline.CountField(func(c *Config) *int { return &c.TTLSeconds }, 1, 31_536_000, pipeline.Setting{
+					Name: "ttlSeconds", Label: "Maximum age", Unit: "seconds", Step: "60",
+				}),
+				pipeline.ScopeField(func(c *Config) *string { return &c.Scope }, "Who shares answers"),
+				pipeline.TextField(func(c *Config) *string { return &c.EmbeddingModel }, pipeline.Setting{
+					Name: "embeddingModel", Label: "Embedding model", Hint: "Of your own provider. Empty: only the very same request is answered.",
+				}),
+			}},
+		},
+	}
+}

@@ -1,0 +1,106 @@
+package journal
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/redis/go-redis/v9"
+
+	"palimpsest/pipeline/archive"
+	"palimpsest/pipeline/session"
+)
+
+const (
+	// peersTimeout bounds how long a prompt waits for Redis.
+	peersTimeout = 100 * time.Millisecond
+	// peersKeep is how long other processes find an epoch there. By then it is in the store, or
+	// the store has been away for so long that providers' caches have gone cold.
+	peersKeep = 10 * time.Minute
+)
+
+// peersPut keeps an epoch unless the lane has one with its number, or a newer one.
+// KEYS: the lane. ARGV: the number, the epoch, milliseconds to keep it.
+const peersPut = `
+if tonumber(redis.call('HGET', KEYS[1], 'number') or '0') >= tonumber(ARGV[1]) then return 0 end
+redis.call('HSET', KEYS[1], 'number', ARGV[1], 'epoch', ARGV[2])
+redis.call('PEXPIRE', KEYS[1], ARGV[3])
+return 1`
+
+// Peers shows epochs that wait for the store to all processes, by Redis, so that they send the
+// same prompts meanwhile. What it holds is sealed with the key of its workspace.
+type Peers struct {
+	client redis.UniversalClient
+	put    *redis.Script
+	away   *session.Absence
+}
+
+// NewPeers returns Peers on a Redis server.
+func NewPeers(client redis.UniversalClient, now func() time.Time) *Peers {
+	return &Peers{client: client, put: redis.NewScript(peersPut), away: session.NewAbsence(now)}
+}
+
+// offer shows an epoch to all processes, unless one with its number is there. An error says that
+// Redis does not answer.
+func (p *Peers) offer(ctx context.Context, key *archive.Key, workspace, lane uuid.UUID, projection session.Projection) error {
+	packed, err := pack(contentOf(session.Seen{}, projection))
+	if err != nil {
+		return err
+	}
+	sealed := key.Seal(aboutOffer(lane, projection.Number), packed)
+	err = p.ask(ctx, func(ctx context.Context) error {
+		return p.put.Run(ctx, p.client, []string{placeOf(workspace, lane)}, projection.Number, sealed, peersKeep.Milliseconds()).Err()
+	})
+	if err != nil {
+		return fmt.Errorf("offer an epoch: %w", err)
+	}
+	return nil
+}
+
+// newest returns the newest epoch of a lane that a process has offered, or session.ErrNotFound.
+func (p *Peers) newest(ctx context.Context, key *archive.Key, workspace, lane uuid.UUID) (session.Projection, error) {
+	var found struct {
+		Number int    `redis:"number"`
+		Epoch  []byte `redis:"epoch"`
+	}
+	err := p.ask(ctx, func(ctx context.Context) error { return p.client.HGetAll(ctx, placeOf(workspace, lane)).Scan(&found) })
+	if err != nil {
+		return session.Projection{}, fmt.Errorf("look for an epoch: %w", err)
+	}
+	if found.Number == 0 {
+		return session.Projection{}, session.ErrNotFound
+	}
+	packed, err := key.Open(aboutOffer(lane, found.Number), found.Epoch)
+	if err != nil {
+		return session.Projection{}, fmt.Errorf("open an epoch: %w", err)
+	}
+	held, err := unpack(packed)
+	return held.Projection, err
+}
+
+// ask asks Redis, unless it was away a moment ago.
+func (p *Peers) ask(ctx context.Context, question func(ctx context.Context) error) error {
+	if p.away.Lasts() {
+		return session.ErrAway
+	}
+	asking, cancel := context.WithTimeout(ctx, peersTimeout)
+	defer cancel()
+	err := question(asking)
+	if err != nil && ctx.Err() == nil {
+		err = errors.Join(session.ErrAway, err)
+	}
+	p.away.Note(err)
+	return err
+}
+
+func placeOf(workspace, lane uuid.UUID) string {
+	return "palimpsest:epoch:" + workspace.String() + ":" + lane.String()
+}
+
+// aboutOffer binds a sealed epoch to its place.
+func aboutOffer(lane uuid.UUID, number int) []byte {
+	return binary.BigEndian.AppendUint64(append([]byte("offer "), lane[:]...), uint64(number)) //nolint:gosec // counts from 1
+}

@@ -1,0 +1,128 @@
+package session
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/google/uuid"
+
+	"palimpsest/pipeline/conversation"
+)
+
+const (
+	// findTimeout bounds how long a request waits for the store to look for its lane.
+	findTimeout = 2 * time.Second
+	// readEnds is how many ends of requests of a lane are read ahead, so that a client may go
+	// back a few messages.
+	readEnds = 8
+)
+
+// End is where a request of a lane ended.
+type End struct {
+	Head     conversation.Hash
+	Position int // messages up to it
+}
+
+// Ends reads where requests of lanes ended.
+type Ends interface {
+	// Ends returns the ends of a lane that lie furthest along, that one first, and no more
+	// than most.
+	Ends(ctx context.Context, workspace, lane uuid.UUID, most int) ([]End, error)
+}
+
+// Elsewhere reads what other processes keep for the store.
+type Elsewhere interface {
+	// Newest returns the newest projection of a lane that the store may not have yet, or
+	// ErrNotFound. One that comes before the number that the caller has does not count.
+	Newest(ctx context.Context, workspace, lane uuid.UUID, have int) (Projection, error)
+}
+
+// Consult has the resolver look for what other processes keep for the store. It is called before
+// the first request.
+func (r *Resolver) Consult(elsewhere Elsewhere) { r.elsewhere = elsewhere }
+
+// consult brings a lane that the caller holds up to date with what other processes keep for the
+// store. Without an answer the lane stays as it is.
+func (r *Resolver) consult(ctx context.Context, lane *Lane, scope Scope) {
+	if r.elsewhere == nil {
+		return
+	}
+	if newest, err := r.elsewhere.Newest(ctx, scope.Workspace, lane.ID, lane.NextNumber()-1); err == nil {
+		lane.replace(newest)
+	}
+}
+
+// replace makes a projection the lane's newest, in place of those that have its number or a later
+// one.
+func (l *Lane) replace(newest Projection) {
+	l.projections = slices.DeleteFunc(slices.Clone(l.projections), func(own Projection) bool { return own.Number >= newest.Number })
+	l.Adopt(newest)
+}
+
+// lookUp is stored for a request, which does not wait for a store that is away.
+func (r *Resolver) lookUp(ctx context.Context, scope Scope, chain []conversation.Hash) (*Lane, int, error) {
+	if r.absence.Lasts() {
+		return nil, 0, ErrAway
+	}
+	asking, cancel := context.WithTimeout(ctx, findTimeout)
+	defer cancel()
+	lane, met, err := r.stored(asking, scope, chain)
+	if ctx.Err() == nil { // else it says nothing about the store
+		r.absence.Note(err)
+	}
+	return lane, met, err
+}
+
+// assumedID names the lane of a history that the store cannot be asked about: as the request
+// would have named it that opened the lane, if it ended before the first answer. What is recorded
+// of it then belongs where it should; otherwise the recorder has the two lanes join.
+func assumedID(hint Hint, messages []conversation.Digest, chain []conversation.Hash) uuid.UUID {
+	if hint.Kind == Side || hint.Name == "" || !answered(messages) {
+		return openingID(hint, messages, chain)
+	}
+	return named("lane", chain[beginning(messages)-1])
+}
+
+// assume notes that the lane was opened without asking the store, which may know it.
+func (l *Lane) assume() {
+	l.Assumed = true
+	l.stale.Store(true)
+}
+
+// Compacted notes that a lane of a workspace has a projection with a number in the store, 0 if
+// the lane was deleted. A lane that this process does not remember is read now: its next request
+// may come here when the store is away.
+func (r *Resolver) Compacted(workspace, lane uuid.UUID, number int) {
+	if number == 0 || r.ends == nil || r.Known(lane) != nil {
+		r.Changed(lane, number)
+		return
+	}
+	r.beside(func() { _ = r.readAhead(workspace, lane) }) // its next request asks the store
+}
+
+// readAhead remembers a lane that no request to this process has asked for.
+func (r *Resolver) readAhead(workspace, lane uuid.UUID) error {
+	ctx, cancel := context.WithTimeout(context.Background(), refreshTimeout)
+	defer cancel()
+	ends, err := r.ends.Ends(ctx, workspace, lane, readEnds)
+	if err != nil || len(ends) == 0 {
+		return err
+	}
+	found, err := r.store.Find(ctx, workspace, []conversation.Hash{ends[0].Head})
+	if err != nil {
+		return err
+	}
+	if found.Lane != lane {
+		return errors.New("the lane has joined another one")
+	}
+	read := found.Stored()
+	read.stale.Store(true) // what others have sent since is not known
+	read.at.Store(&place{workspace: workspace, head: ends[0].Head})
+	for _, end := range ends {
+		r.heads.SetIfAbsent(end.Head, head{lane: lane, position: end.Position})
+	}
+	r.lanes.SetIfAbsent(lane, read)
+	return nil
+}

@@ -1,0 +1,151 @@
+package session_test
+
+import (
+	"context"
+	"runtime"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+
+	"palimpsest/pipeline/session"
+)
+
+// A session that a replica first sees while the store is away goes on in its own lane, so that
+// what is recorded of it belongs where it should, and so that it can be compacted.
+func TestSessionUnknownWhileTheStoreIsAwayStaysInItsLane(t *testing.T) {
+	t.Parallel()
+	one, two, store := pair(t)
+	now := time.Now()
+	two.resolver.Heed(session.NewAbsence(func() time.Time { return now }))
+	hint := session.Hint{Name: "run", Source: "header"}
+	first := one.say(t, hint, "a")
+	one.record(t, one.say(t, hint, "a B c"), session.Chain(one.scope, hint, history("a B c")))
+
+	store.fails.Store(true)
+	held, _ := two.hold(t, hint, "a B c D e")
+	if held.ID != first.ID || held.Session != first.Session || !held.Assumed {
+		t.Errorf("lane %s of session %s, assumed %t, want lane %s of session %s", held.ID, held.Session, held.Assumed, first.ID, first.Session)
+	}
+	held.Unlock()
+	again, _ := two.hold(t, hint, "a B c D e F g")
+	if again != held {
+		t.Errorf("the next request opens lane %s, want %s", again.ID, held.ID)
+	}
+	again.Unlock()
+
+	store.fails.Store(false)
+	now = now.Add(time.Minute)
+	back, _ := two.hold(t, hint, "a B c D e F g H i")
+	defer back.Unlock()
+	if back != held || back.Assumed || back.Archived() != 3 {
+		t.Errorf("once the store answers: lane %s, assumed %t, %d messages archived", back.ID, back.Assumed, back.Archived())
+	}
+}
+
+// Of a history without a session's name nobody can say which lane it is. It gets one all the same.
+func TestNamelessHistoryUnknownWhileTheStoreIsAwayGetsALane(t *testing.T) {
+	t.Parallel()
+	_, two, store := pair(t)
+	store.fails.Store(true)
+	held, _ := two.hold(t, session.Hint{}, "a B c")
+	held.Unlock()
+	again, _ := two.hold(t, session.Hint{}, "a B c D e")
+	defer again.Unlock()
+	if again != held || !held.Assumed {
+		t.Errorf("lanes %s and %s, assumed %t", held.ID, again.ID, held.Assumed)
+	}
+}
+
+// Requests do not wait again for a store that was away a moment ago.
+func TestUnknownSessionDoesNotWaitForAStoreThatIsAway(t *testing.T) {
+	t.Parallel()
+	_, two, store := pair(t)
+	absence := session.NewAbsence(time.Now)
+	two.resolver.Heed(absence)
+	store.fails.Store(true)
+	held, _ := two.hold(t, session.Hint{}, "a B c")
+	held.Unlock()
+	if !absence.Lasts() {
+		t.Fatal("nobody learns that the store is away")
+	}
+	store.fails.Store(false)
+	other, _ := two.hold(t, session.Hint{}, "x Y z")
+	defer other.Unlock()
+	if !other.Assumed {
+		t.Error("the store was asked")
+	}
+}
+
+// endsOf reads ends of lanes from a map.
+type endsOf map[uuid.UUID][]session.End
+
+// Ends implements session.Ends.
+func (e endsOf) Ends(_ context.Context, _, lane uuid.UUID, most int) ([]session.End, error) {
+	return e[lane][:min(most, len(e[lane]))], nil
+}
+
+// A lane that another replica has compacted is known here before its first request: also when
+// the store is away by then.
+func TestCompactedLaneOfAnotherReplicaIsUsedWhileTheStoreIsAway(t *testing.T) {
+	t.Parallel()
+	one, two, store := pair(t)
+	ends := endsOf{}
+	two.resolver.Share(session.NewAnnouncer(store, session.NewAbsence(time.Now), nil), ends)
+	hint := session.Hint{}
+	lane := one.say(t, hint, "a B c")
+	made := one.epoch(t, "a B c D e", 3)
+	chain := session.Chain(one.scope, hint, history("a B c D e"))
+	ends[lane.ID] = []session.End{{Head: chain[5], Position: 5}, {Head: chain[3], Position: 3}}
+
+	two.resolver.Compacted(one.scope.Workspace, lane.ID, made.Number)
+	for two.resolver.Known(lane.ID) == nil && t.Context().Err() == nil {
+		runtime.Gosched()
+	}
+	store.fails.Store(true)
+	for _, words := range []string{"a B c D e F g", "a B c D edited"} {
+		held, chain := two.hold(t, hint, words)
+		if projection := held.Projection(chain); projection == nil || projection.Number != made.Number {
+			t.Errorf("%q: lane %s with projection %+v, want number %d of lane %s", words, held.ID, projection, made.Number, lane.ID)
+		}
+		held.Unlock()
+	}
+}
+
+// elsewhere keeps a projection for the store.
+type elsewhere struct{ session.Projection }
+
+// Newest implements session.Elsewhere.
+func (e elsewhere) Newest(_ context.Context, _, _ uuid.UUID, have int) (session.Projection, error) {
+	if e.Number < have {
+		return session.Projection{}, session.ErrNotFound
+	}
+	return e.Projection, nil
+}
+
+// What another replica keeps for a store that is away is in the prompts of all.
+func TestProjectionThatAnotherReplicaKeepsIsUsed(t *testing.T) {
+	t.Parallel()
+	one, two, store := pair(t)
+	hint := session.Hint{Name: "run", Source: "header"}
+	one.say(t, hint, "a B c")
+	two.say(t, hint, "a B c D e")
+	chain := session.Chain(two.scope, hint, history("a B c D e"))
+	for _, resolver := range []*session.Resolver{one.resolver, two.resolver} {
+		resolver.Consult(elsewhere{session.Projection{Number: 2, Covers: 3, Chain: chain[3]}})
+	}
+	known, _ := two.hold(t, hint, "a B c D e")
+	known.Adopt(session.Projection{Number: 2, Covers: 5, Chain: chain[5]}) // this replica has made its own
+	known.Unlock()
+	store.fails.Store(true)
+	for name, b := range map[string]*bundle{"one that knows the session": one, "one that has made its own": two} {
+		if b == two {
+			b.resolver.Missed()
+		}
+		held, chain := b.hold(t, hint, "a B c D e F g")
+		if projection := held.Projection(chain); projection == nil || projection.Covers != 3 || held.NextNumber() != 3 {
+			t.Errorf("%s: projection %+v", name, projection)
+		}
+		held.Unlock()
+	}
+}

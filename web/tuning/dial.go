@@ -1,0 +1,150 @@
+package tuning
+
+import (
+	"fmt"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+
+	"palimpsest/pipeline/modules"
+	"palimpsest/pipeline/modules/ipc"
+)
+
+// What the page shows of compression in its own way: presets, and a slider for the target,
+// which the goal follows down.
+const (
+	targetPath   = ipc.Name + ".targetUtilization"
+	goalPath     = ipc.Name + ".compressTo"
+	minClearPath = ipc.Name + ".minClear"
+	turnsPath    = ipc.Name + ".preserveLastTurns"
+	summaryPath  = ipc.Name + ".llmCompression"
+)
+
+// preset is a named set of settings to start from.
+type preset struct {
+	Name, Title, Words string
+	Target, Keep       string
+}
+
+// presets returns the presets with the values that they set.
+func presets() []preset {
+	var found []preset
+	for _, known := range modules.Catalog().Presets() {
+		config, err := modules.Catalog().Parse([]byte(known.YAML))
+		if err != nil {
+			continue // a test reads them all
+		}
+		values, err := valuesOf(config)
+		if err != nil {
+			continue
+		}
+		found = append(found, preset{
+			Name: known.Name, Title: known.Title, Words: known.Does,
+			Target: values.Set[targetPath], Keep: values.Set[turnsPath],
+		})
+	}
+	return found
+}
+
+func presetNamed(name string) (preset, bool) {
+	for _, preset := range presets() {
+		if preset.Name == name {
+			return preset, true
+		}
+	}
+	return preset{}, false
+}
+
+// is reports whether what was typed is a preset: its values, and the defaults for all else.
+func (m model) is(p preset) bool {
+	for _, card := range cardsOf(ipc.Name) {
+		for _, setting := range card.Settings {
+			field := m.field(setting)
+			switch field.Name {
+			case targetPath:
+				field.Default = p.Target
+			case turnsPath:
+				field.Default = p.Keep
+			}
+			if !field.isDefault() {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// isCustom reports whether what was typed is not one of the presets.
+func (m model) isCustom() bool { return !slices.ContainsFunc(m.Presets, m.is) }
+
+// isAdvanced reports whether the settings below the preview are unfolded: one of them is
+// wrong, or differs from what is saved.
+func (m model) isAdvanced() bool {
+	for _, card := range cardsOf(ipc.Name) {
+		for _, setting := range card.Settings {
+			field := m.field(setting)
+			if field.Name != targetPath && (field.Error != "" || !setting.isSame(field.Value, field.Saved)) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// advancedSections names the sections of the settings below the preview.
+func advancedSections() string {
+	var titles []string
+	for _, card := range cardsOf(ipc.Name) {
+		if card.Title != ipc.TargetCard {
+			titles = append(titles, card.Title)
+		}
+	}
+	return strings.Join(titles, " · ")
+}
+
+func (p preset) summary() string { return fmt.Sprintf("%s · keep %s", p.Target, p.Keep) }
+
+// target is the field that slider and presets set.
+func (m model) target() field {
+	s, _ := settingOf(targetPath)
+	return m.field(s)
+}
+
+// shown returns the values with the two watermarks as the form showed them before
+// anything was typed.
+func (v values) shown(form url.Values) values {
+	next := v.clone()
+	for _, path := range []string{targetPath, goalPath} {
+		if text := form.Get("shown." + path); text != "" {
+			next.Set[path] = text
+		}
+	}
+	return next
+}
+
+// following returns the values with compressTo lowered along with a target that was
+// changed, so that an epoch has something to free. A compressTo that was typed stays
+// as it is: the pipeline refuses it where it is not below the target.
+func (v values) following(shown values) values {
+	target, err := strconv.ParseFloat(v.Set[targetPath], 64)
+	goal, goalErr := strconv.ParseFloat(v.Set[goalPath], 64)
+	minClear, clearErr := strconv.ParseFloat(v.Set[minClearPath], 64)
+	same := func(path string) bool { return isSameNode(scalar(v.Set[path]), scalar(shown.Set[path])) }
+	switch {
+	case err != nil || goalErr != nil || clearErr != nil, !same(goalPath), same(targetPath):
+		return v
+	}
+	if highest := max(target-minClear, target/2); goal > highest {
+		v = v.clone()
+		v.Set[goalPath] = strconv.FormatFloat(highest, 'f', 2, 64)
+	}
+	return v
+}
+
+// with returns the values with what a preset sets.
+func (v values) with(preset preset) values {
+	next := v.clone()
+	next.Set[targetPath], next.Set[turnsPath] = preset.Target, preset.Keep
+	return next
+}
