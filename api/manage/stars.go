@@ -20,13 +20,13 @@ type starHandler struct {
 }
 
 func (h starHandler) register(group *echo.Group, d *door) {
-	group.PUT("/sessions/:id/star", d.as(tenants.StarSessions, h.star(h.stars.Star)))
-	group.DELETE("/sessions/:id/star", d.as(tenants.StarSessions, h.star(h.stars.Unstar)))
+	group.PUT("/sessions/:id/star", d.as(tenants.StarSessions, h.star(true)))
+	group.DELETE("/sessions/:id/star", d.as(tenants.StarSessions, h.star(false)))
 }
 
-// star changes the star of a session for the caller: who is logged in, or the person
-// behind an API key.
-func (h starHandler) star(change func(ctx context.Context, workspace, person, id uuid.UUID) error) func(c echo.Context, who caller) error {
+// star stars a session for the caller, or takes the star away: for who is logged in, or the
+// person behind an API key.
+func (h starHandler) star(starred bool) func(c echo.Context, who caller) error {
 	return func(c echo.Context, who caller) error {
 		if err := allowQuery(c); err != nil {
 			return err
@@ -38,6 +38,10 @@ func (h starHandler) star(change func(ctx context.Context, workspace, person, id
 		ctx := c.Request().Context()
 		if _, err := h.sessions.Session(ctx, who.workspace, id); err != nil {
 			return err
+		}
+		change := h.stars.Unstar
+		if starred {
+			change = h.stars.Star
 		}
 		if err := change(ctx, who.workspace, who.person(), id); err != nil {
 			return err

@@ -55,6 +55,13 @@ type parting struct {
 // CompareSessions shows two sessions side by side. The list of sessions names them by the
 // boxes that were ticked.
 func (h *Handler) CompareSessions(c echo.Context, who tenants.Principal) error {
+	return comparer{h}.show(c, who)
+}
+
+// comparer sets two sessions side by side.
+type comparer struct{ *Handler }
+
+func (h comparer) show(c echo.Context, who tenants.Principal) error {
 	ctx := c.Request().Context()
 	ticked := c.QueryParams()["id"]
 	first, typed := c.QueryParam("a"), strings.TrimSpace(c.QueryParam("b"))
@@ -99,7 +106,7 @@ func (h *Handler) CompareSessions(c echo.Context, who tenants.Principal) error {
 }
 
 // other returns the session with an id that was typed; nil if it does not exist or is the first one.
-func (h *Handler) other(ctx context.Context, who tenants.Principal, first uuid.UUID, typed string) (*counterpart, error) {
+func (h comparer) other(ctx context.Context, who tenants.Principal, first uuid.UUID, typed string) (*counterpart, error) {
 	id, err := uuid.Parse(typed)
 	if err != nil || id == first {
 		return nil, nil //nolint:nilnil // the form says so
@@ -112,7 +119,7 @@ func (h *Handler) other(ctx context.Context, who tenants.Principal, first uuid.U
 }
 
 // offers returns other sessions: those that were ticked, or else the most recently active ones.
-func (h *Handler) offers(ctx context.Context, who tenants.Principal, first uuid.UUID, ticked []string) ([]session.Overview, error) {
+func (h comparer) offers(ctx context.Context, who tenants.Principal, first uuid.UUID, ticked []string) ([]session.Overview, error) {
 	may, err := h.deps.Readers.Reader(ctx, who.Workspace.ID, who.User.ID)
 	if err != nil {
 		return nil, err
@@ -137,7 +144,7 @@ func (h *Handler) offers(ctx context.Context, who tenants.Principal, first uuid.
 }
 
 // compared reads one of the sessions, by its main lane.
-func (h *Handler) compared(ctx context.Context, who tenants.Principal, id uuid.UUID) (*counterpart, error) {
+func (h comparer) compared(ctx context.Context, who tenants.Principal, id uuid.UUID) (*counterpart, error) {
 	of, err := h.subjectOf(ctx, who, id, "")
 	if err != nil {
 		return nil, err
@@ -156,7 +163,7 @@ func (h *Handler) compared(ctx context.Context, who tenants.Principal, id uuid.U
 
 // parting finds the first message in which the main lanes of two sessions differ, by the
 // hashes of what their clients sent.
-func (h *Handler) parting(ctx context.Context, who tenants.Principal, a, b *counterpart) (*parting, error) {
+func (h comparer) parting(ctx context.Context, who tenants.Principal, a, b *counterpart) (*parting, error) {
 	if !a.readable || !b.readable {
 		return &parting{Why: "The workspace does not let you read both sessions, so their messages are not compared."}, nil
 	}
@@ -201,7 +208,7 @@ func firstDifference(a, b []archive.Entry, from, to int) (at int, differs bool) 
 }
 
 // parted returns the message in which two sessions differ as each of them has it.
-func (h *Handler) parted(ctx context.Context, who tenants.Principal, a, b *counterpart, at int) (*parting, error) {
+func (h comparer) parted(ctx context.Context, who tenants.Principal, a, b *counterpart, at int) (*parting, error) {
 	found := parting{At: at}
 	var err error
 	if found.First, found.FirstTitle, err = h.said(ctx, who, a, at); err != nil {
@@ -213,7 +220,7 @@ func (h *Handler) parted(ctx context.Context, who tenants.Principal, a, b *count
 
 // said returns a message of a session's main lane as it is read, and who says it; nil where the
 // session ends before it or the archive does not have it.
-func (h *Handler) said(ctx context.Context, who tenants.Principal, of *counterpart, at int) (templ.Component, string, error) {
+func (h comparer) said(ctx context.Context, who tenants.Principal, of *counterpart, at int) (templ.Component, string, error) {
 	codec, known := h.deps.Codecs[of.Format]
 	if at >= of.Lane.Position || !known {
 		return nil, "", nil
