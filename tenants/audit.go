@@ -105,6 +105,8 @@ const (
 	AlertChannelChanged  Action = "alert_channel.changed"
 	AlertChannelRemoved  Action = "alert_channel.removed"
 	AlertsSaved          Action = "alerts.saved"
+	CommentAdded         Action = "comment.added"
+	CommentDeleted       Action = "comment.deleted"
 )
 
 // AuditFilter narrows the audit log. Its zero value asks for the newest entries.

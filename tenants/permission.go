@@ -20,6 +20,13 @@ const (
 	// ReadArchive is to search and read what the workspace lets one read of what was
 	// said in sessions.
 	ReadArchive Permission = "archive.read"
+	// StarSessions is to star sessions for oneself.
+	StarSessions Permission = "sessions.star"
+	// CommentSessions is to comment on sessions that one may read, and to delete one's own
+	// comments.
+	CommentSessions Permission = "sessions.comment"
+	// ManageComments is to delete everybody's comments.
+	ManageComments Permission = "comments.manage"
 	// ChangeSessions is to compact sessions and to pin their turns.
 	ChangeSessions Permission = "sessions.change"
 	// DeleteSessions is to delete sessions with their archive.
@@ -55,13 +62,18 @@ const (
 
 // adminMay is what an admin may: all but sign-on, billing and deletion.
 func adminMay() []Permission {
-	return append(regularMay(), DeleteSessions, ManageKeys, ManageProviders, ManagePipeline, ManagePatterns,
+	return append(regularMay(), DeleteSessions, ManageComments, ManageKeys, ManageProviders, ManagePipeline, ManagePatterns,
 		ManageMembers, ManageSettings, ReadAudit, ExportWorkspace)
 }
 
-func regularMay() []Permission { return append(viewerMay(), ChangeSessions, CreateKeys) }
+func regularMay() []Permission {
+	return append(viewerMay(), ChangeSessions, CommentSessions, CreateKeys)
+}
 
-func viewerMay() []Permission {
+func viewerMay() []Permission { return append(readerMay(), StarSessions) }
+
+// readerMay is what changes nothing.
+func readerMay() []Permission {
 	return []Permission{Enter, ReadMetrics, ReadConfig, ReadSessions, ReadArchive}
 }
 
@@ -92,7 +104,7 @@ func (s Scope) Permissions() []Permission {
 	case ScopeManage:
 		return adminMay()
 	case ScopeRead:
-		return viewerMay()
+		return readerMay()
 	case ScopeRecall:
 		return []Permission{ReadArchive}
 	case ScopeProxy:

@@ -86,6 +86,10 @@ func auditedForms(own *tenant, providerURL string) map[string]audited {
 		"POST /sessions/views": {path: "/sessions/views?client=codex", typed: []string{"name", "codex"}}, "POST /sessions/views/:id/delete": {path: "/sessions/views/" + own.views["sessions"] + "/delete"},
 		"POST /requests/views": {path: "/requests/views?status=5xx", typed: []string{"name", "failed"}}, "POST /requests/views/:id/delete": {path: "/requests/views/" + own.views["requests"] + "/delete"},
 
+		"POST /sessions/:id/star":                     {path: "/sessions/" + own.session + "/star", typed: []string{"starred", "true"}}, // the person's own, like a view
+		"POST /sessions/:id/comments":                 {path: "/sessions/" + own.session + "/comments", typed: []string{"text", "Look at this."}, action: tenants.CommentAdded},
+		"POST /sessions/:id/comments/:comment/delete": {path: "/sessions/" + own.session + "/comments/" + own.comment + "/delete", action: tenants.CommentDeleted},
+
 		"POST /requests/:id/again": {path: "/requests/" + own.request + "/again", typed: []string{"key", own.key}, action: tenants.RequestSentAgain},
 
 		"POST /settings": {path: "/settings", typed: []string{"time_zone", "Europe/Berlin", "managers_read", "all", "members_read", "all", "viewers_read", "all"},

@@ -116,6 +116,9 @@ func everyPage(t *testing.T) map[string]webtest.Page {
 		"view saved":              busy.Post("/sessions/views?client=codex&show=problems", "name", "Codex in trouble"),
 		"request view refused":    busy.Post("/requests/views?status=x", "name", "n"),
 		"request view saved":      busy.Post("/requests/views?status=5xx&tag=team%3Dsearch", "name", "Failed for search"),
+		"session starred":         busy.Post(session+"/star", "starred", "true"),
+		"comment added":           busy.Post(session+"/comments", "text", "Look at <b>this</b>.", "m", "2"),
+		"comment refused":         busy.Post(session+"/comments", "text", " "),
 		"rule refused":            busy.Post("/patterns", "kind", "fix", "text", " "),
 		"rule places":             busy.Get("/patterns/" + rule.ID.String()),
 		"rule edited":             busy.Get("/patterns/" + rule.ID.String() + "/edit"),
@@ -135,7 +138,8 @@ func everyPage(t *testing.T) map[string]webtest.Page {
 		"/sessions/export", "/sessions/views", "/sessions/views?client=claude-code&range=7d", "/requests/views", "/requests/views?status=5xx", "/sessions?from=2026-01-31T09:00&to=2026-02-01T09:00", "/sessions?from=x",
 		"/billing", "/requests", "/requests?client=claude-code&status=2xx", "/requests?client=none", "/requests?tag=x", "/requests?cursor=x", request, "/requests?open=" + strings.TrimPrefix(request, "/requests/"),
 		"/billing", "/patterns", "/patterns?state=approved", "/patterns/new", "/jump", "/jump?q=key", "/jump?q=none+such", "/jump?q=step&in=archive",
-		session, session + "?show=compressed", session + "?view=raw", session + "?view=diff", session + "/compact", session + "/delete", "/sessions/none", "/sessions?cursor=x",
+		"/sessions?show=starred", "/sessions/compare", "/sessions/compare?a=" + busy.Newest().ID.String(), "/sessions/compare?a=" + busy.Newest().ID.String() + "&b=none",
+		session, session + "?comment=2", session + "?show=compressed", session + "?view=raw", session + "?view=diff", session + "/compact", session + "/delete", "/sessions/none", "/sessions?cursor=x",
 		"/audit", "/audit?action=key&actor=busy", "/audit?from=x", "/settings", "/settings?saved=yes", "/settings/delete",
 	} {
 		pages[path] = busy.Get(path)

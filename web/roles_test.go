@@ -246,16 +246,20 @@ func reaches() map[string]reach {
 		"POST /sessions/views/:id/delete": {roles: "oamv", path: view("sessions")},
 		"POST /requests/views/:id/delete": {roles: "oamvb", path: view("requests")},
 
-		"GET /sessions/:id/find":         {roles: "oamv", path: sessionAt("find")},
-		"GET /sessions/:id/requests.csv": {roles: "oamv", path: sessionAt("requests.csv")},
-		"GET /sessions/:id/epochs.csv":   {roles: "oamv", path: sessionAt("epochs.csv")},
-		"POST /sessions/:id/pin":         {roles: "oam", path: sessionAt("pin")},
-		"POST /sessions/:id/release":     {roles: "oam", path: sessionAt("release")},
-		"POST /sessions/:id/restore":     {roles: "oam", path: sessionAt("restore")},
-		"GET /sessions/:id/compact":      {roles: "oam", path: sessionAt("compact")},
-		"POST /sessions/:id/compact":     {roles: "oam", path: sessionAt("compact")},
-		"GET /sessions/:id/delete":       {roles: "oa", path: sessionAt("delete")},
-		"POST /sessions/:id/delete":      {roles: "oa", path: sessionAt("delete")},
+		"GET /sessions/:id/find":                      {roles: "oamv", path: sessionAt("find")},
+		"GET /sessions/:id/requests.csv":              {roles: "oamv", path: sessionAt("requests.csv")},
+		"GET /sessions/:id/epochs.csv":                {roles: "oamv", path: sessionAt("epochs.csv")},
+		"GET /sessions/compare":                       {roles: "oamv", path: func(of *tenant) string { return "/sessions/compare?a=" + of.session }},
+		"POST /sessions/:id/star":                     {roles: "oamv", path: sessionAt("star"), typed: []string{"starred", "true"}},
+		"POST /sessions/:id/comments":                 {roles: "oam", path: sessionAt("comments"), typed: []string{"text", "Look."}},
+		"POST /sessions/:id/comments/:comment/delete": {roles: "oam", path: func(of *tenant) string { return session(of) + "/comments/" + of.comment + "/delete" }},
+		"POST /sessions/:id/pin":                      {roles: "oam", path: sessionAt("pin")},
+		"POST /sessions/:id/release":                  {roles: "oam", path: sessionAt("release")},
+		"POST /sessions/:id/restore":                  {roles: "oam", path: sessionAt("restore")},
+		"GET /sessions/:id/compact":                   {roles: "oam", path: sessionAt("compact")},
+		"POST /sessions/:id/compact":                  {roles: "oam", path: sessionAt("compact")},
+		"GET /sessions/:id/delete":                    {roles: "oa", path: sessionAt("delete")},
+		"POST /sessions/:id/delete":                   {roles: "oa", path: sessionAt("delete")},
 	}
 }
 
@@ -263,7 +267,7 @@ func reaches() map[string]reach {
 type tenant struct {
 	*webtest.Person
 
-	session, request, key, provider, login, viewer, invitation, passkey, rule, channel, delivery, removed string
+	session, request, key, provider, login, viewer, invitation, passkey, rule, channel, delivery, removed, comment string
 
 	views map[string]string // by their list
 }
@@ -305,8 +309,13 @@ func newTenant(t *testing.T, product *webtest.Product, name string) *tenant {
 	}
 	channel, delivery := webtest.KeepAlerts(t, owner)
 	removed, _ := webtest.KeepAlerts(t, owner)
+	said := tenants.Comment{Session: owner.Newest().ID, Author: owner.User.ID, Text: "Of " + name + "."}
+	comment, err := product.DB.Comments.AddComment(t.Context(), owner.Workspace.ID, said)
+	if err != nil {
+		t.Fatal(err)
+	}
 	return &tenant{
-		views: views, channel: channel, delivery: delivery, removed: removed,
+		views: views, comment: comment.ID.String(), channel: channel, delivery: delivery, removed: removed,
 		Person: owner, passkey: passkey, request: exchanges[0].ID.String(), login: logins[0].ID.String(), session: owner.Newest().ID.String(), key: keys[0].ID.String(), provider: providers[0].ID.String(),
 		viewer: owner.Colleague(tenants.Viewer).User.ID.String(), invitation: pending[0].ID.String(),
 		rule: owner.Learn("Only " + name + "s are fed in the morning.").ID.String(),

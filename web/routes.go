@@ -145,13 +145,17 @@ func (s *Server) work(pages *echo.Group) {
 	s.registerSessions(pages)
 	one := session.New(session.Deps{
 		Sessions: s.deps.Sessions, Costs: s.deps.Costs, Archive: s.deps.Archive, Audit: s.deps.Audit, Searcher: s.deps.Searcher,
-		Pipelines: s.deps.Pipelines, APIKeys: s.deps.APIKeys, Readers: s.deps.Data,
+		Pipelines: s.deps.Pipelines, APIKeys: s.deps.APIKeys, Readers: s.deps.Data, Stars: s.deps.Stars, Comments: s.deps.Comments,
 		Codecs: s.config.Codecs, Defaults: s.config.Defaults, Now: s.config.Now,
 	})
-	pages.GET(paths.Sessions+"/:id", s.as(tenants.ReadSessions, one.Show))
+	pages.GET(paths.Sessions+"/:id", s.shared(tenants.ReadSessions, "session", s.holdsSession, one.Show))
 	pages.GET(paths.Sessions+"/:id/find", s.as(tenants.ReadSessions, one.Find))
 	pages.GET(paths.Sessions+"/:id/requests.csv", s.as(tenants.ReadSessions, one.Requests))
 	pages.GET(paths.Sessions+"/:id/epochs.csv", s.as(tenants.ReadSessions, one.Epochs))
+	pages.GET(paths.CompareSessionsWith, s.as(tenants.ReadSessions, one.CompareSessions))
+	pages.POST(paths.Sessions+"/:id/star", s.as(tenants.StarSessions, one.Star))
+	pages.POST(paths.Sessions+"/:id/comments", s.as(tenants.CommentSessions, one.Comment))
+	pages.POST(paths.Sessions+"/:id/comments/:comment/delete", s.as(tenants.CommentSessions, one.DeleteComment))
 	pages.POST(paths.Sessions+"/:id/pin", s.as(tenants.ChangeSessions, one.Pin))
 	pages.POST(paths.Sessions+"/:id/release", s.as(tenants.ChangeSessions, one.Release))
 	pages.POST(paths.Sessions+"/:id/restore", s.as(tenants.ChangeSessions, one.Restore))
@@ -218,7 +222,8 @@ func (s *Server) registerPatterns(pages *echo.Group) {
 func (s *Server) registerSessions(pages *echo.Group) {
 	list := sessions.New(sessions.Deps{
 		Sessions: s.deps.Sessions, Exchanges: s.deps.Exchanges, Readers: s.deps.Data, APIKeys: s.deps.APIKeys,
-		Searcher: s.deps.Searcher, Changes: s.deps.Audit, Views: s.deps.Views, Columns: s.deps.Views, Log: s.config.Log, Now: s.config.Now,
+		Searcher: s.deps.Searcher, Changes: s.deps.Audit, Views: s.deps.Views, Columns: s.deps.Views, Stars: s.deps.Stars, Comments: s.deps.Comments,
+		Log: s.config.Log, Now: s.config.Now,
 	})
 	pages.GET(paths.Sessions, s.as(tenants.ReadSessions, list.Show))
 	pages.GET(paths.SessionsCSV, s.as(tenants.ReadSessions, list.CSV))
@@ -292,7 +297,7 @@ func (s *Server) registerRequests(pages *echo.Group) {
 	})
 	pages.GET(paths.Requests, s.as(tenants.ReadMetrics, exchanges.List))
 	pages.GET(paths.CompareWith, s.as(tenants.ReadMetrics, exchanges.Compare))
-	pages.GET(paths.Requests+"/:id", s.as(tenants.ReadMetrics, exchanges.Show))
+	pages.GET(paths.Requests+"/:id", s.shared(tenants.ReadMetrics, "request", s.holdsRequest, exchanges.Show))
 	pages.POST(paths.Requests+"/:id/again", s.as(tenants.ReadArchive, exchanges.Again))
 	pages.POST(paths.RequestColumns, s.as(tenants.ReadMetrics, exchanges.SaveColumns))
 	pages.GET(paths.RequestViews, s.as(tenants.ReadMetrics, exchanges.Views))

@@ -83,6 +83,8 @@ type Deps struct {
 	Config        settings.Configuration
 	SignOn        tenants.SingleSignOn
 	Alerts        tenants.Alerts
+	Stars         tenants.Stars
+	Comments      tenants.Comments
 	Passkeys      tenants.Passkeys
 
 	Sender requests.Sender // optional: without it, nothing is sent again

@@ -70,8 +70,10 @@ func TestEverythingIsExportedAndVerifies(t *testing.T) {
 		}
 	}
 	for name, parts := range map[string][]string{
-		"workspace.json": {`"name": "ant"`, "invited@corp.example", "client-of-ant", `"name": "on call of ant"`, `"verified_at": "20`},
-		"views.ndjson":   {`"name":"of ` + a.userID(t), `"user":"` + a.viewer, `"query":"range=7d"`},
+		"workspace.json":  {`"name": "ant"`, "invited@corp.example", "client-of-ant", `"name": "on call of ant"`, `"verified_at": "20`},
+		"stars.ndjson":    {`{"user":"` + a.userID(t) + `","session":"` + a.session.String() + `","starred_at":"20`},
+		"comments.ndjson": {`"author":"` + a.userID(t) + `","author_email":"ant@example.com","text":"Look at this."`},
+		"views.ndjson":    {`"name":"of ` + a.userID(t), `"user":"` + a.viewer, `"query":"range=7d"`},
 		"sessions/" + a.session.String() + ".ndjson": {`"type":"pin"`, `"message":1,"pinned_by":"` + a.userID(t), `"type":"order"`, "keep the tests"},
 	} {
 		for _, part := range parts {
@@ -102,6 +104,7 @@ func TestEveryTableIsExportedOrLeftOutForAReason(t *testing.T) {
 	known := map[string]string{
 		"workspaces": "workspace.json", "members": "workspace.json", "invitations": "workspace.json", "sign_ons": "workspace.json", "sign_on_domains": "workspace.json",
 		"api_keys": "api_keys.json", "provider_keys": "provider_keys.json", "pipeline_configs": "pipeline.json", "model_windows": "model_windows.json",
+		"session_stars": "stars.ndjson", "session_comments": "comments.ndjson",
 		"patterns": "patterns.ndjson", "views": "views.ndjson", "audit_entries": "audit.ndjson", "suspensions": "audit.ndjson",
 		"exchanges": "usage.ndjson", "exchange_tags": "usage.ndjson",
 		"sessions": "sessions/", "lanes": "sessions/", "archive_entries": "sessions/", "archive_objects": "sessions/", "epochs": "sessions/", "lane_pins": "sessions/",

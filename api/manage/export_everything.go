@@ -78,7 +78,7 @@ type everything struct {
 
 // write writes the bundle: sessions last, which are most of it.
 func (e everything) write(ctx context.Context) error {
-	for _, part := range []func(context.Context) error{e.about, e.keys, e.pipeline, e.patterns, e.views, e.audit, e.usage, e.sessions} {
+	for _, part := range []func(context.Context) error{e.about, e.keys, e.pipeline, e.patterns, e.views, e.stars, e.comments, e.audit, e.usage, e.sessions} {
 		if err := part(ctx); err != nil {
 			return err
 		}

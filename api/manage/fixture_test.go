@@ -121,7 +121,7 @@ func setupAt(t *testing.T, publicURL string, allowPrivate bool) *product {
 		APIKeys: keeper, ProviderKeys: keeper, Pipelines: p.db.DB.Pipelines, ModelWindows: p.db.DB.ModelWindows, Exchanges: p.db.DB.Exchanges, Usage: p.db.DB.Usage,
 		Sessions: p.sessions.Browser(), Costs: p.sessions.Browser(), Archive: p.archive, ArchiveKeys: archiveKeys, Searcher: p.index, Patterns: patternsdb.New(p.db.DB),
 		Members: people.Workspaces(), Workspaces: people.Workspaces(), Invitations: identity.NewInvitations(people, p.db.DB.Invitations, publicURL),
-		Data: p.db.DB.Data, Views: p.db.DB.Views, Audit: p.db.DB.Audit, Deletion: p.deletion(),
+		Data: p.db.DB.Data, Views: p.db.DB.Views, Audit: p.db.DB.Audit, Stars: p.db.DB.Stars, Comments: p.db.DB.Comments, Deletion: p.deletion(),
 		Billing: billing.New(billing.DefaultConfig(), billing.Deps{Now: time.Now}), Operators: p.db.DB.Operators, SignOn: p.signOn(), Previews: preview.New(p.sessions.Browser(), models),
 		Alerts: alerts.New(alerts.Config{
 			Store:  alerts.Store{Alerts: p.db.DB.Alerts, Keys: p.db.DB.APIKeys, UsageReader: p.db.DB.Usage, Workspaces: p.db.DB.Workspaces, Transactor: p.db.DB},
@@ -178,6 +178,7 @@ type tenant struct {
 	lane        uuid.UUID
 	request     uuid.UUID
 	messages    []string
+	comment     string // of the owner, on the session
 }
 
 // member signs up a workspace and logs in.
@@ -241,6 +242,8 @@ func (p *product) tenant(t *testing.T, name string) *tenant {
 	answer.want(t, http.StatusCreated)
 	w.records[w.domain()] = []string{answer.signOn(t).Domains[0].Record}
 	w.send(t, http.MethodPost, w.path("/pins"), `{"message":1}`).want(t, http.StatusOK)
+	w.send(t, http.MethodPut, w.path("/star"), "").want(t, http.StatusNoContent)
+	w.comment = w.remark(t, `{"text":"Look at this."}`)
 	w.viewer = w.colleague(t, tenants.Viewer).userID(t)
 	answer = w.send(t, http.MethodPost, "/invitations", `{"email":"pending@example.com","role":"member"}`)
 	answer.want(t, http.StatusCreated)

@@ -52,6 +52,8 @@ type Config struct {
 	Operators    tenants.Operators
 	SignOn       tenants.SingleSignOn
 	Alerts       tenants.Alerts
+	Stars        tenants.Stars
+	Comments     tenants.Comments
 	Previews     *preview.Preview
 
 	Log *slog.Logger
@@ -104,7 +106,9 @@ func handlers(config Config) []handler {
 		windowHandler{config.ModelWindows},
 		patternHandler{config.Patterns, may, changes, config.Now},
 
-		sessionHandler{find, config.Costs, changes, config.Now},
+		sessionHandler{find, config.Costs, remarks{config.Stars, config.Comments}, changes, config.Now},
+		starHandler{config.Sessions, config.Stars},
+		commentHandler{find, config.Comments},
 		archiveHandler{find, config.Archive, config.Searcher, config.Codecs},
 		files,
 		workspaceExportHandler{files, config},

@@ -24,9 +24,10 @@ type lanes struct {
 type sessionHandler struct {
 	lanes
 
-	costs cost.Records
-	notes notes
-	now   func() time.Time
+	costs   cost.Records
+	remarks remarks
+	notes   notes
+	now     func() time.Time
 }
 
 func (h sessionHandler) register(group *echo.Group, d *door) {
@@ -55,8 +56,10 @@ type sessionJSON struct {
 	TokensBefore int64               `json:"tokens_before"`
 	TokensAfter  int64               `json:"tokens_after"`
 	NetMicroUSD  int64               `json:"net_micro_usd"`
-	Reach        int64               `json:"reach"`           // requests that could not have been sent as they came
-	Single       bool                `json:"single"`          // single calls: no request of it carries history
+	Reach        int64               `json:"reach"`   // requests that could not have been sent as they came
+	Single       bool                `json:"single"`  // single calls: no request of it carries history
+	Starred      bool                `json:"starred"` // by the caller
+	Comments     int                 `json:"comments"`
 	Lanes        []laneJSON          `json:"lanes,omitempty"` // of one session only
 }
 
@@ -99,7 +102,7 @@ func sessionOf(overview session.Overview) sessionJSON {
 }
 
 func (h sessionHandler) listSessions(c echo.Context, who caller) error {
-	if err := allowQuery(c, "q", "client", "model", "key", "show", "from", "to", "cursor", "limit"); err != nil {
+	if err := allowQuery(c, "q", "client", "model", "key", "show", "starred", "from", "to", "cursor", "limit"); err != nil {
 		return err
 	}
 	filter, err := session.FilterOf(c.QueryParams())
@@ -110,6 +113,9 @@ func (h sessionHandler) listSessions(c echo.Context, who caller) error {
 		return err
 	}
 	if filter.Limit, err = queryLimit(c); err != nil {
+		return err
+	}
+	if err := h.remarks.onlyStarred(c, who, &filter); err != nil {
 		return err
 	}
 	reader, err := h.readers.reader(c, who)
@@ -124,6 +130,9 @@ func (h sessionHandler) listSessions(c echo.Context, who caller) error {
 	data := make([]sessionJSON, len(found.Sessions))
 	for i, overview := range found.Sessions {
 		data[i] = sessionOf(overview)
+	}
+	if err := h.remarks.remark(c.Request().Context(), who, data); err != nil {
+		return err
 	}
 	return answerPage(c, data, found.Next)
 }
@@ -149,7 +158,11 @@ func (h sessionHandler) getSession(c echo.Context, who caller) error {
 	if err != nil {
 		return err
 	}
-	answer := sessionOf(detail.Overview)
+	remarked := []sessionJSON{sessionOf(detail.Overview)}
+	if err := h.remarks.remark(ctx, who, remarked); err != nil {
+		return err
+	}
+	answer := remarked[0]
 	for _, lane := range detail.Lanes {
 		epochs, err := h.sessions.Epochs(ctx, who.workspace, lane.ID)
 		if err != nil {

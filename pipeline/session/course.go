@@ -13,6 +13,16 @@ type Course struct {
 	Events []Moment // at which something happened, with their Report; the newest MaxEvents, oldest first
 }
 
+// Totals are what all requests of a session have come to.
+type Totals struct {
+	Requests     int
+	Failed       int // that the provider or the product refused
+	Misses       int // that did not find in the provider's cache what they should have, but for first ones
+	MissedTokens int64
+	CostMicroUSD int64
+	Models       []string // by name
+}
+
 // Moment is one request of a lane.
 type Moment struct {
 	Number       int // of the request in its lane, from 1 on

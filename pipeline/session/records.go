@@ -43,6 +43,9 @@ type Records interface {
 	// Course returns how the prompts of a lane grew, in at most points moments.
 	Course(ctx context.Context, workspace, id, lane uuid.UUID, points int) (Course, error)
 
+	// Totals returns what all requests of a session have come to.
+	Totals(ctx context.Context, workspace, id uuid.UUID) (Totals, error)
+
 	// Made counts what modules have made since a time.
 	Made(ctx context.Context, workspace uuid.UUID, since time.Time) (Made, error)
 

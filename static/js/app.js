@@ -14,18 +14,27 @@
     hiding = setTimeout(() => box.classList.remove('on'), 1800);
   };
 
-  // Copies the text of the element that the button names; selects it where the
-  // browser does not allow that.
-  const copy = async button => {
-    const source = document.getElementById(button.dataset.copy);
-    if (!source) return;
+  // Copies a text and says so; where the browser does not allow that, it is shown another way.
+  const copy = async (text, otherwise) => {
     try {
-      await navigator.clipboard.writeText(source.textContent);
+      await navigator.clipboard.writeText(text);
       toast('Copied');
     } catch {
+      otherwise();
+    }
+  };
+  const copyText = button => {
+    const source = document.getElementById(button.dataset.copy);
+    if (!source) return;
+    copy(source.textContent, () => {
       getSelection().selectAllChildren(source);
       toast('Selected: copy it with your keyboard');
-    }
+    });
+  };
+  // A link is copied as a whole address, which opens the page wherever it is pasted.
+  const copyLink = button => {
+    const address = location.origin + button.dataset.link;
+    copy(address, () => prompt('Copy this link', address));
   };
 
   // Sections under one another become panels of the tabs above them.
@@ -96,7 +105,9 @@
 
   document.addEventListener('click', event => {
     const button = event.target.closest('[data-copy]');
-    if (button) copy(button);
+    if (button) copyText(button);
+    const link = event.target.closest('[data-link]');
+    if (link) copyLink(link);
     const show = event.target.closest('[data-show-side]');
     if (show) {
       $('.sbs').dataset.show = show.dataset.showSide;

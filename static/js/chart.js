@@ -144,6 +144,30 @@
     },
   });
 
+  // A click on a step leads to the list of what is in it: its ends go into the address, where the
+  // list shows them as a filter. A drag is no click.
+  const opens = data => {
+    let pressed = null;
+    return {
+      hooks: {
+        init: plot => {
+          plot.over.classList.add('opens');
+          plot.over.title = 'Click for the requests of a step';
+          plot.over.addEventListener('mousedown', event => { pressed = event.clientX; });
+          plot.over.addEventListener('click', event => {
+            const { idx } = plot.cursor;
+            if (idx == null || pressed === null || Math.abs(event.clientX - pressed) > 4) return;
+            const moment = at => new Date(at * 1000).toISOString().replace('.000', '');
+            const address = new URL(data.open, location.href);
+            address.searchParams.set('since', moment(data.x[idx]));
+            address.searchParams.set('until', moment(data.x[idx] + data.step));
+            location.assign(address);
+          });
+        },
+      },
+    };
+  };
+
   // Series upon one another: each is drawn with those below it, the highest first.
   const stacked = data => {
     const below = data.x.map(() => 0);
@@ -197,7 +221,7 @@
       series: [{}, ...series.map(one => line(data, one, element))],
       // Kerning would set the decimal point of small figures into the digit before it.
       hooks: { drawClear: [plot => { plot.ctx.fontKerning = 'none'; }] },
-      plugins: [tooltip(data), ...(data.marks ? [marks(data, element)] : []), ...(data.zoom ? [zoom(data, element)] : [])],
+      plugins: [tooltip(data), ...(data.marks ? [marks(data, element)] : []), ...(data.zoom ? [zoom(data, element)] : []), ...(data.open ? [opens(data)] : [])],
     };
     const plot = new uPlot(options, [data.x, ...values], element);
     const observer = new ResizeObserver(() => plot.setSize({ width: element.clientWidth, height }));

@@ -50,6 +50,8 @@ type DB struct {
 	Exchanges    Exchanges
 	Usage        Usage
 	Views        Views
+	Stars        Stars
+	Comments     Comments
 	Alerts       Alerts
 	Audit        Audit
 	Data         Data
@@ -79,6 +81,8 @@ func newDB(c *core) *DB {
 		Exchanges:    Exchanges{c},
 		Usage:        Usage{c},
 		Views:        Views{c},
+		Stars:        Stars{c},
+		Comments:     Comments{c},
 		Alerts:       Alerts{c},
 		Audit:        Audit{c},
 		Data:         Data{c},

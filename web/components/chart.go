@@ -34,6 +34,10 @@ type Chart struct {
 	// Zoom is the page to which the ends of a dragged range, from and to, are added;
 	// empty: dragging enlarges the chart.
 	Zoom string `json:"zoom,omitempty"`
+
+	// Open is the list to which a click on a step leads, with the ends of the step, since
+	// and until, as a filter; empty: a click does nothing.
+	Open string `json:"open,omitempty"`
 }
 
 // Line is one line of a chart.

@@ -80,6 +80,9 @@ func Cents(micro int64) string {
 
 // Mils writes millionths of a dollar with four digits: "$0.0093", and "<$0.0001" for less than half of the last one.
 func Mils(micro int64) string {
+	if micro > -50 && micro < 0 {
+		return "−<$0.0001"
+	}
 	if micro > 0 && micro < 50 {
 		return "<$0.0001"
 	}

@@ -13,6 +13,8 @@ func TestNumbersAreWrittenForPeople(t *testing.T) {
 	for got, want := range map[string]string{
 		components.Count(0):               "0",
 		components.Count(999):             "999",
+		components.Mils(12_345):           "$0.0123",
+		components.Mils(-49):              "−<$0.0001",
 		components.Count(1284):            "1,284",
 		components.Count(-1234567):        "−1,234,567",
 		components.Short(0):               "0",

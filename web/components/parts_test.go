@@ -107,10 +107,10 @@ func TestStepsSayWhatIsLeft(t *testing.T) {
 func TestNetMarksLosses(t *testing.T) {
 	t.Parallel()
 
-	if loss := render(t, components.Net(-420_000)).Find(".down"); loss.Text() != "−$0.42" || loss.AttrOr("title", "") != "−$0.420000" {
+	if loss := render(t, components.Saving(-420_000)).Find(".down"); loss.Text() != "−$0.4200" || loss.AttrOr("title", "") != "−$0.420000" {
 		t.Errorf("a loss is %q", loss.Text())
 	}
-	if gain := render(t, components.Net(420_000)); gain.Find(".down").Length() != 0 {
+	if gain := render(t, components.Saving(420_000)); gain.Find(".down").Length() != 0 {
 		t.Error("a gain is marked as a loss")
 	}
 }

@@ -10,6 +10,7 @@ import (
 
 	"palimpsest"
 	"palimpsest/migrations/dbtest"
+	"palimpsest/tenants"
 	"palimpsest/web/webtest"
 )
 
@@ -77,7 +78,15 @@ func TestEveryLinkToTheDocsLeadsSomewhere(t *testing.T) {
 		}
 		return open[path]
 	}
-	from := append(listed(t, reader), "/docs", "/docs?q=cache", "/overview", "/sessions", "/requests", "/pipeline", "/patterns", "/keys", "/keys/new", "/providers",
+	reader.TalkOnce(reader.Connect(webtest.Provider(t, webtest.Window), "laptop"), webtest.Window, "/v1/messages",
+		`{"model":"claude-sonnet-4-5","max_tokens":100,"messages":[{"role":"user","content":"Why does it answer 409?"}]}`, webtest.ClaudeCode)
+	session := reader.Newest().ID.String()
+	exchanges, _, err := product.DB.Exchanges.Exchanges(t.Context(), reader.Workspace.ID, tenants.ExchangeFilter{Limit: 1})
+	if err != nil || len(exchanges) != 1 {
+		t.Fatalf("%d requests, %v", len(exchanges), err)
+	}
+	request := exchanges[0].ID.String()
+	from := append(listed(t, reader), "/pipeline?module=compaction-bridge", "/pipeline?module=rehydrator", "/pipeline?module=patterns", "/pipeline?module=semantic-cache", "/settings/alerts", "/sessions/"+session, "/sessions/compare?a="+session, "/requests/"+request, "/requests/compare?a="+request, "/docs", "/docs?q=cache", "/overview", "/sessions", "/requests", "/pipeline", "/patterns", "/keys", "/keys/new", "/providers",
 		"/members", "/audit", "/settings", "/billing", "/settings/sign-on", "/account", "/operator", "/more")
 	count := 0
 	for _, path := range from {

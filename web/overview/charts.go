@@ -3,8 +3,11 @@ package overview
 import (
 	"time"
 
+	"github.com/google/uuid"
+
 	"palimpsest/tenants"
 	"palimpsest/web/components"
+	"palimpsest/web/paths"
 )
 
 // The charts, by their name in addresses.
@@ -24,12 +27,21 @@ const (
 func (m *model) over(points []tenants.Point, step time.Duration) components.Chart {
 	chart := components.Chart{
 		Kind: components.OverTime, Zone: m.Zone.String(), Sync: "overview", Step: int64(step.Seconds()),
-		Zoom: m.page("range", "", "from", "", "to", "", "table", ""), X: make([]int64, len(points)),
+		Zoom: m.page("range", "", "from", "", "to", "", "table", ""), Open: m.requests(), X: make([]int64, len(points)),
 	}
 	for i := range points {
 		chart.X[i] = points[i].From.Unix()
 	}
 	return chart
+}
+
+// requests returns the list of requests that are shown in the charts, whenever they came.
+func (m *model) requests() string {
+	key := ""
+	if m.Filter.APIKey != uuid.Nil {
+		key = m.Filter.APIKey.String()
+	}
+	return paths.With(paths.Requests, "client", m.Filter.Client, "model", m.Filter.Model, "key", key)
 }
 
 // values returns a figure of each point; nil if absent.

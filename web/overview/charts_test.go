@@ -302,6 +302,29 @@ func TestDraggingZoomsAndPutsTheRangeIntoTheAddress(t *testing.T) {
 		t.Errorf("a quarter of a week of codex became %v", query)
 	}
 
+	// A click on a step leads to its requests, with the time as a filter that can be taken off.
+	tab.Go("/overview?range=7d&client=codex")
+	tab.Until(`document.querySelectorAll('[data-chart] canvas').length === 4`)
+	box = browsertest.Evaluate[[]float64](tab, `(r => [r.left, r.top, r.width])(document.querySelector('#card-tokens .u-over').getBoundingClientRect())`)
+	tab.Do(chromedp.MouseEvent(chromedp.MouseMoved, box[0]+box[2]/2, box[1]+60))
+	tab.Until(`document.querySelectorAll('.tip.on').length === 4`)
+	tab.Do(
+		chromedp.MouseEvent(chromedp.MousePressed, box[0]+box[2]/2, box[1]+60, chromedp.ButtonLeft, chromedp.ClickCount(1)),
+		chromedp.MouseEvent(chromedp.MouseReleased, box[0]+box[2]/2, box[1]+60, chromedp.ButtonLeft, chromedp.ClickCount(1)),
+	)
+	tab.Until(`location.pathname === '/requests' && document.querySelector('.chip a[aria-label="Remove the filter time"]') !== null`)
+	query, err = url.ParseQuery(strings.TrimPrefix(browsertest.Evaluate[string](tab, `location.search`), "?"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	since, sinceErr := time.Parse(time.RFC3339, query.Get("since"))
+	until, untilErr := time.Parse(time.RFC3339, query.Get("until"))
+	if sinceErr != nil || untilErr != nil || until.Sub(since) != time.Hour || query.Get("client") != "codex" {
+		t.Errorf("a step of the chart of codex became %v", query)
+	}
+	tab.Click(`.chip a[aria-label="Remove the filter time"]`)
+	tab.Until(`location.search === '?client=codex'`)
+
 	tab.Go("/overview?range=7d&table=cache")
 	tab.Until(`document.querySelectorAll('[data-chart] canvas').length === 4`)
 	tab.CheckLooks("overview of a week")

@@ -1989,7 +1989,7 @@ func splitRow(m *model, row *tenants.UsageRow) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = components.Net(row.NetMicroUSD).Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = components.Sum(row.NetMicroUSD).Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}

@@ -51,6 +51,8 @@ const (
 	RequestViews   = "/requests/views"
 	Requests       = "/requests"
 	CompareWith    = "/requests/compare"
+	// CompareSessionsWith is where two sessions are compared.
+	CompareSessionsWith = "/sessions/compare"
 	// RequestsCSV is where the list is downloaded.
 	RequestsCSV     = "/api/v1/requests.csv"
 	Patterns        = "/patterns"
@@ -318,6 +320,22 @@ func RestoreTurns(session uuid.UUID) string { return Session(session) + "/restor
 
 // CompactSession is the path to ask for an epoch at.
 func CompactSession(session uuid.UUID) string { return Session(session) + "/compact" }
+
+// StarSession is the path to star a session at.
+func StarSession(session uuid.UUID) string { return Session(session) + "/star" }
+
+// CommentOnSession is the path to comment on a session at.
+func CommentOnSession(session uuid.UUID) string { return Session(session) + "/comments" }
+
+// DeleteComment is the path to delete a comment on a session at.
+func DeleteComment(session, comment uuid.UUID) string {
+	return CommentOnSession(session) + "/" + comment.String() + "/delete"
+}
+
+// CompareSessions shows two sessions side by side.
+func CompareSessions(a, b uuid.UUID) string {
+	return With(CompareSessionsWith, "a", a.String(), "b", b.String())
+}
 
 // DeleteSession is the path to delete a session at.
 func DeleteSession(session uuid.UUID) string { return Session(session) + "/delete" }

@@ -92,7 +92,7 @@ func compareView(s comparison) templ.Component {
 			return templ_7745c5c3_Err
 		}
 		if s.Second != nil {
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 7, "<section class=\"card\"><header><h2>Figures</h2></header><div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"Figures of both requests\"><table class=\"tbl\" data-testid=\"differences\"><thead><tr><th scope=\"col\"><span class=\"sr\">Fact</span></th><th scope=\"col\">")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 7, "<section class=\"card\"><header><h2>Figures</h2></header><div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"Figures of both requests\"><table class=\"tbl\" data-testid=\"differences\"><thead><tr><th scope=\"col\"><span class=\"vh\">Fact</span></th><th scope=\"col\">")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -425,7 +425,7 @@ func choose(s comparison) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 30, "<div><button class=\"btn primary\" type=\"submit\">Compare</button></div></form>")
+		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 30, "<div><button class=\"btn pri\" type=\"submit\">Compare</button></div></form>")
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -676,7 +676,7 @@ func sendAgain(o *opened) templ.Component {
 					return templ_7745c5c3_Err
 				}
 			} else {
-				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 52, "<label class=\"sr\" for=\"again-key\">API key</label> <select id=\"again-key\" name=\"key\">")
+				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 52, "<label class=\"vh\" for=\"again-key\">API key</label> <select id=\"again-key\" name=\"key\">")
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}

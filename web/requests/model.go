@@ -64,7 +64,7 @@ type span struct {
 // newModel reads what the address asks for. The names are not known yet.
 func newModel(query url.Values, role tenants.Role, zone *time.Location, now time.Time) model {
 	m := model{Query: url.Values{}, Role: role, Zone: zone, Now: now, Names: map[uuid.UUID]string{}}
-	for _, name := range append(tenants.ExchangeFilterNames(), "range", "from", "to", "dir", "cursor", "open") {
+	for _, name := range append(tenants.ExchangeFilterNames(), "range", "from", "to", "since", "until", "dir", "cursor", "open") {
 		for _, value := range query[name] {
 			if value = strings.TrimSpace(value); value != "" && !slices.Contains(m.Query[name], value) {
 				m.Query.Add(name, value)
@@ -112,6 +112,9 @@ func (m *model) readRange() {
 		}
 		return at
 	}
+	if m.readStep() {
+		return
+	}
 	m.Filter.From, m.Filter.To = day(&m.Fields.From), day(&m.Fields.To)
 	if !m.Filter.To.IsZero() {
 		m.Filter.To = m.Filter.To.AddDate(0, 0, 1) // the last day that is shown
@@ -125,6 +128,22 @@ func (m *model) readRange() {
 			m.Filter.From = m.Now.Add(-span.length)
 		}
 	}
+}
+
+// readStep reads the step of a chart that was clicked, and reports whether the address names
+// one. Days that are typed take its place.
+func (m *model) readStep() bool {
+	since, err := time.Parse(time.RFC3339, m.Query.Get("since"))
+	until, wrong := time.Parse(time.RFC3339, m.Query.Get("until"))
+	hasDays := m.Query.Get("from") != "" || m.Query.Get("to") != ""
+	if err != nil || wrong != nil || !since.Before(until) || hasDays {
+		m.Query.Del("since")
+		m.Query.Del("until")
+		return false
+	}
+	m.Filter.From, m.Filter.To = since, until
+	m.Query.Del("range")
+	return true
 }
 
 // filtered reports whether the list is narrowed.
@@ -147,6 +166,10 @@ func (m *model) with(name, value string) string {
 	if name == "range" {
 		query.Del("from")
 		query.Del("to")
+	}
+	if name == "range" || name == "since" {
+		query.Del("since")
+		query.Del("until")
 	}
 	if value != "" {
 		query.Set(name, value)
@@ -184,7 +207,7 @@ func address(query url.Values) string {
 // csv returns where what the list shows is downloaded.
 func (m *model) csv() string {
 	query := maps.Clone(m.Query)
-	for _, name := range []string{"cursor", "open", "range", "from", "to", "dir"} {
+	for _, name := range []string{"cursor", "open", "range", "from", "to", "since", "until", "dir"} {
 		query.Del(name)
 	}
 	for name, at := range map[string]time.Time{"from": m.Filter.From, "to": m.Filter.To} {
@@ -213,6 +236,9 @@ func (m *model) chips() []chip {
 			shown = m.called(id)
 		}
 		chips = append(chips, chip{labelOf(name) + ":" + shown, "Remove the filter " + labelOf(name), m.with(name, "")})
+	}
+	if m.Query.Get("since") != "" {
+		chips = append(chips, chip{"time:" + components.RangeWords(m.Filter.From, m.Filter.To, m.Zone), "Remove the filter time", m.with("since", "")})
 	}
 	for _, tag := range m.Query["tag"] {
 		query := maps.Clone(m.Query)

@@ -337,6 +337,10 @@ func doneText(done string) string {
 		return "Put back into the next request. Until then prompts stay as they are; from then on these turns are never compressed."
 	case doneAsked:
 		return "Compact now is planned for the next request of this thread."
+	case doneCommented:
+		return "Your comment was added."
+	case doneUncomment:
+		return "The comment was deleted."
 	default:
 		return ""
 	}

@@ -33,6 +33,8 @@ type Deps struct {
 	APIKeys   tenants.APIKeys
 	Readers   tenants.Data
 	Audit     tenants.AuditLog
+	Stars     tenants.Stars
+	Comments  tenants.Comments
 	Searcher  archive.Searcher // optional: what was said is not searched without it
 
 	Codecs   map[conversation.Format]wire.Codec
@@ -144,7 +146,11 @@ func (h *Handler) subject(c echo.Context, who tenants.Principal, lane string) (s
 	if err != nil {
 		return subject{}, session.ErrNotFound
 	}
-	ctx := c.Request().Context()
+	return h.subjectOf(c.Request().Context(), who, id, lane)
+}
+
+// subjectOf is subject for the session of an id.
+func (h *Handler) subjectOf(ctx context.Context, who tenants.Principal, id uuid.UUID, lane string) (subject, error) {
 	detail, err := h.deps.Sessions.Session(ctx, who.Workspace.ID, id)
 	if err != nil {
 		return subject{}, err
@@ -169,7 +175,14 @@ func (h *Handler) read(c echo.Context, who tenants.Principal, of subject, wanted
 		return readModel{}, nil, err
 	}
 	read, err := reader.read(ctx, queryOf(c), wanted)
-	if err == nil && wanted == allOfIt {
+	if err != nil {
+		return readModel{}, nil, err
+	}
+	if read.comments, err = h.comments(ctx, who, of); err != nil {
+		return readModel{}, nil, err
+	}
+	read.countRemarks(read.comments.remarksOf(of.lane))
+	if wanted == allOfIt {
 		read.Find, err = h.find(ctx, who.Workspace.ID, of, c.QueryParam("q"))
 	}
 	return read, reader, err
@@ -186,6 +199,7 @@ func (h *Handler) page(c echo.Context, who tenants.Principal, status int, of sub
 		return err
 	}
 	model.Done, model.WithTable = c.QueryParam("done"), queryOf(c).Table
+	model.Comments.opened(c, of.lane)
 	if change != nil {
 		change(&model)
 	}

@@ -37,6 +37,8 @@ type model struct {
 	WarnAfter int             // epochs from which on the lane is pointed out; 0: never
 
 	Read      readModel
+	Comments  commentsModel
+	Star      components.StarModel
 	WithTable bool // the figures of the requests stand in a table
 
 	MayRead   bool // what was said
@@ -52,13 +54,16 @@ type model struct {
 func (h *Handler) model(ctx context.Context, who tenants.Principal, of subject, reader *reader, read readModel) (model, error) {
 	detail := of.detail
 	m := model{
-		Detail: detail, Title: titleOf(detail.Overview), Lane: of.lane, Now: h.deps.Now(), Epochs: reader.epochs, Read: read,
+		Detail: detail, Title: titleOf(detail.Overview), Lane: of.lane, Now: h.deps.Now(), Epochs: reader.epochs, Read: read, Comments: read.comments,
 		MayRead: of.mayRead, MayChange: of.mayRead && who.Role.May(tenants.ChangeSessions), MayDelete: who.Role.May(tenants.DeleteSessions),
 	}
 	for _, other := range detail.Lanes {
 		m.Archived += max(0, other.Archived-other.ForkAt) // what is shared counts with the parent
 	}
 	var err error
+	if m.Star, err = h.star(ctx, who, detail.Overview); err != nil {
+		return model{}, err
+	}
 	if m.Course, err = h.deps.Sessions.Course(ctx, who.Workspace.ID, detail.ID, of.lane.ID, chartPoints); err != nil {
 		return model{}, err
 	}

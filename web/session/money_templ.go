@@ -324,7 +324,7 @@ func decisionsTable(model model) templ.Component {
 					return templ_7745c5c3_Err
 				}
 				if decision.Guessed {
-					templ_7745c5c3_Err = components.Net(decision.Predicted).Render(ctx, templ_7745c5c3_Buffer)
+					templ_7745c5c3_Err = components.Saving(decision.Predicted).Render(ctx, templ_7745c5c3_Buffer)
 					if templ_7745c5c3_Err != nil {
 						return templ_7745c5c3_Err
 					}
@@ -339,7 +339,7 @@ func decisionsTable(model model) templ.Component {
 					return templ_7745c5c3_Err
 				}
 				if decision.Worst != nil {
-					templ_7745c5c3_Err = components.Net(*decision.Worst).Render(ctx, templ_7745c5c3_Buffer)
+					templ_7745c5c3_Err = components.Saving(*decision.Worst).Render(ctx, templ_7745c5c3_Buffer)
 					if templ_7745c5c3_Err != nil {
 						return templ_7745c5c3_Err
 					}
@@ -353,7 +353,7 @@ func decisionsTable(model model) templ.Component {
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
-				templ_7745c5c3_Err = components.Net(decision.Realised).Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = components.Saving(decision.Realised).Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}

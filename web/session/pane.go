@@ -58,6 +58,10 @@ type pane struct {
 	isWhole bool // all of the text is wanted
 
 	MayChange   bool
+	MayComment  bool
+	CommentPath string // where a comment on its message is written
+	Remarks     int    // comments on its messages
+	end         int    // the message behind its last one
 	Lane        string
 	Messages    string // of the row, as forms name them: "4", "2-9"
 	Pinned      []int
@@ -142,6 +146,9 @@ func (r *reader) pane(ctx context.Context, chosen span, listed row, asked query)
 	whole.Message, whole.Whole = chosen.From, true
 	p.WholePath = r.path(whole)
 	p.SelfPath = r.path(query{Message: chosen.From, From: -1, Offset: -1})
+	about := strconv.Itoa(chosen.From)
+	p.CommentPath = paths.With(paths.Session(r.session), "lane", r.lane.ID.String(), "m", about, "comment", about) + "#comments"
+	p.MayComment, p.end = r.mayRead && r.role.May(tenants.CommentSessions), chosen.To
 	p.MayChange, p.Lane, p.Messages = r.mayRead && r.role.May(tenants.ChangeSessions), r.lane.ID.String(), chosen.form()
 	p.PinPath, p.ReleasePath, p.RestorePath = paths.PinTurn(r.session), paths.ReleaseTurn(r.session), paths.RestoreTurns(r.session)
 	if chosen.part >= 0 && len(r.epochs) > 0 {

@@ -92,6 +92,7 @@ type row struct {
 	Path    string
 	Current bool
 	Pinned  []int // messages of it that are never compressed
+	Remarks int   // comments on its messages
 }
 
 // index returns the place of the row's messages in the client's list.
@@ -121,6 +122,7 @@ type readModel struct {
 	Now           time.Time
 	MayChange     bool
 	RestorePath   string // where what was compressed is put back
+	comments      commentsModel
 	Lane          string
 }
 

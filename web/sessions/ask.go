@@ -4,10 +4,12 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 	"net/url"
 	"time"
 
+	"github.com/google/uuid"
 	"github.com/labstack/echo/v4"
 
 	"palimpsest/pipeline/session"
@@ -57,7 +59,9 @@ func newAsk(address url.Values, zone *time.Location) ask {
 func filters(zone *time.Location) views.Filters {
 	return func(address url.Values) (url.Values, error) {
 		a := newAsk(address, zone)
-		_, err := session.FilterOf(address)
+		known := maps.Clone(address)
+		known.Set("show", listed(address.Get("show")))
+		_, err := session.FilterOf(known)
 		invalid, is := errors.AsType[session.Invalid](err)
 		switch {
 		case a.Own.IsWrong():
@@ -104,6 +108,24 @@ func (a ask) span() span {
 	return all[len(all)-1]
 }
 
+// starred is the part of the list with the sessions that the person has starred, of any kind.
+const starred = "starred"
+
+// listed returns the part of the list that a value of an address names as stores know it.
+func listed(show string) string {
+	if show == starred {
+		return string(session.ShowAll)
+	}
+	return show
+}
+
+// only narrows a filter to the sessions that the person has starred, where they are asked for.
+func (a ask) only(stars []uuid.UUID, filter *session.Filter) {
+	if a.Show == starred {
+		filter.IDs, filter.Show = append([]uuid.UUID{}, stars...), session.ShowAll
+	}
+}
+
 // own is the name of a range of one's own.
 const own = "own"
 
@@ -126,13 +148,16 @@ func (a ask) rangeForm() components.RangeForm {
 
 // shown returns the part of the list that is asked for: conversations, if nothing else is.
 func (a ask) shown() session.Show {
+	if a.Show == starred {
+		return session.ShowAll
+	}
 	return cmp.Or(session.Show(a.Show), session.ShowConversations)
 }
 
 // filter returns which sessions are asked for, or a session.Invalid.
 func (a ask) filter(now time.Time) (session.Filter, error) {
 	filter, err := session.FilterOf(url.Values{
-		"q": {a.Query}, "client": {a.Client}, "model": {a.Model}, "key": {a.Key}, "show": {a.Show}, "cursor": {a.Cursor},
+		"q": {a.Query}, "client": {a.Client}, "model": {a.Model}, "key": {a.Key}, "show": {listed(a.Show)}, "cursor": {a.Cursor},
 	})
 	if err != nil {
 		return session.Filter{}, err

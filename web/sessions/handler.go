@@ -6,6 +6,7 @@ import (
 	"errors"
 	"log/slog"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
@@ -37,6 +38,8 @@ type Deps struct {
 	Changes   tenants.AuditLog
 	Views     tenants.Views
 	Columns   tenants.Views
+	Stars     tenants.Stars
+	Comments  tenants.Comments
 
 	Log *slog.Logger
 	Now func() time.Time
@@ -83,11 +86,14 @@ func (h *Handler) model(c echo.Context, who tenants.Principal) (model, error) {
 	}
 	shown := model{
 		Asked: asked, Reader: reader, Now: now, Total: unknown,
-		Deleted: deletedOf(c.QueryParam("deleted")), MayDelete: who.Role.May(tenants.DeleteSessions),
+		NoneBeside: c.QueryParam("compare") != "", Deleted: deletedOf(c.QueryParam("deleted")), MayDelete: who.Role.May(tenants.DeleteSessions),
 		MayExport: who.Role.May(tenants.ReadArchive) && !reader.None(),
 	}
 	shown.Columns = h.columns.Model(ctx, who, asked.path())
 	shown.Views = h.views.Model(ctx, who, c.QueryParams(), filters(asked.Zone))
+	if shown.Starred, err = h.deps.Stars.Starred(ctx, who.Workspace.ID, who.User.ID); err != nil {
+		return model{}, err
+	}
 	filter, err := asked.filter(now)
 	filter.Masked, filter.Shown = !reader.All, reader.Keys
 	besideErr := h.beside(ctx, who, &shown)
@@ -98,6 +104,7 @@ func (h *Handler) model(c echo.Context, who tenants.Principal) (model, error) {
 	}
 	countErr := h.count(ctx, who.Workspace.ID, filter, &shown)
 	shown.BesideFailed = h.failed(ctx, "beside", errors.Join(besideErr, countErr))
+	asked.only(shown.Starred, &filter)
 	page, err := h.deps.Sessions.Sessions(ctx, who.Workspace.ID, filter)
 	if errors.Is(err, session.ErrCursor) {
 		return model{}, err
@@ -107,6 +114,7 @@ func (h *Handler) model(c echo.Context, who tenants.Principal) (model, error) {
 	}
 	shown.Next, shown.Cut = page.Next, page.Cut
 	shown.Rows = h.rows(ctx, who.Workspace.ID, page.Sessions)
+	h.remark(ctx, who.Workspace.ID, &shown)
 	shown.Found = h.search(ctx, who.Workspace.ID, reader, asked, filter)
 	return shown, nil
 }
@@ -118,6 +126,14 @@ func (h *Handler) count(ctx context.Context, workspace tenants.WorkspaceID, filt
 		return err
 	}
 	shown.Counts, shown.Total = counts, counts.Workspace
+	if shown.Asked.Show == starred {
+		shown.Asked.only(shown.Starred, &filter)
+		found, err := h.deps.Sessions.Counts(ctx, workspace, filter)
+		if err != nil {
+			return err
+		}
+		shown.MatchStarred = found.Of[session.ShowAll]
+	}
 	shown.Active, err = h.deps.Sessions.Active(ctx, workspace, shown.Now.Add(-activeSpan))
 	return err
 }
@@ -147,6 +163,23 @@ func (h *Handler) rows(ctx context.Context, workspace tenants.WorkspaceID, found
 		rows[i] = newRow(found[i], newest[found[i].ID])
 	}
 	return rows
+}
+
+// remark fills in which sessions the person has starred, and how many comments each has.
+// Comments that cannot be counted are left out.
+func (h *Handler) remark(ctx context.Context, workspace tenants.WorkspaceID, shown *model) {
+	ids := make([]uuid.UUID, len(shown.Rows))
+	for i := range shown.Rows {
+		ids[i] = shown.Rows[i].ID
+		shown.Rows[i].Starred = slices.Contains(shown.Starred, ids[i])
+	}
+	counts, err := h.deps.Comments.CommentCounts(ctx, workspace, ids)
+	if err != nil {
+		h.deps.Log.WarnContext(ctx, "comments on sessions", "error", err)
+	}
+	for i := range shown.Rows {
+		shown.Rows[i].Comments = counts[ids[i]]
+	}
 }
 
 // failed returns the reference under which a failure is in the log; empty if there is

@@ -5,10 +5,13 @@ import (
 	"strings"
 	"time"
 
+	"github.com/google/uuid"
+
 	"palimpsest/pipeline/session"
 	"palimpsest/tenants"
 	"palimpsest/web/columns"
 	"palimpsest/web/components"
+	"palimpsest/web/paths"
 	"palimpsest/web/render"
 	"palimpsest/web/views"
 )
@@ -31,6 +34,9 @@ type model struct {
 
 	Columns columns.Model
 
+	Starred      []uuid.UUID // sessions that the person has starred
+	MatchStarred int         // of them, those that match, where they are listed
+
 	Wrong        string // what is wrong with a filter; empty if nothing
 	Failed       string // reference, where the list did not load; empty: fine
 	BesideFailed string // reference, where counts or the names of keys did not load; empty: fine
@@ -41,6 +47,7 @@ type model struct {
 	NotExported string // why there is no file; empty if none is asked for
 
 	NoneChosen bool   // nothing was chosen to delete
+	NoneBeside bool   // nothing was chosen to compare
 	Deleted    string // what was deleted just now, "2 sessions"; empty if nothing
 }
 
@@ -78,9 +85,10 @@ func (m model) tabs() []tab {
 			named = "" // what the list shows if nothing else is asked for
 		}
 		path := m.Asked.with(func(a *ask) { a.Show = named }).path()
-		tabs = append(tabs, tab{part.label, m.count(part.show), path, m.Asked.shown() == part.show})
+		tabs = append(tabs, tab{part.label, m.count(part.show), path, m.Asked.Show != starred && m.Asked.shown() == part.show})
 	}
-	return tabs
+	path := m.Asked.with(func(a *ask) { a.Show = starred }).path()
+	return append(tabs, tab{"Starred", components.Count(int64(len(m.Starred))), path, m.Asked.Show == starred})
 }
 
 // count writes how many sessions a part of the list has.
@@ -96,7 +104,12 @@ func (m model) count(show session.Show) string {
 }
 
 // matching returns how many sessions the part that is shown has.
-func (m model) matching() string { return m.count(m.Asked.shown()) }
+func (m model) matching() string {
+	if m.Asked.Show == starred {
+		return amount(m.MatchStarred)
+	}
+	return m.count(m.Asked.shown())
+}
 
 // singlePath returns the single calls that match, where the list of conversations is shown
 // and has none of them; "" otherwise.
@@ -176,6 +189,14 @@ type row struct {
 	Levels *[4]int           // of the newest request that a module shaped; nil: not known
 
 	Truncated, Failed bool // one of the newest requests was
+
+	Starred  bool // by the person
+	Comments int
+}
+
+// star returns the star of a session of the list.
+func (m model) star(r row) components.StarModel {
+	return components.StarModel{Name: r.title(), Path: paths.StarSession(r.ID), Back: m.Asked.path(), Starred: r.Starred}
 }
 
 // title returns what a session is called.

@@ -2,6 +2,7 @@ package walks_test
 
 import (
 	"fmt"
+	"net/http"
 	"strconv"
 	"strings"
 	"testing"
@@ -28,11 +29,24 @@ type visit struct {
 }
 
 const (
-	always   = `true`
-	charted  = `document.querySelectorAll('[data-chart] canvas').length === [...document.querySelectorAll('[data-chart]')].filter(chart => chart.checkVisibility()).length`
-	replayed = `document.querySelector('.preview:not(.stale) [data-testid="bars"]') !== null`
-	opened   = `document.querySelector('dialog:modal') !== null`
+	always        = `true`
+	charted       = `document.querySelectorAll('[data-chart] canvas').length === [...document.querySelectorAll('[data-chart]')].filter(chart => chart.checkVisibility()).length`
+	replayed      = `document.querySelector('.preview:not(.stale) [data-testid="bars"]') !== null`
+	opensComments = `document.querySelector('#comments').open`
+	opened        = `document.querySelector('dialog:modal') !== null`
 )
+
+// remarked has a person star a session and comment on it.
+func remarked(t *testing.T, person *webtest.Person, session string) {
+	t.Helper()
+	for path, typed := range map[string][]string{
+		"/star": {"starred", "true"}, "/comments": {"text", "The retry loop begins here; see https://github.com/northbeam/api/issues/4711\nand what comes after it.", "m", "2"},
+	} {
+		if page := person.Post("/sessions/"+session+path, typed...); page.Status != http.StatusOK {
+			t.Fatalf("%s: status %d", path, page.Status)
+		}
+	}
+}
 
 func TestEveryPageLooksRightInBothThemesAndSizes(t *testing.T) {
 	t.Parallel()
@@ -75,6 +89,7 @@ func TestEveryPageLooksRightInBothThemesAndSizes(t *testing.T) {
 	resetter.Post("/reset", "email", unverified.Email)
 	resetter.Get(resetter.Link("Set a new"))
 	unverified.Get(unverified.Link("Verify"))
+	remarked(t, busy, second)
 	visits := []visit{
 		{stranger, []look{
 			{"welcome", "/", always},
@@ -185,6 +200,10 @@ func TestEveryPageLooksRightInBothThemesAndSizes(t *testing.T) {
 			{"session compact", "/sessions/" + second + "/compact", opened},
 			{"session delete", "/sessions/" + second + "/delete", opened},
 			{"session short", "/sessions/" + first, charted},
+			{"session comments", "/sessions/" + second + "?m=2&comment=2", opensComments},
+			{"sessions starred", "/sessions?show=starred", always},
+			{"sessions compare", "/sessions/compare?a=" + second, always},
+			{"sessions compared", "/sessions/compare?a=" + second + "&b=" + first, always},
 			{"session table", "/sessions/" + second + "?table=1", charted},
 		}},
 	}

@@ -151,8 +151,9 @@ func (p *Product) handler(t testing.TB, options []Option) http.Handler {
 		Members: people.Workspaces(), Workspaces: people.Workspaces(), Invitations: identity.NewInvitations(people, p.DB.Invitations, PublicURL),
 		Data: p.DB.Data, Audit: p.DB.Audit, Views: p.DB.Views, Deletion: p.deletion(),
 		Billing: billing.New(billing.DefaultConfig(), billing.Deps{Now: time.Now}),
-		Alerts:  p.Alerting,
-		Sender:  sender{t, p}, Models: models,
+		Stars:   p.DB.Stars, Comments: p.DB.Comments,
+		Alerts: p.Alerting,
+		Sender: sender{t, p}, Models: models,
 		SignOn: p.signOn(PublicURL), Passkeys: p.passkeys(p.Local),
 	}
 	p.useEverywhere(t, &deps)

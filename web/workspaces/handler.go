@@ -55,7 +55,8 @@ func (h *Handler) Create(c echo.Context, who tenants.Principal) error {
 	return layout.Redirect(c, paths.Overview)
 }
 
-// Enter has the login work in another workspace and leads to its overview.
+// Enter has the login work in another workspace and leads to its overview, or to the page of
+// a link that was shared.
 func (h *Handler) Enter(c echo.Context, who tenants.Principal) error {
 	id, err := uuid.Parse(c.Param("id"))
 	if err != nil {
@@ -64,7 +65,7 @@ func (h *Handler) Enter(c echo.Context, who tenants.Principal) error {
 	if err := h.people.Enter(c.Request().Context(), who.Login, id); err != nil {
 		return err
 	}
-	return layout.Redirect(c, paths.Overview)
+	return layout.Redirect(c, paths.Local(c.FormValue("next")))
 }
 
 // AskName shows the form to rename the workspace with.

@@ -31,7 +31,7 @@ func replicas(t *testing.T) (one, two *bench, client *redis.Client, stop func())
 	return one, two, client, stop
 }
 
-// What one process keeps for the store, others find: sealed, and only what is newer than what
+// S5: what one process keeps for the store, others find: sealed, and only what is newer than what
 // they have.
 func TestEpochThatWaitsIsFoundByOtherProcesses(t *testing.T) {
 	t.Parallel()

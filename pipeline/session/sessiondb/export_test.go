@@ -1,5 +1,21 @@
 package sessiondb
 
+import (
+	"context"
+
+	"github.com/google/uuid"
+	"gorm.io/gorm"
+)
+
+// Settle has a lane join another one, of a session.
+func (s *Store) Settle(ctx context.Context, workspace, lane, into, session uuid.UUID) (settled bool, err error) {
+	err = s.door.InTenant(ctx, workspace, func(tx *gorm.DB) error {
+		settled, err = settle(tx, workspace, lane, &berth{lane: into, session: session})
+		return err
+	})
+	return settled, err
+}
+
 // StatementHead finds a head: for the test of its plan.
 const StatementHead = sqlHead
 

@@ -262,3 +262,38 @@ func (f *fixture) exec(t *testing.T, statement string, values ...any) {
 		t.Fatal(err)
 	}
 }
+
+// What people say about a session, and their stars, go with its messages to the session that it joins.
+func TestCommentsAndStarsGoToTheSessionThatIsJoined(t *testing.T) {
+	t.Parallel()
+	f := setup(t)
+	left, into := f.newClient(), f.newClient()
+	left.talk("a", "B", "c")
+	into.talk("x", "Y", "z")
+	left.record(t)
+	into.record(t)
+	person, _, err := f.db.DB.Accounts.SignUp(t.Context(), "ada@example.com", "hash", "her own")
+	if err != nil {
+		t.Fatal(err)
+	}
+	owner := f.db.Owner(t)
+	for _, statement := range []string{
+		"INSERT INTO members (workspace_id, user_id, role) VALUES ($1, $2, 'member')",
+		"INSERT INTO session_comments (workspace_id, id, session_id, lane_id, message, user_id, text) VALUES ($1, $3, $3, $4, 1, $2, 'x')",
+		"INSERT INTO session_stars (workspace_id, user_id, session_id) VALUES ($1, $2, $3)",
+	} {
+		statement = "WITH given AS (SELECT $1::uuid, $2::uuid, $3::uuid, $4::uuid) " + statement
+		if _, err := owner.Exec(t.Context(), statement, f.scope.Workspace, person.ID, left.session, left.lane); err != nil {
+			t.Fatalf("%s: %v", statement, err)
+		}
+	}
+	if settled, err := f.store.Settle(t.Context(), f.scope.Workspace, left.lane, into.lane, into.session); err != nil || !settled {
+		t.Fatalf("settled %v, %v", settled, err)
+	}
+	var comments, stars int
+	err = owner.QueryRow(t.Context(), `SELECT (SELECT count(*) FROM session_comments WHERE session_id = $1 AND lane_id = $2 AND message = 1),
+		(SELECT count(*) FROM session_stars WHERE session_id = $1)`, into.session, into.lane).Scan(&comments, &stars)
+	if err != nil || comments != 1 || stars != 1 {
+		t.Errorf("%d comments and %d stars went along, %v", comments, stars, err)
+	}
+}

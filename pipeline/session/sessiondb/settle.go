@@ -30,10 +30,12 @@ const (
 // ofSession are the statements that have all that names a session name another one.
 func ofSession() []string {
 	var statements []string
-	for _, table := range []string{"lanes", "archive_entries", "archive_documents", "summaries", "pattern_evidence", "exchanges"} {
+	for _, table := range []string{"lanes", "archive_entries", "archive_documents", "summaries", "pattern_evidence", "exchanges", "session_comments"} {
 		statements = append(statements, "UPDATE "+table+" SET session_id = $3 WHERE workspace_id = $1 AND session_id = $2")
 	}
-	return statements
+	return append(statements, `INSERT INTO session_stars (workspace_id, user_id, session_id, starred_at)
+		SELECT workspace_id, user_id, $3, starred_at FROM session_stars WHERE workspace_id = $1 AND session_id = $2
+		ON CONFLICT DO NOTHING`)
 }
 
 // ofLane are the statements that have all that belongs to a lane belong to another one. What is
@@ -51,6 +53,7 @@ func ofLane() []string {
 		`INSERT INTO lane_pins (workspace_id, lane_id, message, pinned_by, pinned_at)
 			SELECT workspace_id, $3, message, pinned_by, pinned_at FROM lane_pins WHERE workspace_id = $1 AND lane_id = $2
 			ON CONFLICT DO NOTHING`,
+		`UPDATE session_comments SET lane_id = $3 WHERE workspace_id = $1 AND lane_id = $2`,
 		`UPDATE lanes l SET position = greatest(l.position, o.position), created_at = least(l.created_at, o.created_at),
 				last_at = greatest(l.last_at, o.last_at)
 			FROM lanes o WHERE l.workspace_id = $1 AND l.id = $3 AND o.workspace_id = $1 AND o.id = $2`,

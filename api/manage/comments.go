@@ -1,0 +1,142 @@
+package manage
+
+import (
+	"context"
+	"net/http"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/labstack/echo/v4"
+
+	"palimpsest/tenants"
+)
+
+// commentHandler answers about what people say about sessions.
+type commentHandler struct {
+	lanes
+
+	comments tenants.Comments
+}
+
+func (h commentHandler) register(group *echo.Group, d *door) {
+	group.GET("/sessions/:id/comments", d.as(tenants.ReadSessions, h.listComments))
+	group.POST("/sessions/:id/comments", d.as(tenants.CommentSessions, h.createComment))
+	group.DELETE("/sessions/:id/comments/:comment", d.as(tenants.CommentSessions, h.deleteComment))
+}
+
+// commentJSON is what someone says about a session.
+type commentJSON struct {
+	ID        uuid.UUID  `json:"id"`
+	Session   uuid.UUID  `json:"session"`
+	Lane      *uuid.UUID `json:"lane,omitempty"` // of the message
+	Message   *int       `json:"message,omitempty"`
+	Author    *uuid.UUID `json:"author"` // null once they have left the workspace
+	Name      string     `json:"author_email"`
+	Text      string     `json:"text"`
+	CreatedAt time.Time  `json:"created_at"`
+}
+
+func commentOf(comment *tenants.Comment) commentJSON {
+	answer := commentJSON{ID: comment.ID, Session: comment.Session, Name: comment.Name, Text: comment.Text, CreatedAt: comment.At}
+	if comment.HasMessage() {
+		answer.Lane, answer.Message = &comment.Lane, &comment.Message
+	}
+	if comment.Author != uuid.Nil {
+		answer.Author = &comment.Author
+	}
+	return answer
+}
+
+// listComments lists all comments on a session. There are tenants.MaxComments at most.
+func (h commentHandler) listComments(c echo.Context, who caller) error {
+	if err := allowQuery(c); err != nil {
+		return err
+	}
+	detail, _, err := h.laneText(c, who)
+	if err != nil {
+		return err
+	}
+	found, err := h.comments.Comments(c.Request().Context(), who.workspace, detail.ID)
+	if err != nil {
+		return err
+	}
+	data := make([]commentJSON, len(found))
+	for i := range found {
+		data[i] = commentOf(&found[i])
+	}
+	return answerPage(c, data, "")
+}
+
+// newComment is what a request says of a comment.
+type newComment struct {
+	Text    string     `json:"text"`
+	Lane    *uuid.UUID `json:"lane"`
+	Message *int       `json:"message"`
+}
+
+// createComment comments on a session, or on a message of it: of its most recently active
+// lane unless the request names another one.
+func (h commentHandler) createComment(c echo.Context, who caller) error {
+	if err := allowQuery(c); err != nil {
+		return err
+	}
+	asked, err := readJSON[newComment](c)
+	if err != nil {
+		return err
+	}
+	detail, lane, err := h.laneText(c, who)
+	if err != nil {
+		return err
+	}
+	comment := tenants.Comment{Session: detail.ID, Author: who.person(), Text: asked.Text}
+	switch {
+	case asked.Message != nil && asked.Lane != nil:
+		comment.Lane, comment.Message = *asked.Lane, *asked.Message
+	case asked.Message != nil:
+		comment.Lane, comment.Message = lane.ID, *asked.Message
+	case asked.Lane != nil:
+		return tenants.Invalid{Field: "message", Message: "must be there where lane is"}
+	}
+	added, err := h.comments.AddComment(c.Request().Context(), who.workspace, comment)
+	if err != nil {
+		return err
+	}
+	return c.JSON(http.StatusCreated, commentOf(&added))
+}
+
+func (h commentHandler) deleteComment(c echo.Context, who caller) error {
+	id, err := uuid.Parse(c.Param("comment"))
+	if err != nil {
+		return tenants.ErrNotFound
+	}
+	detail, _, err := h.laneText(c, who)
+	if err != nil {
+		return err
+	}
+	if err := h.comments.DeleteComment(c.Request().Context(), who.workspace, detail.ID, id, who.person(), who.may); err != nil {
+		return err
+	}
+	return c.NoContent(http.StatusNoContent)
+}
+
+// comments writes all comments of the workspace.
+func (e everything) comments(ctx context.Context) error {
+	return e.lines("comments.ndjson", func(write func(line any) error) error {
+		after := uuid.Nil
+		for {
+			found, err := e.config.Comments.EveryComment(ctx, e.workspace, after, exportPage)
+			if err != nil {
+				return err
+			}
+			for i := range found {
+				after = found[i].ID
+				if err := write(commentOf(&found[i])); err != nil {
+					return err
+				}
+			}
+			if len(found) < exportPage {
+				return nil
+			}
+		}
+	})
+}

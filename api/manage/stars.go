@@ -1,0 +1,122 @@
+package manage
+
+import (
+	"context"
+	"net/http"
+	"slices"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/labstack/echo/v4"
+
+	"palimpsest/pipeline/session"
+	"palimpsest/tenants"
+)
+
+// starHandler answers about the caller's own stars.
+type starHandler struct {
+	sessions session.Records
+	stars    tenants.Stars
+}
+
+func (h starHandler) register(group *echo.Group, d *door) {
+	group.PUT("/sessions/:id/star", d.as(tenants.StarSessions, h.star(true)))
+	group.DELETE("/sessions/:id/star", d.as(tenants.StarSessions, h.star(false)))
+}
+
+// star stars a session for the caller, or takes the star away: for who is logged in, or the
+// person behind an API key.
+func (h starHandler) star(starred bool) func(c echo.Context, who caller) error {
+	return func(c echo.Context, who caller) error {
+		if err := allowQuery(c); err != nil {
+			return err
+		}
+		id, err := pathID(c)
+		if err != nil {
+			return err
+		}
+		ctx := c.Request().Context()
+		if _, err := h.sessions.Session(ctx, who.workspace, id); err != nil {
+			return err
+		}
+		change := h.stars.Unstar
+		if starred {
+			change = h.stars.Star
+		}
+		if err := change(ctx, who.workspace, who.person(), id); err != nil {
+			return err
+		}
+		return c.NoContent(http.StatusNoContent)
+	}
+}
+
+// remarks are what people of a workspace have put on sessions.
+type remarks struct {
+	stars    tenants.Stars
+	comments tenants.Comments
+}
+
+// onlyStarred narrows a list to the sessions that the caller has starred, where the query
+// asks for that.
+func (r remarks) onlyStarred(c echo.Context, who caller, filter *session.Filter) error {
+	switch c.QueryParam("starred") {
+	case "":
+		return nil
+	case "true":
+	default:
+		return tenants.Invalid{Field: "starred", Message: "must be true, or left out"}
+	}
+	starred, err := r.stars.Starred(c.Request().Context(), who.workspace, who.person())
+	filter.IDs = append([]uuid.UUID{}, starred...)
+	return err
+}
+
+// remark fills in which of some sessions the caller has starred, and how many comments
+// each has.
+func (r remarks) remark(ctx context.Context, who caller, sessions []sessionJSON) error {
+	starred, err := r.stars.Starred(ctx, who.workspace, who.person())
+	if err != nil {
+		return err
+	}
+	ids := make([]uuid.UUID, len(sessions))
+	for i := range sessions {
+		ids[i] = sessions[i].ID
+	}
+	counts, err := r.comments.CommentCounts(ctx, who.workspace, ids)
+	if err != nil {
+		return err
+	}
+	for i := range sessions {
+		sessions[i].Starred, sessions[i].Comments = slices.Contains(starred, sessions[i].ID), counts[sessions[i].ID]
+	}
+	return nil
+}
+
+// exportedStar is a star as an export has it.
+type exportedStar struct {
+	User    uuid.UUID `json:"user"`
+	Session uuid.UUID `json:"session"`
+	At      time.Time `json:"starred_at"`
+}
+
+// stars writes the stars of everybody.
+func (e everything) stars(ctx context.Context) error {
+	return e.lines("stars.ndjson", func(write func(line any) error) error {
+		var after tenants.Star
+		for {
+			found, err := e.config.Stars.EveryStar(ctx, e.workspace, after, exportPage)
+			if err != nil {
+				return err
+			}
+			for _, star := range found {
+				after = star
+				if err := write(exportedStar(star)); err != nil {
+					return err
+				}
+			}
+			if len(found) < exportPage {
+				return nil
+			}
+		}
+	})
+}

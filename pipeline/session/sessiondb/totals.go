@@ -1,0 +1,49 @@
+package sessiondb
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/google/uuid"
+	"gorm.io/gorm"
+
+	"palimpsest/pipeline/cost"
+	"palimpsest/pipeline/session"
+)
+
+// sqlTotals adds up the requests of a session by its index, model by model.
+const sqlTotals = `SELECT model, count(*), count(*) FILTER (WHERE status >= 400), count(*) FILTER (WHERE miss_cause NOT IN ('', $3)),
+		coalesce(sum(missed_tokens) FILTER (WHERE miss_cause NOT IN ('', $3)), 0), coalesce(sum(cost_microusd), 0)
+	FROM exchanges WHERE workspace_id = $1 AND session_id = $2 GROUP BY model ORDER BY model`
+
+// Totals returns what all requests of a session have come to.
+func (s Browser) Totals(ctx context.Context, workspace, id uuid.UUID) (session.Totals, error) {
+	var totals session.Totals
+	err := s.door.InTenant(ctx, workspace, func(tx *gorm.DB) error {
+		rows, err := tx.Statement.ConnPool.QueryContext(ctx, sqlTotals, workspace, id, string(cost.ColdStart))
+		if err != nil {
+			return err
+		}
+		defer rows.Close()
+		for rows.Next() {
+			var model string
+			var of session.Totals
+			if err := rows.Scan(&model, &of.Requests, &of.Failed, &of.Misses, &of.MissedTokens, &of.CostMicroUSD); err != nil {
+				return err
+			}
+			totals.Requests += of.Requests
+			totals.Failed += of.Failed
+			totals.Misses += of.Misses
+			totals.MissedTokens += of.MissedTokens
+			totals.CostMicroUSD += of.CostMicroUSD
+			if model != "" {
+				totals.Models = append(totals.Models, model)
+			}
+		}
+		return rows.Err()
+	})
+	if err != nil {
+		return session.Totals{}, fmt.Errorf("totals of session %s: %w", id, err)
+	}
+	return totals, nil
+}
