@@ -160,7 +160,7 @@ func (db *DB) InvitationByHash(ctx context.Context, hash []byte) (tenants.Invita
 // a member already keeps their role.
 func (db *DB) AcceptInvitation(ctx context.Context, hash []byte, user, login uuid.UUID) error {
 	err := db.withLink(ctx, hash, func(tx *gorm.DB) error {
-		invitation, err := presented(tx, hash)
+		invitation, err := redeemable(tx, hash)
 		if err != nil {
 			return err
 		}
@@ -193,7 +193,7 @@ func (db *DB) SignUpInvited(ctx context.Context, hash []byte, joining tenants.Jo
 	var user tenants.User
 	var membership tenants.Membership
 	err := db.withLink(ctx, hash, func(tx *gorm.DB) error {
-		invitation, err := presented(tx, hash)
+		invitation, err := redeemable(tx, hash)
 		if err != nil {
 			return err
 		}
@@ -256,6 +256,21 @@ func presented(tx *gorm.DB, hash []byte) (tenants.Invitation, error) {
 		return tenants.Invitation{}, tenants.ErrInvitation
 	}
 	return rows[0].toInvitation(), nil
+}
+
+// redeemable is presented for someone who joins: the workspace is not deleted before the
+// transaction ends.
+func redeemable(tx *gorm.DB, hash []byte) (tenants.Invitation, error) {
+	invitation, err := presented(tx, hash)
+	if err != nil {
+		return tenants.Invitation{}, err
+	}
+	if err := keepOpen(tx, invitation.Workspace.ID); errors.Is(err, tenants.ErrNotFound) {
+		return tenants.Invitation{}, tenants.ErrInvitation
+	} else if err != nil {
+		return tenants.Invitation{}, err
+	}
+	return invitation, nil
 }
 
 // accept uses an invitation up. Of two who try at once, one gets
