@@ -18,6 +18,8 @@ var (
 type Bytes struct {
 	ofWorkspace, ofAll int
 
+	heap *pressure
+
 	mu   sync.Mutex
 	all  int
 	held map[uuid.UUID]int
@@ -25,17 +27,26 @@ type Bytes struct {
 
 // NewBytes returns a Bytes with a bound for each workspace and one for all.
 func NewBytes(ofWorkspace, ofAll int) *Bytes {
-	return &Bytes{ofWorkspace: ofWorkspace, ofAll: ofAll, held: make(map[uuid.UUID]int)}
+	return &Bytes{ofWorkspace: ofWorkspace, ofAll: ofAll, heap: newPressure(), held: make(map[uuid.UUID]int)}
 }
 
 // hold begins to count the body of a request of a workspace.
 func (b *Bytes) hold(workspace uuid.UUID) *heldBytes { return &heldBytes{of: b, workspace: workspace} }
+
+// recording has the collector follow closely while so many bytes of messages are recorded.
+func (b *Bytes) recording(size int) (done func()) {
+	if b == nil || size < heavyBody {
+		return func() {}
+	}
+	return b.heap.enter()
+}
 
 // heldBytes are the bytes of one body. It is for one goroutine at a time.
 type heldBytes struct {
 	of        *Bytes // optional: without it nothing is bounded
 	workspace uuid.UUID
 	count     int
+	lighten   func() // nil while they are not heavy
 }
 
 // take counts so many bytes more, or returns errWorkspaceBytes or errProcessBytes.
@@ -43,17 +54,27 @@ func (h *heldBytes) take(more int) error {
 	if h.of == nil {
 		return nil
 	}
-	h.of.mu.Lock()
-	defer h.of.mu.Unlock()
+	if err := h.of.add(h.workspace, more); err != nil {
+		return err
+	}
+	if h.count += more; h.count >= heavyBody && h.lighten == nil {
+		h.lighten = h.of.heap.enter()
+	}
+	return nil
+}
+
+// add counts so many bytes more of a workspace.
+func (b *Bytes) add(workspace uuid.UUID, more int) error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
 	switch {
-	case h.of.held[h.workspace]+more > h.of.ofWorkspace:
+	case b.held[workspace]+more > b.ofWorkspace:
 		return errWorkspaceBytes
-	case h.of.all+more > h.of.ofAll:
+	case b.all+more > b.ofAll:
 		return errProcessBytes
 	}
-	h.of.all += more
-	h.of.held[h.workspace] += more
-	h.count += more
+	b.all += more
+	b.held[workspace] += more
 	return nil
 }
 
@@ -61,6 +82,9 @@ func (h *heldBytes) take(more int) error {
 func (h *heldBytes) leave() {
 	if h.of == nil {
 		return
+	}
+	if h.lighten != nil {
+		h.lighten()
 	}
 	h.of.mu.Lock()
 	defer h.of.mu.Unlock()

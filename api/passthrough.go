@@ -2,13 +2,17 @@ package api
 
 import (
 	"errors"
+	"io"
 	"net/http"
 	"slices"
+	"sync/atomic"
 
 	"github.com/labstack/echo/v4"
 
+	"palimpsest/api/connections"
 	"palimpsest/api/upstream"
 	"palimpsest/pipeline"
+	"palimpsest/pipeline/prompt"
 	"palimpsest/pipeline/wire"
 	"palimpsest/tenants"
 )
@@ -48,10 +52,14 @@ func (s *Server) passthrough(c echo.Context) error {
 		return s.refuse(c, codec, event, err)
 	}
 	event.Attempts = 1
+	body := &heardBody{Reader: request.Body}
 	response, err := s.Upstream.Send(ctx, upstream.Request{
 		Method: request.Method, Path: pathAndQuery(request, request.URL.EscapedPath()), Header: request.Header,
-		Stream: request.Body, Length: request.ContentLength,
+		Stream: body, Length: request.ContentLength,
 	}, call.target)
+	if body.isMalformed.Load() && errors.Is(err, upstream.ErrUnreachable) {
+		err = prompt.BodyError{Cause: errors.New("it is not sent as its headers say")}
+	}
 	if err == nil {
 		err = plainly(response, call.target.Key)
 	}
@@ -61,6 +69,23 @@ func (s *Server) passthrough(c echo.Context) error {
 	defer response.Body.Close()
 	event.TTFB = s.Now().Sub(event.At) - event.Overhead
 	return finish(s.relay(c, event, response, ignore{}, nil, func() {}))
+}
+
+// heardBody is a body that is relayed. It knows whether its client broke the rules of HTTP, for
+// which the provider is not to blame.
+type heardBody struct {
+	io.Reader
+
+	isMalformed atomic.Bool
+}
+
+// Read implements io.Reader.
+func (h *heardBody) Read(into []byte) (int, error) {
+	n, err := h.Reader.Read(into)
+	if err != nil && !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) && !errors.Is(err, connections.ErrSlow) {
+		h.isMalformed.Store(true)
+	}
+	return n, err
 }
 
 // onlyReads reports whether requests of a method have no model make anything.

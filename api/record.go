@@ -26,7 +26,7 @@ func (s *Server) recordRequest(ctx context.Context, event *Event, written *promp
 		return over
 	}
 	seen := written.Seen(event.At)
-	release := keepEntries(&seen, body)
+	release, recorded := keepEntries(&seen, body), s.Bytes.recording(seen.Bytes())
 	seen.Client = event.Client
 	lane, to := written.Lane, seen.Position
 	from := to - len(seen.Entries)
@@ -40,6 +40,7 @@ func (s *Server) recordRequest(ctx context.Context, event *Event, written *promp
 		}
 		request.forget()
 		release()
+		recorded()
 		if stored {
 			lane.Arrived(from, to)
 		} else {

@@ -102,6 +102,10 @@ func (c *Client) Send(ctx context.Context, asked Request, target Target) (respon
 	if err != nil {
 		return nil, failure(ctx, err)
 	}
+	if response.StatusCode == http.StatusSwitchingProtocols {
+		_ = response.Body.Close()
+		return nil, fmt.Errorf("%w: it changes the protocol, which it was not asked for", ErrUnreachable)
+	}
 	response.Request = nil // it holds the body while the answer streams
 	Mask(response, target.Key)
 	return response, nil

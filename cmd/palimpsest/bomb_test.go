@@ -18,14 +18,14 @@ import (
 	"palimpsest/migrations/dbtest"
 )
 
-// What one request of any shape may take of the process. A process that has just started
-// takes at most 1.5 s and 235 MB more than before, both for lists of 99,000 messages, on a
-// machine with other work. Here caches and garbage of the requests before count too. What
-// these tests look for took a minute and gigabytes.
+// What one request of any shape may take of a process that has just started: five times the
+// largest body. One shape, a single call with a script of 31 MiB, takes up to 4.3 times that; all
+// others stay below four. The processor time is what a slow machine with other work may need;
+// an idle one needs half of it. What these tests look for took a minute and gigabytes.
 const (
-	bombSize   = 24 << 20 // bytes
+	bombSize   = 31 << 20 // bytes
 	bombCPU    = 4.0      // seconds, of all cores together
-	bombMemory = 400      // megabytes
+	bombMemory = 5 * 32   // megabytes
 )
 
 // bombs are bodies that cost most for their size, by endpoint and what they are made of.
@@ -71,11 +71,12 @@ func bombs() map[string]string {
 		"/v1/messages nesting":               messages(user(`{"type":"text","text":"a","x":` + strings.Repeat("[", bombSize/2) + strings.Repeat("]", bombSize/2) + `}`)),
 		"/v1/messages one text":              messages(user(`{"type":"text","text":"` + strings.Repeat("<a>", bombSize/3) + `"}`)),
 		"/v1/messages reminders":             messages(user(`{"type":"text","text":"` + strings.Repeat("<system-reminder>", bombSize/17) + `"}`)),
+		"/v1/messages reminders that end":    messages(user(strings.TrimSuffix(strings.Repeat(`{"type":"text","text":"<system-reminder>`+strings.Repeat("x", 3_200)+`</system-reminder>"},`, bombSize/3_300), ","))),
 		"/v1/messages a script":              command(strings.Repeat("$(", bombSize/2)),
 		"/v1/messages scripts":               messages(user(text) + "," + commands),
 		"/v1/messages a loop in itself":      command("for x in $x; do cat $x; done"),
 		"/v1/messages letters":               messages(user(`{"type":"text","text":"` + letters.String() + `"}`)),
-		"/v1/messages letters in messages":   messages(strings.Repeat(user(`{"type":"text","text":"`+letters.String()[:24<<10]+`"}`)+",", bombSize/(24<<10)) + user(text)),
+		"/v1/messages letters in messages":   messages(strings.Repeat(user(`{"type":"text","text":"`+letters.String()[:24<<10]+`"}`)+",", bombSize/(25<<10)) + user(text)),
 		"/v1/messages too many messages":     messages(numbered(user(`{"type":"text","text":"a#"}`), 99_000)),
 		"/v1/messages messages":              messages(numbered(user(`{"type":"text","text":"a#"}`), 30_000)),
 		"/v1/messages large messages":        messages(numbered(user(`{"type":"text","text":"a# `+strings.Repeat("lorem ipsum ", bombSize/12/33_000)+`"}`), 30_000)),
@@ -92,8 +93,9 @@ func bombs() map[string]string {
 	}
 }
 
-// No request costs the process time that grows with the square of what it holds, or memory
-// by the gigabyte: a workspace has patterns, and all modules are on.
+// No request costs the process time that grows with the square of what it holds, or more memory
+// than five times the largest body: a workspace has patterns, and all modules are on. Each
+// request that was answered was the first of its process, so that nothing before it counts.
 // S17, S37
 func TestNoRequestTakesTheProcessDown(t *testing.T) {
 	t.Parallel()
@@ -102,20 +104,32 @@ func TestNoRequestTakesTheProcessDown(t *testing.T) {
 		_, _ = io.WriteString(w, `{"content":[]}`)
 	}))
 	t.Cleanup(provider.Close)
-	c := &child{t: t, binary: buildtest.Palimpsest(t), dir: t.TempDir(), databaseURL: dbtest.New(t).OwnerURL}
+	database := dbtest.New(t)
+	c := &child{t: t, binary: buildtest.Palimpsest(t), dir: t.TempDir(), databaseURL: database.OwnerURL}
 	c.start()
 	w := &tenant{instance: &instance{t: t, double: &providertest.Server{URL: provider.URL}}}
 	c.adopt(w)
 	w.join("bombs")
 	w.call(http.MethodPost, "/api/v1/patterns", map[string]any{"kind": "convention", "text": "Use tabs for indentation in Go files"}, http.StatusCreated, nil)
 
+	answered := true
 	for name, body := range bombs() {
+		if answered {
+			c.stop()
+			if _, err := database.Owner(t).Exec(t.Context(), "DELETE FROM jobs.river_job"); err != nil { // what is to be done for the one before
+				t.Fatal(err)
+			}
+			c.start()
+			c.adopt(w)
+			w.post("/v1/messages", []byte(smallMessage), nil)
+		}
 		path, _, _ := strings.Cut(name, " ")
 		before, size := c.cpu(), c.status("VmRSS")
 		response, answer := w.post(path, []byte(body), nil)
 		cpu, memory := c.cpu()-before, c.status("VmHWM")-size
+		answered = response.StatusCode == http.StatusOK
 		t.Logf("%-40s %3d MB: status %d, %.1f s of CPU, %d MB", name, len(body)>>20, response.StatusCode, cpu, memory)
-		if response.StatusCode != http.StatusOK && response.StatusCode != http.StatusRequestEntityTooLarge && response.StatusCode != http.StatusBadRequest {
+		if !answered && response.StatusCode != http.StatusRequestEntityTooLarge && response.StatusCode != http.StatusBadRequest {
 			t.Errorf("%s: status %d: %.300s", name, response.StatusCode, answer)
 		}
 		if cpu > bombCPU || memory > bombMemory {

@@ -24,7 +24,7 @@ func Normalize(message conversation.Message) []byte {
 			out = appendSaid(out, 't', block.Text)
 		case conversation.ToolCall:
 			out = appendPart(out, 'c', []byte(block.Name))
-			out = appendPart(out, 'a', canonicalArguments(block.Text))
+			out = appendArguments(out, block.Text)
 		case conversation.ToolResult:
 			out = appendPart(out, 'r', strconv.AppendBool(nil, block.IsError))
 			out = appendSaid(out, 't', block.Text)
@@ -62,14 +62,21 @@ func appendPart(out []byte, tag byte, part []byte) []byte {
 // canonicalDepth is how deep a value is put in order; below it counts as it was sent.
 const canonicalDepth = 48
 
-// canonicalArguments returns a call's arguments in one spelling; free text as it is.
-func canonicalArguments(text string) []byte {
+// appendArguments appends a call's arguments in one spelling; free text as it is. They may be
+// most of a request, so no more copies of them are made than needed.
+func appendArguments(out []byte, text string) []byte {
 	raw := json.RawMessage(strings.TrimSpace(text))
 	if !json.Valid(raw) {
-		return raw
+		return appendPart(out, 'a', raw)
 	}
-	return appendCanonical(make([]byte, 0, len(raw)), raw, 1)
+	start := len(out)
+	out = appendCanonical(slices.Grow(out, len(raw)+partRoom), raw, 1)
+	head := strconv.AppendInt(append(make([]byte, 0, partRoom), 'a'), int64(len(out)-start), 10)
+	return slices.Insert(out, start, append(head, ':')...)
 }
+
+// partRoom is what stands before a part, at most, in bytes.
+const partRoom = 22
 
 // canonicalOpaque returns an opaque block in one spelling. Of one that stands for
 // what the provider keeps under an id, the id says all; the rest, which an answer

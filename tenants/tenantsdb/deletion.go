@@ -68,6 +68,16 @@ func closeWorkspace(tx *gorm.DB, workspace uuid.UUID) error {
 	return nil
 }
 
+// keepOpen has a workspace not be deleted until the transaction ends, so that anyone who joins it
+// meanwhile is removed with it or stays out. It returns tenants.ErrNotFound for one that is closed.
+func keepOpen(tx *gorm.DB, workspace uuid.UUID) error {
+	open := tx.Exec("SELECT FROM workspaces WHERE workspace_id = ? AND deleted_at IS NULL FOR SHARE", workspace)
+	if open.Error == nil && open.RowsAffected == 0 {
+		return tenants.ErrNotFound
+	}
+	return open.Error
+}
+
 // moveLogins has the logins of a workspace's members work in the workspace that
 // each of them joined first of their others. Those of who has no other end with the
 // membership. It returns who the members were.

@@ -190,7 +190,7 @@ func (db Invitations) InvitationByHash(ctx context.Context, hash []byte) (tenant
 // a member already keeps their role.
 func (db Invitations) AcceptInvitation(ctx context.Context, hash []byte, user, login uuid.UUID) error {
 	err := db.withLink(ctx, hash, func(tx *gorm.DB) error {
-		invitation, err := presented(tx, hash)
+		invitation, err := redeemable(tx, hash)
 		if err != nil {
 			return err
 		}
@@ -223,7 +223,7 @@ func (db Invitations) SignUpInvited(ctx context.Context, hash []byte, joining te
 	var user tenants.User
 	var membership tenants.Membership
 	err := db.withLink(ctx, hash, func(tx *gorm.DB) error {
-		invitation, err := presented(tx, hash)
+		invitation, err := redeemable(tx, hash)
 		if err != nil {
 			return err
 		}
@@ -286,6 +286,21 @@ func presented(tx *gorm.DB, hash []byte) (tenants.Invitation, error) {
 		return tenants.Invitation{}, tenants.ErrInvitation
 	}
 	return rows[0].toInvitation(), nil
+}
+
+// redeemable is presented for someone who joins: the workspace is not deleted before the
+// transaction ends.
+func redeemable(tx *gorm.DB, hash []byte) (tenants.Invitation, error) {
+	invitation, err := presented(tx, hash)
+	if err != nil {
+		return tenants.Invitation{}, err
+	}
+	if err := keepOpen(tx, invitation.Workspace.ID); errors.Is(err, tenants.ErrNotFound) {
+		return tenants.Invitation{}, tenants.ErrInvitation
+	} else if err != nil {
+		return tenants.Invitation{}, err
+	}
+	return invitation, nil
 }
 
 // accept uses an invitation up. Of two who try at once, one gets

@@ -36,6 +36,11 @@ func (db SignOn) SignOnUser(ctx context.Context, workspace uuid.UUID, proof tena
 		if err := workFor(tx, forWorkspace, workspace.String()); err != nil {
 			return err
 		}
+		if err := keepOpen(tx, workspace); errors.Is(err, tenants.ErrNotFound) {
+			return fmt.Errorf("%w: the workspace is deleted", tenants.ErrSignOn)
+		} else if err != nil {
+			return err
+		}
 		if err := provenDomain(tx, workspace, tenants.DomainOf(proof.Email)); err != nil {
 			return err
 		}

@@ -16,6 +16,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/klauspost/compress/zstd"
 
+	"palimpsest/pipeline/archive"
 	"palimpsest/pipeline/session"
 )
 
@@ -42,6 +43,7 @@ type content struct {
 	Seen       session.Seen
 	Projection session.Projection
 	Empty      []int // parts that stand for no message: not nil, though gob says so
+	Entries    int   // messages of Seen that follow
 }
 
 func contentOf(seen session.Seen, projection session.Projection) content {
@@ -227,27 +229,49 @@ func write(dir, name string, bytes []byte) error {
 	return errors.Join(folder.Sync(), folder.Close())
 }
 
+// streamed begins what pack writes. What earlier versions wrote begins with what begins every
+// zstd frame, and has the messages inside content.
+const streamed = 2
+
+// pack returns content as a file holds it: the messages follow it one by one, for gob keeps a
+// whole value in memory while it writes it.
 func pack(held content) ([]byte, error) {
-	var packed bytes.Buffer
-	encoder, err := zstd.NewWriter(&packed, zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithEncoderConcurrency(1))
+	entries := held.Seen.Entries
+	held.Seen.Entries, held.Entries = nil, len(entries)
+	packed := bytes.NewBuffer([]byte{streamed})
+	encoder, err := zstd.NewWriter(packed, zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithEncoderConcurrency(1))
 	if err != nil {
 		return nil, err
 	}
-	if err := errors.Join(gob.NewEncoder(encoder).Encode(held), encoder.Close()); err != nil {
+	values := gob.NewEncoder(encoder)
+	err = values.Encode(held)
+	for i := range entries {
+		err = errors.Join(err, values.Encode(&entries[i]))
+	}
+	if err := errors.Join(err, encoder.Close()); err != nil {
 		return nil, err
 	}
 	return packed.Bytes(), nil
 }
 
 func unpack(packed []byte) (content, error) {
+	packed = bytes.TrimPrefix(packed, []byte{streamed})
 	decoder, err := zstd.NewReader(bytes.NewReader(packed), zstd.WithDecoderMaxMemory(maxEntry), zstd.WithDecoderConcurrency(1))
 	if err != nil {
 		return content{}, err
 	}
 	defer decoder.Close()
 	var held content
-	if err := gob.NewDecoder(decoder).Decode(&held); err != nil {
+	values := gob.NewDecoder(decoder)
+	if err := values.Decode(&held); err != nil {
 		return content{}, fmt.Errorf("%w: %w", errUnreadable, err)
+	}
+	for range held.Entries {
+		var one archive.Entry
+		if err := values.Decode(&one); err != nil {
+			return content{}, fmt.Errorf("%w: %w", errUnreadable, err)
+		}
+		held.Seen.Entries = append(held.Seen.Entries, one)
 	}
 	for _, i := range held.Empty {
 		held.Projection.Parts[i].Raw = []byte{}
