@@ -305,13 +305,12 @@ func TestDraggingZoomsAndPutsTheRangeIntoTheAddress(t *testing.T) {
 	// A click on a step leads to its requests, with the time as a filter that can be taken off.
 	tab.Go("/overview?range=7d&client=codex")
 	tab.Until(`document.querySelectorAll('[data-chart] canvas').length === 4`)
-	box = browsertest.Evaluate[[]float64](tab, `(r => [r.left, r.top, r.width])(document.querySelector('#card-tokens .u-over').getBoundingClientRect())`)
-	tab.Do(chromedp.MouseEvent(chromedp.MouseMoved, box[0]+box[2]/2, box[1]+60))
-	tab.Until(`document.querySelectorAll('.tip.on').length === 4`)
-	tab.Do(
-		chromedp.MouseEvent(chromedp.MousePressed, box[0]+box[2]/2, box[1]+60, chromedp.ButtonLeft, chromedp.ClickCount(1)),
-		chromedp.MouseEvent(chromedp.MouseReleased, box[0]+box[2]/2, box[1]+60, chromedp.ButtonLeft, chromedp.ClickCount(1)),
-	)
+	// All at once: a refresh of the page in between would take the pressed chart away.
+	browsertest.Evaluate[bool](tab, `(over => {
+		const box = over.getBoundingClientRect();
+		const at = { bubbles: true, clientX: box.left + box.width / 2, clientY: box.top + 60 };
+		return ['mousemove', 'mousedown', 'mouseup', 'click'].every(kind => over.dispatchEvent(new MouseEvent(kind, at)));
+	})(document.querySelector('#card-tokens .u-over'))`)
 	tab.Until(`location.pathname === '/requests' && document.querySelector('.chip a[aria-label="Remove the filter time"]') !== null`)
 	query, err = url.ParseQuery(strings.TrimPrefix(browsertest.Evaluate[string](tab, `location.search`), "?"))
 	if err != nil {
