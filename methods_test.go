@@ -19,7 +19,6 @@ func moreMethods() map[string]int {
 		"cmd/palimpsest.program":           74,
 		"cmd/palimpsest/demo.filling":      41,
 		"pipeline.Exchange":                36,
-		"pipeline/archive/archivedb.Index": 35,
 		"pipeline/ledger.Ledger":           40,
 		"pipeline/modules/ipc.planner":     113,
 		"pipeline/session.Lane":            35,
