@@ -18,7 +18,6 @@ func moreMethods() map[string]int {
 		"cmd/palimpsest.program":           75,
 		"cmd/palimpsest/demo.filling":      41,
 		"pipeline.Exchange":                36,
-		"pipeline/archive/archivedb.Index": 35,
 		"pipeline/ledger.Ledger":           40,
 		"pipeline/session.Lane":            37,
 		"pipeline/session.Resolver":        40,

@@ -36,6 +36,22 @@ func Each(tx *gorm.DB, scan func(row pgx.CollectableRow) error, query string, ar
 	return waiting.Each(tx.Statement.Context, scan, query, args...)
 }
 
+// Rows returns what scan makes of each row of a query's answer. It sends the query as Each does.
+func Rows[T any](tx *gorm.DB, scan func(row pgx.CollectableRow) (T, error), query string, args ...any) ([]T, error) {
+	var found []T
+	err := Each(tx, func(row pgx.CollectableRow) error {
+		one, err := scan(row)
+		if err == nil {
+			found = append(found, one)
+		}
+		return err
+	}, query, args...)
+	if err != nil {
+		return nil, err
+	}
+	return found, nil
+}
+
 func of(tx *gorm.DB) (transaction, error) {
 	waiting, ok := tx.Statement.ConnPool.(transaction)
 	if !ok {

@@ -36,11 +36,7 @@ func (db Alerts) AlertChannels(ctx context.Context, workspace uuid.UUID) ([]tena
 	if err != nil {
 		return nil, fmt.Errorf("alert channels of workspace %s: %w", workspace, err)
 	}
-	channels := make([]tenants.AlertChannel, len(rows))
-	for i, row := range rows {
-		channels[i] = row.toAlertChannel()
-	}
-	return channels, nil
+	return each(rows, (*alertChannelRow).toAlertChannel), nil
 }
 
 // AddAlertChannel keeps a new alert channel of a workspace. It returns a tenants.Invalid if

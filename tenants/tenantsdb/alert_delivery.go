@@ -137,11 +137,7 @@ func (db Alerts) alertDeliveries(ctx context.Context, workspace uuid.UUID, condi
 	if err != nil {
 		return nil, fmt.Errorf("deliveries of alerts of workspace %s: %w", workspace, err)
 	}
-	deliveries := make([]tenants.AlertDelivery, len(rows))
-	for i, row := range rows {
-		deliveries[i] = row.toAlertDelivery()
-	}
-	return deliveries, nil
+	return each(rows, (*alertDeliveryRow).toAlertDelivery), nil
 }
 
 // given returns a time as a column has it: NULL for the zero time.

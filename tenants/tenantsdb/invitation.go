@@ -162,11 +162,7 @@ func (db Invitations) Invitations(ctx context.Context, workspace uuid.UUID) ([]t
 	if err != nil {
 		return nil, fmt.Errorf("invitations of workspace %s: %w", workspace, err)
 	}
-	invitations := make([]tenants.Invitation, len(rows))
-	for i, row := range rows {
-		invitations[i] = row.toInvitation()
-	}
-	return invitations, nil
+	return each(rows, (*invitationRow).toInvitation), nil
 }
 
 // InvitationByHash returns the invitation whose link's secret has a hash. It returns

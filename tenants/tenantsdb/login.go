@@ -81,11 +81,7 @@ func (db Logins) Logins(ctx context.Context, user uuid.UUID) ([]tenants.Login, e
 	if err != nil {
 		return nil, fmt.Errorf("logins of user %s: %w", user, err)
 	}
-	logins := make([]tenants.Login, len(rows))
-	for i, row := range rows {
-		logins[i] = row.toLogin()
-	}
-	return logins, nil
+	return each(rows, (*loginRow).toLogin), nil
 }
 
 // UsedPlace reports whether the person with an address has logged in from a place since a

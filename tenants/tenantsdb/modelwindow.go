@@ -30,11 +30,7 @@ func (db ModelWindows) ModelWindows(ctx context.Context, workspace uuid.UUID) ([
 	if err != nil {
 		return nil, fmt.Errorf("model windows of workspace %s: %w", workspace, err)
 	}
-	windows := make([]tenants.ModelWindow, len(rows))
-	for i, row := range rows {
-		windows[i] = row.toModelWindow()
-	}
-	return windows, nil
+	return each(rows, (*modelWindowRow).toModelWindow), nil
 }
 
 // SetModelWindow keeps the window that someone set for a model and returns it.

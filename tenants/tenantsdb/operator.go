@@ -51,11 +51,7 @@ func (db Operators) operated(ctx context.Context, operator uuid.UUID, search str
 	if err != nil {
 		return nil, fmt.Errorf("workspaces of the installation: %w", onlyOperators(err))
 	}
-	workspaces := make([]tenants.OperatedWorkspace, len(rows))
-	for i, row := range rows {
-		workspaces[i] = row.toWorkspace()
-	}
-	return workspaces, nil
+	return each(rows, (*operatedRow).toWorkspace), nil
 }
 
 // SuspendWorkspace has all keys and pages of a workspace refused on all replicas, on

@@ -208,11 +208,7 @@ func passkeysOf(tx *gorm.DB, user uuid.UUID) ([]tenants.Passkey, error) {
 	if err := tx.Table("passkeys").Select(passkeyColumns).Where("user_id = ?", user).Order("created_at, id").Find(&rows).Error; err != nil {
 		return nil, err
 	}
-	passkeys := make([]tenants.Passkey, len(rows))
-	for i, row := range rows {
-		passkeys[i] = row.toPasskey()
-	}
-	return passkeys, nil
+	return each(rows, (*passkeyRow).toPasskey), nil
 }
 
 func findPasskey(tx *gorm.DB, user, id uuid.UUID) (tenants.Passkey, error) {

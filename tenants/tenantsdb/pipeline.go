@@ -151,11 +151,7 @@ func (db Pipelines) pipelines(ctx context.Context, workspace uuid.UUID, limit in
 	if err != nil {
 		return nil, fmt.Errorf("pipeline of workspace %s: %w", workspace, err)
 	}
-	configs := make([]tenants.PipelineConfig, len(rows))
-	for i, row := range rows {
-		configs[i] = row.toPipelineConfig()
-	}
-	return configs, nil
+	return each(rows, (*pipelineRow).toPipelineConfig), nil
 }
 
 // newestPipeline returns the newest version; the zero config if absent.

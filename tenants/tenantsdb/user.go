@@ -97,11 +97,7 @@ func findMemberships(tx *gorm.DB, user uuid.UUID) ([]tenants.Membership, error) 
 	if err != nil {
 		return nil, err
 	}
-	memberships := make([]tenants.Membership, len(rows))
-	for i, row := range rows {
-		memberships[i] = row.toMembership()
-	}
-	return memberships, nil
+	return each(rows, (*membershipRow).toMembership), nil
 }
 
 // Members returns the people of a workspace, in the order in which they joined.

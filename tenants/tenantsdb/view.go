@@ -112,9 +112,5 @@ func (r viewRow) toView() tenants.View {
 }
 
 func viewsOf(rows []viewRow) []tenants.View {
-	views := make([]tenants.View, len(rows))
-	for i, row := range rows {
-		views[i] = row.toView()
-	}
-	return views
+	return each(rows, (*viewRow).toView)
 }

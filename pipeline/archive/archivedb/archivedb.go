@@ -63,20 +63,12 @@ const (
 // without any.
 func (d *DB) Lanes(ctx context.Context, workspace, session uuid.UUID) ([]Lane, error) {
 	var lanes []Lane
-	err := d.door.InTenant(ctx, workspace, func(tx *gorm.DB) error {
-		rows, err := tx.Statement.ConnPool.QueryContext(ctx, sqlLanes, workspace, session)
-		if err != nil {
-			return err
-		}
-		defer rows.Close()
-		for rows.Next() {
-			var lane Lane
-			if err := rows.Scan(&lane.ID, &lane.LastAt, &lane.Entries); err != nil {
-				return err
-			}
-			lanes = append(lanes, lane)
-		}
-		return rows.Err()
+	err := d.door.InTenant(ctx, workspace, func(tx *gorm.DB) (err error) {
+		lanes, err = batchdb.Rows(tx, func(row pgx.CollectableRow) (lane Lane, err error) {
+			err = row.Scan(&lane.ID, &lane.LastAt, &lane.Entries)
+			return lane, err
+		}, sqlLanes, workspace, session)
+		return err
 	})
 	if err != nil {
 		return nil, fmt.Errorf("lanes of session %s: %w", session, err)
@@ -92,22 +84,16 @@ func (d *DB) Lanes(ctx context.Context, workspace, session uuid.UUID) ([]Lane, e
 // goes on.
 func (d *DB) Entries(ctx context.Context, workspace, lane uuid.UUID, from, limit int) ([]archive.Entry, error) {
 	var entries []archive.Entry
-	err := d.door.InTenant(ctx, workspace, func(tx *gorm.DB) error {
-		rows, err := tx.Statement.ConnPool.QueryContext(ctx, sqlEntries, workspace, lane, from, limit)
-		if err != nil {
-			return err
-		}
-		defer rows.Close()
-		for rows.Next() {
-			var entry archive.Entry
+	err := d.door.InTenant(ctx, workspace, func(tx *gorm.DB) (err error) {
+		entries, err = batchdb.Rows(tx, func(row pgx.CollectableRow) (entry archive.Entry, err error) {
 			var hash []byte
-			if err := rows.Scan(&entry.Index, &hash, &entry.Role, &entry.Tokens, &entry.StoredAt, &entry.Size); err != nil {
-				return err
+			if err := row.Scan(&entry.Index, &hash, &entry.Role, &entry.Tokens, &entry.StoredAt, &entry.Size); err != nil {
+				return entry, err
 			}
 			entry.Hash = conversation.Hash(hash)
-			entries = append(entries, entry)
-		}
-		return rows.Err()
+			return entry, nil
+		}, sqlEntries, workspace, lane, from, limit)
+		return err
 	})
 	if err != nil {
 		return nil, fmt.Errorf("entries of lane %s: %w", lane, err)

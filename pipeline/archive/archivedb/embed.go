@@ -9,11 +9,13 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
 	"github.com/maypok86/otter/v2"
 	"gorm.io/gorm"
 
 	"palimpsest/pipeline/archive"
 	"palimpsest/pipeline/archive/search"
+	"palimpsest/pipeline/batchdb"
 	"palimpsest/pipeline/conversation"
 )
 
@@ -144,20 +146,12 @@ func (x *Index) embedWorkspace(ctx context.Context, workspace uuid.UUID) (done i
 // unembedded returns the newest documents that have no vector of a model.
 func (x *Index) unembedded(ctx context.Context, workspace uuid.UUID, model string) ([]unembedded, error) {
 	var documents []unembedded
-	err := x.archive.door.InTenant(ctx, workspace, func(tx *gorm.DB) error {
-		rows, err := tx.Statement.ConnPool.QueryContext(ctx, sqlUnembedded, workspace, model, embedNewest, embedPass)
-		if err != nil {
-			return err
-		}
-		defer rows.Close()
-		for rows.Next() {
-			var one unembedded
-			if err := rows.Scan(&one.lane, &one.first, &one.part, &one.after, &one.format); err != nil {
-				return err
-			}
-			documents = append(documents, one)
-		}
-		return rows.Err()
+	err := x.archive.door.InTenant(ctx, workspace, func(tx *gorm.DB) (err error) {
+		documents, err = batchdb.Rows(tx, func(row pgx.CollectableRow) (one unembedded, err error) {
+			err = row.Scan(&one.lane, &one.first, &one.part, &one.after, &one.format)
+			return one, err
+		}, sqlUnembedded, workspace, model, embedNewest, embedPass)
+		return err
 	})
 	return documents, err
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
 	"golang.org/x/sync/errgroup"
 	"gorm.io/gorm"
 
@@ -203,20 +204,9 @@ func (m *Mover) WaitsSince(ctx context.Context) (time.Time, error) {
 // workspaces returns all workspaces. It is the one query that no workspace asks.
 func (m *Mover) workspaces(ctx context.Context) ([]uuid.UUID, error) {
 	var all []uuid.UUID
-	err := m.door.AsWorker(ctx, func(tx *gorm.DB) error {
-		rows, err := tx.Statement.ConnPool.QueryContext(ctx, sqlWorkspaces)
-		if err != nil {
-			return err
-		}
-		defer rows.Close()
-		for rows.Next() {
-			var workspace uuid.UUID
-			if err := rows.Scan(&workspace); err != nil {
-				return err
-			}
-			all = append(all, workspace)
-		}
-		return rows.Err()
+	err := m.door.AsWorker(ctx, func(tx *gorm.DB) (err error) {
+		all, err = batchdb.Rows(tx, pgx.RowTo[uuid.UUID], sqlWorkspaces)
+		return err
 	})
 	if err != nil {
 		return nil, fmt.Errorf("list workspaces: %w", err)

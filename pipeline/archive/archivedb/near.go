@@ -8,10 +8,12 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
 	"gorm.io/gorm"
 
 	"palimpsest/pipeline/archive"
 	"palimpsest/pipeline/archive/search"
+	"palimpsest/pipeline/batchdb"
 )
 
 const (
@@ -76,28 +78,28 @@ func (d *rankedDocument) place() vectorPlace {
 // first, with their cosines as scores. It returns none where the workspace has set no
 // model, where nothing in scope is embedded, and where embeddings fail or are late: a
 // search goes on with the text alone.
-func (x *Index) near(ctx context.Context, workspace uuid.UUID, query *archive.Query, most int) []rankedDocument {
+func (l lookup) near(ctx context.Context, query *archive.Query, most int) []rankedDocument {
 	text := search.Bounded(strings.TrimSpace(query.Text), embedBytes)
-	if x.embeddings == nil || text == "" {
+	if l.embeddings == nil || text == "" {
 		return nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, x.embeddings.all)
+	ctx, cancel := context.WithTimeout(ctx, l.embeddings.all)
 	defer cancel()
-	model, err := x.embeddings.embedder.EmbeddingModel(ctx, workspace)
+	model, err := l.embeddings.embedder.EmbeddingModel(ctx, l.workspace)
 	if err != nil || model == "" {
 		return nil
 	}
-	candidates, err := x.candidates(ctx, workspace, query, model)
+	candidates, err := l.candidates(ctx, query, model)
 	if err != nil || len(candidates) == 0 {
 		return nil
 	}
-	asking, stop := context.WithTimeout(ctx, x.embeddings.query)
+	asking, stop := context.WithTimeout(ctx, l.embeddings.query)
 	defer stop()
-	made, err := x.embeddings.embedder.Embed(asking, workspace, query.APIKey, model, []string{text})
+	made, err := l.embeddings.embedder.Embed(asking, l.workspace, query.APIKey, model, []string{text})
 	if err != nil || len(made) != 1 {
 		return nil
 	}
-	vectors, err := x.vectors(ctx, workspace, model, candidates)
+	vectors, err := l.vectors(ctx, model, candidates)
 	if err != nil {
 		return nil
 	}
@@ -119,8 +121,8 @@ func byAge(a, b *rankedDocument) int {
 }
 
 // candidates returns the embedded documents in a query's scope.
-func (x *Index) candidates(ctx context.Context, workspace uuid.UUID, query *archive.Query, model string) ([]rankedDocument, error) {
-	required, err := x.required(ctx, workspace, query)
+func (l lookup) candidates(ctx context.Context, query *archive.Query, model string) ([]rankedDocument, error) {
+	required, err := l.required(ctx, query)
 	if err != nil {
 		return nil, err
 	}
@@ -132,32 +134,24 @@ func (x *Index) candidates(ctx context.Context, workspace uuid.UUID, query *arch
 		statement = sqlSessionDocuments
 	}
 	var found []rankedDocument
-	err = x.archive.door.InTenant(ctx, workspace, func(tx *gorm.DB) error {
-		rows, err := tx.Statement.ConnPool.QueryContext(ctx, statement+sqlOfScope, workspace, orNull(query.APIKey), orNull(query.Session),
-			orNull(query.Lane), query.Before, required, timeOrNull(query.Since), timeOrNull(query.Until), model, embedNewest)
-		if err != nil {
-			return err
-		}
-		defer rows.Close()
-		for rows.Next() {
-			var one rankedDocument
-			if err := rows.Scan(&one.Lane, &one.Session, &one.From, &one.To, &one.part, &one.At); err != nil {
-				return err
-			}
-			found = append(found, one)
-		}
-		return rows.Err()
+	err = l.archive.door.InTenant(ctx, l.workspace, func(tx *gorm.DB) (err error) {
+		found, err = batchdb.Rows(tx, func(row pgx.CollectableRow) (one rankedDocument, err error) {
+			err = row.Scan(&one.Lane, &one.Session, &one.From, &one.To, &one.part, &one.At)
+			return one, err
+		}, statement+sqlOfScope, l.workspace, orNull(query.APIKey), orNull(query.Session), orNull(query.Lane), query.Before, required,
+			timeOrNull(query.Since), timeOrNull(query.Until), model, embedNewest)
+		return err
 	})
 	return found, err
 }
 
 // vectors returns the vectors of documents, from memory where they are there.
-func (x *Index) vectors(ctx context.Context, workspace uuid.UUID, model string, documents []rankedDocument) (map[vectorPlace]vector, error) {
+func (l lookup) vectors(ctx context.Context, model string, documents []rankedDocument) (map[vectorPlace]vector, error) {
 	vectors := make(map[vectorPlace]vector, len(documents))
 	var missing []vectorPlace
 	for i := range documents {
 		place := documents[i].place()
-		known, is := x.embeddings.known.GetIfPresent(knownVector{workspace, model, place})
+		known, is := l.embeddings.known.GetIfPresent(knownVector{l.workspace, model, place})
 		if !is {
 			missing = append(missing, place)
 			continue
@@ -165,7 +159,7 @@ func (x *Index) vectors(ctx context.Context, workspace uuid.UUID, model string, 
 		vectors[place] = known
 	}
 	for some := range slices.Chunk(missing, vectorsAtOnce) {
-		if err := x.readVectors(ctx, workspace, model, some, vectors); err != nil {
+		if err := l.readVectors(ctx, model, some, vectors); err != nil {
 			return nil, err
 		}
 	}
@@ -174,8 +168,8 @@ func (x *Index) vectors(ctx context.Context, workspace uuid.UUID, model string, 
 
 // readVectors adds the vectors of places, from the database. One that does not open is
 // left out: it is no reason to find nothing.
-func (x *Index) readVectors(ctx context.Context, workspace uuid.UUID, model string, places []vectorPlace, vectors map[vectorPlace]vector) error {
-	key, err := keyOf(ctx, x.archive.keys, workspace)
+func (l lookup) readVectors(ctx context.Context, model string, places []vectorPlace, vectors map[vectorPlace]vector) error {
+	key, err := keyOf(ctx, l.archive.keys, l.workspace)
 	if err != nil {
 		return err
 	}
@@ -186,26 +180,21 @@ func (x *Index) readVectors(ctx context.Context, workspace uuid.UUID, model stri
 	for _, place := range places {
 		wanted.add(place, nil)
 	}
-	return x.archive.door.InTenant(ctx, workspace, func(tx *gorm.DB) error {
-		rows, err := tx.Statement.ConnPool.QueryContext(ctx, sqlReadVectors, workspace, model, wanted.lanes, wanted.first, wanted.part, wanted.after)
-		if err != nil {
-			return err
-		}
-		defer rows.Close()
-		for rows.Next() {
+	return l.archive.door.InTenant(ctx, l.workspace, func(tx *gorm.DB) error {
+		return batchdb.Each(tx, func(row pgx.CollectableRow) error {
 			var place vectorPlace
 			var sealed []byte
-			if err := rows.Scan(&place.lane, &place.first, &place.part, &place.after, &sealed); err != nil {
+			if err := row.Scan(&place.lane, &place.first, &place.part, &place.after, &sealed); err != nil {
 				return err
 			}
 			raw, err := key.Open(place.about(model), sealed)
 			if err != nil {
-				continue
+				return nil
 			}
 			vectors[place] = vectorOf(raw)
-			x.embeddings.known.Set(knownVector{workspace, model, place}, vectors[place])
-		}
-		return rows.Err()
+			l.embeddings.known.Set(knownVector{l.workspace, model, place}, vectors[place])
+			return nil
+		}, sqlReadVectors, l.workspace, model, wanted.lanes, wanted.first, wanted.part, wanted.after)
 	})
 }
 

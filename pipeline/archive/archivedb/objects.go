@@ -8,9 +8,11 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
 	"gorm.io/gorm"
 
 	"palimpsest/pipeline/archive"
+	"palimpsest/pipeline/batchdb"
 	"palimpsest/pipeline/conversation"
 )
 
@@ -61,21 +63,16 @@ func (d *DB) stored(ctx context.Context, workspace uuid.UUID, hashes []conversat
 	}
 	found := make(map[conversation.Hash]*storedBytes, len(hashes))
 	err := d.door.InTenant(ctx, workspace, func(tx *gorm.DB) error {
-		rows, err := tx.Statement.ConnPool.QueryContext(ctx, sqlObjectsOf, workspace, wanted)
-		if err != nil {
-			return err
-		}
-		defer rows.Close()
-		for rows.Next() {
+		return batchdb.Each(tx, func(row pgx.CollectableRow) error {
 			one := new(storedBytes)
 			var hash []byte
-			if err := rows.Scan(&hash, &one.size, &one.form, &one.place, &one.segment, &one.start, &one.length, &one.bytes); err != nil {
+			if err := row.Scan(&hash, &one.size, &one.form, &one.place, &one.segment, &one.start, &one.length, &one.bytes); err != nil {
 				return err
 			}
 			one.hash = conversation.Hash(hash)
 			found[one.hash] = one
-		}
-		return rows.Err()
+			return nil
+		}, sqlObjectsOf, workspace, wanted)
 	})
 	return found, err
 }
@@ -84,28 +81,22 @@ func (d *DB) stored(ctx context.Context, workspace uuid.UUID, hashes []conversat
 // first, that follow one: the zero Answer is followed by the first.
 func (d *DB) Answers(ctx context.Context, workspace, session uuid.UUID, after archive.Answer, limit int) ([]archive.Answer, error) {
 	var answers []archive.Answer
-	err := d.door.InTenant(ctx, workspace, func(tx *gorm.DB) error {
-		rows, err := tx.Statement.ConnPool.QueryContext(ctx, sqlAnswersOf, workspace, session, after.At, after.Exchange, limit)
-		if err != nil {
-			return err
-		}
-		defer rows.Close()
-		for rows.Next() {
-			var answer archive.Answer
+	err := d.door.InTenant(ctx, workspace, func(tx *gorm.DB) (err error) {
+		answers, err = batchdb.Rows(tx, func(row pgx.CollectableRow) (answer archive.Answer, err error) {
 			var lane uuid.NullUUID
 			var hash []byte
 			var size *int
 			var at time.Time
-			if err := rows.Scan(&answer.Exchange, &lane, &at, &hash, &size); err != nil {
-				return err
+			if err := row.Scan(&answer.Exchange, &lane, &at, &hash, &size); err != nil {
+				return answer, err
 			}
 			answer.Lane, answer.At, answer.Hash = lane.UUID, at, conversation.Hash(hash)
 			if size != nil {
 				answer.Size = *size
 			}
-			answers = append(answers, answer)
-		}
-		return rows.Err()
+			return answer, nil
+		}, sqlAnswersOf, workspace, session, after.At, after.Exchange, limit)
+		return err
 	})
 	if err != nil {
 		return nil, fmt.Errorf("answers of session %s: %w", session, err)

@@ -6,9 +6,11 @@ import (
 	"fmt"
 
 	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
 	"gorm.io/gorm"
 
 	"palimpsest/pipeline/archive"
+	"palimpsest/pipeline/batchdb"
 	"palimpsest/pipeline/conversation"
 )
 
@@ -80,37 +82,16 @@ func (p *pass) link(ctx context.Context) (more bool, err error) {
 }
 
 func unlinked(tx *gorm.DB, workspace uuid.UUID) ([][16]byte, error) {
-	rows, err := tx.Statement.ConnPool.QueryContext(tx.Statement.Context, sqlUnlinked, workspace, moverBatch)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var lanes [][16]byte
-	for rows.Next() {
-		var lane uuid.UUID
-		if err := rows.Scan(&lane); err != nil {
-			return nil, err
-		}
-		lanes = append(lanes, lane)
-	}
-	return lanes, rows.Err()
+	return batchdb.Rows(tx, pgx.RowTo[[16]byte], sqlUnlinked, workspace, moverBatch)
 }
 
 func objectsUnsealed(tx *gorm.DB, workspace uuid.UUID, except [][]byte) ([]storedBytes, error) {
-	rows, err := tx.Statement.ConnPool.QueryContext(tx.Statement.Context, sqlUnsealed, workspace, moverBatch, except)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var objects []storedBytes
-	for rows.Next() {
-		var object storedBytes
+	return batchdb.Rows(tx, func(row pgx.CollectableRow) (object storedBytes, err error) {
 		var hash []byte
-		if err := rows.Scan(&hash, &object.size, &object.form, &object.bytes); err != nil {
-			return nil, err
+		if err := row.Scan(&hash, &object.size, &object.form, &object.bytes); err != nil {
+			return object, err
 		}
 		object.hash = conversation.Hash(hash)
-		objects = append(objects, object)
-	}
-	return objects, rows.Err()
+		return object, nil
+	}, sqlUnsealed, workspace, moverBatch, except)
 }

@@ -10,11 +10,13 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
 	"golang.org/x/sync/errgroup"
 	"gorm.io/gorm"
 
 	"palimpsest/pipeline/archive"
 	"palimpsest/pipeline/archive/search"
+	"palimpsest/pipeline/batchdb"
 	"palimpsest/pipeline/conversation"
 )
 
@@ -46,7 +48,8 @@ func (x *Index) Search(ctx context.Context, workspace uuid.UUID, query archive.Q
 	}
 	limit := cmp.Or(max(query.Limit, 0), archive.DefaultHits)
 	limit = min(limit, archive.MaxHits)
-	hits, err := x.find(ctx, workspace, &query, asked{question, where}, limit)
+	within := lookup{x, workspace}
+	hits, err := within.find(ctx, &query, asked{question, where}, limit)
 	if err != nil {
 		return nil, fmt.Errorf("search: %w", err)
 	}
@@ -54,7 +57,7 @@ func (x *Index) Search(ctx context.Context, workspace uuid.UUID, query archive.Q
 	for len(hits) > 0 && len(found) < limit {
 		next := hits[:min(limit-len(found), len(hits))]
 		hits = hits[len(next):]
-		shown, err := x.shown(ctx, workspace, next, question)
+		shown, err := within.shown(ctx, next, question)
 		if err != nil {
 			return nil, fmt.Errorf("search: %w", err)
 		}
@@ -63,15 +66,22 @@ func (x *Index) Search(ctx context.Context, workspace uuid.UUID, query archive.Q
 	return found, nil
 }
 
+// lookup is a search in one workspace.
+type lookup struct {
+	*Index
+
+	workspace uuid.UUID
+}
+
 // shown returns hits with what is shown of them, but for those that are recalls: an index
 // that is older than their rule has them.
-func (x *Index) shown(ctx context.Context, workspace uuid.UUID, hits []foundHit, question search.Question) ([]archive.Hit, error) {
+func (l lookup) shown(ctx context.Context, hits []foundHit, question search.Question) ([]archive.Hit, error) {
 	recalls := make([]bool, len(hits))
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(fetchesAtOnce)
 	for i := range hits {
 		group.Go(func() (err error) {
-			recalls[i], err = x.show(ctx, workspace, &hits[i].Hit, hits[i].format, question)
+			recalls[i], err = l.show(ctx, &hits[i].Hit, hits[i].format, question)
 			return err
 		})
 	}
@@ -105,15 +115,15 @@ type foundHit struct {
 
 // find returns the hits without what is shown of them: more than limit, if there are more,
 // for some may turn out to be recalls.
-func (x *Index) find(ctx context.Context, workspace uuid.UUID, query *archive.Query, question asked, limit int) ([]foundHit, error) {
+func (l lookup) find(ctx context.Context, query *archive.Query, question asked, limit int) ([]foundHit, error) {
 	var near, text []rankedDocument
 	group, searching := errgroup.WithContext(ctx)
 	group.Go(func() error {
-		near = x.near(searching, workspace, query, limit*partsOfHit)
+		near = l.near(searching, query, limit*partsOfHit)
 		return nil
 	})
 	group.Go(func() (err error) {
-		text, err = x.ranked(searching, workspace, query, question, limit*partsOfHit)
+		text, err = l.ranked(searching, query, question, limit*partsOfHit)
 		return err
 	})
 	if err := group.Wait(); err != nil {
@@ -127,7 +137,7 @@ func (x *Index) find(ctx context.Context, workspace uuid.UUID, query *archive.Qu
 	for i := range hits {
 		sessions[i] = hits[i].Session
 	}
-	formats, err := x.formats(ctx, workspace, sessions)
+	formats, err := l.formats(ctx, l.workspace, sessions)
 	for i := range hits {
 		hits[i].format = formats[hits[i].Session]
 	}
@@ -147,15 +157,15 @@ func join(hits []foundHit, hit archive.Hit) []foundHit {
 }
 
 // ranked returns the documents that hold most of what is asked, best first.
-func (x *Index) ranked(ctx context.Context, workspace uuid.UUID, query *archive.Query, question asked, most int) ([]rankedDocument, error) {
+func (l lookup) ranked(ctx context.Context, query *archive.Query, question asked, most int) ([]rankedDocument, error) {
 	if len(question.Wanted) == 0 {
 		return nil, nil
 	}
-	ranked, err := x.best(ctx, workspace, query, question.Question, most)
+	ranked, err := l.best(ctx, query, question.Question, most)
 	if err != nil {
 		return nil, err
 	}
-	if ranked, err = x.located(ctx, workspace, query, question, most, ranked); err != nil {
+	if ranked, err = l.located(ctx, query, question, most, ranked); err != nil {
 		return nil, err
 	}
 	search.Lend(ranked, func(d *rankedDocument) search.Ranked {
@@ -165,33 +175,25 @@ func (x *Index) ranked(ctx context.Context, workspace uuid.UUID, query *archive.
 }
 
 // best returns the documents that hold most of a question, best first.
-func (x *Index) best(ctx context.Context, workspace uuid.UUID, query *archive.Query, question search.Question, most int) ([]rankedDocument, error) {
-	arguments, err := x.arguments(ctx, workspace, query, question, max(most, search.MostLending))
+func (l lookup) best(ctx context.Context, query *archive.Query, question search.Question, most int) ([]rankedDocument, error) {
+	arguments, err := l.arguments(ctx, query, question, max(most, search.MostLending))
 	if err != nil {
 		return nil, err
 	}
 	var ranked []rankedDocument
-	err = x.archive.door.InTenant(ctx, workspace, func(tx *gorm.DB) error {
-		rows, err := tx.Statement.ConnPool.QueryContext(ctx, sqlSearch, arguments...)
-		if err != nil {
-			return err
-		}
-		defer rows.Close()
-		for rows.Next() {
-			var one rankedDocument
-			if err := rows.Scan(&one.Lane, &one.Session, &one.From, &one.To, &one.part, &one.At, &one.rank, &one.Score); err != nil {
-				return err
-			}
-			ranked = append(ranked, one)
-		}
-		return rows.Err()
+	err = l.archive.door.InTenant(ctx, l.workspace, func(tx *gorm.DB) (err error) {
+		ranked, err = batchdb.Rows(tx, func(row pgx.CollectableRow) (one rankedDocument, err error) {
+			err = row.Scan(&one.Lane, &one.Session, &one.From, &one.To, &one.part, &one.At, &one.rank, &one.Score)
+			return one, err
+		}, sqlSearch, arguments...)
+		return err
 	})
 	return ranked, err
 }
 
 // arguments are those of search_documents.
-func (x *Index) arguments(ctx context.Context, workspace uuid.UUID, query *archive.Query, question search.Question, most int) ([]any, error) {
-	key, err := x.keys.TermKey(ctx, workspace)
+func (l lookup) arguments(ctx context.Context, query *archive.Query, question search.Question, most int) ([]any, error) {
+	key, err := l.keys.TermKey(ctx, l.workspace)
 	if err != nil {
 		return nil, err
 	}
@@ -204,7 +206,7 @@ func (x *Index) arguments(ctx context.Context, workspace uuid.UUID, query *archi
 	for i, term := range question.Wanted {
 		wanted[i], weights[i], hints[i] = hasher.term(term.Text), term.Weight, search.IsHint(term.Text)
 	}
-	required, err := x.required(ctx, workspace, query)
+	required, err := l.required(ctx, query)
 	if err != nil {
 		return nil, err
 	}
@@ -215,12 +217,12 @@ func (x *Index) arguments(ctx context.Context, workspace uuid.UUID, query *archi
 }
 
 // required returns the hashes that a document must hold, as an array; nil if none.
-func (x *Index) required(ctx context.Context, workspace uuid.UUID, query *archive.Query) (*string, error) {
+func (l lookup) required(ctx context.Context, query *archive.Query) (*string, error) {
 	terms := search.Required(query.Tool, query.Path)
 	if len(terms) == 0 {
 		return nil, nil //nolint:nilnil // a filter that is left open
 	}
-	key, err := x.keys.TermKey(ctx, workspace)
+	key, err := l.keys.TermKey(ctx, l.workspace)
 	if err != nil {
 		return nil, err
 	}
@@ -245,28 +247,23 @@ func (x *Index) formats(ctx context.Context, workspace uuid.UUID, sessions []uui
 		ids[i] = sessions[i]
 	}
 	err := x.archive.door.InTenant(ctx, workspace, func(tx *gorm.DB) error {
-		rows, err := tx.Statement.ConnPool.QueryContext(ctx, sqlFormats, workspace, ids)
-		if err != nil {
-			return err
-		}
-		defer rows.Close()
-		for rows.Next() {
+		return batchdb.Each(tx, func(row pgx.CollectableRow) error {
 			var id uuid.UUID
 			var format conversation.Format
-			if err := rows.Scan(&id, &format); err != nil {
+			if err := row.Scan(&id, &format); err != nil {
 				return err
 			}
 			formats[id] = format
-		}
-		return rows.Err()
+			return nil
+		}, sqlFormats, workspace, ids)
 	})
 	return formats, err
 }
 
 // show adds what is read from the originals of a hit: they are opened for the hits
 // alone. It reports whether all that the hit stands for is recalls.
-func (x *Index) show(ctx context.Context, workspace uuid.UUID, hit *archive.Hit, format conversation.Format, question search.Question) (isRecall bool, err error) {
-	messages, err := x.messages(ctx, workspace, hit, format)
+func (l lookup) show(ctx context.Context, hit *archive.Hit, format conversation.Format, question search.Question) (isRecall bool, err error) {
+	messages, err := l.messages(ctx, l.workspace, hit, format)
 	if err != nil {
 		return false, err
 	}

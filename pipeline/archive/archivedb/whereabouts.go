@@ -8,10 +8,12 @@ import (
 	"slices"
 
 	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
 	"gorm.io/gorm"
 
 	"palimpsest/pipeline/archive"
 	"palimpsest/pipeline/archive/search"
+	"palimpsest/pipeline/batchdb"
 )
 
 const (
@@ -34,7 +36,7 @@ type asked struct {
 
 // located returns documents, with those of the session and the time that the question names, and
 // with what they gain by standing there, best first.
-func (x *Index) located(ctx context.Context, workspace uuid.UUID, query *archive.Query, question asked, most int, ranked []rankedDocument) ([]rankedDocument, error) {
+func (l lookup) located(ctx context.Context, query *archive.Query, question asked, most int, ranked []rankedDocument) ([]rankedDocument, error) {
 	where := &question.where
 	var places []archive.Query
 	if where.NamesTime() && query.Since.IsZero() && query.Until.IsZero() {
@@ -45,7 +47,7 @@ func (x *Index) located(ctx context.Context, workspace uuid.UUID, query *archive
 	var sessions map[uuid.UUID]string
 	if where.NamesSession() && query.Session == uuid.Nil && query.Lane == uuid.Nil {
 		var err error
-		if sessions, err = x.sessionsNamed(ctx, workspace, query, where); err != nil {
+		if sessions, err = l.sessionsNamed(ctx, query, where); err != nil {
 			return nil, err
 		}
 		for session := range sessions {
@@ -68,7 +70,7 @@ func (x *Index) located(ctx context.Context, workspace uuid.UUID, query *archive
 		known[ranked[i].place()] = true
 	}
 	for i := range places {
-		there, err := x.best(ctx, workspace, &places[i], question.Question, most)
+		there, err := l.best(ctx, &places[i], question.Question, most)
 		if err != nil {
 			return nil, err
 		}
@@ -91,27 +93,22 @@ func (x *Index) located(ctx context.Context, workspace uuid.UUID, query *archive
 }
 
 // sessionsNamed returns the sessions that a question names, with their titles.
-func (x *Index) sessionsNamed(ctx context.Context, workspace uuid.UUID, query *archive.Query, where *search.Whereabouts) (map[uuid.UUID]string, error) {
+func (l lookup) sessionsNamed(ctx context.Context, query *archive.Query, where *search.Whereabouts) (map[uuid.UUID]string, error) {
 	titles := map[uuid.UUID]string{}
 	var ids []uuid.UUID // those used last first
-	err := x.archive.door.InTenant(ctx, workspace, func(tx *gorm.DB) error {
-		rows, err := tx.Statement.ConnPool.QueryContext(ctx, sqlTitles, workspace, orNull(query.APIKey), mostTitles)
-		if err != nil {
-			return err
-		}
-		defer rows.Close()
-		for rows.Next() {
+	err := l.archive.door.InTenant(ctx, l.workspace, func(tx *gorm.DB) error {
+		return batchdb.Each(tx, func(row pgx.CollectableRow) error {
 			var id uuid.UUID
 			var title string
-			if err := rows.Scan(&id, &title); err != nil {
+			if err := row.Scan(&id, &title); err != nil {
 				return err
 			}
 			if where.Names(title) >= leastNamed {
 				titles[id] = title
 				ids = append(ids, id)
 			}
-		}
-		return rows.Err()
+			return nil
+		}, sqlTitles, l.workspace, orNull(query.APIKey), mostTitles)
 	})
 	slices.SortStableFunc(ids, func(a, b uuid.UUID) int { return cmp.Compare(where.Names(titles[b]), where.Names(titles[a])) })
 	ids = ids[:min(len(ids), mostNamed)]

@@ -91,15 +91,14 @@ func (b *Backlog) Collect(metrics chan<- prometheus.Metric) {
 		b.log.WarnContext(ctx, "count jobs", "error", err)
 		return
 	}
-	defer rows.Close()
-	for rows.Next() {
-		var kind, state string
-		var count int64
-		if err := rows.Scan(&kind, &state, &count); err != nil {
-			b.log.WarnContext(ctx, "count jobs", "error", err)
-			return
-		}
+	var kind, state string
+	var count int64
+	_, err = pgx.ForEachRow(rows, []any{&kind, &state, &count}, func() error {
 		metrics <- prometheus.MustNewConstMetric(b.desc, prometheus.GaugeValue, float64(count), kind, state)
+		return nil
+	})
+	if err != nil {
+		b.log.WarnContext(ctx, "count jobs", "error", err)
 	}
 }
 

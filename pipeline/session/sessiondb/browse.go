@@ -11,8 +11,10 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
 	"gorm.io/gorm"
 
+	"palimpsest/pipeline/batchdb"
 	"palimpsest/pipeline/conversation"
 	"palimpsest/pipeline/session"
 )
@@ -181,23 +183,16 @@ func (s Browser) Session(ctx context.Context, workspace, id uuid.UUID) (session.
 }
 
 func lanesOf(tx *gorm.DB, workspace, id uuid.UUID) ([]session.LaneOverview, error) {
-	rows, err := tx.Statement.ConnPool.QueryContext(tx.Statement.Context, sqlOfLanes, workspace, id)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var lanes []session.LaneOverview
-	for rows.Next() {
-		var lane session.LaneOverview
+	return batchdb.Rows(tx, func(row pgx.CollectableRow) (lane session.LaneOverview, err error) {
 		var parent uuid.NullUUID
 		var asked sql.NullTime
 		var askedBy uuid.NullUUID
 		var instructions string
 		var attempts session.Attempts
-		err := rows.Scan(&lane.ID, &parent, &lane.ForkAt, &lane.Kind, &lane.Position, &lane.CreatedAt, &lane.LastAt, &lane.Archived, &lane.Epochs,
+		err = row.Scan(&lane.ID, &parent, &lane.ForkAt, &lane.Kind, &lane.Position, &lane.CreatedAt, &lane.LastAt, &lane.Archived, &lane.Epochs,
 			&asked, &askedBy, &instructions, &attempts.Fruitless, &attempts.Reason)
 		if err != nil {
-			return nil, err
+			return lane, err
 		}
 		lane.Parent = parent.UUID
 		if asked.Valid {
@@ -206,9 +201,8 @@ func lanesOf(tx *gorm.DB, workspace, id uuid.UUID) ([]session.LaneOverview, erro
 		if attempts.IsOpen() {
 			lane.Breaker = attempts.Reason
 		}
-		lanes = append(lanes, lane)
-	}
-	return lanes, rows.Err()
+		return lane, nil
+	}, sqlOfLanes, workspace, id)
 }
 
 // Projection returns a lane's newest projection, its own or one it took over. It
@@ -240,22 +234,13 @@ func (s Browser) Projection(ctx context.Context, workspace, lane uuid.UUID) (ses
 // Epochs returns a lane's epochs, oldest first, with those it took over.
 func (s Browser) Epochs(ctx context.Context, workspace, lane uuid.UUID) ([]session.EpochOverview, error) {
 	var epochs []session.EpochOverview
-	err := s.door.InTenant(ctx, workspace, func(tx *gorm.DB) error {
-		rows, err := tx.Statement.ConnPool.QueryContext(ctx, sqlEpochs, workspace, lane)
-		if err != nil {
-			return err
-		}
-		defer rows.Close()
-		for rows.Next() {
-			var epoch session.EpochOverview
-			err := rows.Scan(&epoch.Number, &epoch.Lane, &epoch.Covers, &epoch.Reason, &epoch.Before, &epoch.After, &epoch.At,
+	err := s.door.InTenant(ctx, workspace, func(tx *gorm.DB) (err error) {
+		epochs, err = batchdb.Rows(tx, func(row pgx.CollectableRow) (epoch session.EpochOverview, err error) {
+			err = row.Scan(&epoch.Number, &epoch.Lane, &epoch.Covers, &epoch.Reason, &epoch.Before, &epoch.After, &epoch.At,
 				&epoch.HasLevels, &epoch.Levels[0], &epoch.Levels[1], &epoch.Levels[2], &epoch.Window)
-			if err != nil {
-				return err
-			}
-			epochs = append(epochs, epoch)
-		}
-		return rows.Err()
+			return epoch, err
+		}, sqlEpochs, workspace, lane)
+		return err
 	})
 	if err != nil {
 		return nil, fmt.Errorf("epochs of lane %s: %w", lane, err)

@@ -7,8 +7,10 @@ import (
 	"fmt"
 
 	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
 	"gorm.io/gorm"
 
+	"palimpsest/pipeline/batchdb"
 	"palimpsest/pipeline/session"
 )
 
@@ -42,15 +44,10 @@ const sqlCourse = `WITH placed AS MATERIALIZED (
 func (s Browser) Course(ctx context.Context, workspace, id, lane uuid.UUID, points int) (session.Course, error) {
 	var course session.Course
 	err := s.door.InTenant(ctx, workspace, func(tx *gorm.DB) error {
-		rows, err := tx.Statement.ConnPool.QueryContext(ctx, sqlCourse, workspace, id, lane, points, session.MaxEvents)
-		if err != nil {
-			return err
-		}
-		defer rows.Close()
-		for rows.Next() {
+		return batchdb.Each(tx, func(row pgx.CollectableRow) error {
 			var m session.Moment
 			var isPoint, isEvent bool
-			err := rows.Scan(&m.Number, &m.At, &m.Before, &m.After, &m.Window, &m.Target, &m.Compression, &m.Class,
+			err := row.Scan(&m.Number, &m.At, &m.Before, &m.After, &m.Window, &m.Target, &m.Compression, &m.Class,
 				&m.Levels[0], &m.Levels[1], &m.Levels[2], &m.Levels[3],
 				&m.MissCause, &m.MissedTokens, &m.Projection, &m.NetMicroUSD, &m.Reach, &m.Status, &m.Report, &course.Total, &isPoint, &isEvent)
 			if err != nil {
@@ -63,8 +60,8 @@ func (s Browser) Course(ctx context.Context, workspace, id, lane uuid.UUID, poin
 				m.Report = nil
 				course.Points = append(course.Points, m)
 			}
-		}
-		return rows.Err()
+			return nil
+		}, sqlCourse, workspace, id, lane, points, session.MaxEvents)
 	})
 	if err != nil {
 		return session.Course{}, fmt.Errorf("course of lane %s: %w", lane, err)

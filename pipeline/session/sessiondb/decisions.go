@@ -6,8 +6,10 @@ import (
 	"fmt"
 
 	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
 	"gorm.io/gorm"
 
+	"palimpsest/pipeline/batchdb"
 	"palimpsest/pipeline/cost"
 )
 
@@ -44,24 +46,18 @@ const sqlDecisions = `WITH RECURSIVE line AS (
 // save and has saved so far in all lanes that have its projection.
 func (s Browser) Decisions(ctx context.Context, workspace, id uuid.UUID) ([]cost.Decision, error) {
 	var decisions []cost.Decision
-	err := s.door.InTenant(ctx, workspace, func(tx *gorm.DB) error {
-		rows, err := tx.Statement.ConnPool.QueryContext(ctx, sqlDecisions, workspace, id)
-		if err != nil {
-			return err
-		}
-		defer rows.Close()
-		for rows.Next() {
-			var one cost.Decision
+	err := s.door.InTenant(ctx, workspace, func(tx *gorm.DB) (err error) {
+		decisions, err = batchdb.Rows(tx, func(row pgx.CollectableRow) (one cost.Decision, err error) {
 			var predicted sql.NullInt64
-			err := rows.Scan(&one.Lane, &one.Number, &one.Reason, &one.At, &one.Before, &one.After,
+			err = row.Scan(&one.Lane, &one.Number, &one.Reason, &one.At, &one.Before, &one.After,
 				&predicted, &one.Worst, &one.Realised, &one.Exchanges, &one.Reach)
 			if err != nil {
-				return err
+				return one, err
 			}
 			one.Predicted, one.Guessed = predicted.Int64, predicted.Valid
-			decisions = append(decisions, one)
-		}
-		return rows.Err()
+			return one, nil
+		}, sqlDecisions, workspace, id)
+		return err
 	})
 	if err != nil {
 		return nil, fmt.Errorf("decisions of session %s: %w", id, err)

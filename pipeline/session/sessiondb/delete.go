@@ -7,8 +7,10 @@ import (
 	"fmt"
 
 	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
 	"gorm.io/gorm"
 
+	"palimpsest/pipeline/batchdb"
 	"palimpsest/pipeline/session"
 )
 
@@ -93,18 +95,5 @@ func deleteRows(tx *gorm.DB, workspace, id uuid.UUID) error {
 
 // column returns the only column of a statement about one row of a workspace.
 func column[V any](tx *gorm.DB, statement string, workspace, id uuid.UUID) ([]V, error) {
-	rows, err := tx.Statement.ConnPool.QueryContext(tx.Statement.Context, statement, workspace, id)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var values []V
-	for rows.Next() {
-		var value V
-		if err := rows.Scan(&value); err != nil {
-			return nil, err
-		}
-		values = append(values, value)
-	}
-	return values, rows.Err()
+	return batchdb.Rows(tx, pgx.RowTo[V], statement, workspace, id)
 }

@@ -7,10 +7,12 @@ import (
 	"fmt"
 
 	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 	"gorm.io/gorm"
 
 	"palimpsest/pipeline/archive"
+	"palimpsest/pipeline/batchdb"
 	"palimpsest/pipeline/conversation"
 	"palimpsest/pipeline/session"
 )
@@ -126,36 +128,32 @@ func addInsert(tx *gorm.DB, key *archive.Key, workspace, lane uuid.UUID, insert 
 // insertsOf reads a lane's inserts by number; taken is the number of the newest one
 // that it took over.
 func insertsOf(tx *gorm.DB, key *archive.Key, workspace, lane uuid.UUID) (inserts []session.Insert, taken int, err error) {
-	rows, err := tx.Statement.ConnPool.QueryContext(tx.Statement.Context, sqlInserts, workspace, lane)
-	if err != nil {
-		return nil, 0, err
-	}
-	defer rows.Close()
-	for rows.Next() {
+	err = batchdb.Each(tx, func(row pgx.CollectableRow) error {
 		var insert session.Insert
 		var chain, items, sealed []byte
 		var owner uuid.UUID
-		if err := rows.Scan(&insert.Number, &insert.Message, &chain, &insert.Module, &insert.Text, &insert.Tokens, &items, &sealed, &owner, &insert.Block, &insert.Source); err != nil {
-			return nil, 0, err
+		if err := row.Scan(&insert.Number, &insert.Message, &chain, &insert.Module, &insert.Text, &insert.Tokens, &items, &sealed, &owner, &insert.Block, &insert.Source); err != nil {
+			return err
 		}
 		if len(chain) != len(conversation.Hash{}) {
-			return nil, 0, fmt.Errorf("insert %d has a link of %d bytes", insert.Number, len(chain))
+			return fmt.Errorf("insert %d has a link of %d bytes", insert.Number, len(chain))
 		}
 		insert.Chain = conversation.Hash(chain)
 		if sealed != nil {
 			if insert.Text, items, err = openInsert(key, owner, insert.Number, sealed); err != nil {
-				return nil, 0, fmt.Errorf("insert %d of lane %s: %w", insert.Number, owner, err)
+				return fmt.Errorf("insert %d of lane %s: %w", insert.Number, owner, err)
 			}
 		}
 		if err := json.Unmarshal(items, &insert.Items); err != nil {
-			return nil, 0, fmt.Errorf("items of insert %d: %w", insert.Number, err)
+			return fmt.Errorf("items of insert %d: %w", insert.Number, err)
 		}
 		if owner != lane {
 			taken = insert.Number
 		}
 		inserts = append(inserts, insert)
-	}
-	return inserts, taken, rows.Err()
+		return nil
+	}, sqlInserts, workspace, lane)
+	return inserts, taken, err
 }
 
 func notifyInsert(tx *gorm.DB, workspace, lane uuid.UUID, number int) error {

@@ -6,8 +6,10 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
 	"gorm.io/gorm"
 
+	"palimpsest/pipeline/batchdb"
 	"palimpsest/pipeline/session"
 )
 
@@ -38,18 +40,13 @@ func (s Browser) Made(ctx context.Context, workspace uuid.UUID, since time.Time)
 
 // counts reads rows of a name and a count.
 func counts(tx *gorm.DB, into map[string]int64, query string, arguments ...any) error {
-	rows, err := tx.Statement.ConnPool.QueryContext(tx.Statement.Context, query, arguments...)
-	if err != nil {
-		return err
-	}
-	defer rows.Close()
-	for rows.Next() {
+	return batchdb.Each(tx, func(row pgx.CollectableRow) error {
 		var name string
 		var count int64
-		if err := rows.Scan(&name, &count); err != nil {
+		if err := row.Scan(&name, &count); err != nil {
 			return err
 		}
 		into[name] = count
-	}
-	return rows.Err()
+		return nil
+	}, query, arguments...)
 }

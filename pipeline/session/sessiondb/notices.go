@@ -6,8 +6,10 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
 	"gorm.io/gorm"
 
+	"palimpsest/pipeline/batchdb"
 	"palimpsest/pipeline/cost"
 )
 
@@ -44,20 +46,14 @@ func (s Browser) Notices(ctx context.Context, workspace uuid.UUID, since, now ti
 	var notices []cost.Notice
 	err := s.door.InTenant(ctx, workspace, func(tx *gorm.DB) error {
 		ask := func(kind, query string, arguments ...any) error {
-			notice := cost.Notice{Kind: kind}
-			rows, err := tx.Statement.ConnPool.QueryContext(ctx, query, arguments...)
-			if err != nil {
-				return err
-			}
-			defer rows.Close()
-			if rows.Next() {
-				err := rows.Scan(&notice.Sessions, &notice.Session, &notice.Title, &notice.Net, &notice.Epochs)
-				if err != nil {
+			return batchdb.Each(tx, func(row pgx.CollectableRow) error {
+				notice := cost.Notice{Kind: kind}
+				if err := row.Scan(&notice.Sessions, &notice.Session, &notice.Title, &notice.Net, &notice.Epochs); err != nil {
 					return err
 				}
 				notices = append(notices, notice)
-			}
-			return rows.Err()
+				return nil
+			}, query, arguments...)
 		}
 		if err := ask(cost.NoticeLoss, sqlLosses, workspace, since, now.Add(-rest)); err != nil {
 			return err

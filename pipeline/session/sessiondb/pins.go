@@ -5,8 +5,10 @@ import (
 	"fmt"
 
 	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
 	"gorm.io/gorm"
 
+	"palimpsest/pipeline/batchdb"
 	"palimpsest/pipeline/session"
 )
 
@@ -79,18 +81,8 @@ func (s Browser) change(ctx context.Context, workspace, lane uuid.UUID, statemen
 }
 
 func pinsOf(tx *gorm.DB, workspace, lane uuid.UUID) ([]session.Pin, error) {
-	rows, err := tx.Statement.ConnPool.QueryContext(tx.Statement.Context, sqlPins, workspace, lane)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var pins []session.Pin
-	for rows.Next() {
-		var pin session.Pin
-		if err := rows.Scan(&pin.Lane, &pin.Message, &pin.By, &pin.At); err != nil {
-			return nil, err
-		}
-		pins = append(pins, pin)
-	}
-	return pins, rows.Err()
+	return batchdb.Rows(tx, func(row pgx.CollectableRow) (pin session.Pin, err error) {
+		err = row.Scan(&pin.Lane, &pin.Message, &pin.By, &pin.At)
+		return pin, err
+	}, sqlPins, workspace, lane)
 }

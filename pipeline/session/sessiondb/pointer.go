@@ -7,9 +7,11 @@ import (
 	"fmt"
 
 	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
 	"gorm.io/gorm"
 
 	"palimpsest/pipeline/archive"
+	"palimpsest/pipeline/batchdb"
 	"palimpsest/pipeline/conversation"
 	"palimpsest/pipeline/session"
 )
@@ -80,20 +82,15 @@ func (s Browser) Named(ctx context.Context, workspace, within uuid.UUID, pointer
 func (s Browser) Names(ctx context.Context, workspace uuid.UUID, lanes []uuid.UUID, messages []int) ([]archive.Name, error) {
 	names := make([]archive.Name, len(lanes))
 	err := s.door.InTenant(ctx, workspace, func(tx *gorm.DB) error {
-		rows, err := tx.Statement.ConnPool.QueryContext(ctx, sqlNames, workspace, lanes, messages)
-		if err != nil {
-			return err
-		}
-		defer rows.Close()
-		for rows.Next() {
+		return batchdb.Each(tx, func(row pgx.CollectableRow) error {
 			var place int
 			var link []byte
-			if err := rows.Scan(&place, &link); err != nil {
+			if err := row.Scan(&place, &link); err != nil {
 				return err
 			}
 			names[place-1] = archive.NameOf(conversation.Hash(link))
-		}
-		return rows.Err()
+			return nil
+		}, sqlNames, workspace, lanes, messages)
 	})
 	if err != nil {
 		return nil, fmt.Errorf("names of %d messages: %w", len(lanes), err)

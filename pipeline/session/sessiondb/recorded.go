@@ -6,8 +6,10 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
 	"gorm.io/gorm"
 
+	"palimpsest/pipeline/batchdb"
 	"palimpsest/pipeline/conversation"
 	"palimpsest/pipeline/session"
 )
@@ -68,59 +70,53 @@ func (s Browser) Recorded(ctx context.Context, workspace uuid.UUID, picked sessi
 }
 
 func recordedLanes(tx *gorm.DB, workspace uuid.UUID, picked session.Picked) ([]session.Recorded, error) {
-	rows, err := tx.Statement.ConnPool.QueryContext(tx.Statement.Context, sqlRecorded, workspace, picked.Newest, picked.Client, picked.Since)
+	recorded, err := batchdb.Rows(tx, func(row pgx.CollectableRow) (one session.Recorded, err error) {
+		var seconds int
+		if err := row.Scan(&one.Session, &one.Lane, &one.Model, &seconds); err != nil {
+			return one, err
+		}
+		one.TTL = time.Duration(seconds) * time.Second
+		return one, nil
+	}, sqlRecorded, workspace, picked.Newest, picked.Client, picked.Since)
 	if err != nil {
 		return nil, fmt.Errorf("lanes: %w", err)
 	}
-	defer rows.Close()
-	var recorded []session.Recorded
-	for rows.Next() {
-		var one session.Recorded
-		var seconds int
-		if err := rows.Scan(&one.Session, &one.Lane, &one.Model, &seconds); err != nil {
-			return nil, fmt.Errorf("lanes: %w", err)
-		}
-		one.TTL = time.Duration(seconds) * time.Second
-		recorded = append(recorded, one)
-	}
-	return recorded, rows.Err()
+	return recorded, nil
 }
 
 // counted adds their messages to lanes.
 func counted(tx *gorm.DB, workspace uuid.UUID, lanes []uuid.UUID, of map[uuid.UUID]*session.Recorded) error {
-	rows, err := tx.Statement.ConnPool.QueryContext(tx.Statement.Context, sqlCounted, workspace, lanes, mostCounted)
-	if err != nil {
-		return fmt.Errorf("messages: %w", err)
-	}
-	defer rows.Close()
-	for rows.Next() {
+	err := batchdb.Each(tx, func(row pgx.CollectableRow) error {
 		var lane uuid.UUID
 		var role string
 		var flags, tokens int
-		if err := rows.Scan(&lane, &role, &flags, &tokens); err != nil {
-			return fmt.Errorf("messages: %w", err)
+		if err := row.Scan(&lane, &role, &flags, &tokens); err != nil {
+			return err
 		}
 		of[lane].Messages = append(of[lane].Messages, session.Counted{
 			Role: conversation.Role(role), Flags: conversation.Flags(flags), Tokens: tokens, //nolint:gosec // 16 bits were stored
 		})
+		return nil
+	}, sqlCounted, workspace, lanes, mostCounted)
+	if err != nil {
+		return fmt.Errorf("messages: %w", err)
 	}
-	return rows.Err()
+	return nil
 }
 
 // sent adds their requests to lanes.
 func sent(tx *gorm.DB, workspace uuid.UUID, sessions, lanes []uuid.UUID, of map[uuid.UUID]*session.Recorded) error {
-	rows, err := tx.Statement.ConnPool.QueryContext(tx.Statement.Context, sqlSent, workspace, sessions, lanes, mostSent)
+	err := batchdb.Each(tx, func(row pgx.CollectableRow) error {
+		var lane uuid.UUID
+		var one session.Sent
+		if err := row.Scan(&lane, &one.At, &one.Position, &one.Before, &one.After, &one.Limit, &one.Takes, &one.IsEpoch, &one.Reach, &one.Net); err != nil {
+			return err
+		}
+		of[lane].Requests = append(of[lane].Requests, one)
+		return nil
+	}, sqlSent, workspace, sessions, lanes, mostSent)
 	if err != nil {
 		return fmt.Errorf("requests: %w", err)
 	}
-	defer rows.Close()
-	for rows.Next() {
-		var lane uuid.UUID
-		var one session.Sent
-		if err := rows.Scan(&lane, &one.At, &one.Position, &one.Before, &one.After, &one.Limit, &one.Takes, &one.IsEpoch, &one.Reach, &one.Net); err != nil {
-			return fmt.Errorf("requests: %w", err)
-		}
-		of[lane].Requests = append(of[lane].Requests, one)
-	}
-	return rows.Err()
+	return nil
 }

@@ -8,7 +8,10 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
 	"gorm.io/gorm"
+
+	"palimpsest/pipeline/batchdb"
 )
 
 // The statements of retention. A session is looked at again once it is locked:
@@ -57,20 +60,12 @@ func (s Upkeep) Sweep(ctx context.Context, now time.Time, limit int) (deleted in
 
 func (s Upkeep) retentions(ctx context.Context) ([]retention, error) {
 	var all []retention
-	err := s.door.AsWorker(ctx, func(tx *gorm.DB) error {
-		rows, err := tx.Statement.ConnPool.QueryContext(ctx, sqlRetentions)
-		if err != nil {
-			return err
-		}
-		defer rows.Close()
-		for rows.Next() {
-			var one retention
-			if err := rows.Scan(&one.workspace, &one.days); err != nil {
-				return err
-			}
-			all = append(all, one)
-		}
-		return rows.Err()
+	err := s.door.AsWorker(ctx, func(tx *gorm.DB) (err error) {
+		all, err = batchdb.Rows(tx, func(row pgx.CollectableRow) (one retention, err error) {
+			err = row.Scan(&one.workspace, &one.days)
+			return one, err
+		}, sqlRetentions)
+		return err
 	})
 	return all, err
 }

@@ -2,14 +2,14 @@ package sessiondb
 
 import (
 	"context"
-	"database/sql"
-	"errors"
 	"fmt"
 
 	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
 	"gorm.io/gorm"
 
 	"palimpsest/pipeline/archive"
+	"palimpsest/pipeline/batchdb"
 )
 
 const (
@@ -65,10 +65,10 @@ func (s Upkeep) Seal(ctx context.Context, workspace uuid.UUID) (int, error) {
 }
 
 func sealProjections(tx *gorm.DB, key *archive.Key, workspace uuid.UUID) (int, error) {
-	open, err := openRows(tx, sqlOpenProjections, workspace, func(rows *sql.Rows) (one storedProjection, err error) {
-		err = rows.Scan(&one.lane, &one.number, &one.packed)
+	open, err := batchdb.Rows(tx, func(row pgx.CollectableRow) (one storedProjection, err error) {
+		err = row.Scan(&one.lane, &one.number, &one.packed)
 		return one, err
-	})
+	}, sqlOpenProjections, workspace, sealBatch)
 	if err != nil {
 		return 0, err
 	}
@@ -87,10 +87,10 @@ func sealPlans(tx *gorm.DB, key *archive.Key, workspace uuid.UUID) (int, error) 
 		lane             uuid.UUID
 		settings, packed []byte
 	}
-	open, err := openRows(tx, sqlOpenPlans, workspace, func(rows *sql.Rows) (one openPlan, err error) {
-		err = rows.Scan(&one.lane, &one.settings, &one.packed)
+	open, err := batchdb.Rows(tx, func(row pgx.CollectableRow) (one openPlan, err error) {
+		err = row.Scan(&one.lane, &one.settings, &one.packed)
 		return one, err
-	})
+	}, sqlOpenPlans, workspace, sealBatch)
 	if err != nil {
 		return 0, err
 	}
@@ -111,10 +111,10 @@ func sealSummaries(tx *gorm.DB, key *archive.Key, workspace uuid.UUID) (int, err
 		chain          []byte
 		text           string
 	}
-	open, err := openRows(tx, sqlOpenSummaries, workspace, func(rows *sql.Rows) (one openSummary, err error) {
-		err = rows.Scan(&one.lane, &one.number, &one.covers, &one.chain, &one.text)
+	open, err := batchdb.Rows(tx, func(row pgx.CollectableRow) (one openSummary, err error) {
+		err = row.Scan(&one.lane, &one.number, &one.covers, &one.chain, &one.text)
 		return one, err
-	})
+	}, sqlOpenSummaries, workspace, sealBatch)
 	if err != nil {
 		return 0, err
 	}
@@ -135,10 +135,10 @@ func sealInserts(tx *gorm.DB, key *archive.Key, workspace uuid.UUID) (int, error
 		text   string
 		items  []byte // JSON in one line
 	}
-	open, err := openRows(tx, sqlOpenInserts, workspace, func(rows *sql.Rows) (one openInsert, err error) {
-		err = rows.Scan(&one.lane, &one.number, &one.text, &one.items)
+	open, err := batchdb.Rows(tx, func(row pgx.CollectableRow) (one openInsert, err error) {
+		err = row.Scan(&one.lane, &one.number, &one.text, &one.items)
 		return one, err
-	})
+	}, sqlOpenInserts, workspace, sealBatch)
 	if err != nil {
 		return 0, err
 	}
@@ -150,22 +150,4 @@ func sealInserts(tx *gorm.DB, key *archive.Key, workspace uuid.UUID) (int, error
 		}
 	}
 	return len(open), nil
-}
-
-// openRows returns some of a workspace's rows that lie open, locked.
-func openRows[R any](tx *gorm.DB, statement string, workspace uuid.UUID, scan func(*sql.Rows) (R, error)) ([]R, error) {
-	rows, err := tx.Statement.ConnPool.QueryContext(tx.Statement.Context, statement, workspace, sealBatch)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var open []R
-	for rows.Next() {
-		one, err := scan(rows)
-		if err != nil {
-			return nil, err
-		}
-		open = append(open, one)
-	}
-	return open, errors.Join(rows.Err(), rows.Close())
 }

@@ -8,9 +8,11 @@ import (
 	"fmt"
 
 	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
 	"gorm.io/gorm"
 
 	"palimpsest/pipeline/archive"
+	"palimpsest/pipeline/batchdb"
 	"palimpsest/pipeline/session"
 )
 
@@ -46,20 +48,10 @@ type storedProjection struct {
 }
 
 func projectionsOf(tx *gorm.DB, statement string, workspace, lane uuid.UUID) ([]storedProjection, error) {
-	rows, err := tx.Statement.ConnPool.QueryContext(tx.Statement.Context, statement, workspace, lane)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var found []storedProjection
-	for rows.Next() {
-		var one storedProjection
-		if err := rows.Scan(&one.lane, &one.number, &one.packed); err != nil {
-			return nil, err
-		}
-		found = append(found, one)
-	}
-	return found, rows.Err()
+	return batchdb.Rows(tx, func(row pgx.CollectableRow) (one storedProjection, err error) {
+		err = row.Scan(&one.lane, &one.number, &one.packed)
+		return one, err
+	}, statement, workspace, lane)
 }
 
 // sealProjection seals a packed projection, if there is a key.

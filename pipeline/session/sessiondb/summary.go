@@ -6,10 +6,12 @@ import (
 	"fmt"
 
 	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 	"gorm.io/gorm"
 
 	"palimpsest/pipeline/archive"
+	"palimpsest/pipeline/batchdb"
 	"palimpsest/pipeline/conversation"
 	"palimpsest/pipeline/session"
 )
@@ -78,33 +80,29 @@ func (s *Store) SaveSummary(ctx context.Context, workspace uuid.UUID, attempt se
 }
 
 func summaries(tx *gorm.DB, key *archive.Key, workspace, lane uuid.UUID) ([]session.Summary, error) {
-	rows, err := tx.Statement.ConnPool.QueryContext(tx.Statement.Context, sqlSummaries, workspace, lane)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
 	var found []session.Summary
-	for rows.Next() {
+	err := batchdb.Each(tx, func(row pgx.CollectableRow) error {
 		var summary session.Summary
 		var maker uuid.UUID
 		var chain, sealed []byte
-		if err := rows.Scan(&maker, &summary.Covers, &chain, &summary.Text, &sealed); err != nil {
-			return nil, err
+		if err := row.Scan(&maker, &summary.Covers, &chain, &summary.Text, &sealed); err != nil {
+			return err
 		}
 		if len(chain) != len(conversation.Hash{}) {
-			return nil, fmt.Errorf("%w: chain of %d bytes", errBroken, len(chain))
+			return fmt.Errorf("%w: chain of %d bytes", errBroken, len(chain))
 		}
 		summary.Chain = conversation.Hash(chain)
 		if sealed != nil {
 			text, err := openText(key, aboutSummary(maker, summary.Covers, chain), sealed)
 			if err != nil {
-				return nil, fmt.Errorf("summary of lane %s: %w", maker, err)
+				return fmt.Errorf("summary of lane %s: %w", maker, err)
 			}
 			summary.Text = string(text)
 		}
 		found = append(found, summary)
-	}
-	return found, rows.Err()
+		return nil
+	}, sqlSummaries, workspace, lane)
+	return found, err
 }
 
 func saveSummary(tx *gorm.DB, key *archive.Key, workspace uuid.UUID, attempt session.SummaryAttempt) error {

@@ -33,3 +33,27 @@ func TestRecordTakesFewRoundTrips(t *testing.T) {
 		t.Errorf("%d round trips, want at most %d", count, most)
 	}
 }
+
+func TestReadingRowsTakesTwoRoundTrips(t *testing.T) {
+	t.Parallel()
+	f := setup(t)
+	address, trips := dbtest.CountTrips(t, f.db.AppURL)
+	db, err := tenantsdb.Open(t.Context(), tenantsdb.Config{URL: address, MaxConns: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(db.Close)
+	c := f.conversationOf(3)
+	c.record(t)
+	browser := sessiondb.New(db).Browser()
+
+	for range 2 { // the first time the connection has the statement described
+		trips.Count()
+		if _, err := browser.Pins(t.Context(), f.scope.Workspace, c.lane); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if count := trips.Count(); count > 2 { // the transaction's beginning with the query, and its end
+		t.Errorf("%d round trips, want 2", count)
+	}
+}

@@ -8,9 +8,11 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 	"gorm.io/gorm"
 
+	"palimpsest/pipeline/batchdb"
 	"palimpsest/pipeline/modules/patterns"
 	"palimpsest/pipeline/modules/patterns/miner"
 )
@@ -57,20 +59,9 @@ const (
 // Workspaces implements miner.Store. It is the one query that no workspace asks.
 func (s *Store) Workspaces(ctx context.Context) ([]uuid.UUID, error) {
 	var all []uuid.UUID
-	err := s.door.AsWorker(ctx, func(tx *gorm.DB) error {
-		rows, err := tx.Statement.ConnPool.QueryContext(ctx, sqlWorkspaces)
-		if err != nil {
-			return err
-		}
-		defer rows.Close()
-		for rows.Next() {
-			var workspace uuid.UUID
-			if err := rows.Scan(&workspace); err != nil {
-				return err
-			}
-			all = append(all, workspace)
-		}
-		return rows.Err()
+	err := s.door.AsWorker(ctx, func(tx *gorm.DB) (err error) {
+		all, err = batchdb.Rows(tx, pgx.RowTo[uuid.UUID], sqlWorkspaces)
+		return err
 	})
 	if err != nil {
 		return nil, fmt.Errorf("list workspaces: %w", err)
@@ -81,20 +72,12 @@ func (s *Store) Workspaces(ctx context.Context) ([]uuid.UUID, error) {
 // Due implements miner.Store.
 func (s *Store) Due(ctx context.Context, workspace uuid.UUID, before time.Time, limit int) ([]miner.Lane, error) {
 	var lanes []miner.Lane
-	err := s.door.InTenant(ctx, workspace, func(tx *gorm.DB) error {
-		rows, err := tx.Statement.ConnPool.QueryContext(ctx, sqlDue, workspace, before, limit)
-		if err != nil {
-			return err
-		}
-		defer rows.Close()
-		for rows.Next() {
-			var lane miner.Lane
-			if err := rows.Scan(&lane.ID, &lane.Session, &lane.Format, &lane.LastAt); err != nil {
-				return err
-			}
-			lanes = append(lanes, lane)
-		}
-		return rows.Err()
+	err := s.door.InTenant(ctx, workspace, func(tx *gorm.DB) (err error) {
+		lanes, err = batchdb.Rows(tx, func(row pgx.CollectableRow) (lane miner.Lane, err error) {
+			err = row.Scan(&lane.ID, &lane.Session, &lane.Format, &lane.LastAt)
+			return lane, err
+		}, sqlDue, workspace, before, limit)
+		return err
 	})
 	if err != nil {
 		return nil, fmt.Errorf("lanes to read: %w", err)
@@ -194,20 +177,10 @@ func note(tx *gorm.DB, workspace uuid.UUID, lane miner.Lane, pattern uuid.UUID, 
 
 // texts returns the patterns of a workspace, whatever became of them.
 func texts(tx *gorm.DB, workspace uuid.UUID) ([]known, error) {
-	rows, err := tx.Statement.ConnPool.QueryContext(tx.Statement.Context, sqlTexts, workspace)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var all []known
-	for rows.Next() {
-		var one known
-		if err := rows.Scan(&one.id, &one.kind, &one.text); err != nil {
-			return nil, err
-		}
-		all = append(all, one)
-	}
-	return all, rows.Err()
+	return batchdb.Rows(tx, func(row pgx.CollectableRow) (one known, err error) {
+		err = row.Scan(&one.id, &one.kind, &one.text)
+		return one, err
+	}, sqlTexts, workspace)
 }
 
 // Settle implements miner.Store.

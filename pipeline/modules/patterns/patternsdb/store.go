@@ -2,7 +2,6 @@ package patternsdb
 
 import (
 	"context"
-	"database/sql"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -11,6 +10,7 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
 	"gorm.io/gorm"
 
 	"palimpsest/pipeline/batchdb"
@@ -99,20 +99,15 @@ func (s *Store) List(ctx context.Context, workspace uuid.UUID, filter patterns.F
 func (s *Store) Counts(ctx context.Context, workspace uuid.UUID) (map[patterns.Status]int, error) {
 	counts := map[patterns.Status]int{}
 	err := s.door.InTenant(ctx, workspace, func(tx *gorm.DB) error {
-		rows, err := tx.Statement.ConnPool.QueryContext(ctx, sqlCounts, workspace)
-		if err != nil {
-			return err
-		}
-		defer rows.Close()
-		for rows.Next() {
+		return batchdb.Each(tx, func(row pgx.CollectableRow) error {
 			var status patterns.Status
 			var count int
-			if err := rows.Scan(&status, &count); err != nil {
+			if err := row.Scan(&status, &count); err != nil {
 				return err
 			}
 			counts[status] = count
-		}
-		return rows.Err()
+			return nil
+		}, sqlCounts, workspace)
 	})
 	if err != nil {
 		return nil, fmt.Errorf("count patterns of workspace %s: %w", workspace, err)
@@ -123,20 +118,12 @@ func (s *Store) Counts(ctx context.Context, workspace uuid.UUID) (map[patterns.S
 // Places returns where a pattern was met, the newest first.
 func (s *Store) Places(ctx context.Context, workspace, id uuid.UUID, limit int) ([]patterns.Place, error) {
 	var places []patterns.Place
-	err := s.door.InTenant(ctx, workspace, func(tx *gorm.DB) error {
-		rows, err := tx.Statement.ConnPool.QueryContext(ctx, sqlPlaces, workspace, id, limit)
-		if err != nil {
-			return err
-		}
-		defer rows.Close()
-		for rows.Next() {
-			var place patterns.Place
-			if err := rows.Scan(&place.Session, &place.Lane, &place.Message, &place.At); err != nil {
-				return err
-			}
-			places = append(places, place)
-		}
-		return rows.Err()
+	err := s.door.InTenant(ctx, workspace, func(tx *gorm.DB) (err error) {
+		places, err = batchdb.Rows(tx, func(row pgx.CollectableRow) (place patterns.Place, err error) {
+			err = row.Scan(&place.Session, &place.Lane, &place.Message, &place.At)
+			return place, err
+		}, sqlPlaces, workspace, id, limit)
+		return err
 	})
 	if err != nil {
 		return nil, fmt.Errorf("places of pattern %s: %w", id, err)
@@ -228,29 +215,24 @@ func (s *Store) Delete(ctx context.Context, workspace, id uuid.UUID) error {
 func (s *Store) read(ctx context.Context, workspace uuid.UUID, query string, values ...any) ([]patterns.Pattern, error) {
 	var found []patterns.Pattern
 	err := s.door.InTenant(ctx, workspace, func(tx *gorm.DB) error {
-		rows, err := tx.Statement.ConnPool.QueryContext(ctx, query, values...)
-		if err != nil {
-			return err
-		}
-		defer rows.Close()
-		for rows.Next() {
-			p, err := scan(rows)
+		return batchdb.Each(tx, func(row pgx.CollectableRow) error {
+			p, err := scan(row)
 			if err != nil {
 				return err
 			}
 			p.Workspace = workspace
 			found = append(found, p)
-		}
-		return rows.Err()
+			return nil
+		}, query, values...)
 	})
 	return found, err
 }
 
-func scan(rows *sql.Rows) (patterns.Pattern, error) {
+func scan(row pgx.CollectableRow) (patterns.Pattern, error) {
 	var p patterns.Pattern
 	var terms, paths, signatures string
 	var createdBy, editedBy uuid.NullUUID
-	err := rows.Scan(&p.ID, &p.Kind, &p.Text, &terms, &paths, &signatures, &p.When.Always, &p.Status, &p.Reason, &p.Source, &p.Version,
+	err := row.Scan(&p.ID, &p.Kind, &p.Text, &terms, &paths, &signatures, &p.When.Always, &p.Status, &p.Reason, &p.Source, &p.Version,
 		&p.CreatedAt, &createdBy, &p.EditedAt, &editedBy, &p.LastSeen, &p.Sessions, &p.Evidence, &p.Injected, &p.Successes)
 	if err != nil {
 		return p, err

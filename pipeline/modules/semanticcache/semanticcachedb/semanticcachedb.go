@@ -4,11 +4,11 @@ package semanticcachedb
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
 	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
 	"gorm.io/gorm"
 
 	"palimpsest/pipeline/archive"
@@ -101,25 +101,20 @@ type row struct {
 
 // stored returns the rows for a question, in order.
 func stored(tx *gorm.DB, workspace uuid.UUID, question semanticcache.Question, since time.Time) ([]row, error) {
-	rows, err := tx.Statement.ConnPool.QueryContext(tx.Statement.Context, sqlFind,
-		workspace, question.Key[:], nullable(question.Alike), since, 1+maxAlike)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
 	var kept []row
-	for rows.Next() {
+	err := batchdb.Each(tx, func(found pgx.CollectableRow) error {
 		var one row
 		var key, alike []byte
 		entry := &one.entry
-		if err := rows.Scan(&key, &alike, &entry.Model, &entry.ContentType, &one.question, &one.answer, &entry.MicroUSD, &entry.At); err != nil {
-			return nil, err
+		if err := found.Scan(&key, &alike, &entry.Model, &entry.ContentType, &one.question, &one.answer, &entry.MicroUSD, &entry.At); err != nil {
+			return err
 		}
 		copy(entry.Key[:], key)
 		copy(entry.Alike[:], alike)
 		kept = append(kept, one)
-	}
-	return kept, errors.Join(rows.Err(), rows.Close())
+		return nil
+	}, sqlFind, workspace, question.Key[:], nullable(question.Alike), since, 1+maxAlike)
+	return kept, err
 }
 
 // open returns the entry; opens is false for one that was sealed under another key, or
