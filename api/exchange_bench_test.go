@@ -36,15 +36,18 @@ func (canned) Send(_ context.Context, request upstream.Request, _ upstream.Targe
 }
 
 // forgetful keeps nothing of what is recorded.
-type forgetful struct{ *session.Memory }
+type forgetful struct {
+	*session.Memory
+	exchangeStore
+}
 
-// Record implements SessionStore.
+// Record implements session.Recorder.
 func (forgetful) Record(context.Context, uuid.UUID, []session.Seen) error { return nil }
 
-// RecordExchanges implements UsageStore.
+// RecordExchanges implements tenants.Exchanges.
 func (forgetful) RecordExchanges(context.Context, uuid.UUID, []tenants.Exchange) error { return nil }
 
-// Exchange implements UsageStore.
+// Exchange implements tenants.Exchanges.
 func (forgetful) Exchange(context.Context, uuid.UUID, uuid.UUID) (tenants.Exchange, error) {
 	return tenants.Exchange{}, tenants.ErrNotFound
 }

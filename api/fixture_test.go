@@ -50,8 +50,12 @@ type proxy struct {
 	log      *logged
 }
 
+// exchangeStore is what a fake does not implement of tenants.Exchanges.
+type exchangeStore interface{ tenants.Exchanges }
+
 // storage is what the proxy keeps, in memory.
 type storage struct {
+	exchangeStore
 	tenants.ProviderKeyVault
 
 	mu        sync.Mutex
@@ -134,7 +138,7 @@ func (s *storage) RecordExchanges(_ context.Context, _ uuid.UUID, exchanges []te
 	return nil
 }
 
-// Exchange implements UsageStore.
+// Exchange implements tenants.Exchanges.
 func (s *storage) Exchange(_ context.Context, _, id uuid.UUID) (tenants.Exchange, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -121,7 +121,7 @@ type answered struct {
 	answer []byte
 }
 
-// Record implements SessionStore.
+// Record implements session.Recorder.
 func (a *answered) Record(ctx context.Context, workspace uuid.UUID, seen []session.Seen) error {
 	for i := range seen {
 		a.answer = append(a.answer, seen[i].Answer...)

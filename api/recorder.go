@@ -28,15 +28,6 @@ const (
 	recorderTimeout  = 30 * time.Second
 )
 
-// UsageStore keeps what is counted of exchanges.
-type UsageStore interface {
-	// RecordExchanges adds those that are not there yet.
-	RecordExchanges(ctx context.Context, workspace uuid.UUID, exchanges []tenants.Exchange) error
-
-	// Exchange returns tenants.ErrNotFound for one that was not recorded.
-	Exchange(ctx context.Context, workspace, id uuid.UUID) (tenants.Exchange, error)
-}
-
 // Recorder writes what happened, apart from the requests themselves: batches from a bounded
 // queue. Who asks faster than that can be written waits for room in the queue, but not
 // for a database that fails: then what does not fit is dropped and counted; messages
@@ -44,7 +35,7 @@ type UsageStore interface {
 type Recorder struct {
 	database tenants.Transactor
 	sessions session.Recorder
-	usage    UsageStore
+	usage    tenants.Exchanges
 	metrics  *Metrics
 	log      *slog.Logger
 	keys     *archive.Keys // nil if nothing that must be sealed is kept
@@ -75,7 +66,7 @@ type job struct {
 }
 
 // NewRecorder returns a Recorder that is not started yet.
-func NewRecorder(database tenants.Transactor, sessions session.Recorder, usage UsageStore, metrics *Metrics, log *slog.Logger) *Recorder {
+func NewRecorder(database tenants.Transactor, sessions session.Recorder, usage tenants.Exchanges, metrics *Metrics, log *slog.Logger) *Recorder {
 	recorder := &Recorder{
 		database: database, sessions: sessions, usage: usage, metrics: metrics, log: log,
 		stop: make(chan struct{}), queues: make([]chan job, recorderWorkers), writing: make([]atomic.Int64, recorderWorkers), room: semaphore.NewWeighted(recorderMemory),

@@ -27,7 +27,7 @@ type gated struct {
 	open chan struct{}
 }
 
-// Record implements SessionStore.
+// Record implements session.Recorder.
 func (g gated) Record(ctx context.Context, workspace uuid.UUID, seen []session.Seen) error {
 	<-g.open
 	return g.memory.Record(ctx, workspace, seen)
@@ -85,6 +85,8 @@ func TestMessagesThatWaitToBeRecordedStayAsTheyCame(t *testing.T) {
 
 // heldUp is a database that waits for leave to write, and fails when it is told to.
 type heldUp struct {
+	exchangeStore
+
 	open    chan struct{}
 	tried   chan struct{} // hears of attempts that fail
 	fails   atomic.Bool
@@ -110,7 +112,7 @@ func (h *heldUp) RecordExchanges(_ context.Context, _ uuid.UUID, exchanges []ten
 	return nil
 }
 
-// Exchange implements UsageStore.
+// Exchange implements tenants.Exchanges.
 func (*heldUp) Exchange(context.Context, uuid.UUID, uuid.UUID) (tenants.Exchange, error) {
 	return tenants.Exchange{}, tenants.ErrNotFound
 }

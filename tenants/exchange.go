@@ -78,8 +78,11 @@ func HeaderName(signed string) string {
 	return "X-Palimpsest-" + signed
 }
 
-// Exchanges reads what went through the proxy.
+// Exchanges keeps what went through the proxy.
 type Exchanges interface {
+	// RecordExchanges records exchanges, each once.
+	RecordExchanges(ctx context.Context, workspace WorkspaceID, exchanges []Exchange) error
+
 	// Exchanges returns a page, the newest first, with the cursor of the next one, ""
 	// after the last. It returns an Invalid for a cursor that it did not hand out.
 	Exchanges(ctx context.Context, workspace WorkspaceID, filter ExchangeFilter) ([]Exchange, string, error)

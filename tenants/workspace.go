@@ -149,5 +149,8 @@ type Workspaces interface {
 
 // Deletion deletes workspaces.
 type Deletion interface {
-	DeleteWorkspace(ctx context.Context, workspace WorkspaceID) error
+	// DeleteConfirmed deletes the workspace in which someone at an address works, once
+	// they have typed its name and their password. It returns an Invalid of name or
+	// password, a TooMany, or ErrNotFound for a workspace that is deleted already.
+	DeleteConfirmed(ctx context.Context, who Principal, name, password, from string) error
 }

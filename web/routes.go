@@ -278,7 +278,7 @@ func (s *Server) workspace(pages *echo.Group) {
 	pages.GET(paths.Audit, s.as(tenants.ReadAudit, changes.Show))
 
 	// Settings
-	data := settings.New(settings.Deps{Data: s.deps.Data, Passwords: s.deps.Identity, Deletion: s.deps.Deletion, Configuration: s.deps.Config, Log: s.config.Log})
+	data := settings.New(settings.Deps{Data: s.deps.Data, Deletion: s.deps.Deletion, Configuration: s.deps.Config, Log: s.config.Log})
 	pages.GET(paths.Settings, s.as(tenants.ManageSettings, data.Show))
 	pages.POST(paths.Settings, s.as(tenants.ManageSettings, data.Save))
 	pages.POST(paths.Retention, s.as(tenants.ManageSettings, data.SaveRetention))

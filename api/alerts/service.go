@@ -84,17 +84,12 @@ type Store struct {
 	tenants.Transactor
 }
 
-// Mailer hands mails over.
-type Mailer interface {
-	Send(ctx context.Context, id uuid.UUID, mail tenants.Mail) error
-}
-
 // Config is what a Service works with. All but Health must be set.
 type Config struct {
 	Store  Store
 	Sealer tenants.Sealer
 	Queue  jobs.Queue
-	Mailer Mailer
+	Mailer tenants.MailSender
 
 	// HasMail says that the Mailer reaches a mail server.
 	HasMail bool

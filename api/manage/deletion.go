@@ -1,12 +1,9 @@
 package manage
 
 import (
-	"errors"
 	"net/http"
 
 	"github.com/labstack/echo/v4"
-
-	"palimpsest/tenants"
 )
 
 // deletion is what a request says to delete a workspace: what cannot be undone is
@@ -23,18 +20,8 @@ func (h workspaceHandler) deleteWorkspace(c echo.Context, who caller) error {
 	if err != nil {
 		return err
 	}
-	if asked.Name != who.principal.Workspace.Name {
-		return tenants.Invalid{Field: "name", Message: "must be the name of the workspace, letter for letter"}
-	}
-	ctx := c.Request().Context()
-	err = h.identity.Confirm(ctx, who.principal.User, asked.Password, c.RealIP())
-	if errors.Is(err, tenants.ErrWrongLogin) {
-		err = tenants.Invalid{Field: "password", Message: "is not the password of your account"}
-	}
+	err = h.deletion.DeleteConfirmed(c.Request().Context(), who.principal, asked.Name, asked.Password, c.RealIP())
 	if err != nil {
-		return err
-	}
-	if err := h.deletion.DeleteWorkspace(ctx, who.workspace); err != nil {
 		return err
 	}
 	return c.NoContent(http.StatusAccepted)

@@ -149,7 +149,7 @@ func (p *product) forget() {
 // deletion deletes workspaces at once instead of in the background.
 func (p *product) deletion() *deletion.Service {
 	service := deletion.New(deletion.Config{
-		Store: p.db.DB.Deletion, Bytes: archivedb.NewMover(p.db.DB, nil), Jobs: noJobs{}, Log: slog.New(slog.DiscardHandler),
+		Store: p.db.DB.Deletion, Bytes: archivedb.NewMover(p.db.DB, nil), Jobs: noJobs{}, Log: slog.New(slog.DiscardHandler), Confirm: p.people.Confirm,
 		Enqueue: func(context.Context, uuid.UUID) error { return nil },
 	})
 	return service

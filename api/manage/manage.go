@@ -96,7 +96,7 @@ func handlers(config Config) []handler {
 	return []handler{
 		accountHandler{config.Identity, config.Cookies},
 		signOnHandler{config.SignOn},
-		workspaceHandler{config.Workspaces, config.Deletion, config.Identity},
+		workspaceHandler{config.Workspaces, config.Deletion},
 		memberHandler{config.Members, config.Invitations},
 		operatorHandler{config.Operators},
 

@@ -1,10 +1,8 @@
 package manage
 
 import (
-	"cmp"
 	"context"
 	"fmt"
-	"slices"
 	"strconv"
 	"time"
 
@@ -72,23 +70,12 @@ func (h archiveHandler) search(c echo.Context, who caller) error {
 	return answerPage(c, data, "")
 }
 
-// found returns what the reader may read of what answers a query, best first: each
-// API key is searched by itself, so that nothing else takes a hit's place.
+// found returns what the reader may read of what answers a query, best first.
 func (h archiveHandler) found(ctx context.Context, workspace tenants.WorkspaceID, reader tenants.Reader, query archive.Query) ([]archive.Hit, error) {
 	if reader.All || query.Session != uuid.Nil {
 		return h.searcher.Search(ctx, workspace, query)
 	}
-	var all []archive.Hit
-	for _, key := range reader.Keys {
-		query.APIKey = key
-		hits, err := h.searcher.Search(ctx, workspace, query)
-		if err != nil {
-			return nil, err
-		}
-		all = append(all, hits...)
-	}
-	slices.SortStableFunc(all, func(a, b archive.Hit) int { return cmp.Compare(b.Score, a.Score) })
-	return all[:min(len(all), query.Limit)], nil
+	return archive.SearchKeys(ctx, h.searcher, workspace, reader.Keys, query)
 }
 
 // searchQuery reads what is asked for.

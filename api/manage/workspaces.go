@@ -13,7 +13,6 @@ import (
 type workspaceHandler struct {
 	workspaces tenants.Workspaces
 	deletion   tenants.Deletion
-	identity   tenants.Identity
 }
 
 func (h workspaceHandler) register(group *echo.Group, d *door) {

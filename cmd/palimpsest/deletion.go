@@ -12,6 +12,7 @@ import (
 	"palimpsest/pipeline/jobs"
 	"palimpsest/pipeline/jobs/jobsdb"
 	"palimpsest/tenants/deletion"
+	"palimpsest/tenants/identity"
 	"palimpsest/tenants/tenantsdb"
 )
 
@@ -23,9 +24,9 @@ const (
 
 // deletion makes what deletes workspaces: at once from view, and then in the
 // background.
-func (p *program) deletion(db *tenantsdb.DB, bytes *archivedb.Mover, work *jobsdb.Runner, sold *billing.Service) *deletion.Service {
+func (p *program) deletion(db *tenantsdb.DB, people *identity.Service, bytes *archivedb.Mover, work *jobsdb.Runner, sold *billing.Service) *deletion.Service {
 	service := deletion.New(deletion.Config{
-		Store: db.Deletion, Bytes: bytes, Jobs: work, Log: p.log,
+		Store: db.Deletion, Bytes: bytes, Jobs: work, Log: p.log, Confirm: people.Confirm,
 		Enqueue: func(ctx context.Context, workspace uuid.UUID) error {
 			return errors.Join(sold.Leave(ctx, workspace), work.Enqueue(ctx, workspace, jobs.Job{Kind: jobDelete, Workspace: workspace}))
 		},

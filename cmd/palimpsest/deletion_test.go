@@ -11,6 +11,7 @@ import (
 	"palimpsest/billing/billingdb"
 	"palimpsest/migrations/dbtest"
 	"palimpsest/pipeline/archive/archivedb"
+	"palimpsest/tenants/identity"
 )
 
 // S31: with the transaction that deletes a workspace the end of what it has bought is
@@ -29,7 +30,7 @@ func TestDeletedWorkspaceLeavesItsSubscriptionToBeEnded(t *testing.T) {
 	p := &program{log: slog.New(slog.DiscardHandler)}
 	work := p.newWork(database.DB, prometheus.NewRegistry())
 	sold := billing.New(billing.DefaultConfig(), billing.Deps{Store: store, Log: p.log, Now: time.Now}) // off
-	service := p.deletion(database.DB, archivedb.NewMover(database.DB, nil), work, sold)
+	service := p.deletion(database.DB, new(identity.Service), archivedb.NewMover(database.DB, nil), work, sold)
 	if err := work.Open(); err != nil {
 		t.Fatal(err)
 	}

@@ -106,7 +106,7 @@ func (p *program) wire(ctx context.Context, registry *prometheus.Registry) (http
 		return nil, err
 	}
 	sold := p.billing(db, work, settings)
-	deleting := p.deletion(db, mover, work, sold)
+	deleting := p.deletion(db, people, mover, work, sold)
 	answers, err := p.answers(db, archiveKeys, safe, embeddings)
 	if err != nil {
 		return nil, err
@@ -463,7 +463,7 @@ func (p *program) newWriter(parts parts) (*prompt.Writer, error) {
 // Interface guards.
 var (
 	_ identity.KeyStore  = tenantsdb.APIKeys{}
-	_ api.UsageStore     = tenantsdb.Exchanges{}
+	_ tenants.Exchanges  = tenantsdb.Exchanges{}
 	_ api.Workspaces     = tenantsdb.ProxySettings{}
 	_ tenants.Transactor = (*tenantsdb.DB)(nil)
 	_ datakeys.Store     = tenantsdb.DataKeys{}

@@ -1,7 +1,9 @@
 package archive
 
 import (
+	"cmp"
 	"context"
+	"slices"
 	"time"
 
 	"github.com/google/uuid"
@@ -45,4 +47,25 @@ type Searcher interface {
 	// Search returns the documents that answer the query, best first. The order is
 	// the same every time for the same archive.
 	Search(ctx context.Context, workspace uuid.UUID, query Query) ([]Hit, error)
+}
+
+// SearchKeys returns what answers a query in the sessions of some API keys, best first. Each
+// key is searched on its own, so that nothing else takes a hit's place. A query for one API
+// key finds nothing if that key is not among them.
+func SearchKeys(ctx context.Context, in Searcher, workspace uuid.UUID, keys []uuid.UUID, query Query) ([]Hit, error) {
+	var all []Hit
+	for _, key := range keys {
+		if query.APIKey != uuid.Nil && query.APIKey != key {
+			continue
+		}
+		of := query
+		of.APIKey = key
+		hits, err := in.Search(ctx, workspace, of)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, hits...)
+	}
+	slices.SortStableFunc(all, func(a, b Hit) int { return cmp.Compare(b.Score, a.Score) })
+	return all[:min(len(all), cmp.Or(query.Limit, DefaultHits))], nil
 }

@@ -53,6 +53,10 @@ type Config struct {
 	Jobs  Jobs
 	Log   *slog.Logger
 
+	// Confirm returns tenants.ErrWrongLogin if the password is not the user's, or a
+	// tenants.TooMany.
+	Confirm func(ctx context.Context, user tenants.User, password, from string) error
+
 	// Enqueue has Work called for a workspace later, if the transaction that ctx
 	// belongs to is committed.
 	Enqueue func(ctx context.Context, workspace tenants.WorkspaceID) error
@@ -63,6 +67,23 @@ type Service struct{ config Config }
 
 // New returns a Service.
 func New(config Config) *Service { return &Service{config: config} }
+
+// DeleteConfirmed is DeleteWorkspace for someone at an address who works in it, once they
+// have typed its name and their password: what cannot be undone is asked twice. It returns
+// a tenants.Invalid of name or password, or a tenants.TooMany.
+func (s *Service) DeleteConfirmed(ctx context.Context, who tenants.Principal, name, password, from string) error {
+	if name != who.Workspace.Name {
+		return tenants.Invalid{Field: "name", Message: "must be the name of the workspace, letter for letter"}
+	}
+	err := s.config.Confirm(ctx, who.User, password, from)
+	if errors.Is(err, tenants.ErrWrongLogin) {
+		return tenants.Invalid{Field: "password", Message: "is not the password of your account"}
+	}
+	if err != nil {
+		return err
+	}
+	return s.DeleteWorkspace(ctx, who.Workspace.ID)
+}
 
 // DeleteWorkspace takes a workspace out of everybody's reach and has the rest removed
 // in the background. It returns tenants.ErrNotFound for a workspace that is deleted

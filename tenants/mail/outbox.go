@@ -54,17 +54,12 @@ type Writer interface {
 	AnswerRequests(ctx context.Context) error
 }
 
-// Sender hands mails over to a server.
-type Sender interface {
-	Send(ctx context.Context, id uuid.UUID, mail tenants.Mail) error
-}
-
 // Config is what an Outbox works with.
 type Config struct {
 	Store   Store
 	Writer  Writer
-	Sender  Sender        // nil: mails are kept
-	ReadAt  func() string // returns the address where mails are read that are kept; empty: nowhere
+	Sender  tenants.MailSender // nil: mails are kept
+	ReadAt  func() string      // returns the address where mails are read that are kept; empty: nowhere
 	Observe func(outcome string)
 	Log     *slog.Logger
 	Now     func() time.Time
@@ -163,4 +158,4 @@ func (o *Outbox) try(ctx context.Context, mail tenants.WaitingMail) error {
 }
 
 // Interface guard.
-var _ Sender = (*SMTP)(nil)
+var _ tenants.MailSender = (*SMTP)(nil)

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"log/slog"
 	"net/http"
-	"slices"
 	"strings"
 	"time"
 
@@ -153,8 +152,7 @@ func (h *Handler) providers(ctx context.Context, workspace tenants.WorkspaceID, 
 	return found, err
 }
 
-// search returns what the reader may read of what answers a query, best first. Each API
-// key is searched by itself, so that nothing else takes a hit's place.
+// search returns what the reader may read of what answers a query, best first.
 func (h *Handler) search(ctx context.Context, workspace tenants.WorkspaceID, reader tenants.Reader, query string) ([]archive.Hit, error) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
@@ -162,25 +160,7 @@ func (h *Handler) search(ctx context.Context, workspace tenants.WorkspaceID, rea
 	if reader.All {
 		return h.deps.Searcher.Search(ctx, workspace, asked)
 	}
-	var all []archive.Hit
-	for _, key := range reader.Keys {
-		asked.APIKey = key
-		hits, err := h.deps.Searcher.Search(ctx, workspace, asked)
-		if err != nil {
-			return nil, err
-		}
-		all = append(all, hits...)
-	}
-	slices.SortStableFunc(all, func(a, b archive.Hit) int {
-		switch {
-		case a.Score > b.Score:
-			return -1
-		case a.Score < b.Score:
-			return 1
-		}
-		return 0
-	})
-	return all[:min(len(all), maxHits)], nil
+	return archive.SearchKeys(ctx, h.deps.Searcher, workspace, reader.Keys, asked)
 }
 
 // note writes to the log what could not be looked through.

@@ -1,10 +1,8 @@
 package sessions
 
 import (
-	"cmp"
 	"context"
 	"errors"
-	"slices"
 	"strings"
 	"time"
 
@@ -63,27 +61,12 @@ func (h *Handler) search(ctx context.Context, workspace tenants.WorkspaceID, rea
 	return found{Away: isAway, Fail: !isAway}
 }
 
-// readable returns what the reader may read of what answers a query, best first: each
-// API key is searched by itself, so that nothing else takes a hit's place.
+// readable returns what the reader may read of what answers a query, best first.
 func (h *Handler) readable(ctx context.Context, workspace tenants.WorkspaceID, reader tenants.Reader, query archive.Query) ([]archive.Hit, error) {
 	if reader.All {
 		return h.deps.Searcher.Search(ctx, workspace, query)
 	}
-	var all []archive.Hit
-	for _, key := range reader.Keys {
-		if query.APIKey != uuid.Nil && query.APIKey != key {
-			continue
-		}
-		of := query
-		of.APIKey = key
-		hits, err := h.deps.Searcher.Search(ctx, workspace, of)
-		if err != nil {
-			return nil, err
-		}
-		all = append(all, hits...)
-	}
-	slices.SortStableFunc(all, func(a, b archive.Hit) int { return cmp.Compare(b.Score, a.Score) })
-	return all[:min(len(all), query.Limit)], nil
+	return archive.SearchKeys(ctx, h.deps.Searcher, workspace, reader.Keys, query)
 }
 
 // titled returns hits for what was asked with the titles of their sessions, those that pass the filter.

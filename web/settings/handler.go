@@ -19,7 +19,6 @@ import (
 // Deps are what the page works with.
 type Deps struct {
 	Data          tenants.Data
-	Passwords     tenants.Identity
 	Deletion      tenants.Deletion
 	Configuration Configuration
 	Log           *slog.Logger
@@ -84,22 +83,19 @@ func (h *Handler) ConfirmDelete(c echo.Context, who tenants.Principal) error {
 func (h *Handler) Delete(c echo.Context, who tenants.Principal) error {
 	ctx, typed := c.Request().Context(), strings.TrimSpace(c.FormValue("confirm"))
 	form := newDelete(who.Workspace.Name, typed)
-	if typed != who.Workspace.Name {
+	err := h.deps.Deletion.DeleteConfirmed(ctx, who, typed, c.FormValue("password"), c.RealIP())
+	wrong, isWrong := errors.AsType[tenants.Invalid](err)
+	switch {
+	case isWrong && wrong.Field == "name":
 		form.Confirm.Error = "That is not the name of the workspace. Nothing was deleted."
 		return h.page(c, who, http.StatusUnprocessableEntity, func(m *model) { m.Delete = form })
-	}
-	err := h.deps.Passwords.Confirm(ctx, who.User, c.FormValue("password"), c.RealIP())
-	switch {
+	case isWrong:
+		form.Password.Error = "The password is wrong. Nothing was deleted."
+		return h.page(c, who, http.StatusUnprocessableEntity, func(m *model) { m.Delete = form })
 	case errors.Is(err, tenants.ErrTooMany):
 		form.Password.Error = "Too many attempts. Try again later. Nothing was deleted."
 		return h.page(c, who, http.StatusTooManyRequests, func(m *model) { m.Delete = form })
-	case errors.Is(err, tenants.ErrWrongLogin):
-		form.Password.Error = "The password is wrong. Nothing was deleted."
-		return h.page(c, who, http.StatusUnprocessableEntity, func(m *model) { m.Delete = form })
 	case err != nil:
-		return err
-	}
-	if err := h.deps.Deletion.DeleteWorkspace(ctx, who.Workspace.ID); err != nil {
 		return err
 	}
 	return layout.Redirect(c, paths.Home)

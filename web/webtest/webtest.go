@@ -149,7 +149,7 @@ func (p *Product) handler(t testing.TB, options []Option) http.Handler {
 			return []tenants.Check{{Name: "Database", OK: p.DB.Ping(ctx) == nil, Text: "answers"}}
 		},
 		Members: people.Workspaces(), Workspaces: people.Workspaces(), Invitations: identity.NewInvitations(people, p.DB.Invitations, PublicURL),
-		Data: p.DB.Data, Audit: p.DB.Audit, Views: p.DB.Views, Deletion: p.deletion(),
+		Data: p.DB.Data, Audit: p.DB.Audit, Views: p.DB.Views, Deletion: p.deletion(people),
 		Billing: billing.New(billing.DefaultConfig(), billing.Deps{Now: time.Now}),
 		Stars:   p.DB.Stars, Comments: p.DB.Comments,
 		Alerts: p.Alerting,
@@ -170,9 +170,9 @@ func (p *Product) handler(t testing.TB, options []Option) http.Handler {
 }
 
 // deletion deletes workspaces from view; what is stored of them stays.
-func (p *Product) deletion() *deletion.Service {
+func (p *Product) deletion(people *identity.Service) *deletion.Service {
 	return deletion.New(deletion.Config{
-		Store: p.DB.Deletion, Bytes: archivedb.NewMover(p.DB, nil), Jobs: noJobs{}, Log: slog.New(slog.DiscardHandler),
+		Store: p.DB.Deletion, Bytes: archivedb.NewMover(p.DB, nil), Jobs: noJobs{}, Log: slog.New(slog.DiscardHandler), Confirm: people.Confirm,
 		Enqueue: func(context.Context, tenants.WorkspaceID) error { return nil },
 	})
 }
