@@ -16,15 +16,15 @@ import (
 func TestAPanicOfAModuleShowsNoKey(t *testing.T) {
 	t.Parallel()
 	const once = "Zx9canaryWq4onceTt7"
-	for name, how := range map[string]func(*pipeline.Exchange) error{
-		"with all it has": func(exchange *pipeline.Exchange) error {
-			panic(fmt.Sprintf("%+v %+v %s", exchange, exchange.Request, exchange.Body.Body()))
+	for name, how := range map[string]func(*pipeline.Draft) error{
+		"with all it has": func(draft *pipeline.Draft) error {
+			panic(fmt.Sprintf("%+v %+v %s", draft, draft.Request, draft.Unmarked(0)))
 		},
-		"with an error": func(exchange *pipeline.Exchange) error {
-			return fmt.Errorf("%#v", *exchange)
+		"with an error": func(draft *pipeline.Draft) error {
+			return fmt.Errorf("%#v", *draft)
 		},
-		"of the runtime": func(exchange *pipeline.Exchange) error {
-			return fmt.Errorf("%d", exchange.Chain[len(exchange.Chain)+7])
+		"of the runtime": func(draft *pipeline.Draft) error {
+			return fmt.Errorf("%d", draft.Chain[len(draft.Chain)+7])
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

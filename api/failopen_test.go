@@ -25,24 +25,27 @@ import (
 
 // broken is a module in the place of ipc that fails.
 type broken struct {
-	how func(*pipeline.Exchange) error
+	how func(*pipeline.Draft) error
 }
 
 func (broken) Name() string { return "ipc" }
 
-func (b broken) Process(_ context.Context, exchange *pipeline.Exchange) error { return b.how(exchange) }
+func (b broken) Process(_ context.Context, exchange *pipeline.View) (*pipeline.Draft, error) {
+	draft := exchange.Draft("ipc")
+	return draft, b.how(draft)
+}
 
 // W25, S25: a module that panics or fails, whatever it did before, is undone: the
 // client's own body goes out, and the log says why.
 func TestFailingModuleLeavesTheBodyAsItCame(t *testing.T) {
 	t.Parallel()
-	for name, how := range map[string]func(*pipeline.Exchange) error{
-		"panic": func(exchange *pipeline.Exchange) error {
-			exchange.Projection = &session.Projection{Number: 7, Covers: 1}
+	for name, how := range map[string]func(*pipeline.Draft) error{
+		"panic": func(draft *pipeline.Draft) error {
+			draft.Projection = &session.Projection{Number: 7, Covers: 1}
 			panic("index out of range")
 		},
-		"error": func(exchange *pipeline.Exchange) error {
-			exchange.Report.Compression = pipeline.Epoch
+		"error": func(draft *pipeline.Draft) error {
+			draft.Report.Compression = pipeline.Epoch
 			return errors.New("index out of range")
 		},
 	} {
@@ -83,10 +86,10 @@ func (b brokenAs) Name() string { return b.name }
 func TestEachModuleMayFail(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{ipc.Name, compactionbridge.Name, rehydrator.Name, patterns.Name} {
-		for how, fails := range map[string]func(*pipeline.Exchange) error{
-			"panics": func(*pipeline.Exchange) error { panic("out of range") },
-			"fails":  func(*pipeline.Exchange) error { return errDown },
-			"is late": func(*pipeline.Exchange) error {
+		for how, fails := range map[string]func(*pipeline.Draft) error{
+			"panics": func(*pipeline.Draft) error { panic("out of range") },
+			"fails":  func(*pipeline.Draft) error { return errDown },
+			"is late": func(*pipeline.Draft) error {
 				return context.DeadlineExceeded
 			},
 		} {

@@ -15,15 +15,20 @@ func TestInjectedItemsAreNamedInTheHeaders(t *testing.T) {
 	t.Parallel()
 	double := providertest.NewServer(t, providertest.Config{})
 	once := false
-	p := setupAt(t, double.URL, broken{func(exchange *pipeline.Exchange) error {
+	p := setupAt(t, double.URL, broken{func(draft *pipeline.Draft) error {
 		if once {
 			return nil
 		}
 		once = true
-		exchange.Inject("patterns", pipeline.PlacementTurn, "[patterns]", []string{"a", "b", "c"})
-		exchange.Inject("rehydrator", pipeline.PlacementTurn, "[rehydrated]", []string{"#1", "#2"})
-		exchange.Inject("compaction-bridge", pipeline.PlacementTurn, "[bridge]", nil)
-		exchange.Inject("ipc", pipeline.PlacementTurn, "[other]", nil)
+		inject := func(module, text string, items ...string) {
+			own := draft.Draft(module)
+			own.Inject(pipeline.PlacementTurn, text, items)
+			draft.View = own.View
+		}
+		inject("patterns", "[patterns]", "a", "b", "c")
+		inject("rehydrator", "[rehydrated]", "#1", "#2")
+		inject("compaction-bridge", "[bridge]")
+		inject("ipc", "[other]")
 		return nil
 	}})
 	for request, want := range []string{"bridge=1,rehydrated=2,patterns=3,ipc=1", ""} {

@@ -275,7 +275,7 @@ func TestWhatMayBeSpentBoundsWhatIs(t *testing.T) {
 		"no longer than the model's":    {model, 64_000, 400*2.5 + 1000*10},
 		"nobody knows what it may cost": {unpriced, 100, 0},
 	} {
-		exchange := &pipeline.Exchange{Model: test.model, Request: wire.Request{MaxOutput: test.asked}}
+		exchange := &pipeline.Exchange{View: pipeline.View{Model: test.model, Request: wire.Request{MaxOutput: test.asked}}}
 		exchange.Report.After = 400
 		if got := mayCost(&prompt.Prompt{Exchange: exchange}); got != test.want {
 			t.Errorf("%s: %d, want %d", name, got, test.want)

@@ -34,9 +34,9 @@ func TestAnswerToShrunkPromptIsNotKeptForTheFirst(t *testing.T) {
 	c.store.windows["claude-sonnet-4-5"] = small
 	c.store.mu.Unlock()
 	c.Settings.ForgetAll()
-	c.Prompts = newWriter(t, c.memory, broken{func(exchange *pipeline.Exchange) error {
-		if strings.Contains(string(exchange.Body.Element(0)), tooLarge) && !exchange.Settled {
-			exchange.Inject("rehydrator", pipeline.PlacementTurn, note+strings.Repeat("word ", small*7/10), []string{"#1"})
+	c.Prompts = newWriter(t, c.memory, broken{func(draft *pipeline.Draft) error {
+		if draft.Holds(0, pipeline.Quote(tooLarge)) && !draft.Settled {
+			draft.Inject(pipeline.PlacementTurn, note+strings.Repeat("word ", small*7/10), []string{"#1"})
 		}
 		return nil
 	}})

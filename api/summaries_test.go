@@ -58,7 +58,7 @@ func TestALostSummaryIsCalledForAgain(t *testing.T) {
 		"an older one":     {lostAfter + time.Second, 20, 40},
 		"there":            {lostAfter + time.Second, 40, 0},
 	} {
-		exchange := &pipeline.Exchange{Projection: &session.Projection{Covers: 40, At: now.Add(-test.age)}}
+		exchange := &pipeline.Exchange{View: pipeline.View{Lane: pipeline.Lane{Projection: &session.Projection{Covers: 40, At: now.Add(-test.age)}}}}
 		covers, again := summaries.calledFor(exchange, test.asked)
 		if covers != test.covers || again != (test.covers > 0) {
 			t.Errorf("%s: %d messages, again %v", name, covers, again)

@@ -19,7 +19,7 @@ const DefaultDeadline = 5 * time.Second
 const (
 	Applied = "applied" // it changed the prompt
 	Noop    = "noop"    // it left the prompt as it was
-	Failed  = "failed"  // it failed and was undone
+	Failed  = "failed"  // it failed, and its draft was dropped
 	Skipped = "skipped" // the config names it, but this chain does not have it
 )
 
@@ -44,8 +44,8 @@ func (c *Chain) WithDeadline(deadline time.Duration) *Chain {
 }
 
 // Process takes an exchange through its modules. If one of them answers it in the
-// provider's place, none of them runs. It never fails: a module that
-// returns an error, panics or overruns its deadline is undone, which leaves the
+// provider's place, none of them runs. It never fails: the draft of a module that
+// returns an error, panics or overruns its deadline is dropped, which leaves the
 // exchange as the module found it but for the report of the failure.
 func (c *Chain) Process(ctx context.Context, exchange *Exchange) {
 	exchange.Report = exchange.Standing()
@@ -62,50 +62,51 @@ func (c *Chain) Process(ctx context.Context, exchange *Exchange) {
 	}
 }
 
-// step runs one module and undoes it if it fails.
+// step runs one module and takes over its draft, unless it fails.
 func (c *Chain) step(ctx context.Context, module Module, exchange *Exchange) {
 	ctx, span := spans.Start(ctx, "module", module.Name())
 	defer span.End()
-	before := *exchange
-	before.Report = before.Report.clone()
 	outcome := Noop
-	if err := c.run(ctx, module, exchange); err != nil {
-		*exchange = before
+	draft, err := c.run(ctx, exchange, module, module.Process)
+	switch {
+	case err != nil:
 		outcome = Failed
 		span.Fail(spans.KindOf(err))
 		exchange.Report.Events = append(exchange.Report.Events, Event{
-			Module: module.Name(), Type: "failed", Reason: err.Error(), FellBackTo: standing(before.Projection),
+			Module: module.Name(), Type: "failed", Reason: err.Error(), FellBackTo: standing(exchange.Projection),
 		})
-	} else if exchange.Projection != before.Projection || len(exchange.Inserts) > len(before.Inserts) {
-		outcome = Applied
+	case draft != nil:
+		if draft.Projection != exchange.Projection || len(draft.Inserts) > len(exchange.Inserts) {
+			outcome = Applied
+		}
+		exchange.Take(draft)
 	}
 	span.String(spans.Outcome, outcome)
 	exchange.Report.Modules = append(exchange.Report.Modules, ModuleReport{Name: module.Name(), Outcome: outcome})
 }
 
-// run calls a module with its deadline and turns a panic into an error. The
-// module runs in the caller's goroutine, so that nothing of it is left when run
+// run has a module make a draft of an exchange within its deadline, and turns a panic into
+// an error. The module runs in the caller's goroutine, so that nothing of it is left when run
 // returns; a deadline that it does not watch is noticed once it returns.
-func (c *Chain) run(ctx context.Context, module Module, exchange *Exchange) error {
-	return c.guard(ctx, module, func(ctx context.Context) error { return module.Process(ctx, exchange) })
-}
-
-// guard has a module do something within its deadline and turns a panic into an error.
-func (c *Chain) guard(ctx context.Context, module Module, do func(context.Context) error) (err error) {
+func (c *Chain) run(ctx context.Context, exchange *Exchange, module Module, do func(context.Context, *View) (*Draft, error)) (draft *Draft, err error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, c.deadline, ErrDeadline)
 	defer cancel()
 	defer func() {
 		if value := recover(); value != nil {
-			err = fmt.Errorf("module %s panicked: %v", module.Name(), value)
+			draft, err = nil, fmt.Errorf("module %s panicked: %v", module.Name(), value)
 		}
 	}()
-	if err := do(ctx); err != nil {
+	view := exchange.View // whatever the module does to it
+	if draft, err = do(ctx, &view); err != nil {
 		if cause := context.Cause(ctx); errors.Is(cause, ErrDeadline) {
-			return fmt.Errorf("%w: %w", cause, err)
+			return nil, fmt.Errorf("%w: %w", cause, err)
 		}
-		return err
+		return nil, err
 	}
-	return context.Cause(ctx)
+	if err := context.Cause(ctx); err != nil {
+		return nil, err
+	}
+	return draft, nil
 }
 
 // standing names what goes out where a module is undone.

@@ -21,7 +21,7 @@ import (
 
 const chainBody = `{"model":"m","max_tokens":10,"messages":[{"role":"user","content":"one"},{"role":"assistant","content":"two"},{"role":"user","content":"three"}]}`
 
-// faulty is a module that spoils the exchange and then ends as it is told.
+// faulty is a module that spoils its view and its draft and then ends as it is told.
 type faulty struct {
 	name string
 	end  func(context.Context) error
@@ -29,19 +29,20 @@ type faulty struct {
 
 func (f faulty) Name() string { return f.name }
 
-func (f faulty) Process(ctx context.Context, exchange *pipeline.Exchange) error {
-	exchange.Projection = &session.Projection{
+func (f faulty) Process(ctx context.Context, exchange *pipeline.View) (*pipeline.Draft, error) {
+	exchange.Limit, exchange.Turns, exchange.Projection = -1, nil, &session.Projection{Number: 8}
+	draft := exchange.Draft(f.name)
+	draft.Projection = &session.Projection{
 		Number: 9, Covers: 1, Chain: exchange.Chain[1],
 		Parts: []session.Part{{From: 0, To: 1, Level: 2, Raw: json.RawMessage(`{"role":"user","content":"spoilt"}`), Messages: 1}},
 	}
-	exchange.Limit, exchange.Turns = -1, nil
-	exchange.Report.Compression = pipeline.Epoch
-	exchange.Report.Events = append(exchange.Report.Events, pipeline.Event{Module: f.name, Type: "completed"})
+	draft.Report.Compression = pipeline.Epoch
+	draft.Event("completed", "", nil)
 	if f.end == nil {
-		exchange.Limit = 1000
-		return nil
+		draft.Limit = 1000
+		return draft, nil
 	}
-	return f.end(ctx)
+	return draft, f.end(ctx)
 }
 
 func newExchange(t *testing.T, names ...string) *pipeline.Exchange {
@@ -57,7 +58,7 @@ func newExchange(t *testing.T, names ...string) *pipeline.Exchange {
 }
 
 // E3, S25: whatever a module does, the client's bytes go out.
-func TestAModuleThatFailsIsUndone(t *testing.T) {
+func TestTheDraftOfAModuleThatFailsIsDropped(t *testing.T) {
 	t.Parallel()
 
 	for name, end := range map[string]func(context.Context) error{
@@ -128,9 +129,9 @@ type named struct {
 
 func (n named) Name() string { return n.name }
 
-func (n named) Process(context.Context, *pipeline.Exchange) error {
+func (n named) Process(context.Context, *pipeline.View) (*pipeline.Draft, error) {
 	*n.ran = append(*n.ran, n.name)
-	return nil
+	return nil, nil //nolint:nilnil // nothing changes
 }
 
 func TestModulesRunInTheConfigsOrderAndMissingOnesAreSkipped(t *testing.T) {

@@ -14,11 +14,13 @@ import (
 // sized returns an exchange of four messages in two turns, of 10, 20, 30 and 40
 // o200k tokens, behind 5 that precede every prompt; the model makes two of each.
 func sized() *pipeline.Exchange {
-	return &pipeline.Exchange{
-		Factor: 2, Fixed: 5, Limit: 1000,
-		Digests: []conversation.Digest{{Tokens: 10}, {Tokens: 20}, {Tokens: 30}, {Tokens: 40}},
-		Turns:   []conversation.Turn{{From: 0, To: 2}, {From: 2, To: 4}},
-	}
+	return &pipeline.Exchange{View: pipeline.View{
+		Limits: pipeline.Limits{Factor: 2, Fixed: 5, Limit: 1000},
+		Conversation: pipeline.Conversation{
+			Digests: []conversation.Digest{{Tokens: 10}, {Tokens: 20}, {Tokens: 30}, {Tokens: 40}},
+			Turns:   []conversation.Turn{{From: 0, To: 2}, {From: 2, To: 4}},
+		},
+	}}
 }
 
 // shortened stands for the first two messages with 7 tokens.

@@ -27,9 +27,10 @@ type injecting struct {
 
 func (i injecting) Name() string { return i.name }
 
-func (i injecting) Process(_ context.Context, exchange *pipeline.Exchange) error {
-	exchange.Inject(i.name, i.placement, "["+i.name+"]", []string{"#1"})
-	return i.end
+func (i injecting) Process(_ context.Context, exchange *pipeline.View) (*pipeline.Draft, error) {
+	draft := exchange.Draft(i.name)
+	draft.Inject(i.placement, "["+i.name+"]", []string{"#1"})
+	return draft, i.end
 }
 
 // A module that fails after it has put something in leaves nothing of it; those
@@ -66,11 +67,19 @@ func TestExchangesOfALaneShareNoInserts(t *testing.T) {
 		exchange.Inserts = standing
 		standing[0].Chain = exchange.Chain[1]
 	}
-	first.Inject("one", pipeline.PlacementTurn, "first", nil)
-	second.Inject("one", pipeline.PlacementTurn, "second", nil)
+	inject(first, "one", pipeline.PlacementTurn, "first")
+	inject(second, "one", pipeline.PlacementTurn, "second")
 	if first.Inserts[1].Text != "first" || second.Inserts[1].Text != "second" || len(first.Fresh()) != 1 {
 		t.Errorf("%+v, %+v", first.Inserts, second.Inserts)
 	}
+}
+
+// inject has an exchange take a draft into which a module injects.
+func inject(exchange *pipeline.Exchange, module, placement, text string, items ...string) bool {
+	draft := exchange.Draft(module)
+	injected := draft.Inject(placement, text, items)
+	exchange.Take(draft)
+	return injected
 }
 
 func TestInjectRefuses(t *testing.T) {
@@ -87,17 +96,17 @@ func TestInjectRefuses(t *testing.T) {
 			t.Parallel()
 			exchange := newExchange(t)
 			change(exchange)
-			if exchange.Inject("one", pipeline.PlacementTurn, "text", nil) || len(exchange.Inserts) > 0 || exchange.Report.Injected != nil {
+			if inject(exchange, "one", pipeline.PlacementTurn, "text") || len(exchange.Inserts) > 0 || exchange.Report.Injected != nil {
 				t.Errorf("injected %+v", exchange.Inserts)
 			}
 		})
 	}
-	if exchange := newExchange(t); exchange.Inject("one", pipeline.PlacementTurn, " \x00\n", nil) {
+	if exchange := newExchange(t); inject(exchange, "one", pipeline.PlacementTurn, " \x00\n") {
 		t.Error("a blank text went in")
 	}
 	exchange := newExchange(t)
 	exchange.Heat = session.Heat{At: time.Now(), Position: 3}
-	if !exchange.Inject("one", pipeline.PlacementSystem, "a\x00b\xff", []string{"c\x00"}) || exchange.Inserts[0].Text != "ab\uFFFD" || exchange.Inserts[0].Items[0] != "c" {
+	if !inject(exchange, "one", pipeline.PlacementSystem, "a\x00b\xff", "c\x00") || exchange.Inserts[0].Text != "ab\uFFFD" || exchange.Inserts[0].Items[0] != "c" {
 		t.Errorf("behind the system prompt: %+v", exchange.Inserts)
 	}
 }
@@ -154,8 +163,8 @@ func TestInsertsStandBesideAProjection(t *testing.T) {
 func TestInsertsThatAreFoldedAtOnceAreDropped(t *testing.T) {
 	t.Parallel()
 	exchange := newExchange(t)
-	exchange.Inject("one", pipeline.PlacementTurn, "text", nil)
-	exchange.Inject("two", pipeline.PlacementSystem, "text", nil)
+	inject(exchange, "one", pipeline.PlacementTurn, "text")
+	inject(exchange, "two", pipeline.PlacementSystem, "text")
 	exchange.Projection = rendered(exchange, 0, 3)
 	if fresh := exchange.Fresh(); len(fresh) != 1 || fresh[0].Module != "two" || len(exchange.Inserts) != 1 || exchange.Report.Injected["one"] != 0 {
 		t.Errorf("%+v, report %+v", fresh, exchange.Report)

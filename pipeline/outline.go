@@ -35,8 +35,11 @@ func (e *Exchange) Outline() *Outline {
 	return &Outline{
 		Position: length, root: e.Chain[0], head: e.Chain[length],
 		exchange: Exchange{
-			ID: e.ID, Scope: e.Scope, Config: e.Config, Codec: e.Codec, Request: request, Class: e.Class,
-			Model: e.Model, Limit: e.Limit, Factor: e.Factor, Fixed: e.Fixed,
+			Codec: e.Codec,
+			View: View{
+				ID: e.ID, Scope: e.Scope, Config: e.Config, Request: request, Class: e.Class, Model: e.Model,
+				Limits: Limits{Limit: e.Limit, Factor: e.Factor, Fixed: e.Fixed}, Keeper: Forgetful{},
+			},
 		},
 	}
 }
@@ -112,8 +115,11 @@ func (c *Catalog) ReadOutline(encoded []byte, codecs map[conversation.Format]wir
 	return &Outline{
 		Position: stored.Position, root: conversation.Hash(stored.Root), head: conversation.Hash(stored.Head),
 		exchange: Exchange{
-			ID: stored.ID, Scope: stored.Scope, Config: config, Codec: codec, Request: stored.Request, Class: stored.Class,
-			Model: stored.Model, Limit: stored.Limit, Factor: stored.Factor, Fixed: stored.Fixed,
+			Codec: codec,
+			View: View{
+				ID: stored.ID, Scope: stored.Scope, Config: config, Request: stored.Request, Class: stored.Class, Model: stored.Model,
+				Limits: Limits{Limit: stored.Limit, Factor: stored.Factor, Fixed: stored.Fixed}, Keeper: Forgetful{},
+			},
 		},
 	}, nil
 }
@@ -137,6 +143,7 @@ func (o *Outline) Restore(body *wire.Envelope, digests []conversation.Digest) (*
 		return nil, false
 	}
 	exchange := o.exchange
-	exchange.Body, exchange.Digests, exchange.Turns, exchange.Chain = body, digests, conversation.Turns(digests), chain
+	exchange.Body, exchange.Conversation = body, NewConversation(exchange.Codec, body, digests)
+	exchange.Chain = chain
 	return &exchange, true
 }

@@ -22,14 +22,16 @@ import (
 func outlined(t *testing.T) *pipeline.Outline {
 	t.Helper()
 	model := tokens.Model{Name: "claude-sonnet-4-5", Family: "claude-sonnet", Provider: "anthropic", Known: true, Window: 200_000, MinCacheable: 1024}
-	exchange := &pipeline.Exchange{
+	exchange := &pipeline.Exchange{Codec: anthropic.New(), View: pipeline.View{
 		ID: uuid.New(), Scope: session.Scope{Workspace: uuid.New(), APIKey: uuid.New(), Format: conversation.Anthropic},
-		Config: modules.Catalog().Default(), Codec: anthropic.New(), Model: model, Limit: 190_000, Factor: 1.2345678901, Fixed: 812,
+		Config: modules.Catalog().Default(), Model: model, Limits: pipeline.Limits{Limit: 190_000, Factor: 1.2345678901, Fixed: 812},
 		Request: wire.Request{Model: "claude-sonnet-4-5", Stream: true, MaxOutput: 100, Markers: 2, MarkerTTL: "1h", ThinkingFirst: true},
 		Class:   client.Class{Kind: client.Main, Client: "claude-code", Confidence: 0.95, Window: -1},
-		Digests: []conversation.Digest{{Identity: conversation.Hash{1}}},
-		Chain:   []conversation.Hash{{2}, conversation.Extend(conversation.Hash{2}, conversation.Hash{1})},
-	}
+		Conversation: pipeline.Conversation{
+			Digests: []conversation.Digest{{Identity: conversation.Hash{1}}},
+			Chain:   []conversation.Hash{{2}, conversation.Extend(conversation.Hash{2}, conversation.Hash{1})},
+		},
+	}}
 	pipeline.Change[ipc.Config](&exchange.Config).ContextWindow = 64_000
 	pipeline.Change[ipc.Config](&exchange.Config).LLMCompression.Prompt = "short, please"
 	return exchange.Outline()
@@ -65,10 +67,10 @@ func TestAnOutlineHoldsNothingOfTheBody(t *testing.T) {
 	if err != nil || !strings.Contains(string(slices.Concat(request.Fixed...)), "kanarienvogel") {
 		t.Fatalf("%s, %v", request.Fixed, err)
 	}
-	exchange := &pipeline.Exchange{
-		ID: uuid.New(), Scope: session.Scope{Format: conversation.Anthropic}, Config: modules.Catalog().Default(), Codec: codec, Body: envelope, Request: request,
-		Digests: make([]conversation.Digest, 2), Chain: make([]conversation.Hash, 3),
-	}
+	exchange := &pipeline.Exchange{Codec: codec, Body: envelope, View: pipeline.View{
+		ID: uuid.New(), Scope: session.Scope{Format: conversation.Anthropic}, Config: modules.Catalog().Default(), Request: request,
+		Conversation: pipeline.Conversation{Digests: make([]conversation.Digest, 2), Chain: make([]conversation.Hash, 3)},
+	}}
 	for i := range exchange.Digests {
 		if exchange.Digests[i], err = wire.Digest(codec, envelope.Element(i), func(conversation.Message) int { return 1 }); err != nil {
 			t.Fatal(err)

@@ -14,19 +14,6 @@ import (
 // place of.
 const PointedType = "pointed"
 
-// Point puts text in place of a tool result, block of message, of which message source
-// has the rest. The provider must not have seen the message yet; tokens is by how many
-// o200k tokens it becomes longer, below 0. It stays so in every later request of the
-// lane for as long as both messages are sent as they came.
-func (e *Exchange) Point(module string, message, block, source int, text string, tokens int) {
-	size := e.Size(e.Projection)
-	e.Inserts = append(slices.Clip(e.Inserts), session.Insert{
-		Message: message, Chain: e.Chain[message+1], Module: module, Text: plain(text), Tokens: tokens, Block: block + 1, Source: source,
-	})
-	e.Report.After += e.Size(e.Projection) - size
-	e.countPointers(module)
-}
-
 // TakeOver puts the inserts of earlier requests into the prompt. Pointers do not stand
 // where the provider takes out what they may point at.
 func (e *Exchange) TakeOver(inserts []session.Insert) {
@@ -34,13 +21,6 @@ func (e *Exchange) TakeOver(inserts []session.Insert) {
 	if e.Request.TakesOut {
 		e.Inserts = WithoutPointers(inserts)
 	}
-}
-
-// Points reports whether a pointer stands in place of a block of a message.
-func (e *Exchange) Points(message, block int) bool {
-	return slices.ContainsFunc(e.Inserts, func(insert session.Insert) bool {
-		return insert.IsPointer() && insert.Message == message && insert.Block == block+1 && insert.Stands(e.Projection)
-	})
 }
 
 // WithoutPointers returns inserts without those that are pointers.
@@ -52,31 +32,6 @@ func WithoutPointers(inserts []session.Insert) []session.Insert {
 }
 
 func isPointer(insert session.Insert) bool { return insert.IsPointer() }
-
-// unpoint takes pointers that did not come to stand out of the report.
-func (e *Exchange) unpoint() {
-	for i := range e.Report.Events {
-		if e.Report.Events[i].Type == PointedType {
-			e.countPointers(e.Report.Events[i].Module)
-			return
-		}
-	}
-}
-
-// countPointers has the report tell of the pointers of this exchange that stand.
-func (e *Exchange) countPointers(module string) {
-	counts := map[string]int{"results": 0, "tokens": 0}
-	for i := range e.Inserts {
-		if insert := &e.Inserts[i]; insert.Number == 0 && insert.IsPointer() && insert.Stands(e.Projection) {
-			counts["results"]++
-			counts["tokens"] -= insert.Tokens
-		}
-	}
-	e.Report.Events = slices.DeleteFunc(slices.Clone(e.Report.Events), func(event Event) bool { return event.Type == PointedType })
-	if counts["results"] > 0 {
-		e.Report.Events = append(e.Report.Events, Event{Module: module, Type: PointedType, Counts: counts})
-	}
-}
 
 // holding returns a message with inserts at it.
 func (e *Exchange) holding(raw json.RawMessage, inserts []*session.Insert) (json.RawMessage, error) {
@@ -126,4 +81,29 @@ func appended(inserts []*session.Insert) []string {
 		}
 	}
 	return texts
+}
+
+// unpoint takes pointers that did not come to stand out of the report.
+func (e *Exchange) unpoint() {
+	for i := range e.Report.Events {
+		if e.Report.Events[i].Type == PointedType {
+			e.Report.countPointers(&e.View, e.Report.Events[i].Module)
+			return
+		}
+	}
+}
+
+// countPointers tells of the pointers of this exchange that stand.
+func (r *Report) countPointers(view *View, module string) {
+	counts := map[string]int{"results": 0, "tokens": 0}
+	for i := range view.Inserts {
+		if insert := &view.Inserts[i]; insert.Number == 0 && insert.IsPointer() && insert.Stands(view.Projection) {
+			counts["results"]++
+			counts["tokens"] -= insert.Tokens
+		}
+	}
+	r.Events = slices.DeleteFunc(slices.Clone(r.Events), func(event Event) bool { return event.Type == PointedType })
+	if counts["results"] > 0 {
+		r.Events = append(r.Events, Event{Module: module, Type: PointedType, Counts: counts})
+	}
 }

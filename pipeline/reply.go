@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"slices"
 	"time"
-
-	"palimpsest/pipeline/wire"
 )
 
 // Reply is an answer that a module gives to an exchange in the provider's place.
@@ -20,15 +18,9 @@ type Reply struct {
 type Replier interface {
 	Module
 
-	// Reply returns the answer, nil where the provider is to give it. It changes nothing
-	// of the exchange but the report's events.
-	Reply(ctx context.Context, exchange *Exchange) (*Reply, error)
-}
-
-// CanReply reports whether the exchange's wire format has answers that a module can give.
-func (e *Exchange) CanReply() bool {
-	_, can := e.Codec.(wire.Answerer)
-	return can
+	// Answer returns a draft with the Reply that the module gives, or without one if the
+	// provider is to give it. Of the draft nothing else counts but the report's events.
+	Answer(ctx context.Context, exchange *View) (*Draft, error)
 }
 
 // AnsweredCompaction is the value of Report.Answered where a client's request for a summary
@@ -36,7 +28,7 @@ func (e *Exchange) CanReply() bool {
 const AnsweredCompaction = "compaction"
 
 // answer asks the config's modules in order whether one of them answers the exchange, and
-// reports whether one did. One that fails is undone, and the provider is asked.
+// reports whether one did. One that fails has its draft dropped, and the provider is asked.
 func (c *Chain) answer(ctx context.Context, exchange *Exchange) bool {
 	for _, name := range exchange.Config.Modules {
 		at := slices.IndexFunc(c.modules, func(module Module) bool { return module.Name() == name })
@@ -47,20 +39,19 @@ func (c *Chain) answer(ctx context.Context, exchange *Exchange) bool {
 		if !answers {
 			continue
 		}
-		events := len(exchange.Report.Events)
-		var reply *Reply
-		err := c.guard(ctx, replier, func(ctx context.Context) (err error) {
-			reply, err = replier.Reply(ctx, exchange)
-			return err
-		})
+		draft, err := c.run(ctx, exchange, replier, replier.Answer)
 		if err != nil {
-			exchange.Report.Events = append(exchange.Report.Events[:events:events], Event{
+			exchange.Report.Events = append(exchange.Report.Events, Event{
 				Module: name, Type: "failed", Reason: fmt.Sprintf("answer in the provider's place: %v", err), FellBackTo: "provider",
 			})
 			continue
 		}
-		if reply != nil {
-			exchange.settleReply(name, reply)
+		if draft == nil {
+			continue
+		}
+		exchange.Report.Events = draft.Report.Events
+		if draft.Reply != nil {
+			exchange.settleReply(name, draft.Reply)
 			return true
 		}
 	}

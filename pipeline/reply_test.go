@@ -10,19 +10,21 @@ import (
 // replying is a module that may answer in the provider's place.
 type replying struct {
 	name  string
-	reply func(ctx context.Context, exchange *Exchange) (*Reply, error)
+	reply func(ctx context.Context, draft *Draft) (*Reply, error)
 	ran   int
 }
 
 func (r *replying) Name() string { return r.name }
 
-func (r *replying) Process(context.Context, *Exchange) error {
+func (r *replying) Process(context.Context, *View) (*Draft, error) {
 	r.ran++
-	return nil
+	return nil, nil //nolint:nilnil // nothing changes
 }
 
-func (r *replying) Reply(ctx context.Context, exchange *Exchange) (*Reply, error) {
-	return r.reply(ctx, exchange)
+func (r *replying) Answer(ctx context.Context, exchange *View) (draft *Draft, err error) {
+	draft = exchange.Draft(r.name)
+	draft.Reply, err = r.reply(ctx, draft)
+	return draft, err
 }
 
 // An exchange that a module answers goes through no module; one whose answer fails in whatever
@@ -30,18 +32,18 @@ func (r *replying) Reply(ctx context.Context, exchange *Exchange) (*Reply, error
 func TestFailedReplyGoesOnToTheProvider(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
-		reply    func(ctx context.Context, exchange *Exchange) (*Reply, error)
+		reply    func(ctx context.Context, draft *Draft) (*Reply, error)
 		answered bool
 		events   int
 	}{
-		"answer":    {func(context.Context, *Exchange) (*Reply, error) { return &Reply{Text: "a"}, nil }, true, 0},
-		"no answer": {func(context.Context, *Exchange) (*Reply, error) { return nil, nil }, false, 0}, //nolint:nilnil // as modules do
-		"error": {func(_ context.Context, exchange *Exchange) (*Reply, error) {
-			exchange.Report.Events = append(exchange.Report.Events, Event{Type: "answered"})
+		"answer":    {func(context.Context, *Draft) (*Reply, error) { return &Reply{Text: "a"}, nil }, true, 0},
+		"no answer": {func(context.Context, *Draft) (*Reply, error) { return nil, nil }, false, 0}, //nolint:nilnil // as modules do
+		"error": {func(_ context.Context, draft *Draft) (*Reply, error) {
+			draft.Event("answered", "", nil)
 			return &Reply{Text: "a"}, errors.New("broken")
 		}, false, 1},
-		"panic": {func(context.Context, *Exchange) (*Reply, error) { panic("broken") }, false, 1},
-		"overrun": {func(ctx context.Context, _ *Exchange) (*Reply, error) {
+		"panic": {func(context.Context, *Draft) (*Reply, error) { panic("broken") }, false, 1},
+		"overrun": {func(ctx context.Context, _ *Draft) (*Reply, error) {
 			<-ctx.Done()
 			return &Reply{Text: "a"}, nil
 		}, false, 1},
@@ -49,7 +51,7 @@ func TestFailedReplyGoesOnToTheProvider(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			module := &replying{name: "one", reply: test.reply}
-			exchange := &Exchange{Config: Config{Modules: []string{"unknown", "one"}}}
+			exchange := &Exchange{View: View{Config: Config{Modules: []string{"unknown", "one"}}}}
 			NewChain(module).WithDeadline(time.Millisecond).Process(t.Context(), exchange)
 			report := exchange.Report
 			if (exchange.Reply != nil) != test.answered || (report.Answered != "") != test.answered || (module.ran == 0) != test.answered {

@@ -8,9 +8,9 @@ import (
 	"slices"
 
 	"palimpsest/pipeline"
-	"palimpsest/pipeline/conversation"
 	"palimpsest/pipeline/modules/ipc"
 	"palimpsest/pipeline/session"
+	"palimpsest/pipeline/tokens"
 )
 
 // cuts are what a compaction with each request of a talk would leave, in the model's
@@ -40,20 +40,29 @@ func cutsOf(ctx context.Context, r *reading, config pipeline.Config) (cuts, erro
 
 // exchange returns the first length messages of a talk as a request that a lane without
 // a past sends.
-func (r *reading) exchange(config pipeline.Config, length int) (*pipeline.Exchange, error) {
+func (r *reading) exchange(config pipeline.Config, length int) (*pipeline.View, error) {
 	request, err := r.codec.Request(r.body)
 	if err != nil {
 		return nil, fmt.Errorf("read request: %w", err)
 	}
 	digests := r.digests[:length]
-	return &pipeline.Exchange{
-		Scope: session.Scope{Format: r.codec.Format()}, Config: config, Codec: r.codec, Request: request, Body: r.body,
-		Model: r.model, Limit: r.model.InputLimit(request.MaxOutput), Factor: r.model.TokensPerO200k,
-		Fixed: r.fixed.Tokens, Digests: digests, Turns: conversation.Turns(digests),
-		Chain: session.Chain(session.Scope{Format: r.codec.Format()}, session.Hint{}, digests), NextProjection: 1,
-		CountText: func(text string) int { return r.counter.Count(text) },
-	}, nil
+	scope := session.Scope{Format: r.codec.Format()}
+	exchange := &pipeline.View{
+		Scope: scope, Config: config, Request: request, Model: r.model,
+		Conversation: pipeline.NewConversation(r.codec, r.body, digests),
+		Limits:       pipeline.Limits{Limit: r.model.InputLimit(request.MaxOutput), Factor: r.model.TokensPerO200k, Fixed: r.fixed.Tokens},
+		Lane:         pipeline.Lane{NextProjection: 1},
+		Counter:      texts{r.counter}, Keeper: pipeline.Forgetful{},
+	}
+	exchange.Chain = session.Chain(scope, session.Hint{}, digests)
+	return exchange, nil
 }
+
+// texts counts texts alone.
+type texts struct{ counter *tokens.Counter }
+
+// Text implements pipeline.Counter.
+func (t texts) Text(text string) int { return t.counter.Count(text) }
 
 // optimum returns what the prompts of a talk cost up to each request, in tokens of plain
 // input, where compactions happen at the best moments in hindsight had the talk ended there,

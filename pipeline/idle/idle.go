@@ -37,7 +37,7 @@ var (
 
 // Planner plans an epoch without making it.
 type Planner interface {
-	Plan(ctx context.Context, exchange *pipeline.Exchange) (*session.Plan, error)
+	Plan(ctx context.Context, exchange *pipeline.View) (*session.Plan, error)
 }
 
 // Store keeps what epochs can be planned from, and the plans.
@@ -172,7 +172,7 @@ func (t *task) plan(ctx context.Context) error {
 	}
 	lane.Unlock() // no request waits for a plan
 
-	plan, err := t.config.Planner.Plan(ctx, exchange)
+	plan, err := t.config.Planner.Plan(ctx, &exchange.View)
 	if err != nil {
 		return err
 	}

@@ -58,7 +58,7 @@ func TestTheEpochIsPlannedBeforeTheRequestComes(t *testing.T) {
 			}
 			client := *written.Exchange
 			client.Anchor = written.Lane.LastAnchor(client.Request.Model)
-			want, err := b.module.Plan(t.Context(), &client)
+			want, err := b.module.Plan(t.Context(), &client.View)
 			if err != nil || planned.Chain != want.Projection.Chain || !reflect.DeepEqual(planned.Parts, want.Projection.Parts) {
 				t.Errorf("from the archive %d messages in %d parts, from the client %d in %d (%v)",
 					planned.Covers, len(planned.Parts), want.Projection.Covers, len(want.Projection.Parts), err)
@@ -179,7 +179,7 @@ type counting struct {
 }
 
 // Plan implements idle.Planner.
-func (c *counting) Plan(ctx context.Context, exchange *pipeline.Exchange) (*session.Plan, error) {
+func (c *counting) Plan(ctx context.Context, exchange *pipeline.View) (*session.Plan, error) {
 	c.calls++
 	plan, err := c.Planner.Plan(ctx, exchange)
 	if c.during != nil {
@@ -383,6 +383,6 @@ func await[T any](t *testing.T, signal <-chan T) T {
 type plannerFunc func(ctx context.Context) error
 
 // Plan implements idle.Planner.
-func (f plannerFunc) Plan(ctx context.Context, _ *pipeline.Exchange) (*session.Plan, error) {
+func (f plannerFunc) Plan(ctx context.Context, _ *pipeline.View) (*session.Plan, error) {
 	return nil, f(ctx)
 }

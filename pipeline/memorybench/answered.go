@@ -140,24 +140,29 @@ func (c *Compaction) answer(ctx context.Context, counter *tokens.Counter) (*pipe
 	if c.Tokens == 0 {
 		before.Anchor = session.Anchor{}
 	}
-	if err := shortener.Process(ctx, before); err != nil {
+	shortened, err := shortener.Process(ctx, &before.View)
+	if err != nil {
 		return nil, "", fmt.Errorf("shorten: %w", err)
 	}
+	before.Take(shortened)
 	asks, err := read(asksForSummary, client.Compaction)
 	if err != nil {
 		return nil, "", fmt.Errorf("make exchange: %w", err)
 	}
 	asks.Projection, asks.Met = before.Projection, len(c.Before)
-	reply, err := compactionbridge.New(counter, compactionbridge.Past{}).Answering(shortener).Reply(ctx, asks)
+	draft, err := compactionbridge.New(counter, compactionbridge.Past{}).Answering(shortener).Answer(ctx, &asks.View)
 	if err != nil {
 		return nil, "", fmt.Errorf("answer: %w", err)
 	}
-	for _, event := range asks.Report.Events {
+	if draft == nil {
+		return nil, "", nil
+	}
+	for _, event := range draft.Report.Events {
 		if event.Type == compactionbridge.Passed {
 			return nil, event.Reason, nil
 		}
 	}
-	return reply, "", nil
+	return draft.Reply, "", nil
 }
 
 // String tells how many were answered, and what the answers hold.

@@ -118,11 +118,12 @@ func timed(ctx context.Context, rounds int, fires bool, module pipeline.Module, 
 			return Latency{}, err
 		}
 		begun, used := time.Now(), threadTime()
-		err = module.Process(ctx, exchange)
+		draft, err := module.Process(ctx, &exchange.View)
 		took[i], worked[i] = time.Since(begun), threadTime()-used
 		if err != nil {
 			return Latency{}, fmt.Errorf("process: %w", err)
 		}
+		exchange.Take(draft)
 		if fired := len(exchange.Injected(module.Name())) > 0; fired != fires {
 			return Latency{}, fmt.Errorf("it fired: %t, which was not to be measured", fired)
 		}

@@ -52,7 +52,7 @@ func leavesOriginalsAlone(t *testing.T, module pipeline.Module, c Case) {
 	exchange := NewExchange(t, c.Codec, body, c.Options)
 	digests, turns := slices.Clone(exchange.Digests), slices.Clone(exchange.Turns)
 
-	if err := module.Process(t.Context(), exchange); err != nil {
+	if err := Process(t.Context(), module, exchange); err != nil {
 		t.Fatalf("process: %v", err)
 	}
 
@@ -73,7 +73,7 @@ func sameResultTwice(t *testing.T, module pipeline.Module, c Case) {
 	var sealed [2][]byte
 	for i := range sealed {
 		exchange := NewExchange(t, c.Codec, c.Body, c.Options)
-		if err := module.Process(t.Context(), exchange); err != nil {
+		if err := Process(t.Context(), module, exchange); err != nil {
 			t.Fatalf("process: %v", err)
 		}
 		sealed[i] = Seal(exchange)
@@ -88,7 +88,7 @@ func wholePrefix(t *testing.T, module pipeline.Module, c Case) {
 	t.Helper()
 
 	exchange := NewExchange(t, c.Codec, c.Body, c.Options)
-	if err := module.Process(t.Context(), exchange); err != nil {
+	if err := Process(t.Context(), module, exchange); err != nil {
 		t.Fatalf("process: %v", err)
 	}
 

@@ -72,28 +72,58 @@ func ReadExchange(codec wire.Codec, body []byte, options Options) (*pipeline.Exc
 	}
 	scope := session.Scope{Format: codec.Format()}
 	exchange := &pipeline.Exchange{
-		ID: uuid.New(), Scope: scope, Config: options.Config, Codec: codec, Request: request, Body: envelope,
-		Limit: options.Limit, Factor: options.Factor, Digests: digests, Turns: conversation.Turns(digests),
-		Chain:      session.Chain(scope, session.Hint{}, digests),
-		Projection: options.Projection, Anchor: options.Anchor, Pins: options.Pins, Order: options.Order, Commit: options.Commit,
-		Inserts: options.Inserts, Heat: options.Heat, Class: options.Class,
+		Codec: codec, Body: envelope,
+		View: pipeline.View{
+			ID: uuid.New(), Scope: scope, Config: options.Config, Request: request, Class: options.Class,
+			Conversation: pipeline.NewConversation(codec, envelope, digests),
+			Limits:       pipeline.Limits{Limit: options.Limit, Factor: options.Factor},
+			Lane: pipeline.Lane{
+				Projection: options.Projection, Anchor: options.Anchor, Pins: options.Pins, Order: options.Order,
+				Inserts: options.Inserts, Heat: options.Heat,
+			},
+			Counter: texts{options.Counter}, Keeper: Keeper{OnCommit: options.Commit},
+		},
 	}
+	exchange.Chain = session.Chain(scope, session.Hint{}, digests)
 	for _, part := range request.Fixed {
 		exchange.Fixed += options.Counter.Fixed(part)
-	}
-	exchange.CountText = func(text string) int {
-		return options.Counter.Message(conversation.Message{
-			Role: conversation.User, Blocks: []conversation.Block{{Kind: conversation.Text, Text: text}},
-		})
 	}
 	if exchange.Factor == 0 {
 		exchange.Factor = 1
 	}
-	if exchange.Commit == nil {
-		exchange.Commit = func(context.Context, session.Projection) error { return nil }
-	}
 	exchange.Report = exchange.Standing()
 	return exchange, nil
+}
+
+// texts counts texts as messages of their own.
+type texts struct{ counter Counter }
+
+// Text implements pipeline.Counter.
+func (t texts) Text(text string) int {
+	return t.counter.Message(conversation.Message{
+		Role: conversation.User, Blocks: []conversation.Block{{Kind: conversation.Text, Text: text}},
+	})
+}
+
+// Keeper is a pipeline.Keeper that has functions do its work; those that are nil do nothing.
+type Keeper struct {
+	OnCommit func(context.Context, session.Projection) error
+	OnTried  func(session.Attempts)
+}
+
+// Commit implements pipeline.Keeper.
+func (k Keeper) Commit(ctx context.Context, projection session.Projection) error {
+	if k.OnCommit == nil {
+		return nil
+	}
+	return k.OnCommit(ctx, projection)
+}
+
+// Tried implements pipeline.Keeper.
+func (k Keeper) Tried(attempts session.Attempts) {
+	if k.OnTried != nil {
+		k.OnTried(attempts)
+	}
 }
 
 // digest returns what is known of a message.
@@ -109,6 +139,13 @@ func (o Options) digest(codec wire.Codec, raw []byte) (conversation.Digest, erro
 		o.Known[string(raw)] = digest
 	}
 	return digest, nil
+}
+
+// Process has a module work on an exchange, which takes its draft.
+func Process(ctx context.Context, module pipeline.Module, exchange *pipeline.Exchange) error {
+	draft, err := module.Process(ctx, &exchange.View)
+	exchange.Take(draft)
+	return err //nolint:wrapcheck // the module's own
 }
 
 // Seal returns the body that would go to the provider.

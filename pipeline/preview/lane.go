@@ -26,12 +26,10 @@ type lane struct {
 	recorded *session.Recorded
 	module   *ipc.Module
 
-	codec   wire.Codec
-	body    *wire.Envelope
-	digests []conversation.Digest
-	turns   []conversation.Turn
-	chain   []conversation.Hash
-	fixed   int // o200k tokens of what precedes the messages
+	codec wire.Codec
+	body  *wire.Envelope
+	whole pipeline.Conversation
+	fixed int // o200k tokens of what precedes the messages
 
 	projection *session.Projection
 	attempts   session.Attempts
@@ -50,15 +48,16 @@ func newLane(config pipeline.Config, model tokens.Model, recorded *session.Recor
 		l.model.TokensPerO200k = 1
 	}
 	sum := 0
+	var digests []conversation.Digest
 	for i, message := range recorded.Messages {
 		name := sha256.Sum256([]byte(strconv.Itoa(i)))
-		l.digests = append(l.digests, conversation.Digest{
+		digests = append(digests, conversation.Digest{
 			Sum: name, Identity: name, Role: message.Role, Flags: message.Flags, Tokens: message.Tokens,
 		})
 		sum += message.Tokens
 	}
-	l.turns = conversation.Turns(l.digests)
-	l.chain = session.Chain(session.Scope{Format: l.codec.Format()}, session.Hint{}, l.digests)
+	l.whole = pipeline.NewConversation(l.codec, l.body, digests)
+	l.whole.Chain = session.Chain(session.Scope{Format: l.codec.Format()}, session.Hint{}, digests)
 	l.fixed = l.precedes()
 	return l, nil
 }
@@ -67,11 +66,11 @@ func newLane(config pipeline.Config, model tokens.Model, recorded *session.Recor
 // had beside its messages.
 func (l *lane) precedes() int {
 	for _, sent := range l.recorded.Requests {
-		if sent.Position > len(l.digests) || sent.Before == 0 {
+		if sent.Position > len(l.whole.Digests) || sent.Before == 0 {
 			continue
 		}
 		rest := float64(sent.Before) / l.model.TokensPerO200k
-		for _, digest := range l.digests[:sent.Position] {
+		for _, digest := range l.whole.Digests[:sent.Position] {
 			rest -= float64(digest.Tokens)
 		}
 		return max(0, int(rest))
@@ -84,7 +83,7 @@ func (l *lane) run(ctx context.Context) (Session, error) {
 	figures := Session{Figures: Figures{Sessions: 1}}
 	for i := range l.recorded.Requests {
 		sent := &l.recorded.Requests[i]
-		if sent.Position < 1 || sent.Position > len(l.digests) {
+		if sent.Position < 1 || sent.Position > len(l.whole.Digests) {
 			continue // its messages are no longer kept
 		}
 		if err := l.send(ctx, sent, &figures); err != nil {
@@ -99,9 +98,12 @@ func (l *lane) send(ctx context.Context, sent *session.Sent, figures *Session) e
 	exchange := l.exchange(sent)
 	standing := exchange.Projection
 	wasWarm := !l.heat.Cold(sent.At, l.model.Name)
-	if err := l.module.Process(ctx, exchange); err != nil {
+	draft, err := l.module.Process(ctx, &exchange.View)
+	if err != nil {
 		return err
 	}
+	exchange.Take(draft)
+	l.attempts = exchange.Attempts
 	prompt, original := exchange.Size(exchange.Projection), exchange.Size(nil)
 	figures.Requests++
 	figures.Received += int64(original)
@@ -118,7 +120,7 @@ func (l *lane) send(ctx context.Context, sent *session.Sent, figures *Session) e
 		if wasWarm {
 			figures.Rewrites++
 		}
-		shared = l.scale(l.fixed + unchanged(l.digests, standing, exchange.Projection))
+		shared = l.scale(l.fixed + unchanged(l.whole.Digests, standing, exchange.Projection))
 	}
 	if exchange.Projection != nil {
 		for _, part := range exchange.Projection.Parts {
@@ -145,15 +147,19 @@ func (l *lane) send(ctx context.Context, sent *session.Sent, figures *Session) e
 
 // exchange returns a request as the module sees it.
 func (l *lane) exchange(sent *session.Sent) *pipeline.Exchange {
-	digests := l.digests[:sent.Position]
+	messages := l.whole
+	messages.Digests, messages.Turns, messages.Chain = l.whole.Digests[:sent.Position], until(l.whole.Turns, sent.Position), l.whole.Chain[:sent.Position+1]
 	exchange := &pipeline.Exchange{
-		Scope: session.Scope{Format: l.codec.Format()}, Session: l.recorded.Session, Config: l.config, Codec: l.codec,
-		Request: wire.Request{Model: l.model.Name}, Body: l.body, Model: l.model, Limit: sent.Limit, Factor: l.model.TokensPerO200k,
-		Fixed: l.fixed, Digests: digests, Turns: until(l.turns, sent.Position), Chain: l.chain[:sent.Position+1],
-		Projection: l.projection, NextProjection: 1, Now: sent.At, Heat: l.heat, Attempts: l.attempts,
-		CountText: func(text string) int { return len(text)/charactersPerToken + 1 },
-		Tried:     func(attempts session.Attempts) { l.attempts = attempts },
-		Commit:    func(context.Context, session.Projection) error { return nil },
+		Codec: l.codec, Body: l.body,
+		View: pipeline.View{
+			Scope: session.Scope{Format: l.codec.Format()}, Config: l.config, Request: wire.Request{Model: l.model.Name}, Model: l.model,
+			Conversation: messages,
+			Limits:       pipeline.Limits{Limit: sent.Limit, Factor: l.model.TokensPerO200k, Fixed: l.fixed},
+			Lane: pipeline.Lane{
+				Session: l.recorded.Session, Projection: l.projection, NextProjection: 1, Now: sent.At, Heat: l.heat, Attempts: l.attempts,
+			},
+			Counter: counter{}, Keeper: pipeline.Forgetful{},
+		},
 	}
 	if l.projection == nil {
 		return exchange

@@ -106,6 +106,9 @@ func appendWords(body []byte, i, characters int) []byte {
 // counter counts stand-ins, and what is made of them, by their characters.
 type counter struct{}
 
+// Text implements pipeline.Counter.
+func (counter) Text(text string) int { return len(text)/charactersPerToken + 1 }
+
 // Message counts a message.
 func (counter) Message(message conversation.Message) int {
 	characters := 0

@@ -65,9 +65,7 @@ func (w *Writer) Shrink(ctx context.Context, refused *Prompt, said wire.Overflow
 	exchange.Attempts, exchange.Plan = session.Attempts{}, nil // the provider's word is newer
 	exchange.Projection = shrunk.Lane.Projection(exchange.Chain)
 	exchange.Summary = shrunk.Lane.Summary(exchange.Chain)
-	exchange.Commit = func(ctx context.Context, projection session.Projection) error {
-		return w.commit(ctx, shrunk, projection)
-	}
+	exchange.Keeper = keeper{writer: w, prompt: shrunk}
 	w.process(ctx, &exchange)
 	w.warn(shrunk)
 	injectedBy(&exchange.Report, refused.Exchange.Report)

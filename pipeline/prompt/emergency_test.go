@@ -23,7 +23,7 @@ type watch struct {
 }
 
 // Process implements pipeline.Module.
-func (w *watch) Process(ctx context.Context, exchange *pipeline.Exchange) error {
+func (w *watch) Process(ctx context.Context, exchange *pipeline.View) (*pipeline.Draft, error) {
 	w.anchor, w.attempts, w.plan = exchange.Anchor, exchange.Attempts, exchange.Plan
 	return w.Module.Process(ctx, exchange)
 }

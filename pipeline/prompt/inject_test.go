@@ -29,12 +29,13 @@ type notes struct {
 
 func (n *notes) Name() string { return n.name }
 
-func (n *notes) Process(_ context.Context, exchange *pipeline.Exchange) error {
+func (n *notes) Process(_ context.Context, exchange *pipeline.View) (*pipeline.Draft, error) {
+	draft := exchange.Draft(n.name)
 	if n.next != "" {
-		n.took = exchange.Inject(n.name, n.placement, n.next, []string{"#1", "#2"})
+		n.took = draft.Inject(n.placement, n.next, []string{"#1", "#2"})
 		n.next = ""
 	}
-	return nil
+	return draft, nil
 }
 
 // noting has a bench run a module that injects beside ipc.

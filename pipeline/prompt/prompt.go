@@ -14,7 +14,6 @@ import (
 
 	"palimpsest/pipeline"
 	"palimpsest/pipeline/client"
-	"palimpsest/pipeline/conversation"
 	"palimpsest/pipeline/cost"
 	"palimpsest/pipeline/modules/ipc"
 	"palimpsest/pipeline/session"
@@ -200,12 +199,18 @@ func (w *Writer) read(request Request) (*Prompt, error) {
 	provided := w.provided(request, asked.Model)
 	model := w.assumed(request, provided)
 	exchange := &pipeline.Exchange{
-		ID: uuid.Must(uuid.NewV7()), Scope: request.Scope, Config: request.Config, Codec: request.Codec,
-		Request: asked, Class: client.Classify(request.Headers, request.Path, envelope), Body: envelope, Model: model, Limit: model.InputLimit(asked.MaxOutput),
-		Takes:   max(provided.InputLimit(asked.MaxOutput), model.InputLimit(asked.MaxOutput)),
-		Factor:  w.Calibration.Factor(request.Scope.Workspace, model),
-		Fixed:   w.Reader.Fixed(request.Codec.Format(), asked.Fixed) + unsaid(request.Codec, envelope),
-		Digests: digests, Turns: conversation.Turns(digests), CountText: w.Reader.Text,
+		Codec: request.Codec, Body: envelope,
+		View: pipeline.View{
+			ID: uuid.Must(uuid.NewV7()), Scope: request.Scope, Config: request.Config, Request: asked,
+			Class: client.Classify(request.Headers, request.Path, envelope), Model: model,
+			Conversation: pipeline.NewConversation(request.Codec, envelope, digests),
+			Limits: pipeline.Limits{
+				Limit: model.InputLimit(asked.MaxOutput), Takes: max(provided.InputLimit(asked.MaxOutput), model.InputLimit(asked.MaxOutput)),
+				Factor: w.Calibration.Factor(request.Scope.Workspace, model),
+				Fixed:  w.Reader.Fixed(request.Codec.Format(), asked.Fixed) + unsaid(request.Codec, envelope),
+			},
+			Counter: w.Reader, Keeper: pipeline.Forgetful{},
+		},
 	}
 	exchange.KeepLarge()
 	return &Prompt{Exchange: exchange}, nil
@@ -268,7 +273,7 @@ func (w *Writer) project(ctx context.Context, prompt *Prompt, hint session.Hint,
 	exchange.NextProjection = lane.NextNumber()
 	exchange.Pins, exchange.Order = lane.Pins(), lane.Order()
 	exchange.Now, exchange.Heat, exchange.Plan = w.Now(), lane.Heat(), lane.Plan()
-	exchange.Attempts, exchange.Tried = lane.Attempts(), lane.Tried
+	exchange.Attempts = lane.Attempts()
 	if exchange.Request.Frozen == "" {
 		exchange.Projection = lane.Projection(exchange.Chain)
 		exchange.Summary = lane.Summary(exchange.Chain)
@@ -281,9 +286,7 @@ func (w *Writer) project(ctx context.Context, prompt *Prompt, hint session.Hint,
 		prompt.Trial = w.rehearse(ctx, *exchange)
 		exchange.Report = exchange.Standing()
 	} else {
-		exchange.Commit = func(ctx context.Context, projection session.Projection) error {
-			return w.commit(ctx, prompt, projection)
-		}
+		exchange.Keeper = keeper{writer: w, prompt: prompt}
 		w.process(ctx, exchange)
 		w.keepInserts(ctx, prompt)
 	}
@@ -312,6 +315,20 @@ func (w *Writer) process(ctx context.Context, exchange *pipeline.Exchange) {
 	span.Int(spans.TokensBefore, exchange.Report.Before)
 	span.Int(spans.TokensAfter, exchange.Report.After)
 }
+
+// keeper keeps for a prompt's lane what its modules decide.
+type keeper struct {
+	writer *Writer
+	prompt *Prompt
+}
+
+// Commit implements pipeline.Keeper.
+func (k keeper) Commit(ctx context.Context, projection session.Projection) error {
+	return k.writer.commit(ctx, k.prompt, projection)
+}
+
+// Tried implements pipeline.Keeper.
+func (k keeper) Tried(attempts session.Attempts) { k.prompt.Lane.Tried(attempts) }
 
 // commit makes the originals of the whole request and a new projection durable.
 func (w *Writer) commit(ctx context.Context, prompt *Prompt, projection session.Projection) (err error) {

@@ -6,6 +6,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/google/uuid"
@@ -49,6 +50,17 @@ type Part struct {
 	Raw      json.RawMessage // zero, one or more messages, comma-separated; nil: the client's own bytes
 	Tokens   int             // o200k tokens of the rendered form; of the originals where Raw is nil
 	Messages int             // messages in Raw; To-From where Raw is nil
+}
+
+// Join puts so many written messages behind those of the part.
+func (p *Part) Join(written json.RawMessage, messages, tokens int) {
+	p.Raw = slices.Grow(p.Raw, len(written)+1)
+	if len(p.Raw) > 0 {
+		p.Raw = append(p.Raw, ',')
+	}
+	p.Raw = append(p.Raw, written...)
+	p.Messages += messages
+	p.Tokens += tokens
 }
 
 // Scope bounds what a session id or a history can ever match.

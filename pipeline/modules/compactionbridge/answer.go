@@ -54,7 +54,7 @@ const leastCovered = 0.5
 type Notes interface {
 	// Notes returns what is left of the first messages of an exchange within so many o200k
 	// tokens.
-	Notes(ctx context.Context, exchange *pipeline.Exchange, messages, tokens int) (string, error)
+	Notes(ctx context.Context, exchange *pipeline.View, messages, tokens int) (string, error)
 }
 
 // Answering returns the module with what it needs to answer clients' own requests for a
@@ -63,24 +63,25 @@ func (m *Module) Answering(notes Notes) *Module {
 	return &Module{counter: m.counter, past: m.past, notes: notes}
 }
 
-// Reply implements pipeline.Replier: it answers a client's own request for a summary from a
+// Answer implements pipeline.Replier: it answers a client's own request for a summary from a
 // compaction of the same history that is ready.
-func (m *Module) Reply(ctx context.Context, exchange *pipeline.Exchange) (*pipeline.Reply, error) {
+func (m *Module) Answer(ctx context.Context, exchange *pipeline.View) (*pipeline.Draft, error) {
 	if m.notes == nil || configOf(exchange).ClientCompaction != ClientCompactionAnswer || exchange.Class.Kind != client.Compaction {
 		return nil, nil //nolint:nilnil // the provider is asked
 	}
+	draft := exchange.Draft(Name)
 	wanted, covered, reason := ready(exchange)
 	if reason != "" {
-		note(exchange, Passed, reason, nil)
-		return nil, nil //nolint:nilnil // the provider is asked
+		draft.Event(Passed, reason, nil)
+		return draft, nil
 	}
 	asked, err := readAsked(exchange, wanted)
 	if err != nil {
 		return nil, err
 	}
 	if asked.instructs {
-		note(exchange, Passed, client.CustomInstructions, nil)
-		return nil, nil //nolint:nilnil // the provider is asked
+		draft.Event(Passed, client.CustomInstructions, nil)
+		return draft, nil
 	}
 	text, counts, reason, err := m.compose(ctx, exchange, asked)
 	if err != nil {
@@ -96,34 +97,34 @@ func (m *Module) Reply(ctx context.Context, exchange *pipeline.Exchange) (*pipel
 		reason = notShorter
 	}
 	if reason != "" {
-		note(exchange, Passed, reason, nil)
-		return nil, nil //nolint:nilnil // the provider is asked
+		draft.Event(Passed, reason, nil)
+		return draft, nil
 	}
 	counts[AnswerTokens], counts[HistoryTokens], counts[CoveredTokens] = size, history, covered
 	output := int(float64(size) * exchange.Factor)
 	counts[SavedMicroUSD] = int(exchange.Model.Price.MicroUSD(0, exchange.Report.Before, 0, 0, output))
-	note(exchange, Answered, "", counts)
-	reply := &pipeline.Reply{ID: replyID(exchange, text), Text: text}
+	draft.Event(Answered, "", counts)
+	draft.Reply = &pipeline.Reply{ID: replyID(exchange, text), Text: text}
 	if exchange.Projection != nil {
-		reply.At = exchange.Projection.At
+		draft.Reply.At = exchange.Projection.At
 	}
-	return reply, nil
+	return draft, nil
 }
 
 // ready finds out whether a request for a summary can be answered: what it asks for, and how
 // many tokens of the history the compaction that is ready stands for. The reason says why it
 // cannot.
-func ready(exchange *pipeline.Exchange) (wanted client.Wanted, covered int, reason string) {
+func ready(exchange *pipeline.View) (wanted client.Wanted, covered int, reason string) {
 	if exchange.Request.Frozen != "" {
 		return wanted, 0, notEdited
 	}
 	if !exchange.CanReply() {
 		return wanted, 0, otherFormat
 	}
-	if wanted, reason = client.WantedSummary(exchange.Body); reason != "" {
+	if wanted, reason = exchange.WantedSummary(); reason != "" {
 		return wanted, 0, reason
 	}
-	if !client.WantsText(exchange.Body) {
+	if !exchange.WantsText() {
 		return wanted, 0, moreThanText
 	}
 	for _, digest := range exchange.Digests {
@@ -153,7 +154,7 @@ func ready(exchange *pipeline.Exchange) (wanted client.Wanted, covered int, reas
 
 // isProven reports whether the history before the request is one that an earlier request of
 // the session had, but for the answer to that one and the results of its calls.
-func isProven(exchange *pipeline.Exchange, wanted client.Wanted) bool {
+func isProven(exchange *pipeline.View, wanted client.Wanted) bool {
 	turns := conversation.Turns(exchange.Digests[:wanted.Message])
 	if len(turns) == 0 || exchange.Met == 0 || exchange.Met < turns[len(turns)-1].From {
 		return false
@@ -178,7 +179,7 @@ type asked struct {
 }
 
 // readAsked reads the history that a request stands behind.
-func readAsked(exchange *pipeline.Exchange, wanted client.Wanted) (*asked, error) {
+func readAsked(exchange *pipeline.View, wanted client.Wanted) (*asked, error) {
 	read := &asked{form: wanted.Form, messages: wanted.Message, boundary: -1}
 	if marker := exchange.Class.Marker; marker.Found() && !marker.Branch && marker.Boundary < wanted.Message {
 		read.boundary = marker.Boundary
@@ -242,7 +243,7 @@ func tokensOf(digests []conversation.Digest) (sum int) {
 }
 
 // replyID names an answer: the same for the same request and words.
-func replyID(exchange *pipeline.Exchange, text string) string {
+func replyID(exchange *pipeline.View, text string) string {
 	hash := sha256.New()
 	head := exchange.Chain[len(exchange.Digests)]
 	hash.Write(head[:])

@@ -57,7 +57,7 @@ type section struct {
 }
 
 // compose writes the answer to a request for a summary. The reason says why there is no answer.
-func (m *Module) compose(ctx context.Context, exchange *pipeline.Exchange, asked *asked) (text string, counts map[string]int, reason string, err error) {
+func (m *Module) compose(ctx context.Context, exchange *pipeline.View, asked *asked) (text string, counts map[string]int, reason string, err error) {
 	w := &writer{count: m.counter.Count, whole: answerSize, left: answerSize}
 	head := fmt.Sprintf(answerHead, archive.NameOf(exchange.Chain[len(exchange.Digests)])) // the name of what is recorded of this request
 	w.left -= w.count(head)

@@ -40,12 +40,15 @@ func TestBlockAtTheBoundaryIsTheOnlyOne(t *testing.T) {
 		"another module's in system": {session.Insert{Module: "rehydrator", Message: session.InSystem}, 1},
 	} {
 		reads := asked(0)
-		exchange := &pipeline.Exchange{
-			Config: modules.Catalog().Default(), Inserts: []session.Insert{test.insert},
-			Left:  session.Left{Session: uuid.New(), Lane: uuid.New(), Kind: session.Main, From: uuid.New(), Messages: 9},
+		exchange := &pipeline.View{
+			Config: modules.Catalog().Default(),
+			Lane: pipeline.Lane{
+				Inserts: []session.Insert{test.insert},
+				Left:    session.Left{Session: uuid.New(), Lane: uuid.New(), Kind: session.Main, From: uuid.New(), Messages: 9},
+			},
 			Class: client.Class{Kind: client.AfterCompaction, Confidence: 0.9, Marker: client.Marker{Boundary: boundary}},
 		}
-		if err := compactionbridge.New(nil, compactionbridge.Past{Originals: &reads}).Process(t.Context(), exchange); err != nil {
+		if _, err := compactionbridge.New(nil, compactionbridge.Past{Originals: &reads}).Process(t.Context(), exchange); err != nil {
 			t.Fatal(err)
 		}
 		if reads != test.reads {

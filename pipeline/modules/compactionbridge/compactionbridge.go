@@ -62,32 +62,33 @@ func New(counter *tokens.Counter, past Past) *Module { return &Module{counter: c
 func (m *Module) Name() string { return Name }
 
 // Process implements pipeline.Module.
-func (m *Module) Process(ctx context.Context, exchange *pipeline.Exchange) error {
+func (m *Module) Process(ctx context.Context, exchange *pipeline.View) (*pipeline.Draft, error) {
 	if !exchange.Left.Found() || exchange.Settled || exchange.Request.Frozen != "" {
-		return nil
+		return nil, nil //nolint:nilnil // nothing changes
 	}
 	confidence, err := confidenceIn(exchange)
 	if err != nil || confidence == 0 {
-		return err
+		return nil, err
 	}
 	if done(exchange) {
-		return nil
+		return nil, nil //nolint:nilnil // nothing changes
 	}
+	draft := exchange.Draft(Name)
 	if exchange.Class.Marker.Source == sealedSource {
-		note(exchange, "skipped", "the provider sealed the summary: what it lost cannot be told", nil)
-		return nil
+		draft.Event("skipped", "the provider sealed the summary: what it lost cannot be told", nil)
+		return draft, nil
 	}
 	history, err := m.past.history(ctx, exchange)
 	switch {
 	case errors.Is(err, session.ErrNotFound):
-		note(exchange, "skipped", "the history that was left is not in the archive", nil)
-		return nil
+		draft.Event("skipped", "the history that was left is not in the archive", nil)
+		return draft, nil
 	case err != nil:
-		return fmt.Errorf("read what the client left: %w", err)
+		return nil, fmt.Errorf("read what the client left: %w", err)
 	}
 	present, err := presentIn(exchange)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	found := compare(history, configOf(exchange).PreserveLastTurns, present)
 	block := m.write(found, configOf(exchange))
@@ -97,20 +98,20 @@ func (m *Module) Process(ctx context.Context, exchange *pipeline.Exchange) error
 		counts[OwnSummary] = 1
 	}
 	if block.text == "" {
-		note(exchange, "skipped", "nothing is missing", counts)
-		return nil
+		draft.Event("skipped", "nothing is missing", counts)
+		return draft, nil
 	}
-	if !exchange.Inject(Name, configOf(exchange).Placement, block.text, nil) {
-		note(exchange, "skipped", "there is no place for it", counts)
-		return nil
+	if !draft.Inject(configOf(exchange).Placement, block.text, nil) {
+		draft.Event("skipped", "there is no place for it", counts)
+		return draft, nil
 	}
 	maps.Copy(counts, block.restored)
-	note(exchange, Recovered, "", counts)
-	return nil
+	draft.Event(Recovered, "", counts)
+	return draft, nil
 }
 
 // isOwn reports whether the summary that a client goes on from is an answer of this module.
-func isOwn(exchange *pipeline.Exchange) bool {
+func isOwn(exchange *pipeline.View) bool {
 	marker := exchange.Class.Marker
 	if !marker.Found() || marker.Boundary >= len(exchange.Digests) {
 		return false
@@ -128,7 +129,7 @@ func isOwn(exchange *pipeline.Exchange) bool {
 }
 
 // done reports whether one of our blocks stands behind the client's summary already.
-func done(exchange *pipeline.Exchange) bool {
+func done(exchange *pipeline.View) bool {
 	for _, insert := range exchange.Injected(Name) {
 		if insert.Message >= exchange.Class.Marker.Boundary || insert.Message == session.InSystem {
 			return true
@@ -139,7 +140,7 @@ func done(exchange *pipeline.Exchange) bool {
 
 // confidenceIn returns how sure it is that a request is the first after its client
 // has compacted itself, 0 where it is not, or not sure enough.
-func confidenceIn(exchange *pipeline.Exchange) (float64, error) {
+func confidenceIn(exchange *pipeline.View) (float64, error) {
 	class := exchange.Class
 	switch {
 	case class.Marker.Branch, class.Trigger == client.Branch:
@@ -154,10 +155,6 @@ func confidenceIn(exchange *pipeline.Exchange) (float64, error) {
 		return 0, err
 	}
 	return score, nil
-}
-
-func note(exchange *pipeline.Exchange, kind, reason string, counts map[string]int) {
-	exchange.Report.Events = append(exchange.Report.Events, pipeline.Event{Module: Name, Type: kind, Reason: reason, Counts: counts})
 }
 
 // Interface guard.

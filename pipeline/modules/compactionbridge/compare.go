@@ -19,7 +19,7 @@ type present struct {
 }
 
 // presentIn reads the prompt of an exchange.
-func presentIn(exchange *pipeline.Exchange) (present, error) {
+func presentIn(exchange *pipeline.View) (present, error) {
 	holds := present{messages: map[string]bool{}}
 	var text strings.Builder
 	for _, part := range exchange.Request.Fixed {

@@ -117,6 +117,6 @@ func checkPrefix(prefix string) string {
 }
 
 // configOf returns the module's settings for an exchange.
-func configOf(exchange *pipeline.Exchange) Config {
+func configOf(exchange *pipeline.View) Config {
 	return pipeline.SettingsOf[Config](exchange.Config)
 }

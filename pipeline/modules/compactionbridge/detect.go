@@ -36,7 +36,7 @@ var references = regexp.MustCompile(`(?i)\b(?:continue|carry on|go on|resume|pic
 
 // score returns the documented score between 0 and 1 of a request. A history that
 // shows no summary scores nothing, however short it is: it is a new task.
-func score(exchange *pipeline.Exchange) (float64, error) {
+func score(exchange *pipeline.View) (float64, error) {
 	var texts []string
 	messages := 0
 	for i := range exchange.Digests {

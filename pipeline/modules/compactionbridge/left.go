@@ -60,7 +60,7 @@ type history struct {
 
 // history reads the history that the client of an exchange left. It returns
 // session.ErrNotFound if it does not exist.
-func (p Past) history(ctx context.Context, exchange *pipeline.Exchange) (*history, error) {
+func (p Past) history(ctx context.Context, exchange *pipeline.View) (*history, error) {
 	if p.Originals == nil {
 		return nil, session.ErrNotFound
 	}
@@ -83,7 +83,7 @@ func (p Past) history(ctx context.Context, exchange *pipeline.Exchange) (*histor
 
 // lane returns the lane that was left and how many messages count. Of an agent inside
 // the session only this process can know it.
-func (p Past) lane(ctx context.Context, exchange *pipeline.Exchange) (uuid.UUID, int, error) {
+func (p Past) lane(ctx context.Context, exchange *pipeline.View) (uuid.UUID, int, error) {
 	left := exchange.Left
 	switch {
 	case left.From != uuid.Nil:
@@ -105,7 +105,7 @@ func (p Past) lane(ctx context.Context, exchange *pipeline.Exchange) (uuid.UUID,
 }
 
 // kept returns the hashes of what the client kept behind its summary.
-func kept(exchange *pipeline.Exchange) []conversation.Hash {
+func kept(exchange *pipeline.View) []conversation.Hash {
 	behind := exchange.Digests[min(exchange.Class.Marker.Boundary+1, len(exchange.Digests)):]
 	hashes := make([]conversation.Hash, 0, min(len(behind), mostKept))
 	for _, digest := range behind[:cap(hashes)] {
@@ -115,11 +115,11 @@ func kept(exchange *pipeline.Exchange) []conversation.Hash {
 }
 
 // readHistory reads archived messages. One that cannot be read is left out.
-func readHistory(exchange *pipeline.Exchange, entries []archive.Entry) (*history, error) {
+func readHistory(exchange *pipeline.View, entries []archive.Entry) (*history, error) {
 	messages := make([]conversation.Message, 0, len(entries))
 	indexes := make([]int, 0, len(entries))
 	for _, entry := range entries {
-		message, err := exchange.Codec.Parse(entry.Raw)
+		message, err := exchange.Read(entry.Raw)
 		if err != nil {
 			continue
 		}

@@ -20,7 +20,7 @@ const factorDrift = 0.05
 // Plan plans the epoch that Process would make of an exchange on a cold cache,
 // and makes nothing of it. It returns pipeline.ErrNoPlan if no plan is worth making. Of
 // the exchange it needs neither Commit nor Heat.
-func (m *Module) Plan(ctx context.Context, exchange *pipeline.Exchange) (*session.Plan, error) {
+func (m *Module) Plan(ctx context.Context, exchange *pipeline.View) (*session.Plan, error) {
 	config := configOf(exchange)
 	size := exchange.Size(exchange.Projection)
 	switch {
@@ -47,7 +47,7 @@ func (m *Module) Plan(ctx context.Context, exchange *pipeline.Exchange) (*sessio
 // ahead returns the epoch that was planned ahead for an exchange of size tokens:
 // what the lane's last request would have come to, which keeps the turns that came
 // since as they are. It is nil if absent, or it makes too little room by now.
-func ahead(exchange *pipeline.Exchange, size int) *epoch {
+func ahead(exchange *pipeline.View, size int) *epoch {
 	plan := exchange.Plan
 	if plan == nil || exchange.Order != nil || plan.Projection.Number != exchange.NextProjection || math.Abs(plan.Factor/exchange.Factor-1) > factorDrift {
 		return nil
@@ -66,13 +66,13 @@ func ahead(exchange *pipeline.Exchange, size int) *epoch {
 
 // settings returns the fingerprint of what an epoch depends on beside the history
 // and the calibration.
-func settings(exchange *pipeline.Exchange) conversation.Hash {
+func settings(exchange *pipeline.View) conversation.Hash {
 	number := 0
 	if exchange.Projection != nil {
 		number = exchange.Projection.Number
 	}
 	hash := sha256.New()
-	fmt.Fprintf(hash, "%d|%s|%q|%d|%d|%t|%v|", RenderVersion, exchange.Codec.Format(), exchange.Model.Name, exchange.Limit, number, exchange.Request.ThinkingFirst, exchange.Pins)
+	fmt.Fprintf(hash, "%d|%s|%q|%d|%d|%t|%v|", RenderVersion, exchange.Scope.Format, exchange.Model.Name, exchange.Limit, number, exchange.Request.ThinkingFirst, exchange.Pins)
 	if exchange.Summary != nil {
 		fmt.Fprintf(hash, "%d|%q|", exchange.Summary.Covers, exchange.Summary.Text)
 	}

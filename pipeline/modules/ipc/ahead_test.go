@@ -22,7 +22,7 @@ func TestAPlanMadeAheadIsTheSameEpoch(t *testing.T) {
 	inline.send(t, 0, c)
 	exchange := ahead.send(t, 0, c)
 	exchange.NextProjection = 1
-	plan, err := ipc.New(newCounter(t)).Plan(t.Context(), exchange)
+	plan, err := ipc.New(newCounter(t)).Plan(t.Context(), &exchange.View)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -66,7 +66,7 @@ func TestAPlanForSomethingElseIsNotUsed(t *testing.T) {
 			c := longTalk(26)
 			exchange := u.send(t, 0, c)
 			exchange.NextProjection = 1
-			plan, err := ipc.New(newCounter(t)).Plan(t.Context(), exchange)
+			plan, err := ipc.New(newCounter(t)).Plan(t.Context(), &exchange.View)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -95,7 +95,7 @@ func TestNothingIsPlannedThatIsNotWorthIt(t *testing.T) {
 	} {
 		exchange := newUsed(t, 40_000).send(t, 0, longTalk(26))
 		set(exchange)
-		if _, err := module.Plan(t.Context(), exchange); !errors.Is(err, pipeline.ErrNoPlan) {
+		if _, err := module.Plan(t.Context(), &exchange.View); !errors.Is(err, pipeline.ErrNoPlan) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

@@ -29,7 +29,7 @@ const (
 //
 // A prompt that does not fit is tried even with the breaker open, but only once
 // until it has grown by what an epoch must free.
-func held(exchange *pipeline.Exchange, size int, why occasion) string {
+func held(exchange *pipeline.View, size int, why occasion) string {
 	attempts := exchange.Attempts
 	switch {
 	case why == overLimit:
@@ -58,7 +58,7 @@ func held(exchange *pipeline.Exchange, size int, why occasion) string {
 
 // released reports whether a person has typed since the lane's last prompt, and what they
 // typed before, which no level touched until now, is as large as what an epoch must free.
-func released(exchange *pipeline.Exchange, size int) bool {
+func released(exchange *pipeline.View, size int) bool {
 	digests := exchange.Digests
 	newest := latestTyped(digests)
 	if newest < exchange.Heat.Position {
@@ -70,7 +70,7 @@ func released(exchange *pipeline.Exchange, size int) bool {
 
 // stands reports whether prompt and window are still about as large as at the last
 // attempt.
-func stands(exchange *pipeline.Exchange, size int) bool {
+func stands(exchange *pipeline.View, size int) bool {
 	attempts := exchange.Attempts
 	worth := max(1, leastFreed(exchange, size))
 	return attempts.Size > 0 && within(size, attempts.Size, worth) && within(exchange.Limit, attempts.Limit, worth)
@@ -79,62 +79,60 @@ func stands(exchange *pipeline.Exchange, size int) bool {
 func within(a, b, distance int) bool { return a-b < distance && b-a < distance }
 
 // reportHeld tells why nothing was tried.
-func reportHeld(exchange *pipeline.Exchange, size int, why occasion, reason string) {
+func reportHeld(draft *pipeline.Draft, size int, why occasion, reason string) {
 	if why == idle || why == brokeEven {
 		return // there was no need
 	}
 	switch reason {
 	case costGate, notArchived:
-		skip(exchange, reason)
+		skip(draft, reason)
 		return
 	case "breaker_open":
-		reportBreaker(exchange)
+		reportBreaker(draft)
 	}
-	unreachable(exchange, size)
+	unreachable(draft, size)
 }
 
-func reportBreaker(exchange *pipeline.Exchange) {
-	attempts := exchange.Attempts
-	exchange.Report.Events = append(exchange.Report.Events, pipeline.Event{
-		Module: Name, Type: "breaker_open", Reason: attempts.Reason, Counts: map[string]int{"fruitless": attempts.Fruitless},
-	})
+func reportBreaker(draft *pipeline.Draft) {
+	attempts := draft.Attempts
+	draft.Event("breaker_open", attempts.Reason, map[string]int{"fruitless": attempts.Fruitless})
 }
 
 // putOff remembers that an epoch was not worth making for now.
-func putOff(exchange *pipeline.Exchange, reason string, size int) {
-	attempts := session.Attempts{At: exchange.Now, Fruitless: exchange.Attempts.Fruitless, Reason: reason, Size: size, Limit: exchange.Limit}
-	remember(exchange, attempts)
+func putOff(draft *pipeline.Draft, reason string, size int) {
+	attempts := session.Attempts{At: draft.Now, Fruitless: draft.Attempts.Fruitless, Reason: reason, Size: size, Limit: draft.Limit}
+	remember(draft, attempts)
 }
 
 // cameToNothing counts an attempt that came to nothing and reports if that opens
 // the breaker.
-func cameToNothing(exchange *pipeline.Exchange, reason string, size int) {
-	wasOpen := exchange.Attempts.IsOpen()
-	attempts := session.Attempts{At: exchange.Now, Fruitless: exchange.Attempts.Fruitless + 1, Reason: reason, Size: size, Limit: exchange.Limit}
-	remember(exchange, attempts)
+func cameToNothing(draft *pipeline.Draft, reason string, size int) {
+	wasOpen := draft.Attempts.IsOpen()
+	attempts := session.Attempts{At: draft.Now, Fruitless: draft.Attempts.Fruitless + 1, Reason: reason, Size: size, Limit: draft.Limit}
+	remember(draft, attempts)
 	if attempts.IsOpen() && !wasOpen {
-		reportBreaker(exchange)
+		reportBreaker(draft)
 	}
 }
 
 // cameTrue remembers an epoch that has been made. An open breaker stays open: only
 // a reset closes it.
-func cameTrue(exchange *pipeline.Exchange, epoch *epoch) {
+func cameTrue(draft *pipeline.Draft, epoch *epoch) {
 	freed := epoch.projection.Before - epoch.projection.After
-	attempts := session.Attempts{At: exchange.Now}
+	attempts := session.Attempts{At: draft.Now}
 	switch {
-	case exchange.Order != nil, epoch.projection.Reason == bytesReason: // it was to free what it could
-	case float64(freed) < float64(leastFreed(exchange, epoch.projection.Before))*roundings:
-		cameToNothing(exchange, freedLittle, epoch.projection.After)
+	case draft.Order != nil, epoch.projection.Reason == bytesReason: // it was to free what it could
+	case float64(freed) < float64(leastFreed(&draft.View, epoch.projection.Before))*roundings:
+		cameToNothing(draft, freedLittle, epoch.projection.After)
 		return
-	case exchange.Attempts.IsOpen():
-		attempts.Fruitless, attempts.Reason = exchange.Attempts.Fruitless, exchange.Attempts.Reason
+	case draft.Attempts.IsOpen():
+		attempts.Fruitless, attempts.Reason = draft.Attempts.Fruitless, draft.Attempts.Reason
 	case !epoch.reached:
-		attempts.Reason, attempts.Size, attempts.Limit = missedTarget, epoch.projection.After, exchange.Limit
-	case exchange.Attempts == session.Attempts{}:
+		attempts.Reason, attempts.Size, attempts.Limit = missedTarget, epoch.projection.After, draft.Limit
+	case draft.Attempts == session.Attempts{}:
 		return // there is nothing to forget
 	}
-	remember(exchange, attempts)
+	remember(draft, attempts)
 }
 
 // roundings is what rounding between the model's tokens and o200k ones may take of
@@ -143,16 +141,14 @@ const roundings = 0.99
 
 // brokeOff remembers an attempt that ended with an error, unless that says nothing of
 // the lane: its client has left, or another replica was first.
-func brokeOff(ctx context.Context, exchange *pipeline.Exchange, reason string, size int, err error) {
+func brokeOff(ctx context.Context, draft *pipeline.Draft, reason string, size int, err error) {
 	if errors.Is(err, session.ErrOvertaken) || errors.Is(context.Cause(ctx), context.Canceled) {
 		return
 	}
-	cameToNothing(exchange, reason, size)
+	cameToNothing(draft, reason, size)
 }
 
-func remember(exchange *pipeline.Exchange, attempts session.Attempts) {
-	exchange.Attempts = attempts
-	if exchange.Tried != nil {
-		exchange.Tried(attempts)
-	}
+func remember(draft *pipeline.Draft, attempts session.Attempts) {
+	draft.Attempts = attempts
+	draft.Keeper.Tried(attempts)
 }

@@ -28,7 +28,7 @@ func bench(b *testing.B, limit int, change func(*pipelinetest.Options)) {
 	epochs := 0
 	for b.Loop() {
 		exchange.Projection, exchange.Report = projection, pipeline.Report{}
-		if err := module.Process(b.Context(), exchange); err != nil {
+		if err := pipelinetest.Process(b.Context(), module, exchange); err != nil {
 			b.Fatal(err)
 		}
 		epochs += exchange.Report.Archived

@@ -36,12 +36,12 @@ type balance struct {
 }
 
 // byBreakEven reports whether the rule of rent or buy decides for the exchange.
-func byBreakEven(exchange *pipeline.Exchange) bool {
+func byBreakEven(exchange *pipeline.View) bool {
 	return configOf(exchange).Trigger == TriggerBreakEven
 }
 
 // weigh returns the balance of a prompt of size tokens.
-func weigh(exchange *pipeline.Exchange, size int) balance {
+func weigh(exchange *pipeline.View, size int) balance {
 	b := balance{size: float64(size), rate: rateOf(exchange, size)}
 	b.read, b.write = cachePrices(exchange)
 	b.fixed = b.rate * float64(exchange.Fixed+tokensOf(exchange.Digests[:conversation.Lead(exchange.Digests)]))
@@ -54,7 +54,7 @@ func weigh(exchange *pipeline.Exchange, size int) balance {
 
 // rateOf returns how many of the model's tokens make one of o200k in a prompt of size
 // tokens.
-func rateOf(exchange *pipeline.Exchange, size int) float64 {
+func rateOf(exchange *pipeline.View, size int) float64 {
 	return max(exchange.Factor, float64(size)/float64(max(1, exchange.Estimate(exchange.Projection))))
 }
 
@@ -71,7 +71,7 @@ func depth(config *Config, fixed float64) float64 {
 
 // newestKept returns the o200k tokens of the newest turns that stay as they are where a
 // compaction goes down to goal.
-func newestKept(exchange *pipeline.Exchange, goal float64) int {
+func newestKept(exchange *pipeline.View, goal float64) int {
 	config, turns := configOf(exchange), exchange.Turns
 	newest := min(float64(config.PreserveTokens), goal/2)
 	size := 0
@@ -87,7 +87,7 @@ func newestKept(exchange *pipeline.Exchange, goal float64) int {
 }
 
 // add adds up the rent since the last compaction.
-func (b *balance) add(exchange *pipeline.Exchange) {
+func (b *balance) add(exchange *pipeline.View) {
 	least, from := b.left, 0
 	if projection := exchange.Projection; projection != nil {
 		least, from = max(least, float64(projection.After)), projection.Covers
@@ -117,7 +117,7 @@ func (b *balance) isEven() bool { return b.rent >= b.price(b.left-b.fixed-b.fres
 // breakEvenOccasion returns the occasion that a prompt of size tokens below its target is
 // by the rule of rent or buy. On a cold cache the whole prompt is written in any case: a
 // shorter one costs less at once.
-func breakEvenOccasion(exchange *pipeline.Exchange, size int) occasion {
+func breakEvenOccasion(exchange *pipeline.View, size int) occasion {
 	if size <= configOf(exchange).MinContext || exchange.Class.IsSide() {
 		return noOccasion
 	}
@@ -135,7 +135,7 @@ func breakEvenOccasion(exchange *pipeline.Exchange, size int) occasion {
 
 // hasBrokenEven reports whether the rent has reached the price of an epoch as it was
 // planned.
-func hasBrokenEven(exchange *pipeline.Exchange, epoch *epoch) bool {
+func hasBrokenEven(exchange *pipeline.View, epoch *epoch) bool {
 	b := weigh(exchange, epoch.projection.Before)
 	b.left, b.requests, b.rent = float64(epoch.projection.After), 0, 0
 	b.add(exchange)
@@ -147,7 +147,7 @@ func hasBrokenEven(exchange *pipeline.Exchange, epoch *epoch) bool {
 
 // leastFreed returns how many tokens an epoch of a prompt of size tokens must free:
 // minClear of the window or, where the window decides nothing, of the prompt.
-func leastFreed(exchange *pipeline.Exchange, size int) int {
+func leastFreed(exchange *pipeline.View, size int) int {
 	whole := exchange.Limit
 	if byBreakEven(exchange) {
 		whole = min(whole, size)

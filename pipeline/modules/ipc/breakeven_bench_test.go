@@ -6,6 +6,7 @@ import (
 
 	"palimpsest/pipeline"
 	"palimpsest/pipeline/modules/ipc"
+	"palimpsest/pipeline/pipelinetest"
 	"palimpsest/pipeline/session"
 )
 
@@ -24,7 +25,7 @@ func BenchmarkBreakEvenDecision(b *testing.B) {
 			module := ipc.New(newCounter(b))
 			b.ResetTimer()
 			for b.Loop() {
-				if err := module.Process(b.Context(), exchange); err != nil || exchange.Projection != nil {
+				if err := pipelinetest.Process(b.Context(), module, exchange); err != nil || exchange.Projection != nil {
 					b.Fatal(err)
 				}
 			}

@@ -173,6 +173,6 @@ func (c Config) IdleAbove(limit int) int {
 }
 
 // configOf returns the module's settings for an exchange.
-func configOf(exchange *pipeline.Exchange) Config {
+func configOf(exchange *pipeline.View) Config {
 	return pipeline.SettingsOf[Config](exchange.Config)
 }

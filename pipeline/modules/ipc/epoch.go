@@ -23,7 +23,7 @@ type epoch struct {
 }
 
 // newEpoch returns the epoch that makes a projection.
-func newEpoch(exchange *pipeline.Exchange, budget *budget, projection *session.Projection, reached bool) *epoch {
+func newEpoch(exchange *pipeline.View, budget *budget, projection *session.Projection, reached bool) *epoch {
 	e := &epoch{
 		projection: *projection, levels: exchange.Levels(projection), reached: reached, fits: exchange.Estimate(projection) <= budget.limit,
 		before: exchange.Original(),
@@ -41,10 +41,10 @@ func newEpoch(exchange *pipeline.Exchange, budget *budget, projection *session.P
 }
 
 // report tells of an epoch that has happened.
-func (e *epoch) report(exchange *pipeline.Exchange) {
-	report := &exchange.Report
+func (e *epoch) report(draft *pipeline.Draft) {
+	report := &draft.Report
 	report.Compression = pipeline.Epoch
-	report.Before, report.After, report.Limit = e.before, e.projection.After, exchange.Limit
+	report.Before, report.After, report.Limit = e.before, e.projection.After, draft.Limit
 	report.Levels = e.levels
 	report.Archived = e.compacted
 	counts := map[string]int{
@@ -54,31 +54,27 @@ func (e *epoch) report(exchange *pipeline.Exchange) {
 		"predicted_net_microusd": int(e.prediction.net), "worst_net_microusd": int(e.prediction.worst), "rent_microusd": int(e.prediction.rent),
 		"l0": e.levels[0], "l1": e.levels[1], "l2": e.levels[2], "l3": e.levels[3],
 	}
-	report.Events = append(report.Events,
-		pipeline.Event{Module: Name, Type: "started", Reason: e.projection.Reason, Counts: map[string]int{"before": e.projection.Before}},
-		pipeline.Event{Module: Name, Type: "completed", Reason: e.projection.Reason, Counts: counts},
-	)
+	draft.Event("started", e.projection.Reason, map[string]int{"before": e.projection.Before})
+	draft.Event("completed", e.projection.Reason, counts)
 	if e.rung > byTheRules {
-		report.Events = append(report.Events, pipeline.Event{Module: Name, Type: "protection_lifted", Reason: e.rung.String()})
+		draft.Event("protection_lifted", e.rung.String(), nil)
 	}
 	if e.unsaid > 0 {
-		report.Events = append(report.Events, pipeline.Event{Module: Name, Type: "directives_left_out", Counts: map[string]int{"count": e.unsaid}})
+		draft.Event("directives_left_out", "", map[string]int{"count": e.unsaid})
 	}
 	if !e.reached {
-		unreachable(exchange, e.projection.After)
+		unreachable(draft, e.projection.After)
 	}
 	if e.dropped == 0 {
 		return
 	}
-	report.Events = append(report.Events, pipeline.Event{Module: Name, Type: "truncated", Counts: map[string]int{
+	draft.Event("truncated", "", map[string]int{
 		"dropped": e.dropped, "archive_from": e.droppedFrom, "archive_to": e.droppedTo,
-	}})
+	})
 	if e.fits {
 		report.Compression = pipeline.Truncated
 	}
 }
 
 // skip reports why there is no epoch.
-func skip(exchange *pipeline.Exchange, reason string) {
-	exchange.Report.Events = append(exchange.Report.Events, pipeline.Event{Module: Name, Type: "skipped", Reason: reason})
-}
+func skip(draft *pipeline.Draft, reason string) { draft.Event("skipped", reason, nil) }

@@ -12,7 +12,7 @@ import (
 
 // history is the messages of an exchange by turns. What they say is read once.
 type history struct {
-	exchange *pipeline.Exchange
+	exchange *pipeline.View
 	config   Config
 	counter  Counter
 	memory   memory // nil if nothing is remembered
@@ -23,7 +23,7 @@ type history struct {
 }
 
 // newHistory returns the history of an exchange without reading a message.
-func newHistory(exchange *pipeline.Exchange, counter Counter, memory memory) *history {
+func newHistory(exchange *pipeline.View, counter Counter, memory memory) *history {
 	h := &history{
 		exchange: exchange, config: configOf(exchange), counter: counter, memory: memory,
 		digests: exchange.Digests, added: addedTo(exchange),
@@ -43,7 +43,7 @@ func newHistory(exchange *pipeline.Exchange, counter Counter, memory memory) *hi
 // addedTo returns the o200k tokens of the inserts at each message. They count with
 // messages that stay as they are; whatever changes a message drops them. What pointers
 // save does not count in a plan: the epoch may take what they point at.
-func addedTo(exchange *pipeline.Exchange) map[int]int {
+func addedTo(exchange *pipeline.View) map[int]int {
 	added := map[int]int{}
 	for i := range exchange.Inserts {
 		if insert := &exchange.Inserts[i]; !insert.IsPointer() {
@@ -164,11 +164,10 @@ func (h *history) untouched(from, to, level int) session.Part {
 // without the cache markers that stood in it: a client's markers move on, this one never
 // would.
 func (h *history) encoded(index int, message conversation.Message, tokens int) (session.Part, error) {
-	raw, err := h.exchange.Codec.Encode(message)
+	raw, err := h.exchange.WriteUnmarked(message)
 	if err != nil {
 		return session.Part{}, fmt.Errorf("encode message %d: %w", index, err)
 	}
-	raw = h.exchange.Codec.Mark(raw, "")
 	return shortPart(index, raw, tokens), nil
 }
 

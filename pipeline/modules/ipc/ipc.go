@@ -46,107 +46,108 @@ func (*Module) Name() string { return Name }
 
 // Process makes a new projection if there is an occasion for one, enough can be
 // freed, and it is worth its price; otherwise the exchange keeps the projection it
-// has. An error leaves the exchange as it was.
-func (m *Module) Process(ctx context.Context, exchange *pipeline.Exchange) error {
-	config, limit := configOf(exchange), exchange.Limit
-	if err := m.point(exchange); err != nil {
-		return fmt.Errorf("look for results that were said before: %w", err)
+// has.
+func (m *Module) Process(ctx context.Context, exchange *pipeline.View) (*pipeline.Draft, error) {
+	config, draft := configOf(exchange), exchange.Draft(Name)
+	if err := m.point(draft); err != nil {
+		return nil, fmt.Errorf("look for results that were said before: %w", err)
 	}
+	exchange = &draft.View // with the pointers
 	switch {
 	case exchange.Request.Frozen != "":
-		exchange.Report.Compression = pipeline.Bypassed
-		skip(exchange, exchange.Request.Frozen)
-		return nil
-	case limit == 0 && !isHeavy(exchange):
-		skip(exchange, "unknown_model")
-		return nil
+		draft.Report.Compression = pipeline.Bypassed
+		skip(draft, exchange.Request.Frozen)
+		return draft, nil
+	case exchange.Limit == 0 && !isHeavy(exchange):
+		skip(draft, "unknown_model")
+		return draft, nil
 	case exchange.Class.Kind == client.Compaction && fitsWhole(exchange):
 		// The client's own summary is to be made of what was said.
-		exchange.Projection = nil
-		standing := exchange.Standing()
-		standing.Events, standing.Modules = exchange.Report.Events, exchange.Report.Modules
-		exchange.Report = standing
-		skip(exchange, "client_compaction")
-		return nil
+		draft.Projection = nil
+		draft.Restart()
+		skip(draft, "client_compaction")
+		return draft, nil
 	}
 	size := exchange.Size(exchange.Projection)
 	why := occasionOf(exchange, size)
 	switch {
 	case why == noOccasion:
-		return nil
+		return draft, nil
 	case config.DeepestLevel == 0:
-		skip(exchange, "deepest_level")
-		return nil
+		skip(draft, "deepest_level")
+		return draft, nil
 	case !config.ArchiveToBlob:
-		skip(exchange, "archive_off")
-		return nil
+		skip(draft, "archive_off")
+		return draft, nil
 	}
 	if reason := held(exchange, size, why); reason != "" {
-		reportHeld(exchange, size, why, reason)
-		return nil
+		reportHeld(draft, size, why, reason)
+		return draft, nil
 	}
-	return m.try(ctx, exchange, size, why)
+	if err := m.try(ctx, draft, size, why); err != nil {
+		return nil, err
+	}
+	return draft, nil
 }
 
-// try makes an epoch of an exchange of size tokens if one is worth making.
-func (m *Module) try(ctx context.Context, exchange *pipeline.Exchange, size int, why occasion) error {
+// try makes an epoch of a draft of size tokens if one is worth making.
+func (m *Module) try(ctx context.Context, draft *pipeline.Draft, size int, why occasion) error {
+	exchange := &draft.View
 	epoch := ahead(exchange, size)
 	if epoch == nil {
 		var err error
 		if epoch, err = m.plan(ctx, exchange, size); err != nil {
-			return giveUp(ctx, exchange, size, why, err)
+			return giveUp(ctx, draft, size, why, err)
 		}
 	}
 	epoch.projection.Reason = why.reason()
 	epoch.prediction = predict(exchange, epoch)
 	if why == atTarget && !epoch.prediction.worth || why == brokeEven && !hasBrokenEven(exchange, epoch) {
-		putOff(exchange, costGate, size)
-		exchange.Report.Events = append(exchange.Report.Events, pipeline.Event{
-			Module: Name, Type: "skipped", Reason: costGate, Counts: epoch.prediction.counts(),
-		})
+		putOff(draft, costGate, size)
+		draft.Event("skipped", costGate, epoch.prediction.counts())
 		return nil
 	}
 	// The originals are durable before the shortened prompt may leave.
-	err := exchange.Commit(ctx, epoch.projection)
+	err := exchange.Keeper.Commit(ctx, epoch.projection)
 	if errors.Is(err, session.ErrWarm) {
-		skip(exchange, "warm_elsewhere")
+		skip(draft, "warm_elsewhere")
 		return nil
 	}
 	if err != nil {
-		brokeOff(ctx, exchange, notArchived, size, err)
+		brokeOff(ctx, draft, notArchived, size, err)
 		return fmt.Errorf("archive originals: %w", err)
 	}
-	exchange.Projection = &epoch.projection
-	epoch.report(exchange)
-	cameTrue(exchange, epoch)
+	draft.Projection = &epoch.projection
+	epoch.report(draft)
+	cameTrue(draft, epoch)
 	return nil
 }
 
 // giveUp ends an attempt that led to no plan.
-func giveUp(ctx context.Context, exchange *pipeline.Exchange, size int, why occasion, err error) error {
+func giveUp(ctx context.Context, draft *pipeline.Draft, size int, why occasion, err error) error {
 	reason := notPlanned
 	switch {
 	case errors.Is(err, errNothingToFree):
 		reason = nothingToFree
 	case errors.Is(err, errWorse):
 		reason = notSmaller
-		exchange.Report.Events = append(exchange.Report.Events, pipeline.Event{Module: Name, Type: "rejected", Reason: err.Error()})
+		draft.Event("rejected", err.Error(), nil)
 	default:
-		brokeOff(ctx, exchange, reason, size, err)
+		brokeOff(ctx, draft, reason, size, err)
 		return fmt.Errorf("plan epoch: %w", err)
 	}
 	switch why {
 	case idle, brokeEven: // there was no need of it
-		putOff(exchange, reason, size)
+		putOff(draft, reason, size)
 		return nil
 	case asked:
-		skip(exchange, reason)
-		putOff(exchange, reason, size)
+		skip(draft, reason)
+		putOff(draft, reason, size)
 		return nil
 	default:
 	}
-	unreachable(exchange, size)
-	cameToNothing(exchange, reason, size)
+	unreachable(draft, size)
+	cameToNothing(draft, reason, size)
 	return nil
 }
 

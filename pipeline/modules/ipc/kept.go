@@ -30,14 +30,14 @@ func (r *records) keep(t *turn) error {
 		switch {
 		case index < t.verbatim:
 		case r.protection.fates[index] == stays:
-			t.add(message.Role, r.history.exchange.Codec.Mark(r.history.exchange.Body.Element(index), ""), r.history.digests[index].Tokens)
+			t.add(message.Role, r.history.exchange.Unmarked(index), r.history.digests[index].Tokens)
 		case len(wanted[i]) > 0:
-			raw, err := r.history.exchange.Codec.Encode(part(message, wanted[i]))
+			raw, err := r.history.exchange.WriteUnmarked(part(message, wanted[i]))
 			if err != nil {
 				return err
 			}
 			message.Blocks = wanted[i]
-			t.add(message.Role, r.history.exchange.Codec.Mark(raw, ""), r.history.counter.Message(message))
+			t.add(message.Role, raw, r.history.counter.Message(message))
 		}
 	}
 	t.isKept = true

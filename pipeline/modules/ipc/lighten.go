@@ -12,7 +12,7 @@ import (
 const leastLighter = 10
 
 // maxBytes returns how many bytes a prompt may have; 0: any number.
-func maxBytes(exchange *pipeline.Exchange) int {
+func maxBytes(exchange *pipeline.View) int {
 	most := configOf(exchange).MaxBytes
 	if said := exchange.MaxBytes; said > 0 && (most == 0 || said < most) {
 		return said
@@ -21,17 +21,17 @@ func maxBytes(exchange *pipeline.Exchange) int {
 }
 
 // isHeavy reports whether a prompt has more bytes than it may have.
-func isHeavy(exchange *pipeline.Exchange) bool {
+func isHeavy(exchange *pipeline.View) bool {
 	most := maxBytes(exchange)
 	// Nothing ever grows: a body that is small enough needs no adding up.
-	return most > 0 && len(exchange.Body.Body()) > most && exchange.Bytes(exchange.Projection) > most
+	return most > 0 && exchange.BodyLength() > most && exchange.Bytes(exchange.Projection) > most
 }
 
 // fitsWhole reports whether the prompt fits as the client sent it, with what modules
 // have put into it.
-func fitsWhole(exchange *pipeline.Exchange) bool {
+func fitsWhole(exchange *pipeline.View) bool {
 	most := maxBytes(exchange)
-	return exchange.Original()+int(float64(exchange.Inserted(nil))*exchange.Factor) <= exchange.Limit && (most == 0 || len(exchange.Body.Body()) <= most)
+	return exchange.Original()+int(float64(exchange.Inserted(nil))*exchange.Factor) <= exchange.Limit && (most == 0 || exchange.BodyLength() <= most)
 }
 
 // mayLighten reports whether an epoch can free enough bytes, without reading a

@@ -20,7 +20,7 @@ type budget struct {
 }
 
 // measure returns the budget of a prompt of size tokens of the model. It reads no message.
-func measure(exchange *pipeline.Exchange, size int) *budget {
+func measure(exchange *pipeline.View, size int) *budget {
 	config := configOf(exchange)
 	b := &budget{now: max(1, exchange.Estimate(exchange.Projection))}
 	// What was reported of this prompt may tell more than the model's average.

@@ -180,7 +180,7 @@ func (m *media) lostMedia(index int, message conversation.Message, raw json.RawM
 		}
 		return false
 	}
-	sent, err := m.history.exchange.Codec.Parse(raw)
+	sent, err := m.history.exchange.Read(raw)
 	return err == nil && isAttached(message) && !isAttached(sent)
 }
 
@@ -198,7 +198,7 @@ func (m *media) bytesOf(t *turn) int {
 		if parts != nil && parts[i-t.From].Raw != nil {
 			size += len(parts[i-t.From].Raw)
 		} else {
-			size += len(m.history.exchange.Body.Element(i))
+			size += m.history.exchange.Length(i)
 		}
 	}
 	return size
@@ -210,7 +210,7 @@ func (m *media) ballast() int {
 	for _, t := range m.protection.evictable() {
 		for i := t.From; i < t.To; i++ {
 			if m.history.digests[i].Flags.Has(conversation.HasMedia) && !m.protection.isLatest(i) {
-				ballast += len(m.history.exchange.Body.Element(i))
+				ballast += m.history.exchange.Length(i)
 			}
 		}
 	}
@@ -218,7 +218,7 @@ func (m *media) ballast() int {
 		for _, part := range projection.Parts {
 			for i := part.From; part.Raw != nil && i < part.To; i++ {
 				if m.history.digests[i].Flags.Has(conversation.HasMedia) && !m.protection.isLatest(i) {
-					ballast -= len(m.history.exchange.Body.Element(i))
+					ballast -= m.history.exchange.Length(i)
 				}
 			}
 			if part.Raw != nil && part.Level < 2 {

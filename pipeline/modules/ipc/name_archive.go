@@ -39,7 +39,7 @@ func (r *renderer) nameArchive(parts parts) {
 // nameIn has the placeholder in a part of one message name the archive, and reports
 // whether it does.
 func (h *history) nameIn(part *session.Part, name archive.Name) bool {
-	message, err := h.exchange.Codec.Parse(part.Raw)
+	message, err := h.exchange.Read(part.Raw)
 	if err != nil {
 		return false
 	}

@@ -4,18 +4,16 @@ import (
 	"context"
 
 	"palimpsest/pipeline"
-	"palimpsest/pipeline/conversation"
 )
 
 // Notes returns what L2 and L3 leave of the first messages of an exchange, within so many
 // o200k tokens: the oldest turns in lines for blocks of them, behind what a model has written
 // in place of the first ones, if it has. It is text, not part of a prompt, so no turn is bound
 // by what makes a prompt legal.
-func (m *Module) Notes(ctx context.Context, exchange *pipeline.Exchange, messages, tokens int) (string, error) {
+func (m *Module) Notes(ctx context.Context, exchange *pipeline.View, messages, tokens int) (string, error) {
 	whole := *exchange
 	whole.Projection, whole.Order, whole.Pins = nil, nil, nil
-	whole.Digests, whole.Chain = exchange.Digests[:messages], exchange.Chain[:messages+1]
-	whole.Turns = conversation.Turns(whole.Digests)
+	whole.Conversation = exchange.First(messages)
 	p := newPlanner(&whole, m.counter, nil, 0, lastRung)
 	for _, t := range p.history.turns {
 		t.verbatim, t.floor, t.deepest, t.level, t.isFixed = t.From, 0, 3, 2, false
@@ -49,7 +47,7 @@ func (m *Module) Notes(ctx context.Context, exchange *pipeline.Exchange, message
 
 // standIn has the exchange's summary stand for the turns that it covers, and returns how many
 // these are.
-func (p *planner) standIn(exchange *pipeline.Exchange) (turns int) {
+func (p *planner) standIn(exchange *pipeline.View) (turns int) {
 	summary := exchange.Summary
 	if summary == nil {
 		return 0

@@ -32,7 +32,7 @@ const (
 )
 
 // occasionOf returns the occasion for an epoch that a prompt of so many tokens is.
-func occasionOf(exchange *pipeline.Exchange, size int) occasion {
+func occasionOf(exchange *pipeline.View, size int) occasion {
 	config := configOf(exchange)
 	share := float64(size) / float64(exchange.Limit)
 	switch {
@@ -58,13 +58,13 @@ func occasionOf(exchange *pipeline.Exchange, size int) occasion {
 
 // isFree reports whether rewriting the prompt costs nothing: the cache of the
 // lane's last one has gone cold. A side call's prompt comes only once.
-func isFree(exchange *pipeline.Exchange) bool {
+func isFree(exchange *pipeline.View) bool {
 	config := configOf(exchange)
 	return exchange.Heat.Cooled(exchange.Now) && config.DeepestLevel > 0 && config.ArchiveToBlob && !exchange.Class.IsSide()
 }
 
 // isWarm reports whether the provider's cache is likely to hold the lane's prompt.
-func isWarm(exchange *pipeline.Exchange) bool {
+func isWarm(exchange *pipeline.View) bool {
 	return !exchange.Heat.Cold(exchange.Now, exchange.Request.Model)
 }
 

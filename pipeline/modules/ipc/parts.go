@@ -1,9 +1,6 @@
 package ipc
 
 import (
-	"encoding/json"
-	"slices"
-
 	"palimpsest/pipeline/conversation"
 	"palimpsest/pipeline/session"
 )
@@ -36,15 +33,4 @@ func (p *parts) endWithSystem(digests []conversation.Digest) bool {
 	}
 	last := (*p)[len(*p)-1]
 	return last.Raw == nil && last.To > conversation.Lead(digests) && digests[last.To-1].Role == conversation.System
-}
-
-// join adds messages to a part.
-func join(part *session.Part, raw json.RawMessage, messages, tokens int) {
-	part.Raw = slices.Grow(part.Raw, len(raw)+1)
-	if len(part.Raw) > 0 {
-		part.Raw = append(part.Raw, ',')
-	}
-	part.Raw = append(part.Raw, raw...)
-	part.Messages += messages
-	part.Tokens += tokens
 }

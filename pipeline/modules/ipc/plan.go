@@ -29,7 +29,7 @@ type planner struct {
 
 // plan plans an epoch for a prompt of size tokens of the model. It returns
 // errNothingToFree if no epoch is worth making.
-func (m *Module) plan(ctx context.Context, exchange *pipeline.Exchange, size int) (*epoch, error) {
+func (m *Module) plan(ctx context.Context, exchange *pipeline.View, size int) (*epoch, error) {
 	p := newPlanner(exchange, m.counter, m.memory, size, byTheRules)
 	if !p.mayBeWorth() {
 		return nil, errNothingToFree
@@ -100,7 +100,7 @@ func (p *planner) shorten(ctx context.Context) (*session.Projection, error) {
 }
 
 // newPlanner puts the parts together. It reads no message.
-func newPlanner(exchange *pipeline.Exchange, counter Counter, memory memory, size int, rung rung) *planner {
+func newPlanner(exchange *pipeline.View, counter Counter, memory memory, size int, rung rung) *planner {
 	budget := measure(exchange, size)
 	history := newHistory(exchange, counter, memory)
 	protection := protect(history, budget, rung)

@@ -42,7 +42,7 @@ type prediction struct {
 }
 
 // predict returns what an epoch is expected to cost and to bring.
-func predict(exchange *pipeline.Exchange, epoch *epoch) prediction {
+func predict(exchange *pipeline.View, epoch *epoch) prediction {
 	projection := &epoch.projection
 	rate := float64(projection.Before) / float64(max(1, exchange.Estimate(exchange.Projection)))
 	scale := func(size int) int { return int(rate * float64(size)) }
@@ -75,7 +75,7 @@ func predict(exchange *pipeline.Exchange, epoch *epoch) prediction {
 // cachePrices returns what reading a token from the cache and writing it costs, in
 // US dollars for a million of them. Where no price is known they stand in
 // Anthropic's relation to each other.
-func cachePrices(exchange *pipeline.Exchange) (read, write float64) {
+func cachePrices(exchange *pipeline.View) (read, write float64) {
 	price := exchange.Model.Price
 	if price == (tokens.Price{}) {
 		price = tokens.Price{Input: 1, CacheRead: 0.1, CacheWrite: 1.25, CacheWrite1h: 2}
@@ -92,7 +92,7 @@ func cachePrices(exchange *pipeline.Exchange) (read, write float64) {
 
 // pace returns by how many o200k tokens the conversation grows with a request: the
 // mean of its newest turns, of which each request adds one.
-func pace(exchange *pipeline.Exchange) int {
+func pace(exchange *pipeline.View) int {
 	turns := exchange.Turns
 	turns = turns[max(0, len(turns)-paceTurns):]
 	if len(turns) == 0 {
@@ -106,7 +106,7 @@ func pace(exchange *pipeline.Exchange) int {
 }
 
 // fresh returns the o200k tokens that the lane's last prompt did not have.
-func fresh(exchange *pipeline.Exchange) int {
+func fresh(exchange *pipeline.View) int {
 	sum := 0
 	for _, digest := range exchange.Digests[min(exchange.Heat.Position, len(exchange.Digests)):] {
 		sum += digest.Tokens
@@ -116,7 +116,7 @@ func fresh(exchange *pipeline.Exchange) int {
 
 // unchanged returns the o200k tokens of the messages that a prompt with a
 // projection has in common with the exchange's as it stands, from the first on.
-func unchanged(exchange *pipeline.Exchange, next *session.Projection) int {
+func unchanged(exchange *pipeline.View, next *session.Projection) int {
 	var standing []session.Part
 	covers := 0
 	if exchange.Projection != nil {

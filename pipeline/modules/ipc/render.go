@@ -132,7 +132,7 @@ func (r *renderer) fold(parts *parts, run []*span, block int) error {
 		if err != nil {
 			return fmt.Errorf("encode record of messages %d to %d: %w", from, to, err)
 		}
-		join(&rendered, raw, 1, messages[i].tokens)
+		rendered.Join(raw, 1, messages[i].tokens)
 	}
 	for len(run) > 0 {
 		n := sameLevel(run)
@@ -201,7 +201,7 @@ func (r *renderer) encode(message *kept) (json.RawMessage, error) {
 	if message.message == nil {
 		return message.raw, nil
 	}
-	return r.history.exchange.Codec.Encode(*message.message)
+	return r.history.exchange.Write(*message.message)
 }
 
 // foldShallow adds the parts of a run at L1.

@@ -16,7 +16,7 @@ func (r *renderer) opened(all parts) parts {
 	front := session.Part{From: t.verbatim, To: t.To, Level: t.level, Raw: json.RawMessage{}}
 	for i := range all {
 		if part := &all[i]; part.From >= t.To && part.Level >= 2 && len(part.Raw) > 0 {
-			join(&front, part.Raw, part.Messages, part.Tokens)
+			front.Join(part.Raw, part.Messages, part.Tokens)
 			part.Raw, part.Messages, part.Tokens = json.RawMessage{}, 0, 0
 		}
 	}
@@ -30,10 +30,10 @@ func (r *renderer) opened(all parts) parts {
 			continue
 		}
 		for i := part.From; part.Raw == nil && i < part.To; i++ {
-			join(&front, r.history.exchange.Codec.Mark(r.history.exchange.WithInsertsAt(i), ""), 1, r.history.originals(i, i+1))
+			front.Join(r.history.exchange.UnmarkedWithInserts(i), 1, r.history.originals(i, i+1))
 		}
 		if part.Raw != nil {
-			join(&front, part.Raw, part.Messages, part.Tokens)
+			front.Join(part.Raw, part.Messages, part.Tokens)
 		}
 		if part.To == t.To {
 			moved.add(front)

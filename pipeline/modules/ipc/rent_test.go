@@ -46,7 +46,7 @@ func TestRentCountsTheRequestsSinceTheLastCompaction(t *testing.T) {
 				projection = &session.Projection{After: int(rate * float64(projection.After)), Covers: projection.Covers}
 			}
 			b := balance{read: 0.5, rate: rate, size: rate * one.size, left: rate * one.left}
-			b.add(&pipeline.Exchange{Digests: digests, Projection: projection})
+			b.add(&pipeline.View{Conversation: pipeline.Conversation{Digests: digests}, Lane: pipeline.Lane{Projection: projection}})
 			if want := 0.5 * rate * one.rent; b.requests != one.requests || b.rent != want {
 				t.Errorf("%s, at %.1f: %d requests paid %.0f, want %d and %.0f", name, rate, b.requests, b.rent, one.requests, want)
 			}

@@ -31,7 +31,8 @@ const (
 // point puts pointers in place of the newest tool results whose lines an earlier result
 // in the prompt has word for word (ipc.repeats). What it decides becomes part of the lane
 // and is decided once: only results that the provider has not seen are looked at.
-func (m *Module) point(exchange *pipeline.Exchange) error {
+func (m *Module) point(draft *pipeline.Draft) error {
+	exchange := &draft.View
 	if !mayPoint(exchange) {
 		return nil
 	}
@@ -39,7 +40,7 @@ func (m *Module) point(exchange *pipeline.Exchange) error {
 	for first > 0 && exchange.Digests[first-1].Role != conversation.Assistant {
 		first--
 	}
-	r := &repeats{exchange: exchange, counter: m.counter, first: first}
+	r := &repeats{exchange: exchange, draft: draft, counter: m.counter, first: first}
 	for i := max(first, exchange.Seen()); i < len(exchange.Digests); i++ {
 		if mayShow(exchange, i) && exchange.Digests[i].Tokens >= leastRepeating {
 			if err := r.message(i); err != nil {
@@ -51,7 +52,7 @@ func (m *Module) point(exchange *pipeline.Exchange) error {
 }
 
 // mayPoint reports whether new pointers may come into the prompt.
-func mayPoint(exchange *pipeline.Exchange) bool {
+func mayPoint(exchange *pipeline.View) bool {
 	config := new(configOf(exchange))
 	return config.Repeats == RepeatsPoint && config.DeepestLevel > 0 && config.ArchiveToBlob &&
 		!exchange.Settled && exchange.Request.Frozen == "" && !exchange.Request.TakesOut &&
@@ -59,7 +60,7 @@ func mayPoint(exchange *pipeline.Exchange) bool {
 }
 
 // mayShow reports whether a message has plain tool results that are sent as they came.
-func mayShow(exchange *pipeline.Exchange, message int) bool {
+func mayShow(exchange *pipeline.View, message int) bool {
 	const other = conversation.HasMedia | conversation.HasOpaque | conversation.LoadsTools | conversation.IsPinned
 	flags := exchange.Digests[message].Flags
 	return flags.Has(conversation.HasResult) && !flags.Has(other) && exchange.Projection.Keeps(message)
@@ -67,7 +68,8 @@ func mayShow(exchange *pipeline.Exchange, message int) bool {
 
 // repeats looks for results in one exchange that repeat earlier ones.
 type repeats struct {
-	exchange *pipeline.Exchange
+	exchange *pipeline.View // of draft
+	draft    *pipeline.Draft
 	counter  Counter
 	first    int // first message behind the newest answer
 
@@ -186,12 +188,12 @@ func (r *repeats) result(index, at int, message conversation.Message) error {
 	}
 	text := fmt.Sprintf(pointerFrame, told, archive.NameOf(r.exchange.Chain[len(r.exchange.Digests)]), archived(index)) + body
 	message.Replace(at, text)
-	if _, err := r.exchange.Codec.Encode(message); err != nil {
+	if _, err := r.exchange.Write(message); err != nil {
 		return nil //nolint:nilerr // a message that cannot be written stays as it is
 	}
 	saved := r.exchange.Digests[index].Tokens - r.counter.Message(message)
 	if saved >= leastPointedTokens {
-		r.exchange.Point(Name, index, at, source.message, text, -saved)
+		r.draft.Point(index, at, source.message, text, -saved)
 	}
 	return nil
 }

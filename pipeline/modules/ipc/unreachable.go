@@ -21,18 +21,16 @@ const (
 
 // unreachable reports that the prompt goes out above its target, and what most of it is
 // that no level makes shorter.
-func unreachable(exchange *pipeline.Exchange, size int) {
-	exchange.Report.Compression = pipeline.Unreachable
-	reason, counts := hindrance(exchange, size)
-	counts["size"], counts["limit"] = size, exchange.Limit
-	exchange.Report.Events = append(exchange.Report.Events, pipeline.Event{
-		Module: Name, Type: "target_unreachable", Reason: reason, Counts: counts,
-	})
+func unreachable(draft *pipeline.Draft, size int) {
+	draft.Report.Compression = pipeline.Unreachable
+	reason, counts := hindrance(&draft.View, size)
+	counts["size"], counts["limit"] = size, draft.Limit
+	draft.Event("target_unreachable", reason, counts)
 }
 
 // hindrance returns what takes most of what cannot be compressed in a prompt of size
 // tokens, and how many o200k tokens each hindrance takes.
-func hindrance(exchange *pipeline.Exchange, size int) (reason string, tokens map[string]int) {
+func hindrance(exchange *pipeline.View, size int) (reason string, tokens map[string]int) {
 	p := newPlanner(exchange, nil, nil, size, byTheRules) // nothing is counted
 	tokens = map[string]int{heldByFixed: exchange.Fixed}
 	if err := p.protection.findKept(); err != nil {

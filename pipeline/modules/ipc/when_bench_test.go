@@ -23,7 +23,7 @@ func cold(b *testing.B, planned bool) {
 	module := ipc.New(counter)
 	last := pipelinetest.NewExchange(b, codecs()[conversation.Anthropic], talk.Body(talk.Steps()-2), options)
 	last.NextProjection = 1
-	plan, err := module.Plan(b.Context(), last)
+	plan, err := module.Plan(b.Context(), &last.View)
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -36,7 +36,7 @@ func cold(b *testing.B, planned bool) {
 	b.ReportAllocs()
 	for b.Loop() {
 		exchange.Projection, exchange.Report = nil, pipeline.Report{}
-		if err := module.Process(b.Context(), exchange); err != nil || exchange.Projection == nil {
+		if err := pipelinetest.Process(b.Context(), module, exchange); err != nil || exchange.Projection == nil {
 			b.Fatalf("%+v, %v", exchange.Report, err)
 		}
 	}

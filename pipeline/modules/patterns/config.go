@@ -54,6 +54,6 @@ func Description() pipeline.Description {
 }
 
 // configOf returns the module's settings for an exchange.
-func configOf(exchange *pipeline.Exchange) Config {
+func configOf(exchange *pipeline.View) Config {
 	return pipeline.SettingsOf[Config](exchange.Config)
 }

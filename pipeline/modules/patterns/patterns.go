@@ -34,45 +34,46 @@ func (*Module) Name() string { return Name }
 
 // Process puts the patterns into the prompt that are relevant to its new messages and
 // that the lane does not have yet.
-func (m *Module) Process(ctx context.Context, exchange *pipeline.Exchange) error {
+func (m *Module) Process(ctx context.Context, exchange *pipeline.View) (*pipeline.Draft, error) {
 	if m.shelf == nil || exchange.Settled || exchange.Request.Frozen != "" || exchange.Class.IsSide() || exchange.Class.Kind == client.Compaction {
-		return nil
+		return nil, nil //nolint:nilnil // nothing changes
 	}
 	known := m.shelf.of(ctx, exchange.Scope.Workspace)
 	if known == nil {
-		return nil
+		return nil, nil //nolint:nilnil // nothing changes
 	}
 	lane := given(exchange)
 	room := configOf(exchange).MaxInjected - len(lane)
 	from := newFrom(exchange)
 	if room <= 0 || from == len(exchange.Digests) {
-		return nil
+		return nil, nil //nolint:nilnil // nothing changes
 	}
 	news, err := read(exchange, from)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	chosen, err := choose(exchange, known, news, from)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	chosen = slices.DeleteFunc(chosen, func(p *Pattern) bool { return slices.Contains(lane, p.ID.String()) })
 	if len(chosen) == 0 {
-		return nil
+		return nil, nil //nolint:nilnil // nothing changes
 	}
 	if chosen, err = without(exchange, chosen, room); err != nil || len(chosen) == 0 {
-		return err
+		return nil, err
 	}
 	ids := make([]string, len(chosen))
 	for i, p := range chosen {
 		ids[i] = p.ID.String()
 	}
-	exchange.Inject(Name, configOf(exchange).Placement, block(chosen), ids)
-	return nil
+	draft := exchange.Draft(Name)
+	draft.Inject(configOf(exchange).Placement, block(chosen), ids)
+	return draft, nil
 }
 
 // given returns the ids of the patterns that the lane has.
-func given(exchange *pipeline.Exchange) []string {
+func given(exchange *pipeline.View) []string {
 	var ids []string
 	for _, insert := range exchange.Injected(Name) {
 		ids = append(ids, insert.Items...)
@@ -81,7 +82,7 @@ func given(exchange *pipeline.Exchange) []string {
 }
 
 // newFrom returns the index of the first message behind the newest answer.
-func newFrom(exchange *pipeline.Exchange) int {
+func newFrom(exchange *pipeline.View) int {
 	from := len(exchange.Digests)
 	for from > 0 && exchange.Digests[from-1].Role != conversation.Assistant {
 		from--
@@ -96,7 +97,7 @@ type news struct {
 }
 
 // read reads the messages from index from on.
-func read(exchange *pipeline.Exchange, from int) (news, error) {
+func read(exchange *pipeline.View, from int) (news, error) {
 	var found news
 	var typed strings.Builder
 	for i := from; i < len(exchange.Digests); i++ {
@@ -124,7 +125,7 @@ func read(exchange *pipeline.Exchange, from int) (news, error) {
 }
 
 // choose returns the patterns that are relevant to new messages: fixes first.
-func choose(exchange *pipeline.Exchange, known *index, found news, from int) ([]*Pattern, error) {
+func choose(exchange *pipeline.View, known *index, found news, from int) ([]*Pattern, error) {
 	config := new(configOf(exchange))
 	var chosen []*Pattern
 	for _, text := range append(found.results, found.typed) {
@@ -145,7 +146,7 @@ func choose(exchange *pipeline.Exchange, known *index, found news, from int) ([]
 }
 
 // isFirst reports whether nobody has typed anything before message from.
-func isFirst(exchange *pipeline.Exchange, from int) (bool, error) {
+func isFirst(exchange *pipeline.View, from int) (bool, error) {
 	var early []int
 	for i, digest := range exchange.Digests[:from] {
 		if digest.Flags.Has(conversation.HasTyped) {
@@ -171,7 +172,7 @@ func isFirst(exchange *pipeline.Exchange, from int) (bool, error) {
 
 // without returns the first room of chosen, those left out that the client's own
 // instructions hold.
-func without(exchange *pipeline.Exchange, chosen []*Pattern, room int) ([]*Pattern, error) {
+func without(exchange *pipeline.View, chosen []*Pattern, room int) ([]*Pattern, error) {
 	instructions, err := instructionsOf(exchange)
 	if err != nil {
 		return nil, err
@@ -184,7 +185,7 @@ func without(exchange *pipeline.Exchange, chosen []*Pattern, room int) ([]*Patte
 
 // instructionsOf returns what the client tells the model beside the conversation, and
 // in the messages that nobody has answered or that lead the conversation, as tokens.
-func instructionsOf(exchange *pipeline.Exchange) (string, error) {
+func instructionsOf(exchange *pipeline.View) (string, error) {
 	var all strings.Builder
 	all.WriteByte(' ')
 	add := func(text string) {

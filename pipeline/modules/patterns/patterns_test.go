@@ -339,7 +339,7 @@ func BenchmarkNothingApproved(b *testing.B) {
 	module := patterns.New(bench.shelf)
 	exchange := pipelinetest.NewExchange(b, anthropic.New(), []byte(body(user("Use npm."))), bench.lane.Options)
 	for b.Loop() {
-		if err := module.Process(b.Context(), exchange); err != nil {
+		if err := pipelinetest.Process(b.Context(), module, exchange); err != nil {
 			b.Fatal(err)
 		}
 	}
@@ -359,7 +359,7 @@ func BenchmarkResultWithFiveHundredPatterns(b *testing.B) {
 	exchange := pipelinetest.NewExchange(b, anthropic.New(), []byte(body(messages...)), bench.lane.Options)
 	exchange.Scope.Workspace = bench.workspace
 	for b.Loop() {
-		if err := module.Process(b.Context(), exchange); err != nil {
+		if err := pipelinetest.Process(b.Context(), module, exchange); err != nil {
 			b.Fatal(err)
 		}
 	}

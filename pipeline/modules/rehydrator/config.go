@@ -88,6 +88,6 @@ func checkPhrases(phrases []string) string {
 }
 
 // configOf returns the module's settings for an exchange.
-func configOf(exchange *pipeline.Exchange) Config {
+func configOf(exchange *pipeline.View) Config {
 	return pipeline.SettingsOf[Config](exchange.Config)
 }

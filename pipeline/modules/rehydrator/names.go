@@ -1,8 +1,6 @@
 package rehydrator
 
 import (
-	"bytes"
-	"encoding/json"
 	"regexp"
 	"slices"
 	"strings"
@@ -44,15 +42,4 @@ func names(text string) []string {
 		}
 	}
 	return found
-}
-
-// inJSON returns a name as it stands inside a string of a body.
-func inJSON(name string) []byte {
-	var quoted bytes.Buffer
-	encoder := json.NewEncoder(&quoted)
-	encoder.SetEscapeHTML(false)
-	if err := encoder.Encode(name); err != nil {
-		return []byte(name) // a string always has a form
-	}
-	return quoted.Bytes()[1 : quoted.Len()-2] // the quotation marks and a newline
 }

@@ -1,13 +1,10 @@
 package rehydrator
 
 import (
-	"bytes"
 	"cmp"
 	"fmt"
 	"slices"
 	"strings"
-	"unicode"
-	"unicode/utf8"
 
 	"palimpsest/pipeline"
 	"palimpsest/pipeline/archive"
@@ -18,7 +15,7 @@ import (
 
 // question is what the newest message asks of the turns before it.
 type question struct {
-	exchange  *pipeline.Exchange
+	exchange  *pipeline.View
 	newest    int // its message
 	typed     string
 	sentences []string // of it, that refer to something
@@ -74,13 +71,12 @@ func (p *part) add(message int) { p.messages[message], p.count = true, p.count+1
 // holding returns the messages of the part that hold one of the names.
 func (p *part) holding(names []string) part {
 	kept := part{question: p.question, messages: make([]bool, len(p.messages))}
-	quoted := make([][]byte, len(names))
+	quoted := make([]pipeline.Words, len(names))
 	for i, name := range names {
-		quoted[i] = inJSON(name)
+		quoted[i] = pipeline.Quote(name)
 	}
 	for i, isOwn := range p.messages {
-		element := p.question.exchange.Body.Element(i)
-		if isOwn && slices.ContainsFunc(quoted, func(name []byte) bool { return bytes.Contains(element, name) }) {
+		if isOwn && slices.ContainsFunc(quoted, func(name pipeline.Words) bool { return p.question.exchange.Holds(i, name) }) {
 			kept.add(i)
 		}
 	}
@@ -95,12 +91,11 @@ const mostHolding = 6
 // letters stand in it by chance, as "agent/session" may mean either.
 const namesShare = 0.2
 
-// holders counts the request's messages before the newest that hold a name as it stands in
-// JSON, up to most: of those that the part has, or of the others.
-func (p *part) holders(quoted []byte, own bool, most int) int {
+// holders counts the request's messages before the newest that hold a name, up to most: of those that the part has, or of the others.
+func (p *part) holders(quoted pipeline.Words, own bool, most int) int {
 	holders := 0
 	for i, isOwn := range slices.Backward(p.messages) { // what is spoken of is mostly recent
-		if isOwn == own && bytes.Contains(p.question.exchange.Body.Element(i), quoted) {
+		if isOwn == own && p.question.exchange.Holds(i, quoted) {
 			if holders++; holders == most {
 				break
 			}
@@ -117,7 +112,7 @@ func (q *question) absent(hidden part) []string {
 	var absent []string
 	for _, name := range q.names {
 		// Most names are nowhere: the hidden ones alone are looked through for those.
-		quoted := inJSON(name)
+		quoted := pipeline.Quote(name)
 		if held := hidden.holders(quoted, true, mostHolding+1); held > 0 && held <= mostHolding && hidden.holders(quoted, false, 1) == 0 {
 			absent = append(absent, name)
 		}
@@ -130,16 +125,11 @@ func (q *question) unknown() []string {
 	var unknown []string
 	all := part{question: q, messages: make([]bool, q.newest)}
 	for _, name := range q.names {
-		if all.holders(inJSON(name), false, 1) == 0 {
+		if all.holders(pipeline.Quote(name), false, 1) == 0 {
 			unknown = append(unknown, name)
 		}
 	}
 	return unknown
-}
-
-// holds reports whether the request has a message.
-func (q *question) holds(message conversation.Message) bool {
-	return len(message.Raw) > 0 && bytes.Contains(q.exchange.Body.Body(), message.Raw)
 }
 
 // fromBody returns the documents among hidden messages that answer words with at
@@ -205,17 +195,15 @@ func (q *question) candidates(hidden part, asked search.Question) ([]readTurn, e
 	}
 	turns := q.exchange.Turns
 	holds := make([][]bool, len(turns)) // by turn and term
-	quoted := make([][]byte, len(asked.Wanted))
+	quoted := make([]pipeline.Words, len(asked.Wanted))
 	having := make([]int, len(asked.Wanted))
 	for i, wanted := range asked.Wanted {
-		quoted[i] = inJSON(wanted.Text)
+		if !search.IsHint(wanted.Text) { // no message holds what is only a hint
+			quoted[i] = pipeline.Quote(wanted.Text)
+		}
 	}
 	err := cores.Each(len(turns), runTurns, func(t int) error {
-		low := q.lower(turns[t])
-		holds[t] = make([]bool, len(asked.Wanted))
-		for i, wanted := range asked.Wanted {
-			holds[t][i] = !search.IsHint(wanted.Text) && bytes.Contains(low, quoted[i])
-		}
+		holds[t] = q.exchange.HoldsLower(turns[t].From, min(turns[t].To, q.newest), quoted)
 		return nil
 	})
 	if err != nil {
@@ -252,36 +240,6 @@ func (q *question) candidates(hidden part, asked search.Question) ([]readTurn, e
 		read = append(read, readTurn{Turn: turns[c.turn], messages: messages})
 	}
 	return read, nil
-}
-
-// lower returns the bytes of a turn's messages before the newest in small letters.
-func (q *question) lower(turn conversation.Turn) []byte {
-	var low []byte
-	for i := turn.From; i < min(turn.To, q.newest); i++ {
-		low = appendLower(low, q.exchange.Body.Element(i))
-	}
-	return low
-}
-
-// appendLower appends a text in small letters. Nearly all of a prompt is ASCII, with a
-// sign here and there for which bytes.ToLower would go through it rune by rune.
-func appendLower(low, text []byte) []byte {
-	low = slices.Grow(low, len(text))
-	for i := 0; i < len(text); {
-		c := text[i]
-		if c < utf8.RuneSelf {
-			if 'A' <= c && c <= 'Z' {
-				c += 'a' - 'A'
-			}
-			low = append(low, c)
-			i++
-			continue
-		}
-		r, size := utf8.DecodeRune(text[i:])
-		low = utf8.AppendRune(low, unicode.ToLower(r))
-		i += size
-	}
-	return low
 }
 
 // read parses messages.

@@ -53,17 +53,17 @@ type found struct {
 }
 
 // Process implements pipeline.Module.
-func (m *Module) Process(ctx context.Context, exchange *pipeline.Exchange) error {
+func (m *Module) Process(ctx context.Context, exchange *pipeline.View) (*pipeline.Draft, error) {
 	at, isNew := newest(exchange)
 	if !isNew || exchange.Request.Frozen != "" || exchange.Class.IsSide() || exchange.Settled {
-		return nil
+		return nil, nil //nolint:nilnil // nothing changes
 	}
 	if exchange.Projection == nil && !exchange.Class.Marker.Found() && m.archive == nil {
-		return nil // all there is stands in the prompt
+		return nil, nil //nolint:nilnil // all there is stands in the prompt
 	}
 	typed, err := typedText(exchange, at)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	config := configOf(exchange)
 	question := question{
@@ -75,22 +75,20 @@ func (m *Module) Process(ctx context.Context, exchange *pipeline.Exchange) error
 	}
 	back, err := m.recover(ctx, &question)
 	if err != nil || len(back.found) == 0 {
-		return err
+		return nil, err
 	}
 	text, items, scores := question.text(&back)
-	if text == "" || !exchange.Inject(Name, config.Placement, text, items) {
-		return nil
+	draft := exchange.Draft(Name)
+	if text == "" || !draft.Inject(config.Placement, text, items) {
+		return nil, nil //nolint:nilnil // nothing changes
 	}
-	exchange.Report.Events = append(exchange.Report.Events, pipeline.Event{
-		Module: Name, Type: Name + ".matched", Reason: Name + ".trigger=" + back.trigger + " " + Name + ".scores=" + strings.Join(scores, ","),
-		Counts: map[string]int{"matched": len(items)},
-	})
-	return nil
+	draft.Event(Name+".matched", Name+".trigger="+back.trigger+" "+Name+".scores="+strings.Join(scores, ","), map[string]int{"matched": len(items)})
+	return draft, nil
 }
 
 // newest returns the newest message of the user if a person typed in it and the
 // provider has not seen it.
-func newest(exchange *pipeline.Exchange) (at int, isNew bool) {
+func newest(exchange *pipeline.View) (at int, isNew bool) {
 	for i := len(exchange.Digests) - 1; i >= exchange.Seen(); i-- {
 		if digest := &exchange.Digests[i]; digest.Role == conversation.User {
 			// Text beside results is the client's: a skill that it loads, a notice.
@@ -101,7 +99,7 @@ func newest(exchange *pipeline.Exchange) (at int, isNew bool) {
 }
 
 // typedText returns what a person typed in a message.
-func typedText(exchange *pipeline.Exchange, at int) (string, error) {
+func typedText(exchange *pipeline.View, at int) (string, error) {
 	message, err := exchange.Message(at)
 	if err != nil {
 		return "", fmt.Errorf("newest message: %w", err)
@@ -208,7 +206,7 @@ func (m *Module) fromArchive(ctx context.Context, question *question) (recovery,
 		if err != nil {
 			return recovery{}, fmt.Errorf("read a hit of the archive: %w", err)
 		}
-		if len(messages) == 0 || question.holds(messages[0]) {
+		if len(messages) == 0 || exchange.Has(&messages[0]) {
 			continue // the request's own
 		}
 		back.found = append(back.found, found{pointer: where(hit, exchange.Session), item: item, messages: messages, score: hit.Score})

@@ -252,7 +252,7 @@ func bench(b *testing.B, typed string) {
 	b.SetBytes(int64(len(body)))
 	for b.Loop() {
 		exchange.Inserts = nil
-		if err := module.Process(b.Context(), exchange); err != nil {
+		if err := pipelinetest.Process(b.Context(), module, exchange); err != nil {
 			b.Fatal(err)
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"palimpsest/pipeline"
 	"palimpsest/pipeline/conversation"
 	"palimpsest/pipeline/modules/semanticcache"
+	"palimpsest/pipeline/pipelinetest"
 )
 
 // An exchange is answered from the cache only if its messages are one plain question:
@@ -44,9 +45,9 @@ func TestOnlySingleQuestionsAreLookedUp(t *testing.T) {
 		tests["a system with "+name] = test
 	}
 	for name, test := range tests {
-		exchange := &pipeline.Exchange{Digests: test.digests}
+		exchange := &pipeline.Exchange{View: pipeline.View{Conversation: pipeline.Conversation{Digests: test.digests}}}
 		exchange.Request.Frozen = test.frozen
-		if err := semanticcache.New().Process(t.Context(), exchange); err != nil || exchange.Report.Cache != test.want {
+		if err := pipelinetest.Process(t.Context(), semanticcache.New(), exchange); err != nil || exchange.Report.Cache != test.want {
 			t.Errorf("%s: %q (%v), want %q", name, exchange.Report.Cache, err, test.want)
 		}
 	}

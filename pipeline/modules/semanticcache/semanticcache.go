@@ -24,12 +24,13 @@ func (*Module) Name() string { return Name }
 // Process sets the report's Cache to pipeline.CacheMiss for an exchange that may be
 // answered from the cache, and to pipeline.CacheOff for any other. It looks at the
 // digests only.
-func (*Module) Process(_ context.Context, exchange *pipeline.Exchange) error {
-	exchange.Report.Cache = pipeline.CacheOff
+func (*Module) Process(_ context.Context, exchange *pipeline.View) (*pipeline.Draft, error) {
+	draft := exchange.Draft(Name)
+	draft.Report.Cache = pipeline.CacheOff
 	if exchange.Request.Frozen == "" && isSingle(exchange.Digests) {
-		exchange.Report.Cache = pipeline.CacheMiss
+		draft.Report.Cache = pipeline.CacheMiss
 	}
-	return nil
+	return draft, nil
 }
 
 // isSingle reports whether a body's messages are one of the user, behind those of

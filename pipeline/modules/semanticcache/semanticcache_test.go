@@ -60,7 +60,7 @@ func TestOnlySingleQuestionsAreLookedAt(t *testing.T) {
 		{conversation.OpenAIChat, `{"model":"m","messages":[{"role":"user","content":"a"},{"role":"system","content":"s"}]}`, pipeline.CacheOff},
 	} {
 		exchange := pipelinetest.NewExchange(t, codecs()[test.format], []byte(test.body), pipelinetest.Options{Counter: counter, Config: modules.Catalog().Default()})
-		if err := semanticcache.New().Process(t.Context(), exchange); err != nil || exchange.Report.Cache != test.want {
+		if err := pipelinetest.Process(t.Context(), semanticcache.New(), exchange); err != nil || exchange.Report.Cache != test.want {
 			t.Errorf("%s: %q, want %q (%v)", test.body, exchange.Report.Cache, test.want, err)
 		}
 	}

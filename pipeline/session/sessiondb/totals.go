@@ -5,8 +5,10 @@ import (
 	"fmt"
 
 	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
 	"gorm.io/gorm"
 
+	"palimpsest/pipeline/batchdb"
 	"palimpsest/pipeline/cost"
 	"palimpsest/pipeline/session"
 )
@@ -20,15 +22,10 @@ const sqlTotals = `SELECT model, count(*), count(*) FILTER (WHERE status >= 400)
 func (s Browser) Totals(ctx context.Context, workspace, id uuid.UUID) (session.Totals, error) {
 	var totals session.Totals
 	err := s.door.InTenant(ctx, workspace, func(tx *gorm.DB) error {
-		rows, err := tx.Statement.ConnPool.QueryContext(ctx, sqlTotals, workspace, id, string(cost.ColdStart))
-		if err != nil {
-			return err
-		}
-		defer rows.Close()
-		for rows.Next() {
+		return batchdb.Each(tx, func(row pgx.CollectableRow) error {
 			var model string
 			var of session.Totals
-			if err := rows.Scan(&model, &of.Requests, &of.Failed, &of.Misses, &of.MissedTokens, &of.CostMicroUSD); err != nil {
+			if err := row.Scan(&model, &of.Requests, &of.Failed, &of.Misses, &of.MissedTokens, &of.CostMicroUSD); err != nil {
 				return err
 			}
 			totals.Requests += of.Requests
@@ -39,8 +36,8 @@ func (s Browser) Totals(ctx context.Context, workspace, id uuid.UUID) (session.T
 			if model != "" {
 				totals.Models = append(totals.Models, model)
 			}
-		}
-		return rows.Err()
+			return nil
+		}, sqlTotals, workspace, id, string(cost.ColdStart))
 	})
 	if err != nil {
 		return session.Totals{}, fmt.Errorf("totals of session %s: %w", id, err)

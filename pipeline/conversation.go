@@ -1,0 +1,177 @@
+package pipeline
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"palimpsest/pipeline/client"
+	"palimpsest/pipeline/conversation"
+	"palimpsest/pipeline/wire"
+)
+
+// Conversation is the messages of a request. It reads and writes them for modules, which
+// reach neither the body's bytes nor its wire format.
+type Conversation struct {
+	Digests []conversation.Digest
+	Turns   []conversation.Turn
+	Chain   []conversation.Hash // Chain[i] is the link after i messages
+
+	codec wire.Codec
+	body  *wire.Envelope
+	large *largeMessages // nil: messages are parsed each time
+}
+
+// NewConversation returns the conversation of a body. digests are those of its messages; its
+// Chain is set once the session is known.
+func NewConversation(codec wire.Codec, body *wire.Envelope, digests []conversation.Digest) Conversation {
+	return Conversation{Digests: digests, Turns: conversation.Turns(digests), codec: codec, body: body}
+}
+
+// First returns the conversation of the first messages.
+func (c Conversation) First(messages int) Conversation {
+	c.Digests, c.Chain = c.Digests[:messages], c.Chain[:messages+1]
+	c.Turns = conversation.Turns(c.Digests)
+	return c
+}
+
+// Message reads message i.
+func (c *Conversation) Message(i int) (conversation.Message, error) {
+	raw := c.body.Element(i)
+	parse := func() (conversation.Message, error) { return c.codec.Parse(raw) }
+	if c.large != nil && len(raw) >= largeMessage {
+		parse = func() (conversation.Message, error) { return c.large.message(i, raw, c.codec) }
+	}
+	message, err := parse()
+	if err != nil {
+		return conversation.Message{}, fmt.Errorf("message %d: %w", i, err)
+	}
+	return message, nil
+}
+
+// Length returns how many bytes message i has.
+func (c *Conversation) Length(i int) int { return len(c.body.Element(i)) }
+
+// BodyLength returns how many bytes the whole body has.
+func (c *Conversation) BodyLength() int { return len(c.body.Body()) }
+
+// Read reads a message that was written in the conversation's format: by Write, or by the
+// client in an earlier request.
+func (c *Conversation) Read(written json.RawMessage) (conversation.Message, error) {
+	message, err := c.codec.Parse(written)
+	if err != nil {
+		return conversation.Message{}, fmt.Errorf("read message: %w", err)
+	}
+	return message, nil
+}
+
+// Write writes a message as it stands in a body.
+func (c *Conversation) Write(message conversation.Message) (json.RawMessage, error) {
+	written, err := c.codec.Encode(message)
+	if err != nil {
+		return nil, fmt.Errorf("write message: %w", err)
+	}
+	return written, nil
+}
+
+// WriteUnmarked writes a message without the cache markers that stood in it: a client's
+// markers move on, those of a message that is written once never would.
+func (c *Conversation) WriteUnmarked(message conversation.Message) (json.RawMessage, error) {
+	written, err := c.Write(message)
+	if err != nil {
+		return nil, err
+	}
+	return c.codec.Mark(written, ""), nil
+}
+
+// Unmarked returns message i as the client sent it, without its cache markers.
+func (c *Conversation) Unmarked(i int) json.RawMessage { return c.codec.Mark(c.body.Element(i), "") }
+
+// WantedSummary returns what the request asks for, if it asks for a summary of the
+// conversation, and if not why.
+func (c *Conversation) WantedSummary() (wanted client.Wanted, reason string) {
+	return client.WantedSummary(c.body)
+}
+
+// WantsText reports whether the request asks for text and nothing else.
+func (c *Conversation) WantsText() bool { return client.WantsText(c.body) }
+
+// CanReply reports whether the wire format has answers that a module can give.
+func (c *Conversation) CanReply() bool {
+	_, can := c.codec.(wire.Answerer)
+	return can
+}
+
+// Words are what messages are searched for, as it stands inside a string of a body.
+type Words []byte
+
+// Quote returns the words of a text.
+func Quote(text string) Words {
+	var quoted bytes.Buffer
+	encoder := json.NewEncoder(&quoted)
+	encoder.SetEscapeHTML(false)
+	if err := encoder.Encode(text); err != nil {
+		return Words(text) // a string always has a form
+	}
+	return quoted.Bytes()[1 : quoted.Len()-2] // the quotation marks and a newline
+}
+
+// Holds reports whether message i holds words.
+func (c *Conversation) Holds(i int, words Words) bool {
+	return bytes.Contains(c.body.Element(i), words)
+}
+
+// HoldsLower reports which of the words, which are in lowercase, the messages from index from
+// to to (excluded) hold in any case.
+func (c *Conversation) HoldsLower(from, to int, words []Words) []bool {
+	var low []byte
+	for i := from; i < to; i++ {
+		low = appendLower(low, c.body.Element(i))
+	}
+	holds := make([]bool, len(words))
+	for i := range words {
+		holds[i] = words[i] != nil && bytes.Contains(low, words[i])
+	}
+	return holds
+}
+
+// Has reports whether the request has a message that was read elsewhere.
+func (c *Conversation) Has(message *conversation.Message) bool {
+	return len(message.Raw) > 0 && bytes.Contains(c.body.Body(), message.Raw)
+}
+
+// takes reports whether text can be put behind message i.
+func (c *Conversation) takes(i int, text string) bool {
+	_, err := c.codec.Append(c.body.Element(i), text)
+	return err == nil
+}
+
+// appendLower appends a text in lowercase. Nearly all of a prompt is ASCII, with a
+// sign here and there for which bytes.ToLower would go through it rune by rune.
+func appendLower(low, text []byte) []byte {
+	low = slices.Grow(low, len(text))
+	for i := 0; i < len(text); {
+		c := text[i]
+		if c < utf8.RuneSelf {
+			if 'A' <= c && c <= 'Z' {
+				c += 'a' - 'A'
+			}
+			low = append(low, c)
+			i++
+			continue
+		}
+		r, size := utf8.DecodeRune(text[i:])
+		low = utf8.AppendRune(low, unicode.ToLower(r))
+		i += size
+	}
+	return low
+}
+
+// plain returns text that every store and every provider takes as it is.
+func plain(text string) string {
+	return strings.ToValidUTF8(strings.ReplaceAll(text, "\x00", ""), "\uFFFD")
+}
