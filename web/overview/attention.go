@@ -320,7 +320,7 @@ func noticeText(notice cost.Notice) string {
 func missName(cause string) string {
 	switch cost.Cause(cause) {
 	case cost.TTLExpiry:
-		return "It had expired"
+		return "Cache expired"
 	case cost.PrefixChangeOurs:
 		return "Compaction rewrote the prompt"
 	case cost.PrefixChangeClient:

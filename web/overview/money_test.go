@@ -93,7 +93,7 @@ func TestMissesAreShownByCause(t *testing.T) {
 	record(t, person, missed("ttl_expiry", 4000), missed("ttl_expiry", 6000), missed("prefix_change_ours", 2000), missed("", 0))
 
 	rows := person.Get("/overview").Text(`[data-testid="misses"] tbody`)
-	if want := "It had expired 2 10.0k Compaction rewrote the prompt 1 2.00k"; rows != want {
+	if want := "Cache expired 2 10.0k Compaction rewrote the prompt 1 2.00k"; rows != want {
 		t.Errorf("the misses are %q, want %q", rows, want)
 	}
 }

@@ -106,7 +106,7 @@ func compressionWords(value pipeline.Compression) string {
 		pipeline.None:        "The prompt went out as the client sent it.",
 		pipeline.Frozen:      "An earlier compaction’s form was sent again, byte for byte, so that the provider’s cache holds.",
 		pipeline.Epoch:       "This request compressed older turns. Later ones replay the result.",
-		pipeline.Emergency:   "The provider found the prompt too long; it was compressed and sent once more.",
+		pipeline.Emergency:   "The provider found the prompt too long; it was compressed and sent again.",
 		pipeline.Truncated:   "No level was enough: turns were left out. Their originals are in the archive.",
 		pipeline.Unreachable: "The prompt was over the target and nothing could bring it below.",
 		pipeline.Bypassed:    "The request must not be edited, or asked not to be.",

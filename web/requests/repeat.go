@@ -10,7 +10,7 @@ import (
 	"palimpsest/tenants"
 )
 
-// repeat is how a request is sent once more, without any secret in it.
+// repeat is how a request is sent again, without any secret in it.
 type repeat struct {
 	Fetch string // puts what the client said into a file, from the archive; empty: it cannot be had
 	Send  string // sends that file; empty: the request cannot be repeated

@@ -72,7 +72,7 @@ func Description() pipeline.Description {
 			{Title: "What comes back", Sub: "after a client compacted itself", Settings: restored()},
 			{Title: "When a client asks for its own summary", Sub: "/compact, or at the client's limit", Settings: []pipeline.Setting{
 				pipeline.ChoiceField(func(c *Config) *string { return &c.ClientCompaction }, pipeline.Setting{
-					Name: "clientCompaction", Label: "Its request",
+					Name: "clientCompaction", Label: "Client’s own compaction",
 					Hint:    "Answer: where a compaction of the same history is ready, the client gets its summary from it at once, without a model and without cost. Everything else, such as /compact with instructions, goes to the provider.",
 					Options: []pipeline.Option{{Value: ClientCompactionPass, Label: "Pass to the provider"}, {Value: ClientCompactionAnswer, Label: "Answer where ready"}},
 				}),
@@ -97,7 +97,7 @@ func restored() []pipeline.Setting {
 			Name: "preserveLastTurns", Label: "Last turns before it", Unit: "turns", Step: "1", Hint: "Those that the client dropped.",
 		}),
 		pipeline.ToggleField(func(c *Config) *bool { return &c.PreserveActiveFiles }, pipeline.Setting{
-			Name: "preserveActiveFiles", Label: "Files at work", Hint: "With their content.",
+			Name: "preserveActiveFiles", Label: "Files in use", Hint: "With their content.",
 		}),
 		pipeline.ToggleField(func(c *Config) *bool { return &c.PreserveDirectives }, pipeline.Setting{
 			Name: "preserveDirectives", Label: "Standing orders", Hint: "“Always …”, “never …”, where the client’s summary lost them.",

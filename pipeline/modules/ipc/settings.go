@@ -59,7 +59,7 @@ func when() []pipeline.Setting {
 			Hint: "Only near the limit: prompts below the target go out as they are. Spend less: as soon as reading old turns again has cost as much as a compaction, so that the model sees shorter forms of them earlier.",
 		}),
 		pipeline.CountField(func(c *Config) *int { return &c.MinContext }, 10_000, 10_000_000, pipeline.Setting{
-			Name: "minContext", Label: "Spend less starts above", Unit: "tokens", Step: "1000", Hint: "More keeps more of the old turns word for word, and saves less.",
+			Name: "minContext", Label: "Minimum context", Unit: "tokens", Step: "1000", Hint: "More keeps more of the old turns word for word, and saves less.",
 		}),
 	}
 }
@@ -70,7 +70,7 @@ func limits() []pipeline.Setting {
 			Name: "compressTo", Label: "Compress down to", Hint: "Share of the window that is filled after a compaction. A lower target lowers it along.",
 		}),
 		pipeline.ShareField(func(c *Config) *float64 { return &c.MinClear }, 0.01, 0.50, pipeline.Setting{
-			Name: "minClear", Label: "Free at least", Hint: "Share of the window; a compaction that frees less is not made.",
+			Name: "minClear", Label: "Minimum to free", Hint: "Share of the window; a compaction that frees less is not made.",
 		}),
 		pipeline.CountField(func(c *Config) *int { return &c.PreserveLastTurns }, 1, 100, pipeline.Setting{
 			Name: "preserveLastTurns", Label: "Newest turns kept verbatim", Unit: "turns", Step: "1",
@@ -124,11 +124,11 @@ func details() []pipeline.Setting {
 			Name: "idleUtilization", Label: "Plan ahead above", Hint: "Share of the window. The compaction is made when the provider’s cache has gone cold.",
 		}),
 		pipeline.Field(func(c *Config) *[]int { return &c.KeepLastLadder }, checkLadder, pipeline.Setting{
-			Name: "keepLastLadder", Kind: pipeline.Numbers, Label: "Shrink the preserved turns to",
+			Name: "keepLastLadder", Kind: pipeline.Numbers, Label: "Steps for fewer preserved turns",
 			Hint: "Falling numbers from 100 to 1, tried one after the other where a compaction frees too little.",
 		}),
 		pipeline.CountField(func(c *Config) *int { return &c.BlockTokens }, 500, 100_000, pipeline.Setting{
-			Name: "blockTokens", Label: "All L3 text of a thread", Unit: "tokens", Step: "100",
+			Name: "blockTokens", Label: "Maximum L3 text per thread", Unit: "tokens", Step: "100",
 		}),
 		pipeline.ChoiceField(func(c *Config) *string { return &c.Repeats }, pipeline.Setting{
 			Name: "repeats", Label: "Repeated results",

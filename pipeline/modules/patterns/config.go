@@ -38,10 +38,10 @@ func Description() pipeline.Description {
 		Cards: []pipeline.Card{
 			{Title: "What goes in", Sub: "rules that your team has learnt", Settings: []pipeline.Setting{
 				pipeline.CountField(func(c *Config) *int { return &c.MaxInjected }, 0, 100, pipeline.Setting{
-					Name: "maxInjected", Label: "Rules a thread gets at most", Unit: "rules", Step: "1",
+					Name: "maxInjected", Label: "Maximum rules per thread", Unit: "rules", Step: "1",
 				}),
 				pipeline.ShareField(func(c *Config) *float64 { return &c.MinSuccessRate }, 0, 1, pipeline.Setting{
-					Name: "minSuccessRate", Label: "Success rate of at least", Hint: "A rule that helped in fewer threads is disabled once it was used in a few.",
+					Name: "minSuccessRate", Label: "Minimum success rate", Hint: "A rule that helped in fewer threads is disabled once it was used in a few.",
 				}),
 				pipeline.ChoiceField(func(c *Config) *string { return &c.Review }, pipeline.Setting{
 					Name: "review", Label: "Review", Hint: "Auto: what was met in several sessions is used without anyone’s approval.",

@@ -61,7 +61,7 @@ func Description() pipeline.Description {
 				}),
 				pipeline.ScopeField(func(c *Config) *string { return &c.Scope }, "Whose archives are searched"),
 				pipeline.CountField(func(c *Config) *int { return &c.SearchDepthDays }, 1, 3650, pipeline.Setting{
-					Name: "searchDepthDays", Label: "How far back", Unit: "days", Step: "1",
+					Name: "searchDepthDays", Label: "Search depth", Unit: "days", Step: "1",
 				}),
 				pipeline.ShareField(func(c *Config) *float64 { return &c.SimilarityThreshold }, 0, 1, pipeline.Setting{
 					Name: "similarityThreshold", Label: "Similarity threshold", Hint: "Less similar turns stay out.",

@@ -37,7 +37,7 @@ func Description() pipeline.Description {
 		Cards: []pipeline.Card{
 			{Title: "When an answer is given again", Sub: "looked up with what goes out in the end, wherever the module stands", Settings: []pipeline.Setting{
 				pipeline.ShareField(func(c *Config) *float64 { return &c.Similarity }, 0, 1, pipeline.Setting{
-					Name: "similarity", Label: "Similarity of at least", Hint: "Of two questions in other words.",
+					Name: "similarity", Label: "Minimum similarity", Hint: "Of two questions in other words.",
 				}),
 				pipeline.CountField(func(c *Config) *int { return &c.TTLSeconds }, 1, 31_536_000, pipeline.Setting{
 					Name: "ttlSeconds", Label: "Maximum age", Unit: "seconds", Step: "60",
