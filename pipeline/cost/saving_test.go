@@ -10,7 +10,7 @@ import (
 	"palimpsest/pipeline/wire"
 )
 
-// C11: the realised net of an exchange.
+// C11: the realized net of an exchange.
 func TestNetIsTheDifferenceToThePromptAsItCame(t *testing.T) {
 	t.Parallel()
 	epoch := func(e *cost.Exchange) {

@@ -100,7 +100,7 @@ func TestClientsOwnCompactionIsItsEdit(t *testing.T) {
 	}
 }
 
-// C11: an epoch's realised net is what its exchanges save; what it rewrites of a
+// C11: an epoch's realized net is what its exchanges save; what it rewrites of a
 // cache that is alive counts against it.
 func TestEpochsOfAWarmCacheCostWhatTheyRewrite(t *testing.T) {
 	t.Parallel()

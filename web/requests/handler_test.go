@@ -236,7 +236,7 @@ func TestOpenedRequestTellsWhatWasDoneAndWhatItEarned(t *testing.T) {
 		"facts":    {"/v1/messages", "Claude Code", "laptop", "anthropic-prod", "Read from cache", "Saved, net"},
 		"modules":  {"ipc", "applied", "changed the prompt"},
 		"events":   {"completed", "ipc"},
-		"decision": {"This request made it", "Predicted", "Realised so far", "Requests under it"},
+		"decision": {"This request made it", "Predicted", "Realized so far", "Requests under it"},
 		"headers":  {"X-Palimpsest-Compression", "compressed older turns"},
 	} {
 		for _, want := range wants {

@@ -58,7 +58,7 @@ func (m commentsModel) title() string {
 // strip says who commented last.
 func (m commentsModel) strip() string {
 	if len(m.All) == 0 {
-		return "Nobody has commented on this session yet."
+		return "No comments yet."
 	}
 	newest := m.All[len(m.All)-1]
 	return "the newest by " + newest.Author

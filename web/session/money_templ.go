@@ -251,7 +251,7 @@ func decisionsTable(model model) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 12, "</div></header><div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"Compactions of this thread\"><table class=\"tbl\" data-testid=\"decisions\"><thead><tr><th>Compaction</th><th>At</th><th>Because of</th><th class=\"r\">Before</th><th class=\"r\">After</th><th class=\"r\">Requests since</th><th class=\"r\">Predicted</th><th class=\"r\">At worst</th><th class=\"r\">Realised</th><th class=\"r\">Reach</th></tr></thead> <tbody>")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 12, "</div></header><div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"Compactions of this thread\"><table class=\"tbl\" data-testid=\"decisions\"><thead><tr><th>Compaction</th><th>At</th><th>Because of</th><th class=\"r\">Before</th><th class=\"r\">After</th><th class=\"r\">Requests since</th><th class=\"r\">Predicted</th><th class=\"r\">At worst</th><th class=\"r\">Realized</th><th class=\"r\">Reach</th></tr></thead> <tbody>")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -370,7 +370,7 @@ func decisionsTable(model model) templ.Component {
 					return templ_7745c5c3_Err
 				}
 			}
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 26, "</tbody></table></div><footer><span>At worst is what it comes to if no request follows. Realised is input not sent and cached input not read, less cache rewritten, over all requests under the compacted prompt, at list prices. Requests that could not have been sent as they came count as reach instead.</span></footer></section>")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 26, "</tbody></table></div><footer><span>At worst is what it comes to if no request follows. Realized is input not sent and cached input not read, less cache rewritten, over all requests under the compacted prompt, at list prices. Requests that could not have been sent as they came count as reach instead.</span></footer></section>")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

@@ -13,7 +13,7 @@ import (
 	"palimpsest/web/components"
 )
 
-// C11: predicted and realised of each epoch stand on the session's page.
+// C11: predicted and realized of each epoch stand on the session's page.
 func TestEpochsAreShownWithWhatTheyWereToSaveAndHaveSaved(t *testing.T) {
 	t.Parallel()
 	person, _, overview := compressed(t)

@@ -43,7 +43,7 @@ func atWorst(net, worst int) func(*tenants.Exchange) {
 	}
 }
 
-// C11: predicted and realised of each decision.
+// C11: predicted and realized of each decision.
 func TestDecisionsEarnWhatTheExchangesUnderThemDo(t *testing.T) {
 	t.Parallel()
 	f := setup(t)
