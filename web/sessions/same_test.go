@@ -28,6 +28,7 @@ func api(t *testing.T, product *webtest.Product) string {
 	manage.Register(e.Group("/api/v1"), manage.Config{
 		Codecs: formats.ByFormat(), Identity: product.People, Cookies: tenants.NewCookies(webtest.PublicURL), Keys: product.Keys,
 		Sessions: product.Sessions.Browser(), Archive: product.Archive, Data: product.DB.Data, Audit: product.DB.Audit, Operators: product.DB.Operators,
+		Stars: product.DB.Stars, Comments: product.DB.Comments,
 	})
 	server := httptest.NewServer(e)
 	t.Cleanup(server.Close)
