@@ -144,9 +144,9 @@ bench: ## Go benchmarks and the overhead of the proxy; writes docs/performance.m
 	go test -p 1 -run '^$$' -bench . -benchmem -timeout 30m ./pipeline/... | tee bin/parts.txt
 	go run ./api/apibench/overhead -binary bin/palimpsest -parts bin/parts.txt -write docs/performance.md
 
-.PHONY: bench-neighbours
-bench-neighbours: ## how fast a workspace is beside a noisy one; prints what docs/performance.md quotes
-	go test -run '^$$' -bench Neighbour -benchtime 3000x ./api ./cmd/palimpsest
+.PHONY: bench-neighbors
+bench-neighbors: ## how fast a workspace is beside a noisy one; prints what docs/performance.md quotes
+	go test -run '^$$' -bench Neighbor -benchtime 3000x ./api ./cmd/palimpsest
 
 .PHONY: bench-compaction
 bench-compaction: ## compare ways to compact sessions; writes docs/compaction-bench.md; ARGS=-quick or -vast, a window of a million alone

@@ -26,12 +26,13 @@ var stumbles = regexp.MustCompile(`(?i)` + strings.Join([]string{
 	`\b(is|are) told of\b`,                                             // is notified of
 	`\bfor good\b|\bby way of\b|\bin force\b`,                          // permanently, through, current
 	`\bwhere` + `from\b|\bthere` + `of\b|\bthere` + `in\b`,             // say what is meant
+	`col` + `our|behavi` + `our|neighb` + `our|\blabel` + `led\b|(recogn|normal|organ)` + `is(e|a|i)`, // American spelling
 	`\bTestWhat` + `Is|\bTestWho` + `May`,                              // say what happens, as a sentence
 }, "|"))
 
-// keepsItsWords are files whose text goes to models: another word there would change
-// bytes of prompts that providers have cached.
-var keepsItsWords = []string{"pipeline/modules/ipc/summary.go", "pipeline/summary/instructions.go"}
+// keepsItsWords are files whose text goes to models, where another word would change bytes
+// of prompts that providers have cached, and files that list what people write.
+var keepsItsWords = []string{"pipeline/modules/ipc/summary.go", "pipeline/summary/instructions.go", "pipeline/ledger/preference.go", "pipeline/modules/semanticcache/wording.go"}
 
 func TestTextIsPlainEnglish(t *testing.T) {
 	t.Parallel()

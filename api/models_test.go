@@ -147,7 +147,7 @@ func TestListOfModelsIsRemembered(t *testing.T) {
 	}
 	p.send(http.MethodGet, modelsPath, "", "OpenAI-Organization", "another")
 	if asked.Load() != first+1 {
-		t.Error("another organisation is answered from memory")
+		t.Error("another organization is answered from memory")
 	}
 	clock.advance(2 * time.Second)
 	p.send(http.MethodGet, modelsPath, "")

@@ -37,9 +37,9 @@ func (s *Server) headers(next echo.HandlerFunc) echo.HandlerFunc {
 	}
 }
 
-// labelled has pages say that all data was made up, where it was, and where mails are read
+// labeled has pages say that all data was made up, where it was, and where mails are read
 // that are not sent.
-func (s *Server) labelled(next echo.HandlerFunc) echo.HandlerFunc {
+func (s *Server) labeled(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		if s.config.Demo != "" {
 			layout.WithDemo(c, s.config.Demo)
@@ -231,7 +231,7 @@ func (s *Server) home(c echo.Context) error {
 	return layout.Plain(c, http.StatusOK, "Welcome", welcome())
 }
 
-// setTheme keeps the reader's colour theme in a cookie and leads back.
+// setTheme keeps the reader's color theme in a cookie and leads back.
 func (s *Server) setTheme(c echo.Context) error {
 	theme := c.FormValue("theme")
 	if theme != "light" && theme != "dark" {

@@ -35,7 +35,7 @@ func (s *Server) Register(e *echo.Echo) {
 	e.GET(static.Prefix+"*", echo.WrapHandler(static.Handler()))
 	e.HEAD(static.Prefix+"*", echo.WrapHandler(static.Handler()))
 
-	pages := e.Group("", s.headers, s.labelled, s.errors, s.sameOrigin, s.limit)
+	pages := e.Group("", s.headers, s.labeled, s.errors, s.sameOrigin, s.limit)
 
 	s.strangers(pages)
 	s.people(pages)

@@ -61,7 +61,7 @@ func claudeCodeOn(name, model string) Client {
 
 			return call("mcp__palimpsest__"+tool, searchInput{Query: wanted, Path: partFile(2)})
 		},
-		summarises:  "Your task is to create a detailed summary of the conversation so far",
+		summarizes:  "Your task is to create a detailed summary of the conversation so far",
 		smallWindow: 100_000,
 		fills:       44,
 		manual:      "/compact",

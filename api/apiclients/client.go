@@ -38,9 +38,9 @@ type Client struct {
 	// not given them.
 	recall func(tool, wanted string) providertest.Call
 
-	// summarises holds what the client's request for a summary of the
+	// summarizes holds what the client's request for a summary of the
 	// conversation says.
-	summarises string
+	summarizes string
 
 	// smallWindow is the context window, in tokens, that the client is made to
 	// believe in where it is to compact by itself; fills is how many parts it

@@ -30,7 +30,7 @@ func TestSkippedCasesExistAndHaveAReason(t *testing.T) {
 		if client.skips["compaction asked for"] == "" && client.manual == "" {
 			t.Errorf("%s is to be asked to compact and nobody knows how", client.Name)
 		}
-		if client.skips["own compaction"] == "" && (client.summarises == "" || client.smallWindow == 0 || client.fills > parts) {
+		if client.skips["own compaction"] == "" && (client.summarizes == "" || client.smallWindow == 0 || client.fills > parts) {
 			t.Errorf("%s is to compact by itself: %d parts fill its window of %d", client.Name, client.fills, client.smallWindow)
 		}
 	}

@@ -37,7 +37,7 @@ func cline() Client {
 				Task   string `json:"task"`
 			}{"You run errands.", prompt})
 		},
-		summarises:  "Summarize the provided coding session into a concise continuation note",
+		summarizes:  "Summarize the provided coding session into a concise continuation note",
 		smallWindow: 128_000, // what it takes for the window of the model
 		fills:       44,
 		once:        true,

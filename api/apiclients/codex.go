@@ -45,7 +45,7 @@ func codex() Client {
 
 			return made
 		},
-		summarises:  "You are performing a CONTEXT CHECKPOINT COMPACTION",
+		summarizes:  "You are performing a CONTEXT CHECKPOINT COMPACTION",
 		smallWindow: 30_000,
 		fills:       14,
 	}

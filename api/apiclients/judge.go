@@ -96,7 +96,7 @@ func compactedItself(t *Trial) (string, error) {
 	asked, after := 0, 0
 	for _, exchange := range t.Exchanges {
 		switch body := string(exchange.Body); {
-		case strings.Contains(body, t.Client.summarises):
+		case strings.Contains(body, t.Client.summarizes):
 			asked++
 			if how := exchange.Compression(); how != "" && how != "none" {
 				return "", fmt.Errorf("the client's request for a summary was edited: %s", how)
@@ -211,7 +211,7 @@ func saidTooLong(t *Trial) (string, error) {
 		if words := strings.ToLower(exchange.Refusal); !strings.Contains(words, "too long") && !strings.Contains(words, "context_length_exceeded") {
 			return "", fmt.Errorf("not the provider's words: %s", exchange.Refusal)
 		}
-		if t.Client.summarises != "" && strings.Contains(string(exchange.Body), t.Client.summarises) {
+		if t.Client.summarizes != "" && strings.Contains(string(exchange.Body), t.Client.summarizes) {
 			return "tried to compact", nil
 		}
 	}

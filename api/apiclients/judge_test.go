@@ -89,11 +89,11 @@ func TestCompactedItself(t *testing.T) {
 	t.Parallel()
 	client := claudeCode()
 	right := Trial{Client: client, Outputs: good(), model: &model{}, Exchanges: []Exchange{
-		generation(http.StatusOK, client.summarises, "none", "1", "a"), generation(http.StatusOK, summaryMark, "none", "1", "b"),
+		generation(http.StatusOK, client.summarizes, "none", "1", "a"), generation(http.StatusOK, summaryMark, "none", "1", "b"),
 	}}
 	verdicts(t, compactedItself, right, map[string]func(*Trial){
 		"was edited": func(trial *Trial) {
-			trial.Exchanges = []Exchange{generation(http.StatusOK, client.summarises, "frozen", "1", "a")}
+			trial.Exchanges = []Exchange{generation(http.StatusOK, client.summarizes, "frozen", "1", "a")}
 		},
 		"did not compact": func(trial *Trial) { trial.Exchanges = trial.Exchanges[1:] },
 		"compacted 5 times": func(trial *Trial) {

@@ -56,7 +56,7 @@ func (m *model) answer(r providertest.Request) providertest.Reply {
 
 func (m *model) reply(r providertest.Request) providertest.Reply {
 	switch {
-	case m.client.summarises != "" && bytes.Contains(r.Body, []byte(m.client.summarises)):
+	case m.client.summarizes != "" && bytes.Contains(r.Body, []byte(m.client.summarizes)):
 		m.summaries++
 		return providertest.Reply{Text: "<analysis>It is short.</analysis>\n<summary>\n" + summaryMark + ": the user wants the parts read; the parts before were read.\n</summary>"}
 	case !hasTools(r.Body) && !m.bare:

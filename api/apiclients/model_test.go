@@ -44,7 +44,7 @@ func TestModelTellsMainAgentSubagentAndAsideApart(t *testing.T) {
 	}
 }
 
-func TestModelSummarisesWhereTheClientAsksForIt(t *testing.T) {
+func TestModelSummarizesWhereTheClientAsksForIt(t *testing.T) {
 	t.Parallel()
 	m := &model{client: codex(), play: readNote}
 	r := asked(false, "")

@@ -73,7 +73,7 @@ func opencode(format, provider string) Client {
 		recall: func(tool, wanted string) providertest.Call {
 			return recallInput(tool, "palimpsest_"+tool, wanted)
 		},
-		summarises:  "You are a context summarization agent.",
+		summarizes:  "You are a context summarization agent.",
 		smallWindow: 60_000,
 		fills:       26,
 	}

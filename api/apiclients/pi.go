@@ -72,7 +72,7 @@ func pi(format, provider string) Client {
 			return s.program("pi", environment, append(arguments, text)...), nil
 		},
 		shell:       func(line string) providertest.Call { return call("bash", bashInput{Command: line}) },
-		summarises:  "You are a context summarization assistant.",
+		summarizes:  "You are a context summarization assistant.",
 		smallWindow: 60_000,
 		fills:       24,
 		manual:      piCompact,

@@ -243,7 +243,7 @@ func TestWhatAModelGetsWrongIsSaidInWordsItCanActOn(t *testing.T) {
 	}{
 		{"recall_search", message{}, "Say in query"},
 		{"recall_search", message{"query": " "}, "Say in query"},
-		{"recall_search", message{"query": "a", "colour": "red"}, "colour"},
+		{"recall_search", message{"query": "a", "color": "red"}, "color"},
 		{"recall_search", message{"query": "a", "limit": 26}, "limit"},
 		{"recall_search", message{"query": "a", "limit": "five"}, "limit"},
 		{"recall_search", message{"query": strings.Repeat("a", 5000)}, "query"},

@@ -57,7 +57,7 @@ func TestASessionIsCompactedWhenItIsAskedFor(t *testing.T) {
 		t.Fatal(err)
 	}
 	if !bytes.Contains(sent.Body, envelope.Element(4)) || bytes.Contains(sent.Body, envelope.Element(8)) {
-		t.Error("not the pinned message, and it alone of its neighbours, went out as it came")
+		t.Error("not the pinned message, and it alone of its neighbors, went out as it came")
 	}
 	if again := compression(nil); again != "frozen" {
 		t.Errorf("the order is carried out twice: %s", again)

@@ -127,7 +127,7 @@ func fieldTable(rows []Row) string {
 				continue
 			}
 			s := sums[k]
-			line(&text, number(k.window), fmt.Sprintf("%d %s", s.sessions, size), k.pace, emphasised(k.policy),
+			line(&text, number(k.window), fmt.Sprintf("%d %s", s.sessions, size), k.pace, emphasized(k.policy),
 				fmt.Sprintf("%d of %d", s.failing, s.Requests), fmt.Sprintf("%d of %d", s.ends, s.sessions),
 				percent(100*(s.Cost/s.none-1)), percent(100*(s.Cost/s.self-1)), number(s.epochs), number(s.Busts), s.intact.String(), s.originals.String(), s.untouched.String())
 		}
@@ -208,7 +208,7 @@ func line(text *strings.Builder, cells ...string) {
 	text.WriteString("| " + strings.Join(cells, " | ") + " |\n")
 }
 
-func emphasised(policy string) string {
+func emphasized(policy string) string {
 	if policy == Ours {
 		return "**" + policy + "**"
 	}

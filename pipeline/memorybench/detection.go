@@ -21,7 +21,7 @@ import (
 	"palimpsest/pipeline/wire/anthropic"
 )
 
-// work is what stands in a session before a labelled request: an order that its
+// work is what stands in a session before a labeled request: an order that its
 // summary does not hold, and a file.
 const work = `[{"role":"user","content":"Always run gofmt before you commit, and never touch the folder vendor/legacy.\n\nAdd a way to delete orders."},` +
 	`{"role":"assistant","content":[{"type":"tool_use","id":"c1","name":"Read","input":{"file_path":"/home/dev/shop/store.go"}}]},` +
@@ -29,10 +29,10 @@ const work = `[{"role":"user","content":"Always run gofmt before you commit, and
 	`{"role":"assistant","content":"I decided to keep deleted orders in a tombstone table, because the report needs their totals."},` +
 	`{"role":"user","content":"Fine. Look at the failing test next."}]`
 
-// Detection sends labelled requests, each into a session in which someone worked
+// Detection sends labeled requests, each into a session in which someone worked
 // before, and returns by label at how many of them compaction-bridge put something
 // in. Recorded requests go out under their client's name and once more without it.
-func Detection(ctx context.Context, counter *tokens.Counter, requests []Labelled) ([]Figure, error) {
+func Detection(ctx context.Context, counter *tokens.Counter, requests []Labeled) ([]Figure, error) {
 	figures := map[string]*Figure{}
 	for i := range requests {
 		request := &requests[i]
@@ -67,7 +67,7 @@ type sent struct {
 
 // rows returns how a request is sent: templates of many clients, and requests that
 // carry a conversation on, in one way only.
-func (l *Labelled) rows() []sent {
+func (l *Labeled) rows() []sent {
 	known, unknown := http.Header{"User-Agent": {"claude-cli/2.1.329"}}, http.Header{}
 	for _, header := range []http.Header{known, unknown} {
 		header.Set("X-Palimpsest-Session-Id", l.ID)
@@ -123,7 +123,7 @@ func (t *talk) send(ctx context.Context, body []byte) (*pipeline.Exchange, error
 
 // isBridged reports whether the module fires at a request that follows work in the
 // same session. One that carries a conversation on follows its own beginning.
-func isBridged(ctx context.Context, counter *tokens.Counter, header http.Header, request *Labelled) (bool, error) {
+func isBridged(ctx context.Context, counter *tokens.Counter, header http.Header, request *Labeled) (bool, error) {
 	t, err := newTalk(counter, header)
 	if err != nil {
 		return false, err

@@ -37,8 +37,8 @@ type Latency struct {
 // of a hundred.
 const mostFiring = 25 * time.Millisecond
 
-// summarised is the first request after a compaction.
-const summarised = `[{"role":"user","content":"This session is being continued from a previous conversation that ran out of context. ` +
+// summarized is the first request after a compaction.
+const summarized = `[{"role":"user","content":"This session is being continued from a previous conversation that ran out of context. ` +
 	`The summary below covers the earlier portion of the conversation.\n\nSummary: the tests were run, some fail.\n\nPlease continue."}]`
 
 // Latencies measures rehydrator and compaction-bridge, as often as rounds says, on a
@@ -86,7 +86,7 @@ func bridgeLatencies(ctx context.Context, counter *tokens.Counter, rounds int, l
 	if err != nil {
 		return nil, err
 	}
-	body, err := around(json.RawMessage(summarised))
+	body, err := around(json.RawMessage(summarized))
 	if err != nil {
 		return nil, err
 	}

@@ -54,7 +54,7 @@ func TestMessagesReferredToComeBack(t *testing.T) {
 // ordinary requests bring nothing back.
 func TestInventedContinuationsAreBridgedAndNothingElse(t *testing.T) {
 	t.Parallel()
-	requests, err := memorybench.LoadLabelled("testdata/labelled.jsonl")
+	requests, err := memorybench.LoadLabeled("testdata/labeled.jsonl")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -130,7 +130,7 @@ func TestRecordedSetsThatAreNotThereAreSaidToBeMissing(t *testing.T) {
 	if _, _, err := memorybench.LoadCompactions(t.TempDir()); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("%v, want ErrNotExist", err)
 	}
-	if _, err := memorybench.LoadLabelled("testdata/none.jsonl"); !errors.Is(err, os.ErrNotExist) {
+	if _, err := memorybench.LoadLabeled("testdata/none.jsonl"); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("%v, want ErrNotExist", err)
 	}
 }

@@ -76,7 +76,7 @@ func (r *Rehydration) References(ctx context.Context, set *Recorded) (Figure, er
 
 // Ordinary sends the requests that are in the middle of a conversation and refer to
 // nothing: as they were sent, and with all but the newest messages compressed.
-func (r *Rehydration) Ordinary(ctx context.Context, requests []Labelled) ([]Figure, error) {
+func (r *Rehydration) Ordinary(ctx context.Context, requests []Labeled) ([]Figure, error) {
 	sent := Figure{Name: "ordinary requests as they were sent: something comes back", Never: true}
 	forced := Figure{Name: "the same, all but the newest three messages compressed", Unwanted: true}
 	for i := range requests {

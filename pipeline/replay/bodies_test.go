@@ -105,7 +105,7 @@ func (b *bench) run(t *testing.T, seed uint64, sum *tally) (bodies int) {
 		body := change(generated.Body(step))
 		headers := http.Header{"X-Palimpsest-Session-Id": {"random"}}
 		if random.IntN(40) == 0 {
-			headers.Set("X-Claude-Code-Compaction", "auto") // the client summarises its history
+			headers.Set("X-Claude-Code-Compaction", "auto") // the client summarizes its history
 		}
 		written, err := b.writer.Write(t.Context(), prompt.Request{
 			Scope: scope, Codec: b.codecs[options.Format], Config: config, Body: body, Bypass: random.IntN(60) == 0,

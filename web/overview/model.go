@@ -187,7 +187,7 @@ type source struct {
 	Width  string
 }
 
-// class returns the colour of the line's bar.
+// class returns the color of the line's bar.
 func (s source) class() string {
 	if s.Amount < 0 {
 		return "f-minium"
@@ -209,7 +209,7 @@ func (m *model) sources() []source {
 		{Title: "Input tokens not sent", Amount: m.Totals.NotSentMicroUSD()},
 		{Title: "Cached input not read", Amount: m.Totals.UnreadMicroUSD},
 		{Title: "Cache rewritten after compression", Amount: -m.Totals.RewrittenMicroUSD},
-		{Title: "Summariser and embedding calls", Amount: -m.Totals.OwnMicroUSD},
+		{Title: "Summarizer and embedding calls", Amount: -m.Totals.OwnMicroUSD},
 	}
 	largest := int64(1)
 	for _, source := range sources {

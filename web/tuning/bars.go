@@ -35,7 +35,7 @@ type bar struct {
 	X, Width        string
 	SentY, SentHigh string
 	GapY, GapHigh   string // empty if nothing beyond
-	Ink             string // class of its colour
+	Ink             string // class of its color
 	Words           string
 }
 

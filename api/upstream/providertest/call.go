@@ -70,7 +70,7 @@ func (c *call) generate(ctx context.Context, format string) {
 func (c *call) reply(ctx context.Context, request generation, about Request) {
 	d := c.double
 	reply := d.config.Script(about)
-	misbehave := misbehaviour(c.r, reply)
+	misbehave := misbehavior(c.r, reply)
 	refusal := reply.Rejection
 	if refusal == nil {
 		refusal = refusalFor(misbehave, about.Format)

@@ -6,7 +6,7 @@ import (
 	"sync"
 )
 
-// MisbehaveHeader asks for misbehaviour request by request. Its values are the
+// MisbehaveHeader asks for misbehavior request by request. Its values are the
 // Misbehave constants.
 const MisbehaveHeader = "X-Double-Misbehave"
 
@@ -23,15 +23,15 @@ const (
 	MisbehaveOverflowLate = "overflow-late"   // too long, said inside a stream of Responses after 200
 )
 
-// misbehaviour is what a reply or a request header asks for.
-func misbehaviour(r *http.Request, reply Reply) string {
+// misbehavior is what a reply or a request header asks for.
+func misbehavior(r *http.Request, reply Reply) string {
 	if asked := r.Header.Get(MisbehaveHeader); asked != "" {
 		return asked
 	}
 	return reply.Misbehave
 }
 
-// refusalFor returns the refusal that a misbehaviour consists of, if it is one.
+// refusalFor returns the refusal that a misbehavior consists of, if it is one.
 func refusalFor(misbehave, format string) *Rejection {
 	switch misbehave {
 	case MisbehaveRateLimit:

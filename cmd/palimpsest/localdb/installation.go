@@ -59,11 +59,11 @@ func (p installation) prepare(ctx context.Context) (installation, error) {
 		return p, err
 	}
 	p.password = rand.Text()
-	return p, p.initialise(ctx)
+	return p, p.initialize(ctx)
 }
 
-// initialise makes the cluster.
-func (p installation) initialise(ctx context.Context) error {
+// initialize makes the cluster.
+func (p installation) initialize(ctx context.Context) error {
 	if err := os.RemoveAll(p.unfinished()); err != nil {
 		return fmt.Errorf("clear an unfinished database: %w", err)
 	}

@@ -68,13 +68,13 @@ func run(ctx context.Context, wanted options) error {
 	var text strings.Builder
 	text.WriteString(head)
 	for _, set := range []struct {
-		title, recall, labelled string
+		title, recall, labeled string
 		compactions             string
 	}{
 		{"Recorded sessions", filepath.Join(wanted.data, "recall"), filepath.Join(wanted.data, "bridge", "dev.jsonl"), wanted.data},
-		{"Invented sessions", wanted.own, filepath.Join(wanted.own, "labelled.jsonl"), ""},
+		{"Invented sessions", wanted.own, filepath.Join(wanted.own, "labeled.jsonl"), ""},
 	} {
-		tables, err := measure(ctx, counter, set.recall, set.labelled, set.compactions)
+		tables, err := measure(ctx, counter, set.recall, set.labeled, set.compactions)
 		if errors.Is(err, os.ErrNotExist) {
 			fmt.Fprintln(os.Stderr, "table:", err)
 			continue
@@ -140,12 +140,12 @@ func published(ctx context.Context, counter *tokens.Counter, directory string) (
 
 // measure returns the tables of one set: of the search, of rehydrator, and of
 // compaction-bridge, whose compactions only a recorded set has.
-func measure(ctx context.Context, counter *tokens.Counter, recall, labelled, compactions string) (string, error) {
+func measure(ctx context.Context, counter *tokens.Counter, recall, labeled, compactions string) (string, error) {
 	set, err := memorybench.Load(recall)
 	if err != nil {
 		return "", err
 	}
-	requests, err := memorybench.LoadLabelled(labelled)
+	requests, err := memorybench.LoadLabeled(labeled)
 	if err != nil {
 		return "", err
 	}

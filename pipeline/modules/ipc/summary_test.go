@@ -29,7 +29,7 @@ func summarized(lane *pipelinetest.Lane, turns int, text string) {
 	}
 }
 
-// D8, D11: the next epoch puts the summary, labelled and with its pointer into the
+// D8, D11: the next epoch puts the summary, labeled and with its pointer into the
 // archive, in place of the turns it stands for; what comes behind it keeps its
 // levels.
 func TestASummaryStandsForItsTurns(t *testing.T) {

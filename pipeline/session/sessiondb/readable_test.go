@@ -57,7 +57,7 @@ func (f *fixture) writeCanaries(t *testing.T, store *sessiondb.Store) *client {
 	insert.Items = []string{canary + ".go"}
 	attempt := session.SummaryAttempt{
 		Session: c.session, Lane: c.lane, Form: "own", Model: "m", At: time.Now(),
-		Summary: session.Summary{Covers: 3, Chain: c.chain[3], Text: canary + " summarised"},
+		Summary: session.Summary{Covers: 3, Chain: c.chain[3], Text: canary + " summarized"},
 	}
 	met := miner.Met{Finding: miner.Finding{
 		Kind: "fix", Text: canary + " learnt", Message: 1, Sessions: 1, Messages: 1,

@@ -7,15 +7,15 @@ import (
 	"palimpsest/pipeline/conversation"
 )
 
-// Labels of a labelled request.
+// Labels of a labeled request.
 const (
 	Continuation = "continuation" // the first after its client has compacted itself
 	Fresh        = "fresh"        // begins a conversation
 	Normal       = "normal"       // in the middle of one
 )
 
-// Labelled is a request of which it is known what it is.
-type Labelled struct {
+// Labeled is a request of which it is known what it is.
+type Labeled struct {
 	ID     string          `json:"id"`
 	Client string          `json:"client"`
 	Label  string          `json:"label"`
@@ -23,14 +23,14 @@ type Labelled struct {
 	Body   json.RawMessage `json:"body"` // in Anthropic's format
 }
 
-// LoadLabelled reads labelled requests from a file of JSON lines. It returns
+// LoadLabeled reads labeled requests from a file of JSON lines. It returns
 // os.ErrNotExist if absent.
-func LoadLabelled(file string) ([]Labelled, error) {
-	var all []Labelled
+func LoadLabeled(file string) ([]Labeled, error) {
+	var all []Labeled
 	err := eachLine(file, func(line []byte) error {
-		var one Labelled
+		var one Labeled
 		if err := json.Unmarshal(line, &one); err != nil {
-			return fmt.Errorf("read labelled request: %w", err)
+			return fmt.Errorf("read labeled request: %w", err)
 		}
 		all = append(all, one)
 		return nil

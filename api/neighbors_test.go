@@ -12,11 +12,11 @@ import (
 	"github.com/google/uuid"
 )
 
-// BenchmarkQuietNeighbour measures the requests of a workspace with one client while
+// BenchmarkQuietNeighbor measures the requests of a workspace with one client while
 // another workspace does nothing, holds as many streams as it may, or also asks for more
 // from eight clients as fast as it is refused. Client, proxy and provider share the
 // process; what is recorded stays in memory.
-func BenchmarkQuietNeighbour(b *testing.B) {
+func BenchmarkQuietNeighbor(b *testing.B) {
 	const limit = 200
 	for _, noise := range []struct {
 		name            string
