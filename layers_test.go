@@ -25,7 +25,9 @@ func layers() []layer {
 	return []layer{
 		{"cmd/...", []string{"cmd/...", "api/...", "web/...", "tenants/...", "pipeline/...", "billing/...", "migrations/...", "static/..."}},
 
+		{"api/upstream/providerdouble", nil}, // shares no code with our wire formats, so that it finds their faults
 		{"api/...", []string{"tenants", "tenants/redaction", "pipeline/...", "api/..."}},
+		{"web/webtest", []string{"api/...", "web/...", "tenants/...", "billing", "pipeline/...", "migrations/dbtest"}},
 		{"web/...", []string{"tenants", "billing", "pipeline/...", "static", "web/..."}},
 
 		{"billing/...", []string{"tenants", "tenants/tenantsdb", "billing/..."}},
@@ -66,6 +68,11 @@ func layers() []layer {
 			"pipeline", "pipeline/conversation", "pipeline/cost", "pipeline/tokens", "pipeline/session", "pipeline/modules/ipc", "pipeline/wire", "pipeline/wire/anthropic",
 		}},
 		{"pipeline/preview/previewdb", []string{"pipeline/batchdb", "pipeline/preview"}},
+		{"pipeline/pipelinetest", []string{
+			"pipeline", "pipeline/client", "pipeline/conversation", "pipeline/session", "pipeline/wire", "pipeline/wire/anthropic", "pipeline/sharedtest",
+		}},
+		{"pipeline/reporttest", nil},
+		{"pipeline/sharedtest", nil},
 		{"pipeline/modules", append([]string{"pipeline/modules/..."}, ofModules...)},
 		{"pipeline/modules/semanticcache/semanticcachedb", []string{"pipeline/batchdb", "pipeline/modules/semanticcache", "pipeline/archive"}},
 		{"pipeline/modules/semanticcache", append([]string{"pipeline/wire"}, ofModules...)},
@@ -76,8 +83,9 @@ func layers() []layer {
 		{"pipeline", []string{"pipeline/client", "pipeline/conversation", "pipeline/session", "pipeline/spans", "pipeline/tokens", "pipeline/wire"}},
 
 		{"migrations", nil},
+		{"migrations/localdb", nil},
+		{"migrations/dbtest", []string{"migrations", "migrations/localdb", "tenants/tenantsdb"}},
 		{"static", nil},
-		{"migrations/dbtest", []string{"migrations", "cmd/palimpsest/localdb", "tenants/tenantsdb"}},
 	}
 }
 
@@ -109,7 +117,7 @@ func TestEachPackageImportsOnlyWhatItsLayerMay(t *testing.T) {
 	t.Parallel()
 
 	for _, source := range sources(t) {
-		if source.Test || isTestSupport(source.Folder) && source.Folder != "migrations/dbtest" {
+		if source.Test {
 			continue
 		}
 		for _, target := range source.imports() {
@@ -146,21 +154,9 @@ func TestNoProductionFileImportsTestSupport(t *testing.T) {
 			continue
 		}
 		for _, target := range source.imports() {
-			to, ours := strings.CutPrefix(target, module)
-			if !ours || !isTestSupport(to) {
-				continue
+			if to, ours := strings.CutPrefix(target, module); ours && isTestSupport(to) {
+				t.Errorf("%s imports %s, which is for tests", source.Path, to)
 			}
-			// The replay command proves each body it would send with the
-			// provider double's validator.
-			if to == "api/upstream/providertest" && strings.HasPrefix(source.Path, "cmd/palimpsest/replay") {
-				continue
-			}
-			// The demo has no provider but the double; what serves the product does
-			// not import the demo.
-			if to == "api/upstream/providertest" && source.Folder == "cmd/palimpsest/demo" {
-				continue
-			}
-			t.Errorf("%s imports %s, which is for tests", source.Path, to)
 		}
 	}
 }
@@ -198,7 +194,7 @@ func TestEveryPackageHasALayer(t *testing.T) {
 
 	for _, source := range sources(t) {
 		known := slices.ContainsFunc(layers(), func(layer layer) bool { return holds(layer.part, source.Folder) })
-		if !known && source.Folder != "." && !isTestSupport(source.Folder) {
+		if !known && source.Folder != "." {
 			t.Errorf("%s: no layer says what %s may import", source.Path, source.Folder)
 		}
 	}
@@ -216,6 +212,10 @@ func TestLayersDecideAsTheDesignSays(t *testing.T) {
 		{"api", "tenants/tenantsdb", false},
 		{"api", "web", false},
 		{"api/manage", "api/upstream", true},
+		{"api/upstream/providerdouble", "pipeline/wire", false},
+		{"cmd/tools/memorybench", "pipeline/modules", true},
+		{"pipeline/modules/rehydrator", "cmd/tools/memorybench", false},
+		{"migrations/dbtest", "cmd/palimpsest", false},
 		{"web/keys", "api", false},
 		{"web/keys", "web/components", true},
 		{"web/keys", "tenants/vault", false},
@@ -250,11 +250,10 @@ func TestLayersDecideAsTheDesignSays(t *testing.T) {
 	}
 }
 
-// isTestSupport reports whether a folder holds a package that serves tests only.
+// isTestSupport reports whether a folder holds a package outside the product: it
+// serves tests, or it is a tool that measures and tries the product.
 func isTestSupport(folder string) bool {
-	name := path.Base(folder)
-
-	return strings.HasSuffix(name, "test") || name == "wiregen" || within(folder, "api/apibench") || within(folder, "pipeline/compactionbench") || within(folder, "pipeline/memorybench") || within(folder, "api/apiclients")
+	return strings.HasSuffix(path.Base(folder), "test") || within(folder, "cmd/tools")
 }
 
 // mayImport reports whether a package in one folder may import the package in another.

@@ -146,7 +146,7 @@ func TestPackagesThatStartGoroutinesLookForThem(t *testing.T) {
 	// such texts are under way, and waits for none.
 	const unstoppable = "web/render"
 	// It runs other programs and serves measuring only.
-	const clients = "api/apiclients"
+	const clients = "cmd/tools/apiclients"
 	starts, tested, looks := map[string]string{}, map[string]bool{}, map[string]bool{}
 	for _, source := range sources(t) {
 		if source.Test {

@@ -12,7 +12,7 @@ import (
 	"palimpsest/pipeline/wire"
 	"palimpsest/pipeline/wire/anthropic"
 	"palimpsest/pipeline/wire/openaichat"
-	"palimpsest/pipeline/wire/wiregen"
+	"palimpsest/pipeline/wire/sessiontest"
 )
 
 // talk writes a conversation in Anthropic's format.
@@ -202,7 +202,7 @@ func TestPlacesOfPatternsAreThoseOfTheModulesOwnInserts(t *testing.T) {
 func TestGeneratedSessionsTeachNoFixes(t *testing.T) {
 	t.Parallel()
 	for format, codec := range map[conversation.Format]wire.Codec{conversation.Anthropic: anthropic.New(), conversation.OpenAIChat: openaichat.New()} {
-		generated := wiregen.Generate(7, wiregen.Options{Format: format, Turns: 80, Reminders: true, ToolErrors: true})
+		generated := sessiontest.Generate(7, sessiontest.Options{Format: format, Turns: 80, Reminders: true, ToolErrors: true})
 		h, err := readHistory(codec, generated.Messages(generated.Steps()-1))
 		if err != nil {
 			t.Fatal(err)
