@@ -1,4 +1,4 @@
-package palimpsest_test
+package policy_test
 
 import (
 	"bufio"
@@ -54,7 +54,7 @@ func TestTextIsPlainEnglish(t *testing.T) {
 		lines.Buffer(nil, len(text)+1)
 		for number := 1; lines.Scan(); number++ {
 			if found := stumbles.FindString(lines.Text()); found != "" {
-				t.Errorf("%s:%d: %q: say it in plain English (see prose_test.go)", file, number, found)
+				t.Errorf("%s:%d: %q: say it in plain English (see policy/prose_test.go)", file, number, found)
 			}
 		}
 		return lines.Err()

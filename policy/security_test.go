@@ -1,4 +1,4 @@
-package palimpsest_test
+package policy_test
 
 import (
 	"go/ast"
@@ -31,8 +31,7 @@ func TestTableOfSecurityTestsIsTrue(t *testing.T) {
 	for line := range strings.Lines(page) {
 		row := regexp.MustCompile(`^\| (S\d+) \|`).FindStringSubmatch(line)
 		for _, test := range named.FindAllStringSubmatch(line, -1) {
-			folder := strings.Replace(test[2], "root", ".", 1)
-			text, is := texts[folder+" "+test[1]]
+			text, is := texts[test[2]+" "+test[1]]
 			if !is {
 				t.Errorf("there is no %s in %s", test[1], test[2])
 			}

@@ -1,4 +1,4 @@
-package palimpsest_test
+package policy_test
 
 import (
 	"go/ast"
