@@ -1,4 +1,4 @@
-package wiregen_test
+package sessiontest_test
 
 import (
 	"bytes"
