@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/url"
+	"os"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -11,9 +12,9 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"palimpsest/cmd/palimpsest/localdb"
 	"palimpsest/migrations"
 	"palimpsest/migrations/dbtest"
+	"palimpsest/migrations/localdb"
 	"palimpsest/tenants/tenantsdb"
 )
 
@@ -270,7 +271,7 @@ func TestOwnerWithoutRightsLearnsWhatAnAdministratorRuns(t *testing.T) {
 func TestMissingRoleIsNoticedBeforeTheFirstMigration(t *testing.T) {
 	t.Parallel()
 	// In the shared cluster the role is there.
-	cluster, err := localdb.Start(t.Context(), localdb.Config{Dir: t.TempDir(), Volatile: true})
+	cluster, err := localdb.Start(t.Context(), localdb.Config{Dir: t.TempDir(), Path: os.Getenv("PATH"), Volatile: true})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -106,9 +106,10 @@ type Deps struct {
 
 // Server answers the dashboard's requests.
 type Server struct {
+	gate
+
 	config  Config
 	deps    Deps
-	cookies tenants.Cookies
 	origins *http.CrossOriginProtection
 }
 
@@ -121,7 +122,9 @@ func New(config Config, deps Deps) *Server {
 		config.Now = time.Now
 	}
 	return &Server{
-		config: config, deps: deps,
-		cookies: tenants.NewCookies(config.PublicURL), origins: http.NewCrossOriginProtection(),
+		gate: gate{
+			identity: deps.Identity, billing: deps.Billing, data: deps.Data, cookies: tenants.NewCookies(config.PublicURL), log: config.Log,
+		},
+		config: config, deps: deps, origins: http.NewCrossOriginProtection(),
 	}
 }

@@ -10,11 +10,11 @@ import (
 	"sync"
 	"testing"
 
-	"palimpsest/api/upstream/providertest"
+	"palimpsest/api/upstream/providerdouble"
 	"palimpsest/migrations/dbtest"
 	"palimpsest/pipeline/wire"
 	"palimpsest/pipeline/wire/anthropic"
-	"palimpsest/pipeline/wire/wiregen"
+	"palimpsest/pipeline/wire/sessiontest"
 )
 
 // replicaWindow is the context window that the sessions of these tests outgrow many times.
@@ -31,7 +31,7 @@ type replicas struct {
 // startReplicas starts so many programs and a workspace that compacts.
 func startReplicas(t *testing.T, database string, count int) *replicas {
 	t.Helper()
-	first := startOn(t, database, providertest.Config{Window: replicaWindow, KeepBodies: 1})
+	first := startOn(t, database, providerdouble.Config{Window: replicaWindow, KeepBodies: 1})
 	r := &replicas{tenant: first.tenant("replicas"), addresses: []string{first.program.addr()}, programs: []*program{first.program}}
 	for range count - 1 {
 		other := &instance{t: t, config: first.config, log: &syncBuffer{}, double: first.double}
@@ -56,7 +56,7 @@ func (r *replicas) chats(count, turns int) []chat {
 	r.t.Helper()
 	all := make([]chat, count)
 	for i := range all {
-		session := wiregen.Generate(uint64(100+i), wiregen.Options{Turns: turns, Parallel: true, TargetTokens: 3 * replicaWindow, Signer: r.double})
+		session := sessiontest.Generate(uint64(100+i), sessiontest.Options{Turns: turns, Parallel: true, TargetTokens: 3 * replicaWindow, Signer: r.double})
 		all[i].envelope, all[i].ends = requests(r.t, anthropic.New(), session.Body(session.Steps()-1))
 		if i%2 == 0 {
 			all[i].name = fmt.Sprintf("chat-%d", i)

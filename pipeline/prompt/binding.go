@@ -18,7 +18,7 @@ import (
 const (
 	bindingBeta = "thinking-binding-controls-2026-08-01"
 	binding     = "block_binding"
-	behavior   = "prefix_mismatch_behavior"
+	behavior    = "prefix_mismatch_behavior"
 	dropBlock   = `"drop_block"`
 )
 

@@ -108,7 +108,7 @@ func (m *model) events() components.Chart {
 // kind is a kind of event.
 type kind struct {
 	Title, Key string
-	color     string
+	color      string
 	of         func(usage *tenants.Usage) int64
 }
 

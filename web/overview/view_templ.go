@@ -105,12 +105,12 @@ func view(m *model) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		if len(m.filters()) > 0 {
+		if len(m.narrowing().filters()) > 0 {
 			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 7, "<ul class=\"chips\" aria-label=\"Filters\" data-testid=\"filters\">")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			for _, filter := range m.filters() {
+			for _, filter := range m.narrowing().filters() {
 				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 8, "<li class=\"chip\">")
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
@@ -302,9 +302,9 @@ func tools(m *model) templ.Component {
 			return templ_7745c5c3_Err
 		}
 		var templ_7745c5c3_Var7 string
-		templ_7745c5c3_Var7, templ_7745c5c3_Err = templ.JoinStringErrs(m.filterTitle())
+		templ_7745c5c3_Var7, templ_7745c5c3_Err = templ.JoinStringErrs(m.narrowing().filterTitle())
 		if templ_7745c5c3_Err != nil {
-			return templ.Error{Err: templ_7745c5c3_Err, FileName: `overview/view.templ`, Line: 82, Col: 21}
+			return templ.Error{Err: templ_7745c5c3_Err, FileName: `overview/view.templ`, Line: 82, Col: 33}
 		}
 		_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var7))
 		if templ_7745c5c3_Err != nil {
@@ -350,15 +350,15 @@ func tools(m *model) templ.Component {
 				return templ_7745c5c3_Err
 			}
 		}
-		templ_7745c5c3_Err = components.Select(components.FieldModel{Label: "Client", Name: "client", Value: m.Filter.Client}, m.clientOptions()).Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = components.Select(components.FieldModel{Label: "Client", Name: "client", Value: m.Filter.Client}, m.narrowing().clientOptions()).Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = components.Select(components.FieldModel{Label: "Model", Name: "model", Value: m.Filter.Model}, m.modelOptions()).Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = components.Select(components.FieldModel{Label: "Model", Name: "model", Value: m.Filter.Model}, m.narrowing().modelOptions()).Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = components.Select(components.FieldModel{Label: "Key", Name: "key", Value: m.keyID()}, m.keyOptions()).Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = components.Select(components.FieldModel{Label: "Key", Name: "key", Value: m.narrowing().keyID()}, m.narrowing().keyOptions()).Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -474,7 +474,7 @@ func nothing(m *model) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			if len(m.filters()) > 0 {
+			if len(m.narrowing().filters()) > 0 {
 				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 38, "<a class=\"link\" href=\"")
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
@@ -623,8 +623,8 @@ func ledger(m *model) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		if m.netChange().Has {
-			templ_7745c5c3_Err = compared(m, m.netChange()).Render(ctx, templ_7745c5c3_Buffer)
+		if m.trend().net().Has {
+			templ_7745c5c3_Err = compared(m, m.trend().net()).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -632,7 +632,7 @@ func ledger(m *model) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			if m.netChange().Change.Mark != "" {
+			if m.trend().net().Change.Mark != "" {
 				var templ_7745c5c3_Var23 string
 				templ_7745c5c3_Var23, templ_7745c5c3_Err = templ.JoinStringErrs(" on " + m.Span.Before)
 				if templ_7745c5c3_Err != nil {
@@ -770,7 +770,7 @@ func ledger(m *model) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = comparison(m, m.savedChange()).Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = comparison(m, m.trend().saved()).Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -821,7 +821,7 @@ func ledger(m *model) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = comparison(m, m.cacheChange()).Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = comparison(m, m.trend().cache()).Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -870,7 +870,7 @@ func ledger(m *model) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = comparison(m, m.overheadChange()).Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = comparison(m, m.trend().overhead()).Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -904,7 +904,7 @@ func ledger(m *model) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = comparison(m, m.epochsChange()).Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = comparison(m, m.trend().epochs()).Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -962,7 +962,7 @@ func ledger(m *model) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = comparison(m, m.requestsChange()).Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = comparison(m, m.trend().requests()).Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}

@@ -12,7 +12,7 @@ import (
 	"github.com/PuerkitoBio/goquery"
 
 	"palimpsest/pipeline/conversation"
-	"palimpsest/pipeline/wire/wiregen"
+	"palimpsest/pipeline/wire/sessiontest"
 	"palimpsest/tenants"
 	"palimpsest/web/browsertest"
 	"palimpsest/web/components"
@@ -40,7 +40,7 @@ func talked(t *testing.T, product *webtest.Product, sessions int) *webtest.Perso
 	person := product.SignUp(t, "northbeam")
 	secret := person.Connect(webtest.Provider(t, window), "laptop")
 	for seed := range sessions {
-		talk := wiregen.Generate(uint64(seed), wiregen.Options{Format: conversation.Anthropic, Turns: 40, TargetTokens: 26_000})
+		talk := sessiontest.Generate(uint64(seed), sessiontest.Options{Format: conversation.Anthropic, Turns: 40, TargetTokens: 26_000})
 		person.Talk(secret, window, talk, "claude-cli/2.1.0 (external, cli)")
 	}
 	return person
@@ -209,7 +209,7 @@ func TestPreviewIsDrawnAsABarForEachSession(t *testing.T) {
 func TestPreviewIsNarrowedToAClient(t *testing.T) {
 	t.Parallel()
 	person := talked(t, webtest.Start(t), 5)
-	other := wiregen.Generate(9, wiregen.Options{Format: conversation.Anthropic, Turns: 4, TargetTokens: 2_000})
+	other := sessiontest.Generate(9, sessiontest.Options{Format: conversation.Anthropic, Turns: 4, TargetTokens: 2_000})
 	person.Talk(person.Connect(webtest.Provider(t, window), "second"), window, other, "codex_cli_rs/0.50")
 	page := person.Get("/pipeline")
 

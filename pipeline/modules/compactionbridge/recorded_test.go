@@ -7,9 +7,9 @@ import (
 	"strings"
 	"testing"
 
+	"palimpsest/cmd/tools/memorybench"
 	"palimpsest/pipeline/client"
 	"palimpsest/pipeline/conversation"
-	"palimpsest/pipeline/memorybench"
 	"palimpsest/pipeline/modules/compactionbridge"
 	"palimpsest/pipeline/pipelinetest"
 	"palimpsest/pipeline/prompt"

@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"palimpsest/pipeline/memorybench"
+	"palimpsest/cmd/tools/memorybench"
 	"palimpsest/pipeline/sharedtest"
 )
 
