@@ -1535,7 +1535,7 @@ func Code(id, label, text string) templ.Component {
 	})
 }
 
-// Field is a labelled input with its hint and its error. Attributes of the input
+// Field is a labeled input with its hint and its error. Attributes of the input
 // are in attributes.
 func Field(field FieldModel, attributes templ.Attributes) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
@@ -1690,7 +1690,7 @@ func Field(field FieldModel, attributes templ.Attributes) templ.Component {
 	})
 }
 
-// Select is a labelled choice of options.
+// Select is a labeled choice of options.
 func Select(field FieldModel, options []Option) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
