@@ -37,6 +37,7 @@ func layers() []layer {
 
 		{"pipeline/conversation", nil},
 		{"pipeline/cores", nil},
+		{"pipeline/fidelity", []string{"pipeline/conversation"}},
 		{"pipeline/batchdb", nil},
 		{"pipeline/spans", nil},
 		{"pipeline/wire/formats", []string{"pipeline/conversation", "pipeline/wire/..."}},
@@ -65,7 +66,7 @@ func layers() []layer {
 			"pipeline/prompt", "pipeline/modules", "pipeline/modules/compactionbridge", "pipeline/wire/...",
 		}},
 		{"pipeline/preview", []string{
-			"pipeline", "pipeline/conversation", "pipeline/cost", "pipeline/tokens", "pipeline/session", "pipeline/modules/ipc", "pipeline/wire", "pipeline/wire/anthropic",
+			"pipeline", "pipeline/conversation", "pipeline/archive", "pipeline/cost", "pipeline/fidelity", "pipeline/tokens", "pipeline/session", "pipeline/modules/ipc", "pipeline/wire", "pipeline/wire/anthropic",
 		}},
 		{"pipeline/preview/previewdb", []string{"pipeline/batchdb", "pipeline/preview"}},
 		{"pipeline/pipelinetest", []string{

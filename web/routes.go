@@ -180,7 +180,9 @@ func (s *Server) registerPipeline(pages *echo.Group) {
 	})
 	pages.GET(paths.Pipeline, s.as(tenants.ReadConfig, pipeline.Show))
 	pages.POST(paths.Pipeline, s.as(tenants.ManagePipeline, pipeline.Save))
-	previewer := tuning.NewPreviewer(pipeline, s.deps.Preview, s.config.Log)
+	previewer := tuning.NewPreviewer(pipeline, tuning.PreviewDeps{
+		Compares: s.deps.Preview, Readers: s.deps.Data, Archive: s.deps.Archive, Codecs: s.config.Codecs, Within: s.config.CountWithin, Log: s.config.Log,
+	})
 	pages.POST(paths.PipelinePreview, s.as(tenants.ReadConfig, previewer.Show))
 	pages.POST(paths.PreviewCSV, s.as(tenants.ReadConfig, previewer.CSV))
 	pages.GET(paths.WindowsCSV, s.as(tenants.ReadConfig, pipeline.WindowsCSV))

@@ -53,6 +53,9 @@ type Config struct {
 	// JumpWithin is what a group of the palette takes at most, as jump.Deps have it.
 	JumpWithin time.Duration
 
+	// CountWithin is what counting identifiers takes at most, as tuning.PreviewDeps have it.
+	CountWithin time.Duration
+
 	Log *slog.Logger     // nil: nowhere
 	Now func() time.Time // nil: time.Now
 }

@@ -208,6 +208,29 @@ func TestALowerTargetCompressesEarlier(t *testing.T) {
 	}
 }
 
+// What goes out as one line a block is no part of what goes out word for word.
+func TestShareOfHistoryAtL3IsAddedUp(t *testing.T) {
+	t.Parallel()
+	generated := wiregen.Generate(7, wiregen.Options{Turns: 120, Parallel: true, TargetTokens: 120_000})
+	recorded, _ := record(t, conversation.Anthropic, generated.Body(generated.Steps()-1), 40_000, 20*time.Second, settings(0.75))
+	atL3 := map[int]int64{}
+	for _, deepest := range []int{0, 1, 2, 3} {
+		config := settings(0.5)
+		pipeline.Change[ipc.Config](&config).DeepestLevel = deepest
+		figures, err := preview.Run(t.Context(), config, models(t), []session.Recorded{recorded, recorded})
+		if err != nil || figures.Received != 0 && figures.AtL3 > figures.Received-figures.Verbatim {
+			t.Fatalf("down to L%d: %+v, %v", deepest, figures, err)
+		}
+		atL3[deepest] = figures.AtL3
+		if one, err := preview.Run(t.Context(), config, models(t), []session.Recorded{recorded}); err != nil || 2*one.AtL3 != figures.AtL3 {
+			t.Errorf("down to L%d: %d tokens, of two such sessions %d, %v", deepest, one.AtL3, figures.AtL3, err)
+		}
+	}
+	if atL3[0] != 0 || atL3[1] != 0 || atL3[2] != 0 || atL3[3] == 0 {
+		t.Errorf("tokens at L3 by the deepest level: %v", atL3)
+	}
+}
+
 func TestNothingIsMadeOfWhatIsNotThere(t *testing.T) {
 	t.Parallel()
 	at := from()

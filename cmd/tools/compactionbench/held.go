@@ -8,11 +8,8 @@ func (r *reading) held(request int, has func(name string) bool) Share {
 	if request+1 >= len(r.ends) {
 		return Share{}
 	}
-	var share Share
-	for _, name := range r.names.TakenUp(r.ends[request], r.ends[request+1]) {
-		share = share.with(has(name))
-	}
-	return share
+	held, of := r.names.Held(r.ends[request], r.ends[request+1], has)
+	return Share{Kept: held, Of: of}
 }
 
 func formsHold(forms []*form, name string) bool {

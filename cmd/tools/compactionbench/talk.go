@@ -9,7 +9,7 @@ import (
 
 	"palimpsest/api/upstream/providerdouble"
 	"palimpsest/pipeline/conversation"
-	"palimpsest/pipeline/pipelinetest"
+	"palimpsest/pipeline/fidelity"
 	"palimpsest/pipeline/replay"
 	"palimpsest/pipeline/session"
 	"palimpsest/pipeline/tokens"
@@ -97,7 +97,7 @@ type reading struct {
 	counter  *tokens.Counter
 	fixed    replay.Piece
 	messages []message
-	names    *pipelinetest.Names // of the messages
+	names    *fidelity.Names // of the messages
 	turns    []conversation.Turn
 	ends     []int // lengths of the requests
 	sums     []int // sums[i] are the tokens of the first i messages
@@ -174,7 +174,7 @@ func read(talk *Talk, counter *tokens.Counter) (*reading, error) {
 		})
 		r.sums = append(r.sums, r.sums[i]+digest.Tokens)
 	}
-	r.names = pipelinetest.NamesOf(all)
+	r.names = fidelity.NamesOf(all)
 	return r, nil
 }
 

@@ -10,6 +10,7 @@ import (
 	"palimpsest/pipeline"
 	"palimpsest/pipeline/client"
 	"palimpsest/pipeline/conversation"
+	"palimpsest/pipeline/fidelity"
 	"palimpsest/pipeline/modules"
 	"palimpsest/pipeline/modules/compactionbridge"
 	"palimpsest/pipeline/modules/ipc"
@@ -73,7 +74,7 @@ func (a *Answered) add(one *Compaction, answer string, counter *tokens.Counter) 
 	a.OurTokens += counter.Count(answer)
 	a.TheirTokens += counter.Count(own)
 	after := one.After[:min(nextMessages, len(one.After))]
-	names := pipelinetest.NamesOf(slices.Concat(one.Before, after))
+	names := fidelity.NamesOf(slices.Concat(one.Before, after))
 	for _, name := range names.TakenUp(len(one.Before), len(one.Before)+len(after)) {
 		a.Names++
 		if strings.Contains(answer, name) {

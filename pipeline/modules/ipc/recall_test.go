@@ -7,6 +7,7 @@ import (
 
 	"palimpsest/pipeline"
 	"palimpsest/pipeline/conversation"
+	"palimpsest/pipeline/fidelity"
 	"palimpsest/pipeline/modules"
 	"palimpsest/pipeline/modules/ipc"
 	"palimpsest/pipeline/pipelinetest"
@@ -58,7 +59,7 @@ func recallOf(t *testing.T, counter *tokens.Counter, codec wire.Codec, body []by
 	}
 	var measured recalls
 	var err error
-	of := pipelinetest.Shortened{Codec: codec, Session: pipelinetest.NamesOf(session), Sent: len(exchange.Digests), Turns: exchange.Turns, Projection: exchange.Projection}
+	of := pipelinetest.Shortened{Codec: codec, Session: fidelity.NamesOf(session), Sent: len(exchange.Digests), Turns: exchange.Turns, Projection: exchange.Projection}
 	if measured.all, err = pipelinetest.RecallOf(of, counter.Count); err != nil {
 		t.Fatal(err)
 	}
