@@ -24,7 +24,7 @@ func replicas(t *testing.T) (one, two *bench, client *redis.Client, stop func())
 	t.Cleanup(func() { _ = client.Close() })
 	for _, b := range []**bench{&one, &two} {
 		*b = setup(t)
-		(*b).peers = journal.NewPeers(client, time.Now)
+		(*b).peers = journal.NewPeers(client, time.Now).Patient()
 		(*b).restart()
 		(*b).store.fails = session.ErrAway
 	}
