@@ -125,7 +125,9 @@ func TestALongMessageComesInPagesThatAreTheWhole(t *testing.T) {
 	if !strings.Contains(whole[told.name+"#2"], result(0)) || !strings.Contains(whole[told.name+"#4"], result(1)) || len(whole) != 3 {
 		t.Errorf("after %d pages: %d messages", pages, len(whole))
 	}
-	model.refused("recall_get", message{"pointer": told.name + "#2", "cursor": "4:0"}, "no cursor")
+	for _, cursor := range []string{"4:0", "1:0", "2:-1", "-1:0"} {
+		model.refused("recall_get", message{"pointer": told.name + "#2", "cursor": cursor}, "no cursor")
+	}
 	model.refused("recall_get", message{"pointer": told.name + "#2", "cursor": "2:999999"}, "behind the end")
 	model.refused("recall_get", message{"pointer": told.name + "#2", "cursor": "x"}, "no cursor")
 }
