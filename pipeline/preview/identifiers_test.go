@@ -23,7 +23,7 @@ import (
 	"palimpsest/pipeline/session"
 	"palimpsest/pipeline/wire"
 	"palimpsest/pipeline/wire/formats"
-	"palimpsest/pipeline/wire/wiregen"
+	"palimpsest/pipeline/wire/sessiontest"
 )
 
 // texts keeps the originals of one lane.
@@ -159,7 +159,7 @@ func TestIdentifiersAgreeWithTheBench(t *testing.T) {
 	for _, format := range []conversation.Format{conversation.Anthropic, conversation.OpenAIChat, conversation.OpenAIResponses} {
 		t.Run(string(format), func(t *testing.T) {
 			t.Parallel()
-			generated := wiregen.Generate(5, wiregen.Options{Format: format, Turns: 120, Parallel: true, Facts: true, TargetTokens: 120_000})
+			generated := sessiontest.Generate(5, sessiontest.Options{Format: format, Turns: 120, Parallel: true, Facts: true, TargetTokens: 120_000})
 			body := generated.Body(generated.Steps() - 1)
 			recorded, _ := record(t, format, body, 60_000, 20*time.Second, settings(0.5))
 			recorded.Format = format
@@ -217,7 +217,7 @@ func benched(t *testing.T, format conversation.Format, body []byte) (held, taken
 }
 
 func BenchmarkIdentifiersOfTenSessions(b *testing.B) {
-	generated := wiregen.Generate(5, wiregen.Options{Format: conversation.Anthropic, Turns: 200, Parallel: true, Facts: true, TargetTokens: 180_000})
+	generated := sessiontest.Generate(5, sessiontest.Options{Format: conversation.Anthropic, Turns: 200, Parallel: true, Facts: true, TargetTokens: 180_000})
 	body := generated.Body(generated.Steps() - 1)
 	recorded, _ := record(b, conversation.Anthropic, body, 100_000, 20*time.Second, settings(0.75))
 	compares, shelf := of(b, recorded, 10)

@@ -211,7 +211,7 @@ func TestALowerTargetCompressesEarlier(t *testing.T) {
 // What goes out as one line a block is no part of what goes out word for word.
 func TestShareOfHistoryAtL3IsAddedUp(t *testing.T) {
 	t.Parallel()
-	generated := wiregen.Generate(7, wiregen.Options{Turns: 120, Parallel: true, TargetTokens: 120_000})
+	generated := sessiontest.Generate(7, sessiontest.Options{Turns: 120, Parallel: true, TargetTokens: 120_000})
 	recorded, _ := record(t, conversation.Anthropic, generated.Body(generated.Steps()-1), 40_000, 20*time.Second, settings(0.75))
 	atL3 := map[int]int64{}
 	for _, deepest := range []int{0, 1, 2, 3} {
