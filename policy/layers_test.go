@@ -70,7 +70,7 @@ func layers() []layer {
 		}},
 		{"pipeline/preview/previewdb", []string{"pipeline/batchdb", "pipeline/preview"}},
 		{"pipeline/pipelinetest", []string{
-			"pipeline", "pipeline/client", "pipeline/conversation", "pipeline/session", "pipeline/wire", "pipeline/wire/anthropic", "pipeline/sharedtest",
+			"pipeline", "pipeline/client", "pipeline/conversation", "pipeline/fidelity", "pipeline/session", "pipeline/wire", "pipeline/wire/anthropic", "pipeline/sharedtest",
 		}},
 		{"pipeline/reporttest", nil},
 		{"pipeline/sharedtest", nil},
