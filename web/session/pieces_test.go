@@ -61,7 +61,11 @@ func inPieces(t *testing.T, person *webtest.Person, texts ...string) string {
 			}
 			_, _ = io.WriteString(w, piece)
 			_ = http.NewResponseController(w).Flush()
-			time.Sleep(400 * time.Millisecond) // the line's, not the test's
+			select { // the line is slow, nothing waits for it
+			case <-time.After(400 * time.Millisecond):
+			case <-r.Context().Done():
+				return
+			}
 			rest = text + behind
 		}
 		_, _ = io.WriteString(w, rest)
