@@ -161,8 +161,8 @@ func TestSessionOverThreeReplicasIsOneLane(t *testing.T) {
 	}
 	// A prompt of about the target's size is compacted by one replica and not by another, as
 	// each learns by itself how the provider counts: that is up to one bust more or less for
-	// every other session, on a busy machine. Sessions that split make many times as many.
-	if most := busts[1] + busts[1]/20 + sessions/2; busts[3] > most {
+	// three sessions or so.
+	if most := busts[1] + busts[1]/20 + 3; busts[3] > most {
 		t.Errorf("three replicas: %d busts, one: %d", busts[3], busts[1])
 	}
 }
