@@ -147,6 +147,7 @@ func (r *reader) pane(ctx context.Context, chosen span, listed row, asked query)
 	p.WholePath = r.path(whole)
 	p.SelfPath = r.path(query{Message: chosen.From, From: -1, Offset: -1})
 	about := strconv.Itoa(chosen.From)
+	// Without a fragment: a browser that goes to one focuses no field.
 	p.CommentPath = paths.With(paths.Session(r.session), "lane", r.lane.ID.String(), "m", about, "comment", about)
 	p.MayComment, p.end = r.mayRead && r.role.May(tenants.CommentSessions), chosen.To
 	p.MayChange, p.Lane, p.Messages = r.mayRead && r.role.May(tenants.ChangeSessions), r.lane.ID.String(), chosen.form()

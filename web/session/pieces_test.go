@@ -1,9 +1,13 @@
 package session_test
 
 import (
+	"bytes"
+	"context"
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
 	"strings"
 	"testing"
 	"time"
@@ -31,45 +35,45 @@ func TestPageThatComesInPiecesDoesNotMove(t *testing.T) {
 // inPieces serves a person's dashboard over a line that pauses in front of texts of a page.
 func inPieces(t *testing.T, person *webtest.Person, texts ...string) string {
 	t.Helper()
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		request, err := http.NewRequestWithContext(r.Context(), r.Method, person.URL+r.URL.RequestURI(), r.Body)
-		if err != nil {
-			t.Error(err)
-			return
-		}
-		request.Header = r.Header.Clone()
-		request.Header.Set("Accept-Encoding", "identity")
-		answer, err := http.DefaultTransport.RoundTrip(request)
-		if err != nil {
-			return // the tab is gone
-		}
-		defer func() { _ = answer.Body.Close() }()
-		body, err := io.ReadAll(answer.Body)
-		if err != nil {
-			return
-		}
-		for name, values := range answer.Header {
-			w.Header()[name] = values
-		}
-		w.Header().Del("Content-Length")
-		w.WriteHeader(answer.StatusCode)
-		rest := string(body)
-		for _, text := range texts {
-			piece, behind, found := strings.Cut(rest, text)
-			if !found {
-				break
+	dashboard, err := url.Parse(person.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := httptest.NewServer(&httputil.ReverseProxy{
+		Rewrite: func(request *httputil.ProxyRequest) {
+			request.SetURL(dashboard)
+			request.Out.Header.Set("Accept-Encoding", "identity")
+		},
+		FlushInterval: -1,
+		ModifyResponse: func(answer *http.Response) error {
+			body, err := io.ReadAll(answer.Body)
+			if err != nil {
+				return err
 			}
-			_, _ = io.WriteString(w, piece)
-			_ = http.NewResponseController(w).Flush()
-			select { // the line is slow, nothing waits for it
-			case <-time.After(400 * time.Millisecond):
-			case <-r.Context().Done():
-				return
+			var pieces []io.Reader
+			for _, text := range texts {
+				if at := bytes.Index(body, []byte(text)); at >= 0 {
+					pieces, body = append(pieces, bytes.NewReader(body[:at]), pause{answer.Request.Context()}), body[at:]
+				}
 			}
-			rest = text + behind
-		}
-		_, _ = io.WriteString(w, rest)
-	}))
+			answer.Body = io.NopCloser(io.MultiReader(append(pieces, bytes.NewReader(body))...))
+			return nil
+		},
+	})
 	t.Cleanup(server.Close)
 	return server.URL
+}
+
+// pause is a slow line: it holds back what is read behind it, long enough for a browser to
+// draw what it has.
+type pause struct{ context.Context } //nolint:containedctx // it is the request's
+
+// Read implements io.Reader.
+func (p pause) Read([]byte) (int, error) {
+	select {
+	case <-time.After(2 * time.Second):
+		return 0, io.EOF
+	case <-p.Done():
+		return 0, p.Err()
+	}
 }
