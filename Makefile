@@ -5,7 +5,7 @@ SHELL := /bin/bash
 .DEFAULT_GOAL := help
 
 # The packages of the main module that hold hand-written or generated Go.
-GO_DIRS := $(wildcard cmd web api tenants pipeline billing migrations static *.go)
+GO_DIRS := $(wildcard cmd web api tenants pipeline billing migrations static policy *.go)
 
 .PHONY: help
 help: ## this list
@@ -35,7 +35,7 @@ pictures: ## make the pictures of README.md from the demo; writes docs/pictures
 	@deploy/setup.sh postgresql chromium
 	@go build -o bin/palimpsest ./cmd/palimpsest
 	@rm -rf bin/pictures
-	go run ./web/browsertest/picturetest -binary bin/palimpsest -write docs/pictures
+	go run ./cmd/tools/pictures -binary bin/palimpsest -write docs/pictures
 	@rm -rf bin/pictures
 
 # What tests start, built once for all packages.
@@ -50,14 +50,14 @@ test-programs: ## build the programs that tests start; make test does it
 	go -C deploy/tools/checks build -o $(TEST_PROGRAMS)/checks .
 
 # The packages that take longest start first, so that none of them is left alone at the end.
-LONG_TESTS := ./web/walks ./cmd/palimpsest ./pipeline/replay ./pipeline/preview ./api/manage ./pipeline/compactionbench ./api/apiclients ./cmd/palimpsest/demo
+LONG_TESTS := ./web/walks ./cmd/palimpsest ./pipeline/replay ./pipeline/preview ./api/manage ./cmd/tools/compactionbench ./cmd/tools/apiclients ./cmd/palimpsest/demo
 # Packages at once: many wait for a database or a browser, and each runs tests in parallel.
 TEST_JOBS := $(shell echo $$(($$(getconf _NPROCESSORS_ONLN) / 2 + 1)))
 
 .PHONY: test
 test: test-programs ## set up what is missing and run every test
 	@deploy/setup.sh postgresql chromium redis-server pgbouncer nodejs npm
-	PALIMPSEST_TEST_PROGRAMS=$(TEST_PROGRAMS) go test -p $(TEST_JOBS) -timeout 30m $(LONG_TESTS) ./...
+	PALIMPSEST_TEST_PROGRAMS=$(TEST_PROGRAMS) go test -p $(TEST_JOBS) -timeout 60m $(LONG_TESTS) ./...
 
 .PHONY: test-calendar
 test-calendar: ## run the tests on a Monday, at New Year, on a leap day, at both changes of DST, and bare; DATES="monday bare" PACKAGES=./web
@@ -95,7 +95,7 @@ chaos: ## kill, stop, fill and delay the parts of three replicas while sessions 
 	go -C deploy/tools/versitygw build -o $(CURDIR)/bin/chaos/versitygw github.com/versity/versitygw/cmd/versitygw
 	@dir=$$(mktemp -d); trap 'rm -rf "$$dir"' EXIT; git archive '$(COMMIT)' | tar -x -C "$$dir"; \
 		cd "$$dir" && go build -o $(CURDIR)/bin/chaos/palimpsest-older ./cmd/palimpsest
-	go run ./api/apibench/chaos -programs bin/chaos $(ARGS)
+	go run ./cmd/tools/chaos -programs bin/chaos $(ARGS)
 
 .PHONY: check
 check: quick lint secrets vulnerabilities test-programs ## formatting, vet, lint, scanners, template drift, module sums, tests with the race detector
@@ -106,7 +106,7 @@ check: quick lint secrets vulnerabilities test-programs ## formatting, vet, lint
 quick: ## the part of check that takes seconds: formatting, vet, wording, template drift, module sums
 	@unformatted=$$(gofmt -l $(GO_DIRS)); if [ -n "$$unformatted" ]; then echo "not formatted with gofmt:"; echo "$$unformatted"; exit 1; fi
 	go vet ./...
-	go test -run "^TestTextIsPlainEnglish$$" .
+	go test -run "^TestTextIsPlainEnglish$$" ./policy
 	deploy/templdrift.sh
 	go mod verify
 
@@ -142,26 +142,26 @@ bench: ## Go benchmarks and the overhead of the proxy; writes docs/performance.m
 	@deploy/setup.sh postgresql
 	@go build -o bin/palimpsest ./cmd/palimpsest
 	go test -p 1 -run '^$$' -bench . -benchmem -timeout 30m ./pipeline/... | tee bin/parts.txt
-	go run ./api/apibench/overhead -binary bin/palimpsest -parts bin/parts.txt -write docs/performance.md
+	go run ./cmd/tools/apibench/overhead -binary bin/palimpsest -parts bin/parts.txt -write docs/performance.md
 
-.PHONY: bench-neighbours
-bench-neighbours: ## how fast a workspace is beside a noisy one; prints what docs/performance.md quotes
-	go test -run '^$$' -bench Neighbour -benchtime 3000x ./api ./cmd/palimpsest
+.PHONY: bench-neighbors
+bench-neighbors: ## how fast a workspace is beside a noisy one; prints what docs/performance.md quotes
+	go test -run '^$$' -bench Neighbor -benchtime 3000x ./api ./cmd/palimpsest
 
 .PHONY: bench-compaction
 bench-compaction: ## compare ways to compact sessions; writes docs/compaction-bench.md; ARGS=-quick or -vast, a window of a million alone
-	go run ./pipeline/compactionbench/table -write docs/compaction-bench.md $(ARGS)
+	go run ./cmd/tools/compactionbench/table -write docs/compaction-bench.md $(ARGS)
 
 .PHONY: bench-memory
 bench-memory: bench-memory-speed ## measure what the memory finds again and brings back, and how fast; writes docs/memory-bench.md; DOCUMENTS=1000000 DATASETS=dir (LoCoMo, BEAM, LongMemEval)
-	go run ./pipeline/memorybench/table -datasets '$(DATASETS)' -write docs/memory-bench.md $(ARGS)
+	go run ./cmd/tools/memorybench/table -datasets '$(DATASETS)' -write docs/memory-bench.md $(ARGS)
 
 .PHONY: bench-memory-speed
 bench-memory-speed: ## the speed of the search alone, which takes longest; DOCUMENTS=1000000
 	@deploy/setup.sh postgresql
 	@mkdir -p bin
 	PALIMPSEST_BENCH_DOCUMENTS=$(or $(DOCUMENTS),1000000) go test -run '^$$' -bench 'Search$$' -benchtime 50x -v -timeout 60m ./pipeline/archive/archivedb | tee bin/memory.txt
-	go run ./pipeline/memorybench/table -speed bin/memory.txt -write docs/memory-bench.md
+	go run ./cmd/tools/memorybench/table -speed bin/memory.txt -write docs/memory-bench.md
 
 .PHONY: bench-dashboard
 bench-dashboard: ## how fast every page of a large workspace is there; writes docs/dashboard-bench.md; EXCHANGES=1000000
@@ -178,4 +178,4 @@ bench-session: ## how fast the page of a long session is there, and how large; p
 clients: ## run the newest clients from npm through the program, in a closed network, and print a table; ARGS="-pinned -client codex"
 	@deploy/setup.sh postgresql nodejs npm
 	@go build -o bin/palimpsest ./cmd/palimpsest
-	go run ./api/apiclients/table -binary bin/palimpsest $(ARGS)
+	go run ./cmd/tools/apiclients/table -binary bin/palimpsest $(ARGS)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"palimpsest/api/upstream/providerdouble"
 	"palimpsest/api/upstream/providertest"
 	"palimpsest/migrations/dbtest"
 	"palimpsest/pipeline/archive"
@@ -119,11 +120,11 @@ func setupCaching(t *testing.T, settings string) *cachingProxy {
 	t.Helper()
 	var mu sync.Mutex
 	answered := 0
-	double := providertest.NewServer(t, providertest.Config{Key: providerKey, Script: func(r providertest.Request) providertest.Reply {
+	double := providertest.NewServer(t, providerdouble.Config{Key: providerKey, Script: func(r providerdouble.Request) providerdouble.Reply {
 		mu.Lock()
 		defer mu.Unlock()
 		answered++
-		reply := providertest.Echo(r)
+		reply := providerdouble.Echo(r)
 		if len(reply.Calls) == 0 {
 			reply.Text = fmt.Sprintf("Answer %d to: %s", answered, r.User)
 		}

@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"palimpsest/api/upstream/providertest"
+	"palimpsest/api/upstream/providerdouble"
 	"palimpsest/migrations/dbtest"
 	"palimpsest/tenants"
 )
@@ -217,9 +217,9 @@ func TestAnswersThatAreNotWholeAreNotKept(t *testing.T) {
 		body   string
 		header []string
 	}{
-		"cut":       {question(messagesPath, "cut", true), []string{providertest.MisbehaveHeader, providertest.MisbehaveCut}},
-		"error":     {question(messagesPath, "error", true), []string{providertest.MisbehaveHeader, providertest.MisbehaveMidstream}},
-		"refused":   {question(messagesPath, "refused", false), []string{providertest.MisbehaveHeader, providertest.MisbehaveFailure}},
+		"cut":       {question(messagesPath, "cut", true), []string{providerdouble.MisbehaveHeader, providerdouble.MisbehaveCut}},
+		"error":     {question(messagesPath, "error", true), []string{providerdouble.MisbehaveHeader, providerdouble.MisbehaveMidstream}},
+		"refused":   {question(messagesPath, "refused", false), []string{providerdouble.MisbehaveHeader, providerdouble.MisbehaveFailure}},
 		"call":      {strings.Replace(question(messagesPath, "call tool look {}", true), `"messages"`, tool+`"messages"`, 1), nil},
 		"truncated": {strings.Replace(question(messagesPath, strings.Repeat("long ", 50), false), `"max_tokens":500`, `"max_tokens":3`, 1), nil},
 	} {

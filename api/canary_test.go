@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"palimpsest/api/upstream/providerdouble"
 	"palimpsest/api/upstream/providertest"
 	"palimpsest/pipeline"
 )
@@ -29,7 +30,7 @@ func TestAPanicOfAModuleShowsNoKey(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			double := providertest.NewServer(t, providertest.Config{})
+			double := providertest.NewServer(t, providerdouble.Config{})
 			p := setupAt(t, double.URL, broken{how})
 			var told strings.Builder
 			for _, header := range [][]string{nil, {"X-Palimpsest-Provider-Key", once, "X-Palimpsest-Base-Url", double.URL}} {

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"palimpsest/api/upstream/providerdouble"
 	"palimpsest/api/upstream/providertest"
 	"palimpsest/pipeline"
 	"palimpsest/pipeline/modules/compactionbridge"
@@ -71,7 +72,7 @@ type compacting struct {
 // its history is ready.
 func setupCompacting(t *testing.T, path string, streams bool) *compacting {
 	t.Helper()
-	c := &compacting{path: path, streams: streams, double: providertest.NewServer(t, providertest.Config{})}
+	c := &compacting{path: path, streams: streams, double: providertest.NewServer(t, providerdouble.Config{})}
 	c.proxy = setupAt(t, c.double.URL)
 	c.configure("compaction-bridge: {clientCompaction: answer}")
 	switch path {
@@ -362,7 +363,7 @@ func TestOtherCompactionsArePassedOn(t *testing.T) {
 // Completions no client whose request is known.
 func TestCompactionOfAShortSessionIsPassedOn(t *testing.T) {
 	t.Parallel()
-	double := providertest.NewServer(t, providertest.Config{})
+	double := providertest.NewServer(t, providerdouble.Config{})
 	p := setupAt(t, double.URL)
 	c := &compacting{proxy: p, path: messagesPath, double: double, asks: claudeAsks, header: []string{"User-Agent", "claude-cli/2.1.330 (external, cli)"}}
 	c.configure("compaction-bridge: {clientCompaction: answer}")

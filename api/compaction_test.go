@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"palimpsest/api/upstream/providerdouble"
 	"palimpsest/api/upstream/providertest"
 	"palimpsest/pipeline"
 	"palimpsest/tenants"
@@ -34,7 +35,7 @@ func TestAProvidersOwnCompactionGoesOnRecord(t *testing.T) {
 		for _, streams := range []bool{false, true} {
 			t.Run(fmt.Sprintf("%s, stream %t", test.name, streams), func(t *testing.T) {
 				t.Parallel()
-				double := providertest.NewServer(t, providertest.Config{})
+				double := providertest.NewServer(t, providerdouble.Config{})
 				p := setupAt(t, double.URL)
 				body := test.body
 				if streams {
@@ -69,7 +70,7 @@ func TestAProvidersOwnCompactionGoesOnRecord(t *testing.T) {
 // An answer of a history that nobody compacted says nothing of it.
 func TestAnAnswerWithoutACompactionIsNoCompaction(t *testing.T) {
 	t.Parallel()
-	double := providertest.NewServer(t, providertest.Config{})
+	double := providertest.NewServer(t, providerdouble.Config{})
 	p := setupAt(t, double.URL)
 	body := `{"context_management":{"edits":[{"type":"compact_20260112"}]},` + toolSession("claude-opus-4-6", 3, 10)[1:]
 	if got := p.send(http.MethodPost, messagesPath, body, "Anthropic-Version", "2023-06-01", "Anthropic-Beta", "compact-2026-01-12"); got.status != http.StatusOK {

@@ -18,6 +18,7 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"palimpsest/api/limits"
+	"palimpsest/api/upstream/providerdouble"
 	"palimpsest/api/upstream/providertest"
 	"palimpsest/pipeline/wire/anthropic"
 	"palimpsest/tenants"
@@ -251,7 +252,7 @@ func awaitPlace(t *testing.T, concurrency *Concurrency, workspace uuid.UUID, wan
 // an epoch and all send its prompt.
 func TestConcurrentRequestsMakeOneEpoch(t *testing.T) {
 	t.Parallel()
-	double := providertest.NewServer(t, providertest.Config{})
+	double := providertest.NewServer(t, providerdouble.Config{})
 	p := setupAt(t, double.URL)
 	p.store.windows["claude-sonnet-4-5"] = small
 	body := toolSession("claude-sonnet-4-5", 30, 800)

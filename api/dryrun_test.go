@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"palimpsest/api/upstream/providerdouble"
 	"palimpsest/api/upstream/providertest"
 )
 
@@ -13,7 +14,7 @@ import (
 // the body goes out as it came and nothing is committed.
 func TestDryRunSaysWhatWouldBeDone(t *testing.T) {
 	t.Parallel()
-	double := providertest.NewServer(t, providertest.Config{})
+	double := providertest.NewServer(t, providerdouble.Config{})
 	p := setupAt(t, double.URL)
 	p.store.windows["claude-opus-5-5"] = small
 	body := toolSession("claude-opus-5-5", 30, 800)

@@ -11,6 +11,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"palimpsest/api/upstream/providerdouble"
 	"palimpsest/api/upstream/providertest"
 	"palimpsest/pipeline"
 )
@@ -30,7 +31,7 @@ func TestOverflowIsAnsweredByOneSmallerPrompt(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			double := providertest.NewServer(t, providertest.Config{Window: small})
+			double := providertest.NewServer(t, providerdouble.Config{Window: small})
 			p := setupAt(t, double.URL)
 			got := p.send(http.MethodPost, test.path, test.body, "Anthropic-Beta", "context-management-2025-06-27")
 			if got.status != http.StatusOK {
@@ -67,7 +68,7 @@ func TestOverflowIsAnsweredByOneSmallerPrompt(t *testing.T) {
 func TestEmergencyPassIsDeterministic(t *testing.T) {
 	t.Parallel()
 	var bodies []string
-	double := providertest.NewServer(t, providertest.Config{Window: small}) // another base URL is another session
+	double := providertest.NewServer(t, providerdouble.Config{Window: small}) // another base URL is another session
 	for range 2 {
 		setupAt(t, double.URL).send(http.MethodPost, messagesPath, toolSession("claude-sonnet-4-5", 30, 800))
 		last, _ := double.Last()
@@ -188,7 +189,7 @@ func TestOtherErrorsAreNotTriedAgain(t *testing.T) {
 // kept.
 func TestWindowOfAnUnknownModelIsLearnt(t *testing.T) {
 	t.Parallel()
-	double := providertest.NewServer(t, providertest.Config{Window: small, AllowUnknown: true})
+	double := providertest.NewServer(t, providerdouble.Config{Window: small, AllowUnknown: true})
 	p := setupAt(t, double.URL)
 	before := p.send(http.MethodPost, messagesPath, toolSession("house-model", 2, 10))
 	if before.status != http.StatusOK || before.header.Get("X-Palimpsest-Context-Window") != "unknown" {
@@ -218,7 +219,7 @@ func TestWindowOfAnUnknownModelIsLearnt(t *testing.T) {
 // is learnt as well, so that the provider refuses once and not at every refill.
 func TestSmallerWindowOfAKnownModelIsLearnt(t *testing.T) {
 	t.Parallel()
-	double := providertest.NewServer(t, providertest.Config{Window: small})
+	double := providertest.NewServer(t, providerdouble.Config{Window: small})
 	p := setupAt(t, double.URL)
 	body := toolSession("claude-sonnet-4-5", 30, 800)
 	if first := p.send(http.MethodPost, messagesPath, body); first.status != http.StatusOK || first.header.Get("X-Palimpsest-Compression") != "emergency" {
@@ -234,7 +235,7 @@ func TestSmallerWindowOfAKnownModelIsLearnt(t *testing.T) {
 // sent; what our headers tell of the prompt stays what it was.
 func TestRefusalWithoutSizesLeavesTheEstimateAsItIs(t *testing.T) {
 	t.Parallel()
-	double := providertest.NewServer(t, providertest.Config{Window: small})
+	double := providertest.NewServer(t, providerdouble.Config{Window: small})
 	p := setupAt(t, double.URL)
 	body := responsesSession(500)
 	got := p.send(http.MethodPost, responsesPath, body)
@@ -250,7 +251,7 @@ func TestRefusalWithoutSizesLeavesTheEstimateAsItIs(t *testing.T) {
 // What a workspace sets for a model holds in place of the table.
 func TestWindowOfAWorkspaceHolds(t *testing.T) {
 	t.Parallel()
-	double := providertest.NewServer(t, providertest.Config{Window: small})
+	double := providertest.NewServer(t, providerdouble.Config{Window: small})
 	p := setupAt(t, double.URL)
 	p.store.windows["claude-sonnet-4-5"] = small
 	got := p.send(http.MethodPost, messagesPath, toolSession("claude-sonnet-4-5-20250929", 30, 800))
@@ -262,7 +263,7 @@ func TestWindowOfAWorkspaceHolds(t *testing.T) {
 // A window that cannot be stored is used all the same.
 func TestLearntWindowHoldsWhileTheStoreIsDown(t *testing.T) {
 	t.Parallel()
-	double := providertest.NewServer(t, providertest.Config{Window: small, AllowUnknown: true})
+	double := providertest.NewServer(t, providerdouble.Config{Window: small, AllowUnknown: true})
 	p := setupAt(t, double.URL)
 	p.send(http.MethodPost, messagesPath, toolSession("house-model", 2, 10))
 	p.store.fail(errDown)
@@ -303,7 +304,7 @@ func TestEncodedOverflowIsUnderstood(t *testing.T) {
 // provider finds that too long, the lane's projection goes out in its place.
 func TestClientsCompactionIsRescuedToo(t *testing.T) {
 	t.Parallel()
-	double := providertest.NewServer(t, providertest.Config{Window: small})
+	double := providertest.NewServer(t, providerdouble.Config{Window: small})
 	p := setupAt(t, double.URL)
 	header := []string{"X-Claude-Code-Session-Id", "0199-compacting"}
 	body := toolSession("claude-sonnet-4-5", 30, 800)

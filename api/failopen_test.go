@@ -12,6 +12,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"palimpsest/api/upstream/providerdouble"
 	"palimpsest/api/upstream/providertest"
 	"palimpsest/pipeline"
 	"palimpsest/pipeline/conversation"
@@ -51,7 +52,7 @@ func TestFailingModuleLeavesTheBodyAsItCame(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			double := providertest.NewServer(t, providertest.Config{})
+			double := providertest.NewServer(t, providerdouble.Config{})
 			p := setupAt(t, double.URL, broken{how})
 			p.store.windows["claude-sonnet-4-5"] = small
 			body := toolSession("claude-sonnet-4-5", 30, 800)
@@ -95,7 +96,7 @@ func TestEachModuleMayFail(t *testing.T) {
 		} {
 			t.Run(name+" "+how, func(t *testing.T) {
 				t.Parallel()
-				double := providertest.NewServer(t, providertest.Config{})
+				double := providertest.NewServer(t, providerdouble.Config{})
 				p := setupAt(t, double.URL, brokenAs{broken{fails}, name})
 				p.store.windows["claude-sonnet-4-5"] = small
 				body := toolSession("claude-sonnet-4-5", 30, 800)
@@ -117,7 +118,7 @@ func TestEachModuleMayFail(t *testing.T) {
 // without a session, and the log says why.
 func TestDatabaseDownLeavesTheBodyAsItCame(t *testing.T) {
 	t.Parallel()
-	double := providertest.NewServer(t, providertest.Config{})
+	double := providertest.NewServer(t, providerdouble.Config{})
 	p := setupAt(t, double.URL)
 	p.store.windows["claude-sonnet-4-5"] = small
 	if got := p.send(http.MethodPost, messagesPath, streamed); got.status != http.StatusOK {
@@ -149,7 +150,7 @@ func TestDatabaseDownLeavesTheBodyAsItCame(t *testing.T) {
 // W25: an epoch that cannot be made durable does not happen.
 func TestEpochThatCannotBeStoredDoesNotHappen(t *testing.T) {
 	t.Parallel()
-	double := providertest.NewServer(t, providertest.Config{})
+	double := providertest.NewServer(t, providerdouble.Config{})
 	p := setupAt(t, double.URL)
 	p.store.windows["claude-sonnet-4-5"] = small
 	p.Prompts.Store = down{}

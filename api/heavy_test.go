@@ -11,6 +11,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"palimpsest/api/upstream/providerdouble"
 	"palimpsest/api/upstream/providertest"
 )
 
@@ -36,7 +37,7 @@ func gallery(pictures, size int) string {
 // oldest media out.
 func TestABodyThatIsTooLargeIsAnsweredByOneSmaller(t *testing.T) {
 	t.Parallel()
-	double := providertest.NewServer(t, providertest.Config{MaxBody: 1_000_000})
+	double := providertest.NewServer(t, providerdouble.Config{MaxBody: 1_000_000})
 	p := setupAt(t, double.URL)
 	body := gallery(8, 120_000) // 1.28 MB
 	got := p.send(http.MethodPost, messagesPath, body)
@@ -64,7 +65,7 @@ func TestABodyThatIsTooLargeIsAnsweredByOneSmaller(t *testing.T) {
 // A14: above our own budget nothing is tried that a provider might refuse.
 func TestABodyAboveTheBudgetIsSentSmaller(t *testing.T) {
 	t.Parallel()
-	double := providertest.NewServer(t, providertest.Config{})
+	double := providertest.NewServer(t, providerdouble.Config{})
 	p := setupAt(t, double.URL)
 	body := gallery(20, 1<<20) // 28 MB
 	got := p.send(http.MethodPost, messagesPath, body)

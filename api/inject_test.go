@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"palimpsest/api/upstream/providerdouble"
 	"palimpsest/api/upstream/providertest"
 	"palimpsest/pipeline"
 )
@@ -13,7 +14,7 @@ import (
 // has it still, and names nothing.
 func TestInjectedItemsAreNamedInTheHeaders(t *testing.T) {
 	t.Parallel()
-	double := providertest.NewServer(t, providertest.Config{})
+	double := providertest.NewServer(t, providerdouble.Config{})
 	once := false
 	p := setupAt(t, double.URL, broken{func(draft *pipeline.Draft) error {
 		if once {

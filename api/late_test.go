@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"palimpsest/api/upstream/providerdouble"
 	"palimpsest/api/upstream/providertest"
 )
 
@@ -21,7 +22,7 @@ const largeEnough = 60_000
 // answer is made good as any other refusal is, and the client sees one stream.
 func TestLateOverflowIsAnsweredByOneSmallerPrompt(t *testing.T) {
 	t.Parallel()
-	double := providertest.NewServer(t, providertest.Config{Window: small, LateOverflow: true})
+	double := providertest.NewServer(t, providerdouble.Config{Window: small, LateOverflow: true})
 	p := setupAt(t, double.URL)
 	p.store.windows["gpt-5.5"] = largeEnough
 	got := p.send(http.MethodPost, responsesPath, streamedSession)
@@ -116,10 +117,10 @@ func TestOpeningOfAStreamIsHeldBackForARefusalOnly(t *testing.T) {
 // B6: where the smaller prompt is refused too, the client's next one is made smaller.
 func TestLateOverflowMakesTheNextPromptSmaller(t *testing.T) {
 	t.Parallel()
-	double := providertest.NewServer(t, providertest.Config{})
+	double := providertest.NewServer(t, providerdouble.Config{})
 	p := setupAt(t, double.URL)
 	p.store.windows["gpt-5.5"] = largeEnough
-	late := p.send(http.MethodPost, responsesPath, streamedSession, providertest.MisbehaveHeader, providertest.MisbehaveOverflowLate)
+	late := p.send(http.MethodPost, responsesPath, streamedSession, providerdouble.MisbehaveHeader, providerdouble.MisbehaveOverflowLate)
 	if late.status != http.StatusOK || !strings.Contains(string(late.body), "context_length_exceeded") || late.header.Get("X-Palimpsest-Compression") != "none" {
 		t.Fatalf("status %d, headers %v: %s", late.status, late.header, late.body)
 	}

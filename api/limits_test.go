@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"palimpsest/api/upstream/providerdouble"
 	"palimpsest/api/upstream/providertest"
 	"palimpsest/pipeline"
 	"palimpsest/pipeline/prompt"
@@ -43,7 +44,7 @@ func (a answer) said(t *testing.T) said {
 
 func TestKeyReachesOnlyWhatItsLimitsAllow(t *testing.T) {
 	t.Parallel()
-	double := providertest.NewServer(t, providertest.Config{})
+	double := providertest.NewServer(t, providerdouble.Config{})
 	p := setupAt(t, double.URL)
 	for name, test := range map[string]struct {
 		limits     tenants.Limits
@@ -101,7 +102,7 @@ func TestLockedKeyMayNotTryAnotherPipeline(t *testing.T) {
 
 func TestRateIsToldInTheClientsDialect(t *testing.T) {
 	t.Parallel()
-	double := providertest.NewServer(t, providertest.Config{})
+	double := providertest.NewServer(t, providerdouble.Config{})
 	p := setupAt(t, double.URL)
 	p.store.limit(tenants.Limits{Quota: tenants.Quota{RequestsPerMinute: 2}})
 	if got := p.send(http.MethodPost, messagesPath, askClaude); got.status != http.StatusOK || got.header.Get("X-Palimpsest-Ratelimit-Remaining-Requests") != "1" || got.header.Get("X-Palimpsest-Ratelimit-Limit-Requests") != "2" {
@@ -129,7 +130,7 @@ func TestRateIsToldInTheClientsDialect(t *testing.T) {
 
 func TestBudgetCountsWhatExchangesCost(t *testing.T) {
 	t.Parallel()
-	double := providertest.NewServer(t, providertest.Config{})
+	double := providertest.NewServer(t, providerdouble.Config{})
 	p := setupAt(t, double.URL)
 	p.store.limit(tenants.Limits{Quota: tenants.Quota{MonthMicroUSD: 1}})
 	if got := p.send(http.MethodPost, messagesPath, askClaude); got.status != http.StatusOK {
@@ -156,7 +157,7 @@ func TestBudgetCountsWhatExchangesCost(t *testing.T) {
 
 func TestTokensCountWhatIsSentAndAnswered(t *testing.T) {
 	t.Parallel()
-	double := providertest.NewServer(t, providertest.Config{})
+	double := providertest.NewServer(t, providerdouble.Config{})
 	p := setupAt(t, double.URL)
 	p.store.limit(tenants.Limits{Quota: tenants.Quota{TokensPerMinute: 200}})
 	body := strings.Replace(askClaude, "Hello.", strings.Repeat("word ", 120), 1)

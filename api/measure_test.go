@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"palimpsest/api/upstream/providerdouble"
 	"palimpsest/api/upstream/providertest"
 )
 
@@ -21,7 +22,7 @@ func TestCountIsOfWhatWouldBeSent(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			double := providertest.NewServer(t, providertest.Config{})
+			double := providertest.NewServer(t, providerdouble.Config{})
 			p := setupAt(t, double.URL)
 			for _, model := range []string{"claude-opus-5-5", "gpt-5.5"} {
 				p.store.windows[model] = small
@@ -69,7 +70,7 @@ func TestCountIsOfWhatWouldBeSent(t *testing.T) {
 // W37: a prompt that is too large to send is counted as it is: there is no epoch.
 func TestCountMakesNoEpoch(t *testing.T) {
 	t.Parallel()
-	double := providertest.NewServer(t, providertest.Config{})
+	double := providertest.NewServer(t, providerdouble.Config{})
 	p := setupAt(t, double.URL)
 	p.store.windows["claude-opus-5-5"] = small
 	body := toolSession("claude-opus-5-5", 30, 800)
@@ -110,7 +111,7 @@ func TestQuestionThatCannotBeReadGoesToTheProvider(t *testing.T) {
 // E6, W42: a compaction by the provider goes out as it came and is noted as what it is.
 func TestCompactionByTheProviderPassesAndIsNoted(t *testing.T) {
 	t.Parallel()
-	double := providertest.NewServer(t, providertest.Config{})
+	double := providertest.NewServer(t, providerdouble.Config{})
 	p := setupAt(t, double.URL)
 	p.store.windows["gpt-5.5"] = small
 	body := responsesSession(800)

@@ -15,6 +15,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"palimpsest/api/upstream/providerdouble"
 	"palimpsest/api/upstream/providertest"
 	"palimpsest/tenants"
 )
@@ -62,7 +63,7 @@ func shape(t *testing.T, body []byte) string {
 // W9: the list has the shape of the client's dialect, whichever provider's it is.
 func TestModelsHaveTheShapeThatIsAskedFor(t *testing.T) {
 	t.Parallel()
-	double := providertest.NewServer(t, providertest.Config{})
+	double := providertest.NewServer(t, providerdouble.Config{})
 	claude, gpt := "claude-opus-5-5", "gpt-5.5"
 	for _, test := range []struct {
 		only  tenants.Provider
@@ -103,7 +104,7 @@ func TestModelsHaveTheShapeThatIsAskedFor(t *testing.T) {
 // W1, W9: the provider gets its own key and its own version header.
 func TestModelsAreAskedForWithTheProvidersKey(t *testing.T) {
 	t.Parallel()
-	double := providertest.NewServer(t, providertest.Config{Key: providerKey})
+	double := providertest.NewServer(t, providerdouble.Config{Key: providerKey})
 	p := setupAt(t, double.URL)
 	p.only(tenants.ProviderAnthropic)
 	if got := p.send(http.MethodGet, modelsPath, ""); got.status != http.StatusOK {
@@ -147,7 +148,7 @@ func TestListOfModelsIsRemembered(t *testing.T) {
 	}
 	p.send(http.MethodGet, modelsPath, "", "OpenAI-Organization", "another")
 	if asked.Load() != first+1 {
-		t.Error("another organisation is answered from memory")
+		t.Error("another organization is answered from memory")
 	}
 	clock.advance(2 * time.Second)
 	p.send(http.MethodGet, modelsPath, "")

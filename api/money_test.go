@@ -10,6 +10,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"palimpsest/api/upstream/providerdouble"
 	"palimpsest/api/upstream/providertest"
 	"palimpsest/pipeline/cost"
 	"palimpsest/tenants"
@@ -20,7 +21,7 @@ import (
 func caching(t *testing.T) (*proxy, *clock, func(body string) (answer, tenants.Exchange)) {
 	t.Helper()
 	clock := &clock{at: time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)}
-	double := providertest.NewServer(t, providertest.Config{Now: clock.now})
+	double := providertest.NewServer(t, providerdouble.Config{Now: clock.now})
 	p := setupAt(t, double.URL)
 	p.store.windows["gpt-5.5"] = small
 	p.Now, p.Prompts.Now = clock.now, clock.now
@@ -158,7 +159,7 @@ func TestAnswersThatBrokeOffTeachNoSizes(t *testing.T) {
 // prompt is left as it is.
 func TestChainOfStoredResponsesIsMetered(t *testing.T) {
 	t.Parallel()
-	double := providertest.NewServer(t, providertest.Config{})
+	double := providertest.NewServer(t, providerdouble.Config{})
 	p := setupAt(t, double.URL)
 	first := p.send(http.MethodPost, responsesPath, `{"model":"gpt-5.5","store":true,"input":"Remember the number seven."}`)
 	var stored struct {

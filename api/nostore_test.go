@@ -7,6 +7,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"palimpsest/api/upstream/providerdouble"
 	"palimpsest/api/upstream/providertest"
 	"palimpsest/tenants"
 )
@@ -27,7 +28,7 @@ func TestNoStoreExchangeKeepsFiguresOnly(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			double := providertest.NewServer(t, providertest.Config{})
+			double := providertest.NewServer(t, providerdouble.Config{})
 			p := setupAt(t, double.URL)
 			p.store.windows["claude-opus-5-5"] = small
 			p.store.data = test.data

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"palimpsest/api/upstream/providerdouble"
 	"palimpsest/api/upstream/providertest"
 	"palimpsest/tenants"
 )
@@ -12,7 +13,7 @@ import (
 // S34: a body that has a member twice shows limits one model and may show the provider another.
 func TestRepeatedMemberDoesNotGoAroundALimit(t *testing.T) {
 	t.Parallel()
-	double := providertest.NewServer(t, providertest.Config{})
+	double := providertest.NewServer(t, providerdouble.Config{})
 	p := setupAt(t, double.URL)
 	for name, limits := range map[string]tenants.Limits{"no limit": {}, "a limit": {Models: []string{"claude-haiku-*", "gpt-5.5"}}} {
 		p.store.limit(limits)

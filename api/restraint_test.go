@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"palimpsest/api/upstream/providerdouble"
 	"palimpsest/api/upstream/providertest"
 	"palimpsest/tenants"
 )
@@ -30,7 +31,7 @@ func (p *plans) say(reason tenants.Reason) { p.reason.Store(&reason) }
 // pass as they came, with a warning, and the plan is known without a round trip.
 func TestRestrainedWorkspacePassesUncompressed(t *testing.T) {
 	t.Parallel()
-	double := providertest.NewServer(t, providertest.Config{})
+	double := providertest.NewServer(t, providerdouble.Config{})
 	p := setupAt(t, double.URL)
 	plans := new(plans)
 	plans.say(tenants.Unrestrained)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"palimpsest/api/upstream/providerdouble"
 	"palimpsest/api/upstream/providertest"
 	"palimpsest/pipeline"
 	"palimpsest/pipeline/session"
@@ -20,7 +21,7 @@ import (
 // another one cannot read.
 func TestAPromptIsGoneOnFromAtItsOwnAccountOnly(t *testing.T) {
 	t.Parallel()
-	double := providertest.NewServer(t, providertest.Config{})
+	double := providertest.NewServer(t, providerdouble.Config{})
 	p := setupAt(t, double.URL)
 	summaries := &Summaries{settings: p.Settings, upstream: p.Upstream}
 	call := summary.Call{Workspace: p.store.workspace, Codec: anthropic.New(), Body: []byte(streamed)}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"palimpsest/api/upstream/providerdouble"
 	"palimpsest/api/upstream/providertest"
 	"palimpsest/tenants"
 )
@@ -17,7 +18,7 @@ import (
 // provider, on every way through the proxy.
 func TestTagsAreRecordedAndNeverSent(t *testing.T) {
 	t.Parallel()
-	double := providertest.NewServer(t, providertest.Config{})
+	double := providertest.NewServer(t, providerdouble.Config{})
 	p := setupAt(t, double.URL)
 	for n, way := range []struct{ method, path, body string }{
 		{http.MethodPost, messagesPath, `{"model":"claude-sonnet-4-5","max_tokens":10,"messages":[{"role":"user","content":"hi"}]}`},

@@ -16,6 +16,7 @@ import (
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 	"go.opentelemetry.io/otel/sdk/trace/tracetest"
 
+	"palimpsest/api/upstream/providerdouble"
 	"palimpsest/api/upstream/providertest"
 	"palimpsest/pipeline/spans"
 )
@@ -69,7 +70,7 @@ func TestEveryFormatIsTracedAlike(t *testing.T) {
 		chatPath:      {`{"model":"gpt-5.5","stream":true,"max_completion_tokens":100,"messages":[{"role":"user","content":"hi"}]}`, "gpt-5.5", "openai"},
 		responsesPath: {`{"model":"gpt-5.5","stream":true,"store":false,"max_output_tokens":100,"input":[{"role":"user","content":"hi"}]}`, "gpt-5.5", "openai"},
 	} {
-		p := setupAt(t, providertest.NewServer(t, providertest.Config{}).URL)
+		p := setupAt(t, providertest.NewServer(t, providerdouble.Config{}).URL)
 		to := p.trace()
 		if got := p.send(http.MethodPost, path, test.body); got.status != http.StatusOK {
 			t.Fatalf("%s: status %d: %s", path, got.status, got.body)

@@ -41,7 +41,7 @@ type State struct {
 	PeriodStart  time.Time
 	PeriodEnd    time.Time
 	TrialEnd     time.Time
-	EndsAt       time.Time // cancelled for then
+	EndsAt       time.Time // canceled for then
 	PastDueSince time.Time // the oldest payment that failed and is still owed
 	MeteredFrom  time.Time // usage from here on is told to Stripe
 	MeteredTo    time.Time // up to here

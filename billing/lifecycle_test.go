@@ -21,7 +21,7 @@ func (b bundle) reason(t *testing.T) tenants.Reason {
 	return restraint.Reason
 }
 
-// A subscription's whole life: trial, active, past due, restrained, cancelled.
+// A subscription's whole life: trial, active, past due, restrained, canceled.
 func TestSubscriptionLivesThroughTrialDunningAndItsEnd(t *testing.T) {
 	t.Parallel()
 	b := setup(t, func(config *billing.Config) { config.TrialDays = 14 })

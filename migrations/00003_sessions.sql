@@ -8,7 +8,7 @@ CREATE TABLE sessions (
   id            uuid NOT NULL,
   api_key_id    uuid NOT NULL,
   format        text NOT NULL,
-  name          text NOT NULL DEFAULT '',       -- the client's own id; empty: recognised by content
+  name          text NOT NULL DEFAULT '',       -- the client's own id; empty: recognized by content
   source        text NOT NULL,                  -- where the id came from
   title         text NOT NULL DEFAULT '',       -- start of the first typed message
   client        text NOT NULL DEFAULT '',

@@ -30,7 +30,7 @@ CREATE TABLE exchanges (
   attempts           int NOT NULL,
   answer             bytea,
   report             jsonb,
-  -- What the request was to its client, where that is recognised.
+  -- What the request was to its client, where that is recognized.
   class              text NOT NULL DEFAULT '',
   -- What an exchange missed of the provider's cache and why, the projection that its
   -- prompt had, and what the epoch that made it was to save.

@@ -8,7 +8,7 @@ CREATE TABLE patterns (
   id             uuid NOT NULL,
   kind           text NOT NULL CHECK (kind IN ('fix', 'convention', 'directive')),
   text           text NOT NULL,
-  words          text NOT NULL,                  -- of the text, normalised: a kind has each once
+  words          text NOT NULL,                  -- of the text, normalized: a kind has each once
   terms          text[] NOT NULL DEFAULT '{}',   -- when it is relevant: words of what was typed,
   paths          text[] NOT NULL DEFAULT '{}',   -- files,
   signatures     text[] NOT NULL DEFAULT '{}',   -- errors,

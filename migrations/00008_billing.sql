@@ -51,7 +51,7 @@ CREATE TABLE billing_accounts (
   period_start   timestamptz,
   period_end     timestamptz,
   trial_end      timestamptz,
-  ends_at        timestamptz,                        -- cancelled for then
+  ends_at        timestamptz,                        -- canceled for then
   past_due_since timestamptz,                        -- the oldest payment that failed and is still owed
   metered_from   timestamptz,                        -- usage between both is told to Stripe
   metered_to     timestamptz,

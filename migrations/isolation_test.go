@@ -16,7 +16,7 @@ func outside() []string {
 	return []string{"users", "logins", "user_tokens", "mails", "account_requests", "operators", "operator_entries", "second_factors", "recovery_codes", "passkeys", "passkey_challenges", "subscription_ends", "master_proof"}
 }
 
-// table is what the catalogue says of a table's isolation.
+// table is what the catalog says of a table's isolation.
 type table struct {
 	Name      string
 	Enabled   bool // row-level security

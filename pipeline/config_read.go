@@ -246,7 +246,7 @@ func Nearest(name string, known []string) string {
 }
 
 // distance returns how many letters must be put in, taken away, replaced or swapped
-// with their neighbour to make one text of the other (Damerau, CACM 7(3), 1964).
+// with their neighbor to make one text of the other (Damerau, CACM 7(3), 1964).
 func distance(a, b string) int {
 	before, row := make([]int, len(b)+1), make([]int, len(b)+1)
 	for j := range row {

@@ -30,7 +30,7 @@ type APIKey struct {
 	ID         uuid.UUID
 	Workspace  WorkspaceID
 	Name       string
-	Prefix     string  // the first characters of the secret, to recognise it by
+	Prefix     string  // the first characters of the secret, to recognize it by
 	Suffix     string  // the last four
 	Scopes     []Scope // as they are stored; of a key that was presented, those that it may use now
 	Pipeline   string  // overrides the workspace's pipeline config, as YAML; "" if absent

@@ -17,7 +17,7 @@ type Workspace struct {
 	CreatedAt time.Time
 
 	// Suspension says why nobody may work there; nil if it is active. It is known of the
-	// workspace that a login works in only.
+	// workspaces of a Principal only.
 	Suspension *Suspension
 }
 

@@ -14,7 +14,7 @@ import (
 	"palimpsest/migrations/dbtest"
 	"palimpsest/pipeline/conversation"
 	"palimpsest/pipeline/session"
-	"palimpsest/pipeline/wire/wiregen"
+	"palimpsest/pipeline/wire/sessiontest"
 	"palimpsest/web/webtest"
 )
 
@@ -73,7 +73,7 @@ func (p timed) name() string {
 func talkOf(b *testing.B, person *webtest.Person) session.Overview {
 	b.Helper()
 	const window = 75_000
-	talk := wiregen.Generate(7, wiregen.Options{Format: conversation.Anthropic, Turns: 40, TargetTokens: 80_000})
+	talk := sessiontest.Generate(7, sessiontest.Options{Format: conversation.Anthropic, Turns: 40, TargetTokens: 80_000})
 	person.Talk(person.Connect(webtest.Provider(b, window), "laptop"), window, talk, "claude-cli/2.1.0 (external, cli)")
 	if talked := person.Newest(); talked.Epochs > 0 {
 		return talked

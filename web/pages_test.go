@@ -119,7 +119,7 @@ func everyPage(t *testing.T) map[string]webtest.Page {
 		"session starred":         busy.Post(session+"/star", "starred", "true"),
 		"comment added":           busy.Post(session+"/comments", "text", "Look at <b>this</b>.", "m", "2"),
 		"comment refused":         busy.Post(session+"/comments", "text", " "),
-		"rule refused":            busy.Post("/patterns", "kind", "fix", "text", " "),
+		"rule refused":            busy.Post("/patterns", "kind", "convention", "text", " "),
 		"rule places":             busy.Get("/patterns/" + rule.ID.String()),
 		"rule edited":             busy.Get("/patterns/" + rule.ID.String() + "/edit"),
 		"rule deleted":            busy.Get("/patterns/" + rule.ID.String() + "/delete"),

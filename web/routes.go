@@ -35,7 +35,7 @@ func (s *Server) Register(e *echo.Echo) {
 	e.GET(static.Prefix+"*", echo.WrapHandler(static.Handler()))
 	e.HEAD(static.Prefix+"*", echo.WrapHandler(static.Handler()))
 
-	pages := e.Group("", s.headers, s.labelled, s.errors, s.sameOrigin, s.limit)
+	pages := e.Group("", s.headers, s.labeled, s.errors, s.sameOrigin, s.limit)
 
 	s.strangers(pages)
 	s.people(pages)
@@ -154,15 +154,16 @@ func (s *Server) work(pages *echo.Group) {
 	pages.GET(paths.Sessions+"/:id/epochs.csv", s.as(tenants.ReadSessions, one.Epochs))
 	pages.GET(paths.CompareSessionsWith, s.as(tenants.ReadSessions, one.CompareSessions))
 	pages.POST(paths.Sessions+"/:id/star", s.as(tenants.StarSessions, one.Star))
-	pages.POST(paths.Sessions+"/:id/comments", s.as(tenants.CommentSessions, one.Comment))
-	pages.POST(paths.Sessions+"/:id/comments/:comment/delete", s.as(tenants.CommentSessions, one.DeleteComment))
-	pages.POST(paths.Sessions+"/:id/pin", s.as(tenants.ChangeSessions, one.Pin))
-	pages.POST(paths.Sessions+"/:id/release", s.as(tenants.ChangeSessions, one.Release))
-	pages.POST(paths.Sessions+"/:id/restore", s.as(tenants.ChangeSessions, one.Restore))
-	pages.GET(paths.Sessions+"/:id/compact", s.as(tenants.ChangeSessions, one.AskCompact))
-	pages.POST(paths.Sessions+"/:id/compact", s.as(tenants.ChangeSessions, one.Compact))
-	pages.GET(paths.Sessions+"/:id/delete", s.as(tenants.DeleteSessions, one.ConfirmDelete))
-	pages.POST(paths.Sessions+"/:id/delete", s.as(tenants.DeleteSessions, one.Delete))
+	forms := one.Forms()
+	pages.POST(paths.Sessions+"/:id/comments", s.as(tenants.CommentSessions, forms.Comment))
+	pages.POST(paths.Sessions+"/:id/comments/:comment/delete", s.as(tenants.CommentSessions, forms.DeleteComment))
+	pages.POST(paths.Sessions+"/:id/pin", s.as(tenants.ChangeSessions, forms.Pin))
+	pages.POST(paths.Sessions+"/:id/release", s.as(tenants.ChangeSessions, forms.Release))
+	pages.POST(paths.Sessions+"/:id/restore", s.as(tenants.ChangeSessions, forms.Restore))
+	pages.GET(paths.Sessions+"/:id/compact", s.as(tenants.ChangeSessions, forms.AskCompact))
+	pages.POST(paths.Sessions+"/:id/compact", s.as(tenants.ChangeSessions, forms.Compact))
+	pages.GET(paths.Sessions+"/:id/delete", s.as(tenants.DeleteSessions, forms.ConfirmDelete))
+	pages.POST(paths.Sessions+"/:id/delete", s.as(tenants.DeleteSessions, forms.Delete))
 
 	s.registerRequests(pages)
 
@@ -179,7 +180,9 @@ func (s *Server) registerPipeline(pages *echo.Group) {
 	})
 	pages.GET(paths.Pipeline, s.as(tenants.ReadConfig, pipeline.Show))
 	pages.POST(paths.Pipeline, s.as(tenants.ManagePipeline, pipeline.Save))
-	previewer := tuning.NewPreviewer(pipeline, s.deps.Preview, s.config.Log)
+	previewer := tuning.NewPreviewer(pipeline, tuning.PreviewDeps{
+		Compares: s.deps.Preview, Readers: s.deps.Data, Archive: s.deps.Archive, Codecs: s.config.Codecs, Within: s.config.CountWithin, Log: s.config.Log,
+	})
 	pages.POST(paths.PipelinePreview, s.as(tenants.ReadConfig, previewer.Show))
 	pages.POST(paths.PreviewCSV, s.as(tenants.ReadConfig, previewer.CSV))
 	pages.GET(paths.WindowsCSV, s.as(tenants.ReadConfig, pipeline.WindowsCSV))

@@ -53,6 +53,9 @@ type Config struct {
 	// JumpWithin is what a group of the palette takes at most, as jump.Deps have it.
 	JumpWithin time.Duration
 
+	// CountWithin is what counting identifiers takes at most, as tuning.PreviewDeps have it.
+	CountWithin time.Duration
+
 	Log *slog.Logger     // nil: nowhere
 	Now func() time.Time // nil: time.Now
 }
@@ -106,9 +109,10 @@ type Deps struct {
 
 // Server answers the dashboard's requests.
 type Server struct {
+	gate
+
 	config  Config
 	deps    Deps
-	cookies tenants.Cookies
 	origins *http.CrossOriginProtection
 }
 
@@ -121,7 +125,9 @@ func New(config Config, deps Deps) *Server {
 		config.Now = time.Now
 	}
 	return &Server{
-		config: config, deps: deps,
-		cookies: tenants.NewCookies(config.PublicURL), origins: http.NewCrossOriginProtection(),
+		gate: gate{
+			identity: deps.Identity, billing: deps.Billing, data: deps.Data, cookies: tenants.NewCookies(config.PublicURL), log: config.Log,
+		},
+		config: config, deps: deps, origins: http.NewCrossOriginProtection(),
 	}
 }

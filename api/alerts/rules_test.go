@@ -2,6 +2,7 @@ package alerts_test
 
 import (
 	"errors"
+	"fmt"
 	"net/http"
 	"slices"
 	"strings"
@@ -31,6 +32,11 @@ func TestBudgetIsToldAtHalfAtFourFifthsAndInFull(t *testing.T) {
 	b.now = time.Date(2026, 3, 14, 12, 0, 0, 0, time.UTC)
 	key := b.addKey(t, "laptop", tenants.Quota{DayMicroUSD: 10_000_000, MonthMicroUSD: 25_000_000})
 	b.addKey(t, "without a budget", tenants.Quota{RequestsPerMinute: 1})
+	revoked := b.addKey(t, "revoked", tenants.Quota{DayMicroUSD: 1})
+	b.record(t, func(exchange *tenants.Exchange) { exchange.APIKey, exchange.CostMicroUSD = revoked.ID, 1 })
+	if err := b.APIKeys.RevokeAPIKey(t.Context(), revoked.Workspace, revoked.ID); err != nil {
+		t.Fatal(err)
+	}
 	spend := func(micro int64) {
 		b.record(t, func(exchange *tenants.Exchange) { exchange.APIKey, exchange.CostMicroUSD = key.ID, micro })
 	}
@@ -185,6 +191,54 @@ func TestTroubleOfTheInstallationIsForOperators(t *testing.T) {
 	b.told(t, "the person who set it is not an operator anymore", "Archive: behind by 7 minutes")
 }
 
+// What goes on is told again after a day, however often it is looked at in between.
+func TestTroubleThatGoesOnIsToldOnceADay(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	b.webhook(t, "https://example.com", tenants.AlertInstallation)
+	b.health = []tenants.Check{{Name: "Bucket", Text: "does not answer"}}
+	const title = "Bucket: does not answer"
+	for hours := range 12 {
+		b.told(t, fmt.Sprint("after ", 2*hours, " hours"), title)
+		b.advance(2 * time.Hour)
+	}
+	b.told(t, "after a day", title, title)
+}
+
+// A delivery that has ended gets no other job.
+func TestDeliveryThatEndedGetsNoOtherJob(t *testing.T) {
+	t.Parallel()
+	b, receiver := setup(t), receive(t)
+	b.webhook(t, receiver.URL, tenants.AlertInstallation)
+	delivery := b.raised(t)
+	if _, err := b.database.Owner(t).Exec(t.Context(), "DELETE FROM jobs.river_job"); err != nil {
+		t.Fatal(err)
+	}
+	b.deliver(t, delivery.ID)
+	b.advance(11 * time.Minute)
+	b.pass(t)
+	var waiting int
+	if err := b.database.Owner(t).QueryRow(t.Context(), "SELECT count(*) FROM jobs.river_job WHERE kind = 'alert_delivery'").Scan(&waiting); err != nil || waiting != 0 {
+		t.Errorf("%d jobs, %v", waiting, err)
+	}
+}
+
+// A log is kept for 40 days. What still waits then, because nothing ran meanwhile, stays until it ends.
+func TestDeliveryThatWaitsIsNotForgotten(t *testing.T) {
+	t.Parallel()
+	b, receiver := setup(t), receive(t)
+	b.webhook(t, receiver.URL, tenants.AlertInstallation)
+	delivery := b.raised(t)
+	b.health = nil
+	b.advance(41 * 24 * time.Hour)
+	b.told(t, "while it waits", delivery.Title)
+	b.deliver(t, delivery.ID)
+	if len(receiver.requests()) != 1 {
+		t.Errorf("%d requests", len(receiver.requests()))
+	}
+	b.told(t, "once it has ended")
+}
+
 // S28
 func TestAlertIsRaisedOnceHoweverOftenTheRulesAreLookedAt(t *testing.T) {
 	t.Parallel()
@@ -230,6 +284,9 @@ func TestAlertsOfQuietHoursComeWhenTheyEnd(t *testing.T) {
 		t.Fatal(err)
 	}
 	delivery, morning := b.raised(t), time.Date(2026, 1, 16, 6, 0, 0, 0, time.UTC)
+	if !delivery.Until.Equal(morning.Add(alerts.GiveUpAfter)) {
+		t.Errorf("it is tried until %s, want a day from %s on", delivery.Until, morning)
+	}
 	if again := b.deliver(t, delivery.ID); !again.Equal(morning) || len(receiver.requests()) > 0 {
 		t.Errorf("again at %s, %d requests", again, len(receiver.requests()))
 	}

@@ -83,6 +83,12 @@ func TestOnePlaceHasSoManyConnections(t *testing.T) {
 	if got := accepted(t, places, "203.0.113.7", "203.0.113.7"); len(got) != 1 {
 		t.Errorf("where one is known %d are let in", len(got))
 	}
+	for _, conn := range accepted(t, places, "192.0.2.1", "192.0.2.2") {
+		_ = conn.Close()
+	}
+	if left := len(places.open); left != 3 {
+		t.Errorf("%d places are remembered, want the three with a connection", left)
+	}
 	if got := accepted(t, NewPlaces(0, nil, nil), "203.0.113.7", "203.0.113.7", "203.0.113.7"); len(got) != 3 {
 		t.Errorf("without a limit %d are let in", len(got))
 	}

@@ -113,3 +113,48 @@ func TestStarsAreOnesOwnAndNarrowTheList(t *testing.T) {
 	}
 	w.send(t, http.MethodGet, "/sessions?starred=no", "").want(t, http.StatusUnprocessableEntity)
 }
+
+// An API key stars and comments for the person behind it.
+func TestKeyStarsAndCommentsForItsPerson(t *testing.T) {
+	t.Parallel()
+	w := setup(t).tenant(t, "ant")
+	other := w.another(t)
+	starred := func(key, query string) string {
+		var page struct {
+			Data []struct {
+				ID      string
+				Starred bool
+			}
+		}
+		w.sendWith(t, key, http.MethodGet, "/sessions"+query, "").decode(t, &page)
+		var ids []string
+		for _, one := range page.Data {
+			if one.Starred {
+				ids = append(ids, one.ID)
+			}
+		}
+		return strings.Join(ids, ", ")
+	}
+	w.send(t, http.MethodDelete, w.path("/star"), "").want(t, http.StatusNoContent)
+	w.sendWith(t, w.manage, http.MethodPut, "/sessions/"+other.String()+"/star", "").want(t, http.StatusNoContent)
+	for name, got := range map[string]string{
+		"the key's list": starred(w.manage, ""), "the stars of the key": starred(w.manage, "?starred=true"), "the stars of another key": starred(w.read, "?starred=true"),
+	} {
+		if got != other.String() {
+			t.Errorf("%s has %q, want %s", name, got, other)
+		}
+	}
+	var own struct{ Data []struct{ ID string } }
+	if w.send(t, http.MethodGet, "/sessions?starred=true", "").decode(t, &own); len(own.Data) != 1 || own.Data[0].ID != other.String() {
+		t.Errorf("the person has starred %+v", own.Data)
+	}
+	var said struct {
+		Author string
+		Email  string `json:"author_email"`
+	}
+	answer := w.sendWith(t, w.manage, http.MethodPost, w.path("/comments"), `{"text":"By a script."}`)
+	answer.want(t, http.StatusCreated)
+	if answer.decode(t, &said); said.Author != w.userID(t) || said.Email != "ant@example.com" {
+		t.Errorf("the author is %+v", said)
+	}
+}

@@ -21,6 +21,7 @@ import (
 	"palimpsest/api/credentials"
 	"palimpsest/api/manage"
 	"palimpsest/api/upstream"
+	"palimpsest/api/upstream/providerdouble"
 	"palimpsest/api/upstream/providertest"
 	"palimpsest/billing"
 	"palimpsest/migrations/dbtest"
@@ -78,7 +79,7 @@ func setup(t *testing.T) *product {
 func setupAt(t *testing.T, publicURL string, allowPrivate bool) *product {
 	t.Helper()
 	p := &product{db: dbtest.New(t), echo: echo.New(), log: new(bytes.Buffer), records: map[string][]string{}}
-	p.double = providertest.NewServer(t, providertest.Config{Key: canaryKey})
+	p.double = providertest.NewServer(t, providerdouble.Config{Key: canaryKey})
 	secrets := [][]byte{bytes.Repeat([]byte("s"), 32)}
 	sealer, err := vault.New(secrets)
 	if err != nil {

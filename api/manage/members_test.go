@@ -81,3 +81,39 @@ func TestWhoBelongsToNoWorkspaceCanGetIntoOne(t *testing.T) {
 	owner.send(t, http.MethodPost, "/workspaces", `{"name":"another"}`).want(t, http.StatusCreated)
 	owner.send(t, http.MethodGet, "/keys", "").want(t, http.StatusOK)
 }
+
+// What is left or renamed is the workspace that the login works in, and only if the path says so.
+func TestLeavingAndRenamingNameTheWorkspaceOfTheLogin(t *testing.T) {
+	t.Parallel()
+	w := setup(t).member(t, "ant")
+	first := w.workspace.String()
+	w.colleague(t, tenants.Owner)
+	w.send(t, http.MethodPost, "/workspaces", `{"name":"second"}`).want(t, http.StatusCreated) // the login works there now
+	w.send(t, http.MethodPost, "/workspaces/"+first+"/leave", "").want(t, http.StatusNotFound)
+	w.send(t, http.MethodPatch, "/workspaces/"+first, `{"name":"renamed"}`).want(t, http.StatusNotFound)
+	var page struct{ Data []struct{ ID, Name string } }
+	w.send(t, http.MethodGet, "/workspaces", "").decode(t, &page)
+	if len(page.Data) != 2 || page.Data[0].Name != "ant" || page.Data[1].Name != "second" {
+		t.Errorf("they belong to %+v", page.Data)
+	}
+}
+
+// S3: with a member their keys end, unless they are to be kept.
+func TestKeysEndWithTheirMemberUnlessTheyAreKept(t *testing.T) {
+	t.Parallel()
+	w := setup(t).member(t, "ant")
+	for query, revoked := range map[string]bool{"": true, "?keys=revoke": true, "?keys=keep": false} {
+		member := w.colleague(t, tenants.Regular)
+		id, _ := member.createKey(t, "proxy")
+		w.send(t, http.MethodDelete, "/members/"+member.userID(t)+query, "").want(t, http.StatusNoContent)
+		keys, err := w.db.DB.APIKeys.APIKeys(t.Context(), w.workspace)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, key := range keys {
+			if key.ID.String() == id && (key.RevokedAt != nil) != revoked {
+				t.Errorf("%q: the key was revoked at %v", query, key.RevokedAt)
+			}
+		}
+	}
+}

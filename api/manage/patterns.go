@@ -169,7 +169,7 @@ func (h patternHandler) createPattern(c echo.Context, who caller) error {
 		return err
 	}
 	if !slices.Contains(patterns.Kinds(), asked.Kind) {
-		return tenants.Invalid{Field: "kind", Message: "must be fix, convention or directive"}
+		return tenants.Invalid{Field: "kind", Message: "must be convention or directive"}
 	}
 	text, err := patternText(asked.Text)
 	if err != nil {

@@ -22,7 +22,7 @@ type pattern struct {
 func TestPatternIsAddedListedEditedAndDeleted(t *testing.T) {
 	t.Parallel()
 	w := setup(t).member(t, "ant")
-	answer := w.send(t, http.MethodPost, "/patterns", `{"kind":"fix","text":"The  fix is to import stream.","when":{"signatures":["relay.go:42:7: undefined: flushInterval"],"terms":["Relays"]}}`)
+	answer := w.send(t, http.MethodPost, "/patterns", `{"kind":"directive","text":"The  fix is to import stream.","when":{"signatures":["relay.go:42:7: undefined: flushInterval"],"terms":["Relays"]}}`)
 	answer.want(t, http.StatusCreated)
 	var added pattern
 	answer.decode(t, &added)
@@ -78,15 +78,16 @@ func TestFaultyPatternsAreRefusedWithTheFieldAtFault(t *testing.T) {
 	t.Parallel()
 	w := setup(t).member(t, "ant")
 	for body, field := range map[string]string{
-		`{"kind":"rule","text":"We use pnpm."}`:                                                      "kind",
-		`{"kind":"fix","text":" "}`:                                                                  "text",
-		`{"kind":"fix","text":"` + strings.Repeat("word ", 70) + `"}`:                                "text",
-		`{"kind":"fix","text":"Set API_KEY=sk-live-0123456789abcdef in the file."}`:                  "text",
-		`{"kind":"fix","text":"We use pnpm.","when":{}}`:                                             "when",
-		`{"kind":"fix","text":"We use pnpm.","when":{"signatures":["all is well"]}}`:                 "when.signatures",
-		`{"kind":"fix","text":"We use pnpm.","when":{"paths":[""]}}`:                                 "when.paths",
-		`{"kind":"fix","text":"We use pnpm.","when":{"terms":["` + strings.Repeat("x", 200) + `"]}}`: "when.terms",
-		`{"kind":"fix","text":"We use pnpm.","status":"approved"}`:                                   "status",
+		`{"kind":"fix","text":"We use pnpm."}`:                                                             "kind",
+		`{"kind":"rule","text":"We use pnpm."}`:                                                            "kind",
+		`{"kind":"directive","text":" "}`:                                                                  "text",
+		`{"kind":"directive","text":"` + strings.Repeat("word ", 70) + `"}`:                                "text",
+		`{"kind":"directive","text":"Set API_KEY=sk-live-0123456789abcdef in the file."}`:                  "text",
+		`{"kind":"directive","text":"We use pnpm.","when":{}}`:                                             "when",
+		`{"kind":"directive","text":"We use pnpm.","when":{"signatures":["all is well"]}}`:                 "when.signatures",
+		`{"kind":"directive","text":"We use pnpm.","when":{"paths":[""]}}`:                                 "when.paths",
+		`{"kind":"directive","text":"We use pnpm.","when":{"terms":["` + strings.Repeat("x", 200) + `"]}}`: "when.terms",
+		`{"kind":"directive","text":"We use pnpm.","status":"approved"}`:                                   "status",
 	} {
 		answer := w.send(t, http.MethodPost, "/patterns", body)
 		answer.want(t, http.StatusUnprocessableEntity)
@@ -97,8 +98,8 @@ func TestFaultyPatternsAreRefusedWithTheFieldAtFault(t *testing.T) {
 	for _, query := range []string{"status=seen", "cursor=x", "limit=0", "sort=text"} {
 		w.send(t, http.MethodGet, "/patterns?"+query, "").want(t, http.StatusUnprocessableEntity)
 	}
-	w.send(t, http.MethodPost, "/patterns", `{"kind":"fix","text":"We use pnpm."}`).want(t, http.StatusCreated)
-	w.send(t, http.MethodPost, "/patterns", `{"kind":"fix","text":"we use PNPM!"}`).want(t, http.StatusCreated)
+	w.send(t, http.MethodPost, "/patterns", `{"kind":"directive","text":"We use pnpm."}`).want(t, http.StatusCreated)
+	w.send(t, http.MethodPost, "/patterns", `{"kind":"directive","text":"we use PNPM!"}`).want(t, http.StatusCreated)
 	var all struct{ Data []pattern }
 	w.send(t, http.MethodGet, "/patterns", "").decode(t, &all)
 	if len(all.Data) != 1 || all.Data[0].Text != "we use PNPM!" {

@@ -21,6 +21,7 @@ type figuresJSON struct {
 	Received int64 `json:"tokens_before"`
 	Sent     int64 `json:"tokens_after"`
 	Verbatim int64 `json:"tokens_verbatim"`
+	AtL3     int64 `json:"tokens_at_l3"`
 	Deepest  int   `json:"deepest_level"`
 	TooLong  int   `json:"sessions_too_long"`
 	Cost     int64 `json:"cost_microusd"`

@@ -71,7 +71,7 @@ func TestSearchSaysWhatIsWrongWithAQuery(t *testing.T) {
 	a := p.tenant(t, "ant")
 	for query, field := range map[string]string{
 		"": "q", "q=": "q", "q=" + strings.Repeat("x", 5000): "q", "q=a&session=no-id": "session", "q=a&limit=0": "limit", "q=a&limit=101": "limit",
-		"q=a&limit=x": "limit", "q=a&from=yesterday": "from", "q=a&from=2026-02-01&to=2026-01-01": "to", "q=a&colour=red": "colour",
+		"q=a&limit=x": "limit", "q=a&from=yesterday": "from", "q=a&from=2026-02-01&to=2026-01-01": "to", "q=a&color=red": "color",
 		"path=" + strings.Repeat("x", 2000): "path", "q=a&tool=" + strings.Repeat("x", 200): "tool",
 	} {
 		answer := a.send(t, http.MethodGet, "/search?"+query, "")

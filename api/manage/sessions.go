@@ -87,7 +87,7 @@ type epochJSON struct {
 
 	Predicted *int64 `json:"predicted_micro_usd"` // what it was to save until the next one; null: nobody said
 	Worst     *int64 `json:"worst_micro_usd"`     // what it was to come to if no request followed; null if not known
-	Realised  int64  `json:"realised_micro_usd"`  // what it has saved so far
+	Realized  int64  `json:"realised_micro_usd"`  // what it has saved so far
 	Requests  int    `json:"requests"`            // under it
 	Reach     int    `json:"reach"`               // of them, those that could not have been sent as they came
 }
@@ -191,7 +191,7 @@ func laneOf(lane session.LaneOverview, epochs []session.EpochOverview, decisions
 		}
 		for _, decision := range decisions {
 			if decision.Lane == epoch.Lane && decision.Number == epoch.Number {
-				answer.Epochs[i].Worst, answer.Epochs[i].Realised = decision.Worst, decision.Realised
+				answer.Epochs[i].Worst, answer.Epochs[i].Realized = decision.Worst, decision.Realized
 				answer.Epochs[i].Requests, answer.Epochs[i].Reach = decision.Exchanges, decision.Reach
 				if decision.Guessed {
 					answer.Epochs[i].Predicted = &decision.Predicted

@@ -397,13 +397,13 @@ func TestMoneyIsToldByDecisionAndWorkspace(t *testing.T) {
 			Epochs []struct {
 				Predicted *int `json:"predicted_micro_usd"`
 				Worst     *int `json:"worst_micro_usd"`
-				Realised  int  `json:"realised_micro_usd"`
+				Realized  int  `json:"realised_micro_usd"`
 				Requests  int
 			}
 		}
 	}
 	w.send(t, http.MethodGet, "/sessions/"+w.session.String(), "").decode(t, &one)
-	if epochs := one.Lanes[0].Epochs; len(epochs) != 1 || epochs[0].Predicted == nil || *epochs[0].Predicted != 700 || epochs[0].Worst == nil || *epochs[0].Worst != -95_000 || epochs[0].Realised != -90_000+1900 || epochs[0].Requests != 20 {
+	if epochs := one.Lanes[0].Epochs; len(epochs) != 1 || epochs[0].Predicted == nil || *epochs[0].Predicted != 700 || epochs[0].Worst == nil || *epochs[0].Worst != -95_000 || epochs[0].Realized != -90_000+1900 || epochs[0].Requests != 20 {
 		t.Errorf("epochs %+v", one)
 	}
 }

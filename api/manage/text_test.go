@@ -168,7 +168,7 @@ func TestMinedCandidatesKeepTheirWordsFromWhoMayNotRead(t *testing.T) {
 	viewer := a.colleague(t, tenants.Viewer)
 	id := uuid.New()
 	_, err := p.db.Owner(t).Exec(t.Context(), `INSERT INTO patterns (workspace_id, id, kind, text, words, status, source, created_at, edited_at, last_seen)
-		VALUES ($1, $2, 'fix', 'said in private', 'w', 'candidate', 'mined', now(), current_timestamp, 'now')`, a.workspace, id)
+		VALUES ($1, $2, 'directive', 'said in private', 'w', 'candidate', 'mined', now(), current_timestamp, 'now')`, a.workspace, id)
 	if err != nil {
 		t.Fatal(err)
 	}

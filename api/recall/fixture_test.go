@@ -24,6 +24,7 @@ import (
 	"palimpsest/api/credentials"
 	"palimpsest/api/recall"
 	"palimpsest/api/upstream"
+	"palimpsest/api/upstream/providerdouble"
 	"palimpsest/api/upstream/providertest"
 	"palimpsest/migrations/dbtest"
 	"palimpsest/pipeline"
@@ -96,7 +97,7 @@ func codecs() map[conversation.Format]wire.Codec {
 
 func setup(t *testing.T) *product {
 	t.Helper()
-	p := &product{db: dbtest.New(t), log: &logged{}, provider: providertest.NewServer(t, providertest.Config{Window: window})}
+	p := &product{db: dbtest.New(t), log: &logged{}, provider: providertest.NewServer(t, providerdouble.Config{Window: window})}
 	secrets := [][]byte{bytes.Repeat([]byte("s"), 32)}
 	safe, err := vault.New(secrets)
 	must(t, err)

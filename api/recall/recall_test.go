@@ -125,7 +125,9 @@ func TestALongMessageComesInPagesThatAreTheWhole(t *testing.T) {
 	if !strings.Contains(whole[told.name+"#2"], result(0)) || !strings.Contains(whole[told.name+"#4"], result(1)) || len(whole) != 3 {
 		t.Errorf("after %d pages: %d messages", pages, len(whole))
 	}
-	model.refused("recall_get", message{"pointer": told.name + "#2", "cursor": "4:0"}, "no cursor")
+	for _, cursor := range []string{"4:0", "1:0", "2:-1", "-1:0"} {
+		model.refused("recall_get", message{"pointer": told.name + "#2", "cursor": cursor}, "no cursor")
+	}
 	model.refused("recall_get", message{"pointer": told.name + "#2", "cursor": "2:999999"}, "behind the end")
 	model.refused("recall_get", message{"pointer": told.name + "#2", "cursor": "x"}, "no cursor")
 }
@@ -243,7 +245,7 @@ func TestWhatAModelGetsWrongIsSaidInWordsItCanActOn(t *testing.T) {
 	}{
 		{"recall_search", message{}, "Say in query"},
 		{"recall_search", message{"query": " "}, "Say in query"},
-		{"recall_search", message{"query": "a", "colour": "red"}, "colour"},
+		{"recall_search", message{"query": "a", "color": "red"}, "color"},
 		{"recall_search", message{"query": "a", "limit": 26}, "limit"},
 		{"recall_search", message{"query": "a", "limit": "five"}, "limit"},
 		{"recall_search", message{"query": strings.Repeat("a", 5000)}, "query"},

@@ -188,7 +188,7 @@ func TestUnreachableProviderIsTold(t *testing.T) {
 	}
 }
 
-func TestCancelledRequestSaysSo(t *testing.T) {
+func TestCanceledRequestSaysSo(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancel(t.Context())
 	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, request *http.Request) {

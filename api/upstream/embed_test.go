@@ -10,13 +10,13 @@ import (
 	"testing"
 
 	"palimpsest/api/upstream"
-	"palimpsest/api/upstream/providertest"
+	"palimpsest/api/upstream/providerdouble"
 	"palimpsest/tenants"
 )
 
 func TestTextsAreEmbeddedInTheirOrder(t *testing.T) {
 	t.Parallel()
-	double := providertest.NewHandler(providertest.Config{Key: providerKey})
+	double := providerdouble.NewHandler(providerdouble.Config{Key: providerKey})
 	server := httptest.NewServer(double)
 	t.Cleanup(server.Close)
 	target := upstream.Target{Provider: tenants.ProviderOpenAI, BaseURL: server.URL, Key: providerKey}
@@ -60,7 +60,7 @@ func TestAnAnswerWithoutVectorsIsAnError(t *testing.T) {
 
 func TestAProviderThatDoesNotEmbedIsAnError(t *testing.T) {
 	t.Parallel()
-	double := providertest.NewHandler(providertest.Config{Key: providerKey})
+	double := providerdouble.NewHandler(providerdouble.Config{Key: providerKey})
 	server := httptest.NewServer(double)
 	t.Cleanup(server.Close)
 	target := upstream.Target{Provider: tenants.ProviderOpenAI, BaseURL: server.URL, Key: providerKey}

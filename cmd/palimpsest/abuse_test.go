@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"palimpsest/api/upstream/providerdouble"
 	"palimpsest/api/upstream/providertest"
 	"palimpsest/cmd/palimpsest/buildtest"
 	"palimpsest/migrations/dbtest"
@@ -23,7 +24,7 @@ import (
 // is up.
 func TestSlowHeadersHarmNobodyAndAreCutOff(t *testing.T) {
 	t.Parallel()
-	w := start(t, providertest.Config{}).tenant("patient")
+	w := start(t, providerdouble.Config{}).tenant("patient")
 	slow := make([]net.Conn, 500)
 	for i := range slow {
 		connection, err := new(net.Dialer).DialContext(t.Context(), "tcp", w.program.addr())
@@ -117,7 +118,7 @@ func isClosed(ctx context.Context, address string) bool {
 // connections, and lets fifty open streams end.
 func TestStoppedProgramLetsItsStreamsEnd(t *testing.T) {
 	t.Parallel()
-	i := start(t, providertest.Config{})
+	i := start(t, providerdouble.Config{})
 	w := i.tenant("streams")
 	open := w.hold()
 
@@ -147,7 +148,7 @@ func TestTerminatedProcessLetsItsStreamsEnd(t *testing.T) {
 	t.Parallel()
 	c := &child{t: t, binary: buildtest.Palimpsest(t), dir: t.TempDir(), databaseURL: dbtest.Empty(t).OwnerURL}
 	c.start()
-	w := &tenant{instance: &instance{t: t, double: providertest.NewServer(t, providertest.Config{Key: providerKey})}}
+	w := &tenant{instance: &instance{t: t, double: providertest.NewServer(t, providerdouble.Config{Key: providerKey})}}
 	c.adopt(w)
 	w.join("streams")
 	open := w.hold()

@@ -12,7 +12,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"palimpsest/api/upstream/providertest"
+	"palimpsest/api/upstream/providerdouble"
 	"palimpsest/migrations/dbtest"
 )
 
@@ -49,7 +49,7 @@ func (i *instance) metrics() string {
 func TestReplicaIsReadyWithoutItsDatabase(t *testing.T) {
 	t.Parallel()
 	pair := dbtest.NewPair(t)
-	i := startOn(t, pair.OwnerURL, providertest.Config{})
+	i := startOn(t, pair.OwnerURL, providerdouble.Config{})
 	if is := i.readiness(); is != (readiness{code: http.StatusOK, Status: "ready", Database: "up"}) {
 		t.Errorf("with its database: %+v", is)
 	}
@@ -75,7 +75,7 @@ func TestReplicaIsReadyWithoutItsDatabase(t *testing.T) {
 // delay is over.
 func TestStoppedProgramTakesRequestsForTheDrainDelay(t *testing.T) {
 	t.Parallel()
-	i := start(t, providertest.Config{})
+	i := start(t, providerdouble.Config{})
 	w := i.tenant("delay")
 	over, asked := make(chan time.Time), make(chan time.Duration, 1)
 	i.program.config.DrainDelay = 7 * time.Second
@@ -122,7 +122,7 @@ func (i *instance) stops() {
 // S23: the streams of open pages, which have no end, end when the program is stopped.
 func TestStoppedProgramEndsTheStreamsOfPages(t *testing.T) {
 	t.Parallel()
-	i := start(t, providertest.Config{})
+	i := start(t, providerdouble.Config{})
 	w := i.tenant("pages")
 	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, w.url("/live"), nil)
 	if err != nil {
@@ -148,7 +148,7 @@ func TestStoppedProgramEndsTheStreamsOfPages(t *testing.T) {
 // S23: streams that go on past the drain timeout are cut, so the program ends.
 func TestStreamsAreCutAtTheEndOfTheDrainTimeout(t *testing.T) {
 	t.Parallel()
-	i := start(t, providertest.Config{})
+	i := start(t, providerdouble.Config{})
 	open := i.tenant("endless").hold()
 	i.program.config.DrainTimeout = time.Millisecond
 	i.stops()

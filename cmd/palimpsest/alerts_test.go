@@ -9,7 +9,7 @@ import (
 	"sync"
 	"testing"
 
-	"palimpsest/api/upstream/providertest"
+	"palimpsest/api/upstream/providerdouble"
 	"palimpsest/tenants"
 )
 
@@ -26,7 +26,7 @@ func TestReplicasReportNewKeyOnce(t *testing.T) {
 		bodies = append(bodies, string(body))
 	}))
 	t.Cleanup(receiver.Close)
-	i := start(t, providertest.Config{})
+	i := start(t, providerdouble.Config{})
 	w := i.tenant("northbeam")
 	other := &instance{t: t, config: i.config, log: &syncBuffer{}, double: i.double}
 	other.config.DataDir = t.TempDir()

@@ -4,7 +4,7 @@ import (
 	"net/http"
 	"testing"
 
-	"palimpsest/api/upstream/providertest"
+	"palimpsest/api/upstream/providerdouble"
 )
 
 // A session is in the list with its title, client, and model while its first answer is still
@@ -12,9 +12,9 @@ import (
 func TestSessionIsListedBeforeItsFirstAnswer(t *testing.T) {
 	t.Parallel()
 	release := make(chan struct{})
-	i := start(t, providertest.Config{Script: func(r providertest.Request) providertest.Reply {
+	i := start(t, providerdouble.Config{Script: func(r providerdouble.Request) providerdouble.Reply {
 		<-release
-		return providertest.Echo(r)
+		return providerdouble.Echo(r)
 	}})
 	w := i.tenant("announced")
 	answered := make(chan int, 1)

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"palimpsest/api/upstream/providerdouble"
 	"palimpsest/api/upstream/providertest"
 	"palimpsest/cmd/palimpsest/buildtest"
 	"palimpsest/migrations/dbtest"
@@ -43,7 +44,7 @@ func TestScriptFromOutsideFindsEveryHoleShut(t *testing.T) {
 	database := dbtest.New(t)
 	c := &child{t: t, binary: buildtest.Palimpsest(t), dir: t.TempDir(), databaseURL: database.OwnerURL}
 	c.start()
-	double := providertest.NewServer(t, providertest.Config{Key: providerKey, Count: counter(t).Count})
+	double := providertest.NewServer(t, providerdouble.Config{Key: providerKey, Count: counter(t).Count})
 	w := &tenant{instance: &instance{t: t, double: double}}
 	c.adopt(w)
 	w.join("owner")

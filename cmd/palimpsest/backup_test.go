@@ -15,9 +15,10 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"palimpsest/api/upstream/providerdouble"
 	"palimpsest/api/upstream/providertest"
-	"palimpsest/cmd/palimpsest/localdb"
 	"palimpsest/migrations/dbtest"
+	"palimpsest/migrations/localdb"
 	"palimpsest/pipeline/archive/export"
 	"palimpsest/pipeline/wire"
 	"palimpsest/pipeline/wire/anthropic"
@@ -53,7 +54,7 @@ type backedUp struct {
 func newBackedUp(t *testing.T) *backedUp {
 	t.Helper()
 	database := dbtest.New(t).OwnerURL
-	i := startOn(t, database, providertest.Config{Window: 30_000, KeepBodies: 1})
+	i := startOn(t, database, providerdouble.Config{Window: 30_000, KeepBodies: 1})
 	i.shutdown()
 	i.config.BlobURL, i.config.Role = "file://"+t.TempDir(), RoleAPI // passes are the test's own
 	i.boot()
@@ -218,7 +219,7 @@ func TestBackupOfAnEmbeddedDatabaseGoesIntoAServer(t *testing.T) {
 	if _, err := runs(t, config, "backup", filepath.Join(t.TempDir(), "nothing")); !errors.Is(err, errNothing) {
 		t.Errorf("nothing: %v", err)
 	}
-	first := &instance{t: t, config: config, log: &syncBuffer{}, double: providertest.NewServer(t, providertest.Config{Key: providerKey, Window: 30_000, Count: counter(t).Count, KeepBodies: 1})}
+	first := &instance{t: t, config: config, log: &syncBuffer{}, double: providertest.NewServer(t, providerdouble.Config{Key: providerKey, Window: 30_000, Count: counter(t).Count, KeepBodies: 1})}
 	first.config.Addr, first.config.AdminAddr, first.config.AllowPrivateUpstreams, first.config.DrainDelay = "127.0.0.1:0", "127.0.0.1:0", true, 0
 	first.boot()
 	first.tenant("embedded")
@@ -228,7 +229,7 @@ func TestBackupOfAnEmbeddedDatabaseGoesIntoAServer(t *testing.T) {
 	}
 	first.shutdown()
 
-	cluster, err := localdb.Start(t.Context(), localdb.Config{Dir: t.TempDir(), Volatile: true})
+	cluster, err := localdb.Start(t.Context(), localdb.Config{Dir: t.TempDir(), Path: os.Getenv("PATH"), Volatile: true})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -6,13 +6,13 @@ import (
 	"strings"
 	"testing"
 
-	"palimpsest/api/upstream/providertest"
+	"palimpsest/api/upstream/providerdouble"
 )
 
 // Every wrong request gets an error that says what to do, in its client's dialect.
 func TestWrongRequestsAreExplained(t *testing.T) {
 	t.Parallel()
-	i := start(t, providertest.Config{})
+	i := start(t, providerdouble.Config{})
 	w := i.tenant("wrong")
 	good := `{"model":"claude-sonnet-4-5","max_tokens":100,"messages":[{"role":"user","content":"hi"}]}`
 	chat := `{"model":"gpt-5.5","messages":[{"role":"user","content":"hi"}]}`
@@ -58,7 +58,7 @@ func TestWrongRequestsAreExplained(t *testing.T) {
 
 func TestMissingProviderKeyIsNamed(t *testing.T) {
 	t.Parallel()
-	w := start(t, providertest.Config{}).tenant("bare")
+	w := start(t, providerdouble.Config{}).tenant("bare")
 	var list struct {
 		Data []struct {
 			ID string `json:"id"`
@@ -76,7 +76,7 @@ func TestMissingProviderKeyIsNamed(t *testing.T) {
 
 func TestUnreachableProviderIsExplained(t *testing.T) {
 	t.Parallel()
-	w := start(t, providertest.Config{}).tenant("alone")
+	w := start(t, providerdouble.Config{}).tenant("alone")
 	response, answer := w.post("/v1/messages", []byte(`{"model":"claude-sonnet-4-5","max_tokens":1,"messages":[{"role":"user","content":"hi"}]}`), map[string]string{
 		"X-Palimpsest-Provider-Key": "sk-once", "X-Palimpsest-Base-Url": "http://127.0.0.1:1",
 	})
@@ -88,7 +88,7 @@ func TestUnreachableProviderIsExplained(t *testing.T) {
 // W23: what the provider says goes back as it came.
 func TestProvidersErrorsPassUnchanged(t *testing.T) {
 	t.Parallel()
-	i := start(t, providertest.Config{Window: 2_000})
+	i := start(t, providerdouble.Config{Window: 2_000})
 	w := i.tenant("errors")
 	body := []byte(`{"model":"claude-sonnet-4-5","max_tokens":100,"messages":[{"role":"user","content":"hi"}]}`)
 	for _, misbehave := range []string{"429", "529", "500"} {

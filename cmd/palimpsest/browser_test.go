@@ -5,8 +5,8 @@ import (
 	"strings"
 	"testing"
 
-	"palimpsest/api/upstream/providertest"
-	"palimpsest/pipeline/wire/wiregen"
+	"palimpsest/api/upstream/providerdouble"
+	"palimpsest/pipeline/wire/sessiontest"
 	"palimpsest/web/browsertest"
 )
 
@@ -15,7 +15,7 @@ import (
 // each other, move the slider, and see the next exchange use it.
 func TestFirstVisitInTheBrowser(t *testing.T) {
 	t.Parallel()
-	i := start(t, providertest.Config{KeepBodies: 1})
+	i := start(t, providerdouble.Config{KeepBodies: 1})
 	b := browsertest.Start(t).Open(t, browsertest.View{URL: i.url("")})
 
 	b.Go("/signup")
@@ -46,7 +46,7 @@ func TestFirstVisitInTheBrowser(t *testing.T) {
 	}
 
 	b.Go("/overview")
-	session := wiregen.Generate(2, wiregen.Options{Turns: 60, Parallel: true, TargetTokens: 190_000, CacheMarkers: true, Signer: i.double})
+	session := sessiontest.Generate(2, sessiontest.Options{Turns: 60, Parallel: true, TargetTokens: 190_000, CacheMarkers: true, Signer: i.double})
 	header := map[string]string{"X-Session-Id": "visit", "User-Agent": "claude-cli/2.1.329 (external, cli)"}
 	epochs := 0
 	for step, body := range session.Bodies() {

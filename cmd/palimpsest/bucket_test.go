@@ -12,7 +12,7 @@ import (
 	"github.com/johannesboyne/gofakes3"
 	"github.com/johannesboyne/gofakes3/backend/s3mem"
 
-	"palimpsest/api/upstream/providertest"
+	"palimpsest/api/upstream/providerdouble"
 	"palimpsest/pipeline/wire"
 	"palimpsest/pipeline/wire/anthropic"
 )
@@ -34,7 +34,7 @@ func TestRequestsPassWhileTheBucketIsDown(t *testing.T) {
 		serve.ServeHTTP(out, r)
 	}))
 	t.Cleanup(bucket.Close)
-	i := start(t, providertest.Config{Window: 30_000, KeepBodies: 1})
+	i := start(t, providerdouble.Config{Window: 30_000, KeepBodies: 1})
 	i.shutdown()
 	i.config.BlobURL, i.config.Role = "s3://key:secret@originals?endpoint="+bucket.URL, RoleAPI // passes are the test's own
 	i.boot()

@@ -13,7 +13,7 @@ import (
 	"testing"
 	"time"
 
-	"palimpsest/api/upstream/providertest"
+	"palimpsest/api/upstream/providerdouble"
 )
 
 // canary is a provider's key that looks like nothing: no pattern finds it.
@@ -50,7 +50,7 @@ func careless(w http.ResponseWriter, request *http.Request) {
 // answers, whatever goes wrong on the way.
 func TestSecretsAreInNothingThatIsWritten(t *testing.T) {
 	t.Parallel()
-	i := start(t, providertest.Config{})
+	i := start(t, providerdouble.Config{})
 	provider := httptest.NewServer(http.HandlerFunc(careless))
 	t.Cleanup(provider.Close)
 	w := i.tenant("canary")

@@ -10,8 +10,8 @@ import (
 
 	"github.com/jackc/pgx/v5/pgconn"
 
-	"palimpsest/cmd/palimpsest/localdb"
 	"palimpsest/migrations"
+	"palimpsest/migrations/localdb"
 	"palimpsest/tenants/datakeys"
 	"palimpsest/tenants/tenantsdb"
 	"palimpsest/tenants/vault"
@@ -158,7 +158,7 @@ func (p *program) ownerURL(ctx context.Context) (string, error) {
 	if err := os.MkdirAll(filepath.Dir(dir), 0o755); err != nil { //nolint:gosec // the database's own user passes through
 		return "", fmt.Errorf("PALIMPSEST_DATA_DIR: %w", err)
 	}
-	cluster, err := localdb.Start(ctx, localdb.Config{Dir: dir})
+	cluster, err := localdb.Start(ctx, localdb.Config{Dir: dir, Path: os.Getenv("PATH")})
 	if p.isCommand && errors.Is(err, localdb.ErrInUse) {
 		url, err := localdb.Running(dir, databaseName)
 		if err != nil {

@@ -17,8 +17,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"palimpsest/cmd/palimpsest/demo"
-	"palimpsest/cmd/palimpsest/localdb"
 	"palimpsest/migrations"
+	"palimpsest/migrations/localdb"
 	"palimpsest/pipeline/jobs"
 	"palimpsest/pipeline/tokens"
 	"palimpsest/tenants/identity"
@@ -254,7 +254,7 @@ func (p demoPlace) remove(ctx context.Context) error {
 
 // startDatabase starts the demo's own database and returns its owner's URL.
 func (p demoPlace) startDatabase(ctx context.Context) (owner string, stop func() error, err error) {
-	cluster, err := localdb.Start(ctx, localdb.Config{Dir: filepath.Join(p.dir, "postgres")})
+	cluster, err := localdb.Start(ctx, localdb.Config{Dir: filepath.Join(p.dir, "postgres"), Path: os.Getenv("PATH")})
 	if err != nil {
 		return "", nil, fmt.Errorf("the demo's database: %w", err)
 	}

@@ -11,7 +11,7 @@ func TestForwardedAddressIsBelievedFromTrustedProxiesOnly(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct{ trusted, from, forwarded, want string }{
 		"no proxy is trusted":         {"", "127.0.0.1:1234", "203.0.113.7", "127.0.0.1"},
-		"an untrusted neighbour":      {"10.0.0.0/8", "192.168.1.1:1234", "203.0.113.7", "192.168.1.1"},
+		"an untrusted neighbor":       {"10.0.0.0/8", "192.168.1.1:1234", "203.0.113.7", "192.168.1.1"},
 		"a trusted proxy":             {"10.0.0.0/8", "10.1.2.3:1234", "203.0.113.7", "203.0.113.7"},
 		"a client that writes itself": {"10.0.0.0/8", "10.1.2.3:1234", "198.51.100.1, 203.0.113.7", "203.0.113.7"},
 		"two trusted proxies":         {"10.0.0.0/8, 172.16.0.1/32", "10.1.2.3:1234", "203.0.113.7, 172.16.0.1", "203.0.113.7"},

@@ -18,7 +18,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"palimpsest/api/upstream/providertest"
+	"palimpsest/api/upstream/providerdouble"
 	"palimpsest/tenants/identity"
 )
 
@@ -44,7 +44,7 @@ func (w *tenant) asks(method, path, body string, header http.Header) (*http.Resp
 // and it goes nowhere: not to the provider, not to the log.
 func TestTheWorkspacesKeyIsTakenAnywhereAndGoesNowhere(t *testing.T) {
 	t.Parallel()
-	i := start(t, providertest.Config{})
+	i := start(t, providerdouble.Config{})
 	w := i.tenant("keys")
 	for name, header := range map[string]http.Header{
 		"x-api-key":                {"X-Api-Key": {w.key}},                 // W1
@@ -79,7 +79,7 @@ func TestTheWorkspacesKeyIsTakenAnywhereAndGoesNowhere(t *testing.T) {
 // W4: an invalid key is refused in the words of each dialect.
 func TestWrongKeyIsRefusedInEachDialect(t *testing.T) {
 	t.Parallel()
-	w := start(t, providertest.Config{}).tenant("wrong-key")
+	w := start(t, providerdouble.Config{}).tenant("wrong-key")
 	mistyped := w.key[:len(w.key)-1] + "x"
 	if mistyped == w.key {
 		mistyped = w.key[:len(w.key)-1] + "y"
@@ -115,7 +115,7 @@ func (w *tenant) refuses(key string) {
 // every path that clients build.
 func TestRequestsGoAlongAsTheyCame(t *testing.T) {
 	t.Parallel()
-	i := start(t, providertest.Config{})
+	i := start(t, providerdouble.Config{})
 	w := i.tenant("along")
 	for path, want := range map[string]string{
 		"/v1/messages?beta=true": "/v1/messages?beta=true", "/v1/v1/messages": "/v1/messages", "/messages?a=b&a=c": "/v1/messages?a=b&a=c", "/anthropic/v1/messages": "/v1/messages",
@@ -140,7 +140,7 @@ func TestRequestsGoAlongAsTheyCame(t *testing.T) {
 // W8, W12: what clients ask before they begin is answered, by no one else.
 func TestWarmUpsAreAnsweredAtOnce(t *testing.T) {
 	t.Parallel()
-	i := start(t, providertest.Config{})
+	i := start(t, providerdouble.Config{})
 	w := i.tenant("warm")
 	upgrade := http.Header{"Connection": {"Upgrade"}, "Upgrade": {"websocket"}, "Sec-Websocket-Version": {"13"}, "Sec-Websocket-Key": {"dGhlIHNhbXBsZSBub25jZQ=="}}
 	for _, test := range []struct {
@@ -170,7 +170,7 @@ func TestWarmUpsAreAnsweredAtOnce(t *testing.T) {
 // W9: both shapes of the list, from the whole program.
 func TestModelsAreListedInBothShapes(t *testing.T) {
 	t.Parallel()
-	w := start(t, providertest.Config{}).tenant("models")
+	w := start(t, providerdouble.Config{}).tenant("models")
 	for version, says := range map[string]string{"2023-06-01": `"has_more":false`, "": `"object":"list"`} {
 		response, answer := w.asks(http.MethodGet, "/v1/models?limit=1000", "", http.Header{"X-Api-Key": {w.key}, "Anthropic-Version": {version}})
 		if response.StatusCode != http.StatusOK || !bytes.Contains(answer, []byte(says)) || response.Request.URL.Path != "/v1/models" {
@@ -182,7 +182,7 @@ func TestModelsAreListedInBothShapes(t *testing.T) {
 // W10: a compressed body is understood by the whole program.
 func TestCompressedRequestIsAnswered(t *testing.T) {
 	t.Parallel()
-	i := start(t, providertest.Config{})
+	i := start(t, providerdouble.Config{})
 	w := i.tenant("gzip")
 	var packed bytes.Buffer
 	writer := gzip.NewWriter(&packed)
@@ -213,7 +213,7 @@ func TestRefusalsComeBackByteForByte(t *testing.T) {
 		_, _ = io.WriteString(out, next.body)
 	}))
 	t.Cleanup(provider.Close)
-	w := start(t, providertest.Config{}).tenant("refused")
+	w := start(t, providerdouble.Config{}).tenant("refused")
 	limits := http.Header{"Content-Type": {"application/json"}, "Request-Id": {"req_1"}, "Anthropic-Ratelimit-Tokens-Reset": {"2026-11-21T12:00:00Z"}, "Anthropic-Ratelimit-Unified-Status": {"rejected"}, "X-Should-Retry": {"true"},
 		"X-Request-Id": {"req_2"}, "X-Ratelimit-Remaining-Tokens": {"0"}, "X-Ratelimit-Reset-Requests": {"6m0s"}, "Retry-After-Ms": {"900"}, "Openai-Processing-Ms": {"7"}, "Openai-Version": {"2020-10-01"}}
 	for name, test := range map[string]refusal{
@@ -253,7 +253,7 @@ func merged(header http.Header, name, value string) http.Header {
 // session goes on from it.
 func TestEmergencyPassKeepsTheSessionAlive(t *testing.T) {
 	t.Parallel()
-	i := start(t, providertest.Config{Window: 30_000})
+	i := start(t, providerdouble.Config{Window: 30_000})
 	w := i.tenant("emergency")
 	body := generated(i.double, 120)
 	header := map[string]string{"X-Palimpsest-Session-Id": "emergency"}
@@ -273,7 +273,7 @@ func TestEmergencyPassKeepsTheSessionAlive(t *testing.T) {
 // is listed.
 func TestModelWindowsHoldInTheProxy(t *testing.T) {
 	t.Parallel()
-	i := start(t, providertest.Config{Window: 30_000, AllowUnknown: true})
+	i := start(t, providerdouble.Config{Window: 30_000, AllowUnknown: true})
 	w := i.tenant("windows")
 	window := func(model string) string {
 		response, _ := w.post("/v1/messages", []byte(strings.Replace(smallMessage, "claude-sonnet-4-5", model, 1)), nil)
@@ -343,7 +343,7 @@ func (i *instance) await(patience time.Duration, holds func() bool) {
 // database could know; when it is back, all are recorded in their sessions.
 func TestDatabaseThatIsGoneStopsNoRequest(t *testing.T) {
 	t.Parallel()
-	i := start(t, providertest.Config{})
+	i := start(t, providerdouble.Config{})
 	w := i.tenant("outage")
 	known := []byte(`{"model":"claude-sonnet-4-5","max_tokens":100,"messages":[{"role":"user","content":"hi"},{"role":"assistant","content":"yes"},{"role":"user","content":"again"}]}`)
 	strange := bytes.ReplaceAll(known, []byte("yes"), []byte("no"))
@@ -435,7 +435,7 @@ func TestStreamsPassTheWholeProgram(t *testing.T) {
 		}
 	}))
 	t.Cleanup(provider.Close)
-	w := start(t, providertest.Config{}).tenant("streams")
+	w := start(t, providerdouble.Config{}).tenant("streams")
 	open := func(ctx context.Context) io.ReadCloser {
 		request, err := http.NewRequestWithContext(ctx, http.MethodPost, w.url("/v1/messages"), strings.NewReader(strings.Replace(smallMessage, `"max_tokens"`, `"stream":true,"max_tokens"`, 1)))
 		if err != nil {

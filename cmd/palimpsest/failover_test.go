@@ -6,7 +6,7 @@ import (
 
 	"github.com/jackc/pgx/v5/pgxpool"
 
-	"palimpsest/api/upstream/providertest"
+	"palimpsest/api/upstream/providerdouble"
 	"palimpsest/migrations/dbtest"
 )
 
@@ -16,7 +16,7 @@ import (
 func TestKilledPrimaryIsReplaced(t *testing.T) {
 	t.Parallel()
 	pair := dbtest.NewPair(t)
-	i := startOn(t, pair.OwnerURL, providertest.Config{})
+	i := startOn(t, pair.OwnerURL, providerdouble.Config{})
 	w := i.tenant("failover")
 	database, err := pgxpool.New(t.Context(), pair.OwnerURL)
 	if err != nil {

@@ -7,11 +7,12 @@ import (
 	"strings"
 	"testing"
 
+	"palimpsest/api/upstream/providerdouble"
 	"palimpsest/api/upstream/providertest"
 	"palimpsest/pipeline/conversation"
 	"palimpsest/pipeline/wire"
 	"palimpsest/pipeline/wire/formats"
-	"palimpsest/pipeline/wire/wiregen"
+	"palimpsest/pipeline/wire/sessiontest"
 )
 
 // A session of 300 turns with everything that real ones have, through the real
@@ -22,17 +23,17 @@ func TestLongSessionsNeverFail(t *testing.T) {
 	for format, path := range endpoints() {
 		t.Run(string(format), func(t *testing.T) {
 			t.Parallel()
-			i := start(t, providertest.Config{Window: 100_000, KeepBodies: 1})
+			i := start(t, providerdouble.Config{Window: 100_000, KeepBodies: 1})
 			w := i.tenant("long")
 			w.setPipelinef("ipc:\n  contextWindow: 100000\n")
-			options := wiregen.Options{
+			options := sessiontest.Options{
 				Format: format, Turns: 300, Parallel: true, Thinking: true, Images: true, CJK: true, HugeResults: true,
 				ToolErrors: true, Reminders: true, CacheMarkers: true, TargetTokens: 400_000, Signer: i.double,
 			}
 			if format == conversation.Anthropic {
 				options.Model = "claude-opus-4-6" // older models drop thinking, and with it their cache, by themselves
 			}
-			generated := wiregen.Generate(11, options)
+			generated := sessiontest.Generate(11, options)
 			epochs := 0
 			for step, body := range generated.Bodies() {
 				response, answer := w.post(path, body, map[string]string{"X-Session-Id": "long"})
@@ -58,12 +59,12 @@ func TestLongSessionsNeverFail(t *testing.T) {
 // W29
 func TestBoundThinkingSurvivesEpochs(t *testing.T) {
 	t.Parallel()
-	i := start(t, providertest.Config{Window: 60_000, BindThinking: true, KeepBodies: 1})
+	i := start(t, providerdouble.Config{Window: 60_000, BindThinking: true, KeepBodies: 1})
 	w := i.tenant("bound")
 	w.setPipelinef("ipc:\n  contextWindow: 60000\n")
-	generated := wiregen.Generate(4, wiregen.Options{
+	generated := sessiontest.Generate(4, sessiontest.Options{
 		Model: "claude-opus-5-5", Turns: 60, Parallel: true, Thinking: true, TargetTokens: 90_000, Signer: i.double,
-		Bind: func(head []byte) (wiregen.Binder, error) { return i.double.Bind(head) },
+		Bind: func(head []byte) (sessiontest.Binder, error) { return i.double.Bind(head) },
 	})
 	edited := false
 	for step, body := range generated.Bodies() {
@@ -98,7 +99,7 @@ func (w *tenant) checkMessages(codec wire.Codec, messages []json.RawMessage) {
 
 // generated returns the whole body of a generated session.
 func generated(double *providertest.Server, turns int) []byte {
-	session := wiregen.Generate(5, wiregen.Options{Turns: turns, Parallel: true, Thinking: true, TargetTokens: 120_000, Signer: double})
+	session := sessiontest.Generate(5, sessiontest.Options{Turns: turns, Parallel: true, Thinking: true, TargetTokens: 120_000, Signer: double})
 	return session.Body(session.Steps() - 1)
 }
 

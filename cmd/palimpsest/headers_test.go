@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"palimpsest/api/upstream/providertest"
+	"palimpsest/api/upstream/providerdouble"
 )
 
 // A request with thousands of headers is refused before anything reads it; one with
@@ -45,7 +45,7 @@ func TestManyHeadersAreRefused(t *testing.T) {
 // S41
 func TestEveryAnswerOfTheProductAPISaysNoStoreAndNosniff(t *testing.T) {
 	t.Parallel()
-	w := start(t, providertest.Config{}).tenant("headers")
+	w := start(t, providerdouble.Config{}).tenant("headers")
 	session := http.Header{"Cookie": {w.cookies[0].Name + "=" + w.cookies[0].Value}, "Content-Type": {"application/json"}}
 	for _, asked := range []struct {
 		method, path, body string

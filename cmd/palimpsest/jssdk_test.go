@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"palimpsest/api/npmtest"
-	"palimpsest/api/upstream/providertest"
+	"palimpsest/api/upstream/providerdouble"
 )
 
 // TestJavaScriptSDKsThroughTheProxy runs the providers' JavaScript SDKs, at the
@@ -25,7 +25,7 @@ func TestJavaScriptSDKsThroughTheProxy(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := start(t, providertest.Config{}).tenant("jssdk")
+	w := start(t, providerdouble.Config{}).tenant("jssdk")
 
 	for _, script := range []string{"messages.mjs", "chat.mjs", "responses.mjs"} {
 		t.Run(script, func(t *testing.T) {

@@ -10,6 +10,7 @@ import (
 	"syscall"
 	"testing"
 
+	"palimpsest/api/upstream/providerdouble"
 	"palimpsest/api/upstream/providertest"
 	"palimpsest/cmd/palimpsest/buildtest"
 	"palimpsest/migrations/dbtest"
@@ -20,7 +21,7 @@ import (
 func TestKilledProgramLosesNoAnsweredExchange(t *testing.T) {
 	t.Parallel()
 	database := dbtest.New(t)
-	double := providertest.NewServer(t, providertest.Config{Key: providerKey, Window: 200_000, Count: counter(t).Count, KeepBodies: 1})
+	double := providertest.NewServer(t, providerdouble.Config{Key: providerKey, Window: 200_000, Count: counter(t).Count, KeepBodies: 1})
 	c := &child{t: t, binary: buildtest.Palimpsest(t), dir: t.TempDir(), databaseURL: database.OwnerURL}
 	c.start()
 	w := &tenant{instance: &instance{t: t, double: double}}

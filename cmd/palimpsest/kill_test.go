@@ -15,6 +15,7 @@ import (
 	"syscall"
 	"testing"
 
+	"palimpsest/api/upstream/providerdouble"
 	"palimpsest/api/upstream/providertest"
 	"palimpsest/cmd/palimpsest/buildtest"
 	"palimpsest/migrations/dbtest"
@@ -44,7 +45,7 @@ func TestKilledProgramLosesNothing(t *testing.T) {
 func (c *child) survive(kills int, seed uint64) {
 	c.t.Helper()
 	t := c.t
-	double := providertest.NewServer(t, providertest.Config{Key: providerKey, Window: 30_000, Count: counter(t).Count, KeepBodies: 1})
+	double := providertest.NewServer(t, providerdouble.Config{Key: providerKey, Window: 30_000, Count: counter(t).Count, KeepBodies: 1})
 	c.start()
 	w := &tenant{instance: &instance{t: t, double: double}}
 	c.adopt(w)

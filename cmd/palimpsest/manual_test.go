@@ -6,19 +6,19 @@ import (
 	"net/url"
 	"testing"
 
-	"palimpsest/api/upstream/providertest"
+	"palimpsest/api/upstream/providerdouble"
 	"palimpsest/pipeline/wire"
 	"palimpsest/pipeline/wire/anthropic"
-	"palimpsest/pipeline/wire/wiregen"
+	"palimpsest/pipeline/wire/sessiontest"
 )
 
 // E12: a session far below its target is compacted with its next request once
 // someone asks for it; a pinned turn stays, and the session shows what waits.
 func TestASessionIsCompactedWhenItIsAskedFor(t *testing.T) {
 	t.Parallel()
-	i := start(t, providertest.Config{})
+	i := start(t, providerdouble.Config{})
 	w := i.tenant("manual")
-	session := wiregen.Generate(5, wiregen.Options{Turns: 40, Parallel: true, TargetTokens: 40_000})
+	session := sessiontest.Generate(5, sessiontest.Options{Turns: 40, Parallel: true, TargetTokens: 40_000})
 	body := session.Body(session.Steps() - 1)
 	compression := func(header map[string]string) string {
 		response, answer := w.post("/v1/messages", body, header)
@@ -57,7 +57,7 @@ func TestASessionIsCompactedWhenItIsAskedFor(t *testing.T) {
 		t.Fatal(err)
 	}
 	if !bytes.Contains(sent.Body, envelope.Element(4)) || bytes.Contains(sent.Body, envelope.Element(8)) {
-		t.Error("not the pinned message, and it alone of its neighbours, went out as it came")
+		t.Error("not the pinned message, and it alone of its neighbors, went out as it came")
 	}
 	if again := compression(nil); again != "frozen" {
 		t.Errorf("the order is carried out twice: %s", again)

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"palimpsest/api/upstream/providerdouble"
 	"palimpsest/api/upstream/providertest"
 	"palimpsest/cmd/palimpsest/buildtest"
 	"palimpsest/migrations/dbtest"
@@ -68,7 +69,7 @@ func TestWrongMasterKeyTakesNobodysLogin(t *testing.T) {
 	database := dbtest.Empty(t)
 	right := &child{t: t, binary: buildtest.Palimpsest(t), dir: t.TempDir(), databaseURL: database.OwnerURL}
 	right.start()
-	double := providertest.NewServer(t, providertest.Config{Key: providerKey})
+	double := providertest.NewServer(t, providerdouble.Config{Key: providerKey})
 	w := &tenant{instance: &instance{t: t, double: double}}
 	right.adopt(w)
 	refused := func() {

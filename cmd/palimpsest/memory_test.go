@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"palimpsest/api/upstream/providertest"
+	"palimpsest/api/upstream/providerdouble"
 	"palimpsest/pipeline/archive/export"
 )
 
@@ -39,7 +39,7 @@ func (s *script) body() []byte {
 func TestWhatLeftThePromptComesBack(t *testing.T) {
 	t.Parallel()
 	const printed = "migration 00042 took 9.3s on shard blue-7"
-	i := start(t, providertest.Config{})
+	i := start(t, providerdouble.Config{})
 	w := i.tenant("memory")
 	w.setPipelinef("ipc: {contextWindow: 30000, preserveTokens: 2000}")
 	var s script

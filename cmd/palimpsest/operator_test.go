@@ -11,7 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"palimpsest/api"
-	"palimpsest/api/upstream/providertest"
+	"palimpsest/api/upstream/providerdouble"
 	"palimpsest/migrations/dbtest"
 	"palimpsest/tenants"
 	"palimpsest/tenants/identity"
@@ -146,7 +146,7 @@ func TestChangesAreHeardPastAPooler(t *testing.T) {
 // Commands work beside a running product, on the private database that it has started.
 func TestCommandsWorkBesideTheRunningProduct(t *testing.T) {
 	t.Parallel()
-	i := startOn(t, "", providertest.Config{})
+	i := startOn(t, "", providerdouble.Config{})
 	w := i.tenant("ada")
 	load := func() (Config, error) { return i.config, nil }
 	for _, test := range []struct {

@@ -21,7 +21,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"palimpsest/api/redistest"
-	"palimpsest/api/upstream/providertest"
+	"palimpsest/api/upstream/providerdouble"
 	"palimpsest/cmd/palimpsest/buildtest"
 	"palimpsest/migrations/dbtest"
 	"palimpsest/pipeline/archive"
@@ -114,7 +114,7 @@ func (w *tenant) attention() string {
 func TestStoppedBucketIsSeenAndNamed(t *testing.T) {
 	t.Parallel()
 	bucket := newGateway(t)
-	i := start(t, providertest.Config{})
+	i := start(t, providerdouble.Config{})
 	i.shutdown()
 	i.config.BlobURL, i.config.Role = bucket.url(), RoleAPI // passes are the test's own
 	i.boot()
@@ -354,7 +354,7 @@ func TestStandbyThatIsBehindNeedsAttention(t *testing.T) {
 func TestLagOfStandbysIsMeasured(t *testing.T) {
 	t.Parallel()
 	pair := dbtest.NewPair(t)
-	i := startOn(t, pair.OwnerURL, providertest.Config{})
+	i := startOn(t, pair.OwnerURL, providerdouble.Config{})
 	w := i.tenant("replicated")
 	var s script
 	s.add("user", "Hello.")

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"palimpsest/api/upstream/providerdouble"
 	"palimpsest/api/upstream/providertest"
 	"palimpsest/migrations/dbtest"
 	"palimpsest/pipeline/tokens"
@@ -38,13 +39,13 @@ type tenant struct {
 }
 
 // start starts the program on free ports and a database of its own.
-func start(t testing.TB, double providertest.Config) *instance {
+func start(t testing.TB, double providerdouble.Config) *instance {
 	t.Helper()
 	return startOn(t, dbtest.New(t).OwnerURL, double)
 }
 
 // startOn starts the program on free ports and a given database.
-func startOn(t testing.TB, databaseURL string, double providertest.Config) *instance {
+func startOn(t testing.TB, databaseURL string, double providerdouble.Config) *instance {
 	t.Helper()
 	double.Key = providerKey
 	if double.Count == nil {

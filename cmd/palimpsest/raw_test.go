@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"palimpsest/api/upstream/providerdouble"
 	"palimpsest/api/upstream/providertest"
 	"palimpsest/migrations/dbtest"
 )
@@ -153,7 +154,7 @@ func TestRawRequestsAreRefusedOrMeanOneThing(t *testing.T) {
 	}))
 	t.Cleanup(provider.Close)
 	database := dbtest.New(t)
-	i := startOn(t, database.OwnerURL, providertest.Config{})
+	i := startOn(t, database.OwnerURL, providerdouble.Config{})
 	i.double = &providertest.Server{URL: provider.URL}
 	w := i.tenant("raw")
 
@@ -231,7 +232,7 @@ func TestProviderDoesNotChangeTheProtocol(t *testing.T) {
 			_ = conn.Close()
 		}
 	}()
-	i := start(t, providertest.Config{})
+	i := start(t, providerdouble.Config{})
 	i.double = &providertest.Server{URL: "http://" + provider.Addr().String()}
 	w := i.tenant("switched")
 	upgrade := "Connection: Upgrade\r\nUpgrade: websocket\r\n"

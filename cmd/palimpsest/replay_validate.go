@@ -1,7 +1,7 @@
 package main
 
 import (
-	"palimpsest/api/upstream/providertest"
+	"palimpsest/api/upstream/providerdouble"
 	"palimpsest/pipeline/conversation"
 	"palimpsest/pipeline/tokens"
 )
@@ -14,7 +14,7 @@ func newValidator(window int, recorded []byte) (func(conversation.Format, []byte
 	if err != nil {
 		return nil, err
 	}
-	double := providertest.NewHandler(providertest.Config{Window: window, Count: counter.Count, AllowUnknown: true})
+	double := providerdouble.NewHandler(providerdouble.Config{Window: window, Count: counter.Count, AllowUnknown: true})
 	double.Trust(recorded)
 	return func(format conversation.Format, body []byte) error { return double.Validate(string(format), body) }, nil
 }

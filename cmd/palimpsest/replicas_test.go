@@ -10,11 +10,11 @@ import (
 	"sync"
 	"testing"
 
-	"palimpsest/api/upstream/providertest"
+	"palimpsest/api/upstream/providerdouble"
 	"palimpsest/migrations/dbtest"
 	"palimpsest/pipeline/wire"
 	"palimpsest/pipeline/wire/anthropic"
-	"palimpsest/pipeline/wire/wiregen"
+	"palimpsest/pipeline/wire/sessiontest"
 )
 
 // replicaWindow is the context window that the sessions of these tests outgrow many times.
@@ -31,7 +31,7 @@ type replicas struct {
 // startReplicas starts so many programs and a workspace that compacts.
 func startReplicas(t *testing.T, database string, count int) *replicas {
 	t.Helper()
-	first := startOn(t, database, providertest.Config{Window: replicaWindow, KeepBodies: 1})
+	first := startOn(t, database, providerdouble.Config{Window: replicaWindow, KeepBodies: 1})
 	r := &replicas{tenant: first.tenant("replicas"), addresses: []string{first.program.addr()}, programs: []*program{first.program}}
 	for range count - 1 {
 		other := &instance{t: t, config: first.config, log: &syncBuffer{}, double: first.double}
@@ -56,7 +56,7 @@ func (r *replicas) chats(count, turns int) []chat {
 	r.t.Helper()
 	all := make([]chat, count)
 	for i := range all {
-		session := wiregen.Generate(uint64(100+i), wiregen.Options{Turns: turns, Parallel: true, TargetTokens: 3 * replicaWindow, Signer: r.double})
+		session := sessiontest.Generate(uint64(100+i), sessiontest.Options{Turns: turns, Parallel: true, TargetTokens: 3 * replicaWindow, Signer: r.double})
 		all[i].envelope, all[i].ends = requests(r.t, anthropic.New(), session.Body(session.Steps()-1))
 		if i%2 == 0 {
 			all[i].name = fmt.Sprintf("chat-%d", i)
@@ -160,9 +160,9 @@ func TestSessionOverThreeReplicasIsOneLane(t *testing.T) {
 		t.Fatal("no session outgrew its window")
 	}
 	// A prompt of about the target's size is compacted by one replica and not by another, as
-	// each learns by itself how the provider counts: that is up to one bust more or less for
-	// three sessions or so.
-	if most := busts[1] + busts[1]/20 + 3; busts[3] > most {
+	// each learns by itself how the provider counts, and on a busy machine a replica may not
+	// hear of an epoch in time. Sessions that split make sixteen times as many busts.
+	if most := busts[1] + busts[1]/2; busts[3] > most {
 		t.Errorf("three replicas: %d busts, one: %d", busts[3], busts[1])
 	}
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"palimpsest/api/upstream/providerdouble"
 	"palimpsest/api/upstream/providertest"
 	"palimpsest/cmd/palimpsest/buildtest"
 	"palimpsest/migrations/dbtest"
@@ -30,7 +31,7 @@ func TestOlderVersionServesOnWhileNewerComesUp(t *testing.T) {
 	database := dbtest.Empty(t).OwnerURL
 	was := &child{t: t, binary: older, dir: t.TempDir(), databaseURL: database}
 	is := &child{t: t, binary: buildtest.Palimpsest(t), dir: t.TempDir(), databaseURL: database}
-	double := providertest.NewServer(t, providertest.Config{Key: providerKey, Window: 30_000, Count: counter(t).Count, KeepBodies: 1})
+	double := providertest.NewServer(t, providerdouble.Config{Key: providerKey, Window: 30_000, Count: counter(t).Count, KeepBodies: 1})
 	body := generated(double, 120)
 	envelope, ends := requests(t, anthropic.New(), body)
 

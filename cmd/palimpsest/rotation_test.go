@@ -12,7 +12,7 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"palimpsest/api/upstream/providertest"
+	"palimpsest/api/upstream/providerdouble"
 	"palimpsest/tenants/datakeys"
 	"palimpsest/tenants/vault"
 )
@@ -94,7 +94,7 @@ func ask(address, key string) (int, string) {
 // before it ends. No request fails, and the old key opens nothing any more.
 func TestMasterKeyIsChangedWithoutAFailedRequest(t *testing.T) {
 	t.Parallel()
-	i := start(t, providertest.Config{})
+	i := start(t, providerdouble.Config{})
 	w := i.tenant("rotated")
 	older, newer := i.config.SecretKey, base64.StdEncoding.EncodeToString(bytes.Repeat([]byte("n"), 32))
 	var address atomic.Value

@@ -12,12 +12,12 @@ import (
 	openaioption "github.com/openai/openai-go/v3/option"
 	"github.com/openai/openai-go/v3/responses"
 
-	"palimpsest/api/upstream/providertest"
+	"palimpsest/api/upstream/providerdouble"
 )
 
 func TestAnthropicSDKThroughTheProxy(t *testing.T) {
 	t.Parallel()
-	w := start(t, providertest.Config{}).tenant("sdk")
+	w := start(t, providerdouble.Config{}).tenant("sdk")
 	client := anthropic.NewClient(anthropicoption.WithBaseURL(w.url("")), anthropicoption.WithAPIKey(w.key), anthropicoption.WithMaxRetries(0))
 	ask := func(text string) anthropic.MessageNewParams {
 		return anthropic.MessageNewParams{
@@ -99,7 +99,7 @@ func TestAnthropicSDKThroughTheProxy(t *testing.T) {
 
 func TestOpenAISDKThroughTheProxy(t *testing.T) {
 	t.Parallel()
-	w := start(t, providertest.Config{}).tenant("sdk")
+	w := start(t, providerdouble.Config{}).tenant("sdk")
 	client := openai.NewClient(openaioption.WithBaseURL(w.url("/v1")), openaioption.WithAPIKey(w.key), openaioption.WithMaxRetries(0))
 
 	t.Run("chat", func(t *testing.T) {

@@ -10,14 +10,14 @@ import (
 	"testing"
 	"time"
 
-	"palimpsest/api/upstream/providertest"
+	"palimpsest/api/upstream/providerdouble"
 )
 
-// BenchmarkNeighbourOfSlowHeaders measures the requests of one client, alone and beside
+// BenchmarkNeighborOfSlowHeaders measures the requests of one client, alone and beside
 // 500 connections that never end their headers and are opened again when they are cut
 // off. Client, slow clients, program, database and provider double share the machine.
-func BenchmarkNeighbourOfSlowHeaders(b *testing.B) {
-	w := start(b, providertest.Config{}).tenant("patient")
+func BenchmarkNeighborOfSlowHeaders(b *testing.B) {
+	w := start(b, providerdouble.Config{}).tenant("patient")
 	for _, slow := range []struct {
 		name        string
 		connections int

@@ -11,7 +11,7 @@ import (
 	"strings"
 	"testing"
 
-	"palimpsest/api/upstream/providertest"
+	"palimpsest/api/upstream/providerdouble"
 	"palimpsest/pipeline/wire"
 	"palimpsest/pipeline/wire/anthropic"
 )
@@ -116,11 +116,11 @@ func goesOn(t *testing.T, body, prompt []byte) bool {
 // the same after a restart. What it cost is charged.
 func TestASummaryIsWrittenInTheBackgroundAndUsedAtTheNextEpoch(t *testing.T) {
 	t.Parallel()
-	asked, release := make(chan providertest.Request, 100), make(chan struct{})
-	i := start(t, providertest.Config{Script: providertest.WithNotes(providertest.Echo, func(r providertest.Request) providertest.Reply {
+	asked, release := make(chan providerdouble.Request, 100), make(chan struct{})
+	i := start(t, providerdouble.Config{Script: providerdouble.WithNotes(providerdouble.Echo, func(r providerdouble.Request) providerdouble.Reply {
 		asked <- r
 		<-release
-		return providertest.Reply{Text: providertest.Notes}
+		return providerdouble.Reply{Text: providerdouble.Notes}
 	})})
 	w := newWorker(i.tenant("summary"))
 	w.setPipelinef("ipc: {contextWindow: 30000, compressTo: 0.4, llmCompression: {model: claude-haiku-4-5}}\n")
@@ -172,8 +172,8 @@ func TestASummaryIsWrittenInTheBackgroundAndUsedAtTheNextEpoch(t *testing.T) {
 // it counts as soon as it is there, and none is asked for once the budget is used up.
 func TestSummariesKeepToTheBudgetOfTheirKey(t *testing.T) {
 	t.Parallel()
-	i := start(t, providertest.Config{Script: providertest.WithNotes(providertest.Echo, func(providertest.Request) providertest.Reply {
-		return providertest.Reply{Text: providertest.Notes}
+	i := start(t, providerdouble.Config{Script: providerdouble.WithNotes(providerdouble.Echo, func(providerdouble.Request) providerdouble.Reply {
+		return providerdouble.Reply{Text: providerdouble.Notes}
 	})})
 	const budget = 10_000_000
 	rich := newWorker(i.tenant("rich"))
@@ -274,8 +274,8 @@ func (w *worker) checkCharged() {
 // stand, and the lane's next exchange tells why.
 func TestARejectedSummaryLeavesTheLevelsAndIsTold(t *testing.T) {
 	t.Parallel()
-	i := start(t, providertest.Config{Script: providertest.WithNotes(providertest.Echo, func(providertest.Request) providertest.Reply {
-		return providertest.Reply{Text: "I'm sorry, I cannot write that down."}
+	i := start(t, providerdouble.Config{Script: providerdouble.WithNotes(providerdouble.Echo, func(providerdouble.Request) providerdouble.Reply {
+		return providerdouble.Reply{Text: "I'm sorry, I cannot write that down."}
 	})})
 	w := newWorker(i.tenant("rejected"))
 	w.setPipelinef("ipc: {contextWindow: 30000, compressTo: 0.4, llmCompression: {model: claude-haiku-4-5}}\n")
@@ -311,10 +311,10 @@ func TestARejectedSummaryLeavesTheLevelsAndIsTold(t *testing.T) {
 // conversation's own model writes it, its cached prompt is gone on from.
 func TestASummaryAheadOfTheFirstEpochRidesTheCache(t *testing.T) {
 	t.Parallel()
-	asked := make(chan providertest.Request, 100)
-	i := start(t, providertest.Config{Script: providertest.WithNotes(providertest.Echo, func(r providertest.Request) providertest.Reply {
+	asked := make(chan providerdouble.Request, 100)
+	i := start(t, providerdouble.Config{Script: providerdouble.WithNotes(providerdouble.Echo, func(r providerdouble.Request) providerdouble.Reply {
 		asked <- r
-		return providertest.Reply{Text: providertest.Notes}
+		return providerdouble.Reply{Text: providerdouble.Notes}
 	})})
 	w := newWorker(i.tenant("ahead"))
 	w.marks = true

@@ -15,7 +15,7 @@ import (
 
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 
-	"palimpsest/api/upstream/providertest"
+	"palimpsest/api/upstream/providerdouble"
 	"palimpsest/pipeline/wire"
 )
 
@@ -41,7 +41,7 @@ func (w *tenant) misbehaving(how string, stream bool) {
 	}
 	request.Header.Set("Authorization", "Bearer "+w.key)
 	request.Header.Set("Anthropic-Version", "2023-06-01")
-	request.Header.Set(providertest.MisbehaveHeader, how)
+	request.Header.Set(providerdouble.MisbehaveHeader, how)
 	response, err := http.DefaultClient.Do(request)
 	if err != nil {
 		w.t.Fatal(err)
@@ -53,12 +53,12 @@ func (w *tenant) misbehaving(how string, stream bool) {
 func TestFailuresAndRetriesAreTraced(t *testing.T) {
 	t.Parallel()
 	to := newReceiver(t)
-	i := startTraced(t, providertest.Config{Window: 20_000}, func(traces *Traces) { traces.TracesEndpoint = to.URL + "/v1/traces" })
+	i := startTraced(t, providerdouble.Config{Window: 20_000}, func(traces *Traces) { traces.TracesEndpoint = to.URL + "/v1/traces" })
 	w := i.tenant("failing")
-	w.misbehaving(providertest.MisbehaveRateLimit, false)
-	w.misbehaving(providertest.MisbehaveFailure, false)
-	w.misbehaving(providertest.MisbehaveCut, true)
-	w.misbehaving(providertest.MisbehaveMidstream, true)
+	w.misbehaving(providerdouble.MisbehaveRateLimit, false)
+	w.misbehaving(providerdouble.MisbehaveFailure, false)
+	w.misbehaving(providerdouble.MisbehaveCut, true)
+	w.misbehaving(providerdouble.MisbehaveMidstream, true)
 	if response, _ := w.post("/v1/messages", large(), nil); response.Header.Get("X-Palimpsest-Attempts") != "2" {
 		t.Fatalf("status %d after %s attempts", response.StatusCode, response.Header.Get("X-Palimpsest-Attempts"))
 	}
@@ -127,8 +127,8 @@ func TestFailuresAndRetriesAreTraced(t *testing.T) {
 func TestSummariesAreInTheTraceOfTheirRequest(t *testing.T) {
 	t.Parallel()
 	to := newReceiver(t)
-	double := providertest.Config{Script: providertest.WithNotes(providertest.Echo, func(providertest.Request) providertest.Reply {
-		return providertest.Reply{Text: providertest.Notes}
+	double := providerdouble.Config{Script: providerdouble.WithNotes(providerdouble.Echo, func(providerdouble.Request) providerdouble.Reply {
+		return providerdouble.Reply{Text: providerdouble.Notes}
 	})}
 	i := startTraced(t, double, func(traces *Traces) { traces.Endpoint = to.URL })
 	w := newWorker(i.tenant("summarized"))
@@ -165,7 +165,7 @@ func TestNothingIsTracedUnlessAskedFor(t *testing.T) {
 			t.Errorf("%s: requests are traced", name)
 		}
 	}
-	i := startTraced(t, providertest.Config{}, func(traces *Traces) { traces.Endpoint, traces.Disabled = to.URL, true })
+	i := startTraced(t, providerdouble.Config{}, func(traces *Traces) { traces.Endpoint, traces.Disabled = to.URL, true })
 	w := i.tenant("untraced")
 	w.post("/v1/messages", fmt.Appendf(nil, askMessages, ""), map[string]string{
 		"Traceparent": clientParent, "Tracestate": "vendor=of-the-client", "Baggage": "user=alice",
@@ -204,7 +204,7 @@ func TestReceiverThatFailsHarmsNobody(t *testing.T) {
 	for name, url := range map[string]string{"down": down.URL, "hangs": hanging.URL, "refuses": refusing.URL} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			i := startTraced(t, providertest.Config{}, func(traces *Traces) { traces.Endpoint = url })
+			i := startTraced(t, providerdouble.Config{}, func(traces *Traces) { traces.Endpoint = url })
 			i.program.config.DrainTimeout = time.Second
 			w := i.tenant("unheard")
 			for range 20 {

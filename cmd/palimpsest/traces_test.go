@@ -20,6 +20,7 @@ import (
 	tracepb "go.opentelemetry.io/proto/otlp/trace/v1"
 	"google.golang.org/protobuf/proto"
 
+	"palimpsest/api/upstream/providerdouble"
 	"palimpsest/api/upstream/providertest"
 	"palimpsest/migrations/dbtest"
 )
@@ -166,7 +167,7 @@ func says(t *testing.T, span *tracepb.Span, pairs ...string) {
 }
 
 // startTraced starts the program with its log on a database of its own, before a receiver.
-func startTraced(t *testing.T, double providertest.Config, change func(*Traces)) *instance {
+func startTraced(t *testing.T, double providerdouble.Config, change func(*Traces)) *instance {
 	t.Helper()
 	double.Key = providerKey
 	double.Count = counter(t).Count
@@ -199,7 +200,7 @@ const (
 func TestExchangesAreTraced(t *testing.T) {
 	t.Parallel()
 	to := newReceiver(t)
-	i := startTraced(t, providertest.Config{}, func(traces *Traces) {
+	i := startTraced(t, providerdouble.Config{}, func(traces *Traces) {
 		traces.Endpoint, traces.Headers, traces.Service, traces.Resource = to.URL, "authorization=Bearer%20collector", "proxy", "deployment.environment.name=test"
 	})
 	w := i.tenant("traced")

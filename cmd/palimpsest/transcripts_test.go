@@ -11,7 +11,7 @@ import (
 	"strings"
 	"testing"
 
-	"palimpsest/api/upstream/providertest"
+	"palimpsest/api/upstream/providerdouble"
 	"palimpsest/pipeline/conversation"
 	"palimpsest/pipeline/replay"
 	"palimpsest/pipeline/sharedtest"
@@ -39,7 +39,7 @@ func TestRealSessionsPassAWindowOfFortyPercent(t *testing.T) {
 					t.Fatal(err)
 				}
 				window := tokens * 2 / 5
-				i := start(t, providertest.Config{Window: window, KeepBodies: 2})
+				i := start(t, providerdouble.Config{Window: window, KeepBodies: 2})
 				i.double.Trust(body)
 				w := i.tenant("replay")
 				w.setPipelinef("ipc:\n  contextWindow: %d\n", window)

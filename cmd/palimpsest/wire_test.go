@@ -7,14 +7,14 @@ import (
 	"strings"
 	"testing"
 
-	"palimpsest/api/upstream/providertest"
-	"palimpsest/pipeline/wire/wiregen"
+	"palimpsest/api/upstream/providerdouble"
+	"palimpsest/pipeline/wire/sessiontest"
 )
 
 // W37: what a batch holds is sent later, by the provider: it goes out as it came.
 func TestBatchesAreNotEdited(t *testing.T) {
 	t.Parallel()
-	i := start(t, providertest.Config{KeepBodies: 1})
+	i := start(t, providerdouble.Config{KeepBodies: 1})
 	w := i.tenant("batch")
 	w.setPipelinef("ipc:\n  contextWindow: 20000\n")
 	body := fmt.Appendf(nil, `{"requests":[{"custom_id":"a","params":%s}], "n":1e400}`, generated(i.double, 40))
@@ -34,7 +34,7 @@ func TestBatchesAreNotEdited(t *testing.T) {
 // thinking is sent.
 func TestTheClientIsToldOfDroppedThinking(t *testing.T) {
 	t.Parallel()
-	i := start(t, providertest.Config{Window: 40_000, BindThinking: true, KeepBodies: 1})
+	i := start(t, providerdouble.Config{Window: 40_000, BindThinking: true, KeepBodies: 1})
 	w := i.tenant("dropped")
 	w.setPipelinef("ipc:\n  contextWindow: 40000\n")
 	for name, test := range map[string]struct {
@@ -46,9 +46,9 @@ func TestTheClientIsToldOfDroppedThinking(t *testing.T) {
 		"dropped, streamed": {"claude-opus-5-5", "none", true, true},
 		"stripped":          {"claude-sonnet-5-5", `{"type":"between_tools"}`, false, false},
 	} {
-		session := wiregen.Generate(4, wiregen.Options{
+		session := sessiontest.Generate(4, sessiontest.Options{
 			Model: test.model, Turns: 50, Parallel: true, Thinking: true, TargetTokens: 60_000, Signer: i.double, ThinkingSetting: test.setting, Stream: test.stream,
-			Bind: func(head []byte) (wiregen.Binder, error) { return i.double.Bind(head) },
+			Bind: func(head []byte) (sessiontest.Binder, error) { return i.double.Bind(head) },
 		})
 		edited, news := false, false
 		for step, body := range session.Bodies() {

@@ -14,8 +14,8 @@ import (
 
 	"github.com/jackc/pgx/v5/pgxpool"
 
-	"palimpsest/cmd/palimpsest/localdb"
 	"palimpsest/migrations"
+	"palimpsest/migrations/localdb"
 )
 
 const (
@@ -88,7 +88,7 @@ func (c *cluster) start(ctx context.Context) error {
 		return err
 	}
 	c.dir = dir
-	server, err := localdb.Start(ctx, localdb.Config{Dir: dir, Volatile: true})
+	server, err := localdb.Start(ctx, localdb.Config{Dir: dir, Path: os.Getenv("PATH"), Volatile: true})
 	if err != nil {
 		return errors.Join(err, os.RemoveAll(dir))
 	}

@@ -13,7 +13,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"palimpsest/cmd/palimpsest/localdb"
+	"palimpsest/migrations/localdb"
 )
 
 // Pair is a PostgreSQL server and its replica, which has everything before it counts as
@@ -32,7 +32,7 @@ func NewPair(t testing.TB) *Pair {
 	const database = "palimpsest"
 	dir := t.TempDir()
 	p := &Pair{dir: filepath.Join(dir, "primary")}
-	first, err := localdb.Start(t.Context(), localdb.Config{Dir: p.dir})
+	first, err := localdb.Start(t.Context(), localdb.Config{Dir: p.dir, Path: os.Getenv("PATH")})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -84,7 +84,7 @@ func (p *Pair) Promote(t testing.TB) {
 
 func started(t testing.TB, dir string) *localdb.Cluster {
 	t.Helper()
-	cluster, err := localdb.Start(t.Context(), localdb.Config{Dir: dir})
+	cluster, err := localdb.Start(t.Context(), localdb.Config{Dir: dir, Path: os.Getenv("PATH")})
 	if err != nil {
 		t.Fatal(err)
 	}

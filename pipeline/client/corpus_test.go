@@ -15,7 +15,7 @@ import (
 
 // W47, E8: real requests of which each is known to follow a compaction, to begin
 // a conversation, or to carry one on.
-func TestLabelledRequestsAreClassifiedAsLabelled(t *testing.T) {
+func TestLabeledRequestsAreClassifiedAsLabeled(t *testing.T) {
 	t.Parallel()
 	file, err := os.Open(sharedtest.Path(t, "data", "bridge", "dev.jsonl"))
 	if err != nil {

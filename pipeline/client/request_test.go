@@ -33,7 +33,7 @@ func TestRequestsBesideTheConversationAreKnownByTheirText(t *testing.T) {
 		"cline compacts":                        {clineAsks, []said{user("Summarize this session for continuation. Be concise and factual.\n\n## Goal")}, client.Compaction, client.Cline},
 		"roo compacts":                          {rooAsks, append(tools("x"), user("CRITICAL: This summarization request is a SYSTEM OPERATION, not a user message.\nYour task is to create a detailed summary.")), client.Compaction, client.Other},
 		"roo compacts under its own system":     {rooSystem, append(tools("x"), user("CRITICAL: This summarization request is a SYSTEM OPERATION, not a user message.\nYour task is to create a detailed summary.")), client.Compaction, client.Roo},
-		"pi's summariser asked something else":  {piAsks, []said{user("hello")}, client.Main, client.Pi},
+		"pi's summarizer asked something else":  {piAsks, []said{user("hello")}, client.Main, client.Pi},
 		"a title generator that is talked with": {codeTitle, []said{user("a"), assistant("b"), user("c")}, client.Main, client.OpenCode},
 		"the words of claude code, cut short":   {"", []said{user("CRITICAL: Respond with TEXT ONLY. Do NOT call any tools. What is 2+2?")}, client.Unknown, client.Other},
 		"the system prompt says it later":       {"Be brief. You are a title generator.", []said{user("a")}, client.Unknown, client.Other},

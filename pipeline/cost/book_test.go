@@ -90,7 +90,7 @@ func TestLossIsAProjectionThatWasPaidBackTooLate(t *testing.T) {
 					decisions = append(decisions, cost.Decision{Number: entry.projection})
 				}
 				if entry.projection > 0 {
-					decisions[entry.projection-1].Realised += entry.net
+					decisions[entry.projection-1].Realized += entry.net
 					decisions[entry.projection-1].Exchanges++
 				}
 			}

@@ -17,9 +17,9 @@ type Decision struct {
 	Predicted int64  // what it was to save until the next one, in millionths of a US dollar
 	Guessed   bool   // there is a Predicted
 	Worst     *int64 // what it was to come to if no request followed; nil if not known
-	Realised  int64  // what the exchanges under it have saved so far, the one that made it included
+	Realized  int64  // what the exchanges under it have saved so far, the one that made it included
 	Exchanges int    // under it, in all lanes that took it over
-	Reach     int    // of them, those whose own prompt could not have been sent: none of Realised is theirs
+	Reach     int    // of them, those whose own prompt could not have been sent: none of Realized is theirs
 }
 
 // AdviceSpan is how far back advice looks.
@@ -53,7 +53,7 @@ func IsLoss(net int64, decisions []Decision) bool {
 		return false
 	}
 	for i, decision := range decisions {
-		if decision.Realised < 0 && (i < len(decisions)-1 || decision.Exchanges >= patience) {
+		if decision.Realized < 0 && (i < len(decisions)-1 || decision.Exchanges >= patience) {
 			return true
 		}
 	}

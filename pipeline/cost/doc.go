@@ -30,7 +30,7 @@
 // sent nor the cache that we rewrote: nothing that could be bought instead has a price to
 // compare with. A prompt above the limit that was not shortened below it counts as nothing.
 //
-// Tokens that were not sent would have cost what their neighbours cost: the price
+// Tokens that were not sent would have cost what their neighbors cost: the price
 // of a cache read as far as the provider read from its cache what stands for them,
 // the price of reading them again for the rest. Where the cache had been lost in any
 // case (it had expired, the client had changed what comes before, the provider had

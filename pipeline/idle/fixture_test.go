@@ -29,7 +29,7 @@ import (
 	"palimpsest/pipeline/tokens"
 	"palimpsest/pipeline/wire"
 	"palimpsest/pipeline/wire/anthropic"
-	"palimpsest/pipeline/wire/wiregen"
+	"palimpsest/pipeline/wire/sessiontest"
 	"palimpsest/tenants/tenantsdb"
 )
 
@@ -204,7 +204,7 @@ func talk(t *testing.T, format conversation.Format) [][]byte {
 		turns, size = 40, 20_000 // that count more
 	}
 	var bodies [][]byte
-	for _, body := range wiregen.Generate(7, wiregen.Options{
+	for _, body := range sessiontest.Generate(7, sessiontest.Options{
 		Format: format, Turns: turns, Parallel: true, Thinking: true, CacheMarkers: true, Reminders: true, TargetTokens: size, Varied: true,
 	}).Bodies() {
 		bodies = append(bodies, body)

@@ -7,13 +7,13 @@ import (
 	"palimpsest/pipeline/conversation"
 	"palimpsest/pipeline/ledger"
 	"palimpsest/pipeline/sharedtest"
-	"palimpsest/pipeline/wire/wiregen"
+	"palimpsest/pipeline/wire/sessiontest"
 )
 
 // BenchmarkAdd reads whole sessions, turn by turn.
 func BenchmarkAdd(b *testing.B) {
 	b.Run("generated", func(b *testing.B) {
-		addAll(b, last(wiregen.Generate(7, wiregen.Options{
+		addAll(b, last(sessiontest.Generate(7, sessiontest.Options{
 			Turns: 200, Parallel: true, ToolErrors: true, Reminders: true, TargetTokens: 200_000,
 		})))
 	})
@@ -41,7 +41,7 @@ func addAll(b *testing.B, body []byte) {
 
 // BenchmarkText writes the block of a long session.
 func BenchmarkText(b *testing.B) {
-	kept := open(b, conversation.Anthropic, last(wiregen.Generate(7, wiregen.Options{Turns: 200, ToolErrors: true}))).ledger()
+	kept := open(b, conversation.Anthropic, last(sessiontest.Generate(7, sessiontest.Options{Turns: 200, ToolErrors: true}))).ledger()
 	b.ReportAllocs()
 	for b.Loop() {
 		kept.Text(2000, words)
@@ -50,7 +50,7 @@ func BenchmarkText(b *testing.B) {
 
 // BenchmarkTurn adds one turn to the ledger of a long session.
 func BenchmarkTurn(b *testing.B) {
-	l := open(b, conversation.Anthropic, last(wiregen.Generate(7, wiregen.Options{Turns: 200, ToolErrors: true})))
+	l := open(b, conversation.Anthropic, last(sessiontest.Generate(7, sessiontest.Options{Turns: 200, ToolErrors: true})))
 	kept, turn := l.ledger(), l.turns[len(l.turns)/2]
 	b.ReportAllocs()
 	for b.Loop() {
@@ -58,6 +58,6 @@ func BenchmarkTurn(b *testing.B) {
 	}
 }
 
-func last(s *wiregen.Session) []byte { return s.Body(s.Steps() - 1) }
+func last(s *sessiontest.Session) []byte { return s.Body(s.Steps() - 1) }
 
 var _ = ledger.New

@@ -1,41 +1,69 @@
 package ledger
 
 import (
+	"maps"
 	"path"
 	"slices"
 	"strings"
 )
 
+// fileTable holds what a lane did with files, found by their names.
+type fileTable struct {
+	Files []File
+
+	paths map[string]int   // path → index in Files
+	bases map[string][]int // last element of a path → indexes in Files
+	open  string           // the file that an editor with a current file has open
+}
+
+// newFileTable returns a table of files that are known already.
+func newFileTable(files []File) fileTable {
+	t := fileTable{Files: files, paths: map[string]int{}, bases: map[string][]int{}}
+	for i := range files {
+		t.index(i)
+	}
+	return t
+}
+
+// clone returns a copy that shares nothing that can change.
+func (t *fileTable) clone() fileTable {
+	clone := fileTable{Files: slices.Clone(t.Files), paths: maps.Clone(t.paths), bases: make(map[string][]int, len(t.bases)), open: t.open}
+	for base, indexes := range t.bases {
+		clone.bases[base] = slices.Clone(indexes)
+	}
+	return clone
+}
+
 // addFiles notes the files of a call that did its work.
-func (l *Ledger) addFiles(place Place, call *Call) {
+func (t *fileTable) addFiles(place Place, call *Call) {
 	written := call.Writes
-	if call.current && l.open != "" {
-		written = []string{l.open}
+	if call.current && t.open != "" {
+		written = []string{t.open}
 	}
 	for _, name := range call.Reads {
-		if file := l.file(place, name); file != nil {
+		if file := t.file(place, name); file != nil {
 			file.Read = place.Message
 		}
 	}
 	for _, name := range written {
-		if file := l.file(place, name); file != nil {
+		if file := t.file(place, name); file != nil {
 			file.Modified, file.Gone = place.Message, false
 		}
 	}
 	for _, name := range call.Deletes {
-		l.deleted(place, name)
+		t.deleted(place, name)
 	}
 	if call.Command == "" && len(call.Reads)+len(call.Writes) == 1 {
-		l.open = strings.Clone(slices.Concat(call.Reads, call.Writes)[0])
+		t.open = strings.Clone(slices.Concat(call.Reads, call.Writes)[0])
 	}
 }
 
 // deleted notes that a file or a folder with all that we know in it is gone.
-func (l *Ledger) deleted(place Place, name string) {
+func (t *fileTable) deleted(place Place, name string) {
 	folder := clean(name) + "/"
 	inside := false
-	for i := range l.Files {
-		if file := &l.Files[i]; strings.HasPrefix(file.Path, folder) {
+	for i := range t.Files {
+		if file := &t.Files[i]; strings.HasPrefix(file.Path, folder) {
 			file.Place, file.Deleted, file.Gone = place, place.Message, true
 			inside = true
 		}
@@ -43,7 +71,7 @@ func (l *Ledger) deleted(place Place, name string) {
 	if inside {
 		return
 	}
-	if file := l.file(place, name); file != nil {
+	if file := t.file(place, name); file != nil {
 		file.Deleted, file.Gone = place.Message, true
 	}
 }
@@ -53,18 +81,18 @@ const maxPath = 1024
 
 // file returns the entry of a file that a call touches, a new one if need be; nil
 // if the name is not a file's.
-func (l *Ledger) file(place Place, name string) *File {
+func (t *fileTable) file(place Place, name string) *File {
 	if name = clean(name); name == "" || name == "." || name == "/" || len(name) > maxPath {
 		return nil
 	}
-	index, known := l.find(name)
+	index, known := t.find(name)
 	if !known {
 		name = strings.Clone(name)
-		index = len(l.Files)
-		l.Files = append(l.Files, File{Path: name, Read: Never, Modified: Never, Deleted: Never})
-		l.index(index)
+		index = len(t.Files)
+		t.Files = append(t.Files, File{Path: name, Read: Never, Modified: Never, Deleted: Never})
+		t.index(index)
 	}
-	file := &l.Files[index]
+	file := &t.Files[index]
 	file.Place = place
 	return file
 }
@@ -83,20 +111,20 @@ func clean(name string) string {
 
 // find returns the entry of a path. A relative path and an absolute one that ends
 // in it are one file; the newest such entry counts.
-func (l *Ledger) find(name string) (index int, known bool) {
-	if index, known = l.paths[name]; known {
+func (t *fileTable) find(name string) (index int, known bool) {
+	if index, known = t.paths[name]; known {
 		return index, true
 	}
 	absolute := path.IsAbs(name)
-	for _, i := range slices.Backward(l.bases[base(name)]) {
-		other := l.Files[i].Path
+	for _, i := range slices.Backward(t.bases[base(name)]) {
+		other := t.Files[i].Path
 		switch {
 		case absolute && !path.IsAbs(other) && strings.Contains(other, "/") && strings.HasSuffix(name, "/"+other):
-			l.Files[i].Path = strings.Clone(name)
-			l.paths[l.Files[i].Path] = i
+			t.Files[i].Path = strings.Clone(name)
+			t.paths[t.Files[i].Path] = i
 			return i, true
 		case !absolute && path.IsAbs(other) && strings.Contains(name, "/") && strings.HasSuffix(other, "/"+name):
-			l.paths[strings.Clone(name)] = i
+			t.paths[strings.Clone(name)] = i
 			return i, true
 		}
 	}
@@ -104,37 +132,36 @@ func (l *Ledger) find(name string) (index int, known bool) {
 }
 
 // index makes an entry known by its path.
-func (l *Ledger) index(i int) {
-	name := l.Files[i].Path
-	l.paths[name] = i
-	l.bases[base(name)] = append(l.bases[base(name)], i)
+func (t *fileTable) index(i int) {
+	name := t.Files[i].Path
+	t.paths[name] = i
+	t.bases[base(name)] = append(t.bases[base(name)], i)
 }
 
 // trimFiles drops the files that matter least where there are too many: those that
 // were only read, then those changed longest ago.
-func (l *Ledger) trimFiles() {
-	if len(l.Files) <= maxFiles+maxFiles/8 {
+func (t *fileTable) trimFiles() {
+	if len(t.Files) <= maxFiles+maxFiles/8 {
 		return
 	}
-	order := make([]int, len(l.Files))
+	order := make([]int, len(t.Files))
 	for i := range order {
 		order[i] = i
 	}
-	weight := func(i int) int { return max(l.Files[i].Modified, l.Files[i].Deleted) }
+	weight := func(i int) int { return max(t.Files[i].Modified, t.Files[i].Deleted) }
 	slices.SortStableFunc(order, func(a, b int) int {
 		if by := weight(b) - weight(a); by != 0 {
 			return by
 		}
-		return l.Files[b].Message - l.Files[a].Message
+		return t.Files[b].Message - t.Files[a].Message
 	})
 	kept := order[:maxFiles]
 	slices.Sort(kept)
 	files := make([]File, len(kept))
 	for n, i := range kept {
-		files[n] = l.Files[i]
+		files[n] = t.Files[i]
 	}
-	l.Files, l.paths, l.bases = files, map[string]int{}, map[string][]int{}
-	for i := range l.Files {
-		l.index(i)
-	}
+	open := t.open
+	*t = newFileTable(files)
+	t.open = open
 }

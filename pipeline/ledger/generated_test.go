@@ -8,7 +8,7 @@ import (
 
 	"palimpsest/pipeline/conversation"
 	"palimpsest/pipeline/ledger"
-	"palimpsest/pipeline/wire/wiregen"
+	"palimpsest/pipeline/wire/sessiontest"
 )
 
 // D3, D4: in generated sessions of all formats the ledger has every modified file,
@@ -19,16 +19,16 @@ func TestGeneratedSessionsAreKeptWhole(t *testing.T) {
 		for seed := range uint64(6) {
 			t.Run(fmt.Sprintf("%s/%d", format, seed), func(t *testing.T) {
 				t.Parallel()
-				options := wiregen.Options{Format: format, Turns: 120, Reminders: true, ToolErrors: seed%2 == 0, Thinking: seed%3 == 0, CJK: seed%3 == 1}
+				options := sessiontest.Options{Format: format, Turns: 120, Reminders: true, ToolErrors: seed%2 == 0, Thinking: seed%3 == 0, CJK: seed%3 == 1}
 				// Varied sessions of OpenAI turn edits into calls that name no file.
 				options.Varied = seed > 3 && format == conversation.Anthropic
-				checkGenerated(t, wiregen.Generate(seed, options), format, options.ToolErrors)
+				checkGenerated(t, sessiontest.Generate(seed, options), format, options.ToolErrors)
 			})
 		}
 	}
 }
 
-func checkGenerated(t *testing.T, session *wiregen.Session, format conversation.Format, fails bool) {
+func checkGenerated(t *testing.T, session *sessiontest.Session, format conversation.Format, fails bool) {
 	t.Helper()
 	kept := open(t, format, last(session)).ledger()
 	text := kept.Text(100_000, words)
@@ -67,7 +67,7 @@ func checkGenerated(t *testing.T, session *wiregen.Session, format conversation.
 // that holds nothing else but the modified files.
 func TestDirectivesSurviveThirtyCompactions(t *testing.T) {
 	t.Parallel()
-	session := wiregen.Generate(11, wiregen.Options{Turns: 300, ToolErrors: true, Reminders: true})
+	session := sessiontest.Generate(11, sessiontest.Options{Turns: 300, ToolErrors: true, Reminders: true})
 	l := open(t, conversation.Anthropic, last(session))
 	kept, compactions := ledger.New(), 0
 	var text string

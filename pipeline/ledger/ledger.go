@@ -1,7 +1,6 @@
 package ledger
 
 import (
-	"maps"
 	"slices"
 	"strings"
 
@@ -98,33 +97,27 @@ const (
 // Ledger is the ledger of a lane. Its lists are in the order in which their
 // entries first came; they must not be changed. It is not safe for concurrent use.
 type Ledger struct {
-	Files      []File
+	fileTable
+
 	Commands   []Command
 	Errors     []Error
 	Decisions  []Decision
 	Directives []Directive
-
-	paths map[string]int   // path → index in Files
-	bases map[string][]int // last element of a path → indexes in Files
-	open  string           // the file that an editor with a current file has open
 
 	recalled bool // the next answer is the client's summary
 }
 
 // New returns an empty ledger.
 func New() *Ledger {
-	return &Ledger{paths: map[string]int{}, bases: map[string][]int{}}
+	return &Ledger{fileTable: newFileTable(nil)}
 }
 
 // Clone returns a copy that shares nothing that can change.
 func (l *Ledger) Clone() *Ledger {
 	clone := *l
-	clone.Files, clone.Commands, clone.Errors = slices.Clone(l.Files), slices.Clone(l.Commands), slices.Clone(l.Errors)
+	clone.fileTable = l.clone()
+	clone.Commands, clone.Errors = slices.Clone(l.Commands), slices.Clone(l.Errors)
 	clone.Decisions, clone.Directives = slices.Clone(l.Decisions), slices.Clone(l.Directives)
-	clone.paths, clone.bases = maps.Clone(l.paths), make(map[string][]int, len(l.bases))
-	for base, indexes := range l.bases {
-		clone.bases[base] = slices.Clone(indexes)
-	}
 	return &clone
 }
 

@@ -29,6 +29,9 @@ type line struct {
 	text    string
 }
 
+// listing lists the entries of a ledger as its block shows them.
+type listing struct{ *Ledger }
+
 // Text writes the ledger as a block for the prompt that takes at most budget
 // tokens by count; it is empty where nothing fits. What the person ordered and the
 // files that were changed come first and are the last to be cut; the other
@@ -37,7 +40,7 @@ type line struct {
 // wishes for the work at hand, and a line says how many. The text depends on the
 // entries alone.
 func (l *Ledger) Text(budget int, count func(string) int) string {
-	first, rest := l.sections()
+	first, rest := listing{l}.sections()
 	for limit := budget; limit > 0; {
 		measure(first, limit, count)
 		measure(rest, limit, count)
@@ -56,7 +59,7 @@ func (l *Ledger) Text(budget int, count func(string) int) string {
 // LeftOut returns how many typed directives a text of the ledger left out for its budget.
 func (l *Ledger) LeftOut(text string) int {
 	left := 0
-	for _, line := range inOrder(l.typed()) {
+	for _, line := range inOrder(listing{l}.typed()) {
 		if !strings.Contains(text, line) {
 			left++
 		}
@@ -66,17 +69,17 @@ func (l *Ledger) LeftOut(text string) int {
 
 // sections returns the parts of the block: those that come before all others, and
 // the rest. The order within each is the one in which they stand.
-func (l *Ledger) sections() (first, rest []*section) {
+func (c listing) sections() (first, rest []*section) {
 	first = []*section{
-		l.orders(),
-		{title: "Modified files:", lines: l.files(func(f *File) int {
+		c.orders(),
+		{title: "Modified files:", lines: c.files(func(f *File) int {
 			if f.Gone {
 				return Never
 			}
 			return f.Modified
 		}), share: 40, parts: "modified files"},
 	}
-	for _, directive := range l.Directives {
+	for _, directive := range c.Directives {
 		switch directive.Kind {
 		case Plan:
 			rest = append(rest, &section{
@@ -93,21 +96,21 @@ func (l *Ledger) sections() (first, rest []*section) {
 	}
 	rest = append(
 		rest,
-		&section{title: "Deleted files:", lines: l.files(func(f *File) int {
+		&section{title: "Deleted files:", lines: c.files(func(f *File) int {
 			if !f.Gone {
 				return Never
 			}
 			return f.Deleted
 		}), share: 10, parts: "deleted files"},
-		&section{title: "Open errors:", lines: l.openErrors(), share: 20, parts: "open errors"},
-		&section{title: "Decisions:", lines: l.decisions(), share: 25, parts: "decisions"},
-		&section{title: "Files that were only read:", lines: l.files(func(f *File) int {
+		&section{title: "Open errors:", lines: c.openErrors(), share: 20, parts: "open errors"},
+		&section{title: "Decisions:", lines: c.decisions(), share: 25, parts: "decisions"},
+		&section{title: "Files that were only read:", lines: c.files(func(f *File) int {
 			if f.Modified != Never || f.Deleted != Never {
 				return Never
 			}
 			return f.Read
 		}), share: 10, parts: "files"},
-		&section{title: "Commands:", lines: l.commands(), share: 10, parts: "commands"},
+		&section{title: "Commands:", lines: c.commands(), share: 10, parts: "commands"},
 	)
 	return withLines(first), withLines(rest)
 }
@@ -117,8 +120,8 @@ func withLines(sections []*section) []*section {
 }
 
 // orders are the typed directives: strong ones matter most, and of those the newest.
-func (l *Ledger) orders() *section {
-	lines := l.typed()
+func (c listing) orders() *section {
+	lines := c.typed()
 	s := &section{title: "Directives of the user, word for word:", lines: inOrder(lines), share: 60, parts: "directives"}
 	for _, strong := range []bool{true, false} {
 		for i := range slices.Backward(lines) {
@@ -130,9 +133,9 @@ func (l *Ledger) orders() *section {
 	return s
 }
 
-func (l *Ledger) typed() []line {
+func (c listing) typed() []line {
 	var lines []line
-	for _, directive := range l.Directives {
+	for _, directive := range c.Directives {
 		if directive.Kind == Typed {
 			lines = append(lines, line{directive.Message, directive.Text})
 		}
@@ -141,20 +144,20 @@ func (l *Ledger) typed() []line {
 }
 
 // files returns the files for which at names a message.
-func (l *Ledger) files(at func(*File) int) []string {
+func (c listing) files(at func(*File) int) []string {
 	var lines []line
-	for i := range l.Files {
-		if message := at(&l.Files[i]); message != Never {
-			lines = append(lines, line{message, l.Files[i].Path})
+	for i := range c.Files {
+		if message := at(&c.Files[i]); message != Never {
+			lines = append(lines, line{message, c.Files[i].Path})
 		}
 	}
 	return inOrder(lines)
 }
 
-func (l *Ledger) openErrors() []string {
+func (c listing) openErrors() []string {
 	var lines []line
-	for i := range l.Errors {
-		e := &l.Errors[i]
+	for i := range c.Errors {
+		e := &c.Errors[i]
 		if !e.Open() {
 			continue
 		}
@@ -167,9 +170,9 @@ func (l *Ledger) openErrors() []string {
 	return inOrder(lines)
 }
 
-func (l *Ledger) decisions() []string {
+func (c listing) decisions() []string {
 	var lines []line
-	for _, decision := range l.Decisions {
+	for _, decision := range c.Decisions {
 		said := decision.Text
 		if decision.Role == conversation.User {
 			said = "User: " + said
@@ -179,9 +182,9 @@ func (l *Ledger) decisions() []string {
 	return inOrder(lines)
 }
 
-func (l *Ledger) commands() []string {
+func (c listing) commands() []string {
 	var lines []line
-	for _, command := range l.Commands {
+	for _, command := range c.Commands {
 		outcome := "ok"
 		if command.Failed {
 			outcome = "failed"

@@ -2,20 +2,19 @@ package pipelinetest
 
 import (
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 
 	"palimpsest/pipeline/conversation"
+	"palimpsest/pipeline/fidelity"
 	"palimpsest/pipeline/session"
 	"palimpsest/pipeline/wire"
 )
 
 // Recall says how many of the identifiers that the session takes up again are left of
 // the messages that a projection shortens: in the projection, and in what plain first
-// sentences of the same messages would say in as many tokens. Identifiers are paths,
-// URLs, symbols, names of errors, ids and numbers of three digits or more, each
-// counted once.
+// sentences of the same messages would say in as many tokens. Each identifier counts
+// once.
 type Recall struct {
 	Wanted int `json:"wanted"`          // identifiers of shortened messages that a later turn uses
 	Kept   int `json:"kept"`            // of which the projection's own texts have so many
@@ -42,54 +41,10 @@ func (r Recall) Add(other Recall) Recall {
 	}
 }
 
-// Names are the identifiers of a session's messages, which it takes long to find.
-type Names struct {
-	messages []conversation.Message
-	written  [][]string // of each message, what a person or the assistant wrote
-	all      [][]string // and what tools returned as well
-
-	first map[string]int // the message that has an identifier first; nil: not looked for yet
-}
-
-// NamesOf finds the identifiers of messages.
-func NamesOf(messages []conversation.Message) *Names {
-	names := &Names{messages: messages}
-	for i := range messages {
-		own := identifiers(written(&messages[i]))
-		names.written = append(names.written, own)
-		names.all = append(names.all, slices.Concat(own, identifiers(returned(&messages[i]))))
-	}
-	return names
-}
-
-// TakenUp returns the identifiers that messages from index from to to (excluded) write and
-// an earlier message had, each once.
-func (n *Names) TakenUp(from, to int) []string {
-	if n.first == nil {
-		n.first = map[string]int{}
-		for i, names := range n.all {
-			for _, name := range names {
-				if _, known := n.first[name]; !known {
-					n.first[name] = i
-				}
-			}
-		}
-	}
-	var taken []string
-	for _, names := range n.written[from:to] {
-		for _, name := range names {
-			if n.first[name] < from && !slices.Contains(taken, name) {
-				taken = append(taken, name)
-			}
-		}
-	}
-	return taken
-}
-
 // Shortened is a session at a prompt whose first messages a projection stands for.
 type Shortened struct {
 	Codec      wire.Codec
-	Session    *Names              // of the whole session, with the messages that come after the prompt
+	Session    *fidelity.Names     // of the whole session, with the messages that come after the prompt
 	Sent       int                 // messages in the prompt
 	Turns      []conversation.Turn // of these
 	Projection *session.Projection // nil if nothing is shortened
@@ -113,7 +68,7 @@ func RecallOf(of Shortened, count func(string) int) (Recall, error) {
 	wanted := of.wanted(shortened)
 	recall := Recall{Wanted: len(wanted), Tokens: count(own)}
 	var first string
-	first, recall.FirstTokens = firstSentences(of.Session.messages, shortened, recall.Tokens, count)
+	first, recall.FirstTokens = firstSentences(of.Session.Messages, shortened, recall.Tokens, count)
 	for identifier := range wanted {
 		if strings.Contains(own, identifier) {
 			recall.Kept++
@@ -130,12 +85,12 @@ func (s *Shortened) wanted(shortened map[int]bool) map[string]bool {
 	seen, lastUse, wanted := map[string]bool{}, map[string]int{}, map[string]bool{}
 	for i := range s.Sent {
 		if s.Since > 0 && !shortened[i] {
-			for _, identifier := range s.Session.all[i] {
+			for _, identifier := range s.Session.All[i] {
 				seen[identifier] = true
 			}
 		}
 	}
-	for i, used := range s.Session.written {
+	for i, used := range s.Session.Written {
 		for _, identifier := range used {
 			lastUse[identifier] = i
 		}
@@ -145,7 +100,7 @@ func (s *Shortened) wanted(shortened map[int]bool) map[string]bool {
 			if !shortened[i] {
 				continue
 			}
-			for _, identifier := range s.Session.all[i] {
+			for _, identifier := range s.Session.All[i] {
 				if last, used := lastUse[identifier]; used && last >= max(s.Since, turn.To) && !seen[identifier] {
 					wanted[identifier] = true
 				}
@@ -176,43 +131,10 @@ func (s *Shortened) texts() (shortened map[int]bool, own string, err error) {
 			if err != nil {
 				return nil, "", fmt.Errorf("projection, messages %d to %d: %w", part.From, part.To, err)
 			}
-			text.WriteString(written(&message) + "\n" + returned(&message) + "\n")
+			text.WriteString(fidelity.Written(&message) + "\n" + fidelity.Returned(&message) + "\n")
 		}
 	}
 	return shortened, text.String(), nil
-}
-
-// written is what a person or the assistant wrote: texts and the arguments of calls.
-func written(message *conversation.Message) string {
-	var texts []string
-	for i := range message.Blocks {
-		switch block := &message.Blocks[i]; block.Kind {
-		case conversation.Text:
-			if message.Role == conversation.Assistant || message.Role == conversation.User && conversation.IsTyped(block.Text) {
-				texts = append(texts, conversation.WithoutReminders(block.Text))
-			}
-		case conversation.ToolCall:
-			texts = append(texts, block.Name+" "+unescape(block.Text))
-		case conversation.ToolResult, conversation.Thinking, conversation.Media, conversation.Opaque:
-		}
-	}
-	return strings.Join(texts, "\n")
-}
-
-// unescape makes the commonest escapes of JSON what they stand for.
-func unescape(text string) string {
-	return strings.NewReplacer(`\n`, "\n", `\t`, "\t", `\"`, `"`, `\\`, `\`).Replace(text)
-}
-
-// returned is what tools returned.
-func returned(message *conversation.Message) string {
-	var texts []string
-	for i := range message.Blocks {
-		if block := &message.Blocks[i]; block.Kind == conversation.ToolResult {
-			texts = append(texts, block.Text)
-		}
-	}
-	return strings.Join(texts, "\n")
 }
 
 // firstSentences returns the first sentences of messages, of each as many as fit into
@@ -222,7 +144,7 @@ func firstSentences(session []conversation.Message, shortened map[int]bool, toke
 	var texts []string
 	for i := range session {
 		if shortened[i] {
-			texts = append(texts, strings.TrimSpace(written(&session[i])+"\n"+returned(&session[i])))
+			texts = append(texts, strings.TrimSpace(fidelity.Written(&session[i])+"\n"+fidelity.Returned(&session[i])))
 		}
 	}
 	render := func(characters int) string {
@@ -259,24 +181,4 @@ func beginning(text string, characters int) string {
 		}
 	}
 	return string(runes)
-}
-
-// identifier matches what a text calls something by.
-var identifier = regexp.MustCompile(`https?://[^\s"'<>()\[\]]+` + // URLs
-	`|[\w.@~-]*(?:/[\w.@-]+)+` + // paths
-	`|\b[\w-]+\.(?:go|ts|tsx|js|jsx|mjs|py|rb|rs|java|kt|c|h|cc|cpp|cs|php|sh|sql|md|txt|json|ya?ml|toml|xml|html|css|lock|cfg|ini|env)\b` +
-	`|\b[A-Za-z]\w*(?:_\w+)+\b|\b[a-z]+(?:[A-Z]\w*)+\b|\b[A-Z][a-z0-9]+(?:[A-Z]\w*)+\b` + // symbols and names of errors
-	`|\bE[A-Z]{3,}\b|\b[A-Z]{2,}-?\d{2,}\b` + // codes
-	`|\b[0-9a-f]{7,40}\b|\b\d{3,}\b`) // ids and numbers
-
-// identifiers returns the identifiers of a text.
-func identifiers(text string) []string {
-	all := identifier.FindAllString(text, -1)
-	kept := all[:0]
-	for _, one := range all {
-		if one = strings.TrimRight(one, ".,;:-/"); len(one) >= 3 {
-			kept = append(kept, one)
-		}
-	}
-	return kept
 }

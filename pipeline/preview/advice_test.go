@@ -14,7 +14,7 @@ import (
 	"palimpsest/pipeline/modules/ipc"
 	"palimpsest/pipeline/preview"
 	"palimpsest/pipeline/session"
-	"palimpsest/pipeline/wire/wiregen"
+	"palimpsest/pipeline/wire/sessiontest"
 )
 
 // drawer keeps advice in memory.
@@ -42,7 +42,7 @@ func (d *drawer) KeepAdvice(_ context.Context, workspace uuid.UUID, advice previ
 // to be compressed by break-even.
 func vast(t *testing.T) session.Recorded {
 	t.Helper()
-	generated := wiregen.Generate(7, wiregen.Options{Turns: 200, Parallel: true, TargetTokens: 150_000})
+	generated := sessiontest.Generate(7, sessiontest.Options{Turns: 200, Parallel: true, TargetTokens: 150_000})
 	one, _ := record(t, conversation.Anthropic, generated.Body(generated.Steps()-1), 1_000_000, 0, settings(0.75))
 	return one
 }

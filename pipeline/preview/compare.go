@@ -73,12 +73,7 @@ func New(store session.Records, models *tokens.Models) *Preview {
 // Compare compares two configs on the sessions of a workspace that are picked, as they
 // were at most half a minute ago.
 func (p *Preview) Compare(ctx context.Context, workspace uuid.UUID, picked session.Picked, saved, wanted pipeline.Config) (Comparison, error) {
-	picked.Newest = min(picked.Newest, Most)
-	standing, err := p.known.Get(ctx, question{workspace, picked, saved.YAML()}, otter.LoaderFunc[question, known](
-		func(ctx context.Context, _ question) (known, error) {
-			return p.standing(ctx, workspace, picked, saved)
-		},
-	))
+	standing, err := p.remembered(ctx, workspace, picked, saved)
 	if err != nil {
 		return Comparison{}, err
 	}
@@ -89,6 +84,16 @@ func (p *Preview) Compare(ctx context.Context, workspace uuid.UUID, picked sessi
 		found.Wanted = sum(found.WantedEach)
 	}
 	return found, err
+}
+
+// remembered returns what standing does, as it was at most half a minute ago.
+func (p *Preview) remembered(ctx context.Context, workspace uuid.UUID, picked session.Picked, saved pipeline.Config) (known, error) {
+	picked.Newest = min(picked.Newest, Most)
+	return p.known.Get(ctx, question{workspace, picked, saved.YAML()}, otter.LoaderFunc[question, known](
+		func(ctx context.Context, _ question) (known, error) {
+			return p.standing(ctx, workspace, picked, saved)
+		},
+	))
 }
 
 // standing returns the sessions and what the saved settings make of them.
@@ -108,11 +113,16 @@ func (p *Preview) standing(ctx context.Context, workspace uuid.UUID, picked sess
 	return known{recorded, found}, err
 }
 
-// run runs a config. A pipeline without the module that compresses sends what it is
-// sent.
+// run runs a config.
 func (p *Preview) run(ctx context.Context, config pipeline.Config, recorded []session.Recorded, atOnce int) ([]Session, error) {
+	return each(ctx, compressing(config), p.models, recorded, atOnce)
+}
+
+// compressing returns a config for the module that compresses. A pipeline without the
+// module sends what it is sent.
+func compressing(config pipeline.Config) pipeline.Config {
 	if !config.Runs(ipc.Name) {
 		pipeline.Change[ipc.Config](&config).DeepestLevel = 0
 	}
-	return each(ctx, config, p.models, recorded, atOnce)
+	return config
 }

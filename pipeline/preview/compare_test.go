@@ -11,7 +11,7 @@ import (
 	"palimpsest/pipeline/conversation"
 	"palimpsest/pipeline/preview"
 	"palimpsest/pipeline/session"
-	"palimpsest/pipeline/wire/wiregen"
+	"palimpsest/pipeline/wire/sessiontest"
 )
 
 // shelf keeps the sessions of one workspace.
@@ -36,7 +36,7 @@ func (s *shelf) Recorded(_ context.Context, workspace uuid.UUID, picked session.
 
 func TestSettingsAreComparedOnAWorkspacesOwnSessions(t *testing.T) {
 	t.Parallel()
-	generated := wiregen.Generate(7, wiregen.Options{Turns: 60, Parallel: true, TargetTokens: 60_000})
+	generated := sessiontest.Generate(7, sessiontest.Options{Turns: 60, Parallel: true, TargetTokens: 60_000})
 	one, _ := record(t, conversation.Anthropic, generated.Body(generated.Steps()-1), 40_000, 0, settings(0.75))
 	shelf := &shelf{workspace: uuid.New(), recorded: slices.Repeat([]session.Recorded{one}, 6)}
 	compare := preview.New(shelf, models(t))
@@ -69,7 +69,7 @@ func TestSettingsAreComparedOnAWorkspacesOwnSessions(t *testing.T) {
 
 func TestEverySessionIsToldByItself(t *testing.T) {
 	t.Parallel()
-	generated := wiregen.Generate(7, wiregen.Options{Turns: 60, Parallel: true, TargetTokens: 60_000})
+	generated := sessiontest.Generate(7, sessiontest.Options{Turns: 60, Parallel: true, TargetTokens: 60_000})
 	long, _ := record(t, conversation.Anthropic, generated.Body(generated.Steps()-1), 40_000, 0, settings(0.75))
 	short := long
 	short.Requests = long.Requests[:3]

@@ -1,6 +1,6 @@
 // Package preview says what compression would have made of recorded conversations
-// under other settings, from the counts that are stored of them: no message is read
-// and no model is asked.
+// under other settings, from the counts that are stored of them, without asking a model.
+// Only Identifiers reads the messages.
 //
 // The module ipc itself decides and plans, request by request, as it does in the
 // proxy. In place of each message it is given a stand-in (standin.go): a short text of

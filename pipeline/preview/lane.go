@@ -4,18 +4,16 @@ import (
 	"bytes"
 	"cmp"
 	"context"
-	"crypto/sha256"
 	"slices"
-	"strconv"
 
 	"palimpsest/pipeline"
 	"palimpsest/pipeline/conversation"
 	"palimpsest/pipeline/cost"
+	"palimpsest/pipeline/fidelity"
 	"palimpsest/pipeline/modules/ipc"
 	"palimpsest/pipeline/session"
 	"palimpsest/pipeline/tokens"
 	"palimpsest/pipeline/wire"
-	"palimpsest/pipeline/wire/anthropic"
 )
 
 // lane runs the requests of a recorded conversation, one after the other, as a lane
@@ -26,8 +24,8 @@ type lane struct {
 	recorded *session.Recorded
 	module   *ipc.Module
 
-	codec wire.Codec
-	body  *wire.Envelope
+	talk
+
 	whole pipeline.Conversation
 	fixed int // o200k tokens of what precedes the messages
 
@@ -38,28 +36,34 @@ type lane struct {
 	received   int // and as the client sent it
 }
 
+// talk is the messages of a lane as the module reads and counts them.
+type talk struct {
+	codec   wire.Codec
+	body    *wire.Envelope
+	digests []conversation.Digest
+	counter pipeline.Counter
+	names   *fidelity.Names // nil for stand-ins
+}
+
+// newLane returns a lane with stand-ins for the messages.
 func newLane(config pipeline.Config, model tokens.Model, recorded *session.Recorded) (*lane, error) {
-	body, err := standIns(recorded.Messages)
+	messages, err := standIns(recorded.Messages)
 	if err != nil {
 		return nil, err
 	}
-	l := &lane{config: config, model: model, recorded: recorded, module: ipc.New(counter{}).Remembering(), codec: anthropic.New(), body: body}
+	return laneOf(config, model, recorded, ipc.New(counter{}).Remembering(), messages), nil
+}
+
+// laneOf returns a lane with messages, which the module counts as they are counted.
+func laneOf(config pipeline.Config, model tokens.Model, recorded *session.Recorded, module *ipc.Module, messages talk) *lane {
+	l := &lane{config: config, model: model, recorded: recorded, module: module, talk: messages}
 	if l.model.TokensPerO200k == 0 {
 		l.model.TokensPerO200k = 1
 	}
-	sum := 0
-	var digests []conversation.Digest
-	for i, message := range recorded.Messages {
-		name := sha256.Sum256([]byte(strconv.Itoa(i)))
-		digests = append(digests, conversation.Digest{
-			Sum: name, Identity: name, Role: message.Role, Flags: message.Flags, Tokens: message.Tokens,
-		})
-		sum += message.Tokens
-	}
-	l.whole = pipeline.NewConversation(l.codec, l.body, digests)
-	l.whole.Chain = session.Chain(session.Scope{Format: l.codec.Format()}, session.Hint{}, digests)
+	l.whole = pipeline.NewConversation(l.codec, l.body, l.digests)
+	l.whole.Chain = session.Chain(session.Scope{Format: l.codec.Format()}, session.Hint{}, l.digests)
 	l.fixed = l.precedes()
-	return l, nil
+	return l
 }
 
 // precedes returns the o200k tokens of system prompt and tools: what the first request
@@ -86,21 +90,56 @@ func (l *lane) run(ctx context.Context) (Session, error) {
 		if sent.Position < 1 || sent.Position > len(l.whole.Digests) {
 			continue // its messages are no longer kept
 		}
-		if err := l.send(ctx, sent, &figures); err != nil {
+		if ctx.Err() != nil {
+			return Session{}, ctx.Err()
+		}
+		exchange, err := l.send(ctx, sent, &figures)
+		if err != nil {
 			return Session{}, err
+		}
+		if l.names != nil {
+			held, of := l.names.Held(sent.Position, l.next(i), holds(exchange))
+			figures.Held, figures.TakenUp = figures.Held+held, figures.TakenUp+of
 		}
 	}
 	return figures, nil
 }
 
-// send takes one request through the module.
-func (l *lane) send(ctx context.Context, sent *session.Sent, figures *Session) error {
+// next returns how many messages the client's next request has: those of request i if it
+// has no more, or is the last.
+func (l *lane) next(i int) int {
+	position := l.recorded.Requests[i].Position
+	if i+1 == len(l.recorded.Requests) {
+		return position
+	}
+	return min(max(position, l.recorded.Requests[i+1].Position), len(l.digests))
+}
+
+// holds returns what says whether a prompt has a name.
+func holds(exchange *pipeline.Exchange) func(name string) bool {
+	var messages [][]byte
+	for _, piece := range exchange.Pieces() {
+		if piece.Raw != nil {
+			messages = append(messages, piece.Raw)
+			continue
+		}
+		for _, raw := range exchange.Originals(piece.From, piece.To) {
+			messages = append(messages, raw)
+		}
+	}
+	return func(name string) bool {
+		return slices.ContainsFunc(messages, func(message []byte) bool { return bytes.Contains(message, []byte(name)) })
+	}
+}
+
+// send takes one request through the module, and returns it as it would go out.
+func (l *lane) send(ctx context.Context, sent *session.Sent, figures *Session) (*pipeline.Exchange, error) {
 	exchange := l.exchange(sent)
 	standing := exchange.Projection
 	wasWarm := !l.heat.Cold(sent.At, l.model.Name)
 	draft, err := l.module.Process(ctx, &exchange.View)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	exchange.Take(draft)
 	l.attempts = exchange.Attempts
@@ -127,7 +166,8 @@ func (l *lane) send(ctx context.Context, sent *session.Sent, figures *Session) e
 			figures.Deepest = max(figures.Deepest, part.Level)
 		}
 	}
-	figures.Verbatim += int64(max(0, original-l.scale(replaced(exchange.Digests, exchange.Projection))))
+	figures.Verbatim += int64(max(0, original-l.scale(replaced(exchange.Digests, exchange.Projection, 0))))
+	figures.AtL3 += int64(l.scale(replaced(exchange.Digests, exchange.Projection, 3)))
 	spent := l.costs(wasWarm, shared, prompt)
 	figures.Cost += spent
 	baseline := cost.Baseline{Sent: original, Ahead: l.scale(l.fixed), Grown: original - l.received, Limit: sent.Takes}
@@ -142,7 +182,7 @@ func (l *lane) send(ctx context.Context, sent *session.Sent, figures *Session) e
 	if l.projection != nil {
 		l.heat.Projection = l.projection.Number
 	}
-	return nil
+	return exchange, nil
 }
 
 // exchange returns a request as the module sees it.
@@ -158,7 +198,7 @@ func (l *lane) exchange(sent *session.Sent) *pipeline.Exchange {
 			Lane: pipeline.Lane{
 				Session: l.recorded.Session, Projection: l.projection, NextProjection: 1, Now: sent.At, Heat: l.heat, Attempts: l.attempts,
 			},
-			Counter: counter{}, Keeper: pipeline.Forgetful{},
+			Counter: l.counter, Keeper: pipeline.Forgetful{},
 		},
 	}
 	if l.projection == nil {
@@ -206,14 +246,15 @@ func unchanged(digests []conversation.Digest, before, after *session.Projection)
 	return same
 }
 
-// replaced returns the o200k tokens of the messages that others stand for in a prompt.
-func replaced(digests []conversation.Digest, projection *session.Projection) int {
+// replaced returns the o200k tokens of the messages that others stand for in a prompt, at
+// a level or deeper.
+func replaced(digests []conversation.Digest, projection *session.Projection, level int) int {
 	if projection == nil {
 		return 0
 	}
 	sum := 0
 	for _, part := range projection.Parts {
-		if part.Raw == nil {
+		if part.Raw == nil || part.Level < level {
 			continue
 		}
 		for i := part.From; i < min(part.To, len(digests)); i++ {

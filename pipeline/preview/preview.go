@@ -22,6 +22,7 @@ type Figures struct {
 	Received int64 // tokens of all prompts as the clients sent them
 	Sent     int64 // and as they would go out
 	Verbatim int64 // of Received, those that would go out word for word; of what was recorded not known
+	AtL3     int64 // of Received, those that would go out as one line a block; of what was recorded not known
 	Deepest  int   // deepest level that anything reached
 	TooLong  int   // sessions with a prompt that the model would refuse for its length
 	Cost     int64 // what the prompts would cost as they would go out; of what was recorded not known
@@ -38,6 +39,7 @@ func (f *Figures) add(other Figures) {
 	f.Received += other.Received
 	f.Sent += other.Sent
 	f.Verbatim += other.Verbatim
+	f.AtL3 += other.AtL3
 	f.Deepest = max(f.Deepest, other.Deepest)
 	f.TooLong += other.TooLong
 	f.Cost += other.Cost
@@ -52,6 +54,10 @@ type Session struct {
 	// How full the fullest prompt makes its window, in thousandths: as the client sent it,
 	// and as it would go out. 0 where no window is known.
 	FullBefore, FullSent int
+
+	// How many identifiers its turns take up from earlier ones, and how many of these the
+	// prompts before had. Only a replay of the originals knows.
+	TakenUp, Held int
 }
 
 // each returns what a config would have made of each of the recorded conversations, some

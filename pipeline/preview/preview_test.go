@@ -23,7 +23,7 @@ import (
 	"palimpsest/pipeline/wire/anthropic"
 	"palimpsest/pipeline/wire/openaichat"
 	"palimpsest/pipeline/wire/openairesponses"
-	"palimpsest/pipeline/wire/wiregen"
+	"palimpsest/pipeline/wire/sessiontest"
 )
 
 // from is when the recorded sessions begin.
@@ -154,7 +154,7 @@ func TestPreviewAgreesWithAReplayOfTheOriginals(t *testing.T) {
 			for _, pace := range []time.Duration{20 * time.Second, 7 * time.Minute} {
 				t.Run(fmt.Sprint(format, target, pace), func(t *testing.T) {
 					t.Parallel()
-					generated := wiregen.Generate(7, wiregen.Options{Format: format, Turns: 160, Parallel: true, TargetTokens: 150_000})
+					generated := sessiontest.Generate(7, sessiontest.Options{Format: format, Turns: 160, Parallel: true, TargetTokens: 150_000})
 					recorded, actual := record(t, format, generated.Body(generated.Steps()-1), 60_000, pace, settings(target))
 					figures, err := preview.Run(t.Context(), settings(target), known, []session.Recorded{recorded})
 					if err != nil {
@@ -193,7 +193,7 @@ func TestPreviewAgreesWithAReplayOfRecordedSessions(t *testing.T) {
 
 func TestALowerTargetCompressesEarlier(t *testing.T) {
 	t.Parallel()
-	generated := wiregen.Generate(7, wiregen.Options{Turns: 120, Parallel: true, TargetTokens: 120_000})
+	generated := sessiontest.Generate(7, sessiontest.Options{Turns: 120, Parallel: true, TargetTokens: 120_000})
 	recorded, _ := record(t, conversation.Anthropic, generated.Body(generated.Steps()-1), 60_000, 20*time.Second, settings(0.75))
 	last := int64(0)
 	for _, target := range []float64{0.4, 0.65, 0.95} {
@@ -205,6 +205,29 @@ func TestALowerTargetCompressesEarlier(t *testing.T) {
 			t.Errorf("at %v: %+v, sent before %d", target, figures, last)
 		}
 		last = figures.Sent
+	}
+}
+
+// What goes out as one line a block is no part of what goes out word for word.
+func TestShareOfHistoryAtL3IsAddedUp(t *testing.T) {
+	t.Parallel()
+	generated := sessiontest.Generate(7, sessiontest.Options{Turns: 120, Parallel: true, TargetTokens: 120_000})
+	recorded, _ := record(t, conversation.Anthropic, generated.Body(generated.Steps()-1), 40_000, 20*time.Second, settings(0.75))
+	atL3 := map[int]int64{}
+	for _, deepest := range []int{0, 1, 2, 3} {
+		config := settings(0.5)
+		pipeline.Change[ipc.Config](&config).DeepestLevel = deepest
+		figures, err := preview.Run(t.Context(), config, models(t), []session.Recorded{recorded, recorded})
+		if err != nil || figures.Received != 0 && figures.AtL3 > figures.Received-figures.Verbatim {
+			t.Fatalf("down to L%d: %+v, %v", deepest, figures, err)
+		}
+		atL3[deepest] = figures.AtL3
+		if one, err := preview.Run(t.Context(), config, models(t), []session.Recorded{recorded}); err != nil || 2*one.AtL3 != figures.AtL3 {
+			t.Errorf("down to L%d: %d tokens, of two such sessions %d, %v", deepest, one.AtL3, figures.AtL3, err)
+		}
+	}
+	if atL3[0] != 0 || atL3[1] != 0 || atL3[2] != 0 || atL3[3] == 0 {
+		t.Errorf("tokens at L3 by the deepest level: %v", atL3)
 	}
 }
 
@@ -239,7 +262,7 @@ func TestWhatHappenedIsAddedUp(t *testing.T) {
 func BenchmarkFortySessions(b *testing.B) {
 	var recorded []session.Recorded
 	for seed := range uint64(4) {
-		generated := wiregen.Generate(seed, wiregen.Options{Turns: 200, Parallel: true, TargetTokens: 180_000})
+		generated := sessiontest.Generate(seed, sessiontest.Options{Turns: 200, Parallel: true, TargetTokens: 180_000})
 		one, _ := record(b, conversation.Anthropic, generated.Body(generated.Steps()-1), 100_000, 20*time.Second, settings(0.75))
 		for range 10 {
 			recorded = append(recorded, one)

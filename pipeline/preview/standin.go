@@ -1,6 +1,7 @@
 package preview
 
 import (
+	"crypto/sha256"
 	"fmt"
 	"strconv"
 
@@ -29,8 +30,8 @@ const filler = " of the messages that are counted here says so much in its first
 // call and the names in it that later turns use.
 const argument = " of the work in hand, which names a file or two and a flag, as commands do on the average of all these"
 
-// standIns returns a body with a stand-in for each message of a lane.
-func standIns(messages []session.Counted) (*wire.Envelope, error) {
+// standIns returns a stand-in for each message of a lane.
+func standIns(messages []session.Counted) (talk, error) {
 	calls, results := pairs(messages)
 	body := make([]byte, 0, len(messages)*(longestResult+longestText))
 	body = append(body, `{"messages":[`...)
@@ -46,11 +47,22 @@ func standIns(messages []session.Counted) (*wire.Envelope, error) {
 		body = append(appendBlocks(body, i, message, calls[i], results[i]), "]}"...)
 	}
 	body = append(body, "]}"...)
-	envelope, err := wire.Open(body, anthropic.New().List())
+	codec := anthropic.New()
+	envelope, err := wire.Open(body, codec.List())
 	if err != nil {
-		return nil, fmt.Errorf("open stand-ins: %w", err)
+		return talk{}, fmt.Errorf("open stand-ins: %w", err)
 	}
-	return envelope, nil
+	return talk{codec: codec, body: envelope, digests: digests(messages), counter: counter{}}, nil
+}
+
+// digests returns what is known of messages, each with a name of its own.
+func digests(messages []session.Counted) []conversation.Digest {
+	known := make([]conversation.Digest, len(messages))
+	for i, message := range messages {
+		name := sha256.Sum256([]byte(strconv.Itoa(i)))
+		known[i] = conversation.Digest{Sum: name, Identity: name, Role: message.Role, Flags: message.Flags, Tokens: message.Tokens}
+	}
+	return known
 }
 
 // pairs returns the calls of each message and the call that each message with a

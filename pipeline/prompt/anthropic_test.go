@@ -10,7 +10,7 @@ import (
 	"palimpsest/pipeline/conversation"
 	"palimpsest/pipeline/modules/ipc"
 	"palimpsest/pipeline/wire"
-	"palimpsest/pipeline/wire/wiregen"
+	"palimpsest/pipeline/wire/sessiontest"
 )
 
 // W13: where some messages are rewritten, all else keeps its bytes: numbers, order
@@ -55,7 +55,7 @@ func TestARewriteLeavesEverythingElseAlone(t *testing.T) {
 func TestTheNewestTurnsAndTheHeadStayAsTheyCame(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, conversation.Anthropic, 60_000)
-	session := wiregen.Generate(6, wiregen.Options{
+	session := sessiontest.Generate(6, sessiontest.Options{
 		Model: "claude-opus-4-6", Turns: 120, Parallel: true, Thinking: true, TargetTokens: 120_000, Signer: b.double, ToolErrors: true,
 	})
 	for step, body := range session.Bodies() {
@@ -188,7 +188,7 @@ func TestAttachmentsLeavePlaceholders(t *testing.T) {
 func TestServerToolsStayTogether(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, conversation.Anthropic, 20_000)
-	session := wiregen.Generate(12, wiregen.Options{Model: "claude-opus-5", Turns: 120, Parallel: true, Thinking: true, Varied: true, TargetTokens: 70_000, Signer: b.double})
+	session := sessiontest.Generate(12, sessiontest.Options{Model: "claude-opus-5", Turns: 120, Parallel: true, Thinking: true, Varied: true, TargetTokens: 70_000, Signer: b.double})
 	paused, pending := 0, 0
 	kinds := map[string]bool{}
 	for _, body := range session.Bodies() {

@@ -18,7 +18,7 @@ import (
 const (
 	bindingBeta = "thinking-binding-controls-2026-08-01"
 	binding     = "block_binding"
-	behaviour   = "prefix_mismatch_behavior"
+	behavior    = "prefix_mismatch_behavior"
 	dropBlock   = `"drop_block"`
 )
 
@@ -84,7 +84,7 @@ func unbound(thinking json.RawMessage) json.RawMessage {
 	if wire.IsNull(controls) {
 		controls = json.RawMessage(`{}`)
 	}
-	return wire.Set(thinking, binding, wire.Set(controls, behaviour, json.RawMessage(dropBlock)))
+	return wire.Set(thinking, binding, wire.Set(controls, behavior, json.RawMessage(dropBlock)))
 }
 
 // unboundEach returns the models to fall back to: one with a thinking setting of

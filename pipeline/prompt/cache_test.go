@@ -8,7 +8,7 @@ import (
 	"palimpsest/pipeline"
 	"palimpsest/pipeline/conversation"
 	"palimpsest/pipeline/modules/ipc"
-	"palimpsest/pipeline/wire/wiregen"
+	"palimpsest/pipeline/wire/sessiontest"
 )
 
 const (
@@ -108,7 +108,7 @@ func checkEnd(t *testing.T, sent [][]byte, tail int, want string) {
 func TestMarkersInFrozenMessagesDoNotAddUp(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, conversation.Anthropic, 25_000)
-	session := wiregen.Generate(9, wiregen.Options{
+	session := sessiontest.Generate(9, sessiontest.Options{
 		Model: "claude-opus-4-6", Turns: 60, Parallel: true, Thinking: true, Reminders: true, CacheMarkers: true, TargetTokens: 60_000, Signer: b.double, Varied: true,
 	})
 	for step, body := range session.Bodies() {
@@ -154,7 +154,7 @@ func TestTheFrozenPrefixIsTheSameBytes(t *testing.T) {
 		t.Run(string(format), func(t *testing.T) {
 			t.Parallel()
 			b := newBench(t, format, 25_000)
-			session := wiregen.Generate(3, wiregen.Options{Format: format, Turns: 60, Parallel: true, Thinking: true, TargetTokens: 60_000, Signer: b.double, Varied: true})
+			session := sessiontest.Generate(3, sessiontest.Options{Format: format, Turns: 60, Parallel: true, Thinking: true, TargetTokens: 60_000, Signer: b.double, Varied: true})
 			var before [][]byte
 			epochs, frozen := 0, 0
 			for step, body := range session.Bodies() {

@@ -25,7 +25,7 @@ import (
 	"palimpsest/pipeline/replay"
 	"palimpsest/pipeline/sharedtest"
 	"palimpsest/pipeline/wire"
-	"palimpsest/pipeline/wire/wiregen"
+	"palimpsest/pipeline/wire/sessiontest"
 )
 
 // metered is a provider that counts with another vocabulary, cl100k_base, whose
@@ -176,7 +176,7 @@ func within(t *testing.T, name string, off []float64) {
 // B3: over generated sessions, through epochs, of each kind of text.
 func TestSizesOfGeneratedSessionsAreEstimatedWithinFivePercent(t *testing.T) {
 	t.Parallel()
-	for name, options := range map[string]wiregen.Options{
+	for name, options := range map[string]sessiontest.Options{
 		"English, code and JSON": {Turns: 60, TargetTokens: 90_000},
 		"CJK":                    {Turns: 60, TargetTokens: 90_000, CJK: true},
 		"images":                 {Turns: 60, TargetTokens: 90_000, Images: true},
@@ -192,7 +192,7 @@ func TestSizesOfGeneratedSessionsAreEstimatedWithinFivePercent(t *testing.T) {
 					options.Model = "claude-sonnet-4-5" // counts as it does elsewhere, through a gateway
 				}
 				m := newMetered(t, format, 60_000)
-				session := wiregen.Generate(11, options)
+				session := sessiontest.Generate(11, options)
 				within(t, t.Name(), m.talkTo(func(yield func([]byte) bool) {
 					for step := range session.Steps() {
 						if !yield(session.Body(step)) {

@@ -9,7 +9,7 @@ import (
 
 	"github.com/google/uuid"
 
-	"palimpsest/api/upstream/providertest"
+	"palimpsest/api/upstream/providerdouble"
 	"palimpsest/pipeline"
 	"palimpsest/pipeline/conversation"
 	"palimpsest/pipeline/modules"
@@ -27,7 +27,7 @@ import (
 type bench struct {
 	t       *testing.T
 	writer  *prompt.Writer
-	double  *providertest.Double
+	double  *providerdouble.Double
 	codec   wire.Codec
 	scope   session.Scope
 	config  pipeline.Config
@@ -62,7 +62,7 @@ func newBenchWith(t *testing.T, store session.Store, format conversation.Format,
 	writer.Window = window
 	b := &bench{
 		t: t, writer: writer,
-		double: providertest.NewHandler(providertest.Config{Window: 10_000_000, BindThinking: true}),
+		double: providerdouble.NewHandler(providerdouble.Config{Window: 10_000_000, BindThinking: true}),
 		codec: map[conversation.Format]wire.Codec{
 			conversation.Anthropic: anthropic.New(), conversation.OpenAIChat: openaichat.New(), conversation.OpenAIResponses: openairesponses.New(),
 		}[format],

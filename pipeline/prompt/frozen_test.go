@@ -8,7 +8,7 @@ import (
 	"palimpsest/pipeline"
 	"palimpsest/pipeline/conversation"
 	"palimpsest/pipeline/modules/ipc"
-	"palimpsest/pipeline/wire/wiregen"
+	"palimpsest/pipeline/wire/sessiontest"
 )
 
 // W31, W37: histories that only the provider knows whole, that it has signed, or
@@ -58,7 +58,7 @@ func checkUnedited(t *testing.T, b *bench, body []byte) {
 // W40, W41: the provider holds the rest of these histories.
 func TestHistoriesThatOpenAIKeepsAreNotEdited(t *testing.T) {
 	t.Parallel()
-	session := wiregen.Generate(2, wiregen.Options{Format: conversation.OpenAIResponses, Turns: 20, TargetTokens: 20_000})
+	session := sessiontest.Generate(2, sessiontest.Options{Format: conversation.OpenAIResponses, Turns: 20, TargetTokens: 20_000})
 	whole := string(session.Body(session.Steps() - 1))
 	for name, change := range map[string]func(string) string{
 		"a chain":                   func(body string) string { return `{"previous_response_id":"resp_1",` + body[1:] },

@@ -10,7 +10,7 @@ import (
 	"palimpsest/pipeline/conversation"
 	"palimpsest/pipeline/modules/ipc"
 	"palimpsest/pipeline/wire"
-	"palimpsest/pipeline/wire/wiregen"
+	"palimpsest/pipeline/wire/sessiontest"
 )
 
 // list writes a conversation of OpenAI's formats, element by element.
@@ -166,7 +166,7 @@ func TestCompactionItemsAreABoundary(t *testing.T) {
 func TestVariedItemsStayLegal(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, conversation.OpenAIResponses, 30_000)
-	session := wiregen.Generate(5, wiregen.Options{
+	session := sessiontest.Generate(5, sessiontest.Options{
 		Format: conversation.OpenAIResponses, Turns: 110, Parallel: true, Thinking: true, Varied: true, TargetTokens: 60_000, Signer: b.double,
 	})
 	kinds := map[string]bool{}
@@ -193,9 +193,9 @@ func TestVariedItemsStayLegal(t *testing.T) {
 func TestReasoningThatTheProviderLeavesOut(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, conversation.OpenAIResponses, 30_000)
-	session := wiregen.Generate(5, wiregen.Options{
+	session := sessiontest.Generate(5, sessiontest.Options{
 		Format: conversation.OpenAIResponses, Model: "gpt-6-sol", Turns: 120, Parallel: true, Thinking: true, TargetTokens: 80_000, Signer: b.double,
-		Bind: func(head []byte) (wiregen.Binder, error) { return b.double.BindItems(head) },
+		Bind: func(head []byte) (sessiontest.Binder, error) { return b.double.BindItems(head) },
 	})
 	for step, body := range session.Bodies() {
 		written := b.send(body)

@@ -12,14 +12,14 @@ import (
 	"palimpsest/pipeline/conversation"
 	"palimpsest/pipeline/prompt"
 	"palimpsest/pipeline/session"
-	"palimpsest/pipeline/wire/wiregen"
+	"palimpsest/pipeline/wire/sessiontest"
 )
 
 // bound generates a session of a model that binds its thinking.
-func (b *bench) bound(model, setting string) *wiregen.Session {
-	return wiregen.Generate(4, wiregen.Options{
+func (b *bench) bound(model, setting string) *sessiontest.Session {
+	return sessiontest.Generate(4, sessiontest.Options{
 		Model: model, Turns: 50, Parallel: true, Thinking: true, TargetTokens: 40_000, Signer: b.double, ThinkingSetting: setting,
-		Bind: func(head []byte) (wiregen.Binder, error) { return b.double.Bind(head) },
+		Bind: func(head []byte) (sessiontest.Binder, error) { return b.double.Bind(head) },
 	})
 }
 
@@ -146,7 +146,7 @@ func TestThinkingOfTheLoopStaysWhereItIsNotBound(t *testing.T) {
 		t.Run(model, func(t *testing.T) {
 			t.Parallel()
 			b := newBench(t, conversation.Anthropic, 25_000)
-			session := wiregen.Generate(4, wiregen.Options{Model: model, Turns: 50, Parallel: true, Thinking: true, TargetTokens: 40_000, Signer: b.double})
+			session := sessiontest.Generate(4, sessiontest.Options{Model: model, Turns: 50, Parallel: true, Thinking: true, TargetTokens: 40_000, Signer: b.double})
 			for step, body := range session.Bodies() {
 				written := b.send(body)
 				if written.Beta != "" || b.member(written.Body, "thinking") != b.member(body, "thinking") {

@@ -13,7 +13,7 @@ import (
 
 	"github.com/google/uuid"
 
-	"palimpsest/api/upstream/providertest"
+	"palimpsest/api/upstream/providerdouble"
 	"palimpsest/pipeline"
 	"palimpsest/pipeline/conversation"
 	"palimpsest/pipeline/modules"
@@ -28,7 +28,7 @@ import (
 	"palimpsest/pipeline/wire/anthropic"
 	"palimpsest/pipeline/wire/openaichat"
 	"palimpsest/pipeline/wire/openairesponses"
-	"palimpsest/pipeline/wire/wiregen"
+	"palimpsest/pipeline/wire/sessiontest"
 )
 
 // tally counts what was checked.
@@ -91,9 +91,9 @@ func newBench(t *testing.T, counter *tokens.Counter) *bench {
 func (b *bench) run(t *testing.T, seed uint64, sum *tally) (bodies int) {
 	t.Helper()
 	random := rand.New(rand.NewPCG(seed, 1))
-	double := providertest.NewHandler(providertest.Config{Window: 100_000_000, BindThinking: random.IntN(4) > 0})
+	double := providerdouble.NewHandler(providerdouble.Config{Window: 100_000_000, BindThinking: random.IntN(4) > 0})
 	options := drawSession(random, double)
-	generated := wiregen.Generate(seed, options)
+	generated := sessiontest.Generate(seed, options)
 	change := drawChange(random, options.Format)
 	scope := session.Scope{Workspace: uuid.New(), APIKey: uuid.New(), Format: options.Format}
 	window := int(float64(options.TargetTokens) * (0.05 + 1.3*random.Float64()))
@@ -105,7 +105,7 @@ func (b *bench) run(t *testing.T, seed uint64, sum *tally) (bodies int) {
 		body := change(generated.Body(step))
 		headers := http.Header{"X-Palimpsest-Session-Id": {"random"}}
 		if random.IntN(40) == 0 {
-			headers.Set("X-Claude-Code-Compaction", "auto") // the client summarises its history
+			headers.Set("X-Claude-Code-Compaction", "auto") // the client summarizes its history
 		}
 		written, err := b.writer.Write(t.Context(), prompt.Request{
 			Scope: scope, Codec: b.codecs[options.Format], Config: config, Body: body, Bypass: random.IntN(60) == 0,
@@ -200,9 +200,9 @@ func (s *tally) add(t *testing.T, seed uint64, written *prompt.Prompt, body []by
 type thinker struct{ model, setting string }
 
 // drawSession draws what a session is like.
-func drawSession(random *rand.Rand, double *providertest.Double) wiregen.Options {
+func drawSession(random *rand.Rand, double *providerdouble.Double) sessiontest.Options {
 	flag := func() bool { return random.IntN(2) == 0 }
-	options := wiregen.Options{
+	options := sessiontest.Options{
 		Format: []conversation.Format{conversation.Anthropic, conversation.Anthropic, conversation.OpenAIChat, conversation.OpenAIResponses}[random.IntN(4)],
 		Turns:  2 + random.IntN(60), TargetTokens: 4_000 + random.IntN(24_000),
 		Parallel: flag(), Thinking: flag(), Images: random.IntN(4) == 0, CJK: random.IntN(4) == 0, ToolErrors: flag(), Reminders: flag(),
@@ -219,12 +219,12 @@ func drawSession(random *rand.Rand, double *providertest.Double) wiregen.Options
 		drawn := thinkers[random.IntN(len(thinkers))]
 		options.Model, options.ThinkingSetting = drawn.model, drawn.setting
 		if options.Thinking && slices.Contains([]string{"claude-opus-5-5", "claude-sonnet-5-5", "claude-haiku-5-5", "claude-fable-5-2"}, options.Model) {
-			options.Bind = func(head []byte) (wiregen.Binder, error) { return double.Bind(head) }
+			options.Bind = func(head []byte) (sessiontest.Binder, error) { return double.Bind(head) }
 		}
 	case conversation.OpenAIResponses:
 		if options.Thinking && flag() {
 			options.Model = "gpt-6-sol"
-			options.Bind = func(head []byte) (wiregen.Binder, error) { return double.BindItems(head) }
+			options.Bind = func(head []byte) (sessiontest.Binder, error) { return double.BindItems(head) }
 		}
 	case conversation.OpenAIChat:
 	}

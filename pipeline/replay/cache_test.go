@@ -11,7 +11,7 @@ import (
 	"palimpsest/pipeline/replay"
 	"palimpsest/pipeline/session"
 	"palimpsest/pipeline/tokens"
-	"palimpsest/pipeline/wire/wiregen"
+	"palimpsest/pipeline/wire/sessiontest"
 )
 
 // sentAs returns a prompt of messages of ten tokens each, named by a letter.
@@ -61,7 +61,7 @@ func TestCacheWithoutATimeForgetsNothing(t *testing.T) {
 // for how long it lives.
 func TestUsageSaysForHowLongTheProviderCaches(t *testing.T) {
 	t.Parallel()
-	generated := wiregen.Generate(3, wiregen.Options{Turns: 12, TargetTokens: 9_000})
+	generated := sessiontest.Generate(3, sessiontest.Options{Turns: 12, TargetTokens: 9_000})
 	model := tokens.Model{Name: "claude-sonnet-4-5", Window: 200_000, TokensPerO200k: 1.2, Price: tokens.Price{Input: 10, CacheRead: 1, CacheWrite: 12, CacheWrite1h: 20}}
 	for name, one := range map[string]struct {
 		ttl       time.Duration

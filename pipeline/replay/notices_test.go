@@ -7,7 +7,7 @@ import (
 	"path/filepath"
 	"testing"
 
-	"palimpsest/api/upstream/providertest"
+	"palimpsest/api/upstream/providerdouble"
 	"palimpsest/pipeline/conversation"
 	"palimpsest/pipeline/modules"
 	"palimpsest/pipeline/pipelinetest"
@@ -59,7 +59,7 @@ func TestRealSessionsWithANoticeBehindEveryTurn(t *testing.T) {
 
 // newSampled returns a replay that holds the prompts of epochs, and every eighth, against
 // the provider's rules: between epochs only the client's own end grows.
-func newSampled(t *testing.T, double *providertest.Double, window int) *replay.Replay {
+func newSampled(t *testing.T, double *providerdouble.Double, window int) *replay.Replay {
 	t.Helper()
 	sent, before := 0, 0
 	run, err := replay.New(replay.Config{

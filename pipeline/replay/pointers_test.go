@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"palimpsest/api/upstream/providertest"
+	"palimpsest/api/upstream/providerdouble"
 	"palimpsest/pipeline"
 	"palimpsest/pipeline/conversation"
 	"palimpsest/pipeline/prompt"
@@ -17,7 +17,7 @@ import (
 	"palimpsest/pipeline/wire/anthropic"
 	"palimpsest/pipeline/wire/openaichat"
 	"palimpsest/pipeline/wire/openairesponses"
-	"palimpsest/pipeline/wire/wiregen"
+	"palimpsest/pipeline/wire/sessiontest"
 )
 
 // Generated sessions whose results repeat each other, through epochs: every replay sends
@@ -40,8 +40,8 @@ func TestPointersAreTheSameOnEveryReplay(t *testing.T) {
 
 func replayRepeating(t *testing.T, codec wire.Codec, window int, seed uint64) {
 	t.Helper()
-	double := providertest.NewHandler(providertest.Config{Window: 10_000_000})
-	talk := wiregen.Generate(seed, wiregen.Options{
+	double := providerdouble.NewHandler(providerdouble.Config{Window: 10_000_000})
+	talk := sessiontest.Generate(seed, sessiontest.Options{
 		Format: codec.Format(), Turns: 60, TargetTokens: 30_000, CacheMarkers: true, Parallel: seed%2 == 0, Thinking: true, Signer: double,
 	})
 	first, second := newRepeating(t, codec, window), newRepeating(t, codec, window)
@@ -244,7 +244,7 @@ func TestNoPointerStandsWhereTheProviderTakesResultsOut(t *testing.T) {
 	} {
 		r := newRepeating(t, test.codec, 1_000_000)
 		writer := r.process(t)
-		talk := wiregen.Generate(1, wiregen.Options{Format: test.codec.Format(), Turns: 20, TargetTokens: 10_000})
+		talk := sessiontest.Generate(1, sessiontest.Options{Format: test.codec.Format(), Turns: 20, TargetTokens: 10_000})
 		var sent *prompt.Prompt
 		for step := range talk.Steps() {
 			sent = r.send(t, writer, withRepeats(t, test.codec, talk.Body(step)))
@@ -269,7 +269,7 @@ func TestAnEmergencyKeepsPointers(t *testing.T) {
 	codec := anthropic.New()
 	r := newRepeating(t, codec, 1_000_000)
 	writer := r.process(t)
-	talk := wiregen.Generate(1, wiregen.Options{Format: codec.Format(), Turns: 20, TargetTokens: 10_000})
+	talk := sessiontest.Generate(1, sessiontest.Options{Format: codec.Format(), Turns: 20, TargetTokens: 10_000})
 	for step := range talk.Steps() {
 		sent := r.send(t, writer, withRepeats(t, codec, talk.Body(step)))
 		fresh := slices.ContainsFunc(sent.Exchange.Report.Events, func(event pipeline.Event) bool { return event.Type == pipeline.PointedType })
@@ -296,7 +296,7 @@ func TestWhatPointersSaveIsReported(t *testing.T) {
 	codec := openaichat.New()
 	r := newRepeating(t, codec, 1_000_000)
 	writer := r.process(t)
-	talk := wiregen.Generate(1, wiregen.Options{Format: codec.Format(), Turns: 20, TargetTokens: 10_000})
+	talk := sessiontest.Generate(1, sessiontest.Options{Format: codec.Format(), Turns: 20, TargetTokens: 10_000})
 	told, stand := 0, 0
 	for step := range talk.Steps() {
 		report := r.send(t, writer, withRepeats(t, codec, talk.Body(step))).Exchange.Report

@@ -13,7 +13,7 @@ import (
 
 	"github.com/google/uuid"
 
-	"palimpsest/api/upstream/providertest"
+	"palimpsest/api/upstream/providerdouble"
 	"palimpsest/pipeline"
 	"palimpsest/pipeline/conversation"
 	"palimpsest/pipeline/ledger"
@@ -99,7 +99,7 @@ func TestRecordedRepeatsArePointedAt(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		double := providertest.NewHandler(providertest.Config{Window: 10_000_000})
+		double := providerdouble.NewHandler(providerdouble.Config{Window: 10_000_000})
 		double.Trust(body)
 		r := newRepeating(t, codec, 10_000_000)
 		writer := r.process(t)

@@ -7,14 +7,14 @@ import (
 	"strings"
 	"testing"
 
-	"palimpsest/api/upstream/providertest"
+	"palimpsest/api/upstream/providerdouble"
 	"palimpsest/pipeline"
 	"palimpsest/pipeline/conversation"
 	"palimpsest/pipeline/modules"
 	"palimpsest/pipeline/replay"
 	"palimpsest/pipeline/sharedtest"
 	"palimpsest/pipeline/tokens"
-	"palimpsest/pipeline/wire/wiregen"
+	"palimpsest/pipeline/wire/sessiontest"
 )
 
 // window is small enough for several epochs.
@@ -28,7 +28,7 @@ func TestGeneratedSessionsReplayWithoutAFault(t *testing.T) {
 		t.Run(string(format), func(t *testing.T) {
 			t.Parallel()
 			double := newDouble(t, window)
-			session := wiregen.Generate(7, wiregen.Options{
+			session := sessiontest.Generate(7, sessiontest.Options{
 				Format: format, Turns: 200, Parallel: true, Thinking: true, Images: true, CJK: true, ToolErrors: true, Reminders: true,
 				TargetTokens: 150_000, Signer: double,
 			})
@@ -76,7 +76,7 @@ func TestGeneratedSessionsReplayWithoutAFault(t *testing.T) {
 func TestSessionThatFitsIsLeftAlone(t *testing.T) {
 	t.Parallel()
 	double := newDouble(t, 200_000)
-	session := wiregen.Generate(3, wiregen.Options{Turns: 30, TargetTokens: 20_000, CacheMarkers: true, Signer: double})
+	session := sessiontest.Generate(3, sessiontest.Options{Turns: 30, TargetTokens: 20_000, CacheMarkers: true, Signer: double})
 	body := session.Body(session.Steps() - 1)
 	run := newReplay(t, conversation.Anthropic, double, 200_000)
 	sum, err := run.Run(t.Context(), body, func(step replay.Step) error {
@@ -93,7 +93,7 @@ func TestSessionThatFitsIsLeftAlone(t *testing.T) {
 func TestFormatsAreTold(t *testing.T) {
 	t.Parallel()
 	for _, format := range []conversation.Format{conversation.Anthropic, conversation.OpenAIChat, conversation.OpenAIResponses} {
-		session := wiregen.Generate(1, wiregen.Options{Format: format, Turns: 3})
+		session := sessiontest.Generate(1, sessiontest.Options{Format: format, Turns: 3})
 		if got := replay.Detect(session.Body(2)); got != format {
 			t.Errorf("%s is taken for %q", format, got)
 		}
@@ -143,16 +143,16 @@ func startsWith(body, other []byte) bool {
 	return bytes.HasPrefix(body, bytes.TrimRight(other, "]}"))
 }
 
-func newDouble(t *testing.T, window int) *providertest.Double {
+func newDouble(t *testing.T, window int) *providerdouble.Double {
 	t.Helper()
 	counter, err := tokens.NewCounter()
 	if err != nil {
 		t.Fatal(err)
 	}
-	return providertest.NewHandler(providertest.Config{Window: window, Count: counter.Count})
+	return providerdouble.NewHandler(providerdouble.Config{Window: window, Count: counter.Count})
 }
 
-func newReplay(t *testing.T, format conversation.Format, double *providertest.Double, window int) *replay.Replay {
+func newReplay(t *testing.T, format conversation.Format, double *providerdouble.Double, window int) *replay.Replay {
 	t.Helper()
 	run, err := replay.New(replay.Config{
 		Format: format, Pipeline: modules.Catalog().Default(), Window: window,

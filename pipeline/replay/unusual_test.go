@@ -10,14 +10,14 @@ import (
 	"testing"
 	"time"
 
-	"palimpsest/api/upstream/providertest"
+	"palimpsest/api/upstream/providerdouble"
 	"palimpsest/pipeline"
 	"palimpsest/pipeline/conversation"
 	"palimpsest/pipeline/modules"
 	"palimpsest/pipeline/modules/ipc"
 	"palimpsest/pipeline/replay"
 	"palimpsest/pipeline/tokens"
-	"palimpsest/pipeline/wire/wiregen"
+	"palimpsest/pipeline/wire/sessiontest"
 )
 
 // unusual is a way to work that the recorded sessions do not show, by rent or buy.
@@ -44,8 +44,8 @@ const (
 )
 
 // grown returns the requests of a generated session, one every 20 seconds.
-func grown(seed uint64, name string, options wiregen.Options) []request {
-	session := wiregen.Generate(seed, options)
+func grown(seed uint64, name string, options sessiontest.Options) []request {
+	session := sessiontest.Generate(seed, options)
 	model := options.Model
 	all := make([]request, session.Steps())
 	for i := range all {
@@ -54,8 +54,8 @@ func grown(seed uint64, name string, options wiregen.Options) []request {
 	return all
 }
 
-func long(model string) wiregen.Options {
-	return wiregen.Options{Model: model, Turns: 70, TargetTokens: 100_000, CacheMarkers: true, Parallel: true, ToolErrors: true}
+func long(model string) sessiontest.Options {
+	return sessiontest.Options{Model: model, Turns: 70, TargetTokens: 100_000, CacheMarkers: true, Parallel: true, ToolErrors: true}
 }
 
 // edited returns a body whose messages were changed.
@@ -173,7 +173,7 @@ func (way *unusual) run(t *testing.T) {
 		way.change(pipeline.Change[ipc.Config](&config))
 	}
 	format := cmp.Or(way.format, conversation.Anthropic)
-	double := providertest.NewHandler(providertest.Config{Window: 10_000_000, AllowUnknown: true})
+	double := providerdouble.NewHandler(providerdouble.Config{Window: 10_000_000, AllowUnknown: true})
 	run, err := replay.New(replay.Config{
 		Format: format, Pipeline: config, TTL: 5 * time.Minute, Automatic: way.automatic, Models: way.models,
 		Validate: func(format conversation.Format, body []byte) error { return double.Validate(string(format), body) },

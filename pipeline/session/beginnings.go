@@ -12,7 +12,7 @@ import (
 )
 
 const (
-	// blockSize is how much of a list of messages is recognised at a time, in bytes.
+	// blockSize is how much of a list of messages is recognized at a time, in bytes.
 	blockSize = 16 << 10
 	// beginningsMemory bounds what the blocks take in memory, in bytes.
 	beginningsMemory = 96 << 20
@@ -23,7 +23,7 @@ const (
 
 // beginnings knows how lists of messages begin. A client sends its whole history
 // with every request, so nearly all of a list has been read before: it is
-// recognised block by block, each by everything up to its end, and only what
+// recognized block by block, each by everything up to its end, and only what
 // follows the last known block is read.
 type beginnings struct {
 	blocks *otter.Cache[fingerprint, block]
@@ -39,10 +39,10 @@ type block struct {
 // weight is what a block takes in memory, in bytes, roughly.
 func (b block) weight() uint32 { return uint32(160 + 136*len(b.digests)) } //nolint:gosec // a block holds few messages
 
-// reading is a list that is being recognised.
+// reading is a list that is being recognized.
 type reading struct {
 	format conversation.Format
-	known  int          // blocks that were recognised
+	known  int          // blocks that were recognized
 	last   xxh3.Uint128 // of everything up to the end of them
 	block               // what they hold
 }
@@ -58,8 +58,8 @@ func newBeginnings(seed uint64) (*beginnings, error) {
 	return &beginnings{blocks: blocks, seed: seed}, nil
 }
 
-// recognise returns what is known of a list, which may go on behind its end.
-func (b *beginnings) recognise(format conversation.Format, list []byte) reading {
+// recognize returns what is known of a list, which may go on behind its end.
+func (b *beginnings) recognize(format conversation.Format, list []byte) reading {
 	found := reading{format: format}
 	var blocks []block
 	messages, most := 0, 0
@@ -85,7 +85,7 @@ func (b *beginnings) recognise(format conversation.Format, list []byte) reading 
 	return found
 }
 
-// learn remembers the blocks of a whole list that were not recognised.
+// learn remembers the blocks of a whole list that were not recognized.
 func (b *beginnings) learn(found reading, list []byte, messages []conversation.Digest, stretch func(i int) wire.Stretch) {
 	if list[0] != '[' {
 		return // a string that stands for a list

@@ -31,7 +31,7 @@ type Lane struct {
 	Parent    uuid.UUID // lane this one forked from; uuid.Nil if none
 	ForkAt    int       // messages shared with Parent, whose entries in the archive count as its own
 	Inherited int       // number of the newest projection taken over from Parent; 0 if none
-	Name      string    // the client's own session id; empty: recognised by content
+	Name      string    // the client's own session id; empty: recognized by content
 	Source    string    // where it came from
 	Kind      Kind
 	Assumed   bool // opened while the store was away, which may know the lane

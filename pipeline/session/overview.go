@@ -109,7 +109,7 @@ type Overview struct {
 	ID     uuid.UUID
 	APIKey uuid.UUID
 	Format conversation.Format
-	Name   string // the client's own id; empty: recognised by content
+	Name   string // the client's own id; empty: recognized by content
 	Source string // where the id came from
 	Title  string // start of the first typed message
 	Client string

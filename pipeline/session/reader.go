@@ -74,7 +74,7 @@ func NewReader(counter Counter) (*Reader, error) {
 func (r *Reader) Read(codec wire.Codec, body []byte) (*wire.Envelope, []conversation.Digest, error) {
 	found := reading{format: codec.Format()}
 	envelope, err := wire.OpenKnown(body, codec.List(), func(list []byte) []wire.Stretch {
-		found = r.beginnings.recognise(codec.Format(), list)
+		found = r.beginnings.recognize(codec.Format(), list)
 		return found.stretches
 	})
 	if err != nil {

@@ -40,7 +40,7 @@ func newReader(t testing.TB) (*session.Reader, *lengths) {
 	return reader, counter
 }
 
-// texts returns n messages of growing sizes, some larger than what is recognised at a time.
+// texts returns n messages of growing sizes, some larger than what is recognized at a time.
 func texts(seed uint64, n int) []string {
 	random := rand.New(rand.NewPCG(seed, 1))
 	messages := make([]string, n)
@@ -59,7 +59,7 @@ func list(messages []string) []byte {
 	return []byte(`{"model":"claude-sonnet-4-5","messages":[` + strings.Join(messages, " ,\n") + `],"max_tokens":10}`)
 }
 
-// What was recognised is what would have been read.
+// What was recognized is what would have been read.
 func TestRecognizedListReadsAsUnknownOne(t *testing.T) {
 	t.Parallel()
 	reader, counter := newReader(t)

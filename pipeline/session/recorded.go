@@ -39,6 +39,8 @@ type Picked struct {
 // works on.
 type Recorded struct {
 	Session, Lane uuid.UUID
+	APIKey        uuid.UUID
+	Format        conversation.Format
 
 	Model    string        // that was asked for last
 	TTL      time.Duration // how long the provider keeps its prompts; 0 if nothing caches them, or nobody knows

@@ -28,7 +28,7 @@ const (
 
 // Hint is what a request says about its session.
 type Hint struct {
-	Name   string // the client's own session id; empty: recognise it by content
+	Name   string // the client's own session id; empty: recognize it by content
 	Source string // where Name came from
 	Lane   string // the client's own name for a line of history: an agent's id
 	Kind   Kind   // of the lane that the request continues or opens; empty: Main

@@ -89,7 +89,7 @@ type Seen struct {
 	// Taken is the number of the newest insert taken over from Parent; 0 if none.
 	Taken int
 
-	Name   string // the client's own session id; empty: recognised by content
+	Name   string // the client's own session id; empty: recognized by content
 	Source string // where it came from: "header", "metadata.user_id", …, "lineage"
 	Title  string // start of the first typed message
 	Client string

@@ -6,20 +6,20 @@ import (
 
 	"pgregory.net/rapid"
 
-	"palimpsest/api/upstream/providertest"
+	"palimpsest/api/upstream/providerdouble"
 )
 
 // D1: a text has all sections or names the first that it lacks.
 func TestEverySectionMustBeThere(t *testing.T) {
 	t.Parallel()
-	if missing := parse(providertest.Notes).missing(); missing != "" {
+	if missing := parse(providerdouble.Notes).missing(); missing != "" {
 		t.Errorf("a whole summary lacks %q", missing)
 	}
 	for heading, want := range map[string]string{
 		"## Goal": "goal", "## Constraints & Preferences": "constraints & preferences", "### Done": "done", "### In progress": "in progress",
 		"### Blocked": "blocked", "## Key decisions": "key decisions", "## Next steps": "next steps", "## Critical context": "critical context",
 	} {
-		if got := parse(strings.Replace(providertest.Notes, heading+"\n", "", 1)).missing(); got != want {
+		if got := parse(strings.Replace(providerdouble.Notes, heading+"\n", "", 1)).missing(); got != want {
 			t.Errorf("without %q: %q is missing", heading, got)
 		}
 	}
@@ -129,7 +129,7 @@ func TestADocumentIsCutToItsBound(t *testing.T) {
 func TestWhatTheArchiveCanReplaceGoesFirst(t *testing.T) {
 	t.Parallel()
 	count := newCounter(t).Count
-	d := parse(providertest.Notes)
+	d := parse(providerdouble.Notes)
 	d.items[constraints] = []string{"Old order: never use cgo.", "New order: always run make lint."}
 	for range 40 {
 		d.identifiers = append(d.identifiers, "identifier/of/no/weight.go")
@@ -149,7 +149,7 @@ func TestWhatTheArchiveCanReplaceGoesFirst(t *testing.T) {
 
 // drawDocument draws items from few words, so that some are the same.
 func drawDocument(r *rapid.T) *document {
-	d := parse(providertest.Notes)
+	d := parse(providerdouble.Notes)
 	item := rapid.StringMatching(`(Write|write|test|Fix) (the )?(parser|scanner|docs)(\.|!|)( with more words than that)?`)
 	for s := range d.items {
 		d.items[s] = rapid.SliceOfN(item, 0, 30).Draw(r, "items")

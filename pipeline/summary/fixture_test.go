@@ -17,7 +17,7 @@ import (
 	"github.com/google/uuid"
 	"go.uber.org/goleak"
 
-	"palimpsest/api/upstream/providertest"
+	"palimpsest/api/upstream/providerdouble"
 	"palimpsest/pipeline/archive"
 	"palimpsest/pipeline/conversation"
 	"palimpsest/pipeline/session"
@@ -45,24 +45,24 @@ func newCounter(t testing.TB) *tokens.Counter {
 
 // double is a provider double without a network.
 type double struct {
-	*providertest.Double
+	*providerdouble.Double
 
 	mu    sync.Mutex
 	calls []Call
 }
 
-func newDouble(t testing.TB, config providertest.Config) *double {
+func newDouble(t testing.TB, config providerdouble.Config) *double {
 	t.Helper()
 	config.Count = newCounter(t).Count
 	if config.Script == nil {
-		config.Script = notes(providertest.Notes)
+		config.Script = notes(providerdouble.Notes)
 	}
-	return &double{Double: providertest.NewHandler(config)}
+	return &double{Double: providerdouble.NewHandler(config)}
 }
 
 // notes is a script that answers every request with a text.
-func notes(text string) providertest.Script {
-	return func(providertest.Request) providertest.Reply { return providertest.Reply{Text: text} }
+func notes(text string) providerdouble.Script {
+	return func(providerdouble.Request) providerdouble.Reply { return providerdouble.Reply{Text: text} }
 }
 
 // Ask implements Provider.

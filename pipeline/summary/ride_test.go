@@ -10,11 +10,11 @@ import (
 
 	"github.com/google/uuid"
 
-	"palimpsest/api/upstream/providertest"
+	"palimpsest/api/upstream/providerdouble"
 	"palimpsest/pipeline/conversation"
 	"palimpsest/pipeline/tokens"
 	"palimpsest/pipeline/wire"
-	"palimpsest/pipeline/wire/wiregen"
+	"palimpsest/pipeline/wire/sessiontest"
 )
 
 // prompts are the last prompts of a lane in each format; model is Anthropic's.
@@ -22,13 +22,13 @@ func prompts(t *testing.T, d *double, model string) map[conversation.Format][]by
 	t.Helper()
 	all := map[conversation.Format][]byte{}
 	for _, codec := range codecs() {
-		options := wiregen.Options{
+		options := sessiontest.Options{
 			Format: codec.Format(), Turns: 20, Parallel: true, Thinking: true, CacheMarkers: true, TargetTokens: 20_000, Signer: d.Double,
 		}
 		if codec.Format() == conversation.Anthropic {
 			options.Model = model
 		}
-		session := wiregen.Generate(3, options)
+		session := sessiontest.Generate(3, options)
 		all[codec.Format()] = session.Body(session.Steps() - 1)
 	}
 	return all
@@ -38,7 +38,7 @@ func prompts(t *testing.T, d *double, model string) map[conversation.Format][]by
 // included, is legal, and is read from the provider's cache.
 func TestASummaryRidesTheCachedPrompt(t *testing.T) {
 	t.Parallel()
-	d := newDouble(t, providertest.Config{})
+	d := newDouble(t, providerdouble.Config{})
 	bodies := prompts(t, d, "claude-opus-5-5")
 	for _, codec := range codecs() {
 		prompt := bodies[codec.Format()]
@@ -66,7 +66,7 @@ func TestASummaryRidesTheCachedPrompt(t *testing.T) {
 			t.Fatalf("%s: %v, %s", codec.Format(), err, reply.Body)
 		}
 		text, usage, err := reply.read(codec)
-		if err != nil || text != providertest.Notes {
+		if err != nil || text != providerdouble.Notes {
 			t.Errorf("%s: %q, %v", codec.Format(), text, err)
 		}
 		if usage.CacheRead < usage.Prompt()*8/10 {
@@ -79,7 +79,7 @@ func TestASummaryRidesTheCachedPrompt(t *testing.T) {
 // again.
 func TestAPromptWhoseThinkingWouldBeDroppedIsNotGoneOnFrom(t *testing.T) {
 	t.Parallel()
-	body := prompts(t, newDouble(t, providertest.Config{}), "claude-sonnet-4-5")[conversation.Anthropic]
+	body := prompts(t, newDouble(t, providerdouble.Config{}), "claude-sonnet-4-5")[conversation.Anthropic]
 	if _, ok := rideBody(codecs()[0], Ride{Body: body}, "x"); ok {
 		t.Error("it rides")
 	}
@@ -143,7 +143,7 @@ func TestARequestOfItsOwnIsLegal(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	d := newDouble(t, providertest.Config{})
+	d := newDouble(t, providerdouble.Config{})
 	for _, test := range []struct {
 		codec int
 		model string
@@ -160,7 +160,7 @@ func TestARequestOfItsOwnIsLegal(t *testing.T) {
 
 		text, err := m.askOwn(t.Context(), test.model, own)
 
-		if err != nil || text != providertest.Notes {
+		if err != nil || text != providerdouble.Notes {
 			t.Errorf("%s: %q, %v", test.model, text, err)
 		}
 		calls := d.asked()
@@ -218,7 +218,7 @@ func TestAtAnotherAccountTheTurnsAreTold(t *testing.T) {
 			`{"type":"server_tool_use","id":"s","name":"web_search","input":{}},{"type":"web_search_tool_result","tool_use_id":"s","content":[{"type":"web_search_result","encrypted_content":"SEALED-3"}]},` +
 			`{"type":"text","text":"Found."}]}`,
 	).user("Go on.").work(10)
-	d := newDouble(t, providertest.Config{})
+	d := newDouble(t, providerdouble.Config{})
 	job := l.job()
 	job.Settings.Model = sameModel
 	job.Ride = &Ride{
@@ -246,7 +246,7 @@ func TestTheWorkerRidesWhereThatIsCheaper(t *testing.T) {
 		want   string
 	}{{200_000, FormCached}, {4_000, FormOwn}} {
 		l := newLane().user("Go.").work(30)
-		d := newDouble(t, providertest.Config{})
+		d := newDouble(t, providerdouble.Config{})
 		job := l.job()
 		job.Settings.Model, job.Window = sameModel, test.window
 		job.Ride = &Ride{

@@ -13,7 +13,7 @@ import (
 
 	"github.com/google/uuid"
 
-	"palimpsest/api/upstream/providertest"
+	"palimpsest/api/upstream/providerdouble"
 )
 
 // D1, D3, D4, D5: what is kept of a good answer has all sections, the files from
@@ -24,7 +24,7 @@ func TestAGoodAnswerIsCompletedByProgram(t *testing.T) {
 		run("Read", `{"file_path":"/repo/pkg/parser/parse.go"}`, "package parser").
 		run("Edit", `{"file_path":"/repo/pkg/parser/parse.go","old_string":"a","new_string":"b"}`, "ok").
 		run("Read", `{"file_path":"/repo/README.md"}`, "# Repo").work(20)
-	d := newDouble(t, providertest.Config{})
+	d := newDouble(t, providerdouble.Config{})
 
 	attempt := newBench(t, l, d).do(t, l.job())
 
@@ -49,12 +49,12 @@ func TestAChainGoesOnFromThePreviousSummary(t *testing.T) {
 	t.Parallel()
 	l := newLane().user("Begin with FIRST-100.").work(20)
 	answers := make(chan string, 1)
-	d := newDouble(t, providertest.Config{Script: func(providertest.Request) providertest.Reply { return providertest.Reply{Text: <-answers} }})
+	d := newDouble(t, providerdouble.Config{Script: func(providerdouble.Request) providerdouble.Reply { return providerdouble.Reply{Text: <-answers} }})
 	b := newBench(t, l, d)
-	answers <- strings.Replace(strings.Replace(providertest.Notes, "- The first steps.", "- Write the scanner.", 1), "### Blocked\n(none)", "### Blocked\n- Wait for the schema.", 1)
+	answers <- strings.Replace(strings.Replace(providerdouble.Notes, "- The first steps.", "- Write the scanner.", 1), "### Blocked\n(none)", "### Blocked\n- Wait for the schema.", 1)
 	first := b.do(t, l.job())
 	l.say("The schema came.").work(20)
-	answers <- strings.Replace(strings.Replace(strings.Replace(providertest.Notes,
+	answers <- strings.Replace(strings.Replace(strings.Replace(providerdouble.Notes,
 		"- The first steps.", "- [x] Wait for the schema.", 1), "### In progress\n(none)", "### In progress\n- write the scanner", 1),
 		"- The next step.", "- Wait for the schema", 1)
 
@@ -80,12 +80,12 @@ func TestAChainGoesOnFromThePreviousSummary(t *testing.T) {
 func TestThirtySummariesLaterTheOrdersAreStillThere(t *testing.T) {
 	t.Parallel()
 	l := newLane().user("Always run make lint before a commit.")
-	d := newDouble(t, providertest.Config{Script: func(r providertest.Request) providertest.Reply {
+	d := newDouble(t, providerdouble.Config{Script: func(r providerdouble.Request) providerdouble.Reply {
 		var long strings.Builder
 		for i := range 60 {
 			fmt.Fprintf(&long, "\n- Step %d of %d was done at length, with all that belongs to it.", i, r.Tokens)
 		}
-		return providertest.Reply{Text: strings.Replace(providertest.Notes, "\n- The first steps.", long.String(), 1)}
+		return providerdouble.Reply{Text: strings.Replace(providerdouble.Notes, "\n- The first steps.", long.String(), 1)}
 	}})
 	b := newBench(t, l, d)
 	job := l.job()
@@ -114,28 +114,28 @@ func TestThirtySummariesLaterTheOrdersAreStillThere(t *testing.T) {
 func TestAnswerThatIsNotASummaryIsRejected(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
-		reply providertest.Reply
+		reply providerdouble.Reply
 		want  string
 	}{
-		"empty":             {providertest.Reply{}, ReasonEmpty},
-		"white space":       {providertest.Reply{Text: " \n\t "}, ReasonEmpty},
-		"no room":           {providertest.Reply{Text: providertest.Notes, StopReason: "max_tokens"}, ReasonTruncated},
-		"refusal":           {providertest.Reply{Text: providertest.Notes, StopReason: "refusal"}, ReasonRefusal},
-		"refusal in words":  {providertest.Reply{Text: "I'm sorry, but I can't help with that."}, ReasonRefusal},
-		"tool call":         {providertest.Reply{Calls: []providertest.Call{{Name: "Bash", Input: json.RawMessage(`{"command":"ls"}`)}}}, ReasonToolCall},
-		"tool call beside":  {providertest.Reply{Text: providertest.Notes, Calls: []providertest.Call{{Name: "Bash", Input: json.RawMessage(`{}`)}}}, ReasonToolCall},
-		"an error as text":  {providertest.Reply{Text: `{"error":{"message":"overloaded"}}`}, ReasonError},
-		"an error in words": {providertest.Reply{Text: "Error: the upstream model timed out"}, ReasonError},
-		"a section missing": {providertest.Reply{Text: strings.Replace(providertest.Notes, "## Key decisions\n", "", 1)}, "missing_key_decisions"},
-		"just an answer":    {providertest.Reply{Text: "All done, the tests pass."}, "missing_goal"},
-		"429":               {providertest.Reply{Misbehave: providertest.MisbehaveRateLimit}, "provider_429"},
-		"500":               {providertest.Reply{Misbehave: providertest.MisbehaveFailure}, "provider_500"},
-		"529":               {providertest.Reply{Misbehave: providertest.MisbehaveOverloaded}, "provider_529"},
+		"empty":             {providerdouble.Reply{}, ReasonEmpty},
+		"white space":       {providerdouble.Reply{Text: " \n\t "}, ReasonEmpty},
+		"no room":           {providerdouble.Reply{Text: providerdouble.Notes, StopReason: "max_tokens"}, ReasonTruncated},
+		"refusal":           {providerdouble.Reply{Text: providerdouble.Notes, StopReason: "refusal"}, ReasonRefusal},
+		"refusal in words":  {providerdouble.Reply{Text: "I'm sorry, but I can't help with that."}, ReasonRefusal},
+		"tool call":         {providerdouble.Reply{Calls: []providerdouble.Call{{Name: "Bash", Input: json.RawMessage(`{"command":"ls"}`)}}}, ReasonToolCall},
+		"tool call beside":  {providerdouble.Reply{Text: providerdouble.Notes, Calls: []providerdouble.Call{{Name: "Bash", Input: json.RawMessage(`{}`)}}}, ReasonToolCall},
+		"an error as text":  {providerdouble.Reply{Text: `{"error":{"message":"overloaded"}}`}, ReasonError},
+		"an error in words": {providerdouble.Reply{Text: "Error: the upstream model timed out"}, ReasonError},
+		"a section missing": {providerdouble.Reply{Text: strings.Replace(providerdouble.Notes, "## Key decisions\n", "", 1)}, "missing_key_decisions"},
+		"just an answer":    {providerdouble.Reply{Text: "All done, the tests pass."}, "missing_goal"},
+		"429":               {providerdouble.Reply{Misbehave: providerdouble.MisbehaveRateLimit}, "provider_429"},
+		"500":               {providerdouble.Reply{Misbehave: providerdouble.MisbehaveFailure}, "provider_500"},
+		"529":               {providerdouble.Reply{Misbehave: providerdouble.MisbehaveOverloaded}, "provider_529"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			l := newLane().user("Go.").work(20)
-			d := newDouble(t, providertest.Config{Script: func(providertest.Request) providertest.Reply { return test.reply }})
+			d := newDouble(t, providerdouble.Config{Script: func(providerdouble.Request) providerdouble.Reply { return test.reply }})
 			b := newBench(t, l, d)
 
 			attempt := b.do(t, l.job())
@@ -154,7 +154,7 @@ func TestAnswerThatIsNotASummaryIsRejected(t *testing.T) {
 func TestASummaryLargerThanItsSourceIsRejected(t *testing.T) {
 	t.Parallel()
 	l := newLane().user("Hello.").say("Hello to you.")
-	if attempt := newBench(t, l, newDouble(t, providertest.Config{})).do(t, l.job()); attempt.Reason != ReasonLarger {
+	if attempt := newBench(t, l, newDouble(t, providerdouble.Config{})).do(t, l.job()); attempt.Reason != ReasonLarger {
 		t.Errorf("rejected for %q", attempt.Reason)
 	}
 }
@@ -169,7 +169,7 @@ func TestASummaryWithoutTheNewestOrdersIsRejected(t *testing.T) {
 		}
 		job := l.job()
 		job.Window = window
-		attempt := newBench(t, l, newDouble(t, providertest.Config{})).do(t, job)
+		attempt := newBench(t, l, newDouble(t, providerdouble.Config{})).do(t, job)
 		if attempt.Reason != want || (attempt.Text == "") != (want != "") {
 			t.Errorf("in a window of %d: rejected for %q, want %q:\n%s", window, attempt.Reason, want, attempt.Text)
 		}
@@ -185,7 +185,7 @@ func TestATooLongRequestLosesItsOldestTurns(t *testing.T) {
 	t.Parallel()
 	l := newLane().user("Go OLDEST-1.").work(60).say("NEWEST-2 is done.")
 	size := 0
-	d := newDouble(t, providertest.Config{Models: map[string]providertest.Model{"claude-haiku-4-5": {Window: 8_000, MaxOutput: 64_000}}})
+	d := newDouble(t, providerdouble.Config{Models: map[string]providerdouble.Model{"claude-haiku-4-5": {Window: 8_000, MaxOutput: 64_000}}})
 	b := newBench(t, l, d)
 
 	job := l.job()
@@ -217,7 +217,7 @@ func TestATooLongRequestLosesItsOldestTurns(t *testing.T) {
 func TestTheWritersOwnWindowIsKeptTo(t *testing.T) {
 	t.Parallel()
 	l := newLane().user("Go OLDEST-1.").work(700).say("NEWEST-2 is done.")
-	d := newDouble(t, providertest.Config{AllowUnknown: true})
+	d := newDouble(t, providerdouble.Config{AllowUnknown: true})
 	job := l.job()
 	job.Settings.Model = "house-model" // of which 100,000 tokens are supposed
 	attempt := newBench(t, l, d).do(t, job)
@@ -315,7 +315,7 @@ func TestAskingNeverWaits(t *testing.T) {
 // What was lost with its process is made up for; what was tried is not tried again.
 func TestASummaryAskedForAgainIsMadeOnlyIfNoneWasTried(t *testing.T) {
 	t.Parallel()
-	provider := newDouble(t, providertest.Config{Script: notes(providertest.Notes)})
+	provider := newDouble(t, providerdouble.Config{Script: notes(providerdouble.Notes)})
 	b := newBench(t, newLane().user("Port the scanner.").work(20), provider)
 	job := b.job()
 	job.Again = true

@@ -122,7 +122,7 @@ func TestUnknownModelHasNoLimit(t *testing.T) {
 }
 
 // B7.
-func TestLongWindowIsRecognised(t *testing.T) {
+func TestLongWindowIsRecognized(t *testing.T) {
 	t.Parallel()
 	table := models(t)
 

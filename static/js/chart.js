@@ -13,9 +13,9 @@
     return String(n);
   };
 
-  // Colours are custom properties with a light and a dark side: the browser
+  // Colors are custom properties with a light and a dark side: the browser
   // resolves them on an element only.
-  const colour = (name, element) => {
+  const color = (name, element) => {
     element.style.color = `var(--${name})`;
     const resolved = getComputedStyle(element).color;
     element.style.removeProperty('color');
@@ -94,7 +94,7 @@
     hooks: {
       draw: plot => {
         const { ctx } = plot, ratio = devicePixelRatio || 1;
-        const line = colour('verdigris-fill', element), ink = colour('sheet', element);
+        const line = color('verdigris-fill', element), ink = color('sheet', element);
         ctx.save();
         data.marks.forEach(mark => {
           const x = Math.round(plot.valToPos(mark.x, 'x', true));
@@ -182,7 +182,7 @@
   };
 
   const line = (data, series, element) => {
-    const stroke = colour(series.colour, element);
+    const stroke = color(series.color, element);
     if (data.bars) return { label: series.label, fill: stroke, width: 0, paths: uPlot.paths.bars({ size: [0.78, 36] }), points: { show: false } };
     return { label: series.label, stroke, width: series.dash ? 1.25 : 1.75, dash: series.dash ? [4, 4] : undefined, fill: series.fill ? faded(stroke, series.fill) : undefined, spanGaps: data.unit !== undefined && data.unit !== 'share', points: points(series.values) };
   };
@@ -201,7 +201,7 @@
     const data = JSON.parse(element.dataset.chart), height = data.height || usual;
     const values = data.bars ? stacked(data).reverse() : heights(data);
     const series = data.bars ? [...data.series].reverse() : data.series;
-    const ink = colour('ink-3', element), grid = colour('grid', element);
+    const ink = color('ink-3', element), grid = color('grid', element);
     const axis = { stroke: ink, font: '11px Geist, sans-serif', grid: { stroke: grid, width: 1 }, ticks: { show: false } };
     const options = {
       width: element.clientWidth, height,
@@ -212,7 +212,7 @@
         ...(data.sync && { sync: { key: data.sync, scales: ['x', null], filters: { pub: type => type === 'mousemove' || type === 'mouseleave' } } }),
       },
       ...(data.zone && { tzDate: at => uPlot.tzDate(new Date(at * 1000), data.zone) }),
-      ...(data.gap && { bands: [{ series: [1, 2], fill: faded(colour('lapis-fill', element), 0.22) }] }),
+      ...(data.gap && { bands: [{ series: [1, 2], fill: faded(color('lapis-fill', element), 0.22) }] }),
       scales: { x: { time: data.kind === 'time', ...(data.bars && data.x.length > 1 && { range: (_, low, high) => [low - (data.x[1] - data.x[0]) / 2, high + (data.x[1] - data.x[0]) / 2] }) }, y: { range: ends(data) } },
       axes: [
         { ...axis, grid: { show: false }, ...(data.kind === 'time' ? { size: (_, labels) => labels && labels.some(label => label.includes('\n')) ? 42 : 28, values: clock(data.zone) } : { size: 26, incrs: [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000], values: (_, at) => at.map(n => Number.isInteger(n) ? n : '') }) },

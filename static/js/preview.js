@@ -1,5 +1,5 @@
 // Asks for the preview of a pipeline again whenever something of it is changed, and has
-// its figures downloaded. What stands there is greyed until the answer is there; an
+// its figures downloaded. What stands there is grayed until the answer is there; an
 // older answer never replaces a newer one. Where none comes, the card says so and can be
 // asked again.
 (() => {

@@ -52,13 +52,13 @@
     const list = target.closest('.turns');
     return {
       list, isFirst: target.id === 'turns-before', above: list.scrollTop, below: list.scrollHeight - list.scrollTop,
-      focus: target.contains(document.activeElement), neighbour: target.id === 'turns-before' ? null : target.previousElementSibling,
+      focus: target.contains(document.activeElement), neighbor: target.id === 'turns-before' ? null : target.previousElementSibling,
     };
   };
-  const joined = ({ list, isFirst, above, below, focus, neighbour }) => {
+  const joined = ({ list, isFirst, above, below, focus, neighbor }) => {
     if ($('#pane')) dress(list, $('#pane'));
     list.scrollTop = isFirst ? list.scrollHeight - below : above;
-    if (focus) (isFirst ? $('.turn', list) : neighbour?.nextElementSibling?.querySelector('.turn'))?.focus({ preventScroll: true });
+    if (focus) (isFirst ? $('.turn', list) : neighbor?.nextElementSibling?.querySelector('.turn'))?.focus({ preventScroll: true });
     if (waiting) step(waiting);
   };
 

@@ -68,8 +68,14 @@ func (c *company) with(safe *vault.Vault, found records) *signon.Service {
 // logIn takes someone through the provider and back.
 func (c *company) logIn(t *testing.T, service *signon.Service) error {
 	t.Helper()
+	return c.through(t, service, service)
+}
+
+// through is logIn with two services: where it begins, and where people come back to.
+func (c *company) through(t *testing.T, begins, ends *signon.Service) error {
+	t.Helper()
 	c.provider.QueueUser(&mockoidc.MockUser{Subject: "7", Email: "mira@" + domain, EmailVerified: true})
-	address, held, err := service.Begin(t.Context(), "mira@"+domain, "/")
+	address, held, err := begins.Begin(t.Context(), "mira@"+domain, "/")
 	if err != nil {
 		return err
 	}
@@ -86,7 +92,7 @@ func (c *company) logIn(t *testing.T, service *signon.Service) error {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, _, err = service.Finish(t.Context(), tenants.Principal{}, held, back.Query().Get("state"), back.Query().Get("code"), "test")
+	_, _, err = ends.Finish(t.Context(), tenants.Principal{}, held, back.Query().Get("state"), back.Query().Get("code"), "test")
 	return err
 }
 

@@ -102,6 +102,19 @@ func TestTheAuditIsFilteredAndPaged(t *testing.T) {
 			t.Errorf("%s: %d entries, %v, want %d", name, len(entries), err, test.want)
 		}
 	}
+	// A range holds its beginning and not its end.
+	all, err := b.Audit.Audit(t.Context(), b.workspace, tenants.AuditFilter{Action: "retention"})
+	if err != nil || len(all) != 3 {
+		t.Fatalf("%d entries, %v", len(all), err)
+	}
+	ranged, err := b.Audit.Audit(t.Context(), b.workspace, tenants.AuditFilter{Action: "retention", From: all[1].At, To: all[0].At})
+	if err != nil || len(ranged) != 1 || ranged[0].ID != all[1].ID {
+		t.Errorf("from the second entry to the third there is %+v, %v", ranged, err)
+	}
+	others, err := b.Audit.Audit(t.Context(), b.workspace, tenants.AuditFilter{Except: "retention"})
+	if err != nil || len(others) == 0 || slices.ContainsFunc(others, func(entry tenants.AuditEntry) bool { return entry.Action == all[0].Action }) {
+		t.Errorf("beside retention there is %+v, %v", others, err)
+	}
 	filter := tenants.AuditFilter{Action: "retention", Limit: 2}
 	var days []string
 	for {

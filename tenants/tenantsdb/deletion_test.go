@@ -120,6 +120,11 @@ func TestAClosedWorkspaceIsOutOfReach(t *testing.T) {
 	if logins, err := b.Logins.Logins(t.Context(), b.user.ID); err != nil || len(logins) != 0 {
 		t.Errorf("logins go on: %+v, %v", logins, err)
 	}
+	channels, err := b.Alerts.AlertChannels(t.Context(), b.workspace)
+	alerted, alertedErr := b.Alerts.AlertedWorkspaces(t.Context())
+	if err := errors.Join(err, alertedErr); err != nil || len(channels)+len(alerted) != 0 {
+		t.Errorf("%d alert channels go on, of workspaces %v, %v", len(channels), alerted, err)
+	}
 	if reader, err := b.Data.Reader(t.Context(), b.workspace, b.user.ID); err != nil || !reader.None() {
 		t.Errorf("someone may read: %+v, %v", reader, err)
 	}

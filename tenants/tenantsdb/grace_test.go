@@ -2,8 +2,11 @@ package tenantsdb_test
 
 import (
 	"bytes"
+	"errors"
 	"testing"
 	"time"
+
+	"github.com/google/uuid"
 
 	"palimpsest/tenants"
 )
@@ -41,6 +44,35 @@ func TestRotatedOutSecretEndsWithItsGraceOrItsKey(t *testing.T) {
 			if err != nil || found.ExpiresAt == nil || !found.ExpiresAt.Equal(want) {
 				t.Errorf("%s, by the %s secret: expires %v (%v), want %v", name, by, found.ExpiresAt, err, want)
 			}
+		}
+	}
+}
+
+// S3, S8: a key that a replica still believes, and that has expired or was revoked meanwhile, makes
+// no key and changes no member.
+func TestKeyThatHasEndedMeanwhileDoesNothing(t *testing.T) {
+	t.Parallel()
+	for name, end := range map[string]string{
+		"expired": "UPDATE api_keys SET expires_at = now() - interval '1 second' WHERE id = $1",
+		"revoked": "UPDATE api_keys SET revoked_at = now() WHERE id = $1",
+		"no more": "UPDATE api_keys SET scopes = 'proxy' WHERE id = $1",
+	} {
+		b := setup(t)
+		member := b.join(t, "grace@example.com", tenants.Viewer)
+		key, _ := b.addKey(t, b.workspace)
+		for _, statement := range []string{"UPDATE api_keys SET scopes = 'manage' WHERE id = $1", end} {
+			if _, err := b.database.Owner(t).Exec(t.Context(), statement, key.ID); err != nil {
+				t.Fatal(err)
+			}
+		}
+		ctx := tenants.WithActor(t.Context(), tenants.Actor{APIKey: key.ID, Name: key.Name})
+		made := key
+		made.ID, made.Scopes, made.CreatedBy = uuid.Must(uuid.NewV7()), []tenants.Scope{tenants.ScopeRead}, key.ID
+		if err := b.APIKeys.CreateAPIKey(ctx, b.workspace, made, bytes.Repeat([]byte{7}, 32)); !errors.Is(err, tenants.ErrDenied) {
+			t.Errorf("%s: it makes a key: %v", name, err)
+		}
+		if err := b.Workspaces.ChangeRole(ctx, b.workspace, member.ID, tenants.Regular); !errors.Is(err, tenants.ErrDenied) {
+			t.Errorf("%s: it changes a role: %v", name, err)
 		}
 	}
 }

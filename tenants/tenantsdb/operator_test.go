@@ -220,6 +220,10 @@ func TestSuspensionIsKnownToldAndNoted(t *testing.T) {
 	if suspended := b.principalOf(t, b.user, b.workspace).Workspace.Suspension; suspended == nil || suspended.Reason != "unpaid bills" {
 		t.Errorf("members read %+v", suspended)
 	}
+	memberships, err := b.Workspaces.Memberships(t.Context(), b.user.ID)
+	if err != nil || len(memberships) != 1 || memberships[0].Workspace.Suspension == nil || memberships[0].Workspace.Suspension.Reason != "unpaid bills" {
+		t.Errorf("from elsewhere members read %+v, %v", memberships, err)
+	}
 	if one, err := b.Operators.OperatedWorkspace(t.Context(), b.user.ID, b.workspace); err != nil || one.Suspension == nil {
 		t.Errorf("the operator sees %+v, %v", one, err)
 	}

@@ -91,8 +91,9 @@ func (db Workspaces) Memberships(ctx context.Context, user uuid.UUID) ([]tenants
 func findMemberships(tx *gorm.DB, user uuid.UUID) ([]tenants.Membership, error) {
 	var rows []membershipRow
 	err := tx.Table("members m").
-		Select("m.role, m.seen_at, w.workspace_id, w.name, w.created_at").
+		Select("m.role, m.seen_at, w.workspace_id, w.name, w.created_at, s.since AS suspended_since, coalesce(s.reason, '') AS suspended_reason").
 		Joins("JOIN workspaces w ON w.workspace_id = m.workspace_id").
+		Joins("LEFT JOIN suspensions s ON s.workspace_id = m.workspace_id").
 		Where("m.user_id = ?", user).Order("m.created_at, m.workspace_id").Find(&rows).Error
 	if err != nil {
 		return nil, err
@@ -195,10 +196,15 @@ type membershipRow struct {
 	CreatedAt   time.Time
 	Role        string
 	SeenAt      *time.Time
+
+	SuspendedSince  *time.Time
+	SuspendedReason string
 }
 
 func (r membershipRow) toMembership() tenants.Membership {
-	workspace := tenants.Workspace{ID: r.WorkspaceID, Name: r.Name, CreatedAt: r.CreatedAt}
+	workspace := tenants.Workspace{
+		ID: r.WorkspaceID, Name: r.Name, CreatedAt: r.CreatedAt, Suspension: suspension(r.SuspendedSince, r.SuspendedReason),
+	}
 	return tenants.Membership{Workspace: workspace, Role: tenants.Role(r.Role), SeenAt: moment(r.SeenAt)}
 }
 

@@ -88,6 +88,9 @@ func TestViewsArePrivateToTheirPerson(t *testing.T) {
 			t.Errorf("a colleague deletes it: %v", err)
 		}
 	}
+	if err := b.Views.DeleteView(t.Context(), b.workspace, b.user.ID, tenants.RequestViews, mine.ID); !errors.Is(err, tenants.ErrNotFound) {
+		t.Errorf("it is deleted as a view of another list: %v", err)
+	}
 	b.save(t, colleague.ID, tenants.SessionViews, "mine", "client=curl")
 	if got := b.viewsOf(t, b.workspace, b.user.ID, tenants.SessionViews); got != "mine client=codex" {
 		t.Errorf("after a colleague saved one of the same name: %s", got)

@@ -182,7 +182,7 @@ func TestEachStateOfAPlanIsShown(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.read(t, person)
-	check("Ends "+s.read(t, person).EndsAt.Format("2 Jan 2006"), "It is cancelled")
+	check("Ends "+s.read(t, person).EndsAt.Format("2 Jan 2006"), "It is canceled")
 	s.double.Advance(s.double.Now().AddDate(0, 1, 5))
 	s.read(t, person)
 	check("Free", "The subscription ended on", "Choose Pro")

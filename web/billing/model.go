@@ -17,7 +17,7 @@ type model struct {
 	Returned bool   // from checkout, just now
 	Problem  string // why nothing was changed; empty if none
 	State    string // of the plan, in a word
-	Tag      string // its colour
+	Tag      string // its color
 	Says     string // what that means, in a sentence
 	Bar      int64  // per cent of what is included that is used
 	Included int64  // exchanges of the period; 0 if no one knows, or without a limit
@@ -74,7 +74,7 @@ func stateOf(overview billing.Overview, zone *time.Location) (state, tag, says s
 	case overview.Status.Owes():
 		return "Past due", "bad", "A payment failed on " + components.DayIn(overview.PastDueSince, zone) + ". Stripe tries again; you can pay with another card at Stripe."
 	case !overview.EndsAt.IsZero():
-		return "Ends " + end, "warn", "It is cancelled. Everything works until " + end + "; then the workspace is on the plan Free."
+		return "Ends " + end, "warn", "It is canceled. Everything works until " + end + "; then the workspace is on the plan Free."
 	case overview.Status == billing.Trialing:
 		return "Trial", "ok", "The trial ends on " + components.DayIn(overview.TrialEnd, zone) + ". Until then nothing is paid."
 	case overview.Status == billing.Paused:

@@ -52,7 +52,7 @@ type Browser struct {
 }
 
 // Start starts a Chromium that ends with the test. It shows no transitions, so
-// that colours are looked at when they are what they become.
+// that colors are looked at when they are what they become.
 func Start(t testing.TB) *Browser {
 	t.Helper()
 	ctx, cancel := chromedp.NewContext(t.Context(), chromedp.WithAllocatorOptions(

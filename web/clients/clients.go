@@ -105,7 +105,7 @@ func libraries() []Client {
 			ID: "openai-sdk", Title: "OpenAI SDK", Snippets: []Snippet{
 				{ID: "js", Label: "JavaScript", Text: openAIJS}, {ID: "python", Label: "Python", Text: openAIPython}, {ID: "go", Label: "Go", Text: openAIGo},
 			},
-			Hint: "With /v1. Chat Completions and Responses both work. Name a conversation with the header X-Palimpsest-Session-Id, or let the proxy recognise it by its first messages.",
+			Hint: "With /v1. Chat Completions and Responses both work. Name a conversation with the header X-Palimpsest-Session-Id, or let the proxy recognize it by its first messages.",
 		},
 		{
 			ID: "curl", Title: "curl", Snippets: []Snippet{{ID: "shell", Text: curl}},

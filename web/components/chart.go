@@ -43,7 +43,7 @@ type Chart struct {
 // Line is one line of a chart.
 type Line struct {
 	Label  string   `json:"label"`
-	Colour string   `json:"colour"`         // a custom property of the style sheet: "lapis-fill"
+	Color  string   `json:"color"`          // a custom property of the style sheet: "lapis-fill"
 	Key    string   `json:"key"`            // class of its mark in the legend: "lapis"
 	Fill   float64  `json:"fill,omitempty"` // opacity of the area below; 0 if none
 	Dash   bool     `json:"dash,omitempty"`

@@ -9,7 +9,7 @@ import "github.com/a-h/templ"
 import templruntime "github.com/a-h/templ/runtime"
 
 // Icon is a picture of lucide (static/vendor/lucide-1.62.0/LICENSE), 16 pixels
-// wide, in the colour of its text. It says nothing to a screen reader.
+// wide, in the color of its text. It says nothing to a screen reader.
 func Icon(name string) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context

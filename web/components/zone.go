@@ -21,16 +21,10 @@ func Zone(ctx context.Context) *time.Location {
 	return time.UTC
 }
 
-// MomentIn writes a moment in a time zone, which it names: "21 Nov 2026, 11:01 CET".
+// MomentIn writes a moment in a time zone, which it names: "21 Nov 2026, 11:01:07 CET".
 func MomentIn(at time.Time, zone *time.Location) string {
-	return at.In(zone).Format("2 Jan 2006, 15:04 MST")
+	return at.In(zone).Format("2 Jan 2006, 15:04:05 MST")
 }
 
 // DayIn writes the day that a moment has in a time zone: "21 Nov 2026".
 func DayIn(at time.Time, zone *time.Location) string { return at.In(zone).Format("2 Jan 2006") }
-
-// exactly writes a moment to the second in the reader's time zone: "21 Nov 2026,
-// 11:01:07 CET".
-func exactly(ctx context.Context, at time.Time) string {
-	return at.In(Zone(ctx)).Format("2 Jan 2006, 15:04:05 MST")
-}

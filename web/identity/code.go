@@ -25,17 +25,18 @@ type codeModel struct {
 	Next, Error string
 }
 
-func (h *Handler) codeForm(factors tenants.Factors, next string, err error) codeModel {
+// codeForm returns the form with what is wrong with what was answered.
+func codeForm(passkeys tenants.Passkeys, factors tenants.Factors, next string, err error) codeModel {
 	model := codeModel{
 		Code: components.FieldModel{Label: "Code", Name: "code", Hint: "The six digits that your app shows, or one of your recovery codes."}, Next: next,
 	}
 	if !factors.App {
 		model.Code = components.FieldModel{Label: "Recovery code", Name: "code", Hint: "One of those that you were shown with your first passkey."}
 	}
-	if factors.Passkeys > 0 && h.passkeys.IsOn() {
+	if factors.Passkeys > 0 && passkeys.IsOn() {
 		model.Passkey = &components.PasskeyModel{
 			Action: paths.CodePasskey, OptionsURL: paths.CodePasskeyOptions, Next: next, Button: "Use your passkey", Primary: true,
-			Origin: h.passkeys.Origin(), Instead: "Type a code below.",
+			Origin: passkeys.Origin(), Instead: "Type a code below.",
 		}
 	}
 	switch many, tooMany := errors.AsType[tenants.TooMany](err); {
@@ -102,7 +103,7 @@ func (h *Handler) codePage(c echo.Context, status int, next string, err error) e
 	if findErr != nil {
 		return findErr
 	}
-	return layout.Plain(c, status, codeTitle, codeView(h.codeForm(factors, next, err)))
+	return layout.Plain(c, status, codeTitle, codeView(codeForm(h.passkeys, factors, next, err)))
 }
 
 // late leads back to the password.

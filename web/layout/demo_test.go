@@ -39,7 +39,7 @@ func TestEveryPageOfADemoSaysSo(t *testing.T) {
 				t.Fatal(err)
 			}
 			if label := page.Find(`header [data-testid="demo"]`); (label.Text() == "Demo data") != demo {
-				t.Errorf("%s, demo %v: labelled %q", name, demo, label.Text())
+				t.Errorf("%s, demo %v: labeled %q", name, demo, label.Text())
 			}
 			if tells := strings.Contains(page.Find("main").Text(), logIn); tells != (demo && name == "a page for strangers") {
 				t.Errorf("%s, demo %v: tells how to log in: %v", name, demo, tells)

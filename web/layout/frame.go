@@ -255,7 +255,7 @@ func IsPartial(c echo.Context) bool {
 // Redirect sends the browser to path with GET after a form has done its work.
 func Redirect(c echo.Context, path string) error { return c.Redirect(http.StatusSeeOther, path) }
 
-// ThemeCookie is the name of the cookie with the reader's colour theme.
+// ThemeCookie is the name of the cookie with the reader's color theme.
 const ThemeCookie = "theme"
 
 // theme returns the theme that a reader has chosen; empty if none.

@@ -1,8 +1,18 @@
 package live
 
-import "time"
+import (
+	"time"
+
+	"github.com/google/uuid"
+)
 
 // Every has silent streams say that they are there at another interval.
 func (h *Handler) Every(interval time.Duration) *Handler {
 	return &Handler{hub: h.hub, check: h.check, beat: interval}
+}
+
+// Subscribe opens a stream of a workspace without a page, and returns what ends it.
+func (h *Hub) Subscribe(workspace uuid.UUID) (end func(), err error) {
+	_, end, err = h.subscribe(workspace)
+	return end, err
 }

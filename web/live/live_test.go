@@ -3,6 +3,7 @@ package live_test
 import (
 	"bufio"
 	"context"
+	"errors"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -26,14 +27,18 @@ type bundle struct {
 	server *httptest.Server
 	url    string
 	ended  atomic.Bool // the reader's login
+	away   atomic.Bool // what says whether it has
 }
 
 func setup(t *testing.T) *bundle {
 	t.Helper()
 	b := &bundle{hub: live.NewHub()}
 	handler := live.New(b.hub, func(echo.Context, tenants.Principal) error {
-		if b.ended.Load() {
+		switch {
+		case b.ended.Load():
 			return tenants.ErrLoginEnded
+		case b.away.Load():
+			return errors.New("the database does not answer")
 		}
 		return nil
 	}).Every(5 * time.Millisecond)
@@ -182,6 +187,25 @@ func TestStreamEndsWithTheLogin(t *testing.T) {
 	}
 }
 
+// S9: where it cannot be said whether the reader is still logged in, the stream ends; the page then
+// asks for another one.
+func TestStreamEndsWhereTheLoginCannotBeChecked(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	workspace := uuid.New()
+	reader := b.open(t, workspace)
+
+	b.away.Store(true)
+	b.hub.Recheck()
+	b.hub.Happened(workspace, 1)
+	if got := reader.event(); got != "over" {
+		t.Errorf("told %q", got)
+	}
+	if b.hub.Open() != 0 {
+		t.Errorf("%d streams are open", b.hub.Open())
+	}
+}
+
 func TestStreamsEndWhenTheProcessStopsAndNoNewOneBegins(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
@@ -244,4 +268,24 @@ func TestStreamsOfAWorkspaceAreBoundedAndTheirPlacesComeBack(t *testing.T) {
 	}
 	b.ended.Store(false)
 	b.open(t, workspace)
+}
+
+func TestStreamsOfTheProcessAreBounded(t *testing.T) {
+	t.Parallel()
+	hub := live.NewHub()
+	var ends []func()
+	for len(ends) < 2000 {
+		end, err := hub.Subscribe(uuid.New())
+		if err != nil {
+			t.Fatalf("stream %d: %v", len(ends)+1, err)
+		}
+		ends = append(ends, end)
+	}
+	if _, err := hub.Subscribe(uuid.New()); err == nil {
+		t.Error("one stream too many begins")
+	}
+	ends[0]()
+	if _, err := hub.Subscribe(uuid.New()); err != nil || hub.Open() != 2000 {
+		t.Errorf("in place of one that ended: %v, %d are open", err, hub.Open())
+	}
 }

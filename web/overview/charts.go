@@ -60,8 +60,8 @@ func (m *model) tokens() components.Chart {
 	chart := m.over(m.Points, m.Span.step)
 	chart.Gap, chart.Height = "Saved", 268
 	chart.Series = []components.Line{
-		{Label: "Received", Colour: "lapis-fill", Key: "lapis", Values: values(m.Points, func(p *tenants.Point) (int64, bool) { return p.TokensBefore, true })},
-		{Label: "Sent", Colour: "verdigris-fill", Key: "verd", Fill: 0.22, Values: values(m.Points, func(p *tenants.Point) (int64, bool) { return p.TokensAfter, true })},
+		{Label: "Received", Color: "lapis-fill", Key: "lapis", Values: values(m.Points, func(p *tenants.Point) (int64, bool) { return p.TokensBefore, true })},
+		{Label: "Sent", Color: "verdigris-fill", Key: "verd", Fill: 0.22, Values: values(m.Points, func(p *tenants.Point) (int64, bool) { return p.TokensAfter, true })},
 	}
 	return chart
 }
@@ -70,7 +70,7 @@ func (m *model) tokens() components.Chart {
 func (m *model) cache() components.Chart {
 	chart := m.over(m.Points, m.Span.step)
 	chart.Unit, chart.Height = components.InShares, smallChart
-	chart.Series = []components.Line{{Label: "Read from cache", Colour: "verdigris-fill", Key: "verd", Fill: 0.22, Values: values(m.Points, func(p *tenants.Point) (int64, bool) {
+	chart.Series = []components.Line{{Label: "Read from cache", Color: "verdigris-fill", Key: "verd", Fill: 0.22, Values: values(m.Points, func(p *tenants.Point) (int64, bool) {
 		prompt := p.Prompt()
 		return 10_000 * p.CacheRead / max(1, prompt), prompt > 0
 	})}}
@@ -82,10 +82,10 @@ func (m *model) overhead() components.Chart {
 	chart := m.over(m.Points, m.Span.step)
 	chart.Unit, chart.Height = components.InMicros, smallChart
 	chart.Series = []components.Line{
-		{Label: "p50", Colour: "verdigris-fill", Key: "verd", Values: values(m.Points, func(p *tenants.Point) (int64, bool) {
+		{Label: "p50", Color: "verdigris-fill", Key: "verd", Values: values(m.Points, func(p *tenants.Point) (int64, bool) {
 			return p.Overhead.P50.Microseconds(), p.Overhead.Measured > 0
 		})},
-		{Label: "p99", Colour: "ochre-fill", Key: "ochre", Values: values(m.Points, func(p *tenants.Point) (int64, bool) {
+		{Label: "p99", Color: "ochre-fill", Key: "ochre", Values: values(m.Points, func(p *tenants.Point) (int64, bool) {
 			return p.Overhead.P99.Microseconds(), p.Overhead.Measured > 0
 		})},
 	}
@@ -99,7 +99,7 @@ func (m *model) events() components.Chart {
 	chart.Bars, chart.Height = true, 160
 	for _, kind := range kinds() {
 		chart.Series = append(chart.Series, components.Line{
-			Label: kind.Title, Colour: kind.colour, Key: kind.Key, Values: values(points, func(p *tenants.Point) (int64, bool) { return kind.of(&p.Usage), true }),
+			Label: kind.Title, Color: kind.color, Key: kind.Key, Values: values(points, func(p *tenants.Point) (int64, bool) { return kind.of(&p.Usage), true }),
 		})
 	}
 	return chart
@@ -108,7 +108,7 @@ func (m *model) events() components.Chart {
 // kind is a kind of event.
 type kind struct {
 	Title, Key string
-	colour     string
+	color      string
 	of         func(usage *tenants.Usage) int64
 }
 

@@ -26,7 +26,7 @@ func TestLossIsShownAsALossWithWhatToDo(t *testing.T) {
 	if title := page.Text("#card-money h2"); title != "Where the loss of $0.42 comes from" {
 		t.Errorf("the sum is called %q", title)
 	}
-	want := "Input tokens not sent +$0.20 Cached input not read +$0.08 Cache rewritten after compression −$0.70 Summariser and embedding calls $0.00 Net saved −$0.42"
+	want := "Input tokens not sent +$0.20 Cached input not read +$0.08 Cache rewritten after compression −$0.70 Summarizer and embedding calls $0.00 Net saved −$0.42"
 	if ways := strings.Join(strings.Fields(page.Find(`[data-testid="ways"]`).Text()), " "); strings.ReplaceAll(ways, " ", "") != strings.ReplaceAll(want, " ", "") {
 		t.Errorf("the sum is %q\nwant       %q", ways, want)
 	}

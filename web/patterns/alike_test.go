@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/uuid"
+
 	"palimpsest/tenants"
 )
 
@@ -22,6 +24,13 @@ func TestAlikeCandidatesAreApprovedTogether(t *testing.T) {
 	}
 	if page := person.Post("/patterns/approve"); page.Status != http.StatusUnprocessableEntity || !strings.Contains(page.Find("main").Text(), "Nothing was approved") {
 		t.Errorf("none selected: status %d", page.Status)
+	}
+	var many []string
+	for range 201 {
+		many = append(many, "id", uuid.NewString())
+	}
+	if page := person.Post("/patterns/approve", many...); page.Status != http.StatusUnprocessableEntity || !strings.Contains(page.Find("main").Text(), "select 1 to 200 rules") {
+		t.Errorf("one too many selected: status %d", page.Status)
 	}
 	if page := person.Post("/patterns/approve", "id", price.ID.String(), "id", "01a210d3-60f2-7496-b7d2-8dd7d5e775fe"); page.Status != http.StatusNotFound {
 		t.Errorf("one of nobody: status %d", page.Status)

@@ -112,6 +112,5 @@ func kinds() []components.Option {
 	return []components.Option{
 		{Value: string(patterns.Convention), Label: "convention: how things are done here"},
 		{Value: string(patterns.Directive), Label: "standing order: what people repeat"},
-		{Value: string(patterns.Fix), Label: "fix: what was wrong and what mended it"},
 	}
 }

@@ -146,6 +146,9 @@ func TestWordsThatNobodyApprovedAreHeldBackFromWhoMayNotReadThem(t *testing.T) {
 		}
 	}
 	admin := person.Colleague(tenants.Admin)
+	if page := admin.Get(at + "/edit"); page.Status != http.StatusForbidden {
+		t.Errorf("the form to edit what may not be read: %d", page.Status)
+	}
 	if page := admin.Post(at+"/edit", "version", "1", "text", "Anything."); page.Status != http.StatusForbidden || statusOf(t, person, rule).Text != said {
 		t.Errorf("edited without reading: %d", page.Status)
 	}

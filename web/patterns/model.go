@@ -159,7 +159,7 @@ func named(p *patterns.Pattern) string {
 }
 
 func kindName(kind patterns.Kind) string {
-	return map[patterns.Kind]string{patterns.Fix: "fix", patterns.Convention: "convention", patterns.Directive: "standing order"}[kind]
+	return map[patterns.Kind]string{patterns.Convention: "convention", patterns.Directive: "standing order"}[kind]
 }
 
 // state says what becomes of a rule, and the class of the tag that says it.

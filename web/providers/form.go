@@ -116,7 +116,7 @@ func newEditForm(key tenants.ProviderKey, typed typed, err error) *formModel {
 func newForm(typed typed) *formModel {
 	return &formModel{
 		Provider: components.FieldModel{Label: "Provider", Name: "provider", Value: typed.Provider},
-		Name:     components.FieldModel{Label: "Name", Name: "name", Value: typed.Name, Hint: "To recognise it by, and for X-Palimpsest-Provider."},
+		Name:     components.FieldModel{Label: "Name", Name: "name", Value: typed.Name, Hint: "To recognize it by, and for X-Palimpsest-Provider."},
 		Secret:   components.FieldModel{Label: "Key", Name: "key", Hint: "Sealed before it is stored. Nobody can read it again, only its last four characters."},
 		BaseURL:  components.FieldModel{Label: "Base URL", Name: "base_url", Value: typed.BaseURL, Hint: "Optional. Without it requests go to the provider’s own address."},
 		Auth:     components.FieldModel{Label: "Header of the key", Name: "auth", Value: typed.Auth},

@@ -21,7 +21,7 @@ func highlight(lexer chroma.Lexer, text string) (marked string, ok bool) {
 		return "", false
 	}
 	defer func() {
-		// A language's rules are data of a library; a fault in them costs the colours.
+		// A language's rules are data of a library; a fault in them costs the colors.
 		if recover() != nil {
 			marked, ok = "", false
 		}

@@ -12,7 +12,7 @@ import (
 // Sheet returns what static/css/code.css is to be.
 func Sheet() []byte {
 	var out bytes.Buffer
-	out.WriteString("/* How code is coloured: written by go test ./web/render -run StyleSheet -update, from web/render/style.go. */\n@layer pages {\n")
+	out.WriteString("/* How code is colored: written by go test ./web/render -run StyleSheet -update, from web/render/style.go. */\n@layer pages {\n")
 	for _, kind := range slices.Sorted(maps.Keys(look)) {
 		fmt.Fprintf(&out, "  .chroma .%s { %s; }\n", chroma.StandardTypes[kind], look[kind])
 	}

@@ -273,12 +273,12 @@ func TestStyleSheetOfCodeIsTheOneThatIsServed(t *testing.T) {
 	if !bytes.Equal(served, render.Sheet()) {
 		t.Error("static/css/code.css differs from web/render/style.go; run this test with -update")
 	}
-	colours, err := os.ReadFile("../../static/css/app.css")
+	colors, err := os.ReadFile("../../static/css/app.css")
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, name := range regexp.MustCompile(`var\((--[a-z0-9-]+)\)`).FindAllSubmatch(served, -1) {
-		if !bytes.Contains(colours, []byte(string(name[1])+": light-dark(")) {
+		if !bytes.Contains(colors, []byte(string(name[1])+": light-dark(")) {
 			t.Errorf("app.css gives %s no value for light and dark", name[1])
 		}
 	}

@@ -2,7 +2,7 @@ package render
 
 import "github.com/alecthomas/chroma/v2"
 
-// look is the one style of code. Its colours are the names that app.css gives a value
+// look is the one style of code. Its colors are the names that app.css gives a value
 // for light and one for dark, so that it cannot differ between the two.
 // static/css/code.css is written from it, by the test that compares the two.
 var look = map[chroma.TokenType]string{

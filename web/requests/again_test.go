@@ -2,6 +2,7 @@ package requests_test
 
 import (
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 
@@ -123,6 +124,37 @@ func TestSendAgainHoldsToTheRightsOfPersonAndKey(t *testing.T) {
 		t.Fatal(err)
 	}
 	refused("expired", b.Post(path, "key", key.ID.String()), http.StatusUnprocessableEntity, "can't be used")
+}
+
+// The form offers the person's own keys that can send requests now, and no others.
+func TestSendAgainOffersTheKeysThatCanSend(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	id, _ := b.ask(asked)
+	create := func(name string, by *webtest.Person, scope tenants.Scope) tenants.APIKey {
+		t.Helper()
+		key, _, err := b.Keeper(true).CreateAPIKey(t.Context(), b.Workspace.ID, tenants.APIKey{Name: name, Scopes: []tenants.Scope{scope}, CreatedBy: by.User.ID})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return key
+	}
+	create("desk", b.Person, tenants.ScopeProxy)
+	create("reads", b.Person, tenants.ScopeRead)
+	create("a colleague's", b.Colleague(tenants.Admin), tenants.ScopeProxy)
+	for name, end := range map[string]string{"revoked": "revoked_at", "expired": "expires_at"} {
+		key := create(name, b.Person, tenants.ScopeProxy)
+		if _, err := b.Database.Owner(t).Exec(t.Context(), "UPDATE api_keys SET "+end+" = now() - interval '1 minute' WHERE id = $1", key.ID); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var offered []string
+	for _, option := range b.Get("/requests/" + id).Find(`#again-key option`).EachIter() {
+		offered = append(offered, option.Text())
+	}
+	if slices.Sort(offered); strings.Join(offered, ", ") != "desk, laptop" {
+		t.Errorf("offered: %q", offered)
+	}
 }
 
 // What the key's limits do not allow is refused by the proxy as any client's request is.

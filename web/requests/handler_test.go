@@ -14,10 +14,11 @@ import (
 
 	"github.com/google/uuid"
 
+	"palimpsest/api/upstream/providerdouble"
 	"palimpsest/api/upstream/providertest"
 	"palimpsest/migrations/dbtest"
 	"palimpsest/pipeline/conversation"
-	"palimpsest/pipeline/wire/wiregen"
+	"palimpsest/pipeline/wire/sessiontest"
 	"palimpsest/tenants"
 	"palimpsest/web"
 	"palimpsest/web/webtest"
@@ -52,8 +53,8 @@ func (b bundle) ask(body string, header ...string) (id string, answered http.Hea
 }
 
 // talk returns a session that goes past the window.
-func talk() *wiregen.Session {
-	return wiregen.Generate(7, wiregen.Options{Format: conversation.Anthropic, Turns: 24, TargetTokens: 60_000, SessionID: "6f0c6f6e-52d0-4f0e-9d3c-0f3d3a7f2b11"})
+func talk() *sessiontest.Session {
+	return sessiontest.Generate(7, sessiontest.Options{Format: conversation.Anthropic, Turns: 24, TargetTokens: 60_000, SessionID: "6f0c6f6e-52d0-4f0e-9d3c-0f3d3a7f2b11"})
 }
 
 func TestEveryRequestIsListedWithWhatItWas(t *testing.T) {
@@ -191,7 +192,7 @@ func TestOpenedRequestExplainsEveryHeaderOfItsAnswer(t *testing.T) {
 	}
 	for name, header := range map[string][]string{
 		"an epoch's replay": {}, "a dry run": {"X-Palimpsest-Dry-Run", "true"}, "bypassed": {"X-Palimpsest-Bypass", "true"},
-		"refused by the provider": {providertest.MisbehaveHeader, providertest.MisbehaveOverloaded},
+		"refused by the provider": {providerdouble.MisbehaveHeader, providerdouble.MisbehaveOverloaded},
 		"refused by the proxy":    {"X-Palimpsest-Target-Utilization", "7"},
 		"nothing stored":          {"X-Palimpsest-No-Store", "true"},
 	} {
@@ -269,9 +270,9 @@ func TestOpenedRequestTellsWhatWasDoneAndWhatItEarned(t *testing.T) {
 func TestProvidersErrorIsShownToWhoMayReadTheSession(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
-	refused, _ := b.ask(asked, providertest.MisbehaveHeader, providertest.MisbehaveOverloaded)
-	broken, _ := b.ask(strings.Replace(asked, `"max_tokens"`, `"stream":true,"max_tokens"`, 1), providertest.MisbehaveHeader, providertest.MisbehaveMidstream)
-	unkept, _ := b.ask(asked, providertest.MisbehaveHeader, providertest.MisbehaveOverloaded, "X-Palimpsest-No-Store", "true")
+	refused, _ := b.ask(asked, providerdouble.MisbehaveHeader, providerdouble.MisbehaveOverloaded)
+	broken, _ := b.ask(strings.Replace(asked, `"max_tokens"`, `"stream":true,"max_tokens"`, 1), providerdouble.MisbehaveHeader, providerdouble.MisbehaveMidstream)
+	unkept, _ := b.ask(asked, providerdouble.MisbehaveHeader, providerdouble.MisbehaveOverloaded, "X-Palimpsest-No-Store", "true")
 	for id, want := range map[string]string{refused: `"message":"Overloaded"`, broken: `"type":"overloaded_error"`} {
 		page := b.Get("/requests/" + id)
 		if said := page.TestID("said"); !strings.Contains(strings.ReplaceAll(said, ": ", ":"), want) || !strings.Contains(page.TestID("fault"), "overloaded_error") {
@@ -303,7 +304,7 @@ func TestOpenedRequestShowsWhatWasAskedAndAnswered(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	id, _ := b.ask(asked)
-	refused, _ := b.ask(strings.Replace(asked, "a private question", "another question", 1), providertest.MisbehaveHeader, providertest.MisbehaveOverloaded)
+	refused, _ := b.ask(strings.Replace(asked, "a private question", "another question", 1), providerdouble.MisbehaveHeader, providerdouble.MisbehaveOverloaded)
 	unkept, _ := b.ask(asked, "X-Palimpsest-No-Store", "true")
 	for id, want := range map[string][2]string{
 		id:      {"a private question", "You said: a private question"},

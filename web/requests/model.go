@@ -388,7 +388,7 @@ func (r row) ran() string {
 // statusClass returns the status as the filter names it.
 func (r row) statusClass() string { return strconv.Itoa(r.Status/100) + "xx" }
 
-// statusTag returns how a status is coloured.
+// statusTag returns how a status is colored.
 func statusTag(status int) string {
 	switch {
 	case status < 400:

@@ -1073,7 +1073,7 @@ func decision(o *opened) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = components.Saving(o.Decision.Realised).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = components.Saving(o.Decision.Realized).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

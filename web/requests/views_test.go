@@ -43,7 +43,7 @@ func TestViewOfRequestsWhoseFiltersAreGoneSaysSo(t *testing.T) {
 	person := webtest.Start(t).SignUp(t, "northbeam")
 	person.TalkOnce(person.Connect(webtest.Provider(t, 8000), "laptop"), 8000, "/v1/messages",
 		`{"model":"claude-sonnet-4-5","max_tokens":100,"messages":[{"role":"user","content":"a question"}]}`, "curl/8")
-	for name, query := range map[string]string{"one": "status=9xx", "two": "from=yesterday", "three": "range=1y", "four": "colour=red"} {
+	for name, query := range map[string]string{"one": "status=9xx", "two": "from=yesterday", "three": "range=1y", "four": "color=red"} {
 		if _, err := person.DB.Views.SaveView(t.Context(), person.Workspace.ID, person.User.ID, tenants.View{List: tenants.RequestViews, Name: name, Query: query}); err != nil {
 			t.Fatal(err)
 		}

@@ -40,9 +40,15 @@ type deleteForm struct {
 	Wrong             bool
 }
 
+// Forms answers the forms of the page, which change the session.
+type Forms struct{ *Handler }
+
+// Forms returns what answers the forms of the page.
+func (h *Handler) Forms() Forms { return Forms{h} }
+
 // changed returns what a form is about: someone who may not read a lane may not change
 // it, as they could not see what they do.
-func (h *Handler) changed(c echo.Context, who tenants.Principal) (subject, error) {
+func (h Forms) changed(c echo.Context, who tenants.Principal) (subject, error) {
 	of, err := h.subject(c, who, c.FormValue("lane"))
 	if err == nil && !of.mayRead {
 		err = tenants.ErrTextDenied
@@ -56,24 +62,24 @@ func after(of subject, message, done string) string {
 }
 
 // refuse shows the page again with the reason why a form did nothing.
-func (h *Handler) refuse(c echo.Context, who tenants.Principal, of subject, problem string) error {
+func (h Forms) refuse(c echo.Context, who tenants.Principal, of subject, problem string) error {
 	return h.page(c, who, http.StatusUnprocessableEntity, of, func(m *model) { m.Problem = problem })
 }
 
 // Pin keeps the turn of a message from being compressed.
-func (h *Handler) Pin(c echo.Context, who tenants.Principal) error {
+func (h Forms) Pin(c echo.Context, who tenants.Principal) error {
 	return h.keep(c, who, nil, donePinned)
 }
 
 // Restore puts turns back into the next request: they are kept from being compressed,
 // and the request makes an epoch in which they stand as the client sent them.
-func (h *Handler) Restore(c echo.Context, who tenants.Principal) error {
+func (h Forms) Restore(c echo.Context, who tenants.Principal) error {
 	order := h.order(who, "")
 	return h.keep(c, who, &order, doneRestored)
 }
 
 // keep pins what a form has chosen and leaves an order, if there is one.
-func (h *Handler) keep(c echo.Context, who tenants.Principal, order *session.Order, done string) error {
+func (h Forms) keep(c echo.Context, who tenants.Principal, order *session.Order, done string) error {
 	of, err := h.changed(c, who)
 	if err != nil {
 		return err
@@ -92,13 +98,13 @@ func (h *Handler) keep(c echo.Context, who tenants.Principal, order *session.Ord
 }
 
 // order returns an order of someone, as of now.
-func (h *Handler) order(who tenants.Principal, instructions string) session.Order {
+func (h Forms) order(who tenants.Principal, instructions string) session.Order {
 	return session.Order{At: h.deps.Now().UTC().Truncate(time.Microsecond), By: who.User.ID, Instructions: instructions}
 }
 
 // pin pins messages and leaves an order, if there is one, in one transaction with the
 // row that says so.
-func (h *Handler) pin(ctx context.Context, who tenants.Principal, of subject, messages []int, order *session.Order) error {
+func (h Forms) pin(ctx context.Context, who tenants.Principal, of subject, messages []int, order *session.Order) error {
 	texts := make([]string, len(messages))
 	for i, message := range messages {
 		texts[i] = strconv.Itoa(message)
@@ -122,7 +128,7 @@ func (h *Handler) pin(ctx context.Context, who tenants.Principal, of subject, me
 }
 
 // noted makes a change and notes it in one transaction.
-func (h *Handler) noted(ctx context.Context, who tenants.Principal, change tenants.Change, do func(ctx context.Context) error) error {
+func (h Forms) noted(ctx context.Context, who tenants.Principal, change tenants.Change, do func(ctx context.Context) error) error {
 	return h.deps.Audit.Together(ctx, who.Workspace.ID, func(ctx context.Context) error {
 		if err := do(ctx); err != nil {
 			return err
@@ -134,7 +140,7 @@ func (h *Handler) noted(ctx context.Context, who tenants.Principal, change tenan
 // pinnable returns the messages to pin for what a form has chosen: "4", "2-9", several
 // of them, or "all" that is compressed. Of a run it is its assistants' messages, of
 // which each turn has one. A problem is for the person to mend.
-func (h *Handler) pinnable(c echo.Context, who tenants.Principal, of subject) (messages []int, problem string, err error) {
+func (h Forms) pinnable(c echo.Context, who tenants.Principal, of subject) (messages []int, problem string, err error) {
 	ctx := c.Request().Context()
 	reader, err := h.reader(ctx, who, of.detail, of.lane, of.mayRead)
 	if err != nil {
@@ -195,7 +201,7 @@ func chosenSpans(values []string, r *reader) (chosen []span, problem string) {
 }
 
 // turnsOf returns a message of each turn of a span.
-func (h *Handler) turnsOf(ctx context.Context, who tenants.Principal, of subject, chosen span) ([]int, error) {
+func (h Forms) turnsOf(ctx context.Context, who tenants.Principal, of subject, chosen span) ([]int, error) {
 	if !chosen.isRun() {
 		return []int{chosen.From}, nil
 	}
@@ -216,7 +222,7 @@ func (h *Handler) turnsOf(ctx context.Context, who tenants.Principal, of subject
 }
 
 // Release lets the turn of a message be compressed again.
-func (h *Handler) Release(c echo.Context, who tenants.Principal) error {
+func (h Forms) Release(c echo.Context, who tenants.Principal) error {
 	of, err := h.changed(c, who)
 	if err != nil {
 		return err
@@ -237,7 +243,7 @@ func (h *Handler) Release(c echo.Context, who tenants.Principal) error {
 }
 
 // AskCompact asks what an epoch is to keep or to leave out.
-func (h *Handler) AskCompact(c echo.Context, who tenants.Principal) error {
+func (h Forms) AskCompact(c echo.Context, who tenants.Principal) error {
 	of, err := h.changed(c, who)
 	if err != nil {
 		return err
@@ -250,7 +256,7 @@ func (h *Handler) AskCompact(c echo.Context, who tenants.Principal) error {
 }
 
 // Compact has the lane's next request make an epoch.
-func (h *Handler) Compact(c echo.Context, who tenants.Principal) error {
+func (h Forms) Compact(c echo.Context, who tenants.Principal) error {
 	of, err := h.changed(c, who)
 	if err != nil {
 		return err
@@ -283,11 +289,11 @@ func (h *Handler) Compact(c echo.Context, who tenants.Principal) error {
 }
 
 // ConfirmDelete asks whether a session is to be deleted.
-func (h *Handler) ConfirmDelete(c echo.Context, who tenants.Principal) error {
+func (h Forms) ConfirmDelete(c echo.Context, who tenants.Principal) error {
 	return h.deletePage(c, who, http.StatusOK, "", false)
 }
 
-func (h *Handler) deletePage(c echo.Context, who tenants.Principal, status int, typed string, wrong bool) error {
+func (h Forms) deletePage(c echo.Context, who tenants.Principal, status int, typed string, wrong bool) error {
 	of, err := h.subject(c, who, "")
 	if err != nil {
 		return err
@@ -301,7 +307,7 @@ func (h *Handler) deletePage(c echo.Context, who tenants.Principal, status int, 
 func shortID(id uuid.UUID) string { return id.String()[:8] }
 
 // Delete deletes a session whose short id was typed.
-func (h *Handler) Delete(c echo.Context, who tenants.Principal) error {
+func (h Forms) Delete(c echo.Context, who tenants.Principal) error {
 	id, err := uuid.Parse(c.Param("id"))
 	if err != nil {
 		return session.ErrNotFound

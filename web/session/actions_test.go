@@ -67,7 +67,12 @@ func TestFormsThatCannotBeDoneSayWhy(t *testing.T) {
 	person, _, overview := compressed(t)
 	address := "/sessions/" + overview.ID.String()
 
-	for _, chosen := range []string{"", "99999", "9-2", "x"} {
+	detail, err := person.Sessions.Browser().Session(t.Context(), person.Workspace.ID, overview.ID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	beyond := itoa(detail.Lanes[0].Position)
+	for _, chosen := range []string{"", "99999", "9-2", "x", "-1", beyond, "0-" + beyond} {
 		page := person.Post(address+"/restore", "m", chosen)
 		if page.Status != http.StatusUnprocessableEntity || !strings.Contains(page.TestID("problem-form"), "Nothing was changed") {
 			t.Errorf("%q: status %d, %q", chosen, page.Status, page.TestID("problem-form"))

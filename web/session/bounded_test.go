@@ -10,7 +10,7 @@ import (
 
 	"palimpsest/pipeline/archive"
 	"palimpsest/pipeline/conversation"
-	"palimpsest/pipeline/wire/wiregen"
+	"palimpsest/pipeline/wire/sessiontest"
 	"palimpsest/web"
 	"palimpsest/web/webtest"
 )
@@ -67,7 +67,7 @@ func TestPageOfALongSessionReadsABoundedNumberOfTurns(t *testing.T) {
 	})
 	person := product.SignUp(t, "northbeam")
 	const wide = 1_000_000 // tokens: nothing is compressed, so that each message is a row
-	talk := wiregen.Generate(3, wiregen.Options{Format: conversation.Anthropic, Turns: 400, TargetTokens: 60_000, SessionID: "long"})
+	talk := sessiontest.Generate(3, sessiontest.Options{Format: conversation.Anthropic, Turns: 400, TargetTokens: 60_000, SessionID: "long"})
 	messages := len(talk.Messages(talk.Steps() - 1))
 	if messages < 5*rows {
 		t.Fatalf("%d messages are no long session", messages)

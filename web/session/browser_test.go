@@ -20,7 +20,7 @@ import (
 	"palimpsest/api/upstream/providertest"
 	"palimpsest/pipeline/conversation"
 	"palimpsest/pipeline/wire/formats"
-	"palimpsest/pipeline/wire/wiregen"
+	"palimpsest/pipeline/wire/sessiontest"
 	"palimpsest/tenants"
 	"palimpsest/web/browsertest"
 	"palimpsest/web/webtest"
@@ -31,7 +31,7 @@ type desk struct {
 	*webtest.Person
 
 	double *providertest.Server
-	talk   *wiregen.Session
+	talk   *sessiontest.Session
 	secret string
 	path   string // of the page
 	cut    int    // a message that was cut at L1
@@ -44,7 +44,7 @@ func sit(t *testing.T) desk {
 	product := webtest.Start(t)
 	d := desk{double: webtest.Provider(t, window), Person: product.SignUp(t, "northbeam"), cut: -1}
 	cutAtL1(t, d.Person)
-	d.talk = wiregen.Generate(7, wiregen.Options{Format: conversation.Anthropic, Turns: 40, TargetTokens: 80_000, SessionID: "one"})
+	d.talk = sessiontest.Generate(7, sessiontest.Options{Format: conversation.Anthropic, Turns: 40, TargetTokens: 80_000, SessionID: "one"})
 	d.secret = d.Connect(d.double, "laptop")
 	d.Talk(d.secret, window, d.talk, claudeCode)
 	overview := d.Newest()

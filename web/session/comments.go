@@ -111,7 +111,7 @@ func (m commentsModel) remarksOf(lane session.LaneOverview) map[int]int {
 }
 
 // Comment adds a comment to the session or to one message of it.
-func (h *Handler) Comment(c echo.Context, who tenants.Principal) error {
+func (h Forms) Comment(c echo.Context, who tenants.Principal) error {
 	of, err := h.changed(c, who)
 	if err != nil {
 		return err
@@ -140,7 +140,7 @@ func (h *Handler) Comment(c echo.Context, who tenants.Principal) error {
 }
 
 // DeleteComment deletes a comment on the session.
-func (h *Handler) DeleteComment(c echo.Context, who tenants.Principal) error {
+func (h Forms) DeleteComment(c echo.Context, who tenants.Principal) error {
 	of, err := h.changed(c, who)
 	if err != nil {
 		return err

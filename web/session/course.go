@@ -157,14 +157,14 @@ func (m *model) levels(moment session.Moment) (held [4]int, known bool) {
 // chart returns what each request held: the levels stacked, the deepest at the bottom.
 func (m *model) chart() string {
 	chart := components.Chart{Kind: components.InOrder, XLabel: "Request"}
-	before := components.Line{Label: "Without Palimpsest", Colour: "lapis-fill", Key: "lapis", Fill: 0.12}
-	sent := components.Line{Label: "Sent", Colour: "verdigris-fill", Key: "verd"}
-	limit := components.Line{Label: "Window", Colour: "minium-fill", Key: "minium", Dash: true}
-	target := components.Line{Label: "Target", Colour: "ochre-fill", Key: "ochre", Dash: true}
+	before := components.Line{Label: "Without Palimpsest", Color: "lapis-fill", Key: "lapis", Fill: 0.12}
+	sent := components.Line{Label: "Sent", Color: "verdigris-fill", Key: "verd"}
+	limit := components.Line{Label: "Window", Color: "minium-fill", Key: "minium", Dash: true}
+	target := components.Line{Label: "Target", Color: "ochre-fill", Key: "ochre", Dash: true}
 	var stack [4]components.Line
 	for level := range stack {
 		name := "l" + strconv.Itoa(level)
-		stack[level] = components.Line{Label: strings.ToUpper(name), Colour: name, Key: name, Fill: 1, Stack: true}
+		stack[level] = components.Line{Label: strings.ToUpper(name), Color: name, Key: name, Fill: 1, Stack: true}
 	}
 	hasTarget := false
 	for _, moment := range m.Course.Points {

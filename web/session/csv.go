@@ -58,7 +58,7 @@ func (h *Handler) Epochs(c echo.Context, who tenants.Principal) error {
 		}
 		rows = append(rows, []string{
 			strconv.Itoa(decision.Number), tenants.CSVTime(decision.At), tenants.CSVCell(decision.Reason), strconv.Itoa(decision.Before), strconv.Itoa(decision.After),
-			strconv.Itoa(decision.Exchanges), predicted, strconv.FormatInt(decision.Realised, 10), worst, strconv.Itoa(decision.Reach),
+			strconv.Itoa(decision.Exchanges), predicted, strconv.FormatInt(decision.Realized, 10), worst, strconv.Itoa(decision.Reach),
 		})
 	}
 	return layout.CSV(c, "epochs-"+shortID(of.detail.ID)+".csv").WriteAll(rows)

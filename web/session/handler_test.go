@@ -12,11 +12,11 @@ import (
 	"github.com/PuerkitoBio/goquery"
 	"github.com/google/uuid"
 
-	"palimpsest/api/upstream/providertest"
+	"palimpsest/api/upstream/providerdouble"
 	"palimpsest/migrations/dbtest"
 	"palimpsest/pipeline/conversation"
 	"palimpsest/pipeline/session"
-	"palimpsest/pipeline/wire/wiregen"
+	"palimpsest/pipeline/wire/sessiontest"
 	"palimpsest/tenants"
 	"palimpsest/web/components"
 	"palimpsest/web/webtest"
@@ -31,13 +31,13 @@ const (
 
 // compressed returns a person with a session that went past the window, and what
 // was said in it.
-func compressed(t *testing.T) (*webtest.Person, *wiregen.Session, session.Overview) {
+func compressed(t *testing.T) (*webtest.Person, *sessiontest.Session, session.Overview) {
 	t.Helper()
 	product := webtest.Start(t)
 	double := webtest.Provider(t, window)
 	person := product.SignUp(t, "northbeam")
 	cutAtL1(t, person)
-	talk := wiregen.Generate(7, wiregen.Options{Format: conversation.Anthropic, Turns: 40, TargetTokens: 80_000, SessionID: "one"})
+	talk := sessiontest.Generate(7, sessiontest.Options{Format: conversation.Anthropic, Turns: 40, TargetTokens: 80_000, SessionID: "one"})
 	person.Talk(person.Connect(double, "laptop"), window, talk, claudeCode)
 	return person, talk, person.Newest()
 }
@@ -331,7 +331,7 @@ func TestSessionEndsWithTheNewestAnswer(t *testing.T) {
 		t.Errorf("a viewer reads %q", page.TestID("answer"))
 	}
 	next := strings.Replace(body, `}]}`, `},{"role":"assistant","content":"three"},{"role":"user","content":"which?"}]}`, 1)
-	person.Exchange(key, window, "/v1/messages", next, providertest.MisbehaveHeader, providertest.MisbehaveOverloaded)
+	person.Exchange(key, window, "/v1/messages", next, providerdouble.MisbehaveHeader, providerdouble.MisbehaveOverloaded)
 	if page := person.Get(path); page.Has(`[data-testid="answer"]`) {
 		t.Errorf("of a request that failed: %q", page.TestID("answer"))
 	}

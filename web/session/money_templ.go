@@ -353,7 +353,7 @@ func decisionsTable(model model) templ.Component {
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
-				templ_7745c5c3_Err = components.Saving(decision.Realised).Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = components.Saving(decision.Realized).Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}

@@ -28,7 +28,7 @@ func TestEpochsAreShownWithWhatTheyWereToSaveAndHaveSaved(t *testing.T) {
 	}
 	net, requests := int64(0), 0
 	for _, decision := range decisions {
-		net, requests = net+decision.Realised, requests+decision.Exchanges
+		net, requests = net+decision.Realized, requests+decision.Exchanges
 	}
 	if net != overview.NetMicroUSD || requests == 0 {
 		t.Errorf("the epochs have saved %d µ$ over %d requests, the session %d", net, requests, overview.NetMicroUSD)
@@ -44,7 +44,7 @@ func TestEpochsAreShownWithWhatTheyWereToSaveAndHaveSaved(t *testing.T) {
 		} else if shown := rows.Eq(i).Find("td").Eq(7).Text(); !strings.Contains(shown, components.Money(max(*decision.Worst, -*decision.Worst))) {
 			t.Errorf("epoch %d shows %q for %d at worst", i+1, shown, *decision.Worst)
 		}
-		if line := lines[i+1]; line[0] != strconv.Itoa(decision.Number) || line[3] != strconv.Itoa(decision.Before) || line[7] != strconv.FormatInt(decision.Realised, 10) {
+		if line := lines[i+1]; line[0] != strconv.Itoa(decision.Number) || line[3] != strconv.Itoa(decision.Before) || line[7] != strconv.FormatInt(decision.Realized, 10) {
 			t.Errorf("epoch %d is %v in the file and %+v", i+1, line, decision)
 		}
 	}

@@ -155,7 +155,7 @@ func (r *reader) read(ctx context.Context, asked query, wanted part) (readModel,
 	}
 	model.First = firstRow(shown, asked)
 	page := shown[model.First:min(model.First+rowsPerPage, len(shown))]
-	r.neighbours(&model, shown, len(page), asked)
+	r.neighbors(&model, shown, len(page), asked)
 	chosen := choose(page, asked.Message)
 	switch wanted {
 	case onlyPane: // with the turn before it, which calls what it answers
@@ -184,9 +184,9 @@ func (r *reader) read(ctx context.Context, asked query, wanted part) (readModel,
 	return model, nil
 }
 
-// neighbours fills in where the pages before and after one of so many rows are. Each is
+// neighbors fills in where the pages before and after one of so many rows are. Each is
 // named by the message that it begins with, which an epoch does not move.
-func (r *reader) neighbours(model *readModel, shown []span, rows int, asked query) {
+func (r *reader) neighbors(model *readModel, shown []span, rows int, asked query) {
 	next := query{Message: -1, Offset: -1, Folded: asked.Folded, Raw: asked.Raw, Diff: asked.Diff, Exact: asked.Exact}
 	if model.First > 0 {
 		next.From = shown[max(0, model.First-rowsPerPage)].From

@@ -8,7 +8,7 @@ import (
 	"github.com/chromedp/chromedp/kb"
 
 	"palimpsest/pipeline/conversation"
-	"palimpsest/pipeline/wire/wiregen"
+	"palimpsest/pipeline/wire/sessiontest"
 	"palimpsest/web/browsertest"
 	"palimpsest/web/webtest"
 )
@@ -32,7 +32,7 @@ func leaf(t *testing.T) (d desk, messages int) {
 	const wide = 1_000_000
 	product := webtest.Start(t)
 	d = desk{Person: product.SignUp(t, "northbeam")}
-	talk := wiregen.Generate(3, wiregen.Options{Format: conversation.Anthropic, Turns: 180, TargetTokens: 40_000, SessionID: "long"})
+	talk := sessiontest.Generate(3, sessiontest.Options{Format: conversation.Anthropic, Turns: 180, TargetTokens: 40_000, SessionID: "long"})
 	d.TalkOnce(d.Connect(webtest.Provider(t, wide), "laptop"), wide, "/v1/messages", string(talk.Body(talk.Steps()-1)), claudeCode)
 	d.path = "/sessions/" + d.Newest().ID.String()
 	d.tab = browsertest.Start(t).Open(t, browsertest.View{URL: withAPI(t, product), Theme: "light", Cookies: d.Cookies()})

@@ -221,3 +221,28 @@ func TestSingleCallsAreListedApart(t *testing.T) {
 		t.Errorf("its page says %q", head)
 	}
 }
+
+// The list, its tab, its file and its export hold the sessions that the person has starred, and no
+// one else's.
+func TestStarredSessionsAreOnesOwnEverywhere(t *testing.T) {
+	t.Parallel()
+	person := webtest.Start(t).SignUp(t, "northbeam")
+	ids := keep(t, person, kept{title: "plain"}, kept{title: "starred", ago: time.Minute}, kept{title: "of a colleague", ago: time.Hour})
+	colleague := person.Colleague(tenants.Admin)
+	person.Post("/sessions/"+ids[1].String()+"/star", "starred", "true")
+	colleague.Post("/sessions/"+ids[2].String()+"/star", "starred", "true")
+	for who, want := range map[*webtest.Person]int{person: 1, colleague: 2} {
+		title := []string{"plain", "starred", "of a colleague"}[want]
+		page := who.Get("/sessions?show=starred")
+		if titles(page) != title || !strings.HasSuffix(page.Text(".tabs"), "Starred 1") {
+			t.Errorf("the list has %q, want %q; its tabs are %q", titles(page), title, page.Text(".tabs"))
+		}
+		if records := lines(t, who.Get("/sessions/csv?show=starred")); len(records) != 2 || records[1][1] != title {
+			t.Errorf("the file has %v, want %q", records, title)
+		}
+		led := who.Direct("/sessions/export?all=yes&show=starred")
+		if place := led.Header.Get("Location"); place != "/api/v1/sessions/export?id="+ids[want].String() {
+			t.Errorf("the export of %q leads to %s with %d", title, place, led.Status)
+		}
+	}
+}

@@ -90,7 +90,7 @@ func TestViewWhoseFiltersAreGoneSaysSo(t *testing.T) {
 	t.Parallel()
 	person := webtest.Start(t).SignUp(t, "northbeam")
 	record(t, person, "Refactor webhooks", "claude-code", time.Now(), 1)
-	for name, query := range map[string]string{"old range": "range=1y", "old name": "colour=red", "no query": "a=%zz"} {
+	for name, query := range map[string]string{"old range": "range=1y", "old name": "color=red", "no query": "a=%zz"} {
 		if _, err := person.DB.Views.SaveView(t.Context(), person.Workspace.ID, person.User.ID, tenants.View{List: tenants.SessionViews, Name: name, Query: query}); err != nil {
 			t.Fatal(err)
 		}

@@ -183,6 +183,10 @@ func TestUnverifiedAccountIsTakenFromWhoeverMadeIt(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	squatter.Post("/account/email", "email", "squatter@elsewhere.example", "email_password", webtest.Password)
+	mailed := *squatter
+	mailed.Email = "squatter@elsewhere.example"
+	link := mailed.Link("") // which makes the account that of the other address
 	backDoor := tenants.Passkey{ID: planted.ID, Name: "back door", Credential: []byte("c"), PublicKey: []byte("k"), CreatedAt: planted.CreatedAt}
 	if _, err := c.DB.Factors.AddPasskey(t.Context(), planted, planted.ID, backDoor, []byte("h"), [][]byte{[]byte("code")}); err != nil {
 		t.Fatal(err)
@@ -202,6 +206,11 @@ func TestUnverifiedAccountIsTakenFromWhoeverMadeIt(t *testing.T) {
 	}
 	if page := squatter.Post("/login", "email", "mira@corp.example", "password", webtest.Password); page.Status != http.StatusUnprocessableEntity {
 		t.Errorf("the squatter's password: %d at %s", page.Status, page.Path)
+	}
+	squatter.Get(link)
+	squatter.Post("/verify/confirm")
+	if owner, _, err := c.DB.Accounts.UserByEmail(t.Context(), "mira@corp.example"); err != nil || owner.ID != planted.ID {
+		t.Errorf("a link from before gives the account another address: %+v, %v", owner, err)
 	}
 }
 

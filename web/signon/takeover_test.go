@@ -137,6 +137,44 @@ func TestCodeAfterSingleSignOnOpensItsWorkspaceOnly(t *testing.T) {
 	}
 }
 
+// S13, S35: to connect an account, its person has proven it to us lately, by what is theirs alone:
+// neither an old login nor that of another company's single sign-on does.
+func TestOnlyARecentLoginOfOnesOwnConnectsAnAccount(t *testing.T) {
+	t.Parallel()
+	for name, change := range map[string]string{
+		"an old login":               "UPDATE logins SET created_at = now() - interval '16 minutes' WHERE user_id = $1",
+		"another company's sign-on":  "UPDATE logins SET sign_on_workspace = workspace_id WHERE user_id = $1",
+		"a login that has been left": "UPDATE logins SET revoked_at = now() WHERE user_id = $1",
+	} {
+		c := setup(t)
+		person, user := c.signUpMira(t)
+		c.exec(t, change, user.ID)
+		if page := person.Get(c.begin(t, person, mira())); page.Status != http.StatusForbidden || !strings.Contains(page.TestID("error-form"), "password or a passkey first") {
+			t.Errorf("%s: %d at %s: %q", name, page.Status, page.Path, page.TestID("error-form"))
+		}
+		memberships, err := c.DB.Workspaces.Memberships(t.Context(), user.ID)
+		if err != nil || len(memberships) != 1 {
+			t.Errorf("%s: %d memberships, %v", name, len(memberships), err)
+		}
+	}
+}
+
+// S13: what comes back once the settings have changed proves nobody.
+func TestSignOnEndsWithTheSettingsThatItBeganWith(t *testing.T) {
+	t.Parallel()
+	for name, change := range map[string]string{
+		"another client": "UPDATE sign_ons SET client_id = 'another' WHERE workspace_id = $1",
+		"another issuer": "UPDATE sign_ons SET issuer = 'https://another.example' WHERE workspace_id = $1",
+		"none":           "DELETE FROM sign_ons WHERE workspace_id = $1",
+	} {
+		c := setup(t)
+		browser := c.Stranger(t)
+		back := c.begin(t, browser, mira())
+		c.exec(t, change, c.owner.Workspace.ID)
+		refused(t, name, browser, browser.Get(back))
+	}
+}
+
 // S13, S35
 func TestAnotherIssuerHasTheDomainsProvenAgain(t *testing.T) {
 	t.Parallel()

@@ -35,7 +35,7 @@ type bar struct {
 	X, Width        string
 	SentY, SentHigh string
 	GapY, GapHigh   string // empty if nothing beyond
-	Ink             string // class of its colour
+	Ink             string // class of its color
 	Words           string
 }
 
@@ -140,10 +140,10 @@ func (m previewModel) tiles() []tile {
 		{Name: "Sessions compressed", Value: of(m.Found.WantedEach), Now: of(m.Found.SavedEach)},
 		{Name: "Tokens saved", Value: share(wanted), Now: share(saved)},
 		{Name: "Net saved", Hint: netHint, Value: components.Money(wanted.Net), Now: components.Money(saved.Net)},
-		{Name: "Reached L3", Hint: "sessions of which something became one line a block", Value: count(atL3(m.Found.WantedEach)), Now: count(atL3(m.Found.SavedEach))},
+		{Name: "History at L3", Hint: atL3Hint, Value: components.Share(wanted.AtL3, wanted.Received), Now: components.Share(saved.AtL3, saved.Received)},
 		{Name: "Cache rewrites", Hint: rewritesHint, Value: count(wanted.Rewrites), Now: count(saved.Rewrites)},
 	}
-	better := []int64{0, saved.Sent - wanted.Sent, wanted.Net - saved.Net, int64(atL3(m.Found.SavedEach) - atL3(m.Found.WantedEach)), int64(saved.Rewrites - wanted.Rewrites)}
+	better := []int64{0, saved.Sent - wanted.Sent, wanted.Net - saved.Net, saved.AtL3 - wanted.AtL3, int64(saved.Rewrites - wanted.Rewrites)}
 	for i := range tiles {
 		if tiles[i].Now == tiles[i].Value {
 			tiles[i].Now = "as it is now"

@@ -46,7 +46,7 @@ func TestTargetIsTunedByKeyboardAlone(t *testing.T) {
 	t.Parallel()
 	person := talked(t, webtest.Start(t), 5)
 	tab := open(t, person, "/pipeline")
-	tab.Until(`document.querySelectorAll('table.figures tbody tr').length === 6`)
+	tab.Until(`document.querySelectorAll('table.figures tbody tr').length === 8`)
 
 	tabTo(t, tab, `[name="ipc.targetUtilization"]`)
 	for range 44 { // one step each, as the field has them
@@ -121,7 +121,7 @@ func TestEnterInAFieldSavesNothing(t *testing.T) {
 	tabTo(t, tab, `[name="ipc.preserveLastTurns"]`)
 	tab.Do(chromedp.KeyEvent(kb.ArrowUp))
 	tab.Do(chromedp.KeyEvent(kb.Enter))
-	tab.Until(`document.querySelectorAll('table.figures tbody tr').length === 6 && document.querySelector('[name="ipc.preserveLastTurns"]').value === '6' && document.querySelector('form[data-tuning][data-ready]') !== null`)
+	tab.Until(`document.querySelectorAll('table.figures tbody tr').length === 8 && document.querySelector('[name="ipc.preserveLastTurns"]').value === '6' && document.querySelector('form[data-tuning][data-ready]') !== null`)
 	if stored, _ := saved(t, person); stored.Version != 0 {
 		t.Errorf("version %d was saved", stored.Version)
 	}
@@ -220,7 +220,7 @@ func TestPreviewIsWaitedForInItsSize(t *testing.T) {
 		}
 		before := browsertest.Evaluate[string](tab, places)
 		tab.Run(`held[0].come()`)
-		tab.Until(`document.querySelectorAll('table.figures tbody tr').length === 6`)
+		tab.Until(`document.querySelectorAll('table.figures tbody tr').length === 8`)
 		if after := browsertest.Evaluate[string](tab, places); after != before {
 			t.Errorf("at %d px it moves from\n%s to\n%s", width, before, after)
 		}
@@ -233,7 +233,7 @@ func TestPreviewIsWaitedForInItsSize(t *testing.T) {
 		tab.Click(`[data-testid="preview-failed"] [data-preview-again]`)
 		tab.Until(`held.length === 2`)
 		tab.Run(`held[1].come()`)
-		tab.Until(`document.querySelectorAll('table.figures tbody tr').length === 6`)
+		tab.Until(`document.querySelectorAll('table.figures tbody tr').length === 8`)
 	}
 }
 
@@ -255,6 +255,25 @@ func TestConflictLooksRight(t *testing.T) {
 	}
 }
 
+// Identifiers are counted where that is asked for, and stand beside the figures.
+func TestIdentifiersComeWithOnePress(t *testing.T) {
+	t.Parallel()
+	person := talked(t, webtest.Start(t), 5)
+	tab := open(t, person, "/pipeline")
+	tab.Until(`document.querySelector('[data-testid="ask-identifiers"]') !== null`)
+	tab.Set(`[name="ipc.targetUtilization"]`, "0.35")
+	tab.Until(`!document.querySelector('.preview.stale') && document.querySelector('table.figures tbody tr:nth-child(2) td:last-child').textContent.startsWith('−')`)
+	tab.Click(`[data-testid="ask-identifiers"]`)
+	tab.Until(`document.querySelectorAll('[data-testid="identifiers"] tbody tr').length === 2`)
+	tab.CheckLooks("the pipeline with identifiers")
+	if rows := browsertest.Evaluate[int](tab, `document.querySelectorAll('table.figures tbody tr').length`); rows != 10 {
+		t.Errorf("the preview has %d figures", rows)
+	}
+	if typed := browsertest.Evaluate[string](tab, `document.querySelector('[name="ipc.targetUtilization"]').value`); typed != "0.35" {
+		t.Errorf("the target became %q", typed)
+	}
+}
+
 // The curve comes where it is asked for, and stays beside the figures.
 func TestTheCurveComesWithOnePress(t *testing.T) {
 	t.Parallel()
@@ -263,7 +282,7 @@ func TestTheCurveComesWithOnePress(t *testing.T) {
 	tab.Until(`document.querySelector('[data-testid="ask-curve"]') !== null`)
 	tab.Click(`[data-testid="ask-curve"]`)
 	tab.Until(`document.querySelectorAll('[data-testid="curve"] tbody tr').length === 4`)
-	if tab.Check("the pipeline with the curve"); browsertest.Evaluate[int](tab, `document.querySelectorAll('table.figures tbody tr').length`) != 6 {
+	if tab.Check("the pipeline with the curve"); browsertest.Evaluate[int](tab, `document.querySelectorAll('table.figures tbody tr').length`) != 8 {
 		t.Error("the preview is gone")
 	}
 }

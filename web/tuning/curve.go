@@ -16,7 +16,7 @@ import (
 	"palimpsest/web/components"
 )
 
-// curvePart is the value of part that asks for the curve alone.
+// curvePart is the value of part that asks for the page with the curve.
 const curvePart = "curve"
 
 // curveContexts are the values of ipc.minContext that the curve has, the cheapest first.
@@ -38,7 +38,7 @@ func (p *Previewer) curve(ctx context.Context, who tenants.Principal, picked ses
 	points := make([]curvePoint, len(curveContexts))
 	for i, minContext := range curveContexts {
 		pipeline.Change[ipc.Config](&wanted).MinContext = minContext
-		found, err := p.compares.Compare(ctx, who.Workspace.ID, picked, saved, wanted)
+		found, err := p.deps.Compares.Compare(ctx, who.Workspace.ID, picked, saved, wanted)
 		if err != nil {
 			return nil, fmt.Errorf("minContext %d: %w", minContext, err)
 		}

@@ -8,6 +8,7 @@ import (
 	"palimpsest/tenants"
 	"palimpsest/web/components"
 	"palimpsest/web/layout"
+	"palimpsest/web/paths"
 )
 
 // CSV answers the figures of the preview as a file; where there is no preview, the page
@@ -33,6 +34,7 @@ func (p *Previewer) CSV(c echo.Context, who tenants.Principal) error {
 const (
 	netHint      = "what prompts would have cost as they could have been sent, less what they cost, at list prices"
 	rewritesHint = "compactions while the provider’s cache was warm"
+	atL3Hint     = "share of the prompts’ tokens, as the clients sent them, that goes out as one line a block"
 )
 
 // figure is a row of the preview: what came of the saved setting and of this one.
@@ -48,9 +50,12 @@ type figure struct {
 // figures returns the figures that the card shows.
 func (m previewModel) figures() []figure {
 	saved, wanted := m.Found.Saved, m.Found.Wanted
-	return []figure{
+	share := func(tokens int64) string { return components.Share(tokens, wanted.Received) }
+	return append([]figure{
 		{Key: "net_micro_usd", Name: "Net", Hint: netHint, Saved: saved.Net, Wanted: wanted.Net, words: components.Money, moreIsGood: true},
 		{Key: "tokens_sent", Name: "Tokens sent", Saved: saved.Sent, Wanted: wanted.Sent, words: components.Short},
+		{Key: "tokens_received", Name: "Tokens received", Hint: "of the same prompts, as the clients sent them", Saved: saved.Received, Wanted: wanted.Received, words: components.Short},
+		{Key: "tokens_at_l3", Name: "History at L3", Hint: atL3Hint, Saved: saved.AtL3, Wanted: wanted.AtL3, words: share},
 		{Key: "epochs", Name: "Compactions", Hint: "steps in which a prompt was compressed", Saved: int64(saved.Epochs), Wanted: int64(wanted.Epochs), words: components.Count},
 		{Key: "cache_rewrites", Name: "Cache rewrites", Hint: rewritesHint, Saved: int64(saved.Rewrites), Wanted: int64(wanted.Rewrites), words: components.Count},
 		{Key: "deepest_level", Name: "Deepest level", Saved: int64(saved.Deepest), Wanted: int64(wanted.Deepest), words: components.Count, unit: "L"},
@@ -58,7 +63,15 @@ func (m previewModel) figures() []figure {
 			Key: "sessions_past_window", Name: "Sessions past the window", Hint: "with a prompt that the provider would refuse for its length",
 			Saved: int64(saved.TooLong), Wanted: int64(wanted.TooLong), words: components.Count,
 		},
+	}, m.Identifiers.figures()...)
+}
+
+// csvPath is where the figures are a file, with the identifiers if they are shown.
+func (m previewModel) csvPath() string {
+	if m.HasIdentifiers {
+		return paths.With(paths.PreviewCSV, part, identifiersPart)
 	}
+	return paths.PreviewCSV
 }
 
 func (f figure) change() int64 { return f.Wanted - f.Saved }

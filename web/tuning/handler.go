@@ -39,8 +39,8 @@ type Store interface {
 // Deps are what the page reads and changes. All must be set.
 type Deps struct {
 	Pipelines Store
-	Windows   Windows
-	APIKeys   APIKeys
+	Windows   tenants.ModelWindows
+	APIKeys   tenants.APIKeys
 	Usage     Usage
 	Sessions  Sessions
 	Exchanges Exchanges

@@ -96,7 +96,7 @@ func (m model) changes() []difference { return differences(m.Saved, m.Typed) }
 // label returns the difference's name as people know it.
 func (d difference) label() string { return strings.TrimPrefix(d.Name, switchName) }
 
-// canMove reports whether a module that runs has a neighbour that it can be moved past.
+// canMove reports whether a module that runs has a neighbor that it can be moved past.
 func (m model) canMove(name string, by int) bool {
 	running := m.Typed.running()
 	at := slices.Index(running, name)

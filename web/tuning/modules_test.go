@@ -19,7 +19,6 @@ import (
 	"palimpsest/pipeline/session"
 	"palimpsest/tenants"
 	"palimpsest/web"
-	"palimpsest/web/tuning"
 	"palimpsest/web/webtest"
 )
 
@@ -162,10 +161,13 @@ func (brokenSessions) Made(context.Context, tenants.WorkspaceID, time.Time) (ses
 	return session.Made{}, errBroken
 }
 
-// brokenWindows cannot be read.
-type brokenWindows struct{ tuning.Windows }
+// windows are windows that work, under a name of their own beside the method ModelWindows.
+type windows = tenants.ModelWindows
 
-// ModelWindows implements tuning.Windows.
+// brokenWindows cannot be read.
+type brokenWindows struct{ windows }
+
+// ModelWindows implements tenants.ModelWindows.
 func (brokenWindows) ModelWindows(context.Context, tenants.WorkspaceID) ([]tenants.ModelWindow, error) {
 	return nil, errBroken
 }

@@ -6,14 +6,18 @@ import (
 	"log/slog"
 	"net/http"
 	"strconv"
+	"time"
 
 	"github.com/labstack/echo/v4"
 
 	"palimpsest/pipeline"
+	"palimpsest/pipeline/archive"
+	"palimpsest/pipeline/conversation"
 	"palimpsest/pipeline/modules"
 	"palimpsest/pipeline/modules/ipc"
 	"palimpsest/pipeline/preview"
 	"palimpsest/pipeline/session"
+	"palimpsest/pipeline/wire"
 	"palimpsest/tenants"
 	"palimpsest/web/components"
 	"palimpsest/web/layout"
@@ -31,18 +35,30 @@ const (
 type Comparer interface {
 	// Compare compares two configs on the sessions of a workspace that are picked.
 	Compare(ctx context.Context, workspace tenants.WorkspaceID, picked session.Picked, saved, wanted pipeline.Config) (preview.Comparison, error)
+
+	// Identifiers compares them on what was said in these sessions.
+	Identifiers(ctx context.Context, workspace tenants.WorkspaceID, picked session.Picked, texts preview.Texts, saved, wanted pipeline.Config) (preview.Identifiers, error)
+}
+
+// PreviewDeps are what the preview reads. All but Within must be set.
+type PreviewDeps struct {
+	Compares Comparer
+	Readers  tenants.Data
+	Archive  archive.Reader
+	Codecs   map[conversation.Format]wire.Codec
+	Within   time.Duration // that counting identifiers takes at most; 0: countWithin
+	Log      *slog.Logger
 }
 
 // Previewer answers the requests for the preview.
 type Previewer struct {
-	page     *Handler
-	compares Comparer
-	log      *slog.Logger
+	page *Handler
+	deps PreviewDeps
 }
 
 // NewPreviewer returns a Previewer of what is typed on a page.
-func NewPreviewer(page *Handler, compares Comparer, log *slog.Logger) *Previewer {
-	return &Previewer{page: page, compares: compares, log: log}
+func NewPreviewer(page *Handler, deps PreviewDeps) *Previewer {
+	return &Previewer{page: page, deps: deps}
 }
 
 // previewModel is the card with the preview; one that is not ready is waited for.
@@ -58,6 +74,9 @@ type previewModel struct {
 	HasCurve bool         // the curve was asked for
 	Curve    []curvePoint // of cost against fidelity
 
+	HasIdentifiers bool // they were asked for
+	Identifiers    identifiers
+
 	Client  string   // whose sessions are looked at; empty: all
 	Clients []string // that there are
 }
@@ -69,7 +88,7 @@ func (p *Previewer) Show(c echo.Context, who tenants.Principal) error {
 	if err != nil {
 		return err
 	}
-	if c.QueryParam(part) != "" && c.QueryParam(part) != curvePart {
+	if asked := c.QueryParam(part); asked != "" && asked != curvePart && asked != identifiersPart {
 		return layout.Fragment(c, status, previewBody(page.Preview))
 	}
 	return p.page.answer(c, status, who, page)
@@ -104,7 +123,7 @@ func (p *Previewer) previewed(c echo.Context, who tenants.Principal) (model, int
 	case err != nil:
 		return model{}, 0, err
 	default:
-		page.Preview = p.of(ctx, who, st.config, next, form.Get(clientName), c.QueryParam(part) == curvePart)
+		page.Preview = p.of(ctx, who, st.config, next, form.Get(clientName), c.QueryParam(part))
 		page.Preview.Target = wanted.Set[targetPath]
 	}
 	if version, err := strconv.Atoi(form.Get("version")); err == nil {
@@ -114,26 +133,25 @@ func (p *Previewer) previewed(c echo.Context, who tenants.Principal) (model, int
 }
 
 // of compares the saved config with the next one on the sessions of a client; empty: of
-// all. withCurve adds the curve of cost against fidelity.
-func (p *Previewer) of(ctx context.Context, who tenants.Principal, config pipeline.Config, next tenants.PipelineConfig, client string, withCurve bool) previewModel {
+// all. asked is the part that was asked for.
+func (p *Previewer) of(ctx context.Context, who tenants.Principal, config pipeline.Config, next tenants.PipelineConfig, client, asked string) previewModel {
+	picked := session.Picked{Newest: preview.Newest, Client: client}
+	shown := previewModel{Ready: true, Client: client, HasCurve: asked == curvePart, HasIdentifiers: asked == identifiersPart}
 	wanted, _, err := modules.Catalog().Resolve(p.page.deps.Defaults, layerOf(next))
-	var found preview.Comparison
 	if err == nil {
-		found, err = p.compares.Compare(ctx, who.Workspace.ID, session.Picked{Newest: preview.Newest, Client: client}, config, wanted)
+		shown.Found, err = p.deps.Compares.Compare(ctx, who.Workspace.ID, picked, config, wanted)
+	}
+	if err == nil {
+		shown.Triggers, err = p.triggers(ctx, who, picked, config, wanted, shown.Found.Wanted)
+	}
+	if err == nil && shown.HasCurve {
+		shown.Curve, err = p.curve(ctx, who, picked, config, wanted)
+	}
+	if err == nil && shown.HasIdentifiers {
+		shown.Identifiers, err = p.identifiers(ctx, who, picked, config, wanted)
 	}
 	if err != nil {
-		return previewModel{Failed: layout.Reference(ctx, p.log, "pipeline", "preview", err)}
-	}
-	triggers, err := p.triggers(ctx, who, session.Picked{Newest: preview.Newest, Client: client}, config, wanted, found.Wanted)
-	if err != nil {
-		return previewModel{Failed: layout.Reference(ctx, p.log, "pipeline", "preview", err)}
-	}
-	shown := previewModel{Ready: true, Found: found, Client: client, Triggers: triggers, HasCurve: withCurve}
-	if withCurve {
-		shown.Curve, err = p.curve(ctx, who, session.Picked{Newest: preview.Newest, Client: client}, config, wanted)
-	}
-	if err != nil {
-		return previewModel{Failed: layout.Reference(ctx, p.log, "pipeline", "preview", err)}
+		return previewModel{Failed: layout.Reference(ctx, p.deps.Log, "pipeline", "preview", err)}
 	}
 	return shown
 }
@@ -169,7 +187,7 @@ func (p *Previewer) triggers(ctx context.Context, who tenants.Principal, picked 
 	} else {
 		pipeline.Change[ipc.Config](&wanted).Trigger = ipc.TriggerBreakEven
 	}
-	found, err := p.compares.Compare(ctx, who.Workspace.ID, picked, saved, wanted)
+	found, err := p.deps.Compares.Compare(ctx, who.Workspace.ID, picked, saved, wanted)
 	other.Figures = found.Wanted
 	return both, err
 }

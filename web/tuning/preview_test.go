@@ -12,7 +12,7 @@ import (
 	"github.com/PuerkitoBio/goquery"
 
 	"palimpsest/pipeline/conversation"
-	"palimpsest/pipeline/wire/wiregen"
+	"palimpsest/pipeline/wire/sessiontest"
 	"palimpsest/tenants"
 	"palimpsest/web/browsertest"
 	"palimpsest/web/components"
@@ -40,7 +40,7 @@ func talked(t *testing.T, product *webtest.Product, sessions int) *webtest.Perso
 	person := product.SignUp(t, "northbeam")
 	secret := person.Connect(webtest.Provider(t, window), "laptop")
 	for seed := range sessions {
-		talk := wiregen.Generate(uint64(seed), wiregen.Options{Format: conversation.Anthropic, Turns: 40, TargetTokens: 26_000})
+		talk := sessiontest.Generate(uint64(seed), sessiontest.Options{Format: conversation.Anthropic, Turns: 40, TargetTokens: 26_000})
 		person.Talk(secret, window, talk, "claude-cli/2.1.0 (external, cli)")
 	}
 	return person
@@ -53,7 +53,7 @@ func TestPreviewSaysWhatAnotherTargetWouldHaveMade(t *testing.T) {
 	for name, path := range map[string]string{"the whole page": "/pipeline/preview", "the card alone": "/pipeline/preview?part=1"} {
 		page := person.Post(path, form(person.Get("/pipeline"), "ipc.targetUtilization", "0.40")...)
 		rows := figures(page)
-		if page.Status != http.StatusOK || len(rows) != 6 || page.Has(`[data-testid="sample"]`) {
+		if page.Status != http.StatusOK || len(rows) != 8 || page.Has(`[data-testid="sample"]`) {
 			t.Fatalf("%s: status %d, %v", name, page.Status, rows)
 		}
 		if sent := rows["Tokens sent"]; sent[0] == sent[1] || !strings.HasPrefix(sent[2], "−") {
@@ -104,6 +104,7 @@ func TestFileOfThePreviewHasItsFigures(t *testing.T) {
 		of  func(int64) string
 	}{
 		"net_micro_usd": {"Net", components.Money}, "tokens_sent": {"Tokens sent", components.Short}, "epochs": {"Compactions", components.Count},
+		"tokens_received": {"Tokens received", components.Short}, "tokens_at_l3": {"History at L3", func(n int64) string { return components.Share(n, exact["tokens_received"][0]) }},
 		"cache_rewrites": {"Cache rewrites", components.Count}, "sessions_past_window": {"Sessions past the window", components.Count},
 		"deepest_level": {"Deepest level", func(n int64) string { return "L" + components.Count(n) }},
 	} {
@@ -128,7 +129,7 @@ func TestPreviewOfAWorkspaceWithoutSessionsIsOfASample(t *testing.T) {
 	person := product.SignUp(t, "northbeam")
 
 	page := person.Post("/pipeline/preview?part=1", form(person.Get("/pipeline"))...)
-	if !page.Has(`[data-testid="sample"]`) || len(figures(page)) != 6 {
+	if !page.Has(`[data-testid="sample"]`) || len(figures(page)) != 8 {
 		t.Errorf("no sample:\n%s", page.HTML)
 	}
 	whole := person.Post("/pipeline/preview", form(person.Get("/pipeline"))...)
@@ -139,7 +140,7 @@ func TestPreviewOfAWorkspaceWithoutSessionsIsOfASample(t *testing.T) {
 		t.Errorf("the saved setting differs from itself by %s", change)
 	}
 	viewer := person.As(tenants.Viewer)
-	if page := viewer.Post("/pipeline/preview?part=1", form(viewer.Get("/pipeline"))...); page.Status != http.StatusOK || len(figures(page)) != 6 {
+	if page := viewer.Post("/pipeline/preview?part=1", form(viewer.Get("/pipeline"))...); page.Status != http.StatusOK || len(figures(page)) != 8 {
 		t.Errorf("who may not change it gets %d", page.Status)
 	}
 }
@@ -163,7 +164,7 @@ func TestMovingTheSliderShowsAnotherPreview(t *testing.T) {
 	tab := browsertest.Start(t).Open(t, browsertest.View{URL: product.URL, Theme: "light", Width: browsertest.Desktop, Cookies: person.Cookies()})
 
 	tab.Go("/pipeline")
-	tab.Until(`document.querySelectorAll('table.figures tbody tr').length === 6`)
+	tab.Until(`document.querySelectorAll('table.figures tbody tr').length === 8`)
 	before := time.Now()
 	tab.Run(`(() => { const slider = document.querySelector('[data-slider]'); slider.value = '0.35'; slider.dispatchEvent(new Event('input', {bubbles: true})); })()`)
 	tab.Until(`!document.querySelector('.preview.stale') && document.querySelector('table.figures tbody tr:nth-child(2) td:last-child').textContent.startsWith('−')`)
@@ -195,7 +196,7 @@ func TestPreviewIsDrawnAsABarForEachSession(t *testing.T) {
 		t.Errorf("a screen reader hears %q", words)
 	}
 	tiles := page.Text(".tiles")
-	for _, want := range []string{"Sessions compressed 5 of 5", "Tokens saved", " now"} {
+	for _, want := range []string{"Sessions compressed 5 of 5", "Tokens saved", "History at L3", " now"} {
 		if !strings.Contains(tiles, want) {
 			t.Errorf("the figures lack %q: %s", want, tiles)
 		}
@@ -209,7 +210,7 @@ func TestPreviewIsDrawnAsABarForEachSession(t *testing.T) {
 func TestPreviewIsNarrowedToAClient(t *testing.T) {
 	t.Parallel()
 	person := talked(t, webtest.Start(t), 5)
-	other := wiregen.Generate(9, wiregen.Options{Format: conversation.Anthropic, Turns: 4, TargetTokens: 2_000})
+	other := sessiontest.Generate(9, sessiontest.Options{Format: conversation.Anthropic, Turns: 4, TargetTokens: 2_000})
 	person.Talk(person.Connect(webtest.Provider(t, window), "second"), window, other, "codex_cli_rs/0.50")
 	page := person.Get("/pipeline")
 

@@ -10,7 +10,6 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/google/uuid"
 	"github.com/labstack/echo/v4"
 
 	"palimpsest/tenants"
@@ -21,24 +20,6 @@ import (
 
 // mostWindows bounds the rows of the card: a workspace learns up to a thousand.
 const mostWindows = 40
-
-// Windows keeps the context windows that hold for a workspace in place of those in the
-// table of models.
-type Windows interface {
-	// ModelWindows returns all of them, set and learnt.
-	ModelWindows(ctx context.Context, workspace tenants.WorkspaceID) ([]tenants.ModelWindow, error)
-
-	// SetModelWindow sets that of a model.
-	SetModelWindow(ctx context.Context, workspace tenants.WorkspaceID, model string, tokens int, by uuid.UUID) (tenants.ModelWindow, error)
-
-	// DeleteModelWindow returns tenants.ErrNotFound if a model has none.
-	DeleteModelWindow(ctx context.Context, workspace tenants.WorkspaceID, model string) error
-}
-
-// APIKeys lists a workspace's API keys.
-type APIKeys interface {
-	APIKeys(ctx context.Context, workspace tenants.WorkspaceID) ([]tenants.APIKey, error)
-}
 
 // windowsModel is the card with the context windows of models.
 type windowsModel struct {

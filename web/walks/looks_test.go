@@ -10,7 +10,7 @@ import (
 
 	"palimpsest/pipeline/conversation"
 	"palimpsest/pipeline/session"
-	"palimpsest/pipeline/wire/wiregen"
+	"palimpsest/pipeline/wire/sessiontest"
 	"palimpsest/tenants"
 	"palimpsest/web/browsertest"
 	"palimpsest/web/webtest"
@@ -275,8 +275,8 @@ func furnish(t *testing.T, person *webtest.Person) string {
 }
 
 // shortTalk returns a session that no epoch touches.
-func shortTalk() *wiregen.Session {
-	return wiregen.Generate(11, wiregen.Options{Format: conversation.OpenAIResponses, Turns: 6, SessionID: "short"})
+func shortTalk() *sessiontest.Session {
+	return sessiontest.Generate(11, sessiontest.Options{Format: conversation.OpenAIResponses, Turns: 6, SessionID: "short"})
 }
 
 // longID returns the id of the session with most requests.

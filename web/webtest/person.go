@@ -206,11 +206,24 @@ func (p *Person) Kept() *Person {
 // Post sends a form with names and values.
 func (p *Person) Post(path string, namesAndValues ...string) Page {
 	p.t.Helper()
+	return p.send(http.MethodPost, path, encoded(namesAndValues), []string{"Content-Type", "application/x-www-form-urlencoded"})
+}
+
+// PostPart sends a form as the scripts of a page do, which take a part of the page back.
+func (p *Person) PostPart(path string, namesAndValues ...string) Page {
+	p.t.Helper()
+	return p.send(http.MethodPost, path, encoded(namesAndValues), []string{
+		"Content-Type", "application/x-www-form-urlencoded", "HX-Request", "true", "HX-Request-Type", "partial",
+	})
+}
+
+// encoded returns a form with names and values as browsers send it.
+func encoded(namesAndValues []string) io.Reader {
 	form := url.Values{}
 	for i := 0; i+1 < len(namesAndValues); i += 2 {
 		form.Add(namesAndValues[i], namesAndValues[i+1])
 	}
-	return p.send(http.MethodPost, path, strings.NewReader(form.Encode()), []string{"Content-Type", "application/x-www-form-urlencoded"})
+	return strings.NewReader(form.Encode())
 }
 
 // Upload sends a form with one file in a field; without a name no file was chosen. The

@@ -7,7 +7,7 @@ import (
 	"github.com/google/uuid"
 
 	"palimpsest/pipeline/conversation"
-	"palimpsest/pipeline/wire/wiregen"
+	"palimpsest/pipeline/wire/sessiontest"
 	"palimpsest/tenants"
 )
 
@@ -20,8 +20,8 @@ const (
 )
 
 // LongTalk returns a session that goes past Window several times.
-func LongTalk() *wiregen.Session {
-	return wiregen.Generate(7, wiregen.Options{
+func LongTalk() *sessiontest.Session {
+	return sessiontest.Generate(7, sessiontest.Options{
 		Format: conversation.Anthropic, Turns: 60, TargetTokens: 110_000, Parallel: true, CJK: true,
 		SessionID: "6f0c6f6e-52d0-4f0e-9d3c-0f3d3a7f2b11",
 	})

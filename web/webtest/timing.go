@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"palimpsest/api/apibench"
+	"palimpsest/pipeline/reporttest"
 )
 
 // Timings are how long the answers of pages took, as a table in Markdown.
@@ -55,13 +55,13 @@ func (t *Timings) Write(b *testing.B, path, target, measured string) {
 	b.Helper()
 	report := fmt.Sprintf("%s, %s at the end; %s. Each page was asked for %d times, one after the other.\n\n| page | p50 ms | p95 ms | KB |\n| --- | --- | --- | --- |\n%s",
 		time.Now().UTC().Format(time.DateOnly), Machine(), measured, t.each, t.rows.String())
-	if err := apibench.Write(path, target, report); err != nil {
+	if err := reporttest.Write(path, target, report); err != nil {
 		b.Fatal(err)
 	}
 }
 
 // Machine describes where a benchmark runs, and how busy it is there.
-func Machine() string { return apibench.Machine() + ", load " + load() }
+func Machine() string { return reporttest.Machine() + ", load " + load() }
 
 // read returns the answer of a page.
 func (p *Person) read(b *testing.B, path string, header []string) []byte {

@@ -14,6 +14,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"palimpsest/api"
+	"palimpsest/api/upstream/providerdouble"
 	"palimpsest/api/upstream/providertest"
 	"palimpsest/pipeline"
 	"palimpsest/pipeline/conversation"
@@ -22,7 +23,7 @@ import (
 	"palimpsest/pipeline/prompt"
 	"palimpsest/pipeline/session"
 	"palimpsest/pipeline/tokens"
-	"palimpsest/pipeline/wire/wiregen"
+	"palimpsest/pipeline/wire/sessiontest"
 	"palimpsest/tenants"
 )
 
@@ -36,7 +37,7 @@ func Provider(t testing.TB, window int) *providertest.Server {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return providertest.NewServer(t, providertest.Config{Key: ProviderKey, Window: window, Count: counter.Count})
+	return providertest.NewServer(t, providerdouble.Config{Key: ProviderKey, Window: window, Count: counter.Count})
 }
 
 // Connect stores a key for the double and creates an API key, past the forms. It
@@ -61,7 +62,7 @@ func (p *Person) Connect(double *providertest.Server, name string) string {
 
 // Talk sends all requests of a session through the real proxy, which takes every
 // model's context window for so many tokens, and waits until all is recorded.
-func (p *Person) Talk(secret string, window int, talk *wiregen.Session, userAgent string) {
+func (p *Person) Talk(secret string, window int, talk *sessiontest.Session, userAgent string) {
 	p.t.Helper()
 	proxy, stop := p.proxy(window)
 	defer stop()

@@ -163,8 +163,8 @@ func (p *Product) handler(t testing.TB, options []Option) http.Handler {
 	log := slog.New(slog.DiscardHandler)
 	e := echo.New()
 	e.Logger.SetOutput(io.Discard)
-	// However busy the machine is, the palette has all of its groups.
-	web.New(web.Config{PublicURL: PublicURL, Defaults: p.defaults(), Codecs: formats.ByFormat(), Log: log, JumpWithin: time.Minute, MailToken: mailToken, Version: Version}, deps).Register(e)
+	// However busy the machine is, the palette has all of its groups and the preview all sessions.
+	web.New(web.Config{PublicURL: PublicURL, Defaults: p.defaults(), Codecs: formats.ByFormat(), Log: log, JumpWithin: time.Minute, CountWithin: time.Minute, MailToken: mailToken, Version: Version}, deps).Register(e)
 	p.Routes = e.Routes()
 	return e
 }

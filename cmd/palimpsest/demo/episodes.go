@@ -10,7 +10,7 @@ import (
 	"strings"
 	"time"
 
-	"palimpsest/api/upstream/providertest"
+	"palimpsest/api/upstream/providerdouble"
 )
 
 // The numbers of sessions that are not ordinary; ordinary ones count from 1.
@@ -96,7 +96,7 @@ func (f *filling) troubled(ctx context.Context) error {
 	t := f.coding(numberTroubled, outline{task: tasks()[0], steps: 18, results: 2200})
 	steps := t.steps
 	for i, misbehave := range []string{
-		providertest.MisbehaveOverloaded, providertest.MisbehaveFailure, providertest.MisbehaveRateLimit, providertest.MisbehaveOverloaded,
+		providerdouble.MisbehaveOverloaded, providerdouble.MisbehaveFailure, providerdouble.MisbehaveRateLimit, providerdouble.MisbehaveOverloaded,
 	} {
 		t.steps = steps[:4]
 		if steps = steps[4:]; i == 3 {
@@ -114,7 +114,7 @@ func (f *filling) troubled(ctx context.Context) error {
 
 // fail sends a talk as it stands to a provider that fails.
 func (f *filling) fail(ctx context.Context, t *talk, misbehave string) error {
-	t.header = http.Header{providertest.MisbehaveHeader: {misbehave}}
+	t.header = http.Header{providerdouble.MisbehaveHeader: {misbehave}}
 	status, answer, err := f.send(ctx, t)
 	if err == nil && status < http.StatusBadRequest {
 		err = fmt.Errorf("%w %d where it was to fail: %.200s", errAnswered, status, answer)

@@ -7,7 +7,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"palimpsest/api/upstream/providertest"
+	"palimpsest/api/upstream/providerdouble"
 )
 
 const (
@@ -23,7 +23,7 @@ const (
 // Provider is the double that stands for the providers of the demo. It answers what it
 // was told to say and, where nothing was, that no one is there.
 type Provider struct {
-	double *providertest.Double
+	double *providerdouble.Double
 	clock  *Clock
 	served atomic.Int64
 	denied atomic.Bool // batchKey was withdrawn
@@ -34,7 +34,7 @@ type Provider struct {
 
 // scripted is an answer with how long a provider would take for it.
 type scripted struct {
-	reply providertest.Reply
+	reply providerdouble.Reply
 	takes time.Duration
 }
 
@@ -42,7 +42,7 @@ type scripted struct {
 // count.
 func NewProvider(clock *Clock, count func(string) int) *Provider {
 	p := &Provider{clock: clock}
-	p.double = providertest.NewHandler(providertest.Config{
+	p.double = providerdouble.NewHandler(providerdouble.Config{
 		Key: providerKey, Count: count, Now: clock.Now, Script: p.script, KeepBodies: keptBodies, AllowUnknown: true,
 	})
 	return p
@@ -52,7 +52,7 @@ func NewProvider(clock *Clock, count func(string) int) *Provider {
 func (p *Provider) Withdraw() { p.denied.Store(true) }
 
 // Say has the next request be answered so, after a time by the clock.
-func (p *Provider) Say(reply providertest.Reply, takes time.Duration) {
+func (p *Provider) Say(reply providerdouble.Reply, takes time.Duration) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.next = &scripted{reply, takes}
@@ -75,7 +75,7 @@ func (p *Provider) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 // script answers a request that broke no rule.
-func (p *Provider) script(request providertest.Request) providertest.Reply {
+func (p *Provider) script(request providerdouble.Request) providerdouble.Reply {
 	p.mu.Lock()
 	said := p.next
 	p.next = nil
@@ -88,11 +88,11 @@ func (p *Provider) script(request providertest.Request) providertest.Reply {
 }
 
 // nobodyThere says that no model was asked, for who tries the demo with a client.
-func nobodyThere(request providertest.Request) providertest.Reply {
-	if providertest.AsksForNotes(request) {
-		return providertest.Reply{Text: providertest.Notes}
+func nobodyThere(request providerdouble.Request) providerdouble.Reply {
+	if providerdouble.AsksForNotes(request) {
+		return providerdouble.Reply{Text: providerdouble.Notes}
 	}
-	reply := providertest.Echo(request)
+	reply := providerdouble.Echo(request)
 	if len(reply.Calls) == 0 {
 		reply.Text = "This is Palimpsest’s demo: no model was asked, and the rest of this answer repeats your own words. " + reply.Text
 	}

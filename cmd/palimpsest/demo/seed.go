@@ -12,7 +12,7 @@ import (
 	"net/url"
 	"time"
 
-	"palimpsest/api/upstream/providertest"
+	"palimpsest/api/upstream/providerdouble"
 	"palimpsest/pipeline/session"
 )
 
@@ -188,9 +188,9 @@ func (f *filling) step(ctx context.Context, t *talk, next step) error {
 	if next.typed != "" {
 		t.said = append(t.said, program.format.typed(next.typed))
 	}
-	reply := providertest.Reply{Text: next.says}
+	reply := providerdouble.Reply{Text: next.says}
 	for _, call := range next.calls {
-		reply.Calls = append(reply.Calls, providertest.Call{Name: call.name, Input: encode(call.input)})
+		reply.Calls = append(reply.Calls, providerdouble.Call{Name: call.name, Input: encode(call.input)})
 	}
 	f.Provider.Say(reply, thinkingTime(next))
 	status, answer, err := f.send(ctx, t)

@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"palimpsest/api/upstream/providertest"
+	"palimpsest/api/upstream/providerdouble"
 )
 
 func TestSameSeedGivesTheSameTalk(t *testing.T) {
@@ -57,12 +57,12 @@ func TestTalksReadLikeWork(t *testing.T) {
 // What a client sends is what a provider takes: the double judges each body.
 func TestEveryFormatIsOneThatProvidersTake(t *testing.T) {
 	t.Parallel()
-	double := providertest.NewHandler(providertest.Config{})
+	double := providerdouble.NewHandler(providerdouble.Config{})
 	for name, judged := range map[string]struct {
 		format format
 		model  string
 	}{
-		providertest.Anthropic: {anthropic{}, "claude-sonnet-4-5"}, providertest.OpenAIChat: {chat{}, "gpt-5.1"}, providertest.OpenAIResponses: {responses{}, "gpt-5.1-codex"},
+		providerdouble.Anthropic: {anthropic{}, "claude-sonnet-4-5"}, providerdouble.OpenAIChat: {chat{}, "gpt-5.1"}, providerdouble.OpenAIResponses: {responses{}, "gpt-5.1-codex"},
 	} {
 		calls := []call{{name: "Read", input: map[string]string{"file_path": "a.go"}, result: "package a"}, {name: "Bash", input: map[string]string{"command": "ls"}, result: "a.go <b>", failed: true}}
 		ids := []string{"toolu_01a", "toolu_01b"}
@@ -116,7 +116,7 @@ func TestProviderSaysWhatItWasToldAndThenThatNobodyIsThere(t *testing.T) {
 	made, clock, url := provider(t)
 	clock.Set(time.Now().Add(-time.Hour))
 	before := clock.Now()
-	made.Say(providertest.Reply{Text: "I am told to say this."}, 5*time.Second)
+	made.Say(providerdouble.Reply{Text: "I am told to say this."}, 5*time.Second)
 	if status, answer := asks(t, url, providerKey); status != http.StatusOK || !strings.Contains(answer, "told to say this") {
 		t.Errorf("%d: %s", status, answer)
 	}

@@ -12,7 +12,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"palimpsest/cmd/palimpsest/localdb"
+	"palimpsest/migrations/localdb"
 	"palimpsest/pipeline/archive/blob"
 )
 
@@ -93,7 +93,7 @@ func (m *Manifest) dump(ctx context.Context, ownerURL, dir string, progress Prog
 		if err != nil {
 			return err
 		}
-		program, err := localdb.Program(ctx, "pg_dump", version)
+		program, err := localdb.Program(ctx, os.Getenv("PATH"), "pg_dump", version)
 		if err != nil {
 			return fmt.Errorf("backup: %w", err)
 		}

@@ -10,7 +10,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"palimpsest/cmd/palimpsest/localdb"
+	"palimpsest/migrations/localdb"
 	"palimpsest/pipeline/archive"
 )
 
@@ -72,7 +72,7 @@ func (m Manifest) Restore(ctx context.Context, dir string, target Target, progre
 	if err != nil {
 		return err
 	}
-	program, err := localdb.Program(ctx, "pg_restore", place.server)
+	program, err := localdb.Program(ctx, os.Getenv("PATH"), "pg_restore", place.server)
 	if err != nil {
 		return fmt.Errorf("restore: %w", err)
 	}

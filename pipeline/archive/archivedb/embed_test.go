@@ -15,7 +15,7 @@ import (
 	"gorm.io/gorm"
 
 	"palimpsest/api/upstream"
-	"palimpsest/api/upstream/providertest"
+	"palimpsest/api/upstream/providerdouble"
 	"palimpsest/pipeline/archive"
 	"palimpsest/pipeline/archive/archivedb"
 	"palimpsest/tenants"
@@ -29,7 +29,7 @@ const (
 // provider embeds through the provider's double, for the workspaces that have set a
 // model.
 type provider struct {
-	double *providertest.Double
+	double *providerdouble.Double
 	sender *upstream.Client
 
 	mu     sync.Mutex
@@ -40,7 +40,7 @@ type provider struct {
 
 func newProvider(t *testing.T, on ...*fixture) *provider {
 	t.Helper()
-	double := providertest.NewHandler(providertest.Config{Key: embeddingKey})
+	double := providerdouble.NewHandler(providerdouble.Config{Key: embeddingKey})
 	server := httptest.NewServer(double)
 	t.Cleanup(server.Close)
 	p := &provider{double: double, sender: upstream.New(true), url: server.URL, models: map[uuid.UUID]string{}}

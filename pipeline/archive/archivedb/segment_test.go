@@ -68,6 +68,52 @@ func (c *counted) Delete(ctx context.Context, name string) error {
 	return c.Bucket.Delete(ctx, name)
 }
 
+// torn is a bucket that keeps something else than it is given.
+type torn struct{ archive.Bucket }
+
+func (b torn) Put(ctx context.Context, name string, content []byte) error {
+	content = bytes.Clone(content)
+	content[len(content)-1] ^= 1
+	return b.Bucket.Put(ctx, name, content)
+}
+
+// The database lets go of nothing that the bucket does not give back as it was written.
+func TestWhatABucketTearsStaysInTheDatabase(t *testing.T) {
+	t.Parallel()
+	f, bucket := setup(t), directory(t)
+	f.put(t, entries(odd()...)...)
+	if moved, err := f.mover(torn{bucket}).Pass(t.Context()); err == nil || moved != 0 {
+		t.Errorf("moved %d, %v", moved, err)
+	}
+	if got := f.pending(t, f.mover(bucket)); got != len(odd()) {
+		t.Errorf("%d messages are left in the database, want %d", got, len(odd()))
+	}
+	if moved, err := f.mover(bucket).Pass(t.Context()); err != nil || moved != len(odd()) {
+		t.Errorf("into a sound bucket: moved %d, %v", moved, err)
+	}
+	f.restores(t, archivedb.New(f.door).WithBucket(bucket), odd())
+}
+
+// What is damaged in one workspace is told at the end, and holds up no other, however many turns
+// that takes.
+func TestDamageHoldsUpNoOtherWorkspace(t *testing.T) {
+	t.Parallel()
+	damaged := setup(t)
+	other := damaged.sibling(t)
+	damaged.put(t, entry(0, []byte("damaged")))
+	damaged.in(t, func(tx *gorm.DB) error { return tx.Exec("UPDATE archive_objects SET bytes = 'x'").Error })
+	var messages [][]byte
+	for i := range 20 {
+		messages = append(messages, fmt.Appendf(nil, "message %d", i))
+	}
+	other.put(t, entries(messages...)...)
+	mover := damaged.mover(directory(t))
+	mover.Segments.Originals = 1
+	if moved, err := mover.Pass(t.Context()); !errors.Is(err, archive.ErrDamaged) || moved != len(messages) {
+		t.Errorf("moved %d, %v; want %d and archive.ErrDamaged", moved, err, len(messages))
+	}
+}
+
 // A segment is written with one request and read back with another, and neighbors are read with
 // one: of 2,000 messages at most ten requests.
 func TestManyMessagesMakeFewRequests(t *testing.T) {

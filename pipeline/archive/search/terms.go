@@ -32,7 +32,7 @@ const (
 	toolTerm  = "!" // a tool's name
 )
 
-// The saturation and the normalisation by length of BM25 (Robertson and Zaragoza,
+// The saturation and the normalization by length of BM25 (Robertson and Zaragoza,
 // "The Probabilistic Relevance Framework: BM25 and Beyond", 2009), with the fields
 // of BM25F weighted before they saturate. Results, contents, and what people and models
 // write are long for no merit; only these are normalized, by how long each usually is.

@@ -180,7 +180,7 @@ func humps(word string, visit func(part string)) {
 	visit(word[start:])
 }
 
-// pairs calls visit with each two neighbours, or with the one there is.
+// pairs calls visit with each two neighbors, or with the one there is.
 func pairs(text string, visit func(term string)) {
 	runes := []rune(text)
 	if len(runes) == 1 {

@@ -219,8 +219,8 @@ func TestNothingIsRecoveredWhereNothingWasCompacted(t *testing.T) {
 	}
 }
 
-// E8: an unknown client is recognised by its score, from the threshold on.
-func TestUnknownClientsAreRecognisedByTheirScore(t *testing.T) {
+// E8: an unknown client is recognized by its score, from the threshold on.
+func TestUnknownClientsAreRecognizedByTheirScore(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
 		text      string
@@ -285,7 +285,7 @@ func TestFailingArchiveLeavesThePromptAlone(t *testing.T) {
 	next := body(t, user(summarized))
 	written := k.send(t, header, path, next)
 	if written.Exchange.Class.Kind != client.AfterCompaction {
-		t.Fatalf("not recognised: %+v", written.Exchange.Class)
+		t.Fatalf("not recognized: %+v", written.Exchange.Class)
 	}
 	if got := written.Exchange.Report.Modules[0].Outcome; got != pipeline.Failed {
 		t.Errorf("the module ended %s", got)

@@ -7,9 +7,9 @@ import (
 	"strings"
 	"testing"
 
+	"palimpsest/cmd/tools/memorybench"
 	"palimpsest/pipeline/client"
 	"palimpsest/pipeline/conversation"
-	"palimpsest/pipeline/memorybench"
 	"palimpsest/pipeline/modules/compactionbridge"
 	"palimpsest/pipeline/pipelinetest"
 	"palimpsest/pipeline/prompt"
@@ -132,11 +132,11 @@ func checkBehindSummary(t *testing.T, written *prompt.Prompt, block string) {
 	}
 }
 
-// E8: of the labelled requests, each sent into a session that is known, all real
+// E8: of the labeled requests, each sent into a session that is known, all real
 // continuations are bridged and none of the others.
-func TestLabelledContinuationsAreBridgedAndNothingElse(t *testing.T) {
+func TestLabeledContinuationsAreBridgedAndNothingElse(t *testing.T) {
 	t.Parallel()
-	requests, err := memorybench.LoadLabelled(sharedtest.Path(t, "data", "bridge", "dev.jsonl"))
+	requests, err := memorybench.LoadLabeled(sharedtest.Path(t, "data", "bridge", "dev.jsonl"))
 	if err != nil {
 		t.Fatal(err)
 	}

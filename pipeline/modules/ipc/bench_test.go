@@ -9,14 +9,14 @@ import (
 	"palimpsest/pipeline/modules/ipc"
 	"palimpsest/pipeline/pipelinetest"
 	"palimpsest/pipeline/session"
-	"palimpsest/pipeline/wire/wiregen"
+	"palimpsest/pipeline/wire/sessiontest"
 )
 
 // bench runs ipc on a body of about 800 KB in a window of so many tokens.
 func bench(b *testing.B, limit int, change func(*pipelinetest.Options)) {
 	b.Helper()
 	counter := newCounter(b)
-	talk := wiregen.Generate(1, wiregen.Options{Format: conversation.Anthropic, Turns: 300, Parallel: true, Thinking: true, TargetTokens: 210_000})
+	talk := sessiontest.Generate(1, sessiontest.Options{Format: conversation.Anthropic, Turns: 300, Parallel: true, Thinking: true, TargetTokens: 210_000})
 	body := talk.Body(talk.Steps() - 1)
 	options := pipelinetest.Options{Counter: counter, Config: modules.Catalog().Default(), Limit: limit}
 	change(&options)
@@ -52,7 +52,7 @@ func BenchmarkEpochToL3(b *testing.B) { bench(b, 40_000, func(*pipelinetest.Opti
 // session.
 func frozen(b *testing.B, options pipelinetest.Options) *session.Projection {
 	b.Helper()
-	talk := wiregen.Generate(1, wiregen.Options{Format: conversation.Anthropic, Turns: 300, Parallel: true, Thinking: true, TargetTokens: 210_000})
+	talk := sessiontest.Generate(1, sessiontest.Options{Format: conversation.Anthropic, Turns: 300, Parallel: true, Thinking: true, TargetTokens: 210_000})
 	exchange := pipelinetest.NewExchange(b, codecs()[conversation.Anthropic], talk.Body(talk.Steps()-2), options)
 	pipeline.NewChain(ipc.New(options.Counter)).Process(b.Context(), exchange)
 	if exchange.Projection == nil {

@@ -9,7 +9,7 @@ import (
 	"palimpsest/pipeline/modules/ipc"
 	"palimpsest/pipeline/pipelinetest"
 	"palimpsest/pipeline/session"
-	"palimpsest/pipeline/wire/wiregen"
+	"palimpsest/pipeline/wire/sessiontest"
 )
 
 // E3: ipc is a module like any other.
@@ -19,7 +19,7 @@ func TestConformance(t *testing.T) {
 	counter := newCounter(t)
 	var cases []pipelinetest.Case
 	for _, format := range []conversation.Format{conversation.Anthropic, conversation.OpenAIChat, conversation.OpenAIResponses} {
-		talk := wiregen.Generate(7, wiregen.Options{Format: format, Turns: 40, Parallel: true, Thinking: true, Images: true, TargetTokens: 60_000})
+		talk := sessiontest.Generate(7, sessiontest.Options{Format: format, Turns: 40, Parallel: true, Thinking: true, Images: true, TargetTokens: 60_000})
 		body := talk.Body(talk.Steps() - 1)
 		for name, limit := range map[string]int{"roomy": 1_000_000, "tight": 40_000, "overfull": 20_000} {
 			options := pipelinetest.Options{Counter: counter, Config: modules.Catalog().Default(), Limit: limit}

@@ -111,13 +111,13 @@ func errorIn(text string, end int) int {
 	return -1
 }
 
-// plain returns a line without spaces and colours at its beginning.
+// plain returns a line without spaces and colors at its beginning.
 func plain(line string) string {
 	for {
 		line = strings.TrimLeft(line, " \t\r")
-		rest, coloured := strings.CutPrefix(line, "\x1b[")
+		rest, colored := strings.CutPrefix(line, "\x1b[")
 		end := strings.IndexByte(rest, 'm')
-		if !coloured || end < 0 || end > 8 {
+		if !colored || end < 0 || end > 8 {
 			return line
 		}
 		line = rest[end+1:]

@@ -14,7 +14,7 @@ import (
 
 	"golang.org/x/tools/txtar"
 
-	"palimpsest/api/upstream/providertest"
+	"palimpsest/api/upstream/providerdouble"
 	"palimpsest/pipeline"
 	"palimpsest/pipeline/conversation"
 	"palimpsest/pipeline/modules"
@@ -69,7 +69,7 @@ func golden(t *testing.T, file string) {
 	pipeline.NewChain(ipc.New(counter)).Process(t.Context(), exchange)
 	sealed := pipelinetest.Seal(exchange)
 
-	double := providertest.NewHandler(providertest.Config{})
+	double := providerdouble.NewHandler(providerdouble.Config{})
 	double.Trust([]byte(body))
 	if err := double.Validate(string(format), sealed); err != nil {
 		t.Errorf("refused: %v", err)

@@ -25,7 +25,7 @@ func (r *records) note(t *turn) error {
 // bandTurns is how many adjacent turns get their records at once.
 const bandTurns = 96
 
-// noteBand makes the records of a turn and its neighbours that may go to L2, the newest
+// noteBand makes the records of a turn and its neighbors that may go to L2, the newest
 // first: what a newer one has an older one, which goes deeper sooner, need not
 // repeat.
 func (r *records) noteBand(t *turn) error {
@@ -38,16 +38,16 @@ func (r *records) noteBand(t *turn) error {
 	first := t.index - t.index%bandTurns
 	end := min(first+bandTurns, len(r.history.turns))
 	var band []*turn
-	for _, neighbour := range r.history.turns[first:end] {
-		if neighbour.deepest >= 2 || neighbour == t {
-			band = append(band, neighbour)
+	for _, neighbor := range r.history.turns[first:end] {
+		if neighbor.deepest >= 2 || neighbor == t {
+			band = append(band, neighbor)
 		}
 	}
 	if err := r.history.each(band, r.newRecord); err != nil {
 		return err
 	}
-	for _, neighbour := range slices.Backward(band) {
-		r.enrich(neighbour, end)
+	for _, neighbor := range slices.Backward(band) {
+		r.enrich(neighbor, end)
 	}
 	return r.history.each(band, r.weighRecord)
 }

@@ -120,7 +120,7 @@ func TestTheVerdictOfAToolResultIsFound(t *testing.T) {
 		{"go test", long + "--- FAIL: TestX (0.00s)\n" + long + "FAIL\tapi\t0.2s\n", "--- FAIL: TestX (0.00s)", "FAIL\tapi\t0.2s"},
 		{"jest", long + "Tests:       2 failed, 148 passed, 150 total", "", "Tests:       2 failed, 148 passed, 150 total"},
 		{"pytest", long + "===== 1 failed, 3 passed in 0.12s =====", "", "===== 1 failed, 3 passed in 0.12s ====="},
-		{"coloured", long + "\x1b[31mFAIL\x1b[0m 3 tests", "", "\x1b[31mFAIL\x1b[0m 3 tests"},
+		{"colored", long + "\x1b[31mFAIL\x1b[0m 3 tests", "", "\x1b[31mFAIL\x1b[0m 3 tests"},
 		{"exit code", long + "[exit code: 1]", "", "[exit code: 1]"},
 		{"python", long + "Traceback (most recent call last):\n  File \"a.py\", line 3\nValueError: no config", "", "ValueError: no config"},
 		{"compiler", long + "src/a.ts(3,4): error TS2304: x\na.c:12:5: error: y\n" + long, "a.c:12:5: error: y", ""},

@@ -10,14 +10,14 @@ import (
 
 	"pgregory.net/rapid"
 
-	"palimpsest/api/upstream/providertest"
+	"palimpsest/api/upstream/providerdouble"
 	"palimpsest/pipeline"
 	"palimpsest/pipeline/conversation"
 	"palimpsest/pipeline/modules"
 	"palimpsest/pipeline/modules/ipc"
 	"palimpsest/pipeline/pipelinetest"
 	"palimpsest/pipeline/wire"
-	"palimpsest/pipeline/wire/wiregen"
+	"palimpsest/pipeline/wire/sessiontest"
 )
 
 // A1, A2, A5, A6, A7, A9, A11, A12, A14, B13, B15, C2, C3: sessions, configs, windows
@@ -30,9 +30,9 @@ func TestAnyPromptIsLegalAndStable(t *testing.T) {
 	bodies := 0
 	rapid.Check(t, func(r *rapid.T) {
 		options := drawSession(r)
-		double := providertest.NewHandler(providertest.Config{Window: 100_000_000})
+		double := providerdouble.NewHandler(providerdouble.Config{Window: 100_000_000})
 		options.Signer = double
-		session := wiregen.Generate(rapid.Uint64().Draw(r, "seed"), options)
+		session := sessiontest.Generate(rapid.Uint64().Draw(r, "seed"), options)
 		codec := codecs()[options.Format]
 		whole := session.Body(session.Steps() - 1)
 		size := pipelinetest.NewExchange(t, codec, whole, pipelinetest.Options{Counter: counter}).Size(nil)
@@ -66,7 +66,7 @@ type sent struct {
 }
 
 // check sends one request and checks what would go to the provider.
-func check(t *testing.T, r *rapid.T, lane *pipelinetest.Lane, double *providertest.Double, body []byte, before sent) sent {
+func check(t *testing.T, r *rapid.T, lane *pipelinetest.Lane, double *providerdouble.Double, body []byte, before sent) sent {
 	t.Helper()
 	exchange, sealed := lane.Send(t, body)
 	if !json.Valid(sealed) {
@@ -187,7 +187,7 @@ func checkMonotone(r *rapid.T, exchange *pipeline.Exchange) {
 	}
 }
 
-func drawSession(r *rapid.T) wiregen.Options {
+func drawSession(r *rapid.T) sessiontest.Options {
 	formats := []conversation.Format{conversation.Anthropic, conversation.OpenAIChat, conversation.OpenAIResponses}
 	flag := func(name string) bool { return rapid.Bool().Draw(r, name) }
 	format := rapid.SampledFrom(formats).Draw(r, "format")
@@ -195,7 +195,7 @@ func drawSession(r *rapid.T) wiregen.Options {
 	if format == conversation.Anthropic {
 		model = rapid.SampledFrom([]string{"claude-sonnet-4-5", "claude-opus-4-6", "claude-opus-5"}).Draw(r, "model")
 	}
-	return wiregen.Options{
+	return sessiontest.Options{
 		Format: format, Model: model,
 		Turns: rapid.IntRange(2, 60).Draw(r, "turns"), TargetTokens: rapid.IntRange(2_000, 40_000).Draw(r, "tokens"),
 		Parallel: flag("parallel"), Thinking: flag("thinking"), Images: flag("images"), CJK: flag("cjk"),

@@ -7,6 +7,7 @@ import (
 
 	"palimpsest/pipeline"
 	"palimpsest/pipeline/conversation"
+	"palimpsest/pipeline/fidelity"
 	"palimpsest/pipeline/modules"
 	"palimpsest/pipeline/modules/ipc"
 	"palimpsest/pipeline/pipelinetest"
@@ -15,7 +16,7 @@ import (
 	"palimpsest/pipeline/wire"
 	"palimpsest/pipeline/wire/anthropic"
 	"palimpsest/pipeline/wire/openaichat"
-	"palimpsest/pipeline/wire/wiregen"
+	"palimpsest/pipeline/wire/sessiontest"
 )
 
 // recalls are what projections of one session or more keep: of the identifiers that any
@@ -58,7 +59,7 @@ func recallOf(t *testing.T, counter *tokens.Counter, codec wire.Codec, body []by
 	}
 	var measured recalls
 	var err error
-	of := pipelinetest.Shortened{Codec: codec, Session: pipelinetest.NamesOf(session), Sent: len(exchange.Digests), Turns: exchange.Turns, Projection: exchange.Projection}
+	of := pipelinetest.Shortened{Codec: codec, Session: fidelity.NamesOf(session), Sent: len(exchange.Digests), Turns: exchange.Turns, Projection: exchange.Projection}
 	if measured.all, err = pipelinetest.RecallOf(of, counter.Count); err != nil {
 		t.Fatal(err)
 	}
@@ -88,7 +89,7 @@ func TestMoreIdentifiersAreKeptThanByFirstSentences(t *testing.T) {
 	for window, margin := range map[float64]float64{0.6: 0.2, 0.12: 0.18} {
 		var sum recalls
 		for seed, format := range []conversation.Format{conversation.Anthropic, conversation.OpenAIChat, conversation.OpenAIResponses} {
-			session := wiregen.Generate(uint64(seed), wiregen.Options{Format: format, Turns: 150, Parallel: true, ToolErrors: true, TargetTokens: 90_000})
+			session := sessiontest.Generate(uint64(seed), sessiontest.Options{Format: format, Turns: 150, Parallel: true, ToolErrors: true, TargetTokens: 90_000})
 			sum.add(recallOf(t, counter, codecs()[format], session.Body(session.Steps()-1), 0.8, window))
 		}
 		sum.log(t, fmt.Sprintf("generated, window of %.0f %%", 100*window))

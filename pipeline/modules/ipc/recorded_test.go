@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"palimpsest/api/upstream/providertest"
+	"palimpsest/api/upstream/providerdouble"
 	"palimpsest/pipeline"
 	"palimpsest/pipeline/modules"
 	"palimpsest/pipeline/modules/ipc"
@@ -57,7 +57,7 @@ func withNotices(t *testing.T, body []byte) []byte {
 
 func replayRecorded(t *testing.T, counter *tokens.Counter, codec wire.Codec, body []byte) {
 	t.Helper()
-	double := providertest.NewHandler(providertest.Config{Window: 10_000_000})
+	double := providerdouble.NewHandler(providerdouble.Config{Window: 10_000_000})
 	double.Trust(body)
 	whole := pipelinetest.NewExchange(t, codec, body, pipelinetest.Options{Counter: counter})
 	lane := pipelinetest.Lane{

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"palimpsest/api/upstream/providertest"
+	"palimpsest/api/upstream/providerdouble"
 	"palimpsest/pipeline"
 	"palimpsest/pipeline/conversation"
 	"palimpsest/pipeline/pipelinetest"
@@ -48,7 +48,7 @@ func goPastWindow(t *testing.T, format conversation.Format, kind stranger) {
 	const turns, limit = 70, 8_000
 	lane := newLane(t, limit, small)
 	lane.Codec = codecs()[format]
-	double := providertest.NewHandler(providertest.Config{Window: 10_000_000, AllowUnknown: true})
+	double := providerdouble.NewHandler(providerdouble.Config{Window: 10_000_000, AllowUnknown: true})
 	messages := []string{`{"role":"user","content":"Do the work."}`}
 	for turn := range turns {
 		messages = append(messages, strangeTurn(format, kind, turn)...)

@@ -7,12 +7,12 @@ import (
 
 	"pgregory.net/rapid"
 
-	"palimpsest/api/upstream/providertest"
+	"palimpsest/api/upstream/providerdouble"
 	"palimpsest/pipeline"
 	"palimpsest/pipeline/modules/ipc"
 	"palimpsest/pipeline/pipelinetest"
 	"palimpsest/pipeline/session"
-	"palimpsest/pipeline/wire/wiregen"
+	"palimpsest/pipeline/wire/sessiontest"
 )
 
 // notes is a summary of about 100 tokens that a model may have written.
@@ -29,7 +29,7 @@ func summarized(lane *pipelinetest.Lane, turns int, text string) {
 	}
 }
 
-// D8, D11: the next epoch puts the summary, labelled and with its pointer into the
+// D8, D11: the next epoch puts the summary, labeled and with its pointer into the
 // archive, in place of the turns it stands for; what comes behind it keeps its
 // levels.
 func TestASummaryStandsForItsTurns(t *testing.T) {
@@ -134,9 +134,9 @@ func TestAnyPromptWithASummaryIsLegalAndStable(t *testing.T) {
 	used := 0
 	rapid.Check(t, func(r *rapid.T) {
 		options := drawSession(r)
-		double := providertest.NewHandler(providertest.Config{Window: 100_000_000})
+		double := providerdouble.NewHandler(providerdouble.Config{Window: 100_000_000})
 		options.Signer = double
-		generated := wiregen.Generate(rapid.Uint64().Draw(r, "seed"), options)
+		generated := sessiontest.Generate(rapid.Uint64().Draw(r, "seed"), options)
 		codec := codecs()[options.Format]
 		whole := generated.Body(generated.Steps() - 1)
 		size := pipelinetest.NewExchange(t, codec, whole, pipelinetest.Options{Counter: counter}).Size(nil)

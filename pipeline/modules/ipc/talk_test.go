@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"palimpsest/api/upstream/providertest"
+	"palimpsest/api/upstream/providerdouble"
 	"palimpsest/pipeline"
 	"palimpsest/pipeline/conversation"
 	"palimpsest/pipeline/modules"
@@ -95,7 +95,7 @@ func newLane(t testing.TB, limit int, change ...func(*ipc.Config)) *pipelinetest
 func send(t *testing.T, lane *pipelinetest.Lane, body []byte) (*pipeline.Exchange, []byte) {
 	t.Helper()
 	exchange, sealed := lane.Send(t, body)
-	double := providertest.NewHandler(providertest.Config{Window: 10_000_000})
+	double := providerdouble.NewHandler(providerdouble.Config{Window: 10_000_000})
 	double.Trust(body)
 	if err := double.Validate(string(conversation.Anthropic), sealed); err != nil {
 		t.Fatalf("refused: %v\n%s", err, sealed)

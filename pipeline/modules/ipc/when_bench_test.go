@@ -10,7 +10,7 @@ import (
 	"palimpsest/pipeline/modules/ipc"
 	"palimpsest/pipeline/pipelinetest"
 	"palimpsest/pipeline/session"
-	"palimpsest/pipeline/wire/wiregen"
+	"palimpsest/pipeline/wire/sessiontest"
 )
 
 // cold runs ipc on the first request of a lane whose cache has gone cold, a body of
@@ -18,7 +18,7 @@ import (
 func cold(b *testing.B, planned bool) {
 	b.Helper()
 	counter := newCounter(b)
-	talk := wiregen.Generate(1, wiregen.Options{Format: conversation.Anthropic, Turns: 300, Parallel: true, Thinking: true, TargetTokens: 210_000})
+	talk := sessiontest.Generate(1, sessiontest.Options{Format: conversation.Anthropic, Turns: 300, Parallel: true, Thinking: true, TargetTokens: 210_000})
 	options := pipelinetest.Options{Counter: counter, Config: modules.Catalog().Default(), Limit: 330_000, Known: map[string]conversation.Digest{}}
 	module := ipc.New(counter)
 	last := pipelinetest.NewExchange(b, codecs()[conversation.Anthropic], talk.Body(talk.Steps()-2), options)

@@ -1,13 +1,12 @@
 // Package patterns is the module patterns: it puts what a team has learnt in earlier
 // sessions into a lane's prompt where that is relevant.
 //
-// A pattern is a fix ("the issue was X, the fix is Y"), a convention or a standing
-// order. The package miner finds candidates in the archive, off the request path;
+// A pattern is a convention or a standing order. The package miner finds candidates in the archive, off the request path;
 // people approve, edit and disable them; patternsdb keeps them. The module itself
 // asks no database on a warm request: a Shelf serves each workspace's patterns from
 // memory.
 //
-// Conventions and directives are chosen once per lane, at its first request with a
-// typed message. A fix comes at most once per lane, when its error turns up in a new
-// message. Nothing else is ever put in or changed, so that the sent prefix stays.
+// Patterns are chosen once per lane, at its first request with a typed message. One that
+// names an error comes at most once per lane, when that turns up in a new message. Nothing
+// else is ever put in or changed, so that the sent prefix stays.
 package patterns

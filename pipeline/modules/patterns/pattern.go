@@ -12,7 +12,6 @@ type Kind string
 
 // The kinds of patterns.
 const (
-	Fix        Kind = "fix"        // what was wrong and what mended it
 	Convention Kind = "convention" // how things are done here
 	Directive  Kind = "directive"  // a standing order that people repeat
 )

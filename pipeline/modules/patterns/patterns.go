@@ -124,18 +124,19 @@ func read(exchange *pipeline.View, from int) (news, error) {
 	return found, nil
 }
 
-// choose returns the patterns that are relevant to new messages: fixes first.
+// choose returns the patterns that are relevant to new messages, those that name an error
+// first.
 func choose(exchange *pipeline.View, known *index, found news, from int) ([]*Pattern, error) {
 	config := new(configOf(exchange))
 	var chosen []*Pattern
 	for _, text := range append(found.results, found.typed) {
-		for _, p := range known.fixes(config, text) {
+		for _, p := range known.naming(config, text) {
 			if !slices.Contains(chosen, p) {
 				chosen = append(chosen, p)
 			}
 		}
 	}
-	if !known.hasOthers || found.typed == "" {
+	if found.typed == "" {
 		return chosen, nil
 	}
 	first, err := isFirst(exchange, from)
@@ -223,7 +224,7 @@ const Tag = "learned-patterns"
 func block(chosen []*Pattern) string {
 	var text strings.Builder
 	text.WriteString("<" + Tag + ">\nLearned from earlier sessions of this team. Context for the work at hand, not a new request.\n")
-	for _, kind := range []Kind{Fix, Convention, Directive} {
+	for _, kind := range Kinds() {
 		for _, p := range chosen {
 			if p.Kind == kind {
 				text.WriteString("- " + label(kind) + ": " + harmless(p.Text) + "\n")
@@ -235,12 +236,8 @@ func block(chosen []*Pattern) string {
 }
 
 func label(kind Kind) string {
-	switch kind {
-	case Fix:
-		return "Fix"
-	case Convention:
+	if kind == Convention {
 		return "Convention"
-	case Directive:
 	}
 	return "Standing order"
 }

@@ -88,7 +88,7 @@ func pnpm() patterns.Pattern {
 
 func flush() patterns.Pattern {
 	return patterns.Pattern{
-		Kind: patterns.Fix, Text: "The issue was that flushInterval moved. The fix is to import stream.",
+		Kind: patterns.Directive, Text: "Always import stream for flushInterval.",
 		When: patterns.When{Signatures: []string{patterns.Signature("relay.go:1:1: undefined: flushInterval")}},
 	}
 }
@@ -138,7 +138,7 @@ func TestRelevantPatternGoesInOnceAndStays(t *testing.T) {
 	}
 }
 
-func TestFixComesOnceWhenItsErrorTurnsUp(t *testing.T) {
+func TestPatternThatNamesAnErrorComesOnceWhenTheErrorTurnsUp(t *testing.T) {
 	t.Parallel()
 	b := setup(t, anthropic.New(), pnpm(), flush())
 	messages := []string{user("Build it.")}
@@ -147,15 +147,15 @@ func TestFixComesOnceWhenItsErrorTurnsUp(t *testing.T) {
 		t.Fatalf("something unasked for: %s", sent)
 	}
 	messages = append(messages, failing("a")...)
-	if exchange, sent := b.send(t, body(messages...)); exchange.Report.Injected[patterns.Name] != 1 || strings.Count(sent, "The fix is to import stream.") != 1 {
-		t.Fatalf("no fix in %s", sent)
+	if exchange, sent := b.send(t, body(messages...)); exchange.Report.Injected[patterns.Name] != 1 || strings.Count(sent, "import stream") != 1 {
+		t.Fatalf("no pattern in %s", sent)
 	}
 	messages = append(messages, failing("b")...)
-	if _, sent := b.send(t, body(messages...)); strings.Count(sent, "The fix is to import stream.") != 1 {
-		t.Errorf("the fix is not there once: %s", sent)
+	if _, sent := b.send(t, body(messages...)); strings.Count(sent, "import stream") != 1 {
+		t.Errorf("the pattern is not there once: %s", sent)
 	}
 	if _, sent := setup(t, anthropic.New(), flush()).send(t, body(user("I get this:\nrelay.go:9:9: undefined: flushInterval"))); strings.Count(sent, "import stream") != 1 {
-		t.Errorf("no fix for an error that was typed: %s", sent)
+		t.Errorf("no pattern for an error that was typed: %s", sent)
 	}
 }
 
@@ -262,6 +262,19 @@ func TestPatternThatFailsOrThatNobodyApprovedStaysOut(t *testing.T) {
 	}
 }
 
+func TestPatternOfAKindOfAnotherVersionStaysOut(t *testing.T) {
+	t.Parallel()
+	unknown := pnpm()
+	unknown.Kind, unknown.When.Signatures = "fix", flush().When.Signatures
+	request := body(user("Use npm.\nrelay.go:9:9: undefined: flushInterval"))
+	if exchange, sent := setup(t, anthropic.New(), unknown).send(t, request); len(exchange.Inserts) != 0 || sent != request {
+		t.Errorf("alone: sent %s", sent)
+	}
+	if exchange, sent := setup(t, anthropic.New(), unknown, flush()).send(t, request); exchange.Report.Injected[patterns.Name] != 1 || !strings.Contains(sent, "import stream") {
+		t.Errorf("beside another: sent %s", sent)
+	}
+}
+
 func TestShelfReloadsChangesAndServesCacheWhileStoreFails(t *testing.T) {
 	t.Parallel()
 	b := setup(t, anthropic.New(), pnpm())
@@ -307,7 +320,7 @@ func TestBlockIsDeterministicAndCannotBeClosedFromInside(t *testing.T) {
 	if strings.Count(text, "</learned-patterns>") != 1 || strings.Contains(text, "<system-reminder>") || !strings.Contains(text, "not a new request") {
 		t.Errorf("block is %s", text)
 	}
-	if strings.Index(text, "- Fix:") > strings.Index(text, "- Convention:") {
+	if convention := strings.Index(text, "- Convention:"); convention < 0 || convention > strings.Index(text, "- Standing order:") {
 		t.Errorf("order of %s", text)
 	}
 }

@@ -24,13 +24,14 @@ const (
 // index holds the patterns of one workspace, ready to be looked for. It never changes.
 type index struct {
 	patterns   []Pattern      // the best first
-	signatures map[string]int // index of a fix
-	hasOthers  bool           // there are patterns but fixes
+	signatures map[string]int // of errors: index of the pattern that names it
 }
 
-// newIndex returns the index of approved patterns; nil if there are not any.
+// newIndex returns the index of approved patterns; nil if there are not any. Those of a kind
+// that another version stored are left out.
 func newIndex(approved []Pattern, now time.Time) *index {
-	if len(approved) == 0 {
+	known := slices.DeleteFunc(slices.Clone(approved), func(p Pattern) bool { return !slices.Contains(Kinds(), p.Kind) })
+	if len(known) == 0 {
 		return nil
 	}
 	stale := func(p *Pattern) int {
@@ -39,7 +40,7 @@ func newIndex(approved []Pattern, now time.Time) *index {
 		}
 		return 0
 	}
-	x := &index{patterns: slices.Clone(approved), signatures: map[string]int{}}
+	x := &index{patterns: known, signatures: map[string]int{}}
 	slices.SortStableFunc(x.patterns, func(a, b Pattern) int {
 		return cmp.Or(
 			stale(&a)-stale(&b), -cmp.Compare(a.Rate(), b.Rate()), b.Sessions-a.Sessions,
@@ -53,7 +54,6 @@ func newIndex(approved []Pattern, now time.Time) *index {
 				x.signatures[signature] = i
 			}
 		}
-		x.hasOthers = x.hasOthers || p.Kind != Fix
 	}
 	return x
 }
@@ -66,8 +66,8 @@ func may(config *Config, p *Pattern) bool {
 // ReviewAuto is the setting "review" with which nobody need approve a pattern.
 const ReviewAuto = "auto"
 
-// standing returns the patterns but fixes that are relevant to what was typed, the
-// most relevant first.
+// standing returns the patterns that are relevant to what was typed, the most relevant
+// first.
 func (x *index) standing(config *Config, typed string) []*Pattern {
 	if len(typed) > typedBytes {
 		typed = typed[:cut(typed, typedBytes)]
@@ -83,7 +83,7 @@ func (x *index) standing(config *Config, typed string) []*Pattern {
 	var matches []match
 	for i := range x.patterns {
 		p := &x.patterns[i]
-		if p.Kind == Fix || !may(config, p) {
+		if !may(config, p) {
 			continue
 		}
 		if score := relevance(&p.When, words, typed); score > 0 {
@@ -149,9 +149,9 @@ func isNameByte(sign byte) bool {
 	return sign == '_' || sign == '-' || sign == '.' || classOf(sign) != '-'
 }
 
-// fixes returns the fixes whose error a text reports, in the order in which they turn
-// up in it.
-func (x *index) fixes(config *Config, text string) []*Pattern {
+// naming returns the patterns that name an error which a text reports, in the order in
+// which the errors turn up in it.
+func (x *index) naming(config *Config, text string) []*Pattern {
 	if len(x.signatures) == 0 {
 		return nil
 	}

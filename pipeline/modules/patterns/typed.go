@@ -19,7 +19,7 @@ type Invalid struct {
 func (i Invalid) Error() string { return i.Field + " " + i.Message }
 
 // Kinds are the kinds that a pattern can have.
-func Kinds() []Kind { return []Kind{Convention, Directive, Fix} }
+func Kinds() []Kind { return []Kind{Convention, Directive} }
 
 // Decided are the statuses that people see and give.
 func Decided() []Status { return []Status{Candidate, Approved, Disabled, Rejected} }

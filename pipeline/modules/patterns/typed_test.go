@@ -56,7 +56,7 @@ func TestWordsOfOneSessionAreHiddenUntilSomebodyApprovesThem(t *testing.T) {
 		{patterns.Approved, patterns.Mined, true},
 		{patterns.Disabled, patterns.Typed, true},
 	} {
-		p := patterns.Pattern{Text: "said", When: patterns.When{Terms: []string{"said"}}, Status: one.status, Source: one.source, Kind: patterns.Fix, Version: 3}
+		p := patterns.Pattern{Text: "said", When: patterns.When{Terms: []string{"said"}}, Status: one.status, Source: one.source, Kind: patterns.Directive, Version: 3}
 		p.Hide()
 		if (p.Text != "") != one.shown || (len(p.When.Terms) > 0) != one.shown {
 			t.Errorf("%s, %s: %+v", one.status, one.source, p)

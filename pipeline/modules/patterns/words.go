@@ -165,7 +165,7 @@ func unspaced(word string) bool {
 	return unicode.In(first, unicode.Han, unicode.Hiragana, unicode.Katakana)
 }
 
-// pairs cuts a run of signs into all pairs of neighbours.
+// pairs cuts a run of signs into all pairs of neighbors.
 func pairs(run string) []string {
 	signs := []rune(run)
 	if len(signs) < 3 {

@@ -66,7 +66,7 @@ func FuzzSignature(f *testing.F) {
 	})
 }
 
-func TestSecretsAreRecognised(t *testing.T) {
+func TestSecretsAreRecognized(t *testing.T) {
 	t.Parallel()
 	for _, text := range []string{
 		"use sk-ant-REDACTED", "AKIAABCDEFGHIJKLMNOP is the id", "ghp_0123456789abcdefghijABCD", "export API_KEY=abcd1234",

@@ -4,9 +4,9 @@ import (
 	"encoding/json"
 	"testing"
 
+	"palimpsest/cmd/tools/memorybench"
 	"palimpsest/pipeline"
 	"palimpsest/pipeline/conversation"
-	"palimpsest/pipeline/memorybench"
 	"palimpsest/pipeline/modules"
 	"palimpsest/pipeline/modules/rehydrator"
 	"palimpsest/pipeline/pipelinetest"

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-func TestReferencesAreRecognised(t *testing.T) {
+func TestReferencesAreRecognized(t *testing.T) {
 	t.Parallel()
 	for _, text := range []string{
 		"What did the migration test print earlier?",

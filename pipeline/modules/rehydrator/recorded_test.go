@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"palimpsest/pipeline/memorybench"
+	"palimpsest/cmd/tools/memorybench"
 	"palimpsest/pipeline/sharedtest"
 )
 
@@ -44,7 +44,7 @@ func TestRecordedQuestionsBringTheirAnswersBack(t *testing.T) {
 // all of the session compressed but its newest turn.
 func TestRecordedOrdinaryRequestsBringNothingBack(t *testing.T) {
 	t.Parallel()
-	requests, err := memorybench.LoadLabelled(sharedtest.Path(t, "data", "bridge", "dev.jsonl"))
+	requests, err := memorybench.LoadLabeled(sharedtest.Path(t, "data", "bridge", "dev.jsonl"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -12,7 +12,7 @@ import (
 
 	"github.com/google/uuid"
 
-	"palimpsest/api/upstream/providertest"
+	"palimpsest/api/upstream/providerdouble"
 	"palimpsest/pipeline"
 	"palimpsest/pipeline/archive"
 	"palimpsest/pipeline/client"
@@ -20,7 +20,7 @@ import (
 	"palimpsest/pipeline/modules/rehydrator"
 	"palimpsest/pipeline/pipelinetest"
 	"palimpsest/pipeline/session"
-	"palimpsest/pipeline/wire/wiregen"
+	"palimpsest/pipeline/wire/sessiontest"
 )
 
 // talk is a session in which a migration test was run long ago.
@@ -159,7 +159,7 @@ func TestWhatComesBackStaysWhereItWasPut(t *testing.T) {
 	exchange := ask(t, "What did the migration test print earlier?")
 	process(t, exchange, nil)
 	first := pipelinetest.Seal(exchange)
-	if err := providertest.NewHandler(providertest.Config{AllowUnknown: true}).Validate(string(conversation.Anthropic), first); err != nil {
+	if err := providerdouble.NewHandler(providerdouble.Config{AllowUnknown: true}).Validate(string(conversation.Anthropic), first); err != nil {
 		t.Error(err)
 	}
 	inserts := exchange.Injected(rehydrator.Name)
@@ -244,7 +244,7 @@ func BenchmarkReference(b *testing.B) { bench(b, "What did the test of the parse
 
 func bench(b *testing.B, typed string) {
 	b.Helper()
-	generated := wiregen.Generate(1, wiregen.Options{Format: conversation.Anthropic, Turns: 300, Parallel: true, TargetTokens: 210_000})
+	generated := sessiontest.Generate(1, sessiontest.Options{Format: conversation.Anthropic, Turns: 300, Parallel: true, TargetTokens: 210_000})
 	body := generated.Body(generated.Steps() - 1)
 	body = append(bytes.TrimSuffix(body, []byte("]}")), `,{"role":"user","content":"`+typed+`"}]}`...)
 	exchange := compressed(b, newCounter(b), codec, body, 500)

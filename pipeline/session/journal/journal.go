@@ -145,7 +145,7 @@ func (j *Journal) Newest(ctx context.Context, workspace, lane uuid.UUID, have in
 	if j.config.Peers == nil {
 		return session.Projection{}, session.ErrNotFound
 	}
-	asking, cancel := context.WithTimeout(ctx, peersTimeout)
+	asking, cancel := context.WithTimeout(ctx, j.config.Peers.within)
 	defer cancel()
 	key, err := j.config.Keys.Key(asking, workspace)
 	if err != nil {

@@ -26,6 +26,7 @@ type store struct {
 	journal.Store
 
 	fails     error
+	only      int // number of the epoch that fails; 0: every one
 	committed []session.Projection
 	seen      []session.Seen
 	recorded  []session.Seen
@@ -33,10 +34,11 @@ type store struct {
 
 // Commit implements journal.Store.
 func (s *store) Commit(_ context.Context, seen session.Seen, projection session.Projection) error {
-	if s.fails == nil {
-		s.committed, s.seen = append(s.committed, projection), append(s.seen, seen)
+	if s.fails != nil && (s.only == 0 || s.only == projection.Number) {
+		return s.fails
 	}
-	return s.fails
+	s.committed, s.seen = append(s.committed, projection), append(s.seen, seen)
+	return nil
 }
 
 // Record implements journal.Store.
@@ -177,22 +179,84 @@ func TestRefusalsAndEpochsThatCanWaitAreNotKept(t *testing.T) {
 	}
 }
 
-// Where another process was first the originals are stored all the same, and the lane is
-// read again.
+// Where another process was first, or the lane is in use with the provider's cache warm, the
+// originals are stored all the same, and the lane is read again.
 func TestOriginalsOfAnOvertakenEpochAreStored(t *testing.T) {
+	t.Parallel()
+	for _, refusal := range []error{session.ErrOvertaken, session.ErrWarm} {
+		b, lane := setup(t), uuid.UUID{1}
+		b.store.fails = session.ErrAway
+		if err := b.commit(lane, 1); err != nil {
+			t.Fatal(err)
+		}
+		b.store.fails = refusal
+		b.Replay(t.Context())
+		if seen, _ := epoch(lane, 1); len(b.store.recorded) != 1 || !reflect.DeepEqual(b.store.recorded[0].Entries, seen.Entries) {
+			t.Errorf("%v: recorded %+v", refusal, b.store.recorded)
+		}
+		if len(b.overtaken) != 1 || b.overtaken[0] != lane || len(b.files()) != 0 {
+			t.Errorf("%v: lanes %v are read again, files %v", refusal, b.overtaken, b.files())
+		}
+	}
+}
+
+// Epochs of a lane are stored in their order: what comes behind one that is refused waits for it.
+func TestEpochsOfALaneKeepTheirOrder(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	b.store.fails = session.ErrAway
+	for _, lane := range []uuid.UUID{{1}, {2}} {
+		for number := range 2 {
+			if err := b.commit(lane, 2*int(lane[0])+number); err != nil { // 2 and 3, 4 and 5
+				t.Fatal(err)
+			}
+		}
+	}
+	b.store.fails, b.store.only = errors.New("not now"), 2
+	b.Replay(t.Context())
+	if got := b.store.committed; len(got) != 2 || got[0].Number != 4 || got[1].Number != 5 {
+		t.Errorf("behind one that is refused the store has %+v", got)
+	}
+	b.store.fails = nil
+	b.Replay(t.Context())
+	if got := b.store.committed; len(got) != 4 || got[2].Number != 2 || got[3].Number != 3 {
+		t.Errorf("once it is taken the store has %+v", got)
+	}
+}
+
+// That a client leaves says nothing of the store: its epoch is not kept, and the next one does not
+// wait.
+func TestClientThatLeavesLeavesTheStoreAlone(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	gone, leave := context.WithCancel(t.Context())
+	leave()
+	b.store.fails = session.ErrAway
+	seen, projection := epoch(uuid.UUID{1}, 1)
+	if err := b.Commit(gone, seen, projection); !errors.Is(err, session.ErrAway) || len(b.files()) != 0 {
+		t.Errorf("%v, files %v", err, b.files())
+	}
+	b.store.fails = nil
+	if err := b.commit(uuid.UUID{2}, 1); err != nil || len(b.store.committed) != 1 || len(b.files()) != 0 {
+		t.Errorf("the next one: %v, %d are stored, files %v", err, len(b.store.committed), b.files())
+	}
+}
+
+// What cannot be written takes no room, and nothing waits behind it.
+func TestEpochThatCannotBeWrittenIsGivenUp(t *testing.T) {
 	t.Parallel()
 	b, lane := setup(t), uuid.UUID{1}
 	b.store.fails = session.ErrAway
-	if err := b.commit(lane, 1); err != nil {
+	if err := os.RemoveAll(b.dir); err != nil {
 		t.Fatal(err)
 	}
-	b.store.fails = session.ErrOvertaken
-	b.Replay(t.Context())
-	if seen, _ := epoch(lane, 1); len(b.store.recorded) != 1 || !reflect.DeepEqual(b.store.recorded[0].Entries, seen.Entries) {
-		t.Errorf("recorded %+v", b.store.recorded)
+	if err := b.commit(lane, 1); !errors.Is(err, session.ErrAway) || !errors.Is(err, os.ErrNotExist) || b.Stats() != (journal.Stats{}) {
+		t.Errorf("%v, %+v", err, b.Stats())
 	}
-	if len(b.overtaken) != 1 || b.overtaken[0] != lane || len(b.files()) != 0 {
-		t.Errorf("lanes %v are read again, files %v", b.overtaken, b.files())
+	b.store.fails = nil
+	b.now = b.now.Add(time.Minute)
+	if err := b.commit(lane, 2); err != nil || len(b.store.committed) != 1 {
+		t.Errorf("the next one: %v, %d are stored", err, len(b.store.committed))
 	}
 }
 

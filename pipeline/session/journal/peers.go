@@ -36,11 +36,12 @@ type Peers struct {
 	client redis.UniversalClient
 	put    *redis.Script
 	away   *session.Absence
+	within time.Duration // for Redis to answer
 }
 
 // NewPeers returns Peers on a Redis server.
 func NewPeers(client redis.UniversalClient, now func() time.Time) *Peers {
-	return &Peers{client: client, put: redis.NewScript(peersPut), away: session.NewAbsence(now)}
+	return &Peers{client: client, put: redis.NewScript(peersPut), away: session.NewAbsence(now), within: peersTimeout}
 }
 
 // offer shows an epoch to all processes, unless one with its number is there. An error says that
@@ -86,7 +87,7 @@ func (p *Peers) ask(ctx context.Context, question func(ctx context.Context) erro
 	if p.away.Lasts() {
 		return session.ErrAway
 	}
-	asking, cancel := context.WithTimeout(ctx, peersTimeout)
+	asking, cancel := context.WithTimeout(ctx, p.within)
 	defer cancel()
 	err := question(asking)
 	if err != nil && ctx.Err() == nil {

@@ -24,7 +24,7 @@ func replicas(t *testing.T) (one, two *bench, client *redis.Client, stop func())
 	t.Cleanup(func() { _ = client.Close() })
 	for _, b := range []**bench{&one, &two} {
 		*b = setup(t)
-		(*b).peers = journal.NewPeers(client, time.Now)
+		(*b).peers = journal.NewPeers(client, time.Now).Patient()
 		(*b).restart()
 		(*b).store.fails = session.ErrAway
 	}
@@ -56,8 +56,17 @@ func TestEpochThatWaitsIsFoundByOtherProcesses(t *testing.T) {
 	if len(keys) != 1 || client.TTL(t.Context(), keys[0]).Val() <= 0 {
 		t.Fatalf("Redis has %v", keys)
 	}
-	if text := client.HGet(t.Context(), keys[0], "epoch").Val(); text == "" || strings.Contains(text, secret[:8]) {
+	text := client.HGet(t.Context(), keys[0], "epoch").Val()
+	if text == "" || strings.Contains(text, secret[:8]) {
 		t.Errorf("Redis has %q", text)
+	}
+	// It is the epoch of its lane and number, and of no other that has it in its place.
+	other := uuid.UUID{2}
+	for lane, number := range map[uuid.UUID]int{other: 4, seen.Lane: 5} {
+		client.HSet(t.Context(), strings.ReplaceAll(keys[0], seen.Lane.String(), lane.String()), "number", number, "epoch", text)
+		if found, err := two.Newest(t.Context(), workspace, lane, 0); err == nil || errors.Is(err, session.ErrNotFound) {
+			t.Errorf("at lane %s as number %d: %+v, %v", lane, number, found, err)
+		}
 	}
 }
 

@@ -25,14 +25,14 @@ const sqlDecisions = `WITH RECURSIVE line AS (
 		FROM line JOIN lanes p ON p.workspace_id = $1 AND p.id = line.parent_id
 		WHERE line.above > 0
 	), earned AS (
-		SELECT line.maker, e.projection, count(*) AS exchanges, sum(e.net_microusd)::bigint AS realised, count(*) FILTER (WHERE e.reach) AS reach,
+		SELECT line.maker, e.projection, count(*) AS exchanges, sum(e.net_microusd)::bigint AS realized, count(*) FILTER (WHERE e.reach) AS reach,
 			max(e.predicted_microusd) FILTER (WHERE e.lane_id = line.maker) AS predicted
 		FROM line JOIN exchanges e ON e.workspace_id = $1 AND e.lane_id = line.lane
 			AND e.projection > 0 AND e.projection > line.above AND e.projection <= line.upto
 		GROUP BY line.maker, e.projection
 	)
 	SELECT o.lane_id, o.number, o.reason, o.created_at, o.tokens_before, o.tokens_after,
-		earned.predicted, made.worst, coalesce(earned.realised, 0), coalesce(earned.exchanges, 0), coalesce(earned.reach, 0)
+		earned.predicted, made.worst, coalesce(earned.realized, 0), coalesce(earned.exchanges, 0), coalesce(earned.reach, 0)
 	FROM lanes l JOIN epochs o ON o.workspace_id = $1 AND o.lane_id = l.id
 		LEFT JOIN earned ON earned.maker = o.lane_id AND earned.projection = o.number
 		LEFT JOIN LATERAL (
@@ -50,7 +50,7 @@ func (s Browser) Decisions(ctx context.Context, workspace, id uuid.UUID) ([]cost
 		decisions, err = batchdb.Rows(tx, func(row pgx.CollectableRow) (one cost.Decision, err error) {
 			var predicted sql.NullInt64
 			err = row.Scan(&one.Lane, &one.Number, &one.Reason, &one.At, &one.Before, &one.After,
-				&predicted, &one.Worst, &one.Realised, &one.Exchanges, &one.Reach)
+				&predicted, &one.Worst, &one.Realized, &one.Exchanges, &one.Reach)
 			if err != nil {
 				return one, err
 			}

@@ -80,7 +80,7 @@ func TestDecisionsEarnWhatTheExchangesUnderThemDo(t *testing.T) {
 	type earned struct {
 		lane                uuid.UUID
 		number, exchanges   int
-		predicted, realised int64
+		predicted, realized int64
 		guessed             bool
 		worst               int64 // 0 if not known
 	}
@@ -95,7 +95,7 @@ func TestDecisionsEarnWhatTheExchangesUnderThemDo(t *testing.T) {
 		if d.Worst != nil {
 			worst = *d.Worst
 		}
-		if got := (earned{d.Lane, d.Number, d.Exchanges, d.Predicted, d.Realised, d.Guessed, worst}); got != want[i] {
+		if got := (earned{d.Lane, d.Number, d.Exchanges, d.Predicted, d.Realized, d.Guessed, worst}); got != want[i] {
 			t.Errorf("decision %d: %+v\nwant %+v", i, got, want[i])
 		}
 		if d.Reason != "target" || d.Before != 90_000 || d.After != 40_000 || d.At.IsZero() {

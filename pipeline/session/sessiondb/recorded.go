@@ -21,8 +21,8 @@ const (
 )
 
 // The conversation of a session is its main lane with most messages.
-const sqlRecorded = `SELECT s.id, l.id, s.model, l.warm_seconds FROM (
-		SELECT id, model, last_at FROM sessions WHERE workspace_id = $1 AND ($3 = '' OR client = $3) AND last_at >= $4 ORDER BY last_at DESC, id DESC LIMIT $2
+const sqlRecorded = `SELECT s.id, l.id, s.api_key_id, s.format, s.model, l.warm_seconds FROM (
+		SELECT id, api_key_id, format, model, last_at FROM sessions WHERE workspace_id = $1 AND ($3 = '' OR client = $3) AND last_at >= $4 ORDER BY last_at DESC, id DESC LIMIT $2
 	) s CROSS JOIN LATERAL (
 		SELECT id, warm_seconds FROM lanes
 		WHERE workspace_id = $1 AND session_id = s.id AND kind = 'main' ORDER BY position DESC, id LIMIT 1
@@ -72,7 +72,7 @@ func (s Browser) Recorded(ctx context.Context, workspace uuid.UUID, picked sessi
 func recordedLanes(tx *gorm.DB, workspace uuid.UUID, picked session.Picked) ([]session.Recorded, error) {
 	recorded, err := batchdb.Rows(tx, func(row pgx.CollectableRow) (one session.Recorded, err error) {
 		var seconds int
-		if err := row.Scan(&one.Session, &one.Lane, &one.Model, &seconds); err != nil {
+		if err := row.Scan(&one.Session, &one.Lane, &one.APIKey, &one.Format, &one.Model, &seconds); err != nil {
 			return one, err
 		}
 		one.TTL = time.Duration(seconds) * time.Second

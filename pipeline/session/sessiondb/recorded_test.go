@@ -55,6 +55,9 @@ func TestConversationsAreReadAsTheyAreCounted(t *testing.T) {
 		t.Fatalf("%d sessions, %v", len(recorded), err)
 	}
 	first := recorded[0]
+	if first.APIKey != f.scope.APIKey || first.Format != f.scope.Format || first.Format == "" {
+		t.Errorf("the key is %s, the format %q", first.APIKey, first.Format)
+	}
 	if first.Session != c.session || first.Lane != c.lane || len(first.Messages) != 4 || len(recorded[1].Messages) != 1 || len(recorded[1].Requests) != 0 {
 		t.Fatalf("got %+v", recorded)
 	}

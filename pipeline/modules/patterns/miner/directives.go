@@ -165,3 +165,23 @@ func shares(terms []string, text string) bool {
 	}
 	return common > 0 && 2*common >= len(terms) && common >= min(2, len(terms))
 }
+
+// has reports whether a sentence holds any of some words.
+func has(sentence string, parts []string) bool {
+	low := strings.ReplaceAll(strings.ToLower(sentence), "’", "'")
+	for _, words := range parts {
+		if strings.Contains(low, words) {
+			return true
+		}
+	}
+	return false
+}
+
+func startsWith(text string, starts []string) bool {
+	for _, start := range starts {
+		if strings.HasPrefix(text, start) {
+			return true
+		}
+	}
+	return false
+}

@@ -12,7 +12,7 @@ import (
 	"palimpsest/pipeline/wire"
 	"palimpsest/pipeline/wire/anthropic"
 	"palimpsest/pipeline/wire/openaichat"
-	"palimpsest/pipeline/wire/wiregen"
+	"palimpsest/pipeline/wire/sessiontest"
 )
 
 // talk writes a conversation in Anthropic's format.
@@ -78,46 +78,16 @@ func texts(found []Finding) string {
 	return strings.Join(all, "\n")
 }
 
-func TestSolvedErrorWhoseCauseWasNamedIsAFix(t *testing.T) {
-	t.Parallel()
-	found := find(solved().history(t))
-
-	if len(found) != 1 || found[0].Kind != patterns.Fix || found[0].Text != cause {
-		t.Fatalf("found\n%s", texts(found))
-	}
-	signature := patterns.Signature("internal/proxy/relay.go:7:1: undefined: flushInterval")
-	if signature == "" || len(found[0].When.Signatures) != 1 || found[0].When.Signatures[0] != signature {
-		t.Errorf("looked for as %q, want %q", found[0].When.Signatures, signature)
-	}
-}
-
-func TestErrorsThatTeachNothingAreNoFixes(t *testing.T) {
+// What an error taught is the model's and the tool's word, not a person's.
+func TestSolvedErrorsTeachNothing(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]*talk{
-		"still open":          (&talk{}).types("x").bash("go build ./...", failure).edit().says(cause),
-		"no cause named":      (&talk{}).types("x").bash("go build ./...", failure).edit().bash("go build ./...", "").says("All is well now, the build passes."),
-		"nothing changed":     (&talk{}).types("x").bash("go build ./...", failure).bash("go build ./...", "").says(cause),
-		"the tool's own word": (&talk{}).types("x").bash("cat NOTES", "NOTES:\n"+cause).bash("go build ./...", failure).edit().bash("go build ./...", "").says(cause),
-		"a guess": (&talk{}).types("x").bash("go build ./...", failure).edit().bash("go build ./...", "").
-			says("The issue was maybe that flushInterval moved. The fix is probably to import it."),
-		"a secret": (&talk{}).types("x").bash("go build ./...", failure).edit().bash("go build ./...", "").
-			says("The issue was a wrong key in the environment file. The fix is to set API_KEY=sk-live-0123456789abcdef there."),
-		"another error between": (&talk{}).types("x").bash("go build ./...", failure).bash("python3 gen.py", "Exit code 1\nValueError: unknown column width in table").
-			edit().bash("go build ./...", "").says(cause),
+		"the cause was named":   solved(),
+		"a command was missing": (&talk{}).types("Run the tests.").bash("npm test", "Exit code 1\nError: Cannot find module 'left-pad' in node_modules").bash("npm ci", "added 210 packages").bash("npm test", "12 passed"),
 	} {
 		if found := find(c.history(t)); len(found) != 0 {
 			t.Errorf("%s: found\n%s", name, texts(found))
 		}
-	}
-}
-
-func TestCommandThatNeedsAPreparationIsAFixInItsOwnWordsOnly(t *testing.T) {
-	t.Parallel()
-	found := find((&talk{}).types("Run the tests.").bash("npm test", "Exit code 1\nError: Cannot find module 'left-pad' in node_modules").
-		bash("npm ci", "added 210 packages").bash("npm test", "12 passed").history(t))
-
-	if texts(found) != "fix: `npm test` fails until `npm ci` was run." {
-		t.Errorf("found\n%s", texts(found))
 	}
 }
 
@@ -165,8 +135,9 @@ func TestCommandThatIsUsedAgainIsAConventionWhereItSucceeds(t *testing.T) {
 
 func TestPatternHelpsUnlessItsErrorStaysOrSomebodyContradicts(t *testing.T) {
 	t.Parallel()
-	fix := find(solved().history(t))[0]
-	p := &patterns.Pattern{Kind: patterns.Fix, Text: fix.Text, When: fix.When}
+	p := &patterns.Pattern{Kind: patterns.Directive, Text: "Always import stream for flushInterval.", When: patterns.When{
+		Signatures: []string{patterns.Signature("internal/proxy/relay.go:7:1: undefined: flushInterval")},
+	}}
 	convention := &patterns.Pattern{Kind: patterns.Convention, Text: "We use pnpm, not npm.", When: patterns.When{Terms: []string{"pnpm", "npm"}}}
 	for _, test := range []struct {
 		name    string
@@ -198,17 +169,17 @@ func TestPlacesOfPatternsAreThoseOfTheModulesOwnInserts(t *testing.T) {
 	}
 }
 
-// Generated sessions hold orders of one session each and errors without a cause.
-func TestGeneratedSessionsTeachNoFixes(t *testing.T) {
+// Generated sessions hold orders of one session each.
+func TestGeneratedSessionsTeachNoOrderOfOneSession(t *testing.T) {
 	t.Parallel()
 	for format, codec := range map[conversation.Format]wire.Codec{conversation.Anthropic: anthropic.New(), conversation.OpenAIChat: openaichat.New()} {
-		generated := wiregen.Generate(7, wiregen.Options{Format: format, Turns: 80, Reminders: true, ToolErrors: true})
+		generated := sessiontest.Generate(7, sessiontest.Options{Format: format, Turns: 80, Reminders: true, ToolErrors: true})
 		h, err := readHistory(codec, generated.Messages(generated.Steps()-1))
 		if err != nil {
 			t.Fatal(err)
 		}
 		for _, finding := range find(h) {
-			if finding.Kind == patterns.Fix || finding.Kind == patterns.Directive && finding.Sessions < 2 && !corrects(finding.Text) {
+			if finding.Kind == patterns.Directive && finding.Sessions < 2 && !corrects(finding.Text) {
 				t.Errorf("%s: found %q", format, finding.Text)
 			}
 		}

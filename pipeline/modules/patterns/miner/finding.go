@@ -21,7 +21,7 @@ type Finding struct {
 
 // find returns what a lane teaches, in the order of its messages, each once.
 func find(h *history) []Finding {
-	found := slices.Concat(fixes(h), directives(h), commands(h))
+	found := append(directives(h), commands(h)...)
 	kept := found[:0]
 	for _, finding := range found {
 		known := slices.ContainsFunc(kept, func(other Finding) bool {
@@ -42,11 +42,10 @@ func fits(finding *Finding) bool {
 		return false
 	}
 	when := &finding.When
-	if len(when.Terms)+len(when.Paths)+len(when.Signatures) == 0 {
+	if len(when.Terms)+len(when.Paths) == 0 {
 		return false
 	}
-	held := append([]string{finding.Text}, when.Signatures...)
-	return !slices.ContainsFunc(append(held, when.Paths...), patterns.HoldsSecret)
+	return !slices.ContainsFunc(append([]string{finding.Text}, when.Paths...), patterns.HoldsSecret)
 }
 
 // pathsIn returns the files that a text names.

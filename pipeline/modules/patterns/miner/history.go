@@ -65,18 +65,3 @@ func (h *history) typed(message int) string {
 	}
 	return strings.Join(all, "\n")
 }
-
-// echoes reports whether a sentence stands in what a tool returned up to a message:
-// then it is the tool's and nobody's conclusion.
-func (h *history) echoes(sentence string, upTo int) bool {
-	plain := strings.Join(strings.Fields(strings.ToLower(sentence)), " ")
-	for i := 0; i <= upTo && i < len(h.messages); i++ {
-		for j := range h.messages[i].Blocks {
-			block := &h.messages[i].Blocks[j]
-			if block.Kind == conversation.ToolResult && strings.Contains(strings.Join(strings.Fields(strings.ToLower(block.Text)), " "), plain) {
-				return true
-			}
-		}
-	}
-	return false
-}

@@ -14,7 +14,7 @@ type Use struct {
 }
 
 // helped reports whether a pattern that was put into a lane at a message did any good
-// there: nobody said the contrary behind it, and a fix's error did not stay.
+// there: nobody said the contrary behind it, and no error that it names stayed.
 func helped(h *history, p *patterns.Pattern, message int) bool {
 	if contradicted(h, p.Text, message) {
 		return false

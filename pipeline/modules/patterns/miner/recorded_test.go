@@ -8,6 +8,7 @@ import (
 	"testing"
 	"unicode/utf8"
 
+	"palimpsest/pipeline/conversation"
 	"palimpsest/pipeline/modules/patterns"
 	"palimpsest/pipeline/sharedtest"
 	"palimpsest/pipeline/wire"
@@ -54,4 +55,19 @@ func recordedHistory(t *testing.T, file string) *history {
 		t.Fatal(err)
 	}
 	return h
+}
+
+// echoes reports whether a sentence stands in what a tool returned up to a message:
+// then it is the tool's own.
+func (h *history) echoes(sentence string, upTo int) bool {
+	plain := strings.Join(strings.Fields(strings.ToLower(sentence)), " ")
+	for i := 0; i <= upTo && i < len(h.messages); i++ {
+		for j := range h.messages[i].Blocks {
+			block := &h.messages[i].Blocks[j]
+			if block.Kind == conversation.ToolResult && strings.Contains(strings.Join(strings.Fields(strings.ToLower(block.Text)), " "), plain) {
+				return true
+			}
+		}
+	}
+	return false
 }

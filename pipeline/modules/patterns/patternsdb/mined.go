@@ -32,8 +32,7 @@ const (
 	sqlEvidence = `INSERT INTO pattern_evidence (workspace_id, pattern_id, lane_id, message, session_id, hash, at)
 		VALUES ($1, $2, $3, $4, $5, $6, $7) ON CONFLICT DO NOTHING`
 	sqlMet = `UPDATE patterns SET last_seen = greatest(last_seen, $3),
-			signatures = (SELECT coalesce(array_agg(DISTINCT x), '{}') FROM unnest((signatures || $4::text[])[1:$5]) x),
-			needs_sessions = least(needs_sessions, $6), needs_messages = least(needs_messages, $7)
+			needs_sessions = least(needs_sessions, $4), needs_messages = least(needs_messages, $5)
 		WHERE workspace_id = $1 AND id = $2`
 	sqlUse = `INSERT INTO pattern_uses (workspace_id, pattern_id, lane_id, outcome, at) VALUES ($1, $2, $3, $4, $5)
 		ON CONFLICT (workspace_id, pattern_id, lane_id) DO UPDATE SET outcome = EXCLUDED.outcome, at = EXCLUDED.at`
@@ -171,7 +170,7 @@ func note(tx *gorm.DB, workspace uuid.UUID, lane miner.Lane, pattern uuid.UUID, 
 	if err != nil {
 		return err
 	}
-	_, err = pool.ExecContext(ctx, sqlMet, workspace, pattern, met.At, list(met.When.Signatures), patterns.MaxTerms, met.Sessions, met.Messages)
+	_, err = pool.ExecContext(ctx, sqlMet, workspace, pattern, met.At, met.Sessions, met.Messages)
 	return err
 }
 

@@ -216,14 +216,14 @@ func (noKeys) DataKey(context.Context, uuid.UUID) ([]byte, error) { return nil, 
 func TestTheOldestAnswersGoFirst(t *testing.T) {
 	t.Parallel()
 	database := dbtest.New(t)
-	neighbour, now := addWorkspace(t, database), at()
+	neighbor, now := addWorkspace(t, database), at()
 	size := len("answer 1") + len("question 1")
 	for name, db := range map[string]*semanticcachedb.DB{
 		"entries": semanticcachedb.NewBounded(database.DB, keys("a"), 3, 1<<20),
 		"bytes":   semanticcachedb.NewBounded(database.DB, keys("a"), 100, 3*size),
 	} {
 		workspace := addWorkspace(t, database)
-		put(t, db, neighbour, entry(9, now.Add(-time.Minute)))
+		put(t, db, neighbor, entry(9, now.Add(-time.Minute)))
 		for n := byte(1); n <= 5; n++ {
 			put(t, db, workspace, entry(n, now.Add(time.Duration(n)*time.Second)))
 		}
@@ -232,8 +232,8 @@ func TestTheOldestAnswersGoFirst(t *testing.T) {
 		if len(found) != 3 || found[0].Key[1] != 5 || found[2].Key[1] != 3 {
 			t.Errorf("%s: kept %+v", name, found)
 		}
-		if found := find(t, db, neighbour, semanticcache.Question{Alike: semanticcache.Key{2}}, now.Add(-time.Hour)); len(found) != 1 {
-			t.Errorf("%s: the neighbour has %d answers", name, len(found))
+		if found := find(t, db, neighbor, semanticcache.Question{Alike: semanticcache.Key{2}}, now.Add(-time.Hour)); len(found) != 1 {
+			t.Errorf("%s: the neighbor has %d answers", name, len(found))
 		}
 	}
 }

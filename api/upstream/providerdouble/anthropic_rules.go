@@ -1,0 +1,292 @@
+package providerdouble
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// check applies every rule that binds a whole request.
+func (d *Double) checkAnthropic(r *anthropicRequest) *Rejection {
+	for _, rule := range []func(*anthropicRequest) *Rejection{
+		checkShape, checkTexts, checkVersion, checkCacheMarkers, checkSystemMessages, checkCompaction,
+		checkCallIDs, checkCalls, checkServerTools, d.checkThinking, checkEnding, d.checkWindow,
+	} {
+		if rejection := rule(r); rejection != nil {
+			return rejection
+		}
+	}
+	return nil
+}
+
+// checkShape asks for messages, a user's first and none without content.
+func checkShape(r *anthropicRequest) *Rejection {
+	if len(r.messages) == 0 {
+		return refuse("messages: at least one message is required")
+	}
+	first := r.messages[0]
+	opensWithSummary := len(first.blocks) > 0 && first.blocks[0].kind == "compaction"
+	if first.role != "user" && !opensWithSummary {
+		return refuse(`messages: first message must use the "user" role`)
+	}
+	last := len(r.messages) - 1
+	for i, m := range r.messages {
+		if len(m.blocks) == 0 && m.role != "system" && (i != last || m.role != "assistant") {
+			return refuse("messages.%d: all messages must have non-empty content except for the optional final assistant message", i)
+		}
+	}
+	return nil
+}
+
+// checkTexts refuses text blocks without text.
+func checkTexts(r *anthropicRequest) *Rejection {
+	for _, b := range r.system {
+		if rejection := checkText(b, "system"); rejection != nil {
+			return rejection
+		}
+	}
+	for _, m := range r.messages {
+		for _, b := range m.blocks {
+			if rejection := checkText(b, "messages"); rejection != nil {
+				return rejection
+			}
+			for _, part := range b.inner {
+				if rejection := checkText(part, "messages"); rejection != nil {
+					return rejection
+				}
+			}
+		}
+	}
+	return nil
+}
+
+func checkText(b *block, where string) *Rejection {
+	if b.kind != "text" {
+		return nil
+	}
+	if b.text == "" && b.cache != nil {
+		return refuse("%s: cache_control cannot be set for empty text blocks", where)
+	}
+	if b.text == "" {
+		return refuse("%s: text content blocks must be non-empty (empty text block)", where)
+	}
+	if strings.TrimSpace(b.text) == "" {
+		return refuse("%s: text content blocks must contain non-whitespace text", where)
+	}
+	return nil
+}
+
+// checkVersion applies what version 2026-10-21 of the API took away.
+func checkVersion(r *anthropicRequest) *Rejection {
+	if r.header.Get("anthropic-version") != "2026-10-21" {
+		return nil
+	}
+	for i, m := range r.messages {
+		for j, b := range m.blocks {
+			if m.role == "assistant" && b.kind == "document" {
+				return refuse("messages.%d.content.%d: `document` blocks can only be in `user` messages", i, j)
+			}
+			if citations, ok := elements(b.members["citations"]); ok && m.role == "user" && b.kind == "text" && len(citations) > 0 {
+				return refuse("messages.%d.content.%d.text.citations: citations are not permitted in user messages", i, j)
+			}
+		}
+	}
+	return nil
+}
+
+// marked is a block with a cache marker, in the order in which they are read.
+type marked struct {
+	path  string
+	cache *cacheMarker
+}
+
+func (r *anthropicRequest) cacheMarkers() []marked {
+	var all []marked
+	add := func(path string, cache *cacheMarker) {
+		if cache != nil {
+			all = append(all, marked{path, cache})
+		}
+	}
+	for i, t := range r.tools {
+		add(at("tools", i), t.cache)
+	}
+	for i, b := range r.system {
+		add(at("system", i), b.cache)
+	}
+	for i, m := range r.messages {
+		for j, b := range m.blocks {
+			path := fmt.Sprintf("messages.%d.content.%d", i, j)
+			for k, part := range b.inner {
+				add(at(path+".content", k), part.cache)
+			}
+			for k, marker := range b.nested {
+				add(at(path+".content", k), marker)
+			}
+			add(path, b.cache)
+		}
+	}
+	return all
+}
+
+// checkCacheMarkers counts the markers and orders their times to live.
+func checkCacheMarkers(r *anthropicRequest) *Rejection {
+	all := r.cacheMarkers()
+	count := len(all)
+	if r.automatic != nil {
+		count++
+	}
+	if count > 4 {
+		return refuse("A maximum of 4 blocks with cache_control may be provided. Found %d.", count)
+	}
+	short := false
+	for _, m := range all {
+		if m.cache.hour && short {
+			return refuse("%s.cache_control.ttl: a ttl='1h' cache_control block must not come after a ttl='5m' cache_control block. Note that blocks are processed in the following order: `tools`, `system`, `messages`.", m.path)
+		}
+		short = short || !m.cache.hour
+	}
+	return nil
+}
+
+// checkSystemMessages places system messages inside the conversation.
+func checkSystemMessages(r *anthropicRequest) *Rejection {
+	last := len(r.messages) - 1
+	for i, m := range r.messages {
+		if m.role != "system" {
+			continue
+		}
+		if !r.model.MidSystem {
+			return refuse("messages.%d: role 'system' is not supported on this model", i)
+		}
+		previous := r.messages[i-1]
+		if previous.role != "user" && !endsWithServerResult(previous) {
+			return refuse("messages.%d: role 'system' must immediately follow a 'user' message or an 'assistant' message that ends with a server tool result", i)
+		}
+		if i != last && r.messages[i+1].role != "assistant" {
+			return refuse("messages.%d: role 'system' must be the last message or be followed by an 'assistant' message", i)
+		}
+	}
+	return nil
+}
+
+func endsWithServerResult(m *message) bool {
+	if m.role != "assistant" || len(m.blocks) == 0 {
+		return false
+	}
+	last := m.blocks[len(m.blocks)-1].kind
+	return strings.HasSuffix(last, "_tool_result")
+}
+
+// checkCompaction keeps a compaction block at the head of the conversation.
+func checkCompaction(r *anthropicRequest) *Rejection {
+	for i, m := range r.messages {
+		for j, b := range m.blocks {
+			if b.kind == "compaction" && (i > 0 || j > 0) && b.members.has("content") {
+				return refuse("messages.%d.content.%d: `compaction` block must be the first block of the conversation (compaction_block_misplaced)", i, j)
+			}
+		}
+	}
+	return nil
+}
+
+// checkEnding refuses a prefilled answer where the model takes none.
+func checkEnding(r *anthropicRequest) *Rejection {
+	last := r.messages[len(r.messages)-1]
+	if last.role != "assistant" || len(last.blocks) == 0 {
+		return nil
+	}
+	final := last.blocks[len(last.blocks)-1]
+	if strings.HasSuffix(final.kind, "_tool_result") || final.kind == "server_tool_use" || final.kind == "compaction" {
+		return nil
+	}
+	if r.model.NoPrefill {
+		return refuse("This model does not support assistant message prefill. The conversation must end with a user message.")
+	}
+	if r.active() {
+		return refuse("messages.%d: `prefill` is not supported when thinking is enabled", len(r.messages)-1)
+	}
+	if final.kind == "text" && strings.TrimRight(final.text, " \t\r\n") != final.text {
+		return refuse("messages: final assistant content cannot end with trailing whitespace")
+	}
+	return nil
+}
+
+// checkWindow measures the prompt against the context window.
+func (d *Double) checkWindow(r *anthropicRequest) *Rejection {
+	r.tokens = d.config.reported(r.promptTokens())
+	if r.counting {
+		return nil
+	}
+	if r.tokens > r.model.Window {
+		return promptTooLong(r.tokens, r.model.Window)
+	}
+	if r.model.StrictWindow && r.tokens+r.maxTokens > r.model.Window {
+		return refuse("input length and `max_tokens` exceed context limit: %d + %d > %d, decrease input length or `max_tokens` and try again",
+			r.tokens, r.maxTokens, r.model.Window)
+	}
+	return nil
+}
+
+func promptTooLong(tokens, window int) *Rejection {
+	return refuse("prompt is too long: %d tokens > %d maximum", tokens, window)
+}
+
+// loopStart returns the index of the first message of the running tool loop: the
+// one behind the newest user message that answers no call. It is len(messages)
+// where the conversation does not end in tool results.
+func (r *anthropicRequest) loopStart() int {
+	r.loopOnce.Do(func() { r.loop = findLoop(r.messages) })
+	return r.loop
+}
+
+func findLoop(messages []*message) int {
+	last := len(messages) - 1
+	for last >= 0 && messages[last].role == "system" {
+		last--
+	}
+	if last < 0 || !messages[last].has("tool_result") {
+		return len(messages)
+	}
+	newest := 0
+	for i, m := range messages[:last+1] {
+		if m.role == "user" && !m.has("tool_result") {
+			newest = i
+		}
+	}
+	for newest+1 < last && messages[newest+1].role == "system" {
+		newest++
+	}
+	return newest + 1
+}
+
+// promptTokens sums the prompt in o200k tokens, without what the provider drops.
+func (r *anthropicRequest) promptTokens() int {
+	return sumTokens(r.positions())
+}
+
+func sumTokens(positions []position) int {
+	sum := 0
+	for _, p := range positions {
+		sum += p.tokens
+	}
+	return sum
+}
+
+// isForgotten reports whether the provider leaves a thinking block out of the
+// prompt by itself, as older models do with those of earlier turns.
+func (r *anthropicRequest) isForgotten(i int, b *block) bool {
+	if !b.isThinking() {
+		return false
+	}
+	return r.skip[b] || r.model.Thinking == ThinkingFirst && i < r.loopStart()
+}
+
+func missing(ids, from []string) []string {
+	var absent []string
+	for _, id := range ids {
+		if !slices.Contains(from, id) {
+			absent = append(absent, id)
+		}
+	}
+	return absent
+}

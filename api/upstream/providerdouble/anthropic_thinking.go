@@ -1,0 +1,136 @@
+package providerdouble
+
+import "fmt"
+
+// transformation is one entry of input_transformations.
+type transformation struct {
+	Type   string `json:"type"`
+	Path   string `json:"path"`
+	Reason string `json:"reason"`
+}
+
+// checkThinking judges every thinking block that is sent back.
+func (d *Double) checkThinking(r *anthropicRequest) *Rejection {
+	if rejection := d.checkSignatures(r); rejection != nil {
+		return rejection
+	}
+	if !r.active() {
+		return nil
+	}
+	switch r.model.Thinking {
+	case ThinkingFirst:
+		if rejection := checkLoopOpens(r); rejection != nil {
+			return rejection
+		}
+		return d.checkLoopWhole(r)
+	case ThinkingWhole:
+		return d.checkLoopWhole(r)
+	default:
+		return nil
+	}
+}
+
+// checkSignatures refuses tampered thinking, and thinking behind another prefix
+// where the model binds it. It notes what is dropped on request.
+func (d *Double) checkSignatures(r *anthropicRequest) *Rejection {
+	enforced := r.model.Thinking == ThinkingBound && (d.config.BindThinking || r.thinking.bound)
+	var prefix chain
+	if enforced {
+		prefix = r.head()
+	}
+	before, first := "", true
+	for i, m := range r.messages {
+		for j, b := range m.blocks {
+			if !b.isThinking() {
+				if enforced {
+					prefix = prefix.with(m.role, b.meaning())
+				}
+				continue
+			}
+			path := fmt.Sprintf("messages.%d.content.%d", i, j)
+			switch d.Signer.judge(b, prefix, before, first) {
+			case tampered:
+				return refuse("%s: Invalid `%s` in `%s` block", path, signatureMember(b), b.kind)
+			case misplaced:
+				if !enforced {
+					break
+				}
+				if r.thinking.binding != "drop_block" {
+					return r.boundElsewhere(path)
+				}
+				r.dropped = append(r.dropped, transformation{Type: "thinking_dropped", Path: path, Reason: "prefix_binding_mismatch"})
+				r.skip[b] = true
+			case genuine:
+			}
+			before, first = b.signature, false
+		}
+	}
+	return nil
+}
+
+func signatureMember(b *block) string {
+	if b.kind == "redacted_thinking" {
+		return "data"
+	}
+	return "signature"
+}
+
+func (r *anthropicRequest) boundElsewhere(path string) *Rejection {
+	text := path + ": Invalid `signature` in `thinking` block. The block is bound to a different conversation. " +
+		"Remove the block, or set `thinking.block_binding.prefix_mismatch_behavior` to \"drop_block\"."
+	if r.header != nil && !hasBeta(r.header, bindingBeta) {
+		text += " That setting requires the `" + bindingBeta + "` value in the `anthropic-beta` header."
+	}
+	return refuse("%s", text)
+}
+
+// checkLoopOpens asks the running tool loop to start with thinking.
+func checkLoopOpens(r *anthropicRequest) *Rejection {
+	start := r.loopStart()
+	if start >= len(r.messages) || r.messages[start].role != "assistant" || !r.messages[start].has("tool_use") {
+		return nil
+	}
+	if opening := r.messages[start].blocks[0]; !opening.isThinking() {
+		return refuse("messages.%d.content.0.type: Expected `thinking` or `redacted_thinking`, but found `%s`. When `thinking` is enabled, a final `assistant` message must start with a thinking block (preceeding the lastmost set of `tool_use` and `tool_result` blocks). We recommend you include thinking blocks from previous turns. To avoid this requirement, disable `thinking`. Please consult our documentation at https://docs.claude.com/en/docs/build-with-claude/extended-thinking",
+			start, opening.kind)
+	}
+	return nil
+}
+
+// checkLoopWhole asks each answer of the running tool loop for all the thinking
+// that it was given with.
+func (d *Double) checkLoopWhole(r *anthropicRequest) *Rejection {
+	for i := r.loopStart(); i < len(r.messages); i++ {
+		m := r.messages[i]
+		for _, b := range m.blocks {
+			tag, known := "", false
+			if b.kind == "tool_use" {
+				tag, known = d.loopTag(b.id)
+			}
+			if known && tag != tagOf(signaturesOf(m)) {
+				return refuse("messages.%d.content.%d: `thinking` or `redacted_thinking` blocks in the latest assistant message cannot be modified. These blocks must remain as they were in the original response.",
+					i, firstThinking(m))
+			}
+		}
+	}
+	return nil
+}
+
+func signaturesOf(m *message) []string {
+	var signatures []string
+	for _, b := range m.blocks {
+		if b.isThinking() {
+			signatures = append(signatures, b.signature)
+		}
+	}
+	return signatures
+}
+
+func firstThinking(m *message) int {
+	for j, b := range m.blocks {
+		if b.isThinking() {
+			return j
+		}
+	}
+	return 0
+}

@@ -1,0 +1,353 @@
+package providerdouble
+
+import (
+	"crypto/sha256"
+	"encoding/json"
+	"slices"
+)
+
+// chatRequest is a body of POST /v1/chat/completions.
+type chatRequest struct {
+	members   members
+	modelID   string
+	model     Model
+	limit     int // of the answer's tokens; -1 for none
+	stream    bool
+	usage     bool // stream_options.include_usage
+	tools     []*tool
+	breaks    int // prompt_cache_breakpoint marks
+	messages  []*chatMessage
+	tokens    int
+	reasoning bool
+}
+
+// chatMessage is one message of Chat Completions.
+type chatMessage struct {
+	role   string
+	text   string // all text parts
+	calls  []string
+	callID string // of role tool
+	breaks int
+	sum    [sha256.Size]byte
+	tokens int
+}
+
+// chatMembers are the documented members of a request.
+func chatMembers() []string {
+	return []string{
+		"messages", "model", "frequency_penalty", "logprobs", "max_completion_tokens", "max_tokens", "n", "presence_penalty",
+		"prompt_cache_key", "safety_identifier", "seed", "store", "temperature", "top_logprobs", "top_p", "parallel_tool_calls",
+		"user", "audio", "logit_bias", "metadata", "modalities", "moderation", "prompt_cache_retention", "reasoning_effort",
+		"service_tier", "stop", "stream", "stream_options", "verbosity", "function_call", "functions", "prediction",
+		"prompt_cache_options", "response_format", "tool_choice", "tools", "web_search_options",
+	}
+}
+
+func (d *Double) parseChat(body []byte) (*chatRequest, *Rejection) {
+	m, ok := objectMembers(body)
+	if !ok {
+		return nil, brokenJSON()
+	}
+	r := &chatRequest{members: m, stream: m.flag("stream"), limit: -1}
+	if rejection := d.parseChatHead(r); rejection != nil {
+		return nil, rejection
+	}
+	var rejection *Rejection
+	if r.tools, rejection = d.parseFunctions(m["tools"], true); rejection != nil {
+		return nil, rejection
+	}
+	if !m.has("messages") {
+		return nil, missingParameter("messages")
+	}
+	list, ok := elements(m["messages"])
+	if !ok {
+		return nil, wrongType("messages", "an array of objects", firstByte(m["messages"]))
+	}
+	if len(list) == 0 {
+		return nil, emptyArray("messages")
+	}
+	for i, raw := range list {
+		parsed, refusal := d.parseChatMessage(raw, item("messages", i))
+		if refusal != nil {
+			return nil, refusal
+		}
+		r.messages = append(r.messages, parsed)
+		r.breaks += parsed.breaks
+	}
+	return r, nil
+}
+
+func (d *Double) parseChatHead(r *chatRequest) *Rejection {
+	m := r.members
+	if name := m.extra(chatMembers()...); name != "" && !d.config.AllowUnknown {
+		return unknownParameter(name)
+	}
+	var ok bool
+	if r.modelID, ok = m.text("model"); !ok || r.modelID == "" {
+		return refuse("you must provide a model parameter")
+	}
+	r.model, _ = d.config.model(r.modelID)
+	for _, name := range []string{"max_completion_tokens", "max_tokens"} {
+		if !m.has(name) {
+			continue
+		}
+		limit, isNumber := m.number(name)
+		if !isNumber {
+			return wrongType(name, "an unsupported value", firstByte(m[name]))
+		}
+		if limit < 1 {
+			return refuse("Invalid '%s': integer below minimum value. Expected a value >= 1, but got %d instead.", name, limit).at(name).coded("integer_below_min_value")
+		}
+		if r.model.MaxOutput > 0 && limit > r.model.MaxOutput {
+			return refuse("%s is too large: %d. This model supports at most %d completion tokens, whereas you provided %d.", name, limit, r.model.MaxOutput, limit).at(name).coded("invalid_value")
+		}
+		r.limit = limit
+	}
+	effort, given := m.text("reasoning_effort")
+	r.reasoning = given && effort != "none"
+	if !m.has("stream_options") {
+		return nil
+	}
+	if !r.stream {
+		return refuse("The 'stream_options' parameter is only allowed when 'stream' is enabled.").at("stream_options")
+	}
+	options, isObject := objectMembers(m["stream_options"])
+	if !isObject {
+		return wrongType("stream_options", "an object", firstByte(m["stream_options"]))
+	}
+	r.usage = options.flag("include_usage")
+	return nil
+}
+
+// parseFunctions reads the tools of both OpenAI formats; nested says that the
+// function lies in a member of its own, as in Chat.
+func (d *Double) parseFunctions(raw json.RawMessage, nested bool) ([]*tool, *Rejection) {
+	if first := firstByte(raw); first == 0 || first == 'n' {
+		return nil, nil
+	}
+	list, ok := elements(raw)
+	if !ok {
+		return nil, wrongType("tools", "an array of objects", firstByte(raw))
+	}
+	if nested && len(list) == 0 {
+		return nil, emptyArray("tools")
+	}
+	var tools []*tool
+	for i, definition := range list {
+		path := item("tools", i)
+		m, isObject := objectMembers(definition)
+		if !isObject {
+			return nil, wrongType(path, "an object", firstByte(definition))
+		}
+		kind, given := m.text("type")
+		if !given {
+			return nil, missingParameter(path + ".type")
+		}
+		if kind == "function" {
+			if rejection := checkFunction(m, path, nested); rejection != nil {
+				return nil, rejection
+			}
+		}
+		bare := compact(definition)
+		tools = append(tools, &tool{raw: definition, sum: sha256.Sum256(bare), tokens: d.config.Count(string(bare))})
+	}
+	return tools, nil
+}
+
+func checkFunction(m members, path string, nested bool) *Rejection {
+	if nested {
+		path += ".function"
+		function, ok := objectMembers(m["function"])
+		if !ok {
+			return missingParameter(path)
+		}
+		m = function
+	}
+	name, ok := m.text("name")
+	if !ok {
+		return missingParameter(path + ".name")
+	}
+	if !matches(name, 128) {
+		return wrongPattern(path + ".name")
+	}
+	return nil
+}
+
+// parseChatMessage reads one message; path names it in refusals.
+func (d *Double) parseChatMessage(raw json.RawMessage, path string) (*chatMessage, *Rejection) {
+	key := sha256.Sum256(raw)
+	if known, ok := d.chatMessages.find(key); ok {
+		return known, nil
+	}
+	m, ok := objectMembers(raw)
+	if !ok {
+		return nil, wrongType(path, "an object", firstByte(raw))
+	}
+	role, ok := m.text("role")
+	if !ok {
+		return nil, missingParameter(path + ".role")
+	}
+	roles := []string{"system", "assistant", "user", "function", "tool", "developer"}
+	if !slices.Contains(roles, role) {
+		return nil, wrongValue(path+".role", role, roles...)
+	}
+	known := []string{"role", "content", "name", "tool_calls", "tool_call_id", "refusal", "audio", "function_call", "annotations", "reasoning_content", "reasoning"}
+	if name := m.extra(known...); name != "" && !d.config.AllowUnknown {
+		return nil, unknownParameter(path + "." + name)
+	}
+	parsed := &chatMessage{role: role, tokens: messageTokens}
+	if rejection := d.parseChatContent(parsed, m, path); rejection != nil {
+		return nil, rejection
+	}
+	if rejection := d.parseChatCalls(parsed, m["tool_calls"], path+".tool_calls"); rejection != nil {
+		return nil, rejection
+	}
+	if role == "tool" {
+		if parsed.callID, ok = m.text("tool_call_id"); !ok {
+			return nil, missingParameter(path + ".tool_call_id")
+		}
+	}
+	parsed.sum = sha256.Sum256(compact(raw))
+	d.chatMessages.keep(key, parsed)
+	return parsed, nil
+}
+
+func (d *Double) parseChatContent(parsed *chatMessage, m members, path string) *Rejection {
+	path += ".content"
+	if text, ok := m.text("content"); ok {
+		parsed.text, parsed.tokens = text, parsed.tokens+d.config.Count(text)
+		return nil
+	}
+	parts, isList := elements(m["content"])
+	switch {
+	case isList && len(parts) == 0:
+		return emptyArray(path)
+	case isList:
+		for i, part := range parts {
+			if rejection := d.parseChatPart(parsed, part, item(path, i)); rejection != nil {
+				return rejection
+			}
+		}
+		return nil
+	case m.has("content"):
+		return wrongType(path, "one of a string or array of objects", firstByte(m["content"]))
+	case parsed.role != "assistant":
+		return refuse("Invalid value for 'content': expected a string, got null.").at(path)
+	case !m.has("tool_calls") && !m.has("function_call") && !m.has("audio") && !m.has("refusal"):
+		return refuse("Invalid value for 'content': expected a string, got null.").at(path)
+	}
+	return nil
+}
+
+// partsOf lists the content parts that a role may send.
+func partsOf(role string) []string {
+	switch role {
+	case "user":
+		return []string{"text", "image_url", "input_audio", "file"}
+	case "assistant":
+		return []string{"text", "refusal"}
+	default:
+		return []string{"text"}
+	}
+}
+
+func (d *Double) parseChatPart(parsed *chatMessage, raw json.RawMessage, path string) *Rejection {
+	m, ok := objectMembers(raw)
+	if !ok {
+		return wrongType(path, "an object", firstByte(raw))
+	}
+	kind, ok := m.text("type")
+	if !ok {
+		return missingParameter(path + ".type")
+	}
+	if allowed := partsOf(parsed.role); !slices.Contains(allowed, kind) && !d.config.AllowUnknown {
+		return wrongValue(path+".type", kind, allowed...)
+	}
+	if m.has("prompt_cache_breakpoint") {
+		parsed.breaks++
+	}
+	switch kind {
+	case "text", "refusal":
+		text, isText := m.text(kind)
+		if !isText {
+			return missingParameter(path + "." + kind)
+		}
+		parsed.text, parsed.tokens = parsed.text+text, parsed.tokens+d.config.Count(text)
+	default:
+		if parsed.role == "user" && !m.has(kind) && !d.config.AllowUnknown {
+			return missingParameter(path + "." + kind)
+		}
+		parsed.tokens += openaiMediaTokens(m[kind])
+	}
+	return nil
+}
+
+func (d *Double) parseChatCalls(parsed *chatMessage, raw json.RawMessage, path string) *Rejection {
+	if first := firstByte(raw); first == 0 || first == 'n' {
+		return nil
+	}
+	if parsed.role != "assistant" {
+		return unknownParameter(path)
+	}
+	list, ok := elements(raw)
+	if !ok {
+		return wrongType(path, "an array of objects", firstByte(raw))
+	}
+	if len(list) == 0 {
+		return emptyArray(path)
+	}
+	for i, call := range list {
+		id, rejection := d.parseChatCall(parsed, call, item(path, i))
+		if rejection != nil {
+			return rejection
+		}
+		if slices.Contains(parsed.calls, id) {
+			return refuse("Duplicate value for 'id' of '%s' in 'tool_calls'.", id).at(item(path, i) + ".id")
+		}
+		parsed.calls = append(parsed.calls, id)
+	}
+	return nil
+}
+
+func (d *Double) parseChatCall(parsed *chatMessage, raw json.RawMessage, path string) (string, *Rejection) {
+	m, _ := objectMembers(raw)
+	id, ok := m.text("id")
+	if !ok {
+		return "", missingParameter(path + ".id")
+	}
+	if len(id) > 40 {
+		return "", tooLong(path+".id", 40, len(id))
+	}
+	kind, _ := m.text("type")
+	argument := "arguments"
+	switch kind {
+	case "function":
+	case "custom":
+		argument = "input"
+	case "":
+		return "", missingParameter(path + ".type")
+	default:
+		return "", wrongValue(path+".type", kind, "function", "custom")
+	}
+	path += "." + kind
+	function, ok := objectMembers(m[kind])
+	if !ok {
+		return "", missingParameter(path)
+	}
+	name, ok := function.text("name")
+	if !ok {
+		return "", missingParameter(path + ".name")
+	}
+	if !matches(name, 128) {
+		return "", wrongPattern(path + ".name")
+	}
+	if !function.has(argument) {
+		return "", missingParameter(path + "." + argument)
+	}
+	text, ok := function.text(argument)
+	if !ok {
+		return "", wrongType(path+"."+argument, "a string", firstByte(function[argument]))
+	}
+	parsed.tokens += d.config.Count(name) + d.config.Count(text)
+	return id, nil
+}

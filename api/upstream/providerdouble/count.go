@@ -1,0 +1,97 @@
+package providerdouble
+
+import (
+	"bytes"
+	"encoding/base64"
+	"encoding/json"
+	"image"
+	_ "image/gif"  // sizes of pictures
+	_ "image/jpeg" // sizes of pictures
+	_ "image/png"  // sizes of pictures
+	"strings"
+)
+
+const (
+	messageTokens    = 3    // what a message costs beside its text
+	largestPicture   = 1600 // tokens of the largest picture, and of one that cannot be read
+	pixelsPerToken   = 750
+	bytesPerDocToken = 40 // of a PDF in base64
+	bytesPerOpaque   = 6  // of encrypted or otherwise unreadable content
+)
+
+// blockTokens estimates a block in o200k tokens.
+func (d *Double) blockTokens(b *block) int {
+	switch b.kind {
+	case "text":
+		return d.config.Count(b.text)
+	case "thinking":
+		if b.text == "" {
+			return len(b.signature) / bytesPerOpaque
+		}
+		return d.config.Count(b.text)
+	case "redacted_thinking":
+		return len(b.signature) / bytesPerOpaque
+	case "tool_use":
+		return d.config.Count(b.name) + d.config.Count(string(b.members["input"]))
+	case "tool_result":
+		sum := 0
+		for _, part := range b.inner {
+			sum += part.tokens
+		}
+		return sum
+	case "image":
+		return pictureTokens(base64Source(b.members["source"]))
+	case "document":
+		return d.documentTokens(b.members["source"])
+	default:
+		return d.opaqueTokens(b.raw)
+	}
+}
+
+// opaqueTokens estimates a value that may hold encrypted parts.
+func (d *Double) opaqueTokens(raw json.RawMessage) int {
+	if bytes.Contains(raw, []byte("encrypted")) || len(raw) > 1<<16 {
+		return len(raw) / bytesPerOpaque
+	}
+	return d.config.Count(string(raw))
+}
+
+func (d *Double) documentTokens(source json.RawMessage) int {
+	m, _ := objectMembers(source)
+	data, _ := m.text("data")
+	if kind, _ := m.text("type"); kind == "text" {
+		return d.config.Count(data)
+	}
+	return largestPicture + len(data)/bytesPerDocToken
+}
+
+// base64Source returns the data of a source of type base64; empty for an URL or file.
+func base64Source(source json.RawMessage) string {
+	m, _ := objectMembers(source)
+	data, _ := m.text("data")
+	return data
+}
+
+// pictureTokens is the price of a picture by its size, largestPicture where the
+// size cannot be read.
+func pictureTokens(data string) int {
+	decoder := base64.NewDecoder(base64.StdEncoding, bytes.NewReader([]byte(data)))
+	size, _, err := image.DecodeConfig(decoder)
+	if err != nil {
+		return largestPicture
+	}
+	return max(1, min(largestPicture, size.Width*size.Height/pixelsPerToken))
+}
+
+// openaiMediaTokens estimates an image_url, input_image, file or input_audio.
+func openaiMediaTokens(raw json.RawMessage) int {
+	source, ok := stringValue(raw)
+	if !ok {
+		m, _ := objectMembers(raw)
+		source, _ = m.text("url")
+	}
+	if _, data, isData := strings.Cut(source, ";base64,"); isData {
+		return pictureTokens(data)
+	}
+	return largestPicture
+}

@@ -1,0 +1,254 @@
+package providerdouble
+
+import (
+	"bytes"
+	"compress/gzip"
+	"crypto/sha256"
+	"encoding/binary"
+	"io"
+	"net/http"
+	"strings"
+	"sync/atomic"
+)
+
+// Double is a provider of both families. It is an http.Handler; its methods may
+// be called from any goroutine while it serves.
+type Double struct {
+	// Signer signs the thinking of this double's answers.
+	*Signer
+
+	config       Config
+	messages     memo[message]
+	chatMessages memo[chatMessage]
+	items        memo[responsesItem]
+	cache        promptCache
+	log          log
+	overflows    overflows
+	stored       store
+	serial       atomic.Uint64
+}
+
+// NewHandler returns a double for use without a server of its own.
+func NewHandler(config Config) *Double {
+	config = config.withDefaults()
+	return &Double{Signer: NewSigner(config.Secret), config: config, log: log{keep: config.KeepBodies}}
+}
+
+// Validate judges one request body as a whole, as the provider would before it
+// answers. The error is a *Rejection with the provider's own words. format is
+// Anthropic, OpenAIChat or OpenAIResponses. A model that nobody knows counts as
+// one with a window of 128,000 tokens.
+func (d *Double) Validate(format string, body []byte) error {
+	_, rejection := d.judge(format, nil, body)
+	return rejection.asError()
+}
+
+// Judge is Validate for a request with its headers, which may have to ask for
+// what the body uses. A nil header asks for everything.
+func (d *Double) Judge(format string, header http.Header, body []byte) error {
+	_, rejection := d.judge(format, header, body)
+	return rejection.asError()
+}
+
+// judge checks a body and returns the request it holds.
+func (d *Double) judge(format string, header http.Header, body []byte) (generation, *Rejection) {
+	if len(body) > d.config.MaxBody {
+		return nil, tooLarge(format)
+	}
+	switch format {
+	case Anthropic:
+		r, rejection := d.parseAnthropic(header, body, false)
+		if rejection == nil {
+			rejection = d.checkAnthropic(r)
+		}
+		return r, rejection
+	case OpenAIChat:
+		r, rejection := d.parseChat(body)
+		if rejection == nil {
+			rejection = d.checkChat(r)
+		}
+		return r, rejection
+	case OpenAIResponses:
+		r, rejection := d.parseResponses(body)
+		if rejection == nil {
+			rejection = d.checkResponses(r)
+		}
+		return r, rejection
+	default:
+		return nil, refuse("unknown format %q", format)
+	}
+}
+
+// generation is a request for an answer, in any format.
+type generation interface {
+	// about is what a script sees of it.
+	about() Request
+	// prompt lists its positions and is charged to the cache.
+	prompt() []position
+	// shortest is the shortest prompt in tokens that is cached.
+	shortest() int
+	// maxOutput is the most tokens that the answer may have; -1 for no limit.
+	maxOutput() int
+	// room is how many tokens the window leaves for the answer.
+	room() int
+	// overflow refuses it as too long.
+	overflow() *Rejection
+	// answer writes a reply in the provider's shape.
+	answer(d *Double, reply Reply, usage Usage) answer
+}
+
+func tooLarge(format string) *Rejection {
+	if format == Anthropic {
+		return &Rejection{Status: http.StatusRequestEntityTooLarge, Type: "request_too_large", Message: "Request exceeds the maximum size"}
+	}
+	return &Rejection{Status: http.StatusRequestEntityTooLarge, Type: "invalid_request_error", Message: "Request body is too large.", Code: "request_too_large"}
+}
+
+// ServeHTTP answers like the provider whose path was called.
+func (d *Double) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	format := familyOf(r)
+	requestID := d.name("req_", 24)
+	w.Header().Set("Request-Id", requestID)
+	w.Header().Set("X-Request-Id", requestID)
+	rateLimitHeaders(w.Header(), format)
+	entry := &Recorded{Method: r.Method, Path: r.URL.RequestURI(), Header: r.Header.Clone(), Format: ""}
+	body, rejection := readBody(r, format, d.config.MaxBody)
+	entry.Body = body
+	if rejection == nil {
+		rejection = d.authenticate(r, format)
+	}
+	if rejection != nil {
+		entry.Status, entry.Invalid, entry.Done = rejection.Status, rejection, true
+		d.log.add(entry)
+		rejection.write(w, format, requestID)
+		return
+	}
+	entry.Conversation = conversationOf(r.Header, accountOf(r))
+	call := &call{double: d, w: w, r: r, entry: entry, requestID: requestID}
+	// A cut connection leaves by a panic.
+	defer d.log.update(func() {
+		entry.Done = true
+		entry.Disconnected = r.Context().Err() != nil
+	})
+	switch r.Method + " " + strings.TrimSuffix(r.URL.Path, "/") {
+	case "POST /v1/messages":
+		call.generate(r.Context(), Anthropic)
+	case "POST /v1/messages/count_tokens":
+		call.countTokens()
+	case "POST /v1/chat/completions":
+		call.generate(r.Context(), OpenAIChat)
+	case "POST /v1/responses":
+		call.generate(r.Context(), OpenAIResponses)
+	case "POST /v1/responses/input_tokens":
+		call.responsesRead("input_tokens")
+	case "POST /v1/responses/compact":
+		call.responsesRead("compact")
+	default:
+		call.other()
+	}
+}
+
+// familyOf tells whose dialect a request speaks: Anthropic's or OpenAI's.
+func familyOf(r *http.Request) string {
+	switch path := r.URL.Path; {
+	case strings.HasPrefix(path, "/v1/messages"), r.Header.Get("Anthropic-Version") != "":
+		return Anthropic
+	case strings.HasPrefix(path, "/v1/responses"):
+		return OpenAIResponses
+	default:
+		return OpenAIChat
+	}
+}
+
+// readBody reads and decompresses a body of up to most bytes.
+func readBody(r *http.Request, format string, most int) ([]byte, *Rejection) {
+	source := io.Reader(r.Body)
+	switch encoding := r.Header.Get("Content-Encoding"); encoding {
+	case "", "identity":
+	case "gzip":
+		unpacked, err := gzip.NewReader(r.Body)
+		if err != nil {
+			return nil, refuse("request body encoding is invalid").coded("request_body_encoding_invalid")
+		}
+		source = unpacked
+	default:
+		return nil, &Rejection{Status: http.StatusUnsupportedMediaType, Type: "invalid_request_error", Code: "request_body_encoding_unsupported", Message: "request body encoding is not supported: " + encoding}
+	}
+	var body bytes.Buffer
+	if _, err := body.ReadFrom(io.LimitReader(source, int64(most)+1)); err != nil {
+		return nil, refuse("could not read the request body")
+	}
+	if body.Len() > most {
+		// What is left is read so that the client gets to see the answer.
+		_, _ = io.Copy(io.Discard, io.LimitReader(r.Body, MaxBody))
+		return nil, tooLarge(format)
+	}
+	return body.Bytes(), nil
+}
+
+// authenticate lets in the configured key, in the places where each provider
+// looks for it.
+func (d *Double) authenticate(r *http.Request, format string) *Rejection {
+	key := keyOf(r, format)
+	leaked := strings.HasPrefix(key, "plm_")
+	if key != "" && !leaked && (d.config.Key == "" || key == d.config.Key) {
+		return nil
+	}
+	refusal := &Rejection{Status: http.StatusUnauthorized, Type: "authentication_error", Message: "invalid x-api-key"}
+	switch {
+	case format == Anthropic && key == "":
+		refusal.Message = "x-api-key header is required"
+	case format == Anthropic:
+	case key == "":
+		refusal.Type = "invalid_request_error"
+		refusal.Message = "You didn't provide an API key. You need to provide your API key in an Authorization header using Bearer auth (i.e. Authorization: Bearer YOUR_KEY)."
+	default:
+		refusal.Type, refusal.Code = "invalid_request_error", "invalid_api_key"
+		refusal.Message = "Incorrect API key provided: " + masked(key) + ". You can find your API key at https://platform.openai.com/account/api-keys."
+	}
+	return refusal
+}
+
+func keyOf(r *http.Request, format string) string {
+	if key := r.Header.Get("X-Api-Key"); key != "" && format == Anthropic {
+		return key
+	}
+	key, _ := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
+	return key
+}
+
+// accountOf separates the caches of different keys.
+func accountOf(r *http.Request) string {
+	return r.Header.Get("X-Api-Key") + "\x00" + r.Header.Get("Authorization")
+}
+
+func masked(key string) string {
+	if len(key) <= 8 {
+		return strings.Repeat("*", len(key))
+	}
+	return key[:4] + strings.Repeat("*", len(key)-8) + key[len(key)-4:]
+}
+
+// name makes the next id with a prefix.
+func (d *Double) name(prefix string, digits int) string {
+	var serial [8]byte
+	binary.BigEndian.PutUint64(serial[:], d.serial.Add(1))
+	return prefix + base62(sha256.Sum256(append(serial[:], d.config.Secret...)), digits)
+}
+
+func rateLimitHeaders(header http.Header, format string) {
+	if format == Anthropic {
+		header.Set("Anthropic-Organization-Id", "00000000-0000-4000-8000-000000000000")
+		header.Set("Anthropic-Ratelimit-Requests-Limit", "4000")
+		header.Set("Anthropic-Ratelimit-Requests-Remaining", "3999")
+		header.Set("Anthropic-Ratelimit-Requests-Reset", "2026-01-01T00:00:00Z")
+		return
+	}
+	header.Set("Openai-Version", "2020-10-01")
+	header.Set("Openai-Processing-Ms", "1")
+	header.Set("X-Ratelimit-Limit-Requests", "10000")
+	header.Set("X-Ratelimit-Remaining-Requests", "9999")
+	header.Set("X-Ratelimit-Reset-Requests", "6ms")
+}
+
+var _ http.Handler = (*Double)(nil)

@@ -1,0 +1,197 @@
+package providerdouble
+
+import (
+	"encoding/base64"
+	"encoding/binary"
+	"encoding/json"
+	"fmt"
+	"hash/fnv"
+	"math"
+	"net/http"
+	"slices"
+	"strings"
+)
+
+// embeddingModels are the models that make embeddings and the length of their
+// vectors. The double makes all of them dimensions long, unless a request asks for
+// fewer.
+var embeddingModels = []string{"text-embedding-3-small", "text-embedding-3-large", "text-embedding-ada-002"}
+
+const (
+	dimensions    = 256
+	maxInputs     = 2048
+	maxInput      = 8192    // tokens of one text
+	maxInputTotal = 300_000 // tokens of all texts
+)
+
+type embeddingList struct {
+	Object string         `json:"object"`
+	Data   []embedding    `json:"data"`
+	Model  string         `json:"model"`
+	Usage  embeddingUsage `json:"usage"`
+}
+
+type embedding struct {
+	Object string          `json:"object"`
+	Index  int             `json:"index"`
+	Vector json.RawMessage `json:"embedding"` // numbers, or their bytes in base64
+}
+
+type embeddingUsage struct {
+	PromptTokens int `json:"prompt_tokens"`
+	TotalTokens  int `json:"total_tokens"`
+}
+
+// embeddingRequest is a request that has been checked.
+type embeddingRequest struct {
+	model  string
+	texts  []string
+	length int
+	packed bool // base64
+}
+
+// embed answers POST /v1/embeddings as strictly as OpenAI does:
+// https://platform.openai.com/docs/api-reference/embeddings/create.
+func (c *call) embed() {
+	request, rejection := c.double.readEmbedding(c.entry.Body)
+	if rejection != nil {
+		c.refuse(OpenAIChat, rejection, true)
+		return
+	}
+	list := embeddingList{Object: "list", Model: request.model, Data: []embedding{}}
+	for i, text := range request.texts {
+		list.Data = append(list.Data, embedding{Object: "embedding", Index: i, Vector: encodeVector(Vector(text, request.length), request.packed)})
+		list.Usage.PromptTokens += c.double.config.reported(c.double.config.Count(text))
+	}
+	list.Usage.TotalTokens = list.Usage.PromptTokens
+	c.double.log.update(func() { c.entry.Model, c.entry.Prompt = request.model, list.Usage.PromptTokens })
+	c.w.Header().Set("Content-Type", "application/json")
+	writeBody(c.w, list)
+}
+
+// readEmbedding reads and checks a body.
+func (d *Double) readEmbedding(body []byte) (embeddingRequest, *Rejection) {
+	m, ok := objectMembers(body)
+	if !ok {
+		return embeddingRequest{}, refuse("We could not parse the JSON body of your request.")
+	}
+	request := embeddingRequest{length: dimensions}
+	for name := range m {
+		switch name {
+		case "model", "input", "encoding_format", "dimensions", "user":
+		default:
+			return embeddingRequest{}, refuse("Unrecognized request argument supplied: %s", name)
+		}
+	}
+	model, named := m.text("model")
+	switch {
+	case !named || model == "":
+		return embeddingRequest{}, refuse("you must provide a model parameter")
+	case !isEmbeddingModel(model):
+		return embeddingRequest{}, noModel(OpenAIChat, model)
+	}
+	request.model = model
+	switch format, given := m.text("encoding_format"); {
+	case given && format == "base64":
+		request.packed = true
+	case m["encoding_format"] != nil && format != "float":
+		return embeddingRequest{}, refuse("'encoding_format' must be one of 'float', 'base64'")
+	}
+	if raw := m["dimensions"]; raw != nil {
+		if json.Unmarshal(raw, &request.length) != nil || request.length < 1 || request.length > dimensions || model == "text-embedding-ada-002" {
+			return embeddingRequest{}, refuse("Invalid value for 'dimensions' = %s", raw)
+		}
+	}
+	var rejection *Rejection
+	request.texts, rejection = d.embeddingInputs(m["input"])
+	return request, rejection
+}
+
+func isEmbeddingModel(id string) bool {
+	return slices.Contains(embeddingModels, id)
+}
+
+// embeddingInputs reads a text or a list of texts and holds them to the limits.
+func (d *Double) embeddingInputs(raw json.RawMessage) ([]string, *Rejection) {
+	invalid := refuse("'$.input' is invalid. Please check the API reference: https://platform.openai.com/docs/api-reference.")
+	var texts []string
+	var text string
+	switch {
+	case raw == nil:
+		return nil, refuse("Missing required parameter: 'input'.")
+	case json.Unmarshal(raw, &text) == nil:
+		texts = []string{text}
+	case json.Unmarshal(raw, &texts) != nil || len(texts) == 0 || len(texts) > maxInputs:
+		return nil, invalid
+	}
+	total := 0
+	for _, text := range texts {
+		tokens := d.config.Count(text)
+		total += tokens
+		switch {
+		case text == "":
+			return nil, invalid
+		case tokens > maxInput:
+			return nil, refuse("This model's maximum context length is %d tokens, however you requested %d tokens (%d in your prompt; 0 for the completion).", maxInput, tokens, tokens)
+		}
+	}
+	if total > maxInputTotal {
+		return nil, &Rejection{Status: http.StatusBadRequest, Type: "max_tokens_per_request", Message: fmt.Sprintf("Requested %d tokens, max %d tokens per request", total, maxInputTotal), Code: "max_tokens_per_request"}
+	}
+	return texts, nil
+}
+
+// encodeVector writes a vector as numbers, or as its little-endian bytes in base64.
+func encodeVector(vector []float32, packed bool) json.RawMessage {
+	if !packed {
+		encoded, err := json.Marshal(vector)
+		if err != nil {
+			panic(err) // its numbers are finite
+		}
+		return encoded
+	}
+	bytes := make([]byte, 0, 4*len(vector))
+	for _, value := range vector {
+		bytes = binary.LittleEndian.AppendUint32(bytes, math.Float32bits(value))
+	}
+	return json.RawMessage(`"` + base64.StdEncoding.EncodeToString(bytes) + `"`)
+}
+
+// Vector is the embedding that the double makes of a text: a bag of its words, of
+// the pairs of adjacent words and of the words' three-letter pieces, each hashed to
+// one place with a sign, and the sum scaled to length one. It is deterministic and
+// real in that texts with common wording lie close together; unlike a trained
+// model's it knows nothing of meaning.
+func Vector(text string, length int) []float32 {
+	sum := make([]float64, length)
+	add := func(feature string, weight float64) {
+		hash := fnv.New64a()
+		_, _ = hash.Write([]byte(feature))
+		value := hash.Sum64()
+		if value>>63 == 1 {
+			weight = -weight
+		}
+		sum[value%uint64(length)] += weight //nolint:gosec // a length is positive
+	}
+	words := strings.Fields(strings.ToLower(text))
+	for i, word := range words {
+		add("w "+word, 1)
+		if i > 0 {
+			add("p "+words[i-1]+" "+word, 0.5)
+		}
+		padded := "^" + word + "$"
+		for j := 0; j+3 <= len(padded); j++ {
+			add("t "+padded[j:j+3], 0.5)
+		}
+	}
+	add("any text", 0.1) // or a text without words had no direction
+	size := 0.0
+	for _, value := range sum {
+		size += value * value
+	}
+	vector := make([]float32, length)
+	for i, value := range sum {
+		vector[i] = float32(value / max(math.Sqrt(size), 1e-9))
+	}
+	return vector
+}

@@ -1,0 +1,104 @@
+package providerdouble
+
+import (
+	"bytes"
+	"encoding/json"
+	"slices"
+)
+
+// members is a JSON object cut at its members.
+type members map[string]json.RawMessage
+
+// objectMembers cuts an object; ok is false for any other value.
+func objectMembers(raw json.RawMessage) (members, bool) {
+	if firstByte(raw) != '{' {
+		return nil, false
+	}
+	var m members
+	if err := json.Unmarshal(raw, &m); err != nil {
+		return nil, false
+	}
+	return m, true
+}
+
+// elements cuts an array; ok is false for any other value.
+func elements(raw json.RawMessage) ([]json.RawMessage, bool) {
+	if firstByte(raw) != '[' {
+		return nil, false
+	}
+	var list []json.RawMessage
+	if err := json.Unmarshal(raw, &list); err != nil {
+		return nil, false
+	}
+	return list, true
+}
+
+// firstByte is the first byte of a value: one of { [ " t f n, or a digit or minus; 0 for none.
+func firstByte(raw json.RawMessage) byte {
+	raw = bytes.TrimLeft(raw, " \t\r\n")
+	if len(raw) == 0 {
+		return 0
+	}
+	return raw[0]
+}
+
+// has reports whether a member is there and not null.
+func (m members) has(name string) bool {
+	first := firstByte(m[name])
+	return first != 0 && first != 'n'
+}
+
+// text returns a string member; ok is false where it is missing or no string.
+func (m members) text(name string) (string, bool) {
+	return stringValue(m[name])
+}
+
+// flag reports whether a member is true.
+func (m members) flag(name string) bool { return firstByte(m[name]) == 't' }
+
+// number returns an integer member; ok is false where it is missing or none.
+func (m members) number(name string) (int, bool) {
+	var n int
+	if !m.has(name) || json.Unmarshal(m[name], &n) != nil {
+		return 0, false
+	}
+	return n, true
+}
+
+// extra returns the first member, in alphabetical order, that is not among the
+// known ones; empty if it does not exist.
+func (m members) extra(known ...string) string {
+	first := ""
+	for name := range m {
+		if !slices.Contains(known, name) && (first == "" || name < first) {
+			first = name
+		}
+	}
+	return first
+}
+
+func stringValue(raw json.RawMessage) (string, bool) {
+	if firstByte(raw) != '"' {
+		return "", false
+	}
+	var text string
+	if err := json.Unmarshal(raw, &text); err != nil {
+		return "", false
+	}
+	return text, true
+}
+
+// matches reports whether a name holds only letters, digits, underscore and
+// hyphen, and 1 to limit of them.
+func matches(name string, limit int) bool {
+	if name == "" || len(name) > limit {
+		return false
+	}
+	for _, c := range []byte(name) {
+		letter := c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z'
+		if !letter && (c < '0' || c > '9') && c != '_' && c != '-' {
+			return false
+		}
+	}
+	return true
+}

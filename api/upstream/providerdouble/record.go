@@ -1,0 +1,195 @@
+package providerdouble
+
+import (
+	"context"
+	"crypto/sha256"
+	"net/http"
+	"slices"
+	"sync"
+)
+
+// Recorded is one request as a double received it.
+type Recorded struct {
+	Method string
+	Path   string // with the query
+	Header http.Header
+	Body   []byte // as it came, decompressed
+	Format string // empty for requests that are no generation
+	Model  string
+
+	// Conversation is the client's name for the conversation where it sends
+	// one, else the account.
+	Conversation string
+
+	Status int
+
+	// Invalid is the refusal, if the body broke a rule.
+	Invalid error
+
+	// Prompt, CacheRead and CacheWrite are what was reported.
+	Prompt, CacheRead, CacheWrite int
+
+	// Busted says that the prompt of the conversation's request before it is
+	// not the beginning of this one.
+	Busted bool
+
+	// Done says that the answer has ended; Disconnected that the client left
+	// before.
+	Done, Disconnected bool
+
+	positions []position
+}
+
+// log keeps what a double received and tells who waits for it.
+type log struct {
+	mu      sync.Mutex
+	entries []*Recorded
+	keep    int
+	changed chan struct{} // closed and replaced at each change
+}
+
+func (l *log) add(r *Recorded) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, before := range slices.Backward(l.entries) {
+		if before.Conversation == r.Conversation && before.Format == r.Format && before.Model == r.Model && before.Invalid == nil {
+			r.Busted = len(r.positions) > 0 && !continues(before.positions, r.positions)
+			before.positions = nil
+			break
+		}
+	}
+	l.entries = append(l.entries, r)
+	if old := len(l.entries) - 1 - l.keep; l.keep > 0 && old >= 0 {
+		l.entries[old].Body = nil
+	}
+	l.announce()
+}
+
+// continues reports whether a prompt begins with all of the one before it.
+func continues(before, now []position) bool {
+	if len(before) == 0 {
+		return true
+	}
+	return len(now) >= len(before) && now[len(before)-1].sum == before[len(before)-1].sum
+}
+
+func (l *log) update(change func()) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	change()
+	l.announce()
+}
+
+func (l *log) announce() {
+	if l.changed != nil {
+		close(l.changed)
+	}
+	l.changed = make(chan struct{})
+}
+
+// wait blocks until enough entries satisfy a condition.
+func (l *log) wait(ctx context.Context, n int, counts func(*Recorded) bool) error {
+	for {
+		l.mu.Lock()
+		if l.changed == nil {
+			l.changed = make(chan struct{})
+		}
+		changed, have := l.changed, 0
+		for _, entry := range l.entries {
+			if counts(entry) {
+				have++
+			}
+		}
+		l.mu.Unlock()
+		if have >= n {
+			return nil
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+}
+
+// Requests returns a copy of everything received, oldest first.
+func (d *Double) Requests() []Recorded {
+	d.log.mu.Lock()
+	defer d.log.mu.Unlock()
+	all := make([]Recorded, 0, len(d.log.entries))
+	for _, entry := range d.log.entries {
+		all = append(all, *entry)
+	}
+	return all
+}
+
+// Last returns the newest request; ok is false before the first.
+func (d *Double) Last() (Recorded, bool) {
+	d.log.mu.Lock()
+	defer d.log.mu.Unlock()
+	if len(d.log.entries) == 0 {
+		return Recorded{}, false
+	}
+	return *d.log.entries[len(d.log.entries)-1], true
+}
+
+// Reset forgets every request. Caches and stored answers stay.
+func (d *Double) Reset() {
+	d.log.update(func() { d.log.entries = nil })
+}
+
+// Wait blocks until n requests were received since the last Reset, or ctx ends.
+func (d *Double) Wait(ctx context.Context, n int) error {
+	return d.log.wait(ctx, n, func(*Recorded) bool { return true })
+}
+
+// WaitDone blocks until n requests have been answered or left by their clients.
+func (d *Double) WaitDone(ctx context.Context, n int) error {
+	return d.log.wait(ctx, n, func(r *Recorded) bool { return r.Done })
+}
+
+// Rejected counts the requests that broke a rule.
+func (d *Double) Rejected() int {
+	return d.count(func(r *Recorded) bool { return r.Invalid != nil })
+}
+
+// BustCount counts the requests of a conversation whose prompt did not begin
+// with all of the one before it; an empty name counts those of all.
+func (d *Double) BustCount(conversation string) int {
+	return d.count(func(r *Recorded) bool {
+		return r.Busted && (conversation == "" || r.Conversation == conversation)
+	})
+}
+
+func (d *Double) count(counts func(*Recorded) bool) int {
+	d.log.mu.Lock()
+	defer d.log.mu.Unlock()
+	n := 0
+	for _, entry := range d.log.entries {
+		if counts(entry) {
+			n++
+		}
+	}
+	return n
+}
+
+// conversationOf names the conversation of a request: the headers of the known
+// clients, else the account.
+func conversationOf(header http.Header, account string) string {
+	for _, names := range [][2]string{
+		{"X-Claude-Code-Session-Id", "X-Claude-Code-Agent-Id"}, {"Session-Id", "Thread-Id"}, {"Session_id", ""}, {"X-Session-Id", ""}, {"X-Session-Affinity", ""},
+	} {
+		if id := header.Get(names[0]); id != "" {
+			return id + suffix(header, names[1])
+		}
+	}
+	sum := sha256.Sum256([]byte(account))
+	return "account-" + base62(sum, 8)
+}
+
+func suffix(header http.Header, name string) string {
+	if name == "" || header.Get(name) == "" {
+		return ""
+	}
+	return "/" + header.Get(name)
+}

@@ -1,0 +1,118 @@
+package providerdouble
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strconv"
+)
+
+// Rejection is a provider's refusal of a request. Error returns the provider's
+// message, word for word.
+type Rejection struct {
+	Status  int
+	Type    string // the error's type in the provider's list
+	Code    string // OpenAI's code; empty is null
+	Param   string // OpenAI's param; empty is null
+	Message string
+
+	// RetryAfter is the seconds of the retry-after header; 0 sends none.
+	RetryAfter int
+}
+
+// Error returns the provider's message.
+func (r *Rejection) Error() string { return r.Message }
+
+// refuse is the refusal that both providers use for a body that breaks a rule.
+func refuse(format string, values ...any) *Rejection {
+	return &Rejection{Status: http.StatusBadRequest, Type: "invalid_request_error", Message: fmt.Sprintf(format, values...)}
+}
+
+func (r *Rejection) at(param string) *Rejection {
+	r.Param = param
+	return r
+}
+
+func (r *Rejection) coded(code string) *Rejection {
+	r.Code = code
+	return r
+}
+
+// asError keeps a nil rejection a nil error.
+func (r *Rejection) asError() error {
+	if r == nil {
+		return nil
+	}
+	return r
+}
+
+// write answers a request with the refusal in the dialect of a format.
+func (r *Rejection) write(w http.ResponseWriter, format, requestID string) {
+	w.Header().Set("Content-Type", "application/json")
+	if r.RetryAfter > 0 {
+		w.Header().Set("Retry-After", strconv.Itoa(r.RetryAfter))
+	}
+	switch {
+	case r.Status >= http.StatusInternalServerError, r.Status == http.StatusTooManyRequests && r.RetryAfter > 0:
+		w.Header().Set("X-Should-Retry", "true")
+	case r.Status == http.StatusTooManyRequests:
+		w.Header().Set("X-Should-Retry", "false")
+	}
+	w.WriteHeader(r.Status)
+	if format == Anthropic {
+		writeBody(w, r.anthropic(requestID))
+		return
+	}
+	writeBody(w, openaiError{Error: r.openai()})
+}
+
+type anthropicError struct {
+	Type      string               `json:"type"`
+	Error     anthropicErrorDetail `json:"error"`
+	RequestID string               `json:"request_id,omitempty"`
+}
+
+type anthropicErrorDetail struct {
+	Type    string `json:"type"`
+	Message string `json:"message"`
+}
+
+func (r *Rejection) anthropic(requestID string) anthropicError {
+	return anthropicError{Type: "error", Error: anthropicErrorDetail{Type: r.Type, Message: r.Message}, RequestID: requestID}
+}
+
+type openaiError struct {
+	Error openaiErrorDetail `json:"error"`
+}
+
+type openaiErrorDetail struct {
+	Message string  `json:"message"`
+	Type    string  `json:"type"`
+	Param   *string `json:"param"`
+	Code    *string `json:"code"`
+}
+
+func (r *Rejection) openai() openaiErrorDetail {
+	return openaiErrorDetail{Message: r.Message, Type: r.Type, Param: orNull(r.Param), Code: orNull(r.Code)}
+}
+
+func orNull(text string) *string {
+	if text == "" {
+		return nil
+	}
+	return &text
+}
+
+// encode returns the JSON of a value this package made itself, which cannot fail.
+func encode[T any](value T) []byte {
+	encoded, err := json.Marshal(value)
+	if err != nil {
+		panic(fmt.Sprintf("providerdouble: encode %T: %v", value, err))
+	}
+	return encoded
+}
+
+// writeBody sends a whole JSON answer. A client that left before it is not an error.
+func writeBody[T any](w http.ResponseWriter, value T) {
+	_, _ = w.Write(encode(value)) //nolint:gosec // JSON to a client that asked for it
+}

@@ -1,0 +1,270 @@
+package providerdouble
+
+import (
+	"crypto/sha256"
+	"encoding/json"
+	"slices"
+	"strings"
+)
+
+// responsesItem is one item of a Responses input.
+type responsesItem struct {
+	kind    string
+	role    string // of messages
+	id      string
+	callID  string
+	text    string
+	sealed  string // encrypted_content
+	members members
+	sum     [sha256.Size]byte
+	tokens  int
+}
+
+// isCall reports whether a client answers the item with an output.
+func (i *responsesItem) isCall() bool {
+	return slices.Contains([]string{"function_call", "custom_tool_call", "local_shell_call", "shell_call", "apply_patch_call", "computer_call"}, i.kind)
+}
+
+// isOutput reports whether the item answers a call.
+func (i *responsesItem) isOutput() bool { return strings.HasSuffix(i.kind, "_call_output") }
+
+// speech is how refusals name a kind of call.
+func speech(kind string) string { return strings.ReplaceAll(kind, "_", " ") }
+
+// itemKinds are the documented types of items.
+func itemKinds() []string {
+	return []string{
+		"message", "function_call", "function_call_output", "custom_tool_call", "custom_tool_call_output", "computer_call",
+		"computer_call_output", "local_shell_call", "local_shell_call_output", "shell_call", "shell_call_output",
+		"apply_patch_call", "apply_patch_call_output", "reasoning", "compaction", "compaction_trigger", "item_reference",
+		"mcp_list_tools", "mcp_approval_request", "mcp_approval_response", "mcp_call", "web_search_call", "file_search_call",
+		"code_interpreter_call", "image_generation_call", "tool_search_call", "tool_search_output", "additional_tools",
+		"configuration_update", "program", "program_output",
+	}
+}
+
+// parseItem reads one item; path names it in refusals.
+func (d *Double) parseItem(raw json.RawMessage, path string) (*responsesItem, *Rejection) {
+	key := sha256.Sum256(raw)
+	if known, ok := d.items.find(key); ok {
+		return known, nil
+	}
+	m, ok := objectMembers(raw)
+	if !ok {
+		return nil, wrongType(path, "an object", firstByte(raw))
+	}
+	parsed := &responsesItem{members: m, sum: sha256.Sum256(compact(raw)), tokens: messageTokens}
+	parsed.kind, ok = m.text("type")
+	switch {
+	case !ok && m.has("role"):
+		parsed.kind = "message"
+	case !ok:
+		return nil, missingParameter(path + ".type")
+	case !slices.Contains(itemKinds(), parsed.kind) && !d.config.AllowUnknown:
+		return nil, wrongValue(path+".type", parsed.kind, itemKinds()...)
+	}
+	parsed.id, _ = m.text("id")
+	if prefix := idPrefix(parsed.kind); parsed.id != "" && !strings.HasPrefix(parsed.id, prefix) {
+		return nil, refuse("Invalid '%s.id': '%s'. Expected an ID that begins with '%s'.", path, parsed.id, prefix).at(path + ".id").coded("invalid_value")
+	}
+	if rejection := d.parseItemMembers(parsed, path); rejection != nil {
+		return nil, rejection
+	}
+	d.items.keep(key, parsed)
+	return parsed, nil
+}
+
+func idPrefix(kind string) string {
+	switch kind {
+	case "message":
+		return "msg"
+	case "function_call":
+		return "fc"
+	case "reasoning":
+		return "rs"
+	default:
+		return ""
+	}
+}
+
+// parseItemMembers reads the members that an item's type requires.
+func (d *Double) parseItemMembers(parsed *responsesItem, path string) *Rejection {
+	m := parsed.members
+	switch parsed.kind {
+	case "message":
+		return d.parseItemMessage(parsed, path)
+	case "function_call":
+		return d.parseItemStrings(parsed, path, "call_id", "name", "arguments")
+	case "custom_tool_call":
+		return d.parseItemStrings(parsed, path, "call_id", "name", "input")
+	case "reasoning":
+		if _, ok := elements(m["summary"]); !ok {
+			return missingParameter(path + ".summary")
+		}
+		parsed.sealed, _ = m.text("encrypted_content")
+		parsed.tokens = len(parsed.sealed)/bytesPerOpaque + d.config.Count(string(m["summary"]))
+		return nil
+	case "compaction":
+		var ok bool
+		if parsed.sealed, ok = m.text("encrypted_content"); !ok {
+			return missingParameter(path + ".encrypted_content")
+		}
+		parsed.tokens = len(parsed.sealed) / bytesPerOpaque
+		return nil
+	case "item_reference":
+		if parsed.id == "" {
+			return missingParameter(path + ".id")
+		}
+		return nil
+	}
+	parsed.callID, _ = m.text("call_id")
+	if parsed.kind == "local_shell_call_output" && parsed.callID == "" {
+		parsed.callID = parsed.id // the call's, by another name
+		parsed.id = ""
+	}
+	if (parsed.isCall() || parsed.isOutput()) && parsed.callID == "" {
+		return missingParameter(path + ".call_id")
+	}
+	if !parsed.isOutput() {
+		parsed.tokens += d.opaqueTokens(encode(map[string]json.RawMessage(m)))
+		return nil
+	}
+	return d.parseItemOutput(parsed, path)
+}
+
+// parseItemStrings reads members that must be strings, the call's id first.
+func (d *Double) parseItemStrings(parsed *responsesItem, path string, names ...string) *Rejection {
+	for _, name := range names {
+		if !parsed.members.has(name) {
+			return missingParameter(path + "." + name)
+		}
+		text, ok := parsed.members.text(name)
+		if !ok {
+			return wrongType(path+"."+name, "a string", firstByte(parsed.members[name]))
+		}
+		switch name {
+		case "call_id":
+			parsed.callID = text
+			if len(text) > 64 {
+				return tooLong(path+".call_id", 64, len(text))
+			}
+		case "name":
+			if !matches(text, 128) {
+				return wrongPattern(path + ".name")
+			}
+			fallthrough
+		default:
+			parsed.tokens += d.config.Count(text)
+		}
+	}
+	return nil
+}
+
+func (d *Double) parseItemOutput(parsed *responsesItem, path string) *Rejection {
+	path += ".output"
+	if !parsed.members.has("output") {
+		return missingParameter(path)
+	}
+	output := parsed.members["output"]
+	if text, ok := stringValue(output); ok {
+		parsed.text = text
+		parsed.tokens += d.config.Count(text)
+		return nil
+	}
+	parts, ok := elements(output)
+	if ok && parsed.kind == "shell_call_output" {
+		return d.parseShellOutput(parsed, parts, path)
+	}
+	if !ok {
+		if parsed.kind == "function_call_output" || parsed.kind == "custom_tool_call_output" {
+			return wrongType(path, "one of a string or array of objects", firstByte(output))
+		}
+		parsed.tokens += d.opaqueTokens(output)
+		return nil
+	}
+	return d.parseParts(parsed, parts, path, []string{"input_text", "input_image", "input_file"})
+}
+
+// parseShellOutput reads what the commands of a shell wrote.
+func (d *Double) parseShellOutput(parsed *responsesItem, parts []json.RawMessage, path string) *Rejection {
+	for i, raw := range parts {
+		m, ok := objectMembers(raw)
+		if !ok {
+			return wrongType(item(path, i), "an object", firstByte(raw))
+		}
+		for _, name := range []string{"stdout", "stderr", "outcome"} {
+			if !m.has(name) {
+				return missingParameter(item(path, i) + "." + name)
+			}
+		}
+		for _, name := range []string{"stdout", "stderr"} {
+			text, isText := m.text(name)
+			if !isText {
+				return wrongType(item(path, i)+"."+name, "a string", firstByte(m[name]))
+			}
+			parsed.text += text
+			parsed.tokens += d.config.Count(text)
+		}
+	}
+	return nil
+}
+
+func (d *Double) parseItemMessage(parsed *responsesItem, path string) *Rejection {
+	m := parsed.members
+	var ok bool
+	if parsed.role, ok = m.text("role"); !ok {
+		return missingParameter(path + ".role")
+	}
+	roles := []string{"assistant", "system", "developer", "user"}
+	if !slices.Contains(roles, parsed.role) {
+		return wrongValue(path+".role", parsed.role, roles...)
+	}
+	if parsed.text, ok = m.text("content"); ok {
+		parsed.tokens += d.config.Count(parsed.text)
+		return nil
+	}
+	if !m.has("content") {
+		return missingParameter(path + ".content")
+	}
+	parts, ok := elements(m["content"])
+	if !ok {
+		return wrongType(path+".content", "one of a string or array of objects", firstByte(m["content"]))
+	}
+	allowed := []string{"input_text", "input_image", "input_file", "input_audio"}
+	if parsed.role == "assistant" {
+		allowed = []string{"output_text", "refusal"}
+	}
+	return d.parseParts(parsed, parts, path+".content", allowed)
+}
+
+func (d *Double) parseParts(parsed *responsesItem, parts []json.RawMessage, path string, allowed []string) *Rejection {
+	for i, raw := range parts {
+		m, ok := objectMembers(raw)
+		if !ok {
+			return wrongType(item(path, i), "an object", firstByte(raw))
+		}
+		kind, ok := m.text("type")
+		if !ok {
+			return missingParameter(item(path, i) + ".type")
+		}
+		if !slices.Contains(allowed, kind) && !d.config.AllowUnknown {
+			return wrongValue(item(path, i), kind, allowed...)
+		}
+		switch kind {
+		case "input_text", "output_text", "refusal":
+			name := "text"
+			if kind == "refusal" {
+				name = kind
+			}
+			text, isText := m.text(name)
+			if !isText {
+				return missingParameter(item(path, i) + "." + name)
+			}
+			parsed.text += text
+			parsed.tokens += d.config.Count(text)
+		default:
+			parsed.tokens += openaiMediaTokens(m["image_url"])
+		}
+	}
+	return nil
+}

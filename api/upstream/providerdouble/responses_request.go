@@ -1,0 +1,331 @@
+package providerdouble
+
+import (
+	"bytes"
+	"encoding/json"
+	"net/http"
+	"slices"
+)
+
+// responsesRequest is a body of POST /v1/responses.
+type responsesRequest struct {
+	members      members
+	modelID      string
+	model        Model
+	limit        int // max_output_tokens; -1 for none
+	stream       bool
+	stores       bool
+	thinks       bool
+	seals        bool // include has reasoning.encrypted_content
+	truncates    bool
+	compactFrom  int // tokens from which on the server compacts the input by itself; 0: it does not
+	instructions string
+	tools        []*tool
+	customTools  []string
+	raw          []json.RawMessage // the whole input, what the server held first
+	items        []*responsesItem
+	held         int // how many of them the server held
+	dropped      []transformation
+	skip         map[*responsesItem]bool // reasoning named by dropped
+	tokens       int
+	instructed   int // o200k tokens of instructions
+}
+
+// responsesMembers are the documented members of a request.
+func responsesMembers() []string {
+	return []string{
+		"background", "instructions", "max_output_tokens", "max_tool_calls", "parallel_tool_calls", "previous_response_id",
+		"prompt_cache_key", "safety_identifier", "store", "temperature", "top_logprobs", "top_p", "user", "context_management",
+		"conversation", "include", "metadata", "moderation", "prompt", "prompt_cache_retention", "service_tier", "stream",
+		"stream_options", "truncation", "access_programs", "input", "model", "prompt_cache_options", "reasoning", "text",
+		"tool_choice", "tools", "client_metadata",
+	}
+}
+
+func (d *Double) parseResponses(body []byte) (*responsesRequest, *Rejection) {
+	m, ok := objectMembers(body)
+	if !ok {
+		return nil, brokenJSON()
+	}
+	r := &responsesRequest{members: m, stream: m.flag("stream"), limit: -1, skip: map[*responsesItem]bool{}}
+	if rejection := d.parseResponsesHead(r); rejection != nil {
+		return nil, rejection
+	}
+	var rejection *Rejection
+	if r.tools, rejection = d.parseFunctions(m["tools"], false); rejection != nil {
+		return nil, rejection
+	}
+	for _, t := range r.tools {
+		definition, _ := objectMembers(t.raw)
+		if kind, _ := definition.text("type"); kind == "custom" {
+			name, _ := definition.text("name")
+			r.customTools = append(r.customTools, name)
+		}
+	}
+	if rejection := d.parseInput(r); rejection != nil {
+		return nil, rejection
+	}
+	for i, raw := range r.raw {
+		parsed, refusal := d.parseItem(raw, item("input", i-r.held))
+		if refusal != nil {
+			return nil, refusal
+		}
+		r.items = append(r.items, parsed)
+	}
+	return r, nil
+}
+
+func (d *Double) parseResponsesHead(r *responsesRequest) *Rejection {
+	m := r.members
+	if name := m.extra(responsesMembers()...); name != "" && !d.config.AllowUnknown {
+		return unknownParameter(name)
+	}
+	var ok bool
+	if r.modelID, ok = m.text("model"); !ok || r.modelID == "" {
+		return missingParameter("model")
+	}
+	r.model, _ = d.config.model(r.modelID)
+	if m.has("max_output_tokens") {
+		limit, isNumber := m.number("max_output_tokens")
+		if !isNumber {
+			return wrongType("max_output_tokens", "an integer", firstByte(m["max_output_tokens"]))
+		}
+		if limit < 16 {
+			return refuse("Invalid 'max_output_tokens': integer below minimum value. Expected a value >= 16, but got %d instead.", limit).at("max_output_tokens").coded("integer_below_min_value")
+		}
+		r.limit = limit
+	}
+	if rejection := r.parseManagement(); rejection != nil {
+		return rejection
+	}
+	r.stores = !m.has("store") || m.flag("store")
+	r.seals = bytes.Contains(m["include"], []byte(`"reasoning.encrypted_content"`))
+	truncation, _ := m.text("truncation")
+	r.truncates = truncation == "auto"
+	if reasoning, isObject := objectMembers(m["reasoning"]); isObject {
+		effort, _ := reasoning.text("effort")
+		r.thinks = effort != "none"
+	}
+	r.instructions, _ = m.text("instructions")
+	r.instructed = d.config.Count(r.instructions)
+	return nil
+}
+
+// parseManagement reads context_management.
+func (r *responsesRequest) parseManagement() *Rejection {
+	if !r.members.has("context_management") {
+		return nil
+	}
+	entries, ok := elements(r.members["context_management"])
+	if !ok {
+		return wrongType("context_management", "an array", firstByte(r.members["context_management"]))
+	}
+	for i, raw := range entries {
+		path := item("context_management", i)
+		entry, ok := objectMembers(raw)
+		if !ok {
+			return wrongType(path, "an object", firstByte(raw))
+		}
+		if name := entry.extra("type", "compact_threshold"); name != "" {
+			return unknownParameter(path + "." + name)
+		}
+		if kind, _ := entry.text("type"); kind != "compaction" {
+			return refuse("Invalid value: '%s'. Supported values are: 'compaction'.", kind).at(path + ".type").coded("invalid_value")
+		}
+		if !entry.has("compact_threshold") {
+			continue
+		}
+		if r.compactFrom, ok = entry.number("compact_threshold"); !ok {
+			return wrongType(path+".compact_threshold", "an integer", firstByte(entry["compact_threshold"]))
+		}
+	}
+	return nil
+}
+
+// parseInput gathers the items: what the server holds, then what came.
+func (d *Double) parseInput(r *responsesRequest) *Rejection {
+	m := r.members
+	if id, ok := m.text("previous_response_id"); ok {
+		before, found := d.stored.history(id)
+		if !found {
+			return refuse("Previous response with id '%s' not found.", id).at("previous_response_id").coded("previous_response_not_found")
+		}
+		r.raw, r.held = slices.Clone(before), len(before)
+	}
+	if text, ok := m.text("input"); ok {
+		r.raw = append(r.raw, encode(userInput{Type: "message", Role: "user", Content: text}))
+		return nil
+	}
+	list, ok := elements(m["input"])
+	switch {
+	case ok && len(list)+r.held > 0:
+		r.raw = append(r.raw, list...)
+	case m.has("input") && !ok:
+		return wrongType("input", "one of a string or array of objects", firstByte(m["input"]))
+	case r.held == 0:
+		return refuse("One of \"input\" or \"previous_response_id\" or 'prompt' or 'conversation_id' must be provided.").coded("missing_required_parameter")
+	}
+	return nil
+}
+
+type userInput struct {
+	Type    string `json:"type"`
+	Role    string `json:"role"`
+	Content string `json:"content"`
+}
+
+// checkResponses applies every rule that binds a whole request.
+func (d *Double) checkResponses(r *responsesRequest) *Rejection {
+	for _, rule := range []func(*responsesRequest) *Rejection{checkItemIDs, checkOutputs, d.checkReasoning, d.checkReferences} {
+		if rejection := rule(r); rejection != nil {
+			return rejection
+		}
+	}
+	r.dropReasoning(d.Signer)
+	r.tokens = d.config.reported(sumTokens(r.prompt()))
+	if r.tokens > r.model.Window && !r.truncates {
+		return r.overflow()
+	}
+	return nil
+}
+
+// checkItemIDs refuses an item that came twice.
+func checkItemIDs(r *responsesRequest) *Rejection {
+	seen := map[string]bool{}
+	for _, i := range r.items {
+		if i.id == "" || i.kind == "item_reference" {
+			continue
+		}
+		if seen[i.id] {
+			return refuse("Duplicate item found with id %s. Remove duplicate items from your input and try again.", i.id).at("input")
+		}
+		seen[i.id] = true
+	}
+	return nil
+}
+
+// checkOutputs pairs each call with one output behind it, and each output with
+// a call before it.
+func checkOutputs(r *responsesRequest) *Rejection {
+	open := map[string]*responsesItem{}
+	closed := map[string]bool{}
+	var order []*responsesItem
+	for _, i := range r.items {
+		switch {
+		case i.isCall():
+			if open[i.callID] != nil || closed[i.callID] {
+				return refuse("Duplicate %s found with call_id %s.", speech(i.kind), i.callID).at("input")
+			}
+			open[i.callID] = i
+			order = append(order, i)
+		case i.isOutput() && closed[i.callID]:
+			return refuse("Duplicate %s found with call_id %s.", speech(i.kind), i.callID).at("input")
+		case i.isOutput():
+			call := open[i.callID]
+			if call == nil || call.kind+"_output" != i.kind {
+				return refuse("No tool call found for %s with call_id %s.", speech(i.kind), i.callID).at("input")
+			}
+			delete(open, i.callID)
+			closed[i.callID] = true
+		}
+	}
+	for _, call := range order {
+		if open[call.callID] != nil {
+			return refuse("No tool output found for %s %s.", speech(call.kind), call.callID).at("input")
+		}
+	}
+	return nil
+}
+
+// checkReasoning keeps reasoning with what it led to, and as it was sealed.
+func (d *Double) checkReasoning(r *responsesRequest) *Rejection {
+	present := map[string]bool{}
+	for n, i := range r.items {
+		if i.kind == "reasoning" {
+			present[i.id] = true
+			if rejection := checkFollower(r.items, n); rejection != nil {
+				return rejection
+			}
+		}
+		if _, bound := d.openBound(i.sealed); i.sealed != "" && !bound && d.judgeSealed(i.sealed) != genuine {
+			return refuse("The encrypted content for item %s could not be verified. Reason: Encrypted content could not be decrypted or parsed.", i.id).coded("invalid_encrypted_content")
+		}
+		if needed, ok := d.reasoningOf(i.id); ok && !present[needed] {
+			return refuse("Item '%s' of type '%s' was provided without its required 'reasoning' item: '%s'.", i.id, i.kind, needed).at("input")
+		}
+	}
+	return nil
+}
+
+// checkFollower asks for the part of the answer that reasoning n led to.
+func checkFollower(items []*responsesItem, n int) *Rejection {
+	for _, next := range items[n+1:] {
+		if next.kind == "reasoning" {
+			continue
+		}
+		if next.isOutput() || next.kind == "message" && next.role != "assistant" || next.kind == "compaction_trigger" {
+			break
+		}
+		return nil
+	}
+	return refuse("Item '%s' of type 'reasoning' was provided without its required following item.", items[n].id).at("input")
+}
+
+// checkReferences asks for what only the server can know.
+func (d *Double) checkReferences(r *responsesRequest) *Rejection {
+	for _, i := range r.items[r.held:] {
+		byName := i.kind == "item_reference" || i.kind == "reasoning" && i.sealed == "" && i.id != ""
+		if !byName || d.stored.hasItem(i.id) || d.isTrusted("item", i.id) {
+			continue
+		}
+		rejection := refuse("Item with id '%s' not found.", i.id).at("input")
+		if i.kind == "reasoning" {
+			rejection.Message += " Items are not persisted when `store` is set to false. Try again with `store` set to true, or remove this item from your input."
+		}
+		rejection.Status = http.StatusNotFound
+		return rejection
+	}
+	return nil
+}
+
+// prompt lists the positions of the prompt: tools, instructions, items.
+func (r *responsesRequest) prompt() []position {
+	cacheKey, _ := r.members.text("prompt_cache_key")
+	list := newPositions(r.modelID + "\x00" + cacheKey)
+	for _, t := range r.tools {
+		list.add("tool", t.sum, t.tokens)
+	}
+	if r.instructions != "" {
+		list.add("instructions", sumText(r.instructions), r.instructed)
+	}
+	for _, i := range r.items {
+		if !r.skip[i] {
+			list.add(i.kind, i.sum, i.tokens)
+		}
+	}
+	return list.all
+}
+
+func (r *responsesRequest) shortest() int  { return r.model.MinCache }
+func (r *responsesRequest) maxOutput() int { return r.limit }
+func (r *responsesRequest) room() int      { return r.model.Window + r.model.MaxOutput - r.tokens }
+
+func (r *responsesRequest) overflow() *Rejection {
+	return refuse("Your input exceeds the context window of this model. Please adjust your input and try again.").at("input").coded(overLength)
+}
+
+func (r *responsesRequest) about() Request {
+	about := Request{Model: r.modelID, Stream: r.stream, Thinks: r.thinks, Tokens: r.tokens}
+	for _, i := range r.items {
+		switch {
+		case i.role == "assistant":
+			about.Answers++
+			about.Results = nil
+		case i.role == "user":
+			about.User, about.Results = i.text, nil
+		case i.isOutput():
+			about.Results = append(about.Results, i.text)
+		}
+	}
+	return about
+}

@@ -1,0 +1,31 @@
+package providerdouble
+
+import (
+	"context"
+	"errors"
+	"io"
+	stdlog "log"
+	"net"
+	"net/http"
+	"time"
+)
+
+// Listen serves the double on an address and returns its URL. stop ends it,
+// answers under way included, and waits for the listener to be gone.
+func (d *Double) Listen(address string) (url string, stop func(), err error) {
+	var config net.ListenConfig
+	listener, err := config.Listen(context.Background(), "tcp", address)
+	if err != nil {
+		return "", nil, err
+	}
+	server := &http.Server{Handler: d, ReadHeaderTimeout: time.Minute, ErrorLog: stdlog.New(io.Discard, "", 0)}
+	stopped := make(chan error, 1)
+	go func() { stopped <- server.Serve(listener) }()
+	stop = func() {
+		_ = server.Close()
+		if ended := <-stopped; !errors.Is(ended, http.ErrServerClosed) {
+			panic("providerdouble: serve: " + ended.Error())
+		}
+	}
+	return "http://" + listener.Addr().String(), stop, nil
+}

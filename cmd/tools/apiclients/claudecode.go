@@ -1,0 +1,105 @@
+package apiclients
+
+import (
+	"slices"
+	"strconv"
+
+	"palimpsest/api/upstream/providerdouble"
+)
+
+// claudeCodePackage is Claude Code on npm.
+const claudeCodePackage = "@anthropic-ai/claude-code"
+
+// The tools that the model may call. To name one that the version does not offer by itself
+// has it offer others too. Agent is what was Task.
+const (
+	fewTools   = "Bash,Read,Write,Agent"
+	everyTools = "Bash,Read,Write,Edit,Grep,Glob,TodoWrite,Agent"
+)
+
+// claudeCode is Claude Code, which speaks the Messages API, on the model that the docs
+// name.
+func claudeCode() Client { return claudeCodeOn("Claude Code", "claude-opus-5-5") }
+
+// claudeCodeOnOthers is Claude Code on one model of each further family that it treats
+// differently, the newest first: to the newest it sends a system message behind every
+// turn, the older ones get their thinking back in other ways. It only goes past the window.
+func claudeCodeOnOthers() []Client {
+	var clients []Client
+	for _, model := range []string{"claude-sonnet-5", "claude-opus-4-8", "claude-sonnet-4-6", "claude-sonnet-4-5"} {
+		client := claudeCodeOn("Claude Code, "+model, model)
+		client.skips = map[string]string{}
+		for _, one := range Cases() {
+			if one.window < windowSize {
+				client.skips[one.Name] = "the model makes no difference"
+			}
+		}
+		clients = append(clients, client)
+	}
+	return clients
+}
+
+// claudeCodeOn is Claude Code on a model.
+func claudeCodeOn(name, model string) Client {
+	return Client{
+		Name:    name,
+		Package: claudeCodePackage,
+		prepare: func(*session) error { return nil },
+		say: func(s *session, text string, again bool) (command, error) {
+			return sayToClaudeCode(s, model, text, again)
+		},
+		shell: func(line string) providerdouble.Call {
+			return call("Bash", bashInput{Command: line, Description: "Look"})
+		},
+		errand: func(prompt string) providerdouble.Call {
+			return call("Agent", errandInput{Description: "Look into it", Prompt: prompt, Kind: "general-purpose", Background: new(bool)})
+		},
+		recall: func(tool, wanted string) providerdouble.Call {
+			if tool == "recall_get" {
+				return call("mcp__palimpsest__"+tool, getInput{Pointer: wanted})
+			}
+
+			return call("mcp__palimpsest__"+tool, searchInput{Query: wanted, Path: partFile(2)})
+		},
+		summarizes:  "Your task is to create a detailed summary of the conversation so far",
+		smallWindow: 100_000,
+		fills:       44,
+		manual:      "/compact",
+	}
+}
+
+// sayToClaudeCode starts Claude Code with the lines of the docs, of which the last
+// is its name.
+func sayToClaudeCode(s *session, model, text string, again bool) (command, error) {
+	lines, err := s.snippet("Claude Code", "sh")
+	if err != nil {
+		return command{}, err
+	}
+	arguments := []string{
+		"-c", "PATH=" + s.install + "/node_modules/.bin:$PATH\n" + lines + ` "$@"`, "claude",
+		"-p", text, "--model", model, "--allowedTools", fewTools,
+	}
+	environment := []string{"CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC=1", "DISABLE_AUTOUPDATER=1", "DISABLE_TELEMETRY=1", "DISABLE_ERROR_REPORTING=1"}
+	if s.tools {
+		arguments[len(arguments)-1] = everyTools
+		arguments = append(arguments, "--tools", everyTools)
+		environment = append(environment, "CLAUDE_CODE_ENABLE_TASKS=0") // they replace TodoWrite
+	}
+	if s.recalls {
+		settings, err := s.recallSettings()
+		if err != nil {
+			return command{}, err
+		}
+		arguments = append(arguments, "--mcp-config", settings, "--strict-mcp-config")
+		allowed := slices.Index(arguments, "--allowedTools") + 1
+		arguments[allowed] += ",mcp__palimpsest__recall_search,mcp__palimpsest__recall_get"
+	}
+	if again {
+		arguments = append(arguments, "--continue")
+	}
+	if s.window > 0 {
+		environment = append(environment, "CLAUDE_CODE_AUTO_COMPACT_WINDOW="+strconv.Itoa(s.window))
+	}
+
+	return command{program: "/bin/sh", arguments: arguments, environment: environment}, nil
+}

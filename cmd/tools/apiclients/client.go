@@ -1,0 +1,106 @@
+package apiclients
+
+import (
+	"encoding/json"
+	"strings"
+
+	"palimpsest/api/npmtest"
+	"palimpsest/api/upstream/providerdouble"
+)
+
+// Client is a client to try, in one of the formats that it speaks.
+type Client struct {
+	Name    string // of the row
+	Package string // on npm; empty for one that is not installed from there
+
+	// skips says why a case does not apply to the client, by the case's name.
+	skips map[string]string
+
+	// prepare writes what the client reads at its start.
+	prepare func(s *session) error
+
+	// say returns the command that says something to the client, as the first
+	// thing in a session or in the same session again.
+	say func(s *session, text string, again bool) (command, error)
+
+	// shell is the tool call that has the client run a line of shell.
+	shell func(line string) providerdouble.Call
+
+	// errand is the tool call that has the client start a subagent; nil where it
+	// has none.
+	errand func(prompt string) providerdouble.Call
+
+	// await is the tool call that waits for a subagent, by the result of the call
+	// that started it; nil where starting waits.
+	await func(started string) providerdouble.Call
+
+	// recall is a call of one of the proxy's recall tools; nil where the client is
+	// not given them.
+	recall func(tool, wanted string) providerdouble.Call
+
+	// summarizes holds what the client's request for a summary of the
+	// conversation says.
+	summarizes string
+
+	// smallWindow is the context window, in tokens, that the client is made to
+	// believe in where it is to compact by itself; fills is how many parts it
+	// reads until it does.
+	smallWindow, fills int
+
+	// once says that the client cannot be spoken to a second time.
+	once bool
+
+	// manual is what a person types to have the client compact.
+	manual string
+}
+
+// Clients returns all clients, in the order of the table's rows.
+func Clients() []Client {
+	clients := append([]Client{claudeCode()}, claudeCodeOnOthers()...)
+
+	return append(clients,
+		codex(),
+		pi("messages", "anthropic"), pi("chat", "chat"), pi("responses", "openai"),
+		opencode("messages", "anthropic"), opencode("chat", "chat"), opencode("responses", "openai"),
+		cline(),
+		javaScript("messages"), javaScript("chat"), javaScript("responses"),
+		aiSDK("messages"), aiSDK("chat"), aiSDK("responses"),
+		goSDK("Anthropic SDK", "\t\"context\"\n\t\"fmt\"\n", anthropicGo),
+		goSDK("OpenAI SDK", "\t\"context\"\n\t\"fmt\"\n\n\t\"github.com/openai/openai-go/v3/responses\"\n", openaiGo),
+		curl(),
+	)
+}
+
+// List is the name of the list of the client's habits.
+func (c *Client) List() string { return strings.NewReplacer("@", "", "/", "-").Replace(c.Package) }
+
+// program returns a command of an installed package.
+func (s *session) program(name string, environment []string, arguments ...string) command {
+	return command{program: npmtest.Program(s.install, name), environment: environment, arguments: arguments}
+}
+
+// call makes a tool call.
+func call[T any](name string, input T) providerdouble.Call {
+	encoded, err := json.Marshal(input)
+	if err != nil {
+		panic("apiclients: tool call " + name + ": " + err.Error()) // inputs are structs of strings
+	}
+
+	return providerdouble.Call{Name: name, Input: encoded}
+}
+
+// bashInput is the input of the tool that runs a shell in most clients.
+type bashInput struct {
+	Command     string `json:"command"`
+	Description string `json:"description,omitempty"`
+}
+
+// errandInput is the input of the tool that starts a subagent.
+type errandInput struct {
+	Description string `json:"description"`
+	Prompt      string `json:"prompt"`
+	Kind        string `json:"subagent_type"`
+
+	// Background is false: the main agent waits for the subagent. Claude Code only.
+	Background *bool `json:"run_in_background,omitempty"`
+}

@@ -1,0 +1,240 @@
+package apiclients
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+)
+
+// saidReady wants the client to print the model's answer.
+func saidReady(t *Trial) (string, error) {
+	last := t.Outputs[len(t.Outputs)-1]
+	if last.Err != nil || !strings.Contains(last.Text, finalWord) {
+		return "", errors.Join(errors.New("the client did not print the answer"), last.Err)
+	}
+
+	return "", nil
+}
+
+// toldTheWord wants the last answer to hold what the tool read.
+func toldTheWord(t *Trial) (string, error) {
+	last := t.Outputs[len(t.Outputs)-1]
+	if last.Err != nil || !strings.Contains(last.Text, finalWord) || !strings.Contains(last.Text, noteWord) {
+		return "", fmt.Errorf("the client did not tell the word (%w)", errors.Join(errors.New("it printed something else"), last.Err))
+	}
+
+	return "", nil
+}
+
+// wentPastTheWindow wants a session that is larger than the window to go on as if
+// there were none.
+func wentPastTheWindow(t *Trial) (string, error) {
+	if _, err := toldTheWord(t); err != nil {
+		return "", err
+	}
+	epochs, largest := 0, 0
+	for _, exchange := range t.Exchanges {
+		if exchange.isGeneration() && exchange.Status != http.StatusOK {
+			return "", fmt.Errorf("the client was answered %d: %s", exchange.Status, exchange.Refusal)
+		}
+		if exchange.isEpoch() {
+			epochs++
+		}
+		largest = max(largest, number(exchange.Answered.Get("X-Palimpsest-Tokens-Before")))
+	}
+	switch {
+	case epochs == 0:
+		return "", errors.New("there was no epoch")
+	case largest <= t.Case.window:
+		return "", fmt.Errorf("the session never grew past the window: %d tokens", largest)
+	case t.model.summaries > 0:
+		return "", errors.New("the client compacted by itself")
+	case t.model.rounds != t.Case.read()+2:
+		return "", fmt.Errorf("%d rounds, want %d: the client asked again", t.model.rounds, t.Case.read()+2)
+	}
+
+	remark := fmt.Sprintf("%d requests, %d epochs, %d tokens", len(t.Received), epochs, largest)
+	if t.Case.hasNet() {
+		remark += fmt.Sprintf(", net $%.2f", float64(t.NetMicroUSD)/1e6)
+	}
+
+	return remark, oneLane(t)
+}
+
+// wentPastTheWindowAtAProfit wants compression to have saved more than it cost, too.
+func wentPastTheWindowAtAProfit(t *Trial) (string, error) {
+	remark, err := wentPastTheWindow(t)
+	if err == nil && t.NetMicroUSD <= 0 {
+		err = fmt.Errorf("compression cost more than it saved: net $%.2f", float64(t.NetMicroUSD)/1e6)
+	}
+
+	return remark, err
+}
+
+// oneLane wants all requests of the main agent in one session and lane.
+func oneLane(t *Trial) error {
+	lanes := map[string]bool{}
+	for _, exchange := range t.Exchanges {
+		if exchange.isGeneration() && hasTools(exchange.Body) && !t.isErrand(exchange) {
+			lanes[exchange.Answered.Get("X-Palimpsest-Session-Id")+" "+exchange.Answered.Get("X-Palimpsest-Lane")] = true
+		}
+	}
+	if len(lanes) != 1 {
+		return fmt.Errorf("the session fell into %d lanes", len(lanes))
+	}
+
+	return nil
+}
+
+// compactedItself wants the client's own compaction to pass as it was sent, and the
+// session to go on behind it.
+func compactedItself(t *Trial) (string, error) {
+	if _, err := toldTheWord(t); err != nil {
+		return "", err
+	}
+	asked, after := 0, 0
+	for _, exchange := range t.Exchanges {
+		switch body := string(exchange.Body); {
+		case strings.Contains(body, t.Client.summarizes):
+			asked++
+			if how := exchange.Compression(); how != "" && how != "none" {
+				return "", fmt.Errorf("the client's request for a summary was edited: %s", how)
+			}
+		case strings.Contains(body, summaryMark):
+			after++
+		}
+	}
+	const loop = 4
+	switch {
+	case asked == 0:
+		return "", errors.New("the client did not compact")
+	case asked > loop:
+		return "", fmt.Errorf("the client compacted %d times", asked)
+	case after == 0:
+		return "", errors.New("no request came after the compaction with its summary")
+	}
+
+	return fmt.Sprintf("%d compactions", asked), nil
+}
+
+// ourSummary opens a summary that the proxy gives.
+const ourSummary = "This summary was put together by Palimpsest"
+
+// goesOnFromOurSummary wants the client's own compaction to be answered by the proxy, without
+// the model, and the client to go on from that.
+func goesOnFromOurSummary(t *Trial) (string, error) {
+	if _, err := toldTheWord(t); err != nil {
+		return "", err
+	}
+	answered, after := 0, 0
+	for _, exchange := range t.Exchanges {
+		switch {
+		case exchange.Answered.Get("X-Palimpsest-Answered-From") == "compaction":
+			answered++
+		case strings.Contains(string(exchange.Body), ourSummary):
+			after++
+		}
+	}
+	if answered != 1 || after == 0 || t.model.summaries != 0 {
+		return "", fmt.Errorf("%d requests for a summary were answered, the model was asked for %d, and %d requests went on from an answer", answered, t.model.summaries, after)
+	}
+
+	return fmt.Sprintf("%d requests from it on", after), nil
+}
+
+// keptTheErrandApart wants the subagent in the main agent's session, in a lane of
+// its own.
+func keptTheErrandApart(t *Trial) (string, error) {
+	if _, err := toldTheWord(t); err != nil {
+		return "", err
+	}
+	if t.model.errands < 2 {
+		return "", fmt.Errorf("%d requests of a subagent, want 2", t.model.errands)
+	}
+	type place struct{ session, lane string }
+	mainPlaces, errandPlaces := map[place]bool{}, map[place]bool{}
+	for _, exchange := range t.Exchanges {
+		if !exchange.isGeneration() || !hasTools(exchange.Body) {
+			continue
+		}
+		at := place{exchange.Answered.Get("X-Palimpsest-Session-Id"), exchange.Answered.Get("X-Palimpsest-Lane")}
+		if t.isErrand(exchange) {
+			errandPlaces[at] = true
+		} else {
+			mainPlaces[at] = true
+		}
+	}
+	if len(mainPlaces) != 1 || len(errandPlaces) != 1 {
+		return "", fmt.Errorf("the main agent has %d lanes, the subagent %d", len(mainPlaces), len(errandPlaces))
+	}
+	for at := range errandPlaces {
+		if mainPlaces[at] {
+			return "", errors.New("the subagent is in the main agent's lane")
+		}
+	}
+
+	return "", nil
+}
+
+// recovered wants the client to see the provider's refusal as it was and to go on.
+func recovered(status int) func(*Trial) (string, error) {
+	return func(t *Trial) (string, error) {
+		seen := 0
+		for _, exchange := range t.Exchanges {
+			if exchange.Status == status || status == 529 && exchange.Status == http.StatusServiceUnavailable {
+				seen++
+				if status == http.StatusTooManyRequests && exchange.Answered.Get("Retry-After") == "" {
+					return "", errors.New("retry-after was lost")
+				}
+			}
+		}
+		if seen == 0 {
+			return "", fmt.Errorf("the client was never answered %d", status)
+		}
+		_, err := toldTheWord(t)
+
+		return "", err
+	}
+}
+
+// saidTooLong wants the provider's own words to reach the client, and the client to
+// end with them or to try what it does about them.
+func saidTooLong(t *Trial) (string, error) {
+	for _, exchange := range t.Exchanges {
+		if !exchange.isGeneration() {
+			continue
+		}
+		if exchange.Status != http.StatusBadRequest {
+			return "", fmt.Errorf("answered %d, want the provider's 400", exchange.Status)
+		}
+		if words := strings.ToLower(exchange.Refusal); !strings.Contains(words, "too long") && !strings.Contains(words, "context_length_exceeded") {
+			return "", fmt.Errorf("not the provider's words: %s", exchange.Refusal)
+		}
+		if t.Client.summarizes != "" && strings.Contains(string(exchange.Body), t.Client.summarizes) {
+			return "tried to compact", nil
+		}
+	}
+	printed := strings.ToLower(t.Outputs[len(t.Outputs)-1].Text)
+	for _, words := range []string{"too long", "context window", "context length", "context_length"} {
+		if strings.Contains(printed, words) {
+			return "said so", nil
+		}
+	}
+
+	return "", errors.New("the client does not say that the prompt is too long")
+}
+
+// noticedTheCut wants the client to notice that the stream broke: to ask again, or
+// to say so.
+func noticedTheCut(t *Trial) (string, error) {
+	if _, err := toldTheWord(t); err == nil {
+		return "asked again", nil
+	}
+	last := t.Outputs[len(t.Outputs)-1]
+	if last.Err == nil {
+		return "", errors.New("the client took half an answer for a whole one")
+	}
+
+	return "said so", nil
+}

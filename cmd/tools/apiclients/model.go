@@ -1,0 +1,120 @@
+package apiclients
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"sync"
+
+	"palimpsest/api/upstream/providerdouble"
+)
+
+// What the model and the user say to each other.
+const (
+	errandMark  = "ERRAND-7731" // in what a subagent is told
+	summaryMark = "SUMMARY-4409"
+	recordMark  = "[AUTO CONTEXT COMPRESSION]" // in what stands for turns that the proxy folded
+	noteFile    = "note.txt"
+	noteWord    = "marzipan"
+	finalWord   = "PERFECTLY-DONE"
+)
+
+// model plays the language model in one trial: a client's main agent, its
+// subagents, and whatever it asks on the side.
+type model struct {
+	client Client
+
+	// play answers the main agent; round counts its requests from 1.
+	play func(m *model, round int, r providerdouble.Request) providerdouble.Reply
+
+	// bare says that the client offers no tools.
+	bare bool
+
+	// work is the folder of the project that the client works on.
+	work string
+
+	mu        sync.Mutex
+	rounds    int
+	errands   int
+	summaries int
+	aside     int
+}
+
+// answer is the double's script.
+func (m *model) answer(r providerdouble.Request) providerdouble.Reply {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+
+	reply := m.reply(r)
+	if r.Thinks && reply.Thinking == "" {
+		reply.Thinking = fmt.Sprintf("Round %d: what has been read so far tells what to do next.", m.rounds)
+	}
+
+	return reply
+}
+
+func (m *model) reply(r providerdouble.Request) providerdouble.Reply {
+	switch {
+	case m.client.summarizes != "" && bytes.Contains(r.Body, []byte(m.client.summarizes)):
+		m.summaries++
+		return providerdouble.Reply{Text: "<analysis>It is short.</analysis>\n<summary>\n" + summaryMark + ": the user wants the parts read; the parts before were read.\n</summary>"}
+	case !hasTools(r.Body) && !m.bare:
+		m.aside++
+		return providerdouble.Reply{Text: "Reading a note"}
+	case strings.Contains(r.User, errandMark) && !bytes.Contains(r.Body, []byte(recordMark)):
+		// A subagent's prompt is short; the record of the main agent's holds its errands.
+		m.errands++
+		return m.runErrand(r)
+	default:
+		m.rounds++
+		return m.play(m, m.rounds, r)
+	}
+}
+
+// runErrand plays a subagent: it reads the note and says what is in it.
+func (m *model) runErrand(r providerdouble.Request) providerdouble.Reply {
+	if len(r.Results) == 0 {
+		return providerdouble.Reply{Text: "On my way.", Calls: []providerdouble.Call{m.client.shell("cat " + noteFile)}}
+	}
+
+	return providerdouble.Reply{Text: "The errand found: " + lastOf(r.Results)}
+}
+
+// hasTools reports whether a request offers tools.
+func hasTools(body []byte) bool {
+	var about struct {
+		Tools []json.RawMessage `json:"tools"`
+	}
+
+	return json.Unmarshal(body, &about) == nil && len(about.Tools) > 0
+}
+
+func lastOf(texts []string) string {
+	if len(texts) == 0 {
+		return ""
+	}
+
+	return texts[len(texts)-1]
+}
+
+// The parts of a text that a client is made to read.
+const partSize = 7_600 // bytes of a part, below every client's limit for what a command prints
+
+func partFile(number int) string { return fmt.Sprintf("part-%02d.txt", number) }
+
+// partText is a part.
+func partText(number int) string { return numberedText(number, partSize) }
+
+// numberedText is a text of at least so many bytes: lines that do not repeat, so that they
+// cost what text costs.
+func numberedText(number, size int) string {
+	words := strings.Fields("harbour lantern copper meadow violin thicket granite orchard compass saddle timber candle marsh pepper anchor willow ledger ribbon cellar falcon")
+	var text strings.Builder
+	for line := 1; text.Len() < size; line++ {
+		fmt.Fprintf(&text, "Part %d, line %d: the %s of the %s weighs %d grams and stands beside the %s.\n", number, line,
+			words[(line*7+number)%len(words)], words[(line*3+number*5)%len(words)], line*number*17%9973, words[(line+number*11)%len(words)])
+	}
+
+	return text.String()
+}

@@ -1,0 +1,112 @@
+package apiclients
+
+import (
+	"encoding/json"
+	"fmt"
+
+	"palimpsest/api/upstream/providerdouble"
+)
+
+// opencodeConfig is opencode.json, as far as the docs and a run use it.
+type opencodeConfig struct {
+	Schema     string                      `json:"$schema"`
+	Providers  map[string]opencodeProvider `json:"provider"`
+	AutoUpdate bool                        `json:"autoupdate"`
+	Share      string                      `json:"share"`
+	MCP        json.RawMessage             `json:"mcp,omitempty"`
+}
+
+type opencodeProvider struct {
+	NPM     string                   `json:"npm,omitempty"`
+	Name    string                   `json:"name,omitempty"`
+	Options opencodeOptions          `json:"options"`
+	Models  map[string]opencodeModel `json:"models,omitempty"`
+}
+
+type opencodeOptions struct {
+	BaseURL string `json:"baseURL"`
+	Key     string `json:"apiKey"`
+}
+
+type opencodeModel struct {
+	Name  string         `json:"name,omitempty"`
+	Limit *opencodeLimit `json:"limit,omitempty"`
+}
+
+type opencodeLimit struct {
+	Context int `json:"context"`
+	Input   int `json:"input,omitempty"`
+	Output  int `json:"output"`
+}
+
+// opencode is opencode in one of the three formats, with a provider of the docs.
+func opencode(format, provider string) Client {
+	name, model := "palimpsest", "gpt-5.1"
+	switch provider {
+	case "anthropic":
+		name, model = "anthropic", "claude-sonnet-5"
+	case "openai":
+		name = "openai"
+	}
+
+	return Client{
+		Name:    "opencode, " + format,
+		Package: "opencode-ai",
+		skips: map[string]string{
+			"compaction asked for": "opencode run has no /compact",
+		},
+		prepare: func(s *session) error { return prepareOpencode(s, name, model) },
+		say: func(s *session, text string, again bool) (command, error) {
+			arguments := []string{"run", "--model", name + "/" + model, "--auto"}
+			if again {
+				arguments = append(arguments, "--continue")
+			}
+			environment := []string{"OPENCODE_DISABLE_AUTOUPDATE=1", "OPENCODE_DISABLE_MODELS_FETCH=1", "OPENCODE_DISABLE_SHARE=1", "OPENCODE_DISABLE_LSP_DOWNLOAD=1"}
+			return s.program("opencode", environment, append(arguments, text)...), nil
+		},
+		shell: func(line string) providerdouble.Call {
+			return call("bash", bashInput{Command: line, Description: "Look"})
+		},
+		errand: func(prompt string) providerdouble.Call {
+			return call("task", errandInput{Description: "Look into it", Prompt: prompt, Kind: "general"})
+		},
+		recall: func(tool, wanted string) providerdouble.Call {
+			return recallInput(tool, "palimpsest_"+tool, wanted)
+		},
+		summarizes:  "You are a context summarization agent.",
+		smallWindow: 60_000,
+		fills:       26,
+	}
+}
+
+// prepareOpencode writes the configuration of the docs, with another window of the
+// one model where one is asked for.
+func prepareOpencode(s *session, name, model string) error {
+	text, err := s.snippet("opencode", "json")
+	if err != nil {
+		return err
+	}
+	var config opencodeConfig
+	if err := json.Unmarshal([]byte(text), &config); err != nil {
+		return fmt.Errorf("the snippet for opencode in docs/clients.md: %w", err)
+	}
+	config.Share = "disabled"
+	if s.recalls {
+		if text, err = s.snippet(recallGuide, "json"); err != nil {
+			return err
+		}
+		if err := json.Unmarshal([]byte(text), &config); err != nil {
+			return fmt.Errorf("the snippet for opencode's recall tools in docs/clients.md: %w", err)
+		}
+	}
+	if s.window > 0 {
+		provider, found := config.Providers[name]
+		if !found {
+			return fmt.Errorf("the snippet for opencode in docs/clients.md has no provider %s", name)
+		}
+		provider.Models = map[string]opencodeModel{model: {Limit: &opencodeLimit{Context: s.window, Input: s.window, Output: 8_000}}}
+		config.Providers[name] = provider
+	}
+
+	return writeJSON(s, ".config/opencode/opencode.json", config)
+}

@@ -1,0 +1,124 @@
+package apiclients
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+
+	"palimpsest/api/upstream/providerdouble"
+)
+
+// answerCase is the case that what has no tools can be tried in too.
+const answerCase = "an answer"
+
+// only says that nothing but an answer can be had of a client.
+func only(why string) map[string]string {
+	skips := map[string]string{}
+	for _, one := range Cases() {
+		skips[one.Name] = why
+	}
+	maps.DeleteFunc(skips, func(name, _ string) bool { return name == answerCase })
+
+	return skips
+}
+
+// curl is the command of the docs.
+func curl() Client {
+	return Client{
+		Name:    "curl",
+		skips:   only("one request"),
+		prepare: func(*session) error { return nil },
+		say: func(s *session, text string, _ bool) (command, error) {
+			lines, err := s.snippet("curl", "sh")
+			if err != nil {
+				return command{}, err
+			}
+			return command{program: "/bin/sh", arguments: []string{"-c", strings.ReplaceAll(lines, "ping", text)}}, nil
+		},
+		shell: func(string) providerdouble.Call { return providerdouble.Call{} },
+	}
+}
+
+// The rest of a Go program around a snippet of the docs, behind the imports and
+// behind the client.
+const (
+	anthropicGo = `
+	answer, err := client.Messages.New(context.Background(), anthropic.MessageNewParams{
+		Model: "claude-sonnet-5", MaxTokens: 200,
+		Messages: []anthropic.MessageParam{anthropic.NewUserMessage(anthropic.NewTextBlock(os.Args[1]))},
+	})
+	if err != nil {
+		panic(err)
+	}
+	fmt.Println(answer.Content[0].Text)
+}
+`
+	openaiGo = `
+	answer, err := client.Responses.New(context.Background(), responses.ResponseNewParams{
+		Model: "gpt-5.1", Input: responses.ResponseNewParamsInputUnion{OfString: openai.String(os.Args[1])},
+	})
+	if err != nil {
+		panic(err)
+	}
+	fmt.Println(answer.OutputText())
+}
+`
+)
+
+// goSDK is a provider's SDK for Go, at the version of go.mod. It is tried where the
+// command runs: in the folder of the module.
+func goSDK(section, imports, rest string) Client {
+	return Client{
+		Name:    section + ", Go",
+		skips:   only("its tools, streams and errors are tried by make test"),
+		prepare: func(*session) error { return nil },
+		say: func(s *session, text string, _ bool) (command, error) {
+			lines, err := s.snippet(section, "go")
+			if err != nil {
+				return command{}, err
+			}
+			head, client, found := strings.Cut(lines, "\n)\n")
+			if !found {
+				return command{}, fmt.Errorf("the Go snippet for %s in docs/clients.md has no imports", section)
+			}
+			program := "package main\n\n" + head + "\n" + imports + ")\n\nfunc main() {" + client + rest
+			file := filepath.Join(s.temporary, "main.go")
+			if err := writeBelow(s.temporary, "main.go", program); err != nil {
+				return command{}, err
+			}
+			module, err := os.Getwd()
+			if err != nil {
+				return command{}, fmt.Errorf("folder of the module: %w", err)
+			}
+			lookup, err := goPlaces()
+			if err != nil {
+				return command{}, err
+			}
+			return command{program: "/bin/sh", arguments: []string{"-c", `cd "$1" && exec go run "$2" "$3"`, "go", module, file, text}, environment: lookup}, nil
+		},
+		shell: func(string) providerdouble.Call { return providerdouble.Call{} },
+	}
+}
+
+// goPlaces returns where this person's Go keeps what it has downloaded and built:
+// the client's own home has none of it.
+func goPlaces() ([]string, error) {
+	names := []string{"GOPATH", "GOMODCACHE", "GOCACHE"}
+	said, err := exec.CommandContext(context.Background(), "go", append([]string{"env"}, names...)...).Output() //nolint:gosec // three fixed names
+	if err != nil {
+		return nil, fmt.Errorf("go env: %w", err)
+	}
+	values := strings.Split(strings.TrimSpace(string(said)), "\n")
+	if len(values) != len(names) {
+		return nil, fmt.Errorf("go env: %d lines, want %d", len(values), len(names))
+	}
+	for i := range names {
+		values[i] = names[i] + "=" + values[i]
+	}
+
+	return append(values, "GOPROXY=off"), nil
+}

@@ -1,0 +1,115 @@
+package apiclients
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"regexp"
+	"strings"
+
+	"palimpsest/api/upstream/providerdouble"
+)
+
+// recalledLine is a line of a part that no shortened prompt holds.
+const recalledLine = "Part 2, line 40:"
+
+// recallCase is the case in which the model looks up what its prompt lost.
+func recallCase() Case {
+	return Case{
+		Name: "recall", window: windowSize, recalls: true, says: says("Read all parts, one after the other, and then look up what you lost."),
+		play: recallLine, judge: recalled,
+	}
+}
+
+// recallTools are the settings of an MCP client for the proxy's recall tools.
+type recallTools struct {
+	Servers map[string]recallServer `json:"mcpServers"`
+}
+
+type recallServer struct {
+	Type    string            `json:"type"`
+	URL     string            `json:"url"`
+	Headers map[string]string `json:"headers"`
+}
+
+// recallSettings returns the settings as JSON.
+func (s *session) recallSettings() (string, error) {
+	settings, err := json.Marshal(recallTools{Servers: map[string]recallServer{
+		"palimpsest": {Type: "http", URL: s.url + "/mcp", Headers: map[string]string{"Authorization": "Bearer " + s.key}},
+	}})
+	if err != nil {
+		return "", fmt.Errorf("settings of the recall tools: %w", err)
+	}
+
+	return string(settings), nil
+}
+
+// recallGuide is the section of docs/clients.md with the recall tools.
+const recallGuide = "Recall tools (MCP)"
+
+// recallInput is the input of a recall tool: what is searched for, or a pointer.
+func recallInput(tool, name, wanted string) providerdouble.Call {
+	if tool == "recall_get" {
+		return call(name, getInput{Pointer: wanted})
+	}
+
+	return call(name, searchInput{Query: wanted})
+}
+
+// searchInput and getInput are the inputs of the recall tools.
+type searchInput struct {
+	Query string `json:"query"`
+	Path  string `json:"path,omitempty"`
+}
+
+type getInput struct {
+	Pointer string `json:"pointer"`
+}
+
+// recallLine reads all parts, searches for the line, reads the hit by the name that
+// the prompt has for its archive, and says what it found.
+func recallLine(m *model, round int, r providerdouble.Request) providerdouble.Reply {
+	switch round - parts {
+	case 1:
+		return providerdouble.Reply{Text: "I search.", Calls: []providerdouble.Call{m.client.recall("recall_search", recalledLine)}}
+	case 2:
+		hit := regexp.MustCompile(`[a-z2-7]{8}#(\d+)(?:–#(\d+))?`).FindStringSubmatch(lastOf(r.Results))
+		name := regexp.MustCompile(`of archive ([a-z2-7]{8})`).FindSubmatch(r.Body)
+		if hit == nil || name == nil {
+			return providerdouble.Reply{Text: fmt.Sprintf("Found nothing to point to: hit %q, name %q, result %.300s", hit, name, lastOf(r.Results))}
+		}
+		pointer := string(name[1]) + "#" + hit[len(hit)-1]
+		if hit[2] == "" {
+			pointer = string(name[1]) + "#" + hit[1]
+		}
+
+		return providerdouble.Reply{Text: "I read it.", Calls: []providerdouble.Call{m.client.recall("recall_get", pointer)}}
+	case 3:
+		return providerdouble.Reply{Text: finalWord + ". It says: " + lineIn(lastOf(r.Results))}
+	default:
+		return readParts(parts)(m, round, r)
+	}
+}
+
+// lineIn returns the line from a text that may be written as JSON.
+func lineIn(text string) string {
+	_, line, _ := strings.Cut(text, recalledLine)
+	line, _, _ = strings.Cut(line, ".")
+
+	return recalledLine + line + "."
+}
+
+// recalled wants the line as it stands in the part, from a session that has lost it.
+func recalled(t *Trial) (string, error) {
+	last := t.Outputs[len(t.Outputs)-1]
+	if !strings.Contains(last.Text, lineIn(partText(2))) {
+		return "", fmt.Errorf("the client did not recall the line (%w): %.500s", errors.Join(errors.New("it printed something else"), last.Err), last.Text)
+	}
+	for _, request := range t.Received {
+		if strings.Contains(string(request.Body), recordMark) {
+			return "", nil
+		}
+	}
+
+	return "", errors.New("nothing was folded, so nothing had to be recalled")
+}

@@ -1,0 +1,247 @@
+// Command table installs the real clients, runs each through the real program
+// against a provider double, in a network that has only a loopback, and prints a
+// table client × case. It ends with an error if a case failed.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"maps"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+
+	"palimpsest/api/npmtest"
+	"palimpsest/api/programtest"
+	"palimpsest/cmd/tools/apiclients"
+)
+
+// options are the command's flags.
+type options struct {
+	binary  string
+	guide   string
+	install string
+	pinned  bool
+	client  string
+	cases   string
+	habits  string
+	learn   bool
+	keep    string
+	open    bool
+	inside  bool
+}
+
+func main() {
+	var wanted options
+	flag.StringVar(&wanted.binary, "binary", "bin/palimpsest", "the program to run the clients through")
+	flag.StringVar(&wanted.guide, "guide", "docs/clients.md", "the page whose snippets set the clients up")
+	flag.StringVar(&wanted.install, "install", "", "directory to keep the installed clients in, which are used as they are the next time; empty installs into a temporary one")
+	flag.BoolVar(&wanted.pinned, "pinned", false, "install the versions of the list of clients instead of the newest")
+	flag.StringVar(&wanted.client, "client", "", "try only clients whose name holds this")
+	flag.StringVar(&wanted.cases, "case", "", "try only cases whose name holds this")
+	flag.StringVar(&wanted.keep, "keep", "", "directory to write what was seen of each trial into")
+	flag.StringVar(&wanted.habits, "habits", "cmd/tools/apiclients/testdata/habits", "directory with the lists of what each client is known to send")
+	flag.BoolVar(&wanted.learn, "learn", false, "add what is new to the lists")
+	flag.BoolVar(&wanted.open, "open", false, "leave the clients the network, where it cannot be closed")
+	flag.BoolVar(&wanted.inside, "inside", false, "be the part that runs in the closed network")
+	flag.Parse()
+
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
+	run := prepare
+	if wanted.inside {
+		run = try
+	}
+	err := run(ctx, wanted)
+	stop()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "clients:", err)
+		os.Exit(1)
+	}
+}
+
+// prepare installs the clients and starts this program again in a closed network.
+func prepare(ctx context.Context, wanted options) (err error) {
+	if wanted.install == "" {
+		temporary, err := os.MkdirTemp("", "palimpsest-clients-")
+		if err != nil {
+			return fmt.Errorf("make a directory: %w", err)
+		}
+		defer func() { _ = os.RemoveAll(temporary) }()
+		wanted.install = temporary
+	}
+	if wanted.install, err = filepath.Abs(wanted.install); err != nil {
+		return fmt.Errorf("-install: %w", err)
+	}
+	if _, err := os.Stat(filepath.Join(wanted.install, "node_modules")); err != nil {
+		fmt.Fprintln(os.Stderr, "installing the clients")
+		if err := apiclients.Install(ctx, wanted.install, wanted.pinned); err != nil {
+			return err
+		}
+	}
+
+	self, err := os.Executable()
+	if err != nil {
+		return fmt.Errorf("find this program: %w", err)
+	}
+	arguments := slices.Concat(os.Args[1:], []string{"-inside", "-install", wanted.install})
+	command := exec.CommandContext(ctx, self, arguments...) //nolint:gosec // this program
+	command.Stdout, command.Stderr = os.Stdout, os.Stderr
+	command.Cancel = func() error { return command.Process.Signal(syscall.SIGTERM) }
+	command.WaitDelay = 30 * time.Second
+	if !wanted.open {
+		apiclients.CloseNetwork(command)
+	}
+	if err := command.Run(); err != nil {
+		if _, ended := errors.AsType[*exec.ExitError](err); ended {
+			return errors.New("see above")
+		}
+		return fmt.Errorf("start in a closed network: %w; with -open the clients keep the network, with dummy keys", err)
+	}
+
+	return nil
+}
+
+// try tries the clients, one at a time, and prints the table.
+func try(ctx context.Context, wanted options) (err error) {
+	if !wanted.open {
+		if err := apiclients.OpenLoopback(); err != nil {
+			return err
+		}
+	}
+	text, err := os.ReadFile(wanted.guide)
+	if err != nil {
+		return fmt.Errorf("-guide: %w", err)
+	}
+	root, err := os.MkdirTemp("", "palimpsest-trials-")
+	if err != nil {
+		return fmt.Errorf("make a directory: %w", err)
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(root)) }()
+	data, err := os.MkdirTemp("", "palimpsest-clients-data-")
+	if err != nil {
+		return fmt.Errorf("make a data directory: %w", err)
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(data)) }()
+	program, err := programtest.Start(ctx, wanted.binary, []string{"serve"}, programtest.Environment(data))
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, program.Stop()) }()
+	bench, err := apiclients.NewBench(program.URL, wanted.install, root, apiclients.ReadGuide(string(text)))
+	if err != nil {
+		return err
+	}
+
+	return tryAll(ctx, bench, wanted)
+}
+
+// tryAll tries each wanted client in each wanted case.
+func tryAll(ctx context.Context, bench *apiclients.Bench, wanted options) error {
+	var cases []apiclients.Case
+	for _, one := range apiclients.Cases() {
+		if strings.Contains(one.Name, wanted.cases) {
+			cases = append(cases, one)
+		}
+	}
+	pinned, err := apiclients.Pinned()
+	if err != nil {
+		return err
+	}
+	report := apiclients.NewReport(cases)
+	sent := map[string]apiclients.Habits{}
+	for _, client := range apiclients.Clients() {
+		if !strings.Contains(strings.ToLower(client.Name), strings.ToLower(wanted.client)) {
+			continue
+		}
+		version, err := versionOf(client, wanted, pinned)
+		if err != nil {
+			return err
+		}
+		for _, one := range cases {
+			trial, err := tryOne(ctx, bench, client, one, wanted)
+			if err != nil {
+				return err
+			}
+			report.Add(trial, version)
+			if client.Package == "" || trial.Skipped != "" {
+				continue
+			}
+			if sent[client.List()] == nil {
+				sent[client.List()] = apiclients.Habits{}
+			}
+			sent[client.List()].Add(trial)
+		}
+	}
+
+	fmt.Println(report.Table()) //nolint:forbidigo // the command's result
+	added, err := compare(sent, wanted)
+	if err != nil {
+		return err
+	}
+	if failed := report.Failed(); failed > 0 || added > 0 {
+		return fmt.Errorf("%d failed, %d new habits", failed, added)
+	}
+
+	return nil
+}
+
+// tryOne tries a client in a case, says what came of it, and keeps it where that is wanted.
+func tryOne(ctx context.Context, bench *apiclients.Bench, client apiclients.Client, one apiclients.Case, wanted options) (*apiclients.Trial, error) {
+	trial, err := bench.Try(ctx, client, one)
+	if err != nil {
+		return nil, fmt.Errorf("%s, %s: %w", client.Name, one.Name, err)
+	}
+	fmt.Fprintln(os.Stderr, trial)
+	if wanted.keep == "" || trial.Skipped != "" {
+		return trial, nil
+	}
+
+	return trial, trial.Keep(wanted.keep)
+}
+
+// versionOf returns the version of a client that is installed, and says so where it is not
+// the pinned one; "" of a client that is not from npm.
+func versionOf(client apiclients.Client, wanted options, pinned map[string]string) (string, error) {
+	if client.Package == "" {
+		return "", nil
+	}
+	version, err := npmtest.Version(wanted.install, client.Package)
+	if err != nil {
+		return "", err
+	}
+	if version != pinned[client.Package] {
+		fmt.Fprintf(os.Stderr, "%s is installed as %s and pinned as %s: raise it in cmd/tools/apiclients/npm\n", client.Name, version, pinned[client.Package])
+	}
+
+	return version, nil
+}
+
+// compare prints what clients sent that is not on their lists, or adds it there, and
+// returns how much was printed.
+func compare(sent map[string]apiclients.Habits, wanted options) (added int, err error) {
+	for _, name := range slices.Sorted(maps.Keys(sent)) {
+		if wanted.learn {
+			err = sent[name].Learn(wanted.habits, name)
+		}
+		if err != nil {
+			return added, err
+		}
+		habits, err := sent[name].Compare(wanted.habits, name)
+		if err != nil {
+			return added, err
+		}
+		for _, habit := range habits {
+			fmt.Printf("new in what %s sends: %s\n", name, habit) //nolint:forbidigo // the command's result
+		}
+		added += len(habits)
+	}
+
+	return added, nil
+}

@@ -1,0 +1,218 @@
+// Command table measures what the memory finds again and prints the tables. Only
+// the speed of the search needs a database: it is read from what the Go benchmarks printed.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+
+	"palimpsest/cmd/tools/memorybench"
+	"palimpsest/cmd/tools/memorybench/datasets"
+	"palimpsest/pipeline/reporttest"
+	"palimpsest/pipeline/tokens"
+)
+
+// options are the command's flags.
+type options struct {
+	data     string
+	own      string
+	datasets string
+	speed    string
+	write    string
+
+	rounds int
+}
+
+func main() {
+	var wanted options
+	flag.StringVar(&wanted.data, "data", "../shared/data", "directory with recorded sessions (recall) and requests (bridge), where there is one")
+	flag.StringVar(&wanted.own, "own", "cmd/tools/memorybench/testdata", "directory with the invented sessions")
+	flag.StringVar(&wanted.datasets, "datasets", "", "directory with LoCoMo, BEAM, or LongMemEval, as their authors publish them")
+	flag.StringVar(&wanted.speed, "speed", "", "file with the output of go test -bench of pipeline/archive/archivedb: only its table is made")
+	flag.StringVar(&wanted.write, "write", "", "page to write the tables into")
+	flag.IntVar(&wanted.rounds, "rounds", 200, "how often the modules are timed")
+	flag.Parse()
+
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
+	err := run(ctx, wanted)
+	stop()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "table:", err)
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context, wanted options) error {
+	head := fmt.Sprintf("%s, commit %s, %s. The machine's load was %s when it began.\n", time.Now().UTC().Format(time.DateOnly), commit(ctx), reporttest.Machine(), load())
+	if wanted.speed != "" {
+		printed, err := os.ReadFile(wanted.speed)
+		if err != nil {
+			return fmt.Errorf("read the benchmarks' output: %w", err)
+		}
+		return tell(wanted.write, "bench-memory-speed", head+"\n"+memorybench.Speed(string(printed)))
+	}
+	counter, err := tokens.NewCounter()
+	if err != nil {
+		return fmt.Errorf("token counter: %w", err)
+	}
+	var text strings.Builder
+	text.WriteString(head)
+	for _, set := range []struct {
+		title, recall, labeled string
+		compactions            string
+	}{
+		{"Recorded sessions", filepath.Join(wanted.data, "recall"), filepath.Join(wanted.data, "bridge", "dev.jsonl"), wanted.data},
+		{"Invented sessions", wanted.own, filepath.Join(wanted.own, "labeled.jsonl"), ""},
+	} {
+		tables, err := measure(ctx, counter, set.recall, set.labeled, set.compactions)
+		if errors.Is(err, os.ErrNotExist) {
+			fmt.Fprintln(os.Stderr, "table:", err)
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		text.WriteString("\n### " + set.title + "\n\n" + tables)
+	}
+	if wanted.datasets != "" {
+		tables, err := published(ctx, counter, wanted.datasets)
+		if err != nil {
+			return err
+		}
+		text.WriteString("\n### Published sets\n\n" + tables)
+	}
+	latencies, err := memorybench.Latencies(ctx, counter, wanted.rounds)
+	if err != nil {
+		return fmt.Errorf("latency: %w", err)
+	}
+	text.WriteString("\n### Time that the modules take\n\n" + memorybench.LatencyTable(latencies))
+	return tell(wanted.write, "bench-memory", text.String())
+}
+
+// tell prints tables and, where a page is named, writes them between the marks of a
+// target of the Makefile.
+func tell(page, target, tables string) error {
+	fmt.Print(tables) //nolint:forbidigo // the command's output
+	if page == "" {
+		return nil
+	}
+	return reporttest.Write(page, target, tables)
+}
+
+// published returns the tables of the public sets in a directory.
+func published(ctx context.Context, counter *tokens.Counter, directory string) (string, error) {
+	sets, err := datasets.Load(directory)
+	if err != nil {
+		return "", fmt.Errorf("published sets: %w", err)
+	}
+	var tables []string
+	for i := range sets {
+		fmt.Fprintln(os.Stderr, "measuring:", sets[i].Name)
+		tables = append(tables, datasets.Markdown(&sets[i], datasets.Measure(&sets[i], datasets.Search), datasets.Measure(&sets[i], datasets.BM25)))
+		back, size, err := memorybench.NewRehydration(counter).Published(ctx, &sets[i])
+		if err != nil {
+			return "", fmt.Errorf("%s: %w", sets[i].Name, err)
+		}
+		tables = append(tables, memorybench.Figures([]memorybench.Figure{back}), fmt.Sprintf("%.0f tokens come back for a question on average.\n", size))
+		windows := []int{32_000, 16_000}
+		found := make([][]datasets.Survival, len(windows))
+		for at, window := range windows {
+			if found[at], err = datasets.Survive(ctx, &sets[i], window); err != nil {
+				return "", fmt.Errorf("%s: %w", sets[i].Name, err)
+			}
+		}
+		if len(found[0]) > 0 {
+			tables = append(tables, datasets.SurvivalTable(&sets[i], windows, found))
+		}
+	}
+	return strings.Join(tables, "\n"), nil
+}
+
+// measure returns the tables of one set: of the search, of rehydrator, and of
+// compaction-bridge, whose compactions only a recorded set has.
+func measure(ctx context.Context, counter *tokens.Counter, recall, labeled, compactions string) (string, error) {
+	set, err := memorybench.Load(recall)
+	if err != nil {
+		return "", err
+	}
+	requests, err := memorybench.LoadLabeled(labeled)
+	if err != nil {
+		return "", err
+	}
+	fmt.Fprintln(os.Stderr, "measuring:", recall)
+	var text strings.Builder
+	text.WriteString("**Search**\n\n" + memorybench.Markdown(memorybench.New(set, counter.Count).Run()))
+	bench := memorybench.NewRehydration(counter)
+	figures, err := bench.Questions(ctx, set, 1)
+	if err != nil {
+		return "", err
+	}
+	back, err := bench.References(ctx, set)
+	if err != nil {
+		return "", err
+	}
+	ordinary, err := bench.Ordinary(ctx, requests)
+	if err != nil {
+		return "", err
+	}
+	typed, err := bench.Typed(ctx, set)
+	if err != nil {
+		return "", err
+	}
+	if typed.Cases > 0 {
+		ordinary = append(ordinary, typed)
+	}
+	text.WriteString("\n**rehydrator**\n\n" + memorybench.Figures(slices.Concat(figures, []memorybench.Figure{back}, ordinary)))
+	detected, err := memorybench.Detection(ctx, counter, requests)
+	if err != nil {
+		return "", err
+	}
+	text.WriteString("\n**compaction-bridge: requests at which it puts something in**\n\n" + memorybench.Figures(detected))
+	if compactions == "" {
+		return text.String(), nil
+	}
+	found, missing, err := memorybench.LoadCompactions(compactions)
+	if err != nil {
+		return "", err
+	}
+	var rows []memorybench.Carried
+	for _, maxTokens := range []int{3000, 6000, 12000} {
+		row, err := memorybench.Carry(ctx, counter, found, maxTokens)
+		if err != nil {
+			return "", err
+		}
+		rows = append(rows, row)
+	}
+	fmt.Fprintf(&text, "\n**compaction-bridge: what is read again within 30 calls of a compaction**\n\n%s\n%d more re-reads are of compactions whose session is not in the set.\n",
+		memorybench.Rereads(rows), missing)
+	return text.String(), nil
+}
+
+// load returns how many processes ran or waited to, on average of the last minute.
+func load() string {
+	content, err := os.ReadFile("/proc/loadavg")
+	if err != nil {
+		return "not known"
+	}
+	minute, _, _ := strings.Cut(string(content), " ")
+	return minute
+}
+
+// commit names the version that runs.
+func commit(ctx context.Context) string {
+	name, err := exec.CommandContext(ctx, "git", "describe", "--always", "--dirty").Output()
+	if err != nil {
+		return "unknown"
+	}
+	return strings.TrimSpace(string(name))
+}

@@ -1,0 +1,122 @@
+// Package fidelity measures what a shortened prompt still says: how many of the
+// identifiers that a session comes back to it has. The benchmarks and the preview of
+// settings measure with it.
+package fidelity
+
+import (
+	"regexp"
+	"slices"
+	"strings"
+
+	"palimpsest/pipeline/conversation"
+)
+
+// Names are the identifiers of a session's messages, which it takes long to find: paths,
+// URLs, symbols, names of errors, ids, and numbers of three digits or more.
+type Names struct {
+	Messages []conversation.Message
+	Written  [][]string // of each message, what a person or the assistant wrote
+	All      [][]string // and what tools returned as well
+
+	first map[string]int // the message that has an identifier first; nil: not looked for yet
+}
+
+// NamesOf finds the identifiers of messages.
+func NamesOf(messages []conversation.Message) *Names {
+	names := &Names{Messages: messages}
+	for i := range messages {
+		own := identifiers(Written(&messages[i]))
+		names.Written = append(names.Written, own)
+		names.All = append(names.All, slices.Concat(own, identifiers(Returned(&messages[i]))))
+	}
+	return names
+}
+
+// TakenUp returns the identifiers that messages from index from to to (excluded) write and
+// an earlier message had, each once.
+func (n *Names) TakenUp(from, to int) []string {
+	if n.first == nil {
+		n.first = map[string]int{}
+		for i, names := range n.All {
+			for _, name := range names {
+				if _, known := n.first[name]; !known {
+					n.first[name] = i
+				}
+			}
+		}
+	}
+	var taken []string
+	for _, names := range n.Written[from:to] {
+		for _, name := range names {
+			if n.first[name] < from && !slices.Contains(taken, name) {
+				taken = append(taken, name)
+			}
+		}
+	}
+	return taken
+}
+
+// Held returns how many identifiers messages from index from to to (excluded) take up
+// from earlier ones, and how many of these a prompt has.
+func (n *Names) Held(from, to int, has func(name string) bool) (held, of int) {
+	taken := n.TakenUp(from, to)
+	for _, name := range taken {
+		if has(name) {
+			held++
+		}
+	}
+	return held, len(taken)
+}
+
+// Written is what a person or the assistant wrote: texts and the arguments of calls.
+func Written(message *conversation.Message) string {
+	var texts []string
+	for i := range message.Blocks {
+		switch block := &message.Blocks[i]; block.Kind {
+		case conversation.Text:
+			if message.Role == conversation.Assistant || message.Role == conversation.User && conversation.IsTyped(block.Text) {
+				texts = append(texts, conversation.WithoutReminders(block.Text))
+			}
+		case conversation.ToolCall:
+			texts = append(texts, block.Name+" "+unescape(block.Text))
+		case conversation.ToolResult, conversation.Thinking, conversation.Media, conversation.Opaque:
+		}
+	}
+	return strings.Join(texts, "\n")
+}
+
+// unescape makes the commonest escapes of JSON what they stand for.
+func unescape(text string) string {
+	return strings.NewReplacer(`\n`, "\n", `\t`, "\t", `\"`, `"`, `\\`, `\`).Replace(text)
+}
+
+// Returned is what tools returned.
+func Returned(message *conversation.Message) string {
+	var texts []string
+	for i := range message.Blocks {
+		if block := &message.Blocks[i]; block.Kind == conversation.ToolResult {
+			texts = append(texts, block.Text)
+		}
+	}
+	return strings.Join(texts, "\n")
+}
+
+// identifier matches what a text calls something by.
+var identifier = regexp.MustCompile(`https?://[^\s"'<>()\[\]]+` + // URLs
+	`|[\w.@~-]*(?:/[\w.@-]+)+` + // paths
+	`|\b[\w-]+\.(?:go|ts|tsx|js|jsx|mjs|py|rb|rs|java|kt|c|h|cc|cpp|cs|php|sh|sql|md|txt|json|ya?ml|toml|xml|html|css|lock|cfg|ini|env)\b` +
+	`|\b[A-Za-z]\w*(?:_\w+)+\b|\b[a-z]+(?:[A-Z]\w*)+\b|\b[A-Z][a-z0-9]+(?:[A-Z]\w*)+\b` + // symbols and names of errors
+	`|\bE[A-Z]{3,}\b|\b[A-Z]{2,}-?\d{2,}\b` + // codes
+	`|\b[0-9a-f]{7,40}\b|\b\d{3,}\b`) // ids and numbers
+
+// identifiers returns the identifiers of a text.
+func identifiers(text string) []string {
+	all := identifier.FindAllString(text, -1)
+	kept := all[:0]
+	for _, one := range all {
+		if one = strings.TrimRight(one, ".,;:-/"); len(one) >= 3 {
+			kept = append(kept, one)
+		}
+	}
+	return kept
+}

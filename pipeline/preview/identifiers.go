@@ -1,0 +1,188 @@
+package preview
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"reflect"
+	"runtime"
+	"slices"
+	"time"
+
+	"github.com/google/uuid"
+	"golang.org/x/sync/errgroup"
+
+	"palimpsest/pipeline"
+	"palimpsest/pipeline/archive"
+	"palimpsest/pipeline/conversation"
+	"palimpsest/pipeline/fidelity"
+	"palimpsest/pipeline/modules/ipc"
+	"palimpsest/pipeline/session"
+	"palimpsest/pipeline/tokens"
+	"palimpsest/pipeline/wire"
+)
+
+// What is read at most to count identifiers: so many sessions, so many bytes of each, and
+// of all.
+const (
+	mostRead   = 10
+	mostOfOne  = 8 << 20
+	mostOfText = 24 << 20
+)
+
+// Texts is where someone reads what was said in sessions.
+type Texts struct {
+	Archive archive.Reader
+	Codecs  map[conversation.Format]wire.Codec
+	MayRead func(apiKey uuid.UUID) bool // the sessions of an API key
+	Within  time.Duration               // sessions that are not replayed by then don't count
+}
+
+// Identifiers is how many identifiers turns take up from earlier ones, and how many of
+// them the prompt before such a turn has with two settings, see fidelity.Names.
+type Identifiers struct {
+	Sessions int // that were read
+
+	TakenUp, Saved, Wanted int
+}
+
+// Identifiers compares two configs on the newest of the sessions that are picked whose
+// text may be read. It replays the originals, which takes longer than Compare.
+func (p *Preview) Identifiers(ctx context.Context, workspace uuid.UUID, picked session.Picked, texts Texts, saved, wanted pipeline.Config) (Identifiers, error) {
+	standing, err := p.remembered(ctx, workspace, picked, saved)
+	if err != nil || standing.found.IsSample {
+		return Identifiers{}, err
+	}
+	within, cancel := context.WithTimeout(ctx, texts.Within)
+	defer cancel()
+	found, err := p.identifiers(within, workspace, texts, standing.recorded, saved, wanted)
+	if err != nil && ctx.Err() == nil && within.Err() != nil {
+		err = nil // the rest took too long
+	}
+	return found, err
+}
+
+// identifiers adds up the sessions. Where the time is up, those that it came to come with the error.
+func (p *Preview) identifiers(ctx context.Context, workspace uuid.UUID, texts Texts, recorded []session.Recorded, saved, wanted pipeline.Config) (Identifiers, error) {
+	counter, err := tokens.NewCounter()
+	if err != nil {
+		return Identifiers{}, fmt.Errorf("token counter: %w", err)
+	}
+	readable, err := texts.readable(ctx, workspace, recorded)
+	if err != nil {
+		return Identifiers{}, err
+	}
+	each := make([]Identifiers, len(readable))
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(runtime.GOMAXPROCS(0))
+	for i, one := range readable {
+		group.Go(func() error {
+			messages, err := texts.read(ctx, workspace, one, counter)
+			if errors.Is(err, archive.ErrDamaged) || errors.Is(err, archive.ErrNotFound) {
+				return nil
+			}
+			if err == nil {
+				each[i], err = p.replay(ctx, one, messages, counter, saved, wanted)
+			}
+			return err
+		})
+	}
+	err = group.Wait()
+	var sum Identifiers
+	for _, one := range each {
+		sum.Sessions += one.Sessions
+		sum.TakenUp += one.TakenUp
+		sum.Saved += one.Saved
+		sum.Wanted += one.Wanted
+	}
+	return sum, err
+}
+
+// readable returns the sessions that may be read, have all of their text, and are not too
+// large.
+func (t *Texts) readable(ctx context.Context, workspace uuid.UUID, recorded []session.Recorded) ([]*session.Recorded, error) {
+	var readable []*session.Recorded
+	left := mostOfText
+	for i := range recorded {
+		one := &recorded[i]
+		if len(readable) == mostRead {
+			break
+		}
+		if t.Codecs[one.Format] == nil || len(one.Requests) < 2 || !t.MayRead(one.APIKey) {
+			continue
+		}
+		entries, err := t.Archive.Entries(ctx, workspace, one.Lane, 0, len(one.Messages))
+		if err != nil {
+			return nil, fmt.Errorf("sizes of lane %s: %w", one.Lane, err)
+		}
+		size := 0
+		for _, entry := range entries {
+			size += entry.Size
+		}
+		if len(entries) == len(one.Messages) && size <= min(left, mostOfOne) {
+			readable, left = append(readable, one), left-size
+		}
+	}
+	return readable, nil
+}
+
+// read returns the originals of a session.
+func (t *Texts) read(ctx context.Context, workspace uuid.UUID, recorded *session.Recorded, counter *tokens.Counter) (talk, error) {
+	entries, err := t.Archive.Originals(ctx, workspace, recorded.Lane, 0, len(recorded.Messages))
+	if err != nil {
+		return talk{}, fmt.Errorf("originals of lane %s: %w", recorded.Lane, err)
+	}
+	if len(entries) != len(recorded.Messages) {
+		return talk{}, fmt.Errorf("originals of lane %s: %w", recorded.Lane, archive.ErrNotFound)
+	}
+	raw := make([][]byte, len(entries))
+	for i, entry := range entries {
+		raw[i] = entry.Raw
+	}
+	said := talk{codec: t.Codecs[recorded.Format], counter: textCounter{counter}}
+	body := slices.Concat([]byte(`{"`+said.codec.List()+`":[`), bytes.Join(raw, []byte(",")), []byte("]}"))
+	if said.body, err = wire.Open(body, said.codec.List()); err != nil {
+		return talk{}, fmt.Errorf("open lane %s: %w", recorded.Lane, err)
+	}
+	var messages []conversation.Message
+	for i := range said.body.Len() {
+		digest, err := wire.Digest(said.codec, said.body.Element(i), func(message conversation.Message) int {
+			messages = append(messages, message)
+			return recorded.Messages[i].Tokens
+		})
+		if err != nil {
+			return talk{}, fmt.Errorf("message %d of lane %s: %w", i, recorded.Lane, err)
+		}
+		said.digests = append(said.digests, digest)
+	}
+	said.names = fidelity.NamesOf(messages)
+	return said, nil
+}
+
+// replay runs both configs on a session.
+func (p *Preview) replay(ctx context.Context, recorded *session.Recorded, messages talk, counter *tokens.Counter, saved, wanted pipeline.Config) (Identifiers, error) {
+	run := func(config pipeline.Config) (Session, error) {
+		return laneOf(compressing(config), p.models.Lookup(recorded.Model), recorded, ipc.New(counter), messages).run(ctx)
+	}
+	before, err := run(saved)
+	if err != nil {
+		return Identifiers{}, err
+	}
+	after := before
+	if !reflect.DeepEqual(saved, wanted) {
+		after, err = run(wanted)
+	}
+	if err != nil {
+		return Identifiers{}, err
+	}
+	return Identifiers{Sessions: 1, TakenUp: before.TakenUp, Saved: before.Held, Wanted: after.Held}, nil
+}
+
+// textCounter counts a text as a message of its own.
+type textCounter struct{ *tokens.Counter }
+
+// Text implements pipeline.Counter.
+func (c textCounter) Text(text string) int {
+	return c.Message(conversation.Message{Role: conversation.User, Blocks: []conversation.Block{{Kind: conversation.Text, Text: text}}})
+}

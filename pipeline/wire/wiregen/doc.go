@@ -1,5 +1,0 @@
-// Package wiregen writes long agent sessions for tests and benchmarks, as the
-// request bodies that a coding client sends while its session grows. The same
-// seed and options give the same bytes. Every body is one that a provider would
-// take.
-package wiregen

@@ -1,0 +1,78 @@
+package policy_test
+
+import (
+	"go/ast"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// What an interface costs a reader is that the same noun is described twice. The goal is 90
+// interfaces with 60 repeated method names; lower these bounds with each step, never raise them.
+const (
+	maxInterfaces    = 132
+	maxRepeatedNames = 84
+)
+
+// An interface is declared once, beside its noun, for everyone who uses it. Programs for tests
+// do not count.
+func TestEachNounsInterfaceIsDeclaredOnce(t *testing.T) {
+	t.Parallel()
+
+	interfaces, declared := 0, map[string][]string{}
+	for _, source := range sources(t) {
+		if source.Test || isTestSupport(source.Folder) {
+			continue
+		}
+		for _, methods := range interfacesOf(source) {
+			interfaces++
+			for _, method := range methods {
+				declared[method.Name] = append(declared[method.Name], source.at(method))
+			}
+		}
+	}
+
+	var repeated []string
+	for name, places := range declared {
+		for _, place := range places[1:] {
+			repeated = append(repeated, name+" "+place)
+		}
+	}
+	if interfaces > maxInterfaces {
+		t.Errorf("%d interfaces, want at most %d: use one that exists, or the type that implements it", interfaces, maxInterfaces)
+	}
+	if len(repeated) > maxRepeatedNames {
+		slices.Sort(repeated)
+		t.Errorf("%d repeated method names, want at most %d:\n%s", len(repeated), maxRepeatedNames, strings.Join(repeated, "\n"))
+	}
+	t.Logf("%d interfaces, %d repeated method names", interfaces, len(repeated))
+}
+
+// interfacesOf returns the methods of each interface that a file declares. Those of an
+// embedded interface belong to it alone.
+func interfacesOf(source sourceFile) [][]*ast.Ident {
+	var found [][]*ast.Ident
+	for _, declaration := range source.Syntax.Decls {
+		group, is := declaration.(*ast.GenDecl)
+		if !is {
+			continue
+		}
+		for _, spec := range group.Specs {
+			named, is := spec.(*ast.TypeSpec)
+			if !is {
+				continue
+			}
+			declared, is := named.Type.(*ast.InterfaceType)
+			if !is {
+				continue
+			}
+			var methods []*ast.Ident
+			for _, method := range declared.Methods.List {
+				methods = append(methods, method.Names...)
+			}
+			found = append(found, methods)
+		}
+	}
+
+	return found
+}

@@ -1,0 +1,69 @@
+package tuning
+
+import (
+	"cmp"
+	"context"
+	"strconv"
+	"time"
+
+	"palimpsest/pipeline"
+	"palimpsest/pipeline/preview"
+	"palimpsest/pipeline/session"
+	"palimpsest/tenants"
+	"palimpsest/web/components"
+)
+
+// identifiersPart is the value of part that asks for the page with the identifiers that
+// prompts keep.
+const identifiersPart = "identifiers"
+
+// countWithin is how long people wait for identifiers to be counted.
+const countWithin = 15 * time.Second
+
+// identifiers is what settings keep of the identifiers that later turns take up again.
+type identifiers struct {
+	preview.Identifiers
+
+	MayNot bool // the person may read no text, and so nothing was counted
+}
+
+// identifiers counts them in the sessions that a person may read.
+func (p *Previewer) identifiers(ctx context.Context, who tenants.Principal, picked session.Picked, saved, wanted pipeline.Config) (identifiers, error) {
+	reader, err := p.deps.Readers.Reader(ctx, who.Workspace.ID, who.User.ID)
+	if err != nil || reader.None() {
+		return identifiers{MayNot: true}, err
+	}
+	texts := preview.Texts{Archive: p.deps.Archive, Codecs: p.deps.Codecs, MayRead: reader.MayRead, Within: cmp.Or(p.deps.Within, countWithin)}
+	found, err := p.deps.Compares.Identifiers(ctx, who.Workspace.ID, picked, texts, saved, wanted)
+	return identifiers{Identifiers: found}, err
+}
+
+// keeping is a row of the table: how many identifiers a setting keeps.
+type keeping struct {
+	Setting, TakenUp, Kept, Gone string
+}
+
+// rows are the saved setting and this one.
+func (i identifiers) rows() []keeping {
+	row := func(setting string, held int) keeping {
+		return keeping{setting, count(i.TakenUp), components.Share(int64(held), int64(i.TakenUp)), count(i.TakenUp - held)}
+	}
+	return []keeping{row("Saved setting", i.Saved), row("This setting", i.Wanted)}
+}
+
+// basis says what was counted.
+func (i identifiers) basis() string {
+	return "Paths, symbols, names of errors and numbers that a turn takes up from earlier ones, and whether the prompt before it still had them. Counted in the text of " +
+		components.Plural(int64(i.Sessions), "session") + "."
+}
+
+// figures are the same for the table of all figures; none if nothing was counted.
+func (i identifiers) figures() []figure {
+	if i.Sessions == 0 {
+		return nil
+	}
+	return []figure{
+		{Key: "identifiers_taken_up", Name: "Identifiers taken up", Hint: "in the text of " + strconv.Itoa(i.Sessions) + " of the sessions", Saved: int64(i.TakenUp), Wanted: int64(i.TakenUp), words: components.Count},
+		{Key: "identifiers_gone", Name: "Identifiers gone", Hint: "of them, those that the prompt no longer had", Saved: int64(i.TakenUp - i.Saved), Wanted: int64(i.TakenUp - i.Wanted), words: components.Count},
+	}
+}
