@@ -1,7 +1,6 @@
 package manage
 
 import (
-	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"log/slog"
@@ -31,107 +30,6 @@ func (h exchangeHandler) register(group *echo.Group, d *door) {
 	group.GET("/requests", d.as(tenants.ReadMetrics, h.listRequests))
 	group.GET("/requests.csv", d.as(tenants.ReadMetrics, h.downloadRequests))
 	group.GET("/requests/:id", d.as(tenants.ReadMetrics, h.getRequest))
-}
-
-type requestJSON struct {
-	ID           uuid.UUID        `json:"id"`
-	At           time.Time        `json:"at"`
-	Session      *uuid.UUID       `json:"session"`
-	Lane         *uuid.UUID       `json:"lane"`
-	APIKey       uuid.UUID        `json:"api_key"`
-	Provider     tenants.Provider `json:"provider"`
-	ProviderKey  *uuid.UUID       `json:"provider_key"`
-	Endpoint     string           `json:"endpoint"`
-	Model        string           `json:"model"`
-	Client       string           `json:"client"`
-	Class        string           `json:"class,omitempty"`
-	Stream       bool             `json:"stream"`
-	Status       int              `json:"status"`
-	ErrorFrom    string           `json:"error_from,omitempty"`
-	ErrorType    string           `json:"error_type,omitempty"`
-	Messages     int              `json:"messages"`
-	Compression  string           `json:"compression"`
-	TokensBefore int              `json:"tokens_before"`
-	TokensAfter  int              `json:"tokens_after"`
-	Window       int              `json:"context_window"`
-	Takes        int              `json:"provider_window"`
-	Target       int              `json:"target_tokens"`
-	Levels       [4]int           `json:"levels"`
-	Reported     reportedJSON     `json:"reported"`
-	CostMicroUSD int64            `json:"cost_micro_usd"`
-	NetMicroUSD  int64            `json:"net_micro_usd"`
-	Reach        bool             `json:"reach"`
-	MissCause    string           `json:"miss_cause,omitempty"`
-	MissedTokens int              `json:"missed_tokens"`
-	Projection   int              `json:"projection"`
-	OverheadMS   float64          `json:"overhead_ms"`
-	TTFBMS       float64          `json:"ttfb_ms"`
-	DurationMS   float64          `json:"duration_ms"`
-	Attempts     int              `json:"attempts"`
-	Answer       string           `json:"answer_sha256,omitempty"`
-	Modules      []moduleJSON     `json:"modules"`
-	Tags         tenants.Tags     `json:"tags"`
-
-	// Of one request only.
-	Report    json.RawMessage   `json:"report,omitempty"`
-	Headers   map[string]string `json:"headers,omitempty"`    // of our own that no other member tells
-	ErrorText string            `json:"error_text,omitempty"` // for who may read what was said in the session
-}
-
-// moduleJSON is how a module ended.
-type moduleJSON struct {
-	Name    string `json:"name"`
-	Outcome string `json:"outcome"`
-}
-
-// reportedJSON are tokens as the provider reported them.
-type reportedJSON struct {
-	Input      int `json:"input"`
-	CacheRead  int `json:"cache_read"`
-	CacheWrite int `json:"cache_write"`
-	Output     int `json:"output"`
-}
-
-func requestOf(exchange tenants.Exchange) requestJSON {
-	answer := requestJSON{
-		ID: exchange.ID, At: exchange.At, APIKey: exchange.APIKey, Provider: exchange.Provider, Endpoint: exchange.Endpoint,
-		Model: exchange.Model, Client: exchange.Client, Stream: exchange.Stream, Status: exchange.Status,
-		ErrorFrom: exchange.ErrorFrom, ErrorType: exchange.ErrorType, Messages: exchange.Position, Compression: exchange.Compression,
-		TokensBefore: exchange.TokensBefore, TokensAfter: exchange.TokensAfter, Window: exchange.Window, Takes: exchange.Takes, Target: exchange.Target, Levels: exchange.Levels,
-		Reported:     reportedJSON{Input: exchange.Input, CacheRead: exchange.CacheRead, CacheWrite: exchange.CacheWrite, Output: exchange.Output},
-		CostMicroUSD: exchange.CostMicroUSD, NetMicroUSD: exchange.NetMicroUSD, Reach: exchange.Reach,
-		MissCause: exchange.MissCause, MissedTokens: exchange.MissedTokens, Projection: exchange.Projection,
-		OverheadMS: milliseconds(exchange.Overhead), TTFBMS: milliseconds(exchange.TTFB), DurationMS: milliseconds(exchange.Duration),
-		Attempts: exchange.Attempts, Answer: hex.EncodeToString(exchange.Answer),
-		Class: exchange.Class, Modules: modulesOf(exchange.Report), Tags: exchange.Tags,
-	}
-	if answer.Tags == nil {
-		answer.Tags = tenants.Tags{}
-	}
-	if exchange.ProviderKey != uuid.Nil {
-		answer.ProviderKey = &exchange.ProviderKey
-	}
-	if exchange.Session != uuid.Nil {
-		answer.Session, answer.Lane = &exchange.Session, &exchange.Lane
-	}
-	return answer
-}
-
-// modulesOf returns how the modules of a report ended, in their order.
-func modulesOf(encoded []byte) []moduleJSON {
-	modules := []moduleJSON{}
-	var report pipeline.Report
-	if json.Unmarshal(encoded, &report) != nil {
-		return modules // an exchange that the pipeline did not see has no report
-	}
-	for _, module := range report.Modules {
-		modules = append(modules, moduleJSON{Name: module.Name, Outcome: module.Outcome})
-	}
-	return modules
-}
-
-func milliseconds(duration time.Duration) float64 {
-	return float64(duration.Microseconds()) / 1000
 }
 
 func (h exchangeHandler) listRequests(c echo.Context, who caller) error {

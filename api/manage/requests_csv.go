@@ -8,9 +8,6 @@ import (
 	"io"
 	"iter"
 	"net/http"
-	"strconv"
-	"strings"
-	"time"
 
 	"github.com/labstack/echo/v4"
 
@@ -63,27 +60,26 @@ func (h exchangeHandler) requestPages(ctx context.Context, workspace tenants.Wor
 	}
 }
 
-// requestColumns are the heading of a download.
-func requestColumns() []string {
-	return []string{
-		"at", "id", "session", "lane", "client", "model", "key", "provider", "provider_key", "endpoint", "class", "stream", "status",
-		"error_from", "error_type", "compression", "tokens_received", "tokens_sent", "input", "cache_read", "cache_write", "output",
-		"overhead_ms", "ttfb_ms", "duration_ms", "attempts", "cost_usd", "net_usd", "miss_cause", "missed_tokens", "modules", "tags", "reach",
-	}
-}
-
 // writeRequestsCSV writes pages as CSV (RFC 4180) with a heading, at most maxRequestsCSV
 // rows. A cell that a spreadsheet would take for a formula begins with an apostrophe.
 func writeRequestsCSV(w io.Writer, pages iter.Seq2[[]tenants.Exchange, error]) error {
 	out := csv.NewWriter(w)
 	out.UseCRLF = true
-	if err := out.Write(requestColumns()); err != nil {
+	columns := requestColumns()
+	row := make([]string, len(columns))
+	for i, column := range columns {
+		row[i] = column.name
+	}
+	if err := out.Write(row); err != nil {
 		return fmt.Errorf("write requests: %w", err)
 	}
 	rows := 0
 	for page, err := range pages {
 		for i := 0; err == nil && i < len(page) && rows < maxRequestsCSV; i++ {
-			err = out.Write(requestCells(&page[i]))
+			for j, column := range columns {
+				row[j] = column.cell(&page[i])
+			}
+			err = out.Write(row)
 			rows++
 		}
 		out.Flush()
@@ -96,30 +92,3 @@ func writeRequestsCSV(w io.Writer, pages iter.Seq2[[]tenants.Exchange, error]) e
 	}
 	return nil
 }
-
-// requestCells returns a row of a download.
-func requestCells(e *tenants.Exchange) []string {
-	var modules, tags []string
-	for _, module := range modulesOf(e.Report) {
-		modules = append(modules, module.Name+":"+module.Outcome)
-	}
-	for _, tag := range e.Tags.List() {
-		tags = append(tags, tag.String())
-	}
-	number := strconv.Itoa
-	cell := tenants.CSVCell
-	return []string{
-		e.At.UTC().Format(time.RFC3339Nano), e.ID.String(), tenants.CSVID(e.Session), tenants.CSVID(e.Lane), cell(e.Client), cell(e.Model), e.APIKey.String(),
-		cell(string(e.Provider)), tenants.CSVID(e.ProviderKey), cell(e.Endpoint), cell(e.Class), strconv.FormatBool(e.Stream), number(e.Status),
-		cell(e.ErrorFrom), cell(e.ErrorType), cell(e.Compression), number(e.TokensBefore), number(e.TokensAfter),
-		number(e.Input), number(e.CacheRead), number(e.CacheWrite), number(e.Output),
-		millisCell(e.Overhead), millisCell(e.TTFB), millisCell(e.Duration), number(e.Attempts),
-		dollars(e.CostMicroUSD), dollars(e.NetMicroUSD), cell(e.MissCause), number(e.MissedTokens),
-		cell(strings.Join(modules, " ")), cell(strings.Join(tags, " ")), strconv.FormatBool(e.Reach),
-	}
-}
-
-func millisCell(d time.Duration) string { return strconv.FormatFloat(milliseconds(d), 'f', -1, 64) }
-
-// dollars writes millionths of a US dollar as a number.
-func dollars(micro int64) string { return strconv.FormatFloat(float64(micro)/1e6, 'f', 6, 64) }

@@ -56,14 +56,7 @@ func (db Exchanges) Exchange(ctx context.Context, workspace, id uuid.UUID) (tena
 // one argument, however many exchanges. It changes no row that another batch changes.
 func insertExchanges(tx *gorm.DB, workspace uuid.UUID, batch []byte) error {
 	const statement = `WITH recorded AS (INSERT INTO exchanges (workspace_id, ` + recordedColumns + `)
-		SELECT $1, ` + recordedColumns + ` FROM jsonb_to_recordset($2) AS r (id uuid, at timestamptz, session_id uuid, lane_id uuid,
-			api_key_id uuid, provider text, endpoint text, model text, client text, class text, stream boolean, status int,
-			error_from text, error_type text, position int, compression text, tokens_before int, tokens_after int,
-			window_tokens int, level_0 int, level_1 int, level_2 int, level_3 int, input_tokens int, cache_read_tokens int,
-			cache_write_tokens int, output_tokens int, cost_microusd bigint, net_microusd bigint, overhead_us bigint,
-			ttfb_us bigint, duration_us bigint, attempts int, answer bytea, report jsonb,
-			miss_cause text, missed_tokens int, projection int, predicted_microusd bigint, provider_key_id uuid,
-			unread_microusd bigint, rewritten_microusd bigint, bridged boolean, compacted boolean, reach boolean, takes_tokens int, target_tokens int, tags jsonb, signed jsonb, error_text bytea)
+		SELECT $1, ` + recordedColumns + ` FROM jsonb_populate_recordset(NULL::exchanges, $2)
 		ON CONFLICT DO NOTHING RETURNING id, at, endpoint, class, status, error_from, attempts, tags),
 		tagged AS (INSERT INTO exchange_tags (workspace_id, tag, at, exchange_id)
 		SELECT $1, t.key || '=' || t.value, r.at, r.id FROM recorded r, jsonb_each_text(r.tags) t)

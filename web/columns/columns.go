@@ -4,10 +4,14 @@ package columns
 import (
 	"context"
 	"log/slog"
+	"net/http"
 	"net/url"
 	"slices"
 
+	"github.com/labstack/echo/v4"
+
 	"palimpsest/tenants"
+	"palimpsest/web/layout"
 )
 
 // Column is one that can be hidden.
@@ -17,6 +21,7 @@ type Column struct{ Name, Label string }
 type List struct {
 	Store tenants.Views
 	Of    tenants.ViewList
+	Page  string // the list's own address
 	Path  string // where the choice is sent
 	All   []Column
 	Log   *slog.Logger
@@ -44,22 +49,29 @@ func (l List) Model(ctx context.Context, who tenants.Principal, back string) Mod
 	return m
 }
 
-// Save keeps the choice of a form, in which what is shown is named.
-func (l List) Save(ctx context.Context, who tenants.Principal, form url.Values) error {
+// Save keeps the choice of the form that was sent, in which what is shown is named, and leads back to the list.
+func (l List) Save(c echo.Context, who tenants.Principal) error {
+	form, err := c.FormParams()
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest).SetInternal(err)
+	}
 	var hidden []string
 	for _, column := range l.All {
 		if !slices.Contains(form["show"], column.Name) {
 			hidden = append(hidden, column.Name)
 		}
 	}
-	return l.Store.HideColumns(ctx, who.Workspace.ID, who.User.ID, l.Of, hidden)
+	if err := l.Store.HideColumns(c.Request().Context(), who.Workspace.ID, who.User.ID, l.Of, hidden); err != nil {
+		return err
+	}
+	return layout.Redirect(c, l.back(form))
 }
 
-// Back returns the address that a form leads back to: the list's own, with its query.
-func Back(list string, form url.Values) string {
+// back returns the address that a form leads back to: the list's own, with its query.
+func (l List) back(form url.Values) string {
 	address, err := url.Parse(form.Get("back"))
 	if err != nil || address.RawQuery == "" {
-		return list
+		return l.Page
 	}
-	return list + "?" + address.RawQuery
+	return l.Page + "?" + address.RawQuery
 }

@@ -64,8 +64,13 @@ type Handler struct {
 func New(deps Deps) *Handler {
 	return &Handler{
 		deps: deps, views: views.List{Store: deps.Views, Of: tenants.RequestViews, Path: paths.Requests, Log: deps.Log},
-		columns: columns.List{Store: deps.Columns, Of: tenants.RequestViews, Path: paths.RequestColumns, All: columnsOf(), Log: deps.Log},
+		columns: columns.List{Store: deps.Columns, Of: tenants.RequestViews, Page: paths.Requests, Path: paths.RequestColumns, All: columns.Of(columnsOf()), Log: deps.Log},
 	}
+}
+
+// SaveColumns keeps which columns the person sees.
+func (h *Handler) SaveColumns(c echo.Context, who tenants.Principal) error {
+	return h.columns.Save(c, who)
 }
 
 // List shows a page of the requests that match, with one of them opened if the address

@@ -57,8 +57,13 @@ type Handler struct {
 func New(deps Deps) *Handler {
 	return &Handler{
 		deps: deps, views: views.List{Store: deps.Views, Of: tenants.SessionViews, Path: paths.Sessions, Log: deps.Log},
-		columns: columns.List{Store: deps.Columns, Of: tenants.SessionViews, Path: paths.SessionColumns, All: columnsOf(), Log: deps.Log},
+		columns: columns.List{Store: deps.Columns, Of: tenants.SessionViews, Page: paths.Sessions, Path: paths.SessionColumns, All: columns.Of(columnsOf()), Log: deps.Log},
 	}
+}
+
+// SaveColumns keeps which columns the person sees.
+func (h *Handler) SaveColumns(c echo.Context, who tenants.Principal) error {
+	return h.columns.Save(c, who)
 }
 
 // Show shows a page of the sessions that match.
