@@ -11,6 +11,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -138,16 +139,16 @@ func (s *storage) RecordExchanges(_ context.Context, _ uuid.UUID, exchanges []te
 	return nil
 }
 
-// Exchange implements tenants.Exchanges.
-func (s *storage) Exchange(_ context.Context, _, id uuid.UUID) (tenants.Exchange, error) {
+// Recorded implements tenants.Exchanges.
+func (s *storage) Recorded(_ context.Context, _ uuid.UUID, ids []uuid.UUID) (recorded []uuid.UUID, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for i := range s.exchanges {
-		if s.exchanges[i].ID == id {
-			return s.exchanges[i], nil
+		if slices.Contains(ids, s.exchanges[i].ID) {
+			recorded = append(recorded, s.exchanges[i].ID)
 		}
 	}
-	return tenants.Exchange{}, tenants.ErrNotFound
+	return recorded, nil
 }
 
 // Open implements Vault: provider keys are not sealed.

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"slices"
 	"sync"
 
 	"github.com/fxamacker/cbor/v2"
@@ -139,49 +140,54 @@ func readKept(plain []byte) (k kept, err error) {
 // Replay records what the local disk holds of exchanges that could not be recorded, or whose
 // process was killed.
 func (r *Recorder) Replay(ctx context.Context) {
-	r.spool.Replay(ctx, func(ctx context.Context, workspace uuid.UUID, plain []byte) error {
-		what, err := readKept(plain)
-		if err != nil { // it waits: another version of the program may have written it
-			return fmt.Errorf("read an exchange: %w", err)
+	r.spool.Replay(ctx, func(ctx context.Context, workspace uuid.UUID, plain [][]byte) error {
+		batch := make([]kept, len(plain))
+		for i := range plain {
+			var err error
+			if batch[i], err = readKept(plain[i]); err != nil { // it waits: another version of the program may have written it
+				return fmt.Errorf("read an exchange: %w", err)
+			}
 		}
-		return r.recordKept(ctx, workspace, what)
+		return r.recordKept(ctx, workspace, batch)
 	})
 }
 
-// recordKept records an exchange once: where it is recorded already, nothing is counted again.
-func (r *Recorder) recordKept(ctx context.Context, workspace uuid.UUID, what kept) error {
+// recordKept records exchanges of a workspace once: of those that are recorded already, nothing is
+// counted again.
+func (r *Recorder) recordKept(ctx context.Context, workspace uuid.UUID, batch []kept) error {
 	ctx, cancel := context.WithTimeout(ctx, recorderTimeout)
 	defer cancel()
-	isNew := false
+	ids := make([]uuid.UUID, 0, len(batch))
+	for _, what := range batch {
+		if what.Exchange != nil {
+			ids = append(ids, what.Exchange.ID)
+		}
+	}
+	added := 0
 	err := r.database.Together(ctx, workspace, func(ctx context.Context) error {
-		if what.Request != nil { // its messages are stored once, however often they come
-			if err := r.sessions.Record(ctx, workspace, []session.Seen{*what.Request}); err != nil {
-				return err
-			}
-		}
-		if what.Exchange == nil {
-			return nil
-		}
-		_, err := r.usage.Exchange(ctx, workspace, what.Exchange.ID)
-		if isNew = errors.Is(err, tenants.ErrNotFound); !isNew {
+		recorded, err := r.usage.Recorded(ctx, workspace, ids)
+		if err != nil {
 			return err
 		}
-		exchange := *what.Exchange
-		exchange.ErrorText = r.seal(workspace, exchange.ID, what.Said)
-		if what.Answered != nil {
-			seen := []session.Seen{*what.Answered}
-			if err := r.sessions.Record(ctx, workspace, seen); err != nil {
-				return err
+		var jobs []job
+		for i := range batch {
+			what := &batch[i]
+			if what.Request != nil { // its messages are stored once, however often they come
+				jobs = append(jobs, job{seen: what.Request})
 			}
-			exchange.Session, exchange.Lane = seen[0].Session, seen[0].Lane
+			if what.Exchange != nil && !slices.Contains(recorded, what.Exchange.ID) {
+				jobs = append(jobs, job{seen: what.Answered, exchange: what.Exchange, said: what.Said})
+				recorded = append(recorded, what.Exchange.ID)
+				added++
+			}
 		}
-		return r.usage.RecordExchanges(ctx, workspace, []tenants.Exchange{exchange})
+		return r.record(ctx, workspace, jobs)
 	})
 	if err != nil {
-		return fmt.Errorf("record an exchange from the local disk: %w", err)
+		return fmt.Errorf("record %d exchanges from the local disk: %w", len(batch), err)
 	}
-	if isNew && r.Recorded != nil {
-		r.Recorded(workspace, 1)
+	if added > 0 && r.Recorded != nil {
+		r.Recorded(workspace, added)
 	}
 	return nil
 }

@@ -29,6 +29,8 @@ const (
 	// keepFor is after how long a record is deleted that is never stored: its workspace was
 	// deleted meanwhile.
 	keepFor = 7 * 24 * time.Hour
+	// batchRecords and batchBytes bound what Replay hands over at once.
+	batchRecords, batchBytes = 100, 8 << 20
 )
 
 // ErrFull says that a spool has no room for a record.
@@ -193,10 +195,13 @@ func (s *Spool) forget(r Record) {
 	}
 }
 
+// Hand takes records of one workspace, oldest first: all of them, or none if it returns an error.
+type Hand func(ctx context.Context, workspace uuid.UUID, plain [][]byte) error
+
 // Replay hands over what could not be stored, and what processes have left that run no more,
-// oldest first. What is not taken waits for the next time; where that is because the store is
-// away, so does all behind it.
-func (s *Spool) Replay(ctx context.Context, hand func(ctx context.Context, workspace uuid.UUID, plain []byte) error) {
+// oldest first, some at a time. What is not taken waits for the next time; where that is because
+// the store is away, so does all behind it.
+func (s *Spool) Replay(ctx context.Context, hand Hand) {
 	s.replaying.Lock()
 	defer s.replaying.Unlock()
 	s.mu.Lock()
@@ -208,42 +213,107 @@ func (s *Spool) Replay(ctx context.Context, hand func(ctx context.Context, works
 		defer s.mu.Unlock()
 		s.failed = slices.DeleteFunc(s.failed, func(record Record) bool { return done[record] })
 	}()
-	for _, record := range waiting {
-		workspace, err := s.handOver(ctx, record, hand)
-		if errors.Is(err, session.ErrAway) || ctx.Err() != nil {
+	for len(waiting) > 0 {
+		n := together(waiting)
+		if !s.handOver(ctx, waiting[:n], hand, done) {
 			return
 		}
-		if err != nil && s.config.Now().Sub(record.segment.since) <= keepFor {
-			continue
-		}
-		if err != nil {
-			s.config.Log.ErrorContext(ctx, "an exchange on the local disk is deleted after seven days", "workspace", workspace, "error", err)
-		}
-		done[record] = true
-		s.mu.Lock()
-		s.forget(record)
-		if err == nil {
-			s.handed++
-		}
-		s.mu.Unlock()
+		waiting = waiting[n:]
 	}
 }
 
-func (s *Spool) handOver(ctx context.Context, record Record, hand func(ctx context.Context, workspace uuid.UUID, plain []byte) error) (uuid.UUID, error) {
+// together returns how many of the first records are read into memory at once, at least one.
+func together(waiting []Record) int {
+	n, bytes := 0, int64(0)
+	for n < min(len(waiting), batchRecords) && (n == 0 || bytes+waiting[n].size <= batchBytes) {
+		bytes += waiting[n].size
+		n++
+	}
+	return n
+}
+
+// handOver hands over records, workspace by workspace, and adds those that are dealt with to done.
+// It reports whether the store takes more.
+func (s *Spool) handOver(ctx context.Context, records []Record, hand Hand, done map[Record]bool) bool {
+	type batch struct {
+		records []Record
+		plain   [][]byte
+	}
+	var order []uuid.UUID
+	batches := map[uuid.UUID]batch{}
+	for _, record := range records {
+		workspace, plain, err := s.open(ctx, record)
+		if plain == nil {
+			if !s.end(ctx, workspace, record, err, done) {
+				return false
+			}
+			continue
+		}
+		of, found := batches[workspace]
+		if !found {
+			order = append(order, workspace)
+		}
+		batches[workspace] = batch{append(of.records, record), append(of.plain, plain)}
+	}
+	for _, workspace := range order {
+		of := batches[workspace]
+		err := hand(ctx, workspace, of.plain)
+		isOne := len(of.records) == 1 || err == nil || isAway(ctx, err)
+		for i, record := range of.records {
+			if !isOne { // which of them is not taken?
+				err = hand(ctx, workspace, of.plain[i:i+1])
+			}
+			if !s.end(ctx, workspace, record, err, done) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// isAway reports whether nothing can be stored for now.
+func isAway(ctx context.Context, err error) bool {
+	return err != nil && (errors.Is(err, session.ErrAway) || ctx.Err() != nil)
+}
+
+// end adds a record that was taken, or that is too old to be tried again, to done and deletes it.
+// It reports whether the store takes more.
+func (s *Spool) end(ctx context.Context, workspace uuid.UUID, record Record, err error, done map[Record]bool) bool {
+	if isAway(ctx, err) {
+		return false
+	}
+	if err != nil && s.config.Now().Sub(record.segment.since) <= keepFor {
+		return true
+	}
+	if err != nil {
+		s.config.Log.ErrorContext(ctx, "an exchange on the local disk is deleted after seven days", "workspace", workspace, "error", err)
+	}
+	done[record] = true
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.forget(record)
+	if err == nil {
+		s.handed++
+	}
+	return true
+}
+
+// open returns a record as it was put; nil and no error for one that cannot be read.
+func (s *Spool) open(ctx context.Context, record Record) (workspace uuid.UUID, plain []byte, err error) {
 	workspace, sealed, err := record.segment.read(record.offset, record.size)
 	if err != nil {
-		return uuid.Nil, err
+		return uuid.Nil, nil, err
 	}
 	key, err := s.config.Keys.Key(ctx, workspace)
 	if err != nil {
-		return workspace, err
+		return workspace, nil, err
 	}
-	plain, err := key.Open([]byte(about), sealed)
+	plain, err = key.Open([]byte(about), sealed)
 	if err != nil { // it was not written to its end, or not by this program
 		s.config.Log.ErrorContext(ctx, "an exchange on the local disk cannot be read", "workspace", workspace, "error", err)
-		return workspace, nil
+		return workspace, nil, nil
 	}
-	return workspace, hand(ctx, workspace, plain)
+	return workspace, plain, nil
 }
 
 // Stats returns how much waits.

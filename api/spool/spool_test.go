@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -47,15 +48,20 @@ func put(t *testing.T, s *spool.Spool, text string) spool.Record {
 	return record
 }
 
-// replay returns what a replay hands over; refuse may refuse it.
+// replay returns what a replay hands over, joined where it comes together; refuse may refuse it.
 func replay(t *testing.T, s *spool.Spool, refuse map[string]error) (handed []string) {
 	t.Helper()
-	s.Replay(t.Context(), func(_ context.Context, of uuid.UUID, plain []byte) error {
+	s.Replay(t.Context(), func(_ context.Context, of uuid.UUID, plain [][]byte) error {
 		if of != workspace {
 			t.Errorf("a record of workspace %s", of)
 		}
-		handed = append(handed, string(plain))
-		return refuse[string(plain)]
+		handed = append(handed, string(bytes.Join(plain, []byte("+"))))
+		for _, one := range plain {
+			if err := refuse[string(one)]; err != nil {
+				return err
+			}
+		}
+		return nil
 	})
 	return handed
 }
@@ -90,7 +96,7 @@ func TestRecordsThatAreNotDoneAreHandedOverByTheNextProcess(t *testing.T) {
 	}
 
 	next := open(t, dir, spool.DefaultBytes, time.Now())
-	if got := replay(t, next, nil); !slices.Equal(got, []string{"one", "two", "three", "four"}) {
+	if got := replay(t, next, nil); !slices.Equal(got, []string{"one+two+three+four"}) {
 		t.Errorf("handed over are %q", got)
 	}
 	if stats := next.Stats(); stats.Records != 0 || stats.Bytes != 0 || stats.Handed != 4 || len(files(t, dir)) != 0 {
@@ -148,11 +154,11 @@ func TestWhatTheStoreRefusesWaits(t *testing.T) {
 	for _, text := range []string{"one", "poison", "two"} {
 		put(t, s, text).Failed()
 	}
-	if got := replay(t, s, map[string]error{"one": session.ErrAway}); !slices.Equal(got, []string{"one"}) {
+	if got := replay(t, s, map[string]error{"one": session.ErrAway}); !slices.Equal(got, []string{"one+poison+two"}) {
 		t.Errorf("of a store that is away more is asked: %q", got)
 	}
 	refusing := map[string]error{"poison": errors.New("refused")}
-	if got := replay(t, s, refusing); !slices.Equal(got, []string{"one", "poison", "two"}) {
+	if got := replay(t, s, refusing); !slices.Equal(got, []string{"one+poison+two", "one", "poison", "two"}) {
 		t.Errorf("handed over are %q", got)
 	}
 	if got := replay(t, s, refusing); !slices.Equal(got, []string{"poison"}) {
@@ -165,6 +171,25 @@ func TestWhatTheStoreRefusesWaits(t *testing.T) {
 	replay(t, later, map[string]error{"one": refusing["poison"], "poison": refusing["poison"], "two": refusing["poison"]})
 	if stats := later.Stats(); stats.Records != 0 || len(files(t, dir)) != 0 {
 		t.Errorf("after eight days %+v waits in %d files", stats, len(files(t, dir)))
+	}
+}
+
+// Many records are handed over in parts, so that the store and the memory can take them.
+func TestManyRecordsAreHandedOverInParts(t *testing.T) {
+	t.Parallel()
+	s := open(t, t.TempDir(), spool.DefaultBytes, time.Now())
+	for range 250 {
+		put(t, s, "x").Failed()
+	}
+	for range 3 {
+		put(t, s, strings.Repeat("y", 5<<20)).Failed()
+	}
+	var sizes []int
+	for _, part := range replay(t, s, nil) {
+		sizes = append(sizes, strings.Count(part, "+")+1)
+	}
+	if !slices.Equal(sizes, []int{100, 100, 51, 1, 1}) || s.Stats().Records != 0 {
+		t.Errorf("parts of %v records; %d wait", sizes, s.Stats().Records)
 	}
 }
 

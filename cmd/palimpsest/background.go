@@ -23,7 +23,7 @@ import (
 // keyFlush is how often the last use of API keys is written.
 const keyFlush = 30 * time.Second
 
-// every runs work again and again, and a last time when the program closes.
+// every runs work again and again, and a last time when the program closes, within the drain timeout.
 func (p *program) every(interval time.Duration, work func(context.Context)) {
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan struct{})
@@ -36,7 +36,9 @@ func (p *program) every(interval time.Duration, work func(context.Context)) {
 			case <-ticker.C:
 				work(ctx)
 			case <-ctx.Done():
-				work(context.WithoutCancel(ctx))
+				last, end := context.WithTimeout(context.WithoutCancel(ctx), p.config.DrainTimeout)
+				defer end()
+				work(last)
 				return
 			}
 		}

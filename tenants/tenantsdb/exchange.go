@@ -51,6 +51,18 @@ func (db Exchanges) Exchange(ctx context.Context, workspace, id uuid.UUID) (tena
 	return row.toExchange(), nil
 }
 
+// Recorded returns which of some exchanges are recorded.
+func (db Exchanges) Recorded(ctx context.Context, workspace uuid.UUID, ids []uuid.UUID) ([]uuid.UUID, error) {
+	var recorded []uuid.UUID
+	err := db.inTenant(ctx, workspace, func(tx *gorm.DB) error {
+		return tx.Table("exchanges").Where("workspace_id = ? AND id IN ?", workspace, ids).Pluck("id", &recorded).Error
+	})
+	if err != nil {
+		return nil, fmt.Errorf("which of %d exchanges are recorded: %w", len(ids), err)
+	}
+	return recorded, nil
+}
+
 // insertExchanges inserts a JSON array of recordedRow, with the tags of those that are
 // new, and adds those that are new and count to what the workspace's meter is to count: one statement and
 // one argument, however many exchanges. It changes no row that another batch changes.
