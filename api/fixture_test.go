@@ -139,8 +139,8 @@ func (s *storage) RecordExchanges(_ context.Context, _ uuid.UUID, exchanges []te
 	return nil
 }
 
-// Recorded implements tenants.Exchanges.
-func (s *storage) Recorded(_ context.Context, _ uuid.UUID, ids []uuid.UUID) (recorded []uuid.UUID, err error) {
+// RecordedExchanges implements tenants.Exchanges.
+func (s *storage) RecordedExchanges(_ context.Context, _ uuid.UUID, ids []uuid.UUID) (recorded []uuid.UUID, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for i := range s.exchanges {

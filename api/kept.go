@@ -165,7 +165,7 @@ func (r *Recorder) recordKept(ctx context.Context, workspace uuid.UUID, batch []
 	}
 	added := 0
 	err := r.database.Together(ctx, workspace, func(ctx context.Context) error {
-		recorded, err := r.usage.Recorded(ctx, workspace, ids)
+		recorded, err := r.usage.RecordedExchanges(ctx, workspace, ids)
 		if err != nil {
 			return err
 		}

@@ -113,7 +113,7 @@ func (h *heldUp) RecordExchanges(_ context.Context, _ uuid.UUID, exchanges []ten
 }
 
 // Exchange implements tenants.Exchanges.
-func (*heldUp) Recorded(context.Context, uuid.UUID, []uuid.UUID) ([]uuid.UUID, error) { return nil, nil }
+func (*heldUp) RecordedExchanges(context.Context, uuid.UUID, []uuid.UUID) ([]uuid.UUID, error) { return nil, nil }
 
 // recording starts a recorder, and one who puts so many exchanges into it. All of them are
 // of one session: one worker writes them.

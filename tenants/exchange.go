@@ -90,8 +90,8 @@ type Exchanges interface {
 	// Exchange returns ErrNotFound for an exchange that the workspace does not have.
 	Exchange(ctx context.Context, workspace WorkspaceID, id uuid.UUID) (Exchange, error)
 
-	// Recorded returns which of some exchanges are recorded.
-	Recorded(ctx context.Context, workspace WorkspaceID, ids []uuid.UUID) ([]uuid.UUID, error)
+	// RecordedExchanges returns which of some exchanges are recorded.
+	RecordedExchanges(ctx context.Context, workspace WorkspaceID, ids []uuid.UUID) ([]uuid.UUID, error)
 
 	// CountExchanges returns how many there are, or most, if there are more.
 	CountExchanges(ctx context.Context, workspace WorkspaceID, most int) (int, error)

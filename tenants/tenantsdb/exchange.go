@@ -51,8 +51,8 @@ func (db Exchanges) Exchange(ctx context.Context, workspace, id uuid.UUID) (tena
 	return row.toExchange(), nil
 }
 
-// Recorded returns which of some exchanges are recorded.
-func (db Exchanges) Recorded(ctx context.Context, workspace uuid.UUID, ids []uuid.UUID) ([]uuid.UUID, error) {
+// RecordedExchanges returns which of some exchanges are recorded.
+func (db Exchanges) RecordedExchanges(ctx context.Context, workspace uuid.UUID, ids []uuid.UUID) ([]uuid.UUID, error) {
 	var recorded []uuid.UUID
 	err := db.inTenant(ctx, workspace, func(tx *gorm.DB) error {
 		return tx.Table("exchanges").Where("workspace_id = ? AND id IN ?", workspace, ids).Pluck("id", &recorded).Error
