@@ -12,6 +12,8 @@ import (
 // WorkspaceStore keeps workspaces and who belongs to them. What its methods return
 // is told by those of Workspaces with their names.
 type WorkspaceStore interface {
+	tenants.Members
+
 	// Memberships returns a user's workspaces, oldest membership first.
 	Memberships(ctx context.Context, user uuid.UUID) ([]tenants.Membership, error)
 	WorkspaceName(ctx context.Context, workspace uuid.UUID) (string, error)
@@ -19,9 +21,6 @@ type WorkspaceStore interface {
 	EnterWorkspace(ctx context.Context, user, login, workspace uuid.UUID) error
 	RenameWorkspace(ctx context.Context, workspace uuid.UUID, name string) error
 	LeaveWorkspace(ctx context.Context, user, workspace uuid.UUID, revokeKeys bool) error
-	Members(ctx context.Context, workspace uuid.UUID) ([]tenants.Member, error)
-	ChangeRole(ctx context.Context, workspace, user uuid.UUID, role tenants.Role) error
-	RemoveMember(ctx context.Context, workspace, user uuid.UUID, revokeKeys bool) error
 }
 
 // Workspaces makes and names workspaces, and keeps who belongs to them.

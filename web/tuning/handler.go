@@ -17,33 +17,20 @@ import (
 
 	"palimpsest/pipeline"
 	"palimpsest/pipeline/modules"
+	"palimpsest/pipeline/session"
 	"palimpsest/tenants"
 	"palimpsest/web/layout"
 	"palimpsest/web/paths"
 )
 
-// Store keeps each workspace's pipeline, version by version.
-type Store interface {
-	// Pipeline returns the newest version; one with the version 0 if none was
-	// ever saved.
-	Pipeline(ctx context.Context, workspace tenants.WorkspaceID) (tenants.PipelineConfig, error)
-
-	// PipelineHistory returns the newest versions, the newest first.
-	PipelineHistory(ctx context.Context, workspace tenants.WorkspaceID) ([]tenants.PipelineConfig, error)
-
-	// SavePipeline stores the version that follows the expected one. It returns
-	// tenants.ErrConflict if that is not the newest.
-	SavePipeline(ctx context.Context, workspace tenants.WorkspaceID, expectedVersion int, config tenants.PipelineConfig) (tenants.PipelineConfig, error)
-}
-
 // Deps are what the page reads and changes. All must be set.
 type Deps struct {
-	Pipelines Store
+	Pipelines tenants.Pipelines
 	Windows   tenants.ModelWindows
 	APIKeys   tenants.APIKeys
-	Usage     Usage
-	Sessions  Sessions
-	Exchanges Exchanges
+	Usage     tenants.UsageReader
+	Sessions  session.Records
+	Exchanges tenants.Exchanges
 
 	Defaults pipeline.Layer // the pipeline of a workspace that has set none
 

@@ -10,31 +10,12 @@ import (
 	"palimpsest/pipeline/modules/compactionbridge"
 	"palimpsest/pipeline/modules/ipc"
 	"palimpsest/pipeline/modules/semanticcache"
-	"palimpsest/pipeline/session"
 	"palimpsest/tenants"
 	"palimpsest/web/components"
 )
 
 // liveSpan is how far back figures go.
 const liveSpan = 7 * 24 * time.Hour
-
-// Usage adds up a workspace's exchanges.
-type Usage interface {
-	Totals(ctx context.Context, workspace tenants.WorkspaceID, filter tenants.UsageFilter) (tenants.Totals, error)
-
-	// UsageChoices returns the clients that exchanges have.
-	UsageChoices(ctx context.Context, workspace tenants.WorkspaceID, filter tenants.UsageFilter) (tenants.UsageChoices, error)
-}
-
-// Sessions counts what modules made.
-type Sessions interface {
-	Made(ctx context.Context, workspace tenants.WorkspaceID, since time.Time) (session.Made, error)
-}
-
-// Exchanges counts exchanges that no provider answered.
-type Exchanges interface {
-	AnsweredAgain(ctx context.Context, workspace tenants.WorkspaceID, since time.Time) (int64, error)
-}
 
 // figureOf is what a module did of late.
 type figureOf struct {

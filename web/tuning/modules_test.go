@@ -156,7 +156,7 @@ type brokenSessions struct{ stored }
 
 type stored = session.Records
 
-// Made implements tuning.Sessions.
+// Made implements session.Records.
 func (brokenSessions) Made(context.Context, tenants.WorkspaceID, time.Time) (session.Made, error) {
 	return session.Made{}, errBroken
 }
