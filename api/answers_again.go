@@ -52,7 +52,7 @@ func replyOf(codec wire.Codec, exchange *pipeline.Exchange) *ready {
 
 // answerReady answers a request without the provider: with what a module says, or with an
 // answer that was kept, byte for byte as the provider sent it then. The provider hears
-// nothing of the exchange: nothing is learnt from it, and it costs nothing.
+// nothing of the exchange: nothing is learned from it, and it costs nothing.
 func (s *Server) answerReady(c echo.Context, event *Event, post post, written *prompt.Prompt, found *ready) error {
 	announced := s.Prompts.Announce(written, event.Client, event.At)
 	stored := s.recordRequest(c.Request().Context(), event, written, post.body)

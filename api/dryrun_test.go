@@ -28,7 +28,7 @@ func TestDryRunSaysWhatWouldBeDone(t *testing.T) {
 		t.Errorf("%d commits, headers %v", p.memory.commits.Load(), dry.header)
 	}
 
-	// Another proxy, because this one has learnt from the answer.
+	// Another proxy, because this one has learned from the answer.
 	fresh := setupAt(t, double.URL)
 	fresh.store.windows["claude-opus-5-5"] = small
 	header := fresh.send(http.MethodPost, messagesPath, body).header

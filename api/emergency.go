@@ -12,7 +12,7 @@ import (
 	"palimpsest/pipeline/wire"
 )
 
-// learnTimeout bounds how long a window that was learnt takes to be stored.
+// learnTimeout bounds how long a window that was learned takes to be stored.
 const learnTimeout = 2 * time.Second
 
 // rescue makes the one emergency pass: where the provider finds a prompt too long or its body too large,

@@ -200,10 +200,10 @@ func TestWindowOfAnUnknownModelIsLearnt(t *testing.T) {
 		t.Errorf("status %d, headers %v: %s", long.status, long.header, long.body)
 	}
 	p.store.mu.Lock()
-	learnt := fmt.Sprint(p.store.windows)
+	learned := fmt.Sprint(p.store.windows)
 	p.store.mu.Unlock()
-	if learnt != "map[house-model:20000]" {
-		t.Errorf("learnt: %s", learnt)
+	if learned != "map[house-model:20000]" {
+		t.Errorf("learnt: %s", learned)
 	}
 	after := p.send(http.MethodPost, messagesPath, toolSession("house-model", 2, 10))
 	if after.header.Get("X-Palimpsest-Context-Window") != "19000" || after.header.Get("X-Palimpsest-Utilization") == "" {
@@ -216,7 +216,7 @@ func TestWindowOfAnUnknownModelIsLearnt(t *testing.T) {
 }
 
 // B6: a model of the table may have a smaller window at the workspace's provider: it
-// is learnt as well, so that the provider refuses once and not at every refill.
+// is learned as well, so that the provider refuses once and not at every refill.
 func TestSmallerWindowOfAKnownModelIsLearnt(t *testing.T) {
 	t.Parallel()
 	double := providertest.NewServer(t, providerdouble.Config{Window: small})
@@ -310,7 +310,7 @@ func TestClientsCompactionIsRescuedToo(t *testing.T) {
 	body := toolSession("claude-sonnet-4-5", 30, 800)
 	p.send(http.MethodPost, messagesPath, body, header...)
 	p.store.mu.Lock()
-	clear(p.store.windows) // what was learnt would have the projection go out at once
+	clear(p.store.windows) // what was learned would have the projection go out at once
 	p.store.mu.Unlock()
 	p.Settings.Forget(p.store.workspace)
 	double.Reset()

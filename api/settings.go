@@ -165,11 +165,11 @@ func (s *Settings) restraint(ctx context.Context, workspace uuid.UUID) (tenants.
 func (s *Settings) learn(ctx context.Context, workspace uuid.UUID, model string, tokens int) error {
 	changes := s.changes.Load()
 	if known, ok := s.known.GetIfPresent(workspace); ok && known.windows[model] == 0 {
-		learnt := *known
-		learnt.windows = maps.Clone(known.windows)
-		learnt.windows[model] = tokens
+		learned := *known
+		learned.windows = maps.Clone(known.windows)
+		learned.windows[model] = tokens
 		if s.changes.Load() == changes {
-			s.known.Set(workspace, &learnt)
+			s.known.Set(workspace, &learned)
 		}
 	}
 	if err := s.workspaces.LearnModelWindow(ctx, workspace, model, tokens); err != nil {

@@ -32,14 +32,14 @@ type ModelWindow struct {
 	Model     string
 	Tokens    int
 	Source    WindowSource
-	SetBy     uuid.UUID // uuid.Nil if it was learnt
+	SetBy     uuid.UUID // uuid.Nil if it was learned
 	SetAt     time.Time
 }
 
 // ModelWindows keeps the context windows that hold for a workspace in place of
 // those in the table of models.
 type ModelWindows interface {
-	// ModelWindows returns all of them, set and learnt.
+	// ModelWindows returns all of them, set and learned.
 	ModelWindows(ctx context.Context, workspace WorkspaceID) ([]ModelWindow, error)
 
 	// SetModelWindow sets that of a model.

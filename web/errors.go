@@ -70,7 +70,7 @@ func problemOf(err error) problem {
 func notTaken(status int) problem {
 	switch status {
 	case http.StatusNotFound:
-		return problem{status, "There is no such page", "Nothing here has this address. Look whether it was copied whole."}
+		return problem{status, "There is no such page", "Nothing here has this address. Check that all of it was copied."}
 	case http.StatusRequestEntityTooLarge:
 		return problem{status, "That was too much", "Nothing was changed. Send less at once."}
 	case http.StatusRequestTimeout:

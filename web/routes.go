@@ -204,7 +204,7 @@ func (s *Server) registerVersions(pages *echo.Group) {
 	pages.POST(paths.PipelineYAML, s.as(tenants.ManagePipeline, saved.Save))
 }
 
-// registerPatterns adds the pages about what was learnt in the workspace.
+// registerPatterns adds the pages about what was learned in the workspace.
 func (s *Server) registerPatterns(pages *echo.Group) {
 	rules := patterns.New(s.deps.Patterns, s.deps.Data, s.deps.Audit, s.config.Now)
 	pages.GET(paths.Patterns, s.as(tenants.ReadConfig, rules.List))

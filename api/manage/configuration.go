@@ -45,7 +45,7 @@ type configurationJSON struct {
 	Format       int                      `json:"palimpsest"`
 	Settings     configSettingsJSON       `json:"settings"`
 	Pipeline     pipeline.Config          `json:"pipeline"`
-	ModelWindows map[string]int           `json:"model_windows"` // those that were set, not those that were learnt
+	ModelWindows map[string]int           `json:"model_windows"` // those that were set, not those that were learned
 	APIKeys      []configAPIKeyJSON       `json:"api_keys"`
 	ProviderKeys []configProviderKeysJSON `json:"provider_keys"`
 }

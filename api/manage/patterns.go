@@ -17,7 +17,7 @@ import (
 	"palimpsest/tenants"
 )
 
-// patternHandler answers about what was learnt in a workspace.
+// patternHandler answers about what was learned in a workspace.
 type patternHandler struct {
 	patterns *patternsdb.Store
 	readers  readers

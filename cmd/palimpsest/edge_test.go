@@ -269,7 +269,7 @@ func TestEmergencyPassKeepsTheSessionAlive(t *testing.T) {
 	}
 }
 
-// What a workspace sets for a model, and what is learnt of one, holds at once and
+// What a workspace sets for a model, and what is learned of one, holds at once and
 // is listed.
 func TestModelWindowsHoldInTheProxy(t *testing.T) {
 	t.Parallel()

@@ -17,7 +17,7 @@ import (
 type Memory struct {
 	Past    compactionbridge.Past // histories that clients have left
 	Archive rehydrator.Archive    // nil if none
-	Learned *patterns.Shelf       // what teams have learnt; nil if none
+	Learned *patterns.Shelf       // what teams have learned; nil if none
 }
 
 // module is a module of the product: what it says of itself, and how it is made.

@@ -189,7 +189,7 @@ func TestVariedItemsStayLegal(t *testing.T) {
 }
 
 // Wire fact 0.2: the provider leaves out reasoning behind an edited prefix. Nothing
-// has to be sent for it, and what is learnt of its counts stays sane.
+// has to be sent for it, and what is learned of its counts stays sane.
 func TestReasoningThatTheProviderLeavesOut(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, conversation.OpenAIResponses, 30_000)

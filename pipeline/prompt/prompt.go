@@ -225,7 +225,7 @@ func unsaid(codec wire.Codec, body *wire.Envelope) int {
 }
 
 // provided returns what holds for the model that a request names, at the provider that
-// is asked for it: sizes are learnt of each provider by itself.
+// is asked for it: sizes are learned of each provider by itself.
 func (w *Writer) provided(request Request, name string) tokens.Model {
 	model := w.Models.Lookup(name)
 	if request.Provider != "" {

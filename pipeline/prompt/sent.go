@@ -22,7 +22,7 @@ type Sent struct {
 	AsksUsage bool
 
 	// Broken says that the answer did not come to its end: what it reports is paid,
-	// and nothing is learnt from it.
+	// and nothing is learned from it.
 	Broken bool
 
 	// Summarizes says that the workspace has models write summaries of its lanes.
@@ -74,7 +74,7 @@ func (s *Sent) Metered(answer wire.Answer) wire.Usage {
 }
 
 // Answered learns from the usage that the provider reported for a prompt and
-// returns what the exchange cost and saved. Of one that is estimated nothing is learnt,
+// returns what the exchange cost and saved. Of one that is estimated nothing is learned,
 // and no saving claimed.
 func (w *Writer) Answered(sent Sent, answer wire.Answer) cost.Money {
 	usage := answer.Usage

@@ -7,7 +7,7 @@ import (
 	"palimpsest/pipeline/wire"
 )
 
-// The model's factor is learnt from whole prompts only.
+// The model's factor is learned from whole prompts only.
 func TestPromptsThatTheProviderReducedTeachNothing(t *testing.T) {
 	t.Parallel()
 	for _, reduced := range []bool{true, false} {
@@ -24,7 +24,7 @@ func TestPromptsThatTheProviderReducedTeachNothing(t *testing.T) {
 	}
 }
 
-// B1, B3, W41: nothing is learnt of a body behind which the provider keeps a history, or
+// B1, B3, W41: nothing is learned of a body behind which the provider keeps a history, or
 // whose beginning only it can read.
 func TestPromptsThatTheProviderHoldsAPartOfTeachNothing(t *testing.T) {
 	t.Parallel()

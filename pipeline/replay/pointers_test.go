@@ -52,7 +52,7 @@ func replayRepeating(t *testing.T, codec wire.Codec, window int, seed uint64) {
 		body := withRepeats(t, codec, talk.Body(step))
 		if step%7 == 6 {
 			writer = first.process(t) // a restart
-			if isSmall {              // what a process has learnt of sizes decides when there is an epoch
+			if isSmall {              // what a process has learned of sizes decides when there is an epoch
 				always = second.process(t)
 			}
 		}

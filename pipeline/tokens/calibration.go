@@ -23,7 +23,7 @@ const (
 
 // Calibration learns, for each workspace, provider and model, how many of the model's
 // tokens one o200k token comes to: a moving average over what the provider
-// reported. What is learnt of one model, or of a model at one provider, is never used
+// reported. What is learned of one model, or of a model at one provider, is never used
 // for another. It is safe for
 // concurrent use and remembers 20,000 factors.
 type Calibration struct {
@@ -37,17 +37,17 @@ type subject struct {
 	model     string
 }
 
-// NewCalibration returns a Calibration that has learnt nothing.
+// NewCalibration returns a Calibration that has learned nothing.
 func NewCalibration() *Calibration {
 	return &Calibration{factors: map[subject]float64{}}
 }
 
 // Factor returns how many of the model's tokens one o200k token comes to in a
-// workspace's prompts; before anything is learnt, the model's own TokensPerO200k.
+// workspace's prompts; before anything is learned, the model's own TokensPerO200k.
 func (c *Calibration) Factor(workspace uuid.UUID, model Model) float64 {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if factor, learnt := c.factors[subjectOf(workspace, model)]; learnt {
+	if factor, learned := c.factors[subjectOf(workspace, model)]; learned {
 		return factor
 	}
 	return prior(model)
@@ -69,8 +69,8 @@ func (c *Calibration) Observe(workspace uuid.UUID, model Model, estimatedO200k, 
 
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	factor, learnt := c.factors[subject]
-	if !learnt {
+	factor, learned := c.factors[subject]
+	if !learned {
 		c.makeRoom()
 		subject.model, subject.provider = strings.Clone(subject.model), strings.Clone(subject.provider) // they may be part of a request
 		factor = prior(model)
@@ -82,7 +82,7 @@ func (c *Calibration) Observe(workspace uuid.UUID, model Model, estimatedO200k, 
 	c.factors[subject] = max(leastKnown, min(mostKnown, factor))
 }
 
-// makeRoom forgets a factor if there are too many; it will be learnt again.
+// makeRoom forgets a factor if there are too many; it will be learned again.
 func (c *Calibration) makeRoom() {
 	if len(c.factors) < maxLearnt {
 		return

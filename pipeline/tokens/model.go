@@ -21,7 +21,7 @@ type Model struct {
 	Price Price `json:"price"` // zero where it is not known
 
 	// TokensPerO200k is how many tokens of the model one o200k token comes to,
-	// before anything has been learnt of it.
+	// before anything has been learned of it.
 	TokensPerO200k float64 `json:"tokensPerO200k,omitempty"`
 
 	// BoundThinking says that thinking is bound to all that precedes it: after an

@@ -82,7 +82,7 @@ func checkSeal(t *testing.T, envelope *wire.Envelope, want []json.RawMessage, fr
 	}
 }
 
-// isPlain reports whether a name is spelt in one way only: encoding/json maps
+// isPlain reports whether a name is spelled in one way only: encoding/json maps
 // broken UTF-8 and case variants in ways of its own.
 func isPlain(name string) bool {
 	for _, c := range name {

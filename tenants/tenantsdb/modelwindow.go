@@ -12,7 +12,7 @@ import (
 	"palimpsest/tenants"
 )
 
-// learntWindows bounds how many windows are learnt for one workspace: the names
+// learntWindows bounds how many windows are learned for one workspace: the names
 // come from requests.
 const learntWindows = 1000
 
@@ -65,13 +65,13 @@ func (db ModelWindows) SetModelWindow(ctx context.Context, workspace uuid.UUID, 
 // someone set stays. A workspace learns the windows of 1000 models.
 func (db ModelWindows) LearnModelWindow(ctx context.Context, workspace uuid.UUID, model string, tokens int) error {
 	err := db.inTenant(ctx, workspace, func(tx *gorm.DB) error {
-		learnt := tx.Exec(`INSERT INTO model_windows (workspace_id, model, window_tokens, source)
+		learned := tx.Exec(`INSERT INTO model_windows (workspace_id, model, window_tokens, source)
 			SELECT ?, ?, ?, 'learnt' WHERE (SELECT count(*) FROM model_windows WHERE workspace_id = ? AND source = 'learnt') < ?
 			ON CONFLICT (workspace_id, model) DO UPDATE SET window_tokens = excluded.window_tokens, set_at = now()
 			WHERE model_windows.source = 'learnt' AND model_windows.window_tokens <> excluded.window_tokens`,
 			workspace, storable(model), tokens, workspace, learntWindows)
-		if learnt.Error != nil || learnt.RowsAffected == 0 {
-			return learnt.Error
+		if learned.Error != nil || learned.RowsAffected == 0 {
+			return learned.Error
 		}
 		return notify(tx, SettingsChannel, workspace.String())
 	})
@@ -81,7 +81,7 @@ func (db ModelWindows) LearnModelWindow(ctx context.Context, workspace uuid.UUID
 	return nil
 }
 
-// DeleteModelWindow removes a model's window, set or learnt: the table of models
+// DeleteModelWindow removes a model's window, set or learned: the table of models
 // holds again. It returns tenants.ErrNotFound.
 func (db ModelWindows) DeleteModelWindow(ctx context.Context, workspace uuid.UUID, model string) error {
 	err := db.inTenant(ctx, workspace, func(tx *gorm.DB) error {
@@ -108,7 +108,7 @@ func (db ModelWindows) DeleteModelWindow(ctx context.Context, workspace uuid.UUI
 }
 
 // windowFields returns what the audit log shows of a model's window; nil where none
-// is set or learnt.
+// is set or learned.
 func windowFields(tx *gorm.DB, workspace uuid.UUID, model string) (tenants.Fields, error) {
 	var tokens []int
 	err := tx.Raw("SELECT window_tokens FROM model_windows WHERE workspace_id = ? AND model = ?", workspace, storable(model)).Scan(&tokens).Error

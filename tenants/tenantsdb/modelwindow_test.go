@@ -28,9 +28,9 @@ func TestWindowsOfModelsAreSetLearntAndDeleted(t *testing.T) {
 	if err != nil || len(windows) != 2 || windows[0] != set {
 		t.Fatalf("%+v (%v): what someone set has to stay", windows, err)
 	}
-	learnt := windows[1]
-	if learnt.Model != "someone/new" || learnt.Tokens != 65_536 || learnt.Source != tenants.WindowLearnt || learnt.SetBy != uuid.Nil || learnt.Workspace != b.workspace {
-		t.Errorf("learnt: %+v", learnt)
+	learned := windows[1]
+	if learned.Model != "someone/new" || learned.Tokens != 65_536 || learned.Source != tenants.WindowLearnt || learned.SetBy != uuid.Nil || learned.Workspace != b.workspace {
+		t.Errorf("learnt: %+v", learned)
 	}
 
 	if err := b.ModelWindows.LearnModelWindow(t.Context(), b.workspace, "someone/new", 32_768); err != nil {

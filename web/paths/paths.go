@@ -204,7 +204,7 @@ func ReplaceProvider(id uuid.UUID) string { return Providers + "/" + id.String()
 // RemoveProvider is the path to remove a provider key at.
 func RemoveProvider(id uuid.UUID) string { return Providers + "/" + id.String() + "/remove" }
 
-// Pattern is the path of where a rule was learnt.
+// Pattern is the path of where a rule was learned.
 func Pattern(id uuid.UUID) string { return Patterns + "/" + id.String() }
 
 // ApprovePattern is the path to approve a rule at.

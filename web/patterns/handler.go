@@ -1,4 +1,4 @@
-// Package patterns is the page of what was learnt in a workspace: people decide there
+// Package patterns is the page of what was learned in a workspace: people decide there
 // which of it goes into prompts.
 package patterns
 
@@ -45,7 +45,7 @@ func (h *Handler) List(c echo.Context, who tenants.Principal) error {
 	return h.page(c, who, http.StatusOK, func(m *model) { m.Done = done(c.QueryParam("done")) })
 }
 
-// Show shows where a rule was learnt.
+// Show shows where a rule was learned.
 func (h *Handler) Show(c echo.Context, who tenants.Principal) error {
 	found, _, err := h.found(c, who)
 	if err != nil {
@@ -159,7 +159,7 @@ func (h *Handler) ConfirmDelete(c echo.Context, who tenants.Principal) error {
 	return h.page(c, who, http.StatusOK, func(m *model) { m.Delete = &found })
 }
 
-// Delete deletes a rule with what is known of where it was learnt.
+// Delete deletes a rule with what is known of where it was learned.
 func (h *Handler) Delete(c echo.Context, who tenants.Principal) error {
 	found, _, err := h.found(c, who)
 	if err != nil {

@@ -50,7 +50,7 @@ func TestRuleIsShownApprovedDisabledAndDeleted(t *testing.T) {
 	session := "/sessions/" + person.Newest().ID.String()
 	link := places.Find(`[data-testid="places"] a`).AttrOr("href", "")
 	if !strings.HasPrefix(link, session+"?") || person.Get(link).Status != http.StatusOK {
-		t.Errorf("where it was learnt leads to %s", link)
+		t.Errorf("where it was learned leads to %s", link)
 	}
 	version := list.Find(`form[action$="/approve"] input[name="version"]`).AttrOr("value", "")
 	if page := person.Post(at+"/approve", "version", version); !strings.Contains(page.TestID("done"), "is approved") {

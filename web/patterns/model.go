@@ -29,7 +29,7 @@ type model struct {
 	Refused   string // why nothing was approved; "" if absent
 
 	Form   *formModel        // the form to add or edit a rule; nil: closed
-	Places *placesModel      // where a rule was learnt; nil: closed
+	Places *placesModel      // where a rule was learned; nil: closed
 	Delete *patterns.Pattern // the rule to delete; nil if none
 }
 
@@ -198,15 +198,23 @@ func successTitle(p *patterns.Pattern) string {
 	return strconv.Itoa(p.Successes) + " of " + strconv.Itoa(p.Injected) + " uses"
 }
 
-// learnt says where a rule was met.
-func learnt(p *patterns.Pattern) string {
+// order says how candidates are sorted.
+func (m model) order() string {
+	if m.Tab != patterns.Candidate {
+		return ""
+	}
+	return ", those met in most sessions first"
+}
+
+// learned says where a rule was met.
+func learned(p *patterns.Pattern) string {
 	if p.Source == patterns.Typed && p.Sessions == 0 {
 		return "added by hand"
 	}
 	return components.Plural(int64(p.Sessions), "session")
 }
 
-// placesModel is where a rule was learnt.
+// placesModel is where a rule was learned.
 type placesModel struct {
 	Rule   *patterns.Pattern
 	Places []place

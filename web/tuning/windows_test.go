@@ -13,7 +13,7 @@ import (
 func TestWindowsOfModelsAreSetAndRemoved(t *testing.T) {
 	t.Parallel()
 	person := webtest.Start(t).SignUp(t, "northbeam")
-	if err := person.DB.ModelWindows.LearnModelWindow(t.Context(), person.Workspace.ID, "vendor/learnt", 128_000); err != nil {
+	if err := person.DB.ModelWindows.LearnModelWindow(t.Context(), person.Workspace.ID, "vendor/learned", 128_000); err != nil {
 		t.Fatal(err)
 	}
 
@@ -21,8 +21,8 @@ func TestWindowsOfModelsAreSetAndRemoved(t *testing.T) {
 	if !strings.Contains(set.TestID("window-done"), "is set") || set.Text(`[data-testid="windows"] tbody tr:first-child td:nth-child(-n+3)`) != "vendor/ours 64,000 set by someone" {
 		t.Fatalf("%d at %s: %s", set.Status, set.Path, set.TestID("windows"))
 	}
-	if !strings.Contains(set.TestID("windows"), "vendor/learnt 128,000 learnt from the provider") {
-		t.Errorf("what was learnt is not listed: %s", set.TestID("windows"))
+	if !strings.Contains(set.TestID("windows"), "vendor/learned 128,000 learned from the provider") {
+		t.Errorf("what was learned is not listed: %s", set.TestID("windows"))
 	}
 	removed := person.Post("/pipeline/windows/remove", "model", "vendor/ours")
 	if strings.Contains(removed.TestID("windows"), "vendor/ours") || !strings.Contains(removed.TestID("window-done"), "is removed") {

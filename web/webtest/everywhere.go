@@ -14,11 +14,11 @@ import (
 	"palimpsest/web/live"
 )
 
-// everywhere is what every page uses, and what was learnt.
+// everywhere is what every page uses, and what was learned.
 type everywhere struct {
 	Live    *live.Hub         // hears of every recorded exchange
 	Index   *archivedb.Index  // what was said is found once it is indexed
-	Learned *patternsdb.Store // what was learnt
+	Learned *patternsdb.Store // what was learned
 }
 
 // useEverywhere makes it, and has the dashboard use it.
@@ -50,9 +50,9 @@ func (p *Person) Learn(text string) patterns.Pattern {
 	if _, err := owner.Exec(ctx, evidence, p.Workspace.ID, added.ID, newest.ID); err != nil {
 		p.t.Fatal(err)
 	}
-	learnt, err := p.Learned.Pattern(ctx, p.Workspace.ID, added.ID)
-	if err != nil || learnt.Sessions != 1 {
-		p.t.Fatalf("learnt %+v, %v", learnt, err)
+	learned, err := p.Learned.Pattern(ctx, p.Workspace.ID, added.ID)
+	if err != nil || learned.Sessions != 1 {
+		p.t.Fatalf("learnt %+v, %v", learned, err)
 	}
-	return learnt
+	return learned
 }

@@ -24,7 +24,7 @@ func (f *filling) change(when time.Time, by, method, path string, question any) 
 }
 
 // modules are the workspace's from its first quarter on.
-func modules(ipc map[string]float64) map[string]any {
+func modules(ipc map[string]any) map[string]any {
 	return map[string]any{"modules": []string{"ipc", "compaction-bridge", "rehydrator", "patterns"}, "ipc": ipc}
 }
 
@@ -32,11 +32,12 @@ func modules(ipc map[string]float64) map[string]any {
 func (f *filling) changes() []entry {
 	soon := f.Until.Add(5 * day)
 	return []entry{
-		f.change(f.share(0.04), "jonas", http.MethodPut, "/pipeline", modules(map[string]float64{"targetUtilization": 0.60, "compressTo": 0.35})),
+		f.change(f.share(0.04), "jonas", http.MethodPut, "/pipeline", modules(map[string]any{"targetUtilization": 0.60, "compressTo": 0.35})),
 		// A day on which someone had each prompt shortened at once: the cache is
-		// rewritten again and again, which costs more than it saves.
-		f.change(f.hasty().Add(-time.Hour), "jonas", http.MethodPut, "/pipeline", modules(map[string]float64{"targetUtilization": 0.30, "compressTo": 0.28, "minClear": 0.01})),
-		f.change(f.hasty().Add(20*time.Hour), "mira", http.MethodPut, "/pipeline", modules(map[string]float64{"targetUtilization": 0.60, "compressTo": 0.35})),
+		// rewritten again and again, which costs more than it saves. From then on they
+		// leave it to the prices when a prompt is shortened ("Spend less").
+		f.change(f.hasty().Add(-time.Hour), "jonas", http.MethodPut, "/pipeline", modules(map[string]any{"targetUtilization": 0.30, "compressTo": 0.28, "minClear": 0.01})),
+		f.change(f.hasty().Add(20*time.Hour), "mira", http.MethodPut, "/pipeline", modules(map[string]any{"targetUtilization": 0.60, "compressTo": 0.35, "trigger": "break-even"})),
 		{f.share(0.45), func(ctx context.Context) error { return f.revoke(ctx, "jonas", keyIntern) }},
 		{f.share(0.70), func(ctx context.Context) error {
 			person, err := f.as(ctx, "mira")

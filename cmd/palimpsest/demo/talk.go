@@ -112,7 +112,7 @@ func (w *writer) mended(file, symbol string, size int, run call) []step {
 		{says: "The tests first, as they are.", calls: []call{failing}},
 		{says: fill(kind.seen), calls: []call{w.edit(file, symbol)}},
 		{says: "Once more.", calls: []call{passing}},
-		{says: fill(kind.learnt)},
+		{says: fill(kind.learned)},
 	}
 }
 

@@ -81,8 +81,8 @@ func followUps() []string {
 	}
 }
 
-// trouble is why a test fails: what it prints, what is seen then, and what was learnt.
-type trouble struct{ prints, seen, learnt string }
+// trouble is why a test fails: what it prints, what is seen then, and what was learned.
+type trouble struct{ prints, seen, learned string }
 
 func troubles() []trouble {
 	return []trouble{

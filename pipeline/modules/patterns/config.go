@@ -3,7 +3,7 @@ package patterns
 import "palimpsest/pipeline"
 
 // Config are the settings of the module patterns, which puts into a prompt
-// what a team has learnt in earlier sessions.
+// what a team has learned in earlier sessions.
 type Config struct {
 	// MaxInjected is how many patterns a lane gets at most.
 	MaxInjected int `json:"maxInjected" yaml:"maxInjected"`
@@ -31,12 +31,12 @@ func (Config) ModuleName() string { return Name }
 // Description returns what the module says of itself.
 func Description() pipeline.Description {
 	return pipeline.Description{
-		Name: Name, Title: "what the team has learnt", Header: "patterns", IsStandard: true, Docs: "memory.md#patterns",
+		Name: Name, Title: "what the team has learned", Header: "patterns", IsStandard: true, Docs: "memory.md#patterns",
 		Does:     "Puts approved rules into prompts, once a session.",
 		Figure:   pipeline.Figure{Before: "put into ", Noun: "prompt"},
 		Defaults: func() pipeline.Settings { return new(DefaultConfig()) },
 		Cards: []pipeline.Card{
-			{Title: "What goes in", Sub: "rules that your team has learnt", Settings: []pipeline.Setting{
+			{Title: "What goes in", Sub: "rules that your team has learned", Settings: []pipeline.Setting{
 				pipeline.CountField(func(c *Config) *int { return &c.MaxInjected }, 0, 100, pipeline.Setting{
 					Name: "maxInjected", Label: "Maximum rules per thread", Unit: "rules", Step: "1",
 				}),

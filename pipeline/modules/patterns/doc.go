@@ -1,4 +1,4 @@
-// Package patterns is the module patterns: it puts what a team has learnt in earlier
+// Package patterns is the module patterns: it puts what a team has learned in earlier
 // sessions into a lane's prompt where that is relevant.
 //
 // A pattern is a convention or a standing order. The package miner finds candidates in the archive, off the request path;

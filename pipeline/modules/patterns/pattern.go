@@ -69,7 +69,7 @@ type When struct {
 	Always     bool     // every conversation; people may say so, mining never does
 }
 
-// Pattern is something learnt.
+// Pattern is something learned.
 type Pattern struct {
 	ID        uuid.UUID
 	Workspace uuid.UUID

@@ -229,7 +229,7 @@ func TestLaneGetsAtMostSoManyPatterns(t *testing.T) {
 	}
 }
 
-// S5: what one workspace has learnt never reaches another.
+// S5: what one workspace has learned never reaches another.
 func TestPatternOfAnotherWorkspaceNeverGoesIn(t *testing.T) {
 	t.Parallel()
 	b := setup(t, anthropic.New(), pnpm())

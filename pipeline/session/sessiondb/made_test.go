@@ -15,9 +15,9 @@ func TestWhatModulesMadeIsCountedByModuleSinceAMoment(t *testing.T) {
 	f := setup(t)
 	before := time.Now().Add(-time.Hour)
 	first, second := f.conversationOf(3), f.conversationOf(3)
-	learnt := first.insert(2, 1, "[rule]")
-	learnt.Module = "patterns"
-	if err := f.store.Inject(t.Context(), first.seen(), []session.Insert{first.insert(1, 0, "[turn]"), learnt}); err != nil {
+	learned := first.insert(2, 1, "[rule]")
+	learned.Module = "patterns"
+	if err := f.store.Inject(t.Context(), first.seen(), []session.Insert{first.insert(1, 0, "[turn]"), learned}); err != nil {
 		t.Fatal(err)
 	}
 	if err := f.store.Inject(t.Context(), second.seen(), []session.Insert{second.insert(1, 1, "[turn]")}); err != nil {

@@ -60,7 +60,7 @@ func (f *fixture) writeCanaries(t *testing.T, store *sessiondb.Store) *client {
 		Summary: session.Summary{Covers: 3, Chain: c.chain[3], Text: canary + " summarized"},
 	}
 	met := miner.Met{Finding: miner.Finding{
-		Kind: patterns.Directive, Text: canary + " learnt", Message: 1, Sessions: 1, Messages: 1,
+		Kind: patterns.Directive, Text: canary + " learned", Message: 1, Sessions: 1, Messages: 1,
 		When: patterns.When{Terms: []string{canary}, Paths: []string{canary + ".go"}, Signatures: []string{canary}},
 	}, At: time.Now()}
 	lane := miner.Lane{ID: c.lane, Session: c.session, Format: f.scope.Format, LastAt: time.Now()}

@@ -40,7 +40,7 @@ const (
 	sqlRead = `INSERT INTO pattern_lanes (workspace_id, lane_id, last_at) VALUES ($1, $2, $3)
 		ON CONFLICT (workspace_id, lane_id) DO UPDATE SET last_at = EXCLUDED.last_at`
 
-	// What was learnt from sessions that are deleted goes with them, unless someone
+	// What was learned from sessions that are deleted goes with them, unless someone
 	// has decided to keep it.
 	sqlOrphans = `DELETE FROM patterns p WHERE workspace_id = $1 AND source = 'mined' AND (status = 'seen' AND last_seen < $2
 		OR status IN ('seen', 'candidate') AND NOT EXISTS (SELECT FROM pattern_evidence e WHERE e.workspace_id = $1 AND e.pattern_id = p.id))`
