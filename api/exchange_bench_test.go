@@ -47,7 +47,7 @@ func (forgetful) Record(context.Context, uuid.UUID, []session.Seen) error { retu
 // RecordExchanges implements tenants.Exchanges.
 func (forgetful) RecordExchanges(context.Context, uuid.UUID, []tenants.Exchange) error { return nil }
 
-// Exchange implements tenants.Exchanges.
+// RecordedExchanges implements tenants.Exchanges.
 func (forgetful) RecordedExchanges(context.Context, uuid.UUID, []uuid.UUID) ([]uuid.UUID, error) { return nil, nil }
 
 // BenchmarkSmallExchange measures what a request of 1 KB costs in the handler alone:

@@ -31,7 +31,7 @@ type pressure struct {
 func newPressure() *pressure {
 	target := []metrics.Sample{{Name: "/gc/gogc:percent"}}
 	metrics.Read(target)
-	return &pressure{usual: int(min(target[0].Value.Uint64(), math.MaxInt32))} //nolint:gosec // it is off at the largest number
+	return &pressure{usual: int(min(target[0].Value.Uint64(), math.MaxInt32))}
 }
 
 // enter counts something heavy until leave is called, which may happen twice.

@@ -25,7 +25,7 @@ func TestStoredFixesAreDeletedAndOtherPatternsStay(t *testing.T) {
 	for _, statement := range []string{
 		"INSERT INTO workspaces (workspace_id, name) SELECT md5(w::text)::uuid, 'w' FROM generate_series(1, 2) w",
 		`INSERT INTO patterns (workspace_id, id, kind, text, words, status, source, created_at, edited_at, last_seen)
-			SELECT workspace_id, gen_random_uuid(), kind, 'text', 'text', 'approved', 'mined', now(), now(), now()
+			SELECT workspace_id, gen_random_uuid(), kind, 'text', 'text', 'approved', 'mined', now(), current_timestamp, 'now'
 			FROM workspaces, unnest(ARRAY['fix', 'convention', 'directive']) kind`,
 	} {
 		if _, err := owner.Exec(t.Context(), statement); err != nil {

@@ -64,7 +64,8 @@ func Change[C any](config *Config) *C {
 	parts := slices.Clone(config.parts)
 	at := slices.IndexFunc(parts, func(part Settings) bool { _, is := any(part).(*C); return is })
 	if at < 0 {
-		config.parts = append(parts, settings)
+		parts = append(parts, settings)
+		config.parts = parts
 		return changed
 	}
 	*changed = SettingsOf[C](*config)

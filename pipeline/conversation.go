@@ -33,10 +33,11 @@ func NewConversation(codec wire.Codec, body *wire.Envelope, digests []conversati
 }
 
 // First returns the conversation of the first messages.
-func (c Conversation) First(messages int) Conversation {
-	c.Digests, c.Chain = c.Digests[:messages], c.Chain[:messages+1]
-	c.Turns = conversation.Turns(c.Digests)
-	return c
+func (c *Conversation) First(messages int) Conversation {
+	first := *c
+	first.Digests, first.Chain = c.Digests[:messages], c.Chain[:messages+1]
+	first.Turns = conversation.Turns(first.Digests)
+	return first
 }
 
 // Message reads message i.

@@ -34,7 +34,7 @@ func (d *Draft) Event(kind, reason string, counts map[string]int) {
 
 // Restart reports on the draft as it stands, but for the events and modules so far.
 func (d *Draft) Restart() {
-	report := d.View.Standing()
+	report := d.Standing()
 	report.Events, report.Modules = d.Report.Events, d.Report.Modules
 	d.Report = report
 }

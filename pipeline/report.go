@@ -52,18 +52,19 @@ type Report struct {
 }
 
 // clone returns a report that shares no memory with r.
-func (r Report) clone() Report {
-	r.Modules, r.Injected = slices.Clone(r.Modules), maps.Clone(r.Injected)
-	r.Events, r.Warnings = slices.Clone(r.Events), slices.Clone(r.Warnings)
+func (r *Report) clone() Report {
+	copied := *r
+	copied.Modules, copied.Injected = slices.Clone(r.Modules), maps.Clone(r.Injected)
+	copied.Events, copied.Warnings = slices.Clone(r.Events), slices.Clone(r.Warnings)
 	for i, event := range r.Events {
-		r.Events[i].Counts = maps.Clone(event.Counts)
+		copied.Events[i].Counts = maps.Clone(event.Counts)
 	}
-	return r
+	return copied
 }
 
 // Predicted returns what the newest epoch in the report is to save until the next
 // one, in millionths of a US dollar; nil if absent, or it does not say.
-func (r Report) Predicted() *int64 {
+func (r *Report) Predicted() *int64 {
 	for _, event := range slices.Backward(r.Events) {
 		if event.Type != "completed" {
 			continue
@@ -84,7 +85,7 @@ const (
 )
 
 // Compacted returns the event that tells of a compaction by the provider, nil without one.
-func (r Report) Compacted() *Event {
+func (r *Report) Compacted() *Event {
 	for i := range r.Events {
 		if r.Events[i].Module == ProviderModule && r.Events[i].Type == CompactedType {
 			return &r.Events[i]

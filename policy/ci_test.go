@@ -18,9 +18,9 @@ func TestChecksOfAChangeAreOn(t *testing.T) {
 	t.Parallel()
 	var lint struct {
 		Linters struct {
-			Default string
-			Disable []string
-		}
+			Default string   `yaml:"default"`
+			Disable []string `yaml:"disable"`
+		} `yaml:"linters"`
 	}
 	if err := yaml.Unmarshal([]byte(readFile(t, ".golangci.yaml")), &lint); err != nil {
 		t.Fatal(err)

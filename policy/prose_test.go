@@ -47,7 +47,7 @@ func TestTextIsPlainEnglish(t *testing.T) {
 			!slices.Contains([]string{".go", ".templ", ".md", ".yaml"}, filepath.Ext(file)):
 			return nil
 		}
-		text, err := os.ReadFile(file) //nolint:gosec // a file of this repository
+		text, err := os.ReadFile(file)
 		if err != nil {
 			return err
 		}

@@ -24,7 +24,7 @@ import (
 	"palimpsest/pipeline/wire/anthropic"
 )
 
-// runs runs a command with settings and returns what it says.
+// runs calls a command with settings and returns what it says.
 func runs(t *testing.T, config Config, arguments ...string) (string, error) {
 	t.Helper()
 	load := func() (Config, error) { return config, nil }
@@ -122,7 +122,7 @@ func TestRestoredInstallationIsTheSame(t *testing.T) {
 	}
 
 	b.shutdown()
-	b.instance.config = config
+	b.config = config
 	b.boot()
 	if lines := b.export(); lines != b.exported {
 		t.Errorf("the export differs:\n%s", difference(b.exported, lines))

@@ -37,7 +37,8 @@ func TestNamesThatLaterMessagesTakeUpAreCountedOnce(t *testing.T) {
 			t.Errorf("messages %d to %d take up %q, want %q", one.from, one.to, taken, one.want)
 		}
 	}
-	prompt := func(name string) bool { return strings.Contains("of src/lane/store.go and 48213", name) }
+	const said = "of src/lane/store.go and 48213"
+	prompt := func(name string) bool { return strings.Contains(said, name) }
 	if held, of := names.Held(2, 5, prompt); held != 2 || of != 3 {
 		t.Errorf("the prompt holds %d of %d", held, of)
 	}

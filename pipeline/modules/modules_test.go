@@ -66,7 +66,7 @@ func TestPageOfSettingsIsThatOfTheModules(t *testing.T) {
 	const file = "../../docs/settings.md"
 	want := page()
 	if *update {
-		if err := os.WriteFile(file, []byte(want), 0o644); err != nil { //nolint:gosec // documentation
+		if err := os.WriteFile(file, []byte(want), 0o644); err != nil {
 			t.Fatal(err)
 		}
 	}

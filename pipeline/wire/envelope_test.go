@@ -226,7 +226,7 @@ func TestMessagesThatWereNotReadBeforeAreBounded(t *testing.T) {
 		return func([]byte) []wire.Stretch {
 			stretches := make([]wire.Stretch, n)
 			for i := range stretches {
-				stretches[i] = wire.Stretch{Start: int32(1 + 3*i), End: int32(3 + 3*i)} //nolint:gosec // small
+				stretches[i] = wire.Stretch{Start: int32(1 + 3*i), End: int32(3 + 3*i)}
 			}
 			return stretches
 		}

@@ -2,7 +2,7 @@ package tenantsdb_test
 
 import (
 	"errors"
-	"fmt"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -133,7 +133,7 @@ func TestStarsAreBoundedAndOnesOwn(t *testing.T) {
 	}
 	for _, statement := range []string{
 		`INSERT INTO sessions (workspace_id, id, api_key_id, format, source, started_at, last_at)
-			SELECT $1, gen_random_uuid(), $2, 'anthropic', 'header', 'today', 'today' FROM generate_series(1, ` + fmt.Sprint(tenants.MaxStars-1) + `)`,
+			SELECT $1, gen_random_uuid(), $2, 'anthropic', 'header', 'today', 'today' FROM generate_series(1, ` + strconv.Itoa(tenants.MaxStars-1) + `)`,
 		"INSERT INTO session_stars (workspace_id, user_id, session_id) SELECT workspace_id, $2, id FROM sessions WHERE workspace_id = $1",
 		"DELETE FROM session_stars WHERE workspace_id = $1 AND user_id = $2 AND session_id = (SELECT max(session_id::text)::uuid FROM session_stars)",
 	} {

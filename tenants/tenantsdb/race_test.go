@@ -107,6 +107,7 @@ func (b bundle) logInElsewhere(t *testing.T, user tenants.User) uuid.UUID {
 
 // joinWith signs the person up whom a link invites.
 func (b bundle) joinWith(t *testing.T, hash string) func() error {
+	t.Helper()
 	return func() error {
 		_, _, err := b.Invitations.SignUpInvited(t.Context(), []byte(hash), tenants.Joining{PasswordHash: "x", Letters: func(string) []tenants.Letter { return nil }})
 		return err

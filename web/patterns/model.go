@@ -199,7 +199,7 @@ func successTitle(p *patterns.Pattern) string {
 }
 
 // order says how candidates are sorted.
-func (m model) order() string {
+func (m *model) order() string {
 	if m.Tab != patterns.Candidate {
 		return ""
 	}

@@ -48,7 +48,7 @@ type remark struct {
 }
 
 // title says how many comments there are.
-func (m commentsModel) title() string {
+func (m *commentsModel) title() string {
 	if len(m.All) == 0 {
 		return "Comments"
 	}
@@ -56,7 +56,7 @@ func (m commentsModel) title() string {
 }
 
 // strip says who commented last.
-func (m commentsModel) strip() string {
+func (m *commentsModel) strip() string {
 	if len(m.All) == 0 {
 		return "No comments yet."
 	}
@@ -65,7 +65,7 @@ func (m commentsModel) strip() string {
 }
 
 // hint says what a comment may hold.
-func (m commentsModel) hint() string {
+func (m *commentsModel) hint() string {
 	return "Plain text, " + components.Count(tenants.MaxComment) + " characters at most, for everyone who may read this session. API keys and passwords in it are taken out."
 }
 
@@ -100,7 +100,7 @@ func (h *Handler) comments(ctx context.Context, who tenants.Principal, of subjec
 }
 
 // remarksOf counts the comments on the messages of a lane.
-func (m commentsModel) remarksOf(lane session.LaneOverview) map[int]int {
+func (m *commentsModel) remarksOf(lane session.LaneOverview) map[int]int {
 	counts := map[int]int{}
 	for i := range m.All {
 		if of := &m.All[i]; of.HasMessage() && (of.Lane == lane.ID || of.Lane == lane.Parent && of.Message < lane.ForkAt) {

@@ -109,7 +109,7 @@ func (h comparer) show(c echo.Context, who tenants.Principal) error {
 func (h comparer) other(ctx context.Context, who tenants.Principal, first uuid.UUID, typed string) (*counterpart, error) {
 	id, err := uuid.Parse(typed)
 	if err != nil || id == first {
-		return nil, nil //nolint:nilnil // the form says so
+		return nil, nil //nolint:nilnil,nilerr // the form says so
 	}
 	found, err := h.compared(ctx, who, id)
 	if errors.Is(err, session.ErrNotFound) {
@@ -295,7 +295,7 @@ func (c *counterpart) timeline() []step {
 			At: moments[i].At, Text: "request " + strconv.Itoa(event.Request) + ": " + event.Text, Path: event.Path,
 		})
 	}
-	if c.Detail.Exchanges < 2 {
+	if c.Exchanges < 2 {
 		steps[0].Text = "only request, " + c.strip()
 		return steps
 	}

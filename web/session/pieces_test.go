@@ -66,7 +66,7 @@ func inPieces(t *testing.T, person *webtest.Person, texts ...string) string {
 
 // pause is a slow line: it holds back what is read behind it, long enough for a browser to
 // draw what it has.
-type pause struct{ context.Context } //nolint:containedctx // it is the request's
+type pause struct{ context.Context }
 
 // Read implements io.Reader.
 func (p pause) Read([]byte) (int, error) {

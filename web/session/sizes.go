@@ -80,7 +80,7 @@ func (s *sizes) fill(counted []figure) {
 }
 
 // ofPrompt says what the newest request held.
-func (m readModel) ofPrompt() string {
+func (m *readModel) ofPrompt() string {
 	held := components.Plural(int64(m.Position), "message")
 	if m.Prompt.Received == 0 {
 		return held

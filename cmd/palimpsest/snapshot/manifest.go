@@ -101,7 +101,7 @@ func Read(dir string) (Manifest, error) {
 	return manifest, nil
 }
 
-func (m Manifest) write(dir string) error {
+func (m *Manifest) write(dir string) error {
 	encoded, err := json.MarshalIndent(m, "", "  ")
 	if err != nil {
 		return fmt.Errorf("manifest: %w", err)

@@ -23,7 +23,7 @@ type Target struct {
 }
 
 // Check reads all of a backup and returns an error if something of it is missing or damaged.
-func (m Manifest) Check(ctx context.Context, dir string, progress Progress) error {
+func (m *Manifest) Check(ctx context.Context, dir string, progress Progress) error {
 	if err := m.Database.check(dir); err != nil {
 		return err
 	}
@@ -46,7 +46,7 @@ func (m Manifest) Check(ctx context.Context, dir string, progress Progress) erro
 }
 
 // Secret returns the master key that the backup holds; empty if it holds none.
-func (m Manifest) Secret(dir string) (string, error) {
+func (m *Manifest) Secret(dir string) (string, error) {
 	if m.SecretKey == nil {
 		return "", nil
 	}
@@ -59,7 +59,7 @@ func (m Manifest) Secret(dir string) (string, error) {
 
 // Restore puts a backup into an empty database, and before that its objects into the bucket.
 // The database has all of it or nothing: whatever ends a restore early, it can be done again.
-func (m Manifest) Restore(ctx context.Context, dir string, target Target, progress Progress) error {
+func (m *Manifest) Restore(ctx context.Context, dir string, target Target, progress Progress) error {
 	if m.Objects.Where != ObjectsNone && target.Bucket == nil {
 		return errors.New("the installation kept originals in a bucket: set PALIMPSEST_BLOB_URL to one")
 	}
@@ -125,7 +125,7 @@ func lookAtPlace(ctx context.Context, connection *pgx.Conn) (place, error) {
 }
 
 // makeRoles makes the roles that the schema grants something to. Nobody can log in with them.
-func (m Manifest) makeRoles(ctx context.Context, connection *pgx.Conn) error {
+func (m *Manifest) makeRoles(ctx context.Context, connection *pgx.Conn) error {
 	for _, role := range m.Roles {
 		var exists bool
 		err := connection.QueryRow(ctx, "SELECT EXISTS (SELECT FROM pg_roles WHERE rolname = $1)", role).Scan(&exists)
@@ -141,7 +141,7 @@ func (m Manifest) makeRoles(ctx context.Context, connection *pgx.Conn) error {
 
 // handOver gives the functions that see more than their callers to the roles that they had,
 // which may do nothing else, and has the server look at the new tables.
-func (m Manifest) handOver(ctx context.Context, connection *pgx.Conn, databaseOwner string) error {
+func (m *Manifest) handOver(ctx context.Context, connection *pgx.Conn, databaseOwner string) error {
 	err := pgx.BeginFunc(ctx, connection, func(tx pgx.Tx) error {
 		for _, owner := range m.Owners {
 			if err := giveAway(ctx, tx, owner, databaseOwner); err != nil {
@@ -184,7 +184,7 @@ func giveAway(ctx context.Context, tx pgx.Tx, owner Owner, databaseOwner string)
 }
 
 // compare returns an error if the database does not hold what the backup's did.
-func (m Manifest) compare(ctx context.Context, connection *pgx.Conn) error {
+func (m *Manifest) compare(ctx context.Context, connection *pgx.Conn) error {
 	var has Counts
 	var migration int64
 	var sees bool

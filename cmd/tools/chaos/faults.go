@@ -53,7 +53,7 @@ func (s *stack) faults(talks *talks) []fault {
 		return stand(ctx, s.replicas[random.IntN(len(s.replicas))])
 	}}, fault{"roll", func(ctx context.Context, _ *rand.Rand) error { return s.roll(ctx, talks) }})
 	for name, disk := range s.disks {
-		all = append(all, fault{"full disk of " + name, func(ctx context.Context, random *rand.Rand) error {
+		all = append(all, fault{"full disk of " + name, func(ctx context.Context, _ *rand.Rand) error {
 			if err := disk.fill(); err != nil {
 				return err
 			}
@@ -126,7 +126,7 @@ func (s *stack) restart(ctx context.Context, r *replica, talks *talks) error {
 // one again, as a deployment does.
 func (s *stack) roll(ctx context.Context, talks *talks) error {
 	if _, err := os.Stat(filepath.Join(s.wanted.programs, "palimpsest-older")); err != nil {
-		fmt.Println("  there is no palimpsest-older: the same version is rolled out")
+		fmt.Fprintln(os.Stdout, "  there is no palimpsest-older: the same version is rolled out")
 	}
 	for _, isOlder := range []bool{true, false} {
 		for _, r := range s.replicas {
@@ -158,13 +158,13 @@ func (s *stack) fail(ctx context.Context, wanted options, talks *talks) error {
 				return err
 			}
 			started := len(talks.starts())
-			fmt.Printf("%6.1f s  %s\n", time.Since(began).Seconds(), one.name)
+			fmt.Fprintf(os.Stdout, "%6.1f s  %s\n", time.Since(began).Seconds(), one.name)
 			talks.during.Store(one.name)
 			if err := one.do(ctx, random); err != nil {
 				return fmt.Errorf("%s: %w", one.name, err)
 			}
 			if starts := talks.starts()[started:]; len(starts) > 0 {
-				fmt.Printf("          ready after %.1f s\n", slices.Max(starts).Seconds())
+				fmt.Fprintf(os.Stdout, "          ready after %.1f s\n", slices.Max(starts).Seconds())
 			}
 		}
 	}

@@ -141,7 +141,10 @@ func (s *stack) missing(ctx context.Context, talks *talks) ([]string, error) {
 			if err != nil {
 				break
 			}
-			var message struct{ Type, SHA256 string }
+			var message struct {
+				Type   string `json:"type"`
+				SHA256 string `json:"sha256"`
+			}
 			if json.Unmarshal(line, &message) == nil && message.Type == "message" {
 				held[message.SHA256] = true
 			}

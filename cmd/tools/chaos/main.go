@@ -10,6 +10,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"math/rand/v2"
 	"os"
 	"os/signal"
 	"path/filepath"
@@ -33,7 +34,7 @@ type options struct {
 
 func main() {
 	var wanted options
-	flag.Uint64Var(&wanted.seed, "seed", uint64(time.Now().Unix()), "what happens follows from it, but for the time that everything takes")
+	flag.Uint64Var(&wanted.seed, "seed", rand.Uint64(), "what happens follows from it, but for the time that everything takes") //nolint:gosec // to be repeated, not to be secret
 	flag.StringVar(&wanted.programs, "programs", "bin/chaos", "folder with palimpsest, palimpsest-skewed, palimpsest-older and versitygw; a variant that is missing is left out")
 	flag.StringVar(&wanted.data, "data", "../shared/data", "directory with transcripts/*.anthropic.json; without it, sessions are made up")
 	flag.IntVar(&wanted.sessions, "sessions", 6, "sessions at once")
@@ -70,7 +71,7 @@ func run(ctx context.Context, wanted options) (err error) {
 			err = errors.Join(err, os.RemoveAll(dir))
 		}
 	}()
-	fmt.Printf("seed %d, folder %s\n", wanted.seed, dir)
+	fmt.Fprintf(os.Stdout, "seed %d, folder %s\n", wanted.seed, dir)
 	sessions, err := readSessions(wanted)
 	if err != nil {
 		return err
@@ -79,12 +80,12 @@ func run(ctx context.Context, wanted options) (err error) {
 	if err != nil {
 		return fmt.Errorf("one replica: %w", err)
 	}
-	fmt.Println("one replica:   ", alone)
+	fmt.Fprintln(os.Stdout, "one replica:   ", alone)
 	three, err := once(ctx, wanted, filepath.Join(dir, "three"), sessions, 3)
 	if err != nil {
 		return fmt.Errorf("three replicas: %w", err)
 	}
-	fmt.Println("three replicas:", three)
+	fmt.Fprintln(os.Stdout, "three replicas:", three)
 	return three.judge(alone, wanted.ready)
 }
 

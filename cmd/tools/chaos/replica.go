@@ -32,7 +32,6 @@ type replica struct {
 	older   atomic.Bool // runs the version from before
 	isIn    atomic.Bool // the balancer sends it requests
 	broken  atomic.Int64
-	stop    context.CancelFunc
 	watched sync.WaitGroup
 }
 
@@ -71,7 +70,7 @@ func (s *stack) addReplica(ctx context.Context, number int) error {
 		"PALIMPSEST_BLOB_URL=s3://key:secret@originals?endpoint=http://"+s.links["s3"].address(),
 		"PALIMPSEST_TEST_SHIFT="+strconv.Itoa(skews()[number%len(skews())]))
 	r.process = process{name: name, log: filepath.Join(s.dir, name+".log"), link: link, command: func() (*exec.Cmd, string, error) {
-		command := exec.Command(s.variant(r), "serve") //nolint:gosec // the caller's own program
+		command := exec.Command(s.variant(r), "serve") //nolint:gosec,noctx // the caller's own program
 		command.Env = environment
 		return command, r.address, nil
 	}}

@@ -14,6 +14,7 @@ import (
 	"os/user"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"syscall"
 
 	"palimpsest/api/programtest"
@@ -161,7 +162,8 @@ func (s *stack) startPooler(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	derived, users, logins := safe.Derive("database login"), "", map[string]string{}
+	derived, logins := safe.Derive("database login"), map[string]string{}
+	var users strings.Builder
 	for setting, login := range map[string]struct {
 		ensure func(context.Context, string, []byte) error
 		url    func(string, []byte) (string, error)
@@ -178,13 +180,13 @@ func (s *stack) startPooler(ctx context.Context) error {
 			return err
 		}
 		password, _ := parsed.User.Password()
-		users += fmt.Sprintf("%q %q\n", parsed.User.Username(), password)
+		fmt.Fprintf(&users, "%q %q\n", parsed.User.Username(), password)
 		parsed.Host = s.links["pgbouncer"].address()
 		logins[setting] = parsed.String()
 	}
 	s.logins = logins
 	s.secret = base64.StdEncoding.EncodeToString(secret)
-	return s.runPooler(ctx, folder, users)
+	return s.runPooler(ctx, folder, users.String())
 }
 
 func (s *stack) runPooler(ctx context.Context, folder, users string) error {
@@ -225,7 +227,7 @@ server_login_retry = 1
 		if err := os.WriteFile(path, []byte(config), 0o644); err != nil { //nolint:gosec // no secret is in it
 			return nil, err
 		}
-		command := exec.Command(program("pgbouncer", "/usr/sbin/pgbouncer"), path) //nolint:gosec // a program by its name
+		command := exec.Command(program("pgbouncer", "/usr/sbin/pgbouncer"), path) //nolint:gosec,noctx // a program by its name
 		command.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: uint32(uid), Gid: uint32(uid)}}
 		return command, nil
 	})
@@ -242,7 +244,7 @@ func program(name, path string) string {
 func (s *stack) startRedis(ctx context.Context) error {
 	return s.run(ctx, "redis", func(address string) (*exec.Cmd, error) {
 		_, port, err := net.SplitHostPort(address)
-		return exec.Command("redis-server", "--bind", "127.0.0.1", "--port", port, "--save", "", "--appendonly", "no", "--dir", s.dir), err //nolint:gosec // a program by its name
+		return exec.Command("redis-server", "--bind", "127.0.0.1", "--port", port, "--save", "", "--appendonly", "no", "--dir", s.dir), err //nolint:gosec,noctx // a program by its name
 	})
 }
 

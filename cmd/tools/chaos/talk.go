@@ -46,7 +46,7 @@ func readSessions(wanted options) ([]session, error) {
 		}
 	}
 	for i := 0; len(files) == 0 && i < wanted.sessions; i++ {
-		made := sessiontest.Generate(wanted.seed+uint64(i), sessiontest.Options{Turns: wanted.steps, Parallel: true, TargetTokens: 3 * wanted.window}) //nolint:gosec // counts from 0
+		made := sessiontest.Generate(wanted.seed+uint64(i), sessiontest.Options{Turns: wanted.steps, Parallel: true, TargetTokens: 3 * wanted.window})
 		bodies[fmt.Sprint("made-up-", i)] = made.Body(made.Steps() - 1)
 	}
 	if len(files) == 0 {

@@ -164,7 +164,7 @@ func (d *DB) Spans(ctx context.Context, workspace uuid.UUID, spans []Span) ([][]
 	for i := range stored {
 		for j := range stored[i] {
 			if err := stored[i][j].damage; err != nil {
-				return nil, fmt.Errorf("message %d of lane %s: %w", entries[i][j].Index, spans[i].Lane, err)
+				return nil, fmt.Errorf("message %d of lane %s: %w", entries[i][j].Index, spans[i].Lane, err) //nolint:gosec // a list for each span
 			}
 			entries[i][j].Raw = stored[i][j].raw
 		}

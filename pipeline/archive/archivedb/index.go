@@ -46,9 +46,9 @@ const (
 			SELECT (SELECT u.workspace_id FROM archive_unindexed u WHERE u.workspace_id > busy.workspace_id ORDER BY u.workspace_id LIMIT 1)
 			FROM busy WHERE busy.workspace_id IS NOT NULL
 		), lines AS MATERIALIZED (
-			SELECT u.* FROM busy CROSS JOIN LATERAL (
+			SELECT u.workspace_id, u.lane_id, u.since, u.turn FROM busy CROSS JOIN LATERAL (
 				SELECT workspace_id, lane_id, since, claimed_until, row_number() OVER (ORDER BY since, lane_id) AS turn FROM (
-					SELECT * FROM archive_unindexed WHERE workspace_id = busy.workspace_id ORDER BY since, lane_id LIMIT $1::int + $3::int
+					SELECT workspace_id, lane_id, since, claimed_until FROM archive_unindexed WHERE workspace_id = busy.workspace_id ORDER BY since, lane_id LIMIT $1::int + $3::int
 				) oldest
 			) u WHERE u.claimed_until IS NULL OR u.claimed_until <= now()
 			ORDER BY u.turn, u.since, u.lane_id LIMIT $1::int
@@ -70,7 +70,7 @@ const (
 	sqlLines      = `SELECT l.id, l.session_id, s.api_key_id, s.format, coalesce(i.position, l.fork_at), coalesce(u.number, 0),
 			greatest(l.chain_messages - coalesce(i.position, l.fork_at), 0)
 		FROM unnest($2::uuid[]) AS wanted (id)
-		CROSS JOIN LATERAL (SELECT * FROM lanes WHERE workspace_id = $1 AND id = wanted.id OFFSET 0) l
+		CROSS JOIN LATERAL (SELECT id, session_id, fork_at, chain_messages FROM lanes WHERE workspace_id = $1 AND id = wanted.id OFFSET 0) l
 		CROSS JOIN LATERAL (SELECT api_key_id, format FROM sessions WHERE workspace_id = $1 AND id = l.session_id OFFSET 0) s
 		LEFT JOIN LATERAL (SELECT position FROM archive_indexed WHERE workspace_id = $1 AND lane_id = l.id OFFSET 0) i ON true
 		LEFT JOIN LATERAL (SELECT number FROM archive_unindexed WHERE workspace_id = $1 AND lane_id = l.id OFFSET 0) u ON true`

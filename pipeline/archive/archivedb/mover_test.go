@@ -323,7 +323,7 @@ func (f *fixture) inBucket(t *testing.T, root string) []string {
 	}
 	var held []string
 	for _, file := range files {
-		content, err := os.ReadFile(file) //nolint:gosec // of the test's directory
+		content, err := os.ReadFile(file)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -47,14 +47,8 @@ func DefaultSegments() Segments {
 // turnSegments is how many segments a workspace may fill in one turn, all of them at once.
 const turnSegments = 4
 
-// The states of a segment; the values are in the database.
-const (
-	segmentWriting = 0
-	segmentLive    = 1
-	segmentRetired = 2
-)
-
-// The statements of segments. A segment is written under a name of its own, which no row refers
+// The statements of segments. The state of one that is being written is 0, of one that is live 1, of a
+// retired one 2. A segment is written under a name of its own, which no row refers
 // to before all of it is known to be in the bucket. Nothing is locked meanwhile: a row that
 // is not as it was any more is left alone, and its bytes in the segment are dead.
 const (

@@ -93,7 +93,7 @@ func cpuOf(b *testing.B, database *dbtest.Database) cpu {
 		b.Fatal(err)
 	}
 	for _, path := range processes {
-		stat, err := os.ReadFile(path) //nolint:gosec // of the kernel
+		stat, err := os.ReadFile(path)
 		if err != nil {
 			continue // it has ended
 		}

@@ -69,7 +69,7 @@ func (s *shared) pass(ctx context.Context) {
 	switch {
 	case err == nil:
 		s.ended(done, began)
-	case ctx.Err() == context.Canceled: //nolint:errorlint // contexts return it as it is
+	case ctx.Err() == context.Canceled:
 		s.ended(givenBack, began)
 	default:
 		s.ended(failed, began)
