@@ -48,7 +48,9 @@ func (forgetful) Record(context.Context, uuid.UUID, []session.Seen) error { retu
 func (forgetful) RecordExchanges(context.Context, uuid.UUID, []tenants.Exchange) error { return nil }
 
 // RecordedExchanges implements tenants.Exchanges.
-func (forgetful) RecordedExchanges(context.Context, uuid.UUID, []uuid.UUID) ([]uuid.UUID, error) { return nil, nil }
+func (forgetful) RecordedExchanges(context.Context, uuid.UUID, []uuid.UUID) ([]uuid.UUID, error) {
+	return nil, nil
+}
 
 // BenchmarkSmallExchange measures what a request of 1 KB costs in the handler alone:
 // without connections, and with a database that costs nothing.

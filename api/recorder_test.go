@@ -113,7 +113,9 @@ func (h *heldUp) RecordExchanges(_ context.Context, _ uuid.UUID, exchanges []ten
 }
 
 // RecordedExchanges implements tenants.Exchanges.
-func (*heldUp) RecordedExchanges(context.Context, uuid.UUID, []uuid.UUID) ([]uuid.UUID, error) { return nil, nil }
+func (*heldUp) RecordedExchanges(context.Context, uuid.UUID, []uuid.UUID) ([]uuid.UUID, error) {
+	return nil, nil
+}
 
 // recording starts a recorder, and one who puts so many exchanges into it. All of them are
 // of one session: one worker writes them.

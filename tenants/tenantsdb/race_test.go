@@ -105,11 +105,11 @@ func (b bundle) logInElsewhere(t *testing.T, user tenants.User) uuid.UUID {
 	return login.ID
 }
 
-// joinWith signs the person up whom a link invites.
-func (b bundle) joinWith(t *testing.T, hash string) func() error {
+// redeem signs the person up whom the link new invites.
+func (b bundle) redeem(t *testing.T) func() error {
 	t.Helper()
 	return func() error {
-		_, _, err := b.Invitations.SignUpInvited(t.Context(), []byte(hash), tenants.Joining{PasswordHash: "x", Letters: func(string) []tenants.Letter { return nil }})
+		_, _, err := b.Invitations.SignUpInvited(t.Context(), []byte("new"), tenants.Joining{PasswordHash: "x", Letters: func(string) []tenants.Letter { return nil }})
 		return err
 	}
 }
@@ -120,7 +120,7 @@ func TestInvitationIsRedeemedOnceAlsoByTwoAtOnce(t *testing.T) {
 	b := setup(t)
 	const invitations = "SELECT FROM invitations WHERE hash = $1"
 	b.invite(t, "new@example.com", "new")
-	errs := b.race(t, invitations, []byte("new"), b.joinWith(t, "new"), b.joinWith(t, "new"))
+	errs := b.race(t, invitations, []byte("new"), b.redeem(t), b.redeem(t))
 	onlyOne(t, errs, tenants.ErrInvitation, tenants.ErrEmailTaken)
 
 	known, _ := b.signUp(t, "known@example.com")
@@ -145,7 +145,7 @@ func TestInvitationIsRedeemedOrRevoked(t *testing.T) {
 		t.Fatal(err)
 	}
 	revoke := func() error { return b.Invitations.RevokeInvitation(as(t, b.user), b.workspace, pending[0].ID) }
-	errs := b.race(t, "SELECT FROM invitations WHERE hash = $1", []byte("new"), b.joinWith(t, "new"), revoke)
+	errs := b.race(t, "SELECT FROM invitations WHERE hash = $1", []byte("new"), b.redeem(t), revoke)
 	members, err := b.Workspaces.Members(t.Context(), b.workspace)
 	if err != nil || (errs[0] == nil) != (len(members) == 2) || errs[0] != nil && !errors.Is(errs[0], tenants.ErrInvitation) {
 		t.Errorf("%v, %d members (%v)", errs, len(members), err)
@@ -264,7 +264,7 @@ func TestNobodyJoinsAWorkspaceThatIsBeingDeleted(t *testing.T) {
 		return b, known
 	}
 	for name, join := range map[string]func(b bundle, known tenants.User) error{
-		"someone new signs up": func(b bundle, _ tenants.User) error { return b.joinWith(t, "new")() },
+		"someone new signs up": func(b bundle, _ tenants.User) error { return b.redeem(t)() },
 		"someone known accepts": func(b bundle, known tenants.User) error {
 			return b.Invitations.AcceptInvitation(t.Context(), []byte("known"), known.ID, b.logInElsewhere(t, known))
 		},

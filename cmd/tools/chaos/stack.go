@@ -254,7 +254,7 @@ func (s *stack) startS3(ctx context.Context) error {
 		return err
 	}
 	return s.run(ctx, "s3", func(address string) (*exec.Cmd, error) {
-		return exec.Command(filepath.Join(s.wanted.programs, "versitygw"), "--port", address, "--access", "key", "--secret", "secret", //nolint:gosec // the caller's own program
+		return exec.Command(filepath.Join(s.wanted.programs, "versitygw"), "--port", address, "--access", "key", "--secret", "secret", //nolint:gosec,noctx // the caller's own program
 			"posix", "--sidecar", about, root), nil
 	})
 }

@@ -50,7 +50,7 @@ func readSessions(wanted options) ([]session, error) {
 		bodies[fmt.Sprint("made-up-", i)] = made.Body(made.Steps() - 1)
 	}
 	if len(files) == 0 {
-		fmt.Printf("no recorded sessions in %s: made-up ones are sent\n", wanted.data)
+		fmt.Fprintf(os.Stdout, "no recorded sessions in %s: made-up ones are sent\n", wanted.data)
 	}
 	var all []session
 	for name, body := range bodies {
