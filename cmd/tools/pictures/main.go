@@ -29,7 +29,7 @@ import (
 const (
 	width    = 1440 // of the screen, in px
 	usual    = 1000
-	tall     = 1900 // what is below the fold counts, too
+	tall     = 1380 // what is below the fold counts, too
 	patience = time.Minute
 )
 
@@ -73,7 +73,7 @@ func run(ctx context.Context, binary, folder, data string) (err error) {
 	for _, wanted := range []picture{
 		{"overview-light-1440", "/overview?range=30d", "light", charted, usual},
 		{"overview-dark-1440", "/overview?range=90d", "dark", charted, usual},
-		{"session-light-1440", session, "light", charted, tall},
+		{"session-light-1440", session, "light", always, tall}, // its chart is folded
 		{"sessions-light-1440", "/sessions?range=30d", "light", always, usual},
 		{"pipeline-light-1440", "/pipeline", "light", `!document.querySelector('[aria-busy="true"], .htmx-request') && !document.body.textContent.includes('appears here')`, usual},
 		{"requests-light-1440", "/requests?error_from=provider", "light", always, usual},
@@ -131,7 +131,7 @@ func session(ctx context.Context, client *apiclient.Client) (path string, err er
 	id := all.Data[best].ID
 	var turns struct {
 		Data []struct {
-			From  int `json:"from"`
+			To    int `json:"to"` // index behind its last message
 			Level int `json:"level"`
 		} `json:"data"`
 	}
@@ -140,7 +140,7 @@ func session(ctx context.Context, client *apiclient.Client) (path string, err er
 	}
 	for i, turn := range turns.Data {
 		if turn.Level == 1 && i > len(turns.Data)/4 {
-			return fmt.Sprintf("/sessions/%s?m=%d", id, turn.From+1), nil // the results of its calls
+			return fmt.Sprintf("/sessions/%s?m=%d", id, turn.To-1), nil // the results of its calls
 		}
 	}
 	return "/sessions/" + id, nil

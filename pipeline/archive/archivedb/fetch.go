@@ -52,7 +52,7 @@ func (d *DB) originals(ctx context.Context, workspace uuid.UUID, stored []*store
 	return cores.Each(len(stored), runObjects, func(i int) error {
 		one := stored[i]
 		if one.damage != nil {
-			return nil //nolint:nilerr // it is told of that message alone
+			return nil //nolint:nilerr // that message alone is damaged
 		}
 		var err error
 		one.raw, err = d.packer.restore(key, one.form, one.bytes, one.hash, one.size)
