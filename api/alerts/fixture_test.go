@@ -62,7 +62,7 @@ func setup(t *testing.T, change ...func(*alerts.Config)) *bundle {
 		Pool: b.database.DB.WorkPool(), Door: b.DB, Metrics: jobsdb.NewMetrics(prometheus.NewRegistry()), Log: slog.New(slog.DiscardHandler), Now: time.Now,
 	})
 	b.config = alerts.Config{
-		Store: alerts.Store{Alerts: b.Alerts, Keys: b.APIKeys, UsageReader: b.DB.Usage, Workspaces: b.DB.Workspaces, Transactor: b.DB}, Sealer: safe, Queue: b.queue, Mailer: b.mails, AllowPrivate: true, PublicURL: publicURL, Log: slog.New(slog.DiscardHandler),
+		Store: alerts.Store{Alerts: b.Alerts, Keys: b.APIKeys, UsageReader: b.Usage, Workspaces: b.Workspaces, Transactor: b.DB}, Sealer: safe, Queue: b.queue, Mailer: b.mails, AllowPrivate: true, PublicURL: publicURL, Log: slog.New(slog.DiscardHandler),
 		Health: func(context.Context) []tenants.Check { return b.health }, Now: b.clock,
 	}
 	for _, set := range change {
