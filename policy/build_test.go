@@ -1,7 +1,7 @@
 package policy_test
 
 import (
-	"os"
+	"io/fs"
 	"regexp"
 	"strings"
 	"testing"
@@ -59,7 +59,7 @@ func TestScriptsStopAtTheFirstError(t *testing.T) {
 		if !strings.Contains(readFile(t, script), "\nset -euo pipefail\n") {
 			t.Errorf("%s goes on after an error", script)
 		}
-		about, err := os.Stat(script)
+		about, err := fs.Stat(repository, script)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -1,7 +1,7 @@
 package policy_test
 
 import (
-	"os"
+	"io/fs"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -56,7 +56,7 @@ func TestChecksOfAChangeAreOn(t *testing.T) {
 func TestToolsAndImagesArePinned(t *testing.T) {
 	t.Parallel()
 	var modules []string
-	err := filepath.WalkDir("deploy/tools", func(path string, entry os.DirEntry, err error) error {
+	err := fs.WalkDir(repository, "deploy/tools", func(path string, entry fs.DirEntry, err error) error {
 		if err == nil && entry.Name() == "go.mod" {
 			modules = append(modules, filepath.Dir(path))
 		}

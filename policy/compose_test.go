@@ -1,7 +1,8 @@
 package policy_test
 
 import (
-	"os"
+	"io/fs"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -65,7 +66,7 @@ func TestDockerfileBuildsTheProductFromAllItsFolders(t *testing.T) {
 
 	copied := file.copiedFromContext()
 	for _, path := range copied {
-		if _, err := os.Stat(path); err != nil {
+		if _, err := fs.Stat(repository, filepath.Clean(path)); err != nil {
 			t.Errorf("Dockerfile copies %s, which does not exist", path)
 		}
 	}
@@ -93,7 +94,7 @@ func TestDockerfileStartsTheProgramItBuilt(t *testing.T) {
 	if target == nil {
 		t.Fatalf("no `-o OUT ./PACKAGE` in %q", compile)
 	}
-	if _, err := os.Stat(target[2] + "/main.go"); err != nil {
+	if _, err := fs.Stat(repository, filepath.Join(target[2], "main.go")); err != nil {
 		t.Errorf("Dockerfile builds %s, which has no main.go", target[2])
 	}
 
@@ -311,7 +312,7 @@ func readComposition(t *testing.T) composition {
 func readFile(t *testing.T, name string) string {
 	t.Helper()
 
-	text, err := os.ReadFile(name)
+	text, err := fs.ReadFile(repository, filepath.Clean(name))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -2,6 +2,7 @@ package policy_test
 
 import (
 	"os/exec"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -18,7 +19,9 @@ import (
 // checked has the program in deploy/tools/checks read a file, and returns what it prints.
 func checked(t *testing.T, kind, file string) []string {
 	t.Helper()
-	said, err := exec.CommandContext(t.Context(), buildtest.Checks(t), kind, file).CombinedOutput()
+	command := exec.CommandContext(t.Context(), buildtest.Checks(t), kind, file)
+	command.Dir = root
+	said, err := command.CombinedOutput()
 	if err != nil {
 		t.Fatalf("%s: %v\n%s", file, err, said)
 	}
@@ -162,7 +165,7 @@ func TestSystemdUnitLetsStreamsEnd(t *testing.T) {
 	if err != nil {
 		return // systems without systemd
 	}
-	said, _ := exec.CommandContext(t.Context(), verify, "verify", file).CombinedOutput()
+	said, _ := exec.CommandContext(t.Context(), verify, "verify", filepath.Join(root, file)).CombinedOutput()
 	for line := range strings.Lines(string(said)) {
 		// The program is not installed where tests run.
 		if strings.Contains(line, "palimpsest.service") && !strings.Contains(line, "is not executable") {

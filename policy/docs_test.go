@@ -3,8 +3,8 @@ package policy_test
 import (
 	"go/ast"
 	"go/token"
+	"io/fs"
 	"net/url"
-	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -252,7 +252,7 @@ func TestEveryRelativeLinkOfTheDocsLeadsSomewhere(t *testing.T) {
 			if target.Path != "" {
 				linked = filepath.Join(filepath.Dir(name), target.Path)
 			}
-			if _, err := os.Stat(linked); err != nil {
+			if _, err := fs.Stat(repository, linked); err != nil {
 				t.Errorf("%s links to %s: %v", name, target, err)
 				continue
 			}
@@ -270,7 +270,7 @@ func TestEveryRelativeLinkOfTheDocsLeadsSomewhere(t *testing.T) {
 func pages(t *testing.T) map[string]string {
 	t.Helper()
 
-	names, err := filepath.Glob("docs/*.md")
+	names, err := fs.Glob(repository, "docs/*.md")
 	if err != nil || len(names) == 0 {
 		t.Fatalf("docs: %d pages, %v", len(names), err)
 	}

@@ -1,7 +1,7 @@
 package policy_test
 
 import (
-	"path/filepath"
+	"io/fs"
 	"regexp"
 	"slices"
 	"strings"
@@ -64,7 +64,7 @@ func TestOperationsPageListsExactlyTheMetricsOfTheProxy(t *testing.T) {
 // names them, whose names end as the pattern says.
 func namedInTheProgram(t *testing.T, ending string) []string {
 	t.Helper()
-	files, err := filepath.Glob("cmd/palimpsest/*.go")
+	files, err := fs.Glob(repository, "cmd/palimpsest/*.go")
 	if err != nil || len(files) == 0 {
 		t.Fatalf("%d files, %v", len(files), err)
 	}

@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"bytes"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -37,7 +36,7 @@ var keepsItsWords = []string{"pipeline/modules/ipc/summary.go", "pipeline/summar
 
 func TestTextIsPlainEnglish(t *testing.T) {
 	t.Parallel()
-	err := filepath.WalkDir(".", func(file string, entry fs.DirEntry, err error) error {
+	err := fs.WalkDir(repository, ".", func(file string, entry fs.DirEntry, err error) error {
 		switch {
 		case err != nil:
 			return err
@@ -47,7 +46,7 @@ func TestTextIsPlainEnglish(t *testing.T) {
 			!slices.Contains([]string{".go", ".templ", ".md", ".yaml"}, filepath.Ext(file)):
 			return nil
 		}
-		text, err := os.ReadFile(file)
+		text, err := fs.ReadFile(repository, file)
 		if err != nil {
 			return err
 		}

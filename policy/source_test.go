@@ -5,7 +5,6 @@ import (
 	"go/parser"
 	"go/token"
 	"io/fs"
-	"os"
 	"path"
 	"path/filepath"
 	"strconv"
@@ -49,7 +48,7 @@ func sources(t *testing.T) []sourceFile {
 
 func readTree() ([]sourceFile, error) {
 	var found []sourceFile
-	err := filepath.WalkDir(".", func(file string, entry fs.DirEntry, err error) error {
+	err := fs.WalkDir(repository, ".", func(file string, entry fs.DirEntry, err error) error {
 		if err != nil {
 			return err
 		}
@@ -75,7 +74,7 @@ func readTree() ([]sourceFile, error) {
 
 // isModule reports whether a folder is a module of its own, such as a tool of the tests.
 func isModule(folder string) bool {
-	_, err := os.Stat(filepath.Join(folder, "go.mod"))
+	_, err := fs.Stat(repository, filepath.Join(folder, "go.mod"))
 	return err == nil
 }
 
@@ -86,7 +85,7 @@ func isForeign(name string) bool {
 }
 
 func readSource(file string) (sourceFile, error) {
-	text, err := os.ReadFile(file)
+	text, err := fs.ReadFile(repository, file)
 	if err != nil {
 		return sourceFile{}, err
 	}
