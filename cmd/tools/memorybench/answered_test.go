@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"palimpsest/cmd/tools/memorybench"
+	"palimpsest/pipeline/modules/compactionbridge"
 	"palimpsest/pipeline/sharedtest"
 )
 
@@ -22,5 +23,22 @@ func TestRecordedCompactionsCanBeAnswered(t *testing.T) {
 	t.Log(got)
 	if got.Ready*2 < got.Compactions || got.Ours < got.Theirs {
 		t.Errorf("too little is answered, or too little held: %s", got)
+	}
+}
+
+// D4: a plan that a person approved comes back after a compaction, each step by its first sentence
+// at least.
+func TestApprovedPlansComeBackAfterRecordedCompactions(t *testing.T) {
+	t.Parallel()
+	compactions, _, err := memorybench.LoadCompactions(sharedtest.Path(t, "data"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := memorybench.Carry(t.Context(), newCounter(t), compactions, compactionbridge.DefaultConfig().MaxTokens)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got.Plans < 8 || got.Steps != got.Plans {
+		t.Errorf("of %d approved plans %d come back", got.Plans, got.Steps)
 	}
 }

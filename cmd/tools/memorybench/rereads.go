@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/google/uuid"
@@ -13,6 +14,7 @@ import (
 	"palimpsest/pipeline/archive"
 	"palimpsest/pipeline/client"
 	"palimpsest/pipeline/conversation"
+	"palimpsest/pipeline/ledger"
 	"palimpsest/pipeline/modules"
 	"palimpsest/pipeline/modules/compactionbridge"
 	"palimpsest/pipeline/pipelinetest"
@@ -34,6 +36,8 @@ type Carried struct {
 	Half        int // of which it has half of the lines or more
 	Tokens      int // of all blocks
 	Largest     int // tokens of the largest block
+	Plans       int // that people had approved before a compaction
+	Steps       int // of these plans, of which every step's first sentence stands in the next prompt
 }
 
 // The shares of Rereads that are to be reached with 6,000 tokens: of Files by the
@@ -62,6 +66,7 @@ func Carry(ctx context.Context, counter *tokens.Counter, compactions []Compactio
 			block = insert.Text
 		}
 		sum.add(one, block, counter.Count(block))
+		sum.addPlan(one, block)
 	}
 	return sum, nil
 }
@@ -92,6 +97,25 @@ func (c *Carried) add(one *Compaction, block string, tokens int) {
 			c.Half++
 		}
 	}
+}
+
+// addPlan counts the plan that held before the compaction, if there was one.
+func (c *Carried) addPlan(one *Compaction, block string) {
+	book := ledger.New()
+	book.Add(0, 0, one.Before)
+	at := slices.IndexFunc(book.Directives, func(directive ledger.Directive) bool { return directive.Kind == ledger.Plan })
+	if at < 0 {
+		return
+	}
+	c.Plans++
+	flat := func(text string) string { return strings.Join(strings.Fields(text), " ") }
+	shown := flat(block + string(one.Request))
+	for step := range strings.Lines(ledger.Outline(book.Directives[at].Text)) {
+		if !strings.Contains(shown, flat(strings.TrimLeft(step, " -*#0123456789.)"))) {
+			return
+		}
+	}
+	c.Steps++
 }
 
 // left is the archive of one lane.
