@@ -141,7 +141,7 @@ func (db APIKeys) RevokeAPIKey(ctx context.Context, workspace, id uuid.UUID) err
 		if err := revokeAPIKey(tx, workspace, id); err != nil {
 			return err
 		}
-		if err := audit(tx, workspace, tenants.Change{Action: tenants.KeyRevoked, Target: id.String()}); err != nil {
+		if err := audit(tx, workspace, tenants.Change{Action: tenants.KeyRevoked, Target: id.String(), Before: tenants.Fields{"name": key.Name}}); err != nil {
 			return err
 		}
 		return notify(tx, KeysChannel, workspace.String())

@@ -9,6 +9,9 @@ import (
 	"palimpsest/tenants"
 )
 
+// lineChanges is how many values that changed stand in a line.
+const lineChanges = 4
+
 // shortID is how many characters of an id stand in a sentence.
 const shortID = 8
 
@@ -49,7 +52,7 @@ func doneWith() map[tenants.Action]string {
 // sentence is an entry as it is read: who did what with what, and what came of it.
 type sentence struct {
 	Verb, Object, Rest string // Object is "" if the verb says it all
-	Outcome            string // a single value that changed; "" if several did, or none
+	Outcome            string // what changed, "" if that is nothing or too much for a line
 }
 
 // newSentence returns the sentence of an entry whose changes are known.
@@ -63,8 +66,12 @@ func newSentence(entry *tenants.AuditEntry, changes []change) sentence {
 	if s.Verb = strings.TrimSpace(verb); names {
 		s.Object, s.Rest = objectOf(entry), rest
 	}
-	if len(changes) == 1 && entry.Before != nil && entry.After != nil {
-		s.Outcome = changes[0].words()
+	if len(changes) <= lineChanges && entry.Before != nil && entry.After != nil {
+		said := make([]string, len(changes))
+		for i, change := range changes {
+			said[i] = change.words()
+		}
+		s.Outcome = strings.Join(said, " · ")
 	}
 	return s
 }

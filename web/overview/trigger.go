@@ -127,12 +127,14 @@ func (a *triggerAdvice) verb() string {
 // amount is the money, and behind it its share of what prompts cost.
 func (a *triggerAdvice) amount() int64 { return max(a.Saves(), -a.Saves()) }
 
-func (a *triggerAdvice) share() string {
-	of := components.Share(a.amount(), a.Cost)
+func (a *triggerAdvice) share() string { return components.Share(a.amount(), a.Cost) }
+
+// more stands behind an amount that would have been paid on top.
+func (a *triggerAdvice) more() string {
 	if a.Saves() < 0 {
-		return of + " more"
+		return " more"
 	}
-	return of
+	return ""
 }
 
 // basis says what the figure was computed from.

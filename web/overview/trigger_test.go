@@ -71,7 +71,7 @@ func TestWorkspaceThatSpendsLessReadsWhatTheLimitWouldHaveCost(t *testing.T) {
 		t.Fatal(err)
 	}
 	said := person.Get("/overview").TestID("trigger-advice")
-	for _, want := range []string{"“Only near the limit” would have cost $13.00", "more of what prompts cost", "your newest 100 sessions"} {
+	for _, want := range []string{"“Only near the limit” would have cost $13.00 more (185.7% of what prompts cost)", "your newest 100 sessions"} {
 		if !strings.Contains(said, want) {
 			t.Errorf("the advice lacks %q: %s", want, said)
 		}
