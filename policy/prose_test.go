@@ -27,6 +27,7 @@ var stumbles = regexp.MustCompile(`(?i)` + strings.Join([]string{
 	`\bwhere` + `from\b|\bthere` + `of\b|\bthere` + `in\b`,             // say what is meant
 	`col` + `our|behavi` + `our|neighb` + `our|\blabel` + `led\b|(recogn|normal|organ)` + `is(e|a|i)`, // American spelling
 	`(^|[^'"[:word:]])(lear` + `nt|spe` + `lt)([^\]'":[:word:]]|$)`,                                   // learned, spelled; a source of the API keeps its name
+	`['"](lear` + `nt|spe` + `lt)[ ,.]`,
 	`\bTestWhat` + `Is|\bTestWho` + `May`,                                                             // say what happens, as a sentence
 }, "|"))
 

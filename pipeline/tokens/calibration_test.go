@@ -106,7 +106,7 @@ func TestCalibrationIsNotCarriedOverToAnotherModelProviderOrWorkspace(t *testing
 	calibration.Observe(workspace, sonnet, 100_000, 190_000)
 
 	if got := calibration.Factor(workspace, sonnet); math.Abs(got-1.9) > 0.1 {
-		t.Errorf("learnt factor %.2f, want about 1.9", got)
+		t.Errorf("learned factor %.2f, want about 1.9", got)
 	}
 	if got := calibration.Factor(workspace, opus); got != opus.TokensPerO200k {
 		t.Errorf("another model: factor %.2f, want its own %.2f", got, opus.TokensPerO200k)

@@ -178,7 +178,7 @@ func sourceName(source tenants.WindowSource) string {
 	if source == tenants.WindowOverride {
 		return "set by someone"
 	}
-	return "learnt from the provider"
+	return "learned from the provider"
 }
 
 // draft names what the person has typed here and not saved, as the browser keeps it.

@@ -52,7 +52,7 @@ func (p *Person) Learn(text string) patterns.Pattern {
 	}
 	learned, err := p.Learned.Pattern(ctx, p.Workspace.ID, added.ID)
 	if err != nil || learned.Sessions != 1 {
-		p.t.Fatalf("learnt %+v, %v", learned, err)
+		p.t.Fatalf("learned %+v, %v", learned, err)
 	}
 	return learned
 }
