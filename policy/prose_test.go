@@ -28,7 +28,7 @@ var stumbles = regexp.MustCompile(`(?i)` + strings.Join([]string{
 	`col` + `our|behavi` + `our|neighb` + `our|\blabel` + `led\b|(recogn|normal|organ)` + `is(e|a|i)`, // American spelling
 	`(^|[^'"[:word:]])(lear` + `nt|spe` + `lt)([^\]'":[:word:]]|$)`,                                   // learned, spelled; a source of the API keeps its name
 	`['"](lear` + `nt|spe` + `lt)[ ,.]`,
-	`\bTestWhat` + `Is|\bTestWho` + `May`,                                                             // say what happens, as a sentence
+	`\bTestWhat` + `Is|\bTestWho` + `May`, // say what happens, as a sentence
 }, "|"))
 
 // keepsItsWords are files whose text goes to models, where another word would change bytes
