@@ -57,10 +57,10 @@ func TestSentenceNamesWhatItIsAbout(t *testing.T) {
 		change tenants.Change
 		want   sentence
 	}{
-		"by its name":        {tenants.Change{Action: tenants.PasskeyRemoved, Target: id, Before: tenants.Fields{"name": "Laptop"}}, sentence{Verb: "removed the passkey", Object: "Laptop"}},
-		"by its id":          {tenants.Change{Action: tenants.SessionDeleted, Target: id}, sentence{Verb: "deleted the session", Object: "01982c5e"}},
-		"between words":      {tenants.Change{Action: tenants.InvitationResent, Target: id, After: tenants.Fields{"email": "a@b.c"}}, sentence{Verb: "sent the invitation of", Object: "a@b.c", Rest: " again"}},
-		"with one outcome":   {tenants.Change{Action: tenants.RetentionSet, Before: tenants.Fields{"days": "0"}, After: tenants.Fields{"days": "7"}}, sentence{Verb: "set how long sessions are kept", Outcome: "days: 0 → 7"}},
+		"by its name":      {tenants.Change{Action: tenants.PasskeyRemoved, Target: id, Before: tenants.Fields{"name": "Laptop"}}, sentence{Verb: "removed the passkey", Object: "Laptop"}},
+		"by its id":        {tenants.Change{Action: tenants.SessionDeleted, Target: id}, sentence{Verb: "deleted the session", Object: "01982c5e"}},
+		"between words":    {tenants.Change{Action: tenants.InvitationResent, Target: id, After: tenants.Fields{"email": "a@b.c"}}, sentence{Verb: "sent the invitation of", Object: "a@b.c", Rest: " again"}},
+		"with one outcome": {tenants.Change{Action: tenants.RetentionSet, Before: tenants.Fields{"days": "0"}, After: tenants.Fields{"days": "7"}}, sentence{Verb: "set how long sessions are kept", Outcome: "days: 0 → 7"}},
 		"with settings": {
 			tenants.Change{Action: tenants.PipelineSaved, Before: tenants.Fields{"settings": `{"modules":["ipc"],"ipc":{"targetUtilization":0.3,"minClear":0.01}}`}, After: tenants.Fields{"settings": `{"modules":["ipc","patterns"],"ipc":{"targetUtilization":0.6,"trigger":"break-even"}}`}},
 			sentence{Verb: "saved the pipeline", Outcome: "ipc.minClear no longer 0.01 · ipc.targetUtilization: 0.3 → 0.6 · ipc.trigger: break-even · modules: ipc → ipc, patterns"},
