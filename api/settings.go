@@ -229,7 +229,7 @@ func (s *Settings) load(ctx context.Context, workspace uuid.UUID) (*settings, er
 	for _, window := range windows {
 		loaded.windows[window.Model] = window.Tokens
 	}
-	loaded.layer, err = modules.Catalog().Read(pipeline.Layer{Source: pipeline.FromWorkspace, Modules: config.Modules, YAML: config.YAML})
+	loaded.layer, err = modules.Catalog().Read(pipeline.WorkspaceLayer(config.Modules, config.YAML))
 	if err != nil {
 		return nil, fmt.Errorf("pipeline: %w", err)
 	}

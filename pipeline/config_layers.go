@@ -56,6 +56,11 @@ type Layer struct {
 	isRead bool
 }
 
+// WorkspaceLayer returns what a workspace has saved as a layer.
+func WorkspaceLayer(modules, yaml string) Layer {
+	return Layer{Source: FromWorkspace, Modules: modules, YAML: yaml}
+}
+
 // value is a value that a layer sets.
 type value struct {
 	entry entry

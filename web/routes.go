@@ -277,7 +277,7 @@ func (s *Server) workspace(pages *echo.Group) {
 	pages.POST(paths.BillingPortal, s.as(tenants.ManageBilling, bills.Portal))
 
 	// Audit
-	changes := audit.New(s.deps.Audit, s.config.Now)
+	changes := audit.New(s.deps.Audit, s.config.Defaults, s.config.Now)
 	pages.GET(paths.Audit, s.as(tenants.ReadAudit, changes.Show))
 
 	// Settings

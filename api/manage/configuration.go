@@ -98,7 +98,7 @@ func (s *Configurations) read(ctx context.Context, workspace tenants.WorkspaceID
 	if now.saved, err = s.Pipelines.Pipeline(ctx, workspace); err != nil {
 		return now, err
 	}
-	if now.pipeline, _, err = modules.Catalog().Resolve(s.Defaults, layerOf(now.saved)); err != nil {
+	if now.pipeline, _, err = modules.Catalog().Resolve(s.Defaults, pipeline.WorkspaceLayer(now.saved.Modules, now.saved.YAML)); err != nil {
 		return now, fmt.Errorf("saved pipeline, version %d: %w", now.saved.Version, err)
 	}
 	if now.windows, err = s.ModelWindows.ModelWindows(ctx, workspace); err != nil {

@@ -196,7 +196,7 @@ func (i *configImport) takePipeline(ctx context.Context, part configMember) erro
 	if len(unread) > 0 {
 		_ = i.refused(part.place, unread) // faults are noted
 	}
-	saved := layerOf(i.now.saved)
+	saved := pipeline.WorkspaceLayer(i.now.saved.Modules, i.now.saved.YAML)
 	if err := modules.Catalog().Check(layer, i.Defaults, saved); err != nil {
 		return i.refused(part.place, err)
 	}

@@ -97,7 +97,7 @@ func matched(header string, newest int) (int, error) {
 }
 
 func (h pipelineHandler) answerPipeline(c echo.Context, saved tenants.PipelineConfig) error {
-	config, sources, err := modules.Catalog().Resolve(h.defaults, layerOf(saved))
+	config, sources, err := modules.Catalog().Resolve(h.defaults, pipeline.WorkspaceLayer(saved.Modules, saved.YAML))
 	if err != nil {
 		return fmt.Errorf("saved pipeline, version %d: %w", saved.Version, err)
 	}
@@ -107,9 +107,4 @@ func (h pipelineHandler) answerPipeline(c echo.Context, saved tenants.PipelineCo
 	}
 	c.Response().Header().Set("ETag", fmt.Sprintf("%q", strconv.Itoa(saved.Version)))
 	return c.JSON(http.StatusOK, answer)
-}
-
-// layerOf returns what a saved version sets.
-func layerOf(saved tenants.PipelineConfig) pipeline.Layer {
-	return pipeline.Layer{Source: pipeline.FromWorkspace, Modules: saved.Modules, YAML: saved.YAML}
 }

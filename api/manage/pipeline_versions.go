@@ -7,6 +7,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/labstack/echo/v4"
 
+	"palimpsest/pipeline"
 	"palimpsest/pipeline/modules"
 	"palimpsest/tenants"
 )
@@ -72,14 +73,14 @@ func (h pipelineHandler) pipelineVersion(before, version tenants.PipelineConfig)
 	told := pipelineVersionJSON{
 		Version: version.Version, SavedBy: version.SavedBy, Author: version.Author, SavedAt: version.SavedAt, YAML: version.YAML, Changes: []settingJSON{},
 	}
-	if document, err := modules.Catalog().Document(layerOf(version)); err == nil {
+	if document, err := modules.Catalog().Document(pipeline.WorkspaceLayer(version.Modules, version.YAML)); err == nil {
 		told.YAML = document
 	}
-	if err := modules.Catalog().Check(layerOf(version), h.defaults); err != nil {
+	if err := modules.Catalog().Check(pipeline.WorkspaceLayer(version.Modules, version.YAML), h.defaults); err != nil {
 		told.Problem = err.Error()
 		return told
 	}
-	changes, err := modules.Catalog().Changes(layerOf(before), layerOf(version), h.defaults)
+	changes, err := modules.Catalog().Changes(pipeline.WorkspaceLayer(before.Modules, before.YAML), pipeline.WorkspaceLayer(version.Modules, version.YAML), h.defaults)
 	if err != nil {
 		return told // the one before is not accepted any more and says so itself
 	}
@@ -101,7 +102,7 @@ func (h pipelineHandler) restorePipeline(c echo.Context, who caller) error {
 	if err != nil {
 		return err
 	}
-	if err := modules.Catalog().Check(layerOf(version), h.defaults); err != nil {
+	if err := modules.Catalog().Check(pipeline.WorkspaceLayer(version.Modules, version.YAML), h.defaults); err != nil {
 		return err
 	}
 	newest, err := h.pipelines.Pipeline(ctx, who.workspace)

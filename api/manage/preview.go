@@ -61,7 +61,7 @@ func (h pipelineHandler) previewPipeline(c echo.Context, who caller) error {
 	if err != nil {
 		return err
 	}
-	saved, _, err := modules.Catalog().Resolve(h.defaults, pipeline.Layer{Source: pipeline.FromWorkspace, Modules: newest.Modules, YAML: newest.YAML})
+	saved, _, err := modules.Catalog().Resolve(h.defaults, pipeline.WorkspaceLayer(newest.Modules, newest.YAML))
 	if err != nil {
 		return err
 	}

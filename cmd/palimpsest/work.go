@@ -65,7 +65,7 @@ func (p *program) settingsIn(db *tenantsdb.DB) func(ctx context.Context, workspa
 		if err != nil {
 			return pipeline.Config{}, err
 		}
-		config, _, err := modules.Catalog().Resolve(p.defaults(), pipeline.Layer{Source: pipeline.FromWorkspace, Modules: saved.Modules, YAML: saved.YAML})
+		config, _, err := modules.Catalog().Resolve(p.defaults(), pipeline.WorkspaceLayer(saved.Modules, saved.YAML))
 		return config, err
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/labstack/echo/v4"
 
+	"palimpsest/pipeline"
 	"palimpsest/pipeline/session"
 	"palimpsest/tenants"
 	"palimpsest/web/layout"
@@ -19,13 +20,14 @@ const pageSize = 50
 
 // Handler answers the requests to the page.
 type Handler struct {
-	store tenants.AuditLog
-	now   func() time.Time
+	store    tenants.AuditLog
+	defaults pipeline.Layer
+	now      func() time.Time
 }
 
-// New returns a Handler.
-func New(store tenants.AuditLog, now func() time.Time) *Handler {
-	return &Handler{store: store, now: now}
+// New returns a Handler. defaults are the pipeline of a workspace that has set none.
+func New(store tenants.AuditLog, defaults pipeline.Layer, now func() time.Time) *Handler {
+	return &Handler{store: store, defaults: defaults, now: now}
 }
 
 // Show shows a page of the entries that match.
@@ -55,7 +57,7 @@ func (h *Handler) Show(c echo.Context, who tenants.Principal) error {
 		model.Next = entries[pageSize-1].ID.String()
 	}
 	for i := range entries {
-		model.Rows = append(model.Rows, newRow(&entries[i]))
+		model.Rows = append(model.Rows, newRow(&entries[i], h.defaults))
 	}
 	model.CSV = model.download(filter)
 	return layout.Page(c, http.StatusOK, frame(who), view(model))

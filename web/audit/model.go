@@ -1,14 +1,14 @@
 package audit
 
 import (
-	"encoding/json"
-	"fmt"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/google/uuid"
 
+	"palimpsest/pipeline"
+	"palimpsest/pipeline/modules"
 	"palimpsest/tenants"
 	"palimpsest/web/components"
 	"palimpsest/web/paths"
@@ -142,64 +142,26 @@ type row struct {
 // change is a value before and after; empty if it has no value then.
 type change struct{ Name, Before, After string }
 
-// changesOf returns what differs between two values: of JSON objects each member by its path, so
-// that settings are read one by one.
-func changesOf(name, before, after string) []change {
-	if before == after {
+// pipelineChanges returns which settings of the pipeline an entry changed, above the settings
+// that hold without it; nil where it is about something else, or they are not accepted any more.
+func pipelineChanges(entry *tenants.AuditEntry, below pipeline.Layer) []change {
+	if entry.Action != tenants.PipelineSaved && entry.Action != tenants.PipelineRestored {
 		return nil
 	}
-	was, wasObject := members(before)
-	is, isObject := members(after)
-	if !wasObject || !isObject || len(was)+len(is) == 0 {
-		return []change{{Name: strings.ReplaceAll(name, "_", " "), Before: before, After: after}}
+	layer := func(of tenants.Fields) pipeline.Layer { return pipeline.WorkspaceLayer(of["modules"], of["settings"]) }
+	found, err := modules.Catalog().Changes(layer(entry.Before), layer(entry.After), below)
+	if err != nil {
+		return nil
 	}
-	var changes []change
-	for path, value := range was {
-		if value != is[path] {
-			changes = append(changes, change{Name: path, Before: value, After: is[path]})
-		}
-	}
-	for path, value := range is {
-		if _, had := was[path]; !had {
-			changes = append(changes, change{Name: path, After: value})
-		}
+	changes := make([]change, len(found))
+	for i, one := range found {
+		changes[i] = change{Name: one.Path, Before: one.Before, After: one.After}
 	}
 	return changes
 }
 
-// members returns the values of a JSON object by their paths, such as "ipc.trigger". An empty
-// text is an object without members.
-func members(text string) (values map[string]string, isObject bool) {
-	var object map[string]any
-	if text == "" {
-		return nil, true
-	}
-	if json.Unmarshal([]byte(text), &object) != nil || object == nil {
-		return nil, false
-	}
-	values = map[string]string{}
-	addMembers(values, "", object)
-	return values, true
-}
-
-func addMembers(values map[string]string, path string, of map[string]any) {
-	for name, value := range of {
-		switch value := value.(type) {
-		case map[string]any:
-			addMembers(values, path+name+".", value)
-		case []any:
-			list := make([]string, len(value))
-			for i := range value {
-				list[i] = fmt.Sprint(value[i])
-			}
-			values[path+name] = strings.Join(list, ", ")
-		default:
-			values[path+name] = fmt.Sprint(value)
-		}
-	}
-}
-
-func newRow(entry *tenants.AuditEntry) row {
+// newRow returns an entry as it is shown. below is the pipeline of a workspace that has set none.
+func newRow(entry *tenants.AuditEntry, below pipeline.Layer) row {
 	r := row{At: entry.At, Actor: entry.Actor.Name, From: entry.Actor.From, Action: entry.Action, Target: entry.Target}
 	switch {
 	case entry.Actor.APIKey != uuid.Nil:
@@ -218,9 +180,14 @@ func newRow(entry *tenants.AuditEntry) row {
 		names[name] = true
 	}
 	for name := range names {
-		r.Changes = append(r.Changes, changesOf(name, entry.Before[name], entry.After[name])...)
+		if before, after := entry.Before[name], entry.After[name]; before != after {
+			r.Changes = append(r.Changes, change{Name: strings.ReplaceAll(name, "_", " "), Before: before, After: after})
+		}
 	}
 	slices.SortFunc(r.Changes, func(a, b change) int { return strings.Compare(a.Name, b.Name) })
+	if settings := pipelineChanges(entry, below); settings != nil {
+		r.Changes = settings
+	}
 	r.Said = newSentence(entry, r.Changes)
 	return r
 }

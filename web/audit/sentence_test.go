@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"palimpsest/pipeline"
 	"palimpsest/tenants"
 )
 
@@ -62,12 +63,16 @@ func TestSentenceNamesWhatItIsAbout(t *testing.T) {
 		"between words":    {tenants.Change{Action: tenants.InvitationResent, Target: id, After: tenants.Fields{"email": "a@b.c"}}, sentence{Verb: "sent the invitation of", Object: "a@b.c", Rest: " again"}},
 		"with one outcome": {tenants.Change{Action: tenants.RetentionSet, Before: tenants.Fields{"days": "0"}, After: tenants.Fields{"days": "7"}}, sentence{Verb: "set how long sessions are kept", Outcome: "days: 0 → 7"}},
 		"with settings": {
-			tenants.Change{Action: tenants.PipelineSaved, Before: tenants.Fields{"settings": `{"modules":["ipc"],"ipc":{"targetUtilization":0.3,"minClear":0.01}}`}, After: tenants.Fields{"settings": `{"modules":["ipc","patterns"],"ipc":{"targetUtilization":0.6,"trigger":"break-even"}}`}},
-			sentence{Verb: "saved the pipeline", Outcome: "ipc.minClear no longer 0.01 · ipc.targetUtilization: 0.3 → 0.6 · ipc.trigger: break-even · modules: ipc → ipc, patterns"},
+			tenants.Change{
+				Action: tenants.PipelineSaved,
+				Before: tenants.Fields{"modules": "ipc", "settings": "# hasty\nipc:\n  targetUtilization: 0.3\n  minClear: 0.01\n"},
+				After:  tenants.Fields{"modules": "ipc,patterns", "settings": `{"ipc":{"targetUtilization":0.6,"trigger":"break-even","minClear":0.01}}`},
+			},
+			sentence{Verb: "saved the pipeline", Outcome: "modules: [ipc] → [ipc, patterns] · ipc.targetUtilization: 0.3 → 0.6 · ipc.trigger: window → break-even"},
 		},
 		"of unknown actions": {tenants.Change{Action: "moon.landed_on", Target: "crater"}, sentence{Verb: "moon landed on:", Object: "crater"}},
 	} {
-		if got := newRow(&tenants.AuditEntry{Change: test.change}).Said; got != test.want {
+		if got := newRow(&tenants.AuditEntry{Change: test.change}, pipeline.Layer{}).Said; got != test.want {
 			t.Errorf("%s: %+v, want %+v", name, got, test.want)
 		}
 	}

@@ -93,15 +93,11 @@ func (h *Handler) pipeline(ctx context.Context, workspace tenants.WorkspaceID) (
 	if err != nil {
 		return tenants.PipelineConfig{}, pipeline.Config{}, err
 	}
-	config, _, err := modules.Catalog().Resolve(h.deps.Defaults, layerOf(saved))
+	config, _, err := modules.Catalog().Resolve(h.deps.Defaults, pipeline.WorkspaceLayer(saved.Modules, saved.YAML))
 	if err != nil {
 		return tenants.PipelineConfig{}, pipeline.Config{}, fmt.Errorf("saved pipeline, version %d: %w", saved.Version, err)
 	}
 	return saved, config, nil
-}
-
-func layerOf(saved tenants.PipelineConfig) pipeline.Layer {
-	return pipeline.Layer{Source: pipeline.FromWorkspace, Modules: saved.Modules, YAML: saved.YAML}
 }
 
 // triggerAdvice is the advice about the trigger in words.

@@ -148,7 +148,7 @@ func (h *Handler) version(c echo.Context, who tenants.Principal) (versionModel, 
 // row returns what a version changed of the one before.
 func (h *Handler) row(before, version tenants.PipelineConfig, newest int) row {
 	told := row{Version: version.Version, InForce: version.Version == newest, At: version.SavedAt, Author: authorOf(version)}
-	if err := modules.Catalog().Check(layerOf(version), h.defaults); err != nil {
+	if err := modules.Catalog().Check(pipeline.WorkspaceLayer(version.Modules, version.YAML), h.defaults); err != nil {
 		told.Problem = err.Error()
 		return told
 	}
@@ -160,21 +160,17 @@ func (h *Handler) row(before, version tenants.PipelineConfig, newest int) row {
 }
 
 func (h *Handler) changes(before, after tenants.PipelineConfig) ([]change, error) {
-	found, err := modules.Catalog().Changes(layerOf(before), layerOf(after), h.defaults)
+	found, err := modules.Catalog().Changes(pipeline.WorkspaceLayer(before.Modules, before.YAML), pipeline.WorkspaceLayer(after.Modules, after.YAML), h.defaults)
 	if err != nil {
 		return nil, fmt.Errorf("compare versions %d and %d: %w", before.Version, after.Version, err)
 	}
 	return worded(found), nil
 }
 
-func layerOf(saved tenants.PipelineConfig) pipeline.Layer {
-	return pipeline.Layer{Source: pipeline.FromWorkspace, Modules: saved.Modules, YAML: saved.YAML}
-}
-
 // documentOf returns what a version sets, one saved as JSON as YAML; where it is not
 // accepted any more, what was saved.
 func documentOf(saved tenants.PipelineConfig) string {
-	document, err := modules.Catalog().Document(layerOf(saved))
+	document, err := modules.Catalog().Document(pipeline.WorkspaceLayer(saved.Modules, saved.YAML))
 	if err != nil {
 		return saved.YAML
 	}

@@ -78,7 +78,7 @@ func (h *Handler) Save(c echo.Context, who tenants.Principal) error {
 	}
 	page := editModel{Version: over, Typed: strings.ReplaceAll(c.FormValue("yaml"), "\r\n", "\n"), Whole: now.whole}
 	next := tenants.PipelineConfig{YAML: page.Typed, SavedBy: who.User.ID}
-	err = modules.Catalog().Check(layerOf(next), h.defaults)
+	err = modules.Catalog().Check(pipeline.WorkspaceLayer(next.Modules, next.YAML), h.defaults)
 	if faults, is := errors.AsType[pipeline.Faults](err); is {
 		page.Faults = components.FaultsOf(page.Typed, faults)
 		return answerEdit(c, http.StatusUnprocessableEntity, who, page)
@@ -131,7 +131,7 @@ func (h *Handler) now(ctx context.Context, workspace tenants.WorkspaceID) (pipel
 		return pipelineNow{}, err
 	}
 	now := pipelineNow{saved: saved, text: documentOf(saved)}
-	config, _, err := modules.Catalog().Resolve(h.defaults, layerOf(saved))
+	config, _, err := modules.Catalog().Resolve(h.defaults, pipeline.WorkspaceLayer(saved.Modules, saved.YAML))
 	if invalid, is := errors.AsType[pipeline.Invalid](err); is {
 		now.problem = invalid.Error()
 		config, _, err = modules.Catalog().Resolve(h.defaults)

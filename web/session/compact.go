@@ -20,7 +20,7 @@ func (h *Handler) settings(ctx context.Context, workspace tenants.WorkspaceID, k
 	if err != nil {
 		return 0, 0, err
 	}
-	config, _, err := modules.Catalog().Resolve(h.deps.Defaults, pipeline.Layer{Source: pipeline.FromWorkspace, Modules: saved.Modules, YAML: saved.YAML},
+	config, _, err := modules.Catalog().Resolve(h.deps.Defaults, pipeline.WorkspaceLayer(saved.Modules, saved.YAML),
 		pipeline.Layer{Source: pipeline.FromAPIKey, YAML: key.Pipeline})
 	if err != nil {
 		return 0, 0, fmt.Errorf("saved pipeline, version %d: %w", saved.Version, err)

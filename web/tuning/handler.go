@@ -155,7 +155,7 @@ func (h *Handler) current(ctx context.Context, workspace tenants.WorkspaceID) (s
 
 // resolved returns the pipeline that a version makes.
 func (h *Handler) resolved(saved tenants.PipelineConfig) (pipeline.Config, values, error) {
-	config, _, err := modules.Catalog().Resolve(h.deps.Defaults, layerOf(saved))
+	config, _, err := modules.Catalog().Resolve(h.deps.Defaults, pipeline.WorkspaceLayer(saved.Modules, saved.YAML))
 	if err != nil {
 		return pipeline.Config{}, values{}, fmt.Errorf("saved pipeline, version %d: %w", saved.Version, err)
 	}
@@ -171,15 +171,11 @@ func (h *Handler) changed(st state, typed values) (tenants.PipelineConfig, error
 	if next.YAML, err = typed.document(st.saved.YAML, st.now, st.defaults); err != nil {
 		return tenants.PipelineConfig{}, err
 	}
-	resolved, _, err := modules.Catalog().Resolve(h.deps.Defaults, layerOf(next))
+	resolved, _, err := modules.Catalog().Resolve(h.deps.Defaults, pipeline.WorkspaceLayer(next.Modules, next.YAML))
 	if err != nil {
 		return tenants.PipelineConfig{}, err
 	}
 	return next, modules.Catalog().Validate(resolved)
-}
-
-func layerOf(saved tenants.PipelineConfig) pipeline.Layer {
-	return pipeline.Layer{Source: pipeline.FromWorkspace, Modules: saved.Modules, YAML: saved.YAML}
 }
 
 // answer shows the page with what stands beside the form.

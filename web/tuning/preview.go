@@ -137,7 +137,7 @@ func (p *Previewer) previewed(c echo.Context, who tenants.Principal) (model, int
 func (p *Previewer) of(ctx context.Context, who tenants.Principal, config pipeline.Config, next tenants.PipelineConfig, client, asked string) previewModel {
 	picked := session.Picked{Newest: preview.Newest, Client: client}
 	shown := previewModel{Ready: true, Client: client, HasCurve: asked == curvePart, HasIdentifiers: asked == identifiersPart}
-	wanted, _, err := modules.Catalog().Resolve(p.page.deps.Defaults, layerOf(next))
+	wanted, _, err := modules.Catalog().Resolve(p.page.deps.Defaults, pipeline.WorkspaceLayer(next.Modules, next.YAML))
 	if err == nil {
 		shown.Found, err = p.deps.Compares.Compare(ctx, who.Workspace.ID, picked, config, wanted)
 	}
