@@ -28,9 +28,28 @@ type ExchangeFilter struct {
 
 	From   time.Time // arrived at or after; zero: from the first
 	To     time.Time // arrived before; zero: to the last
-	Oldest bool      // first, instead of the newest
+	By     Figure    // what they are ordered by; empty: their time
+	Up     bool      // the oldest first, or the least of By, instead of the newest or most
 	Cursor string    // as the page before returned it
 	Limit  int       // exchanges on a page; 0: 50, never more than MaxExchanges
+}
+
+// Figure is what exchanges can be ordered by beside their time.
+type Figure string
+
+// The figures of an exchange that a list can be ordered by.
+const (
+	ByReceived Figure = "received" // tokens of the client's prompt
+	BySent     Figure = "sent"     // tokens of what went to the provider
+	ByCached   Figure = "cached"   // tokens read from the provider's cache
+	ByOverhead Figure = "overhead" // our own work
+	ByUpstream Figure = "upstream" // how long the provider took, up to the last byte
+	ByCost     Figure = "cost"
+)
+
+// Figures returns all that exchanges can be ordered by beside their time.
+func Figures() []Figure {
+	return []Figure{ByReceived, BySent, ByCached, ByOverhead, ByUpstream, ByCost}
 }
 
 // MaxExchanges is how many exchanges a page has at most.

@@ -126,7 +126,7 @@ func pagesOfALargeWorkspace(b *testing.B, person *webtest.Person) []timed {
 		"/overview?range=90d&by=key&model=model-2", "/overview?range=7d&key=" + key, "/overview?from=2020-01-01T00:00&to=2024-12-30T00:00",
 		"/requests", "/requests?range=24h", "/requests?key=" + key, "/requests?client=client-1", "/requests?client=rare", "/requests?model=model-2",
 		"/requests?model=rare", "/requests?client=rare&model=rare", "/requests?status=5xx", "/requests?error_from=proxy", "/requests?miss=provider",
-		"/requests?module=patterns:applied", "/requests?module=ipc:failed", "/requests?tag=env%3Dprod", "/requests?tag=run%3D7", "/requests?tag=env%3Dprod&module=ipc:failed",
+		"/requests?sort=cost", "/requests?module=patterns:applied", "/requests?module=ipc:failed", "/requests?tag=env%3Dprod", "/requests?tag=run%3D7", "/requests?tag=env%3Dprod&module=ipc:failed",
 		"/sessions", "/sessions?range=24h", "/sessions?range=30d", "/sessions?show=compressed", "/sessions?show=bridged", "/sessions?show=problems",
 		"/sessions?client=client-1", "/sessions?client=rare", "/sessions?model=model-2", "/sessions?key=" + key, "/sessions?show=problems&client=rare&range=30d",
 		"/sessions?q=fix+the+par", "/sessions?q=webhook", "/sessions?q=ebhoo", "/sessions?q=gateway+80017", "/sessions?q=nothing+has+this", "/sessions/views",

@@ -247,6 +247,7 @@ func reaches() map[string]reach {
 		"POST /requests/views/:id/delete": {roles: "oamvb", path: view("requests")},
 
 		"GET /sessions/:id/find":                      {roles: "oamv", path: sessionAt("find")},
+		"GET /sessions/:id/count":                     {roles: "oamv", path: sessionAt("count")},
 		"GET /sessions/:id/requests.csv":              {roles: "oamv", path: sessionAt("requests.csv")},
 		"GET /sessions/:id/epochs.csv":                {roles: "oamv", path: sessionAt("epochs.csv")},
 		"GET /sessions/compare":                       {roles: "oamv", path: func(of *tenant) string { return "/sessions/compare?a=" + of.session }},

@@ -150,6 +150,7 @@ func (s *Server) work(pages *echo.Group) {
 	})
 	pages.GET(paths.Sessions+"/:id", s.shared(tenants.ReadSessions, "session", s.holdsSession, one.Show))
 	pages.GET(paths.Sessions+"/:id/find", s.as(tenants.ReadSessions, one.Find))
+	pages.GET(paths.Sessions+"/:id/count", s.as(tenants.ReadSessions, one.Count))
 	pages.GET(paths.Sessions+"/:id/requests.csv", s.as(tenants.ReadSessions, one.Requests))
 	pages.GET(paths.Sessions+"/:id/epochs.csv", s.as(tenants.ReadSessions, one.Epochs))
 	pages.GET(paths.CompareSessionsWith, s.as(tenants.ReadSessions, one.CompareSessions))

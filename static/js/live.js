@@ -2,22 +2,25 @@
 // page asks for it:
 //   data-live="exchanges"  a list with an id: a button offers to show what is new
 //   data-live="figures"    an element with an id: refreshed in place where nothing moves
+//   data-live="session"    has data-requests of its session at data-address: a button offers
+//                          to show what came since
 //   data-live="steps"      is sent the event "live"
 // Nothing that someone reads moves by itself.
 (() => {
   'use strict';
   const quiet = 10000; // ms between two refreshes of figures
+  const apart = 1000; // ms between two looks at a session
   const soonest = 2000, latest = 300000; // ms before the stream is opened again
   let source = null, tries = 0, retry = 0, ended = false, hidden = false;
-  let waiting = 0, due = 0, refreshed = 0;
+  let waiting = 0, due = 0, refreshed = 0, look = 0;
 
   const all = kind => [...document.querySelectorAll(`[data-live="${kind}"]`)];
   const button = () => document.querySelector('[data-live-show]');
 
-  const offer = () => {
+  const offer = (count = waiting, where = '') => {
     const show = button();
-    if (!show || all('exchanges').length + all('figures').length === 0) return;
-    show.textContent = waiting > 0 ? `${waiting} new request${waiting === 1 ? '' : 's'} – show` : 'New requests – show';
+    if (!show || all('exchanges').length + all('figures').length + all('session').length === 0) return;
+    show.textContent = count > 0 ? `${count} new request${count === 1 ? '' : 's'}${where} – show` : 'New requests – show';
     show.hidden = false;
   };
   const forget = () => {
@@ -82,8 +85,19 @@
     first.scrollIntoView({ block: 'nearest' });
   };
 
+  const grew = async () => {
+    look = 0;
+    const [element] = all('session');
+    const answer = element && await fetch(element.dataset.address).catch(() => null);
+    if (!answer || !answer.ok || !element.isConnected) return;
+    const count = Number(await answer.text()) - Number(element.dataset.requests);
+    if (count > 0) offer(count, ' in this session');
+  };
+  const lookAtSession = () => { if (all('session').length && !look) look = setTimeout(grew, apart); };
+
   const happened = count => {
     waiting += count;
+    lookAtSession();
     all('steps').forEach(element => window.htmx && window.htmx.trigger(element, 'live'));
     if (all('exchanges').length) offer();
     if (all('figures').length && !due) due = setTimeout(refresh, Math.max(0, refreshed + quiet - Date.now()));
@@ -91,6 +105,7 @@
   // After a time in which nothing was heard: a list says that there is something only if
   // there is.
   const missed = async () => {
+    lookAtSession();
     all('steps').forEach(element => window.htmx && window.htmx.trigger(element, 'live'));
     if (all('figures').length && !due) due = setTimeout(refresh, Math.max(0, refreshed + quiet - Date.now()));
     if (!all('exchanges').length) return;
@@ -131,7 +146,7 @@
     if (document.hidden) { hidden = true; close(); } else connect();
   });
   document.addEventListener('htmx:after:swap', event => {
-    if (event.detail && event.detail.ctx && event.detail.ctx.target === document.body) { waiting = 0; clearTimeout(due); due = 0; }
+    if (event.detail && event.detail.ctx && event.detail.ctx.target === document.body) { waiting = 0; clearTimeout(due); clearTimeout(look); due = look = 0; }
     connect();
   });
   connect();

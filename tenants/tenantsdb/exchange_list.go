@@ -28,7 +28,8 @@ const (
 // Exchanges returns a page of a workspace's exchanges, the newest first, and the
 // cursor of the page that follows; it is empty on the last one. Where a filter holds
 // what no index answers, a page looks at 20,000 exchanges (5,000 of a tag) and ends
-// there: it may hold few or none, and still have one that follows. It returns a
+// there: it may hold few or none, and still have one that follows. Ordered by a figure,
+// the newest so many that match the index are put in order and no others. It returns a
 // tenants.Invalid for a cursor that it did not hand out.
 func (db Exchanges) Exchanges(ctx context.Context, workspace uuid.UUID, filter tenants.ExchangeFilter) ([]tenants.Exchange, string, error) {
 	listing, err := newListing(workspace, filter)
@@ -38,9 +39,6 @@ func (db Exchanges) Exchanges(ctx context.Context, workspace uuid.UUID, filter t
 	var rows []listedRow
 	err = db.inTenant(ctx, workspace, func(tx *gorm.DB) error {
 		statement, values := listing.statement()
-		if listing.oldest { // the same the other way round: nothing else in it is in an order
-			statement = strings.ReplaceAll(statement, " DESC", "")
-		}
 		return tx.Raw(statement, values...).Scan(&rows).Error
 	})
 	if err != nil {
@@ -94,11 +92,13 @@ func (db Exchanges) ExchangeNames(ctx context.Context, workspace uuid.UUID) (cli
 type listing struct {
 	workspace uuid.UUID
 	limit     int
-	oldest    bool   // first
+	by        tenants.Figure
+	up        bool   // the oldest or least first
 	tag       string // along the exchanges with this tag; empty: along all
 	looksAt   int    // that are looked at, where there is a rest
 	along     conditions
 	rest      conditions
+	after     conditions // what the page before ended with, ordered by a figure
 }
 
 // conditions are parts of a WHERE with their values. {at} and {id} stand for the
@@ -118,13 +118,14 @@ func (c *conditions) sql(at, id string) string {
 
 // listedRow is a row of a listing.
 type listedRow struct {
-	Row   exchangeRow `gorm:"embedded"`
-	Fits  bool        // the whole filter
-	Place int         // among those that were looked at, from 1; 0 if not counted
+	Row    exchangeRow `gorm:"embedded"`
+	Fits   bool        // the whole filter
+	Place  int         // among those that were looked at, from 1; 0 if not counted
+	Figure int64       // what it is ordered by; 0 for its time
 }
 
 func newListing(workspace uuid.UUID, filter tenants.ExchangeFilter) (*listing, error) {
-	l := &listing{workspace: workspace, limit: filter.Limit, oldest: filter.Oldest, looksAt: maxLookedAt}
+	l := &listing{workspace: workspace, limit: filter.Limit, by: filter.By, up: filter.Up, looksAt: maxLookedAt}
 	if l.limit <= 0 {
 		l.limit = defaultPage
 	}
@@ -141,13 +142,26 @@ func newListing(workspace uuid.UUID, filter tenants.ExchangeFilter) (*listing, e
 		l.along.add("{at} < ?", filter.To)
 	}
 	if filter.Cursor != "" {
-		at, id, err := parseCursor(filter.Cursor)
-		if err != nil {
+		if err := l.goOn(filter.Cursor); err != nil {
 			return nil, tenants.Invalid{Field: "cursor", Message: "is not a cursor of an earlier page"}
 		}
-		l.along.add("({at}, {id}) "+map[bool]string{false: "<", true: ">"}[filter.Oldest]+" (?, ?)", at, id)
 	}
 	return l, nil
+}
+
+// goOn begins behind the exchange that a cursor names.
+func (l *listing) goOn(cursor string) error {
+	from, err := parseCursor(cursor)
+	if err != nil {
+		return err
+	}
+	behind := map[bool]string{false: "<", true: ">"}[l.up]
+	if l.by == "" {
+		l.along.add("({at}, {id}) "+behind+" (?, ?)", from.at, from.id)
+		return nil
+	}
+	l.after.add("(figure, {at}, {id}) "+behind+" (?, ?, ?)", from.figure, from.at, from.id)
+	return nil
 }
 
 // narrow adds what is asked for. What narrows most, as a rule, says along which index
@@ -219,6 +233,18 @@ func objectJSON(object map[string]string) string {
 // statement returns the SELECT with its values. Of those that are looked at, only
 // whether they fit is read: the others' columns are never.
 func (l *listing) statement() (text string, values []any) {
+	if l.by != "" {
+		return l.ranked()
+	}
+	text, values = l.timed()
+	if l.up { // the same the other way round: nothing else in it is in an order
+		text = strings.ReplaceAll(text, " DESC", "")
+	}
+	return text, values
+}
+
+// timed returns the SELECT of exchanges in the order of time, the newest first.
+func (l *listing) timed() (text string, values []any) {
 	if len(l.rest.parts) == 0 {
 		looked, values := l.looked(exchangeColumns, otherColumns, nil, l.limit+1)
 		return "SELECT " + exchangeColumns + ", true AS fits FROM (" + looked + ") looked ORDER BY at DESC, id DESC LIMIT ?", append(values, l.limit+1)
@@ -229,6 +255,46 @@ func (l *listing) statement() (text string, values []any) {
 		looked + ") looked) placed WHERE fits OR place = ? ORDER BY at DESC, id DESC LIMIT ?) found" +
 		" CROSS JOIN LATERAL (SELECT " + exchangeColumns + " FROM exchanges WHERE workspace_id = ? AND id = found.id LIMIT 1) e ORDER BY found.at DESC, found.id DESC"
 	return text, append(values, l.looksAt, l.limit+1, l.workspace)
+}
+
+// ranked returns the SELECT of the newest exchanges, put in the order of a figure.
+func (l *listing) ranked() (text string, values []any) {
+	figure, fits := "("+figureColumn(l.by)+")::bigint AS figure", "true"
+	if len(l.rest.parts) > 0 {
+		fits = "(" + l.rest.sql("at", "id") + ")"
+	}
+	after := "true"
+	if len(l.after.parts) > 0 {
+		after = l.after.sql("at", "id")
+	}
+	order := " DESC"
+	if l.up {
+		order = ""
+	}
+	looked, values := l.looked("id, at, "+figure+", "+fits+" AS fits", figure+", "+fits+" AS fits", l.rest.values, l.looksAt)
+	text = "SELECT " + columnsOf("e") + ", figure, true AS fits FROM (SELECT id, at, figure FROM (" + looked + ") looked WHERE fits AND " + after +
+		" ORDER BY figure" + order + ", at" + order + ", id" + order + " LIMIT ?) found" +
+		" CROSS JOIN LATERAL (SELECT " + exchangeColumns + " FROM exchanges WHERE workspace_id = ? AND id = found.id LIMIT 1) e" +
+		" ORDER BY figure" + order + ", found.at" + order + ", found.id" + order
+	return text, append(append(values, l.after.values...), l.limit+1, l.workspace)
+}
+
+// figureColumn returns the figure of a row in SQL.
+func figureColumn(by tenants.Figure) string {
+	switch by {
+	case tenants.ByReceived:
+		return "tokens_before"
+	case tenants.BySent:
+		return "tokens_after"
+	case tenants.ByCached:
+		return "cache_read_tokens"
+	case tenants.ByOverhead:
+		return "overhead_us"
+	case tenants.ByUpstream:
+		return "greatest(0, duration_us - overhead_us)"
+	default:
+		return "cost_microusd"
+	}
 }
 
 // columnsOf returns exchangeColumns of a table's alias.
@@ -257,32 +323,44 @@ func (l *listing) page(rows []listedRow) (found []tenants.Exchange, next string)
 	for i := range rows {
 		switch {
 		case len(found) == l.limit:
-			return found, cursorAfter(&rows[i-1].Row)
+			return found, cursorAfter(&rows[i-1])
 		case rows[i].Fits:
 			found = append(found, rows[i].Row.toExchange())
 		}
 		if rows[i].Place == l.looksAt {
-			next = cursorAfter(&rows[i].Row)
+			next = cursorAfter(&rows[i])
 		}
 	}
 	return found, next
 }
 
-// cursorAfter returns the cursor of the page that begins after a row.
-func cursorAfter(row *exchangeRow) string {
-	return base64.RawURLEncoding.EncodeToString(fmt.Appendf(nil, "%d/%s", row.At.UnixMicro(), row.ID))
+// cursor is the exchange after which a page begins.
+type cursor struct {
+	figure int64
+	at     time.Time
+	id     uuid.UUID
 }
 
-func parseCursor(cursor string) (time.Time, uuid.UUID, error) {
-	decoded, err := base64.RawURLEncoding.DecodeString(cursor)
+// cursorAfter returns the cursor of the page that begins after a row.
+func cursorAfter(row *listedRow) string {
+	return base64.RawURLEncoding.EncodeToString(fmt.Appendf(nil, "%d/%s/%d", row.Row.At.UnixMicro(), row.Row.ID, row.Figure))
+}
+
+func parseCursor(text string) (cursor, error) {
+	decoded, err := base64.RawURLEncoding.DecodeString(text)
 	if err != nil {
-		return time.Time{}, uuid.Nil, err
+		return cursor{}, err
 	}
-	micros, id, _ := strings.Cut(string(decoded), "/")
+	micros, rest, _ := strings.Cut(string(decoded), "/")
+	id, figure, _ := strings.Cut(rest, "/")
 	at, err := strconv.ParseInt(micros, 10, 64)
 	if err != nil {
-		return time.Time{}, uuid.Nil, err
+		return cursor{}, err
 	}
-	parsed, err := uuid.Parse(id)
-	return time.UnixMicro(at), parsed, err
+	from := cursor{at: time.UnixMicro(at)}
+	if from.figure, err = strconv.ParseInt(figure, 10, 64); err != nil {
+		return cursor{}, err
+	}
+	from.id, err = uuid.Parse(id)
+	return from, err
 }

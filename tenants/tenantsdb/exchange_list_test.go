@@ -1,6 +1,8 @@
 package tenantsdb_test
 
 import (
+	"bytes"
+	"cmp"
 	"errors"
 	"slices"
 	"testing"
@@ -167,6 +169,91 @@ func TestAPageEndsWhereItHasLookedFarEnough(t *testing.T) {
 	}
 }
 
+// Ordered by a figure, either way round, pages hold each exchange that matches once, and of one
+// figure the newest first.
+func TestPagesAreInTheOrderOfAFigure(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	at := now()
+	recorded := make([]tenants.Exchange, 9)
+	for i := range recorded {
+		exchange := b.exchange(at.Add(time.Duration(i/2) * time.Second))
+		exchange.TokensBefore, exchange.TokensAfter, exchange.CacheRead = 10*(i%3), 7*i%5, 100-i
+		exchange.Overhead, exchange.Duration = time.Duration(i%4)*time.Millisecond, 10*time.Millisecond
+		exchange.CostMicroUSD = int64(i*i) % 7
+		if i%2 == 0 {
+			exchange.Tags, exchange.Client = tenants.Tags{"env": "prod"}, "pi"
+		}
+		recorded[i] = exchange
+	}
+	b.record(t, b.workspace, recorded...)
+	figures := map[tenants.Figure]func(*tenants.Exchange) int64{
+		tenants.ByReceived: func(e *tenants.Exchange) int64 { return int64(e.TokensBefore) },
+		tenants.BySent:     func(e *tenants.Exchange) int64 { return int64(e.TokensAfter) },
+		tenants.ByCached:   func(e *tenants.Exchange) int64 { return int64(e.CacheRead) },
+		tenants.ByOverhead: func(e *tenants.Exchange) int64 { return e.Overhead.Microseconds() },
+		tenants.ByUpstream: func(e *tenants.Exchange) int64 { return (e.Duration - e.Overhead).Microseconds() },
+		tenants.ByCost:     func(e *tenants.Exchange) int64 { return e.CostMicroUSD },
+	}
+	for _, by := range tenants.Figures() {
+		for name, filter := range map[string]tenants.ExchangeFilter{
+			"all": {}, "a client": {Client: "pi"}, "a tag": {Tags: tenants.Tags{"env": "prod"}}, "a tag and a status": {Tags: tenants.Tags{"env": "prod"}, StatusClass: 2},
+		} {
+			for _, up := range []bool{false, true} {
+				want := slices.Clone(recorded)
+				if name != "all" {
+					want = slices.DeleteFunc(want, func(e tenants.Exchange) bool { return e.Client != "pi" })
+				}
+				slices.SortFunc(want, func(a, b tenants.Exchange) int {
+					order := cmp.Or(cmp.Compare(figures[by](&a), figures[by](&b)), a.At.Compare(b.At), bytes.Compare(a.ID[:], b.ID[:]))
+					return map[bool]int{true: order, false: -order}[up]
+				})
+				filter.By, filter.Up, filter.Limit = by, up, 4
+				if got := b.pages(t, filter); !slices.Equal(got, idsOf(want)) {
+					t.Errorf("%s by %s, up %v: %v, want %v", name, by, up, got, idsOf(want))
+				}
+			}
+		}
+	}
+}
+
+// Of many only the newest are put in order, however they are ordered.
+func TestOnlyTheNewestArePutInOrder(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	dbtest.FillExchanges(t, b.database.Owner(t), b.workspace, 20_005)
+	var newest []uuid.UUID
+	err := b.database.Owner(t).QueryRow(t.Context(), `SELECT array_agg(id) FROM (SELECT id FROM exchanges ORDER BY at DESC, id DESC LIMIT 20000) newest`).Scan(&newest)
+	if err != nil {
+		t.Fatal(err)
+	}
+	slices.SortFunc(newest, func(a, b uuid.UUID) int { return bytes.Compare(a[:], b[:]) })
+	for _, up := range []bool{false, true} {
+		got := b.pages(t, tenants.ExchangeFilter{By: tenants.ByCost, Up: up, Limit: tenants.MaxExchanges})
+		slices.SortFunc(got, func(a, b uuid.UUID) int { return bytes.Compare(a[:], b[:]) })
+		if !slices.Equal(got, newest) {
+			t.Errorf("up %v: %d exchanges, want the newest %d", up, len(got), len(newest))
+		}
+	}
+}
+
+// pages returns the ids of all pages of a list.
+func (b bundle) pages(t *testing.T, filter tenants.ExchangeFilter) []uuid.UUID {
+	t.Helper()
+	var seen []uuid.UUID
+	for {
+		exchanges, next, err := b.Exchanges.Exchanges(t.Context(), b.workspace, filter)
+		if err != nil {
+			t.Fatal(err)
+		}
+		seen = append(seen, idsOf(exchanges)...)
+		if next == "" {
+			return seen
+		}
+		filter.Cursor = next
+	}
+}
+
 func TestClientsAndModelsAreNamedOnce(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
@@ -212,11 +299,13 @@ func TestEveryFilterIsReadAlongAnIndex(t *testing.T) {
 		"a range":         {tenants.ExchangeFilter{From: now().Add(-48 * time.Hour), To: now()}, "exchanges_at"},
 		"a later page":    {tenants.ExchangeFilter{Cursor: next}, "exchanges_at"},
 		"a module":        {tenants.ExchangeFilter{Module: "patterns", Outcome: "failed"}, "exchanges_at"},
+		"by a figure":     {tenants.ExchangeFilter{By: tenants.ByCost}, "exchanges_at"},
 		"a session":       {tenants.ExchangeFilter{Session: key}, "exchanges_session"},
 		"a key":           {tenants.ExchangeFilter{APIKey: key}, "exchanges_key"},
 		"a client":        {tenants.ExchangeFilter{Client: "rare"}, "exchanges_client"},
 		"a model":         {tenants.ExchangeFilter{Model: "rare"}, "exchanges_model"},
 		"model, client":   {tenants.ExchangeFilter{Model: "rare", Client: "client-1"}, "exchanges_model"},
+		"model, a figure": {tenants.ExchangeFilter{Model: "rare", By: tenants.ByReceived, Up: true}, "exchanges_model"},
 		"failures":        {tenants.ExchangeFilter{StatusClass: 5}, "exchanges_failed"},
 		"our own errors":  {tenants.ExchangeFilter{ErrorFrom: "proxy"}, "exchanges_failed"},
 		"a miss":          {tenants.ExchangeFilter{MissCause: "provider"}, "exchanges_miss"},

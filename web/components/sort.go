@@ -36,6 +36,30 @@ func (s Sorting) Next(by string) Sorting {
 	return Sorting{By: by}
 }
 
+// First is what the first page of the list is called.
+func (s Sorting) First() string {
+	switch {
+	case s.By != "":
+		return "First page"
+	case s.Up:
+		return "Oldest"
+	default:
+		return "Newest"
+	}
+}
+
+// Further is what the page after the one that is shown is called.
+func (s Sorting) Further() string {
+	switch {
+	case s.By != "":
+		return "Next page"
+	case s.Up:
+		return "Newer"
+	default:
+		return "Older"
+	}
+}
+
 // state is how assistive technology calls the order of a column.
 func (s Sorting) state(by string) string {
 	switch {

@@ -235,6 +235,9 @@ func RestorePipeline(version int) string { return PipelineVersion(version) + "/r
 // Session is the path of a session.
 func Session(id uuid.UUID) string { return Sessions + "/" + id.String() }
 
+// SessionCount is where an open page reads how many requests a session has by now.
+func SessionCount(id uuid.UUID) string { return Session(id) + "/count" }
+
 // Request is the path of a request.
 func Request(id uuid.UUID) string { return Requests + "/" + id.String() }
 

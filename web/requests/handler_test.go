@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/PuerkitoBio/goquery"
 	"github.com/google/uuid"
 
 	"palimpsest/api/upstream/providerdouble"
@@ -147,6 +148,63 @@ func TestTheListIsPagedByItsLastRequest(t *testing.T) {
 	}
 	if page := b.Get("/requests?cursor=x"); page.Status != http.StatusBadRequest {
 		t.Errorf("a cursor of nobody: status %d", page.Status)
+	}
+}
+
+func digits(r rune) rune {
+	if r >= '0' && r <= '9' {
+		return r
+	}
+	return -1
+}
+
+// A click on the head of a figure puts the list in its order, a second one the other way round, and filters
+// and pages keep to it.
+func TestTheListIsOrderedByAFigure(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	dbtest.FillExchanges(t, b.Database.Owner(t), b.Workspace.ID, 130)
+	received := func(page webtest.Page) []int {
+		var all []int
+		for _, cell := range page.Find(`[data-testid="requests"] tbody td:nth-child(6) span`).EachIter() {
+			count, err := strconv.Atoi(strings.Map(digits, cell.AttrOr("title", "0")))
+			if err != nil {
+				t.Fatal(err)
+			}
+			all = append(all, count)
+		}
+		return all
+	}
+	head := func(page webtest.Page) *goquery.Selection {
+		return page.Find(`[data-testid="requests"] th:nth-child(6)`)
+	}
+
+	page := b.Get("/requests?client=client-1")
+	if state := head(page).AttrOr("aria-sort", ""); state != "none" {
+		t.Errorf("at first the order of the column is %q", state)
+	}
+	for _, state := range []string{"descending", "ascending"} {
+		page = b.Get(head(page).Find("a").AttrOr("href", ""))
+		shown := received(page)
+		if state == "descending" {
+			slices.Reverse(shown)
+		}
+		if len(shown) < 40 || !slices.IsSorted(shown) || head(page).AttrOr("aria-sort", "") != state || !page.Has(`.chip a[href*="sort=received"]`) {
+			t.Errorf("%s: %d rows, %v, the head says %q", state, len(shown), shown, head(page).AttrOr("aria-sort", ""))
+		}
+	}
+	page = b.Get("/requests?sort=received")
+	first := received(page)
+	older := page.Find(`[data-testid="older"]`)
+	second := received(b.Get(older.AttrOr("href", "")))
+	if strings.TrimSpace(older.Text()) != "Next page" || len(second) != 50 || second[0] > first[49] {
+		t.Errorf("the page after it (%q) goes on with %v after %v", older.Text(), second, first)
+	}
+	if !strings.Contains(page.Find(".foot").Text(), "of the newest 20,000 at most") || page.Find(`input[type="hidden"][name="sort"]`).AttrOr("value", "") != "received" {
+		t.Error("the foot does not say what is put in order, or the form forgets the order")
+	}
+	if page := b.Get("/requests?sort=weight"); page.Status != http.StatusOK || head(page).AttrOr("aria-sort", "") != "none" {
+		t.Errorf("an order that there is not: status %d", page.Status)
 	}
 }
 

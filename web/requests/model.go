@@ -64,7 +64,7 @@ type span struct {
 // newModel reads what the address asks for. The names are not known yet.
 func newModel(query url.Values, role tenants.Role, zone *time.Location, now time.Time) model {
 	m := model{Query: url.Values{}, Role: role, Zone: zone, Now: now, Names: map[uuid.UUID]string{}}
-	for _, name := range append(tenants.ExchangeFilterNames(), "range", "from", "to", "since", "until", "dir", "cursor", "open") {
+	for _, name := range append(tenants.ExchangeFilterNames(), "range", "from", "to", "since", "until", "sort", "dir", "cursor", "open") {
 		for _, value := range query[name] {
 			if value = strings.TrimSpace(value); value != "" && !slices.Contains(m.Query[name], value) {
 				m.Query.Add(name, value)
@@ -82,7 +82,8 @@ func newModel(query url.Values, role tenants.Role, zone *time.Location, now time
 		m.refuse(err)
 	}
 	m.Filter.Cursor, m.Filter.Limit = m.Query.Get("cursor"), pageSize
-	m.Filter.Oldest = m.Query.Get("dir") == "asc"
+	asked := m.sorting()
+	m.Filter.By, m.Filter.Up = tenants.Figure(asked.By), asked.Up
 	m.readRange()
 	return m
 }
@@ -149,7 +150,7 @@ func (m *model) readStep() bool {
 // filtered reports whether the list is narrowed.
 func (m *model) filtered() bool {
 	for name := range m.Query {
-		if name != "cursor" && name != "open" && name != "dir" {
+		if name != "cursor" && name != "open" && name != "sort" && name != "dir" {
 			return true
 		}
 	}
@@ -180,8 +181,26 @@ func (m *model) with(name, value string) string {
 // page returns the list at a cursor; empty: its newest page.
 func (m *model) page(cursor string) string { return m.with("cursor", cursor) }
 
-// sorting returns the order of the list: there are two, by time.
-func (m *model) sorting() components.Sorting { return components.Sorting{Up: m.Filter.Oldest} }
+// sorting returns the order of the list: by time or by a figure.
+func (m *model) sorting() components.Sorting {
+	keys := []string{""}
+	for _, figure := range tenants.Figures() {
+		keys = append(keys, string(figure))
+	}
+	return components.SortingOf(m.Query, keys...)
+}
+
+// sorted returns the list in the order that a click on a column's head leads to. The page starts again.
+func (m *model) sorted(by tenants.Figure) string {
+	query, next := maps.Clone(m.Query), m.sorting().Next(string(by))
+	for name, value := range map[string]string{"cursor": "", "open": "", "sort": next.By, "dir": next.Dir()} {
+		query.Del(name)
+		if value != "" {
+			query.Set(name, value)
+		}
+	}
+	return address(query)
+}
 
 // here returns the page that is shown, with nothing opened.
 func (m *model) here() string {
@@ -207,7 +226,7 @@ func address(query url.Values) string {
 // csv returns where what the list shows is downloaded.
 func (m *model) csv() string {
 	query := maps.Clone(m.Query)
-	for _, name := range []string{"cursor", "open", "range", "from", "to", "since", "until", "dir"} {
+	for _, name := range []string{"cursor", "open", "range", "from", "to", "since", "until", "sort", "dir"} {
 		query.Del(name)
 	}
 	for name, at := range map[string]time.Time{"from": m.Filter.From, "to": m.Filter.To} {

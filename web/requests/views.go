@@ -69,8 +69,8 @@ func filters(address url.Values) (url.Values, error) {
 	if !slices.ContainsFunc(spans(), func(span span) bool { return span.Name == m.Query.Get("range") }) {
 		return nil, tenants.Invalid{Field: "range", Message: "must be one of those that the list offers"}
 	}
-	m.Query.Del("cursor")
-	m.Query.Del("dir")
-	m.Query.Del("open")
+	for _, name := range []string{"cursor", "sort", "dir", "open"} {
+		m.Query.Del(name)
+	}
 	return m.Query, nil
 }

@@ -1,0 +1,75 @@
+package walks_test
+
+import (
+	"testing"
+
+	"palimpsest/migrations/dbtest"
+	"palimpsest/web/browsertest"
+	"palimpsest/web/webtest"
+)
+
+// The list of requests is ordered by a click on a column's head, narrowed by a click on a cell, which
+// a click on its chip takes off again, and shows the columns that the person chose, also later.
+func TestListIsOrderedNarrowedAndItsColumnsChosenByClicks(t *testing.T) {
+	t.Parallel()
+	product := webtest.Start(t)
+	person := product.SignUp(t, "northbeam")
+	dbtest.FillExchanges(t, product.Database.Owner(t), person.Workspace.ID, 600)
+	tab := browsertest.Start(t).Open(t, browsertest.View{URL: product.URL, Theme: "light", Cookies: person.Cookies()})
+	head := func(label, state string) string {
+		return `[...document.querySelectorAll('table.requests th')].some(head => head.textContent.trim() === '` + label + `' && head.ariaSort === '` + state + `')`
+	}
+	const rows = `document.querySelectorAll('table.requests tbody tr').length`
+
+	tab.Go("/requests")
+	tab.Until(head("Time", "descending") + ` && ` + head("Cost", "none"))
+	tab.Click(`th a[title="Sort by Cost"]`)
+	tab.Until(head("Cost", "descending") + ` && location.search === '?sort=cost'`)
+	tab.Click(`th a[title="Sort by Cost"]`)
+	tab.Until(head("Cost", "ascending") + ` && location.search === '?dir=asc&sort=cost'`)
+	tab.Check("requests by cost")
+
+	tab.Click(`table.requests tbody a[title="Only model-2"]`)
+	tab.Until(`document.querySelector('.chip-text')?.textContent === 'model:model-2' && ` + head("Cost", "ascending"))
+	if others := browsertest.Evaluate[int](tab, `[...document.querySelectorAll('table.requests tbody a[title^="Only model-"]')].filter(cell => cell.title !== 'Only model-2').length`); others != 0 {
+		t.Errorf("%d rows are of other models", others)
+	}
+	tab.Click(`.chip a[aria-label="Remove the filter model"]`)
+	tab.Until(`document.querySelector('.chip') === null && ` + rows + ` === 50`)
+
+	tab.Click(`[data-testid="columns"] summary`)
+	tab.Click(`[data-testid="columns"] input[value="overhead"]`)
+	tab.Check("columns of requests")
+	tab.Click(`[data-testid="columns"] button[type="submit"]`)
+	tab.Until(`document.querySelector('table.requests') !== null && document.querySelector('th a[title="Sort by Overhead"]') === null`)
+	if search := browsertest.Evaluate[string](tab, `location.search`); search != "?dir=asc&sort=cost" {
+		t.Errorf("choosing columns leads to %q", search)
+	}
+	tab.Go("/requests")
+	tab.Until(rows + ` === 50`)
+	if browsertest.Evaluate[bool](tab, `document.querySelector('th a[title="Sort by Overhead"]') !== null`) {
+		t.Error("the column is back on the next visit")
+	}
+}
+
+// Rules that were learned are ticked and approved together.
+func TestRulesAreApprovedTogether(t *testing.T) {
+	t.Parallel()
+	product := webtest.Start(t)
+	person := product.SignUp(t, "northbeam")
+	person.TalkOnce(person.Connect(webtest.Provider(t, window), "laptop"), window, "/v1/messages", `{"model":"claude-sonnet-4-5","max_tokens":100,"messages":[{"role":"user","content":"one"}]}`, claudeCode)
+	for _, rule := range []string{"Use pnpm for the site and never npm.", "Run the linter before each commit.", "Names of tables are plural."} {
+		person.Learn(rule)
+	}
+	tab := browsertest.Start(t).Open(t, browsertest.View{URL: product.URL, Theme: "light", Cookies: person.Cookies()})
+	tab.Go("/patterns")
+	tab.Click(`[data-choose-all]`)
+	tab.Until(`document.querySelector('[data-chosen]').textContent === '3 selected'`)
+	tab.Click(`table.rules tbody input[name="id"]`)
+	tab.Until(`document.querySelector('[data-chosen]').textContent === '2 selected'`)
+	tab.Check("rules selected")
+	tab.Click(`[data-testid="approve-selected"]`)
+	tab.Until(`document.querySelector('[data-testid="done"]')?.textContent.startsWith('2 rules approved.')`)
+	tab.Go("/patterns?state=approved")
+	tab.Until(`document.querySelectorAll('table.rules tbody tr').length === 2`)
+}
