@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"uuid"
 
 	"palimpsest/migrations/dbtest"
 	"palimpsest/tenants"
@@ -42,7 +43,7 @@ func TestResealSealsWhatPeopleLogInWith(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	channel := tenants.AlertChannel{ID: workspace.ID, Kind: tenants.AlertWebhook, Name: "on call", Place: "example.com", Rules: tenants.AlertRules(), CreatedAt: time.Now()}
+	channel := tenants.AlertChannel{ID: uuid.New(), Kind: tenants.AlertWebhook, Name: "on call", Place: "example.com", Rules: tenants.AlertRules(), CreatedAt: time.Now()}
 	if channel.Sealed, err = before.SealAbout(tenants.AboutAlertChannel(workspace.ID, channel.ID), "of the channel"); err != nil {
 		t.Fatal(err)
 	}

@@ -30,7 +30,7 @@ const (
 // what no index answers, a page looks at 20,000 exchanges (5,000 of a tag) and ends
 // there: it may hold few or none, and still have one that follows. It returns a
 // tenants.Invalid for a cursor that it did not hand out.
-func (db Exchanges) Exchanges(ctx context.Context, workspace uuid.UUID, filter tenants.ExchangeFilter) ([]tenants.Exchange, string, error) {
+func (db Exchanges) Exchanges(ctx context.Context, workspace tenants.WorkspaceID, filter tenants.ExchangeFilter) ([]tenants.Exchange, string, error) {
 	listing, err := newListing(workspace, filter)
 	if err != nil {
 		return nil, "", err
@@ -51,7 +51,7 @@ func (db Exchanges) Exchanges(ctx context.Context, workspace uuid.UUID, filter t
 }
 
 // CountExchanges returns how many exchanges a workspace has, or most, if there are more.
-func (db Exchanges) CountExchanges(ctx context.Context, workspace uuid.UUID, most int) (int, error) {
+func (db Exchanges) CountExchanges(ctx context.Context, workspace tenants.WorkspaceID, most int) (int, error) {
 	var count int
 	err := db.inTenant(ctx, workspace, func(tx *gorm.DB) error {
 		return tx.Raw("SELECT count(*) FROM (SELECT FROM exchanges WHERE workspace_id = ? LIMIT ?) few", workspace, most).Scan(&count).Error
@@ -67,7 +67,7 @@ const maxNames = 100
 
 // ExchangeNames returns the clients and models of a workspace's exchanges, in order,
 // at most 100 of each.
-func (db Exchanges) ExchangeNames(ctx context.Context, workspace uuid.UUID) (clients, models []string, err error) {
+func (db Exchanges) ExchangeNames(ctx context.Context, workspace tenants.WorkspaceID) (clients, models []string, err error) {
 	// From one name to the next along the index, past all the exchanges between them.
 	const statement = `WITH RECURSIVE names (name, place) AS (
 			(SELECT %[1]s, 1 FROM exchanges WHERE workspace_id = ? AND %[1]s > '' ORDER BY %[1]s LIMIT 1)
@@ -92,7 +92,7 @@ func (db Exchanges) ExchangeNames(ctx context.Context, workspace uuid.UUID) (cli
 // listing reads a page of exchanges: it goes along the index that suits its filter,
 // newest first, and holds what it meets against the rest of the filter.
 type listing struct {
-	workspace uuid.UUID
+	workspace tenants.WorkspaceID
 	limit     int
 	oldest    bool   // first
 	tag       string // along the exchanges with this tag; empty: along all
@@ -123,7 +123,7 @@ type listedRow struct {
 	Place int         // among those that were looked at, from 1; 0 if not counted
 }
 
-func newListing(workspace uuid.UUID, filter tenants.ExchangeFilter) (*listing, error) {
+func newListing(workspace tenants.WorkspaceID, filter tenants.ExchangeFilter) (*listing, error) {
 	l := &listing{workspace: workspace, limit: filter.Limit, oldest: filter.Oldest, looksAt: maxLookedAt}
 	if l.limit <= 0 {
 		l.limit = defaultPage
