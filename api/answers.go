@@ -12,6 +12,8 @@ import (
 	"sync"
 	"time"
 
+	"palimpsest/tenants"
+
 	"github.com/google/uuid"
 	"github.com/maypok86/otter/v2"
 
@@ -35,10 +37,10 @@ const (
 type AnswerStore interface {
 	// Find returns what was kept after since: the answer to the same request first,
 	// then those to the same question in other words.
-	Find(ctx context.Context, workspace uuid.UUID, question semanticcache.Question, since time.Time) ([]semanticcache.Entry, error)
+	Find(ctx context.Context, workspace tenants.WorkspaceID, question semanticcache.Question, since time.Time) ([]semanticcache.Entry, error)
 
 	// Put keeps an answer until expires.
-	Put(ctx context.Context, workspace uuid.UUID, entry semanticcache.Entry, expires time.Time) error
+	Put(ctx context.Context, workspace tenants.WorkspaceID, entry semanticcache.Entry, expires time.Time) error
 }
 
 // AnswersConfig is what Answers work with.
@@ -80,13 +82,13 @@ type Answers struct {
 }
 
 type knownKey struct {
-	workspace uuid.UUID
+	workspace tenants.WorkspaceID
 	key       semanticcache.Key
 }
 
 // keptAnswer is an answer on its way to the store.
 type keptAnswer struct {
-	workspace uuid.UUID
+	workspace tenants.WorkspaceID
 	entry     semanticcache.Entry
 	expires   time.Time
 	span      spans.Span // from the queue on
@@ -147,7 +149,7 @@ func (a *Answers) put(kept keptAnswer) {
 
 // inquiry is a request that may be answered from the cache.
 type inquiry struct {
-	workspace uuid.UUID
+	workspace tenants.WorkspaceID
 	apiKey    uuid.UUID
 	config    semanticcache.Config
 	question  semanticcache.Question

@@ -72,7 +72,7 @@ type watchedStore struct {
 	puts  chan error
 }
 
-func (w *watchedStore) Find(ctx context.Context, workspace uuid.UUID, question semanticcache.Question, since time.Time) ([]semanticcache.Entry, error) {
+func (w *watchedStore) Find(ctx context.Context, workspace tenants.WorkspaceID, question semanticcache.Question, since time.Time) ([]semanticcache.Entry, error) {
 	w.mu.Lock()
 	w.finds++
 	fails := w.fails
@@ -83,7 +83,7 @@ func (w *watchedStore) Find(ctx context.Context, workspace uuid.UUID, question s
 	return w.AnswerStore.Find(ctx, workspace, question, since)
 }
 
-func (w *watchedStore) Put(ctx context.Context, workspace uuid.UUID, entry semanticcache.Entry, expires time.Time) error {
+func (w *watchedStore) Put(ctx context.Context, workspace tenants.WorkspaceID, entry semanticcache.Entry, expires time.Time) error {
 	err := w.AnswerStore.Put(ctx, workspace, entry, expires)
 	w.puts <- err
 	return err
@@ -132,9 +132,9 @@ func setupCaching(t *testing.T, settings string) *cachingProxy {
 	}})
 	c := &cachingProxy{proxy: setupAt(t, double.URL), double: double, clock: &movingClock{}}
 	c.store.pipeline = tenants.PipelineConfig{Modules: "ipc,semantic-cache", YAML: settings}
-	a, b := c.store.workspace, uuid.New()
+	a, b := c.store.workspace, tenants.NewWorkspaceID()
 	c.keys = callers{}
-	for secret, workspace := range map[string]uuid.UUID{keyA1: a, keyA2: a, keyB: b} {
+	for secret, workspace := range map[string]tenants.WorkspaceID{keyA1: a, keyA2: a, keyB: b} {
 		c.keys[secret] = tenants.APIKey{ID: uuid.New(), Workspace: workspace, Prefix: "plm_live_te", Scopes: []tenants.Scope{tenants.ScopeProxy}}
 	}
 	c.Keys = c.keys

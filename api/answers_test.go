@@ -10,6 +10,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/uuid"
+
 	"palimpsest/api/upstream/providerdouble"
 	"palimpsest/migrations/dbtest"
 	"palimpsest/tenants"
@@ -338,7 +340,7 @@ func TestEmbeddingsNeedAProviderThatMakesThem(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if vectors, err := embeddings.Embed(t.Context(), c.store.workspace, c.store.workspace, "text-embedding-3-small", []string{"a"}); !errors.Is(err, ErrNoEmbeddings) {
+	if vectors, err := embeddings.Embed(t.Context(), c.store.workspace, uuid.New(), "text-embedding-3-small", []string{"a"}); !errors.Is(err, ErrNoEmbeddings) {
 		t.Errorf("%v, %v", vectors, err)
 	}
 	for _, test := range []struct {

@@ -9,7 +9,7 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"github.com/google/uuid"
+	"palimpsest/tenants"
 
 	"palimpsest/api/connections"
 	"palimpsest/pipeline/prompt"
@@ -157,7 +157,7 @@ func (b *bodies) grown(body *content, size int) *content {
 
 // readBody reads a request's body, decoded. The caller releases it. Its bytes count as those
 // of a workspace until leave is called.
-func (s *Server) readBody(request *http.Request, workspace uuid.UUID) (body *content, leave func(), err error) {
+func (s *Server) readBody(request *http.Request, workspace tenants.WorkspaceID) (body *content, leave func(), err error) {
 	_, span := spans.Start(request.Context(), "read body")
 	defer span.EndWith(&err)
 	if request.ContentLength > maxBody {

@@ -4,7 +4,7 @@ import (
 	"errors"
 	"sync"
 
-	"github.com/google/uuid"
+	"palimpsest/tenants"
 )
 
 // What there is too much of while bodies are read.
@@ -22,16 +22,18 @@ type Bytes struct {
 
 	mu   sync.Mutex
 	all  int
-	held map[uuid.UUID]int
+	held map[tenants.WorkspaceID]int
 }
 
 // NewBytes returns a Bytes with a bound for each workspace and one for all.
 func NewBytes(ofWorkspace, ofAll int) *Bytes {
-	return &Bytes{ofWorkspace: ofWorkspace, ofAll: ofAll, heap: newPressure(), held: make(map[uuid.UUID]int)}
+	return &Bytes{ofWorkspace: ofWorkspace, ofAll: ofAll, heap: newPressure(), held: make(map[tenants.WorkspaceID]int)}
 }
 
 // hold begins to count the body of a request of a workspace.
-func (b *Bytes) hold(workspace uuid.UUID) *heldBytes { return &heldBytes{of: b, workspace: workspace} }
+func (b *Bytes) hold(workspace tenants.WorkspaceID) *heldBytes {
+	return &heldBytes{of: b, workspace: workspace}
+}
 
 // recording has the collector follow closely while so many bytes of messages are recorded.
 func (b *Bytes) recording(size int) (done func()) {
@@ -44,7 +46,7 @@ func (b *Bytes) recording(size int) (done func()) {
 // heldBytes are the bytes of one body. It is for one goroutine at a time.
 type heldBytes struct {
 	of        *Bytes // optional: without it nothing is bounded
-	workspace uuid.UUID
+	workspace tenants.WorkspaceID
 	count     int
 	lighten   func() // nil while they are not heavy
 }
@@ -64,7 +66,7 @@ func (h *heldBytes) take(more int) error {
 }
 
 // add counts so many bytes more of a workspace.
-func (b *Bytes) add(workspace uuid.UUID, more int) error {
+func (b *Bytes) add(workspace tenants.WorkspaceID, more int) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	switch {

@@ -4,7 +4,7 @@ import (
 	"errors"
 	"sync"
 
-	"github.com/google/uuid"
+	"palimpsest/tenants"
 )
 
 // retryCrowded is when a workspace with too many requests may try again, in seconds.
@@ -20,17 +20,17 @@ type Concurrency struct {
 	limit int
 
 	mu   sync.Mutex
-	open map[uuid.UUID]int
+	open map[tenants.WorkspaceID]int
 }
 
 // NewConcurrency returns a Concurrency of so many requests a workspace.
 func NewConcurrency(limit int) *Concurrency {
-	return &Concurrency{limit: limit, open: make(map[uuid.UUID]int)}
+	return &Concurrency{limit: limit, open: make(map[tenants.WorkspaceID]int)}
 }
 
 // enter counts a request of a workspace until leave is called, once; or it returns
 // errCrowded.
-func (c *Concurrency) enter(workspace uuid.UUID) (leave func(), err error) {
+func (c *Concurrency) enter(workspace tenants.WorkspaceID) (leave func(), err error) {
 	if c == nil {
 		return func() {}, nil
 	}
@@ -43,7 +43,7 @@ func (c *Concurrency) enter(workspace uuid.UUID) (leave func(), err error) {
 	return func() { c.leave(workspace) }, nil
 }
 
-func (c *Concurrency) leave(workspace uuid.UUID) {
+func (c *Concurrency) leave(workspace tenants.WorkspaceID) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.open[workspace]--; c.open[workspace] == 0 {

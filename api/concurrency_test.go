@@ -39,7 +39,7 @@ func (k manyKeys) Authenticate(_ context.Context, secret string) (tenants.APIKey
 	return key, nil
 }
 
-func keyOf(workspace uuid.UUID) tenants.APIKey {
+func keyOf(workspace tenants.WorkspaceID) tenants.APIKey {
 	return tenants.APIKey{ID: uuid.New(), Workspace: workspace, Prefix: "plm_live_te", Scopes: []tenants.Scope{tenants.ScopeProxy}}
 }
 
@@ -76,7 +76,7 @@ func TestNoisyWorkspaceDoesNotSlowAnother(t *testing.T) {
 		}
 	})
 	t.Cleanup(func() { close(end) })
-	noisy, quiet := uuid.New(), uuid.New()
+	noisy, quiet := tenants.NewWorkspaceID(), tenants.NewWorkspaceID()
 	p.Keys = manyKeys{"noisy": keyOf(noisy), "quiet": keyOf(quiet)}
 	p.Concurrency = NewConcurrency(limit)
 	as := func(key string) []string { return []string{"Authorization", "Bearer " + key} }
@@ -118,7 +118,7 @@ func TestNoisyWorkspaceDoesNotSlowAnother(t *testing.T) {
 func TestConcurrencyForgetsWhatHasEnded(t *testing.T) {
 	t.Parallel()
 	one := NewConcurrency(1)
-	workspace := uuid.New()
+	workspace := tenants.NewWorkspaceID()
 	for range 3 {
 		leave, err := one.enter(workspace)
 		if err != nil {
@@ -127,7 +127,7 @@ func TestConcurrencyForgetsWhatHasEnded(t *testing.T) {
 		if _, err := one.enter(workspace); err == nil {
 			t.Error("a second request was let in")
 		}
-		if other, err := one.enter(uuid.New()); err != nil {
+		if other, err := one.enter(tenants.NewWorkspaceID()); err != nil {
 			t.Errorf("another workspace: %v", err)
 		} else {
 			other()
@@ -149,7 +149,7 @@ func TestSuspendedAndUnverifiedWorkspacesAreRefusedInTheClientsDialect(t *testin
 		w.Header().Set("Content-Type", "application/json")
 		_, _ = io.WriteString(w, quickAnswer)
 	})
-	suspended, unverified := keyOf(uuid.New()), keyOf(uuid.New())
+	suspended, unverified := keyOf(tenants.NewWorkspaceID()), keyOf(tenants.NewWorkspaceID())
 	suspended.Suspended, unverified.Unverified = true, true
 	p.Keys = manyKeys{"suspended": suspended, "unverified": unverified}
 	p.Contact = "ops@example.com"
@@ -227,7 +227,7 @@ func awaitOne(t *testing.T, signal <-chan struct{}) {
 }
 
 // awaitPlace waits until a workspace has so many requests open.
-func awaitPlace(t *testing.T, concurrency *Concurrency, workspace uuid.UUID, want int) {
+func awaitPlace(t *testing.T, concurrency *Concurrency, workspace tenants.WorkspaceID, want int) {
 	t.Helper()
 	deadline := time.NewTimer(patience)
 	defer deadline.Stop()

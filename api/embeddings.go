@@ -36,13 +36,13 @@ type Embeddings struct {
 	recorder *Recorder
 	metrics  *Metrics
 	now      func() time.Time
-	failed   *otter.Cache[uuid.UUID, struct{}]
+	failed   *otter.Cache[tenants.WorkspaceID, struct{}]
 }
 
 // NewEmbeddings returns Embeddings.
 func NewEmbeddings(settings *Settings, upstream upstream.Sender, recorder *Recorder, metrics *Metrics, now func() time.Time) (*Embeddings, error) {
-	failed, err := otter.New(&otter.Options[uuid.UUID, struct{}]{
-		MaximumSize: maxSettings, ExpiryCalculator: otter.ExpiryWriting[uuid.UUID, struct{}](embedPause),
+	failed, err := otter.New(&otter.Options[tenants.WorkspaceID, struct{}]{
+		MaximumSize: maxSettings, ExpiryCalculator: otter.ExpiryWriting[tenants.WorkspaceID, struct{}](embedPause),
 	})
 	if err != nil {
 		return nil, fmt.Errorf("embeddings that failed: %w", err)
@@ -52,7 +52,7 @@ func NewEmbeddings(settings *Settings, upstream upstream.Sender, recorder *Recor
 
 // EmbeddingModel implements archive.Embedder: the setting rehydrator.embeddingModel of
 // a workspace.
-func (e *Embeddings) EmbeddingModel(ctx context.Context, workspace uuid.UUID) (string, error) {
+func (e *Embeddings) EmbeddingModel(ctx context.Context, workspace tenants.WorkspaceID) (string, error) {
 	settings, err := e.settings.of(ctx, workspace)
 	if err != nil {
 		return "", err
@@ -64,7 +64,7 @@ func (e *Embeddings) EmbeddingModel(ctx context.Context, workspace uuid.UUID) (s
 // key of the workspace that takes the model in OpenAI's dialect. It waits as
 // long as ctx lets it. apiKey is whose usage it counts for; uuid.Nil for no key. The
 // errors are ErrNoEmbeddings and those of upstream.Embed.
-func (e *Embeddings) Embed(ctx context.Context, workspace, apiKey uuid.UUID, model string, texts []string) (_ [][]float32, err error) {
+func (e *Embeddings) Embed(ctx context.Context, workspace tenants.WorkspaceID, apiKey uuid.UUID, model string, texts []string) (_ [][]float32, err error) {
 	if _, failed := e.failed.GetIfPresent(workspace); failed {
 		return nil, ErrNoEmbeddings
 	}
@@ -92,7 +92,7 @@ func (e *Embeddings) Embed(ctx context.Context, workspace, apiKey uuid.UUID, mod
 }
 
 // charge counts what embeddings cost for their workspace.
-func (e *Embeddings) charge(workspace, apiKey, providerKey uuid.UUID, model string, tokens int, at time.Time) {
+func (e *Embeddings) charge(workspace tenants.WorkspaceID, apiKey, providerKey uuid.UUID, model string, tokens int, at time.Time) {
 	if tokens == 0 {
 		return
 	}

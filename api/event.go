@@ -31,7 +31,7 @@ type Event struct {
 	Client      string
 	Version     string      // of the client; "" if it named none
 	Class       client.Kind // what the request is to its client
-	Workspace   uuid.UUID
+	Workspace   tenants.WorkspaceID
 	APIKey      uuid.UUID
 	KeyPrefix   string
 	Session     uuid.UUID

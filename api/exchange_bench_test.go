@@ -42,13 +42,15 @@ type forgetful struct {
 }
 
 // Record implements session.Recorder.
-func (forgetful) Record(context.Context, uuid.UUID, []session.Seen) error { return nil }
+func (forgetful) Record(context.Context, tenants.WorkspaceID, []session.Seen) error { return nil }
 
 // RecordExchanges implements tenants.Exchanges.
-func (forgetful) RecordExchanges(context.Context, uuid.UUID, []tenants.Exchange) error { return nil }
+func (forgetful) RecordExchanges(context.Context, tenants.WorkspaceID, []tenants.Exchange) error {
+	return nil
+}
 
 // RecordedExchanges implements tenants.Exchanges.
-func (forgetful) RecordedExchanges(context.Context, uuid.UUID, []uuid.UUID) ([]uuid.UUID, error) {
+func (forgetful) RecordedExchanges(context.Context, tenants.WorkspaceID, []uuid.UUID) ([]uuid.UUID, error) {
 	return nil, nil
 }
 

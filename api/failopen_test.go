@@ -205,7 +205,7 @@ type standing struct {
 }
 
 // Pipeline implements Workspaces.
-func (s *standing) Pipeline(ctx context.Context, workspace uuid.UUID) (tenants.PipelineConfig, error) {
+func (s *standing) Pipeline(ctx context.Context, workspace tenants.WorkspaceID) (tenants.PipelineConfig, error) {
 	if s.still {
 		deadline, _ := ctx.Deadline()
 		s.waited = time.Until(deadline)
@@ -237,23 +237,23 @@ func TestKnownSettingsDoNotWaitForDatabaseThatStandsStill(t *testing.T) {
 // down is a session store whose database does not answer.
 type down struct{}
 
-func (down) Find(context.Context, uuid.UUID, []conversation.Hash) (session.Found, error) {
+func (down) Find(context.Context, tenants.WorkspaceID, []conversation.Hash) (session.Found, error) {
 	return session.Found{}, errDown
 }
 
-func (down) Stands(context.Context, uuid.UUID, []conversation.Hash) (session.Standing, error) {
+func (down) Stands(context.Context, tenants.WorkspaceID, []conversation.Hash) (session.Standing, error) {
 	return session.Standing{}, errDown
 }
 
-func (down) Announce(context.Context, uuid.UUID, []session.Seen) error { return errDown }
+func (down) Announce(context.Context, tenants.WorkspaceID, []session.Seen) error { return errDown }
 
 func (down) Commit(context.Context, session.Seen, session.Projection) error { return errDown }
 
 func (down) Inject(context.Context, session.Seen, []session.Insert) error { return errDown }
 
-func (down) Withdraw(context.Context, uuid.UUID, uuid.UUID, int) error { return errDown }
+func (down) Withdraw(context.Context, tenants.WorkspaceID, uuid.UUID, int) error { return errDown }
 
-func (down) Record(context.Context, uuid.UUID, []session.Seen) error { return errDown }
+func (down) Record(context.Context, tenants.WorkspaceID, []session.Seen) error { return errDown }
 
 func resolverOn(t testing.TB, store session.Store) *session.Resolver {
 	t.Helper()

@@ -61,7 +61,7 @@ type storage struct {
 
 	mu        sync.Mutex
 	broken    error // every call fails
-	workspace uuid.UUID
+	workspace tenants.WorkspaceID
 	keys      []tenants.ProviderKey
 	windows   map[string]int
 	pipeline  tenants.PipelineConfig
@@ -72,7 +72,7 @@ type storage struct {
 }
 
 // KeySpend implements limits.Ledger: what was recorded.
-func (s *storage) KeySpend(context.Context, uuid.UUID, uuid.UUID, time.Time, time.Time) (day, month int64, err error) {
+func (s *storage) KeySpend(context.Context, tenants.WorkspaceID, uuid.UUID, time.Time, time.Time) (day, month int64, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, exchange := range s.exchanges {
@@ -88,25 +88,25 @@ func (s *storage) limit(limits tenants.Limits) {
 	s.limits = limits
 }
 
-func (s *storage) Pipeline(context.Context, uuid.UUID) (tenants.PipelineConfig, error) {
+func (s *storage) Pipeline(context.Context, tenants.WorkspaceID) (tenants.PipelineConfig, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.pipeline, s.broken
 }
 
-func (s *storage) ProviderKeys(context.Context, uuid.UUID) ([]tenants.ProviderKey, error) {
+func (s *storage) ProviderKeys(context.Context, tenants.WorkspaceID) ([]tenants.ProviderKey, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.keys, s.broken
 }
 
-func (s *storage) DataSettings(context.Context, uuid.UUID) (tenants.DataSettings, error) {
+func (s *storage) DataSettings(context.Context, tenants.WorkspaceID) (tenants.DataSettings, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.data, s.broken
 }
 
-func (s *storage) ModelWindows(context.Context, uuid.UUID) ([]tenants.ModelWindow, error) {
+func (s *storage) ModelWindows(context.Context, tenants.WorkspaceID) ([]tenants.ModelWindow, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	var windows []tenants.ModelWindow
@@ -116,7 +116,7 @@ func (s *storage) ModelWindows(context.Context, uuid.UUID) ([]tenants.ModelWindo
 	return windows, s.broken
 }
 
-func (s *storage) LearnModelWindow(_ context.Context, _ uuid.UUID, model string, window int) error {
+func (s *storage) LearnModelWindow(_ context.Context, _ tenants.WorkspaceID, model string, window int) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.broken == nil {
@@ -125,11 +125,11 @@ func (s *storage) LearnModelWindow(_ context.Context, _ uuid.UUID, model string,
 	return s.broken
 }
 
-func (s *storage) Together(ctx context.Context, _ uuid.UUID, fn func(context.Context) error) error {
+func (s *storage) Together(ctx context.Context, _ tenants.WorkspaceID, fn func(context.Context) error) error {
 	return fn(ctx)
 }
 
-func (s *storage) RecordExchanges(_ context.Context, _ uuid.UUID, exchanges []tenants.Exchange) error {
+func (s *storage) RecordExchanges(_ context.Context, _ tenants.WorkspaceID, exchanges []tenants.Exchange) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.exchanges = append(s.exchanges, exchanges...)
@@ -140,7 +140,7 @@ func (s *storage) RecordExchanges(_ context.Context, _ uuid.UUID, exchanges []te
 }
 
 // RecordedExchanges implements tenants.Exchanges.
-func (s *storage) RecordedExchanges(_ context.Context, _ uuid.UUID, ids []uuid.UUID) (recorded []uuid.UUID, err error) {
+func (s *storage) RecordedExchanges(_ context.Context, _ tenants.WorkspaceID, ids []uuid.UUID) (recorded []uuid.UUID, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for i := range s.exchanges {
@@ -161,7 +161,7 @@ func (s *storage) Authenticate(_ context.Context, secret string) (tenants.APIKey
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return tenants.APIKey{ID: s.workspace, Workspace: s.workspace, Prefix: "plm_live_te", Scopes: []tenants.Scope{tenants.ScopeProxy}, Limits: s.limits}, nil
+	return tenants.APIKey{ID: uuid.UUID(s.workspace), Workspace: s.workspace, Prefix: "plm_live_te", Scopes: []tenants.Scope{tenants.ScopeProxy}, Limits: s.limits}, nil
 }
 
 // memory is a session store that counts what is written to it.
@@ -176,7 +176,7 @@ func (m *memory) Commit(ctx context.Context, seen session.Seen, projection sessi
 	return m.Memory.Commit(ctx, seen, projection)
 }
 
-func (m *memory) Record(ctx context.Context, workspace uuid.UUID, seen []session.Seen) error {
+func (m *memory) Record(ctx context.Context, workspace tenants.WorkspaceID, seen []session.Seen) error {
 	m.records.Add(int32(len(seen)))
 	return m.Memory.Record(ctx, workspace, seen)
 }
@@ -240,7 +240,7 @@ func setup(t testing.TB, provider http.HandlerFunc) *proxy {
 func setupAt(t testing.TB, provider string, more ...pipeline.Module) *proxy {
 	t.Helper()
 	p := &proxy{t: t, provider: provider, memory: &memory{Memory: session.NewMemory()}, log: &logged{}}
-	p.store = &storage{workspace: uuid.MustParse("5eed0000-0000-4000-8000-000000000001"), windows: map[string]int{}, recorded: make(chan struct{}, 100_000)}
+	p.store = &storage{workspace: tenants.WorkspaceID(uuid.MustParse("5eed0000-0000-4000-8000-000000000001")), windows: map[string]int{}, recorded: make(chan struct{}, 100_000)}
 	for _, name := range []tenants.Provider{tenants.ProviderAnthropic, tenants.ProviderOpenAI} {
 		p.store.keys = append(p.store.keys, tenants.ProviderKey{ID: uuid.New(), Provider: name, Name: string(name), BaseURL: provider, Sealed: []byte(providerKey)})
 	}

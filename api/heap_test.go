@@ -4,7 +4,7 @@ import (
 	"runtime/metrics"
 	"testing"
 
-	"github.com/google/uuid"
+	"palimpsest/tenants"
 )
 
 // collectsAt returns the collector's target, in percent.
@@ -19,7 +19,7 @@ func collectsAt() uint64 {
 func TestCollectorFollowsHeavyRequestsClosely(t *testing.T) { // not parallel: a process has one collector
 	usual := collectsAt()
 	bytes := NewBytes(1<<30, 1<<30)
-	light, heavy, other := bytes.hold(uuid.New()), bytes.hold(uuid.New()), bytes.hold(uuid.New())
+	light, heavy, other := bytes.hold(tenants.NewWorkspaceID()), bytes.hold(tenants.NewWorkspaceID()), bytes.hold(tenants.NewWorkspaceID())
 	expect := func(when string, want uint64) {
 		t.Helper()
 		if got := collectsAt(); got != want {

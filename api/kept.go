@@ -58,7 +58,7 @@ func (u *unrecorded) forget() {
 // keep writes what is to be recorded of an exchange to the local disk, before its client has
 // all of the answer.
 func (s *Server) keep(ctx context.Context, event *Event) {
-	if s.Recorder.spool == nil || event.isKept || event.Workspace == uuid.Nil {
+	if s.Recorder.spool == nil || event.isKept || event.Workspace.IsZero() {
 		return
 	}
 	event.isKept = true
@@ -69,7 +69,7 @@ func (s *Server) keep(ctx context.Context, event *Event) {
 
 // spooled writes to the local disk what is to be recorded, with what the request added if the
 // recorder still has it. What the disk does not take is only missed if the process is killed.
-func (s *Server) spooled(ctx context.Context, workspace uuid.UUID, request *unrecorded, what kept) spool.Record {
+func (s *Server) spooled(ctx context.Context, workspace tenants.WorkspaceID, request *unrecorded, what kept) spool.Record {
 	plain, err := what.encode(request)
 	if err != nil {
 		s.Log.ErrorContext(ctx, "encode an exchange for the local disk", "error", err)
@@ -140,7 +140,7 @@ func readKept(plain []byte) (k kept, err error) {
 // Replay records what the local disk holds of exchanges that could not be recorded, or whose
 // process was killed.
 func (r *Recorder) Replay(ctx context.Context) {
-	r.spool.Replay(ctx, func(ctx context.Context, workspace uuid.UUID, plain [][]byte) error {
+	r.spool.Replay(ctx, func(ctx context.Context, workspace tenants.WorkspaceID, plain [][]byte) error {
 		batch := make([]kept, len(plain))
 		for i := range plain {
 			var err error
@@ -154,7 +154,7 @@ func (r *Recorder) Replay(ctx context.Context) {
 
 // recordKept records exchanges of a workspace once: of those that are recorded already, nothing is
 // counted again.
-func (r *Recorder) recordKept(ctx context.Context, workspace uuid.UUID, batch []kept) error {
+func (r *Recorder) recordKept(ctx context.Context, workspace tenants.WorkspaceID, batch []kept) error {
 	ctx, cancel := context.WithTimeout(ctx, recorderTimeout)
 	defer cancel()
 	ids := make([]uuid.UUID, 0, len(batch))

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"crypto/sha256"
+	"encoding/hex"
 	"fmt"
 	"log/slog"
 	"net/http"
@@ -27,10 +28,29 @@ import (
 
 const keptBody = `{"model":"claude-sonnet-4-5","max_tokens":9,"messages":[{"role":"user","content":"keep <this> & that"}]}`
 
+// What a version wrote whose ids of workspaces were plain uuids is read, and written the same.
+func TestAWorkspaceIsKeptAsItsBytes(t *testing.T) {
+	t.Parallel()
+	const before = "a369576f726b7370616365505eed0000000040008000000000000001664150494b6579505eed000000004000800000000000000266466f726d617460"
+	workspace, err := tenants.ParseWorkspaceID("5eed0000-0000-4000-8000-000000000001")
+	if err != nil {
+		t.Fatal(err)
+	}
+	scope := session.Scope{Workspace: workspace, APIKey: uuid.MustParse("5eed0000-0000-4000-8000-000000000002")}
+	written, err := keptEncoding.Marshal(scope)
+	if err != nil || hex.EncodeToString(written) != before {
+		t.Errorf("written as %x, %v", written, err)
+	}
+	var read session.Scope
+	if err := keptDecoding.Unmarshal(written, &read); err != nil || read != scope {
+		t.Errorf("read as %+v, %v", read, err)
+	}
+}
+
 type fixedDataKeys struct{}
 
 // DataKey implements archive.DataKeys.
-func (fixedDataKeys) DataKey(context.Context, uuid.UUID) ([]byte, error) {
+func (fixedDataKeys) DataKey(context.Context, tenants.WorkspaceID) ([]byte, error) {
 	return bytes.Repeat([]byte{5}, 32), nil
 }
 
@@ -122,7 +142,7 @@ type answered struct {
 }
 
 // Record implements session.Recorder.
-func (a *answered) Record(ctx context.Context, workspace uuid.UUID, seen []session.Seen) error {
+func (a *answered) Record(ctx context.Context, workspace tenants.WorkspaceID, seen []session.Seen) error {
 	for i := range seen {
 		a.answer = append(a.answer, seen[i].Answer...)
 	}
@@ -210,7 +230,7 @@ func BenchmarkKeep(b *testing.B) {
 				b.Fatal(err)
 			}
 			server := &Server{Recorder: (&Recorder{}).WithSpool(kept), Log: slog.New(slog.DiscardHandler)}
-			workspace := uuid.New()
+			workspace := tenants.NewWorkspaceID()
 			for b.Loop() {
 				event := &Event{ID: uuid.New(), At: time.Now(), Workspace: workspace, Endpoint: messagesPath, Status: http.StatusOK, seen: &session.Seen{Answer: []byte(quickAnswer)}}
 				if size > 0 {

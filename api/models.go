@@ -11,7 +11,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/google/uuid"
 	"github.com/labstack/echo/v4"
 	"golang.org/x/sync/singleflight"
 
@@ -65,7 +64,7 @@ func (s *Server) models(c echo.Context) error {
 // modelsQuestion is what a provider is asked about its models. Equal questions
 // have the same answer.
 type modelsQuestion struct {
-	workspace uuid.UUID
+	workspace tenants.WorkspaceID
 	target    [sha256.Size]byte // where it goes, and with whose key
 	path      string            // with the query
 	headers   string            // that the answer depends on, as version, beta, organization, project

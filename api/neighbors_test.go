@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/uuid"
+	"palimpsest/tenants"
 )
 
 // BenchmarkQuietNeighbor measures the requests of a workspace with one client while
@@ -37,7 +37,7 @@ func BenchmarkQuietNeighbor(b *testing.B) {
 				arrived <- struct{}{}
 				<-r.Context().Done()
 			})
-			p.Keys = manyKeys{"noisy": keyOf(uuid.New()), "quiet": keyOf(uuid.New())}
+			p.Keys = manyKeys{"noisy": keyOf(tenants.NewWorkspaceID()), "quiet": keyOf(tenants.NewWorkspaceID())}
 			p.Concurrency = NewConcurrency(limit)
 			ctx, cancel := context.WithCancel(b.Context())
 			defer cancel()

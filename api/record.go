@@ -151,7 +151,7 @@ func (s *Server) end(ctx context.Context, event *Event) {
 	event.log(ctx, s.Log)
 	s.Metrics.observe(event)
 	sent := againIn(ctx)
-	if event.Workspace == uuid.Nil {
+	if event.Workspace.IsZero() {
 		if sent != nil {
 			sent.ended(uuid.Nil)(false)
 		}

@@ -43,7 +43,7 @@ type Recorder struct {
 
 	// Recorded, where it is set, hears how many exchanges of a workspace have become
 	// durable. It must not wait; it is set before Start.
-	Recorded func(workspace uuid.UUID, exchanges int)
+	Recorded func(workspace tenants.WorkspaceID, exchanges int)
 
 	writing []atomic.Int64      // when the batch that a worker writes was begun, Unix nanoseconds; 0: it writes none
 	queues  []chan job          // one for each worker; a session always meets the same one
@@ -178,7 +178,7 @@ func (j job) session() uuid.UUID {
 	return j.exchange.Session
 }
 
-func (j job) workspace() uuid.UUID {
+func (j job) workspace() tenants.WorkspaceID {
 	if j.seen != nil {
 		return j.seen.Scope.Workspace
 	}
@@ -243,8 +243,8 @@ func (r *Recorder) collect(queue chan job, first job) []job {
 
 // write records a batch, workspace by workspace.
 func (r *Recorder) write(batch []job) {
-	byWorkspace := make(map[uuid.UUID][]job)
-	var order []uuid.UUID
+	byWorkspace := make(map[tenants.WorkspaceID][]job)
+	var order []tenants.WorkspaceID
 	for _, job := range batch {
 		r.room.Release(job.size())
 		workspace := job.workspace()
@@ -281,7 +281,7 @@ func (r *Recorder) write(batch []job) {
 }
 
 // record writes the jobs of one workspace, all of them or none.
-func (r *Recorder) record(ctx context.Context, workspace uuid.UUID, jobs []job) error {
+func (r *Recorder) record(ctx context.Context, workspace tenants.WorkspaceID, jobs []job) error {
 	seen := make([]session.Seen, 0, len(jobs))
 	exchanges := make([]tenants.Exchange, 0, len(jobs))
 	of := make(map[int]int, len(jobs)) // the places in seen of exchanges
@@ -311,7 +311,7 @@ func (r *Recorder) record(ctx context.Context, workspace uuid.UUID, jobs []job) 
 
 // seal returns what a provider said of an exchange, sealed; nil where there is nothing or
 // it cannot be sealed: the figures of the exchange are worth more.
-func (r *Recorder) seal(workspace, exchange uuid.UUID, said []byte) []byte {
+func (r *Recorder) seal(workspace tenants.WorkspaceID, exchange uuid.UUID, said []byte) []byte {
 	if said == nil || r.keys == nil {
 		return nil
 	}

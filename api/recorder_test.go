@@ -28,7 +28,7 @@ type gated struct {
 }
 
 // Record implements session.Recorder.
-func (g gated) Record(ctx context.Context, workspace uuid.UUID, seen []session.Seen) error {
+func (g gated) Record(ctx context.Context, workspace tenants.WorkspaceID, seen []session.Seen) error {
 	<-g.open
 	return g.memory.Record(ctx, workspace, seen)
 }
@@ -93,7 +93,7 @@ type heldUp struct {
 	written atomic.Int64
 }
 
-func (h *heldUp) Together(ctx context.Context, _ uuid.UUID, fn func(ctx context.Context) error) error {
+func (h *heldUp) Together(ctx context.Context, _ tenants.WorkspaceID, fn func(ctx context.Context) error) error {
 	<-h.open
 	if h.fails.Load() {
 		select {
@@ -105,15 +105,15 @@ func (h *heldUp) Together(ctx context.Context, _ uuid.UUID, fn func(ctx context.
 	return fn(ctx)
 }
 
-func (*heldUp) Record(context.Context, uuid.UUID, []session.Seen) error { return nil }
+func (*heldUp) Record(context.Context, tenants.WorkspaceID, []session.Seen) error { return nil }
 
-func (h *heldUp) RecordExchanges(_ context.Context, _ uuid.UUID, exchanges []tenants.Exchange) error {
+func (h *heldUp) RecordExchanges(_ context.Context, _ tenants.WorkspaceID, exchanges []tenants.Exchange) error {
 	h.written.Add(int64(len(exchanges)))
 	return nil
 }
 
 // RecordedExchanges implements tenants.Exchanges.
-func (*heldUp) RecordedExchanges(context.Context, uuid.UUID, []uuid.UUID) ([]uuid.UUID, error) {
+func (*heldUp) RecordedExchanges(context.Context, tenants.WorkspaceID, []uuid.UUID) ([]uuid.UUID, error) {
 	return nil, nil
 }
 

@@ -16,7 +16,7 @@ import (
 // dataKeys has one key for every workspace.
 type dataKeys struct{}
 
-func (dataKeys) DataKey(context.Context, uuid.UUID) ([]byte, error) {
+func (dataKeys) DataKey(context.Context, tenants.WorkspaceID) ([]byte, error) {
 	return []byte("a data key of thirty-two bytes !"), nil
 }
 

@@ -7,8 +7,6 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"github.com/google/uuid"
-
 	"palimpsest/api/upstream/providerdouble"
 	"palimpsest/api/upstream/providertest"
 	"palimpsest/tenants"
@@ -20,7 +18,7 @@ type plans struct {
 	asked  atomic.Int32
 }
 
-func (p *plans) Restraint(context.Context, uuid.UUID) (tenants.Restraint, error) {
+func (p *plans) Restraint(context.Context, tenants.WorkspaceID) (tenants.Restraint, error) {
 	p.asked.Add(1)
 	return tenants.Restraint{Reason: *p.reason.Load()}, nil
 }

@@ -7,7 +7,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/google/uuid"
 	"github.com/maypok86/otter/v2"
 
 	"palimpsest/pipeline"
@@ -34,20 +33,20 @@ const (
 
 // Workspaces reads what a workspace has set.
 type Workspaces interface {
-	Pipeline(ctx context.Context, workspace uuid.UUID) (tenants.PipelineConfig, error)
-	ProviderKeys(ctx context.Context, workspace uuid.UUID) ([]tenants.ProviderKey, error)
-	ModelWindows(ctx context.Context, workspace uuid.UUID) ([]tenants.ModelWindow, error)
+	Pipeline(ctx context.Context, workspace tenants.WorkspaceID) (tenants.PipelineConfig, error)
+	ProviderKeys(ctx context.Context, workspace tenants.WorkspaceID) ([]tenants.ProviderKey, error)
+	ModelWindows(ctx context.Context, workspace tenants.WorkspaceID) ([]tenants.ModelWindow, error)
 
-	DataSettings(ctx context.Context, workspace uuid.UUID) (tenants.DataSettings, error)
+	DataSettings(ctx context.Context, workspace tenants.WorkspaceID) (tenants.DataSettings, error)
 
 	// LearnModelWindow keeps the window that a provider named for a model, unless
 	// someone has set one.
-	LearnModelWindow(ctx context.Context, workspace uuid.UUID, model string, tokens int) error
+	LearnModelWindow(ctx context.Context, workspace tenants.WorkspaceID, model string, tokens int) error
 }
 
 // Plans says what holds back the traffic of a workspace.
 type Plans interface {
-	Restraint(ctx context.Context, workspace uuid.UUID) (tenants.Restraint, error)
+	Restraint(ctx context.Context, workspace tenants.WorkspaceID) (tenants.Restraint, error)
 }
 
 // Settings serves the settings of workspaces from memory.
@@ -57,9 +56,9 @@ type Settings struct {
 	vault      tenants.ProviderKeyVault
 	defaults   pipeline.Layer
 	private    bool // requests may name base URLs on private addresses
-	known      *otter.Cache[uuid.UUID, *settings]
-	last       *otter.Cache[uuid.UUID, *settings] // for as long as the store fails
-	changes    atomic.Uint64                      // counts what Forget was told
+	known      *otter.Cache[tenants.WorkspaceID, *settings]
+	last       *otter.Cache[tenants.WorkspaceID, *settings] // for as long as the store fails
+	changes    atomic.Uint64                                // counts what Forget was told
 }
 
 // settings are what one workspace has set, ready for use.
@@ -97,9 +96,9 @@ func (s *Settings) WithPlans(plans Plans) *Settings {
 	return s
 }
 
-func newSettingsCache(age time.Duration) (*otter.Cache[uuid.UUID, *settings], error) {
-	cache, err := otter.New(&otter.Options[uuid.UUID, *settings]{
-		MaximumSize: maxSettings, ExpiryCalculator: otter.ExpiryWriting[uuid.UUID, *settings](age),
+func newSettingsCache(age time.Duration) (*otter.Cache[tenants.WorkspaceID, *settings], error) {
+	cache, err := otter.New(&otter.Options[tenants.WorkspaceID, *settings]{
+		MaximumSize: maxSettings, ExpiryCalculator: otter.ExpiryWriting[tenants.WorkspaceID, *settings](age),
 	})
 	if err != nil {
 		return nil, fmt.Errorf("known settings: %w", err)
@@ -108,7 +107,7 @@ func newSettingsCache(age time.Duration) (*otter.Cache[uuid.UUID, *settings], er
 }
 
 // Forget drops a workspace's settings: they have changed.
-func (s *Settings) Forget(workspace uuid.UUID) {
+func (s *Settings) Forget(workspace tenants.WorkspaceID) {
 	s.changes.Add(1)
 	s.known.Invalidate(workspace)
 }
@@ -134,7 +133,7 @@ func (s *Settings) config(ctx context.Context, key tenants.APIKey, asked pipelin
 
 // windows returns the context windows that a workspace has for models, by their
 // names. The map is not to be changed.
-func (s *Settings) windows(ctx context.Context, workspace uuid.UUID) (map[string]int, error) {
+func (s *Settings) windows(ctx context.Context, workspace tenants.WorkspaceID) (map[string]int, error) {
 	settings, err := s.of(ctx, workspace)
 	if err != nil {
 		return nil, err
@@ -143,7 +142,7 @@ func (s *Settings) windows(ctx context.Context, workspace uuid.UUID) (map[string
 }
 
 // keeps reports whether anything of a workspace's exchanges but figures is kept.
-func (s *Settings) keeps(ctx context.Context, workspace uuid.UUID) (bool, error) {
+func (s *Settings) keeps(ctx context.Context, workspace tenants.WorkspaceID) (bool, error) {
 	settings, err := s.of(ctx, workspace)
 	if err != nil {
 		return false, err
@@ -152,7 +151,7 @@ func (s *Settings) keeps(ctx context.Context, workspace uuid.UUID) (bool, error)
 }
 
 // restraint returns what holds back a workspace's traffic.
-func (s *Settings) restraint(ctx context.Context, workspace uuid.UUID) (tenants.Restraint, error) {
+func (s *Settings) restraint(ctx context.Context, workspace tenants.WorkspaceID) (tenants.Restraint, error) {
 	settings, err := s.of(ctx, workspace)
 	if err != nil {
 		return tenants.Restraint{}, err
@@ -162,7 +161,7 @@ func (s *Settings) restraint(ctx context.Context, workspace uuid.UUID) (tenants.
 
 // learn keeps the context window that a provider named for a model that nobody
 // knew. It holds at once, even where it cannot be stored.
-func (s *Settings) learn(ctx context.Context, workspace uuid.UUID, model string, tokens int) error {
+func (s *Settings) learn(ctx context.Context, workspace tenants.WorkspaceID, model string, tokens int) error {
 	changes := s.changes.Load()
 	if known, ok := s.known.GetIfPresent(workspace); ok && known.windows[model] == 0 {
 		learned := *known
@@ -180,7 +179,7 @@ func (s *Settings) learn(ctx context.Context, workspace uuid.UUID, model string,
 
 // of returns what a workspace has set. While that cannot be read, what it was
 // before goes on to hold: requests must not fail for it.
-func (s *Settings) of(ctx context.Context, workspace uuid.UUID) (*settings, error) {
+func (s *Settings) of(ctx context.Context, workspace tenants.WorkspaceID) (*settings, error) {
 	if settings, known := s.known.GetIfPresent(workspace); known {
 		return settings, nil
 	}
@@ -208,7 +207,7 @@ func (s *Settings) of(ctx context.Context, workspace uuid.UUID) (*settings, erro
 	return loaded, nil
 }
 
-func (s *Settings) load(ctx context.Context, workspace uuid.UUID) (*settings, error) {
+func (s *Settings) load(ctx context.Context, workspace tenants.WorkspaceID) (*settings, error) {
 	config, err := s.workspaces.Pipeline(ctx, workspace)
 	if err != nil {
 		return nil, fmt.Errorf("pipeline: %w", err)

@@ -10,8 +10,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/google/uuid"
-
 	"palimpsest/api/upstream"
 	"palimpsest/pipeline/wire"
 	"palimpsest/tenants"
@@ -21,7 +19,7 @@ import (
 // key for, or with one of the workspace's keys. model is asked only where the answer
 // depends on it; it returns an empty name for a request that names none. The errors
 // are those of tenants.Route, tenants.Invalid and those of model.
-func (s *Settings) target(ctx context.Context, workspace uuid.UUID, dialect tenants.Provider, asked controls, model func() (string, error)) (upstream.Target, error) {
+func (s *Settings) target(ctx context.Context, workspace tenants.WorkspaceID, dialect tenants.Provider, asked controls, model func() (string, error)) (upstream.Target, error) {
 	if asked.providerKey != "" {
 		return s.broughtAlong(dialect, asked, model)
 	}
@@ -72,7 +70,7 @@ func (s *settings) looksAtModels() bool {
 
 // dialectFor returns the dialect in which a request is sent that could go out in more
 // than one: the wanted one, unless only keys of another are there.
-func (s *Settings) dialectFor(ctx context.Context, workspace uuid.UUID, wanted tenants.Provider) (tenants.Provider, error) {
+func (s *Settings) dialectFor(ctx context.Context, workspace tenants.WorkspaceID, wanted tenants.Provider) (tenants.Provider, error) {
 	settings, err := s.of(ctx, workspace)
 	if err != nil {
 		return "", err
@@ -94,7 +92,7 @@ func (s *Settings) dialectFor(ctx context.Context, workspace uuid.UUID, wanted t
 
 // listed returns every key that a request for models goes to, each with the test
 // whether a model of its list is the key's to answer.
-func (s *Settings) listed(ctx context.Context, workspace uuid.UUID, dialect tenants.Provider, asked controls) ([]listed, error) {
+func (s *Settings) listed(ctx context.Context, workspace tenants.WorkspaceID, dialect tenants.Provider, asked controls) ([]listed, error) {
 	settings, err := s.of(ctx, workspace)
 	if err != nil {
 		return nil, err

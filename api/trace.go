@@ -128,7 +128,7 @@ func (t *traced) end(event *Event) {
 	t.request.String(spans.Route, event.Endpoint)
 	t.request.Int(spans.Status, event.Status)
 	t.request.String(spans.Request, event.ID.String())
-	t.request.String(spans.Workspace, idOf(event.Workspace))
+	t.request.String(spans.Workspace, idOf(uuid.UUID(event.Workspace)))
 	t.request.String(spans.APIKey, idOf(event.APIKey))
 	t.request.String(spans.Session, idOf(event.Session))
 	t.request.String(spans.Lane, idOf(event.Lane))

@@ -63,7 +63,7 @@ func setup(t testing.TB, change ...func(*billing.Config)) bundle {
 	}
 	b.Service = billing.New(config, billing.Deps{
 		Store: b.store, Log: slog.New(slog.DiscardHandler), Now: double.Now,
-		Enqueue: func(_ context.Context, _, notice uuid.UUID) error {
+		Enqueue: func(_ context.Context, _ tenants.WorkspaceID, notice uuid.UUID) error {
 			b.mu.Lock()
 			defer b.mu.Unlock()
 			*b.notices = append(*b.notices, notice)

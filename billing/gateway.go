@@ -9,6 +9,8 @@ import (
 	"strings"
 	"time"
 
+	"palimpsest/tenants"
+
 	"github.com/google/uuid"
 	"github.com/stripe/stripe-go/v76"
 	"github.com/stripe/stripe-go/v76/client"
@@ -40,11 +42,11 @@ func newGateway(config Config) *gateway {
 }
 
 // customer makes a workspace's customer; asked again soon, it returns the same one.
-func (g *gateway) customer(ctx context.Context, workspace uuid.UUID, name, email string) (string, error) {
+func (g *gateway) customer(ctx context.Context, workspace tenants.WorkspaceID, name, email string) (string, error) {
 	params := &stripe.CustomerParams{Name: new(name), Email: new(email)}
 	params.Context = ctx
 	params.AddMetadata("workspace", workspace.String())
-	params.SetIdempotencyKey("customer/" + uuid.NewSHA1(workspace, []byte(name+"\x00"+email)).String())
+	params.SetIdempotencyKey("customer/" + uuid.NewSHA1(uuid.UUID(workspace), []byte(name+"\x00"+email)).String())
 	made, err := g.api.Customers.New(params)
 	if err != nil {
 		return "", fmt.Errorf("make customer: %w", err)
@@ -54,7 +56,7 @@ func (g *gateway) customer(ctx context.Context, workspace uuid.UUID, name, email
 
 // order is what someone wants to buy.
 type order struct {
-	workspace uuid.UUID
+	workspace tenants.WorkspaceID
 	customer  string
 	plan      Plan
 	seats     int64

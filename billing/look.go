@@ -5,7 +5,7 @@ import (
 	"errors"
 	"time"
 
-	"github.com/google/uuid"
+	"palimpsest/tenants"
 )
 
 // How often there is something to do.
@@ -49,7 +49,7 @@ func (s *Service) Pass(ctx context.Context) error {
 }
 
 // look does what is to be done for one workspace.
-func (s *Service) look(ctx context.Context, workspace uuid.UUID) error {
+func (s *Service) look(ctx context.Context, workspace tenants.WorkspaceID) error {
 	store := s.deps.Store
 	if err := store.LookAt(ctx, workspace); err != nil {
 		return err
@@ -63,7 +63,7 @@ func (s *Service) look(ctx context.Context, workspace uuid.UUID) error {
 }
 
 // attend judges, reports and sets seats, and returns when to look again.
-func (s *Service) attend(ctx context.Context, workspace uuid.UUID) (time.Time, error) {
+func (s *Service) attend(ctx context.Context, workspace tenants.WorkspaceID) (time.Time, error) {
 	judgeErr := s.judge(ctx, workspace)
 	account, err := s.deps.Store.Account(ctx, workspace)
 	if err != nil {

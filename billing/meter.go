@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/google/uuid"
+	"palimpsest/tenants"
 )
 
 // What Stripe promises of meter events (docs.stripe.com/api/billing/meter-event/create),
@@ -20,7 +20,7 @@ const (
 
 // report tells Stripe of a workspace's usage. Events go out one after the other and a
 // failure ends it, so that of one event at most is unknown whether Stripe has it.
-func (s *Service) report(ctx context.Context, workspace uuid.UUID) error {
+func (s *Service) report(ctx context.Context, workspace tenants.WorkspaceID) error {
 	if err := s.deps.Store.CutEvents(ctx, workspace); err != nil {
 		return err
 	}
@@ -37,7 +37,7 @@ func (s *Service) report(ctx context.Context, workspace uuid.UUID) error {
 }
 
 // send brings one event to Stripe, once.
-func (s *Service) send(ctx context.Context, workspace uuid.UUID, event MeterEvent) error {
+func (s *Service) send(ctx context.Context, workspace tenants.WorkspaceID, event MeterEvent) error {
 	now := s.deps.Now()
 	isOld := now.Sub(event.At) > acceptedFor
 	if !event.TriedAt.IsZero() && (isOld || now.Sub(event.TriedAt) > knownFor) {
@@ -67,7 +67,7 @@ func (s *Service) send(ctx context.Context, workspace uuid.UUID, event MeterEven
 }
 
 // hasArrived finds out by Stripe's own sums whether it has an event.
-func (s *Service) hasArrived(ctx context.Context, workspace uuid.UUID, event MeterEvent) (bool, error) {
+func (s *Service) hasArrived(ctx context.Context, workspace tenants.WorkspaceID, event MeterEvent) (bool, error) {
 	theirs, err := s.stripe.reported(ctx, event.Customer, event.At)
 	if err != nil {
 		return false, err

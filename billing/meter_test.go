@@ -303,7 +303,7 @@ func TestReporterProcess(t *testing.T) {
 func TestPassLooksAtWhatHasChangedOnly(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
-	due := func() []uuid.UUID {
+	due := func() []tenants.WorkspaceID {
 		found, err := b.store.Due(t.Context(), b.double.Now(), 10)
 		if err != nil {
 			t.Fatal(err)
@@ -314,7 +314,7 @@ func TestPassLooksAtWhatHasChangedOnly(t *testing.T) {
 		t.Errorf("%v are due before anything has happened", found)
 	}
 	b.use(t, 2, noon)
-	if found := due(); !slices.Equal(found, []uuid.UUID{b.workspace.ID}) {
+	if found := due(); !slices.Equal(found, []tenants.WorkspaceID{b.workspace.ID}) {
 		t.Errorf("%v are due", found)
 	}
 	b.pass(t)

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/google/uuid"
 	"github.com/stripe/stripe-go/v76"
 
 	"palimpsest/tenants"
@@ -31,7 +30,7 @@ type Overview struct {
 
 // Overview returns a workspace's plan and what it has used of it. Where billing is off
 // the plan is Local.
-func (s *Service) Overview(ctx context.Context, workspace uuid.UUID) (Overview, error) {
+func (s *Service) Overview(ctx context.Context, workspace tenants.WorkspaceID) (Overview, error) {
 	if !s.IsOn() {
 		return Overview{Account: Account{Workspace: workspace, State: State{Plan: Local}}}, nil
 	}

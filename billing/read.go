@@ -13,7 +13,7 @@ import (
 
 // Handle does what a notice asks for: it reads the workspace's state, unless that was
 // done after the notice came.
-func (s *Service) Handle(ctx context.Context, workspace, notice uuid.UUID) error {
+func (s *Service) Handle(ctx context.Context, workspace tenants.WorkspaceID, notice uuid.UUID) error {
 	done, err := s.deps.Store.IsDone(ctx, workspace, notice)
 	if err != nil || done {
 		return err
@@ -23,7 +23,7 @@ func (s *Service) Handle(ctx context.Context, workspace, notice uuid.UUID) error
 
 // Read reads a workspace's state at Stripe and keeps it. Of two that read at once the
 // one that began later counts, so that nothing newer is lost.
-func (s *Service) Read(ctx context.Context, workspace uuid.UUID) error {
+func (s *Service) Read(ctx context.Context, workspace tenants.WorkspaceID) error {
 	account, err := s.deps.Store.Account(ctx, workspace)
 	if err != nil {
 		return err
@@ -151,7 +151,7 @@ func (s *Service) setSeats(ctx context.Context, account Account) error {
 }
 
 // judge restrains a workspace's traffic, or lets it go, by what is known of it.
-func (s *Service) judge(ctx context.Context, workspace uuid.UUID) error {
+func (s *Service) judge(ctx context.Context, workspace tenants.WorkspaceID) error {
 	account, err := s.deps.Store.Account(ctx, workspace)
 	if err != nil {
 		return err

@@ -15,71 +15,71 @@ import (
 type Store interface {
 	// Account returns a workspace's account: that of the plan Free where nothing is
 	// known of it.
-	Account(ctx context.Context, workspace uuid.UUID) (Account, error)
+	Account(ctx context.Context, workspace tenants.WorkspaceID) (Account, error)
 
 	// KeepCustomer keeps Stripe's customer of a workspace, and returns the one that was
 	// kept first.
-	KeepCustomer(ctx context.Context, workspace uuid.UUID, customer string) (string, error)
+	KeepCustomer(ctx context.Context, workspace tenants.WorkspaceID, customer string) (string, error)
 
 	// WorkspaceOf returns whose customer someone is, or tenants.ErrNotFound.
-	WorkspaceOf(ctx context.Context, customer string) (uuid.UUID, error)
+	WorkspaceOf(ctx context.Context, customer string) (tenants.WorkspaceID, error)
 
 	// Members returns how many members a workspace has.
-	Members(ctx context.Context, workspace uuid.UUID) (int64, error)
+	Members(ctx context.Context, workspace tenants.WorkspaceID) (int64, error)
 
 	// Note notes in a workspace's audit log what someone has done.
-	Note(ctx context.Context, workspace uuid.UUID, change tenants.Change) error
+	Note(ctx context.Context, workspace tenants.WorkspaceID, change tenants.Change) error
 
 	// Restrain keeps what holds back a workspace's traffic and tells every proxy.
-	Restrain(ctx context.Context, workspace uuid.UUID, restraint tenants.Restraint) error
+	Restrain(ctx context.Context, workspace tenants.WorkspaceID, restraint tenants.Restraint) error
 
 	// Tell has send called with the addresses of those who pay, once for each trouble,
 	// in the transaction that notes that they were told.
-	Tell(ctx context.Context, workspace uuid.UUID, trouble string, send func(ctx context.Context, to []string) error) error
+	Tell(ctx context.Context, workspace tenants.WorkspaceID, trouble string, send func(ctx context.Context, to []string) error) error
 
 	// Due returns workspaces that are to be looked at: what they use has changed, or
 	// their time has come.
-	Due(ctx context.Context, now time.Time, limit int) ([]uuid.UUID, error)
+	Due(ctx context.Context, now time.Time, limit int) ([]tenants.WorkspaceID, error)
 
 	// LookAt notes what a workspace has used as looked at, and has it due again at once
 	// until LookAgain sets another time.
-	LookAt(ctx context.Context, workspace uuid.UUID) error
-	LookAgain(ctx context.Context, workspace uuid.UUID, at time.Time) error
+	LookAt(ctx context.Context, workspace tenants.WorkspaceID) error
+	LookAgain(ctx context.Context, workspace tenants.WorkspaceID, at time.Time) error
 
 	// KeepNotice keeps a notice, and runs then in the same transaction if it is new.
-	KeepNotice(ctx context.Context, workspace uuid.UUID, notice Notice, then func(ctx context.Context) error) error
+	KeepNotice(ctx context.Context, workspace tenants.WorkspaceID, notice Notice, then func(ctx context.Context) error) error
 
 	// IsDone reports whether Stripe has been read since a notice came.
-	IsDone(ctx context.Context, workspace, notice uuid.UUID) (bool, error)
+	IsDone(ctx context.Context, workspace tenants.WorkspaceID, notice uuid.UUID) (bool, error)
 
 	// BeginReading returns the number of a reading that begins now.
-	BeginReading(ctx context.Context, workspace uuid.UUID) (int64, error)
+	BeginReading(ctx context.Context, workspace tenants.WorkspaceID) (int64, error)
 
 	// KeepReading keeps what a reading has found, unless one that began later has been
 	// kept, and notes the change. Notices that came before began are done then.
-	KeepReading(ctx context.Context, workspace uuid.UUID, reading int64, began time.Time, state State) error
+	KeepReading(ctx context.Context, workspace tenants.WorkspaceID, reading int64, began time.Time, state State) error
 
 	// Used returns the exchanges that count of the hours that began in a span of time.
-	Used(ctx context.Context, workspace uuid.UUID, from, to time.Time) (int64, error)
+	Used(ctx context.Context, workspace tenants.WorkspaceID, from, to time.Time) (int64, error)
 
 	// CutEvents makes meter events of all that is to be told to Stripe and is in none.
-	CutEvents(ctx context.Context, workspace uuid.UUID) error
+	CutEvents(ctx context.Context, workspace tenants.WorkspaceID) error
 
 	// Unsent returns the meter events that Stripe may not have, the oldest first.
-	Unsent(ctx context.Context, workspace uuid.UUID) ([]MeterEvent, error)
+	Unsent(ctx context.Context, workspace tenants.WorkspaceID) ([]MeterEvent, error)
 
 	// Trying notes the time that an event is sent with and when it was first tried.
-	Trying(ctx context.Context, workspace uuid.UUID, event MeterEvent) error
+	Trying(ctx context.Context, workspace tenants.WorkspaceID, event MeterEvent) error
 
 	// Sent notes that Stripe has an event.
-	Sent(ctx context.Context, workspace, event uuid.UUID, at time.Time) error
+	Sent(ctx context.Context, workspace tenants.WorkspaceID, event uuid.UUID, at time.Time) error
 
 	// SentAt returns the exchanges of all events that Stripe has for a time.
-	SentAt(ctx context.Context, workspace uuid.UUID, customer string, at time.Time) (int64, error)
+	SentAt(ctx context.Context, workspace tenants.WorkspaceID, customer string, at time.Time) (int64, error)
 
 	// end, until Stripe has ended them.
 	// AskEnd keeps that a customer's subscriptions are to end.
-	AskEnd(ctx context.Context, workspace uuid.UUID, end End) error
+	AskEnd(ctx context.Context, workspace tenants.WorkspaceID, end End) error
 
 	// DueEnds returns those that are to be tried at a time, the oldest first.
 	DueEnds(ctx context.Context, now time.Time, limit int) ([]End, error)
@@ -97,7 +97,7 @@ type Deps struct {
 
 	// Enqueue has Read called for a notice, if and only if the transaction of ctx is
 	// committed.
-	Enqueue func(ctx context.Context, workspace, notice uuid.UUID) error
+	Enqueue func(ctx context.Context, workspace tenants.WorkspaceID, notice uuid.UUID) error
 
 	// Mail queues a mail in the transaction of ctx; nil: no one is written to.
 	Mail func(ctx context.Context, mail tenants.Mail) error

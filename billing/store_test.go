@@ -7,8 +7,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/uuid"
-
 	"palimpsest/tenants"
 )
 
@@ -89,7 +87,7 @@ func TestWorkspacesAreDueAtTheirTime(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	due := func(now time.Time, limit int) []uuid.UUID {
+	due := func(now time.Time, limit int) []tenants.WorkspaceID {
 		t.Helper()
 		found, err := b.store.Due(t.Context(), now, limit)
 		if err != nil {
@@ -108,7 +106,7 @@ func TestWorkspacesAreDueAtTheirTime(t *testing.T) {
 	}
 
 	b.use(t, 1, noon)
-	if found := due(noon, 10); !slices.Equal(found, []uuid.UUID{b.workspace.ID}) {
+	if found := due(noon, 10); !slices.Equal(found, []tenants.WorkspaceID{b.workspace.ID}) {
 		t.Errorf("due for what was used: %v", found)
 	}
 	if err := b.store.LookAt(t.Context(), b.workspace.ID); err != nil {

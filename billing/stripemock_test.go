@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"palimpsest/tenants"
+
 	"github.com/google/uuid"
 	stripeapi "github.com/stripe/stripe-go/v76"
 
@@ -51,11 +53,11 @@ func TestEveryCallFitsStripesSpecification(t *testing.T) {
 	config.Catalog.Team = Prices{Plan: []string{"price_1"}, Usage: "price_2"}
 	stripe, ctx := newGateway(config), t.Context()
 
-	customer, err := stripe.customer(ctx, uuid.New(), "Northbeam", "ada@example.com")
+	customer, err := stripe.customer(ctx, tenants.NewWorkspaceID(), "Northbeam", "ada@example.com")
 	if err != nil || customer == "" {
 		t.Fatalf("customer %q: %v", customer, err)
 	}
-	checkout, checkoutErr := stripe.checkout(ctx, order{workspace: uuid.New(), customer: customer, plan: Team, seats: 3, trialDays: 14})
+	checkout, checkoutErr := stripe.checkout(ctx, order{workspace: tenants.NewWorkspaceID(), customer: customer, plan: Team, seats: 3, trialDays: 14})
 	portal, portalErr := stripe.portal(ctx, customer)
 	if err := errors.Join(checkoutErr, portalErr); err != nil || checkout == "" || portal == "" {
 		t.Errorf("checkout %q, portal %q: %v", checkout, portal, err)
@@ -84,7 +86,7 @@ func TestEveryCallFitsStripesSpecification(t *testing.T) {
 		t.Error("a word that Stripe does not know is taken")
 	}
 	config.APIKey = "wrong"
-	_, err = newGateway(config).customer(ctx, uuid.New(), "x", "x@example.com")
+	_, err = newGateway(config).customer(ctx, tenants.NewWorkspaceID(), "x", "x@example.com")
 	if failure, is := asStripe(err); !is || failure.HTTPStatusCode != http.StatusUnauthorized {
 		t.Errorf("with a wrong key: %v", err)
 	}

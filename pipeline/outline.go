@@ -12,6 +12,7 @@ import (
 	"palimpsest/pipeline/session"
 	"palimpsest/pipeline/tokens"
 	"palimpsest/pipeline/wire"
+	"palimpsest/tenants"
 )
 
 // ErrNoPlan says that no epoch is worth planning ahead for an exchange.
@@ -125,7 +126,7 @@ func (c *Catalog) ReadOutline(encoded []byte, codecs map[conversation.Format]wir
 }
 
 // Workspace returns the workspace of the exchange.
-func (o *Outline) Workspace() uuid.UUID { return o.exchange.Scope.Workspace }
+func (o *Outline) Workspace() tenants.WorkspaceID { return o.exchange.Scope.Workspace }
 
 // Codec returns the codec of the exchange.
 func (o *Outline) Codec() wire.Codec { return o.exchange.Codec }

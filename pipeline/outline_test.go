@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 
+	"palimpsest/tenants"
+
 	"github.com/google/uuid"
 
 	"palimpsest/pipeline"
@@ -23,7 +25,7 @@ func outlined(t *testing.T) *pipeline.Outline {
 	t.Helper()
 	model := tokens.Model{Name: "claude-sonnet-4-5", Family: "claude-sonnet", Provider: "anthropic", Known: true, Window: 200_000, MinCacheable: 1024}
 	exchange := &pipeline.Exchange{Codec: anthropic.New(), View: pipeline.View{
-		ID: uuid.New(), Scope: session.Scope{Workspace: uuid.New(), APIKey: uuid.New(), Format: conversation.Anthropic},
+		ID: uuid.New(), Scope: session.Scope{Workspace: tenants.NewWorkspaceID(), APIKey: uuid.New(), Format: conversation.Anthropic},
 		Config: modules.Catalog().Default(), Model: model, Limits: pipeline.Limits{Limit: 190_000, Factor: 1.2345678901, Fixed: 812},
 		Request: wire.Request{Model: "claude-sonnet-4-5", Stream: true, MaxOutput: 100, Markers: 2, MarkerTTL: "1h", ThinkingFirst: true},
 		Class:   client.Class{Kind: client.Main, Client: "claude-code", Confidence: 0.95, Window: -1},

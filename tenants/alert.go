@@ -136,7 +136,7 @@ func SplitAlertRules(text string) []AlertRule {
 }
 
 // AboutAlertChannel is what the URL and the signing secret of a channel are sealed for.
-func AboutAlertChannel(workspace, channel uuid.UUID) string {
+func AboutAlertChannel(workspace WorkspaceID, channel uuid.UUID) string {
 	return "alert channel of ws:" + workspace.String() + "|id:" + channel.String()
 }
 

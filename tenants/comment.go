@@ -55,23 +55,23 @@ func (c Comment) MayDelete(person uuid.UUID, may func(Permission) bool) bool {
 // Comments keeps what people say about sessions.
 type Comments interface {
 	// Comments returns the comments on a session, the oldest first.
-	Comments(ctx context.Context, workspace, session uuid.UUID) ([]Comment, error)
+	Comments(ctx context.Context, workspace WorkspaceID, session uuid.UUID) ([]Comment, error)
 
 	// CommentCounts returns how many comments each of some sessions has, by session;
 	// those without any are left out.
-	CommentCounts(ctx context.Context, workspace uuid.UUID, sessions []uuid.UUID) (map[uuid.UUID]int, error)
+	CommentCounts(ctx context.Context, workspace WorkspaceID, sessions []uuid.UUID) (map[uuid.UUID]int, error)
 
 	// AddComment keeps a comment of its author, without what has the form of a secret,
 	// and notes it in the audit log. It returns Invalid for what cannot be kept, and
 	// ErrNotFound for a session or a message that the workspace does not have.
-	AddComment(ctx context.Context, workspace uuid.UUID, comment Comment) (Comment, error)
+	AddComment(ctx context.Context, workspace WorkspaceID, comment Comment) (Comment, error)
 
 	// DeleteComment deletes a comment on a session on behalf of a person who is granted
 	// some permissions, and notes it in the audit log. It returns ErrNotFound, or
 	// ErrDenied for someone who may not delete it.
-	DeleteComment(ctx context.Context, workspace, session, id, person uuid.UUID, may func(Permission) bool) error
+	DeleteComment(ctx context.Context, workspace WorkspaceID, session, id, person uuid.UUID, may func(Permission) bool) error
 
 	// EveryComment returns up to limit comments on all sessions whose ids follow one, in
 	// order; for uuid.Nil the first ones.
-	EveryComment(ctx context.Context, workspace, after uuid.UUID, limit int) ([]Comment, error)
+	EveryComment(ctx context.Context, workspace WorkspaceID, after uuid.UUID, limit int) ([]Comment, error)
 }

@@ -75,27 +75,27 @@ func TestKeyMakesNoKeyThatIsHeldToLess(t *testing.T) {
 // company only, and operates nothing.
 func TestLoginOfSingleSignOnIsBoundToItsWorkspace(t *testing.T) {
 	t.Parallel()
-	company, elsewhere := tenants.Workspace{ID: uuid.New()}, tenants.Workspace{ID: uuid.New()}
+	company, elsewhere := tenants.Workspace{ID: tenants.NewWorkspaceID()}, tenants.Workspace{ID: tenants.NewWorkspaceID()}
 	who := tenants.Principal{
 		User: tenants.User{Operator: true}, Role: tenants.Owner,
 		Memberships: []tenants.Membership{{Workspace: elsewhere, Role: tenants.Owner}, {Workspace: company, Role: tenants.Viewer}},
 	}
 	for name, test := range map[string]struct {
 		at      tenants.Workspace
-		signOn  uuid.UUID
+		signOn  tenants.WorkspaceID
 		want    tenants.Workspace
 		role    tenants.Role
 		belongs int
 	}{
 		"its own":                {company, company.ID, company, tenants.Owner, 1},
 		"another":                {elsewhere, company.ID, tenants.Workspace{}, "", 1},
-		"none that is left":      {elsewhere, uuid.New(), tenants.Workspace{}, "", 0},
-		"without single sign-on": {elsewhere, uuid.Nil, elsewhere, tenants.Owner, 2},
+		"none that is left":      {elsewhere, tenants.NewWorkspaceID(), tenants.Workspace{}, "", 0},
+		"without single sign-on": {elsewhere, tenants.WorkspaceID{}, elsewhere, tenants.Owner, 2},
 	} {
 		asked := who
 		asked.Workspace, asked.Login.SignOn = test.at, test.signOn
 		got := asked.Bound()
-		if got.Workspace != test.want || got.Role != test.role || len(got.Memberships) != test.belongs || got.User.Operator != (test.signOn == uuid.Nil) {
+		if got.Workspace != test.want || got.Role != test.role || len(got.Memberships) != test.belongs || got.User.Operator != test.signOn.IsZero() {
 			t.Errorf("%s: %+v as %q of %d, operator %t", name, got.Workspace, got.Role, len(got.Memberships), got.User.Operator)
 		}
 	}

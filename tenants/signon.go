@@ -92,7 +92,7 @@ func DomainOf(email string) string {
 }
 
 // AboutSignOn is what a client secret is sealed for: it is sent to no other issuer.
-func AboutSignOn(workspace uuid.UUID, issuer, clientID string) string {
+func AboutSignOn(workspace WorkspaceID, issuer, clientID string) string {
 	return "sign-on of ws:" + workspace.String() + "|client:" + clientID + "|issuer:" + issuer
 }
 

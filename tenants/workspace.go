@@ -7,9 +7,6 @@ import (
 	"github.com/google/uuid"
 )
 
-// WorkspaceID names a tenant. Whatever belongs to a tenant is reached through it.
-type WorkspaceID = uuid.UUID
-
 // Workspace is the tenant: members, keys, pipeline, archive and bill belong to one.
 type Workspace struct {
 	ID        WorkspaceID
@@ -99,7 +96,7 @@ type Principal struct {
 // a workspace's single sign-on opens nothing else, and makes nobody an operator.
 func (p Principal) Bound() Principal {
 	only := p.Login.SignOn
-	if only == uuid.Nil {
+	if only.IsZero() {
 		return p
 	}
 	p.User.Operator = false

@@ -119,7 +119,7 @@ func (s *Server) errors(next echo.HandlerFunc) echo.HandlerFunc {
 			return c.JSON(found.status, map[string]any{"error": map[string]string{"type": "not_found_error", "message": "There is no such address here. " + supportedAPIs}})
 		}
 		who, err := s.principal(c)
-		if err != nil || who.Workspace.ID == uuid.Nil {
+		if err != nil || who.Workspace.ID.IsZero() {
 			return layout.Plain(c, found.status, found.title, content)
 		}
 		return layout.Page(c, found.status, layout.Frame{Title: found.title, Who: who}, content)

@@ -5,7 +5,6 @@ import (
 	"log/slog"
 	"net/http"
 
-	"github.com/google/uuid"
 	"github.com/labstack/echo/v4"
 
 	"palimpsest/billing"
@@ -28,7 +27,7 @@ type gate struct {
 // the permission; who belongs to no workspace is asked to create one.
 func (g *gate) as(permission tenants.Permission, handle func(c echo.Context, who tenants.Principal) error) echo.HandlerFunc {
 	return g.person(func(c echo.Context, who tenants.Principal) error {
-		if who.Workspace.ID == uuid.Nil {
+		if who.Workspace.ID.IsZero() {
 			return layout.Redirect(c, paths.NewWorkspace)
 		}
 		if !who.Role.May(permission) {
@@ -115,7 +114,7 @@ func (g *gate) showPlan(c echo.Context, who tenants.Principal) {
 // knowZone has the page be in the workspace's time zone while the reader's own is not
 // known. A page does not fail for it.
 func (g *gate) knowZone(c echo.Context, who tenants.Principal) {
-	if who.Workspace.ID == uuid.Nil || layout.KnowsZone(c.Request()) {
+	if who.Workspace.ID.IsZero() || layout.KnowsZone(c.Request()) {
 		return
 	}
 	settings, err := g.data.DataSettings(c.Request().Context(), who.Workspace.ID)

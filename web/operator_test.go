@@ -95,17 +95,17 @@ func (s *trusting) OperatedWorkspaces(ctx context.Context, _ uuid.UUID, query te
 }
 
 // OperatedWorkspace implements tenants.Operators.
-func (s *trusting) OperatedWorkspace(ctx context.Context, _, workspace uuid.UUID) (tenants.OperatedWorkspace, error) {
+func (s *trusting) OperatedWorkspace(ctx context.Context, _ uuid.UUID, workspace tenants.WorkspaceID) (tenants.OperatedWorkspace, error) {
 	return s.Operators.OperatedWorkspace(ctx, s.operator, workspace)
 }
 
 // SuspendWorkspace implements tenants.Operators.
-func (s *trusting) SuspendWorkspace(ctx context.Context, _, workspace uuid.UUID, reason string) error {
+func (s *trusting) SuspendWorkspace(ctx context.Context, _ uuid.UUID, workspace tenants.WorkspaceID, reason string) error {
 	return s.Operators.SuspendWorkspace(ctx, s.operator, workspace, reason)
 }
 
 // ResumeWorkspace implements tenants.Operators.
-func (s *trusting) ResumeWorkspace(ctx context.Context, _, workspace uuid.UUID, reason string) error {
+func (s *trusting) ResumeWorkspace(ctx context.Context, _ uuid.UUID, workspace tenants.WorkspaceID, reason string) error {
 	return s.Operators.ResumeWorkspace(ctx, s.operator, workspace, reason)
 }
 

@@ -26,7 +26,7 @@ func pause(attempts int) time.Duration { return min(firstPause<<min(max(attempts
 
 // Deliver does a job of JobDeliver. It may be done again at any time: what was delivered or
 // has failed is not sent again.
-func (s *Service) Deliver(ctx context.Context, workspace, id uuid.UUID) error {
+func (s *Service) Deliver(ctx context.Context, workspace tenants.WorkspaceID, id uuid.UUID) error {
 	delivery, channel, err := s.config.Store.AlertDelivery(ctx, workspace, id)
 	if errors.Is(err, tenants.ErrNotFound) || err == nil && delivery.State != tenants.DeliveryWaiting {
 		return nil

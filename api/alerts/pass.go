@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/google/uuid"
-
 	"palimpsest/tenants"
 )
 
@@ -28,7 +26,7 @@ func (s *Service) Pass(ctx context.Context) error {
 }
 
 // look does a pass for one workspace. A rule that cannot be looked at stops no other.
-func (s *Service) look(ctx context.Context, workspace uuid.UUID) error {
+func (s *Service) look(ctx context.Context, workspace tenants.WorkspaceID) error {
 	channels, err := s.config.Store.AlertChannels(ctx, workspace)
 	if err != nil {
 		return err
@@ -50,7 +48,7 @@ func (s *Service) look(ctx context.Context, workspace uuid.UUID) error {
 // lookout looks at one rule in one workspace.
 type lookout struct {
 	service   *Service
-	workspace uuid.UUID
+	workspace tenants.WorkspaceID
 	settings  tenants.AlertSettings
 	channels  []tenants.AlertChannel // that subscribe to the rule
 	rule      tenants.AlertRule

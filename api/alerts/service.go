@@ -38,41 +38,41 @@ const (
 // Alerts keeps where alerts are sent and what became of them.
 type Alerts interface {
 	// Where alerts go
-	AlertChannels(ctx context.Context, workspace uuid.UUID) ([]tenants.AlertChannel, error)
-	AddAlertChannel(ctx context.Context, workspace uuid.UUID, channel tenants.AlertChannel) error
-	ChangeAlertChannel(ctx context.Context, workspace, id uuid.UUID, change func(tenants.AlertChannel) (tenants.AlertChannel, error)) error
-	RemoveAlertChannel(ctx context.Context, workspace, id uuid.UUID) error
-	AlertSettings(ctx context.Context, workspace uuid.UUID) (tenants.AlertSettings, error)
-	SaveAlertSettings(ctx context.Context, workspace uuid.UUID, settings tenants.AlertSettings) error
-	AlertedWorkspaces(ctx context.Context) ([]uuid.UUID, error)
+	AlertChannels(ctx context.Context, workspace tenants.WorkspaceID) ([]tenants.AlertChannel, error)
+	AddAlertChannel(ctx context.Context, workspace tenants.WorkspaceID, channel tenants.AlertChannel) error
+	ChangeAlertChannel(ctx context.Context, workspace tenants.WorkspaceID, id uuid.UUID, change func(tenants.AlertChannel) (tenants.AlertChannel, error)) error
+	RemoveAlertChannel(ctx context.Context, workspace tenants.WorkspaceID, id uuid.UUID) error
+	AlertSettings(ctx context.Context, workspace tenants.WorkspaceID) (tenants.AlertSettings, error)
+	SaveAlertSettings(ctx context.Context, workspace tenants.WorkspaceID, settings tenants.AlertSettings) error
+	AlertedWorkspaces(ctx context.Context) ([]tenants.WorkspaceID, error)
 
 	// Alerts on their way, and what became of them
-	MarkAlert(ctx context.Context, workspace uuid.UUID, alert tenants.Alert, at time.Time) (bool, error)
-	ClearAlertMarks(ctx context.Context, workspace uuid.UUID, rule tenants.AlertRule, still []string, before time.Time) error
-	ForgetAlerts(ctx context.Context, workspace uuid.UUID, before time.Time) error
-	AddAlertDelivery(ctx context.Context, workspace uuid.UUID, delivery tenants.AlertDelivery) error
-	AlertDelivery(ctx context.Context, workspace, id uuid.UUID) (tenants.AlertDelivery, tenants.AlertChannel, error)
-	AlertDeliveries(ctx context.Context, workspace uuid.UUID, limit int) ([]tenants.AlertDelivery, error)
-	OverdueAlertDeliveries(ctx context.Context, workspace uuid.UUID, before time.Time, limit int) ([]tenants.AlertDelivery, error)
-	NoteAlertAttempt(ctx context.Context, workspace, id uuid.UUID, attempt tenants.AlertAttempt) error
-	RetryAlertDelivery(ctx context.Context, workspace, id uuid.UUID, at, until time.Time) error
+	MarkAlert(ctx context.Context, workspace tenants.WorkspaceID, alert tenants.Alert, at time.Time) (bool, error)
+	ClearAlertMarks(ctx context.Context, workspace tenants.WorkspaceID, rule tenants.AlertRule, still []string, before time.Time) error
+	ForgetAlerts(ctx context.Context, workspace tenants.WorkspaceID, before time.Time) error
+	AddAlertDelivery(ctx context.Context, workspace tenants.WorkspaceID, delivery tenants.AlertDelivery) error
+	AlertDelivery(ctx context.Context, workspace tenants.WorkspaceID, id uuid.UUID) (tenants.AlertDelivery, tenants.AlertChannel, error)
+	AlertDeliveries(ctx context.Context, workspace tenants.WorkspaceID, limit int) ([]tenants.AlertDelivery, error)
+	OverdueAlertDeliveries(ctx context.Context, workspace tenants.WorkspaceID, before time.Time, limit int) ([]tenants.AlertDelivery, error)
+	NoteAlertAttempt(ctx context.Context, workspace tenants.WorkspaceID, id uuid.UUID, attempt tenants.AlertAttempt) error
+	RetryAlertDelivery(ctx context.Context, workspace tenants.WorkspaceID, id uuid.UUID, at, until time.Time) error
 
 	// What the rules look at beside keys and usage
-	RecentFailures(ctx context.Context, workspace uuid.UUID, since time.Time) (exchanges, failures int64, err error)
-	UntoldEntries(ctx context.Context, workspace uuid.UUID, since time.Time, actions []tenants.Action) ([]tenants.AuditEntry, error)
+	RecentFailures(ctx context.Context, workspace tenants.WorkspaceID, since time.Time) (exchanges, failures int64, err error)
+	UntoldEntries(ctx context.Context, workspace tenants.WorkspaceID, since time.Time, actions []tenants.Action) ([]tenants.AuditEntry, error)
 	IsOperator(ctx context.Context, user uuid.UUID) (bool, error)
 }
 
 // Keys are the API keys of a workspace and what they spend.
 type Keys interface {
-	APIKeys(ctx context.Context, workspace uuid.UUID) ([]tenants.APIKey, error)
-	KeySpend(ctx context.Context, workspace, key uuid.UUID, day, month time.Time) (inDay, inMonth int64, err error)
+	APIKeys(ctx context.Context, workspace tenants.WorkspaceID) ([]tenants.APIKey, error)
+	KeySpend(ctx context.Context, workspace tenants.WorkspaceID, key uuid.UUID, day, month time.Time) (inDay, inMonth int64, err error)
 }
 
 // Workspaces says what a workspace is called and who belongs to it.
 type Workspaces interface {
-	Members(ctx context.Context, workspace uuid.UUID) ([]tenants.Member, error)
-	WorkspaceName(ctx context.Context, workspace uuid.UUID) (string, error)
+	Members(ctx context.Context, workspace tenants.WorkspaceID) ([]tenants.Member, error)
+	WorkspaceName(ctx context.Context, workspace tenants.WorkspaceID) (string, error)
 }
 
 // Store keeps all of it. Every field must be set.

@@ -50,7 +50,7 @@ func (b *bundle) spend(day, month int64, broken error) {
 }
 
 // KeySpend implements limits.Ledger.
-func (b *bundle) KeySpend(context.Context, uuid.UUID, uuid.UUID, time.Time, time.Time) (day, month int64, err error) {
+func (b *bundle) KeySpend(context.Context, tenants.WorkspaceID, uuid.UUID, time.Time, time.Time) (day, month int64, err error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.asked++
@@ -76,7 +76,9 @@ func (b *bundle) replica(t *testing.T, address string) *replica {
 	return r
 }
 
-func newSubject() limits.Subject { return limits.Subject{Workspace: uuid.New(), Key: uuid.New()} }
+func newSubject() limits.Subject {
+	return limits.Subject{Workspace: tenants.NewWorkspaceID(), Key: uuid.New()}
+}
 
 // admit lets a request begin and fails the test if it may not.
 func admit(t *testing.T, limiter *limits.Limiter, subject limits.Subject, quota tenants.Quota) *limits.Ticket {

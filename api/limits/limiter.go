@@ -36,7 +36,7 @@ const (
 type Ledger interface {
 	// KeySpend returns what an API key of a workspace has cost, in millionths of a
 	// dollar, since a day and since a month began.
-	KeySpend(ctx context.Context, workspace, key uuid.UUID, day, month time.Time) (inDay, inMonth int64, err error)
+	KeySpend(ctx context.Context, workspace tenants.WorkspaceID, key uuid.UUID, day, month time.Time) (inDay, inMonth int64, err error)
 }
 
 // Config is what a Limiter works with.

@@ -264,7 +264,7 @@ func untilMonth(now time.Time) time.Duration {
 
 // Subject is who is limited.
 type Subject struct {
-	Workspace uuid.UUID
+	Workspace tenants.WorkspaceID
 	Key       uuid.UUID // the API key; uuid.Nil: the workspace itself
 }
 

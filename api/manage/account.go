@@ -44,8 +44,8 @@ type userJSON struct {
 }
 
 type workspaceJSON struct {
-	ID   uuid.UUID `json:"id"`
-	Name string    `json:"name,omitempty"` // not for an API key
+	ID   tenants.WorkspaceID `json:"id"`
+	Name string              `json:"name,omitempty"` // not for an API key
 }
 
 // meJSON is who a request comes from.
@@ -62,7 +62,7 @@ func meOf(principal tenants.Principal) meJSON {
 		User: &userJSON{ID: principal.User.ID, Email: principal.User.Email, CreatedAt: principal.User.CreatedAt, VerifiedAt: principal.User.VerifiedAt},
 		Role: principal.Role, Workspaces: membershipsOf(principal),
 	}
-	if principal.Workspace.ID != uuid.Nil {
+	if !principal.Workspace.ID.IsZero() {
 		me.Workspace = &workspaceJSON{ID: principal.Workspace.ID, Name: principal.Workspace.Name}
 	}
 	return me

@@ -136,7 +136,7 @@ type alertChannelJSON struct {
 }
 
 // alertsOf returns what a workspace has set of alerts.
-func (h alertHandler) alertsOf(ctx context.Context, workspace uuid.UUID) (alertsJSON, error) {
+func (h alertHandler) alertsOf(ctx context.Context, workspace tenants.WorkspaceID) (alertsJSON, error) {
 	found, err := h.alerts.Find(ctx, workspace)
 	if err != nil {
 		return alertsJSON{}, err

@@ -141,6 +141,12 @@ func pathID(c echo.Context) (uuid.UUID, error) {
 	return id, nil
 }
 
+// pathWorkspace is pathID where the path names a workspace.
+func pathWorkspace(c echo.Context) (tenants.WorkspaceID, error) {
+	id, err := pathID(c)
+	return tenants.WorkspaceID(id), err
+}
+
 // queryLimit returns how many rows of a list the query asks for.
 func queryLimit(c echo.Context) (int, error) {
 	text := c.QueryParam("limit")

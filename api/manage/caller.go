@@ -102,7 +102,7 @@ func (c caller) denied() error {
 	if c.key.ID != uuid.Nil {
 		return tenants.ErrScopeMissing
 	}
-	if c.workspace == uuid.Nil {
+	if c.workspace.IsZero() {
 		return errNoWorkspace
 	}
 	return tenants.ErrDenied

@@ -207,7 +207,7 @@ func (h exportHandler) exportTar(ctx context.Context, w io.Writer, sessions []ex
 }
 
 // exported returns a session as it is exported.
-func (h exportHandler) exported(workspace uuid.UUID, detail session.Detail) export.Session {
+func (h exportHandler) exported(workspace tenants.WorkspaceID, detail session.Detail) export.Session {
 	out := export.Session{
 		Workspace: workspace, ID: detail.ID, Name: detail.Name, Title: detail.Title, Client: detail.Client, Model: detail.Model,
 		Format: detail.Format, StartedAt: detail.StartedAt, LastAt: detail.LastAt, ExportedAt: h.now(),

@@ -72,7 +72,7 @@ func (h workspaceExportHandler) exportWorkspace(c echo.Context, who caller) erro
 type everything struct {
 	workspaceExportHandler
 
-	workspace uuid.UUID
+	workspace tenants.WorkspaceID
 	bundle    *export.Bundle
 }
 
@@ -121,14 +121,14 @@ func (e everything) about(ctx context.Context) error {
 		return err
 	}
 	return e.bundle.JSON("workspace.json", struct {
-		ID          uuid.UUID        `json:"id"`
-		Name        string           `json:"name"`
-		Settings    settingsJSON     `json:"settings"`
-		Retention   retentionJSON    `json:"retention"`
-		Members     []exportedMember `json:"members"`
-		Invitations []invitationJSON `json:"invitations"`
-		SignOn      signOnJSON       `json:"sign_on"`
-		Alerts      alertsJSON       `json:"alerts"`
+		ID          tenants.WorkspaceID `json:"id"`
+		Name        string              `json:"name"`
+		Settings    settingsJSON        `json:"settings"`
+		Retention   retentionJSON       `json:"retention"`
+		Members     []exportedMember    `json:"members"`
+		Invitations []invitationJSON    `json:"invitations"`
+		SignOn      signOnJSON          `json:"sign_on"`
+		Alerts      alertsJSON          `json:"alerts"`
 	}{e.workspace, name, settingsOf(settings), retentionJSON{Days: retention.Days}, people, invited, signOn, alerts})
 }
 

@@ -151,7 +151,7 @@ func (p *product) forget() {
 func (p *product) deletion() *deletion.Service {
 	service := deletion.New(deletion.Config{
 		Store: p.db.DB.Deletion, Bytes: archivedb.NewMover(p.db.DB, nil), Jobs: noJobs{}, Log: slog.New(slog.DiscardHandler), Confirm: p.people.Confirm,
-		Enqueue: func(context.Context, uuid.UUID) error { return nil },
+		Enqueue: func(context.Context, tenants.WorkspaceID) error { return nil },
 	})
 	return service
 }
@@ -159,14 +159,14 @@ func (p *product) deletion() *deletion.Service {
 // noJobs is where no jobs are kept.
 type noJobs struct{}
 
-func (noJobs) Forget(context.Context, uuid.UUID) error { return nil }
+func (noJobs) Forget(context.Context, tenants.WorkspaceID) error { return nil }
 
 // tenant is a workspace with one of everything.
 type tenant struct {
 	*product
 
 	cookie      *http.Cookie
-	workspace   uuid.UUID
+	workspace   tenants.WorkspaceID
 	manage      string // secret of an API key with the scope manage
 	read        string // and of one with the scope read
 	keyID       string
@@ -192,7 +192,9 @@ func (p *product) member(t *testing.T, name string) *tenant {
 		t.Fatalf("%d cookies, want 1", len(answer.cookies))
 	}
 	w.cookie = answer.cookies[0]
-	var me struct{ Workspace struct{ ID uuid.UUID } }
+	var me struct {
+		Workspace struct{ ID tenants.WorkspaceID }
+	}
 	answer.decode(t, &me)
 	w.workspace = me.Workspace.ID
 	return w

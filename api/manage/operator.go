@@ -12,18 +12,18 @@ import (
 
 // operatedJSON is what an operator sees of a workspace.
 type operatedJSON struct {
-	ID           uuid.UUID  `json:"id"`
-	Name         string     `json:"name"`
-	CreatedAt    time.Time  `json:"created_at"`
-	Owner        string     `json:"owner"`
-	Members      int64      `json:"members"`
-	Exchanges    int64      `json:"exchanges"` // of 30 days, as are the next two
-	Failures     int64      `json:"failures"`
-	Tokens       int64      `json:"tokens"`
-	LastExchange *time.Time `json:"last_exchange"` // null: never
-	ArchiveBytes int64      `json:"archive_bytes"`
-	SuspendedAt  *time.Time `json:"suspended_at"` // null: active
-	Reason       string     `json:"reason,omitempty"`
+	ID           tenants.WorkspaceID `json:"id"`
+	Name         string              `json:"name"`
+	CreatedAt    time.Time           `json:"created_at"`
+	Owner        string              `json:"owner"`
+	Members      int64               `json:"members"`
+	Exchanges    int64               `json:"exchanges"` // of 30 days, as are the next two
+	Failures     int64               `json:"failures"`
+	Tokens       int64               `json:"tokens"`
+	LastExchange *time.Time          `json:"last_exchange"` // null: never
+	ArchiveBytes int64               `json:"archive_bytes"`
+	SuspendedAt  *time.Time          `json:"suspended_at"` // null: active
+	Reason       string              `json:"reason,omitempty"`
 }
 
 func operatedOf(workspace tenants.OperatedWorkspace) operatedJSON {
@@ -73,7 +73,7 @@ func (h operatorHandler) listOperated(c echo.Context, who caller) error {
 	ctx, operator := c.Request().Context(), who.principal.User.ID
 	query := tenants.OperatedQuery{Search: c.QueryParam("q"), Limit: limit + 1}
 	if cursor := c.QueryParam("cursor"); cursor != "" {
-		id, err := uuid.Parse(cursor)
+		id, err := tenants.ParseWorkspaceID(cursor)
 		if err != nil {
 			return wrongCursor()
 		}
@@ -87,7 +87,7 @@ func (h operatorHandler) listOperated(c echo.Context, who caller) error {
 	if err != nil {
 		return err
 	}
-	found, next := firstOf(found, limit, func(w *tenants.OperatedWorkspace) uuid.UUID { return w.ID })
+	found, next := firstOf(found, limit, func(w *tenants.OperatedWorkspace) uuid.UUID { return uuid.UUID(w.ID) })
 	data := make([]operatedJSON, len(found))
 	for i, workspace := range found {
 		data[i] = operatedOf(workspace)
@@ -98,7 +98,7 @@ func (h operatorHandler) listOperated(c echo.Context, who caller) error {
 // setSuspended returns what suspends the workspace in the path, or resumes it.
 func (h operatorHandler) setSuspended(suspend bool) func(c echo.Context, who caller) error {
 	return func(c echo.Context, who caller) error {
-		id, err := pathID(c)
+		id, err := pathWorkspace(c)
 		if err != nil {
 			return err
 		}

@@ -3,7 +3,6 @@ package manage
 import (
 	"net/http"
 
-	"github.com/google/uuid"
 	"github.com/labstack/echo/v4"
 
 	"palimpsest/tenants"
@@ -26,10 +25,10 @@ func (h workspaceHandler) register(group *echo.Group, d *door) {
 
 // membershipJSON is a workspace that someone belongs to.
 type membershipJSON struct {
-	ID      uuid.UUID    `json:"id"`
-	Name    string       `json:"name,omitempty"`
-	Role    tenants.Role `json:"role,omitempty"` // none for an API key
-	Current bool         `json:"current"`        // the login works there
+	ID      tenants.WorkspaceID `json:"id"`
+	Name    string              `json:"name,omitempty"`
+	Role    tenants.Role        `json:"role,omitempty"` // none for an API key
+	Current bool                `json:"current"`        // the login works there
 }
 
 func membershipsOf(who tenants.Principal) []membershipJSON {
@@ -71,7 +70,7 @@ func (h workspaceHandler) createWorkspace(c echo.Context, who caller) error {
 }
 
 func (h workspaceHandler) enterWorkspace(c echo.Context, who caller) error {
-	id, err := pathID(c)
+	id, err := pathWorkspace(c)
 	if err != nil {
 		return err
 	}
@@ -113,7 +112,7 @@ func (h workspaceHandler) leaveWorkspace(c echo.Context, who caller) error {
 
 // in returns tenants.ErrNotFound unless the caller works in the workspace of the path.
 func (c caller) in(request echo.Context) error {
-	id, err := pathID(request)
+	id, err := pathWorkspace(request)
 	if err == nil && id != c.workspace {
 		err = tenants.ErrNotFound
 	}

@@ -11,6 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"palimpsest/tenants"
+
 	"github.com/google/uuid"
 
 	"palimpsest/api/recall"
@@ -22,7 +24,7 @@ import (
 type known struct{ session.Records }
 
 // Named implements session.Records.
-func (known) Named(context.Context, uuid.UUID, uuid.UUID, archive.Pointer) (session.Named, error) {
+func (known) Named(context.Context, tenants.WorkspaceID, uuid.UUID, archive.Pointer) (session.Named, error) {
 	return session.Named{}, nil
 }
 
@@ -30,7 +32,7 @@ func (known) Named(context.Context, uuid.UUID, uuid.UUID, archive.Pointer) (sess
 type broken struct{ err error }
 
 // Originals implements archive.Originals.
-func (b broken) Originals(context.Context, uuid.UUID, uuid.UUID, int, int) ([]archive.Entry, error) {
+func (b broken) Originals(context.Context, tenants.WorkspaceID, uuid.UUID, int, int) ([]archive.Entry, error) {
 	return nil, b.err
 }
 
@@ -50,7 +52,7 @@ func TestModelIsToldWhatToDoWhileTheArchiveCannotBeRead(t *testing.T) {
 		request.Header.Set("Content-Type", "application/json")
 		request.Header.Set("Accept", "application/json, text/event-stream")
 		answer := httptest.NewRecorder()
-		server.Serve(answer, request, recall.Caller{Workspace: uuid.New()})
+		server.Serve(answer, request, recall.Caller{Workspace: tenants.NewWorkspaceID()})
 		body, err := io.ReadAll(answer.Body)
 		if err != nil || !strings.Contains(string(body), words) || strings.Contains(string(body), "internal") {
 			t.Errorf("%v: %d %s (%v)", cause, answer.Code, body, err)

@@ -83,7 +83,7 @@ func (l *logged) String() string {
 // termKeys gives each workspace its own key.
 type termKeys struct{}
 
-func (termKeys) TermKey(_ context.Context, workspace uuid.UUID) ([]byte, error) {
+func (termKeys) TermKey(_ context.Context, workspace tenants.WorkspaceID) ([]byte, error) {
 	return workspace[:], nil
 }
 
@@ -159,7 +159,7 @@ func must(t *testing.T, err error) {
 type tenant struct {
 	*product
 
-	workspace uuid.UUID
+	workspace tenants.WorkspaceID
 	user      uuid.UUID // its owner
 	key       string    // secret of an API key for the proxy
 }

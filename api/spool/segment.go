@@ -12,6 +12,8 @@ import (
 	"syscall"
 	"time"
 
+	"palimpsest/tenants"
+
 	"github.com/google/uuid"
 )
 
@@ -70,7 +72,7 @@ func lock(file *os.File) error {
 }
 
 // head returns what stands before a record in a segment.
-func head(workspace uuid.UUID, sealed []byte) []byte {
+func head(workspace tenants.WorkspaceID, sealed []byte) []byte {
 	head := make([]byte, header)
 	binary.BigEndian.PutUint32(head, uint32(len(sealed))) //nolint:gosec // a request is bounded
 	copy(head[4:], workspace[:])
@@ -101,12 +103,12 @@ func (s *segment) each(visit func(offset, size int64)) error {
 }
 
 // read returns a record.
-func (s *segment) read(offset, size int64) (workspace uuid.UUID, sealed []byte, err error) {
+func (s *segment) read(offset, size int64) (workspace tenants.WorkspaceID, sealed []byte, err error) {
 	framed := make([]byte, size)
 	if _, err := s.file.ReadAt(framed, offset); err != nil {
-		return uuid.Nil, nil, fmt.Errorf("read from the spool: %w", err)
+		return tenants.WorkspaceID{}, nil, fmt.Errorf("read from the spool: %w", err)
 	}
-	return uuid.UUID(framed[4:header]), framed[header:], nil
+	return tenants.WorkspaceID(framed[4:header]), framed[header:], nil
 }
 
 // append writes a record whole or not at all.

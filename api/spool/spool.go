@@ -15,7 +15,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/google/uuid"
+	"palimpsest/tenants"
 
 	"palimpsest/pipeline/archive"
 	"palimpsest/pipeline/session"
@@ -120,7 +120,7 @@ func (s *Spool) load(path string) error {
 }
 
 // Put keeps a record of a workspace, sealed, until the Record is Done.
-func (s *Spool) Put(ctx context.Context, workspace uuid.UUID, plain []byte) (Record, error) {
+func (s *Spool) Put(ctx context.Context, workspace tenants.WorkspaceID, plain []byte) (Record, error) {
 	key, err := s.config.Keys.Key(ctx, workspace)
 	if err != nil {
 		return Record{}, fmt.Errorf("seal for the spool: %w", err)
@@ -196,7 +196,7 @@ func (s *Spool) forget(r Record) {
 }
 
 // Hand takes records of one workspace, oldest first: all of them, or none if it returns an error.
-type Hand func(ctx context.Context, workspace uuid.UUID, plain [][]byte) error
+type Hand func(ctx context.Context, workspace tenants.WorkspaceID, plain [][]byte) error
 
 // Replay hands over what could not be stored, and what processes have left that run no more,
 // oldest first, some at a time. What is not taken waits for the next time; where that is because
@@ -239,8 +239,8 @@ func (s *Spool) handOver(ctx context.Context, records []Record, hand Hand, done 
 		records []Record
 		plain   [][]byte
 	}
-	var order []uuid.UUID
-	batches := map[uuid.UUID]batch{}
+	var order []tenants.WorkspaceID
+	batches := map[tenants.WorkspaceID]batch{}
 	for _, record := range records {
 		workspace, plain, err := s.open(ctx, record)
 		if plain == nil {
@@ -278,7 +278,7 @@ func isAway(ctx context.Context, err error) bool {
 
 // end adds a record that was taken, or that is too old to be tried again, to done and deletes it.
 // It reports whether the store takes more.
-func (s *Spool) end(ctx context.Context, workspace uuid.UUID, record Record, err error, done map[Record]bool) bool {
+func (s *Spool) end(ctx context.Context, workspace tenants.WorkspaceID, record Record, err error, done map[Record]bool) bool {
 	if isAway(ctx, err) {
 		return false
 	}
@@ -299,10 +299,10 @@ func (s *Spool) end(ctx context.Context, workspace uuid.UUID, record Record, err
 }
 
 // open returns a record as it was put; nil and no error for one that cannot be read.
-func (s *Spool) open(ctx context.Context, record Record) (workspace uuid.UUID, plain []byte, err error) {
+func (s *Spool) open(ctx context.Context, record Record) (workspace tenants.WorkspaceID, plain []byte, err error) {
 	workspace, sealed, err := record.segment.read(record.offset, record.size)
 	if err != nil {
-		return uuid.Nil, nil, err
+		return tenants.WorkspaceID{}, nil, err
 	}
 	key, err := s.config.Keys.Key(ctx, workspace)
 	if err != nil {

@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/uuid"
+	"palimpsest/tenants"
 
 	"palimpsest/api/spool"
 	"palimpsest/pipeline/archive"
@@ -22,11 +22,11 @@ import (
 type dataKeys struct{}
 
 // DataKey implements archive.DataKeys.
-func (dataKeys) DataKey(_ context.Context, workspace uuid.UUID) ([]byte, error) {
+func (dataKeys) DataKey(_ context.Context, workspace tenants.WorkspaceID) ([]byte, error) {
 	return bytes.Repeat(workspace[:], 2), nil
 }
 
-var workspace = uuid.UUID{7}
+var workspace = tenants.WorkspaceID{7}
 
 func open(t *testing.T, dir string, most int64, now time.Time) *spool.Spool {
 	t.Helper()
@@ -51,7 +51,7 @@ func put(t *testing.T, s *spool.Spool, text string) spool.Record {
 // replay returns what a replay hands over, joined where it comes together; refuse may refuse it.
 func replay(t *testing.T, s *spool.Spool, refuse map[string]error) (handed []string) {
 	t.Helper()
-	s.Replay(t.Context(), func(_ context.Context, of uuid.UUID, plain [][]byte) error {
+	s.Replay(t.Context(), func(_ context.Context, of tenants.WorkspaceID, plain [][]byte) error {
 		if of != workspace {
 			t.Errorf("a record of workspace %s", of)
 		}

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/google/uuid"
 	"gorm.io/gorm"
 
 	"palimpsest/billing"
@@ -26,7 +25,7 @@ const accountColumns = `customer, subscription, plan, status, seats, period_star
 	metered_from, metered_to, restraint, restrained_at, told`
 
 // Account implements billing.Accounts.
-func (s *Store) Account(ctx context.Context, workspace uuid.UUID) (billing.Account, error) {
+func (s *Store) Account(ctx context.Context, workspace tenants.WorkspaceID) (billing.Account, error) {
 	var account billing.Account
 	err := s.db.InTenant(ctx, workspace, func(tx *gorm.DB) (err error) {
 		account, err = accountOf(tx, workspace)
@@ -39,13 +38,13 @@ func (s *Store) Account(ctx context.Context, workspace uuid.UUID) (billing.Accou
 }
 
 // Restraint returns what holds back a workspace's traffic.
-func (s *Store) Restraint(ctx context.Context, workspace uuid.UUID) (tenants.Restraint, error) {
+func (s *Store) Restraint(ctx context.Context, workspace tenants.WorkspaceID) (tenants.Restraint, error) {
 	account, err := s.Account(ctx, workspace)
 	return account.Restraint, err
 }
 
 // KeepCustomer implements billing.Accounts.
-func (s *Store) KeepCustomer(ctx context.Context, workspace uuid.UUID, customer string) (string, error) {
+func (s *Store) KeepCustomer(ctx context.Context, workspace tenants.WorkspaceID, customer string) (string, error) {
 	var kept string
 	err := s.db.InTenant(ctx, workspace, func(tx *gorm.DB) error {
 		return tx.Raw(`INSERT INTO billing_accounts (workspace_id, customer) VALUES (?, ?)
@@ -59,9 +58,9 @@ func (s *Store) KeepCustomer(ctx context.Context, workspace uuid.UUID, customer 
 }
 
 // WorkspaceOf implements billing.Accounts.
-func (s *Store) WorkspaceOf(ctx context.Context, customer string) (uuid.UUID, error) {
-	var found []uuid.UUID
-	err := s.db.InTenant(ctx, uuid.Nil, func(tx *gorm.DB) error {
+func (s *Store) WorkspaceOf(ctx context.Context, customer string) (tenants.WorkspaceID, error) {
+	var found []tenants.WorkspaceID
+	err := s.db.InTenant(ctx, tenants.WorkspaceID{}, func(tx *gorm.DB) error {
 		if err := tx.Exec("SELECT set_config('app.stripe_customer', ?, true)", customer).Error; err != nil {
 			return err
 		}
@@ -71,13 +70,13 @@ func (s *Store) WorkspaceOf(ctx context.Context, customer string) (uuid.UUID, er
 		err = tenants.ErrNotFound
 	}
 	if err != nil {
-		return uuid.Nil, fmt.Errorf("workspace of customer %s: %w", customer, err)
+		return tenants.WorkspaceID{}, fmt.Errorf("workspace of customer %s: %w", customer, err)
 	}
 	return found[0], nil
 }
 
 // Members implements billing.Accounts.
-func (s *Store) Members(ctx context.Context, workspace uuid.UUID) (int64, error) {
+func (s *Store) Members(ctx context.Context, workspace tenants.WorkspaceID) (int64, error) {
 	var count int64
 	err := s.db.InTenant(ctx, workspace, func(tx *gorm.DB) error {
 		return tx.Raw("SELECT count(*) FROM members WHERE workspace_id = ?", workspace).Scan(&count).Error
@@ -89,12 +88,12 @@ func (s *Store) Members(ctx context.Context, workspace uuid.UUID) (int64, error)
 }
 
 // Note implements billing.Accounts.
-func (s *Store) Note(ctx context.Context, workspace uuid.UUID, change tenants.Change) error {
+func (s *Store) Note(ctx context.Context, workspace tenants.WorkspaceID, change tenants.Change) error {
 	return s.audit.Note(ctx, workspace, change)
 }
 
 // Restrain implements billing.Accounts.
-func (s *Store) Restrain(ctx context.Context, workspace uuid.UUID, restraint tenants.Restraint) error {
+func (s *Store) Restrain(ctx context.Context, workspace tenants.WorkspaceID, restraint tenants.Restraint) error {
 	err := s.db.InTenant(ctx, workspace, func(tx *gorm.DB) error {
 		err := tx.Exec(`INSERT INTO billing_accounts (workspace_id, restraint, restrained_at) VALUES (?, ?, ?)
 			ON CONFLICT (workspace_id) DO UPDATE SET restraint = EXCLUDED.restraint, restrained_at = EXCLUDED.restrained_at`,
@@ -111,7 +110,7 @@ func (s *Store) Restrain(ctx context.Context, workspace uuid.UUID, restraint ten
 }
 
 // Tell implements billing.Accounts.
-func (s *Store) Tell(ctx context.Context, workspace uuid.UUID, trouble string, send func(ctx context.Context, to []string) error) error {
+func (s *Store) Tell(ctx context.Context, workspace tenants.WorkspaceID, trouble string, send func(ctx context.Context, to []string) error) error {
 	err := s.db.Together(ctx, workspace, func(ctx context.Context) error {
 		var to []string
 		isNew := false
@@ -137,8 +136,8 @@ func (s *Store) Tell(ctx context.Context, workspace uuid.UUID, trouble string, s
 }
 
 // Due implements billing.Accounts.
-func (s *Store) Due(ctx context.Context, now time.Time, limit int) ([]uuid.UUID, error) {
-	var due []uuid.UUID
+func (s *Store) Due(ctx context.Context, now time.Time, limit int) ([]tenants.WorkspaceID, error) {
+	var due []tenants.WorkspaceID
 	err := s.db.AsWorker(ctx, func(tx *gorm.DB) error {
 		return tx.Raw(`SELECT workspace_id FROM billing_accounts WHERE due_at <= ?
 			UNION SELECT workspace_id FROM usage_meter WHERE exchanges <> looked_at
@@ -152,7 +151,7 @@ func (s *Store) Due(ctx context.Context, now time.Time, limit int) ([]uuid.UUID,
 }
 
 // LookAt implements billing.Accounts.
-func (s *Store) LookAt(ctx context.Context, workspace uuid.UUID) error {
+func (s *Store) LookAt(ctx context.Context, workspace tenants.WorkspaceID) error {
 	err := s.db.InTenant(ctx, workspace, func(tx *gorm.DB) error {
 		err := tx.Exec(`INSERT INTO billing_accounts (workspace_id, due_at) VALUES (?, '-infinity')
 			ON CONFLICT (workspace_id) DO UPDATE SET due_at = EXCLUDED.due_at`, workspace).Error
@@ -171,7 +170,7 @@ func (s *Store) LookAt(ctx context.Context, workspace uuid.UUID) error {
 }
 
 // LookAgain implements billing.Accounts.
-func (s *Store) LookAgain(ctx context.Context, workspace uuid.UUID, at time.Time) error {
+func (s *Store) LookAgain(ctx context.Context, workspace tenants.WorkspaceID, at time.Time) error {
 	err := s.db.InTenant(ctx, workspace, func(tx *gorm.DB) error {
 		return tx.Exec("UPDATE billing_accounts SET due_at = ? WHERE workspace_id = ?", at, workspace).Error
 	})
@@ -181,7 +180,7 @@ func (s *Store) LookAgain(ctx context.Context, workspace uuid.UUID, at time.Time
 	return nil
 }
 
-func accountOf(tx *gorm.DB, workspace uuid.UUID) (billing.Account, error) {
+func accountOf(tx *gorm.DB, workspace tenants.WorkspaceID) (billing.Account, error) {
 	var rows []accountRow
 	err := tx.Raw("SELECT "+accountColumns+" FROM billing_accounts WHERE workspace_id = ?", workspace).Scan(&rows).Error
 	if err != nil {
@@ -211,7 +210,7 @@ type accountRow struct {
 	Told         string
 }
 
-func (r accountRow) toAccount(workspace uuid.UUID) billing.Account {
+func (r accountRow) toAccount(workspace tenants.WorkspaceID) billing.Account {
 	return billing.Account{
 		Workspace: workspace, Customer: r.Customer, Told: r.Told,
 		Restraint: tenants.Restraint{Reason: tenants.Reason(r.Restraint), Since: zeroable(r.RestrainedAt)},

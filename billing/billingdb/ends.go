@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"time"
 
+	"palimpsest/tenants"
+
 	"github.com/google/uuid"
 	"gorm.io/gorm"
 
@@ -13,7 +15,7 @@ import (
 
 // AskEnd implements billing.Ends. It takes part in the transaction of Together. The database
 // rejects a customer that does not belong to the workspace.
-func (s *Store) AskEnd(ctx context.Context, workspace uuid.UUID, end billing.End) error {
+func (s *Store) AskEnd(ctx context.Context, workspace tenants.WorkspaceID, end billing.End) error {
 	err := s.db.InTenant(ctx, workspace, func(tx *gorm.DB) error {
 		return tx.Exec("INSERT INTO subscription_ends (id, customer, asked_at, next_at) VALUES (?, ?, ?, ?)", end.ID, end.Customer, end.AskedAt, end.AskedAt).Error
 	})

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"time"
 
+	"palimpsest/tenants"
+
 	"github.com/google/uuid"
 	"gorm.io/gorm"
 
@@ -15,7 +17,7 @@ import (
 const maxUnsent = 1000
 
 // Used implements billing.Meters.
-func (s *Store) Used(ctx context.Context, workspace uuid.UUID, from, to time.Time) (int64, error) {
+func (s *Store) Used(ctx context.Context, workspace tenants.WorkspaceID, from, to time.Time) (int64, error) {
 	var used int64
 	err := s.db.InTenant(ctx, workspace, func(tx *gorm.DB) error {
 		return tx.Raw(`SELECT coalesce(sum(exchanges), 0)::bigint FROM (
@@ -29,7 +31,7 @@ func (s *Store) Used(ctx context.Context, workspace uuid.UUID, from, to time.Tim
 }
 
 // CutEvents implements billing.Meters.
-func (s *Store) CutEvents(ctx context.Context, workspace uuid.UUID) error {
+func (s *Store) CutEvents(ctx context.Context, workspace tenants.WorkspaceID) error {
 	err := s.db.InTenant(ctx, workspace, func(tx *gorm.DB) error {
 		var hours []struct {
 			Hour      time.Time
@@ -69,12 +71,12 @@ func (s *Store) CutEvents(ctx context.Context, workspace uuid.UUID) error {
 
 // fold adds what was recorded since the last fold to the meter, so that all of it can be cut or
 // looked at.
-func fold(tx *gorm.DB, workspace uuid.UUID) error {
+func fold(tx *gorm.DB, workspace tenants.WorkspaceID) error {
 	return tx.Exec("SELECT fold_sums(?)", workspace).Error
 }
 
 // Unsent implements billing.Meters.
-func (s *Store) Unsent(ctx context.Context, workspace uuid.UUID) ([]billing.MeterEvent, error) {
+func (s *Store) Unsent(ctx context.Context, workspace tenants.WorkspaceID) ([]billing.MeterEvent, error) {
 	var rows []eventRow
 	err := s.db.InTenant(ctx, workspace, func(tx *gorm.DB) error {
 		return tx.Raw(`SELECT id, customer, at, exchanges, tried_at FROM meter_events WHERE workspace_id = ? AND sent_at IS NULL
@@ -93,18 +95,18 @@ func (s *Store) Unsent(ctx context.Context, workspace uuid.UUID) ([]billing.Mete
 }
 
 // Trying implements billing.Meters.
-func (s *Store) Trying(ctx context.Context, workspace uuid.UUID, event billing.MeterEvent) error {
+func (s *Store) Trying(ctx context.Context, workspace tenants.WorkspaceID, event billing.MeterEvent) error {
 	return s.change(ctx, workspace, "try", `UPDATE meter_events SET at = ?, tried_at = ? WHERE workspace_id = ? AND id = ? AND sent_at IS NULL`,
 		event.At, event.TriedAt, workspace, event.ID)
 }
 
 // Sent implements billing.Meters.
-func (s *Store) Sent(ctx context.Context, workspace, event uuid.UUID, at time.Time) error {
+func (s *Store) Sent(ctx context.Context, workspace tenants.WorkspaceID, event uuid.UUID, at time.Time) error {
 	return s.change(ctx, workspace, "send", `UPDATE meter_events SET sent_at = ? WHERE workspace_id = ? AND id = ? AND sent_at IS NULL`, at, workspace, event)
 }
 
 // SentAt implements billing.Meters.
-func (s *Store) SentAt(ctx context.Context, workspace uuid.UUID, customer string, at time.Time) (int64, error) {
+func (s *Store) SentAt(ctx context.Context, workspace tenants.WorkspaceID, customer string, at time.Time) (int64, error) {
 	var sent int64
 	err := s.db.InTenant(ctx, workspace, func(tx *gorm.DB) error {
 		return tx.Raw(`SELECT coalesce(sum(exchanges), 0)::bigint FROM meter_events
@@ -116,7 +118,7 @@ func (s *Store) SentAt(ctx context.Context, workspace uuid.UUID, customer string
 	return sent, nil
 }
 
-func (s *Store) change(ctx context.Context, workspace uuid.UUID, what, statement string, values ...any) error {
+func (s *Store) change(ctx context.Context, workspace tenants.WorkspaceID, what, statement string, values ...any) error {
 	err := s.db.InTenant(ctx, workspace, func(tx *gorm.DB) error { return tx.Exec(statement, values...).Error })
 	if err != nil {
 		return fmt.Errorf("%s a meter event of workspace %s: %w", what, workspace, err)

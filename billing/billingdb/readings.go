@@ -14,7 +14,7 @@ import (
 )
 
 // KeepNotice implements billing.Readings.
-func (s *Store) KeepNotice(ctx context.Context, workspace uuid.UUID, notice billing.Notice, then func(ctx context.Context) error) error {
+func (s *Store) KeepNotice(ctx context.Context, workspace tenants.WorkspaceID, notice billing.Notice, then func(ctx context.Context) error) error {
 	err := s.db.Together(ctx, workspace, func(ctx context.Context) error {
 		isNew := false
 		err := s.db.InTenant(ctx, workspace, func(tx *gorm.DB) error {
@@ -35,7 +35,7 @@ func (s *Store) KeepNotice(ctx context.Context, workspace uuid.UUID, notice bill
 }
 
 // IsDone implements billing.Readings.
-func (s *Store) IsDone(ctx context.Context, workspace, notice uuid.UUID) (bool, error) {
+func (s *Store) IsDone(ctx context.Context, workspace tenants.WorkspaceID, notice uuid.UUID) (bool, error) {
 	var done []bool
 	err := s.db.InTenant(ctx, workspace, func(tx *gorm.DB) error {
 		return tx.Raw("SELECT done_at IS NOT NULL FROM billing_events WHERE workspace_id = ? AND id = ?", workspace, notice).Scan(&done).Error
@@ -47,7 +47,7 @@ func (s *Store) IsDone(ctx context.Context, workspace, notice uuid.UUID) (bool, 
 }
 
 // BeginReading implements billing.Readings.
-func (s *Store) BeginReading(ctx context.Context, workspace uuid.UUID) (int64, error) {
+func (s *Store) BeginReading(ctx context.Context, workspace tenants.WorkspaceID) (int64, error) {
 	var reading int64
 	err := s.db.InTenant(ctx, workspace, func(tx *gorm.DB) error {
 		return tx.Raw(`INSERT INTO billing_accounts (workspace_id, reading) VALUES (?, 1)
@@ -60,7 +60,7 @@ func (s *Store) BeginReading(ctx context.Context, workspace uuid.UUID) (int64, e
 }
 
 // KeepReading implements billing.Readings.
-func (s *Store) KeepReading(ctx context.Context, workspace uuid.UUID, reading int64, began time.Time, state billing.State) error {
+func (s *Store) KeepReading(ctx context.Context, workspace tenants.WorkspaceID, reading int64, began time.Time, state billing.State) error {
 	err := s.db.Together(ctx, workspace, func(ctx context.Context) error {
 		var before billing.Account
 		isNewest := false
@@ -96,7 +96,7 @@ func (s *Store) KeepReading(ctx context.Context, workspace uuid.UUID, reading in
 }
 
 // keepState keeps a state unless a newer reading has been kept, which it reports.
-func keepState(tx *gorm.DB, workspace uuid.UUID, reading int64, state billing.State) (bool, error) {
+func keepState(tx *gorm.DB, workspace tenants.WorkspaceID, reading int64, state billing.State) (bool, error) {
 	kept := tx.Exec(`UPDATE billing_accounts SET read = ?, due_at = '-infinity', subscription = ?, plan = ?, status = ?, seats = ?, period_start = ?,
 			period_end = ?, trial_end = ?, ends_at = ?, past_due_since = ?, metered_from = ?, metered_to = ?
 		WHERE workspace_id = ? AND read < ?`,

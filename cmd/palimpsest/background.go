@@ -7,6 +7,8 @@ import (
 	"strings"
 	"time"
 
+	"palimpsest/tenants"
+
 	"github.com/google/uuid"
 
 	"palimpsest/api"
@@ -64,17 +66,17 @@ func (p *program) hear(ctx context.Context, db *tenantsdb.DB, changes changes) e
 	listener.Handle(tenantsdb.LoginsChannel, func(string) { changes.people.Forget() }, changes.people.Forget)
 	listener.Handle(tenantsdb.KeysChannel, func(string) { changes.keys.Forget() }, changes.keys.Forget)
 	listener.Handle(tenantsdb.SettingsChannel, func(workspace string) {
-		if id, err := uuid.Parse(workspace); err == nil {
+		if id, err := tenants.ParseWorkspaceID(workspace); err == nil {
 			changes.settings.Forget(id)
 		}
 	}, changes.settings.ForgetAll)
 	listener.Handle(tenantsdb.DeletedChannel, func(workspace string) {
-		if id, err := uuid.Parse(workspace); err == nil {
+		if id, err := tenants.ParseWorkspaceID(workspace); err == nil {
 			changes.archive.Forget(id)
 		}
 	}, func() {})
 	listener.Handle(patternsdb.Channel, func(workspace string) {
-		if id, err := uuid.Parse(workspace); err == nil {
+		if id, err := tenants.ParseWorkspaceID(workspace); err == nil {
 			changes.patterns.Forget(id)
 		}
 	}, changes.patterns.ForgetAll)
@@ -84,7 +86,7 @@ func (p *program) hear(ctx context.Context, db *tenantsdb.DB, changes changes) e
 	for channel, changed := range map[string]func(lane uuid.UUID, number int){
 		sessiondb.InsertChannel: changes.lanes.InsertsChanged, sessiondb.PlanChannel: changes.lanes.PlanChanged, sessiondb.SummaryChannel: changes.lanes.SummaryChanged,
 	} {
-		listener.Handle(channel, ofLane(func(_, lane uuid.UUID, number int) { changed(lane, number) }), changes.lanes.Missed)
+		listener.Handle(channel, ofLane(func(_ tenants.WorkspaceID, lane uuid.UUID, number int) { changed(lane, number) }), changes.lanes.Missed)
 	}
 	if err := listener.Start(ctx); err != nil {
 		return err
@@ -94,13 +96,13 @@ func (p *program) hear(ctx context.Context, db *tenantsdb.DB, changes changes) e
 }
 
 // ofLane returns what reads a notice about a lane, "workspace/lane/number".
-func ofLane(changed func(workspace, lane uuid.UUID, number int)) func(payload string) {
+func ofLane(changed func(workspace tenants.WorkspaceID, lane uuid.UUID, number int)) func(payload string) {
 	return func(payload string) {
 		parts := strings.Split(payload, "/")
 		if len(parts) != 3 {
 			return
 		}
-		workspace, workspaceErr := uuid.Parse(parts[0])
+		workspace, workspaceErr := tenants.ParseWorkspaceID(parts[0])
 		lane, laneErr := uuid.Parse(parts[1])
 		number, numberErr := strconv.Atoi(parts[2])
 		if errors.Join(workspaceErr, laneErr, numberErr) == nil {

@@ -4,6 +4,8 @@ import (
 	"context"
 	"time"
 
+	"palimpsest/tenants"
+
 	"github.com/google/uuid"
 
 	"palimpsest/api"
@@ -28,7 +30,7 @@ func (p *program) billing(db *tenantsdb.DB, work *jobsdb.Runner, settings *api.S
 	store := billingdb.New(db)
 	service := billing.New(config, billing.Deps{
 		Store: store, Mail: db.Mail.QueueMail, Log: p.log, Now: p.now,
-		Enqueue: func(ctx context.Context, workspace, notice uuid.UUID) error {
+		Enqueue: func(ctx context.Context, workspace tenants.WorkspaceID, notice uuid.UUID) error {
 			return work.Enqueue(ctx, workspace, jobs.Job{Kind: jobNotice, Workspace: workspace, Lane: notice})
 		},
 	})

@@ -171,14 +171,14 @@ func keyCommand(load func() (Config, error)) *cobra.Command {
 func membershipOf(ctx context.Context, tools tools, user uuid.UUID, named string) (tenants.WorkspaceID, error) {
 	memberships, err := tools.db.Workspaces.Memberships(ctx, user)
 	if err != nil {
-		return uuid.Nil, err
+		return tenants.WorkspaceID{}, err
 	}
 	for _, membership := range memberships {
 		if named == "" || membership.Workspace.Name == named || membership.Workspace.ID.String() == named {
 			return membership.Workspace.ID, nil
 		}
 	}
-	return uuid.Nil, fmt.Errorf("workspace %q: %w", named, tenants.ErrNotFound)
+	return tenants.WorkspaceID{}, fmt.Errorf("workspace %q: %w", named, tenants.ErrNotFound)
 }
 
 func (f *accountFlags) add(command *cobra.Command) {

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"time"
 
+	"palimpsest/tenants"
+
 	"github.com/google/uuid"
 
 	"palimpsest/billing"
@@ -27,11 +29,11 @@ const (
 func (p *program) deletion(db *tenantsdb.DB, people *identity.Service, bytes *archivedb.Mover, work *jobsdb.Runner, sold *billing.Service) *deletion.Service {
 	service := deletion.New(deletion.Config{
 		Store: db.Deletion, Bytes: bytes, Jobs: work, Log: p.log, Confirm: people.Confirm,
-		Enqueue: func(ctx context.Context, workspace uuid.UUID) error {
+		Enqueue: func(ctx context.Context, workspace tenants.WorkspaceID) error {
 			return errors.Join(sold.Leave(ctx, workspace), work.Enqueue(ctx, workspace, jobs.Job{Kind: jobDelete, Workspace: workspace}))
 		},
 	})
-	work.Handle(jobDelete, jobs.Limits{Workers: 1, Timeout: deleteTimeout}, func(ctx context.Context, workspace, _ uuid.UUID) error {
+	work.Handle(jobDelete, jobs.Limits{Workers: 1, Timeout: deleteTimeout}, func(ctx context.Context, workspace tenants.WorkspaceID, _ uuid.UUID) error {
 		return service.Work(ctx, workspace)
 	})
 	work.Every("delete_workspaces", deleteAgain, deleteTimeout, service.Pass)

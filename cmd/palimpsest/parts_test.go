@@ -256,11 +256,11 @@ func TestHealthLooksAtEachPart(t *testing.T) {
 	}
 
 	work := p.newWork(database.DB, prometheus.NewRegistry())
-	work.Handle("later", jobs.Limits{}, func(context.Context, uuid.UUID, uuid.UUID) error { return nil })
+	work.Handle("later", jobs.Limits{}, func(context.Context, tenants.WorkspaceID, uuid.UUID) error { return nil })
 	if err := work.Open(); err != nil {
 		t.Fatal(err)
 	}
-	workspace := uuid.New()
+	workspace := tenants.NewWorkspaceID()
 	if err := work.Enqueue(t.Context(), workspace, jobs.Job{Kind: "later", Workspace: workspace}); err != nil {
 		t.Fatal(err)
 	}

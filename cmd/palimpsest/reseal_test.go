@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/uuid"
+
 	"palimpsest/migrations/dbtest"
 	"palimpsest/tenants"
 	"palimpsest/tenants/vault"
@@ -42,7 +44,7 @@ func TestResealSealsWhatPeopleLogInWith(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	channel := tenants.AlertChannel{ID: workspace.ID, Kind: tenants.AlertWebhook, Name: "on call", Place: "example.com", Rules: tenants.AlertRules(), CreatedAt: time.Now()}
+	channel := tenants.AlertChannel{ID: uuid.New(), Kind: tenants.AlertWebhook, Name: "on call", Place: "example.com", Rules: tenants.AlertRules(), CreatedAt: time.Now()}
 	if channel.Sealed, err = before.SealAbout(tenants.AboutAlertChannel(workspace.ID, channel.ID), "of the channel"); err != nil {
 		t.Fatal(err)
 	}

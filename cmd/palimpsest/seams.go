@@ -4,7 +4,7 @@ import (
 	"context"
 	"sync"
 
-	"github.com/google/uuid"
+	"palimpsest/tenants"
 
 	"palimpsest/pipeline/archive/archivedb"
 	"palimpsest/pipeline/jobs/jobsdb"
@@ -23,8 +23,8 @@ type seams struct {
 }
 
 // counting returns what counts recorded exchanges before it tells next of them.
-func (s *seams) counting(next func(uuid.UUID, int)) func(uuid.UUID, int) {
-	return func(workspace uuid.UUID, exchanges int) {
+func (s *seams) counting(next func(tenants.WorkspaceID, int)) func(tenants.WorkspaceID, int) {
+	return func(workspace tenants.WorkspaceID, exchanges int) {
 		s.recorded.add(exchanges)
 		next(workspace, exchanges)
 	}

@@ -5,18 +5,18 @@ import (
 	"errors"
 	"testing"
 
-	"github.com/google/uuid"
+	"palimpsest/tenants"
 )
 
 func TestWhoWaitsForExchangesIsToldWhenTheyAreDurable(t *testing.T) {
 	t.Parallel()
 	var seams seams
 	told := 0
-	recorded := seams.counting(func(_ uuid.UUID, exchanges int) { told += exchanges })
+	recorded := seams.counting(func(_ tenants.WorkspaceID, exchanges int) { told += exchanges })
 	waited := make(chan error)
 	go func() { waited <- seams.recorded.wait(t.Context(), 5) }()
-	recorded(uuid.New(), 2)
-	recorded(uuid.New(), 3)
+	recorded(tenants.NewWorkspaceID(), 2)
+	recorded(tenants.NewWorkspaceID(), 3)
 	if err := <-waited; err != nil || told != 5 {
 		t.Errorf("%v, and pages were told of %d", err, told)
 	}

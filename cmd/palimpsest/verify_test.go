@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/uuid"
+	"palimpsest/tenants"
 
 	"palimpsest/pipeline/archive/export"
 )
@@ -25,7 +25,7 @@ func TestVerifySaysWhatIsWrongAndFails(t *testing.T) {
 		"sound": sound.String(), "cut": strings.TrimSuffix(sound.String(), "\n"), "empty": "", "foreign": strings.Repeat("hello\n", maxFaults+5),
 	}
 	var whole bytes.Buffer
-	bundle := export.NewBundle(&whole, uuid.New(), time.Now())
+	bundle := export.NewBundle(&whole, tenants.NewWorkspaceID(), time.Now())
 	if err := errors.Join(bundle.JSON("workspace.json", "northbeam"), bundle.Close()); err != nil {
 		t.Fatal(err)
 	}

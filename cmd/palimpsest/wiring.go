@@ -451,7 +451,7 @@ func (p *program) newWriter(parts parts) (*prompt.Writer, error) {
 				Planner: planner, Log: p.log, Now: p.now, Ended: parts.metrics.PlanEnded,
 			})
 			parts.work.Handle(sessiondb.JobPlan, jobs.Limits{Timeout: idle.Timeout}, worker.Plan)
-			parts.work.Handle(sessiondb.JobExpirePlan, jobs.Limits{}, func(ctx context.Context, workspace, lane uuid.UUID) error {
+			parts.work.Handle(sessiondb.JobExpirePlan, jobs.Limits{}, func(ctx context.Context, workspace tenants.WorkspaceID, lane uuid.UUID) error {
 				return parts.sessions.ExpirePlan(ctx, workspace, lane, p.now())
 			})
 			writer.Ahead = worker

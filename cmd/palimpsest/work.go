@@ -5,7 +5,8 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/google/uuid"
+	"palimpsest/tenants"
+
 	"github.com/prometheus/client_golang/prometheus"
 
 	"palimpsest/pipeline"
@@ -59,8 +60,8 @@ func (p *program) patterns(work *jobsdb.Runner, db *tenantsdb.DB, originals *arc
 }
 
 // settingsIn returns what reads a workspace's pipeline from a database.
-func (p *program) settingsIn(db *tenantsdb.DB) func(ctx context.Context, workspace uuid.UUID) (pipeline.Config, error) {
-	return func(ctx context.Context, workspace uuid.UUID) (pipeline.Config, error) {
+func (p *program) settingsIn(db *tenantsdb.DB) func(ctx context.Context, workspace tenants.WorkspaceID) (pipeline.Config, error) {
+	return func(ctx context.Context, workspace tenants.WorkspaceID) (pipeline.Config, error) {
 		saved, err := db.Pipelines.Pipeline(ctx, workspace)
 		if err != nil {
 			return pipeline.Config{}, err

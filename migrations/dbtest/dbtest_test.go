@@ -5,7 +5,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/uuid"
+	"palimpsest/tenants"
+
 	"gorm.io/gorm"
 
 	"palimpsest/migrations/dbtest"
@@ -16,7 +17,7 @@ func TestMain(m *testing.M) { dbtest.Main(m) }
 func TestEachTestGetsADatabaseOfItsOwn(t *testing.T) {
 	t.Parallel()
 	first, second := dbtest.New(t), dbtest.New(t)
-	workspace := uuid.New()
+	workspace := tenants.NewWorkspaceID()
 
 	err := first.DB.InTenant(t.Context(), workspace, func(tx *gorm.DB) error {
 		return tx.Exec("INSERT INTO workspaces (workspace_id, name) VALUES (?, 'first')", workspace).Error

@@ -4,7 +4,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/uuid"
+	"palimpsest/tenants"
+
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
@@ -49,13 +50,13 @@ const (
 
 // FillExchanges gives a workspace so many exchanges, one a second, in sessions of sixty
 // that are not there themselves, and has the database look at them.
-func FillExchanges(t testing.TB, owner *pgxpool.Pool, workspace uuid.UUID, count int) {
+func FillExchanges(t testing.TB, owner *pgxpool.Pool, workspace tenants.WorkspaceID, count int) {
 	t.Helper()
 	fillExchanges(t, owner, workspace, count, time.Second, exchangesOfSession)
 	run(t, owner, "VACUUM ANALYZE exchanges, exchange_tags")
 }
 
-func fillExchanges(t testing.TB, owner *pgxpool.Pool, workspace uuid.UUID, count int, apart time.Duration, ofSession int) {
+func fillExchanges(t testing.TB, owner *pgxpool.Pool, workspace tenants.WorkspaceID, count int, apart time.Duration, ofSession int) {
 	t.Helper()
 	for from := 0; from < count; from += together {
 		run(t, owner, fill, workspace, from, min(from+together, count), apart.Seconds(), ofSession)

@@ -5,12 +5,12 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/uuid"
+	"palimpsest/tenants"
 )
 
 // Rows returns all rows of a workspace, past row-level security, as text: whether
 // anything has changed shows in it.
-func (d *Database) Rows(t testing.TB, workspace uuid.UUID) string {
+func (d *Database) Rows(t testing.TB, workspace tenants.WorkspaceID) string {
 	t.Helper()
 	owner := d.Owner(t)
 	rows, err := owner.Query(context.WithoutCancel(t.Context()), `SELECT table_name FROM information_schema.columns

@@ -4,7 +4,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/uuid"
+	"palimpsest/tenants"
+
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
@@ -21,7 +22,7 @@ const LargeSpan = 90 * 24 * time.Hour
 // Titles are of forty words each in three places and end with the number of the session,
 // counted from the newest: "Fix the parser of the gateway 17". Each has the number in
 // its id, too: it is md5('session17').
-func FillWorkspace(t testing.TB, owner *pgxpool.Pool, workspace uuid.UUID, exchanges int) {
+func FillWorkspace(t testing.TB, owner *pgxpool.Pool, workspace tenants.WorkspaceID, exchanges int) {
 	t.Helper()
 	const ofSession = 10
 	sessions := (exchanges + ofSession - 1) / ofSession

@@ -7,6 +7,8 @@ import (
 	"errors"
 	"time"
 
+	"palimpsest/tenants"
+
 	"github.com/google/uuid"
 
 	"palimpsest/pipeline/conversation"
@@ -41,25 +43,25 @@ type Entry struct {
 type Originals interface {
 	// Originals returns the messages from index from to to (excluded) with their bytes,
 	// proven by their hashes, so far as they are archived. It returns ErrDamaged.
-	Originals(ctx context.Context, workspace, lane uuid.UUID, from, to int) ([]Entry, error)
+	Originals(ctx context.Context, workspace tenants.WorkspaceID, lane uuid.UUID, from, to int) ([]Entry, error)
 }
 
 // Lanes reads whole lanes.
 type Lanes interface {
 	// Entries returns up to limit entries of a lane from index from on, in order,
 	// without their bytes.
-	Entries(ctx context.Context, workspace, lane uuid.UUID, from, limit int) ([]Entry, error)
+	Entries(ctx context.Context, workspace tenants.WorkspaceID, lane uuid.UUID, from, limit int) ([]Entry, error)
 
 	// Objects returns messages by their hashes, in the same order, each proven by
 	// its hash or with what is wrong with it.
-	Objects(ctx context.Context, workspace uuid.UUID, hashes []conversation.Hash) ([]Object, error)
+	Objects(ctx context.Context, workspace tenants.WorkspaceID, hashes []conversation.Hash) ([]Object, error)
 
 	// Head returns where the chain of a lane has come to, proven, or ErrDamaged.
-	Head(ctx context.Context, workspace, lane uuid.UUID) (Head, error)
+	Head(ctx context.Context, workspace tenants.WorkspaceID, lane uuid.UUID) (Head, error)
 
 	// Answers returns up to limit answers of a session without their bytes, the
 	// oldest first, that follow one: the zero Answer is followed by the first.
-	Answers(ctx context.Context, workspace, session uuid.UUID, after Answer, limit int) ([]Answer, error)
+	Answers(ctx context.Context, workspace tenants.WorkspaceID, session uuid.UUID, after Answer, limit int) ([]Answer, error)
 }
 
 // Reader reads what was said in one workspace.
@@ -69,14 +71,14 @@ type Reader interface {
 
 	// Original returns one message of a lane with its bytes, proven by their
 	// hash. It returns ErrNotFound or ErrDamaged.
-	Original(ctx context.Context, workspace, lane uuid.UUID, index int) (Entry, error)
+	Original(ctx context.Context, workspace tenants.WorkspaceID, lane uuid.UUID, index int) (Entry, error)
 
 	// Sizes returns the o200k tokens of the first messages of a lane, by index; 0 for those that are not there.
-	Sizes(ctx context.Context, workspace, lane uuid.UUID, messages int) ([]int, error)
+	Sizes(ctx context.Context, workspace tenants.WorkspaceID, lane uuid.UUID, messages int) ([]int, error)
 
 	// NewestAnswer returns, without its bytes, the newest answer to a request with so many
 	// messages of a lane, or ErrNotFound.
-	NewestAnswer(ctx context.Context, workspace, session, lane uuid.UUID, messages int) (Answer, error)
+	NewestAnswer(ctx context.Context, workspace tenants.WorkspaceID, session, lane uuid.UUID, messages int) (Answer, error)
 }
 
 // Bucket keeps bytes outside the database: in a directory or an S3-compatible

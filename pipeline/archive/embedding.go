@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 
+	"palimpsest/tenants"
+
 	"github.com/google/uuid"
 )
 
@@ -15,10 +17,10 @@ var ErrNoEmbeddings = errors.New("no provider of the workspace makes embeddings"
 type Embedder interface {
 	// EmbeddingModel returns the model with which a workspace wants its archive
 	// embedded; empty if none, and nothing of it may be sent.
-	EmbeddingModel(ctx context.Context, workspace uuid.UUID) (string, error)
+	EmbeddingModel(ctx context.Context, workspace tenants.WorkspaceID) (string, error)
 
 	// Embed returns a vector for each text, all of one length. apiKey is whose usage
 	// it counts for; uuid.Nil if it counts for none. It returns ErrNoEmbeddings, or why the
 	// provider made none.
-	Embed(ctx context.Context, workspace, apiKey uuid.UUID, model string, texts []string) ([][]float32, error)
+	Embed(ctx context.Context, workspace tenants.WorkspaceID, apiKey uuid.UUID, model string, texts []string) ([][]float32, error)
 }

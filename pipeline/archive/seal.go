@@ -11,7 +11,8 @@ import (
 	"fmt"
 	"sync"
 
-	"github.com/google/uuid"
+	"palimpsest/tenants"
+
 	"golang.org/x/crypto/chacha20poly1305"
 )
 
@@ -26,7 +27,7 @@ var ErrSealed = errors.New("sealed bytes do not open")
 // they are. DataKey makes the key if absent; it is durable when DataKey
 // returns.
 type DataKeys interface {
-	DataKey(ctx context.Context, workspace uuid.UUID) ([]byte, error)
+	DataKey(ctx context.Context, workspace tenants.WorkspaceID) ([]byte, error)
 }
 
 // Keys opens each workspace's data key once and keeps it in memory. It may be used
@@ -35,15 +36,15 @@ type Keys struct {
 	from DataKeys
 
 	mu   sync.RWMutex
-	open map[uuid.UUID]*Key
+	open map[tenants.WorkspaceID]*Key
 }
 
 // NewKeys returns the keys of all workspaces.
-func NewKeys(from DataKeys) *Keys { return &Keys{from: from, open: make(map[uuid.UUID]*Key)} }
+func NewKeys(from DataKeys) *Keys { return &Keys{from: from, open: make(map[tenants.WorkspaceID]*Key)} }
 
 // Key returns the key of a workspace. The first call for one asks the database,
 // outside the transaction that ctx may belong to.
-func (k *Keys) Key(ctx context.Context, workspace uuid.UUID) (*Key, error) {
+func (k *Keys) Key(ctx context.Context, workspace tenants.WorkspaceID) (*Key, error) {
 	k.mu.RLock()
 	key := k.open[workspace]
 	k.mu.RUnlock()
@@ -64,7 +65,7 @@ func (k *Keys) Key(ctx context.Context, workspace uuid.UUID) (*Key, error) {
 }
 
 // Forget drops the key of a workspace that is deleted.
-func (k *Keys) Forget(workspace uuid.UUID) {
+func (k *Keys) Forget(workspace tenants.WorkspaceID) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	delete(k.open, workspace)
@@ -73,7 +74,7 @@ func (k *Keys) Forget(workspace uuid.UUID) {
 // Key seals what is kept of one workspace, and makes names and proofs that nobody
 // else can.
 type Key struct {
-	workspace uuid.UUID
+	workspace tenants.WorkspaceID
 	aead      cipher.AEAD
 	proofs    []byte
 }
@@ -81,7 +82,7 @@ type Key struct {
 // NewKey returns the key of a workspace on its data key of 32 bytes. What is
 // sealed and what is proven have keys of their own, derived from it with
 // HKDF-SHA256 (RFC 5869).
-func NewKey(workspace uuid.UUID, dataKey []byte) (*Key, error) {
+func NewKey(workspace tenants.WorkspaceID, dataKey []byte) (*Key, error) {
 	if len(dataKey) != chacha20poly1305.KeySize {
 		return nil, fmt.Errorf("data key has %d bytes, want %d", len(dataKey), chacha20poly1305.KeySize)
 	}
@@ -101,7 +102,7 @@ func NewKey(workspace uuid.UUID, dataKey []byte) (*Key, error) {
 }
 
 // TermKey returns the key by which the search index hashes the words of a workspace.
-func (k *Keys) TermKey(ctx context.Context, workspace uuid.UUID) ([]byte, error) {
+func (k *Keys) TermKey(ctx context.Context, workspace tenants.WorkspaceID) ([]byte, error) {
 	key, err := k.Key(ctx, workspace)
 	if err != nil {
 		return nil, err

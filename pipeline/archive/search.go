@@ -6,6 +6,8 @@ import (
 	"slices"
 	"time"
 
+	"palimpsest/tenants"
+
 	"github.com/google/uuid"
 )
 
@@ -46,13 +48,13 @@ type Hit struct {
 type Searcher interface {
 	// Search returns the documents that answer the query, best first. The order is
 	// the same every time for the same archive.
-	Search(ctx context.Context, workspace uuid.UUID, query Query) ([]Hit, error)
+	Search(ctx context.Context, workspace tenants.WorkspaceID, query Query) ([]Hit, error)
 }
 
 // SearchKeys returns what answers a query in the sessions of some API keys, best first. Each
 // key is searched on its own, so that nothing else takes a hit's place. A query for one API
 // key finds nothing if that key is not among them.
-func SearchKeys(ctx context.Context, in Searcher, workspace uuid.UUID, keys []uuid.UUID, query Query) ([]Hit, error) {
+func SearchKeys(ctx context.Context, in Searcher, workspace tenants.WorkspaceID, keys []uuid.UUID, query Query) ([]Hit, error) {
 	var all []Hit
 	for _, key := range keys {
 		if query.APIKey != uuid.Nil && query.APIKey != key {

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"testing"
 
+	"palimpsest/tenants"
+
 	"github.com/google/uuid"
 
 	"palimpsest/pipeline/archive"
@@ -15,7 +17,7 @@ type byKey map[uuid.UUID][]archive.Hit
 
 var errNoKey = errors.New("searched without a key")
 
-func (b byKey) Search(_ context.Context, _ uuid.UUID, query archive.Query) ([]archive.Hit, error) {
+func (b byKey) Search(_ context.Context, _ tenants.WorkspaceID, query archive.Query) ([]archive.Hit, error) {
 	if query.APIKey == uuid.Nil {
 		return nil, errNoKey
 	}
@@ -39,7 +41,7 @@ func TestSearchOfKeysFindsNothingOfOtherKeys(t *testing.T) {
 		"one of them":             {archive.Query{APIKey: also, Limit: 10}, []int{3}},
 		"another one":             {archive.Query{APIKey: theirs, Limit: 10}, nil},
 	} {
-		found, err := archive.SearchKeys(t.Context(), hits, uuid.New(), []uuid.UUID{mine, also}, test.query)
+		found, err := archive.SearchKeys(t.Context(), hits, tenants.NewWorkspaceID(), []uuid.UUID{mine, also}, test.query)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"palimpsest/tenants"
+
 	"github.com/google/uuid"
 	"github.com/prometheus/client_golang/prometheus"
 	"gorm.io/gorm"
@@ -66,7 +68,7 @@ func setupFormat(t *testing.T, codec wire.Codec, change ...func(*bench)) *bench 
 	t.Helper()
 	b := &bench{
 		t: t, codec: codec, db: dbtest.New(t).DB, now: time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC),
-		scope: session.Scope{Workspace: uuid.New(), APIKey: uuid.New(), Format: codec.Format()}, config: modules.Catalog().Default(),
+		scope: session.Scope{Workspace: tenants.NewWorkspaceID(), APIKey: uuid.New(), Format: codec.Format()}, config: modules.Catalog().Default(),
 	}
 	err := b.db.InTenant(t.Context(), b.scope.Workspace, func(tx *gorm.DB) error {
 		return tx.Exec("INSERT INTO workspaces (workspace_id, name) VALUES (?, 'test')", b.scope.Workspace).Error
@@ -112,7 +114,7 @@ func (b *bench) boot(change ...func(*bench)) {
 		Log:    slog.New(slog.DiscardHandler), Now: b.clock, Ended: b.end,
 	})
 	b.queue.Handle(sessiondb.JobPlan, jobs.Limits{}, b.worker.Plan)
-	b.queue.Handle(sessiondb.JobExpirePlan, jobs.Limits{}, func(ctx context.Context, workspace, lane uuid.UUID) error {
+	b.queue.Handle(sessiondb.JobExpirePlan, jobs.Limits{}, func(ctx context.Context, workspace tenants.WorkspaceID, lane uuid.UUID) error {
 		return b.store.ExpirePlan(ctx, workspace, lane, b.clock())
 	})
 	if err := b.queue.Open(); err != nil {

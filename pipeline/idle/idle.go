@@ -8,6 +8,8 @@ import (
 	"log/slog"
 	"time"
 
+	"palimpsest/tenants"
+
 	"github.com/google/uuid"
 
 	"palimpsest/pipeline"
@@ -44,14 +46,14 @@ type Planner interface {
 type Store interface {
 	// ToPlan returns what a lane's next epoch can be planned from, or
 	// session.ErrNotFound.
-	ToPlan(ctx context.Context, workspace, lane uuid.UUID) (session.Ahead, error)
+	ToPlan(ctx context.Context, workspace tenants.WorkspaceID, lane uuid.UUID) (session.Ahead, error)
 
 	// Find returns the lane with a head among heads, as session.Store has it.
-	Find(ctx context.Context, workspace uuid.UUID, heads []conversation.Hash) (session.Found, error)
+	Find(ctx context.Context, workspace tenants.WorkspaceID, heads []conversation.Hash) (session.Found, error)
 
 	// SavePlan keeps a plan for the prompt that went out at a time. It returns
 	// session.ErrOvertaken if another has gone out since.
-	SavePlan(ctx context.Context, workspace, lane uuid.UUID, sentAt time.Time, plan *session.Plan) error
+	SavePlan(ctx context.Context, workspace tenants.WorkspaceID, lane uuid.UUID, sentAt time.Time, plan *session.Plan) error
 }
 
 // Config is what a Worker needs.
@@ -90,7 +92,7 @@ func (w *Worker) Later(lane *session.Lane, heat session.Heat, outline *pipeline.
 
 // Plan implements jobs.Handler: it plans the epoch of a lane and leaves the plan with
 // it. It comes again where a newer prompt of the lane is due later.
-func (w *Worker) Plan(ctx context.Context, workspace, lane uuid.UUID) error {
+func (w *Worker) Plan(ctx context.Context, workspace tenants.WorkspaceID, lane uuid.UUID) error {
 	ahead, err := w.config.Store.ToPlan(ctx, workspace, lane)
 	switch {
 	case errors.Is(err, session.ErrNotFound):
@@ -140,7 +142,7 @@ func (w *Worker) ended(lane uuid.UUID, err error) {
 type task struct {
 	*Worker
 
-	workspace uuid.UUID
+	workspace tenants.WorkspaceID
 	id        uuid.UUID
 	ahead     session.Ahead
 }

@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"palimpsest/tenants"
+
 	"github.com/google/uuid"
 
 	"palimpsest/pipeline"
@@ -298,7 +300,7 @@ func TestNothingIsPlannedWhereThereIsNoNeed(t *testing.T) {
 type broken struct{ entries int }
 
 // Originals implements idle.Originals.
-func (a broken) Originals(context.Context, uuid.UUID, uuid.UUID, int, int) ([]archive.Entry, error) {
+func (a broken) Originals(context.Context, tenants.WorkspaceID, uuid.UUID, int, int) ([]archive.Entry, error) {
 	if a.entries == 0 {
 		return nil, errors.New("connection refused")
 	}

@@ -11,6 +11,8 @@ import (
 	"context"
 	"time"
 
+	"palimpsest/tenants"
+
 	"github.com/google/uuid"
 )
 
@@ -21,7 +23,7 @@ type Kind string
 // one job that waits or runs; another one for it comes to nothing.
 type Job struct {
 	Kind      Kind
-	Workspace uuid.UUID
+	Workspace tenants.WorkspaceID
 	Lane      uuid.UUID // uuid.Nil: of the whole workspace
 	At        time.Time // not to be begun before; zero: now
 }
@@ -31,13 +33,13 @@ type Queue interface {
 	// Enqueue keeps jobs of one workspace. In the context of a transaction of that
 	// workspace they are there if it is committed, and not otherwise. Jobs of kinds
 	// that nobody handles are refused.
-	Enqueue(ctx context.Context, workspace uuid.UUID, jobs ...Job) error
+	Enqueue(ctx context.Context, workspace tenants.WorkspaceID, jobs ...Job) error
 }
 
 // Handler does the work of one job. Its context ends with the kind's deadline and
 // with the program. An error has the job tried again later, until it has been tried
 // as often as its kind allows; Again has it come back without that.
-type Handler func(ctx context.Context, workspace, lane uuid.UUID) error
+type Handler func(ctx context.Context, workspace tenants.WorkspaceID, lane uuid.UUID) error
 
 // Again is the error of a handler whose job is to come back at a later time. It is no
 // failure and does not count as an attempt.

@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/google/uuid"
+	"palimpsest/tenants"
 
 	"palimpsest/pipeline"
 	"palimpsest/pipeline/modules/ipc"
@@ -61,11 +61,11 @@ func (a *Advice) IsWorthSaying(trigger string) bool {
 // AdviceStore keeps advice.
 type AdviceStore interface {
 	// Advice returns a workspace's advice. It returns ErrNoAdvice.
-	Advice(ctx context.Context, workspace uuid.UUID) (Advice, error)
+	Advice(ctx context.Context, workspace tenants.WorkspaceID) (Advice, error)
 
 	// KeepAdvice keeps advice in place of that before. Advice for the same trigger stays
 	// dismissed.
-	KeepAdvice(ctx context.Context, workspace uuid.UUID, advice Advice) error
+	KeepAdvice(ctx context.Context, workspace tenants.WorkspaceID, advice Advice) error
 }
 
 // Advisor makes advice in the background.
@@ -74,10 +74,10 @@ type Advisor struct {
 	Store   AdviceStore
 
 	// Workspaces returns all workspaces.
-	Workspaces func(ctx context.Context) ([]uuid.UUID, error)
+	Workspaces func(ctx context.Context) ([]tenants.WorkspaceID, error)
 
 	// Settings returns the pipeline of a workspace.
-	Settings func(ctx context.Context, workspace uuid.UUID) (pipeline.Config, error)
+	Settings func(ctx context.Context, workspace tenants.WorkspaceID) (pipeline.Config, error)
 
 	Now func() time.Time
 }
@@ -98,7 +98,7 @@ func (a *Advisor) Pass(ctx context.Context) error {
 	return err
 }
 
-func (a *Advisor) advise(ctx context.Context, workspace uuid.UUID) error {
+func (a *Advisor) advise(ctx context.Context, workspace tenants.WorkspaceID) error {
 	config, err := a.Settings(ctx, workspace)
 	if err != nil || !config.Runs(ipc.Name) {
 		return err
@@ -122,7 +122,7 @@ func (a *Advisor) advise(ctx context.Context, workspace uuid.UUID) error {
 
 // advise replays the newest sessions since a time with both triggers, one session after
 // the other, since it runs in the background.
-func (p *Preview) advise(ctx context.Context, workspace uuid.UUID, config pipeline.Config, since time.Time) (Advice, error) {
+func (p *Preview) advise(ctx context.Context, workspace tenants.WorkspaceID, config pipeline.Config, since time.Time) (Advice, error) {
 	recorded, err := p.store.Recorded(ctx, workspace, session.Picked{Newest: advised + 1, Since: since})
 	if err != nil {
 		return Advice{}, err

@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/uuid"
+	"palimpsest/tenants"
 
 	"palimpsest/pipeline"
 	"palimpsest/pipeline/conversation"
@@ -19,12 +19,12 @@ import (
 
 // drawer keeps advice in memory.
 type drawer struct {
-	kept map[uuid.UUID]preview.Advice
+	kept map[tenants.WorkspaceID]preview.Advice
 	err  error
 	made int
 }
 
-func (d *drawer) Advice(_ context.Context, workspace uuid.UUID) (preview.Advice, error) {
+func (d *drawer) Advice(_ context.Context, workspace tenants.WorkspaceID) (preview.Advice, error) {
 	advice, is := d.kept[workspace]
 	if !is {
 		return preview.Advice{}, preview.ErrNoAdvice
@@ -32,7 +32,7 @@ func (d *drawer) Advice(_ context.Context, workspace uuid.UUID) (preview.Advice,
 	return advice, nil
 }
 
-func (d *drawer) KeepAdvice(_ context.Context, workspace uuid.UUID, advice preview.Advice) error {
+func (d *drawer) KeepAdvice(_ context.Context, workspace tenants.WorkspaceID, advice preview.Advice) error {
 	d.kept[workspace] = advice
 	d.made++
 	return d.err
@@ -50,12 +50,14 @@ func vast(t *testing.T) session.Recorded {
 // advising is an advisor over two workspaces, of which the first has sessions.
 func advising(t *testing.T, recorded []session.Recorded) (*preview.Advisor, *drawer, *shelf, *pipeline.Config) {
 	t.Helper()
-	shelf, store, config := &shelf{workspace: uuid.New(), recorded: recorded}, &drawer{kept: map[uuid.UUID]preview.Advice{}}, settings(0.75)
-	other := uuid.New()
+	shelf, store, config := &shelf{workspace: tenants.NewWorkspaceID(), recorded: recorded}, &drawer{kept: map[tenants.WorkspaceID]preview.Advice{}}, settings(0.75)
+	other := tenants.NewWorkspaceID()
 	return &preview.Advisor{
 		Preview: preview.New(shelf, models(t)), Store: store, Now: from,
-		Workspaces: func(context.Context) ([]uuid.UUID, error) { return []uuid.UUID{shelf.workspace, other}, nil },
-		Settings:   func(context.Context, uuid.UUID) (pipeline.Config, error) { return config, nil },
+		Workspaces: func(context.Context) ([]tenants.WorkspaceID, error) {
+			return []tenants.WorkspaceID{shelf.workspace, other}, nil
+		},
+		Settings: func(context.Context, tenants.WorkspaceID) (pipeline.Config, error) { return config, nil },
 	}, store, shelf, &config
 }
 
@@ -167,7 +169,7 @@ func TestWorkspaceWithoutAdviceDoesNotKeepOthersWaiting(t *testing.T) {
 	one.Requests = one.Requests[:2]
 	advisor, store, shelf, config := advising(t, slices.Repeat([]session.Recorded{one}, 5))
 	broken := errors.New("saved pipeline is not valid")
-	advisor.Settings = func(_ context.Context, workspace uuid.UUID) (pipeline.Config, error) {
+	advisor.Settings = func(_ context.Context, workspace tenants.WorkspaceID) (pipeline.Config, error) {
 		if workspace == shelf.workspace {
 			return pipeline.Config{}, broken
 		}

@@ -6,7 +6,8 @@ import (
 	"runtime"
 	"time"
 
-	"github.com/google/uuid"
+	"palimpsest/tenants"
+
 	"github.com/maypok86/otter/v2"
 
 	"palimpsest/pipeline"
@@ -41,7 +42,7 @@ type Preview struct {
 
 // question is what the answer to stays the same while someone tries other settings.
 type question struct {
-	workspace uuid.UUID
+	workspace tenants.WorkspaceID
 	picked    session.Picked
 	saved     string // settings
 }
@@ -72,7 +73,7 @@ func New(store session.Records, models *tokens.Models) *Preview {
 
 // Compare compares two configs on the sessions of a workspace that are picked, as they
 // were at most half a minute ago.
-func (p *Preview) Compare(ctx context.Context, workspace uuid.UUID, picked session.Picked, saved, wanted pipeline.Config) (Comparison, error) {
+func (p *Preview) Compare(ctx context.Context, workspace tenants.WorkspaceID, picked session.Picked, saved, wanted pipeline.Config) (Comparison, error) {
 	standing, err := p.remembered(ctx, workspace, picked, saved)
 	if err != nil {
 		return Comparison{}, err
@@ -87,7 +88,7 @@ func (p *Preview) Compare(ctx context.Context, workspace uuid.UUID, picked sessi
 }
 
 // remembered returns what standing does, as it was at most half a minute ago.
-func (p *Preview) remembered(ctx context.Context, workspace uuid.UUID, picked session.Picked, saved pipeline.Config) (known, error) {
+func (p *Preview) remembered(ctx context.Context, workspace tenants.WorkspaceID, picked session.Picked, saved pipeline.Config) (known, error) {
 	picked.Newest = min(picked.Newest, Most)
 	return p.known.Get(ctx, question{workspace, picked, saved.YAML()}, otter.LoaderFunc[question, known](
 		func(ctx context.Context, _ question) (known, error) {
@@ -97,7 +98,7 @@ func (p *Preview) remembered(ctx context.Context, workspace uuid.UUID, picked se
 }
 
 // standing returns the sessions and what the saved settings make of them.
-func (p *Preview) standing(ctx context.Context, workspace uuid.UUID, picked session.Picked, saved pipeline.Config) (known, error) {
+func (p *Preview) standing(ctx context.Context, workspace tenants.WorkspaceID, picked session.Picked, saved pipeline.Config) (known, error) {
 	recorded, err := p.store.Recorded(ctx, workspace, picked)
 	if err != nil {
 		return known{}, err

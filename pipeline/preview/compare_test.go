@@ -6,7 +6,7 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/google/uuid"
+	"palimpsest/tenants"
 
 	"palimpsest/pipeline/conversation"
 	"palimpsest/pipeline/preview"
@@ -18,14 +18,14 @@ import (
 type shelf struct {
 	session.Records
 
-	workspace uuid.UUID
+	workspace tenants.WorkspaceID
 	recorded  []session.Recorded
 	err       error
 	asked     int
 	picked    session.Picked
 }
 
-func (s *shelf) Recorded(_ context.Context, workspace uuid.UUID, picked session.Picked) ([]session.Recorded, error) {
+func (s *shelf) Recorded(_ context.Context, workspace tenants.WorkspaceID, picked session.Picked) ([]session.Recorded, error) {
 	s.asked++
 	if workspace != s.workspace || s.err != nil {
 		return nil, s.err
@@ -38,7 +38,7 @@ func TestSettingsAreComparedOnAWorkspacesOwnSessions(t *testing.T) {
 	t.Parallel()
 	generated := sessiontest.Generate(7, sessiontest.Options{Turns: 60, Parallel: true, TargetTokens: 60_000})
 	one, _ := record(t, conversation.Anthropic, generated.Body(generated.Steps()-1), 40_000, 0, settings(0.75))
-	shelf := &shelf{workspace: uuid.New(), recorded: slices.Repeat([]session.Recorded{one}, 6)}
+	shelf := &shelf{workspace: tenants.NewWorkspaceID(), recorded: slices.Repeat([]session.Recorded{one}, 6)}
 	compare := preview.New(shelf, models(t))
 
 	found, err := compare.Compare(t.Context(), shelf.workspace, session.Picked{Newest: 5}, settings(0.75), settings(0.5))
@@ -57,12 +57,12 @@ func TestSettingsAreComparedOnAWorkspacesOwnSessions(t *testing.T) {
 	if none, err := compare.Compare(t.Context(), shelf.workspace, session.Picked{Newest: 5}, settings(0.75), off); err != nil || none.Wanted.Epochs != 0 || none.Wanted.Sent != none.Wanted.Received {
 		t.Errorf("without the module: %+v, %v", none.Wanted, err)
 	}
-	few, err := compare.Compare(t.Context(), uuid.New(), session.Picked{Newest: 40}, settings(0.75), settings(0.5))
+	few, err := compare.Compare(t.Context(), tenants.NewWorkspaceID(), session.Picked{Newest: 40}, settings(0.75), settings(0.5))
 	if err != nil || !few.IsSample || few.Was != (preview.Figures{}) || few.Saved.Epochs == 0 {
 		t.Errorf("another workspace: %+v, %v", few, err)
 	}
 	shelf.err = errors.New("database is down")
-	if _, err := compare.Compare(t.Context(), uuid.New(), session.Picked{Newest: 40}, settings(0.75), settings(0.5)); !errors.Is(err, shelf.err) {
+	if _, err := compare.Compare(t.Context(), tenants.NewWorkspaceID(), session.Picked{Newest: 40}, settings(0.75), settings(0.5)); !errors.Is(err, shelf.err) {
 		t.Errorf("a failure is told as %v", err)
 	}
 }
@@ -73,7 +73,7 @@ func TestEverySessionIsToldByItself(t *testing.T) {
 	long, _ := record(t, conversation.Anthropic, generated.Body(generated.Steps()-1), 40_000, 0, settings(0.75))
 	short := long
 	short.Requests = long.Requests[:3]
-	shelf := &shelf{workspace: uuid.New(), recorded: []session.Recorded{short, long, short, short, short}}
+	shelf := &shelf{workspace: tenants.NewWorkspaceID(), recorded: []session.Recorded{short, long, short, short, short}}
 	picked := session.Picked{Newest: 40, Client: "claude-code"}
 
 	found, err := preview.New(shelf, models(t)).Compare(t.Context(), shelf.workspace, picked, settings(0.75), settings(0.5))

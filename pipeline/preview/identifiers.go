@@ -10,6 +10,8 @@ import (
 	"slices"
 	"time"
 
+	"palimpsest/tenants"
+
 	"github.com/google/uuid"
 	"golang.org/x/sync/errgroup"
 
@@ -49,7 +51,7 @@ type Identifiers struct {
 
 // Identifiers compares two configs on the newest of the sessions that are picked whose
 // text may be read. It replays the originals, which takes longer than Compare.
-func (p *Preview) Identifiers(ctx context.Context, workspace uuid.UUID, picked session.Picked, texts Texts, saved, wanted pipeline.Config) (Identifiers, error) {
+func (p *Preview) Identifiers(ctx context.Context, workspace tenants.WorkspaceID, picked session.Picked, texts Texts, saved, wanted pipeline.Config) (Identifiers, error) {
 	standing, err := p.remembered(ctx, workspace, picked, saved)
 	if err != nil || standing.found.IsSample {
 		return Identifiers{}, err
@@ -64,7 +66,7 @@ func (p *Preview) Identifiers(ctx context.Context, workspace uuid.UUID, picked s
 }
 
 // identifiers adds up the sessions. Where the time is up, those that it came to come with the error.
-func (p *Preview) identifiers(ctx context.Context, workspace uuid.UUID, texts Texts, recorded []session.Recorded, saved, wanted pipeline.Config) (Identifiers, error) {
+func (p *Preview) identifiers(ctx context.Context, workspace tenants.WorkspaceID, texts Texts, recorded []session.Recorded, saved, wanted pipeline.Config) (Identifiers, error) {
 	counter, err := tokens.NewCounter()
 	if err != nil {
 		return Identifiers{}, fmt.Errorf("token counter: %w", err)
@@ -101,7 +103,7 @@ func (p *Preview) identifiers(ctx context.Context, workspace uuid.UUID, texts Te
 
 // readable returns the sessions that may be read, have all of their text, and are not too
 // large.
-func (t *Texts) readable(ctx context.Context, workspace uuid.UUID, recorded []session.Recorded) ([]*session.Recorded, error) {
+func (t *Texts) readable(ctx context.Context, workspace tenants.WorkspaceID, recorded []session.Recorded) ([]*session.Recorded, error) {
 	var readable []*session.Recorded
 	left := mostOfText
 	for i := range recorded {
@@ -128,7 +130,7 @@ func (t *Texts) readable(ctx context.Context, workspace uuid.UUID, recorded []se
 }
 
 // read returns the originals of a session.
-func (t *Texts) read(ctx context.Context, workspace uuid.UUID, recorded *session.Recorded, counter *tokens.Counter) (talk, error) {
+func (t *Texts) read(ctx context.Context, workspace tenants.WorkspaceID, recorded *session.Recorded, counter *tokens.Counter) (talk, error) {
 	entries, err := t.Archive.Originals(ctx, workspace, recorded.Lane, 0, len(recorded.Messages))
 	if err != nil {
 		return talk{}, fmt.Errorf("originals of lane %s: %w", recorded.Lane, err)

@@ -13,6 +13,8 @@ import (
 	"testing"
 	"time"
 
+	"palimpsest/tenants"
+
 	"github.com/google/uuid"
 
 	"palimpsest/pipeline/archive"
@@ -34,11 +36,11 @@ type texts struct {
 	err     error
 }
 
-func (t *texts) Entries(_ context.Context, _, _ uuid.UUID, _, limit int) ([]archive.Entry, error) {
+func (t *texts) Entries(_ context.Context, _ tenants.WorkspaceID, _ uuid.UUID, _, limit int) ([]archive.Entry, error) {
 	return t.entries[:min(limit, len(t.entries))], nil
 }
 
-func (t *texts) Originals(_ context.Context, _, _ uuid.UUID, from, to int) ([]archive.Entry, error) {
+func (t *texts) Originals(_ context.Context, _ tenants.WorkspaceID, _ uuid.UUID, from, to int) ([]archive.Entry, error) {
 	return t.entries[from:to], t.err
 }
 
@@ -79,7 +81,7 @@ func long() []byte {
 func of(t testing.TB, recorded session.Recorded, sessions int) (*preview.Preview, *shelf) {
 	t.Helper()
 	recorded.Format, recorded.APIKey = cmp.Or(recorded.Format, conversation.Anthropic), uuid.New()
-	shelf := &shelf{workspace: uuid.New(), recorded: slices.Repeat([]session.Recorded{recorded}, sessions)}
+	shelf := &shelf{workspace: tenants.NewWorkspaceID(), recorded: slices.Repeat([]session.Recorded{recorded}, sessions)}
 	return preview.New(shelf, models(t)), shelf
 }
 

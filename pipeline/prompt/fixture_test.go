@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 
+	"palimpsest/tenants"
+
 	"github.com/google/uuid"
 
 	"palimpsest/api/upstream/providerdouble"
@@ -66,7 +68,7 @@ func newBenchWith(t *testing.T, store session.Store, format conversation.Format,
 		codec: map[conversation.Format]wire.Codec{
 			conversation.Anthropic: anthropic.New(), conversation.OpenAIChat: openaichat.New(), conversation.OpenAIResponses: openairesponses.New(),
 		}[format],
-		scope: session.Scope{Workspace: uuid.New(), APIKey: uuid.New(), Format: format}, config: modules.Catalog().Default(),
+		scope: session.Scope{Workspace: tenants.NewWorkspaceID(), APIKey: uuid.New(), Format: format}, config: modules.Catalog().Default(),
 		headers: http.Header{"X-Palimpsest-Session-Id": {"s"}},
 	}
 	pipeline.Change[ipc.Config](&b.config).PreserveTokens = 0

@@ -5,7 +5,7 @@ import (
 	"context"
 	"testing"
 
-	"github.com/google/uuid"
+	"palimpsest/tenants"
 
 	"palimpsest/pipeline"
 	"palimpsest/pipeline/conversation"
@@ -22,7 +22,7 @@ type rotten struct {
 }
 
 // Find implements session.Store.
-func (r *rotten) Find(ctx context.Context, workspace uuid.UUID, heads []conversation.Hash) (session.Found, error) {
+func (r *rotten) Find(ctx context.Context, workspace tenants.WorkspaceID, heads []conversation.Hash) (session.Found, error) {
 	if r.find {
 		panic("index out of range")
 	}

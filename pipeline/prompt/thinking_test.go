@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/uuid"
+	"palimpsest/tenants"
 
 	"palimpsest/pipeline/conversation"
 	"palimpsest/pipeline/prompt"
@@ -232,7 +232,7 @@ func TestBypassAfterAnEpochStillReleasesThinking(t *testing.T) {
 type lost struct{ *session.Memory }
 
 // Find implements session.Store.
-func (lost) Find(context.Context, uuid.UUID, []conversation.Hash) (session.Found, error) {
+func (lost) Find(context.Context, tenants.WorkspaceID, []conversation.Hash) (session.Found, error) {
 	return session.Found{}, errFull
 }
 

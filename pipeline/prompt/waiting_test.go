@@ -7,7 +7,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/google/uuid"
+	"palimpsest/tenants"
 
 	"palimpsest/pipeline"
 	"palimpsest/pipeline/conversation"
@@ -33,7 +33,7 @@ func (s *stuck) Commit(ctx context.Context, seen session.Seen, projection sessio
 type mute struct{ *session.Memory }
 
 // Find implements session.Store.
-func (mute) Find(ctx context.Context, _ uuid.UUID, _ []conversation.Hash) (session.Found, error) {
+func (mute) Find(ctx context.Context, _ tenants.WorkspaceID, _ []conversation.Hash) (session.Found, error) {
 	<-ctx.Done()
 	return session.Found{}, ctx.Err()
 }

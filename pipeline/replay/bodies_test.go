@@ -11,6 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"palimpsest/tenants"
+
 	"github.com/google/uuid"
 
 	"palimpsest/api/upstream/providerdouble"
@@ -95,7 +97,7 @@ func (b *bench) run(t *testing.T, seed uint64, sum *tally) (bodies int) {
 	options := drawSession(random, double)
 	generated := sessiontest.Generate(seed, options)
 	change := drawChange(random, options.Format)
-	scope := session.Scope{Workspace: uuid.New(), APIKey: uuid.New(), Format: options.Format}
+	scope := session.Scope{Workspace: tenants.NewWorkspaceID(), APIKey: uuid.New(), Format: options.Format}
 	window := int(float64(options.TargetTokens) * (0.05 + 1.3*random.Float64()))
 	factor := 0.8 + 0.8*random.Float64()
 	config := drawConfig(t, random, window)

@@ -11,6 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"palimpsest/tenants"
+
 	"github.com/google/uuid"
 
 	"palimpsest/api/upstream/providerdouble"
@@ -50,7 +52,7 @@ func newRepeating(t *testing.T, codec wire.Codec, window int) *repeating {
 	settings := pipeline.Change[ipc.Config](&config)
 	settings.Repeats, settings.ContextWindow = ipc.RepeatsPoint, ipc.Window(window)
 	return &repeating{
-		scope: session.Scope{Workspace: uuid.UUID{1}, APIKey: uuid.UUID{2}, Format: codec.Format()},
+		scope: session.Scope{Workspace: tenants.WorkspaceID{1}, APIKey: uuid.UUID{2}, Format: codec.Format()},
 		codec: codec, config: config, store: session.NewMemory(), count: counter, now: time.Unix(1_700_000_000, 0),
 	}
 }

@@ -12,6 +12,8 @@ import (
 	"fmt"
 	"time"
 
+	"palimpsest/tenants"
+
 	"github.com/google/uuid"
 
 	"palimpsest/pipeline"
@@ -126,7 +128,7 @@ func New(config Config) (*Replay, error) {
 	}
 	return &Replay{
 		config: config, codec: codec, store: store, writer: writer,
-		scope: session.Scope{Workspace: uuid.New(), APIKey: uuid.New(), Format: config.Format},
+		scope: session.Scope{Workspace: tenants.NewWorkspaceID(), APIKey: uuid.New(), Format: config.Format},
 	}, nil
 }
 

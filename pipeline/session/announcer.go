@@ -5,7 +5,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/google/uuid"
+	"palimpsest/tenants"
 
 	"palimpsest/pipeline/spans"
 )
@@ -21,7 +21,7 @@ const (
 type Announcing interface {
 	// Announce has all processes find lanes by the ends of requests that are not
 	// recorded yet. Of each Seen it keeps the session, the lane and the head.
-	Announce(ctx context.Context, workspace uuid.UUID, seen []Seen) error
+	Announce(ctx context.Context, workspace tenants.WorkspaceID, seen []Seen) error
 }
 
 // Announcer tells all processes which lane a request belongs to while its provider is at
@@ -36,7 +36,7 @@ type Announcer struct {
 	cancel  context.CancelFunc
 
 	mu      sync.Mutex
-	waiting map[uuid.UUID]*announcement // by the workspaces that are being written for; nil while their queue is empty
+	waiting map[tenants.WorkspaceID]*announcement // by the workspaces that are being written for; nil while their queue is empty
 	running sync.WaitGroup
 }
 
@@ -51,7 +51,7 @@ func NewAnnouncer(store Announcing, absence *Absence, failed func(error)) *Annou
 	ctx, cancel := context.WithCancel(context.Background())
 	return &Announcer{
 		store: store, absence: absence, failed: failed, writers: make(chan struct{}, announceWriters), ctx: ctx, cancel: cancel,
-		waiting: make(map[uuid.UUID]*announcement),
+		waiting: make(map[tenants.WorkspaceID]*announcement),
 	}
 }
 
@@ -117,7 +117,7 @@ func (a *Announcer) Stop() {
 }
 
 // write writes what waits for a workspace until nothing does.
-func (a *Announcer) write(workspace uuid.UUID) {
+func (a *Announcer) write(workspace tenants.WorkspaceID) {
 	a.writers <- struct{}{}
 	defer func() { <-a.writers }()
 	for {
@@ -135,7 +135,7 @@ func (a *Announcer) write(workspace uuid.UUID) {
 }
 
 // tell writes one announcement.
-func (a *Announcer) tell(workspace uuid.UUID, batch *announcement) {
+func (a *Announcer) tell(workspace tenants.WorkspaceID, batch *announcement) {
 	defer close(batch.done)
 	ctx, cancel := context.WithTimeout(a.ctx, announceTimeout)
 	defer cancel()

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"time"
 
+	"palimpsest/tenants"
+
 	"github.com/google/uuid"
 	"github.com/maypok86/otter/v2"
 
@@ -214,6 +216,6 @@ func (r *Resolver) grown(lane *Lane) {
 
 // place is where a lane is found in the store.
 type place struct {
-	workspace uuid.UUID
+	workspace tenants.WorkspaceID
 	head      conversation.Hash
 }

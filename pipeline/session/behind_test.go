@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"palimpsest/tenants"
+
 	"github.com/google/uuid"
 
 	"palimpsest/pipeline/conversation"
@@ -25,7 +27,7 @@ type watchedStore struct {
 var errAway = fmt.Errorf("%w: as the test has it", session.ErrAway)
 
 // Stands implements session.Store.
-func (s *watchedStore) Stands(ctx context.Context, workspace uuid.UUID, heads []conversation.Hash) (session.Standing, error) {
+func (s *watchedStore) Stands(ctx context.Context, workspace tenants.WorkspaceID, heads []conversation.Hash) (session.Standing, error) {
 	s.looks.Add(1)
 	if s.fails.Load() {
 		return session.Standing{}, errAway
@@ -34,7 +36,7 @@ func (s *watchedStore) Stands(ctx context.Context, workspace uuid.UUID, heads []
 }
 
 // Find implements session.Store.
-func (s *watchedStore) Find(ctx context.Context, workspace uuid.UUID, heads []conversation.Hash) (session.Found, error) {
+func (s *watchedStore) Find(ctx context.Context, workspace tenants.WorkspaceID, heads []conversation.Hash) (session.Found, error) {
 	if s.fails.Load() || s.readsFail.Load() {
 		return session.Found{}, errAway
 	}
@@ -42,7 +44,7 @@ func (s *watchedStore) Find(ctx context.Context, workspace uuid.UUID, heads []co
 }
 
 // Announce implements session.Store.
-func (s *watchedStore) Announce(ctx context.Context, workspace uuid.UUID, seen []session.Seen) error {
+func (s *watchedStore) Announce(ctx context.Context, workspace tenants.WorkspaceID, seen []session.Seen) error {
 	if s.fails.Load() {
 		return errAway
 	}

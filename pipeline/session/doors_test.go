@@ -8,6 +8,8 @@ import (
 	"testing"
 	"testing/synctest"
 
+	"palimpsest/tenants"
+
 	"github.com/google/uuid"
 
 	"palimpsest/pipeline/conversation"
@@ -22,7 +24,7 @@ type slow struct {
 	answer chan struct{}
 }
 
-func (s *slow) Find(ctx context.Context, workspace uuid.UUID, heads []conversation.Hash) (session.Found, error) {
+func (s *slow) Find(ctx context.Context, workspace tenants.WorkspaceID, heads []conversation.Hash) (session.Found, error) {
 	s.asked.Add(1)
 	<-s.answer
 	return s.Memory.Find(ctx, workspace, heads)
@@ -75,7 +77,7 @@ func TestRequestsThatComeAtOnceOpenOneLane(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		wantOne(t, atOnce(t, resolver, session.Scope{Workspace: uuid.New()}, "a B c D e", 8, func() {
+		wantOne(t, atOnce(t, resolver, session.Scope{Workspace: tenants.NewWorkspaceID()}, "a B c D e", 8, func() {
 			synctest.Wait()
 			if asked := store.asked.Load(); asked != 1 {
 				t.Errorf("the store was asked %d times for one history", asked)
@@ -89,7 +91,7 @@ func TestRequestsThatComeAtOnceOpenOneLane(t *testing.T) {
 // on without one; so does a count.
 func TestWhoWaitsTooLongForALaneIsTold(t *testing.T) {
 	t.Parallel()
-	scope, messages := session.Scope{Workspace: uuid.New()}, history("a B c")
+	scope, messages := session.Scope{Workspace: tenants.NewWorkspaceID()}, history("a B c")
 	chain := session.Chain(scope, session.Hint{}, messages)
 	inVain := func(t *testing.T, resolver *session.Resolver) {
 		t.Helper()

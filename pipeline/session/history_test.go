@@ -8,7 +8,7 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/google/uuid"
+	"palimpsest/tenants"
 
 	"palimpsest/pipeline/conversation"
 	"palimpsest/pipeline/session"
@@ -59,7 +59,7 @@ func TestRememberedLinksAreOfOneScope(t *testing.T) {
 	hint := session.Hint{Name: "one"}
 	mine := b.resolver.Chain(b.scope, hint, messages)
 	elsewhere := b.scope
-	elsewhere.Workspace = uuid.New()
+	elsewhere.Workspace = tenants.NewWorkspaceID()
 	for _, other := range [][]conversation.Hash{
 		b.resolver.Chain(elsewhere, hint, messages),
 		b.resolver.Chain(b.scope, session.Hint{Name: "two"}, messages),
@@ -94,7 +94,7 @@ func BenchmarkChain(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	scope, messages := session.Scope{Workspace: uuid.New()}, identified(1700, 0, "")
+	scope, messages := session.Scope{Workspace: tenants.NewWorkspaceID()}, identified(1700, 0, "")
 	b.Run("made again", func(b *testing.B) {
 		for b.Loop() {
 			session.Chain(scope, session.Hint{}, messages)

@@ -4,6 +4,8 @@ import (
 	"context"
 	"slices"
 
+	"palimpsest/tenants"
+
 	"github.com/google/uuid"
 
 	"palimpsest/pipeline/archive"
@@ -36,7 +38,7 @@ func (l Left) Found() bool { return l.Lane != uuid.Nil }
 // Before returns the lane of a session's main conversation that was used last
 // before another one was opened, and how many messages it has. It returns
 // ErrNotFound if it does not exist.
-func (m *Memory) Before(_ context.Context, _, session, lane uuid.UUID) (left uuid.UUID, messages int, err error) {
+func (m *Memory) Before(_ context.Context, _ tenants.WorkspaceID, session uuid.UUID, lane uuid.UUID) (left uuid.UUID, messages int, err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	var newest *Found
@@ -94,7 +96,7 @@ type MemoryArchive struct{ *Memory }
 
 // Originals returns the messages of a lane from index from to to (excluded), as far
 // as they were stored, in order.
-func (m MemoryArchive) Originals(_ context.Context, _, lane uuid.UUID, from, to int) ([]archive.Entry, error) {
+func (m MemoryArchive) Originals(_ context.Context, _ tenants.WorkspaceID, lane uuid.UUID, from, to int) ([]archive.Entry, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	var entries []archive.Entry

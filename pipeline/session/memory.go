@@ -6,6 +6,8 @@ import (
 	"slices"
 	"sync"
 
+	"palimpsest/tenants"
+
 	"github.com/google/uuid"
 
 	"palimpsest/pipeline/archive"
@@ -16,7 +18,7 @@ import (
 // originals that were handed to it.
 type Memory struct {
 	mu    sync.Mutex
-	heads map[uuid.UUID]map[conversation.Hash]head
+	heads map[tenants.WorkspaceID]map[conversation.Hash]head
 	lanes map[uuid.UUID]*Found
 	kept  map[uuid.UUID]map[int]archive.Entry
 }
@@ -24,14 +26,14 @@ type Memory struct {
 // NewMemory returns an empty store.
 func NewMemory() *Memory {
 	return &Memory{
-		heads: make(map[uuid.UUID]map[conversation.Hash]head),
+		heads: make(map[tenants.WorkspaceID]map[conversation.Hash]head),
 		lanes: make(map[uuid.UUID]*Found),
 		kept:  make(map[uuid.UUID]map[int]archive.Entry),
 	}
 }
 
 // Find implements Store.
-func (m *Memory) Find(_ context.Context, workspace uuid.UUID, heads []conversation.Hash) (Found, error) {
+func (m *Memory) Find(_ context.Context, workspace tenants.WorkspaceID, heads []conversation.Hash) (Found, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for _, head := range slices.Backward(heads) {
@@ -49,7 +51,7 @@ func (m *Memory) Find(_ context.Context, workspace uuid.UUID, heads []conversati
 }
 
 // Stands implements Store.
-func (m *Memory) Stands(ctx context.Context, workspace uuid.UUID, heads []conversation.Hash) (Standing, error) {
+func (m *Memory) Stands(ctx context.Context, workspace tenants.WorkspaceID, heads []conversation.Hash) (Standing, error) {
 	found, err := m.Find(ctx, workspace, heads)
 	if err != nil {
 		return Standing{}, err
@@ -60,7 +62,7 @@ func (m *Memory) Stands(ctx context.Context, workspace uuid.UUID, heads []conver
 }
 
 // Announce implements Store.
-func (m *Memory) Announce(_ context.Context, _ uuid.UUID, seen []Seen) error {
+func (m *Memory) Announce(_ context.Context, _ tenants.WorkspaceID, seen []Seen) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for _, one := range seen {
@@ -102,7 +104,7 @@ func (m *Memory) Inject(_ context.Context, seen Seen, inserts []Insert) error {
 }
 
 // Withdraw implements Store.
-func (m *Memory) Withdraw(_ context.Context, _, lane uuid.UUID, from int) error {
+func (m *Memory) Withdraw(_ context.Context, _ tenants.WorkspaceID, lane uuid.UUID, from int) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if known, ok := m.lanes[lane]; ok {
@@ -112,7 +114,7 @@ func (m *Memory) Withdraw(_ context.Context, _, lane uuid.UUID, from int) error 
 }
 
 // Record implements Store.
-func (m *Memory) Record(_ context.Context, _ uuid.UUID, seen []Seen) error {
+func (m *Memory) Record(_ context.Context, _ tenants.WorkspaceID, seen []Seen) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for _, one := range seen {

@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/uuid"
+	"palimpsest/tenants"
 
 	"palimpsest/pipeline/conversation"
 	"palimpsest/pipeline/session"
@@ -15,7 +15,7 @@ import (
 // ordered is a store with an order and pins for every lane.
 type ordered struct{ *session.Memory }
 
-func (o ordered) Find(ctx context.Context, workspace uuid.UUID, heads []conversation.Hash) (session.Found, error) {
+func (o ordered) Find(ctx context.Context, workspace tenants.WorkspaceID, heads []conversation.Hash) (session.Found, error) {
 	found, err := o.Memory.Find(ctx, workspace, heads)
 	found.Order = session.Order{At: noon(), Instructions: "Keep the API."}
 	found.Pins = []int{1, 3}

@@ -4,7 +4,7 @@ import (
 	"errors"
 	"testing"
 
-	"github.com/google/uuid"
+	"palimpsest/tenants"
 
 	"palimpsest/pipeline/session"
 )
@@ -62,7 +62,7 @@ func TestPeekTellsThatTheStoreFailed(t *testing.T) {
 		t.Fatal(err)
 	}
 	messages := history("a B c")
-	scope := session.Scope{Workspace: uuid.New()}
+	scope := session.Scope{Workspace: tenants.NewWorkspaceID()}
 	if _, err := resolver.Peek(t.Context(), scope, messages, session.Chain(scope, session.Hint{}, messages), "m"); !errors.Is(err, errDown) {
 		t.Errorf("error %v", err)
 	}

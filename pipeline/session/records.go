@@ -4,6 +4,8 @@ import (
 	"context"
 	"time"
 
+	"palimpsest/tenants"
+
 	"palimpsest/pipeline/archive"
 
 	"github.com/google/uuid"
@@ -13,63 +15,63 @@ import (
 // not have is ErrNotFound.
 type Records interface {
 	// Sessions returns a page, the most recently active first, or ErrCursor.
-	Sessions(ctx context.Context, workspace uuid.UUID, filter Filter) (Page, error)
+	Sessions(ctx context.Context, workspace tenants.WorkspaceID, filter Filter) (Page, error)
 
 	// Counts returns how many sessions each part of the list has.
-	Counts(ctx context.Context, workspace uuid.UUID, filter Filter) (Counts, error)
+	Counts(ctx context.Context, workspace tenants.WorkspaceID, filter Filter) (Counts, error)
 
 	// Active returns how many sessions have had a request since a time.
-	Active(ctx context.Context, workspace uuid.UUID, since time.Time) (int, error)
+	Active(ctx context.Context, workspace tenants.WorkspaceID, since time.Time) (int, error)
 
 	// IDs returns the sessions whose ids follow one, in order.
-	IDs(ctx context.Context, workspace, after uuid.UUID, limit int) ([]uuid.UUID, error)
+	IDs(ctx context.Context, workspace tenants.WorkspaceID, after uuid.UUID, limit int) ([]uuid.UUID, error)
 
-	Session(ctx context.Context, workspace, id uuid.UUID) (Detail, error)
+	Session(ctx context.Context, workspace tenants.WorkspaceID, id uuid.UUID) (Detail, error)
 
 	// Delete deletes a session with its archive.
-	Delete(ctx context.Context, workspace, id uuid.UUID) error
+	Delete(ctx context.Context, workspace tenants.WorkspaceID, id uuid.UUID) error
 
 	// Projection returns the newest projection of a lane, Epochs all of them.
-	Projection(ctx context.Context, workspace, lane uuid.UUID) (Projection, error)
-	Epochs(ctx context.Context, workspace, lane uuid.UUID) ([]EpochOverview, error)
+	Projection(ctx context.Context, workspace tenants.WorkspaceID, lane uuid.UUID) (Projection, error)
+	Epochs(ctx context.Context, workspace tenants.WorkspaceID, lane uuid.UUID) ([]EpochOverview, error)
 
 	// Inserts returns what modules have put into a lane, by number.
-	Inserts(ctx context.Context, workspace, lane uuid.UUID) ([]Insert, error)
+	Inserts(ctx context.Context, workspace tenants.WorkspaceID, lane uuid.UUID) ([]Insert, error)
 
 	// Newest returns, without its number, the newest request of a lane with so many
 	// messages, else the newest.
-	Newest(ctx context.Context, workspace, id, lane uuid.UUID, messages int) (Moment, error)
+	Newest(ctx context.Context, workspace tenants.WorkspaceID, id, lane uuid.UUID, messages int) (Moment, error)
 
 	// Course returns how the prompts of a lane grew, in at most points moments.
-	Course(ctx context.Context, workspace, id, lane uuid.UUID, points int) (Course, error)
+	Course(ctx context.Context, workspace tenants.WorkspaceID, id, lane uuid.UUID, points int) (Course, error)
 
 	// Totals returns what all requests of a session have come to.
-	Totals(ctx context.Context, workspace, id uuid.UUID) (Totals, error)
+	Totals(ctx context.Context, workspace tenants.WorkspaceID, id uuid.UUID) (Totals, error)
 
 	// Made counts what modules have made since a time.
-	Made(ctx context.Context, workspace uuid.UUID, since time.Time) (Made, error)
+	Made(ctx context.Context, workspace tenants.WorkspaceID, since time.Time) (Made, error)
 
 	// Pins returns what is never compressed, by message.
-	Pins(ctx context.Context, workspace, lane uuid.UUID) ([]Pin, error)
-	Pin(ctx context.Context, workspace uuid.UUID, pin Pin) error
-	Unpin(ctx context.Context, workspace, lane uuid.UUID, message int) error
+	Pins(ctx context.Context, workspace tenants.WorkspaceID, lane uuid.UUID) ([]Pin, error)
+	Pin(ctx context.Context, workspace tenants.WorkspaceID, pin Pin) error
+	Unpin(ctx context.Context, workspace tenants.WorkspaceID, lane uuid.UUID, message int) error
 
 	// Recorded returns the main conversations of the sessions that are picked, as they
 	// are counted, the newest first.
-	Recorded(ctx context.Context, workspace uuid.UUID, picked Picked) ([]Recorded, error)
+	Recorded(ctx context.Context, workspace tenants.WorkspaceID, picked Picked) ([]Recorded, error)
 
 	// Named returns the lane that a pointer leads to, within a session if one is
 	// given, or ErrNotFound.
-	Named(ctx context.Context, workspace uuid.UUID, within uuid.UUID, pointer archive.Pointer) (Named, error)
+	Named(ctx context.Context, workspace tenants.WorkspaceID, within uuid.UUID, pointer archive.Pointer) (Named, error)
 
 	// Names returns for each message of a lane a name of a history that holds it;
 	// empty where none is on record.
-	Names(ctx context.Context, workspace uuid.UUID, lanes []uuid.UUID, messages []int) ([]archive.Name, error)
+	Names(ctx context.Context, workspace tenants.WorkspaceID, lanes []uuid.UUID, messages []int) ([]archive.Name, error)
 
 	// SessionNamed returns the newest session that its client gave a name, or
 	// ErrNotFound.
-	SessionNamed(ctx context.Context, workspace uuid.UUID, name string) (uuid.UUID, error)
+	SessionNamed(ctx context.Context, workspace tenants.WorkspaceID, name string) (uuid.UUID, error)
 
 	// Ask makes the lane's next request compact it.
-	Ask(ctx context.Context, workspace, lane uuid.UUID, order Order) error
+	Ask(ctx context.Context, workspace tenants.WorkspaceID, lane uuid.UUID, order Order) error
 }

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 
+	"palimpsest/tenants"
+
 	"github.com/google/uuid"
 
 	"palimpsest/pipeline/archive"
@@ -24,7 +26,7 @@ func setup(t *testing.T) *bundle {
 	t.Helper()
 	b := &bundle{
 		store: session.NewMemory(),
-		scope: session.Scope{Workspace: uuid.New(), APIKey: uuid.New(), Format: conversation.Anthropic},
+		scope: session.Scope{Workspace: tenants.NewWorkspaceID(), APIKey: uuid.New(), Format: conversation.Anthropic},
 	}
 	b.restart(t)
 	return b
@@ -141,7 +143,7 @@ func TestOtherKeyWorkspaceOrFormatSharesNothing(t *testing.T) {
 	b := setup(t)
 	own := b.send(t, session.Hint{Name: "same", Source: "header"}, "hello HI more")
 	for name, scope := range map[string]session.Scope{
-		"workspace": {Workspace: uuid.New(), APIKey: b.scope.APIKey, Format: b.scope.Format},
+		"workspace": {Workspace: tenants.NewWorkspaceID(), APIKey: b.scope.APIKey, Format: b.scope.Format},
 		"key":       {Workspace: b.scope.Workspace, APIKey: uuid.New(), Format: b.scope.Format},
 		"format":    {Workspace: b.scope.Workspace, APIKey: b.scope.APIKey, Format: conversation.OpenAIChat},
 		"upstream":  {Workspace: b.scope.Workspace, APIKey: b.scope.APIKey, Format: b.scope.Format, Upstream: "https://llm.example.com"},
@@ -284,7 +286,7 @@ func TestFailingStoreIsReported(t *testing.T) {
 		t.Fatal(err)
 	}
 	messages := history("a B c")
-	scope := session.Scope{Workspace: uuid.New()}
+	scope := session.Scope{Workspace: tenants.NewWorkspaceID()}
 	_, _, err = resolver.Resolve(t.Context(), scope, session.Hint{}, messages, session.Chain(scope, session.Hint{}, messages))
 	if !errors.Is(err, errDown) {
 		t.Fatalf("error %v, want the store's", err)
@@ -412,7 +414,7 @@ func BenchmarkResolveWarm(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	scope := session.Scope{Workspace: uuid.New()}
+	scope := session.Scope{Workspace: tenants.NewWorkspaceID()}
 	messages := make([]conversation.Digest, 400)
 	for i := range messages {
 		messages[i].Identity[0], messages[i].Identity[1] = byte(i), byte(i>>8)
@@ -432,6 +434,6 @@ var errDown = errors.New("down")
 // failing is a store whose database is down.
 type failing struct{ session.Store }
 
-func (failing) Find(context.Context, uuid.UUID, []conversation.Hash) (session.Found, error) {
+func (failing) Find(context.Context, tenants.WorkspaceID, []conversation.Hash) (session.Found, error) {
 	return session.Found{}, errDown
 }

@@ -9,6 +9,8 @@ import (
 	"slices"
 	"time"
 
+	"palimpsest/tenants"
+
 	"github.com/google/uuid"
 
 	"palimpsest/pipeline/archive"
@@ -65,7 +67,7 @@ func (p *Part) Join(written json.RawMessage, messages, tokens int) {
 
 // Scope bounds what a session id or a history can ever match.
 type Scope struct {
-	Workspace uuid.UUID
+	Workspace tenants.WorkspaceID
 	APIKey    uuid.UUID
 	Format    conversation.Format
 
@@ -161,10 +163,10 @@ type Store interface {
 
 	// Find returns the lane with a head among heads that lies furthest along;
 	// heads lie in the order of the history. It returns ErrNotFound if none does.
-	Find(ctx context.Context, workspace uuid.UUID, heads []conversation.Hash) (Found, error)
+	Find(ctx context.Context, workspace tenants.WorkspaceID, heads []conversation.Hash) (Found, error)
 
 	// Stands returns, of the lane that Find would, what tells whether it has moved on.
-	Stands(ctx context.Context, workspace uuid.UUID, heads []conversation.Hash) (Standing, error)
+	Stands(ctx context.Context, workspace tenants.WorkspaceID, heads []conversation.Hash) (Standing, error)
 }
 
 // Committer stores what must be durable before a prompt goes out.
@@ -183,7 +185,7 @@ type Committer interface {
 	Inject(ctx context.Context, seen Seen, inserts []Insert) error
 
 	// Withdraw removes a lane's own inserts from a number on.
-	Withdraw(ctx context.Context, workspace, lane uuid.UUID, from int) error
+	Withdraw(ctx context.Context, workspace tenants.WorkspaceID, lane uuid.UUID, from int) error
 }
 
 // Recorder stores what exchanges were.
@@ -191,5 +193,5 @@ type Recorder interface {
 	// Record stores what exchanges of one workspace added, in order. An exchange that does
 	// not continue its lane, because another process has recorded other messages there, is
 	// stored in a fork of it; seen names the fork then.
-	Record(ctx context.Context, workspace uuid.UUID, seen []Seen) error
+	Record(ctx context.Context, workspace tenants.WorkspaceID, seen []Seen) error
 }

@@ -4,6 +4,8 @@ import (
 	"slices"
 	"testing"
 
+	"palimpsest/tenants"
+
 	"github.com/google/uuid"
 
 	"palimpsest/pipeline/conversation"
@@ -31,7 +33,7 @@ func TestALaneHasTheSummaryOfItsHistory(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	scope, hint := session.Scope{Workspace: uuid.New()}, session.Hint{Name: "run"}
+	scope, hint := session.Scope{Workspace: tenants.NewWorkspaceID()}, session.Hint{Name: "run"}
 	digests, chain := linked(scope, hint, 9)
 	early, _, err := resolver.Resolve(t.Context(), scope, hint, digests[:5], chain[:6])
 	if err != nil {
@@ -98,7 +100,7 @@ func TestALaneTellsOfRejectedSummariesOnce(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	scope, hint := session.Scope{Workspace: uuid.New()}, session.Hint{Name: "run"}
+	scope, hint := session.Scope{Workspace: tenants.NewWorkspaceID()}, session.Hint{Name: "run"}
 	digests, chain := linked(scope, hint, 3)
 	lane, _, err := resolver.Resolve(t.Context(), scope, hint, digests, chain)
 	if err != nil {

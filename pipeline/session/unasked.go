@@ -6,6 +6,8 @@ import (
 	"slices"
 	"time"
 
+	"palimpsest/tenants"
+
 	"github.com/google/uuid"
 
 	"palimpsest/pipeline/conversation"
@@ -29,14 +31,14 @@ type End struct {
 type Ends interface {
 	// Ends returns the ends of a lane that lie furthest along, that one first, and no more
 	// than most.
-	Ends(ctx context.Context, workspace, lane uuid.UUID, most int) ([]End, error)
+	Ends(ctx context.Context, workspace tenants.WorkspaceID, lane uuid.UUID, most int) ([]End, error)
 }
 
 // Elsewhere reads what other processes keep for the store.
 type Elsewhere interface {
 	// Newest returns the newest projection of a lane that the store may not have yet, or
 	// ErrNotFound. One that comes before the number that the caller has does not count.
-	Newest(ctx context.Context, workspace, lane uuid.UUID, have int) (Projection, error)
+	Newest(ctx context.Context, workspace tenants.WorkspaceID, lane uuid.UUID, have int) (Projection, error)
 }
 
 // Consult has the resolver look for what other processes keep for the store. It is called before
@@ -94,7 +96,7 @@ func (l *Lane) assume() {
 // Compacted notes that a lane of a workspace has a projection with a number in the store, 0 if
 // the lane was deleted. A lane that this process does not remember is read now: its next request
 // may come here when the store is away.
-func (r *Resolver) Compacted(workspace, lane uuid.UUID, number int) {
+func (r *Resolver) Compacted(workspace tenants.WorkspaceID, lane uuid.UUID, number int) {
 	if number == 0 || r.ends == nil || r.Known(lane) != nil {
 		r.Changed(lane, number)
 		return
@@ -103,7 +105,7 @@ func (r *Resolver) Compacted(workspace, lane uuid.UUID, number int) {
 }
 
 // readAhead remembers a lane that no request to this process has asked for.
-func (r *Resolver) readAhead(workspace, lane uuid.UUID) error {
+func (r *Resolver) readAhead(workspace tenants.WorkspaceID, lane uuid.UUID) error {
 	ctx, cancel := context.WithTimeout(context.Background(), refreshTimeout)
 	defer cancel()
 	ends, err := r.ends.Ends(ctx, workspace, lane, readEnds)

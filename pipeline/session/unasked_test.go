@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"palimpsest/tenants"
+
 	"github.com/google/uuid"
 
 	"palimpsest/pipeline/session"
@@ -81,7 +83,7 @@ func TestUnknownSessionDoesNotWaitForAStoreThatIsAway(t *testing.T) {
 type endsOf map[uuid.UUID][]session.End
 
 // Ends implements session.Ends.
-func (e endsOf) Ends(_ context.Context, _, lane uuid.UUID, most int) ([]session.End, error) {
+func (e endsOf) Ends(_ context.Context, _ tenants.WorkspaceID, lane uuid.UUID, most int) ([]session.End, error) {
 	return e[lane][:min(most, len(e[lane]))], nil
 }
 
@@ -116,7 +118,7 @@ func TestCompactedLaneOfAnotherReplicaIsUsedWhileTheStoreIsAway(t *testing.T) {
 type elsewhere struct{ session.Projection }
 
 // Newest implements session.Elsewhere.
-func (e elsewhere) Newest(_ context.Context, _, _ uuid.UUID, have int) (session.Projection, error) {
+func (e elsewhere) Newest(_ context.Context, _ tenants.WorkspaceID, _ uuid.UUID, have int) (session.Projection, error) {
 	if e.Number < have {
 		return session.Projection{}, session.ErrNotFound
 	}

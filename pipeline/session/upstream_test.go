@@ -4,6 +4,8 @@ import (
 	"encoding/hex"
 	"testing"
 
+	"palimpsest/tenants"
+
 	"github.com/google/uuid"
 
 	"palimpsest/pipeline/conversation"
@@ -45,7 +47,7 @@ func TestUpstreamsShareNoLane(t *testing.T) {
 func TestLinksTowardsProviderStayAcrossUpgrade(t *testing.T) {
 	t.Parallel()
 	scope := session.Scope{
-		Workspace: uuid.MustParse("11111111-1111-4111-8111-111111111111"),
+		Workspace: tenants.WorkspaceID(uuid.MustParse("11111111-1111-4111-8111-111111111111")),
 		APIKey:    uuid.MustParse("22222222-2222-4222-8222-222222222222"), Format: conversation.Anthropic,
 	}
 	const stored = "6f0971c530fef3bc45726c0554fac2073e9915db3cef91fa0c6594289b0d31cf"

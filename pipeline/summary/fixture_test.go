@@ -14,6 +14,8 @@ import (
 	"testing"
 	"time"
 
+	"palimpsest/tenants"
+
 	"github.com/google/uuid"
 	"go.uber.org/goleak"
 
@@ -152,7 +154,7 @@ func filler(count int) string {
 func quoted(text string) string { return string(wire.Quote(text)) }
 
 // Originals implements Originals.
-func (l *lane) Originals(_ context.Context, _, _ uuid.UUID, from, to int) ([]archive.Entry, error) {
+func (l *lane) Originals(_ context.Context, _ tenants.WorkspaceID, _ uuid.UUID, from, to int) ([]archive.Entry, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	var entries []archive.Entry
@@ -163,21 +165,21 @@ func (l *lane) Originals(_ context.Context, _, _ uuid.UUID, from, to int) ([]arc
 }
 
 // Summaries implements Store.
-func (l *lane) Summaries(context.Context, uuid.UUID, uuid.UUID) ([]session.Summary, error) {
+func (l *lane) Summaries(context.Context, tenants.WorkspaceID, uuid.UUID) ([]session.Summary, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return append([]session.Summary(nil), l.summaries...), nil
 }
 
 // SummaryTried implements Store.
-func (l *lane) SummaryTried(_ context.Context, _, _ uuid.UUID, covers int) (bool, error) {
+func (l *lane) SummaryTried(_ context.Context, _ tenants.WorkspaceID, _ uuid.UUID, covers int) (bool, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return slices.ContainsFunc(l.attempts, func(a session.SummaryAttempt) bool { return a.Covers >= covers }), nil
 }
 
 // SaveSummary implements Store.
-func (l *lane) SaveSummary(_ context.Context, _ uuid.UUID, attempt session.SummaryAttempt) error {
+func (l *lane) SaveSummary(_ context.Context, _ tenants.WorkspaceID, attempt session.SummaryAttempt) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.attempts = append(l.attempts, attempt)
@@ -200,7 +202,7 @@ func (l *lane) SummaryRejected(_ uuid.UUID, reason string) {
 // job asks for a summary of all messages so far.
 func (l *lane) job() Job {
 	return Job{
-		Scope: session.Scope{Workspace: uuid.New(), Format: conversation.Anthropic}, Session: uuid.New(), Lane: uuid.New(),
+		Scope: session.Scope{Workspace: tenants.NewWorkspaceID(), Format: conversation.Anthropic}, Session: uuid.New(), Lane: uuid.New(),
 		Covers: len(l.messages), Chain: l.chain, Codec: anthropic.New(), Model: "claude-sonnet-4-5", Window: 200_000, Factor: 1,
 		Settings: Settings{Model: "claude-haiku-4-5"},
 	}

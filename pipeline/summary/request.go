@@ -3,6 +3,8 @@ package summary
 import (
 	"strings"
 
+	"palimpsest/tenants"
+
 	"github.com/google/uuid"
 
 	"palimpsest/pipeline/conversation"
@@ -12,7 +14,7 @@ import (
 
 // Call is a request to the provider of a workspace, with its own key.
 type Call struct {
-	Workspace uuid.UUID
+	Workspace tenants.WorkspaceID
 	Codec     wire.Codec        // of the body, which goes to its endpoint
 	Provider  string            // which of the workspace's keys, by name; empty: the format's first
 	Account   uuid.UUID         // the provider key that must be used, for the body holds what its account alone can read; uuid.Nil: any

@@ -8,6 +8,8 @@ import (
 	"sync"
 	"time"
 
+	"palimpsest/tenants"
+
 	"github.com/google/uuid"
 
 	"palimpsest/pipeline/archive"
@@ -72,11 +74,11 @@ type Job struct {
 
 // Store keeps attempts and the summaries that came of them.
 type Store interface {
-	Summaries(ctx context.Context, workspace, lane uuid.UUID) ([]session.Summary, error)
-	SaveSummary(ctx context.Context, workspace uuid.UUID, attempt session.SummaryAttempt) error
+	Summaries(ctx context.Context, workspace tenants.WorkspaceID, lane uuid.UUID) ([]session.Summary, error)
+	SaveSummary(ctx context.Context, workspace tenants.WorkspaceID, attempt session.SummaryAttempt) error
 	// SummaryTried reports whether an attempt at a summary of so many messages of
 	// the lane, or more, is kept, whatever came of it.
-	SummaryTried(ctx context.Context, workspace, lane uuid.UUID, covers int) (bool, error)
+	SummaryTried(ctx context.Context, workspace tenants.WorkspaceID, lane uuid.UUID, covers int) (bool, error)
 }
 
 // Lanes are the lanes in memory, which are told how an attempt ended.

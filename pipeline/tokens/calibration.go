@@ -4,7 +4,7 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/google/uuid"
+	"palimpsest/tenants"
 )
 
 const (
@@ -32,7 +32,7 @@ type Calibration struct {
 }
 
 type subject struct {
-	workspace uuid.UUID
+	workspace tenants.WorkspaceID
 	provider  string
 	model     string
 }
@@ -44,7 +44,7 @@ func NewCalibration() *Calibration {
 
 // Factor returns how many of the model's tokens one o200k token comes to in a
 // workspace's prompts; before anything is learned, the model's own TokensPerO200k.
-func (c *Calibration) Factor(workspace uuid.UUID, model Model) float64 {
+func (c *Calibration) Factor(workspace tenants.WorkspaceID, model Model) float64 {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if factor, learned := c.factors[subjectOf(workspace, model)]; learned {
@@ -56,7 +56,7 @@ func (c *Calibration) Factor(workspace uuid.UUID, model Model) float64 {
 // Observe learns from a prompt of estimated o200k tokens for which the provider
 // reported so many of its own. Reports that cannot be meant for the whole prompt
 // are ignored.
-func (c *Calibration) Observe(workspace uuid.UUID, model Model, estimatedO200k, reported int) {
+func (c *Calibration) Observe(workspace tenants.WorkspaceID, model Model, estimatedO200k, reported int) {
 	if estimatedO200k <= 0 || reported <= 0 {
 		return
 	}
@@ -100,6 +100,6 @@ func prior(model Model) float64 {
 	return tokensPerO200kOther
 }
 
-func subjectOf(workspace uuid.UUID, model Model) subject {
+func subjectOf(workspace tenants.WorkspaceID, model Model) subject {
 	return subject{workspace: workspace, provider: model.Provider, model: model.Name[:min(len(model.Name), maxModelName)]}
 }

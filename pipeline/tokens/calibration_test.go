@@ -8,7 +8,7 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/google/uuid"
+	"palimpsest/tenants"
 
 	"palimpsest/pipeline/conversation"
 	"palimpsest/pipeline/tokens"
@@ -60,7 +60,7 @@ func TestEstimatesAreWithinFivePercentAfterTenRequests(t *testing.T) {
 	texts := corpus(t)
 	texts["everything"] = mixed(texts)
 	for kind, text := range texts {
-		calibration, workspace := tokens.NewCalibration(), uuid.New()
+		calibration, workspace := tokens.NewCalibration(), tenants.NewWorkspaceID()
 		var off []float64
 		session(counter, provider, text[:min(len(text), 90_000)], func(estimated, reported int) {
 			estimate := float64(estimated) * calibration.Factor(workspace, model)
@@ -89,7 +89,7 @@ func TestFirstReportMovesMostOfTheWay(t *testing.T) {
 
 	for kind, text := range corpus(t) {
 		text = strings.ToValidUTF8(text[:min(len(text), 60_000)], "")
-		calibration, workspace := tokens.NewCalibration(), uuid.New()
+		calibration, workspace := tokens.NewCalibration(), tenants.NewWorkspaceID()
 		estimated, reported := counter.Count(text), provider.report(provider.count(text))
 		calibration.Observe(workspace, model, estimated, reported)
 		if off := math.Abs(float64(estimated)*calibration.Factor(workspace, model)/float64(reported) - 1); off > 0.15 {
@@ -101,7 +101,7 @@ func TestFirstReportMovesMostOfTheWay(t *testing.T) {
 // B3, B8.
 func TestCalibrationIsNotCarriedOverToAnotherModelProviderOrWorkspace(t *testing.T) {
 	t.Parallel()
-	table, calibration, workspace := models(t), tokens.NewCalibration(), uuid.New()
+	table, calibration, workspace := models(t), tokens.NewCalibration(), tenants.NewWorkspaceID()
 	sonnet, opus := table.Lookup("claude-sonnet-4-5"), table.Lookup("claude-opus-5-5")
 	calibration.Observe(workspace, sonnet, 100_000, 190_000)
 
@@ -116,7 +116,7 @@ func TestCalibrationIsNotCarriedOverToAnotherModelProviderOrWorkspace(t *testing
 	if got := calibration.Factor(workspace, elsewhere); got != sonnet.TokensPerO200k {
 		t.Errorf("another provider: factor %.2f, want %.2f", got, sonnet.TokensPerO200k)
 	}
-	if got := calibration.Factor(uuid.New(), sonnet); got != sonnet.TokensPerO200k {
+	if got := calibration.Factor(tenants.NewWorkspaceID(), sonnet); got != sonnet.TokensPerO200k {
 		t.Errorf("another workspace: factor %.2f, want %.2f", got, sonnet.TokensPerO200k)
 	}
 	if got := calibration.Factor(workspace, table.Lookup("claude-sonnet-4-5-20250929").WithWindow(1000)); math.Abs(got-1.9) > 0.1 {
@@ -129,7 +129,7 @@ func TestReportsThatCannotBeMeantAreIgnored(t *testing.T) {
 	model := models(t).Lookup("claude-sonnet-4-5")
 
 	for _, report := range [][2]int{{0, 0}, {100, 0}, {0, 100}, {-5, 100}, {100, -5}, {100_000, 1000}, {1000, 100_000}} {
-		calibration, workspace := tokens.NewCalibration(), uuid.New()
+		calibration, workspace := tokens.NewCalibration(), tenants.NewWorkspaceID()
 		calibration.Observe(workspace, model, report[0], report[1])
 		if got := calibration.Factor(workspace, model); got != model.TokensPerO200k {
 			t.Errorf("%d estimated, %d reported: factor %.2f, want %.2f", report[0], report[1], got, model.TokensPerO200k)
@@ -139,7 +139,7 @@ func TestReportsThatCannotBeMeantAreIgnored(t *testing.T) {
 
 func TestFactorMovesInBoundedSteps(t *testing.T) {
 	t.Parallel()
-	calibration, workspace, model := tokens.NewCalibration(), uuid.New(), tokens.Model{Name: "m"}
+	calibration, workspace, model := tokens.NewCalibration(), tenants.NewWorkspaceID(), tokens.Model{Name: "m"}
 	for range 5 {
 		calibration.Observe(workspace, model, 100_000, 100_000)
 	}
@@ -159,7 +159,7 @@ func TestFactorMovesInBoundedSteps(t *testing.T) {
 
 func TestShortPromptsMoveTheFactorLittle(t *testing.T) {
 	t.Parallel()
-	calibration, workspace, model := tokens.NewCalibration(), uuid.New(), tokens.Model{Name: "m", TokensPerO200k: 1}
+	calibration, workspace, model := tokens.NewCalibration(), tenants.NewWorkspaceID(), tokens.Model{Name: "m", TokensPerO200k: 1}
 
 	calibration.Observe(workspace, model, 60, 60+providerAdds) // a title request
 	if got := calibration.Factor(workspace, model); got > 1.7 {
@@ -170,9 +170,9 @@ func TestShortPromptsMoveTheFactorLittle(t *testing.T) {
 func TestCalibrationForgetsRatherThanGrows(t *testing.T) {
 	t.Parallel()
 	calibration, model := tokens.NewCalibration(), tokens.Model{Name: strings.Repeat("m", 1000), TokensPerO200k: 1}
-	workspaces := make([]uuid.UUID, 21_000)
+	workspaces := make([]tenants.WorkspaceID, 21_000)
 	for i := range workspaces {
-		workspaces[i] = uuid.New()
+		workspaces[i] = tenants.NewWorkspaceID()
 		calibration.Observe(workspaces[i], model, 100_000, 200_000)
 	}
 
@@ -189,7 +189,7 @@ func TestCalibrationForgetsRatherThanGrows(t *testing.T) {
 
 func TestCalibrationIsSafeForConcurrentUse(t *testing.T) {
 	t.Parallel()
-	calibration, workspace, model := tokens.NewCalibration(), uuid.New(), tokens.Model{Name: "m", TokensPerO200k: 1}
+	calibration, workspace, model := tokens.NewCalibration(), tenants.NewWorkspaceID(), tokens.Model{Name: "m", TokensPerO200k: 1}
 
 	var workers sync.WaitGroup
 	for range 8 {

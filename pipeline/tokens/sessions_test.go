@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/uuid"
+	"palimpsest/tenants"
 
 	"palimpsest/pipeline/conversation"
 	"palimpsest/pipeline/sharedtest"
@@ -25,7 +25,7 @@ func TestEstimatesOfRealSessionsAreWithinFivePercentAfterTenRequests(t *testing.
 
 	var late []float64
 	for _, file := range files {
-		calibration, workspace := tokens.NewCalibration(), uuid.New()
+		calibration, workspace := tokens.NewCalibration(), tenants.NewWorkspaceID()
 		requests, estimated, prompt := 0, 0, 0
 		for _, message := range messages(t, file, 120_000) {
 			estimated += counter.Message(message)

@@ -8,8 +8,6 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/google/uuid"
-
 	"palimpsest/tenants"
 )
 
@@ -19,28 +17,28 @@ const Size = 32
 // Wrapper seals data keys under the master keys.
 type Wrapper interface {
 	// Wrap returns a workspace's data key sealed.
-	Wrap(workspace uuid.UUID, key []byte) ([]byte, error)
+	Wrap(workspace tenants.WorkspaceID, key []byte) ([]byte, error)
 
 	// Unwrap returns the key that was sealed for the workspace, and whether the
 	// newest master key sealed it.
-	Unwrap(workspace uuid.UUID, wrapped []byte) (key []byte, newest bool, err error)
+	Unwrap(workspace tenants.WorkspaceID, wrapped []byte) (key []byte, newest bool, err error)
 }
 
 // Store keeps wrapped data keys. Each of its methods is durable when it returns,
 // whatever transaction its context belongs to.
 type Store interface {
 	// DataKey returns the wrapped key of a workspace, or tenants.ErrNotFound.
-	DataKey(ctx context.Context, workspace uuid.UUID) ([]byte, error)
+	DataKey(ctx context.Context, workspace tenants.WorkspaceID) ([]byte, error)
 
 	// AddDataKey keeps the first key of a workspace and returns the one that is
 	// kept: another, where someone was first.
-	AddDataKey(ctx context.Context, workspace uuid.UUID, wrapped []byte) ([]byte, error)
+	AddDataKey(ctx context.Context, workspace tenants.WorkspaceID, wrapped []byte) ([]byte, error)
 
 	// RewrapDataKey replaces a wrapped key, unless it has been replaced already.
-	RewrapDataKey(ctx context.Context, workspace uuid.UUID, old, wrapped []byte) error
+	RewrapDataKey(ctx context.Context, workspace tenants.WorkspaceID, old, wrapped []byte) error
 
 	// AllWorkspaces returns which workspaces there are, with keys or without.
-	AllWorkspaces(ctx context.Context) ([]uuid.UUID, error)
+	AllWorkspaces(ctx context.Context) ([]tenants.WorkspaceID, error)
 }
 
 // Keeper keeps the data keys of all workspaces. It remembers none: who seals does.
@@ -55,7 +53,7 @@ func New(store Store, wrapper Wrapper) *Keeper { return &Keeper{store: store, wr
 // DataKey returns the data key of a workspace and makes it if absent. A
 // key that an older master key sealed is sealed again with the newest; that this
 // fails is no error, because it opens all the same.
-func (k *Keeper) DataKey(ctx context.Context, workspace uuid.UUID) ([]byte, error) {
+func (k *Keeper) DataKey(ctx context.Context, workspace tenants.WorkspaceID) ([]byte, error) {
 	wrapped, err := k.store.DataKey(ctx, workspace)
 	if errors.Is(err, tenants.ErrNotFound) {
 		wrapped, err = k.add(ctx, workspace)
@@ -82,7 +80,7 @@ const Sample = 16
 // Check returns an error if it is given wrapped data keys, by workspace, and the master
 // keys open none of them: they are not the ones of this database. One that opens is
 // enough, the others may be damaged.
-func Check(wrapper Wrapper, wrapped map[uuid.UUID][]byte) error {
+func Check(wrapper Wrapper, wrapped map[tenants.WorkspaceID][]byte) error {
 	var closed error
 	for workspace, key := range wrapped {
 		if _, _, closed = wrapper.Unwrap(workspace, key); closed == nil {
@@ -118,7 +116,7 @@ func (k *Keeper) RewrapAll(ctx context.Context) (int, error) {
 	return rewrapped, errors.Join(failures...)
 }
 
-func (k *Keeper) rewrapOne(ctx context.Context, workspace uuid.UUID) (bool, error) {
+func (k *Keeper) rewrapOne(ctx context.Context, workspace tenants.WorkspaceID) (bool, error) {
 	wrapped, err := k.store.DataKey(ctx, workspace)
 	if errors.Is(err, tenants.ErrNotFound) {
 		return false, nil // the workspace has been deleted since
@@ -133,7 +131,7 @@ func (k *Keeper) rewrapOne(ctx context.Context, workspace uuid.UUID) (bool, erro
 	return true, k.rewrap(ctx, workspace, wrapped, key)
 }
 
-func (k *Keeper) add(ctx context.Context, workspace uuid.UUID) ([]byte, error) {
+func (k *Keeper) add(ctx context.Context, workspace tenants.WorkspaceID) ([]byte, error) {
 	key := make([]byte, Size)
 	if _, err := rand.Read(key); err != nil {
 		return nil, fmt.Errorf("make: %w", err)
@@ -145,7 +143,7 @@ func (k *Keeper) add(ctx context.Context, workspace uuid.UUID) ([]byte, error) {
 	return k.store.AddDataKey(ctx, workspace, wrapped)
 }
 
-func (k *Keeper) rewrap(ctx context.Context, workspace uuid.UUID, old, key []byte) error {
+func (k *Keeper) rewrap(ctx context.Context, workspace tenants.WorkspaceID, old, key []byte) error {
 	wrapped, err := k.wrapper.Wrap(workspace, key)
 	if err != nil {
 		return err

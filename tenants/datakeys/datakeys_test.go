@@ -8,7 +8,8 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/google/uuid"
+	"palimpsest/tenants"
+
 	"gorm.io/gorm"
 
 	"palimpsest/migrations/dbtest"
@@ -20,15 +21,15 @@ import (
 func TestMain(m *testing.M) { dbtest.Main(m) }
 
 // setup returns a database with a workspace.
-func setup(t *testing.T) (*dbtest.Database, uuid.UUID) {
+func setup(t *testing.T) (*dbtest.Database, tenants.WorkspaceID) {
 	t.Helper()
 	database := dbtest.New(t)
 	return database, addWorkspace(t, database)
 }
 
-func addWorkspace(t *testing.T, database *dbtest.Database) uuid.UUID {
+func addWorkspace(t *testing.T, database *dbtest.Database) tenants.WorkspaceID {
 	t.Helper()
-	id := uuid.New()
+	id := tenants.NewWorkspaceID()
 	err := database.DB.InTenant(t.Context(), id, func(tx *gorm.DB) error {
 		return tx.Exec("INSERT INTO workspaces (workspace_id, name) VALUES (?, 'test')", id).Error
 	})
@@ -108,7 +109,7 @@ func TestAKeyOutlivesTheTransactionInWhichItWasMade(t *testing.T) {
 func TestAfterARotationTheOldMasterKeyCanGo(t *testing.T) {
 	t.Parallel()
 	database, first := setup(t)
-	workspaces := []uuid.UUID{first, addWorkspace(t, database), addWorkspace(t, database)}
+	workspaces := []tenants.WorkspaceID{first, addWorkspace(t, database), addWorkspace(t, database)}
 	were := make([][]byte, len(workspaces))
 	for i, workspace := range workspaces {
 		var err error

@@ -10,8 +10,6 @@ import (
 	"log/slog"
 	"slices"
 
-	"github.com/google/uuid"
-
 	"palimpsest/tenants"
 )
 
@@ -23,7 +21,7 @@ type Store interface {
 	CloseWorkspace(ctx context.Context, workspace tenants.WorkspaceID, then func(ctx context.Context) error) error
 
 	// ClosedWorkspaces returns the workspaces of which something is left.
-	ClosedWorkspaces(ctx context.Context) ([]uuid.UUID, error)
+	ClosedWorkspaces(ctx context.Context) ([]tenants.WorkspaceID, error)
 
 	// EraseSessions deletes what was said in a closed workspace but its archived
 	// bytes, and its exchanges.

@@ -113,11 +113,11 @@ func setup(t *testing.T, bucket archive.Bucket) *product {
 	})
 	p.service = deletion.New(deletion.Config{
 		Store: p.DB.Deletion, Bytes: p.mover, Jobs: p.work, Log: log,
-		Enqueue: func(ctx context.Context, workspace uuid.UUID) error {
+		Enqueue: func(ctx context.Context, workspace tenants.WorkspaceID) error {
 			return p.work.Enqueue(ctx, workspace, jobs.Job{Kind: kind, Workspace: workspace})
 		},
 	})
-	p.work.Handle(kind, jobs.Limits{Workers: 1}, func(ctx context.Context, workspace, _ uuid.UUID) error {
+	p.work.Handle(kind, jobs.Limits{Workers: 1}, func(ctx context.Context, workspace tenants.WorkspaceID, _ uuid.UUID) error {
 		return p.service.Work(ctx, workspace)
 	})
 	if err := p.work.Open(); err != nil {
@@ -128,7 +128,7 @@ func setup(t *testing.T, bucket archive.Bucket) *product {
 
 // workspace signs someone up whose workspace has sessions in the archive, the index
 // and the bucket.
-func (p *product) workspace(t *testing.T, name string, sessions int) uuid.UUID {
+func (p *product) workspace(t *testing.T, name string, sessions int) tenants.WorkspaceID {
 	t.Helper()
 	_, workspace, err := p.DB.Accounts.SignUp(t.Context(), name+"@example.com", "hash", name)
 	if err != nil {
@@ -162,7 +162,7 @@ func (p *product) workspace(t *testing.T, name string, sessions int) uuid.UUID {
 }
 
 // hits returns how much a search finds.
-func (p *product) hits(t *testing.T, workspace uuid.UUID) int {
+func (p *product) hits(t *testing.T, workspace tenants.WorkspaceID) int {
 	t.Helper()
 	found, err := p.index.Search(t.Context(), workspace, archive.Query{Text: "zebra"})
 	if err != nil {
@@ -172,7 +172,7 @@ func (p *product) hits(t *testing.T, workspace uuid.UUID) int {
 }
 
 // rows returns every row that holds a workspace's id, of any table, also River's.
-func (p *product) rows(t *testing.T, workspace uuid.UUID) []string {
+func (p *product) rows(t *testing.T, workspace tenants.WorkspaceID) []string {
 	t.Helper()
 	owner := p.Owner(t)
 	tables, err := owner.Query(t.Context(), `SELECT c.oid::regclass::text FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
@@ -203,14 +203,14 @@ func (p *product) rows(t *testing.T, workspace uuid.UUID) []string {
 }
 
 // directory is a bucket in a directory, and what counts its files of a workspace.
-func directory(t *testing.T) (archive.Bucket, func(t *testing.T, workspace uuid.UUID) int) {
+func directory(t *testing.T) (archive.Bucket, func(t *testing.T, workspace tenants.WorkspaceID) int) {
 	t.Helper()
 	root := t.TempDir()
 	bucket, err := blob.NewDirectory(root)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return bucket, func(t *testing.T, workspace uuid.UUID) int {
+	return bucket, func(t *testing.T, workspace tenants.WorkspaceID) int {
 		t.Helper()
 		files := 0
 		err := filepath.WalkDir(filepath.Join(root, workspace.String()), func(_ string, entry fs.DirEntry, err error) error {
@@ -227,7 +227,7 @@ func directory(t *testing.T) (archive.Bucket, func(t *testing.T, workspace uuid.
 }
 
 // s3 is a bucket of an S3-compatible server, and what counts its objects.
-func s3(t *testing.T) (archive.Bucket, func(t *testing.T, workspace uuid.UUID) int) {
+func s3(t *testing.T) (archive.Bucket, func(t *testing.T, workspace tenants.WorkspaceID) int) {
 	t.Helper()
 	backend := s3mem.New()
 	if err := backend.CreateBucket("originals"); err != nil {
@@ -239,7 +239,7 @@ func s3(t *testing.T) (archive.Bucket, func(t *testing.T, workspace uuid.UUID) i
 	if err != nil {
 		t.Fatal(err)
 	}
-	return bucket, func(t *testing.T, workspace uuid.UUID) int {
+	return bucket, func(t *testing.T, workspace tenants.WorkspaceID) int {
 		t.Helper()
 		listed, err := backend.ListBucket("originals", nil, gofakes3.ListBucketPage{})
 		if err != nil {
@@ -259,7 +259,7 @@ func s3(t *testing.T) (archive.Bucket, func(t *testing.T, workspace uuid.UUID) i
 // directory and in S3; of another nothing is gone.
 func TestDeletedWorkspaceLeavesNothing(t *testing.T) {
 	t.Parallel()
-	for name, open := range map[string]func(*testing.T) (archive.Bucket, func(*testing.T, uuid.UUID) int){"directory": directory, "s3": s3} {
+	for name, open := range map[string]func(*testing.T) (archive.Bucket, func(*testing.T, tenants.WorkspaceID) int){"directory": directory, "s3": s3} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			bucket, count := open(t)

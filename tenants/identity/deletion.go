@@ -4,8 +4,6 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/google/uuid"
-
 	"palimpsest/tenants"
 )
 
@@ -30,7 +28,7 @@ func (s *Service) DeleteAccount(ctx context.Context, who tenants.Principal, pass
 // confirmDeletion has a person prove that the account is theirs. A workspace's identity
 // provider proves it of an account that belongs to the workspace alone.
 func (s *Service) confirmDeletion(ctx context.Context, who tenants.Principal, password string) error {
-	if who.Login.SignOn != uuid.Nil {
+	if !who.Login.SignOn.IsZero() {
 		memberships, err := s.store.Memberships(ctx, who.User.ID)
 		if err != nil {
 			return fmt.Errorf("delete account: %w", err)

@@ -356,10 +356,14 @@ func (noStore) APIKeyByHash(context.Context, []byte) (tenants.APIKey, error) {
 	return tenants.APIKey{}, errors.New("the database was asked")
 }
 
-func (noStore) TouchAPIKeys(context.Context, uuid.UUID, map[uuid.UUID]time.Time) error { return nil }
+func (noStore) TouchAPIKeys(context.Context, tenants.WorkspaceID, map[uuid.UUID]time.Time) error {
+	return nil
+}
 
-func (noStore) RehashAPIKey(context.Context, uuid.UUID, uuid.UUID, []byte, []byte) error { return nil }
+func (noStore) RehashAPIKey(context.Context, tenants.WorkspaceID, uuid.UUID, []byte, []byte) error {
+	return nil
+}
 
-func (noStore) APIKey(context.Context, uuid.UUID, uuid.UUID) (tenants.APIKey, error) {
+func (noStore) APIKey(context.Context, tenants.WorkspaceID, uuid.UUID) (tenants.APIKey, error) {
 	return tenants.APIKey{}, tenants.ErrNotFound
 }

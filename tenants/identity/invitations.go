@@ -23,11 +23,11 @@ const maxInvited = 50
 // its methods return is told by those of Invitations.
 type InvitationStore interface {
 	// CreateInvitations stores all or none, and sends the mails of those it stores.
-	CreateInvitations(ctx context.Context, workspace uuid.UUID, wanted []tenants.NewInvitation) error
+	CreateInvitations(ctx context.Context, workspace tenants.WorkspaceID, wanted []tenants.NewInvitation) error
 	// RenewInvitation sends the mail if and only if it stores the other link.
-	RenewInvitation(ctx context.Context, workspace, id uuid.UUID, sent, expires time.Time, hash []byte, letter tenants.InvitationLetter) error
-	RevokeInvitation(ctx context.Context, workspace, id uuid.UUID) error
-	Invitations(ctx context.Context, workspace uuid.UUID) ([]tenants.Invitation, error)
+	RenewInvitation(ctx context.Context, workspace tenants.WorkspaceID, id uuid.UUID, sent, expires time.Time, hash []byte, letter tenants.InvitationLetter) error
+	RevokeInvitation(ctx context.Context, workspace tenants.WorkspaceID, id uuid.UUID) error
+	Invitations(ctx context.Context, workspace tenants.WorkspaceID) ([]tenants.Invitation, error)
 	InvitationByHash(ctx context.Context, hash []byte) (tenants.Invitation, error)
 	AcceptInvitation(ctx context.Context, hash []byte, user, login uuid.UUID) error
 	SignUpInvited(ctx context.Context, hash []byte, joining tenants.Joining) (tenants.User, tenants.Membership, error)
@@ -123,7 +123,7 @@ func (i *Invitations) Find(ctx context.Context, secret string) (tenants.Invitati
 // and has their login work there. It returns tenants.ErrInvitation,
 // tenants.ErrOtherAddress, and tenants.ErrSignOnOnly for a login that opens one workspace.
 func (i *Invitations) Accept(ctx context.Context, secret string, who tenants.Principal) error {
-	if who.Login.SignOn != uuid.Nil {
+	if !who.Login.SignOn.IsZero() {
 		return tenants.ErrSignOnOnly
 	}
 	if err := i.store.AcceptInvitation(ctx, hashLink(secret), who.User.ID, who.Login.ID); err != nil {

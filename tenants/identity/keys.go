@@ -41,13 +41,13 @@ type KeyStore interface {
 
 	// APIKey returns a key of a workspace, with those of its scopes that the person behind it
 	// may use now. It returns tenants.ErrNotFound.
-	APIKey(ctx context.Context, workspace, id uuid.UUID) (tenants.APIKey, error)
+	APIKey(ctx context.Context, workspace tenants.WorkspaceID, id uuid.UUID) (tenants.APIKey, error)
 
 	// TouchAPIKeys sets when keys of a workspace were last used.
-	TouchAPIKeys(ctx context.Context, workspace uuid.UUID, used map[uuid.UUID]time.Time) error
+	TouchAPIKeys(ctx context.Context, workspace tenants.WorkspaceID, used map[uuid.UUID]time.Time) error
 
 	// RehashAPIKey replaces the hash of a key, unless it has another already.
-	RehashAPIKey(ctx context.Context, workspace, id uuid.UUID, old, hash []byte) error
+	RehashAPIKey(ctx context.Context, workspace tenants.WorkspaceID, id uuid.UUID, old, hash []byte) error
 }
 
 // Keys tells whose API key a secret is, from memory where it has seen it lately.
@@ -61,7 +61,7 @@ type Keys struct {
 	changes atomic.Uint64 // times that Forget was called
 
 	mu   sync.Mutex
-	used map[uuid.UUID]map[uuid.UUID]time.Time // by workspace and key
+	used map[tenants.WorkspaceID]map[uuid.UUID]time.Time // by workspace and key
 }
 
 // result is what the store said of a hash.
@@ -80,7 +80,7 @@ func NewKeys(store KeyStore, peppers [][]byte, now func() time.Time) (*Keys, err
 	if err != nil {
 		return nil, err
 	}
-	return &Keys{store: store, peppers: peppers, now: now, known: known, last: last, used: make(map[uuid.UUID]map[uuid.UUID]time.Time)}, nil
+	return &Keys{store: store, peppers: peppers, now: now, known: known, last: last, used: make(map[tenants.WorkspaceID]map[uuid.UUID]time.Time)}, nil
 }
 
 func newKeyCache(age time.Duration, now func() time.Time) (*otter.Cache[string, result], error) {
@@ -180,7 +180,7 @@ func (k *Keys) Forget() {
 func (k *Keys) Flush(ctx context.Context) error {
 	k.mu.Lock()
 	used := k.used
-	k.used = make(map[uuid.UUID]map[uuid.UUID]time.Time)
+	k.used = make(map[tenants.WorkspaceID]map[uuid.UUID]time.Time)
 	k.mu.Unlock()
 	var failures []error
 	for workspace, keys := range used {

@@ -119,6 +119,6 @@ func (o *outage) APIKeyByHash(ctx context.Context, hash []byte) (tenants.APIKey,
 	return o.KeyStore.APIKeyByHash(ctx, hash)
 }
 
-func (*outage) APIKey(context.Context, uuid.UUID, uuid.UUID) (tenants.APIKey, error) {
+func (*outage) APIKey(context.Context, tenants.WorkspaceID, uuid.UUID) (tenants.APIKey, error) {
 	return tenants.APIKey{}, tenants.ErrNotFound
 }

@@ -20,17 +20,17 @@ func (s *Service) Pending(ctx context.Context, pending string) (tenants.User, er
 
 // pending is Pending with the workspace whose single sign-on stood in for the password; Nil
 // if it was typed.
-func (s *Service) pending(ctx context.Context, pending string) (user tenants.User, signOn uuid.UUID, err error) {
+func (s *Service) pending(ctx context.Context, pending string) (user tenants.User, signOn tenants.WorkspaceID, err error) {
 	claims, err := s.tokens.pending(pending)
 	if err != nil {
-		return tenants.User{}, uuid.Nil, err
+		return tenants.User{}, tenants.WorkspaceID{}, err
 	}
 	user, hash, err := s.store.UserByEmail(ctx, claims.Email)
 	if errors.Is(err, tenants.ErrNotFound) || err == nil && (user.ID != claims.user || fingerprint(hash) != claims.Password) {
-		return tenants.User{}, uuid.Nil, tenants.ErrLoginEnded
+		return tenants.User{}, tenants.WorkspaceID{}, tenants.ErrLoginEnded
 	}
 	if err != nil {
-		return tenants.User{}, uuid.Nil, fmt.Errorf("log in: %w", err)
+		return tenants.User{}, tenants.WorkspaceID{}, fmt.Errorf("log in: %w", err)
 	}
 	return user, claims.SignOn, nil
 }

@@ -182,9 +182,11 @@ func (s *slowStore) APIKeyByHash(context.Context, []byte) (tenants.APIKey, error
 	return <-s.answer, nil
 }
 
-func (*slowStore) TouchAPIKeys(context.Context, uuid.UUID, map[uuid.UUID]time.Time) error { return nil }
+func (*slowStore) TouchAPIKeys(context.Context, tenants.WorkspaceID, map[uuid.UUID]time.Time) error {
+	return nil
+}
 
-func (*slowStore) RehashAPIKey(context.Context, uuid.UUID, uuid.UUID, []byte, []byte) error {
+func (*slowStore) RehashAPIKey(context.Context, tenants.WorkspaceID, uuid.UUID, []byte, []byte) error {
 	return nil
 }
 
@@ -269,6 +271,6 @@ func TestOldSecretEndsOnEveryReplicaWithoutTheNews(t *testing.T) {
 	want(renewed, tenants.ErrKeyRevoked)
 }
 
-func (*slowStore) APIKey(context.Context, uuid.UUID, uuid.UUID) (tenants.APIKey, error) {
+func (*slowStore) APIKey(context.Context, tenants.WorkspaceID, uuid.UUID) (tenants.APIKey, error) {
 	return tenants.APIKey{}, tenants.ErrNotFound
 }

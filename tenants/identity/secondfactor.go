@@ -155,7 +155,7 @@ func (s *Service) LogInWithCode(ctx context.Context, pending, code, userAgent st
 	if err := s.useCode(ctx, user, code); err != nil {
 		return tenants.Principal{}, "", err
 	}
-	if signOn != uuid.Nil { // the code was the second proof, and single sign-on the first
+	if !signOn.IsZero() { // the code was the second proof, and single sign-on the first
 		return s.openBound(ctx, user, signOn, userAgent)
 	}
 	return s.OpenLogin(ctx, user, userAgent)
@@ -163,7 +163,7 @@ func (s *Service) LogInWithCode(ctx context.Context, pending, code, userAgent st
 
 // needsCode returns a tenants.CodeNeeded for a person with a second factor, who has typed
 // their password or comes through a workspace's single sign-on.
-func (s *Service) needsCode(ctx context.Context, user tenants.User, signOn uuid.UUID) error {
+func (s *Service) needsCode(ctx context.Context, user tenants.User, signOn tenants.WorkspaceID) error {
 	factors, err := s.store.FactorsOf(ctx, user.ID)
 	if err != nil {
 		return fmt.Errorf("log in: %w", err)

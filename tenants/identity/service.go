@@ -150,7 +150,7 @@ func (s *Service) LogIn(ctx context.Context, email, password, from, userAgent st
 	if err != nil {
 		return tenants.Principal{}, "", err
 	}
-	if err := s.needsCode(ctx, user, uuid.Nil); err != nil {
+	if err := s.needsCode(ctx, user, tenants.WorkspaceID{}); err != nil {
 		return tenants.Principal{}, "", err
 	}
 	return s.OpenLogin(tenants.WithActor(ctx, tenants.Actor{User: user.ID, Name: user.Email, From: from}), user, userAgent)
@@ -292,12 +292,12 @@ func (s *Service) Authenticate(ctx context.Context, token string) (tenants.Princ
 
 // open creates a login in the workspace that was used last.
 func (s *Service) open(ctx context.Context, user tenants.User, memberships []tenants.Membership, userAgent string) (tenants.Principal, string, error) {
-	return s.openIn(ctx, user, memberships, lastUsed(memberships), uuid.Nil, userAgent)
+	return s.openIn(ctx, user, memberships, lastUsed(memberships), tenants.WorkspaceID{}, userAgent)
 }
 
 // openIn creates a login in the workspace of a membership, which came through a single
 // sign-on or not.
-func (s *Service) openIn(ctx context.Context, user tenants.User, memberships []tenants.Membership, membership tenants.Membership, signOn uuid.UUID, userAgent string) (tenants.Principal, string, error) {
+func (s *Service) openIn(ctx context.Context, user tenants.User, memberships []tenants.Membership, membership tenants.Membership, signOn tenants.WorkspaceID, userAgent string) (tenants.Principal, string, error) {
 	now := s.now()
 	login := tenants.Login{
 		ID: uuid.Must(uuid.NewV7()), UserID: user.ID, Workspace: membership.Workspace.ID, SignOn: signOn, UserAgent: userAgent,

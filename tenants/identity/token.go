@@ -68,12 +68,12 @@ type pendingClaims struct {
 	Email    string `json:"email"`
 	Password string `json:"pwd"` // fingerprint of its hash: the token ends with the password
 
-	SignOn uuid.UUID `json:"sso,omitzero"` // the workspace whose single sign-on stood in for the password
+	SignOn tenants.WorkspaceID `json:"sso,omitzero"` // the workspace whose single sign-on stood in for the password
 
 	user uuid.UUID
 }
 
-func (t tokens) issuePending(user tenants.User, password string, signOn uuid.UUID) (string, error) {
+func (t tokens) issuePending(user tenants.User, password string, signOn tenants.WorkspaceID) (string, error) {
 	now := t.now()
 	claims := pendingClaims{Email: user.Email, Password: password, SignOn: signOn, RegisteredClaims: jwt.RegisteredClaims{
 		Subject: user.ID.String(), Issuer: issuer, Audience: jwt.ClaimStrings{pendingAudience},

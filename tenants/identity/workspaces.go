@@ -16,11 +16,11 @@ type WorkspaceStore interface {
 
 	// Memberships returns a user's workspaces, oldest membership first.
 	Memberships(ctx context.Context, user uuid.UUID) ([]tenants.Membership, error)
-	WorkspaceName(ctx context.Context, workspace uuid.UUID) (string, error)
+	WorkspaceName(ctx context.Context, workspace tenants.WorkspaceID) (string, error)
 	CreateWorkspace(ctx context.Context, owner uuid.UUID, name string) (tenants.Workspace, error)
-	EnterWorkspace(ctx context.Context, user, login, workspace uuid.UUID) error
-	RenameWorkspace(ctx context.Context, workspace uuid.UUID, name string) error
-	LeaveWorkspace(ctx context.Context, user, workspace uuid.UUID, revokeKeys bool) error
+	EnterWorkspace(ctx context.Context, user, login uuid.UUID, workspace tenants.WorkspaceID) error
+	RenameWorkspace(ctx context.Context, workspace tenants.WorkspaceID, name string) error
+	LeaveWorkspace(ctx context.Context, user uuid.UUID, workspace tenants.WorkspaceID, revokeKeys bool) error
 }
 
 // Workspaces makes and names workspaces, and keeps who belongs to them.
@@ -41,7 +41,7 @@ func (w Workspaces) WorkspaceName(ctx context.Context, workspace tenants.Workspa
 // work in it. What a person can mend is a tenants.Invalid of the field workspace. It
 // returns tenants.ErrSignOnOnly for a login that opens another workspace only.
 func (w Workspaces) CreateWorkspace(ctx context.Context, login tenants.Login, name string) (tenants.Workspace, error) {
-	if login.SignOn != uuid.Nil {
+	if !login.SignOn.IsZero() {
 		return tenants.Workspace{}, tenants.ErrSignOnOnly
 	}
 	name, err := checkWorkspace(name)
@@ -59,7 +59,7 @@ func (w Workspaces) CreateWorkspace(ctx context.Context, login tenants.Login, na
 // everywhere. It returns tenants.ErrNotFound for a workspace that the user does not
 // belong to, and tenants.ErrSignOnOnly for one that the login does not open.
 func (w Workspaces) Enter(ctx context.Context, login tenants.Login, workspace tenants.WorkspaceID) error {
-	if login.SignOn != uuid.Nil && login.SignOn != workspace {
+	if !login.SignOn.IsZero() && login.SignOn != workspace {
 		return tenants.ErrSignOnOnly
 	}
 	if err := w.store.EnterWorkspace(ctx, login.UserID, login.ID, workspace); err != nil {

@@ -6,8 +6,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/uuid"
-
 	"palimpsest/tenants"
 	"palimpsest/tenants/identity"
 	"palimpsest/tenants/tenantsdb"
@@ -24,7 +22,7 @@ func TestLoginLandsInTheWorkspaceUsedLast(t *testing.T) {
 	if who, err := b.service.Authenticate(t.Context(), token); err != nil || who.Workspace.ID != second.ID {
 		t.Errorf("the login works in %+v (%v)", who.Workspace, err)
 	}
-	for _, workspace := range []uuid.UUID{ada.Workspace.ID, second.ID, ada.Workspace.ID} {
+	for _, workspace := range []tenants.WorkspaceID{ada.Workspace.ID, second.ID, ada.Workspace.ID} {
 		if err := b.service.Workspaces().Enter(t.Context(), ada.Login, workspace); err != nil {
 			t.Fatal(err)
 		}
@@ -50,7 +48,7 @@ func TestWhoBelongsToNoWorkspaceCanLogInAndCreateOne(t *testing.T) {
 		t.Fatal(err)
 	}
 	who, token, err := b.service.LogIn(t.Context(), "grace@example.com", password, "here", "test")
-	if err != nil || who.Workspace.ID != uuid.Nil || who.Role != "" {
+	if err != nil || !who.Workspace.ID.IsZero() || who.Role != "" {
 		t.Fatalf("%+v (%v)", who, err)
 	}
 	own, err := b.service.Workspaces().CreateWorkspace(t.Context(), who.Login, "Her own")

@@ -138,7 +138,7 @@ func TestClientSecretIsResealedWithNewMasterKey(t *testing.T) {
 		t.Fatalf("sealed %q, %v", kept.Sealed, err)
 	}
 	for name, about := range map[string]string{
-		"another workspace": tenants.AboutSignOn(c.owner.User.ID, kept.Issuer, kept.ClientID),
+		"another workspace": tenants.AboutSignOn(tenants.NewWorkspaceID(), kept.Issuer, kept.ClientID),
 		"another issuer":    tenants.AboutSignOn(workspace, "https://evil.example", kept.ClientID),
 		"another client":    tenants.AboutSignOn(workspace, kept.Issuer, "another"),
 	} {

@@ -6,8 +6,6 @@ import (
 	"net/url"
 	"testing"
 
-	"github.com/google/uuid"
-
 	"palimpsest/tenants"
 	"palimpsest/tenants/signon"
 )
@@ -21,12 +19,12 @@ type counting struct {
 	calls int
 }
 
-func (c *counting) SignOnWorkspace(ctx context.Context, domain string) (uuid.UUID, error) {
+func (c *counting) SignOnWorkspace(ctx context.Context, domain string) (tenants.WorkspaceID, error) {
 	c.calls++
 	return c.db.SignOnWorkspace(ctx, domain)
 }
 
-func (c *counting) SignOn(ctx context.Context, workspace uuid.UUID) (tenants.SignOn, error) {
+func (c *counting) SignOn(ctx context.Context, workspace tenants.WorkspaceID) (tenants.SignOn, error) {
 	c.calls++
 	return c.db.SignOn(ctx, workspace)
 }

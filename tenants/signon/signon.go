@@ -16,7 +16,6 @@ import (
 	"time"
 
 	"github.com/coreos/go-oidc/v3/oidc"
-	"github.com/google/uuid"
 	"golang.org/x/oauth2"
 
 	"palimpsest/tenants"
@@ -31,15 +30,15 @@ const begunAbout = "sign-on under way"
 // Store keeps sign-ons and domains. What its methods return is told by those of
 // tenantsdb.SignOn.
 type Store interface {
-	SignOn(ctx context.Context, workspace uuid.UUID) (tenants.SignOn, error)
-	SaveSignOn(ctx context.Context, workspace uuid.UUID, wanted tenants.SignOn) error
-	RemoveSignOn(ctx context.Context, workspace uuid.UUID) error
-	Domains(ctx context.Context, workspace uuid.UUID) ([]tenants.Domain, error)
-	ClaimDomain(ctx context.Context, workspace uuid.UUID, domain, token string) error
-	ProveDomain(ctx context.Context, workspace uuid.UUID, domain string) error
-	RemoveDomain(ctx context.Context, workspace uuid.UUID, domain string) error
-	SignOnWorkspace(ctx context.Context, domain string) (uuid.UUID, error)
-	SignOnUser(ctx context.Context, workspace uuid.UUID, proof tenants.SignOnProof, role tenants.Role) (tenants.User, error)
+	SignOn(ctx context.Context, workspace tenants.WorkspaceID) (tenants.SignOn, error)
+	SaveSignOn(ctx context.Context, workspace tenants.WorkspaceID, wanted tenants.SignOn) error
+	RemoveSignOn(ctx context.Context, workspace tenants.WorkspaceID) error
+	Domains(ctx context.Context, workspace tenants.WorkspaceID) ([]tenants.Domain, error)
+	ClaimDomain(ctx context.Context, workspace tenants.WorkspaceID, domain, token string) error
+	ProveDomain(ctx context.Context, workspace tenants.WorkspaceID, domain string) error
+	RemoveDomain(ctx context.Context, workspace tenants.WorkspaceID, domain string) error
+	SignOnWorkspace(ctx context.Context, domain string) (tenants.WorkspaceID, error)
+	SignOnUser(ctx context.Context, workspace tenants.WorkspaceID, proof tenants.SignOnProof, role tenants.Role) (tenants.User, error)
 }
 
 // Resolver looks TXT records up; net.Resolver is one.
@@ -76,14 +75,14 @@ func New(config Config) *Service { return &Service{config} }
 
 // begun is a sign-on that is under way; the browser holds it, sealed.
 type begun struct {
-	Workspace uuid.UUID `json:"workspace"`
-	Issuer    string    `json:"issuer"`
-	Client    string    `json:"client"`
-	State     string    `json:"state"`
-	Nonce     string    `json:"nonce"`
-	Verifier  string    `json:"verifier"`
-	Next      string    `json:"next"`
-	Until     time.Time `json:"until"`
+	Workspace tenants.WorkspaceID `json:"workspace"`
+	Issuer    string              `json:"issuer"`
+	Client    string              `json:"client"`
+	State     string              `json:"state"`
+	Nonce     string              `json:"nonce"`
+	Verifier  string              `json:"verifier"`
+	Next      string              `json:"next"`
+	Until     time.Time           `json:"until"`
 }
 
 // Begin returns where the owner of an address proves who they are, and what the browser
@@ -175,7 +174,7 @@ func (s *Service) finish(ctx context.Context, here tenants.Principal, held, stat
 	if err != nil {
 		return "", "", err
 	}
-	if here.Login.SignOn == uuid.Nil && s.Now().Sub(here.Login.CreatedAt) <= tenants.RecentLogin {
+	if here.Login.SignOn.IsZero() && s.Now().Sub(here.Login.CreatedAt) <= tenants.RecentLogin {
 		proof.Account = here.User.ID
 	}
 	user, err := s.Store.SignOnUser(ctx, under.Workspace, proof, signOn.Role)
@@ -243,7 +242,7 @@ func (s *Service) open(held string) (begun, error) {
 }
 
 // provider asks the issuer where what is.
-func (s *Service) provider(ctx context.Context, workspace uuid.UUID, signOn tenants.SignOn) (*oidc.Provider, *oauth2.Config, error) {
+func (s *Service) provider(ctx context.Context, workspace tenants.WorkspaceID, signOn tenants.SignOn) (*oidc.Provider, *oauth2.Config, error) {
 	secret, _, err := s.Sealer.OpenAbout(tenants.AboutSignOn(workspace, signOn.Issuer, signOn.ClientID), signOn.Sealed)
 	if err != nil {
 		return nil, nil, fmt.Errorf("sign-on: %w", err)

@@ -177,7 +177,7 @@ func accountOf(tx *gorm.DB, email string) (tenants.User, error) {
 
 func answerSignUp(tx *gorm.DB, request tenants.AccountRequest, letter tenants.Letter) error {
 	user := tenants.User{ID: uuid.Must(uuid.NewV7()), Email: request.Email, MustVerify: true}
-	workspace := tenants.Workspace{ID: uuid.Must(uuid.NewV7()), Name: request.Workspace}
+	workspace := tenants.Workspace{ID: tenants.NewWorkspaceID(), Name: request.Workspace}
 	actor := tenants.Actor{User: user.ID, Name: user.Email, From: request.From}
 	tx = tx.WithContext(tenants.WithActor(tx.Statement.Context, actor))
 	if err := workFor(tx, forUser, user.ID.String()); err != nil {

@@ -158,7 +158,7 @@ func setPassword(tx *gorm.DB, user tenants.User, keep uuid.UUID, passwordHash st
 
 // auditPerson notes what a person changed of themselves in each of their workspaces.
 func auditPerson(tx *gorm.DB, user uuid.UUID, change tenants.Change) error {
-	var workspaces []uuid.UUID
+	var workspaces []tenants.WorkspaceID
 	err := tx.Table("members").Where("user_id = ?", user).Order("workspace_id").Pluck("workspace_id", &workspaces).Error
 	if err != nil {
 		return err

@@ -18,7 +18,7 @@ import (
 func (db Accounts) DeleteAccount(ctx context.Context, user uuid.UUID, revokeKeys bool) error {
 	err := db.inUser(ctx, user, func(tx *gorm.DB) error {
 		var workspaces []struct {
-			WorkspaceID uuid.UUID
+			WorkspaceID tenants.WorkspaceID
 			Name        string
 		}
 		err := tx.Raw(`SELECT w.workspace_id, w.name FROM members m JOIN workspaces w USING (workspace_id)

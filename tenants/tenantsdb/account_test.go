@@ -9,8 +9,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/uuid"
-
 	"palimpsest/tenants"
 )
 
@@ -101,7 +99,7 @@ func TestNewPasswordEndsOtherLogins(t *testing.T) {
 	if _, err := b.Logins.ActiveLogin(t.Context(), b.user.ID, there.ID); !errors.Is(err, tenants.ErrLoginEnded) {
 		t.Errorf("the other login: %v", err)
 	}
-	for workspace, want := range map[uuid.UUID][]tenants.Action{
+	for workspace, want := range map[tenants.WorkspaceID][]tenants.Action{
 		b.workspace: {tenants.PasswordChanged, tenants.LoginEnded, tenants.LoginOpened, tenants.LoginOpened, tenants.WorkspaceCreated},
 		second.ID:   {tenants.PasswordChanged, tenants.WorkspaceCreated},
 	} {
@@ -117,7 +115,7 @@ func TestNewPasswordEndsOtherLogins(t *testing.T) {
 	}
 }
 
-func actions(t *testing.T, b bundle, workspace uuid.UUID) []tenants.Action {
+func actions(t *testing.T, b bundle, workspace tenants.WorkspaceID) []tenants.Action {
 	t.Helper()
 	entries, err := b.Audit.Audit(t.Context(), workspace, tenants.AuditFilter{Limit: 100})
 	if err != nil {

@@ -15,8 +15,8 @@ import (
 type Alerts struct{ *core }
 
 // AlertedWorkspaces returns the workspaces that have an alert channel that is on.
-func (db Alerts) AlertedWorkspaces(ctx context.Context) ([]uuid.UUID, error) {
-	var workspaces []uuid.UUID
+func (db Alerts) AlertedWorkspaces(ctx context.Context) ([]tenants.WorkspaceID, error) {
+	var workspaces []tenants.WorkspaceID
 	err := db.asWorker(ctx, func(tx *gorm.DB) error {
 		return tx.Raw("SELECT DISTINCT workspace_id FROM alert_channels WHERE NOT disabled ORDER BY workspace_id").Scan(&workspaces).Error
 	})
@@ -27,7 +27,7 @@ func (db Alerts) AlertedWorkspaces(ctx context.Context) ([]uuid.UUID, error) {
 }
 
 // AlertChannels returns the alert channels of a workspace, the oldest first.
-func (db Alerts) AlertChannels(ctx context.Context, workspace uuid.UUID) ([]tenants.AlertChannel, error) {
+func (db Alerts) AlertChannels(ctx context.Context, workspace tenants.WorkspaceID) ([]tenants.AlertChannel, error) {
 	var rows []alertChannelRow
 	err := db.inTenant(ctx, workspace, func(tx *gorm.DB) error {
 		return tx.Table("alert_channels").Select(alertChannelColumns).
@@ -41,7 +41,7 @@ func (db Alerts) AlertChannels(ctx context.Context, workspace uuid.UUID) ([]tena
 
 // AddAlertChannel keeps a new alert channel of a workspace. It returns a tenants.Invalid if
 // the workspace has as many as it may.
-func (db Alerts) AddAlertChannel(ctx context.Context, workspace uuid.UUID, channel tenants.AlertChannel) error {
+func (db Alerts) AddAlertChannel(ctx context.Context, workspace tenants.WorkspaceID, channel tenants.AlertChannel) error {
 	err := db.inTenant(ctx, workspace, func(tx *gorm.DB) error {
 		var count int64
 		if err := tx.Table("alert_channels").Where("workspace_id = ?", workspace).Count(&count).Error; err != nil {
@@ -66,7 +66,7 @@ func (db Alerts) AddAlertChannel(ctx context.Context, workspace uuid.UUID, chann
 
 // ChangeAlertChannel replaces an alert channel by what change makes of it. It returns
 // tenants.ErrNotFound and the errors of change.
-func (db Alerts) ChangeAlertChannel(ctx context.Context, workspace, id uuid.UUID, change func(tenants.AlertChannel) (tenants.AlertChannel, error)) error {
+func (db Alerts) ChangeAlertChannel(ctx context.Context, workspace tenants.WorkspaceID, id uuid.UUID, change func(tenants.AlertChannel) (tenants.AlertChannel, error)) error {
 	err := db.inTenant(ctx, workspace, func(tx *gorm.DB) error {
 		before, err := lockAlertChannel(tx, workspace, id)
 		if err != nil {
@@ -92,7 +92,7 @@ func (db Alerts) ChangeAlertChannel(ctx context.Context, workspace, id uuid.UUID
 
 // RemoveAlertChannel removes an alert channel with its deliveries, or returns
 // tenants.ErrNotFound.
-func (db Alerts) RemoveAlertChannel(ctx context.Context, workspace, id uuid.UUID) error {
+func (db Alerts) RemoveAlertChannel(ctx context.Context, workspace tenants.WorkspaceID, id uuid.UUID) error {
 	err := db.inTenant(ctx, workspace, func(tx *gorm.DB) error {
 		before, err := lockAlertChannel(tx, workspace, id)
 		if err != nil {
@@ -111,7 +111,7 @@ func (db Alerts) RemoveAlertChannel(ctx context.Context, workspace, id uuid.UUID
 
 // ResealAlertChannel replaces what is sealed of an alert channel, unless it has been
 // replaced already.
-func (db Alerts) ResealAlertChannel(ctx context.Context, workspace, id uuid.UUID, old, sealed []byte) error {
+func (db Alerts) ResealAlertChannel(ctx context.Context, workspace tenants.WorkspaceID, id uuid.UUID, old, sealed []byte) error {
 	err := db.inTenant(ctx, workspace, func(tx *gorm.DB) error {
 		return tx.Exec("UPDATE alert_channels SET sealed = ? WHERE workspace_id = ? AND id = ? AND sealed = ?", sealed, workspace, id, old).Error
 	})
@@ -122,7 +122,7 @@ func (db Alerts) ResealAlertChannel(ctx context.Context, workspace, id uuid.UUID
 }
 
 // AlertSettings returns how a workspace wants to be alerted.
-func (db Alerts) AlertSettings(ctx context.Context, workspace uuid.UUID) (tenants.AlertSettings, error) {
+func (db Alerts) AlertSettings(ctx context.Context, workspace tenants.WorkspaceID) (tenants.AlertSettings, error) {
 	var settings tenants.AlertSettings
 	err := db.inTenant(ctx, workspace, func(tx *gorm.DB) (err error) {
 		settings, err = findAlertSettings(tx, workspace)
@@ -135,7 +135,7 @@ func (db Alerts) AlertSettings(ctx context.Context, workspace uuid.UUID) (tenant
 }
 
 // SaveAlertSettings sets how a workspace wants to be alerted, or returns a tenants.Invalid.
-func (db Alerts) SaveAlertSettings(ctx context.Context, workspace uuid.UUID, settings tenants.AlertSettings) error {
+func (db Alerts) SaveAlertSettings(ctx context.Context, workspace tenants.WorkspaceID, settings tenants.AlertSettings) error {
 	if err := settings.Validate(); err != nil {
 		return err
 	}
@@ -159,7 +159,7 @@ func (db Alerts) SaveAlertSettings(ctx context.Context, workspace uuid.UUID, set
 	return nil
 }
 
-func findAlertSettings(tx *gorm.DB, workspace uuid.UUID) (tenants.AlertSettings, error) {
+func findAlertSettings(tx *gorm.DB, workspace tenants.WorkspaceID) (tenants.AlertSettings, error) {
 	var rows []tenants.AlertSettings
 	err := tx.Raw("SELECT quiet_from, quiet_to, time_zone, error_percent FROM alert_settings WHERE workspace_id = ?", workspace).Scan(&rows).Error
 	if err != nil || len(rows) == 0 {
@@ -172,7 +172,7 @@ const alertChannelColumns = "id, kind, name, place, user_id, sealed, rules, disa
 
 // lockAlertChannel returns an alert channel for the transaction to change, or
 // tenants.ErrNotFound.
-func lockAlertChannel(tx *gorm.DB, workspace, id uuid.UUID) (tenants.AlertChannel, error) {
+func lockAlertChannel(tx *gorm.DB, workspace tenants.WorkspaceID, id uuid.UUID) (tenants.AlertChannel, error) {
 	var rows []alertChannelRow
 	err := tx.Raw("SELECT "+alertChannelColumns+" FROM alert_channels WHERE workspace_id = ? AND id = ? FOR UPDATE", workspace, id).Scan(&rows).Error
 	if err == nil && len(rows) == 0 {

@@ -13,7 +13,7 @@ import (
 
 // MarkAlert reports whether people have yet to be alerted to something, and remembers that
 // they now are. Of several replicas that ask at once, one is told so.
-func (db Alerts) MarkAlert(ctx context.Context, workspace uuid.UUID, alert tenants.Alert, at time.Time) (bool, error) {
+func (db Alerts) MarkAlert(ctx context.Context, workspace tenants.WorkspaceID, alert tenants.Alert, at time.Time) (bool, error) {
 	var marked int64
 	err := db.inTenant(ctx, workspace, func(tx *gorm.DB) error {
 		done := tx.Exec(`INSERT INTO alert_marks AS m (workspace_id, rule, subject, period, at) VALUES (?, ?, ?, ?, ?)
@@ -31,7 +31,7 @@ func (db Alerts) MarkAlert(ctx context.Context, workspace uuid.UUID, alert tenan
 
 // ClearAlertMarks forgets that people were alerted to what no longer goes on, by a rule, and
 // was marked before a time.
-func (db Alerts) ClearAlertMarks(ctx context.Context, workspace uuid.UUID, rule tenants.AlertRule, still []string, before time.Time) error {
+func (db Alerts) ClearAlertMarks(ctx context.Context, workspace tenants.WorkspaceID, rule tenants.AlertRule, still []string, before time.Time) error {
 	err := db.inTenant(ctx, workspace, func(tx *gorm.DB) error {
 		statement, values := "DELETE FROM alert_marks WHERE workspace_id = ? AND rule = ? AND period = '' AND at < ?", []any{workspace, string(rule), before}
 		if len(still) > 0 {
@@ -46,7 +46,7 @@ func (db Alerts) ClearAlertMarks(ctx context.Context, workspace uuid.UUID, rule 
 }
 
 // ForgetAlerts deletes deliveries that ended, and marks, from before a time.
-func (db Alerts) ForgetAlerts(ctx context.Context, workspace uuid.UUID, before time.Time) error {
+func (db Alerts) ForgetAlerts(ctx context.Context, workspace tenants.WorkspaceID, before time.Time) error {
 	err := db.inTenant(ctx, workspace, func(tx *gorm.DB) error {
 		if err := tx.Exec("DELETE FROM alert_marks WHERE workspace_id = ? AND at < ?", workspace, before).Error; err != nil {
 			return err
@@ -60,7 +60,7 @@ func (db Alerts) ForgetAlerts(ctx context.Context, workspace uuid.UUID, before t
 }
 
 // AddAlertDelivery keeps a delivery.
-func (db Alerts) AddAlertDelivery(ctx context.Context, workspace uuid.UUID, d tenants.AlertDelivery) error {
+func (db Alerts) AddAlertDelivery(ctx context.Context, workspace tenants.WorkspaceID, d tenants.AlertDelivery) error {
 	err := db.inTenant(ctx, workspace, func(tx *gorm.DB) error {
 		return tx.Exec(`INSERT INTO alert_deliveries (workspace_id, id, channel_id, rule, subject, title, body, path, created_at, next_at, until,
 				state, attempts, tried_at, status, answer) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
@@ -74,17 +74,17 @@ func (db Alerts) AddAlertDelivery(ctx context.Context, workspace uuid.UUID, d te
 }
 
 // AlertDeliveries returns the newest deliveries of a workspace, the newest first.
-func (db Alerts) AlertDeliveries(ctx context.Context, workspace uuid.UUID, limit int) ([]tenants.AlertDelivery, error) {
+func (db Alerts) AlertDeliveries(ctx context.Context, workspace tenants.WorkspaceID, limit int) ([]tenants.AlertDelivery, error) {
 	return db.alertDeliveries(ctx, workspace, "workspace_id = ? ORDER BY id DESC LIMIT ?", workspace, limit)
 }
 
 // OverdueAlertDeliveries returns deliveries that should have been tried before a time.
-func (db Alerts) OverdueAlertDeliveries(ctx context.Context, workspace uuid.UUID, before time.Time, limit int) ([]tenants.AlertDelivery, error) {
+func (db Alerts) OverdueAlertDeliveries(ctx context.Context, workspace tenants.WorkspaceID, before time.Time, limit int) ([]tenants.AlertDelivery, error) {
 	return db.alertDeliveries(ctx, workspace, "workspace_id = ? AND state = 'waiting' AND next_at < ? ORDER BY id LIMIT ?", workspace, before, limit)
 }
 
 // AlertDelivery returns a delivery and its channel, or tenants.ErrNotFound.
-func (db Alerts) AlertDelivery(ctx context.Context, workspace, id uuid.UUID) (tenants.AlertDelivery, tenants.AlertChannel, error) {
+func (db Alerts) AlertDelivery(ctx context.Context, workspace tenants.WorkspaceID, id uuid.UUID) (tenants.AlertDelivery, tenants.AlertChannel, error) {
 	var found tenants.AlertDelivery
 	var channel tenants.AlertChannel
 	err := db.inTenant(ctx, workspace, func(tx *gorm.DB) error {
@@ -105,7 +105,7 @@ func (db Alerts) AlertDelivery(ctx context.Context, workspace, id uuid.UUID) (te
 }
 
 // NoteAlertAttempt notes what came of trying a delivery.
-func (db Alerts) NoteAlertAttempt(ctx context.Context, workspace, id uuid.UUID, attempt tenants.AlertAttempt) error {
+func (db Alerts) NoteAlertAttempt(ctx context.Context, workspace tenants.WorkspaceID, id uuid.UUID, attempt tenants.AlertAttempt) error {
 	err := db.inTenant(ctx, workspace, func(tx *gorm.DB) error {
 		return tx.Exec(`UPDATE alert_deliveries SET attempts = attempts + 1, tried_at = ?, state = ?, next_at = coalesce(?, next_at), status = ?, answer = ?
 			WHERE workspace_id = ? AND id = ?`, attempt.At, string(attempt.State), given(attempt.NextAt), attempt.Status, storable(attempt.Answer), workspace, id).Error
@@ -118,7 +118,7 @@ func (db Alerts) NoteAlertAttempt(ctx context.Context, workspace, id uuid.UUID, 
 
 // RetryAlertDelivery lets a delivery that failed wait for attempts from a time until another.
 // It returns tenants.ErrNotFound for a delivery that has not failed.
-func (db Alerts) RetryAlertDelivery(ctx context.Context, workspace, id uuid.UUID, at, until time.Time) error {
+func (db Alerts) RetryAlertDelivery(ctx context.Context, workspace tenants.WorkspaceID, id uuid.UUID, at, until time.Time) error {
 	err := db.inTenant(ctx, workspace, func(tx *gorm.DB) error {
 		return changedOne(tx.Exec("UPDATE alert_deliveries SET state = 'waiting', next_at = ?, until = ? WHERE workspace_id = ? AND id = ? AND state = 'failed'",
 			at, until, workspace, id), tenants.ErrNotFound)
@@ -129,7 +129,7 @@ func (db Alerts) RetryAlertDelivery(ctx context.Context, workspace, id uuid.UUID
 	return nil
 }
 
-func (db Alerts) alertDeliveries(ctx context.Context, workspace uuid.UUID, condition string, values ...any) ([]tenants.AlertDelivery, error) {
+func (db Alerts) alertDeliveries(ctx context.Context, workspace tenants.WorkspaceID, condition string, values ...any) ([]tenants.AlertDelivery, error) {
 	var rows []alertDeliveryRow
 	err := db.inTenant(ctx, workspace, func(tx *gorm.DB) error {
 		return tx.Raw("SELECT "+alertDeliveryColumns+" FROM alert_deliveries WHERE "+condition, values...).Scan(&rows).Error

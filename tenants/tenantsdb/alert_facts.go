@@ -14,7 +14,7 @@ import (
 
 // RecentFailures returns how many exchanges of clients a workspace has had since a time, and
 // how many of them failed, both as tenants.Usage counts them.
-func (db Alerts) RecentFailures(ctx context.Context, workspace uuid.UUID, since time.Time) (exchanges, failures int64, err error) {
+func (db Alerts) RecentFailures(ctx context.Context, workspace tenants.WorkspaceID, since time.Time) (exchanges, failures int64, err error) {
 	var row struct{ Exchanges, Failures int64 }
 	err = db.inTenant(ctx, workspace, func(tx *gorm.DB) error {
 		return tx.Raw(`SELECT count(*) AS exchanges, count(*) FILTER (WHERE status >= 400 AND status <> 499) AS failures FROM exchanges
@@ -31,7 +31,7 @@ const maxNews = 50
 
 // UntoldEntries returns the entries of a workspace's audit log since a time that have one of
 // some actions and that no alert was made of, the oldest first, at most 50.
-func (db Alerts) UntoldEntries(ctx context.Context, workspace uuid.UUID, since time.Time, actions []tenants.Action) ([]tenants.AuditEntry, error) {
+func (db Alerts) UntoldEntries(ctx context.Context, workspace tenants.WorkspaceID, since time.Time, actions []tenants.Action) ([]tenants.AuditEntry, error) {
 	names := make([]string, len(actions))
 	for i, action := range actions {
 		names[i] = string(action)

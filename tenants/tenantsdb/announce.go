@@ -7,7 +7,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/google/uuid"
+	"palimpsest/tenants"
 )
 
 // ExchangesChannel is the channel on which all replicas are told that exchanges were
@@ -27,7 +27,7 @@ type Announcer struct {
 	wake chan struct{} // holds one value while something waits
 
 	mu      sync.Mutex
-	waiting map[uuid.UUID]int
+	waiting map[tenants.WorkspaceID]int
 
 	cancel  context.CancelFunc
 	stopped sync.WaitGroup
@@ -35,11 +35,11 @@ type Announcer struct {
 
 // NewAnnouncer returns an Announcer that is not started yet.
 func (db *DB) NewAnnouncer(log *slog.Logger) *Announcer {
-	return &Announcer{db: db, log: log, wake: make(chan struct{}, 1), waiting: make(map[uuid.UUID]int)}
+	return &Announcer{db: db, log: log, wake: make(chan struct{}, 1), waiting: make(map[tenants.WorkspaceID]int)}
 }
 
 // Recorded notes that exchanges of a workspace were recorded. It never waits.
-func (a *Announcer) Recorded(workspace uuid.UUID, exchanges int) {
+func (a *Announcer) Recorded(workspace tenants.WorkspaceID, exchanges int) {
 	a.mu.Lock()
 	a.waiting[workspace] += exchanges
 	a.mu.Unlock()

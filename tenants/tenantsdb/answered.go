@@ -5,13 +5,14 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/google/uuid"
+	"palimpsest/tenants"
+
 	"gorm.io/gorm"
 )
 
 // AnsweredAgain returns how many exchanges of a workspace since a moment were answered
 // with what a provider had said before, and not by a provider.
-func (db Exchanges) AnsweredAgain(ctx context.Context, workspace uuid.UUID, since time.Time) (int64, error) {
+func (db Exchanges) AnsweredAgain(ctx context.Context, workspace tenants.WorkspaceID, since time.Time) (int64, error) {
 	var hits int64
 	err := db.inTenant(ctx, workspace, func(tx *gorm.DB) error {
 		return tx.Table("exchanges").Where("workspace_id = ? AND at >= ? AND attempts = 0 AND status < 400", workspace, since).

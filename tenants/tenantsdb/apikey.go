@@ -18,7 +18,7 @@ type APIKeys struct{ *core }
 // CreateAPIKey keeps an API key of a workspace under the hash of its secret, on behalf of
 // the context's actor, whose rights are looked at now; the product acts for who the key
 // says created it. It returns what Grantor.CheckCreate does.
-func (db APIKeys) CreateAPIKey(ctx context.Context, workspace uuid.UUID, key tenants.APIKey, hash []byte) error {
+func (db APIKeys) CreateAPIKey(ctx context.Context, workspace tenants.WorkspaceID, key tenants.APIKey, hash []byte) error {
 	err := db.inTenant(ctx, workspace, func(tx *gorm.DB) error {
 		by, err := grantor(tx, workspace, key.CreatedBy)
 		if err != nil {
@@ -40,7 +40,7 @@ func (db APIKeys) CreateAPIKey(ctx context.Context, workspace uuid.UUID, key ten
 }
 
 // APIKeys returns all API keys of a workspace, revoked ones too, the newest first.
-func (db APIKeys) APIKeys(ctx context.Context, workspace uuid.UUID) ([]tenants.APIKey, error) {
+func (db APIKeys) APIKeys(ctx context.Context, workspace tenants.WorkspaceID) ([]tenants.APIKey, error) {
 	var rows []struct {
 		Row apiKeyRow `gorm:"embedded"`
 
@@ -65,7 +65,7 @@ func (db APIKeys) APIKeys(ctx context.Context, workspace uuid.UUID) ([]tenants.A
 
 // APIKey returns an API key of a workspace, whatever its state, with those of its scopes that
 // the person behind it may use now. It returns tenants.ErrNotFound.
-func (db APIKeys) APIKey(ctx context.Context, workspace, id uuid.UUID) (tenants.APIKey, error) {
+func (db APIKeys) APIKey(ctx context.Context, workspace tenants.WorkspaceID, id uuid.UUID) (tenants.APIKey, error) {
 	var key tenants.APIKey
 	err := db.inTenant(ctx, workspace, func(tx *gorm.DB) error {
 		var row apiKeyRow
@@ -129,7 +129,7 @@ func (db APIKeys) APIKeyByHash(ctx context.Context, hash []byte) (tenants.APIKey
 
 // RevokeAPIKey ends an API key of a workspace on all replicas. Revoking one that
 // is revoked changes nothing. It returns tenants.ErrNotFound, and tenants.ErrDenied.
-func (db APIKeys) RevokeAPIKey(ctx context.Context, workspace, id uuid.UUID) error {
+func (db APIKeys) RevokeAPIKey(ctx context.Context, workspace tenants.WorkspaceID, id uuid.UUID) error {
 	err := db.inTenant(ctx, workspace, func(tx *gorm.DB) error {
 		key, by, err := lockAPIKey(tx, workspace, id)
 		if err != nil {
@@ -154,7 +154,7 @@ func (db APIKeys) RevokeAPIKey(ctx context.Context, workspace, id uuid.UUID) err
 
 // TouchAPIKeys notes when API keys of a workspace were last used. An earlier time
 // than the one that is noted changes nothing.
-func (db APIKeys) TouchAPIKeys(ctx context.Context, workspace uuid.UUID, used map[uuid.UUID]time.Time) error {
+func (db APIKeys) TouchAPIKeys(ctx context.Context, workspace tenants.WorkspaceID, used map[uuid.UUID]time.Time) error {
 	ids, times := make([][16]byte, 0, len(used)), make([]time.Time, 0, len(used))
 	for id, at := range used {
 		ids, times = append(ids, id), append(times, at)
@@ -177,7 +177,7 @@ func (db APIKeys) TouchAPIKeys(ctx context.Context, workspace uuid.UUID, used ma
 	return nil
 }
 
-func insertAPIKey(tx *gorm.DB, workspace uuid.UUID, key tenants.APIKey, hash []byte) error {
+func insertAPIKey(tx *gorm.DB, workspace tenants.WorkspaceID, key tenants.APIKey, hash []byte) error {
 	limits, err := limitsJSON(key.Limits)
 	if err != nil {
 		return err
@@ -188,7 +188,7 @@ func insertAPIKey(tx *gorm.DB, workspace uuid.UUID, key tenants.APIKey, hash []b
 		key.CreatedBy, key.CreatedAt, key.ExpiresAt).Error
 }
 
-func revokeAPIKey(tx *gorm.DB, workspace, id uuid.UUID) error {
+func revokeAPIKey(tx *gorm.DB, workspace tenants.WorkspaceID, id uuid.UUID) error {
 	revoked := tx.Exec("UPDATE api_keys SET revoked_at = coalesce(revoked_at, now()) WHERE workspace_id = ? AND id = ?", workspace, id)
 	if revoked.Error == nil && revoked.RowsAffected == 0 {
 		return tenants.ErrNotFound
@@ -204,7 +204,7 @@ const apiKeyColumns = `workspace_id, id, name, prefix, suffix, scopes, pipeline,
 const creatorColumn = ", coalesce((SELECT u.email FROM users u WHERE u.id = api_keys.created_by), '') AS creator"
 
 type apiKeyRow struct {
-	WorkspaceID uuid.UUID
+	WorkspaceID tenants.WorkspaceID
 	ID          uuid.UUID
 	Name        string
 	Prefix      string

@@ -4,13 +4,15 @@ import (
 	"context"
 	"fmt"
 
+	"palimpsest/tenants"
+
 	"github.com/google/uuid"
 	"gorm.io/gorm"
 )
 
 // RehashAPIKey replaces the hash of an API key, unless it has another already. It is
 // noted nowhere: the key is the same.
-func (db APIKeys) RehashAPIKey(ctx context.Context, workspace, id uuid.UUID, old, hash []byte) error {
+func (db APIKeys) RehashAPIKey(ctx context.Context, workspace tenants.WorkspaceID, id uuid.UUID, old, hash []byte) error {
 	err := db.inTenant(ctx, workspace, func(tx *gorm.DB) error {
 		return tx.Exec("UPDATE api_keys SET hash = ? WHERE workspace_id = ? AND id = ? AND hash = ?", hash, workspace, id, old).Error
 	})

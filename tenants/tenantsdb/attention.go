@@ -19,7 +19,7 @@ const maxChoices = 2000
 
 // UsageChoices returns the clients, models and API keys of a workspace's exchanges in
 // the range of a filter, aligned; the rest of the filter is not looked at.
-func (db Usage) UsageChoices(ctx context.Context, workspace uuid.UUID, filter tenants.UsageFilter) (tenants.UsageChoices, error) {
+func (db Usage) UsageChoices(ctx context.Context, workspace tenants.WorkspaceID, filter tenants.UsageFilter) (tenants.UsageChoices, error) {
 	var choices tenants.UsageChoices
 	filter = tenants.UsageFilter{From: filter.From, To: filter.To}.Aligned()
 	err := db.inTenant(ctx, workspace, func(tx *gorm.DB) error {
@@ -55,7 +55,7 @@ func (db Usage) UsageChoices(ctx context.Context, workspace uuid.UUID, filter te
 // Rejections returns the enabled provider keys of a workspace that their providers have
 // refused since a time, and that nothing good has followed: no answer, no test that
 // passed, no new secret. The one with most refusals comes first.
-func (db Usage) Rejections(ctx context.Context, workspace uuid.UUID, since time.Time) ([]tenants.Rejection, error) {
+func (db Usage) Rejections(ctx context.Context, workspace tenants.WorkspaceID, since time.Time) ([]tenants.Rejection, error) {
 	const statement = `
 		SELECT k.id AS key, k.name, k.provider, count(*) AS count, min(e.at) AS since, (array_agg(e.status ORDER BY e.at DESC))[1] AS status
 		FROM provider_keys k
@@ -81,7 +81,7 @@ const maxHindrances = 20
 
 // Hindrances returns what kept prompts of a workspace above their target since a time, by
 // reason, client, its version, and model; what happened most comes first.
-func (db Usage) Hindrances(ctx context.Context, workspace uuid.UUID, since time.Time) ([]tenants.Hindrance, error) {
+func (db Usage) Hindrances(ctx context.Context, workspace tenants.WorkspaceID, since time.Time) ([]tenants.Hindrance, error) {
 	const statement = `
 		SELECT coalesce(event.reason, '') AS reason, e.client, coalesce(e.report->>'client_version', '') AS version, e.model,
 			count(*) AS count, min(e.at) AS since

@@ -5,8 +5,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/uuid"
-
 	"palimpsest/tenants"
 )
 
@@ -61,7 +59,7 @@ func TestAKeyIsRejectedUntilSomethingGoodComesOfIt(t *testing.T) {
 	if found := rejected(); len(found) != 1 || !found[0].Since.Equal(want[0].Since) || found[0].Count != 2 || found[0].Status != 403 || found[0].Name != key.Name || found[0].Key != key.ID {
 		t.Errorf("rejections %+v, want %+v", found, want)
 	}
-	if found, err := b.Usage.Rejections(t.Context(), uuid.New(), at.Add(-time.Hour)); err != nil || len(found) != 0 {
+	if found, err := b.Usage.Rejections(t.Context(), tenants.NewWorkspaceID(), at.Add(-time.Hour)); err != nil || len(found) != 0 {
 		t.Errorf("another workspace: %+v, %v", found, err)
 	}
 	record(5*time.Minute, 200)
@@ -97,7 +95,7 @@ func TestHindrancesAreCountedByReasonClientVersionAndModel(t *testing.T) {
 	if later, err := b.Usage.Hindrances(t.Context(), b.workspace, at.Add(time.Minute)); err != nil || len(later) != 0 {
 		t.Errorf("of a later time: %+v, %v", later, err)
 	}
-	if others, err := b.Usage.Hindrances(t.Context(), uuid.New(), at.Add(-time.Minute)); err != nil || len(others) != 0 {
+	if others, err := b.Usage.Hindrances(t.Context(), tenants.NewWorkspaceID(), at.Add(-time.Minute)); err != nil || len(others) != 0 {
 		t.Errorf("of another workspace: %+v, %v", others, err)
 	}
 }

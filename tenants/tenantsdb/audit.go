@@ -18,7 +18,7 @@ type Audit struct{ *core }
 
 // audit notes a change in the transaction that makes it, on behalf of the actor
 // of the transaction's context.
-func audit(tx *gorm.DB, workspace uuid.UUID, change tenants.Change) error {
+func audit(tx *gorm.DB, workspace tenants.WorkspaceID, change tenants.Change) error {
 	before, err := fieldsJSON(change.Before)
 	if err != nil {
 		return err
@@ -40,7 +40,7 @@ func audit(tx *gorm.DB, workspace uuid.UUID, change tenants.Change) error {
 
 // Note notes a change that is made outside this package; inside Together it is noted
 // if and only if the change is made.
-func (db Audit) Note(ctx context.Context, workspace uuid.UUID, change tenants.Change) error {
+func (db Audit) Note(ctx context.Context, workspace tenants.WorkspaceID, change tenants.Change) error {
 	return db.inTenant(ctx, workspace, func(tx *gorm.DB) error { return audit(tx, workspace, change) })
 }
 
@@ -50,13 +50,13 @@ const (
 )
 
 // Together is DB.Together, for a change and the note of it.
-func (db Audit) Together(ctx context.Context, workspace uuid.UUID, fn func(ctx context.Context) error) error {
+func (db Audit) Together(ctx context.Context, workspace tenants.WorkspaceID, fn func(ctx context.Context) error) error {
 	return db.together(ctx, workspace, fn)
 }
 
 // Audit returns what was changed in a workspace and passes a filter, the newest
 // first.
-func (db Audit) Audit(ctx context.Context, workspace uuid.UUID, filter tenants.AuditFilter) ([]tenants.AuditEntry, error) {
+func (db Audit) Audit(ctx context.Context, workspace tenants.WorkspaceID, filter tenants.AuditFilter) ([]tenants.AuditEntry, error) {
 	var rows []auditRow
 	err := db.inTenant(ctx, workspace, func(tx *gorm.DB) error {
 		return audited(tx, workspace, filter).Find(&rows).Error
@@ -74,7 +74,7 @@ func (db Audit) Audit(ctx context.Context, workspace uuid.UUID, filter tenants.A
 }
 
 // audited returns the query for the entries that pass a filter.
-func audited(tx *gorm.DB, workspace uuid.UUID, filter tenants.AuditFilter) *gorm.DB {
+func audited(tx *gorm.DB, workspace tenants.WorkspaceID, filter tenants.AuditFilter) *gorm.DB {
 	query := tx.Table("audit_entries").
 		Select("id, at, user_id, api_key_id, actor, address, action, target, before, after").
 		Where("workspace_id = ?", workspace)
@@ -146,5 +146,7 @@ func fieldsJSON(fields tenants.Fields) (*string, error) {
 	return &text, nil
 }
 
-// nullable returns an id as the column has it: NULL for uuid.Nil.
-func nullable(id uuid.UUID) uuid.NullUUID { return uuid.NullUUID{UUID: id, Valid: id != uuid.Nil} }
+// nullable returns an id as the column has it: NULL for zero.
+func nullable[ID ~[16]byte](id ID) uuid.NullUUID {
+	return uuid.NullUUID{UUID: uuid.UUID(id), Valid: id != ID{}}
+}

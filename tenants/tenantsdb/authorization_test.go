@@ -17,7 +17,7 @@ import (
 type world struct {
 	b         bundle
 	ctx       context.Context
-	workspace uuid.UUID
+	workspace tenants.WorkspaceID
 	joined    []uuid.UUID // people in the order in which they joined
 	roles     map[uuid.UUID]tenants.Role
 	keys      []*modelKey

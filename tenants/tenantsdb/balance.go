@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/google/uuid"
 	"gorm.io/gorm"
 
 	"palimpsest/tenants"
@@ -14,7 +13,7 @@ import (
 
 // Balance returns what a workspace's exchanges of a filter, aligned, cost, saved and
 // missed; the cause with most missed tokens comes first.
-func (db Usage) Balance(ctx context.Context, workspace uuid.UUID, filter tenants.UsageFilter) (tenants.Balance, error) {
+func (db Usage) Balance(ctx context.Context, workspace tenants.WorkspaceID, filter tenants.UsageFilter) (tenants.Balance, error) {
 	var row balanceRow
 	filter = filter.Aligned()
 	err := db.inTenant(ctx, workspace, func(tx *gorm.DB) error {

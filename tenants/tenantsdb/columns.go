@@ -12,7 +12,7 @@ import (
 )
 
 // HiddenColumns returns the columns of a list that a member has hidden; none for a person who is not a member.
-func (db Views) HiddenColumns(ctx context.Context, workspace, user uuid.UUID, list tenants.ViewList) ([]string, error) {
+func (db Views) HiddenColumns(ctx context.Context, workspace tenants.WorkspaceID, user uuid.UUID, list tenants.ViewList) ([]string, error) {
 	var encoded []string
 	err := db.inTenant(ctx, workspace, func(tx *gorm.DB) error {
 		return tx.Raw("SELECT coalesce(hidden_columns -> ?, '[]')::text FROM members WHERE workspace_id = ? AND user_id = ?", string(list), workspace, user).Scan(&encoded).Error
@@ -28,7 +28,7 @@ func (db Views) HiddenColumns(ctx context.Context, workspace, user uuid.UUID, li
 }
 
 // HideColumns hides columns of a list from a member, and shows all others.
-func (db Views) HideColumns(ctx context.Context, workspace, user uuid.UUID, list tenants.ViewList, hidden []string) error {
+func (db Views) HideColumns(ctx context.Context, workspace tenants.WorkspaceID, user uuid.UUID, list tenants.ViewList, hidden []string) error {
 	encoded, err := json.Marshal(append([]string{}, hidden...))
 	if err == nil {
 		err = db.inTenant(ctx, workspace, func(tx *gorm.DB) error {

@@ -21,7 +21,7 @@ const sqlComments = `SELECT c.id, c.session_id, c.lane_id, c.message, c.user_id,
 	FROM session_comments c LEFT JOIN users u ON u.id = c.user_id WHERE c.workspace_id = ? `
 
 // Comments returns the comments on a session, the oldest first.
-func (db Comments) Comments(ctx context.Context, workspace, session uuid.UUID) ([]tenants.Comment, error) {
+func (db Comments) Comments(ctx context.Context, workspace tenants.WorkspaceID, session uuid.UUID) ([]tenants.Comment, error) {
 	found, err := db.find(ctx, workspace, "AND c.session_id = ? ORDER BY c.id", session)
 	if err != nil {
 		return nil, fmt.Errorf("comments on session %s: %w", session, err)
@@ -31,7 +31,7 @@ func (db Comments) Comments(ctx context.Context, workspace, session uuid.UUID) (
 
 // EveryComment returns up to limit comments of a workspace whose ids follow one, in
 // order; for uuid.Nil the first ones.
-func (db Comments) EveryComment(ctx context.Context, workspace, after uuid.UUID, limit int) ([]tenants.Comment, error) {
+func (db Comments) EveryComment(ctx context.Context, workspace tenants.WorkspaceID, after uuid.UUID, limit int) ([]tenants.Comment, error) {
 	found, err := db.find(ctx, workspace, "AND c.id > ? ORDER BY c.id LIMIT ?", after, limit)
 	if err != nil {
 		return nil, fmt.Errorf("comments on all sessions: %w", err)
@@ -41,7 +41,7 @@ func (db Comments) EveryComment(ctx context.Context, workspace, after uuid.UUID,
 
 // CommentCounts returns how many comments each of some sessions has, by session; those
 // without any are left out.
-func (db Comments) CommentCounts(ctx context.Context, workspace uuid.UUID, sessions []uuid.UUID) (map[uuid.UUID]int, error) {
+func (db Comments) CommentCounts(ctx context.Context, workspace tenants.WorkspaceID, sessions []uuid.UUID) (map[uuid.UUID]int, error) {
 	if len(sessions) == 0 {
 		return map[uuid.UUID]int{}, nil
 	}
@@ -66,7 +66,7 @@ func (db Comments) CommentCounts(ctx context.Context, workspace uuid.UUID, sessi
 // in the audit log, and returns it. It returns tenants.Invalid for what cannot be kept, and
 // tenants.ErrNotFound for a session that the workspace does not have, or a message that
 // the session does not have.
-func (db Comments) AddComment(ctx context.Context, workspace uuid.UUID, comment tenants.Comment) (tenants.Comment, error) {
+func (db Comments) AddComment(ctx context.Context, workspace tenants.WorkspaceID, comment tenants.Comment) (tenants.Comment, error) {
 	comment.Text = redaction.Clean(strings.ReplaceAll(strings.TrimSpace(comment.Text), "\r\n", "\n"))
 	if err := comment.Check(); err != nil {
 		return tenants.Comment{}, err
@@ -97,7 +97,7 @@ func (db Comments) AddComment(ctx context.Context, workspace uuid.UUID, comment 
 // DeleteComment deletes a comment on a session on behalf of a person who is granted some
 // permissions, and notes it in the audit log. It returns tenants.ErrNotFound for a comment that
 // the session does not have, and tenants.ErrDenied for someone who may not delete it.
-func (db Comments) DeleteComment(ctx context.Context, workspace, session, id, person uuid.UUID, may func(tenants.Permission) bool) error {
+func (db Comments) DeleteComment(ctx context.Context, workspace tenants.WorkspaceID, session, id, person uuid.UUID, may func(tenants.Permission) bool) error {
 	comment, err := db.comment(ctx, workspace, session, id)
 	if err != nil {
 		return err
@@ -122,7 +122,7 @@ func (db Comments) DeleteComment(ctx context.Context, workspace, session, id, pe
 }
 
 // comment returns one comment on a session, or tenants.ErrNotFound.
-func (db Comments) comment(ctx context.Context, workspace, session, id uuid.UUID) (tenants.Comment, error) {
+func (db Comments) comment(ctx context.Context, workspace tenants.WorkspaceID, session, id uuid.UUID) (tenants.Comment, error) {
 	found, err := db.find(ctx, workspace, "AND c.session_id = ? AND c.id = ?", session, id)
 	if err == nil && len(found) == 0 {
 		err = tenants.ErrNotFound
@@ -133,7 +133,7 @@ func (db Comments) comment(ctx context.Context, workspace, session, id uuid.UUID
 	return found[0], nil
 }
 
-func (db Comments) find(ctx context.Context, workspace uuid.UUID, which string, values ...any) ([]tenants.Comment, error) {
+func (db Comments) find(ctx context.Context, workspace tenants.WorkspaceID, which string, values ...any) ([]tenants.Comment, error) {
 	var rows []commentRow
 	err := db.inTenant(ctx, workspace, func(tx *gorm.DB) error {
 		return tx.Raw(sqlComments+which, append([]any{workspace}, values...)...).Scan(&rows).Error
@@ -150,7 +150,7 @@ func (db Comments) find(ctx context.Context, workspace uuid.UUID, which string, 
 
 // commentable returns what is wrong with the place of a comment. The session is locked, so
 // that the bound holds.
-func commentable(tx *gorm.DB, workspace uuid.UUID, comment tenants.Comment) error {
+func commentable(tx *gorm.DB, workspace tenants.WorkspaceID, comment tenants.Comment) error {
 	alone := "comments/" + workspace.String() + "/" + comment.Session.String()
 	if err := tx.Exec("SELECT pg_advisory_xact_lock(hashtextextended(?, 0))", alone).Error; err != nil {
 		return err

@@ -32,7 +32,7 @@ type core struct {
 }
 
 // inTenant is DB.InTenant.
-func (c *core) inTenant(ctx context.Context, workspace uuid.UUID, fn func(tx *gorm.DB) error) error {
+func (c *core) inTenant(ctx context.Context, workspace tenants.WorkspaceID, fn func(tx *gorm.DB) error) error {
 	if common, ok := ctx.Value(commonKey{}).(common); ok && common.workspace == workspace {
 		return fn(common.tx)
 	}
@@ -40,7 +40,7 @@ func (c *core) inTenant(ctx context.Context, workspace uuid.UUID, fn func(tx *go
 }
 
 // together is DB.Together.
-func (c *core) together(ctx context.Context, workspace uuid.UUID, fn func(ctx context.Context) error) error {
+func (c *core) together(ctx context.Context, workspace tenants.WorkspaceID, fn func(ctx context.Context) error) error {
 	return c.inTenant(ctx, workspace, func(tx *gorm.DB) error {
 		return fn(context.WithValue(ctx, commonKey{}, common{workspace: workspace, tx: tx}))
 	})
@@ -48,7 +48,7 @@ func (c *core) together(ctx context.Context, workspace uuid.UUID, fn func(ctx co
 
 // common is the transaction that a context's statements share.
 type common struct {
-	workspace uuid.UUID
+	workspace tenants.WorkspaceID
 	tx        *gorm.DB
 }
 

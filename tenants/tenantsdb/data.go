@@ -15,7 +15,7 @@ type Data struct{ *core }
 
 // DataSettings returns what a workspace says of its data. It returns
 // tenants.ErrNotFound.
-func (db Data) DataSettings(ctx context.Context, workspace uuid.UUID) (tenants.DataSettings, error) {
+func (db Data) DataSettings(ctx context.Context, workspace tenants.WorkspaceID) (tenants.DataSettings, error) {
 	var settings tenants.DataSettings
 	err := db.inTenant(ctx, workspace, func(tx *gorm.DB) error {
 		var err error
@@ -30,7 +30,7 @@ func (db Data) DataSettings(ctx context.Context, workspace uuid.UUID) (tenants.D
 
 // SetDataSettings sets what a workspace says of its data, on all replicas. It
 // returns tenants.Invalid or tenants.ErrNotFound.
-func (db Data) SetDataSettings(ctx context.Context, workspace uuid.UUID, settings tenants.DataSettings) error {
+func (db Data) SetDataSettings(ctx context.Context, workspace tenants.WorkspaceID, settings tenants.DataSettings) error {
 	if err := settings.Validate(); err != nil {
 		return err
 	}
@@ -61,7 +61,7 @@ func (db Data) SetDataSettings(ctx context.Context, workspace uuid.UUID, setting
 
 // Reader returns what a person may read of what was said in a workspace: nothing,
 // where they are no member of it.
-func (db Data) Reader(ctx context.Context, workspace, user uuid.UUID) (tenants.Reader, error) {
+func (db Data) Reader(ctx context.Context, workspace tenants.WorkspaceID, user uuid.UUID) (tenants.Reader, error) {
 	var reader tenants.Reader
 	err := db.inTenant(ctx, workspace, func(tx *gorm.DB) error {
 		var roles []string
@@ -89,7 +89,7 @@ func (db Data) Reader(ctx context.Context, workspace, user uuid.UUID) (tenants.R
 	return reader, nil
 }
 
-func findDataSettings(tx *gorm.DB, workspace uuid.UUID, lock string) (tenants.DataSettings, error) {
+func findDataSettings(tx *gorm.DB, workspace tenants.WorkspaceID, lock string) (tenants.DataSettings, error) {
 	var rows []struct {
 		TimeZone     string
 		ManagersRead string

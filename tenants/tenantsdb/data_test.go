@@ -30,7 +30,7 @@ func TestDataSettingsAreKeptAndNoted(t *testing.T) {
 	if err != nil || len(noted) != 1 || noted[0].Before["members_read"] != "own" || noted[0].After["members_read"] != "all" {
 		t.Errorf("noted %+v, %v", noted, err)
 	}
-	if _, err := b.Data.DataSettings(t.Context(), uuid.New()); !errors.Is(err, tenants.ErrNotFound) {
+	if _, err := b.Data.DataSettings(t.Context(), tenants.NewWorkspaceID()); !errors.Is(err, tenants.ErrNotFound) {
 		t.Errorf("of nobody: %v", err)
 	}
 }

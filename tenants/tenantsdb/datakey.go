@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 	"gorm.io/gorm"
 
@@ -17,7 +16,7 @@ import (
 type DataKeys struct{ *core }
 
 // DataKey returns the wrapped data key of a workspace, or tenants.ErrNotFound.
-func (db DataKeys) DataKey(ctx context.Context, workspace uuid.UUID) ([]byte, error) {
+func (db DataKeys) DataKey(ctx context.Context, workspace tenants.WorkspaceID) ([]byte, error) {
 	var keys [][]byte
 	err := db.apart(ctx, workspace, func(tx *gorm.DB) error {
 		return tx.Raw("SELECT wrapped FROM data_keys WHERE workspace_id = ?", workspace).Scan(&keys).Error
@@ -33,7 +32,7 @@ func (db DataKeys) DataKey(ctx context.Context, workspace uuid.UUID) ([]byte, er
 
 // AddDataKey keeps the first data key of a workspace and returns the one that is
 // kept: another, where someone was first. It is durable when AddDataKey returns.
-func (db DataKeys) AddDataKey(ctx context.Context, workspace uuid.UUID, wrapped []byte) ([]byte, error) {
+func (db DataKeys) AddDataKey(ctx context.Context, workspace tenants.WorkspaceID, wrapped []byte) ([]byte, error) {
 	err := db.apart(ctx, workspace, func(tx *gorm.DB) error {
 		return tx.Exec("INSERT INTO data_keys (workspace_id, wrapped) VALUES (?, ?) ON CONFLICT DO NOTHING", workspace, wrapped).Error
 	})
@@ -45,7 +44,7 @@ func (db DataKeys) AddDataKey(ctx context.Context, workspace uuid.UUID, wrapped 
 
 // RewrapDataKey replaces the wrapped data key of a workspace, unless it has been
 // replaced already.
-func (db DataKeys) RewrapDataKey(ctx context.Context, workspace uuid.UUID, old, wrapped []byte) error {
+func (db DataKeys) RewrapDataKey(ctx context.Context, workspace tenants.WorkspaceID, old, wrapped []byte) error {
 	err := db.apart(ctx, workspace, func(tx *gorm.DB) error {
 		return tx.Exec("UPDATE data_keys SET wrapped = ?, wrapped_at = now() WHERE workspace_id = ? AND wrapped = ?",
 			wrapped, workspace, old).Error
@@ -58,14 +57,14 @@ func (db DataKeys) RewrapDataKey(ctx context.Context, workspace uuid.UUID, old, 
 
 // SomeDataKeys returns at most limit wrapped data keys, by workspace. It reads them with
 // the login of the database's owner: the application's may have to be made yet.
-func SomeDataKeys(ctx context.Context, ownerURL string, limit int) (map[uuid.UUID][]byte, error) {
-	wrapped := map[uuid.UUID][]byte{}
+func SomeDataKeys(ctx context.Context, ownerURL string, limit int) (map[tenants.WorkspaceID][]byte, error) {
+	wrapped := map[tenants.WorkspaceID][]byte{}
 	err := asOwner(ctx, ownerURL, func(tx pgx.Tx) error {
 		rows, err := tx.Query(ctx, "SELECT workspace_id, wrapped FROM data_keys LIMIT $1", limit)
 		if err != nil {
 			return err
 		}
-		var workspace uuid.UUID
+		var workspace tenants.WorkspaceID
 		var key []byte
 		_, err = pgx.ForEachRow(rows, []any{&workspace, &key}, func() error {
 			wrapped[workspace] = bytes.Clone(key)
@@ -80,12 +79,12 @@ func SomeDataKeys(ctx context.Context, ownerURL string, limit int) (map[uuid.UUI
 }
 
 // AllWorkspaces is that of Workspaces.
-func (db DataKeys) AllWorkspaces(ctx context.Context) ([]uuid.UUID, error) {
+func (db DataKeys) AllWorkspaces(ctx context.Context) ([]tenants.WorkspaceID, error) {
 	return Workspaces(db).AllWorkspaces(ctx)
 }
 
 // apart is InTenant in a transaction of its own even inside Together: a data key
 // must never be lost with what someone else does.
-func (db DataKeys) apart(ctx context.Context, workspace uuid.UUID, fn func(tx *gorm.DB) error) error {
+func (db DataKeys) apart(ctx context.Context, workspace tenants.WorkspaceID, fn func(tx *gorm.DB) error) error {
 	return db.transaction(ctx, forWorkspace, workspace.String(), fn)
 }

@@ -27,7 +27,7 @@ type Deletion struct{ *core }
 // workspace of their person or have ended. Accounts of people who belong to no other
 // workspace are deleted, but those of operators. then is done in the same transaction. It
 // returns tenants.ErrNotFound for a workspace that is closed or not there.
-func (db Deletion) CloseWorkspace(ctx context.Context, workspace uuid.UUID, then func(ctx context.Context) error) error {
+func (db Deletion) CloseWorkspace(ctx context.Context, workspace tenants.WorkspaceID, then func(ctx context.Context) error) error {
 	err := db.together(ctx, workspace, func(ctx context.Context) error {
 		if err := db.inTenant(ctx, workspace, func(tx *gorm.DB) error { return closeWorkspace(tx, workspace) }); err != nil {
 			return err
@@ -40,7 +40,7 @@ func (db Deletion) CloseWorkspace(ctx context.Context, workspace uuid.UUID, then
 	return nil
 }
 
-func closeWorkspace(tx *gorm.DB, workspace uuid.UUID) error {
+func closeWorkspace(tx *gorm.DB, workspace tenants.WorkspaceID) error {
 	closed := tx.Exec("UPDATE workspaces SET deleted_at = now() WHERE workspace_id = ? AND deleted_at IS NULL", workspace)
 	if closed.Error == nil && closed.RowsAffected == 0 {
 		return tenants.ErrNotFound
@@ -70,7 +70,7 @@ func closeWorkspace(tx *gorm.DB, workspace uuid.UUID) error {
 
 // keepOpen has a workspace not be deleted until the transaction ends, so that anyone who joins it
 // meanwhile is removed with it or stays out. It returns tenants.ErrNotFound for one that is closed.
-func keepOpen(tx *gorm.DB, workspace uuid.UUID) error {
+func keepOpen(tx *gorm.DB, workspace tenants.WorkspaceID) error {
 	open := tx.Exec("SELECT FROM workspaces WHERE workspace_id = ? AND deleted_at IS NULL FOR SHARE", workspace)
 	if open.Error == nil && open.RowsAffected == 0 {
 		return tenants.ErrNotFound
@@ -81,7 +81,7 @@ func keepOpen(tx *gorm.DB, workspace uuid.UUID) error {
 // moveLogins has the logins of a workspace's members work in the workspace that
 // each of them joined first of their others. Those of who has no other end with the
 // membership. It returns who the members were.
-func moveLogins(tx *gorm.DB, workspace uuid.UUID) (members []uuid.UUID, err error) {
+func moveLogins(tx *gorm.DB, workspace tenants.WorkspaceID) (members []uuid.UUID, err error) {
 	if err := tx.Raw("SELECT user_id FROM members WHERE workspace_id = ? ORDER BY user_id", workspace).Scan(&members).Error; err != nil {
 		return nil, err
 	}
@@ -113,8 +113,8 @@ func deleteUsers(tx *gorm.DB, users []uuid.UUID) error {
 }
 
 // ClosedWorkspaces returns the deleted workspaces of which something is left.
-func (db Deletion) ClosedWorkspaces(ctx context.Context) ([]uuid.UUID, error) {
-	var closed []uuid.UUID
+func (db Deletion) ClosedWorkspaces(ctx context.Context) ([]tenants.WorkspaceID, error) {
+	var closed []tenants.WorkspaceID
 	err := db.asWorker(ctx, func(tx *gorm.DB) error {
 		return tx.Raw("SELECT workspace_id FROM workspaces WHERE deleted_at IS NOT NULL ORDER BY deleted_at, workspace_id").Scan(&closed).Error
 	})
@@ -127,7 +127,7 @@ func (db Deletion) ClosedWorkspaces(ctx context.Context) ([]uuid.UUID, error) {
 // EraseSessions deletes the sessions and exchanges of a closed workspace, some in
 // each transaction, and what grew large beside them. Archived bytes stay, referred
 // to by nobody.
-func (db Deletion) EraseSessions(ctx context.Context, workspace uuid.UUID) error {
+func (db Deletion) EraseSessions(ctx context.Context, workspace tenants.WorkspaceID) error {
 	for _, table := range []struct {
 		name  string
 		batch int
@@ -149,7 +149,7 @@ func (db Deletion) EraseSessions(ctx context.Context, workspace uuid.UUID) error
 }
 
 // eraseSome deletes some rows of a closed workspace, and returns how many.
-func (db Deletion) eraseSome(ctx context.Context, workspace uuid.UUID, table string, limit int) (int64, error) {
+func (db Deletion) eraseSome(ctx context.Context, workspace tenants.WorkspaceID, table string, limit int) (int64, error) {
 	var deleted int64
 	err := db.inTenant(ctx, workspace, func(tx *gorm.DB) error {
 		erased := tx.Exec("DELETE FROM "+table+" WHERE workspace_id = ? AND ctid = ANY(ARRAY(SELECT ctid FROM "+table+
@@ -164,7 +164,7 @@ func (db Deletion) eraseSome(ctx context.Context, workspace uuid.UUID, table str
 // EraseWorkspace deletes a closed workspace with every row that belongs to it, the
 // data key among them. It fails while archived bytes are referred to: someone wrote
 // in the meantime, and everything is to be done again.
-func (db Deletion) EraseWorkspace(ctx context.Context, workspace uuid.UUID) error {
+func (db Deletion) EraseWorkspace(ctx context.Context, workspace tenants.WorkspaceID) error {
 	err := db.inTenant(ctx, workspace, func(tx *gorm.DB) error {
 		err := tx.Exec("DELETE FROM workspaces WHERE workspace_id = ? AND deleted_at IS NOT NULL", workspace).Error
 		if err != nil {

@@ -8,14 +8,13 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/uuid"
 	"gorm.io/gorm"
 
 	"palimpsest/tenants"
 )
 
 // left returns every row, of any table, that holds a workspace's id in any column.
-func left(t *testing.T, b bundle, workspace uuid.UUID) []string {
+func left(t *testing.T, b bundle, workspace tenants.WorkspaceID) []string {
 	t.Helper()
 	var rows []string
 	for table := range columns(t, b.database.Owner(t)) {
@@ -45,7 +44,7 @@ func isOfPeople(table string) bool {
 }
 
 // erase does what the job does, without the bucket.
-func erase(t *testing.T, b bundle, workspace uuid.UUID) error {
+func erase(t *testing.T, b bundle, workspace tenants.WorkspaceID) error {
 	t.Helper()
 	if err := b.Deletion.EraseSessions(t.Context(), workspace); err != nil {
 		return err
@@ -131,7 +130,7 @@ func TestAClosedWorkspaceIsOutOfReach(t *testing.T) {
 	if err := b.Deletion.CloseWorkspace(t.Context(), b.workspace, nothingElse); !errors.Is(err, tenants.ErrNotFound) {
 		t.Errorf("once more: %v", err)
 	}
-	if closed, err := b.Deletion.ClosedWorkspaces(t.Context()); err != nil || fmt.Sprint(closed) != fmt.Sprint([]uuid.UUID{b.workspace}) {
+	if closed, err := b.Deletion.ClosedWorkspaces(t.Context()); err != nil || fmt.Sprint(closed) != fmt.Sprint([]tenants.WorkspaceID{b.workspace}) {
 		t.Errorf("left to do: %v, %v", closed, err)
 	}
 }

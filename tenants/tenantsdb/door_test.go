@@ -48,7 +48,7 @@ func TestTogetherIsForOneWorkspace(t *testing.T) {
 	_, other := b.signUp(t, "grace@example.com")
 	err := b.Together(t.Context(), b.workspace, func(ctx context.Context) error {
 		return b.InTenant(ctx, other, func(tx *gorm.DB) error {
-			var seen []uuid.UUID
+			var seen []tenants.WorkspaceID
 			if err := tx.Table("workspaces").Pluck("workspace_id", &seen).Error; err != nil {
 				return err
 			}

@@ -20,7 +20,7 @@ type Exchanges struct{ *core }
 
 // RecordExchanges keeps exchanges of a workspace. One that is there already stays
 // as it is, so a batch may be written again.
-func (db Exchanges) RecordExchanges(ctx context.Context, workspace uuid.UUID, exchanges []tenants.Exchange) error {
+func (db Exchanges) RecordExchanges(ctx context.Context, workspace tenants.WorkspaceID, exchanges []tenants.Exchange) error {
 	if len(exchanges) == 0 {
 		return nil
 	}
@@ -40,7 +40,7 @@ func (db Exchanges) RecordExchanges(ctx context.Context, workspace uuid.UUID, ex
 }
 
 // Exchange returns one exchange of a workspace. It returns tenants.ErrNotFound.
-func (db Exchanges) Exchange(ctx context.Context, workspace, id uuid.UUID) (tenants.Exchange, error) {
+func (db Exchanges) Exchange(ctx context.Context, workspace tenants.WorkspaceID, id uuid.UUID) (tenants.Exchange, error) {
 	var row exchangeRow
 	err := db.inTenant(ctx, workspace, func(tx *gorm.DB) error {
 		return tx.Table("exchanges").Select(exchangeColumns).Where("workspace_id = ? AND id = ?", workspace, id).Take(&row).Error
@@ -52,7 +52,7 @@ func (db Exchanges) Exchange(ctx context.Context, workspace, id uuid.UUID) (tena
 }
 
 // RecordedExchanges returns which of some exchanges are recorded.
-func (db Exchanges) RecordedExchanges(ctx context.Context, workspace uuid.UUID, ids []uuid.UUID) ([]uuid.UUID, error) {
+func (db Exchanges) RecordedExchanges(ctx context.Context, workspace tenants.WorkspaceID, ids []uuid.UUID) ([]uuid.UUID, error) {
 	var recorded []uuid.UUID
 	err := db.inTenant(ctx, workspace, func(tx *gorm.DB) error {
 		return tx.Table("exchanges").Where("workspace_id = ? AND id IN ?", workspace, ids).Pluck("id", &recorded).Error
@@ -66,7 +66,7 @@ func (db Exchanges) RecordedExchanges(ctx context.Context, workspace uuid.UUID, 
 // insertExchanges inserts a JSON array of recordedRow, with the tags of those that are
 // new, and adds those that are new and count to what the workspace's meter is to count: one statement and
 // one argument, however many exchanges. It changes no row that another batch changes.
-func insertExchanges(tx *gorm.DB, workspace uuid.UUID, batch []byte) error {
+func insertExchanges(tx *gorm.DB, workspace tenants.WorkspaceID, batch []byte) error {
 	const statement = `WITH recorded AS (INSERT INTO exchanges (workspace_id, ` + recordedColumns + `)
 		SELECT $1, ` + recordedColumns + ` FROM jsonb_populate_recordset(NULL::exchanges, $2)
 		ON CONFLICT DO NOTHING RETURNING id, at, endpoint, class, status, error_from, attempts, tags),
@@ -90,31 +90,31 @@ const exchangeColumns = "workspace_id, " + recordedColumns
 
 // exchangeRow is a row as it is read.
 type exchangeRow struct {
-	WorkspaceID   uuid.UUID `json:"-"`
-	ID            uuid.UUID `json:"id"`
-	At            time.Time `json:"at"`
-	SessionID     uuid.UUID `json:"-"` // uuid.Nil for NULL
-	LaneID        uuid.UUID `json:"-"`
-	APIKeyID      uuid.UUID `json:"api_key_id"`
-	Provider      string    `json:"provider"`
-	ProviderKeyID uuid.UUID `json:"-"` // uuid.Nil for NULL
-	Endpoint      string    `json:"endpoint"`
-	Model         string    `json:"model"`
-	Client        string    `json:"client"`
-	Class         string    `json:"class"`
-	Stream        bool      `json:"stream"`
-	Status        int       `json:"status"`
-	ErrorFrom     string    `json:"error_from"`
-	ErrorType     string    `json:"error_type"`
-	Position      int       `json:"position"`
-	Compression   string    `json:"compression"`
-	TokensBefore  int       `json:"tokens_before"`
-	TokensAfter   int       `json:"tokens_after"`
-	WindowTokens  int       `json:"window_tokens"`
-	Level0        int       `gorm:"column:level_0" json:"level_0"`
-	Level1        int       `gorm:"column:level_1" json:"level_1"`
-	Level2        int       `gorm:"column:level_2" json:"level_2"`
-	Level3        int       `gorm:"column:level_3" json:"level_3"`
+	WorkspaceID   tenants.WorkspaceID `json:"-"`
+	ID            uuid.UUID           `json:"id"`
+	At            time.Time           `json:"at"`
+	SessionID     uuid.UUID           `json:"-"` // uuid.Nil for NULL
+	LaneID        uuid.UUID           `json:"-"`
+	APIKeyID      uuid.UUID           `json:"api_key_id"`
+	Provider      string              `json:"provider"`
+	ProviderKeyID uuid.UUID           `json:"-"` // uuid.Nil for NULL
+	Endpoint      string              `json:"endpoint"`
+	Model         string              `json:"model"`
+	Client        string              `json:"client"`
+	Class         string              `json:"class"`
+	Stream        bool                `json:"stream"`
+	Status        int                 `json:"status"`
+	ErrorFrom     string              `json:"error_from"`
+	ErrorType     string              `json:"error_type"`
+	Position      int                 `json:"position"`
+	Compression   string              `json:"compression"`
+	TokensBefore  int                 `json:"tokens_before"`
+	TokensAfter   int                 `json:"tokens_after"`
+	WindowTokens  int                 `json:"window_tokens"`
+	Level0        int                 `gorm:"column:level_0" json:"level_0"`
+	Level1        int                 `gorm:"column:level_1" json:"level_1"`
+	Level2        int                 `gorm:"column:level_2" json:"level_2"`
+	Level3        int                 `gorm:"column:level_3" json:"level_3"`
 
 	InputTokens      int `json:"input_tokens"`
 	CacheReadTokens  int `json:"cache_read_tokens"`

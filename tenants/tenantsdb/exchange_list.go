@@ -31,7 +31,7 @@ const (
 // there: it may hold few or none, and still have one that follows. Ordered by a figure,
 // the newest so many that match the index are put in order and no others. It returns a
 // tenants.Invalid for a cursor that it did not hand out.
-func (db Exchanges) Exchanges(ctx context.Context, workspace uuid.UUID, filter tenants.ExchangeFilter) ([]tenants.Exchange, string, error) {
+func (db Exchanges) Exchanges(ctx context.Context, workspace tenants.WorkspaceID, filter tenants.ExchangeFilter) ([]tenants.Exchange, string, error) {
 	listing, err := newListing(workspace, filter)
 	if err != nil {
 		return nil, "", err
@@ -49,7 +49,7 @@ func (db Exchanges) Exchanges(ctx context.Context, workspace uuid.UUID, filter t
 }
 
 // CountExchanges returns how many exchanges a workspace has, or most, if there are more.
-func (db Exchanges) CountExchanges(ctx context.Context, workspace uuid.UUID, most int) (int, error) {
+func (db Exchanges) CountExchanges(ctx context.Context, workspace tenants.WorkspaceID, most int) (int, error) {
 	var count int
 	err := db.inTenant(ctx, workspace, func(tx *gorm.DB) error {
 		return tx.Raw("SELECT count(*) FROM (SELECT FROM exchanges WHERE workspace_id = ? LIMIT ?) few", workspace, most).Scan(&count).Error
@@ -65,7 +65,7 @@ const maxNames = 100
 
 // ExchangeNames returns the clients and models of a workspace's exchanges, in order,
 // at most 100 of each.
-func (db Exchanges) ExchangeNames(ctx context.Context, workspace uuid.UUID) (clients, models []string, err error) {
+func (db Exchanges) ExchangeNames(ctx context.Context, workspace tenants.WorkspaceID) (clients, models []string, err error) {
 	// From one name to the next along the index, past all the exchanges between them.
 	const statement = `WITH RECURSIVE names (name, place) AS (
 			(SELECT %[1]s, 1 FROM exchanges WHERE workspace_id = ? AND %[1]s > '' ORDER BY %[1]s LIMIT 1)
@@ -90,7 +90,7 @@ func (db Exchanges) ExchangeNames(ctx context.Context, workspace uuid.UUID) (cli
 // listing reads a page of exchanges: it goes along the index that suits its filter,
 // newest first, and holds what it meets against the rest of the filter.
 type listing struct {
-	workspace uuid.UUID
+	workspace tenants.WorkspaceID
 	limit     int
 	by        tenants.Figure
 	up        bool   // the oldest or least first
@@ -124,7 +124,7 @@ type listedRow struct {
 	Figure int64       // what it is ordered by; 0 for its time
 }
 
-func newListing(workspace uuid.UUID, filter tenants.ExchangeFilter) (*listing, error) {
+func newListing(workspace tenants.WorkspaceID, filter tenants.ExchangeFilter) (*listing, error) {
 	l := &listing{workspace: workspace, limit: filter.Limit, by: filter.By, up: filter.Up, looksAt: maxLookedAt}
 	if l.limit <= 0 {
 		l.limit = defaultPage

@@ -14,7 +14,7 @@ import (
 // NewestOf returns the newest exchanges of each of some sessions, so many at most, the
 // newest first: what pictures of them need, which is their size, window, levels, status
 // and compression, and nothing else.
-func (db Exchanges) NewestOf(ctx context.Context, workspace uuid.UUID, sessions []uuid.UUID, most int) (map[uuid.UUID][]tenants.Exchange, error) {
+func (db Exchanges) NewestOf(ctx context.Context, workspace tenants.WorkspaceID, sessions []uuid.UUID, most int) (map[uuid.UUID][]tenants.Exchange, error) {
 	const statement = `SELECT session_id, at, status, compression, tokens_after, window_tokens, level_0, level_1, level_2, level_3
 		FROM unnest(?::uuid[]) AS s (id) CROSS JOIN LATERAL (
 			SELECT session_id, at, status, compression, tokens_after, window_tokens, level_0, level_1, level_2, level_3

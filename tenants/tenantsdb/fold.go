@@ -5,7 +5,8 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/google/uuid"
+	"palimpsest/tenants"
+
 	"gorm.io/gorm"
 )
 
@@ -14,7 +15,7 @@ import (
 // sums adds what is not folded yet, and finds the same before and after. A workspace whose fold
 // fails is left for the next one.
 func (db Usage) FoldSums(ctx context.Context) error {
-	var workspaces []uuid.UUID
+	var workspaces []tenants.WorkspaceID
 	err := db.asWorker(ctx, func(tx *gorm.DB) error {
 		return tx.Raw("SELECT workspace_id FROM rollup_deltas UNION SELECT workspace_id FROM usage_meter_deltas ORDER BY 1").Scan(&workspaces).Error
 	})

@@ -13,7 +13,7 @@ import (
 // grantor returns who hands out or changes API keys of a workspace on behalf of the
 // context's actor, as they are now; the product acts for a person. Nobody changes their
 // role until the transaction ends.
-func grantor(tx *gorm.DB, workspace, person uuid.UUID) (tenants.Grantor, error) {
+func grantor(tx *gorm.DB, workspace tenants.WorkspaceID, person uuid.UUID) (tenants.Grantor, error) {
 	if err := tx.Exec("SELECT FROM workspaces WHERE workspace_id = ? FOR SHARE", workspace).Error; err != nil {
 		return tenants.Grantor{}, err
 	}
@@ -31,7 +31,7 @@ func grantor(tx *gorm.DB, workspace, person uuid.UUID) (tenants.Grantor, error) 
 
 // actingKey returns the API key that acts, with the scopes that it may use now: none, if
 // it has ended. It ends with the secret that it was presented with.
-func actingKey(tx *gorm.DB, workspace uuid.UUID, actor tenants.Actor) (tenants.Grantor, error) {
+func actingKey(tx *gorm.DB, workspace tenants.WorkspaceID, actor tenants.Actor) (tenants.Grantor, error) {
 	var rows []apiKeyRow
 	err := tx.Raw("SELECT "+apiKeyColumns+" FROM api_keys WHERE workspace_id = ? AND id = ?", workspace, actor.APIKey).Scan(&rows).Error
 	if err == nil && len(rows) == 0 {
@@ -77,7 +77,7 @@ func backWith(tx *gorm.DB, key *tenants.APIKey, start uuid.UUID) (tenants.Role, 
 // personBehind returns who stands behind an API key, and their role; empty if they are
 // not a member. A key that another key made is followed to who made that one. It may
 // start with a person, too.
-func personBehind(tx *gorm.DB, workspace, start uuid.UUID) (person uuid.UUID, role tenants.Role, err error) {
+func personBehind(tx *gorm.DB, workspace tenants.WorkspaceID, start uuid.UUID) (person uuid.UUID, role tenants.Role, err error) {
 	var found []struct {
 		Person uuid.UUID
 		Role   string
@@ -98,7 +98,7 @@ func personBehind(tx *gorm.DB, workspace, start uuid.UUID) (person uuid.UUID, ro
 // endKeysOf ends what a member who leaves a workspace could do with API keys. Those that
 // they stand behind are revoked; or, if they are to be kept, go on to send requests and
 // nothing else, and who removes the person stands behind them, or else the first owner.
-func endKeysOf(tx *gorm.DB, workspace, user uuid.UUID, revoke bool) error {
+func endKeysOf(tx *gorm.DB, workspace tenants.WorkspaceID, user uuid.UUID, revoke bool) error {
 	var rows []apiKeyRow
 	err := tx.Raw(`WITH RECURSIVE theirs (key) AS (
 			SELECT id FROM api_keys WHERE workspace_id = ? AND coalesce(person_id, created_by) = ?
@@ -150,7 +150,7 @@ func handOver(tx *gorm.DB, key tenants.APIKey, to uuid.UUID) error {
 }
 
 // heirOf returns who stands behind the kept keys of a member who leaves.
-func heirOf(tx *gorm.DB, workspace, user uuid.UUID) (heir uuid.UUID, err error) {
+func heirOf(tx *gorm.DB, workspace tenants.WorkspaceID, user uuid.UUID) (heir uuid.UUID, err error) {
 	actor := tenants.ActorOf(tx.Statement.Context)
 	heir = actor.User
 	if actor.APIKey != uuid.Nil {

@@ -27,7 +27,7 @@ type Invitations struct{ *core }
 // waits is revoked. It returns tenants.ErrDenied for a role that the actor does not manage, a
 // tenants.Invalid of the field email for an address of a member or too many invitations, and
 // the errors of their letters.
-func (db Invitations) CreateInvitations(ctx context.Context, workspace uuid.UUID, wanted []tenants.NewInvitation) error {
+func (db Invitations) CreateInvitations(ctx context.Context, workspace tenants.WorkspaceID, wanted []tenants.NewInvitation) error {
 	err := db.inTenant(ctx, workspace, func(tx *gorm.DB) error {
 		for _, invitation := range wanted {
 			if err := createInvitation(tx, workspace, invitation); err != nil {
@@ -42,7 +42,7 @@ func (db Invitations) CreateInvitations(ctx context.Context, workspace uuid.UUID
 	return nil
 }
 
-func createInvitation(tx *gorm.DB, workspace uuid.UUID, wanted tenants.NewInvitation) error {
+func createInvitation(tx *gorm.DB, workspace tenants.WorkspaceID, wanted tenants.NewInvitation) error {
 	by, err := lockAsActor(tx, workspace)
 	if err != nil {
 		return err
@@ -83,7 +83,7 @@ func mailInvitation(tx *gorm.DB, invitation tenants.Invitation, letter tenants.I
 }
 
 // checkInvited returns what keeps an address from being invited.
-func checkInvited(tx *gorm.DB, workspace uuid.UUID, email string) error {
+func checkInvited(tx *gorm.DB, workspace tenants.WorkspaceID, email string) error {
 	var found struct {
 		IsMember bool
 		Pending  int
@@ -107,7 +107,7 @@ func checkInvited(tx *gorm.DB, workspace uuid.UUID, email string) error {
 // it, and queues the mail with it; the one before does not work any more. It returns
 // tenants.ErrNotFound, tenants.ErrDenied, a tenants.TooMany within a minute of the last time,
 // and the error of the letter.
-func (db Invitations) RenewInvitation(ctx context.Context, workspace, id uuid.UUID, sent, expires time.Time, hash []byte, letter tenants.InvitationLetter) error {
+func (db Invitations) RenewInvitation(ctx context.Context, workspace tenants.WorkspaceID, id uuid.UUID, sent, expires time.Time, hash []byte, letter tenants.InvitationLetter) error {
 	err := db.inTenant(ctx, workspace, func(tx *gorm.DB) error {
 		before, err := managedInvitation(tx, workspace, id)
 		if err != nil {
@@ -139,7 +139,7 @@ func (db Invitations) RenewInvitation(ctx context.Context, workspace, id uuid.UU
 
 // RevokeInvitation ends an invitation that waits. It returns tenants.ErrNotFound and
 // tenants.ErrDenied.
-func (db Invitations) RevokeInvitation(ctx context.Context, workspace, id uuid.UUID) error {
+func (db Invitations) RevokeInvitation(ctx context.Context, workspace tenants.WorkspaceID, id uuid.UUID) error {
 	err := db.inTenant(ctx, workspace, func(tx *gorm.DB) error {
 		if _, err := managedInvitation(tx, workspace, id); err != nil {
 			return err
@@ -154,7 +154,7 @@ func (db Invitations) RevokeInvitation(ctx context.Context, workspace, id uuid.U
 
 // Invitations returns the invitations of a workspace that wait, those that have
 // expired too, the newest first.
-func (db Invitations) Invitations(ctx context.Context, workspace uuid.UUID) ([]tenants.Invitation, error) {
+func (db Invitations) Invitations(ctx context.Context, workspace tenants.WorkspaceID) ([]tenants.Invitation, error) {
 	var rows []invitationRow
 	err := db.inTenant(ctx, workspace, func(tx *gorm.DB) error {
 		return waiting(tx).Where("i.workspace_id = ?", workspace).Order("i.created_at DESC, i.id DESC").Find(&rows).Error
@@ -243,7 +243,7 @@ func (db Invitations) SignUpInvited(ctx context.Context, hash []byte, joining te
 		if joining.Workspace == "" {
 			return nil
 		}
-		return createWorkspace(tx, &tenants.Workspace{ID: uuid.Must(uuid.NewV7()), Name: joining.Workspace}, user.ID)
+		return createWorkspace(tx, &tenants.Workspace{ID: tenants.NewWorkspaceID(), Name: joining.Workspace}, user.ID)
 	})
 	if errors.Is(err, tenants.ErrEmailTaken) && joining.Known != nil {
 		if known := joining.Known(user.Email); known.To != "" {
@@ -264,7 +264,7 @@ func (db Invitations) withLink(ctx context.Context, hash []byte, fn func(tx *gor
 // presented returns the invitation with a hash that can be accepted; the rest of the
 // transaction works for its workspace.
 func presented(tx *gorm.DB, hash []byte) (tenants.Invitation, error) {
-	var workspace []uuid.UUID
+	var workspace []tenants.WorkspaceID
 	if err := tx.Raw("SELECT workspace_id FROM invitations WHERE hash = ?", hash).Scan(&workspace).Error; err != nil {
 		return tenants.Invitation{}, err
 	}
@@ -324,7 +324,7 @@ func accept(tx *gorm.DB, invitation tenants.Invitation, user uuid.UUID) error {
 
 // managedInvitation returns an invitation that waits, and that the context's actor
 // may change.
-func managedInvitation(tx *gorm.DB, workspace, id uuid.UUID) (tenants.Invitation, error) {
+func managedInvitation(tx *gorm.DB, workspace tenants.WorkspaceID, id uuid.UUID) (tenants.Invitation, error) {
 	by, err := lockAsActor(tx, workspace)
 	if err != nil {
 		return tenants.Invitation{}, err
@@ -337,7 +337,7 @@ func managedInvitation(tx *gorm.DB, workspace, id uuid.UUID) (tenants.Invitation
 }
 
 // invitationOf returns an invitation that waits.
-func invitationOf(tx *gorm.DB, workspace, id uuid.UUID) (tenants.Invitation, error) {
+func invitationOf(tx *gorm.DB, workspace tenants.WorkspaceID, id uuid.UUID) (tenants.Invitation, error) {
 	var rows []invitationRow
 	if err := waiting(tx).Where("i.workspace_id = ? AND i.id = ?", workspace, id).Find(&rows).Error; err != nil {
 		return tenants.Invitation{}, err
@@ -350,7 +350,7 @@ func invitationOf(tx *gorm.DB, workspace, id uuid.UUID) (tenants.Invitation, err
 
 // revokeInvitationsOf ends the invitations that someone has made and could not make
 // with their new role; empty: all.
-func revokeInvitationsOf(tx *gorm.DB, workspace, user uuid.UUID, role tenants.Role) error {
+func revokeInvitationsOf(tx *gorm.DB, workspace tenants.WorkspaceID, user uuid.UUID, role tenants.Role) error {
 	for _, invited := range tenants.Roles() {
 		if role.Manages(invited) {
 			continue
@@ -364,7 +364,7 @@ func revokeInvitationsOf(tx *gorm.DB, workspace, user uuid.UUID, role tenants.Ro
 
 // revokeInvitations ends those invitations of a workspace that wait and for which a
 // condition holds.
-func revokeInvitations(tx *gorm.DB, workspace uuid.UUID, condition string, values ...any) error {
+func revokeInvitations(tx *gorm.DB, workspace tenants.WorkspaceID, condition string, values ...any) error {
 	var revoked []invitationRow
 	err := tx.Raw(`UPDATE invitations SET revoked_at = now()
 		WHERE workspace_id = ? AND accepted_at IS NULL AND revoked_at IS NULL AND `+condition+`
@@ -393,7 +393,7 @@ func waiting(tx *gorm.DB) *gorm.DB {
 
 type invitationRow struct {
 	ID                 uuid.UUID
-	WorkspaceID        uuid.UUID
+	WorkspaceID        tenants.WorkspaceID
 	WorkspaceName      string
 	WorkspaceCreatedAt time.Time
 	Email              string

@@ -13,6 +13,8 @@ import (
 	"sync"
 	"testing"
 
+	"palimpsest/tenants"
+
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
@@ -117,7 +119,7 @@ func TestConcurrentTenantsNeverSeeEachOther(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(small.Close)
-	workspaces := make([]uuid.UUID, 5)
+	workspaces := make([]tenants.WorkspaceID, 5)
 	for i := range workspaces {
 		_, workspaces[i] = b.signUp(t, fmt.Sprintf("user%d@example.com", i))
 		for range i + 1 {
@@ -141,7 +143,7 @@ func TestConcurrentTenantsNeverSeeEachOther(t *testing.T) {
 
 // visit reads all exchanges without a condition in a transaction for one
 // workspace, and ends it in one of three ways.
-func visit(t *testing.T, db *tenantsdb.DB, workspace uuid.UUID, want, turn int) {
+func visit(t *testing.T, db *tenantsdb.DB, workspace tenants.WorkspaceID, want, turn int) {
 	t.Helper()
 	defer func() {
 		if recovered := recover(); recovered != nil && recovered != "as planned" {
@@ -150,7 +152,7 @@ func visit(t *testing.T, db *tenantsdb.DB, workspace uuid.UUID, want, turn int) 
 	}()
 	errPlanned := errors.New("as planned")
 	err := db.InTenant(context.Background(), workspace, func(tx *gorm.DB) error {
-		var owners []uuid.UUID
+		var owners []tenants.WorkspaceID
 		if err := tx.Raw("SELECT workspace_id FROM exchanges").Scan(&owners).Error; err != nil {
 			return err
 		}

@@ -6,7 +6,6 @@ import (
 
 	"palimpsest/tenants"
 
-	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 	"gorm.io/gorm"
 )
@@ -15,7 +14,7 @@ import (
 // know pgx only. It takes part in the transaction of ctx, that of Together or of a
 // statement's context, and opens one if absent. fn neither commits it nor
 // rolls it back.
-func (db *DB) Joined(ctx context.Context, workspace uuid.UUID, fn func(tx pgx.Tx) error) error {
+func (db *DB) Joined(ctx context.Context, workspace tenants.WorkspaceID, fn func(tx pgx.Tx) error) error {
 	if inside, ok := ctx.Value(insideKey{}).(inside); ok && inside.value == workspace.String() {
 		return inside.work.join(ctx, fn)
 	}

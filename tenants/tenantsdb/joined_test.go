@@ -5,7 +5,8 @@ import (
 	"errors"
 	"testing"
 
-	"github.com/google/uuid"
+	"palimpsest/tenants"
+
 	"github.com/jackc/pgx/v5"
 	"gorm.io/gorm"
 )
@@ -66,7 +67,7 @@ func TestJoinedTakesPartInTheTransaction(t *testing.T) {
 func TestJoinedNeverWorksForAnotherWorkspace(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
-	other := uuid.New()
+	other := tenants.NewWorkspaceID()
 	err := b.InTenant(t.Context(), b.workspace, func(tx *gorm.DB) error {
 		return b.Joined(tx.Statement.Context, other, func(joined pgx.Tx) error {
 			if got := workspaceOf(t.Context(), t, joined); got != other.String() {

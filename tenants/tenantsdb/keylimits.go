@@ -16,7 +16,7 @@ import (
 // ChangeAPIKey sets the name, pipeline, expiry and limits of an API key on all
 // replicas. It returns tenants.ErrNotFound, a tenants.Invalid for a key that is revoked,
 // and what Grantor.CheckChange does.
-func (db APIKeys) ChangeAPIKey(ctx context.Context, workspace uuid.UUID, key tenants.APIKey) error {
+func (db APIKeys) ChangeAPIKey(ctx context.Context, workspace tenants.WorkspaceID, key tenants.APIKey) error {
 	err := db.inTenant(ctx, workspace, func(tx *gorm.DB) error {
 		before, by, err := lockAPIKey(tx, workspace, key.ID)
 		if err != nil {
@@ -55,7 +55,7 @@ func (db APIKeys) ChangeAPIKey(ctx context.Context, workspace uuid.UUID, key ten
 // for as long as the rotation says; one that was older still ends. Who rotates a key stands
 // behind it from then on. It returns tenants.ErrNotFound, a tenants.Invalid for a key that
 // is revoked, and what Grantor.CheckRotate does.
-func (db APIKeys) RotateAPIKey(ctx context.Context, workspace, id uuid.UUID, rotation tenants.Rotation) error {
+func (db APIKeys) RotateAPIKey(ctx context.Context, workspace tenants.WorkspaceID, id uuid.UUID, rotation tenants.Rotation) error {
 	err := db.inTenant(ctx, workspace, func(tx *gorm.DB) error {
 		before, by, err := lockAPIKey(tx, workspace, id)
 		if err != nil {
@@ -90,7 +90,7 @@ func (db APIKeys) RotateAPIKey(ctx context.Context, workspace, id uuid.UUID, rot
 
 // KeySpend returns what an API key of a workspace has cost at list prices, in
 // millionths of a dollar, since a day and since a month began.
-func (db APIKeys) KeySpend(ctx context.Context, workspace, key uuid.UUID, day, month time.Time) (inDay, inMonth int64, err error) {
+func (db APIKeys) KeySpend(ctx context.Context, workspace tenants.WorkspaceID, key uuid.UUID, day, month time.Time) (inDay, inMonth int64, err error) {
 	var row struct{ Day, Month int64 }
 	err = db.inTenant(ctx, workspace, func(tx *gorm.DB) error {
 		return tx.Table("exchanges").
@@ -108,7 +108,7 @@ var errRevoked = tenants.Invalid{Field: "id", Message: "names a revoked key, whi
 
 // lockAPIKey returns a key for the transaction to change, and who changes it; the product
 // does for the person behind the key.
-func lockAPIKey(tx *gorm.DB, workspace, id uuid.UUID) (tenants.APIKey, tenants.Grantor, error) {
+func lockAPIKey(tx *gorm.DB, workspace tenants.WorkspaceID, id uuid.UUID) (tenants.APIKey, tenants.Grantor, error) {
 	var rows []apiKeyRow
 	err := tx.Raw("SELECT "+apiKeyColumns+" FROM api_keys WHERE workspace_id = ? AND id = ? FOR UPDATE", workspace, id).Scan(&rows).Error
 	if err == nil && len(rows) == 0 {

@@ -21,7 +21,7 @@ func (db Logins) CreateLogin(ctx context.Context, login tenants.Login) error {
 		if err := insertLogin(tx, login); err != nil {
 			return err
 		}
-		if login.Workspace == uuid.Nil {
+		if login.Workspace.IsZero() {
 			return nil // nobody's to see it noted
 		}
 		if err := seen(tx, login.UserID, login.Workspace); err != nil {
@@ -146,7 +146,7 @@ func endLogins(tx *gorm.DB, user uuid.UUID, condition string, id uuid.UUID) erro
 }
 
 func insertLogin(tx *gorm.DB, login tenants.Login) error {
-	if login.Workspace == uuid.Nil {
+	if login.Workspace.IsZero() {
 		return tx.Exec(`INSERT INTO logins (id, user_id, user_agent, place, created_at, last_seen_at, expires_at) VALUES (?, ?, ?, ?, ?, ?, ?)`,
 			login.ID, login.UserID, storable(login.UserAgent), storable(login.Place), login.CreatedAt, login.CreatedAt, login.ExpiresAt).Error
 	}
@@ -162,7 +162,7 @@ func insertLogin(tx *gorm.DB, login tenants.Login) error {
 // auditLogin notes what happened with a login in the workspace that it works in, if
 // there is one.
 func auditLogin(tx *gorm.DB, action tenants.Action, login tenants.Login) error {
-	if login.Workspace == uuid.Nil {
+	if login.Workspace.IsZero() {
 		return nil
 	}
 	if err := workFor(tx, forWorkspace, login.Workspace.String()); err != nil {
@@ -199,9 +199,9 @@ const loginColumns = "id, user_id, workspace_id, sign_on_workspace, user_agent, 
 type loginRow struct {
 	ID          uuid.UUID
 	UserID      uuid.UUID
-	WorkspaceID uuid.UUID
+	WorkspaceID tenants.WorkspaceID
 
-	SignOnWorkspace uuid.UUID // Nil if NULL
+	SignOnWorkspace tenants.WorkspaceID // Nil if NULL
 
 	UserAgent  string
 	CreatedAt  time.Time

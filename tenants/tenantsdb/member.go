@@ -13,7 +13,7 @@ import (
 // ChangeRole gives a member of a workspace another role, on behalf of the context's
 // actor, whose own role is looked at now. It returns tenants.ErrNotFound for who is
 // no member, and what tenants.CheckRoleChange does.
-func (db Workspaces) ChangeRole(ctx context.Context, workspace, user uuid.UUID, role tenants.Role) error {
+func (db Workspaces) ChangeRole(ctx context.Context, workspace tenants.WorkspaceID, user uuid.UUID, role tenants.Role) error {
 	err := db.inTenant(ctx, workspace, func(tx *gorm.DB) error {
 		change, err := lockMember(tx, workspace, user)
 		if err != nil {
@@ -42,7 +42,7 @@ func (db Workspaces) ChangeRole(ctx context.Context, workspace, user uuid.UUID, 
 // invitations that the member has made, on behalf of the context's actor. The
 // member's API keys are revoked or stay. It returns tenants.ErrNotFound for who is
 // no member, and what tenants.CheckRemoval does.
-func (db Workspaces) RemoveMember(ctx context.Context, workspace, user uuid.UUID, revokeKeys bool) error {
+func (db Workspaces) RemoveMember(ctx context.Context, workspace tenants.WorkspaceID, user uuid.UUID, revokeKeys bool) error {
 	err := db.inTenant(ctx, workspace, func(tx *gorm.DB) error {
 		change, err := lockMember(tx, workspace, user)
 		if err != nil {
@@ -65,7 +65,7 @@ func (db Workspaces) RemoveMember(ctx context.Context, workspace, user uuid.UUID
 // LeaveWorkspace ends a person's own membership. Their logins that work in the
 // workspace go on in the one that they used last of the others, or in none. It
 // returns tenants.ErrNotFound for who is no member, and tenants.ErrLastOwner.
-func (db Workspaces) LeaveWorkspace(ctx context.Context, user, workspace uuid.UUID, revokeKeys bool) error {
+func (db Workspaces) LeaveWorkspace(ctx context.Context, user uuid.UUID, workspace tenants.WorkspaceID, revokeKeys bool) error {
 	err := db.inUser(ctx, user, func(tx *gorm.DB) error { return leave(tx, workspace, user, revokeKeys) })
 	if err != nil {
 		return fmt.Errorf("leave workspace %s: %w", workspace, err)
@@ -74,7 +74,7 @@ func (db Workspaces) LeaveWorkspace(ctx context.Context, user, workspace uuid.UU
 }
 
 // leave ends the membership of the person whom the transaction works for.
-func leave(tx *gorm.DB, workspace, user uuid.UUID, revokeKeys bool) error {
+func leave(tx *gorm.DB, workspace tenants.WorkspaceID, user uuid.UUID, revokeKeys bool) error {
 	if err := workFor(tx, forWorkspace, workspace.String()); err != nil {
 		return err
 	}
@@ -112,7 +112,7 @@ func (c memberChange) fields() tenants.Fields {
 
 // lockMember returns a member and lets no one else change who belongs to the
 // workspace until the transaction ends: of two owners who leave at once, one stays.
-func lockMember(tx *gorm.DB, workspace, user uuid.UUID) (memberChange, error) {
+func lockMember(tx *gorm.DB, workspace tenants.WorkspaceID, user uuid.UUID) (memberChange, error) {
 	by, err := lockAsActor(tx, workspace)
 	if err != nil {
 		return memberChange{}, err
@@ -137,7 +137,7 @@ func lockMember(tx *gorm.DB, workspace, user uuid.UUID) (memberChange, error) {
 // until the transaction ends, and returns the role of the context's actor: what a
 // request was allowed a moment ago may be over. An API key that manages may what an admin
 // may, as long as the person behind it may, too. It returns tenants.ErrDenied for others.
-func lockAsActor(tx *gorm.DB, workspace uuid.UUID) (tenants.Role, error) {
+func lockAsActor(tx *gorm.DB, workspace tenants.WorkspaceID) (tenants.Role, error) {
 	if err := tx.Exec("SELECT FROM workspaces WHERE workspace_id = ? FOR NO KEY UPDATE", workspace).Error; err != nil {
 		return "", err
 	}
@@ -162,7 +162,7 @@ func lockAsActor(tx *gorm.DB, workspace uuid.UUID) (tenants.Role, error) {
 
 // endMembership ends a membership, and with it the logins that work there, see the
 // foreign key of logins.
-func endMembership(tx *gorm.DB, workspace, user uuid.UUID, revokeKeys bool) error {
+func endMembership(tx *gorm.DB, workspace tenants.WorkspaceID, user uuid.UUID, revokeKeys bool) error {
 	if err := revokeInvitationsOf(tx, workspace, user, ""); err != nil {
 		return err
 	}
@@ -173,7 +173,7 @@ func endMembership(tx *gorm.DB, workspace, user uuid.UUID, revokeKeys bool) erro
 }
 
 // endChange notes a change of a member and has all replicas forget who they were.
-func endChange(tx *gorm.DB, workspace, user uuid.UUID, change tenants.Change) error {
+func endChange(tx *gorm.DB, workspace tenants.WorkspaceID, user uuid.UUID, change tenants.Change) error {
 	change.Target = user.String()
 	if err := audit(tx, workspace, change); err != nil {
 		return err

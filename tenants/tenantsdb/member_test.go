@@ -187,7 +187,7 @@ func TestWhoLeavesGoesOnInTheWorkspaceUsedLast(t *testing.T) {
 		t.Fatal(err)
 	}
 	login := b.logIn(t, time.Hour)
-	for _, workspace := range []uuid.UUID{older.ID, b.workspace} {
+	for _, workspace := range []tenants.WorkspaceID{older.ID, b.workspace} {
 		if err := b.Workspaces.EnterWorkspace(t.Context(), b.user.ID, login.ID, workspace); err != nil {
 			t.Fatal(err)
 		}
@@ -223,7 +223,7 @@ func TestLoginMayWorkInNoWorkspace(t *testing.T) {
 	}
 	for _, id := range []uuid.UUID{login.ID, nowhere.ID} {
 		principal, err := b.Logins.ActiveLogin(t.Context(), b.user.ID, id)
-		if err != nil || principal.User.ID != b.user.ID || principal.Workspace.ID != uuid.Nil || principal.Role != "" || len(principal.Memberships) != 0 {
+		if err != nil || principal.User.ID != b.user.ID || !principal.Workspace.ID.IsZero() || principal.Role != "" || len(principal.Memberships) != 0 {
 			t.Errorf("principal %+v (%v)", principal, err)
 		}
 	}
@@ -231,10 +231,10 @@ func TestLoginMayWorkInNoWorkspace(t *testing.T) {
 		t.Errorf("ending it: %v", err)
 	}
 	logins, err := b.Logins.Logins(t.Context(), b.user.ID)
-	if err != nil || !slices.ContainsFunc(logins, func(l tenants.Login) bool { return l.ID == login.ID && l.Workspace == uuid.Nil }) {
+	if err != nil || !slices.ContainsFunc(logins, func(l tenants.Login) bool { return l.ID == login.ID && l.Workspace.IsZero() }) {
 		t.Errorf("logins %+v (%v)", logins, err)
 	}
-	for name, foreign := range map[string]uuid.UUID{"left": b.workspace, "unknown": uuid.New()} {
+	for name, foreign := range map[string]tenants.WorkspaceID{"left": b.workspace, "unknown": tenants.NewWorkspaceID()} {
 		if err := b.Workspaces.EnterWorkspace(t.Context(), b.user.ID, login.ID, foreign); !errors.Is(err, tenants.ErrNotFound) {
 			t.Errorf("entering one that is %s: %v", name, err)
 		}
@@ -258,7 +258,7 @@ func TestRenamedWorkspaceIsNoted(t *testing.T) {
 		!maps.Equal(entries[0].Before, tenants.Fields{"name": "workspace of ada@example.com"}) || entries[0].After["name"] != "Northbeam" {
 		t.Errorf("noted %+v (%v)", entries, err)
 	}
-	if err := b.Workspaces.RenameWorkspace(as(t, b.user), uuid.New(), "x"); !errors.Is(err, tenants.ErrNotFound) {
+	if err := b.Workspaces.RenameWorkspace(as(t, b.user), tenants.NewWorkspaceID(), "x"); !errors.Is(err, tenants.ErrNotFound) {
 		t.Errorf("an unknown one: %v", err)
 	}
 }

@@ -21,7 +21,7 @@ type ModelWindows struct{ *core }
 
 // ModelWindows returns the context windows that a workspace has for models, by
 // the models' names.
-func (db ModelWindows) ModelWindows(ctx context.Context, workspace uuid.UUID) ([]tenants.ModelWindow, error) {
+func (db ModelWindows) ModelWindows(ctx context.Context, workspace tenants.WorkspaceID) ([]tenants.ModelWindow, error) {
 	var rows []modelWindowRow
 	err := db.inTenant(ctx, workspace, func(tx *gorm.DB) error {
 		return tx.Table("model_windows").Select("workspace_id, model, window_tokens, source, set_by, set_at").
@@ -34,7 +34,7 @@ func (db ModelWindows) ModelWindows(ctx context.Context, workspace uuid.UUID) ([
 }
 
 // SetModelWindow keeps the window that someone set for a model and returns it.
-func (db ModelWindows) SetModelWindow(ctx context.Context, workspace uuid.UUID, model string, tokens int, by uuid.UUID) (tenants.ModelWindow, error) {
+func (db ModelWindows) SetModelWindow(ctx context.Context, workspace tenants.WorkspaceID, model string, tokens int, by uuid.UUID) (tenants.ModelWindow, error) {
 	row := modelWindowRow{}
 	err := db.inTenant(ctx, workspace, func(tx *gorm.DB) error {
 		before, err := windowFields(tx, workspace, model)
@@ -63,7 +63,7 @@ func (db ModelWindows) SetModelWindow(ctx context.Context, workspace uuid.UUID, 
 
 // LearnModelWindow keeps the window that a provider named for a model. What
 // someone set stays. A workspace learns the windows of 1000 models.
-func (db ModelWindows) LearnModelWindow(ctx context.Context, workspace uuid.UUID, model string, tokens int) error {
+func (db ModelWindows) LearnModelWindow(ctx context.Context, workspace tenants.WorkspaceID, model string, tokens int) error {
 	err := db.inTenant(ctx, workspace, func(tx *gorm.DB) error {
 		learned := tx.Exec(`INSERT INTO model_windows (workspace_id, model, window_tokens, source)
 			SELECT ?, ?, ?, 'learnt' WHERE (SELECT count(*) FROM model_windows WHERE workspace_id = ? AND source = 'learnt') < ?
@@ -83,7 +83,7 @@ func (db ModelWindows) LearnModelWindow(ctx context.Context, workspace uuid.UUID
 
 // DeleteModelWindow removes a model's window, set or learned: the table of models
 // holds again. It returns tenants.ErrNotFound.
-func (db ModelWindows) DeleteModelWindow(ctx context.Context, workspace uuid.UUID, model string) error {
+func (db ModelWindows) DeleteModelWindow(ctx context.Context, workspace tenants.WorkspaceID, model string) error {
 	err := db.inTenant(ctx, workspace, func(tx *gorm.DB) error {
 		before, err := windowFields(tx, workspace, model)
 		if err != nil {
@@ -109,7 +109,7 @@ func (db ModelWindows) DeleteModelWindow(ctx context.Context, workspace uuid.UUI
 
 // windowFields returns what the audit log shows of a model's window; nil where none
 // is set or learned.
-func windowFields(tx *gorm.DB, workspace uuid.UUID, model string) (tenants.Fields, error) {
+func windowFields(tx *gorm.DB, workspace tenants.WorkspaceID, model string) (tenants.Fields, error) {
 	var tokens []int
 	err := tx.Raw("SELECT window_tokens FROM model_windows WHERE workspace_id = ? AND model = ?", workspace, storable(model)).Scan(&tokens).Error
 	if err != nil || len(tokens) == 0 {
@@ -119,7 +119,7 @@ func windowFields(tx *gorm.DB, workspace uuid.UUID, model string) (tenants.Field
 }
 
 type modelWindowRow struct {
-	WorkspaceID  uuid.UUID
+	WorkspaceID  tenants.WorkspaceID
 	Model        string
 	WindowTokens int
 	Source       string

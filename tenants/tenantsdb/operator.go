@@ -32,7 +32,7 @@ func (db Operators) OperatedWorkspaces(ctx context.Context, operator uuid.UUID, 
 
 // OperatedWorkspace returns what an operator sees of one workspace, or
 // tenants.ErrNotFound.
-func (db Operators) OperatedWorkspace(ctx context.Context, operator, workspace uuid.UUID) (tenants.OperatedWorkspace, error) {
+func (db Operators) OperatedWorkspace(ctx context.Context, operator uuid.UUID, workspace tenants.WorkspaceID) (tenants.OperatedWorkspace, error) {
 	found, err := db.operated(ctx, operator, "", nil, uuid.NullUUID{}, nullable(workspace), 1)
 	if err == nil && len(found) == 0 {
 		err = tenants.ErrNotFound
@@ -57,16 +57,16 @@ func (db Operators) operated(ctx context.Context, operator uuid.UUID, search str
 // SuspendWorkspace has all keys and pages of a workspace refused on all replicas, on
 // behalf of an operator; the reason is for its members. Doing it twice changes
 // nothing. It returns tenants.ErrNotFound, for anybody but an operator too.
-func (db Operators) SuspendWorkspace(ctx context.Context, operator, workspace uuid.UUID, reason string) error {
+func (db Operators) SuspendWorkspace(ctx context.Context, operator uuid.UUID, workspace tenants.WorkspaceID, reason string) error {
 	return db.setSuspended(ctx, operator, workspace, true, reason)
 }
 
 // ResumeWorkspace ends a suspension, as SuspendWorkspace makes it.
-func (db Operators) ResumeWorkspace(ctx context.Context, operator, workspace uuid.UUID, reason string) error {
+func (db Operators) ResumeWorkspace(ctx context.Context, operator uuid.UUID, workspace tenants.WorkspaceID, reason string) error {
 	return db.setSuspended(ctx, operator, workspace, false, reason)
 }
 
-func (db Operators) setSuspended(ctx context.Context, operator, workspace uuid.UUID, suspended bool, reason string) error {
+func (db Operators) setSuspended(ctx context.Context, operator uuid.UUID, workspace tenants.WorkspaceID, suspended bool, reason string) error {
 	err := db.asOperator(ctx, operator, func(tx *gorm.DB) error {
 		var found bool
 		err := tx.Raw("SELECT operator_suspend(?, ?, ?, ?, ?)", workspace, suspended, storable(reason), tenants.ActorOf(ctx).From,
@@ -155,7 +155,7 @@ const operatedColumns = `id, workspace_name, created, owner, member_count, excha
 	archived, suspended_since, suspended_reason`
 
 type operatedRow struct {
-	ID              uuid.UUID
+	ID              tenants.WorkspaceID
 	WorkspaceName   string
 	Created         time.Time
 	Owner           string

@@ -16,13 +16,13 @@ import (
 )
 
 // isOperator reports whether a person who logs in is one.
-func (b bundle) isOperator(t *testing.T, user tenants.User, workspace uuid.UUID) bool {
+func (b bundle) isOperator(t *testing.T, user tenants.User, workspace tenants.WorkspaceID) bool {
 	t.Helper()
 	return b.principalOf(t, user, workspace).User.Operator
 }
 
 // principalOf logs someone in and returns who they are then.
-func (b bundle) principalOf(t *testing.T, user tenants.User, workspace uuid.UUID) tenants.Principal {
+func (b bundle) principalOf(t *testing.T, user tenants.User, workspace tenants.WorkspaceID) tenants.Principal {
 	t.Helper()
 	login := tenants.Login{ID: uuid.Must(uuid.NewV7()), UserID: user.ID, Workspace: workspace, CreatedAt: now(), ExpiresAt: now().Add(time.Hour)}
 	if err := b.Logins.CreateLogin(t.Context(), login); err != nil {
@@ -121,7 +121,7 @@ func TestOperatorSeesFiguresOfEveryWorkspace(t *testing.T) {
 	if err != nil || len(next) != 1 || next[0].ID != b.workspace {
 		t.Errorf("the second page holds %+v, %v", next, err)
 	}
-	for search, want := range map[string]uuid.UUID{"of GRACE": other, "grace@": other, b.workspace.String(): b.workspace} {
+	for search, want := range map[string]tenants.WorkspaceID{"of GRACE": other, "grace@": other, b.workspace.String(): b.workspace} {
 		found, err := b.Operators.OperatedWorkspaces(t.Context(), b.user.ID, tenants.OperatedQuery{Search: search, Limit: 10})
 		if err != nil || len(found) != 1 || found[0].ID != want {
 			t.Errorf("searched for %s: %+v, %v", search, found, err)
@@ -255,7 +255,7 @@ func TestSuspensionIsKnownToldAndNoted(t *testing.T) {
 	if err != nil || len(log) != 2 || log[0].Action != tenants.WorkspaceResumed || log[1].Actor != b.user.Email || log[1].Reason != "unpaid bills" {
 		t.Errorf("log %+v, %v", log, err)
 	}
-	if err := b.Operators.SuspendWorkspace(t.Context(), b.user.ID, uuid.New(), "x"); !errors.Is(err, tenants.ErrNotFound) {
+	if err := b.Operators.SuspendWorkspace(t.Context(), b.user.ID, tenants.NewWorkspaceID(), "x"); !errors.Is(err, tenants.ErrNotFound) {
 		t.Errorf("nobody's workspace: %v", err)
 	}
 }

@@ -20,7 +20,7 @@ type Pipelines struct{ *core }
 
 // Pipeline returns the newest version of a workspace's pipeline config. Where
 // none has been saved its version is 0.
-func (db Pipelines) Pipeline(ctx context.Context, workspace uuid.UUID) (tenants.PipelineConfig, error) {
+func (db Pipelines) Pipeline(ctx context.Context, workspace tenants.WorkspaceID) (tenants.PipelineConfig, error) {
 	versions, err := db.pipelines(ctx, workspace, 1)
 	if err != nil {
 		return tenants.PipelineConfig{}, err
@@ -33,13 +33,13 @@ func (db Pipelines) Pipeline(ctx context.Context, workspace uuid.UUID) (tenants.
 
 // PipelineHistory returns the saved versions of a workspace's pipeline config,
 // the newest first, at most 100.
-func (db Pipelines) PipelineHistory(ctx context.Context, workspace uuid.UUID) ([]tenants.PipelineConfig, error) {
+func (db Pipelines) PipelineHistory(ctx context.Context, workspace tenants.WorkspaceID) ([]tenants.PipelineConfig, error) {
 	return db.pipelines(ctx, workspace, historyLength)
 }
 
 // PipelineVersions returns saved versions of a workspace's pipeline config with
 // their authors, the newest first: at most so many of those before a version; 0: of all.
-func (db Pipelines) PipelineVersions(ctx context.Context, workspace uuid.UUID, before, limit int) ([]tenants.PipelineConfig, error) {
+func (db Pipelines) PipelineVersions(ctx context.Context, workspace tenants.WorkspaceID, before, limit int) ([]tenants.PipelineConfig, error) {
 	versions, err := db.authored(ctx, workspace, func(query *gorm.DB) *gorm.DB {
 		if before > 0 {
 			query = query.Where("version < ?", before)
@@ -54,7 +54,7 @@ func (db Pipelines) PipelineVersions(ctx context.Context, workspace uuid.UUID, b
 
 // PipelineVersion returns one saved version of a workspace's pipeline config with its
 // author. It returns tenants.ErrNotFound.
-func (db Pipelines) PipelineVersion(ctx context.Context, workspace uuid.UUID, version int) (tenants.PipelineConfig, error) {
+func (db Pipelines) PipelineVersion(ctx context.Context, workspace tenants.WorkspaceID, version int) (tenants.PipelineConfig, error) {
 	versions, err := db.authored(ctx, workspace, func(query *gorm.DB) *gorm.DB { return query.Where("version = ?", version) })
 	if err == nil && len(versions) == 0 {
 		err = tenants.ErrNotFound
@@ -68,7 +68,7 @@ func (db Pipelines) PipelineVersion(ctx context.Context, workspace uuid.UUID, ve
 // SavePipeline keeps a new version of a workspace's pipeline config and returns
 // it. It returns tenants.ErrConflict if the newest version is not the expected
 // one.
-func (db Pipelines) SavePipeline(ctx context.Context, workspace uuid.UUID, expectedVersion int, config tenants.PipelineConfig) (tenants.PipelineConfig, error) {
+func (db Pipelines) SavePipeline(ctx context.Context, workspace tenants.WorkspaceID, expectedVersion int, config tenants.PipelineConfig) (tenants.PipelineConfig, error) {
 	config.Workspace, config.Version = workspace, expectedVersion+1
 	err := db.inTenant(ctx, workspace, func(tx *gorm.DB) error {
 		return keepPipeline(tx, workspace, &config, tenants.Change{Action: tenants.PipelineSaved, After: config.Fields()})
@@ -82,7 +82,7 @@ func (db Pipelines) SavePipeline(ctx context.Context, workspace uuid.UUID, expec
 // RestorePipeline keeps a new version of a workspace's pipeline config that equals an
 // earlier one, and returns it. It returns tenants.ErrNotFound, and tenants.ErrConflict
 // if the newest version is not the expected one.
-func (db Pipelines) RestorePipeline(ctx context.Context, workspace uuid.UUID, expectedVersion, version int, by uuid.UUID) (tenants.PipelineConfig, error) {
+func (db Pipelines) RestorePipeline(ctx context.Context, workspace tenants.WorkspaceID, expectedVersion, version int, by uuid.UUID) (tenants.PipelineConfig, error) {
 	var config tenants.PipelineConfig
 	err := db.inTenant(ctx, workspace, func(tx *gorm.DB) error {
 		var rows []pipelineRow
@@ -106,7 +106,7 @@ func (db Pipelines) RestorePipeline(ctx context.Context, workspace uuid.UUID, ex
 }
 
 // keepPipeline keeps a version, notes the change that makes it and tells all replicas.
-func keepPipeline(tx *gorm.DB, workspace uuid.UUID, config *tenants.PipelineConfig, change tenants.Change) error {
+func keepPipeline(tx *gorm.DB, workspace tenants.WorkspaceID, config *tenants.PipelineConfig, change tenants.Change) error {
 	before, err := newestPipeline(tx, workspace)
 	if err != nil {
 		return err
@@ -122,7 +122,7 @@ func keepPipeline(tx *gorm.DB, workspace uuid.UUID, config *tenants.PipelineConf
 }
 
 // authored returns the versions that a query narrows down to, with their authors.
-func (db Pipelines) authored(ctx context.Context, workspace uuid.UUID, narrow func(*gorm.DB) *gorm.DB) ([]tenants.PipelineConfig, error) {
+func (db Pipelines) authored(ctx context.Context, workspace tenants.WorkspaceID, narrow func(*gorm.DB) *gorm.DB) ([]tenants.PipelineConfig, error) {
 	var rows []struct {
 		Row pipelineRow `gorm:"embedded"`
 
@@ -142,7 +142,7 @@ func (db Pipelines) authored(ctx context.Context, workspace uuid.UUID, narrow fu
 	return configs, nil
 }
 
-func (db Pipelines) pipelines(ctx context.Context, workspace uuid.UUID, limit int) ([]tenants.PipelineConfig, error) {
+func (db Pipelines) pipelines(ctx context.Context, workspace tenants.WorkspaceID, limit int) ([]tenants.PipelineConfig, error) {
 	var rows []pipelineRow
 	err := db.inTenant(ctx, workspace, func(tx *gorm.DB) error {
 		return tx.Table("pipeline_configs").Select(pipelineColumns).
@@ -155,7 +155,7 @@ func (db Pipelines) pipelines(ctx context.Context, workspace uuid.UUID, limit in
 }
 
 // newestPipeline returns the newest version; the zero config if absent.
-func newestPipeline(tx *gorm.DB, workspace uuid.UUID) (tenants.PipelineConfig, error) {
+func newestPipeline(tx *gorm.DB, workspace tenants.WorkspaceID) (tenants.PipelineConfig, error) {
 	var row pipelineRow
 	err := tx.Table("pipeline_configs").Select(pipelineColumns).Where("workspace_id = ?", workspace).
 		Order("version DESC").Limit(1).Scan(&row).Error
@@ -164,7 +164,7 @@ func newestPipeline(tx *gorm.DB, workspace uuid.UUID) (tenants.PipelineConfig, e
 
 // insertPipeline inserts the version that follows the newest one; the primary key
 // refuses a second one.
-func insertPipeline(tx *gorm.DB, workspace uuid.UUID, config *tenants.PipelineConfig) error {
+func insertPipeline(tx *gorm.DB, workspace tenants.WorkspaceID, config *tenants.PipelineConfig) error {
 	inserted := tx.Raw(`INSERT INTO pipeline_configs (workspace_id, version, modules, yaml, saved_by)
 		SELECT ?, ?, ?, ?, ?
 		WHERE (SELECT coalesce(max(version), 0) FROM pipeline_configs WHERE workspace_id = ?) = ?
@@ -184,7 +184,7 @@ const authorColumn = `, coalesce((SELECT u.email FROM users u WHERE u.id = pipel
 	(SELECT k.name FROM api_keys k WHERE k.workspace_id = pipeline_configs.workspace_id AND k.id = pipeline_configs.saved_by), '') AS author`
 
 type pipelineRow struct {
-	WorkspaceID uuid.UUID
+	WorkspaceID tenants.WorkspaceID
 	Version     int
 	Modules     string
 	YAML        string

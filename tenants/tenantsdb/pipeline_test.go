@@ -113,7 +113,7 @@ func TestRestoredPipelineIsNextVersionThatSaysWhatItWas(t *testing.T) {
 	}
 
 	for _, c := range []struct {
-		workspace         uuid.UUID
+		workspace         tenants.WorkspaceID
 		expected, version int
 		want              error
 	}{{b.workspace, 1, 1, tenants.ErrConflict}, {b.workspace, 3, 1, tenants.ErrConflict}, {b.workspace, 2, 7, tenants.ErrNotFound}, {other, 0, 1, tenants.ErrNotFound}} {

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"time"
 
+	"palimpsest/tenants"
+
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgtype"
@@ -97,11 +99,23 @@ func knowTypes(_ context.Context, connection *pgx.Conn) error {
 
 // asBytes returns how a uuid is sent.
 func asBytes(value any) (pgtype.WrappedEncodePlanNextSetter, any, bool) {
-	id, ok := value.(uuid.UUID)
+	id, ok := idOf(value)
 	if !ok {
 		return nil, nil, false
 	}
 	return &bytesPlan{}, pgtype.UUID{Bytes: id, Valid: true}, true
+}
+
+// idOf returns the uuid that a value is.
+func idOf(value any) (uuid.UUID, bool) {
+	switch id := value.(type) {
+	case uuid.UUID:
+		return id, true
+	case tenants.WorkspaceID:
+		return uuid.UUID(id), true
+	default:
+		return uuid.Nil, false
+	}
 }
 
 // bytesPlan encodes uuids.
@@ -112,7 +126,7 @@ func (p *bytesPlan) SetNext(next pgtype.EncodePlan) { p.next = next }
 
 // Encode implements pgtype.EncodePlan.
 func (p *bytesPlan) Encode(value any, buf []byte) ([]byte, error) {
-	id, ok := value.(uuid.UUID)
+	id, ok := idOf(value)
 	if !ok {
 		return nil, fmt.Errorf("a uuid, not a %T, is to be sent", value)
 	}

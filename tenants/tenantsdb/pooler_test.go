@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"palimpsest/tenants"
+
 	"github.com/google/uuid"
 	"gorm.io/gorm"
 
@@ -30,7 +32,7 @@ func TestTenantsBehindAPoolerNeverSeeEachOther(t *testing.T) {
 		t.Cleanup(db.Close)
 		replicas[i] = db
 	}
-	workspaces := make([]uuid.UUID, 5)
+	workspaces := make([]tenants.WorkspaceID, 5)
 	for i := range workspaces {
 		_, workspaces[i] = b.signUp(t, fmt.Sprintf("user%d@example.com", i))
 		for range i + 1 {
@@ -85,7 +87,7 @@ func TestWritesBehindAPoolerStayInTheirWorkspace(t *testing.T) {
 	}
 	t.Cleanup(db.Close)
 	_, other := b.signUp(t, "eve@example.com")
-	names := map[uuid.UUID]string{b.workspace: "ours", other: "theirs"}
+	names := map[tenants.WorkspaceID]string{b.workspace: "ours", other: "theirs"}
 
 	var group sync.WaitGroup
 	for i := range 200 {

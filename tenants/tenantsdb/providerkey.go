@@ -16,7 +16,7 @@ import (
 type ProviderKeys struct{ *core }
 
 // AddProviderKey keeps a sealed provider key of a workspace.
-func (db ProviderKeys) AddProviderKey(ctx context.Context, workspace uuid.UUID, key tenants.ProviderKey) error {
+func (db ProviderKeys) AddProviderKey(ctx context.Context, workspace tenants.WorkspaceID, key tenants.ProviderKey) error {
 	err := db.inTenant(ctx, workspace, func(tx *gorm.DB) error {
 		if err := insertProviderKey(tx, workspace, key); err != nil {
 			return err
@@ -32,7 +32,7 @@ func (db ProviderKeys) AddProviderKey(ctx context.Context, workspace uuid.UUID, 
 
 // ProviderKeys returns the provider keys of a workspace in the order in which they
 // are asked: by their numbers, then the oldest first.
-func (db ProviderKeys) ProviderKeys(ctx context.Context, workspace uuid.UUID) ([]tenants.ProviderKey, error) {
+func (db ProviderKeys) ProviderKeys(ctx context.Context, workspace tenants.WorkspaceID) ([]tenants.ProviderKey, error) {
 	var rows []providerKeyRow
 	err := db.inTenant(ctx, workspace, func(tx *gorm.DB) error {
 		return tx.Table("provider_keys").Select(providerKeyColumns).
@@ -53,7 +53,7 @@ func (db ProviderKeys) ProviderKeys(ctx context.Context, workspace uuid.UUID) ([
 // ChangeProviderKey replaces a provider key of a workspace by what change makes of it,
 // and notes it as action. Where the key becomes the default, those before it are so no
 // more. It returns tenants.ErrNotFound and the errors of change.
-func (db ProviderKeys) ChangeProviderKey(ctx context.Context, workspace, id uuid.UUID, action tenants.Action, change func(tenants.ProviderKey) (tenants.ProviderKey, error)) (tenants.ProviderKey, error) {
+func (db ProviderKeys) ChangeProviderKey(ctx context.Context, workspace tenants.WorkspaceID, id uuid.UUID, action tenants.Action, change func(tenants.ProviderKey) (tenants.ProviderKey, error)) (tenants.ProviderKey, error) {
 	var after tenants.ProviderKey
 	err := db.inTenant(ctx, workspace, func(tx *gorm.DB) error {
 		before, err := lockProviderKey(tx, workspace, id)
@@ -76,7 +76,7 @@ func (db ProviderKeys) ChangeProviderKey(ctx context.Context, workspace, id uuid
 
 // CheckedProviderKey keeps the outcome of a test. A key that is gone meanwhile is no
 // error.
-func (db ProviderKeys) CheckedProviderKey(ctx context.Context, workspace, id uuid.UUID, check tenants.ProviderKeyCheck) error {
+func (db ProviderKeys) CheckedProviderKey(ctx context.Context, workspace tenants.WorkspaceID, id uuid.UUID, check tenants.ProviderKeyCheck) error {
 	err := db.inTenant(ctx, workspace, func(tx *gorm.DB) error {
 		return tx.Exec("UPDATE provider_keys SET checked_at = ?, check_ok = ?, check_status = ?, check_problem = ? WHERE workspace_id = ? AND id = ?",
 			check.At, check.OK, check.Status, storable(check.Problem), workspace, id).Error
@@ -90,7 +90,7 @@ func (db ProviderKeys) CheckedProviderKey(ctx context.Context, workspace, id uui
 // ResealProviderKey replaces the sealed secret of a provider key by the same secret
 // sealed again, unless it has been replaced already. Nobody needs to hear of it: what
 // others have in memory is the same.
-func (db ProviderKeys) ResealProviderKey(ctx context.Context, workspace, id uuid.UUID, old, sealed []byte) error {
+func (db ProviderKeys) ResealProviderKey(ctx context.Context, workspace tenants.WorkspaceID, id uuid.UUID, old, sealed []byte) error {
 	err := db.inTenant(ctx, workspace, func(tx *gorm.DB) error {
 		return tx.Exec("UPDATE provider_keys SET sealed = ? WHERE workspace_id = ? AND id = ? AND sealed = ?", sealed, workspace, id, old).Error
 	})
@@ -102,7 +102,7 @@ func (db ProviderKeys) ResealProviderKey(ctx context.Context, workspace, id uuid
 
 // DeleteProviderKey removes a provider key of a workspace. It returns
 // tenants.ErrNotFound.
-func (db ProviderKeys) DeleteProviderKey(ctx context.Context, workspace, id uuid.UUID) error {
+func (db ProviderKeys) DeleteProviderKey(ctx context.Context, workspace tenants.WorkspaceID, id uuid.UUID) error {
 	err := db.inTenant(ctx, workspace, func(tx *gorm.DB) error {
 		key, err := lockProviderKey(tx, workspace, id)
 		if err != nil {
@@ -122,7 +122,7 @@ func (db ProviderKeys) DeleteProviderKey(ctx context.Context, workspace, id uuid
 
 // providerKeyChanged does what every change of a key brings with it: one default for
 // each provider, a note, a notice to all replicas.
-func providerKeyChanged(tx *gorm.DB, workspace uuid.UUID, key tenants.ProviderKey, change tenants.Change) error {
+func providerKeyChanged(tx *gorm.DB, workspace tenants.WorkspaceID, key tenants.ProviderKey, change tenants.Change) error {
 	if key.Default {
 		err := tx.Exec("UPDATE provider_keys SET is_default = false WHERE workspace_id = ? AND provider = ? AND id <> ? AND is_default",
 			workspace, string(key.Provider), key.ID).Error
@@ -137,7 +137,7 @@ func providerKeyChanged(tx *gorm.DB, workspace uuid.UUID, key tenants.ProviderKe
 }
 
 // lockProviderKey returns a key that no one else changes before the transaction ends.
-func lockProviderKey(tx *gorm.DB, workspace, id uuid.UUID) (tenants.ProviderKey, error) {
+func lockProviderKey(tx *gorm.DB, workspace tenants.WorkspaceID, id uuid.UUID) (tenants.ProviderKey, error) {
 	var rows []providerKeyRow
 	err := tx.Raw("SELECT "+providerKeyColumns+" FROM provider_keys WHERE workspace_id = ? AND id = ? FOR UPDATE", workspace, id).Scan(&rows).Error
 	if err != nil {
@@ -149,7 +149,7 @@ func lockProviderKey(tx *gorm.DB, workspace, id uuid.UUID) (tenants.ProviderKey,
 	return rows[0].toProviderKey()
 }
 
-func insertProviderKey(tx *gorm.DB, workspace uuid.UUID, key tenants.ProviderKey) error {
+func insertProviderKey(tx *gorm.DB, workspace tenants.WorkspaceID, key tenants.ProviderKey) error {
 	headers, models, err := listsOf(key)
 	if err != nil {
 		return err
@@ -165,7 +165,7 @@ func insertProviderKey(tx *gorm.DB, workspace uuid.UUID, key tenants.ProviderKey
 		headers, models, key.Order, key.Default, key.Disabled, storable(key.Last4), key.Sealed, sealedAt, key.CreatedBy, key.CreatedAt).Error
 }
 
-func updateProviderKey(tx *gorm.DB, workspace uuid.UUID, key tenants.ProviderKey) error {
+func updateProviderKey(tx *gorm.DB, workspace tenants.WorkspaceID, key tenants.ProviderKey) error {
 	headers, models, err := listsOf(key)
 	if err != nil {
 		return err
@@ -191,7 +191,7 @@ const providerKeyColumns = `workspace_id, id, provider, both_dialects, preset, n
 	disabled, last4, sealed, sealed_at, created_by, created_at, checked_at, check_ok, check_status, check_problem`
 
 type providerKeyRow struct {
-	WorkspaceID uuid.UUID
+	WorkspaceID tenants.WorkspaceID
 	ID          uuid.UUID
 	Provider    string
 	Both        bool `gorm:"column:both_dialects"`

@@ -14,7 +14,7 @@ import (
 // ProviderKeyUses returns what came of the requests of a workspace that have arrived
 // since a time, by the provider key they were sent with. Keys without a request are
 // not in it.
-func (db ProviderKeys) ProviderKeyUses(ctx context.Context, workspace uuid.UUID, since time.Time) (map[uuid.UUID]tenants.ProviderKeyUse, error) {
+func (db ProviderKeys) ProviderKeyUses(ctx context.Context, workspace tenants.WorkspaceID, since time.Time) (map[uuid.UUID]tenants.ProviderKeyUse, error) {
 	// A key counts as refused from the first refusal on that nothing good has followed.
 	const statement = `
 		WITH good AS (

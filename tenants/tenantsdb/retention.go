@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/google/uuid"
 	"gorm.io/gorm"
 
 	"palimpsest/tenants"
@@ -12,7 +11,7 @@ import (
 
 // Retention returns for how long a workspace keeps its sessions. It returns
 // tenants.ErrNotFound.
-func (db Data) Retention(ctx context.Context, workspace uuid.UUID) (tenants.Retention, error) {
+func (db Data) Retention(ctx context.Context, workspace tenants.WorkspaceID) (tenants.Retention, error) {
 	var days []int
 	err := db.inTenant(ctx, workspace, func(tx *gorm.DB) error {
 		return tx.Raw("SELECT coalesce(retention_days, 0) FROM workspaces WHERE workspace_id = ?", workspace).Scan(&days).Error
@@ -28,7 +27,7 @@ func (db Data) Retention(ctx context.Context, workspace uuid.UUID) (tenants.Rete
 
 // SetRetention sets for how long a workspace keeps its sessions. It returns
 // tenants.Invalid or tenants.ErrNotFound.
-func (db Data) SetRetention(ctx context.Context, workspace uuid.UUID, retention tenants.Retention) error {
+func (db Data) SetRetention(ctx context.Context, workspace tenants.WorkspaceID, retention tenants.Retention) error {
 	if err := retention.Validate(); err != nil {
 		return err
 	}

@@ -193,7 +193,7 @@ func TestFoldedSumsCountOnce(t *testing.T) {
 }
 
 // compare holds everything that is read of a workspace against its exchanges.
-func (b bundle) compare(t *testing.T, workspace uuid.UUID, filter tenants.UsageFilter, exchanges []tenants.Exchange) {
+func (b bundle) compare(t *testing.T, workspace tenants.WorkspaceID, filter tenants.UsageFilter, exchanges []tenants.Exchange) {
 	t.Helper()
 	want, overheads := scan(exchanges, filter)
 	totals, err := b.Usage.Totals(t.Context(), workspace, filter)
@@ -240,7 +240,7 @@ func (b bundle) compare(t *testing.T, workspace uuid.UUID, filter tenants.UsageF
 	b.compareMisses(t, workspace, filter, exchanges)
 }
 
-func (b bundle) compareMisses(t *testing.T, workspace uuid.UUID, filter tenants.UsageFilter, exchanges []tenants.Exchange) {
+func (b bundle) compareMisses(t *testing.T, workspace tenants.WorkspaceID, filter tenants.UsageFilter, exchanges []tenants.Exchange) {
 	t.Helper()
 	balance, err := b.Usage.Balance(t.Context(), workspace, filter)
 	if err != nil {

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/google/uuid"
 	"gorm.io/gorm"
 
 	"palimpsest/tenants"
@@ -16,7 +15,7 @@ import (
 type SignOn struct{ *core }
 
 // SignOn returns the single sign-on of a workspace, or tenants.ErrNotFound.
-func (db SignOn) SignOn(ctx context.Context, workspace uuid.UUID) (tenants.SignOn, error) {
+func (db SignOn) SignOn(ctx context.Context, workspace tenants.WorkspaceID) (tenants.SignOn, error) {
 	var found tenants.SignOn
 	err := db.inTenant(ctx, workspace, func(tx *gorm.DB) (err error) {
 		found, err = findSignOn(tx, workspace)
@@ -30,7 +29,7 @@ func (db SignOn) SignOn(ctx context.Context, workspace uuid.UUID) (tenants.SignO
 
 // SaveSignOn keeps the single sign-on of a workspace, on behalf of an owner. With another
 // issuer, its domains are to be proven again. It returns tenants.ErrDenied for others.
-func (db SignOn) SaveSignOn(ctx context.Context, workspace uuid.UUID, wanted tenants.SignOn) error {
+func (db SignOn) SaveSignOn(ctx context.Context, workspace tenants.WorkspaceID, wanted tenants.SignOn) error {
 	err := db.inTenant(ctx, workspace, func(tx *gorm.DB) error {
 		if err := ownersOnly(tx, workspace); err != nil {
 			return err
@@ -63,7 +62,7 @@ func (db SignOn) SaveSignOn(ctx context.Context, workspace uuid.UUID, wanted ten
 
 // RemoveSignOn ends the single sign-on of a workspace, on behalf of an owner, or returns
 // tenants.ErrNotFound or tenants.ErrDenied. Its domains stay and are to be proven again.
-func (db SignOn) RemoveSignOn(ctx context.Context, workspace uuid.UUID) error {
+func (db SignOn) RemoveSignOn(ctx context.Context, workspace tenants.WorkspaceID) error {
 	err := db.inTenant(ctx, workspace, func(tx *gorm.DB) error {
 		if err := ownersOnly(tx, workspace); err != nil {
 			return err
@@ -87,7 +86,7 @@ func (db SignOn) RemoveSignOn(ctx context.Context, workspace uuid.UUID) error {
 }
 
 // ResealSignOn replaces a sealed client secret, unless it has been replaced already.
-func (db SignOn) ResealSignOn(ctx context.Context, workspace uuid.UUID, old, sealed []byte) error {
+func (db SignOn) ResealSignOn(ctx context.Context, workspace tenants.WorkspaceID, old, sealed []byte) error {
 	err := db.inTenant(ctx, workspace, func(tx *gorm.DB) error {
 		return tx.Exec("UPDATE sign_ons SET sealed = ? WHERE workspace_id = ? AND sealed = ?", sealed, workspace, old).Error
 	})
@@ -98,7 +97,7 @@ func (db SignOn) ResealSignOn(ctx context.Context, workspace uuid.UUID, old, sea
 }
 
 // Domains returns the domains that a workspace says are its own, by name.
-func (db SignOn) Domains(ctx context.Context, workspace uuid.UUID) ([]tenants.Domain, error) {
+func (db SignOn) Domains(ctx context.Context, workspace tenants.WorkspaceID) ([]tenants.Domain, error) {
 	var rows []domainRow
 	err := db.inTenant(ctx, workspace, func(tx *gorm.DB) error {
 		return tx.Table("sign_on_domains").Select("domain, token, created_at, proven_at").
@@ -115,7 +114,7 @@ func (db SignOn) Domains(ctx context.Context, workspace uuid.UUID) ([]tenants.Do
 }
 
 // ClaimDomain keeps a domain that is to be proven. One that is kept stays as it is.
-func (db SignOn) ClaimDomain(ctx context.Context, workspace uuid.UUID, domain, token string) error {
+func (db SignOn) ClaimDomain(ctx context.Context, workspace tenants.WorkspaceID, domain, token string) error {
 	return db.changeDomain(ctx, workspace, tenants.Change{Action: tenants.DomainClaimed, Target: domain}, nil,
 		"INSERT INTO sign_on_domains (workspace_id, domain, token) VALUES (?, ?, ?) ON CONFLICT DO NOTHING", workspace, domain, token)
 }
@@ -123,20 +122,20 @@ func (db SignOn) ClaimDomain(ctx context.Context, workspace uuid.UUID, domain, t
 // ProveDomain has a domain count for a workspace. It returns tenants.ErrNotFound if
 // there is no such domain that is not proven, and tenants.ErrConflict if it counts for
 // another workspace.
-func (db SignOn) ProveDomain(ctx context.Context, workspace uuid.UUID, domain string) error {
+func (db SignOn) ProveDomain(ctx context.Context, workspace tenants.WorkspaceID, domain string) error {
 	return db.changeDomain(ctx, workspace, tenants.Change{Action: tenants.DomainProven, Target: domain}, tenants.ErrNotFound,
 		"UPDATE sign_on_domains SET proven_at = now() WHERE workspace_id = ? AND domain = ? AND proven_at IS NULL", workspace, domain)
 }
 
 // RemoveDomain takes a domain away from a workspace, or returns tenants.ErrNotFound.
-func (db SignOn) RemoveDomain(ctx context.Context, workspace uuid.UUID, domain string) error {
+func (db SignOn) RemoveDomain(ctx context.Context, workspace tenants.WorkspaceID, domain string) error {
 	return db.changeDomain(ctx, workspace, tenants.Change{Action: tenants.DomainRemoved, Target: domain}, tenants.ErrNotFound,
 		"DELETE FROM sign_on_domains WHERE workspace_id = ? AND domain = ?", workspace, domain)
 }
 
 // changeDomain runs a statement on behalf of an owner and notes the change, or returns none
 // where no row changed.
-func (db SignOn) changeDomain(ctx context.Context, workspace uuid.UUID, change tenants.Change, none error, statement string, values ...any) error {
+func (db SignOn) changeDomain(ctx context.Context, workspace tenants.WorkspaceID, change tenants.Change, none error, statement string, values ...any) error {
 	err := db.inTenant(ctx, workspace, func(tx *gorm.DB) error {
 		if err := ownersOnly(tx, workspace); err != nil {
 			return err
@@ -158,21 +157,21 @@ func (db SignOn) changeDomain(ctx context.Context, workspace uuid.UUID, change t
 
 // SignOnWorkspace returns the workspace that a domain is proven for, or
 // tenants.ErrNotFound.
-func (db SignOn) SignOnWorkspace(ctx context.Context, domain string) (uuid.UUID, error) {
-	var found []uuid.UUID
+func (db SignOn) SignOnWorkspace(ctx context.Context, domain string) (tenants.WorkspaceID, error) {
+	var found []tenants.WorkspaceID
 	err := db.transaction(ctx, forDomain, domain, func(tx *gorm.DB) error {
 		return tx.Raw("SELECT workspace_id FROM sign_on_domains WHERE domain = ? AND proven_at IS NOT NULL", domain).Scan(&found).Error
 	})
 	if err != nil {
-		return uuid.Nil, fmt.Errorf("workspace of domain: %w", err)
+		return tenants.WorkspaceID{}, fmt.Errorf("workspace of domain: %w", err)
 	}
 	if len(found) == 0 {
-		return uuid.Nil, tenants.ErrNotFound
+		return tenants.WorkspaceID{}, tenants.ErrNotFound
 	}
 	return found[0], nil
 }
 
-func findSignOn(tx *gorm.DB, workspace uuid.UUID) (tenants.SignOn, error) {
+func findSignOn(tx *gorm.DB, workspace tenants.WorkspaceID) (tenants.SignOn, error) {
 	var row signOnRow
 	err := tx.Table("sign_ons").Select("issuer, client_id, sealed, role, saved_at").Where("workspace_id = ?", workspace).Take(&row).Error
 	if err != nil {

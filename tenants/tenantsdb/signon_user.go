@@ -22,7 +22,7 @@ import (
 // other accounts, the person who had the address without proving it loses the account: its
 // password, logins, passkeys and second factor end. It returns tenants.ErrSignOn if the
 // address's domain is not proven for the workspace.
-func (db SignOn) SignOnUser(ctx context.Context, workspace uuid.UUID, proof tenants.SignOnProof, role tenants.Role) (tenants.User, error) {
+func (db SignOn) SignOnUser(ctx context.Context, workspace tenants.WorkspaceID, proof tenants.SignOnProof, role tenants.Role) (tenants.User, error) {
 	user, _, err := Accounts(db).UserByEmail(ctx, proof.Email)
 	isNew := errors.Is(err, tenants.ErrNotFound)
 	if err != nil && !isNew {
@@ -61,7 +61,7 @@ func (db SignOn) SignOnUser(ctx context.Context, workspace uuid.UUID, proof tena
 }
 
 // provenDomain returns tenants.ErrSignOn for a domain that is not proven for a workspace.
-func provenDomain(tx *gorm.DB, workspace uuid.UUID, domain string) error {
+func provenDomain(tx *gorm.DB, workspace tenants.WorkspaceID, domain string) error {
 	var proven bool
 	err := tx.Raw("SELECT EXISTS (SELECT FROM sign_on_domains WHERE workspace_id = ? AND domain = ? AND proven_at IS NOT NULL)", workspace, domain).Scan(&proven).Error
 	if err == nil && !proven {
@@ -72,7 +72,7 @@ func provenDomain(tx *gorm.DB, workspace uuid.UUID, domain string) error {
 
 // connect checks that a workspace's identity provider may vouch for an account, and leaves
 // its address verified.
-func connect(tx *gorm.DB, workspace uuid.UUID, user *tenants.User, isNew bool, proof tenants.SignOnProof) error {
+func connect(tx *gorm.DB, workspace tenants.WorkspaceID, user *tenants.User, isNew bool, proof tenants.SignOnProof) error {
 	var found struct{ Beyond, Connected bool }
 	err := tx.Raw(`SELECT
 			EXISTS (SELECT FROM members WHERE user_id = ? AND workspace_id <> ?) OR EXISTS (SELECT FROM operators WHERE user_id = ?) AS beyond,
@@ -111,7 +111,7 @@ func takeOver(tx *gorm.DB, user *tenants.User, isNew bool) error {
 	return auditPerson(tx, user.ID, tenants.Change{Action: tenants.EmailVerified, Target: user.Email})
 }
 
-func joinBySignOn(tx *gorm.DB, workspace uuid.UUID, user tenants.User, role tenants.Role, proof tenants.SignOnProof) error {
+func joinBySignOn(tx *gorm.DB, workspace tenants.WorkspaceID, user tenants.User, role tenants.Role, proof tenants.SignOnProof) error {
 	if err := workFor(tx, forWorkspace, workspace.String()); err != nil {
 		return err
 	}
@@ -130,7 +130,7 @@ func joinBySignOn(tx *gorm.DB, workspace uuid.UUID, user tenants.User, role tena
 }
 
 // ownersOnly returns tenants.ErrDenied unless the context's actor owns the workspace now.
-func ownersOnly(tx *gorm.DB, workspace uuid.UUID) error {
+func ownersOnly(tx *gorm.DB, workspace tenants.WorkspaceID) error {
 	by, err := lockAsActor(tx, workspace)
 	if err == nil && !by.May(tenants.ManageSignOn) {
 		err = tenants.ErrDenied
@@ -140,7 +140,7 @@ func ownersOnly(tx *gorm.DB, workspace uuid.UUID) error {
 
 // unproveDomains has the domains of a workspace count for nothing until records that were
 // not published before prove them again.
-func unproveDomains(tx *gorm.DB, workspace uuid.UUID) error {
+func unproveDomains(tx *gorm.DB, workspace tenants.WorkspaceID) error {
 	var domains []string
 	if err := tx.Raw("DELETE FROM sign_on_domains WHERE workspace_id = ? RETURNING domain", workspace).Scan(&domains).Error; err != nil {
 		return err

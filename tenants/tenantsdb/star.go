@@ -16,7 +16,7 @@ type Stars struct{ *core }
 
 // Starred returns the sessions of a workspace that a person has starred, the newest
 // star first.
-func (db Stars) Starred(ctx context.Context, workspace, user uuid.UUID) ([]uuid.UUID, error) {
+func (db Stars) Starred(ctx context.Context, workspace tenants.WorkspaceID, user uuid.UUID) ([]uuid.UUID, error) {
 	var sessions []uuid.UUID
 	err := db.inTenant(ctx, workspace, func(tx *gorm.DB) error {
 		return tx.Raw(`SELECT session_id FROM session_stars WHERE workspace_id = ? AND user_id = ?
@@ -31,7 +31,7 @@ func (db Stars) Starred(ctx context.Context, workspace, user uuid.UUID) ([]uuid.
 // Star stars a session for a person; a star that is there stays as it is. It returns
 // tenants.ErrNotFound for a session that the workspace does not have, and tenants.Invalid
 // where the person has tenants.MaxStars.
-func (db Stars) Star(ctx context.Context, workspace, user, session uuid.UUID) error {
+func (db Stars) Star(ctx context.Context, workspace tenants.WorkspaceID, user, session uuid.UUID) error {
 	err := db.inTenant(ctx, workspace, func(tx *gorm.DB) error {
 		// One at a time, so that the bound holds.
 		alone := "stars/" + workspace.String() + "/" + user.String()
@@ -66,7 +66,7 @@ func (db Stars) Star(ctx context.Context, workspace, user, session uuid.UUID) er
 }
 
 // Unstar takes a person's star away from a session, if it has one.
-func (db Stars) Unstar(ctx context.Context, workspace, user, session uuid.UUID) error {
+func (db Stars) Unstar(ctx context.Context, workspace tenants.WorkspaceID, user, session uuid.UUID) error {
 	err := db.inTenant(ctx, workspace, func(tx *gorm.DB) error {
 		return tx.Exec("DELETE FROM session_stars WHERE workspace_id = ? AND user_id = ? AND session_id = ?", workspace, user, session).Error
 	})
@@ -78,7 +78,7 @@ func (db Stars) Unstar(ctx context.Context, workspace, user, session uuid.UUID) 
 
 // EveryStar returns up to limit stars of all people of a workspace that follow one, in the
 // order of people and sessions; for the zero Star the first ones.
-func (db Stars) EveryStar(ctx context.Context, workspace uuid.UUID, after tenants.Star, limit int) ([]tenants.Star, error) {
+func (db Stars) EveryStar(ctx context.Context, workspace tenants.WorkspaceID, after tenants.Star, limit int) ([]tenants.Star, error) {
 	var rows []struct {
 		UserID    uuid.UUID
 		SessionID uuid.UUID

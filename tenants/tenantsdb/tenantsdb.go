@@ -7,7 +7,6 @@ import (
 
 	"palimpsest/tenants"
 
-	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5/pgxpool"
 	"gorm.io/gorm"
 )
@@ -116,14 +115,14 @@ func Open(ctx context.Context, config Config) (*DB, error) {
 // InTenant runs fn in a transaction that sees and changes the rows of one workspace only. It
 // commits if fn returns nil; an error or a panic rolls back. Inside Together it takes part in
 // that transaction.
-func (db *DB) InTenant(ctx context.Context, workspace uuid.UUID, fn func(tx *gorm.DB) error) error {
+func (db *DB) InTenant(ctx context.Context, workspace tenants.WorkspaceID, fn func(tx *gorm.DB) error) error {
 	return db.inTenant(ctx, workspace, fn)
 }
 
 // Together runs fn with a context in which everything that is done for a workspace is one
 // transaction: all of it is durable when Together returns nil, and nothing of it was done when
 // it returns an error.
-func (db *DB) Together(ctx context.Context, workspace uuid.UUID, fn func(ctx context.Context) error) error {
+func (db *DB) Together(ctx context.Context, workspace tenants.WorkspaceID, fn func(ctx context.Context) error) error {
 	return db.together(ctx, workspace, fn)
 }
 

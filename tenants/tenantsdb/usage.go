@@ -39,7 +39,7 @@ const usageOverheads = `coalesce(string_agg(array_to_string(overheads, ','), ';'
 type Usage struct{ *core }
 
 // Totals returns the usage of a workspace by the exchanges of a filter, aligned.
-func (db Usage) Totals(ctx context.Context, workspace uuid.UUID, filter tenants.UsageFilter) (tenants.Totals, error) {
+func (db Usage) Totals(ctx context.Context, workspace tenants.WorkspaceID, filter tenants.UsageFilter) (tenants.Totals, error) {
 	var row pointRow
 	filter = filter.Aligned()
 	err := db.inTenant(ctx, workspace, func(tx *gorm.DB) error {
@@ -55,7 +55,7 @@ func (db Usage) Totals(ctx context.Context, workspace uuid.UUID, filter tenants.
 // steps of the same length, the first beginning with the range; steps without an
 // exchange too. It returns a tenants.Invalid for steps that are no multiple of
 // tenants.UsageStep, and for more than 2000 of them.
-func (db Usage) Series(ctx context.Context, workspace uuid.UUID, filter tenants.UsageFilter, step time.Duration) ([]tenants.Point, error) {
+func (db Usage) Series(ctx context.Context, workspace tenants.WorkspaceID, filter tenants.UsageFilter, step time.Duration) ([]tenants.Point, error) {
 	filter = filter.Aligned()
 	if step < tenants.UsageStep || step%tenants.UsageStep != 0 || filter.To.Sub(filter.From)/step >= maxPoints {
 		return nil, tenants.Invalid{Field: "step", Message: fmt.Sprintf("must be a multiple of 30 minutes and lead to at most %d steps", maxPoints)}
@@ -89,7 +89,7 @@ func (db Usage) Series(ctx context.Context, workspace uuid.UUID, filter tenants.
 
 // Usage returns the usage of a workspace by the exchanges of a filter, aligned, split
 // by a dimension: days in order, else those with most tokens first.
-func (db Usage) Usage(ctx context.Context, workspace uuid.UUID, by tenants.Dimension, filter tenants.UsageFilter) ([]tenants.UsageRow, error) {
+func (db Usage) Usage(ctx context.Context, workspace tenants.WorkspaceID, by tenants.Dimension, filter tenants.UsageFilter) ([]tenants.UsageRow, error) {
 	label, order := "", "tokens_before DESC, exchanges DESC, label"
 	switch by {
 	case tenants.ByDay:
@@ -137,7 +137,7 @@ const (
 // rollups returns a query of the rollups that make up an aligned filter: rows as wide as
 // may be, with half hours before and behind them. Where parts are not asked for, the
 // rows are of all clients, models and keys. What no fold has added yet is among them.
-func rollups(tx *gorm.DB, workspace uuid.UUID, filter tenants.UsageFilter, widest time.Duration, parts bool) *gorm.DB {
+func rollups(tx *gorm.DB, workspace tenants.WorkspaceID, filter tenants.UsageFilter, widest time.Duration, parts bool) *gorm.DB {
 	query := tx.Table("rollups_now").Where("workspace_id = ? AND part = ?", workspace, parts)
 	first, last := filter.From.Truncate(widest), filter.To.Truncate(widest)
 	if first.Before(filter.From) {
@@ -162,7 +162,7 @@ func rollups(tx *gorm.DB, workspace uuid.UUID, filter tenants.UsageFilter, wides
 }
 
 // keyNames returns the names of a workspace's API keys by their ids.
-func keyNames(tx *gorm.DB, workspace uuid.UUID) (map[string]string, error) {
+func keyNames(tx *gorm.DB, workspace tenants.WorkspaceID) (map[string]string, error) {
 	var keys []struct {
 		ID   uuid.UUID
 		Name string

@@ -28,7 +28,7 @@ func (db Accounts) SignUpFirst(ctx context.Context, email, passwordHash, workspa
 
 func (db Accounts) signUp(ctx context.Context, email, passwordHash, workspaceName string, onlyFirst bool, letters []tenants.Letter) (tenants.User, tenants.Workspace, error) {
 	user := tenants.User{ID: uuid.Must(uuid.NewV7()), Email: email}
-	workspace := tenants.Workspace{ID: uuid.Must(uuid.NewV7()), Name: workspaceName}
+	workspace := tenants.Workspace{ID: tenants.NewWorkspaceID(), Name: workspaceName}
 	ctx = tenants.WithActor(ctx, tenants.Actor{User: user.ID, Name: email, From: tenants.ActorOf(ctx).From})
 	err := db.inUser(ctx, user.ID, func(tx *gorm.DB) error { return signUp(tx, &user, passwordHash, &workspace, onlyFirst, letters) })
 	if err != nil {
@@ -39,7 +39,7 @@ func (db Accounts) signUp(ctx context.Context, email, passwordHash, workspaceNam
 
 // CreateWorkspace creates a workspace that a person owns.
 func (db Workspaces) CreateWorkspace(ctx context.Context, owner uuid.UUID, name string) (tenants.Workspace, error) {
-	workspace := tenants.Workspace{ID: uuid.Must(uuid.NewV7()), Name: name}
+	workspace := tenants.Workspace{ID: tenants.NewWorkspaceID(), Name: name}
 	err := db.inUser(ctx, owner, func(tx *gorm.DB) error { return createWorkspace(tx, &workspace, owner) })
 	if err != nil {
 		return tenants.Workspace{}, fmt.Errorf("create workspace: %w", err)
@@ -102,7 +102,7 @@ func findMemberships(tx *gorm.DB, user uuid.UUID) ([]tenants.Membership, error) 
 }
 
 // Members returns the people of a workspace, in the order in which they joined.
-func (db Workspaces) Members(ctx context.Context, workspace uuid.UUID) ([]tenants.Member, error) {
+func (db Workspaces) Members(ctx context.Context, workspace tenants.WorkspaceID) ([]tenants.Member, error) {
 	var rows []memberRow
 	err := db.inTenant(ctx, workspace, func(tx *gorm.DB) error {
 		return tx.Table("members m").
@@ -173,7 +173,7 @@ func insertWorkspace(tx *gorm.DB, workspace *tenants.Workspace) error {
 		workspace.ID, storable(workspace.Name)).Scan(&workspace.CreatedAt).Error
 }
 
-func insertMember(tx *gorm.DB, workspace, user uuid.UUID, role tenants.Role) error {
+func insertMember(tx *gorm.DB, workspace tenants.WorkspaceID, user uuid.UUID, role tenants.Role) error {
 	return tx.Exec("INSERT INTO members (workspace_id, user_id, role) VALUES (?, ?, ?)", workspace, user, string(role)).Error
 }
 
@@ -191,7 +191,7 @@ func (r userRow) toUser() tenants.User {
 }
 
 type membershipRow struct {
-	WorkspaceID uuid.UUID
+	WorkspaceID tenants.WorkspaceID
 	Name        string
 	CreatedAt   time.Time
 	Role        string

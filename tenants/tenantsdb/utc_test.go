@@ -4,7 +4,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/uuid"
+	"palimpsest/tenants"
+
 	"gorm.io/gorm"
 
 	"palimpsest/migrations/dbtest"
@@ -22,7 +23,7 @@ func TestTimesAreReadInUTC(t *testing.T) {
 		t.Fatal(err)
 	}
 	var byGorm struct{ At time.Time }
-	err := database.DB.InTenant(t.Context(), uuid.New(), func(tx *gorm.DB) error {
+	err := database.DB.InTenant(t.Context(), tenants.NewWorkspaceID(), func(tx *gorm.DB) error {
 		return tx.Raw("SELECT now() AS at").Scan(&byGorm).Error
 	})
 	if err != nil {

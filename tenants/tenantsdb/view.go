@@ -15,7 +15,7 @@ import (
 type Views struct{ *core }
 
 // Views returns the views that a person has saved of a list in a workspace, by name.
-func (db Views) Views(ctx context.Context, workspace, user uuid.UUID, list tenants.ViewList) ([]tenants.View, error) {
+func (db Views) Views(ctx context.Context, workspace tenants.WorkspaceID, user uuid.UUID, list tenants.ViewList) ([]tenants.View, error) {
 	var rows []viewRow
 	err := db.inTenant(ctx, workspace, func(tx *gorm.DB) error {
 		return tx.Table("views").Select("id, user_id, list, name, query, saved_at").
@@ -30,7 +30,7 @@ func (db Views) Views(ctx context.Context, workspace, user uuid.UUID, list tenan
 
 // EveryView returns up to limit views of all people of a workspace whose ids follow one,
 // in order; for uuid.Nil the first ones.
-func (db Views) EveryView(ctx context.Context, workspace, after uuid.UUID, limit int) ([]tenants.View, error) {
+func (db Views) EveryView(ctx context.Context, workspace tenants.WorkspaceID, after uuid.UUID, limit int) ([]tenants.View, error) {
 	var rows []viewRow
 	err := db.inTenant(ctx, workspace, func(tx *gorm.DB) error {
 		return tx.Table("views").Select("id, user_id, list, name, query, saved_at").
@@ -45,7 +45,7 @@ func (db Views) EveryView(ctx context.Context, workspace, after uuid.UUID, limit
 // SaveView keeps a view of a person and returns it; the one that had its name has its
 // filters from now on. It returns tenants.Invalid for what cannot be saved, and where
 // the person has tenants.MaxViews of the list.
-func (db Views) SaveView(ctx context.Context, workspace, user uuid.UUID, view tenants.View) (tenants.View, error) {
+func (db Views) SaveView(ctx context.Context, workspace tenants.WorkspaceID, user uuid.UUID, view tenants.View) (tenants.View, error) {
 	if err := view.Check(); err != nil {
 		return tenants.View{}, err
 	}
@@ -75,7 +75,7 @@ func (db Views) SaveView(ctx context.Context, workspace, user uuid.UUID, view te
 }
 
 // otherViews counts a person's views of a list with other names.
-func otherViews(tx *gorm.DB, workspace, user uuid.UUID, view tenants.View) (int, error) {
+func otherViews(tx *gorm.DB, workspace tenants.WorkspaceID, user uuid.UUID, view tenants.View) (int, error) {
 	var count int
 	err := tx.Raw("SELECT count(*) FROM views WHERE workspace_id = ? AND user_id = ? AND list = ? AND name <> ?",
 		workspace, user, string(view.List), view.Name).Scan(&count).Error
@@ -84,7 +84,7 @@ func otherViews(tx *gorm.DB, workspace, user uuid.UUID, view tenants.View) (int,
 
 // DeleteView deletes a view of a person. It returns tenants.ErrNotFound for one of
 // another list, person or workspace.
-func (db Views) DeleteView(ctx context.Context, workspace, user uuid.UUID, list tenants.ViewList, id uuid.UUID) error {
+func (db Views) DeleteView(ctx context.Context, workspace tenants.WorkspaceID, user uuid.UUID, list tenants.ViewList, id uuid.UUID) error {
 	err := db.inTenant(ctx, workspace, func(tx *gorm.DB) error {
 		deleted := tx.Exec("DELETE FROM views WHERE workspace_id = ? AND user_id = ? AND list = ? AND id = ?", workspace, user, string(list), id)
 		if deleted.Error == nil && deleted.RowsAffected == 0 {

@@ -24,7 +24,7 @@ func (b bundle) save(t *testing.T, user uuid.UUID, list tenants.ViewList, name, 
 }
 
 // viewsOf returns the names and queries of a person's views.
-func (b bundle) viewsOf(t *testing.T, workspace, user uuid.UUID, list tenants.ViewList) string {
+func (b bundle) viewsOf(t *testing.T, workspace tenants.WorkspaceID, user uuid.UUID, list tenants.ViewList) string {
 	t.Helper()
 	views, err := b.Views.Views(t.Context(), workspace, user, list)
 	if err != nil {
@@ -80,7 +80,7 @@ func TestViewsArePrivateToTheirPerson(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	for _, workspace := range []uuid.UUID{b.workspace, theirs} {
+	for _, workspace := range []tenants.WorkspaceID{b.workspace, theirs} {
 		if got := b.viewsOf(t, workspace, colleague.ID, tenants.SessionViews); got != "" {
 			t.Errorf("a colleague sees %s", got)
 		}

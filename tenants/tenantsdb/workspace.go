@@ -15,7 +15,7 @@ type Workspaces struct{ *core }
 
 // EnterWorkspace has a login work in another workspace of its user. It returns
 // tenants.ErrNotFound if the user is no member of it, the login has ended or does not open it.
-func (db Workspaces) EnterWorkspace(ctx context.Context, user, login, workspace uuid.UUID) error {
+func (db Workspaces) EnterWorkspace(ctx context.Context, user, login uuid.UUID, workspace tenants.WorkspaceID) error {
 	err := db.inUser(ctx, user, func(tx *gorm.DB) error { return enter(tx, user, login, workspace) })
 	if err != nil {
 		return fmt.Errorf("enter workspace %s: %w", workspace, err)
@@ -24,7 +24,7 @@ func (db Workspaces) EnterWorkspace(ctx context.Context, user, login, workspace 
 }
 
 // WorkspaceName returns what a workspace is called, or tenants.ErrNotFound.
-func (db Workspaces) WorkspaceName(ctx context.Context, workspace uuid.UUID) (string, error) {
+func (db Workspaces) WorkspaceName(ctx context.Context, workspace tenants.WorkspaceID) (string, error) {
 	var names []string
 	err := db.inTenant(ctx, workspace, func(tx *gorm.DB) error {
 		return tx.Raw("SELECT name FROM workspaces WHERE workspace_id = ?", workspace).Scan(&names).Error
@@ -39,7 +39,7 @@ func (db Workspaces) WorkspaceName(ctx context.Context, workspace uuid.UUID) (st
 }
 
 // RenameWorkspace gives a workspace another name. It returns tenants.ErrNotFound.
-func (db Workspaces) RenameWorkspace(ctx context.Context, workspace uuid.UUID, name string) error {
+func (db Workspaces) RenameWorkspace(ctx context.Context, workspace tenants.WorkspaceID, name string) error {
 	name = storable(name)
 	err := db.inTenant(ctx, workspace, func(tx *gorm.DB) error {
 		var before []string
@@ -72,7 +72,7 @@ func (db Workspaces) RenameWorkspace(ctx context.Context, workspace uuid.UUID, n
 }
 
 // enter has a login work in a workspace; the transaction works for the user.
-func enter(tx *gorm.DB, user, login, workspace uuid.UUID) error {
+func enter(tx *gorm.DB, user, login uuid.UUID, workspace tenants.WorkspaceID) error {
 	entered := tx.Exec(`UPDATE logins l SET workspace_id = m.workspace_id FROM members m
 		WHERE l.id = ? AND l.user_id = ? AND l.revoked_at IS NULL AND m.user_id = l.user_id AND m.workspace_id = ?
 			AND (l.sign_on_workspace IS NULL OR l.sign_on_workspace = m.workspace_id)`, login, user, workspace)
@@ -90,7 +90,7 @@ func enter(tx *gorm.DB, user, login, workspace uuid.UUID) error {
 
 // seen notes that someone works in a workspace; the rest of the transaction works
 // for it, too.
-func seen(tx *gorm.DB, user, workspace uuid.UUID) error {
+func seen(tx *gorm.DB, user uuid.UUID, workspace tenants.WorkspaceID) error {
 	if err := workFor(tx, forWorkspace, workspace.String()); err != nil {
 		return err
 	}
@@ -99,8 +99,8 @@ func seen(tx *gorm.DB, user, workspace uuid.UUID) error {
 
 // AllWorkspaces returns which workspaces there are, for upkeep. It sees nothing
 // else of them.
-func (db Workspaces) AllWorkspaces(ctx context.Context) ([]uuid.UUID, error) {
-	var workspaces []uuid.UUID
+func (db Workspaces) AllWorkspaces(ctx context.Context) ([]tenants.WorkspaceID, error) {
+	var workspaces []tenants.WorkspaceID
 	err := db.asWorker(ctx, func(tx *gorm.DB) error {
 		return tx.Raw("SELECT workspace_id FROM workspaces ORDER BY workspace_id").Scan(&workspaces).Error
 	})

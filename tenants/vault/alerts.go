@@ -12,10 +12,10 @@ import (
 
 // AlertStore keeps the alert channels of all workspaces.
 type AlertStore interface {
-	AlertChannels(ctx context.Context, workspace uuid.UUID) ([]tenants.AlertChannel, error)
+	AlertChannels(ctx context.Context, workspace tenants.WorkspaceID) ([]tenants.AlertChannel, error)
 
 	// ResealAlertChannel replaces what is sealed of a channel, unless it has been replaced already.
-	ResealAlertChannel(ctx context.Context, workspace, id uuid.UUID, old, sealed []byte) error
+	ResealAlertChannel(ctx context.Context, workspace tenants.WorkspaceID, id uuid.UUID, old, sealed []byte) error
 }
 
 // ResealAlertChannels does for the URLs and secrets of alert channels what ResealAll does for
@@ -43,7 +43,7 @@ func (v *Vault) ResealAlertChannels(ctx context.Context, all Workspaces, store A
 	return resealed, errors.Join(failures...)
 }
 
-func (v *Vault) resealAlertChannel(ctx context.Context, store AlertStore, workspace uuid.UUID, channel tenants.AlertChannel) (needed bool, err error) {
+func (v *Vault) resealAlertChannel(ctx context.Context, store AlertStore, workspace tenants.WorkspaceID, channel tenants.AlertChannel) (needed bool, err error) {
 	if channel.Sealed == nil {
 		return false, nil
 	}

@@ -64,10 +64,10 @@ func (v *Vault) resealFactor(ctx context.Context, store FactorStore, user uuid.U
 // SignOnStore keeps the single sign-on of all workspaces.
 type SignOnStore interface {
 	// SignOn returns tenants.ErrNotFound for a workspace that has none.
-	SignOn(ctx context.Context, workspace uuid.UUID) (tenants.SignOn, error)
+	SignOn(ctx context.Context, workspace tenants.WorkspaceID) (tenants.SignOn, error)
 
 	// ResealSignOn replaces a sealed client secret, unless it has been replaced already.
-	ResealSignOn(ctx context.Context, workspace uuid.UUID, old, sealed []byte) error
+	ResealSignOn(ctx context.Context, workspace tenants.WorkspaceID, old, sealed []byte) error
 }
 
 // ResealSignOns does for the client secrets of single sign-on what ResealAll does for
@@ -91,7 +91,7 @@ func (v *Vault) ResealSignOns(ctx context.Context, all Workspaces, store SignOnS
 	return resealed, errors.Join(failures...)
 }
 
-func (v *Vault) resealSignOn(ctx context.Context, store SignOnStore, workspace uuid.UUID) (needed bool, err error) {
+func (v *Vault) resealSignOn(ctx context.Context, store SignOnStore, workspace tenants.WorkspaceID) (needed bool, err error) {
 	signOn, err := store.SignOn(ctx, workspace)
 	if errors.Is(err, tenants.ErrNotFound) {
 		return false, nil

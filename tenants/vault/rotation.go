@@ -12,15 +12,15 @@ import (
 
 // Workspaces returns which workspaces there are.
 type Workspaces interface {
-	AllWorkspaces(ctx context.Context) ([]uuid.UUID, error)
+	AllWorkspaces(ctx context.Context) ([]tenants.WorkspaceID, error)
 }
 
 // Store keeps the provider keys of all workspaces.
 type Store interface {
-	ProviderKeys(ctx context.Context, workspace uuid.UUID) ([]tenants.ProviderKey, error)
+	ProviderKeys(ctx context.Context, workspace tenants.WorkspaceID) ([]tenants.ProviderKey, error)
 
 	// ResealProviderKey replaces a sealed secret, unless it has been replaced already.
-	ResealProviderKey(ctx context.Context, workspace, id uuid.UUID, old, sealed []byte) error
+	ResealProviderKey(ctx context.Context, workspace tenants.WorkspaceID, id uuid.UUID, old, sealed []byte) error
 }
 
 // ResealAll seals every provider key again that an older master key sealed, and returns
@@ -43,7 +43,7 @@ func (v *Vault) ResealAll(ctx context.Context, all Workspaces, store Store) (int
 
 // resealOf does it for one workspace. A key that does not open keeps none of the
 // others from it.
-func (v *Vault) resealOf(ctx context.Context, store Store, workspace uuid.UUID) (int, error) {
+func (v *Vault) resealOf(ctx context.Context, store Store, workspace tenants.WorkspaceID) (int, error) {
 	keys, err := store.ProviderKeys(ctx, workspace)
 	if err != nil {
 		return 0, fmt.Errorf("reseal provider keys: %w", err)

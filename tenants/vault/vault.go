@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/google/uuid"
 	"github.com/tink-crypto/tink-go/v2/aead/subtle"
 
 	"palimpsest/tenants"
@@ -90,7 +89,7 @@ func (v *Vault) open(key tenants.ProviderKey) (secret string, newest bool, err e
 }
 
 // Wrap returns the data key of a workspace, sealed for it.
-func (v *Vault) Wrap(workspace uuid.UUID, key []byte) ([]byte, error) {
+func (v *Vault) Wrap(workspace tenants.WorkspaceID, key []byte) ([]byte, error) {
 	wrapped, err := v.wraps[0].Encrypt(key, dataKeyOf(workspace))
 	if err != nil {
 		return nil, fmt.Errorf("seal data key: %w", err)
@@ -100,7 +99,7 @@ func (v *Vault) Wrap(workspace uuid.UUID, key []byte) ([]byte, error) {
 
 // Unwrap returns the data key that was sealed for a workspace, and whether it was
 // sealed with the first master key. It returns ErrSealedElsewhere.
-func (v *Vault) Unwrap(workspace uuid.UUID, wrapped []byte) (key []byte, newest bool, err error) {
+func (v *Vault) Unwrap(workspace tenants.WorkspaceID, wrapped []byte) (key []byte, newest bool, err error) {
 	for i, wrap := range v.wraps {
 		if key, err := wrap.Decrypt(wrapped, dataKeyOf(workspace)); err == nil {
 			return key, i == 0, nil
@@ -130,7 +129,9 @@ func boundTo(key tenants.ProviderKey) []byte {
 }
 
 // dataKeyOf is the associated data of a sealed data key.
-func dataKeyOf(workspace uuid.UUID) []byte { return fmt.Appendf(nil, "ws:%s|data key", workspace) }
+func dataKeyOf(workspace tenants.WorkspaceID) []byte {
+	return fmt.Appendf(nil, "ws:%s|data key", workspace)
+}
 
 // derive makes a key of keySize bytes for a purpose (HKDF-SHA256, RFC 5869).
 func derive(secret []byte, purpose string) []byte {

@@ -25,7 +25,7 @@ func setup(t *testing.T, secrets ...string) *vault.Vault {
 }
 
 // keyOf returns a provider key of a workspace.
-func keyOf(workspace uuid.UUID) tenants.ProviderKey {
+func keyOf(workspace tenants.WorkspaceID) tenants.ProviderKey {
 	return tenants.ProviderKey{ID: uuid.New(), Workspace: workspace, Provider: tenants.ProviderAnthropic, BaseURL: "https://llm.example.com"}
 }
 
@@ -43,7 +43,7 @@ func sealed(t *testing.T, v *vault.Vault, key tenants.ProviderKey, secret string
 func TestSealedKeyOpensForWhatItWasSealedFor(t *testing.T) {
 	t.Parallel()
 	v := setup(t, "a")
-	key := sealed(t, v, keyOf(uuid.New()), "sk-secret")
+	key := sealed(t, v, keyOf(tenants.NewWorkspaceID()), "sk-secret")
 	if bytes.Contains(key.Sealed, []byte("sk-secret")) {
 		t.Fatal("the sealed bytes hold the secret")
 	}
@@ -61,7 +61,7 @@ func TestSealedKeyOpensForWhatItWasSealedFor(t *testing.T) {
 func TestSealedKeyOpensNowhereElse(t *testing.T) {
 	t.Parallel()
 	v := setup(t, "a")
-	key := sealed(t, v, keyOf(uuid.New()), "sk-secret")
+	key := sealed(t, v, keyOf(tenants.NewWorkspaceID()), "sk-secret")
 	with := func(change func(*tenants.ProviderKey)) func() (string, error) {
 		other := key
 		change(&other)
@@ -70,7 +70,7 @@ func TestSealedKeyOpensNowhereElse(t *testing.T) {
 	tampered := bytes.Clone(key.Sealed)
 	tampered[len(tampered)-1] ^= 1
 	for name, open := range map[string]func() (string, error){
-		"another workspace":  with(func(k *tenants.ProviderKey) { k.Workspace = uuid.New() }),
+		"another workspace":  with(func(k *tenants.ProviderKey) { k.Workspace = tenants.NewWorkspaceID() }),
 		"another provider":   with(func(k *tenants.ProviderKey) { k.Provider = tenants.ProviderOpenAI }),
 		"another row":        with(func(k *tenants.ProviderKey) { k.ID = uuid.New() }),
 		"another address":    with(func(k *tenants.ProviderKey) { k.BaseURL = "https://evil.example.com" }),
@@ -88,7 +88,7 @@ func TestSealedKeyOpensNowhereElse(t *testing.T) {
 // S15: with a new master key in front, old secrets still open and new ones need it.
 func TestNewMasterKeySealsWhileTheOldOneStillOpens(t *testing.T) {
 	t.Parallel()
-	old := sealed(t, setup(t, "a"), keyOf(uuid.New()), "sk-old")
+	old := sealed(t, setup(t, "a"), keyOf(tenants.NewWorkspaceID()), "sk-old")
 	rotated := setup(t, "b", "a")
 	if opened, err := rotated.Open(old); err != nil || opened != "sk-old" {
 		t.Fatalf("after the rotation: %q, %v", opened, err)

@@ -4,7 +4,6 @@ import (
 	"net/http"
 	"strings"
 
-	"github.com/google/uuid"
 	"github.com/labstack/echo/v4"
 
 	"palimpsest/tenants"
@@ -54,7 +53,7 @@ func (h *Handler) Show(c echo.Context, who tenants.Principal) error {
 // everyone else.
 func (h *Handler) show(c echo.Context, who tenants.Principal, title string, m model) error {
 	m.Version = h.version
-	if who.Workspace.ID == uuid.Nil {
+	if who.Workspace.ID.IsZero() {
 		return layout.Plain(c, http.StatusOK, title, view(m))
 	}
 	frame := layout.Frame{Title: title, Section: layout.Docs, Who: who}

@@ -3,7 +3,7 @@ package live
 import (
 	"time"
 
-	"github.com/google/uuid"
+	"palimpsest/tenants"
 )
 
 // Every has silent streams say that they are there at another interval.
@@ -12,7 +12,7 @@ func (h *Handler) Every(interval time.Duration) *Handler {
 }
 
 // Subscribe opens a stream of a workspace without a page, and returns what ends it.
-func (h *Hub) Subscribe(workspace uuid.UUID) (end func(), err error) {
+func (h *Hub) Subscribe(workspace tenants.WorkspaceID) (end func(), err error) {
 	_, end, err = h.subscribe(workspace)
 	return end, err
 }

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/google/uuid"
+	"palimpsest/tenants"
 )
 
 // The most streams that are open at a time. A page beyond them works without.
@@ -25,7 +25,7 @@ var (
 // Hub hands what happens in workspaces to the streams of their readers.
 type Hub struct {
 	mu      sync.Mutex
-	streams map[uuid.UUID]map[*stream]bool
+	streams map[tenants.WorkspaceID]map[*stream]bool
 	open    int
 	closed  chan struct{} // is closed by Close
 	once    sync.Once
@@ -41,12 +41,12 @@ type stream struct {
 
 // NewHub returns a Hub.
 func NewHub() *Hub {
-	return &Hub{streams: make(map[uuid.UUID]map[*stream]bool), closed: make(chan struct{})}
+	return &Hub{streams: make(map[tenants.WorkspaceID]map[*stream]bool), closed: make(chan struct{})}
 }
 
 // Happened tells the streams of a workspace that so many exchanges were recorded. It
 // never waits for a reader.
-func (h *Hub) Happened(workspace uuid.UUID, exchanges int) {
+func (h *Hub) Happened(workspace tenants.WorkspaceID, exchanges int) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for one := range h.streams[workspace] {
@@ -58,7 +58,7 @@ func (h *Hub) Happened(workspace uuid.UUID, exchanges int) {
 // Told is Happened with the payload of a notification: "workspace/count".
 func (h *Hub) Told(payload string) {
 	name, count, _ := strings.Cut(payload, "/")
-	workspace, err := uuid.Parse(name)
+	workspace, err := tenants.ParseWorkspaceID(name)
 	exchanges, countErr := strconv.Atoi(count)
 	if err == nil && countErr == nil {
 		h.Happened(workspace, exchanges)
@@ -93,7 +93,7 @@ func (h *Hub) Open() int {
 }
 
 // subscribe returns a stream of a workspace, and what ends it.
-func (h *Hub) subscribe(workspace uuid.UUID) (*stream, func(), error) {
+func (h *Hub) subscribe(workspace tenants.WorkspaceID) (*stream, func(), error) {
 	select {
 	case <-h.closed:
 		return nil, nil, errClosed
@@ -113,7 +113,7 @@ func (h *Hub) subscribe(workspace uuid.UUID) (*stream, func(), error) {
 	return added, func() { h.forget(workspace, added) }, nil
 }
 
-func (h *Hub) forget(workspace uuid.UUID, one *stream) {
+func (h *Hub) forget(workspace tenants.WorkspaceID, one *stream) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	delete(h.streams[workspace], one)

@@ -44,7 +44,7 @@ func setup(t *testing.T) *bundle {
 	}).Every(5 * time.Millisecond)
 	e := echo.New()
 	e.GET("/live/:workspace", func(c echo.Context) error {
-		return handler.Stream(c, tenants.Principal{Workspace: tenants.Workspace{ID: uuid.MustParse(c.Param("workspace"))}})
+		return handler.Stream(c, tenants.Principal{Workspace: tenants.Workspace{ID: tenants.WorkspaceID(uuid.MustParse(c.Param("workspace")))}})
 	})
 	server := httptest.NewServer(e)
 	t.Cleanup(server.Close)
@@ -61,7 +61,7 @@ type reader struct {
 	leave context.CancelFunc
 }
 
-func (b *bundle) open(t *testing.T, workspace uuid.UUID) *reader {
+func (b *bundle) open(t *testing.T, workspace tenants.WorkspaceID) *reader {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	t.Cleanup(cancel)
@@ -111,7 +111,7 @@ func (r *reader) event() string {
 func TestStreamTellsItsOwnWorkspaceAndNothingElse(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
-	ours, theirs := uuid.New(), uuid.New()
+	ours, theirs := tenants.NewWorkspaceID(), uuid.New()
 	reader := b.open(t, ours)
 
 	b.hub.Told(theirs.String() + "/7")
@@ -130,7 +130,7 @@ func TestStreamTellsItsOwnWorkspaceAndNothingElse(t *testing.T) {
 func TestSlowReaderIsToldTheSumAndKeepsNobodyWaiting(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
-	workspace := uuid.New()
+	workspace := tenants.NewWorkspaceID()
 	reader := b.open(t, workspace)
 
 	const each = 1000
@@ -157,7 +157,7 @@ func TestSlowReaderIsToldTheSumAndKeepsNobodyWaiting(t *testing.T) {
 func TestSilentStreamSaysThatItIsThere(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
-	reader := b.open(t, uuid.New())
+	reader := b.open(t, tenants.NewWorkspaceID())
 
 	for range 3 {
 		if line := reader.line(); line != ":" {
@@ -169,7 +169,7 @@ func TestSilentStreamSaysThatItIsThere(t *testing.T) {
 func TestStreamEndsWithTheLogin(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
-	workspace := uuid.New()
+	workspace := tenants.NewWorkspaceID()
 	reader := b.open(t, workspace)
 
 	b.hub.Recheck() // of someone else's login
@@ -192,7 +192,7 @@ func TestStreamEndsWithTheLogin(t *testing.T) {
 func TestStreamEndsWhereTheLoginCannotBeChecked(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
-	workspace := uuid.New()
+	workspace := tenants.NewWorkspaceID()
 	reader := b.open(t, workspace)
 
 	b.away.Store(true)
@@ -209,7 +209,7 @@ func TestStreamEndsWhereTheLoginCannotBeChecked(t *testing.T) {
 func TestStreamsEndWhenTheProcessStopsAndNoNewOneBegins(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
-	reader := b.open(t, uuid.New())
+	reader := b.open(t, tenants.NewWorkspaceID())
 
 	b.hub.Close()
 	b.hub.Close()
@@ -230,7 +230,7 @@ func TestStreamsDoNotHoldUpAGracefulStop(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	b.server.Config.RegisterOnShutdown(b.hub.Close)
-	reader := b.open(t, uuid.New())
+	reader := b.open(t, tenants.NewWorkspaceID())
 
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	defer cancel()
@@ -245,7 +245,7 @@ func TestStreamsDoNotHoldUpAGracefulStop(t *testing.T) {
 func TestStreamsOfAWorkspaceAreBoundedAndTheirPlacesComeBack(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
-	workspace := uuid.New()
+	workspace := tenants.NewWorkspaceID()
 	var readers []*reader
 	for range 100 {
 		readers = append(readers, b.open(t, workspace))
@@ -258,7 +258,7 @@ func TestStreamsOfAWorkspaceAreBoundedAndTheirPlacesComeBack(t *testing.T) {
 	if answer.StatusCode != http.StatusServiceUnavailable || b.hub.Open() != 100 {
 		t.Errorf("one too many: %d with %d open", answer.StatusCode, b.hub.Open())
 	}
-	b.open(t, uuid.New()) // others have places of their own
+	b.open(t, tenants.NewWorkspaceID()) // others have places of their own
 	b.ended.Store(true)
 	b.hub.Recheck()
 	for _, reader := range readers {
@@ -275,17 +275,17 @@ func TestStreamsOfTheProcessAreBounded(t *testing.T) {
 	hub := live.NewHub()
 	var ends []func()
 	for len(ends) < 2000 {
-		end, err := hub.Subscribe(uuid.New())
+		end, err := hub.Subscribe(tenants.NewWorkspaceID())
 		if err != nil {
 			t.Fatalf("stream %d: %v", len(ends)+1, err)
 		}
 		ends = append(ends, end)
 	}
-	if _, err := hub.Subscribe(uuid.New()); err == nil {
+	if _, err := hub.Subscribe(tenants.NewWorkspaceID()); err == nil {
 		t.Error("one stream too many begins")
 	}
 	ends[0]()
-	if _, err := hub.Subscribe(uuid.New()); err != nil || hub.Open() != 2000 {
+	if _, err := hub.Subscribe(tenants.NewWorkspaceID()); err != nil || hub.Open() != 2000 {
 		t.Errorf("in place of one that ended: %v, %d are open", err, hub.Open())
 	}
 }

@@ -65,7 +65,7 @@ func (h *Handler) Resume(c echo.Context, who tenants.Principal) error {
 	return h.change(c, who, h.store.ResumeWorkspace)
 }
 
-func (h *Handler) change(c echo.Context, who tenants.Principal, do func(ctx context.Context, operator, workspace uuid.UUID, reason string) error) error {
+func (h *Handler) change(c echo.Context, who tenants.Principal, do func(ctx context.Context, operator uuid.UUID, workspace tenants.WorkspaceID, reason string) error) error {
 	found, err := h.found(c, who)
 	if err != nil {
 		return err
@@ -86,7 +86,7 @@ func (h *Handler) change(c echo.Context, who tenants.Principal, do func(ctx cont
 
 // found returns the workspace in the path.
 func (h *Handler) found(c echo.Context, who tenants.Principal) (tenants.OperatedWorkspace, error) {
-	id, err := uuid.Parse(c.Param("id"))
+	id, err := tenants.ParseWorkspaceID(c.Param("id"))
 	if err != nil {
 		return tenants.OperatedWorkspace{}, tenants.ErrNotFound
 	}
@@ -96,7 +96,7 @@ func (h *Handler) found(c echo.Context, who tenants.Principal) (tenants.Operated
 func (h *Handler) page(c echo.Context, who tenants.Principal, status int, dialog *dialogModel) error {
 	ctx := c.Request().Context()
 	page := model{Search: strings.TrimSpace(c.QueryParam("q")), Now: h.now(), Dialog: dialog}
-	after, err := uuid.Parse(c.QueryParam("after"))
+	after, err := tenants.ParseWorkspaceID(c.QueryParam("after"))
 	if err != nil && c.QueryParam("after") != "" {
 		return tenants.ErrNotFound
 	}
@@ -111,10 +111,10 @@ func (h *Handler) page(c echo.Context, who tenants.Principal, status int, dialog
 	return layout.Page(c, status, layout.Frame{Title: "Operator", Section: layout.Operator, Who: who}, view(page))
 }
 
-// list reads the workspaces behind one; uuid.Nil: the first.
-func (h *Handler) list(ctx context.Context, who tenants.Principal, after uuid.UUID, page *model) error {
+// list reads the workspaces behind one; zero: the first.
+func (h *Handler) list(ctx context.Context, who tenants.Principal, after tenants.WorkspaceID, page *model) error {
 	query := tenants.OperatedQuery{Search: page.Search, Limit: rows + 1}
-	if after != uuid.Nil {
+	if !after.IsZero() {
 		row, err := h.store.OperatedWorkspace(ctx, who.User.ID, after)
 		if err != nil {
 			return err

@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"strings"
 
+	"palimpsest/tenants"
+
 	"github.com/google/uuid"
 )
 
@@ -162,7 +164,7 @@ func RevokeInvitation(id uuid.UUID) string {
 }
 
 // EnterWorkspace is the path to work in another workspace at.
-func EnterWorkspace(id uuid.UUID) string { return Workspaces + "/" + id.String() + "/enter" }
+func EnterWorkspace(id tenants.WorkspaceID) string { return Workspaces + "/" + id.String() + "/enter" }
 
 // Invitation is the path of the page of an invitation with a link's secret.
 func Invitation(secret string) string { return Invite + "/" + url.PathEscape(secret) }
@@ -171,12 +173,12 @@ func Invitation(secret string) string { return Invite + "/" + url.PathEscape(sec
 func InvitationSignUp(secret string) string { return Invitation(secret) + "/signup" }
 
 // SuspendWorkspace is the path for an operator to suspend a workspace at.
-func SuspendWorkspace(id uuid.UUID) string {
+func SuspendWorkspace(id tenants.WorkspaceID) string {
 	return Operator + "/workspaces/" + id.String() + "/suspend"
 }
 
 // ResumeWorkspace is the path to end that at.
-func ResumeWorkspace(id uuid.UUID) string {
+func ResumeWorkspace(id tenants.WorkspaceID) string {
 	return Operator + "/workspaces/" + id.String() + "/resume"
 }
 

@@ -6,6 +6,8 @@ import (
 	"sync"
 	"testing"
 
+	"palimpsest/tenants"
+
 	"github.com/google/uuid"
 
 	"palimpsest/pipeline/archive"
@@ -38,19 +40,19 @@ func (c *counted) take() (listed, fetched int) {
 	return listed, fetched
 }
 
-func (c *counted) Entries(ctx context.Context, workspace, lane uuid.UUID, from, limit int) ([]archive.Entry, error) {
+func (c *counted) Entries(ctx context.Context, workspace tenants.WorkspaceID, lane uuid.UUID, from, limit int) ([]archive.Entry, error) {
 	entries, err := c.Reader.Entries(ctx, workspace, lane, from, limit)
 	c.add(len(entries), 0)
 	return entries, err
 }
 
-func (c *counted) Originals(ctx context.Context, workspace, lane uuid.UUID, from, to int) ([]archive.Entry, error) {
+func (c *counted) Originals(ctx context.Context, workspace tenants.WorkspaceID, lane uuid.UUID, from, to int) ([]archive.Entry, error) {
 	entries, err := c.Reader.Originals(ctx, workspace, lane, from, to)
 	c.add(0, len(entries))
 	return entries, err
 }
 
-func (c *counted) Original(ctx context.Context, workspace, lane uuid.UUID, index int) (archive.Entry, error) {
+func (c *counted) Original(ctx context.Context, workspace tenants.WorkspaceID, lane uuid.UUID, index int) (archive.Entry, error) {
 	c.add(0, 1)
 	return c.Reader.Original(ctx, workspace, lane, index)
 }

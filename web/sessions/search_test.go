@@ -93,7 +93,7 @@ func TestSearchOfTheArchiveFindsOnlyWhatTheReaderMayRead(t *testing.T) {
 type searcher func(ctx context.Context) error
 
 // Search implements archive.Searcher.
-func (s searcher) Search(ctx context.Context, _ uuid.UUID, _ archive.Query) ([]archive.Hit, error) {
+func (s searcher) Search(ctx context.Context, _ tenants.WorkspaceID, _ archive.Query) ([]archive.Hit, error) {
 	return nil, s(ctx)
 }
 

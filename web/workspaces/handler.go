@@ -7,7 +7,6 @@ import (
 	"net/http"
 	"strings"
 
-	"github.com/google/uuid"
 	"github.com/labstack/echo/v4"
 
 	"palimpsest/pipeline/modules/ipc"
@@ -58,7 +57,7 @@ func (h *Handler) Create(c echo.Context, who tenants.Principal) error {
 // Enter has the login work in another workspace and leads to its overview, or to the page of
 // a link that was shared.
 func (h *Handler) Enter(c echo.Context, who tenants.Principal) error {
-	id, err := uuid.Parse(c.Param("id"))
+	id, err := tenants.ParseWorkspaceID(c.Param("id"))
 	if err != nil {
 		return tenants.ErrNotFound
 	}
@@ -162,7 +161,7 @@ func page(c echo.Context, who tenants.Principal, status int, model model) error 
 // newPage stands alone where someone has no workspace to be in.
 func newPage(c echo.Context, who tenants.Principal, status int, form newForm) error {
 	const title = "New workspace"
-	if who.Workspace.ID == uuid.Nil {
+	if who.Workspace.ID.IsZero() {
 		return layout.Plain(c, status, title, firstView(form, who.User.Email))
 	}
 	return layout.Page(c, status, layout.Frame{

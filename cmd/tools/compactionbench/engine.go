@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"time"
 
+	"palimpsest/tenants"
+
 	"github.com/google/uuid"
 
 	"palimpsest/pipeline"
@@ -52,7 +54,7 @@ func (b *Bench) Epoch(ctx context.Context, times int) (Engine, error) {
 	for i := range times + 1 {
 		began := time.Now()
 		written, err := writer.Write(ctx, prompt.Request{
-			Scope: session.Scope{Workspace: uuid.New(), APIKey: uuid.New(), Format: conversation.Anthropic},
+			Scope: session.Scope{Workspace: tenants.NewWorkspaceID(), APIKey: uuid.New(), Format: conversation.Anthropic},
 			Codec: anthropic.New(), Config: b.Pipeline, Body: body, Headers: named(strconv.Itoa(i)),
 		})
 		if err != nil {

@@ -9,6 +9,8 @@ import (
 	"slices"
 	"time"
 
+	"palimpsest/tenants"
+
 	"github.com/google/uuid"
 
 	"palimpsest/pipeline"
@@ -93,7 +95,7 @@ func newTalk(counter *tokens.Counter, header http.Header) (*talk, error) {
 	codec := anthropic.New()
 	t := &talk{
 		memory: session.NewMemory(), header: header,
-		scope: session.Scope{Workspace: uuid.New(), APIKey: uuid.New(), Format: codec.Format()},
+		scope: session.Scope{Workspace: tenants.NewWorkspaceID(), APIKey: uuid.New(), Format: codec.Format()},
 	}
 	past := compactionbridge.Past{Lanes: t.memory, Originals: session.MemoryArchive{Memory: t.memory}}
 	var err error

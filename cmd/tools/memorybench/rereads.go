@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 
+	"palimpsest/tenants"
+
 	"github.com/google/uuid"
 
 	"palimpsest/pipeline"
@@ -122,7 +124,7 @@ func (c *Carried) addPlan(one *Compaction, block string) {
 type left []archive.Entry
 
 // Originals implements compactionbridge.Originals.
-func (l left) Originals(_ context.Context, _, _ uuid.UUID, from, to int) ([]archive.Entry, error) {
+func (l left) Originals(_ context.Context, _ tenants.WorkspaceID, _ uuid.UUID, from, to int) ([]archive.Entry, error) {
 	return l[min(from, len(l)):min(to, len(l))], nil
 }
 

@@ -8,6 +8,8 @@ import (
 	"math"
 	"time"
 
+	"palimpsest/tenants"
+
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 	"gorm.io/gorm"
@@ -61,7 +63,7 @@ const (
 // Lanes returns the lanes of a session, those of the conversation itself first, the
 // most recently active before the others: the first is the session's main lane. It returns archive.ErrNotFound for a session
 // without any.
-func (d *DB) Lanes(ctx context.Context, workspace, session uuid.UUID) ([]Lane, error) {
+func (d *DB) Lanes(ctx context.Context, workspace tenants.WorkspaceID, session uuid.UUID) ([]Lane, error) {
 	var lanes []Lane
 	err := d.door.InTenant(ctx, workspace, func(tx *gorm.DB) (err error) {
 		lanes, err = batchdb.Rows(tx, func(row pgx.CollectableRow) (lane Lane, err error) {
@@ -82,7 +84,7 @@ func (d *DB) Lanes(ctx context.Context, workspace, session uuid.UUID) ([]Lane, e
 // Entries returns up to limit entries of a lane from index from on, in order,
 // without their bytes. The last one's index plus one is where the next call
 // goes on.
-func (d *DB) Entries(ctx context.Context, workspace, lane uuid.UUID, from, limit int) ([]archive.Entry, error) {
+func (d *DB) Entries(ctx context.Context, workspace tenants.WorkspaceID, lane uuid.UUID, from, limit int) ([]archive.Entry, error) {
 	var entries []archive.Entry
 	err := d.door.InTenant(ctx, workspace, func(tx *gorm.DB) (err error) {
 		entries, err = batchdb.Rows(tx, func(row pgx.CollectableRow) (entry archive.Entry, err error) {
@@ -103,7 +105,7 @@ func (d *DB) Entries(ctx context.Context, workspace, lane uuid.UUID, from, limit
 
 // Original returns one message of a lane with its bytes, proven by their hash. It
 // returns archive.ErrNotFound or archive.ErrDamaged.
-func (d *DB) Original(ctx context.Context, workspace, lane uuid.UUID, index int) (archive.Entry, error) {
+func (d *DB) Original(ctx context.Context, workspace tenants.WorkspaceID, lane uuid.UUID, index int) (archive.Entry, error) {
 	entries, err := d.Originals(ctx, workspace, lane, index, index+1)
 	if err != nil {
 		return archive.Entry{}, err
@@ -117,7 +119,7 @@ func (d *DB) Original(ctx context.Context, workspace, lane uuid.UUID, index int)
 // Originals returns the messages of a lane from index from to to (excluded) with
 // their bytes, proven by their hashes. Messages that the archive does not hold
 // are left out. It returns archive.ErrDamaged if one of them is.
-func (d *DB) Originals(ctx context.Context, workspace, lane uuid.UUID, from, to int) ([]archive.Entry, error) {
+func (d *DB) Originals(ctx context.Context, workspace tenants.WorkspaceID, lane uuid.UUID, from, to int) ([]archive.Entry, error) {
 	entries, err := d.Spans(ctx, workspace, []Span{{Lane: lane, From: from, To: to}})
 	if err != nil {
 		return nil, err
@@ -132,7 +134,7 @@ type Span struct {
 }
 
 // Spans is Originals for several spans at once. Their messages come in the order of the spans.
-func (d *DB) Spans(ctx context.Context, workspace uuid.UUID, spans []Span) ([][]archive.Entry, error) {
+func (d *DB) Spans(ctx context.Context, workspace tenants.WorkspaceID, spans []Span) ([][]archive.Entry, error) {
 	entries, stored := make([][]archive.Entry, len(spans)), make([][]storedBytes, len(spans))
 	lanes, from, to := make([][16]byte, len(spans)), make([]int32, len(spans)), make([]int32, len(spans))
 	for i, span := range spans {
@@ -174,7 +176,7 @@ func (d *DB) Spans(ctx context.Context, workspace uuid.UUID, spans []Span) ([][]
 
 // Object returns a message by its hash alone. It returns archive.ErrNotFound or
 // archive.ErrDamaged.
-func (d *DB) Object(ctx context.Context, workspace uuid.UUID, hash conversation.Hash) ([]byte, error) {
+func (d *DB) Object(ctx context.Context, workspace tenants.WorkspaceID, hash conversation.Hash) ([]byte, error) {
 	stored := storedBytes{hash: hash}
 	err := d.door.InTenant(ctx, workspace, func(tx *gorm.DB) error {
 		row := tx.Statement.ConnPool.QueryRowContext(ctx, sqlObject, workspace, hash[:])

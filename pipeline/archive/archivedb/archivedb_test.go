@@ -12,6 +12,8 @@ import (
 	"testing"
 	"time"
 
+	"palimpsest/tenants"
+
 	"github.com/google/uuid"
 	"gorm.io/gorm"
 
@@ -26,7 +28,7 @@ import (
 type fixture struct {
 	door      batchdb.TxRunner
 	archive   *archivedb.DB
-	workspace uuid.UUID
+	workspace tenants.WorkspaceID
 	session   uuid.UUID
 	lane      uuid.UUID
 }
@@ -54,7 +56,7 @@ func newFixture(t testing.TB, door batchdb.TxRunner) *fixture {
 }
 
 // putObjects stores messages that stand in no lane and returns their hashes.
-func (f *fixture) putObjects(t testing.TB, workspace uuid.UUID, messages ...[]byte) ([]conversation.Hash, error) {
+func (f *fixture) putObjects(t testing.TB, workspace tenants.WorkspaceID, messages ...[]byte) ([]conversation.Hash, error) {
 	t.Helper()
 	hashes := make([]conversation.Hash, len(messages))
 	for i, message := range messages {
@@ -65,9 +67,9 @@ func (f *fixture) putObjects(t testing.TB, workspace uuid.UUID, messages ...[]by
 	})
 }
 
-func addWorkspace(t testing.TB, door batchdb.TxRunner) uuid.UUID {
+func addWorkspace(t testing.TB, door batchdb.TxRunner) tenants.WorkspaceID {
 	t.Helper()
-	id := uuid.New()
+	id := tenants.NewWorkspaceID()
 	err := door.InTenant(t.Context(), id, func(tx *gorm.DB) error {
 		return tx.Exec("INSERT INTO workspaces (workspace_id, name) VALUES (?, 'test')", id).Error
 	})

@@ -10,6 +10,8 @@ import (
 	"fmt"
 	"slices"
 
+	"palimpsest/tenants"
+
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 	"gorm.io/gorm"
@@ -50,7 +52,7 @@ const (
 // Head returns where the chain of a lane has come to. It returns
 // archive.ErrNotFound for a lane that is not there, and archive.ErrDamaged if
 // someone without the workspace's key has changed what is stored of the chain.
-func (d *DB) Head(ctx context.Context, workspace, lane uuid.UUID) (archive.Head, error) {
+func (d *DB) Head(ctx context.Context, workspace tenants.WorkspaceID, lane uuid.UUID) (archive.Head, error) {
 	key, err := keyOf(ctx, d.keys, workspace)
 	if err != nil {
 		return archive.Head{}, err
@@ -129,7 +131,7 @@ func lanesOf(runs []Run) [][16]byte {
 
 // extendChains links what has been stored in some lanes. A chain whose proof fails
 // stays as it is: anyone who checks the lane is told, and nothing is stopped by it.
-func (d *DB) extendChains(tx *gorm.DB, workspace uuid.UUID, lanes [][16]byte) error {
+func (d *DB) extendChains(tx *gorm.DB, workspace tenants.WorkspaceID, lanes [][16]byte) error {
 	key, err := keyOf(tx.Statement.Context, d.keys, workspace)
 	if err != nil {
 		return err
@@ -170,7 +172,7 @@ func (d *DB) extendChains(tx *gorm.DB, workspace uuid.UUID, lanes [][16]byte) er
 	return batchdb.Later(tx, sqlLinked, workspace, ids, messages, links, proofs)
 }
 
-func chainsOf(tx *gorm.DB, workspace uuid.UUID, lanes [][16]byte) ([]chain, error) {
+func chainsOf(tx *gorm.DB, workspace tenants.WorkspaceID, lanes [][16]byte) ([]chain, error) {
 	var chains []chain
 	err := batchdb.Each(tx, func(row pgx.CollectableRow) error {
 		var one chain
@@ -192,7 +194,7 @@ func chainsOf(tx *gorm.DB, workspace uuid.UUID, lanes [][16]byte) ([]chain, erro
 
 // readForked reads what the chains of forks go on with: of all of them at once, for
 // nearly every request of a batch may have said its newest message again.
-func readForked(tx *gorm.DB, workspace uuid.UUID, chains []chain) error {
+func readForked(tx *gorm.DB, workspace tenants.WorkspaceID, chains []chain) error {
 	var (
 		ids      [][16]byte
 		messages []int32

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"time"
 
+	"palimpsest/tenants"
+
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 	"github.com/maypok86/otter/v2"
@@ -67,7 +69,7 @@ type embeddings struct {
 
 // knownVector is a vector in memory.
 type knownVector struct {
-	workspace uuid.UUID
+	workspace tenants.WorkspaceID
 	model     string
 	place     vectorPlace
 }
@@ -120,7 +122,7 @@ type unembedded struct {
 	text   string
 }
 
-func (x *Index) embedWorkspace(ctx context.Context, workspace uuid.UUID) (done int, err error) {
+func (x *Index) embedWorkspace(ctx context.Context, workspace tenants.WorkspaceID) (done int, err error) {
 	ctx, cancel := context.WithTimeout(ctx, embedTimeout)
 	defer cancel()
 	model, err := x.embeddings.embedder.EmbeddingModel(ctx, workspace)
@@ -144,7 +146,7 @@ func (x *Index) embedWorkspace(ctx context.Context, workspace uuid.UUID) (done i
 }
 
 // unembedded returns the newest documents that have no vector of a model.
-func (x *Index) unembedded(ctx context.Context, workspace uuid.UUID, model string) ([]unembedded, error) {
+func (x *Index) unembedded(ctx context.Context, workspace tenants.WorkspaceID, model string) ([]unembedded, error) {
 	var documents []unembedded
 	err := x.archive.door.InTenant(ctx, workspace, func(tx *gorm.DB) (err error) {
 		documents, err = batchdb.Rows(tx, func(row pgx.CollectableRow) (one unembedded, err error) {
@@ -157,7 +159,7 @@ func (x *Index) unembedded(ctx context.Context, workspace uuid.UUID, model strin
 }
 
 // read reads the texts of documents from the archive.
-func (x *Index) read(ctx context.Context, workspace uuid.UUID, documents []unembedded) error {
+func (x *Index) read(ctx context.Context, workspace tenants.WorkspaceID, documents []unembedded) error {
 	slices.SortStableFunc(documents, func(a, b unembedded) int {
 		return cmp.Or(slices.Compare(a.lane[:], b.lane[:]), cmp.Compare(a.first, b.first))
 	})
@@ -179,7 +181,7 @@ func (x *Index) read(ctx context.Context, workspace uuid.UUID, documents []unemb
 // readWindow reads the texts of documents between two messages of a lane. It begins
 // before them, where the calls of their results are, so that it cuts the messages into
 // the same documents as were indexed.
-func (x *Index) readWindow(ctx context.Context, workspace uuid.UUID, documents []unembedded, from, to int) error {
+func (x *Index) readWindow(ctx context.Context, workspace tenants.WorkspaceID, documents []unembedded, from, to int) error {
 	entries, err := x.archive.Originals(ctx, workspace, documents[0].lane, from, to)
 	if err != nil {
 		return err
@@ -204,7 +206,7 @@ func (x *Index) readWindow(ctx context.Context, workspace uuid.UUID, documents [
 
 // embed has documents embedded and keeps their vectors. Those without a text get an
 // empty one, so that they are not asked for again.
-func (x *Index) embed(ctx context.Context, workspace uuid.UUID, model string, documents []unembedded) error {
+func (x *Index) embed(ctx context.Context, workspace tenants.WorkspaceID, model string, documents []unembedded) error {
 	key, err := keyOf(ctx, x.archive.keys, workspace)
 	if err != nil {
 		return err

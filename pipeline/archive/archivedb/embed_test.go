@@ -34,7 +34,7 @@ type provider struct {
 
 	mu     sync.Mutex
 	url    string
-	models map[uuid.UUID]string
+	models map[tenants.WorkspaceID]string
 	texts  []string // all that was sent
 }
 
@@ -43,7 +43,7 @@ func newProvider(t *testing.T, on ...*fixture) *provider {
 	double := providerdouble.NewHandler(providerdouble.Config{Key: embeddingKey})
 	server := httptest.NewServer(double)
 	t.Cleanup(server.Close)
-	p := &provider{double: double, sender: upstream.New(true), url: server.URL, models: map[uuid.UUID]string{}}
+	p := &provider{double: double, sender: upstream.New(true), url: server.URL, models: map[tenants.WorkspaceID]string{}}
 	t.Cleanup(p.sender.Close)
 	for _, f := range on {
 		p.models[f.workspace] = embeddingModel
@@ -65,13 +65,13 @@ func (p *provider) point(url string) {
 	p.url = url
 }
 
-func (p *provider) EmbeddingModel(_ context.Context, workspace uuid.UUID) (string, error) {
+func (p *provider) EmbeddingModel(_ context.Context, workspace tenants.WorkspaceID) (string, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.models[workspace], nil
 }
 
-func (p *provider) Embed(ctx context.Context, _, _ uuid.UUID, model string, texts []string) ([][]float32, error) {
+func (p *provider) Embed(ctx context.Context, _ tenants.WorkspaceID, _ uuid.UUID, model string, texts []string) ([][]float32, error) {
 	p.mu.Lock()
 	url := p.url
 	p.texts = append(p.texts, texts...)

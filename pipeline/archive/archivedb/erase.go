@@ -5,7 +5,8 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/google/uuid"
+	"palimpsest/tenants"
+
 	"gorm.io/gorm"
 )
 
@@ -28,7 +29,7 @@ var ErrNoBucket = errors.New("archived bytes are in a bucket; set PALIMPSEST_BLO
 // Erase deletes all archived bytes of a workspace that nobody uses any more, from
 // the database and the bucket. Done again after a failure, it goes on. It returns
 // ErrNoBucket where bytes are in a bucket and none is configured.
-func (m *Mover) Erase(ctx context.Context, workspace uuid.UUID) error {
+func (m *Mover) Erase(ctx context.Context, workspace tenants.WorkspaceID) error {
 	statement := sqlDoomAll
 	if m.bucket == nil {
 		statement = sqlEraseHere
@@ -71,7 +72,7 @@ func (p *pass) erase(ctx context.Context) error {
 	return p.retire(ctx, 0)
 }
 
-func (m *Mover) change(ctx context.Context, workspace uuid.UUID, statement string) (int64, error) {
+func (m *Mover) change(ctx context.Context, workspace tenants.WorkspaceID, statement string) (int64, error) {
 	var changed int64
 	err := m.door.InTenant(ctx, workspace, func(tx *gorm.DB) error {
 		result, err := tx.Statement.ConnPool.ExecContext(ctx, statement, workspace, eraseBatch)
@@ -84,7 +85,7 @@ func (m *Mover) change(ctx context.Context, workspace uuid.UUID, statement strin
 	return changed, err
 }
 
-func (m *Mover) nothingElsewhere(ctx context.Context, workspace uuid.UUID) error {
+func (m *Mover) nothingElsewhere(ctx context.Context, workspace tenants.WorkspaceID) error {
 	var elsewhere int
 	err := m.door.InTenant(ctx, workspace, func(tx *gorm.DB) error {
 		return tx.Statement.ConnPool.QueryRowContext(ctx, sqlElsewhere, workspace).Scan(&elsewhere)

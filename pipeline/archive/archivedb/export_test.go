@@ -6,14 +6,14 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/google/uuid"
+	"palimpsest/tenants"
 
 	"palimpsest/pipeline/archive"
 	"palimpsest/pipeline/archive/search"
 )
 
 // Find searches without opening the originals of what is found.
-func Find(ctx context.Context, index *Index, workspace uuid.UUID, query archive.Query) ([]archive.Hit, error) {
+func Find(ctx context.Context, index *Index, workspace tenants.WorkspaceID, query archive.Query) ([]archive.Hit, error) {
 	limit := cmp.Or(query.Limit, archive.DefaultHits)
 	found, err := lookup{index, workspace}.find(ctx, &query, asked{Question: search.Ask(query.Text)}, limit)
 	found = found[:min(limit, len(found))]
@@ -31,7 +31,7 @@ func Wait(index *Index, query time.Duration) {
 }
 
 // TermHashes returns the hashes of the words w0, w1 and so on.
-func TermHashes(keys Keys, workspace uuid.UUID, words int) ([]int64, error) {
+func TermHashes(keys Keys, workspace tenants.WorkspaceID, words int) ([]int64, error) {
 	key, err := keys.TermKey(context.Background(), workspace)
 	if err != nil {
 		return nil, err
@@ -48,7 +48,7 @@ func TermHashes(keys Keys, workspace uuid.UUID, words int) ([]int64, error) {
 }
 
 // ToolHash returns the hash of a tool's name.
-func ToolHash(keys Keys, workspace uuid.UUID, tool string) (int64, error) {
+func ToolHash(keys Keys, workspace tenants.WorkspaceID, tool string) (int64, error) {
 	key, err := keys.TermKey(context.Background(), workspace)
 	if err != nil {
 		return 0, err

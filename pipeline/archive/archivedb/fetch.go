@@ -8,6 +8,8 @@ import (
 	"fmt"
 	"slices"
 
+	"palimpsest/tenants"
+
 	"github.com/google/uuid"
 	"golang.org/x/sync/errgroup"
 
@@ -41,7 +43,7 @@ type storedBytes struct {
 
 // originals reads the messages that were stored, each proven by its hash or with what is wrong
 // with it.
-func (d *DB) originals(ctx context.Context, workspace uuid.UUID, stored []*storedBytes) error {
+func (d *DB) originals(ctx context.Context, workspace tenants.WorkspaceID, stored []*storedBytes) error {
 	key, err := keyOf(ctx, d.keys, workspace)
 	if err != nil {
 		return err
@@ -64,7 +66,7 @@ func (d *DB) originals(ctx context.Context, workspace uuid.UUID, stored []*store
 }
 
 // fetch reads from the bucket what is not in the database, neighbors in a segment together.
-func fetch(ctx context.Context, bucket archive.Bucket, key *archive.Key, workspace uuid.UUID, stored []*storedBytes) error {
+func fetch(ctx context.Context, bucket archive.Bucket, key *archive.Key, workspace tenants.WorkspaceID, stored []*storedBytes) error {
 	stored = slices.DeleteFunc(slices.Clone(stored), func(one *storedBytes) bool { return one.place == here })
 	if len(stored) == 0 {
 		return nil

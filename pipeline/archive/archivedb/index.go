@@ -8,7 +8,8 @@ import (
 	"hash"
 	"time"
 
-	"github.com/google/uuid"
+	"palimpsest/tenants"
+
 	"golang.org/x/crypto/blake2b"
 	"gorm.io/gorm"
 
@@ -89,7 +90,7 @@ const (
 // workspace keeps its key.
 type Keys interface {
 	// TermKey returns the key of a workspace, of 16 to 64 bytes.
-	TermKey(ctx context.Context, workspace uuid.UUID) ([]byte, error)
+	TermKey(ctx context.Context, workspace tenants.WorkspaceID) ([]byte, error)
 }
 
 // Parse reads an archived message of a wire format.

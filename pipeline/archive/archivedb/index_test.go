@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"palimpsest/tenants"
+
 	"github.com/google/uuid"
 	"gorm.io/gorm"
 
@@ -200,9 +202,9 @@ func TestALaneThatGoesWhileItIsIndexedFailsAlone(t *testing.T) {
 }
 
 // failingKeys has keys of all workspaces but one.
-type failingKeys struct{ of uuid.UUID }
+type failingKeys struct{ of tenants.WorkspaceID }
 
-func (k failingKeys) TermKey(ctx context.Context, workspace uuid.UUID) ([]byte, error) {
+func (k failingKeys) TermKey(ctx context.Context, workspace tenants.WorkspaceID) ([]byte, error) {
 	if workspace == k.of {
 		return nil, errors.New("no key")
 	}

@@ -8,6 +8,8 @@ import (
 	"sync"
 	"time"
 
+	"palimpsest/tenants"
+
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 	"golang.org/x/sync/errgroup"
@@ -64,18 +66,19 @@ func (x *Index) IndexPending(ctx context.Context, limit int) (int, error) {
 
 // laneGroup is lanes of one workspace.
 type laneGroup struct {
-	workspace uuid.UUID
+	workspace tenants.WorkspaceID
 	lanes     []uuid.UUID
 }
 
 // claim claims up to limit lanes. No group has more than its share of the workers' time, so
 // that the lanes of one workspace are indexed in parallel, too.
 func (x *Index) claim(ctx context.Context, limit int) ([]laneGroup, error) {
-	of := map[uuid.UUID][]uuid.UUID{}
-	var order []uuid.UUID // the turns of the workspaces
+	of := map[tenants.WorkspaceID][]uuid.UUID{}
+	var order []tenants.WorkspaceID // the turns of the workspaces
 	err := x.archive.door.AsWorker(ctx, func(tx *gorm.DB) error {
 		return batchdb.Each(tx, func(row pgx.CollectableRow) error {
-			var workspace, lane uuid.UUID
+			var workspace tenants.WorkspaceID
+			var lane uuid.UUID
 			if err := row.Scan(&workspace, &lane); err != nil {
 				return err
 			}
@@ -169,7 +172,7 @@ func (x *Index) firstSteps(ctx context.Context, group laneGroup) ([]step, error)
 // Index indexes the messages of a lane that are not indexed yet and returns how many
 // it took. A call whose result is still to come waits for it. What is indexed twice is
 // there once.
-func (x *Index) Index(ctx context.Context, workspace, lane uuid.UUID) (done int, err error) {
+func (x *Index) Index(ctx context.Context, workspace tenants.WorkspaceID, lane uuid.UUID) (done int, err error) {
 	work, err := x.openOne(ctx, workspace, lane)
 	if err == nil {
 		done, err = work.run(ctx, 1<<30)
@@ -180,7 +183,7 @@ func (x *Index) Index(ctx context.Context, workspace, lane uuid.UUID) (done int,
 	return done, nil
 }
 
-func (x *Index) exec(ctx context.Context, workspace uuid.UUID, statement string, arguments ...any) error {
+func (x *Index) exec(ctx context.Context, workspace tenants.WorkspaceID, statement string, arguments ...any) error {
 	return x.archive.door.InTenant(ctx, workspace, func(tx *gorm.DB) error {
 		_, err := tx.Statement.ConnPool.ExecContext(ctx, statement, arguments...)
 		return err

@@ -9,6 +9,8 @@ import (
 	"slices"
 	"time"
 
+	"palimpsest/tenants"
+
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 	"golang.org/x/crypto/blake2b"
@@ -24,18 +26,19 @@ import (
 type laneWork struct {
 	*Index
 
-	workspace, lane uuid.UUID
-	session, key    uuid.UUID
-	format          conversation.Format
-	position        int
-	number          int64 // of the lane's last write; 0: it does not wait
-	about           int   // messages that are probably new
-	hasher          *hasher
+	workspace    tenants.WorkspaceID
+	lane         uuid.UUID
+	session, key uuid.UUID
+	format       conversation.Format
+	position     int
+	number       int64 // of the lane's last write; 0: it does not wait
+	about        int   // messages that are probably new
+	hasher       *hasher
 }
 
 // open begins with lanes of a workspace: it reads what is known of them. A lane that is gone
 // is left out.
-func (x *Index) open(ctx context.Context, workspace uuid.UUID, lanes ...uuid.UUID) ([]*laneWork, error) {
+func (x *Index) open(ctx context.Context, workspace tenants.WorkspaceID, lanes ...uuid.UUID) ([]*laneWork, error) {
 	key, err := x.keys.TermKey(ctx, workspace)
 	if err != nil {
 		return nil, err
@@ -65,7 +68,7 @@ func identifiers(ids []uuid.UUID) [][16]byte {
 }
 
 // openOne begins with one lane. It returns archive.ErrNotFound if it is gone.
-func (x *Index) openOne(ctx context.Context, workspace, lane uuid.UUID) (*laneWork, error) {
+func (x *Index) openOne(ctx context.Context, workspace tenants.WorkspaceID, lane uuid.UUID) (*laneWork, error) {
 	works, err := x.open(ctx, workspace, lane)
 	if err == nil && len(works) == 0 {
 		err = archive.ErrNotFound
@@ -222,7 +225,7 @@ func (w *laneWork) sample(document *search.Document) int16 {
 
 // store keeps steps of lanes of one workspace, all of them or none. Who archives waits for
 // the rows that say what is still to be done, so that they come last, in the same order.
-func (x *Index) store(ctx context.Context, workspace uuid.UUID, steps ...step) error {
+func (x *Index) store(ctx context.Context, workspace tenants.WorkspaceID, steps ...step) error {
 	slices.SortFunc(steps, func(a, b step) int { return bytes.Compare(a.lane[:], b.lane[:]) })
 	err := x.archive.door.InTenant(ctx, workspace, func(tx *gorm.DB) error {
 		if err := insert(tx, workspace, steps); err != nil {
@@ -253,7 +256,7 @@ func (x *Index) store(ctx context.Context, workspace uuid.UUID, steps ...step) e
 }
 
 // insert adds what steps found to the index.
-func insert(tx *gorm.DB, workspace uuid.UUID, steps []step) error {
+func insert(tx *gorm.DB, workspace tenants.WorkspaceID, steps []step) error {
 	var rows documentRows
 	lanes, positions := make([][16]byte, len(steps)), make([]int32, len(steps))
 	for i := range steps {
@@ -272,7 +275,7 @@ func insert(tx *gorm.DB, workspace uuid.UUID, steps []step) error {
 
 // failed puts a lane to the end of the queue, or where the work was ended gives it back. It
 // returns the error that says so.
-func (x *Index) failed(ctx context.Context, workspace, lane uuid.UUID, err error) error {
+func (x *Index) failed(ctx context.Context, workspace tenants.WorkspaceID, lane uuid.UUID, err error) error {
 	err = fmt.Errorf("index lane %s: %w", lane, err)
 	statement := sqlLater
 	if ctx.Err() != nil {

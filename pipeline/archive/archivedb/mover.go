@@ -7,7 +7,8 @@ import (
 	"sync"
 	"time"
 
-	"github.com/google/uuid"
+	"palimpsest/tenants"
+
 	"github.com/jackc/pgx/v5"
 	"golang.org/x/sync/errgroup"
 	"gorm.io/gorm"
@@ -82,7 +83,7 @@ func (m *Mover) Pass(ctx context.Context) (int, error) {
 	total := 0
 	var damage error
 	for len(waiting) > 0 {
-		var more []uuid.UUID
+		var more []tenants.WorkspaceID
 		turns, turn := errgroup.WithContext(ctx)
 		turns.SetLimit(moverWorkers)
 		for _, workspace := range waiting {
@@ -116,7 +117,7 @@ func (m *Mover) Pass(ctx context.Context) (int, error) {
 
 // turn does some of the work of a workspace that no other process has claimed, and reports
 // whether there may be more.
-func (m *Mover) turn(ctx context.Context, workspace uuid.UUID) (moved int, more bool, err error) {
+func (m *Mover) turn(ctx context.Context, workspace tenants.WorkspaceID) (moved int, more bool, err error) {
 	claimed, err := m.claim(ctx, workspace)
 	if err != nil || !claimed {
 		return 0, false, err
@@ -137,7 +138,7 @@ func (m *Mover) turn(ctx context.Context, workspace uuid.UUID) (moved int, more 
 	return pass.moved, more && err == nil, err
 }
 
-func (m *Mover) claim(ctx context.Context, workspace uuid.UUID) (bool, error) {
+func (m *Mover) claim(ctx context.Context, workspace tenants.WorkspaceID) (bool, error) {
 	var claimed int64
 	err := m.door.InTenant(ctx, workspace, func(tx *gorm.DB) error {
 		result, err := tx.Statement.ConnPool.ExecContext(ctx, sqlMoverClaim, workspace, moverFor.Seconds(),
@@ -151,7 +152,7 @@ func (m *Mover) claim(ctx context.Context, workspace uuid.UUID) (bool, error) {
 	return claimed > 0, err
 }
 
-func (m *Mover) exec(ctx context.Context, workspace uuid.UUID, statement string, arguments ...any) error {
+func (m *Mover) exec(ctx context.Context, workspace tenants.WorkspaceID, statement string, arguments ...any) error {
 	return m.door.InTenant(ctx, workspace, func(tx *gorm.DB) error {
 		_, err := tx.Statement.ConnPool.ExecContext(ctx, statement, arguments...)
 		return err
@@ -202,10 +203,10 @@ func (m *Mover) WaitsSince(ctx context.Context) (time.Time, error) {
 }
 
 // workspaces returns all workspaces. It is the one query that no workspace asks.
-func (m *Mover) workspaces(ctx context.Context) ([]uuid.UUID, error) {
-	var all []uuid.UUID
+func (m *Mover) workspaces(ctx context.Context) ([]tenants.WorkspaceID, error) {
+	var all []tenants.WorkspaceID
 	err := m.door.AsWorker(ctx, func(tx *gorm.DB) (err error) {
-		all, err = batchdb.Rows(tx, pgx.RowTo[uuid.UUID], sqlWorkspaces)
+		all, err = batchdb.Rows(tx, pgx.RowTo[tenants.WorkspaceID], sqlWorkspaces)
 		return err
 	})
 	if err != nil {
@@ -218,7 +219,7 @@ func (m *Mover) workspaces(ctx context.Context) ([]uuid.UUID, error) {
 type pass struct {
 	*Mover
 
-	workspace uuid.UUID
+	workspace tenants.WorkspaceID
 	key       *archive.Key // nil if nothing is sealed
 	moved     int
 	damaged   [][]byte   // hashes

@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"time"
 
+	"palimpsest/tenants"
+
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 	"gorm.io/gorm"
@@ -34,7 +36,7 @@ const (
 
 // Objects returns messages by their hashes, in the same order, each proven by its
 // hash or with what is wrong with it.
-func (d *DB) Objects(ctx context.Context, workspace uuid.UUID, hashes []conversation.Hash) ([]archive.Object, error) {
+func (d *DB) Objects(ctx context.Context, workspace tenants.WorkspaceID, hashes []conversation.Hash) ([]archive.Object, error) {
 	stored, err := d.stored(ctx, workspace, hashes)
 	if err != nil {
 		return nil, fmt.Errorf("%d messages: %w", len(hashes), err)
@@ -56,7 +58,7 @@ func (d *DB) Objects(ctx context.Context, workspace uuid.UUID, hashes []conversa
 	return objects, nil
 }
 
-func (d *DB) stored(ctx context.Context, workspace uuid.UUID, hashes []conversation.Hash) (map[conversation.Hash]*storedBytes, error) {
+func (d *DB) stored(ctx context.Context, workspace tenants.WorkspaceID, hashes []conversation.Hash) (map[conversation.Hash]*storedBytes, error) {
 	wanted := make([][]byte, len(hashes))
 	for i := range hashes {
 		wanted[i] = hashes[i][:]
@@ -79,7 +81,7 @@ func (d *DB) stored(ctx context.Context, workspace uuid.UUID, hashes []conversat
 
 // Answers returns up to limit answers of a session without their bytes, the oldest
 // first, that follow one: the zero Answer is followed by the first.
-func (d *DB) Answers(ctx context.Context, workspace, session uuid.UUID, after archive.Answer, limit int) ([]archive.Answer, error) {
+func (d *DB) Answers(ctx context.Context, workspace tenants.WorkspaceID, session uuid.UUID, after archive.Answer, limit int) ([]archive.Answer, error) {
 	var answers []archive.Answer
 	err := d.door.InTenant(ctx, workspace, func(tx *gorm.DB) (err error) {
 		answers, err = batchdb.Rows(tx, func(row pgx.CollectableRow) (answer archive.Answer, err error) {
@@ -107,7 +109,7 @@ func (d *DB) Answers(ctx context.Context, workspace, session uuid.UUID, after ar
 // NewestAnswer returns, without its bytes, the newest answer to a request with so many
 // messages of a lane. It returns archive.ErrNotFound if the newest requests of its session
 // have none.
-func (d *DB) NewestAnswer(ctx context.Context, workspace, session, lane uuid.UUID, messages int) (archive.Answer, error) {
+func (d *DB) NewestAnswer(ctx context.Context, workspace tenants.WorkspaceID, session, lane uuid.UUID, messages int) (archive.Answer, error) {
 	answer := archive.Answer{Lane: lane}
 	err := d.door.InTenant(ctx, workspace, func(tx *gorm.DB) error {
 		var hash []byte

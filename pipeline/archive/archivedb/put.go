@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"slices"
 
+	"palimpsest/tenants"
+
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 	"gorm.io/gorm"
@@ -63,7 +65,7 @@ type Run struct {
 // Put stores messages of one lane inside the caller's transaction, which has
 // been opened for the workspace. What is there already, as an object or at its
 // place in the lane, stays as it is. Each entry needs its bytes and their hash.
-func (d *DB) Put(tx *gorm.DB, workspace, session, lane uuid.UUID, entries []archive.Entry) error {
+func (d *DB) Put(tx *gorm.DB, workspace tenants.WorkspaceID, session, lane uuid.UUID, entries []archive.Entry) error {
 	runs := []Run{{Session: session, Lane: lane, Entries: entries}}
 	if err := d.PutObjects(tx, workspace, runs); err != nil {
 		return err
@@ -73,7 +75,7 @@ func (d *DB) Put(tx *gorm.DB, workspace, session, lane uuid.UUID, entries []arch
 
 // PutObjects is the part of Put that stores messages, those of several runs and others that
 // stand in no lane yet, such as answers. The lanes of the runs are not looked at.
-func (d *DB) PutObjects(tx *gorm.DB, workspace uuid.UUID, runs []Run, others ...[]byte) error {
+func (d *DB) PutObjects(tx *gorm.DB, workspace tenants.WorkspaceID, runs []Run, others ...[]byte) error {
 	var objects []object
 	for _, run := range runs {
 		for _, entry := range run.Entries {
@@ -91,7 +93,7 @@ func (d *DB) PutObjects(tx *gorm.DB, workspace uuid.UUID, runs []Run, others ...
 
 // PutPlaces is the part of Put that says where messages stand in their lanes, which PutObjects
 // has stored.
-func (d *DB) PutPlaces(tx *gorm.DB, workspace uuid.UUID, runs []Run) error {
+func (d *DB) PutPlaces(tx *gorm.DB, workspace tenants.WorkspaceID, runs []Run) error {
 	runs = slices.DeleteFunc(slices.Clone(runs), func(r Run) bool { return len(r.Entries) == 0 })
 	if len(runs) == 0 {
 		return nil
@@ -109,7 +111,7 @@ type object struct {
 }
 
 // putObjects stores those of the objects that are not there yet.
-func (d *DB) putObjects(tx *gorm.DB, workspace uuid.UUID, objects []object) error {
+func (d *DB) putObjects(tx *gorm.DB, workspace tenants.WorkspaceID, objects []object) error {
 	slices.SortFunc(objects, func(a, b object) int { return bytes.Compare(a.hash[:], b.hash[:]) })
 	objects = slices.CompactFunc(objects, func(a, b object) bool { return a.hash == b.hash })
 	key, err := keyOf(tx.Statement.Context, d.keys, workspace)
@@ -159,7 +161,7 @@ func (d *DB) pack(key *archive.Key, objects []object) (objectRows, error) {
 }
 
 // addKnown adds those of the objects that are stored already, and locks them.
-func addKnown(tx *gorm.DB, workspace uuid.UUID, objects []object, known map[conversation.Hash]bool) error {
+func addKnown(tx *gorm.DB, workspace tenants.WorkspaceID, objects []object, known map[conversation.Hash]bool) error {
 	hashes := make([][]byte, len(objects))
 	for i := range objects {
 		hashes[i] = objects[i].hash[:]
@@ -193,7 +195,7 @@ func (r *objectRows) set(i int, one *object, form encoding, stored []byte) {
 	r.sizes[i], r.encodings[i] = int32(len(one.raw)), int16(form) //nolint:gosec // a message is bounded by the body it came in
 }
 
-func (r *objectRows) insert(tx *gorm.DB, workspace uuid.UUID) error {
+func (r *objectRows) insert(tx *gorm.DB, workspace tenants.WorkspaceID) error {
 	size := 0
 	for _, stored := range r.stored {
 		size += len(stored)
@@ -210,7 +212,7 @@ func (r *objectRows) insert(tx *gorm.DB, workspace uuid.UUID) error {
 }
 
 // putManifest notes which message stands where in its lane.
-func putManifest(tx *gorm.DB, workspace uuid.UUID, runs []Run) error {
+func putManifest(tx *gorm.DB, workspace tenants.WorkspaceID, runs []Run) error {
 	slices.SortStableFunc(runs, func(a, b Run) int { return bytes.Compare(a.Lane[:], b.Lane[:]) })
 	var rows entryRows
 	for _, run := range runs {
@@ -247,7 +249,7 @@ func (r *entryRows) add(run *Run, entry *archive.Entry) {
 	r.roles, r.flags = append(r.roles, string(entry.Role)), append(r.flags, int32(entry.Flags))
 }
 
-func (r *entryRows) insert(tx *gorm.DB, workspace uuid.UUID) error {
+func (r *entryRows) insert(tx *gorm.DB, workspace tenants.WorkspaceID) error {
 	if len(r.indices) == 0 {
 		return nil
 	}

@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 
+	"palimpsest/tenants"
+
 	"github.com/google/uuid"
 
 	"palimpsest/pipeline/archive"
@@ -26,13 +28,13 @@ func (d *DB) WithKeys(keys *archive.Keys) *DB {
 
 // Prepare opens the key of a workspace. Who is about to store or read inside a
 // transaction calls it first, so that no transaction waits for another.
-func (d *DB) Prepare(ctx context.Context, workspace uuid.UUID) error {
+func (d *DB) Prepare(ctx context.Context, workspace tenants.WorkspaceID) error {
 	_, err := keyOf(ctx, d.keys, workspace)
 	return err
 }
 
 // keyOf returns the key of a workspace; nil where nothing is sealed.
-func keyOf(ctx context.Context, keys *archive.Keys, workspace uuid.UUID) (*archive.Key, error) {
+func keyOf(ctx context.Context, keys *archive.Keys, workspace tenants.WorkspaceID) (*archive.Key, error) {
 	if keys == nil {
 		return nil, nil //nolint:nilnil // an archive without keys seals nothing
 	}
@@ -70,7 +72,7 @@ func objectAbout(form encoding, hash conversation.Hash) []byte {
 
 // segmentName is what a segment is called in a bucket: with a key, by a keyed hash, so that
 // the database alone does not tell which object it is.
-func segmentName(key *archive.Key, workspace, id uuid.UUID) string {
+func segmentName(key *archive.Key, workspace tenants.WorkspaceID, id uuid.UUID) string {
 	name := id[:]
 	if key != nil {
 		name = key.Proof(append([]byte("segment name "), id[:]...))

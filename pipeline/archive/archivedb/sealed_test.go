@@ -11,6 +11,8 @@ import (
 	"strings"
 	"testing"
 
+	"palimpsest/tenants"
+
 	"github.com/google/uuid"
 	"gorm.io/gorm"
 
@@ -23,7 +25,7 @@ import (
 // fixedKeys makes the data key of a workspace from its id.
 type fixedKeys struct{ salt string }
 
-func (k fixedKeys) DataKey(_ context.Context, workspace uuid.UUID) ([]byte, error) {
+func (k fixedKeys) DataKey(_ context.Context, workspace tenants.WorkspaceID) ([]byte, error) {
 	key := sha256.Sum256(append([]byte(k.salt), workspace[:]...))
 	return key[:], nil
 }
@@ -350,7 +352,7 @@ func TestLanesFromBeforeGetTheirChainInTheBackground(t *testing.T) {
 
 // verify restores a whole lane and returns how many messages it has, or the first
 // damage with its place.
-func verify(ctx context.Context, from archive.Lanes, workspace, lane uuid.UUID) (messages int, err error) {
+func verify(ctx context.Context, from archive.Lanes, workspace tenants.WorkspaceID, lane uuid.UUID) (messages int, err error) {
 	const all = 1 << 30
 	err = archive.Restore(ctx, from, workspace, lane, all, func(message archive.Restored) error {
 		if message.Damage != nil {

@@ -5,7 +5,8 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/google/uuid"
+	"palimpsest/tenants"
+
 	"github.com/jackc/pgx/v5"
 	"gorm.io/gorm"
 
@@ -81,11 +82,11 @@ func (p *pass) link(ctx context.Context) (more bool, err error) {
 	return more, nil
 }
 
-func unlinked(tx *gorm.DB, workspace uuid.UUID) ([][16]byte, error) {
+func unlinked(tx *gorm.DB, workspace tenants.WorkspaceID) ([][16]byte, error) {
 	return batchdb.Rows(tx, pgx.RowTo[[16]byte], sqlUnlinked, workspace, moverBatch)
 }
 
-func objectsUnsealed(tx *gorm.DB, workspace uuid.UUID, except [][]byte) ([]storedBytes, error) {
+func objectsUnsealed(tx *gorm.DB, workspace tenants.WorkspaceID, except [][]byte) ([]storedBytes, error) {
 	return batchdb.Rows(tx, func(row pgx.CollectableRow) (object storedBytes, err error) {
 		var hash []byte
 		if err := row.Scan(&hash, &object.size, &object.form, &object.bytes); err != nil {

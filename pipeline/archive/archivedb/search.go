@@ -9,6 +9,8 @@ import (
 	"strings"
 	"time"
 
+	"palimpsest/tenants"
+
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 	"golang.org/x/sync/errgroup"
@@ -37,7 +39,7 @@ const (
 // messages are one hit. The score is the share of the query's weight (its terms by
 // what they are and how rare they are in what is searched) that the best of them holds,
 // or with embeddings its cosine to the query where that is more.
-func (x *Index) Search(ctx context.Context, workspace uuid.UUID, query archive.Query) ([]archive.Hit, error) {
+func (x *Index) Search(ctx context.Context, workspace tenants.WorkspaceID, query archive.Query) ([]archive.Hit, error) {
 	text, where := search.Locate(query.Text, time.Now().UTC())
 	question := search.Ask(text)
 	if query.Path != "" && len(question.Wanted) == 0 {
@@ -70,7 +72,7 @@ func (x *Index) Search(ctx context.Context, workspace uuid.UUID, query archive.Q
 type lookup struct {
 	*Index
 
-	workspace uuid.UUID
+	workspace tenants.WorkspaceID
 }
 
 // shown returns hits with what is shown of them, but for those that are recalls: an index
@@ -98,7 +100,7 @@ func (l lookup) shown(ctx context.Context, hits []foundHit, question search.Ques
 }
 
 // Messages returns the messages of a hit.
-func (x *Index) Messages(ctx context.Context, workspace uuid.UUID, hit *archive.Hit) ([]conversation.Message, error) {
+func (x *Index) Messages(ctx context.Context, workspace tenants.WorkspaceID, hit *archive.Hit) ([]conversation.Message, error) {
 	formats, err := x.formats(ctx, workspace, []uuid.UUID{hit.Session})
 	if err != nil {
 		return nil, fmt.Errorf("messages of a hit: %w", err)
@@ -237,7 +239,7 @@ func (l lookup) required(ctx context.Context, query *archive.Query) (*string, er
 const sqlFormats = `SELECT wanted.id, found.format FROM unnest($2::uuid[]) AS wanted (id)
 	CROSS JOIN LATERAL (SELECT format FROM sessions WHERE workspace_id = $1 AND id = wanted.id LIMIT 1) found`
 
-func (x *Index) formats(ctx context.Context, workspace uuid.UUID, sessions []uuid.UUID) (map[uuid.UUID]conversation.Format, error) {
+func (x *Index) formats(ctx context.Context, workspace tenants.WorkspaceID, sessions []uuid.UUID) (map[uuid.UUID]conversation.Format, error) {
 	formats := map[uuid.UUID]conversation.Format{}
 	if len(sessions) == 0 {
 		return formats, nil
@@ -284,7 +286,7 @@ func (l lookup) show(ctx context.Context, hit *archive.Hit, format conversation.
 	return isRecall, nil
 }
 
-func (x *Index) messages(ctx context.Context, workspace uuid.UUID, hit *archive.Hit, format conversation.Format) ([]conversation.Message, error) {
+func (x *Index) messages(ctx context.Context, workspace tenants.WorkspaceID, hit *archive.Hit, format conversation.Format) ([]conversation.Message, error) {
 	entries, err := x.archive.Originals(ctx, workspace, hit.Lane, hit.From, hit.To)
 	if err != nil {
 		return nil, err

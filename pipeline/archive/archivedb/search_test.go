@@ -10,6 +10,8 @@ import (
 	"testing"
 	"time"
 
+	"palimpsest/tenants"
+
 	"github.com/google/uuid"
 	"gorm.io/gorm"
 
@@ -22,7 +24,7 @@ import (
 // termKeys gives each workspace its own key.
 type termKeys struct{}
 
-func (termKeys) TermKey(_ context.Context, workspace uuid.UUID) ([]byte, error) {
+func (termKeys) TermKey(_ context.Context, workspace tenants.WorkspaceID) ([]byte, error) {
 	return slices.Concat(workspace[:], workspace[:]), nil
 }
 

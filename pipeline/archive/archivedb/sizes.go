@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"strings"
 
+	"palimpsest/tenants"
+
 	"github.com/google/uuid"
 	"gorm.io/gorm"
 )
@@ -16,7 +18,7 @@ const sqlSizes = `SELECT array_agg(e.index ORDER BY e.index)::text, array_agg(e.
 
 // Sizes returns the o200k tokens of the first messages of a lane, by index. A message that the archive does not hold
 // has none.
-func (d *DB) Sizes(ctx context.Context, workspace, lane uuid.UUID, messages int) ([]int, error) {
+func (d *DB) Sizes(ctx context.Context, workspace tenants.WorkspaceID, lane uuid.UUID, messages int) ([]int, error) {
 	var indexes, tokens sql.NullString
 	err := d.door.InTenant(ctx, workspace, func(tx *gorm.DB) error {
 		return tx.Statement.ConnPool.QueryRowContext(ctx, sqlSizes, workspace, lane, messages).Scan(&indexes, &tokens)

@@ -13,6 +13,8 @@ import (
 	"os"
 	"time"
 
+	"palimpsest/tenants"
+
 	"github.com/google/uuid"
 
 	"palimpsest/pipeline/archive"
@@ -32,10 +34,10 @@ const maxManifest = 512 << 20
 
 // bundleManifest lists every other file of a bundle, in order.
 type bundleManifest struct {
-	Version    int          `json:"palimpsest_bundle"`
-	Workspace  uuid.UUID    `json:"workspace"`
-	ExportedAt time.Time    `json:"exported_at"`
-	Files      []bundleFile `json:"files"`
+	Version    int                 `json:"palimpsest_bundle"`
+	Workspace  tenants.WorkspaceID `json:"workspace"`
+	ExportedAt time.Time           `json:"exported_at"`
+	Files      []bundleFile        `json:"files"`
 }
 
 type bundleFile struct {
@@ -53,7 +55,7 @@ type Bundle struct {
 }
 
 // NewBundle returns a Bundle of a workspace that is written to w.
-func NewBundle(w io.Writer, workspace uuid.UUID, at time.Time) *Bundle {
+func NewBundle(w io.Writer, workspace tenants.WorkspaceID, at time.Time) *Bundle {
 	return &Bundle{
 		tar:      tar.NewWriter(w),
 		manifest: bundleManifest{Version: BundleVersion, Workspace: workspace, ExportedAt: at.UTC(), Files: []bundleFile{}},

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/uuid"
+	"palimpsest/tenants"
 
 	"palimpsest/pipeline/archive/export"
 )
@@ -164,7 +164,7 @@ func TestABundleThatIsCutAnywhereIsFaulty(t *testing.T) {
 func TestABundleWhoseSourceFailsIsNotWhole(t *testing.T) {
 	t.Parallel()
 	var out bytes.Buffer
-	b := export.NewBundle(&out, uuid.New(), at(0))
+	b := export.NewBundle(&out, tenants.NewWorkspaceID(), at(0))
 	failed := errors.New("the source failed")
 	if err := b.File("x", func(io.Writer) error { return failed }); !errors.Is(err, failed) {
 		t.Fatalf("%v", err)

@@ -12,6 +12,8 @@ import (
 	"testing"
 	"time"
 
+	"palimpsest/tenants"
+
 	"github.com/google/uuid"
 
 	"palimpsest/pipeline/archive"
@@ -28,7 +30,7 @@ type memory struct {
 	broken  map[conversation.Hash]bool
 }
 
-func (m *memory) Entries(_ context.Context, _, lane uuid.UUID, from, limit int) ([]archive.Entry, error) {
+func (m *memory) Entries(_ context.Context, _ tenants.WorkspaceID, lane uuid.UUID, from, limit int) ([]archive.Entry, error) {
 	var page []archive.Entry
 	for _, entry := range m.lanes[lane] {
 		if entry.Index >= from && len(page) < limit {
@@ -38,7 +40,7 @@ func (m *memory) Entries(_ context.Context, _, lane uuid.UUID, from, limit int) 
 	return page, nil
 }
 
-func (m *memory) Objects(_ context.Context, _ uuid.UUID, hashes []conversation.Hash) ([]archive.Object, error) {
+func (m *memory) Objects(_ context.Context, _ tenants.WorkspaceID, hashes []conversation.Hash) ([]archive.Object, error) {
 	objects := make([]archive.Object, len(hashes))
 	for i, hash := range hashes {
 		if objects[i].Raw = m.bytes[hash]; m.broken[hash] {
@@ -48,11 +50,11 @@ func (m *memory) Objects(_ context.Context, _ uuid.UUID, hashes []conversation.H
 	return objects, nil
 }
 
-func (m *memory) Head(_ context.Context, _, lane uuid.UUID) (archive.Head, error) {
+func (m *memory) Head(_ context.Context, _ tenants.WorkspaceID, lane uuid.UUID) (archive.Head, error) {
 	return m.heads[lane], nil
 }
 
-func (m *memory) Answers(_ context.Context, _, _ uuid.UUID, after archive.Answer, limit int) ([]archive.Answer, error) {
+func (m *memory) Answers(_ context.Context, _ tenants.WorkspaceID, _ uuid.UUID, after archive.Answer, limit int) ([]archive.Answer, error) {
 	for i, answer := range m.answers {
 		if answer.At.After(after.At) {
 			return m.answers[i:min(i+limit, len(m.answers))], nil
@@ -100,7 +102,7 @@ func setup() (*memory, export.Session) {
 		m.answers = append(m.answers, archive.Answer{Exchange: uuid.New(), Lane: lane, At: at(i), Hash: hash, Size: len(raw)})
 	}
 	return m, export.Session{
-		Workspace: uuid.New(), ID: uuid.New(), Title: "Fix the parser", Client: "claude-code", Format: conversation.Anthropic,
+		Workspace: tenants.NewWorkspaceID(), ID: uuid.New(), Title: "Fix the parser", Client: "claude-code", Format: conversation.Anthropic,
 		StartedAt: at(0), LastAt: at(9), ExportedAt: at(10),
 		Lanes: []export.Lane{{ID: lane, Kind: "main", Messages: 6, Order: &export.Order{At: at(8), Instructions: "keep the tests"}}, {ID: fork, Kind: "main", Parent: lane, ForkAt: 3, Messages: 4}},
 		Projection: func(_ context.Context, of uuid.UUID) (*export.Projection, error) {
@@ -300,7 +302,7 @@ type failing struct {
 	left int
 }
 
-func (f *failing) Objects(ctx context.Context, workspace uuid.UUID, hashes []conversation.Hash) ([]archive.Object, error) {
+func (f *failing) Objects(ctx context.Context, workspace tenants.WorkspaceID, hashes []conversation.Hash) ([]archive.Object, error) {
 	if f.left--; f.left < 0 {
 		return nil, errors.New("database is down")
 	}
@@ -366,7 +368,7 @@ type generated struct {
 	size int
 }
 
-func (g *generated) Objects(_ context.Context, _ uuid.UUID, hashes []conversation.Hash) ([]archive.Object, error) {
+func (g *generated) Objects(_ context.Context, _ tenants.WorkspaceID, hashes []conversation.Hash) ([]archive.Object, error) {
 	objects := make([]archive.Object, len(hashes))
 	for i := range objects {
 		objects[i].Raw = bytes.Repeat([]byte("x"), g.size)

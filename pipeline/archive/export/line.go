@@ -31,6 +31,8 @@ package export
 import (
 	"time"
 
+	"palimpsest/tenants"
+
 	"github.com/google/uuid"
 )
 
@@ -54,14 +56,14 @@ const (
 )
 
 type manifestLine struct {
-	Type       string        `json:"type"`
-	Version    int           `json:"palimpsest_export"`
-	Section    int           `json:"section"`
-	Workspace  uuid.UUID     `json:"workspace"`
-	Session    sessionHead   `json:"session"`
-	ExportedAt *time.Time    `json:"exported_at,omitempty"` // in files of earlier versions
-	Algorithm  algorithmHead `json:"algorithm"`
-	Lanes      []laneHead    `json:"lanes"`
+	Type       string              `json:"type"`
+	Version    int                 `json:"palimpsest_export"`
+	Section    int                 `json:"section"`
+	Workspace  tenants.WorkspaceID `json:"workspace"`
+	Session    sessionHead         `json:"session"`
+	ExportedAt *time.Time          `json:"exported_at,omitempty"` // in files of earlier versions
+	Algorithm  algorithmHead       `json:"algorithm"`
+	Lanes      []laneHead          `json:"lanes"`
 }
 
 type sessionHead struct {

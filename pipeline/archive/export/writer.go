@@ -13,6 +13,8 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"palimpsest/tenants"
+
 	"github.com/google/uuid"
 
 	"palimpsest/pipeline/archive"
@@ -24,7 +26,7 @@ const answersAtOnce = 16
 
 // Session is a session that is written.
 type Session struct {
-	Workspace  uuid.UUID
+	Workspace  tenants.WorkspaceID
 	ID         uuid.UUID
 	Name       string
 	Title      string

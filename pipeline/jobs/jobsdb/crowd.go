@@ -4,7 +4,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/google/uuid"
+	"palimpsest/tenants"
 
 	"palimpsest/pipeline/jobs"
 )
@@ -29,11 +29,11 @@ type crowds struct {
 
 type crowd struct {
 	kind      jobs.Kind
-	workspace uuid.UUID
+	workspace tenants.WorkspaceID
 }
 
 // priority counts a job and returns its priority: 1 goes first, 3 last.
-func (c *crowds) priority(kind jobs.Kind, workspace uuid.UUID, now time.Time) int {
+func (c *crowds) priority(kind jobs.Kind, workspace tenants.WorkspaceID, now time.Time) int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.jobs == nil || now.Sub(c.since) >= crowdEvery || len(c.jobs) >= maxCrowds {

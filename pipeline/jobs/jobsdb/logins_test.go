@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"palimpsest/tenants"
+
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
@@ -29,14 +31,14 @@ func TestJobsRunBehindPgbouncer(t *testing.T) {
 	}
 	t.Cleanup(db.Close)
 	process := newProcess(database, slog.New(slog.DiscardHandler), func(config *jobsdb.Config) { config.Pool, config.Door = db.WorkPool(), db })
-	ran := make(chan uuid.UUID, 10)
-	process.Handle(plan, jobs.Limits{}, func(_ context.Context, workspace, _ uuid.UUID) error {
+	ran := make(chan tenants.WorkspaceID, 10)
+	process.Handle(plan, jobs.Limits{}, func(_ context.Context, workspace tenants.WorkspaceID, _ uuid.UUID) error {
 		ran <- workspace
 		return nil
 	})
 	process.Every(sweep, time.Hour, time.Minute, func(context.Context) error { return nil })
 	process.run(t)
-	workspace := uuid.New()
+	workspace := tenants.NewWorkspaceID()
 	enqueue(t.Context(), t, process, jobs.Job{Kind: plan, Workspace: workspace, Lane: uuid.New()})
 	if got := receive(t, ran); got != workspace {
 		t.Errorf("workspace %s, want %s", got, workspace)
@@ -50,9 +52,9 @@ func TestRequestsEnqueueJobsForTheirWorkspaceOnly(t *testing.T) {
 	t.Parallel()
 	database := dbtest.New(t)
 	process := newProcess(database, slog.New(slog.DiscardHandler))
-	process.Handle(plan, jobs.Limits{}, func(context.Context, uuid.UUID, uuid.UUID) error { return nil })
+	process.Handle(plan, jobs.Limits{}, func(context.Context, tenants.WorkspaceID, uuid.UUID) error { return nil })
 	process.open(t)
-	mine, other := jobs.Job{Kind: plan, Workspace: uuid.New(), Lane: uuid.New()}, jobs.Job{Kind: plan, Workspace: uuid.New(), Lane: uuid.New()}
+	mine, other := jobs.Job{Kind: plan, Workspace: tenants.NewWorkspaceID(), Lane: uuid.New()}, jobs.Job{Kind: plan, Workspace: tenants.NewWorkspaceID(), Lane: uuid.New()}
 	for _, job := range []jobs.Job{mine, other, mine} {
 		enqueue(t.Context(), t, process, job)
 	}

@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"palimpsest/tenants"
+
 	"github.com/google/uuid"
 
 	"palimpsest/migrations/dbtest"
@@ -36,7 +38,7 @@ func TestWhatAKilledProcessHadBegunIsTakenUp(t *testing.T) {
 		config.Now = func() time.Time { return time.Now().Add(-time.Hour) }
 	})
 	ran := make(chan uuid.UUID, 10)
-	note := func(_ context.Context, _, lane uuid.UUID) error {
+	note := func(_ context.Context, _ tenants.WorkspaceID, lane uuid.UUID) error {
 		ran <- lane
 		return nil
 	}
@@ -44,7 +46,7 @@ func TestWhatAKilledProcessHadBegunIsTakenUp(t *testing.T) {
 	process.Handle(long, jobs.Limits{Timeout: time.Hour}, note)
 	process.open(t)
 
-	workspace := uuid.New()
+	workspace := tenants.NewWorkspaceID()
 	abandoned, slow, slower := uuid.New(), uuid.New(), uuid.New()
 	for lane, job := range map[uuid.UUID]struct {
 		kind jobs.Kind

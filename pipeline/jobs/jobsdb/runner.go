@@ -9,6 +9,8 @@ import (
 	"sync"
 	"time"
 
+	"palimpsest/tenants"
+
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -37,7 +39,7 @@ const (
 
 // Door opens transactions of workspaces as pgx knows them.
 type Door interface {
-	Joined(ctx context.Context, workspace uuid.UUID, fn func(tx pgx.Tx) error) error
+	Joined(ctx context.Context, workspace tenants.WorkspaceID, fn func(tx pgx.Tx) error) error
 }
 
 // Config is what a Runner works with.
@@ -103,7 +105,7 @@ func (r *Runner) register(worker *worker) {
 func (r *Runner) Every(kind jobs.Kind, interval, timeout time.Duration, do func(ctx context.Context) error) {
 	r.register(&worker{
 		runner: r, kind: kind, periodic: true, limits: jobs.Limits{Workers: 1, Timeout: timeout, Attempts: defaultAttempts},
-		do: func(ctx context.Context, _, _ uuid.UUID) error { return do(ctx) },
+		do: func(ctx context.Context, _ tenants.WorkspaceID, _ uuid.UUID) error { return do(ctx) },
 	})
 	r.passes[kind] = do
 	r.periodic = append(r.periodic, river.NewPeriodicJob(river.PeriodicInterval(interval), func() (river.JobArgs, *river.InsertOpts) {
@@ -175,7 +177,7 @@ func (r *Runner) Stop() {
 }
 
 // Enqueue implements jobs.Queue.
-func (r *Runner) Enqueue(ctx context.Context, workspace uuid.UUID, wanted ...jobs.Job) error {
+func (r *Runner) Enqueue(ctx context.Context, workspace tenants.WorkspaceID, wanted ...jobs.Job) error {
 	if len(wanted) == 0 {
 		return nil
 	}

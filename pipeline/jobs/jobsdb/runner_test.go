@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"palimpsest/tenants"
+
 	"github.com/google/uuid"
 	"github.com/prometheus/client_golang/prometheus"
 
@@ -139,11 +141,14 @@ func enqueue(ctx context.Context, t *testing.T, queue jobs.Queue, job jobs.Job) 
 func TestJobIsDoneOnceByOneOfTwoProcesses(t *testing.T) {
 	t.Parallel()
 	database := dbtest.New(t)
-	type lane struct{ workspace, lane uuid.UUID }
+	type lane struct {
+		workspace tenants.WorkspaceID
+		lane      uuid.UUID
+	}
 	ran := make(chan lane, 100)
 	first, second := newProcess(database, slog.New(slog.DiscardHandler)), newProcess(database, slog.New(slog.DiscardHandler))
 	for _, process := range []*process{first, second} {
-		process.Handle(plan, jobs.Limits{}, func(_ context.Context, workspace, id uuid.UUID) error {
+		process.Handle(plan, jobs.Limits{}, func(_ context.Context, workspace tenants.WorkspaceID, id uuid.UUID) error {
 			ran <- lane{workspace, id}
 			return nil
 		})
@@ -151,7 +156,7 @@ func TestJobIsDoneOnceByOneOfTwoProcesses(t *testing.T) {
 	}
 	wanted := map[lane]bool{}
 	for range 20 {
-		next := lane{uuid.New(), uuid.New()}
+		next := lane{tenants.NewWorkspaceID(), uuid.New()}
 		wanted[next] = true
 		enqueue(t.Context(), t, first, jobs.Job{Kind: plan, Workspace: next.workspace, Lane: next.lane})
 	}
@@ -173,16 +178,16 @@ func TestJobIsDoneOnceByOneOfTwoProcesses(t *testing.T) {
 func TestJobSurvivesTheProcessThatTookIt(t *testing.T) {
 	t.Parallel()
 	database := dbtest.New(t)
-	ignore := func(context.Context, uuid.UUID, uuid.UUID) error { return nil }
+	ignore := func(context.Context, tenants.WorkspaceID, uuid.UUID) error { return nil }
 	before := newProcess(database, slog.New(slog.DiscardHandler))
 	before.Handle(plan, jobs.Limits{}, ignore)
 	before.open(t) // and dies before it runs anything
-	workspace, lane := uuid.New(), uuid.New()
+	workspace, lane := tenants.NewWorkspaceID(), uuid.New()
 	enqueue(t.Context(), t, before, jobs.Job{Kind: plan, Workspace: workspace, Lane: lane})
 
 	after := newProcess(database, slog.New(slog.DiscardHandler))
 	ran := make(chan uuid.UUID, 1)
-	after.Handle(plan, jobs.Limits{}, func(_ context.Context, _, lane uuid.UUID) error {
+	after.Handle(plan, jobs.Limits{}, func(_ context.Context, _ tenants.WorkspaceID, lane uuid.UUID) error {
 		ran <- lane
 		return nil
 	})
@@ -196,9 +201,9 @@ func TestJobExistsOnlyIfTheTransactionIsCommitted(t *testing.T) {
 	t.Parallel()
 	database := dbtest.New(t)
 	process := newProcess(database, slog.New(slog.DiscardHandler))
-	process.Handle(plan, jobs.Limits{}, func(context.Context, uuid.UUID, uuid.UUID) error { return nil })
+	process.Handle(plan, jobs.Limits{}, func(context.Context, tenants.WorkspaceID, uuid.UUID) error { return nil })
 	process.open(t)
-	workspace := uuid.New()
+	workspace := tenants.NewWorkspaceID()
 	undone := errors.New("undone")
 	err := database.DB.Together(t.Context(), workspace, func(ctx context.Context) error {
 		enqueue(ctx, t, process, jobs.Job{Kind: plan, Workspace: workspace, Lane: uuid.New()})
@@ -230,10 +235,10 @@ func TestLaneHasOneWaitingJobOfAKind(t *testing.T) {
 	database := dbtest.New(t)
 	process := newProcess(database, slog.New(slog.DiscardHandler))
 	for _, kind := range []jobs.Kind{plan, sweep} {
-		process.Handle(kind, jobs.Limits{}, func(context.Context, uuid.UUID, uuid.UUID) error { return nil })
+		process.Handle(kind, jobs.Limits{}, func(context.Context, tenants.WorkspaceID, uuid.UUID) error { return nil })
 	}
 	process.open(t)
-	workspace, lane := uuid.New(), uuid.New()
+	workspace, lane := tenants.NewWorkspaceID(), uuid.New()
 	at := time.Now().Add(time.Hour)
 	for range 3 {
 		enqueue(t.Context(), t, process, jobs.Job{Kind: plan, Workspace: workspace, Lane: lane, At: at})
@@ -249,13 +254,13 @@ func TestUnknownKindAndForeignWorkspaceAreRefused(t *testing.T) {
 	t.Parallel()
 	database := dbtest.New(t)
 	process := newProcess(database, slog.New(slog.DiscardHandler))
-	process.Handle(plan, jobs.Limits{}, func(context.Context, uuid.UUID, uuid.UUID) error { return nil })
+	process.Handle(plan, jobs.Limits{}, func(context.Context, tenants.WorkspaceID, uuid.UUID) error { return nil })
 	process.open(t)
-	workspace := uuid.New()
+	workspace := tenants.NewWorkspaceID()
 	if err := process.Enqueue(t.Context(), workspace, jobs.Job{Kind: "nobody", Workspace: workspace}); err == nil {
 		t.Error("a job that nobody handles was taken")
 	}
-	if err := process.Enqueue(t.Context(), workspace, jobs.Job{Kind: plan, Workspace: uuid.New()}); err == nil {
+	if err := process.Enqueue(t.Context(), workspace, jobs.Job{Kind: plan, Workspace: tenants.NewWorkspaceID()}); err == nil {
 		t.Error("another workspace's job was taken")
 	}
 }

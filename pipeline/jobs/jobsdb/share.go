@@ -8,6 +8,7 @@ import (
 	"github.com/google/uuid"
 
 	"palimpsest/pipeline/jobs"
+	"palimpsest/tenants"
 )
 
 // shared is work that all processes share.
@@ -25,7 +26,7 @@ func (r *Runner) Share(kind jobs.Kind, interval, timeout time.Duration, do func(
 	r.passes[kind] = do
 	r.shared = append(r.shared, shared{interval: interval, worker: &worker{
 		runner: r, kind: kind, periodic: true, limits: jobs.Limits{Timeout: timeout},
-		do: func(ctx context.Context, _, _ uuid.UUID) error { return do(ctx) },
+		do: func(ctx context.Context, _ tenants.WorkspaceID, _ uuid.UUID) error { return do(ctx) },
 	}})
 }
 

@@ -8,6 +8,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"palimpsest/tenants"
+
 	"github.com/google/uuid"
 	"github.com/riverqueue/river"
 
@@ -16,8 +18,8 @@ import (
 
 // args is all that is kept of a job: never anything of what its lane holds.
 type args struct {
-	Workspace uuid.UUID `json:"workspace"`
-	Lane      uuid.UUID `json:"lane"`
+	Workspace tenants.WorkspaceID `json:"workspace"`
+	Lane      uuid.UUID           `json:"lane"`
 
 	kind jobs.Kind
 }

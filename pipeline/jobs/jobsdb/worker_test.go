@@ -11,6 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"palimpsest/tenants"
+
 	"github.com/google/uuid"
 
 	"palimpsest/migrations/dbtest"
@@ -52,11 +54,11 @@ func TestFailedJobIsTriedAgainAndAtLastGivenUp(t *testing.T) {
 		kind := jobs.Kind(strings.ReplaceAll(name, " ", "_"))
 		log := new(text)
 		process := newProcess(database, slog.New(slog.NewTextHandler(log, nil)))
-		process.Handle(kind, jobs.Limits{Attempts: c.attempts}, func(context.Context, uuid.UUID, uuid.UUID) error {
+		process.Handle(kind, jobs.Limits{Attempts: c.attempts}, func(context.Context, tenants.WorkspaceID, uuid.UUID) error {
 			panic("broken handler")
 		})
 		process.run(t)
-		workspace := uuid.New()
+		workspace := tenants.NewWorkspaceID()
 		enqueue(t.Context(), t, process, jobs.Job{Kind: kind, Workspace: workspace, Lane: uuid.New()})
 		process.await(t, kind, map[bool]string{true: "abandoned", false: "failed"}[c.attempts == 1])
 		process.Stop()
@@ -78,10 +80,10 @@ func TestJobComesAgainWhenItsHandlerSays(t *testing.T) {
 	database := dbtest.New(t)
 	process := newProcess(database, slog.New(slog.DiscardHandler))
 	at := time.Now().Add(3 * time.Hour).Truncate(time.Second)
-	process.Handle(plan, jobs.Limits{Attempts: 1}, func(context.Context, uuid.UUID, uuid.UUID) error { return jobs.Again{At: at} })
+	process.Handle(plan, jobs.Limits{Attempts: 1}, func(context.Context, tenants.WorkspaceID, uuid.UUID) error { return jobs.Again{At: at} })
 	process.run(t)
-	enqueue(t.Context(), t, process, jobs.Job{Kind: plan, Workspace: uuid.New()})
-	workspace := uuid.New()
+	enqueue(t.Context(), t, process, jobs.Job{Kind: plan, Workspace: tenants.NewWorkspaceID()})
+	workspace := tenants.NewWorkspaceID()
 	enqueue(t.Context(), t, process, jobs.Job{Kind: plan, Workspace: workspace})
 	process.await(t, plan, "put off")
 	process.Stop()
@@ -98,13 +100,13 @@ func TestStopGivesBackWhatDoesNotEnd(t *testing.T) {
 	database := dbtest.New(t)
 	before := newProcess(database, slog.New(slog.DiscardHandler))
 	began := make(chan struct{}, 1)
-	before.Handle(plan, jobs.Limits{Attempts: 1}, func(ctx context.Context, _, _ uuid.UUID) error {
+	before.Handle(plan, jobs.Limits{Attempts: 1}, func(ctx context.Context, _ tenants.WorkspaceID, _ uuid.UUID) error {
 		began <- struct{}{}
 		<-ctx.Done()
 		return ctx.Err()
 	})
 	before.run(t)
-	enqueue(t.Context(), t, before, jobs.Job{Kind: plan, Workspace: uuid.New()})
+	enqueue(t.Context(), t, before, jobs.Job{Kind: plan, Workspace: tenants.NewWorkspaceID()})
 	receive(t, began)
 	before.Stop()
 	before.Stop()
@@ -114,7 +116,7 @@ func TestStopGivesBackWhatDoesNotEnd(t *testing.T) {
 
 	after := newProcess(database, slog.New(slog.DiscardHandler))
 	ran := make(chan struct{}, 1)
-	after.Handle(plan, jobs.Limits{Attempts: 1}, func(context.Context, uuid.UUID, uuid.UUID) error {
+	after.Handle(plan, jobs.Limits{Attempts: 1}, func(context.Context, tenants.WorkspaceID, uuid.UUID) error {
 		ran <- struct{}{}
 		return nil
 	})
@@ -126,10 +128,10 @@ func TestStormOfOneWorkspaceWaitsBehindOthers(t *testing.T) {
 	t.Parallel()
 	database := dbtest.New(t)
 	process := newProcess(database, slog.New(slog.DiscardHandler))
-	loud, quiet := uuid.New(), uuid.New()
-	var order []uuid.UUID
+	loud, quiet := tenants.NewWorkspaceID(), tenants.NewWorkspaceID()
+	var order []tenants.WorkspaceID
 	all := make(chan struct{})
-	process.Handle(plan, jobs.Limits{Workers: 1}, func(_ context.Context, workspace, _ uuid.UUID) error {
+	process.Handle(plan, jobs.Limits{Workers: 1}, func(_ context.Context, workspace tenants.WorkspaceID, _ uuid.UUID) error {
 		if order = append(order, workspace); len(order) == 103 { // one worker: no one else writes
 			close(all)
 		}
@@ -162,11 +164,11 @@ func TestIdleProcessTakesJobsAndRunsNone(t *testing.T) {
 	worker := newProcess(database, slog.New(slog.DiscardHandler))
 	var wrong atomic.Int32
 	ran := make(chan struct{}, 1)
-	web.Handle(plan, jobs.Limits{}, func(context.Context, uuid.UUID, uuid.UUID) error { wrong.Add(1); return nil })
-	worker.Handle(plan, jobs.Limits{}, func(context.Context, uuid.UUID, uuid.UUID) error { ran <- struct{}{}; return nil })
+	web.Handle(plan, jobs.Limits{}, func(context.Context, tenants.WorkspaceID, uuid.UUID) error { wrong.Add(1); return nil })
+	worker.Handle(plan, jobs.Limits{}, func(context.Context, tenants.WorkspaceID, uuid.UUID) error { ran <- struct{}{}; return nil })
 	web.run(t)
 	worker.run(t)
-	enqueue(t.Context(), t, web, jobs.Job{Kind: plan, Workspace: uuid.New()})
+	enqueue(t.Context(), t, web, jobs.Job{Kind: plan, Workspace: tenants.NewWorkspaceID()})
 	receive(t, ran)
 	if wrong.Load() != 0 {
 		t.Error("an idle process ran a job")

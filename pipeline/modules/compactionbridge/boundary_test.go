@@ -4,6 +4,8 @@ import (
 	"context"
 	"testing"
 
+	"palimpsest/tenants"
+
 	"github.com/google/uuid"
 
 	"palimpsest/pipeline"
@@ -18,7 +20,7 @@ import (
 type asked int
 
 // Originals implements compactionbridge.Originals.
-func (a *asked) Originals(context.Context, uuid.UUID, uuid.UUID, int, int) ([]archive.Entry, error) {
+func (a *asked) Originals(context.Context, tenants.WorkspaceID, uuid.UUID, int, int) ([]archive.Entry, error) {
 	*a++
 	return nil, nil
 }

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"time"
 
+	"palimpsest/tenants"
+
 	"github.com/google/uuid"
 
 	"palimpsest/pipeline"
@@ -26,7 +28,7 @@ type Lanes interface {
 	// Before returns the lane of a session's main conversation that was used last
 	// before another one was opened, and how many messages it has. It returns
 	// session.ErrNotFound if it does not exist.
-	Before(ctx context.Context, workspace, session, lane uuid.UUID) (left uuid.UUID, messages int, err error)
+	Before(ctx context.Context, workspace tenants.WorkspaceID, session, lane uuid.UUID) (left uuid.UUID, messages int, err error)
 
 	// Holding returns the lane of a main conversation of the scope, other than lane,
 	// that holds most of the messages named by their hashes, the one used last of

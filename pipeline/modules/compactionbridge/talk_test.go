@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"palimpsest/tenants"
+
 	"github.com/google/uuid"
 
 	"palimpsest/pipeline"
@@ -40,7 +42,7 @@ func newTalkWith(t *testing.T, codec wire.Codec, counter *tokens.Counter) *talk 
 	t.Helper()
 	k := &talk{
 		counter: counter, memory: session.NewMemory(), codec: codec, config: modules.Catalog().Default(),
-		scope: session.Scope{Workspace: uuid.New(), APIKey: uuid.New(), Format: codec.Format()},
+		scope: session.Scope{Workspace: tenants.NewWorkspaceID(), APIKey: uuid.New(), Format: codec.Format()},
 	}
 	k.config.Modules = []string{compactionbridge.Name}
 	k.restart(t)
@@ -92,7 +94,7 @@ func counter(t *testing.T) *tokens.Counter {
 type broken struct{}
 
 // Originals implements compactionbridge.Originals.
-func (broken) Originals(context.Context, uuid.UUID, uuid.UUID, int, int) ([]archive.Entry, error) {
+func (broken) Originals(context.Context, tenants.WorkspaceID, uuid.UUID, int, int) ([]archive.Entry, error) {
 	return nil, errors.New("disk full")
 }
 

@@ -4,6 +4,8 @@ import (
 	"errors"
 	"time"
 
+	"palimpsest/tenants"
+
 	"github.com/google/uuid"
 )
 
@@ -72,7 +74,7 @@ type When struct {
 // Pattern is something learned.
 type Pattern struct {
 	ID        uuid.UUID
-	Workspace uuid.UUID
+	Workspace tenants.WorkspaceID
 	Kind      Kind
 	Text      string
 	When      When

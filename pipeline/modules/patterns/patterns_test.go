@@ -10,6 +10,8 @@ import (
 	"testing"
 	"time"
 
+	"palimpsest/tenants"
+
 	"github.com/google/uuid"
 
 	"palimpsest/pipeline"
@@ -28,12 +30,12 @@ import (
 
 // store is a patterns.Store.
 type store struct {
-	approved map[uuid.UUID][]patterns.Pattern
+	approved map[tenants.WorkspaceID][]patterns.Pattern
 	asked    int
 	err      error
 }
 
-func (s *store) Approved(_ context.Context, workspace uuid.UUID) ([]patterns.Pattern, error) {
+func (s *store) Approved(_ context.Context, workspace tenants.WorkspaceID) ([]patterns.Pattern, error) {
 	s.asked++
 	return s.approved[workspace], s.err
 }
@@ -43,7 +45,7 @@ type bench struct {
 	store     *store
 	shelf     *patterns.Shelf
 	now       time.Time
-	workspace uuid.UUID
+	workspace tenants.WorkspaceID
 	lane      pipelinetest.Lane
 }
 
@@ -53,14 +55,14 @@ func setup(t testing.TB, codec wire.Codec, approved ...patterns.Pattern) *bench 
 	if err != nil {
 		t.Fatal(err)
 	}
-	b := &bench{now: time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC), workspace: uuid.New()}
+	b := &bench{now: time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC), workspace: tenants.NewWorkspaceID()}
 	for i := range approved {
 		approved[i].ID, approved[i].Status, approved[i].LastSeen = uuid.Must(uuid.NewV7()), patterns.Approved, b.now
 		if approved[i].Source == "" {
 			approved[i].Source = patterns.Typed
 		}
 	}
-	b.store = &store{approved: map[uuid.UUID][]patterns.Pattern{b.workspace: approved}}
+	b.store = &store{approved: map[tenants.WorkspaceID][]patterns.Pattern{b.workspace: approved}}
 	b.shelf = patterns.NewShelf(b.store, func() time.Time { return b.now })
 	b.lane = pipelinetest.Lane{
 		Codec: codec, Options: pipelinetest.Options{Counter: counter, Config: modules.Catalog().Default(), Limit: 200_000},
@@ -238,7 +240,7 @@ func TestPatternOfAnotherWorkspaceNeverGoesIn(t *testing.T) {
 		t.Fatal("the workspace's own pattern is missing")
 	}
 	b.lane.Options.Inserts = nil
-	b.workspace = uuid.New()
+	b.workspace = tenants.NewWorkspaceID()
 	if exchange, sent := b.send(t, request); len(exchange.Inserts) != 0 || sent != request {
 		t.Errorf("sent %s", sent)
 	}

@@ -5,7 +5,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/google/uuid"
+	"palimpsest/tenants"
 )
 
 const (
@@ -19,7 +19,7 @@ const (
 type Store interface {
 	// Approved returns the approved patterns of a workspace, at most MaxServed, those
 	// that were met or used last before the others.
-	Approved(ctx context.Context, workspace uuid.UUID) ([]Pattern, error)
+	Approved(ctx context.Context, workspace tenants.WorkspaceID) ([]Pattern, error)
 }
 
 // Shelf serves approved patterns from memory. It is safe for concurrent use.
@@ -28,7 +28,7 @@ type Shelf struct {
 	now   func() time.Time
 
 	mu      sync.RWMutex
-	boards  map[uuid.UUID]*board
+	boards  map[tenants.WorkspaceID]*board
 	changes uint64 // counts what Forget was told
 }
 
@@ -40,11 +40,11 @@ type board struct {
 
 // NewShelf returns a Shelf that reads what it does not know from a store.
 func NewShelf(store Store, now func() time.Time) *Shelf {
-	return &Shelf{store: store, now: now, boards: map[uuid.UUID]*board{}}
+	return &Shelf{store: store, now: now, boards: map[tenants.WorkspaceID]*board{}}
 }
 
 // Forget has a workspace's patterns read again.
-func (s *Shelf) Forget(workspace uuid.UUID) {
+func (s *Shelf) Forget(workspace tenants.WorkspaceID) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.changes++
@@ -61,7 +61,7 @@ func (s *Shelf) ForgetAll() {
 
 // of returns the patterns of a workspace; nil if there are not any. Where they cannot be
 // read, those known last serve, or none.
-func (s *Shelf) of(ctx context.Context, workspace uuid.UUID) *index {
+func (s *Shelf) of(ctx context.Context, workspace tenants.WorkspaceID) *index {
 	s.mu.RLock()
 	known, changes := s.boards[workspace], s.changes
 	s.mu.RUnlock()
@@ -87,7 +87,7 @@ func (s *Shelf) of(ctx context.Context, workspace uuid.UUID) *index {
 
 // keep puts a workspace's patterns on the shelf, unless a change was told since they
 // were read.
-func (s *Shelf) keep(workspace uuid.UUID, fresh *board, changes uint64) {
+func (s *Shelf) keep(workspace tenants.WorkspaceID, fresh *board, changes uint64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.changes != changes {

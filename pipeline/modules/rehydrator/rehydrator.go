@@ -6,6 +6,8 @@ import (
 	"strings"
 	"time"
 
+	"palimpsest/tenants"
+
 	"github.com/google/uuid"
 
 	"palimpsest/pipeline"
@@ -29,7 +31,7 @@ type Archive interface {
 	archive.Searcher
 
 	// Messages returns the messages of a hit.
-	Messages(ctx context.Context, workspace uuid.UUID, hit *archive.Hit) ([]conversation.Message, error)
+	Messages(ctx context.Context, workspace tenants.WorkspaceID, hit *archive.Hit) ([]conversation.Message, error)
 }
 
 // Module is the module rehydrator.

@@ -10,6 +10,8 @@ import (
 	"testing"
 	"time"
 
+	"palimpsest/tenants"
+
 	"github.com/google/uuid"
 
 	"palimpsest/api/upstream/providerdouble"
@@ -181,12 +183,12 @@ type shelf struct {
 	err     error
 }
 
-func (s *shelf) Search(_ context.Context, _ uuid.UUID, query archive.Query) ([]archive.Hit, error) {
+func (s *shelf) Search(_ context.Context, _ tenants.WorkspaceID, query archive.Query) ([]archive.Hit, error) {
 	s.asked = query
 	return s.hits, s.err
 }
 
-func (s *shelf) Messages(context.Context, uuid.UUID, *archive.Hit) ([]conversation.Message, error) {
+func (s *shelf) Messages(context.Context, tenants.WorkspaceID, *archive.Hit) ([]conversation.Message, error) {
 	return []conversation.Message{s.message}, nil
 }
 

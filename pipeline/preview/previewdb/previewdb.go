@@ -6,7 +6,8 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/google/uuid"
+	"palimpsest/tenants"
+
 	"gorm.io/gorm"
 
 	"palimpsest/pipeline/batchdb"
@@ -48,7 +49,7 @@ type adviceRow struct {
 }
 
 // Advice returns a workspace's advice. It returns preview.ErrNoAdvice.
-func (s *Store) Advice(ctx context.Context, workspace uuid.UUID) (preview.Advice, error) {
+func (s *Store) Advice(ctx context.Context, workspace tenants.WorkspaceID) (preview.Advice, error) {
 	var rows []adviceRow
 	err := s.transactions.InTenant(ctx, workspace, func(tx *gorm.DB) error {
 		return tx.Raw(sqlAdvice, workspace).Scan(&rows).Error
@@ -64,7 +65,7 @@ func (s *Store) Advice(ctx context.Context, workspace uuid.UUID) (preview.Advice
 
 // KeepAdvice keeps advice in place of that before. Advice for the same trigger stays
 // dismissed.
-func (s *Store) KeepAdvice(ctx context.Context, workspace uuid.UUID, advice preview.Advice) error {
+func (s *Store) KeepAdvice(ctx context.Context, workspace tenants.WorkspaceID, advice preview.Advice) error {
 	err := s.transactions.InTenant(ctx, workspace, func(tx *gorm.DB) error {
 		return tx.Exec(sqlKeep, workspace, advice.MadeAt, advice.Since, advice.Trigger, advice.Sessions, advice.HasMore, advice.Received,
 			advice.Verbatim, advice.OtherVerbatim, advice.Cost, advice.OtherCost).Error
@@ -76,7 +77,7 @@ func (s *Store) KeepAdvice(ctx context.Context, workspace uuid.UUID, advice prev
 }
 
 // DismissAdvice has a workspace's advice not shown again while its trigger stays.
-func (s *Store) DismissAdvice(ctx context.Context, workspace uuid.UUID) error {
+func (s *Store) DismissAdvice(ctx context.Context, workspace tenants.WorkspaceID) error {
 	err := s.transactions.InTenant(ctx, workspace, func(tx *gorm.DB) error { return tx.Exec(sqlDismiss, workspace).Error })
 	if err != nil {
 		return fmt.Errorf("dismiss advice about the trigger: %w", err)

@@ -5,7 +5,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/uuid"
+	"palimpsest/tenants"
+
 	"gorm.io/gorm"
 
 	"palimpsest/migrations/dbtest"
@@ -19,8 +20,8 @@ func TestMain(m *testing.M) { dbtest.Main(m) }
 func TestAdviceIsOneWorkspacesAndStaysDismissedWhileTheTriggerStays(t *testing.T) {
 	t.Parallel()
 	db := dbtest.New(t)
-	store, workspace, other := previewdb.New(db.DB), uuid.New(), uuid.New()
-	for _, id := range []uuid.UUID{workspace, other} {
+	store, workspace, other := previewdb.New(db.DB), tenants.NewWorkspaceID(), tenants.NewWorkspaceID()
+	for _, id := range []tenants.WorkspaceID{workspace, other} {
 		err := db.DB.InTenant(t.Context(), id, func(tx *gorm.DB) error {
 			return tx.Exec("INSERT INTO workspaces (workspace_id, name) VALUES (?, 'test')", id).Error
 		})

@@ -13,6 +13,8 @@ import (
 	"strings"
 	"time"
 
+	"palimpsest/tenants"
+
 	"github.com/google/uuid"
 	"github.com/klauspost/compress/zstd"
 
@@ -32,7 +34,7 @@ var errUnreadable = errors.New("the entry is damaged")
 // entry is an epoch that waits, as its file's name tells of it.
 type entry struct {
 	number    uint64
-	workspace uuid.UUID
+	workspace tenants.WorkspaceID
 	lane      uuid.UUID
 	at        time.Time
 	size      int64
@@ -68,7 +70,7 @@ func entryOf(name string) (entry, error) {
 		return entry{}, fmt.Errorf("%s is no entry of a journal: %w", name, err)
 	}
 	var errs [2]error
-	one.workspace, errs[0] = uuid.Parse(workspace)
+	one.workspace, errs[0] = tenants.ParseWorkspaceID(workspace)
 	one.lane, errs[1] = uuid.Parse(lane)
 	return one, errors.Join(errs[:]...)
 }

@@ -11,6 +11,8 @@ import (
 	"sync"
 	"time"
 
+	"palimpsest/tenants"
+
 	"github.com/google/uuid"
 
 	"palimpsest/pipeline/archive"
@@ -141,7 +143,7 @@ func (j *Journal) offer(ctx context.Context, seen session.Seen, projection sessi
 
 // Newest implements session.Elsewhere: it returns what another process keeps for the store. Of two
 // epochs with the same number that wait, the one that was offered first is that of all processes.
-func (j *Journal) Newest(ctx context.Context, workspace, lane uuid.UUID, have int) (session.Projection, error) {
+func (j *Journal) Newest(ctx context.Context, workspace tenants.WorkspaceID, lane uuid.UUID, have int) (session.Projection, error) {
 	if j.config.Peers == nil {
 		return session.Projection{}, session.ErrNotFound
 	}

@@ -11,6 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"palimpsest/tenants"
+
 	"github.com/google/uuid"
 
 	"palimpsest/pipeline/archive"
@@ -42,7 +44,7 @@ func (s *store) Commit(_ context.Context, seen session.Seen, projection session.
 }
 
 // Record implements journal.Store.
-func (s *store) Record(_ context.Context, _ uuid.UUID, seen []session.Seen) error {
+func (s *store) Record(_ context.Context, _ tenants.WorkspaceID, seen []session.Seen) error {
 	s.recorded = append(s.recorded, seen...)
 	return nil
 }
@@ -50,7 +52,7 @@ func (s *store) Record(_ context.Context, _ uuid.UUID, seen []session.Seen) erro
 type dataKeys struct{}
 
 // DataKey implements archive.DataKeys.
-func (dataKeys) DataKey(_ context.Context, workspace uuid.UUID) ([]byte, error) {
+func (dataKeys) DataKey(_ context.Context, workspace tenants.WorkspaceID) ([]byte, error) {
 	return bytes.Repeat(workspace[:], 2), nil
 }
 
@@ -93,7 +95,7 @@ func epoch(lane uuid.UUID, number int) (session.Seen, session.Projection) {
 	at := time.Date(2026, 5, 1, 8, 59, 0, 0, time.UTC)
 	raw := []byte(`{"role":"user",  "content":"<` + secret + `>"}`)
 	return session.Seen{
-			Scope: session.Scope{Workspace: uuid.UUID{7}, APIKey: uuid.UUID{8}}, Session: uuid.UUID{9}, Lane: lane, At: at, Position: 3,
+			Scope: session.Scope{Workspace: tenants.WorkspaceID{7}, APIKey: uuid.UUID{8}}, Session: uuid.UUID{9}, Lane: lane, At: at, Position: 3,
 			Entries: []archive.Entry{{Index: 2, Raw: raw, Size: len(raw), Tokens: 5}}, Ahead: &session.Ahead{SentAt: at, Due: at, Outline: []byte("x")},
 		}, session.Projection{Number: number, Covers: 3, Reason: "target", At: at, Parts: []session.Part{
 			{From: 0, To: 1, Level: 3, Raw: raw}, {From: 1, To: 2, Level: 3, Raw: []byte{}}, {From: 2, To: 3, Tokens: 5},

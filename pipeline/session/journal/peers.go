@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"time"
 
+	"palimpsest/tenants"
+
 	"github.com/google/uuid"
 	"github.com/redis/go-redis/v9"
 
@@ -46,7 +48,7 @@ func NewPeers(client redis.UniversalClient, now func() time.Time) *Peers {
 
 // offer shows an epoch to all processes, unless one with its number is there. An error says that
 // Redis does not answer.
-func (p *Peers) offer(ctx context.Context, key *archive.Key, workspace, lane uuid.UUID, projection session.Projection) error {
+func (p *Peers) offer(ctx context.Context, key *archive.Key, workspace tenants.WorkspaceID, lane uuid.UUID, projection session.Projection) error {
 	packed, err := pack(contentOf(session.Seen{}, projection))
 	if err != nil {
 		return err
@@ -62,7 +64,7 @@ func (p *Peers) offer(ctx context.Context, key *archive.Key, workspace, lane uui
 }
 
 // newest returns the newest epoch of a lane that a process has offered, or session.ErrNotFound.
-func (p *Peers) newest(ctx context.Context, key *archive.Key, workspace, lane uuid.UUID) (session.Projection, error) {
+func (p *Peers) newest(ctx context.Context, key *archive.Key, workspace tenants.WorkspaceID, lane uuid.UUID) (session.Projection, error) {
 	var found struct {
 		Number int    `redis:"number"`
 		Epoch  []byte `redis:"epoch"`
@@ -97,7 +99,7 @@ func (p *Peers) ask(ctx context.Context, question func(ctx context.Context) erro
 	return err
 }
 
-func placeOf(workspace, lane uuid.UUID) string {
+func placeOf(workspace tenants.WorkspaceID, lane uuid.UUID) string {
 	return "palimpsest:epoch:" + workspace.String() + ":" + lane.String()
 }
 

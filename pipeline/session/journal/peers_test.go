@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"palimpsest/tenants"
+
 	"github.com/google/uuid"
 	"github.com/redis/go-redis/v9"
 
@@ -93,7 +95,7 @@ func TestEpochIsKeptWithoutRedis(t *testing.T) {
 	if err := one.commit(uuid.UUID{1}, 4); err != nil || len(one.files()) != 1 {
 		t.Errorf("%v, files %v", err, one.files())
 	}
-	if _, err := one.Newest(t.Context(), uuid.UUID{7}, uuid.UUID{1}, 0); !errors.Is(err, session.ErrAway) {
+	if _, err := one.Newest(t.Context(), tenants.WorkspaceID{7}, uuid.UUID{1}, 0); !errors.Is(err, session.ErrAway) {
 		t.Errorf("the newest: %v", err)
 	}
 }

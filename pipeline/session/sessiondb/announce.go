@@ -8,6 +8,8 @@ import (
 	"fmt"
 	"time"
 
+	"palimpsest/tenants"
+
 	"github.com/google/uuid"
 	"gorm.io/gorm"
 
@@ -29,7 +31,7 @@ const (
 
 // Announce has all processes find lanes by the ends of requests that are not recorded yet.
 // A server that fails may forget it again.
-func (s *Store) Announce(ctx context.Context, workspace uuid.UUID, seen []session.Seen) error {
+func (s *Store) Announce(ctx context.Context, workspace tenants.WorkspaceID, seen []session.Seen) error {
 	var (
 		sessions, keys, lanes, parents           []uuid.UUID
 		formats, names, sources, upstreams, kind []string
@@ -67,7 +69,7 @@ func (s *Store) Announce(ctx context.Context, workspace uuid.UUID, seen []sessio
 
 // Stands returns, of the lane with a head among heads that lies furthest along, what tells
 // whether it has moved on. It returns session.ErrNotFound if no lane has one.
-func (s *Store) Stands(ctx context.Context, workspace uuid.UUID, heads []conversation.Hash) (session.Standing, error) {
+func (s *Store) Stands(ctx context.Context, workspace tenants.WorkspaceID, heads []conversation.Hash) (session.Standing, error) {
 	var standing session.Standing
 	err := s.door.InTenant(ctx, workspace, func(tx *gorm.DB) error {
 		var warmAt, triedAt sql.NullTime

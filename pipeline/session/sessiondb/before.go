@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 
+	"palimpsest/tenants"
+
 	"github.com/google/uuid"
 	"gorm.io/gorm"
 
@@ -51,7 +53,7 @@ func (s *Store) Holding(ctx context.Context, scope session.Scope, lane uuid.UUID
 // Before returns the lane of a session's main conversation that was used last before
 // another one was opened, and how many messages it has. It returns
 // session.ErrNotFound if it does not exist.
-func (s *Store) Before(ctx context.Context, workspace, sessionID, lane uuid.UUID) (left uuid.UUID, messages int, err error) {
+func (s *Store) Before(ctx context.Context, workspace tenants.WorkspaceID, sessionID, lane uuid.UUID) (left uuid.UUID, messages int, err error) {
 	err = s.door.InTenant(ctx, workspace, func(tx *gorm.DB) error {
 		return tx.Statement.ConnPool.QueryRowContext(ctx, sqlBefore, workspace, sessionID, lane).Scan(&left, &messages)
 	})

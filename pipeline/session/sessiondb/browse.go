@@ -10,6 +10,8 @@ import (
 	"strings"
 	"time"
 
+	"palimpsest/tenants"
+
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 	"gorm.io/gorm"
@@ -92,7 +94,7 @@ func (r listRow) overview() session.Overview {
 
 // Sessions returns a page of a workspace's sessions, the most recently active
 // first. It returns session.ErrCursor for a cursor that it did not hand out.
-func (s Browser) Sessions(ctx context.Context, workspace uuid.UUID, filter session.Filter) (session.Page, error) {
+func (s Browser) Sessions(ctx context.Context, workspace tenants.WorkspaceID, filter session.Filter) (session.Page, error) {
 	limit := filter.Limit
 	if limit <= 0 {
 		limit = defaultLimit
@@ -147,7 +149,7 @@ func pageOf(rows []listRow, limit int, filter session.Filter) session.Page {
 
 // IDs returns up to limit sessions of a workspace whose ids follow one, in order; for
 // uuid.Nil the first ones.
-func (s Browser) IDs(ctx context.Context, workspace, after uuid.UUID, limit int) ([]uuid.UUID, error) {
+func (s Browser) IDs(ctx context.Context, workspace tenants.WorkspaceID, after uuid.UUID, limit int) ([]uuid.UUID, error) {
 	var ids []uuid.UUID
 	err := s.door.InTenant(ctx, workspace, func(tx *gorm.DB) error {
 		return tx.Raw("SELECT id FROM sessions WHERE workspace_id = ? AND id > ? ORDER BY id LIMIT ?", workspace, after, limit).Scan(&ids).Error
@@ -160,7 +162,7 @@ func (s Browser) IDs(ctx context.Context, workspace, after uuid.UUID, limit int)
 
 // Session returns a session with its lanes. It returns session.ErrNotFound if the
 // workspace has none with that id.
-func (s Browser) Session(ctx context.Context, workspace, id uuid.UUID) (session.Detail, error) {
+func (s Browser) Session(ctx context.Context, workspace tenants.WorkspaceID, id uuid.UUID) (session.Detail, error) {
 	var detail session.Detail
 	err := s.door.InTenant(ctx, workspace, func(tx *gorm.DB) error {
 		var rows []listRow
@@ -182,7 +184,7 @@ func (s Browser) Session(ctx context.Context, workspace, id uuid.UUID) (session.
 	return detail, nil
 }
 
-func lanesOf(tx *gorm.DB, workspace, id uuid.UUID) ([]session.LaneOverview, error) {
+func lanesOf(tx *gorm.DB, workspace tenants.WorkspaceID, id uuid.UUID) ([]session.LaneOverview, error) {
 	return batchdb.Rows(tx, func(row pgx.CollectableRow) (lane session.LaneOverview, err error) {
 		var parent uuid.NullUUID
 		var asked sql.NullTime
@@ -207,7 +209,7 @@ func lanesOf(tx *gorm.DB, workspace, id uuid.UUID) ([]session.LaneOverview, erro
 
 // Projection returns a lane's newest projection, its own or one it took over. It
 // returns session.ErrNotFound if it does not exist.
-func (s Browser) Projection(ctx context.Context, workspace, lane uuid.UUID) (session.Projection, error) {
+func (s Browser) Projection(ctx context.Context, workspace tenants.WorkspaceID, lane uuid.UUID) (session.Projection, error) {
 	key, err := s.key(ctx, workspace)
 	if err != nil {
 		return session.Projection{}, fmt.Errorf("projection of lane %s: %w", lane, err)
@@ -232,7 +234,7 @@ func (s Browser) Projection(ctx context.Context, workspace, lane uuid.UUID) (ses
 }
 
 // Epochs returns a lane's epochs, oldest first, with those it took over.
-func (s Browser) Epochs(ctx context.Context, workspace, lane uuid.UUID) ([]session.EpochOverview, error) {
+func (s Browser) Epochs(ctx context.Context, workspace tenants.WorkspaceID, lane uuid.UUID) ([]session.EpochOverview, error) {
 	var epochs []session.EpochOverview
 	err := s.door.InTenant(ctx, workspace, func(tx *gorm.DB) (err error) {
 		epochs, err = batchdb.Rows(tx, func(row pgx.CollectableRow) (epoch session.EpochOverview, err error) {

@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"palimpsest/tenants"
+
 	"github.com/google/uuid"
 
 	"palimpsest/pipeline/session"
@@ -167,12 +169,12 @@ func TestPagesOfManySessionsAreReadAlongAnIndex(t *testing.T) {
 	}
 	fifth := newest.Sessions[4].LastAt
 	for _, test := range []struct {
-		workspace uuid.UUID
+		workspace tenants.WorkspaceID
 		since     time.Time
 		want      int
 	}{
 		{f.scope.Workspace, fifth, 5}, {f.scope.Workspace, fifth.Add(time.Second), 4},
-		{f.scope.Workspace, time.Time{}, session.MostCounted}, {uuid.New(), time.Time{}, 0},
+		{f.scope.Workspace, time.Time{}, session.MostCounted}, {tenants.NewWorkspaceID(), time.Time{}, 0},
 	} {
 		if active, err := f.store.Browser().Active(t.Context(), test.workspace, test.since); err != nil || active != test.want {
 			t.Errorf("%d active since %s, want %d: %v", active, test.since, test.want, err)

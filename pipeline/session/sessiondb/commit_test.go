@@ -6,7 +6,8 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/google/uuid"
+	"palimpsest/tenants"
+
 	"gorm.io/gorm"
 
 	"palimpsest/pipeline/batchdb"
@@ -99,7 +100,7 @@ type leaving struct {
 }
 
 // InTenant implements batchdb.TxRunner.
-func (l leaving) InTenant(ctx context.Context, workspace uuid.UUID, do func(tx *gorm.DB) error) error {
+func (l leaving) InTenant(ctx context.Context, workspace tenants.WorkspaceID, do func(tx *gorm.DB) error) error {
 	return l.TxRunner.InTenant(ctx, workspace, func(tx *gorm.DB) error {
 		if err := do(tx); err != nil {
 			return err

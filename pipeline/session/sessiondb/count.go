@@ -6,7 +6,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/google/uuid"
+	"palimpsest/tenants"
+
 	"gorm.io/gorm"
 
 	"palimpsest/pipeline/session"
@@ -22,7 +23,7 @@ type countRow struct {
 
 // Counts returns how many sessions each part of a list has by a filter, whose Show and
 // Cursor are not looked at, and how many the workspace has: session.MostCounted at most.
-func (s Browser) Counts(ctx context.Context, workspace uuid.UUID, filter session.Filter) (session.Counts, error) {
+func (s Browser) Counts(ctx context.Context, workspace tenants.WorkspaceID, filter session.Filter) (session.Counts, error) {
 	filter.Show, filter.Cursor = session.ShowAll, ""
 	var row countRow
 	err := s.door.InTenant(ctx, workspace, func(tx *gorm.DB) error {
@@ -54,7 +55,7 @@ func (s Browser) Counts(ctx context.Context, workspace uuid.UUID, filter session
 
 // Active returns how many sessions of a workspace have had a request since a time:
 // session.MostCounted at most.
-func (s Browser) Active(ctx context.Context, workspace uuid.UUID, since time.Time) (int, error) {
+func (s Browser) Active(ctx context.Context, workspace tenants.WorkspaceID, since time.Time) (int, error) {
 	var count int
 	err := s.door.InTenant(ctx, workspace, func(tx *gorm.DB) error {
 		active := narrow(tx.Table("sessions").Select("1").Where("workspace_id = ?", workspace), session.Filter{From: since}, nil)
@@ -67,7 +68,7 @@ func (s Browser) Active(ctx context.Context, workspace uuid.UUID, since time.Tim
 }
 
 // countParts counts along the index of each part, no further than is told.
-func countParts(tx *gorm.DB, workspace uuid.UUID, filter session.Filter, all *gorm.DB) *gorm.DB {
+func countParts(tx *gorm.DB, workspace tenants.WorkspaceID, filter session.Filter, all *gorm.DB) *gorm.DB {
 	part := func(show session.Show) *gorm.DB {
 		filter.Show = show
 		return narrow(tx.Table("sessions").Select("1").Where("workspace_id = ?", workspace), filter, nil).Limit(session.MostCounted)

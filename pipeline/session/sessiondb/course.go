@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 
+	"palimpsest/tenants"
+
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 	"gorm.io/gorm"
@@ -41,7 +43,7 @@ const sqlCourse = `WITH placed AS MATERIALIZED (
 
 // Course returns how the prompts of a lane grew, in at most points moments. However
 // long the session is, no more rows than those and session.MaxEvents are read.
-func (s Browser) Course(ctx context.Context, workspace, id, lane uuid.UUID, points int) (session.Course, error) {
+func (s Browser) Course(ctx context.Context, workspace tenants.WorkspaceID, id, lane uuid.UUID, points int) (session.Course, error) {
 	var course session.Course
 	err := s.door.InTenant(ctx, workspace, func(tx *gorm.DB) error {
 		return batchdb.Each(tx, func(row pgx.CollectableRow) error {
@@ -78,7 +80,7 @@ const sqlNewestOf = `SELECT at, tokens_before, tokens_after, window_tokens, targ
 
 // Newest returns the newest request of a lane whose prompt had so many messages, without its number. Where none of
 // the last requests had, it is the newest of all. It returns session.ErrNotFound for a lane without any.
-func (s Browser) Newest(ctx context.Context, workspace, id, lane uuid.UUID, messages int) (session.Moment, error) {
+func (s Browser) Newest(ctx context.Context, workspace tenants.WorkspaceID, id, lane uuid.UUID, messages int) (session.Moment, error) {
 	var m session.Moment
 	err := s.door.InTenant(ctx, workspace, func(tx *gorm.DB) error {
 		err := tx.Statement.ConnPool.QueryRowContext(ctx, sqlNewestOf, workspace, id, lane, messages).Scan(&m.At, &m.Before, &m.After, &m.Window, &m.Target,

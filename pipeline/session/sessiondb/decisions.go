@@ -5,6 +5,8 @@ import (
 	"database/sql"
 	"fmt"
 
+	"palimpsest/tenants"
+
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 	"gorm.io/gorm"
@@ -44,7 +46,7 @@ const sqlDecisions = `WITH RECURSIVE line AS (
 
 // Decisions returns the epochs of a session, oldest first, with what each was to
 // save and has saved so far in all lanes that have its projection.
-func (s Browser) Decisions(ctx context.Context, workspace, id uuid.UUID) ([]cost.Decision, error) {
+func (s Browser) Decisions(ctx context.Context, workspace tenants.WorkspaceID, id uuid.UUID) ([]cost.Decision, error) {
 	var decisions []cost.Decision
 	err := s.door.InTenant(ctx, workspace, func(tx *gorm.DB) (err error) {
 		decisions, err = batchdb.Rows(tx, func(row pgx.CollectableRow) (one cost.Decision, err error) {

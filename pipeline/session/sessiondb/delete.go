@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 
+	"palimpsest/tenants"
+
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 	"gorm.io/gorm"
@@ -39,7 +41,7 @@ const (
 // Delete removes a session: its lanes, heads, projections, archived messages and
 // answers, except messages that another session holds too. What its exchanges
 // cost stays, as exchanges of no session and without a report. It returns session.ErrNotFound if the workspace has no such session.
-func (s Browser) Delete(ctx context.Context, workspace, id uuid.UUID) error {
+func (s Browser) Delete(ctx context.Context, workspace tenants.WorkspaceID, id uuid.UUID) error {
 	err := s.door.InTenant(ctx, workspace, func(tx *gorm.DB) error {
 		var locked uuid.UUID
 		err := tx.Statement.ConnPool.QueryRowContext(ctx, sqlLock, workspace, id).Scan(&locked)
@@ -58,7 +60,7 @@ func (s Browser) Delete(ctx context.Context, workspace, id uuid.UUID) error {
 }
 
 // deleteSession deletes a session whose row is locked, and tells all replicas.
-func deleteSession(tx *gorm.DB, workspace, id uuid.UUID) error {
+func deleteSession(tx *gorm.DB, workspace tenants.WorkspaceID, id uuid.UUID) error {
 	lanes, err := column[uuid.UUID](tx, sqlLaneIDs, workspace, id)
 	if err != nil {
 		return err
@@ -74,7 +76,7 @@ func deleteSession(tx *gorm.DB, workspace, id uuid.UUID) error {
 	return nil
 }
 
-func deleteRows(tx *gorm.DB, workspace, id uuid.UUID) error {
+func deleteRows(tx *gorm.DB, workspace tenants.WorkspaceID, id uuid.UUID) error {
 	ctx, pool := tx.Statement.Context, tx.Statement.ConnPool
 	held, err := column[[]byte](tx, sqlCandidates, workspace, id)
 	if err != nil {
@@ -94,6 +96,6 @@ func deleteRows(tx *gorm.DB, workspace, id uuid.UUID) error {
 }
 
 // column returns the only column of a statement about one row of a workspace.
-func column[V any](tx *gorm.DB, statement string, workspace, id uuid.UUID) ([]V, error) {
+func column[V any](tx *gorm.DB, statement string, workspace tenants.WorkspaceID, id uuid.UUID) ([]V, error) {
 	return batchdb.Rows(tx, pgx.RowTo[V], statement, workspace, id)
 }

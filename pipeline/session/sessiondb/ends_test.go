@@ -3,7 +3,7 @@ package sessiondb_test
 import (
 	"testing"
 
-	"github.com/google/uuid"
+	"palimpsest/tenants"
 
 	"palimpsest/pipeline/session"
 )
@@ -27,7 +27,7 @@ func TestEndsOfLaneAreReadFurthestFirst(t *testing.T) {
 	if len(ends) != 2 || ends[0] != want[0] || ends[1] != want[1] {
 		t.Errorf("ends %v, want %v", ends, want)
 	}
-	if ends, err := f.store.Ends(t.Context(), uuid.New(), c.lane, 2); err != nil || len(ends) != 0 {
+	if ends, err := f.store.Ends(t.Context(), tenants.NewWorkspaceID(), c.lane, 2); err != nil || len(ends) != 0 {
 		t.Errorf("in another workspace: %v, %v", ends, err)
 	}
 }

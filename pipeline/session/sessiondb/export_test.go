@@ -3,12 +3,14 @@ package sessiondb
 import (
 	"context"
 
+	"palimpsest/tenants"
+
 	"github.com/google/uuid"
 	"gorm.io/gorm"
 )
 
 // Settle has a lane join another one, of a session.
-func (s *Store) Settle(ctx context.Context, workspace, lane, into, session uuid.UUID) (settled bool, err error) {
+func (s *Store) Settle(ctx context.Context, workspace tenants.WorkspaceID, lane, into, session uuid.UUID) (settled bool, err error) {
 	err = s.door.InTenant(ctx, workspace, func(tx *gorm.DB) error {
 		settled, err = settle(tx, workspace, lane, &berth{lane: into, session: session})
 		return err

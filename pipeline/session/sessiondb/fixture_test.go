@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"palimpsest/tenants"
+
 	"github.com/google/uuid"
 	"gorm.io/gorm"
 
@@ -39,9 +41,9 @@ func setup(t testing.TB) *fixture {
 	}
 }
 
-func addWorkspace(t testing.TB, door batchdb.TxRunner) uuid.UUID {
+func addWorkspace(t testing.TB, door batchdb.TxRunner) tenants.WorkspaceID {
 	t.Helper()
-	id := uuid.New()
+	id := tenants.NewWorkspaceID()
 	err := door.InTenant(t.Context(), id, func(tx *gorm.DB) error {
 		return tx.Exec("INSERT INTO workspaces (workspace_id, name) VALUES (?, 'test')", id).Error
 	})

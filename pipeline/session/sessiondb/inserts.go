@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 
+	"palimpsest/tenants"
+
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
@@ -76,7 +78,7 @@ func (s *Store) Inject(ctx context.Context, seen session.Seen, inserts []session
 
 // Withdraw removes a lane's own inserts from a number on, and has all replicas read
 // the lane again.
-func (s *Store) Withdraw(ctx context.Context, workspace, lane uuid.UUID, from int) error {
+func (s *Store) Withdraw(ctx context.Context, workspace tenants.WorkspaceID, lane uuid.UUID, from int) error {
 	err := s.door.InTenant(ctx, workspace, func(tx *gorm.DB) error {
 		if _, err := tx.Statement.ConnPool.ExecContext(ctx, sqlWithdraw, workspace, lane, from); err != nil {
 			return err
@@ -91,7 +93,7 @@ func (s *Store) Withdraw(ctx context.Context, workspace, lane uuid.UUID, from in
 
 // Inserts returns a lane's inserts by number, with those that it took over from the
 // lane it forked from. A lane that the workspace does not have has none.
-func (s Browser) Inserts(ctx context.Context, workspace, lane uuid.UUID) ([]session.Insert, error) {
+func (s Browser) Inserts(ctx context.Context, workspace tenants.WorkspaceID, lane uuid.UUID) ([]session.Insert, error) {
 	var inserts []session.Insert
 	key, err := s.key(ctx, workspace)
 	if err == nil {
@@ -106,7 +108,7 @@ func (s Browser) Inserts(ctx context.Context, workspace, lane uuid.UUID) ([]sess
 	return inserts, nil
 }
 
-func addInsert(tx *gorm.DB, key *archive.Key, workspace, lane uuid.UUID, insert session.Insert) error {
+func addInsert(tx *gorm.DB, key *archive.Key, workspace tenants.WorkspaceID, lane uuid.UUID, insert session.Insert) error {
 	text, items := insert.Text, insert.Items
 	if items == nil {
 		items = []string{}
@@ -127,7 +129,7 @@ func addInsert(tx *gorm.DB, key *archive.Key, workspace, lane uuid.UUID, insert 
 
 // insertsOf reads a lane's inserts by number; taken is the number of the newest one
 // that it took over.
-func insertsOf(tx *gorm.DB, key *archive.Key, workspace, lane uuid.UUID) (inserts []session.Insert, taken int, err error) {
+func insertsOf(tx *gorm.DB, key *archive.Key, workspace tenants.WorkspaceID, lane uuid.UUID) (inserts []session.Insert, taken int, err error) {
 	err = batchdb.Each(tx, func(row pgx.CollectableRow) error {
 		var insert session.Insert
 		var chain, items, sealed []byte
@@ -156,7 +158,7 @@ func insertsOf(tx *gorm.DB, key *archive.Key, workspace, lane uuid.UUID) (insert
 	return inserts, taken, err
 }
 
-func notifyInsert(tx *gorm.DB, workspace, lane uuid.UUID, number int) error {
+func notifyInsert(tx *gorm.DB, workspace tenants.WorkspaceID, lane uuid.UUID, number int) error {
 	message := fmt.Sprintf("%s/%s/%d", workspace, lane, number)
 	_, err := tx.Statement.ConnPool.ExecContext(tx.Statement.Context, sqlNotify, InsertChannel, message)
 	return err

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"time"
 
+	"palimpsest/tenants"
+
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 	"gorm.io/gorm"
@@ -94,7 +96,7 @@ type end struct {
 // could not hear of a session has opened a second lane for it. Of two such lanes the one that
 // is recorded later joins the other, with all that is recorded of it from then on. Where the
 // histories differ behind what they share, leaveStrays makes a fork of it.
-func joinLanes(tx *gorm.DB, workspace uuid.UUID, seen []session.Seen) (*joins, error) {
+func joinLanes(tx *gorm.DB, workspace tenants.WorkspaceID, seen []session.Seen) (*joins, error) {
 	j := &joins{left: make(map[uuid.UUID]uuid.UUID), claims: make(map[int][]end)}
 	if err := j.known(tx, workspace, seen); err != nil {
 		return nil, fmt.Errorf("lanes that have joined others: %w", err)
@@ -121,7 +123,7 @@ func joinLanes(tx *gorm.DB, workspace uuid.UUID, seen []session.Seen) (*joins, e
 
 // recordParts is record for exchanges of which several may open lanes that begin alike: each
 // such lane has to see what is recorded of those before it.
-func (s *Store) recordParts(tx *gorm.DB, workspace uuid.UUID, seen []session.Seen) error {
+func (s *Store) recordParts(tx *gorm.DB, workspace tenants.WorkspaceID, seen []session.Seen) error {
 	var keys []int64
 	var starts []int
 	begun, opened := make(map[conversation.Hash]bool), make(map[uuid.UUID]bool)
@@ -158,7 +160,7 @@ func lockBeginnings(tx *gorm.DB, keys []int64) error {
 }
 
 // known reads which lanes of the exchanges have joined others before.
-func (j *joins) known(tx *gorm.DB, workspace uuid.UUID, seen []session.Seen) error {
+func (j *joins) known(tx *gorm.DB, workspace tenants.WorkspaceID, seen []session.Seen) error {
 	var lanes []uuid.UUID
 	for i := range seen {
 		lanes = append(lanes, seen[i].Lane)
@@ -179,7 +181,7 @@ func (j *joins) known(tx *gorm.DB, workspace uuid.UUID, seen []session.Seen) err
 
 // find looks for the lanes that those of the exchanges are a part of, or the other way round,
 // and notes where earlier requests of their histories have ended.
-func (j *joins) find(tx *gorm.DB, workspace uuid.UUID, seen []session.Seen) error {
+func (j *joins) find(tx *gorm.DB, workspace tenants.WorkspaceID, seen []session.Seen) error {
 	var asked endsAsked
 	var keys []int64
 	known := make(map[uuid.UUID]bool)
@@ -225,7 +227,7 @@ func (j *joins) find(tx *gorm.DB, workspace uuid.UUID, seen []session.Seen) erro
 
 // take has the lane of an exchange join one that was found on its way, or the other way round
 // where that one has nothing more.
-func (j *joins) take(tx *gorm.DB, workspace uuid.UUID, way *onTheWay, one *session.Seen) error {
+func (j *joins) take(tx *gorm.DB, workspace tenants.WorkspaceID, way *onTheWay, one *session.Seen) error {
 	if _, joined := j.into[one.Lane]; joined {
 		return nil
 	}
@@ -273,7 +275,7 @@ func (a *endsAsked) add(place int, one *session.Seen, ends []end, answer int) {
 }
 
 // ask returns what lies on the way of exchanges, by their place, the furthest along first.
-func (a *endsAsked) ask(tx *gorm.DB, workspace uuid.UUID) (found []onTheWay, err error) {
+func (a *endsAsked) ask(tx *gorm.DB, workspace tenants.WorkspaceID) (found []onTheWay, err error) {
 	err = batchdb.Each(tx, func(row pgx.CollectableRow) error {
 		var way onTheWay
 		columns := append([]any{&way.place, &way.answer, &way.met}, way.columns()...)

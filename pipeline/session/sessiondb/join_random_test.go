@@ -11,6 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"palimpsest/tenants"
+
 	"github.com/google/uuid"
 
 	"palimpsest/pipeline/archive"
@@ -27,7 +29,7 @@ type deafStore struct {
 }
 
 // Announce implements session.Store.
-func (s *deafStore) Announce(ctx context.Context, workspace uuid.UUID, seen []session.Seen) error {
+func (s *deafStore) Announce(ctx context.Context, workspace tenants.WorkspaceID, seen []session.Seen) error {
 	if s.deaf {
 		return errors.New("the store takes too long")
 	}

@@ -9,6 +9,8 @@ import (
 	"slices"
 	"time"
 
+	"palimpsest/tenants"
+
 	"github.com/google/uuid"
 	"gorm.io/gorm"
 
@@ -51,14 +53,14 @@ const (
 )
 
 // beginningKey names what histories with a first message have to be recorded under one by one.
-func beginningKey(workspace uuid.UUID, first conversation.Hash) int64 {
+func beginningKey(workspace tenants.WorkspaceID, first conversation.Hash) int64 {
 	return int64(binary.BigEndian.Uint64(first[:]) ^ binary.BigEndian.Uint64(workspace[8:])) //nolint:gosec // any number does
 }
 
 // keep stores which lanes have joined others and where the requests of opened lanes have ended
 // before, and removes lanes and sessions that hold nothing any more. The exchanges of seen have
 // been moved to the lanes that they belong to.
-func (j *joins) keep(tx *gorm.DB, workspace uuid.UUID, seen []session.Seen) error {
+func (j *joins) keep(tx *gorm.DB, workspace tenants.WorkspaceID, seen []session.Seen) error {
 	if err := j.claim(tx, workspace, seen); err != nil {
 		return fmt.Errorf("ends of requests: %w", err)
 	}
@@ -81,7 +83,7 @@ func (j *joins) keep(tx *gorm.DB, workspace uuid.UUID, seen []session.Seen) erro
 
 // claim stores where the requests of histories that a lane was opened with have ended before:
 // what is recorded of them later finds the lane there.
-func (j *joins) claim(tx *gorm.DB, workspace uuid.UUID, seen []session.Seen) error {
+func (j *joins) claim(tx *gorm.DB, workspace tenants.WorkspaceID, seen []session.Seen) error {
 	var (
 		heads     [][]byte
 		lanes     []uuid.UUID

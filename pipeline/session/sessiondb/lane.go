@@ -8,6 +8,8 @@ import (
 	"fmt"
 	"time"
 
+	"palimpsest/tenants"
+
 	"github.com/google/uuid"
 	"gorm.io/gorm"
 
@@ -87,7 +89,7 @@ func laneRows(seen []session.Seen) []laneRow {
 	return sorted(byID, func(a, b *laneRow) int { return bytes.Compare(a.Lane[:], b.Lane[:]) })
 }
 
-func recordLanes(tx *gorm.DB, workspace uuid.UUID, seen []session.Seen) error {
+func recordLanes(tx *gorm.DB, workspace tenants.WorkspaceID, seen []session.Seen) error {
 	var (
 		ids, sessions, parents        []uuid.UUID
 		forkAt, forkEpochs, positions []int
@@ -148,7 +150,7 @@ func scanLane(row *sql.Row, found *session.Found) error {
 
 // checkCold returns session.ErrWarm if an epoch would be made for a lane whose
 // provider's cache is alive at a time.
-func checkCold(tx *gorm.DB, workspace, lane uuid.UUID, now time.Time) error {
+func checkCold(tx *gorm.DB, workspace tenants.WorkspaceID, lane uuid.UUID, now time.Time) error {
 	var warm bool
 	row := tx.Statement.ConnPool.QueryRowContext(tx.Statement.Context, sqlWarm, workspace, lane, now)
 	if err := row.Scan(&warm); err != nil {
@@ -163,7 +165,7 @@ func checkCold(tx *gorm.DB, workspace, lane uuid.UUID, now time.Time) error {
 // Ask leaves an order with a lane: its next request makes an epoch. The lane's
 // breaker is closed, and every replica reads the lane again. It returns
 // session.ErrNotFound if the workspace has no such lane.
-func (s Browser) Ask(ctx context.Context, workspace, lane uuid.UUID, order session.Order) error {
+func (s Browser) Ask(ctx context.Context, workspace tenants.WorkspaceID, lane uuid.UUID, order session.Order) error {
 	err := s.change(ctx, workspace, lane, sqlAsk, workspace, lane, order.At, order.By, storable(order.Instructions))
 	if err != nil {
 		return fmt.Errorf("ask for an epoch of lane %s: %w", lane, err)

@@ -11,6 +11,7 @@ import (
 
 	"palimpsest/pipeline/session"
 	"palimpsest/pipeline/session/sessiondb"
+	"palimpsest/tenants"
 )
 
 func noon() time.Time { return time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC) }
@@ -162,10 +163,13 @@ func TestAnOrderReachesEveryReplica(t *testing.T) {
 	if !found.Order.At.Equal(order.At) || found.Order.By != order.By || found.Order.Instructions != order.Instructions {
 		t.Errorf("order %+v", found.Order)
 	}
-	for name, ids := range map[string][2]uuid.UUID{
+	for name, of := range map[string]struct {
+		workspace tenants.WorkspaceID
+		lane      uuid.UUID
+	}{
 		"another lane": {f.scope.Workspace, uuid.New()}, "another workspace": {addWorkspace(t, f.door), c.lane},
 	} {
-		if err := f.store.Browser().Ask(t.Context(), ids[0], ids[1], order); !errors.Is(err, session.ErrNotFound) {
+		if err := f.store.Browser().Ask(t.Context(), of.workspace, of.lane, order); !errors.Is(err, session.ErrNotFound) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

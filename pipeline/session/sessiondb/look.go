@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 
+	"palimpsest/tenants"
+
 	"github.com/google/uuid"
 	"gorm.io/gorm"
 
@@ -39,7 +41,7 @@ type look struct {
 // lookAt returns where to look for what a filter asks for: among all sessions where it
 // has no query, else among the few that have words which begin so, or whose id does, else
 // among those that were active last.
-func lookAt(tx *gorm.DB, workspace uuid.UUID, filter session.Filter, after *place) (look, error) {
+func lookAt(tx *gorm.DB, workspace tenants.WorkspaceID, filter session.Filter, after *place) (look, error) {
 	sessions := tx.Table("sessions").Where("workspace_id = ?", workspace)
 	if filter.Query == "" {
 		return look{from: narrow(sessions, filter, after)}, nil
@@ -113,7 +115,7 @@ func shown() map[session.Show]string {
 // those that have a word for each of its words that are not common, those whose id
 // begins so, and those of clients and models that are called so. known is false where
 // they match none or several. Words of titles that may not be looked through decide nothing.
-func candidates(tx *gorm.DB, workspace uuid.UUID, filter session.Filter) (ids []uuid.UUID, known bool, err error) {
+func candidates(tx *gorm.DB, workspace tenants.WorkspaceID, filter session.Filter) (ids []uuid.UUID, known bool, err error) {
 	ids, known, err = withWords(tx, workspace, filter)
 	if err != nil || !known {
 		return nil, false, err
@@ -148,7 +150,7 @@ func candidates(tx *gorm.DB, workspace uuid.UUID, filter session.Filter) (ids []
 
 // withWords returns the sessions that have each word of a query that is not common;
 // known is false where all of them are, and where the sessions are more than few.
-func withWords(tx *gorm.DB, workspace uuid.UUID, filter session.Filter) (ids []uuid.UUID, known bool, err error) {
+func withWords(tx *gorm.DB, workspace tenants.WorkspaceID, filter session.Filter) (ids []uuid.UUID, known bool, err error) {
 	var words []string
 	if err := tx.Raw("SELECT word FROM words_of(?) word ORDER BY length(word) DESC, word LIMIT ?", storable(filter.Query), mostWords).Scan(&words).Error; err != nil {
 		return nil, false, err
@@ -179,7 +181,7 @@ func withWords(tx *gorm.DB, workspace uuid.UUID, filter session.Filter) (ids []u
 
 // namesLike returns the names of a column, client or model, that hold a text. It goes
 // from one name to the next along the index, past the sessions between them.
-func namesLike(tx *gorm.DB, workspace uuid.UUID, column, text string) ([]string, error) {
+func namesLike(tx *gorm.DB, workspace tenants.WorkspaceID, column, text string) ([]string, error) {
 	const statement = `WITH RECURSIVE names (name, place) AS (
 			(SELECT %[1]s, 1 FROM sessions WHERE workspace_id = ? AND %[1]s > '' ORDER BY %[1]s LIMIT 1)
 			UNION ALL SELECT (SELECT s.%[1]s FROM sessions s WHERE s.workspace_id = ? AND s.%[1]s > n.name ORDER BY s.%[1]s LIMIT 1), n.place + 1

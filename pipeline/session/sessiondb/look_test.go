@@ -6,6 +6,8 @@ import (
 	"slices"
 	"testing"
 
+	"palimpsest/tenants"
+
 	"github.com/google/uuid"
 	"gorm.io/gorm"
 
@@ -40,7 +42,7 @@ type reading struct {
 }
 
 // InTenant implements batchdb.TxRunner.
-func (r reading) InTenant(ctx context.Context, workspace uuid.UUID, fn func(tx *gorm.DB) error) error {
+func (r reading) InTenant(ctx context.Context, workspace tenants.WorkspaceID, fn func(tx *gorm.DB) error) error {
 	const read = "SELECT coalesce(seq_tup_read, 0) + coalesce(idx_tup_fetch, 0) FROM pg_stat_xact_user_tables WHERE relname = 'sessions'"
 	return r.TxRunner.InTenant(ctx, workspace, func(tx *gorm.DB) error {
 		var before, after int64 // the database has not yet told all of the transactions before this one

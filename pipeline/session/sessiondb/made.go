@@ -5,7 +5,8 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/google/uuid"
+	"palimpsest/tenants"
+
 	"github.com/jackc/pgx/v5"
 	"gorm.io/gorm"
 
@@ -20,7 +21,7 @@ const (
 
 // Made returns what modules have put into the prompts of a workspace's sessions, and had
 // written, since a moment.
-func (s Browser) Made(ctx context.Context, workspace uuid.UUID, since time.Time) (session.Made, error) {
+func (s Browser) Made(ctx context.Context, workspace tenants.WorkspaceID, since time.Time) (session.Made, error) {
 	made := session.Made{Inserts: map[string]int64{}}
 	err := s.door.InTenant(ctx, workspace, func(tx *gorm.DB) error {
 		if err := counts(tx, made.Inserts, sqlMadeInserts, workspace, since); err != nil {

@@ -5,7 +5,8 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/google/uuid"
+	"palimpsest/tenants"
+
 	"github.com/jackc/pgx/v5"
 	"gorm.io/gorm"
 
@@ -42,7 +43,7 @@ const rest = time.Hour
 
 // Notices returns what needs attention among the sessions that were active since a
 // moment before now. Lanes with at least so many epochs are pointed out; 0 if none.
-func (s Browser) Notices(ctx context.Context, workspace uuid.UUID, since, now time.Time, epochs int) ([]cost.Notice, error) {
+func (s Browser) Notices(ctx context.Context, workspace tenants.WorkspaceID, since, now time.Time, epochs int) ([]cost.Notice, error) {
 	var notices []cost.Notice
 	err := s.door.InTenant(ctx, workspace, func(tx *gorm.DB) error {
 		ask := func(kind, query string, arguments ...any) error {

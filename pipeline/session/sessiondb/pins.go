@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 
+	"palimpsest/tenants"
+
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 	"gorm.io/gorm"
@@ -28,7 +30,7 @@ const (
 
 // Pins returns the pins of a lane by message, with those of the messages that it
 // shares with the lane it forked from.
-func (s Browser) Pins(ctx context.Context, workspace, lane uuid.UUID) ([]session.Pin, error) {
+func (s Browser) Pins(ctx context.Context, workspace tenants.WorkspaceID, lane uuid.UUID) ([]session.Pin, error) {
 	var pins []session.Pin
 	err := s.door.InTenant(ctx, workspace, func(tx *gorm.DB) error {
 		var err error
@@ -44,7 +46,7 @@ func (s Browser) Pins(ctx context.Context, workspace, lane uuid.UUID) ([]session
 // Pin pins a message of a lane; one that is pinned stays so. All replicas hear of
 // it. It returns session.ErrNotFound if the lane has no such message or
 // session.MaxPins pins.
-func (s Browser) Pin(ctx context.Context, workspace uuid.UUID, pin session.Pin) error {
+func (s Browser) Pin(ctx context.Context, workspace tenants.WorkspaceID, pin session.Pin) error {
 	err := s.change(ctx, workspace, pin.Lane, sqlPin, workspace, pin.Lane, pin.Message, pin.By, session.MaxPins)
 	if err != nil {
 		return fmt.Errorf("pin message %d of lane %s: %w", pin.Message, pin.Lane, err)
@@ -54,7 +56,7 @@ func (s Browser) Pin(ctx context.Context, workspace uuid.UUID, pin session.Pin) 
 
 // Unpin takes a pin away again. All replicas hear of it. It returns
 // session.ErrNotFound if the lane itself has no such pin.
-func (s Browser) Unpin(ctx context.Context, workspace, lane uuid.UUID, message int) error {
+func (s Browser) Unpin(ctx context.Context, workspace tenants.WorkspaceID, lane uuid.UUID, message int) error {
 	if err := s.change(ctx, workspace, lane, sqlUnpin, workspace, lane, message); err != nil {
 		return fmt.Errorf("unpin message %d of lane %s: %w", message, lane, err)
 	}
@@ -63,7 +65,7 @@ func (s Browser) Unpin(ctx context.Context, workspace, lane uuid.UUID, message i
 
 // change runs a statement on one row that has to do with a lane, and has all
 // replicas read the lane again.
-func (s Browser) change(ctx context.Context, workspace, lane uuid.UUID, statement string, values ...any) error {
+func (s Browser) change(ctx context.Context, workspace tenants.WorkspaceID, lane uuid.UUID, statement string, values ...any) error {
 	return s.door.InTenant(ctx, workspace, func(tx *gorm.DB) error {
 		result, err := tx.Statement.ConnPool.ExecContext(ctx, statement, values...)
 		if err != nil {
@@ -80,7 +82,7 @@ func (s Browser) change(ctx context.Context, workspace, lane uuid.UUID, statemen
 	})
 }
 
-func pinsOf(tx *gorm.DB, workspace, lane uuid.UUID) ([]session.Pin, error) {
+func pinsOf(tx *gorm.DB, workspace tenants.WorkspaceID, lane uuid.UUID) ([]session.Pin, error) {
 	return batchdb.Rows(tx, func(row pgx.CollectableRow) (pin session.Pin, err error) {
 		err = row.Scan(&pin.Lane, &pin.Message, &pin.By, &pin.At)
 		return pin, err

@@ -5,6 +5,8 @@ import (
 	"reflect"
 	"testing"
 
+	"palimpsest/tenants"
+
 	"github.com/google/uuid"
 
 	"palimpsest/pipeline/session"
@@ -58,7 +60,7 @@ func TestOnlyMessagesOfTheWorkspaceArePinned(t *testing.T) {
 	c.record(t)
 	other := addWorkspace(t, f.door)
 	for name, pin := range map[string]struct {
-		workspace uuid.UUID
+		workspace tenants.WorkspaceID
 		message   int
 	}{"another workspace": {other, 1}, "behind the end": {f.scope.Workspace, 3}} {
 		err := f.store.Browser().Pin(t.Context(), pin.workspace, session.Pin{Lane: c.lane, Message: pin.message, By: uuid.New()})

@@ -8,6 +8,8 @@ import (
 	"fmt"
 	"time"
 
+	"palimpsest/tenants"
+
 	"github.com/google/uuid"
 	"gorm.io/gorm"
 
@@ -51,7 +53,7 @@ const (
 )
 
 // recordAhead keeps what epochs can be planned from, and a job for each.
-func (s *Store) recordAhead(tx *gorm.DB, workspace uuid.UUID, seen []session.Seen) error {
+func (s *Store) recordAhead(tx *gorm.DB, workspace tenants.WorkspaceID, seen []session.Seen) error {
 	if s.queue == nil {
 		return nil
 	}
@@ -88,7 +90,7 @@ func (s *Store) recordAhead(tx *gorm.DB, workspace uuid.UUID, seen []session.See
 
 // ToPlan returns what a lane's next epoch can be planned from. It returns
 // session.ErrNotFound if there is nothing, or it was used.
-func (s *Store) ToPlan(ctx context.Context, workspace, lane uuid.UUID) (session.Ahead, error) {
+func (s *Store) ToPlan(ctx context.Context, workspace tenants.WorkspaceID, lane uuid.UUID) (session.Ahead, error) {
 	var ahead session.Ahead
 	err := s.door.InTenant(ctx, workspace, func(tx *gorm.DB) error {
 		row := tx.Statement.ConnPool.QueryRowContext(ctx, sqlToPlan, workspace, lane)
@@ -106,7 +108,7 @@ func (s *Store) ToPlan(ctx context.Context, workspace, lane uuid.UUID) (session.
 // SavePlan keeps the plan that was made for the prompt of a time and tells all
 // replicas. It returns session.ErrOvertaken if another prompt of the lane has gone
 // out since.
-func (s *Store) SavePlan(ctx context.Context, workspace, lane uuid.UUID, sentAt time.Time, plan *session.Plan) error {
+func (s *Store) SavePlan(ctx context.Context, workspace tenants.WorkspaceID, lane uuid.UUID, sentAt time.Time, plan *session.Plan) error {
 	packed, err := s.packer.pack(plan.Projection)
 	if err != nil {
 		return err
@@ -136,7 +138,7 @@ func (s *Store) SavePlan(ctx context.Context, workspace, lane uuid.UUID, sentAt 
 
 // ExpirePlan deletes what waits for a lane to go on, if it does so for too long by
 // now; else it comes again. It is the jobs.Handler of JobExpirePlan but for the clock.
-func (s *Store) ExpirePlan(ctx context.Context, workspace, lane uuid.UUID, now time.Time) error {
+func (s *Store) ExpirePlan(ctx context.Context, workspace tenants.WorkspaceID, lane uuid.UUID, now time.Time) error {
 	ahead, err := s.ToPlan(ctx, workspace, lane)
 	if errors.Is(err, session.ErrNotFound) {
 		return nil
@@ -158,7 +160,7 @@ func (s *Store) ExpirePlan(ctx context.Context, workspace, lane uuid.UUID, now t
 }
 
 // planOf returns the plan for a lane's last prompt; nil if it does not exist.
-func (s *Store) planOf(tx *gorm.DB, key *archive.Key, workspace, lane uuid.UUID) (*session.Plan, error) {
+func (s *Store) planOf(tx *gorm.DB, key *archive.Key, workspace tenants.WorkspaceID, lane uuid.UUID) (*session.Plan, error) {
 	var packed, settings []byte
 	var plan session.Plan
 	err := tx.Statement.ConnPool.QueryRowContext(tx.Statement.Context, sqlPlan, workspace, lane).Scan(&packed, &settings, &plan.Factor)

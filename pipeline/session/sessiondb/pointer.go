@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 
+	"palimpsest/tenants"
+
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 	"gorm.io/gorm"
@@ -52,7 +54,7 @@ const (
 // Named returns the lane that a pointer leads to, only within a session if one is
 // given. A pointer without a name leads to the session's main lane. It returns
 // session.ErrNotFound if the workspace has no such lane.
-func (s Browser) Named(ctx context.Context, workspace, within uuid.UUID, pointer archive.Pointer) (session.Named, error) {
+func (s Browser) Named(ctx context.Context, workspace tenants.WorkspaceID, within uuid.UUID, pointer archive.Pointer) (session.Named, error) {
 	query, arguments := sqlMainLane, []any{workspace, within}
 	switch {
 	case pointer.Lane != uuid.Nil:
@@ -79,7 +81,7 @@ func (s Browser) Named(ctx context.Context, workspace, within uuid.UUID, pointer
 
 // Names returns for each message of a lane a name of a history that holds it; empty
 // where none is on record.
-func (s Browser) Names(ctx context.Context, workspace uuid.UUID, lanes []uuid.UUID, messages []int) ([]archive.Name, error) {
+func (s Browser) Names(ctx context.Context, workspace tenants.WorkspaceID, lanes []uuid.UUID, messages []int) ([]archive.Name, error) {
 	names := make([]archive.Name, len(lanes))
 	err := s.door.InTenant(ctx, workspace, func(tx *gorm.DB) error {
 		return batchdb.Each(tx, func(row pgx.CollectableRow) error {
@@ -100,7 +102,7 @@ func (s Browser) Names(ctx context.Context, workspace uuid.UUID, lanes []uuid.UU
 
 // SessionNamed returns the newest session that its client gave a name. It returns
 // session.ErrNotFound if the workspace has none.
-func (s Browser) SessionNamed(ctx context.Context, workspace uuid.UUID, name string) (uuid.UUID, error) {
+func (s Browser) SessionNamed(ctx context.Context, workspace tenants.WorkspaceID, name string) (uuid.UUID, error) {
 	var id uuid.UUID
 	err := s.door.InTenant(ctx, workspace, func(tx *gorm.DB) error {
 		return tx.Statement.ConnPool.QueryRowContext(ctx, sqlSessionNamed, workspace, storable(name)).Scan(&id)

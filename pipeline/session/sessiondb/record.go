@@ -7,6 +7,8 @@ import (
 	"slices"
 	"time"
 
+	"palimpsest/tenants"
+
 	"github.com/google/uuid"
 	"gorm.io/gorm"
 
@@ -49,7 +51,7 @@ const (
 
 // record stores what exchanges added inside a transaction. It moves those, in place, that do
 // not continue their lane, or whose lane is part of another one: see leaveStrays and joinLanes.
-func (s *Store) record(tx *gorm.DB, workspace uuid.UUID, seen []session.Seen) error {
+func (s *Store) record(tx *gorm.DB, workspace tenants.WorkspaceID, seen []session.Seen) error {
 	joined, err := joinLanes(tx, workspace, seen)
 	if err != nil {
 		return fmt.Errorf("join lanes: %w", err)
@@ -90,7 +92,7 @@ func (s *Store) record(tx *gorm.DB, workspace uuid.UUID, seen []session.Seen) er
 
 // recordInLane is record for an exchange that changes its lane. It returns
 // session.ErrOvertaken if the exchange does not continue it.
-func (s *Store) recordInLane(tx *gorm.DB, workspace uuid.UUID, one session.Seen) error {
+func (s *Store) recordInLane(tx *gorm.DB, workspace tenants.WorkspaceID, one session.Seen) error {
 	seen := []session.Seen{one}
 	if err := s.record(tx, workspace, seen); err != nil {
 		return err
@@ -113,7 +115,7 @@ type sessionRow struct {
 	reached      int64
 }
 
-func recordSessions(tx *gorm.DB, workspace uuid.UUID, seen []session.Seen) error {
+func recordSessions(tx *gorm.DB, workspace tenants.WorkspaceID, seen []session.Seen) error {
 	var (
 		ids, keys                                     []uuid.UUID
 		formats, names, sources, titles, clients, llm []string
@@ -167,7 +169,7 @@ func sessionRows(seen []session.Seen) []sessionRow {
 	return sorted(byID, func(a, b *sessionRow) int { return bytes.Compare(a.Session[:], b.Session[:]) })
 }
 
-func recordHeads(tx *gorm.DB, workspace uuid.UUID, seen []session.Seen) error {
+func recordHeads(tx *gorm.DB, workspace tenants.WorkspaceID, seen []session.Seen) error {
 	byHead := make(map[conversation.Hash]*session.Seen)
 	for i := range seen {
 		if seen[i].HasHead() {

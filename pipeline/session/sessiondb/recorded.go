@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"time"
 
+	"palimpsest/tenants"
+
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 	"gorm.io/gorm"
@@ -46,7 +48,7 @@ const sqlSent = `SELECT l.lane, x.at, x.position, x.tokens_before, x.tokens_afte
 // Recorded returns the main conversations of the sessions of a workspace that are
 // picked as they are counted, the newest first. A session that nothing is kept of is
 // left out.
-func (s Browser) Recorded(ctx context.Context, workspace uuid.UUID, picked session.Picked) ([]session.Recorded, error) {
+func (s Browser) Recorded(ctx context.Context, workspace tenants.WorkspaceID, picked session.Picked) ([]session.Recorded, error) {
 	var recorded []session.Recorded
 	err := s.door.InTenant(ctx, workspace, func(tx *gorm.DB) error {
 		var err error
@@ -69,7 +71,7 @@ func (s Browser) Recorded(ctx context.Context, workspace uuid.UUID, picked sessi
 	return recorded, nil
 }
 
-func recordedLanes(tx *gorm.DB, workspace uuid.UUID, picked session.Picked) ([]session.Recorded, error) {
+func recordedLanes(tx *gorm.DB, workspace tenants.WorkspaceID, picked session.Picked) ([]session.Recorded, error) {
 	recorded, err := batchdb.Rows(tx, func(row pgx.CollectableRow) (one session.Recorded, err error) {
 		var seconds int
 		if err := row.Scan(&one.Session, &one.Lane, &one.APIKey, &one.Format, &one.Model, &seconds); err != nil {
@@ -85,7 +87,7 @@ func recordedLanes(tx *gorm.DB, workspace uuid.UUID, picked session.Picked) ([]s
 }
 
 // counted adds their messages to lanes.
-func counted(tx *gorm.DB, workspace uuid.UUID, lanes []uuid.UUID, of map[uuid.UUID]*session.Recorded) error {
+func counted(tx *gorm.DB, workspace tenants.WorkspaceID, lanes []uuid.UUID, of map[uuid.UUID]*session.Recorded) error {
 	err := batchdb.Each(tx, func(row pgx.CollectableRow) error {
 		var lane uuid.UUID
 		var role string
@@ -105,7 +107,7 @@ func counted(tx *gorm.DB, workspace uuid.UUID, lanes []uuid.UUID, of map[uuid.UU
 }
 
 // sent adds their requests to lanes.
-func sent(tx *gorm.DB, workspace uuid.UUID, sessions, lanes []uuid.UUID, of map[uuid.UUID]*session.Recorded) error {
+func sent(tx *gorm.DB, workspace tenants.WorkspaceID, sessions, lanes []uuid.UUID, of map[uuid.UUID]*session.Recorded) error {
 	err := batchdb.Each(tx, func(row pgx.CollectableRow) error {
 		var lane uuid.UUID
 		var one session.Sent

@@ -5,6 +5,8 @@ import (
 	"testing"
 	"time"
 
+	"palimpsest/tenants"
+
 	"github.com/google/uuid"
 	"gorm.io/gorm"
 
@@ -88,7 +90,7 @@ func TestConversationsAreReadAsTheyAreCounted(t *testing.T) {
 			t.Errorf("since %s there are %d sessions, want %d, %v", since, len(active), want, err)
 		}
 	}
-	if none, err := f.store.Browser().Recorded(t.Context(), uuid.New(), session.Picked{Newest: 40}); err != nil || len(none) != 0 {
+	if none, err := f.store.Browser().Recorded(t.Context(), tenants.NewWorkspaceID(), session.Picked{Newest: 40}); err != nil || len(none) != 0 {
 		t.Errorf("of another workspace there is %+v, %v", none, err)
 	}
 }

@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"time"
 
+	"palimpsest/tenants"
+
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 	"gorm.io/gorm"
@@ -25,7 +27,7 @@ const (
 
 // retention is for how long a workspace keeps its sessions.
 type retention struct {
-	workspace uuid.UUID
+	workspace tenants.WorkspaceID
 	days      int
 }
 
@@ -72,7 +74,7 @@ func (s Upkeep) retentions(ctx context.Context) ([]retention, error) {
 
 // expireErrors forgets what providers said before a time: there are errors of no
 // session.
-func (s Upkeep) expireErrors(ctx context.Context, workspace uuid.UUID, before time.Time) error {
+func (s Upkeep) expireErrors(ctx context.Context, workspace tenants.WorkspaceID, before time.Time) error {
 	return s.door.InTenant(ctx, workspace, func(tx *gorm.DB) error {
 		_, err := tx.Statement.ConnPool.ExecContext(ctx, sqlExpireErrors, workspace, before)
 		return err
@@ -81,7 +83,7 @@ func (s Upkeep) expireErrors(ctx context.Context, workspace uuid.UUID, before ti
 
 // deleteExpired deletes the session that has not been used for longest, if that is
 // before a time, and reports whether there was one.
-func (s Upkeep) deleteExpired(ctx context.Context, workspace uuid.UUID, before time.Time) (was bool, err error) {
+func (s Upkeep) deleteExpired(ctx context.Context, workspace tenants.WorkspaceID, before time.Time) (was bool, err error) {
 	err = s.door.InTenant(ctx, workspace, func(tx *gorm.DB) error {
 		var id uuid.UUID
 		err := tx.Statement.ConnPool.QueryRowContext(ctx, sqlExpired, workspace, before).Scan(&id)

@@ -27,13 +27,13 @@ import (
 // fixedKeys makes the data key of a workspace from its id.
 type fixedKeys struct{}
 
-func (fixedKeys) DataKey(_ context.Context, workspace uuid.UUID) ([]byte, error) {
+func (fixedKeys) DataKey(_ context.Context, workspace tenants.WorkspaceID) ([]byte, error) {
 	key := sha256.Sum256(workspace[:])
 	return key[:], nil
 }
 
 // dump returns all rows of a workspace, past row-level security.
-func (f *fixture) dump(t *testing.T, workspace uuid.UUID) string {
+func (f *fixture) dump(t *testing.T, workspace tenants.WorkspaceID) string {
 	t.Helper()
 	owner := f.db.Owner(t)
 	var all bytes.Buffer
@@ -110,7 +110,7 @@ func TestDeletedSessionLeavesNoRowBlobOrHash(t *testing.T) {
 }
 
 // keep has a workspace keep its sessions for some days.
-func (f *fixture) keep(t *testing.T, workspace uuid.UUID, days int) {
+func (f *fixture) keep(t *testing.T, workspace tenants.WorkspaceID, days int) {
 	t.Helper()
 	if err := f.db.DB.Data.SetRetention(t.Context(), workspace, tenants.Retention{Days: days}); err != nil {
 		t.Fatal(err)

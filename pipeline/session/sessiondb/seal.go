@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 
+	"palimpsest/tenants"
+
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 	"gorm.io/gorm"
@@ -35,7 +37,7 @@ const sealBatch = 64
 // Seal seals the projections, plans, summaries and inserts of a workspace that were
 // stored before there were keys, and returns how many. It may be run again at any
 // time, and by several processes at once.
-func (s Upkeep) Seal(ctx context.Context, workspace uuid.UUID) (int, error) {
+func (s Upkeep) Seal(ctx context.Context, workspace tenants.WorkspaceID) (int, error) {
 	key, err := s.key(ctx, workspace)
 	if err != nil || key == nil {
 		return 0, err
@@ -44,7 +46,7 @@ func (s Upkeep) Seal(ctx context.Context, workspace uuid.UUID) (int, error) {
 	for {
 		sealed := 0
 		err := s.door.InTenant(ctx, workspace, func(tx *gorm.DB) error {
-			for _, seal := range []func(*gorm.DB, *archive.Key, uuid.UUID) (int, error){
+			for _, seal := range []func(*gorm.DB, *archive.Key, tenants.WorkspaceID) (int, error){
 				sealProjections, sealPlans, sealSummaries, sealInserts,
 			} {
 				count, err := seal(tx, key, workspace)
@@ -64,7 +66,7 @@ func (s Upkeep) Seal(ctx context.Context, workspace uuid.UUID) (int, error) {
 	}
 }
 
-func sealProjections(tx *gorm.DB, key *archive.Key, workspace uuid.UUID) (int, error) {
+func sealProjections(tx *gorm.DB, key *archive.Key, workspace tenants.WorkspaceID) (int, error) {
 	open, err := batchdb.Rows(tx, func(row pgx.CollectableRow) (one storedProjection, err error) {
 		err = row.Scan(&one.lane, &one.number, &one.packed)
 		return one, err
@@ -82,7 +84,7 @@ func sealProjections(tx *gorm.DB, key *archive.Key, workspace uuid.UUID) (int, e
 	return len(open), nil
 }
 
-func sealPlans(tx *gorm.DB, key *archive.Key, workspace uuid.UUID) (int, error) {
+func sealPlans(tx *gorm.DB, key *archive.Key, workspace tenants.WorkspaceID) (int, error) {
 	type openPlan struct {
 		lane             uuid.UUID
 		settings, packed []byte
@@ -104,7 +106,7 @@ func sealPlans(tx *gorm.DB, key *archive.Key, workspace uuid.UUID) (int, error) 
 	return len(open), nil
 }
 
-func sealSummaries(tx *gorm.DB, key *archive.Key, workspace uuid.UUID) (int, error) {
+func sealSummaries(tx *gorm.DB, key *archive.Key, workspace tenants.WorkspaceID) (int, error) {
 	type openSummary struct {
 		lane           uuid.UUID
 		number, covers int
@@ -128,7 +130,7 @@ func sealSummaries(tx *gorm.DB, key *archive.Key, workspace uuid.UUID) (int, err
 	return len(open), nil
 }
 
-func sealInserts(tx *gorm.DB, key *archive.Key, workspace uuid.UUID) (int, error) {
+func sealInserts(tx *gorm.DB, key *archive.Key, workspace tenants.WorkspaceID) (int, error) {
 	type openInsert struct {
 		lane   uuid.UUID
 		number int

@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"palimpsest/tenants"
+
 	"github.com/google/uuid"
 	"gorm.io/gorm"
 
@@ -20,7 +22,7 @@ import (
 // idleQueue takes jobs that nobody runs.
 type idleQueue struct{}
 
-func (idleQueue) Enqueue(context.Context, uuid.UUID, ...jobs.Job) error { return nil }
+func (idleQueue) Enqueue(context.Context, tenants.WorkspaceID, ...jobs.Job) error { return nil }
 
 // sealing returns a store as a process has it that has just started.
 func (f *fixture) sealing() *sessiondb.Store {

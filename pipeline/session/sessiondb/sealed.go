@@ -7,6 +7,8 @@ import (
 	"errors"
 	"fmt"
 
+	"palimpsest/tenants"
+
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 	"gorm.io/gorm"
@@ -33,7 +35,7 @@ func (s *Store) WithKeys(keys *archive.Keys) *Store {
 
 // key returns the key of a workspace; nil where nothing is sealed. It is asked for
 // before a transaction begins, so that none waits for another.
-func (c *core) key(ctx context.Context, workspace uuid.UUID) (*archive.Key, error) {
+func (c *core) key(ctx context.Context, workspace tenants.WorkspaceID) (*archive.Key, error) {
 	if c.keys == nil {
 		return nil, nil //nolint:nilnil // a store without keys seals nothing
 	}
@@ -47,7 +49,7 @@ type storedProjection struct {
 	packed []byte
 }
 
-func projectionsOf(tx *gorm.DB, statement string, workspace, lane uuid.UUID) ([]storedProjection, error) {
+func projectionsOf(tx *gorm.DB, statement string, workspace tenants.WorkspaceID, lane uuid.UUID) ([]storedProjection, error) {
 	return batchdb.Rows(tx, func(row pgx.CollectableRow) (one storedProjection, err error) {
 		err = row.Scan(&one.lane, &one.number, &one.packed)
 		return one, err

@@ -3,6 +3,8 @@ package sessiondb
 import (
 	"fmt"
 
+	"palimpsest/tenants"
+
 	"github.com/google/uuid"
 	"gorm.io/gorm"
 )
@@ -64,7 +66,7 @@ func ofLane() []string {
 
 // settle moves all that is recorded of a lane to the one that it has turned out to be a part of,
 // and reports whether it has. The messages that both have stay as that one has them.
-func settle(tx *gorm.DB, workspace, lane uuid.UUID, into *berth) (bool, error) {
+func settle(tx *gorm.DB, workspace tenants.WorkspaceID, lane uuid.UUID, into *berth) (bool, error) {
 	pool, ctx := tx.Statement.ConnPool, tx.Statement.Context
 	sessions, err := column[uuid.UUID](tx, sqlSettles, workspace, lane)
 	if err != nil || len(sessions) == 0 {

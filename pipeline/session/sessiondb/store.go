@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"slices"
 
+	"palimpsest/tenants"
+
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
@@ -118,7 +120,7 @@ const (
 
 // Find returns the lane with a head among heads that lies furthest along. It
 // returns session.ErrNotFound if no lane has one.
-func (s *Store) Find(ctx context.Context, workspace uuid.UUID, heads []conversation.Hash) (session.Found, error) {
+func (s *Store) Find(ctx context.Context, workspace tenants.WorkspaceID, heads []conversation.Hash) (session.Found, error) {
 	key, err := s.key(ctx, workspace)
 	if err != nil {
 		return session.Found{}, fmt.Errorf("find lane: %w", orAway(err))
@@ -219,7 +221,7 @@ func (s *Store) Commit(ctx context.Context, seen session.Seen, projection sessio
 
 // checkHeld returns session.ErrOvertaken unless the archive has the first messages of a
 // lane: its session may have been deleted since they were stored.
-func checkHeld(tx *gorm.DB, workspace, lane uuid.UUID, messages int) error {
+func checkHeld(tx *gorm.DB, workspace tenants.WorkspaceID, lane uuid.UUID, messages int) error {
 	var held bool
 	if err := tx.Statement.ConnPool.QueryRowContext(tx.Statement.Context, sqlHeld, workspace, lane, messages).Scan(&held); err != nil {
 		return fmt.Errorf("look for the originals: %w", err)
@@ -233,7 +235,7 @@ func checkHeld(tx *gorm.DB, workspace, lane uuid.UUID, messages int) error {
 // Record stores what exchanges of one workspace added, in order, in one
 // transaction. Heads and archived messages that are there already stay; the
 // counts are added each time.
-func (s *Store) Record(ctx context.Context, workspace uuid.UUID, seen []session.Seen) error {
+func (s *Store) Record(ctx context.Context, workspace tenants.WorkspaceID, seen []session.Seen) error {
 	if len(seen) == 0 {
 		return nil
 	}
@@ -250,7 +252,7 @@ func (s *Store) Record(ctx context.Context, workspace uuid.UUID, seen []session.
 }
 
 // Ends implements session.Ends.
-func (s *Store) Ends(ctx context.Context, workspace, lane uuid.UUID, most int) ([]session.End, error) {
+func (s *Store) Ends(ctx context.Context, workspace tenants.WorkspaceID, lane uuid.UUID, most int) ([]session.End, error) {
 	var ends []session.End
 	err := s.door.InTenant(ctx, workspace, func(tx *gorm.DB) error {
 		return batchdb.Each(tx, func(row pgx.CollectableRow) error {
@@ -270,7 +272,7 @@ func (s *Store) Ends(ctx context.Context, workspace, lane uuid.UUID, most int) (
 	return ends, nil
 }
 
-func findHead(tx *gorm.DB, workspace uuid.UUID, heads []conversation.Hash) (lane uuid.UUID, position int, err error) {
+func findHead(tx *gorm.DB, workspace tenants.WorkspaceID, heads []conversation.Hash) (lane uuid.UUID, position int, err error) {
 	row := tx.Statement.ConnPool.QueryRowContext(tx.Statement.Context, sqlHead, workspace, newestFirst(heads))
 	err = row.Scan(&lane, &position)
 	if errors.Is(err, sql.ErrNoRows) {
@@ -288,7 +290,7 @@ func newestFirst(heads []conversation.Hash) [][]byte {
 	return turned
 }
 
-func notify(tx *gorm.DB, workspace, lane uuid.UUID, number int) error {
+func notify(tx *gorm.DB, workspace tenants.WorkspaceID, lane uuid.UUID, number int) error {
 	return batchdb.Later(tx, sqlNotify, Channel, fmt.Sprintf("%s/%s/%d", workspace, lane, number))
 }
 

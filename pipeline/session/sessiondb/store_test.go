@@ -13,6 +13,8 @@ import (
 	"testing"
 	"time"
 
+	"palimpsest/tenants"
+
 	"github.com/google/uuid"
 	"gorm.io/gorm"
 
@@ -354,7 +356,7 @@ func TestFindLooksHeadsUpInTheirIndex(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	for _, workspace := range []uuid.UUID{f.scope.Workspace, fresh.scope.Workspace} {
+	for _, workspace := range []tenants.WorkspaceID{f.scope.Workspace, fresh.scope.Workspace} {
 		plan := f.explain(t, workspace, sessiondb.StatementHead, workspace, heads)
 		if !strings.Contains(plan, "(head = wanted.head)") || !strings.Contains(plan, "Index Scan using lane_heads_pkey") ||
 			strings.Contains(plan, "Filter: (head") || strings.Contains(plan, "Sort") {
@@ -363,7 +365,7 @@ func TestFindLooksHeadsUpInTheirIndex(t *testing.T) {
 	}
 }
 
-func (f *fixture) explain(t *testing.T, workspace uuid.UUID, statement string, arguments ...any) string {
+func (f *fixture) explain(t *testing.T, workspace tenants.WorkspaceID, statement string, arguments ...any) string {
 	t.Helper()
 	var plan strings.Builder
 	err := f.door.InTenant(t.Context(), workspace, func(tx *gorm.DB) error {

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 
+	"palimpsest/tenants"
+
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 	"gorm.io/gorm"
@@ -64,7 +66,7 @@ func (s stray) left() bool { return s.leaves || s.other > s.shared }
 // put other messages there, because a client went back and edited one. Such an exchange
 // belongs to a fork of the lane, and so do those that continue it. The caller holds the rows
 // of their sessions, so that of two processes one sees what the other has recorded.
-func leaveStrays(tx *gorm.DB, workspace uuid.UUID, seen []session.Seen) error {
+func leaveStrays(tx *gorm.DB, workspace tenants.WorkspaceID, seen []session.Seen) error {
 	found, err := findStrays(tx, workspace, seen)
 	if err != nil {
 		return err
@@ -93,7 +95,7 @@ func leaveStrays(tx *gorm.DB, workspace uuid.UUID, seen []session.Seen) error {
 }
 
 // leave moves an exchange to the lane that it continues, or to a fork of its own.
-func leave(tx *gorm.DB, workspace uuid.UUID, one *session.Seen) error {
+func leave(tx *gorm.DB, workspace tenants.WorkspaceID, one *session.Seen) error {
 	for range mostLeft {
 		found, err := findStrays(tx, workspace, []session.Seen{*one})
 		if err != nil {
@@ -122,7 +124,7 @@ func leave(tx *gorm.DB, workspace uuid.UUID, one *session.Seen) error {
 }
 
 // follow moves an exchange to another lane if that one is a fork of the exchange's.
-func follow(tx *gorm.DB, workspace uuid.UUID, one *session.Seen, other uuid.UUID) (bool, error) {
+func follow(tx *gorm.DB, workspace tenants.WorkspaceID, one *session.Seen, other uuid.UUID) (bool, error) {
 	var parent uuid.NullUUID
 	var forkAt, inherited, taken int
 	row := tx.Statement.ConnPool.QueryRowContext(tx.Statement.Context, sqlLeft, workspace, other, one.Lane)
@@ -138,7 +140,7 @@ func follow(tx *gorm.DB, workspace uuid.UUID, one *session.Seen, other uuid.UUID
 }
 
 // findStrays returns what the store has of the lanes of exchanges, by their place.
-func findStrays(tx *gorm.DB, workspace uuid.UUID, seen []session.Seen) (map[int]stray, error) {
+func findStrays(tx *gorm.DB, workspace tenants.WorkspaceID, seen []session.Seen) (map[int]stray, error) {
 	found := make(map[int]stray)
 	var places, lows, highs []int
 	var lanes []uuid.UUID

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 
+	"palimpsest/tenants"
+
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
@@ -35,7 +37,7 @@ const (
 
 // Summaries returns the accepted summaries of a lane, oldest first, with those
 // taken over from the lane it forked from.
-func (s *Store) Summaries(ctx context.Context, workspace, lane uuid.UUID) ([]session.Summary, error) {
+func (s *Store) Summaries(ctx context.Context, workspace tenants.WorkspaceID, lane uuid.UUID) ([]session.Summary, error) {
 	var found []session.Summary
 	key, err := s.key(ctx, workspace)
 	if err == nil {
@@ -52,7 +54,7 @@ func (s *Store) Summaries(ctx context.Context, workspace, lane uuid.UUID) ([]ses
 
 // SummaryTried reports whether an attempt at a summary of so many messages of a
 // lane, or more, is kept: accepted or rejected.
-func (s *Store) SummaryTried(ctx context.Context, workspace, lane uuid.UUID, covers int) (tried bool, err error) {
+func (s *Store) SummaryTried(ctx context.Context, workspace tenants.WorkspaceID, lane uuid.UUID, covers int) (tried bool, err error) {
 	err = s.door.InTenant(ctx, workspace, func(tx *gorm.DB) error {
 		return tx.Statement.ConnPool.QueryRowContext(ctx, sqlTried, workspace, lane, covers).Scan(&tried)
 	})
@@ -65,7 +67,7 @@ func (s *Store) SummaryTried(ctx context.Context, workspace, lane uuid.UUID, cov
 // SaveSummary keeps an attempt and charges its session with what it cost. Both are
 // durable when it returns. An accepted one is told to all replicas. It returns
 // session.ErrNotFound if the lane is not there any more.
-func (s *Store) SaveSummary(ctx context.Context, workspace uuid.UUID, attempt session.SummaryAttempt) error {
+func (s *Store) SaveSummary(ctx context.Context, workspace tenants.WorkspaceID, attempt session.SummaryAttempt) error {
 	key, err := s.key(ctx, workspace)
 	if err == nil {
 		err = s.door.InTenant(ctx, workspace, func(tx *gorm.DB) error { return saveSummary(tx, key, workspace, attempt) })
@@ -79,7 +81,7 @@ func (s *Store) SaveSummary(ctx context.Context, workspace uuid.UUID, attempt se
 	return nil
 }
 
-func summaries(tx *gorm.DB, key *archive.Key, workspace, lane uuid.UUID) ([]session.Summary, error) {
+func summaries(tx *gorm.DB, key *archive.Key, workspace tenants.WorkspaceID, lane uuid.UUID) ([]session.Summary, error) {
 	var found []session.Summary
 	err := batchdb.Each(tx, func(row pgx.CollectableRow) error {
 		var summary session.Summary
@@ -105,7 +107,7 @@ func summaries(tx *gorm.DB, key *archive.Key, workspace, lane uuid.UUID) ([]sess
 	return found, err
 }
 
-func saveSummary(tx *gorm.DB, key *archive.Key, workspace uuid.UUID, attempt session.SummaryAttempt) error {
+func saveSummary(tx *gorm.DB, key *archive.Key, workspace tenants.WorkspaceID, attempt session.SummaryAttempt) error {
 	ctx, pool := tx.Statement.Context, tx.Statement.ConnPool
 	status, text, usage := "accepted", attempt.Text, attempt.Usage
 	if attempt.Reason != "" {

@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 
+	"palimpsest/tenants"
+
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 	"gorm.io/gorm"
@@ -19,7 +21,7 @@ const sqlTotals = `SELECT model, count(*), count(*) FILTER (WHERE status >= 400)
 	FROM exchanges WHERE workspace_id = $1 AND session_id = $2 GROUP BY model ORDER BY model`
 
 // Totals returns what all requests of a session have come to.
-func (s Browser) Totals(ctx context.Context, workspace, id uuid.UUID) (session.Totals, error) {
+func (s Browser) Totals(ctx context.Context, workspace tenants.WorkspaceID, id uuid.UUID) (session.Totals, error) {
 	var totals session.Totals
 	err := s.door.InTenant(ctx, workspace, func(tx *gorm.DB) error {
 		return batchdb.Each(tx, func(row pgx.CollectableRow) error {

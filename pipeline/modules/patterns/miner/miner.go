@@ -8,6 +8,8 @@ import (
 	"log/slog"
 	"time"
 
+	"palimpsest/tenants"
+
 	"github.com/google/uuid"
 
 	"palimpsest/pipeline"
@@ -58,22 +60,22 @@ type Settled struct {
 // Store keeps what is found. All is of one workspace.
 type Store interface {
 	// Workspaces returns all workspaces.
-	Workspaces(ctx context.Context) ([]uuid.UUID, error)
+	Workspaces(ctx context.Context) ([]tenants.WorkspaceID, error)
 
 	// Due returns the main lanes whose newest request came before a moment and after
 	// they were read last, the oldest first.
-	Due(ctx context.Context, workspace uuid.UUID, before time.Time, limit int) ([]Lane, error)
+	Due(ctx context.Context, workspace tenants.WorkspaceID, before time.Time, limit int) ([]Lane, error)
 
 	// Pattern returns patterns.ErrNotFound if the workspace has no such pattern.
-	Pattern(ctx context.Context, workspace, id uuid.UUID) (patterns.Pattern, error)
+	Pattern(ctx context.Context, workspace tenants.WorkspaceID, id uuid.UUID) (patterns.Pattern, error)
 
 	// Read keeps what a lane teaches, in place of what it taught before, and notes
 	// that the lane was read, in one transaction.
-	Read(ctx context.Context, workspace uuid.UUID, lane Lane, met []Met, uses []Use) error
+	Read(ctx context.Context, workspace tenants.WorkspaceID, lane Lane, met []Met, uses []Use) error
 
 	// Settle has patterns become candidates, approves them where auto says so, and
 	// disables and deletes those not met for long.
-	Settle(ctx context.Context, workspace uuid.UUID, now time.Time, auto bool, minRate float64) (Settled, error)
+	Settle(ctx context.Context, workspace tenants.WorkspaceID, now time.Time, auto bool, minRate float64) (Settled, error)
 }
 
 // Config is what a Miner needs.
@@ -84,7 +86,7 @@ type Config struct {
 	Codecs  map[conversation.Format]wire.Codec
 
 	// Settings returns a workspace's pipeline.
-	Settings func(ctx context.Context, workspace uuid.UUID) (pipeline.Config, error)
+	Settings func(ctx context.Context, workspace tenants.WorkspaceID) (pipeline.Config, error)
 
 	Log *slog.Logger
 	Now func() time.Time
@@ -118,7 +120,7 @@ func (m *Miner) Pass(ctx context.Context) error {
 
 // Workspace reads the lanes of one workspace and settles what becomes of its patterns.
 // One whose pipeline is without the module keeps what it has.
-func (m *Miner) Workspace(ctx context.Context, workspace uuid.UUID) (Settled, error) {
+func (m *Miner) Workspace(ctx context.Context, workspace tenants.WorkspaceID) (Settled, error) {
 	config, err := m.config.Settings(ctx, workspace)
 	if err != nil || !config.Runs(patterns.Name) {
 		return Settled{}, err
@@ -146,7 +148,7 @@ func (m *Miner) Workspace(ctx context.Context, workspace uuid.UUID) (Settled, er
 
 // lane reads one lane. One that cannot be read, because it is damaged, is noted as
 // read and teaches nothing.
-func (m *Miner) lane(ctx context.Context, workspace uuid.UUID, lane Lane) error {
+func (m *Miner) lane(ctx context.Context, workspace tenants.WorkspaceID, lane Lane) error {
 	entries, err := m.originals(ctx, workspace, lane)
 	if err != nil {
 		return err
@@ -177,7 +179,7 @@ func (m *Miner) lane(ctx context.Context, workspace uuid.UUID, lane Lane) error 
 
 // originals returns the messages of a lane as far as they are archived without a gap;
 // none if they are damaged or too large.
-func (m *Miner) originals(ctx context.Context, workspace uuid.UUID, lane Lane) ([]archive.Entry, error) {
+func (m *Miner) originals(ctx context.Context, workspace tenants.WorkspaceID, lane Lane) ([]archive.Entry, error) {
 	const all = 1 << 30
 	index, err := m.config.Archive.Entries(ctx, workspace, lane.ID, 0, all)
 	if err != nil {
@@ -202,7 +204,7 @@ func (m *Miner) originals(ctx context.Context, workspace uuid.UUID, lane Lane) (
 }
 
 // uses returns the patterns that were put into a lane.
-func (m *Miner) uses(ctx context.Context, workspace uuid.UUID, lane Lane, h *history) ([]Use, error) {
+func (m *Miner) uses(ctx context.Context, workspace tenants.WorkspaceID, lane Lane, h *history) ([]Use, error) {
 	inserts, err := m.config.Inserts.Inserts(ctx, workspace, lane.ID)
 	if err != nil {
 		return nil, err

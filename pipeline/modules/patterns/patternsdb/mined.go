@@ -7,6 +7,8 @@ import (
 	"slices"
 	"time"
 
+	"palimpsest/tenants"
+
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
@@ -56,10 +58,10 @@ const (
 )
 
 // Workspaces implements miner.Store. It is the one query that no workspace asks.
-func (s *Store) Workspaces(ctx context.Context) ([]uuid.UUID, error) {
-	var all []uuid.UUID
+func (s *Store) Workspaces(ctx context.Context) ([]tenants.WorkspaceID, error) {
+	var all []tenants.WorkspaceID
 	err := s.door.AsWorker(ctx, func(tx *gorm.DB) (err error) {
-		all, err = batchdb.Rows(tx, pgx.RowTo[uuid.UUID], sqlWorkspaces)
+		all, err = batchdb.Rows(tx, pgx.RowTo[tenants.WorkspaceID], sqlWorkspaces)
 		return err
 	})
 	if err != nil {
@@ -69,7 +71,7 @@ func (s *Store) Workspaces(ctx context.Context) ([]uuid.UUID, error) {
 }
 
 // Due implements miner.Store.
-func (s *Store) Due(ctx context.Context, workspace uuid.UUID, before time.Time, limit int) ([]miner.Lane, error) {
+func (s *Store) Due(ctx context.Context, workspace tenants.WorkspaceID, before time.Time, limit int) ([]miner.Lane, error) {
 	var lanes []miner.Lane
 	err := s.door.InTenant(ctx, workspace, func(tx *gorm.DB) (err error) {
 		lanes, err = batchdb.Rows(tx, func(row pgx.CollectableRow) (lane miner.Lane, err error) {
@@ -85,7 +87,7 @@ func (s *Store) Due(ctx context.Context, workspace uuid.UUID, before time.Time, 
 }
 
 // Read implements miner.Store.
-func (s *Store) Read(ctx context.Context, workspace uuid.UUID, lane miner.Lane, met []miner.Met, uses []miner.Use) error {
+func (s *Store) Read(ctx context.Context, workspace tenants.WorkspaceID, lane miner.Lane, met []miner.Met, uses []miner.Use) error {
 	err := s.door.InTenant(ctx, workspace, func(tx *gorm.DB) error {
 		pool := tx.Statement.ConnPool
 		if _, err := pool.ExecContext(ctx, sqlAlone, workspace); err != nil {
@@ -129,7 +131,7 @@ type known struct {
 
 // keep keeps findings as evidence of the patterns that they are alike to, and makes
 // patterns of the others.
-func keep(tx *gorm.DB, workspace uuid.UUID, lane miner.Lane, met []miner.Met) error {
+func keep(tx *gorm.DB, workspace tenants.WorkspaceID, lane miner.Lane, met []miner.Met) error {
 	if len(met) == 0 {
 		return nil
 	}
@@ -164,7 +166,7 @@ func keep(tx *gorm.DB, workspace uuid.UUID, lane miner.Lane, met []miner.Met) er
 }
 
 // note keeps a finding as evidence of a pattern.
-func note(tx *gorm.DB, workspace uuid.UUID, lane miner.Lane, pattern uuid.UUID, met *miner.Met) error {
+func note(tx *gorm.DB, workspace tenants.WorkspaceID, lane miner.Lane, pattern uuid.UUID, met *miner.Met) error {
 	ctx, pool := tx.Statement.Context, tx.Statement.ConnPool
 	_, err := pool.ExecContext(ctx, sqlEvidence, workspace, pattern, lane.ID, met.Message, lane.Session, met.Hash[:], met.At)
 	if err != nil {
@@ -175,7 +177,7 @@ func note(tx *gorm.DB, workspace uuid.UUID, lane miner.Lane, pattern uuid.UUID, 
 }
 
 // texts returns the patterns of a workspace, whatever became of them.
-func texts(tx *gorm.DB, workspace uuid.UUID) ([]known, error) {
+func texts(tx *gorm.DB, workspace tenants.WorkspaceID) ([]known, error) {
 	return batchdb.Rows(tx, func(row pgx.CollectableRow) (one known, err error) {
 		err = row.Scan(&one.id, &one.kind, &one.text)
 		return one, err
@@ -183,7 +185,7 @@ func texts(tx *gorm.DB, workspace uuid.UUID) ([]known, error) {
 }
 
 // Settle implements miner.Store.
-func (s *Store) Settle(ctx context.Context, workspace uuid.UUID, now time.Time, auto bool, minRate float64) (miner.Settled, error) {
+func (s *Store) Settle(ctx context.Context, workspace tenants.WorkspaceID, now time.Time, auto bool, minRate float64) (miner.Settled, error) {
 	var settled miner.Settled
 	err := s.door.InTenant(ctx, workspace, func(tx *gorm.DB) error {
 		run := func(count *int, statement string, values ...any) error {

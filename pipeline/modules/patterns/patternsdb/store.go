@@ -9,6 +9,8 @@ import (
 	"strings"
 	"time"
 
+	"palimpsest/tenants"
+
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 	"gorm.io/gorm"
@@ -66,7 +68,7 @@ const (
 )
 
 // Approved implements patterns.Store.
-func (s *Store) Approved(ctx context.Context, workspace uuid.UUID) ([]patterns.Pattern, error) {
+func (s *Store) Approved(ctx context.Context, workspace tenants.WorkspaceID) ([]patterns.Pattern, error) {
 	found, err := s.read(ctx, workspace, sqlApproved, workspace, patterns.MaxServed)
 	if err != nil {
 		return nil, fmt.Errorf("approved patterns of workspace %s: %w", workspace, err)
@@ -75,7 +77,7 @@ func (s *Store) Approved(ctx context.Context, workspace uuid.UUID) ([]patterns.P
 }
 
 // Pattern returns one pattern, or patterns.ErrNotFound.
-func (s *Store) Pattern(ctx context.Context, workspace, id uuid.UUID) (patterns.Pattern, error) {
+func (s *Store) Pattern(ctx context.Context, workspace tenants.WorkspaceID, id uuid.UUID) (patterns.Pattern, error) {
 	found, err := s.read(ctx, workspace, sqlOne, workspace, id)
 	if err == nil && len(found) == 0 {
 		err = patterns.ErrNotFound
@@ -87,7 +89,7 @@ func (s *Store) Pattern(ctx context.Context, workspace, id uuid.UUID) (patterns.
 }
 
 // List returns patterns, the newest first.
-func (s *Store) List(ctx context.Context, workspace uuid.UUID, filter patterns.Filter) ([]patterns.Pattern, error) {
+func (s *Store) List(ctx context.Context, workspace tenants.WorkspaceID, filter patterns.Filter) ([]patterns.Pattern, error) {
 	found, err := s.read(ctx, workspace, sqlList, workspace, statuses(filter.Statuses), filter.After, filter.Limit)
 	if err != nil {
 		return nil, fmt.Errorf("patterns of workspace %s: %w", workspace, err)
@@ -96,7 +98,7 @@ func (s *Store) List(ctx context.Context, workspace uuid.UUID, filter patterns.F
 }
 
 // Counts returns how many patterns have each status but Seen.
-func (s *Store) Counts(ctx context.Context, workspace uuid.UUID) (map[patterns.Status]int, error) {
+func (s *Store) Counts(ctx context.Context, workspace tenants.WorkspaceID) (map[patterns.Status]int, error) {
 	counts := map[patterns.Status]int{}
 	err := s.door.InTenant(ctx, workspace, func(tx *gorm.DB) error {
 		return batchdb.Each(tx, func(row pgx.CollectableRow) error {
@@ -116,7 +118,7 @@ func (s *Store) Counts(ctx context.Context, workspace uuid.UUID) (map[patterns.S
 }
 
 // Places returns where a pattern was met, the newest first.
-func (s *Store) Places(ctx context.Context, workspace, id uuid.UUID, limit int) ([]patterns.Place, error) {
+func (s *Store) Places(ctx context.Context, workspace tenants.WorkspaceID, id uuid.UUID, limit int) ([]patterns.Place, error) {
 	var places []patterns.Place
 	err := s.door.InTenant(ctx, workspace, func(tx *gorm.DB) (err error) {
 		places, err = batchdb.Rows(tx, func(row pgx.CollectableRow) (place patterns.Place, err error) {
@@ -134,7 +136,7 @@ func (s *Store) Places(ctx context.Context, workspace, id uuid.UUID, limit int) 
 // Add keeps a pattern that someone wrote and returns it as it is kept: approved. One
 // with the same words, whatever became of it, is written over. It returns
 // patterns.ErrFull.
-func (s *Store) Add(ctx context.Context, workspace uuid.UUID, p patterns.Pattern, now time.Time) (patterns.Pattern, error) {
+func (s *Store) Add(ctx context.Context, workspace tenants.WorkspaceID, p patterns.Pattern, now time.Time) (patterns.Pattern, error) {
 	p.ID, p.Workspace, p.Status, p.Source = uuid.Must(uuid.NewV7()), workspace, patterns.Approved, patterns.Typed
 	err := s.door.InTenant(ctx, workspace, func(tx *gorm.DB) error {
 		added, err := add(tx, &p, 1, 1, now)
@@ -159,7 +161,7 @@ func (s *Store) Add(ctx context.Context, workspace uuid.UUID, p patterns.Pattern
 // Change changes the given version of a pattern and returns what it is now. It
 // returns patterns.ErrNotFound, or patterns.ErrChanged if that is not its version or
 // another pattern has the same words.
-func (s *Store) Change(ctx context.Context, workspace, id uuid.UUID, version int, change patterns.Change, by uuid.UUID, now time.Time) (patterns.Pattern, error) {
+func (s *Store) Change(ctx context.Context, workspace tenants.WorkspaceID, id uuid.UUID, version int, change patterns.Change, by uuid.UUID, now time.Time) (patterns.Pattern, error) {
 	p, err := s.Pattern(ctx, workspace, id)
 	if err != nil {
 		return patterns.Pattern{}, err
@@ -195,7 +197,7 @@ func (s *Store) Change(ctx context.Context, workspace, id uuid.UUID, version int
 
 // Delete deletes a pattern with what is known of its evidence and uses. It returns
 // patterns.ErrNotFound.
-func (s *Store) Delete(ctx context.Context, workspace, id uuid.UUID) error {
+func (s *Store) Delete(ctx context.Context, workspace tenants.WorkspaceID, id uuid.UUID) error {
 	err := s.door.InTenant(ctx, workspace, func(tx *gorm.DB) error {
 		result, err := tx.Statement.ConnPool.ExecContext(ctx, sqlDelete, workspace, id)
 		if err != nil {
@@ -212,7 +214,7 @@ func (s *Store) Delete(ctx context.Context, workspace, id uuid.UUID) error {
 	return nil
 }
 
-func (s *Store) read(ctx context.Context, workspace uuid.UUID, query string, values ...any) ([]patterns.Pattern, error) {
+func (s *Store) read(ctx context.Context, workspace tenants.WorkspaceID, query string, values ...any) ([]patterns.Pattern, error) {
 	var found []patterns.Pattern
 	err := s.door.InTenant(ctx, workspace, func(tx *gorm.DB) error {
 		return batchdb.Each(tx, func(row pgx.CollectableRow) error {
@@ -299,7 +301,7 @@ func list(values []string) []string {
 	return values
 }
 
-func notify(tx *gorm.DB, workspace uuid.UUID) error {
+func notify(tx *gorm.DB, workspace tenants.WorkspaceID) error {
 	_, err := tx.Statement.ConnPool.ExecContext(tx.Statement.Context, sqlNotify, Channel, workspace.String())
 	return err
 }

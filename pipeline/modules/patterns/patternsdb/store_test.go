@@ -10,6 +10,8 @@ import (
 	"testing"
 	"time"
 
+	"palimpsest/tenants"
+
 	"github.com/google/uuid"
 	"gorm.io/gorm"
 
@@ -37,8 +39,8 @@ type bundle struct {
 	sessions  *sessiondb.Store
 	config    pipeline.Config
 	now       time.Time
-	workspace uuid.UUID
-	other     uuid.UUID
+	workspace tenants.WorkspaceID
+	other     tenants.WorkspaceID
 	miner     *miner.Miner
 	recorded  int
 }
@@ -48,9 +50,9 @@ func setup(t *testing.T) *bundle {
 	db := dbtest.New(t)
 	b := &bundle{
 		db: db, store: patternsdb.New(db.DB), sessions: sessiondb.New(db.DB), config: modules.Catalog().Default(), now: time.Now().UTC().Truncate(time.Microsecond),
-		workspace: uuid.New(), other: uuid.New(),
+		workspace: tenants.NewWorkspaceID(), other: tenants.NewWorkspaceID(),
 	}
-	for _, id := range []uuid.UUID{b.workspace, b.other} {
+	for _, id := range []tenants.WorkspaceID{b.workspace, b.other} {
 		err := db.DB.InTenant(t.Context(), id, func(tx *gorm.DB) error {
 			return tx.Exec("INSERT INTO workspaces (workspace_id, name) VALUES (?, 'test')", id).Error
 		})
@@ -61,14 +63,14 @@ func setup(t *testing.T) *bundle {
 	b.miner = miner.New(miner.Config{
 		Store: b.store, Archive: archivedb.New(db.DB), Inserts: b.sessions.Browser(),
 		Codecs:   map[conversation.Format]wire.Codec{conversation.Anthropic: anthropic.New()},
-		Settings: func(context.Context, uuid.UUID) (pipeline.Config, error) { return b.config, nil },
+		Settings: func(context.Context, tenants.WorkspaceID) (pipeline.Config, error) { return b.config, nil },
 		Log:      slog.New(slog.DiscardHandler), Now: func() time.Time { return b.now },
 	})
 	return b
 }
 
 // record records a session of messages that alternate between a person and the model.
-func (b *bundle) record(t *testing.T, workspace uuid.UUID, said ...string) session.Seen {
+func (b *bundle) record(t *testing.T, workspace tenants.WorkspaceID, said ...string) session.Seen {
 	t.Helper()
 	b.recorded++
 	seen := session.Seen{
@@ -99,7 +101,7 @@ func (b *bundle) pass(t *testing.T) {
 	}
 }
 
-func (b *bundle) list(t *testing.T, workspace uuid.UUID, status patterns.Status) []patterns.Pattern {
+func (b *bundle) list(t *testing.T, workspace tenants.WorkspaceID, status patterns.Status) []patterns.Pattern {
 	t.Helper()
 	filter := patterns.Filter{Limit: 100}
 	if status != "" {

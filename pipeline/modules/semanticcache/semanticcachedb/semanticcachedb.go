@@ -7,7 +7,8 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/google/uuid"
+	"palimpsest/tenants"
+
 	"github.com/jackc/pgx/v5"
 	"gorm.io/gorm"
 
@@ -68,7 +69,7 @@ const (
 // Find returns the answers that were kept after since for a question: the one to
 // the very same request first, then those to the same question in other words, the
 // newest ones. What does not open is nobody's answer and is removed.
-func (d *DB) Find(ctx context.Context, workspace uuid.UUID, question semanticcache.Question, since time.Time) ([]semanticcache.Entry, error) {
+func (d *DB) Find(ctx context.Context, workspace tenants.WorkspaceID, question semanticcache.Question, since time.Time) ([]semanticcache.Entry, error) {
 	var found []semanticcache.Entry
 	key, err := d.keys.Key(ctx, workspace)
 	if err == nil {
@@ -100,7 +101,7 @@ type row struct {
 }
 
 // stored returns the rows for a question, in order.
-func stored(tx *gorm.DB, workspace uuid.UUID, question semanticcache.Question, since time.Time) ([]row, error) {
+func stored(tx *gorm.DB, workspace tenants.WorkspaceID, question semanticcache.Question, since time.Time) ([]row, error) {
 	var kept []row
 	err := batchdb.Each(tx, func(found pgx.CollectableRow) error {
 		var one row
@@ -127,14 +128,14 @@ func (r *row) open(key *archive.Key) (entry semanticcache.Entry, opens bool) {
 	return entry, textErr == nil && answerErr == nil
 }
 
-func remove(tx *gorm.DB, workspace uuid.UUID, one *row) error {
+func remove(tx *gorm.DB, workspace tenants.WorkspaceID, one *row) error {
 	_, err := tx.Statement.ConnPool.ExecContext(tx.Statement.Context, sqlRemove, workspace, one.entry.Key[:], one.answer)
 	return err
 }
 
 // Put keeps an answer until expires, in place of an earlier one to the same request,
 // and drops what has expired at the entry's time or exceeds the workspace's bounds.
-func (d *DB) Put(ctx context.Context, workspace uuid.UUID, entry semanticcache.Entry, expires time.Time) error {
+func (d *DB) Put(ctx context.Context, workspace tenants.WorkspaceID, entry semanticcache.Entry, expires time.Time) error {
 	key, err := d.keys.Key(ctx, workspace)
 	if err != nil {
 		return fmt.Errorf("keep answer: %w", err)

@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/uuid"
+	"palimpsest/tenants"
 
 	"palimpsest/migrations/dbtest"
 	"palimpsest/pipeline/archive"
@@ -25,16 +25,16 @@ func at() time.Time { return time.Now().UTC().Truncate(time.Microsecond) }
 // fixedKeys makes the data key of a workspace from its id and a secret.
 type fixedKeys string
 
-func (k fixedKeys) DataKey(_ context.Context, workspace uuid.UUID) ([]byte, error) {
+func (k fixedKeys) DataKey(_ context.Context, workspace tenants.WorkspaceID) ([]byte, error) {
 	key := sha256.Sum256(append([]byte(k), workspace[:]...))
 	return key[:], nil
 }
 
 func keys(secret string) *archive.Keys { return archive.NewKeys(fixedKeys(secret)) }
 
-func addWorkspace(t *testing.T, database *dbtest.Database) uuid.UUID {
+func addWorkspace(t *testing.T, database *dbtest.Database) tenants.WorkspaceID {
 	t.Helper()
-	id := uuid.New()
+	id := tenants.NewWorkspaceID()
 	if _, err := database.Owner(t).Exec(t.Context(), "INSERT INTO workspaces (workspace_id, name) VALUES ($1, 'test')", id); err != nil {
 		t.Fatal(err)
 	}
@@ -57,7 +57,7 @@ func entry(n byte, when time.Time) semanticcache.Entry {
 	}
 }
 
-func put(t *testing.T, db *semanticcachedb.DB, workspace uuid.UUID, entries ...semanticcache.Entry) {
+func put(t *testing.T, db *semanticcachedb.DB, workspace tenants.WorkspaceID, entries ...semanticcache.Entry) {
 	t.Helper()
 	for _, entry := range entries {
 		if err := db.Put(t.Context(), workspace, entry, entry.At.Add(time.Hour)); err != nil {
@@ -67,7 +67,7 @@ func put(t *testing.T, db *semanticcachedb.DB, workspace uuid.UUID, entries ...s
 }
 
 // find returns the answers to question n.
-func find(t *testing.T, db *semanticcachedb.DB, workspace uuid.UUID, question semanticcache.Question, since time.Time) []semanticcache.Entry {
+func find(t *testing.T, db *semanticcachedb.DB, workspace tenants.WorkspaceID, question semanticcache.Question, since time.Time) []semanticcache.Entry {
 	t.Helper()
 	found, err := db.Find(t.Context(), workspace, question, since)
 	if err != nil {
@@ -211,7 +211,7 @@ var errNoKey = errors.New("no key")
 
 type noKeys struct{}
 
-func (noKeys) DataKey(context.Context, uuid.UUID) ([]byte, error) { return nil, errNoKey }
+func (noKeys) DataKey(context.Context, tenants.WorkspaceID) ([]byte, error) { return nil, errNoKey }
 
 func TestTheOldestAnswersGoFirst(t *testing.T) {
 	t.Parallel()

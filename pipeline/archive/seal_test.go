@@ -1,0 +1,27 @@
+package archive_test
+
+import (
+	"encoding/hex"
+	"testing"
+
+	"palimpsest/pipeline/archive"
+	"palimpsest/tenants"
+)
+
+// What is sealed and proven is bound to the bytes of the workspace's id. Names of objects in
+// buckets are such proofs: another one would not be found any more.
+func TestAProofIsBoundToTheWorkspacesBytes(t *testing.T) {
+	t.Parallel()
+	workspace, err := tenants.ParseWorkspaceID("5eed0000-0000-4000-8000-000000000001")
+	if err != nil {
+		t.Fatal(err)
+	}
+	key, err := archive.NewKey(workspace, make([]byte, 32))
+	if err != nil {
+		t.Fatal(err)
+	}
+	const want = "8e353742e7334b0d535f4029e2b404690c960efa9e050338f97a78e3dc8f6339"
+	if got := hex.EncodeToString(key.Proof([]byte("about"))); got != want {
+		t.Errorf("proof %s, want %s", got, want)
+	}
+}
