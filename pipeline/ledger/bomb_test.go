@@ -53,7 +53,7 @@ func TestReadingACommandGrowsWithItsLength(t *testing.T) {
 // Texts of the size of a request are read in one pass: each of these would take more than ten
 // minutes, after which go test gives up, if what stands before or behind each tag were read
 // again for it.
-// S4
+// S37
 func TestTextsOfManyTagsAreRead(t *testing.T) {
 	t.Parallel()
 	const size = 31 << 20
