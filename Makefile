@@ -148,6 +148,11 @@ bench: ## Go benchmarks and the overhead of the proxy; writes docs/performance.m
 bench-neighbors: ## how fast a workspace is beside a noisy one; prints what docs/performance.md quotes
 	go test -run '^$$' -bench Neighbor -benchtime 3000x ./api ./cmd/palimpsest
 
+.PHONY: bench-bombs
+bench-bombs: test-programs ## what the costliest requests of 31 MiB take of the program, one at a time; fails beyond 2 s of CPU or 124 MB
+	@deploy/setup.sh postgresql
+	PALIMPSEST_TEST_PROGRAMS=$(TEST_PROGRAMS) go test -run '^$$' -bench '^BenchmarkBomb$$' -benchtime 1x -v ./cmd/palimpsest
+
 .PHONY: bench-compaction
 bench-compaction: ## compare ways to compact sessions; writes docs/compaction-bench.md; ARGS=-quick or -vast, a window of a million alone
 	go run ./cmd/tools/compactionbench/table -write docs/compaction-bench.md $(ARGS)

@@ -35,9 +35,12 @@ func (b *Bytes) hold(workspace tenants.WorkspaceID) *heldBytes {
 	return &heldBytes{of: b, workspace: workspace}
 }
 
-// recording has the collector follow closely while so many bytes of messages are recorded.
-func (b *Bytes) recording(size int) (done func()) {
-	if b == nil || size < heavyBody {
+// recordingBytes is what it takes to record a message beside its own bytes, about.
+const recordingBytes = 1 << 10
+
+// recording has the collector follow closely while messages of so many bytes in all are recorded.
+func (b *Bytes) recording(messages, size int) (done func()) {
+	if b == nil || size+recordingBytes*messages < heavyBody {
 		return func() {}
 	}
 	return b.heap.enter()

@@ -39,18 +39,18 @@ func TestCollectorFollowsHeavyRequestsClosely(t *testing.T) { // not parallel: a
 	take(heavy, heavyBody)
 	expect("with a large body", heavyGrowth)
 	take(other, heavyBody)
-	recorded := bytes.recording(heavyBody)
-	bytes.recording(heavyBody - 1)()
+	recorded := bytes.recording(heavyBody/recordingBytes, 0)
+	bytes.recording(0, heavyBody-1)()
 	heavy.leave()
 	heavy.leave()
 	expect("with another large body", heavyGrowth)
 	other.leave()
-	expect("while a large body is recorded", heavyGrowth)
+	expect("while many messages are recorded", heavyGrowth)
 	recorded()
 	expect("after them", usual)
 	light.leave()
 
 	var unbounded *Bytes
-	unbounded.recording(heavyBody)()
+	unbounded.recording(0, heavyBody)()
 	expect("without bounds", usual)
 }

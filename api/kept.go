@@ -70,12 +70,7 @@ func (s *Server) keep(ctx context.Context, event *Event) {
 // spooled writes to the local disk what is to be recorded, with what the request added if the
 // recorder still has it. What the disk does not take is only missed if the process is killed.
 func (s *Server) spooled(ctx context.Context, workspace tenants.WorkspaceID, request *unrecorded, what kept) spool.Record {
-	plain, err := what.encode(request)
-	if err != nil {
-		s.Log.ErrorContext(ctx, "encode an exchange for the local disk", "error", err)
-		return spool.Record{}
-	}
-	record, err := s.Recorder.spool.Put(context.WithoutCancel(ctx), workspace, plain)
+	record, err := s.Recorder.spool.Put(context.WithoutCancel(ctx), workspace, func(plain *bytes.Buffer) error { return what.encode(plain, request) })
 	if err != nil {
 		s.Metrics.unkept.Inc()
 		s.Log.WarnContext(ctx, "an exchange is not kept on the local disk until it is recorded", "workspace", workspace, "error", err)
@@ -83,15 +78,14 @@ func (s *Server) spooled(ctx context.Context, workspace tenants.WorkspaceID, req
 	return record
 }
 
-// encode returns what is kept, followed by the entries of the request one by one: in one value
+// encode writes what is kept, followed by the entries of the request one by one: in one value
 // a hundred thousand of them would take their memory three times.
-func (k kept) encode(request *unrecorded) ([]byte, error) {
+func (k kept) encode(plain *bytes.Buffer, request *unrecorded) error {
 	if request != nil {
 		request.mu.Lock()
 		defer request.mu.Unlock()
 		k.Request = request.seen
 	}
-	var plain bytes.Buffer
 	var entries []archive.Entry
 	if k.Request != nil {
 		seen := *k.Request
@@ -99,12 +93,12 @@ func (k kept) encode(request *unrecorded) ([]byte, error) {
 		k.Request = &seen
 		plain.Grow(entriesSize(entries))
 	}
-	encoder := keptEncoding.NewEncoder(&plain)
+	encoder := keptEncoding.NewEncoder(plain)
 	err := encoder.Encode(k)
 	for i := range entries {
 		err = errors.Join(err, encoder.Encode(&entries[i]))
 	}
-	return plain.Bytes(), err
+	return err
 }
 
 // entriesSize returns about how many bytes entries and their links take.

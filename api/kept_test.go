@@ -164,7 +164,9 @@ func TestKeptExchangeIsReadBackWhole(t *testing.T) {
 		Exchange: &tenants.Exchange{ID: uuid.New(), At: at, Report: []byte(`{"before": 1}`), PredictedMicroUSD: new(int64(-7)), Tags: tenants.Tags{"team": "a"}},
 		Said:     []byte("said"),
 	}
-	written, err := want.encode(nil)
+	var plain bytes.Buffer
+	err := want.encode(&plain, nil)
+	written := plain.Bytes()
 	if err != nil || len(want.Request.Entries) != 3 {
 		t.Fatalf("%v; after it was written: %+v", err, want.Request)
 	}

@@ -26,7 +26,7 @@ func (s *Server) recordRequest(ctx context.Context, event *Event, written *promp
 		return over
 	}
 	seen := written.Seen(event.At)
-	release, recorded := keepEntries(&seen, body), s.Bytes.recording(seen.Bytes())
+	release, recorded := keepEntries(&seen, body), s.Bytes.recording(len(seen.Entries), seen.Bytes())
 	seen.Client = event.Client
 	lane, to := written.Lane, seen.Position
 	from := to - len(seen.Entries)

@@ -49,7 +49,8 @@ func (c *Chain) WithDeadline(deadline time.Duration) *Chain {
 // exchange as the module found it but for the report of the failure.
 func (c *Chain) Process(ctx context.Context, exchange *Exchange) {
 	exchange.Report = exchange.Standing()
-	if c.answer(ctx, exchange) {
+	view := new(View) // each module's in turn: it is large
+	if c.answer(ctx, exchange, view) {
 		return
 	}
 	for _, name := range exchange.Config.Modules {
@@ -58,16 +59,16 @@ func (c *Chain) Process(ctx context.Context, exchange *Exchange) {
 			exchange.Report.Modules = append(exchange.Report.Modules, ModuleReport{Name: name, Outcome: Skipped})
 			continue
 		}
-		c.step(ctx, c.modules[at], exchange)
+		c.step(ctx, c.modules[at], exchange, view)
 	}
 }
 
 // step runs one module and takes over its draft, unless it fails.
-func (c *Chain) step(ctx context.Context, module Module, exchange *Exchange) {
+func (c *Chain) step(ctx context.Context, module Module, exchange *Exchange, view *View) {
 	ctx, span := spans.Start(ctx, "module", module.Name())
 	defer span.End()
 	outcome := Noop
-	draft, err := c.run(ctx, exchange, module, module.Process)
+	draft, err := c.run(ctx, exchange, view, module, module.Process)
 	switch {
 	case err != nil:
 		outcome = Failed
@@ -87,8 +88,8 @@ func (c *Chain) step(ctx context.Context, module Module, exchange *Exchange) {
 
 // run has a module make a draft of an exchange within its deadline, and turns a panic into
 // an error. The module runs in the caller's goroutine, so that nothing of it is left when run
-// returns; a deadline that it does not watch is noticed once it returns.
-func (c *Chain) run(ctx context.Context, exchange *Exchange, module Module, do func(context.Context, *View) (*Draft, error)) (draft *Draft, err error) {
+// returns; a deadline that it does not watch is noticed once it returns. view becomes what it sees.
+func (c *Chain) run(ctx context.Context, exchange *Exchange, view *View, module Module, do func(context.Context, *View) (*Draft, error)) (draft *Draft, err error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, c.deadline, ErrDeadline)
 	defer cancel()
 	defer func() {
@@ -96,8 +97,8 @@ func (c *Chain) run(ctx context.Context, exchange *Exchange, module Module, do f
 			draft, err = nil, fmt.Errorf("module %s panicked: %v", module.Name(), value)
 		}
 	}()
-	view := exchange.View // whatever the module does to it
-	if draft, err = do(ctx, &view); err != nil {
+	*view = exchange.View // whatever the module does to it
+	if draft, err = do(ctx, view); err != nil {
 		if cause := context.Cause(ctx); errors.Is(cause, ErrDeadline) {
 			return nil, fmt.Errorf("%w: %w", cause, err)
 		}

@@ -29,7 +29,7 @@ const AnsweredCompaction = "compaction"
 
 // answer asks the config's modules in order whether one of them answers the exchange, and
 // reports whether one did. One that fails has its draft dropped, and the provider is asked.
-func (c *Chain) answer(ctx context.Context, exchange *Exchange) bool {
+func (c *Chain) answer(ctx context.Context, exchange *Exchange, view *View) bool {
 	for _, name := range exchange.Config.Modules {
 		at := slices.IndexFunc(c.modules, func(module Module) bool { return module.Name() == name })
 		if at < 0 {
@@ -39,7 +39,7 @@ func (c *Chain) answer(ctx context.Context, exchange *Exchange) bool {
 		if !answers {
 			continue
 		}
-		draft, err := c.run(ctx, exchange, replier, replier.Answer)
+		draft, err := c.run(ctx, exchange, view, replier, replier.Answer)
 		if err != nil {
 			exchange.Report.Events = append(exchange.Report.Events, Event{
 				Module: name, Type: "failed", Reason: fmt.Sprintf("answer in the provider's place: %v", err), FellBackTo: "provider",

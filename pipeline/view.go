@@ -16,7 +16,7 @@ import (
 )
 
 // View is what a module sees of an exchange: what the client asks, what is known of its lane,
-// and what the modules before it have made of both. A module gets one of its own and changes
+// and what the modules before it have made of both. A module has it until it returns and changes
 // nothing of it; what it wants changed it puts into a Draft.
 type View struct {
 	Conversation

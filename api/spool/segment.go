@@ -71,12 +71,10 @@ func lock(file *os.File) error {
 	return syscall.Flock(int(file.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
 }
 
-// head returns what stands before a record in a segment.
-func head(workspace tenants.WorkspaceID, sealed []byte) []byte {
-	head := make([]byte, header)
-	binary.BigEndian.PutUint32(head, uint32(len(sealed))) //nolint:gosec // a request is bounded
-	copy(head[4:], workspace[:])
-	return head
+// frame fills in what stands before what is sealed in a record.
+func frame(framed []byte, workspace tenants.WorkspaceID) {
+	binary.BigEndian.PutUint32(framed, uint32(len(framed)-header)) //nolint:gosec // a request is bounded
+	copy(framed[4:], workspace[:])
 }
 
 // each calls visit with the places of the records, in order. One at the end that was not
@@ -112,15 +110,11 @@ func (s *segment) read(offset, size int64) (workspace tenants.WorkspaceID, seale
 }
 
 // append writes a record whole or not at all.
-func (s *segment) append(head, sealed []byte) error {
-	_, err := s.file.WriteAt(head, s.size)
-	if err == nil {
-		_, err = s.file.WriteAt(sealed, s.size+int64(len(head)))
-	}
-	if err != nil {
+func (s *segment) append(framed []byte) error {
+	if _, err := s.file.WriteAt(framed, s.size); err != nil {
 		return errors.Join(err, s.file.Truncate(s.size))
 	}
-	s.size += int64(len(head) + len(sealed))
+	s.size += int64(len(framed))
 	return nil
 }
 

@@ -4,6 +4,7 @@
 package spool
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -26,6 +27,8 @@ const (
 	DefaultBytes = 256 << 20
 	// segmentBytes is the size from which a file gets no more records.
 	segmentBytes = 16 << 20
+	// bufferBytes is the most memory that is kept for the records to come, each time.
+	bufferBytes = 64 << 10
 	// keepFor is after how long a record is deleted that is never stored: its workspace was
 	// deleted meanwhile.
 	keepFor = 7 * 24 * time.Hour
@@ -47,7 +50,8 @@ type Config struct {
 
 // Spool keeps records until they are stored. It may be used by several goroutines at once.
 type Spool struct {
-	config Config
+	config  Config
+	buffers sync.Pool // of *bytes.Buffer
 
 	replaying sync.Mutex
 
@@ -81,7 +85,7 @@ type Record struct {
 // Open returns the spool of a directory, which it makes. What processes have left there that
 // run no more waits for Replay.
 func Open(config Config) (*Spool, error) {
-	s := &Spool{config: config}
+	s := &Spool{config: config, buffers: sync.Pool{New: func() any { return new(bytes.Buffer) }}}
 	if err := os.MkdirAll(config.Dir, 0o700); err != nil {
 		return nil, fmt.Errorf("make the spool's directory: %w", err)
 	}
@@ -119,14 +123,23 @@ func (s *Spool) load(path string) error {
 	return nil
 }
 
-// Put keeps a record of a workspace, sealed, until the Record is Done.
-func (s *Spool) Put(ctx context.Context, workspace tenants.WorkspaceID, plain []byte) (Record, error) {
+// Put keeps a record of a workspace, which write writes, sealed until the Record is Done.
+func (s *Spool) Put(ctx context.Context, workspace tenants.WorkspaceID, write func(*bytes.Buffer) error) (Record, error) {
 	key, err := s.config.Keys.Key(ctx, workspace)
 	if err != nil {
 		return Record{}, fmt.Errorf("seal for the spool: %w", err)
 	}
-	sealed := key.Seal([]byte(about), plain)
-	size := int64(header + len(sealed))
+	buffer, _ := s.buffers.Get().(*bytes.Buffer)
+	defer s.release(buffer)
+	_, _ = buffer.Write(make([]byte, header+archive.SealedRoom))
+	if err := write(buffer); err != nil {
+		return Record{}, fmt.Errorf("write for the spool: %w", err)
+	}
+	buffer.Grow(archive.SealedOverhead)
+	framed := buffer.Bytes()
+	framed = framed[:header+len(key.SealInPlace([]byte(about), framed[header:]))]
+	frame(framed, workspace)
+	size := int64(len(framed))
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.bytes+size > s.config.MaxBytes {
@@ -136,12 +149,20 @@ func (s *Spool) Put(ctx context.Context, workspace tenants.WorkspaceID, plain []
 		return Record{}, fmt.Errorf("open a file of the spool: %w", err)
 	}
 	record := Record{spool: s, segment: s.current, offset: s.current.size, size: size}
-	if err := s.current.append(head(workspace, sealed), sealed); err != nil {
+	if err := s.current.append(framed); err != nil {
 		return Record{}, fmt.Errorf("write to the spool: %w", err)
 	}
 	s.current.waiting++
 	s.bytes, s.records = s.bytes+size, s.records+1
 	return record, nil
+}
+
+// release keeps a buffer for the next record, unless it has grown large.
+func (s *Spool) release(buffer *bytes.Buffer) {
+	if buffer.Cap() <= bufferBytes {
+		buffer.Reset()
+		s.buffers.Put(buffer)
+	}
 }
 
 // roll has current be a segment with room. The caller holds the lock.

@@ -41,11 +41,19 @@ func open(t *testing.T, dir string, most int64, now time.Time) *spool.Spool {
 
 func put(t *testing.T, s *spool.Spool, text string) spool.Record {
 	t.Helper()
-	record, err := s.Put(t.Context(), workspace, []byte(text))
+	record, err := s.Put(t.Context(), workspace, written(text))
 	if err != nil {
 		t.Fatal(err)
 	}
 	return record
+}
+
+// written returns what writes a record.
+func written(text string) func(*bytes.Buffer) error {
+	return func(buffer *bytes.Buffer) error {
+		_, err := buffer.WriteString(text)
+		return err
+	}
 }
 
 // replay returns what a replay hands over, joined where it comes together; refuse may refuse it.
@@ -197,11 +205,11 @@ func TestAFullSpoolTakesNothing(t *testing.T) {
 	t.Parallel()
 	s := open(t, t.TempDir(), 200, time.Now())
 	first := put(t, s, "fits")
-	if _, err := s.Put(t.Context(), workspace, make([]byte, 150)); !errors.Is(err, spool.ErrFull) {
+	if _, err := s.Put(t.Context(), workspace, written(strings.Repeat("x", 150))); !errors.Is(err, spool.ErrFull) {
 		t.Errorf("error %v", err)
 	}
 	first.Done()
-	if _, err := s.Put(t.Context(), workspace, make([]byte, 100)); err != nil {
+	if _, err := s.Put(t.Context(), workspace, written(strings.Repeat("x", 100))); err != nil {
 		t.Errorf("once there is room: %v", err)
 	}
 }

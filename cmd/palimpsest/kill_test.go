@@ -85,7 +85,7 @@ func (c *child) survive(kills int, seed uint64) {
 
 // child is the program in a process of its own.
 type child struct {
-	t       *testing.T
+	t       testing.TB
 	binary  string
 	dir     string
 	command *exec.Cmd

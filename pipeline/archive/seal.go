@@ -16,8 +16,12 @@ import (
 	"golang.org/x/crypto/chacha20poly1305"
 )
 
-// SealedOverhead is how many bytes sealed text is longer than what was sealed.
-const SealedOverhead = chacha20poly1305.NonceSizeX + chacha20poly1305.Overhead
+const (
+	// SealedRoom is how many bytes stand before what was sealed.
+	SealedRoom = chacha20poly1305.NonceSizeX
+	// SealedOverhead is how many bytes sealed text is longer than what was sealed.
+	SealedOverhead = SealedRoom + chacha20poly1305.Overhead
+)
 
 // ErrSealed says that sealed bytes do not open: they were changed, or sealed for
 // another workspace or as something else.
@@ -114,9 +118,17 @@ func (k *Keys) TermKey(ctx context.Context, workspace tenants.WorkspaceID) ([]by
 // so that one key seals as many messages as come, then the sealed text. It opens
 // only for the same workspace and with the same about.
 func (k *Key) Seal(about, plain []byte) []byte {
-	sealed := make([]byte, chacha20poly1305.NonceSizeX, len(plain)+SealedOverhead)
+	sealed := make([]byte, SealedRoom, len(plain)+SealedOverhead)
 	_, _ = rand.Read(sealed) // never returns an error, see crypto/rand
 	return k.aead.Seal(sealed, sealed, plain, k.bound(about))
+}
+
+// SealInPlace is Seal of what stands in text behind SealedRoom bytes. Where text has the
+// capacity, what it returns lies in its memory.
+func (k *Key) SealInPlace(about, text []byte) []byte {
+	nonce := text[:SealedRoom]
+	_, _ = rand.Read(nonce) // never returns an error, see crypto/rand
+	return k.aead.Seal(nonce, nonce, text[SealedRoom:], k.bound(about))
 }
 
 // Open returns what was sealed about the same, or ErrSealed.
@@ -124,7 +136,7 @@ func (k *Key) Open(about, sealed []byte) ([]byte, error) {
 	if len(sealed) < SealedOverhead {
 		return nil, ErrSealed
 	}
-	nonce, text := sealed[:chacha20poly1305.NonceSizeX], sealed[chacha20poly1305.NonceSizeX:]
+	nonce, text := sealed[:SealedRoom], sealed[SealedRoom:]
 	plain, err := k.aead.Open(make([]byte, 0, len(text)), nonce, text, k.bound(about))
 	if err != nil {
 		return nil, ErrSealed

@@ -4,6 +4,8 @@ import (
 	"runtime"
 	"strings"
 	"testing"
+
+	"palimpsest/pipeline/conversation"
 )
 
 // A loop whose variable stands for itself ends.
@@ -45,6 +47,19 @@ func TestReadingACommandGrowsWithItsLength(t *testing.T) {
 		if short, long := allocated(1_000), allocated(4_000); long > 9*short+1<<16 {
 			t.Errorf("%s: %d bytes for 1,000 and %d for 4,000", name, short, long)
 		}
+	}
+}
+
+// Texts of the size of a request are read in one pass: each of these would take more than ten
+// minutes, after which go test gives up, if what stands before or behind each tag were read
+// again for it.
+// S37
+func TestTextsOfManyTagsAreRead(t *testing.T) {
+	t.Parallel()
+	const size = 31 << 20
+	for _, piece := range []string{"<system-reminder>", "a<file >", "a<file >\t"} {
+		text := strings.Repeat(piece, size/len(piece))
+		New().Add(0, 0, []conversation.Message{{Role: conversation.User, Blocks: []conversation.Block{{Kind: conversation.Text, Text: text}}}})
 	}
 }
 

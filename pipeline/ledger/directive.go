@@ -194,13 +194,8 @@ func (l *Ledger) addInstructions(place Place, text string) {
 			keep(tag, content)
 		}
 	}
-	for rest, more := text, true; more; {
-		_, rest, more = strings.Cut(rest, "<system-reminder>")
-		content, behind, closed := strings.Cut(rest, "</system-reminder>")
-		if more && closed {
-			contents(content, keep)
-			rest = behind
-		}
+	for _, content := range conversation.Reminders(text) {
+		contents(content, keep)
 	}
 }
 

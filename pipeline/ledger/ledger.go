@@ -200,9 +200,7 @@ func (l *Ledger) addSystem(place Place, message *conversation.Message) {
 // addHooks notes the standing orders in what the person's hooks added to the conversation,
 // such as "UserPromptSubmit hook additional context: Always run the linter".
 func (l *Ledger) addHooks(place Place, text string) {
-	for _, tag := range material {
-		text = withoutElement(text, tag, false)
-	}
+	text = withoutMaterial(text, false)
 	for _, content := range conversation.Reminders(text) {
 		event, rest, found := strings.Cut(strings.TrimSpace(content), " hook ")
 		_, said, hasText := strings.Cut(rest, ":")

@@ -1,7 +1,9 @@
 package ledger
 
 import (
+	"slices"
 	"strings"
+	"unicode"
 
 	"palimpsest/pipeline/conversation"
 )
@@ -68,7 +70,7 @@ var injected = []string{
 // material are the tags in which clients put what they, tools and other agents
 // say into a user's message. Their content may hold anything, tags included, so
 // each goes from its first opening to its last closing.
-var material = []string{
+var material = [...]string{
 	"task-notification", "local-command-caveat", "local-command-stdout", "local-command-stderr", "bash-input", "bash-stdout", "bash-stderr",
 	"command-name", "command-message", "environment_context", "environment_details", "user_instructions", "INSTRUCTIONS", "user_rules",
 	"always_applied_workspace_rules", "file", "file_content", "folder_content", "url_content", "attached_files", "document", "documents",
@@ -77,6 +79,9 @@ var material = []string{
 	"skill", "user-prompt-submit-hook", "SYSTEM_NOTICE", "diagnostics", "new-diagnostics", "subagent_notification", "teammate-message",
 	"user_shell_command", "content",
 }
+
+// longestTag is a length that no tag of material exceeds, with the sign behind it.
+const longestTag = 40
 
 // TypedText returns what a person typed of a text in a user's message: nothing that
 // the client put into it, that was said before, or that a tool returned.
@@ -94,13 +99,44 @@ func typed(text string) string {
 		return ""
 	}
 	if strings.Contains(text, "<") {
-		for _, tag := range material {
-			text = withoutElement(text, tag, true)
-		}
+		text = withoutMaterial(text, true)
 		// What was typed behind a command stands in a tag of its own.
 		text = strings.NewReplacer("<command-args>", "", "</command-args>", "", "<user_query>", "", "</user_query>", "").Replace(text)
 	}
 	return withoutFences(text)
+}
+
+// withoutMaterial is withoutElement of each tag of material.
+func withoutMaterial(text string, atLine bool) string {
+	for _, tag := range materialIn(text) {
+		text = withoutElement(text, tag, atLine)
+	}
+	return text
+}
+
+// materialIn returns the tags of material that a text may hold. It reads the text once.
+func materialIn(text string) []string {
+	var found [len(material)]bool
+	for rest := text; ; {
+		at := strings.IndexByte(rest, '<')
+		if at < 0 {
+			break
+		}
+		rest = rest[at+1:]
+		name := rest[:min(len(rest), longestTag)]
+		if end := strings.IndexAny(name, "<> \n"); end > 0 {
+			if i := slices.Index(material[:], name[:end]); i >= 0 {
+				found[i] = true
+			}
+		}
+	}
+	var tags []string
+	for i, tag := range material {
+		if found[i] {
+			tags = append(tags, tag)
+		}
+	}
+	return tags
 }
 
 // withoutElement returns a text without what stands from the first <tag …> to the
@@ -143,8 +179,8 @@ func opening(text, tag string, atLine bool) int {
 // startsLine reports whether nothing but white space, or the end of another
 // element, stands on a line so far.
 func startsLine(before string) bool {
-	line := strings.TrimSpace(before[strings.LastIndexByte(before, '\n')+1:])
-	return line == "" || strings.HasSuffix(line, ">")
+	before = strings.TrimRightFunc(before, func(r rune) bool { return r != '\n' && unicode.IsSpace(r) })
+	return before == "" || strings.HasSuffix(before, "\n") || strings.HasSuffix(before, ">")
 }
 
 // withoutFences leaves out code between fences, where each one is closed.

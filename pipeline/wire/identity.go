@@ -24,7 +24,7 @@ func Normalize(message conversation.Message) []byte {
 			out = appendSaid(out, 't', block.Text)
 		case conversation.ToolCall:
 			out = appendPart(out, 'c', []byte(block.Name))
-			out = appendArguments(out, block.Text)
+			out = appendArguments(out, block)
 		case conversation.ToolResult:
 			out = appendPart(out, 'r', strconv.AppendBool(nil, block.IsError))
 			out = appendSaid(out, 't', block.Text)
@@ -64,8 +64,8 @@ const canonicalDepth = 48
 
 // appendArguments appends a call's arguments in one spelling; free text as it is. They may be
 // most of a request, so no more copies of them are made than needed.
-func appendArguments(out []byte, text string) []byte {
-	raw := json.RawMessage(strings.TrimSpace(text))
+func appendArguments(out []byte, block *conversation.Block) []byte {
+	raw := bytes.TrimSpace(argumentsOf(block))
 	if !json.Valid(raw) {
 		return appendPart(out, 'a', raw)
 	}
@@ -73,6 +73,14 @@ func appendArguments(out []byte, text string) []byte {
 	out = appendCanonical(slices.Grow(out, len(raw)+partRoom), raw, 1)
 	head := strconv.AppendInt(append(make([]byte, 0, partRoom), 'a'), int64(len(out)-start), 10)
 	return slices.Insert(out, start, append(head, ':')...)
+}
+
+// argumentsOf returns a call's arguments, in the request itself where they stand there as they are.
+func argumentsOf(block *conversation.Block) json.RawMessage {
+	if input := Get(block.Raw, "input"); string(input) == block.Text {
+		return input
+	}
+	return json.RawMessage(block.Text)
 }
 
 // partRoom is what stands before a part, at most, in bytes.
