@@ -111,7 +111,7 @@ func (p *program) wire(ctx context.Context, registry *prometheus.Registry) (http
 	if err != nil {
 		return nil, err
 	}
-	if err := errors.Join(mailErr, recorderErr, p.startWork(ctx, work), p.hear(ctx, db, changes{people: people, keys: keys, archive: archiveKeys, settings: settings, lanes: writer.Resolver, patterns: shelf, pages: p.pages})); err != nil {
+	if err := errors.Join(mailErr, recorderErr, p.startWork(ctx, work), p.hear(ctx, db, changes{people: people, keys: keys, archive: archiveKeys, settings: settings, lanes: writer.Resolver, patterns: shelf, pages: p.pages, work: work})); err != nil {
 		return nil, err
 	}
 
@@ -293,20 +293,20 @@ func (p *program) keeper(db *tenantsdb.DB, keys *identity.Keys, safe *vault.Vaul
 // openArchive opens the archive: in the database, or with its bytes moved to a
 // bucket once they are durable.
 func (p *program) openArchive(ctx context.Context, db *tenantsdb.DB, keys *archive.Keys, work *jobsdb.Runner, registry *prometheus.Registry) (*archivedb.DB, *archivedb.Mover, error) {
-	originals, interval := archivedb.New(db).WithKeys(keys), sealEvery
+	originals := archivedb.New(db).WithKeys(keys)
 	var bucket archive.Bucket
 	if p.config.BlobURL != "" {
 		var err error
 		if bucket, err = blob.Open(ctx, p.config.BlobURL); err != nil {
 			return nil, nil, fmt.Errorf("PALIMPSEST_BLOB_URL: %w", err)
 		}
-		originals, interval = originals.WithBucket(bucket), moveEvery
+		originals = originals.WithBucket(bucket)
 	}
 	mover := archivedb.NewMover(db, bucket)
 	mover.Keys, p.seams.mover = keys, mover
 	p.probeArchive(bucket, mover.WaitsSince)
 	volume := newVolume(registry)
-	work.Share("archive", interval, moveTimeout, func(ctx context.Context) error {
+	work.Share(moveWork, movePace(bucket != nil), moveTimeout, func(ctx context.Context) error {
 		_, err := mover.Pass(ctx)
 		if bucket == nil {
 			return err
@@ -337,7 +337,7 @@ func indexOf(originals *archivedb.DB, keys *archive.Keys, embedder archive.Embed
 	if err != nil {
 		return nil, err
 	}
-	work.Share("index", indexEvery, indexTimeout, func(ctx context.Context) error {
+	work.Share(indexWork, indexPace(), indexTimeout, func(ctx context.Context) error {
 		for {
 			if done, err := index.IndexPending(ctx, indexLanes); done == 0 || err != nil {
 				return err

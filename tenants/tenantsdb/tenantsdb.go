@@ -146,6 +146,9 @@ func (db *DB) WorkPool() *pgxpool.Pool {
 	return db.work.pgx
 }
 
+// ListenURL is where notifications are heard, past any pgbouncer.
+func (db *DB) ListenURL() string { return db.listenURL }
+
 // Ping returns an error if the database does not answer.
 func (db *DB) Ping(ctx context.Context) error {
 	if err := db.requests.pgx.Ping(ctx); err != nil {
