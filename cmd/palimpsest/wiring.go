@@ -168,17 +168,19 @@ func (p *program) serveProduct(e *echo.Echo, of product) {
 	}
 	keeper, invitations := p.keeper(of.db, of.keys, of.vault, of.provider), identity.NewInvitations(of.people, of.db.Invitations, p.reachable())
 	signOn := p.signOn(of.db, of.vault, of.people)
+	reads := of.db.Reader()
+	costs := sessiondb.New(reads).WithKeys(of.archiveKeys).Browser()
 	api := manage.Config{
 		Defaults: p.defaults(), Codecs: formats.ByFormat(),
 		Identity: admittingPeople{of.people}, Cookies: tenants.NewCookies(p.reachable()), Keys: admittingKeys{of.keys}, APIKeys: keeper, ProviderKeys: keeper,
-		Pipelines: of.db.Pipelines, ModelWindows: of.db.ModelWindows, Patterns: of.learned, Sessions: of.sessions.Browser(), Costs: of.sessions.Browser(), Archive: of.originals, ArchiveKeys: of.archiveKeys, Searcher: of.index,
-		Exchanges: of.db.Exchanges, Usage: of.db.Usage, Members: of.people.Workspaces(), Workspaces: of.people.Workspaces(), Invitations: invitations, Data: of.db.Data, Views: of.db.Views, Audit: of.db.Audit, Deletion: of.deleting,
+		Pipelines: of.db.Pipelines, ModelWindows: of.db.ModelWindows, Patterns: of.learned, Sessions: of.sessions.Browser(), Costs: costs, Archive: of.originals, ArchiveKeys: of.archiveKeys, Searcher: of.index,
+		Exchanges: reads.Exchanges, Usage: reads.Usage, Members: of.people.Workspaces(), Workspaces: of.people.Workspaces(), Invitations: invitations, Data: of.db.Data, Views: of.db.Views, Audit: of.db.Audit, Deletion: of.deleting,
 		Billing: of.sold, Operators: of.db.Operators, SignOn: signOn, Alerts: of.alerting, Stars: of.db.Stars, Comments: of.db.Comments, Previews: of.preview, Log: p.log, Now: p.now,
 	}
 	manage.Register(e.Group("/api/v1"), api)
 	p.serveDashboard(e, web.Deps{
-		Identity: admittingPeople{of.people}, APIKeys: keeper, ProviderKeys: keeper, Pipelines: of.db.Pipelines, Usage: of.db.Usage,
-		Sessions: of.sessions.Browser(), Costs: of.sessions.Browser(), Exchanges: of.db.Exchanges, Archive: of.originals, ArchiveKeys: of.archiveKeys, Mails: of.mails, Members: of.people.Workspaces(), Workspaces: of.people.Workspaces(), Invitations: invitations,
+		Identity: admittingPeople{of.people}, APIKeys: keeper, ProviderKeys: keeper, Pipelines: of.db.Pipelines, Usage: reads.Usage,
+		Sessions: of.sessions.Browser(), Costs: costs, Exchanges: reads.Exchanges, Archive: of.originals, ArchiveKeys: of.archiveKeys, Mails: of.mails, Members: of.people.Workspaces(), Workspaces: of.people.Workspaces(), Invitations: invitations,
 		Data: of.db.Data, Audit: of.db.Audit, Views: of.db.Views, Deletion: of.deleting, Config: manage.NewConfigurations(api), Billing: of.sold, Preview: of.preview, TriggerAdvice: of.advice, ModelWindows: of.db.ModelWindows,
 		Patterns: of.learned, Searcher: of.index, Live: p.pages,
 		Operator: of.db.Operators, Health: p.newChecks(), LatestHealth: p.latestChecks, SignOn: signOn, Passkeys: p.passkeys(of.db, of.vault, of.people),

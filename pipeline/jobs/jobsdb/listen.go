@@ -13,7 +13,7 @@ import (
 type listening struct {
 	*riverpgxv5.Driver
 
-	direct *pgxpool.Pool // River takes its connection out of it for good
+	direct *pgxpool.Pool // River takes its connection out of it and keeps it
 }
 
 // listen returns a driver on a pool that hears notices at an address. It does not connect.

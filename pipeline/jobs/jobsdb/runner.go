@@ -59,8 +59,8 @@ type Config struct {
 	// Ended is told how each job ended, after it was counted; nil if none.
 	Ended func(kind jobs.Kind, outcome string)
 
-	// ListenURL is the database past any pgbouncer, where notices of new jobs are heard;
-	// empty: none are, and queues are looked at often.
+	// ListenURL is the database past any pgbouncer, where notices of new jobs are heard. With
+	// "" queues are looked at often instead.
 	ListenURL string
 
 	// Poll is how often a queue is looked at without a notice; 0: every second, or every
