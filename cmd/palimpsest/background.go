@@ -82,7 +82,7 @@ func (p *program) hear(ctx context.Context, db *tenantsdb.DB, changes changes) e
 		}
 	}, changes.patterns.ForgetAll)
 	listener.Handle(tenantsdb.ExchangesChannel, changes.pages.Told, changes.pages.Missed)
-	for channel, kinds := range map[string][]jobs.Kind{tenantsdb.ExchangesChannel: {indexWork, moveWork}, tenantsdb.WorkChannel: {tenantsdb.MailWork}} {
+	for channel, kinds := range map[string][]jobs.Kind{tenantsdb.ExchangesChannel: {"index", "archive"}, tenantsdb.MailsChannel: {"mail"}} {
 		listener.Handle(channel, func(string) { changes.work.Wake(kinds...) }, func() { changes.work.Wake(kinds...) })
 	}
 	listener.Handle(tenantsdb.LoginsChannel, func(string) { changes.pages.Recheck() }, changes.pages.Recheck)

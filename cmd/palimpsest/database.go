@@ -101,7 +101,7 @@ func (p *program) logins(ctx context.Context, owner string, safe *vault.Vault) (
 		p.log.Warn("read replica failed, pages read from the database for 10 s", "error", err)
 	}
 	var err error
-	if config.ReadURL, err = p.readURL(secret); err != nil {
+	if config.ReadURL, err = readURL(p.config, secret); err != nil {
 		return tenantsdb.Config{}, err
 	}
 	if config.URL == "" {
@@ -126,11 +126,11 @@ func (p *program) logins(ctx context.Context, owner string, safe *vault.Vault) (
 
 // readURL returns the address of the replica that pages read from, with the login that the
 // program makes unless a setting names one; "" if absent.
-func (p *program) readURL(secret []byte) (string, error) {
-	if p.config.DatabaseReadURL == "" || p.config.DatabaseAppURL != "" {
-		return p.config.DatabaseReadURL, nil
+func readURL(config Config, secret []byte) (string, error) {
+	if config.DatabaseReadURL == "" || config.DatabaseAppURL != "" {
+		return config.DatabaseReadURL, nil
 	}
-	return migrations.AppURL(p.config.DatabaseReadURL, secret)
+	return migrations.AppURL(config.DatabaseReadURL, secret)
 }
 
 // checkMasterKeys returns an error if the vault is not that of the database. The first

@@ -30,7 +30,7 @@ func (p *program) outbox(db *tenantsdb.DB, people *identity.Service, work *jobsd
 	if p.config.SMTPURL == "" {
 		config.ReadAt = p.mailsAt
 		kept := mail.NewOutbox(config)
-		work.Every(tenantsdb.MailWork, mail.Every, mail.Timeout, kept.Pass)
+		work.Every("mail", mail.Every, mail.Timeout, kept.Pass)
 		return kept, nil
 	}
 	sender, err := mail.NewSMTP(p.config.SMTPURL, p.config.MailFrom, nil)
@@ -38,6 +38,6 @@ func (p *program) outbox(db *tenantsdb.DB, people *identity.Service, work *jobsd
 		return nil, fmt.Errorf("SMTP_URL: %w", err)
 	}
 	config.Sender = sender
-	work.Every(tenantsdb.MailWork, mail.Every, mail.Timeout, mail.NewOutbox(config).Pass)
+	work.Every("mail", mail.Every, mail.Timeout, mail.NewOutbox(config).Pass)
 	return nil, nil //nolint:nilnil // mails are sent, so there is nothing to show
 }

@@ -308,7 +308,7 @@ func (p *program) openArchive(ctx context.Context, db *tenantsdb.DB, keys *archi
 	mover.Keys, p.seams.mover = keys, mover
 	p.probeArchive(bucket, mover.WaitsSince)
 	volume := newVolume(registry)
-	work.Share(moveWork, movePace(bucket != nil), moveTimeout, func(ctx context.Context) error {
+	work.Share("archive", movePace(bucket != nil), moveTimeout, func(ctx context.Context) error {
 		_, err := mover.Pass(ctx)
 		if bucket == nil {
 			return err
@@ -339,7 +339,7 @@ func indexOf(originals *archivedb.DB, keys *archive.Keys, embedder archive.Embed
 	if err != nil {
 		return nil, err
 	}
-	work.Share(indexWork, indexPace(), indexTimeout, func(ctx context.Context) error {
+	work.Share("index", indexPace(), indexTimeout, func(ctx context.Context) error {
 		for {
 			if done, err := index.IndexPending(ctx, indexLanes); done == 0 || err != nil {
 				return err

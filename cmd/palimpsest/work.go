@@ -32,9 +32,6 @@ const (
 
 	embedEvery   = time.Minute
 	embedTimeout = 10 * time.Minute
-
-	indexWork jobs.Kind = "index"
-	moveWork  jobs.Kind = "archive"
 )
 
 // movePace returns how often originals are moved: soon after exchanges were

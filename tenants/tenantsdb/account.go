@@ -30,7 +30,7 @@ func (db Accounts) AskAccount(ctx context.Context, request tenants.AccountReques
 		if err != nil {
 			return err
 		}
-		return notify(tx, WorkChannel, MailWork)
+		return notify(tx, MailsChannel, "")
 	})
 	if err != nil {
 		return fmt.Errorf("keep the request to %s: %w", request.Kind, err)

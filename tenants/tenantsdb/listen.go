@@ -17,11 +17,8 @@ const (
 	KeysChannel     = "palimpsest_keys"     // an API key was revoked: its workspace
 	SettingsChannel = "palimpsest_settings" // a workspace's pipeline or provider keys changed: its id
 	LoginsChannel   = "palimpsest_logins"   // a login has ended: its id
-	WorkChannel     = "palimpsest_work"     // there is something for a kind of job: MailWork
+	MailsChannel    = "palimpsest_mails"    // a mail waits or was asked for: nothing
 )
-
-// MailWork is what WorkChannel says once a mail waits, or was asked for.
-const MailWork = "mail"
 
 const (
 	probeEvery   = 5 * time.Second // silence after which a connection is tried

@@ -128,7 +128,7 @@ func (p *bytesPlan) Encode(value any, buf []byte) ([]byte, error) {
 
 // checkBound returns ErrUnbound for a login with more or fewer rights than requests need.
 func checkBound(ctx context.Context, connections *pgxpool.Pool) error {
-	login, err := readLogin(ctx, connections)
+	login, err := readLogin(ctx, connections.QueryRow)
 	if err == nil && !login.bound() {
 		err = ErrUnbound
 	}
@@ -138,7 +138,7 @@ func checkBound(ctx context.Context, connections *pgxpool.Pool) error {
 // checkWorker returns ErrNoWorker for a login with more or fewer rights than background jobs
 // need.
 func checkWorker(ctx context.Context, connections *pgxpool.Pool) error {
-	login, err := readLogin(ctx, connections)
+	login, err := readLogin(ctx, connections.QueryRow)
 	if err == nil && (login.Unbound || !login.Serves || !login.Works) {
 		err = ErrNoWorker
 	}
@@ -155,12 +155,8 @@ type login struct {
 // bound reports whether it is an app login.
 func (l login) bound() bool { return !l.Unbound && l.Serves && !l.Works }
 
-// asker is a connection, or a pool of them.
-type asker interface {
-	QueryRow(ctx context.Context, statement string, arguments ...any) pgx.Row
-}
-
-func readLogin(ctx context.Context, connections asker) (login, error) {
+// readLogin asks a connection or a pool for its login.
+func readLogin(ctx context.Context, ask func(ctx context.Context, statement string, arguments ...any) pgx.Row) (login, error) {
 	const statement = `SELECT r.rolsuper OR r.rolbypassrls
 			OR EXISTS (SELECT FROM pg_class c WHERE c.relnamespace = 'public'::regnamespace AND c.relkind IN ('r', 'p')
 				AND pg_has_role(current_user, c.relowner, 'USAGE')),
@@ -168,7 +164,7 @@ func readLogin(ctx context.Context, connections asker) (login, error) {
 			coalesce(pg_has_role(current_user, to_regrole('palimpsest_worker'), 'MEMBER'), false)
 		FROM pg_roles r WHERE r.rolname = current_user`
 	var found login
-	if err := connections.QueryRow(ctx, statement).Scan(&found.Unbound, &found.Serves, &found.Works); err != nil {
+	if err := ask(ctx, statement).Scan(&found.Unbound, &found.Serves, &found.Works); err != nil {
 		return login{}, fmt.Errorf("open database: %w", err)
 	}
 	return found, nil

@@ -28,7 +28,7 @@ const (
 // replica is a server that follows the database and takes reads in its place.
 type replica struct {
 	pool   *pool
-	failed func(error) // hears why reads go to the database itself; nil: nobody does
+	failed func(error) // hears why reads go to the database itself; optional
 	rests  atomic.Int64
 }
 
@@ -58,7 +58,7 @@ func openReplica(ctx context.Context, config Config) (*replica, error) {
 
 // isBound returns ErrUnbound for a connection with more or fewer rights than requests need.
 func isBound(ctx context.Context, connection *pgx.Conn) error {
-	login, err := readLogin(ctx, connection)
+	login, err := readLogin(ctx, connection.QueryRow)
 	if err == nil && !login.bound() {
 		err = ErrUnbound
 	}
