@@ -13,6 +13,8 @@ import (
 
 	"palimpsest/api"
 	"palimpsest/pipeline/archive"
+	"palimpsest/pipeline/jobs"
+	"palimpsest/pipeline/jobs/jobsdb"
 	"palimpsest/pipeline/modules/patterns"
 	"palimpsest/pipeline/modules/patterns/patternsdb"
 	"palimpsest/pipeline/session"
@@ -57,6 +59,7 @@ type changes struct {
 	lanes    *session.Resolver
 	patterns *patterns.Shelf
 	pages    *live.Hub
+	work     *jobsdb.Runner
 }
 
 // hear drops from memory what changes in the database, and everything after a
@@ -81,6 +84,9 @@ func (p *program) hear(ctx context.Context, db *tenantsdb.DB, changes changes) e
 		}
 	}, changes.patterns.ForgetAll)
 	listener.Handle(tenantsdb.ExchangesChannel, changes.pages.Told, changes.pages.Missed)
+	for channel, kinds := range map[string][]jobs.Kind{tenantsdb.ExchangesChannel: {"index", "archive"}, tenantsdb.MailsChannel: {"mail"}} {
+		listener.Handle(channel, func(string) { changes.work.Wake(kinds...) }, func() { changes.work.Wake(kinds...) })
+	}
 	listener.Handle(tenantsdb.LoginsChannel, func(string) { changes.pages.Recheck() }, changes.pages.Recheck)
 	listener.Handle(sessiondb.Channel, ofLane(changes.lanes.Compacted), changes.lanes.Missed)
 	for channel, changed := range map[string]func(lane uuid.UUID, number int){

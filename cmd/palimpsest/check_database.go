@@ -33,7 +33,7 @@ func (p *program) databaseExaminations(ctx context.Context) []examination {
 		look func(ctx context.Context, owner string) result
 	}{
 		{"Database", checkServer}, {"Schema", checkSchema}, {"Secret key", p.checkSecretKey},
-		{"App login", p.checkAppLogin}, {"Worker login", p.checkWorkerLogin}, {"Clock", checkClock},
+		{"App login", p.checkAppLogin}, {"Worker login", p.checkWorkerLogin}, {"Read replica", checkReadReplica(p)}, {"Clock", checkClock},
 	}
 	list := make([]examination, len(looks))
 	for i, one := range looks {
@@ -185,6 +185,32 @@ func (p *program) checkWorkerLogin(ctx context.Context, owner string) result {
 	return p.checkLogin(ctx, owner, "DATABASE_WORKER_URL", p.config.DatabaseWorkerURL, migrations.WorkerURL, func(url string) tenantsdb.Config {
 		return tenantsdb.Config{URL: app, WorkerURL: url}
 	})
+}
+
+// checkReadReplica returns what looks at the replica that pages read from.
+func checkReadReplica(p *program) func(ctx context.Context, owner string) result {
+	return func(ctx context.Context, _ string) result {
+		if p.config.DatabaseReadURL == "" {
+			return off("DATABASE_READ_URL is not set: pages read from the database")
+		}
+		address := p.config.DatabaseReadURL
+		if p.config.DatabaseAppURL == "" {
+			var err error
+			if address, err = p.derived(address, migrations.AppURL); err != nil {
+				return off("the first start creates its login")
+			}
+		}
+		follows, behind, err := tenantsdb.CheckReplica(ctx, address)
+		switch {
+		case err != nil:
+			return failed("Check DATABASE_READ_URL; until it works, pages read from the database.", "%v", err)
+		case !follows:
+			return warned("Name a standby in DATABASE_READ_URL: this is a server that takes writes.", "it does not follow another server")
+		case behind > time.Minute:
+			return warned("Look at the replication; until it has caught up, pages read from the database.", "it is %s behind", behind.Round(time.Second))
+		}
+		return passed("it follows the database")
+	}
 }
 
 // errNoSecret says that no secret key exists from which logins follow.

@@ -132,6 +132,7 @@ func TestCheckNamesThePartThatFails(t *testing.T) {
 		"Secret key":     {func(c *Config) { c.SecretKey = masterKey("w") }, "not the one of this database"},
 		"App login":      {func(c *Config) { c.DatabaseAppURL = c.DatabaseURL }, ""},
 		"Worker login":   {func(c *Config) { c.DatabaseWorkerURL = c.DatabaseURL }, ""},
+		"Read replica":   {func(c *Config) { c.DatabaseReadURL = "postgres://reader:hunter2@" + nowhere + "/palimpsest" }, "read replica"},
 		"Blob store":     {func(c *Config) { c.BlobURL = strings.Replace(bucket.url(), "key:secret", "key:wrong", 1) }, "cannot be put"},
 		"Redis":          {func(c *Config) { c.RedisURL = "redis://" + nowhere }, "connection refused"},
 		"Mail":           {func(c *Config) { c.SMTPURL = "smtp://palimpsest:hunter2@" + nowhere + "?from=palimpsest@example.com" }, "mail server"},

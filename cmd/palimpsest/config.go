@@ -31,6 +31,7 @@ type Config struct {
 	DatabaseURL           string // DATABASE_URL; empty: a private cluster below DataDir
 	DatabaseAppURL        string // DATABASE_APP_URL; empty: a login made from DatabaseURL
 	DatabaseWorkerURL     string // DATABASE_WORKER_URL; empty: a login made from DatabaseURL
+	DatabaseReadURL       string // DATABASE_READ_URL; empty: pages read from the database itself
 	DataDir               string // PALIMPSEST_DATA_DIR
 	BlobURL               string // PALIMPSEST_BLOB_URL; empty: the database
 	RedisURL              string // REDIS_URL; empty: in process
@@ -103,6 +104,7 @@ func settings() []setting {
 		{"DATABASE_URL", text(func(c *Config) *string { return &c.DatabaseURL })},
 		{"DATABASE_APP_URL", text(func(c *Config) *string { return &c.DatabaseAppURL })},
 		{"DATABASE_WORKER_URL", text(func(c *Config) *string { return &c.DatabaseWorkerURL })},
+		{"DATABASE_READ_URL", text(func(c *Config) *string { return &c.DatabaseReadURL })},
 		{"PALIMPSEST_DATA_DIR", text(func(c *Config) *string { return &c.DataDir })},
 		{"PALIMPSEST_BLOB_URL", text(func(c *Config) *string { return &c.BlobURL })},
 		{"REDIS_URL", text(func(c *Config) *string { return &c.RedisURL })},
@@ -189,10 +191,13 @@ func (c Config) Validate() error {
 			return err
 		}
 	}
-	for name, value := range map[string]string{"DATABASE_URL": c.DatabaseURL, "DATABASE_APP_URL": c.DatabaseAppURL, "DATABASE_WORKER_URL": c.DatabaseWorkerURL} {
+	for name, value := range map[string]string{"DATABASE_URL": c.DatabaseURL, "DATABASE_APP_URL": c.DatabaseAppURL, "DATABASE_WORKER_URL": c.DatabaseWorkerURL, "DATABASE_READ_URL": c.DatabaseReadURL} {
 		if err := checkURL(name, value, "postgres", "postgresql"); err != nil {
 			return err
 		}
+	}
+	if c.DatabaseReadURL != "" && c.DatabaseURL == "" {
+		return errors.New("DATABASE_READ_URL: names a replica of DATABASE_URL, which is not set")
 	}
 	if err := checkURL("REDIS_URL", c.RedisURL, "redis", "rediss"); err != nil {
 		return err

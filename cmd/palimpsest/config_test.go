@@ -42,6 +42,7 @@ func TestWrongSettingIsNamedWithoutItsSecret(t *testing.T) {
 		"DATABASE_URL":                       "mysql://user:hunter2@host/db",
 		"DATABASE_APP_URL":                   "hunter2",
 		"DATABASE_WORKER_URL":                "hunter2",
+		"DATABASE_READ_URL":                  "postgres://user:hunter2@host/db",
 		"REDIS_URL":                          "http://hunter2",
 		"PALIMPSEST_BLOB_URL":                "ftp://hunter2",
 		"PALIMPSEST_PUBLIC_URL":              "hunter2",

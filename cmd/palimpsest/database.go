@@ -46,7 +46,7 @@ func (p *program) openDatabase(ctx context.Context, safe *vault.Vault) (*tenants
 	db, err := tenantsdb.Open(ctx, logins)
 	switch {
 	case errors.Is(err, tenantsdb.ErrUnbound):
-		return nil, fmt.Errorf("DATABASE_APP_URL: %w", err)
+		return nil, fmt.Errorf("DATABASE_APP_URL or DATABASE_READ_URL: %w", err)
 	case errors.Is(err, tenantsdb.ErrNoWorker):
 		return nil, fmt.Errorf("DATABASE_WORKER_URL: %w", err)
 	case err != nil:
@@ -97,7 +97,13 @@ func (p *program) logins(ctx context.Context, owner string, safe *vault.Vault) (
 	secret := safe.Derive("database login")
 	// The configured URLs may go through a pgbouncer, which does not pass notifications on.
 	config := tenantsdb.Config{URL: p.config.DatabaseAppURL, WorkerURL: p.config.DatabaseWorkerURL, ListenURL: owner, Sealer: safe}
+	config.ReadFailed = func(err error) {
+		p.log.Warn("read replica failed, pages read from the database for 10 s", "error", err)
+	}
 	var err error
+	if config.ReadURL, err = readURL(p.config, secret); err != nil {
+		return tenantsdb.Config{}, err
+	}
 	if config.URL == "" {
 		if err := migrations.EnsureAppLogin(ctx, owner, secret); err != nil {
 			return tenantsdb.Config{}, err
@@ -116,6 +122,15 @@ func (p *program) logins(ctx context.Context, owner string, safe *vault.Vault) (
 		}
 	}
 	return config, nil
+}
+
+// readURL returns the address of the replica that pages read from, with the login that the
+// program makes unless a setting names one; "" if absent.
+func readURL(config Config, secret []byte) (string, error) {
+	if config.DatabaseReadURL == "" || config.DatabaseAppURL != "" {
+		return config.DatabaseReadURL, nil
+	}
+	return migrations.AppURL(config.DatabaseReadURL, secret)
 }
 
 // checkMasterKeys returns an error if the vault is not that of the database. The first

@@ -111,7 +111,7 @@ func (p *program) wire(ctx context.Context, registry *prometheus.Registry) (http
 	if err != nil {
 		return nil, err
 	}
-	if err := errors.Join(mailErr, recorderErr, p.startWork(ctx, work), p.hear(ctx, db, changes{people: people, keys: keys, archive: archiveKeys, settings: settings, lanes: writer.Resolver, patterns: shelf, pages: p.pages})); err != nil {
+	if err := errors.Join(mailErr, recorderErr, p.startWork(ctx, work), p.hear(ctx, db, changes{people: people, keys: keys, archive: archiveKeys, settings: settings, lanes: writer.Resolver, patterns: shelf, pages: p.pages, work: work})); err != nil {
 		return nil, err
 	}
 
@@ -168,17 +168,19 @@ func (p *program) serveProduct(e *echo.Echo, of product) {
 	}
 	keeper, invitations := p.keeper(of.db, of.keys, of.vault, of.provider), identity.NewInvitations(of.people, of.db.Invitations, p.reachable())
 	signOn := p.signOn(of.db, of.vault, of.people)
+	reads := of.db.Reader()
+	costs := sessiondb.New(reads).WithKeys(of.archiveKeys).Browser()
 	api := manage.Config{
 		Defaults: p.defaults(), Codecs: formats.ByFormat(),
 		Identity: admittingPeople{of.people}, Cookies: tenants.NewCookies(p.reachable()), Keys: admittingKeys{of.keys}, APIKeys: keeper, ProviderKeys: keeper,
-		Pipelines: of.db.Pipelines, ModelWindows: of.db.ModelWindows, Patterns: of.learned, Sessions: of.sessions.Browser(), Costs: of.sessions.Browser(), Archive: of.originals, ArchiveKeys: of.archiveKeys, Searcher: of.index,
-		Exchanges: of.db.Exchanges, Usage: of.db.Usage, Members: of.people.Workspaces(), Workspaces: of.people.Workspaces(), Invitations: invitations, Data: of.db.Data, Views: of.db.Views, Audit: of.db.Audit, Deletion: of.deleting,
+		Pipelines: of.db.Pipelines, ModelWindows: of.db.ModelWindows, Patterns: of.learned, Sessions: of.sessions.Browser(), Costs: costs, Archive: of.originals, ArchiveKeys: of.archiveKeys, Searcher: of.index,
+		Exchanges: reads.Exchanges, Usage: reads.Usage, Members: of.people.Workspaces(), Workspaces: of.people.Workspaces(), Invitations: invitations, Data: of.db.Data, Views: of.db.Views, Audit: of.db.Audit, Deletion: of.deleting,
 		Billing: of.sold, Operators: of.db.Operators, SignOn: signOn, Alerts: of.alerting, Stars: of.db.Stars, Comments: of.db.Comments, Previews: of.preview, Log: p.log, Now: p.now,
 	}
 	manage.Register(e.Group("/api/v1"), api)
 	p.serveDashboard(e, web.Deps{
-		Identity: admittingPeople{of.people}, APIKeys: keeper, ProviderKeys: keeper, Pipelines: of.db.Pipelines, Usage: of.db.Usage,
-		Sessions: of.sessions.Browser(), Costs: of.sessions.Browser(), Exchanges: of.db.Exchanges, Archive: of.originals, ArchiveKeys: of.archiveKeys, Mails: of.mails, Members: of.people.Workspaces(), Workspaces: of.people.Workspaces(), Invitations: invitations,
+		Identity: admittingPeople{of.people}, APIKeys: keeper, ProviderKeys: keeper, Pipelines: of.db.Pipelines, Usage: reads.Usage,
+		Sessions: of.sessions.Browser(), Costs: costs, Exchanges: reads.Exchanges, Archive: of.originals, ArchiveKeys: of.archiveKeys, Mails: of.mails, Members: of.people.Workspaces(), Workspaces: of.people.Workspaces(), Invitations: invitations,
 		Data: of.db.Data, Audit: of.db.Audit, Views: of.db.Views, Deletion: of.deleting, Config: manage.NewConfigurations(api), Billing: of.sold, Preview: of.preview, TriggerAdvice: of.advice, ModelWindows: of.db.ModelWindows,
 		Patterns: of.learned, Searcher: of.index, Live: p.pages,
 		Operator: of.db.Operators, Health: p.newChecks(), LatestHealth: p.latestChecks, SignOn: signOn, Passkeys: p.passkeys(of.db, of.vault, of.people),
@@ -293,20 +295,20 @@ func (p *program) keeper(db *tenantsdb.DB, keys *identity.Keys, safe *vault.Vaul
 // openArchive opens the archive: in the database, or with its bytes moved to a
 // bucket once they are durable.
 func (p *program) openArchive(ctx context.Context, db *tenantsdb.DB, keys *archive.Keys, work *jobsdb.Runner, registry *prometheus.Registry) (*archivedb.DB, *archivedb.Mover, error) {
-	originals, interval := archivedb.New(db).WithKeys(keys), sealEvery
+	originals := archivedb.New(db).WithKeys(keys)
 	var bucket archive.Bucket
 	if p.config.BlobURL != "" {
 		var err error
 		if bucket, err = blob.Open(ctx, p.config.BlobURL); err != nil {
 			return nil, nil, fmt.Errorf("PALIMPSEST_BLOB_URL: %w", err)
 		}
-		originals, interval = originals.WithBucket(bucket), moveEvery
+		originals = originals.WithBucket(bucket)
 	}
 	mover := archivedb.NewMover(db, bucket)
 	mover.Keys, p.seams.mover = keys, mover
 	p.probeArchive(bucket, mover.WaitsSince)
 	volume := newVolume(registry)
-	work.Share("archive", interval, moveTimeout, func(ctx context.Context) error {
+	work.Share("archive", movePace(bucket != nil), moveTimeout, func(ctx context.Context) error {
 		_, err := mover.Pass(ctx)
 		if bucket == nil {
 			return err
@@ -337,7 +339,7 @@ func indexOf(originals *archivedb.DB, keys *archive.Keys, embedder archive.Embed
 	if err != nil {
 		return nil, err
 	}
-	work.Share("index", indexEvery, indexTimeout, func(ctx context.Context) error {
+	work.Share("index", indexPace(), indexTimeout, func(ctx context.Context) error {
 		for {
 			if done, err := index.IndexPending(ctx, indexLanes); done == 0 || err != nil {
 				return err

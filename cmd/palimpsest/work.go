@@ -11,6 +11,7 @@ import (
 
 	"palimpsest/pipeline"
 	"palimpsest/pipeline/archive/archivedb"
+	"palimpsest/pipeline/jobs"
 	"palimpsest/pipeline/jobs/jobsdb"
 	"palimpsest/pipeline/modules"
 	"palimpsest/pipeline/modules/patterns"
@@ -25,17 +26,26 @@ import (
 )
 
 const (
-	moveEvery   = 10 * time.Second
-	sealEvery   = 10 * time.Minute // where there is no bucket to move to
 	moveTimeout = 10 * time.Minute // what is not moved by then is moved the next time
 
-	indexEvery   = 2 * time.Second
 	indexLanes   = 256 // lanes that a process claims at a time
 	indexTimeout = 10 * time.Minute
 
 	embedEvery   = time.Minute
 	embedTimeout = 10 * time.Minute
 )
+
+// movePace returns how often originals are moved: soon after exchanges were
+// recorded, and seldom where none are.
+func movePace(toBucket bool) jobs.Pace {
+	if !toBucket {
+		return jobs.Pace{Least: 10 * time.Minute, Most: 10 * time.Minute}
+	}
+	return jobs.Pace{Least: 10 * time.Second, Most: time.Minute}
+}
+
+// indexPace returns how often lanes are indexed.
+func indexPace() jobs.Pace { return jobs.Pace{Least: 2 * time.Second, Most: 30 * time.Second} }
 
 // newWork makes what does the work off the request path. What there is to do is
 // registered with it where the parts are made, before startWork: work.Handle for jobs
@@ -44,6 +54,7 @@ func (p *program) newWork(db *tenantsdb.DB, registry *prometheus.Registry) *jobs
 	jobsdb.NewBacklog(registry, db.WorkPool(), p.log)
 	return jobsdb.New(jobsdb.Config{
 		Pool: db.WorkPool(), Door: db, Metrics: jobsdb.NewMetrics(registry), Log: p.log, Now: time.Now, Idle: !p.config.Role.works(),
+		ListenURL: db.ListenURL(),
 	})
 }
 

@@ -19,7 +19,8 @@ import (
 // Pair is a PostgreSQL server and its replica, which has everything before it counts as
 // committed. Both end with the test.
 type Pair struct {
-	OwnerURL string // names both: a connection is made with the one that takes writes
+	OwnerURL   string // names both: a connection is made with the one that takes writes
+	ReplicaURL string // names the replica alone
 
 	dir     string // of the primary
 	primary *localdb.Cluster
@@ -63,8 +64,27 @@ func NewPair(t testing.TB) *Pair {
 	parameters := both.Query()
 	parameters.Set("target_session_attrs", "read-write")
 	both.RawQuery = parameters.Encode()
-	p.OwnerURL = both.String()
+	p.OwnerURL, p.ReplicaURL = both.String(), other.String()
 	return p
+}
+
+// Replay has the replica show what the primary commits from now on, or keep what it has.
+func (p *Pair) Replay(t testing.TB, on bool) {
+	t.Helper()
+	statement := "SELECT pg_wal_replay_pause()"
+	if on {
+		statement = "SELECT pg_wal_replay_resume()"
+	}
+	onServer(t, p.replica, statement)
+}
+
+// StopReplica ends the replica; the primary goes on alone.
+func (p *Pair) StopReplica(t testing.TB) {
+	t.Helper()
+	onServer(t, p.primary, "ALTER SYSTEM SET synchronous_standby_names = ''", "SELECT pg_reload_conf()")
+	if err := p.replica.Stop(); err != nil {
+		t.Fatal(err)
+	}
 }
 
 // KillPrimary ends the primary as a machine that loses its power does.

@@ -54,3 +54,9 @@ type Limits struct {
 	Timeout  time.Duration // for one job; 0: a minute
 	Attempts int           // before a job is abandoned; 0: 5
 }
+
+// Pace is how often work comes that all processes share.
+type Pace struct {
+	Least time.Duration // between two passes, however often it is woken
+	Most  time.Duration // when it is not woken
+}

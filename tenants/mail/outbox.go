@@ -21,9 +21,10 @@ const (
 	GiveUpAfter = 3 * 24 * time.Hour
 )
 
-// Every is how often waiting mails are looked for, Timeout how long one pass may take.
+// Every is how often waiting mails are looked for where nothing says that there are any,
+// Timeout how long one pass may take.
 const (
-	Every   = 2 * time.Second
+	Every   = 30 * time.Second
 	Timeout = 5 * time.Minute
 )
 

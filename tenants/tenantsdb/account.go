@@ -25,8 +25,12 @@ type Accounts struct{ *core }
 // address.
 func (db Accounts) AskAccount(ctx context.Context, request tenants.AccountRequest) error {
 	err := db.unscoped(ctx, func(tx *gorm.DB) error {
-		return tx.Exec("INSERT INTO account_requests (id, kind, email, password_hash, workspace, address) VALUES (?, ?, ?, ?, ?, ?)",
+		err := tx.Exec("INSERT INTO account_requests (id, kind, email, password_hash, workspace, address) VALUES (?, ?, ?, ?, ?, ?)",
 			uuid.Must(uuid.NewV7()), string(request.Kind), storable(request.Email), request.PasswordHash, storable(request.Workspace), request.From).Error
+		if err != nil {
+			return err
+		}
+		return notify(tx, MailsChannel, "")
 	})
 	if err != nil {
 		return fmt.Errorf("keep the request to %s: %w", request.Kind, err)

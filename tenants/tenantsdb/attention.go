@@ -52,23 +52,26 @@ func (db Usage) UsageChoices(ctx context.Context, workspace tenants.WorkspaceID,
 	return choices, nil
 }
 
+// sqlRejections reads, for each key, what came after the newest good answer: few exchanges.
+const sqlRejections = `
+	SELECT k.id AS key, k.name, k.provider, refused.count, refused.since, refused.status
+	FROM provider_keys k
+		CROSS JOIN LATERAL (SELECT greatest(k.sealed_at, CASE WHEN k.check_ok THEN k.checked_at END, (
+			SELECT g.at FROM exchanges g WHERE g.workspace_id = k.workspace_id AND g.provider_key_id = k.id AND g.at >= @since AND g.status < 400
+			ORDER BY g.at DESC LIMIT 1)) AS at) good
+		CROSS JOIN LATERAL (SELECT count(*) AS count, min(e.at) AS since, (array_agg(e.status ORDER BY e.at DESC))[1] AS status
+			FROM exchanges e WHERE e.workspace_id = k.workspace_id AND e.provider_key_id = k.id AND e.at >= @since AND e.at > good.at
+				AND e.error_from = 'provider' AND e.status IN (401, 403)) refused
+	WHERE k.workspace_id = @workspace AND NOT k.disabled AND refused.count > 0
+	ORDER BY refused.count DESC, k.name, k.id`
+
 // Rejections returns the enabled provider keys of a workspace that their providers have
 // refused since a time, and that nothing good has followed: no answer, no test that
 // passed, no new secret. The one with most refusals comes first.
 func (db Usage) Rejections(ctx context.Context, workspace tenants.WorkspaceID, since time.Time) ([]tenants.Rejection, error) {
-	const statement = `
-		SELECT k.id AS key, k.name, k.provider, count(*) AS count, min(e.at) AS since, (array_agg(e.status ORDER BY e.at DESC))[1] AS status
-		FROM provider_keys k
-			CROSS JOIN LATERAL (SELECT greatest(k.sealed_at, CASE WHEN k.check_ok THEN k.checked_at END, (
-				SELECT g.at FROM exchanges g WHERE g.workspace_id = k.workspace_id AND g.provider_key_id = k.id AND g.at >= @since AND g.status < 400
-				ORDER BY g.at DESC LIMIT 1)) AS at) good
-			JOIN exchanges e ON e.workspace_id = k.workspace_id AND e.provider_key_id = k.id AND e.at >= @since AND e.at > good.at
-				AND e.error_from = 'provider' AND e.status IN (401, 403)
-		WHERE k.workspace_id = @workspace AND NOT k.disabled
-		GROUP BY k.id, k.name, k.provider ORDER BY count DESC, k.name, k.id`
 	var rejections []tenants.Rejection
 	err := db.inTenant(ctx, workspace, func(tx *gorm.DB) error {
-		return tx.Raw(statement, map[string]any{"workspace": workspace, "since": since}).Scan(&rejections).Error
+		return tx.Raw(sqlRejections, map[string]any{"workspace": workspace, "since": since}).Scan(&rejections).Error
 	})
 	if err != nil {
 		return nil, fmt.Errorf("refused provider keys of workspace %s: %w", workspace, err)
@@ -79,20 +82,21 @@ func (db Usage) Rejections(ctx context.Context, workspace tenants.WorkspaceID, s
 // maxHindrances bounds how many hindrances are told apart.
 const maxHindrances = 20
 
+const sqlHindrances = `
+	SELECT coalesce(event.reason, '') AS reason, e.client, coalesce(e.report->>'client_version', '') AS version, e.model,
+		count(*) AS count, min(e.at) AS since
+	FROM exchanges e
+		LEFT JOIN LATERAL (SELECT x->>'reason' AS reason FROM jsonb_array_elements(e.report->'events') x
+			WHERE x->>'type' = 'target_unreachable' LIMIT 1) event ON true
+	WHERE e.workspace_id = @workspace AND e.at >= @since AND e.compression = 'unreachable'
+	GROUP BY 1, 2, 3, 4 ORDER BY count DESC, 1, 2, 3, 4 LIMIT @most`
+
 // Hindrances returns what kept prompts of a workspace above their target since a time, by
 // reason, client, its version, and model; what happened most comes first.
 func (db Usage) Hindrances(ctx context.Context, workspace tenants.WorkspaceID, since time.Time) ([]tenants.Hindrance, error) {
-	const statement = `
-		SELECT coalesce(event.reason, '') AS reason, e.client, coalesce(e.report->>'client_version', '') AS version, e.model,
-			count(*) AS count, min(e.at) AS since
-		FROM exchanges e
-			LEFT JOIN LATERAL (SELECT x->>'reason' AS reason FROM jsonb_array_elements(e.report->'events') x
-				WHERE x->>'type' = 'target_unreachable' LIMIT 1) event ON true
-		WHERE e.workspace_id = @workspace AND e.at >= @since AND e.compression = 'unreachable'
-		GROUP BY 1, 2, 3, 4 ORDER BY count DESC, 1, 2, 3, 4 LIMIT @most`
 	var hindrances []tenants.Hindrance
 	err := db.inTenant(ctx, workspace, func(tx *gorm.DB) error {
-		return tx.Raw(statement, map[string]any{"workspace": workspace, "since": since, "most": maxHindrances}).Scan(&hindrances).Error
+		return tx.Raw(sqlHindrances, map[string]any{"workspace": workspace, "since": since, "most": maxHindrances}).Scan(&hindrances).Error
 	})
 	if err != nil {
 		return nil, fmt.Errorf("what kept prompts of workspace %s above their target: %w", workspace, err)

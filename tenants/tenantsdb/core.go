@@ -26,7 +26,9 @@ const (
 // core is the connections that all stores of a database share.
 type core struct {
 	requests  *pool
-	work      *pool // nil if there is no WorkerURL
+	work      *pool    // nil if there is no WorkerURL
+	replica   *replica // nil if there is no ReadURL
+	reads     *replica // of a Reader: where its transactions of workspaces run; nil: on requests
 	listenURL string
 	sealer    tenants.Sealer
 }
@@ -36,6 +38,16 @@ func (c *core) inTenant(ctx context.Context, workspace tenants.WorkspaceID, fn f
 	if common, ok := ctx.Value(commonKey{}).(common); ok && common.workspace == workspace {
 		return fn(common.tx)
 	}
+	if c.reads != nil {
+		if did, err := c.reads.read(ctx, c, workspace, fn); did {
+			return err
+		}
+	}
+	return c.current(ctx, workspace, fn)
+}
+
+// current is inTenant on the database itself, also of a Reader.
+func (c *core) current(ctx context.Context, workspace tenants.WorkspaceID, fn func(tx *gorm.DB) error) error {
 	return c.transaction(ctx, forWorkspace, workspace.String(), fn)
 }
 

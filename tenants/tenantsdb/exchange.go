@@ -39,10 +39,11 @@ func (db Exchanges) RecordExchanges(ctx context.Context, workspace tenants.Works
 	return nil
 }
 
-// Exchange returns one exchange of a workspace. It returns tenants.ErrNotFound.
+// Exchange returns one exchange of a workspace, of a Reader too from the database itself: its
+// client may have its id before a replica has it. It returns tenants.ErrNotFound.
 func (db Exchanges) Exchange(ctx context.Context, workspace tenants.WorkspaceID, id uuid.UUID) (tenants.Exchange, error) {
 	var row exchangeRow
-	err := db.inTenant(ctx, workspace, func(tx *gorm.DB) error {
+	err := db.current(ctx, workspace, func(tx *gorm.DB) error {
 		return tx.Table("exchanges").Select(exchangeColumns).Where("workspace_id = ? AND id = ?", workspace, id).Take(&row).Error
 	})
 	if err != nil {

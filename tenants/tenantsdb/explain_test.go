@@ -29,8 +29,14 @@ func (b bundle) explain(t *testing.T, filter tenants.ExchangeFilter) plan {
 	if err != nil {
 		t.Fatal(err)
 	}
+	return b.explainStatement(t, statement, values...)
+}
+
+// explainStatement runs a statement as the program's own login does, and returns how.
+func (b bundle) explainStatement(t *testing.T, statement string, values ...any) plan {
+	t.Helper()
 	var encoded string
-	err = b.InTenant(t.Context(), b.workspace, func(tx *gorm.DB) error {
+	err := b.InTenant(t.Context(), b.workspace, func(tx *gorm.DB) error {
 		return tx.Raw("EXPLAIN (ANALYZE, FORMAT JSON) "+statement, values...).Scan(&encoded).Error
 	})
 	if err != nil {

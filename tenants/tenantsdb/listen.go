@@ -17,6 +17,7 @@ const (
 	KeysChannel     = "palimpsest_keys"     // an API key was revoked: its workspace
 	SettingsChannel = "palimpsest_settings" // a workspace's pipeline or provider keys changed: its id
 	LoginsChannel   = "palimpsest_logins"   // a login has ended: its id
+	MailsChannel    = "palimpsest_mails"    // a mail waits or was asked for: nothing
 )
 
 const (

@@ -46,6 +46,27 @@ func (h heard) next(t *testing.T) string {
 	}
 }
 
+// A mail, and what someone asks for that is answered by mail, wake what sends them.
+func TestMailsAreTold(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	h := heard{told: make(chan string, 100)}
+	listener := b.NewListener(slog.New(slog.DiscardHandler))
+	listener.Handle(tenantsdb.MailsChannel, func(string) { h.told <- "a mail" }, func() {})
+	if err := listener.Start(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(listener.Stop)
+	if err := b.Mail.QueueMail(t.Context(), tenants.Mail{To: "ada@example.com", Subject: "hello"}); err != nil {
+		t.Fatal(err)
+	}
+	h.next(t)
+	if err := b.Accounts.AskAccount(t.Context(), tenants.AccountRequest{Kind: tenants.RequestReset, Email: "ada@example.com"}); err != nil {
+		t.Fatal(err)
+	}
+	h.next(t)
+}
+
 func TestEveryChangeThatReplicasRememberIsTold(t *testing.T) {
 	t.Parallel()
 	b := setup(t)

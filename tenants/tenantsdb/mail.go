@@ -39,7 +39,7 @@ func queueMail(tx *gorm.DB, mail tenants.Mail) error {
 	if err != nil {
 		return fmt.Errorf("queue mail: %w", err)
 	}
-	return nil
+	return notify(tx, MailsChannel, "")
 }
 
 // TakeMails returns mails that are due at a time, the oldest first, and lets nobody

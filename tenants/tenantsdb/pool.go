@@ -39,9 +39,9 @@ type pool struct {
 	gorm *gorm.DB
 }
 
-// openPool opens a pool and checks its login. The pool's size is most, or pool_max_conns of
+// openPool opens a pool and checks its login; also looks at each connection. The pool's size is most, or pool_max_conns of
 // the URL if most is 0, or else usual.
-func openPool(ctx context.Context, address string, most, usual int32, check func(context.Context, *pgxpool.Pool) error) (*pool, error) {
+func openPool(ctx context.Context, address string, most, usual int32, check func(context.Context, *pgxpool.Pool) error, also ...func(context.Context, *pgx.Conn) error) (*pool, error) {
 	settings, err := pgxpool.ParseConfig(address)
 	if err != nil {
 		return nil, errors.New("the database's URL is no PostgreSQL URL") // the cause would show the password
@@ -55,7 +55,15 @@ func openPool(ctx context.Context, address string, most, usual int32, check func
 	settings.MaxConnIdleTime = 5 * time.Minute
 	// Statements are not kept in the server, where a pgbouncer would mix them up.
 	settings.ConnConfig.DefaultQueryExecMode = pgx.QueryExecModeCacheDescribe
-	settings.AfterConnect = knowTypes
+	settings.AfterConnect = func(ctx context.Context, connection *pgx.Conn) error {
+		knowTypes(connection)
+		for _, look := range also {
+			if err := look(ctx, connection); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
 
 	connections, err := pgxpool.NewWithConfig(ctx, settings)
 	if err != nil {
@@ -88,13 +96,12 @@ func (p *pool) close() {
 // knowTypes has a connection return times in UTC, not in the zone of this machine: replicas in
 // different zones answer and export the same. And it sends uuids as the bytes that they are; pgx
 // by itself makes texts of them and reads those.
-func knowTypes(_ context.Context, connection *pgx.Conn) error {
+func knowTypes(connection *pgx.Conn) {
 	types := connection.TypeMap()
 	one := &pgtype.Type{Name: "timestamptz", OID: pgtype.TimestamptzOID, Codec: &pgtype.TimestamptzCodec{ScanLocation: time.UTC}}
 	types.RegisterType(one)
 	types.RegisterType(&pgtype.Type{Name: "_timestamptz", OID: pgtype.TimestamptzArrayOID, Codec: &pgtype.ArrayCodec{ElementType: one}})
 	types.TryWrapEncodePlanFuncs = append([]pgtype.TryWrapEncodePlanFunc{asBytes}, types.TryWrapEncodePlanFuncs...)
-	return nil
 }
 
 // asBytes returns how a uuid is sent.
@@ -135,8 +142,8 @@ func (p *bytesPlan) Encode(value any, buf []byte) ([]byte, error) {
 
 // checkBound returns ErrUnbound for a login with more or fewer rights than requests need.
 func checkBound(ctx context.Context, connections *pgxpool.Pool) error {
-	login, err := readLogin(ctx, connections)
-	if err == nil && (login.Unbound || !login.Serves || login.Works) {
+	login, err := readLogin(ctx, connections.QueryRow)
+	if err == nil && !login.bound() {
 		err = ErrUnbound
 	}
 	return err
@@ -145,7 +152,7 @@ func checkBound(ctx context.Context, connections *pgxpool.Pool) error {
 // checkWorker returns ErrNoWorker for a login with more or fewer rights than background jobs
 // need.
 func checkWorker(ctx context.Context, connections *pgxpool.Pool) error {
-	login, err := readLogin(ctx, connections)
+	login, err := readLogin(ctx, connections.QueryRow)
 	if err == nil && (login.Unbound || !login.Serves || !login.Works) {
 		err = ErrNoWorker
 	}
@@ -159,7 +166,11 @@ type login struct {
 	Works   bool // has the rights of palimpsest_worker, or can take them with SET ROLE
 }
 
-func readLogin(ctx context.Context, connections *pgxpool.Pool) (login, error) {
+// bound reports whether it is an app login.
+func (l login) bound() bool { return !l.Unbound && l.Serves && !l.Works }
+
+// readLogin asks a connection or a pool for its login.
+func readLogin(ctx context.Context, ask func(ctx context.Context, statement string, arguments ...any) pgx.Row) (login, error) {
 	const statement = `SELECT r.rolsuper OR r.rolbypassrls
 			OR EXISTS (SELECT FROM pg_class c WHERE c.relnamespace = 'public'::regnamespace AND c.relkind IN ('r', 'p')
 				AND pg_has_role(current_user, c.relowner, 'USAGE')),
@@ -167,7 +178,7 @@ func readLogin(ctx context.Context, connections *pgxpool.Pool) (login, error) {
 			coalesce(pg_has_role(current_user, to_regrole('palimpsest_worker'), 'MEMBER'), false)
 		FROM pg_roles r WHERE r.rolname = current_user`
 	var found login
-	if err := connections.QueryRow(ctx, statement).Scan(&found.Unbound, &found.Serves, &found.Works); err != nil {
+	if err := ask(ctx, statement).Scan(&found.Unbound, &found.Serves, &found.Works); err != nil {
 		return login{}, fmt.Errorf("open database: %w", err)
 	}
 	return found, nil

@@ -21,6 +21,12 @@ type Config struct {
 	// optional; without it both return ErrNoWorker.
 	WorkerURL string
 
+	// ReadURL is a replica of the database, with an app login, from which Reader reads; optional.
+	ReadURL string
+
+	// ReadFailed is told why Reader reads from the database itself for a while; optional.
+	ReadFailed func(error)
+
 	// ListenURL is where notifications are heard, past any pgbouncer; empty: URL.
 	ListenURL string
 
@@ -102,11 +108,17 @@ func Open(ctx context.Context, config Config) (*DB, error) {
 		return nil, err
 	}
 	db := newDB(&core{requests: requests, listenURL: cmp.Or(config.ListenURL, config.URL), sealer: config.Sealer})
+	if config.ReadURL != "" {
+		if db.replica, err = openReplica(ctx, config); err != nil {
+			db.Close()
+			return nil, fmt.Errorf("replica: %w", err)
+		}
+	}
 	if config.WorkerURL == "" {
 		return db, nil
 	}
 	if db.work, err = openPool(ctx, config.WorkerURL, 0, defaultWorkConns, checkWorker); err != nil {
-		requests.close()
+		db.Close()
 		return nil, err
 	}
 	return db, nil
@@ -145,6 +157,9 @@ func (db *DB) WorkPool() *pgxpool.Pool {
 	return db.work.pgx
 }
 
+// ListenURL is where notifications are heard, past any pgbouncer.
+func (db *DB) ListenURL() string { return db.listenURL }
+
 // Ping returns an error if the database does not answer.
 func (db *DB) Ping(ctx context.Context) error {
 	if err := db.requests.pgx.Ping(ctx); err != nil {
@@ -156,6 +171,9 @@ func (db *DB) Ping(ctx context.Context) error {
 // Close closes all connections; it waits for those in use.
 func (db *DB) Close() {
 	db.requests.close()
+	if db.replica != nil {
+		db.replica.pool.close()
+	}
 	if db.work != nil {
 		db.work.close()
 	}

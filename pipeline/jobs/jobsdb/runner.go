@@ -15,6 +15,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/riverqueue/river"
+	"github.com/riverqueue/river/riverdriver"
 	"github.com/riverqueue/river/riverdriver/riverpgxv5"
 	"github.com/riverqueue/river/rivertype"
 
@@ -28,7 +29,14 @@ const (
 	defaultTimeout  = time.Minute
 	defaultAttempts = 5
 
-	pollEvery   = time.Second     // a queue is looked at
+	pollAlone = time.Second      // a queue is looked at where notices are not heard
+	pollHeard = 15 * time.Second // and where they are, in case one is lost
+
+	// How long after a notice of a queue the next one is left out, and how long after a look at
+	// a queue the next one waits: a job that comes between a look and its notice must not go
+	// without one.
+	noticeEvery = river.FetchCooldownMin
+	lookEvery   = river.FetchCooldownDefault
 	softStop    = 5 * time.Second // for jobs to end by themselves when the program stops
 	hardStop    = 5 * time.Second // for those that are told to
 	rescueAfter = 5 * time.Minute // a job whose process died is taken up again; longer where its timeout is
@@ -53,6 +61,14 @@ type Config struct {
 	// Ended is told how each job ended, after it was counted; nil if none.
 	Ended func(kind jobs.Kind, outcome string)
 
+	// ListenURL is the database past any pgbouncer, where notices of new jobs are heard. With
+	// "" queues are looked at often instead.
+	ListenURL string
+
+	// Poll is how often a queue is looked at without a notice; 0: every second, or every
+	// 15 seconds with a ListenURL.
+	Poll time.Duration
+
 	// Idle has the process take jobs for others to run, and run none itself.
 	Idle bool
 }
@@ -68,11 +84,13 @@ type Runner struct {
 	passes   map[jobs.Kind]func(ctx context.Context) error
 	limits   map[jobs.Kind]jobs.Limits
 	shared   []shared
+	wakes    map[jobs.Kind]chan struct{} // of what Every and Share have registered: each holds one value while it is woken
 	crowds   crowds
 
-	stop       sync.Once
-	started    bool
-	stopShared func()
+	stop      sync.Once
+	started   bool
+	listening *listening // nil without a ListenURL
+	stopLoops func()
 }
 
 // New returns a Runner without any kind.
@@ -80,6 +98,7 @@ func New(config Config) *Runner {
 	return &Runner{
 		config: config, workers: river.NewWorkers(), queues: map[string]river.QueueConfig{},
 		limits: map[jobs.Kind]jobs.Limits{}, passes: map[jobs.Kind]func(ctx context.Context) error{},
+		wakes: map[jobs.Kind]chan struct{}{},
 	}
 }
 
@@ -94,20 +113,21 @@ func (r *Runner) Handle(kind jobs.Kind, limits jobs.Limits, do jobs.Handler) {
 
 func (r *Runner) register(worker *worker) {
 	river.AddWorkerArgs(r.workers, args{kind: worker.kind}, worker)
-	r.queues[string(worker.kind)] = river.QueueConfig{MaxWorkers: worker.limits.Workers}
+	r.queues[string(worker.kind)] = river.QueueConfig{MaxWorkers: worker.limits.Workers, FetchCooldown: lookEvery}
 	r.limits[worker.kind] = worker.limits
 	r.config.Metrics.known(worker.kind)
 }
 
 // Every registers work of the whole cluster that comes again after each interval and
 // once when the cluster starts: one process at a time does it, and not while the last
-// one still does. A pass that fails is not tried again before the next is due.
+// one still does. It comes earlier once it is woken. A pass that fails is not tried again
+// before the next is due.
 func (r *Runner) Every(kind jobs.Kind, interval, timeout time.Duration, do func(ctx context.Context) error) {
 	r.register(&worker{
 		runner: r, kind: kind, periodic: true, limits: jobs.Limits{Workers: 1, Timeout: timeout, Attempts: defaultAttempts},
 		do: func(ctx context.Context, _ tenants.WorkspaceID, _ uuid.UUID) error { return do(ctx) },
 	})
-	r.passes[kind] = do
+	r.passes[kind], r.wakes[kind] = do, make(chan struct{}, 1)
 	r.periodic = append(r.periodic, river.NewPeriodicJob(river.PeriodicInterval(interval), func() (river.JobArgs, *river.InsertOpts) {
 		return args{kind: kind}, r.options(jobs.Job{Kind: kind}, 1)
 	}, &river.PeriodicJobOpts{ID: string(kind), RunOnStart: true}))
@@ -126,17 +146,25 @@ func (r *Runner) Pass(ctx context.Context, kind jobs.Kind) error {
 // Open lets jobs come. It does not ask the database anything.
 func (r *Runner) Open() error {
 	config := &river.Config{
-		Schema: schema, Workers: r.workers, PollOnly: true, FetchPollInterval: pollEvery,
+		Schema: schema, Workers: r.workers, PollOnly: true, FetchCooldown: noticeEvery, FetchPollInterval: cmp.Or(r.config.Poll, pollAlone),
 		JobTimeout: defaultTimeout, RescueStuckJobsAfter: rescueAfter, SoftStopTimeout: softStop,
 		CompletedJobRetentionPeriod: keepDone, DiscardedJobRetentionPeriod: keepFailed, CancelledJobRetentionPeriod: keepFailed,
 		// Only an index's owner may rebuild it, which this login is not.
 		ReindexerIndexNames: []string{}, ReindexerSchedule: river.NeverSchedule(),
 		Logger: quiet(r.config.Log),
 	}
-	if !r.config.Idle && len(r.queues) > 0 {
+	var driver riverdriver.Driver[pgx.Tx] = riverpgxv5.New(r.config.Pool)
+	if r.works() {
 		config.Queues, config.PeriodicJobs = r.queues, r.periodic
+		if r.config.ListenURL != "" {
+			var err error
+			if r.listening, err = listen(r.config.Pool, r.config.ListenURL); err != nil {
+				return fmt.Errorf("open jobs: %w", err)
+			}
+			driver, config.PollOnly, config.FetchPollInterval = r.listening, false, cmp.Or(r.config.Poll, pollHeard)
+		}
 	}
-	client, err := river.NewClient(riverpgxv5.New(r.config.Pool), config)
+	client, err := river.NewClient(driver, config)
 	if err != nil {
 		return fmt.Errorf("open jobs: %w", err)
 	}
@@ -144,17 +172,21 @@ func (r *Runner) Open() error {
 	return nil
 }
 
+// works reports whether this process runs jobs that River keeps.
+func (r *Runner) works() bool { return !r.config.Idle && len(r.queues) > 0 }
+
 // Start begins to run jobs. Where others are to run them it does nothing.
 func (r *Runner) Start(ctx context.Context) error {
 	if r.config.Idle || len(r.queues)+len(r.shared) == 0 {
 		return nil
 	}
-	if len(r.queues) > 0 {
+	if r.works() {
 		if err := r.client.Start(context.WithoutCancel(ctx)); err != nil {
+			r.listening.close()
 			return fmt.Errorf("start jobs: %w", err)
 		}
 	}
-	r.started, r.stopShared = true, r.startShared()
+	r.started, r.stopLoops = true, r.startLoops()
 	return nil
 }
 
@@ -166,7 +198,8 @@ func (r *Runner) Stop() {
 	}
 	r.stop.Do(func() {
 		var others sync.WaitGroup
-		others.Go(r.stopShared)
+		others.Go(r.stopLoops)
+		defer r.listening.close()
 		defer others.Wait()
 		ctx, cancel := context.WithTimeout(context.Background(), softStop+hardStop)
 		defer cancel()

@@ -15,29 +15,36 @@ import (
 type shared struct {
 	*worker
 
-	interval time.Duration
+	pace jobs.Pace
+	wake <-chan struct{}
 }
 
-// Share registers work that every process that runs jobs does after each interval, and once
+// Share registers work that every process that runs jobs does at a pace, and once
 // when it starts: the work itself sees to it that what one process does, no other does. A pass
 // that fails is not tried again before the next is due.
-func (r *Runner) Share(kind jobs.Kind, interval, timeout time.Duration, do func(ctx context.Context) error) {
+func (r *Runner) Share(kind jobs.Kind, pace jobs.Pace, timeout time.Duration, do func(ctx context.Context) error) {
 	r.config.Metrics.known(kind)
-	r.passes[kind] = do
-	r.shared = append(r.shared, shared{interval: interval, worker: &worker{
+	wake := make(chan struct{}, 1)
+	r.passes[kind], r.wakes[kind] = do, wake
+	r.shared = append(r.shared, shared{pace: pace, wake: wake, worker: &worker{
 		runner: r, kind: kind, periodic: true, limits: jobs.Limits{Timeout: timeout},
 		do: func(ctx context.Context, _ tenants.WorkspaceID, _ uuid.UUID) error { return do(ctx) },
 	}})
 }
 
-// startShared begins to do what is shared, until the function that it returns is called, which
-// waits for passes to end: for a while, then it ends them.
-func (r *Runner) startShared() (stop func()) {
+// startLoops begins to do what is shared and to hear what is woken, until the function that it
+// returns is called, which waits for passes to end: for a while, then it ends them.
+func (r *Runner) startLoops() (stop func()) {
 	taking, noMore := context.WithCancel(context.Background())
 	working, end := context.WithCancel(context.Background())
 	var passes sync.WaitGroup
 	for _, work := range r.shared {
 		passes.Go(func() { work.loop(taking, working) })
+	}
+	for kind := range r.passes {
+		if _, kept := r.queues[string(kind)]; kept {
+			passes.Go(func() { r.loopWoken(taking, kind) })
+		}
 	}
 	return func() {
 		noMore()
@@ -48,16 +55,28 @@ func (r *Runner) startShared() (stop func()) {
 	}
 }
 
-// loop does a pass now and after each interval until no more are to be begun.
+// loop does a pass now and again and again until no more are to be begun.
 func (s *shared) loop(taking, working context.Context) {
-	ticker := time.NewTicker(s.interval)
-	defer ticker.Stop()
 	for taking.Err() == nil {
 		s.pass(working)
-		select {
-		case <-ticker.C:
-		case <-taking.Done():
-		}
+		s.rest(taking)
+	}
+}
+
+// rest returns once the next pass is due, or ctx ends.
+func (s *shared) rest(ctx context.Context) {
+	least, most := time.NewTimer(s.pace.Least), time.NewTimer(s.pace.Most)
+	defer least.Stop()
+	defer most.Stop()
+	select {
+	case <-least.C:
+	case <-ctx.Done():
+		return
+	}
+	select {
+	case <-s.wake:
+	case <-most.C:
+	case <-ctx.Done():
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"palimpsest/migrations/dbtest"
+	"palimpsest/pipeline/jobs"
 	"palimpsest/pipeline/jobs/jobsdb"
 )
 
@@ -19,7 +20,7 @@ func TestSharedWorkRunsInAllProcessesAtOnce(t *testing.T) {
 	began, release := make(chan string, 10), make(chan struct{})
 	start := func(name string, change ...func(*jobsdb.Config)) *process {
 		process := newProcess(database, slog.New(slog.DiscardHandler), change...)
-		process.Share(sweep, time.Hour, time.Hour, func(ctx context.Context) error {
+		process.Share(sweep, everyHour(), time.Hour, func(ctx context.Context) error {
 			began <- name
 			select {
 			case <-release:
@@ -48,7 +49,7 @@ func TestSharedWorkThatFailsComesAgain(t *testing.T) {
 	t.Parallel()
 	process := newProcess(dbtest.New(t), slog.New(slog.DiscardHandler))
 	passes := 0
-	process.Share(sweep, time.Millisecond, time.Minute, func(context.Context) error {
+	process.Share(sweep, jobs.Pace{Least: time.Millisecond, Most: time.Millisecond}, time.Minute, func(context.Context) error {
 		switch passes++; passes {
 		case 1:
 			return errors.New("the bucket is down")
@@ -64,3 +65,6 @@ func TestSharedWorkThatFailsComesAgain(t *testing.T) {
 		}
 	}
 }
+
+// everyHour is the pace of work that does not come again during a test unless it is woken.
+func everyHour() jobs.Pace { return jobs.Pace{Least: time.Millisecond, Most: time.Hour} }

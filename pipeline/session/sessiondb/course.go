@@ -17,20 +17,15 @@ import (
 )
 
 // sqlCourse numbers the requests of a lane by the index exchanges_session alone, finds
-// the newest events by exchanges_events and exchanges_compacted, and reads the rows of what is chosen: the last
+// the newest events by exchanges_happened, and reads the rows of what is chosen: the last
 // request of each of $4 stretches of equal length, and $5 events with their reports.
 const sqlCourse = `WITH placed AS MATERIALIZED (
 		SELECT id, row_number() OVER (ORDER BY at, id) AS n, count(*) OVER () AS total
 		FROM exchanges WHERE workspace_id = $1 AND session_id = $2 AND lane_id = $3 AND tokens_before > 0
 	), happened AS MATERIALIZED (
-		SELECT id FROM (
-			(SELECT id, at FROM exchanges WHERE workspace_id = $1 AND session_id = $2 AND lane_id = $3 AND tokens_before > 0
-				AND (compression NOT IN ('', 'none', 'frozen', 'bypassed') OR class = 'after-compaction')
-			ORDER BY at DESC, id DESC LIMIT $5)
-			UNION
-			(SELECT id, at FROM exchanges WHERE workspace_id = $1 AND session_id = $2 AND lane_id = $3 AND tokens_before > 0 AND compacted
-			ORDER BY at DESC, id DESC LIMIT $5)
-		) both_kinds ORDER BY at DESC, id DESC LIMIT $5
+		SELECT id FROM exchanges WHERE workspace_id = $1 AND session_id = $2 AND lane_id = $3 AND tokens_before > 0
+			AND (compression NOT IN ('', 'none', 'frozen', 'bypassed') OR class = 'after-compaction' OR compacted)
+		ORDER BY at DESC, id DESC LIMIT $5
 	), chosen AS (
 		SELECT p.id, n, total, h.id IS NOT NULL AS is_event,
 			n = total OR (n * $4::bigint + total - 1) / total < ((n + 1) * $4::bigint + total - 1) / total AS is_point

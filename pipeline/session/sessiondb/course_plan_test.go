@@ -1,0 +1,34 @@
+package sessiondb_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+
+	"palimpsest/migrations/dbtest"
+	"palimpsest/pipeline/session"
+	"palimpsest/pipeline/session/sessiondb"
+)
+
+// What happened in a lane, and which prompts had to be cut, is looked up, however many requests
+// there are.
+func TestEventsOfALaneAndCutPromptsAreReadAlongIndexes(t *testing.T) {
+	t.Parallel()
+	f := setup(t)
+	dbtest.FillExchanges(t, f.db.Owner(t), f.scope.Workspace, 20_000)
+	lane := uuid.UUID{1}
+	for _, plan := range []struct {
+		statement, index string
+		arguments        []any
+	}{
+		{sessiondb.StatementCourse, "exchanges_happened", []any{f.scope.Workspace, lane, lane, 100, session.MaxEvents}},
+		{sessiondb.StatementTruncated, "exchanges_beyond", []any{f.scope.Workspace, time.Now().Add(-7 * 24 * time.Hour)}},
+	} {
+		text := f.explain(t, f.scope.Workspace, plan.statement, plan.arguments...)
+		if !strings.Contains(text, plan.index) || strings.Contains(text, "Seq Scan on exchanges") {
+			t.Errorf("exchanges are not read along %s:\n%s", plan.index, text)
+		}
+	}
+}
