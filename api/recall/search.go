@@ -42,6 +42,7 @@ type hitOutput struct {
 	Tools   []string `json:"tools,omitempty"`
 	Paths   []string `json:"paths,omitempty"`
 	Matched []string `json:"matched,omitempty" jsonschema:"words of the query that it holds, as they stand there"`
+	Named   []string `json:"named,omitempty"   jsonschema:"the title of its session and its day, where the query names them"`
 	Snippet string   `json:"snippet"`
 }
 
@@ -98,7 +99,7 @@ func (s *Server) search(ctx context.Context, caller Caller, input searchInput) (
 		hit := &hits[i]
 		output.Hits[i] = hitOutput{
 			Pointer: pointers[i].String(), Session: hit.Session.String(), At: stamp(hit.At), Score: hit.Score,
-			Tools: hit.Tools, Paths: hit.Paths, Matched: hit.Matched, Snippet: strings.ToValidUTF8(hit.Snippet, "�"),
+			Tools: hit.Tools, Paths: hit.Paths, Matched: hit.Matched, Named: hit.Named, Snippet: strings.ToValidUTF8(hit.Snippet, "�"),
 		}
 	}
 	return answer[searchOutput]{output: output, text: output.text(), hits: len(hits)}, nil
@@ -141,6 +142,9 @@ func (o *searchOutput) text() string {
 		}
 		if len(hit.Matched) > 0 {
 			fmt.Fprintf(text, " · matches %s", strings.Join(hit.Matched, ", "))
+		}
+		if len(hit.Named) > 0 {
+			fmt.Fprintf(text, " · as named: %s", strings.Join(hit.Named, ", "))
 		}
 		fmt.Fprintf(text, "\n%s\n", hit.Snippet)
 	}
