@@ -45,7 +45,7 @@ func asks(low string) bool {
 	if end, _ := utf8.DecodeLastRuneInString(low); end != '?' && end != '？' && end != '؟' {
 		return false
 	}
-	isForeign := func(r rune) bool { return unicode.IsLetter(r) && !unicode.Is(unicode.Latin, r) }
+	isForeign := func(r rune) bool { return unicode.IsLetter(r) && !unicode.In(r, unicode.Latin, unicode.Common) }
 	return strings.ContainsFunc(low, isForeign) || asking.MatchString(low) || askingElsewhere.MatchString(low)
 }
 
