@@ -36,11 +36,18 @@ var choosing = []string{"want", "wish", "need", "like", "would", "prefer", "look
 var mustBe = regexp.MustCompile(`^(?:(?:please|and|also|but), |(?:please|and|also|but) )?(?:every|each|all|any|no|your)(?: [\w'-]+){1,4}? (?:should|must|shall|needs?|(?:has|have|ought) to|(?:is|are) to)\b`)
 
 // ruled finds where a person states a rule: "our policy is …", "you are not allowed to …".
-var ruled = regexp.MustCompile(`\b(?:my|our) (?:[\w'-]+ )?(?:rule|policy|convention|guideline|standard|habit)s?(?: [\w'-]+){0,3}? (?:is|are)\b` +
+var ruled = regexp.MustCompile(`\b(?:my|our) (?:[\w'-]+ )?(?:rules?|policy|conventions?|guidelines?|standards?|habits?)(?: [\w'-]+){0,3}? (?:is|are)\b` +
 	`|\byou(?:'re| are) (?:not (?:allowed|permitted)|only to|to)\b|\bwithout my\b|\b(?:forbidden|off limits)\b`)
 
 // wantsAll finds wishes for everything of a kind: "I want all new endpoints to …".
 var wantsAll = regexp.MustCompile(`\b(?:i|we)(?:'d| would)? (?:want|need|expect|like) (?:all|every|each|any|no)\b`)
+
+// ruling are the words of which each match of ruled and wantsAll holds one: most sentences hold
+// none, and the expressions take many times as long.
+var ruling = cuesOf(
+	"rule", "rules", "policy", "convention", "conventions", "guideline", "guidelines", "standard", "standards", "habit", "habits",
+	"you're", "you are", "without my", "forbidden", "off limits", "want", "need", "expect", "like",
+)
 
 // whenYou are the words behind an imperative that make it hold in each case.
 var whenYou = cuesOf(
@@ -64,10 +71,10 @@ func holdsOn(low string) bool {
 	if len(low) > longestOrder {
 		return false
 	}
-	if mustBe.MatchString(low) || wantsAll.MatchString(low) || ruled.MatchString(low) {
+	if mustBe.MatchString(low) || ruling.in(low) && (wantsAll.MatchString(low) || ruled.MatchString(low)) {
 		return true
 	}
-	return (lasting.in(low) || ownActs.MatchString(low)) && requested(low)
+	return (lasting.in(low) || strings.Contains(low, " you") && ownActs.MatchString(low)) && requested(low)
 }
 
 // holdsInCase reports whether a sentence in small letters orders what to do in a case that
@@ -79,7 +86,10 @@ func holdsInCase(low string) bool {
 	if opening, rest, found := strings.Cut(low, ", "); found && isGeneral(opening) && isImperative(rest) {
 		return true
 	}
-	return isImperative(low) && (whenYou.in(low) || doing.MatchString(low) || strings.Contains(low, ", not ")) || wishes.MatchString(low)
+	if strings.Contains(low, " if you ") && wishes.MatchString(low) {
+		return true
+	}
+	return isImperative(low) && (whenYou.in(low) || doing.MatchString(low) || strings.Contains(low, ", not "))
 }
 
 // isGeneral reports whether an opening phrase says that what follows holds in each case.
