@@ -16,6 +16,9 @@ import (
 const (
 	defaultHits = 8
 	maxHits     = 25
+	// maxQuery is the most characters of a query. Of a long one, such as a pasted log, the
+	// beginning and the end are searched for: to refuse it would quote all of it to the model.
+	maxQuery = 64 << 10
 )
 
 // found labels what tools return: it was said earlier, to someone else perhaps.
@@ -54,7 +57,7 @@ func (s *Server) addSearch(server *mcp.Server) {
 			"Use it when you need an exact detail that you no longer have: what a command printed, what a file contained, what the user said or decided, which error came up. " +
 			"It returns the best hits, each with a snippet and a pointer; read a hit in full with recall_get.",
 		InputSchema: schemaOf[searchInput](func(properties map[string]*jsonschema.Schema) {
-			atMost(properties, map[string]int{"query": 4096, "session": 255, "tool": 128, "path": 1024})
+			atMost(properties, map[string]int{"query": maxQuery, "session": 255, "tool": 128, "path": 1024})
 			properties["limit"].Minimum, properties["limit"].Maximum = new(1.0), new(float64(maxHits))
 		}),
 	}, func(ctx context.Context, _ *mcp.CallToolRequest, input searchInput) (*mcp.CallToolResult, searchOutput, error) {
