@@ -28,7 +28,7 @@ type searchInput struct {
 	Query   string `json:"query,omitempty"   jsonschema:"What to look for, in plain words. Exact identifiers, file names, error texts and numbers find best; say when it was (yesterday, on November 3) or in which session (in the session about \"the parser\") where you know. May be left out if path is given."`
 	Session string `json:"session,omitempty" jsonschema:"Only this session: its id, such as a hit has, or its client's own id. Leave it out to search the whole workspace."`
 	Tool    string `json:"tool,omitempty"    jsonschema:"Only calls of the tool with this name, for example Bash or Read."`
-	Path    string `json:"path,omitempty"    jsonschema:"Only messages that name this file: a path, the end of one, or one folder or file name of it."`
+	Path    string `json:"path,omitempty"    jsonschema:"Only calls that name this file: a path, the end of one, or one folder or file name of it."`
 	Limit   int    `json:"limit,omitempty"   jsonschema:"The most hits, 8 if left out."`
 }
 
