@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"unicode"
+	"unicode/utf16"
 	"unicode/utf8"
 
 	"palimpsest/pipeline/client"
@@ -119,6 +120,23 @@ func Quote(text string) Words {
 		return Words(text) // a string always has a form
 	}
 	return quoted.Bytes()[1 : quoted.Len()-2] // the quotation marks and a newline
+}
+
+// QuoteASCII returns the words of a text as clients write them that leave no letters but
+// those of ASCII in a request.
+func QuoteASCII(text string) Words {
+	var words Words
+	for _, r := range string(Quote(text)) {
+		switch first, second := utf16.EncodeRune(r); {
+		case r < utf8.RuneSelf:
+			words = append(words, byte(r))
+		case first == utf8.RuneError:
+			words = fmt.Appendf(words, `\u%04x`, r)
+		default:
+			words = fmt.Appendf(words, `\u%04x\u%04x`, first, second)
+		}
+	}
+	return words
 }
 
 // Holds reports whether message i holds words.

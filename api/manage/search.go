@@ -30,6 +30,7 @@ type hitJSON struct {
 	Tools   []string  `json:"tools"`
 	Paths   []string  `json:"paths"`
 	Matched []string  `json:"matched"`
+	Named   []string  `json:"named"`
 	Snippet string    `json:"snippet"`
 }
 
@@ -64,7 +65,7 @@ func (h archiveHandler) search(c echo.Context, who caller) error {
 	for i, hit := range hits {
 		data[i] = hitJSON{
 			Session: hit.Session, Lane: hit.Lane, From: hit.From, To: hit.To, Score: hit.Score, At: hit.At,
-			Tools: append([]string{}, hit.Tools...), Paths: append([]string{}, hit.Paths...), Matched: append([]string{}, hit.Matched...), Snippet: hit.Snippet,
+			Tools: append([]string{}, hit.Tools...), Paths: append([]string{}, hit.Paths...), Matched: append([]string{}, hit.Matched...), Named: append([]string{}, hit.Named...), Snippet: hit.Snippet,
 		}
 	}
 	return answerPage(c, data, "")

@@ -49,6 +49,11 @@ func TestAModelReadsWhatItsPromptPointsTo(t *testing.T) {
 			if failed || len(found.Hits) == 0 || !strings.Contains(found.Hits[0].Snippet, "serial-07919") || found.Hits[0].Session != told.session {
 				t.Fatalf("search: %s", text)
 			}
+			// Of a pasted log the beginning and the end are looked for.
+			text, failed = model.call("recall_search", message{"query": strings.Repeat("and then it went on ", 600) + "serial-07919", "session": told.session}, &found)
+			if failed || len(found.Hits) == 0 || !strings.Contains(found.Hits[0].Snippet, "serial-07919") {
+				t.Errorf("a long query: %.300s", text)
+			}
 			text, failed = model.call("recall_get", message{"pointer": found.Hits[0].Pointer}, &got)
 			if failed || !strings.Contains(text, "serial-07919 é done") {
 				t.Errorf("the hit's pointer %s: %.300s", found.Hits[0].Pointer, text)
@@ -248,7 +253,7 @@ func TestWhatAModelGetsWrongIsSaidInWordsItCanActOn(t *testing.T) {
 		{"recall_search", message{"query": "a", "color": "red"}, "color"},
 		{"recall_search", message{"query": "a", "limit": 26}, "limit"},
 		{"recall_search", message{"query": "a", "limit": "five"}, "limit"},
-		{"recall_search", message{"query": strings.Repeat("a", 5000)}, "query"},
+		{"recall_search", message{"query": strings.Repeat("a", 70_000)}, "query"},
 		{"recall_search", message{"query": "a", "session": "no-such"}, "no session"},
 		{"recall_get", message{}, "pointer"},
 		{"recall_get", message{"pointer": "twelve"}, "is no pointer"},

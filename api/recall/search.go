@@ -16,6 +16,9 @@ import (
 const (
 	defaultHits = 8
 	maxHits     = 25
+	// maxQuery is the most characters of a query. Of a long one, such as a pasted log, the
+	// beginning and the end are searched for: to refuse it would quote all of it to the model.
+	maxQuery = 64 << 10
 )
 
 // found labels what tools return: it was said earlier, to someone else perhaps.
@@ -25,7 +28,7 @@ type searchInput struct {
 	Query   string `json:"query,omitempty"   jsonschema:"What to look for, in plain words. Exact identifiers, file names, error texts and numbers find best; say when it was (yesterday, on November 3) or in which session (in the session about \"the parser\") where you know. May be left out if path is given."`
 	Session string `json:"session,omitempty" jsonschema:"Only this session: its id, such as a hit has, or its client's own id. Leave it out to search the whole workspace."`
 	Tool    string `json:"tool,omitempty"    jsonschema:"Only calls of the tool with this name, for example Bash or Read."`
-	Path    string `json:"path,omitempty"    jsonschema:"Only messages that name this file: a path, the end of one, or one folder or file name of it."`
+	Path    string `json:"path,omitempty"    jsonschema:"Only calls that name this file: a path, the end of one, or one folder or file name of it."`
 	Limit   int    `json:"limit,omitempty"   jsonschema:"The most hits, 8 if left out."`
 }
 
@@ -42,6 +45,7 @@ type hitOutput struct {
 	Tools   []string `json:"tools,omitempty"`
 	Paths   []string `json:"paths,omitempty"`
 	Matched []string `json:"matched,omitempty" jsonschema:"words of the query that it holds, as they stand there"`
+	Named   []string `json:"named,omitempty"   jsonschema:"the title of its session and its day, where the query names them"`
 	Snippet string   `json:"snippet"`
 }
 
@@ -53,7 +57,7 @@ func (s *Server) addSearch(server *mcp.Server) {
 			"Use it when you need an exact detail that you no longer have: what a command printed, what a file contained, what the user said or decided, which error came up. " +
 			"It returns the best hits, each with a snippet and a pointer; read a hit in full with recall_get.",
 		InputSchema: schemaOf[searchInput](func(properties map[string]*jsonschema.Schema) {
-			atMost(properties, map[string]int{"query": 4096, "session": 255, "tool": 128, "path": 1024})
+			atMost(properties, map[string]int{"query": maxQuery, "session": 255, "tool": 128, "path": 1024})
 			properties["limit"].Minimum, properties["limit"].Maximum = new(1.0), new(float64(maxHits))
 		}),
 	}, func(ctx context.Context, _ *mcp.CallToolRequest, input searchInput) (*mcp.CallToolResult, searchOutput, error) {
@@ -98,7 +102,7 @@ func (s *Server) search(ctx context.Context, caller Caller, input searchInput) (
 		hit := &hits[i]
 		output.Hits[i] = hitOutput{
 			Pointer: pointers[i].String(), Session: hit.Session.String(), At: stamp(hit.At), Score: hit.Score,
-			Tools: hit.Tools, Paths: hit.Paths, Matched: hit.Matched, Snippet: strings.ToValidUTF8(hit.Snippet, "�"),
+			Tools: hit.Tools, Paths: hit.Paths, Matched: hit.Matched, Named: hit.Named, Snippet: strings.ToValidUTF8(hit.Snippet, "�"),
 		}
 	}
 	return answer[searchOutput]{output: output, text: output.text(), hits: len(hits)}, nil
@@ -141,6 +145,9 @@ func (o *searchOutput) text() string {
 		}
 		if len(hit.Matched) > 0 {
 			fmt.Fprintf(text, " · matches %s", strings.Join(hit.Matched, ", "))
+		}
+		if len(hit.Named) > 0 {
+			fmt.Fprintf(text, " · as named: %s", strings.Join(hit.Named, ", "))
 		}
 		fmt.Fprintf(text, "\n%s\n", hit.Snippet)
 	}

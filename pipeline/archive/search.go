@@ -41,6 +41,7 @@ type Hit struct {
 	At            time.Time
 	Tools, Paths  []string
 	Matched       []string // words of the original that were asked for, what was wanted most first
+	Named         []string // the session's title and the day, where the query names them
 	Snippet       string   // lines of the original around the match
 }
 

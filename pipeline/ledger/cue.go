@@ -31,13 +31,17 @@ func (c cues) in(low string) bool {
 }
 
 // starts reports whether a text in small letters begins with any of the words.
-func (c cues) starts(low string) bool {
+func (c cues) starts(low string) bool { return c.end(low) > 0 }
+
+// end returns where the words end with which a text in small letters begins; 0 if it begins
+// with none.
+func (c cues) end(low string) int {
 	for _, words := range c[low[:wordEnd(low, 0)]] {
 		if strings.HasPrefix(low, words) && (len(low) == len(words) || !isWordByte(low[len(words)]) || !isWordByte(words[len(words)-1])) {
-			return true
+			return len(words)
 		}
 	}
-	return false
+	return 0
 }
 
 // wordEnd returns where the word that begins at from ends.

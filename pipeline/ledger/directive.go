@@ -9,14 +9,24 @@ import (
 
 // standing are the words that make a sentence of a person a standing order.
 var standing = cuesOf(
-	"always", "never", "must", "mustn't", "from now on", "going forward", "make sure", "be sure to", "ensure", "prefer", "preferably",
-	"remember to", "under no circumstances", "at all times", "only use", "without asking me",
-	"immer", "niemals", "ab jetzt", "auf keinen fall", "siempre", "nunca", "a partir de ahora", "toujours", "jamais", "désormais",
+	"must", "mustn't", "from now on", "going forward", "make sure", "be sure to", "ensure", "prefer", "preferably",
+	"remember to", "under no circumstances", "at all times", "only use", "without asking me", "as a rule", "important to me", "important that", "matters to me",
+	"immer", "niemals", "stets", "ab jetzt", "ab sofort", "künftig", "in zukunft", "auf keinen fall", "ausschließlich", "jedes mal", "nach jeder", "vor jeder", "vor jedem",
+	"siempre", "nunca", "a partir de ahora", "de ahora en adelante", "cada vez que", "asegúrate",
+	"toujours", "jamais", "désormais", "dorénavant", "partir de maintenant", "chaque fois que", "assure-toi", "veille à",
+	"sempre", "d'ora in poi", "ogni volta che", "assicurati", "de agora em diante", "partir de agora", "certifique-se",
+	"altijd", "nooit", "voortaan", "vanaf nu", "zawsze", "nigdy", "od teraz",
 )
 
-// standingSigns do the same in languages that put no spaces between words.
+// ever are words that do the same unless the sentence tells of what is or was.
+var ever = cuesOf("always", "never")
+
+// standingSigns do the same in languages that put no spaces between words, or write in other
+// letters.
 var standingSigns = []string{
-	"必须", "务必", "不要", "永远", "总是", "始终", "禁止", "必ず", "常に", "絶対に", "ないでください", "항상", "절대", "반드시", "하지 마",
+	"必须", "务必", "不要", "永远", "总是", "始终", "禁止", "以后", "今后", "从现在起", "每次", "一直", "绝不", "切勿", "必須", "務必", "永遠", "總是", "以後",
+	"必ず", "常に", "絶対に", "ないでください", "これから", "今後", "毎回", "항상", "절대", "반드시", "하지 마", "하지 말", "앞으로", "지금부터", "매번",
+	"всегда", "никогда", "с этого момента", "отныне", "впредь", "обязательно", "каждый раз", "предпочитаю", "завжди", "ніколи",
 }
 
 // negated are the words that forbid, unless the sentence tells of someone.
@@ -34,7 +44,7 @@ var wanting = []string{"want", "need", "like", "have to", "use", "ever"}
 func isDirective(sentence string) bool {
 	low := lower(sentence)
 	if slices.ContainsFunc(standingSigns, func(sign string) bool { return strings.Contains(low, sign) }) {
-		return !strings.HasSuffix(low, "？")
+		return !strings.HasSuffix(low, "？") && !strings.HasSuffix(low, "?")
 	}
 	if len(sentence) < 8 || !strings.Contains(sentence, " ") {
 		return false
@@ -42,7 +52,13 @@ func isDirective(sentence string) bool {
 	if strings.HasSuffix(low, "?") && !asksFor(low) {
 		return false
 	}
-	if standing.in(low) {
+	if startsWith(low, idioms) {
+		return false
+	}
+	if standing.in(low) || ever.in(low) && !describes(low) {
+		return true
+	}
+	if holdsOn(low) || holdsInCase(low) {
 		return true
 	}
 	for _, words := range negated {
@@ -93,8 +109,15 @@ func forbids(before, behind string) bool {
 
 // chooses reports whether a sentence says what to use and what not.
 func chooses(low string) bool {
-	if startsWith(low, []string{"avoid ", "please avoid ", "stop ", "please stop ", "no more ", "only ", "keep "}) {
+	for _, word := range []string{"please", "let's"} {
+		low = strings.TrimLeft(strings.TrimPrefix(low, word), " ,")
+	}
+	if startsWith(low, []string{"avoid ", "no more ", "no new ", "no other ", "only ", "keep ", "refrain from ", "stay away from ", "stick to ", "stick with "}) {
 		return true
+	}
+	if what, isStop := strings.CutPrefix(low, "stop "); isStop {
+		what, _, _ = strings.Cut(what, " ")
+		return strings.HasSuffix(strings.TrimRight(what, ".!"), "ing")
 	}
 	at := hasWords(low, "use")
 	if at < 0 || at > 24 {

@@ -6,12 +6,18 @@ import (
 )
 
 // prefers finds where a person says what they prefer.
-var prefers = regexp.MustCompile(`(?i)\b(?:i|we)(?:['’]d| would)?(?: really| strongly| generally| usually| also| still| always| do| much)? (?:prefer|favor|favour)\b` +
-	`|\b(?:i|we)(?:['’]d| would) rather\b|\bich bevorzuge\b|\bje préfère\b|\bprefiero\b`)
+var prefers = regexp.MustCompile(`(?i)\b(?:i|we)(?:['’]d| would)?(?: really| strongly| generally| usually| also| still| always| do| much| tend to)? (?:prefer|favor|favour)\b` +
+	`|\b(?:i|we)(?:['’]d| would) (?:rather|sooner)\b|\b(?:my|our)(?: \w+)? preference(?: is| would be|:)|\b(?:my|our) preferred\b|\b(?:i|we)(?: really| also)? (?:like|love) it (?:better|best|when|if)\b` +
+	`|\b(?:i|we)(?: really| absolutely| just)? (?:hate|dislike|detest|can['’]t stand|cannot stand)\b` +
+	`|\bich bevorzuge\b|\b(?:möchte|hätte|mag) (?:\S+ )?lieber\b|\bje préfère\b|\bprefiero\b|\bpreferisco\b|\bprefiro\b`)
 
 // preferring are the words of which each match of prefers holds one: most sentences hold
 // none, and the expression takes many times as long.
-var preferring = cuesOf("prefer", "favor", "favour", "rather", "bevorzuge", "préfère", "prefiero")
+var preferring = cuesOf("prefer", "favor", "favour", "rather", "sooner", "preference", "preferred", "like it", "love it",
+	"hate", "dislike", "detest", "stand", "bevorzuge", "lieber", "préfère", "prefiero", "preferisco", "prefiro")
+
+// ofMoment finds dislikes that are of the moment: "I hate this bug".
+var ofMoment = regexp.MustCompile(`(?i)^\S+(?: \w+)? (?:hate|dislike|detest|can['’]t stand|cannot stand) (?:this|that|it|to|how|when|you)\b`)
 
 // goesOn finds where, behind a comma or a dash, a sentence goes on to ask something, or to
 // tell of something else.
@@ -31,6 +37,9 @@ func preference(sentence string) (preferred string, found bool) {
 		return "", false
 	}
 	preferred = sentence[at[0]:]
+	if ofMoment.MatchString(preferred) {
+		return "", false
+	}
 	if end := goesOn.FindStringIndex(preferred); end != nil {
 		preferred = preferred[:end[0]]
 	}
@@ -63,5 +72,8 @@ func isStrong(directive string) bool {
 	if strings.HasSuffix(low, "?") || startsWith(low, []string{"i've never", "i have never", "i always", "we've never", "we have never"}) {
 		return false
 	}
-	return !tasks.in(low) || standing.starts(low)
+	if !standing.in(low) && !ever.in(low) && !holdsOn(low) && holdsInCase(low) {
+		return false
+	}
+	return !tasks.in(low) || standing.starts(low) || ever.starts(low)
 }

@@ -191,7 +191,7 @@ func TestStandingOrdersOutlastWishes(t *testing.T) {
 	for i := range wishes {
 		c.user(fmt.Sprintf("I want to make sure that form %d works.", i))
 		c.user(fmt.Sprintf("can you ensure that page %d loads?", i))
-		c.user(fmt.Sprintf("I've never fixed bug %d.", i))
+		c.user(fmt.Sprintf("If you see error %d, tell me.", i))
 	}
 	kept := c.ledger()
 	text := kept.Text(60, words)

@@ -7,7 +7,7 @@ import (
 )
 
 var (
-	benchmarkLine = regexp.MustCompile(`^BenchmarkSearch/(\S+?)(?:-\d+)?\s+\d+\s+.*?([\d.]+) p50-ms\s+([\d.]+) p99-ms`)
+	benchmarkLine = regexp.MustCompile(`^BenchmarkSearch/(\S+?)(?:-\d+)?\s+\d+\s+.*?([\d.]+) cpu-ms\s+([\d.]+) p50-ms\s+([\d.]+) p99-ms`)
 	documentsLine = regexp.MustCompile(`(\d+) documents in `)
 	sizeLine      = regexp.MustCompile(`table (.+), indexes (.+?) after`)
 )
@@ -22,10 +22,10 @@ func Speed(printed string) string {
 		}
 		text.WriteString(".\n\n")
 	}
-	text.WriteString("| asked for | p50, ms | p99, ms |\n| --- | --- | --- |\n")
+	text.WriteString("| asked for | p50, ms | p99, ms | processor, ms |\n| --- | --- | --- | --- |\n")
 	for line := range strings.Lines(printed) {
 		if match := benchmarkLine.FindStringSubmatch(line); match != nil {
-			fmt.Fprintf(&text, "| %s | %s | %s |\n", strings.ReplaceAll(match[1], "_", " "), match[2], match[3])
+			fmt.Fprintf(&text, "| %s | %s | %s | %s |\n", strings.ReplaceAll(match[1], "_", " "), match[3], match[4], match[2])
 		}
 	}
 	return text.String()

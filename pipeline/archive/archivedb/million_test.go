@@ -60,9 +60,12 @@ func BenchmarkSearch(b *testing.B) {
 		{"words of all kinds of one session", archive.Query{Text: "w3 w50 w700 w9000", Session: f.session}},
 		{"words of all kinds of one lane", archive.Query{Text: "w3 w50 w700 w9000", Lane: lane}},
 		{"words of all kinds since an hour", archive.Query{Text: "w3 w50 w700 w9000", Since: time.Now().Add(-time.Hour)}},
+		{"words of all kinds and a day", archive.Query{Text: "w3 w50 w700 w9000 three days ago"}},
+		{"words of all kinds and a session", archive.Query{Text: "in the session about the parser, w3 w50 w700 w9000"}},
 	} {
 		b.Run(c.name, func(b *testing.B) {
 			var times []time.Duration
+			before := cpuOf(b, database)
 			for b.Loop() {
 				start := time.Now()
 				if _, err := archivedb.Find(b.Context(), index, f.workspace, c.query); err != nil {
@@ -70,7 +73,9 @@ func BenchmarkSearch(b *testing.B) {
 				}
 				times = append(times, time.Since(start))
 			}
+			used := cpuOf(b, database).minus(before)
 			slices.Sort(times)
+			b.ReportMetric(float64(used.ours+used.database)/1e6/float64(len(times)), "cpu-ms")
 			b.ReportMetric(float64(times[len(times)/2])/1e6, "p50-ms")
 			b.ReportMetric(float64(times[len(times)*99/100])/1e6, "p99-ms")
 		})

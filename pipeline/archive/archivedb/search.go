@@ -206,7 +206,7 @@ func (l lookup) arguments(ctx context.Context, query *archive.Query, question se
 	wanted := make([]int64, len(question.Wanted))
 	weights, hints := make([]float64, len(question.Wanted)), make([]bool, len(question.Wanted))
 	for i, term := range question.Wanted {
-		wanted[i], weights[i], hints[i] = hasher.term(term.Text), term.Weight, search.IsHint(term.Text)
+		wanted[i], weights[i], hints[i] = hasher.term(term.Text), term.Weight, search.IsOptional(term.Text)
 	}
 	required, err := l.required(ctx, query)
 	if err != nil {

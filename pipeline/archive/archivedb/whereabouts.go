@@ -6,6 +6,7 @@ import (
 	"context"
 	"maps"
 	"slices"
+	"time"
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
@@ -85,6 +86,12 @@ func (l lookup) located(ctx context.Context, query *archive.Query, question aske
 	for i := range ranked {
 		one := &ranked[i]
 		one.rank *= where.Gain(sessions[one.Session], one.At)
+		if title := sessions[one.Session]; title != "" {
+			one.Named = append(one.Named, title)
+		}
+		if where.Holds(one.At) {
+			one.Named = append(one.Named, one.At.UTC().Format(time.DateOnly))
+		}
 	}
 	slices.SortFunc(ranked, func(a, b rankedDocument) int {
 		return cmp.Or(cmp.Compare(b.rank, a.rank), b.At.Compare(a.At), bytes.Compare(a.Lane[:], b.Lane[:]), cmp.Compare(a.From, b.From), cmp.Compare(a.part, b.part))

@@ -69,6 +69,9 @@ func TestACallIsFoundInTheSessionAndAtTheTimeThatAreNamed(t *testing.T) {
 		if len(hits) == 0 || hits[0].Session != want {
 			t.Errorf("%q finds %+v, want session %s", ask, hits, want)
 		}
+		if isNamed := ask != question; len(hits) > 0 && isNamed != (len(hits[0].Named) == 1) {
+			t.Errorf("%q says that it was named: %q", ask, hits[0].Named)
+		}
 	}
 	hits := f.search(t, index, archive.Query{Text: "FAIL of the exporter", Limit: 1})
 	if len(hits) != 1 || !slices.Equal(hits[0].Matched, []string{"FAIL", "exporter"}) {

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"palimpsest/pipeline/conversation"
 )
@@ -290,7 +291,8 @@ func Snippet(messages []conversation.Message, question Question, bytes int) stri
 }
 
 // Matched returns the words of messages that a question asks for, as they stand there, each
-// once: those that it wants most first.
+// once: those that it wants most first. Of a script without spaces it returns the characters
+// that both have in a row.
 func Matched(messages []conversation.Message, question Question, most int) []string {
 	words := make([]string, len(question.Wanted))
 	places := map[string]int{}
@@ -302,15 +304,40 @@ func Matched(messages []conversation.Message, question Question, most int) []str
 			r.terms(func(term string) {
 				if place, wanted := places[term]; wanted && words[place] == "" {
 					words[place] = r.text
+					if r.kind == ideogram {
+						words[place] = term
+					}
 				}
 			})
 		})
 	}
 	var found []string
 	for _, word := range words {
-		if word != "" && len(found) < most && !slices.Contains(found, word) {
+		if word == "" {
+			continue
+		}
+		if last := len(found) - 1; last >= 0 && goesOn(found[last], word) {
+			_, first := utf8.DecodeRuneInString(word)
+			found[last] += word[first:]
+			continue
+		}
+		if len(found) < most && !slices.ContainsFunc(found, func(before string) bool {
+			return before == word || startsIdeogram(word) && strings.Contains(before, word)
+		}) {
 			found = append(found, word)
 		}
 	}
 	return found
+}
+
+// goesOn reports whether a pair of ideograms begins with what others end with.
+func goesOn(before, word string) bool {
+	end, _ := utf8.DecodeLastRuneInString(before)
+	start, size := utf8.DecodeRuneInString(word)
+	return end == start && size < len(word) && isIdeogram(start)
+}
+
+func startsIdeogram(word string) bool {
+	first, _ := utf8.DecodeRuneInString(word)
+	return isIdeogram(first)
 }

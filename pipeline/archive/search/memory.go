@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"runtime"
 	"slices"
+	"unicode"
+	"unicode/utf8"
 
 	"golang.org/x/sync/errgroup"
 )
@@ -63,7 +65,7 @@ func (m *Memory) Search(question Question, before, limit int) []Match {
 	for _, wanted := range question.Wanted {
 		found := m.postings[wanted.Text]
 		visible, _ := slices.BinarySearchFunc(found, documents, func(p posting, end int) int { return cmp.Compare(p.document, end) })
-		if visible == 0 && IsHint(wanted.Text) {
+		if visible == 0 && IsOptional(wanted.Text) {
 			continue
 		}
 		weight := wanted.Weight * Rarity(documents, visible)
@@ -88,8 +90,15 @@ func (m *Memory) Search(question Question, before, limit int) []Match {
 	return matches[:min(limit, len(matches))]
 }
 
-// IsHint reports whether a term comes from what a document is rather than from its
-// words: a question is not missed by a document that lacks it where none has it.
+// IsOptional reports whether a question is not missed by a document that lacks a term where
+// none has it: a hint, or two Chinese characters, which may belong to two words.
+func IsOptional(term string) bool {
+	first, size := utf8.DecodeRuneInString(term)
+	second, rest := utf8.DecodeRuneInString(term[size:])
+	return IsHint(term) || unicode.Is(unicode.Han, first) && unicode.Is(unicode.Han, second) && size+rest == len(term)
+}
+
+// IsHint reports whether a term comes from what a document is rather than from its words.
 func IsHint(term string) bool {
 	return term != "" && (term[:1] == namedTerm || term[:1] == pathTerm || term[:1] == readTerm || term[:1] == toolTerm)
 }

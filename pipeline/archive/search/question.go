@@ -5,12 +5,18 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"unicode"
+	"unicode/utf8"
 )
 
 // Wanted is a term that a question asks for.
 type Wanted struct {
 	Text   string
 	Weight float64 // how much the question is about it
+
+	// Written is how a text has the term where that is not the term itself: in small letters,
+	// and with its accents.
+	Written string
 }
 
 // Question is what a text asks for.
@@ -47,7 +53,7 @@ func Ask(text string) Question {
 	if len(text) > maxQuestionBytes {
 		text = strings.ToValidUTF8(text[:maxQuestionBytes/2], "") + "\n" + strings.ToValidUTF8(text[len(text)-maxQuestionBytes/2:], "")
 	}
-	asked := asking{weights: map[string]float64{}, order: map[string]int{}}
+	asked := asking{weights: map[string]float64{}, order: map[string]int{}, written: map[string]string{}}
 	if match := described.FindStringSubmatch(text); match != nil {
 		asked.add(namedTerm+named(match[1]), wantedPhrase)
 		text = match[1] + "\n" + strings.Replace(text, match[0], "\n", 1)
@@ -74,6 +80,7 @@ const maxQuoted = 16
 type asking struct {
 	weights map[string]float64
 	order   map[string]int
+	written map[string]string
 }
 
 // add wants a term; asked for twice, the greater weight counts.
@@ -86,11 +93,18 @@ func (a *asking) add(term string, weight float64) {
 
 // words wants the terms of a text.
 func (a *asking) words(text string, times float64) {
+	isChinese := !strings.ContainsFunc(text, isKana)
 	eachRun(text, func(r run) {
 		switch {
+		case r.kind == ideogram:
+			r.terms(func(term string) {
+				if !isChinese || !strings.ContainsAny(term, commonCharacters) {
+					a.add(term, weightOf(term)*times)
+				}
+			})
+		case r.kind == emoji:
+			r.terms(func(term string) { a.add(term, wantedWord*times) })
 		case len(r.text) > longestRun:
-		case r.ideogram:
-			pairs(r.text, func(term string) { a.add(term, wantedWord*times) })
 		case r.isPath():
 			a.path(r, times)
 		default:
@@ -98,6 +112,17 @@ func (a *asking) words(text string, times float64) {
 		}
 	})
 }
+
+// weightOf returns what a term of a script without spaces counts: one character is part of
+// a word more often than it is one, and hiragana mostly join words or end them.
+func weightOf(term string) float64 {
+	if utf8.RuneCountInString(term) == 1 || !strings.ContainsFunc(term, func(r rune) bool { return !unicode.Is(unicode.Hiragana, r) }) {
+		return wantedPart
+	}
+	return wantedWord
+}
+
+func isKana(r rune) bool { return unicode.In(r, unicode.Hiragana, unicode.Katakana) }
 
 func (a *asking) path(r run, times float64) {
 	path := folded(r.text)
@@ -111,6 +136,10 @@ func (a *asking) path(r run, times float64) {
 }
 
 func (a *asking) identifier(r run, times float64) {
+	written := strings.ToLower(r.text)
+	if !isASCII(r.text) {
+		r.text = plainLetters(r.text)
+	}
 	whole := strings.ToLower(r.text)
 	var terms []string
 	identifier(r.text, func(term string) { terms = append(terms, term) })
@@ -119,6 +148,9 @@ func (a *asking) identifier(r run, times float64) {
 		a.add(readTerm+folded(whole), wantedFile*times)
 	}
 	for _, term := range terms {
+		if whole != written {
+			a.written[term] = written
+		}
 		switch {
 		case len(terms) == 1 && (isCommon(whole) || isLetter(term)):
 		case len(terms) == 1:
@@ -136,13 +168,16 @@ func (a *asking) identifier(r run, times float64) {
 func (a *asking) question() Question {
 	wanted := make([]Wanted, 0, len(a.weights))
 	for term, weight := range a.weights {
-		wanted = append(wanted, Wanted{Text: term, Weight: weight})
+		wanted = append(wanted, Wanted{Text: term, Weight: weight, Written: a.written[term]})
 	}
 	slices.SortFunc(wanted, func(x, y Wanted) int {
 		return cmp.Or(cmp.Compare(y.Weight, x.Weight), cmp.Compare(a.order[x.Text], a.order[y.Text]))
 	})
 	return Question{Wanted: wanted[:min(len(wanted), MaxWanted)]}
 }
+
+// commonCharacters are characters that say nothing about what is looked for, in Chinese.
+const commonCharacters = "的了吗呢么什是我你您他她它们这那哪谁几怎吧啊嗎麼們這誰幾"
 
 // common are words that say nothing about what is looked for.
 const common = ` a about after again all also am an and any are as at be because been before being both but by can could

@@ -52,7 +52,7 @@ func TestTextIsCutIntoTheTermsOfCode(t *testing.T) {
 		"9f31ccab77e2d1":            "9f31cca 9f31ccab77e2d1",
 		"Running tests, tested":     "run test",
 		"漢字検索 found":                "検索 字検 漢字 found",
-		"Éclair":                    "éclair",
+		"Éclair":                    "eclair",
 		"(see: handler.go:123).":    "123 go handler handler.go see",
 		"v1.2.3-rc4":                "rc4 v1 v1.2.3-rc4",
 		strings.Repeat("x", 300):    "",

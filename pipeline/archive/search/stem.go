@@ -1,6 +1,9 @@
 package search
 
-import "strings"
+import (
+	"strings"
+	"unicode/utf8"
+)
 
 // shortest is the fewest letters that a stem keeps.
 const shortest = 3
@@ -10,7 +13,7 @@ const shortest = 3
 // It is lighter than Porter's stemmer: names in code must not run into one another.
 func stem(word string) string {
 	if len(word) <= shortest || !isPlain(word) {
-		return word
+		return cyrillicStem(word)
 	}
 	switch {
 	case strings.HasSuffix(word, "ies") && len(word) > shortest+2:
@@ -44,6 +47,29 @@ func bare(word string, ending int) string {
 	}
 	if base[last] == 'e' && last >= shortest {
 		return base[:last]
+	}
+	return base
+}
+
+// cyrillicEndings are endings of nouns and adjectives in Russian that end in a consonant or
+// hold one.
+var cyrillicEndings = []string{"ами", "ями", "ого", "его", "ому", "ему", "ыми", "ими", "ах", "ях", "ам", "ям", "ом", "ем", "ов", "ев", "ых", "их"}
+
+// cyrillicStem takes the endings of case and number off a word in Cyrillic letters. Other
+// words stay as they are.
+func cyrillicStem(word string) string {
+	if first, _ := utf8.DecodeRuneInString(word); first < 'а' || first > 'ӿ' {
+		return word
+	}
+	base := word
+	for _, ending := range cyrillicEndings {
+		if rest, has := strings.CutSuffix(word, ending); has && utf8.RuneCountInString(rest) >= shortest {
+			base = rest
+			break
+		}
+	}
+	if rest := strings.TrimRight(base, "аеёиоуыэюяьйіїє"); utf8.RuneCountInString(rest) >= shortest {
+		return rest
 	}
 	return base
 }

@@ -4,6 +4,8 @@ import (
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"golang.org/x/text/unicode/norm"
 )
 
 const (
@@ -17,47 +19,69 @@ const (
 
 // run is a piece of text without spaces that may be a word, a path or an identifier.
 type run struct {
-	text     string // as written, without punctuation around it
-	ideogram bool   // of a script without spaces between words
+	text string // as written, without punctuation around it
+	kind kind
 }
+
+// kind is what a rune is part of.
+type kind int
+
+const (
+	between  kind = iota // nothing that is found
+	ofWord               // a word, a path or an identifier
+	ideogram             // a text of a script without spaces between words
+	emoji                // itself
+)
 
 // eachRun calls visit with the runs of a text, in order.
 func eachRun(text string, visit func(run)) {
-	start, ideogram := -1, false
+	start, open := 0, between
 	flush := func(end int) {
-		if start < 0 {
+		if open == between {
 			return
 		}
 		if piece := strings.Trim(text[start:end], `./-~@\`); piece != "" {
-			visit(run{text: piece, ideogram: ideogram})
+			visit(run{text: piece, kind: open})
 		}
-		start = -1
 	}
 	for i, r := range text {
-		isIdeogram := r >= 0x2E80 && isIdeogram(r)
-		switch {
-		case !isIdeogram && !isRunRune(r):
+		if here := kindOf(r, open); here != open || here == emoji {
 			flush(i)
-		case start >= 0 && isIdeogram != ideogram:
-			flush(i)
-			start, ideogram = i, isIdeogram
-		case start < 0:
-			start, ideogram = i, isIdeogram
+			start, open = i, here
 		}
 	}
 	flush(len(text))
 }
 
-func isRunRune(r rune) bool {
-	if r < utf8.RuneSelf {
-		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' ||
-			r == '_' || r == '/' || r == '.' || r == '-' || r == '~' || r == '@' || r == '\\'
+// kindOf returns what a rune is part of behind one of a kind.
+func kindOf(r rune, before kind) kind {
+	switch {
+	case r < utf8.RuneSelf:
+		if r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '_' || r == '/' || r == '.' || r == '-' || r == '~' || r == '@' || r == '\\' {
+			return ofWord
+		}
+		return between
+	case r >= firstEmoji && r <= lastEmoji:
+		return emoji
+	case isIdeogram(r):
+		return ideogram
+	case unicode.IsMark(r) && before != between:
+		return before
+	case unicode.IsLetter(r) || unicode.IsDigit(r) || unicode.IsMark(r):
+		return ofWord
 	}
-	return unicode.IsLetter(r) || unicode.IsDigit(r) || unicode.IsMark(r)
+	return between
 }
 
+// Emoji that stand for a thing, of which people ask.
+const firstEmoji, lastEmoji = 0x1F300, 0x1FAFF
+
+// isIdeogram reports whether a rune is of a script that puts no spaces between words. What
+// lengthens a vowel in Japanese belongs to no script of its own.
 func isIdeogram(r rune) bool {
-	return unicode.In(r, unicode.Han, unicode.Hiragana, unicode.Katakana, unicode.Hangul)
+	const firstOfThem, longVowel, halfLongVowel = 0x0E00, 'ー', 'ｰ'
+	return r >= firstOfThem && (r == longVowel || r == halfLongVowel ||
+		unicode.In(r, unicode.Han, unicode.Hiragana, unicode.Katakana, unicode.Hangul, unicode.Thai, unicode.Lao, unicode.Khmer, unicode.Myanmar))
 }
 
 // eachTerm calls visit with the terms of a text, in order and each as often as it
@@ -69,8 +93,13 @@ func eachTerm(text string, visit func(term string)) {
 
 // terms calls visit with the terms of one run.
 func (r run) terms(visit func(term string)) {
+	if !isASCII(r.text) {
+		r.text = plainLetters(r.text)
+	}
 	switch {
-	case r.ideogram:
+	case r.kind == emoji:
+		visit(r.text)
+	case r.kind == ideogram:
 		pairs(r.text, visit)
 	case len(r.text) > longestRun:
 		return
@@ -81,12 +110,34 @@ func (r run) terms(visit func(term string)) {
 	}
 }
 
+func isASCII(text string) bool {
+	for i := range len(text) {
+		if text[i] >= utf8.RuneSelf {
+			return false
+		}
+	}
+	return true
+}
+
+// plainLetters returns a text without accents and other marks of its letters, which people
+// leave out or write as runes of their own, and with letters of one width.
+func plainLetters(text string) string {
+	const firstAccent, lastAccent, variant = 0x0300, 0x036F, 0xFE0F
+	text = strings.Map(func(r rune) rune {
+		if r >= firstAccent && r <= lastAccent || r == variant {
+			return -1
+		}
+		return r
+	}, norm.NFKD.String(text))
+	return norm.NFC.String(strings.ReplaceAll(text, "ß", "ss"))
+}
+
 // isPath reports whether the run has several elements.
 func (r run) isPath() bool { return strings.ContainsAny(r.text, `/\`) }
 
 // namesFile reports whether a run looks like a file: it has elements or an ending.
 func (r run) namesFile() bool {
-	if r.ideogram || len(r.text) > longestRun {
+	if r.kind != ofWord || len(r.text) > longestRun {
 		return false
 	}
 	if r.isPath() {
@@ -103,6 +154,9 @@ func (r run) namesFile() bool {
 
 // folded is a path as it is compared: lower case, slashes, nothing around it.
 func folded(path string) string {
+	if !isASCII(path) {
+		path = plainLetters(path)
+	}
 	path = strings.ToLower(strings.ReplaceAll(path, `\`, "/"))
 	return strings.Trim(strings.TrimPrefix(path, "./"), "/.~")
 }
@@ -180,15 +234,17 @@ func humps(word string, visit func(part string)) {
 	visit(word[start:])
 }
 
-// pairs calls visit with each two neighbors, or with the one there is.
+// pairs calls visit with each two neighbors and with each Chinese character, which may be a
+// word, or with the one rune there is.
 func pairs(text string, visit func(term string)) {
 	runes := []rune(text)
-	if len(runes) == 1 {
-		visit(text)
-		return
-	}
-	for i := range len(runes) - 1 {
-		visit(string(runes[i : i+2]))
+	for i, r := range runes {
+		if len(runes) == 1 || unicode.Is(unicode.Han, r) {
+			visit(string(r))
+		}
+		if i > 0 {
+			visit(string(runes[i-1 : i+1]))
+		}
 	}
 }
 

@@ -3,6 +3,7 @@ package rehydrator
 import (
 	"regexp"
 	"strings"
+	"unicode/utf8"
 )
 
 // The words that phrases are made of. A phrase says that something was said, seen or
@@ -136,9 +137,15 @@ func ends(text string) string {
 
 // sentenceEnd returns where the first sentence of a line ends.
 func sentenceEnd(text string) int {
-	for i := 0; i+1 < len(text); i++ {
-		if strings.IndexByte(".!?", text[i]) >= 0 && text[i+1] == ' ' {
-			return i + 1
+	for i, r := range text {
+		next := i + utf8.RuneLen(r)
+		switch r {
+		case '.', '!', '?', '؟':
+			if next < len(text) && text[next] == ' ' {
+				return next
+			}
+		case '。', '！', '？':
+			return next
 		}
 	}
 	return len(text)

@@ -4,6 +4,8 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"unicode"
+	"unicode/utf8"
 
 	"palimpsest/pipeline/archive/search"
 	"palimpsest/pipeline/conversation"
@@ -28,12 +30,30 @@ var asking = regexp.MustCompile(`^(?:(?:and|but|so|ok|okay|hey|hi|also|then|now|
 	`(?:can|could|would|will) you (?:please |also )?(?:list|summari[sz]e|recap|tell me|walk me through|give me (?:an?|the) (?:[a-z-]+ )*(?:summary|overview|recap|timeline|list))` +
 	`)\b`)
 
+// askingElsewhere begins such sentences in other languages with Latin letters.
+var askingElsewhere = regexp.MustCompile(`^[¿¡ ]*(?:(?:und|et|y|e|aber|mais|pero|ma|mas) )?(?:` +
+	`wann|wo|wer|wem|wen|wessen|wie (?:viele?|lange|oft|alt|weit|heißt|hieß|war|ist|hat|habe)|wieso|warum|was|welche[rsmn]?|wohin|woher|(?:in|auf|an|mit|von|zu|für|seit|bis) (?:wann|wem|wen|welche[rsmn]?)|` +
+	`quand|où|qui|que|quoi|comment|combien|pourquoi|quel(?:le)?s?|qu'|est-ce|(?:à|de|en|pour|avec|chez|dans|sur|depuis) (?:qui|quoi|quel(?:le)?s?)|` +
+	`cuándo|dónde|quién(?:es)?|qué|cómo|cuál(?:es)?|cuánt[oa]s?|por qué|(?:a|de|en|con|para) (?:quién|qué|cuál)|` +
+	`quando|dove|chi|che cosa|cosa|come|quale|quali|quant[oiae]|perché|onde|quem|o que|qual|quais|por que|` +
+	`wanneer|waar|wie|wat|welke?|hoeveel|kiedy|gdzie|kto|co|jak|ile` +
+	`)(?:[ ,']|$)`)
+
+// asks reports whether a sentence in small letters asks for a fact. In letters other than
+// Latin ones a question is told by its mark alone.
+func asks(low string) bool {
+	if end, _ := utf8.DecodeLastRuneInString(low); end != '?' && end != '？' && end != '؟' {
+		return false
+	}
+	isForeign := func(r rune) bool { return unicode.IsLetter(r) && !unicode.In(r, unicode.Latin, unicode.Common) }
+	return strings.ContainsFunc(low, isForeign) || asking.MatchString(low) || askingElsewhere.MatchString(low)
+}
+
 // plain returns the sentences of a typed text that ask for a fact.
 func plain(typed string) []string {
 	var found []string
 	for _, sentence := range sentences(typed) {
-		low := strings.ToLower(strings.ReplaceAll(sentence, "’", "'"))
-		if strings.HasSuffix(low, "?") && asking.MatchString(low) {
+		if asks(strings.ToLower(strings.ReplaceAll(sentence, "’", "'"))) {
 			found = append(found, sentence)
 		}
 	}

@@ -1,12 +1,17 @@
 package rehydrator_test
 
 import (
+	_ "embed"
 	"fmt"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"palimpsest/pipeline/conversation"
 )
+
+//go:embed testdata/followups.txt
+var followUps string
 
 // chat is a conversation that was about a kitchen long ago. Its last messages are about
 // a garden.
@@ -47,6 +52,49 @@ func TestPlainQuestionsBringBackWhatWasSaid(t *testing.T) {
 			t.Errorf("%q: %+v", typed, exchange.Report.Events)
 		}
 	}
+}
+
+// A plain question in another language brings back what was said in it, also from clients that
+// write only the letters of ASCII.
+func TestPlainQuestionsInOtherLanguagesBringBackWhatWasSaid(t *testing.T) {
+	t.Parallel()
+	counter := newCounter(t)
+	for _, one := range []struct{ told, asked, order string }{
+		{"Wir haben die Küche im Sommer in hellem Salbeigrün gestrichen.", "In welcher Farbe haben wir die Küche gestrichen?", "Streiche die Küche in hellem Salbeigrün."},
+		{"Le dîner de Noël est chez Zoé, rue des Écoles.", "Chez qui est le dîner de Noël ?", "Prépare le dîner de Noël chez Zoé."},
+		{"Pintamos la cocina de verde salvia el verano pasado.", "¿De qué verde pintamos la cocina el verano?", "Pinta la cocina de verde salvia."},
+		{"来週の火曜日に歯医者の予約があります。", "分かりました。歯医者の予約は何曜日ですか？", "歯医者の予約を火曜日にしてください。"},
+		{"我养了一只猫，它叫小白。", "我的猫叫什么？", "给我的猫起名叫小白。"},
+		{"회의는 목요일 오후 세 시에 시작합니다.", "회의는 무슨 요일에 시작합니까?", "회의를 목요일 오후에 시작해 주세요."},
+		{"Кухню мы покрасили летом в цвет шалфея.", "В какой цвет мы покрасили кухню летом?", "Покрась кухню летом в цвет шалфея."},
+	} {
+		for _, isASCII := range []bool{false, true} {
+			messages := append([]conversation.Message{said(conversation.User, one.told)}, chat()[2:]...)
+			for typed, want := range map[string]bool{one.asked: true, one.order: false} {
+				body := bodyOf(t, messages, typed)
+				if isASCII {
+					body = inASCII(body)
+				}
+				text, items := process(t, compressed(t, counter, codec, body, len(messages)-2), nil)
+				if (text != "") != want || want && items[0] != "#0" {
+					t.Errorf("%q brings %q back, in ASCII: %t", typed, items, isASCII)
+				}
+			}
+		}
+	}
+}
+
+// inASCII writes a body as clients do that leave no other letters in it.
+func inASCII(body []byte) []byte {
+	var text strings.Builder
+	for _, r := range string(body) {
+		if r < utf8.RuneSelf {
+			text.WriteRune(r)
+		} else {
+			fmt.Fprintf(&text, `\u%04X`, r)
+		}
+	}
+	return []byte(text.String())
 }
 
 // What a tool printed can be printed again: a plain question does not bring it back.
@@ -110,6 +158,26 @@ func TestNamesOfEverythingBringNothingBack(t *testing.T) {
 		exchange := compressed(t, newCounter(t), codec, bodyOf(t, messages, "Now tidy shop/orders.go up."), len(messages))
 		if text, items := process(t, exchange, nil); (text != "") != want {
 			t.Errorf("%d messages hold the name: %q came back", holders, items)
+		}
+	}
+}
+
+// What people type to go on brings nothing back: neither of a chat nor of work with files,
+// tests and a server, whose words it shares.
+func TestOrdinaryFollowUpsBringNothingBack(t *testing.T) {
+	t.Parallel()
+	work := append([]conversation.Message{
+		said(conversation.User, "Fix the lint errors in the users table page, the page is blank when I reload it. The tests pass, the server starts, and the button is blue."),
+		said(conversation.Assistant, "I renamed the function, split it into two, sorted the results by date, and updated the docs and the changelog. The list is empty at first. Next comes a migration."),
+	}, append(talk(), chat()...)...)
+	counter := newCounter(t)
+	for _, messages := range [][]conversation.Message{chat(), talk(), work} {
+		for typed := range strings.Lines(followUps) {
+			typed = strings.TrimSpace(typed)
+			exchange := compressed(t, counter, codec, bodyOf(t, messages, typed), len(messages)-2)
+			if text, items := process(t, exchange, nil); text != "" {
+				t.Errorf("%q brings %q back", typed, items)
+			}
 		}
 	}
 }

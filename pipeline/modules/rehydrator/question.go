@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"palimpsest/pipeline"
 	"palimpsest/pipeline/archive"
@@ -183,6 +184,20 @@ func (q *question) isBack(item string) bool {
 	return false
 }
 
+// quoting returns how the request's client writes words: with the letters of any language, or
+// with those of ASCII alone.
+func (q *question) quoting() func(string) pipeline.Words {
+	other := strings.IndexFunc(q.typed, func(r rune) bool { return r >= utf8.RuneSelf })
+	if other < 0 {
+		return pipeline.Quote
+	}
+	letter, _ := utf8.DecodeRuneInString(q.typed[other:])
+	if q.exchange.Holds(q.newest, pipeline.Quote(string(letter))) {
+		return pipeline.Quote
+	}
+	return pipeline.QuoteASCII
+}
+
 // candidates returns the turns that hold most of what is asked, in order. Without
 // hidden messages do not exist.
 func (q *question) candidates(hidden part, asked search.Question) ([]readTurn, error) {
@@ -195,11 +210,11 @@ func (q *question) candidates(hidden part, asked search.Question) ([]readTurn, e
 	}
 	turns := q.exchange.Turns
 	holds := make([][]bool, len(turns)) // by turn and term
-	quoted := make([]pipeline.Words, len(asked.Wanted))
+	quoted, quote := make([]pipeline.Words, len(asked.Wanted)), q.quoting()
 	having := make([]int, len(asked.Wanted))
 	for i, wanted := range asked.Wanted {
 		if !search.IsHint(wanted.Text) { // no message holds what is only a hint
-			quoted[i] = pipeline.Quote(wanted.Text)
+			quoted[i] = quote(cmp.Or(wanted.Written, wanted.Text))
 		}
 	}
 	err := cores.Each(len(turns), runTurns, func(t int) error {

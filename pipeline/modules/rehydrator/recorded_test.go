@@ -67,3 +67,17 @@ func TestRecordedReferencesBringTheirTurnsBack(t *testing.T) {
 	}
 	reached(t, figure)
 }
+
+// Of what people typed in mid-session and what refers to nothing, 3 % at most brings something
+// back, be all but the newest messages compressed.
+func TestRecordedTypedMessagesBringNextToNothingBack(t *testing.T) {
+	t.Parallel()
+	figure, err := memorybench.NewRehydration(newCounter(t)).Typed(t.Context(), recorded(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Logf("%d of %d: %s", figure.Met, figure.Cases, strings.Join(figure.Others, "\n"))
+	if figure.Cases == 0 || 100*figure.Met > 3*figure.Cases {
+		t.Errorf("%d of %d bring something back", figure.Met, figure.Cases)
+	}
+}

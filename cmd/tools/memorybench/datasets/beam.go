@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"os"
 	"path/filepath"
 	"slices"
 
@@ -14,6 +15,10 @@ import (
 // orders are the abilities whose questions follow what a person ordered.
 var orders = []string{"preference_following", "instruction_following"}
 
+// cutChat is a chat that was cut to the length of its folder: where there is one, the set's own
+// programs read it and not chat.json.
+const cutChat = "chat_trunecated.json"
+
 // beam reads a folder of chats of one length, such as chats/100K: a person and a model talk,
 // and evidence is a message. Questions that nothing answers are left out, and so are those
 // whose authors name no message.
@@ -21,6 +26,9 @@ func beam(folder string) ([]Dataset, error) {
 	names, err := filepath.Glob(filepath.Join(folder, "*", "chat.json"))
 	if err != nil {
 		return nil, err //nolint:wrapcheck // Load names the folder
+	}
+	if len(names) == 0 {
+		return nil, nil
 	}
 	set := Dataset{Name: "BEAM " + filepath.Base(folder), Unit: "message"}
 	for _, name := range names {
@@ -33,20 +41,55 @@ func beam(folder string) ([]Dataset, error) {
 	return []Dataset{set}, nil
 }
 
+// batch is a part of a chat.
+type batch struct {
+	Turns [][]struct {
+		ID   int               `json:"id"`
+		Role conversation.Role `json:"role"`
+		Text string            `json:"content"`
+	} `json:"turns"`
+}
+
+// batches reads the parts of a chat. Those of 10M tokens are lists of plans, which hold parts
+// each under its name.
+func batches(folder string) ([]batch, error) {
+	name := filepath.Join(folder, cutChat)
+	if _, err := os.Stat(name); err != nil {
+		name = filepath.Join(folder, "chat.json")
+	}
+	var members []map[string]json.RawMessage
+	if err := decode(name, &members); err != nil {
+		return nil, err
+	}
+	var all []batch
+	for i := range members {
+		if turns, isPart := members[i]["turns"]; isPart {
+			var one batch
+			if err := json.Unmarshal(turns, &one.Turns); err != nil {
+				return nil, fmt.Errorf("part %d: %w", i, err)
+			}
+			all = append(all, one)
+			continue
+		}
+		for plan, content := range members[i] {
+			var parts []batch
+			if err := json.Unmarshal(content, &parts); err != nil {
+				return nil, fmt.Errorf("%s: %w", plan, err)
+			}
+			all = append(all, parts...)
+		}
+	}
+	return all, nil
+}
+
 func beamChat(folder string) (Conversation, error) {
 	told := Conversation{ID: filepath.Base(folder)}
-	var batches []struct {
-		Turns [][]struct {
-			ID   int               `json:"id"`
-			Role conversation.Role `json:"role"`
-			Text string            `json:"content"`
-		} `json:"turns"`
-	}
-	if err := decode(filepath.Join(folder, "chat.json"), &batches); err != nil {
+	parts, err := batches(folder)
+	if err != nil {
 		return told, err
 	}
-	for i := range batches {
-		for _, turn := range batches[i].Turns {
+	for i := range parts {
+		for _, turn := range parts[i].Turns {
 			for _, message := range turn {
 				told.add(message.Role, message.Text, message.ID)
 			}
@@ -88,8 +131,8 @@ func numbers(value any, found []int) []int {
 			found = numbers(one, found)
 		}
 	case map[string]any:
-		for _, one := range value {
-			found = numbers(one, found)
+		for _, name := range slices.Sorted(maps.Keys(value)) {
+			found = numbers(value[name], found)
 		}
 	}
 	return found

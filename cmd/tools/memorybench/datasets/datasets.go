@@ -38,7 +38,9 @@ type Question struct {
 }
 
 // Load reads every set in a directory: locomo10.json, the folders of chats of BEAM (chats/100K
-// and so on), and longmemeval_*.json. An empty directory is os.ErrNotExist.
+// and so on), and longmemeval_s, _m, and _oracle, with or without .json and what its authors
+// put between. A directory without any is os.ErrNotExist, and a set that nobody can ask
+// anything of is an error.
 func Load(directory string) ([]Dataset, error) {
 	var sets []Dataset
 	for _, known := range []struct {
@@ -48,6 +50,8 @@ func Load(directory string) ([]Dataset, error) {
 		{"locomo10.json", loCoMo},
 		{filepath.Join("chats", "*"), beam},
 		{"longmemeval_*.json", longMemEval},
+		{"longmemeval_[sm]", longMemEval},
+		{"longmemeval_oracle", longMemEval},
 	} {
 		names, err := filepath.Glob(filepath.Join(directory, known.pattern))
 		if err != nil {
@@ -58,11 +62,16 @@ func Load(directory string) ([]Dataset, error) {
 			if err != nil {
 				return nil, fmt.Errorf("read %s: %w", name, err)
 			}
+			for i := range read {
+				if !slices.ContainsFunc(read[i].Conversations, func(told Conversation) bool { return len(told.Questions) > 0 }) {
+					return nil, fmt.Errorf("read %s: it has no question with evidence: is it in its authors' format?", name)
+				}
+			}
 			sets = append(sets, read...)
 		}
 	}
 	if len(sets) == 0 {
-		return nil, fmt.Errorf("no locomo10.json, chats/*, or longmemeval_*.json in %s: %w", directory, os.ErrNotExist)
+		return nil, fmt.Errorf("no locomo10.json, chats/100K/1/chat.json and so on, or longmemeval_s.json in %s: %w", directory, os.ErrNotExist)
 	}
 	return sets, nil
 }
@@ -97,5 +106,8 @@ func decode(name string, into any) error {
 	if err != nil {
 		return err //nolint:wrapcheck // it names the file
 	}
-	return json.Unmarshal(content, into) //nolint:wrapcheck // Load names the file
+	if err := json.Unmarshal(content, into); err != nil {
+		return fmt.Errorf("%s is not in its authors' format: %w", filepath.Base(name), err)
+	}
+	return nil
 }

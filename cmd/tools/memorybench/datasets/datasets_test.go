@@ -102,13 +102,66 @@ func TestOrdersAreLookedForInTheLastPrompt(t *testing.T) {
 	}
 }
 
+// As its authors publish them the sets of LongMemEval have an ending or none, some chats of BEAM
+// are cut to their length in a file of its own, and those of 10M tokens are lists of plans.
+func TestPublicSetsAreReadAsTheirAuthorsNameThem(t *testing.T) {
+	t.Parallel()
+	cut := `[{"batch_number":1,"turns":[[{"role":"user","id":0,"content":"My first deadline is April 2."}]]}]`
+	plans := `[{"plan-1":[{"turns":[[{"role":"user","id":0,"content":"I moved to Oslo."}]]}]},{"plan-2":[{"turns":[[{"role":"user","id":1,"content":"I moved to Bergen."}]]}]}]`
+	sets, err := datasets.Load(write(t, map[string]string{
+		"longmemeval_s": longMemEval, "longmemeval_m_cleaned.json": longMemEval, "longmemeval_oracle": longMemEval, "longmemeval_data.tar.gz": "no JSON",
+		"chats/100K/7/chat.json": beamChat, "chats/100K/7/chat_trunecated.json": cut, "chats/100K/7/probing_questions/probing_questions.json": beamAsked,
+		"chats/10M/1/chat.json": plans, "chats/10M/1/plan-0/chat.json": "[]",
+		"chats/10M/1/probing_questions/probing_questions.json": `{"event_ordering":[{"question":"Where did I live?","source_chat_ids":[[0],[1]]}]}`,
+		"chats/.DS_Store": "no folder",
+	}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for i := range sets {
+		names = append(names, sets[i].Name+" "+sets[i].Unit)
+		switch told := &sets[i].Conversations[0]; sets[i].Name {
+		case "BEAM 100K":
+			if len(told.Messages) != 1 || told.Messages[0].Blocks[0].Text != "My first deadline is April 2." {
+				t.Errorf("the chat is %+v, not the one that was cut", told.Messages)
+			}
+		case "BEAM 10M":
+			if len(told.Messages) != 2 || !slices.Equal(told.Questions[0].Evidence, []int{0, 1}) {
+				t.Errorf("of plans: %+v", told)
+			}
+		}
+	}
+	if got, want := strings.Join(names, ", "), "BEAM 100K message, BEAM 10M message, LongMemEval m_cleaned session, LongMemEval m_cleaned message, "+
+		"LongMemEval s session, LongMemEval s message, LongMemEval oracle session, LongMemEval oracle message"; got != want {
+		t.Errorf("read %s\nwant %s", got, want)
+	}
+}
+
 func TestFolderWithoutASetIsAnError(t *testing.T) {
 	t.Parallel()
 	if _, err := datasets.Load(t.TempDir()); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("got %v", err)
 	}
-	if _, err := datasets.Load(write(t, map[string]string{"locomo10.json": "["})); err == nil || !strings.Contains(err.Error(), "locomo10.json") {
-		t.Errorf("got %v", err)
+}
+
+// What is not as its authors publish it is told with its file's name, and never measured as
+// if it were empty.
+func TestSetInAnotherFormatIsAnError(t *testing.T) {
+	t.Parallel()
+	for name, files := range map[string]map[string]string{
+		"locomo10.json":          {"locomo10.json": "["},
+		"speaker_a":              {"locomo10.json": `[{"sample_id":"s1","conversation":{"session_1":[]},"qa":[]}]`},
+		"authors' format":        {"locomo10.json": `{"data":[]}`},
+		"no question":            {"locomo10.json": "[]"},
+		"longmemeval_s.json":     {"longmemeval_s.json": `[{"question_id":"q1","haystack_sessions":[]}]`},
+		"probing_questions.json": {"chats/100K/7/chat.json": beamChat},
+		"chat.json":              {"chats/100K/7/chat.json": `{"messages":[]}`},
+		"batches":                {"chats/100K/7/chat.json": `[{"batches":{}}]`},
+	} {
+		if _, err := datasets.Load(write(t, files)); err == nil || !strings.Contains(err.Error(), name) {
+			t.Errorf("%v: got %v, want %s in it", files, err, name)
+		}
 	}
 }
 

@@ -18,7 +18,7 @@ var dialogID = regexp.MustCompile(`D:?(\d+):(\d+)`)
 
 // loCoMo reads locomo10.json: two people talk in sessions, and evidence is a message. The
 // first speaker is read as the user; each message begins with its speaker's name, as the
-// set's own programs put it to a model, and each session with its date.
+// set's own programs put it to a model.
 func loCoMo(name string) ([]Dataset, error) {
 	var samples []struct {
 		ID           string                     `json:"sample_id"`

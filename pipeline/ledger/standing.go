@@ -1,0 +1,226 @@
+package ledger
+
+import (
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// lasting are the words that say for how long, or how often, what a sentence asks for holds.
+var lasting = cuesOf(
+	"from here on", "from this point", "from today", "henceforth", "moving forward", "in future", "in the future", "in general",
+	"for the rest of", "for the remainder of", "until i say", "until i tell", "until told otherwise", "until further notice", "unless i say", "unless i tell", "unless told otherwise",
+	"starting today", "starting now", "as of now", "as of today", "as long as", "whenever", "every time", "each time", "any time", "anytime", "habit",
+)
+
+// ownActs finds where a sentence is about each thing of a kind that its reader does: "after
+// each change you make", "in anything you write".
+var ownActs = regexp.MustCompile(`\b(?:(?:each|every|any) [\w-]+(?: [\w-]+)?|anything|everything|whatever) (?:that )?you\b`)
+
+// general are the words of an opening phrase with which what follows holds in each case, by
+// what the phrase begins with: "in every answer, …", "when you write SQL, …".
+var general = map[string][]string{
+	"for": eachOf, "in": eachOf, "at": eachOf, "on": eachOf, "with": eachOf,
+	"when": eachCase, "if": eachCase, "before": eachCase, "after": eachCase, "once": eachCase, "while": eachCase, "as": eachCase,
+}
+
+var (
+	eachOf   = []string{"each", "every", "any", "all"}
+	eachCase = []string{"each", "every", "any", "you", "your", "we", "a", "an", "something", "anything", "doubt", "possible", "necessary", "needed", "unsure"}
+)
+
+// choosing are the words behind "if you" in advice.
+var choosing = []string{"want", "wish", "need", "like", "would", "prefer", "look", "can"}
+
+// mustBe finds rules of what is made: "every commit should …", "your answers have to …".
+var mustBe = regexp.MustCompile(`^(?:(?:please|and|also|but), |(?:please|and|also|but) )?(?:every|each|all|any|no|your)(?: [\w'-]+){1,4}? (?:should|must|shall|needs?|(?:has|have|ought) to|(?:is|are) to)\b`)
+
+// ruled finds where a person states a rule: "our policy is …", "you are not allowed to …".
+var ruled = regexp.MustCompile(`\b(?:my|our) (?:[\w'-]+ )?(?:rules?|policy|conventions?|guidelines?|standards?|habits?)(?: [\w'-]+){0,3}? (?:is|are)\b` +
+	`|\byou(?:'re| are) (?:not (?:allowed|permitted)|only to|to)\b|\bwithout my\b|\b(?:forbidden|off limits)\b`)
+
+// wantsAll finds wishes for everything of a kind: "I want all new endpoints to …".
+var wantsAll = regexp.MustCompile(`\b(?:i|we)(?:'d| would)? (?:want|need|expect|like) (?:all|every|each|any|no)\b`)
+
+// ruling are the words of which each match of ruled and wantsAll holds one: most sentences hold
+// none, and the expressions take many times as long.
+var ruling = cuesOf(
+	"rule", "rules", "policy", "convention", "conventions", "guideline", "guidelines", "standard", "standards", "habit", "habits",
+	"you're", "you are", "without my", "forbidden", "off limits", "want", "need", "expect", "like",
+)
+
+// whenYou are the words behind an imperative that make it hold in each case.
+var whenYou = cuesOf(
+	"before you", "after you", "when you", "whenever you", "while you", "if you", "unless you", "once you", "unless i", "until i",
+	"after each", "after every", "before each", "before every", "before any", "in all", "in every", "your answers", "your replies", "your responses",
+)
+
+// wishes finds polite wishes of what the reader does: "I'd appreciate it if you …".
+var wishes = regexp.MustCompile(`\b(?:i|we|it)(?:'d| would)(?: [a-z]+){1,3} if you\b`)
+
+// doing finds before what an imperative holds: "ask before installing …".
+var doing = regexp.MustCompile(`\bbefore [a-z]+ing\b`)
+
+// longestOrder is the most bytes of a sentence that is read for what it holds of: a longer one
+// is pasted.
+const longestOrder = 400
+
+// holdsOn reports whether a sentence in small letters asks for something and says that it
+// holds from then on, or in each case of a kind.
+func holdsOn(low string) bool {
+	if len(low) > longestOrder {
+		return false
+	}
+	if mustBe.MatchString(low) || ruling.in(low) && (wantsAll.MatchString(low) || ruled.MatchString(low)) {
+		return true
+	}
+	return (lasting.in(low) || strings.Contains(low, " you") && ownActs.MatchString(low)) && requested(low)
+}
+
+// holdsInCase reports whether a sentence in small letters orders what to do in a case that
+// may come again, or to do one thing and not another.
+func holdsInCase(low string) bool {
+	if len(low) > longestOrder {
+		return false
+	}
+	if opening, rest, found := strings.Cut(low, ", "); found && isGeneral(opening) && isImperative(rest) {
+		return true
+	}
+	if strings.Contains(low, " if you ") && wishes.MatchString(low) {
+		return true
+	}
+	return isImperative(low) && (whenYou.in(low) || doing.MatchString(low) || strings.Contains(low, ", not "))
+}
+
+// isGeneral reports whether an opening phrase says that what follows holds in each case.
+func isGeneral(opening string) bool {
+	words := strings.Fields(opening)
+	if len(words) < 2 {
+		return false
+	}
+	if words[0] == "please" || words[0] == "and" || words[0] == "also" || words[0] == "but" {
+		words = words[1:]
+	}
+	among := general[words[0]]
+	if at := slices.Index(words, "you"); at > 0 && at+1 < len(words) && slices.Contains(choosing, words[at+1]) {
+		return false
+	}
+	return slices.ContainsFunc(words[1:], func(word string) bool { return slices.Contains(among, word) })
+}
+
+// requests are the words in which a sentence asks its reader for something.
+var requests = cuesOf(
+	"please", "i want", "i'd like", "i would like", "we want", "i need", "i expect", "you should", "you have to", "you need to", "you can",
+	"let's", "can you", "could you", "would you", "will you",
+)
+
+// requested reports whether a sentence in small letters asks its reader for something.
+func requested(low string) bool {
+	if requests.in(low) {
+		return true
+	}
+	for clause := range strings.FieldsFuncSeq(low, func(r rune) bool { return strings.ContainsRune(",;:–—", r) }) {
+		if isImperative(clause) {
+			return true
+		}
+	}
+	return isImperative(low[lasting.end(low):]) // "henceforth use tabs"
+}
+
+// leading are words in front of an imperative.
+var leading = []string{"please", "also", "and", "but", "so", "then", "just", "kindly", "always", "never", "ok", "okay", "now", "only", "instead", "try to", "make sure to", "do me a favor and", "if possible"}
+
+// isImperative reports whether a clause in small letters begins with an imperative: with a
+// word that looks like a verb and is neither what a statement or a question begins with, nor
+// a noun in front of its verb.
+func isImperative(clause string) bool {
+	clause = strings.TrimSpace(clause)
+	for cut := true; cut; {
+		cut = false
+		for _, word := range leading {
+			if rest, has := strings.CutPrefix(clause, word); has && (strings.HasPrefix(rest, " ") || strings.HasPrefix(rest, ", ")) {
+				clause, cut = strings.TrimLeft(rest, ", "), true
+			}
+		}
+	}
+	verb, rest, _ := strings.Cut(clause, " ")
+	next, _, _ := strings.Cut(rest, " ")
+	if verb = strings.TrimRight(verb, ".!"); !isVerbLike(verb) {
+		return false
+	}
+	switch verb {
+	case "do", "have":
+		return !startsNoOrder[next]
+	}
+	return !startsNoOrder[verb] && !finite[next]
+}
+
+// isVerbLike reports whether a word may be a verb in its plain form.
+func isVerbLike(word string) bool {
+	for i := range len(word) {
+		if (word[i] < 'a' || word[i] > 'z') && word[i] != '-' {
+			return false
+		}
+	}
+	switch {
+	case len(word) < 2, strings.HasSuffix(word, "ing") && word != "bring", strings.HasSuffix(word, "ed") && !strings.HasSuffix(word, "eed") && word != "embed":
+		return false
+	case strings.HasSuffix(word, "s"):
+		return strings.HasSuffix(word, "ss") || word == "focus"
+	case strings.HasSuffix(word, "ly"):
+		return strings.HasSuffix(word, "ply") || word == "rely"
+	}
+	return true
+}
+
+// startsNoOrder are words with which a statement or a question begins.
+var startsNoOrder = setOf(`whenever wherever whatever anytime i you he she it we they me us this that these those there here who what which where when why how whose a an the my your his her its our their each
+	every any all some no none both either neither many much few most several another other such in on at by for from to with without about under over after before during since until of
+	off up down out into onto through between among as per if while because although though unless whether and or but so then than once is are was were am been has had does did will would
+	can could should shall may might must yes not ok okay thanks thank maybe perhaps well hi hello hey sorry great good nice sure right very too also still just even first last next one two
+	three today tomorrow yesterday everything anything something nothing everyone someone nobody people again later it's i'm i'd i'll i've you're you'd we're we've we'd that's there's
+	he's she's they're what's don't won't can't couldn't didn't doesn't isn't aren't wasn't let's`)
+
+// finite are words behind a noun that begins a statement.
+var finite = setOf(`is are was were has had have will would can could should shall may might must does do did never always seems seem looks look isn't aren't wasn't doesn't don't didn't won't can't`)
+
+func setOf(words string) map[string]bool {
+	set := map[string]bool{}
+	for word := range strings.FieldsSeq(words) {
+		set[word] = true
+	}
+	return set
+}
+
+// idioms begin sentences that forbid nothing.
+var idioms = []string{"never mind", "nevermind", "don't worry", "do not worry", "dont worry", "no worries"}
+
+// describes reports whether a sentence in small letters, which has the word always or never, tells
+// of what is or was: "it always fails", "the cache is never filled".
+func describes(low string) bool {
+	before, behind, word := "", "", ""
+	words := strings.Fields(low)
+	for i := range words {
+		if words[i] != "always" && words[i] != "never" {
+			continue
+		}
+		if word != "" {
+			return false
+		}
+		word = words[i]
+		if i > 0 {
+			before = words[i-1]
+		}
+		if i+1 < len(words) {
+			behind = strings.Trim(words[i+1], ".,;:!")
+		}
+	}
+	switch {
+	case word == "" || before == "":
+		return false
+	case slices.Contains([]string{"is", "are", "was", "were", "has", "had", "been", "it's"}, before):
+		return behind != "to" && behind != "ok" && behind != "okay"
+	}
+	return strings.HasSuffix(behind, "s") && !strings.HasSuffix(behind, "ss") && !strings.HasSuffix(behind, "us") ||
+		strings.HasSuffix(behind, "ed") && !strings.HasSuffix(behind, "eed") && behind != "embed"
+}
