@@ -27,7 +27,6 @@ type balance struct {
 	rate        float64 // the model's tokens for one of o200k
 
 	size     float64 // of the prompt
-	whole    float64 // of the prompt as the client sent it
 	goal     float64 // what a compaction is to leave
 	left     float64 // what one would leave, as far as can be told without planning it
 	fixed    float64 // what precedes every change
@@ -36,12 +35,6 @@ type balance struct {
 	rent     float64 // what they have paid for reading that
 }
 
-// mostAdded is how much a compaction may add to what a lane's prompts have cost, as a share,
-// if no request follows. The rule alone bounds that by the rent, which is most of the cost of
-// a prompt that has grown fast: bought then, a compaction made such a session up to 14 %
-// dearer. Waiting a request or two costs nothing on the whole.
-const mostAdded = 0.08
-
 // byBreakEven reports whether the rule of rent or buy decides for the exchange.
 func byBreakEven(exchange *pipeline.View) bool {
 	return configOf(exchange).Trigger == TriggerBreakEven
@@ -49,7 +42,7 @@ func byBreakEven(exchange *pipeline.View) bool {
 
 // weigh returns the balance of a prompt of size tokens.
 func weigh(exchange *pipeline.View, size int) balance {
-	b := balance{size: float64(size), whole: float64(exchange.Original()), rate: rateOf(exchange, size)}
+	b := balance{size: float64(size), rate: rateOf(exchange, size)}
 	b.read, b.write = cachePrices(exchange)
 	b.fixed = b.rate * float64(exchange.Fixed+tokensOf(exchange.Digests[:conversation.Lead(exchange.Digests)]))
 	b.fresh = b.rate * float64(fresh(exchange))
@@ -117,18 +110,9 @@ func (b *balance) add(exchange *pipeline.View) {
 // would have been read from it.
 func (b *balance) price(rewritten float64) float64 { return max(0, rewritten) * (b.write - b.read) }
 
-// spent returns what the lane's prompts have cost at least: each token was written once, and
-// the requests that have paid rent read what would be left as well.
-func (b *balance) spent() float64 {
-	return b.write*b.whole + b.rent + float64(b.requests)*b.left*b.read
-}
-
-// isEven reports whether the rent has reached the price of a compaction that writes so many
-// tokens again, and whether the lane can bear it if no request follows.
-func (b *balance) isEven(rewritten float64) bool {
-	price := b.price(rewritten)
-	return b.rent >= price && price-(b.size-b.left)*b.read <= mostAdded*b.spent()
-}
+// isEven reports whether the rent has reached the price of a compaction that leaves what
+// can be told without planning it.
+func (b *balance) isEven() bool { return b.rent >= b.price(b.left-b.fixed-b.fresh) }
 
 // breakEvenOccasion returns the occasion that a prompt of size tokens below its target is
 // by the rule of rent or buy. On a cold cache the whole prompt is written in any case: a
@@ -143,7 +127,7 @@ func breakEvenOccasion(exchange *pipeline.View, size int) occasion {
 		return noOccasion
 	case isFree(exchange):
 		return idle
-	case b.isEven(b.left - b.fixed - b.fresh): // what can be told without planning it
+	case b.isEven():
 		return brokeEven
 	}
 	return noOccasion
@@ -158,7 +142,7 @@ func hasBrokenEven(exchange *pipeline.View, epoch *epoch) bool {
 	if exchange.Model.Price != (tokens.Price{}) {
 		epoch.prediction.rent = int64(b.rent)
 	}
-	return b.isEven(float64(epoch.prediction.rewritten))
+	return b.rent >= b.price(float64(epoch.prediction.rewritten))
 }
 
 // leastFreed returns how many tokens an epoch of a prompt of size tokens must free:

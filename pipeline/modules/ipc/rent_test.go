@@ -53,31 +53,3 @@ func TestRentCountsTheRequestsSinceTheLastCompaction(t *testing.T) {
 		}
 	}
 }
-
-// A session that ends right after a compaction is hardly dearer than untouched: rent alone
-// buys none before the prompts have cost many times as much.
-func TestRentBuysNothingThatASessionCouldNotBear(t *testing.T) {
-	t.Parallel()
-
-	for name, one := range map[string]struct {
-		rent     float64
-		requests int
-		whole    float64
-		isEven   bool
-	}{
-		"too little rent":               {11_000, 20, 200_000, false},
-		"a prompt that has grown fast":  {12_000, 4, 60_000, false},
-		"one that was read more often":  {12_000, 8, 60_000, true},
-		"one of which much has gone":    {12_000, 4, 80_000, true},
-		"far more rent, the same price": {60_000, 4, 30_000, true},
-	} {
-		b := balance{read: 0.1, write: 1.25, size: 60_000, whole: one.whole, left: 26_000, requests: one.requests, rent: one.rent}
-		if got := b.isEven(10_000); got != one.isEven {
-			t.Errorf("%s: even is %t", name, got)
-		}
-	}
-	free := balance{read: 1, write: 1, size: 60_000, whole: 60_000, left: 26_000}
-	if !free.isEven(10_000) {
-		t.Error("where nothing is cached a compaction costs nothing")
-	}
-}
