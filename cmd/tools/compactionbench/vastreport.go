@@ -127,8 +127,11 @@ func (v *Vast) hindsightTable() string {
 				worst = one
 			}
 		}
-		line(&text, under.Prices.Name, under.Pace.Name, number(n), times(sum/float64(max(1, n))), times(worst.Ratio()), worst.Session,
-			times(atAnyLength), times(free/float64(max(1, n))), times(freest))
+		if n == 0 {
+			continue // of a quick run
+		}
+		line(&text, under.Prices.Name, under.Pace.Name, number(n), times(sum/float64(n)), times(worst.Ratio()), worst.Session,
+			times(atAnyLength), times(free/float64(n)), times(freest))
 	}
 	return text.String()
 }
