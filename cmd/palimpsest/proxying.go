@@ -103,8 +103,9 @@ func openProxying(b base, of stored, recorded *tally) (proxying, error) {
 // by address.
 func (t proxying) proxy(b base, keys tenants.KeyAuthenticator, address echo.IPExtractor) *api.Server {
 	return bounded(b.config, &api.Server{
-		Keys: keys, Settings: t.settings, Prompts: t.writer, Upstream: t.provider,
-		Recorder: t.recorder, Summaries: t.summaries, Answers: t.answers, Limits: t.limiter, Metrics: b.metrics, Address: address, Log: b.log, Now: b.now,
+		Gate:    api.Gate{Keys: keys, Settings: t.settings, Limits: t.limiter, Address: address},
+		Records: api.Records{Recorder: t.recorder, Metrics: b.metrics, Log: b.log, Now: b.now},
+		Prompts: t.writer, Upstream: t.provider, Summaries: t.summaries, Answers: t.answers,
 	})
 }
 

@@ -161,8 +161,9 @@ func (p *Product) server(t testing.TB, window int) (server *api.Server, stop fun
 	recorder.Recorded = p.Live.Happened
 	recorder.Start()
 	return &api.Server{
-		Keys: p.Keys, Settings: settings, Prompts: p.writer(t, window), Upstream: p.provider,
-		Recorder: recorder, Metrics: metrics, Log: log, Now: time.Now,
+		Gate:    api.Gate{Keys: p.Keys, Settings: settings},
+		Records: api.Records{Recorder: recorder, Metrics: metrics, Log: log, Now: time.Now},
+		Prompts: p.writer(t, window), Upstream: p.provider,
 	}, recorder.Stop
 }
 
