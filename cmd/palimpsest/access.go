@@ -50,7 +50,7 @@ func newSignOn(b base, people *identity.Service) *signon.Service {
 	client := signon.NewClient(b.config.AllowPrivateUpstreams)
 	b.onClose(client.CloseIdleConnections)
 	return signon.New(signon.Config{
-		Store: b.db.SignOn, Sealer: b.vault, Resolver: net.DefaultResolver, Door: people, Throttle: people.Throttle(), Client: client,
+		Store: b.db.SignOn, Sealer: b.vault, LookupTXT: net.DefaultResolver.LookupTXT, Door: people, Throttle: people.Throttle(), Client: client,
 		PublicURL: b.reachable(), AllowHTTP: b.config.AllowPrivateUpstreams, Now: b.now,
 	})
 }

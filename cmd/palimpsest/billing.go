@@ -31,7 +31,7 @@ func newBilling(b base, settings *api.Settings) *billing.Service {
 		},
 	})
 	if service.IsOn() {
-		settings.WithPlans(store)
+		settings.WithPlans(store.Restraint)
 		b.work.Handle(jobNotice, jobs.Limits{Attempts: noticeAttempts, Timeout: 2 * time.Minute}, service.Handle)
 		b.work.Every("billing", billing.Every, billing.Timeout, service.Pass)
 		b.work.Every("subscription_ends", billing.Every, billing.Timeout, service.EndPass)

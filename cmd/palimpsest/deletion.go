@@ -24,7 +24,7 @@ const (
 // background.
 func newDeletion(b base, people *identity.Service, bytes *archivedb.Mover, sold *billing.Service) *deletion.Service {
 	service := deletion.New(deletion.Config{
-		Store: b.db.Deletion, Bytes: bytes, Jobs: b.work, Log: b.log, Confirm: people.Confirm,
+		Store: b.db.Deletion, EraseBytes: bytes.Erase, ForgetJobs: b.work.Forget, Log: b.log, Confirm: people.Confirm,
 		Enqueue: func(ctx context.Context, workspace uuid.UUID) error {
 			return errors.Join(sold.Leave(ctx, workspace), b.work.Enqueue(ctx, workspace, jobs.Job{Kind: jobDelete, Workspace: workspace}))
 		},

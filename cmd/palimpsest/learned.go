@@ -26,7 +26,7 @@ func openPatterns(b base, of stored) (*patternsdb.Store, *patterns.Shelf) {
 		Settings: settingsIn(b),
 	})
 	b.work.Every("patterns", miner.Every, miner.Timeout, reader.Pass)
-	return store, patterns.NewShelf(store, b.now)
+	return store, patterns.NewShelf(store.Approved, b.now)
 }
 
 // settingsIn returns what reads a workspace's pipeline from the database.

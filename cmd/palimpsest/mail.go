@@ -1,23 +1,24 @@
 package main
 
 import (
+	"context"
 	"fmt"
 
+	"palimpsest/tenants"
 	"palimpsest/tenants/identity"
 	"palimpsest/tenants/mail"
-	"palimpsest/web/devmail"
 )
 
 // newOutbox has mails sent in the background. Where there is no mail server they are kept,
-// and it returns what shows them.
-func newOutbox(b base, people *identity.Service) (devmail.Outbox, error) {
+// and it returns what reads them, the newest first.
+func newOutbox(b base, people *identity.Service) (func(context.Context) ([]tenants.WaitingMail, error), error) {
 	people.SetMails(identity.Mails{PublicURL: b.reachable(), RequireVerified: b.config.RequireVerifiedEmail})
-	config := mail.Config{Store: b.db.Mail, Writer: people, Observe: b.metrics.Mailed, Log: b.log, Now: b.now}
+	config := mail.Config{Store: b.db.Mail, Answer: people.AnswerRequests, Observe: b.metrics.Mailed, Log: b.log, Now: b.now}
 	if b.config.SMTPURL == "" {
 		config.ReadAt = b.mailsAt
 		kept := mail.NewOutbox(config)
 		b.work.Every("mail", mail.Every, mail.Timeout, kept.Pass)
-		return kept, nil
+		return kept.Kept, nil
 	}
 	sender, err := mail.NewSMTP(b.config.SMTPURL, b.config.MailFrom, nil)
 	if err != nil {

@@ -1,6 +1,8 @@
 package main
 
 import (
+	"context"
+
 	"github.com/labstack/echo/v4"
 
 	"palimpsest/api"
@@ -14,7 +16,6 @@ import (
 	"palimpsest/tenants/deletion"
 	"palimpsest/tenants/identity"
 	"palimpsest/web"
-	"palimpsest/web/devmail"
 	"palimpsest/web/live"
 )
 
@@ -25,7 +26,7 @@ type product struct {
 	proxying
 	people   *identity.Service
 	keys     *identity.Keys
-	mails    devmail.Outbox // nil where mails are sent
+	mails    func(context.Context) ([]tenants.WaitingMail, error) // that are kept; nil where they are sent
 	deleting *deletion.Service
 	sold     *billing.Service
 	preview  *preview.Preview
@@ -59,10 +60,10 @@ func (p product) serve(e *echo.Echo) {
 	}, web.Deps{
 		Identity: admittingPeople{p.people}, APIKeys: keeper, ProviderKeys: keeper, Pipelines: p.db.Pipelines, Usage: p.db.Usage,
 		Sessions: p.sessions.Browser(), Costs: p.sessions.Browser(), Exchanges: p.db.Exchanges, Archive: p.originals, ArchiveKeys: p.archiveKeys, Mails: p.mails, Members: p.people.Workspaces(), Workspaces: p.people.Workspaces(), Invitations: invitations,
-		Data: p.db.Data, Audit: p.db.Audit, Views: p.db.Views, Deletion: p.deleting, Config: manage.NewConfigurations(api), Billing: p.sold, Preview: p.preview, TriggerAdvice: p.advice, ModelWindows: p.db.ModelWindows,
+		Data: p.db.Data, Audit: p.db.Audit, Views: p.db.Views, Deletion: p.deleting, ImportConfig: manage.NewConfigurations(api).Import, Billing: p.sold, Preview: p.preview, TriggerAdvice: p.advice, ModelWindows: p.db.ModelWindows,
 		Patterns: p.learned, Searcher: p.index, Live: p.pages,
 		Operator: p.db.Operators, Health: p.health.parts.newChecks, LatestHealth: p.health.parts.latestChecks, SignOn: signOn, Passkeys: newPasskeys(p.base, p.people),
 		Stars: p.db.Stars, Comments: p.db.Comments,
-		Alerts: p.alerting, Sender: p.again, Models: p.writer.Models,
+		Alerts: p.alerting, SendAgain: p.again.Send, Models: p.writer.Models,
 	}).Register(e)
 }

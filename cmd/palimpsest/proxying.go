@@ -142,9 +142,9 @@ func share(b base, sessions *sessiondb.Store, lanes *session.Resolver) {
 	if b.config.DatabaseURL == "" {
 		return
 	}
-	announcer := session.NewAnnouncer(sessions, b.health.absence, b.metrics.Unannounced)
+	announcer := session.NewAnnouncer(sessions.Announce, b.health.absence, b.metrics.Unannounced)
 	b.onClose(announcer.Stop)
-	lanes.Share(announcer, sessions)
+	lanes.Share(announcer, sessions.Ends)
 }
 
 // planAhead has the module that can do so plan epochs before they are needed.
@@ -162,7 +162,7 @@ func planAhead(b base, of stored, writer *prompt.Writer, built []pipeline.Module
 		b.work.Handle(sessiondb.JobExpirePlan, jobs.Limits{}, func(ctx context.Context, workspace, lane uuid.UUID) error {
 			return of.sessions.ExpirePlan(ctx, workspace, lane, b.now())
 		})
-		writer.Ahead = worker
+		writer.PlanLater = worker.Later
 	}
 }
 

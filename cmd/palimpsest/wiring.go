@@ -69,7 +69,7 @@ func (p *program) wire(ctx context.Context, registry *prometheus.Registry) (http
 	}
 	product{
 		base: base, stored: stored, proxying: proxying, people: people, keys: keys, mails: mails, deleting: deleting, sold: sold,
-		preview: compares, advice: advice, alerting: alerting, again: api.Again{Keys: keys, Proxy: proxy}, pages: p.pages,
+		preview: compares, advice: advice, alerting: alerting, again: api.Again{KeyOf: keys.Of, Proxy: proxy}, pages: p.pages,
 	}.serve(e)
 	return e, nil
 }

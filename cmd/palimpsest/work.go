@@ -27,7 +27,7 @@ const (
 func newWork(b base) *jobsdb.Runner {
 	jobsdb.NewBacklog(b.registry, b.db.WorkPool(), b.log)
 	return jobsdb.New(jobsdb.Config{
-		Pool: b.db.WorkPool(), Door: b.db, Metrics: jobsdb.NewMetrics(b.registry), Log: b.log, Now: time.Now, Idle: !b.config.Role.works(),
+		Pool: b.db.WorkPool(), Joined: b.db.Joined, Metrics: jobsdb.NewMetrics(b.registry), Log: b.log, Now: time.Now, Idle: !b.config.Role.works(),
 	})
 }
 

@@ -26,7 +26,7 @@ import (
 	"palimpsest/pipeline/wire/openairesponses"
 )
 
-// store is a patterns.Store.
+// store keeps the patterns of a test.
 type store struct {
 	approved map[uuid.UUID][]patterns.Pattern
 	asked    int
@@ -61,7 +61,7 @@ func setup(t testing.TB, codec wire.Codec, approved ...patterns.Pattern) *bench 
 		}
 	}
 	b.store = &store{approved: map[uuid.UUID][]patterns.Pattern{b.workspace: approved}}
-	b.shelf = patterns.NewShelf(b.store, func() time.Time { return b.now })
+	b.shelf = patterns.NewShelf(b.store.Approved, func() time.Time { return b.now })
 	b.lane = pipelinetest.Lane{
 		Codec: codec, Options: pipelinetest.Options{Counter: counter, Config: modules.Catalog().Default(), Limit: 200_000},
 		Modules: []pipeline.Module{patterns.New(b.shelf)},

@@ -249,7 +249,7 @@ func (s *Store) Record(ctx context.Context, workspace uuid.UUID, seen []session.
 	return nil
 }
 
-// Ends implements session.Ends.
+// Ends returns the ends of a lane that lie furthest along, that one first, and no more than most.
 func (s *Store) Ends(ctx context.Context, workspace, lane uuid.UUID, most int) ([]session.End, error) {
 	var ends []session.End
 	err := s.door.InTenant(ctx, workspace, func(tx *gorm.DB) error {
@@ -300,5 +300,4 @@ func isOvertaken(err error) bool {
 
 var (
 	_ session.Store = (*Store)(nil)
-	_ session.Ends  = (*Store)(nil)
 )
