@@ -18,27 +18,22 @@ import (
 // of the first request.
 const againHeader = tagHeader + tenants.AgainTag
 
-// MemberKeys returns the API keys of members without their secrets.
-type MemberKeys interface {
-	// Of returns an API key that a member created and may use now. Beside the kinds of
-	// Keys it returns tenants.ErrNotFound.
-	Of(ctx context.Context, workspace tenants.WorkspaceID, person, id uuid.UUID) (tenants.APIKey, error)
-}
-
 // Again sends archived requests again for people of the dashboard. They go through the proxy
 // like a client's own: scopes, addresses, models, budgets and the pipeline of the key hold.
 type Again struct {
-	Keys  MemberKeys
+	// KeyOf returns an API key that a member created and may use now. Beside the kinds of
+	// API keys it returns tenants.ErrNotFound.
+	KeyOf func(ctx context.Context, workspace tenants.WorkspaceID, person, id uuid.UUID) (tenants.APIKey, error)
 	Proxy *Server
 }
 
 // Send sends a request with one of the person's API keys and waits until the exchange is
 // recorded. from is the person's request to the dashboard. What the proxy or the provider
-// refuses is an exchange as well; the error is one of MemberKeys.Of, or that nothing was
+// refuses is an exchange as well; the error is one of KeyOf, or that nothing was
 // recorded.
 func (a Again) Send(from *http.Request, who tenants.Principal, key uuid.UUID, request tenants.AgainRequest) (uuid.UUID, error) {
 	ctx := from.Context()
-	used, err := a.Keys.Of(ctx, who.Workspace.ID, who.User.ID, key)
+	used, err := a.KeyOf(ctx, who.Workspace.ID, who.User.ID, key)
 	if err != nil {
 		return uuid.Nil, err
 	}

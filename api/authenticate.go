@@ -16,46 +16,46 @@ import (
 // as x-api-key, api-key or a bearer token, some in two places at once: one valid
 // key is enough. The event learns whose it is. A key that may not be used from the
 // client's address or for the path is a tenants.Forbidden.
-func (s *Server) authenticate(ctx context.Context, request *http.Request, event *Event) (_ tenants.APIKey, err error) {
+func (g *Gate) authenticate(ctx context.Context, request *http.Request, event *Event) (_ tenants.APIKey, err error) {
 	ctx, span := spans.Start(ctx, "authenticate")
 	defer span.EndWith(&err)
-	return s.keyWith(ctx, request, event, tenants.ErrScopeMissing, tenants.ScopeProxy)
+	return g.keyWith(ctx, request, event, tenants.ErrScopeMissing, tenants.ScopeProxy)
 }
 
 // keyWith is authenticate for a key that needs one of some scopes; missing is the
 // error for one that has none of them.
-func (s *Server) keyWith(ctx context.Context, request *http.Request, event *Event, missing error, scopes ...tenants.Scope) (tenants.APIKey, error) {
+func (g *Gate) keyWith(ctx context.Context, request *http.Request, event *Event, missing error, scopes ...tenants.Scope) (tenants.APIKey, error) {
 	if sent := againIn(ctx); sent != nil {
-		return s.usable(request, event, sent.key, missing, scopes)
+		return g.usable(request, event, sent.key, missing, scopes)
 	}
 	failure := errNoKey
 	for _, secret := range secrets(request.Header) {
-		key, err := s.Keys.Authenticate(ctx, secret)
+		key, err := g.Keys.Authenticate(ctx, secret)
 		if err != nil {
 			failure = err
 			continue
 		}
-		return s.usable(request, event, key, missing, scopes)
+		return g.usable(request, event, key, missing, scopes)
 	}
 	return tenants.APIKey{}, failure
 }
 
 // usable returns a key that is valid, if it may be used for a request.
-func (s *Server) usable(request *http.Request, event *Event, key tenants.APIKey, missing error, scopes []tenants.Scope) (tenants.APIKey, error) {
+func (g *Gate) usable(request *http.Request, event *Event, key tenants.APIKey, missing error, scopes []tenants.Scope) (tenants.APIKey, error) {
 	if !slices.ContainsFunc(scopes, func(scope tenants.Scope) bool { return slices.Contains(key.Scopes, scope) }) {
 		return tenants.APIKey{}, missing
 	}
-	if s.RequireVerified && key.Unverified {
+	if g.RequireVerified && key.Unverified {
 		return tenants.APIKey{}, tenants.ErrUnverified
 	}
 	event.Workspace, event.APIKey, event.KeyPrefix = key.Workspace, key.ID, key.Prefix
-	return key, errors.Join(key.Limits.CheckAddress(s.clientAddress(request)), key.Limits.CheckEndpoint(request.URL.Path))
+	return key, errors.Join(key.Limits.CheckAddress(g.clientAddress(request)), key.Limits.CheckEndpoint(request.URL.Path))
 }
 
 // clientAddress returns the address that a request comes from.
-func (s *Server) clientAddress(request *http.Request) string {
-	if s.Address != nil {
-		return s.Address(request)
+func (g *Gate) clientAddress(request *http.Request) string {
+	if g.Address != nil {
+		return g.Address(request)
 	}
 	host, _, err := net.SplitHostPort(request.RemoteAddr)
 	if err != nil {

@@ -149,10 +149,10 @@ type call struct {
 }
 
 // admit finds out whose request it is and what it asks of the proxy.
-func (s *Server) admit(request *http.Request, event *Event) (_ call, err error) {
+func (g *Gate) admit(request *http.Request, event *Event) (_ call, err error) {
 	ctx, span := spans.Start(request.Context(), "admit")
 	defer span.EndWith(&err)
-	key, err := s.authenticate(ctx, request, event)
+	key, err := g.authenticate(ctx, request, event)
 	if err != nil {
 		return call{}, err
 	}
@@ -164,13 +164,13 @@ func (s *Server) admit(request *http.Request, event *Event) (_ call, err error) 
 	if err := key.Limits.CheckOverrides(asked.overrides); err != nil {
 		return call{}, err
 	}
-	if s.Limits != nil {
+	if g.Limits != nil {
 		subject := limits.Subject{Workspace: key.Workspace, Key: key.ID}
-		if event.ticket, err = s.Limits.Admit(ctx, subject, key.Limits.Quota); err != nil {
+		if event.ticket, err = g.Limits.Admit(ctx, subject, key.Limits.Quota); err != nil {
 			return call{}, err
 		}
 	}
-	kept, err := s.Settings.keeps(ctx, key.Workspace)
+	kept, err := g.Settings.keeps(ctx, key.Workspace)
 	if err != nil {
 		return call{}, err
 	}
@@ -181,10 +181,10 @@ func (s *Server) admit(request *http.Request, event *Event) (_ call, err error) 
 
 // route finds out where a request goes that was admitted. dialect says whose API it
 // belongs to, model which model it names.
-func (s *Server) route(ctx context.Context, event *Event, call *call, dialect tenants.Provider, model func() (string, error)) (err error) {
+func (g *Gate) route(ctx context.Context, event *Event, call *call, dialect tenants.Provider, model func() (string, error)) (err error) {
 	ctx, span := spans.Start(ctx, "route")
 	defer span.EndWith(&err)
-	target, err := s.Settings.target(ctx, call.key.Workspace, dialect, call.asked, model)
+	target, err := g.Settings.target(ctx, call.key.Workspace, dialect, call.asked, model)
 	if err != nil {
 		return err
 	}
@@ -194,16 +194,16 @@ func (s *Server) route(ctx context.Context, event *Event, call *call, dialect te
 }
 
 // asked returns what a request asks of the pipeline that holds for its key.
-func (s *Server) asked(ctx context.Context, codec wire.Codec, call call, header http.Header, path string, body []byte) (prompt.Request, error) {
+func (g *Gate) asked(ctx context.Context, codec wire.Codec, call call, header http.Header, path string, body []byte) (prompt.Request, error) {
 	layer, err := call.asked.layer()
 	if err != nil {
 		return prompt.Request{}, err
 	}
-	config, _, err := s.Settings.config(ctx, call.key, layer)
+	config, _, err := g.Settings.config(ctx, call.key, layer)
 	if err != nil {
 		return prompt.Request{}, err
 	}
-	windows, err := s.Settings.windows(ctx, call.key.Workspace)
+	windows, err := g.Settings.windows(ctx, call.key.Workspace)
 	if err != nil {
 		return prompt.Request{}, err
 	}
@@ -279,7 +279,7 @@ func (s *Server) send(ctx context.Context, event *Event, post post, written *pro
 		header = header.Clone()
 		header.Add("Anthropic-Beta", written.Beta)
 	}
-	ctx = s.infer(ctx, event, post, written)
+	ctx = infer(ctx, event, post, written)
 	asked := upstream.Request{
 		Resends: event.Attempts,
 		Method:  post.request.Method, Path: pathAndQuery(post.request, post.endpoint), Header: header, Body: written.Body,

@@ -256,8 +256,9 @@ func setupAt(t testing.TB, provider string, more ...pipeline.Module) *proxy {
 	client := upstream.New(true)
 	t.Cleanup(client.Close)
 	p.Server = &Server{
-		Keys: p.store, Settings: settings, Prompts: newWriter(t, p.memory, more...), Upstream: client,
-		Recorder: recorder, Metrics: metrics, Log: log, Now: time.Now, Limits: limits.New(limits.Config{Ledger: p.store}),
+		Gate:    Gate{Keys: p.store, Settings: settings, Limits: limits.New(limits.Config{Ledger: p.store})},
+		Records: Records{Recorder: recorder, Metrics: metrics, Log: log, Now: time.Now},
+		Prompts: newWriter(t, p.memory, more...), Upstream: client,
 	}
 	e := echo.New()
 	p.Register(e)

@@ -57,23 +57,23 @@ func (u *unrecorded) forget() {
 
 // keep writes what is to be recorded of an exchange to the local disk, before its client has
 // all of the answer.
-func (s *Server) keep(ctx context.Context, event *Event) {
-	if s.Recorder.spool == nil || event.isKept || event.Workspace.IsZero() {
+func (r *Records) keep(ctx context.Context, event *Event) {
+	if r.Recorder.spool == nil || event.isKept || event.Workspace.IsZero() {
 		return
 	}
 	event.isKept = true
 	exchange := event.exchange()
 	event.report = exchange.Report // nothing is added to it any more
-	event.kept = s.spooled(ctx, event.Workspace, event.request, kept{Exchange: &exchange, Said: event.said, Answered: event.seen})
+	event.kept = r.spooled(ctx, event.Workspace, event.request, kept{Exchange: &exchange, Said: event.said, Answered: event.seen})
 }
 
 // spooled writes to the local disk what is to be recorded, with what the request added if the
 // recorder still has it. What the disk does not take is only missed if the process is killed.
-func (s *Server) spooled(ctx context.Context, workspace tenants.WorkspaceID, request *unrecorded, what kept) spool.Record {
-	record, err := s.Recorder.spool.Put(context.WithoutCancel(ctx), workspace, func(plain *bytes.Buffer) error { return what.encode(plain, request) })
+func (r *Records) spooled(ctx context.Context, workspace tenants.WorkspaceID, request *unrecorded, what kept) spool.Record {
+	record, err := r.Recorder.spool.Put(context.WithoutCancel(ctx), workspace, func(plain *bytes.Buffer) error { return what.encode(plain, request) })
 	if err != nil {
-		s.Metrics.unkept.Inc()
-		s.Log.WarnContext(ctx, "an exchange is not kept on the local disk until it is recorded", "workspace", workspace, "error", err)
+		r.Metrics.unkept.Inc()
+		r.Log.WarnContext(ctx, "an exchange is not kept on the local disk until it is recorded", "workspace", workspace, "error", err)
 	}
 	return record
 }

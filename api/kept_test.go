@@ -231,14 +231,14 @@ func BenchmarkKeep(b *testing.B) {
 			if err != nil {
 				b.Fatal(err)
 			}
-			server := &Server{Recorder: (&Recorder{}).WithSpool(kept), Log: slog.New(slog.DiscardHandler)}
+			records := &Records{Recorder: (&Recorder{}).WithSpool(kept), Log: slog.New(slog.DiscardHandler)}
 			workspace := tenants.NewWorkspaceID()
 			for b.Loop() {
 				event := &Event{ID: uuid.New(), At: time.Now(), Workspace: workspace, Endpoint: messagesPath, Status: http.StatusOK, seen: &session.Seen{Answer: []byte(quickAnswer)}}
 				if size > 0 {
 					event.request = &unrecorded{seen: &session.Seen{Entries: []archive.Entry{{Raw: make([]byte, size)}}}}
 				}
-				server.keep(b.Context(), event)
+				records.keep(b.Context(), event)
 				event.kept.Done()
 			}
 		})

@@ -33,7 +33,7 @@ const (
 // what the keys of the other dialect have, if the workspace has none of this one.
 func (s *Server) models(c echo.Context) error {
 	request, event := s.receive(c, modelsPath)
-	codec := s.dialect(request)
+	codec := codecFor(request)
 	defer s.end(request.Context(), event)
 
 	wanted := providerOf(codec)
@@ -41,12 +41,13 @@ func (s *Server) models(c echo.Context) error {
 	if err != nil {
 		return s.refuse(c, codec, event, err)
 	}
-	asked, err := s.modelTargets(request, event, &call, wanted)
+	lister := lister{gate: &s.Gate, upstream: s.Upstream, lists: &s.lists, now: s.Now}
+	asked, err := lister.targets(request, event, &call, wanted)
 	if err != nil {
 		return s.refuse(c, codec, event, err)
 	}
 	event.Attempts = 1
-	list, err := s.listModels(request, wanted, call, asked)
+	list, err := lister.list(request, wanted, call, asked)
 	event.TTFB = s.Now().Sub(event.At)
 	if err != nil {
 		return s.refuse(c, codec, event, err)
@@ -57,8 +58,16 @@ func (s *Server) models(c echo.Context) error {
 		event.ErrorFrom = "provider"
 	}
 	c.Response().Header().Set("Age", strconv.Itoa(int(s.Now().Sub(list.at).Seconds())))
-	s.sign(c.Response().Header(), event)
+	sign(c.Response().Header(), event)
 	return c.Blob(list.status, list.header.Get("Content-Type"), list.body)
+}
+
+// lister asks providers for their models.
+type lister struct {
+	gate     *Gate
+	upstream upstream.Sender
+	lists    *modelLists
+	now      func() time.Time
 }
 
 // modelsQuestion is what a provider is asked about its models. Equal questions
@@ -99,8 +108,8 @@ func newModelsQuestion(request *http.Request, wanted tenants.Provider, call call
 	return question
 }
 
-// askModels asks the provider.
-func (s *Server) askModels(ctx context.Context, question modelsQuestion, target upstream.Target) (modelsAnswer, error) {
+// ask asks the provider.
+func (l lister) ask(ctx context.Context, question modelsQuestion, target upstream.Target) (modelsAnswer, error) {
 	header := http.Header{}
 	values := strings.Split(question.headers, "\x00")
 	for i, name := range modelsHeaders() {
@@ -108,7 +117,7 @@ func (s *Server) askModels(ctx context.Context, question modelsQuestion, target 
 			header.Set(name, values[i])
 		}
 	}
-	response, err := s.Upstream.Send(ctx, upstream.Request{Method: http.MethodGet, Path: question.path, Header: header}, target)
+	response, err := l.upstream.Send(ctx, upstream.Request{Method: http.MethodGet, Path: question.path, Header: header}, target)
 	if err != nil {
 		return modelsAnswer{}, fmt.Errorf("ask for models: %w", err)
 	}
@@ -120,7 +129,7 @@ func (s *Server) askModels(ctx context.Context, question modelsQuestion, target 
 	if err != nil {
 		return modelsAnswer{}, fmt.Errorf("%w: list of models: %w", upstream.ErrUnreachable, err)
 	}
-	return modelsAnswer{status: response.StatusCode, header: response.Header, body: body, at: s.Now()}, nil
+	return modelsAnswer{status: response.StatusCode, header: response.Header, body: body, at: l.now()}, nil
 }
 
 // modelsAnswer is a provider's answer about its models.

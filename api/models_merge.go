@@ -14,25 +14,25 @@ import (
 	"palimpsest/tenants"
 )
 
-// modelTargets returns the keys whose models are asked for: all that could answer for
+// targets returns the keys whose models are asked for: all that could answer for
 // the list, the one that takes it for a single model.
-func (s *Server) modelTargets(request *http.Request, event *Event, call *call, wanted tenants.Provider) ([]listed, error) {
+func (l lister) targets(request *http.Request, event *Event, call *call, wanted tenants.Provider) ([]listed, error) {
 	ctx, dialect := request.Context(), wanted
 	if call.asked.providerKey == "" {
 		var err error
-		if dialect, err = s.Settings.dialectFor(ctx, call.key.Workspace, wanted); err != nil {
+		if dialect, err = l.gate.Settings.dialectFor(ctx, call.key.Workspace, wanted); err != nil {
 			return nil, err
 		}
 	}
 	model := strings.Trim(strings.TrimPrefix(request.URL.Path, modelsPath), "/")
 	if call.asked.providerKey != "" || model != "" {
-		if err := s.route(ctx, event, call, dialect, func() (string, error) { return model, nil }); err != nil {
+		if err := l.gate.route(ctx, event, call, dialect, func() (string, error) { return model, nil }); err != nil {
 			return nil, err
 		}
 		call.target.Model = "" // it stands in the path
 		return []listed{{target: call.target, whole: true}}, nil
 	}
-	all, err := s.Settings.listed(ctx, call.key.Workspace, dialect, call.asked)
+	all, err := l.gate.Settings.listed(ctx, call.key.Workspace, dialect, call.asked)
 	if err != nil {
 		return nil, err
 	}
@@ -43,11 +43,11 @@ func (s *Server) modelTargets(request *http.Request, event *Event, call *call, w
 	return all, nil
 }
 
-// listModels asks the keys for their models, all at once, and returns one answer in
+// list asks the keys for their models, all at once, and returns one answer in
 // the wanted shape.
-func (s *Server) listModels(request *http.Request, wanted tenants.Provider, call call, keys []listed) (modelsAnswer, error) {
+func (l lister) list(request *http.Request, wanted tenants.Provider, call call, keys []listed) (modelsAnswer, error) {
 	if len(keys) == 1 && keys[0].whole {
-		return s.modelsOf(request, wanted, call, keys[0].target)
+		return l.of(request, wanted, call, keys[0].target)
 	}
 	whole := request.Clone(request.Context())
 	whole.URL.RawQuery = ""
@@ -57,18 +57,18 @@ func (s *Server) listModels(request *http.Request, wanted tenants.Provider, call
 	answers, failures := make([]modelsAnswer, len(keys)), make([]error, len(keys))
 	var asking sync.WaitGroup
 	for i, key := range keys {
-		asking.Go(func() { answers[i], failures[i] = s.modelsOf(whole, wanted, call, key.target) })
+		asking.Go(func() { answers[i], failures[i] = l.of(whole, wanted, call, key.target) })
 	}
 	asking.Wait()
 	return merged(wanted, keys, answers, failures)
 }
 
-// modelsOf returns what one key's provider answers, in the wanted shape.
-func (s *Server) modelsOf(request *http.Request, wanted tenants.Provider, call call, target upstream.Target) (modelsAnswer, error) {
+// of returns what one key's provider answers, in the wanted shape.
+func (l lister) of(request *http.Request, wanted tenants.Provider, call call, target upstream.Target) (modelsAnswer, error) {
 	call.target = target
 	question := newModelsQuestion(request, wanted, call)
-	list, err := s.lists.get(request.Context(), question, s.Now, func(ctx context.Context) (modelsAnswer, error) {
-		return s.askModels(ctx, question, target)
+	list, err := l.lists.get(request.Context(), question, l.now, func(ctx context.Context) (modelsAnswer, error) {
+		return l.ask(ctx, question, target)
 	})
 	if err != nil || list.status != http.StatusOK || target.Provider == wanted {
 		return list, err

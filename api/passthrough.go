@@ -22,7 +22,7 @@ import (
 func (s *Server) passthrough(c echo.Context) error {
 	request, event := s.receive(c, "/v1/*")
 	ctx := request.Context()
-	codec := s.dialect(request)
+	codec := codecFor(request)
 	defer s.end(ctx, event)
 
 	call, err := s.admit(request, event)
@@ -95,12 +95,12 @@ func onlyReads(method string) bool {
 
 // dialectOf returns whose API a request belongs to: Anthropic's if it looks like it,
 // else OpenAI's, else that of the keys that the workspace has.
-func (s *Server) dialectOf(request *http.Request, call call, codec wire.Codec) (tenants.Provider, error) {
+func (g *Gate) dialectOf(request *http.Request, call call, codec wire.Codec) (tenants.Provider, error) {
 	wanted := providerOf(codec)
 	if call.asked.providerKey != "" || saysVersion(request, codec) {
 		return wanted, nil
 	}
-	return s.Settings.dialectFor(request.Context(), call.key.Workspace, wanted)
+	return g.Settings.dialectFor(request.Context(), call.key.Workspace, wanted)
 }
 
 // ignore is the tap of answers that nobody reads.

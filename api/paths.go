@@ -141,5 +141,5 @@ func (s *Server) refuseAtOnce(c echo.Context, err error) error {
 	if problem(err).Status == http.StatusMethodNotAllowed {
 		c.Response().Header().Set(echo.HeaderAllow, strings.Join(upstream.Methods(), ", "))
 	}
-	return s.refuse(c, s.dialect(request), event, err)
+	return s.refuse(c, codecFor(request), event, err)
 }

@@ -12,7 +12,7 @@ import (
 // value comes from.
 func (s *Server) pipeline(c echo.Context) error {
 	request := c.Request()
-	codec := s.dialect(request)
+	codec := codecFor(request)
 	event := s.begin(request, "/v1/pipeline")
 	key, err := s.authenticate(request.Context(), request, event)
 	if err != nil {

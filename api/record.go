@@ -133,23 +133,23 @@ func isOwed(event *Event, answer wire.Answer) bool {
 }
 
 // begin starts the event of a request.
-func (s *Server) begin(request *http.Request, endpoint string) *Event {
+func (r *Records) begin(request *http.Request, endpoint string) *Event {
 	return &Event{
-		ID: uuid.Must(uuid.NewV7()), At: s.Now(), Method: request.Method, Endpoint: endpoint,
+		ID: uuid.Must(uuid.NewV7()), At: r.Now(), Method: request.Method, Endpoint: endpoint,
 		Client: client.Name(request.Header), Version: client.Version(request.Header),
 	}
 }
 
 // end closes the event of a request and writes it to the log, the metrics and
 // the recorder.
-func (s *Server) end(ctx context.Context, event *Event) {
+func (r *Records) end(ctx context.Context, event *Event) {
 	defer event.traced.end(event)
-	event.Duration = s.Now().Sub(event.At)
+	event.Duration = r.Now().Sub(event.At)
 	// Before the exchange is recorded: what is read of the record does not hold yet
 	// what is added here.
 	event.ticket.Settle(ctx, event.Usage.Prompt()+event.Usage.Output, event.CostMicroUSD)
-	event.log(ctx, s.Log)
-	s.Metrics.observe(event)
+	event.log(ctx, r.Log)
+	r.Metrics.observe(event)
 	sent := againIn(ctx)
 	if event.Workspace.IsZero() {
 		if sent != nil {
@@ -157,10 +157,10 @@ func (s *Server) end(ctx context.Context, event *Event) {
 		}
 		return
 	}
-	s.keep(ctx, event)
+	r.keep(ctx, event)
 	exchange := event.exchange()
 	_, span := spans.Start(ctx, "record exchange")
-	s.Recorder.put(job{seen: event.seen, span: span, exchange: &exchange, said: event.said, kept: event.kept, ended: sent.ended(event.ID)})
+	r.Recorder.put(job{seen: event.seen, span: span, exchange: &exchange, said: event.said, kept: event.kept, ended: sent.ended(event.ID)})
 }
 
 // reportJSON returns a report as it is kept with its exchange.

@@ -24,7 +24,7 @@ func (s *Server) refuse(c echo.Context, codec wire.Codec, event *Event, err erro
 		return nil
 	}
 	problem.RequestID = event.ID.String()
-	s.sign(c.Response().Header(), event)
+	sign(c.Response().Header(), event)
 	exceeded, isLimit := errors.AsType[limits.Exceeded](err)
 	if isLimit {
 		s.Metrics.refused.WithLabelValues(exceeded.Kind.String()).Inc()

@@ -39,7 +39,7 @@ func (s *Server) relay(c echo.Context, event *Event, response *http.Response, ta
 	if response.StatusCode >= http.StatusBadRequest {
 		event.ErrorFrom = "provider"
 	}
-	s.sign(header, event)
+	sign(header, event)
 	if response.ContentLength >= 0 {
 		header.Set("Content-Length", strconv.FormatInt(response.ContentLength, 10))
 	}
@@ -141,7 +141,7 @@ var errBrokeOff = errors.New("the provider's answer ended early")
 const serverTiming = "Server-Timing"
 
 // sign puts our own headers beside the provider's.
-func (s *Server) sign(header http.Header, event *Event) {
+func sign(header http.Header, event *Event) {
 	report := &event.Report
 	set := func(name, value string) { header.Set("X-Palimpsest-"+name, value) }
 	note := func(name, value string) {

@@ -33,7 +33,7 @@ func TestRestrainedWorkspacePassesUncompressed(t *testing.T) {
 	p := setupAt(t, double.URL)
 	plans := new(plans)
 	plans.say(tenants.Unrestrained)
-	p.Settings.WithPlans(plans)
+	p.Settings.WithPlans(plans.Restraint)
 	p.store.windows["claude-sonnet-4-5"] = small
 	body := toolSession("claude-sonnet-4-5", 30, 800)
 	last := func() string {

@@ -48,8 +48,8 @@ func (s *Server) registerFormat(e *echo.Echo, codec wire.Codec) {
 	}
 }
 
-// dialect returns the codec whose errors a client understands.
-func (s *Server) dialect(request *http.Request) wire.Codec {
+// codecFor returns the codec whose errors a client understands.
+func codecFor(request *http.Request) wire.Codec {
 	for _, codec := range formats.All() {
 		if saysVersion(request, codec) || strings.HasPrefix(request.URL.Path, codec.Traits().Path) {
 			return codec

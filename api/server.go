@@ -16,17 +16,11 @@ import (
 
 // Server is the proxy.
 type Server struct {
-	Keys     tenants.KeyAuthenticator
-	Settings *Settings
+	Gate
+	Records
+
 	Prompts  *prompt.Writer
 	Upstream upstream.Sender
-	Recorder *Recorder
-
-	// Limits holds API keys to their quotas; nil if no one.
-	Limits *limits.Limiter
-
-	// Address returns the address of a request's client; nil: who is connected.
-	Address func(*http.Request) string
 
 	// Summaries has models write summaries of lanes; nil if no one.
 	Summaries *Summaries
@@ -43,10 +37,6 @@ type Server struct {
 	// Bytes bounds the bytes of request bodies in flight. Optional.
 	Bytes *Bytes
 
-	// RequireVerified refuses the requests of workspaces none of whose owners has a
-	// verified address.
-	RequireVerified bool
-
 	// Contact says whom to ask about a suspension: an address, or a page; empty: the person who
 	// runs the installation.
 	Contact string
@@ -54,13 +44,33 @@ type Server struct {
 	// Tracer traces requests. Optional.
 	Tracer *spans.Tracer
 
-	Metrics *Metrics
-	Log     *slog.Logger
-	Now     func() time.Time
-
 	buffers sync.Pool // of *[]byte, relayBuffer long
 	bodies  bodies
 	lists   modelLists
+}
+
+// Gate decides whose requests come in, and where they go.
+type Gate struct {
+	Keys     tenants.KeyAuthenticator
+	Settings *Settings
+
+	// Limits holds API keys to their quotas; nil if no one.
+	Limits *limits.Limiter
+
+	// Address returns the address of a request's client; nil: who is connected.
+	Address func(*http.Request) string
+
+	// RequireVerified refuses the requests of workspaces none of whose owners has a
+	// verified address.
+	RequireVerified bool
+}
+
+// Records notes what happens to requests: in the log, in metrics, and by the recorder.
+type Records struct {
+	Recorder *Recorder
+	Metrics  *Metrics
+	Log      *slog.Logger
+	Now      func() time.Time
 }
 
 // Interface guard.

@@ -44,15 +44,10 @@ type Workspaces interface {
 	LearnModelWindow(ctx context.Context, workspace tenants.WorkspaceID, model string, tokens int) error
 }
 
-// Plans says what holds back the traffic of a workspace.
-type Plans interface {
-	Restraint(ctx context.Context, workspace tenants.WorkspaceID) (tenants.Restraint, error)
-}
-
 // Settings serves the settings of workspaces from memory.
 type Settings struct {
 	workspaces Workspaces
-	plans      Plans // nil if nothing holds anybody back
+	restrained restraintOf // nil if nothing holds anybody back
 	vault      tenants.ProviderKeyVault
 	defaults   pipeline.Layer
 	private    bool // requests may name base URLs on private addresses
@@ -90,9 +85,12 @@ func NewSettings(workspaces Workspaces, vault tenants.ProviderKeyVault, modules 
 	return &Settings{workspaces: workspaces, vault: vault, defaults: defaults, private: allowPrivate, known: known, last: last}, nil
 }
 
-// WithPlans has what plans say hold from now on, and returns s.
-func (s *Settings) WithPlans(plans Plans) *Settings {
-	s.plans = plans
+// restraintOf returns what holds back the traffic of a workspace.
+type restraintOf func(ctx context.Context, workspace tenants.WorkspaceID) (tenants.Restraint, error)
+
+// WithPlans has what restrained says of workspaces hold from now on, and returns s.
+func (s *Settings) WithPlans(restrained func(ctx context.Context, workspace tenants.WorkspaceID) (tenants.Restraint, error)) *Settings {
+	s.restrained = restrained
 	return s
 }
 
@@ -236,8 +234,8 @@ func (s *Settings) load(ctx context.Context, workspace tenants.WorkspaceID) (*se
 	if err != nil {
 		return nil, fmt.Errorf("pipeline: %w", err)
 	}
-	if s.plans != nil {
-		if loaded.restraint, err = s.plans.Restraint(ctx, workspace); err != nil {
+	if s.restrained != nil {
+		if loaded.restraint, err = s.restrained(ctx, workspace); err != nil {
 			return nil, fmt.Errorf("plan: %w", err)
 		}
 	}

@@ -89,7 +89,7 @@ func NewSummaries(config SummaryConfig) (*Summaries, error) {
 		metrics: config.Metrics, now: config.Now, lanes: lanes,
 	}
 	s.worker = summary.NewWorker(summary.Config{
-		Originals: config.Originals, Store: config.Store, Lanes: config.Lanes, Provider: s,
+		Originals: config.Originals, Store: config.Store, Lanes: config.Lanes, Ask: s.Ask,
 		Models: config.Models, Count: config.Counter.Count, Log: config.Log, Now: config.Now, Ended: s.ended,
 	})
 	return s, nil
@@ -101,7 +101,7 @@ func (s *Summaries) Start() { s.worker.Start() }
 // Stop ends it. It may be called twice.
 func (s *Summaries) Stop() { s.worker.Stop() }
 
-// Ask implements summary.Provider with the workspace's own key.
+// Ask is a summary.Ask with the workspace's own key.
 func (s *Summaries) Ask(ctx context.Context, call summary.Call) (summary.Reply, error) {
 	target, err := s.settings.target(ctx, call.Workspace, providerOf(call.Codec), controls{provider: call.Provider}, modelIn(call.Body))
 	if errors.Is(err, tenants.ErrNoProvider) {
@@ -328,6 +328,3 @@ func (s *Summaries) job(asked summary.Job, attempt session.SummaryAttempt) job {
 		Report: reportJSON(pipeline.Report{Compression: pipeline.None}),
 	}}
 }
-
-// Interface guard.
-var _ summary.Provider = (*Summaries)(nil)

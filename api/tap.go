@@ -65,10 +65,10 @@ func (g *guardedTap) survive() {
 
 // aside does work on an answer of which the client must not notice: what panics in it
 // is logged and counted.
-func (s *Server) aside(ctx context.Context, event *Event, work func()) {
+func (r *Records) aside(ctx context.Context, event *Event, work func()) {
 	defer func() {
 		if value := recover(); value != nil {
-			s.unread(ctx, event, panicked(value))
+			r.unread(ctx, event, panicked(value))
 		}
 	}()
 	work()
@@ -78,9 +78,9 @@ func (s *Server) aside(ctx context.Context, event *Event, work func()) {
 func panicked(value any) string { return fmt.Sprintf("%v\n%s", value, debug.Stack()) }
 
 // unread tells that an answer could not be read whole.
-func (s *Server) unread(ctx context.Context, event *Event, failure string) {
-	s.Log.ErrorContext(ctx, "reading an answer panicked; its client has it whole", "request", event.ID, "error", failure)
-	s.Metrics.unread.Inc()
+func (r *Records) unread(ctx context.Context, event *Event, failure string) {
+	r.Log.ErrorContext(ctx, "reading an answer panicked; its client has it whole", "request", event.ID, "error", failure)
+	r.Metrics.unread.Inc()
 }
 
 // Interface guard.

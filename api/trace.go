@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"slices"
 	"strconv"
+	"time"
 
 	"github.com/google/uuid"
 	"github.com/labstack/echo/v4"
@@ -40,7 +41,7 @@ func (s *Server) receive(c echo.Context, endpoint string) (*http.Request, *Event
 
 // infer returns ctx as one that belongs to what the model does, which begins with the first
 // attempt. What only measures a prompt has no model do anything.
-func (s *Server) infer(ctx context.Context, event *Event, post post, written *prompt.Prompt) context.Context {
+func infer(ctx context.Context, event *Event, post post, written *prompt.Prompt) context.Context {
 	if event.Attempts > 0 || post.purpose == measure || !event.traced.request.IsOn() {
 		return event.traced.inference.In(ctx)
 	}
@@ -70,19 +71,19 @@ func (s *Server) infer(ctx context.Context, event *Event, post post, written *pr
 }
 
 // hearing returns a tap that notes when the model begins to speak, where that is traced.
-func (s *Server) hearing(event *Event, tap wire.Tap, response *http.Response) wire.Tap {
+func (r *Records) hearing(event *Event, tap wire.Tap, response *http.Response) wire.Tap {
 	if !event.traced.firstWord.IsOn() || !isEventStream(response) {
 		return tap
 	}
-	return hearingTap{Tap: tap, server: s, event: event}
+	return hearingTap{Tap: tap, now: r.Now, event: event}
 }
 
 // hearingTap ends the span of the first token with the first read that holds one.
 type hearingTap struct {
 	wire.Tap
 
-	server *Server
-	event  *Event
+	now   func() time.Time
+	event *Event
 }
 
 // Write implements wire.Tap.
@@ -93,7 +94,7 @@ func (h hearingTap) Write(p []byte) (int, error) {
 		return n, err
 	}
 	if answer := h.Answer(); answer.Said > 0 || answer.Complete {
-		traced.inference.Seconds(spans.FirstChunk, (h.server.Now().Sub(h.event.At) - h.event.Overhead).Seconds())
+		traced.inference.Seconds(spans.FirstChunk, (h.now().Sub(h.event.At) - h.event.Overhead).Seconds())
 		traced.firstWord.End()
 		traced.firstWord = spans.Span{}
 	}

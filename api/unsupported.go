@@ -49,7 +49,7 @@ func (s *Server) refusePlatform(platform platform, path string) echo.HandlerFunc
 		request, event := s.receive(c, path)
 		event.Status, event.ErrorFrom, event.ErrorType = http.StatusNotFound, "proxy", "unsupported_api"
 		defer s.end(request.Context(), event)
-		s.sign(c.Response().Header(), event)
+		sign(c.Response().Header(), event)
 		c.Response().Header().Set("X-Should-Retry", "false")
 		return c.Blob(http.StatusNotFound, echo.MIMEApplicationJSON, platform.errors(wire.Problem{
 			Status: http.StatusNotFound, Type: "not_found_error", Code: "unsupported_api",

@@ -282,7 +282,7 @@ func (s *Server) workspace(pages *echo.Group) {
 	pages.GET(paths.Audit, s.as(tenants.ReadAudit, changes.Show))
 
 	// Settings
-	data := settings.New(settings.Deps{Data: s.deps.Data, Deletion: s.deps.Deletion, Configuration: s.deps.Config, Log: s.config.Log})
+	data := settings.New(settings.Deps{Data: s.deps.Data, Deletion: s.deps.Deletion, ImportConfig: s.deps.ImportConfig, Log: s.config.Log})
 	pages.GET(paths.Settings, s.as(tenants.ManageSettings, data.Show))
 	pages.POST(paths.Settings, s.as(tenants.ManageSettings, data.Save))
 	pages.POST(paths.Retention, s.as(tenants.ManageSettings, data.SaveRetention))
@@ -297,7 +297,7 @@ func (s *Server) registerRequests(pages *echo.Group) {
 	exchanges := requests.New(requests.Deps{
 		Exchanges: s.deps.Exchanges, APIKeys: s.deps.APIKeys, ProviderKeys: s.deps.ProviderKeys, Costs: s.deps.Costs, Data: s.deps.Data,
 		Keys: s.deps.ArchiveKeys, Archive: s.deps.Archive, Codecs: s.config.Codecs, Views: s.deps.Views, Columns: s.deps.Views,
-		Sender: s.deps.Sender, Models: s.deps.Models, Audit: s.deps.Audit, PublicURL: s.config.PublicURL, Log: s.config.Log, Now: s.config.Now,
+		SendAgain: s.deps.SendAgain, Models: s.deps.Models, Audit: s.deps.Audit, PublicURL: s.config.PublicURL, Log: s.config.Log, Now: s.config.Now,
 	})
 	pages.GET(paths.Requests, s.as(tenants.ReadMetrics, exchanges.List))
 	pages.GET(paths.CompareWith, s.as(tenants.ReadMetrics, exchanges.Compare))

@@ -1,6 +1,7 @@
 package web
 
 import (
+	"context"
 	"log/slog"
 	"net/http"
 	"time"
@@ -17,7 +18,6 @@ import (
 	"palimpsest/pipeline/tokens"
 	"palimpsest/pipeline/wire"
 	"palimpsest/tenants"
-	"palimpsest/web/devmail"
 	"palimpsest/web/live"
 	"palimpsest/web/operator"
 	"palimpsest/web/requests"
@@ -61,7 +61,7 @@ type Config struct {
 }
 
 // Deps are the stores that the pages read and change. All but Mails, ArchiveKeys,
-// Sender, Models, Searcher and Live must be set.
+// SendAgain, Models, Searcher and Live must be set.
 type Deps struct {
 	Identity      tenants.Identity
 	APIKeys       tenants.APIKeys
@@ -83,15 +83,15 @@ type Deps struct {
 	Data          tenants.Data
 	Audit         tenants.AuditLog
 	Deletion      tenants.Deletion
-	Config        settings.Configuration
+	ImportConfig  settings.ImportConfig
 	SignOn        tenants.SingleSignOn
 	Alerts        tenants.Alerts
 	Stars         tenants.Stars
 	Comments      tenants.Comments
 	Passkeys      tenants.Passkeys
 
-	Sender requests.Sender // optional: without it, nothing is sent again
-	Models *tokens.Models  // optional: without them, what sending again costs is not said
+	SendAgain requests.SendAgain // optional: without it, nothing is sent again
+	Models    *tokens.Models     // optional: without them, what sending again costs is not said
 
 	Patterns *patternsdb.Store
 	Searcher archive.Searcher // optional: without it, what was said is not searched
@@ -104,7 +104,7 @@ type Deps struct {
 	// LatestHealth is what Health has found last, without looking again.
 	LatestHealth operator.Health
 
-	Mails devmail.Outbox // nil where mails are sent
+	Mails func(context.Context) ([]tenants.WaitingMail, error) // that are kept, the newest first; nil where mails are sent
 }
 
 // Server answers the dashboard's requests.

@@ -150,16 +150,11 @@ func (p *product) forget() {
 // deletion deletes workspaces at once instead of in the background.
 func (p *product) deletion() *deletion.Service {
 	service := deletion.New(deletion.Config{
-		Store: p.db.DB.Deletion, Bytes: archivedb.NewMover(p.db.DB, nil), Jobs: noJobs{}, Log: slog.New(slog.DiscardHandler), Confirm: p.people.Confirm,
+		Store: p.db.DB.Deletion, EraseBytes: archivedb.NewMover(p.db.DB, nil).Erase, ForgetJobs: func(context.Context, tenants.WorkspaceID) error { return nil }, Log: slog.New(slog.DiscardHandler), Confirm: p.people.Confirm,
 		Enqueue: func(context.Context, tenants.WorkspaceID) error { return nil },
 	})
 	return service
 }
-
-// noJobs is where no jobs are kept.
-type noJobs struct{}
-
-func (noJobs) Forget(context.Context, tenants.WorkspaceID) error { return nil }
 
 // tenant is a workspace with one of everything.
 type tenant struct {

@@ -15,7 +15,7 @@ import (
 	"palimpsest/tenants/signon"
 )
 
-// LookupTXT implements signon.Resolver with the records of the test.
+// LookupTXT answers with the records of the test.
 func (p *product) LookupTXT(_ context.Context, name string) ([]string, error) {
 	return p.records[strings.TrimSuffix(name, ".")], nil
 }
@@ -41,7 +41,7 @@ func (p *product) signOn() *signon.Service {
 	client := signon.NewClient(true)
 	client.Transport = internet{client.Transport}
 	return signon.New(signon.Config{
-		Store: p.db.DB.SignOn, Sealer: p.sealer, Resolver: p, Door: p.people, Throttle: p.people.Throttle(), Client: client,
+		Store: p.db.DB.SignOn, Sealer: p.sealer, LookupTXT: p.LookupTXT, Door: p.people, Throttle: p.people.Throttle(), Client: client,
 		PublicURL: "http://127.0.0.1:8080", AllowHTTP: true, Now: time.Now,
 	})
 }

@@ -124,7 +124,8 @@ func setup(t *testing.T) *product {
 	recorder.Start()
 	t.Cleanup(recorder.Stop)
 	proxy := &api.Server{
-		Keys: p.keys, Settings: settings, Prompts: writer, Upstream: client, Recorder: recorder, Metrics: metrics, Log: log, Now: time.Now,
+		Gate: api.Gate{Keys: p.keys, Settings: settings}, Records: api.Records{Recorder: recorder, Metrics: metrics, Log: log, Now: time.Now},
+		Prompts: writer, Upstream: client,
 	}
 	proxy.Recall = recall.New(recall.Config{
 		Lanes: sessions.Browser(), Archive: originals, Searcher: p.index, Codecs: codecs(), PublicURL: "https://palimpsest.example", Log: log, Now: time.Now,

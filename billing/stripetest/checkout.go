@@ -24,14 +24,14 @@ type line struct {
 	quantity int64
 }
 
-func (s *Server) newCheckout(r *http.Request) (any, *failure) {
+func (e endpoints) newCheckout(r *http.Request) (any, *failure) {
 	form := r.Form
 	made := &session{
-		id: s.id("cs_test"), customer: form.Get("customer"), success: form.Get("success_url"), cancel: form.Get("cancel_url"),
+		id: e.id("cs_test"), customer: form.Get("customer"), success: form.Get("success_url"), cancel: form.Get("cancel_url"),
 		metadata: metadata(form, "subscription_data[metadata]"), tax: form.Get("automatic_tax[enabled]") == "true",
 	}
 	switch {
-	case s.customers[made.customer] == nil:
+	case e.customers[made.customer] == nil:
 		return nil, invalid("customer", "No such customer: '"+made.customer+"'")
 	case form.Get("mode") != "subscription" || made.success == "":
 		return nil, invalid("mode", "You must pass a mode and a success_url.")
@@ -54,30 +54,30 @@ func (s *Server) newCheckout(r *http.Request) (any, *failure) {
 		}
 		made.lines = append(made.lines, line{price, quantity})
 	}
-	s.sessions[made.id] = made
+	e.sessions[made.id] = made
 	return object{
 		"id": made.id, "object": "checkout.session", "mode": "subscription", "status": "open", "customer": made.customer, "livemode": false,
-		"client_reference_id": form.Get("client_reference_id"), "url": s.URL + "/pay/" + made.id, "success_url": made.success, "cancel_url": made.cancel,
+		"client_reference_id": form.Get("client_reference_id"), "url": e.url + "/pay/" + made.id, "success_url": made.success, "cancel_url": made.cancel,
 		"automatic_tax": object{"enabled": made.tax, "status": nil},
 	}, nil
 }
 
 // listCheckouts answers with those that are open; no other status is asked for.
-func (s *Server) listCheckouts(r *http.Request) (any, *failure) {
+func (e endpoints) listCheckouts(r *http.Request) (any, *failure) {
 	if r.Form.Get("status") != "open" {
 		return nil, invalid("status", "The double lists open sessions only.")
 	}
 	var found []any
-	for _, id := range slices.Sorted(maps.Keys(s.sessions)) {
-		if one := s.sessions[id]; !one.portal && !one.done && one.customer == r.Form.Get("customer") {
+	for _, id := range slices.Sorted(maps.Keys(e.sessions)) {
+		if one := e.sessions[id]; !one.portal && !one.done && one.customer == r.Form.Get("customer") {
 			found = append(found, object{"id": id, "object": "checkout.session", "status": "open", "customer": one.customer})
 		}
 	}
 	return list("/v1/checkout/sessions", found), nil
 }
 
-func (s *Server) expireCheckout(r *http.Request) (any, *failure) {
-	found, is := s.sessions[r.PathValue("id")]
+func (e endpoints) expireCheckout(r *http.Request) (any, *failure) {
+	found, is := e.sessions[r.PathValue("id")]
 	if !is || found.portal {
 		return nil, missing("checkout.session", r.PathValue("id"))
 	}
@@ -88,15 +88,15 @@ func (s *Server) expireCheckout(r *http.Request) (any, *failure) {
 	return object{"id": found.id, "object": "checkout.session", "status": "expired", "customer": found.customer}, nil
 }
 
-func (s *Server) newPortal(r *http.Request) (any, *failure) {
-	made := &session{portal: true, id: s.id("bps"), customer: r.Form.Get("customer"), success: r.Form.Get("return_url")}
-	if s.customers[made.customer] == nil {
+func (e endpoints) newPortal(r *http.Request) (any, *failure) {
+	made := &session{portal: true, id: e.id("bps"), customer: r.Form.Get("customer"), success: r.Form.Get("return_url")}
+	if e.customers[made.customer] == nil {
 		return nil, invalid("customer", "No such customer: '"+made.customer+"'")
 	}
-	s.sessions[made.id] = made
+	e.sessions[made.id] = made
 	return object{
 		"id": made.id, "object": "billing_portal.session", "customer": made.customer, "return_url": made.success, "livemode": false,
-		"url": s.URL + "/portal/" + made.id,
+		"url": e.url + "/portal/" + made.id,
 	}, nil
 }
 

@@ -22,17 +22,17 @@ func (c *customer) json() object {
 	}
 }
 
-func (s *Server) newCustomer(r *http.Request) (any, *failure) {
+func (e endpoints) newCustomer(r *http.Request) (any, *failure) {
 	made := &customer{
-		id: s.id("cus"), name: r.Form.Get("name"), email: r.Form.Get("email"), metadata: metadata(r.Form, "metadata"), created: s.now,
+		id: e.id("cus"), name: r.Form.Get("name"), email: r.Form.Get("email"), metadata: metadata(r.Form, "metadata"), created: e.now,
 	}
-	s.customers[made.id] = made
-	s.happened("customer.created", made.json())
+	e.customers[made.id] = made
+	e.happened("customer.created", made.json())
 	return made.json(), nil
 }
 
-func (s *Server) getCustomer(r *http.Request) (any, *failure) {
-	found, is := s.customers[r.PathValue("id")]
+func (e endpoints) getCustomer(r *http.Request) (any, *failure) {
+	found, is := e.customers[r.PathValue("id")]
 	if !is {
 		return nil, missing("customer", r.PathValue("id"))
 	}
@@ -95,7 +95,7 @@ func (p price) cost(units int64) int64 {
 	return units * p.amount
 }
 
-func (s *Server) getPrice(r *http.Request) (any, *failure) {
+func (e endpoints) getPrice(r *http.Request) (any, *failure) {
 	found, is := prices()[r.PathValue("id")]
 	if !is {
 		return nil, missing("price", r.PathValue("id"))

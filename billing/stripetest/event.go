@@ -14,14 +14,14 @@ type Event struct {
 	Payload  []byte
 }
 
-// happened notes an event with the object as it is now. The lock is held.
-func (s *Server) happened(kind string, about object) {
-	event := Event{ID: s.id("evt"), Type: kind}
+// happened notes an event with the object as it is now.
+func (b *book) happened(kind string, about object) {
+	event := Event{ID: b.id("evt"), Type: kind}
 	event.Payload, _ = json.Marshal(object{ //nolint:errchkjson // maps of plain values
-		"id": event.ID, "object": "event", "api_version": stripe.APIVersion, "created": s.now.Unix(), "livemode": false, "type": kind,
+		"id": event.ID, "object": "event", "api_version": stripe.APIVersion, "created": b.now.Unix(), "livemode": false, "type": kind,
 		"data": object{"object": about}, "pending_webhooks": 1, "request": object{"id": nil, "idempotency_key": nil},
 	})
-	s.events = append(s.events, event)
+	b.events = append(b.events, event)
 }
 
 // Events returns the notices so far, in the order in which they happened.

@@ -25,9 +25,9 @@ func (i *invoice) json() object {
 	}
 }
 
-func (s *Server) listInvoices(r *http.Request) (any, *failure) {
+func (e endpoints) listInvoices(r *http.Request) (any, *failure) {
 	var found []any
-	for _, one := range slices.Backward(s.invoices) {
+	for _, one := range slices.Backward(e.invoices) {
 		if of := r.Form.Get("customer"); of != "" && one.customer != of {
 			continue
 		}
@@ -42,59 +42,59 @@ func (s *Server) listInvoices(r *http.Request) (any, *failure) {
 }
 
 // bill asks for the period that begins and the usage of the one that ends.
-func (s *Server) bill(of *subscription, from, to time.Time) {
+func (b *book) bill(of *subscription, from, to time.Time) {
 	flat := int64(0)
 	for _, one := range of.items {
 		if !one.price.metered {
 			flat += one.price.cost(one.quantity)
 		}
 	}
-	s.charge(of, flat, from, to)
+	b.charge(of, flat, from, to)
 }
 
 // charge asks for an amount and the usage of a time.
-func (s *Server) charge(of *subscription, amount int64, from, to time.Time) {
+func (b *book) charge(of *subscription, amount int64, from, to time.Time) {
 	made := &invoice{
-		id: s.id("in"), number: fmt.Sprintf("PAL-%04d", len(s.invoices)+1), customer: of.customer, subscription: of.id, status: "open",
-		created: s.now, finalized: s.now, total: of.prorated + amount,
+		id: b.id("in"), number: fmt.Sprintf("PAL-%04d", len(b.invoices)+1), customer: of.customer, subscription: of.id, status: "open",
+		created: b.now, finalized: b.now, total: of.prorated + amount,
 	}
-	made.url = s.URL + "/invoice/" + made.id
+	made.url = b.url + "/invoice/" + made.id
 	of.prorated = 0
 	for _, one := range of.items {
 		if one.price.metered {
-			made.total += one.price.cost(s.used(of.customer, from, to))
+			made.total += one.price.cost(b.used(of.customer, from, to))
 		}
 	}
-	s.invoices = append(s.invoices, made)
+	b.invoices = append(b.invoices, made)
 	of.latest, of.failures, of.retry = made, 0, time.Time{}
-	s.happened("invoice.created", made.json())
-	s.happened("invoice.finalized", made.json())
-	s.collect(of, made)
+	b.happened("invoice.created", made.json())
+	b.happened("invoice.finalized", made.json())
+	b.collect(of, made)
 }
 
 // collect tries to have an invoice paid.
-func (s *Server) collect(of *subscription, due *invoice) {
+func (b *book) collect(of *subscription, due *invoice) {
 	due.attempts++
-	if !s.customers[of.customer].declines {
-		due.status, due.paidAt = "paid", s.now
+	if !b.customers[of.customer].declines {
+		due.status, due.paidAt = "paid", b.now
 		of.failures, of.retry = 0, time.Time{}
-		s.happened("invoice.paid", due.json())
+		b.happened("invoice.paid", due.json())
 		if of.status != "active" {
 			of.status = "active"
-			s.happened("customer.subscription.updated", of.json())
+			b.happened("customer.subscription.updated", of.json())
 		}
 		return
 	}
-	s.happened("invoice.payment_failed", due.json())
+	b.happened("invoice.payment_failed", due.json())
 	if of.failures == len(retries()) {
-		s.cancel(of)
+		b.cancel(of)
 		return
 	}
-	of.retry = s.now.AddDate(0, 0, retries()[of.failures])
+	of.retry = b.now.AddDate(0, 0, retries()[of.failures])
 	of.failures++
 	if of.status != "past_due" {
 		of.status = "past_due"
-		s.happened("customer.subscription.updated", of.json())
+		b.happened("customer.subscription.updated", of.json())
 	}
 }
 

@@ -21,14 +21,14 @@ type meterEvent struct {
 	received time.Time
 }
 
-func (s *Server) newMeterEvent(r *http.Request) (any, *failure) {
+func (e endpoints) newMeterEvent(r *http.Request) (any, *failure) {
 	identifier := r.Form.Get("identifier")
-	if known, is := s.meterEvents[identifier]; is && s.now.Sub(known.received) < identifiersFor {
+	if known, is := e.meterEvents[identifier]; is && e.now.Sub(known.received) < identifiersFor {
 		return nil, invalid("", "An event already exists with identifier "+identifier+".")
 	}
 	seconds, err := strconv.ParseInt(r.Form.Get("timestamp"), 10, 64)
 	at := time.Unix(seconds, 0).UTC()
-	if err != nil || s.now.Sub(at) > acceptedFor || at.Sub(s.now) > aheadFor {
+	if err != nil || e.now.Sub(at) > acceptedFor || at.Sub(e.now) > aheadFor {
 		return nil, invalid("timestamp", "Timestamp must be within the past 35 calendar days or up to 5 minutes in the future.")
 	}
 	value, err := strconv.ParseInt(r.Form.Get("payload[value]"), 10, 64)
@@ -36,20 +36,20 @@ func (s *Server) newMeterEvent(r *http.Request) (any, *failure) {
 		return nil, invalid("payload", "The payload must name a whole value of an event that a meter has.")
 	}
 	customer := r.Form.Get("payload[stripe_customer_id]")
-	if s.customers[customer] == nil {
+	if e.customers[customer] == nil {
 		return nil, invalid("payload", "No such customer: '"+customer+"'")
 	}
-	if _, is := s.meterEvents[identifier]; is { // forgotten: it counts once more
-		s.meterEvents[s.id(identifier)] = s.meterEvents[identifier]
+	if _, is := e.meterEvents[identifier]; is { // forgotten: it counts once more
+		e.meterEvents[e.id(identifier)] = e.meterEvents[identifier]
 	}
-	s.meterEvents[identifier] = meterEvent{customer: customer, at: at, value: value, received: s.now}
+	e.meterEvents[identifier] = meterEvent{customer: customer, at: at, value: value, received: e.now}
 	return object{
-		"object": "billing.meter_event", "identifier": identifier, "event_name": MeterEvent, "created": s.now.Unix(), "timestamp": seconds,
+		"object": "billing.meter_event", "identifier": identifier, "event_name": MeterEvent, "created": e.now.Unix(), "timestamp": seconds,
 		"payload": object{"stripe_customer_id": customer, "value": strconv.FormatInt(value, 10)}, "livemode": false,
 	}, nil
 }
 
-func (s *Server) listSummaries(r *http.Request) (any, *failure) {
+func (e endpoints) listSummaries(r *http.Request) (any, *failure) {
 	from, err := strconv.ParseInt(r.Form.Get("start_time"), 10, 64)
 	to, toErr := strconv.ParseInt(r.Form.Get("end_time"), 10, 64)
 	if err != nil || toErr != nil || from%60 != 0 || to%60 != 0 {
@@ -58,17 +58,17 @@ func (s *Server) listSummaries(r *http.Request) (any, *failure) {
 	if r.PathValue("id") != Meter {
 		return nil, missing("meter", r.PathValue("id"))
 	}
-	sum := s.used(r.Form.Get("customer"), time.Unix(from, 0), time.Unix(to, 0))
+	sum := e.used(r.Form.Get("customer"), time.Unix(from, 0), time.Unix(to, 0))
 	return list(r.URL.Path, []any{object{
 		"id": "mtrusg_1", "object": "billing.meter_event_summary", "aggregated_value": float64(sum), "start_time": from, "end_time": to,
 		"meter": Meter, "livemode": false,
 	}}), nil
 }
 
-// used returns what a customer has used in a span of time. The lock is held.
-func (s *Server) used(customer string, from, to time.Time) int64 {
+// used returns what a customer has used in a span of time.
+func (b *book) used(customer string, from, to time.Time) int64 {
 	var sum int64
-	for _, event := range s.meterEvents {
+	for _, event := range b.meterEvents {
 		if event.customer == customer && !event.at.Before(from) && event.at.Before(to) {
 			sum += event.value
 		}

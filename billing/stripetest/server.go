@@ -51,11 +51,17 @@ type Server struct {
 	// goes out; nil: no one does. With false the answer never comes.
 	After func(r *http.Request) bool
 
-	mu            sync.Mutex
+	mu      sync.Mutex
+	calls   []string
+	answers map[string]answer // by idempotency key
+	*book
+}
+
+// book is what Stripe knows. The server's lock is held by who reads it or changes it.
+type book struct {
+	url           string // of the server
 	now           time.Time
 	serial        int
-	calls         []string
-	answers       map[string]answer // by idempotency key
 	customers     map[string]*customer
 	sessions      map[string]*session
 	subscriptions map[string]*subscription
@@ -63,6 +69,9 @@ type Server struct {
 	meterEvents   map[string]meterEvent
 	events        []Event
 }
+
+// endpoints are the calls of the API, which read and change the book.
+type endpoints struct{ *book }
 
 // object is a JSON object of Stripe's.
 type object = map[string]any
@@ -84,13 +93,13 @@ type failure struct {
 // New starts a double whose clock stands at a time.
 func New(t testing.TB, now time.Time) *Server {
 	t.Helper()
-	s := &Server{
-		now: now.UTC().Truncate(time.Second), answers: map[string]answer{}, customers: map[string]*customer{},
+	s := &Server{answers: map[string]answer{}, book: &book{
+		now: now.UTC().Truncate(time.Second), customers: map[string]*customer{},
 		sessions: map[string]*session{}, subscriptions: map[string]*subscription{}, meterEvents: map[string]meterEvent{},
-	}
+	}}
 	server := httptest.NewServer(s.routes())
 	t.Cleanup(server.Close)
-	s.URL = server.URL
+	s.URL, s.url = server.URL, server.URL
 	return s
 }
 
@@ -113,21 +122,22 @@ func (s *Server) routes() http.Handler {
 	api := func(pattern string, do func(r *http.Request) (any, *failure)) {
 		mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) { s.serve(w, r, do) })
 	}
-	api("POST /v1/customers", s.newCustomer)
-	api("GET /v1/customers/{id}", s.getCustomer)
-	api("POST /v1/checkout/sessions", s.newCheckout)
-	api("GET /v1/checkout/sessions", s.listCheckouts)
-	api("POST /v1/checkout/sessions/{id}/expire", s.expireCheckout)
-	api("POST /v1/billing_portal/sessions", s.newPortal)
-	api("GET /v1/prices/{id}", s.getPrice)
-	api("GET /v1/subscriptions", s.listSubscriptions)
-	api("GET /v1/subscriptions/{id}", s.getSubscription)
-	api("POST /v1/subscriptions/{id}", s.changeSubscription)
-	api("DELETE /v1/subscriptions/{id}", s.cancelSubscription)
-	api("POST /v1/subscription_items/{id}", s.changeItem)
-	api("GET /v1/invoices", s.listInvoices)
-	api("POST /v1/billing/meter_events", s.newMeterEvent)
-	api("GET /v1/billing/meters/{id}/event_summaries", s.listSummaries)
+	calls := endpoints{s.book}
+	api("POST /v1/customers", calls.newCustomer)
+	api("GET /v1/customers/{id}", calls.getCustomer)
+	api("POST /v1/checkout/sessions", calls.newCheckout)
+	api("GET /v1/checkout/sessions", calls.listCheckouts)
+	api("POST /v1/checkout/sessions/{id}/expire", calls.expireCheckout)
+	api("POST /v1/billing_portal/sessions", calls.newPortal)
+	api("GET /v1/prices/{id}", calls.getPrice)
+	api("GET /v1/subscriptions", calls.listSubscriptions)
+	api("GET /v1/subscriptions/{id}", calls.getSubscription)
+	api("POST /v1/subscriptions/{id}", calls.changeSubscription)
+	api("DELETE /v1/subscriptions/{id}", calls.cancelSubscription)
+	api("POST /v1/subscription_items/{id}", calls.changeItem)
+	api("GET /v1/invoices", calls.listInvoices)
+	api("POST /v1/billing/meter_events", calls.newMeterEvent)
+	api("GET /v1/billing/meters/{id}/event_summaries", calls.listSummaries)
 	mux.HandleFunc("GET /favicon.ico", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNoContent) })
 	mux.HandleFunc("GET /pay/{id}", s.checkoutPage)
 	mux.HandleFunc("POST /pay/{id}", s.pay)
@@ -238,10 +248,10 @@ func invalid(param, detail string) *failure {
 	return &failure{status: http.StatusBadRequest, kind: "invalid_request_error", detail: detail, param: param}
 }
 
-// id returns an id that is new. The lock is held.
-func (s *Server) id(prefix string) string {
-	s.serial++
-	return fmt.Sprintf("%s_%06d", prefix, s.serial)
+// id returns an id that is new.
+func (b *book) id(prefix string) string {
+	b.serial++
+	return fmt.Sprintf("%s_%06d", prefix, b.serial)
 }
 
 // list returns a list of Stripe's.

@@ -59,10 +59,10 @@ func (s *subscription) json() object {
 	return made
 }
 
-func (s *Server) listSubscriptions(r *http.Request) (any, *failure) {
+func (e endpoints) listSubscriptions(r *http.Request) (any, *failure) {
 	var found []any
-	for _, id := range slices.Backward(slices.Sorted(maps.Keys(s.subscriptions))) {
-		one := s.subscriptions[id]
+	for _, id := range slices.Backward(slices.Sorted(maps.Keys(e.subscriptions))) {
+		one := e.subscriptions[id]
 		if one.customer == r.Form.Get("customer") && (r.Form.Get("status") == "all" || one.status != "canceled") {
 			found = append(found, one.json())
 		}
@@ -70,55 +70,55 @@ func (s *Server) listSubscriptions(r *http.Request) (any, *failure) {
 	return list("/v1/subscriptions", found), nil
 }
 
-func (s *Server) getSubscription(r *http.Request) (any, *failure) {
-	found, is := s.subscriptions[r.PathValue("id")]
+func (e endpoints) getSubscription(r *http.Request) (any, *failure) {
+	found, is := e.subscriptions[r.PathValue("id")]
 	if !is {
 		return nil, missing("subscription", r.PathValue("id"))
 	}
 	return found.json(), nil
 }
 
-func (s *Server) changeSubscription(r *http.Request) (any, *failure) {
-	found, is := s.subscriptions[r.PathValue("id")]
+func (e endpoints) changeSubscription(r *http.Request) (any, *failure) {
+	found, is := e.subscriptions[r.PathValue("id")]
 	if !is {
 		return nil, missing("subscription", r.PathValue("id"))
 	}
 	if wanted := r.Form.Get("cancel_at_period_end"); wanted != "" {
-		s.setCancel(found, wanted == "true")
+		e.setCancel(found, wanted == "true")
 	}
 	return found.json(), nil
 }
 
-func (s *Server) setCancel(found *subscription, cancel bool) {
+func (b *book) setCancel(found *subscription, cancel bool) {
 	found.cancelAtEnd, found.canceledTime = cancel, time.Time{}
 	if cancel {
-		found.canceledTime = s.now
+		found.canceledTime = b.now
 	}
-	s.happened("customer.subscription.updated", found.json())
+	b.happened("customer.subscription.updated", found.json())
 }
 
-func (s *Server) cancelSubscription(r *http.Request) (any, *failure) {
-	found, is := s.subscriptions[r.PathValue("id")]
+func (e endpoints) cancelSubscription(r *http.Request) (any, *failure) {
+	found, is := e.subscriptions[r.PathValue("id")]
 	if !is || found.status == "canceled" {
 		return nil, missing("subscription", r.PathValue("id"))
 	}
 	if r.Form.Get("invoice_now") == "true" {
-		s.charge(found, 0, found.start, s.now)
+		e.charge(found, 0, found.start, e.now)
 	}
-	s.cancel(found)
+	e.cancel(found)
 	return found.json(), nil
 }
 
-func (s *Server) cancel(found *subscription) {
-	found.status, found.ended, found.retry = "canceled", s.now, time.Time{}
+func (b *book) cancel(found *subscription) {
+	found.status, found.ended, found.retry = "canceled", b.now, time.Time{}
 	if found.canceledTime.IsZero() {
-		found.canceledTime = s.now
+		found.canceledTime = b.now
 	}
-	s.happened("customer.subscription.deleted", found.json())
+	b.happened("customer.subscription.deleted", found.json())
 }
 
-func (s *Server) changeItem(r *http.Request) (any, *failure) {
-	for _, found := range s.subscriptions {
+func (e endpoints) changeItem(r *http.Request) (any, *failure) {
+	for _, found := range e.subscriptions {
 		for _, one := range found.items {
 			if one.id != r.PathValue("id") {
 				continue
@@ -128,35 +128,35 @@ func (s *Server) changeItem(r *http.Request) (any, *failure) {
 				return nil, invalid("quantity", "Invalid integer: "+r.Form.Get("quantity"))
 			}
 			if r.Form.Get("proration_behavior") != "none" && found.status != "trialing" {
-				left, whole := found.end.Sub(s.now), found.end.Sub(found.start)
+				left, whole := found.end.Sub(e.now), found.end.Sub(found.start)
 				found.prorated += int64(float64((quantity-one.quantity)*one.price.amount) * float64(left) / float64(whole))
 			}
 			one.quantity = quantity
-			s.happened("customer.subscription.updated", found.json())
+			e.happened("customer.subscription.updated", found.json())
 			return object{"id": one.id, "object": "subscription_item", "subscription": found.id, "quantity": quantity, "price": one.price.json(false)}, nil
 		}
 	}
 	return nil, missing("subscription_item", r.PathValue("id"))
 }
 
-// subscribe begins a subscription. The lock is held.
-func (s *Server) subscribe(bought *session) *subscription {
+// subscribe begins a subscription.
+func (b *book) subscribe(bought *session) *subscription {
 	made := &subscription{
-		id: s.id("sub"), customer: bought.customer, metadata: bought.metadata, created: s.now, subscribed: s.now,
-		start: s.now, end: s.now.AddDate(0, 1, 0), automatic: bought.tax, status: "active",
+		id: b.id("sub"), customer: bought.customer, metadata: bought.metadata, created: b.now, subscribed: b.now,
+		start: b.now, end: b.now.AddDate(0, 1, 0), automatic: bought.tax, status: "active",
 	}
 	for _, line := range bought.lines {
-		made.items = append(made.items, &item{id: s.id("si"), price: line.price, quantity: line.quantity})
+		made.items = append(made.items, &item{id: b.id("si"), price: line.price, quantity: line.quantity})
 	}
-	s.subscriptions[made.id] = made
+	b.subscriptions[made.id] = made
 	if bought.trialDays > 0 {
-		made.status, made.trialEnd = "trialing", s.now.AddDate(0, 0, bought.trialDays)
+		made.status, made.trialEnd = "trialing", b.now.AddDate(0, 0, bought.trialDays)
 		made.end = made.trialEnd
-		s.happened("customer.subscription.created", made.json())
+		b.happened("customer.subscription.created", made.json())
 		return made
 	}
-	s.happened("customer.subscription.created", made.json())
-	s.bill(made, made.start, made.start)
+	b.happened("customer.subscription.created", made.json())
+	b.bill(made, made.start, made.start)
 	return made
 }
 
@@ -195,13 +195,13 @@ func (s *subscription) due() time.Time {
 }
 
 // proceed does what is due now.
-func (s *Server) proceed(due *subscription) {
-	if !due.retry.IsZero() && due.retry.Equal(s.now) {
-		s.collect(due, due.latest)
+func (b *book) proceed(due *subscription) {
+	if !due.retry.IsZero() && due.retry.Equal(b.now) {
+		b.collect(due, due.latest)
 		return
 	}
 	if due.cancelAtEnd {
-		s.cancel(due)
+		b.cancel(due)
 		return
 	}
 	from, to := due.start, due.end
@@ -209,6 +209,6 @@ func (s *Server) proceed(due *subscription) {
 		due.status, from = "active", to // usage of a trial costs nothing
 	}
 	due.start, due.end = to, to.AddDate(0, 1, 0)
-	s.happened("customer.subscription.updated", due.json())
-	s.bill(due, from, to)
+	b.happened("customer.subscription.updated", due.json())
+	b.bill(due, from, to)
 }

@@ -13,7 +13,6 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"palimpsest/pipeline/session"
-	"palimpsest/tenants/tenantsdb"
 )
 
 const (
@@ -33,8 +32,8 @@ type health struct {
 }
 
 // newHealth returns the health of a program whose database has just answered.
-func newHealth(ping func(context.Context) error, absence *session.Absence, registry prometheus.Registerer) *health {
-	h := &health{ping: ping, absence: absence}
+func newHealth(ping func(context.Context) error, absence *session.Absence, registry prometheus.Registerer, now func() time.Time) *health {
+	h := &health{ping: ping, absence: absence, parts: installation{now: now}}
 	registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "palimpsest_database_up", Help: "1 if the database answered when it was last asked, else 0.",
 	}, func() float64 {
@@ -47,13 +46,15 @@ func newHealth(ping func(context.Context) error, absence *session.Absence, regis
 	return h
 }
 
-// watch has the health of the program tell how its database is, which has just answered.
-func (p *program) watch(db *tenantsdb.DB, registry prometheus.Registerer) {
-	p.health = newHealth(db.Ping, session.NewAbsence(p.now), registry)
-	p.every(databaseCheck, p.health.look)
-	p.probeDatabase(db)
-	p.probeRedis()
-	p.every(partsCheck, p.health.parts.look)
+// watch returns the health of a program on a database that has just answered, which is looked at
+// again and again.
+func watch(b base) *health {
+	h := newHealth(b.db.Ping, session.NewAbsence(b.now), b.registry, b.now)
+	b.every(databaseCheck, h.look)
+	h.parts.watchDatabase(b.db)
+	h.parts.watchRedis(b.redis)
+	b.every(partsCheck, h.parts.look)
+	return h
 }
 
 // look asks the database whether it answers.

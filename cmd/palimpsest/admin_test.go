@@ -150,7 +150,7 @@ func TestStreamsAreCutAtTheEndOfTheDrainTimeout(t *testing.T) {
 	t.Parallel()
 	i := start(t, providerdouble.Config{})
 	open := i.tenant("endless").hold()
-	i.program.config.DrainTimeout = time.Millisecond
+	i.program.longest = time.Millisecond
 	i.stops()
 	for n, stream := range open.streams {
 		if rest, err := io.ReadAll(stream); err == nil || len(rest) > 0 {

@@ -27,29 +27,6 @@ import (
 // keyFlush is how often the last use of API keys is written.
 const keyFlush = 30 * time.Second
 
-// every runs work again and again, and a last time when the program closes, within the drain timeout.
-func (p *program) every(interval time.Duration, work func(context.Context)) {
-	ctx, cancel := context.WithCancel(context.Background())
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		ticker := time.NewTicker(interval)
-		defer ticker.Stop()
-		for {
-			select {
-			case <-ticker.C:
-				work(ctx)
-			case <-ctx.Done():
-				last, end := context.WithTimeout(context.WithoutCancel(ctx), p.config.DrainTimeout)
-				defer end()
-				work(last)
-				return
-			}
-		}
-	}()
-	p.onClose(func() { cancel(); <-done })
-}
-
 // changes is what has to hear of changes that another replica makes.
 type changes struct {
 	people   *identity.Service
@@ -64,8 +41,8 @@ type changes struct {
 
 // hear drops from memory what changes in the database, and everything after a
 // time in which a change may have been missed.
-func (p *program) hear(ctx context.Context, db *tenantsdb.DB, changes changes) error {
-	listener := db.NewListener(p.log)
+func hear(ctx context.Context, b base, changes changes) error {
+	listener := b.db.NewListener(b.log)
 	listener.Handle(tenantsdb.LoginsChannel, func(string) { changes.people.Forget() }, changes.people.Forget)
 	listener.Handle(tenantsdb.KeysChannel, func(string) { changes.keys.Forget() }, changes.keys.Forget)
 	listener.Handle(tenantsdb.SettingsChannel, func(workspace string) {
@@ -97,7 +74,7 @@ func (p *program) hear(ctx context.Context, db *tenantsdb.DB, changes changes) e
 	if err := listener.Start(ctx); err != nil {
 		return err
 	}
-	p.onClose(listener.Stop)
+	b.onClose(listener.Stop)
 	return nil
 }
 

@@ -31,8 +31,8 @@ func backupCommand(load func() (Config, error)) *cobra.Command {
 			"The master key is not part of it: keep that elsewhere, for without it nobody can read what is sealed. What processes have not recorded yet lies in their data directories and is not part of it either.",
 		Args: cobra.ExactArgs(1),
 		RunE: func(command *cobra.Command, arguments []string) error {
-			return onInstallation(load, func(program *program) error {
-				return program.backup(command.Context(), command.OutOrStdout(), command.ErrOrStderr(), arguments[0], withKey, leaveObjects)
+			return onInstallation(load, func(of backups) error {
+				return of.make(command.Context(), command.OutOrStdout(), command.ErrOrStderr(), arguments[0], withKey, leaveObjects)
 			})
 		},
 	}
@@ -63,7 +63,7 @@ func restoreCommand(load func() (Config, error)) *cobra.Command {
 			if onlyCheck {
 				return nil
 			}
-			return onInstallation(load, func(program *program) error { return program.restore(ctx, w, progress, arguments[0], manifest) })
+			return onInstallation(load, func(of backups) error { return of.restore(ctx, w, progress, arguments[0], manifest) })
 		},
 	}
 	command.Flags().BoolVar(&onlyCheck, "check", false, "only check that the backup is whole; needs no settings")
@@ -71,24 +71,31 @@ func restoreCommand(load func() (Config, error)) *cobra.Command {
 }
 
 // onInstallation runs a command's work with the installation's settings.
-func onInstallation(load func() (Config, error), work func(*program) error) error {
+func onInstallation(load func() (Config, error), work func(backups) error) error {
 	config, err := load()
 	if err != nil {
 		return err
 	}
-	program := &program{config: config, log: newLog(os.Stderr, config.LogFormat), now: time.Now, isCommand: true}
-	defer program.close()
-	return work(program)
+	databases := databasesOf(config)
+	defer databases.close()
+	return work(backups{config: config, databases: databases})
+}
+
+// backups writes an installation into a directory, and reads it from there.
+type backups struct {
+	config    Config
+	databases *databases
 }
 
 // errNothing says that there is no installation.
 var errNothing = errors.New("there is nothing to back up: neither DATABASE_URL is set, nor is there an embedded database below PALIMPSEST_DATA_DIR")
 
-func (p *program) backup(ctx context.Context, w, stderr io.Writer, dir string, withKey, leaveObjects bool) error {
-	if _, err := os.Stat(filepath.Join(p.config.DataDir, "postgres")); p.config.DatabaseURL == "" && err != nil {
+// make writes a backup.
+func (b backups) make(ctx context.Context, w, stderr io.Writer, dir string, withKey, leaveObjects bool) error {
+	if _, err := os.Stat(filepath.Join(b.config.DataDir, "postgres")); b.config.DatabaseURL == "" && err != nil {
 		return errNothing
 	}
-	safe, secret, err := p.existingVault(p.config.SecretKey)
+	safe, secret, err := existingVault(b.config.DataDir, b.config.SecretKey)
 	if err != nil {
 		return err
 	}
@@ -99,11 +106,11 @@ func (p *program) backup(ctx context.Context, w, stderr io.Writer, dir string, w
 	if withKey {
 		source.SecretKey = secret
 	}
-	if source.OwnerURL, err = p.ownerURL(ctx); err != nil {
+	if source.OwnerURL, err = b.databases.ownerURL(ctx); err != nil {
 		return err
 	}
-	if p.config.BlobURL != "" {
-		if source.Bucket, err = blob.Open(ctx, p.config.BlobURL); err != nil {
+	if b.config.BlobURL != "" {
+		if source.Bucket, err = blob.Open(ctx, b.config.BlobURL); err != nil {
 			return fmt.Errorf("PALIMPSEST_BLOB_URL: %w", err)
 		}
 	}
@@ -141,9 +148,9 @@ var errNoKey = errors.New("there is no master key: set PALIMPSEST_SECRET_KEY to 
 
 // existingVault opens the vault with the installation's master keys, and makes none. It
 // returns them as the setting has them.
-func (p *program) existingVault(secret string) (*vault.Vault, string, error) {
+func existingVault(dataDir, secret string) (*vault.Vault, string, error) {
 	if secret == "" {
-		content, err := os.ReadFile(filepath.Join(p.config.DataDir, "secret.key"))
+		content, err := os.ReadFile(filepath.Join(dataDir, "secret.key"))
 		if errors.Is(err, os.ErrNotExist) {
 			return nil, "", errNoKey
 		}
@@ -160,7 +167,8 @@ func (p *program) existingVault(secret string) (*vault.Vault, string, error) {
 	return safe, secret, err
 }
 
-func (p *program) restore(ctx context.Context, w io.Writer, progress *progress, dir string, manifest snapshot.Manifest) error {
+// restore puts a backup into an empty database.
+func (b backups) restore(ctx context.Context, w io.Writer, progress *progress, dir string, manifest snapshot.Manifest) error {
 	newest, err := migrations.Newest()
 	if err != nil {
 		return err
@@ -172,10 +180,10 @@ func (p *program) restore(ctx context.Context, w io.Writer, progress *progress, 
 	if err != nil {
 		return err
 	}
-	safe, _, err := p.existingVault(p.config.SecretKey)
+	safe, _, err := existingVault(b.config.DataDir, b.config.SecretKey)
 	isNew := errors.Is(err, errNoKey) && kept != ""
 	if isNew {
-		safe, _, err = p.existingVault(kept)
+		safe, _, err = existingVault(b.config.DataDir, kept)
 	}
 	if err != nil {
 		return err
@@ -184,16 +192,16 @@ func (p *program) restore(ctx context.Context, w io.Writer, progress *progress, 
 		return fmt.Errorf("the master key is not that of the backup: set PALIMPSEST_SECRET_KEY to the one that was used when it was made: %w", err)
 	}
 	var target snapshot.Target
-	if p.config.BlobURL != "" {
-		if target.Bucket, err = blob.Open(ctx, p.config.BlobURL); err != nil {
+	if b.config.BlobURL != "" {
+		if target.Bucket, err = blob.Open(ctx, b.config.BlobURL); err != nil {
 			return fmt.Errorf("PALIMPSEST_BLOB_URL: %w", err)
 		}
 	}
-	if target.OwnerURL, err = p.ownerURL(ctx); err != nil {
+	if target.OwnerURL, err = b.databases.ownerURL(ctx); err != nil {
 		return err
 	}
 	if isNew {
-		if err := os.WriteFile(filepath.Join(p.config.DataDir, "secret.key"), []byte(kept+"\n"), 0o600); err != nil {
+		if err := os.WriteFile(filepath.Join(b.config.DataDir, "secret.key"), []byte(kept+"\n"), 0o600); err != nil {
 			return fmt.Errorf("write secret key: %w", err)
 		}
 	}

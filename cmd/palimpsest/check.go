@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"sync"
 	"text/tabwriter"
 	"time"
@@ -89,6 +88,9 @@ func checkCommand(load func() (Config, error)) *cobra.Command {
 	return command
 }
 
+// examiner looks at the database and at what else the product talks to.
+type examiner struct{ *databases }
+
 // checkInstallation returns a result for each part of the installation, in a fixed order.
 func checkInstallation(ctx context.Context, load func() (Config, error)) []result {
 	config, err := load()
@@ -97,12 +99,12 @@ func checkInstallation(ctx context.Context, load func() (Config, error)) []resul
 		wrong.Name = "Settings"
 		return []result{wrong}
 	}
-	program := &program{config: config, log: newLog(os.Stderr, config.LogFormat), now: time.Now, isCommand: true}
-	defer program.close()
+	examiner := examiner{databasesOf(config)}
+	defer examiner.close()
 	return examine(ctx, examineTimeout, append([]examination{
 		{"Settings", func(context.Context) result { return checkSettings(config) }},
 		{"Data directory", func(context.Context) result { return checkDataDir(config.DataDir) }},
-	}, append(program.databaseExaminations(ctx), program.outerExaminations()...)...))
+	}, append(examiner.databaseExaminations(ctx), examiner.outerExaminations()...)...))
 }
 
 // examine looks at all parts at once. A part that has no result in time fails, and holds up no

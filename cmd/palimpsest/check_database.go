@@ -26,14 +26,14 @@ const (
 
 // databaseExaminations look at the database and at what depends on it. They start the embedded
 // one if it does not run, and do not create it.
-func (p *program) databaseExaminations(ctx context.Context) []examination {
-	owner, none := p.existingDatabase(ctx)
+func (e examiner) databaseExaminations(ctx context.Context) []examination {
+	owner, none := e.existingDatabase(ctx)
 	looks := []struct {
 		name string
 		look func(ctx context.Context, owner string) result
 	}{
-		{"Database", checkServer}, {"Schema", checkSchema}, {"Secret key", p.checkSecretKey},
-		{"App login", p.checkAppLogin}, {"Worker login", p.checkWorkerLogin}, {"Read replica", checkReadReplica(p)}, {"Clock", checkClock},
+		{"Database", checkServer}, {"Schema", checkSchema}, {"Secret key", e.checkSecretKey},
+		{"App login", e.checkAppLogin}, {"Worker login", e.checkWorkerLogin}, {"Read replica", e.checkReadReplica}, {"Clock", checkClock},
 	}
 	list := make([]examination, len(looks))
 	for i, one := range looks {
@@ -52,12 +52,12 @@ func (p *program) databaseExaminations(ctx context.Context) []examination {
 
 // existingDatabase returns the URL of the database with its owner's login, or what there is to
 // say of it.
-func (p *program) existingDatabase(ctx context.Context) (owner string, none result) {
-	dir := filepath.Join(p.config.DataDir, "postgres")
-	if _, err := os.Stat(dir); p.config.DatabaseURL == "" && errors.Is(err, os.ErrNotExist) {
+func (e examiner) existingDatabase(ctx context.Context) (owner string, none result) {
+	dir := filepath.Join(e.config.DataDir, "postgres")
+	if _, err := os.Stat(dir); e.config.DatabaseURL == "" && errors.Is(err, os.ErrNotExist) {
 		return "", passed("the first start creates an embedded one in %s", dir)
 	}
-	owner, err := p.ownerURL(ctx)
+	owner, err := e.ownerURL(ctx)
 	if err != nil {
 		return "", failed("Read the log of PostgreSQL in the data directory.", "%v", err)
 	}
@@ -122,7 +122,7 @@ func checkSchema(ctx context.Context, owner string) result {
 }
 
 // checkSecretKey looks whether the configured key is the one of the database.
-func (p *program) checkSecretKey(ctx context.Context, owner string) result {
+func (e examiner) checkSecretKey(ctx context.Context, owner string) result {
 	const advice = "Set PALIMPSEST_SECRET_KEY to the key that was used before. Without it, provider keys and sessions cannot be read."
 	stored, err := tenantsdb.SomeDataKeys(ctx, owner, datakeys.Sample)
 	if isMissingTable(err) {
@@ -132,14 +132,14 @@ func (p *program) checkSecretKey(ctx context.Context, owner string) result {
 	if err := errors.Join(err, proofErr); err != nil {
 		return failed("DATABASE_URL has to name the owner of the database.", "%v", err)
 	}
-	file := filepath.Join(p.config.DataDir, "secret.key")
-	if _, err := os.Stat(file); p.config.SecretKey == "" && errors.Is(err, os.ErrNotExist) {
+	file := filepath.Join(e.config.DataDir, "secret.key")
+	if _, err := os.Stat(file); e.config.SecretKey == "" && errors.Is(err, os.ErrNotExist) {
 		if len(stored) == 0 && proof == nil {
 			return passed("the first start creates one in %s", file)
 		}
 		return failed(advice, "it is not set, but the database was sealed with one")
 	}
-	secrets, err := p.config.Secrets()
+	secrets, err := e.config.Secrets()
 	if err != nil {
 		return failed(advice, "%v", err)
 	}
@@ -156,7 +156,7 @@ func (p *program) checkSecretKey(ctx context.Context, owner string) result {
 	if len(stored) == 0 && proof == nil {
 		return passed("nothing is sealed with a key yet")
 	}
-	if p.config.SecretKey == "" {
+	if e.config.SecretKey == "" {
 		return warned("Keep a copy of it elsewhere, or set PALIMPSEST_SECRET_KEY: a backup of the database is useless without it.", "it opens the database; it is kept in %s only", file)
 	}
 	return passed("it opens the database")
@@ -168,60 +168,58 @@ func isMissingTable(err error) bool {
 	return is && failure.Code == "42P01"
 }
 
-func (p *program) checkAppLogin(ctx context.Context, owner string) result {
-	return p.checkLogin(ctx, owner, "DATABASE_APP_URL", p.config.DatabaseAppURL, migrations.AppURL, func(url string) tenantsdb.Config {
+func (e examiner) checkAppLogin(ctx context.Context, owner string) result {
+	return e.checkLogin(ctx, owner, "DATABASE_APP_URL", e.config.DatabaseAppURL, migrations.AppURL, func(url string) tenantsdb.Config {
 		return tenantsdb.Config{URL: url}
 	})
 }
 
-func (p *program) checkWorkerLogin(ctx context.Context, owner string) result {
-	app := p.config.DatabaseAppURL
+func (e examiner) checkWorkerLogin(ctx context.Context, owner string) result {
+	app := e.config.DatabaseAppURL
 	if app == "" {
 		var err error
-		if app, err = p.derived(owner, migrations.AppURL); err != nil {
+		if app, err = e.derived(owner, migrations.AppURL); err != nil {
 			return off("not checked without the app login")
 		}
 	}
-	return p.checkLogin(ctx, owner, "DATABASE_WORKER_URL", p.config.DatabaseWorkerURL, migrations.WorkerURL, func(url string) tenantsdb.Config {
+	return e.checkLogin(ctx, owner, "DATABASE_WORKER_URL", e.config.DatabaseWorkerURL, migrations.WorkerURL, func(url string) tenantsdb.Config {
 		return tenantsdb.Config{URL: app, WorkerURL: url}
 	})
 }
 
-// checkReadReplica returns what looks at the replica that pages read from.
-func checkReadReplica(p *program) func(ctx context.Context, owner string) result {
-	return func(ctx context.Context, _ string) result {
-		if p.config.DatabaseReadURL == "" {
-			return off("DATABASE_READ_URL is not set: pages read from the database")
-		}
-		address := p.config.DatabaseReadURL
-		if p.config.DatabaseAppURL == "" {
-			var err error
-			if address, err = p.derived(address, migrations.AppURL); err != nil {
-				return off("the first start creates its login")
-			}
-		}
-		follows, behind, err := tenantsdb.CheckReplica(ctx, address)
-		switch {
-		case err != nil:
-			return failed("Check DATABASE_READ_URL; until it works, pages read from the database.", "%v", err)
-		case !follows:
-			return warned("Name a standby in DATABASE_READ_URL: this is a server that takes writes.", "it does not follow another server")
-		case behind > time.Minute:
-			return warned("Look at the replication; until it has caught up, pages read from the database.", "it is %s behind", behind.Round(time.Second))
-		}
-		return passed("it follows the database")
+// checkReadReplica looks at the replica that pages read from.
+func (e examiner) checkReadReplica(ctx context.Context, _ string) result {
+	if e.config.DatabaseReadURL == "" {
+		return off("DATABASE_READ_URL is not set: pages read from the database")
 	}
+	address := e.config.DatabaseReadURL
+	if e.config.DatabaseAppURL == "" {
+		var err error
+		if address, err = e.derived(address, migrations.AppURL); err != nil {
+			return off("the first start creates its login")
+		}
+	}
+	follows, behind, err := tenantsdb.CheckReplica(ctx, address)
+	switch {
+	case err != nil:
+		return failed("Check DATABASE_READ_URL; until it works, pages read from the database.", "%v", err)
+	case !follows:
+		return warned("Name a standby in DATABASE_READ_URL: this is a server that takes writes.", "it does not follow another server")
+	case behind > time.Minute:
+		return warned("Look at the replication; until it has caught up, pages read from the database.", "it is %s behind", behind.Round(time.Second))
+	}
+	return passed("it follows the database")
 }
 
 // errNoSecret says that no secret key exists from which logins follow.
 var errNoSecret = errors.New("no secret key")
 
 // derived returns the URL of a login whose password follows from the secret key.
-func (p *program) derived(owner string, of func(owner string, secret []byte) (string, error)) (string, error) {
-	if _, err := os.Stat(filepath.Join(p.config.DataDir, "secret.key")); p.config.SecretKey == "" && err != nil {
+func (e examiner) derived(owner string, of func(owner string, secret []byte) (string, error)) (string, error) {
+	if _, err := os.Stat(filepath.Join(e.config.DataDir, "secret.key")); e.config.SecretKey == "" && err != nil {
 		return "", errNoSecret
 	}
-	safe, err := p.openVault()
+	safe, err := e.config.openVault()
 	if err != nil {
 		return "", err
 	}
@@ -229,11 +227,11 @@ func (p *program) derived(owner string, of func(owner string, secret []byte) (st
 }
 
 // checkLogin looks whether a login works and has the rights that it needs, and no more.
-func (p *program) checkLogin(ctx context.Context, owner, setting, configured string, derive func(string, []byte) (string, error), config func(url string) tenantsdb.Config) result {
+func (e examiner) checkLogin(ctx context.Context, owner, setting, configured string, derive func(string, []byte) (string, error), config func(url string) tenantsdb.Config) result {
 	url := configured
 	if url == "" {
 		var err error
-		if url, err = p.derived(owner, derive); err != nil {
+		if url, err = e.derived(owner, derive); err != nil {
 			return off("the first start creates it")
 		}
 	}

@@ -86,14 +86,14 @@ func checkDataDir(dir string) result {
 }
 
 // outerExaminations look at what the product talks to besides its database.
-func (p *program) outerExaminations() []examination {
+func (e examiner) outerExaminations() []examination {
 	list := []examination{
-		{"Blob store", func(ctx context.Context) result { return checkBucket(ctx, p.config.BlobURL) }},
-		{"Redis", p.checkRedis},
-		{"Mail", func(ctx context.Context) result { return checkMail(ctx, p.config) }},
+		{"Blob store", func(ctx context.Context) result { return checkBucket(ctx, e.config.BlobURL) }},
+		{"Redis", e.checkRedis},
+		{"Mail", func(ctx context.Context) result { return checkMail(ctx, e.config) }},
 	}
 	for _, provider := range tenants.Providers() {
-		list = append(list, examination{"Provider " + string(provider), func(ctx context.Context) result { return p.checkProvider(ctx, provider) }})
+		list = append(list, examination{"Provider " + string(provider), func(ctx context.Context) result { return e.checkProvider(ctx, provider) }})
 	}
 	return list
 }
@@ -125,25 +125,26 @@ func checkBucket(ctx context.Context, address string) result {
 	return passed("puts, gets and deletes")
 }
 
-func (p *program) checkRedis(ctx context.Context) result {
-	if p.config.RedisURL == "" {
+func (e examiner) checkRedis(ctx context.Context) result {
+	if e.config.RedisURL == "" {
 		return off("each process applies limits on its own; set REDIS_URL if you run several")
 	}
 	const advice = "Check REDIS_URL and that Redis runs. Until it answers, each process applies limits on its own."
-	if err := p.openRedis(); err != nil {
+	client, err := openRedis(e.setup)
+	if err != nil {
 		return failed(advice, "%v", err)
 	}
 	// The client would try again and again, and log it.
-	connection, err := new(net.Dialer).DialContext(ctx, "tcp", p.redis.Options().Addr)
+	connection, err := new(net.Dialer).DialContext(ctx, "tcp", client.Options().Addr)
 	if err != nil {
 		return failed(advice, "%v", err)
 	}
 	_ = connection.Close()
 	name := "palimpsest:check:" + uuid.NewString()
-	if err := p.redis.Set(ctx, name, "1", time.Minute).Err(); err != nil {
+	if err := client.Set(ctx, name, "1", time.Minute).Err(); err != nil {
 		return failed(advice, "a value cannot be written: %v", err)
 	}
-	if err := p.redis.Del(ctx, name).Err(); err != nil {
+	if err := client.Del(ctx, name).Err(); err != nil {
 		return failed(advice, "a value cannot be removed: %v", err)
 	}
 	return passed("reads and writes")
@@ -167,8 +168,8 @@ func checkMail(ctx context.Context, config Config) result {
 
 // checkProvider asks a provider for its models without a key: any answer shows that it can be
 // reached.
-func (p *program) checkProvider(ctx context.Context, provider tenants.Provider) result {
-	client := upstream.New(p.config.AllowPrivateUpstreams)
+func (e examiner) checkProvider(ctx context.Context, provider tenants.Provider) result {
+	client := upstream.New(e.config.AllowPrivateUpstreams)
 	defer client.Close()
 	began := time.Now()
 	response, err := client.Send(ctx, upstream.Request{Method: http.MethodGet, Path: "/v1/models", Header: http.Header{}}, upstream.Target{Provider: provider})

@@ -83,13 +83,13 @@ func whole(t *testing.T) (Config, *gateway, *mailServer) {
 	config.DatabaseURL = dbtest.New(t).OwnerURL
 	config.BlobURL, config.RedisURL = bucket.url(), "redis://"+redis
 	config.SMTPURL = "smtp://" + address + "?from=palimpsest@example.com"
-	program := &program{config: config, log: newLog(io.Discard, "text"), now: time.Now}
-	defer program.close()
-	safe, err := program.openVault()
+	databases := &databases{setup: newSetup(config, newLog(io.Discard, "text"), time.Now)}
+	defer databases.close()
+	safe, err := config.openVault()
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := program.openDatabase(t.Context(), safe); err != nil {
+	if _, err := databases.openDatabase(t.Context(), safe); err != nil {
 		t.Fatal(err)
 	}
 	return config, bucket, mails

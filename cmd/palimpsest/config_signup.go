@@ -26,6 +26,15 @@ func (c Config) quietSignUps() bool {
 	return c.SMTPURL != "" || c.RequireVerifiedEmail
 }
 
+// signUps is who may sign up.
+func (c Config) signUps() identity.SignUps {
+	set := c.SignUp
+	return identity.SignUps{
+		Open: set.Open, Allowed: set.Domains, RefuseDisposable: set.RefuseDisposable, Blocked: set.Blocked,
+		PerPlace: true, Quiet: c.quietSignUps(),
+	}
+}
+
 // signUpSettings lists the settings of who may sign up and of limits on the way in.
 func signUpSettings() []setting {
 	domains := func(field func(*Config) *[]string) func(*Config, string) error {

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"strings"
 	"time"
 
@@ -36,21 +35,20 @@ func withTools(load func() (Config, error), work func(context.Context, *cobra.Co
 		if err != nil {
 			return err
 		}
-		program := &program{config: config, log: newLog(os.Stderr, config.LogFormat), now: time.Now, isCommand: true}
-		defer program.close()
-		secrets, err := config.Secrets()
+		databases := databasesOf(config)
+		defer databases.close()
+		safe, err := config.openVault()
 		if err != nil {
 			return err
 		}
-		safe, err := vault.New(secrets)
-		if err != nil {
+		base := base{setup: databases.setup, vault: safe}
+		if base.db, err = databases.openDatabase(command.Context(), safe); err != nil {
 			return err
 		}
-		db, err := program.openDatabase(command.Context(), safe)
-		if err != nil {
+		if base.redis, err = openRedis(base.setup); err != nil {
 			return err
 		}
-		people, keys, err := program.identities(db, safe)
+		people, keys, err := openAccess(base)
 		if err != nil {
 			return err
 		}
@@ -58,7 +56,7 @@ func withTools(load func() (Config, error), work func(context.Context, *cobra.Co
 		provider := upstream.New(config.AllowPrivateUpstreams)
 		defer provider.Close()
 		ctx := tenants.WithActor(command.Context(), tenants.Actor{Name: "command line"})
-		return work(ctx, command, tools{db: db, people: people, keeper: program.keeper(db, keys, safe, provider), vault: safe, owner: program.owner})
+		return work(ctx, command, tools{db: base.db, people: people, keeper: newKeeper(base, keys, provider), vault: safe, owner: databases.owner})
 	}
 }
 

@@ -20,10 +20,23 @@ import (
 // databaseName is the product's database in the private cluster.
 const databaseName = "palimpsest"
 
+// databases opens the installation's database.
+type databases struct {
+	setup
+	after     func(time.Duration) <-chan time.Time
+	isCommand bool   // for one thing that a command does, also beside the running product
+	owner     string // URL of the one that it has opened, with its owner's login
+}
+
+// databasesOf returns what opens the database for a command.
+func databasesOf(config Config) *databases {
+	return &databases{setup: newSetup(config, newLog(os.Stderr, config.LogFormat), time.Now), after: time.After, isCommand: true}
+}
+
 // openDatabase opens the database with the product's logins, after the owner
 // has brought the schema up to date. It is an error if the vault opens nothing of it.
-func (p *program) openDatabase(ctx context.Context, safe *vault.Vault) (*tenantsdb.DB, error) {
-	owner, err := p.ownerURL(ctx)
+func (d *databases) openDatabase(ctx context.Context, safe *vault.Vault) (*tenantsdb.DB, error) {
+	owner, err := d.ownerURL(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -32,14 +45,14 @@ func (p *program) openDatabase(ctx context.Context, safe *vault.Vault) (*tenants
 		return nil, err
 	}
 	if applied > 0 {
-		p.log.Info("schema is up to date", "migrations", applied)
+		d.log.Info("schema is up to date", "migrations", applied)
 	}
 	// Before logins are given passwords that are derived from them.
 	if err := checkMasterKeys(ctx, owner, safe); err != nil {
 		return nil, err
 	}
-	p.owner = owner
-	logins, err := p.logins(ctx, owner, safe)
+	d.owner = owner
+	logins, err := d.logins(ctx, owner, safe)
 	if err != nil {
 		return nil, err
 	}
@@ -52,7 +65,7 @@ func (p *program) openDatabase(ctx context.Context, safe *vault.Vault) (*tenants
 	case err != nil:
 		return nil, err
 	}
-	p.onClose(db.Close)
+	d.onClose(db.Close)
 	return db, nil
 }
 
@@ -64,19 +77,19 @@ const (
 // awaitDatabase opens the database, and waits for one that takes no connections: a replica is
 // often started again while the database or its pooler is. What waiting does not change, such
 // as a wrong password, ends the start at once.
-func (p *program) awaitDatabase(ctx context.Context, safe *vault.Vault) (*tenantsdb.DB, error) {
+func (d *databases) awaitDatabase(ctx context.Context, safe *vault.Vault) (*tenantsdb.DB, error) {
 	for left := databasePatience; ; left -= databaseAgain {
-		db, err := p.openDatabase(ctx, safe)
-		if err == nil || left <= 0 || p.config.DatabaseURL == "" || ctx.Err() != nil || !passes(err) {
+		db, err := d.openDatabase(ctx, safe)
+		if err == nil || left <= 0 || d.config.DatabaseURL == "" || ctx.Err() != nil || !passes(err) {
 			return db, err
 		}
 		if left == databasePatience {
-			p.log.WarnContext(ctx, "the database takes no connections; the start waits for it", "longest", databasePatience, "error", err)
+			d.log.WarnContext(ctx, "the database takes no connections; the start waits for it", "longest", databasePatience, "error", err)
 		}
 		select {
 		case <-ctx.Done():
 			return nil, errors.Join(err, ctx.Err())
-		case <-p.after(databaseAgain):
+		case <-d.after(databaseAgain):
 		}
 	}
 }
@@ -93,15 +106,15 @@ func passes(err error) bool {
 
 // logins returns how to open the database with the app and worker logins. It creates those
 // that no setting names.
-func (p *program) logins(ctx context.Context, owner string, safe *vault.Vault) (tenantsdb.Config, error) {
+func (d *databases) logins(ctx context.Context, owner string, safe *vault.Vault) (tenantsdb.Config, error) {
 	secret := safe.Derive("database login")
 	// The configured URLs may go through a pgbouncer, which does not pass notifications on.
-	config := tenantsdb.Config{URL: p.config.DatabaseAppURL, WorkerURL: p.config.DatabaseWorkerURL, ListenURL: owner, Sealer: safe}
+	config := tenantsdb.Config{URL: d.config.DatabaseAppURL, WorkerURL: d.config.DatabaseWorkerURL, ListenURL: owner, Sealer: safe}
 	config.ReadFailed = func(err error) {
-		p.log.Warn("read replica failed, pages read from the database for 10 s", "error", err)
+		d.log.Warn("read replica failed, pages read from the database for 10 s", "error", err)
 	}
 	var err error
-	if config.ReadURL, err = readURL(p.config, secret); err != nil {
+	if config.ReadURL, err = readURL(d.config, secret); err != nil {
 		return tenantsdb.Config{}, err
 	}
 	if config.URL == "" {
@@ -162,11 +175,11 @@ func checkMasterKeys(ctx context.Context, owner string, safe *vault.Vault) error
 
 // ownerURL returns DATABASE_URL, or that of a private cluster that it starts. A command
 // takes the one that the running product has started.
-func (p *program) ownerURL(ctx context.Context) (string, error) {
-	if p.config.DatabaseURL != "" {
-		return p.config.DatabaseURL, nil
+func (d *databases) ownerURL(ctx context.Context) (string, error) {
+	if d.config.DatabaseURL != "" {
+		return d.config.DatabaseURL, nil
 	}
-	dir, err := filepath.Abs(filepath.Join(p.config.DataDir, "postgres"))
+	dir, err := filepath.Abs(filepath.Join(d.config.DataDir, "postgres"))
 	if err != nil {
 		return "", fmt.Errorf("PALIMPSEST_DATA_DIR: %w", err)
 	}
@@ -174,7 +187,7 @@ func (p *program) ownerURL(ctx context.Context) (string, error) {
 		return "", fmt.Errorf("PALIMPSEST_DATA_DIR: %w", err)
 	}
 	cluster, err := localdb.Start(ctx, localdb.Config{Dir: dir, Path: os.Getenv("PATH")})
-	if p.isCommand && errors.Is(err, localdb.ErrInUse) {
+	if d.isCommand && errors.Is(err, localdb.ErrInUse) {
 		url, err := localdb.Running(dir, databaseName)
 		if err != nil {
 			return "", fmt.Errorf("embedded database: %w", err)
@@ -184,9 +197,9 @@ func (p *program) ownerURL(ctx context.Context) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("embedded database: %w", err)
 	}
-	p.onClose(func() {
+	d.onClose(func() {
 		if err := cluster.Stop(); err != nil {
-			p.log.Error("stop embedded database", "error", err)
+			d.log.Error("stop embedded database", "error", err)
 		}
 	})
 	if err := cluster.CreateDatabase(ctx, databaseName); err != nil {

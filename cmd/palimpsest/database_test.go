@@ -25,9 +25,8 @@ func TestStartWaitsForTheDatabase(t *testing.T) {
 	allow(false)
 	waits := 0
 	tick := make(chan time.Time, 1)
-	p := &program{
-		config: Config{DatabaseURL: database.OwnerURL, SecretKey: dbtest.SecretKey},
-		log:    slog.New(slog.DiscardHandler),
+	p := &databases{
+		setup: newSetup(Config{DatabaseURL: database.OwnerURL, SecretKey: dbtest.SecretKey}, slog.New(slog.DiscardHandler), time.Now),
 		after: func(time.Duration) <-chan time.Time {
 			if waits++; waits == 3 {
 				allow(true)
@@ -37,7 +36,7 @@ func TestStartWaitsForTheDatabase(t *testing.T) {
 		},
 	}
 	defer p.close()
-	safe, err := p.openVault()
+	safe, err := p.config.openVault()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -78,12 +77,10 @@ func TestLoginsComeFromSettingsOrAreCreated(t *testing.T) {
 		{name: "owner for requests", appURL: database.OwnerURL, wantError: "DATABASE_APP_URL: not an app login"},
 	} {
 		t.Run(test.name, func(t *testing.T) { // one after another: two tests would create the same login
-			p := &program{
-				config: Config{DatabaseURL: database.OwnerURL, DatabaseAppURL: test.appURL, DatabaseWorkerURL: test.workerURL, SecretKey: dbtest.SecretKey},
-				log:    slog.New(slog.DiscardHandler),
-			}
+			config := Config{DatabaseURL: database.OwnerURL, DatabaseAppURL: test.appURL, DatabaseWorkerURL: test.workerURL, SecretKey: dbtest.SecretKey}
+			p := &databases{setup: newSetup(config, slog.New(slog.DiscardHandler), time.Now)}
 			defer p.close()
-			safe, err := p.openVault()
+			safe, err := p.config.openVault()
 			if err != nil {
 				t.Fatal(err)
 			}

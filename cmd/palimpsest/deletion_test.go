@@ -27,11 +27,11 @@ func TestDeletedWorkspaceLeavesItsSubscriptionToBeEnded(t *testing.T) {
 	if _, err := store.KeepCustomer(t.Context(), workspace.ID, "cus_1"); err != nil {
 		t.Fatal(err)
 	}
-	p := &program{log: slog.New(slog.DiscardHandler)}
-	work := p.newWork(database.DB, prometheus.NewRegistry())
-	sold := billing.New(billing.DefaultConfig(), billing.Deps{Store: store, Log: p.log, Now: time.Now}) // off
-	service := p.deletion(database.DB, new(identity.Service), archivedb.NewMover(database.DB, nil), work, sold)
-	if err := work.Open(); err != nil {
+	b := base{setup: newSetup(Config{}, slog.New(slog.DiscardHandler), time.Now), db: database.DB, registry: prometheus.NewRegistry()}
+	b.work = newWork(b)
+	sold := billing.New(billing.DefaultConfig(), billing.Deps{Store: store, Log: b.log, Now: time.Now}) // off
+	service := newDeletion(b, new(identity.Service), archivedb.NewMover(database.DB, nil), sold)
+	if err := b.work.Open(); err != nil {
 		t.Fatal(err)
 	}
 	if err := service.DeleteWorkspace(t.Context(), workspace.ID); err != nil {

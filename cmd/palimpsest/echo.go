@@ -1,12 +1,9 @@
 package main
 
 import (
-	"fmt"
 	"io"
 	"log/slog"
-	"net"
 	"net/http"
-	"strings"
 
 	"github.com/labstack/echo/v4"
 	"github.com/labstack/echo/v4/middleware"
@@ -34,8 +31,8 @@ func newEcho(log *slog.Logger, address echo.IPExtractor) *echo.Echo {
 // clientAddress returns what tells the address of a request's client: who is
 // connected or, behind proxies of trusted networks, whom the last of them names.
 // Anybody can write X-Forwarded-For: without such networks it is not read.
-func (p *program) clientAddress() echo.IPExtractor {
-	trusted, err := readNetworks(p.config.TrustedProxies)
+func (c Config) clientAddress() echo.IPExtractor {
+	trusted, err := readNetworks(c.TrustedProxies)
 	if err != nil || len(trusted) == 0 {
 		return echo.ExtractIPDirect()
 	}
@@ -44,22 +41,4 @@ func (p *program) clientAddress() echo.IPExtractor {
 		options = append(options, echo.TrustIPRange(network))
 	}
 	return echo.ExtractIPFromXFFHeader(options...)
-}
-
-// welcome tells a person at a terminal where to go.
-func (p *program) welcome(w io.Writer) {
-	fmt.Fprintf(w, "\nPalimpsest runs at %s\nSign up at %s/signup, store a provider key, create an API key, and point a client at it.\n\n",
-		p.reachable(), p.reachable())
-}
-
-// reachable returns where people and clients reach the product.
-func (p *program) reachable() string {
-	if p.config.PublicURL != "" {
-		return strings.TrimRight(p.config.PublicURL, "/")
-	}
-	host, port, err := net.SplitHostPort(p.listening)
-	if ip := net.ParseIP(host); err == nil && ip != nil && ip.IsUnspecified() {
-		return "http://" + net.JoinHostPort("localhost", port)
-	}
-	return "http://" + p.listening
 }

@@ -18,13 +18,13 @@ func TestForwardedAddressIsBelievedFromTrustedProxiesOnly(t *testing.T) {
 		"no header":                   {"10.0.0.0/8", "10.1.2.3:1234", "", "10.1.2.3"},
 		"nonsense":                    {"10.0.0.0/8", "10.1.2.3:1234", "203.0.113.7, nonsense", "10.1.2.3"},
 	} {
-		program := &program{config: Config{TrustedProxies: test.trusted}}
+		config := Config{TrustedProxies: test.trusted}
 		request := httptest.NewRequest(http.MethodGet, "/", http.NoBody)
 		request.RemoteAddr = test.from
 		if test.forwarded != "" {
 			request.Header.Set("X-Forwarded-For", test.forwarded)
 		}
-		if got := program.clientAddress()(request); got != test.want {
+		if got := config.clientAddress()(request); got != test.want {
 			t.Errorf("%s: %q, want %q", name, got, test.want)
 		}
 	}

@@ -14,7 +14,7 @@ import (
 // as many as clients send is answered.
 func TestManyHeadersAreRefused(t *testing.T) {
 	t.Parallel()
-	p := &program{log: slog.New(slog.DiscardHandler), failed: make(chan error, 1)}
+	p := newServers(slog.New(slog.DiscardHandler), &ending{})
 	listener, err := p.listen(t.Context(), "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)

@@ -17,16 +17,16 @@ const (
 )
 
 // openJournal opens what keeps compactions on the local disk while the database is away.
-func (p *program) openJournal(lanes *session.Resolver, parts parts) (*journal.Journal, error) {
+func openJournal(b base, of stored, lanes *session.Resolver) (*journal.Journal, error) {
 	kept, err := journal.New(journal.Config{
-		Dir: filepath.Join(p.config.DataDir, journalDir), MaxBytes: journal.DefaultBytes, Store: parts.sessions, Keys: parts.keys,
-		Log: p.log, Now: p.now, Absence: p.health.absence, Peers: p.peers(),
+		Dir: filepath.Join(b.config.DataDir, journalDir), MaxBytes: journal.DefaultBytes, Store: of.sessions, Keys: of.archiveKeys,
+		Log: b.log, Now: b.now, Absence: b.health.absence, Peers: peers(b),
 		Overtaken: func(lane uuid.UUID) { lanes.Changed(lane, 0) },
 	})
 	if err != nil {
 		return nil, err
 	}
-	parts.registry.MustRegister(
+	b.registry.MustRegister(
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "palimpsest_journal_epochs", Help: "Compactions that wait on the local disk for the database."},
 			func() float64 { return float64(kept.Stats().Entries) }),
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "palimpsest_journal_bytes", Help: "Bytes of the compactions that wait on the local disk."},
@@ -34,16 +34,15 @@ func (p *program) openJournal(lanes *session.Resolver, parts parts) (*journal.Jo
 		prometheus.NewCounterFunc(prometheus.CounterOpts{Name: "palimpsest_journal_kept_total", Help: "Compactions that were kept on the local disk because the database did not take them."},
 			func() float64 { return float64(kept.Stats().Kept) }),
 	)
-	p.journal = kept
-	lanes.Consult(kept)
-	p.every(journalReplay, kept.Replay)
+	lanes.Consult(kept.Newest)
+	b.every(journalReplay, kept.Replay)
 	return kept, nil
 }
 
 // peers returns where processes show each other what waits for the database; nil without Redis.
-func (p *program) peers() *journal.Peers {
-	if p.redis == nil {
+func peers(b base) *journal.Peers {
+	if b.redis == nil {
 		return nil
 	}
-	return journal.NewPeers(p.redis, p.now)
+	return journal.NewPeers(b.redis, b.now)
 }

@@ -131,7 +131,9 @@ func (c *child) start() {
 }
 
 // adopt points a tenant at the program's newest address.
-func (c *child) adopt(w *tenant) { w.program = &program{listening: c.addr} }
+func (c *child) adopt(w *tenant) {
+	w.program = &program{setup: setup{address: address{listening: c.addr}}}
+}
 
 // killDuring sends a request and kills the program at a random moment while it
 // works on it.

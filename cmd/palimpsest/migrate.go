@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -30,9 +29,9 @@ func migrateCommand(load func() (Config, error)) *cobra.Command {
 				if err != nil {
 					return err
 				}
-				program := &program{config: config, log: newLog(os.Stderr, config.LogFormat), isCommand: true}
-				defer program.close()
-				url, err := program.ownerURL(command.Context())
+				databases := databasesOf(config)
+				defer databases.close()
+				url, err := databases.ownerURL(command.Context())
 				if err != nil {
 					return err
 				}

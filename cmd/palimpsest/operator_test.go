@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -57,8 +58,8 @@ func TestSignUpSettingsAreRead(t *testing.T) {
 
 func TestProxyGetsTheLimitsOfTheSettings(t *testing.T) {
 	t.Parallel()
-	p := &program{config: Config{WorkspaceConcurrency: 3, RequireVerifiedEmail: true, OperatorContact: "ops@example.com"}}
-	if got := p.bounded(&api.Server{}); got.Concurrency == nil || !got.RequireVerified || got.Contact != "ops@example.com" {
+	config := Config{WorkspaceConcurrency: 3, RequireVerifiedEmail: true, OperatorContact: "ops@example.com"}
+	if got := bounded(config, &api.Server{}); got.Concurrency == nil || !got.RequireVerified || got.Contact != "ops@example.com" {
 		t.Errorf("%+v", got)
 	}
 }
@@ -110,12 +111,10 @@ func TestChangesAreHeardPastAPooler(t *testing.T) {
 	t.Parallel()
 	database := dbtest.New(t)
 	app, worker := database.PooledURLs(t, 2)
-	p := &program{
-		config: Config{DatabaseURL: database.OwnerURL, DatabaseAppURL: app, DatabaseWorkerURL: worker, SecretKey: dbtest.SecretKey},
-		log:    slog.New(slog.DiscardHandler),
-	}
+	config := Config{DatabaseURL: database.OwnerURL, DatabaseAppURL: app, DatabaseWorkerURL: worker, SecretKey: dbtest.SecretKey}
+	p := &databases{setup: newSetup(config, slog.New(slog.DiscardHandler), time.Now)}
 	defer p.close()
-	safe, err := p.openVault()
+	safe, err := config.openVault()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -2,21 +2,14 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"runtime/debug"
-	"strings"
 	"sync"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"palimpsest/api"
-	"palimpsest/api/spool"
-	"palimpsest/pipeline/archive"
-	"palimpsest/pipeline/jobs/jobsdb"
 	"palimpsest/tenants"
-	"palimpsest/tenants/tenantsdb"
 )
 
 const (
@@ -43,6 +36,8 @@ type probe func(ctx context.Context) finding
 // installation looks at the parts of the installation again and again. What was found last is there
 // without waiting, for pages and metrics.
 type installation struct {
+	now func() time.Time
+
 	mu       sync.Mutex
 	probes   []probe
 	looks    int       // begun so far
@@ -111,16 +106,14 @@ func (i *installation) Collect(metrics chan<- prometheus.Metric) {
 	}
 }
 
-// newChecks returns what looks at the parts of the installation now, for its operator.
-func (p *program) newChecks() func(context.Context) []tenants.Check {
-	return func(ctx context.Context) []tenants.Check {
-		p.health.parts.look(ctx)
-		return p.health.parts.checks()
-	}
+// newChecks looks at the parts of the installation now, for its operator.
+func (i *installation) newChecks(ctx context.Context) []tenants.Check {
+	i.look(ctx)
+	return i.checks()
 }
 
 // latestChecks returns what the newest look has found, without waiting for another.
-func (p *program) latestChecks(context.Context) []tenants.Check { return p.health.parts.checks() }
+func (i *installation) latestChecks(context.Context) []tenants.Check { return i.checks() }
 
 // The metrics of the parts.
 var (
@@ -160,13 +153,13 @@ func answering(field string, gauge *prometheus.Desc, checked tenants.Check) find
 }
 
 // lagging is work of which the oldest waits since a time; the zero time if nothing waits.
-func (p *program) lagging(name, means string, gauge *prometheus.Desc, most time.Duration, since time.Time, err error) finding {
+func (i *installation) lagging(name, means string, gauge *prometheus.Desc, most time.Duration, since time.Time, err error) finding {
 	if err != nil {
 		return finding{check: tenants.Check{Name: name, Text: "is not known", Means: "The database does not say. " + means}}
 	}
 	lag := time.Duration(0)
 	if !since.IsZero() {
-		lag = max(0, p.now().Sub(since))
+		lag = max(0, i.now().Sub(since))
 	}
 	return finding{check: behind(name, means, lag, most), values: []prometheus.Metric{valueOf(gauge, lag.Seconds())}}
 }
@@ -194,125 +187,6 @@ func lasts(length time.Duration) string {
 		return fmt.Sprintf("%d min", int(length.Minutes()))
 	}
 	return fmt.Sprintf("%d h", int(length.Hours()))
-}
-
-// probeDatabase looks at the database, its standbys and its jobs.
-func (p *program) probeDatabase(db *tenantsdb.DB) {
-	p.health.parts.add(func(ctx context.Context) finding {
-		began := time.Now()
-		err := db.Ping(ctx)
-		took := time.Since(began)
-		if err != nil {
-			return finding{check: check("Database", "", "Requests to models pass without it, uncompressed where their session is not in memory. Pages and the API fail until it answers.", err)}
-		}
-		return finding{check: databaseAnswered(took), values: []prometheus.Metric{valueOf(databaseAnswer, took.Seconds())}}
-	})
-	p.health.parts.add(func(ctx context.Context) finding { return finding{check: checkJobs(ctx, db)} })
-	p.health.parts.add(func(ctx context.Context) finding {
-		lags, err := db.ReplicationLags(ctx)
-		return replication(lags, err)
-	})
-}
-
-// databaseAnswered is a database that answered within a time.
-func databaseAnswered(took time.Duration) tenants.Check {
-	checked := tenants.Check{Name: "Database", OK: true, Text: "answers"}
-	if took > slowDatabase {
-		return tenants.Check{
-			Name: checked.Name, Late: true, Text: "answers after " + lasts(took),
-			Means: "Pages and the recorder wait for it. Look at its load and at its connections in use.",
-		}
-	}
-	return checked
-}
-
-// replication is what the database says of its standbys; the one that is most behind counts.
-func replication(lags []tenants.ReplicationLag, err error) finding {
-	const name = "Replication"
-	if err != nil {
-		return finding{check: tenants.Check{Name: name, Text: "is not known", Means: "The database does not say."}}
-	}
-	found := finding{check: tenants.Check{Name: name, OK: true, Text: "no standby"}}
-	worst := time.Duration(-1)
-	for _, lag := range lags {
-		found.values = append(found.values, valueOf(replicationBytes, lag.Bytes, lag.Standby))
-		if lag.Seconds == nil {
-			found.check = tenants.Check{
-				Name: name, Text: lag.Standby + " is not connected",
-				Means: "The database keeps its log for it, which fills the disk, and nothing takes over if the database fails. Start the standby, or drop its slot.",
-			}
-			return found
-		}
-		found.values = append(found.values, valueOf(replicationLag, *lag.Seconds, lag.Standby))
-		if behindBy := time.Duration(*lag.Seconds * float64(time.Second)); behindBy > worst {
-			worst = behindBy
-			found.check = behind(name, "If the database fails now, "+lag.Standby+" takes over without what it lacks. Look at the standby and the network.", worst, lateStandby)
-		}
-	}
-	return found
-}
-
-func checkJobs(ctx context.Context, db *tenantsdb.DB) tenants.Check {
-	states, err := jobsdb.States(ctx, db.WorkPool())
-	if err != nil {
-		return check("Jobs", "", "Nothing is moved, indexed or planned until the database answers.", err)
-	}
-	if len(states) == 0 {
-		return tenants.Check{Name: "Jobs", OK: true, Text: "none wait"}
-	}
-	texts := make([]string, 0, len(states))
-	for _, state := range states {
-		texts = append(texts, fmt.Sprintf("%d %s", state.Jobs, state.State))
-	}
-	return tenants.Check{Name: "Jobs", OK: true, Text: strings.Join(texts, ", ")}
-}
-
-// probeArchive looks at the bucket, and at what waits to be moved into it.
-func (p *program) probeArchive(bucket archive.Bucket, waitsSince func(context.Context) (time.Time, error)) {
-	const name = "Blob store"
-	if bucket == nil {
-		p.health.parts.add(func(context.Context) finding {
-			return finding{check: tenants.Check{Name: name, OK: true, Text: "the database"}}
-		})
-		return
-	}
-	p.health.parts.add(func(ctx context.Context) finding {
-		_, err := bucket.Get(ctx, probeName)
-		if errors.Is(err, archive.ErrNotFound) {
-			err = nil // it answers
-		}
-		return answering("bucket", bucketUp, check(name, "answers", "Requests to models pass, and new originals stay in the database. Reading an original from the bucket is refused with 503 until it answers.", err))
-	})
-	p.health.parts.add(func(ctx context.Context) finding {
-		since, err := waitsSince(ctx)
-		return p.lagging("Archive mover", "Originals stay in the database, which grows. Look at the bucket, and whether a process runs jobs.", moverLag, lateWork, since, err)
-	})
-}
-
-// probeRedis looks at what replicas count in together.
-func (p *program) probeRedis() {
-	p.health.parts.add(func(ctx context.Context) finding {
-		if p.redis == nil {
-			return finding{check: tenants.Check{Name: "Redis", OK: true, Text: "none; each process counts by itself"}}
-		}
-		return answering("redis", redisUp, check("Redis", "answers", "Each process applies the limits of API keys on its own until it answers.", p.redis.Ping(ctx).Err()))
-	})
-}
-
-// probeIndex looks at what waits to be indexed.
-func (p *program) probeIndex(waitsSince func(context.Context) (time.Time, error)) {
-	p.health.parts.add(func(ctx context.Context) finding {
-		since, err := waitsSince(ctx)
-		return p.lagging("Search index", "Search does not find what was said since. Look whether a process runs jobs, and at its log.", indexerLag, lateWork, since, err)
-	})
-}
-
-// probeRecorder looks at what this process has yet to record.
-func (p *program) probeRecorder(recorder *api.Recorder, kept *spool.Spool) {
-	p.health.parts.add(func(context.Context) finding {
-		means := fmt.Sprintf("Exchanges on the local disk of this process: %d. They are recorded once the database takes them.", kept.Stats().Records)
-		return p.lagging("Recorder", means, recorderLag, lateRecorder, recorder.WaitsSince(), nil)
-	})
 }
 
 // version returns what the program was built from.

@@ -19,6 +19,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/redis/go-redis/v9"
 
 	"palimpsest/api/redistest"
 	"palimpsest/api/upstream/providerdouble"
@@ -27,7 +28,6 @@ import (
 	"palimpsest/pipeline/archive"
 	"palimpsest/pipeline/archive/blob"
 	"palimpsest/pipeline/jobs"
-	"palimpsest/pipeline/session"
 	"palimpsest/tenants"
 )
 
@@ -200,21 +200,19 @@ func TestStoppedBucketIsSeenAndNamed(t *testing.T) {
 	}
 }
 
-// watched is a program that is nothing but the health of its parts.
-func watched(t *testing.T, database *dbtest.Database) *program {
-	t.Helper()
-	p := &program{log: slog.New(slog.DiscardHandler), now: time.Now}
-	p.health = newHealth(database.DB.Ping, session.NewAbsence(p.now), prometheus.NewRegistry())
-	p.probeDatabase(database.DB)
-	p.probeRedis()
-	return p
+// watched are the parts of an installation that has a database and perhaps Redis.
+func watched(database *dbtest.Database, client *redis.Client) *installation {
+	i := &installation{now: time.Now}
+	i.watchDatabase(database.DB)
+	i.watchRedis(client)
+	return i
 }
 
 // found returns what a new look at a part finds. No part shows an address or a password.
-func (p *program) found(t *testing.T) map[string]tenants.Check {
+func (i *installation) found(t *testing.T) map[string]tenants.Check {
 	t.Helper()
 	found := map[string]tenants.Check{}
-	for _, check := range p.newChecks()(t.Context()) {
+	for _, check := range i.newChecks(t.Context()) {
 		found[check.Name] = check
 		if said := check.Text + check.Means; strings.Contains(said, "hunter2") || strings.Contains(said, "127.0.0.1") {
 			t.Errorf("%s shows too much: %s", check.Name, said)
@@ -231,13 +229,14 @@ func (p *program) found(t *testing.T) map[string]tenants.Check {
 func TestHealthLooksAtEachPart(t *testing.T) {
 	t.Parallel()
 	database := dbtest.New(t)
-	redis, stop := redistest.Start(t)
-	p := watched(t, database)
-	p.config.RedisURL = "redis://" + redis
-	if err := p.openRedis(); err != nil {
+	address, stop := redistest.Start(t)
+	setup := newSetup(Config{RedisURL: "redis://" + address}, slog.New(slog.DiscardHandler), time.Now)
+	defer setup.close()
+	client, err := openRedis(setup)
+	if err != nil {
 		t.Fatal(err)
 	}
-	defer p.close()
+	p := watched(database, client)
 	listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -247,7 +246,7 @@ func TestHealthLooksAtEachPart(t *testing.T) {
 		t.Fatal(err)
 	}
 	var waits time.Time
-	p.probeArchive(&swapped{&bucket}, func(context.Context) (time.Time, error) { return waits, nil })
+	p.watchArchive(&swapped{&bucket}, func(context.Context) (time.Time, error) { return waits, nil })
 	found := p.found(t)
 	for _, name := range []string{"Database", "Jobs", "Replication", "Blob store", "Archive mover", "Redis", "Version"} {
 		if check, is := found[name]; !is || !check.OK || check.Text == "" {
@@ -255,7 +254,7 @@ func TestHealthLooksAtEachPart(t *testing.T) {
 		}
 	}
 
-	work := p.newWork(database.DB, prometheus.NewRegistry())
+	work := newWork(base{setup: setup, db: database.DB, registry: prometheus.NewRegistry()})
 	work.Handle("later", jobs.Limits{}, func(context.Context, tenants.WorkspaceID, uuid.UUID) error { return nil })
 	if err := work.Open(); err != nil {
 		t.Fatal(err)
@@ -287,8 +286,8 @@ func TestHealthLooksAtEachPart(t *testing.T) {
 		}
 	}
 
-	p = watched(t, database)
-	p.probeArchive(nil, nil)
+	p = watched(database, nil)
+	p.watchArchive(nil, nil)
 	found = p.found(t)
 	for _, name := range []string{"Blob store", "Redis"} {
 		if check := found[name]; !check.OK {

@@ -1,10 +1,11 @@
 package main
 
 import (
+	"palimpsest/pipeline/session/journal"
+	"palimpsest/tenants"
+
 	"context"
 	"sync"
-
-	"palimpsest/tenants"
 
 	"palimpsest/pipeline/archive/archivedb"
 	"palimpsest/pipeline/jobs/jobsdb"
@@ -14,20 +15,13 @@ import (
 
 // seams are parts of a running program that a command works on beside its servers.
 type seams struct {
-	db     *tenantsdb.DB
-	people *identity.Service
-	work   *jobsdb.Runner
-	mover  *archivedb.Mover
+	db      *tenantsdb.DB
+	people  *identity.Service
+	work    *jobsdb.Runner
+	mover   *archivedb.Mover
+	journal *journal.Journal // compactions that wait for the database
 
 	recorded tally // exchanges of this process that have become durable
-}
-
-// counting returns what counts recorded exchanges before it tells next of them.
-func (s *seams) counting(next func(tenants.WorkspaceID, int)) func(tenants.WorkspaceID, int) {
-	return func(workspace tenants.WorkspaceID, exchanges int) {
-		s.recorded.add(exchanges)
-		next(workspace, exchanges)
-	}
 }
 
 // tally counts up, and lets others wait for it.
@@ -35,6 +29,14 @@ type tally struct {
 	mu      sync.Mutex
 	count   int
 	changed chan struct{} // closed and replaced when count changes; nil: no one waits
+}
+
+// counting returns what counts exchanges before it tells next of them.
+func (t *tally) counting(next func(tenants.WorkspaceID, int)) func(tenants.WorkspaceID, int) {
+	return func(workspace tenants.WorkspaceID, exchanges int) {
+		t.add(exchanges)
+		next(workspace, exchanges)
+	}
 }
 
 func (t *tally) add(n int) {

@@ -10,11 +10,11 @@ import (
 
 func TestWhoWaitsForExchangesIsToldWhenTheyAreDurable(t *testing.T) {
 	t.Parallel()
-	var seams seams
+	var counted tally
 	told := 0
-	recorded := seams.counting(func(_ tenants.WorkspaceID, exchanges int) { told += exchanges })
+	recorded := counted.counting(func(_ tenants.WorkspaceID, exchanges int) { told += exchanges })
 	waited := make(chan error)
-	go func() { waited <- seams.recorded.wait(t.Context(), 5) }()
+	go func() { waited <- counted.wait(t.Context(), 5) }()
 	recorded(tenants.NewWorkspaceID(), 2)
 	recorded(tenants.NewWorkspaceID(), 3)
 	if err := <-waited; err != nil || told != 5 {
@@ -22,7 +22,7 @@ func TestWhoWaitsForExchangesIsToldWhenTheyAreDurable(t *testing.T) {
 	}
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
-	if err := seams.recorded.wait(ended, 6); !errors.Is(err, context.Canceled) {
+	if err := counted.wait(ended, 6); !errors.Is(err, context.Canceled) {
 		t.Errorf("who gave up hears %v", err)
 	}
 }

@@ -3,30 +3,19 @@ package main
 import (
 	"context"
 	"crypto/rand"
-	"errors"
 	"fmt"
 	"log/slog"
-	"net"
 	"net/http"
 	"os"
-	"slices"
 	"sync"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
-	"github.com/redis/go-redis/v9"
 	"github.com/spf13/cobra"
 
 	"palimpsest/api/connections"
-	"palimpsest/pipeline/session/journal"
 	"palimpsest/pipeline/spans"
 	"palimpsest/web/live"
-)
-
-const (
-	headerTimeout = 10 * time.Second // to send a request's headers
-	idleTimeout   = 2 * time.Minute  // between requests of a connection
-	maxHeader     = 64 << 10         // bytes of a request's headers
 )
 
 func serveCommand(load func() (Config, error)) *cobra.Command {
@@ -66,7 +55,7 @@ func runProgram(ctx context.Context, config Config, greet func(*program)) error 
 	select {
 	case <-ctx.Done():
 		log.Info("draining", "timeout", config.DrainTimeout)
-	case err = <-program.failed:
+	case err = <-program.servers.failed:
 	}
 	program.stop(context.WithoutCancel(ctx))
 	return err
@@ -74,25 +63,15 @@ func runProgram(ctx context.Context, config Config, greet func(*program)) error 
 
 // program is the running product.
 type program struct {
-	config    Config
-	log       *slog.Logger
-	health    *health
-	listening string // address of proxy, dashboard and API
-	server    *http.Server
-	admin     *http.Server
-	failed    chan error    // a server that ended by itself
-	tracer    *spans.Tracer // nil: traces are off
-	redis     *redis.Client // what replicas count in together; nil: each counts by itself
-	pages     *live.Hub     // tells open pages what happens
-	now       func() time.Time
-	after     func(time.Duration) <-chan time.Time
-	seams     seams
-	owner     string           // URL of the database with its owner's login
-	mailToken string           // ends the address at which mails are shown; empty: mails are not shown
-	journal   *journal.Journal // compactions that wait for the database
-	isCommand bool             // does one thing and ends, also beside the running product
-
-	closers []func() // run last to first
+	setup
+	servers servers
+	health  *health
+	product *http.Server
+	admin   *http.Server  // nil without an address for it
+	tracer  *spans.Tracer // nil: traces are off
+	pages   *live.Hub     // tells open pages what happens
+	after   func(time.Duration) <-chan time.Time
+	seams   seams
 	once    sync.Once
 }
 
@@ -105,7 +84,8 @@ func newProgram(ctx context.Context, config Config, log *slog.Logger) (*program,
 // newProgramAt is newProgram with a clock: jobs and connections alone keep to the
 // machine's.
 func newProgramAt(ctx context.Context, config Config, log *slog.Logger, now func() time.Time) (_ *program, err error) {
-	p := &program{config: config, log: log, failed: make(chan error, 2), pages: live.NewHub(), now: now, after: time.After}
+	p := &program{setup: newSetup(config, log, now), pages: live.NewHub(), after: time.After}
+	p.servers = newServers(log, p.ending)
 	defer func() {
 		if err != nil {
 			p.close()
@@ -114,13 +94,13 @@ func newProgramAt(ctx context.Context, config Config, log *slog.Logger, now func
 	if config.SMTPURL == "" && (config.DatabaseURL == "" || config.Demo != "") {
 		p.mailToken = rand.Text()
 	}
-	product, err := p.listen(ctx, config.Addr)
+	listener, err := p.servers.listen(ctx, config.Addr)
 	if err != nil {
 		return nil, fmt.Errorf("PALIMPSEST_ADDR: %w", err)
 	}
-	p.listening = product.Addr().String()
+	p.listening = listener.Addr().String()
 	registry := prometheus.NewRegistry()
-	if err := p.startTraces(ctx, registry); err != nil {
+	if p.tracer, err = startTraces(ctx, p.setup, registry); err != nil {
 		return nil, err
 	}
 	handler, err := p.wire(ctx, registry)
@@ -128,50 +108,25 @@ func newProgramAt(ctx context.Context, config Config, log *slog.Logger, now func
 		return nil, err
 	}
 	if config.AdminAddr != "" {
-		admin, err := p.listen(ctx, config.AdminAddr)
+		admin, err := p.servers.listen(ctx, config.AdminAddr)
 		if err != nil {
 			return nil, fmt.Errorf("PALIMPSEST_ADMIN_ADDR: %w", err)
 		}
-		p.admin = p.serve(admin, adminHandler(p.health, registry, config.Profiles))
+		p.admin = p.servers.serve(admin, adminHandler(p.health, registry, config.Profiles))
 		log.Info("admin listening", "addr", admin.Addr().String())
 	}
 	trusted, err := readNetworks(config.TrustedProxies)
 	if err != nil {
 		return nil, fmt.Errorf("PALIMPSEST_TRUSTED_PROXIES: %w", err)
 	}
-	places := connections.NewPlaces(config.Bounds.PlaceConnections, trusted, p.clientAddress())
-	p.server = p.serve(places.Listen(product), places.BoundRequests(handler))
-	p.server.RegisterOnShutdown(p.pages.Close) // pages' streams have no end of their own
+	places := connections.NewPlaces(config.Bounds.PlaceConnections, trusted, config.clientAddress())
+	p.product = p.servers.serve(places.Listen(listener), places.BoundRequests(handler))
+	p.product.RegisterOnShutdown(p.pages.Close) // pages' streams have no end of their own
 	if address := p.mailsAt(); address != "" {
 		log.Info("mails are kept, as SMTP_URL is not set; read them on this machine", "url", address)
 	}
 	log.Info("listening", "addr", p.listening)
 	return p, nil
-}
-
-// listen takes an address.
-func (p *program) listen(ctx context.Context, address string) (net.Listener, error) {
-	var config net.ListenConfig
-	listener, err := config.Listen(ctx, "tcp", address)
-	if err != nil {
-		return nil, err
-	}
-	p.onClose(func() { _ = listener.Close() }) // once more where a server has done so
-	return listener, nil
-}
-
-// serve answers the requests that come in on a listener.
-func (p *program) serve(listener net.Listener, handler http.Handler) *http.Server {
-	server := &http.Server{
-		Handler: connections.PaceBodies(handler), ConnContext: connections.Context, ReadHeaderTimeout: headerTimeout, IdleTimeout: idleTimeout, MaxHeaderBytes: maxHeader,
-		ErrorLog: slog.NewLogLogger(p.log.Handler(), slog.LevelWarn),
-	}
-	go func() { // ends with the server, which stop and close end
-		if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
-			p.failed <- fmt.Errorf("serve %s: %w", listener.Addr(), err)
-		}
-	}()
-	return server
 }
 
 // stop drains the product: it is no longer ready, takes no new connections after the drain
@@ -184,9 +139,9 @@ func (p *program) stop(ctx context.Context) {
 			p.log.Info("not ready", "delay", p.config.DrainDelay)
 			<-p.after(p.config.DrainDelay)
 		}
-		ctx, cancel := context.WithTimeout(ctx, p.config.DrainTimeout)
+		ctx, cancel := context.WithTimeout(ctx, p.longest)
 		defer cancel()
-		if err := p.server.Shutdown(ctx); err != nil {
+		if err := p.product.Shutdown(ctx); err != nil {
 			p.log.Warn("streams were cut at the end of the drain timeout", "error", err)
 		}
 		p.close()
@@ -194,17 +149,12 @@ func (p *program) stop(ctx context.Context) {
 	})
 }
 
-// close ends what is left, last to first.
+// close ends what is left, the servers first.
 func (p *program) close() {
-	for _, server := range []*http.Server{p.server, p.admin} {
+	for _, server := range []*http.Server{p.product, p.admin} {
 		if server != nil {
 			_ = server.Close()
 		}
 	}
-	for _, v := range slices.Backward(p.closers) {
-		v()
-	}
+	p.ending.close()
 }
-
-// onClose adds what close runs.
-func (p *program) onClose(end func()) { p.closers = append(p.closers, end) }

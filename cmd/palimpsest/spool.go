@@ -16,19 +16,19 @@ const (
 )
 
 // openSpool opens what keeps exchanges on the local disk until they are recorded.
-func (p *program) openSpool(keys *archive.Keys, registry prometheus.Registerer) (*spool.Spool, error) {
+func openSpool(b base, keys *archive.Keys) (*spool.Spool, error) {
 	kept, err := spool.Open(spool.Config{
-		Dir: filepath.Join(p.config.DataDir, spoolDir), MaxBytes: spool.DefaultBytes, Keys: keys, Log: p.log, Now: p.now,
+		Dir: filepath.Join(b.config.DataDir, spoolDir), MaxBytes: spool.DefaultBytes, Keys: keys, Log: b.log, Now: b.now,
 	})
 	if err != nil {
 		return nil, err
 	}
-	p.onClose(func() {
+	b.onClose(func() {
 		if err := kept.Close(); err != nil {
-			p.log.Warn("close the files of exchanges on the local disk", "error", err)
+			b.log.Warn("close the files of exchanges on the local disk", "error", err)
 		}
 	})
-	registry.MustRegister(
+	b.registry.MustRegister(
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "palimpsest_unrecorded_exchanges", Help: "Exchanges that wait on the local disk to be recorded."},
 			func() float64 { return float64(kept.Stats().Records) }),
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "palimpsest_unrecorded_bytes", Help: "Bytes of the exchanges that wait on the local disk."},

@@ -26,30 +26,30 @@ const (
 	maxTraceText = 256             // bytes of an attribute: the rest are names and ids
 )
 
-// startTraces starts what traces requests, if they are traced. It must be called before
-// the parts whose spans it sends are made: what closes last is sent too.
-func (p *program) startTraces(ctx context.Context, registry prometheus.Registerer) error {
-	of := p.config.Traces
+// startTraces starts what traces requests, and returns nil where they are not traced. It must be
+// called before the parts whose spans it sends are made: what closes last is sent too.
+func startTraces(ctx context.Context, setup setup, registry prometheus.Registerer) (*spans.Tracer, error) {
+	of := setup.config.Traces
 	if !of.IsOn() {
-		return nil
+		return nil, nil //nolint:nilnil // a nil tracer traces nothing
 	}
 	headers, err := pairs(of.Headers)
 	if err != nil {
-		return fmt.Errorf("OTEL_EXPORTER_OTLP_HEADERS: %w", err)
+		return nil, fmt.Errorf("OTEL_EXPORTER_OTLP_HEADERS: %w", err)
 	}
 	attributes, err := of.resource()
 	if err != nil {
-		return err
+		return nil, err
 	}
 	sampler, err := of.sampler()
 	if err != nil {
-		return err
+		return nil, err
 	}
 	sender, err := otlptracehttp.New(ctx, otlptracehttp.WithEndpointURL(of.URL()), otlptracehttp.WithHeaders(headers))
 	if err != nil {
-		return fmt.Errorf("OTEL_EXPORTER_OTLP_ENDPOINT: %w", err)
+		return nil, fmt.Errorf("OTEL_EXPORTER_OTLP_ENDPOINT: %w", err)
 	}
-	told := &telling{SpanExporter: sender, log: p.log, now: p.now, spans: prometheus.NewCounterVec(prometheus.CounterOpts{
+	told := &telling{SpanExporter: sender, log: setup.log, now: setup.now, spans: prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "palimpsest_spans_total", Help: "Spans that were handed to the receiver of traces, by what came of it.",
 	}, []string{"outcome"})}
 	registry.MustRegister(told.spans)
@@ -58,17 +58,16 @@ func (p *program) startTraces(ctx context.Context, registry prometheus.Registere
 	provider := sdktrace.NewTracerProvider(
 		sdktrace.WithBatcher(told), sdktrace.WithSampler(sampler), sdktrace.WithResource(attributes), sdktrace.WithRawSpanLimits(limits),
 	)
-	p.tracer = spans.NewTracer(provider)
-	p.onClose(func() { p.flushTraces(provider, sender) })
-	return nil
+	setup.onClose(func() { flushTraces(setup.log, provider, sender, min(traceFlush, setup.longest)) })
+	return spans.NewTracer(provider), nil
 }
 
-// flushTraces sends what is left, as long as the program may take to stop at most.
-func (p *program) flushTraces(provider *sdktrace.TracerProvider, sender sdktrace.SpanExporter) {
-	ctx, cancel := context.WithTimeout(context.Background(), min(traceFlush, p.config.DrainTimeout))
+// flushTraces sends what is left, within a time.
+func flushTraces(log *slog.Logger, provider *sdktrace.TracerProvider, sender sdktrace.SpanExporter, within time.Duration) {
+	ctx, cancel := context.WithTimeout(context.Background(), within)
 	defer cancel()
 	if err := provider.Shutdown(ctx); err != nil {
-		p.log.Warn("spans were lost at the end", "error", err)
+		log.Warn("spans were lost at the end", "error", err)
 		_ = sender.Shutdown(ctx) // ends a request that is under way
 	}
 }

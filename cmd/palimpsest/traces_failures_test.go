@@ -205,7 +205,7 @@ func TestReceiverThatFailsHarmsNobody(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			i := startTraced(t, providerdouble.Config{}, func(traces *Traces) { traces.Endpoint = url })
-			i.program.config.DrainTimeout = time.Second
+			i.program.longest = time.Second
 			w := i.tenant("unheard")
 			for range 20 {
 				if response, answer := w.post("/v1/messages", fmt.Appendf(nil, askMessages, `,"stream":true`), nil); response.StatusCode != http.StatusOK || !strings.Contains(string(answer), "message_stop") {

@@ -5,24 +5,8 @@ import (
 	"fmt"
 	"time"
 
-	"palimpsest/tenants"
-
-	"github.com/prometheus/client_golang/prometheus"
-
-	"palimpsest/pipeline"
-	"palimpsest/pipeline/archive/archivedb"
 	"palimpsest/pipeline/jobs"
 	"palimpsest/pipeline/jobs/jobsdb"
-	"palimpsest/pipeline/modules"
-	"palimpsest/pipeline/modules/patterns"
-	"palimpsest/pipeline/modules/patterns/miner"
-	"palimpsest/pipeline/modules/patterns/patternsdb"
-	"palimpsest/pipeline/preview"
-	"palimpsest/pipeline/preview/previewdb"
-	"palimpsest/pipeline/session/sessiondb"
-	"palimpsest/pipeline/tokens"
-	"palimpsest/pipeline/wire/formats"
-	"palimpsest/tenants/tenantsdb"
 )
 
 const (
@@ -50,57 +34,24 @@ func indexPace() jobs.Pace { return jobs.Pace{Least: 2 * time.Second, Most: 30 *
 // newWork makes what does the work off the request path. What there is to do is
 // registered with it where the parts are made, before startWork: work.Handle for jobs
 // of lanes, work.Every for what comes again and again, work.Share where all processes do it.
-func (p *program) newWork(db *tenantsdb.DB, registry *prometheus.Registry) *jobsdb.Runner {
-	jobsdb.NewBacklog(registry, db.WorkPool(), p.log)
+func newWork(b base) *jobsdb.Runner {
+	jobsdb.NewBacklog(b.registry, b.db.WorkPool(), b.log)
 	return jobsdb.New(jobsdb.Config{
-		Pool: db.WorkPool(), Door: db, Metrics: jobsdb.NewMetrics(registry), Log: p.log, Now: time.Now, Idle: !p.config.Role.works(),
-		ListenURL: db.ListenURL(),
+		Pool: b.db.WorkPool(), Joined: b.db.Joined, Metrics: jobsdb.NewMetrics(b.registry), Log: b.log, Now: time.Now, Idle: !b.config.Role.works(),
+		ListenURL: b.db.ListenURL(),
 	})
-}
-
-// patterns makes what keeps patterns and what serves them from memory, and has quiet
-// sessions read for more of them again and again.
-func (p *program) patterns(work *jobsdb.Runner, db *tenantsdb.DB, originals *archivedb.DB, sessions *sessiondb.Store) (*patternsdb.Store, *patterns.Shelf) {
-	store := patternsdb.New(db)
-	reader := miner.New(miner.Config{
-		Store: store, Archive: originals, Inserts: sessions.Browser(), Codecs: formats.ByFormat(), Log: p.log, Now: p.now,
-		Settings: p.settingsIn(db),
-	})
-	work.Every("patterns", miner.Every, miner.Timeout, reader.Pass)
-	return store, patterns.NewShelf(store, p.now)
-}
-
-// settingsIn returns what reads a workspace's pipeline from a database.
-func (p *program) settingsIn(db *tenantsdb.DB) func(ctx context.Context, workspace tenants.WorkspaceID) (pipeline.Config, error) {
-	return func(ctx context.Context, workspace tenants.WorkspaceID) (pipeline.Config, error) {
-		saved, err := db.Pipelines.Pipeline(ctx, workspace)
-		if err != nil {
-			return pipeline.Config{}, err
-		}
-		config, _, err := modules.Catalog().Resolve(p.defaults(), pipeline.WorkspaceLayer(saved.Modules, saved.YAML))
-		return config, err
-	}
-}
-
-// advise has recent sessions replayed with the other trigger again and again, and returns
-// what compares settings and keeps what came of it.
-func (p *program) advise(work *jobsdb.Runner, db *tenantsdb.DB, sessions *sessiondb.Store, models *tokens.Models) (*preview.Preview, *previewdb.Store) {
-	compares, store := preview.New(sessions.Browser(), models), previewdb.New(db)
-	advisor := preview.Advisor{Preview: compares, Store: store, Workspaces: db.Workspaces.AllWorkspaces, Settings: p.settingsIn(db), Now: p.now}
-	work.Every("trigger_advice", preview.AdviceEvery, preview.AdviceTimeout, advisor.Pass)
-	return compares, store
 }
 
 // startWork lets jobs come, every kind being registered, and begins to do them until
 // the program closes.
-func (p *program) startWork(ctx context.Context, work *jobsdb.Runner) error {
-	if err := work.Open(); err != nil {
+func startWork(ctx context.Context, b base) error {
+	if err := b.work.Open(); err != nil {
 		return err
 	}
-	if err := work.Start(ctx); err != nil {
+	if err := b.work.Start(ctx); err != nil {
 		return err
 	}
-	p.onClose(work.Stop)
+	b.onClose(b.work.Stop)
 	return nil
 }
 

@@ -97,7 +97,7 @@ func (b *bench) boot(change ...func(*bench)) {
 	}
 	b.ended = make(chan string, 100)
 	b.queue = jobsdb.New(jobsdb.Config{
-		Pool: b.db.WorkPool(), Door: b.db, Metrics: jobsdb.NewMetrics(prometheus.NewRegistry()), Log: slog.New(slog.DiscardHandler), Now: b.clock,
+		Pool: b.db.WorkPool(), Joined: b.db.Joined, Metrics: jobsdb.NewMetrics(prometheus.NewRegistry()), Log: slog.New(slog.DiscardHandler), Now: b.clock,
 	})
 	b.store, b.module = sessiondb.New(b.db).WithJobs(b.queue), ipc.New(counter)
 	b.archive, b.planner = archivedb.New(b.db), b.module
@@ -120,7 +120,7 @@ func (b *bench) boot(change ...func(*bench)) {
 	if err := b.queue.Open(); err != nil {
 		b.t.Fatal(err)
 	}
-	b.writer.Ahead = b.worker
+	b.writer.PlanLater = b.worker.Later
 }
 
 func (b *bench) clock() time.Time {

@@ -31,7 +31,7 @@ func list() []module {
 	return []module{
 		{ipc.Description, func(counter *tokens.Counter, _ Memory) pipeline.Module { return ipc.New(counter) }},
 		{compactionbridge.Description, func(counter *tokens.Counter, memory Memory) pipeline.Module {
-			return compactionbridge.New(counter, memory.Past).Answering(ipc.New(counter))
+			return compactionbridge.New(counter, memory.Past).Answering(ipc.New(counter).Notes)
 		}},
 		{rehydrator.Description, func(_ *tokens.Counter, memory Memory) pipeline.Module { return rehydrator.New(memory.Archive) }},
 		{patterns.Description, func(_ *tokens.Counter, memory Memory) pipeline.Module { return patterns.New(memory.Learned) }},

@@ -18,13 +18,10 @@ const planShare = 0.8
 // models that are known to need more or less.
 const leastCached = 1024
 
-// Ahead plans epochs ahead of the requests that may need them.
-type Ahead interface {
-	// Later is told which epoch may be worth planning once due has come: that of
-	// the lane whose last prompt went out at heat.At, should no other follow. It
-	// never blocks.
-	Later(lane *session.Lane, heat session.Heat, outline *pipeline.Outline, due time.Time)
-}
+// PlanLater is told which epoch may be worth planning ahead of the request that may need it, once
+// due has come: that of the lane whose last prompt went out at heat.At, should no other follow. It
+// never blocks.
+type PlanLater func(lane *session.Lane, heat session.Heat, outline *pipeline.Outline, due time.Time)
 
 // life is for how long a request asks its provider to keep parts of its prompt
 // in the cache; 0: nowhere.
@@ -145,10 +142,10 @@ func (w *Writer) metered(sent *Sent, usage wire.Usage) {
 	heat := sent.heat
 	heat.TTL, heat.Tokens = sent.life.granted(usage), usage.Prompt()
 	sent.Lane.Metered(heat, usage, usage.Prompt() >= max(leastCached, sent.model.MinCacheable))
-	if w.Ahead == nil || sent.outline == nil || usage.Prompt()+usage.Output <= sent.idle {
+	if w.PlanLater == nil || sent.outline == nil || usage.Prompt()+usage.Output <= sent.idle {
 		return
 	}
 	if heat = sent.Lane.Heat(); heat.At.Equal(sent.heat.At) && heat.TTL > 0 {
-		w.Ahead.Later(sent.Lane, heat, sent.outline, heat.Until(planShare))
+		w.PlanLater(sent.Lane, heat, sent.outline, heat.Until(planShare))
 	}
 }

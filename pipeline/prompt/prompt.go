@@ -41,8 +41,8 @@ type Writer struct {
 	Models      *tokens.Models
 	Calibration *tokens.Calibration
 	Book        *cost.Book
-	Window      int   // context window in place of every model's; 0: the models'
-	Ahead       Ahead // nil if nothing is planned ahead
+	Window      int       // context window in place of every model's; 0: the models'
+	PlanLater   PlanLater // nil if nothing is planned ahead
 	Now         func() time.Time
 }
 
@@ -153,7 +153,7 @@ func (w *Writer) Write(ctx context.Context, request Request) (*Prompt, error) {
 	if request.Bypass || request.NoStore {
 		exchange.Request.Frozen = bypass
 	}
-	prompt.now, prompt.plansAhead = w.Now, w.Ahead != nil
+	prompt.now, prompt.plansAhead = w.Now, w.PlanLater != nil
 	hint := client.Hint(request.Headers, exchange.Request)
 	prompt.guarded(func() {
 		if request.NoStore {

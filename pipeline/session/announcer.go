@@ -17,23 +17,16 @@ const (
 	announceMost     = 512             // lanes in one write
 )
 
-// Announcing is what an Announcer writes to.
-type Announcing interface {
-	// Announce has all processes find lanes by the ends of requests that are not
-	// recorded yet. Of each Seen it keeps the session, the lane and the head.
-	Announce(ctx context.Context, workspace tenants.WorkspaceID, seen []Seen) error
-}
-
 // Announcer tells all processes which lane a request belongs to while its provider is at
 // work, so that the next request of the lane finds it wherever it is sent. Announcements of
 // a workspace that come while one is written are written together.
 type Announcer struct {
-	store   Announcing
-	failed  func(error)
-	absence *Absence // of the store: no answer waits for it then
-	writers chan struct{}
-	ctx     context.Context //nolint:containedctx // ends what is being written when Stop has waited long enough
-	cancel  context.CancelFunc
+	announce func(ctx context.Context, workspace tenants.WorkspaceID, seen []Seen) error
+	failed   func(error)
+	absence  *Absence // of the store: no answer waits for it then
+	writers  chan struct{}
+	ctx      context.Context //nolint:containedctx // ends what is being written when Stop has waited long enough
+	cancel   context.CancelFunc
 
 	mu      sync.Mutex
 	waiting map[tenants.WorkspaceID]*announcement // by the workspaces that are being written for; nil while their queue is empty
@@ -46,11 +39,11 @@ type announcement struct {
 	done chan struct{} // closed once it is written, or has failed
 }
 
-// NewAnnouncer returns an Announcer. failed, which may be nil, hears of writes that failed.
-func NewAnnouncer(store Announcing, absence *Absence, failed func(error)) *Announcer {
+// NewAnnouncer returns an Announcer that writes by announce, as Store.Announce does. failed, which may be nil, hears of writes that failed.
+func NewAnnouncer(announce func(ctx context.Context, workspace tenants.WorkspaceID, seen []Seen) error, absence *Absence, failed func(error)) *Announcer {
 	ctx, cancel := context.WithCancel(context.Background())
 	return &Announcer{
-		store: store, absence: absence, failed: failed, writers: make(chan struct{}, announceWriters), ctx: ctx, cancel: cancel,
+		announce: announce, absence: absence, failed: failed, writers: make(chan struct{}, announceWriters), ctx: ctx, cancel: cancel,
 		waiting: make(map[tenants.WorkspaceID]*announcement),
 	}
 }
@@ -139,7 +132,7 @@ func (a *Announcer) tell(workspace tenants.WorkspaceID, batch *announcement) {
 	defer close(batch.done)
 	ctx, cancel := context.WithTimeout(a.ctx, announceTimeout)
 	defer cancel()
-	err := a.store.Announce(ctx, workspace, batch.seen)
+	err := a.announce(ctx, workspace, batch.seen)
 	if a.ctx.Err() == nil { // else it says nothing of the store
 		a.absence.Note(err)
 	}

@@ -1,6 +1,9 @@
 package session
 
-import "time"
+import (
+	"sync"
+	"time"
+)
 
 // Patience is how many attempts at an epoch in a row may come to nothing before a
 // lane's breaker opens.
@@ -19,19 +22,29 @@ type Attempts struct {
 // its limit any more until it is reset.
 func (a Attempts) IsOpen() bool { return a.Fruitless >= Patience }
 
+// progress is how far a lane has come towards its next epoch. It has a lock of its own: who notes
+// it never waits for the request that holds the lane.
+type progress struct {
+	mu       sync.Mutex
+	attempts Attempts
+	plan     *Plan    // of the next epoch; nil if none
+	ahead    *Ahead   // not yet recorded; nil if nothing
+	rejected []string // why summaries were rejected, not yet told
+}
+
 // Attempts returns what the lane remembers of attempts at an epoch.
-func (l *Lane) Attempts() Attempts {
-	l.progress.Lock()
-	defer l.progress.Unlock()
-	return l.attempts
+func (p *progress) Attempts() Attempts {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.attempts
 }
 
 // Tried remembers how an attempt at an epoch ended.
-func (l *Lane) Tried(attempts Attempts) {
-	l.progress.Lock()
-	defer l.progress.Unlock()
-	if attempts.At.Before(l.attempts.At) {
+func (p *progress) Tried(attempts Attempts) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if attempts.At.Before(p.attempts.At) {
 		return // it has been reset meanwhile
 	}
-	l.attempts = attempts
+	p.attempts = attempts
 }

@@ -29,8 +29,9 @@ const (
 
 // Share has the resolver work beside others on its store: it tells them of requests by an
 // announcer, asks where another may know more, and reads the lanes that others compact by ends,
-// which may be nil. It is called before the first request.
-func (r *Resolver) Share(announcer *Announcer, ends Ends) {
+// which may be nil: it returns the ends of a lane that lie furthest along, that one first, and no
+// more than most. It is called before the first request.
+func (r *Resolver) Share(announcer *Announcer, ends func(ctx context.Context, workspace tenants.WorkspaceID, lane uuid.UUID, most int) ([]End, error)) {
 	r.shared, r.announcer, r.ends = true, announcer, ends
 }
 
@@ -54,8 +55,8 @@ func (r *Resolver) isBehind(lane *Lane, met int, messages []conversation.Digest)
 	return r.isStale(lane) || r.shared && answersIn(messages[met:]) > 1
 }
 
-func (r *Resolver) isStale(lane *Lane) bool {
-	return lane.stale.Load() || lane.heard.Load() != r.missed.Load()
+func (n *news) isStale(lane *Lane) bool {
+	return lane.stale.Load() || lane.heard.Load() != n.missed.Load()
 }
 
 // update returns the lane, locked, that a history goes on from after a look at the store,
@@ -164,18 +165,18 @@ func (l *Lane) checked(missed uint64) {
 
 // outdate notes that a lane has changed elsewhere: its next request looks at the store. It
 // is read now already, so that it is there should the store fail before.
-func (r *Resolver) outdate(lane *Lane) {
+func (n *news) outdate(lane *Lane) {
 	lane.stale.Store(true)
-	r.beside(func() { r.refresh(lane) })
+	n.beside(func() { n.refresh(lane) })
 }
 
 // beside reads what has changed elsewhere beside requests. Of many changes at once it leaves
 // some to the requests that need them.
-func (r *Resolver) beside(read func()) {
+func (n *news) beside(read func()) {
 	select {
-	case r.refreshing <- struct{}{}:
+	case n.refreshing <- struct{}{}:
 		go func() {
-			defer func() { <-r.refreshing }()
+			defer func() { <-n.refreshing }()
 			read()
 		}()
 	default:
@@ -183,17 +184,17 @@ func (r *Resolver) beside(read func()) {
 }
 
 // refresh brings a lane up to date, unless that fails; one that was deleted is dropped.
-func (r *Resolver) refresh(lane *Lane) {
+func (n *news) refresh(lane *Lane) {
 	at := lane.at.Load()
 	if at == nil {
 		return
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), refreshTimeout)
 	defer cancel()
-	missed := r.missed.Load()
-	found, err := r.store.Find(ctx, at.workspace, []conversation.Hash{at.head})
+	missed := n.missed.Load()
+	found, err := n.store.Find(ctx, at.workspace, []conversation.Hash{at.head})
 	if errors.Is(err, ErrNotFound) && lane.Archived() > 0 {
-		r.lanes.Invalidate(lane.ID)
+		n.mind.lanes.Invalidate(lane.ID)
 	}
 	if err != nil || found.Lane != lane.ID || lane.Lock(ctx) != nil {
 		return
@@ -201,12 +202,12 @@ func (r *Resolver) refresh(lane *Lane) {
 	lane.absorb(&found)
 	lane.checked(missed)
 	lane.Unlock()
-	r.grown(lane)
+	n.mind.grown(lane)
 }
 
 // grown notes that a lane takes more memory, unless it has been dropped meanwhile.
-func (r *Resolver) grown(lane *Lane) {
-	r.lanes.ComputeIfPresent(lane.ID, func(known *Lane) (*Lane, otter.ComputeOp) {
+func (m *mind) grown(lane *Lane) {
+	m.lanes.ComputeIfPresent(lane.ID, func(known *Lane) (*Lane, otter.ComputeOp) {
 		if known != lane {
 			return known, otter.CancelOp
 		}

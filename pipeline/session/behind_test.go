@@ -68,7 +68,7 @@ func replicaOn(t *testing.T, store session.Store, shared bool) *session.Resolver
 		t.Fatal(err)
 	}
 	if shared {
-		announcer := session.NewAnnouncer(store, session.NewAbsence(time.Now), nil)
+		announcer := session.NewAnnouncer(store.Announce, session.NewAbsence(time.Now), nil)
 		t.Cleanup(announcer.Stop)
 		resolver.Share(announcer, nil)
 	}
@@ -164,7 +164,7 @@ func TestAnnouncementIsWrittenThoughNoAnswerWaitsForIt(t *testing.T) {
 	one, two, store := pair(t)
 	absence := session.NewAbsence(time.Now)
 	absence.Note(errAway)
-	announcer := session.NewAnnouncer(store, absence, nil)
+	announcer := session.NewAnnouncer(store.Announce, absence, nil)
 	one.resolver.Share(announcer, nil)
 	first := one.say(t, session.Hint{}, "a")
 	announcer.Stop() // has written it

@@ -79,9 +79,15 @@ func (i *Insert) weight() int {
 	return bytes
 }
 
+// inserted is what modules have put into a lane's prompt.
+type inserted struct {
+	inserts []Insert // by number
+	taken   int      // number of the newest that was taken over from the lane's parent; 0 if none
+}
+
 // Inserts returns the lane's inserts that stand in the history whose links chain
 // holds, in the order in which they were put there. The caller must not change them.
-func (l *Lane) Inserts(chain []conversation.Hash) []Insert { return standing(l.inserts, chain) }
+func (i *inserted) Inserts(chain []conversation.Hash) []Insert { return standing(i.inserts, chain) }
 
 // standing returns those of inserts that stand in a history.
 func standing(inserts []Insert, chain []conversation.Hash) []Insert {
@@ -101,32 +107,32 @@ func standing(inserts []Insert, chain []conversation.Hash) []Insert {
 }
 
 // NextInsert returns the number of the lane's next insert.
-func (l *Lane) NextInsert() int {
-	next := l.taken + 1
-	if n := len(l.inserts); n > 0 {
-		next = max(next, l.inserts[n-1].Number+1)
+func (i *inserted) NextInsert() int {
+	next := i.taken + 1
+	if n := len(i.inserts); n > 0 {
+		next = max(next, i.inserts[n-1].Number+1)
 	}
 	return next
 }
 
 // Keep makes durable inserts part of the lane's prompt from now on.
-func (l *Lane) Keep(inserts []Insert) { l.inserts = append(slices.Clip(l.inserts), inserts...) }
+func (i *inserted) Keep(inserts []Insert) { i.inserts = append(slices.Clip(i.inserts), inserts...) }
 
 // Drop takes the lane's inserts from a number on out again.
-func (l *Lane) Drop(from int) {
-	at := slices.IndexFunc(l.inserts, func(insert Insert) bool { return insert.Number >= from })
+func (i *inserted) Drop(from int) {
+	at := slices.IndexFunc(i.inserts, func(insert Insert) bool { return insert.Number >= from })
 	if at >= 0 {
-		l.inserts = l.inserts[:at:at]
+		i.inserts = i.inserts[:at:at]
 	}
 }
 
-// inheritInserts takes over what stands in the first messages of the lane that this
+// inherit takes over what stands in the first messages of the lane that this
 // one forks from.
-func (l *Lane) inheritInserts(from *Lane, messages int) {
+func (i *inserted) inherit(from *inserted, messages int) {
 	for _, insert := range from.inserts {
 		if insert.Message < messages {
-			l.inserts = append(l.inserts, insert)
-			l.taken = insert.Number
+			i.inserts = append(i.inserts, insert)
+			i.taken = insert.Number
 		}
 	}
 }

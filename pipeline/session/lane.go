@@ -1,7 +1,6 @@
 package session
 
 import (
-	"sync"
 	"sync/atomic"
 	"time"
 	"weak"
@@ -41,8 +40,6 @@ type Lane struct {
 	served      int          // messages of the request to this process that went furthest
 	projections []Projection // oldest first
 	summaries   []Summary    // oldest first
-	inserts     []Insert     // by number
-	taken       int          // number of the newest insert taken over from Parent; 0 if none
 	anchor      Anchor
 	pins        []int // messages whose turns stay as they are, in order
 	order       Order // the newest, carried out or not
@@ -56,11 +53,8 @@ type Lane struct {
 
 	*durability // how far its messages have come on their way into the archive
 
-	progress sync.Mutex // of its own: who notes it never waits for the request that holds the lane
-	attempts Attempts
-	plan     *Plan    // of the next epoch; nil if none
-	ahead    *Ahead   // not yet recorded; nil if nothing
-	rejected []string // why summaries were rejected, not yet told
+	progress // towards its next epoch
+	inserted // what modules have put into its prompt
 }
 
 // Anchor is the size of a prompt of the lane as the provider reported it.
@@ -158,7 +152,7 @@ func (l *Lane) fork(at int) *Lane {
 			fork.summaries = append(fork.summaries, summary)
 		}
 	}
-	fork.inheritInserts(l, at)
+	fork.inserted.inherit(&l.inserted, at)
 	if l.Parent != uuid.Nil && at <= l.ForkAt && fork.Inherited <= l.Inherited && fork.taken <= l.taken {
 		fork.Parent = l.Parent // all that is shared is its own; lines of descent stay short
 	}

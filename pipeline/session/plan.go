@@ -24,34 +24,34 @@ type Plan struct {
 }
 
 // Plan returns what was planned ahead for the lane; nil if nothing.
-func (l *Lane) Plan() *Plan {
-	l.progress.Lock()
-	defer l.progress.Unlock()
-	return l.plan
+func (p *progress) Plan() *Plan {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.plan
 }
 
 // PlanAhead keeps a plan for the lane's next epoch in place of an earlier one; nil
 // drops that.
-func (l *Lane) PlanAhead(plan *Plan) {
-	l.progress.Lock()
-	defer l.progress.Unlock()
-	l.plan = plan
+func (p *progress) PlanAhead(plan *Plan) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.plan = plan
 }
 
 // PlanLater keeps what an epoch can be planned from for the next exchange of the lane
 // that is recorded, in place of what was kept before.
-func (l *Lane) PlanLater(ahead Ahead) {
-	l.progress.Lock()
-	defer l.progress.Unlock()
-	l.ahead = &ahead
+func (p *progress) PlanLater(ahead Ahead) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.ahead = &ahead
 }
 
 // takeAhead returns what PlanLater kept, once.
-func (l *Lane) takeAhead() *Ahead {
-	l.progress.Lock()
-	defer l.progress.Unlock()
-	ahead := l.ahead
-	l.ahead = nil
+func (p *progress) takeAhead() *Ahead {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	ahead := p.ahead
+	p.ahead = nil
 	return ahead
 }
 

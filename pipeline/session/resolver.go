@@ -37,20 +37,32 @@ type Hint struct {
 // Resolver tells which lane a request continues. It remembers lanes and asks the
 // store about those it does not know.
 type Resolver struct {
-	store Store
+	*mind // lanes that it remembers
+	*news // of what becomes of them elsewhere
+
+	store     Store
+	runs      *otter.Cache[conversation.Hash, *Run]     // by the root of their histories
+	histories *otter.Cache[conversation.Hash, *history] // by their first link
+	doors     doors
+
+	shared    bool       // others work on the same store
+	announcer *Announcer // tells them of requests; may be nil
+	elsewhere elsewhere  // what they keep for the store; may be nil
+	absence   *Absence   // of the store
+}
+
+// mind remembers lanes, and where requests to them ended.
+type mind struct {
 	lanes *otter.Cache[uuid.UUID, *Lane]
 	heads *otter.Cache[conversation.Hash, head]
-	runs  *otter.Cache[conversation.Hash, *Run] // by the root of their histories
-	doors doors
+}
 
-	histories *otter.Cache[conversation.Hash, *history] // by their first link
-
-	shared     bool       // others work on the same store
-	announcer  *Announcer // tells them of requests; may be nil
-	ends       Ends       // where lanes that they compact are read; may be nil
-	elsewhere  Elsewhere  // what they keep for the store; may be nil
+// news brings lanes that are remembered up to date when others tell that they have changed.
+type news struct {
+	store      Store
+	mind       *mind
+	ends       ends // where lanes that others compact are read; may be nil
 	missed     atomic.Uint64
-	absence    *Absence // of the store
 	refreshing chan struct{}
 }
 
@@ -84,9 +96,10 @@ func NewResolver(store Store) (*Resolver, error) {
 	if err != nil {
 		return nil, fmt.Errorf("histories: %w", err)
 	}
+	remembers := &mind{lanes: lanes, heads: heads}
 	return &Resolver{
-		store: store, lanes: lanes, heads: heads, runs: runs, doors: newDoors(), histories: histories,
-		absence: NewAbsence(time.Now), refreshing: make(chan struct{}, refreshers),
+		mind: remembers, news: &news{store: store, mind: remembers, refreshing: make(chan struct{}, refreshers)},
+		store: store, runs: runs, doors: newDoors(), histories: histories, absence: NewAbsence(time.Now),
 	}, nil
 }
 
@@ -209,18 +222,18 @@ func (r *Resolver) join(lane *Lane, met int, id uuid.UUID, scope Scope, hint Hin
 }
 
 // Committed notes that a lane has a new projection and takes more memory.
-func (r *Resolver) Committed(lane *Lane) { r.lanes.Set(lane.ID, lane) }
+func (m *mind) Committed(lane *Lane) { m.lanes.Set(lane.ID, lane) }
 
 // Known returns a lane that this process remembers; nil if it does not.
-func (r *Resolver) Known(lane uuid.UUID) *Lane {
-	known, _ := r.lanes.GetIfPresent(lane)
+func (m *mind) Known(lane uuid.UUID) *Lane {
+	known, _ := m.lanes.GetIfPresent(lane)
 	return known
 }
 
 // Planned keeps a plan for a lane's next epoch, which takes more memory with it. It
 // does nothing if the lane has been dropped meanwhile. The caller holds the lane.
-func (r *Resolver) Planned(lane *Lane, plan *Plan) {
-	r.lanes.ComputeIfPresent(lane.ID, func(known *Lane) (*Lane, otter.ComputeOp) {
+func (m *mind) Planned(lane *Lane, plan *Plan) {
+	m.lanes.ComputeIfPresent(lane.ID, func(known *Lane) (*Lane, otter.ComputeOp) {
 		if known != lane {
 			return known, otter.CancelOp
 		}
@@ -231,32 +244,32 @@ func (r *Resolver) Planned(lane *Lane, plan *Plan) {
 
 // PlanChanged notes that the store has a plan for a lane's epoch with a number. Unless
 // this process has it, the lane is read again.
-func (r *Resolver) PlanChanged(lane uuid.UUID, number int) {
-	known, ok := r.lanes.GetIfPresent(lane)
+func (n *news) PlanChanged(lane uuid.UUID, number int) {
+	known, ok := n.mind.lanes.GetIfPresent(lane)
 	if !ok {
 		return
 	}
 	if plan := known.Plan(); plan == nil || plan.Projection.Number != number {
-		r.outdate(known)
+		n.outdate(known)
 	}
 }
 
 // Changed notes that a lane has a projection with a number in the store, 0 if the
 // lane was deleted. Unless this process made it, the lane is read again.
-func (r *Resolver) Changed(lane uuid.UUID, number int) {
-	r.changed(lane, func(known *Lane) bool { return number > 0 && known.NextNumber() > number })
+func (n *news) Changed(lane uuid.UUID, number int) {
+	n.changed(lane, func(known *Lane) bool { return number > 0 && known.NextNumber() > number })
 }
 
 // InsertsChanged notes that a lane has inserts up to a number in the store. Unless
 // this process put them there, the lane is read again.
-func (r *Resolver) InsertsChanged(lane uuid.UUID, number int) {
-	r.changed(lane, func(known *Lane) bool { return known.NextInsert() > number })
+func (n *news) InsertsChanged(lane uuid.UUID, number int) {
+	n.changed(lane, func(known *Lane) bool { return known.NextInsert() > number })
 }
 
 // changed has a lane read again that is not current. It does not wait for a request that holds the
 // lane: a listener that hears of the change hears of revoked keys too.
-func (r *Resolver) changed(lane uuid.UUID, isCurrent func(known *Lane) bool) {
-	known, ok := r.lanes.GetIfPresent(lane)
+func (n *news) changed(lane uuid.UUID, isCurrent func(known *Lane) bool) {
+	known, ok := n.mind.lanes.GetIfPresent(lane)
 	if !ok {
 		return
 	}
@@ -264,7 +277,7 @@ func (r *Resolver) changed(lane uuid.UUID, isCurrent func(known *Lane) bool) {
 		current := isCurrent(known)
 		known.mu.Unlock()
 		if !current {
-			r.outdate(known)
+			n.outdate(known)
 		}
 	}
 	if known.mu.TryLock() {
@@ -278,11 +291,11 @@ func (r *Resolver) changed(lane uuid.UUID, isCurrent func(known *Lane) bool) {
 }
 
 // Forget drops a lane: the store knows it better.
-func (r *Resolver) Forget(lane uuid.UUID) { r.lanes.Invalidate(lane) }
+func (m *mind) Forget(lane uuid.UUID) { m.lanes.Invalidate(lane) }
 
 // Missed notes that changes may have been missed: each lane is looked at again with its
 // next request, and is used as it is while the store does not answer.
-func (r *Resolver) Missed() { r.missed.Add(1) }
+func (n *news) Missed() { n.missed.Add(1) }
 
 // find returns the lane, locked, whose head lies furthest along the history, and
 // how many messages lie before that head; nil if it does not exist.
@@ -305,9 +318,9 @@ func (r *Resolver) find(ctx context.Context, scope Scope, messages []conversatio
 }
 
 // hold is find among the lanes that are remembered.
-func (r *Resolver) hold(ctx context.Context, chain []conversation.Hash) (lane *Lane, met int, err error) {
+func (m *mind) hold(ctx context.Context, chain []conversation.Hash) (lane *Lane, met int, err error) {
 	for {
-		lane, met = r.remembered(chain)
+		lane, met = m.remembered(chain)
 		if lane == nil {
 			return nil, 0, nil
 		}
@@ -315,7 +328,7 @@ func (r *Resolver) hold(ctx context.Context, chain []conversation.Hash) (lane *L
 			return nil, 0, err
 		}
 		// Who held it meanwhile may have had more of this history, or dropped the lane.
-		if still, now := r.remembered(chain); still == lane && now == met {
+		if still, now := m.remembered(chain); still == lane && now == met {
 			return lane, met, nil
 		}
 		lane.mu.Unlock()
@@ -323,10 +336,10 @@ func (r *Resolver) hold(ctx context.Context, chain []conversation.Hash) (lane *L
 }
 
 // remembered is find among the lanes that are remembered, and locks none.
-func (r *Resolver) remembered(chain []conversation.Hash) (lane *Lane, met int) {
+func (m *mind) remembered(chain []conversation.Hash) (lane *Lane, met int) {
 	for i := len(chain) - 1; i > 0; i-- {
-		if known, ok := r.heads.GetIfPresent(chain[i]); ok {
-			lane, _ := r.lanes.GetIfPresent(known.lane)
+		if known, ok := m.heads.GetIfPresent(chain[i]); ok {
+			lane, _ := m.lanes.GetIfPresent(known.lane)
 			return lane, known.position
 		}
 	}
@@ -352,7 +365,7 @@ func (f *Found) Stored() *Lane {
 		Session: f.Session, ID: f.Lane, Name: f.Name, Source: f.Source, Kind: f.Kind,
 		tip: f.Tip, durability: durable(f.Archived), projections: f.Projections,
 		pins: f.Pins, order: f.Order,
-		attempts: f.Attempts, summaries: f.Summaries, plan: f.Plan, inserts: f.Inserts, taken: f.Taken,
+		summaries: f.Summaries, progress: progress{attempts: f.Attempts, plan: f.Plan}, inserted: inserted{inserts: f.Inserts, taken: f.Taken},
 	}
 	lane.warmth.load(f.Heat)
 	return lane

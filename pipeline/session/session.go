@@ -157,9 +157,12 @@ type Found struct {
 
 // Store keeps sessions, lanes and projections.
 type Store interface {
-	Announcing
 	Committer
 	Recorder
+
+	// Announce has all processes find lanes by the ends of requests that are not
+	// recorded yet. Of each Seen it keeps the session, the lane and the head.
+	Announce(ctx context.Context, workspace tenants.WorkspaceID, seen []Seen) error
 
 	// Find returns the lane with a head among heads that lies furthest along;
 	// heads lie in the order of the history. It returns ErrNotFound if none does.

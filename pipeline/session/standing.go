@@ -32,11 +32,11 @@ func (l *Lane) catchUp(now Standing) (current bool) {
 	own := l.standing()
 	l.tip = max(l.tip, now.Tip)
 	l.warmth.renew(now.Heat)
-	l.progress.Lock()
+	l.progress.mu.Lock()
 	if now.Attempts.At.After(l.attempts.At) {
 		l.attempts = now.Attempts
 	}
-	l.progress.Unlock()
+	l.progress.mu.Unlock()
 	return own.Projection >= now.Projection && own.Insert >= now.Insert
 }
 

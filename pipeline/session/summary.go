@@ -53,17 +53,17 @@ func (l *Lane) Summary(chain []conversation.Hash) *Summary {
 
 // TakeRejected returns why summaries of the lane were rejected since it was last
 // asked.
-func (l *Lane) TakeRejected() []string {
-	l.progress.Lock()
-	defer l.progress.Unlock()
-	rejected := l.rejected
-	l.rejected = nil
+func (p *progress) TakeRejected() []string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	rejected := p.rejected
+	p.rejected = nil
 	return rejected
 }
 
 // Summarized gives a lane that is in memory a summary that is durable by now.
-func (r *Resolver) Summarized(lane uuid.UUID, summary Summary) {
-	known, ok := r.lanes.GetIfPresent(lane)
+func (m *mind) Summarized(lane uuid.UUID, summary Summary) {
+	known, ok := m.lanes.GetIfPresent(lane)
 	if !ok {
 		return
 	}
@@ -72,18 +72,18 @@ func (r *Resolver) Summarized(lane uuid.UUID, summary Summary) {
 		known.summaries = append(known.summaries, summary)
 	}
 	known.mu.Unlock()
-	r.lanes.Set(lane, known)
+	m.lanes.Set(lane, known)
 }
 
 // SummaryRejected has a lane that is in memory tell of a rejected summary with its
 // next exchange.
-func (r *Resolver) SummaryRejected(lane uuid.UUID, reason string) {
-	known, ok := r.lanes.GetIfPresent(lane)
+func (m *mind) SummaryRejected(lane uuid.UUID, reason string) {
+	known, ok := m.lanes.GetIfPresent(lane)
 	if !ok {
 		return
 	}
-	known.progress.Lock()
-	defer known.progress.Unlock()
+	known.progress.mu.Lock()
+	defer known.progress.mu.Unlock()
 	if len(known.rejected) < maxRejected {
 		known.rejected = append(known.rejected, reason)
 	}
@@ -91,8 +91,8 @@ func (r *Resolver) SummaryRejected(lane uuid.UUID, reason string) {
 
 // SummaryChanged notes that the store has a summary of a lane's first messages.
 // Unless this process knows it, the lane is read again.
-func (r *Resolver) SummaryChanged(lane uuid.UUID, covers int) {
-	r.changed(lane, func(known *Lane) bool {
+func (n *news) SummaryChanged(lane uuid.UUID, covers int) {
+	n.changed(lane, func(known *Lane) bool {
 		return slices.ContainsFunc(known.summaries, func(s Summary) bool { return s.Covers == covers })
 	})
 }

@@ -27,23 +27,20 @@ type End struct {
 	Position int // messages up to it
 }
 
-// Ends reads where requests of lanes ended.
-type Ends interface {
-	// Ends returns the ends of a lane that lie furthest along, that one first, and no more
-	// than most.
-	Ends(ctx context.Context, workspace tenants.WorkspaceID, lane uuid.UUID, most int) ([]End, error)
-}
+// ends returns the ends of a lane that lie furthest along, that one first, and no more than most.
+type ends func(ctx context.Context, workspace tenants.WorkspaceID, lane uuid.UUID, most int) ([]End, error)
 
-// Elsewhere reads what other processes keep for the store.
-type Elsewhere interface {
-	// Newest returns the newest projection of a lane that the store may not have yet, or
-	// ErrNotFound. One that comes before the number that the caller has does not count.
-	Newest(ctx context.Context, workspace tenants.WorkspaceID, lane uuid.UUID, have int) (Projection, error)
-}
+// elsewhere returns the newest projection of a lane that other processes keep for the store, which
+// may not have it yet, or ErrNotFound. One that comes before the number that the caller has does
+// not count.
+type elsewhere func(ctx context.Context, workspace tenants.WorkspaceID, lane uuid.UUID, have int) (Projection, error)
 
-// Consult has the resolver look for what other processes keep for the store. It is called before
-// the first request.
-func (r *Resolver) Consult(elsewhere Elsewhere) { r.elsewhere = elsewhere }
+// Consult has the resolver ask newest for the newest projection of a lane, with a number after the
+// one that it has, that other processes keep for the store; it returns ErrNotFound if none does. It
+// is called before the first request.
+func (r *Resolver) Consult(newest func(ctx context.Context, workspace tenants.WorkspaceID, lane uuid.UUID, have int) (Projection, error)) {
+	r.elsewhere = newest
+}
 
 // consult brings a lane that the caller holds up to date with what other processes keep for the
 // store. Without an answer the lane stays as it is.
@@ -51,7 +48,7 @@ func (r *Resolver) consult(ctx context.Context, lane *Lane, scope Scope) {
 	if r.elsewhere == nil {
 		return
 	}
-	if newest, err := r.elsewhere.Newest(ctx, scope.Workspace, lane.ID, lane.NextNumber()-1); err == nil {
+	if newest, err := r.elsewhere(ctx, scope.Workspace, lane.ID, lane.NextNumber()-1); err == nil {
 		lane.replace(newest)
 	}
 }
@@ -96,23 +93,23 @@ func (l *Lane) assume() {
 // Compacted notes that a lane of a workspace has a projection with a number in the store, 0 if
 // the lane was deleted. A lane that this process does not remember is read now: its next request
 // may come here when the store is away.
-func (r *Resolver) Compacted(workspace tenants.WorkspaceID, lane uuid.UUID, number int) {
-	if number == 0 || r.ends == nil || r.Known(lane) != nil {
-		r.Changed(lane, number)
+func (n *news) Compacted(workspace tenants.WorkspaceID, lane uuid.UUID, number int) {
+	if number == 0 || n.ends == nil || n.mind.Known(lane) != nil {
+		n.Changed(lane, number)
 		return
 	}
-	r.beside(func() { _ = r.readAhead(workspace, lane) }) // its next request asks the store
+	n.beside(func() { _ = n.readAhead(workspace, lane) }) // its next request asks the store
 }
 
 // readAhead remembers a lane that no request to this process has asked for.
-func (r *Resolver) readAhead(workspace tenants.WorkspaceID, lane uuid.UUID) error {
+func (n *news) readAhead(workspace tenants.WorkspaceID, lane uuid.UUID) error {
 	ctx, cancel := context.WithTimeout(context.Background(), refreshTimeout)
 	defer cancel()
-	ends, err := r.ends.Ends(ctx, workspace, lane, readEnds)
+	ends, err := n.ends(ctx, workspace, lane, readEnds)
 	if err != nil || len(ends) == 0 {
 		return err
 	}
-	found, err := r.store.Find(ctx, workspace, []conversation.Hash{ends[0].Head})
+	found, err := n.store.Find(ctx, workspace, []conversation.Hash{ends[0].Head})
 	if err != nil {
 		return err
 	}
@@ -123,8 +120,8 @@ func (r *Resolver) readAhead(workspace tenants.WorkspaceID, lane uuid.UUID) erro
 	read.stale.Store(true) // what others have sent since is not known
 	read.at.Store(&place{workspace: workspace, head: ends[0].Head})
 	for _, end := range ends {
-		r.heads.SetIfAbsent(end.Head, head{lane: lane, position: end.Position})
+		n.mind.heads.SetIfAbsent(end.Head, head{lane: lane, position: end.Position})
 	}
-	r.lanes.SetIfAbsent(lane, read)
+	n.mind.lanes.SetIfAbsent(lane, read)
 	return nil
 }

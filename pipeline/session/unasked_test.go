@@ -6,11 +6,10 @@ import (
 	"testing"
 	"time"
 
-	"palimpsest/tenants"
-
 	"github.com/google/uuid"
 
 	"palimpsest/pipeline/session"
+	"palimpsest/tenants"
 )
 
 // A session that a replica first sees while the store is away goes on in its own lane, so that
@@ -82,7 +81,7 @@ func TestUnknownSessionDoesNotWaitForAStoreThatIsAway(t *testing.T) {
 // endsOf reads ends of lanes from a map.
 type endsOf map[uuid.UUID][]session.End
 
-// Ends implements session.Ends.
+// Ends returns the ends of a lane.
 func (e endsOf) Ends(_ context.Context, _ tenants.WorkspaceID, lane uuid.UUID, most int) ([]session.End, error) {
 	return e[lane][:min(most, len(e[lane]))], nil
 }
@@ -93,7 +92,7 @@ func TestCompactedLaneOfAnotherReplicaIsUsedWhileTheStoreIsAway(t *testing.T) {
 	t.Parallel()
 	one, two, store := pair(t)
 	ends := endsOf{}
-	two.resolver.Share(session.NewAnnouncer(store, session.NewAbsence(time.Now), nil), ends)
+	two.resolver.Share(session.NewAnnouncer(store.Announce, session.NewAbsence(time.Now), nil), ends.Ends)
 	hint := session.Hint{}
 	lane := one.say(t, hint, "a B c")
 	made := one.epoch(t, "a B c D e", 3)
@@ -117,7 +116,7 @@ func TestCompactedLaneOfAnotherReplicaIsUsedWhileTheStoreIsAway(t *testing.T) {
 // elsewhere keeps a projection for the store.
 type elsewhere struct{ session.Projection }
 
-// Newest implements session.Elsewhere.
+// Newest returns what is kept elsewhere.
 func (e elsewhere) Newest(_ context.Context, _ tenants.WorkspaceID, _ uuid.UUID, have int) (session.Projection, error) {
 	if e.Number < have {
 		return session.Projection{}, session.ErrNotFound
@@ -134,7 +133,7 @@ func TestProjectionThatAnotherReplicaKeepsIsUsed(t *testing.T) {
 	two.say(t, hint, "a B c D e")
 	chain := session.Chain(two.scope, hint, history("a B c D e"))
 	for _, resolver := range []*session.Resolver{one.resolver, two.resolver} {
-		resolver.Consult(elsewhere{session.Projection{Number: 2, Covers: 3, Chain: chain[3]}})
+		resolver.Consult(elsewhere{session.Projection{Number: 2, Covers: 3, Chain: chain[3]}}.Newest)
 	}
 	known, _ := two.hold(t, hint, "a B c D e")
 	known.Adopt(session.Projection{Number: 2, Covers: 5, Chain: chain[5]}) // this replica has made its own

@@ -216,7 +216,9 @@ type bench struct {
 	ended  chan session.SummaryAttempt
 }
 
-func newBench(t testing.TB, l *lane, provider Provider) *bench {
+func newBench(t testing.TB, l *lane, provider interface {
+	Ask(ctx context.Context, call Call) (Reply, error)
+}) *bench {
 	t.Helper()
 	models, err := tokens.NewModels()
 	if err != nil {
@@ -224,7 +226,7 @@ func newBench(t testing.TB, l *lane, provider Provider) *bench {
 	}
 	b := &bench{lane: l, ended: make(chan session.SummaryAttempt, queueJobs+workers)}
 	b.worker = NewWorker(Config{
-		Originals: l, Store: l, Lanes: l, Provider: provider, Models: models, Count: newCounter(t).Count,
+		Originals: l, Store: l, Lanes: l, Ask: provider.Ask, Models: models, Count: newCounter(t).Count,
 		Log: slog.New(slog.DiscardHandler), Now: func() time.Time { return time.Unix(1_800_000_000, 0) },
 		Ended: func(_ Job, attempt session.SummaryAttempt) { b.ended <- attempt },
 	})

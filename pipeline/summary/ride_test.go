@@ -153,7 +153,7 @@ func TestARequestOfItsOwnIsLegal(t *testing.T) {
 	} {
 		l := newLane().user("Go.").work(20)
 		codec := codecs()[test.codec]
-		m := &maker{job: l.job(), provider: d, models: models, count: newCounter(t).Count, budget: 2_000}
+		m := &maker{job: l.job(), provider: d.Ask, models: models, count: newCounter(t).Count, budget: 2_000}
 		m.job.Codec = codec
 		own, _ := m.own(test.model)
 		own.user = asked("", []string{"[#0 user]\n| Go.\n"}, 2)

@@ -33,12 +33,10 @@ const (
 	room = 1.5
 )
 
-// Provider sends a call and returns the answer. Its error says that there was
+// Ask sends a call to a provider and returns the answer. Its error says that there was
 // none; ErrNoProvider that nobody could be asked, ErrOtherAccount that the call's
 // account could not.
-type Provider interface {
-	Ask(ctx context.Context, call Call) (Reply, error)
-}
+type Ask func(ctx context.Context, call Call) (Reply, error)
 
 // ErrNoProvider says that a workspace has no key for the provider that would be asked.
 var ErrNoProvider = errors.New("no key for the provider")
@@ -49,7 +47,7 @@ var ErrOtherAccount = errors.New("another provider key is in use")
 // maker makes the summary of one job.
 type maker struct {
 	job      Job
-	provider Provider
+	provider Ask
 	models   *tokens.Models
 	count    func(string) int
 
@@ -278,7 +276,7 @@ func (m *maker) askOnce(ctx context.Context, form, model string, call Call) (tex
 	span.String(spans.RequestModel, spans.Name(model))
 	m.form, m.model = form, model
 	call.Workspace, call.Codec, call.Provider = m.job.Scope.Workspace, m.job.Codec, m.job.Provider
-	reply, err := m.provider.Ask(ctx, call)
+	reply, err := m.provider(ctx, call)
 	if err != nil {
 		return "", err
 	}

@@ -92,7 +92,7 @@ type Config struct {
 	Originals archive.Originals
 	Store     Store
 	Lanes     Lanes
-	Provider  Provider
+	Ask       Ask
 	Models    *tokens.Models
 	Count     func(string) int // o200k tokens of a text
 	Log       *slog.Logger
@@ -268,7 +268,7 @@ func (w *Worker) attempt(ctx context.Context, job Job) (session.SummaryAttempt, 
 		return session.SummaryAttempt{}, err
 	}
 	m := &maker{
-		job: job, provider: w.config.Provider, models: w.config.Models, count: w.config.Count, previous: previous,
+		job: job, provider: w.config.Ask, models: w.config.Models, count: w.config.Count, previous: previous,
 		budget: job.budget(),
 	}
 	text := ""

@@ -32,24 +32,16 @@ type Store interface {
 	EraseWorkspace(ctx context.Context, workspace tenants.WorkspaceID) error
 }
 
-// Bytes keeps archived bytes.
-type Bytes interface {
-	// Erase deletes all archived bytes of a workspace, wherever they are.
-	Erase(ctx context.Context, workspace tenants.WorkspaceID) error
-}
-
-// Jobs keeps work for later.
-type Jobs interface {
-	// Forget deletes the jobs of a workspace, but those that are being done.
-	Forget(ctx context.Context, workspace tenants.WorkspaceID) error
-}
-
 // Config is what a Service works with. All must be set.
 type Config struct {
 	Store Store
-	Bytes Bytes
-	Jobs  Jobs
 	Log   *slog.Logger
+
+	// EraseBytes deletes all archived bytes of a workspace, wherever they are.
+	EraseBytes func(ctx context.Context, workspace tenants.WorkspaceID) error
+
+	// ForgetJobs deletes the jobs of a workspace, but those that are being done.
+	ForgetJobs func(ctx context.Context, workspace tenants.WorkspaceID) error
 
 	// Confirm returns tenants.ErrWrongLogin if the password is not the user's, or a
 	// tenants.TooMany.
@@ -129,8 +121,8 @@ func (s *Service) erase(ctx context.Context, workspace tenants.WorkspaceID) erro
 		do   func(context.Context, tenants.WorkspaceID) error
 	}{
 		{"sessions", s.config.Store.EraseSessions},
-		{"archived bytes", s.config.Bytes.Erase},
-		{"jobs", s.config.Jobs.Forget},
+		{"archived bytes", s.config.EraseBytes},
+		{"jobs", s.config.ForgetJobs},
 		{"the rest", s.config.Store.EraseWorkspace},
 	} {
 		if err := step.do(ctx, workspace); err != nil {

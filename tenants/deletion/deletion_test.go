@@ -108,11 +108,11 @@ func setup(t *testing.T, bucket archive.Bucket) *product {
 	p.mover.Segments.Originals, p.mover.Segments.Wait = 1, 0
 	log := slog.New(slog.DiscardHandler)
 	p.work = jobsdb.New(jobsdb.Config{
-		Pool: p.DB.WorkPool(), Door: p.DB, Metrics: jobsdb.NewMetrics(prometheus.NewRegistry()), Log: log, Now: time.Now,
+		Pool: p.DB.WorkPool(), Joined: p.DB.Joined, Metrics: jobsdb.NewMetrics(prometheus.NewRegistry()), Log: log, Now: time.Now,
 		Ended: func(_ jobs.Kind, outcome string) { p.ended <- outcome },
 	})
 	p.service = deletion.New(deletion.Config{
-		Store: p.DB.Deletion, Bytes: p.mover, Jobs: p.work, Log: log,
+		Store: p.DB.Deletion, EraseBytes: p.mover.Erase, ForgetJobs: p.work.Forget, Log: log,
 		Enqueue: func(ctx context.Context, workspace tenants.WorkspaceID) error {
 			return p.work.Enqueue(ctx, workspace, jobs.Job{Kind: kind, Workspace: workspace})
 		},

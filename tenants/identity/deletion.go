@@ -14,12 +14,12 @@ import (
 // tenants.Invalid that names password, a tenants.TooMany, a tenants.OnlyOwner of a workspace
 // without another owner, tenants.ErrOperator, and tenants.ErrSignOnOnly for a login that
 // opens one workspace only while the person belongs to others too.
-func (s *Service) DeleteAccount(ctx context.Context, who tenants.Principal, password string, revokeKeys bool) error {
-	if err := s.confirmDeletion(ctx, who, password); err != nil {
+func (a *accounts) DeleteAccount(ctx context.Context, who tenants.Principal, password string, revokeKeys bool) error {
+	if err := a.confirmDeletion(ctx, who, password); err != nil {
 		return err
 	}
-	defer s.Forget()
-	if err := s.store.DeleteAccount(ctx, who.User.ID, revokeKeys); err != nil {
+	defer a.logins.Forget()
+	if err := a.store.DeleteAccount(ctx, who.User.ID, revokeKeys); err != nil {
 		return fmt.Errorf("delete account: %w", err)
 	}
 	return nil
@@ -27,9 +27,9 @@ func (s *Service) DeleteAccount(ctx context.Context, who tenants.Principal, pass
 
 // confirmDeletion has a person prove that the account is theirs. A workspace's identity
 // provider proves it of an account that belongs to the workspace alone.
-func (s *Service) confirmDeletion(ctx context.Context, who tenants.Principal, password string) error {
+func (a *accounts) confirmDeletion(ctx context.Context, who tenants.Principal, password string) error {
 	if !who.Login.SignOn.IsZero() {
-		memberships, err := s.store.Memberships(ctx, who.User.ID)
+		memberships, err := a.store.Memberships(ctx, who.User.ID)
 		if err != nil {
 			return fmt.Errorf("delete account: %w", err)
 		}
@@ -39,14 +39,14 @@ func (s *Service) confirmDeletion(ctx context.Context, who tenants.Principal, pa
 			}
 		}
 	}
-	_, hash, err := s.store.UserByEmail(ctx, who.User.Email)
+	_, hash, err := a.store.UserByEmail(ctx, who.User.Email)
 	if err != nil {
 		return fmt.Errorf("delete account: %w", err)
 	}
 	if hash != "" {
-		return s.confirm(ctx, who, "password", password)
+		return a.prover.confirm(ctx, who, "password", password)
 	}
-	if s.now().Sub(who.Login.CreatedAt) > tenants.RecentLogin {
+	if a.now().Sub(who.Login.CreatedAt) > tenants.RecentLogin {
 		return tenants.Invalid{Field: "password", Message: "is not set for your account: log out and log in again, then delete it within 15 minutes"}
 	}
 	return nil

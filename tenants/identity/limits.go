@@ -72,15 +72,15 @@ func codeTries(user tenants.User, from string) tries {
 
 // mayTry returns a tenants.TooMany if too many tries failed: of the pair, from the place, or
 // with the account, unless its person has logged in from this place lately.
-func (s *Service) mayTry(ctx context.Context, tries tries) error {
-	if err := s.throttle.Check(ctx, append(tries.place, tries.pair)...); err != nil {
+func (p *prover) mayTry(ctx context.Context, tries tries) error {
+	if err := p.throttle.Check(ctx, append(tries.place, tries.pair)...); err != nil {
 		return err
 	}
-	full := s.throttle.Check(ctx, tries.account)
+	full := p.throttle.Check(ctx, tries.account)
 	if !errors.Is(full, tenants.ErrTooMany) {
 		return full
 	}
-	used, err := s.store.UsedPlace(ctx, tries.email, tries.from, s.now().AddDate(0, -usedPlaceMonths, 0))
+	used, err := p.store.UsedPlace(ctx, tries.email, tries.from, p.now().AddDate(0, -usedPlaceMonths, 0))
 	if used {
 		return nil
 	}
@@ -88,10 +88,10 @@ func (s *Service) mayTry(ctx context.Context, tries tries) error {
 }
 
 // failed counts a try that failed and returns its error, with what went wrong with counting.
-func (s *Service) failed(ctx context.Context, tries tries, err error) error {
+func (p *prover) failed(ctx context.Context, tries tries, err error) error {
 	failures := []error{err}
 	for _, count := range append(tries.place, tries.pair, tries.account) {
-		if counted := s.throttle.Take(ctx, count); !errors.Is(counted, tenants.ErrTooMany) {
+		if counted := p.throttle.Take(ctx, count); !errors.Is(counted, tenants.ErrTooMany) {
 			failures = append(failures, counted)
 		}
 	}
@@ -113,7 +113,7 @@ func mailsTo(kind, email string) Count {
 type PlaceThrottle struct{ throttle Throttle }
 
 // Throttle returns what slows down those who log in beside the service.
-func (s *Service) Throttle() PlaceThrottle { return PlaceThrottle{s.throttle} }
+func (p *prover) Throttle() PlaceThrottle { return PlaceThrottle{p.throttle} }
 
 // Check returns a tenants.TooMany if the actor's place failed too often at something.
 func (t PlaceThrottle) Check(ctx context.Context, at string) error {

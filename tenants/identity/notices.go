@@ -4,13 +4,13 @@ import "palimpsest/tenants"
 
 // FactorMail returns what a person is told about a change of what they log in with beside
 // their password: of a second factor, recovery codes, or a passkey that is named.
-func (s *Service) FactorMail(user tenants.User, change tenants.Action, passkey string) tenants.Mail {
+func (l *letters) FactorMail(user tenants.User, change tenants.Action, passkey string) tenants.Mail {
 	subject, text := factorNotice(change, passkey)
 	return tenants.Mail{To: user.Email, Subject: subject, Text: text + `
 
 If that was not you, set a new password here at once, and look at what you log in with:
 
-` + s.mails.PublicURL + `/reset
+` + l.mails.PublicURL + `/reset
 `}
 }
 

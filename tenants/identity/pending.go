@@ -13,19 +13,19 @@ import (
 // Pending returns who a tenants.CodeNeeded was for: they have typed their password. It
 // returns tenants.ErrLoginEnded for a token that has become invalid, as after a change of
 // the password or the address.
-func (s *Service) Pending(ctx context.Context, pending string) (tenants.User, error) {
-	user, _, err := s.pending(ctx, pending)
+func (f *secondFactors) Pending(ctx context.Context, pending string) (tenants.User, error) {
+	user, _, err := f.pending(ctx, pending)
 	return user, err
 }
 
 // pending is Pending with the workspace whose single sign-on stood in for the password; Nil
 // if it was typed.
-func (s *Service) pending(ctx context.Context, pending string) (user tenants.User, signOn tenants.WorkspaceID, err error) {
-	claims, err := s.tokens.pending(pending)
+func (f *secondFactors) pending(ctx context.Context, pending string) (user tenants.User, signOn tenants.WorkspaceID, err error) {
+	claims, err := f.logins.tokens.pending(pending)
 	if err != nil {
 		return tenants.User{}, tenants.WorkspaceID{}, err
 	}
-	user, hash, err := s.store.UserByEmail(ctx, claims.Email)
+	user, hash, err := f.store.UserByEmail(ctx, claims.Email)
 	if errors.Is(err, tenants.ErrNotFound) || err == nil && (user.ID != claims.user || fingerprint(hash) != claims.Password) {
 		return tenants.User{}, tenants.WorkspaceID{}, tenants.ErrLoginEnded
 	}
@@ -37,18 +37,12 @@ func (s *Service) pending(ctx context.Context, pending string) (user tenants.Use
 
 // PendingFactors returns what someone who has typed their password can log in with, or
 // the error of Pending.
-func (s *Service) PendingFactors(ctx context.Context, pending string) (tenants.Factors, error) {
-	user, err := s.Pending(ctx, pending)
+func (f *secondFactors) PendingFactors(ctx context.Context, pending string) (tenants.Factors, error) {
+	user, err := f.Pending(ctx, pending)
 	if err != nil {
 		return tenants.Factors{}, err
 	}
-	return s.store.FactorsOf(ctx, user.ID)
-}
-
-// ConfirmPassword has someone who is logged in prove that they know their password. It
-// returns a tenants.Invalid that names password, or a tenants.TooMany.
-func (s *Service) ConfirmPassword(ctx context.Context, who tenants.Principal, password string) error {
-	return s.confirm(ctx, who, "password", password)
+	return f.store.FactorsOf(ctx, user.ID)
 }
 
 // OpenWithPasskey opens a login of a user whose passkey has proven who they are, and
@@ -63,6 +57,6 @@ func (s *Service) OpenWithPasskey(ctx context.Context, user tenants.User, userAg
 
 // NewRecoveryCodes returns recovery codes for a person as they read them, and what is
 // kept of them.
-func (s *Service) NewRecoveryCodes(user uuid.UUID) (codes []string, hashes [][]byte) {
+func (f *secondFactors) NewRecoveryCodes(user uuid.UUID) (codes []string, hashes [][]byte) {
 	return newRecoveryCodes(user)
 }

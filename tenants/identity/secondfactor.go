@@ -38,18 +38,28 @@ type Factors interface {
 	RemoveSecondFactor(ctx context.Context, user tenants.User, keep uuid.UUID, notices ...tenants.Mail) error
 }
 
+// secondFactors are what people log in with beside their password.
+type secondFactors struct {
+	store   Store
+	prover  *prover
+	logins  *logins
+	letters *letters
+	sealer  tenants.Sealer
+	now     func() time.Time
+}
+
 // SetSealer says what seals the secrets of second factors. It must be called before
 // the service is used; without one, nobody can set a second factor up.
-func (s *Service) SetSealer(sealer tenants.Sealer) { s.sealer = sealer }
+func (f *secondFactors) SetSealer(sealer tenants.Sealer) { f.sealer = sealer }
 
 // errNoSealer says that the program was put together without what seals secrets.
 var errNoSealer = errors.New("second factor: nothing seals its secret")
 
 // SecondFactor returns the second factor of a person, or tenants.ErrNotFound. One that
 // waits for its first code is returned for tenants.SetUpAge.
-func (s *Service) SecondFactor(ctx context.Context, user uuid.UUID) (tenants.SecondFactor, error) {
-	factor, err := s.store.SecondFactor(ctx, user)
-	if err == nil && !factor.IsOn() && s.now().Sub(factor.CreatedAt) > tenants.SetUpAge {
+func (f *secondFactors) SecondFactor(ctx context.Context, user uuid.UUID) (tenants.SecondFactor, error) {
+	factor, err := f.store.SecondFactor(ctx, user)
+	if err == nil && !factor.IsOn() && f.now().Sub(factor.CreatedAt) > tenants.SetUpAge {
 		return tenants.SecondFactor{}, tenants.ErrNotFound
 	}
 	return factor, err
@@ -58,35 +68,35 @@ func (s *Service) SecondFactor(ctx context.Context, user uuid.UUID) (tenants.Sec
 // StartSecondFactor makes a secret for someone who is logged in and knows their
 // password. It returns a tenants.Invalid that names password, a tenants.TooMany, or
 // tenants.ErrConflict if they have a second factor.
-func (s *Service) StartSecondFactor(ctx context.Context, who tenants.Principal, password string) error {
-	if s.sealer == nil {
+func (f *secondFactors) StartSecondFactor(ctx context.Context, who tenants.Principal, password string) error {
+	if f.sealer == nil {
 		return errNoSealer
 	}
-	if err := s.confirm(ctx, who, "password", password); err != nil {
+	if err := f.prover.confirm(ctx, who, "password", password); err != nil {
 		return err
 	}
 	key, err := totp.Generate(totp.GenerateOpts{Issuer: "Palimpsest", AccountName: who.User.Email})
 	if err != nil {
 		return fmt.Errorf("second factor: %w", err)
 	}
-	sealed, err := s.sealer.SealAbout(tenants.AboutSecondFactor(who.User.ID), key.Secret())
+	sealed, err := f.sealer.SealAbout(tenants.AboutSecondFactor(who.User.ID), key.Secret())
 	if err != nil {
 		return err
 	}
-	return s.store.StartSecondFactor(ctx, who.User.ID, sealed, s.now())
+	return f.store.StartSecondFactor(ctx, who.User.ID, sealed, f.now())
 }
 
 // SetUp returns the secret of a person that waits for its first code, or
 // tenants.ErrNotFound.
-func (s *Service) SetUp(ctx context.Context, user tenants.User) (tenants.SetUp, error) {
-	factor, err := s.SecondFactor(ctx, user.ID)
+func (f *secondFactors) SetUp(ctx context.Context, user tenants.User) (tenants.SetUp, error) {
+	factor, err := f.SecondFactor(ctx, user.ID)
 	if err != nil {
 		return tenants.SetUp{}, err
 	}
 	if factor.IsOn() {
 		return tenants.SetUp{}, tenants.ErrNotFound // it is not shown again
 	}
-	secret, err := s.openFactor(factor)
+	secret, err := f.openFactor(factor)
 	if err != nil {
 		return tenants.SetUp{}, err
 	}
@@ -97,8 +107,8 @@ func (s *Service) SetUp(ctx context.Context, user tenants.User) (tenants.SetUp, 
 // ends their other logins and returns their recovery codes, which are not kept. It
 // returns a tenants.Invalid that names code, a tenants.TooMany, tenants.ErrNotFound if
 // no secret waits.
-func (s *Service) ConfirmSecondFactor(ctx context.Context, who tenants.Principal, code string) ([]string, error) {
-	factor, err := s.SecondFactor(ctx, who.User.ID)
+func (f *secondFactors) ConfirmSecondFactor(ctx context.Context, who tenants.Principal, code string) ([]string, error) {
+	factor, err := f.SecondFactor(ctx, who.User.ID)
 	if err != nil {
 		return nil, err
 	}
@@ -106,76 +116,76 @@ func (s *Service) ConfirmSecondFactor(ctx context.Context, who tenants.Principal
 		return nil, tenants.ErrNotFound
 	}
 	var step int64
-	err = s.guess(ctx, who.User, func() (err error) {
-		step, err = s.stepOf(factor, plainCode(code))
+	err = f.guess(ctx, who.User, func() (err error) {
+		step, err = f.stepOf(factor, plainCode(code))
 		return err
 	})
 	if err != nil {
 		return nil, wrongCode(err)
 	}
 	codes, hashes := newRecoveryCodes(who.User.ID)
-	factor.ConfirmedAt, factor.LastStep = s.now(), step
-	defer s.Forget()
-	return codes, s.store.ConfirmSecondFactor(ctx, who.User, who.Login.ID, factor, hashes, s.FactorMail(who.User, tenants.SecondFactorOn, ""))
+	factor.ConfirmedAt, factor.LastStep = f.now(), step
+	defer f.logins.Forget()
+	return codes, f.store.ConfirmSecondFactor(ctx, who.User, who.Login.ID, factor, hashes, f.letters.FactorMail(who.User, tenants.SecondFactorOn, ""))
 }
 
 // RenewRecoveryCodes returns other recovery codes to someone who is logged in, knows
 // their password and has a code; those before end. It returns what
 // RemoveSecondFactor does.
-func (s *Service) RenewRecoveryCodes(ctx context.Context, who tenants.Principal, password, code string) ([]string, error) {
-	if err := s.prove(ctx, who, password, code); err != nil {
+func (f *secondFactors) RenewRecoveryCodes(ctx context.Context, who tenants.Principal, password, code string) ([]string, error) {
+	if err := f.prove(ctx, who, password, code); err != nil {
 		return nil, err
 	}
 	codes, hashes := newRecoveryCodes(who.User.ID)
-	return codes, s.store.ReplaceRecoveryCodes(ctx, who.User, hashes, s.FactorMail(who.User, tenants.RecoveryCodesChanged, ""))
+	return codes, f.store.ReplaceRecoveryCodes(ctx, who.User, hashes, f.letters.FactorMail(who.User, tenants.RecoveryCodesChanged, ""))
 }
 
 // RemoveSecondFactor has no codes asked for any more of someone who is logged in,
 // knows their password and has a code, and ends their other logins. It returns a
 // tenants.Invalid that names password or code, a tenants.TooMany, or
 // tenants.ErrNotFound.
-func (s *Service) RemoveSecondFactor(ctx context.Context, who tenants.Principal, password, code string) error {
-	if err := s.prove(ctx, who, password, code); err != nil {
+func (f *secondFactors) RemoveSecondFactor(ctx context.Context, who tenants.Principal, password, code string) error {
+	if err := f.prove(ctx, who, password, code); err != nil {
 		return err
 	}
-	defer s.Forget()
-	return s.store.RemoveSecondFactor(ctx, who.User, who.Login.ID, s.FactorMail(who.User, tenants.SecondFactorOff, ""))
+	defer f.logins.Forget()
+	return f.store.RemoveSecondFactor(ctx, who.User, who.Login.ID, f.letters.FactorMail(who.User, tenants.SecondFactorOff, ""))
 }
 
 // LogInWithCode logs in the person to whom LogIn has given a pending token, with a code of their
 // app or a recovery code. It returns tenants.ErrWrongLogin for a wrong or used code,
 // tenants.ErrLoginEnded for a pending token that has become invalid, and a
 // tenants.TooMany.
-func (s *Service) LogInWithCode(ctx context.Context, pending, code, userAgent string) (tenants.Principal, string, error) {
-	user, signOn, err := s.pending(ctx, pending)
+func (f *secondFactors) LogInWithCode(ctx context.Context, pending, code, userAgent string) (tenants.Principal, string, error) {
+	user, signOn, err := f.pending(ctx, pending)
 	if err != nil {
 		return tenants.Principal{}, "", err
 	}
 	ctx = tenants.WithActor(ctx, tenants.Actor{User: user.ID, Name: user.Email, From: tenants.ActorOf(ctx).From})
-	if err := s.useCode(ctx, user, code); err != nil {
+	if err := f.useCode(ctx, user, code); err != nil {
 		return tenants.Principal{}, "", err
 	}
 	if !signOn.IsZero() { // the code was the second proof, and single sign-on the first
-		return s.openBound(ctx, user, signOn, userAgent)
+		return f.logins.openBound(ctx, user, signOn, userAgent)
 	}
-	return s.OpenLogin(ctx, user, userAgent)
+	return f.logins.OpenLogin(ctx, user, userAgent)
 }
 
 // needsCode returns a tenants.CodeNeeded for a person with a second factor, who has typed
 // their password or comes through a workspace's single sign-on.
-func (s *Service) needsCode(ctx context.Context, user tenants.User, signOn tenants.WorkspaceID) error {
-	factors, err := s.store.FactorsOf(ctx, user.ID)
+func (f *secondFactors) needsCode(ctx context.Context, user tenants.User, signOn tenants.WorkspaceID) error {
+	factors, err := f.store.FactorsOf(ctx, user.ID)
 	if err != nil {
 		return fmt.Errorf("log in: %w", err)
 	}
 	if !factors.AreOn() {
 		return nil
 	}
-	_, hash, err := s.store.UserByEmail(ctx, user.Email)
+	_, hash, err := f.store.UserByEmail(ctx, user.Email)
 	if err != nil {
 		return fmt.Errorf("log in: %w", err)
 	}
-	pending, err := s.tokens.issuePending(user, fingerprint(hash), signOn)
+	pending, err := f.logins.tokens.issuePending(user, fingerprint(hash), signOn)
 	if err != nil {
 		return err
 	}
@@ -184,17 +194,17 @@ func (s *Service) needsCode(ctx context.Context, user tenants.User, signOn tenan
 
 // prove has someone who is logged in prove that they know their password and have a
 // code.
-func (s *Service) prove(ctx context.Context, who tenants.Principal, password, code string) error {
-	if err := s.confirm(ctx, who, "password", password); err != nil {
+func (f *secondFactors) prove(ctx context.Context, who tenants.Principal, password, code string) error {
+	if err := f.prover.confirm(ctx, who, "password", password); err != nil {
 		return err
 	}
-	return wrongCode(s.useCode(ctx, who.User, code))
+	return wrongCode(f.useCode(ctx, who.User, code))
 }
 
 // useCode uses a code of a person up. Who has passkeys and no app has recovery codes
 // only.
-func (s *Service) useCode(ctx context.Context, user tenants.User, code string) error {
-	factors, err := s.store.FactorsOf(ctx, user.ID)
+func (f *secondFactors) useCode(ctx context.Context, user tenants.User, code string) error {
+	factors, err := f.store.FactorsOf(ctx, user.ID)
 	if err != nil {
 		return err
 	}
@@ -202,44 +212,44 @@ func (s *Service) useCode(ctx context.Context, user tenants.User, code string) e
 		return tenants.ErrNotFound
 	}
 	code = plainCode(code)
-	return s.guess(ctx, user, func() error {
+	return f.guess(ctx, user, func() error {
 		if len(code) == recoveryLetters {
-			return s.store.UseRecoveryCode(ctx, user, hashRecovery(user.ID, code), s.now(), s.FactorMail(user, tenants.RecoveryCodeUsed, ""))
+			return f.store.UseRecoveryCode(ctx, user, hashRecovery(user.ID, code), f.now(), f.letters.FactorMail(user, tenants.RecoveryCodeUsed, ""))
 		}
 		if !factors.App {
 			return tenants.ErrWrongLogin
 		}
-		factor, err := s.store.SecondFactor(ctx, user.ID)
+		factor, err := f.store.SecondFactor(ctx, user.ID)
 		if err != nil {
 			return err
 		}
-		step, err := s.stepOf(factor, code)
+		step, err := f.stepOf(factor, code)
 		if err != nil {
 			return err
 		}
-		return s.store.UseStep(ctx, user.ID, step, s.now())
+		return f.store.UseStep(ctx, user.ID, step, f.now())
 	})
 }
 
 // guess throttles try, which returns tenants.ErrWrongLogin for a wrong code, as passwords
 // are throttled, but sooner: a code is short.
-func (s *Service) guess(ctx context.Context, user tenants.User, try func() error) error {
+func (f *secondFactors) guess(ctx context.Context, user tenants.User, try func() error) error {
 	tries := codeTries(user, tenants.ActorOf(ctx).Place())
-	if err := s.mayTry(ctx, tries); err != nil {
+	if err := f.prover.mayTry(ctx, tries); err != nil {
 		return err
 	}
-	release, err := s.passwords.acquire(ctx)
+	release, err := f.prover.passwords.acquire(ctx)
 	if err != nil {
 		return err
 	}
 	defer release()
 	// Again: of many attempts at once, those before this one have failed by now.
-	if err := s.mayTry(ctx, tries); err != nil {
+	if err := f.prover.mayTry(ctx, tries); err != nil {
 		return err
 	}
 	if err := try(); err != nil {
 		if errors.Is(err, tenants.ErrWrongLogin) {
-			return s.failed(ctx, tries, err)
+			return f.prover.failed(ctx, tries, err)
 		}
 		return err
 	}
@@ -248,12 +258,12 @@ func (s *Service) guess(ctx context.Context, user tenants.User, try func() error
 
 // stepOf returns the time step that a code is of, or tenants.ErrWrongLogin. One that
 // was accepted before is wrong.
-func (s *Service) stepOf(factor tenants.SecondFactor, code string) (int64, error) {
-	secret, err := s.openFactor(factor)
+func (f *secondFactors) stepOf(factor tenants.SecondFactor, code string) (int64, error) {
+	secret, err := f.openFactor(factor)
 	if err != nil {
 		return 0, err
 	}
-	now := s.now().Unix() / codePeriod
+	now := f.now().Unix() / codePeriod
 	for step := now - codeSkew; step <= now+codeSkew; step++ {
 		//nolint:gosec // the time is after 1970
 		good, err := hotp.ValidateCustom(code, uint64(step), secret, hotp.ValidateOpts{Digits: otp.DigitsSix, Algorithm: otp.AlgorithmSHA1})
@@ -264,11 +274,11 @@ func (s *Service) stepOf(factor tenants.SecondFactor, code string) (int64, error
 	return 0, tenants.ErrWrongLogin
 }
 
-func (s *Service) openFactor(factor tenants.SecondFactor) (string, error) {
-	if s.sealer == nil {
+func (f *secondFactors) openFactor(factor tenants.SecondFactor) (string, error) {
+	if f.sealer == nil {
 		return "", errNoSealer
 	}
-	secret, _, err := s.sealer.OpenAbout(tenants.AboutSecondFactor(factor.User), factor.Sealed)
+	secret, _, err := f.sealer.OpenAbout(tenants.AboutSecondFactor(factor.User), factor.Sealed)
 	if err != nil {
 		return "", fmt.Errorf("second factor of %s: %w", factor.User, err)
 	}

@@ -4,19 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync/atomic"
 	"time"
 
 	"github.com/google/uuid"
 	"github.com/maypok86/otter/v2"
 
 	"palimpsest/tenants"
-)
-
-const (
-	// principalAge bounds how long an ended login is still believed.
-	principalAge    = 2 * time.Second
-	knownPrincipals = 10_000
 )
 
 // Store keeps people, what they belong to and where they are logged in. All of it must be set.
@@ -27,33 +20,20 @@ type Store struct {
 	Factors
 }
 
-// LoginStore keeps where people are logged in.
-type LoginStore interface {
-	CreateLogin(ctx context.Context, login tenants.Login) error
-	// UsedPlace reports whether the person with an address has logged in from a place since
-	// a time. It does the same for every address.
-	UsedPlace(ctx context.Context, email, place string, since time.Time) (bool, error)
-	// ActiveLogin returns who is logged in, or tenants.ErrLoginEnded.
-	ActiveLogin(ctx context.Context, user, login uuid.UUID) (tenants.Principal, error)
-	// Logins returns a user's active logins, the newest first.
-	Logins(ctx context.Context, user uuid.UUID) ([]tenants.Login, error)
-	RevokeLogin(ctx context.Context, user, login uuid.UUID) error
-	RevokeLogins(ctx context.Context, user uuid.UUID) error
-}
-
-// Service signs people up, logs them in and out, and knows them by their token.
+// Service signs people up, logs them in and out, and knows them by their token. Each of its
+// parts has one duty, and names the others that it needs.
 type Service struct {
-	store     Store
-	passwords *passwords
-	tokens    tokens
-	throttle  Throttle
-	mails     Mails
-	signUps   SignUps
-	sealer    tenants.Sealer
-	known     *otter.Cache[uuid.UUID, tenants.Principal]
-	begun     atomic.Bool   // someone has signed up
-	changes   atomic.Uint64 // times that logins changed
-	now       func() time.Time
+	entrance      // who may sign up
+	prover        // that people are who they say, by their password
+	secondFactors // what else they log in with
+	logins        // where they are logged in
+	accounts      // what they change of themselves
+	requests      // what they ask for by mail
+	letters       // what they are written
+
+	store    Store
+	throttle Throttle
+	now      func() time.Time
 }
 
 // NewService returns a Service. The first signing key signs tokens, all verify.
@@ -70,22 +50,15 @@ func NewService(store Store, throttle Throttle, signingKeys [][]byte, now func()
 	if err != nil {
 		return nil, fmt.Errorf("known principals: %w", err)
 	}
-	return &Service{
-		store: store, passwords: passwords, throttle: throttle, known: known, now: now,
-		tokens: tokens{keys: signingKeys, now: now},
-	}, nil
-}
-
-// IsNew reports whether nobody has signed up in this installation yet.
-func (s *Service) IsNew(ctx context.Context) (bool, error) {
-	if s.begun.Load() {
-		return false, nil
-	}
-	has, err := s.store.HasWorkspaces(ctx)
-	if has {
-		s.begun.Store(true) // and stays so
-	}
-	return !has && err == nil, err
+	s := &Service{store: store, throttle: throttle, now: now}
+	s.entrance = entrance{store: store, throttle: throttle}
+	s.prover = prover{store: store, passwords: passwords, throttle: throttle, now: now}
+	s.letters = letters{now: now}
+	s.logins = logins{store: store, tokens: tokens{keys: signingKeys, now: now}, known: known, now: now}
+	s.requests = requests{store: store, entrance: &s.entrance, prover: &s.prover, letters: &s.letters}
+	s.accounts = accounts{store: store, prover: &s.prover, logins: &s.logins, letters: &s.letters, now: now}
+	s.secondFactors = secondFactors{store: store, prover: &s.prover, logins: &s.logins, letters: &s.letters, now: now}
+	return s, nil
 }
 
 // SignUp creates a user with a workspace and logs them in. It returns the
@@ -176,16 +149,6 @@ func (s *Service) VerifyPassword(ctx context.Context, email, password, from stri
 	return user, nil
 }
 
-// OpenLogin is the second half of LogIn: it opens a login of a user who has proven
-// who they are, and returns its token.
-func (s *Service) OpenLogin(ctx context.Context, user tenants.User, userAgent string) (tenants.Principal, string, error) {
-	memberships, err := s.store.Memberships(ctx, user.ID)
-	if err != nil {
-		return tenants.Principal{}, "", fmt.Errorf("log in: %w", err)
-	}
-	return s.open(ctx, user, memberships, userAgent)
-}
-
 // OpenSignOn opens a login of a user whom a workspace's single sign-on knows, which opens
 // that workspace only, and returns its token. It returns a tenants.CodeNeeded for
 // someone with a second factor.
@@ -194,124 +157,4 @@ func (s *Service) OpenSignOn(ctx context.Context, user tenants.User, workspace t
 		return tenants.Principal{}, "", err
 	}
 	return s.openBound(ctx, user, workspace, userAgent)
-}
-
-// openBound opens a login that opens one workspace only.
-func (s *Service) openBound(ctx context.Context, user tenants.User, workspace tenants.WorkspaceID, userAgent string) (tenants.Principal, string, error) {
-	memberships, err := s.store.Memberships(ctx, user.ID)
-	if err != nil {
-		return tenants.Principal{}, "", fmt.Errorf("log in: %w", err)
-	}
-	for _, membership := range memberships {
-		if membership.Workspace.ID == workspace {
-			return s.openIn(ctx, user, memberships, membership, workspace, userAgent)
-		}
-	}
-	return tenants.Principal{}, "", tenants.ErrNotFound
-}
-
-// verify returns the user with the address of tries and a password.
-func (s *Service) verify(ctx context.Context, password string, tries tries) (tenants.User, error) {
-	if err := s.mayTry(ctx, tries); err != nil {
-		return tenants.User{}, err
-	}
-	release, err := s.passwords.acquire(ctx)
-	if err != nil {
-		return tenants.User{}, err
-	}
-	defer release()
-	// Again: of many attempts at once, those before this one have failed by now.
-	if err := s.mayTry(ctx, tries); err != nil {
-		return tenants.User{}, err
-	}
-	user, hash, err := s.store.UserByEmail(ctx, tries.email)
-	if err != nil && !errors.Is(err, tenants.ErrNotFound) {
-		return tenants.User{}, fmt.Errorf("log in: %w", err)
-	}
-	matches, current, err := s.passwords.matches(password, hash)
-	if err != nil {
-		return tenants.User{}, err
-	}
-	if !matches {
-		return tenants.User{}, s.failed(ctx, tries, tenants.ErrWrongLogin)
-	}
-	if !current {
-		return user, s.renewHash(ctx, user, password, hash)
-	}
-	return user, nil
-}
-
-// renewHash keeps a password, which was right, under a hash as they are made now. The caller
-// holds a slot.
-func (s *Service) renewHash(ctx context.Context, user tenants.User, password, old string) error {
-	hash, err := s.passwords.hash(password)
-	if err != nil {
-		return err
-	}
-	return s.store.RenewPasswordHash(ctx, user.ID, old, hash)
-}
-
-// LogOut ends a login: its token is refused everywhere within two seconds. One
-// that has ended already is no error.
-func (s *Service) LogOut(ctx context.Context, login tenants.Login) error {
-	if err := s.store.RevokeLogin(ctx, login.UserID, login.ID); err != nil {
-		return fmt.Errorf("log out: %w", err)
-	}
-	s.changes.Add(1) // a read under way may still find it active
-	s.known.Invalidate(login.ID)
-	return nil
-}
-
-// Forget makes the next use of every token ask the store: a login has ended, or works
-// elsewhere or with another role.
-func (s *Service) Forget() {
-	s.changes.Add(1)
-	s.known.InvalidateAll()
-}
-
-// Authenticate returns who a token belongs to, or tenants.ErrLoginEnded.
-func (s *Service) Authenticate(ctx context.Context, token string) (tenants.Principal, error) {
-	user, id, err := s.tokens.login(token)
-	if err != nil {
-		return tenants.Principal{}, err
-	}
-	if principal, ok := s.known.GetIfPresent(id); ok {
-		return principal, nil
-	}
-	changes := s.changes.Load()
-	principal, err := s.store.ActiveLogin(ctx, user, id)
-	if err != nil {
-		return tenants.Principal{}, fmt.Errorf("authenticate: %w", err)
-	}
-	s.known.Set(id, principal)
-	if s.changes.Load() != changes {
-		s.known.Invalidate(id) // what was read may be from before
-	}
-	return principal, nil
-}
-
-// open creates a login in the workspace that was used last.
-func (s *Service) open(ctx context.Context, user tenants.User, memberships []tenants.Membership, userAgent string) (tenants.Principal, string, error) {
-	return s.openIn(ctx, user, memberships, lastUsed(memberships), tenants.WorkspaceID{}, userAgent)
-}
-
-// openIn creates a login in the workspace of a membership, which came through a single
-// sign-on or not.
-func (s *Service) openIn(ctx context.Context, user tenants.User, memberships []tenants.Membership, membership tenants.Membership, signOn tenants.WorkspaceID, userAgent string) (tenants.Principal, string, error) {
-	now := s.now()
-	login := tenants.Login{
-		ID: uuid.Must(uuid.NewV7()), UserID: user.ID, Workspace: membership.Workspace.ID, SignOn: signOn, UserAgent: userAgent,
-		Place: tenants.ActorOf(ctx).Place(), CreatedAt: now, ExpiresAt: now.Add(tenants.LoginAge),
-	}
-	ctx = tenants.WithActor(ctx, tenants.Actor{User: user.ID, Name: user.Email, From: tenants.ActorOf(ctx).From})
-	if err := s.store.CreateLogin(ctx, login); err != nil {
-		return tenants.Principal{}, "", fmt.Errorf("create login: %w", err)
-	}
-	token, err := s.tokens.issue(login)
-	if err != nil {
-		return tenants.Principal{}, "", err
-	}
-	return tenants.Principal{
-		User: user, Login: login, Workspace: membership.Workspace, Role: membership.Role, Memberships: memberships,
-	}.Bound(), token, nil
 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync/atomic"
 
 	"palimpsest/tenants"
 )
@@ -60,8 +61,16 @@ func ParseDomains(list string) ([]string, error) {
 	return domains, nil
 }
 
+// entrance decides who may sign up.
+type entrance struct {
+	store    Store
+	throttle Throttle
+	signUps  SignUps
+	begun    atomic.Bool // someone has signed up
+}
+
 // SetSignUps says who may sign up. It must be called before the service is used.
-func (s *Service) SetSignUps(signUps SignUps) {
+func (e *entrance) SetSignUps(signUps SignUps) {
 	if signUps.RefuseDisposable {
 		for line := range strings.Lines(disposable) {
 			if line = strings.TrimSpace(line); line != "" && !strings.HasPrefix(line, "#") {
@@ -69,25 +78,25 @@ func (s *Service) SetSignUps(signUps SignUps) {
 			}
 		}
 	}
-	s.signUps = signUps
+	e.signUps = signUps
 }
 
 // TakesSignUps reports whether someone who was not invited may try to sign up.
-func (s *Service) TakesSignUps(ctx context.Context) (bool, error) {
-	if s.signUps.Open != OpenToInvited {
+func (e *entrance) TakesSignUps(ctx context.Context) (bool, error) {
+	if e.signUps.Open != OpenToInvited {
 		return true, nil
 	}
-	return s.IsNew(ctx)
+	return e.IsNew(ctx)
 }
 
 // maySignUp returns why nobody signs up with an address: tenants.ErrInviteOnly, a
 // tenants.Invalid of the field email, or a tenants.TooMany. It says nothing of whether
 // the address is known. onlyFirst: someone may as long as nobody was before them.
-func (s *Service) maySignUp(ctx context.Context, email string) (onlyFirst bool, err error) {
-	if onlyFirst, err = s.takes(ctx, email); err != nil {
+func (e *entrance) maySignUp(ctx context.Context, email string) (onlyFirst bool, err error) {
+	if onlyFirst, err = e.takes(ctx, email); err != nil {
 		return false, err
 	}
-	return onlyFirst, s.countPlace(ctx)
+	return onlyFirst, e.countPlace(ctx)
 }
 
 // byMail reports whether a sign-up is answered by mail, and if not whether it is for the
@@ -121,12 +130,12 @@ func (s *Service) notFirst(ctx context.Context, email, password, workspace strin
 
 // takes returns why nobody signs up with an address, as maySignUp does, and counts
 // nothing.
-func (s *Service) takes(ctx context.Context, email string) (onlyFirst bool, err error) {
-	refusal := s.refusal(email)
+func (e *entrance) takes(ctx context.Context, email string) (onlyFirst bool, err error) {
+	refusal := e.refusal(email)
 	if refusal == nil {
 		return false, nil
 	}
-	isNew, err := s.IsNew(ctx)
+	isNew, err := e.IsNew(ctx)
 	if err != nil {
 		return false, fmt.Errorf("sign up: %w", err)
 	}
@@ -137,14 +146,14 @@ func (s *Service) takes(ctx context.Context, email string) (onlyFirst bool, err 
 }
 
 // refusal returns why nobody signs up with an address but the first person.
-func (s *Service) refusal(email string) error {
+func (e *entrance) refusal(email string) error {
 	_, domain, _ := strings.Cut(email, "@")
 	switch {
-	case s.signUps.Open == OpenToInvited:
+	case e.signUps.Open == OpenToInvited:
 		return tenants.ErrInviteOnly
-	case s.signUps.Open == OpenToDomains && !slices.Contains(s.signUps.Allowed, domain):
-		return tenants.Invalid{Field: "email", Message: "must be an address at " + strings.Join(s.signUps.Allowed, " or ") + ", or sign up through an invitation"}
-	case slices.ContainsFunc(s.signUps.Blocked, func(blocked string) bool { return within(domain, blocked) }):
+	case e.signUps.Open == OpenToDomains && !slices.Contains(e.signUps.Allowed, domain):
+		return tenants.Invalid{Field: "email", Message: "must be an address at " + strings.Join(e.signUps.Allowed, " or ") + ", or sign up through an invitation"}
+	case slices.ContainsFunc(e.signUps.Blocked, func(blocked string) bool { return within(domain, blocked) }):
 		return tenants.Invalid{Field: "email", Message: "must be a lasting address: this installation takes none at " + domain}
 	}
 	return nil
@@ -158,15 +167,27 @@ func isRefusal(err error) bool {
 
 // countPlace counts a sign-up from the place of the context's actor; the command line
 // has none.
-func (s *Service) countPlace(ctx context.Context) error {
+func (e *entrance) countPlace(ctx context.Context) error {
 	place := tenants.ActorOf(ctx).Place()
-	if !s.signUps.PerPlace || place == "" {
+	if !e.signUps.PerPlace || place == "" {
 		return nil
 	}
-	return s.throttle.Take(ctx, Count{"sign-ups from " + place, signUpsOfPlace, signUpWindow})
+	return e.throttle.Take(ctx, Count{"sign-ups from " + place, signUpsOfPlace, signUpWindow})
 }
 
 // within reports whether a domain is another or lies below it.
 func within(domain, above string) bool {
 	return domain == above || strings.HasSuffix(domain, "."+above)
+}
+
+// IsNew reports whether nobody has signed up in this installation yet.
+func (e *entrance) IsNew(ctx context.Context) (bool, error) {
+	if e.begun.Load() {
+		return false, nil
+	}
+	has, err := e.store.HasWorkspaces(ctx)
+	if has {
+		e.begun.Store(true) // and stays so
+	}
+	return !has && err == nil, err
 }

@@ -50,17 +50,12 @@ type Store interface {
 	DropMails(ctx context.Context, before time.Time) error
 }
 
-// Writer writes the mails that people ask for by their address.
-type Writer interface {
-	AnswerRequests(ctx context.Context) error
-}
-
 // Config is what an Outbox works with.
 type Config struct {
 	Store   Store
-	Writer  Writer
-	Sender  tenants.MailSender // nil: mails are kept
-	ReadAt  func() string      // returns the address where mails are read that are kept; empty: nowhere
+	Answer  func(ctx context.Context) error // writes the mails that people ask for by their address
+	Sender  tenants.MailSender              // nil: mails are kept
+	ReadAt  func() string                   // returns the address where mails are read that are kept; empty: nowhere
 	Observe func(outcome string)
 	Log     *slog.Logger
 	Now     func() time.Time
@@ -80,7 +75,7 @@ func NewOutbox(config Config) *Outbox {
 // Pass writes the mails that were asked for and sends what is due. What cannot be sent
 // waits for a later pass, or is abandoned; neither is an error.
 func (o *Outbox) Pass(ctx context.Context) error {
-	written := o.config.Writer.AnswerRequests(ctx)
+	written := o.config.Answer(ctx)
 	if o.config.Sender == nil {
 		return errors.Join(written, o.keep(ctx))
 	}

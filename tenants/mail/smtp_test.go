@@ -132,16 +132,11 @@ type outbox struct {
 	now      time.Time
 }
 
-// nothing is asked for by an address in these tests.
-type nothing struct{}
-
-func (nothing) AnswerRequests(context.Context) error { return nil }
-
 func setup(t *testing.T, isLocal bool) *outbox {
 	t.Helper()
 	o := &outbox{db: dbtest.New(t), server: serve(t), log: &bytes.Buffer{}, now: time.Now().Add(time.Minute)}
 	config := mail.Config{
-		Store: o.db.DB.Mail, Writer: nothing{}, Observe: func(outcome string) { o.outcomes = append(o.outcomes, outcome) },
+		Store: o.db.DB.Mail, Answer: func(context.Context) error { return nil }, Observe: func(outcome string) { o.outcomes = append(o.outcomes, outcome) },
 		Log: slog.New(slog.NewTextHandler(o.log, nil)), Now: func() time.Time { return o.now },
 	}
 	if !isLocal {

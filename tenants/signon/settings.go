@@ -135,7 +135,7 @@ func (s *Service) Prove(ctx context.Context, who tenants.Principal, domain strin
 	}
 	asking, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
-	records, err := s.Resolver.LookupTXT(asking, domain+".")
+	records, err := s.LookupTXT(asking, domain+".")
 	if err != nil || !slices.Contains(records, domains[at].Record()) {
 		return tenants.Invalid{Field: "domain", Message: domain + " has no TXT record " + domains[at].Record() + " yet; it may take some minutes to be seen"}
 	}

@@ -41,11 +41,6 @@ type Store interface {
 	SignOnUser(ctx context.Context, workspace tenants.WorkspaceID, proof tenants.SignOnProof, role tenants.Role) (tenants.User, error)
 }
 
-// Resolver looks TXT records up; net.Resolver is one.
-type Resolver interface {
-	LookupTXT(ctx context.Context, name string) ([]string, error)
-}
-
 // Door opens logins.
 type Door interface {
 	// OpenSignOn returns the login's token, or a tenants.CodeNeeded.
@@ -58,7 +53,7 @@ type Door interface {
 type Config struct {
 	Store     Store
 	Sealer    tenants.Sealer
-	Resolver  Resolver
+	LookupTXT func(ctx context.Context, name string) ([]string, error) // as net.Resolver does
 	Door      Door
 	Throttle  tenants.Throttle
 	Client    *http.Client // asks identity providers, see NewClient

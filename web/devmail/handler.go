@@ -18,34 +18,29 @@ import (
 	"palimpsest/web/layout"
 )
 
-// Outbox keeps the mails that nobody was sent.
-type Outbox interface {
-	// Kept returns them, the newest first.
-	Kept(ctx context.Context) ([]tenants.WaitingMail, error)
-}
-
 // Handler answers the requests to the page.
 type Handler struct {
-	outbox    Outbox
+	kept      func(context.Context) ([]tenants.WaitingMail, error)
 	token     string
 	publicURL string
 	now       func() time.Time
 }
 
-// New returns a Handler. The outbox is nil where mails are sent, and the token, the last
+// New returns a Handler. kept returns the mails that nobody was sent, the newest first;
+// it is nil where mails are sent, and the token, the last
 // part of the page's address, is empty where they are not shown.
-func New(outbox Outbox, token, publicURL string, now func() time.Time) *Handler {
-	return &Handler{outbox: outbox, token: token, publicURL: publicURL, now: now}
+func New(kept func(context.Context) ([]tenants.WaitingMail, error), token, publicURL string, now func() time.Time) *Handler {
+	return &Handler{kept: kept, token: token, publicURL: publicURL, now: now}
 }
 
 // Show shows the mails. Their links open accounts: the page exists only where no mail is
 // sent, for a browser on this machine that knows the token, which the log alone says.
 func (h *Handler) Show(c echo.Context) error {
 	isKnown := h.token != "" && subtle.ConstantTimeCompare([]byte(c.Param("token")), []byte(h.token)) == 1
-	if h.outbox == nil || !isKnown || !isLocal(c.Request(), h.publicURL) {
+	if h.kept == nil || !isKnown || !isLocal(c.Request(), h.publicURL) {
 		return tenants.ErrNotFound
 	}
-	mails, err := h.outbox.Kept(c.Request().Context())
+	mails, err := h.kept(c.Request().Context())
 	if err != nil {
 		return err
 	}

@@ -21,13 +21,10 @@ import (
 	"palimpsest/web/paths"
 )
 
-// Sender sends archived requests again through the proxy.
-type Sender interface {
-	// Send uses one of the person's API keys, waits until the new exchange is recorded, and
-	// returns its id. It returns tenants.ErrNotFound for a key that is not the person's, and
-	// the errors of keys that cannot be used.
-	Send(from *http.Request, who tenants.Principal, key uuid.UUID, request tenants.AgainRequest) (uuid.UUID, error)
-}
+// SendAgain sends an archived request again through the proxy with one of the person's API keys,
+// waits until the new exchange is recorded, and returns its id. It returns tenants.ErrNotFound for a
+// key that is not the person's, and the errors of keys that cannot be used.
+type SendAgain func(from *http.Request, who tenants.Principal, key uuid.UUID, request tenants.AgainRequest) (uuid.UUID, error)
 
 // leastAnswer is how long the answer to a request that is sent again may be, in tokens,
 // where the API asks for a maximum and the first answer was shorter.
@@ -68,7 +65,7 @@ func (h *Handler) againOf(ctx context.Context, who tenants.Principal, o *opened,
 // notAgain says why a request cannot be sent again; "" if it can.
 func (h *Handler) notAgain(who tenants.Principal, o *opened, exchange *tenants.Exchange) string {
 	switch {
-	case h.deps.Sender == nil:
+	case h.deps.SendAgain == nil:
 		return "This process doesn't send requests."
 	case h.codecOf(exchange.Endpoint) == nil:
 		return "Only requests that carry a conversation can be sent again."
@@ -131,7 +128,7 @@ func (h *Handler) Again(c echo.Context, who tenants.Principal) error {
 	if err != nil {
 		return err
 	}
-	sent, err := h.deps.Sender.Send(c.Request(), who, key, tenants.AgainRequest{Of: id, Endpoint: exchange.Endpoint, Body: body})
+	sent, err := h.deps.SendAgain(c.Request(), who, key, tenants.AgainRequest{Of: id, Endpoint: exchange.Endpoint, Body: body})
 	switch {
 	case errors.Is(err, tenants.ErrNotFound), errors.Is(err, tenants.ErrKeyRevoked), errors.Is(err, tenants.ErrKeyExpired):
 		return h.notSent(c, who, opened, http.StatusUnprocessableEntity, "Nothing was sent: that key can't be used any more. Choose another of your keys.")

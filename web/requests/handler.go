@@ -44,7 +44,7 @@ type Deps struct {
 	Archive      archive.Reader
 	Audit        tenants.AuditLog
 	Codecs       map[conversation.Format]wire.Codec
-	Sender       Sender         // optional: nothing is sent again
+	SendAgain    SendAgain      // optional: nothing is sent again
 	Models       *tokens.Models // optional: what sending again costs is not said
 
 	PublicURL string

@@ -18,13 +18,10 @@ import (
 	"palimpsest/web/paths"
 )
 
-// Configuration reads configuration files into workspaces.
-type Configuration interface {
-	// Import does all that a file says on behalf of by, or nothing of it; a dry run
-	// only tells what would change. It returns pipeline.Faults for what is wrong with the
-	// file, tenants.ErrDenied and tenants.ErrConflict.
-	Import(ctx context.Context, workspace tenants.WorkspaceID, document string, by uuid.UUID, may func(tenants.Permission) bool, dry bool) (tenants.ConfigImport, error)
-}
+// ImportConfig does all that a configuration file says on behalf of by, or nothing of it; a dry run
+// only tells what would change. It returns pipeline.Faults for what is wrong with the file,
+// tenants.ErrDenied and tenants.ErrConflict.
+type ImportConfig func(ctx context.Context, workspace tenants.WorkspaceID, document string, by uuid.UUID, may func(tenants.Permission) bool, dry bool) (tenants.ConfigImport, error)
 
 // importModel is the page on which a configuration file is read.
 type importModel struct {
@@ -54,7 +51,7 @@ func (h *Handler) Import(c echo.Context, who tenants.Principal) error {
 	}
 	page := importModel{Typed: typed}
 	confirmed := c.FormValue("confirmed") != ""
-	page.Came, err = h.deps.Configuration.Import(c.Request().Context(), who.Workspace.ID, typed, who.User.ID, who.Role.May, !confirmed)
+	page.Came, err = h.deps.ImportConfig(c.Request().Context(), who.Workspace.ID, typed, who.User.ID, who.Role.May, !confirmed)
 	if faults, is := errors.AsType[pipeline.Faults](err); is {
 		page.Faults = components.FaultsOf(typed, faults)
 		return answerImport(c, http.StatusUnprocessableEntity, who, page)

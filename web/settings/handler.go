@@ -18,10 +18,10 @@ import (
 
 // Deps are what the page works with.
 type Deps struct {
-	Data          tenants.Data
-	Deletion      tenants.Deletion
-	Configuration Configuration
-	Log           *slog.Logger
+	Data         tenants.Data
+	Deletion     tenants.Deletion
+	ImportConfig ImportConfig
+	Log          *slog.Logger
 }
 
 // Handler answers the requests to the page.

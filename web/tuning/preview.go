@@ -31,18 +31,9 @@ const (
 	clientName = "preview.client"
 )
 
-// Comparer says what other settings would have made of a workspace's sessions.
-type Comparer interface {
-	// Compare compares two configs on the sessions of a workspace that are picked.
-	Compare(ctx context.Context, workspace tenants.WorkspaceID, picked session.Picked, saved, wanted pipeline.Config) (preview.Comparison, error)
-
-	// Identifiers compares them on what was said in these sessions.
-	Identifiers(ctx context.Context, workspace tenants.WorkspaceID, picked session.Picked, texts preview.Texts, saved, wanted pipeline.Config) (preview.Identifiers, error)
-}
-
 // PreviewDeps are what the preview reads. All but Within must be set.
 type PreviewDeps struct {
-	Compares Comparer
+	Compares *preview.Preview
 	Readers  tenants.Data
 	Archive  archive.Reader
 	Codecs   map[conversation.Format]wire.Codec

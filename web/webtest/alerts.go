@@ -21,7 +21,7 @@ import (
 func (p *Product) useAlerts(t testing.TB) {
 	t.Helper()
 	log := slog.New(slog.DiscardHandler)
-	queue := jobsdb.New(jobsdb.Config{Pool: p.DB.WorkPool(), Door: p.DB, Metrics: jobsdb.NewMetrics(prometheus.NewRegistry()), Log: log, Now: time.Now, Idle: true})
+	queue := jobsdb.New(jobsdb.Config{Pool: p.DB.WorkPool(), Joined: p.DB.Joined, Metrics: jobsdb.NewMetrics(prometheus.NewRegistry()), Log: log, Now: time.Now, Idle: true})
 	p.Alerting = alerts.New(alerts.Config{
 		Store: alerts.Store{Alerts: p.DB.Alerts, Keys: p.DB.APIKeys, UsageReader: p.DB.Usage, Workspaces: p.DB.Workspaces, Transactor: p.DB}, Sealer: p.vault, Queue: queue, Mailer: keptMails{p.DB}, AllowPrivate: true, PublicURL: PublicURL, Log: log, Now: time.Now,
 	})

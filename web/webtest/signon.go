@@ -24,7 +24,7 @@ func (r *Records) Add(domain, record string) {
 	r.records[domain] = append(r.records[domain], record)
 }
 
-// LookupTXT implements signon.Resolver.
+// LookupTXT returns the records of a domain.
 func (r *Records) LookupTXT(_ context.Context, name string) ([]string, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -42,7 +42,7 @@ func NoPasskeys(p *Product, deps *web.Deps) { deps.Passkeys = p.passkeys("https:
 func (p *Product) signOn(publicURL string) *signon.Service {
 	p.Records = &Records{records: map[string][]string{}}
 	return signon.New(signon.Config{
-		Store: p.DB.SignOn, Sealer: p.vault, Resolver: p.Records, Door: p.People, Throttle: p.People.Throttle(), Client: signon.NewClient(true),
+		Store: p.DB.SignOn, Sealer: p.vault, LookupTXT: p.Records.LookupTXT, Door: p.People, Throttle: p.People.Throttle(), Client: signon.NewClient(true),
 		PublicURL: publicURL, AllowHTTP: true, Now: time.Now,
 	})
 }

@@ -161,8 +161,9 @@ func (p *Product) server(t testing.TB, window int) (server *api.Server, stop fun
 	recorder.Recorded = p.Live.Happened
 	recorder.Start()
 	return &api.Server{
-		Keys: p.Keys, Settings: settings, Prompts: p.writer(t, window), Upstream: p.provider,
-		Recorder: recorder, Metrics: metrics, Log: log, Now: time.Now,
+		Gate:    api.Gate{Keys: p.Keys, Settings: settings},
+		Records: api.Records{Recorder: recorder, Metrics: metrics, Log: log, Now: time.Now},
+		Prompts: p.writer(t, window), Upstream: p.provider,
 	}, recorder.Stop
 }
 
@@ -175,11 +176,11 @@ type sender struct {
 // senderWindow is the context window that a request that is sent again has.
 const senderWindow = 200_000
 
-// Send implements requests.Sender.
+// Send is a requests.SendAgain.
 func (s sender) Send(from *http.Request, who tenants.Principal, key uuid.UUID, request tenants.AgainRequest) (uuid.UUID, error) {
 	server, stop := s.product.server(s.t, senderWindow)
 	defer stop()
-	return api.Again{Keys: s.product.Keys, Proxy: server}.Send(from, who, key, request)
+	return api.Again{KeyOf: s.product.Keys.Of, Proxy: server}.Send(from, who, key, request)
 }
 
 func (p *Product) writer(t testing.TB, window int) *prompt.Writer {

@@ -134,17 +134,17 @@ func (p *Product) handler(t testing.TB, options []Option) http.Handler {
 	p.People = people
 	people.SetSealer(p.vault)
 	people.SetMails(identity.Mails{PublicURL: PublicURL})
-	p.Mails = mail.NewOutbox(mail.Config{Store: p.DB.Mail, Writer: people, Log: slog.New(slog.DiscardHandler), Now: time.Now})
+	p.Mails = mail.NewOutbox(mail.Config{Store: p.DB.Mail, Answer: people.AnswerRequests, Log: slog.New(slog.DiscardHandler), Now: time.Now})
 	p.useAlerts(t)
 	keeper := forgetting{Keeper: p.Keeper(true), keys: p.Keys}
 	configuration := manage.NewConfigurations(manage.Config{
 		Defaults: p.defaults(), Pipelines: p.DB.Pipelines, ModelWindows: p.DB.ModelWindows, Data: p.DB.Data, APIKeys: keeper, ProviderKeys: keeper, Audit: p.DB.Audit,
 	})
 	deps := web.Deps{
-		Config:   configuration,
-		Identity: people, APIKeys: keeper, ProviderKeys: keeper,
+		ImportConfig: configuration.Import,
+		Identity:     people, APIKeys: keeper, ProviderKeys: keeper,
 		Pipelines: p.DB.Pipelines, Preview: preview.New(p.Sessions.Browser(), models), TriggerAdvice: previewdb.New(p.DB), ModelWindows: p.DB.ModelWindows, Usage: p.DB.Usage, Sessions: p.Sessions.Browser(), Costs: p.Sessions.Browser(), Exchanges: p.DB.Exchanges, Archive: p.Archive, ArchiveKeys: p.ArchiveKeys,
-		Mails:    p.Mails,
+		Mails:    p.Mails.Kept,
 		Operator: p.DB.Operators, Health: func(ctx context.Context) []tenants.Check {
 			return []tenants.Check{{Name: "Database", OK: p.DB.Ping(ctx) == nil, Text: "answers"}}
 		},
@@ -152,8 +152,8 @@ func (p *Product) handler(t testing.TB, options []Option) http.Handler {
 		Data: p.DB.Data, Audit: p.DB.Audit, Views: p.DB.Views, Deletion: p.deletion(people),
 		Billing: billing.New(billing.DefaultConfig(), billing.Deps{Now: time.Now}),
 		Stars:   p.DB.Stars, Comments: p.DB.Comments,
-		Alerts: p.Alerting,
-		Sender: sender{t, p}, Models: models,
+		Alerts:    p.Alerting,
+		SendAgain: sender{t, p}.Send, Models: models,
 		SignOn: p.signOn(PublicURL), Passkeys: p.passkeys(p.Local),
 	}
 	p.useEverywhere(t, &deps)
@@ -172,16 +172,10 @@ func (p *Product) handler(t testing.TB, options []Option) http.Handler {
 // deletion deletes workspaces from view; what is stored of them stays.
 func (p *Product) deletion(people *identity.Service) *deletion.Service {
 	return deletion.New(deletion.Config{
-		Store: p.DB.Deletion, Bytes: archivedb.NewMover(p.DB, nil), Jobs: noJobs{}, Log: slog.New(slog.DiscardHandler), Confirm: people.Confirm,
+		Store: p.DB.Deletion, EraseBytes: archivedb.NewMover(p.DB, nil).Erase, ForgetJobs: func(context.Context, tenants.WorkspaceID) error { return nil }, Log: slog.New(slog.DiscardHandler), Confirm: people.Confirm,
 		Enqueue: func(context.Context, tenants.WorkspaceID) error { return nil },
 	})
 }
-
-// noJobs is where no jobs are kept.
-type noJobs struct{}
-
-// Forget implements deletion.Jobs.
-func (noJobs) Forget(context.Context, tenants.WorkspaceID) error { return nil }
 
 func (p *Product) defaults() pipeline.Layer {
 	return pipeline.Layer{Source: pipeline.FromDefault, Modules: p.modules}

@@ -170,7 +170,7 @@ func (r *anthropicRequest) sign(d *Double, text string) string {
 	if r.model.Thinking != ThinkingBound {
 		return d.Sign(text)
 	}
-	binding := Binding{signer: d.Signer, double: d, chain: r.head()}
+	binding := Binding{signer: d.Signer, reader: &d.anthropic, chain: r.head()}
 	for _, m := range r.messages {
 		for _, b := range m.blocks {
 			if b.isThinking() {

@@ -85,9 +85,9 @@ func rolesOf(kind string) string {
 }
 
 // parseMessage reads one message; path names it in refusals.
-func (d *Double) parseMessage(raw json.RawMessage, path string) (*message, *Rejection) {
+func (a *anthropicReader) parseMessage(raw json.RawMessage, path string) (*message, *Rejection) {
 	key := sha256.Sum256(raw)
-	if known, ok := d.messages.find(key); ok {
+	if known, ok := a.messages.find(key); ok {
 		return known, nil
 	}
 	m, ok := objectMembers(raw)
@@ -101,28 +101,28 @@ func (d *Double) parseMessage(raw json.RawMessage, path string) (*message, *Reje
 	if role != "user" && role != "assistant" && role != "system" {
 		return nil, refuse(`messages: Unexpected role "%s". Allowed roles are "user" or "assistant".`, role)
 	}
-	if name := m.extra("role", "content", "clear_at", "output_config"); name != "" && !d.config.AllowUnknown {
+	if name := m.extra("role", "content", "clear_at", "output_config"); name != "" && !a.config.AllowUnknown {
 		return nil, refuse("%s.%s: Extra inputs are not permitted", path, name)
 	}
 	if _, ok := m["content"]; !ok {
 		return nil, refuse("%s.content: Field required", path)
 	}
-	blocks, rejection := d.parseContent(m["content"], role, path+".content")
+	blocks, rejection := a.parseContent(m["content"], role, path+".content")
 	if rejection != nil {
 		return nil, rejection
 	}
 	parsed := &message{role: role, blocks: blocks}
-	d.messages.keep(key, parsed)
+	a.messages.keep(key, parsed)
 	return parsed, nil
 }
 
 // parseContent reads a string or a list of blocks.
-func (d *Double) parseContent(raw json.RawMessage, role, path string) ([]*block, *Rejection) {
+func (a *anthropicReader) parseContent(raw json.RawMessage, role, path string) ([]*block, *Rejection) {
 	if text, ok := stringValue(raw); ok {
 		if text == "" {
 			return nil, nil
 		}
-		return []*block{d.textBlock(text)}, nil
+		return []*block{a.textBlock(text)}, nil
 	}
 	list, ok := elements(raw)
 	if !ok {
@@ -130,7 +130,7 @@ func (d *Double) parseContent(raw json.RawMessage, role, path string) ([]*block,
 	}
 	blocks := make([]*block, 0, len(list))
 	for i, element := range list {
-		b, rejection := d.parseBlock(element, role, at(path, i))
+		b, rejection := a.parseBlock(element, role, at(path, i))
 		if rejection != nil {
 			return nil, rejection
 		}
@@ -139,11 +139,11 @@ func (d *Double) parseContent(raw json.RawMessage, role, path string) ([]*block,
 	return blocks, nil
 }
 
-func (d *Double) textBlock(text string) *block {
-	return &block{kind: "text", text: text, sum: sumText(text), tokens: d.config.Count(text)}
+func (a *anthropicReader) textBlock(text string) *block {
+	return &block{kind: "text", text: text, sum: sumText(text), tokens: a.config.Count(text)}
 }
 
-func (d *Double) parseBlock(raw json.RawMessage, role, path string) (*block, *Rejection) {
+func (a *anthropicReader) parseBlock(raw json.RawMessage, role, path string) (*block, *Rejection) {
 	m, ok := objectMembers(raw)
 	if !ok {
 		return nil, refuse("%s: Input should be a valid dictionary", path)
@@ -153,13 +153,13 @@ func (d *Double) parseBlock(raw json.RawMessage, role, path string) (*block, *Re
 		return nil, refuse("%s.type: Field required", path)
 	}
 	roles := rolesOf(kind)
-	if roles == "" && !d.config.AllowUnknown && kind != "tool_reference" {
+	if roles == "" && !a.config.AllowUnknown && kind != "tool_reference" {
 		return nil, refuse("%s: Input tag '%s' found using 'type' does not match any of the expected tags", path, kind)
 	}
 	if roles != "" && !strings.Contains(roles, role) {
 		return nil, refuse("%s: `%s` blocks can only be in `%s` messages", strings.TrimSuffix(path, ".content"), kind, strings.Fields(roles)[0])
 	}
-	if known := memberNames(kind); known != nil && !d.config.AllowUnknown {
+	if known := memberNames(kind); known != nil && !a.config.AllowUnknown {
 		if name := m.extra(known...); name != "" {
 			return nil, refuse("%s.%s.%s: Extra inputs are not permitted", path, kind, name)
 		}
@@ -172,16 +172,16 @@ func (d *Double) parseBlock(raw json.RawMessage, role, path string) (*block, *Re
 	if b.nested, rejection = nestedMarkers(b, path); rejection != nil {
 		return nil, rejection
 	}
-	if rejection = d.parseBlockMembers(b, path); rejection != nil {
+	if rejection = a.parseBlockMembers(b, path); rejection != nil {
 		return nil, rejection
 	}
 	b.sum = sumBlock(b)
-	b.tokens = d.blockTokens(b)
+	b.tokens = a.config.blockTokens(b)
 	return b, nil
 }
 
 // parseBlockMembers reads the members that a block's type requires.
-func (d *Double) parseBlockMembers(b *block, path string) *Rejection {
+func (a *anthropicReader) parseBlockMembers(b *block, path string) *Rejection {
 	missing := func(name string) *Rejection { return refuse("%s.%s.%s: Field required", path, b.kind, name) }
 	var ok bool
 	switch b.kind {
@@ -206,7 +206,7 @@ func (d *Double) parseBlockMembers(b *block, path string) *Rejection {
 		if b.id, ok = b.members.text("tool_use_id"); !ok {
 			return missing("tool_use_id")
 		}
-		return d.parseResultContent(b, path)
+		return a.parseResultContent(b, path)
 	case "image", "document":
 		if !b.members.has("source") {
 			return missing("source")
@@ -253,14 +253,14 @@ func (b *block) parseToolUse(path string) *Rejection {
 	return nil
 }
 
-func (d *Double) parseResultContent(b *block, path string) *Rejection {
+func (a *anthropicReader) parseResultContent(b *block, path string) *Rejection {
 	if !b.members.has("content") {
 		return nil
 	}
 	if mark, ok := b.members["is_error"]; ok && firstByte(mark) != 't' && firstByte(mark) != 'f' && firstByte(mark) != 'n' {
 		return refuse("%s.tool_result.is_error: Input should be a valid boolean", path)
 	}
-	inner, rejection := d.parseContent(b.members["content"], "user", path+".tool_result.content")
+	inner, rejection := a.parseContent(b.members["content"], "user", path+".tool_result.content")
 	if rejection != nil {
 		return rejection
 	}
@@ -268,7 +268,7 @@ func (d *Double) parseResultContent(b *block, path string) *Rejection {
 		switch part.kind {
 		case "text", "image", "document", "search_result", "tool_reference", "browser_state":
 		default:
-			if rolesOf(part.kind) != "" || !d.config.AllowUnknown {
+			if rolesOf(part.kind) != "" || !a.config.AllowUnknown {
 				return refuse("%s.tool_result.content.%d: Input tag '%s' found using 'type' does not match any of the expected tags: 'document', 'image', 'search_result', 'text', 'tool_reference'", path, i, part.kind)
 			}
 		}

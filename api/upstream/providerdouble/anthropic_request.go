@@ -62,20 +62,27 @@ func (r *anthropicRequest) active() bool {
 	}
 }
 
-func (d *Double) parseAnthropic(header http.Header, body []byte, counting bool) (*anthropicRequest, *Rejection) {
+// anthropicReader reads requests of Anthropic's API and judges them.
+type anthropicReader struct {
+	config   Config
+	signer   *Signer
+	messages memo[message]
+}
+
+func (a *anthropicReader) parse(header http.Header, body []byte, counting bool) (*anthropicRequest, *Rejection) {
 	m, ok := objectMembers(body)
 	if !ok {
 		return nil, refuse("The request body is not valid JSON: expected a JSON object")
 	}
 	r := &anthropicRequest{members: m, header: header, counting: counting, stream: m.flag("stream"), skip: map[*block]bool{}}
-	if rejection := d.parseAnthropicHead(r); rejection != nil {
+	if rejection := a.parseHead(r); rejection != nil {
 		return nil, rejection
 	}
-	if rejection := d.parseTools(r); rejection != nil {
+	if rejection := a.parseTools(r); rejection != nil {
 		return nil, rejection
 	}
 	if m.has("system") {
-		blocks, rejection := d.parseContent(m["system"], "system", "system")
+		blocks, rejection := a.parseContent(m["system"], "system", "system")
 		if rejection != nil {
 			return nil, rejection
 		}
@@ -89,7 +96,7 @@ func (d *Double) parseAnthropic(header http.Header, body []byte, counting bool) 
 		return nil, refuse("messages: at most 100000 messages are allowed")
 	}
 	for i, raw := range list {
-		parsed, rejection := d.parseMessage(raw, at("messages", i))
+		parsed, rejection := a.parseMessage(raw, at("messages", i))
 		if rejection != nil {
 			return nil, rejection
 		}
@@ -108,17 +115,17 @@ func anthropicMembers() []string {
 	}
 }
 
-// parseAnthropicHead reads everything beside tools, system and messages.
-func (d *Double) parseAnthropicHead(r *anthropicRequest) *Rejection {
+// parseHead reads everything beside tools, system and messages.
+func (a *anthropicReader) parseHead(r *anthropicRequest) *Rejection {
 	m := r.members
-	if name := m.extra(anthropicMembers()...); name != "" && !d.config.AllowUnknown {
+	if name := m.extra(anthropicMembers()...); name != "" && !a.config.AllowUnknown {
 		return refuse("%s: Extra inputs are not permitted", name)
 	}
 	var ok bool
 	if r.modelID, ok = m.text("model"); !ok || r.modelID == "" {
 		return refuse("model: Field required")
 	}
-	r.model, _ = d.config.model(r.modelID)
+	r.model, _ = a.config.model(r.modelID)
 	if r.maxTokens, ok = m.number("max_tokens"); !ok && !r.counting {
 		return refuse("max_tokens: Field required")
 	}
@@ -227,7 +234,7 @@ func hasBeta(header http.Header, name string) bool {
 	return false
 }
 
-func (d *Double) parseTools(r *anthropicRequest) *Rejection {
+func (a *anthropicReader) parseTools(r *anthropicRequest) *Rejection {
 	if !r.members.has("tools") {
 		return nil
 	}
@@ -237,7 +244,7 @@ func (d *Double) parseTools(r *anthropicRequest) *Rejection {
 	}
 	seen := map[string]bool{}
 	for i, raw := range list {
-		parsed, rejection := d.parseTool(raw, at("tools", i))
+		parsed, rejection := a.parseTool(raw, at("tools", i))
 		if rejection != nil {
 			return rejection
 		}
@@ -250,7 +257,7 @@ func (d *Double) parseTools(r *anthropicRequest) *Rejection {
 	return nil
 }
 
-func (d *Double) parseTool(raw json.RawMessage, path string) (*tool, *Rejection) {
+func (a *anthropicReader) parseTool(raw json.RawMessage, path string) (*tool, *Rejection) {
 	m, ok := objectMembers(raw)
 	if !ok {
 		return nil, refuse("%s: Input should be a valid dictionary", path)
@@ -274,6 +281,6 @@ func (d *Double) parseTool(raw json.RawMessage, path string) (*tool, *Rejection)
 	}
 	bare := unmarked(raw, "")
 	parsed.sum = sha256.Sum256(bare)
-	parsed.tokens = d.config.Count(string(bare))
+	parsed.tokens = a.config.Count(string(bare))
 	return parsed, nil
 }

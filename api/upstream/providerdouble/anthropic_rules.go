@@ -7,10 +7,10 @@ import (
 )
 
 // check applies every rule that binds a whole request.
-func (d *Double) checkAnthropic(r *anthropicRequest) *Rejection {
+func (a *anthropicReader) check(r *anthropicRequest) *Rejection {
 	for _, rule := range []func(*anthropicRequest) *Rejection{
 		checkShape, checkTexts, checkVersion, checkCacheMarkers, checkSystemMessages, checkCompaction,
-		checkCallIDs, checkCalls, checkServerTools, d.checkThinking, checkEnding, d.checkWindow,
+		checkCallIDs, checkCalls, checkServerTools, a.checkThinking, checkEnding, a.checkWindow,
 	} {
 		if rejection := rule(r); rejection != nil {
 			return rejection
@@ -212,8 +212,8 @@ func checkEnding(r *anthropicRequest) *Rejection {
 }
 
 // checkWindow measures the prompt against the context window.
-func (d *Double) checkWindow(r *anthropicRequest) *Rejection {
-	r.tokens = d.config.reported(r.promptTokens())
+func (a *anthropicReader) checkWindow(r *anthropicRequest) *Rejection {
+	r.tokens = a.config.reported(r.promptTokens())
 	if r.counting {
 		return nil
 	}

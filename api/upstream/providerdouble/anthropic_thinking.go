@@ -10,8 +10,8 @@ type transformation struct {
 }
 
 // checkThinking judges every thinking block that is sent back.
-func (d *Double) checkThinking(r *anthropicRequest) *Rejection {
-	if rejection := d.checkSignatures(r); rejection != nil {
+func (a *anthropicReader) checkThinking(r *anthropicRequest) *Rejection {
+	if rejection := a.checkSignatures(r); rejection != nil {
 		return rejection
 	}
 	if !r.active() {
@@ -22,9 +22,9 @@ func (d *Double) checkThinking(r *anthropicRequest) *Rejection {
 		if rejection := checkLoopOpens(r); rejection != nil {
 			return rejection
 		}
-		return d.checkLoopWhole(r)
+		return a.checkLoopWhole(r)
 	case ThinkingWhole:
-		return d.checkLoopWhole(r)
+		return a.checkLoopWhole(r)
 	default:
 		return nil
 	}
@@ -32,8 +32,8 @@ func (d *Double) checkThinking(r *anthropicRequest) *Rejection {
 
 // checkSignatures refuses tampered thinking, and thinking behind another prefix
 // where the model binds it. It notes what is dropped on request.
-func (d *Double) checkSignatures(r *anthropicRequest) *Rejection {
-	enforced := r.model.Thinking == ThinkingBound && (d.config.BindThinking || r.thinking.bound)
+func (a *anthropicReader) checkSignatures(r *anthropicRequest) *Rejection {
+	enforced := r.model.Thinking == ThinkingBound && (a.config.BindThinking || r.thinking.bound)
 	var prefix chain
 	if enforced {
 		prefix = r.head()
@@ -48,7 +48,7 @@ func (d *Double) checkSignatures(r *anthropicRequest) *Rejection {
 				continue
 			}
 			path := fmt.Sprintf("messages.%d.content.%d", i, j)
-			switch d.Signer.judge(b, prefix, before, first) {
+			switch a.signer.judge(b, prefix, before, first) {
 			case tampered:
 				return refuse("%s: Invalid `%s` in `%s` block", path, signatureMember(b), b.kind)
 			case misplaced:
@@ -99,13 +99,13 @@ func checkLoopOpens(r *anthropicRequest) *Rejection {
 
 // checkLoopWhole asks each answer of the running tool loop for all the thinking
 // that it was given with.
-func (d *Double) checkLoopWhole(r *anthropicRequest) *Rejection {
+func (a *anthropicReader) checkLoopWhole(r *anthropicRequest) *Rejection {
 	for i := r.loopStart(); i < len(r.messages); i++ {
 		m := r.messages[i]
 		for _, b := range m.blocks {
 			tag, known := "", false
 			if b.kind == "tool_use" {
-				tag, known = d.loopTag(b.id)
+				tag, known = a.signer.loopTag(b.id)
 			}
 			if known && tag != tagOf(signaturesOf(m)) {
 				return refuse("messages.%d.content.%d: `thinking` or `redacted_thinking` blocks in the latest assistant message cannot be modified. These blocks must remain as they were in the original response.",

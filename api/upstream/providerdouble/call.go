@@ -36,7 +36,7 @@ func (c *call) generate(ctx context.Context, format string) {
 	asked := c.r.Header.Get(MisbehaveHeader)
 	request, rejection := d.judge(format, c.r.Header, c.entry.Body)
 	if rejection == nil {
-		rejection = d.knows(format, request.about().Model)
+		rejection = d.config.knows(format, request.about().Model)
 	}
 	if rejection != nil {
 		c.entry.Status, c.entry.Invalid = rejection.Status, rejection
@@ -131,8 +131,8 @@ func (d *Double) fit(request generation, reply Reply) (Reply, int) {
 }
 
 // knows refuses a model that does not exist.
-func (d *Double) knows(format, id string) *Rejection {
-	if _, found := d.config.model(id); found || d.config.AllowUnknown {
+func (c Config) knows(format, id string) *Rejection {
+	if _, found := c.model(id); found || c.AllowUnknown {
 		return nil
 	}
 	return noModel(format, id)
@@ -146,12 +146,12 @@ type anthropicCount struct {
 func (c *call) countTokens() {
 	d := c.double
 	c.entry.Status = http.StatusOK
-	r, rejection := d.parseAnthropic(c.r.Header, c.entry.Body, true)
+	r, rejection := d.anthropic.parse(c.r.Header, c.entry.Body, true)
 	if rejection == nil {
-		rejection = d.checkAnthropic(r)
+		rejection = d.anthropic.check(r)
 	}
 	if rejection == nil {
-		rejection = d.knows(Anthropic, r.modelID)
+		rejection = d.config.knows(Anthropic, r.modelID)
 	}
 	if rejection != nil {
 		c.entry.Status, c.entry.Invalid = rejection.Status, rejection

@@ -45,7 +45,7 @@ func (b *block) meaning() [sha256.Size]byte {
 // adds every message that it makes, in order.
 type Binding struct {
 	signer *Signer
-	double *Double
+	reader *anthropicReader
 	chain  chain
 	before string
 }
@@ -58,22 +58,22 @@ func (d *Double) Bind(head []byte) (*Binding, error) {
 		return nil, refuse("The request body is not valid JSON: expected a JSON object")
 	}
 	r := &anthropicRequest{members: m}
-	if rejection := d.parseTools(r); rejection != nil {
+	if rejection := d.anthropic.parseTools(r); rejection != nil {
 		return nil, rejection
 	}
 	if m.has("system") {
-		blocks, rejection := d.parseContent(m["system"], "system", "system")
+		blocks, rejection := d.anthropic.parseContent(m["system"], "system", "system")
 		if rejection != nil {
 			return nil, rejection
 		}
 		r.system = blocks
 	}
-	return &Binding{signer: d.Signer, double: d, chain: r.head()}, nil
+	return &Binding{signer: d.Signer, reader: &d.anthropic, chain: r.head()}, nil
 }
 
 // Add appends one block to the conversation. Thinking blocks may be left out.
 func (b *Binding) Add(role string, content json.RawMessage) error {
-	parsed, rejection := b.double.parseBlock(content, role, "content")
+	parsed, rejection := b.reader.parseBlock(content, role, "content")
 	if rejection != nil {
 		return rejection
 	}

@@ -43,17 +43,23 @@ func chatMembers() []string {
 	}
 }
 
-func (d *Double) parseChat(body []byte) (*chatRequest, *Rejection) {
+// chatReader reads requests of OpenAI's Chat Completions and judges them.
+type chatReader struct {
+	config   Config
+	messages memo[chatMessage]
+}
+
+func (c *chatReader) parse(body []byte) (*chatRequest, *Rejection) {
 	m, ok := objectMembers(body)
 	if !ok {
 		return nil, brokenJSON()
 	}
 	r := &chatRequest{members: m, stream: m.flag("stream"), limit: -1}
-	if rejection := d.parseChatHead(r); rejection != nil {
+	if rejection := c.parseHead(r); rejection != nil {
 		return nil, rejection
 	}
 	var rejection *Rejection
-	if r.tools, rejection = d.parseFunctions(m["tools"], true); rejection != nil {
+	if r.tools, rejection = c.config.parseFunctions(m["tools"], true); rejection != nil {
 		return nil, rejection
 	}
 	if !m.has("messages") {
@@ -67,7 +73,7 @@ func (d *Double) parseChat(body []byte) (*chatRequest, *Rejection) {
 		return nil, emptyArray("messages")
 	}
 	for i, raw := range list {
-		parsed, refusal := d.parseChatMessage(raw, item("messages", i))
+		parsed, refusal := c.parseMessage(raw, item("messages", i))
 		if refusal != nil {
 			return nil, refusal
 		}
@@ -77,16 +83,16 @@ func (d *Double) parseChat(body []byte) (*chatRequest, *Rejection) {
 	return r, nil
 }
 
-func (d *Double) parseChatHead(r *chatRequest) *Rejection {
+func (c *chatReader) parseHead(r *chatRequest) *Rejection {
 	m := r.members
-	if name := m.extra(chatMembers()...); name != "" && !d.config.AllowUnknown {
+	if name := m.extra(chatMembers()...); name != "" && !c.config.AllowUnknown {
 		return unknownParameter(name)
 	}
 	var ok bool
 	if r.modelID, ok = m.text("model"); !ok || r.modelID == "" {
 		return refuse("you must provide a model parameter")
 	}
-	r.model, _ = d.config.model(r.modelID)
+	r.model, _ = c.config.model(r.modelID)
 	for _, name := range []string{"max_completion_tokens", "max_tokens"} {
 		if !m.has(name) {
 			continue
@@ -121,7 +127,7 @@ func (d *Double) parseChatHead(r *chatRequest) *Rejection {
 
 // parseFunctions reads the tools of both OpenAI formats; nested says that the
 // function lies in a member of its own, as in Chat.
-func (d *Double) parseFunctions(raw json.RawMessage, nested bool) ([]*tool, *Rejection) {
+func (c Config) parseFunctions(raw json.RawMessage, nested bool) ([]*tool, *Rejection) {
 	if first := firstByte(raw); first == 0 || first == 'n' {
 		return nil, nil
 	}
@@ -149,7 +155,7 @@ func (d *Double) parseFunctions(raw json.RawMessage, nested bool) ([]*tool, *Rej
 			}
 		}
 		bare := compact(definition)
-		tools = append(tools, &tool{raw: definition, sum: sha256.Sum256(bare), tokens: d.config.Count(string(bare))})
+		tools = append(tools, &tool{raw: definition, sum: sha256.Sum256(bare), tokens: c.Count(string(bare))})
 	}
 	return tools, nil
 }
@@ -173,10 +179,10 @@ func checkFunction(m members, path string, nested bool) *Rejection {
 	return nil
 }
 
-// parseChatMessage reads one message; path names it in refusals.
-func (d *Double) parseChatMessage(raw json.RawMessage, path string) (*chatMessage, *Rejection) {
+// parseMessage reads one message; path names it in refusals.
+func (c *chatReader) parseMessage(raw json.RawMessage, path string) (*chatMessage, *Rejection) {
 	key := sha256.Sum256(raw)
-	if known, ok := d.chatMessages.find(key); ok {
+	if known, ok := c.messages.find(key); ok {
 		return known, nil
 	}
 	m, ok := objectMembers(raw)
@@ -192,14 +198,14 @@ func (d *Double) parseChatMessage(raw json.RawMessage, path string) (*chatMessag
 		return nil, wrongValue(path+".role", role, roles...)
 	}
 	known := []string{"role", "content", "name", "tool_calls", "tool_call_id", "refusal", "audio", "function_call", "annotations", "reasoning_content", "reasoning"}
-	if name := m.extra(known...); name != "" && !d.config.AllowUnknown {
+	if name := m.extra(known...); name != "" && !c.config.AllowUnknown {
 		return nil, unknownParameter(path + "." + name)
 	}
 	parsed := &chatMessage{role: role, tokens: messageTokens}
-	if rejection := d.parseChatContent(parsed, m, path); rejection != nil {
+	if rejection := c.parseContent(parsed, m, path); rejection != nil {
 		return nil, rejection
 	}
-	if rejection := d.parseChatCalls(parsed, m["tool_calls"], path+".tool_calls"); rejection != nil {
+	if rejection := c.parseCalls(parsed, m["tool_calls"], path+".tool_calls"); rejection != nil {
 		return nil, rejection
 	}
 	if role == "tool" {
@@ -208,14 +214,14 @@ func (d *Double) parseChatMessage(raw json.RawMessage, path string) (*chatMessag
 		}
 	}
 	parsed.sum = sha256.Sum256(compact(raw))
-	d.chatMessages.keep(key, parsed)
+	c.messages.keep(key, parsed)
 	return parsed, nil
 }
 
-func (d *Double) parseChatContent(parsed *chatMessage, m members, path string) *Rejection {
+func (c *chatReader) parseContent(parsed *chatMessage, m members, path string) *Rejection {
 	path += ".content"
 	if text, ok := m.text("content"); ok {
-		parsed.text, parsed.tokens = text, parsed.tokens+d.config.Count(text)
+		parsed.text, parsed.tokens = text, parsed.tokens+c.config.Count(text)
 		return nil
 	}
 	parts, isList := elements(m["content"])
@@ -224,7 +230,7 @@ func (d *Double) parseChatContent(parsed *chatMessage, m members, path string) *
 		return emptyArray(path)
 	case isList:
 		for i, part := range parts {
-			if rejection := d.parseChatPart(parsed, part, item(path, i)); rejection != nil {
+			if rejection := c.parsePart(parsed, part, item(path, i)); rejection != nil {
 				return rejection
 			}
 		}
@@ -251,7 +257,7 @@ func partsOf(role string) []string {
 	}
 }
 
-func (d *Double) parseChatPart(parsed *chatMessage, raw json.RawMessage, path string) *Rejection {
+func (c *chatReader) parsePart(parsed *chatMessage, raw json.RawMessage, path string) *Rejection {
 	m, ok := objectMembers(raw)
 	if !ok {
 		return wrongType(path, "an object", firstByte(raw))
@@ -260,7 +266,7 @@ func (d *Double) parseChatPart(parsed *chatMessage, raw json.RawMessage, path st
 	if !ok {
 		return missingParameter(path + ".type")
 	}
-	if allowed := partsOf(parsed.role); !slices.Contains(allowed, kind) && !d.config.AllowUnknown {
+	if allowed := partsOf(parsed.role); !slices.Contains(allowed, kind) && !c.config.AllowUnknown {
 		return wrongValue(path+".type", kind, allowed...)
 	}
 	if m.has("prompt_cache_breakpoint") {
@@ -272,9 +278,9 @@ func (d *Double) parseChatPart(parsed *chatMessage, raw json.RawMessage, path st
 		if !isText {
 			return missingParameter(path + "." + kind)
 		}
-		parsed.text, parsed.tokens = parsed.text+text, parsed.tokens+d.config.Count(text)
+		parsed.text, parsed.tokens = parsed.text+text, parsed.tokens+c.config.Count(text)
 	default:
-		if parsed.role == "user" && !m.has(kind) && !d.config.AllowUnknown {
+		if parsed.role == "user" && !m.has(kind) && !c.config.AllowUnknown {
 			return missingParameter(path + "." + kind)
 		}
 		parsed.tokens += openaiMediaTokens(m[kind])
@@ -282,7 +288,7 @@ func (d *Double) parseChatPart(parsed *chatMessage, raw json.RawMessage, path st
 	return nil
 }
 
-func (d *Double) parseChatCalls(parsed *chatMessage, raw json.RawMessage, path string) *Rejection {
+func (c *chatReader) parseCalls(parsed *chatMessage, raw json.RawMessage, path string) *Rejection {
 	if first := firstByte(raw); first == 0 || first == 'n' {
 		return nil
 	}
@@ -297,7 +303,7 @@ func (d *Double) parseChatCalls(parsed *chatMessage, raw json.RawMessage, path s
 		return emptyArray(path)
 	}
 	for i, call := range list {
-		id, rejection := d.parseChatCall(parsed, call, item(path, i))
+		id, rejection := c.parseCall(parsed, call, item(path, i))
 		if rejection != nil {
 			return rejection
 		}
@@ -309,7 +315,7 @@ func (d *Double) parseChatCalls(parsed *chatMessage, raw json.RawMessage, path s
 	return nil
 }
 
-func (d *Double) parseChatCall(parsed *chatMessage, raw json.RawMessage, path string) (string, *Rejection) {
+func (c *chatReader) parseCall(parsed *chatMessage, raw json.RawMessage, path string) (string, *Rejection) {
 	m, _ := objectMembers(raw)
 	id, ok := m.text("id")
 	if !ok {
@@ -348,6 +354,6 @@ func (d *Double) parseChatCall(parsed *chatMessage, raw json.RawMessage, path st
 	if !ok {
 		return "", wrongType(path+"."+argument, "a string", firstByte(function[argument]))
 	}
-	parsed.tokens += d.config.Count(name) + d.config.Count(text)
+	parsed.tokens += c.config.Count(name) + c.config.Count(text)
 	return id, nil
 }

@@ -6,15 +6,15 @@ import (
 	"strings"
 )
 
-// checkChat applies every rule that binds a whole request.
-func (d *Double) checkChat(r *chatRequest) *Rejection {
+// check applies every rule that binds a whole request.
+func (c *chatReader) check(r *chatRequest) *Rejection {
 	if rejection := checkToolMessages(r); rejection != nil {
 		return rejection
 	}
 	if r.breaks > 4 {
 		return refuse("A maximum of 4 prompt cache breakpoints may be provided. Found %d.", r.breaks).at("messages")
 	}
-	r.tokens = d.config.reported(sumTokens(r.prompt()))
+	r.tokens = c.config.reported(sumTokens(r.prompt()))
 	if r.tokens > r.model.Window {
 		return r.overflow()
 	}

@@ -20,19 +20,19 @@ const (
 )
 
 // blockTokens estimates a block in o200k tokens.
-func (d *Double) blockTokens(b *block) int {
+func (c Config) blockTokens(b *block) int {
 	switch b.kind {
 	case "text":
-		return d.config.Count(b.text)
+		return c.Count(b.text)
 	case "thinking":
 		if b.text == "" {
 			return len(b.signature) / bytesPerOpaque
 		}
-		return d.config.Count(b.text)
+		return c.Count(b.text)
 	case "redacted_thinking":
 		return len(b.signature) / bytesPerOpaque
 	case "tool_use":
-		return d.config.Count(b.name) + d.config.Count(string(b.members["input"]))
+		return c.Count(b.name) + c.Count(string(b.members["input"]))
 	case "tool_result":
 		sum := 0
 		for _, part := range b.inner {
@@ -42,25 +42,25 @@ func (d *Double) blockTokens(b *block) int {
 	case "image":
 		return pictureTokens(base64Source(b.members["source"]))
 	case "document":
-		return d.documentTokens(b.members["source"])
+		return c.documentTokens(b.members["source"])
 	default:
-		return d.opaqueTokens(b.raw)
+		return c.opaqueTokens(b.raw)
 	}
 }
 
 // opaqueTokens estimates a value that may hold encrypted parts.
-func (d *Double) opaqueTokens(raw json.RawMessage) int {
+func (c Config) opaqueTokens(raw json.RawMessage) int {
 	if bytes.Contains(raw, []byte("encrypted")) || len(raw) > 1<<16 {
 		return len(raw) / bytesPerOpaque
 	}
-	return d.config.Count(string(raw))
+	return c.Count(string(raw))
 }
 
-func (d *Double) documentTokens(source json.RawMessage) int {
+func (c Config) documentTokens(source json.RawMessage) int {
 	m, _ := objectMembers(source)
 	data, _ := m.text("data")
 	if kind, _ := m.text("type"); kind == "text" {
-		return d.config.Count(data)
+		return c.Count(data)
 	}
 	return largestPicture + len(data)/bytesPerDocToken
 }

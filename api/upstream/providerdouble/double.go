@@ -17,21 +17,25 @@ type Double struct {
 	// Signer signs the thinking of this double's answers.
 	*Signer
 
-	config       Config
-	messages     memo[message]
-	chatMessages memo[chatMessage]
-	items        memo[responsesItem]
-	cache        promptCache
-	log          log
-	overflows    overflows
-	stored       store
-	serial       atomic.Uint64
+	config    Config
+	anthropic anthropicReader
+	chat      chatReader
+	responses responsesReader
+	cache     promptCache
+	log       log
+	overflows overflows
+	stored    store
+	serial    atomic.Uint64
 }
 
 // NewHandler returns a double for use without a server of its own.
 func NewHandler(config Config) *Double {
 	config = config.withDefaults()
-	return &Double{Signer: NewSigner(config.Secret), config: config, log: log{keep: config.KeepBodies}}
+	d := &Double{Signer: NewSigner(config.Secret), config: config, log: log{keep: config.KeepBodies}}
+	d.anthropic.config, d.anthropic.signer = config, d.Signer
+	d.chat.config = config
+	d.responses.config, d.responses.signer, d.responses.stored = config, d.Signer, &d.stored
+	return d
 }
 
 // Validate judges one request body as a whole, as the provider would before it
@@ -57,21 +61,21 @@ func (d *Double) judge(format string, header http.Header, body []byte) (generati
 	}
 	switch format {
 	case Anthropic:
-		r, rejection := d.parseAnthropic(header, body, false)
+		r, rejection := d.anthropic.parse(header, body, false)
 		if rejection == nil {
-			rejection = d.checkAnthropic(r)
+			rejection = d.anthropic.check(r)
 		}
 		return r, rejection
 	case OpenAIChat:
-		r, rejection := d.parseChat(body)
+		r, rejection := d.chat.parse(body)
 		if rejection == nil {
-			rejection = d.checkChat(r)
+			rejection = d.chat.check(r)
 		}
 		return r, rejection
 	case OpenAIResponses:
-		r, rejection := d.parseResponses(body)
+		r, rejection := d.responses.parse(body)
 		if rejection == nil {
-			rejection = d.checkResponses(r)
+			rejection = d.responses.check(r)
 		}
 		return r, rejection
 	default:

@@ -53,7 +53,7 @@ type embeddingRequest struct {
 // embed answers POST /v1/embeddings as strictly as OpenAI does:
 // https://platform.openai.com/docs/api-reference/embeddings/create.
 func (c *call) embed() {
-	request, rejection := c.double.readEmbedding(c.entry.Body)
+	request, rejection := c.double.config.readEmbedding(c.entry.Body)
 	if rejection != nil {
 		c.refuse(OpenAIChat, rejection, true)
 		return
@@ -70,7 +70,7 @@ func (c *call) embed() {
 }
 
 // readEmbedding reads and checks a body.
-func (d *Double) readEmbedding(body []byte) (embeddingRequest, *Rejection) {
+func (c Config) readEmbedding(body []byte) (embeddingRequest, *Rejection) {
 	m, ok := objectMembers(body)
 	if !ok {
 		return embeddingRequest{}, refuse("We could not parse the JSON body of your request.")
@@ -103,7 +103,7 @@ func (d *Double) readEmbedding(body []byte) (embeddingRequest, *Rejection) {
 		}
 	}
 	var rejection *Rejection
-	request.texts, rejection = d.embeddingInputs(m["input"])
+	request.texts, rejection = c.embeddingInputs(m["input"])
 	return request, rejection
 }
 
@@ -112,7 +112,7 @@ func isEmbeddingModel(id string) bool {
 }
 
 // embeddingInputs reads a text or a list of texts and holds them to the limits.
-func (d *Double) embeddingInputs(raw json.RawMessage) ([]string, *Rejection) {
+func (c Config) embeddingInputs(raw json.RawMessage) ([]string, *Rejection) {
 	invalid := refuse("'$.input' is invalid. Please check the API reference: https://platform.openai.com/docs/api-reference.")
 	var texts []string
 	var text string
@@ -126,7 +126,7 @@ func (d *Double) embeddingInputs(raw json.RawMessage) ([]string, *Rejection) {
 	}
 	total := 0
 	for _, text := range texts {
-		tokens := d.config.Count(text)
+		tokens := c.Count(text)
 		total += tokens
 		switch {
 		case text == "":

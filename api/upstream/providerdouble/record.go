@@ -150,22 +150,22 @@ func (d *Double) WaitDone(ctx context.Context, n int) error {
 
 // Rejected counts the requests that broke a rule.
 func (d *Double) Rejected() int {
-	return d.count(func(r *Recorded) bool { return r.Invalid != nil })
+	return d.log.count(func(r *Recorded) bool { return r.Invalid != nil })
 }
 
 // BustCount counts the requests of a conversation whose prompt did not begin
 // with all of the one before it; an empty name counts those of all.
 func (d *Double) BustCount(conversation string) int {
-	return d.count(func(r *Recorded) bool {
+	return d.log.count(func(r *Recorded) bool {
 		return r.Busted && (conversation == "" || r.Conversation == conversation)
 	})
 }
 
-func (d *Double) count(counts func(*Recorded) bool) int {
-	d.log.mu.Lock()
-	defer d.log.mu.Unlock()
+func (l *log) count(counts func(*Recorded) bool) int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
 	n := 0
-	for _, entry := range d.log.entries {
+	for _, entry := range l.entries {
 		if counts(entry) {
 			n++
 		}

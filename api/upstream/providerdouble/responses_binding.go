@@ -81,7 +81,8 @@ func (s *Signer) isMisplaced(data string, prefix chain) bool {
 // ItemBinding seals the reasoning of one conversation in Responses as it grows,
 // each item bound to everything before it, as the newest models do.
 type ItemBinding struct {
-	double *Double
+	signer *Signer
+	reader *responsesReader
 	chain  chain
 }
 
@@ -95,16 +96,16 @@ func (d *Double) BindItems(head []byte) (*ItemBinding, error) {
 	r := &responsesRequest{members: m}
 	r.instructions, _ = m.text("instructions")
 	var rejection *Rejection
-	if r.tools, rejection = d.parseFunctions(m["tools"], false); rejection != nil {
+	if r.tools, rejection = d.config.parseFunctions(m["tools"], false); rejection != nil {
 		return nil, rejection
 	}
-	return &ItemBinding{double: d, chain: r.head()}, nil
+	return &ItemBinding{signer: d.Signer, reader: &d.responses, chain: r.head()}, nil
 }
 
 // Add appends one item to the conversation. Reasoning may be left out; role is
 // the item's own affair.
 func (b *ItemBinding) Add(_ string, content json.RawMessage) error {
-	parsed, rejection := b.double.parseItem(content, "input")
+	parsed, rejection := b.reader.parseItem(content, "input")
 	if rejection != nil {
 		return rejection
 	}
@@ -113,7 +114,7 @@ func (b *ItemBinding) Add(_ string, content json.RawMessage) error {
 }
 
 // Sign returns the encrypted content of reasoning at the end of what was added so far.
-func (b *ItemBinding) Sign(text string) string { return b.double.sealBound(text, b.chain) }
+func (b *ItemBinding) Sign(text string) string { return b.signer.sealBound(text, b.chain) }
 
 // Redact is Sign: reasoning is always sealed.
 func (b *ItemBinding) Redact(text string) string { return b.Sign(text) }

@@ -29,13 +29,13 @@ type responsesDeletion struct {
 func (c *call) responsesRead(what string) {
 	d := c.double
 	c.entry.Status = http.StatusOK
-	r, rejection := d.parseResponses(c.entry.Body)
+	r, rejection := d.responses.parse(c.entry.Body)
 	if rejection == nil {
 		r.truncates = r.truncates || what == "input_tokens"
-		rejection = d.checkResponses(r)
+		rejection = d.responses.check(r)
 	}
 	if rejection == nil {
-		rejection = d.knows(OpenAIResponses, r.modelID)
+		rejection = d.config.knows(OpenAIResponses, r.modelID)
 	}
 	if rejection != nil {
 		c.entry.Status, c.entry.Invalid = rejection.Status, rejection

@@ -44,9 +44,9 @@ func itemKinds() []string {
 }
 
 // parseItem reads one item; path names it in refusals.
-func (d *Double) parseItem(raw json.RawMessage, path string) (*responsesItem, *Rejection) {
+func (o *responsesReader) parseItem(raw json.RawMessage, path string) (*responsesItem, *Rejection) {
 	key := sha256.Sum256(raw)
-	if known, ok := d.items.find(key); ok {
+	if known, ok := o.items.find(key); ok {
 		return known, nil
 	}
 	m, ok := objectMembers(raw)
@@ -60,17 +60,17 @@ func (d *Double) parseItem(raw json.RawMessage, path string) (*responsesItem, *R
 		parsed.kind = "message"
 	case !ok:
 		return nil, missingParameter(path + ".type")
-	case !slices.Contains(itemKinds(), parsed.kind) && !d.config.AllowUnknown:
+	case !slices.Contains(itemKinds(), parsed.kind) && !o.config.AllowUnknown:
 		return nil, wrongValue(path+".type", parsed.kind, itemKinds()...)
 	}
 	parsed.id, _ = m.text("id")
 	if prefix := idPrefix(parsed.kind); parsed.id != "" && !strings.HasPrefix(parsed.id, prefix) {
 		return nil, refuse("Invalid '%s.id': '%s'. Expected an ID that begins with '%s'.", path, parsed.id, prefix).at(path + ".id").coded("invalid_value")
 	}
-	if rejection := d.parseItemMembers(parsed, path); rejection != nil {
+	if rejection := o.parseItemMembers(parsed, path); rejection != nil {
 		return nil, rejection
 	}
-	d.items.keep(key, parsed)
+	o.items.keep(key, parsed)
 	return parsed, nil
 }
 
@@ -88,21 +88,21 @@ func idPrefix(kind string) string {
 }
 
 // parseItemMembers reads the members that an item's type requires.
-func (d *Double) parseItemMembers(parsed *responsesItem, path string) *Rejection {
+func (o *responsesReader) parseItemMembers(parsed *responsesItem, path string) *Rejection {
 	m := parsed.members
 	switch parsed.kind {
 	case "message":
-		return d.parseItemMessage(parsed, path)
+		return o.parseItemMessage(parsed, path)
 	case "function_call":
-		return d.parseItemStrings(parsed, path, "call_id", "name", "arguments")
+		return o.parseItemStrings(parsed, path, "call_id", "name", "arguments")
 	case "custom_tool_call":
-		return d.parseItemStrings(parsed, path, "call_id", "name", "input")
+		return o.parseItemStrings(parsed, path, "call_id", "name", "input")
 	case "reasoning":
 		if _, ok := elements(m["summary"]); !ok {
 			return missingParameter(path + ".summary")
 		}
 		parsed.sealed, _ = m.text("encrypted_content")
-		parsed.tokens = len(parsed.sealed)/bytesPerOpaque + d.config.Count(string(m["summary"]))
+		parsed.tokens = len(parsed.sealed)/bytesPerOpaque + o.config.Count(string(m["summary"]))
 		return nil
 	case "compaction":
 		var ok bool
@@ -126,14 +126,14 @@ func (d *Double) parseItemMembers(parsed *responsesItem, path string) *Rejection
 		return missingParameter(path + ".call_id")
 	}
 	if !parsed.isOutput() {
-		parsed.tokens += d.opaqueTokens(encode(map[string]json.RawMessage(m)))
+		parsed.tokens += o.config.opaqueTokens(encode(map[string]json.RawMessage(m)))
 		return nil
 	}
-	return d.parseItemOutput(parsed, path)
+	return o.parseItemOutput(parsed, path)
 }
 
 // parseItemStrings reads members that must be strings, the call's id first.
-func (d *Double) parseItemStrings(parsed *responsesItem, path string, names ...string) *Rejection {
+func (o *responsesReader) parseItemStrings(parsed *responsesItem, path string, names ...string) *Rejection {
 	for _, name := range names {
 		if !parsed.members.has(name) {
 			return missingParameter(path + "." + name)
@@ -154,13 +154,13 @@ func (d *Double) parseItemStrings(parsed *responsesItem, path string, names ...s
 			}
 			fallthrough
 		default:
-			parsed.tokens += d.config.Count(text)
+			parsed.tokens += o.config.Count(text)
 		}
 	}
 	return nil
 }
 
-func (d *Double) parseItemOutput(parsed *responsesItem, path string) *Rejection {
+func (o *responsesReader) parseItemOutput(parsed *responsesItem, path string) *Rejection {
 	path += ".output"
 	if !parsed.members.has("output") {
 		return missingParameter(path)
@@ -168,25 +168,25 @@ func (d *Double) parseItemOutput(parsed *responsesItem, path string) *Rejection 
 	output := parsed.members["output"]
 	if text, ok := stringValue(output); ok {
 		parsed.text = text
-		parsed.tokens += d.config.Count(text)
+		parsed.tokens += o.config.Count(text)
 		return nil
 	}
 	parts, ok := elements(output)
 	if ok && parsed.kind == "shell_call_output" {
-		return d.parseShellOutput(parsed, parts, path)
+		return o.parseShellOutput(parsed, parts, path)
 	}
 	if !ok {
 		if parsed.kind == "function_call_output" || parsed.kind == "custom_tool_call_output" {
 			return wrongType(path, "one of a string or array of objects", firstByte(output))
 		}
-		parsed.tokens += d.opaqueTokens(output)
+		parsed.tokens += o.config.opaqueTokens(output)
 		return nil
 	}
-	return d.parseParts(parsed, parts, path, []string{"input_text", "input_image", "input_file"})
+	return o.parseParts(parsed, parts, path, []string{"input_text", "input_image", "input_file"})
 }
 
 // parseShellOutput reads what the commands of a shell wrote.
-func (d *Double) parseShellOutput(parsed *responsesItem, parts []json.RawMessage, path string) *Rejection {
+func (o *responsesReader) parseShellOutput(parsed *responsesItem, parts []json.RawMessage, path string) *Rejection {
 	for i, raw := range parts {
 		m, ok := objectMembers(raw)
 		if !ok {
@@ -203,13 +203,13 @@ func (d *Double) parseShellOutput(parsed *responsesItem, parts []json.RawMessage
 				return wrongType(item(path, i)+"."+name, "a string", firstByte(m[name]))
 			}
 			parsed.text += text
-			parsed.tokens += d.config.Count(text)
+			parsed.tokens += o.config.Count(text)
 		}
 	}
 	return nil
 }
 
-func (d *Double) parseItemMessage(parsed *responsesItem, path string) *Rejection {
+func (o *responsesReader) parseItemMessage(parsed *responsesItem, path string) *Rejection {
 	m := parsed.members
 	var ok bool
 	if parsed.role, ok = m.text("role"); !ok {
@@ -220,7 +220,7 @@ func (d *Double) parseItemMessage(parsed *responsesItem, path string) *Rejection
 		return wrongValue(path+".role", parsed.role, roles...)
 	}
 	if parsed.text, ok = m.text("content"); ok {
-		parsed.tokens += d.config.Count(parsed.text)
+		parsed.tokens += o.config.Count(parsed.text)
 		return nil
 	}
 	if !m.has("content") {
@@ -234,10 +234,10 @@ func (d *Double) parseItemMessage(parsed *responsesItem, path string) *Rejection
 	if parsed.role == "assistant" {
 		allowed = []string{"output_text", "refusal"}
 	}
-	return d.parseParts(parsed, parts, path+".content", allowed)
+	return o.parseParts(parsed, parts, path+".content", allowed)
 }
 
-func (d *Double) parseParts(parsed *responsesItem, parts []json.RawMessage, path string, allowed []string) *Rejection {
+func (o *responsesReader) parseParts(parsed *responsesItem, parts []json.RawMessage, path string, allowed []string) *Rejection {
 	for i, raw := range parts {
 		m, ok := objectMembers(raw)
 		if !ok {
@@ -247,7 +247,7 @@ func (d *Double) parseParts(parsed *responsesItem, parts []json.RawMessage, path
 		if !ok {
 			return missingParameter(item(path, i) + ".type")
 		}
-		if !slices.Contains(allowed, kind) && !d.config.AllowUnknown {
+		if !slices.Contains(allowed, kind) && !o.config.AllowUnknown {
 			return wrongValue(item(path, i), kind, allowed...)
 		}
 		switch kind {
@@ -261,7 +261,7 @@ func (d *Double) parseParts(parsed *responsesItem, parts []json.RawMessage, path
 				return missingParameter(item(path, i) + "." + name)
 			}
 			parsed.text += text
-			parsed.tokens += d.config.Count(text)
+			parsed.tokens += o.config.Count(text)
 		default:
 			parsed.tokens += openaiMediaTokens(m["image_url"])
 		}

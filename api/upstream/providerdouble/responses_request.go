@@ -42,17 +42,25 @@ func responsesMembers() []string {
 	}
 }
 
-func (d *Double) parseResponses(body []byte) (*responsesRequest, *Rejection) {
+// responsesReader reads requests of OpenAI's Responses and judges them.
+type responsesReader struct {
+	config Config
+	signer *Signer
+	items  memo[responsesItem]
+	stored *store // what requests may refer to
+}
+
+func (o *responsesReader) parse(body []byte) (*responsesRequest, *Rejection) {
 	m, ok := objectMembers(body)
 	if !ok {
 		return nil, brokenJSON()
 	}
 	r := &responsesRequest{members: m, stream: m.flag("stream"), limit: -1, skip: map[*responsesItem]bool{}}
-	if rejection := d.parseResponsesHead(r); rejection != nil {
+	if rejection := o.parseHead(r); rejection != nil {
 		return nil, rejection
 	}
 	var rejection *Rejection
-	if r.tools, rejection = d.parseFunctions(m["tools"], false); rejection != nil {
+	if r.tools, rejection = o.config.parseFunctions(m["tools"], false); rejection != nil {
 		return nil, rejection
 	}
 	for _, t := range r.tools {
@@ -62,11 +70,11 @@ func (d *Double) parseResponses(body []byte) (*responsesRequest, *Rejection) {
 			r.customTools = append(r.customTools, name)
 		}
 	}
-	if rejection := d.parseInput(r); rejection != nil {
+	if rejection := o.parseInput(r); rejection != nil {
 		return nil, rejection
 	}
 	for i, raw := range r.raw {
-		parsed, refusal := d.parseItem(raw, item("input", i-r.held))
+		parsed, refusal := o.parseItem(raw, item("input", i-r.held))
 		if refusal != nil {
 			return nil, refusal
 		}
@@ -75,16 +83,16 @@ func (d *Double) parseResponses(body []byte) (*responsesRequest, *Rejection) {
 	return r, nil
 }
 
-func (d *Double) parseResponsesHead(r *responsesRequest) *Rejection {
+func (o *responsesReader) parseHead(r *responsesRequest) *Rejection {
 	m := r.members
-	if name := m.extra(responsesMembers()...); name != "" && !d.config.AllowUnknown {
+	if name := m.extra(responsesMembers()...); name != "" && !o.config.AllowUnknown {
 		return unknownParameter(name)
 	}
 	var ok bool
 	if r.modelID, ok = m.text("model"); !ok || r.modelID == "" {
 		return missingParameter("model")
 	}
-	r.model, _ = d.config.model(r.modelID)
+	r.model, _ = o.config.model(r.modelID)
 	if m.has("max_output_tokens") {
 		limit, isNumber := m.number("max_output_tokens")
 		if !isNumber {
@@ -107,7 +115,7 @@ func (d *Double) parseResponsesHead(r *responsesRequest) *Rejection {
 		r.thinks = effort != "none"
 	}
 	r.instructions, _ = m.text("instructions")
-	r.instructed = d.config.Count(r.instructions)
+	r.instructed = o.config.Count(r.instructions)
 	return nil
 }
 
@@ -143,10 +151,10 @@ func (r *responsesRequest) parseManagement() *Rejection {
 }
 
 // parseInput gathers the items: what the server holds, then what came.
-func (d *Double) parseInput(r *responsesRequest) *Rejection {
+func (o *responsesReader) parseInput(r *responsesRequest) *Rejection {
 	m := r.members
 	if id, ok := m.text("previous_response_id"); ok {
-		before, found := d.stored.history(id)
+		before, found := o.stored.history(id)
 		if !found {
 			return refuse("Previous response with id '%s' not found.", id).at("previous_response_id").coded("previous_response_not_found")
 		}
@@ -174,15 +182,15 @@ type userInput struct {
 	Content string `json:"content"`
 }
 
-// checkResponses applies every rule that binds a whole request.
-func (d *Double) checkResponses(r *responsesRequest) *Rejection {
-	for _, rule := range []func(*responsesRequest) *Rejection{checkItemIDs, checkOutputs, d.checkReasoning, d.checkReferences} {
+// check applies every rule that binds a whole request.
+func (o *responsesReader) check(r *responsesRequest) *Rejection {
+	for _, rule := range []func(*responsesRequest) *Rejection{checkItemIDs, checkOutputs, o.checkReasoning, o.checkReferences} {
 		if rejection := rule(r); rejection != nil {
 			return rejection
 		}
 	}
-	r.dropReasoning(d.Signer)
-	r.tokens = d.config.reported(sumTokens(r.prompt()))
+	r.dropReasoning(o.signer)
+	r.tokens = o.config.reported(sumTokens(r.prompt()))
 	if r.tokens > r.model.Window && !r.truncates {
 		return r.overflow()
 	}
@@ -238,7 +246,7 @@ func checkOutputs(r *responsesRequest) *Rejection {
 }
 
 // checkReasoning keeps reasoning with what it led to, and as it was sealed.
-func (d *Double) checkReasoning(r *responsesRequest) *Rejection {
+func (o *responsesReader) checkReasoning(r *responsesRequest) *Rejection {
 	present := map[string]bool{}
 	for n, i := range r.items {
 		if i.kind == "reasoning" {
@@ -247,10 +255,10 @@ func (d *Double) checkReasoning(r *responsesRequest) *Rejection {
 				return rejection
 			}
 		}
-		if _, bound := d.openBound(i.sealed); i.sealed != "" && !bound && d.judgeSealed(i.sealed) != genuine {
+		if _, bound := o.signer.openBound(i.sealed); i.sealed != "" && !bound && o.signer.judgeSealed(i.sealed) != genuine {
 			return refuse("The encrypted content for item %s could not be verified. Reason: Encrypted content could not be decrypted or parsed.", i.id).coded("invalid_encrypted_content")
 		}
-		if needed, ok := d.reasoningOf(i.id); ok && !present[needed] {
+		if needed, ok := o.signer.reasoningOf(i.id); ok && !present[needed] {
 			return refuse("Item '%s' of type '%s' was provided without its required 'reasoning' item: '%s'.", i.id, i.kind, needed).at("input")
 		}
 	}
@@ -272,10 +280,10 @@ func checkFollower(items []*responsesItem, n int) *Rejection {
 }
 
 // checkReferences asks for what only the server can know.
-func (d *Double) checkReferences(r *responsesRequest) *Rejection {
+func (o *responsesReader) checkReferences(r *responsesRequest) *Rejection {
 	for _, i := range r.items[r.held:] {
 		byName := i.kind == "item_reference" || i.kind == "reasoning" && i.sealed == "" && i.id != ""
-		if !byName || d.stored.hasItem(i.id) || d.isTrusted("item", i.id) {
+		if !byName || o.stored.hasItem(i.id) || o.signer.isTrusted("item", i.id) {
 			continue
 		}
 		rejection := refuse("Item with id '%s' not found.", i.id).at("input")

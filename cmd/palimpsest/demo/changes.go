@@ -7,15 +7,15 @@ import (
 )
 
 // as logs a person in again and returns them: logins do not last as long as the demo.
-func (f *filling) as(ctx context.Context, name string) (*person, error) {
-	person := f.team.members[name]
+func (t *team) as(ctx context.Context, name string) (*person, error) {
+	person := t.members[name]
 	return person, person.logIn(ctx)
 }
 
 // change is a call of the JSON API that someone makes.
-func (f *filling) change(when time.Time, by, method, path string, question any) entry {
+func (t *team) change(when time.Time, by, method, path string, question any) entry {
 	return entry{when, func(ctx context.Context) error {
-		person, err := f.as(ctx, by)
+		person, err := t.as(ctx, by)
 		if err != nil {
 			return err
 		}
@@ -32,15 +32,15 @@ func modules(ipc map[string]any) map[string]any {
 func (f *filling) changes() []entry {
 	soon := f.Until.Add(5 * day)
 	return []entry{
-		f.change(f.share(0.04), "jonas", http.MethodPut, "/pipeline", modules(map[string]any{"targetUtilization": 0.60, "compressTo": 0.35})),
+		f.team.change(f.share(0.04), "jonas", http.MethodPut, "/pipeline", modules(map[string]any{"targetUtilization": 0.60, "compressTo": 0.35})),
 		// A day on which someone had each prompt shortened at once: the cache is
 		// rewritten again and again, which costs more than it saves. From then on they
 		// leave it to the prices when a prompt is shortened ("Spend less").
-		f.change(f.hasty().Add(-time.Hour), "jonas", http.MethodPut, "/pipeline", modules(map[string]any{"targetUtilization": 0.30, "compressTo": 0.28, "minClear": 0.01})),
-		f.change(f.hasty().Add(20*time.Hour), "mira", http.MethodPut, "/pipeline", modules(map[string]any{"targetUtilization": 0.60, "compressTo": 0.35, "trigger": "break-even"})),
-		{f.share(0.45), func(ctx context.Context) error { return f.revoke(ctx, "jonas", keyIntern) }},
+		f.team.change(f.hasty().Add(-time.Hour), "jonas", http.MethodPut, "/pipeline", modules(map[string]any{"targetUtilization": 0.30, "compressTo": 0.28, "minClear": 0.01})),
+		f.team.change(f.hasty().Add(20*time.Hour), "mira", http.MethodPut, "/pipeline", modules(map[string]any{"targetUtilization": 0.60, "compressTo": 0.35, "trigger": "break-even"})),
+		{f.share(0.45), func(ctx context.Context) error { return f.team.revoke(ctx, "jonas", keyIntern) }},
 		{f.share(0.70), func(ctx context.Context) error {
-			person, err := f.as(ctx, "mira")
+			person, err := f.team.as(ctx, "mira")
 			if err != nil {
 				return err
 			}
@@ -51,57 +51,43 @@ func (f *filling) changes() []entry {
 			return nil
 		}},
 		{f.Until.Add(-24 * time.Hour), func(ctx context.Context) error {
-			if _, err := f.as(ctx, "jonas"); err != nil {
+			if _, err := f.team.as(ctx, "jonas"); err != nil {
 				return err
 			}
-			return f.makeKey(ctx, "jonas", keyOf{Name: keyTrial, Scopes: []string{"proxy"}, Expires: &soon, Minute: 60})
+			return f.team.makeKey(ctx, "jonas", keyOf{Name: keyTrial, Scopes: []string{"proxy"}, Expires: &soon, Minute: 60})
 		}},
-		{f.Until.Add(-22 * time.Hour), func(ctx context.Context) error { return f.rotate(ctx, "tom", keyTom) }},
+		{f.Until.Add(-22 * time.Hour), func(ctx context.Context) error { return f.team.rotate(ctx, "tom", keyTom) }},
 		{f.Until.Add(-21 * time.Hour), func(ctx context.Context) error {
-			if _, err := f.as(ctx, "mira"); err != nil {
+			if _, err := f.team.as(ctx, "mira"); err != nil {
 				return err
 			}
-			_, err := f.ask(ctx, "lee@example.com", "member")
+			_, err := f.team.ask(ctx, "lee@example.com", "member")
 			return err
 		}},
 		{f.Until.Add(-20 * time.Hour), f.learn},
 	}
 }
 
-// hasty is when the day with the hasty pipeline begins. In a small demo it's more than a
-// day before the endless session, which saves much: no day of any zone holds both. In a
-// large one it's a day on which people work.
-func (f *filling) hasty() time.Time {
-	if f.isSmall() {
-		return f.Until.Add(-44 * time.Hour)
-	}
-	when := f.share(0.80).Truncate(day)
-	for when.Weekday() == time.Saturday || when.Weekday() == time.Sunday {
-		when = when.Add(-day)
-	}
-	return when.Add(opens * time.Hour)
-}
-
-func (f *filling) revoke(ctx context.Context, by, key string) error {
-	person, err := f.as(ctx, by)
+func (t *team) revoke(ctx context.Context, by, key string) error {
+	person, err := t.as(ctx, by)
 	if err != nil {
 		return err
 	}
-	return person.Call(ctx, http.MethodDelete, "/keys/"+f.team.keys[key].id, nil, nil)
+	return person.Call(ctx, http.MethodDelete, "/keys/"+t.keys[key].id, nil, nil)
 }
 
-func (f *filling) rotate(ctx context.Context, by, key string) error {
-	person, err := f.as(ctx, by)
+func (t *team) rotate(ctx context.Context, by, key string) error {
+	person, err := t.as(ctx, by)
 	if err != nil {
 		return err
 	}
 	var rotated struct {
 		Secret string `json:"secret"`
 	}
-	if err := person.Call(ctx, http.MethodPost, "/keys/"+f.team.keys[key].id+"/rotate", map[string]string{"grace": "24h"}, &rotated); err != nil {
+	if err := person.Call(ctx, http.MethodPost, "/keys/"+t.keys[key].id+"/rotate", map[string]string{"grace": "24h"}, &rotated); err != nil {
 		return err
 	}
-	f.team.keys[key] = apiKey{f.team.keys[key].id, rotated.Secret}
+	t.keys[key] = apiKey{t.keys[key].id, rotated.Secret}
 	return nil
 }
 
@@ -112,7 +98,7 @@ func (f *filling) learn(ctx context.Context) error {
 			return err
 		}
 	}
-	person, err := f.as(ctx, "mira")
+	person, err := f.team.as(ctx, "mira")
 	if err != nil {
 		return err
 	}

@@ -136,9 +136,6 @@ func (f *filling) denied(ctx context.Context) error {
 	return nil
 }
 
-// isSmall reports whether a demo is to be made in seconds.
-func (f *filling) isSmall() bool { return f.Days < week }
-
 // week is how many days a demo has at least that is not small.
 const week = 7
 
@@ -243,7 +240,7 @@ func (f *filling) compact(ctx context.Context, t *talk) error {
 	if err := f.settle(ctx); err != nil {
 		return err
 	}
-	person, err := f.as(ctx, "mira")
+	person, err := f.team.as(ctx, "mira")
 	if err != nil {
 		return err
 	}

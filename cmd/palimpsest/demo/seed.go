@@ -64,7 +64,7 @@ type Made struct {
 // Fill fills a new installation. It stops at the first thing that goes otherwise than
 // planned.
 func Fill(ctx context.Context, config Config) (Made, error) {
-	f := &filling{Config: config, http: &http.Client{Timeout: time.Minute}, programs: programs()}
+	f := &filling{&talks{Config: config, http: &http.Client{Timeout: time.Minute}, programs: programs()}}
 	if err := f.hire(ctx); err != nil {
 		return Made{}, fmt.Errorf("make the demo's team: %w", err)
 	}
@@ -93,7 +93,7 @@ func Fill(ctx context.Context, config Config) (Made, error) {
 
 // count returns how many sessions a part of the list has, and how many requests they have.
 func (f *filling) count(ctx context.Context, part session.Show) (sessions, requests int, err error) {
-	person, err := f.as(ctx, "mira")
+	person, err := f.team.as(ctx, "mira")
 	if err != nil {
 		return 0, 0, err
 	}
@@ -119,32 +119,35 @@ func (f *filling) count(ctx context.Context, part session.Show) (sessions, reque
 }
 
 // filling is a demo that is being made.
-type filling struct {
+type filling struct{ *talks }
+
+// talks sends what the people's clients send, at the demo's time.
+type talks struct {
 	Config
 
 	http     *http.Client
 	programs map[string]program
-	team     team
+	team     *team
 	sent     int // exchanges
 }
 
 // at sets all clocks to a time, unless it has passed.
-func (f *filling) at(ctx context.Context, when time.Time) error {
-	if err := f.settle(ctx); err != nil {
+func (s *talks) at(ctx context.Context, when time.Time) error {
+	if err := s.settle(ctx); err != nil {
 		return err
 	}
-	if when.After(f.Clock.Now()) {
-		f.Clock.Set(when)
+	if when.After(s.Clock.Now()) {
+		s.Clock.Set(when)
 	}
-	return f.Database.Follow(ctx, f.Clock.Ahead())
+	return s.Database.Follow(ctx, s.Clock.Ahead())
 }
 
 // settle waits until all that was sent is recorded.
-func (f *filling) settle(ctx context.Context) error {
+func (s *talks) settle(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, recordPatience)
 	defer cancel()
-	if err := f.Recorded(ctx, f.sent); err != nil {
-		return fmt.Errorf("%d exchanges are not recorded: %w", f.sent, err)
+	if err := s.Recorded(ctx, s.sent); err != nil {
+		return fmt.Errorf("%d exchanges are not recorded: %w", s.sent, err)
 	}
 	return nil
 }
@@ -162,12 +165,12 @@ type talk struct {
 }
 
 // hold holds a talk from where it stands to its end.
-func (f *filling) hold(ctx context.Context, t *talk) error {
+func (s *talks) hold(ctx context.Context, t *talk) error {
 	for i := range t.steps {
-		if err := f.step(ctx, t, t.steps[i]); err != nil {
+		if err := s.step(ctx, t, t.steps[i]); err != nil {
 			return fmt.Errorf("%s, step %d: %w", t.name, i+1, err)
 		}
-		if f.Clock.Now().Add(lastMargin).After(f.Until) {
+		if s.Clock.Now().Add(lastMargin).After(s.Until) {
 			break
 		}
 	}
@@ -179,10 +182,10 @@ func (f *filling) hold(ctx context.Context, t *talk) error {
 const lastMargin = 30 * time.Second
 
 // step asks once and takes the answer, and the results of its calls, into the talk.
-func (f *filling) step(ctx context.Context, t *talk, next step) error {
-	program := f.programs[t.program]
-	f.Clock.Pass(next.pause)
-	if err := f.Database.Follow(ctx, f.Clock.Ahead()); err != nil {
+func (s *talks) step(ctx context.Context, t *talk, next step) error {
+	program := s.programs[t.program]
+	s.Clock.Pass(next.pause)
+	if err := s.Database.Follow(ctx, s.Clock.Ahead()); err != nil {
 		return err
 	}
 	if next.typed != "" {
@@ -192,8 +195,8 @@ func (f *filling) step(ctx context.Context, t *talk, next step) error {
 	for _, call := range next.calls {
 		reply.Calls = append(reply.Calls, providerdouble.Call{Name: call.name, Input: encode(call.input)})
 	}
-	f.Provider.Say(reply, thinkingTime(next))
-	status, answer, err := f.send(ctx, t)
+	s.Provider.Say(reply, thinkingTime(next))
+	status, answer, err := s.send(ctx, t)
 	if err != nil {
 		return err
 	}
@@ -229,10 +232,10 @@ func thinkingTime(next step) time.Duration {
 }
 
 // send sends a talk as it stands through the proxy.
-func (f *filling) send(ctx context.Context, t *talk) (status int, answer []byte, err error) {
-	program := f.programs[t.program]
+func (s *talks) send(ctx context.Context, t *talk) (status int, answer []byte, err error) {
+	program := s.programs[t.program]
 	body := program.format.body(request{model: t.model, system: program.system, session: t.name, tools: t.program != library, messages: t.said})
-	request, err := http.NewRequestWithContext(ctx, http.MethodPost, f.URL+program.format.path(), bytes.NewReader(body))
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, s.URL+program.format.path(), bytes.NewReader(body))
 	if err != nil {
 		return 0, nil, err
 	}
@@ -240,16 +243,16 @@ func (f *filling) send(ctx context.Context, t *talk) (status int, answer []byte,
 	maps.Copy(request.Header, t.header)
 	request.Header.Set("Content-Type", "application/json")
 	request.Header.Set("User-Agent", program.userAgent)
-	request.Header.Set("Authorization", "Bearer "+f.team.keys[t.key].secret)
+	request.Header.Set("Authorization", "Bearer "+s.team.keys[t.key].secret)
 	if program.session != "" && t.name != "" {
 		request.Header.Set(program.session, t.name)
 	}
-	response, err := f.http.Do(request)
+	response, err := s.http.Do(request)
 	if err != nil {
 		return 0, nil, err
 	}
 	defer func() { _ = response.Body.Close() }()
 	answer, err = io.ReadAll(response.Body)
-	f.sent++
+	s.sent++
 	return response.StatusCode, answer, err
 }

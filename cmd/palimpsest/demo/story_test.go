@@ -154,7 +154,7 @@ func TestStoryHoldsWheneverItIsMade(t *testing.T) {
 		var first string
 		for hour := range 2 * 7 * 24 {
 			until := begins.Add(time.Duration(hour) * time.Hour)
-			f := &filling{Config: Config{Until: until, Days: days, Seed: 2026}}
+			f := &filling{&talks{Config: Config{Until: until, Days: days, Seed: 2026}}}
 			hasty, change := f.hasty(), f.share(0.04)
 			if !hasty.Add(-time.Hour).After(change) || hasty.Add(20*time.Hour).After(until) {
 				t.Errorf("%d days until %s: the hasty day begins at %s, the first settings are of %s", days, until, hasty, change)

@@ -32,14 +32,6 @@ type team struct {
 // apiKey is an API key that someone made.
 type apiKey struct{ id, secret string }
 
-// first is when the demo's first day begins.
-func (f *filling) first() time.Time { return f.Until.Add(-time.Duration(f.Days) * day) }
-
-// share is the time at a share of the demo's days, from 0 to 1.
-func (f *filling) share(of float64) time.Time {
-	return f.first().Add(time.Duration(of * float64(f.Days) * float64(day)))
-}
-
 // hire makes the workspace, its people and what they need to begin.
 func (f *filling) hire(ctx context.Context) error {
 	if err := f.at(ctx, f.first().Add(-2*time.Hour)); err != nil {
@@ -49,7 +41,7 @@ func (f *filling) hire(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	f.team = team{owner: owner, members: map[string]*person{"mira": owner}, keys: map[string]apiKey{}, providers: map[string]string{}}
+	f.team = &team{owner: owner, members: map[string]*person{"mira": owner}, keys: map[string]apiKey{}, providers: map[string]string{}}
 	signUp := map[string]string{"email": owner.email, "password": Password, "workspace": "Northbeam"}
 	if err := owner.Call(ctx, http.MethodPost, "/signup", signUp, nil); err != nil {
 		return err
@@ -122,7 +114,7 @@ func (f *filling) invite(ctx context.Context) error {
 		if err := f.at(ctx, f.Clock.Now()); err != nil {
 			return err
 		}
-		link, err := f.ask(ctx, person.email, invited.role)
+		link, err := f.team.ask(ctx, person.email, invited.role)
 		if err != nil {
 			return err
 		}
@@ -142,11 +134,11 @@ func (f *filling) invite(ctx context.Context) error {
 }
 
 // ask invites someone and returns the link.
-func (f *filling) ask(ctx context.Context, email, role string) (link string, err error) {
+func (t *team) ask(ctx context.Context, email, role string) (link string, err error) {
 	var invitation struct {
 		Link string `json:"link"`
 	}
-	err = f.team.owner.Call(ctx, http.MethodPost, "/invitations", map[string]string{"email": email, "role": role}, &invitation)
+	err = t.owner.Call(ctx, http.MethodPost, "/invitations", map[string]string{"email": email, "role": role}, &invitation)
 	return invitation.Link, err
 }
 
@@ -178,21 +170,21 @@ func (f *filling) makeKeys(ctx context.Context) error {
 		{"jonas", keyOf{Name: keySupport, Scopes: proxy, Pipeline: "modules: [semantic-cache]\nsemantic-cache:\n  embeddingModel: \"\"\n  ttlSeconds: 86400\n"}},
 		{"jonas", keyOf{Name: keyIntern, Scopes: proxy, Day: 5}},
 	} {
-		if err := f.makeKey(ctx, wanted.by, wanted.key); err != nil {
+		if err := f.team.makeKey(ctx, wanted.by, wanted.key); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (f *filling) makeKey(ctx context.Context, by string, wanted keyOf) error {
+func (t *team) makeKey(ctx context.Context, by string, wanted keyOf) error {
 	var created struct {
 		ID     string `json:"id"`
 		Secret string `json:"secret"`
 	}
-	if err := f.team.members[by].Call(ctx, http.MethodPost, "/keys", wanted, &created); err != nil {
+	if err := t.members[by].Call(ctx, http.MethodPost, "/keys", wanted, &created); err != nil {
 		return err
 	}
-	f.team.keys[wanted.Name] = apiKey{created.ID, created.Secret}
+	t.keys[wanted.Name] = apiKey{created.ID, created.Secret}
 	return nil
 }

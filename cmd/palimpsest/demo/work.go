@@ -6,8 +6,6 @@ import (
 	"math/rand/v2"
 	"slices"
 	"time"
-
-	"github.com/google/uuid"
 )
 
 // entry is something that happens in the demo at a time.
@@ -87,17 +85,6 @@ func (f *filling) routine() []entry {
 	return slices.DeleteFunc(diary, func(e entry) bool { return e.when.After(f.Until.Add(-time.Hour)) })
 }
 
-// dawn is when a day of the demo begins, counted from 0. A large demo has the days of the
-// calendar. The days of a small one end at the hour at which the demo ends, so that what
-// happens in them is the same, and in the same order, whenever it is made.
-func (f *filling) dawn(number int) time.Time {
-	begins := f.first().Add(time.Duration(number) * day)
-	if f.isSmall() {
-		return begins
-	}
-	return begins.Truncate(day)
-}
-
 // ordinary is one session at someone's desk.
 func (f *filling) ordinary(number uint64, when time.Time, random *rand.Rand) entry {
 	desk := desks()[random.IntN(len(desks()))]
@@ -126,11 +113,6 @@ func (f *filling) ordinary(number uint64, when time.Time, random *rand.Rand) ent
 		}
 		return f.hold(ctx, t)
 	}}
-}
-
-// name is how a client names a session.
-func (f *filling) name(number uint64) string {
-	return uuid.NewSHA1(uuid.NameSpaceOID, fmt.Appendf(nil, "demo %d %d", f.Seed, number)).String()
 }
 
 // questions are what the shop's customers ask in one evening; many ask the same.

@@ -151,7 +151,7 @@ func (c *Compaction) answer(ctx context.Context, counter *tokens.Counter) (*pipe
 		return nil, "", fmt.Errorf("make exchange: %w", err)
 	}
 	asks.Projection, asks.Met = before.Projection, len(c.Before)
-	draft, err := compactionbridge.New(counter, compactionbridge.Past{}).Answering(shortener).Answer(ctx, &asks.View)
+	draft, err := compactionbridge.New(counter, compactionbridge.Past{}).Answering(shortener.Notes).Answer(ctx, &asks.View)
 	if err != nil {
 		return nil, "", fmt.Errorf("answer: %w", err)
 	}

@@ -30,7 +30,7 @@ func TestJobsRunBehindPgbouncer(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(db.Close)
-	process := newProcess(database, slog.New(slog.DiscardHandler), func(config *jobsdb.Config) { config.Pool, config.Door = db.WorkPool(), db })
+	process := newProcess(database, slog.New(slog.DiscardHandler), func(config *jobsdb.Config) { config.Pool, config.Joined = db.WorkPool(), db.Joined })
 	ran := make(chan tenants.WorkspaceID, 10)
 	process.Handle(plan, jobs.Limits{}, func(_ context.Context, workspace tenants.WorkspaceID, _ uuid.UUID) error {
 		ran <- workspace

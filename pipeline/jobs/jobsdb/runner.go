@@ -45,15 +45,10 @@ const (
 	keepFailed = 7 * 24 * time.Hour // abandoned jobs, for someone to look at
 )
 
-// Door opens transactions of workspaces as pgx knows them.
-type Door interface {
-	Joined(ctx context.Context, workspace tenants.WorkspaceID, fn func(tx pgx.Tx) error) error
-}
-
 // Config is what a Runner works with.
 type Config struct {
 	Pool    *pgxpool.Pool
-	Door    Door
+	Joined  func(ctx context.Context, workspace tenants.WorkspaceID, fn func(tx pgx.Tx) error) error // opens a transaction of a workspace
 	Metrics *Metrics
 	Log     *slog.Logger
 	Now     func() time.Time
@@ -224,7 +219,7 @@ func (r *Runner) Enqueue(ctx context.Context, workspace tenants.WorkspaceID, wan
 			Args: args{kind: job.Kind, Workspace: job.Workspace, Lane: job.Lane}, InsertOpts: r.options(job, priority),
 		}
 	}
-	err := r.config.Door.Joined(ctx, workspace, func(tx pgx.Tx) error {
+	err := r.config.Joined(ctx, workspace, func(tx pgx.Tx) error {
 		_, err := r.client.InsertManyTx(ctx, tx, params)
 		return err
 	})

@@ -36,7 +36,7 @@ type process struct {
 func newProcess(database *dbtest.Database, log *slog.Logger, change ...func(*jobsdb.Config)) *process {
 	registry := prometheus.NewRegistry()
 	config := jobsdb.Config{
-		Pool: database.DB.WorkPool(), Door: database.DB, Metrics: jobsdb.NewMetrics(registry), Log: log, Now: time.Now,
+		Pool: database.DB.WorkPool(), Joined: database.DB.Joined, Metrics: jobsdb.NewMetrics(registry), Log: log, Now: time.Now,
 	}
 	for _, set := range change {
 		set(&config)

@@ -50,12 +50,8 @@ const (
 // leastCovered is the share of a history's tokens that what is ready must stand for.
 const leastCovered = 0.5
 
-// Notes renders turns in short.
-type Notes interface {
-	// Notes returns what is left of the first messages of an exchange within so many o200k
-	// tokens.
-	Notes(ctx context.Context, exchange *pipeline.View, messages, tokens int) (string, error)
-}
+// Notes returns what is left of the first messages of an exchange within so many o200k tokens.
+type Notes func(ctx context.Context, exchange *pipeline.View, messages, tokens int) (string, error)
 
 // Answering returns the module with what it needs to answer clients' own requests for a
 // summary, for workspaces that have turned that on.

@@ -79,7 +79,7 @@ func (m *Module) compose(ctx context.Context, exchange *pipeline.View, asked *as
 	if exchange.Summary != nil {
 		left += w.count(exchange.Summary.Text)
 	}
-	notes, err := m.notes.Notes(ctx, exchange, asked.messages, max(left, 0))
+	notes, err := m.notes(ctx, exchange, asked.messages, max(left, 0))
 	if err != nil {
 		return "", nil, "", fmt.Errorf("notes of the history: %w", err)
 	}

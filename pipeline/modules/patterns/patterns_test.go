@@ -28,7 +28,7 @@ import (
 	"palimpsest/pipeline/wire/openairesponses"
 )
 
-// store is a patterns.Store.
+// store keeps the patterns of a test.
 type store struct {
 	approved map[tenants.WorkspaceID][]patterns.Pattern
 	asked    int
@@ -63,7 +63,7 @@ func setup(t testing.TB, codec wire.Codec, approved ...patterns.Pattern) *bench 
 		}
 	}
 	b.store = &store{approved: map[tenants.WorkspaceID][]patterns.Pattern{b.workspace: approved}}
-	b.shelf = patterns.NewShelf(b.store, func() time.Time { return b.now })
+	b.shelf = patterns.NewShelf(b.store.Approved, func() time.Time { return b.now })
 	b.lane = pipelinetest.Lane{
 		Codec: codec, Options: pipelinetest.Options{Counter: counter, Config: modules.Catalog().Default(), Limit: 200_000},
 		Modules: []pipeline.Module{patterns.New(b.shelf)},

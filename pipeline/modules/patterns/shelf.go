@@ -15,17 +15,10 @@ const (
 	maxShelves   = 20_000           // workspaces in memory
 )
 
-// Store reads the patterns that can be put into a workspace's prompts.
-type Store interface {
-	// Approved returns the approved patterns of a workspace, at most MaxServed, those
-	// that were met or used last before the others.
-	Approved(ctx context.Context, workspace tenants.WorkspaceID) ([]Pattern, error)
-}
-
 // Shelf serves approved patterns from memory. It is safe for concurrent use.
 type Shelf struct {
-	store Store
-	now   func() time.Time
+	read approved
+	now  func() time.Time
 
 	mu      sync.RWMutex
 	boards  map[tenants.WorkspaceID]*board
@@ -38,9 +31,14 @@ type board struct {
 	until time.Time
 }
 
-// NewShelf returns a Shelf that reads what it does not know from a store.
-func NewShelf(store Store, now func() time.Time) *Shelf {
-	return &Shelf{store: store, now: now, boards: map[tenants.WorkspaceID]*board{}}
+// approved returns the approved patterns of a workspace, at most MaxServed, those that were met or
+// used last before the others.
+type approved func(ctx context.Context, workspace tenants.WorkspaceID) ([]Pattern, error)
+
+// NewShelf returns a Shelf that reads the approved patterns that it does not know: those of a
+// workspace, at most MaxServed, the ones that were met or used last before the others.
+func NewShelf(read func(ctx context.Context, workspace tenants.WorkspaceID) ([]Pattern, error), now func() time.Time) *Shelf {
+	return &Shelf{read: read, now: now, boards: map[tenants.WorkspaceID]*board{}}
 }
 
 // Forget has a workspace's patterns read again.
@@ -72,7 +70,7 @@ func (s *Shelf) of(ctx context.Context, workspace tenants.WorkspaceID) *index {
 	fresh := &board{until: now.Add(shelfAge)}
 	ctx, cancel := context.WithTimeout(ctx, shelfTimeout)
 	defer cancel()
-	approved, err := s.store.Approved(ctx, workspace)
+	approved, err := s.read(ctx, workspace)
 	switch {
 	case err == nil:
 		fresh.index = newIndex(approved, now)

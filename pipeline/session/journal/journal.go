@@ -141,7 +141,7 @@ func (j *Journal) offer(ctx context.Context, seen session.Seen, projection sessi
 	}
 }
 
-// Newest implements session.Elsewhere: it returns what another process keeps for the store. Of two
+// Newest returns what another process keeps for the store. Of two
 // epochs with the same number that wait, the one that was offered first is that of all processes.
 func (j *Journal) Newest(ctx context.Context, workspace tenants.WorkspaceID, lane uuid.UUID, have int) (session.Projection, error) {
 	if j.config.Peers == nil {
@@ -218,6 +218,5 @@ func (j *Journal) handOver(ctx context.Context, one entry) error {
 
 // Interface guard.
 var (
-	_ Store             = (*Journal)(nil)
-	_ session.Elsewhere = (*Journal)(nil)
+	_ Store = (*Journal)(nil)
 )

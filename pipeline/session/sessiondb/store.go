@@ -251,7 +251,7 @@ func (s *Store) Record(ctx context.Context, workspace tenants.WorkspaceID, seen 
 	return nil
 }
 
-// Ends implements session.Ends.
+// Ends returns the ends of a lane that lie furthest along, that one first, and no more than most.
 func (s *Store) Ends(ctx context.Context, workspace tenants.WorkspaceID, lane uuid.UUID, most int) ([]session.End, error) {
 	var ends []session.End
 	err := s.door.InTenant(ctx, workspace, func(tx *gorm.DB) error {
@@ -302,5 +302,4 @@ func isOvertaken(err error) bool {
 
 var (
 	_ session.Store = (*Store)(nil)
-	_ session.Ends  = (*Store)(nil)
 )

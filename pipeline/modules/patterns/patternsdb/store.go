@@ -67,7 +67,8 @@ const (
 	sqlNotify = `SELECT pg_notify($1, $2)`
 )
 
-// Approved implements patterns.Store.
+// Approved returns the approved patterns of a workspace, at most patterns.MaxServed, those that were
+// met or used last before the others.
 func (s *Store) Approved(ctx context.Context, workspace tenants.WorkspaceID) ([]patterns.Pattern, error) {
 	found, err := s.read(ctx, workspace, sqlApproved, workspace, patterns.MaxServed)
 	if err != nil {
@@ -306,8 +307,5 @@ func notify(tx *gorm.DB, workspace tenants.WorkspaceID) error {
 	return err
 }
 
-// Interface guards.
-var (
-	_ patterns.Store = (*Store)(nil)
-	_ miner.Store    = (*Store)(nil)
-)
+// Interface guard.
+var _ miner.Store = (*Store)(nil)

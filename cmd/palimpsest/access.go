@@ -1,0 +1,71 @@
+package main
+
+import (
+	"context"
+	"net"
+
+	"palimpsest/api/credentials"
+	"palimpsest/api/upstream"
+	"palimpsest/tenants/identity"
+	"palimpsest/tenants/passkey"
+	"palimpsest/tenants/signon"
+)
+
+// openAccess makes what knows people and API keys.
+func openAccess(b base) (*identity.Service, *identity.Keys, error) {
+	keys, err := identity.NewKeys(b.db.APIKeys, b.vault.DeriveAll("api keys"), b.now)
+	if err != nil {
+		return nil, nil, err
+	}
+	b.every(keyFlush, func(ctx context.Context) {
+		if err := keys.Flush(ctx); err != nil {
+			b.log.Warn("note the use of API keys", "error", err)
+		}
+	})
+	throttle, err := newThrottle(b)
+	if err != nil {
+		return nil, nil, err
+	}
+	people, err := identity.NewService(identity.Store{Accounts: b.db.Accounts, LoginStore: b.db.Logins, WorkspaceStore: b.db.Workspaces, Factors: b.db.Factors}, throttle, b.vault.DeriveAll("logins"), b.now)
+	if err != nil {
+		return nil, nil, err
+	}
+	people.SetSignUps(b.config.signUps())
+	people.SetSealer(b.vault)
+	return people, keys, nil
+}
+
+// newThrottle counts failed logins and mails: in Redis, for all replicas, where there is one.
+func newThrottle(b base) (identity.Throttle, error) {
+	if b.redis == nil {
+		return identity.NewLocalThrottle(b.now)
+	}
+	throttle := identity.NewRedisThrottle(b.redis)
+	throttle.Log = b.log
+	return throttle, nil
+}
+
+// newSignOn makes what logs people in through the single sign-on of their workspace.
+func newSignOn(b base, people *identity.Service) *signon.Service {
+	client := signon.NewClient(b.config.AllowPrivateUpstreams)
+	b.onClose(client.CloseIdleConnections)
+	return signon.New(signon.Config{
+		Store: b.db.SignOn, Sealer: b.vault, LookupTXT: net.DefaultResolver.LookupTXT, Door: people, Throttle: people.Throttle(), Client: client,
+		PublicURL: b.reachable(), AllowHTTP: b.config.AllowPrivateUpstreams, Now: b.now,
+	})
+}
+
+// newPasskeys makes what logs people in with passkeys.
+func newPasskeys(b base, people *identity.Service) *passkey.Service {
+	return passkey.New(passkey.Config{
+		Store: b.db.Factors, Sealer: b.vault, Door: people, Throttle: people.Throttle(), PublicURL: b.reachable(), Now: b.now,
+	})
+}
+
+// newKeeper makes what creates and tests the keys of workspaces.
+func newKeeper(b base, keys *identity.Keys, provider *upstream.Client) *credentials.Keeper {
+	return credentials.New(credentials.Config{
+		Store: credentials.Store{APIKeyStore: b.db.APIKeys, ProviderKeyStore: b.db.ProviderKeys}, Issuer: keys, Vault: b.vault, Upstream: provider,
+		Defaults: b.config.defaults(), AllowPrivate: b.config.AllowPrivateUpstreams, Now: b.now,
+	})
+}

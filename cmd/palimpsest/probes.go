@@ -1,0 +1,139 @@
+package main
+
+import (
+	"github.com/redis/go-redis/v9"
+
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"palimpsest/api"
+	"palimpsest/api/spool"
+	"palimpsest/pipeline/archive"
+	"palimpsest/pipeline/jobs/jobsdb"
+	"palimpsest/tenants"
+	"palimpsest/tenants/tenantsdb"
+)
+
+// watchDatabase has the database, its standbys and its jobs looked at.
+func (i *installation) watchDatabase(db *tenantsdb.DB) {
+	i.add(func(ctx context.Context) finding {
+		began := time.Now()
+		err := db.Ping(ctx)
+		took := time.Since(began)
+		if err != nil {
+			return finding{check: check("Database", "", "Requests to models pass without it, uncompressed where their session is not in memory. Pages and the API fail until it answers.", err)}
+		}
+		return finding{check: databaseAnswered(took), values: []prometheus.Metric{valueOf(databaseAnswer, took.Seconds())}}
+	})
+	i.add(func(ctx context.Context) finding { return finding{check: checkJobs(ctx, db)} })
+	i.add(func(ctx context.Context) finding {
+		lags, err := db.ReplicationLags(ctx)
+		return replication(lags, err)
+	})
+}
+
+// databaseAnswered is a database that answered within a time.
+func databaseAnswered(took time.Duration) tenants.Check {
+	checked := tenants.Check{Name: "Database", OK: true, Text: "answers"}
+	if took > slowDatabase {
+		return tenants.Check{
+			Name: checked.Name, Late: true, Text: "answers after " + lasts(took),
+			Means: "Pages and the recorder wait for it. Look at its load and at its connections in use.",
+		}
+	}
+	return checked
+}
+
+// replication is what the database says of its standbys; the one that is most behind counts.
+func replication(lags []tenants.ReplicationLag, err error) finding {
+	const name = "Replication"
+	if err != nil {
+		return finding{check: tenants.Check{Name: name, Text: "is not known", Means: "The database does not say."}}
+	}
+	found := finding{check: tenants.Check{Name: name, OK: true, Text: "no standby"}}
+	worst := time.Duration(-1)
+	for _, lag := range lags {
+		found.values = append(found.values, valueOf(replicationBytes, lag.Bytes, lag.Standby))
+		if lag.Seconds == nil {
+			found.check = tenants.Check{
+				Name: name, Text: lag.Standby + " is not connected",
+				Means: "The database keeps its log for it, which fills the disk, and nothing takes over if the database fails. Start the standby, or drop its slot.",
+			}
+			return found
+		}
+		found.values = append(found.values, valueOf(replicationLag, *lag.Seconds, lag.Standby))
+		if behindBy := time.Duration(*lag.Seconds * float64(time.Second)); behindBy > worst {
+			worst = behindBy
+			found.check = behind(name, "If the database fails now, "+lag.Standby+" takes over without what it lacks. Look at the standby and the network.", worst, lateStandby)
+		}
+	}
+	return found
+}
+
+func checkJobs(ctx context.Context, db *tenantsdb.DB) tenants.Check {
+	states, err := jobsdb.States(ctx, db.WorkPool())
+	if err != nil {
+		return check("Jobs", "", "Nothing is moved, indexed or planned until the database answers.", err)
+	}
+	if len(states) == 0 {
+		return tenants.Check{Name: "Jobs", OK: true, Text: "none wait"}
+	}
+	texts := make([]string, 0, len(states))
+	for _, state := range states {
+		texts = append(texts, fmt.Sprintf("%d %s", state.Jobs, state.State))
+	}
+	return tenants.Check{Name: "Jobs", OK: true, Text: strings.Join(texts, ", ")}
+}
+
+// watchArchive has the bucket looked at, and what waits to be moved into it.
+func (i *installation) watchArchive(bucket archive.Bucket, waitsSince func(context.Context) (time.Time, error)) {
+	const name = "Blob store"
+	if bucket == nil {
+		i.add(func(context.Context) finding {
+			return finding{check: tenants.Check{Name: name, OK: true, Text: "the database"}}
+		})
+		return
+	}
+	i.add(func(ctx context.Context) finding {
+		_, err := bucket.Get(ctx, probeName)
+		if errors.Is(err, archive.ErrNotFound) {
+			err = nil // it answers
+		}
+		return answering("bucket", bucketUp, check(name, "answers", "Requests to models pass, and new originals stay in the database. Reading an original from the bucket is refused with 503 until it answers.", err))
+	})
+	i.add(func(ctx context.Context) finding {
+		since, err := waitsSince(ctx)
+		return i.lagging("Archive mover", "Originals stay in the database, which grows. Look at the bucket, and whether a process runs jobs.", moverLag, lateWork, since, err)
+	})
+}
+
+// watchRedis has what replicas count in together looked at; nil without it.
+func (i *installation) watchRedis(client *redis.Client) {
+	i.add(func(ctx context.Context) finding {
+		if client == nil {
+			return finding{check: tenants.Check{Name: "Redis", OK: true, Text: "none; each process counts by itself"}}
+		}
+		return answering("redis", redisUp, check("Redis", "answers", "Each process applies the limits of API keys on its own until it answers.", client.Ping(ctx).Err()))
+	})
+}
+
+// watchIndex has what waits to be indexed looked at.
+func (i *installation) watchIndex(waitsSince func(context.Context) (time.Time, error)) {
+	i.add(func(ctx context.Context) finding {
+		since, err := waitsSince(ctx)
+		return i.lagging("Search index", "Search does not find what was said since. Look whether a process runs jobs, and at its log.", indexerLag, lateWork, since, err)
+	})
+}
+
+// watchRecorder has what this process has yet to record looked at.
+func (i *installation) watchRecorder(recorder *api.Recorder, kept *spool.Spool) {
+	i.add(func(context.Context) finding {
+		means := fmt.Sprintf("Exchanges on the local disk of this process: %d. They are recorded once the database takes them.", kept.Stats().Records)
+		return i.lagging("Recorder", means, recorderLag, lateRecorder, recorder.WaitsSince(), nil)
+	})
+}

@@ -1,0 +1,72 @@
+package main
+
+import (
+	"context"
+
+	"github.com/labstack/echo/v4"
+
+	"palimpsest/api"
+	"palimpsest/api/alerts"
+	"palimpsest/api/manage"
+	"palimpsest/billing"
+	"palimpsest/pipeline/preview"
+	"palimpsest/pipeline/preview/previewdb"
+	"palimpsest/pipeline/session/sessiondb"
+	"palimpsest/pipeline/wire/formats"
+	"palimpsest/tenants"
+	"palimpsest/tenants/deletion"
+	"palimpsest/tenants/identity"
+	"palimpsest/web"
+	"palimpsest/web/live"
+)
+
+// product is what the JSON API and the dashboard work on.
+type product struct {
+	base
+	stored
+	proxying
+	people   *identity.Service
+	keys     *identity.Keys
+	mails    func(context.Context) ([]tenants.WaitingMail, error) // that are kept; nil where they are sent
+	deleting *deletion.Service
+	sold     *billing.Service
+	preview  *preview.Preview
+	advice   *previewdb.Store
+	alerting *alerts.Service
+	again    api.Again
+	pages    *live.Hub // tells open pages what happens
+}
+
+// serve makes e serve the JSON API and the dashboard, so far as that is the process's role.
+func (p product) serve(e *echo.Echo) {
+	if p.config.Role == RoleWorker {
+		return
+	}
+	keeper, invitations := newKeeper(p.base, p.keys, p.provider), identity.NewInvitations(p.people, p.db.Invitations, p.reachable())
+	signOn := newSignOn(p.base, p.people)
+	reads := p.db.Reader()
+	costs := sessiondb.New(reads).WithKeys(p.archiveKeys).Browser()
+	api := manage.Config{
+		Defaults: p.config.defaults(), Codecs: formats.ByFormat(),
+		Identity: admittingPeople{p.people}, Cookies: tenants.NewCookies(p.reachable()), Keys: admittingKeys{p.keys}, APIKeys: keeper, ProviderKeys: keeper,
+		Pipelines: p.db.Pipelines, ModelWindows: p.db.ModelWindows, Patterns: p.learned, Sessions: p.sessions.Browser(), Costs: costs, Archive: p.originals, ArchiveKeys: p.archiveKeys, Searcher: p.index,
+		Exchanges: reads.Exchanges, Usage: reads.Usage, Members: p.people.Workspaces(), Workspaces: p.people.Workspaces(), Invitations: invitations, Data: p.db.Data, Views: p.db.Views, Audit: p.db.Audit, Deletion: p.deleting,
+		Billing: p.sold, Operators: p.db.Operators, SignOn: signOn, Alerts: p.alerting, Stars: p.db.Stars, Comments: p.db.Comments, Previews: p.preview, Log: p.log, Now: p.now,
+	}
+	manage.Register(e.Group("/api/v1"), api)
+	if !p.config.Role.shows() {
+		return
+	}
+	web.New(web.Config{
+		PublicURL: p.reachable(), Defaults: p.config.defaults(), Codecs: formats.ByFormat(), Log: p.log, Now: p.now, Contact: p.config.OperatorContact, Demo: p.config.Demo,
+		MailToken: p.mailToken, Version: version(),
+	}, web.Deps{
+		Identity: admittingPeople{p.people}, APIKeys: keeper, ProviderKeys: keeper, Pipelines: p.db.Pipelines, Usage: reads.Usage,
+		Sessions: p.sessions.Browser(), Costs: costs, Exchanges: reads.Exchanges, Archive: p.originals, ArchiveKeys: p.archiveKeys, Mails: p.mails, Members: p.people.Workspaces(), Workspaces: p.people.Workspaces(), Invitations: invitations,
+		Data: p.db.Data, Audit: p.db.Audit, Views: p.db.Views, Deletion: p.deleting, ImportConfig: manage.NewConfigurations(api).Import, Billing: p.sold, Preview: p.preview, TriggerAdvice: p.advice, ModelWindows: p.db.ModelWindows,
+		Patterns: p.learned, Searcher: p.index, Live: p.pages,
+		Operator: p.db.Operators, Health: p.health.parts.newChecks, LatestHealth: p.health.parts.latestChecks, SignOn: signOn, Passkeys: newPasskeys(p.base, p.people),
+		Stars: p.db.Stars, Comments: p.db.Comments,
+		Alerts: p.alerting, SendAgain: p.again.Send, Models: p.writer.Models,
+	}).Register(e)
+}

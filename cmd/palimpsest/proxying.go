@@ -1,0 +1,180 @@
+package main
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/google/uuid"
+	"github.com/labstack/echo/v4"
+
+	"palimpsest/api"
+	"palimpsest/api/limits"
+	"palimpsest/api/upstream"
+	"palimpsest/pipeline"
+	"palimpsest/pipeline/archive/archivedb"
+	"palimpsest/pipeline/idle"
+	"palimpsest/pipeline/jobs"
+	"palimpsest/pipeline/modules"
+	"palimpsest/pipeline/modules/compactionbridge"
+	"palimpsest/pipeline/modules/patterns"
+	"palimpsest/pipeline/modules/patterns/patternsdb"
+	"palimpsest/pipeline/modules/semanticcache/semanticcachedb"
+	"palimpsest/pipeline/prompt"
+	"palimpsest/pipeline/session"
+	"palimpsest/pipeline/session/journal"
+	"palimpsest/pipeline/session/sessiondb"
+	"palimpsest/pipeline/tokens"
+	"palimpsest/pipeline/wire/formats"
+	"palimpsest/tenants"
+)
+
+// proxying is what clients' exchanges pass through.
+type proxying struct {
+	settings  *api.Settings
+	provider  *upstream.Client
+	recorder  *api.Recorder
+	index     *archivedb.Index
+	learned   *patternsdb.Store
+	shelf     *patterns.Shelf
+	writer    *prompt.Writer
+	journal   *journal.Journal
+	limiter   *limits.Limiter
+	summaries *api.Summaries
+	answers   *api.Answers
+}
+
+// openProxying makes what prompts, answers and records pass through, and starts what of it works
+// in the background. recorded counts exchanges that have become durable.
+func openProxying(b base, of stored, recorded *tally) (proxying, error) {
+	settings, err := api.NewSettings(b.db.ProxySettings, b.vault, b.config.Pipe, b.config.AllowPrivateUpstreams)
+	if err != nil {
+		return proxying{}, err
+	}
+	counter, err := tokens.NewCounter()
+	if err != nil {
+		return proxying{}, fmt.Errorf("token counter: %w", err)
+	}
+	t := proxying{settings: settings, provider: upstream.New(b.config.AllowPrivateUpstreams)}
+	b.onClose(t.provider.Close)
+	if t.recorder, err = startRecorder(b, of, recorded); err != nil {
+		return proxying{}, err
+	}
+	embeddings, err := api.NewEmbeddings(settings, t.provider, t.recorder, b.metrics, b.now)
+	if err != nil {
+		return proxying{}, err
+	}
+	if t.index, err = openIndex(b, of, embeddings); err != nil {
+		return proxying{}, err
+	}
+	t.learned, t.shelf = openPatterns(b, of)
+	built := modules.All(counter, modules.Memory{
+		Past: compactionbridge.Past{Lanes: of.sessions, Originals: of.originals}, Archive: t.index, Learned: t.shelf,
+	})
+	if t.writer, err = prompt.NewWriter(of.sessions, counter, pipeline.NewChain(built...)); err != nil {
+		return proxying{}, err
+	}
+	t.writer.Now = b.now
+	share(b, of.sessions, t.writer.Resolver)
+	if t.journal, err = openJournal(b, of, t.writer.Resolver); err != nil {
+		return proxying{}, err
+	}
+	t.writer.Store = t.journal
+	planAhead(b, of, t.writer, built)
+	t.limiter = startLimits(b)
+	if t.summaries, err = api.NewSummaries(api.SummaryConfig{
+		Settings: settings, Upstream: t.provider, Recorder: t.recorder, Limits: t.limiter, Metrics: b.metrics, Originals: of.originals, Store: of.sessions,
+		Lanes: t.writer.Resolver, Models: t.writer.Models, Counter: counter, Log: b.log, Now: b.now,
+	}); err != nil {
+		return proxying{}, err
+	}
+	t.summaries.Start()
+	b.onClose(t.summaries.Stop)
+	if t.answers, err = api.NewAnswers(api.AnswersConfig{
+		Store: semanticcachedb.New(b.db, of.archiveKeys), Embedder: embeddings, Secret: b.vault.Derive("questions"), Log: b.log, Now: b.now,
+	}); err != nil {
+		return proxying{}, err
+	}
+	t.answers.Start()
+	b.onClose(t.answers.Stop)
+	return t, nil
+}
+
+// proxy makes the proxy's HTTP edge, with its limits on the way in. Addresses of clients are told
+// by address.
+func (t proxying) proxy(b base, keys tenants.KeyAuthenticator, address echo.IPExtractor) *api.Server {
+	return bounded(b.config, &api.Server{
+		Gate:    api.Gate{Keys: keys, Settings: t.settings, Limits: t.limiter, Address: address},
+		Records: api.Records{Recorder: t.recorder, Metrics: b.metrics, Log: b.log, Now: b.now},
+		Prompts: t.writer, Upstream: t.provider, Summaries: t.summaries, Answers: t.answers,
+	})
+}
+
+// bounded gives the proxy its limits on the way in.
+func bounded(config Config, proxy *api.Server) *api.Server {
+	proxy.Concurrency = api.NewConcurrency(config.WorkspaceConcurrency)
+	proxy.Bytes = api.NewBytes(config.Bounds.WorkspaceMegabytes<<20, config.Bounds.Megabytes<<20)
+	proxy.RequireVerified, proxy.Contact = config.RequireVerifiedEmail, config.OperatorContact
+	return proxy
+}
+
+// startRecorder starts what records exchanges, and what keeps them on the local disk until then.
+func startRecorder(b base, of stored, recorded *tally) (*api.Recorder, error) {
+	kept, err := openSpool(b, of.archiveKeys)
+	if err != nil {
+		return nil, err
+	}
+	recorder := api.NewRecorder(b.db, of.sessions, b.db.Exchanges, b.metrics, b.log).WithKeys(of.archiveKeys).WithSpool(kept)
+	announcer := b.db.NewAnnouncer(b.log)
+	announcer.Start()
+	b.onClose(announcer.Stop)
+	recorder.Recorded = recorded.counting(announcer.Recorded)
+	recorder.Start()
+	b.health.parts.watchRecorder(recorder, kept)
+	b.onClose(recorder.Stop)
+	b.every(spoolReplay, recorder.Replay)
+	return recorder, nil
+}
+
+// share has lanes found by all processes on the database, where there can be several: the
+// private one ends with its process.
+func share(b base, sessions *sessiondb.Store, lanes *session.Resolver) {
+	lanes.Heed(b.health.absence)
+	if b.config.DatabaseURL == "" {
+		return
+	}
+	announcer := session.NewAnnouncer(sessions.Announce, b.health.absence, b.metrics.Unannounced)
+	b.onClose(announcer.Stop)
+	lanes.Share(announcer, sessions.Ends)
+}
+
+// planAhead has the module that can do so plan epochs before they are needed.
+func planAhead(b base, of stored, writer *prompt.Writer, built []pipeline.Module) {
+	for _, module := range built {
+		planner, is := module.(idle.Planner)
+		if !is {
+			continue
+		}
+		worker := idle.New(idle.Config{
+			Lanes: writer.Resolver, Reader: writer.Reader, Modules: modules.Catalog(), Codecs: formats.ByFormat(), Archive: of.originals, Store: of.sessions,
+			Planner: planner, Log: b.log, Now: b.now, Ended: b.metrics.PlanEnded,
+		})
+		b.work.Handle(sessiondb.JobPlan, jobs.Limits{Timeout: idle.Timeout}, worker.Plan)
+		b.work.Handle(sessiondb.JobExpirePlan, jobs.Limits{}, func(ctx context.Context, workspace tenants.WorkspaceID, lane uuid.UUID) error {
+			return of.sessions.ExpirePlan(ctx, workspace, lane, b.now())
+		})
+		writer.PlanLater = worker.Later
+	}
+}
+
+// startLimits starts what holds API keys to their quotas: in Redis, for all replicas,
+// where there is one.
+func startLimits(b base) *limits.Limiter {
+	config := limits.Config{Ledger: b.db.APIKeys, Alone: b.metrics.LimitedAlone, Log: b.log, Now: b.now}
+	if b.redis != nil {
+		config.Redis = b.redis
+	}
+	limiter := limits.New(config)
+	limiter.Start()
+	b.onClose(limiter.Stop)
+	return limiter
+}

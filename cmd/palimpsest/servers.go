@@ -1,0 +1,55 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"time"
+
+	"palimpsest/api/connections"
+)
+
+const (
+	headerTimeout = 10 * time.Second // to send a request's headers
+	idleTimeout   = 2 * time.Minute  // between requests of a connection
+	maxHeader     = 64 << 10         // bytes of a request's headers
+)
+
+// servers answer requests on the program's addresses.
+type servers struct {
+	log    *slog.Logger
+	ending *ending
+	failed chan error // a server that ended by itself
+}
+
+func newServers(log *slog.Logger, ending *ending) servers {
+	return servers{log: log, ending: ending, failed: make(chan error, 2)}
+}
+
+// listen takes an address.
+func (s servers) listen(ctx context.Context, address string) (net.Listener, error) {
+	var config net.ListenConfig
+	listener, err := config.Listen(ctx, "tcp", address)
+	if err != nil {
+		return nil, err
+	}
+	s.ending.onClose(func() { _ = listener.Close() }) // once more where a server has done so
+	return listener, nil
+}
+
+// serve answers the requests that come in on a listener.
+func (s servers) serve(listener net.Listener, handler http.Handler) *http.Server {
+	server := &http.Server{
+		Handler: connections.PaceBodies(handler), ConnContext: connections.Context, ReadHeaderTimeout: headerTimeout, IdleTimeout: idleTimeout, MaxHeaderBytes: maxHeader,
+		ErrorLog: slog.NewLogLogger(s.log.Handler(), slog.LevelWarn),
+	}
+	go func() { // ends with the server, which stop and close end
+		if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
+			s.failed <- fmt.Errorf("serve %s: %w", listener.Addr(), err)
+		}
+	}()
+	return server
+}

@@ -1,0 +1,86 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"palimpsest/pipeline/archive"
+	"palimpsest/pipeline/archive/archivedb"
+	"palimpsest/pipeline/archive/blob"
+	"palimpsest/pipeline/session/sessiondb"
+	"palimpsest/pipeline/wire/formats"
+	"palimpsest/tenants/datakeys"
+)
+
+// stored keeps sessions and their originals.
+type stored struct {
+	archiveKeys *archive.Keys
+	sessions    *sessiondb.Store
+	originals   *archivedb.DB
+	mover       *archivedb.Mover
+}
+
+// openStored opens what keeps sessions, and has what is kept looked after again and again.
+func openStored(ctx context.Context, b base) (stored, error) {
+	dataKeys := datakeys.New(b.db.DataKeys, b.vault)
+	keys := archive.NewKeys(dataKeys)
+	sessions := sessiondb.New(b.db).WithKeys(keys).WithJobs(b.work)
+	due := upkeep{db: b.db, keys: dataKeys, vault: b.vault, rotation: newRotation(b.registry, b.vault.Masters()), sessions: sessions, log: b.log, now: b.now}
+	b.work.Every("upkeep", upkeepEvery, upkeepTimeout, due.run)
+	b.work.Every("fold_sums", foldEvery, foldTimeout, b.db.Usage.FoldSums)
+	originals, mover, err := openArchive(ctx, b, keys)
+	return stored{archiveKeys: keys, sessions: sessions, originals: originals, mover: mover}, err
+}
+
+// openArchive opens the archive: in the database, or with its bytes moved to a
+// bucket once they are durable.
+func openArchive(ctx context.Context, b base, keys *archive.Keys) (*archivedb.DB, *archivedb.Mover, error) {
+	originals := archivedb.New(b.db).WithKeys(keys)
+	var bucket archive.Bucket
+	if b.config.BlobURL != "" {
+		var err error
+		if bucket, err = blob.Open(ctx, b.config.BlobURL); err != nil {
+			return nil, nil, fmt.Errorf("PALIMPSEST_BLOB_URL: %w", err)
+		}
+		originals = originals.WithBucket(bucket)
+	}
+	mover := archivedb.NewMover(b.db, bucket)
+	mover.Keys = keys
+	b.health.parts.watchArchive(bucket, mover.WaitsSince)
+	volume := newVolume(b.registry)
+	b.work.Share("archive", movePace(bucket != nil), moveTimeout, func(ctx context.Context) error {
+		_, err := mover.Pass(ctx)
+		if bucket == nil {
+			return err
+		}
+		now, countErr := mover.Volume(ctx)
+		if countErr == nil {
+			volume.set(now)
+		}
+		return errors.Join(err, countErr)
+	})
+	return originals, mover, nil
+}
+
+// openIndex makes what searches and indexes the archive, and embeds it where a
+// workspace wants that, in the background.
+func openIndex(b base, of stored, embedder archive.Embedder) (*archivedb.Index, error) {
+	index, err := archivedb.NewIndex(of.originals, of.archiveKeys, formats.Parse).WithEmbeddings(embedder)
+	if err != nil {
+		return nil, err
+	}
+	b.work.Share("index", indexPace(), indexTimeout, func(ctx context.Context) error {
+		for {
+			if done, err := index.IndexPending(ctx, indexLanes); done == 0 || err != nil {
+				return err
+			}
+		}
+	})
+	b.work.Every("embeddings", embedEvery, embedTimeout, func(ctx context.Context) error {
+		_, err := index.EmbedPending(ctx)
+		return err
+	})
+	b.health.parts.watchIndex(index.WaitsSince)
+	return index, nil
+}

@@ -1,0 +1,128 @@
+package policy_test
+
+import (
+	"go/ast"
+	"path"
+	"strings"
+	"testing"
+)
+
+// maxFields bounds the fields of an exported struct that other packages name; the goal is 15.
+const maxFields = 15
+
+// moreFields bounds the structs that still have more than maxFields. It only gets shorter, and its
+// numbers smaller.
+func moreFields() map[string]int {
+	return map[string]int{
+		// Rows of a table, or answers of a provider, whose fields are one list.
+		"pipeline/cost.Exchange":            16,
+		"pipeline/ledger.Call":              16,
+		"pipeline/modules/patterns.Pattern": 18,
+		"pipeline/session.Moment":           16,
+		"pipeline/session.Overview":         19,
+		"tenants.APIKey":                    18,
+		"tenants.Exchange":                  48,
+		"tenants.ExchangeFilter":            16,
+		"tenants.ProviderKey":               19,
+		"tenants.Usage":                     25,
+
+		// Settings, and what a page, an API or a program is made of, each field named once.
+		"api.Metrics":                 34,
+		"api/manage.Config":           33,
+		"pipeline/modules/ipc.Config": 19,
+		"tenants/tenantsdb.DB":        24,
+		"web.Deps":                    36,
+		"web/requests.Deps":           16,
+
+		// To be split: they hold more than one noun.
+		"pipeline/prompt.Prompt": 19,
+		"pipeline/prompt.Sent":   17,
+		"pipeline/replay.Step":   18,
+		"pipeline/session.Found": 17,
+		"pipeline/session.Lane":  25,
+		"pipeline/session.Seen":  28,
+	}
+}
+
+func TestNoStructThatOthersNameHasMoreFieldsThanAllowed(t *testing.T) {
+	t.Parallel()
+
+	fields, named := map[string]int{}, map[string]bool{} // by folder and type
+	for _, source := range sources(t) {
+		if source.Test || isTestSupport(source.Folder) {
+			continue
+		}
+		if !source.Generated {
+			for name, count := range fieldsOf(source) {
+				fields[source.Folder+"."+name] = count
+			}
+		}
+		for name := range namedElsewhere(source) {
+			named[name] = true
+		}
+	}
+
+	more := moreFields()
+	for name, count := range fields {
+		if most := max(maxFields, more[name]); named[name] && count > most {
+			t.Errorf("%s has %d fields, more than %d: split it along its nouns", name, count, most)
+		}
+	}
+	for name, most := range more {
+		if !named[name] || fields[name] < most {
+			t.Errorf("%s has %d fields by now: lower its bound of %d", name, fields[name], most)
+		}
+	}
+}
+
+// fieldsOf returns how many fields each exported struct of a file has. An embedded one counts once.
+func fieldsOf(source sourceFile) map[string]int {
+	found := map[string]int{}
+	for _, declaration := range source.Syntax.Decls {
+		group, is := declaration.(*ast.GenDecl)
+		if !is {
+			continue
+		}
+		for _, spec := range group.Specs {
+			declared, is := spec.(*ast.TypeSpec)
+			if !is || !declared.Name.IsExported() {
+				continue
+			}
+			if structure, is := declared.Type.(*ast.StructType); is {
+				found[declared.Name.Name] = structure.Fields.NumFields()
+			}
+		}
+	}
+
+	return found
+}
+
+// namedElsewhere returns the folders and names of our own other packages that a file names.
+func namedElsewhere(source sourceFile) map[string]bool {
+	folders := map[string]string{} // by the name under which a package is imported
+	for _, spec := range source.Syntax.Imports {
+		folder, ours := strings.CutPrefix(strings.Trim(spec.Path.Value, `"`), module)
+		if !ours {
+			continue
+		}
+		name := path.Base(folder)
+		if spec.Name != nil {
+			name = spec.Name.Name
+		}
+		folders[name] = folder
+	}
+
+	found := map[string]bool{}
+	ast.Inspect(source.Syntax, func(node ast.Node) bool {
+		selector, is := node.(*ast.SelectorExpr)
+		if !is {
+			return true
+		}
+		if of, is := selector.X.(*ast.Ident); is && folders[of.Name] != "" {
+			found[folders[of.Name]+"."+selector.Sel.Name] = true
+		}
+		return true
+	})
+
+	return found
+}

@@ -1,0 +1,155 @@
+package identity
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync/atomic"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/maypok86/otter/v2"
+
+	"palimpsest/tenants"
+)
+
+const (
+	// principalAge bounds how long an ended login is still believed.
+	principalAge    = 2 * time.Second
+	knownPrincipals = 10_000
+)
+
+// LoginStore keeps where people are logged in.
+type LoginStore interface {
+	CreateLogin(ctx context.Context, login tenants.Login) error
+	// UsedPlace reports whether the person with an address has logged in from a place since
+	// a time. It does the same for every address.
+	UsedPlace(ctx context.Context, email, place string, since time.Time) (bool, error)
+	// ActiveLogin returns who is logged in, or tenants.ErrLoginEnded.
+	ActiveLogin(ctx context.Context, user, login uuid.UUID) (tenants.Principal, error)
+	// Logins returns a user's active logins, the newest first.
+	Logins(ctx context.Context, user uuid.UUID) ([]tenants.Login, error)
+	RevokeLogin(ctx context.Context, user, login uuid.UUID) error
+	RevokeLogins(ctx context.Context, user uuid.UUID) error
+}
+
+// logins are where people are logged in.
+type logins struct {
+	store   Store
+	tokens  tokens
+	known   *otter.Cache[uuid.UUID, tenants.Principal]
+	changes atomic.Uint64 // times that logins changed
+	now     func() time.Time
+}
+
+// OpenLogin is the second half of LogIn: it opens a login of a user who has proven
+// who they are, and returns its token.
+func (l *logins) OpenLogin(ctx context.Context, user tenants.User, userAgent string) (tenants.Principal, string, error) {
+	memberships, err := l.store.Memberships(ctx, user.ID)
+	if err != nil {
+		return tenants.Principal{}, "", fmt.Errorf("log in: %w", err)
+	}
+	return l.open(ctx, user, memberships, userAgent)
+}
+
+// openBound opens a login that opens one workspace only.
+func (l *logins) openBound(ctx context.Context, user tenants.User, workspace tenants.WorkspaceID, userAgent string) (tenants.Principal, string, error) {
+	memberships, err := l.store.Memberships(ctx, user.ID)
+	if err != nil {
+		return tenants.Principal{}, "", fmt.Errorf("log in: %w", err)
+	}
+	for _, membership := range memberships {
+		if membership.Workspace.ID == workspace {
+			return l.openIn(ctx, user, memberships, membership, workspace, userAgent)
+		}
+	}
+	return tenants.Principal{}, "", tenants.ErrNotFound
+}
+
+// open creates a login in the workspace that was used last.
+func (l *logins) open(ctx context.Context, user tenants.User, memberships []tenants.Membership, userAgent string) (tenants.Principal, string, error) {
+	return l.openIn(ctx, user, memberships, lastUsed(memberships), tenants.WorkspaceID{}, userAgent)
+}
+
+// openIn creates a login in the workspace of a membership, which came through a single
+// sign-on or not.
+func (l *logins) openIn(ctx context.Context, user tenants.User, memberships []tenants.Membership, membership tenants.Membership, signOn tenants.WorkspaceID, userAgent string) (tenants.Principal, string, error) {
+	now := l.now()
+	login := tenants.Login{
+		ID: uuid.Must(uuid.NewV7()), UserID: user.ID, Workspace: membership.Workspace.ID, SignOn: signOn, UserAgent: userAgent,
+		Place: tenants.ActorOf(ctx).Place(), CreatedAt: now, ExpiresAt: now.Add(tenants.LoginAge),
+	}
+	ctx = tenants.WithActor(ctx, tenants.Actor{User: user.ID, Name: user.Email, From: tenants.ActorOf(ctx).From})
+	if err := l.store.CreateLogin(ctx, login); err != nil {
+		return tenants.Principal{}, "", fmt.Errorf("create login: %w", err)
+	}
+	token, err := l.tokens.issue(login)
+	if err != nil {
+		return tenants.Principal{}, "", err
+	}
+	return tenants.Principal{
+		User: user, Login: login, Workspace: membership.Workspace, Role: membership.Role, Memberships: memberships,
+	}.Bound(), token, nil
+}
+
+// LogOut ends a login: its token is refused everywhere within two seconds. One
+// that has ended already is no error.
+func (l *logins) LogOut(ctx context.Context, login tenants.Login) error {
+	if err := l.store.RevokeLogin(ctx, login.UserID, login.ID); err != nil {
+		return fmt.Errorf("log out: %w", err)
+	}
+	l.changes.Add(1) // a read under way may still find it active
+	l.known.Invalidate(login.ID)
+	return nil
+}
+
+// Forget makes the next use of every token ask the store: a login has ended, or works
+// elsewhere or with another role.
+func (l *logins) Forget() {
+	l.changes.Add(1)
+	l.known.InvalidateAll()
+}
+
+// Authenticate returns who a token belongs to, or tenants.ErrLoginEnded.
+func (l *logins) Authenticate(ctx context.Context, token string) (tenants.Principal, error) {
+	user, id, err := l.tokens.login(token)
+	if err != nil {
+		return tenants.Principal{}, err
+	}
+	if principal, ok := l.known.GetIfPresent(id); ok {
+		return principal, nil
+	}
+	changes := l.changes.Load()
+	principal, err := l.store.ActiveLogin(ctx, user, id)
+	if err != nil {
+		return tenants.Principal{}, fmt.Errorf("authenticate: %w", err)
+	}
+	l.known.Set(id, principal)
+	if l.changes.Load() != changes {
+		l.known.Invalidate(id) // what was read may be from before
+	}
+	return principal, nil
+}
+
+// Logins returns the active logins of a user, the newest first.
+func (l *logins) Logins(ctx context.Context, user uuid.UUID) ([]tenants.Login, error) {
+	return l.store.Logins(ctx, user)
+}
+
+// EndLogin ends a login of a user, or returns tenants.ErrNotFound.
+func (l *logins) EndLogin(ctx context.Context, user, id uuid.UUID) error {
+	logins, err := l.store.Logins(ctx, user)
+	if err != nil {
+		return err
+	}
+	if !slices.ContainsFunc(logins, func(login tenants.Login) bool { return login.ID == id }) {
+		return tenants.ErrNotFound
+	}
+	return l.LogOut(ctx, tenants.Login{ID: id, UserID: user})
+}
+
+// EndLogins ends all logins of a user.
+func (l *logins) EndLogins(ctx context.Context, user uuid.UUID) error {
+	defer l.Forget()
+	return l.store.RevokeLogins(ctx, user)
+}

@@ -1,0 +1,125 @@
+package identity
+
+import (
+	"context"
+	"errors"
+
+	"palimpsest/tenants"
+)
+
+// requests are what people ask for by mail, which is answered in the background.
+type requests struct {
+	store    Store
+	entrance *entrance
+	prover   *prover
+	letters  *letters
+}
+
+// AskReset has a link to set a password sent to anyone who has an address. It answers
+// the same after the same work whether anybody has, and whether the address was sent too
+// many links of late: then it is sent no other, and those it has go on to work. Too many
+// requests from one place are a tenants.TooMany.
+func (r *requests) AskReset(ctx context.Context, email, from string) error {
+	return r.ask(ctx, tenants.RequestReset, email, from)
+}
+
+// AskVerification has a link to verify an address sent to anyone who has it and has not
+// verified it. It answers as AskReset does.
+func (r *requests) AskVerification(ctx context.Context, email, from string) error {
+	return r.ask(ctx, tenants.RequestVerify, email, from)
+}
+
+func (r *requests) ask(ctx context.Context, kind tenants.RequestKind, email, from string) error {
+	email, err := normalEmail(email)
+	if err != nil {
+		return err
+	}
+	if err := r.prover.throttle.Take(ctx, askingFrom(kind, from)); err != nil {
+		return err
+	}
+	return r.store.AskAccount(ctx, tenants.AccountRequest{Kind: kind, Email: email, From: from})
+}
+
+// askSignUp keeps a sign-up for AnswerRequests and returns tenants.ErrMailSent.
+func (r *requests) askSignUp(ctx context.Context, email, password, workspace string) error {
+	from := tenants.ActorOf(ctx).From
+	if err := r.prover.throttle.Take(ctx, askingFrom(tenants.RequestSignUp, from)); err != nil {
+		return err
+	}
+	hash, err := r.prover.hash(ctx, password)
+	if err != nil {
+		return err
+	}
+	err = r.store.AskAccount(ctx, tenants.AccountRequest{
+		Kind: tenants.RequestSignUp, Email: email, PasswordHash: hash, Workspace: workspace, From: from,
+	})
+	if err != nil {
+		return err
+	}
+	return tenants.ErrMailSent
+}
+
+// AnswerRequests does what people asked for by their address. It may be run at any
+// time, by several processes at once.
+func (r *requests) AnswerRequests(ctx context.Context) error {
+	requests, err := r.store.AccountRequests(ctx, requestsAtOne)
+	if err != nil {
+		return err
+	}
+	var failed []error
+	for _, request := range requests {
+		letter := r.letters.verifyLetter(request.Email)
+		if request.Kind == tenants.RequestReset {
+			letter = r.letters.resetLetter(request.Email)
+		}
+		failed = append(failed, r.answer(ctx, request, letter))
+	}
+	return errors.Join(failed...)
+}
+
+// answer answers one request, unless its address was sent too many mails of the kind. Who
+// may sign up is asked again: of several who asked while nobody was there, one was the
+// first, and settings may have changed.
+func (r *requests) answer(ctx context.Context, request tenants.AccountRequest, letter tenants.Letter) error {
+	mails := mailsTo(string(request.Kind), request.Email)
+	err := r.prover.throttle.Check(ctx, mails)
+	if errors.Is(err, tenants.ErrTooMany) {
+		return r.store.DropRequest(ctx, request)
+	}
+	if err == nil {
+		err = r.answered(ctx, request, letter)
+	}
+	if err == nil {
+		err = r.prover.throttle.Take(ctx, mails) // now: what fails is tried again
+	}
+	if errors.Is(err, tenants.ErrTooMany) {
+		return nil // another process sent one meanwhile
+	}
+	return err
+}
+
+func (r *requests) answered(ctx context.Context, request tenants.AccountRequest, letter tenants.Letter) (err error) {
+	known := r.letters.knownMail(request.Email)
+	if request.Kind == tenants.RequestSignUp {
+		request.OnlyFirst, err = r.entrance.takes(ctx, request.Email)
+	}
+	if err == nil {
+		err = r.store.AnswerRequest(ctx, request, letter, known)
+	}
+	if isRefusal(err) || errors.Is(err, tenants.ErrNotFirst) {
+		return r.store.RefuseSignUp(ctx, request, r.letters.refusedMail(request.Email), known)
+	}
+	return err
+}
+
+// SendVerification sends a person who is logged in the link to verify their address
+// again. Too many are a tenants.TooMany.
+func (r *requests) SendVerification(ctx context.Context, user tenants.User) error {
+	if user.VerifiedAt != nil {
+		return nil
+	}
+	if err := r.prover.throttle.Take(ctx, mailsTo(string(tenants.RequestVerify), user.Email)); err != nil {
+		return err
+	}
+	return r.store.SendLetters(ctx, user.ID, []tenants.Letter{r.letters.verifyLetter(user.Email)})
+}
