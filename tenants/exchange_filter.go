@@ -28,10 +28,15 @@ type ExchangeFilter struct {
 
 	From   time.Time // arrived at or after; zero: from the first
 	To     time.Time // arrived before; zero: to the last
-	By     Figure    // what they are ordered by; empty: their time
-	Up     bool      // the oldest first, or the least of By, instead of the newest or most
-	Cursor string    // as the page before returned it
-	Limit  int       // exchanges on a page; 0: 50, never more than MaxExchanges
+	Order  ExchangeOrder
+	Cursor string // as the page before returned it
+	Limit  int    // exchanges on a page; 0: 50, never more than MaxExchanges
+}
+
+// ExchangeOrder is the order of a list of exchanges. Its zero value has the newest first.
+type ExchangeOrder struct {
+	By Figure // what they are ordered by; empty: their time
+	Up bool   // the oldest first, or the least of By, instead of the newest or most
 }
 
 // Figure is what exchanges can be ordered by beside their time.

@@ -92,8 +92,7 @@ func (db Exchanges) ExchangeNames(ctx context.Context, workspace tenants.Workspa
 type listing struct {
 	workspace tenants.WorkspaceID
 	limit     int
-	by        tenants.Figure
-	up        bool   // the oldest or least first
+	order     tenants.ExchangeOrder
 	tag       string // along the exchanges with this tag; empty: along all
 	looksAt   int    // that are looked at, where there is a rest
 	along     conditions
@@ -125,7 +124,7 @@ type listedRow struct {
 }
 
 func newListing(workspace tenants.WorkspaceID, filter tenants.ExchangeFilter) (*listing, error) {
-	l := &listing{workspace: workspace, limit: filter.Limit, by: filter.By, up: filter.Up, looksAt: maxLookedAt}
+	l := &listing{workspace: workspace, limit: filter.Limit, order: filter.Order, looksAt: maxLookedAt}
 	if l.limit <= 0 {
 		l.limit = defaultPage
 	}
@@ -155,8 +154,8 @@ func (l *listing) goOn(cursor string) error {
 	if err != nil {
 		return err
 	}
-	behind := map[bool]string{false: "<", true: ">"}[l.up]
-	if l.by == "" {
+	behind := map[bool]string{false: "<", true: ">"}[l.order.Up]
+	if l.order.By == "" {
 		l.along.add("({at}, {id}) "+behind+" (?, ?)", from.at, from.id)
 		return nil
 	}
@@ -233,11 +232,11 @@ func objectJSON(object map[string]string) string {
 // statement returns the SELECT with its values. Of those that are looked at, only
 // whether they fit is read: the others' columns are never.
 func (l *listing) statement() (text string, values []any) {
-	if l.by != "" {
+	if l.order.By != "" {
 		return l.ranked()
 	}
 	text, values = l.timed()
-	if l.up { // the same the other way round: nothing else in it is in an order
+	if l.order.Up { // the same the other way round: nothing else in it is in an order
 		text = strings.ReplaceAll(text, " DESC", "")
 	}
 	return text, values
@@ -259,7 +258,7 @@ func (l *listing) timed() (text string, values []any) {
 
 // ranked returns the SELECT of the newest exchanges, put in the order of a figure.
 func (l *listing) ranked() (text string, values []any) {
-	figure, fits := "("+figureColumn(l.by)+")::bigint AS figure", "true"
+	figure, fits := "("+figureColumn(l.order.By)+")::bigint AS figure", "true"
 	if len(l.rest.parts) > 0 {
 		fits = "(" + l.rest.sql("at", "id") + ")"
 	}
@@ -268,7 +267,7 @@ func (l *listing) ranked() (text string, values []any) {
 		after = l.after.sql("at", "id")
 	}
 	order := " DESC"
-	if l.up {
+	if l.order.Up {
 		order = ""
 	}
 	looked, values := l.looked("id, at, "+figure+", "+fits+" AS fits", figure+", "+fits+" AS fits", l.rest.values, l.looksAt)

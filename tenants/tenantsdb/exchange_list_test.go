@@ -208,7 +208,7 @@ func TestPagesAreInTheOrderOfAFigure(t *testing.T) {
 					order := cmp.Or(cmp.Compare(figures[by](&a), figures[by](&b)), a.At.Compare(b.At), bytes.Compare(a.ID[:], b.ID[:]))
 					return map[bool]int{true: order, false: -order}[up]
 				})
-				filter.By, filter.Up, filter.Limit = by, up, 4
+				filter.Order, filter.Limit = tenants.ExchangeOrder{By: by, Up: up}, 4
 				if got := b.pages(t, filter); !slices.Equal(got, idsOf(want)) {
 					t.Errorf("%s by %s, up %v: %v, want %v", name, by, up, got, idsOf(want))
 				}
@@ -229,7 +229,7 @@ func TestOnlyTheNewestArePutInOrder(t *testing.T) {
 	}
 	slices.SortFunc(newest, func(a, b uuid.UUID) int { return bytes.Compare(a[:], b[:]) })
 	for _, up := range []bool{false, true} {
-		got := b.pages(t, tenants.ExchangeFilter{By: tenants.ByCost, Up: up, Limit: tenants.MaxExchanges})
+		got := b.pages(t, tenants.ExchangeFilter{Order: tenants.ExchangeOrder{By: tenants.ByCost, Up: up}, Limit: tenants.MaxExchanges})
 		slices.SortFunc(got, func(a, b uuid.UUID) int { return bytes.Compare(a[:], b[:]) })
 		if !slices.Equal(got, newest) {
 			t.Errorf("up %v: %d exchanges, want the newest %d", up, len(got), len(newest))
@@ -299,13 +299,13 @@ func TestEveryFilterIsReadAlongAnIndex(t *testing.T) {
 		"a range":         {tenants.ExchangeFilter{From: now().Add(-48 * time.Hour), To: now()}, "exchanges_at"},
 		"a later page":    {tenants.ExchangeFilter{Cursor: next}, "exchanges_at"},
 		"a module":        {tenants.ExchangeFilter{Module: "patterns", Outcome: "failed"}, "exchanges_at"},
-		"by a figure":     {tenants.ExchangeFilter{By: tenants.ByCost}, "exchanges_at"},
+		"by a figure":     {tenants.ExchangeFilter{Order: tenants.ExchangeOrder{By: tenants.ByCost}}, "exchanges_at"},
 		"a session":       {tenants.ExchangeFilter{Session: key}, "exchanges_session"},
 		"a key":           {tenants.ExchangeFilter{APIKey: key}, "exchanges_key"},
 		"a client":        {tenants.ExchangeFilter{Client: "rare"}, "exchanges_client"},
 		"a model":         {tenants.ExchangeFilter{Model: "rare"}, "exchanges_model"},
 		"model, client":   {tenants.ExchangeFilter{Model: "rare", Client: "client-1"}, "exchanges_model"},
-		"model, a figure": {tenants.ExchangeFilter{Model: "rare", By: tenants.ByReceived, Up: true}, "exchanges_model"},
+		"model, a figure": {tenants.ExchangeFilter{Model: "rare", Order: tenants.ExchangeOrder{By: tenants.ByReceived, Up: true}}, "exchanges_model"},
 		"failures":        {tenants.ExchangeFilter{StatusClass: 5}, "exchanges_failed"},
 		"our own errors":  {tenants.ExchangeFilter{ErrorFrom: "proxy"}, "exchanges_failed"},
 		"a miss":          {tenants.ExchangeFilter{MissCause: "provider"}, "exchanges_miss"},

@@ -83,7 +83,7 @@ func newModel(query url.Values, role tenants.Role, zone *time.Location, now time
 	}
 	m.Filter.Cursor, m.Filter.Limit = m.Query.Get("cursor"), pageSize
 	asked := m.sorting()
-	m.Filter.By, m.Filter.Up = tenants.Figure(asked.By), asked.Up
+	m.Filter.Order = tenants.ExchangeOrder{By: tenants.Figure(asked.By), Up: asked.Up}
 	m.readRange()
 	return m
 }

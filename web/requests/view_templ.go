@@ -958,7 +958,7 @@ func list(model model) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		if model.Filter.By != "" {
+		if model.Filter.Order.By != "" {
 			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 87, "· of the newest 20,000 at most ")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
