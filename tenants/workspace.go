@@ -71,8 +71,8 @@ type Member struct {
 type Login struct {
 	ID        uuid.UUID
 	UserID    uuid.UUID
-	Workspace WorkspaceID // the workspace the login works in; Nil if none
-	SignOn    WorkspaceID // whose single sign-on opened it: the only workspace it opens; Nil if the person logged in here
+	Workspace WorkspaceID // the workspace the login works in; zero if none
+	SignOn    WorkspaceID // whose single sign-on opened it: the only workspace it opens; zero if the person logged in here
 	UserAgent string      // as the browser named itself
 	Place     string      // where it was opened; set when it is, and not read again
 	CreatedAt time.Time

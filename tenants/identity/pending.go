@@ -18,7 +18,7 @@ func (f *secondFactors) Pending(ctx context.Context, pending string) (tenants.Us
 	return user, err
 }
 
-// pending is Pending with the workspace whose single sign-on stood in for the password; Nil
+// pending is Pending with the workspace whose single sign-on stood in for the password, zero
 // if it was typed.
 func (f *secondFactors) pending(ctx context.Context, pending string) (user tenants.User, signOn tenants.WorkspaceID, err error) {
 	claims, err := f.logins.tokens.pending(pending)

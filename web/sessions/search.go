@@ -33,6 +33,7 @@ type hit struct {
 	Title, Snippet, Path string
 	Files                string
 	Matched              string // words that were asked for
+	Named                string // the session and the day that were asked for
 	At                   time.Time
 }
 
@@ -91,7 +92,7 @@ func (h *Handler) titled(ctx context.Context, workspace tenants.WorkspaceID, fil
 		shown = append(shown, hit{
 			Title: row{Overview: detail.Overview}.title(), Snippet: render.Visible(of.Snippet), At: of.At,
 			Files: render.Visible(strings.Join(of.Paths[:min(len(of.Paths), 3)], ", ")), Path: paths.Hit(of.Session, of.Lane, of.From, asked),
-			Matched: render.Visible(strings.Join(of.Matched, ", ")),
+			Matched: render.Visible(strings.Join(of.Matched, ", ")), Named: render.Visible(strings.Join(of.Named, ", ")),
 		})
 	}
 	return shown, nil

@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"net/url"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/uuid"
 
@@ -82,6 +84,10 @@ func TestSearchOfTheArchiveFindsOnlyWhatTheReaderMayRead(t *testing.T) {
 				t.Errorf("%s sees %q: %q", name, not, page.Text("#list"))
 			}
 		}
+	}
+	day := owner.Newest().StartedAt.UTC().Format(time.DateOnly)
+	if hits := owner.Get("/sessions?q=" + url.QueryEscape("quarry on "+day)).TestID("hits"); !strings.Contains(hits, "near the quarry") || !strings.Contains(hits, "You named "+day) {
+		t.Errorf("a hit does not say which day was named: %q", hits)
 	}
 	link := owner.Get("/sessions?q=glacier").Find(`[data-testid="hits"] a`).AttrOr("href", "")
 	if page := owner.Get(link); page.Status != http.StatusOK || !strings.Contains(page.Text("main"), "Count the marmots below the glacier") {
