@@ -12,8 +12,6 @@ import (
 	"sync"
 	"time"
 
-	"palimpsest/tenants"
-
 	"github.com/google/uuid"
 	"github.com/maypok86/otter/v2"
 
@@ -23,6 +21,7 @@ import (
 	"palimpsest/pipeline/prompt"
 	"palimpsest/pipeline/spans"
 	"palimpsest/pipeline/wire"
+	"palimpsest/tenants"
 )
 
 const (

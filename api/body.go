@@ -9,11 +9,10 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"palimpsest/tenants"
-
 	"palimpsest/api/connections"
 	"palimpsest/pipeline/prompt"
 	"palimpsest/pipeline/spans"
+	"palimpsest/tenants"
 )
 
 // maxBody is the largest request body that is taken, in bytes, encoded and

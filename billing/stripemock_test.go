@@ -9,12 +9,11 @@ import (
 	"testing"
 	"time"
 
-	"palimpsest/tenants"
-
 	"github.com/google/uuid"
 	stripeapi "github.com/stripe/stripe-go/v76"
 
 	"palimpsest/cmd/palimpsest/buildtest"
+	"palimpsest/tenants"
 )
 
 // stripeMock starts stripe-mock, Stripe's own double, in the version that

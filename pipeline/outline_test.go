@@ -6,8 +6,6 @@ import (
 	"strings"
 	"testing"
 
-	"palimpsest/tenants"
-
 	"github.com/google/uuid"
 
 	"palimpsest/pipeline"
@@ -19,6 +17,7 @@ import (
 	"palimpsest/pipeline/tokens"
 	"palimpsest/pipeline/wire"
 	"palimpsest/pipeline/wire/anthropic"
+	"palimpsest/tenants"
 )
 
 func outlined(t *testing.T) *pipeline.Outline {

@@ -11,13 +11,12 @@ import (
 	"testing"
 	"time"
 
-	"palimpsest/tenants"
-
 	"github.com/google/uuid"
 
 	"palimpsest/api/recall"
 	"palimpsest/pipeline/archive"
 	"palimpsest/pipeline/session"
+	"palimpsest/tenants"
 )
 
 // known has every archive that a pointer names.

@@ -12,9 +12,9 @@ import (
 	"syscall"
 	"time"
 
-	"palimpsest/tenants"
-
 	"github.com/google/uuid"
+
+	"palimpsest/tenants"
 )
 
 const (

@@ -16,10 +16,9 @@ import (
 	"sync"
 	"time"
 
-	"palimpsest/tenants"
-
 	"palimpsest/pipeline/archive"
 	"palimpsest/pipeline/session"
+	"palimpsest/tenants"
 )
 
 const (

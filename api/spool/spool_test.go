@@ -12,11 +12,10 @@ import (
 	"testing"
 	"time"
 
-	"palimpsest/tenants"
-
 	"palimpsest/api/spool"
 	"palimpsest/pipeline/archive"
 	"palimpsest/pipeline/session"
+	"palimpsest/tenants"
 )
 
 type dataKeys struct{}

@@ -5,12 +5,11 @@ import (
 	"fmt"
 	"time"
 
-	"palimpsest/tenants"
-
 	"github.com/google/uuid"
 	"gorm.io/gorm"
 
 	"palimpsest/billing"
+	"palimpsest/tenants"
 )
 
 // AskEnd implements billing.Ends. It takes part in the transaction of Together. The database

@@ -5,12 +5,11 @@ import (
 	"fmt"
 	"time"
 
-	"palimpsest/tenants"
-
 	"github.com/google/uuid"
 	"gorm.io/gorm"
 
 	"palimpsest/billing"
+	"palimpsest/tenants"
 )
 
 // maxUnsent bounds the events that are sent in one go.

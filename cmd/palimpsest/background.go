@@ -7,8 +7,6 @@ import (
 	"strings"
 	"time"
 
-	"palimpsest/tenants"
-
 	"github.com/google/uuid"
 
 	"palimpsest/api"
@@ -19,6 +17,7 @@ import (
 	"palimpsest/pipeline/modules/patterns/patternsdb"
 	"palimpsest/pipeline/session"
 	"palimpsest/pipeline/session/sessiondb"
+	"palimpsest/tenants"
 	"palimpsest/tenants/identity"
 	"palimpsest/tenants/tenantsdb"
 	"palimpsest/web/live"

@@ -4,14 +4,13 @@ import (
 	"context"
 	"time"
 
-	"palimpsest/tenants"
-
 	"github.com/google/uuid"
 
 	"palimpsest/api"
 	"palimpsest/billing"
 	"palimpsest/billing/billingdb"
 	"palimpsest/pipeline/jobs"
+	"palimpsest/tenants"
 )
 
 // jobNotice reads a workspace's state at Stripe. Its lane is the notice that it is for.

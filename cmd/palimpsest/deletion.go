@@ -5,13 +5,12 @@ import (
 	"errors"
 	"time"
 
-	"palimpsest/tenants"
-
 	"github.com/google/uuid"
 
 	"palimpsest/billing"
 	"palimpsest/pipeline/archive/archivedb"
 	"palimpsest/pipeline/jobs"
+	"palimpsest/tenants"
 	"palimpsest/tenants/deletion"
 	"palimpsest/tenants/identity"
 )

@@ -3,8 +3,6 @@ package main
 import (
 	"context"
 
-	"palimpsest/tenants"
-
 	"palimpsest/pipeline"
 	"palimpsest/pipeline/modules"
 	"palimpsest/pipeline/modules/patterns"
@@ -15,6 +13,7 @@ import (
 	"palimpsest/pipeline/session/sessiondb"
 	"palimpsest/pipeline/tokens"
 	"palimpsest/pipeline/wire/formats"
+	"palimpsest/tenants"
 )
 
 // openPatterns makes what keeps patterns and what serves them from memory, and has quiet

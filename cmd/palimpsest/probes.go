@@ -1,8 +1,6 @@
 package main
 
 import (
-	"github.com/redis/go-redis/v9"
-
 	"context"
 	"errors"
 	"fmt"
@@ -10,6 +8,7 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/redis/go-redis/v9"
 
 	"palimpsest/api"
 	"palimpsest/api/spool"

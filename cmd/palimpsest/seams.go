@@ -1,14 +1,13 @@
 package main
 
 import (
-	"palimpsest/pipeline/session/journal"
-	"palimpsest/tenants"
-
 	"context"
 	"sync"
 
 	"palimpsest/pipeline/archive/archivedb"
 	"palimpsest/pipeline/jobs/jobsdb"
+	"palimpsest/pipeline/session/journal"
+	"palimpsest/tenants"
 	"palimpsest/tenants/identity"
 	"palimpsest/tenants/tenantsdb"
 )

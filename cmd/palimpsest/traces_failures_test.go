@@ -10,10 +10,9 @@ import (
 	"testing"
 	"time"
 
+	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 	"go.opentelemetry.io/otel/trace"
 	tracepb "go.opentelemetry.io/proto/otlp/trace/v1"
-
-	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 
 	"palimpsest/api/upstream/providerdouble"
 	"palimpsest/pipeline/wire"

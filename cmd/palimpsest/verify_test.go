@@ -9,9 +9,8 @@ import (
 	"testing"
 	"time"
 
-	"palimpsest/tenants"
-
 	"palimpsest/pipeline/archive/export"
+	"palimpsest/tenants"
 )
 
 func TestVerifySaysWhatIsWrongAndFails(t *testing.T) {

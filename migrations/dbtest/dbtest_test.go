@@ -5,11 +5,10 @@ import (
 	"testing"
 	"time"
 
-	"palimpsest/tenants"
-
 	"gorm.io/gorm"
 
 	"palimpsest/migrations/dbtest"
+	"palimpsest/tenants"
 )
 
 func TestMain(m *testing.M) { dbtest.Main(m) }

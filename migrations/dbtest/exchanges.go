@@ -4,9 +4,9 @@ import (
 	"testing"
 	"time"
 
-	"palimpsest/tenants"
-
 	"github.com/jackc/pgx/v5/pgxpool"
+
+	"palimpsest/tenants"
 )
 
 // fill makes exchanges of a workspace, from one number to another, the newest now and

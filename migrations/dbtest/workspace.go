@@ -4,9 +4,9 @@ import (
 	"testing"
 	"time"
 
-	"palimpsest/tenants"
-
 	"github.com/jackc/pgx/v5/pgxpool"
+
+	"palimpsest/tenants"
 )
 
 // LargeSpan is how far back the exchanges of FillWorkspace reach.

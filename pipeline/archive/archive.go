@@ -7,11 +7,10 @@ import (
 	"errors"
 	"time"
 
-	"palimpsest/tenants"
-
 	"github.com/google/uuid"
 
 	"palimpsest/pipeline/conversation"
+	"palimpsest/tenants"
 )
 
 // ErrNotFound says that the archive holds nothing under that name.

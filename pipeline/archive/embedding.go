@@ -4,9 +4,9 @@ import (
 	"context"
 	"errors"
 
-	"palimpsest/tenants"
-
 	"github.com/google/uuid"
+
+	"palimpsest/tenants"
 )
 
 // ErrNoEmbeddings says that nobody makes embeddings for a workspace now: it has no

@@ -5,11 +5,10 @@ import (
 	"errors"
 	"fmt"
 
-	"palimpsest/tenants"
-
 	"github.com/google/uuid"
 
 	"palimpsest/pipeline/conversation"
+	"palimpsest/tenants"
 )
 
 const (

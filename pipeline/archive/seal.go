@@ -11,9 +11,9 @@ import (
 	"fmt"
 	"sync"
 
-	"palimpsest/tenants"
-
 	"golang.org/x/crypto/chacha20poly1305"
+
+	"palimpsest/tenants"
 )
 
 const (

@@ -6,9 +6,9 @@ import (
 	"slices"
 	"time"
 
-	"palimpsest/tenants"
-
 	"github.com/google/uuid"
+
+	"palimpsest/tenants"
 )
 
 // Query asks for messages of a workspace's archive. The zero value of a field

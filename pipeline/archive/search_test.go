@@ -5,11 +5,10 @@ import (
 	"errors"
 	"testing"
 
-	"palimpsest/tenants"
-
 	"github.com/google/uuid"
 
 	"palimpsest/pipeline/archive"
+	"palimpsest/tenants"
 )
 
 // byKey finds the hits of one API key at a time.

@@ -3,9 +3,9 @@ package batchdb
 import (
 	"context"
 
-	"palimpsest/tenants"
-
 	"gorm.io/gorm"
+
+	"palimpsest/tenants"
 )
 
 // TxRunner opens the transactions in which rows can be seen and changed.

@@ -4,9 +4,9 @@ import (
 	"context"
 	"time"
 
-	"palimpsest/tenants"
-
 	"github.com/google/uuid"
+
+	"palimpsest/tenants"
 )
 
 // Records reads what compactions of recorded sessions cost and brought.

@@ -9,8 +9,6 @@ import (
 	"testing"
 	"time"
 
-	"palimpsest/tenants"
-
 	"github.com/google/uuid"
 	"github.com/prometheus/client_golang/prometheus"
 	"gorm.io/gorm"
@@ -32,6 +30,7 @@ import (
 	"palimpsest/pipeline/wire"
 	"palimpsest/pipeline/wire/anthropic"
 	"palimpsest/pipeline/wire/sessiontest"
+	"palimpsest/tenants"
 	"palimpsest/tenants/tenantsdb"
 )
 

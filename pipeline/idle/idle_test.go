@@ -9,8 +9,6 @@ import (
 	"testing"
 	"time"
 
-	"palimpsest/tenants"
-
 	"github.com/google/uuid"
 
 	"palimpsest/pipeline"
@@ -26,6 +24,7 @@ import (
 	"palimpsest/pipeline/wire/anthropic"
 	"palimpsest/pipeline/wire/openaichat"
 	"palimpsest/pipeline/wire/openairesponses"
+	"palimpsest/tenants"
 )
 
 // C1, C6, C7: the first request after the cache went cold finds its epoch planned:

@@ -11,9 +11,9 @@ import (
 	"context"
 	"time"
 
-	"palimpsest/tenants"
-
 	"github.com/google/uuid"
+
+	"palimpsest/tenants"
 )
 
 // Kind names a sort of work. Letters, digits and underscores only.

@@ -6,11 +6,10 @@ import (
 	"fmt"
 	"time"
 
-	"palimpsest/tenants"
-
 	"palimpsest/pipeline"
 	"palimpsest/pipeline/modules/ipc"
 	"palimpsest/pipeline/session"
+	"palimpsest/tenants"
 )
 
 const (

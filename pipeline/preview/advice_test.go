@@ -7,14 +7,13 @@ import (
 	"testing"
 	"time"
 
-	"palimpsest/tenants"
-
 	"palimpsest/pipeline"
 	"palimpsest/pipeline/conversation"
 	"palimpsest/pipeline/modules/ipc"
 	"palimpsest/pipeline/preview"
 	"palimpsest/pipeline/session"
 	"palimpsest/pipeline/wire/sessiontest"
+	"palimpsest/tenants"
 )
 
 // drawer keeps advice in memory.

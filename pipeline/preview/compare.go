@@ -6,14 +6,13 @@ import (
 	"runtime"
 	"time"
 
-	"palimpsest/tenants"
-
 	"github.com/maypok86/otter/v2"
 
 	"palimpsest/pipeline"
 	"palimpsest/pipeline/modules/ipc"
 	"palimpsest/pipeline/session"
 	"palimpsest/pipeline/tokens"
+	"palimpsest/tenants"
 )
 
 const (

@@ -6,12 +6,11 @@ import (
 	"slices"
 	"testing"
 
-	"palimpsest/tenants"
-
 	"palimpsest/pipeline/conversation"
 	"palimpsest/pipeline/preview"
 	"palimpsest/pipeline/session"
 	"palimpsest/pipeline/wire/sessiontest"
+	"palimpsest/tenants"
 )
 
 // shelf keeps the sessions of one workspace.

@@ -10,8 +10,6 @@ import (
 	"slices"
 	"time"
 
-	"palimpsest/tenants"
-
 	"github.com/google/uuid"
 	"golang.org/x/sync/errgroup"
 
@@ -23,6 +21,7 @@ import (
 	"palimpsest/pipeline/session"
 	"palimpsest/pipeline/tokens"
 	"palimpsest/pipeline/wire"
+	"palimpsest/tenants"
 )
 
 // What is read at most to count identifiers: so many sessions, so many bytes of each, and

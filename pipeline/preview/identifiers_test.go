@@ -13,8 +13,6 @@ import (
 	"testing"
 	"time"
 
-	"palimpsest/tenants"
-
 	"github.com/google/uuid"
 
 	"palimpsest/pipeline/archive"
@@ -26,6 +24,7 @@ import (
 	"palimpsest/pipeline/wire"
 	"palimpsest/pipeline/wire/formats"
 	"palimpsest/pipeline/wire/sessiontest"
+	"palimpsest/tenants"
 )
 
 // texts keeps the originals of one lane.

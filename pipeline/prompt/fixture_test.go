@@ -7,8 +7,6 @@ import (
 	"strings"
 	"testing"
 
-	"palimpsest/tenants"
-
 	"github.com/google/uuid"
 
 	"palimpsest/api/upstream/providerdouble"
@@ -23,6 +21,7 @@ import (
 	"palimpsest/pipeline/wire/anthropic"
 	"palimpsest/pipeline/wire/openaichat"
 	"palimpsest/pipeline/wire/openairesponses"
+	"palimpsest/tenants"
 )
 
 // bench writes the prompts of one session and has the provider judge them.

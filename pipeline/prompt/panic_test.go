@@ -5,13 +5,12 @@ import (
 	"context"
 	"testing"
 
-	"palimpsest/tenants"
-
 	"palimpsest/pipeline"
 	"palimpsest/pipeline/conversation"
 	"palimpsest/pipeline/prompt"
 	"palimpsest/pipeline/session"
 	"palimpsest/pipeline/wire"
+	"palimpsest/tenants"
 )
 
 // rotten is a store that panics where it is told to.

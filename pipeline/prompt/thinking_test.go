@@ -7,12 +7,11 @@ import (
 	"strings"
 	"testing"
 
-	"palimpsest/tenants"
-
 	"palimpsest/pipeline/conversation"
 	"palimpsest/pipeline/prompt"
 	"palimpsest/pipeline/session"
 	"palimpsest/pipeline/wire/sessiontest"
+	"palimpsest/tenants"
 )
 
 // bound generates a session of a model that binds its thinking.

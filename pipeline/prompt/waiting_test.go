@@ -7,13 +7,12 @@ import (
 	"testing/synctest"
 	"time"
 
-	"palimpsest/tenants"
-
 	"palimpsest/pipeline"
 	"palimpsest/pipeline/conversation"
 	"palimpsest/pipeline/prompt"
 	"palimpsest/pipeline/session"
 	"palimpsest/pipeline/wire"
+	"palimpsest/tenants"
 )
 
 // stuck is a store that hangs, whatever its caller's context says.

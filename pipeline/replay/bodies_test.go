@@ -11,8 +11,6 @@ import (
 	"testing"
 	"time"
 
-	"palimpsest/tenants"
-
 	"github.com/google/uuid"
 
 	"palimpsest/api/upstream/providerdouble"
@@ -31,6 +29,7 @@ import (
 	"palimpsest/pipeline/wire/openaichat"
 	"palimpsest/pipeline/wire/openairesponses"
 	"palimpsest/pipeline/wire/sessiontest"
+	"palimpsest/tenants"
 )
 
 // tally counts what was checked.

@@ -11,8 +11,6 @@ import (
 	"testing"
 	"time"
 
-	"palimpsest/tenants"
-
 	"github.com/google/uuid"
 
 	"palimpsest/api/upstream/providerdouble"
@@ -29,6 +27,7 @@ import (
 	"palimpsest/pipeline/wire"
 	"palimpsest/pipeline/wire/anthropic"
 	"palimpsest/pipeline/wire/openaichat"
+	"palimpsest/tenants"
 )
 
 // repeating sends one history, request by request, with ipc.repeats: point.

@@ -12,8 +12,6 @@ import (
 	"fmt"
 	"time"
 
-	"palimpsest/tenants"
-
 	"github.com/google/uuid"
 
 	"palimpsest/pipeline"
@@ -25,6 +23,7 @@ import (
 	"palimpsest/pipeline/tokens"
 	"palimpsest/pipeline/wire"
 	"palimpsest/pipeline/wire/formats"
+	"palimpsest/tenants"
 )
 
 // Config says how to replay.

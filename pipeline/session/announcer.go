@@ -5,9 +5,8 @@ import (
 	"sync"
 	"time"
 
-	"palimpsest/tenants"
-
 	"palimpsest/pipeline/spans"
+	"palimpsest/tenants"
 )
 
 const (

@@ -6,12 +6,11 @@ import (
 	"fmt"
 	"time"
 
-	"palimpsest/tenants"
-
 	"github.com/google/uuid"
 	"github.com/maypok86/otter/v2"
 
 	"palimpsest/pipeline/conversation"
+	"palimpsest/tenants"
 )
 
 const (

@@ -7,12 +7,11 @@ import (
 	"testing"
 	"time"
 
-	"palimpsest/tenants"
-
 	"github.com/google/uuid"
 
 	"palimpsest/pipeline/conversation"
 	"palimpsest/pipeline/session"
+	"palimpsest/tenants"
 )
 
 // watchedStore is a store that counts how often it is looked at, and can fail.

@@ -8,12 +8,11 @@ import (
 	"testing"
 	"testing/synctest"
 
-	"palimpsest/tenants"
-
 	"github.com/google/uuid"
 
 	"palimpsest/pipeline/conversation"
 	"palimpsest/pipeline/session"
+	"palimpsest/tenants"
 )
 
 // slow is a store that answers when it is told to.

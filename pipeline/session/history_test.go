@@ -8,10 +8,9 @@ import (
 	"sync"
 	"testing"
 
-	"palimpsest/tenants"
-
 	"palimpsest/pipeline/conversation"
 	"palimpsest/pipeline/session"
+	"palimpsest/tenants"
 )
 
 // identified returns so many messages; from index on they are others for each word.

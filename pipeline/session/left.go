@@ -4,12 +4,11 @@ import (
 	"context"
 	"slices"
 
-	"palimpsest/tenants"
-
 	"github.com/google/uuid"
 
 	"palimpsest/pipeline/archive"
 	"palimpsest/pipeline/conversation"
+	"palimpsest/tenants"
 )
 
 // Left says which history a request has left behind: its client goes on in the

@@ -6,12 +6,11 @@ import (
 	"slices"
 	"sync"
 
-	"palimpsest/tenants"
-
 	"github.com/google/uuid"
 
 	"palimpsest/pipeline/archive"
 	"palimpsest/pipeline/conversation"
+	"palimpsest/tenants"
 )
 
 // Memory is a Store in memory, for replays without a database. It also keeps the

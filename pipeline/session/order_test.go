@@ -6,10 +6,9 @@ import (
 	"testing"
 	"time"
 
-	"palimpsest/tenants"
-
 	"palimpsest/pipeline/conversation"
 	"palimpsest/pipeline/session"
+	"palimpsest/tenants"
 )
 
 // ordered is a store with an order and pins for every lane.

@@ -4,9 +4,8 @@ import (
 	"errors"
 	"testing"
 
-	"palimpsest/tenants"
-
 	"palimpsest/pipeline/session"
+	"palimpsest/tenants"
 )
 
 func (b *bundle) peek(t *testing.T, words string) session.Glance {

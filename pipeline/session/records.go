@@ -4,11 +4,10 @@ import (
 	"context"
 	"time"
 
-	"palimpsest/tenants"
+	"github.com/google/uuid"
 
 	"palimpsest/pipeline/archive"
-
-	"github.com/google/uuid"
+	"palimpsest/tenants"
 )
 
 // Records is what people read and change of recorded sessions. What the workspace does

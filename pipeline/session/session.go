@@ -9,12 +9,11 @@ import (
 	"slices"
 	"time"
 
-	"palimpsest/tenants"
-
 	"github.com/google/uuid"
 
 	"palimpsest/pipeline/archive"
 	"palimpsest/pipeline/conversation"
+	"palimpsest/tenants"
 )
 
 // ErrNotFound says that no lane continues the history asked for.

@@ -4,12 +4,11 @@ import (
 	"slices"
 	"testing"
 
-	"palimpsest/tenants"
-
 	"github.com/google/uuid"
 
 	"palimpsest/pipeline/conversation"
 	"palimpsest/pipeline/session"
+	"palimpsest/tenants"
 )
 
 // linked is a conversation of so many messages, and its links.

@@ -6,11 +6,10 @@ import (
 	"slices"
 	"time"
 
-	"palimpsest/tenants"
-
 	"github.com/google/uuid"
 
 	"palimpsest/pipeline/conversation"
+	"palimpsest/tenants"
 )
 
 const (

@@ -4,12 +4,11 @@ import (
 	"encoding/hex"
 	"testing"
 
-	"palimpsest/tenants"
-
 	"github.com/google/uuid"
 
 	"palimpsest/pipeline/conversation"
 	"palimpsest/pipeline/session"
+	"palimpsest/tenants"
 )
 
 // E9: a lane towards one upstream is not continued towards another, with

@@ -14,8 +14,6 @@ import (
 	"testing"
 	"time"
 
-	"palimpsest/tenants"
-
 	"github.com/google/uuid"
 	"go.uber.org/goleak"
 
@@ -28,6 +26,7 @@ import (
 	"palimpsest/pipeline/wire/anthropic"
 	"palimpsest/pipeline/wire/openaichat"
 	"palimpsest/pipeline/wire/openairesponses"
+	"palimpsest/tenants"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }

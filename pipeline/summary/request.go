@@ -3,13 +3,12 @@ package summary
 import (
 	"strings"
 
-	"palimpsest/tenants"
-
 	"github.com/google/uuid"
 
 	"palimpsest/pipeline/conversation"
 	"palimpsest/pipeline/tokens"
 	"palimpsest/pipeline/wire"
+	"palimpsest/tenants"
 )
 
 // Call is a request to the provider of a workspace, with its own key.

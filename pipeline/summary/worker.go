@@ -8,8 +8,6 @@ import (
 	"sync"
 	"time"
 
-	"palimpsest/tenants"
-
 	"github.com/google/uuid"
 
 	"palimpsest/pipeline/archive"
@@ -18,6 +16,7 @@ import (
 	"palimpsest/pipeline/spans"
 	"palimpsest/pipeline/tokens"
 	"palimpsest/pipeline/wire"
+	"palimpsest/tenants"
 )
 
 const (

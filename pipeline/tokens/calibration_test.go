@@ -8,10 +8,9 @@ import (
 	"sync"
 	"testing"
 
-	"palimpsest/tenants"
-
 	"palimpsest/pipeline/conversation"
 	"palimpsest/pipeline/tokens"
+	"palimpsest/tenants"
 )
 
 // provider simulates one that counts with another vocabulary, cl100k_base, whose

@@ -8,12 +8,11 @@ import (
 	"strings"
 	"testing"
 
-	"palimpsest/tenants"
-
 	"palimpsest/pipeline/conversation"
 	"palimpsest/pipeline/sharedtest"
 	"palimpsest/pipeline/tokens"
 	"palimpsest/pipeline/wire/anthropic"
+	"palimpsest/tenants"
 )
 
 // B3, on real sessions.

@@ -8,11 +8,10 @@ import (
 	"sync"
 	"testing"
 
-	"palimpsest/tenants"
-
 	"gorm.io/gorm"
 
 	"palimpsest/migrations/dbtest"
+	"palimpsest/tenants"
 	"palimpsest/tenants/datakeys"
 	"palimpsest/tenants/tenantsdb"
 	"palimpsest/tenants/vault"

@@ -5,9 +5,9 @@ import (
 	"fmt"
 	"time"
 
-	"palimpsest/tenants"
-
 	"gorm.io/gorm"
+
+	"palimpsest/tenants"
 )
 
 // AnsweredAgain returns how many exchanges of a workspace since a moment were answered

@@ -4,10 +4,10 @@ import (
 	"context"
 	"fmt"
 
-	"palimpsest/tenants"
-
 	"github.com/google/uuid"
 	"gorm.io/gorm"
+
+	"palimpsest/tenants"
 )
 
 // RehashAPIKey replaces the hash of an API key, unless it has another already. It is

@@ -5,9 +5,9 @@ import (
 	"errors"
 	"fmt"
 
-	"palimpsest/tenants"
-
 	"gorm.io/gorm"
+
+	"palimpsest/tenants"
 )
 
 // FoldSums adds what has been recorded of all workspaces since the last fold to their sums and

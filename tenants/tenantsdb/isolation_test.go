@@ -13,14 +13,13 @@ import (
 	"sync"
 	"testing"
 
-	"palimpsest/tenants"
-
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 	"gorm.io/gorm"
 
+	"palimpsest/tenants"
 	"palimpsest/tenants/tenantsdb"
 )
 

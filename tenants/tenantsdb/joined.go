@@ -4,10 +4,10 @@ import (
 	"context"
 	"errors"
 
-	"palimpsest/tenants"
-
 	"github.com/jackc/pgx/v5"
 	"gorm.io/gorm"
+
+	"palimpsest/tenants"
 )
 
 // Joined runs fn with a workspace's transaction as pgx knows it, for libraries that

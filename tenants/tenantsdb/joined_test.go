@@ -5,10 +5,10 @@ import (
 	"errors"
 	"testing"
 
-	"palimpsest/tenants"
-
 	"github.com/jackc/pgx/v5"
 	"gorm.io/gorm"
+
+	"palimpsest/tenants"
 )
 
 // workspaceOf returns whom a transaction works for.

@@ -7,11 +7,10 @@ import (
 	"testing"
 	"time"
 
-	"palimpsest/tenants"
-
 	"github.com/google/uuid"
 	"gorm.io/gorm"
 
+	"palimpsest/tenants"
 	"palimpsest/tenants/tenantsdb"
 )
 

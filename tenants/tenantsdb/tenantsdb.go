@@ -5,10 +5,10 @@ import (
 	"context"
 	"fmt"
 
-	"palimpsest/tenants"
-
 	"github.com/jackc/pgx/v5/pgxpool"
 	"gorm.io/gorm"
+
+	"palimpsest/tenants"
 )
 
 // Config says which database is worked with, and how.

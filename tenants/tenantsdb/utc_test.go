@@ -4,11 +4,10 @@ import (
 	"testing"
 	"time"
 
-	"palimpsest/tenants"
-
 	"gorm.io/gorm"
 
 	"palimpsest/migrations/dbtest"
+	"palimpsest/tenants"
 )
 
 // Exports and API answers hold the same text on every replica, whatever its zone.

@@ -7,9 +7,9 @@ import (
 	"strconv"
 	"strings"
 
-	"palimpsest/tenants"
-
 	"github.com/google/uuid"
+
+	"palimpsest/tenants"
 )
 
 // The paths without a parameter.

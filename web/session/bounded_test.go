@@ -6,13 +6,12 @@ import (
 	"sync"
 	"testing"
 
-	"palimpsest/tenants"
-
 	"github.com/google/uuid"
 
 	"palimpsest/pipeline/archive"
 	"palimpsest/pipeline/conversation"
 	"palimpsest/pipeline/wire/sessiontest"
+	"palimpsest/tenants"
 	"palimpsest/web"
 	"palimpsest/web/webtest"
 )

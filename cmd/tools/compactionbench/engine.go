@@ -7,8 +7,6 @@ import (
 	"strconv"
 	"time"
 
-	"palimpsest/tenants"
-
 	"github.com/google/uuid"
 
 	"palimpsest/pipeline"
@@ -18,6 +16,7 @@ import (
 	"palimpsest/pipeline/session"
 	"palimpsest/pipeline/wire/anthropic"
 	"palimpsest/pipeline/wire/sessiontest"
+	"palimpsest/tenants"
 )
 
 // Engine is how long our own work on a large body takes at an epoch, the archive

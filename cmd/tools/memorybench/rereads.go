@@ -8,8 +8,6 @@ import (
 	"slices"
 	"strings"
 
-	"palimpsest/tenants"
-
 	"github.com/google/uuid"
 
 	"palimpsest/pipeline"
@@ -23,6 +21,7 @@ import (
 	"palimpsest/pipeline/session"
 	"palimpsest/pipeline/tokens"
 	"palimpsest/pipeline/wire/anthropic"
+	"palimpsest/tenants"
 )
 
 // firstCalls is among how many calls after a compaction reads count.

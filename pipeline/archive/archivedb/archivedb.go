@@ -8,8 +8,6 @@ import (
 	"math"
 	"time"
 
-	"palimpsest/tenants"
-
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 	"gorm.io/gorm"
@@ -17,6 +15,7 @@ import (
 	"palimpsest/pipeline/archive"
 	"palimpsest/pipeline/batchdb"
 	"palimpsest/pipeline/conversation"
+	"palimpsest/tenants"
 )
 
 // DB is the archive of all workspaces.

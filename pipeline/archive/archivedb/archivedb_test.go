@@ -12,8 +12,6 @@ import (
 	"testing"
 	"time"
 
-	"palimpsest/tenants"
-
 	"github.com/google/uuid"
 	"gorm.io/gorm"
 
@@ -22,6 +20,7 @@ import (
 	"palimpsest/pipeline/archive/archivedb"
 	"palimpsest/pipeline/batchdb"
 	"palimpsest/pipeline/conversation"
+	"palimpsest/tenants"
 )
 
 // fixture is a workspace with one session of one lane.

@@ -10,8 +10,6 @@ import (
 	"fmt"
 	"slices"
 
-	"palimpsest/tenants"
-
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 	"gorm.io/gorm"
@@ -19,6 +17,7 @@ import (
 	"palimpsest/pipeline/archive"
 	"palimpsest/pipeline/batchdb"
 	"palimpsest/pipeline/conversation"
+	"palimpsest/tenants"
 )
 
 // The statements that extend chains, in the transaction that stores the messages.

@@ -8,8 +8,6 @@ import (
 	"slices"
 	"time"
 
-	"palimpsest/tenants"
-
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 	"github.com/maypok86/otter/v2"
@@ -19,6 +17,7 @@ import (
 	"palimpsest/pipeline/archive/search"
 	"palimpsest/pipeline/batchdb"
 	"palimpsest/pipeline/conversation"
+	"palimpsest/tenants"
 )
 
 const (

@@ -5,9 +5,9 @@ import (
 	"errors"
 	"fmt"
 
-	"palimpsest/tenants"
-
 	"gorm.io/gorm"
+
+	"palimpsest/tenants"
 )
 
 // The statements of an erasure.

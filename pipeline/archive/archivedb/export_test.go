@@ -6,10 +6,9 @@ import (
 	"fmt"
 	"time"
 
-	"palimpsest/tenants"
-
 	"palimpsest/pipeline/archive"
 	"palimpsest/pipeline/archive/search"
+	"palimpsest/tenants"
 )
 
 // Find searches without opening the originals of what is found.

@@ -8,14 +8,13 @@ import (
 	"fmt"
 	"slices"
 
-	"palimpsest/tenants"
-
 	"github.com/google/uuid"
 	"golang.org/x/sync/errgroup"
 
 	"palimpsest/pipeline/archive"
 	"palimpsest/pipeline/conversation"
 	"palimpsest/pipeline/cores"
+	"palimpsest/tenants"
 )
 
 const (

@@ -8,14 +8,13 @@ import (
 	"hash"
 	"time"
 
-	"palimpsest/tenants"
-
 	"golang.org/x/crypto/blake2b"
 	"gorm.io/gorm"
 
 	"palimpsest/pipeline/archive/search"
 	"palimpsest/pipeline/batchdb"
 	"palimpsest/pipeline/conversation"
+	"palimpsest/tenants"
 )
 
 const (

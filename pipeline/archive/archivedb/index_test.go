@@ -9,8 +9,6 @@ import (
 	"testing"
 	"time"
 
-	"palimpsest/tenants"
-
 	"github.com/google/uuid"
 	"gorm.io/gorm"
 
@@ -20,6 +18,7 @@ import (
 	"palimpsest/pipeline/archive/search"
 	"palimpsest/pipeline/conversation"
 	"palimpsest/pipeline/wire/anthropic"
+	"palimpsest/tenants"
 )
 
 // at places messages in a lane from an index on.

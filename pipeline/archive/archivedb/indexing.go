@@ -8,8 +8,6 @@ import (
 	"sync"
 	"time"
 
-	"palimpsest/tenants"
-
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 	"golang.org/x/sync/errgroup"
@@ -17,6 +15,7 @@ import (
 
 	"palimpsest/pipeline/archive"
 	"palimpsest/pipeline/batchdb"
+	"palimpsest/tenants"
 )
 
 const (

@@ -9,8 +9,6 @@ import (
 	"slices"
 	"time"
 
-	"palimpsest/tenants"
-
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 	"golang.org/x/crypto/blake2b"
@@ -20,6 +18,7 @@ import (
 	"palimpsest/pipeline/archive/search"
 	"palimpsest/pipeline/batchdb"
 	"palimpsest/pipeline/conversation"
+	"palimpsest/tenants"
 )
 
 // laneWork is the indexing of one lane.

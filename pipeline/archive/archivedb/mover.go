@@ -7,14 +7,13 @@ import (
 	"sync"
 	"time"
 
-	"palimpsest/tenants"
-
 	"github.com/jackc/pgx/v5"
 	"golang.org/x/sync/errgroup"
 	"gorm.io/gorm"
 
 	"palimpsest/pipeline/archive"
 	"palimpsest/pipeline/batchdb"
+	"palimpsest/tenants"
 )
 
 const (

@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"slices"
 
-	"palimpsest/tenants"
-
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 	"gorm.io/gorm"
@@ -16,6 +14,7 @@ import (
 	"palimpsest/pipeline/batchdb"
 	"palimpsest/pipeline/conversation"
 	"palimpsest/pipeline/cores"
+	"palimpsest/tenants"
 )
 
 const (

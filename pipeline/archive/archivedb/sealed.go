@@ -6,12 +6,11 @@ import (
 	"errors"
 	"fmt"
 
-	"palimpsest/tenants"
-
 	"github.com/google/uuid"
 
 	"palimpsest/pipeline/archive"
 	"palimpsest/pipeline/conversation"
+	"palimpsest/tenants"
 )
 
 // sealed, added to an encoding, says that the bytes were sealed after it.

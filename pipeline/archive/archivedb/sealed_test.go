@@ -11,8 +11,6 @@ import (
 	"strings"
 	"testing"
 
-	"palimpsest/tenants"
-
 	"github.com/google/uuid"
 	"gorm.io/gorm"
 
@@ -20,6 +18,7 @@ import (
 	"palimpsest/pipeline/archive"
 	"palimpsest/pipeline/archive/archivedb"
 	"palimpsest/pipeline/archive/blob"
+	"palimpsest/tenants"
 )
 
 // fixedKeys makes the data key of a workspace from its id.

@@ -9,8 +9,6 @@ import (
 	"strings"
 	"time"
 
-	"palimpsest/tenants"
-
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 	"golang.org/x/sync/errgroup"
@@ -20,6 +18,7 @@ import (
 	"palimpsest/pipeline/archive/search"
 	"palimpsest/pipeline/batchdb"
 	"palimpsest/pipeline/conversation"
+	"palimpsest/tenants"
 )
 
 const sqlSearch = `SELECT lane, session, from_message, to_message, in_part, archived, rank, score

@@ -10,8 +10,6 @@ import (
 	"testing"
 	"time"
 
-	"palimpsest/tenants"
-
 	"github.com/google/uuid"
 	"gorm.io/gorm"
 
@@ -19,6 +17,7 @@ import (
 	"palimpsest/pipeline/archive/archivedb"
 	"palimpsest/pipeline/conversation"
 	"palimpsest/pipeline/wire/anthropic"
+	"palimpsest/tenants"
 )
 
 // termKeys gives each workspace its own key.

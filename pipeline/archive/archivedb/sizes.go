@@ -7,10 +7,10 @@ import (
 	"strconv"
 	"strings"
 
-	"palimpsest/tenants"
-
 	"github.com/google/uuid"
 	"gorm.io/gorm"
+
+	"palimpsest/tenants"
 )
 
 // sqlSizes reads the sizes of a lane's messages as two arrays: a row each would take longer to hand over than to read.

@@ -13,11 +13,10 @@ import (
 	"os"
 	"time"
 
-	"palimpsest/tenants"
-
 	"github.com/google/uuid"
 
 	"palimpsest/pipeline/archive"
+	"palimpsest/tenants"
 )
 
 // ManifestName is the name of the last file of a bundle.

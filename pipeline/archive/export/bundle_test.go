@@ -9,9 +9,8 @@ import (
 	"strings"
 	"testing"
 
-	"palimpsest/tenants"
-
 	"palimpsest/pipeline/archive/export"
+	"palimpsest/tenants"
 )
 
 // bundle returns a bundle of a session and of what is beside it.

@@ -12,13 +12,12 @@ import (
 	"testing"
 	"time"
 
-	"palimpsest/tenants"
-
 	"github.com/google/uuid"
 
 	"palimpsest/pipeline/archive"
 	"palimpsest/pipeline/archive/export"
 	"palimpsest/pipeline/conversation"
+	"palimpsest/tenants"
 )
 
 // memory is an archive in memory, with what may be wrong with one.

@@ -31,9 +31,9 @@ package export
 import (
 	"time"
 
-	"palimpsest/tenants"
-
 	"github.com/google/uuid"
+
+	"palimpsest/tenants"
 )
 
 // Version is the version of the format that is written and read.

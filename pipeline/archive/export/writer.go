@@ -13,12 +13,11 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"palimpsest/tenants"
-
 	"github.com/google/uuid"
 
 	"palimpsest/pipeline/archive"
 	"palimpsest/pipeline/conversation"
+	"palimpsest/tenants"
 )
 
 // answersAtOnce is how many answers are in memory at once.

@@ -4,9 +4,8 @@ import (
 	"sync"
 	"time"
 
-	"palimpsest/tenants"
-
 	"palimpsest/pipeline/jobs"
+	"palimpsest/tenants"
 )
 
 const (

@@ -7,8 +7,6 @@ import (
 	"testing"
 	"time"
 
-	"palimpsest/tenants"
-
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
@@ -16,6 +14,7 @@ import (
 	"palimpsest/migrations/dbtest"
 	"palimpsest/pipeline/jobs"
 	"palimpsest/pipeline/jobs/jobsdb"
+	"palimpsest/tenants"
 	"palimpsest/tenants/tenantsdb"
 )
 

@@ -6,13 +6,12 @@ import (
 	"testing"
 	"time"
 
-	"palimpsest/tenants"
-
 	"github.com/google/uuid"
 
 	"palimpsest/migrations/dbtest"
 	"palimpsest/pipeline/jobs"
 	"palimpsest/pipeline/jobs/jobsdb"
+	"palimpsest/tenants"
 )
 
 // begun has every job of a lane be one that a process took so long ago, and that no

@@ -9,8 +9,6 @@ import (
 	"sync"
 	"time"
 
-	"palimpsest/tenants"
-
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -20,6 +18,7 @@ import (
 	"github.com/riverqueue/river/rivertype"
 
 	"palimpsest/pipeline/jobs"
+	"palimpsest/tenants"
 )
 
 const (

@@ -8,14 +8,13 @@ import (
 	"testing"
 	"time"
 
-	"palimpsest/tenants"
-
 	"github.com/google/uuid"
 	"github.com/prometheus/client_golang/prometheus"
 
 	"palimpsest/migrations/dbtest"
 	"palimpsest/pipeline/jobs"
 	"palimpsest/pipeline/jobs/jobsdb"
+	"palimpsest/tenants"
 )
 
 const (

@@ -7,13 +7,12 @@ import (
 	"testing"
 	"time"
 
-	"palimpsest/tenants"
-
 	"github.com/google/uuid"
 
 	"palimpsest/migrations/dbtest"
 	"palimpsest/pipeline/jobs"
 	"palimpsest/pipeline/jobs/jobsdb"
+	"palimpsest/tenants"
 )
 
 // listening has a process hear of jobs, and look for them so seldom that a test would end before.

@@ -8,12 +8,11 @@ import (
 	"sync/atomic"
 	"time"
 
-	"palimpsest/tenants"
-
 	"github.com/google/uuid"
 	"github.com/riverqueue/river"
 
 	"palimpsest/pipeline/jobs"
+	"palimpsest/tenants"
 )
 
 // args is all that is kept of a job: never anything of what its lane holds.

@@ -11,13 +11,12 @@ import (
 	"testing"
 	"time"
 
-	"palimpsest/tenants"
-
 	"github.com/google/uuid"
 
 	"palimpsest/migrations/dbtest"
 	"palimpsest/pipeline/jobs"
 	"palimpsest/pipeline/jobs/jobsdb"
+	"palimpsest/tenants"
 )
 
 // text collects what is logged.

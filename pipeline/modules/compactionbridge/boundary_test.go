@@ -4,8 +4,6 @@ import (
 	"context"
 	"testing"
 
-	"palimpsest/tenants"
-
 	"github.com/google/uuid"
 
 	"palimpsest/pipeline"
@@ -14,6 +12,7 @@ import (
 	"palimpsest/pipeline/modules"
 	"palimpsest/pipeline/modules/compactionbridge"
 	"palimpsest/pipeline/session"
+	"palimpsest/tenants"
 )
 
 // asked counts how often a history was read.

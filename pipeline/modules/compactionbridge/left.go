@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"time"
 
-	"palimpsest/tenants"
-
 	"github.com/google/uuid"
 
 	"palimpsest/pipeline"
@@ -14,6 +12,7 @@ import (
 	"palimpsest/pipeline/conversation"
 	"palimpsest/pipeline/ledger"
 	"palimpsest/pipeline/session"
+	"palimpsest/tenants"
 )
 
 // What is read of a history at most. It happens once for each compaction.

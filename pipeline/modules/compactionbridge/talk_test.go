@@ -9,8 +9,6 @@ import (
 	"testing"
 	"time"
 
-	"palimpsest/tenants"
-
 	"github.com/google/uuid"
 
 	"palimpsest/pipeline"
@@ -21,6 +19,7 @@ import (
 	"palimpsest/pipeline/session"
 	"palimpsest/pipeline/tokens"
 	"palimpsest/pipeline/wire"
+	"palimpsest/tenants"
 )
 
 // talk is a client that speaks through the proxy's own writer of prompts.

@@ -4,9 +4,9 @@ import (
 	"errors"
 	"time"
 
-	"palimpsest/tenants"
-
 	"github.com/google/uuid"
+
+	"palimpsest/tenants"
 )
 
 // Kind says what a pattern is.

@@ -10,8 +10,6 @@ import (
 	"testing"
 	"time"
 
-	"palimpsest/tenants"
-
 	"github.com/google/uuid"
 
 	"palimpsest/pipeline"
@@ -26,6 +24,7 @@ import (
 	"palimpsest/pipeline/wire/anthropic"
 	"palimpsest/pipeline/wire/openaichat"
 	"palimpsest/pipeline/wire/openairesponses"
+	"palimpsest/tenants"
 )
 
 // store keeps the patterns of a test.

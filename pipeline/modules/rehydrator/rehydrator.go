@@ -6,14 +6,13 @@ import (
 	"strings"
 	"time"
 
-	"palimpsest/tenants"
-
 	"github.com/google/uuid"
 
 	"palimpsest/pipeline"
 	"palimpsest/pipeline/archive"
 	"palimpsest/pipeline/archive/search"
 	"palimpsest/pipeline/conversation"
+	"palimpsest/tenants"
 )
 
 // Name is the module's name in configs, headers and events.

@@ -10,8 +10,6 @@ import (
 	"testing"
 	"time"
 
-	"palimpsest/tenants"
-
 	"github.com/google/uuid"
 
 	"palimpsest/api/upstream/providerdouble"
@@ -23,6 +21,7 @@ import (
 	"palimpsest/pipeline/pipelinetest"
 	"palimpsest/pipeline/session"
 	"palimpsest/pipeline/wire/sessiontest"
+	"palimpsest/tenants"
 )
 
 // talk is a session in which a migration test was run long ago.

@@ -6,12 +6,11 @@ import (
 	"fmt"
 	"time"
 
-	"palimpsest/tenants"
-
 	"gorm.io/gorm"
 
 	"palimpsest/pipeline/batchdb"
 	"palimpsest/pipeline/preview"
+	"palimpsest/tenants"
 )
 
 // Store keeps the advice of all workspaces.

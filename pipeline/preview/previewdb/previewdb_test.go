@@ -5,14 +5,13 @@ import (
 	"testing"
 	"time"
 
-	"palimpsest/tenants"
-
 	"gorm.io/gorm"
 
 	"palimpsest/migrations/dbtest"
 	"palimpsest/pipeline/modules/ipc"
 	"palimpsest/pipeline/preview"
 	"palimpsest/pipeline/preview/previewdb"
+	"palimpsest/tenants"
 )
 
 func TestMain(m *testing.M) { dbtest.Main(m) }

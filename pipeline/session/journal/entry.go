@@ -13,13 +13,12 @@ import (
 	"strings"
 	"time"
 
-	"palimpsest/tenants"
-
 	"github.com/google/uuid"
 	"github.com/klauspost/compress/zstd"
 
 	"palimpsest/pipeline/archive"
 	"palimpsest/pipeline/session"
+	"palimpsest/tenants"
 )
 
 // suffix ends the name of an entry's file; what was not written to its end has another.

@@ -11,13 +11,12 @@ import (
 	"testing"
 	"time"
 
-	"palimpsest/tenants"
-
 	"github.com/google/uuid"
 
 	"palimpsest/pipeline/archive"
 	"palimpsest/pipeline/session"
 	"palimpsest/pipeline/session/journal"
+	"palimpsest/tenants"
 )
 
 // secret stands in every message of these tests.

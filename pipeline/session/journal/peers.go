@@ -7,13 +7,12 @@ import (
 	"fmt"
 	"time"
 
-	"palimpsest/tenants"
-
 	"github.com/google/uuid"
 	"github.com/redis/go-redis/v9"
 
 	"palimpsest/pipeline/archive"
 	"palimpsest/pipeline/session"
+	"palimpsest/tenants"
 )
 
 const (

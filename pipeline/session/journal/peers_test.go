@@ -7,14 +7,13 @@ import (
 	"testing"
 	"time"
 
-	"palimpsest/tenants"
-
 	"github.com/google/uuid"
 	"github.com/redis/go-redis/v9"
 
 	"palimpsest/api/redistest"
 	"palimpsest/pipeline/session"
 	"palimpsest/pipeline/session/journal"
+	"palimpsest/tenants"
 )
 
 // replicas returns the journals of two processes that have one Redis server, and stop, which ends

@@ -6,13 +6,12 @@ import (
 	"errors"
 	"fmt"
 
-	"palimpsest/tenants"
-
 	"github.com/google/uuid"
 	"gorm.io/gorm"
 
 	"palimpsest/pipeline/conversation"
 	"palimpsest/pipeline/session"
+	"palimpsest/tenants"
 )
 
 // A history that was left for another one was used before that one began.

@@ -10,8 +10,6 @@ import (
 	"strings"
 	"time"
 
-	"palimpsest/tenants"
-
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 	"gorm.io/gorm"
@@ -19,6 +17,7 @@ import (
 	"palimpsest/pipeline/batchdb"
 	"palimpsest/pipeline/conversation"
 	"palimpsest/pipeline/session"
+	"palimpsest/tenants"
 )
 
 const (

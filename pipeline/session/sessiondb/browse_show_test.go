@@ -6,11 +6,10 @@ import (
 	"testing"
 	"time"
 
-	"palimpsest/tenants"
-
 	"github.com/google/uuid"
 
 	"palimpsest/pipeline/session"
+	"palimpsest/tenants"
 )
 
 func TestSessionsAreShownAndCountedByWhatCameOfThem(t *testing.T) {

@@ -6,13 +6,12 @@ import (
 	"sync"
 	"testing"
 
-	"palimpsest/tenants"
-
 	"gorm.io/gorm"
 
 	"palimpsest/pipeline/batchdb"
 	"palimpsest/pipeline/session"
 	"palimpsest/pipeline/session/sessiondb"
+	"palimpsest/tenants"
 )
 
 func TestTheSecondOfTwoEpochsWithOneNumberIsOvertaken(t *testing.T) {

@@ -6,11 +6,10 @@ import (
 	"strings"
 	"time"
 
-	"palimpsest/tenants"
-
 	"gorm.io/gorm"
 
 	"palimpsest/pipeline/session"
+	"palimpsest/tenants"
 )
 
 // countRow is a row of counts.

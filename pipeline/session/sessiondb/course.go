@@ -6,14 +6,13 @@ import (
 	"errors"
 	"fmt"
 
-	"palimpsest/tenants"
-
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 	"gorm.io/gorm"
 
 	"palimpsest/pipeline/batchdb"
 	"palimpsest/pipeline/session"
+	"palimpsest/tenants"
 )
 
 // sqlCourse numbers the requests of a lane by the index exchanges_session alone, finds

@@ -5,14 +5,13 @@ import (
 	"database/sql"
 	"fmt"
 
-	"palimpsest/tenants"
-
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 	"gorm.io/gorm"
 
 	"palimpsest/pipeline/batchdb"
 	"palimpsest/pipeline/cost"
+	"palimpsest/tenants"
 )
 
 // sqlDecisions finds for each lane of a session the lanes whose projections it has,

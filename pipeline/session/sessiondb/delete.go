@@ -6,14 +6,13 @@ import (
 	"errors"
 	"fmt"
 
-	"palimpsest/tenants"
-
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 	"gorm.io/gorm"
 
 	"palimpsest/pipeline/batchdb"
 	"palimpsest/pipeline/session"
+	"palimpsest/tenants"
 )
 
 // The statements of a deletion, in order. What the session's lanes and answers

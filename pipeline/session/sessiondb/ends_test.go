@@ -3,9 +3,8 @@ package sessiondb_test
 import (
 	"testing"
 
-	"palimpsest/tenants"
-
 	"palimpsest/pipeline/session"
+	"palimpsest/tenants"
 )
 
 // The ends of a lane's requests come furthest first, and those of other lanes do not.

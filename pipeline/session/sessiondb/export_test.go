@@ -3,10 +3,10 @@ package sessiondb
 import (
 	"context"
 
-	"palimpsest/tenants"
-
 	"github.com/google/uuid"
 	"gorm.io/gorm"
+
+	"palimpsest/tenants"
 )
 
 // Settle has a lane join another one, of a session.

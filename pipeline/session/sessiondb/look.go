@@ -5,12 +5,11 @@ import (
 	"slices"
 	"strings"
 
-	"palimpsest/tenants"
-
 	"github.com/google/uuid"
 	"gorm.io/gorm"
 
 	"palimpsest/pipeline/session"
+	"palimpsest/tenants"
 )
 
 const (

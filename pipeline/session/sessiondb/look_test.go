@@ -6,14 +6,13 @@ import (
 	"slices"
 	"testing"
 
-	"palimpsest/tenants"
-
 	"github.com/google/uuid"
 	"gorm.io/gorm"
 
 	"palimpsest/pipeline/batchdb"
 	"palimpsest/pipeline/session"
 	"palimpsest/pipeline/session/sessiondb"
+	"palimpsest/tenants"
 )
 
 // plantMany adds sessions straight to the table, the newest first, with the titles

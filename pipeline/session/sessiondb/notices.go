@@ -5,13 +5,12 @@ import (
 	"fmt"
 	"time"
 
-	"palimpsest/tenants"
-
 	"github.com/jackc/pgx/v5"
 	"gorm.io/gorm"
 
 	"palimpsest/pipeline/batchdb"
 	"palimpsest/pipeline/cost"
+	"palimpsest/tenants"
 )
 
 // Each query returns how many sessions a notice is about, and the one that needs

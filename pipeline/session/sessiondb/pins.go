@@ -4,14 +4,13 @@ import (
 	"context"
 	"fmt"
 
-	"palimpsest/tenants"
-
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 	"gorm.io/gorm"
 
 	"palimpsest/pipeline/batchdb"
 	"palimpsest/pipeline/session"
+	"palimpsest/tenants"
 )
 
 const (

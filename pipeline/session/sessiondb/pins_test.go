@@ -5,11 +5,10 @@ import (
 	"reflect"
 	"testing"
 
-	"palimpsest/tenants"
-
 	"github.com/google/uuid"
 
 	"palimpsest/pipeline/session"
+	"palimpsest/tenants"
 )
 
 // E12: who reads a lane has its pins, with those that it shares with the lane it

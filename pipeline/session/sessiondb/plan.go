@@ -8,8 +8,6 @@ import (
 	"fmt"
 	"time"
 
-	"palimpsest/tenants"
-
 	"github.com/google/uuid"
 	"gorm.io/gorm"
 
@@ -18,6 +16,7 @@ import (
 	"palimpsest/pipeline/conversation"
 	"palimpsest/pipeline/jobs"
 	"palimpsest/pipeline/session"
+	"palimpsest/tenants"
 )
 
 // JobPlan is the kind of job in which an epoch is planned ahead.

@@ -7,8 +7,6 @@ import (
 	"slices"
 	"time"
 
-	"palimpsest/tenants"
-
 	"github.com/google/uuid"
 	"gorm.io/gorm"
 
@@ -16,6 +14,7 @@ import (
 	"palimpsest/pipeline/batchdb"
 	"palimpsest/pipeline/conversation"
 	"palimpsest/pipeline/session"
+	"palimpsest/tenants"
 )
 
 // The statements of a record, one for each table. Rows come sorted, so that two

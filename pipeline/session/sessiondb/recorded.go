@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"time"
 
-	"palimpsest/tenants"
-
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 	"gorm.io/gorm"
@@ -14,6 +12,7 @@ import (
 	"palimpsest/pipeline/batchdb"
 	"palimpsest/pipeline/conversation"
 	"palimpsest/pipeline/session"
+	"palimpsest/tenants"
 )
 
 const (

@@ -7,13 +7,12 @@ import (
 	"fmt"
 	"time"
 
-	"palimpsest/tenants"
-
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 	"gorm.io/gorm"
 
 	"palimpsest/pipeline/batchdb"
+	"palimpsest/tenants"
 )
 
 // The statements of retention. A session is looked at again once it is locked:

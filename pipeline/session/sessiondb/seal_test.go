@@ -7,8 +7,6 @@ import (
 	"testing"
 	"time"
 
-	"palimpsest/tenants"
-
 	"github.com/google/uuid"
 	"gorm.io/gorm"
 
@@ -17,6 +15,7 @@ import (
 	"palimpsest/pipeline/jobs"
 	"palimpsest/pipeline/session"
 	"palimpsest/pipeline/session/sessiondb"
+	"palimpsest/tenants"
 )
 
 // idleQueue takes jobs that nobody runs.

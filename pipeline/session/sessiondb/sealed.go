@@ -7,8 +7,6 @@ import (
 	"errors"
 	"fmt"
 
-	"palimpsest/tenants"
-
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 	"gorm.io/gorm"
@@ -16,6 +14,7 @@ import (
 	"palimpsest/pipeline/archive"
 	"palimpsest/pipeline/batchdb"
 	"palimpsest/pipeline/session"
+	"palimpsest/tenants"
 )
 
 // sealedProjection begins a stored projection that is sealed. One that is not

@@ -3,10 +3,10 @@ package sessiondb
 import (
 	"fmt"
 
-	"palimpsest/tenants"
-
 	"github.com/google/uuid"
 	"gorm.io/gorm"
+
+	"palimpsest/tenants"
 )
 
 const (

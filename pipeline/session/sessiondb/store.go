@@ -7,8 +7,6 @@ import (
 	"fmt"
 	"slices"
 
-	"palimpsest/tenants"
-
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
@@ -20,6 +18,7 @@ import (
 	"palimpsest/pipeline/conversation"
 	"palimpsest/pipeline/jobs"
 	"palimpsest/pipeline/session"
+	"palimpsest/tenants"
 )
 
 // Channel is where a change of a lane is told to all replicas, as

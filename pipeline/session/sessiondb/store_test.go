@@ -13,8 +13,6 @@ import (
 	"testing"
 	"time"
 
-	"palimpsest/tenants"
-
 	"github.com/google/uuid"
 	"gorm.io/gorm"
 
@@ -22,6 +20,7 @@ import (
 	"palimpsest/pipeline/conversation"
 	"palimpsest/pipeline/session"
 	"palimpsest/pipeline/session/sessiondb"
+	"palimpsest/tenants"
 )
 
 // C1, C6

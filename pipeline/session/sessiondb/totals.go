@@ -4,8 +4,6 @@ import (
 	"context"
 	"fmt"
 
-	"palimpsest/tenants"
-
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 	"gorm.io/gorm"
@@ -13,6 +11,7 @@ import (
 	"palimpsest/pipeline/batchdb"
 	"palimpsest/pipeline/cost"
 	"palimpsest/pipeline/session"
+	"palimpsest/tenants"
 )
 
 // sqlTotals adds up the requests of a session by its index, model by model.

@@ -8,8 +8,6 @@ import (
 	"log/slog"
 	"time"
 
-	"palimpsest/tenants"
-
 	"github.com/google/uuid"
 
 	"palimpsest/pipeline"
@@ -18,6 +16,7 @@ import (
 	"palimpsest/pipeline/modules/patterns"
 	"palimpsest/pipeline/session"
 	"palimpsest/pipeline/wire"
+	"palimpsest/tenants"
 )
 
 const (

@@ -7,8 +7,6 @@ import (
 	"slices"
 	"time"
 
-	"palimpsest/tenants"
-
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
@@ -17,6 +15,7 @@ import (
 	"palimpsest/pipeline/batchdb"
 	"palimpsest/pipeline/modules/patterns"
 	"palimpsest/pipeline/modules/patterns/miner"
+	"palimpsest/tenants"
 )
 
 const (

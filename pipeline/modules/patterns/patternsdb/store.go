@@ -9,8 +9,6 @@ import (
 	"strings"
 	"time"
 
-	"palimpsest/tenants"
-
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 	"gorm.io/gorm"
@@ -18,6 +16,7 @@ import (
 	"palimpsest/pipeline/batchdb"
 	"palimpsest/pipeline/modules/patterns"
 	"palimpsest/pipeline/modules/patterns/miner"
+	"palimpsest/tenants"
 )
 
 // Channel is where a change of what can be put into a workspace's prompts is told to

@@ -10,8 +10,6 @@ import (
 	"testing"
 	"time"
 
-	"palimpsest/tenants"
-
 	"github.com/google/uuid"
 	"gorm.io/gorm"
 
@@ -28,6 +26,7 @@ import (
 	"palimpsest/pipeline/session/sessiondb"
 	"palimpsest/pipeline/wire"
 	"palimpsest/pipeline/wire/anthropic"
+	"palimpsest/tenants"
 )
 
 func TestMain(m *testing.M) { dbtest.Main(m) }

@@ -7,14 +7,13 @@ import (
 	"fmt"
 	"time"
 
-	"palimpsest/tenants"
-
 	"github.com/jackc/pgx/v5"
 	"gorm.io/gorm"
 
 	"palimpsest/pipeline/archive"
 	"palimpsest/pipeline/batchdb"
 	"palimpsest/pipeline/modules/semanticcache"
+	"palimpsest/tenants"
 )
 
 // What a workspace keeps at most; the oldest answers go first.

@@ -9,12 +9,11 @@ import (
 	"testing"
 	"time"
 
-	"palimpsest/tenants"
-
 	"palimpsest/migrations/dbtest"
 	"palimpsest/pipeline/archive"
 	"palimpsest/pipeline/modules/semanticcache"
 	"palimpsest/pipeline/modules/semanticcache/semanticcachedb"
+	"palimpsest/tenants"
 )
 
 func TestMain(m *testing.M) { dbtest.Main(m) }
