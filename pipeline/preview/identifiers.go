@@ -41,23 +41,24 @@ type Texts struct {
 }
 
 // Identifiers is how many identifiers turns take up from earlier ones, and how many of
-// them the prompt before such a turn has with two settings, see fidelity.Names.
+// them the prompt before such a turn has with each of some configs, see fidelity.Names.
 type Identifiers struct {
 	Sessions int // that were read
-
-	TakenUp, Saved, Wanted int
+	TakenUp  int
+	Held     []int // with each config
 }
 
-// Identifiers compares two configs on the newest of the sessions that are picked whose
-// text may be read. It replays the originals, which takes longer than Compare.
-func (p *Preview) Identifiers(ctx context.Context, workspace tenants.WorkspaceID, picked session.Picked, texts Texts, saved, wanted pipeline.Config) (Identifiers, error) {
+// Identifiers compares configs on the newest of the sessions that are picked whose text may be
+// read. It replays the originals, which takes longer than Compare. saved is the config of the
+// workspace.
+func (p *Preview) Identifiers(ctx context.Context, workspace tenants.WorkspaceID, picked session.Picked, texts Texts, saved pipeline.Config, configs ...pipeline.Config) (Identifiers, error) {
 	standing, err := p.remembered(ctx, workspace, picked, saved)
 	if err != nil || standing.found.IsSample {
-		return Identifiers{}, err
+		return Identifiers{Held: make([]int, len(configs))}, err
 	}
 	within, cancel := context.WithTimeout(ctx, texts.Within)
 	defer cancel()
-	found, err := p.identifiers(within, workspace, texts, standing.recorded, saved, wanted)
+	found, err := p.identifiers(within, workspace, texts, standing.recorded, configs)
 	if err != nil && ctx.Err() == nil && within.Err() != nil {
 		err = nil // the rest took too long
 	}
@@ -65,7 +66,7 @@ func (p *Preview) Identifiers(ctx context.Context, workspace tenants.WorkspaceID
 }
 
 // identifiers adds up the sessions. Where the time is up, those that it came to come with the error.
-func (p *Preview) identifiers(ctx context.Context, workspace tenants.WorkspaceID, texts Texts, recorded []session.Recorded, saved, wanted pipeline.Config) (Identifiers, error) {
+func (p *Preview) identifiers(ctx context.Context, workspace tenants.WorkspaceID, texts Texts, recorded []session.Recorded, configs []pipeline.Config) (Identifiers, error) {
 	counter, err := tokens.NewCounter()
 	if err != nil {
 		return Identifiers{}, fmt.Errorf("token counter: %w", err)
@@ -84,18 +85,19 @@ func (p *Preview) identifiers(ctx context.Context, workspace tenants.WorkspaceID
 				return nil
 			}
 			if err == nil {
-				each[i], err = p.replay(ctx, one, messages, counter, saved, wanted)
+				each[i], err = p.replay(ctx, one, messages, counter, configs)
 			}
 			return err
 		})
 	}
 	err = group.Wait()
-	var sum Identifiers
+	sum := Identifiers{Held: make([]int, len(configs))}
 	for _, one := range each {
 		sum.Sessions += one.Sessions
 		sum.TakenUp += one.TakenUp
-		sum.Saved += one.Saved
-		sum.Wanted += one.Wanted
+		for i, held := range one.Held {
+			sum.Held[i] += held
+		}
 	}
 	return sum, err
 }
@@ -161,23 +163,21 @@ func (t *Texts) read(ctx context.Context, workspace tenants.WorkspaceID, recorde
 	return said, nil
 }
 
-// replay runs both configs on a session.
-func (p *Preview) replay(ctx context.Context, recorded *session.Recorded, messages talk, counter *tokens.Counter, saved, wanted pipeline.Config) (Identifiers, error) {
-	run := func(config pipeline.Config) (Session, error) {
-		return laneOf(compressing(config), p.models.Lookup(recorded.Model), recorded, ipc.New(counter), messages).run(ctx)
+// replay runs each config on a session.
+func (p *Preview) replay(ctx context.Context, recorded *session.Recorded, messages talk, counter *tokens.Counter, configs []pipeline.Config) (Identifiers, error) {
+	found := Identifiers{Sessions: 1}
+	for i, config := range configs {
+		if same := slices.IndexFunc(configs[:i], func(other pipeline.Config) bool { return reflect.DeepEqual(config, other) }); same >= 0 {
+			found.Held = append(found.Held, found.Held[same])
+			continue
+		}
+		ran, err := laneOf(compressing(config), p.models.Lookup(recorded.Model), recorded, ipc.New(counter), messages).run(ctx)
+		if err != nil {
+			return Identifiers{}, err
+		}
+		found.TakenUp, found.Held = ran.TakenUp, append(found.Held, ran.Held)
 	}
-	before, err := run(saved)
-	if err != nil {
-		return Identifiers{}, err
-	}
-	after := before
-	if !reflect.DeepEqual(saved, wanted) {
-		after, err = run(wanted)
-	}
-	if err != nil {
-		return Identifiers{}, err
-	}
-	return Identifiers{Sessions: 1, TakenUp: before.TakenUp, Saved: before.Held, Wanted: after.Held}, nil
+	return found, nil
 }
 
 // textCounter counts a text as a message of its own.

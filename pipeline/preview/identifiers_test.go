@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -91,17 +92,17 @@ func TestALowTargetLosesANameThatALaterTurnUses(t *testing.T) {
 	_, from := textsOf(t, conversation.Anthropic, long())
 	picked := session.Picked{Newest: preview.Newest}
 
-	found, err := compares.Identifiers(t.Context(), shelf.workspace, picked, from, settings(0.95), settings(0.4))
-	if want := (preview.Identifiers{Sessions: 10, TakenUp: 10, Saved: 10, Wanted: 0}); err != nil || found != want {
+	found, err := compares.Identifiers(t.Context(), shelf.workspace, picked, from, settings(0.95), settings(0.95), settings(0.4), settings(0.95))
+	if want := (preview.Identifiers{Sessions: 10, TakenUp: 10, Held: []int{10, 0, 10}}); err != nil || !reflect.DeepEqual(found, want) {
 		t.Errorf("got %+v, %v, want %+v", found, err, want)
 	}
-	same, err := compares.Identifiers(t.Context(), shelf.workspace, picked, from, settings(0.4), settings(0.4))
-	if err != nil || same.Sessions != 10 || same.Saved != 0 || same.Wanted != 0 {
+	same, err := compares.Identifiers(t.Context(), shelf.workspace, picked, from, settings(0.4), settings(0.4), settings(0.4))
+	if err != nil || same.Sessions != 10 || !slices.Equal(same.Held, []int{0, 0}) {
 		t.Errorf("with itself: %+v, %v", same, err)
 	}
 	off := settings(0.4)
 	off.Modules = nil
-	if none, err := compares.Identifiers(t.Context(), shelf.workspace, picked, from, settings(0.4), off); err != nil || none.Saved != 0 || none.Wanted != 10 {
+	if none, err := compares.Identifiers(t.Context(), shelf.workspace, picked, from, settings(0.4), settings(0.4), off); err != nil || !slices.Equal(none.Held, []int{0, 10}) {
 		t.Errorf("without the module: %+v, %v", none, err)
 	}
 }
@@ -112,7 +113,7 @@ func TestIdentifiersAreOnlyCountedInTextThatMayBeRead(t *testing.T) {
 	compares, shelf := of(t, recorded, 6)
 	shelf.recorded[3].APIKey = uuid.New()
 	count := func(ctx context.Context, from preview.Texts) (preview.Identifiers, error) {
-		return compares.Identifiers(ctx, shelf.workspace, session.Picked{Newest: 40}, from, settings(0.95), settings(0.4))
+		return compares.Identifiers(ctx, shelf.workspace, session.Picked{Newest: 40}, from, settings(0.95), settings(0.95), settings(0.4))
 	}
 
 	for name, change := range map[string]struct {
@@ -133,7 +134,7 @@ func TestIdentifiersAreOnlyCountedInTextThatMayBeRead(t *testing.T) {
 	} {
 		kept, from := textsOf(t, conversation.Anthropic, long())
 		change.texts(kept, &from)
-		if found, err := count(t.Context(), from); err != nil || found.Sessions != change.want || found.Saved != change.want {
+		if found, err := count(t.Context(), from); err != nil || found.Sessions != change.want || found.Held[0] != change.want {
 			t.Errorf("%s: %+v, %v, want %d sessions", name, found, err, change.want)
 		}
 	}
@@ -171,12 +172,12 @@ func TestIdentifiersAgreeWithTheBench(t *testing.T) {
 				t.Fatal(err)
 			}
 			held, taken := benched(t, format, body)
-			t.Logf("the preview finds %d of %d, the bench %d of %d", found.Saved/5, found.TakenUp/5, held, taken)
+			t.Logf("the preview finds %d of %d, the bench %d of %d", found.Held[0]/5, found.TakenUp/5, held, taken)
 			if found.TakenUp != 5*taken || taken < 50 || held == taken {
 				t.Errorf("%d are taken up, the bench counts %d, of which %d are held", found.TakenUp/5, taken, held)
 			}
-			if off := float64(found.Saved)/5 - float64(held); math.Abs(off) > 0.03*float64(taken) {
-				t.Errorf("%d are held, the bench counts %d of %d", found.Saved/5, held, taken)
+			if off := float64(found.Held[0])/5 - float64(held); math.Abs(off) > 0.03*float64(taken) {
+				t.Errorf("%d are held, the bench counts %d of %d", found.Held[0]/5, held, taken)
 			}
 		})
 	}
@@ -225,7 +226,7 @@ func BenchmarkIdentifiersOfTenSessions(b *testing.B) {
 	_, from := textsOf(b, conversation.Anthropic, body)
 	b.SetBytes(int64(10 * len(body)))
 	for b.Loop() {
-		if found, err := compares.Identifiers(b.Context(), shelf.workspace, session.Picked{Newest: 40}, from, settings(0.75), settings(0.6)); err != nil || found.Sessions != 10 {
+		if found, err := compares.Identifiers(b.Context(), shelf.workspace, session.Picked{Newest: 40}, from, settings(0.75), settings(0.75), settings(0.6)); err != nil || found.Sessions != 10 {
 			b.Fatal(found, err)
 		}
 	}

@@ -26,6 +26,8 @@ var curveContexts = []int{25_000, 50_000, 100_000, 200_000}
 type curvePoint struct {
 	MinContext int
 	preview.Figures
+
+	TakenUp, Held int // identifiers that turns take up again, and those of them that prompts still have; 0 where none were counted
 }
 
 // curve replays the sessions with "Spend less" at each value of minContext, beside all else
@@ -35,14 +37,21 @@ func (p *Previewer) curve(ctx context.Context, who tenants.Principal, picked ses
 		return nil, nil
 	}
 	pipeline.Change[ipc.Config](&wanted).Trigger = ipc.TriggerBreakEven
-	points := make([]curvePoint, len(curveContexts))
+	points, configs := make([]curvePoint, len(curveContexts)), make([]pipeline.Config, len(curveContexts))
 	for i, minContext := range curveContexts {
 		pipeline.Change[ipc.Config](&wanted).MinContext = minContext
 		found, err := p.deps.Compares.Compare(ctx, who.Workspace.ID, picked, saved, wanted)
 		if err != nil {
 			return nil, fmt.Errorf("minContext %d: %w", minContext, err)
 		}
-		points[i] = curvePoint{minContext, found.Wanted}
+		points[i], configs[i] = curvePoint{MinContext: minContext, Figures: found.Wanted}, wanted
+	}
+	counted, err := p.identifiers(ctx, who, picked, saved, configs...)
+	if err != nil || counted.MayNot {
+		return points, err
+	}
+	for i, held := range counted.Held {
+		points[i].TakenUp, points[i].Held = counted.TakenUp, held
 	}
 	return points, nil
 }
@@ -59,12 +68,17 @@ func (c curvePoint) cost() float64 {
 	return 1
 }
 
-// fidelity is the share of the prompts that the model would have read word for word.
+// fidelity is the share of the identifiers that prompts still have where they are needed again, or,
+// where none were counted, of the prompts that the model would have read word for word.
 func (c curvePoint) fidelity() float64 {
-	if c.Received == 0 {
+	switch {
+	case c.TakenUp > 0:
+		return float64(c.Held) / float64(c.TakenUp)
+	case c.Received > 0:
+		return float64(c.Verbatim) / float64(c.Received)
+	default:
 		return 1
 	}
-	return float64(c.Verbatim) / float64(c.Received)
 }
 
 // saving says by how much prompts would have been cheaper or dearer.
@@ -76,8 +90,29 @@ func (c curvePoint) saving() string {
 	return fmt.Sprintf("+%.1f %%", percent)
 }
 
-// kept says how much the model would have read word for word.
+// kept says the point's fidelity.
 func (c curvePoint) kept() string { return fmt.Sprintf("%.1f %%", 100*c.fidelity()) }
+
+// verbatim says how much the model would have read word for word.
+func (c curvePoint) verbatim() string {
+	return curvePoint{Figures: c.Figures}.kept()
+}
+
+// identifiers says how many prompts still have; "–" where none were counted.
+func (c curvePoint) identifiers() string {
+	if c.TakenUp == 0 {
+		return "–"
+	}
+	return c.kept()
+}
+
+// upward says what the picture shows upward.
+func upward(points []curvePoint) string {
+	if points[0].TakenUp == 0 {
+		return "what the model reads word for word"
+	}
+	return "identifiers that prompts still have where a turn takes them up again"
+}
 
 // The picture of the curve, in its own units: cost to the right, fidelity up. Each direction
 // shows no more than what the points span, since they often lie close together.

@@ -27,14 +27,14 @@ type identifiers struct {
 	MayNot bool // the person may read no text, and so nothing was counted
 }
 
-// identifiers counts them in the sessions that a person may read.
-func (p *Previewer) identifiers(ctx context.Context, who tenants.Principal, picked session.Picked, saved, wanted pipeline.Config) (identifiers, error) {
+// identifiers counts them in the sessions that a person may read, with each of some settings.
+func (p *Previewer) identifiers(ctx context.Context, who tenants.Principal, picked session.Picked, saved pipeline.Config, each ...pipeline.Config) (identifiers, error) {
 	reader, err := p.deps.Readers.Reader(ctx, who.Workspace.ID, who.User.ID)
 	if err != nil || reader.None() {
 		return identifiers{MayNot: true}, err
 	}
 	texts := preview.Texts{Archive: p.deps.Archive, Codecs: p.deps.Codecs, MayRead: reader.MayRead, Within: cmp.Or(p.deps.Within, countWithin)}
-	found, err := p.deps.Compares.Identifiers(ctx, who.Workspace.ID, picked, texts, saved, wanted)
+	found, err := p.deps.Compares.Identifiers(ctx, who.Workspace.ID, picked, texts, saved, each...)
 	return identifiers{Identifiers: found}, err
 }
 
@@ -48,7 +48,7 @@ func (i identifiers) rows() []keeping {
 	row := func(setting string, held int) keeping {
 		return keeping{setting, count(i.TakenUp), components.Share(int64(held), int64(i.TakenUp)), count(i.TakenUp - held)}
 	}
-	return []keeping{row("Saved setting", i.Saved), row("This setting", i.Wanted)}
+	return []keeping{row("Saved setting", i.Held[0]), row("This setting", i.Held[1])}
 }
 
 // basis says what was counted.
@@ -64,6 +64,6 @@ func (i identifiers) figures() []figure {
 	}
 	return []figure{
 		{Key: "identifiers_taken_up", Name: "Identifiers taken up", Hint: "in the text of " + strconv.Itoa(i.Sessions) + " of the sessions", Saved: int64(i.TakenUp), Wanted: int64(i.TakenUp), words: components.Count},
-		{Key: "identifiers_gone", Name: "Identifiers gone", Hint: "of them, those that the prompt no longer had", Saved: int64(i.TakenUp - i.Saved), Wanted: int64(i.TakenUp - i.Wanted), words: components.Count},
+		{Key: "identifiers_gone", Name: "Identifiers gone", Hint: "of them, those that the prompt no longer had", Saved: int64(i.TakenUp - i.Held[0]), Wanted: int64(i.TakenUp - i.Held[1]), words: components.Count},
 	}
 }

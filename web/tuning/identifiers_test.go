@@ -84,6 +84,34 @@ func TestIdentifiersAreCountedForThoseWhoMayReadTheText(t *testing.T) {
 	}
 }
 
+// The curve says at each of its points how many identifiers prompts keep; to those who may read no
+// text it says what is read word for word.
+func TestCurveHasTheIdentifiersOfEachPoint(t *testing.T) {
+	t.Parallel()
+	person := talked(t, webtest.Start(t), 5)
+	curve := func(who *webtest.Person) (said string, kept []string) {
+		page := who.Post("/pipeline/preview?part=curve", form(who.Get("/pipeline"))...)
+		for _, row := range page.Find(`[data-testid="curve"] tbody tr`).EachIter() {
+			kept = append(kept, row.Find("td").Eq(1).Text())
+		}
+		return page.Find(`[data-testid="curve"] figcaption`).Text(), kept
+	}
+	said, kept := curve(person)
+	if len(kept) != 4 || !strings.Contains(said, "identifiers that prompts still have") {
+		t.Fatalf("the owner reads %q with %q", said, kept)
+	}
+	for point, minContext := range map[int]string{0: "25000", 3: "200000"} {
+		page := person.Post(askedIdentifiers, form(person.Get("/pipeline"), "ipc.trigger", "break-even", "ipc.minContext", minContext)...)
+		if alone := page.Find(`[data-testid="identifiers"] tbody tr`).Eq(1).Find("td").Eq(1).Text(); percentOf(t, alone) != percentOf(t, kept[point]) || percentOf(t, alone) == 0 {
+			t.Errorf("at %s the curve says %q, the setting alone %q", minContext, kept[point], alone)
+		}
+	}
+	said, kept = curve(person.Colleague(tenants.Viewer))
+	if !slices.Equal(kept, []string{"–", "–", "–", "–"}) || !strings.Contains(said, "what the model reads word for word") {
+		t.Errorf("a viewer reads %q with %q", said, kept)
+	}
+}
+
 func TestSampleHasNoIdentifiers(t *testing.T) {
 	t.Parallel()
 	page := counted(webtest.Start(t).SignUp(t, "northbeam"))

@@ -139,7 +139,7 @@ func (p *Previewer) of(ctx context.Context, who tenants.Principal, config pipeli
 		shown.Curve, err = p.curve(ctx, who, picked, config, wanted)
 	}
 	if err == nil && shown.HasIdentifiers {
-		shown.Identifiers, err = p.identifiers(ctx, who, picked, config, wanted)
+		shown.Identifiers, err = p.identifiers(ctx, who, picked, config, config, wanted)
 	}
 	if err != nil {
 		return previewModel{Failed: layout.Reference(ctx, p.deps.Log, "pipeline", "preview", err)}
