@@ -58,8 +58,10 @@ func (d *databases) openDatabase(ctx context.Context, safe *vault.Vault) (*tenan
 	}
 	db, err := tenantsdb.Open(ctx, logins)
 	switch {
+	case errors.Is(err, tenantsdb.ErrReplica):
+		return nil, fmt.Errorf("DATABASE_READ_URL: %w", err)
 	case errors.Is(err, tenantsdb.ErrUnbound):
-		return nil, fmt.Errorf("DATABASE_APP_URL or DATABASE_READ_URL: %w", err)
+		return nil, fmt.Errorf("DATABASE_APP_URL: %w", err)
 	case errors.Is(err, tenantsdb.ErrNoWorker):
 		return nil, fmt.Errorf("DATABASE_WORKER_URL: %w", err)
 	case err != nil:

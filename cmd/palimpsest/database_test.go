@@ -64,9 +64,9 @@ func TestLoginsComeFromSettingsOrAreCreated(t *testing.T) {
 	database := dbtest.New(t)
 	const app, worker = "palimpsest_app_", "palimpsest_worker_"
 	for _, test := range []struct {
-		name, appURL, workerURL string
-		wantApp, wantWorker     string // logins
-		wantError               string // what it begins with
+		name, appURL, workerURL, readURL string
+		wantApp, wantWorker              string // logins
+		wantError                        string // what it begins with
 	}{
 		{name: "neither", wantApp: app + database.Name, wantWorker: worker + database.Name},
 		{name: "app only", appURL: database.AppURL, wantApp: app + "migrated", wantWorker: worker + database.Name},
@@ -75,9 +75,10 @@ func TestLoginsComeFromSettingsOrAreCreated(t *testing.T) {
 		{name: "one login for both", appURL: database.AppURL, workerURL: database.AppURL, wantError: "DATABASE_WORKER_URL: not a worker login"},
 		{name: "worker login for requests", appURL: database.WorkerURL, wantError: "DATABASE_APP_URL: not an app login"},
 		{name: "owner for requests", appURL: database.OwnerURL, wantError: "DATABASE_APP_URL: not an app login"},
+		{name: "worker login for pages", appURL: database.AppURL, readURL: database.WorkerURL, wantError: "DATABASE_READ_URL: read replica: "},
 	} {
 		t.Run(test.name, func(t *testing.T) { // one after another: two tests would create the same login
-			config := Config{DatabaseURL: database.OwnerURL, DatabaseAppURL: test.appURL, DatabaseWorkerURL: test.workerURL, SecretKey: dbtest.SecretKey}
+			config := Config{DatabaseURL: database.OwnerURL, DatabaseAppURL: test.appURL, DatabaseWorkerURL: test.workerURL, DatabaseReadURL: test.readURL, SecretKey: dbtest.SecretKey}
 			p := &databases{setup: newSetup(config, slog.New(slog.DiscardHandler), time.Now)}
 			defer p.close()
 			safe, err := p.config.openVault()

@@ -35,6 +35,9 @@ type replica struct {
 // conflict is what a replica cancels a read with that keeps it from following.
 const conflict = "40001"
 
+// ErrReplica says that it is the replica that cannot be used.
+var ErrReplica = errors.New("read replica")
+
 // errBehind says that a replica is too far behind.
 var errBehind = errors.New("it is too far behind")
 

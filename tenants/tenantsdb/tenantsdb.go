@@ -101,7 +101,8 @@ func newDB(c *core) *DB {
 }
 
 // Open opens the database. It returns ErrUnbound if the login of URL is not an app login,
-// and ErrNoWorker if the login of WorkerURL is not a worker login.
+// with ErrReplica if that of ReadURL is none, and ErrNoWorker if the login of WorkerURL is not
+// a worker login.
 func Open(ctx context.Context, config Config) (*DB, error) {
 	requests, err := openPool(ctx, config.URL, config.MaxConns, defaultMaxConns, checkBound)
 	if err != nil {
@@ -111,7 +112,7 @@ func Open(ctx context.Context, config Config) (*DB, error) {
 	if config.ReadURL != "" {
 		if db.replica, err = openReplica(ctx, config); err != nil {
 			db.Close()
-			return nil, fmt.Errorf("replica: %w", err)
+			return nil, fmt.Errorf("%w: %w", ErrReplica, err)
 		}
 	}
 	if config.WorkerURL == "" {
