@@ -35,10 +35,7 @@ type core struct {
 
 // inTenant is DB.InTenant.
 func (c *core) inTenant(ctx context.Context, workspace tenants.WorkspaceID, fn func(tx *gorm.DB) error) error {
-	if common, ok := ctx.Value(commonKey{}).(common); ok && common.workspace == workspace {
-		return fn(common.tx)
-	}
-	if c.reads != nil {
+	if c.reads != nil && joins(ctx, workspace) == nil {
 		if did, err := c.reads.read(ctx, c, workspace, fn); did {
 			return err
 		}
@@ -48,7 +45,18 @@ func (c *core) inTenant(ctx context.Context, workspace tenants.WorkspaceID, fn f
 
 // current is inTenant on the database itself, also of a Reader.
 func (c *core) current(ctx context.Context, workspace tenants.WorkspaceID, fn func(tx *gorm.DB) error) error {
+	if tx := joins(ctx, workspace); tx != nil {
+		return fn(tx)
+	}
 	return c.transaction(ctx, forWorkspace, workspace.String(), fn)
+}
+
+// joins returns the transaction of a workspace that a context is within; nil for none.
+func joins(ctx context.Context, workspace tenants.WorkspaceID) *gorm.DB {
+	if common, ok := ctx.Value(commonKey{}).(common); ok && common.workspace == workspace {
+		return common.tx
+	}
+	return nil
 }
 
 // together is DB.Together.
