@@ -189,11 +189,14 @@ func Size(bytes int64) string {
 }
 
 // Plural writes a count with its noun: "1 request", "64 requests".
-func Plural(n int64, noun string) string {
+func Plural(n int64, noun string) string { return Count(n) + " " + Noun(n, noun) }
+
+// Noun is what so many of something are called, which are counted in other type beside it.
+func Noun(n int64, noun string) string {
 	if n == 1 {
-		return "1 " + noun
+		return noun
 	}
-	return Count(n) + " " + noun + "s"
+	return noun + "s"
 }
 
 // ClientName writes the name of a client as people know it.
