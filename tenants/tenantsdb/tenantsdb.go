@@ -101,7 +101,7 @@ func newDB(c *core) *DB {
 }
 
 // Open opens the database. It returns ErrUnbound if the login of URL is not an app login,
-// with ErrReplica if that of ReadURL is none, and ErrNoWorker if the login of WorkerURL is not
+// with ErrReplica for that of ReadURL, and ErrNoWorker if the login of WorkerURL is not
 // a worker login.
 func Open(ctx context.Context, config Config) (*DB, error) {
 	requests, err := openPool(ctx, config.URL, config.MaxConns, defaultMaxConns, checkBound)
