@@ -111,6 +111,15 @@ func (m model) matching() string {
 	return m.count(m.Asked.shown())
 }
 
+// matches counts the sessions and the messages that answer a search.
+func (m model) matches() string {
+	sessions := m.matching() + " sessions"
+	if m.matching() == "1" {
+		sessions = "1 session"
+	}
+	return sessions + " by title or id, " + components.Plural(int64(len(m.Found.Hits)), "message") + " by what was said"
+}
+
 // singlePath returns the single calls that match, where the list of conversations is shown
 // and has none of them; "" otherwise.
 func (m model) singlePath() string {

@@ -85,6 +85,13 @@ func TestSearchOfTheArchiveFindsOnlyWhatTheReaderMayRead(t *testing.T) {
 			}
 		}
 	}
+	for query, want := range map[string]string{
+		"otters": "0 sessions by title or id, 1 message by what was said", "quarry": "1 session by title or id, 1 message by what was said",
+	} {
+		if said := owner.Get("/sessions?show=single&q=" + query).TestID("matches"); said != want {
+			t.Errorf("%s: it says %q, want %q", query, said, want)
+		}
+	}
 	day := owner.Newest().StartedAt.UTC().Format(time.DateOnly)
 	if hits := owner.Get("/sessions?q=" + url.QueryEscape("quarry on "+day)).TestID("hits"); !strings.Contains(hits, "near the quarry") || !strings.Contains(hits, "You named "+day) {
 		t.Errorf("a hit does not say which day was named: %q", hits)
