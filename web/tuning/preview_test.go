@@ -265,7 +265,7 @@ func TestPreviewShowsCostAgainstFidelity(t *testing.T) {
 	}
 	var cost, kept []float64
 	rows.Each(func(_ int, row *goquery.Selection) {
-		cost, kept = append(cost, percentOf(t, row.Find("td").Eq(0).Text())), append(kept, percentOf(t, row.Find("td").Eq(1).Text()))
+		cost, kept = append(cost, percentOf(t, row.Find("td").Eq(0).Text())), append(kept, percentOf(t, row.Find("td").Eq(2).Text()))
 	})
 	if !slices.IsSorted(cost) || !slices.IsSorted(kept) || cost[0] >= cost[3] || kept[0] >= kept[3] || kept[3] > 100 {
 		t.Errorf("cost %v, word for word %v", cost, kept)
