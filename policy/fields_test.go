@@ -78,19 +78,9 @@ func TestNoStructThatOthersNameHasMoreFieldsThanAllowed(t *testing.T) {
 // fieldsOf returns how many fields each exported struct of a file has. An embedded one counts once.
 func fieldsOf(source sourceFile) map[string]int {
 	found := map[string]int{}
-	for _, declaration := range source.Syntax.Decls {
-		group, is := declaration.(*ast.GenDecl)
-		if !is {
-			continue
-		}
-		for _, spec := range group.Specs {
-			declared, is := spec.(*ast.TypeSpec)
-			if !is || !declared.Name.IsExported() {
-				continue
-			}
-			if structure, is := declared.Type.(*ast.StructType); is {
-				found[declared.Name.Name] = structure.Fields.NumFields()
-			}
+	for _, declared := range source.types() {
+		if structure, is := declared.Type.(*ast.StructType); is && declared.Name.IsExported() {
+			found[declared.Name.Name] = structure.Fields.NumFields()
 		}
 	}
 

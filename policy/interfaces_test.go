@@ -48,29 +48,18 @@ func TestEachNounsInterfaceIsDeclaredOnce(t *testing.T) {
 	t.Logf("%d interfaces, %d repeated method names", interfaces, len(repeated))
 }
 
-// interfacesOf returns the methods of each interface that a file declares. Those of an
+// interfacesOf returns the methods of each interface that a file declares, by its name. Those of an
 // embedded interface belong to it alone.
-func interfacesOf(source sourceFile) [][]*ast.Ident {
-	var found [][]*ast.Ident
-	for _, declaration := range source.Syntax.Decls {
-		group, is := declaration.(*ast.GenDecl)
+func interfacesOf(source sourceFile) map[string][]*ast.Ident {
+	found := map[string][]*ast.Ident{}
+	for _, declared := range source.types() {
+		face, is := declared.Type.(*ast.InterfaceType)
 		if !is {
 			continue
 		}
-		for _, spec := range group.Specs {
-			named, is := spec.(*ast.TypeSpec)
-			if !is {
-				continue
-			}
-			declared, is := named.Type.(*ast.InterfaceType)
-			if !is {
-				continue
-			}
-			var methods []*ast.Ident
-			for _, method := range declared.Methods.List {
-				methods = append(methods, method.Names...)
-			}
-			found = append(found, methods)
+		found[declared.Name.Name] = nil
+		for _, method := range face.Methods.List {
+			found[declared.Name.Name] = append(found[declared.Name.Name], method.Names...)
 		}
 	}
 

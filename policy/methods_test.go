@@ -17,16 +17,12 @@ func TestNoTypeHasMoreMethodsThanAllowed(t *testing.T) {
 			continue
 		}
 		for _, declaration := range source.Syntax.Decls {
-			switch declaration := declaration.(type) {
-			case *ast.FuncDecl:
-				if name := receiverName(declaration); name != "" {
-					methods[source.Folder+"."+name]++
-				}
-			case *ast.GenDecl:
-				for name, count := range interfaces(declaration) {
-					methods[source.Folder+"."+name] += count
-				}
+			if function, is := declaration.(*ast.FuncDecl); is && receiverName(function) != "" {
+				methods[source.Folder+"."+receiverName(function)]++
 			}
+		}
+		for name, own := range interfacesOf(source) {
+			methods[source.Folder+"."+name] += len(own)
 		}
 	}
 
@@ -48,22 +44,4 @@ func receiverName(function *ast.FuncDecl) string {
 	}
 
 	return name.Name
-}
-
-// interfaces returns how many methods each interface of a declaration names itself.
-func interfaces(group *ast.GenDecl) map[string]int {
-	found := map[string]int{}
-	for _, spec := range group.Specs {
-		declared, is := spec.(*ast.TypeSpec)
-		if !is {
-			continue
-		}
-		if face, is := declared.Type.(*ast.InterfaceType); is {
-			for _, method := range face.Methods.List {
-				found[declared.Name.Name] += len(method.Names)
-			}
-		}
-	}
-
-	return found
 }

@@ -121,6 +121,24 @@ func (s sourceFile) imports() []string {
 	return paths
 }
 
+// types returns the types that a file declares outside its functions.
+func (s sourceFile) types() []*ast.TypeSpec {
+	var types []*ast.TypeSpec
+	for _, declaration := range s.Syntax.Decls {
+		group, is := declaration.(*ast.GenDecl)
+		if !is {
+			continue
+		}
+		for _, spec := range group.Specs {
+			if declared, is := spec.(*ast.TypeSpec); is {
+				types = append(types, declared)
+			}
+		}
+	}
+
+	return types
+}
+
 // at names a place in the file the way compilers do.
 func (s sourceFile) at(node ast.Node) string {
 	place := s.Files.Position(node.Pos())
