@@ -47,7 +47,7 @@ type Workspaces interface {
 // Settings serves the settings of workspaces from memory.
 type Settings struct {
 	workspaces Workspaces
-	restrained restraintOf // nil if nothing holds anybody back
+	restrained func(ctx context.Context, workspace tenants.WorkspaceID) (tenants.Restraint, error) // nil if nothing holds anybody back
 	vault      tenants.ProviderKeyVault
 	defaults   pipeline.Layer
 	private    bool // requests may name base URLs on private addresses
@@ -85,10 +85,8 @@ func NewSettings(workspaces Workspaces, vault tenants.ProviderKeyVault, modules 
 	return &Settings{workspaces: workspaces, vault: vault, defaults: defaults, private: allowPrivate, known: known, last: last}, nil
 }
 
-// restraintOf returns what holds back the traffic of a workspace.
-type restraintOf func(ctx context.Context, workspace tenants.WorkspaceID) (tenants.Restraint, error)
-
-// WithPlans has what restrained says of workspaces hold from now on, and returns s.
+// WithPlans has what restrained says holds back the traffic of workspaces hold from now on, and
+// returns s.
 func (s *Settings) WithPlans(restrained func(ctx context.Context, workspace tenants.WorkspaceID) (tenants.Restraint, error)) *Settings {
 	s.restrained = restrained
 	return s

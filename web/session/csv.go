@@ -2,7 +2,6 @@ package session
 
 import (
 	"math"
-	"net/http"
 	"strconv"
 
 	"github.com/labstack/echo/v4"
@@ -31,15 +30,6 @@ func (h *Handler) Requests(c echo.Context, who tenants.Principal) error {
 		})
 	}
 	return out.WriteAll(rows)
-}
-
-// Count answers how many requests a session has by now, as text.
-func (h *Handler) Count(c echo.Context, who tenants.Principal) error {
-	of, err := h.subject(c, who, "")
-	if err != nil {
-		return err
-	}
-	return c.String(http.StatusOK, strconv.Itoa(of.detail.Exchanges))
 }
 
 // Epochs answers the epochs of a lane as CSV, with what each was to save and has saved.

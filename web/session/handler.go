@@ -132,6 +132,15 @@ func (h *Handler) Show(c echo.Context, who tenants.Principal) error {
 	}
 }
 
+// Count answers how many requests a session has by now, as text.
+func (h *Handler) Count(c echo.Context, who tenants.Principal) error {
+	of, err := h.subject(c, who, "")
+	if err != nil {
+		return err
+	}
+	return c.String(http.StatusOK, strconv.Itoa(of.detail.Exchanges))
+}
+
 // subject is the session and the lane that a request is about.
 type subject struct {
 	detail  session.Detail

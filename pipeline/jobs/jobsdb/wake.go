@@ -32,7 +32,7 @@ func (r *Runner) loopWoken(ctx context.Context, kind jobs.Kind) {
 		case <-ctx.Done():
 			return
 		}
-		for r.underWay(ctx, kind) {
+		for !r.bring(ctx, kind) {
 			select {
 			case <-time.After(wakeAgain):
 			case <-ctx.Done():
@@ -42,14 +42,15 @@ func (r *Runner) loopWoken(ctx context.Context, kind jobs.Kind) {
 	}
 }
 
-// underWay has a pass of a kind come, and reports whether it can't because one is under way.
-func (r *Runner) underWay(ctx context.Context, kind jobs.Kind) bool {
+// bring has a pass of a kind come, and reports whether nothing more is to be done: while one is under
+// way, another has to be brought.
+func (r *Runner) bring(ctx context.Context, kind jobs.Kind) bool {
 	kept, err := r.client.Insert(ctx, args{kind: kind}, r.options(jobs.Job{Kind: kind}, 1))
 	if err != nil {
 		if ctx.Err() == nil {
 			r.config.Log.WarnContext(ctx, "a job is late: it could not be woken", "kind", string(kind), "error", err)
 		}
-		return false
+		return true
 	}
-	return kept.UniqueSkippedAsDuplicate && kept.Job.State == rivertype.JobStateRunning
+	return !kept.UniqueSkippedAsDuplicate || kept.Job.State != rivertype.JobStateRunning
 }

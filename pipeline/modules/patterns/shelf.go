@@ -17,7 +17,7 @@ const (
 
 // Shelf serves approved patterns from memory. It is safe for concurrent use.
 type Shelf struct {
-	read approved
+	read func(ctx context.Context, workspace tenants.WorkspaceID) ([]Pattern, error) // the approved ones
 	now  func() time.Time
 
 	mu      sync.RWMutex
@@ -30,10 +30,6 @@ type board struct {
 	index *index
 	until time.Time
 }
-
-// approved returns the approved patterns of a workspace, at most MaxServed, those that were met or
-// used last before the others.
-type approved func(ctx context.Context, workspace tenants.WorkspaceID) ([]Pattern, error)
 
 // NewShelf returns a Shelf that reads the approved patterns that it does not know: those of a
 // workspace, at most MaxServed, the ones that were met or used last before the others.
