@@ -126,14 +126,11 @@ func Quote(text string) Words {
 // those of ASCII in a request.
 func QuoteASCII(text string) Words {
 	var words Words
-	for _, r := range string(Quote(text)) {
-		switch first, second := utf16.EncodeRune(r); {
-		case r < utf8.RuneSelf:
-			words = append(words, byte(r))
-		case first == utf8.RuneError:
-			words = fmt.Appendf(words, `\u%04x`, r)
-		default:
-			words = fmt.Appendf(words, `\u%04x\u%04x`, first, second)
+	for _, unit := range utf16.Encode([]rune(string(Quote(text)))) {
+		if unit < utf8.RuneSelf {
+			words = utf8.AppendRune(words, rune(unit))
+		} else {
+			words = fmt.Appendf(words, `\u%04x`, unit)
 		}
 	}
 	return words

@@ -59,7 +59,7 @@ func setup(t *testing.T, change ...func(*alerts.Config)) *bundle {
 		t.Fatal(err)
 	}
 	b.queue = jobsdb.New(jobsdb.Config{
-		Pool: b.database.DB.WorkPool(), Joined: b.DB.Joined, Metrics: jobsdb.NewMetrics(prometheus.NewRegistry()), Log: slog.New(slog.DiscardHandler), Now: time.Now,
+		Pool: b.database.DB.WorkPool(), Joined: b.Joined, Metrics: jobsdb.NewMetrics(prometheus.NewRegistry()), Log: slog.New(slog.DiscardHandler), Now: time.Now,
 	})
 	b.config = alerts.Config{
 		Store: alerts.Store{Alerts: b.Alerts, Keys: b.APIKeys, UsageReader: b.Usage, Workspaces: b.Workspaces, Transactor: b.DB}, Sealer: safe, Queue: b.queue, Mailer: b.mails, AllowPrivate: true, PublicURL: publicURL, Log: slog.New(slog.DiscardHandler),

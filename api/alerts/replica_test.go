@@ -18,7 +18,7 @@ import (
 func (b *bundle) replica(t *testing.T) *jobsdb.Runner {
 	t.Helper()
 	runner := jobsdb.New(jobsdb.Config{
-		Pool: b.database.DB.WorkPool(), Joined: b.DB.Joined, Metrics: jobsdb.NewMetrics(prometheus.NewRegistry()), Log: slog.New(slog.DiscardHandler), Now: time.Now,
+		Pool: b.database.DB.WorkPool(), Joined: b.Joined, Metrics: jobsdb.NewMetrics(prometheus.NewRegistry()), Log: slog.New(slog.DiscardHandler), Now: time.Now,
 	})
 	config := b.config
 	config.Queue = runner

@@ -150,7 +150,7 @@ var errNoKey = errors.New("there is no master key: set PALIMPSEST_SECRET_KEY to 
 // returns them as the setting has them.
 func existingVault(dataDir, secret string) (*vault.Vault, string, error) {
 	if secret == "" {
-		content, err := os.ReadFile(filepath.Join(dataDir, "secret.key"))
+		content, err := os.ReadFile(filepath.Join(dataDir, "secret.key")) //nolint:gosec // the operator names the folder
 		if errors.Is(err, os.ErrNotExist) {
 			return nil, "", errNoKey
 		}

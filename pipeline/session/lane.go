@@ -152,7 +152,7 @@ func (l *Lane) fork(at int) *Lane {
 			fork.summaries = append(fork.summaries, summary)
 		}
 	}
-	fork.inserted.inherit(&l.inserted, at)
+	fork.inherit(&l.inserted, at)
 	if l.Parent != uuid.Nil && at <= l.ForkAt && fork.Inherited <= l.Inherited && fork.taken <= l.taken {
 		fork.Parent = l.Parent // all that is shared is its own; lines of descent stay short
 	}

@@ -100,8 +100,7 @@ type listing struct {
 	after     conditions // what the page before ended with, ordered by a figure
 }
 
-// conditions are parts of a WHERE with their values. {at} and {id} stand for the
-// columns of the time and the id.
+// conditions are parts of a WHERE with their values. {id} stands for the column of the id.
 type conditions struct {
 	parts  []string
 	values []any
@@ -111,8 +110,8 @@ func (c *conditions) add(part string, values ...any) {
 	c.parts, c.values = append(c.parts, part), append(c.values, values...)
 }
 
-func (c *conditions) sql(at, id string) string {
-	return strings.NewReplacer("{at}", at, "{id}", id).Replace(strings.Join(c.parts, " AND "))
+func (c *conditions) sql(id string) string {
+	return strings.ReplaceAll(strings.Join(c.parts, " AND "), "{id}", id)
 }
 
 // listedRow is a row of a listing.
@@ -135,10 +134,10 @@ func newListing(workspace tenants.WorkspaceID, filter tenants.ExchangeFilter) (*
 		l.along.add("{id} BETWEEN ? AND ?", first, last)
 	}
 	if !filter.From.IsZero() {
-		l.along.add("{at} >= ?", filter.From)
+		l.along.add("at >= ?", filter.From)
 	}
 	if !filter.To.IsZero() {
-		l.along.add("{at} < ?", filter.To)
+		l.along.add("at < ?", filter.To)
 	}
 	if filter.Cursor != "" {
 		if err := l.goOn(filter.Cursor); err != nil {
@@ -156,10 +155,10 @@ func (l *listing) goOn(cursor string) error {
 	}
 	behind := map[bool]string{false: "<", true: ">"}[l.order.Up]
 	if l.order.By == "" {
-		l.along.add("({at}, {id}) "+behind+" (?, ?)", from.at, from.id)
+		l.along.add("(at, {id}) "+behind+" (?, ?)", from.at, from.id)
 		return nil
 	}
-	l.after.add("(figure, {at}, {id}) "+behind+" (?, ?, ?)", from.figure, from.at, from.id)
+	l.after.add("(figure, at, {id}) "+behind+" (?, ?, ?)", from.figure, from.at, from.id)
 	return nil
 }
 
@@ -248,7 +247,7 @@ func (l *listing) timed() (text string, values []any) {
 		looked, values := l.looked(exchangeColumns, otherColumns, nil, l.limit+1)
 		return "SELECT " + exchangeColumns + ", true AS fits FROM (" + looked + ") looked ORDER BY at DESC, id DESC LIMIT ?", append(values, l.limit+1)
 	}
-	rest := "(" + l.rest.sql("at", "id") + ") AS fits"
+	rest := "(" + l.rest.sql("id") + ") AS fits"
 	looked, values := l.looked("id, at, "+rest, rest, l.rest.values, l.looksAt)
 	text = "SELECT " + columnsOf("e") + ", place, fits FROM (SELECT id, at, fits, place FROM (SELECT id, at, fits, row_number() OVER (ORDER BY at DESC, id DESC) AS place FROM (" +
 		looked + ") looked) placed WHERE fits OR place = ? ORDER BY at DESC, id DESC LIMIT ?) found" +
@@ -260,11 +259,11 @@ func (l *listing) timed() (text string, values []any) {
 func (l *listing) ranked() (text string, values []any) {
 	figure, fits := "("+figureColumn(l.order.By)+")::bigint AS figure", "true"
 	if len(l.rest.parts) > 0 {
-		fits = "(" + l.rest.sql("at", "id") + ")"
+		fits = "(" + l.rest.sql("id") + ")"
 	}
 	after := "true"
 	if len(l.after.parts) > 0 {
-		after = l.after.sql("at", "id")
+		after = l.after.sql("id")
 	}
 	order := " DESC"
 	if l.order.Up {
@@ -306,9 +305,9 @@ func columnsOf(alias string) string {
 func (l *listing) looked(columns, others string, of []any, most int) (text string, values []any) {
 	if l.tag == "" {
 		values = append(append(append(values, of...), l.along.values...), most)
-		return "SELECT " + columns + " FROM exchanges WHERE " + l.along.sql("at", "id") + " ORDER BY at DESC, id DESC LIMIT ?", values
+		return "SELECT " + columns + " FROM exchanges WHERE " + l.along.sql("id") + " ORDER BY at DESC, id DESC LIMIT ?", values
 	}
-	tagged := "SELECT exchange_id, at AS tagged_at FROM exchange_tags WHERE " + l.along.sql("at", "exchange_id") + " ORDER BY at DESC, exchange_id DESC LIMIT ?"
+	tagged := "SELECT exchange_id, at AS tagged_at FROM exchange_tags WHERE " + l.along.sql("exchange_id") + " ORDER BY at DESC, exchange_id DESC LIMIT ?"
 	// One by one in their order, and no further than the page goes.
 	//nolint:unqueryvet // the columns are those of the inner query
 	return "SELECT tagged_exchange.*, exchange_id AS id, tagged_at AS at FROM (" + tagged + ") tagged CROSS JOIN LATERAL (SELECT workspace_id, " +

@@ -15,7 +15,7 @@ func TestQuestionsInManyLanguagesFindWhatWasSaid(t *testing.T) {
 	t.Parallel()
 	said := []string{
 		"Wir haben die Küche am Dienstag in hellem Grün gestrichen.",
-		"Die Größe des Puffers steht in der Konfiguration.",
+		"Die Größe des Puffers steht in der Konfiguration.", //nolint:misspell // German
 		"Nous avons déménagé à Lyon au printemps dernier.",
 		"El informe trimestral se envió a la contable el viernes.",
 		"データベースのサーバーは東京にあります。",
