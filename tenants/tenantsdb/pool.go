@@ -142,8 +142,13 @@ func (p *bytesPlan) Encode(value any, buf []byte) ([]byte, error) {
 
 // checkBound returns ErrUnbound for a login with more or fewer rights than requests need.
 func checkBound(ctx context.Context, connections *pgxpool.Pool) error {
-	login, err := readLogin(ctx, connections.QueryRow)
-	if err == nil && !login.bound() {
+	return isBound(ctx, connections.QueryRow)
+}
+
+// isBound is checkBound of what asks a connection or a pool.
+func isBound(ctx context.Context, ask ask) error {
+	login, err := readLogin(ctx, ask)
+	if err == nil && (login.Unbound || !login.Serves || login.Works) {
 		err = ErrUnbound
 	}
 	return err
@@ -166,11 +171,11 @@ type login struct {
 	Works   bool // has the rights of palimpsest_worker, or can take them with SET ROLE
 }
 
-// bound reports whether it is an app login.
-func (l login) bound() bool { return !l.Unbound && l.Serves && !l.Works }
+// ask is the QueryRow of a connection or a pool.
+type ask func(ctx context.Context, statement string, arguments ...any) pgx.Row
 
-// readLogin asks a connection or a pool for its login.
-func readLogin(ctx context.Context, ask func(ctx context.Context, statement string, arguments ...any) pgx.Row) (login, error) {
+// readLogin asks for a login.
+func readLogin(ctx context.Context, ask ask) (login, error) {
 	const statement = `SELECT r.rolsuper OR r.rolbypassrls
 			OR EXISTS (SELECT FROM pg_class c WHERE c.relnamespace = 'public'::regnamespace AND c.relkind IN ('r', 'p')
 				AND pg_has_role(current_user, c.relowner, 'USAGE')),

@@ -52,20 +52,12 @@ func openReplica(ctx context.Context, config Config) (*replica, error) {
 		}
 		return nil // it may answer later: each connection is looked at
 	}
-	opened, err := openPool(ctx, config.ReadURL, 0, defaultMaxConns, bound, isBound)
+	each := func(ctx context.Context, connection *pgx.Conn) error { return isBound(ctx, connection.QueryRow) }
+	opened, err := openPool(ctx, config.ReadURL, 0, defaultMaxConns, bound, each)
 	if err != nil {
 		return nil, err
 	}
 	return &replica{pool: opened, failed: config.ReadFailed}, nil
-}
-
-// isBound returns ErrUnbound for a connection with more or fewer rights than requests need.
-func isBound(ctx context.Context, connection *pgx.Conn) error {
-	login, err := readLogin(ctx, connection.QueryRow)
-	if err == nil && !login.bound() {
-		err = ErrUnbound
-	}
-	return err
 }
 
 // read runs fn in a transaction of a workspace on the replica, and reports whether it did: it does not
@@ -112,16 +104,16 @@ func upToDate(tx *gorm.DB) error {
 func CheckReplica(ctx context.Context, address string) (follows bool, behind time.Duration, err error) {
 	connection, err := pgx.Connect(ctx, address)
 	if err != nil {
-		return false, 0, fmt.Errorf("read replica: %w", err)
+		return false, 0, fmt.Errorf("%w: %w", ErrReplica, err)
 	}
 	defer func() { _ = connection.Close(context.WithoutCancel(ctx)) }()
-	if err := isBound(ctx, connection); err != nil {
+	if err := isBound(ctx, connection.QueryRow); err != nil {
 		return false, 0, err
 	}
 	seconds := 0.0
 	err = connection.QueryRow(ctx, "SELECT pg_is_in_recovery(), "+sqlBehind).Scan(&follows, &seconds)
 	if err != nil {
-		return false, 0, fmt.Errorf("read replica: %w", err)
+		return false, 0, fmt.Errorf("%w: %w", ErrReplica, err)
 	}
 	return follows, time.Duration(seconds * float64(time.Second)), nil
 }

@@ -216,6 +216,4 @@ func (j *Journal) handOver(ctx context.Context, one entry) error {
 }
 
 // Interface guard.
-var (
-	_ Store = (*Journal)(nil)
-)
+var _ Store = (*Journal)(nil)

@@ -299,6 +299,4 @@ func isOvertaken(err error) bool {
 	return errors.As(err, &failure) && failure.Code == uniqueViolation && failure.TableName == "epochs"
 }
 
-var (
-	_ session.Store = (*Store)(nil)
-)
+var _ session.Store = (*Store)(nil)
