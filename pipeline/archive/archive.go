@@ -72,7 +72,7 @@ type Reader interface {
 	// hash. It returns ErrNotFound or ErrDamaged.
 	Original(ctx context.Context, workspace tenants.WorkspaceID, lane uuid.UUID, index int) (Entry, error)
 
-	// Sizes returns the o200k tokens of the first messages of a lane, by index; 0 for those that are not there.
+	// Sizes returns the o200k tokens of the first messages of a lane, by index; -1 for those that are not there.
 	Sizes(ctx context.Context, workspace tenants.WorkspaceID, lane uuid.UUID, messages int) ([]int, error)
 
 	// NewestAnswer returns, without its bytes, the newest answer to a request with so many

@@ -3,6 +3,7 @@ package render
 import (
 	"html"
 	"path"
+	"sort"
 	"strings"
 	"time"
 
@@ -74,13 +75,32 @@ func lexerOf(name string) chroma.Lexer {
 	if name == "" || len(name) > 1024 {
 		return nil
 	}
-	if lexer := lexers.Match(path.Base(strings.ReplaceAll(name, `\`, "/"))); lexer != nil {
+	if lexer := lexerOfFile(path.Base(strings.ReplaceAll(name, `\`, "/"))); lexer != nil {
 		return chroma.Coalesce(lexer)
 	}
 	if lexer := lexers.Get(name); lexer != nil {
 		return chroma.Coalesce(lexer)
 	}
 	return nil
+}
+
+// lexerOfFile returns what reads a file of a name; nil if unknown. It is [lexers.Match], which tries each of some 600
+// patterns with each ending of backup copies as well: a millisecond for a name, of which a page has dozens.
+func lexerOfFile(base string) chroma.Lexer {
+	var found chroma.PrioritisedLexers
+	for _, lexer := range lexers.GlobalLexerRegistry.Lexers {
+		for _, pattern := range lexer.Config().Filenames {
+			if ok, err := path.Match(pattern, base); ok && err == nil {
+				found = append(found, lexer)
+				break
+			}
+		}
+	}
+	if len(found) == 0 {
+		return lexers.Match(base)
+	}
+	sort.Sort(found)
+	return found[0]
 }
 
 func longestLine(text string) int {

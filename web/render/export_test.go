@@ -19,3 +19,12 @@ func Sheet() []byte {
 	out.WriteString("}\n")
 	return out.Bytes()
 }
+
+// LexerOf names the language that a file is read as; empty if unknown.
+func LexerOf(name string) string {
+	lexer := lexerOf(name)
+	if lexer == nil {
+		return ""
+	}
+	return lexer.Config().Name
+}

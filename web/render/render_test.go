@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/alecthomas/chroma/v2/lexers"
 	"golang.org/x/net/html"
 	"golang.org/x/net/html/atom"
 
@@ -298,4 +299,19 @@ func FuzzTextStaysText(f *testing.F) {
 			}
 		}
 	})
+}
+
+// Names are not tried with the endings of backup copies first, and still have the language that chroma finds.
+func TestFilesHaveTheirLanguages(t *testing.T) {
+	t.Parallel()
+	for _, name := range []string{"main.go", "Makefile", "page.blade.php", "CMakeLists.txt", "config.yaml", "main.go.orig", "Makefile.in", ".bashrc", "x.h", "x.m", "notes.txt"} {
+		if got, want := render.LexerOf(name), lexers.Match(name).Config().Name; got != want {
+			t.Errorf("%s is read as %q, chroma says %q", name, got, want)
+		}
+	}
+	for name, want := range map[string]string{`C:\src\main.go`: "Go", "python": "Python", "no such language": ""} {
+		if got := render.LexerOf(name); got != want {
+			t.Errorf("%s is read as %q, not %q", name, got, want)
+		}
+	}
 }

@@ -37,7 +37,10 @@ func BenchmarkSession(b *testing.B) {
 	short := longSession(b, person, turns, entry.Points[0].Before*6/5)
 	b.Logf("two sessions of %d turns recorded in %s, the second with %d epochs", turns, time.Since(began).Round(time.Second), short.Epochs)
 	b.Log(webtest.Machine())
-	read(b, person, long, turns)
+	read(b, person, short, turns)
+	if n, err := person.Index.IndexPending(b.Context(), 10); err != nil || n == 0 {
+		b.Fatalf("%d threads were indexed: %v", n, err)
+	}
 	part := []string{"HX-Request", "true", "HX-Request-Type", "partial", "HX-Target"}
 	middle := "?m=" + itoa(turns)
 	table := new(webtest.Timings)
@@ -51,6 +54,8 @@ func BenchmarkSession(b *testing.B) {
 		{"compressed, table", "/sessions/" + short.ID.String() + "?table=1", nil},
 		{"one turn", "/sessions/" + long.ID.String() + middle, append(part, "div#pane")},
 		{"100 more turns", "/sessions/" + long.ID.String() + "?from=" + itoa(turns), append(part, "li#turns-after")},
+		{"search, a word of one turn", "/sessions/" + long.ID.String() + "/find?q=main_" + itoa(turns/2) + ".go", part[:4]},
+		{"search, words of every turn", "/sessions/" + long.ID.String() + "/find?q=what+does+the+file+say", part[:4]},
 	} {
 		b.Run(page.name, func(b *testing.B) { table.Measure(b, person, page.name, page.path, page.header...) })
 	}
@@ -75,6 +80,18 @@ func read(b *testing.B, person *webtest.Person, of session.Overview, turns int) 
 		},
 		"Epochs": func(ctx context.Context) error {
 			_, err := person.Sessions.Browser().Epochs(ctx, workspace, lane)
+			return err
+		},
+		"Sizes": func(ctx context.Context) error {
+			_, err := person.Archive.Sizes(ctx, workspace, lane, 2*turns)
+			return err
+		},
+		"Projection": func(ctx context.Context) error {
+			_, err := person.Sessions.Browser().Projection(ctx, workspace, lane)
+			return err
+		},
+		"Newest": func(ctx context.Context) error {
+			_, err := person.Sessions.Browser().Newest(ctx, workspace, of.ID, lane, 2*turns+1)
 			return err
 		},
 		"Entries": func(ctx context.Context) error {

@@ -87,6 +87,13 @@ func TestPageOfALongSessionReadsABoundedNumberOfTurns(t *testing.T) {
 			t.Errorf("%q: %d turns are shown", query, turns)
 		}
 	}
+	person.TalkOnce(person.Connect(webtest.Provider(t, wide/20), "desktop"), wide/20, "/v1/messages", string(talk.Body(talk.Steps()-1)), claudeCode)
+	compressed := person.Newest()
+	reads.take()
+	page := person.Get("/sessions/" + compressed.ID.String())
+	if listed, fetched := reads.take(); page.Status != http.StatusOK || compressed.Epochs == 0 || listed > 2*rows || fetched > rows+shown {
+		t.Errorf("compressed: status %d, %d epochs, %d of %d turns were listed and %d read", page.Status, compressed.Epochs, listed, messages, fetched)
+	}
 	if rows := person.Get(address + "?table=1").Find(`[data-testid="requests"] tbody tr`).Length(); rows == 0 || rows > moments {
 		t.Errorf("%d requests are in the table", rows)
 	}

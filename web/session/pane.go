@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/hex"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -15,6 +14,7 @@ import (
 	"palimpsest/pipeline"
 	"palimpsest/pipeline/archive"
 	"palimpsest/pipeline/session"
+	"palimpsest/pipeline/wire"
 	"palimpsest/tenants"
 	"palimpsest/web/paths"
 	"palimpsest/web/render"
@@ -194,7 +194,8 @@ func (r *reader) pane(ctx context.Context, chosen span, listed row, asked query)
 // epoch has made of it.
 func (r *reader) whatWent(ctx context.Context, chosen span, pointers []*session.Insert, p *pane) error {
 	if len(pointers) == 0 {
-		return r.sent(chosen, p)
+		r.sent(chosen, p)
+		return nil
 	}
 	if len(p.Originals) == 0 {
 		return nil // it is missing or damaged, as the pane says
@@ -280,21 +281,16 @@ func (r *reader) whole(ctx context.Context, from, to int, p *pane) ([]archive.En
 }
 
 // sent reads what stands for the row in the prompt, which may be one text with that of rows beside it.
-func (r *reader) sent(chosen span, p *pane) error {
+func (r *reader) sent(chosen span, p *pane) {
 	texts := r.texts()
 	at := texts[chosen.part]
 	part := r.projection.Parts[at]
 	if from, to := sharing(texts, at); to-from > 1 {
 		p.SharedWith = fmt.Sprintf("%d–%d", r.projection.Parts[from].From, r.projection.Parts[to-1].To-1)
 	}
-	var messages []json.RawMessage
-	if err := json.Unmarshal(bytes.Join([][]byte{[]byte("["), part.Raw, []byte("]")}, nil), &messages); err != nil {
-		return fmt.Errorf("part %d of projection %d: %w", at, r.projection.Number, err)
-	}
-	for _, message := range messages {
+	for _, message := range wire.Elements(bytes.Join([][]byte{[]byte("["), part.Raw, []byte("]")}, nil)) {
 		p.Sent = append(p.Sent, r.text(message, p.Raw).unrendered(p.Originals))
 	}
-	return nil
 }
 
 // sharing returns the parts, to excluded, that have their text with one of them.

@@ -41,7 +41,8 @@ type reader struct {
 	mayRead    bool            // what was said may be shown
 	role       tenants.Role
 	now        time.Time
-	sizes      sizes // once the rows are measured
+	archived   []int // tokens of each message in the archive, -1 of those that are not; once the rows are measured
+	sizes      sizes // the same
 }
 
 // span is a row before its messages are read: one message, or a run of messages
@@ -272,14 +273,9 @@ func (r *reader) path(asked query) string {
 
 // rows reads what a page of the turn list shows.
 func (r *reader) rows(ctx context.Context, page []span, chosen int, asked query) ([]row, error) {
-	first, last := page[0].From, page[len(page)-1].To
-	entries, err := r.archive.Entries(ctx, r.workspace, r.lane.ID, first, last-first)
+	byIndex, err := r.entries(ctx, page)
 	if err != nil {
 		return nil, err
-	}
-	byIndex := make(map[int]archive.Entry, len(entries))
-	for _, entry := range entries {
-		byIndex[entry.Index] = entry
 	}
 	messages, err := r.messages(ctx, page, byIndex)
 	if err != nil {
@@ -293,12 +289,38 @@ func (r *reader) rows(ctx context.Context, page []span, chosen int, asked query)
 		rows[i] = row{span: span, Current: i == chosen, Known: true,
 			Path: r.path(query{Message: span.From, From: asked.From, Offset: -1, Folded: asked.Folded, Raw: asked.Raw, Diff: asked.Diff, Exact: asked.Exact})}
 		for at := span.From; at < span.To; at++ {
-			_, known := byIndex[at]
-			rows[i].Known = rows[i].Known && known
+			rows[i].Known = rows[i].Known && r.archived[at] >= 0
 		}
 		r.describe(&rows[i], byIndex[span.From], messages)
 	}
 	return rows, nil
+}
+
+// entries lists the single messages of a page, by index. A run says nothing of its own: one of thousands of messages
+// is not read, a short one along with those beside it.
+func (r *reader) entries(ctx context.Context, page []span) (map[int]archive.Entry, error) {
+	var stretches [][2]int
+	for _, span := range page {
+		last := len(stretches) - 1
+		switch {
+		case span.isRun():
+		case last >= 0 && span.From-stretches[last][1] <= rowsPerPage:
+			stretches[last][1] = span.To
+		default:
+			stretches = append(stretches, [2]int{span.From, span.To})
+		}
+	}
+	byIndex := make(map[int]archive.Entry, len(page))
+	for _, stretch := range stretches {
+		entries, err := r.archive.Entries(ctx, r.workspace, r.lane.ID, stretch[0], stretch[1]-stretch[0])
+		if err != nil {
+			return nil, err
+		}
+		for _, entry := range entries {
+			byIndex[entry.Index] = entry
+		}
+	}
+	return byIndex, nil
 }
 
 // describe fills in what a row says.

@@ -38,15 +38,15 @@ type sizes struct {
 
 // measure sets the figures of all rows of the lane.
 func (r *reader) measure(ctx context.Context, rows []span) error {
-	messages, err := r.archive.Sizes(ctx, r.workspace, r.lane.ID, r.lane.Position)
-	if err != nil {
+	var err error
+	if r.archived, err = r.archive.Sizes(ctx, r.workspace, r.lane.ID, r.lane.Position); err != nil {
 		return err
 	}
 	newest, err := r.store.Newest(ctx, r.workspace, r.session, r.lane.ID, r.lane.Position)
 	if err != nil && !errors.Is(err, session.ErrNotFound) {
 		return err
 	}
-	r.sizes = newSizes(r.counted(rows, messages), figure{newest.Before, newest.After})
+	r.sizes = newSizes(r.counted(rows), figure{newest.Before, newest.After})
 	for i := range rows {
 		rows[i].tokens = r.sizes.rows[i]
 	}
@@ -111,12 +111,12 @@ func factorOf(counted, prompt figure) float64 {
 }
 
 // counted returns the o200k tokens of all rows: of their messages, and of what was sent for them.
-func (r *reader) counted(rows []span, messages []int) []figure {
+func (r *reader) counted(rows []span) []figure {
 	counted := make([]figure, len(rows))
-	rowOf := make([]int, len(messages)) // of each message
+	rowOf := make([]int, len(r.archived)) // of each message
 	for i, row := range rows {
 		for at := row.From; at < row.To; at++ {
-			counted[i].Received += messages[at]
+			counted[i].Received += max(0, r.archived[at])
 			rowOf[at] = i
 		}
 		counted[i].Sent = counted[i].Received

@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -16,14 +17,14 @@ import (
 // sqlSizes reads the sizes of a lane's messages as two arrays: a row each would take longer to hand over than to read.
 const sqlSizes = `SELECT array_agg(e.index ORDER BY e.index)::text, array_agg(e.tokens ORDER BY e.index)::text FROM lane_entries($1, $2, 0, $3) e`
 
-// Sizes returns the o200k tokens of the first messages of a lane, by index. A message that the archive does not hold
-// has none.
+// Sizes returns the o200k tokens of the first messages of a lane, by index; -1 for those that the archive does not
+// hold.
 func (d *DB) Sizes(ctx context.Context, workspace tenants.WorkspaceID, lane uuid.UUID, messages int) ([]int, error) {
 	var indexes, tokens sql.NullString
 	err := d.door.InTenant(ctx, workspace, func(tx *gorm.DB) error {
 		return tx.Statement.ConnPool.QueryRowContext(ctx, sqlSizes, workspace, lane, messages).Scan(&indexes, &tokens)
 	})
-	sizes := make([]int, messages)
+	sizes := slices.Repeat([]int{-1}, messages)
 	if err == nil && indexes.Valid {
 		err = fill(sizes, indexes.String, tokens.String)
 	}
