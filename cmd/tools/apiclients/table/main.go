@@ -44,7 +44,7 @@ func main() {
 	flag.StringVar(&wanted.guide, "guide", "docs/clients.md", "the page whose snippets set the clients up")
 	flag.StringVar(&wanted.install, "install", "", "directory to keep the installed clients in, which are used as they are the next time; empty installs into a temporary one")
 	flag.BoolVar(&wanted.pinned, "pinned", false, "install the versions of the list of clients instead of the newest")
-	flag.StringVar(&wanted.client, "client", "", "try only clients whose name holds this")
+	flag.StringVar(&wanted.client, "client", "", "try only clients whose name or npm package holds this")
 	flag.StringVar(&wanted.cases, "case", "", "try only cases whose name holds this")
 	flag.StringVar(&wanted.keep, "keep", "", "directory to write what was seen of each trial into")
 	flag.StringVar(&wanted.habits, "habits", "cmd/tools/apiclients/testdata/habits", "directory with the lists of what each client is known to send")
@@ -68,6 +68,9 @@ func main() {
 
 // prepare installs the clients and starts this program again in a closed network.
 func prepare(ctx context.Context, wanted options) (err error) {
+	if _, _, err := wanted.chosen(); err != nil {
+		return err
+	}
 	if wanted.install == "" {
 		temporary, err := os.MkdirTemp("", "palimpsest-clients-")
 		if err != nil {
@@ -142,13 +145,36 @@ func try(ctx context.Context, wanted options) (err error) {
 	return tryAll(ctx, bench, wanted)
 }
 
-// tryAll tries each wanted client in each wanted case.
-func tryAll(ctx context.Context, bench *apiclients.Bench, wanted options) error {
-	var cases []apiclients.Case
+// chosen returns the clients and the cases that are wanted. It fails where nothing is chosen.
+func (o options) chosen() (clients []apiclients.Client, cases []apiclients.Case, err error) {
+	holds := func(name, wanted string) bool { return strings.Contains(strings.ToLower(name), strings.ToLower(wanted)) }
+	var names, titles []string
+	for _, client := range apiclients.Clients() {
+		names = append(names, client.Name)
+		if holds(client.Name, o.client) || holds(client.Package, o.client) {
+			clients = append(clients, client)
+		}
+	}
 	for _, one := range apiclients.Cases() {
-		if strings.Contains(one.Name, wanted.cases) {
+		titles = append(titles, one.Name)
+		if holds(one.Name, o.cases) {
 			cases = append(cases, one)
 		}
+	}
+	if len(clients) == 0 {
+		return nil, nil, fmt.Errorf("-client: no name or package holds %q; there are %s", o.client, strings.Join(names, "; "))
+	}
+	if len(cases) == 0 {
+		return nil, nil, fmt.Errorf("-case: no name holds %q; there are %s", o.cases, strings.Join(titles, "; "))
+	}
+	return clients, cases, nil
+}
+
+// tryAll tries each wanted client in each wanted case.
+func tryAll(ctx context.Context, bench *apiclients.Bench, wanted options) error {
+	clients, cases, err := wanted.chosen()
+	if err != nil {
+		return err
 	}
 	pinned, err := apiclients.Pinned()
 	if err != nil {
@@ -156,10 +182,7 @@ func tryAll(ctx context.Context, bench *apiclients.Bench, wanted options) error 
 	}
 	report := apiclients.NewReport(cases)
 	sent := map[string]apiclients.Habits{}
-	for _, client := range apiclients.Clients() {
-		if !strings.Contains(strings.ToLower(client.Name), strings.ToLower(wanted.client)) {
-			continue
-		}
+	for _, client := range clients {
 		version, err := versionOf(client, wanted, pinned)
 		if err != nil {
 			return err

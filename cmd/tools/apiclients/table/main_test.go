@@ -1,0 +1,24 @@
+package main
+
+import (
+	"strings"
+	"testing"
+)
+
+// A name that no client has must not print an empty table as if all was well.
+func TestWhoIsTriedIsChosenByNameOrPackage(t *testing.T) {
+	t.Parallel()
+	for _, name := range []string{"Claude Code", "claude-code", "CODEX", "curl", ""} {
+		if clients, cases, err := (options{client: name}).chosen(); err != nil || len(clients) == 0 || len(cases) == 0 {
+			t.Errorf("%q chooses %d clients, %d cases, %v", name, len(clients), len(cases), err)
+		}
+	}
+	if _, cases, err := (options{cases: "tool turn"}).chosen(); err != nil || len(cases) != 1 {
+		t.Errorf("one case is %d cases, %v", len(cases), err)
+	}
+	for _, wanted := range []options{{client: "clod"}, {cases: "nothing such"}} {
+		if _, _, err := wanted.chosen(); err == nil || !strings.Contains(err.Error(), "there are ") {
+			t.Errorf("%+v: %v", wanted, err)
+		}
+	}
+}
