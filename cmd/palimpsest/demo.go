@@ -79,6 +79,12 @@ func demoConfig(of Config) Config {
 
 // runDemo runs the demo, which it makes first if it does not exist.
 func runDemo(ctx context.Context, config Config, days int, out io.Writer) (err error) {
+	// Whether its address is free is known before a minute's work, and the provider double takes another.
+	held, err := listen(ctx, "PALIMPSEST_ADDR", config.Addr)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = held.Close() }() // once more where the demo runs
 	place := demoPlace{dir: config.DataDir}
 	state, err := place.open(ctx)
 	if err != nil {
@@ -118,6 +124,9 @@ func runDemo(ctx context.Context, config Config, days int, out io.Writer) (err e
 	}
 	provider.Withdraw()
 	config.Demo = fmt.Sprintf("This is a demo: everything in it was made up, and no model is asked. Log in as %s with the password “%s”.", state.Made.Email, demo.Password)
+	if err := held.Close(); err != nil {
+		return fmt.Errorf("release the demo's address: %w", err)
+	}
 	return runProgram(ctx, config, func(p *program) {
 		fmt.Fprintf(out, "\nThe demo runs at %s\nLog in as %s with the password: %s\nMails that it would send: %s\n\nTo send a request of your own, which a double of the providers answers:\n"+
 			"  export PALIMPSEST_KEY=%s\nmake demo-clean removes everything.\n\n", p.reachable(), state.Made.Email, demo.Password, p.mailsAt(), state.Made.Key)

@@ -15,7 +15,7 @@ import (
 func TestManyHeadersAreRefused(t *testing.T) {
 	t.Parallel()
 	p := newServers(slog.New(slog.DiscardHandler), &ending{})
-	listener, err := p.listen(t.Context(), "127.0.0.1:0")
+	listener, err := p.listen(t.Context(), "PALIMPSEST_ADDR", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}

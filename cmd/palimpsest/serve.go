@@ -94,9 +94,9 @@ func newProgramAt(ctx context.Context, config Config, log *slog.Logger, now func
 	if config.SMTPURL == "" && (config.DatabaseURL == "" || config.Demo != "") {
 		p.mailToken = rand.Text()
 	}
-	listener, err := p.servers.listen(ctx, config.Addr)
+	listener, err := p.servers.listen(ctx, "PALIMPSEST_ADDR", config.Addr)
 	if err != nil {
-		return nil, fmt.Errorf("PALIMPSEST_ADDR: %w", err)
+		return nil, err
 	}
 	p.listening = listener.Addr().String()
 	registry := prometheus.NewRegistry()
@@ -108,9 +108,9 @@ func newProgramAt(ctx context.Context, config Config, log *slog.Logger, now func
 		return nil, err
 	}
 	if config.AdminAddr != "" {
-		admin, err := p.servers.listen(ctx, config.AdminAddr)
+		admin, err := p.servers.listen(ctx, "PALIMPSEST_ADMIN_ADDR", config.AdminAddr)
 		if err != nil {
-			return nil, fmt.Errorf("PALIMPSEST_ADMIN_ADDR: %w", err)
+			return nil, err
 		}
 		p.admin = p.servers.serve(admin, adminHandler(p.health, registry, config.Profiles))
 		log.Info("admin listening", "addr", admin.Addr().String())

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"syscall"
 	"time"
 
 	"palimpsest/api/connections"
@@ -29,10 +30,22 @@ func newServers(log *slog.Logger, ending *ending) servers {
 	return servers{log: log, ending: ending, failed: make(chan error, 2)}
 }
 
-// listen takes an address.
-func (s servers) listen(ctx context.Context, address string) (net.Listener, error) {
+// listen takes the address of a setting.
+func listen(ctx context.Context, setting, address string) (net.Listener, error) {
 	var config net.ListenConfig
 	listener, err := config.Listen(ctx, "tcp", address)
+	if errors.Is(err, syscall.EADDRINUSE) {
+		err = fmt.Errorf("%w; end what listens there, or set another address", err)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", setting, err)
+	}
+	return listener, nil
+}
+
+// listen takes the address of a setting until the program ends.
+func (s servers) listen(ctx context.Context, setting, address string) (net.Listener, error) {
+	listener, err := listen(ctx, setting, address)
 	if err != nil {
 		return nil, err
 	}
