@@ -47,7 +47,7 @@ func TestOrdersOfOneCaseAreWeaker(t *testing.T) {
 	t.Parallel()
 	var c talk
 	c.user("From here on write short sentences.").user("If you see a typo in a comment or in the docs, fix it.")
-	if text := c.ledger().Text(32, words); !strings.Contains(text, "short sentences") || strings.Contains(text, "typo") {
+	if text := c.ledger().Text(46, words); !strings.Contains(text, "short sentences") || strings.Contains(text, "typo") {
 		t.Errorf("the text is\n%s", text)
 	}
 }

@@ -119,10 +119,19 @@ func withLines(sections []*section) []*section {
 	return slices.DeleteFunc(sections, func(s *section) bool { return len(s.lines) == 0 })
 }
 
+// WhichHolds says which of so many directives holds where two conflict; of one there is nothing to say. What conflicts
+// is for the model to see: the words alone do not tell.
+func WhichHolds(directives int) string {
+	if directives < 2 {
+		return ""
+	}
+	return "; where two conflict, the one with the higher number holds"
+}
+
 // orders are the typed directives: strong ones matter most, and of those the newest.
 func (c listing) orders() *section {
 	lines := c.typed()
-	s := &section{title: "Directives of the user, word for word:", lines: inOrder(lines), share: 60, parts: "directives"}
+	s := &section{title: "Directives of the user, word for word" + WhichHolds(len(lines)) + ":", lines: inOrder(lines), share: 60, parts: "directives"}
 	for _, strong := range []bool{true, false} {
 		for i := range slices.Backward(lines) {
 			if isStrong(lines[i].text) == strong {

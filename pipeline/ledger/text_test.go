@@ -28,7 +28,7 @@ func everything() *talk {
 // D3, D4: all sections in their order, an entry a line with its message.
 func TestTheBlockHasItsSectionsInOrder(t *testing.T) {
 	t.Parallel()
-	const want = `Directives of the user, word for word:
+	const want = `Directives of the user, word for word; where two conflict, the one with the higher number holds:
 #0 Never touch vendor/ by hand.
 #10 Always run gofmt.
 Modified files:
@@ -205,5 +205,32 @@ func TestStandingOrdersOutlastWishes(t *testing.T) {
 	}
 	if whole := kept.Text(10_000, words); kept.LeftOut(whole) != 0 || kept.LeftOut("") != 3+3*wishes {
 		t.Errorf("%d of the whole text left out, %d of none", kept.LeftOut(whole), kept.LeftOut(""))
+	}
+}
+
+// Of orders that contradict each other the newer one holds: both stand with their numbers and the rule that tells them
+// apart, and where there is room for one it is the newer.
+func TestNewerOrderHoldsOnConflict(t *testing.T) {
+	t.Parallel()
+	var c talk
+	kept := c.user("Always indent with tabs, in scripts, in templates, and in the docs as well, whatever the linter says of it.").says("Good.").user("Fix it. From now on, always indent with spaces.").ledger()
+	const both = `Directives of the user, word for word; where two conflict, the one with the higher number holds:
+#0 Always indent with tabs, in scripts, in templates, and in the docs as well, whatever the linter says of it.
+#2 From now on, always indent with spaces.`
+	if got := kept.Text(1000, words); got != both {
+		t.Errorf("got\n%s\nwant\n%s", got, both)
+	}
+	alone := 0
+	for budget := range words(both) {
+		text := kept.Text(budget, words)
+		if strings.Contains(text, "tabs") {
+			t.Errorf("in %d tokens it keeps the older one:\n%s", budget, text)
+		}
+		if strings.Contains(text, "spaces") {
+			alone++
+		}
+	}
+	if alone == 0 {
+		t.Error("the newer one never stands alone")
 	}
 }

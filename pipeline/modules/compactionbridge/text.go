@@ -56,7 +56,7 @@ func (m *Module) write(found *comparison, config Config) block {
 	w := &writer{count: m.counter.Count, left: config.MaxTokens - frame, whole: config.MaxTokens}
 	restored := map[string]int{}
 	if config.PreserveDirectives {
-		restored[DirectivesRestored] = w.section("Standing orders and plans of the user, word for word", directiveSize, directivesOf(found.missing.Directives))
+		restored[DirectivesRestored] = w.section("Standing orders and plans of the user, word for word"+ledger.WhichHolds(len(found.missing.Directives)), directiveSize, directivesOf(found.missing.Directives))
 	}
 	restored[TurnsRestored] = w.section("The last turns before the summary, oldest first", turnSize, turnsOf(found.turns))
 	restored[ErrorsRestored] = w.section("Errors that nothing has solved yet", errorSize, errorsOf(found.missing.Errors))

@@ -89,7 +89,7 @@ func TestTheLedgersBlockIsBoundedAndCounted(t *testing.T) {
 				told = event.Counts["count"]
 			}
 		}
-		if _, cut, isCut := strings.Cut(block, `word for word:\n(`); isCut {
+		if _, cut, isCut := strings.Cut(block, `number holds:\n(`); isCut {
 			_, _ = fmt.Sscanf(cut, "%d more directives not shown", &shown)
 		}
 		if told != shown || (limit < 20_000) != (told > 0) {
