@@ -86,6 +86,7 @@ func layers() []layer {
 
 		{"migrations", nil},
 		{"migrations/localdb", nil},
+		{"migrations/partitions", nil},
 		{"migrations/dbtest", []string{"migrations", "migrations/localdb", "tenants", "tenants/tenantsdb"}},
 		{"static", nil},
 	}

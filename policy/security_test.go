@@ -114,6 +114,7 @@ func TestEveryJobIsDoneTwiceInATest(t *testing.T) {
 		"patterns":                "pipeline/modules/patterns/patternsdb TestOrderTypedInTwoSessionsBecomesACandidateOnce",
 		"trigger_advice":          "pipeline/preview TestAdviceIsMadeOnceADay",
 		"fold_sums":               "tenants/tenantsdb TestFoldedSumsCountOnce",
+		"partitions":              "migrations/partitions TestOldPartitionsAreDropped",
 		"upkeep":                  "pipeline/session/sessiondb TestASweepDeletesWhatHasExpiredAndNothingElse",
 	}
 	texts := testTexts(t)

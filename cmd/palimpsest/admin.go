@@ -52,6 +52,7 @@ func watch(b base) *health {
 	h := newHealth(b.db.Ping, session.NewAbsence(b.now), b.registry, b.now)
 	b.every(databaseCheck, h.look)
 	h.parts.watchDatabase(b.db)
+	h.parts.watchPartitions(b.db.WorkPool().Query)
 	h.parts.watchRedis(b.redis)
 	b.every(partsCheck, h.parts.look)
 	return h

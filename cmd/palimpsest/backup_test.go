@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 
@@ -19,6 +20,7 @@ import (
 	"palimpsest/api/upstream/providertest"
 	"palimpsest/migrations/dbtest"
 	"palimpsest/migrations/localdb"
+	"palimpsest/migrations/partitions"
 	"palimpsest/pipeline/archive/export"
 	"palimpsest/pipeline/wire"
 	"palimpsest/pipeline/wire/anthropic"
@@ -100,6 +102,10 @@ func (b *backedUp) export() string {
 func TestRestoredInstallationIsTheSame(t *testing.T) {
 	t.Parallel()
 	b := newBackedUp(t)
+	keeper := partitions.Keeper{OwnerURL: b.database, Days: partitions.LeastDays, Now: time.Now, After: time.After}
+	if done, err := keeper.Keep(t.Context()); err != nil || len(done.Made) != 1 {
+		t.Fatalf("partitions: %+v (%v)", done, err)
+	}
 	dir := filepath.Join(t.TempDir(), "backup")
 	if said, err := runs(t, b.config, "backup", dir); err != nil || !strings.Contains(said, "1 workspaces, 1 sessions") || !strings.Contains(said, "does not hold the master key") {
 		t.Fatalf("backup: %v\n%s", err, said)
@@ -315,7 +321,7 @@ func schema(t *testing.T, address string) string {
 	}
 	defer func() { _ = connection.Close(t.Context()) }()
 	rows, err := connection.Query(t.Context(), `SELECT format('%s %s %s owner %s rls %s %s acl %s', n.nspname, c.relname, c.relkind, pg_get_userbyid(c.relowner),
-			c.relrowsecurity, c.relforcerowsecurity, (SELECT string_agg(a::text, ',' ORDER BY a::text) FROM unnest(c.relacl) a))
+			c.relrowsecurity, c.relforcerowsecurity, (SELECT string_agg(a::text, ',' ORDER BY a::text) FROM unnest(coalesce(c.relacl, acldefault('r', c.relowner))) a))
 			FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE n.nspname IN ('public', 'jobs') AND c.relkind <> 'S'
 		UNION ALL SELECT format('%s %s %s', attrelid::regclass, attname, (SELECT string_agg(a::text, ',' ORDER BY a::text) FROM unnest(attacl) a))
 			FROM pg_attribute WHERE attacl IS NOT NULL AND attrelid > 16383

@@ -19,6 +19,7 @@ import (
 type base struct {
 	setup
 	db       *tenantsdb.DB
+	owner    string // URL of the database with its owner's login
 	vault    *vault.Vault
 	redis    *redis.Client // what replicas count in together; nil: each counts by itself
 	work     *jobsdb.Runner
@@ -34,9 +35,11 @@ func openBase(ctx context.Context, setup setup, after func(time.Duration) <-chan
 	if b.vault, err = setup.config.openVault(); err != nil {
 		return base{}, err
 	}
-	if b.db, err = (&databases{setup: setup, after: after}).awaitDatabase(ctx, b.vault); err != nil {
+	opening := &databases{setup: setup, after: after}
+	if b.db, err = opening.awaitDatabase(ctx, b.vault); err != nil {
 		return base{}, err
 	}
+	b.owner = opening.owner
 	if b.redis, err = openRedis(setup); err != nil {
 		return base{}, err
 	}

@@ -32,7 +32,7 @@ func (e examiner) databaseExaminations(ctx context.Context) []examination {
 		name string
 		look func(ctx context.Context, owner string) result
 	}{
-		{"Database", checkServer}, {"Schema", checkSchema}, {"Secret key", e.checkSecretKey},
+		{"Database", checkServer}, {"Schema", checkSchema}, {"Partitions", checkPartitions}, {"Secret key", e.checkSecretKey},
 		{"App login", e.checkAppLogin}, {"Worker login", e.checkWorkerLogin}, {"Read replica", e.checkReadReplica}, {"Clock", checkClock},
 	}
 	list := make([]examination, len(looks))

@@ -99,7 +99,7 @@ func TestCheckPassesAnInstallationThatWorks(t *testing.T) {
 	t.Parallel()
 	config, bucket, mails := whole(t)
 	list, said, hasPassed := checked(t, config)
-	for _, name := range []string{"Settings", "Data directory", "Database", "Schema", "Secret key", "App login", "Worker login", "Clock", "Blob store", "Redis", "Mail"} {
+	for _, name := range []string{"Settings", "Data directory", "Database", "Schema", "Partitions", "Secret key", "App login", "Worker login", "Clock", "Blob store", "Redis", "Mail"} {
 		isSlow := name == "Database" && strings.Contains(list[name].Text, " answers after ") // the machine is busy
 		if list[name].Status != verdictOK && !isSlow {
 			t.Errorf("%s: %+v", name, list[name])

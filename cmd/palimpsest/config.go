@@ -49,6 +49,7 @@ type Config struct {
 	OperatorContact       string // PALIMPSEST_OPERATOR_CONTACT: whom suspended workspaces may ask
 	Profiles              bool   // PALIMPSEST_PPROF: serve /debug/pprof on AdminAddr
 	Bounds                Bounds // of what many requests take together
+	KeepRequestsDays      int    // PALIMPSEST_KEEP_REQUESTS_DAYS: after how many days requests of no session are dropped; 0: never
 
 	// DrainTimeout is how long open streams may go on once the program is told
 	// to stop. PALIMPSEST_DRAIN_TIMEOUT

@@ -3,6 +3,8 @@ package main
 import (
 	"fmt"
 	"strconv"
+
+	"palimpsest/migrations/partitions"
 )
 
 // Bounds is what many requests may take together in one process.
@@ -36,5 +38,13 @@ func boundSettings() []setting {
 		{"PALIMPSEST_WORKSPACE_INFLIGHT_MB", whole(leastMegabytes, func(b *Bounds) *int { return &b.WorkspaceMegabytes })},
 		{"PALIMPSEST_INFLIGHT_MB", whole(leastMegabytes, func(b *Bounds) *int { return &b.Megabytes })},
 		{"PALIMPSEST_CONNECTIONS_PER_PLACE", whole(0, func(b *Bounds) *int { return &b.PlaceConnections })},
+		{"PALIMPSEST_KEEP_REQUESTS_DAYS", func(config *Config, value string) error {
+			days, err := strconv.Atoi(value)
+			if err != nil || days != 0 && (days < partitions.LeastDays || days > 36_500) {
+				return fmt.Errorf("must be 0, which keeps them for ever, or a number of days from %d to 36500", partitions.LeastDays)
+			}
+			config.KeepRequestsDays = days
+			return nil
+		}},
 	}
 }

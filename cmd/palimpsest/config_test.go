@@ -50,6 +50,7 @@ func TestWrongSettingIsNamedWithoutItsSecret(t *testing.T) {
 		"PALIMPSEST_ALLOW_PRIVATE_UPSTREAMS": "hunter2",
 		"PALIMPSEST_PIPE":                    "hunter3",
 		"PALIMPSEST_LOG_FORMAT":              "xml",
+		"PALIMPSEST_KEEP_REQUESTS_DAYS":      "30",
 		"PALIMPSEST_TRUSTED_PROXIES":         "10.0.0.0/8, 10.1.2.3",
 		"STRIPE_API_BASE":                    "hunter2",
 		"STRIPE_TRIAL_DAYS":                  "hunter2",

@@ -125,6 +125,8 @@ var (
 	recorderLag      = gauge("palimpsest_recorder_lag_seconds", "Since when the oldest exchange of this process waits to be recorded.")
 	replicationLag   = gauge("palimpsest_replication_lag_seconds", "How far a standby of the database is behind.", "standby")
 	replicationBytes = gauge("palimpsest_replication_lag_bytes", "Bytes of the write-ahead log that a standby of the database has yet to replay.", "standby")
+	partitionCount   = gauge("palimpsest_request_partitions", "Partitions of the table of requests.")
+	partitionRows    = gauge("palimpsest_request_partition_rows", "Requests in the partition that takes those of now, as the database estimates them.")
 )
 
 func gauge(name, help string, labels ...string) *prometheus.Desc {

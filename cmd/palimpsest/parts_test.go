@@ -204,6 +204,7 @@ func TestStoppedBucketIsSeenAndNamed(t *testing.T) {
 func watched(database *dbtest.Database, client *redis.Client) *installation {
 	i := &installation{now: time.Now}
 	i.watchDatabase(database.DB)
+	i.watchPartitions(database.DB.WorkPool().Query)
 	i.watchRedis(client)
 	return i
 }
@@ -248,7 +249,7 @@ func TestHealthLooksAtEachPart(t *testing.T) {
 	var waits time.Time
 	p.watchArchive(&swapped{&bucket}, func(context.Context) (time.Time, error) { return waits, nil })
 	found := p.found(t)
-	for _, name := range []string{"Database", "Jobs", "Replication", "Blob store", "Archive mover", "Redis", "Version"} {
+	for _, name := range []string{"Database", "Partitions", "Jobs", "Replication", "Blob store", "Archive mover", "Redis", "Version"} {
 		if check, is := found[name]; !is || !check.OK || check.Text == "" {
 			t.Errorf("%s: %+v", name, check)
 		}

@@ -29,6 +29,7 @@ func openStored(ctx context.Context, b base) (stored, error) {
 	due := upkeep{db: b.db, keys: dataKeys, vault: b.vault, rotation: newRotation(b.registry, b.vault.Masters()), sessions: sessions, log: b.log, now: b.now}
 	b.work.Every("upkeep", upkeepEvery, upkeepTimeout, due.run)
 	b.work.Every("fold_sums", foldEvery, foldTimeout, b.db.Usage.FoldSums)
+	b.work.Every("partitions", upkeepEvery, partitionsTimeout, newPartitions(b))
 	originals, mover, err := openArchive(ctx, b, keys)
 	return stored{archiveKeys: keys, sessions: sessions, originals: originals, mover: mover}, err
 }

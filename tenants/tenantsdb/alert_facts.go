@@ -18,7 +18,7 @@ func (db Alerts) RecentFailures(ctx context.Context, workspace tenants.Workspace
 	var row struct{ Exchanges, Failures int64 }
 	err = db.inTenant(ctx, workspace, func(tx *gorm.DB) error {
 		return tx.Raw(`SELECT count(*) AS exchanges, count(*) FILTER (WHERE status >= 400 AND status <> 499) AS failures FROM exchanges
-			WHERE workspace_id = ? AND at >= ? AND class NOT IN ('summary', 'embedding')`, workspace, since).Scan(&row).Error
+			WHERE workspace_id = ? AND at >= ? AND id >= first_exchange_id(?) AND class NOT IN ('summary', 'embedding')`, workspace, since, since).Scan(&row).Error
 	})
 	if err != nil {
 		return 0, 0, fmt.Errorf("recent failures of workspace %s: %w", workspace, err)

@@ -15,7 +15,7 @@ import (
 func (db Exchanges) AnsweredAgain(ctx context.Context, workspace tenants.WorkspaceID, since time.Time) (int64, error) {
 	var hits int64
 	err := db.inTenant(ctx, workspace, func(tx *gorm.DB) error {
-		return tx.Table("exchanges").Where("workspace_id = ? AND at >= ? AND attempts = 0 AND status < 400", workspace, since).
+		return tx.Table("exchanges").Where("workspace_id = ? AND at >= ? AND id >= first_exchange_id(?) AND attempts = 0 AND status < 400", workspace, since, since).
 			Where("report->>'cache' IN ('hit', 'semantic-hit')").Count(&hits).Error
 	})
 	if err != nil {

@@ -57,10 +57,10 @@ const sqlRejections = `
 	SELECT k.id AS key, k.name, k.provider, refused.count, refused.since, refused.status
 	FROM provider_keys k
 		CROSS JOIN LATERAL (SELECT greatest(k.sealed_at, CASE WHEN k.check_ok THEN k.checked_at END, (
-			SELECT g.at FROM exchanges g WHERE g.workspace_id = k.workspace_id AND g.provider_key_id = k.id AND g.at >= @since AND g.status < 400
+			SELECT g.at FROM exchanges g WHERE g.workspace_id = k.workspace_id AND g.provider_key_id = k.id AND g.at >= @since AND g.id >= first_exchange_id(@since) AND g.status < 400
 			ORDER BY g.at DESC LIMIT 1)) AS at) good
 		CROSS JOIN LATERAL (SELECT count(*) AS count, min(e.at) AS since, (array_agg(e.status ORDER BY e.at DESC))[1] AS status
-			FROM exchanges e WHERE e.workspace_id = k.workspace_id AND e.provider_key_id = k.id AND e.at >= @since AND e.at > good.at
+			FROM exchanges e WHERE e.workspace_id = k.workspace_id AND e.provider_key_id = k.id AND e.at >= @since AND e.id >= first_exchange_id(@since) AND e.at > good.at
 				AND e.error_from = 'provider' AND e.status IN (401, 403)) refused
 	WHERE k.workspace_id = @workspace AND NOT k.disabled AND refused.count > 0
 	ORDER BY refused.count DESC, k.name, k.id`
@@ -88,7 +88,7 @@ const sqlHindrances = `
 	FROM exchanges e
 		LEFT JOIN LATERAL (SELECT x->>'reason' AS reason FROM jsonb_array_elements(e.report->'events') x
 			WHERE x->>'type' = 'target_unreachable' LIMIT 1) event ON true
-	WHERE e.workspace_id = @workspace AND e.at >= @since AND e.compression = 'unreachable'
+	WHERE e.workspace_id = @workspace AND e.at >= @since AND e.id >= first_exchange_id(@since) AND e.compression = 'unreachable'
 	GROUP BY 1, 2, 3, 4 ORDER BY count DESC, 1, 2, 3, 4 LIMIT @most`
 
 // Hindrances returns what kept prompts of a workspace above their target since a time, by

@@ -148,7 +148,8 @@ func (db Deletion) EraseSessions(ctx context.Context, workspace tenants.Workspac
 	return nil
 }
 
-// eraseSome deletes some rows of a closed workspace, and returns how many.
+// eraseSome deletes some rows of a closed workspace, and returns how many. Of a table in partitions it may be some
+// more, for a place is one of each partition.
 func (db Deletion) eraseSome(ctx context.Context, workspace tenants.WorkspaceID, table string, limit int) (int64, error) {
 	var deleted int64
 	err := db.inTenant(ctx, workspace, func(tx *gorm.DB) error {

@@ -134,7 +134,7 @@ func newListing(workspace tenants.WorkspaceID, filter tenants.ExchangeFilter) (*
 		l.along.add("{id} BETWEEN ? AND ?", first, last)
 	}
 	if !filter.From.IsZero() {
-		l.along.add("at >= ?", filter.From)
+		l.along.add("at >= ? AND {id} >= first_exchange_id(?)", filter.From, filter.From)
 	}
 	if !filter.To.IsZero() {
 		l.along.add("at < ?", filter.To)

@@ -2,9 +2,13 @@ package tenantsdb_test
 
 import (
 	"encoding/json"
+	"fmt"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
+	"github.com/jackc/pgx/v5"
 	"gorm.io/gorm"
 
 	"palimpsest/tenants"
@@ -48,7 +52,62 @@ func (b bundle) explainStatement(t *testing.T, statement string, values ...any) 
 	if err := json.Unmarshal([]byte(encoded), &plans); err != nil {
 		t.Fatal(err)
 	}
-	return plans[0].Plan
+	return plans[0].Plan.ofAll(b.indexes(t))
+}
+
+// indexes returns which index of all partitions each index of a partition is part of.
+func (b bundle) indexes(t *testing.T) map[string]string {
+	t.Helper()
+	rows, err := b.database.Owner(t).Query(t.Context(), `SELECT c.relname::text, p.relname::text FROM pg_inherits h JOIN pg_class c ON c.oid = h.inhrelid
+		JOIN pg_class p ON p.oid = h.inhparent WHERE c.relkind = 'i'`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	of := map[string]string{}
+	var part, whole string
+	if _, err := pgx.ForEachRow(rows, []any{&part, &whole}, func() error { of[part] = whole; return nil }); err != nil {
+		t.Fatal(err)
+	}
+	return of
+}
+
+// ofAll returns the plan with the names of indexes of all partitions.
+func (p plan) ofAll(indexes map[string]string) plan {
+	if whole, is := indexes[p.Index]; is {
+		p.Index = whole
+	}
+	for i := range p.Plans {
+		p.Plans[i] = p.Plans[i].ofAll(indexes)
+	}
+	return p
+}
+
+// split cuts the exchanges into partitions at times, the oldest first.
+func (b bundle) split(t *testing.T, times ...time.Time) {
+	t.Helper()
+	from, statements := "MINVALUE", []string{"CREATE TEMP TABLE every AS SELECT * FROM exchanges", "ALTER TABLE exchanges DISABLE TRIGGER USER", "DROP TABLE exchanges_first"}
+	for i, at := range times {
+		until := fmt.Sprintf("'%012x00000000000000000000'", at.UnixMilli())
+		statements = append(statements, fmt.Sprintf("CREATE TABLE exchanges_%d PARTITION OF exchanges FOR VALUES FROM (%s) TO (%s)", i, from, until))
+		from = until
+	}
+	statements = append(statements, "CREATE TABLE exchanges_last PARTITION OF exchanges FOR VALUES FROM ("+from+") TO (MAXVALUE)",
+		"INSERT INTO exchanges SELECT * FROM every", "ALTER TABLE exchanges ENABLE TRIGGER USER", "VACUUM ANALYZE exchanges")
+	connection, err := b.database.Owner(t).Acquire(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer connection.Release()
+	for _, statement := range statements {
+		if _, err := connection.Exec(t.Context(), statement); err != nil {
+			t.Fatalf("%s: %v", statement, err)
+		}
+	}
+}
+
+// reads reports whether a plan reads a table.
+func (p plan) reads(table string) bool {
+	return p.Table == table || slices.ContainsFunc(p.Plans, func(below plan) bool { return below.reads(table) })
 }
 
 func (p plan) uses(index string) bool {
@@ -63,8 +122,9 @@ func (p plan) uses(index string) bool {
 	return false
 }
 
+// scansAll reports whether a plan reads all rows of a table; a partition without rows has nothing else.
 func (p plan) scansAll() bool {
-	if p.Kind == "Seq Scan" {
+	if p.Kind == "Seq Scan" && p.Rows+p.Gone > 0 {
 		return true
 	}
 	for _, below := range p.Plans {

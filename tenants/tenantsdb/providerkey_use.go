@@ -20,7 +20,7 @@ func (db ProviderKeys) ProviderKeyUses(ctx context.Context, workspace tenants.Wo
 		WITH good AS (
 			SELECT k.id, greatest(k.sealed_at, CASE WHEN k.check_ok THEN k.checked_at END, (
 				SELECT max(e.at) FROM exchanges e
-				WHERE e.workspace_id = k.workspace_id AND e.provider_key_id = k.id AND e.at >= @since AND e.status < 400)) AS at
+				WHERE e.workspace_id = k.workspace_id AND e.provider_key_id = k.id AND e.at >= @since AND e.id >= first_exchange_id(@since) AND e.status < 400)) AS at
 			FROM provider_keys k WHERE k.workspace_id = @workspace
 		)
 		SELECT g.id, count(*) AS exchanges, coalesce(sum(e.cost_microusd), 0)::bigint AS cost,
@@ -29,7 +29,7 @@ func (db ProviderKeys) ProviderKeyUses(ctx context.Context, workspace tenants.Wo
 			max(e.at) FILTER (WHERE e.error_from = 'provider') AS last_at,
 			(array_agg(e.status ORDER BY e.at DESC) FILTER (WHERE e.error_from = 'provider'))[1] AS last_status,
 			(array_agg(e.error_type ORDER BY e.at DESC) FILTER (WHERE e.error_from = 'provider'))[1] AS last_error
-		FROM good g JOIN exchanges e ON e.workspace_id = @workspace AND e.provider_key_id = g.id AND e.at >= @since
+		FROM good g JOIN exchanges e ON e.workspace_id = @workspace AND e.provider_key_id = g.id AND e.at >= @since AND e.id >= first_exchange_id(@since)
 		GROUP BY g.id`
 	uses := map[uuid.UUID]tenants.ProviderKeyUse{}
 	err := db.inTenant(ctx, workspace, func(tx *gorm.DB) error {

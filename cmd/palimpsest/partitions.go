@@ -1,0 +1,77 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/prometheus/client_golang/prometheus"
+
+	"palimpsest/migrations/partitions"
+	"palimpsest/tenants"
+)
+
+// partitionsTimeout is for a look at all ids of a large partition.
+const partitionsTimeout = 50 * time.Minute
+
+// newPartitions returns what keeps the partitions of exchanges. Their ids have the time of this machine's clock.
+func newPartitions(b base) func(ctx context.Context) error {
+	keeper := partitions.Keeper{OwnerURL: b.owner, Days: b.config.KeepRequestsDays, Now: time.Now, After: time.After}
+	return func(ctx context.Context) error {
+		done, err := keeper.Keep(ctx)
+		if len(done.Made)+len(done.Dropped)+len(done.Built) > 0 {
+			b.log.InfoContext(ctx, "partitions of requests", "made", done.Made, "dropped", done.Dropped, "indexes", done.Built)
+		}
+		if done.Waits != "" {
+			b.log.WarnContext(ctx, "old requests are not dropped: too many belong to sessions that are kept", "partition", done.Waits)
+		}
+		return err
+	}
+}
+
+// watchPartitions has the partition that takes the requests of now looked at.
+func (i *installation) watchPartitions(query partitions.Query) {
+	i.add(func(ctx context.Context) finding {
+		list, err := partitions.List(ctx, query)
+		if err != nil {
+			return finding{check: tenants.Check{Name: "Partitions", Text: "are not known", Means: "The database does not say."}}
+		}
+		filling := partitions.Filling(list, time.Now())
+		found := finding{
+			check:  tenants.Check{Name: "Partitions", OK: true, Text: fmt.Sprintf("%d of requests", len(list))},
+			values: []prometheus.Metric{valueOf(partitionCount, float64(len(list))), valueOf(partitionRows, float64(filling.Rows))},
+		}
+		if filling.Rows > overfull {
+			found.check = tenants.Check{Name: "Partitions", Late: true, Text: hasTooMany(filling), Means: "The table of requests grows, and none of it is dropped. " + overfullAdvice}
+		}
+		return found
+	})
+}
+
+const (
+	// overfull is how many requests a partition has only if nobody made the next one.
+	overfull       = 2 * partitions.Large
+	overfullAdvice = "Look whether a process runs jobs, and for the job partitions in its log."
+)
+
+func hasTooMany(filling partitions.Partition) string {
+	return fmt.Sprintf("%s has %d million requests", filling.Name, filling.Rows/1_000_000)
+}
+
+// checkPartitions looks at them with the owner's login.
+func checkPartitions(ctx context.Context, owner string) result {
+	connection, err := pgx.Connect(ctx, owner)
+	if err != nil {
+		return failed("Check DATABASE_URL.", "%v", err)
+	}
+	defer func() { _ = connection.Close(context.WithoutCancel(ctx)) }()
+	list, err := partitions.List(ctx, connection.Query)
+	if err != nil {
+		return off("the next start makes the first")
+	}
+	if filling := partitions.Filling(list, time.Now()); filling.Rows > overfull {
+		return warned("Requests are recorded all the same. "+overfullAdvice, "%s", hasTooMany(filling))
+	}
+	return passed("%d of requests", len(list))
+}

@@ -1,0 +1,143 @@
+package partitions
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+)
+
+// makeNext makes partitions until there is one for the next days. The newest one gets an end, and the new one has none.
+func (p pass) makeNext(ctx context.Context) error {
+	list, err := List(ctx, p.connection.Query)
+	if err != nil {
+		return err
+	}
+	now := p.Now()
+	width, err := p.width(ctx, Filling(list, now), now)
+	if err != nil || width == 0 {
+		return err
+	}
+	newest, made := list[len(list)-1], len(p.done.Made)
+	for newest.begins().Sub(now) < ahead {
+		from := newest.begins()
+		if from.Before(now) { // exchanges that are being recorded stay in it
+			from = now.Truncate(day).Add(day)
+		}
+		if newest, err = p.end(ctx, newest, First(from.Add(width))); err != nil {
+			return err
+		}
+	}
+	if len(p.done.Made) > made {
+		_, err = p.connection.Exec(ctx, "ANALYZE exchanges") // of all together, which autovacuum leaves out
+	}
+	return err
+}
+
+// width returns for how long a partition is to take exchanges, so that it does not become larger than
+// Large at the rate of the one that is being filled; 0 if that one is enough.
+func (p pass) width(ctx context.Context, filling Partition, now time.Time) (time.Duration, error) {
+	since := filling.begins()
+	if filling.From == uuid.Nil { // since the database was made
+		if err := p.connection.QueryRow(ctx, "SELECT min(tstamp) FROM goose_db_version").Scan(&since); err != nil {
+			return 0, err
+		}
+	}
+	perDay := float64(filling.Rows) / max(1, now.Sub(since).Hours()/24)
+	return widthAt(perDay, p.Days > 0), nil
+}
+
+// widthAt returns the width at so many exchanges a day. Where old ones are dropped, a partition is dropped
+// once its last exchange is old, so that none is wider than four weeks.
+func widthAt(perDay float64, drops bool) time.Duration {
+	if !drops && perDay*364 <= Large {
+		return 0
+	}
+	for _, days := range []time.Duration{84, 28, 7} {
+		if perDay*float64(days) <= Large && !(drops && days > 28) {
+			return days * day
+		}
+	}
+	return day
+}
+
+// ends is a promise that a partition holds no id beyond its end, which the database has looked at already
+// when the partition gets that end.
+const ends = "exchanges_end"
+
+// end has the newest partition take ids below one, and a new one those from there on. Ids that are there
+// from beyond that, of a clock that is weeks ahead, move. It returns the new one.
+func (p pass) end(ctx context.Context, newest Partition, until uuid.UUID) (Partition, error) {
+	name, next := identifier(newest.Name), Partition{Name: "exchanges_" + timeOf(until).Format("20060102"), From: until}
+	looked := false
+	if newest.Size > smallSize {
+		var err error
+		if looked, err = p.look(ctx, newest, until); err != nil {
+			return next, err
+		}
+	}
+	err := p.briefly(ctx, both, func(tx pgx.Tx) error {
+		err := all(ctx, tx, "ALTER TABLE exchanges DETACH PARTITION "+name,
+			"CREATE TABLE "+identifier(next.Name)+" PARTITION OF exchanges "+bounds(until, uuid.Nil))
+		if err == nil && !looked {
+			err = all(ctx, tx, "WITH beyond AS (DELETE FROM "+name+" WHERE id >= '"+until.String()+"' RETURNING *) INSERT INTO "+identifier(next.Name)+" SELECT * FROM beyond")
+		}
+		if err != nil {
+			return err
+		}
+		return all(ctx, tx, "ALTER TABLE exchanges ATTACH PARTITION "+name+" "+bounds(newest.From, until), "ALTER TABLE "+name+" DROP CONSTRAINT IF EXISTS "+ends)
+	})
+	if err == nil {
+		p.done.Made = append(p.done.Made, next.Name)
+	} else if looked {
+		err = errors.Join(err, p.forget(context.WithoutCancel(ctx), newest.Name))
+	}
+	return next, err
+}
+
+// look looks at a partition's ids while exchanges are recorded, and reports whether all are below one. If so,
+// no other id is taken from then on: an end must lie ahead of all clocks.
+func (p pass) look(ctx context.Context, one Partition, until uuid.UUID) (bool, error) {
+	name, is := identifier(one.Name), "id < '"+until.String()+"'"
+	if one.From != uuid.Nil {
+		is += " AND id >= '" + one.From.String() + "'"
+	}
+	err := p.briefly(ctx, name, func(tx pgx.Tx) error {
+		return all(ctx, tx, "ALTER TABLE "+name+" DROP CONSTRAINT IF EXISTS "+ends+", ADD CONSTRAINT "+ends+" CHECK ("+is+") NOT VALID")
+	})
+	if err == nil {
+		_, err = p.connection.Exec(ctx, "ALTER TABLE "+name+" VALIDATE CONSTRAINT "+ends)
+	}
+	if err == nil {
+		return true, nil
+	}
+	if failure, is := errors.AsType[*pgconn.PgError](err); is && failure.Code == "23514" {
+		err = nil // some are beyond it
+	}
+	return false, errors.Join(err, p.forget(context.WithoutCancel(ctx), one.Name))
+}
+
+// forget takes back what look has promised of a partition.
+func (p pass) forget(ctx context.Context, name string) error {
+	return p.briefly(ctx, identifier(name), func(tx pgx.Tx) error {
+		return all(ctx, tx, "ALTER TABLE "+identifier(name)+" DROP CONSTRAINT IF EXISTS "+ends)
+	})
+}
+
+// forgetLeft takes back what was promised by a pass that was killed.
+func (p pass) forgetLeft(ctx context.Context) error {
+	rows, err := p.connection.Query(ctx, "SELECT c.relname::text FROM pg_constraint n JOIN pg_class c ON c.oid = n.conrelid WHERE n.conname = $1", ends)
+	if err != nil {
+		return err
+	}
+	names, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	for _, name := range names {
+		if err == nil {
+			err = p.forget(ctx, name)
+		}
+	}
+	return err
+}
