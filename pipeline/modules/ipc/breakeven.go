@@ -46,7 +46,7 @@ func weigh(exchange *pipeline.View, size int) balance {
 	b.read, b.write = cachePrices(exchange)
 	b.fixed = b.rate * float64(exchange.Fixed+tokensOf(exchange.Digests[:conversation.Lead(exchange.Digests)]))
 	b.fresh = b.rate * float64(fresh(exchange))
-	b.goal = depth(new(configOf(exchange)), b.fixed)
+	b.goal = depth(configOf(exchange).MinContext, b.fixed)
 	b.left = max(b.goal, b.fixed+b.rate*float64(newestKept(exchange, b.goal/b.rate)))
 	b.add(exchange)
 	return b
@@ -64,9 +64,9 @@ func rateOf(exchange *pipeline.View, size int) float64 {
 const depthShare = 0.23
 
 // depth returns what a compaction is to leave: the share of minContext behind what
-// precedes the conversation, which is never cut, or less by compressTo.
-func depth(config *Config, fixed float64) float64 {
-	return fixed + min(depthShare, config.CompressTo)*float64(config.MinContext)
+// precedes the conversation, which is never cut. In small windows compressTo may ask for less.
+func depth(minContext int, fixed float64) float64 {
+	return fixed + depthShare*float64(minContext)
 }
 
 // newestKept returns the o200k tokens of the newest turns that stay as they are where a
