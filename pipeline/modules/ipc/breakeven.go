@@ -69,11 +69,16 @@ func depth(minContext int, fixed float64) float64 {
 	return fixed + depthShare*float64(minContext)
 }
 
+// newestShareByCost is newestShare by the rule of rent or buy. Of shares from 0.3 to 0.7 this one
+// holds most of what later turns use at the same cost: records hold more names than as many
+// tokens of the newest turns, of which a few always stay.
+const newestShareByCost = 0.4
+
 // newestKept returns the o200k tokens of the newest turns that stay as they are where a
 // compaction goes down to goal.
 func newestKept(exchange *pipeline.View, goal float64) int {
 	config, turns := configOf(exchange), exchange.Turns
-	newest := min(float64(config.PreserveTokens), goal/2)
+	newest := min(float64(config.PreserveTokens), newestShareByCost*goal)
 	size := 0
 	for i, turn := range slices.Backward(turns) {
 		next := tokensOf(exchange.Digests[turn.From:turn.To])
