@@ -180,7 +180,7 @@ func TestDifferencesNameEverySettingThatDiffers(t *testing.T) {
 	pipeline.Change[rehydrator.Config](&after).EmbeddingModel = "text-embedding-3-small"
 
 	want := []pipeline.Difference{
-		{"modules", "[ipc, compaction-bridge, rehydrator, patterns]", "[ipc]"}, {"ipc.targetUtilization", "0.75", "0.6"},
+		{"modules", "[ipc, compaction-bridge, rehydrator, patterns]", "[ipc]"}, {"ipc.targetUtilization", "0.8", "0.6"},
 		{"ipc.llmCompression", "false", "{model: small}"}, {"ipc.contextWindow", "auto", "64000"},
 		{"ipc.keepLastLadder", "[16, 12, 8, 6, 3, 1]", "[8, 4]"}, {"rehydrator.embeddingModel", `""`, "text-embedding-3-small"},
 	}

@@ -27,7 +27,7 @@ func TestDefaultsAreThoseOfTheContract(t *testing.T) {
 		t.Errorf("modules are %s", got)
 	}
 	ipc := pipeline.SettingsOf[ipc.Config](config)
-	if ipc.TargetUtilization != 0.75 || ipc.CompressTo != 0.25 || ipc.MinClear != 0.10 || ipc.PreserveLastTurns != 5 || ipc.PreserveTokens != 20000 || ipc.BlockTokens != 8000 {
+	if ipc.TargetUtilization != 0.80 || ipc.CompressTo != 0.15 || ipc.MinClear != 0.10 || ipc.PreserveLastTurns != 5 || ipc.PreserveTokens != 20000 || ipc.BlockTokens != 8000 {
 		t.Errorf("ipc is %+v", ipc)
 	}
 	if !slices.Equal(ipc.KeepLastLadder, []int{16, 12, 8, 6, 3, 1}) || ipc.ContextWindow.Tokens() != 0 {
@@ -38,12 +38,12 @@ func TestDefaultsAreThoseOfTheContract(t *testing.T) {
 	}
 }
 
-// contract is the section of the contract, word for word but for compressTo:
-// docs/decisions.md says why it is lower.
+// contract is the section of the contract, word for word but for targetUtilization and
+// compressTo: docs/decisions.md says why they are others.
 const contract = `
 ipc:
-  targetUtilization: 0.75   # act when the prompt exceeds this share of the context window
-  compressTo: 0.25          # an epoch compresses down to this share
+  targetUtilization: 0.80   # act when the prompt exceeds this share of the context window
+  compressTo: 0.15          # an epoch compresses down to this share
   minClear: 0.10            # and only if it frees at least this share of the window
   preserveLastTurns: 5      # never compress the N most recent turns
   preserveTokens: 20000     # nor the newest N tokens, whichever is more
@@ -274,7 +274,7 @@ func TestModulesAreListedInOrder(t *testing.T) {
 func TestEveryPresetIsValid(t *testing.T) {
 	t.Parallel()
 
-	targets := map[string]float64{"default": 0.75, "aggressive": 0.5, "quality-first": 0.9}
+	targets := map[string]float64{"default": ipc.DefaultConfig().TargetUtilization, "aggressive": 0.5, "quality-first": 0.9}
 	turns := map[string]int{"default": 5, "aggressive": 3, "quality-first": 10}
 	for _, preset := range modules.Catalog().Presets() {
 		config, err := modules.Catalog().Parse([]byte(preset.YAML))

@@ -108,7 +108,7 @@ const wanted = `palimpsest: 1
 settings: {time_zone: Europe/Berlin, retention_days: 90}
 pipeline:
   modules: [ipc, patterns]
-  ipc: {targetUtilization: 0.75, minClear: 0.2}
+  ipc: {targetUtilization: 0.80, minClear: 0.2}
 model_windows: {small/model: 32000}
 api_keys:
   - {name: for manage, scopes: [proxy], concurrency: 3, budget_month_usd: 10}
@@ -129,7 +129,7 @@ func TestAnImportChangesWhatDiffersAndLeavesTheRest(t *testing.T) {
 	dry := w.importConfig(t, "?dry_run=true", wanted)
 	want := []string{
 		"settings.time_zone: UTC → Europe/Berlin", "settings.retention_days: 30 → 90",
-		"pipeline.modules: [ipc, compaction-bridge, rehydrator, patterns] → [ipc, patterns]", "pipeline.ipc.targetUtilization: 0.61 → 0.75", "pipeline.ipc.minClear: 0.1 → 0.2",
+		"pipeline.modules: [ipc, compaction-bridge, rehydrator, patterns] → [ipc, patterns]", "pipeline.ipc.targetUtilization: 0.61 → 0.8", "pipeline.ipc.minClear: 0.1 → 0.2",
 		"model_windows.small/model:  → 32000", "api_keys.for manage.budget_month_usd:  → 10.00", "api_keys.for manage.concurrency:  → 3",
 		"provider_keys.key of ada.models:  → claude-*", "provider_keys.key of ada.order:  → 4",
 	}

@@ -3,6 +3,8 @@ package manage_test
 import (
 	"net/http"
 	"testing"
+
+	"palimpsest/pipeline/modules/ipc"
 )
 
 // savedPipeline is the part of an answer that the tests look at.
@@ -31,7 +33,7 @@ func TestAPipelineIsSavedInYAMLAndInJSON(t *testing.T) {
 	answer := w.send(t, http.MethodGet, "/pipeline", "")
 	answer.want(t, http.StatusOK)
 	answer.decode(t, &got)
-	if got.Version != 0 || got.Pipeline.IPC.TargetUtilization != 0.75 || got.Sources["ipc.targetUtilization"] != "default" || answer.header.Get("ETag") != `"0"` {
+	if got.Version != 0 || got.Pipeline.IPC.TargetUtilization != ipc.DefaultConfig().TargetUtilization || got.Sources["ipc.targetUtilization"] != "default" || answer.header.Get("ETag") != `"0"` {
 		t.Errorf("before anything is saved: %s", answer.body)
 	}
 	const document = "# why: our sessions are long\nipc:\n  targetUtilization: 0.5\n"
@@ -48,7 +50,7 @@ func TestAPipelineIsSavedInYAMLAndInJSON(t *testing.T) {
 	answer = w.send(t, http.MethodGet, "/pipeline", "")
 	got = savedPipeline{}
 	answer.decode(t, &got)
-	if got.Version != 4 || got.Pipeline.IPC.PreserveLastTurns != 9 || got.Pipeline.IPC.TargetUtilization != 0.75 || len(got.Pipeline.Modules) != 1 ||
+	if got.Version != 4 || got.Pipeline.IPC.PreserveLastTurns != 9 || got.Pipeline.IPC.TargetUtilization != ipc.DefaultConfig().TargetUtilization || len(got.Pipeline.Modules) != 1 ||
 		answer.header.Get("ETag") != `"4"` {
 		t.Errorf("after the fourth: %s", answer.body)
 	}

@@ -54,7 +54,7 @@ func TestHistoryTellsEveryVersionWithWhoAndWhat(t *testing.T) {
 	for i, want := range [][]string{
 		{"Version 3", "Current", "ipc.targetUtilization", "0.6", "→", "0.5", "order", "ipc, patterns", "patterns, ipc", person.Email},
 		{"Version 2", "patterns", "off", "on", "someone who left"},
-		{"Version 1", "ipc.targetUtilization", "0.75", "0.6", person.Email},
+		{"Version 1", "ipc.targetUtilization", "0.8", "0.6", person.Email},
 	} {
 		for _, word := range want {
 			if text := rows.Eq(i).Text(); !strings.Contains(text, word) {

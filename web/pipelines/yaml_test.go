@@ -60,7 +60,7 @@ func TestPipelineThatWasSavedAsJSONIsShownAsYAML(t *testing.T) {
 func TestYAMLIsSavedAsItWasTyped(t *testing.T) {
 	t.Parallel()
 	person := webtest.Start(t).SignUp(t, "northbeam")
-	if typed := person.Get("/pipeline/yaml/edit?from=all").Find("textarea").Text(); !strings.Contains(typed, "targetUtilization: 0.75") {
+	if typed := person.Get("/pipeline/yaml/edit?from=all").Find("textarea").Text(); !strings.Contains(typed, "targetUtilization: 0.8") {
 		t.Errorf("every setting starts from %q", typed)
 	}
 	saved := person.Post("/pipeline/yaml", "version", "0", "yaml", "# ours\r\nmodules: [ipc]\r\nipc:\r\n  minClear: 0.2\r\n")

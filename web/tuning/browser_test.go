@@ -45,22 +45,23 @@ func bar(says string) string {
 func TestTargetIsTunedByKeyboardAlone(t *testing.T) {
 	t.Parallel()
 	person := talked(t, webtest.Start(t), 5)
+	save(t, person, "", "ipc: {compressTo: 0.25}\n")
 	tab := open(t, person, "/pipeline")
 	tab.Until(`document.querySelectorAll('table.figures tbody tr').length === 8`)
 
 	tabTo(t, tab, `[name="ipc.targetUtilization"]`)
-	for range 44 { // one step each, as the field has them
+	for range 49 { // one step each, as the field has them
 		tab.Do(chromedp.KeyEvent(kb.ArrowDown))
 	}
-	tab.Until(bar("ipc.targetUtilization 0.75 → 0.31") + ` && ` + bar("ipc.compressTo 0.25 → 0.21"))
+	tab.Until(bar("ipc.targetUtilization 0.80 → 0.31") + ` && ` + bar("ipc.compressTo 0.25 → 0.21"))
 	tab.Until(`!document.querySelector('.preview.stale') && document.querySelector('table.figures tbody tr:nth-child(2) td:last-child').textContent.startsWith('−')`)
 	tabTo(t, tab, `[data-slider]`)
 	tab.Do(chromedp.KeyEvent(kb.ArrowRight))
-	tab.Until(bar("ipc.targetUtilization 0.75 → 0.32"))
+	tab.Until(bar("ipc.targetUtilization 0.80 → 0.32"))
 	tabTo(t, tab, `[data-savebar] button[type="submit"]`)
 	tab.Do(chromedp.KeyEvent(kb.Enter))
-	tab.Until(`location.pathname + location.search === '/pipeline?saved=1' && document.querySelector('[data-testid="saved"]') !== null`)
-	if stored, config := saved(t, person); stored.Version != 1 || pipeline.SettingsOf[ipc.Config](config).TargetUtilization != 0.32 {
+	tab.Until(`location.pathname + location.search === '/pipeline?saved=2' && document.querySelector('[data-testid="saved"]') !== null`)
+	if stored, config := saved(t, person); stored.Version != 2 || pipeline.SettingsOf[ipc.Config](config).TargetUtilization != 0.32 {
 		t.Errorf("version %d with %v", stored.Version, pipeline.SettingsOf[ipc.Config](config).TargetUtilization)
 	}
 }

@@ -122,9 +122,10 @@ func TestLowerTargetLowersCompressToAlong(t *testing.T) {
 		"at the lowest":       {[]string{"ipc.targetUtilization", "0.30"}, 0.30, 0.20},
 		"not far enough":      {[]string{"ipc.targetUtilization", "0.35"}, 0.35, 0.25},
 		"typed beside it":     {[]string{"ipc.targetUtilization", "0.45", "ipc.compressTo", "0.44"}, 0.45, 0.44},
-		"something else only": {[]string{"ipc.preserveTokens", "9000"}, 0.75, 0.25},
+		"something else only": {[]string{"ipc.preserveTokens", "9000"}, ipc.DefaultConfig().TargetUtilization, 0.25},
 	} {
 		person := product.SignUp(t, strings.ReplaceAll(name, " ", "-"))
+		save(t, person, "", "ipc: {compressTo: 0.25}\n")
 		page := person.Post("/pipeline", form(person.Get("/pipeline"), test.changes...)...)
 		if _, config := saved(t, person); pipeline.SettingsOf[ipc.Config](config).TargetUtilization != test.target || pipeline.SettingsOf[ipc.Config](config).CompressTo != test.goal {
 			t.Errorf("%s: status %d, saved %v and %v", name, page.Status, pipeline.SettingsOf[ipc.Config](config).TargetUtilization, pipeline.SettingsOf[ipc.Config](config).CompressTo)
@@ -147,7 +148,7 @@ func TestTypedCompressToAboveTheTargetIsRefused(t *testing.T) {
 	if again := person.Post("/pipeline", form(page)...); again.Status != http.StatusUnprocessableEntity {
 		t.Errorf("sent again: status %d", again.Status)
 	}
-	if mended := person.Post("/pipeline", form(page, "ipc.compressTo", "0.25")...); mended.Path != "/pipeline?saved=1" {
+	if mended := person.Post("/pipeline", form(page, "ipc.compressTo", "0.15")...); mended.Path != "/pipeline?saved=1" {
 		t.Errorf("with the value that was shown first: %d at %s", mended.Status, mended.Path)
 	}
 }
@@ -155,6 +156,7 @@ func TestTypedCompressToAboveTheTargetIsRefused(t *testing.T) {
 func TestSecondSaveShowsBothValuesAndCanWin(t *testing.T) {
 	t.Parallel()
 	person := webtest.Start(t).SignUp(t, "northbeam")
+	save(t, person, "", "ipc: {compressTo: 0.25}\n")
 	page := person.Get("/pipeline")
 	person.Post("/pipeline", form(page, "ipc.targetUtilization", "0.60")...)
 
@@ -168,11 +170,11 @@ func TestSecondSaveShowsBothValuesAndCanWin(t *testing.T) {
 	if table := conflict.TestID("conflict"); !strings.Contains(table, "0.60") || !strings.Contains(table, "0.85") {
 		t.Errorf("the page says %q", table)
 	}
-	if stored, config := saved(t, person); stored.Version != 1 || pipeline.SettingsOf[ipc.Config](config).TargetUtilization != 0.60 {
+	if stored, config := saved(t, person); stored.Version != 2 || pipeline.SettingsOf[ipc.Config](config).TargetUtilization != 0.60 {
 		t.Errorf("version %d with %v", stored.Version, pipeline.SettingsOf[ipc.Config](config).TargetUtilization)
 	}
 	person.Post("/pipeline", form(conflict)...)
-	if stored, config := saved(t, person); stored.Version != 2 || pipeline.SettingsOf[ipc.Config](config).TargetUtilization != 0.85 {
+	if stored, config := saved(t, person); stored.Version != 3 || pipeline.SettingsOf[ipc.Config](config).TargetUtilization != 0.85 {
 		t.Errorf("after saving over it: version %d with %v", stored.Version, pipeline.SettingsOf[ipc.Config](config).TargetUtilization)
 	}
 }

@@ -101,7 +101,7 @@ func TestModulesAreMovedWithoutAScript(t *testing.T) {
 	if typed := moved.Find(`input[name="ipc.targetUtilization"]`).AttrOr("value", ""); typed != "0.66" {
 		t.Errorf("what was typed became %q", typed)
 	}
-	if bar := moved.Text("[data-changes]"); !strings.Contains(bar, "order ipc, patterns, semantic-cache → semantic-cache, ipc, patterns") || !strings.Contains(bar, "ipc.targetUtilization 0.75 → 0.66") {
+	if bar := moved.Text("[data-changes]"); !strings.Contains(bar, "order ipc, patterns, semantic-cache → semantic-cache, ipc, patterns") || !strings.Contains(bar, "ipc.targetUtilization 0.80 → 0.66") {
 		t.Errorf("the bar says %q", bar)
 	}
 	if stored, _ := saved(t, person); stored.Version != 1 {
@@ -210,7 +210,7 @@ func TestTypedIsKeptWhileModulesAreShownWithoutAScript(t *testing.T) {
 	page = person.Post("/pipeline", append(form(page, "rehydrator.maxRehydrated", "3"), "do", page.Find(`[data-choose="ipc"]`).AttrOr("value", ""))...)
 	page = person.Post("/pipeline", append(form(page), "do", page.Find(`[data-preset="aggressive"]`).AttrOr("value", ""))...)
 	bar := page.Text("[data-changes]")
-	for _, want := range []string{"ipc.preserveTokens 20000 → 9000", "rehydrator.maxRehydrated 5 → 3", "ipc.targetUtilization 0.75 → 0.5"} {
+	for _, want := range []string{"ipc.preserveTokens 20000 → 9000", "rehydrator.maxRehydrated 5 → 3", "ipc.targetUtilization 0.80 → 0.50"} {
 		if !strings.Contains(bar, want) {
 			t.Errorf("the bar lacks %q: %s", want, bar)
 		}

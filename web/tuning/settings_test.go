@@ -132,7 +132,7 @@ func TestRangesOnThePageAreThoseOfThePipeline(t *testing.T) {
 // typedValues are values of every setting that are not its default.
 func typedValues() map[string]string {
 	return map[string]string{
-		"ipc.targetUtilization": "0.8", "ipc.compressTo": "0.35", "ipc.minClear": "0.2", "ipc.preserveLastTurns": "9", "ipc.preserveTokens": "9000",
+		"ipc.targetUtilization": "0.7", "ipc.compressTo": "0.35", "ipc.minClear": "0.2", "ipc.preserveLastTurns": "9", "ipc.preserveTokens": "9000",
 		"ipc.archiveToBlob": "false", "ipc.deepestLevel": "2", "ipc.blockTokens": "900", "ipc.observationMasking": "true",
 		"ipc.idleUtilization": "0.6", "ipc.contextWindow": "64000", "ipc.keepLastLadder": "[9, 4]", "ipc.maxBytes": "1000000", "ipc.warnAfterEpochs": "0",
 		"ipc.trigger": "break-even", "ipc.minContext": "80000", "ipc.repeats": "point",

@@ -87,10 +87,11 @@ func TestStrangerWalksThroughWithTheScriptsOn(t *testing.T) {
 	tab.Until(charted)
 
 	// The slider moves, the bar says what changes, saving keeps it.
+	person.Post("/pipeline/yaml", "version", "0", "yaml", "ipc:\n  compressTo: 0.25\n")
 	tab.Click(`.nav a[href="/pipeline"]`)
 	tab.Until(browsertest.At("/pipeline") + ` && document.querySelector('[data-savebar]').hidden`)
 	tab.Set("[data-slider]", "0.58")
-	tab.Until(`document.querySelector('[data-changes]').textContent.replace(/\s+/g, ' ').includes('targetUtilization 0.75 → 0.58')`)
+	tab.Until(`document.querySelector('[data-changes]').textContent.replace(/\s+/g, ' ').includes('targetUtilization 0.80 → 0.58')`)
 	// compressTo gives way to a lower target and comes back with a higher one.
 	tab.Set("[data-slider]", "0.31")
 	tab.Until(`document.querySelector('[data-changes]').textContent.replace(/\s+/g, ' ').includes('compressTo 0.25 → 0.21')`)
@@ -100,7 +101,7 @@ func TestStrangerWalksThroughWithTheScriptsOn(t *testing.T) {
 	tab.Until(`document.querySelector('[name="ipc.compressTo"]').value === '0.22'`)
 	tab.CheckLooks("pipeline moved")
 	tab.Click(`[data-savebar] button[type="submit"]`)
-	tab.Until(browsertest.At("/pipeline?saved=1") + ` && document.querySelector('[name="ipc.targetUtilization"]').value === '0.32' && document.querySelector('[name="ipc.compressTo"]').value === '0.22'`)
+	tab.Until(browsertest.At("/pipeline?saved=2") + ` && document.querySelector('[name="ipc.targetUtilization"]').value === '0.32' && document.querySelector('[name="ipc.compressTo"]').value === '0.22'`)
 	if same := browsertest.Evaluate[string](tab, `document.documentElement.dataset.same || 'no'`); same != "yes" {
 		t.Error("pages were loaded again")
 	}

@@ -46,7 +46,7 @@ func weigh(exchange *pipeline.View, size int) balance {
 	b.read, b.write = cachePrices(exchange)
 	b.fixed = b.rate * float64(exchange.Fixed+tokensOf(exchange.Digests[:conversation.Lead(exchange.Digests)]))
 	b.fresh = b.rate * float64(fresh(exchange))
-	b.goal = depth(new(configOf(exchange)), b.fixed)
+	b.goal = depth(configOf(exchange).MinContext, b.fixed)
 	b.left = max(b.goal, b.fixed+b.rate*float64(newestKept(exchange, b.goal/b.rate)))
 	b.add(exchange)
 	return b
@@ -64,16 +64,21 @@ func rateOf(exchange *pipeline.View, size int) float64 {
 const depthShare = 0.23
 
 // depth returns what a compaction is to leave: the share of minContext behind what
-// precedes the conversation, which is never cut, or less by compressTo.
-func depth(config *Config, fixed float64) float64 {
-	return fixed + min(depthShare, config.CompressTo)*float64(config.MinContext)
+// precedes the conversation, which is never cut. In small windows compressTo may ask for less.
+func depth(minContext int, fixed float64) float64 {
+	return fixed + depthShare*float64(minContext)
 }
+
+// newestShareByCost is newestShare by the rule of rent or buy. Of shares from 0.3 to 0.7 this one
+// holds most of what later turns use at the same cost: records hold more names than as many
+// tokens of the newest turns, of which a few always stay.
+const newestShareByCost = 0.4
 
 // newestKept returns the o200k tokens of the newest turns that stay as they are where a
 // compaction goes down to goal.
 func newestKept(exchange *pipeline.View, goal float64) int {
 	config, turns := configOf(exchange), exchange.Turns
-	newest := min(float64(config.PreserveTokens), goal/2)
+	newest := min(float64(config.PreserveTokens), newestShareByCost*goal)
 	size := 0
 	for i, turn := range slices.Backward(turns) {
 		next := tokensOf(exchange.Digests[turn.From:turn.To])

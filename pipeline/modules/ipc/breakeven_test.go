@@ -137,6 +137,49 @@ func TestTheRentIsAddedUpSinceTheLastEpoch(t *testing.T) {
 	}
 }
 
+// Where the window is far, what is left is a share of minContext: compressTo is one of the
+// window.
+func TestCompressToSaysNothingWhereTheWindowIsFar(t *testing.T) {
+	t.Parallel()
+
+	var left []int
+	for _, share := range []float64{0.10, 0.60} {
+		_, last := untilEpoch(t, newUsed(t, million, byBreakEven, func(config *ipc.Config) { config.CompressTo = share }))
+		left = append(left, last.Report.After)
+	}
+	if left[0] != left[1] {
+		t.Errorf("%d tokens are left with one compressTo, %d with another", left[0], left[1])
+	}
+}
+
+// Of what a compaction by cost leaves, at most two fifths are there for being the newest: as
+// many turns as hold them, and no more.
+func TestTheNewestTokensAreTwoFifthsOfWhatIsLeft(t *testing.T) {
+	t.Parallel()
+
+	u := newUsed(t, million, byBreakEven)
+	c := (&talk{system: words(5_000)}).user("Change the handlers.")
+	for u.Epochs == 0 && len(c.messages) < 400 {
+		last := u.send(t, 10*time.Second, c.run(fmt.Sprint("cat ", len(c.messages)), words(450)))
+		if u.Epochs == 0 {
+			continue
+		}
+		newest, turn := 0, 0
+		for i, digest := range last.Digests[last.Projection.Covers:] {
+			newest += digest.Tokens
+			if i < 2 {
+				turn += digest.Tokens
+			}
+		}
+		if most := (5_000 + 0.23*50_000) * 0.4; float64(newest) < 0.97*most || float64(newest-turn) > 1.03*most {
+			t.Errorf("%d tokens stay as they are, %d of them in the oldest turn, want %.0f", newest, turn, most)
+		}
+	}
+	if u.Epochs == 0 {
+		t.Error("no epoch")
+	}
+}
+
 // Up to minContext nothing is touched, on a cold cache either; above it a cold cache is
 // the moment to act at once.
 func TestUpToMinContextNothingIsTouched(t *testing.T) {

@@ -81,8 +81,8 @@ type Config struct {
 // DefaultConfig returns the settings of a workspace that has set nothing.
 func DefaultConfig() Config {
 	return Config{
-		TargetUtilization: 0.75,
-		CompressTo:        0.25,
+		TargetUtilization: 0.80,
+		CompressTo:        0.15,
 		MinClear:          0.10,
 		PreserveLastTurns: 5,
 		PreserveTokens:    20_000,

@@ -25,6 +25,7 @@ func Example() {
 	config := modules.Catalog().Default()
 	config.Modules = []string{ipc.Name}
 	settings := pipeline.Change[ipc.Config](&config)
+	settings.TargetUtilization, settings.CompressTo = 0.75, 0.25
 	settings.PreserveLastTurns, settings.PreserveTokens = 2, 0
 	options := pipelinetest.Options{Counter: counter, Config: config, Limit: 8000}
 	options.Commit = func(_ context.Context, projection session.Projection) error {

@@ -21,7 +21,7 @@ func Description() pipeline.Description {
 			{Title: "Details", Settings: details()},
 		},
 		Presets: []pipeline.Preset{
-			{Name: "default", Title: "Default", Does: "Starts at three quarters of the window. Suits most coding agents."},
+			{Name: "default", Title: "Default", Does: "Starts at four fifths of the window. Suits most coding agents."},
 			{
 				Name: "aggressive", Title: "Aggressive", YAML: "ipc:\n  targetUtilization: 0.5\n  preserveLastTurns: 3\n",
 				Does: "Starts at half the window. Smaller prompts, and the provider’s cache is rewritten more often.",

@@ -11,6 +11,10 @@ import (
 // not.
 const atMostTimes = 2
 
+// newestShare bounds what is kept for the sake of the newest tokens as a share of what an
+// epoch goes down to.
+const newestShare = 0.5
+
 // tails tries how many of the newest turns may stay as they are.
 type tails struct {
 	history   *history
@@ -84,11 +88,14 @@ type step struct {
 	newest float64 // o200k tokens
 }
 
-// steps are the tails to try, the longest first. In a small window the newest
-// tokens are at most half of the goal; they shrink with the number of turns, and
-// the last step keeps one turn alone.
+// steps are the tails to try, the longest first. The newest tokens are at most a share of
+// the goal; they shrink with the number of turns, and the last step keeps one turn alone.
 func (s *tails) steps() []step {
-	whole := step{s.history.config.PreserveLastTurns, min(float64(s.history.config.PreserveTokens)/s.budget.rate, float64(s.budget.goal)/2)}
+	share := newestShare
+	if byBreakEven(s.history.exchange) {
+		share = newestShareByCost
+	}
+	whole := step{s.history.config.PreserveLastTurns, min(float64(s.history.config.PreserveTokens)/s.budget.rate, share*float64(s.budget.goal))}
 	steps := []step{whole}
 	for _, turns := range s.history.config.KeepLastLadder {
 		if turns < steps[len(steps)-1].turns && turns > 1 {

@@ -77,10 +77,14 @@ func epoch(t *testing.T, body []byte, limit int, change ...func(*ipc.Config)) (*
 	return send(t, lane, body)
 }
 
+// newLane returns a lane whose prompts are compressed above three quarters of their limit,
+// down to one: the sizes of the conversations here are chosen for that.
 func newLane(t testing.TB, limit int, change ...func(*ipc.Config)) *pipelinetest.Lane {
 	t.Helper()
 	counter := newCounter(t)
 	config := modules.Catalog().Default()
+	settings := pipeline.Change[ipc.Config](&config)
+	settings.TargetUtilization, settings.CompressTo = 0.75, 0.25
 	for _, set := range change {
 		set(pipeline.Change[ipc.Config](&config))
 	}
@@ -89,6 +93,8 @@ func newLane(t testing.TB, limit int, change ...func(*ipc.Config)) *pipelinetest
 		Options: pipelinetest.Options{Counter: counter, Config: config, Limit: limit},
 	}
 }
+
+func byDefault(config *ipc.Config) { *config = ipc.DefaultConfig() }
 
 // send takes a lane's next request through ipc and holds the prompt against the
 // provider's rules.

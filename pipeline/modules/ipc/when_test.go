@@ -147,13 +147,13 @@ func TestWithoutACacheThatWentColdTheTargetDecides(t *testing.T) {
 func TestOrdinaryGrowthIsWorthAnEpochAtTheTarget(t *testing.T) {
 	t.Parallel()
 
-	u := newUsed(t, 200_000)
+	u := newUsed(t, 200_000, byDefault)
 	c := &talk{system: words(20_000)}
 	for i := range 100 {
 		c.user(fmt.Sprintf("Next, change handler%d.go.", i)).run(fmt.Sprintf("cat handler%d.go", i), fmt.Sprintf("handler%d %s", i, words(1_900)))
 		if exchange := u.send(t, 10*time.Second, c); u.Epochs > 0 {
 			completed := event(t, exchange, "completed")
-			if before := completed.Counts["before"]; before < 150_000 || before > 153_000 {
+			if before := completed.Counts["before"]; before < 160_000 || before > 163_000 {
 				t.Errorf("at %d of 200000", before)
 			}
 			if completed.Counts["predicted_net_microusd"] <= 0 {
