@@ -10,7 +10,17 @@ DECLARE
   first CONSTANT oid := 'exchanges'::regclass;
   one record;
 BEGIN
-  LOCK TABLE workspaces, exchanges IN ACCESS EXCLUSIVE MODE;
+  -- The version before records meanwhile, and may hold what this waits for while it waits for what this holds.
+  FOR try IN 1..200 LOOP
+    BEGIN
+      SET LOCAL lock_timeout = '250ms';
+      LOCK TABLE workspaces, exchanges IN ACCESS EXCLUSIVE MODE;
+      EXIT;
+    EXCEPTION WHEN lock_not_available OR deadlock_detected THEN
+      IF try = 200 THEN RAISE; END IF;
+      PERFORM pg_sleep(0.1);
+    END;
+  END LOOP;
   DROP TRIGGER rollups ON exchanges;
   DROP TRIGGER session_failed ON exchanges;
   ALTER TABLE exchanges RENAME TO exchanges_first;

@@ -172,3 +172,39 @@ func TestWhatAKilledPassHasLeftIsDropped(t *testing.T) {
 		t.Errorf("tags of %s are left, want those of %s", tagged, kept.ID)
 	}
 }
+
+// S27: a deleted workspace leaves no exchange in any partition, and takes none of another workspace's with it that has
+// the same place in another partition.
+func TestDeletedWorkspaceLeavesNothingInAnyPartition(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	other := *b
+	_, workspace, err := b.DB.Accounts.SignUp(t.Context(), "eve@example.com", "hash", "another workspace")
+	if err != nil {
+		t.Fatal(err)
+	}
+	other.workspace = workspace.ID
+	b.keep(t, partitions.LeastDays)
+	later := b.now.AddDate(0, 0, 60)
+	for range 3 {
+		b.record(t, exchange(b.now))
+		other.record(t, exchange(later))
+	}
+	for range 2 {
+		other.record(t, exchange(b.now))
+		b.record(t, exchange(later))
+	}
+	if err := b.DB.Deletion.CloseWorkspace(t.Context(), b.workspace, func(context.Context) error { return nil }); err != nil {
+		t.Fatal(err)
+	}
+	if err := b.DB.Deletion.EraseSessions(t.Context(), b.workspace); err != nil {
+		t.Fatal(err)
+	}
+	left := b.text(t, "SELECT string_agg(n::text || CASE WHEN workspace_id = $1 THEN ' of the deleted one' ELSE '' END, ' ' ORDER BY n) FROM (SELECT workspace_id, count(*) AS n FROM exchanges GROUP BY workspace_id, tableoid) c", b.workspace)
+	if left != "2 3" {
+		t.Errorf("partitions hold %s, want 2 and 3 of the other workspace", left)
+	}
+	if err := b.DB.Deletion.EraseWorkspace(t.Context(), b.workspace); err != nil {
+		t.Fatal(err)
+	}
+}

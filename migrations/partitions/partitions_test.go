@@ -274,6 +274,40 @@ func TestRecordersDoNotWaitForPartitions(t *testing.T) {
 	}
 }
 
+// S27: a recorder takes the table of workspaces before that of exchanges, as the job does, so that neither waits for
+// the other in a circle.
+func TestRecordersTakeTablesInTheOrderOfTheJob(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	job, err := b.owner.Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = job.Rollback(context.WithoutCancel(t.Context())) }()
+	if _, err := job.Exec(t.Context(), "LOCK TABLE workspaces IN ACCESS EXCLUSIVE MODE"); err != nil {
+		t.Fatal(err)
+	}
+	recorded := make(chan error, 1)
+	go func() {
+		recorded <- b.DB.Exchanges.RecordExchanges(context.WithoutCancel(t.Context()), b.workspace, []tenants.Exchange{exchange(b.now)})
+	}()
+	const waiting = "SELECT coalesce(string_agg(relation::regclass::text, ' '), '') FROM pg_locks WHERE NOT granted AND database = (SELECT oid FROM pg_database WHERE datname = current_database())"
+	for b.text(t, waiting) != "workspaces" {
+		if t.Context().Err() != nil {
+			t.Fatal("the recorder does not wait for workspaces")
+		}
+	}
+	if has := b.text(t, "SELECT count(*)::text FROM pg_locks WHERE granted AND relation = 'exchanges'::regclass"); has != "0" {
+		t.Error("a recorder that waits for workspaces has the exchanges")
+	}
+	if err := job.Rollback(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-recorded; err != nil {
+		t.Error(err)
+	}
+}
+
 // S27: of replicas that keep partitions at once one does.
 func TestOneOfSeveralReplicasKeepsPartitions(t *testing.T) {
 	t.Parallel()

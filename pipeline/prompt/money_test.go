@@ -151,6 +151,8 @@ func TestMissesAreAttributedAfterARestart(t *testing.T) {
 func TestLaneThatLosesMoneyIsWarnedOf(t *testing.T) {
 	t.Parallel()
 	p := newPayer(t, 40_000)
+	settings := pipeline.Change[ipc.Config](&p.bench.config)
+	settings.TargetUtilization, settings.CompressTo = 0.75, 0.25
 	talk := begun("claude-sonnet-4-5").filled(4, 2000)
 	epochs, warnings, events := 0, 0, 0
 	for range 40 { // the window holds a few turns only: each epoch comes before the last one has paid

@@ -66,9 +66,12 @@ func (db Exchanges) RecordedExchanges(ctx context.Context, workspace tenants.Wor
 
 // insertExchanges inserts a JSON array of recordedRow, with the tags of those that are
 // new, and adds those that are new and count to what the workspace's meter is to count: one statement and
-// one argument, however many exchanges. It changes no row that another batch changes.
+// one argument, however many exchanges. It changes no row that another batch changes. The workspace is named first, so
+// that the transaction has the table of workspaces, to which the exchanges' key leads, before theirs: so does the job
+// that changes the bounds of partitions, and neither waits for the other in a circle.
 func insertExchanges(tx *gorm.DB, workspace tenants.WorkspaceID, batch []byte) error {
-	const statement = `WITH recorded AS (INSERT INTO exchanges (workspace_id, ` + recordedColumns + `)
+	const statement = `WITH workspace AS (SELECT FROM workspaces WHERE workspace_id = $1),
+		recorded AS (INSERT INTO exchanges (workspace_id, ` + recordedColumns + `)
 		SELECT $1, ` + recordedColumns + ` FROM jsonb_populate_recordset(NULL::exchanges, $2)
 		ON CONFLICT DO NOTHING RETURNING id, at, endpoint, class, status, error_from, attempts, tags),
 		tagged AS (INSERT INTO exchange_tags (workspace_id, tag, at, exchange_id)
