@@ -33,7 +33,7 @@ BEGIN
 
   -- An index of all partitions takes in one of the same kind that a partition has.
   FOR one IN SELECT c.relname AS name, pg_get_indexdef(c.oid) AS definition
-      FROM pg_index i JOIN pg_class c ON c.oid = i.indexrelid WHERE i.indrelid = first AND i.indisvalid AND NOT i.indisprimary LOOP
+      FROM pg_index i JOIN pg_class c ON c.oid = i.indexrelid WHERE i.indrelid = first AND i.indisvalid AND NOT i.indisprimary AND c.relname LIKE 'exchanges\_%' LOOP
     EXECUTE format('ALTER INDEX %I RENAME TO %I', one.name, replace(one.name, 'exchanges_', 'exchanges_first_'));
     EXECUTE replace(one.definition, ' ON public.exchanges_first ', ' ON public.exchanges ');
   END LOOP;
@@ -82,12 +82,10 @@ BEGIN
   LOCK TABLE workspaces, exchanges IN ACCESS EXCLUSIVE MODE;
   SELECT array_agg(format('ALTER INDEX %s RENAME TO %I', x.indexrelid::regclass, p.relname)) INTO names
     FROM pg_index x JOIN pg_inherits h ON h.inhrelid = x.indexrelid JOIN pg_class p ON p.oid = h.inhparent WHERE x.indrelid = oldest;
+  EXECUTE format('ALTER TABLE exchanges DETACH PARTITION %s', oldest);
   FOR one IN SELECT inhrelid::regclass AS name FROM pg_inherits WHERE inhparent = parted LOOP
-    EXECUTE format('ALTER TABLE exchanges DETACH PARTITION %s', one.name);
-    IF one.name <> oldest THEN
-      EXECUTE format('INSERT INTO %s SELECT * FROM %s', oldest, one.name);
-      EXECUTE format('DROP TABLE %s', one.name);
-    END IF;
+    EXECUTE format('INSERT INTO %s TABLE %s', oldest, one.name);
+    EXECUTE format('DROP TABLE %s', one.name);
   END LOOP;
   FOR one IN SELECT *, (SELECT string_agg(quote_ident(r), ', ') FROM unnest(roles) r) AS readers FROM pg_policies WHERE schemaname = 'public' AND tablename = 'exchanges' LOOP
     EXECUTE format('CREATE POLICY %I ON %s FOR %s TO %s USING (%s)', one.policyname, oldest, one.cmd, one.readers, one.qual)

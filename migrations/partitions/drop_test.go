@@ -162,7 +162,7 @@ func TestWhatAKilledPassHasLeftIsDropped(t *testing.T) {
 	b := setup(t)
 	kept, gone := exchange(b.now), exchange(b.now.AddDate(-1, 0, 0))
 	b.record(t, kept, gone)
-	b.exec(t, "CREATE TABLE exchanges_before_20270101 (LIKE exchanges)", "INSERT INTO exchanges_before_20270101 SELECT * FROM exchanges", // copied, not yet in place
+	b.exec(t, "CREATE TABLE exchanges_before_20270101 (LIKE exchanges)", "INSERT INTO exchanges_before_20270101 TABLE exchanges", // copied, not yet in place
 		"DELETE FROM exchanges WHERE id = '"+gone.ID.String()+"'")
 	b.keep(t, 0)
 	if left := b.text(t, "SELECT coalesce(string_agg(relname, ' '), '') FROM pg_class WHERE relname LIKE 'exchanges_before%'"); left != "" {

@@ -83,7 +83,7 @@ func (p pass) end(ctx context.Context, newest Partition, until uuid.UUID) (Parti
 		err := all(ctx, tx, "ALTER TABLE exchanges DETACH PARTITION "+name,
 			"CREATE TABLE "+identifier(next.Name)+" PARTITION OF exchanges "+bounds(until, uuid.Nil))
 		if err == nil && !looked {
-			err = all(ctx, tx, "WITH beyond AS (DELETE FROM "+name+" WHERE id >= '"+until.String()+"' RETURNING *) INSERT INTO "+identifier(next.Name)+" SELECT * FROM beyond")
+			err = all(ctx, tx, "WITH beyond AS (DELETE FROM "+name+" WHERE id >= '"+until.String()+"' RETURNING *) INSERT INTO "+identifier(next.Name)+" TABLE beyond")
 		}
 		if err != nil {
 			return err

@@ -332,6 +332,17 @@ func TestOneOfSeveralReplicasKeepsPartitions(t *testing.T) {
 	}
 }
 
+// The database and the program know the same first id of a time; the database leaves a day for clocks that disagree.
+func TestFirstIDsAreThoseOfTheDatabase(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	for _, at := range []time.Time{b.now, time.Date(2026, 11, 26, 23, 59, 59, 999_000_000, time.UTC), time.Unix(1, 0), time.Date(1, 1, 1, 0, 0, 0, 0, time.UTC), time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC)} {
+		if first, want := b.text(t, "SELECT first_exchange_id($1)::text", at), partitions.First(at.Add(-24*time.Hour)).String(); first != want {
+			t.Errorf("%s: %s, want %s", at, first, want)
+		}
+	}
+}
+
 // partsSQL lists what a partition has, as all partitions together have it.
 const partsSQL = `SELECT c.relname || ': ' || what FROM pg_class c CROSS JOIN LATERAL (
 	SELECT 'index ' || coalesce(p.relname, '') || CASE WHEN NOT x.indisvalid THEN ' invalid' ELSE '' END AS what FROM pg_index x LEFT JOIN pg_inherits h ON h.inhrelid = x.indexrelid LEFT JOIN pg_class p ON p.oid = h.inhparent WHERE x.indrelid = c.oid

@@ -85,14 +85,14 @@ func (p plan) ofAll(indexes map[string]string) plan {
 // split cuts the exchanges into partitions at times, the oldest first.
 func (b bundle) split(t *testing.T, times ...time.Time) {
 	t.Helper()
-	from, statements := "MINVALUE", []string{"CREATE TEMP TABLE every AS SELECT * FROM exchanges", "ALTER TABLE exchanges DISABLE TRIGGER USER", "DROP TABLE exchanges_first"}
+	from, statements := "MINVALUE", []string{"CREATE TEMP TABLE every AS TABLE exchanges", "ALTER TABLE exchanges DISABLE TRIGGER USER", "DROP TABLE exchanges_first"}
 	for i, at := range times {
 		until := fmt.Sprintf("'%012x00000000000000000000'", at.UnixMilli())
 		statements = append(statements, fmt.Sprintf("CREATE TABLE exchanges_%d PARTITION OF exchanges FOR VALUES FROM (%s) TO (%s)", i, from, until))
 		from = until
 	}
 	statements = append(statements, "CREATE TABLE exchanges_last PARTITION OF exchanges FOR VALUES FROM ("+from+") TO (MAXVALUE)",
-		"INSERT INTO exchanges SELECT * FROM every", "ALTER TABLE exchanges ENABLE TRIGGER USER", "VACUUM ANALYZE exchanges")
+		"INSERT INTO exchanges TABLE every", "ALTER TABLE exchanges ENABLE TRIGGER USER", "VACUUM ANALYZE exchanges")
 	connection, err := b.database.Owner(t).Acquire(t.Context())
 	if err != nil {
 		t.Fatal(err)

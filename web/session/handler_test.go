@@ -45,7 +45,7 @@ func compressed(t *testing.T) (*webtest.Person, *sessiontest.Session, session.Ov
 // cutAtL1 has the person's workspace compress so little that turns stay at L1.
 func cutAtL1(t *testing.T, person *webtest.Person) {
 	t.Helper()
-	config := tenants.PipelineConfig{YAML: "ipc: {compressTo: 0.40}\n", SavedBy: person.User.ID}
+	config := tenants.PipelineConfig{YAML: "ipc: {targetUtilization: 0.75, compressTo: 0.40}\n", SavedBy: person.User.ID}
 	if _, err := person.DB.Pipelines.SavePipeline(t.Context(), person.Workspace.ID, 0, config); err != nil {
 		t.Fatal(err)
 	}

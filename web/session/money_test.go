@@ -86,7 +86,7 @@ func TestSessionThatNeedsAttentionSaysWhy(t *testing.T) {
 	if _, err := owner.Exec(t.Context(), "UPDATE sessions SET net_microusd = -4200000 WHERE id = $1", overview.ID); err != nil {
 		t.Fatal(err)
 	}
-	saved := tenants.PipelineConfig{YAML: "ipc: {compressTo: 0.40, warnAfterEpochs: 1}", SavedBy: person.User.ID}
+	saved := tenants.PipelineConfig{YAML: "ipc: {targetUtilization: 0.75, compressTo: 0.40, warnAfterEpochs: 1}", SavedBy: person.User.ID}
 	if _, err := person.DB.Pipelines.SavePipeline(t.Context(), person.Workspace.ID, 1, saved); err != nil {
 		t.Fatal(err)
 	}

@@ -79,8 +79,8 @@ func TestStrangerWalksThroughWithTheScriptsOn(t *testing.T) {
 	tab.Until(`document.querySelector('#list .sessions a.ttl') !== null`)
 	tab.Click(`.sessions a.ttl`)
 	tab.Until(charted + ` && document.querySelector('#read') !== null`)
-	tab.Click(`.turns li:nth-child(3) a`)
-	tab.Until(`document.querySelector('.turns li:nth-child(3) a').getAttribute('aria-current') === 'true' && location.search.includes('m=')`)
+	tab.Click(`.turns li.tickable a`)
+	tab.Until(`document.querySelector('.turns li.tickable a').getAttribute('aria-current') === 'true' && location.search.includes('m=')`)
 	if original, sent := tab.Text(`[data-testid="original"] pre`), tab.Text(`[data-testid="sent"]`); original == "" || sent == "" {
 		t.Errorf("original %q, sent %q", original, sent)
 	}
