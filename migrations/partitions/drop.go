@@ -73,7 +73,7 @@ func (p pass) replace(ctx context.Context, old []Partition, kept []key) error {
 	name := identifier(leftovers + timeOf(until).Format("20060102"))
 	var parts, detached []string
 	for _, one := range old {
-		parts = append(parts, "SELECT o.* FROM "+identifier(one.Name)+" o WHERE o.workspace_id = k.workspace_id AND o.id = k.id")
+		parts = append(parts, "SELECT o.* FROM "+identifier(one.Name)+" o WHERE o.workspace_id = k.workspace_id AND o.id = k.id") //nolint:unqueryvet // rows move as they are
 		detached = append(detached, "ALTER TABLE exchanges DETACH PARTITION "+identifier(one.Name))
 	}
 	// Look-ups, one for each that is kept, whatever the database knows of the partitions.
@@ -82,7 +82,7 @@ func (p pass) replace(ctx context.Context, old []Partition, kept []key) error {
 	for i, one := range kept {
 		workspaces[i], ids[i] = one.Workspace, one.ID
 	}
-	copied := "INSERT INTO " + name + " SELECT o.* FROM unnest($1::uuid[], $2::uuid[]) AS k (workspace_id, id) " + now + " WHERE " + mustBeKept + " ON CONFLICT DO NOTHING"
+	copied := "INSERT INTO " + name + " SELECT o.* FROM unnest($1::uuid[], $2::uuid[]) AS k (workspace_id, id) " + now + " WHERE " + mustBeKept + " ON CONFLICT DO NOTHING" //nolint:unqueryvet // the same
 	err := pgx.BeginFunc(ctx, p.connection, func(tx pgx.Tx) error {
 		err := all(ctx, tx, "CREATE TABLE "+name+" (LIKE exchanges INCLUDING DEFAULTS INCLUDING STORAGE INCLUDING INDEXES)")
 		if err == nil {

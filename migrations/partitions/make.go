@@ -56,9 +56,9 @@ func widthAt(perDay float64, drops bool) time.Duration {
 	if !drops && perDay*364 <= Large {
 		return 0
 	}
-	for _, days := range []time.Duration{84, 28, 7} {
+	for _, days := range []int{84, 28, 7} {
 		if perDay*float64(days) <= Large && !(drops && days > 28) {
-			return days * day
+			return time.Duration(days) * day
 		}
 	}
 	return day

@@ -191,7 +191,7 @@ func (p Partition) begins() time.Time { return timeOf(p.From) }
 func First(at time.Time) uuid.UUID {
 	var id uuid.UUID
 	var milliseconds [8]byte
-	binary.BigEndian.PutUint64(milliseconds[:], uint64(max(0, at.UnixMilli()))) //nolint:gosec // not below 0
+	binary.BigEndian.PutUint64(milliseconds[:], uint64(max(0, at.UnixMilli())))
 	copy(id[:6], milliseconds[2:])
 	return id
 }

@@ -382,7 +382,7 @@ func TestPartitionsHaveWhatTheTableHas(t *testing.T) {
 		has[name] = append(has[name], what)
 	}
 	indexes := strings.Split(b.text(t, "SELECT string_agg('index ' || relname, ',' ORDER BY relname) FROM pg_index JOIN pg_class c ON c.oid = indexrelid WHERE indrelid = 'exchanges'::regclass"), ",")
-	want := append(has["exchanges"], indexes...)
+	want := slices.Concat(has["exchanges"], indexes)
 	slices.Sort(want)
 	if len(has) < 4 || len(indexes) < 10 || len(want) < 60 {
 		t.Fatalf("%d partitions, %d indexes, %d things: the test does not see them", len(has)-1, len(indexes), len(want))

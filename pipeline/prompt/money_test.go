@@ -151,7 +151,7 @@ func TestMissesAreAttributedAfterARestart(t *testing.T) {
 func TestLaneThatLosesMoneyIsWarnedOf(t *testing.T) {
 	t.Parallel()
 	p := newPayer(t, 40_000)
-	settings := pipeline.Change[ipc.Config](&p.bench.config)
+	settings := pipeline.Change[ipc.Config](&p.config)
 	settings.TargetUtilization, settings.CompressTo = 0.75, 0.25
 	talk := begun("claude-sonnet-4-5").filled(4, 2000)
 	epochs, warnings, events := 0, 0, 0

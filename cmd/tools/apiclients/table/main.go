@@ -147,7 +147,9 @@ func try(ctx context.Context, wanted options) (err error) {
 
 // chosen returns the clients and the cases that are wanted. It fails where nothing is chosen.
 func (o options) chosen() (clients []apiclients.Client, cases []apiclients.Case, err error) {
-	holds := func(name, wanted string) bool { return strings.Contains(strings.ToLower(name), strings.ToLower(wanted)) }
+	holds := func(name, wanted string) bool {
+		return strings.Contains(strings.ToLower(name), strings.ToLower(wanted))
+	}
 	var names, titles []string
 	for _, client := range apiclients.Clients() {
 		names = append(names, client.Name)
