@@ -99,7 +99,7 @@ func setupCompacting(t *testing.T, path string, streams bool) *compacting {
 // configure sets the pipeline of the workspace.
 func (c *compacting) configure(yaml string) {
 	c.store.mu.Lock()
-	c.store.pipeline = tenants.PipelineConfig{Modules: "ipc,compaction-bridge", YAML: yaml + "\nipc: {contextWindow: 30000, preserveTokens: 2000}"}
+	c.store.pipeline = tenants.PipelineConfig{Modules: "ipc,compaction-bridge", YAML: yaml + "\nipc: {contextWindow: 30000, preserveTokens: 2000, targetUtilization: 0.75, compressTo: 0.25}"}
 	c.store.mu.Unlock()
 	c.Settings.ForgetAll()
 }

@@ -256,7 +256,7 @@ func TestEmergencyPassKeepsTheSessionAlive(t *testing.T) {
 	i := start(t, providerdouble.Config{Window: 30_000})
 	w := i.tenant("emergency")
 	body := generated(i.double, 120)
-	header := map[string]string{"X-Palimpsest-Session-Id": "emergency"}
+	header := map[string]string{"X-Palimpsest-Session-Id": "emergency", "X-Palimpsest-Target-Utilization": "0.95"}
 	response, answer := w.post("/v1/messages", body, header)
 	if response.StatusCode != http.StatusOK || response.Header.Get("X-Palimpsest-Compression") != "emergency" || response.Header.Get("X-Palimpsest-Attempts") != "2" {
 		t.Fatalf("status %d, headers %v: %s", response.StatusCode, response.Header, answer)
