@@ -75,7 +75,7 @@ func run(ctx context.Context, binary, folder, data string) (err error) {
 		{"overview-dark-1440", "/overview?range=90d", "dark", charted, usual},
 		{"session-light-1440", session, "light", always, tall}, // its chart is folded
 		{"sessions-light-1440", "/sessions?range=30d", "light", always, usual},
-		{"pipeline-light-1440", "/pipeline", "light", `!document.querySelector('[aria-busy="true"], .htmx-request') && !document.body.textContent.includes('appears here')`, usual},
+		{"pipeline-light-1440", "/pipeline", "light", `document.querySelector('[data-testid="replayed"]') && !document.querySelector('[aria-busy="true"], .htmx-request')`, usual},
 		{"requests-light-1440", "/requests?error_from=provider", "light", always, usual},
 	} {
 		if err := take(ctx, client, program.URL, wanted, folder); err != nil {
