@@ -163,10 +163,15 @@ func TestStoppedBucketIsSeenAndNamed(t *testing.T) {
 		}
 	}
 	isUp(true)
-	for _, metric := range []string{"palimpsest_mover_lag_seconds 0", "palimpsest_indexer_lag_seconds 0", "palimpsest_recorder_lag_seconds 0", "palimpsest_database_answer_seconds "} {
+	for _, metric := range []string{"palimpsest_mover_lag_seconds 0", "palimpsest_indexer_lag_seconds 0", "palimpsest_recorder_lag_seconds 0"} {
 		if !strings.Contains(operator.metrics(), "\n"+metric) {
 			t.Errorf("/metrics lacks %q", metric)
 		}
+	}
+	var took float64
+	_, answer, _ := strings.Cut(operator.metrics(), "\npalimpsest_database_answer_seconds ")
+	if _, err := fmt.Sscan(answer, &took); err != nil || took <= 0 || took >= 1 {
+		t.Errorf("the database answers in %v s (%v)", took, err)
 	}
 
 	bucket.stop()

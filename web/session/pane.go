@@ -194,8 +194,7 @@ func (r *reader) pane(ctx context.Context, chosen span, listed row, asked query)
 // epoch has made of it.
 func (r *reader) whatWent(ctx context.Context, chosen span, pointers []*session.Insert, p *pane) error {
 	if len(pointers) == 0 {
-		r.sent(chosen, p)
-		return nil
+		return r.sent(chosen, p)
 	}
 	if len(p.Originals) == 0 {
 		return nil // it is missing or damaged, as the pane says
@@ -281,7 +280,7 @@ func (r *reader) whole(ctx context.Context, from, to int, p *pane) ([]archive.En
 }
 
 // sent reads what stands for the row in the prompt, which may be one text with that of rows beside it.
-func (r *reader) sent(chosen span, p *pane) {
+func (r *reader) sent(chosen span, p *pane) error {
 	texts := r.texts()
 	at := texts[chosen.part]
 	part := r.projection.Parts[at]
@@ -291,6 +290,10 @@ func (r *reader) sent(chosen span, p *pane) {
 	for _, message := range wire.Elements(bytes.Join([][]byte{[]byte("["), part.Raw, []byte("]")}, nil)) {
 		p.Sent = append(p.Sent, r.text(message, p.Raw).unrendered(p.Originals))
 	}
+	if len(p.Sent) != part.Messages {
+		return fmt.Errorf("part %d of projection %d: %d messages can be read, want %d", at, r.projection.Number, len(p.Sent), part.Messages)
+	}
+	return nil
 }
 
 // sharing returns the parts, to excluded, that have their text with one of them.

@@ -299,19 +299,8 @@ func (r *reader) rows(ctx context.Context, page []span, chosen int, asked query)
 // entries lists the single messages of a page, by index. A run says nothing of its own: one of thousands of messages
 // is not read, a short one along with those beside it.
 func (r *reader) entries(ctx context.Context, page []span) (map[int]archive.Entry, error) {
-	var stretches [][2]int
-	for _, span := range page {
-		last := len(stretches) - 1
-		switch {
-		case span.isRun():
-		case last >= 0 && span.From-stretches[last][1] <= rowsPerPage:
-			stretches[last][1] = span.To
-		default:
-			stretches = append(stretches, [2]int{span.From, span.To})
-		}
-	}
 	byIndex := make(map[int]archive.Entry, len(page))
-	for _, stretch := range stretches {
+	for _, stretch := range stretches(page, rowsPerPage, func(span) bool { return true }) {
 		entries, err := r.archive.Entries(ctx, r.workspace, r.lane.ID, stretch[0], stretch[1]-stretch[0])
 		if err != nil {
 			return nil, err
@@ -354,8 +343,12 @@ func (r *reader) messages(ctx context.Context, page []span, entries map[int]arch
 	if !r.mayRead {
 		return read, nil
 	}
-	for _, run := range runs(page, entries) {
-		originals, err := r.archive.Originals(ctx, r.workspace, r.lane.ID, run[0], run[1])
+	isWorthReading := func(one span) bool {
+		entry, known := entries[one.From]
+		return known && entry.Size <= previewBytes
+	}
+	for _, stretch := range stretches(page, 0, isWorthReading) {
+		originals, err := r.archive.Originals(ctx, r.workspace, r.lane.ID, stretch[0], stretch[1])
 		if errors.Is(err, archive.ErrDamaged) {
 			continue
 		}
@@ -371,19 +364,19 @@ func (r *reader) messages(ctx context.Context, page []span, entries map[int]arch
 	return read, nil
 }
 
-// runs returns from and to of adjacent single messages that are worth reading.
-func runs(page []span, entries map[int]archive.Entry) [][2]int {
+// stretches returns from and to of the single messages of a page that are wanted: those with no more than a gap of
+// messages between them together, with what lies between.
+func stretches(page []span, gap int, isWanted func(span) bool) [][2]int {
 	var found [][2]int
-	for _, span := range page {
-		entry, known := entries[span.From]
-		if span.isRun() || !known || entry.Size > previewBytes {
+	for _, one := range page {
+		if one.isRun() || !isWanted(one) {
 			continue
 		}
-		if n := len(found); n > 0 && found[n-1][1] == span.From {
-			found[n-1][1] = span.To
+		if n := len(found); n > 0 && one.From-found[n-1][1] <= gap {
+			found[n-1][1] = one.To
 			continue
 		}
-		found = append(found, [2]int{span.From, span.To})
+		found = append(found, [2]int{one.From, one.To})
 	}
 	return found
 }
