@@ -13,10 +13,10 @@ import (
 	"time"
 
 	"github.com/google/uuid"
-	"github.com/maypok86/otter/v2"
 
 	"palimpsest/pipeline"
 	"palimpsest/pipeline/archive"
+	"palimpsest/pipeline/localcache"
 	"palimpsest/pipeline/modules/semanticcache"
 	"palimpsest/pipeline/prompt"
 	"palimpsest/pipeline/spans"
@@ -71,18 +71,13 @@ func DefaultPatience() Patience {
 type Answers struct {
 	AnswersConfig
 
-	known  *otter.Cache[knownKey, semanticcache.Entry]
-	scores *otter.Cache[[sha256.Size]byte, float64]
+	known  *localcache.Cache[[32]byte, semanticcache.Entry] // by key, which is made of the workspace, too
+	scores *localcache.Cache[[32]byte, float64]             // by pair
 
 	queue   chan keptAnswer
 	stop    chan struct{}
 	stopped sync.WaitGroup
 	once    sync.Once
-}
-
-type knownKey struct {
-	workspace tenants.WorkspaceID
-	key       semanticcache.Key
 }
 
 // keptAnswer is an answer on its way to the store.
@@ -98,14 +93,14 @@ func NewAnswers(config AnswersConfig) (*Answers, error) {
 	if config.Patience == (Patience{}) {
 		config.Patience = DefaultPatience()
 	}
-	known, err := otter.New(&otter.Options[knownKey, semanticcache.Entry]{
-		MaximumWeight: knownAnswers, ExpiryCalculator: otter.ExpiryWriting[knownKey, semanticcache.Entry](knownAge),
-		Weigher: func(_ knownKey, entry semanticcache.Entry) uint32 { return uint32(entry.Size()) + 256 }, //nolint:gosec // an answer is far smaller
+	known, err := localcache.New[[32]byte](localcache.Options[semanticcache.Entry]{
+		MaximumWeight: knownAnswers, ExpireAfterWrite: knownAge,
+		Weigher: func(entry semanticcache.Entry) uint32 { return uint32(entry.Size()) + 256 }, //nolint:gosec // an answer is far smaller
 	})
 	if err != nil {
 		return nil, fmt.Errorf("known answers: %w", err)
 	}
-	scores, err := otter.New(&otter.Options[[sha256.Size]byte, float64]{MaximumSize: knownScores})
+	scores, err := localcache.New[[32]byte](localcache.Options[float64]{MaximumSize: knownScores})
 	if err != nil {
 		return nil, fmt.Errorf("known similarities: %w", err)
 	}
@@ -229,7 +224,7 @@ func asksNoStore(header http.Header) bool {
 // find finds an answer.
 func (a *Answers) find(ctx context.Context, event *Event, asked *inquiry) error {
 	since := a.Now().Add(-time.Duration(asked.config.TTLSeconds) * time.Second)
-	if entry, known := a.known.GetIfPresent(knownKey{asked.workspace, asked.question.Key}); known && entry.At.After(since) {
+	if entry, known := a.known.Get(asked.question.Key); known && entry.At.After(since) {
 		asked.hit(event, entry, pipeline.CacheHit, 1)
 		return nil
 	}
@@ -240,7 +235,7 @@ func (a *Answers) find(ctx context.Context, event *Event, asked *inquiry) error 
 		return err
 	}
 	if len(entries) > 0 && entries[0].Key == asked.question.Key {
-		a.known.Set(knownKey{asked.workspace, asked.question.Key}, entries[0])
+		a.known.Set(asked.question.Key, entries[0])
 		asked.hit(event, entries[0], pipeline.CacheHit, 1)
 		return nil
 	}
@@ -281,7 +276,7 @@ func (a *Answers) compare(ctx context.Context, asked *inquiry, entries []semanti
 	scores, unknown := make([]float64, len(entries)), []int{}
 	texts := []string{asked.question.Text}
 	for i, entry := range entries {
-		score, known := a.scores.GetIfPresent(asked.pair(entry.Text))
+		score, known := a.scores.Get(asked.pair(entry.Text))
 		if scores[i] = score; !known {
 			unknown, texts = append(unknown, i), append(texts, entry.Text)
 		}

@@ -132,7 +132,7 @@ func (a *Answers) keep(event *Event, codec wire.Codec, asked *inquiry, response 
 	_, span := spans.Start(event.traced.request.In(context.Background()), "keep answer")
 	select {
 	case a.queue <- keptAnswer{asked.workspace, entry, expires, span}:
-		a.known.Set(knownKey{asked.workspace, entry.Key}, entry)
+		a.known.Set(entry.Key, entry)
 	default:
 		a.Log.Warn("an answer is not kept: the queue is full", "workspace", asked.workspace)
 	}

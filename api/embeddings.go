@@ -9,11 +9,11 @@ import (
 	"time"
 
 	"github.com/google/uuid"
-	"github.com/maypok86/otter/v2"
 
 	"palimpsest/api/upstream"
 	"palimpsest/pipeline"
 	"palimpsest/pipeline/archive"
+	"palimpsest/pipeline/localcache"
 	"palimpsest/pipeline/modules/rehydrator"
 	"palimpsest/pipeline/spans"
 	"palimpsest/pipeline/wire"
@@ -36,14 +36,12 @@ type Embeddings struct {
 	recorder *Recorder
 	metrics  *Metrics
 	now      func() time.Time
-	failed   *otter.Cache[tenants.WorkspaceID, struct{}]
+	failed   *localcache.Cache[[16]byte, struct{}] // by workspace
 }
 
 // NewEmbeddings returns Embeddings.
 func NewEmbeddings(settings *Settings, upstream upstream.Sender, recorder *Recorder, metrics *Metrics, now func() time.Time) (*Embeddings, error) {
-	failed, err := otter.New(&otter.Options[tenants.WorkspaceID, struct{}]{
-		MaximumSize: maxSettings, ExpiryCalculator: otter.ExpiryWriting[tenants.WorkspaceID, struct{}](embedPause),
-	})
+	failed, err := localcache.New[[16]byte](localcache.Options[struct{}]{MaximumSize: maxSettings, ExpireAfterWrite: embedPause})
 	if err != nil {
 		return nil, fmt.Errorf("embeddings that failed: %w", err)
 	}
@@ -65,7 +63,7 @@ func (e *Embeddings) EmbeddingModel(ctx context.Context, workspace tenants.Works
 // long as ctx lets it. apiKey is whose usage it counts for; uuid.Nil for no key. The
 // errors are ErrNoEmbeddings and those of upstream.Embed.
 func (e *Embeddings) Embed(ctx context.Context, workspace tenants.WorkspaceID, apiKey uuid.UUID, model string, texts []string) (_ [][]float32, err error) {
-	if _, failed := e.failed.GetIfPresent(workspace); failed {
+	if _, failed := e.failed.Get(workspace); failed {
 		return nil, ErrNoEmbeddings
 	}
 	target, err := e.settings.target(ctx, workspace, tenants.ProviderOpenAI, controls{}, func() (string, error) { return model, nil })

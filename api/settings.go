@@ -7,9 +7,8 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/maypok86/otter/v2"
-
 	"palimpsest/pipeline"
+	"palimpsest/pipeline/localcache"
 	"palimpsest/pipeline/modules"
 	"palimpsest/tenants"
 )
@@ -50,10 +49,10 @@ type Settings struct {
 	restrained func(ctx context.Context, workspace tenants.WorkspaceID) (tenants.Restraint, error) // nil if nothing holds anybody back
 	vault      tenants.ProviderKeyVault
 	defaults   pipeline.Layer
-	private    bool // requests may name base URLs on private addresses
-	known      *otter.Cache[tenants.WorkspaceID, *settings]
-	last       *otter.Cache[tenants.WorkspaceID, *settings] // for as long as the store fails
-	changes    atomic.Uint64                                // counts what Forget was told
+	private    bool                                   // requests may name base URLs on private addresses
+	known      *localcache.Cache[[16]byte, *settings] // by workspace
+	last       *localcache.Cache[[16]byte, *settings] // for as long as the store fails
+	changes    atomic.Uint64                          // counts what Forget was told
 }
 
 // settings are what one workspace has set, ready for use.
@@ -92,10 +91,8 @@ func (s *Settings) WithPlans(restrained func(ctx context.Context, workspace tena
 	return s
 }
 
-func newSettingsCache(age time.Duration) (*otter.Cache[tenants.WorkspaceID, *settings], error) {
-	cache, err := otter.New(&otter.Options[tenants.WorkspaceID, *settings]{
-		MaximumSize: maxSettings, ExpiryCalculator: otter.ExpiryWriting[tenants.WorkspaceID, *settings](age),
-	})
+func newSettingsCache(age time.Duration) (*localcache.Cache[[16]byte, *settings], error) {
+	cache, err := localcache.New[[16]byte](localcache.Options[*settings]{MaximumSize: maxSettings, ExpireAfterWrite: age})
 	if err != nil {
 		return nil, fmt.Errorf("known settings: %w", err)
 	}
@@ -105,13 +102,13 @@ func newSettingsCache(age time.Duration) (*otter.Cache[tenants.WorkspaceID, *set
 // Forget drops a workspace's settings: they have changed.
 func (s *Settings) Forget(workspace tenants.WorkspaceID) {
 	s.changes.Add(1)
-	s.known.Invalidate(workspace)
+	s.known.Delete(workspace)
 }
 
 // ForgetAll drops all settings: changes may have been missed.
 func (s *Settings) ForgetAll() {
 	s.changes.Add(1)
-	s.known.InvalidateAll()
+	s.known.Clear()
 }
 
 // config returns the pipeline that holds for a key and what the request asks for,
@@ -159,7 +156,7 @@ func (s *Settings) restraint(ctx context.Context, workspace tenants.WorkspaceID)
 // knew. It holds at once, even where it cannot be stored.
 func (s *Settings) learn(ctx context.Context, workspace tenants.WorkspaceID, model string, tokens int) error {
 	changes := s.changes.Load()
-	if known, ok := s.known.GetIfPresent(workspace); ok && known.windows[model] == 0 {
+	if known, ok := s.known.Get(workspace); ok && known.windows[model] == 0 {
 		learned := *known
 		learned.windows = maps.Clone(known.windows)
 		learned.windows[model] = tokens
@@ -176,11 +173,11 @@ func (s *Settings) learn(ctx context.Context, workspace tenants.WorkspaceID, mod
 // of returns what a workspace has set. While that cannot be read, what it was
 // before goes on to hold: requests must not fail for it.
 func (s *Settings) of(ctx context.Context, workspace tenants.WorkspaceID) (*settings, error) {
-	if settings, known := s.known.GetIfPresent(workspace); known {
+	if settings, known := s.known.Get(workspace); known {
 		return settings, nil
 	}
 	changes := s.changes.Load()
-	before, known := s.last.GetIfPresent(workspace)
+	before, known := s.last.Get(workspace)
 	patience := loadTimeout
 	if known {
 		patience = againTimeout

@@ -12,13 +12,13 @@ import (
 	"time"
 
 	"github.com/google/uuid"
-	"github.com/maypok86/otter/v2"
 
 	"palimpsest/api/limits"
 	"palimpsest/api/upstream"
 	"palimpsest/pipeline"
 	"palimpsest/pipeline/archive"
 	"palimpsest/pipeline/client"
+	"palimpsest/pipeline/localcache"
 	"palimpsest/pipeline/modules/ipc"
 	"palimpsest/pipeline/prompt"
 	"palimpsest/pipeline/session"
@@ -52,7 +52,7 @@ type Summaries struct {
 	metrics  *Metrics
 	now      func() time.Time
 	worker   *summary.Worker
-	lanes    *otter.Cache[uuid.UUID, warmLane]
+	lanes    *localcache.Cache[[16]byte, warmLane] // by id
 }
 
 // warmLane is what is remembered of a lane.
@@ -80,7 +80,7 @@ type SummaryConfig struct {
 
 // NewSummaries returns Summaries that are not started yet.
 func NewSummaries(config SummaryConfig) (*Summaries, error) {
-	lanes, err := otter.New(&otter.Options[uuid.UUID, warmLane]{MaximumSize: summaryLanes})
+	lanes, err := localcache.New[[16]byte](localcache.Options[warmLane]{MaximumSize: summaryLanes})
 	if err != nil {
 		return nil, fmt.Errorf("lanes with summaries: %w", err)
 	}
@@ -128,7 +128,7 @@ func (s *Summaries) after(ctx context.Context, post post, written *prompt.Prompt
 	if s == nil || config.LLMCompression == (ipc.LLMCompression{}) || !takesSummary(post, written) {
 		return
 	}
-	known, _ := s.lanes.GetIfPresent(written.Lane.ID)
+	known, _ := s.lanes.Get(written.Lane.ID)
 	if exchange.Summary != nil {
 		known.asked = max(known.asked, exchange.Summary.Covers)
 	}
@@ -292,7 +292,7 @@ func (s *Summaries) heard(sent prompt.Sent, usage wire.Usage) {
 	if s == nil || sent.Lane == nil || !sent.Summarizes || !usage.Reported {
 		return
 	}
-	known, _ := s.lanes.GetIfPresent(sent.Lane.ID)
+	known, _ := s.lanes.Get(sent.Lane.ID)
 	known.at = s.now()
 	if cached := usage.CacheRead + usage.CacheWrite; cached > 0 {
 		known.size = cached // one answer without any says nothing: providers spread their load

@@ -34,10 +34,12 @@ func layers() []layer {
 		{"billing/...", []string{"tenants", "tenants/tenantsdb", "billing/..."}},
 		{"tenants/redaction", nil},
 		{"tenants/tenantsdb", []string{"tenants", "tenants/redaction", "pipeline/batchdb"}}, // nothing that looks like a secret is kept of comments
+		{"tenants/identity", []string{"tenants", "pipeline/localcache"}},
 		{"tenants/...", []string{"tenants"}},
 
 		{"pipeline/conversation", nil},
 		{"pipeline/cores", nil},
+		{"pipeline/localcache", nil},
 		{"pipeline/fidelity", []string{"pipeline/conversation"}},
 		{"pipeline/batchdb", nil},
 		{"pipeline/spans", nil},
@@ -45,12 +47,12 @@ func layers() []layer {
 		{"pipeline/wire/...", []string{"pipeline/conversation", "pipeline/wire"}},
 		{"pipeline/tokens/...", []string{"pipeline/conversation", "pipeline/tokens"}},
 		{"pipeline/ledger", []string{"pipeline/conversation"}},
-		{"pipeline/archive/archivedb", []string{"pipeline/archive", "pipeline/archive/search", "pipeline/conversation", "pipeline/cores", "pipeline/batchdb", "pipeline/session"}},
+		{"pipeline/archive/archivedb", []string{"pipeline/localcache", "pipeline/archive", "pipeline/archive/search", "pipeline/conversation", "pipeline/cores", "pipeline/batchdb", "pipeline/session"}},
 		{"pipeline/archive/...", []string{"pipeline/conversation", "pipeline/archive"}},
 		// One transaction keeps a lane's projection and the originals it stands for.
 		{"pipeline/session/sessiondb", []string{"pipeline/session", "pipeline/jobs", "pipeline/conversation", "pipeline/cost", "pipeline/archive", "pipeline/archive/archivedb", "pipeline/batchdb"}},
 		{"pipeline/session/journal", []string{"pipeline/session", "pipeline/archive"}},
-		{"pipeline/session", []string{"pipeline/conversation", "pipeline/cores", "pipeline/spans", "pipeline/archive", "pipeline/tokens", "pipeline/wire"}},
+		{"pipeline/session", []string{"pipeline/localcache", "pipeline/conversation", "pipeline/cores", "pipeline/spans", "pipeline/archive", "pipeline/tokens", "pipeline/wire"}},
 		{"pipeline/client", []string{"pipeline/conversation", "pipeline/session", "pipeline/wire"}},
 		{"pipeline/summary", []string{
 			"pipeline/conversation", "pipeline/tokens", "pipeline/ledger", "pipeline/session", "pipeline/archive", "pipeline/spans", "pipeline/wire",
@@ -58,7 +60,7 @@ func layers() []layer {
 		{"pipeline/idle", []string{"pipeline", "pipeline/conversation", "pipeline/tokens", "pipeline/session", "pipeline/archive", "pipeline/summary", "pipeline/wire", "pipeline/jobs"}},
 		{"pipeline/jobs", nil},
 		{"pipeline/jobs/jobsdb", []string{"pipeline/jobs"}},
-		{"pipeline/cost", []string{"pipeline/conversation", "pipeline/tokens", "pipeline/session", "pipeline/wire"}},
+		{"pipeline/cost", []string{"pipeline/localcache", "pipeline/conversation", "pipeline/tokens", "pipeline/session", "pipeline/wire"}},
 		{"pipeline/prompt", []string{
 			"pipeline", "pipeline/client", "pipeline/conversation", "pipeline/cost", "pipeline/tokens", "pipeline/session", "pipeline/spans", "pipeline/archive", "pipeline/wire", "pipeline/modules/ipc",
 		}},
@@ -67,7 +69,7 @@ func layers() []layer {
 			"pipeline/prompt", "pipeline/modules", "pipeline/modules/compactionbridge", "pipeline/wire/...",
 		}},
 		{"pipeline/preview", []string{
-			"pipeline", "pipeline/conversation", "pipeline/archive", "pipeline/cost", "pipeline/fidelity", "pipeline/tokens", "pipeline/session", "pipeline/modules/ipc", "pipeline/wire", "pipeline/wire/anthropic",
+			"pipeline", "pipeline/conversation", "pipeline/localcache", "pipeline/archive", "pipeline/cost", "pipeline/fidelity", "pipeline/tokens", "pipeline/session", "pipeline/modules/ipc", "pipeline/wire", "pipeline/wire/anthropic",
 		}},
 		{"pipeline/preview/previewdb", []string{"pipeline/batchdb", "pipeline/preview"}},
 		{"pipeline/pipelinetest", []string{
@@ -108,6 +110,7 @@ func libraries() []library {
 			return within(folder, "api") || within(folder, "web") || within(folder, "cmd")
 		}, "only api, web and cmd"},
 		{"github.com/a-h/templ", func(folder string) bool { return within(folder, "web") }, "only web"},
+		{"github.com/maypok86/otter", func(folder string) bool { return folder == "pipeline/localcache" }, "only pipeline/localcache, which compiles it once"},
 		{"github.com/riverqueue/", func(folder string) bool { return folder == "pipeline/jobs/jobsdb" }, "only pipeline/jobs/jobsdb"},
 		{"github.com/go-webauthn/", func(folder string) bool { return folder == "tenants/passkey" }, "only tenants/passkey"},
 		{"github.com/stripe/", func(folder string) bool { return within(folder, "billing") }, "only billing"},

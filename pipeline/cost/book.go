@@ -4,7 +4,8 @@ import (
 	"fmt"
 
 	"github.com/google/uuid"
-	"github.com/maypok86/otter/v2"
+
+	"palimpsest/pipeline/localcache"
 )
 
 // knownLanes bounds how many lanes a Book remembers, at about 300 bytes each.
@@ -14,7 +15,7 @@ const knownLanes = 100_000
 // the lane's projections have earned. It is of this process alone: after a start it
 // knows nothing of a lane until its next answer. It is safe for concurrent use.
 type Book struct {
-	lanes *otter.Cache[uuid.UUID, page]
+	lanes *localcache.Cache[[16]byte, page] // by lane
 }
 
 // page is what is remembered of a lane.
@@ -26,7 +27,7 @@ type page struct {
 
 // NewBook returns an empty Book.
 func NewBook() (*Book, error) {
-	lanes, err := otter.New(&otter.Options[uuid.UUID, page]{MaximumSize: knownLanes})
+	lanes, err := localcache.New[[16]byte](localcache.Options[page]{MaximumSize: knownLanes})
 	if err != nil {
 		return nil, fmt.Errorf("lanes: %w", err)
 	}
@@ -36,13 +37,13 @@ func NewBook() (*Book, error) {
 // Last returns the newest prompt of a lane that a provider answered; known is false
 // if this process has seen none.
 func (b *Book) Last(lane uuid.UUID) (last Cached, known bool) {
-	page, known := b.lanes.GetIfPresent(lane)
+	page, known := b.lanes.Get(lane)
 	return page.last, known && !page.last.At.IsZero()
 }
 
 // Balance returns what a lane has earned.
 func (b *Book) Balance(lane uuid.UUID) Balance {
-	page, _ := b.lanes.GetIfPresent(lane)
+	page, _ := b.lanes.Get(lane)
 	return page.balance
 }
 
@@ -50,33 +51,33 @@ func (b *Book) Balance(lane uuid.UUID) Balance {
 // earned. Answers of concurrent requests may come in any order: the prompt that was
 // sent last is the newest.
 func (b *Book) Enter(lane uuid.UUID, answered Cached, net int64) {
-	b.lanes.Compute(lane, func(known page, found bool) (page, otter.ComputeOp) {
+	b.lanes.Compute(lane, func(known page, found bool) (page, bool) {
 		if !found || !answered.At.Before(known.last.At) {
 			known.last = answered
 		}
 		known.balance = known.balance.with(answered.Projection, net)
-		return known, otter.WriteOp
+		return known, true
 	})
 }
 
 // Truncated notes that a projection of a lane leaves out what nothing stands for.
 func (b *Book) Truncated(lane uuid.UUID, projection int) {
-	b.lanes.Compute(lane, func(known page, _ bool) (page, otter.ComputeOp) {
+	b.lanes.Compute(lane, func(known page, _ bool) (page, bool) {
 		known.balance.Truncated = projection
-		return known, otter.WriteOp
+		return known, true
 	})
 }
 
 // Warned notes whether people are being warned of a lane's loss, and reports whether
 // they have not been until now.
 func (b *Book) Warned(lane uuid.UUID, isLoss bool) (isNew bool) {
-	b.lanes.Compute(lane, func(known page, _ bool) (page, otter.ComputeOp) {
+	b.lanes.Compute(lane, func(known page, _ bool) (page, bool) {
 		isNew = isLoss && !known.warned
 		if known.warned == isLoss {
-			return known, otter.CancelOp
+			return known, false
 		}
 		known.warned = isLoss
-		return known, otter.WriteOp
+		return known, true
 	})
 	return isNew
 }

@@ -2,13 +2,13 @@ package preview
 
 import (
 	"context"
+	"fmt"
 	"reflect"
 	"runtime"
 	"time"
 
-	"github.com/maypok86/otter/v2"
-
 	"palimpsest/pipeline"
+	"palimpsest/pipeline/localcache"
 	"palimpsest/pipeline/modules/ipc"
 	"palimpsest/pipeline/session"
 	"palimpsest/pipeline/tokens"
@@ -36,14 +36,12 @@ const (
 type Preview struct {
 	store  session.Records
 	models *tokens.Models
-	known  *otter.Cache[question, known]
+	known  *localcache.Cache[string, known] // by question
 }
 
-// question is what the answer to stays the same while someone tries other settings.
-type question struct {
-	workspace tenants.WorkspaceID
-	picked    session.Picked
-	saved     string // settings
+// question names what stays the same while someone tries other settings.
+func question(workspace tenants.WorkspaceID, picked session.Picked, saved pipeline.Config) string {
+	return fmt.Sprintf("%s %d %q %s %s", workspace, picked.Newest, picked.Client, picked.Since, saved.YAML())
 }
 
 // known is what every comparison with the same saved settings begins with.
@@ -65,9 +63,11 @@ type Comparison struct {
 
 // New returns a Preview that knows models.
 func New(store session.Records, models *tokens.Models) *Preview {
-	return &Preview{store: store, models: models, known: otter.Must(&otter.Options[question, known]{
-		MaximumSize: most, ExpiryCalculator: otter.ExpiryWriting[question, known](remembered),
-	})}
+	known, err := localcache.New[string](localcache.Options[known]{MaximumSize: most, ExpireAfterWrite: remembered})
+	if err != nil {
+		panic(err) // of constants
+	}
+	return &Preview{store: store, models: models, known: known}
 }
 
 // Compare compares two configs on the sessions of a workspace that are picked, as they
@@ -89,11 +89,9 @@ func (p *Preview) Compare(ctx context.Context, workspace tenants.WorkspaceID, pi
 // remembered returns what standing does, as it was at most half a minute ago.
 func (p *Preview) remembered(ctx context.Context, workspace tenants.WorkspaceID, picked session.Picked, saved pipeline.Config) (known, error) {
 	picked.Newest = min(picked.Newest, Most)
-	return p.known.Get(ctx, question{workspace, picked, saved.YAML()}, otter.LoaderFunc[question, known](
-		func(ctx context.Context, _ question) (known, error) {
-			return p.standing(ctx, workspace, picked, saved)
-		},
-	))
+	return p.known.Load(ctx, question(workspace, picked, saved), func(ctx context.Context) (known, error) {
+		return p.standing(ctx, workspace, picked, saved)
+	})
 }
 
 // standing returns the sessions and what the saved settings make of them.

@@ -4,10 +4,10 @@ import (
 	"encoding/binary"
 	"fmt"
 
-	"github.com/maypok86/otter/v2"
 	"github.com/zeebo/xxh3"
 
 	"palimpsest/pipeline/conversation"
+	"palimpsest/pipeline/localcache"
 	"palimpsest/pipeline/wire"
 )
 
@@ -26,7 +26,7 @@ const (
 // recognized block by block, each by everything up to its end, and only what
 // follows the last known block is read.
 type beginnings struct {
-	blocks *otter.Cache[fingerprint, block]
+	blocks *localcache.Cache[fingerprint, block]
 	seed   uint64
 }
 
@@ -48,9 +48,9 @@ type reading struct {
 }
 
 func newBeginnings(seed uint64) (*beginnings, error) {
-	blocks, err := otter.New(&otter.Options[fingerprint, block]{
+	blocks, err := localcache.New[fingerprint](localcache.Options[block]{
 		MaximumWeight: beginningsMemory,
-		Weigher:       func(_ fingerprint, known block) uint32 { return known.weight() },
+		Weigher:       block.weight,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("known beginnings: %w", err)
@@ -65,7 +65,7 @@ func (b *beginnings) recognize(format conversation.Format, list []byte) reading 
 	messages, most := 0, 0
 	for end := blockSize; end <= len(list); end += blockSize {
 		hash := b.extend(found.last, list[end-blockSize:end])
-		known, ok := b.blocks.GetIfPresent(fingerprint{format: format, hash: hash})
+		known, ok := b.blocks.Get(fingerprintOf(format, hash, false))
 		if !ok {
 			break
 		}
@@ -102,7 +102,7 @@ func (b *beginnings) learn(found reading, list []byte, messages []conversation.D
 			holds.stretches = append(holds.stretches, where)
 			holds.digests = append(holds.digests, messages[next])
 		}
-		b.blocks.Set(fingerprint{format: found.format, hash: last}, holds)
+		b.blocks.Set(fingerprintOf(found.format, last, false), holds)
 	}
 }
 

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/google/uuid"
-	"github.com/maypok86/otter/v2"
 
 	"palimpsest/pipeline/conversation"
 	"palimpsest/tenants"
@@ -89,7 +88,7 @@ func (r *Resolver) update(ctx context.Context, known *Lane, met int, scope Scope
 		r.consult(ctx, known, scope)
 		return known, now
 	case found.Lane == uuid.Nil: // it was deleted
-		r.lanes.Invalidate(known.ID)
+		r.lanes.Delete(known.ID)
 		known.Unlock()
 		return nil, 0
 	}
@@ -193,7 +192,7 @@ func (n *news) refresh(lane *Lane) {
 	missed := n.missed.Load()
 	found, err := n.store.Find(ctx, at.workspace, []conversation.Hash{at.head})
 	if errors.Is(err, ErrNotFound) && lane.Archived() > 0 {
-		n.mind.lanes.Invalidate(lane.ID)
+		n.mind.lanes.Delete(lane.ID)
 	}
 	if err != nil || found.Lane != lane.ID || lane.Lock(ctx) != nil {
 		return
@@ -206,11 +205,11 @@ func (n *news) refresh(lane *Lane) {
 
 // grown notes that a lane takes more memory, unless it has been dropped meanwhile.
 func (m *mind) grown(lane *Lane) {
-	m.lanes.ComputeIfPresent(lane.ID, func(known *Lane) (*Lane, otter.ComputeOp) {
+	m.lanes.ComputeIfPresent(lane.ID, func(known *Lane) (*Lane, bool) {
 		if known != lane {
-			return known, otter.CancelOp
+			return known, false
 		}
-		return lane, otter.WriteOp
+		return lane, true
 	})
 }
 

@@ -35,7 +35,7 @@ func (r *Resolver) Chain(scope Scope, hint Hint, messages []conversation.Digest)
 		return Chain(scope, hint, messages)
 	}
 	beginning := Chain(scope, hint, messages[:1])
-	known, ok := r.histories.GetIfPresent(beginning[1])
+	known, ok := r.histories.Get(beginning[1])
 	if !ok {
 		known = &history{chain: beginning[:1]}
 	}

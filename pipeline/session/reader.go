@@ -1,16 +1,17 @@
 package session
 
 import (
+	"encoding/binary"
 	"encoding/json"
 	"fmt"
 	"math/rand/v2"
 	"slices"
 
-	"github.com/maypok86/otter/v2"
 	"github.com/zeebo/xxh3"
 
 	"palimpsest/pipeline/conversation"
 	"palimpsest/pipeline/cores"
+	"palimpsest/pipeline/localcache"
 	"palimpsest/pipeline/wire"
 )
 
@@ -37,8 +38,8 @@ type Counter interface {
 // client sends its whole history with every request, but only its end is new.
 type Reader struct {
 	counter  Counter
-	messages *otter.Cache[fingerprint, conversation.Digest]
-	fixed    *otter.Cache[fingerprint, int]
+	messages *localcache.Cache[fingerprint, conversation.Digest]
+	fixed    *localcache.Cache[fingerprint, int]
 	seed     uint64
 
 	beginnings *beginnings
@@ -46,19 +47,27 @@ type Reader struct {
 
 // fingerprint tells byte strings of this process apart. Its seed is random, so
 // that nobody can prepare two messages with the same one.
-type fingerprint struct {
-	format conversation.Format
-	hash   xxh3.Uint128
-	rough  bool // the message is counted roughly
+type fingerprint = [32]byte
+
+// fingerprintOf returns the fingerprint of bytes of a format that have a hash. rough says that the
+// message is counted roughly.
+func fingerprintOf(format conversation.Format, hash xxh3.Uint128, rough bool) (made fingerprint) {
+	binary.LittleEndian.PutUint64(made[0:], hash.Lo)
+	binary.LittleEndian.PutUint64(made[8:], hash.Hi)
+	binary.LittleEndian.PutUint64(made[16:], xxh3.HashString(string(format)))
+	if rough {
+		made[24] = 1
+	}
+	return made
 }
 
 // NewReader returns a Reader that counts with counter.
 func NewReader(counter Counter) (*Reader, error) {
-	messages, err := otter.New(&otter.Options[fingerprint, conversation.Digest]{MaximumSize: knownMessages})
+	messages, err := localcache.New[fingerprint](localcache.Options[conversation.Digest]{MaximumSize: knownMessages})
 	if err != nil {
 		return nil, fmt.Errorf("known messages: %w", err)
 	}
-	fixed, err := otter.New(&otter.Options[fingerprint, int]{MaximumSize: knownMessages / 50})
+	fixed, err := localcache.New[fingerprint](localcache.Options[int]{MaximumSize: knownMessages / 50})
 	if err != nil {
 		return nil, fmt.Errorf("known system prompts: %w", err)
 	}
@@ -100,8 +109,8 @@ func (r *Reader) Read(codec wire.Codec, body []byte) (*wire.Envelope, []conversa
 func (r *Reader) Fixed(format conversation.Format, parts []json.RawMessage) int {
 	sum := 0
 	for _, part := range parts {
-		key := r.fingerprint(format, part)
-		tokens, known := r.fixed.GetIfPresent(key)
+		key := fingerprintOf(format, r.hash(part), false)
+		tokens, known := r.fixed.Get(key)
 		if !known {
 			tokens = r.counter.Fixed(part)
 			r.fixed.Set(key, tokens)
@@ -119,11 +128,11 @@ func (r *Reader) Text(text string) int {
 }
 
 func (r *Reader) digest(codec wire.Codec, raw json.RawMessage, rough bool) (conversation.Digest, error) {
-	key, count := r.fingerprint(codec.Format(), raw), r.counter.Message
-	if key.rough = rough; rough {
+	key, count := fingerprintOf(codec.Format(), r.hash(raw), rough), r.counter.Message
+	if rough {
 		count = r.counter.Rough
 	}
-	if digest, known := r.messages.GetIfPresent(key); known {
+	if digest, known := r.messages.Get(key); known {
 		return digest, nil
 	}
 	digest, err := wire.Digest(codec, raw, count)
@@ -134,6 +143,4 @@ func (r *Reader) digest(codec wire.Codec, raw json.RawMessage, rough bool) (conv
 	return digest, nil
 }
 
-func (r *Reader) fingerprint(format conversation.Format, raw []byte) fingerprint {
-	return fingerprint{format: format, hash: xxh3.Hash128Seed(raw, r.seed)}
-}
+func (r *Reader) hash(raw []byte) xxh3.Uint128 { return xxh3.Hash128Seed(raw, r.seed) }

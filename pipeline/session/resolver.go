@@ -12,9 +12,9 @@ import (
 	"weak"
 
 	"github.com/google/uuid"
-	"github.com/maypok86/otter/v2"
 
 	"palimpsest/pipeline/conversation"
+	"palimpsest/pipeline/localcache"
 )
 
 const (
@@ -41,8 +41,8 @@ type Resolver struct {
 	*news // of what becomes of them elsewhere
 
 	store     Store
-	runs      *otter.Cache[conversation.Hash, *Run]     // by the root of their histories
-	histories *otter.Cache[conversation.Hash, *history] // by their first link
+	runs      *localcache.Cache[[32]byte, *Run]     // by the root of their histories
+	histories *localcache.Cache[[32]byte, *history] // by their first link
 	doors     doors
 
 	shared    bool       // others work on the same store
@@ -53,8 +53,8 @@ type Resolver struct {
 
 // mind remembers lanes, and where requests to them ended.
 type mind struct {
-	lanes *otter.Cache[uuid.UUID, *Lane]
-	heads *otter.Cache[conversation.Hash, head]
+	lanes *localcache.Cache[[16]byte, *Lane] // by id
+	heads *localcache.Cache[[32]byte, head]  // by link
 }
 
 // news brings lanes that are remembered up to date when others tell that they have changed.
@@ -74,24 +74,24 @@ type head struct {
 
 // NewResolver returns a Resolver on a store.
 func NewResolver(store Store) (*Resolver, error) {
-	lanes, err := otter.New(&otter.Options[uuid.UUID, *Lane]{
+	lanes, err := localcache.New[[16]byte](localcache.Options[*Lane]{
 		MaximumWeight: laneMemory,
-		Weigher:       func(_ uuid.UUID, lane *Lane) uint32 { return lane.weight() },
+		Weigher:       (*Lane).weight,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("lanes: %w", err)
 	}
-	heads, err := otter.New(&otter.Options[conversation.Hash, head]{MaximumSize: knownHeads})
+	heads, err := localcache.New[[32]byte](localcache.Options[head]{MaximumSize: knownHeads})
 	if err != nil {
 		return nil, fmt.Errorf("heads: %w", err)
 	}
-	runs, err := otter.New(&otter.Options[conversation.Hash, *Run]{MaximumSize: knownRuns})
+	runs, err := localcache.New[[32]byte](localcache.Options[*Run]{MaximumSize: knownRuns})
 	if err != nil {
 		return nil, fmt.Errorf("runs: %w", err)
 	}
-	histories, err := otter.New(&otter.Options[conversation.Hash, *history]{
+	histories, err := localcache.New[[32]byte](localcache.Options[*history]{
 		MaximumWeight: historyMemory,
-		Weigher:       func(_ conversation.Hash, known *history) uint32 { return known.weight() },
+		Weigher:       (*history).weight,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("histories: %w", err)
@@ -226,26 +226,26 @@ func (m *mind) Committed(lane *Lane) { m.lanes.Set(lane.ID, lane) }
 
 // Known returns a lane that this process remembers; nil if it does not.
 func (m *mind) Known(lane uuid.UUID) *Lane {
-	known, _ := m.lanes.GetIfPresent(lane)
+	known, _ := m.lanes.Get(lane)
 	return known
 }
 
 // Planned keeps a plan for a lane's next epoch, which takes more memory with it. It
 // does nothing if the lane has been dropped meanwhile. The caller holds the lane.
 func (m *mind) Planned(lane *Lane, plan *Plan) {
-	m.lanes.ComputeIfPresent(lane.ID, func(known *Lane) (*Lane, otter.ComputeOp) {
+	m.lanes.ComputeIfPresent(lane.ID, func(known *Lane) (*Lane, bool) {
 		if known != lane {
-			return known, otter.CancelOp
+			return known, false
 		}
 		lane.PlanAhead(plan)
-		return lane, otter.WriteOp
+		return lane, true
 	})
 }
 
 // PlanChanged notes that the store has a plan for a lane's epoch with a number. Unless
 // this process has it, the lane is read again.
 func (n *news) PlanChanged(lane uuid.UUID, number int) {
-	known, ok := n.mind.lanes.GetIfPresent(lane)
+	known, ok := n.mind.lanes.Get(lane)
 	if !ok {
 		return
 	}
@@ -269,7 +269,7 @@ func (n *news) InsertsChanged(lane uuid.UUID, number int) {
 // changed has a lane read again that is not current. It does not wait for a request that holds the
 // lane: a listener that hears of the change hears of revoked keys too.
 func (n *news) changed(lane uuid.UUID, isCurrent func(known *Lane) bool) {
-	known, ok := n.mind.lanes.GetIfPresent(lane)
+	known, ok := n.mind.lanes.Get(lane)
 	if !ok {
 		return
 	}
@@ -291,7 +291,7 @@ func (n *news) changed(lane uuid.UUID, isCurrent func(known *Lane) bool) {
 }
 
 // Forget drops a lane: the store knows it better.
-func (m *mind) Forget(lane uuid.UUID) { m.lanes.Invalidate(lane) }
+func (m *mind) Forget(lane uuid.UUID) { m.lanes.Delete(lane) }
 
 // Missed notes that changes may have been missed: each lane is looked at again with its
 // next request, and is used as it is while the store does not answer.
@@ -338,8 +338,8 @@ func (m *mind) hold(ctx context.Context, chain []conversation.Hash) (lane *Lane,
 // remembered is find among the lanes that are remembered, and locks none.
 func (m *mind) remembered(chain []conversation.Hash) (lane *Lane, met int) {
 	for i := len(chain) - 1; i > 0; i-- {
-		if known, ok := m.heads.GetIfPresent(chain[i]); ok {
-			lane, _ := m.lanes.GetIfPresent(known.lane)
+		if known, ok := m.heads.Get(chain[i]); ok {
+			lane, _ := m.lanes.Get(known.lane)
 			return lane, known.position
 		}
 	}

@@ -63,8 +63,12 @@ func (r *Resolver) Run(hint Hint, root conversation.Hash) *Run {
 	if hint.Name == "" {
 		return &Run{}
 	}
-	run, _ := r.runs.ComputeIfAbsent(root, func() (*Run, bool) { return &Run{}, false })
-	return run
+	return r.runs.Compute(root, func(known *Run, found bool) (*Run, bool) {
+		if found {
+			return known, false
+		}
+		return &Run{}, true
+	})
 }
 
 // Went notes that a request of the run, with so many messages, went to a lane, and

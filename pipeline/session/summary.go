@@ -63,7 +63,7 @@ func (p *progress) TakeRejected() []string {
 
 // Summarized gives a lane that is in memory a summary that is durable by now.
 func (m *mind) Summarized(lane uuid.UUID, summary Summary) {
-	known, ok := m.lanes.GetIfPresent(lane)
+	known, ok := m.lanes.Get(lane)
 	if !ok {
 		return
 	}
@@ -78,7 +78,7 @@ func (m *mind) Summarized(lane uuid.UUID, summary Summary) {
 // SummaryRejected has a lane that is in memory tell of a rejected summary with its
 // next exchange.
 func (m *mind) SummaryRejected(lane uuid.UUID, reason string) {
-	known, ok := m.lanes.GetIfPresent(lane)
+	known, ok := m.lanes.Get(lane)
 	if !ok {
 		return
 	}

@@ -10,9 +10,9 @@ import (
 	"time"
 
 	"github.com/google/uuid"
-	"github.com/maypok86/otter/v2"
 	"golang.org/x/sync/singleflight"
 
+	"palimpsest/pipeline/localcache"
 	"palimpsest/tenants"
 )
 
@@ -55,8 +55,8 @@ type Keys struct {
 	store   KeyStore
 	peppers [][]byte
 	now     func() time.Time
-	known   *otter.Cache[string, result]
-	last    *otter.Cache[string, result] // good keys, for as long as the store fails
+	known   *localcache.Cache[string, result]
+	last    *localcache.Cache[string, result] // good keys, for as long as the store fails
 	asking  singleflight.Group
 	changes atomic.Uint64 // times that Forget was called
 
@@ -83,12 +83,8 @@ func NewKeys(store KeyStore, peppers [][]byte, now func() time.Time) (*Keys, err
 	return &Keys{store: store, peppers: peppers, now: now, known: known, last: last, used: make(map[tenants.WorkspaceID]map[uuid.UUID]time.Time)}, nil
 }
 
-func newKeyCache(age time.Duration, now func() time.Time) (*otter.Cache[string, result], error) {
-	cache, err := otter.New(&otter.Options[string, result]{
-		MaximumSize:      knownKeys,
-		Clock:            cacheClock(now),
-		ExpiryCalculator: otter.ExpiryWriting[string, result](age),
-	})
+func newKeyCache(age time.Duration, now func() time.Time) (*localcache.Cache[string, result], error) {
+	cache, err := localcache.New[string](localcache.Options[result]{MaximumSize: knownKeys, ExpireAfterWrite: age, Now: now})
 	if err != nil {
 		return nil, fmt.Errorf("known API keys: %w", err)
 	}
@@ -173,7 +169,7 @@ func (k *Keys) check(key tenants.APIKey) error {
 // Forget makes the next use of every key ask the database: one has changed.
 func (k *Keys) Forget() {
 	k.changes.Add(1)
-	k.known.InvalidateAll()
+	k.known.Clear()
 }
 
 // Flush writes when keys were last used.
@@ -192,14 +188,14 @@ func (k *Keys) Flush(ctx context.Context) error {
 }
 
 func (k *Keys) find(ctx context.Context, hash string) (tenants.APIKey, error) {
-	if known, ok := k.known.GetIfPresent(hash); ok {
+	if known, ok := k.known.Get(hash); ok {
 		return known.key, known.err
 	}
 	changes := k.changes.Load()
 	// Anyone who asks after a change does not share an answer from before it.
 	flight := strconv.FormatUint(changes, 10) + " " + hash
 	found, err, _ := k.asking.Do(flight, func() (any, error) {
-		before, good := k.last.GetIfPresent(hash)
+		before, good := k.last.Get(hash)
 		patience := findTimeout
 		if good {
 			patience = againTimeout
@@ -220,11 +216,11 @@ func (k *Keys) find(ctx context.Context, hash string) (tenants.APIKey, error) {
 		if err == nil && key.RevokedAt == nil && !key.Suspended {
 			k.last.Set(hash, known)
 		} else {
-			k.last.Invalidate(hash)
+			k.last.Delete(hash)
 		}
 		k.known.Set(hash, known)
 		if k.changes.Load() != changes {
-			k.known.Invalidate(hash)
+			k.known.Delete(hash)
 		}
 		return known, nil
 	})

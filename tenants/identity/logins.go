@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"github.com/google/uuid"
-	"github.com/maypok86/otter/v2"
 
+	"palimpsest/pipeline/localcache"
 	"palimpsest/tenants"
 )
 
@@ -37,8 +37,8 @@ type LoginStore interface {
 type logins struct {
 	store   Store
 	tokens  tokens
-	known   *otter.Cache[uuid.UUID, tenants.Principal]
-	changes atomic.Uint64 // times that logins changed
+	known   *localcache.Cache[[16]byte, tenants.Principal] // by login
+	changes atomic.Uint64                                  // times that logins changed
 	now     func() time.Time
 }
 
@@ -99,7 +99,7 @@ func (l *logins) LogOut(ctx context.Context, login tenants.Login) error {
 		return fmt.Errorf("log out: %w", err)
 	}
 	l.changes.Add(1) // a read under way may still find it active
-	l.known.Invalidate(login.ID)
+	l.known.Delete(login.ID)
 	return nil
 }
 
@@ -107,7 +107,7 @@ func (l *logins) LogOut(ctx context.Context, login tenants.Login) error {
 // elsewhere or with another role.
 func (l *logins) Forget() {
 	l.changes.Add(1)
-	l.known.InvalidateAll()
+	l.known.Clear()
 }
 
 // Authenticate returns who a token belongs to, or tenants.ErrLoginEnded.
@@ -116,7 +116,7 @@ func (l *logins) Authenticate(ctx context.Context, token string) (tenants.Princi
 	if err != nil {
 		return tenants.Principal{}, err
 	}
-	if principal, ok := l.known.GetIfPresent(id); ok {
+	if principal, ok := l.known.Get(id); ok {
 		return principal, nil
 	}
 	changes := l.changes.Load()
@@ -126,7 +126,7 @@ func (l *logins) Authenticate(ctx context.Context, token string) (tenants.Princi
 	}
 	l.known.Set(id, principal)
 	if l.changes.Load() != changes {
-		l.known.Invalidate(id) // what was read may be from before
+		l.known.Delete(id) // what was read may be from before
 	}
 	return principal, nil
 }

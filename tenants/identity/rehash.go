@@ -18,7 +18,7 @@ func (k *Keys) tried(secret string) iter.Seq2[int, []byte] {
 			}
 		}
 		if len(k.peppers) > 1 {
-			k.known.Invalidate(string(HashKey(k.peppers[0], secret)))
+			k.known.Delete(string(HashKey(k.peppers[0], secret)))
 			yield(len(k.peppers), k.peppers[0])
 		}
 	}

@@ -6,9 +6,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/google/uuid"
-	"github.com/maypok86/otter/v2"
-
+	"palimpsest/pipeline/localcache"
 	"palimpsest/tenants"
 )
 
@@ -42,11 +40,7 @@ func NewService(store Store, throttle Throttle, signingKeys [][]byte, now func()
 	if err != nil {
 		return nil, err
 	}
-	known, err := otter.New(&otter.Options[uuid.UUID, tenants.Principal]{
-		MaximumSize:      knownPrincipals,
-		Clock:            cacheClock(now),
-		ExpiryCalculator: otter.ExpiryWriting[uuid.UUID, tenants.Principal](principalAge),
-	})
+	known, err := localcache.New[[16]byte](localcache.Options[tenants.Principal]{MaximumSize: knownPrincipals, ExpireAfterWrite: principalAge, Now: now})
 	if err != nil {
 		return nil, fmt.Errorf("known principals: %w", err)
 	}

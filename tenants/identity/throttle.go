@@ -5,8 +5,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/maypok86/otter/v2"
-
+	"palimpsest/pipeline/localcache"
 	"palimpsest/tenants"
 )
 
@@ -29,7 +28,7 @@ type Throttle interface {
 
 // LocalThrottle counts in this process.
 type LocalThrottle struct {
-	taken *otter.Cache[string, taken]
+	taken *localcache.Cache[string, taken]
 	now   func() time.Time
 }
 
@@ -41,7 +40,7 @@ type taken struct {
 
 // NewLocalThrottle returns a LocalThrottle.
 func NewLocalThrottle(now func() time.Time) (*LocalThrottle, error) {
-	counts, err := otter.New(&otter.Options[string, taken]{MaximumSize: knownCounts, Clock: cacheClock(now)})
+	counts, err := localcache.New[string](localcache.Options[taken]{MaximumSize: knownCounts, Now: now})
 	if err != nil {
 		return nil, fmt.Errorf("throttle: %w", err)
 	}
@@ -51,7 +50,7 @@ func NewLocalThrottle(now func() time.Time) (*LocalThrottle, error) {
 // Check implements Throttle.
 func (t *LocalThrottle) Check(_ context.Context, counts ...Count) error {
 	for _, count := range counts {
-		if before, ok := t.taken.GetIfPresent(count.key()); ok {
+		if before, ok := t.taken.Get(count.key()); ok {
 			if err := before.full(count, t.now()); err != nil {
 				return err
 			}
@@ -72,15 +71,15 @@ func (t *LocalThrottle) Take(_ context.Context, counts ...Count) error {
 
 func (t *LocalThrottle) take(count Count) (err error) {
 	now := t.now()
-	t.taken.Compute(count.key(), func(before taken, found bool) (taken, otter.ComputeOp) {
+	t.taken.Compute(count.key(), func(before taken, found bool) (taken, bool) {
 		if !found || now.Sub(before.since) >= count.Window {
-			return taken{count: 1, since: now}, otter.WriteOp
+			return taken{count: 1, since: now}, true
 		}
 		if err = before.full(count, now); err != nil {
-			return before, otter.CancelOp
+			return before, false
 		}
 		before.count++
-		return before, otter.WriteOp
+		return before, true
 	})
 	return err
 }

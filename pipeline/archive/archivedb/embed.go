@@ -3,6 +3,7 @@ package archivedb
 import (
 	"cmp"
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"slices"
@@ -10,13 +11,13 @@ import (
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
-	"github.com/maypok86/otter/v2"
 	"gorm.io/gorm"
 
 	"palimpsest/pipeline/archive"
 	"palimpsest/pipeline/archive/search"
 	"palimpsest/pipeline/batchdb"
 	"palimpsest/pipeline/conversation"
+	"palimpsest/pipeline/localcache"
 	"palimpsest/tenants"
 )
 
@@ -61,25 +62,28 @@ const (
 // embeddings are what an Index has beside the text.
 type embeddings struct {
 	embedder archive.Embedder
-	known    *otter.Cache[knownVector, vector]
-	query    time.Duration // how long a search waits for its query's embedding
-	all      time.Duration // and for all that embeddings are to it
+	known    *localcache.Cache[string, vector] // by knownVector
+	query    time.Duration                     // how long a search waits for its query's embedding
+	all      time.Duration                     // and for all that embeddings are to it
 }
 
-// knownVector is a vector in memory.
-type knownVector struct {
-	workspace tenants.WorkspaceID
-	model     string
-	place     vectorPlace
+// knownVector names a vector in memory.
+func knownVector(workspace tenants.WorkspaceID, model string, place vectorPlace) string {
+	name := make([]byte, 0, 96)
+	name = append(append(name, workspace[:]...), place.lane[:]...)
+	for _, number := range []int{place.first, place.part, place.after} {
+		name = binary.AppendVarint(name, int64(number))
+	}
+	return string(append(name, model...))
 }
 
 // WithEmbeddings returns the index that also searches by embeddings, in workspaces
 // that have set a model for them. Its archive must have keys: vectors are sealed.
 func (x *Index) WithEmbeddings(embedder archive.Embedder) (*Index, error) {
-	known, err := otter.New(&otter.Options[knownVector, vector]{
-		MaximumWeight:    vectorMemory,
-		Weigher:          func(_ knownVector, v vector) uint32 { return uint32(len(v)) + 200 }, //nolint:gosec // at most longestVector, and what an entry takes
-		ExpiryCalculator: otter.ExpiryAccessing[knownVector, vector](vectorAge),
+	known, err := localcache.New[string](localcache.Options[vector]{
+		MaximumWeight:     vectorMemory,
+		Weigher:           func(v vector) uint32 { return uint32(len(v)) + 200 }, //nolint:gosec // at most longestVector, and what an entry takes
+		ExpireAfterAccess: vectorAge,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("known vectors: %w", err)

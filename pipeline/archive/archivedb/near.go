@@ -151,7 +151,7 @@ func (l lookup) vectors(ctx context.Context, model string, documents []rankedDoc
 	var missing []vectorPlace
 	for i := range documents {
 		place := documents[i].place()
-		known, is := l.embeddings.known.GetIfPresent(knownVector{l.workspace, model, place})
+		known, is := l.embeddings.known.Get(knownVector(l.workspace, model, place))
 		if !is {
 			missing = append(missing, place)
 			continue
@@ -192,7 +192,7 @@ func (l lookup) readVectors(ctx context.Context, model string, places []vectorPl
 				return nil //nolint:nilerr // what cannot be opened counts as not embedded
 			}
 			vectors[place] = vectorOf(raw)
-			l.embeddings.known.Set(knownVector{l.workspace, model, place}, vectors[place])
+			l.embeddings.known.Set(knownVector(l.workspace, model, place), vectors[place])
 			return nil
 		}, sqlReadVectors, l.workspace, model, wanted.lanes, wanted.first, wanted.part, wanted.after)
 	})
