@@ -98,7 +98,7 @@ func (b *bench) boot(change ...func(*bench)) {
 	b.queue = jobsdb.New(jobsdb.Config{
 		Pool: b.db.WorkPool(), Joined: b.db.Joined, Metrics: jobsdb.NewMetrics(prometheus.NewRegistry()), Log: slog.New(slog.DiscardHandler), Now: b.clock,
 	})
-	b.store, b.module = sessiondb.New(b.db).WithJobs(b.queue), ipc.New(counter)
+	b.store, b.module = sessiondb.New(b.db).WithJobs(b.queue), ipc.New(counter.Message)
 	b.archive, b.planner = archivedb.New(b.db), b.module
 	if b.writer, err = prompt.NewWriter(b.store, counter, pipeline.NewChain(b.module).WithDeadline(time.Minute)); err != nil {
 		b.t.Fatal(err)

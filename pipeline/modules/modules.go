@@ -29,9 +29,9 @@ type module struct {
 // list is the one place that names all modules, in the order in which they usually run.
 func list() []module {
 	return []module{
-		{ipc.Description, func(counter *tokens.Counter, _ Memory) pipeline.Module { return ipc.New(counter) }},
+		{ipc.Description, func(counter *tokens.Counter, _ Memory) pipeline.Module { return ipc.New(counter.Message) }},
 		{compactionbridge.Description, func(counter *tokens.Counter, memory Memory) pipeline.Module {
-			return compactionbridge.New(counter, memory.Past).Answering(ipc.New(counter).Notes)
+			return compactionbridge.New(counter, memory.Past).Answering(ipc.New(counter.Message).Notes)
 		}},
 		{rehydrator.Description, func(_ *tokens.Counter, memory Memory) pipeline.Module { return rehydrator.New(memory.Archive) }},
 		{patterns.Description, func(_ *tokens.Counter, memory Memory) pipeline.Module { return patterns.New(memory.Learned) }},
