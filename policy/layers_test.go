@@ -34,6 +34,7 @@ func layers() []layer {
 		{"billing/...", []string{"tenants", "tenants/tenantsdb", "billing/..."}},
 		{"tenants/redaction", nil},
 		{"tenants/tenantsdb", []string{"tenants", "tenants/redaction", "pipeline/batchdb"}}, // nothing that looks like a secret is kept of comments
+		{"tenants/rotation", []string{"tenants", "tenants/tenantsdb", "tenants/vault"}},
 		{"tenants/...", []string{"tenants"}},
 
 		{"pipeline/conversation", nil},
@@ -245,6 +246,8 @@ func TestLayersDecideAsTheDesignSays(t *testing.T) {
 		{"web/keys", "tenants/vault", false},
 		{"tenants/vault", "tenants", true},
 		{"tenants/vault", "tenants/tenantsdb", false},
+		{"tenants/rotation", "tenants/tenantsdb", true},
+		{"tenants/rotation", "tenants/identity", false},
 		{"tenants", "pipeline/conversation", false},
 		{"billing", "pipeline", false},
 		{"pipeline", "pipeline/session", true},

@@ -15,7 +15,6 @@ import (
 	"palimpsest/tenants/datakeys"
 	"palimpsest/tenants/identity"
 	"palimpsest/tenants/tenantsdb"
-	"palimpsest/tenants/vault"
 )
 
 // wire makes every part of the product and connects them, top to bottom.
@@ -81,7 +80,5 @@ var (
 	_ api.Workspaces     = tenantsdb.ProxySettings{}
 	_ tenants.Transactor = (*tenantsdb.DB)(nil)
 	_ datakeys.Store     = tenantsdb.DataKeys{}
-	_ vault.Store        = tenantsdb.ProviderKeys{}
-	_ vault.ProofStore   = tenantsdb.DataKeys{}
 	_ limits.Ledger      = tenantsdb.APIKeys{}
 )
