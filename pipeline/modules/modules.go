@@ -5,6 +5,7 @@ import (
 	"sync"
 
 	"palimpsest/pipeline"
+	"palimpsest/pipeline/archive"
 	"palimpsest/pipeline/modules/compactionbridge"
 	"palimpsest/pipeline/modules/ipc"
 	"palimpsest/pipeline/modules/patterns"
@@ -16,7 +17,7 @@ import (
 // Memory is what modules know beside the request. The zero value knows nothing.
 type Memory struct {
 	Past    compactionbridge.Past // histories that clients have left
-	Archive rehydrator.Archive    // nil if none
+	Archive archive.Searcher      // nil if none
 	Learned *patterns.Shelf       // what teams have learned; nil if none
 }
 

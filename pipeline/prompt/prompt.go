@@ -37,7 +37,7 @@ type Chain interface {
 type Writer struct {
 	Reader      *session.Reader
 	Resolver    *session.Resolver
-	Store       session.Committer
+	Store       session.Store
 	Chain       Chain
 	Models      *tokens.Models
 	Calibration *tokens.Calibration
