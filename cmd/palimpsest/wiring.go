@@ -8,7 +8,6 @@ import (
 	"github.com/prometheus/client_golang/prometheus/collectors"
 
 	"palimpsest/api"
-	"palimpsest/api/limits"
 	"palimpsest/api/recall"
 	"palimpsest/pipeline/wire/formats"
 	"palimpsest/tenants"
@@ -80,5 +79,4 @@ var (
 	_ api.Workspaces     = tenantsdb.ProxySettings{}
 	_ tenants.Transactor = (*tenantsdb.DB)(nil)
 	_ datakeys.Store     = tenantsdb.DataKeys{}
-	_ limits.Ledger      = tenantsdb.APIKeys{}
 )
