@@ -41,7 +41,7 @@ type forgetful struct {
 	exchangeStore
 }
 
-// Record implements session.Recorder.
+// Record implements session.Store.
 func (forgetful) Record(context.Context, tenants.WorkspaceID, []session.Seen) error { return nil }
 
 // RecordExchanges implements tenants.Exchanges.

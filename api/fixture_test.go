@@ -71,7 +71,7 @@ type storage struct {
 	limits    tenants.Limits
 }
 
-// KeySpend implements limits.Ledger: what was recorded.
+// KeySpend returns what was recorded.
 func (s *storage) KeySpend(context.Context, tenants.WorkspaceID, uuid.UUID, time.Time, time.Time) (day, month int64, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -256,7 +256,7 @@ func setupAt(t testing.TB, provider string, more ...pipeline.Module) *proxy {
 	client := upstream.New(true)
 	t.Cleanup(client.Close)
 	p.Server = &Server{
-		Gate:    Gate{Keys: p.store, Settings: settings, Limits: limits.New(limits.Config{Ledger: p.store})},
+		Gate:    Gate{Keys: p.store, Settings: settings, Limits: limits.New(limits.Config{Spend: p.store.KeySpend})},
 		Records: Records{Recorder: recorder, Metrics: metrics, Log: log, Now: time.Now},
 		Prompts: newWriter(t, p.memory, more...), Upstream: client,
 	}

@@ -141,7 +141,7 @@ type answered struct {
 	answer []byte
 }
 
-// Record implements session.Recorder.
+// Record implements session.Store.
 func (a *answered) Record(ctx context.Context, workspace tenants.WorkspaceID, seen []session.Seen) error {
 	for i := range seen {
 		a.answer = append(a.answer, seen[i].Answer...)

@@ -34,7 +34,7 @@ const (
 // among it are recorded again with the next request of their lane.
 type Recorder struct {
 	database tenants.Transactor
-	sessions session.Recorder
+	sessions session.Store
 	usage    tenants.Exchanges
 	metrics  *Metrics
 	log      *slog.Logger
@@ -66,7 +66,7 @@ type job struct {
 }
 
 // NewRecorder returns a Recorder that is not started yet.
-func NewRecorder(database tenants.Transactor, sessions session.Recorder, usage tenants.Exchanges, metrics *Metrics, log *slog.Logger) *Recorder {
+func NewRecorder(database tenants.Transactor, sessions session.Store, usage tenants.Exchanges, metrics *Metrics, log *slog.Logger) *Recorder {
 	recorder := &Recorder{
 		database: database, sessions: sessions, usage: usage, metrics: metrics, log: log,
 		stop: make(chan struct{}), queues: make([]chan job, recorderWorkers), writing: make([]atomic.Int64, recorderWorkers), room: semaphore.NewWeighted(recorderMemory),

@@ -27,7 +27,7 @@ type gated struct {
 	open chan struct{}
 }
 
-// Record implements session.Recorder.
+// Record implements session.Store.
 func (g gated) Record(ctx context.Context, workspace tenants.WorkspaceID, seen []session.Seen) error {
 	<-g.open
 	return g.memory.Record(ctx, workspace, seen)
@@ -86,6 +86,7 @@ func TestMessagesThatWaitToBeRecordedStayAsTheyCame(t *testing.T) {
 // heldUp is a database that waits for leave to write, and fails when it is told to.
 type heldUp struct {
 	exchangeStore
+	session.Store
 
 	open    chan struct{}
 	tried   chan struct{} // hears of attempts that fail

@@ -30,8 +30,9 @@ type View struct {
 	Class   client.Class // what the request is to its client
 	Model   tokens.Model
 
-	Counter Counter
-	Keeper  Keeper
+	// CountText counts the o200k tokens of a text as a message of its own.
+	CountText func(text string) int
+	Keeper    Keeper
 
 	// Report says what the modules before it have done.
 	Report Report
@@ -82,11 +83,6 @@ type Lane struct {
 	Now      time.Time        // when the request came; zero: there is no clock
 }
 
-// Counter counts the o200k tokens of a text as a message of its own.
-type Counter interface {
-	Text(text string) int
-}
-
 // Keeper keeps for the lane of an exchange what must last whatever becomes of a module's draft.
 type Keeper interface {
 	// Commit makes the originals of the whole request and a new projection of its lane
@@ -105,9 +101,6 @@ func (Forgetful) Commit(context.Context, session.Projection) error { return nil 
 
 // Tried implements Keeper.
 func (Forgetful) Tried(session.Attempts) {}
-
-// CountText counts the o200k tokens of a text as a message of its own.
-func (v *View) CountText(text string) int { return v.Counter.Text(text) }
 
 // Size estimates the prompt in the model's tokens if projection, which may be
 // nil, stands for the first messages. Where the provider has reported the size

@@ -35,6 +35,7 @@ func layers() []layer {
 		{"tenants/redaction", nil},
 		{"tenants/tenantsdb", []string{"tenants", "tenants/redaction", "pipeline/batchdb"}}, // nothing that looks like a secret is kept of comments
 		{"tenants/identity", []string{"tenants", "pipeline/localcache"}},
+		{"tenants/rotation", []string{"tenants", "tenants/tenantsdb", "tenants/vault"}},
 		{"tenants/...", []string{"tenants"}},
 
 		{"pipeline/conversation", nil},
@@ -248,6 +249,8 @@ func TestLayersDecideAsTheDesignSays(t *testing.T) {
 		{"web/keys", "tenants/vault", false},
 		{"tenants/vault", "tenants", true},
 		{"tenants/vault", "tenants/tenantsdb", false},
+		{"tenants/rotation", "tenants/tenantsdb", true},
+		{"tenants/rotation", "tenants/identity", false},
 		{"tenants", "pipeline/conversation", false},
 		{"billing", "pipeline", false},
 		{"pipeline", "pipeline/session", true},

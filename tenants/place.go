@@ -1,9 +1,6 @@
 package tenants
 
-import (
-	"context"
-	"net/netip"
-)
+import "net/netip"
 
 const (
 	bitsIPv4 = 32
@@ -43,13 +40,4 @@ func PlaceText(address string) string {
 		return place.String()
 	}
 	return address
-}
-
-// Throttle slows down the place of the context's actor.
-type Throttle interface {
-	// Check returns a TooMany for a place that has failed too often at something.
-	Check(ctx context.Context, at string) error
-
-	// Failed counts a failure.
-	Failed(ctx context.Context, at string) error
 }

@@ -49,7 +49,7 @@ func (b *bundle) spend(day, month int64, broken error) {
 	b.day, b.month, b.broken = day, month, broken
 }
 
-// KeySpend implements limits.Ledger.
+// KeySpend is what the database says.
 func (b *bundle) KeySpend(context.Context, tenants.WorkspaceID, uuid.UUID, time.Time, time.Time) (day, month int64, err error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -57,7 +57,9 @@ func (b *bundle) KeySpend(context.Context, tenants.WorkspaceID, uuid.UUID, time.
 	return b.day, b.month, b.broken
 }
 
-func (b *bundle) local() *limits.Limiter { return limits.New(limits.Config{Ledger: b, Now: b.clock}) }
+func (b *bundle) local() *limits.Limiter {
+	return limits.New(limits.Config{Spend: b.KeySpend, Now: b.clock})
+}
 
 // replica is a limiter that counts in Redis.
 type replica struct {
@@ -70,7 +72,7 @@ func (b *bundle) replica(t *testing.T, address string) *replica {
 	t.Helper()
 	r := &replica{}
 	r.Limiter = limits.New(limits.Config{
-		Ledger: b, Now: b.clock, Redis: redistest.Client(t, address), Alone: func() { r.alone.Add(1) },
+		Spend: b.KeySpend, Now: b.clock, Redis: redistest.Client(t, address), Alone: func() { r.alone.Add(1) },
 		Patience: time.Minute, // of a loaded machine
 	})
 	return r

@@ -32,16 +32,11 @@ const (
 	loadTimeout = 2 * time.Second
 )
 
-// Ledger tells what was spent.
-type Ledger interface {
-	// KeySpend returns what an API key of a workspace has cost, in millionths of a
-	// dollar, since a day and since a month began.
-	KeySpend(ctx context.Context, workspace tenants.WorkspaceID, key uuid.UUID, day, month time.Time) (inDay, inMonth int64, err error)
-}
-
 // Config is what a Limiter works with.
 type Config struct {
-	Ledger Ledger
+	// Spend returns what an API key of a workspace has cost, in millionths of a
+	// dollar, since a day and since a month began.
+	Spend func(ctx context.Context, workspace tenants.WorkspaceID, key uuid.UUID, day, month time.Time) (inDay, inMonth int64, err error)
 
 	// Redis is where replicas count together; nil: each counts by itself. Its
 	// calls must end with their context.
@@ -200,7 +195,7 @@ func (l *Limiter) load(ctx context.Context, subject Subject, now time.Time) {
 	ctx, cancel := context.WithTimeout(ctx, loadTimeout)
 	defer cancel()
 	known := spend{}.at(now)
-	day, month, err := l.config.Ledger.KeySpend(ctx, subject.Workspace, subject.Key, known.day, known.month)
+	day, month, err := l.config.Spend(ctx, subject.Workspace, subject.Key, known.day, known.month)
 	if err != nil {
 		l.config.Log.WarnContext(ctx, "what an API key has spent is not known", "key", subject.Key, "error", err)
 	}

@@ -277,7 +277,7 @@ func TestRedisThatHangsIsWaitedForOnce(t *testing.T) {
 	t.Cleanup(func() { _ = hanging.Close() })
 	b, alone := setup(), 0
 	limiter := limits.New(limits.Config{
-		Ledger: b, Now: b.clock, Redis: redistest.Client(t, hanging.Addr().String()), Alone: func() { alone++ }, Patience: time.Millisecond,
+		Spend: b.KeySpend, Now: b.clock, Redis: redistest.Client(t, hanging.Addr().String()), Alone: func() { alone++ }, Patience: time.Millisecond,
 	})
 	subject, quota := newSubject(), tenants.Quota{RequestsPerMinute: 2}
 	for range 2 {

@@ -60,11 +60,6 @@ type Config struct {
 	Now func() time.Time
 }
 
-// handler answers the requests about one noun.
-type handler interface {
-	register(group *echo.Group, d *door)
-}
-
 // Register adds the API's routes to group, which stands for /api/v1.
 func Register(group *echo.Group, config Config) {
 	if config.Log == nil {
@@ -78,48 +73,48 @@ func Register(group *echo.Group, config Config) {
 	}
 	group.Use(d.problems)
 	group.GET("/openapi.yaml", openAPI)
-	for _, h := range handlers(config) {
-		h.register(group, d)
+	for _, register := range handlers(config) {
+		register(group, d)
 	}
 	group.RouteNotFound("", unknownRoute)
 	group.RouteNotFound("/*", unknownRoute)
 }
 
-// handlers returns one handler for each noun.
-func handlers(config Config) []handler {
+// handlers returns what adds the routes about each noun.
+func handlers(config Config) []func(group *echo.Group, d *door) {
 	may, changes := readers{config.Data}, notes{config.Audit}
 	find := lanes{config.Sessions, may}
 	files := exportHandler{
 		sessions: config.Sessions, readers: may, archive: config.Archive, audit: config.Audit, codecs: config.Codecs, log: config.Log, now: config.Now,
 	}
 
-	return []handler{
-		accountHandler{config.Identity, config.Cookies},
-		signOnHandler{config.SignOn},
-		workspaceHandler{config.Workspaces, config.Deletion},
-		memberHandler{config.Members, config.Invitations},
-		operatorHandler{config.Operators},
+	return []func(group *echo.Group, d *door){
+		accountHandler{config.Identity, config.Cookies}.register,
+		signOnHandler{config.SignOn}.register,
+		workspaceHandler{config.Workspaces, config.Deletion}.register,
+		memberHandler{config.Members, config.Invitations}.register,
+		operatorHandler{config.Operators}.register,
 
-		keyHandler{config.APIKeys},
-		providerKeyHandler{config.ProviderKeys, config.Now},
-		pipelineHandler{config.Pipelines, config.Previews, config.Defaults},
-		windowHandler{config.ModelWindows},
-		patternHandler{config.Patterns, may, changes, config.Now},
+		keyHandler{config.APIKeys}.register,
+		providerKeyHandler{config.ProviderKeys, config.Now}.register,
+		pipelineHandler{config.Pipelines, config.Previews, config.Defaults}.register,
+		windowHandler{config.ModelWindows}.register,
+		patternHandler{config.Patterns, may, changes, config.Now}.register,
 
-		sessionHandler{find, config.Costs, remarks{config.Stars, config.Comments}, changes, config.Now},
-		starHandler{config.Sessions, config.Stars},
-		commentHandler{find, config.Comments},
-		archiveHandler{find, config.Archive, config.Searcher, config.Codecs},
-		files,
-		workspaceExportHandler{files, config},
-		exchangeHandler{config.Exchanges, config.Sessions, may, config.ArchiveKeys, config.Log},
-		usageHandler{config.Usage, config.Now},
+		sessionHandler{find, config.Costs, remarks{config.Stars, config.Comments}, changes, config.Now}.register,
+		starHandler{config.Sessions, config.Stars}.register,
+		commentHandler{find, config.Comments}.register,
+		archiveHandler{find, config.Archive, config.Searcher, config.Codecs}.register,
+		files.register,
+		workspaceExportHandler{files, config}.register,
+		exchangeHandler{config.Exchanges, config.Sessions, may, config.ArchiveKeys, config.Log}.register,
+		usageHandler{config.Usage, config.Now}.register,
 
-		dataHandler{config.Data},
-		configurationHandler{NewConfigurations(config)},
-		alertHandler{config.Alerts},
-		auditHandler{config.Audit, config.Log},
-		billingHandler{config.Billing, config.Log},
+		dataHandler{config.Data}.register,
+		configurationHandler{NewConfigurations(config)}.register,
+		alertHandler{config.Alerts}.register,
+		auditHandler{config.Audit, config.Log}.register,
+		billingHandler{config.Billing, config.Log}.register,
 	}
 }
 

@@ -2,7 +2,6 @@ package recall_test
 
 import (
 	"bytes"
-	"context"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -28,6 +27,7 @@ import (
 	"palimpsest/api/upstream/providertest"
 	"palimpsest/migrations/dbtest"
 	"palimpsest/pipeline"
+	"palimpsest/pipeline/archive"
 	"palimpsest/pipeline/archive/archivedb"
 	"palimpsest/pipeline/conversation"
 	"palimpsest/pipeline/modules"
@@ -39,6 +39,7 @@ import (
 	"palimpsest/pipeline/wire/openaichat"
 	"palimpsest/pipeline/wire/openairesponses"
 	"palimpsest/tenants"
+	"palimpsest/tenants/datakeys"
 	"palimpsest/tenants/identity"
 	"palimpsest/tenants/tenantsdb"
 	"palimpsest/tenants/vault"
@@ -80,13 +81,6 @@ func (l *logged) String() string {
 	return l.text.String()
 }
 
-// termKeys gives each workspace its own key.
-type termKeys struct{}
-
-func (termKeys) TermKey(_ context.Context, workspace tenants.WorkspaceID) ([]byte, error) {
-	return workspace[:], nil
-}
-
 func codecs() map[conversation.Format]wire.Codec {
 	all := map[conversation.Format]wire.Codec{}
 	for _, codec := range []wire.Codec{anthropic.New(), openaichat.New(), openairesponses.New()} {
@@ -116,7 +110,7 @@ func setup(t *testing.T) *product {
 	sessions, originals := sessiondb.New(p.db.DB), archivedb.New(p.db.DB)
 	writer, err := prompt.NewWriter(sessions, counter, pipeline.NewChain(modules.All(counter, modules.Memory{})...))
 	must(t, err)
-	p.index = archivedb.NewIndex(originals, termKeys{}, func(format conversation.Format, raw []byte) (conversation.Message, error) {
+	p.index = archivedb.NewIndex(originals, archive.NewKeys(datakeys.New(p.db.DB.DataKeys, safe)), func(format conversation.Format, raw []byte) (conversation.Message, error) {
 		return codecs()[format].Parse(raw)
 	})
 	metrics, log := api.NewMetrics(prometheus.NewRegistry()), slog.New(slog.NewJSONHandler(p.log, nil))

@@ -6,6 +6,7 @@ import (
 
 	"palimpsest/api/credentials"
 	"palimpsest/api/upstream"
+	"palimpsest/tenants"
 	"palimpsest/tenants/identity"
 	"palimpsest/tenants/passkey"
 	"palimpsest/tenants/signon"
@@ -36,7 +37,7 @@ func openAccess(b base) (*identity.Service, *identity.Keys, error) {
 }
 
 // newThrottle counts failed logins and mails: in Redis, for all replicas, where there is one.
-func newThrottle(b base) (identity.Throttle, error) {
+func newThrottle(b base) (tenants.Throttle, error) {
 	if b.redis == nil {
 		return identity.NewLocalThrottle(b.now)
 	}

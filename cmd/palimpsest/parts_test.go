@@ -321,6 +321,10 @@ func (s *swapped) Delete(ctx context.Context, name string) error {
 	return (*s.bucket).Delete(ctx, name)
 }
 
+func (s *swapped) Names(ctx context.Context, each func(name string) error) error {
+	return (*s.bucket).Names(ctx, each)
+}
+
 func TestSlowDatabaseNeedsAttention(t *testing.T) {
 	t.Parallel()
 	for took, want := range map[time.Duration]tenants.Check{

@@ -16,6 +16,7 @@ import (
 	"palimpsest/pipeline/jobs"
 	"palimpsest/pipeline/modules"
 	"palimpsest/pipeline/modules/compactionbridge"
+	"palimpsest/pipeline/modules/ipc"
 	"palimpsest/pipeline/modules/patterns"
 	"palimpsest/pipeline/modules/patterns/patternsdb"
 	"palimpsest/pipeline/modules/semanticcache/semanticcachedb"
@@ -150,13 +151,13 @@ func share(b base, sessions *sessiondb.Store, lanes *session.Resolver) {
 // planAhead has the module that can do so plan epochs before they are needed.
 func planAhead(b base, of stored, writer *prompt.Writer, built []pipeline.Module) {
 	for _, module := range built {
-		planner, is := module.(idle.Planner)
+		planner, is := module.(*ipc.Module)
 		if !is {
 			continue
 		}
 		worker := idle.New(idle.Config{
 			Lanes: writer.Resolver, Reader: writer.Reader, Modules: modules.Catalog(), Codecs: formats.ByFormat(), Archive: of.originals, Store: of.sessions,
-			Planner: planner, Log: b.log, Now: b.now, Ended: b.metrics.PlanEnded,
+			Plan: planner.Plan, Log: b.log, Now: b.now, Ended: b.metrics.PlanEnded,
 		})
 		b.work.Handle(sessiondb.JobPlan, jobs.Limits{Timeout: idle.Timeout}, worker.Plan)
 		b.work.Handle(sessiondb.JobExpirePlan, jobs.Limits{}, func(ctx context.Context, workspace tenants.WorkspaceID, lane uuid.UUID) error {
@@ -169,7 +170,7 @@ func planAhead(b base, of stored, writer *prompt.Writer, built []pipeline.Module
 // startLimits starts what holds API keys to their quotas: in Redis, for all replicas,
 // where there is one.
 func startLimits(b base) *limits.Limiter {
-	config := limits.Config{Ledger: b.db.APIKeys, Alone: b.metrics.LimitedAlone, Log: b.log, Now: b.now}
+	config := limits.Config{Spend: b.db.APIKeys.KeySpend, Alone: b.metrics.LimitedAlone, Log: b.log, Now: b.now}
 	if b.redis != nil {
 		config.Redis = b.redis
 	}

@@ -10,21 +10,22 @@ import (
 	"github.com/spf13/cobra"
 
 	"palimpsest/tenants/datakeys"
+	"palimpsest/tenants/rotation"
 	"palimpsest/tenants/tenantsdb"
 	"palimpsest/tenants/vault"
 )
 
-// rotation seals with the newest master key what is still sealed with an older one,
+// masterRotation seals with the newest master key what is still sealed with an older one,
 // and says when nothing is left.
-type rotation struct {
+type masterRotation struct {
 	masters int // master keys that are set
 	sealed  *prometheus.CounterVec
 	done    prometheus.Gauge
 }
 
 // newRotation registers what tells of it with registry.
-func newRotation(registry prometheus.Registerer, masters int) *rotation {
-	r := &rotation{
+func newRotation(registry prometheus.Registerer, masters int) *masterRotation {
+	r := &masterRotation{
 		masters: masters,
 		sealed: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Namespace: "palimpsest", Name: "vault_resealed_total", Help: "Keys that were sealed again with the newest master key, by kind.",
@@ -38,7 +39,7 @@ func newRotation(registry prometheus.Registerer, masters int) *rotation {
 }
 
 // run does what there is to do. The gauge and the log tell of its end.
-func (r *rotation) run(ctx context.Context, db *tenantsdb.DB, keys *datakeys.Keeper, safe *vault.Vault, log *slog.Logger) error {
+func (r *masterRotation) run(ctx context.Context, db *tenantsdb.DB, keys *datakeys.Keeper, safe *vault.Vault, log *slog.Logger) error {
 	result, err := reseal(ctx, db, keys, safe)
 	r.sealed.WithLabelValues("data_key").Add(float64(result.dataKeys))
 	r.sealed.WithLabelValues("provider_key").Add(float64(result.providerKeys))
@@ -69,12 +70,12 @@ type resealed struct {
 // reseal seals everything again that an older master key has sealed.
 func reseal(ctx context.Context, db *tenantsdb.DB, keys *datakeys.Keeper, safe *vault.Vault) (resealed, error) {
 	dataKeys, dataErr := keys.RewrapAll(ctx)
-	providerKeys, providerErr := safe.ResealAll(ctx, db.Workspaces, db.ProviderKeys)
-	factors, factorErr := safe.ResealFactors(ctx, db.Factors)
-	signOns, signOnErr := safe.ResealSignOns(ctx, db.Workspaces, db.SignOn)
-	alertChannels, alertErr := safe.ResealAlertChannels(ctx, db.Workspaces, db.Alerts)
+	providerKeys, providerErr := rotation.ProviderKeys(ctx, db, safe)
+	factors, factorErr := rotation.SecondFactors(ctx, db, safe)
+	signOns, signOnErr := rotation.SignOns(ctx, db, safe)
+	alertChannels, alertErr := rotation.AlertChannels(ctx, db, safe)
 	mails, mailErr := db.Mail.ResealMails(ctx)
-	proof, proofErr := safe.ResealProof(ctx, db.DataKeys)
+	proof, proofErr := rotation.Proof(ctx, db, safe)
 	result := resealed{providerKeys: providerKeys, dataKeys: dataKeys, factors: factors, signOns: signOns, alertChannels: alertChannels, mails: mails, proof: proof}
 	return result, errors.Join(dataErr, providerErr, factorErr, signOnErr, alertErr, mailErr, proofErr)
 }

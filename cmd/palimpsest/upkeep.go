@@ -31,7 +31,7 @@ type upkeep struct {
 	db       *tenantsdb.DB
 	keys     *datakeys.Keeper
 	vault    *vault.Vault
-	rotation *rotation
+	rotation *masterRotation
 	sessions *sessiondb.Store
 	log      *slog.Logger
 	now      func() time.Time

@@ -8,14 +8,12 @@ import (
 	"github.com/prometheus/client_golang/prometheus/collectors"
 
 	"palimpsest/api"
-	"palimpsest/api/limits"
 	"palimpsest/api/recall"
 	"palimpsest/pipeline/wire/formats"
 	"palimpsest/tenants"
 	"palimpsest/tenants/datakeys"
 	"palimpsest/tenants/identity"
 	"palimpsest/tenants/tenantsdb"
-	"palimpsest/tenants/vault"
 )
 
 // wire makes every part of the product and connects them, top to bottom.
@@ -81,7 +79,4 @@ var (
 	_ api.Workspaces     = tenantsdb.ProxySettings{}
 	_ tenants.Transactor = (*tenantsdb.DB)(nil)
 	_ datakeys.Store     = tenantsdb.DataKeys{}
-	_ vault.Store        = tenantsdb.ProviderKeys{}
-	_ vault.ProofStore   = tenantsdb.DataKeys{}
-	_ limits.Ledger      = tenantsdb.APIKeys{}
 )

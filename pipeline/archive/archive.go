@@ -45,8 +45,10 @@ type Originals interface {
 	Originals(ctx context.Context, workspace tenants.WorkspaceID, lane uuid.UUID, from, to int) ([]Entry, error)
 }
 
-// Lanes reads whole lanes.
-type Lanes interface {
+// Reader reads what was said in one workspace.
+type Reader interface {
+	Originals
+
 	// Entries returns up to limit entries of a lane from index from on, in order,
 	// without their bytes.
 	Entries(ctx context.Context, workspace tenants.WorkspaceID, lane uuid.UUID, from, limit int) ([]Entry, error)
@@ -61,12 +63,6 @@ type Lanes interface {
 	// Answers returns up to limit answers of a session without their bytes, the
 	// oldest first, that follow one: the zero Answer is followed by the first.
 	Answers(ctx context.Context, workspace tenants.WorkspaceID, session uuid.UUID, after Answer, limit int) ([]Answer, error)
-}
-
-// Reader reads what was said in one workspace.
-type Reader interface {
-	Originals
-	Lanes
 
 	// Original returns one message of a lane with its bytes, proven by their
 	// hash. It returns ErrNotFound or ErrDamaged.
@@ -96,6 +92,10 @@ type Bucket interface {
 
 	// Delete removes what is under a name; it is no error if there is nothing.
 	Delete(ctx context.Context, name string) error
+
+	// Names calls each with every object's name. What is stored or deleted meanwhile may be
+	// named or not. It ends at the first error of each and returns that.
+	Names(ctx context.Context, each func(name string) error) error
 }
 
 // Answer is what a provider answered to one exchange, as its tap read it.

@@ -37,7 +37,7 @@ type Restored struct {
 // a bounded number of them in memory. Damaged ones come with their damage. An error
 // of give ends it and is returned; otherwise it returns ErrDamaged, naming the
 // place, if the entries are not those whose chain was stored.
-func Restore(ctx context.Context, from Lanes, workspace tenants.WorkspaceID, lane uuid.UUID, limit int, give func(Restored) error) error {
+func Restore(ctx context.Context, from Reader, workspace tenants.WorkspaceID, lane uuid.UUID, limit int, give func(Restored) error) error {
 	stored, headErr := from.Head(ctx, workspace, lane)
 	if headErr != nil && !errors.Is(headErr, ErrDamaged) {
 		return headErr
@@ -65,7 +65,7 @@ func Restore(ctx context.Context, from Lanes, workspace tenants.WorkspaceID, lan
 
 // restoring is a lane that is being given back.
 type restoring struct {
-	from      Lanes
+	from      Reader
 	workspace tenants.WorkspaceID
 	lane      uuid.UUID
 	give      func(Restored) error

@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"palimpsest/pipeline/conversation"
 	"palimpsest/tenants"
 )
 
@@ -50,6 +51,9 @@ type Searcher interface {
 	// Search returns the documents that answer the query, best first. The order is
 	// the same every time for the same archive.
 	Search(ctx context.Context, workspace tenants.WorkspaceID, query Query) ([]Hit, error)
+
+	// Messages returns the messages of a hit.
+	Messages(ctx context.Context, workspace tenants.WorkspaceID, hit *Hit) ([]conversation.Message, error)
 }
 
 // SearchKeys returns what answers a query in the sessions of some API keys, best first. Each

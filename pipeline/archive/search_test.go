@@ -8,6 +8,7 @@ import (
 	"github.com/google/uuid"
 
 	"palimpsest/pipeline/archive"
+	"palimpsest/pipeline/conversation"
 	"palimpsest/tenants"
 )
 
@@ -21,6 +22,10 @@ func (b byKey) Search(_ context.Context, _ tenants.WorkspaceID, query archive.Qu
 		return nil, errNoKey
 	}
 	return b[query.APIKey], nil
+}
+
+func (byKey) Messages(context.Context, tenants.WorkspaceID, *archive.Hit) ([]conversation.Message, error) {
+	return nil, archive.ErrNotFound
 }
 
 func TestSearchOfKeysFindsNothingOfOtherKeys(t *testing.T) {

@@ -1,6 +1,7 @@
 package client
 
 import (
+	"net/http"
 	"strings"
 
 	"palimpsest/pipeline/wire"
@@ -11,7 +12,7 @@ import (
 // request's path without its query; body is nil if it does not exist to read.
 // Nothing is remembered: whether a request with a Marker is the first after its
 // compaction is for Class.Settle.
-func Classify(headers Headers, path string, body *wire.Envelope) Class {
+func Classify(headers http.Header, path string, body *wire.Envelope) Class {
 	class := Class{Kind: Unknown, Client: Name(headers)}
 	turn, read := readTurn(headers, body), readBody(body)
 	if !isAgent(class.Client) && read.client != "" {
@@ -52,7 +53,7 @@ type claim struct {
 }
 
 // byHeader reads the hints that clients give in headers.
-func byHeader(headers Headers, turn turn) claim {
+func byHeader(headers http.Header, turn turn) claim {
 	if value := headers.Get("X-Claude-Code-Compaction"); value != "" {
 		return claim{kind: Compaction, trigger: triggerOf(value), confidence: 1, source: "header x-claude-code-compaction"}
 	}
@@ -112,7 +113,7 @@ func (r *reading) byText() claim {
 
 // byDefault takes what says nothing else for the conversation itself: an agent's
 // by its id, and a known client's.
-func byDefault(headers Headers, class Class) claim {
+func byDefault(headers http.Header, class Class) claim {
 	switch {
 	case isAgentHeader(headers):
 		return claim{kind: Subagent, confidence: 1, source: "header"}
@@ -126,7 +127,7 @@ func byDefault(headers Headers, class Class) claim {
 
 // isAgentHeader reports whether a header says that an agent inside the session
 // sent the request.
-func isAgentHeader(headers Headers) bool {
+func isAgentHeader(headers http.Header) bool {
 	if headers.Get("X-Claude-Code-Agent-Id") != "" {
 		return true
 	}

@@ -2,6 +2,7 @@ package client
 
 import (
 	"encoding/json"
+	"net/http"
 	"strconv"
 	"strings"
 
@@ -31,7 +32,7 @@ func (t turn) isBeside() bool {
 
 // readTurn reads what Codex says in the headers and, where they are silent, in
 // the body, which may be nil.
-func readTurn(headers Headers, body *wire.Envelope) turn {
+func readTurn(headers http.Header, body *wire.Envelope) turn {
 	read := turn{
 		inHeader: true, window: -1,
 		session: headers.Get("Session-Id"), thread: headers.Get("Thread-Id"),

@@ -1,6 +1,7 @@
 package client
 
 import (
+	"net/http"
 	"strings"
 
 	"palimpsest/pipeline/session"
@@ -27,7 +28,7 @@ var sessionHeaders = [...]struct{ header, source string }{
 // Hint returns what a request says about its session: the first header that names
 // one, else the body's own member, else "lineage" as the source. It is for
 // correlation only and never gives access.
-func Hint(headers Headers, request wire.Request) session.Hint {
+func Hint(headers http.Header, request wire.Request) session.Hint {
 	hint := session.Hint{Lane: lane(headers), Source: "lineage"}
 	for _, known := range sessionHeaders {
 		if value := headers.Get(known.header); isName(value) {
@@ -43,7 +44,7 @@ func Hint(headers Headers, request wire.Request) session.Hint {
 
 // lane returns the client's own name for a line of history beside the session's
 // main one; empty for the main one and where the client has no such name.
-func lane(headers Headers) string {
+func lane(headers http.Header) string {
 	for _, header := range [...]string{"X-Palimpsest-Lane", "X-Claude-Code-Agent-Id"} {
 		if value := headers.Get(header); isName(value) {
 			return value

@@ -1,6 +1,9 @@
 package client
 
-import "strings"
+import (
+	"net/http"
+	"strings"
+)
 
 // The names of clients and libraries. Whatever is not one of them is Other.
 const (
@@ -17,13 +20,6 @@ const (
 	Curl         = "curl"
 	Other        = "other"
 )
-
-// Headers are a request's headers; http.Header is one.
-type Headers interface {
-	// Get returns the first value of a header, whatever the name's case; empty if
-	// it is not there.
-	Get(name string) string
-}
 
 // userAgents tell clients by the start of a word in their user agent. The first
 // that fits counts: agents name the libraries they are built on, too.
@@ -56,7 +52,7 @@ var titles = [...]struct{ mark, name string }{
 // user agent, X-Title and Codex's originator. A client built on a library that
 // says no more is the library; Class.Client knows better where the system prompt
 // tells.
-func Name(headers Headers) string {
+func Name(headers http.Header) string {
 	name := ByUserAgent(headers.Get("User-Agent"))
 	if isAgent(name) {
 		return name

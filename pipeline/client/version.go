@@ -1,13 +1,16 @@
 package client
 
-import "strings"
+import (
+	"net/http"
+	"strings"
+)
 
 // maxVersion bounds a version that a client names.
 const maxVersion = 32
 
 // Version returns the version that a client's user agent names first, such as 2.1.330
 // of "claude-cli/2.1.330 (external, cli)"; "" if it names none.
-func Version(headers Headers) string {
+func Version(headers http.Header) string {
 	for product := range strings.FieldsSeq(headers.Get("User-Agent")) {
 		_, version, found := strings.Cut(product, "/")
 		if !found || version == "" || version[0] < '0' || version[0] > '9' {

@@ -53,8 +53,11 @@ type bench struct {
 	ended    chan string // of each job; it never fills up
 
 	archive archive.Originals // nil: the database's
-	planner idle.Planner      // nil: the module
+	planner planner           // nil: the module
 }
+
+// planner plans an epoch.
+type planner = func(ctx context.Context, exchange *pipeline.View) (*session.Plan, error)
 
 const window = 60_000
 
@@ -98,8 +101,8 @@ func (b *bench) boot(change ...func(*bench)) {
 	b.queue = jobsdb.New(jobsdb.Config{
 		Pool: b.db.WorkPool(), Joined: b.db.Joined, Metrics: jobsdb.NewMetrics(prometheus.NewRegistry()), Log: slog.New(slog.DiscardHandler), Now: b.clock,
 	})
-	b.store, b.module = sessiondb.New(b.db).WithJobs(b.queue), ipc.New(counter)
-	b.archive, b.planner = archivedb.New(b.db), b.module
+	b.store, b.module = sessiondb.New(b.db).WithJobs(b.queue), ipc.New(counter.Message)
+	b.archive, b.planner = archivedb.New(b.db), b.module.Plan
 	if b.writer, err = prompt.NewWriter(b.store, counter, pipeline.NewChain(b.module).WithDeadline(time.Minute)); err != nil {
 		b.t.Fatal(err)
 	}
@@ -108,7 +111,7 @@ func (b *bench) boot(change ...func(*bench)) {
 		set(b)
 	}
 	b.worker = idle.New(idle.Config{
-		Lanes: b.writer.Resolver, Reader: b.writer.Reader, Modules: modules.Catalog(), Archive: b.archive, Store: b.store, Planner: b.planner,
+		Lanes: b.writer.Resolver, Reader: b.writer.Reader, Modules: modules.Catalog(), Archive: b.archive, Store: b.store, Plan: b.planner,
 		Codecs: map[conversation.Format]wire.Codec{b.codec.Format(): b.codec},
 		Log:    slog.New(slog.DiscardHandler), Now: b.clock, Ended: b.end,
 	})

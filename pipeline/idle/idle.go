@@ -36,11 +36,6 @@ var (
 	errMissing = errors.New("the archive does not have all messages yet")
 )
 
-// Planner plans an epoch without making it.
-type Planner interface {
-	Plan(ctx context.Context, exchange *pipeline.View) (*session.Plan, error)
-}
-
 // Store keeps what epochs can be planned from, and the plans.
 type Store interface {
 	// ToPlan returns what a lane's next epoch can be planned from, or
@@ -63,9 +58,11 @@ type Config struct {
 	Codecs  map[conversation.Format]wire.Codec
 	Archive archive.Originals
 	Store   Store
-	Planner Planner
 	Log     *slog.Logger
 	Now     func() time.Time
+
+	// Plan plans an epoch without making it.
+	Plan func(ctx context.Context, exchange *pipeline.View) (*session.Plan, error)
 
 	// Ended is told the outcome of every job that was due; nil if none.
 	Ended func(outcome string)
@@ -173,7 +170,7 @@ func (t *task) plan(ctx context.Context) error {
 	}
 	lane.Unlock() // no request waits for a plan
 
-	plan, err := t.config.Planner.Plan(ctx, &exchange.View)
+	plan, err := t.config.Plan(ctx, &exchange.View)
 	if err != nil {
 		return err
 	}

@@ -172,17 +172,17 @@ func TestAPlanThatNobodyUsesIsDeleted(t *testing.T) {
 
 // counting plans with another planner and counts.
 type counting struct {
-	idle.Planner
+	plan planner
 
 	calls  int
 	during func() // runs while it plans; nil if none
 	err    error
 }
 
-// Plan implements idle.Planner.
+// Plan is the planner.
 func (c *counting) Plan(ctx context.Context, exchange *pipeline.View) (*session.Plan, error) {
 	c.calls++
-	plan, err := c.Planner.Plan(ctx, exchange)
+	plan, err := c.plan(ctx, exchange)
 	if c.during != nil {
 		c.during()
 	}
@@ -193,8 +193,8 @@ func (c *counting) Plan(ctx context.Context, exchange *pipeline.View) (*session.
 }
 
 func counted(b *bench) *counting {
-	c := &counting{Planner: b.planner}
-	b.planner = c
+	c := &counting{plan: b.planner}
+	b.planner = c.Plan
 	return c
 }
 
@@ -348,11 +348,11 @@ func TestAStopEndsAPlan(t *testing.T) {
 	t.Parallel()
 	began := make(chan string, 1)
 	b := setup(t, func(b *bench) {
-		b.planner = plannerFunc(func(ctx context.Context) error {
+		b.planner = func(ctx context.Context, _ *pipeline.View) (*session.Plan, error) {
 			began <- "began"
 			<-ctx.Done()
-			return ctx.Err()
-		})
+			return nil, ctx.Err()
+		}
 	})
 	nearly(b)
 	b.pass(4 * time.Minute)
@@ -378,12 +378,4 @@ func await[T any](t *testing.T, signal <-chan T) T {
 		t.Fatal("nothing came")
 		panic("unreachable")
 	}
-}
-
-// plannerFunc is a planner that comes to no plan.
-type plannerFunc func(ctx context.Context) error
-
-// Plan implements idle.Planner.
-func (f plannerFunc) Plan(ctx context.Context, _ *pipeline.View) (*session.Plan, error) {
-	return nil, f(ctx)
 }

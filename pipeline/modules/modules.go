@@ -5,6 +5,7 @@ import (
 	"sync"
 
 	"palimpsest/pipeline"
+	"palimpsest/pipeline/archive"
 	"palimpsest/pipeline/modules/compactionbridge"
 	"palimpsest/pipeline/modules/ipc"
 	"palimpsest/pipeline/modules/patterns"
@@ -16,7 +17,7 @@ import (
 // Memory is what modules know beside the request. The zero value knows nothing.
 type Memory struct {
 	Past    compactionbridge.Past // histories that clients have left
-	Archive rehydrator.Archive    // nil if none
+	Archive archive.Searcher      // nil if none
 	Learned *patterns.Shelf       // what teams have learned; nil if none
 }
 
@@ -29,9 +30,9 @@ type module struct {
 // list is the one place that names all modules, in the order in which they usually run.
 func list() []module {
 	return []module{
-		{ipc.Description, func(counter *tokens.Counter, _ Memory) pipeline.Module { return ipc.New(counter) }},
+		{ipc.Description, func(counter *tokens.Counter, _ Memory) pipeline.Module { return ipc.New(counter.Message) }},
 		{compactionbridge.Description, func(counter *tokens.Counter, memory Memory) pipeline.Module {
-			return compactionbridge.New(counter, memory.Past).Answering(ipc.New(counter).Notes)
+			return compactionbridge.New(counter, memory.Past).Answering(ipc.New(counter.Message).Notes)
 		}},
 		{rehydrator.Description, func(_ *tokens.Counter, memory Memory) pipeline.Module { return rehydrator.New(memory.Archive) }},
 		{patterns.Description, func(_ *tokens.Counter, memory Memory) pipeline.Module { return patterns.New(memory.Learned) }},

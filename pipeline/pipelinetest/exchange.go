@@ -81,7 +81,7 @@ func ReadExchange(codec wire.Codec, body []byte, options Options) (*pipeline.Exc
 				Projection: options.Projection, Anchor: options.Anchor, Pins: options.Pins, Order: options.Order,
 				Inserts: options.Inserts, Heat: options.Heat,
 			},
-			Counter: texts{options.Counter}, Keeper: Keeper{OnCommit: options.Commit},
+			CountText: options.countText, Keeper: Keeper{OnCommit: options.Commit},
 		},
 	}
 	exchange.Chain = session.Chain(scope, session.Hint{}, digests)
@@ -95,12 +95,9 @@ func ReadExchange(codec wire.Codec, body []byte, options Options) (*pipeline.Exc
 	return exchange, nil
 }
 
-// texts counts texts as messages of their own.
-type texts struct{ counter Counter }
-
-// Text implements pipeline.Counter.
-func (t texts) Text(text string) int {
-	return t.counter.Message(conversation.Message{
+// countText counts a text as a message of its own.
+func (o Options) countText(text string) int {
+	return o.Counter.Message(conversation.Message{
 		Role: conversation.User, Blocks: []conversation.Block{{Kind: conversation.Text, Text: text}},
 	})
 }

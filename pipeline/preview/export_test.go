@@ -25,7 +25,7 @@ func RunForgetful(ctx context.Context, config pipeline.Config, models *tokens.Mo
 		if err != nil {
 			return Figures{}, err
 		}
-		lane.module = ipc.New(counter{})
+		lane.module = ipc.New(countMessage)
 		figures, err := lane.run(ctx)
 		if err != nil {
 			return Figures{}, err

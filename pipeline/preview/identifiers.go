@@ -143,7 +143,7 @@ func (t *Texts) read(ctx context.Context, workspace tenants.WorkspaceID, recorde
 	for i, entry := range entries {
 		raw[i] = entry.Raw
 	}
-	said := talk{codec: t.Codecs[recorded.Format], counter: textCounter{counter}}
+	said := talk{codec: t.Codecs[recorded.Format], count: counter.Text}
 	body := slices.Concat([]byte(`{"`+said.codec.List()+`":[`), bytes.Join(raw, []byte(",")), []byte("]}"))
 	if said.body, err = wire.Open(body, said.codec.List()); err != nil {
 		return talk{}, fmt.Errorf("open lane %s: %w", recorded.Lane, err)
@@ -171,19 +171,11 @@ func (p *Preview) replay(ctx context.Context, recorded *session.Recorded, messag
 			found.Held = append(found.Held, found.Held[same])
 			continue
 		}
-		ran, err := laneOf(compressing(config), p.models.Lookup(recorded.Model), recorded, ipc.New(counter), messages).run(ctx)
+		ran, err := laneOf(compressing(config), p.models.Lookup(recorded.Model), recorded, ipc.New(counter.Message), messages).run(ctx)
 		if err != nil {
 			return Identifiers{}, err
 		}
 		found.TakenUp, found.Held = ran.TakenUp, append(found.Held, ran.Held)
 	}
 	return found, nil
-}
-
-// textCounter counts a text as a message of its own.
-type textCounter struct{ *tokens.Counter }
-
-// Text implements pipeline.Counter.
-func (c textCounter) Text(text string) int {
-	return c.Message(conversation.Message{Role: conversation.User, Blocks: []conversation.Block{{Kind: conversation.Text, Text: text}}})
 }

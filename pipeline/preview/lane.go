@@ -41,7 +41,7 @@ type talk struct {
 	codec   wire.Codec
 	body    *wire.Envelope
 	digests []conversation.Digest
-	counter pipeline.Counter
+	count   func(text string) int
 	names   *fidelity.Names // nil for stand-ins
 }
 
@@ -51,7 +51,7 @@ func newLane(config pipeline.Config, model tokens.Model, recorded *session.Recor
 	if err != nil {
 		return nil, err
 	}
-	return laneOf(config, model, recorded, ipc.New(counter{}).Remembering(), messages), nil
+	return laneOf(config, model, recorded, ipc.New(countMessage).Remembering(), messages), nil
 }
 
 // laneOf returns a lane with messages, which the module counts as they are counted.
@@ -198,7 +198,7 @@ func (l *lane) exchange(sent *session.Sent) *pipeline.Exchange {
 			Lane: pipeline.Lane{
 				Session: l.recorded.Session, Projection: l.projection, NextProjection: 1, Now: sent.At, Heat: l.heat, Attempts: l.attempts,
 			},
-			Counter: l.counter, Keeper: pipeline.Forgetful{},
+			CountText: l.count, Keeper: pipeline.Forgetful{},
 		},
 	}
 	if l.projection == nil {

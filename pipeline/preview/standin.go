@@ -52,7 +52,7 @@ func standIns(messages []session.Counted) (talk, error) {
 	if err != nil {
 		return talk{}, fmt.Errorf("open stand-ins: %w", err)
 	}
-	return talk{codec: codec, body: envelope, digests: digests(messages), counter: counter{}}, nil
+	return talk{codec: codec, body: envelope, digests: digests(messages), count: countText}, nil
 }
 
 // digests returns what is known of messages, each with a name of its own.
@@ -115,14 +115,11 @@ func appendWords(body []byte, i, characters int) []byte {
 	return body[:start+characters]
 }
 
-// counter counts stand-ins, and what is made of them, by their characters.
-type counter struct{}
+// countText counts what is made of stand-ins by its characters.
+func countText(text string) int { return len(text)/charactersPerToken + 1 }
 
-// Text implements pipeline.Counter.
-func (counter) Text(text string) int { return len(text)/charactersPerToken + 1 }
-
-// Message counts a message.
-func (counter) Message(message conversation.Message) int {
+// countMessage counts a stand-in, or what is made of it, by its characters.
+func countMessage(message conversation.Message) int {
 	characters := 0
 	for i := range message.Blocks {
 		block := &message.Blocks[i]

@@ -35,7 +35,7 @@ func watched(t *testing.T, window int) (*bench, *watch) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	b, told := newBench(t, conversation.Anthropic, window), &watch{Module: ipc.New(counter)}
+	b, told := newBench(t, conversation.Anthropic, window), &watch{Module: ipc.New(counter.Message)}
 	b.writer.Chain = pipeline.NewChain(told)
 	return b, told
 }

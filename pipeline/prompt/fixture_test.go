@@ -56,7 +56,7 @@ func newBenchWith(t *testing.T, store session.Store, format conversation.Format,
 	if err != nil {
 		t.Fatal(err)
 	}
-	writer, err := prompt.NewWriter(store, counter, pipeline.NewChain(ipc.New(counter)))
+	writer, err := prompt.NewWriter(store, counter, pipeline.NewChain(ipc.New(counter.Message)))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -46,7 +46,7 @@ func (b *bench) noting(name, placement string) *notes {
 		b.t.Fatal(err)
 	}
 	module := &notes{name: name, placement: placement}
-	b.writer.Chain = pipeline.NewChain(ipc.New(counter), module)
+	b.writer.Chain = pipeline.NewChain(ipc.New(counter.Message), module)
 	return module
 }
 

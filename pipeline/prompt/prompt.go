@@ -8,6 +8,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"time"
 
 	"github.com/google/uuid"
@@ -36,7 +37,7 @@ type Chain interface {
 type Writer struct {
 	Reader      *session.Reader
 	Resolver    *session.Resolver
-	Store       session.Committer
+	Store       session.Store
 	Chain       Chain
 	Models      *tokens.Models
 	Calibration *tokens.Calibration
@@ -76,9 +77,9 @@ type Request struct {
 	Scope    session.Scope
 	Codec    wire.Codec
 	Config   pipeline.Config
-	Headers  client.Headers // what they say about session and client counts
-	Path     string         // without the query
-	Provider string         // who is asked; empty: the maker of the model
+	Headers  http.Header // what they say about session and client counts
+	Path     string      // without the query
+	Provider string      // who is asked; empty: the maker of the model
 	Body     []byte
 	Bypass   bool // leave the prompt as it is
 	DryRun   bool // only say what the pipeline would do
@@ -209,7 +210,7 @@ func (w *Writer) read(request Request) (*Prompt, error) {
 				Factor: w.Calibration.Factor(request.Scope.Workspace, model),
 				Fixed:  w.Reader.Fixed(request.Codec.Format(), asked.Fixed) + unsaid(request.Codec, envelope),
 			},
-			Counter: w.Reader, Keeper: pipeline.Forgetful{},
+			CountText: w.Reader.Text, Keeper: pipeline.Forgetful{},
 		},
 	}
 	exchange.KeepLarge()

@@ -2,6 +2,7 @@ package replay
 
 import (
 	"context"
+	"net/http"
 	"time"
 )
 
@@ -15,7 +16,7 @@ func (r *Replay) Send(ctx context.Context, providers Providers, sessionName, mod
 	}
 	providers[model].now = at
 	r.writer.Now = func() time.Time { return at }
-	step, usage, err := r.step(ctx, body, runName(sessionName), providers[model])
+	step, usage, err := r.step(ctx, body, http.Header{"X-Palimpsest-Session-Id": {sessionName}}, providers[model])
 	if err == nil {
 		r.writer.Answered(usage.sent, usage.answer())
 	}

@@ -10,6 +10,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net/http"
 	"time"
 
 	"github.com/google/uuid"
@@ -140,7 +141,7 @@ func (r *Replay) Run(ctx context.Context, body []byte, each func(Step) error) (S
 	}
 	var sum Sum
 	caches := caches{sent: Cache{TTL: r.config.TTL}, direct: Cache{TTL: r.config.TTL}}
-	headers := runName(uuid.NewString())
+	headers := http.Header{"X-Palimpsest-Session-Id": {uuid.NewString()}}
 	for number, length := range Ends(digests) {
 		caches.now = r.config.Clock(number)
 		r.writer.Now = func() time.Time { return caches.now }
@@ -180,7 +181,7 @@ type caches struct {
 	sent, direct Cache
 }
 
-func (r *Replay) step(ctx context.Context, body []byte, headers runName, caches *caches) (Step, answered, error) {
+func (r *Replay) step(ctx context.Context, body []byte, headers http.Header, caches *caches) (Step, answered, error) {
 	began := time.Now()
 	written, err := r.writer.Write(ctx, prompt.Request{
 		Scope: r.scope, Codec: r.codec, Config: r.config.Pipeline, Body: body,
@@ -215,17 +216,6 @@ func (r *Replay) step(ctx context.Context, body []byte, headers runName, caches 
 		}
 	}
 	return step, answered{sent: written.Sent(), usage: r.config.usage(use, exchange.Model.TokensPerO200k)}, nil
-}
-
-// runName stands for the headers of a client that names its session.
-type runName string
-
-// Get implements client.Headers.
-func (n runName) Get(name string) string {
-	if name == "X-Palimpsest-Session-Id" {
-		return string(n)
-	}
-	return ""
 }
 
 // pieces returns a body as a provider's cache sees it.

@@ -156,23 +156,6 @@ type Found struct {
 
 // Store keeps sessions, lanes and projections.
 type Store interface {
-	Committer
-	Recorder
-
-	// Announce has all processes find lanes by the ends of requests that are not
-	// recorded yet. Of each Seen it keeps the session, the lane and the head.
-	Announce(ctx context.Context, workspace tenants.WorkspaceID, seen []Seen) error
-
-	// Find returns the lane with a head among heads that lies furthest along;
-	// heads lie in the order of the history. It returns ErrNotFound if none does.
-	Find(ctx context.Context, workspace tenants.WorkspaceID, heads []conversation.Hash) (Found, error)
-
-	// Stands returns, of the lane that Find would, what tells whether it has moved on.
-	Stands(ctx context.Context, workspace tenants.WorkspaceID, heads []conversation.Hash) (Standing, error)
-}
-
-// Committer stores what must be durable before a prompt goes out.
-type Committer interface {
 	// Commit stores the session, lane and entries of seen together with a new
 	// projection of its lane, in one transaction that is durable when it returns.
 	// It returns ErrOvertaken if a projection with that number exists, or if messages
@@ -188,12 +171,20 @@ type Committer interface {
 
 	// Withdraw removes a lane's own inserts from a number on.
 	Withdraw(ctx context.Context, workspace tenants.WorkspaceID, lane uuid.UUID, from int) error
-}
 
-// Recorder stores what exchanges were.
-type Recorder interface {
 	// Record stores what exchanges of one workspace added, in order. An exchange that does
 	// not continue its lane, because another process has recorded other messages there, is
 	// stored in a fork of it; seen names the fork then.
 	Record(ctx context.Context, workspace tenants.WorkspaceID, seen []Seen) error
+
+	// Announce has all processes find lanes by the ends of requests that are not
+	// recorded yet. Of each Seen it keeps the session, the lane and the head.
+	Announce(ctx context.Context, workspace tenants.WorkspaceID, seen []Seen) error
+
+	// Find returns the lane with a head among heads that lies furthest along;
+	// heads lie in the order of the history. It returns ErrNotFound if none does.
+	Find(ctx context.Context, workspace tenants.WorkspaceID, heads []conversation.Hash) (Found, error)
+
+	// Stands returns, of the lane that Find would, what tells whether it has moved on.
+	Stands(ctx context.Context, workspace tenants.WorkspaceID, heads []conversation.Hash) (Standing, error)
 }

@@ -26,6 +26,11 @@ const ToolInstructions = 260
 // readable.go say. Base64 of media is never counted as text.
 func (c *Counter) Message(message conversation.Message) int { return c.newTally().message(message) }
 
+// Text estimates the tokens of a text as a message of its own.
+func (c *Counter) Text(text string) int {
+	return c.Message(conversation.Message{Role: conversation.User, Blocks: []conversation.Block{{Kind: conversation.Text, Text: text}}})
+}
+
 func (t *tally) message(message conversation.Message) int {
 	sum := aroundMessage
 	for i := range message.Blocks {

@@ -22,8 +22,8 @@ const publicURL = "https://palimpsest.example.com"
 // free never refuses.
 type free struct{}
 
-func (free) Check(context.Context, ...identity.Count) error { return nil }
-func (free) Take(context.Context, ...identity.Count) error  { return nil }
+func (free) Check(context.Context, ...tenants.Count) error { return nil }
+func (free) Take(context.Context, ...tenants.Count) error  { return nil }
 
 // S11: at most as many passwords are hashed at once as there are processors, and eight on any
 // machine, because each takes 46 MiB; anyone

@@ -198,8 +198,8 @@ func (i *Invitations) letters(email string) []tenants.Letter {
 func (i *Invitations) letter(ctx context.Context, secret string, invited *tenants.Invited) tenants.InvitationLetter {
 	return func(invitation tenants.Invitation) (tenants.Mail, error) {
 		err := i.people.throttle.Take(ctx,
-			Count{"invitations to " + invitation.Email, invitesToOne, inviteWindow},
-			Count{"invitations of " + invitation.Workspace.ID.String(), invitesOfOne, inviteWindow})
+			tenants.Count{Of: "invitations to " + invitation.Email, Most: invitesToOne, Window: inviteWindow},
+			tenants.Count{Of: "invitations of " + invitation.Workspace.ID.String(), Most: invitesOfOne, Window: inviteWindow})
 		if many, is := errors.AsType[tenants.TooMany](err); is {
 			return tenants.Mail{}, tenants.TooMany{Wait: many.Wait, What: "invitations to this address or from this workspace"}
 		}

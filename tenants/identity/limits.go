@@ -36,9 +36,9 @@ const (
 type tries struct {
 	email   string // whose account it is
 	from    string // the place
-	pair    Count
-	account Count
-	place   []Count // one or none
+	pair    tenants.Count
+	account tenants.Count
+	place   []tenants.Count // one or none
 }
 
 // logInTries counts the failed log-ins with an address from the address of a client.
@@ -46,9 +46,9 @@ func logInTries(email, address string) tries {
 	from := tenants.PlaceText(address)
 	return tries{
 		email: email, from: from,
-		pair:    Count{"failures of " + email + " from " + from, failuresOfPair, failureWindow},
-		account: Count{"failures of " + email, failuresOfOne, failureWindow},
-		place:   []Count{{"failures from " + from, failuresOfPlace, failureWindow}},
+		pair:    tenants.Count{Of: "failures of " + email + " from " + from, Most: failuresOfPair, Window: failureWindow},
+		account: tenants.Count{Of: "failures of " + email, Most: failuresOfOne, Window: failureWindow},
+		place:   []tenants.Count{{Of: "failures from " + from, Most: failuresOfPlace, Window: failureWindow}},
 	}
 }
 
@@ -56,8 +56,8 @@ func logInTries(email, address string) tries {
 func confirmTries(user tenants.User, from string) tries {
 	return tries{
 		email: user.Email, from: from,
-		pair:    Count{"unconfirmed by " + user.ID.String() + " from " + from, failuresOfPair, failureWindow},
-		account: Count{"unconfirmed by " + user.ID.String(), failuresOfOne, failureWindow},
+		pair:    tenants.Count{Of: "unconfirmed by " + user.ID.String() + " from " + from, Most: failuresOfPair, Window: failureWindow},
+		account: tenants.Count{Of: "unconfirmed by " + user.ID.String(), Most: failuresOfOne, Window: failureWindow},
 	}
 }
 
@@ -65,8 +65,8 @@ func confirmTries(user tenants.User, from string) tries {
 func codeTries(user tenants.User, from string) tries {
 	return tries{
 		email: user.Email, from: from,
-		pair:    Count{"codes of " + user.ID.String() + " from " + from, codesOfPair, failureWindow},
-		account: Count{"codes of " + user.ID.String(), codesOfOne, failureWindow},
+		pair:    tenants.Count{Of: "codes of " + user.ID.String() + " from " + from, Most: codesOfPair, Window: failureWindow},
+		account: tenants.Count{Of: "codes of " + user.ID.String(), Most: codesOfOne, Window: failureWindow},
 	}
 }
 
@@ -99,35 +99,17 @@ func (p *prover) failed(ctx context.Context, tries tries, err error) error {
 }
 
 // askingFrom counts what is asked for from one place.
-func askingFrom(kind tenants.RequestKind, address string) Count {
-	return Count{"asked to " + string(kind) + " from " + tenants.PlaceText(address), asksOfPlace, failureWindow}
+func askingFrom(kind tenants.RequestKind, address string) tenants.Count {
+	return tenants.Count{Of: "asked to " + string(kind) + " from " + tenants.PlaceText(address), Most: asksOfPlace, Window: failureWindow}
 }
 
 // mailsTo counts the mails of a kind to an address that others have sent. Kinds are apart:
 // invitations to an address do not use up the links that its owner asks for.
-func mailsTo(kind, email string) Count {
-	return Count{kind + " mails to " + email, mailsToOne, failureWindow}
+func mailsTo(kind, email string) tenants.Count {
+	return tenants.Count{Of: kind + " mails to " + email, Most: mailsToOne, Window: failureWindow}
 }
-
-// PlaceThrottle counts failures by the place of the context's actor.
-type PlaceThrottle struct{ throttle Throttle }
 
 // Throttle returns what slows down those who log in beside the service.
-func (p *prover) Throttle() PlaceThrottle { return PlaceThrottle{p.throttle} }
-
-// Check returns a tenants.TooMany if the actor's place failed too often at something.
-func (t PlaceThrottle) Check(ctx context.Context, at string) error {
-	return t.throttle.Check(ctx, failuresAt(ctx, at))
-}
-
-// Failed counts a failure of the actor's place at something.
-func (t PlaceThrottle) Failed(ctx context.Context, at string) error {
-	if err := t.throttle.Take(ctx, failuresAt(ctx, at)); !errors.Is(err, tenants.ErrTooMany) {
-		return err
-	}
-	return nil
-}
-
-func failuresAt(ctx context.Context, at string) Count {
-	return Count{at + " from " + tenants.ActorOf(ctx).Place(), othersOfPlace, failureWindow}
+func (p *prover) Throttle() tenants.PlaceThrottle {
+	return tenants.PlaceThrottle{Throttle: p.throttle, Most: othersOfPlace, Window: failureWindow}
 }

@@ -13,7 +13,7 @@ import (
 type prover struct {
 	store     Store
 	passwords *passwords
-	throttle  Throttle
+	throttle  tenants.Throttle
 	now       func() time.Time
 }
 
@@ -82,7 +82,7 @@ func (p *prover) confirm(ctx context.Context, who tenants.Principal, field, pass
 	if err != nil {
 		return err
 	}
-	return p.throttle.Take(ctx, Count{"changes of " + who.User.ID.String(), changesOfOne, signUpWindow})
+	return p.throttle.Take(ctx, tenants.Count{Of: "changes of " + who.User.ID.String(), Most: changesOfOne, Window: signUpWindow})
 }
 
 // hash hashes a password when it is its turn.

@@ -15,13 +15,13 @@ import (
 )
 
 // ten is a count that may be taken ten times an hour.
-func ten(of string) identity.Count { return identity.Count{Of: of, Most: 10, Window: time.Hour} }
+func ten(of string) tenants.Count { return tenants.Count{Of: of, Most: 10, Window: time.Hour} }
 
 // S19: replicas count together.
 func TestReplicasThrottleTogetherThroughRedis(t *testing.T) {
 	t.Parallel()
 	address, _ := redistest.Start(t)
-	replicas := [2]identity.Throttle{}
+	replicas := [2]tenants.Throttle{}
 	for i := range replicas {
 		throttle := identity.NewRedisThrottle(redistest.Client(t, address))
 		throttle.Patience = time.Minute // of a loaded machine
@@ -37,7 +37,7 @@ func TestReplicasThrottleTogetherThroughRedis(t *testing.T) {
 		}
 	}
 	for i, replica := range replicas {
-		for name, try := range map[string]func(context.Context, ...identity.Count) error{"check": replica.Check, "take": replica.Take} {
+		for name, try := range map[string]func(context.Context, ...tenants.Count) error{"check": replica.Check, "take": replica.Take} {
 			// An hour is shared out evenly: one more is free after a tenth of it.
 			var tooMany tenants.TooMany
 			if err := try(t.Context(), ada); !errors.As(err, &tooMany) || tooMany.Wait <= 0 || tooMany.Wait > 6*time.Minute || !errors.Is(err, tenants.ErrTooMany) {

@@ -177,7 +177,7 @@ func TestKnownAndUnknownAddressesAreTheSameWork(t *testing.T) {
 // full has every count of an account full and no other.
 type full struct{ free }
 
-func (full) Check(_ context.Context, counts ...identity.Count) error {
+func (full) Check(_ context.Context, counts ...tenants.Count) error {
 	if len(counts) == 1 {
 		return tenants.TooMany{Wait: time.Minute}
 	}

@@ -30,12 +30,12 @@ type Service struct {
 	letters       // what they are written
 
 	store    Store
-	throttle Throttle
+	throttle tenants.Throttle
 	now      func() time.Time
 }
 
 // NewService returns a Service. The first signing key signs tokens, all verify.
-func NewService(store Store, throttle Throttle, signingKeys [][]byte, now func() time.Time) (*Service, error) {
+func NewService(store Store, throttle tenants.Throttle, signingKeys [][]byte, now func() time.Time) (*Service, error) {
 	passwords, err := newPasswords()
 	if err != nil {
 		return nil, err

@@ -64,7 +64,7 @@ func ParseDomains(list string) ([]string, error) {
 // entrance decides who may sign up.
 type entrance struct {
 	store    Store
-	throttle Throttle
+	throttle tenants.Throttle
 	signUps  SignUps
 	begun    atomic.Bool // someone has signed up
 }
@@ -172,7 +172,7 @@ func (e *entrance) countPlace(ctx context.Context) error {
 	if !e.signUps.PerPlace || place == "" {
 		return nil
 	}
-	return e.throttle.Take(ctx, Count{"sign-ups from " + place, signUpsOfPlace, signUpWindow})
+	return e.throttle.Take(ctx, tenants.Count{Of: "sign-ups from " + place, Most: signUpsOfPlace, Window: signUpWindow})
 }
 
 // within reports whether a domain is another or lies below it.

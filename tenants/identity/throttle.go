@@ -11,21 +11,6 @@ import (
 
 const knownCounts = 200_000
 
-// Count is something that is counted, and how much of it there may be.
-type Count struct {
-	Of     string        // what is counted, and of whom
-	Most   int           // that there may be
-	Window time.Duration // in that time
-}
-
-// Throttle counts what must not happen too often.
-type Throttle interface {
-	// Check returns a tenants.TooMany if one of the counts is full.
-	Check(ctx context.Context, counts ...Count) error
-	// Take counts one more of each, or returns a tenants.TooMany at the first that is full.
-	Take(ctx context.Context, counts ...Count) error
-}
-
 // LocalThrottle counts in this process.
 type LocalThrottle struct {
 	taken *localcache.Cache[string, taken]
@@ -47,10 +32,10 @@ func NewLocalThrottle(now func() time.Time) (*LocalThrottle, error) {
 	return &LocalThrottle{taken: counts, now: now}, nil
 }
 
-// Check implements Throttle.
-func (t *LocalThrottle) Check(_ context.Context, counts ...Count) error {
+// Check implements tenants.Throttle.
+func (t *LocalThrottle) Check(_ context.Context, counts ...tenants.Count) error {
 	for _, count := range counts {
-		if before, ok := t.taken.Get(count.key()); ok {
+		if before, ok := t.taken.Get(keyOf(count)); ok {
 			if err := before.full(count, t.now()); err != nil {
 				return err
 			}
@@ -59,8 +44,8 @@ func (t *LocalThrottle) Check(_ context.Context, counts ...Count) error {
 	return nil
 }
 
-// Take implements Throttle.
-func (t *LocalThrottle) Take(_ context.Context, counts ...Count) error {
+// Take implements tenants.Throttle.
+func (t *LocalThrottle) Take(_ context.Context, counts ...tenants.Count) error {
 	for _, count := range counts {
 		if err := t.take(count); err != nil {
 			return err
@@ -69,9 +54,9 @@ func (t *LocalThrottle) Take(_ context.Context, counts ...Count) error {
 	return nil
 }
 
-func (t *LocalThrottle) take(count Count) (err error) {
+func (t *LocalThrottle) take(count tenants.Count) (err error) {
 	now := t.now()
-	t.taken.Compute(count.key(), func(before taken, found bool) (taken, bool) {
+	t.taken.Compute(keyOf(count), func(before taken, found bool) (taken, bool) {
 		if !found || now.Sub(before.since) >= count.Window {
 			return taken{count: 1, since: now}, true
 		}
@@ -85,18 +70,20 @@ func (t *LocalThrottle) take(count Count) (err error) {
 }
 
 // full returns a tenants.TooMany if there may be no more of a count.
-func (t taken) full(count Count, now time.Time) error {
+func (t taken) full(count tenants.Count, now time.Time) error {
 	if wait := count.Window - now.Sub(t.since); t.count >= count.Most && wait > 0 {
 		return tenants.TooMany{Wait: wait}
 	}
 	return nil
 }
 
-// key is where a count is kept. Counts of the same with another limit are apart.
-func (c Count) key() string { return fmt.Sprintf("%s %d in %s", c.Of, c.Most, c.Window) }
+// keyOf is where a count is kept. Counts of the same with another limit are apart.
+func keyOf(count tenants.Count) string {
+	return fmt.Sprintf("%s %d in %s", count.Of, count.Most, count.Window)
+}
 
 // Interface guards.
 var (
-	_ Throttle = (*LocalThrottle)(nil)
-	_ Throttle = (*RedisThrottle)(nil)
+	_ tenants.Throttle = (*LocalThrottle)(nil)
+	_ tenants.Throttle = (*RedisThrottle)(nil)
 )

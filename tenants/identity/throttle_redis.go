@@ -39,30 +39,30 @@ func NewRedisThrottle(client *redis.Client) *RedisThrottle {
 }
 
 // Check implements Throttle.
-func (t *RedisThrottle) Check(ctx context.Context, counts ...Count) error {
+func (t *RedisThrottle) Check(ctx context.Context, counts ...tenants.Count) error {
 	if err := t.local.Check(ctx, counts...); err != nil {
 		return err
 	}
-	return t.each(ctx, counts, func(ctx context.Context, count Count) (*redis_rate.Result, bool, error) {
-		state, err := t.limiter.AllowN(ctx, count.redisKey(), count.rate(), 0)
+	return t.each(ctx, counts, func(ctx context.Context, count tenants.Count) (*redis_rate.Result, bool, error) {
+		state, err := t.limiter.AllowN(ctx, redisKey(count), rate(count), 0)
 		return state, err == nil && state.Remaining == 0, err
 	})
 }
 
 // Take implements Throttle.
-func (t *RedisThrottle) Take(ctx context.Context, counts ...Count) error {
+func (t *RedisThrottle) Take(ctx context.Context, counts ...tenants.Count) error {
 	// Both are kept up to date: Redis may be gone at the next attempt.
 	if err := t.local.Take(ctx, counts...); err != nil {
 		return err
 	}
-	return t.each(ctx, counts, func(ctx context.Context, count Count) (*redis_rate.Result, bool, error) {
-		state, err := t.limiter.Allow(ctx, count.redisKey(), count.rate())
+	return t.each(ctx, counts, func(ctx context.Context, count tenants.Count) (*redis_rate.Result, bool, error) {
+		state, err := t.limiter.Allow(ctx, redisKey(count), rate(count))
 		return state, err == nil && state.Allowed == 0, err
 	})
 }
 
 // each asks Redis about counts until one is full, and returns a tenants.TooMany for that.
-func (t *RedisThrottle) each(ctx context.Context, counts []Count, ask func(context.Context, Count) (state *redis_rate.Result, full bool, err error)) error {
+func (t *RedisThrottle) each(ctx context.Context, counts []tenants.Count, ask func(context.Context, tenants.Count) (state *redis_rate.Result, full bool, err error)) error {
 	asking, cancel := context.WithTimeout(ctx, t.Patience)
 	defer cancel()
 	for _, count := range counts {
@@ -72,25 +72,25 @@ func (t *RedisThrottle) each(ctx context.Context, counts []Count, ask func(conte
 			return nil
 		}
 		if full {
-			return tenants.TooMany{Wait: count.wait(state)}
+			return tenants.TooMany{Wait: untilNext(count, state)}
 		}
 	}
 	return nil
 }
 
 // redisKey is where a count is kept. It does not show whose it is.
-func (c Count) redisKey() string {
-	sum := sha256.Sum256([]byte(c.key()))
+func redisKey(count tenants.Count) string {
+	sum := sha256.Sum256([]byte(keyOf(count)))
 	return "palimpsest:login:" + hex.EncodeToString(sum[:])
 }
 
-func (c Count) rate() redis_rate.Limit {
-	return redis_rate.Limit{Rate: c.Most, Burst: c.Most, Period: c.Window}
+func rate(count tenants.Count) redis_rate.Limit {
+	return redis_rate.Limit{Rate: count.Most, Burst: count.Most, Period: count.Window}
 }
 
-// wait returns how long it takes until one more is allowed. Redis lets them through one by
+// untilNext returns how long it takes until one more is allowed. Redis lets them through one by
 // one, evenly over the window, and says when all are free again.
-func (c Count) wait(state *redis_rate.Result) time.Duration {
-	all := c.Window / time.Duration(c.Most) * time.Duration(c.Most-1)
+func untilNext(count tenants.Count, state *redis_rate.Result) time.Duration {
+	all := count.Window / time.Duration(count.Most) * time.Duration(count.Most-1)
 	return max(state.ResetAfter-all, time.Second)
 }

@@ -31,7 +31,7 @@ func (b *bundle) replicas(t *testing.T) map[string][]*identity.Service {
 }
 
 // with returns a service that counts with a throttle and hashes fast.
-func (b *bundle) with(t *testing.T, throttle identity.Throttle) *identity.Service {
+func (b *bundle) with(t *testing.T, throttle tenants.Throttle) *identity.Service {
 	t.Helper()
 	service, err := identity.NewService(storeOf(b.DB), throttle, [][]byte{b.signing}, b.clock.Now)
 	if err != nil {

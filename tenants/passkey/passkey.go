@@ -62,7 +62,7 @@ type Config struct {
 	Store     Store
 	Sealer    tenants.Sealer
 	Door      Door
-	Throttle  tenants.Throttle
+	Throttle  tenants.PlaceThrottle
 	PublicURL string // where people reach the product: passkeys are for its host
 	Now       func() time.Time
 }

@@ -15,6 +15,7 @@ import (
 	"palimpsest/migrations/dbtest"
 	"palimpsest/tenants"
 	"palimpsest/tenants/identity"
+	"palimpsest/tenants/rotation"
 	"palimpsest/tenants/signon"
 	"palimpsest/tenants/vault"
 )
@@ -151,7 +152,7 @@ func TestClientSecretIsResealedWithNewMasterKey(t *testing.T) {
 		t.Fatalf("without the old master key, before: %v", err)
 	}
 	for _, want := range []int{1, 0} { // S28: done twice, it comes to the same
-		if count, err := during.ResealSignOns(t.Context(), c.DB.Workspaces, c.DB.SignOn); err != nil || count != want {
+		if count, err := rotation.SignOns(t.Context(), c.DB, during); err != nil || count != want {
 			t.Errorf("%d sealed again, want %d: %v", count, want, err)
 		}
 		if err := c.logIn(t, c.with(during, records{})); err != nil {
@@ -161,7 +162,7 @@ func TestClientSecretIsResealedWithNewMasterKey(t *testing.T) {
 	if err := c.logIn(t, c.with(after, records{})); err != nil {
 		t.Errorf("without the old master key: %v", err)
 	}
-	if _, err := before.ResealSignOns(t.Context(), c.DB.Workspaces, c.DB.SignOn); !errors.Is(err, vault.ErrSealedElsewhere) {
+	if _, err := rotation.SignOns(t.Context(), c.DB, before); !errors.Is(err, vault.ErrSealedElsewhere) {
 		t.Errorf("with the old master key alone: %v", err)
 	}
 }

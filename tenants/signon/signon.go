@@ -55,7 +55,7 @@ type Config struct {
 	Sealer    tenants.Sealer
 	LookupTXT func(ctx context.Context, name string) ([]string, error) // as net.Resolver does
 	Door      Door
-	Throttle  tenants.Throttle
+	Throttle  tenants.PlaceThrottle
 	Client    *http.Client // asks identity providers, see NewClient
 	PublicURL string       // without a slash at its end
 	AllowHTTP bool         // issuers without TLS

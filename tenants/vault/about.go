@@ -23,6 +23,17 @@ func (v *Vault) OpenAbout(about string, sealed []byte) (secret string, newest bo
 	return "", false, ErrSealedElsewhere
 }
 
+// ResealAbout returns a secret sealed as SealAbout does, and whether that was needed because
+// an older master key had sealed it. It returns ErrSealedElsewhere.
+func (v *Vault) ResealAbout(about string, sealed []byte) (resealed []byte, was bool, err error) {
+	secret, newest, err := v.OpenAbout(about, sealed)
+	if err != nil || newest {
+		return sealed, false, err
+	}
+	resealed, err = v.SealAbout(about, secret)
+	return resealed, err == nil, err
+}
+
 // boundToName is the associated data of a secret that is not a provider's. It begins
 // unlike that of any that is.
 func boundToName(about string) []byte { return []byte("about:" + about) }

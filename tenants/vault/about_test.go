@@ -1,6 +1,7 @@
 package vault_test
 
 import (
+	"bytes"
 	"errors"
 	"testing"
 
@@ -31,5 +32,28 @@ func TestSecretSealedAboutSomethingOpensBesideNothingElse(t *testing.T) {
 	}
 	if secret, newest, err := during.OpenAbout("user:ada", sealed); err != nil || secret != "hidden" || newest {
 		t.Errorf("with a newer master key: %q, %v, %v", secret, newest, err)
+	}
+}
+
+// S15: a secret is sealed again once, and then needs the newest master key alone.
+func TestSecretSealedAboutSomethingIsSealedAgainWithNewestKey(t *testing.T) {
+	t.Parallel()
+	before, during, after := setup(t, "a"), setup(t, "b", "a"), setup(t, "b")
+	sealed, err := before.SealAbout("user:ada", "hidden")
+	if err != nil {
+		t.Fatal(err)
+	}
+	fresh, was, err := during.ResealAbout("user:ada", sealed)
+	if err != nil || !was {
+		t.Fatalf("sealed again %t, %v", was, err)
+	}
+	if again, was, err := during.ResealAbout("user:ada", fresh); err != nil || was || !bytes.Equal(again, fresh) {
+		t.Errorf("a second time: %t, %v", was, err)
+	}
+	if secret, newest, err := after.OpenAbout("user:ada", fresh); err != nil || secret != "hidden" || !newest {
+		t.Errorf("without the old master key: %q, %v, %v", secret, newest, err)
+	}
+	if _, _, err := during.ResealAbout("user:eve", sealed); !errors.Is(err, vault.ErrSealedElsewhere) {
+		t.Errorf("beside another name: %v", err)
 	}
 }

@@ -134,7 +134,7 @@ func TestTitlesAndTextAreFoundByWhoMayReadThem(t *testing.T) {
 }
 
 // failing never answers in time.
-type failing struct{}
+type failing struct{ archive.Searcher }
 
 func (failing) Search(context.Context, tenants.WorkspaceID, archive.Query) ([]archive.Hit, error) {
 	return nil, errors.New("canceling statement due to user request")

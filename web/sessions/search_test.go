@@ -12,6 +12,7 @@ import (
 	"github.com/google/uuid"
 
 	"palimpsest/pipeline/archive"
+	"palimpsest/pipeline/conversation"
 	"palimpsest/tenants"
 	"palimpsest/web"
 	"palimpsest/web/webtest"
@@ -107,6 +108,11 @@ type searcher func(ctx context.Context) error
 
 // Search implements archive.Searcher.
 func (s searcher) Search(ctx context.Context, _ tenants.WorkspaceID, _ archive.Query) ([]archive.Hit, error) {
+	return nil, s(ctx)
+}
+
+// Messages implements archive.Searcher.
+func (s searcher) Messages(ctx context.Context, _ tenants.WorkspaceID, _ *archive.Hit) ([]conversation.Message, error) {
 	return nil, s(ctx)
 }
 

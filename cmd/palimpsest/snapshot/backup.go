@@ -13,7 +13,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"palimpsest/migrations/localdb"
-	"palimpsest/pipeline/archive/blob"
+	"palimpsest/pipeline/archive"
 )
 
 // lockWait bounds how long pg_dump waits for a table, in milliseconds: a migration has it.
@@ -24,7 +24,7 @@ type Source struct {
 	OwnerURL string
 
 	// Bucket is nil if the installation has none.
-	Bucket blob.Listed
+	Bucket archive.Bucket
 
 	// LeaveObjects leaves the bucket's objects where they are: the backup needs the bucket then.
 	LeaveObjects bool

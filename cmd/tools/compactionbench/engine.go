@@ -3,6 +3,7 @@ package compactionbench
 import (
 	"context"
 	"fmt"
+	"net/http"
 	"slices"
 	"strconv"
 	"time"
@@ -28,17 +29,6 @@ type Engine struct {
 	P99   time.Duration `json:"p99_ns"`
 }
 
-// named stands for the headers of a client that names its session.
-type named string
-
-// Get implements client.Headers.
-func (n named) Get(name string) string {
-	if name == "X-Palimpsest-Session-Id" {
-		return string(n)
-	}
-	return ""
-}
-
 // Epoch makes an epoch of a body of about 800 KB so many times, each in a session
 // of its own.
 func (b *Bench) Epoch(ctx context.Context, times int) (Engine, error) {
@@ -54,7 +44,7 @@ func (b *Bench) Epoch(ctx context.Context, times int) (Engine, error) {
 		began := time.Now()
 		written, err := writer.Write(ctx, prompt.Request{
 			Scope: session.Scope{Workspace: tenants.NewWorkspaceID(), APIKey: uuid.New(), Format: conversation.Anthropic},
-			Codec: anthropic.New(), Config: b.Pipeline, Body: body, Headers: named(strconv.Itoa(i)),
+			Codec: anthropic.New(), Config: b.Pipeline, Body: body, Headers: http.Header{"X-Palimpsest-Session-Id": {strconv.Itoa(i)}},
 		})
 		if err != nil {
 			return Engine{}, fmt.Errorf("write prompt: %w", err)

@@ -10,7 +10,6 @@ import (
 	"palimpsest/pipeline"
 	"palimpsest/pipeline/modules/ipc"
 	"palimpsest/pipeline/session"
-	"palimpsest/pipeline/tokens"
 )
 
 // cuts are what a compaction with each request of a talk would leave, in the model's
@@ -19,7 +18,7 @@ type cuts []float64
 
 // cutsOf plans a compaction of the originals with each request that is above minContext.
 func cutsOf(ctx context.Context, r *reading, config pipeline.Config) (cuts, error) {
-	module := ipc.New(r.counter).Remembering()
+	module := ipc.New(r.counter.Message).Remembering()
 	left := make(cuts, len(r.ends))
 	for request, length := range r.ends {
 		exchange, err := r.exchange(config, length)
@@ -52,17 +51,11 @@ func (r *reading) exchange(config pipeline.Config, length int) (*pipeline.View, 
 		Conversation: pipeline.NewConversation(r.codec, r.body, digests),
 		Limits:       pipeline.Limits{Limit: r.model.InputLimit(request.MaxOutput), Factor: r.model.TokensPerO200k, Fixed: r.fixed.Tokens},
 		Lane:         pipeline.Lane{NextProjection: 1},
-		Counter:      texts{r.counter}, Keeper: pipeline.Forgetful{},
+		CountText:    r.counter.Count, Keeper: pipeline.Forgetful{},
 	}
 	exchange.Chain = session.Chain(scope, session.Hint{}, digests)
 	return exchange, nil
 }
-
-// texts counts texts alone.
-type texts struct{ counter *tokens.Counter }
-
-// Text implements pipeline.Counter.
-func (t texts) Text(text string) int { return t.counter.Count(text) }
 
 // optimum returns what the prompts of a talk cost up to each request, in tokens of plain
 // input, where compactions happen at the best moments in hindsight had the talk ended there,

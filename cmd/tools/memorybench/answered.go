@@ -117,7 +117,7 @@ func (c *Compaction) answer(ctx context.Context, counter *tokens.Counter) (*pipe
 	model := models.Lookup(recordedModel)
 	config := modules.Catalog().Default()
 	pipeline.Change[compactionbridge.Config](&config).ClientCompaction = compactionbridge.ClientCompactionAnswer
-	shortener := ipc.New(counter)
+	shortener := ipc.New(counter.Message)
 	read := func(typed string, class client.Kind) (*pipeline.Exchange, error) {
 		body, err := Body(c.Before, typed)
 		if err != nil {

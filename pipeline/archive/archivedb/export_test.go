@@ -30,7 +30,7 @@ func Wait(index *Index, query time.Duration) {
 }
 
 // TermHashes returns the hashes of the words w0, w1 and so on.
-func TermHashes(keys Keys, workspace tenants.WorkspaceID, words int) ([]int64, error) {
+func TermHashes(keys *archive.Keys, workspace tenants.WorkspaceID, words int) ([]int64, error) {
 	key, err := keys.TermKey(context.Background(), workspace)
 	if err != nil {
 		return nil, err
@@ -47,7 +47,7 @@ func TermHashes(keys Keys, workspace tenants.WorkspaceID, words int) ([]int64, e
 }
 
 // ToolHash returns the hash of a tool's name.
-func ToolHash(keys Keys, workspace tenants.WorkspaceID, tool string) (int64, error) {
+func ToolHash(keys *archive.Keys, workspace tenants.WorkspaceID, tool string) (int64, error) {
 	key, err := keys.TermKey(context.Background(), workspace)
 	if err != nil {
 		return 0, err

@@ -11,10 +11,10 @@ import (
 	"golang.org/x/crypto/blake2b"
 	"gorm.io/gorm"
 
+	"palimpsest/pipeline/archive"
 	"palimpsest/pipeline/archive/search"
 	"palimpsest/pipeline/batchdb"
 	"palimpsest/pipeline/conversation"
-	"palimpsest/tenants"
 )
 
 const (
@@ -85,13 +85,6 @@ const (
 		ON CONFLICT (workspace_id, lane_id) DO UPDATE SET position = greatest(archive_indexed.position, excluded.position)`
 )
 
-// Keys has the keys under which the terms of workspaces are hashed. The same
-// workspace keeps its key.
-type Keys interface {
-	// TermKey returns the key of a workspace, of 16 to 64 bytes.
-	TermKey(ctx context.Context, workspace tenants.WorkspaceID) ([]byte, error)
-}
-
 // Parse reads an archived message of a wire format.
 type Parse func(format conversation.Format, raw []byte) (conversation.Message, error)
 
@@ -99,14 +92,14 @@ type Parse func(format conversation.Format, raw []byte) (conversation.Message, e
 // archive, and searched. The database holds hashes of terms, not their text.
 type Index struct {
 	archive *DB
-	keys    Keys
+	keys    *archive.Keys
 	parse   Parse
 
 	embeddings *embeddings // nil: the text alone is searched
 }
 
-// NewIndex returns the index over an archive.
-func NewIndex(originals *DB, keys Keys, parse Parse) *Index {
+// NewIndex returns the index over an archive, of which keys hash the terms.
+func NewIndex(originals *DB, keys *archive.Keys, parse Parse) *Index {
 	return &Index{archive: originals, keys: keys, parse: parse}
 }
 

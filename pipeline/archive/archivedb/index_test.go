@@ -72,7 +72,7 @@ func TestOnlyWhatIsNewIsReadToIndexIt(t *testing.T) {
 	t.Parallel()
 	f := setup(t)
 	read := 0
-	index := archivedb.NewIndex(f.archive, termKeys{}, func(format conversation.Format, raw []byte) (conversation.Message, error) {
+	index := archivedb.NewIndex(f.archive, keys(), func(format conversation.Format, raw []byte) (conversation.Message, error) {
 		read++
 		return parse(format, raw)
 	})
@@ -110,7 +110,7 @@ func TestAnotherWorkerGoesOnWhereOneStopped(t *testing.T) {
 	f.put(t, entries(messages...)...)
 	ctx, stop := context.WithCancel(t.Context())
 	parsed := 0
-	stopping := archivedb.NewIndex(f.archive, termKeys{}, func(format conversation.Format, raw []byte) (conversation.Message, error) {
+	stopping := archivedb.NewIndex(f.archive, keys(), func(format conversation.Format, raw []byte) (conversation.Message, error) {
 		if parsed++; parsed == 500 {
 			stop()
 		}
@@ -140,8 +140,7 @@ func TestALaneThatFailsLetsTheOthersGoOn(t *testing.T) {
 	f.put(t, entries(talk()...)...)
 	other := f.sibling(t)
 	other.put(t, entries(talk()...)...)
-	keys := failingKeys{of: f.workspace}
-	index := archivedb.NewIndex(f.archive, keys, parse)
+	index := archivedb.NewIndex(f.archive, archive.NewKeys(failingKeys{of: f.workspace}), parse)
 	if done, err := index.IndexPending(t.Context(), 10); err == nil || done != 7 {
 		t.Errorf("%d messages, %v; want those of the other workspace and an error", done, err)
 	}
@@ -154,7 +153,7 @@ func TestALaneThatFailsLetsTheOthersGoOn(t *testing.T) {
 func TestIndexLagGrowsWhileALaneFails(t *testing.T) {
 	t.Parallel()
 	f := setup(t)
-	index := archivedb.NewIndex(f.archive, failingKeys{of: f.workspace}, parse)
+	index := archivedb.NewIndex(f.archive, archive.NewKeys(failingKeys{of: f.workspace}), parse)
 	if since, err := index.WaitsSince(t.Context()); err != nil || !since.IsZero() {
 		t.Errorf("with nothing to index: %s, %v", since, err)
 	}
@@ -184,7 +183,7 @@ func TestALaneThatGoesWhileItIsIndexedFailsAlone(t *testing.T) {
 		f.in(t, func(tx *gorm.DB) error { return f.archive.Put(tx, f.workspace, f.session, lane, entries(talk()...)) })
 	}
 	read := 0
-	index := archivedb.NewIndex(f.archive, termKeys{}, func(format conversation.Format, raw []byte) (conversation.Message, error) {
+	index := archivedb.NewIndex(f.archive, keys(), func(format conversation.Format, raw []byte) (conversation.Message, error) {
 		if read++; read == 2*len(talk()) { // the second lane has been read
 			f.in(t, func(tx *gorm.DB) error {
 				return tx.Exec("DELETE FROM lanes WHERE workspace_id = ? AND id = ?", f.workspace, lanes[1]).Error
@@ -203,11 +202,11 @@ func TestALaneThatGoesWhileItIsIndexedFailsAlone(t *testing.T) {
 // failingKeys has keys of all workspaces but one.
 type failingKeys struct{ of tenants.WorkspaceID }
 
-func (k failingKeys) TermKey(ctx context.Context, workspace tenants.WorkspaceID) ([]byte, error) {
+func (k failingKeys) DataKey(ctx context.Context, workspace tenants.WorkspaceID) ([]byte, error) {
 	if workspace == k.of {
 		return nil, errors.New("no key")
 	}
-	return termKeys{}.TermKey(ctx, workspace)
+	return fixedKeys{}.DataKey(ctx, workspace)
 }
 
 func TestAForkIsSearchedWithWhatItShares(t *testing.T) {

@@ -169,7 +169,7 @@ func TestALargeWorkspaceIsSearchedByItsRareWords(t *testing.T) {
 func fillIndex(b testing.TB, owner *pgxpool.Pool, f *fixture, documents int) uuid.UUID {
 	b.Helper()
 	ctx := b.Context()
-	hashes, err := archivedb.TermHashes(termKeys{}, f.workspace, rareWords)
+	hashes, err := archivedb.TermHashes(keys(), f.workspace, rareWords)
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -184,7 +184,7 @@ func fillIndex(b testing.TB, owner *pgxpool.Pool, f *fixture, documents int) uui
 	}
 	random := rand.New(rand.NewPCG(1, 2))
 	words := rand.NewZipf(random, 1.1, 8, rareWords-1)
-	bash, err := archivedb.ToolHash(termKeys{}, f.workspace, "Bash")
+	bash, err := archivedb.ToolHash(keys(), f.workspace, "Bash")
 	if err != nil {
 		b.Fatal(err)
 	}

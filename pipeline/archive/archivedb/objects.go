@@ -125,5 +125,3 @@ func (d *DB) NewestAnswer(ctx context.Context, workspace tenants.WorkspaceID, se
 	}
 	return answer, nil
 }
-
-var _ archive.Lanes = (*DB)(nil)

@@ -351,7 +351,7 @@ func TestLanesFromBeforeGetTheirChainInTheBackground(t *testing.T) {
 
 // verify restores a whole lane and returns how many messages it has, or the first
 // damage with its place.
-func verify(ctx context.Context, from archive.Lanes, workspace tenants.WorkspaceID, lane uuid.UUID) (messages int, err error) {
+func verify(ctx context.Context, from archive.Reader, workspace tenants.WorkspaceID, lane uuid.UUID) (messages int, err error) {
 	const all = 1 << 30
 	err = archive.Restore(ctx, from, workspace, lane, all, func(message archive.Restored) error {
 		if message.Damage != nil {

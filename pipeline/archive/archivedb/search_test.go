@@ -2,7 +2,6 @@ package archivedb_test
 
 import (
 	"bytes"
-	"context"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -17,21 +16,13 @@ import (
 	"palimpsest/pipeline/archive/archivedb"
 	"palimpsest/pipeline/conversation"
 	"palimpsest/pipeline/wire/anthropic"
-	"palimpsest/tenants"
 )
-
-// termKeys gives each workspace its own key.
-type termKeys struct{}
-
-func (termKeys) TermKey(_ context.Context, workspace tenants.WorkspaceID) ([]byte, error) {
-	return slices.Concat(workspace[:], workspace[:]), nil
-}
 
 func parse(_ conversation.Format, raw []byte) (conversation.Message, error) {
 	return anthropic.New().Parse(raw)
 }
 
-func (f *fixture) index() *archivedb.Index { return archivedb.NewIndex(f.archive, termKeys{}, parse) }
+func (f *fixture) index() *archivedb.Index { return archivedb.NewIndex(f.archive, keys(), parse) }
 
 // indexed indexes everything that waits.
 func (f *fixture) indexed(t testing.TB) *archivedb.Index {
@@ -136,7 +127,7 @@ func TestRecallsThatAnOlderIndexHasAreNotFound(t *testing.T) {
 		map[string]any{"type": "tool_result", "tool_use_id": "b1", "content": "DROP INDEX duplicate"},
 	}})
 	f.put(t, entries(append(messages, both, answers)...)...)
-	older := archivedb.NewIndex(f.archive, termKeys{}, func(format conversation.Format, raw []byte) (conversation.Message, error) {
+	older := archivedb.NewIndex(f.archive, keys(), func(format conversation.Format, raw []byte) (conversation.Message, error) {
 		return parse(format, bytes.ReplaceAll(raw, []byte("recall_"), []byte("reread_")))
 	})
 	if _, err := older.IndexPending(t.Context(), 10); err != nil {

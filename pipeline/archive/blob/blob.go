@@ -7,6 +7,8 @@ import (
 	"net/url"
 	"path/filepath"
 	"strings"
+
+	"palimpsest/pipeline/archive"
 )
 
 // defaultPrefix is what every name in a bucket begins with unless its URL says
@@ -20,7 +22,7 @@ const maxObject = 96 << 20
 // bucket of an S3-compatible store by s3://bucket. Both take ?prefix=…; S3 takes
 // endpoint and region too, and its key as s3://key:secret@bucket, or else where
 // the AWS tools find it. The error never holds the URL: there may be a secret in it.
-func Open(ctx context.Context, rawURL string) (Listed, error) {
+func Open(ctx context.Context, rawURL string) (archive.Bucket, error) {
 	parsed, err := url.Parse(rawURL)
 	if err != nil {
 		return nil, errors.New("is no URL: write file:///dir or s3://bucket?endpoint=https://…")

@@ -9,20 +9,9 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/s3"
-
-	"palimpsest/pipeline/archive"
 )
 
-// Listed is a bucket that can say what it holds, which backups need and nothing else.
-type Listed interface {
-	archive.Bucket
-
-	// Names calls each with every object's name. What is stored or deleted meanwhile may be
-	// named or not. It ends at the first error of each and returns that.
-	Names(ctx context.Context, each func(name string) error) error
-}
-
-// Names implements Listed.
+// Names implements archive.Bucket.
 func (d *Directory) Names(ctx context.Context, each func(name string) error) error {
 	return filepath.WalkDir(d.root, func(path string, entry fs.DirEntry, err error) error {
 		if errors.Is(err, fs.ErrNotExist) {
@@ -42,7 +31,7 @@ func (d *Directory) Names(ctx context.Context, each func(name string) error) err
 	})
 }
 
-// Names implements Listed.
+// Names implements archive.Bucket.
 func (s *S3) Names(ctx context.Context, each func(name string) error) error {
 	pages := s3.NewListObjectsV2Paginator(s.client, &s3.ListObjectsV2Input{Bucket: &s.bucket, Prefix: &s.prefix})
 	for pages.HasMorePages() {
@@ -62,8 +51,3 @@ func (s *S3) Names(ctx context.Context, each func(name string) error) error {
 	}
 	return nil
 }
-
-var (
-	_ Listed = (*Directory)(nil)
-	_ Listed = (*S3)(nil)
-)

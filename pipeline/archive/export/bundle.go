@@ -108,7 +108,7 @@ func (b *Bundle) Bytes(name string, content []byte) error {
 // Originals adds each message of a session as a file with its bytes, at
 // originals/LANE/INDEX-ROLE.json. What a lane shares with the one that it forks from
 // stands there. A message that is damaged has no file; the session's export says so.
-func (b *Bundle) Originals(ctx context.Context, from archive.Lanes, session Session) error {
+func (b *Bundle) Originals(ctx context.Context, from archive.Reader, session Session) error {
 	known := map[uuid.UUID]bool{}
 	for _, lane := range session.Lanes {
 		known[lane.ID] = true

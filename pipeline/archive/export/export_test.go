@@ -22,6 +22,8 @@ import (
 
 // memory is an archive in memory, with what may be wrong with one.
 type memory struct {
+	archive.Reader
+
 	lanes   map[uuid.UUID][]archive.Entry
 	answers []archive.Answer
 	bytes   map[conversation.Hash][]byte

@@ -26,7 +26,7 @@ type Parse func(raw []byte) (conversation.Message, error)
 // code spans, each longer than any run of backticks within it, so that nothing that was
 // said is markup of the transcript. It keeps some messages in memory and proves nothing;
 // the other exports do. Damage of the archive is written down as such and is no error.
-func Markdown(ctx context.Context, w io.Writer, from archive.Lanes, session Session, parse Parse) error {
+func Markdown(ctx context.Context, w io.Writer, from archive.Reader, session Session, parse Parse) error {
 	t := transcript{to: w, parse: parse}
 	t.head(session)
 	for _, lane := range session.Lanes {
@@ -61,7 +61,7 @@ func (t *transcript) head(session Session) {
 }
 
 // lane writes the messages that a lane adds to the one it forks from.
-func (t *transcript) lane(ctx context.Context, from archive.Lanes, session Session, lane Lane) error {
+func (t *transcript) lane(ctx context.Context, from archive.Reader, session Session, lane Lane) error {
 	t.writef("## Lane %s, %s\n\n", span(lane.Kind), span(lane.ID.String()))
 	first := 0
 	if slices.ContainsFunc(session.Lanes, func(other Lane) bool { return other.ID == lane.Parent && lane.Parent != uuid.Nil }) {

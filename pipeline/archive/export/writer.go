@@ -105,7 +105,7 @@ func NewWriter(to io.Writer) *Writer { return &Writer{to: to, digest: sha256.New
 // Session writes a session as the file's next section. Damage of the archive is
 // written down as such and is no error. After an error the file stays without its
 // end, so that anyone who verifies it sees that it is cut off.
-func (w *Writer) Session(ctx context.Context, from archive.Lanes, session Session) error {
+func (w *Writer) Session(ctx context.Context, from archive.Reader, session Session) error {
 	section := section{Writer: w, from: from, session: session, seen: make(map[conversation.Hash]struct{})}
 	if w.failed == nil {
 		w.failed = section.write(ctx)
@@ -149,7 +149,7 @@ func (w *Writer) line(line any) ([]byte, error) {
 type section struct {
 	*Writer
 
-	from    archive.Lanes
+	from    archive.Reader
 	session Session
 	seen    map[conversation.Hash]struct{} // messages whose bytes the section holds
 	end     endLine

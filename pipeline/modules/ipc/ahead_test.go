@@ -22,7 +22,7 @@ func TestAPlanMadeAheadIsTheSameEpoch(t *testing.T) {
 	inline.send(t, 0, c)
 	exchange := ahead.send(t, 0, c)
 	exchange.NextProjection = 1
-	plan, err := ipc.New(newCounter(t)).Plan(t.Context(), &exchange.View)
+	plan, err := ipc.New(newCounter(t).Message).Plan(t.Context(), &exchange.View)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -66,7 +66,7 @@ func TestAPlanForSomethingElseIsNotUsed(t *testing.T) {
 			c := longTalk(26)
 			exchange := u.send(t, 0, c)
 			exchange.NextProjection = 1
-			plan, err := ipc.New(newCounter(t)).Plan(t.Context(), &exchange.View)
+			plan, err := ipc.New(newCounter(t).Message).Plan(t.Context(), &exchange.View)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -83,7 +83,7 @@ func TestAPlanForSomethingElseIsNotUsed(t *testing.T) {
 func TestNothingIsPlannedThatIsNotWorthIt(t *testing.T) {
 	t.Parallel()
 
-	module := ipc.New(newCounter(t))
+	module := ipc.New(newCounter(t).Message)
 	for name, set := range map[string]func(*pipeline.Exchange){
 		"small":      func(e *pipeline.Exchange) { e.Limit = 80_000 },
 		"unknown":    func(e *pipeline.Exchange) { e.Limit = 0 },

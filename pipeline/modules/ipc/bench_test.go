@@ -22,7 +22,7 @@ func bench(b *testing.B, limit int, change func(*pipelinetest.Options)) {
 	change(&options)
 	exchange := pipelinetest.NewExchange(b, codecs()[conversation.Anthropic], body, options)
 	projection := exchange.Projection
-	module := ipc.New(counter)
+	module := ipc.New(counter.Message)
 	b.SetBytes(int64(len(body)))
 	b.ReportAllocs()
 	epochs := 0
@@ -54,7 +54,7 @@ func frozen(b *testing.B, options pipelinetest.Options) *session.Projection {
 	b.Helper()
 	talk := sessiontest.Generate(1, sessiontest.Options{Format: conversation.Anthropic, Turns: 300, Parallel: true, Thinking: true, TargetTokens: 210_000})
 	exchange := pipelinetest.NewExchange(b, codecs()[conversation.Anthropic], talk.Body(talk.Steps()-2), options)
-	pipeline.NewChain(ipc.New(options.Counter)).Process(b.Context(), exchange)
+	pipeline.NewChain(ipc.New(options.Counter.Message)).Process(b.Context(), exchange)
 	if exchange.Projection == nil {
 		b.Fatalf("no projection: %+v", exchange.Report)
 	}

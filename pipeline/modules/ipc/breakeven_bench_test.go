@@ -22,7 +22,7 @@ func BenchmarkBreakEvenDecision(b *testing.B) {
 			exchange := u.send(b, time.Second, grown(1_000))
 			exchange.Projection, exchange.Report = nil, pipeline.Report{}
 			exchange.Attempts = session.Attempts{At: noon(), Reason: "cost_gate", Size: exchange.Size(nil), Limit: exchange.Limit}
-			module := ipc.New(newCounter(b))
+			module := ipc.New(newCounter(b).Message)
 			b.ResetTimer()
 			for b.Loop() {
 				if err := pipelinetest.Process(b.Context(), module, exchange); err != nil || exchange.Projection != nil {

@@ -29,13 +29,13 @@ func TestConformance(t *testing.T) {
 			cases = append(cases, pipelinetest.Case{Name: string(format) + " again " + name, Codec: codecs()[format], Body: body, Options: options})
 		}
 	}
-	pipelinetest.TestModule(t, ipc.New(counter), cases)
+	pipelinetest.TestModule(t, ipc.New(counter.Message), cases)
 }
 
 // earlier returns the projection that an earlier request of the lane led to.
 func earlier(t *testing.T, format conversation.Format, body []byte, options pipelinetest.Options) *session.Projection {
 	t.Helper()
 	exchange := pipelinetest.NewExchange(t, codecs()[format], body, options)
-	pipeline.NewChain(ipc.New(options.Counter)).Process(t.Context(), exchange)
+	pipeline.NewChain(ipc.New(options.Counter.Message)).Process(t.Context(), exchange)
 	return exchange.Projection
 }

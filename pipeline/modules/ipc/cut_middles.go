@@ -101,7 +101,7 @@ func (d *descent) truncateOne(result oversized, excess, least int) int {
 	// Characters are no tokens: leave a tenth less than the average says.
 	characters := utf8.RuneCountInString(block.Text) * keep / result.size * 9 / 10
 	message.Replace(result.block, truncateResult(result.message, block, characters))
-	part, err := d.history.encoded(result.message, message, d.history.counter.Message(message))
+	part, err := d.history.encoded(result.message, message, d.history.count(message))
 	if err != nil {
 		return 0 // it has no shorter form
 	}

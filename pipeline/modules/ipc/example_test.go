@@ -32,7 +32,7 @@ func Example() {
 		options.Projection = &projection // the lane's from now on
 		return nil
 	}
-	chain := pipeline.NewChain(ipc.New(counter))
+	chain := pipeline.NewChain(ipc.New(counter.Message))
 	for turns := 1; turns <= 60; turns++ {
 		exchange, err := pipelinetest.ReadExchange(anthropic.New(), reading(turns), options)
 		if err != nil {

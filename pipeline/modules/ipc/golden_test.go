@@ -66,7 +66,7 @@ func golden(t *testing.T, file string) {
 
 	counter := newCounter(t)
 	exchange := pipelinetest.NewExchange(t, codec, []byte(body), pipelinetest.Options{Counter: counter, Config: config, Limit: limit})
-	pipeline.NewChain(ipc.New(counter)).Process(t.Context(), exchange)
+	pipeline.NewChain(ipc.New(counter.Message)).Process(t.Context(), exchange)
 	sealed := pipelinetest.Seal(exchange)
 
 	double := providerdouble.NewHandler(providerdouble.Config{})

@@ -14,7 +14,7 @@ import (
 type history struct {
 	exchange *pipeline.View
 	config   Config
-	counter  Counter
+	count    func(conversation.Message) int
 	memory   memory // nil if nothing is remembered
 
 	digests []conversation.Digest
@@ -23,9 +23,9 @@ type history struct {
 }
 
 // newHistory returns the history of an exchange without reading a message.
-func newHistory(exchange *pipeline.View, counter Counter, memory memory) *history {
+func newHistory(exchange *pipeline.View, count func(conversation.Message) int, memory memory) *history {
 	h := &history{
-		exchange: exchange, config: configOf(exchange), counter: counter, memory: memory,
+		exchange: exchange, config: configOf(exchange), count: count, memory: memory,
 		digests: exchange.Digests, added: addedTo(exchange),
 	}
 	for i, bounds := range exchange.Turns {
@@ -180,7 +180,7 @@ func (h *history) countText(text string) int {
 	if text == "" {
 		return 0
 	}
-	return h.counter.Message(textMessage(conversation.User, text))
+	return h.count(textMessage(conversation.User, text))
 }
 
 func textMessage(role conversation.Role, text string) conversation.Message {

@@ -18,27 +18,22 @@ const Name = "ipc"
 // originals, levels and settings give the same bytes as long as it stays.
 const RenderVersion = 4
 
-// Counter counts the o200k tokens of a message.
-type Counter interface {
-	Message(message conversation.Message) int
-}
-
 // Module is the module ipc. It has no state of its own and is safe for
 // concurrent use.
 type Module struct {
-	counter Counter
-	memory  memory // nil: it remembers nothing
+	count  func(conversation.Message) int
+	memory memory // nil: it remembers nothing
 }
 
-// New returns the module; counter counts as the exchange's digests were counted.
-func New(counter Counter) *Module { return &Module{counter: counter} }
+// New returns the module; count counts o200k tokens as the exchange's digests were counted.
+func New(count func(conversation.Message) int) *Module { return &Module{count: count} }
 
 // Remembering returns the module with a memory: what it has made of a turn it does not
 // make again. It is for exchanges of one history under one config, one after the other,
 // of which no turn uses a name that another one has: there what L2 leaves of a
 // turn does not depend on what comes after it.
 func (m *Module) Remembering() *Module {
-	return &Module{counter: m.counter, memory: memory{}}
+	return &Module{count: m.count, memory: memory{}}
 }
 
 // Name implements pipeline.Module.

@@ -37,7 +37,7 @@ func (r *records) keep(t *turn) error {
 				return err
 			}
 			message.Blocks = wanted[i]
-			t.add(message.Role, raw, r.history.counter.Message(message))
+			t.add(message.Role, raw, r.history.count(message))
 		}
 	}
 	t.isKept = true

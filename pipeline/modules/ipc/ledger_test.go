@@ -132,7 +132,7 @@ func TestTheSameOriginalsGiveTheSameProjection(t *testing.T) {
 		exchange := pipelinetest.NewExchange(t, codecs()[conversation.Anthropic], whole.body(), pipelinetest.Options{
 			Counter: counter, Config: modules.Catalog().Default(), Limit: 20_000,
 		})
-		pipeline.NewChain(ipc.New(counter)).Process(t.Context(), exchange)
+		pipeline.NewChain(ipc.New(counter.Message)).Process(t.Context(), exchange)
 		sealed := pipelinetest.Seal(exchange)
 		if first == nil {
 			first = sealed

@@ -54,7 +54,7 @@ func (c *cuts) shortenResults(t *turn) error {
 		}
 		if t.isEvicted {
 			if bare, had := c.media.withoutMedia(t.From+i, shorter); had {
-				shorter, size = bare, c.history.counter.Message(bare)
+				shorter, size = bare, c.history.count(bare)
 			}
 		}
 		if shorter.Changed {
@@ -109,7 +109,7 @@ func (c *cuts) cutResults(index int, message conversation.Message, digest conver
 			return message, digest.Tokens
 		}
 	}
-	return message, c.history.counter.Message(message)
+	return message, c.history.count(message)
 }
 
 // cutResult returns what L1 leaves of a tool result: keptCharacters of it and how
@@ -170,7 +170,7 @@ func (c *cuts) cutDown(t *turn) error {
 // encodedShort returns the part of message i of a turn whose L1 has been made.
 func (c *cuts) encodedShort(t *turn, i int) (session.Part, error) {
 	if t.isEvicted || t.messages[i].Changed {
-		return c.history.encoded(t.From+i, t.shorter[i], c.history.counter.Message(t.shorter[i]))
+		return c.history.encoded(t.From+i, t.shorter[i], c.history.count(t.shorter[i]))
 	}
 	form := &t.short[i]
 	if form.raw == nil {

@@ -118,7 +118,7 @@ func (m *media) bare(index int, message conversation.Message, part session.Part)
 		return part
 	}
 	// What has no form without them stays: a screenshot of computer use.
-	bare, err := m.history.encoded(index, changed, m.history.counter.Message(changed))
+	bare, err := m.history.encoded(index, changed, m.history.count(changed))
 	if err != nil {
 		return part
 	}

@@ -51,7 +51,7 @@ func (h *history) nameIn(part *session.Part, name archive.Name) bool {
 			continue
 		}
 		message.Replace(i, fmt.Sprintf("%s of archive %s; recall_get %s%s returns it, if you have that tool%s", text[:end], name, name, archived(part.From), text[end:]))
-		named, err := h.encoded(part.From, message, h.counter.Message(message))
+		named, err := h.encoded(part.From, message, h.count(message))
 		if err != nil || named.Tokens > h.digests[part.From].Tokens-leastSaved {
 			return false
 		}

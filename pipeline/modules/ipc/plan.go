@@ -5,6 +5,7 @@ import (
 	"errors"
 
 	"palimpsest/pipeline"
+	"palimpsest/pipeline/conversation"
 	"palimpsest/pipeline/session"
 )
 
@@ -30,7 +31,7 @@ type planner struct {
 // plan plans an epoch for a prompt of size tokens of the model. It returns
 // errNothingToFree if no epoch is worth making.
 func (m *Module) plan(ctx context.Context, exchange *pipeline.View, size int) (*epoch, error) {
-	p := newPlanner(exchange, m.counter, m.memory, size, byTheRules)
+	p := newPlanner(exchange, m.count, m.memory, size, byTheRules)
 	if !p.mayBeWorth() {
 		return nil, errNothingToFree
 	}
@@ -39,7 +40,7 @@ func (m *Module) plan(ctx context.Context, exchange *pipeline.View, size int) (*
 		return nil, err
 	}
 	for rung := byTheRules + 1; rung <= lastRung && exchange.Estimate(projection) > p.budget.limit; rung++ {
-		bolder := newPlanner(exchange, m.counter, m.memory, size, rung)
+		bolder := newPlanner(exchange, m.count, m.memory, size, rung)
 		shorter, err := bolder.project(ctx)
 		if err != nil {
 			return nil, err
@@ -100,9 +101,9 @@ func (p *planner) shorten(ctx context.Context) (*session.Projection, error) {
 }
 
 // newPlanner puts the parts together. It reads no message.
-func newPlanner(exchange *pipeline.View, counter Counter, memory memory, size int, rung rung) *planner {
+func newPlanner(exchange *pipeline.View, count func(conversation.Message) int, memory memory, size int, rung rung) *planner {
 	budget := measure(exchange, size)
-	history := newHistory(exchange, counter, memory)
+	history := newHistory(exchange, count, memory)
 	protection := protect(history, budget, rung)
 	forms := newForms(history, protection)
 	lines := newLines(history, budget)

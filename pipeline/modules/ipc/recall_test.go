@@ -45,7 +45,7 @@ func recallOf(t *testing.T, counter *tokens.Counter, codec wire.Codec, body []by
 	exchange := pipelinetest.NewExchange(t, codec, request, pipelinetest.Options{
 		Counter: counter, Config: modules.Catalog().Default(), Limit: int(window * float64(size)),
 	})
-	pipeline.NewChain(ipc.New(counter)).Process(t.Context(), exchange)
+	pipeline.NewChain(ipc.New(counter.Message)).Process(t.Context(), exchange)
 	if exchange.Projection == nil {
 		return recalls{}
 	}

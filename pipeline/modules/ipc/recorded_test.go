@@ -61,7 +61,7 @@ func replayRecorded(t *testing.T, counter *tokens.Counter, codec wire.Codec, bod
 	double.Trust(body)
 	whole := pipelinetest.NewExchange(t, codec, body, pipelinetest.Options{Counter: counter})
 	lane := pipelinetest.Lane{
-		Codec: codec, Modules: []pipeline.Module{ipc.New(counter)},
+		Codec: codec, Modules: []pipeline.Module{ipc.New(counter.Message)},
 		Options: pipelinetest.Options{Counter: counter, Config: modules.Catalog().Default(), Limit: whole.Size(nil) * 4 / 10},
 	}
 	var before sent

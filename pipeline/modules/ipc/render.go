@@ -101,7 +101,7 @@ func (r *renderer) fold(parts *parts, run []*span, block int) error {
 	answers := len(behind) > 0 && behind[len(behind)-1].isAnswer
 	text := r.recorded(run, block, answers)
 	record := textMessage(conversation.User, r.frame()+text)
-	recordSize := r.history.counter.Message(record)
+	recordSize := r.history.count(record)
 	size := recordSize
 	for i := range behind {
 		size += behind[i].tokens
@@ -117,7 +117,7 @@ func (r *renderer) fold(parts *parts, run []*span, block int) error {
 	}
 	if r.opening.text != "" { // the first record opens the projection
 		record = textMessage(conversation.User, r.frame()+r.opening.text+text)
-		recordSize = r.history.counter.Message(record)
+		recordSize = r.history.count(record)
 		r.opening.text = ""
 	}
 	r.isNamed = true
@@ -193,7 +193,7 @@ func (r *renderer) behind(run []*span) []kept {
 // said returns a message that is written for a record.
 func (r *renderer) said(role conversation.Role, text string) kept {
 	message := textMessage(role, text)
-	return kept{role: role, message: &message, tokens: r.history.counter.Message(message)}
+	return kept{role: role, message: &message, tokens: r.history.count(message)}
 }
 
 // encode returns the bytes of a message that goes with a record.

@@ -40,7 +40,7 @@ func (m *Module) point(draft *pipeline.Draft) error {
 	for first > 0 && exchange.Digests[first-1].Role != conversation.Assistant {
 		first--
 	}
-	r := &repeats{exchange: exchange, draft: draft, counter: m.counter, first: first}
+	r := &repeats{exchange: exchange, draft: draft, count: m.count, first: first}
 	for i := max(first, exchange.Seen()); i < len(exchange.Digests); i++ {
 		if mayShow(exchange, i) && exchange.Digests[i].Tokens >= leastRepeating {
 			if err := r.message(i); err != nil {
@@ -70,7 +70,7 @@ func mayShow(exchange *pipeline.View, message int) bool {
 type repeats struct {
 	exchange *pipeline.View // of draft
 	draft    *pipeline.Draft
-	counter  Counter
+	count    func(conversation.Message) int
 	first    int // first message behind the newest answer
 
 	calls   map[string]ledger.Call // of the newest answer; nil: not read yet
@@ -191,7 +191,7 @@ func (r *repeats) result(index, at int, message conversation.Message) error {
 	if _, err := r.exchange.Write(message); err != nil {
 		return nil //nolint:nilerr // a message that cannot be written stays as it is
 	}
-	saved := r.exchange.Digests[index].Tokens - r.counter.Message(message)
+	saved := r.exchange.Digests[index].Tokens - r.count(message)
 	if saved >= leastPointedTokens {
 		r.draft.Point(index, at, source.message, text, -saved)
 	}

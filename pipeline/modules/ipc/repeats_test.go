@@ -80,7 +80,7 @@ func TestOnlyLongResultsThatStandInThePromptArePointedAt(t *testing.T) {
 			if test.change != nil {
 				test.change(exchange)
 			}
-			if err := pipelinetest.Process(t.Context(), ipc.New(counter), exchange); err != nil {
+			if err := pipelinetest.Process(t.Context(), ipc.New(counter.Message), exchange); err != nil {
 				t.Fatal(err)
 			}
 			if points := len(exchange.Inserts) > 0; points != test.points {
@@ -107,7 +107,7 @@ func BenchmarkRepeats(b *testing.B) {
 	exchange := pipelinetest.NewExchange(b, openaichat.New(), []byte(strings.Join(body, ",")+"]}"), pipelinetest.Options{Counter: counter, Config: config, Limit: 10_000_000})
 	b.ReportMetric(float64(exchange.Size(nil)), "tokens")
 	for b.Loop() {
-		if err := pipelinetest.Process(b.Context(), ipc.New(counter), exchange); err != nil {
+		if err := pipelinetest.Process(b.Context(), ipc.New(counter.Message), exchange); err != nil {
 			b.Fatal(err)
 		}
 	}

@@ -141,7 +141,7 @@ func TestAnyPromptWithASummaryIsLegalAndStable(t *testing.T) {
 		whole := generated.Body(generated.Steps() - 1)
 		size := pipelinetest.NewExchange(t, codec, whole, pipelinetest.Options{Counter: counter}).Size(nil)
 		lane := &pipelinetest.Lane{
-			Codec: codec, Modules: []pipeline.Module{ipc.New(counter)},
+			Codec: codec, Modules: []pipeline.Module{ipc.New(counter.Message)},
 			Options: pipelinetest.Options{
 				Counter: counter, Config: drawConfig(r, len(whole)), Limit: int(float64(size) * rapid.Float64Range(0.3, 1.2).Draw(r, "window")), Factor: 1,
 			},

@@ -89,7 +89,7 @@ func newLane(t testing.TB, limit int, change ...func(*ipc.Config)) *pipelinetest
 		set(pipeline.Change[ipc.Config](&config))
 	}
 	return &pipelinetest.Lane{
-		Codec: anthropic.New(), Modules: []pipeline.Module{ipc.New(counter)},
+		Codec: anthropic.New(), Modules: []pipeline.Module{ipc.New(counter.Message)},
 		Options: pipelinetest.Options{Counter: counter, Config: config, Limit: limit},
 	}
 }

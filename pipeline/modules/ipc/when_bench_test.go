@@ -20,7 +20,7 @@ func cold(b *testing.B, planned bool) {
 	counter := newCounter(b)
 	talk := sessiontest.Generate(1, sessiontest.Options{Format: conversation.Anthropic, Turns: 300, Parallel: true, Thinking: true, TargetTokens: 210_000})
 	options := pipelinetest.Options{Counter: counter, Config: modules.Catalog().Default(), Limit: 330_000, Known: map[string]conversation.Digest{}}
-	module := ipc.New(counter)
+	module := ipc.New(counter.Message)
 	last := pipelinetest.NewExchange(b, codecs()[conversation.Anthropic], talk.Body(talk.Steps()-2), options)
 	last.NextProjection = 1
 	plan, err := module.Plan(b.Context(), &last.View)

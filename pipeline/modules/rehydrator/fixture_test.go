@@ -6,6 +6,7 @@ import (
 
 	"palimpsest/cmd/tools/memorybench"
 	"palimpsest/pipeline"
+	"palimpsest/pipeline/archive"
 	"palimpsest/pipeline/conversation"
 	"palimpsest/pipeline/modules"
 	"palimpsest/pipeline/modules/rehydrator"
@@ -54,7 +55,7 @@ func compressed(t testing.TB, counter *tokens.Counter, codec wire.Codec, body []
 }
 
 // process runs the module and returns what came back.
-func process(t testing.TB, exchange *pipeline.Exchange, archive rehydrator.Archive) (text string, items []string) {
+func process(t testing.TB, exchange *pipeline.Exchange, archive archive.Searcher) (text string, items []string) {
 	t.Helper()
 	pipeline.NewChain(rehydrator.New(archive)).Process(t.Context(), withModules(exchange))
 	for _, event := range exchange.Report.Events {

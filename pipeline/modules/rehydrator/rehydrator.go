@@ -12,7 +12,6 @@ import (
 	"palimpsest/pipeline/archive"
 	"palimpsest/pipeline/archive/search"
 	"palimpsest/pipeline/conversation"
-	"palimpsest/tenants"
 )
 
 // Name is the module's name in configs, headers and events.
@@ -24,23 +23,15 @@ const (
 	scopeWorkspace = "workspace"
 )
 
-// Archive finds messages that the request does not hold: of a history that the client
-// has left out, and of earlier sessions.
-type Archive interface {
-	archive.Searcher
-
-	// Messages returns the messages of a hit.
-	Messages(ctx context.Context, workspace tenants.WorkspaceID, hit *archive.Hit) ([]conversation.Message, error)
-}
-
 // Module is the module rehydrator.
 type Module struct {
-	archive Archive
+	archive archive.Searcher
 }
 
-// New returns the module. Without an archive, nil, it brings back what the request
+// New returns the module. archive finds messages that the request does not hold: of a history
+// that the client has left out, and of earlier sessions. Without it, nil, the module brings back what the request
 // itself holds in compressed turns, and nothing else.
-func New(archive Archive) *Module { return &Module{archive: archive} }
+func New(archive archive.Searcher) *Module { return &Module{archive: archive} }
 
 // Name implements pipeline.Module.
 func (*Module) Name() string { return Name }

@@ -33,17 +33,11 @@ const (
 // ErrFull says that a journal has no room for an entry.
 var ErrFull = errors.New("the local journal is full")
 
-// Store is what a Journal stands before.
-type Store interface {
-	session.Committer
-	session.Recorder
-}
-
 // Config says where a Journal keeps its entries.
 type Config struct {
 	Dir      string
 	MaxBytes int64
-	Store    Store
+	Store    session.Store
 	Keys     *archive.Keys
 	Log      *slog.Logger
 	Now      func() time.Time
@@ -57,7 +51,7 @@ type Config struct {
 
 // Journal is a Store that keeps an epoch on the disk where its Store fails.
 type Journal struct {
-	Store
+	session.Store
 
 	config Config
 
@@ -216,4 +210,4 @@ func (j *Journal) handOver(ctx context.Context, one entry) error {
 }
 
 // Interface guard.
-var _ Store = (*Journal)(nil)
+var _ session.Store = (*Journal)(nil)

@@ -24,7 +24,7 @@ const secret = "nobody reads this on the disk"
 
 // store takes what is given to it, unless it is to fail.
 type store struct {
-	journal.Store
+	session.Store
 
 	fails     error
 	only      int // number of the epoch that fails; 0: every one
@@ -33,7 +33,7 @@ type store struct {
 	recorded  []session.Seen
 }
 
-// Commit implements journal.Store.
+// Commit implements session.Store.
 func (s *store) Commit(_ context.Context, seen session.Seen, projection session.Projection) error {
 	if s.fails != nil && (s.only == 0 || s.only == projection.Number) {
 		return s.fails
@@ -42,7 +42,7 @@ func (s *store) Commit(_ context.Context, seen session.Seen, projection session.
 	return nil
 }
 
-// Record implements journal.Store.
+// Record implements session.Store.
 func (s *store) Record(_ context.Context, _ tenants.WorkspaceID, seen []session.Seen) error {
 	s.recorded = append(s.recorded, seen...)
 	return nil
