@@ -35,9 +35,6 @@ func moreFields() map[string]int {
 		"web/requests.Deps":           16,
 
 		// To be split: they hold more than one noun.
-		"pipeline/prompt.Prompt": 19,
-		"pipeline/prompt.Sent":   17,
-		"pipeline/replay.Step":   18,
 		"pipeline/session.Found": 17,
 		"pipeline/session.Lane":  25,
 		"pipeline/session.Seen":  28,
