@@ -33,11 +33,6 @@ func moreFields() map[string]int {
 		"tenants/tenantsdb.DB":        24,
 		"web.Deps":                    36,
 		"web/requests.Deps":           16,
-
-		// To be split: they hold more than one noun.
-		"pipeline/session.Found": 17,
-		"pipeline/session.Lane":  25,
-		"pipeline/session.Seen":  28,
 	}
 }
 

@@ -316,8 +316,9 @@ func (w *tenant) converse(t *testing.T, name string) {
 	}
 	seen := session.Seen{
 		Scope:   session.Scope{Workspace: w.workspace, APIKey: uuid.MustParse(w.keyID), Format: conversation.Anthropic},
-		Session: w.session, Lane: w.lane, Source: "lineage", Title: "Session of " + name, Client: "claude-code", Model: "claude-sonnet-4-5",
-		At: time.Now(), Position: len(w.messages), Head: sha256.Sum256([]byte(name)), Exchanges: 1, TokensBefore: 100, TokensAfter: 60,
+		Session: w.session, Lane: w.lane, Naming: session.Naming{Source: "lineage"}, Title: "Session of " + name, Client: "claude-code", Model: "claude-sonnet-4-5",
+		At: time.Now(), Messages: session.Messages{Position: len(w.messages), Head: sha256.Sum256([]byte(name))},
+		Increment: session.Increment{Exchanges: 1, TokensBefore: 100, TokensAfter: 60},
 	}
 	for i, raw := range w.messages {
 		seen.Entries = append(seen.Entries, archive.Entry{Index: i, Hash: sha256.Sum256([]byte(raw)), Role: conversation.User, Tokens: 7, Raw: []byte(raw)})
