@@ -199,8 +199,13 @@ func TestKeptExchangeIsReadBackWhole(t *testing.T) {
 	want := kept{
 		Request:  &seen,
 		Answered: &session.Seen{Session: seen.Session, Messages: session.Messages{Position: 4, Answer: []byte("{\"content\": \"<b> &\"\xff}")}, At: at, Title: "no \xff UTF-8"},
-		Exchange: &tenants.Exchange{ID: uuid.New(), At: at, Report: []byte(`{"before": 1}`), PredictedMicroUSD: new(int64(-7)), Tags: tenants.Tags{"team": "a"}},
-		Said:     []byte("said"),
+		Exchange: &tenants.Exchange{
+			ID: uuid.New(), At: at,
+			ExchangeRequest: tenants.ExchangeRequest{Tags: tenants.Tags{"team": "a"}},
+			ExchangePrompt:  tenants.ExchangePrompt{Report: []byte(`{"before": 1}`)},
+			ExchangeCost:    tenants.ExchangeCost{PredictedMicroUSD: new(int64(-7))},
+		},
+		Said: []byte("said"),
 	}
 	var plain bytes.Buffer
 	err := want.encode(&plain, nil)

@@ -18,13 +18,9 @@ func moreFields() map[string]int {
 		"pipeline/cost.Exchange":            16,
 		"pipeline/ledger.Call":              16,
 		"pipeline/modules/patterns.Pattern": 18,
-		"pipeline/session.Moment":           16,
-		"pipeline/session.Overview":         19,
 		"tenants.APIKey":                    18,
-		"tenants.Exchange":                  48,
 		"tenants.ExchangeFilter":            16,
 		"tenants.ProviderKey":               19,
-		"tenants.Usage":                     25,
 
 		// Settings, and what a page, an API or a program is made of, each field named once.
 		"api.Metrics":                 34,

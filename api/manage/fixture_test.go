@@ -338,10 +338,18 @@ func (w *tenant) converse(t *testing.T, name string) {
 		t.Fatal(err)
 	}
 	err = w.db.DB.Exchanges.RecordExchanges(t.Context(), w.workspace, []tenants.Exchange{{
-		ID: w.request, Workspace: w.workspace, At: time.Now(), Session: w.session, Lane: w.lane, APIKey: uuid.MustParse(w.keyID),
-		Provider: tenants.ProviderAnthropic, Endpoint: "/v1/messages", Model: "claude-sonnet-4-5", Client: "claude-code", Status: http.StatusOK,
-		Position: len(w.messages), Compression: "epoch", TokensBefore: 100, TokensAfter: 60, Window: 200_000, Input: 11, CacheRead: 12, CacheWrite: 13,
-		Output: 14, CostMicroUSD: 15, NetMicroUSD: -16, Overhead: 1500 * time.Microsecond, Attempts: 1, Report: report,
+		ID: w.request, Workspace: w.workspace, At: time.Now(),
+		ExchangeRequest: tenants.ExchangeRequest{
+			Session: w.session, Lane: w.lane, APIKey: uuid.MustParse(w.keyID), Endpoint: "/v1/messages",
+			Model: "claude-sonnet-4-5", Client: "claude-code", Position: len(w.messages),
+		},
+		ExchangeAnswer: tenants.ExchangeAnswer{Provider: tenants.ProviderAnthropic, Status: http.StatusOK, Attempts: 1},
+		ExchangePrompt: tenants.ExchangePrompt{
+			Compression: "epoch", TokensBefore: 100, TokensAfter: 60, Window: 200_000, Report: report,
+		},
+		ExchangeTokens: tenants.ExchangeTokens{Input: 11, CacheRead: 12, CacheWrite: 13, Output: 14},
+		ExchangeCost:   tenants.ExchangeCost{CostMicroUSD: 15, NetMicroUSD: -16},
+		ExchangeTimes:  tenants.ExchangeTimes{Overhead: 1500 * time.Microsecond},
 	}})
 	if err != nil {
 		t.Fatal(err)

@@ -358,8 +358,14 @@ func TestMoneyIsToldByDecisionAndWorkspace(t *testing.T) {
 	spend := func(count int, projection int, net int64, predicted *int64) {
 		for range count {
 			exchange := tenants.Exchange{
-				ID: uuid.Must(uuid.NewV7()), At: time.Now(), Session: w.session, Lane: w.lane, APIKey: uuid.New(), Compression: "frozen",
-				Projection: projection, NetMicroUSD: net, CostMicroUSD: 1000, PredictedMicroUSD: predicted, Report: []byte(`{"events":[{"type":"completed","counts":{"worst_net_microusd":-95000}}]}`), MissCause: "prefix_change_ours", MissedTokens: 50,
+				ID: uuid.Must(uuid.NewV7()), At: time.Now(),
+				ExchangeRequest: tenants.ExchangeRequest{Session: w.session, Lane: w.lane, APIKey: uuid.New()},
+				ExchangePrompt: tenants.ExchangePrompt{
+					Compression: "frozen", Projection: projection,
+					Report: []byte(`{"events":[{"type":"completed","counts":{"worst_net_microusd":-95000}}]}`),
+				},
+				ExchangeCost:   tenants.ExchangeCost{NetMicroUSD: net, CostMicroUSD: 1000, PredictedMicroUSD: predicted},
+				ExchangeTokens: tenants.ExchangeTokens{MissCause: "prefix_change_ours", MissedTokens: 50},
 			}
 			if err := w.db.DB.Exchanges.RecordExchanges(t.Context(), w.workspace, []tenants.Exchange{exchange}); err != nil {
 				t.Fatal(err)

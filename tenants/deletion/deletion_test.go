@@ -152,8 +152,11 @@ func (p *product) workspace(t *testing.T, name string, sessions int) tenants.Wor
 			t.Fatal(err)
 		}
 		err := p.DB.Exchanges.RecordExchanges(t.Context(), workspace.ID, []tenants.Exchange{{
-			ID: uuid.Must(uuid.NewV7()), At: time.Now(), Session: seen.Session, Lane: seen.Lane, APIKey: scope.APIKey, Provider: tenants.ProviderAnthropic,
-			Endpoint: "/v1/messages", Status: 200,
+			ID: uuid.Must(uuid.NewV7()), At: time.Now(),
+			ExchangeRequest: tenants.ExchangeRequest{
+				Session: seen.Session, Lane: seen.Lane, APIKey: scope.APIKey, Endpoint: "/v1/messages",
+			},
+			ExchangeAnswer: tenants.ExchangeAnswer{Provider: tenants.ProviderAnthropic, Status: 200},
 		}})
 		if err != nil {
 			t.Fatal(err)

@@ -47,9 +47,14 @@ func keep(t *testing.T, person *webtest.Person, wanted ...kept) []uuid.UUID {
 			At: at, Messages: session.Messages{Position: 1, Head: conversation.Hash{1}},
 		})
 		exchanges = append(exchanges, tenants.Exchange{
-			ID: uuid.Must(uuid.NewV7()), At: at, Session: id, Lane: lane, APIKey: of.key, Provider: tenants.ProviderAnthropic,
-			Endpoint: "/v1/messages", Model: of.model, Client: of.client, Status: max(of.status, http.StatusOK), Compression: of.compression,
-			TokensBefore: 1000, TokensAfter: 600, Window: 10_000,
+			ID: uuid.Must(uuid.NewV7()), At: at,
+			ExchangeRequest: tenants.ExchangeRequest{
+				Session: id, Lane: lane, APIKey: of.key, Endpoint: "/v1/messages", Model: of.model, Client: of.client,
+			},
+			ExchangeAnswer: tenants.ExchangeAnswer{Provider: tenants.ProviderAnthropic, Status: max(of.status, http.StatusOK)},
+			ExchangePrompt: tenants.ExchangePrompt{
+				Compression: of.compression, TokensBefore: 1000, TokensAfter: 600, Window: 10_000,
+			},
 		})
 		ids = append(ids, id)
 	}
