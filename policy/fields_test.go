@@ -14,14 +14,6 @@ const maxFields = 15
 // numbers smaller.
 func moreFields() map[string]int {
 	return map[string]int{
-		// Rows of a table, or answers of a provider, whose fields are one list.
-		"pipeline/cost.Exchange":            16,
-		"pipeline/ledger.Call":              16,
-		"pipeline/modules/patterns.Pattern": 18,
-		"tenants.APIKey":                    18,
-		"tenants.ExchangeFilter":            16,
-		"tenants.ProviderKey":               19,
-
 		// Settings, and what a page, an API or a program is made of, each field named once.
 		"api.Metrics":                 34,
 		"api/manage.Config":           33,

@@ -134,7 +134,8 @@ func (b *bundle) addKey(t *testing.T, name string, quota tenants.Quota) tenants.
 	_, _ = rand.Read(hash)
 	key := tenants.APIKey{
 		ID: uuid.Must(uuid.NewV7()), Workspace: b.owner.Workspace.ID, Name: name, Prefix: "plm_live_ab", Suffix: "wxyz",
-		Scopes: []tenants.Scope{tenants.ScopeProxy}, CreatedBy: b.owner.User.ID, CreatedAt: b.clock(), Limits: tenants.Limits{Quota: quota},
+		Scopes: []tenants.Scope{tenants.ScopeProxy}, CreatedBy: b.owner.User.ID, APIKeyTimes: tenants.APIKeyTimes{CreatedAt: b.clock()},
+		Limits: tenants.Limits{Quota: quota},
 	}
 	if err := b.APIKeys.CreateAPIKey(t.Context(), key.Workspace, key, hash); err != nil {
 		t.Fatal(err)

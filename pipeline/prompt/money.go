@@ -24,8 +24,11 @@ func (w *Writer) account(prompt *Prompt) account {
 			At: w.Now(), Model: exchange.Request.Model, Fixed: fixedHash(exchange),
 			Released: prompt.released, Projection: number(exchange), Position: len(exchange.Digests),
 		},
-		Price: exchange.Model.Price, Before: exchange.Report.Before, After: exchange.Report.After,
-		Ahead: int(float64(exchange.Fixed) * exchange.Factor), Limit: exchange.Takes,
+		Price: exchange.Model.Price,
+		Sizes: cost.Sizes{
+			Before: exchange.Report.Before, After: exchange.Report.After,
+			Ahead: int(float64(exchange.Fixed) * exchange.Factor), Limit: exchange.Takes,
+		},
 		First: prompt.Lane != nil && prompt.earlier.met == 0, Epoch: exchange.Report.Archived > 0,
 		Summary:  exchange.Class.Kind == client.AfterCompaction,
 		Bypassed: exchange.Request.Frozen == bypass,
