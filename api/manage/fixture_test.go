@@ -118,16 +118,29 @@ func setupAt(t *testing.T, publicURL string, allowPrivate bool) *product {
 	manage.Register(p.echo.Group(prefix), manage.Config{
 		Defaults: defaults,
 		Codecs:   map[conversation.Format]wire.Codec{conversation.Anthropic: anthropic.New()},
-		Identity: people, Cookies: tenants.NewCookies(publicURL), Keys: p.keys,
-		APIKeys: keeper, ProviderKeys: keeper, Pipelines: p.db.DB.Pipelines, ModelWindows: p.db.DB.ModelWindows, Exchanges: p.db.DB.Exchanges, Usage: p.db.DB.Usage,
-		Sessions: p.sessions.Browser(), Costs: p.sessions.Browser(), Archive: p.archive, ArchiveKeys: archiveKeys, Searcher: p.index, Patterns: patternsdb.New(p.db.DB),
-		Members: people.Workspaces(), Workspaces: people.Workspaces(), Invitations: identity.NewInvitations(people, p.db.DB.Invitations, publicURL),
-		Data: p.db.DB.Data, Views: p.db.DB.Views, Audit: p.db.DB.Audit, Stars: p.db.DB.Stars, Comments: p.db.DB.Comments, Deletion: p.deletion(),
-		Billing: billing.New(billing.DefaultConfig(), billing.Deps{Now: time.Now}), Operators: p.db.DB.Operators, SignOn: p.signOn(), Previews: preview.New(p.sessions.Browser(), models),
-		Alerts: alerts.New(alerts.Config{
-			Store:  alerts.Store{Alerts: p.db.DB.Alerts, Keys: p.db.DB.APIKeys, UsageReader: p.db.DB.Usage, Workspaces: p.db.DB.Workspaces, Transactor: p.db.DB},
-			Sealer: sealer, Log: slog.New(slog.DiscardHandler), Now: time.Now,
-		}),
+		People: manage.People{
+			Identity: people, Cookies: tenants.NewCookies(publicURL), Keys: p.keys, Members: people.Workspaces(),
+			Invitations: identity.NewInvitations(people, p.db.DB.Invitations, publicURL), Operators: p.db.DB.Operators, SignOn: p.signOn(),
+		},
+		Gateway: manage.Gateway{
+			APIKeys: keeper, ProviderKeys: keeper, Pipelines: p.db.DB.Pipelines, ModelWindows: p.db.DB.ModelWindows, Patterns: patternsdb.New(p.db.DB),
+			Previews: preview.New(p.sessions.Browser(), models),
+		},
+		Traffic: manage.Traffic{
+			Exchanges: p.db.DB.Exchanges, Usage: p.db.DB.Usage, Costs: p.sessions.Browser(), Views: p.db.DB.Views,
+			Alerts: alerts.New(alerts.Config{
+				Store:  alerts.Store{Alerts: p.db.DB.Alerts, Keys: p.db.DB.APIKeys, UsageReader: p.db.DB.Usage, Workspaces: p.db.DB.Workspaces, Transactor: p.db.DB},
+				Sealer: sealer, Log: slog.New(slog.DiscardHandler), Now: time.Now,
+			}),
+		},
+		Conversations: manage.Conversations{
+			Sessions: p.sessions.Browser(), Archive: p.archive, ArchiveKeys: archiveKeys, Searcher: p.index, Stars: p.db.DB.Stars,
+			Comments: p.db.DB.Comments,
+		},
+		Upkeep: manage.Upkeep{
+			Workspaces: people.Workspaces(), Data: p.db.DB.Data, Audit: p.db.DB.Audit, Deletion: p.deletion(),
+			Billing: billing.New(billing.DefaultConfig(), billing.Deps{Now: time.Now}),
+		},
 		Log: slog.New(slog.NewJSONHandler(p.log, nil)),
 	})
 	t.Cleanup(func() {
