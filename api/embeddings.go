@@ -98,11 +98,19 @@ func (e *Embeddings) charge(workspace tenants.WorkspaceID, apiKey, providerKey u
 	e.metrics.usage(wire.Usage{Input: tokens})
 	e.metrics.net.Sub(float64(cost) / 1e6)
 	e.recorder.put(job{exchange: &tenants.Exchange{
-		ID: uuid.Must(uuid.NewV7()), Workspace: workspace, At: at, APIKey: apiKey,
-		Provider: tenants.ProviderOpenAI, ProviderKey: providerKey, Endpoint: "/v1/embeddings", Model: model, Client: "palimpsest", Class: "embedding",
-		Status: http.StatusOK, Compression: string(pipeline.None), Attempts: 1, Input: tokens,
-		CostMicroUSD: cost, NetMicroUSD: -cost, Duration: e.now().Sub(at),
-		Report: reportJSON(pipeline.Report{Compression: pipeline.None}),
+		ID: uuid.Must(uuid.NewV7()), Workspace: workspace, At: at,
+		ExchangeRequest: tenants.ExchangeRequest{
+			APIKey: apiKey, Endpoint: "/v1/embeddings", Model: model, Client: "palimpsest", Class: "embedding",
+		},
+		ExchangeAnswer: tenants.ExchangeAnswer{
+			Provider: tenants.ProviderOpenAI, ProviderKey: providerKey, Status: http.StatusOK, Attempts: 1,
+		},
+		ExchangePrompt: tenants.ExchangePrompt{
+			Compression: string(pipeline.None), Report: reportJSON(pipeline.Report{Compression: pipeline.None}),
+		},
+		ExchangeTokens: tenants.ExchangeTokens{Input: tokens},
+		ExchangeCost:   tenants.ExchangeCost{CostMicroUSD: cost, NetMicroUSD: -cost},
+		ExchangeTimes:  tenants.ExchangeTimes{Duration: e.now().Sub(at)},
 	}})
 }
 

@@ -144,18 +144,29 @@ func (e *Event) log(ctx context.Context, logger *slog.Logger) {
 // exchange returns the event in the form in which usage is kept.
 func (e *Event) exchange() tenants.Exchange {
 	exchange := tenants.Exchange{
-		ID: e.ID, Workspace: e.Workspace, At: e.At, Session: e.Session, Lane: e.Lane, APIKey: e.APIKey,
-		Provider: tenants.Provider(e.Provider), ProviderKey: e.ProviderKey, Endpoint: e.Endpoint, Model: e.Model, Client: e.Client, Class: string(e.Class),
-		Stream: e.Stream, Status: e.Status, ErrorFrom: e.ErrorFrom, ErrorType: e.ErrorType,
-		Position: e.position, Compression: string(e.Report.Compression),
-		TokensBefore: e.Report.Before, TokensAfter: e.Report.After, Window: e.Report.Limit, Levels: e.Report.Levels,
-		Takes: e.Report.Takes, Target: e.Report.Target, Reach: e.Reach,
-		Input: e.Usage.Input, CacheRead: e.Usage.CacheRead, CacheWrite: e.Usage.CacheWrite, Output: e.Usage.Output,
-		CostMicroUSD: e.CostMicroUSD, NetMicroUSD: e.NetMicroUSD, UnreadMicroUSD: e.UnreadMicroUSD, RewrittenMicroUSD: e.RewrittenMicroUSD,
-		Bridged: bridged(e.Report), Compacted: e.Report.Compacted() != nil,
-		MissCause: string(e.Miss.Cause), MissedTokens: e.Miss.Tokens, Projection: e.projection, PredictedMicroUSD: e.Report.Predicted(),
-		Overhead: e.Overhead, TTFB: e.TTFB, Duration: e.Duration, Attempts: e.Attempts,
-		Report: e.report, Tags: e.Tags, Signed: e.signed,
+		ID: e.ID, Workspace: e.Workspace, At: e.At,
+		ExchangeRequest: tenants.ExchangeRequest{
+			Session: e.Session, Lane: e.Lane, APIKey: e.APIKey, Endpoint: e.Endpoint, Model: e.Model, Client: e.Client,
+			Class: string(e.Class), Stream: e.Stream, Position: e.position, Tags: e.Tags,
+		},
+		ExchangeAnswer: tenants.ExchangeAnswer{
+			Provider: tenants.Provider(e.Provider), ProviderKey: e.ProviderKey, Status: e.Status, ErrorFrom: e.ErrorFrom,
+			ErrorType: e.ErrorType, Attempts: e.Attempts, Signed: e.signed,
+		},
+		ExchangePrompt: tenants.ExchangePrompt{
+			Compression: string(e.Report.Compression), TokensBefore: e.Report.Before, TokensAfter: e.Report.After,
+			Window: e.Report.Limit, Levels: e.Report.Levels, Takes: e.Report.Takes, Target: e.Report.Target, Reach: e.Reach,
+			Bridged: bridged(e.Report), Compacted: e.Report.Compacted() != nil, Projection: e.projection, Report: e.report,
+		},
+		ExchangeTokens: tenants.ExchangeTokens{
+			Input: e.Usage.Input, CacheRead: e.Usage.CacheRead, CacheWrite: e.Usage.CacheWrite, Output: e.Usage.Output,
+			MissCause: string(e.Miss.Cause), MissedTokens: e.Miss.Tokens,
+		},
+		ExchangeCost: tenants.ExchangeCost{
+			CostMicroUSD: e.CostMicroUSD, NetMicroUSD: e.NetMicroUSD, UnreadMicroUSD: e.UnreadMicroUSD,
+			RewrittenMicroUSD: e.RewrittenMicroUSD, PredictedMicroUSD: e.Report.Predicted(),
+		},
+		ExchangeTimes: tenants.ExchangeTimes{Overhead: e.Overhead, TTFB: e.TTFB, Duration: e.Duration},
 	}
 	if exchange.Report == nil {
 		exchange.Report = reportJSON(e.reported())

@@ -242,7 +242,7 @@ func setupAt(t testing.TB, provider string, more ...pipeline.Module) *proxy {
 	p := &proxy{t: t, provider: provider, memory: &memory{Memory: session.NewMemory()}, log: &logged{}}
 	p.store = &storage{workspace: tenants.WorkspaceID(uuid.MustParse("5eed0000-0000-4000-8000-000000000001")), windows: map[string]int{}, recorded: make(chan struct{}, 100_000)}
 	for _, name := range []tenants.Provider{tenants.ProviderAnthropic, tenants.ProviderOpenAI} {
-		p.store.keys = append(p.store.keys, tenants.ProviderKey{ID: uuid.New(), Provider: name, Name: string(name), BaseURL: provider, Sealed: []byte(providerKey)})
+		p.store.keys = append(p.store.keys, tenants.ProviderKey{ID: uuid.New(), Provider: name, Name: string(name), BaseURL: provider, ProviderKeySecret: tenants.ProviderKeySecret{Sealed: []byte(providerKey)}})
 	}
 	settings, err := NewSettings(p.store, p.store, "ipc", true)
 	if err != nil {

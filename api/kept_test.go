@@ -47,6 +47,44 @@ func TestAWorkspaceIsKeptAsItsBytes(t *testing.T) {
 	}
 }
 
+// The record in testdata has a value in every field that there was when it was written.
+func TestEveryFieldOfAnEarlierRecordIsKept(t *testing.T) {
+	t.Parallel()
+	plain, err := os.ReadFile("testdata/kept.cbor")
+	if err != nil {
+		t.Fatal(err)
+	}
+	read, err := readKept(plain)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var again bytes.Buffer
+	if err := read.encode(&again, nil); err != nil {
+		t.Fatal(err)
+	}
+	was, is := membersOf(t, plain), membersOf(t, again.Bytes())
+	for _, part := range []string{"Request", "Answered", "Exchange"} {
+		for name, value := range was[part] {
+			if !reflect.DeepEqual(is[part][name], value) {
+				t.Errorf("%s.%s is %v, want %v", part, name, is[part][name], value)
+			}
+		}
+	}
+	if len(read.Request.Entries) != 2 || len(was["Exchange"]) != 48 {
+		t.Errorf("%d entries, %d fields of the exchange", len(read.Request.Entries), len(was["Exchange"]))
+	}
+}
+
+// membersOf returns what a record holds of a request, an answer and an exchange.
+func membersOf(t *testing.T, plain []byte) map[string]map[string]any {
+	t.Helper()
+	var members struct{ Request, Answered, Exchange map[string]any }
+	if err := keptDecoding.NewDecoder(bytes.NewReader(plain)).Decode(&members); err != nil {
+		t.Fatal(err)
+	}
+	return map[string]map[string]any{"Request": members.Request, "Answered": members.Answered, "Exchange": members.Exchange}
+}
+
 type fixedDataKeys struct{}
 
 // DataKey implements archive.DataKeys.
@@ -154,15 +192,20 @@ func TestKeptExchangeIsReadBackWhole(t *testing.T) {
 	t.Parallel()
 	hash := conversation.Hash(sha256.Sum256([]byte("a")))
 	at := time.Date(2026, 3, 29, 1, 59, 59, 123_456_789, time.UTC)
-	seen := session.Seen{Session: uuid.New(), Lane: uuid.New(), Head: hash, Position: 3, At: at, Links: []conversation.Hash{hash, {}, hash, {1}}}
+	seen := session.Seen{Session: uuid.New(), Lane: uuid.New(), Messages: session.Messages{Head: hash, Position: 3, Links: []conversation.Hash{hash, {}, hash, {1}}}, At: at}
 	for i := range 3 {
 		seen.Entries = append(seen.Entries, archive.Entry{Index: i, Hash: hash, Role: conversation.User, Flags: 2, Tokens: i, Raw: []byte("<raw \xff>"), Size: 7, StoredAt: at})
 	}
 	want := kept{
 		Request:  &seen,
-		Answered: &session.Seen{Session: seen.Session, Position: 4, At: at, Title: "no \xff UTF-8", Answer: []byte("{\"content\": \"<b> &\"\xff}")},
-		Exchange: &tenants.Exchange{ID: uuid.New(), At: at, Report: []byte(`{"before": 1}`), PredictedMicroUSD: new(int64(-7)), Tags: tenants.Tags{"team": "a"}},
-		Said:     []byte("said"),
+		Answered: &session.Seen{Session: seen.Session, Messages: session.Messages{Position: 4, Answer: []byte("{\"content\": \"<b> &\"\xff}")}, At: at, Title: "no \xff UTF-8"},
+		Exchange: &tenants.Exchange{
+			ID: uuid.New(), At: at,
+			ExchangeRequest: tenants.ExchangeRequest{Tags: tenants.Tags{"team": "a"}},
+			ExchangePrompt:  tenants.ExchangePrompt{Report: []byte(`{"before": 1}`)},
+			ExchangeCost:    tenants.ExchangeCost{PredictedMicroUSD: new(int64(-7))},
+		},
+		Said: []byte("said"),
 	}
 	var plain bytes.Buffer
 	err := want.encode(&plain, nil)
@@ -234,9 +277,9 @@ func BenchmarkKeep(b *testing.B) {
 			records := &Records{Recorder: (&Recorder{}).WithSpool(kept), Log: slog.New(slog.DiscardHandler)}
 			workspace := tenants.NewWorkspaceID()
 			for b.Loop() {
-				event := &Event{ID: uuid.New(), At: time.Now(), Workspace: workspace, Endpoint: messagesPath, Status: http.StatusOK, seen: &session.Seen{Answer: []byte(quickAnswer)}}
+				event := &Event{ID: uuid.New(), At: time.Now(), Workspace: workspace, Endpoint: messagesPath, Status: http.StatusOK, seen: &session.Seen{Messages: session.Messages{Answer: []byte(quickAnswer)}}}
 				if size > 0 {
-					event.request = &unrecorded{seen: &session.Seen{Entries: []archive.Entry{{Raw: make([]byte, size)}}}}
+					event.request = &unrecorded{seen: &session.Seen{Messages: session.Messages{Entries: []archive.Entry{{Raw: make([]byte, size)}}}}}
 				}
 				records.keep(b.Context(), event)
 				event.kept.Done()

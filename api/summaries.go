@@ -320,11 +320,19 @@ func (s *Summaries) ended(job summary.Job, attempt session.SummaryAttempt) {
 // session it has been charged already, where it stands with the attempt itself.
 func (s *Summaries) job(asked summary.Job, attempt session.SummaryAttempt) job {
 	return job{exchange: &tenants.Exchange{
-		ID: uuid.Must(uuid.NewV7()), Workspace: asked.Scope.Workspace, At: attempt.At, APIKey: asked.Scope.APIKey,
-		Provider: providerOf(asked.Codec), Endpoint: asked.Codec.Traits().Path, Model: attempt.Model, Client: "palimpsest", Class: "summary",
-		Status: http.StatusOK, Compression: string(pipeline.None), Attempts: 1,
-		Input: attempt.Usage.Input, CacheRead: attempt.Usage.CacheRead, CacheWrite: attempt.Usage.CacheWrite, Output: attempt.Usage.Output,
-		CostMicroUSD: attempt.CostMicroUSD, NetMicroUSD: -attempt.CostMicroUSD,
-		Report: reportJSON(pipeline.Report{Compression: pipeline.None}),
+		ID: uuid.Must(uuid.NewV7()), Workspace: asked.Scope.Workspace, At: attempt.At,
+		ExchangeRequest: tenants.ExchangeRequest{
+			APIKey: asked.Scope.APIKey, Endpoint: asked.Codec.Traits().Path, Model: attempt.Model, Client: "palimpsest",
+			Class: "summary",
+		},
+		ExchangeAnswer: tenants.ExchangeAnswer{Provider: providerOf(asked.Codec), Status: http.StatusOK, Attempts: 1},
+		ExchangePrompt: tenants.ExchangePrompt{
+			Compression: string(pipeline.None), Report: reportJSON(pipeline.Report{Compression: pipeline.None}),
+		},
+		ExchangeTokens: tenants.ExchangeTokens{
+			Input: attempt.Usage.Input, CacheRead: attempt.Usage.CacheRead, CacheWrite: attempt.Usage.CacheWrite,
+			Output: attempt.Usage.Output,
+		},
+		ExchangeCost: tenants.ExchangeCost{CostMicroUSD: attempt.CostMicroUSD, NetMicroUSD: -attempt.CostMicroUSD},
 	}}
 }

@@ -57,8 +57,8 @@ func setupCrowd(t *testing.T, keys []tenants.ProviderKey, lists map[string]strin
 
 func twoProviders() []tenants.ProviderKey {
 	return []tenants.ProviderKey{
-		{Name: "groq", Provider: tenants.ProviderOpenAI, Models: []string{"llama-*", "deployed"}},
-		{Name: "claude", Provider: tenants.ProviderAnthropic, Models: []string{"claude-*"}},
+		{Name: "groq", Provider: tenants.ProviderOpenAI, ProviderKeyRouting: tenants.ProviderKeyRouting{Models: []string{"llama-*", "deployed"}}},
+		{Name: "claude", Provider: tenants.ProviderAnthropic, ProviderKeyRouting: tenants.ProviderKeyRouting{Models: []string{"claude-*"}}},
 		{Name: "rest", Provider: tenants.ProviderOpenAI},
 	}
 }

@@ -12,9 +12,9 @@ import (
 func TestSessionsAreKeptApartByUpstream(t *testing.T) {
 	t.Parallel()
 	c := setupCrowd(t, []tenants.ProviderKey{
-		{Name: "near", Provider: tenants.ProviderAnthropic, Models: []string{"claude-opus-*"}},
-		{Name: "far", Provider: tenants.ProviderAnthropic, Models: []string{"claude-haiku-*"}},
-		{Name: "near too", Provider: tenants.ProviderAnthropic, Models: []string{"claude-sonnet-*"}},
+		{Name: "near", Provider: tenants.ProviderAnthropic, ProviderKeyRouting: tenants.ProviderKeyRouting{Models: []string{"claude-opus-*"}}},
+		{Name: "far", Provider: tenants.ProviderAnthropic, ProviderKeyRouting: tenants.ProviderKeyRouting{Models: []string{"claude-haiku-*"}}},
+		{Name: "near too", Provider: tenants.ProviderAnthropic, ProviderKeyRouting: tenants.ProviderKeyRouting{Models: []string{"claude-sonnet-*"}}},
 	}, nil)
 	c.store.mu.Lock()
 	c.store.keys[2].BaseURL = c.store.keys[0].BaseURL + "/v1/"

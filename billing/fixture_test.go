@@ -136,8 +136,10 @@ func (b bundle) use(t testing.TB, count int, at time.Time) {
 	exchanges := make([]tenants.Exchange, count)
 	for i := range exchanges {
 		exchanges[i] = tenants.Exchange{
-			ID: uuid.Must(uuid.NewV7()), At: at, APIKey: uuid.New(), Provider: tenants.ProviderAnthropic, Endpoint: "/v1/messages",
-			Model: "claude", Status: http.StatusOK, Compression: "none", Attempts: 1,
+			ID: uuid.Must(uuid.NewV7()), At: at,
+			ExchangeRequest: tenants.ExchangeRequest{APIKey: uuid.New(), Endpoint: "/v1/messages", Model: "claude"},
+			ExchangeAnswer:  tenants.ExchangeAnswer{Provider: tenants.ProviderAnthropic, Status: http.StatusOK, Attempts: 1},
+			ExchangePrompt:  tenants.ExchangePrompt{Compression: "none"},
 		}
 	}
 	for batch := range slices.Chunk(exchanges, 1000) {

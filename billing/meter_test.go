@@ -29,7 +29,8 @@ func TestMeterHoldsWhatTheExchangesHold(t *testing.T) {
 	b := setup(t)
 	exchange := func(change func(*tenants.Exchange)) tenants.Exchange {
 		made := tenants.Exchange{
-			ID: uuid.Must(uuid.NewV7()), At: noon, APIKey: uuid.New(), Endpoint: "/v1/messages", Status: http.StatusOK, Attempts: 1,
+			ID: uuid.Must(uuid.NewV7()), At: noon, ExchangeRequest: tenants.ExchangeRequest{APIKey: uuid.New(), Endpoint: "/v1/messages"},
+			ExchangeAnswer: tenants.ExchangeAnswer{Status: http.StatusOK, Attempts: 1},
 		}
 		change(&made)
 		return made

@@ -14,33 +14,8 @@ const maxFields = 15
 // numbers smaller.
 func moreFields() map[string]int {
 	return map[string]int{
-		// Rows of a table, or answers of a provider, whose fields are one list.
-		"pipeline/cost.Exchange":            16,
-		"pipeline/ledger.Call":              16,
-		"pipeline/modules/patterns.Pattern": 18,
-		"pipeline/session.Moment":           16,
-		"pipeline/session.Overview":         19,
-		"tenants.APIKey":                    18,
-		"tenants.Exchange":                  48,
-		"tenants.ExchangeFilter":            16,
-		"tenants.ProviderKey":               19,
-		"tenants.Usage":                     25,
-
-		// Settings, and what a page, an API or a program is made of, each field named once.
-		"api.Metrics":                 34,
-		"api/manage.Config":           33,
+		// The settings of a module: one list, as its YAML and its card in the dashboard show them.
 		"pipeline/modules/ipc.Config": 19,
-		"tenants/tenantsdb.DB":        24,
-		"web.Deps":                    36,
-		"web/requests.Deps":           16,
-
-		// To be split: they hold more than one noun.
-		"pipeline/prompt.Prompt": 19,
-		"pipeline/prompt.Sent":   17,
-		"pipeline/replay.Step":   18,
-		"pipeline/session.Found": 17,
-		"pipeline/session.Lane":  25,
-		"pipeline/session.Seen":  28,
 	}
 }
 

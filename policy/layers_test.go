@@ -52,7 +52,7 @@ func layers() []layer {
 		{"pipeline/archive/...", []string{"pipeline/conversation", "pipeline/archive"}},
 		// One transaction keeps a lane's projection and the originals it stands for.
 		{"pipeline/session/sessiondb", []string{"pipeline/session", "pipeline/jobs", "pipeline/conversation", "pipeline/cost", "pipeline/archive", "pipeline/archive/archivedb", "pipeline/batchdb"}},
-		{"pipeline/session/journal", []string{"pipeline/session", "pipeline/archive"}},
+		{"pipeline/session/journal", []string{"pipeline/session", "pipeline/conversation", "pipeline/archive"}},
 		{"pipeline/session", []string{"pipeline/localcache", "pipeline/conversation", "pipeline/cores", "pipeline/spans", "pipeline/archive", "pipeline/tokens", "pipeline/wire"}},
 		{"pipeline/client", []string{"pipeline/conversation", "pipeline/session", "pipeline/wire"}},
 		{"pipeline/summary", []string{

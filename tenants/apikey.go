@@ -27,26 +27,32 @@ const KeyStart = "plm_"
 // APIKey is a key of a workspace as it is stored: its secret is known to its
 // holder only.
 type APIKey struct {
-	ID         uuid.UUID
-	Workspace  WorkspaceID
-	Name       string
-	Prefix     string  // the first characters of the secret, to recognize it by
-	Suffix     string  // the last four
-	Scopes     []Scope // as they are stored; of a key that was presented, those that it may use now
-	Pipeline   string  // overrides the workspace's pipeline config, as YAML; "" if absent
-	Limits     Limits
-	CreatedBy  uuid.UUID // a member
-	Person     uuid.UUID // the member whose role bounds what the key may do; of a presented key and in a Grantor only
-	Creator    string    // their e-mail address, in lists only; empty: they left
-	CreatedAt  time.Time
-	ExpiresAt  *time.Time
-	RevokedAt  *time.Time
-	LastUsedAt *time.Time
-	OldUntil   *time.Time // the secret before the last rotation works until then; nil if none
+	ID        uuid.UUID
+	Workspace WorkspaceID
+	Name      string
+	Prefix    string  // the first characters of the secret, to recognize it by
+	Suffix    string  // the last four
+	Scopes    []Scope // as they are stored; of a key that was presented, those that it may use now
+	Pipeline  string  // overrides the workspace's pipeline config, as YAML; "" if absent
+	Limits    Limits
+	CreatedBy uuid.UUID // a member
+	Person    uuid.UUID // the member whose role bounds what the key may do; of a presented key and in a Grantor only
+	Creator   string    // their e-mail address, in lists only; empty: they left
+
+	APIKeyTimes
 
 	// What is known of the workspace of a key that was presented.
 	Suspended  bool // by the operator
 	Unverified bool // no owner has a verified address
+}
+
+// APIKeyTimes are when an API key was made and used, and until when it works.
+type APIKeyTimes struct {
+	CreatedAt  time.Time
+	ExpiresAt  *time.Time // nil if it works until it is revoked
+	RevokedAt  *time.Time // nil if it is not revoked
+	LastUsedAt *time.Time // nil if it was never used
+	OldUntil   *time.Time // the secret before the last rotation works until then; nil if none
 }
 
 // Rotation is the secret that takes the place of an API key's.

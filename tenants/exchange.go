@@ -10,56 +10,41 @@ import (
 // Exchange is what is kept of one request and its answer: who, when, how much.
 // Its texts are in the archive.
 type Exchange struct {
-	ID          uuid.UUID // version 7: ordered by time
-	Workspace   WorkspaceID
-	At          time.Time // when the request had arrived
-	Session     uuid.UUID // uuid.Nil if none was resolved
-	Lane        uuid.UUID
-	APIKey      uuid.UUID
+	ID        uuid.UUID // version 7: ordered by time
+	Workspace WorkspaceID
+	At        time.Time // when the request had arrived
+
+	ExchangeRequest
+	ExchangeAnswer
+	ExchangePrompt
+	ExchangeTokens
+	ExchangeCost
+	ExchangeTimes
+}
+
+// ExchangeRequest is who asked, and what for.
+type ExchangeRequest struct {
+	Session  uuid.UUID // uuid.Nil if none was resolved
+	Lane     uuid.UUID
+	APIKey   uuid.UUID
+	Endpoint string // the route, "/v1/messages"
+	Model    string // as the client named it
+	Client   string // "claude-code", "codex", …
+	Class    string // what the request was to its client: "main", "compaction", …; empty: not looked at
+	Stream   bool
+	Position int  // messages in the request
+	Tags     Tags // that the client gave
+}
+
+// ExchangeAnswer is who answered, and how.
+type ExchangeAnswer struct {
 	Provider    Provider
 	ProviderKey uuid.UUID // that the request was sent with; uuid.Nil if that key is not stored
-	Endpoint    string    // the route, "/v1/messages"
-	Model       string    // as the client named it
-	Client      string    // "claude-code", "codex", …
-	Class       string    // what the request was to its client: "main", "compaction", …; empty: not looked at
-	Stream      bool
+	Attempts    int
 	Status      int    // HTTP status the client got; 499 if it left before
 	ErrorFrom   string // "proxy", "provider"; empty if none
 	ErrorType   string
-	Position    int    // messages in the request
-	Compression string // none, frozen, epoch, …: the X-Palimpsest-Compression header
-
-	TokensBefore int    // estimate of the prompt as the client sent it
-	TokensAfter  int    // estimate of the prompt as it was sent
-	Window       int    // tokens that the prompt might have by the settings of then; 0 if unknown
-	Takes        int    // tokens that the provider takes, which a setting may have lowered to Window; 0 if not recorded
-	Target       int    // tokens above which the prompt was to be compressed; 0 if never, or not recorded
-	Levels       [4]int // messages at L0 to L3 in the sent prompt
-
-	Input, CacheRead, CacheWrite, Output int   // as the provider reported them
-	CostMicroUSD                         int64 // of the exchange at list prices; 0 if the model is unknown
-	NetMicroUSD                          int64 // saved, net of cache rewrites; can be negative, 0 if the client's prompt could not have been sent
-	UnreadMicroUSD                       int64 // the part of it that is cached input not read
-	RewrittenMicroUSD                    int64 // and what was taken off for the cache that our change rewrote
-
-	Reach bool // the provider would have refused the client's prompt for its length, and answered ours
-
-	MissCause         string // why the provider's cache did not have what it should; empty if nothing was missed
-	MissedTokens      int    // that it should have had
-	Projection        int    // number of the projection in the prompt; 0 if none
-	Bridged           bool   // what a client's own summary had lost was put back
-	Compacted         bool   // the provider compacted the history by itself
-	PredictedMicroUSD *int64 // what the epoch that this exchange made is to save; nil: no epoch, or no prediction
-
-	Overhead time.Duration // our own work before the upstream was dialled
-	TTFB     time.Duration // from dialling to the first byte of the answer
-	Duration time.Duration // from arrival to the last byte
-	Attempts int
-
-	Answer []byte // archive hash of the answer's first message; nil if none
-	Report []byte // JSON of pipeline.Report
-
-	Tags Tags // that the client gave
+	Answer      []byte // archive hash of the answer's first message; nil if none
 
 	// Signed are our headers that the answer had and that nothing else here tells,
 	// by their names without X-Palimpsest-.
@@ -68,6 +53,46 @@ type Exchange struct {
 	// ErrorText is what the provider said where it refused, without what looks like a
 	// secret, sealed with archive.Key.SealError; nil if nothing is kept.
 	ErrorText []byte
+}
+
+// ExchangePrompt is what the pipeline made of the client's prompt.
+type ExchangePrompt struct {
+	Compression  string // none, frozen, epoch, …: the X-Palimpsest-Compression header
+	TokensBefore int    // estimate of the prompt as the client sent it
+	TokensAfter  int    // estimate of the prompt as it was sent
+	Window       int    // tokens that the prompt might have by the settings of then; 0 if unknown
+	Takes        int    // tokens that the provider takes, which a setting may have lowered to Window; 0 if not recorded
+	Target       int    // tokens above which the prompt was to be compressed; 0 if never, or not recorded
+	Levels       [4]int // messages at L0 to L3 in the sent prompt
+	Projection   int    // number of the projection in the prompt; 0 if none
+	Reach        bool   // the provider would have refused the client's prompt for its length, and answered ours
+	Bridged      bool   // what a client's own summary had lost was put back
+	Compacted    bool   // the provider compacted the history by itself
+	Report       []byte // JSON of pipeline.Report
+}
+
+// ExchangeTokens are the tokens of the prompt and the answer as the provider reported them.
+type ExchangeTokens struct {
+	Input, CacheRead, CacheWrite, Output int
+
+	MissCause    string // why the provider's cache did not have what it should; empty if nothing was missed
+	MissedTokens int    // that it should have had
+}
+
+// ExchangeCost is what an exchange cost and saved, in millionths of a US dollar.
+type ExchangeCost struct {
+	CostMicroUSD      int64  // of the exchange at list prices; 0 if the model is unknown
+	NetMicroUSD       int64  // saved, net of cache rewrites; can be negative, 0 if the client's prompt could not have been sent
+	UnreadMicroUSD    int64  // the part of it that is cached input not read
+	RewrittenMicroUSD int64  // and what was taken off for the cache that our change rewrote
+	PredictedMicroUSD *int64 // what the epoch that this exchange made is to save; nil: no epoch, or no prediction
+}
+
+// ExchangeTimes are how long the parts of an exchange took.
+type ExchangeTimes struct {
+	Overhead time.Duration // our own work before the upstream was dialled
+	TTFB     time.Duration // from dialling to the first byte of the answer
+	Duration time.Duration // from arrival to the last byte
 }
 
 // HeaderName returns the whole name of a header in Exchange.Signed.

@@ -22,15 +22,20 @@ type ExchangeFilter struct {
 	StatusClass int    // first digit of the status: 2 to 5; 0: any
 	ErrorFrom   string // "proxy", "provider"; empty: with an error or without
 	MissCause   string // of the provider's cache; empty: with a miss or without
-	Module      string // that worked on it; empty: any
-	Outcome     string // how Module ended; empty: in any way
 	Tags        Tags   // all of them
+	ModuleFilter
 
 	From   time.Time // arrived at or after; zero: from the first
 	To     time.Time // arrived before; zero: to the last
 	Order  ExchangeOrder
 	Cursor string // as the page before returned it
 	Limit  int    // exchanges on a page; 0: 50, never more than MaxExchanges
+}
+
+// ModuleFilter narrows a list to the exchanges that a module worked on.
+type ModuleFilter struct {
+	Module  string // empty: any
+	Outcome string // how Module ended; empty: in any way
 }
 
 // ExchangeOrder is the order of a list of exchanges. Its zero value has the newest first.

@@ -23,8 +23,8 @@ func TestAFilterIsReadFromAnAddress(t *testing.T) {
 		"key=" + id.String() + "&client=c":       {APIKey: id, Client: "c"},
 		"model=m&status=4xx":                     {Model: "m", StatusClass: 4},
 		"error_from=proxy&miss=cold_start":       {ErrorFrom: "proxy", MissCause: "cold_start"},
-		"module=ipc":                             {Module: "ipc"},
-		"module=compaction-bridge:failed":        {Module: "compaction-bridge", Outcome: "failed"},
+		"module=ipc":                             {ModuleFilter: tenants.ModuleFilter{Module: "ipc"}},
+		"module=compaction-bridge:failed":        {ModuleFilter: tenants.ModuleFilter{Module: "compaction-bridge", Outcome: "failed"}},
 		"tag=a%3D1&tag=b%3D2%3D&tag=a%3D1":       {Tags: tenants.Tags{"a": "1", "b": "2="}},
 		"from=x&to=y&cursor=z&limit=1&anything=": {}, // others' to read
 	} {

@@ -33,7 +33,7 @@ func TestKeyMakesNoKeyThatIsHeldToLess(t *testing.T) {
 		by     tenants.APIKey
 		beyond []tenants.APIKey
 	}{
-		"expires_at": {tenants.APIKey{ExpiresAt: &soon}, []tenants.APIKey{{ExpiresAt: &later}, free}},
+		"expires_at": {tenants.APIKey{APIKeyTimes: tenants.APIKeyTimes{ExpiresAt: &soon}}, []tenants.APIKey{{APIKeyTimes: tenants.APIKeyTimes{ExpiresAt: &later}}, free}},
 		"allowed_ips": {limits(tenants.Limits{Addresses: networks(t, "10.0.0.0/16")}), []tenants.APIKey{
 			limits(tenants.Limits{Addresses: networks(t, "10.0.0.0/15")}), limits(tenants.Limits{Addresses: networks(t, "10.0.2.3", "10.2.0.1")}), free}},
 		"allowed_models": {limits(tenants.Limits{Models: []string{"claude-*"}}), []tenants.APIKey{

@@ -13,7 +13,7 @@ func TestAuditLogShowsWhatKeyMay(t *testing.T) {
 	at := time.Date(2026, 11, 10, 12, 0, 0, 0, time.UTC)
 	key := tenants.APIKey{
 		Name: "ci", Prefix: "plm_live_ab", Suffix: "9999", Scopes: []tenants.Scope{tenants.ScopeProxy, tenants.ScopeRead},
-		Pipeline: "ipc", ExpiresAt: &at, OldUntil: &at,
+		Pipeline: "ipc", APIKeyTimes: tenants.APIKeyTimes{ExpiresAt: &at, OldUntil: &at},
 	}
 	fields := key.Fields()
 	for name, want := range map[string]string{

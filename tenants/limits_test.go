@@ -116,7 +116,7 @@ func TestAuditShowsWhatAKeyIsHeldTo(t *testing.T) {
 		t.Fatal(err)
 	}
 	until := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
-	fields := tenants.APIKey{OldUntil: &until, Limits: tenants.Limits{
+	fields := tenants.APIKey{APIKeyTimes: tenants.APIKeyTimes{OldUntil: &until}, Limits: tenants.Limits{
 		Models: []string{"a", "b*"}, Addresses: networks, LockOverrides: true, NoStore: true, Quota: tenants.Quota{Concurrency: 3, DayMicroUSD: 1_234_500},
 	}}.Fields()
 	for name, want := range map[string]string{

@@ -63,20 +63,30 @@ type ProviderKey struct {
 	BaseURL   string // empty: the provider's own
 	Auth      Auth
 	Headers   []Header // sent along with every request
-	Last4     string
-	Sealed    []byte // by vault, bound to ID, Workspace, Provider and BaseURL
 	CreatedBy uuid.UUID
 	CreatedAt time.Time
-	SealedAt  time.Time // when its secret was given
 
+	ProviderKeySecret
+	ProviderKeyRouting
+
+	Check ProviderKeyCheck
+}
+
+// ProviderKeySecret is the secret of a provider key, as it is stored.
+type ProviderKeySecret struct {
+	Last4    string
+	Sealed   []byte    // by vault, bound to the key's ID, Workspace, Provider and BaseURL
+	SealedAt time.Time // when it was given
+}
+
+// ProviderKeyRouting says which requests go to a provider key.
+type ProviderKeyRouting struct {
 	// Models are the names of the models that go to the key, in which * stands for any
 	// characters; none: every model that no other key claims.
 	Models   []string
 	Order    int  // keys with smaller numbers are asked first
 	Default  bool // it takes the models of its dialect that no key names
 	Disabled bool // it takes no requests
-
-	Check ProviderKeyCheck
 }
 
 // ProviderKeyCheck is the outcome of the last test of a key.

@@ -13,11 +13,11 @@ import (
 // routed are keys in the order in which they are asked.
 func routed() []tenants.ProviderKey {
 	return []tenants.ProviderKey{
-		{ID: uuid.New(), Name: "off", Provider: tenants.ProviderOpenAI, Models: []string{"*"}, Disabled: true},
-		{ID: uuid.New(), Name: "small", Provider: tenants.ProviderOpenAI, Models: []string{"gpt-*-mini", "o4-mini"}},
-		{ID: uuid.New(), Name: "claude", Provider: tenants.ProviderAnthropic, Models: []string{"claude-*"}},
+		{ID: uuid.New(), Name: "off", Provider: tenants.ProviderOpenAI, ProviderKeyRouting: tenants.ProviderKeyRouting{Models: []string{"*"}, Disabled: true}},
+		{ID: uuid.New(), Name: "small", Provider: tenants.ProviderOpenAI, ProviderKeyRouting: tenants.ProviderKeyRouting{Models: []string{"gpt-*-mini", "o4-mini"}}},
+		{ID: uuid.New(), Name: "claude", Provider: tenants.ProviderAnthropic, ProviderKeyRouting: tenants.ProviderKeyRouting{Models: []string{"claude-*"}}},
 		{ID: uuid.New(), Name: "rest", Provider: tenants.ProviderOpenAI, Preset: "groq"},
-		{ID: uuid.New(), Name: "local", Provider: tenants.ProviderOpenAI, Both: true, Models: []string{"qwen*"}},
+		{ID: uuid.New(), Name: "local", Provider: tenants.ProviderOpenAI, Both: true, ProviderKeyRouting: tenants.ProviderKeyRouting{Models: []string{"qwen*"}}},
 	}
 }
 
@@ -88,7 +88,7 @@ func TestStarsStandForAnyCharacters(t *testing.T) {
 		"ab*ba":      {"abba": true, "aba": false},
 	} {
 		for name, want := range names {
-			if got := (tenants.ProviderKey{Models: []string{pattern}}).Names(name); got != want {
+			if got := (tenants.ProviderKey{ProviderKeyRouting: tenants.ProviderKeyRouting{Models: []string{pattern}}}).Names(name); got != want {
 				t.Errorf("%q names %q: %t", pattern, name, got)
 			}
 		}
@@ -113,7 +113,7 @@ func TestPresetsAreComplete(t *testing.T) {
 
 func TestChangeLeavesWhatItDoesNotName(t *testing.T) {
 	t.Parallel()
-	key := tenants.ProviderKey{Name: "a", BaseURL: "https://example.com", Models: []string{"m"}, Order: 3, Default: true, Last4: "wxyz"}
+	key := tenants.ProviderKey{Name: "a", BaseURL: "https://example.com", ProviderKeyRouting: tenants.ProviderKeyRouting{Models: []string{"m"}, Order: 3, Default: true}, ProviderKeySecret: tenants.ProviderKeySecret{Last4: "wxyz"}}
 	name, off, none := "b", true, []string{}
 	changed := tenants.ProviderKeyChange{Name: &name, Disabled: &off, Models: &none}.Apply(key)
 	if changed.Name != "b" || !changed.Disabled || len(changed.Models) != 0 || changed.Order != 3 || !changed.Default || changed.BaseURL != key.BaseURL {

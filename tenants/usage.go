@@ -45,34 +45,52 @@ func (f UsageFilter) IsPart() bool { return f.Client != "" || f.Model != "" || f
 // product asks of models by itself, summaries and embeddings, counts in what is paid
 // and saved, and is no exchange of a client.
 type Usage struct {
-	Exchanges int64 // requests that were let in by an API key, whatever became of them
-	Failures  int64 // of them, answered with a status of 400 or above; not those whose client left (499)
-	Edited    int64 // of them, those whose prompt had a projection
-	Epochs    int64 // of them, those that made a new projection
+	Exchanges   int64 // requests that were let in by an API key, whatever became of them
+	Failures    int64 // of them, answered with a status of 400 or above; not those whose client left (499)
+	Edited      int64 // of them, those whose prompt had a projection
+	Unreachable int64 // of them, those that no projection brought down to the target
+	Compactions int64 // clients asked for a summary of their own
+	Bridged     int64 // what such a summary had lost was put back
+
+	// Reach counts the exchanges whose prompt the provider would have refused for its
+	// length, and which it answered because we shortened it. None of NetMicroUSD is theirs.
+	Reach int64
+
+	Levels [4]int64 // turns at L0 to L3 in the prompts
+
+	UsageEpochs
+	UsageTokens
+	UsageCost
+}
+
+// UsageEpochs counts the exchanges that made a new projection.
+type UsageEpochs struct {
+	Epochs int64 // all of them
 
 	// Epochs by the deepest level in the prompt, but for emergencies, after the
 	// provider had found a prompt too long, and truncations, which leave out what
 	// nothing stands for.
 	EpochsL1, EpochsL2, EpochsL3, Emergencies, Truncations int64
+}
 
-	Unreachable int64 // exchanges that no projection brought down to the target
-
-	Compactions int64 // clients asked for a summary of their own
-	Bridged     int64 // what such a summary had lost was put back
-
+// UsageTokens adds up tokens.
+type UsageTokens struct {
 	TokensBefore int64 // estimates of the prompts as clients sent them
 	TokensAfter  int64 // estimates of the prompts as they were sent on
 
-	Levels [4]int64 // turns at L0 to L3 in the prompts
+	Input, CacheRead, CacheWrite, Output int64 // as providers reported them
+}
 
-	Input, CacheRead, CacheWrite, Output int64 // tokens as providers reported them
+// Prompt returns the size of all prompts as providers reported it.
+func (t *UsageTokens) Prompt() int64 { return t.Input + t.CacheRead + t.CacheWrite }
 
+// Saved returns how many tokens were not sent.
+func (t *UsageTokens) Saved() int64 { return t.TokensBefore - t.TokensAfter }
+
+// UsageCost adds up what was paid and saved, in millionths of a US dollar.
+type UsageCost struct {
 	CostMicroUSD int64 // at list prices
 	NetMicroUSD  int64 // saved, net of cache rewrites and our own calls; can be negative
-
-	// Reach counts the exchanges whose prompt the provider would have refused for its
-	// length, and which it answered because we shortened it. None of NetMicroUSD is theirs.
-	Reach int64
 
 	// The parts of NetMicroUSD beside NotSentMicroUSD.
 	UnreadMicroUSD    int64 // cached input that was not read
@@ -82,15 +100,9 @@ type Usage struct {
 
 // NotSentMicroUSD returns what input that was not sent would have cost. With it,
 // net = not sent + unread − rewritten − own.
-func (u *Usage) NotSentMicroUSD() int64 {
-	return u.NetMicroUSD - u.UnreadMicroUSD + u.RewrittenMicroUSD + u.OwnMicroUSD
+func (c *UsageCost) NotSentMicroUSD() int64 {
+	return c.NetMicroUSD - c.UnreadMicroUSD + c.RewrittenMicroUSD + c.OwnMicroUSD
 }
-
-// Prompt returns the size of all prompts as providers reported it.
-func (u *Usage) Prompt() int64 { return u.Input + u.CacheRead + u.CacheWrite }
-
-// Saved returns how many tokens were not sent.
-func (u *Usage) Saved() int64 { return u.TokensBefore - u.TokensAfter }
 
 // Overhead is the proxy's own work before the provider was dialled, of exchanges that
 // reached one: half of them, and all but one in a hundred, took no longer. Each is at

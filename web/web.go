@@ -60,44 +60,72 @@ type Config struct {
 	Now func() time.Time // nil: time.Now
 }
 
-// Deps are the stores that the pages read and change. All but Mails, ArchiveKeys,
-// SendAgain, Models, Searcher and Live must be set.
+// Deps are the stores that the pages read and change. What is not optional must be set.
 type Deps struct {
-	Identity      tenants.Identity
+	People
+	Gateway
+	Conversations
+	Traffic
+	Upkeep
+	Installation
+
+	Live *live.Hub // optional: without it, pages do not hear of anything
+}
+
+// People are who logs in, and who belongs to a workspace.
+type People struct {
+	Identity    tenants.Identity
+	SignOn      tenants.SingleSignOn
+	Passkeys    tenants.Passkeys
+	Members     tenants.Members
+	Invitations tenants.Invitations
+}
+
+// Gateway is what a workspace's requests go through on their way to a provider.
+type Gateway struct {
 	APIKeys       tenants.APIKeys
 	ProviderKeys  tenants.ProviderKeys
 	Pipelines     tenants.Pipelines
 	Preview       *preview.Preview
 	TriggerAdvice *previewdb.Store
 	ModelWindows  tenants.ModelWindows
-	Usage         tenants.UsageReader
-	Sessions      session.Records
-	Costs         cost.Records
-	Exchanges     tenants.Exchanges
-	Archive       archive.Reader
-	ArchiveKeys   *archive.Keys // optional: without them, what is sealed beside messages is not shown
-	Billing       *billing.Service
-	Members       tenants.Members
-	Workspaces    tenants.Workspaces
-	Invitations   tenants.Invitations
-	Data          tenants.Data
-	Audit         tenants.AuditLog
-	Deletion      tenants.Deletion
-	ImportConfig  settings.ImportConfig
-	SignOn        tenants.SingleSignOn
-	Alerts        tenants.Alerts
-	Stars         tenants.Stars
-	Comments      tenants.Comments
-	Passkeys      tenants.Passkeys
+	Patterns      *patternsdb.Store
+}
+
+// Conversations are what was said, and what people noted of it.
+type Conversations struct {
+	Sessions    session.Records
+	Archive     archive.Reader
+	ArchiveKeys *archive.Keys    // optional: without them, what is sealed beside messages is not shown
+	Searcher    archive.Searcher // optional: without it, what was said is not searched
+	Stars       tenants.Stars
+	Comments    tenants.Comments
+}
+
+// Traffic is what is counted of requests, and sends one again.
+type Traffic struct {
+	Exchanges tenants.Exchanges
+	Usage     tenants.UsageReader
+	Costs     cost.Records
+	Views     tenants.Views
+	Alerts    tenants.Alerts
 
 	SendAgain requests.SendAgain // optional: without it, nothing is sent again
 	Models    *tokens.Models     // optional: without them, what sending again costs is not said
+}
 
-	Patterns *patternsdb.Store
-	Searcher archive.Searcher // optional: without it, what was said is not searched
-	Views    tenants.Views
-	Live     *live.Hub // optional: without it, pages do not hear of anything
+// Upkeep is a workspace as a whole: its data, who changed what, and what it pays.
+type Upkeep struct {
+	Workspaces   tenants.Workspaces
+	Data         tenants.Data
+	Audit        tenants.AuditLog
+	Deletion     tenants.Deletion
+	ImportConfig settings.ImportConfig
+	Billing      *billing.Service
+}
 
+// Installation is what its operators see.
+type Installation struct {
 	Operator tenants.Operators
 	Health   operator.Health
 

@@ -134,7 +134,8 @@ func (b *bundle) addKey(t *testing.T, name string, quota tenants.Quota) tenants.
 	_, _ = rand.Read(hash)
 	key := tenants.APIKey{
 		ID: uuid.Must(uuid.NewV7()), Workspace: b.owner.Workspace.ID, Name: name, Prefix: "plm_live_ab", Suffix: "wxyz",
-		Scopes: []tenants.Scope{tenants.ScopeProxy}, CreatedBy: b.owner.User.ID, CreatedAt: b.clock(), Limits: tenants.Limits{Quota: quota},
+		Scopes: []tenants.Scope{tenants.ScopeProxy}, CreatedBy: b.owner.User.ID, APIKeyTimes: tenants.APIKeyTimes{CreatedAt: b.clock()},
+		Limits: tenants.Limits{Quota: quota},
 	}
 	if err := b.APIKeys.CreateAPIKey(t.Context(), key.Workspace, key, hash); err != nil {
 		t.Fatal(err)
@@ -146,8 +147,10 @@ func (b *bundle) addKey(t *testing.T, name string, quota tenants.Quota) tenants.
 func (b *bundle) record(t *testing.T, change func(*tenants.Exchange)) {
 	t.Helper()
 	exchange := tenants.Exchange{
-		ID: uuid.Must(uuid.NewV7()), Workspace: b.owner.Workspace.ID, At: b.clock(), APIKey: uuid.New(), Provider: tenants.ProviderAnthropic,
-		Endpoint: "/v1/messages", Model: "claude", Client: "codex", Status: http.StatusOK, Compression: "frozen", Attempts: 1,
+		ID: uuid.Must(uuid.NewV7()), Workspace: b.owner.Workspace.ID, At: b.clock(),
+		ExchangeRequest: tenants.ExchangeRequest{APIKey: uuid.New(), Endpoint: "/v1/messages", Model: "claude", Client: "codex"},
+		ExchangeAnswer:  tenants.ExchangeAnswer{Provider: tenants.ProviderAnthropic, Status: http.StatusOK, Attempts: 1},
+		ExchangePrompt:  tenants.ExchangePrompt{Compression: "frozen"},
 	}
 	change(&exchange)
 	if err := b.Exchanges.RecordExchanges(t.Context(), exchange.Workspace, []tenants.Exchange{exchange}); err != nil {

@@ -66,7 +66,7 @@ func TestRejectedProviderKeyIsToldOnceUntilItIsFine(t *testing.T) {
 	b.webhook(t, "https://example.com", tenants.AlertProviderKey)
 	key := tenants.ProviderKey{
 		ID: uuid.Must(uuid.NewV7()), Workspace: b.owner.Workspace.ID, Provider: "anthropic", Name: "main",
-		Sealed: []byte{1}, CreatedBy: b.owner.User.ID, CreatedAt: b.clock(),
+		ProviderKeySecret: tenants.ProviderKeySecret{Sealed: []byte{1}}, CreatedBy: b.owner.User.ID, CreatedAt: b.clock(),
 	}
 	if err := b.ProviderKeys.AddProviderKey(t.Context(), key.Workspace, key); err != nil {
 		t.Fatal(err)

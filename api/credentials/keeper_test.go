@@ -95,7 +95,7 @@ func TestAPIKeyThatCannotBeMadeNamesItsField(t *testing.T) {
 	for want, wanted := range map[string]tenants.APIKey{
 		"name":                           {Name: " "},
 		"scopes":                         {Name: "a", Scopes: []tenants.Scope{"all"}},
-		"expires_at":                     {Name: "a", ExpiresAt: &past},
+		"expires_at":                     {Name: "a", APIKeyTimes: tenants.APIKeyTimes{ExpiresAt: &past}},
 		"pipeline":                       {Name: "a", Pipeline: ": nonsense"},
 		"pipeline.ipc.targetUtilization": {Name: "a", Pipeline: "ipc: {targetUtilization: 2}"},
 	} {

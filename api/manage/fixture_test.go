@@ -118,16 +118,29 @@ func setupAt(t *testing.T, publicURL string, allowPrivate bool) *product {
 	manage.Register(p.echo.Group(prefix), manage.Config{
 		Defaults: defaults,
 		Codecs:   map[conversation.Format]wire.Codec{conversation.Anthropic: anthropic.New()},
-		Identity: people, Cookies: tenants.NewCookies(publicURL), Keys: p.keys,
-		APIKeys: keeper, ProviderKeys: keeper, Pipelines: p.db.DB.Pipelines, ModelWindows: p.db.DB.ModelWindows, Exchanges: p.db.DB.Exchanges, Usage: p.db.DB.Usage,
-		Sessions: p.sessions.Browser(), Costs: p.sessions.Browser(), Archive: p.archive, ArchiveKeys: archiveKeys, Searcher: p.index, Patterns: patternsdb.New(p.db.DB),
-		Members: people.Workspaces(), Workspaces: people.Workspaces(), Invitations: identity.NewInvitations(people, p.db.DB.Invitations, publicURL),
-		Data: p.db.DB.Data, Views: p.db.DB.Views, Audit: p.db.DB.Audit, Stars: p.db.DB.Stars, Comments: p.db.DB.Comments, Deletion: p.deletion(),
-		Billing: billing.New(billing.DefaultConfig(), billing.Deps{Now: time.Now}), Operators: p.db.DB.Operators, SignOn: p.signOn(), Previews: preview.New(p.sessions.Browser(), models),
-		Alerts: alerts.New(alerts.Config{
-			Store:  alerts.Store{Alerts: p.db.DB.Alerts, Keys: p.db.DB.APIKeys, UsageReader: p.db.DB.Usage, Workspaces: p.db.DB.Workspaces, Transactor: p.db.DB},
-			Sealer: sealer, Log: slog.New(slog.DiscardHandler), Now: time.Now,
-		}),
+		People: manage.People{
+			Identity: people, Cookies: tenants.NewCookies(publicURL), Keys: p.keys, Members: people.Workspaces(),
+			Invitations: identity.NewInvitations(people, p.db.DB.Invitations, publicURL), Operators: p.db.DB.Operators, SignOn: p.signOn(),
+		},
+		Gateway: manage.Gateway{
+			APIKeys: keeper, ProviderKeys: keeper, Pipelines: p.db.DB.Pipelines, ModelWindows: p.db.DB.ModelWindows, Patterns: patternsdb.New(p.db.DB),
+			Previews: preview.New(p.sessions.Browser(), models),
+		},
+		Traffic: manage.Traffic{
+			Exchanges: p.db.DB.Exchanges, Usage: p.db.DB.Usage, Costs: p.sessions.Browser(), Views: p.db.DB.Views,
+			Alerts: alerts.New(alerts.Config{
+				Store:  alerts.Store{Alerts: p.db.DB.Alerts, Keys: p.db.DB.APIKeys, UsageReader: p.db.DB.Usage, Workspaces: p.db.DB.Workspaces, Transactor: p.db.DB},
+				Sealer: sealer, Log: slog.New(slog.DiscardHandler), Now: time.Now,
+			}),
+		},
+		Conversations: manage.Conversations{
+			Sessions: p.sessions.Browser(), Archive: p.archive, ArchiveKeys: archiveKeys, Searcher: p.index, Stars: p.db.DB.Stars,
+			Comments: p.db.DB.Comments,
+		},
+		Upkeep: manage.Upkeep{
+			Workspaces: people.Workspaces(), Data: p.db.DB.Data, Audit: p.db.DB.Audit, Deletion: p.deletion(),
+			Billing: billing.New(billing.DefaultConfig(), billing.Deps{Now: time.Now}),
+		},
 		Log: slog.New(slog.NewJSONHandler(p.log, nil)),
 	})
 	t.Cleanup(func() {
@@ -316,8 +329,9 @@ func (w *tenant) converse(t *testing.T, name string) {
 	}
 	seen := session.Seen{
 		Scope:   session.Scope{Workspace: w.workspace, APIKey: uuid.MustParse(w.keyID), Format: conversation.Anthropic},
-		Session: w.session, Lane: w.lane, Source: "lineage", Title: "Session of " + name, Client: "claude-code", Model: "claude-sonnet-4-5",
-		At: time.Now(), Position: len(w.messages), Head: sha256.Sum256([]byte(name)), Exchanges: 1, TokensBefore: 100, TokensAfter: 60,
+		Session: w.session, Lane: w.lane, Naming: session.Naming{Source: "lineage"}, Title: "Session of " + name, Client: "claude-code", Model: "claude-sonnet-4-5",
+		At: time.Now(), Messages: session.Messages{Position: len(w.messages), Head: sha256.Sum256([]byte(name))},
+		Increment: session.Increment{Exchanges: 1, TokensBefore: 100, TokensAfter: 60},
 	}
 	for i, raw := range w.messages {
 		seen.Entries = append(seen.Entries, archive.Entry{Index: i, Hash: sha256.Sum256([]byte(raw)), Role: conversation.User, Tokens: 7, Raw: []byte(raw)})
@@ -337,10 +351,18 @@ func (w *tenant) converse(t *testing.T, name string) {
 		t.Fatal(err)
 	}
 	err = w.db.DB.Exchanges.RecordExchanges(t.Context(), w.workspace, []tenants.Exchange{{
-		ID: w.request, Workspace: w.workspace, At: time.Now(), Session: w.session, Lane: w.lane, APIKey: uuid.MustParse(w.keyID),
-		Provider: tenants.ProviderAnthropic, Endpoint: "/v1/messages", Model: "claude-sonnet-4-5", Client: "claude-code", Status: http.StatusOK,
-		Position: len(w.messages), Compression: "epoch", TokensBefore: 100, TokensAfter: 60, Window: 200_000, Input: 11, CacheRead: 12, CacheWrite: 13,
-		Output: 14, CostMicroUSD: 15, NetMicroUSD: -16, Overhead: 1500 * time.Microsecond, Attempts: 1, Report: report,
+		ID: w.request, Workspace: w.workspace, At: time.Now(),
+		ExchangeRequest: tenants.ExchangeRequest{
+			Session: w.session, Lane: w.lane, APIKey: uuid.MustParse(w.keyID), Endpoint: "/v1/messages",
+			Model: "claude-sonnet-4-5", Client: "claude-code", Position: len(w.messages),
+		},
+		ExchangeAnswer: tenants.ExchangeAnswer{Provider: tenants.ProviderAnthropic, Status: http.StatusOK, Attempts: 1},
+		ExchangePrompt: tenants.ExchangePrompt{
+			Compression: "epoch", TokensBefore: 100, TokensAfter: 60, Window: 200_000, Report: report,
+		},
+		ExchangeTokens: tenants.ExchangeTokens{Input: 11, CacheRead: 12, CacheWrite: 13, Output: 14},
+		ExchangeCost:   tenants.ExchangeCost{CostMicroUSD: 15, NetMicroUSD: -16},
+		ExchangeTimes:  tenants.ExchangeTimes{Overhead: 1500 * time.Microsecond},
 	}})
 	if err != nil {
 		t.Fatal(err)

@@ -81,7 +81,8 @@ func (h keyHandler) createKey(c echo.Context, who caller) error {
 		return err
 	}
 	key, secret, err := h.keys.CreateAPIKey(c.Request().Context(), who.workspace, tenants.APIKey{
-		Name: asked.Name, Scopes: asked.Scopes, Pipeline: asked.Pipeline, Limits: limits, CreatedBy: who.person(), ExpiresAt: asked.ExpiresAt,
+		Name: asked.Name, Scopes: asked.Scopes, Pipeline: asked.Pipeline, Limits: limits, CreatedBy: who.person(),
+		APIKeyTimes: tenants.APIKeyTimes{ExpiresAt: asked.ExpiresAt},
 	})
 	if err != nil {
 		return err

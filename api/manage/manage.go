@@ -26,38 +26,63 @@ type Config struct {
 	// Codecs read the archived messages of each format.
 	Codecs map[conversation.Format]wire.Codec
 
-	Identity     tenants.Identity
-	Cookies      tenants.Cookies
-	Keys         tenants.KeyAuthenticator
-	APIKeys      tenants.APIKeys
-	ProviderKeys tenants.ProviderKeys
-	Pipelines    tenants.Pipelines
-	ModelWindows tenants.ModelWindows
-	Patterns     *patternsdb.Store
-	Sessions     session.Records
-	Costs        cost.Records
-	Archive      archive.Reader
-	ArchiveKeys  *archive.Keys // optional: without them, what is sealed beside messages is not shown
-	Searcher     archive.Searcher
-	Exchanges    tenants.Exchanges
-	Usage        tenants.UsageReader
-	Members      tenants.Members
-	Workspaces   tenants.Workspaces
-	Invitations  tenants.Invitations
-	Data         tenants.Data
-	Views        tenants.Views
-	Audit        tenants.AuditLog
-	Deletion     tenants.Deletion
-	Billing      Billing
-	Operators    tenants.Operators
-	SignOn       tenants.SingleSignOn
-	Alerts       tenants.Alerts
-	Stars        tenants.Stars
-	Comments     tenants.Comments
-	Previews     *preview.Preview
+	People
+	Gateway
+	Conversations
+	Traffic
+	Upkeep
 
 	Log *slog.Logger
 	Now func() time.Time
+}
+
+// People are who may call, and who belongs to a workspace.
+type People struct {
+	Identity    tenants.Identity
+	Cookies     tenants.Cookies
+	Keys        tenants.KeyAuthenticator
+	SignOn      tenants.SingleSignOn
+	Members     tenants.Members
+	Invitations tenants.Invitations
+	Operators   tenants.Operators
+}
+
+// Gateway is what a workspace's requests go through on their way to a provider.
+type Gateway struct {
+	APIKeys      tenants.APIKeys
+	ProviderKeys tenants.ProviderKeys
+	Pipelines    tenants.Pipelines
+	Previews     *preview.Preview
+	ModelWindows tenants.ModelWindows
+	Patterns     *patternsdb.Store
+}
+
+// Conversations are what was said, and what people noted of it.
+type Conversations struct {
+	Sessions    session.Records
+	Archive     archive.Reader
+	ArchiveKeys *archive.Keys // optional: without them, what is sealed beside messages is not shown
+	Searcher    archive.Searcher
+	Stars       tenants.Stars
+	Comments    tenants.Comments
+}
+
+// Traffic is what is counted of requests.
+type Traffic struct {
+	Exchanges tenants.Exchanges
+	Usage     tenants.UsageReader
+	Costs     cost.Records
+	Views     tenants.Views
+	Alerts    tenants.Alerts
+}
+
+// Upkeep is a workspace as a whole: its data, who changed what, and what it pays.
+type Upkeep struct {
+	Workspaces tenants.Workspaces
+	Data       tenants.Data
+	Audit      tenants.AuditLog
+	Deletion   tenants.Deletion
+	Billing    Billing
 }
 
 // Register adds the API's routes to group, which stands for /api/v1.

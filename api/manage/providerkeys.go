@@ -138,7 +138,11 @@ func (h providerKeyHandler) createProviderKey(c echo.Context, who caller) error 
 	}
 	wanted := tenants.ProviderKey{
 		Provider: asked.Provider, Both: both, Name: asked.Name, BaseURL: asked.BaseURL, Auth: asked.Auth, Headers: asked.Headers,
-		Models: asked.Models, Order: asked.Order, Default: asked.Default, Disabled: asked.Enabled != nil && !*asked.Enabled, CreatedBy: who.author(),
+		ProviderKeyRouting: tenants.ProviderKeyRouting{
+			Models: asked.Models, Order: asked.Order, Default: asked.Default,
+			Disabled: asked.Enabled != nil && !*asked.Enabled,
+		},
+		CreatedBy: who.author(),
 	}
 	key, err := h.keys.CreateProviderKey(c.Request().Context(), who.workspace, wanted, asked.Key)
 	if err != nil {

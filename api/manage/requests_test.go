@@ -22,12 +22,23 @@ import (
 func (w *tenant) asked(t *testing.T) tenants.Exchange {
 	t.Helper()
 	exchange := tenants.Exchange{
-		ID: uuid.Must(uuid.NewV7()), Workspace: w.workspace, At: time.Now().UTC().Truncate(time.Microsecond), Session: w.session, Lane: w.lane,
-		APIKey: uuid.MustParse(w.keyID), Provider: tenants.ProviderAnthropic, ProviderKey: uuid.MustParse(w.providerKey), Endpoint: "/v1/messages",
-		Model: "=cmd|'/c calc'!A0", Client: "@codex", Class: "main", Status: 529, ErrorFrom: "provider", ErrorType: "overloaded_error", Attempts: 1,
-		Compression: "none", NetMicroUSD: -1500, MissCause: "ttl_expiry", MissedTokens: 9, Overhead: 1500 * time.Microsecond,
-		Tags: tenants.Tags{"team": "+search"}, Signed: map[string]string{"Session-Source": "lineage"},
-		Report: []byte(`{"compression":"none","modules":[{"name":"ipc","outcome":"noop"},{"name":"patterns","outcome":"applied"}]}`),
+		ID: uuid.Must(uuid.NewV7()), Workspace: w.workspace, At: time.Now().UTC().Truncate(time.Microsecond),
+		ExchangeRequest: tenants.ExchangeRequest{
+			Session: w.session, Lane: w.lane, APIKey: uuid.MustParse(w.keyID), Endpoint: "/v1/messages",
+			Model: "=cmd|'/c calc'!A0", Client: "@codex", Class: "main", Tags: tenants.Tags{"team": "+search"},
+		},
+		ExchangeAnswer: tenants.ExchangeAnswer{
+			Provider: tenants.ProviderAnthropic, ProviderKey: uuid.MustParse(w.providerKey), Status: 529,
+			ErrorFrom: "provider", ErrorType: "overloaded_error", Attempts: 1,
+			Signed: map[string]string{"Session-Source": "lineage"},
+		},
+		ExchangePrompt: tenants.ExchangePrompt{
+			Compression: "none",
+			Report:      []byte(`{"compression":"none","modules":[{"name":"ipc","outcome":"noop"},{"name":"patterns","outcome":"applied"}]}`),
+		},
+		ExchangeCost:   tenants.ExchangeCost{NetMicroUSD: -1500},
+		ExchangeTokens: tenants.ExchangeTokens{MissCause: "ttl_expiry", MissedTokens: 9},
+		ExchangeTimes:  tenants.ExchangeTimes{Overhead: 1500 * time.Microsecond},
 	}
 	key, err := w.archiveKeys.Key(t.Context(), w.workspace)
 	if err != nil {

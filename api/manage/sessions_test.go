@@ -128,7 +128,7 @@ func TestTurnsShowTheirInserts(t *testing.T) {
 	w := setup(t).tenant(t, "ada")
 	seen := session.Seen{
 		Scope:   session.Scope{Workspace: w.workspace, APIKey: uuid.New(), Format: conversation.Anthropic},
-		Session: w.session, Lane: w.lane, At: time.Now(), Position: 8,
+		Session: w.session, Lane: w.lane, At: time.Now(), Messages: session.Messages{Position: 8},
 	}
 	err := w.sessions.Inject(t.Context(), seen, []session.Insert{
 		{Number: 1, Message: session.InSystem, Module: "patterns", Text: "secret words", Tokens: 3, Items: []string{"p1"}},
@@ -221,7 +221,8 @@ func (w *tenant) longLane(t *testing.T) [][2]int {
 	w.lane = uuid.New()
 	seen := session.Seen{
 		Scope:   session.Scope{Workspace: w.workspace, APIKey: uuid.MustParse(w.keyID), Format: conversation.Anthropic},
-		Session: w.session, Lane: w.lane, Source: "lineage", At: time.Now(), Position: len(messages), Head: sha256.Sum256([]byte(messages[2])),
+		Session: w.session, Lane: w.lane, Naming: session.Naming{Source: "lineage"}, At: time.Now(),
+		Messages: session.Messages{Position: len(messages), Head: sha256.Sum256([]byte(messages[2]))},
 	}
 	for i, raw := range messages {
 		seen.Entries = append(seen.Entries, archive.Entry{Index: i, Hash: sha256.Sum256([]byte(raw)), Role: conversation.User, Tokens: 7, Raw: []byte(raw)})
@@ -357,8 +358,14 @@ func TestMoneyIsToldByDecisionAndWorkspace(t *testing.T) {
 	spend := func(count int, projection int, net int64, predicted *int64) {
 		for range count {
 			exchange := tenants.Exchange{
-				ID: uuid.Must(uuid.NewV7()), At: time.Now(), Session: w.session, Lane: w.lane, APIKey: uuid.New(), Compression: "frozen",
-				Projection: projection, NetMicroUSD: net, CostMicroUSD: 1000, PredictedMicroUSD: predicted, Report: []byte(`{"events":[{"type":"completed","counts":{"worst_net_microusd":-95000}}]}`), MissCause: "prefix_change_ours", MissedTokens: 50,
+				ID: uuid.Must(uuid.NewV7()), At: time.Now(),
+				ExchangeRequest: tenants.ExchangeRequest{Session: w.session, Lane: w.lane, APIKey: uuid.New()},
+				ExchangePrompt: tenants.ExchangePrompt{
+					Compression: "frozen", Projection: projection,
+					Report: []byte(`{"events":[{"type":"completed","counts":{"worst_net_microusd":-95000}}]}`),
+				},
+				ExchangeCost:   tenants.ExchangeCost{NetMicroUSD: net, CostMicroUSD: 1000, PredictedMicroUSD: predicted},
+				ExchangeTokens: tenants.ExchangeTokens{MissCause: "prefix_change_ours", MissedTokens: 50},
 			}
 			if err := w.db.DB.Exchanges.RecordExchanges(t.Context(), w.workspace, []tenants.Exchange{exchange}); err != nil {
 				t.Fatal(err)

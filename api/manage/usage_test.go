@@ -19,8 +19,10 @@ func TestUsageIsOfWholeHalfHoursAndOfAFilter(t *testing.T) {
 	noon := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 	record := func(minute int, client string, change func(*tenants.Exchange)) {
 		exchange := tenants.Exchange{
-			ID: uuid.Must(uuid.NewV7()), At: noon.Add(time.Duration(minute) * time.Minute), APIKey: uuid.New(), Client: client, Model: "m",
-			Compression: "none", TokensBefore: 100, NetMicroUSD: 40, UnreadMicroUSD: 25, RewrittenMicroUSD: 5,
+			ID: uuid.Must(uuid.NewV7()), At: noon.Add(time.Duration(minute) * time.Minute),
+			ExchangeRequest: tenants.ExchangeRequest{APIKey: uuid.New(), Client: client, Model: "m"},
+			ExchangePrompt:  tenants.ExchangePrompt{Compression: "none", TokensBefore: 100},
+			ExchangeCost:    tenants.ExchangeCost{NetMicroUSD: 40, UnreadMicroUSD: 25, RewrittenMicroUSD: 5},
 		}
 		change(&exchange)
 		if err := w.db.DB.Exchanges.RecordExchanges(t.Context(), w.workspace, []tenants.Exchange{exchange}); err != nil {

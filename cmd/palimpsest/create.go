@@ -145,7 +145,7 @@ func keyCommand(load func() (Config, error)) *cobra.Command {
 				at := time.Now().Add(lifetime)
 				expires = &at
 			}
-			_, secret, err := tools.keeper.CreateAPIKey(ctx, in, tenants.APIKey{Name: name, Scopes: granted, CreatedBy: user.ID, ExpiresAt: expires})
+			_, secret, err := tools.keeper.CreateAPIKey(ctx, in, tenants.APIKey{Name: name, Scopes: granted, CreatedBy: user.ID, APIKeyTimes: tenants.APIKeyTimes{ExpiresAt: expires}})
 			if err != nil {
 				return err
 			}

@@ -48,10 +48,20 @@ func (p product) serve(e *echo.Echo) {
 	costs := sessiondb.New(reads).WithKeys(p.archiveKeys).Browser()
 	api := manage.Config{
 		Defaults: p.config.defaults(), Codecs: formats.ByFormat(),
-		Identity: admittingPeople{p.people}, Cookies: tenants.NewCookies(p.reachable()), Keys: admittingKeys{p.keys}, APIKeys: keeper, ProviderKeys: keeper,
-		Pipelines: p.db.Pipelines, ModelWindows: p.db.ModelWindows, Patterns: p.learned, Sessions: p.sessions.Browser(), Costs: costs, Archive: p.originals, ArchiveKeys: p.archiveKeys, Searcher: p.index,
-		Exchanges: reads.Exchanges, Usage: reads.Usage, Members: p.people.Workspaces(), Workspaces: p.people.Workspaces(), Invitations: invitations, Data: p.db.Data, Views: p.db.Views, Audit: p.db.Audit, Deletion: p.deleting,
-		Billing: p.sold, Operators: p.db.Operators, SignOn: signOn, Alerts: p.alerting, Stars: p.db.Stars, Comments: p.db.Comments, Previews: p.preview, Log: p.log, Now: p.now,
+		People: manage.People{
+			Identity: admittingPeople{p.people}, Cookies: tenants.NewCookies(p.reachable()), Keys: admittingKeys{p.keys}, Members: p.people.Workspaces(),
+			Invitations: invitations, Operators: p.db.Operators, SignOn: signOn,
+		},
+		Gateway: manage.Gateway{
+			APIKeys: keeper, ProviderKeys: keeper, Pipelines: p.db.Pipelines, ModelWindows: p.db.ModelWindows, Patterns: p.learned, Previews: p.preview,
+		},
+		Conversations: manage.Conversations{
+			Sessions: p.sessions.Browser(), Archive: p.originals, ArchiveKeys: p.archiveKeys, Searcher: p.index, Stars: p.db.Stars,
+			Comments: p.db.Comments,
+		},
+		Traffic: manage.Traffic{Costs: costs, Exchanges: reads.Exchanges, Usage: reads.Usage, Views: p.db.Views, Alerts: p.alerting},
+		Upkeep:  manage.Upkeep{Workspaces: p.people.Workspaces(), Data: p.db.Data, Audit: p.db.Audit, Deletion: p.deleting, Billing: p.sold},
+		Log:     p.log, Now: p.now,
 	}
 	manage.Register(e.Group("/api/v1"), api)
 	if !p.config.Role.shows() {
@@ -61,12 +71,27 @@ func (p product) serve(e *echo.Echo) {
 		PublicURL: p.reachable(), Defaults: p.config.defaults(), Codecs: formats.ByFormat(), Log: p.log, Now: p.now, Contact: p.config.OperatorContact, Demo: p.config.Demo,
 		MailToken: p.mailToken, Version: version(),
 	}, web.Deps{
-		Identity: admittingPeople{p.people}, APIKeys: keeper, ProviderKeys: keeper, Pipelines: p.db.Pipelines, Usage: reads.Usage,
-		Sessions: p.sessions.Browser(), Costs: costs, Exchanges: reads.Exchanges, Archive: p.originals, ArchiveKeys: p.archiveKeys, Mails: p.mails, Members: p.people.Workspaces(), Workspaces: p.people.Workspaces(), Invitations: invitations,
-		Data: p.db.Data, Audit: p.db.Audit, Views: p.db.Views, Deletion: p.deleting, ImportConfig: manage.NewConfigurations(api).Import, Billing: p.sold, Preview: p.preview, TriggerAdvice: p.advice, ModelWindows: p.db.ModelWindows,
-		Patterns: p.learned, Searcher: p.index, Live: p.pages,
-		Operator: p.db.Operators, Health: p.health.parts.newChecks, LatestHealth: p.health.parts.latestChecks, SignOn: signOn, Passkeys: newPasskeys(p.base, p.people),
-		Stars: p.db.Stars, Comments: p.db.Comments,
-		Alerts: p.alerting, SendAgain: p.again.Send, Models: p.writer.Models,
+		People: web.People{
+			Identity: admittingPeople{p.people}, Members: p.people.Workspaces(), Invitations: invitations, SignOn: signOn,
+			Passkeys: newPasskeys(p.base, p.people),
+		},
+		Gateway: web.Gateway{
+			APIKeys: keeper, ProviderKeys: keeper, Pipelines: p.db.Pipelines, Preview: p.preview, TriggerAdvice: p.advice,
+			ModelWindows: p.db.ModelWindows, Patterns: p.learned,
+		},
+		Traffic: web.Traffic{
+			Usage: reads.Usage, Costs: costs, Exchanges: reads.Exchanges, Views: p.db.Views, Alerts: p.alerting,
+			SendAgain: p.again.Send, Models: p.writer.Models,
+		},
+		Conversations: web.Conversations{
+			Sessions: p.sessions.Browser(), Archive: p.originals, ArchiveKeys: p.archiveKeys, Searcher: p.index, Stars: p.db.Stars,
+			Comments: p.db.Comments,
+		},
+		Installation: web.Installation{Mails: p.mails, Operator: p.db.Operators, Health: p.health.parts.newChecks, LatestHealth: p.health.parts.latestChecks},
+		Upkeep: web.Upkeep{
+			Workspaces: p.people.Workspaces(), Data: p.db.Data, Audit: p.db.Audit, Deletion: p.deleting,
+			ImportConfig: manage.NewConfigurations(api).Import, Billing: p.sold,
+		},
+		Live: p.pages,
 	}).Register(e)
 }

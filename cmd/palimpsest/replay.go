@@ -124,7 +124,7 @@ func writeBody(directory, file string, step replay.Step) error {
 		return fmt.Errorf("create directory: %w", err)
 	}
 	name := fmt.Sprintf("%s.%04d.json", strings.TrimSuffix(file, ".json"), step.Number)
-	if err := os.WriteFile(filepath.Join(directory, name), step.Body, 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(directory, name), step.Sent.Body, 0o600); err != nil {
 		return fmt.Errorf("write body: %w", err)
 	}
 	return nil

@@ -63,8 +63,13 @@ func exchange(at time.Time) tenants.Exchange {
 	first := partitions.First(at)
 	copy(id[:6], first[:6])
 	return tenants.Exchange{
-		ID: id, At: at, APIKey: uuid.UUID{1}, Provider: tenants.ProviderAnthropic, Endpoint: "/v1/messages", Model: "m", Client: "c", Status: 200, Attempts: 1,
-		Compression: "none", CostMicroUSD: 10, Tags: tenants.Tags{"day": at.Format(time.DateOnly)},
+		ID: id, At: at,
+		ExchangeRequest: tenants.ExchangeRequest{
+			APIKey: uuid.UUID{1}, Endpoint: "/v1/messages", Model: "m", Client: "c",
+			Tags: tenants.Tags{"day": at.Format(time.DateOnly)},
+		},
+		ExchangeAnswer: tenants.ExchangeAnswer{Provider: tenants.ProviderAnthropic, Status: 200, Attempts: 1},
+		ExchangePrompt: tenants.ExchangePrompt{Compression: "none"}, ExchangeCost: tenants.ExchangeCost{CostMicroUSD: 10},
 	}
 }
 

@@ -61,12 +61,7 @@ type Exchange struct {
 	Price tokens.Price
 	Usage wire.Usage
 
-	Before int // estimate of the prompt in the model's tokens as the client sent it
-	After  int // and as it was sent
-	Ahead  int // of both, the part before the messages
-	Limit  int // tokens that the model takes; 0 if unknown
-	Frozen int // estimate of what was sent up to the projection's end; 0 if none
-	Fresh  int // estimate of what was sent behind the messages shared with the prompt before
+	Sizes
 
 	First    bool // no earlier prompt of the lane is known to anybody
 	Summary  bool // the client goes on from a summary of its own
@@ -75,6 +70,16 @@ type Exchange struct {
 	Bypassed bool // the client asked for its prompt to be left as it is
 	Marked   bool // the prompt has cache markers
 	Implicit bool // the provider caches unasked
+}
+
+// Sizes are the sizes of a prompt, in the model's tokens.
+type Sizes struct {
+	Before int // estimate of the prompt as the client sent it
+	After  int // and as it was sent
+	Ahead  int // of both, the part before the messages
+	Limit  int // what the model takes; 0 if unknown
+	Frozen int // estimate of what was sent up to the projection's end; 0 if none
+	Fresh  int // estimate of what was sent behind the messages shared with the prompt before
 }
 
 // Miss is what a provider did not read from its cache although it should have

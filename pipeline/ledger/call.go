@@ -28,12 +28,18 @@ type Call struct {
 	// Partial says that a read asks for a part of the file.
 	Partial bool
 
-	plans   bool   // puts a plan before the person
-	asks    bool   // puts questions to the person
-	current bool   // edits the file that the editor has open
-	steps   int    // commands in Command
-	key     string // Command without what changes nothing about its outcome
-	runner  string // the test or build tool that Command runs
+	plans   bool // puts a plan before the person
+	asks    bool // puts questions to the person
+	current bool // edits the file that the editor has open
+
+	commandLine // of Command
+}
+
+// commandLine is what a shell command runs.
+type commandLine struct {
+	steps  int    // commands in it
+	key    string // the command without what changes nothing about its outcome
+	runner string // the test or build tool that it runs
 
 	// likeness is equal in commands of which a later one makes up for an earlier:
 	// the runner, git with its subcommand, a program that only looks.

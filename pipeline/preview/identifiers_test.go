@@ -206,8 +206,8 @@ func benched(t *testing.T, format conversation.Format, body []byte) (held, taken
 	}
 	var before replay.Step
 	if _, err = run.Run(t.Context(), body, func(step replay.Step) error {
-		if before.Body != nil {
-			kept, of := names.Held(before.Messages, step.Messages, func(name string) bool { return bytes.Contains(before.Body, []byte(name)) })
+		if before.Sent.Body != nil {
+			kept, of := names.Held(before.Messages, step.Messages, func(name string) bool { return bytes.Contains(before.Sent.Body, []byte(name)) })
 			held, taken = held+kept, taken+of
 		}
 		before = step

@@ -76,8 +76,8 @@ func record(t testing.TB, format conversation.Format, body []byte, window int, p
 	found.sum, err = run.Run(t.Context(), body, func(step replay.Step) error {
 		found.sent += int64(step.After)
 		recorded.Requests = append(recorded.Requests, session.Sent{
-			At: clock(step.Number - 1), Position: step.Messages, Before: step.Before, After: step.After, Limit: step.Report.Limit,
-			IsEpoch: step.Report.Archived > 0,
+			At: clock(step.Number - 1), Position: step.Messages, Before: step.Before, After: step.After, Limit: step.Sent.Report.Limit,
+			IsEpoch: step.Sent.Report.Archived > 0,
 		})
 		return nil
 	})

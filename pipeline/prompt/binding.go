@@ -48,7 +48,7 @@ func (r release) name() string {
 // whether the history was edited before, thinking that fits must not go.
 func (p *Prompt) release() release {
 	exchange := p.Exchange
-	model, edited := exchange.Model, isEdited(exchange, p.omits)
+	model, edited := exchange.Model, isEdited(exchange, p.earlier.omits)
 	if !exchange.Codec.Traits().ReleasesThinking || !model.BoundThinking || !edited && !p.mayBeEdited() {
 		return release{}
 	}
@@ -115,7 +115,7 @@ func isEdited(exchange *pipeline.Exchange, omits bool) bool {
 // mayBeEdited reports whether thinking in the prompt may have been made behind another
 // history, of a lane that could not be found.
 func (p *Prompt) mayBeEdited() bool {
-	return p.isLost && !isUntouchable(p.Exchange) &&
+	return p.earlier.isLost && !isUntouchable(p.Exchange) &&
 		slices.ContainsFunc(p.Exchange.Digests, func(digest conversation.Digest) bool { return digest.Flags.Has(conversation.HasThinking) })
 }
 

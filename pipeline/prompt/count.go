@@ -32,16 +32,16 @@ func (w *Writer) glance(ctx context.Context, prompt *Prompt, hint session.Hint) 
 	hint.Kind = laneKind(exchange.Class)
 	exchange.Chain = w.Resolver.Chain(exchange.Scope, hint, exchange.Digests)
 	asking, cancel := context.WithTimeout(ctx, resolveTimeout)
-	prompt.isLost = true
+	prompt.earlier.isLost = true
 	glance, err := w.Resolver.Peek(asking, exchange.Scope, exchange.Digests, exchange.Chain, exchange.Request.Model)
-	prompt.isLost = err != nil
+	prompt.earlier.isLost = err != nil
 	cancel()
 	exchange.NextProjection, exchange.Anchor = glance.Next, glance.Anchor
 	if exchange.Request.Frozen == "" {
 		exchange.Projection = glance.Projection
 		exchange.TakeOver(glance.Inserts)
 	} else {
-		prompt.omits = len(glance.Inserts) > 0
+		prompt.earlier.omits = len(glance.Inserts) > 0
 	}
 	exchange.Report = exchange.Standing()
 	if err != nil {

@@ -49,7 +49,8 @@ func (w *Writer) Shrink(ctx context.Context, refused *Prompt, said wire.Overflow
 		w.correct(&exchange, said, sent)
 	}
 	shrunk = &Prompt{
-		Exchange: &exchange, Lane: refused.Lane, now: refused.now, plansAhead: refused.plansAhead, met: refused.met, heat: refused.heat,
+		Exchange: &exchange, Lane: refused.Lane, now: refused.now, plansAhead: refused.plansAhead,
+		earlier: earlier{met: refused.earlier.met, heat: refused.earlier.heat},
 	}
 
 	asking, cancel := context.WithTimeout(ctx, resolveTimeout)
@@ -98,7 +99,7 @@ func (w *Writer) Overflowed(sent Sent) {
 	if sent.Lane == nil || sent.limit == 0 {
 		return
 	}
-	anchor := sent.anchor
+	anchor := sent.size.anchor
 	anchor.Tokens = int(float64(sent.limit) * unsaidMargin)
 	sent.Lane.Reported(anchor)
 }

@@ -118,17 +118,17 @@ func (p *Prompt) wentOut(sent *Sent) {
 		return
 	}
 	exchange := p.Exchange
-	sent.life = p.life()
-	sent.heat = session.Heat{
-		At: p.now(), TTL: sent.life.longest, Projection: sent.anchor.Projection, Position: sent.Position,
+	sent.cache.life = p.life()
+	sent.cache.heat = session.Heat{
+		At: p.now(), TTL: sent.cache.life.longest, Projection: sent.size.anchor.Projection, Position: sent.Position,
 		Tokens: exchange.Report.After, Model: exchange.Request.Model,
 	}
-	p.Lane.Went(sent.heat)
+	p.Lane.Went(sent.cache.heat)
 	config := pipeline.SettingsOf[ipc.Config](exchange.Config)
 	if exchange.Request.Frozen == "" && config.DeepestLevel > 0 && config.ArchiveToBlob && p.Lane.Kind != session.Side && p.plansAhead {
-		sent.idle = config.IdleAbove(exchange.Limit)
-		if exchange.Limit > 0 && 2*exchange.Report.After > sent.idle { // the answer is still to come
-			sent.outline = exchange.Outline()
+		sent.cache.idle = config.IdleAbove(exchange.Limit)
+		if exchange.Limit > 0 && 2*exchange.Report.After > sent.cache.idle { // the answer is still to come
+			sent.cache.outline = exchange.Outline()
 		}
 	}
 }
@@ -136,16 +136,16 @@ func (p *Prompt) wentOut(sent *Sent) {
 // metered learns from a usage how the lane's cache is, and has an epoch planned for
 // the time when it will have gone cold.
 func (w *Writer) metered(sent *Sent, usage wire.Usage) {
-	if sent.Lane == nil || sent.heat.At.IsZero() {
+	if sent.Lane == nil || sent.cache.heat.At.IsZero() {
 		return
 	}
-	heat := sent.heat
-	heat.TTL, heat.Tokens = sent.life.granted(usage), usage.Prompt()
-	sent.Lane.Metered(heat, usage, usage.Prompt() >= max(leastCached, sent.model.MinCacheable))
-	if w.PlanLater == nil || sent.outline == nil || usage.Prompt()+usage.Output <= sent.idle {
+	heat := sent.cache.heat
+	heat.TTL, heat.Tokens = sent.cache.life.granted(usage), usage.Prompt()
+	sent.Lane.Metered(heat, usage, usage.Prompt() >= max(leastCached, sent.size.model.MinCacheable))
+	if w.PlanLater == nil || sent.cache.outline == nil || usage.Prompt()+usage.Output <= sent.cache.idle {
 		return
 	}
-	if heat = sent.Lane.Heat(); heat.At.Equal(sent.heat.At) && heat.TTL > 0 {
-		w.PlanLater(sent.Lane, heat, sent.outline, heat.Until(planShare))
+	if heat = sent.Lane.Heat(); heat.At.Equal(sent.cache.heat.At) && heat.TTL > 0 {
+		w.PlanLater(sent.Lane, heat, sent.cache.outline, heat.Until(planShare))
 	}
 }

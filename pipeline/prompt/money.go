@@ -24,15 +24,18 @@ func (w *Writer) account(prompt *Prompt) account {
 			At: w.Now(), Model: exchange.Request.Model, Fixed: fixedHash(exchange),
 			Released: prompt.released, Projection: number(exchange), Position: len(exchange.Digests),
 		},
-		Price: exchange.Model.Price, Before: exchange.Report.Before, After: exchange.Report.After,
-		Ahead: int(float64(exchange.Fixed) * exchange.Factor), Limit: exchange.Takes,
-		First: prompt.Lane != nil && prompt.met == 0, Epoch: exchange.Report.Archived > 0,
+		Price: exchange.Model.Price,
+		Sizes: cost.Sizes{
+			Before: exchange.Report.Before, After: exchange.Report.After,
+			Ahead: int(float64(exchange.Fixed) * exchange.Factor), Limit: exchange.Takes,
+		},
+		First: prompt.Lane != nil && prompt.earlier.met == 0, Epoch: exchange.Report.Archived > 0,
 		Summary:  exchange.Class.Kind == client.AfterCompaction,
 		Bypassed: exchange.Request.Frozen == bypass,
 		Marked:   isMarked(exchange), Implicit: !exchange.Codec.Traits().MarksCache,
 	}}
 	opened.before, opened.exchange.Shared = w.before(prompt)
-	if opened.before == nil && !prompt.heat.At.IsZero() {
+	if opened.before == nil && !prompt.earlier.heat.At.IsZero() {
 		opened.before, opened.exchange.Shared = felt(prompt)
 	}
 	from, sent := opened.exchange.Shared, 0
@@ -62,13 +65,13 @@ func (w *Writer) before(prompt *Prompt) (*cost.Cached, int) {
 		return nil, 0
 	}
 	if last, known := w.Book.Last(lane.ID); known {
-		return refreshed(last, prompt.heat), min(last.Position, length)
+		return refreshed(last, prompt.earlier.heat), min(last.Position, length)
 	}
 	if lane.Parent == uuid.Nil {
 		return nil, 0
 	}
 	if last, known := w.Book.Last(lane.Parent); known {
-		return refreshed(last, prompt.heat), min(last.Position, lane.ForkAt, length)
+		return refreshed(last, prompt.earlier.heat), min(last.Position, lane.ForkAt, length)
 	}
 	return nil, 0
 }
@@ -86,7 +89,7 @@ func refreshed(last cost.Cached, heat session.Heat) *cost.Cached {
 // felt returns what a lane itself knows of its last prompt, where this process has
 // seen none of its answers: nothing of what precedes the messages.
 func felt(prompt *Prompt) (*cost.Cached, int) {
-	heat := prompt.heat
+	heat := prompt.earlier.heat
 	last := &cost.Cached{
 		Prompt: cost.Prompt{
 			At: heat.At, Model: heat.Model, Projection: heat.Projection, Position: heat.Position, Released: prompt.released,

@@ -19,9 +19,9 @@ func (p *Prompt) guarded(find func()) {
 		}
 		exchange := p.Exchange
 		fell := "original"
-		exchange.Projection = p.standing
-		if p.standing != nil {
-			fell = fmt.Sprintf("projection %d", p.standing.Number)
+		exchange.Projection = p.earlier.standing
+		if p.earlier.standing != nil {
+			fell = fmt.Sprintf("projection %d", p.earlier.standing.Number)
 		}
 		exchange.Inserts = slices.DeleteFunc(slices.Clone(exchange.Inserts), func(insert session.Insert) bool { return insert.Number == 0 })
 		p.Lane, p.Trial, p.fresh = nil, nil, nil

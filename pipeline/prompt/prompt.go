@@ -131,15 +131,20 @@ type Prompt struct {
 
 	now        func() time.Time // nil if it is not to be sent
 	plansAhead bool
-	marked     string       // time to live of our cache marker; empty if none
-	met        int          // messages that an earlier request of the session had
-	heat       session.Heat // what its lane knew of the provider's cache
-	released   string       // how its thinking is released from its binding; empty if it is not
+	marked     string // time to live of our cache marker; empty if none
+	released   string // how its thinking is released from its binding; empty if it is not
 	account    account
-	standing   *session.Projection // the lane's before the modules ran
-	fresh      []session.Insert    // that it is the first to hold
-	omits      bool                // it leaves out inserts that earlier prompts of the lane had
-	isLost     bool                // its lane could not be looked for: nobody knows what earlier prompts had
+	fresh      []session.Insert // that it is the first to hold
+	earlier    earlier
+}
+
+// earlier is what is known of the prompts that a prompt's lane had before it.
+type earlier struct {
+	met      int                 // messages that an earlier request of the session had
+	heat     session.Heat        // what the lane knew of the provider's cache
+	standing *session.Projection // the lane's before the modules ran; nil if none
+	omits    bool                // earlier prompts had inserts that this one leaves out
+	isLost   bool                // the lane could not be looked for: what earlier prompts had is not known
 }
 
 // Write writes the prompt of a request. A failure inside Palimpsest leaves the
@@ -255,9 +260,9 @@ func (w *Writer) project(ctx context.Context, prompt *Prompt, hint session.Hint,
 	exchange := prompt.Exchange
 	hint.Kind = laneKind(exchange.Class)
 	exchange.Chain = w.Resolver.Chain(exchange.Scope, hint, exchange.Digests)
-	prompt.isLost = true
+	prompt.earlier.isLost = true
 	lane, met, err := w.find(ctx, exchange, hint)
-	prompt.isLost = err != nil
+	prompt.earlier.isLost = err != nil
 	if err != nil {
 		size := exchange.Size(nil)
 		exchange.Report = pipeline.Report{
@@ -267,7 +272,7 @@ func (w *Writer) project(ctx context.Context, prompt *Prompt, hint session.Hint,
 		return
 	}
 	defer lane.Unlock()
-	prompt.Lane, prompt.met, prompt.heat, exchange.Met = lane, met, lane.Heat(), met
+	prompt.Lane, prompt.earlier.met, prompt.earlier.heat, exchange.Met = lane, met, lane.Heat(), met
 	exchange.Session = lane.Session
 	w.settle(exchange, hint, lane, met)
 	exchange.Anchor = lane.LastAnchor(exchange.Request.Model)
@@ -280,9 +285,9 @@ func (w *Writer) project(ctx context.Context, prompt *Prompt, hint session.Hint,
 		exchange.Summary = lane.Summary(exchange.Chain)
 		exchange.TakeOver(lane.Inserts(exchange.Chain))
 	} else {
-		prompt.omits = len(lane.Inserts(exchange.Chain)) > 0
+		prompt.earlier.omits = len(lane.Inserts(exchange.Chain)) > 0
 	}
-	prompt.standing = exchange.Projection
+	prompt.earlier.standing = exchange.Projection
 	if dryRun {
 		prompt.Trial = w.rehearse(ctx, *exchange)
 		exchange.Report = exchange.Standing()

@@ -12,8 +12,8 @@ type Standing struct {
 // body may share the client's memory. It must be called before that is let go.
 func (p *Prompt) Standing() Standing {
 	exchange := *p.Exchange
-	exchange.Projection = p.standing
-	stood := &Prompt{Exchange: &exchange, omits: p.omits, isLost: p.isLost}
+	exchange.Projection = p.earlier.standing
+	stood := &Prompt{Exchange: &exchange, earlier: earlier{omits: p.earlier.omits, isLost: p.earlier.isLost}}
 	stood.seal(p.AsksUsage, nil)
-	return Standing{Body: stood.Body, Beta: stood.Beta, Tokens: exchange.Size(p.standing)}
+	return Standing{Body: stood.Body, Beta: stood.Beta, Tokens: exchange.Size(p.earlier.standing)}
 }

@@ -28,13 +28,23 @@ type Sent struct {
 	// Summarizes says that the workspace has models write summaries of its lanes.
 	Summarizes bool
 
+	size    sentSize
+	limit   int // tokens that it might have; 0 if no one knows
+	account account
+	cache   sentCache
+}
+
+// sentSize is what the size that the provider reports for a prompt is compared with.
+type sentSize struct {
 	isWhole  bool // the body holds all of the prompt
 	model    tokens.Model
 	anchor   session.Anchor // but for the tokens that the provider will report
 	estimate int            // o200k tokens of the prompt as sent
-	limit    int            // tokens that it might have; 0 if no one knows
-	account  account
+}
 
+// sentCache is what is to be learned of the provider's cache of a prompt, and planned
+// for the time when it will have gone cold.
+type sentCache struct {
 	heat    session.Heat
 	life    life
 	idle    int               // tokens above which an epoch may be planned ahead
@@ -47,12 +57,15 @@ func (p *Prompt) Sent() Sent {
 	length := len(exchange.Digests)
 	sent := Sent{
 		Lane: p.Lane, Scope: exchange.Scope, Head: exchange.Chain[length], Position: length, AsksUsage: p.AsksUsage,
-		isWhole: exchange.Request.Frozen == "" || exchange.Request.Frozen == bypass,
-		model:   exchange.Model, estimate: exchange.Estimate(exchange.Projection), limit: exchange.Limit,
-		anchor:  session.Anchor{Position: length, Fixed: exchange.Fixed, Model: exchange.Request.Model, Inserted: exchange.Inserted(exchange.Projection)},
+		size: sentSize{
+			isWhole: exchange.Request.Frozen == "" || exchange.Request.Frozen == bypass, model: exchange.Model,
+			estimate: exchange.Estimate(exchange.Projection),
+			anchor:   session.Anchor{Position: length, Fixed: exchange.Fixed, Model: exchange.Request.Model, Inserted: exchange.Inserted(exchange.Projection)},
+		},
+		limit:   exchange.Limit,
 		account: p.account, Summarizes: pipeline.SettingsOf[ipc.Config](exchange.Config).LLMCompression != (ipc.LLMCompression{}),
 	}
-	sent.anchor.Projection = number(exchange)
+	sent.size.anchor.Projection = number(exchange)
 	p.wentOut(&sent)
 	return sent
 }
@@ -100,11 +113,11 @@ func (w *Writer) Answered(sent Sent, answer wire.Answer) cost.Money {
 // learn learns how large a prompt was.
 func (w *Writer) learn(sent Sent, answer wire.Answer) {
 	reported := answer.Usage.Prompt()
-	sent.anchor.Tokens = reported
+	sent.size.anchor.Tokens = reported
 	if sent.Lane != nil {
-		sent.Lane.Reported(sent.anchor)
+		sent.Lane.Reported(sent.size.anchor)
 	}
-	if sent.isWhole && !answer.Reduced { // or the count is of more, or of less, than was estimated
-		w.Calibration.Observe(sent.Scope.Workspace, sent.model, sent.estimate, reported)
+	if sent.size.isWhole && !answer.Reduced { // or the count is of more, or of less, than was estimated
+		w.Calibration.Observe(sent.Scope.Workspace, sent.size.model, sent.size.estimate, reported)
 	}
 }

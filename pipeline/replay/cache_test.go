@@ -81,16 +81,16 @@ func TestUsageSaysForHowLongTheProviderCaches(t *testing.T) {
 		}
 		var last replay.Step
 		_, err = run.Run(t.Context(), unmarked(t, generated.Body(generated.Steps()-1)), func(step replay.Step) error {
-			if want := int64(math.Round(float64(step.Use.Read) + one.written*float64(step.Use.Write))); step.CostMicroUSD != want || step.DirectMicroUSD != want {
+			if want := int64(math.Round(float64(step.Sent.Use.Read) + one.written*float64(step.Sent.Use.Write))); step.CostMicroUSD != want || step.DirectMicroUSD != want {
 				t.Errorf("%s, request %d costs %d and %d, want %d", name, step.Number, step.CostMicroUSD, step.DirectMicroUSD, want)
 			}
 			last = step
 			return nil
 		})
-		if err != nil || last.Lane == nil || last.Number < 5 {
+		if err != nil || last.Sent.Lane == nil || last.Number < 5 {
 			t.Fatalf("%s: %+v, %v", name, last, err)
 		}
-		if heat := last.Lane.Heat(); heat.TTL != one.lives {
+		if heat := last.Sent.Lane.Heat(); heat.TTL != one.lives {
 			t.Errorf("%s: the lane's cache is taken to live for %s", name, heat.TTL)
 		}
 	}

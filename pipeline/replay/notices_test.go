@@ -84,18 +84,18 @@ func newSampled(t *testing.T, double *providerdouble.Double, window int) *replay
 // and of how many the archive returns the very bytes that were sent.
 func originals(t *testing.T, run *replay.Replay, last replay.Step, body []byte) (lost, back int) {
 	t.Helper()
-	if last.Projection == nil {
+	if last.Sent.Projection == nil {
 		return 0, 0
 	}
 	envelope, err := wire.Open(body, anthropic.New().List())
 	if err != nil {
 		t.Fatal(err)
 	}
-	kept := run.Originals(last.Lane.ID)
-	for i := range last.Projection.Covers {
+	kept := run.Originals(last.Sent.Lane.ID)
+	for i := range last.Sent.Projection.Covers {
 		if bytes.Equal(kept[i], envelope.Element(i)) {
 			back++
 		}
 	}
-	return last.Projection.Covers, back
+	return last.Sent.Projection.Covers, back
 }

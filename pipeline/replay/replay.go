@@ -68,12 +68,17 @@ type Step struct {
 	DirectMicroUSD int64   `json:"direct_microusd"` // without the proxy, were the window large enough
 	Invalid        string  `json:"invalid,omitempty"`
 
-	Body       []byte              `json:"-"` // as it would go out
-	Lane       *session.Lane       `json:"-"` // nil if none was resolved
-	Projection *session.Projection `json:"-"` // what stands for the first messages; nil: they do
-	Report     pipeline.Report     `json:"-"`
-	Use        Use                 `json:"-"` // of the provider's cache, in o200k tokens
-	Elapsed    time.Duration       `json:"-"` // until the body was ready to go out
+	Sent Sent `json:"-"`
+}
+
+// Sent is what would go out at a step of a replay, and what the pipeline did for it.
+type Sent struct {
+	Body       []byte              // as it would go out
+	Lane       *session.Lane       // nil if none was resolved
+	Projection *session.Projection // what stands for the first messages; nil: they do
+	Report     pipeline.Report
+	Use        Use           // of the provider's cache, in o200k tokens
+	Elapsed    time.Duration // until the body was ready to go out
 }
 
 // Sum is a whole replay.
@@ -208,7 +213,10 @@ func (r *Replay) step(ctx context.Context, body []byte, headers http.Header, cac
 		Shared: use.share(), Bust: use.Bust,
 		CostMicroUSD:   r.config.cost(use, price),
 		DirectMicroUSD: r.config.cost(without, price),
-		Body:           written.Body, Lane: written.Lane, Projection: exchange.Projection, Report: exchange.Report, Use: use, Elapsed: elapsed,
+		Sent: Sent{
+			Body: written.Body, Lane: written.Lane, Projection: exchange.Projection, Report: exchange.Report, Use: use,
+			Elapsed: elapsed,
+		},
 	}
 	if r.config.Validate != nil {
 		if err := r.config.Validate(r.config.Format, written.Body); err != nil {
@@ -287,7 +295,7 @@ func Detect(body []byte) conversation.Format {
 func (s *Sum) add(step *Step) {
 	s.Exchanges++
 	step.Number = s.Exchanges
-	if step.Report.Archived > 0 {
+	if step.Sent.Report.Archived > 0 {
 		s.Epochs++
 	}
 	step.Epochs = s.Epochs
@@ -297,7 +305,7 @@ func (s *Sum) add(step *Step) {
 	if step.Invalid != "" {
 		s.Invalid++
 	}
-	s.Window = step.Report.Limit
+	s.Window = step.Sent.Report.Limit
 	s.CostMicroUSD += step.CostMicroUSD
 	s.DirectMicroUSD += step.DirectMicroUSD
 }

@@ -43,7 +43,7 @@ func TestGeneratedSessionsReplayWithoutAFault(t *testing.T) {
 				if step.Invalid != "" {
 					t.Errorf("request %d: %s", step.Number, step.Invalid)
 				}
-				if last.Body != nil && !step.Bust && !startsWith(step.Body, last.Body) {
+				if last.Sent.Body != nil && !step.Bust && !startsWith(step.Sent.Body, last.Sent.Body) {
 					t.Errorf("request %d does not begin with the one before", step.Number)
 				}
 				last = step
@@ -59,7 +59,7 @@ func TestGeneratedSessionsReplayWithoutAFault(t *testing.T) {
 			if sum.CostMicroUSD >= sum.DirectMicroUSD {
 				t.Errorf("costs %d µ$ against %d without the proxy", sum.CostMicroUSD, sum.DirectMicroUSD)
 			}
-			originals := run.Originals(last.Lane.ID)
+			originals := run.Originals(last.Sent.Lane.ID)
 			if len(originals) < durable || durable == 0 {
 				t.Errorf("%d messages are kept, the newest epoch had %d", len(originals), durable)
 			}

@@ -190,12 +190,12 @@ func (way *unusual) run(t *testing.T) {
 		if err != nil || step.Invalid != "" {
 			t.Fatalf("request %d: %v %s", i, err, step.Invalid)
 		}
-		if step.Report.Limit > 0 && step.After > step.Report.Limit {
-			t.Errorf("request %d has %d of %d tokens", i, step.After, step.Report.Limit)
+		if step.Sent.Report.Limit > 0 && step.After > step.Sent.Report.Limit {
+			t.Errorf("request %d has %d of %d tokens", i, step.After, step.Sent.Report.Limit)
 		}
 		sum.CostMicroUSD, sum.DirectMicroUSD = sum.CostMicroUSD+step.CostMicroUSD, sum.DirectMicroUSD+step.DirectMicroUSD
-		for j := range step.Report.Events {
-			switch event := &step.Report.Events[j]; event.Type {
+		for j := range step.Sent.Report.Events {
+			switch event := &step.Sent.Report.Events[j]; event.Type {
 			case "completed":
 				epochs++
 				way.check(t, i, event, &step, pipeline.Change[ipc.Config](&config))

@@ -252,7 +252,7 @@ func TestLanesThatHaveSplitAreOneAgain(t *testing.T) {
 	hint := session.Hint{Name: "run", Source: "header"}
 	for i, words := range []string{"a", "a B c", "a B c D e"} {
 		chain := session.Chain(one.scope, hint, history(words))
-		stray := session.Seen{Scope: one.scope, Session: uuid.New(), Lane: uuid.New(), Name: "run", Position: len(chain) - 1, Head: chain[len(chain)-1]}
+		stray := session.Seen{Scope: one.scope, Session: uuid.New(), Lane: uuid.New(), Naming: session.Naming{Name: "run"}, Messages: session.Messages{Position: len(chain) - 1, Head: chain[len(chain)-1]}}
 		if err := one.store.Record(t.Context(), one.scope.Workspace, []session.Seen{stray}); err != nil {
 			t.Fatal(err)
 		}

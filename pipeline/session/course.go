@@ -25,12 +25,11 @@ type Totals struct {
 
 // Moment is one request of a lane.
 type Moment struct {
-	Number       int // of the request in its lane, from 1 on
-	At           time.Time
-	Before       int // estimate of the prompt in tokens as the client sent it
-	After        int // and as it was sent
-	Window       int // tokens that the prompt might have by the settings of then; 0: unknown
-	Target       int // tokens above which it was to be compressed by the settings of then; 0 if never, or not recorded
+	Number int // of the request in its lane, from 1 on
+	At     time.Time
+
+	PromptSize
+
 	Compression  string
 	Class        string
 	Levels       [4]int // messages at L0 to L3
@@ -41,4 +40,12 @@ type Moment struct {
 	Reach        bool // the client's prompt was too long to be sent, and ours was answered
 	Status       int
 	Report       []byte // JSON of pipeline.Report; only in Events
+}
+
+// PromptSize is the size of a prompt beside what it might have, in tokens.
+type PromptSize struct {
+	Before int // estimate of the prompt as the client sent it
+	After  int // and as it was sent
+	Window int // what the prompt might have by the settings of then; 0: unknown
+	Target int // above which it was to be compressed by the settings of then; 0 if never, or not recorded
 }

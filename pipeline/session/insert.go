@@ -82,7 +82,6 @@ func (i *Insert) weight() int {
 // inserted is what modules have put into a lane's prompt.
 type inserted struct {
 	inserts []Insert // by number
-	taken   int      // number of the newest that was taken over from the lane's parent; 0 if none
 }
 
 // Inserts returns the lane's inserts that stand in the history whose links chain
@@ -107,10 +106,10 @@ func standing(inserts []Insert, chain []conversation.Hash) []Insert {
 }
 
 // NextInsert returns the number of the lane's next insert.
-func (i *inserted) NextInsert() int {
-	next := i.taken + 1
-	if n := len(i.inserts); n > 0 {
-		next = max(next, i.inserts[n-1].Number+1)
+func (l *Lane) NextInsert() int {
+	next := l.Taken + 1
+	if n := len(l.inserts); n > 0 {
+		next = max(next, l.inserts[n-1].Number+1)
 	}
 	return next
 }
@@ -126,13 +125,13 @@ func (i *inserted) Drop(from int) {
 	}
 }
 
-// inherit takes over what stands in the first messages of the lane that this
+// inherit takes over the inserts that stand in the first messages of the lane that this
 // one forks from.
-func (i *inserted) inherit(from *inserted, messages int) {
+func (l *Lane) inherit(from *Lane, messages int) {
 	for _, insert := range from.inserts {
 		if insert.Message < messages {
-			i.inserts = append(i.inserts, insert)
-			i.taken = insert.Number
+			l.inserts = append(l.inserts, insert)
+			l.Taken = insert.Number
 		}
 	}
 }

@@ -25,36 +25,63 @@ const (
 // of two concurrent requests only one ends an epoch; the other waits as long as its
 // context lets it.
 type Lane struct {
-	Session   uuid.UUID
-	ID        uuid.UUID
-	Parent    uuid.UUID // lane this one forked from; uuid.Nil if none
-	ForkAt    int       // messages shared with Parent, whose entries in the archive count as its own
-	Inherited int       // number of the newest projection taken over from Parent; 0 if none
-	Name      string    // the client's own session id; empty: recognized by content
-	Source    string    // where it came from
-	Kind      Kind
-	Assumed   bool // opened while the store was away, which may know the lane
+	Session uuid.UUID
+	ID      uuid.UUID
+	Kind    Kind
+	Assumed bool // opened while the store was away, which may know the lane
 
-	mu          lock
-	tip         int          // messages of the request that went furthest
-	served      int          // messages of the request to this process that went furthest
-	projections []Projection // oldest first
-	summaries   []Summary    // oldest first
-	anchor      Anchor
-	pins        []int // messages whose turns stay as they are, in order
-	order       Order // the newest, carried out or not
+	Descent
+	Naming
 
+	mu     lock
 	warmth warmth
 	trunk  weak.Pointer[Lane] // what a side call forked from
 
-	stale atomic.Bool           // it has changed in the store
-	heard atomic.Uint64         // how often the resolver had missed changes when the lane was as the store has it
-	at    atomic.Pointer[place] // where its newest request ended; nil: nowhere yet
+	reached   // how far its requests have come
+	compacted // what stands for its messages
+	notices   // what it has heard of other processes
 
 	*durability // how far its messages have come on their way into the archive
 
 	progress // towards its next epoch
 	inserted // what modules have put into its prompt
+}
+
+// Descent says where a lane comes from. Its zero value is that of a lane that forked from none.
+type Descent struct {
+	Parent    uuid.UUID // lane that this one forked from; uuid.Nil if none
+	ForkAt    int       // messages shared with Parent, whose entries in the archive count as its own
+	Inherited int       // number of the newest projection taken over from Parent; 0 if none
+	Taken     int       // number of the newest insert taken over from Parent; 0 if none
+}
+
+// Naming is how a session was recognized.
+type Naming struct {
+	Name   string // the client's own session id; empty: recognized by content
+	Source string // where it came from: "header", "metadata.user_id", …, "lineage"
+}
+
+// reached is how far the requests of a lane have come.
+type reached struct {
+	tip    int                   // messages of the request that went furthest
+	served int                   // messages of the request to this process that went furthest
+	anchor Anchor                // the newest size that the provider reported
+	at     atomic.Pointer[place] // where its newest request ended; nil: nowhere yet
+}
+
+// compacted is what stands for messages of a lane in its prompts, and what its next epoch
+// has to respect.
+type compacted struct {
+	projections []Projection // oldest first
+	summaries   []Summary    // oldest first
+	pins        []int        // messages whose turns stay as they are, in order
+	order       Order        // the newest, carried out or not
+}
+
+// notices are what a lane has heard of other processes.
+type notices struct {
+	stale atomic.Bool   // it has changed in the store
+	heard atomic.Uint64 // how often the resolver had missed changes when the lane was as the store has it
 }
 
 // Anchor is the size of a prompt of the lane as the provider reported it.
@@ -127,8 +154,8 @@ func (l *Lane) Seen(scope Scope, model string, at time.Time) Seen {
 // Place returns Seen without what has become of the lane.
 func (l *Lane) Place(scope Scope, at time.Time) Seen {
 	return Seen{
-		Scope: scope, Session: l.Session, Lane: l.ID, Kind: l.Kind, Parent: l.Parent, ForkAt: l.ForkAt, Inherited: l.Inherited, Taken: l.taken,
-		Name: l.Name, Source: l.Source, At: at,
+		Scope: scope, Session: l.Session, Lane: l.ID, Kind: l.Kind,
+		Descent: l.Descent, Naming: l.Naming, At: at,
 	}
 }
 
@@ -136,8 +163,7 @@ func (l *Lane) Place(scope Scope, at time.Time) Seen {
 // what the archive holds of them.
 func (l *Lane) fork(at int) *Lane {
 	fork := &Lane{
-		Session: l.Session, Parent: l.ID, ForkAt: at, Name: l.Name, Source: l.Source, Kind: l.Kind,
-		durability: l.durability.fork(at),
+		Session: l.Session, Descent: Descent{Parent: l.ID, ForkAt: at}, Naming: l.Naming, Kind: l.Kind, durability: l.durability.fork(at),
 	}
 	fork.pins = pinsBefore(l.pins, at)
 	fork.attempts = l.Attempts()
@@ -152,8 +178,8 @@ func (l *Lane) fork(at int) *Lane {
 			fork.summaries = append(fork.summaries, summary)
 		}
 	}
-	fork.inherit(&l.inserted, at)
-	if l.Parent != uuid.Nil && at <= l.ForkAt && fork.Inherited <= l.Inherited && fork.taken <= l.taken {
+	fork.inherit(l, at)
+	if l.Parent != uuid.Nil && at <= l.ForkAt && fork.Inherited <= l.Inherited && fork.Taken <= l.Taken {
 		fork.Parent = l.Parent // all that is shared is its own; lines of descent stay short
 	}
 	if l.anchor.Position <= at {
@@ -176,7 +202,7 @@ func (l *Lane) weight() uint32 {
 		bytes += projection.weight()
 	}
 	for i := range l.inserts {
-		if l.inserts[i].Number > l.taken {
+		if l.inserts[i].Number > l.Taken {
 			bytes += l.inserts[i].weight()
 		}
 	}

@@ -118,16 +118,21 @@ type Overview struct {
 	StartedAt time.Time
 	LastAt    time.Time
 
-	Exchanges    int
-	Epochs       int
-	TokensBefore int64 // sum over all exchanges
-	TokensAfter  int64
-	NetMicroUSD  int64
-	Reach        int64 // requests whose prompt was too long to be sent as it came, and was answered
+	Sums
 
 	Single     bool // no request of it carries history, and its client names no session
 	Bridged    bool // something was put back after the client compacted itself
 	Rehydrated bool // something was brought back from the archive
+}
+
+// Sums are what all exchanges of a session add up to.
+type Sums struct {
+	Exchanges    int
+	Epochs       int
+	TokensBefore int64 // estimates of the prompts as the client sent them
+	TokensAfter  int64 // and as they were sent
+	NetMicroUSD  int64 // saved, net of cache rewrites
+	Reach        int64 // requests whose prompt was too long to be sent as it came, and was answered
 }
 
 // Detail is a session with its lanes, those of the conversation itself first, the

@@ -362,10 +362,10 @@ func (r *Resolver) stored(ctx context.Context, scope Scope, chain []conversation
 // Stored returns the lane as it is stored. It is no lane of a Resolver.
 func (f *Found) Stored() *Lane {
 	lane := &Lane{
-		Session: f.Session, ID: f.Lane, Name: f.Name, Source: f.Source, Kind: f.Kind,
-		tip: f.Tip, durability: durable(f.Archived), projections: f.Projections,
-		pins: f.Pins, order: f.Order,
-		summaries: f.Summaries, progress: progress{attempts: f.Attempts, plan: f.Plan}, inserted: inserted{inserts: f.Inserts, taken: f.Taken},
+		Session: f.Session, ID: f.Lane, Kind: f.Kind, Naming: f.Naming, Descent: Descent{Taken: f.Taken},
+		reached: reached{tip: f.Tip}, durability: durable(f.Archived),
+		compacted: compacted{projections: f.Projections, pins: f.Pins, order: f.Order, summaries: f.Summaries},
+		progress:  progress{attempts: f.Attempts, plan: f.Plan}, inserted: inserted{inserts: f.Inserts},
 	}
 	lane.warmth.load(f.Heat)
 	return lane
@@ -392,7 +392,7 @@ func leave(lane *Lane, match int, messages []conversation.Digest, chain []conver
 
 // begin returns a new lane with an id, locked.
 func begin(id uuid.UUID, scope Scope, hint Hint) *Lane {
-	lane := &Lane{Session: sessionID(scope, hint, id), ID: id, Name: hint.Name, Source: hint.Source, Kind: cmp.Or(hint.Kind, Main), durability: durable(0)}
+	lane := &Lane{Session: sessionID(scope, hint, id), ID: id, Naming: Naming{Name: hint.Name, Source: hint.Source}, Kind: cmp.Or(hint.Kind, Main), durability: durable(0)}
 	lane.mu.Lock()
 	return lane
 }

@@ -20,16 +20,14 @@ func (s *Seen) Base() conversation.Hash {
 	return s.Links[0]
 }
 
-// MoveTo has the exchange belong to another lane: a fork of a parent at a message, which takes
-// over that lane's projections and inserts up to two numbers.
-func (s *Seen) MoveTo(lane, parent uuid.UUID, forkAt, inherited, taken int) {
-	s.Lane, s.Parent, s.ForkAt, s.Inherited, s.Taken = lane, parent, forkAt, inherited, taken
-}
+// MoveTo has the exchange belong to another lane.
+func (s *Seen) MoveTo(lane uuid.UUID, from Descent) { s.Lane, s.Descent = lane, from }
 
 // Fork has the exchange leave its lane before its first entry. The fork takes over the lane's
 // projections and inserts up to two numbers.
 func (s *Seen) Fork(inherited, taken int) {
-	s.MoveTo(forkID(s.Lane, cmp.Or(s.Kind, Main), s.Head), s.Lane, s.First(), inherited, taken)
+	from := Descent{Parent: s.Lane, ForkAt: s.First(), Inherited: inherited, Taken: taken}
+	s.MoveTo(forkID(s.Lane, cmp.Or(s.Kind, Main), s.Head), from)
 }
 
 // Skip leaves out the entries before a message, which the archive has.

@@ -79,29 +79,28 @@ type Seen struct {
 	Scope   Scope
 	Session uuid.UUID
 	Lane    uuid.UUID
-	Kind    Kind      // of Lane; empty: Main
-	Parent  uuid.UUID // lane this one forked from; uuid.Nil if none
-	ForkAt  int       // messages shared with Parent
+	Kind    Kind // of Lane; empty: Main
+	Descent      // of Lane
 
-	// Inherited is the number of the newest projection taken over from Parent;
-	// 0 if none.
-	Inherited int
+	Naming
 
-	// Taken is the number of the newest insert taken over from Parent; 0 if none.
-	Taken int
-
-	Name   string // the client's own session id; empty: recognized by content
-	Source string // where it came from: "header", "metadata.user_id", …, "lineage"
 	Title  string // start of the first typed message
 	Client string
 	Model  string
 
 	At       time.Time
+	Heat     Heat     // the lane's newest
+	Attempts Attempts // the lane's
+	Ahead    *Ahead   // what its next epoch can be planned from; nil if nothing new
+
+	Messages
+	Increment
+}
+
+// Messages are what an exchange adds to the history of its lane.
+type Messages struct {
 	Position int               // messages in the request
 	Head     conversation.Hash // link of the history after them
-	Heat     Heat              // the lane's newest
-	Attempts Attempts          // the lane's
-	Ahead    *Ahead            // what its next epoch can be planned from; nil if nothing new
 	Entries  []archive.Entry   // messages not yet known to be stored, up to the request's last
 
 	// Links are those of the history before each of Entries and behind the last one; empty
@@ -109,10 +108,13 @@ type Seen struct {
 	Links []conversation.Hash `json:",omitempty"`
 
 	Answer json.RawMessage // kept by its hash alone: it has no place in the lane until the client sends it; optional
+}
 
-	Exchanges    int // what to add to the session's counts
-	TokensBefore int
-	TokensAfter  int
+// Increment is what an exchange adds to the counts of its session.
+type Increment struct {
+	Exchanges    int
+	TokensBefore int // estimate of the prompt as the client sent it
+	TokensAfter  int // and as it was sent
 	NetMicroUSD  int64
 	Reach        bool // the client's prompt was too long to be sent, and ours was answered
 	Continued    bool // the request carries history: an answer that a model has given
@@ -135,14 +137,13 @@ func (s *Seen) Bytes() int {
 
 // Found is a stored lane that a history continues.
 type Found struct {
-	Session     uuid.UUID
-	Lane        uuid.UUID
-	Name        string // of the session, as in Seen
-	Source      string
-	Kind        Kind
-	Match       int // messages of the history that the lane's head stands for
-	Tip         int // messages of the lane's request that went furthest
-	Archived    int // messages of the lane in the archive, without a gap from 0
+	Session uuid.UUID
+	Lane    uuid.UUID
+	Kind    Kind
+
+	Naming
+	Extent
+
 	Heat        Heat
 	Attempts    Attempts
 	Projections []Projection // oldest first, with those taken over from the lane it forked from
@@ -152,6 +153,13 @@ type Found struct {
 	Inserts     []Insert     // by number, with those taken over
 	Taken       int          // number of the newest insert taken over; 0 if none
 	Plan        *Plan        // of the next epoch; nil if absent for its last prompt
+}
+
+// Extent is how many messages of a stored lane there are.
+type Extent struct {
+	Match    int // of the history that the lane's head stands for
+	Tip      int // of the lane's request that went furthest
+	Archived int // in the archive, without a gap from 0
 }
 
 // Store keeps sessions, lanes and projections.

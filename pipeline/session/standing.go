@@ -20,7 +20,7 @@ func (l *Lane) standing() Standing {
 	if number := l.NextNumber() - 1; number > l.Inherited {
 		standing.Projection = number
 	}
-	if number := l.NextInsert() - 1; number > l.taken {
+	if number := l.NextInsert() - 1; number > l.Taken {
 		standing.Insert = number
 	}
 	return standing

@@ -137,8 +137,9 @@ func (p *product) workspace(t *testing.T, name string, sessions int) tenants.Wor
 	for i := range sessions {
 		scope := session.Scope{Workspace: workspace.ID, APIKey: uuid.New(), Format: conversation.Anthropic}
 		seen := session.Seen{
-			Scope: scope, Session: uuid.New(), Lane: uuid.New(), Source: "lineage", Title: "a session of " + name, Model: "m",
-			At: time.Now(), Position: 3, Head: sha256.Sum256(fmt.Appendf(nil, "%s %d", name, i)), Exchanges: 1,
+			Scope: scope, Session: uuid.New(), Lane: uuid.New(), Naming: session.Naming{Source: "lineage"}, Title: "a session of " + name, Model: "m",
+			At: time.Now(), Messages: session.Messages{Position: 3, Head: sha256.Sum256(fmt.Appendf(nil, "%s %d", name, i))},
+			Increment: session.Increment{Exchanges: 1},
 		}
 		for n := range 3 {
 			raw := fmt.Appendf(nil, `{"role":"user","content":"zebra %d of session %d of %s"}`, n, i, name)
@@ -151,8 +152,11 @@ func (p *product) workspace(t *testing.T, name string, sessions int) tenants.Wor
 			t.Fatal(err)
 		}
 		err := p.DB.Exchanges.RecordExchanges(t.Context(), workspace.ID, []tenants.Exchange{{
-			ID: uuid.Must(uuid.NewV7()), At: time.Now(), Session: seen.Session, Lane: seen.Lane, APIKey: scope.APIKey, Provider: tenants.ProviderAnthropic,
-			Endpoint: "/v1/messages", Status: 200,
+			ID: uuid.Must(uuid.NewV7()), At: time.Now(),
+			ExchangeRequest: tenants.ExchangeRequest{
+				Session: seen.Session, Lane: seen.Lane, APIKey: scope.APIKey, Endpoint: "/v1/messages",
+			},
+			ExchangeAnswer: tenants.ExchangeAnswer{Provider: tenants.ProviderAnthropic, Status: 200},
 		}})
 		if err != nil {
 			t.Fatal(err)

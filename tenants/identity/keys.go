@@ -97,7 +97,7 @@ func (k *Keys) Create(workspace tenants.WorkspaceID, name string, scopes []tenan
 	secret, prefix, suffix := GenerateKey()
 	key = tenants.APIKey{
 		ID: uuid.Must(uuid.NewV7()), Workspace: workspace, Name: name, Prefix: prefix, Suffix: suffix,
-		Scopes: scopes, CreatedBy: by, CreatedAt: k.now(), ExpiresAt: expires,
+		Scopes: scopes, CreatedBy: by, APIKeyTimes: tenants.APIKeyTimes{CreatedAt: k.now(), ExpiresAt: expires},
 	}
 	return key, secret, HashKey(k.peppers[0], secret)
 }

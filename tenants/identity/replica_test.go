@@ -118,7 +118,7 @@ func TestAnswerFromBeforeAChangeIsNotRemembered(t *testing.T) {
 	case err := <-outcome:
 		t.Fatalf("answered %v from memory", err)
 	}
-	store.answer <- tenants.APIKey{ID: uuid.New(), RevokedAt: &revoked}
+	store.answer <- tenants.APIKey{ID: uuid.New(), APIKeyTimes: tenants.APIKeyTimes{RevokedAt: &revoked}}
 	if err := <-outcome; !errors.Is(err, tenants.ErrKeyRevoked) {
 		t.Errorf("after the change: %v, want ErrKeyRevoked", err)
 	}

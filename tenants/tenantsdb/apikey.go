@@ -230,8 +230,11 @@ func (r apiKeyRow) toAPIKey() (tenants.APIKey, error) {
 	limits.NoStore = r.NoStore
 	return tenants.APIKey{
 		ID: r.ID, Workspace: r.WorkspaceID, Name: r.Name, Prefix: r.Prefix, Suffix: r.Suffix,
-		Scopes: splitScopes(r.Scopes), Pipeline: r.Pipeline, Limits: limits, CreatedBy: r.CreatedBy, CreatedAt: r.CreatedAt,
-		ExpiresAt: r.ExpiresAt, RevokedAt: r.RevokedAt, LastUsedAt: r.LastUsedAt, OldUntil: r.OldUntil,
+		Scopes: splitScopes(r.Scopes), Pipeline: r.Pipeline, Limits: limits, CreatedBy: r.CreatedBy,
+		APIKeyTimes: tenants.APIKeyTimes{
+			CreatedAt: r.CreatedAt, ExpiresAt: r.ExpiresAt, RevokedAt: r.RevokedAt, LastUsedAt: r.LastUsedAt,
+			OldUntil: r.OldUntil,
+		},
 	}, nil
 }
 

@@ -116,7 +116,7 @@ func (w *world) create(t *rapid.T, by caller) (may bool, err error) {
 		may = may && canUse(role, scope)
 	}
 	// Whatever is said of who created it, who asks did.
-	stored := tenants.APIKey{ID: key.id, Workspace: w.workspace, Name: "key", Scopes: scopes, CreatedBy: w.joined[0], CreatedAt: now()}
+	stored := tenants.APIKey{ID: key.id, Workspace: w.workspace, Name: "key", Scopes: scopes, CreatedBy: w.joined[0], APIKeyTimes: tenants.APIKeyTimes{CreatedAt: now()}}
 	err = w.b.APIKeys.CreateAPIKey(w.as(by), w.workspace, stored, key.hash)
 	if may {
 		w.keys = append(w.keys, key)
@@ -247,7 +247,7 @@ func TestRandomCallersDoWhatTheModelSays(t *testing.T) {
 			w.joined = append(w.joined, person.ID)
 		}
 		first := &modelKey{id: uuid.New(), hash: []byte(name), scopes: []tenants.Scope{tenants.ScopeProxy, tenants.ScopeManage}, creator: w.joined[1], behind: w.joined[1]}
-		stored := tenants.APIKey{ID: first.id, Workspace: workspace, Name: "first", Scopes: first.scopes, CreatedBy: first.creator, CreatedAt: now()}
+		stored := tenants.APIKey{ID: first.id, Workspace: workspace, Name: "first", Scopes: first.scopes, CreatedBy: first.creator, APIKeyTimes: tenants.APIKeyTimes{CreatedAt: now()}}
 		if err := b.APIKeys.CreateAPIKey(w.ctx, workspace, stored, first.hash); err != nil {
 			rt.Fatal(err)
 		}

@@ -39,7 +39,7 @@ func TestAReaderIsWhatRoleAndPolicySay(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	key := uuid.New()
-	if err := b.APIKeys.CreateAPIKey(t.Context(), b.workspace, tenants.APIKey{ID: key, CreatedBy: b.user.ID, CreatedAt: now()}, []byte("hash")); err != nil {
+	if err := b.APIKeys.CreateAPIKey(t.Context(), b.workspace, tenants.APIKey{ID: key, CreatedBy: b.user.ID, APIKeyTimes: tenants.APIKeyTimes{CreatedAt: now()}}, []byte("hash")); err != nil {
 		t.Fatal(err)
 	}
 	others, _ := b.addKey(t, b.workspace)

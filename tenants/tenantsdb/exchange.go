@@ -242,19 +242,32 @@ func textsOf(encoded []byte) map[string]string {
 
 func (r *exchangeRow) toExchange() tenants.Exchange {
 	return tenants.Exchange{
-		ID: r.ID, Workspace: r.WorkspaceID, At: r.At, Session: r.SessionID, Lane: r.LaneID, APIKey: r.APIKeyID, ProviderKey: r.ProviderKeyID,
-		Provider: tenants.Provider(r.Provider), Endpoint: r.Endpoint, Model: r.Model, Client: r.Client, Class: r.Class, Stream: r.Stream,
-		Status: r.Status, ErrorFrom: r.ErrorFrom, ErrorType: r.ErrorType, Position: r.Position, Compression: r.Compression,
-		TokensBefore: r.TokensBefore, TokensAfter: r.TokensAfter, Window: r.WindowTokens,
-		Levels: [4]int{r.Level0, r.Level1, r.Level2, r.Level3},
-		Input:  r.InputTokens, CacheRead: r.CacheReadTokens, CacheWrite: r.CacheWriteTokens, Output: r.OutputTokens,
-		CostMicroUSD: r.CostMicroUSD, NetMicroUSD: r.NetMicroUSD,
-		UnreadMicroUSD: r.UnreadMicroUSD, RewrittenMicroUSD: r.RewrittenMicroUSD, Bridged: r.Bridged, Compacted: r.Compacted,
-		Reach: r.Reach, Takes: r.TakesTokens, Target: r.TargetTokens,
-		MissCause: r.MissCause, MissedTokens: r.MissedTokens, Projection: r.Projection, PredictedMicroUSD: r.PredictedMicroUSD,
-		Overhead: microseconds(r.OverheadUS), TTFB: microseconds(r.TTFBUS), Duration: microseconds(r.DurationUS),
-		Attempts: r.Attempts, Answer: r.Answer, Report: r.Report,
-		Tags: textsOf(r.Tags), Signed: textsOf(r.Signed), ErrorText: r.ErrorText,
+		ID: r.ID, Workspace: r.WorkspaceID, At: r.At,
+		ExchangeRequest: tenants.ExchangeRequest{
+			Session: r.SessionID, Lane: r.LaneID, APIKey: r.APIKeyID, Endpoint: r.Endpoint, Model: r.Model,
+			Client: r.Client, Class: r.Class, Stream: r.Stream, Position: r.Position, Tags: textsOf(r.Tags),
+		},
+		ExchangeAnswer: tenants.ExchangeAnswer{
+			ProviderKey: r.ProviderKeyID, Provider: tenants.Provider(r.Provider), Status: r.Status, ErrorFrom: r.ErrorFrom,
+			ErrorType: r.ErrorType, Attempts: r.Attempts, Answer: r.Answer, Signed: textsOf(r.Signed),
+			ErrorText: r.ErrorText,
+		},
+		ExchangePrompt: tenants.ExchangePrompt{
+			Compression: r.Compression, TokensBefore: r.TokensBefore, TokensAfter: r.TokensAfter, Window: r.WindowTokens,
+			Levels: [4]int{r.Level0, r.Level1, r.Level2, r.Level3}, Bridged: r.Bridged, Compacted: r.Compacted,
+			Reach: r.Reach, Takes: r.TakesTokens, Target: r.TargetTokens, Projection: r.Projection, Report: r.Report,
+		},
+		ExchangeTokens: tenants.ExchangeTokens{
+			Input: r.InputTokens, CacheRead: r.CacheReadTokens, CacheWrite: r.CacheWriteTokens, Output: r.OutputTokens,
+			MissCause: r.MissCause, MissedTokens: r.MissedTokens,
+		},
+		ExchangeCost: tenants.ExchangeCost{
+			CostMicroUSD: r.CostMicroUSD, NetMicroUSD: r.NetMicroUSD, UnreadMicroUSD: r.UnreadMicroUSD,
+			RewrittenMicroUSD: r.RewrittenMicroUSD, PredictedMicroUSD: r.PredictedMicroUSD,
+		},
+		ExchangeTimes: tenants.ExchangeTimes{
+			Overhead: microseconds(r.OverheadUS), TTFB: microseconds(r.TTFBUS), Duration: microseconds(r.DurationUS),
+		},
 	}
 }
 

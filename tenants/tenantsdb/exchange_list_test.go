@@ -78,9 +78,9 @@ func TestFilterNarrowsExchanges(t *testing.T) {
 		"by the proxy":        {tenants.ExchangeFilter{ErrorFrom: "proxy"}, nil},
 		"a miss":              {tenants.ExchangeFilter{MissCause: "ttl_expiry"}, newest},
 		"another miss":        {tenants.ExchangeFilter{MissCause: "cold_start"}, nil},
-		"a module":            {tenants.ExchangeFilter{Module: "patterns"}, newest},
-		"how it ended":        {tenants.ExchangeFilter{Module: "ipc", Outcome: "applied"}, newest},
-		"how another did":     {tenants.ExchangeFilter{Module: "patterns", Outcome: "applied"}, nil},
+		"a module":            {tenants.ExchangeFilter{ModuleFilter: tenants.ModuleFilter{Module: "patterns"}}, newest},
+		"how it ended":        {tenants.ExchangeFilter{ModuleFilter: tenants.ModuleFilter{Module: "ipc", Outcome: "applied"}}, newest},
+		"how another did":     {tenants.ExchangeFilter{ModuleFilter: tenants.ModuleFilter{Module: "patterns", Outcome: "applied"}}, nil},
 		"a tag":               {tenants.ExchangeFilter{Tags: tenants.Tags{"team": "search"}}, newest},
 		"two tags":            {tenants.ExchangeFilter{Tags: tenants.Tags{"team": "search", "env": "prod"}}, newest},
 		"two tags, one wrong": {tenants.ExchangeFilter{Tags: tenants.Tags{"env": "prod", "team": "billing"}}, nil},
@@ -89,7 +89,7 @@ func TestFilterNarrowsExchanges(t *testing.T) {
 		"tag, another client": {tenants.ExchangeFilter{Client: "codex", Tags: tenants.Tags{"env": "prod"}}, nil},
 		"everything at once": {tenants.ExchangeFilter{
 			ID: late.ID.String(), Session: late.Session, APIKey: late.APIKey, Client: "claude-code", Model: "opus", StatusClass: 5, ErrorFrom: "provider",
-			MissCause: "ttl_expiry", Module: "ipc", Outcome: "applied", Tags: late.Tags, From: at, To: at.Add(time.Second),
+			MissCause: "ttl_expiry", ModuleFilter: tenants.ModuleFilter{Module: "ipc", Outcome: "applied"}, Tags: late.Tags, From: at, To: at.Add(time.Second),
 		}, newest},
 		"all but the session": {tenants.ExchangeFilter{
 			ID: late.ID.String(), Session: uuid.New(), APIKey: late.APIKey, Client: "claude-code", Model: "opus", StatusClass: 5, Tags: late.Tags,
@@ -127,8 +127,8 @@ func TestAPageEndsWhereItHasLookedFarEnough(t *testing.T) {
 	b := setup(t)
 	dbtest.FillExchanges(t, b.database.Owner(t), b.workspace, 45_000)
 	for name, filter := range map[string]tenants.ExchangeFilter{
-		"along all": {MissCause: "", Module: "patterns", Outcome: "applied"},
-		"of a tag":  {Tags: tenants.Tags{"env": "prod"}, Module: "patterns", Outcome: "applied"},
+		"along all": {MissCause: "", ModuleFilter: tenants.ModuleFilter{Module: "patterns", Outcome: "applied"}},
+		"of a tag":  {Tags: tenants.Tags{"env": "prod"}, ModuleFilter: tenants.ModuleFilter{Module: "patterns", Outcome: "applied"}},
 	} {
 		filter.Limit = 10
 		seen, pages := b.pages(t, filter)
@@ -290,7 +290,7 @@ func (b bundle) checkFilters(t *testing.T) {
 		"nothing":         {tenants.ExchangeFilter{}, "exchanges_at"},
 		"a range":         {tenants.ExchangeFilter{From: now().Add(-48 * time.Hour), To: now()}, "exchanges_at"},
 		"a later page":    {tenants.ExchangeFilter{Cursor: next}, "exchanges_at"},
-		"a module":        {tenants.ExchangeFilter{Module: "patterns", Outcome: "failed"}, "exchanges_at"},
+		"a module":        {tenants.ExchangeFilter{ModuleFilter: tenants.ModuleFilter{Module: "patterns", Outcome: "failed"}}, "exchanges_at"},
 		"by a figure":     {tenants.ExchangeFilter{Order: tenants.ExchangeOrder{By: tenants.ByCost}}, "exchanges_at"},
 		"a session":       {tenants.ExchangeFilter{Session: key}, "exchanges_session"},
 		"a key":           {tenants.ExchangeFilter{APIKey: key}, "exchanges_key"},
@@ -304,7 +304,7 @@ func (b bundle) checkFilters(t *testing.T) {
 		"an id":           {tenants.ExchangeFilter{ID: newest[0].ID.String()}, "exchanges_pkey"},
 		"a tag":           {tenants.ExchangeFilter{Tags: tenants.Tags{"env": "prod"}}, "exchange_tags_pkey"},
 		"a rare tag":      {tenants.ExchangeFilter{Tags: tenants.Tags{"run": "7"}}, "exchange_tags_pkey"},
-		"a tag, a module": {tenants.ExchangeFilter{Tags: tenants.Tags{"env": "prod"}, Module: "ipc"}, "exchange_tags_pkey"},
+		"a tag, a module": {tenants.ExchangeFilter{Tags: tenants.Tags{"env": "prod"}, ModuleFilter: tenants.ModuleFilter{Module: "ipc"}}, "exchange_tags_pkey"},
 	} {
 		plan := b.explain(t, test.filter)
 		if !plan.uses(test.index) || plan.scansAll() {

@@ -20,7 +20,7 @@ func TestRecordedExchangeIsReadAsItWas(t *testing.T) {
 	full.Reach, full.Takes, full.Target = true, 128_000, 84_000
 	full.Tags, full.Signed, full.ErrorText = tenants.Tags{"team": "search", "run": "a=b \"c\""}, map[string]string{"Session-Source": "header"}, []byte{7, 0, 9}
 	full.MissCause, full.MissedTokens, full.Projection, full.PredictedMicroUSD = "prefix_change_ours", 4000, 3, new(int64(-9))
-	bare := tenants.Exchange{ID: uuid.Must(uuid.NewV7()), Workspace: b.workspace, At: now(), APIKey: uuid.New(), Compression: "none"}
+	bare := tenants.Exchange{ID: uuid.Must(uuid.NewV7()), Workspace: b.workspace, At: now(), ExchangeRequest: tenants.ExchangeRequest{APIKey: uuid.New()}, ExchangePrompt: tenants.ExchangePrompt{Compression: "none"}}
 	b.record(t, b.workspace, full, bare)
 
 	for _, want := range []tenants.Exchange{full, bare} {
@@ -69,11 +69,17 @@ func TestTextThatADatabaseRefusesDoesNotLoseABatch(t *testing.T) {
 
 func (b bundle) exchange(at time.Time) tenants.Exchange {
 	return tenants.Exchange{
-		ID: uuid.Must(uuid.NewV7()), Workspace: b.workspace, At: at, APIKey: uuid.New(), Provider: tenants.ProviderAnthropic,
-		Endpoint: "/v1/messages", Model: "claude", Client: "codex", Status: 200, Position: 12, Compression: "frozen",
-		TokensBefore: 1000, TokensAfter: 400, Window: 200_000, Input: 10, CacheRead: 300, CacheWrite: 90, Output: 55,
-		CostMicroUSD: 1234, NetMicroUSD: 99, Overhead: 1500 * time.Microsecond, TTFB: 20 * time.Millisecond,
-		Duration: 3 * time.Second, Attempts: 1,
+		ID: uuid.Must(uuid.NewV7()), Workspace: b.workspace, At: at,
+		ExchangeRequest: tenants.ExchangeRequest{
+			APIKey: uuid.New(), Endpoint: "/v1/messages", Model: "claude", Client: "codex", Position: 12,
+		},
+		ExchangeAnswer: tenants.ExchangeAnswer{Provider: tenants.ProviderAnthropic, Status: 200, Attempts: 1},
+		ExchangePrompt: tenants.ExchangePrompt{Compression: "frozen", TokensBefore: 1000, TokensAfter: 400, Window: 200_000},
+		ExchangeTokens: tenants.ExchangeTokens{Input: 10, CacheRead: 300, CacheWrite: 90, Output: 55},
+		ExchangeCost:   tenants.ExchangeCost{CostMicroUSD: 1234, NetMicroUSD: 99},
+		ExchangeTimes: tenants.ExchangeTimes{
+			Overhead: 1500 * time.Microsecond, TTFB: 20 * time.Millisecond, Duration: 3 * time.Second,
+		},
 	}
 }
 

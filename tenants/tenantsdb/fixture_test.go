@@ -52,7 +52,8 @@ func (b bundle) addKey(t *testing.T, workspace tenants.WorkspaceID) (tenants.API
 	_, _ = rand.Read(hash)
 	key := tenants.APIKey{
 		ID: uuid.Must(uuid.NewV7()), Workspace: workspace, Name: "laptop", Prefix: "plm_live_ab", Suffix: "wxyz",
-		Scopes: []tenants.Scope{tenants.ScopeProxy, tenants.ScopeRead}, CreatedBy: members[0].User.ID, CreatedAt: now(),
+		Scopes: []tenants.Scope{tenants.ScopeProxy, tenants.ScopeRead}, CreatedBy: members[0].User.ID,
+		APIKeyTimes: tenants.APIKeyTimes{CreatedAt: now()},
 	}
 	if err := b.APIKeys.CreateAPIKey(t.Context(), workspace, key, hash); err != nil {
 		t.Fatal(err)

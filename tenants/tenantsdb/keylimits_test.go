@@ -122,7 +122,12 @@ func TestSpendOfAKeyIsWhatItsExchangesCost(t *testing.T) {
 	another, _ := b.addKey(t, b.workspace)
 	at := time.Date(2026, 11, 10, 12, 0, 0, 0, time.UTC)
 	exchange := func(key uuid.UUID, at time.Time, cost int64) tenants.Exchange {
-		return tenants.Exchange{ID: uuid.Must(uuid.NewV7()), Workspace: b.workspace, At: at, APIKey: key, Provider: tenants.ProviderAnthropic, CostMicroUSD: cost}
+		return tenants.Exchange{
+			ID: uuid.Must(uuid.NewV7()), Workspace: b.workspace, At: at,
+			ExchangeRequest: tenants.ExchangeRequest{APIKey: key},
+			ExchangeAnswer:  tenants.ExchangeAnswer{Provider: tenants.ProviderAnthropic},
+			ExchangeCost:    tenants.ExchangeCost{CostMicroUSD: cost},
+		}
 	}
 	day, month := tenants.SpendSpan(at)
 	if err := b.Exchanges.RecordExchanges(t.Context(), b.workspace, []tenants.Exchange{

@@ -219,9 +219,11 @@ type providerKeyRow struct {
 func (r providerKeyRow) toProviderKey() (tenants.ProviderKey, error) {
 	key := tenants.ProviderKey{
 		ID: r.ID, Workspace: r.WorkspaceID, Provider: tenants.Provider(r.Provider), Both: r.Both, Preset: r.Preset,
-		Name: r.Name, BaseURL: r.BaseURL, Auth: tenants.Auth(r.Auth), Order: r.Place, Default: r.IsDefault, Disabled: r.Disabled,
-		Last4: r.Last4, Sealed: r.Sealed, SealedAt: r.SealedAt, CreatedBy: r.CreatedBy, CreatedAt: r.CreatedAt,
-		Check: tenants.ProviderKeyCheck{OK: r.CheckOK, Status: r.CheckStatus, Problem: r.CheckProblem},
+		Name: r.Name, BaseURL: r.BaseURL, Auth: tenants.Auth(r.Auth),
+		ProviderKeyRouting: tenants.ProviderKeyRouting{Order: r.Place, Default: r.IsDefault, Disabled: r.Disabled},
+		ProviderKeySecret:  tenants.ProviderKeySecret{Last4: r.Last4, Sealed: r.Sealed, SealedAt: r.SealedAt}, CreatedBy: r.CreatedBy,
+		CreatedAt: r.CreatedAt,
+		Check:     tenants.ProviderKeyCheck{OK: r.CheckOK, Status: r.CheckStatus, Problem: r.CheckProblem},
 	}
 	if r.CheckedAt != nil {
 		key.Check.At = *r.CheckedAt

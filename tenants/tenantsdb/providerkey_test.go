@@ -54,7 +54,7 @@ func (b bundle) addProviderKey(t *testing.T, workspace tenants.WorkspaceID, prov
 	t.Helper()
 	key := tenants.ProviderKey{
 		ID: uuid.Must(uuid.NewV7()), Workspace: workspace, Provider: provider, Name: "main", BaseURL: "https://example.com",
-		Last4: "wxyz", Sealed: []byte{0, 1, 2, 255}, CreatedBy: uuid.New(), CreatedAt: now(),
+		ProviderKeySecret: tenants.ProviderKeySecret{Last4: "wxyz", Sealed: []byte{0, 1, 2, 255}}, CreatedBy: uuid.New(), CreatedAt: now(),
 	}
 	if err := b.ProviderKeys.AddProviderKey(t.Context(), workspace, key); err != nil {
 		t.Fatal(err)

@@ -276,7 +276,7 @@ func TestNobodyJoinsAWorkspaceThatIsBeingDeleted(t *testing.T) {
 			return b.Invitations.CreateInvitations(as(t, b.user), b.workspace, wantedInvitation("late@example.com", tenants.Viewer, "late"))
 		},
 		"a key is made": func(b bundle, _ tenants.User) error {
-			key := tenants.APIKey{ID: uuid.Must(uuid.NewV7()), Workspace: b.workspace, Name: "late", Scopes: []tenants.Scope{tenants.ScopeProxy}, CreatedBy: b.user.ID, CreatedAt: now()}
+			key := tenants.APIKey{ID: uuid.Must(uuid.NewV7()), Workspace: b.workspace, Name: "late", Scopes: []tenants.Scope{tenants.ScopeProxy}, CreatedBy: b.user.ID, APIKeyTimes: tenants.APIKeyTimes{CreatedAt: now()}}
 			return b.APIKeys.CreateAPIKey(as(t, b.user), b.workspace, key, []byte("late"))
 		},
 	} {

@@ -77,19 +77,34 @@ func drawExchange(t *rapid.T, keys []uuid.UUID) tenants.Exchange {
 	number := func(name string, most int) int { return rapid.IntRange(0, most).Draw(t, name) }
 	return tenants.Exchange{
 		ID: uuid.Must(uuid.NewV7()), At: day().Add(time.Duration(number("minute", 3*24*60)) * time.Minute),
-		APIKey: rapid.SampledFrom(keys).Draw(t, "key"), Provider: tenants.ProviderAnthropic, Endpoint: "/v1/messages",
-		Client: text("client", "codex", "claude-code", ""), Model: text("model", "opus", "haiku"),
-		Class:       text("class", "main", "compaction", "summary", "embedding"),
-		Compression: text("compression", "none", "frozen", "epoch", "emergency", "truncated", "unreachable"),
-		Status:      rapid.SampledFrom([]int{200, 400, 499, 529}).Draw(t, "status"), Attempts: number("attempts", 1),
-		Levels:     [4]int{number("l0", 9), number("l1", 2), number("l2", 1), number("l3", 1)},
-		Projection: number("projection", 1), Bridged: rapid.Bool().Draw(t, "bridged"), Reach: rapid.Bool().Draw(t, "reach"),
-		TokensBefore: number("before", 2e6), TokensAfter: number("after", 2e6), Input: number("input", 1e5),
-		CacheRead: number("read", 1e6), CacheWrite: number("write", 1e5), Output: number("output", 1e4),
-		CostMicroUSD: int64(number("cost", 1e7)), NetMicroUSD: int64(number("net", 1e7)) - 5e6,
-		UnreadMicroUSD: int64(number("unread", 1e6)), RewrittenMicroUSD: int64(number("rewritten", 1e6)),
-		MissCause: text("cause", "", "ttl_expiry", "prefix_change_ours", "prefix_change_client", "cold_start", "provider"), MissedTokens: number("missed", 1e5),
-		Overhead: time.Duration(math.Pow(10, rapid.Float64Range(0, 8).Draw(t, "overhead"))) * time.Microsecond,
+		ExchangeRequest: tenants.ExchangeRequest{
+			APIKey: rapid.SampledFrom(keys).Draw(t, "key"), Endpoint: "/v1/messages",
+			Client: text("client", "codex", "claude-code", ""), Model: text("model", "opus", "haiku"),
+			Class: text("class", "main", "compaction", "summary", "embedding"),
+		},
+		ExchangeAnswer: tenants.ExchangeAnswer{
+			Provider: tenants.ProviderAnthropic, Status: rapid.SampledFrom([]int{200, 400, 499, 529}).Draw(t, "status"),
+			Attempts: number("attempts", 1),
+		},
+		ExchangePrompt: tenants.ExchangePrompt{
+			Compression: text("compression", "none", "frozen", "epoch", "emergency", "truncated", "unreachable"),
+			Levels:      [4]int{number("l0", 9), number("l1", 2), number("l2", 1), number("l3", 1)},
+			Projection:  number("projection", 1), Bridged: rapid.Bool().Draw(t, "bridged"),
+			Reach: rapid.Bool().Draw(t, "reach"), TokensBefore: number("before", 2e6), TokensAfter: number("after", 2e6),
+		},
+		ExchangeTokens: tenants.ExchangeTokens{
+			Input: number("input", 1e5), CacheRead: number("read", 1e6), CacheWrite: number("write", 1e5),
+			Output:       number("output", 1e4),
+			MissCause:    text("cause", "", "ttl_expiry", "prefix_change_ours", "prefix_change_client", "cold_start", "provider"),
+			MissedTokens: number("missed", 1e5),
+		},
+		ExchangeCost: tenants.ExchangeCost{
+			CostMicroUSD: int64(number("cost", 1e7)), NetMicroUSD: int64(number("net", 1e7)) - 5e6,
+			UnreadMicroUSD: int64(number("unread", 1e6)), RewrittenMicroUSD: int64(number("rewritten", 1e6)),
+		},
+		ExchangeTimes: tenants.ExchangeTimes{
+			Overhead: time.Duration(math.Pow(10, rapid.Float64Range(0, 8).Draw(t, "overhead"))) * time.Microsecond,
+		},
 	}
 }
 

@@ -42,30 +42,54 @@ type Config struct {
 type DB struct {
 	*core
 
-	Accounts     Accounts
-	Logins       Logins
-	Factors      Factors
-	SignOn       SignOn
-	Workspaces   Workspaces
-	Invitations  Invitations
-	APIKeys      APIKeys
-	ProviderKeys ProviderKeys
-	Pipelines    Pipelines
-	ModelWindows ModelWindows
-	Exchanges    Exchanges
-	Usage        Usage
-	Views        Views
-	Stars        Stars
-	Comments     Comments
-	Alerts       Alerts
-	Audit        Audit
-	Data         Data
-	DataKeys     DataKeys
-	Deletion     Deletion
-	Mail         Mail
-	Operators    Operators
+	people
+	gateway
+	traffic
+	shown
+	upkeep
+}
 
+// people are the stores of who logs in, and who belongs to a workspace.
+type people struct {
+	Accounts    Accounts
+	Logins      Logins
+	Factors     Factors
+	SignOn      SignOn
+	Workspaces  Workspaces
+	Invitations Invitations
+	Operators   Operators
+}
+
+// gateway are the stores of what a workspace's requests go through.
+type gateway struct {
+	APIKeys       APIKeys
+	ProviderKeys  ProviderKeys
+	DataKeys      DataKeys
+	Pipelines     Pipelines
+	ModelWindows  ModelWindows
 	ProxySettings ProxySettings
+}
+
+// traffic are the stores of what is counted of requests.
+type traffic struct {
+	Exchanges Exchanges
+	Usage     Usage
+	Alerts    Alerts
+}
+
+// shown are the stores of what people have the dashboard remember.
+type shown struct {
+	Views    Views
+	Stars    Stars
+	Comments Comments
+}
+
+// upkeep are the stores of a workspace as a whole.
+type upkeep struct {
+	Audit    Audit
+	Data     Data
+	Deletion Deletion
+	Mail     Mail
 }
 
 // newDB hands out a core's stores.
@@ -73,30 +97,18 @@ func newDB(c *core) *DB {
 	return &DB{
 		core: c,
 
-		Accounts:     Accounts{c},
-		Logins:       Logins{c},
-		Factors:      Factors{c},
-		SignOn:       SignOn{c},
-		Workspaces:   Workspaces{c},
-		Invitations:  Invitations{c},
-		APIKeys:      APIKeys{c},
-		ProviderKeys: ProviderKeys{c},
-		Pipelines:    Pipelines{c},
-		ModelWindows: ModelWindows{c},
-		Exchanges:    Exchanges{c},
-		Usage:        Usage{c},
-		Views:        Views{c},
-		Stars:        Stars{c},
-		Comments:     Comments{c},
-		Alerts:       Alerts{c},
-		Audit:        Audit{c},
-		Data:         Data{c},
-		DataKeys:     DataKeys{c},
-		Deletion:     Deletion{c},
-		Mail:         Mail{c},
-		Operators:    Operators{c},
-
-		ProxySettings: ProxySettings{Data: Data{c}, Pipelines: Pipelines{c}, providerKeys: ProviderKeys{c}, modelWindows: ModelWindows{c}},
+		people: people{
+			Accounts: Accounts{c}, Logins: Logins{c}, Factors: Factors{c}, SignOn: SignOn{c},
+			Workspaces: Workspaces{c}, Invitations: Invitations{c}, Operators: Operators{c},
+		},
+		gateway: gateway{
+			APIKeys: APIKeys{c}, ProviderKeys: ProviderKeys{c}, DataKeys: DataKeys{c},
+			Pipelines: Pipelines{c}, ModelWindows: ModelWindows{c},
+			ProxySettings: ProxySettings{Data: Data{c}, Pipelines: Pipelines{c}, providerKeys: ProviderKeys{c}, modelWindows: ModelWindows{c}},
+		},
+		traffic: traffic{Exchanges: Exchanges{c}, Usage: Usage{c}, Alerts: Alerts{c}},
+		shown:   shown{Views: Views{c}, Stars: Stars{c}, Comments: Comments{c}},
+		upkeep:  upkeep{Audit: Audit{c}, Data: Data{c}, Deletion: Deletion{c}, Mail: Mail{c}},
 	}
 }
 

@@ -234,12 +234,21 @@ func (r *pointRow) toTotals() (tenants.Totals, error) {
 
 func (s *sums) toUsage() tenants.Usage {
 	return tenants.Usage{
-		Exchanges: s.Exchanges, Failures: s.Failures, Edited: s.Edited, Epochs: s.Epochs,
-		EpochsL1: s.EpochsL1, EpochsL2: s.EpochsL2, EpochsL3: s.EpochsL3, Emergencies: s.Emergencies, Truncations: s.Truncations,
-		Unreachable: s.Unreachable, Compactions: s.Compactions, Bridged: s.Bridged, TokensBefore: s.TokensBefore, TokensAfter: s.TokensAfter,
+		Exchanges: s.Exchanges, Failures: s.Failures, Edited: s.Edited,
+		UsageEpochs: tenants.UsageEpochs{
+			Epochs: s.Epochs, EpochsL1: s.EpochsL1, EpochsL2: s.EpochsL2, EpochsL3: s.EpochsL3, Emergencies: s.Emergencies,
+			Truncations: s.Truncations,
+		},
+		Unreachable: s.Unreachable, Compactions: s.Compactions, Bridged: s.Bridged,
+		UsageTokens: tenants.UsageTokens{
+			TokensBefore: s.TokensBefore, TokensAfter: s.TokensAfter, Input: s.Input, CacheRead: s.CacheRead,
+			CacheWrite: s.CacheWrite, Output: s.Output,
+		},
 		Levels: [4]int64{s.Level0, s.Level1, s.Level2, s.Level3},
-		Input:  s.Input, CacheRead: s.CacheRead, CacheWrite: s.CacheWrite, Output: s.Output,
-		CostMicroUSD: s.CostMicroUSD, NetMicroUSD: s.NetMicroUSD,
-		UnreadMicroUSD: s.UnreadMicroUSD, RewrittenMicroUSD: s.RewrittenMicroUSD, OwnMicroUSD: s.OwnMicroUSD, Reach: s.Reach,
+		UsageCost: tenants.UsageCost{
+			CostMicroUSD: s.CostMicroUSD, NetMicroUSD: s.NetMicroUSD, UnreadMicroUSD: s.UnreadMicroUSD,
+			RewrittenMicroUSD: s.RewrittenMicroUSD, OwnMicroUSD: s.OwnMicroUSD,
+		},
+		Reach: s.Reach,
 	}
 }

@@ -43,9 +43,12 @@ func plant(t *testing.T) (bundle, tenants.APIKey) {
 // of is the usage of some of the exchanges of plant.
 func of(exchanges, failures, epochs, net int64) tenants.Usage {
 	return tenants.Usage{
-		Exchanges: exchanges, Failures: failures, Epochs: epochs, TokensBefore: 1000 * exchanges, TokensAfter: 400 * exchanges,
-		Input: 10 * exchanges, CacheRead: 300 * exchanges, CacheWrite: 90 * exchanges, Output: 55 * exchanges,
-		CostMicroUSD: 1234 * exchanges, NetMicroUSD: net, EpochsL1: epochs,
+		Exchanges: exchanges, Failures: failures, UsageEpochs: tenants.UsageEpochs{Epochs: epochs, EpochsL1: epochs},
+		UsageTokens: tenants.UsageTokens{
+			TokensBefore: 1000 * exchanges, TokensAfter: 400 * exchanges, Input: 10 * exchanges, CacheRead: 300 * exchanges,
+			CacheWrite: 90 * exchanges, Output: 55 * exchanges,
+		},
+		UsageCost: tenants.UsageCost{CostMicroUSD: 1234 * exchanges, NetMicroUSD: net},
 	}
 }
 

@@ -97,7 +97,7 @@ func (s *shop) use(t *testing.T, person *webtest.Person, count int) {
 	t.Helper()
 	exchanges := make([]tenants.Exchange, count)
 	for i := range exchanges {
-		exchanges[i] = tenants.Exchange{ID: uuid.Must(uuid.NewV7()), At: s.double.Now(), APIKey: uuid.New(), Endpoint: "/v1/messages", Status: 200, Attempts: 1}
+		exchanges[i] = tenants.Exchange{ID: uuid.Must(uuid.NewV7()), At: s.double.Now(), ExchangeRequest: tenants.ExchangeRequest{APIKey: uuid.New(), Endpoint: "/v1/messages"}, ExchangeAnswer: tenants.ExchangeAnswer{Status: 200, Attempts: 1}}
 	}
 	if err := s.DB.Exchanges.RecordExchanges(t.Context(), person.Workspace.ID, exchanges); err != nil {
 		t.Fatal(err)

@@ -48,8 +48,9 @@ func busy(t *testing.T, person *webtest.Person, days int) {
 func needy(t *testing.T, person *webtest.Person) {
 	t.Helper()
 	provider := tenants.ProviderKey{
-		ID: uuid.Must(uuid.NewV7()), Workspace: person.Workspace.ID, Provider: tenants.ProviderAnthropic, Name: "anthropic-prod", Last4: "wxyz",
-		Sealed: []byte{1}, CreatedBy: person.User.ID, CreatedAt: time.Now().Add(-time.Hour),
+		ID: uuid.Must(uuid.NewV7()), Workspace: person.Workspace.ID, Provider: tenants.ProviderAnthropic, Name: "anthropic-prod",
+		ProviderKeySecret: tenants.ProviderKeySecret{Last4: "wxyz", Sealed: []byte{1}}, CreatedBy: person.User.ID,
+		CreatedAt: time.Now().Add(-time.Hour),
 	}
 	if err := person.DB.ProviderKeys.AddProviderKey(t.Context(), person.Workspace.ID, provider); err != nil {
 		t.Fatal(err)

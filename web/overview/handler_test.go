@@ -22,10 +22,15 @@ func TestMain(m *testing.M) { dbtest.Main(m) }
 // exchange returns an exchange at a time.
 func exchange(at time.Time, change func(*tenants.Exchange)) tenants.Exchange {
 	e := tenants.Exchange{
-		ID: uuid.Must(uuid.NewV7()), At: at, APIKey: uuid.New(), Provider: tenants.ProviderAnthropic, Endpoint: "/v1/messages",
-		Model: "claude-sonnet-4-5", Client: "claude-code", Status: http.StatusOK, Compression: "none", TokensBefore: 10_000, TokensAfter: 4_000,
-		Window: 200_000, Input: 1_000, CacheRead: 3_000, CacheWrite: 0, Output: 50, CostMicroUSD: 20_000, NetMicroUSD: 30_000,
-		Overhead: 2 * time.Millisecond, Duration: 212 * time.Millisecond, Attempts: 1,
+		ID: uuid.Must(uuid.NewV7()), At: at,
+		ExchangeRequest: tenants.ExchangeRequest{
+			APIKey: uuid.New(), Endpoint: "/v1/messages", Model: "claude-sonnet-4-5", Client: "claude-code",
+		},
+		ExchangeAnswer: tenants.ExchangeAnswer{Provider: tenants.ProviderAnthropic, Status: http.StatusOK, Attempts: 1},
+		ExchangePrompt: tenants.ExchangePrompt{Compression: "none", TokensBefore: 10_000, TokensAfter: 4_000, Window: 200_000},
+		ExchangeTokens: tenants.ExchangeTokens{Input: 1_000, CacheRead: 3_000, CacheWrite: 0, Output: 50},
+		ExchangeCost:   tenants.ExchangeCost{CostMicroUSD: 20_000, NetMicroUSD: 30_000},
+		ExchangeTimes:  tenants.ExchangeTimes{Overhead: 2 * time.Millisecond, Duration: 212 * time.Millisecond},
 	}
 	change(&e)
 	return e

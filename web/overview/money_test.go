@@ -106,7 +106,8 @@ func TestSessionsThatNeedAttentionAreListed(t *testing.T) {
 	}
 	seen := session.Seen{
 		Scope: session.Scope{Workspace: person.Workspace.ID, APIKey: uuid.New(), Format: conversation.Anthropic}, Session: uuid.New(), Lane: uuid.New(),
-		Source: "header", Title: "Port the <importer>", At: time.Now(), Exchanges: 1, NetMicroUSD: -250_000,
+		Naming: session.Naming{Source: "header"}, Title: "Port the <importer>", At: time.Now(),
+		Increment: session.Increment{Exchanges: 1, NetMicroUSD: -250_000},
 	}
 	for number := range 3 {
 		if err := person.Sessions.Commit(t.Context(), seen, session.Projection{Number: number + 1, Reason: "target", At: time.Now()}); err != nil {

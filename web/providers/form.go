@@ -52,8 +52,10 @@ func typedOf(key tenants.ProviderKey) typed {
 func (t typed) wanted(by uuid.UUID) (tenants.ProviderKey, error) {
 	order, headers, err := t.parsed()
 	return tenants.ProviderKey{
-		Provider: tenants.Provider(t.Provider), Both: t.Both, Name: t.Name, BaseURL: t.BaseURL, Auth: tenants.Auth(t.Auth), Headers: headers,
-		Models: strings.Split(t.Models, "\n"), Order: order, Default: t.Default, CreatedBy: by,
+		Provider: tenants.Provider(t.Provider), Both: t.Both, Name: t.Name, BaseURL: t.BaseURL, Auth: tenants.Auth(t.Auth),
+		Headers:            headers,
+		ProviderKeyRouting: tenants.ProviderKeyRouting{Models: strings.Split(t.Models, "\n"), Order: order, Default: t.Default},
+		CreatedBy:          by,
 	}, err
 }
 

@@ -236,8 +236,13 @@ func TestRefusedKeySaysSinceWhenAndHowManyFailed(t *testing.T) {
 	var exchanges []tenants.Exchange
 	for i, status := range []int{http.StatusUnauthorized, http.StatusForbidden} {
 		exchanges = append(exchanges, tenants.Exchange{
-			ID: uuid.Must(uuid.NewV7()), Workspace: person.Workspace.ID, At: time.Now().Add(time.Duration(i) * time.Second), APIKey: uuid.New(), Provider: tenants.ProviderAnthropic,
-			ProviderKey: keys[0].ID, Status: status, ErrorFrom: "provider", ErrorType: "authentication_error", CostMicroUSD: 250_000,
+			ID: uuid.Must(uuid.NewV7()), Workspace: person.Workspace.ID, At: time.Now().Add(time.Duration(i) * time.Second),
+			ExchangeRequest: tenants.ExchangeRequest{APIKey: uuid.New()},
+			ExchangeAnswer: tenants.ExchangeAnswer{
+				Provider: tenants.ProviderAnthropic, ProviderKey: keys[0].ID, Status: status, ErrorFrom: "provider",
+				ErrorType: "authentication_error",
+			},
+			ExchangeCost: tenants.ExchangeCost{CostMicroUSD: 250_000},
 		})
 	}
 	if err := product.DB.Exchanges.RecordExchanges(t.Context(), person.Workspace.ID, exchanges); err != nil {

@@ -44,12 +44,18 @@ type Deps struct {
 	Archive      archive.Reader
 	Audit        tenants.AuditLog
 	Codecs       map[conversation.Format]wire.Codec
-	SendAgain    SendAgain      // optional: nothing is sent again
-	Models       *tokens.Models // optional: what sending again costs is not said
+
+	Resending
 
 	PublicURL string
 	Log       *slog.Logger
 	Now       func() time.Time
+}
+
+// Resending is what it takes to send a request again.
+type Resending struct {
+	SendAgain SendAgain      // optional: without it, nothing is sent again
+	Models    *tokens.Models // optional: without them, what sending again costs is not said
 }
 
 // Handler answers the requests to the page.

@@ -17,8 +17,12 @@ func TestWhatTheClientsSummaryLostIsShown(t *testing.T) {
 	lane := laneOf(t, person, overview.ID)
 	record := func(report string) {
 		exchange := tenants.Exchange{
-			ID: uuid.Must(uuid.NewV7()), At: time.Now(), Session: overview.ID, Lane: lane, APIKey: overview.APIKey,
-			TokensBefore: 9, TokensAfter: 9, Compression: "none", Status: 200, Class: "after-compaction", Report: []byte(report),
+			ID: uuid.Must(uuid.NewV7()), At: time.Now(),
+			ExchangeRequest: tenants.ExchangeRequest{
+				Session: overview.ID, Lane: lane, APIKey: overview.APIKey, Class: "after-compaction",
+			},
+			ExchangePrompt: tenants.ExchangePrompt{TokensBefore: 9, TokensAfter: 9, Compression: "none", Report: []byte(report)},
+			ExchangeAnswer: tenants.ExchangeAnswer{Status: 200},
 		}
 		if err := person.DB.Exchanges.RecordExchanges(t.Context(), person.Workspace.ID, []tenants.Exchange{exchange}); err != nil {
 			t.Fatal(err)
@@ -47,9 +51,15 @@ func TestASummaryThatWasAnsweredIsShown(t *testing.T) {
 	t.Parallel()
 	person, _, overview := compressed(t)
 	exchange := tenants.Exchange{
-		ID: uuid.Must(uuid.NewV7()), At: time.Now(), Session: overview.ID, Lane: laneOf(t, person, overview.ID), APIKey: overview.APIKey,
-		TokensBefore: 9, TokensAfter: 9, Compression: "none", Status: 200, Class: "after-compaction",
-		Report: []byte(`{"events":[{"module":"compaction-bridge","type":"recovered","counts":{"directives":1,"directives_lost":0,"files_restored":2,"own_summary":1}}]}`),
+		ID: uuid.Must(uuid.NewV7()), At: time.Now(),
+		ExchangeRequest: tenants.ExchangeRequest{
+			Session: overview.ID, Lane: laneOf(t, person, overview.ID), APIKey: overview.APIKey, Class: "after-compaction",
+		},
+		ExchangePrompt: tenants.ExchangePrompt{
+			TokensBefore: 9, TokensAfter: 9, Compression: "none",
+			Report: []byte(`{"events":[{"module":"compaction-bridge","type":"recovered","counts":{"directives":1,"directives_lost":0,"files_restored":2,"own_summary":1}}]}`),
+		},
+		ExchangeAnswer: tenants.ExchangeAnswer{Status: 200},
 	}
 	if err := person.DB.Exchanges.RecordExchanges(t.Context(), person.Workspace.ID, []tenants.Exchange{exchange}); err != nil {
 		t.Fatal(err)
@@ -66,9 +76,15 @@ func TestAProvidersOwnCompactionIsShown(t *testing.T) {
 	t.Parallel()
 	person, _, overview := compressed(t)
 	exchange := tenants.Exchange{
-		ID: uuid.Must(uuid.NewV7()), At: time.Now(), Session: overview.ID, Lane: laneOf(t, person, overview.ID), APIKey: overview.APIKey,
-		TokensBefore: 9, TokensAfter: 9, Compression: "none", Status: 200, Compacted: true,
-		Report: []byte(`{"events":[{"module":"provider","type":"compacted","reason":"anthropic","counts":{"compactions":1,"messages":61,"input_tokens":180000,"output_tokens":3500}}]}`),
+		ID: uuid.Must(uuid.NewV7()), At: time.Now(),
+		ExchangeRequest: tenants.ExchangeRequest{
+			Session: overview.ID, Lane: laneOf(t, person, overview.ID), APIKey: overview.APIKey,
+		},
+		ExchangePrompt: tenants.ExchangePrompt{
+			TokensBefore: 9, TokensAfter: 9, Compression: "none", Compacted: true,
+			Report: []byte(`{"events":[{"module":"provider","type":"compacted","reason":"anthropic","counts":{"compactions":1,"messages":61,"input_tokens":180000,"output_tokens":3500}}]}`),
+		},
+		ExchangeAnswer: tenants.ExchangeAnswer{Status: 200},
 	}
 	if err := person.DB.Exchanges.RecordExchanges(t.Context(), person.Workspace.ID, []tenants.Exchange{exchange}); err != nil {
 		t.Fatal(err)

@@ -379,7 +379,7 @@ func TestInsertsAreShownAtTheirMessage(t *testing.T) {
 	covered := projection(t, person, overview.ID).Covers
 	seen := session.Seen{
 		Scope:   session.Scope{Workspace: person.Workspace.ID, APIKey: overview.APIKey, Format: overview.Format},
-		Session: overview.ID, Lane: lane, At: time.Now(), Position: last + 1,
+		Session: overview.ID, Lane: lane, At: time.Now(), Messages: session.Messages{Position: last + 1},
 	}
 	err := person.Sessions.Inject(t.Context(), seen, []session.Insert{
 		{Number: 1, Message: last, Module: "rehydrator", Text: "[recovered] <b>the migration</b>", Tokens: 1234},
@@ -430,7 +430,7 @@ func TestAPointerStandsBesideItsOriginal(t *testing.T) {
 	first, second, third := results[0], results[1], results[2]
 	seen := session.Seen{
 		Scope:   session.Scope{Workspace: person.Workspace.ID, APIKey: overview.APIKey, Format: overview.Format},
-		Session: overview.ID, Lane: lane, At: time.Now(), Position: third + 1,
+		Session: overview.ID, Lane: lane, At: time.Now(), Messages: session.Messages{Position: third + 1},
 	}
 	err := person.Sessions.Inject(t.Context(), seen, []session.Insert{
 		{Number: 1, Message: second, Module: "ipc", Text: "[= lines 1–80] <b>and more</b>", Tokens: -40, Block: 1, Source: first},

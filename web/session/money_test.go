@@ -62,8 +62,10 @@ func TestSessionThatNeedsAttentionSaysWhy(t *testing.T) {
 	lane := laneOf(t, person, overview.ID)
 	record := func(projection int, net int64, change func(*tenants.Exchange)) {
 		exchange := tenants.Exchange{
-			ID: uuid.Must(uuid.NewV7()), At: time.Now(), Session: overview.ID, Lane: lane, APIKey: overview.APIKey, TokensBefore: 9, TokensAfter: 9,
-			Compression: "frozen", Projection: projection, NetMicroUSD: net, Status: 200,
+			ID: uuid.Must(uuid.NewV7()), At: time.Now(),
+			ExchangeRequest: tenants.ExchangeRequest{Session: overview.ID, Lane: lane, APIKey: overview.APIKey},
+			ExchangePrompt:  tenants.ExchangePrompt{TokensBefore: 9, TokensAfter: 9, Compression: "frozen", Projection: projection},
+			ExchangeCost:    tenants.ExchangeCost{NetMicroUSD: net}, ExchangeAnswer: tenants.ExchangeAnswer{Status: 200},
 		}
 		if change != nil {
 			change(&exchange)

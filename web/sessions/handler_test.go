@@ -28,13 +28,24 @@ func record(t *testing.T, person *webtest.Person, title, client string, at time.
 	for i := range exchanges {
 		moment := at.Add(time.Duration(i) * time.Second)
 		seen = append(seen, session.Seen{
-			Scope: scope, Session: id, Lane: lane, Source: "header", Continued: true, Title: title, Client: client, Model: "claude-sonnet-4-5",
-			At: moment, Position: i + 1, Head: conversation.Hash{byte(i)}, Exchanges: 1, TokensBefore: 1000 * (i + 1), TokensAfter: 600 * (i + 1), NetMicroUSD: -140_000,
+			Scope: scope, Session: id, Lane: lane, Naming: session.Naming{Source: "header"},
+			Increment: session.Increment{
+				Continued: true, Exchanges: 1, TokensBefore: 1000 * (i + 1), TokensAfter: 600 * (i + 1), NetMicroUSD: -140_000,
+			},
+			Title: title, Client: client, Model: "claude-sonnet-4-5",
+			At: moment, Messages: session.Messages{Position: i + 1, Head: conversation.Hash{byte(i)}},
 		})
 		kept = append(kept, tenants.Exchange{
-			ID: uuid.Must(uuid.NewV7()), At: moment, Session: id, Lane: lane, APIKey: scope.APIKey, Provider: tenants.ProviderAnthropic,
-			Endpoint: "/v1/messages", Model: "claude-sonnet-4-5", Client: client, Status: http.StatusOK, Compression: "frozen",
-			TokensBefore: 1000 * (i + 1), TokensAfter: 600 * (i + 1), Window: 10_000, Levels: [4]int{1, 2, 0, 1},
+			ID: uuid.Must(uuid.NewV7()), At: moment,
+			ExchangeRequest: tenants.ExchangeRequest{
+				Session: id, Lane: lane, APIKey: scope.APIKey, Endpoint: "/v1/messages", Model: "claude-sonnet-4-5",
+				Client: client,
+			},
+			ExchangeAnswer: tenants.ExchangeAnswer{Provider: tenants.ProviderAnthropic, Status: http.StatusOK},
+			ExchangePrompt: tenants.ExchangePrompt{
+				Compression: "frozen", TokensBefore: 1000 * (i + 1), TokensAfter: 600 * (i + 1), Window: 10_000,
+				Levels: [4]int{1, 2, 0, 1},
+			},
 		})
 	}
 	if err := person.Sessions.Record(t.Context(), person.Workspace.ID, seen); err != nil {

@@ -39,13 +39,22 @@ func keep(t *testing.T, person *webtest.Person, wanted ...kept) []uuid.UUID {
 		at := time.Now().Add(-of.ago)
 		seen = append(seen, session.Seen{
 			Scope:   session.Scope{Workspace: person.Workspace.ID, APIKey: of.key, Format: conversation.Anthropic},
-			Session: id, Lane: lane, Source: "header", Continued: true, Title: of.title, Client: of.client, Model: of.model,
-			At: at, Position: 1, Head: conversation.Hash{1}, Exchanges: 1, TokensBefore: 1000, TokensAfter: 600, NetMicroUSD: int64(of.net),
+			Session: id, Lane: lane, Naming: session.Naming{Source: "header"},
+			Increment: session.Increment{
+				Continued: true, Exchanges: 1, TokensBefore: 1000, TokensAfter: 600, NetMicroUSD: int64(of.net),
+			},
+			Title: of.title, Client: of.client, Model: of.model,
+			At: at, Messages: session.Messages{Position: 1, Head: conversation.Hash{1}},
 		})
 		exchanges = append(exchanges, tenants.Exchange{
-			ID: uuid.Must(uuid.NewV7()), At: at, Session: id, Lane: lane, APIKey: of.key, Provider: tenants.ProviderAnthropic,
-			Endpoint: "/v1/messages", Model: of.model, Client: of.client, Status: max(of.status, http.StatusOK), Compression: of.compression,
-			TokensBefore: 1000, TokensAfter: 600, Window: 10_000,
+			ID: uuid.Must(uuid.NewV7()), At: at,
+			ExchangeRequest: tenants.ExchangeRequest{
+				Session: id, Lane: lane, APIKey: of.key, Endpoint: "/v1/messages", Model: of.model, Client: of.client,
+			},
+			ExchangeAnswer: tenants.ExchangeAnswer{Provider: tenants.ProviderAnthropic, Status: max(of.status, http.StatusOK)},
+			ExchangePrompt: tenants.ExchangePrompt{
+				Compression: of.compression, TokensBefore: 1000, TokensAfter: 600, Window: 10_000,
+			},
 		})
 		ids = append(ids, id)
 	}

@@ -26,9 +26,12 @@ func api(t *testing.T, product *webtest.Product) string {
 	t.Helper()
 	e := echo.New()
 	manage.Register(e.Group("/api/v1"), manage.Config{
-		Codecs: formats.ByFormat(), Identity: product.People, Cookies: tenants.NewCookies(webtest.PublicURL), Keys: product.Keys,
-		Sessions: product.Sessions.Browser(), Archive: product.Archive, Data: product.DB.Data, Audit: product.DB.Audit, Operators: product.DB.Operators,
-		Stars: product.DB.Stars, Comments: product.DB.Comments,
+		Codecs: formats.ByFormat(),
+		People: manage.People{Identity: product.People, Cookies: tenants.NewCookies(webtest.PublicURL), Keys: product.Keys, Operators: product.DB.Operators},
+		Conversations: manage.Conversations{
+			Sessions: product.Sessions.Browser(), Archive: product.Archive, Stars: product.DB.Stars, Comments: product.DB.Comments,
+		},
+		Upkeep: manage.Upkeep{Data: product.DB.Data, Audit: product.DB.Audit},
 	})
 	server := httptest.NewServer(e)
 	t.Cleanup(server.Close)

@@ -20,9 +20,14 @@ func used(t *testing.T, person *webtest.Person, hours ...int) {
 	for _, hour := range hours {
 		for minute := range 12 {
 			all = append(all, tenants.Exchange{
-				ID: uuid.Must(uuid.NewV7()), At: time.Now().Add(-time.Duration(hour)*time.Hour - time.Duration(5*minute)*time.Minute), APIKey: key,
-				Provider: tenants.ProviderAnthropic, Endpoint: "/v1/messages", Model: "claude-sonnet-4-5", Client: "claude-code", Status: 200,
-				Compression: "none", TokensBefore: 10_111, TokensAfter: 4_111, Window: 200_000, Input: 1_000, CacheRead: 9_000, Output: 50, CostMicroUSD: 21_111,
+				ID: uuid.Must(uuid.NewV7()), At: time.Now().Add(-time.Duration(hour)*time.Hour - time.Duration(5*minute)*time.Minute),
+				ExchangeRequest: tenants.ExchangeRequest{
+					APIKey: key, Endpoint: "/v1/messages", Model: "claude-sonnet-4-5", Client: "claude-code",
+				},
+				ExchangeAnswer: tenants.ExchangeAnswer{Provider: tenants.ProviderAnthropic, Status: 200},
+				ExchangePrompt: tenants.ExchangePrompt{Compression: "none", TokensBefore: 10_111, TokensAfter: 4_111, Window: 200_000},
+				ExchangeTokens: tenants.ExchangeTokens{Input: 1_000, CacheRead: 9_000, Output: 50},
+				ExchangeCost:   tenants.ExchangeCost{CostMicroUSD: 21_111},
 			})
 		}
 	}

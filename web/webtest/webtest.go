@@ -138,23 +138,35 @@ func (p *Product) handler(t testing.TB, options []Option) http.Handler {
 	p.useAlerts(t)
 	keeper := forgetting{Keeper: p.Keeper(true), keys: p.Keys}
 	configuration := manage.NewConfigurations(manage.Config{
-		Defaults: p.defaults(), Pipelines: p.DB.Pipelines, ModelWindows: p.DB.ModelWindows, Data: p.DB.Data, APIKeys: keeper, ProviderKeys: keeper, Audit: p.DB.Audit,
+		Defaults: p.defaults(), Gateway: manage.Gateway{Pipelines: p.DB.Pipelines, ModelWindows: p.DB.ModelWindows, APIKeys: keeper, ProviderKeys: keeper},
+		Upkeep: manage.Upkeep{Data: p.DB.Data, Audit: p.DB.Audit},
 	})
 	deps := web.Deps{
-		ImportConfig: configuration.Import,
-		Identity:     people, APIKeys: keeper, ProviderKeys: keeper,
-		Pipelines: p.DB.Pipelines, Preview: preview.New(p.Sessions.Browser(), models), TriggerAdvice: previewdb.New(p.DB), ModelWindows: p.DB.ModelWindows, Usage: p.DB.Usage, Sessions: p.Sessions.Browser(), Costs: p.Sessions.Browser(), Exchanges: p.DB.Exchanges, Archive: p.Archive, ArchiveKeys: p.ArchiveKeys,
-		Mails:    p.Mails.Kept,
-		Operator: p.DB.Operators, Health: func(ctx context.Context) []tenants.Check {
-			return []tenants.Check{{Name: "Database", OK: p.DB.Ping(ctx) == nil, Text: "answers"}}
+		Upkeep: web.Upkeep{
+			ImportConfig: configuration.Import, Workspaces: people.Workspaces(), Data: p.DB.Data, Audit: p.DB.Audit, Deletion: p.deletion(people),
+			Billing: billing.New(billing.DefaultConfig(), billing.Deps{Now: time.Now}),
 		},
-		Members: people.Workspaces(), Workspaces: people.Workspaces(), Invitations: identity.NewInvitations(people, p.DB.Invitations, PublicURL),
-		Data: p.DB.Data, Audit: p.DB.Audit, Views: p.DB.Views, Deletion: p.deletion(people),
-		Billing: billing.New(billing.DefaultConfig(), billing.Deps{Now: time.Now}),
-		Stars:   p.DB.Stars, Comments: p.DB.Comments,
-		Alerts:    p.Alerting,
-		SendAgain: sender{t, p}.Send, Models: models,
-		SignOn: p.signOn(PublicURL), Passkeys: p.passkeys(p.Local),
+		People: web.People{
+			Identity: people, Members: people.Workspaces(), Invitations: identity.NewInvitations(people, p.DB.Invitations, PublicURL),
+			SignOn: p.signOn(PublicURL), Passkeys: p.passkeys(p.Local),
+		},
+		Gateway: web.Gateway{
+			APIKeys: keeper, ProviderKeys: keeper, Pipelines: p.DB.Pipelines, Preview: preview.New(p.Sessions.Browser(), models),
+			TriggerAdvice: previewdb.New(p.DB), ModelWindows: p.DB.ModelWindows,
+		},
+		Traffic: web.Traffic{
+			Usage: p.DB.Usage, Costs: p.Sessions.Browser(), Exchanges: p.DB.Exchanges, Views: p.DB.Views, Alerts: p.Alerting,
+			SendAgain: sender{t, p}.Send, Models: models,
+		},
+		Conversations: web.Conversations{
+			Sessions: p.Sessions.Browser(), Archive: p.Archive, ArchiveKeys: p.ArchiveKeys, Stars: p.DB.Stars, Comments: p.DB.Comments,
+		},
+		Installation: web.Installation{
+			Mails: p.Mails.Kept, Operator: p.DB.Operators,
+			Health: func(ctx context.Context) []tenants.Check {
+				return []tenants.Check{{Name: "Database", OK: p.DB.Ping(ctx) == nil, Text: "answers"}}
+			},
+		},
 	}
 	p.useEverywhere(t, &deps)
 	for _, option := range options {

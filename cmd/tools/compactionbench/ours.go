@@ -55,9 +55,9 @@ func proxy(ctx context.Context, r *reading, config pipeline.Config, prices Price
 	if err != nil {
 		return nil, fmt.Errorf("replay %s: %w", r.talk.Name, err)
 	}
-	p.last, p.levels = last.Body, last.Levels
-	if last.Lane != nil {
-		for index, original := range run.Originals(last.Lane.ID) {
+	p.last, p.levels = last.Sent.Body, last.Levels
+	if last.Sent.Lane != nil {
+		for index, original := range run.Originals(last.Sent.Lane.ID) {
 			p.originals = p.originals.with(sha256.Sum256(original) == sha256.Sum256(r.messages[index].raw))
 		}
 	}
@@ -67,15 +67,15 @@ func proxy(ctx context.Context, r *reading, config pipeline.Config, prices Price
 
 // add takes in one request.
 func (p *proxied) add(r *reading, prices Prices, step *replay.Step) error {
-	p.bill.add(prices, r.tokens(step.Use.Read), r.tokens(step.Use.Write), 0)
+	p.bill.add(prices, r.tokens(step.Sent.Use.Read), r.tokens(step.Sent.Use.Write), 0)
 	if step.Bust {
 		p.bill.Busts++
 	}
 	p.bill.requested()
 	if r.looksBack {
-		p.bill.Held = p.bill.Held.and(r.held(step.Number-1, func(name string) bool { return bytes.Contains(step.Body, []byte(name)) }))
+		p.bill.Held = p.bill.Held.and(r.held(step.Number-1, func(name string) bool { return bytes.Contains(step.Sent.Body, []byte(name)) }))
 	}
-	p.bill.measure(float64(step.Use.Read+step.Use.Write) / r.limit)
+	p.bill.measure(float64(step.Sent.Use.Read+step.Sent.Use.Write) / r.limit)
 	if step.Invalid != "" {
 		p.invalid++
 		if len(p.faults) < 3 {
@@ -83,26 +83,26 @@ func (p *proxied) add(r *reading, prices Prices, step *replay.Step) error {
 		}
 	}
 	newest := r.messages[step.Messages-1].raw
-	p.intact = p.intact.with(bytes.LastIndex(step.Body, newest) >= 0)
-	p.untouched = p.untouched.with(step.Projection == nil)
-	p.elapsed = append(p.elapsed, step.Elapsed)
-	if step.Report.Archived == 0 {
+	p.intact = p.intact.with(bytes.LastIndex(step.Sent.Body, newest) >= 0)
+	p.untouched = p.untouched.with(step.Sent.Projection == nil)
+	p.elapsed = append(p.elapsed, step.Sent.Elapsed)
+	if step.Sent.Report.Archived == 0 {
 		return nil
 	}
 	p.epochs++
-	if step.Use.Read == 0 {
+	if step.Sent.Use.Read == 0 {
 		p.cold++
 	}
 	p.after = append(p.after, step.After)
 	recall, err := pipelinetest.RecallOf(pipelinetest.Shortened{
-		Codec: r.codec, Session: r.names, Sent: step.Messages, Turns: r.turns, Projection: step.Projection, Since: step.Messages,
+		Codec: r.codec, Session: r.names, Sent: step.Messages, Turns: r.turns, Projection: step.Sent.Projection, Since: step.Messages,
 	}, r.counter.Count)
 	if err != nil {
 		return fmt.Errorf("recall: %w", err)
 	}
 	p.recall = p.recall.Add(recall)
 	if p.epochs == epochsWatched {
-		p.watched = r.survives(step.Body, step.Messages)
+		p.watched = r.survives(step.Sent.Body, step.Messages)
 	}
 	return nil
 }

@@ -83,16 +83,21 @@ type Pattern struct {
 	Source    Source
 	Version   int // grows with each change that someone makes
 
-	Sessions  int // in which it was met
-	Evidence  int // messages in which it was met
-	Injected  int // lanes it was put into that have been read since
-	Successes int // of these, lanes in which it helped
+	Counts
 
 	CreatedAt time.Time
 	CreatedBy uuid.UUID // uuid.Nil: mined
 	EditedAt  time.Time // when someone or something changed it last
 	EditedBy  uuid.UUID // who decided last; uuid.Nil if none
 	LastSeen  time.Time // when it was met or used last
+}
+
+// Counts are how often a pattern was met, and how often it helped.
+type Counts struct {
+	Sessions  int // in which it was met
+	Evidence  int // messages in which it was met
+	Injected  int // lanes it was put into that have been read since
+	Successes int // of these, lanes in which it helped
 }
 
 // Rate returns the share of lanes in which the pattern helped; 1 as long as nothing

@@ -94,7 +94,7 @@ func TestPatternFailsOnlyAfterEnoughUses(t *testing.T) {
 		injected, successes int
 		want                bool
 	}{{0, 0, false}, {4, 0, false}, {5, 2, true}, {5, 3, false}, {10, 10, false}} {
-		p := Pattern{Injected: test.injected, Successes: test.successes}
+		p := Pattern{Counts: Counts{Injected: test.injected, Successes: test.successes}}
 		if p.Fails(0.6) != test.want {
 			t.Errorf("%+v: %v", test, !test.want)
 		}

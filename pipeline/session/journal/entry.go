@@ -245,7 +245,7 @@ func pack(held content) ([]byte, error) {
 		return nil, err
 	}
 	values := gob.NewEncoder(encoder)
-	err = values.Encode(held)
+	err = values.Encode(toWritten(&held))
 	for i := range entries {
 		err = errors.Join(err, values.Encode(&entries[i]))
 	}
@@ -262,11 +262,12 @@ func unpack(packed []byte) (content, error) {
 		return content{}, err
 	}
 	defer decoder.Close()
-	var held content
+	var read written
 	values := gob.NewDecoder(decoder)
-	if err := values.Decode(&held); err != nil {
+	if err := values.Decode(&read); err != nil {
 		return content{}, fmt.Errorf("%w: %w", errUnreadable, err)
 	}
+	held := read.content()
 	for range held.Entries {
 		var one archive.Entry
 		if err := values.Decode(&one); err != nil {

@@ -3,8 +3,11 @@ package journal
 import (
 	"bytes"
 	"encoding/gob"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
+	"os"
 	"reflect"
 	"testing"
 
@@ -26,7 +29,7 @@ func TestEntriesOfEarlierVersionsAreRead(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := errors.Join(gob.NewEncoder(encoder).Encode(held), encoder.Close()); err != nil {
+	if err := errors.Join(gob.NewEncoder(encoder).Encode(toWritten(&held)), encoder.Close()); err != nil {
 		t.Fatal(err)
 	}
 	now, err := pack(held)
@@ -43,4 +46,93 @@ func TestEntriesOfEarlierVersionsAreRead(t *testing.T) {
 			t.Errorf("%s, cut off: %v", name, err)
 		}
 	}
+}
+
+// The entry in testdata has a value in every field that there was when it was written.
+func TestEveryFieldOfAnEarlierEntryIsRead(t *testing.T) {
+	t.Parallel()
+	packed, err := os.ReadFile("testdata/earlier.epoch")
+	if err != nil {
+		t.Fatal(err)
+	}
+	held, err := unpack(packed)
+	if err != nil {
+		t.Fatal(err)
+	}
+	held.Entries = 0 // they are among those of Seen by now
+	got, err := json.Marshal(held)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want, err := os.ReadFile("testdata/earlier.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, want := textsOf(t, got), textsOf(t, want); !maps.Equal(got, want) {
+		t.Errorf("read %v, want %v", got, want)
+	}
+	again, err := pack(held)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if held, err = unpack(again); err != nil {
+		t.Fatal(err)
+	}
+	held.Entries = 0
+	if got, err = json.Marshal(held); err != nil || !maps.Equal(textsOf(t, got), textsOf(t, want)) {
+		t.Errorf("written and read as %s (%v), want %s", got, err, want)
+	}
+}
+
+// A version whose session.Seen had no groups of fields reads what this one writes: two versions
+// share a disk while one replaces the other.
+func TestFieldsAreWrittenInOneList(t *testing.T) {
+	t.Parallel()
+	held := content{Seen: session.Seen{
+		Descent: session.Descent{ForkAt: 3}, Naming: session.Naming{Name: "run"},
+		Messages: session.Messages{Position: 5}, Increment: session.Increment{Exchanges: 1},
+	}}
+	packed, err := pack(held)
+	if err != nil {
+		t.Fatal(err)
+	}
+	decoder, err := zstd.NewReader(bytes.NewReader(bytes.TrimPrefix(packed, []byte{streamed})))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer decoder.Close()
+	type seen struct {
+		ForkAt    int
+		Name      string
+		Position  int
+		Exchanges int
+	}
+	var got struct{ Seen seen }
+	if err := gob.NewDecoder(decoder).Decode(&got); err != nil || got.Seen != (seen{ForkAt: 3, Name: "run", Position: 5, Exchanges: 1}) {
+		t.Errorf("read as %+v (%v)", got.Seen, err)
+	}
+}
+
+// textsOf returns the members of an entry's session and projection as JSON, by their names.
+func textsOf(t *testing.T, entry []byte) map[string]string {
+	t.Helper()
+	var parts map[string]json.RawMessage
+	if err := json.Unmarshal(entry, &parts); err != nil {
+		t.Fatal(err)
+	}
+	texts := map[string]string{}
+	for _, part := range []string{"Seen", "Projection"} {
+		var members map[string]any
+		if err := json.Unmarshal(parts[part], &members); err != nil {
+			t.Fatal(err)
+		}
+		for name, value := range members {
+			text, err := json.Marshal(value)
+			if err != nil {
+				t.Fatal(err)
+			}
+			texts[part+"."+name] = string(text)
+		}
+	}
+	return texts
 }

@@ -94,8 +94,9 @@ func epoch(lane uuid.UUID, number int) (session.Seen, session.Projection) {
 	at := time.Date(2026, 5, 1, 8, 59, 0, 0, time.UTC)
 	raw := []byte(`{"role":"user",  "content":"<` + secret + `>"}`)
 	return session.Seen{
-			Scope: session.Scope{Workspace: tenants.WorkspaceID{7}, APIKey: uuid.UUID{8}}, Session: uuid.UUID{9}, Lane: lane, At: at, Position: 3,
-			Entries: []archive.Entry{{Index: 2, Raw: raw, Size: len(raw), Tokens: 5}}, Ahead: &session.Ahead{SentAt: at, Due: at, Outline: []byte("x")},
+			Scope: session.Scope{Workspace: tenants.WorkspaceID{7}, APIKey: uuid.UUID{8}}, Session: uuid.UUID{9}, Lane: lane, At: at,
+			Messages: session.Messages{Position: 3, Entries: []archive.Entry{{Index: 2, Raw: raw, Size: len(raw), Tokens: 5}}},
+			Ahead:    &session.Ahead{SentAt: at, Due: at, Outline: []byte("x")},
 		}, session.Projection{Number: number, Covers: 3, Reason: "target", At: at, Parts: []session.Part{
 			{From: 0, To: 1, Level: 3, Raw: raw}, {From: 1, To: 2, Level: 3, Raw: []byte{}}, {From: 2, To: 3, Tokens: 5},
 		}}

@@ -21,8 +21,9 @@ func TestLaneThatWasLeftIsTheOneUsedLast(t *testing.T) {
 	record := func(kind session.Kind, minutes, position int) uuid.UUID {
 		lane := uuid.New()
 		seen := session.Seen{
-			Scope: f.scope, Session: in, Lane: lane, Kind: kind, Name: "run", Source: "header",
-			At: at.Add(time.Duration(minutes) * time.Minute), Position: position, Head: conversation.Hash(append(lane[:], lane[:]...)),
+			Scope: f.scope, Session: in, Lane: lane, Kind: kind, Naming: session.Naming{Name: "run", Source: "header"},
+			At:       at.Add(time.Duration(minutes) * time.Minute),
+			Messages: session.Messages{Position: position, Head: conversation.Hash(append(lane[:], lane[:]...))},
 		}
 		if err := f.store.Record(t.Context(), f.scope.Workspace, []session.Seen{seen}); err != nil {
 			t.Fatal(err)

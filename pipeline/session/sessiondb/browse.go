@@ -85,8 +85,12 @@ type Browser struct{ *core }
 func (r listRow) overview() session.Overview {
 	return session.Overview{
 		ID: r.ID, APIKey: r.APIKeyID, Format: conversation.Format(r.Format), Name: r.Name, Source: r.Source, Title: r.Title,
-		Client: r.Client, Model: r.Model, StartedAt: r.StartedAt, LastAt: r.LastAt, Exchanges: r.Exchanges, Epochs: r.Epochs,
-		TokensBefore: r.TokensBefore, TokensAfter: r.TokensAfter, NetMicroUSD: r.NetMicroUSD, Reach: r.Reach, Single: r.Single,
+		Client: r.Client, Model: r.Model, StartedAt: r.StartedAt, LastAt: r.LastAt,
+		Sums: session.Sums{
+			Exchanges: r.Exchanges, Epochs: r.Epochs, TokensBefore: r.TokensBefore, TokensAfter: r.TokensAfter,
+			NetMicroUSD: r.NetMicroUSD, Reach: r.Reach,
+		},
+		Single:  r.Single,
 		Bridged: r.Bridged, Rehydrated: r.Rehydrated,
 	}
 }

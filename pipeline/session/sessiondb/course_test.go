@@ -25,8 +25,12 @@ func TestCourseIsTheLastRequestOfEachStretch(t *testing.T) {
 	var exchanges []tenants.Exchange
 	for n := 1; n <= requests; n++ {
 		exchange := tenants.Exchange{
-			ID: uuid.Must(uuid.NewV7()), At: began.Add(time.Duration(n/2) * time.Second), Session: c.session, Lane: c.lane, APIKey: f.scope.APIKey, // two at a time
-			Compression: "frozen", TokensBefore: n, TokensAfter: n / 2, Status: 200, Report: fmt.Appendf(nil, `{"n": %d}`, n),
+			ID: uuid.Must(uuid.NewV7()), At: began.Add(time.Duration(n/2) * time.Second), // two at a time
+			ExchangeRequest: tenants.ExchangeRequest{Session: c.session, Lane: c.lane, APIKey: f.scope.APIKey},
+			ExchangePrompt: tenants.ExchangePrompt{
+				Compression: "frozen", TokensBefore: n, TokensAfter: n / 2, Report: fmt.Appendf(nil, `{"n": %d}`, n),
+			},
+			ExchangeAnswer: tenants.ExchangeAnswer{Status: 200},
 		}
 		switch {
 		case n%3 == 0:

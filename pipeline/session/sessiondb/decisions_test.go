@@ -20,8 +20,10 @@ import (
 func (c *client) spend(t *testing.T, projection int, net int64, change func(*tenants.Exchange)) {
 	t.Helper()
 	exchange := tenants.Exchange{
-		ID: uuid.Must(uuid.NewV7()), At: time.Now(), Session: c.session, Lane: c.lane, APIKey: c.f.scope.APIKey,
-		Compression: "frozen", Projection: projection, NetMicroUSD: net,
+		ID: uuid.Must(uuid.NewV7()), At: time.Now(),
+		ExchangeRequest: tenants.ExchangeRequest{Session: c.session, Lane: c.lane, APIKey: c.f.scope.APIKey},
+		ExchangePrompt:  tenants.ExchangePrompt{Compression: "frozen", Projection: projection},
+		ExchangeCost:    tenants.ExchangeCost{NetMicroUSD: net},
 	}
 	if change != nil {
 		change(&exchange)

@@ -77,10 +77,10 @@ func (c *client) say(messages ...string) {
 // seen returns what the next exchange adds.
 func (c *client) seen() session.Seen {
 	seen := session.Seen{
-		Scope: c.f.scope, Session: c.session, Lane: c.lane, Name: "run-1", Source: "header",
+		Scope: c.f.scope, Session: c.session, Lane: c.lane, Naming: session.Naming{Name: "run-1", Source: "header"},
 		Title: "Fix the parser", Client: "claude-code", Model: "claude-sonnet-4-5",
-		At: time.Now(), Position: len(c.messages), Head: c.chain[len(c.messages)],
-		Exchanges: 1, TokensBefore: 100, TokensAfter: 60, NetMicroUSD: -7, Reach: true,
+		At: time.Now(), Messages: session.Messages{Position: len(c.messages), Head: c.chain[len(c.messages)]},
+		Increment: session.Increment{Exchanges: 1, TokensBefore: 100, TokensAfter: 60, NetMicroUSD: -7, Reach: true},
 	}
 	if c.recorded < len(c.messages) {
 		seen.Links = c.chain[c.recorded:]

@@ -41,12 +41,13 @@ const (
 
 // berth is a lane that another one has joined.
 type berth struct {
-	lane, session, parent       uuid.UUID
-	forkAt, inherited, insertUp int
+	session.Descent
+
+	lane, session uuid.UUID
 }
 
 func (b *berth) columns() []any {
-	return []any{&b.lane, &b.session, &b.parent, &b.forkAt, &b.inherited, &b.insertUp}
+	return []any{&b.lane, &b.session, &b.Parent, &b.ForkAt, &b.Inherited, &b.Taken}
 }
 
 // onTheWay is a lane whose end lies on the history of an exchange of another one.
@@ -243,7 +244,7 @@ func (j *joins) take(tx *gorm.DB, workspace tenants.WorkspaceID, way *onTheWay, 
 			j.into[one.Lane] = way.berth
 		}
 		return err
-	case way.met == way.tip && way.parent == uuid.Nil:
+	case way.met == way.tip && way.Parent == uuid.Nil:
 		settled, err := settle(tx, workspace, way.lane, &own)
 		if settled {
 			j.into[way.lane] = own
@@ -297,16 +298,16 @@ func (j *joins) move(one *session.Seen) bool {
 	of, forked := j.into[one.Parent]
 	switch {
 	case joined:
-		one.MoveTo(into.lane, into.parent, into.forkAt, into.inherited, into.insertUp)
+		one.MoveTo(into.lane, into.Descent)
 		one.Session = into.session
-		one.Skip(into.forkAt)
+		one.Skip(into.ForkAt)
 	case forked && one.Kind == session.Side:
-		one.MoveTo(one.Lane, of.lane, one.ForkAt, 0, 0)
+		one.MoveTo(one.Lane, session.Descent{Parent: of.lane, ForkAt: one.ForkAt})
 		one.Session = of.session
 	case forked:
-		one.MoveTo(of.lane, of.parent, of.forkAt, of.inherited, of.insertUp)
+		one.MoveTo(of.lane, of.Descent)
 		one.Session = of.session
-		one.Skip(of.forkAt)
+		one.Skip(of.ForkAt)
 		j.into[was] = of
 	default:
 		return false

@@ -60,8 +60,13 @@ func (c *client) recordExchange(t *testing.T, answer string) {
 	}
 	hash := sha256.Sum256(seen.Answer)
 	err := c.f.db.DB.Exchanges.RecordExchanges(t.Context(), c.f.scope.Workspace, []tenants.Exchange{{
-		ID: uuid.Must(uuid.NewV7()), Workspace: c.f.scope.Workspace, At: time.Now(), Session: c.session, Lane: c.lane, APIKey: c.f.scope.APIKey,
-		Provider: tenants.ProviderAnthropic, Endpoint: "/v1/messages", Status: 200, Answer: hash[:], CostMicroUSD: 77, Report: []byte(`{"compression":"none"}`),
+		ID: uuid.Must(uuid.NewV7()), Workspace: c.f.scope.Workspace, At: time.Now(),
+		ExchangeRequest: tenants.ExchangeRequest{
+			Session: c.session, Lane: c.lane, APIKey: c.f.scope.APIKey, Endpoint: "/v1/messages",
+		},
+		ExchangeAnswer: tenants.ExchangeAnswer{Provider: tenants.ProviderAnthropic, Status: 200, Answer: hash[:]},
+		ExchangeCost:   tenants.ExchangeCost{CostMicroUSD: 77},
+		ExchangePrompt: tenants.ExchangePrompt{Report: []byte(`{"compression":"none"}`)},
 	}})
 	if err != nil {
 		t.Fatal(err)
@@ -200,7 +205,9 @@ func TestASweepForgetsWhatProvidersSaid(t *testing.T) {
 	kept := f.scope
 	record := func(age time.Duration) {
 		err := f.db.DB.Exchanges.RecordExchanges(t.Context(), kept.Workspace, []tenants.Exchange{{
-			ID: uuid.Must(uuid.NewV7()), Workspace: kept.Workspace, At: time.Now().Add(-age), APIKey: kept.APIKey, Status: 529, ErrorText: []byte("sealed"),
+			ID: uuid.Must(uuid.NewV7()), Workspace: kept.Workspace, At: time.Now().Add(-age),
+			ExchangeRequest: tenants.ExchangeRequest{APIKey: kept.APIKey},
+			ExchangeAnswer:  tenants.ExchangeAnswer{Status: 529, ErrorText: []byte("sealed")},
 		}})
 		if err != nil {
 			t.Fatal(err)

@@ -62,7 +62,7 @@ func TestFindReturnsTheLaneThatWentFurthest(t *testing.T) {
 	c.say("six", "seven")
 
 	found := c.find(t)
-	want := session.Found{Session: c.session, Lane: c.lane, Name: "run-1", Source: "header", Kind: session.Main, Match: 5, Tip: 5, Archived: 5}
+	want := session.Found{Session: c.session, Lane: c.lane, Naming: session.Naming{Name: "run-1", Source: "header"}, Kind: session.Main, Extent: session.Extent{Match: 5, Tip: 5, Archived: 5}}
 	if !reflect.DeepEqual(found, want) {
 		t.Errorf("got %+v, want %+v", found, want)
 	}

@@ -99,7 +99,7 @@ func (c *Conversation) lastPrompt(ctx context.Context, window int) (string, erro
 		return "", err //nolint:wrapcheck // it says what failed
 	}
 	var last []byte
-	if _, err := run.Run(ctx, raw, func(step replay.Step) error { last = step.Body; return nil }); err != nil {
+	if _, err := run.Run(ctx, raw, func(step replay.Step) error { last = step.Sent.Body; return nil }); err != nil {
 		return "", err //nolint:wrapcheck // it says what failed
 	}
 	return spoken(last)

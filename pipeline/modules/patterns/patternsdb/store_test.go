@@ -74,8 +74,9 @@ func (b *bundle) record(t *testing.T, workspace tenants.WorkspaceID, said ...str
 	b.recorded++
 	seen := session.Seen{
 		Scope:   session.Scope{Workspace: workspace, APIKey: uuid.New(), Format: conversation.Anthropic},
-		Session: uuid.New(), Lane: uuid.New(), Source: "lineage", At: b.now, Position: len(said), Exchanges: 1,
-		Head: sha256.Sum256(fmt.Append(nil, "head", b.recorded)),
+		Session: uuid.New(), Lane: uuid.New(), Naming: session.Naming{Source: "lineage"}, At: b.now,
+		Messages:  session.Messages{Position: len(said), Head: sha256.Sum256(fmt.Append(nil, "head", b.recorded))},
+		Increment: session.Increment{Exchanges: 1},
 	}
 	for i, text := range said {
 		role := []conversation.Role{conversation.User, conversation.Assistant}[i%2]

@@ -1,0 +1,90 @@
+package journal
+
+import (
+	"encoding/json"
+	"time"
+
+	"github.com/google/uuid"
+
+	"palimpsest/pipeline/archive"
+	"palimpsest/pipeline/conversation"
+	"palimpsest/pipeline/session"
+)
+
+// written is content as gob writes it.
+type written struct {
+	Seen       writtenSeen
+	Projection session.Projection
+	Empty      []int
+	Entries    int
+}
+
+// writtenSeen is a session.Seen as every version writes it: one list of fields. Gob would write
+// an embedded struct as a field of its own.
+type writtenSeen struct {
+	Scope     session.Scope
+	Session   uuid.UUID
+	Lane      uuid.UUID
+	Kind      session.Kind
+	Parent    uuid.UUID
+	ForkAt    int
+	Inherited int
+	Taken     int
+
+	Name   string
+	Source string
+	Title  string
+	Client string
+	Model  string
+
+	At       time.Time
+	Position int
+	Head     conversation.Hash
+	Heat     session.Heat
+	Attempts session.Attempts
+	Ahead    *session.Ahead
+	Entries  []archive.Entry
+	Links    []conversation.Hash
+	Answer   json.RawMessage
+
+	Exchanges    int
+	TokensBefore int
+	TokensAfter  int
+	NetMicroUSD  int64
+	Reach        bool
+	Continued    bool
+}
+
+func toWritten(held *content) written {
+	seen := &held.Seen
+	return written{
+		Projection: held.Projection, Empty: held.Empty, Entries: held.Entries,
+		Seen: writtenSeen{
+			Scope: seen.Scope, Session: seen.Session, Lane: seen.Lane, Kind: seen.Kind,
+			Parent: seen.Parent, ForkAt: seen.ForkAt, Inherited: seen.Inherited, Taken: seen.Taken,
+			Name: seen.Name, Source: seen.Source, Title: seen.Title, Client: seen.Client, Model: seen.Model,
+			At: seen.At, Heat: seen.Heat, Attempts: seen.Attempts, Ahead: seen.Ahead,
+			Position: seen.Position, Head: seen.Head, Entries: seen.Entries, Links: seen.Links, Answer: seen.Answer,
+			Exchanges: seen.Exchanges, TokensBefore: seen.TokensBefore, TokensAfter: seen.TokensAfter,
+			NetMicroUSD: seen.NetMicroUSD, Reach: seen.Reach, Continued: seen.Continued,
+		},
+	}
+}
+
+func (w *written) content() content {
+	seen := &w.Seen
+	return content{
+		Projection: w.Projection, Empty: w.Empty, Entries: w.Entries,
+		Seen: session.Seen{
+			Scope: seen.Scope, Session: seen.Session, Lane: seen.Lane, Kind: seen.Kind,
+			Descent: session.Descent{Parent: seen.Parent, ForkAt: seen.ForkAt, Inherited: seen.Inherited, Taken: seen.Taken},
+			Naming:  session.Naming{Name: seen.Name, Source: seen.Source}, Title: seen.Title, Client: seen.Client, Model: seen.Model,
+			At: seen.At, Heat: seen.Heat, Attempts: seen.Attempts, Ahead: seen.Ahead,
+			Messages: session.Messages{Position: seen.Position, Head: seen.Head, Entries: seen.Entries, Links: seen.Links, Answer: seen.Answer},
+			Increment: session.Increment{
+				Exchanges: seen.Exchanges, TokensBefore: seen.TokensBefore, TokensAfter: seen.TokensAfter,
+				NetMicroUSD: seen.NetMicroUSD, Reach: seen.Reach, Continued: seen.Continued,
+			},
+		},
+	}
+}
