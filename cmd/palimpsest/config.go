@@ -25,33 +25,31 @@ import (
 // Config holds every setting of the program. Only this file reads the
 // environment and the config file; each part gets what it needs.
 type Config struct {
-	Addr                  string     // PALIMPSEST_ADDR
-	AdminAddr             string     // PALIMPSEST_ADMIN_ADDR; empty: off
-	PublicURL             string     // PALIMPSEST_PUBLIC_URL; empty: from Addr
-	DatabaseURL           string     // DATABASE_URL; empty: a private cluster below DataDir
-	DatabaseAppURL        string     // DATABASE_APP_URL; empty: a login made from DatabaseURL
-	DatabaseWorkerURL     string     // DATABASE_WORKER_URL; empty: a login made from DatabaseURL
-	DatabaseReadURL       string     // DATABASE_READ_URL; empty: pages read from the database itself
-	Databases             []Database // DATABASE_URLS, in place of the database and the public URL; optional
-	Host                  string     // of the one of several databases that these settings are for; "" if there is one
-	DataDir               string     // PALIMPSEST_DATA_DIR
-	BlobURL               string     // PALIMPSEST_BLOB_URL; empty: the database
-	RedisURL              string     // REDIS_URL; empty: in process
-	SecretKey             string     // PALIMPSEST_SECRET_KEY; empty: generated into DataDir
-	AllowPrivateUpstreams bool       // PALIMPSEST_ALLOW_PRIVATE_UPSTREAMS
-	TrustedProxies        string     // PALIMPSEST_TRUSTED_PROXIES; if empty, X-Forwarded-For is ignored
-	Pipe                  string     // PALIMPSEST_PIPE, PRXY_PIPE
-	LogFormat             string     // PALIMPSEST_LOG_FORMAT: text or json
-	SMTPURL               string     // SMTP_URL; empty: mails are kept and shown at /dev/mail
-	MailFrom              string     // PALIMPSEST_MAIL_FROM; empty: SMTPURL names the sender
-	RequireVerifiedEmail  bool       // PALIMPSEST_REQUIRE_VERIFIED_EMAIL
-	Role                  Role       // --role of serve
-	SignUp                SignUp     // who may sign up
-	WorkspaceConcurrency  int        // PALIMPSEST_WORKSPACE_CONCURRENCY: requests of a workspace that are open at once
-	OperatorContact       string     // PALIMPSEST_OPERATOR_CONTACT: whom suspended workspaces may ask
-	Profiles              bool       // PALIMPSEST_PPROF: serve /debug/pprof on AdminAddr
-	Bounds                Bounds     // of what many requests take together
-	KeepRequestsDays      int        // PALIMPSEST_KEEP_REQUESTS_DAYS: after how many days requests of no session are dropped; 0: never
+	Addr                  string // PALIMPSEST_ADDR
+	AdminAddr             string // PALIMPSEST_ADMIN_ADDR; empty: off
+	PublicURL             string // PALIMPSEST_PUBLIC_URL; empty: from Addr
+	DatabaseURL           string // DATABASE_URL; empty: a private cluster below DataDir
+	DatabaseAppURL        string // DATABASE_APP_URL; empty: a login made from DatabaseURL
+	DatabaseWorkerURL     string // DATABASE_WORKER_URL; empty: a login made from DatabaseURL
+	DatabaseReadURL       string // DATABASE_READ_URL; empty: pages read from the database itself
+	DataDir               string // PALIMPSEST_DATA_DIR
+	BlobURL               string // PALIMPSEST_BLOB_URL; empty: the database
+	RedisURL              string // REDIS_URL; empty: in process
+	SecretKey             string // PALIMPSEST_SECRET_KEY; empty: generated into DataDir
+	AllowPrivateUpstreams bool   // PALIMPSEST_ALLOW_PRIVATE_UPSTREAMS
+	TrustedProxies        string // PALIMPSEST_TRUSTED_PROXIES; if empty, X-Forwarded-For is ignored
+	Pipe                  string // PALIMPSEST_PIPE, PRXY_PIPE
+	LogFormat             string // PALIMPSEST_LOG_FORMAT: text or json
+	SMTPURL               string // SMTP_URL; empty: mails are kept and shown at /dev/mail
+	MailFrom              string // PALIMPSEST_MAIL_FROM; empty: SMTPURL names the sender
+	RequireVerifiedEmail  bool   // PALIMPSEST_REQUIRE_VERIFIED_EMAIL
+	Role                  Role   // --role of serve
+	SignUp                SignUp // who may sign up
+	WorkspaceConcurrency  int    // PALIMPSEST_WORKSPACE_CONCURRENCY: requests of a workspace that are open at once
+	OperatorContact       string // PALIMPSEST_OPERATOR_CONTACT: whom suspended workspaces may ask
+	Profiles              bool   // PALIMPSEST_PPROF: serve /debug/pprof on AdminAddr
+	Bounds                Bounds // of what many requests take together
+	KeepRequestsDays      int    // PALIMPSEST_KEEP_REQUESTS_DAYS: after how many days requests of no session are dropped; 0: never
 
 	// DrainTimeout is how long open streams may go on once the program is told
 	// to stop. PALIMPSEST_DRAIN_TIMEOUT
@@ -60,6 +58,9 @@ type Config struct {
 	// DrainDelay is how long requests are still taken once the program is told to stop
 	// and says that it is not ready: balancers have to hear of it. PALIMPSEST_DRAIN_DELAY
 	DrainDelay time.Duration
+
+	Databases []Database // DATABASE_URLS, in place of the database and the public URL; optional
+	Host      string     // of the one of several databases that these settings are for; "" if there is one
 
 	Billing billing.Config // STRIPE_*; see billingSettings
 	Traces  Traces         // OTEL_*
