@@ -29,7 +29,7 @@ func (g *Gate) keyWith(ctx context.Context, request *http.Request, event *Event,
 		return g.usable(request, event, sent.key, missing, scopes)
 	}
 	failure := errNoKey
-	for _, secret := range secrets(request.Header) {
+	for _, secret := range Secrets(request.Header) {
 		key, err := g.Keys.Authenticate(ctx, secret)
 		if err != nil {
 			failure = err
@@ -64,8 +64,8 @@ func (g *Gate) clientAddress(request *http.Request) string {
 	return host
 }
 
-// secrets returns what a request holds in the places where clients put keys.
-func secrets(header http.Header) []string {
+// Secrets returns what a request holds in the places where clients put keys.
+func Secrets(header http.Header) []string {
 	var found []string
 	add := func(secret string) {
 		if secret = strings.TrimSpace(secret); secret != "" && !slices.Contains(found, secret) {

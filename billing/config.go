@@ -3,13 +3,14 @@ package billing
 import (
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 )
 
 // Config says how billing is set up.
 type Config struct {
 	APIKey        string // Stripe's secret or restricted key; empty: billing is off
-	WebhookSecret string // of the webhook endpoint: whsec_…
+	WebhookSecret string // of the webhook endpoint: whsec_…; of several endpoints, separated by commas
 	APIBase       string // where Stripe's API is; empty: at Stripe
 	Catalog       Catalog
 
@@ -44,7 +45,7 @@ func (c Config) Validate() error {
 		return nil
 	}
 	switch {
-	case c.WebhookSecret == "":
+	case len(c.webhookSecrets()) == 0:
 		return errors.New("STRIPE_WEBHOOK_SECRET: is empty; name the signing secret of the webhook endpoint, whsec_…")
 	case len(c.Catalog.sold()) == 0:
 		return errors.New("STRIPE_PRO_PRICE: is empty, and STRIPE_TEAM_PRICE too; name a price of Stripe, price_…")
@@ -58,6 +59,11 @@ func (c Config) Validate() error {
 		return fmt.Errorf("PALIMPSEST_BILLING_GRACE: %s is not between 0s and %s", c.Grace, maxGrace)
 	}
 	return nil
+}
+
+// webhookSecrets returns the secrets of the webhook endpoints. An empty one would be no secret.
+func (c Config) webhookSecrets() []string {
+	return strings.FieldsFunc(c.WebhookSecret, func(r rune) bool { return r == ',' || r == ' ' })
 }
 
 // isMetered reports whether usage is told to Stripe.

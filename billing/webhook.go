@@ -62,9 +62,15 @@ func (s *Service) verified(payload []byte, signature string) (stripe.Event, erro
 	if err != nil {
 		return stripe.Event{}, fmt.Errorf("%w: %w", ErrSignature, err)
 	}
-	event, err := webhook.ConstructEventWithOptions(payload, signature, s.config.WebhookSecret, webhook.ConstructEventOptions{
-		IgnoreTolerance: true, IgnoreAPIVersionMismatch: true,
-	})
+	var event stripe.Event
+	for _, secret := range s.config.webhookSecrets() {
+		event, err = webhook.ConstructEventWithOptions(payload, signature, secret, webhook.ConstructEventOptions{
+			IgnoreTolerance: true, IgnoreAPIVersionMismatch: true,
+		})
+		if err == nil {
+			break
+		}
+	}
 	if err != nil {
 		return stripe.Event{}, fmt.Errorf("%w: %w", ErrSignature, err)
 	}

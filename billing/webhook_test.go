@@ -11,6 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stripe/stripe-go/v76/webhook"
+
 	"palimpsest/billing"
 	"palimpsest/billing/stripetest"
 	"palimpsest/tenants"
@@ -119,6 +121,27 @@ func BenchmarkNotice(b *testing.B) {
 	}
 	if len(*bundle.notices) != b.N {
 		b.Errorf("%d jobs of %d notices", len(*bundle.notices), b.N)
+	}
+}
+
+// S29: each endpoint of an installation with several public URLs has a secret of its own.
+func TestNoticeMaySignWithAnyOfSeveralSecrets(t *testing.T) {
+	t.Parallel()
+	b := setup(t, func(config *billing.Config) { config.WebhookSecret = "whsec_other, " + stripetest.WebhookSecret + "," })
+	b.buy(t, "pro")
+	payload, now := b.double.Events()[1].Payload, b.double.Now()
+	if err := b.Receive(t.Context(), payload, stripetest.Sign(payload, now)); err != nil || len(*b.notices) != 1 {
+		t.Errorf("%v, %d jobs", err, len(*b.notices))
+	}
+	for _, secret := range []string{"", " ", "whsec_third"} {
+		forged := webhook.GenerateTestSignedPayload(&webhook.UnsignedPayload{Payload: payload, Secret: secret, Timestamp: now}).Header
+		if err := b.Receive(t.Context(), payload, forged); !errors.Is(err, tenants.ErrDenied) {
+			t.Errorf("signed with %q: %v", secret, err)
+		}
+	}
+	config := config(b.double)
+	if config.WebhookSecret = " ,"; config.Validate() == nil {
+		t.Error("no secret is enough")
 	}
 }
 

@@ -17,7 +17,7 @@ import (
 
 // settingName matches the names of environment variables that are ours.
 func settingName() *regexp.Regexp {
-	return regexp.MustCompile(`\b(PALIMPSEST_[A-Z0-9_]+|PRXY_[A-Z]+|DATABASE_[A-Z_]*URL|REDIS_URL|SMTP_URL|STRIPE_[A-Z_]+|OTEL_[A-Z_]+)\b`)
+	return regexp.MustCompile(`\b(PALIMPSEST_[A-Z0-9_]+|PRXY_[A-Z]+|DATABASE_[A-Z_]*URLS?|REDIS_URL|SMTP_URL|STRIPE_[A-Z_]+|OTEL_[A-Z_]+)\b`)
 }
 
 // settingsOfTheProgram returns the environment variables that the program reads:

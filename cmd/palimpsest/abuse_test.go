@@ -127,7 +127,7 @@ func TestStoppedProgramLetsItsStreamsEnd(t *testing.T) {
 		i.program.stop(context.WithoutCancel(t.Context()))
 		close(stopped)
 	}()
-	w.until(func() bool { return i.program.health.draining.Load() })
+	w.until(func() bool { return i.program.draining.Load() })
 	answer := httptest.NewRecorder()
 	i.program.admin.Handler.ServeHTTP(answer, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/readyz", nil))
 	if answer.Code != http.StatusServiceUnavailable {

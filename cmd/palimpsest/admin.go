@@ -20,15 +20,12 @@ const (
 	databaseTimeout = 2 * time.Second // it has so long for an answer
 )
 
-// health says whether the program should get requests, and how its database is. A program
-// that is up can proxy without its database: if that kept it from being ready, every replica
-// would be taken out at once.
+// health says how a database is, and the other parts of its installation.
 type health struct {
-	draining atomic.Bool
-	away     atomic.Bool // the database did not answer when it was last asked
-	ping     func(context.Context) error
-	absence  *session.Absence // of the database
-	parts    installation
+	away    atomic.Bool // the database did not answer when it was last asked
+	ping    func(context.Context) error
+	absence *session.Absence // of the database
+	parts   installation
 }
 
 // newHealth returns the health of a program whose database has just answered.
@@ -69,22 +66,29 @@ func (h *health) look(ctx context.Context) {
 	}
 }
 
-// ready answers whether the program should get requests, and beside that what is up and down.
-func (h *health) ready(w http.ResponseWriter, _ *http.Request) {
+// ready answers whether the program should get requests, and beside that what is up and down. A
+// program that is up can proxy without its database: if that kept it from being ready, every
+// replica would be taken out at once.
+func (p *program) ready(w http.ResponseWriter, _ *http.Request) {
 	status, is := http.StatusOK, "ready"
-	if h.draining.Load() {
+	if p.draining.Load() {
 		status, is = http.StatusServiceUnavailable, "draining"
 	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	_, _ = fmt.Fprintf(w, "{%q:%q,%s}\n", "status", is, p.sites.fields())
+}
+
+// fields are members of a JSON object that say what is up and down.
+func (h *health) fields() string {
 	var fields strings.Builder
-	fmt.Fprintf(&fields, "%q:%q,%q:%q", "status", is, "database", upOrDown(!h.away.Load()))
+	fmt.Fprintf(&fields, "%q:%q", "database", upOrDown(!h.away.Load()))
 	for _, part := range h.parts.latest() {
 		if part.field != "" {
 			fmt.Fprintf(&fields, ",%q:%q", part.field, upOrDown(part.check.OK))
 		}
 	}
-	w.Header().Set("Content-Type", "application/json")
-	w.WriteHeader(status)
-	_, _ = fmt.Fprintf(w, "{%s}\n", fields.String())
+	return fields.String()
 }
 
 func upOrDown(up bool) string {
@@ -96,10 +100,10 @@ func upOrDown(up bool) string {
 
 // adminHandler serves what operators and their machines read: profiles only if they are
 // asked for, since they hold what the process has in memory and cost it time.
-func adminHandler(health *health, registry *prometheus.Registry, profiles bool) http.Handler {
+func adminHandler(ready http.HandlerFunc, registry *prometheus.Registry, profiles bool) http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { answer(w, http.StatusOK, "ok") })
-	mux.HandleFunc("GET /readyz", health.ready)
+	mux.HandleFunc("GET /readyz", ready)
 	mux.Handle("GET /metrics", promhttp.HandlerFor(registry, promhttp.HandlerOpts{}))
 	if profiles {
 		mux.HandleFunc("GET /debug/pprof/", pprof.Index)

@@ -164,7 +164,7 @@ func TestStreamsAreCutAtTheEndOfTheDrainTimeout(t *testing.T) {
 func TestProfilesAreOffUnlessAskedFor(t *testing.T) {
 	t.Parallel()
 	for asked, want := range map[bool]int{false: http.StatusNotFound, true: http.StatusOK} {
-		handler := adminHandler(new(health), prometheus.NewRegistry(), asked)
+		handler := adminHandler(new(program).ready, prometheus.NewRegistry(), asked)
 		for _, path := range []string{"/debug/pprof/", "/debug/pprof/heap", "/debug/pprof/symbol"} {
 			recorded := httptest.NewRecorder()
 			handler.ServeHTTP(recorded, httptest.NewRequestWithContext(t.Context(), http.MethodGet, path, nil))

@@ -56,7 +56,7 @@ func TestReplicasReportNewKeyOnce(t *testing.T) {
 	var passes sync.WaitGroup
 	for _, replica := range []*program{i.program, other.program} {
 		passes.Go(func() {
-			if err := replica.seams.work.Pass(t.Context(), "alerts"); err != nil {
+			if err := replica.sites[0].seams.work.Pass(t.Context(), "alerts"); err != nil {
 				t.Error(err)
 			}
 		})

@@ -64,8 +64,8 @@ func newBackedUp(t *testing.T) *backedUp {
 	b.setPipelinef("ipc:\n  contextWindow: 30000\n")
 	b.body = generated(i.double, 60)
 	b.send(0)
-	i.program.seams.mover.Segments.Wait = 0
-	if err := i.program.seams.work.Pass(t.Context(), "archive"); err != nil {
+	i.program.sites[0].seams.mover.Segments.Wait = 0
+	if err := i.program.sites[0].seams.work.Pass(t.Context(), "archive"); err != nil {
 		t.Fatal(err)
 	}
 	b.exported = b.export()

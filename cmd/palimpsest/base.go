@@ -24,12 +24,12 @@ type base struct {
 	redis    *redis.Client // what replicas count in together; nil: each counts by itself
 	work     *jobsdb.Runner
 	health   *health
-	registry *prometheus.Registry
+	registry prometheus.Registerer
 	metrics  *api.Metrics
 }
 
 // openBase opens the database and what else everything is built on.
-func openBase(ctx context.Context, setup setup, after func(time.Duration) <-chan time.Time, registry *prometheus.Registry) (base, error) {
+func openBase(ctx context.Context, setup setup, after func(time.Duration) <-chan time.Time, registry prometheus.Registerer) (base, error) {
 	b := base{setup: setup, registry: registry, metrics: api.NewMetrics(registry)}
 	var err error
 	if b.vault, err = setup.config.openVault(); err != nil {

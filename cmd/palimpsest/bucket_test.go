@@ -38,7 +38,7 @@ func TestRequestsPassWhileTheBucketIsDown(t *testing.T) {
 	i.shutdown()
 	i.config.BlobURL, i.config.Role = "s3://key:secret@originals?endpoint="+bucket.URL, RoleAPI // passes are the test's own
 	i.boot()
-	i.program.seams.mover.Segments.Wait = 0
+	i.program.sites[0].seams.mover.Segments.Wait = 0
 	w := i.tenant("bucket")
 	w.setPipelinef("ipc:\n  contextWindow: 30000\n")
 	body := generated(i.double, 120)
@@ -63,7 +63,7 @@ func TestRequestsPassWhileTheBucketIsDown(t *testing.T) {
 	}
 	pass := func() (pending int, err error) {
 		t.Helper()
-		err = i.program.seams.work.Pass(context.WithoutCancel(t.Context()), "archive")
+		err = i.program.sites[0].seams.work.Pass(context.WithoutCancel(t.Context()), "archive")
 		_, after, _ := strings.Cut(w.metrics(), "\npalimpsest_archive_pending_objects ")
 		value, _, _ := strings.Cut(after, "\n")
 		pending, atoiErr := strconv.Atoi(value)

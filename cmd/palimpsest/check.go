@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"sync"
 	"text/tabwriter"
 	"time"
@@ -99,12 +100,20 @@ func checkInstallation(ctx context.Context, load func() (Config, error)) []resul
 		wrong.Name = "Settings"
 		return []result{wrong}
 	}
-	examiner := examiner{databasesOf(config)}
-	defer examiner.close()
-	return examine(ctx, examineTimeout, append([]examination{
-		{"Settings", func(context.Context) result { return checkSettings(config) }},
-		{"Data directory", func(context.Context) result { return checkDataDir(config.DataDir) }},
-	}, append(examiner.databaseExaminations(ctx), examiner.outerExaminations()...)...))
+	var settings, databases []examination
+	for _, one := range config.each() {
+		examiner := examiner{databasesOf(one)}
+		defer examiner.close()
+		settings = append(settings, examination{one.about("Settings"), func(context.Context) result { return checkSettings(one) }})
+		for _, look := range examiner.databaseExaminations(ctx) {
+			databases = append(databases, examination{one.about(look.name), look.look})
+		}
+	}
+	shared := examiner{databasesOf(config)}
+	defer shared.close()
+	return examine(ctx, examineTimeout, slices.Concat(
+		settings, []examination{{"Data directory", func(context.Context) result { return checkDataDir(config.DataDir) }}}, databases, shared.outerExaminations(),
+	))
 }
 
 // examine looks at all parts at once. A part that has no result in time fails, and holds up no

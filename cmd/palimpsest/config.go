@@ -59,6 +59,9 @@ type Config struct {
 	// and says that it is not ready: balancers have to hear of it. PALIMPSEST_DRAIN_DELAY
 	DrainDelay time.Duration
 
+	Databases []Database // DATABASE_URLS, in place of the database and the public URL; optional
+	Host      string     // of the one of several databases that these settings are for; "" if there is one
+
 	Billing billing.Config // STRIPE_*; see billingSettings
 	Traces  Traces         // OTEL_*
 
@@ -98,7 +101,7 @@ func settings() []setting {
 	text := func(field func(*Config) *string) func(*Config, string) error {
 		return func(config *Config, value string) error { *field(config) = value; return nil }
 	}
-	return append(slices.Concat(signUpSettings(), boundSettings(), traceSettings(), billingSettings()), []setting{
+	return append(slices.Concat(databaseSettings(), signUpSettings(), boundSettings(), traceSettings(), billingSettings()), []setting{
 		{"PALIMPSEST_ADDR", text(func(c *Config) *string { return &c.Addr })},
 		{"PALIMPSEST_ADMIN_ADDR", text(func(c *Config) *string { return &c.AdminAddr })},
 		{"PALIMPSEST_PUBLIC_URL", text(func(c *Config) *string { return &c.PublicURL })},
@@ -196,6 +199,9 @@ func (c Config) Validate() error {
 		if err := checkURL(name, value, "postgres", "postgresql"); err != nil {
 			return err
 		}
+	}
+	if err := c.checkDatabases(); err != nil {
+		return err
 	}
 	if c.DatabaseReadURL != "" && c.DatabaseURL == "" {
 		return errors.New("DATABASE_READ_URL: names a replica of DATABASE_URL, which is not set")

@@ -155,7 +155,7 @@ func fillDemo(ctx context.Context, config Config, filling demo.Config) (made dem
 		return demo.Made{}, err
 	}
 	defer program.stop(context.WithoutCancel(ctx))
-	seams := &program.seams
+	seams := &program.sites[0].seams
 	invitations := identity.NewInvitations(seams.people, seams.db.Invitations, program.reachable())
 	filling.URL = program.reachable()
 	filling.Join = func(ctx context.Context, link, password string) error {

@@ -12,14 +12,14 @@ import (
 )
 
 const (
-	journalDir    = "journal"   // in the data directory
+	journalDir    = "journal"   // in the directory of what waits
 	journalReplay = time.Second // how often the database is offered what waits
 )
 
 // openJournal opens what keeps compactions on the local disk while the database is away.
 func openJournal(b base, of stored, lanes *session.Resolver) (*journal.Journal, error) {
 	kept, err := journal.New(journal.Config{
-		Dir: filepath.Join(b.config.DataDir, journalDir), MaxBytes: journal.DefaultBytes, Store: of.sessions, Keys: of.archiveKeys,
+		Dir: filepath.Join(b.config.waitingDir(), journalDir), MaxBytes: journal.DefaultBytes, Store: of.sessions, Keys: of.archiveKeys,
 		Log: b.log, Now: b.now, Absence: b.health.absence, Peers: peers(b),
 		Overtaken: func(lane uuid.UUID) { lanes.Changed(lane, 0) },
 	})

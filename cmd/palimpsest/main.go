@@ -30,9 +30,18 @@ func newCommand() *cobra.Command {
 		SilenceUsage:  true,
 		SilenceErrors: true,
 	}
-	var file string
+	var file, database string
 	root.PersistentFlags().StringVar(&file, "config", "", "YAML file with settings; the environment wins")
-	load := func() (Config, error) { return LoadConfig(file, os.LookupEnv) }
-	root.AddCommand(serveCommand(load), checkCommand(load), migrateCommand(load), replayCommand(), verifyCommand(), userCommand(load), workspaceCommand(load), keyCommand(load), vaultCommand(load), demoCommand(load), backupCommand(load), restoreCommand(load))
+	root.PersistentFlags().StringVar(&database, "database", "", "host of the public URL in DATABASE_URLS whose database is meant, and no other")
+	load := func() (Config, error) {
+		config, err := LoadConfig(file, os.LookupEnv)
+		if err != nil {
+			return Config{}, err
+		}
+		return config.choose(database)
+	}
+	root.AddCommand(serveCommand(load), checkCommand(load), replayCommand(), verifyCommand(), demoCommand(load))
+	one := loadOne(load)
+	root.AddCommand(migrateCommand(one), userCommand(one), workspaceCommand(one), keyCommand(one), vaultCommand(one), backupCommand(one), restoreCommand(one))
 	return root
 }

@@ -79,7 +79,7 @@ func between(all []chat, from, to int) []chat {
 func (r *replicas) waiting() int {
 	count := 0
 	for _, program := range r.programs {
-		count += program.seams.journal.Stats().Entries
+		count += program.sites[0].seams.journal.Stats().Entries
 	}
 	return count
 }

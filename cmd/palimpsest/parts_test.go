@@ -128,9 +128,9 @@ func TestStoppedBucketIsSeenAndNamed(t *testing.T) {
 	session := operator.onlySession()
 	operator.untilArchived(len(s.messages))
 	other.untilArchived(len(s.messages))
-	i.program.seams.mover.Segments.Wait = 0
+	i.program.sites[0].seams.mover.Segments.Wait = 0
 	for _, pass := range []jobs.Kind{"index", "archive"} {
-		if err := i.program.seams.work.Pass(context.WithoutCancel(t.Context()), pass); err != nil {
+		if err := i.program.sites[0].seams.work.Pass(context.WithoutCancel(t.Context()), pass); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -140,7 +140,7 @@ func TestStoppedBucketIsSeenAndNamed(t *testing.T) {
 
 	isUp := func(up bool) {
 		t.Helper()
-		i.program.health.parts.look(t.Context())
+		i.program.sites[0].health.parts.look(t.Context())
 		field, metric := "down", "palimpsest_bucket_up 0"
 		if up {
 			field, metric = "up", "palimpsest_bucket_up 1"
@@ -370,7 +370,7 @@ func TestLagOfStandbysIsMeasured(t *testing.T) {
 	w.sendOf(&s)
 	w.untilArchived(len(s.messages))
 	i.until(func() bool {
-		i.program.health.parts.look(t.Context())
+		i.program.sites[0].health.parts.look(t.Context())
 		return strings.Contains(w.metrics(), "palimpsest_replication_lag_bytes{standby=\"walreceiver\"} 0\n")
 	})
 	if metrics := w.metrics(); !strings.Contains(metrics, "palimpsest_replication_lag_seconds{standby=\"walreceiver\"} ") {
@@ -384,7 +384,7 @@ func TestLagOfStandbysIsMeasured(t *testing.T) {
 	if _, err := owner.Exec(t.Context(), "SELECT pg_create_physical_replication_slot('lost', true)"); err != nil {
 		t.Fatal(err)
 	}
-	i.program.health.parts.look(t.Context())
+	i.program.sites[0].health.parts.look(t.Context())
 	if attention := w.attention(); !strings.Contains(attention, "Replication: lost is not connected") {
 		t.Errorf("with a slot that no standby uses: %s", attention)
 	}

@@ -27,6 +27,7 @@ type instance struct {
 	t       testing.TB
 	config  Config
 	program *program
+	host    string // that requests name; "" means the address
 	log     *syncBuffer
 	double  *providertest.Server
 }
@@ -175,6 +176,9 @@ func (w *tenant) get(path string, into any) {
 
 func (i *instance) do(request *http.Request) (*http.Response, []byte) {
 	i.t.Helper()
+	if i.host != "" {
+		request.Host = i.host
+	}
 	response, err := http.DefaultClient.Do(request)
 	if err != nil {
 		i.t.Fatal(err)

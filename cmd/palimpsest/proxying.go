@@ -113,7 +113,6 @@ func (t proxying) proxy(b base, keys tenants.KeyAuthenticator, address echo.IPEx
 // bounded gives the proxy its limits on the way in.
 func bounded(config Config, proxy *api.Server) *api.Server {
 	proxy.Concurrency = api.NewConcurrency(config.WorkspaceConcurrency)
-	proxy.Bytes = api.NewBytes(config.Bounds.WorkspaceMegabytes<<20, config.Bounds.Megabytes<<20)
 	proxy.RequireVerified, proxy.Contact = config.RequireVerifiedEmail, config.OperatorContact
 	return proxy
 }

@@ -156,13 +156,13 @@ func TestMasterKeyIsChangedWithoutAFailedRequest(t *testing.T) {
 		t.Fatal(err)
 	}
 	i.tenant("left")
-	workspaces, err := i.program.seams.db.Workspaces.AllWorkspaces(t.Context())
+	workspaces, err := i.program.sites[0].seams.db.Workspaces.AllWorkspaces(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
 	made := 0
 	for _, workspace := range workspaces {
-		if _, err := datakeys.New(i.program.seams.db.DataKeys, safe).DataKey(t.Context(), workspace); err == nil {
+		if _, err := datakeys.New(i.program.sites[0].seams.db.DataKeys, safe).DataKey(t.Context(), workspace); err == nil {
 			made++ // for the one that has archived nothing yet
 		}
 	}

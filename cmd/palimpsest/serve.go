@@ -8,11 +8,14 @@ import (
 	"net/http"
 	"os"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/spf13/cobra"
 
+	"palimpsest/api"
 	"palimpsest/api/connections"
 	"palimpsest/pipeline/spans"
 	"palimpsest/web/live"
@@ -32,7 +35,11 @@ func serveCommand(load func() (Config, error)) *cobra.Command {
 			if config.Role, err = roleOf(role); err != nil {
 				return err
 			}
-			return runProgram(command.Context(), config, func(p *program) { p.welcome(command.OutOrStdout()) })
+			return runProgram(command.Context(), config, func(p *program) {
+				for _, site := range p.sites {
+					site.welcome(command.OutOrStdout())
+				}
+			})
 		},
 	}
 	serve.Flags().StringVar(&role, "role", string(RoleAll), "part of the product that this process is: all, web, api or worker")
@@ -64,15 +71,31 @@ func runProgram(ctx context.Context, config Config, greet func(*program)) error 
 // program is the running product.
 type program struct {
 	setup
-	servers servers
-	health  *health
-	product *http.Server
-	admin   *http.Server  // nil without an address for it
-	tracer  *spans.Tracer // nil: traces are off
-	pages   *live.Hub     // tells open pages what happens
-	after   func(time.Duration) <-chan time.Time
-	seams   seams
-	once    sync.Once
+	process
+	servers  servers
+	sites    sites
+	draining atomic.Bool
+	product  *http.Server
+	admin    *http.Server // nil without an address for it
+	once     sync.Once
+}
+
+// process is what all databases of a process share.
+type process struct {
+	registry *prometheus.Registry
+	tracer   *spans.Tracer // nil: traces are off
+	pages    *live.Hub     // tells open pages what happens
+	bytes    *api.Bytes    // of request bodies in flight
+	after    func(time.Duration) <-chan time.Time
+}
+
+// newProcess returns what the databases share, without a tracer.
+func newProcess(bounds Bounds) process {
+	registry := prometheus.NewRegistry()
+	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	return process{
+		registry: registry, pages: live.NewHub(), bytes: api.NewBytes(bounds.WorkspaceMegabytes<<20, bounds.Megabytes<<20), after: time.After,
+	}
 }
 
 // newProgram starts the product: database, schema, background work, servers. It
@@ -84,14 +107,14 @@ func newProgram(ctx context.Context, config Config, log *slog.Logger) (*program,
 // newProgramAt is newProgram with a clock: jobs and connections alone keep to the
 // machine's.
 func newProgramAt(ctx context.Context, config Config, log *slog.Logger, now func() time.Time) (_ *program, err error) {
-	p := &program{setup: newSetup(config, log, now), pages: live.NewHub(), after: time.After}
+	p := &program{setup: newSetup(config, log, now), process: newProcess(config.Bounds)}
 	p.servers = newServers(log, p.ending)
 	defer func() {
 		if err != nil {
 			p.close()
 		}
 	}()
-	if config.SMTPURL == "" && (config.DatabaseURL == "" || config.Demo != "") {
+	if config.SMTPURL == "" && (config.DatabaseURL == "" && len(config.Databases) == 0 || config.Demo != "") {
 		p.mailToken = rand.Text()
 	}
 	listener, err := p.servers.listen(ctx, "PALIMPSEST_ADDR", config.Addr)
@@ -99,12 +122,10 @@ func newProgramAt(ctx context.Context, config Config, log *slog.Logger, now func
 		return nil, err
 	}
 	p.listening = listener.Addr().String()
-	registry := prometheus.NewRegistry()
-	if p.tracer, err = startTraces(ctx, p.setup, registry); err != nil {
+	if p.tracer, err = startTraces(ctx, p.setup, p.registry); err != nil {
 		return nil, err
 	}
-	handler, err := p.wire(ctx, registry)
-	if err != nil {
+	if err := p.openSites(ctx); err != nil {
 		return nil, err
 	}
 	if config.AdminAddr != "" {
@@ -112,7 +133,7 @@ func newProgramAt(ctx context.Context, config Config, log *slog.Logger, now func
 		if err != nil {
 			return nil, err
 		}
-		p.admin = p.servers.serve(admin, adminHandler(p.health, registry, config.Profiles))
+		p.admin = p.servers.serve(admin, adminHandler(p.ready, p.registry, config.Profiles))
 		log.Info("admin listening", "addr", admin.Addr().String())
 	}
 	trusted, err := readNetworks(config.TrustedProxies)
@@ -120,7 +141,7 @@ func newProgramAt(ctx context.Context, config Config, log *slog.Logger, now func
 		return nil, fmt.Errorf("PALIMPSEST_TRUSTED_PROXIES: %w", err)
 	}
 	places := connections.NewPlaces(config.Bounds.PlaceConnections, trusted, config.clientAddress())
-	p.product = p.servers.serve(places.Listen(listener), places.BoundRequests(handler))
+	p.product = p.servers.serve(places.Listen(listener), places.BoundRequests(p.sites.handler()))
 	p.product.RegisterOnShutdown(p.pages.Close) // pages' streams have no end of their own
 	if address := p.mailsAt(); address != "" {
 		log.Info("mails are kept, as SMTP_URL is not set; read them on this machine", "url", address)
@@ -134,7 +155,7 @@ func newProgramAt(ctx context.Context, config Config, log *slog.Logger, now func
 // recorded, and closes everything. It may be called twice.
 func (p *program) stop(ctx context.Context) {
 	p.once.Do(func() {
-		p.health.draining.Store(true)
+		p.draining.Store(true)
 		if p.admin != nil && p.config.DrainDelay > 0 { // else nobody can ask whether it is ready
 			p.log.Info("not ready", "delay", p.config.DrainDelay)
 			<-p.after(p.config.DrainDelay)

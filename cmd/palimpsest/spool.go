@@ -11,14 +11,14 @@ import (
 )
 
 const (
-	spoolDir    = "unrecorded" // in the data directory
+	spoolDir    = "unrecorded" // in the directory of what waits
 	spoolReplay = time.Second  // how often what could not be recorded is tried again
 )
 
 // openSpool opens what keeps exchanges on the local disk until they are recorded.
 func openSpool(b base, keys *archive.Keys) (*spool.Spool, error) {
 	kept, err := spool.Open(spool.Config{
-		Dir: filepath.Join(b.config.DataDir, spoolDir), MaxBytes: spool.DefaultBytes, Keys: keys, Log: b.log, Now: b.now,
+		Dir: filepath.Join(b.config.waitingDir(), spoolDir), MaxBytes: spool.DefaultBytes, Keys: keys, Log: b.log, Now: b.now,
 	})
 	if err != nil {
 		return nil, err

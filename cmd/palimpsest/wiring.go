@@ -2,10 +2,6 @@ package main
 
 import (
 	"context"
-	"net/http"
-
-	"github.com/prometheus/client_golang/prometheus"
-	"github.com/prometheus/client_golang/prometheus/collectors"
 
 	"palimpsest/api"
 	"palimpsest/api/recall"
@@ -17,59 +13,60 @@ import (
 )
 
 // wire makes every part of the product and connects them, top to bottom.
-func (p *program) wire(ctx context.Context, registry *prometheus.Registry) (http.Handler, error) {
-	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
-	base, err := openBase(ctx, p.setup, p.after, registry)
+func (s *site) wire(ctx context.Context, process process) error {
+	base, err := openBase(ctx, s.setup, process.after, s.registered(process.registry))
 	if err != nil {
-		return nil, err
+		return err
 	}
 	people, keys, err := openAccess(base)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	stored, err := openStored(ctx, base)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	mails, err := newOutbox(base, people)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	alerting, err := newAlerts(base)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	proxying, err := openProxying(base, stored, &p.seams.recorded)
+	proxying, err := openProxying(base, stored, &s.seams.recorded)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	compares, advice := advise(base, stored.sessions, proxying.writer.Models)
 	sold := newBilling(base, proxying.settings)
 	deleting := newDeletion(base, people, stored.mover, sold)
-	p.health, p.seams.db, p.seams.people, p.seams.work, p.seams.mover, p.seams.journal = base.health, base.db, people, base.work, stored.mover, proxying.journal
+	s.health, s.keys = base.health, keys
+	s.seams.db, s.seams.people, s.seams.work, s.seams.mover, s.seams.journal = base.db, people, base.work, stored.mover, proxying.journal
 	if err := startWork(ctx, base); err != nil {
-		return nil, err
+		return err
 	}
 	if err := hear(ctx, base, changes{
-		people: people, keys: keys, archive: stored.archiveKeys, settings: proxying.settings, lanes: proxying.writer.Resolver, patterns: proxying.shelf, pages: p.pages, work: base.work,
+		people: people, keys: keys, archive: stored.archiveKeys, settings: proxying.settings, lanes: proxying.writer.Resolver, patterns: proxying.shelf, pages: process.pages, work: base.work,
 	}); err != nil {
-		return nil, err
+		return err
 	}
 
-	e := newEcho(p.log, p.config.clientAddress())
+	e := newEcho(s.log, s.config.clientAddress())
 	proxy := proxying.proxy(base, admittingKeys{keys}, e.IPExtractor)
-	proxy.Tracer, proxy.Recall = p.tracer, recall.New(recall.Config{
-		Lanes: stored.sessions.Browser(), Archive: stored.originals, Searcher: proxying.index, Codecs: formats.ByFormat(), PublicURL: p.reachable(),
-		Observe: proxy.Recalled, Log: p.log, Now: p.now,
+	proxy.Bytes, proxy.Tracer, proxy.Recall = process.bytes, process.tracer, recall.New(recall.Config{
+		Lanes: stored.sessions.Browser(), Archive: stored.originals, Searcher: proxying.index, Codecs: formats.ByFormat(), PublicURL: s.reachable(),
+		Observe: proxy.Recalled, Log: s.log, Now: s.now,
 	})
-	if p.config.Role.proxies() {
+	if s.config.Role.proxies() {
 		proxy.Register(e)
 	}
 	product{
 		base: base, stored: stored, proxying: proxying, people: people, keys: keys, mails: mails, deleting: deleting, sold: sold,
-		preview: compares, advice: advice, alerting: alerting, again: api.Again{KeyOf: keys.Of, Proxy: proxy}, pages: p.pages,
+		preview: compares, advice: advice, alerting: alerting, again: api.Again{KeyOf: keys.Of, Proxy: proxy}, pages: process.pages,
 	}.serve(e)
-	return e, nil
+	s.handler = e
+	return nil
 }
 
 // Interface guards.

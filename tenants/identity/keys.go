@@ -135,6 +135,20 @@ func (k *Keys) Authenticate(ctx context.Context, secret string) (tenants.APIKey,
 	return tenants.APIKey{}, tenants.ErrKeyUnknown
 }
 
+// Remembers reports whether memory holds the API key of a secret, valid or not. It asks no database.
+func (k *Keys) Remembers(secret string) bool {
+	for _, pepper := range k.peppers {
+		hash := string(HashKey(pepper, secret))
+		if known, ok := k.known.GetIfPresent(hash); ok && known.err == nil {
+			return true
+		}
+		if _, ok := k.last.GetIfPresent(hash); ok {
+			return true
+		}
+	}
+	return false
+}
+
 // Of returns an API key that a member created and that they may use now, without its secret.
 // It returns tenants.ErrNotFound for a key
 // of anyone else, or one of the kinds of Authenticate.
