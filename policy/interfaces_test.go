@@ -54,7 +54,7 @@ func interfacesOf(source sourceFile) map[string][]*ast.Ident {
 	found := map[string][]*ast.Ident{}
 	for _, declared := range source.types() {
 		face, is := declared.Type.(*ast.InterfaceType)
-		if !is {
+		if !is || isConstraint(face) {
 			continue
 		}
 		found[declared.Name.Name] = nil
@@ -64,4 +64,12 @@ func interfacesOf(source sourceFile) map[string][]*ast.Ident {
 	}
 
 	return found
+}
+
+// isConstraint reports whether an interface lists the types that a type parameter may be.
+func isConstraint(face *ast.InterfaceType) bool {
+	return slices.ContainsFunc(face.Methods.List, func(element *ast.Field) bool {
+		_, union := element.Type.(*ast.BinaryExpr)
+		return union
+	})
 }

@@ -6,11 +6,12 @@ import (
 	"net/http"
 	"time"
 
+	"palimpsest/pipeline/session/sessiondb"
+
 	"palimpsest/billing"
 	"palimpsest/pipeline"
 	"palimpsest/pipeline/archive"
 	"palimpsest/pipeline/conversation"
-	"palimpsest/pipeline/cost"
 	"palimpsest/pipeline/modules/patterns/patternsdb"
 	"palimpsest/pipeline/preview"
 	"palimpsest/pipeline/preview/previewdb"
@@ -106,7 +107,7 @@ type Conversations struct {
 type Traffic struct {
 	Exchanges tenants.Exchanges
 	Usage     tenants.UsageReader
-	Costs     cost.Records
+	Costs     sessiondb.Browser
 	Views     tenants.Views
 	Alerts    tenants.Alerts
 

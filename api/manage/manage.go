@@ -5,12 +5,13 @@ import (
 	"net/http"
 	"time"
 
+	"palimpsest/pipeline/session/sessiondb"
+
 	"github.com/labstack/echo/v4"
 
 	"palimpsest/pipeline"
 	"palimpsest/pipeline/archive"
 	"palimpsest/pipeline/conversation"
-	"palimpsest/pipeline/cost"
 	"palimpsest/pipeline/modules/patterns/patternsdb"
 	"palimpsest/pipeline/preview"
 	"palimpsest/pipeline/session"
@@ -71,7 +72,7 @@ type Conversations struct {
 type Traffic struct {
 	Exchanges tenants.Exchanges
 	Usage     tenants.UsageReader
-	Costs     cost.Records
+	Costs     sessiondb.Browser
 	Views     tenants.Views
 	Alerts    tenants.Alerts
 }

@@ -5,6 +5,8 @@ import (
 	"net/http"
 	"time"
 
+	"palimpsest/pipeline/session/sessiondb"
+
 	"github.com/google/uuid"
 	"github.com/labstack/echo/v4"
 
@@ -24,7 +26,7 @@ type lanes struct {
 type sessionHandler struct {
 	lanes
 
-	costs   cost.Records
+	costs   sessiondb.Browser
 	remarks remarks
 	notes   notes
 	now     func() time.Time

@@ -139,10 +139,10 @@ func (k *Keys) Authenticate(ctx context.Context, secret string) (tenants.APIKey,
 func (k *Keys) Remembers(secret string) bool {
 	for _, pepper := range k.peppers {
 		hash := string(HashKey(pepper, secret))
-		if known, ok := k.known.GetIfPresent(hash); ok && known.err == nil {
+		if known, ok := k.known.Get(hash); ok && known.err == nil {
 			return true
 		}
-		if _, ok := k.last.GetIfPresent(hash); ok {
+		if _, ok := k.last.Get(hash); ok {
 			return true
 		}
 	}

@@ -9,11 +9,12 @@ import (
 	"net/http"
 	"time"
 
+	"palimpsest/pipeline/session/sessiondb"
+
 	"github.com/labstack/echo/v4"
 	"golang.org/x/sync/errgroup"
 
 	"palimpsest/pipeline"
-	"palimpsest/pipeline/cost"
 	"palimpsest/pipeline/preview/previewdb"
 	"palimpsest/tenants"
 	"palimpsest/web/components"
@@ -22,7 +23,7 @@ import (
 
 // Deps are what the page reads.
 type Deps struct {
-	Costs        cost.Records
+	Costs        sessiondb.Browser
 	Pipelines    tenants.Pipelines
 	Usage        tenants.UsageReader
 	Exchanges    tenants.Exchanges

@@ -9,12 +9,13 @@ import (
 	"net/http"
 	"time"
 
+	"palimpsest/pipeline/session/sessiondb"
+
 	"github.com/google/uuid"
 	"github.com/labstack/echo/v4"
 
 	"palimpsest/pipeline/archive"
 	"palimpsest/pipeline/conversation"
-	"palimpsest/pipeline/cost"
 	"palimpsest/pipeline/session"
 	"palimpsest/pipeline/tokens"
 	"palimpsest/pipeline/wire"
@@ -36,7 +37,7 @@ type Deps struct {
 	Exchanges    tenants.Exchanges
 	APIKeys      tenants.APIKeys
 	ProviderKeys tenants.ProviderKeys
-	Costs        cost.Records
+	Costs        sessiondb.Browser
 	Data         tenants.Data
 	Views        tenants.Views
 	Columns      tenants.Views

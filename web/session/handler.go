@@ -10,13 +10,14 @@ import (
 	"strconv"
 	"time"
 
+	"palimpsest/pipeline/session/sessiondb"
+
 	"github.com/google/uuid"
 	"github.com/labstack/echo/v4"
 
 	"palimpsest/pipeline"
 	"palimpsest/pipeline/archive"
 	"palimpsest/pipeline/conversation"
-	"palimpsest/pipeline/cost"
 	"palimpsest/pipeline/session"
 	"palimpsest/pipeline/wire"
 	"palimpsest/tenants"
@@ -27,7 +28,7 @@ import (
 // Deps are what the page reads.
 type Deps struct {
 	Sessions  session.Records
-	Costs     cost.Records
+	Costs     sessiondb.Browser
 	Archive   archive.Reader
 	Pipelines tenants.Pipelines
 	APIKeys   tenants.APIKeys
