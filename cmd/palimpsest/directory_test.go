@@ -88,7 +88,7 @@ func TestAPIKeysGoToTheDatabaseThatKnowsThem(t *testing.T) {
 	t.Parallel()
 	secret, _, _ := identity.GenerateKey()
 	revoked := func(context.Context) (tenants.APIKey, error) {
-		return tenants.APIKey{RevokedAt: new(time.Time)}, nil
+		return tenants.APIKey{APIKeyTimes: tenants.APIKeyTimes{RevokedAt: new(time.Time)}}, nil
 	}
 	for name, finds := range map[string]func(context.Context) (tenants.APIKey, error){"a valid key": known, "a revoked key": revoked} {
 		for _, header := range []string{"Authorization", "X-Api-Key", "Api-Key"} {
