@@ -163,6 +163,9 @@ func (s *stack) fail(ctx context.Context, wanted options, talks *talks) error {
 			if err := one.do(ctx, random); err != nil {
 				return fmt.Errorf("%s: %w", one.name, err)
 			}
+			if err := s.supervise(ctx); err != nil {
+				return err
+			}
 			if starts := talks.starts()[started:]; len(starts) > 0 {
 				fmt.Fprintf(os.Stdout, "          ready after %.1f s\n", slices.Max(starts).Seconds())
 			}
@@ -170,6 +173,22 @@ func (s *stack) fail(ctx context.Context, wanted options, talks *talks) error {
 	}
 	talks.during.Store("the end")
 	return sleep(ctx, maxPause)
+}
+
+// supervise starts again what has ended by itself, as systemd does: pgbouncer 1.18 ends when requests are
+// canceled while the database stands still.
+func (s *stack) supervise(ctx context.Context) error {
+	for name, part := range s.parts {
+		process, is := part.(*process)
+		if !is || !process.hasEnded() {
+			continue
+		}
+		fmt.Fprintf(os.Stdout, "          %s ended by itself and is started again\n", name)
+		if err := process.start(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // pause waits for a random time.

@@ -70,6 +70,16 @@ func (p *process) wait() {
 	}
 }
 
+// hasEnded reports whether the process has ended.
+func (p *process) hasEnded() bool {
+	select {
+	case <-p.ended:
+		return true
+	default:
+		return false
+	}
+}
+
 // listens waits until something takes connections at an address.
 func listens(ctx context.Context, address string, ended <-chan struct{}) error {
 	for {
