@@ -10,6 +10,7 @@ import (
 	"os"
 	"reflect"
 	"testing"
+	"time"
 
 	"github.com/klauspost/compress/zstd"
 
@@ -81,6 +82,64 @@ func TestEveryFieldOfAnEarlierEntryIsRead(t *testing.T) {
 	held.Entries = 0
 	if got, err = json.Marshal(held); err != nil || !maps.Equal(textsOf(t, got), textsOf(t, want)) {
 		t.Errorf("written and read as %s (%v), want %s", got, err, want)
+	}
+}
+
+// A field that session.Seen gets and written.go does not list would be lost with the process.
+func TestEveryFieldIsWritten(t *testing.T) {
+	t.Parallel()
+	var held content
+	fill(t, reflect.ValueOf(&held.Seen).Elem())
+	packed, err := pack(held)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := unpack(packed)
+	got.Entries = 0 // they are among those of Seen by now
+	if err != nil || !reflect.DeepEqual(got.Seen, held.Seen) {
+		t.Errorf("read %+v (%v), want %+v", got.Seen, err, held.Seen)
+	}
+}
+
+// fill gives every exported field of a value, and of what it holds, something that is not zero.
+func fill(t *testing.T, value reflect.Value) {
+	t.Helper()
+	if value.Type() == reflect.TypeFor[time.Time]() {
+		value.Set(reflect.ValueOf(time.Unix(9, 0).UTC()))
+		return
+	}
+	switch value.Kind() {
+	case reflect.Struct:
+		for _, field := range value.Fields() {
+			if field.CanSet() {
+				fill(t, field)
+			}
+		}
+	case reflect.Pointer:
+		value.Set(reflect.New(value.Type().Elem()))
+		fill(t, value.Elem())
+	case reflect.Slice:
+		value.Set(reflect.MakeSlice(value.Type(), 1, 1))
+		fill(t, value.Index(0))
+	case reflect.Array:
+		for i := range value.Len() {
+			fill(t, value.Index(i))
+		}
+	case reflect.String:
+		value.SetString("x")
+	case reflect.Bool:
+		value.SetBool(true)
+	default:
+		switch {
+		case value.CanInt():
+			value.SetInt(7)
+		case value.CanUint():
+			value.SetUint(7)
+		case value.CanFloat():
+			value.SetFloat(7)
+		default:
+			t.Fatalf("a %s cannot be filled", value.Type())
+		}
 	}
 }
 
