@@ -144,3 +144,8 @@ func (m *Message) Replace(i int, text string) {
 	m.Blocks[i] = block
 	m.Changed = true
 }
+
+// UserText returns a message of the user that says a text.
+func UserText(text string) Message {
+	return Message{Role: User, Blocks: []Block{{Kind: Text, Text: text}}}
+}

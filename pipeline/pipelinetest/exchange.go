@@ -97,9 +97,7 @@ func ReadExchange(codec wire.Codec, body []byte, options Options) (*pipeline.Exc
 
 // countText counts a text as a message of its own.
 func (o Options) countText(text string) int {
-	return o.Counter.Message(conversation.Message{
-		Role: conversation.User, Blocks: []conversation.Block{{Kind: conversation.Text, Text: text}},
-	})
+	return o.Counter.Message(conversation.UserText(text))
 }
 
 // Keeper is a pipeline.Keeper that has functions do its work; those that are nil do nothing.

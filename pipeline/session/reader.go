@@ -122,9 +122,7 @@ func (r *Reader) Fixed(format conversation.Format, parts []json.RawMessage) int 
 
 // Text counts the tokens of a text as a message of its own.
 func (r *Reader) Text(text string) int {
-	return r.counter.Message(conversation.Message{
-		Role: conversation.User, Blocks: []conversation.Block{{Kind: conversation.Text, Text: text}},
-	})
+	return r.counter.Message(conversation.UserText(text))
 }
 
 func (r *Reader) digest(codec wire.Codec, raw json.RawMessage, rough bool) (conversation.Digest, error) {

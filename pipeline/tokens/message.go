@@ -28,7 +28,7 @@ func (c *Counter) Message(message conversation.Message) int { return c.newTally(
 
 // Text estimates the tokens of a text as a message of its own.
 func (c *Counter) Text(text string) int {
-	return c.Message(conversation.Message{Role: conversation.User, Blocks: []conversation.Block{{Kind: conversation.Text, Text: text}}})
+	return c.Message(conversation.UserText(text))
 }
 
 func (t *tally) message(message conversation.Message) int {
