@@ -296,13 +296,14 @@ func TestRecordersTakeTablesInTheOrderOfTheJob(t *testing.T) {
 	go func() {
 		recorded <- b.DB.Exchanges.RecordExchanges(context.WithoutCancel(t.Context()), b.workspace, []tenants.Exchange{exchange(b.now)})
 	}()
-	const waiting = "SELECT coalesce(string_agg(relation::regclass::text, ' '), '') FROM pg_locks WHERE NOT granted AND database = (SELECT oid FROM pg_database WHERE datname = current_database())"
-	for b.text(t, waiting) != "workspaces" {
+	// Databases of other tests have the same ids of tables.
+	const waiting = " FROM pg_locks waits WHERE NOT waits.granted AND waits.relation = 'workspaces'::regclass AND waits.database = (SELECT oid FROM pg_database WHERE datname = current_database())"
+	for b.text(t, "SELECT count(*)::text"+waiting) != "1" {
 		if t.Context().Err() != nil {
 			t.Fatal("the recorder does not wait for workspaces")
 		}
 	}
-	if has := b.text(t, "SELECT count(*)::text FROM pg_locks WHERE granted AND relation = 'exchanges'::regclass"); has != "0" {
+	if has := b.text(t, "SELECT count(*)::text FROM pg_locks WHERE granted AND relation = 'exchanges'::regclass AND pid IN (SELECT waits.pid"+waiting+")"); has != "0" {
 		t.Error("a recorder that waits for workspaces has the exchanges")
 	}
 	if err := job.Rollback(t.Context()); err != nil {
