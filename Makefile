@@ -57,7 +57,7 @@ TEST_JOBS := $(shell echo $$(($$(getconf _NPROCESSORS_ONLN) / 2 + 1)))
 .PHONY: test
 test: test-programs ## set up what is missing and run every test
 	@deploy/setup.sh postgresql chromium redis-server pgbouncer nodejs npm
-	PALIMPSEST_TEST_PROGRAMS=$(TEST_PROGRAMS) go test -p $(TEST_JOBS) -timeout 60m $(LONG_TESTS) ./...
+	PALIMPSEST_TEST_PROGRAMS=$(TEST_PROGRAMS) deploy/inmemory.sh go test -p $(TEST_JOBS) -timeout 60m $(LONG_TESTS) ./...
 
 .PHONY: test-calendar
 test-calendar: ## run the tests on a Monday, at New Year, on a leap day, at both changes of DST, and bare; DATES="monday bare" PACKAGES=./web
@@ -100,7 +100,7 @@ chaos: ## kill, stop, fill and delay the parts of three replicas while sessions 
 .PHONY: check
 check: quick lint secrets vulnerabilities test-programs ## formatting, vet, lint, scanners, template drift, module sums, tests with the race detector
 	@deploy/setup.sh postgresql chromium redis-server pgbouncer nodejs npm gcc
-	CGO_ENABLED=1 PALIMPSEST_TEST_PROGRAMS=$(TEST_PROGRAMS) go test -race -p 2 -timeout 40m $(LONG_TESTS) ./...
+	CGO_ENABLED=1 PALIMPSEST_TEST_PROGRAMS=$(TEST_PROGRAMS) deploy/inmemory.sh go test -race -p 2 -timeout 40m $(LONG_TESTS) ./...
 
 .PHONY: quick
 quick: ## the part of check that takes seconds: formatting, vet, wording, template drift, module sums

@@ -42,7 +42,8 @@ func create(t testing.TB, source string) *Database {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := shared.admin.Exec(ctx, "CREATE DATABASE "+name+" TEMPLATE "+source+""); err != nil {
+	// Copying files takes half as long as PostgreSQL's usual way, which logs each page.
+	if _, err := shared.admin.Exec(ctx, "CREATE DATABASE "+name+" TEMPLATE "+source+" STRATEGY file_copy"); err != nil {
 		t.Fatalf("create test database: %v", err)
 	}
 	t.Cleanup(func() {
