@@ -3,6 +3,7 @@ package programtest
 import (
 	"context"
 	"errors"
+	"maps"
 	"net/http"
 
 	"palimpsest/api/apiclient"
@@ -13,6 +14,9 @@ type Workspace struct {
 	Name     string // in small letters; part of its owner's address
 	Provider string // address of the provider of both families, without /v1
 	Window   int    // context window in tokens; 0 is the model's
+
+	// Limits are those of its API key, by their names in the JSON API; nil for none.
+	Limits map[string]any
 
 	// Answers has the workspace answer clients' own requests for a summary where it can.
 	Answers bool
@@ -79,6 +83,7 @@ func (a *Account) furnish(ctx context.Context, wanted Workspace) error {
 		Secret string `json:"secret"`
 	}
 	key := map[string]any{"name": "proxy", "scopes": []string{"proxy"}}
+	maps.Copy(key, wanted.Limits)
 	if err := a.Call(ctx, http.MethodPost, "/keys", key, &created); err != nil {
 		return err
 	}

@@ -21,6 +21,10 @@ type Target struct {
 	Key   string // API key; empty if none is sent
 	Admin string // base URL of the metrics that count what it did not record; empty if none
 	PID   int    // process whose CPU time and memory count; 0 if none
+
+	// Database is the first process of the program's database server, whose CPU time and that of
+	// its children counts; 0 if none.
+	Database int
 }
 
 // Load is what is sent to a target: Requests requests from Clients clients, each
@@ -42,6 +46,7 @@ type Outcome struct {
 	FirstByte    Distribution   // from sending to the first byte of the body
 	Own          Distribution   // the proxy's own figure for its work without the archive's, in Server-Timing
 	CPU          time.Duration  // of the target's process, for one request
+	DatabaseCPU  time.Duration  // of its database server, for one request
 	PerSecond    float64        // answered requests
 	Memory       int64          // peak resident bytes of the target's process
 	Compressions map[string]int // the proxy's word for what it did, and how often
@@ -106,7 +111,7 @@ func (b *Bench) Drive(ctx context.Context, target Target, load Load) Outcome {
 	}
 
 	watch := watchMemory(target.PID)
-	before := cpuTime(target.PID)
+	before, stored := cpuTime(target.PID), familyTime(target.Database)
 	begin := time.Now()
 	var working sync.WaitGroup
 	for _, client := range clients {
@@ -114,7 +119,11 @@ func (b *Bench) Drive(ctx context.Context, target Target, load Load) Outcome {
 	}
 	working.Wait()
 
-	return r.finish(time.Since(begin), cpuTime(target.PID)-before, watch.stop())
+	took := time.Since(begin)
+	r.outcome.CPU = (cpuTime(target.PID) - before) / time.Duration(max(1, load.Requests))
+	r.outcome.DatabaseCPU = (familyTime(target.Database) - stored) / time.Duration(max(1, load.Requests))
+
+	return r.finish(took, watch.stop())
 }
 
 // work sends requests until all of the load are sent.
@@ -137,12 +146,11 @@ func (r *run) work(ctx context.Context, client *Client) {
 	r.outcome.Failures = append(r.outcome.Failures, failures...)
 }
 
-func (r *run) finish(took, cpu time.Duration, memory int64) Outcome {
+func (r *run) finish(took time.Duration, memory int64) Outcome {
 	outcome := r.outcome
 	outcome.Failures = outcome.Failures[:min(maxFailures, len(outcome.Failures))]
 	outcome.Answered, outcome.Memory = len(r.samples), memory
 	outcome.PerSecond = float64(len(r.samples)) / took.Seconds()
-	outcome.CPU = cpu / time.Duration(max(1, r.load.Requests))
 	outcome.Compressions = map[string]int{}
 	for _, measured := range r.samples {
 		outcome.Total = append(outcome.Total, measured.total)

@@ -16,7 +16,8 @@ func TestRealProgramIsComparedOnEveryPlace(t *testing.T) {
 
 	binary := buildtest.Palimpsest(t)
 	// It outlives the test's context: Cleanup stops it.
-	program, err := programtest.Start(context.WithoutCancel(t.Context()), binary, []string{"serve"}, programtest.Environment(t.TempDir()))
+	data := t.TempDir()
+	program, err := programtest.Start(context.WithoutCancel(t.Context()), binary, []string{"serve"}, programtest.Environment(data))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -34,7 +35,7 @@ func TestRealProgramIsComparedOnEveryPlace(t *testing.T) {
 	}
 	floor := httptest.NewServer(NewFloor(address))
 	t.Cleanup(floor.Close)
-	routes, err := Routes(t.Context(), provider.URL, &programtest.Program{URL: floor.URL}, program)
+	routes, err := Routes(t.Context(), provider.URL, &programtest.Program{URL: floor.URL}, program, data)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -62,6 +63,9 @@ func TestRealProgramIsComparedOnEveryPlace(t *testing.T) {
 		for _, row := range rows {
 			if fault := row.Fault(); fault != "" {
 				t.Errorf("%s, %s: %s", wanted.Name, row.Route, fault)
+			}
+			if row.Route == ourRoute && wanted.Novelty == EveryMessage && row.DatabaseCPU == 0 {
+				t.Errorf("%s: the database used no CPU", wanted.Name)
 			}
 			if row.Answered != 4 || row.Route == ourRoute && row.Own99 == 0 {
 				t.Errorf("%s, %s: %d answers, own work %v", wanted.Name, row.Route, row.Answered, row.Own99)

@@ -10,16 +10,17 @@ import (
 // Table returns the results as Markdown: one table, a row for each case and route.
 func Table(rows []Row) string {
 	var text strings.Builder
-	text.WriteString("| case | route | p50 ms | p99 ms | added p50 / p99 | × floor | first byte added p50 / p99 | own work p50 / p99 | CPU ms | requests/s | memory MB | to reach |\n")
-	text.WriteString("| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |\n")
+	text.WriteString("| case | route | p50 ms | p99 ms | added p50 / p99 | × floor | first byte added p50 / p99 | own work p50 / p99 | CPU ms | database CPU ms | requests/s | for each core | memory MB | to reach |\n")
+	text.WriteString("| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |\n")
 	for _, row := range rows {
-		fmt.Fprintf(&text, "| %s | %s | %s | %s | %s | %s | %s | %s | %s | %.0f | %s | %s |\n",
+		fmt.Fprintf(&text, "| %s | %s | %s | %s | %s | %s | %s | %s | %s | %s | %.0f | %s | %s | %s |\n",
 			row.Case.Name, row.Route, milliseconds(row.P50), milliseconds(row.P99),
 			unless(row.Route == directRoute, added(row.Added50, row.Added99)),
 			unless(row.Route != ourRoute || row.TimesFloor <= 0, fmt.Sprintf("%.1f", row.TimesFloor)),
 			unless(row.Route == directRoute, added(row.AddedFirst50, row.AddedFirst99)),
 			unless(row.Own99 == 0, milliseconds(row.Own50)+" / "+milliseconds(row.Own99)),
-			unless(row.CPU == 0, milliseconds(row.CPU)), row.PerSecond,
+			unless(row.CPU == 0, milliseconds(row.CPU)), unless(row.DatabaseCPU == 0, milliseconds(row.DatabaseCPU)), row.PerSecond,
+			unless(row.DatabaseCPU == 0, fmt.Sprintf("%.0f", 1/(row.CPU+row.DatabaseCPU).Seconds())),
 			unless(row.MemoryPeak == 0, strconv.FormatInt(row.MemoryPeak>>20, 10)),
 			unless(row.Route != ourRoute, row.verdict()))
 	}
@@ -55,6 +56,10 @@ func (r Row) verdict() string {
 	most("own p50", r.Own50, goal.Own50)
 	most("own p99", r.Own99, goal.Own99)
 	most("CPU", r.CPU, goal.CPU)
+	most("database CPU", r.DatabaseCPU, goal.Database)
+	if goal.TimesFloor > 0 {
+		parts = append(parts, fmt.Sprintf("p99 ≤ %.0f × the floor's: %s (%.1f)", goal.TimesFloor, yes(r.Floor99 <= goal.TimesFloor), r.Floor99))
+	}
 	if goal.PerSecond > 0 {
 		parts = append(parts, fmt.Sprintf("≥ %.0f/s: %s (%.2f of the floor's)", goal.PerSecond, yes(r.PerSecond >= goal.PerSecond), r.ShareOfRate))
 	}

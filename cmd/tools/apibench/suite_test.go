@@ -112,19 +112,20 @@ func TestRowNamesWhatIsWrongWithItsAnswers(t *testing.T) {
 func TestTableSetsFiguresBesideGoals(t *testing.T) {
 	t.Parallel()
 
-	wanted := Case{Name: "steady", Goal: Goal{P50: time.Millisecond, PerSecond: 500, MemoryPeak: 100 << 20}}
+	wanted := Case{Name: "steady", Goal: Goal{P50: time.Millisecond, PerSecond: 500, MemoryPeak: 100 << 20, Database: time.Millisecond, TimesFloor: 1}}
 	table := Table([]Row{
 		{Case: wanted, Route: "direct", P50: 2 * time.Millisecond, P99: 3 * time.Millisecond, PerSecond: 900},
 		{
 			Case: wanted, Route: "palimpsest", P50: 4 * time.Millisecond, P99: 5 * time.Millisecond,
 			Added50: 2 * time.Millisecond, Added99: -time.Millisecond, TimesFloor: 1.6, ShareOfRate: 0.67, PerSecond: 600, MemoryPeak: 90 << 20,
+			CPU: 3 * time.Millisecond, DatabaseCPU: time.Millisecond, Floor99: 1.7,
 		},
 	})
 
 	for _, want := range []string{
 		"| steady | direct | 2.00 | 3.00 |  |  |  |",
 		"| steady | palimpsest | 4.00 | 5.00 | +2.00 / -1.00 | 1.6 |",
-		"| 600 | 90 | p50 ≤ 1.00: **no**, ≥ 500/s: yes (0.67 of the floor's), ≤ 100 MB: yes |",
+		"| 3.00 | 1.00 | 600 | 250 | 90 | p50 ≤ 1.00: **no**, database CPU ≤ 1.00: yes, p99 ≤ 1 × the floor's: **no** (1.7), ≥ 500/s: yes (0.67 of the floor's), ≤ 100 MB: yes |",
 	} {
 		if !strings.Contains(table, want) {
 			t.Errorf("no %q in\n%s", want, table)

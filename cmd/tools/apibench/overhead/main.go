@@ -100,7 +100,7 @@ func measure(ctx context.Context, wanted options) (err error) {
 	}
 	defer func() { err = errors.Join(err, program.Stop()) }()
 
-	routes, err := apibench.Routes(ctx, provider, floor, program)
+	routes, err := apibench.Routes(ctx, provider, floor, program, data)
 	if err != nil {
 		return err
 	}
