@@ -42,15 +42,15 @@ type forgetful struct {
 }
 
 // Record implements session.Store.
-func (forgetful) Record(context.Context, tenants.WorkspaceID, []session.Seen) error { return nil }
+func (forgetful) Record(context.Context, tenants.Tenant, []session.Seen) error { return nil }
 
 // RecordExchanges implements tenants.Exchanges.
-func (forgetful) RecordExchanges(context.Context, tenants.WorkspaceID, []tenants.Exchange) error {
+func (forgetful) RecordExchanges(context.Context, tenants.Tenant, []tenants.Exchange) error {
 	return nil
 }
 
 // RecordedExchanges implements tenants.Exchanges.
-func (forgetful) RecordedExchanges(context.Context, tenants.WorkspaceID, []uuid.UUID) ([]uuid.UUID, error) {
+func (forgetful) RecordedExchanges(context.Context, tenants.Tenant, []uuid.UUID) ([]uuid.UUID, error) {
 	return nil, nil
 }
 

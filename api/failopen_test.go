@@ -253,7 +253,7 @@ func (down) Inject(context.Context, session.Seen, []session.Insert) error { retu
 
 func (down) Withdraw(context.Context, tenants.WorkspaceID, uuid.UUID, int) error { return errDown }
 
-func (down) Record(context.Context, tenants.WorkspaceID, []session.Seen) error { return errDown }
+func (down) Record(context.Context, tenants.Tenant, []session.Seen) error { return errDown }
 
 func resolverOn(t testing.TB, store session.Store) *session.Resolver {
 	t.Helper()

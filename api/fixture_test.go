@@ -125,11 +125,11 @@ func (s *storage) LearnModelWindow(_ context.Context, _ tenants.WorkspaceID, mod
 	return s.broken
 }
 
-func (s *storage) Together(ctx context.Context, _ tenants.WorkspaceID, fn func(context.Context) error) error {
-	return fn(ctx)
+func (s *storage) Together(_ context.Context, tenant tenants.Tenant, fn func(tenant tenants.Tenant) error) error {
+	return fn(tenant)
 }
 
-func (s *storage) RecordExchanges(_ context.Context, _ tenants.WorkspaceID, exchanges []tenants.Exchange) error {
+func (s *storage) RecordExchanges(_ context.Context, _ tenants.Tenant, exchanges []tenants.Exchange) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.exchanges = append(s.exchanges, exchanges...)
@@ -140,7 +140,7 @@ func (s *storage) RecordExchanges(_ context.Context, _ tenants.WorkspaceID, exch
 }
 
 // RecordedExchanges implements tenants.Exchanges.
-func (s *storage) RecordedExchanges(_ context.Context, _ tenants.WorkspaceID, ids []uuid.UUID) (recorded []uuid.UUID, err error) {
+func (s *storage) RecordedExchanges(_ context.Context, _ tenants.Tenant, ids []uuid.UUID) (recorded []uuid.UUID, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for i := range s.exchanges {
@@ -176,9 +176,9 @@ func (m *memory) Commit(ctx context.Context, seen session.Seen, projection sessi
 	return m.Memory.Commit(ctx, seen, projection)
 }
 
-func (m *memory) Record(ctx context.Context, workspace tenants.WorkspaceID, seen []session.Seen) error {
+func (m *memory) Record(ctx context.Context, tenant tenants.Tenant, seen []session.Seen) error {
 	m.records.Add(int32(len(seen)))
-	return m.Memory.Record(ctx, workspace, seen)
+	return m.Memory.Record(ctx, tenant, seen)
 }
 
 // writes returns how often epochs were committed and requests recorded.

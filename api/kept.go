@@ -158,8 +158,8 @@ func (r *Recorder) recordKept(ctx context.Context, workspace tenants.WorkspaceID
 		}
 	}
 	added := 0
-	err := r.database.Together(ctx, workspace, func(ctx context.Context) error {
-		recorded, err := r.usage.RecordedExchanges(ctx, workspace, ids)
+	err := r.database.Together(ctx, workspace, func(tenant tenants.Tenant) error {
+		recorded, err := r.usage.RecordedExchanges(ctx, tenant, ids)
 		if err != nil {
 			return err
 		}
@@ -175,7 +175,7 @@ func (r *Recorder) recordKept(ctx context.Context, workspace tenants.WorkspaceID
 				added++
 			}
 		}
-		return r.record(ctx, workspace, jobs)
+		return r.record(ctx, tenant, jobs)
 	})
 	if err != nil {
 		return fmt.Errorf("record %d exchanges from the local disk: %w", len(batch), err)

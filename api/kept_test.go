@@ -180,11 +180,11 @@ type answered struct {
 }
 
 // Record implements session.Store.
-func (a *answered) Record(ctx context.Context, workspace tenants.WorkspaceID, seen []session.Seen) error {
+func (a *answered) Record(ctx context.Context, tenant tenants.Tenant, seen []session.Seen) error {
 	for i := range seen {
 		a.answer = append(a.answer, seen[i].Answer...)
 	}
-	return a.memory.Record(ctx, workspace, seen)
+	return a.memory.Record(ctx, tenant, seen)
 }
 
 // What the local disk holds is read back whole: bytes, times and texts as they were.

@@ -281,7 +281,7 @@ func (r *Recorder) write(batch []job) {
 }
 
 // record writes the jobs of one workspace, all of them or none.
-func (r *Recorder) record(ctx context.Context, workspace tenants.WorkspaceID, jobs []job) error {
+func (r *Recorder) record(ctx context.Context, tenant tenants.Tenant, jobs []job) error {
 	seen := make([]session.Seen, 0, len(jobs))
 	exchanges := make([]tenants.Exchange, 0, len(jobs))
 	of := make(map[int]int, len(jobs)) // the places in seen of exchanges
@@ -294,18 +294,18 @@ func (r *Recorder) record(ctx context.Context, workspace tenants.WorkspaceID, jo
 		}
 		if job.exchange != nil {
 			exchange := *job.exchange
-			exchange.ErrorText = r.seal(workspace, exchange.ID, job.said)
+			exchange.ErrorText = r.seal(tenant.Workspace(), exchange.ID, job.said)
 			exchanges = append(exchanges, exchange)
 		}
 	}
-	return r.database.Together(ctx, workspace, func(ctx context.Context) error {
-		if err := r.sessions.Record(ctx, workspace, seen); err != nil {
+	return r.database.Together(ctx, tenant, func(tenant tenants.Tenant) error {
+		if err := r.sessions.Record(ctx, tenant, seen); err != nil {
 			return err
 		}
 		for exchange, place := range of {
 			exchanges[exchange].Session, exchanges[exchange].Lane = seen[place].Session, seen[place].Lane
 		}
-		return r.usage.RecordExchanges(ctx, workspace, exchanges)
+		return r.usage.RecordExchanges(ctx, tenant, exchanges)
 	})
 }
 

@@ -28,9 +28,9 @@ type gated struct {
 }
 
 // Record implements session.Store.
-func (g gated) Record(ctx context.Context, workspace tenants.WorkspaceID, seen []session.Seen) error {
+func (g gated) Record(ctx context.Context, tenant tenants.Tenant, seen []session.Seen) error {
 	<-g.open
-	return g.memory.Record(ctx, workspace, seen)
+	return g.memory.Record(ctx, tenant, seen)
 }
 
 // The memory of a body is used for the next one, but not while its messages wait to be
@@ -94,7 +94,7 @@ type heldUp struct {
 	written atomic.Int64
 }
 
-func (h *heldUp) Together(ctx context.Context, _ tenants.WorkspaceID, fn func(ctx context.Context) error) error {
+func (h *heldUp) Together(_ context.Context, tenant tenants.Tenant, fn func(tenant tenants.Tenant) error) error {
 	<-h.open
 	if h.fails.Load() {
 		select {
@@ -103,18 +103,18 @@ func (h *heldUp) Together(ctx context.Context, _ tenants.WorkspaceID, fn func(ct
 		}
 		return errors.New("no database")
 	}
-	return fn(ctx)
+	return fn(tenant)
 }
 
-func (*heldUp) Record(context.Context, tenants.WorkspaceID, []session.Seen) error { return nil }
+func (*heldUp) Record(context.Context, tenants.Tenant, []session.Seen) error { return nil }
 
-func (h *heldUp) RecordExchanges(_ context.Context, _ tenants.WorkspaceID, exchanges []tenants.Exchange) error {
+func (h *heldUp) RecordExchanges(_ context.Context, _ tenants.Tenant, exchanges []tenants.Exchange) error {
 	h.written.Add(int64(len(exchanges)))
 	return nil
 }
 
 // RecordedExchanges implements tenants.Exchanges.
-func (*heldUp) RecordedExchanges(context.Context, tenants.WorkspaceID, []uuid.UUID) ([]uuid.UUID, error) {
+func (*heldUp) RecordedExchanges(context.Context, tenants.Tenant, []uuid.UUID) ([]uuid.UUID, error) {
 	return nil, nil
 }
 

@@ -28,17 +28,17 @@ type End struct {
 }
 
 // Leave has what a workspace has bought ended at Stripe, in the background, if and only
-// if the transaction of ctx, which deletes the workspace, is committed. It asks Stripe
+// if the tenant's transaction, which deletes the workspace, is committed. It asks Stripe
 // nothing.
-func (s *Service) Leave(ctx context.Context, workspace tenants.WorkspaceID) error {
+func (s *Service) Leave(ctx context.Context, tenant tenants.Tenant) error {
 	if s.deps.Store == nil {
 		return nil
 	}
-	account, err := s.deps.Store.Account(ctx, workspace)
+	account, err := s.deps.Store.Account(ctx, tenant)
 	if err != nil || account.Customer == "" {
 		return err
 	}
-	return s.deps.Store.AskEnd(ctx, workspace, End{ID: uuid.Must(uuid.NewV7()), Customer: account.Customer, AskedAt: s.deps.Now()})
+	return s.deps.Store.AskEnd(ctx, tenant, End{ID: uuid.Must(uuid.NewV7()), Customer: account.Customer, AskedAt: s.deps.Now()})
 }
 
 // EndPass ends at Stripe what deleted workspaces had bought. What fails is tried again,

@@ -1,7 +1,6 @@
 package billing_test
 
 import (
-	"context"
 	"errors"
 	"net/http"
 	"strings"
@@ -20,7 +19,7 @@ import (
 func (b bundle) leave(t *testing.T) {
 	t.Helper()
 	db := b.database.DB
-	err := db.Deletion.CloseWorkspace(t.Context(), b.workspace.ID, func(ctx context.Context) error { return b.Leave(ctx, b.workspace.ID) })
+	err := db.Deletion.CloseWorkspace(t.Context(), b.workspace.ID, func(tenant tenants.Tenant) error { return b.Leave(t.Context(), tenant) })
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -194,8 +193,8 @@ func TestNothingEndsThatNobodyLeft(t *testing.T) {
 	}
 	b.buy(t, "pro")
 	failed := errors.New("no job")
-	err := b.database.DB.Deletion.CloseWorkspace(t.Context(), b.workspace.ID, func(ctx context.Context) error {
-		return errors.Join(b.Leave(ctx, b.workspace.ID), failed)
+	err := b.database.DB.Deletion.CloseWorkspace(t.Context(), b.workspace.ID, func(tenant tenants.Tenant) error {
+		return errors.Join(b.Leave(t.Context(), tenant), failed)
 	})
 	if !errors.Is(err, failed) || b.ends(t) != 0 {
 		t.Errorf("%d ends of a deletion that failed: %v", b.ends(t), err)

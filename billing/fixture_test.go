@@ -63,17 +63,17 @@ func setup(t testing.TB, change ...func(*billing.Config)) bundle {
 	}
 	b.Service = billing.New(config, billing.Deps{
 		Store: b.store, Log: slog.New(slog.DiscardHandler), Now: double.Now,
-		Enqueue: func(_ context.Context, _ tenants.WorkspaceID, notice uuid.UUID) error {
+		Enqueue: func(_ context.Context, _ tenants.Tenant, notice uuid.UUID) error {
 			b.mu.Lock()
 			defer b.mu.Unlock()
 			*b.notices = append(*b.notices, notice)
 			return nil
 		},
-		Mail: func(ctx context.Context, mail tenants.Mail) error {
+		Mail: func(ctx context.Context, tenant tenants.Tenant, mail tenants.Mail) error {
 			b.mu.Lock()
 			defer b.mu.Unlock()
 			*b.mails = append(*b.mails, mail)
-			return database.DB.Mail.QueueMail(ctx, mail)
+			return database.DB.Mail.QueueMail(ctx, tenant, mail)
 		},
 	})
 	_, workspace, err := database.DB.Accounts.SignUp(t.Context(), "ada@example.com", "hash", "Northbeam")

@@ -101,7 +101,7 @@ func TestEverythingThatIsKnownOfAnAccountIsReadBack(t *testing.T) {
 	if err := b.store.Restrain(t.Context(), b.workspace.ID, want.Restraint); err != nil {
 		t.Fatal(err)
 	}
-	if err := b.store.Tell(t.Context(), b.workspace.ID, want.Told, func(context.Context, []string) error { return nil }); err != nil {
+	if err := b.store.Tell(t.Context(), b.workspace.ID, want.Told, func(tenants.Tenant, []string) error { return nil }); err != nil {
 		t.Fatal(err)
 	}
 	if got := b.account(t); got != want {
@@ -184,7 +184,7 @@ func TestNoticeThatComesWhileStripeIsReadIsHandledLater(t *testing.T) {
 	for name, at := range notices {
 		ids[name] = uuid.New()
 		notice := billing.Notice{ID: ids[name], Event: "evt_" + name, Type: "customer.subscription.updated", ReceivedAt: at}
-		if err := b.store.KeepNotice(t.Context(), b.workspace.ID, notice, func(context.Context) error { return nil }); err != nil {
+		if err := b.store.KeepNotice(t.Context(), b.workspace.ID, notice, func(tenants.Tenant) error { return nil }); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -17,12 +17,12 @@ func (s *Service) tell(ctx context.Context, account Account, periodEnd time.Time
 	if trouble == account.Told {
 		return nil
 	}
-	return s.deps.Store.Tell(ctx, account.Workspace, trouble, func(ctx context.Context, to []string) error {
+	return s.deps.Store.Tell(ctx, account.Workspace, trouble, func(tenant tenants.Tenant, to []string) error {
 		if trouble == "" {
 			return nil
 		}
 		for _, address := range to {
-			if err := s.deps.Mail(ctx, tenants.Mail{To: address, Subject: subject, Text: text}); err != nil {
+			if err := s.deps.Mail(ctx, tenant, tenants.Mail{To: address, Subject: subject, Text: text}); err != nil {
 				return err
 			}
 		}

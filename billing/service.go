@@ -15,7 +15,7 @@ import (
 type Store interface {
 	// Account returns a workspace's account: that of the plan Free where nothing is
 	// known of it.
-	Account(ctx context.Context, workspace tenants.WorkspaceID) (Account, error)
+	Account(ctx context.Context, tenant tenants.Tenant) (Account, error)
 
 	// KeepCustomer keeps Stripe's customer of a workspace, and returns the one that was
 	// kept first.
@@ -35,7 +35,7 @@ type Store interface {
 
 	// Tell has send called with the addresses of those who pay, once for each trouble,
 	// in the transaction that notes that they were told.
-	Tell(ctx context.Context, workspace tenants.WorkspaceID, trouble string, send func(ctx context.Context, to []string) error) error
+	Tell(ctx context.Context, workspace tenants.WorkspaceID, trouble string, send func(tenant tenants.Tenant, to []string) error) error
 
 	// Due returns workspaces that are to be looked at: what they use has changed, or
 	// their time has come.
@@ -47,7 +47,7 @@ type Store interface {
 	LookAgain(ctx context.Context, workspace tenants.WorkspaceID, at time.Time) error
 
 	// KeepNotice keeps a notice, and runs then in the same transaction if it is new.
-	KeepNotice(ctx context.Context, workspace tenants.WorkspaceID, notice Notice, then func(ctx context.Context) error) error
+	KeepNotice(ctx context.Context, workspace tenants.WorkspaceID, notice Notice, then func(tenant tenants.Tenant) error) error
 
 	// IsDone reports whether Stripe has been read since a notice came.
 	IsDone(ctx context.Context, workspace tenants.WorkspaceID, notice uuid.UUID) (bool, error)
@@ -79,7 +79,7 @@ type Store interface {
 
 	// end, until Stripe has ended them.
 	// AskEnd keeps that a customer's subscriptions are to end.
-	AskEnd(ctx context.Context, workspace tenants.WorkspaceID, end End) error
+	AskEnd(ctx context.Context, tenant tenants.Tenant, end End) error
 
 	// DueEnds returns those that are to be tried at a time, the oldest first.
 	DueEnds(ctx context.Context, now time.Time, limit int) ([]End, error)
@@ -95,12 +95,12 @@ type Store interface {
 type Deps struct {
 	Store Store
 
-	// Enqueue has Read called for a notice, if and only if the transaction of ctx is
+	// Enqueue has Read called for a notice, if and only if the tenant's transaction is
 	// committed.
-	Enqueue func(ctx context.Context, workspace tenants.WorkspaceID, notice uuid.UUID) error
+	Enqueue func(ctx context.Context, tenant tenants.Tenant, notice uuid.UUID) error
 
-	// Mail queues a mail in the transaction of ctx; nil: no one is written to.
-	Mail func(ctx context.Context, mail tenants.Mail) error
+	// Mail queues a mail in the tenant's transaction; nil: no one is written to.
+	Mail func(ctx context.Context, tenant tenants.Tenant, mail tenants.Mail) error
 
 	Log *slog.Logger
 	Now func() time.Time

@@ -1,7 +1,6 @@
 package billing_test
 
 import (
-	"context"
 	"errors"
 	"slices"
 	"testing"
@@ -37,7 +36,7 @@ func TestTroubleIsToldOnceToWhoCanPay(t *testing.T) {
 	var told [][]string
 	tell := func(trouble string, outcome error) {
 		t.Helper()
-		err := b.store.Tell(t.Context(), b.workspace.ID, trouble, func(_ context.Context, to []string) error {
+		err := b.store.Tell(t.Context(), b.workspace.ID, trouble, func(_ tenants.Tenant, to []string) error {
 			told = append(told, to)
 			return outcome
 		})

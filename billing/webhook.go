@@ -48,8 +48,8 @@ func (s *Service) Receive(ctx context.Context, payload []byte, signature string)
 	notice := Notice{
 		ID: uuid.NewSHA1(uuid.NameSpaceURL, []byte("stripe:"+event.ID)), Event: event.ID, Type: string(event.Type), ReceivedAt: s.deps.Now(),
 	}
-	return s.deps.Store.KeepNotice(ctx, workspace, notice, func(ctx context.Context) error {
-		return s.deps.Enqueue(ctx, workspace, notice.ID)
+	return s.deps.Store.KeepNotice(ctx, workspace, notice, func(tenant tenants.Tenant) error {
+		return s.deps.Enqueue(ctx, tenant, notice.ID)
 	})
 }
 

@@ -125,7 +125,7 @@ type APIKeys interface {
 
 	// ChangeAPIKey sets the name, pipeline, expiry and limits of a key. It and
 	// RotateAPIKey return ErrNotFound, and an Invalid for what a person can mend.
-	ChangeAPIKey(ctx context.Context, workspace WorkspaceID, wanted APIKey) error
+	ChangeAPIKey(ctx context.Context, tenant Tenant, wanted APIKey) error
 
 	// RotateAPIKey gives a key another secret and returns it; the one before works
 	// for grace.

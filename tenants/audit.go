@@ -140,13 +140,15 @@ type AuditLog interface {
 	Audit(ctx context.Context, workspace WorkspaceID, filter AuditFilter) ([]AuditEntry, error)
 
 	// Note notes a change on behalf of the context's actor.
-	Note(ctx context.Context, workspace WorkspaceID, change Change) error
+	Note(ctx context.Context, tenant Tenant, change Change) error
 
 	Transactor
 }
 
 // Transactor opens transactions.
 type Transactor interface {
-	// Together makes everything that is done with fn's context one transaction.
-	Together(ctx context.Context, workspace WorkspaceID, fn func(ctx context.Context) error) error
+	// Together makes everything that is done for the Tenant which fn is given one transaction: all of it
+	// is durable when it returns nil, and nothing of it was done when it returns an error. It takes
+	// part in another if it is given that one's Tenant.
+	Together(ctx context.Context, tenant Tenant, fn func(tenant Tenant) error) error
 }

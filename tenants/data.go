@@ -100,7 +100,7 @@ type Data interface {
 	DataSettings(ctx context.Context, workspace WorkspaceID) (DataSettings, error)
 
 	// SetDataSettings returns an Invalid for what cannot be set.
-	SetDataSettings(ctx context.Context, workspace WorkspaceID, settings DataSettings) error
+	SetDataSettings(ctx context.Context, tenant Tenant, settings DataSettings) error
 
 	// Reader returns what a person may read of what was said; nothing for someone who
 	// is not a member.
@@ -110,5 +110,5 @@ type Data interface {
 	Retention(ctx context.Context, workspace WorkspaceID) (Retention, error)
 
 	// SetRetention returns an Invalid for what cannot be set.
-	SetRetention(ctx context.Context, workspace WorkspaceID, retention Retention) error
+	SetRetention(ctx context.Context, tenant Tenant, retention Retention) error
 }

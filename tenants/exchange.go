@@ -106,7 +106,7 @@ func HeaderName(signed string) string {
 // Exchanges keeps what went through the proxy.
 type Exchanges interface {
 	// RecordExchanges records exchanges, each once.
-	RecordExchanges(ctx context.Context, workspace WorkspaceID, exchanges []Exchange) error
+	RecordExchanges(ctx context.Context, tenant Tenant, exchanges []Exchange) error
 
 	// Exchanges returns a page, the newest first, with the cursor of the next one, ""
 	// after the last. It returns an Invalid for a cursor that it did not hand out.
@@ -116,7 +116,7 @@ type Exchanges interface {
 	Exchange(ctx context.Context, workspace WorkspaceID, id uuid.UUID) (Exchange, error)
 
 	// RecordedExchanges returns which of some exchanges are recorded.
-	RecordedExchanges(ctx context.Context, workspace WorkspaceID, ids []uuid.UUID) ([]uuid.UUID, error)
+	RecordedExchanges(ctx context.Context, tenant Tenant, ids []uuid.UUID) ([]uuid.UUID, error)
 
 	// CountExchanges returns how many there are, or most, if there are more.
 	CountExchanges(ctx context.Context, workspace WorkspaceID, most int) (int, error)

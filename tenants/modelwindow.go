@@ -43,7 +43,7 @@ type ModelWindows interface {
 	ModelWindows(ctx context.Context, workspace WorkspaceID) ([]ModelWindow, error)
 
 	// SetModelWindow sets that of a model.
-	SetModelWindow(ctx context.Context, workspace WorkspaceID, model string, tokens int, by uuid.UUID) (ModelWindow, error)
+	SetModelWindow(ctx context.Context, tenant Tenant, model string, tokens int, by uuid.UUID) (ModelWindow, error)
 
 	// DeleteModelWindow returns ErrNotFound if a model has no window of its own.
 	DeleteModelWindow(ctx context.Context, workspace WorkspaceID, model string) error

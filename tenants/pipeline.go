@@ -44,7 +44,7 @@ type Pipelines interface {
 
 	// SavePipeline stores the version that follows the expected one. It returns
 	// ErrConflict if that is not the newest.
-	SavePipeline(ctx context.Context, workspace WorkspaceID, expectedVersion int, config PipelineConfig) (PipelineConfig, error)
+	SavePipeline(ctx context.Context, tenant Tenant, expectedVersion int, config PipelineConfig) (PipelineConfig, error)
 
 	// RestorePipeline stores an earlier version as the one that follows the expected
 	// one. Its errors are those of PipelineVersion and SavePipeline.

@@ -214,7 +214,7 @@ type ProviderKeys interface {
 
 	// EditProviderKey changes how a key is used, ReplaceProviderKey its secret and, where
 	// baseURL is not nil, where it is sent. What a person can mend is an Invalid.
-	EditProviderKey(ctx context.Context, workspace WorkspaceID, id uuid.UUID, change ProviderKeyChange) (ProviderKey, error)
+	EditProviderKey(ctx context.Context, tenant Tenant, id uuid.UUID, change ProviderKeyChange) (ProviderKey, error)
 	ReplaceProviderKey(ctx context.Context, workspace WorkspaceID, id uuid.UUID, secret string, baseURL *string) (ProviderKey, error)
 
 	// DeleteProviderKey returns ErrNotFound for a key that the workspace does not have.

@@ -388,7 +388,7 @@ func (brokenPipelines) Pipeline(context.Context, tenants.WorkspaceID) (tenants.P
 	return tenants.PipelineConfig{}, errors.New("password authentication failed for user palimpsest_app")
 }
 
-func (brokenPipelines) SavePipeline(context.Context, tenants.WorkspaceID, int, tenants.PipelineConfig) (tenants.PipelineConfig, error) {
+func (brokenPipelines) SavePipeline(context.Context, tenants.Tenant, int, tenants.PipelineConfig) (tenants.PipelineConfig, error) {
 	return tenants.PipelineConfig{}, errors.New("unreachable")
 }
 

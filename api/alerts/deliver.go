@@ -95,11 +95,11 @@ func (s *Service) Test(ctx context.Context, who tenants.Principal, id uuid.UUID)
 // tenants.ErrNotFound for a delivery that has not failed.
 func (s *Service) Retry(ctx context.Context, who tenants.Principal, id uuid.UUID) error {
 	workspace, now := who.Workspace.ID, s.config.Now()
-	return s.config.Store.Together(ctx, workspace, func(ctx context.Context) error {
-		if err := s.config.Store.RetryAlertDelivery(ctx, workspace, id, now, now.Add(GiveUpAfter)); err != nil {
+	return s.config.Store.Together(ctx, workspace, func(tenant tenants.Tenant) error {
+		if err := s.config.Store.RetryAlertDelivery(ctx, tenant, id, now, now.Add(GiveUpAfter)); err != nil {
 			return err
 		}
-		return s.enqueue(ctx, workspace, id, now)
+		return s.enqueue(ctx, tenant, id, now)
 	})
 }
 
@@ -117,8 +117,8 @@ func (s *Service) find(ctx context.Context, workspace tenants.WorkspaceID, id uu
 	return tenants.AlertChannel{}, tenants.ErrNotFound
 }
 
-func (s *Service) enqueue(ctx context.Context, workspace tenants.WorkspaceID, delivery uuid.UUID, at time.Time) error {
-	return s.config.Queue.Enqueue(ctx, workspace, jobs.Job{Kind: JobDeliver, Workspace: workspace, Lane: delivery, At: at})
+func (s *Service) enqueue(ctx context.Context, tenant tenants.Tenant, delivery uuid.UUID, at time.Time) error {
+	return s.config.Queue.Enqueue(ctx, tenant, jobs.Job{Kind: JobDeliver, Workspace: tenant.Workspace(), Lane: delivery, At: at})
 }
 
 // resume gives deliveries a job again whose job was lost.

@@ -18,13 +18,13 @@ func (s *Service) raise(ctx context.Context, workspace tenants.WorkspaceID, sett
 	}
 	now := s.config.Now()
 	due := settings.Due(now)
-	err := s.config.Store.Together(ctx, workspace, func(ctx context.Context) error {
-		isNew, err := s.config.Store.MarkAlert(ctx, workspace, alert, now)
+	err := s.config.Store.Together(ctx, workspace, func(tenant tenants.Tenant) error {
+		isNew, err := s.config.Store.MarkAlert(ctx, tenant, alert, now)
 		if err != nil || !isNew {
 			return err
 		}
 		for _, channel := range channels {
-			if err := s.hand(ctx, workspace, channel, alert, now, due); err != nil {
+			if err := s.hand(ctx, tenant, channel, alert, now, due); err != nil {
 				return err
 			}
 		}
@@ -37,12 +37,12 @@ func (s *Service) raise(ctx context.Context, workspace tenants.WorkspaceID, sett
 }
 
 // hand keeps a delivery, and a job that does it.
-func (s *Service) hand(ctx context.Context, workspace tenants.WorkspaceID, channel tenants.AlertChannel, alert tenants.Alert, now, due time.Time) error {
+func (s *Service) hand(ctx context.Context, tenant tenants.Tenant, channel tenants.AlertChannel, alert tenants.Alert, now, due time.Time) error {
 	delivery := tenants.AlertDelivery{
 		Alert: alert, ID: uuid.Must(uuid.NewV7()), Channel: channel.ID, CreatedAt: now, NextAt: due, Until: due.Add(GiveUpAfter), State: tenants.DeliveryWaiting,
 	}
-	if err := s.config.Store.AddAlertDelivery(ctx, workspace, delivery); err != nil {
+	if err := s.config.Store.AddAlertDelivery(ctx, tenant, delivery); err != nil {
 		return err
 	}
-	return s.enqueue(ctx, workspace, delivery.ID, due)
+	return s.enqueue(ctx, tenant, delivery.ID, due)
 }

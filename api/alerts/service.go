@@ -47,15 +47,15 @@ type Alerts interface {
 	AlertedWorkspaces(ctx context.Context) ([]tenants.WorkspaceID, error)
 
 	// Alerts on their way, and what became of them
-	MarkAlert(ctx context.Context, workspace tenants.WorkspaceID, alert tenants.Alert, at time.Time) (bool, error)
+	MarkAlert(ctx context.Context, tenant tenants.Tenant, alert tenants.Alert, at time.Time) (bool, error)
 	ClearAlertMarks(ctx context.Context, workspace tenants.WorkspaceID, rule tenants.AlertRule, still []string, before time.Time) error
 	ForgetAlerts(ctx context.Context, workspace tenants.WorkspaceID, before time.Time) error
-	AddAlertDelivery(ctx context.Context, workspace tenants.WorkspaceID, delivery tenants.AlertDelivery) error
+	AddAlertDelivery(ctx context.Context, tenant tenants.Tenant, delivery tenants.AlertDelivery) error
 	AlertDelivery(ctx context.Context, workspace tenants.WorkspaceID, id uuid.UUID) (tenants.AlertDelivery, tenants.AlertChannel, error)
 	AlertDeliveries(ctx context.Context, workspace tenants.WorkspaceID, limit int) ([]tenants.AlertDelivery, error)
 	OverdueAlertDeliveries(ctx context.Context, workspace tenants.WorkspaceID, before time.Time, limit int) ([]tenants.AlertDelivery, error)
 	NoteAlertAttempt(ctx context.Context, workspace tenants.WorkspaceID, id uuid.UUID, attempt tenants.AlertAttempt) error
-	RetryAlertDelivery(ctx context.Context, workspace tenants.WorkspaceID, id uuid.UUID, at, until time.Time) error
+	RetryAlertDelivery(ctx context.Context, tenant tenants.Tenant, id uuid.UUID, at, until time.Time) error
 
 	// What the rules look at beside keys and usage
 	RecentFailures(ctx context.Context, workspace tenants.WorkspaceID, since time.Time) (exchanges, failures int64, err error)

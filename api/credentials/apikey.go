@@ -31,11 +31,11 @@ func (k *Keeper) CreateAPIKey(ctx context.Context, workspace tenants.WorkspaceID
 
 // ChangeAPIKey gives a key the name, pipeline, expiry and limits of wanted. It returns
 // tenants.ErrNotFound, and a tenants.Invalid for what the asker can mend.
-func (k *Keeper) ChangeAPIKey(ctx context.Context, workspace tenants.WorkspaceID, wanted tenants.APIKey) error {
+func (k *Keeper) ChangeAPIKey(ctx context.Context, tenant tenants.Tenant, wanted tenants.APIKey) error {
 	if err := k.checkAPIKey(&wanted); err != nil {
 		return err
 	}
-	return k.Store.ChangeAPIKey(ctx, workspace, wanted)
+	return k.Store.ChangeAPIKey(ctx, tenant, wanted)
 }
 
 // RotateAPIKey gives a key another secret and returns it: nobody can read it again.

@@ -34,7 +34,7 @@ type APIKeyStore interface {
 
 	// ChangeAPIKey sets name, pipeline, expiry and limits. It and RotateAPIKey return
 	// tenants.ErrNotFound, and a tenants.Invalid for a key that is revoked.
-	ChangeAPIKey(ctx context.Context, workspace tenants.WorkspaceID, key tenants.APIKey) error
+	ChangeAPIKey(ctx context.Context, tenant tenants.Tenant, key tenants.APIKey) error
 	RotateAPIKey(ctx context.Context, workspace tenants.WorkspaceID, id uuid.UUID, rotation tenants.Rotation) error
 }
 
@@ -47,7 +47,7 @@ type ProviderKeyStore interface {
 
 	// ChangeProviderKey replaces a key by what change makes of it and notes it as
 	// action. It returns tenants.ErrNotFound and the errors of change.
-	ChangeProviderKey(ctx context.Context, workspace tenants.WorkspaceID, id uuid.UUID, action tenants.Action, change func(tenants.ProviderKey) (tenants.ProviderKey, error)) (tenants.ProviderKey, error)
+	ChangeProviderKey(ctx context.Context, tenant tenants.Tenant, id uuid.UUID, action tenants.Action, change func(tenants.ProviderKey) (tenants.ProviderKey, error)) (tenants.ProviderKey, error)
 
 	// CheckedProviderKey keeps the outcome of a test.
 	CheckedProviderKey(ctx context.Context, workspace tenants.WorkspaceID, id uuid.UUID, check tenants.ProviderKeyCheck) error

@@ -51,8 +51,8 @@ func (k *Keeper) CreateProviderKey(ctx context.Context, workspace tenants.Worksp
 
 // EditProviderKey changes how a key is used. What the asker can mend is a
 // tenants.Invalid; tenants.ErrNotFound says that the workspace has no such key.
-func (k *Keeper) EditProviderKey(ctx context.Context, workspace tenants.WorkspaceID, id uuid.UUID, change tenants.ProviderKeyChange) (tenants.ProviderKey, error) {
-	return k.ChangeProviderKey(ctx, workspace, id, tenants.ProviderKeyChanged, func(key tenants.ProviderKey) (tenants.ProviderKey, error) {
+func (k *Keeper) EditProviderKey(ctx context.Context, tenant tenants.Tenant, id uuid.UUID, change tenants.ProviderKeyChange) (tenants.ProviderKey, error) {
+	return k.ChangeProviderKey(ctx, tenant, id, tenants.ProviderKeyChanged, func(key tenants.ProviderKey) (tenants.ProviderKey, error) {
 		key = change.Apply(key)
 		return key, checkProviderKey(&key)
 	})

@@ -30,18 +30,21 @@ func (h auditHandler) register(group *echo.Group, d *door) {
 }
 
 // noted makes a change and notes it, both or neither.
-func (n notes) noted(c echo.Context, who caller, change tenants.Change, do func(ctx context.Context) error) error {
-	return n.together(c, who, func(ctx context.Context) (tenants.Change, error) { return change, do(ctx) })
+func (n notes) noted(c echo.Context, who caller, change tenants.Change, do func(ctx context.Context, tenant tenants.Tenant) error) error {
+	return n.together(c, who, func(ctx context.Context, tenant tenants.Tenant) (tenants.Change, error) {
+		return change, do(ctx, tenant)
+	})
 }
 
 // together is noted for a change that is known only once it is made.
-func (n notes) together(c echo.Context, who caller, do func(ctx context.Context) (tenants.Change, error)) error {
-	return n.audit.Together(c.Request().Context(), who.workspace, func(ctx context.Context) error {
-		change, err := do(ctx)
+func (n notes) together(c echo.Context, who caller, do func(ctx context.Context, tenant tenants.Tenant) (tenants.Change, error)) error {
+	ctx := c.Request().Context()
+	return n.audit.Together(ctx, who.workspace, func(tenant tenants.Tenant) error {
+		change, err := do(ctx, tenant)
 		if err != nil {
 			return err
 		}
-		return n.audit.Note(ctx, who.workspace, change)
+		return n.audit.Note(ctx, tenant, change)
 	})
 }
 

@@ -48,7 +48,9 @@ func (h sessionHandler) compact(c echo.Context, who caller) error {
 	}
 	order := session.Order{At: h.now().UTC().Truncate(time.Microsecond), By: who.author(), Instructions: asked.Instructions}
 	change := tenants.Change{Action: tenants.CompactAsked, Target: detail.ID.String(), After: tenants.Fields{"lane": lane.ID.String()}}
-	err = h.notes.noted(c, who, change, func(ctx context.Context) error { return h.sessions.Ask(ctx, who.workspace, lane.ID, order) })
+	err = h.notes.noted(c, who, change, func(ctx context.Context, tenant tenants.Tenant) error {
+		return h.sessions.Ask(ctx, tenant, lane.ID, order)
+	})
 	if err != nil {
 		return err
 	}

@@ -26,10 +26,10 @@ type configImport struct {
 	*Configurations
 	configReader
 
-	workspace tenants.WorkspaceID
-	by        uuid.UUID
-	now       configured
-	came      tenants.ConfigImport
+	tenant tenants.Tenant // in the import's transaction
+	by     uuid.UUID
+	now    configured
+	came   tenants.ConfigImport
 }
 
 // Import reads a configuration file, YAML or JSON, into a workspace: all of it or
@@ -45,8 +45,13 @@ func (s *Configurations) Import(ctx context.Context, workspace tenants.Workspace
 	if root == nil {
 		return tenants.ConfigImport{}, pipeline.Faults{{Message: "the file is empty; download the configuration to see what one holds"}}
 	}
-	i := configImport{Configurations: s, configReader: configReader{lines: map[string]int{}}, workspace: workspace, by: by}
-	err := s.Audit.Together(ctx, workspace, func(ctx context.Context) error {
+	now, err := s.read(ctx, workspace)
+	if err != nil {
+		return tenants.ConfigImport{}, err
+	}
+	i := configImport{Configurations: s, configReader: configReader{lines: map[string]int{}}, by: by, now: now}
+	err = s.Audit.Together(ctx, workspace, func(tenant tenants.Tenant) error {
+		i.tenant = tenant
 		if err := i.run(ctx, root, may); err != nil {
 			return err
 		}
@@ -67,13 +72,10 @@ func (s *Configurations) Import(ctx context.Context, workspace tenants.Workspace
 }
 
 // run reads and does each part of the file.
-func (i *configImport) run(ctx context.Context, root *yaml.Node, may func(tenants.Permission) bool) (err error) {
+func (i *configImport) run(ctx context.Context, root *yaml.Node, may func(tenants.Permission) bool) error {
 	if hasAlias(root) {
 		i.faults = append(i.faults, pipeline.Invalid{Message: "the file uses an alias (*name); write the value itself"})
 		return nil
-	}
-	if i.now, err = i.read(ctx, i.workspace); err != nil {
-		return err
 	}
 	parts := map[string]struct {
 		needs tenants.Permission
@@ -119,7 +121,7 @@ func (i *configImport) note(ctx context.Context) error {
 	for _, change := range i.came.Changes[:min(most, len(i.came.Changes))] {
 		places = append(places, change.Place)
 	}
-	return i.Audit.Note(ctx, i.workspace, tenants.Change{Action: tenants.ConfigImported, After: tenants.Fields{
+	return i.Audit.Note(ctx, i.tenant, tenants.Change{Action: tenants.ConfigImported, After: tenants.Fields{
 		"changes": strconv.Itoa(len(i.came.Changes)), "places": strings.Join(places, ", "),
 	}})
 }
@@ -178,7 +180,7 @@ func (i *configImport) takeSettings(ctx context.Context, part configMember) erro
 		wanted = next
 	}
 	if i.changed(part.place, i.now.settings.Fields(), wanted.Fields()) {
-		if err := i.Data.SetDataSettings(ctx, i.workspace, wanted); err != nil {
+		if err := i.Data.SetDataSettings(ctx, i.tenant, wanted); err != nil {
 			return i.refused(part.place, err)
 		}
 	}
@@ -186,7 +188,7 @@ func (i *configImport) takeSettings(ctx context.Context, part configMember) erro
 		return tenants.Fields{"retention_days": strconv.Itoa(of.Days)}
 	}
 	if i.changed(part.place, days(i.now.retention), days(retention)) {
-		return i.refused(part.place, i.Data.SetRetention(ctx, i.workspace, retention))
+		return i.refused(part.place, i.Data.SetRetention(ctx, i.tenant, retention))
 	}
 	return nil
 }
@@ -220,7 +222,7 @@ func (i *configImport) takePipeline(ctx context.Context, part configMember) erro
 	if err != nil {
 		return i.refused(part.place, err)
 	}
-	_, err = i.Pipelines.SavePipeline(ctx, i.workspace, i.now.saved.Version, tenants.PipelineConfig{YAML: document, SavedBy: i.by})
+	_, err = i.Pipelines.SavePipeline(ctx, i.tenant, i.now.saved.Version, tenants.PipelineConfig{YAML: document, SavedBy: i.by})
 	return err
 }
 
@@ -248,7 +250,7 @@ func (i *configImport) takeWindows(ctx context.Context, part configMember) error
 			change.Before = fmt.Sprintf("%d, %s", before.Tokens, before.Source)
 		}
 		i.came.Changes = append(i.came.Changes, change)
-		if _, err := i.ModelWindows.SetModelWindow(ctx, i.workspace, member.name, tokens, i.by); err != nil {
+		if _, err := i.ModelWindows.SetModelWindow(ctx, i.tenant, member.name, tokens, i.by); err != nil {
 			return err
 		}
 	}

@@ -125,10 +125,10 @@ func (h exportHandler) export(c echo.Context, who caller, reader tenants.Reader,
 		}
 		sessions[i] = h.exported(who.workspace, detail)
 	}
-	err = h.audit.Together(ctx, who.workspace, func(ctx context.Context) error {
+	err = h.audit.Together(ctx, who.workspace, func(tenant tenants.Tenant) error {
 		for _, id := range ids {
 			change := tenants.Change{Action: tenants.SessionExported, Target: id.String(), After: tenants.Fields{"format": format.name}}
-			if err := h.audit.Note(ctx, who.workspace, change); err != nil {
+			if err := h.audit.Note(ctx, tenant, change); err != nil {
 				return err
 			}
 		}

@@ -164,7 +164,7 @@ func (p *product) forget() {
 func (p *product) deletion() *deletion.Service {
 	service := deletion.New(deletion.Config{
 		Store: p.db.DB.Deletion, EraseBytes: archivedb.NewMover(p.db.DB, nil).Erase, ForgetJobs: func(context.Context, tenants.WorkspaceID) error { return nil }, Log: slog.New(slog.DiscardHandler), Confirm: p.people.Confirm,
-		Enqueue: func(context.Context, tenants.WorkspaceID) error { return nil },
+		Enqueue: func(context.Context, tenants.Tenant) error { return nil },
 	})
 	return service
 }

@@ -186,9 +186,9 @@ func (h patternHandler) createPattern(c echo.Context, who caller) error {
 	}
 	p := patterns.Pattern{Kind: asked.Kind, Text: text, When: when, CreatedBy: who.author()}
 	var added patterns.Pattern
-	err = h.notes.together(c, who, func(ctx context.Context) (tenants.Change, error) {
+	err = h.notes.together(c, who, func(ctx context.Context, tenant tenants.Tenant) (tenants.Change, error) {
 		var err error
-		added, err = h.patterns.Add(ctx, who.workspace, p, h.now().UTC())
+		added, err = h.patterns.Add(ctx, tenant, p, h.now().UTC())
 		return patternNote(tenants.PatternAdded, nil, &added), err
 	})
 	if err != nil {
@@ -243,9 +243,9 @@ func (h patternHandler) changePattern(c echo.Context, who caller) error {
 		return err
 	}
 	var changed patterns.Pattern
-	err = h.notes.together(c, who, func(ctx context.Context) (tenants.Change, error) {
+	err = h.notes.together(c, who, func(ctx context.Context, tenant tenants.Tenant) (tenants.Change, error) {
 		var err error
-		changed, err = h.patterns.Change(ctx, who.workspace, id, version, change, who.author(), h.now().UTC())
+		changed, err = h.patterns.Change(ctx, tenant, id, version, change, who.author(), h.now().UTC())
 		return patternNote(tenants.PatternChanged, &found, &changed), err
 	})
 	if err != nil {
@@ -260,7 +260,7 @@ func (h patternHandler) deletePattern(c echo.Context, who caller) error {
 		return err
 	}
 	change := tenants.Change{Action: tenants.PatternDeleted, Target: id.String()}
-	err = h.notes.noted(c, who, change, func(ctx context.Context) error { return h.patterns.Delete(ctx, who.workspace, id) })
+	err = h.notes.noted(c, who, change, func(ctx context.Context, tenant tenants.Tenant) error { return h.patterns.Delete(ctx, tenant, id) })
 	if err != nil {
 		return err
 	}

@@ -65,7 +65,7 @@ func (h sessionHandler) createPin(c echo.Context, who caller) error {
 		return tenants.Invalid{Field: "message", Message: fmt.Sprintf("cannot be pinned: the lane has %d pins; take one away first", len(pins))}
 	}
 	pin := session.Pin{Lane: lane.ID, Message: *asked.Message, By: who.author()}
-	err = h.notes.noted(c, who, pinChange(tenants.PinAdded, detail.ID, pin), func(ctx context.Context) error { return h.sessions.Pin(ctx, who.workspace, pin) })
+	err = h.notes.noted(c, who, pinChange(tenants.PinAdded, detail.ID, pin), func(ctx context.Context, tenant tenants.Tenant) error { return h.sessions.Pin(ctx, tenant, pin) })
 	if err != nil {
 		return err
 	}
@@ -85,7 +85,9 @@ func (h sessionHandler) deletePin(c echo.Context, who caller) error {
 		return err
 	}
 	change := pinChange(tenants.PinRemoved, detail.ID, session.Pin{Lane: lane.ID, Message: message})
-	err = h.notes.noted(c, who, change, func(ctx context.Context) error { return h.sessions.Unpin(ctx, who.workspace, lane.ID, message) })
+	err = h.notes.noted(c, who, change, func(ctx context.Context, tenant tenants.Tenant) error {
+		return h.sessions.Unpin(ctx, tenant, lane.ID, message)
+	})
 	if err != nil {
 		return err
 	}

@@ -210,7 +210,7 @@ func (h sessionHandler) deleteSession(c echo.Context, who caller) error {
 		return err
 	}
 	change := tenants.Change{Action: tenants.SessionDeleted, Target: id.String()}
-	err = h.notes.noted(c, who, change, func(ctx context.Context) error { return h.sessions.Delete(ctx, who.workspace, id) })
+	err = h.notes.noted(c, who, change, func(ctx context.Context, tenant tenants.Tenant) error { return h.sessions.Delete(ctx, tenant, id) })
 	if err != nil {
 		return err
 	}

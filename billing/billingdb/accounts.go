@@ -25,9 +25,10 @@ const accountColumns = `customer, subscription, plan, status, seats, period_star
 	metered_from, metered_to, restraint, restrained_at, told`
 
 // Account implements billing.Accounts.
-func (s *Store) Account(ctx context.Context, workspace tenants.WorkspaceID) (billing.Account, error) {
+func (s *Store) Account(ctx context.Context, tenant tenants.Tenant) (billing.Account, error) {
+	workspace := tenant.Workspace()
 	var account billing.Account
-	err := s.db.InTenant(ctx, workspace, func(tx *gorm.DB) (err error) {
+	err := s.db.InTenant(ctx, tenant, func(tx *gorm.DB) (err error) {
 		account, err = accountOf(tx, workspace)
 		return err
 	})
@@ -110,11 +111,11 @@ func (s *Store) Restrain(ctx context.Context, workspace tenants.WorkspaceID, res
 }
 
 // Tell implements billing.Accounts.
-func (s *Store) Tell(ctx context.Context, workspace tenants.WorkspaceID, trouble string, send func(ctx context.Context, to []string) error) error {
-	err := s.db.Together(ctx, workspace, func(ctx context.Context) error {
+func (s *Store) Tell(ctx context.Context, workspace tenants.WorkspaceID, trouble string, send func(tenant tenants.Tenant, to []string) error) error {
+	err := s.db.Together(ctx, workspace, func(tenant tenants.Tenant) error {
 		var to []string
 		isNew := false
-		err := s.db.InTenant(ctx, workspace, func(tx *gorm.DB) error {
+		err := s.db.InTenant(ctx, tenant, func(tx *gorm.DB) error {
 			noted := tx.Exec(`INSERT INTO billing_accounts (workspace_id, told) VALUES (?, ?)
 				ON CONFLICT (workspace_id) DO UPDATE SET told = EXCLUDED.told WHERE billing_accounts.told <> EXCLUDED.told`, workspace, trouble)
 			isNew = noted.RowsAffected > 0
@@ -127,7 +128,7 @@ func (s *Store) Tell(ctx context.Context, workspace tenants.WorkspaceID, trouble
 		if err != nil || !isNew {
 			return err
 		}
-		return send(ctx, to)
+		return send(tenant, to)
 	})
 	if err != nil {
 		return fmt.Errorf("tell workspace %s of %q: %w", workspace, trouble, err)

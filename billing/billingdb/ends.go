@@ -14,8 +14,8 @@ import (
 
 // AskEnd implements billing.Ends. It takes part in the transaction of Together. The database
 // rejects a customer that does not belong to the workspace.
-func (s *Store) AskEnd(ctx context.Context, workspace tenants.WorkspaceID, end billing.End) error {
-	err := s.db.InTenant(ctx, workspace, func(tx *gorm.DB) error {
+func (s *Store) AskEnd(ctx context.Context, tenant tenants.Tenant, end billing.End) error {
+	err := s.db.InTenant(ctx, tenant, func(tx *gorm.DB) error {
 		return tx.Exec("INSERT INTO subscription_ends (id, customer, asked_at, next_at) VALUES (?, ?, ?, ?)", end.ID, end.Customer, end.AskedAt, end.AskedAt).Error
 	})
 	if err != nil {

@@ -14,10 +14,10 @@ import (
 )
 
 // KeepNotice implements billing.Readings.
-func (s *Store) KeepNotice(ctx context.Context, workspace tenants.WorkspaceID, notice billing.Notice, then func(ctx context.Context) error) error {
-	err := s.db.Together(ctx, workspace, func(ctx context.Context) error {
+func (s *Store) KeepNotice(ctx context.Context, workspace tenants.WorkspaceID, notice billing.Notice, then func(tenant tenants.Tenant) error) error {
+	err := s.db.Together(ctx, workspace, func(tenant tenants.Tenant) error {
 		isNew := false
-		err := s.db.InTenant(ctx, workspace, func(tx *gorm.DB) error {
+		err := s.db.InTenant(ctx, tenant, func(tx *gorm.DB) error {
 			kept := tx.Exec(`INSERT INTO billing_events (workspace_id, id, event, type, received_at) VALUES (?, ?, ?, ?, ?)
 				ON CONFLICT DO NOTHING`, workspace, notice.ID, notice.Event, notice.Type, notice.ReceivedAt)
 			isNew = kept.RowsAffected > 0
@@ -26,7 +26,7 @@ func (s *Store) KeepNotice(ctx context.Context, workspace tenants.WorkspaceID, n
 		if err != nil || !isNew {
 			return err
 		}
-		return then(ctx)
+		return then(tenant)
 	})
 	if err != nil {
 		return fmt.Errorf("keep notice %s: %w", notice.Event, err)
@@ -61,10 +61,10 @@ func (s *Store) BeginReading(ctx context.Context, workspace tenants.WorkspaceID)
 
 // KeepReading implements billing.Readings.
 func (s *Store) KeepReading(ctx context.Context, workspace tenants.WorkspaceID, reading int64, began time.Time, state billing.State) error {
-	err := s.db.Together(ctx, workspace, func(ctx context.Context) error {
+	err := s.db.Together(ctx, workspace, func(tenant tenants.Tenant) error {
 		var before billing.Account
 		isNewest := false
-		err := s.db.InTenant(ctx, workspace, func(tx *gorm.DB) error {
+		err := s.db.InTenant(ctx, tenant, func(tx *gorm.DB) error {
 			// The lock has what was there before fit what is noted of it.
 			if err := tx.Exec("SELECT FROM billing_accounts WHERE workspace_id = ? FOR UPDATE", workspace).Error; err != nil {
 				return err
@@ -87,7 +87,7 @@ func (s *Store) KeepReading(ctx context.Context, workspace tenants.WorkspaceID, 
 		if maps.Equal(was, is) {
 			return nil
 		}
-		return s.audit.Note(ctx, workspace, tenants.Change{Action: tenants.PlanChanged, Target: state.Subscription, Before: was, After: is})
+		return s.audit.Note(ctx, tenant, tenants.Change{Action: tenants.PlanChanged, Target: state.Subscription, Before: was, After: is})
 	})
 	if err != nil {
 		return fmt.Errorf("keep reading %d of workspace %s: %w", reading, workspace, err)

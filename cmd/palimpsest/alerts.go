@@ -39,7 +39,7 @@ type keptMails struct{ db *tenantsdb.DB }
 
 // Send implements alerts.Mailer.
 func (k keptMails) Send(ctx context.Context, _ uuid.UUID, mail tenants.Mail) error {
-	return k.db.Mail.QueueMail(ctx, mail)
+	return k.db.Mail.QueueMail(ctx, nil, mail)
 }
 
 // Interface guards.

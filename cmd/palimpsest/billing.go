@@ -27,8 +27,8 @@ func newBilling(b base, settings *api.Settings) *billing.Service {
 	store := billingdb.New(b.db)
 	service := billing.New(config, billing.Deps{
 		Store: store, Mail: b.db.Mail.QueueMail, Log: b.log, Now: b.now,
-		Enqueue: func(ctx context.Context, workspace tenants.WorkspaceID, notice uuid.UUID) error {
-			return b.work.Enqueue(ctx, workspace, jobs.Job{Kind: jobNotice, Workspace: workspace, Lane: notice})
+		Enqueue: func(ctx context.Context, tenant tenants.Tenant, notice uuid.UUID) error {
+			return b.work.Enqueue(ctx, tenant, jobs.Job{Kind: jobNotice, Workspace: tenant.Workspace(), Lane: notice})
 		},
 	})
 	if service.IsOn() {

@@ -26,8 +26,8 @@ const (
 func newDeletion(b base, people *identity.Service, bytes *archivedb.Mover, sold *billing.Service) *deletion.Service {
 	service := deletion.New(deletion.Config{
 		Store: b.db.Deletion, EraseBytes: bytes.Erase, ForgetJobs: b.work.Forget, Log: b.log, Confirm: people.Confirm,
-		Enqueue: func(ctx context.Context, workspace tenants.WorkspaceID) error {
-			return errors.Join(sold.Leave(ctx, workspace), b.work.Enqueue(ctx, workspace, jobs.Job{Kind: jobDelete, Workspace: workspace}))
+		Enqueue: func(ctx context.Context, tenant tenants.Tenant) error {
+			return errors.Join(sold.Leave(ctx, tenant), b.work.Enqueue(ctx, tenant, jobs.Job{Kind: jobDelete, Workspace: tenant.Workspace()}))
 		},
 	})
 	b.work.Handle(jobDelete, jobs.Limits{Workers: 1, Timeout: deleteTimeout}, func(ctx context.Context, workspace tenants.WorkspaceID, _ uuid.UUID) error {

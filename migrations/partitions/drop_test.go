@@ -13,6 +13,7 @@ import (
 	"palimpsest/migrations"
 	"palimpsest/migrations/dbtest"
 	"palimpsest/migrations/partitions"
+	"palimpsest/tenants"
 	"palimpsest/tenants/tenantsdb"
 )
 
@@ -194,7 +195,7 @@ func TestDeletedWorkspaceLeavesNothingInAnyPartition(t *testing.T) {
 		other.record(t, exchange(b.now))
 		b.record(t, exchange(later))
 	}
-	if err := b.DB.Deletion.CloseWorkspace(t.Context(), b.workspace, func(context.Context) error { return nil }); err != nil {
+	if err := b.DB.Deletion.CloseWorkspace(t.Context(), b.workspace, func(tenants.Tenant) error { return nil }); err != nil {
 		t.Fatal(err)
 	}
 	if err := b.DB.Deletion.EraseSessions(t.Context(), b.workspace); err != nil {

@@ -8,10 +8,14 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"gorm.io/gorm"
+
+	"palimpsest/tenants"
 )
 
 // transaction is one that keeps statements until an answer is waited for.
 type transaction interface {
+	tenants.Tenant
+
 	Later(query string, args ...any)
 	Each(ctx context.Context, scan func(row pgx.CollectableRow) error, query string, args ...any) error
 }
@@ -51,6 +55,9 @@ func Rows[T any](tx *gorm.DB, scan func(row pgx.CollectableRow) (T, error), quer
 	}
 	return found, nil
 }
+
+// Tenant returns the tenant of a transaction: what is done for it is a part of that one.
+func Tenant(tx *gorm.DB) (tenants.Tenant, error) { return of(tx) }
 
 func of(tx *gorm.DB) (transaction, error) {
 	waiting, ok := tx.Statement.ConnPool.(transaction)

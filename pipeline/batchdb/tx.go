@@ -11,7 +11,7 @@ import (
 // TxRunner opens the transactions in which rows can be seen and changed.
 type TxRunner interface {
 	// InTenant runs fn in a transaction that sees the rows of one workspace.
-	InTenant(ctx context.Context, workspace tenants.WorkspaceID, fn func(tx *gorm.DB) error) error
+	InTenant(ctx context.Context, tenant tenants.Tenant, fn func(tx *gorm.DB) error) error
 
 	// AsWorker runs fn in a transaction that sees what background work needs of all
 	// workspaces.

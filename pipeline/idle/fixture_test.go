@@ -186,8 +186,8 @@ func (b *bench) send(body []byte) *prompt.Prompt {
 
 func (b *bench) record(seen session.Seen) {
 	b.t.Helper()
-	err := b.db.Together(b.t.Context(), b.scope.Workspace, func(ctx context.Context) error {
-		return b.store.Record(ctx, b.scope.Workspace, []session.Seen{seen})
+	err := b.db.Together(b.t.Context(), b.scope.Workspace, func(tenant tenants.Tenant) error {
+		return b.store.Record(b.t.Context(), tenant, []session.Seen{seen})
 	})
 	if err != nil {
 		b.t.Fatal(err)

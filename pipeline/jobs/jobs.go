@@ -30,10 +30,9 @@ type Job struct {
 
 // Queue takes jobs.
 type Queue interface {
-	// Enqueue keeps jobs of one workspace. In the context of a transaction of that
-	// workspace they are there if it is committed, and not otherwise. Jobs of kinds
-	// that nobody handles are refused.
-	Enqueue(ctx context.Context, workspace tenants.WorkspaceID, jobs ...Job) error
+	// Enqueue keeps jobs of one workspace. In a transaction of the tenant they are there
+	// if it is committed, and not otherwise. Jobs of kinds that nobody handles are refused.
+	Enqueue(ctx context.Context, tenant tenants.Tenant, jobs ...Job) error
 }
 
 // Handler does the work of one job. Its context ends with the kind's deadline and

@@ -2,7 +2,6 @@ package pipelinetest
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"testing"
 
@@ -15,15 +14,9 @@ import (
 	"palimpsest/pipeline/wire"
 )
 
-// Counter counts o200k tokens.
-type Counter interface {
-	Message(message conversation.Message) int
-	Fixed(part json.RawMessage) int
-}
-
 // Options say what an exchange finds.
 type Options struct {
-	Counter    Counter
+	Counter    session.Counter
 	Config     pipeline.Config
 	Limit      int                 // tokens the prompt may have; 0: the model is unknown
 	Factor     float64             // the model's tokens per o200k token; 0: 1

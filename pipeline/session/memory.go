@@ -113,7 +113,7 @@ func (m *Memory) Withdraw(_ context.Context, _ tenants.WorkspaceID, lane uuid.UU
 }
 
 // Record implements Store.
-func (m *Memory) Record(_ context.Context, _ tenants.WorkspaceID, seen []Seen) error {
+func (m *Memory) Record(_ context.Context, _ tenants.Tenant, seen []Seen) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for _, one := range seen {

@@ -28,7 +28,7 @@ type Records interface {
 	Session(ctx context.Context, workspace tenants.WorkspaceID, id uuid.UUID) (Detail, error)
 
 	// Delete deletes a session with its archive.
-	Delete(ctx context.Context, workspace tenants.WorkspaceID, id uuid.UUID) error
+	Delete(ctx context.Context, tenant tenants.Tenant, id uuid.UUID) error
 
 	// Projection returns the newest projection of a lane, Epochs all of them.
 	Projection(ctx context.Context, workspace tenants.WorkspaceID, lane uuid.UUID) (Projection, error)
@@ -52,8 +52,8 @@ type Records interface {
 
 	// Pins returns what is never compressed, by message.
 	Pins(ctx context.Context, workspace tenants.WorkspaceID, lane uuid.UUID) ([]Pin, error)
-	Pin(ctx context.Context, workspace tenants.WorkspaceID, pin Pin) error
-	Unpin(ctx context.Context, workspace tenants.WorkspaceID, lane uuid.UUID, message int) error
+	Pin(ctx context.Context, tenant tenants.Tenant, pin Pin) error
+	Unpin(ctx context.Context, tenant tenants.Tenant, lane uuid.UUID, message int) error
 
 	// Recorded returns the main conversations of the sessions that are picked, as they
 	// are counted, the newest first.
@@ -72,5 +72,5 @@ type Records interface {
 	SessionNamed(ctx context.Context, workspace tenants.WorkspaceID, name string) (uuid.UUID, error)
 
 	// Ask makes the lane's next request compact it.
-	Ask(ctx context.Context, workspace tenants.WorkspaceID, lane uuid.UUID, order Order) error
+	Ask(ctx context.Context, tenant tenants.Tenant, lane uuid.UUID, order Order) error
 }

@@ -183,7 +183,7 @@ type Store interface {
 	// Record stores what exchanges of one workspace added, in order. An exchange that does
 	// not continue its lane, because another process has recorded other messages there, is
 	// stored in a fork of it; seen names the fork then.
-	Record(ctx context.Context, workspace tenants.WorkspaceID, seen []Seen) error
+	Record(ctx context.Context, tenant tenants.Tenant, seen []Seen) error
 
 	// Announce has all processes find lanes by the ends of requests that are not
 	// recorded yet. Of each Seen it keeps the session, the lane and the head.

@@ -89,9 +89,9 @@ func TestAKeyOutlivesTheTransactionInWhichItWasMade(t *testing.T) {
 	keeper := datakeys.New(database.DB.DataKeys, vaultOf(t, "a"))
 	errPlanned := errors.New("as planned")
 	var made []byte
-	err := database.DB.Together(t.Context(), workspace, func(ctx context.Context) error {
+	err := database.DB.Together(t.Context(), workspace, func(tenants.Tenant) error {
 		var err error
-		if made, err = keeper.DataKey(ctx, workspace); err != nil {
+		if made, err = keeper.DataKey(t.Context(), workspace); err != nil {
 			return err
 		}
 		return errPlanned

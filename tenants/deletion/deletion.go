@@ -18,7 +18,7 @@ type Store interface {
 	// CloseWorkspace takes a workspace out of everybody's reach: its keys and logins
 	// are gone on all replicas. then is done in the same transaction. It returns
 	// tenants.ErrNotFound for a workspace that is closed already.
-	CloseWorkspace(ctx context.Context, workspace tenants.WorkspaceID, then func(ctx context.Context) error) error
+	CloseWorkspace(ctx context.Context, workspace tenants.WorkspaceID, then func(tenant tenants.Tenant) error) error
 
 	// ClosedWorkspaces returns the workspaces of which something is left.
 	ClosedWorkspaces(ctx context.Context) ([]tenants.WorkspaceID, error)
@@ -47,9 +47,9 @@ type Config struct {
 	// tenants.TooMany.
 	Confirm func(ctx context.Context, user tenants.User, password, from string) error
 
-	// Enqueue has Work called for a workspace later, if the transaction that ctx
-	// belongs to is committed.
-	Enqueue func(ctx context.Context, workspace tenants.WorkspaceID) error
+	// Enqueue has Work called for a workspace later, if the tenant's transaction is
+	// committed.
+	Enqueue func(ctx context.Context, tenant tenants.Tenant) error
 }
 
 // Service deletes workspaces.
@@ -79,7 +79,7 @@ func (s *Service) DeleteConfirmed(ctx context.Context, who tenants.Principal, na
 // in the background. It returns tenants.ErrNotFound for a workspace that is deleted
 // already.
 func (s *Service) DeleteWorkspace(ctx context.Context, workspace tenants.WorkspaceID) error {
-	err := s.config.Store.CloseWorkspace(ctx, workspace, func(ctx context.Context) error { return s.config.Enqueue(ctx, workspace) })
+	err := s.config.Store.CloseWorkspace(ctx, workspace, func(tenant tenants.Tenant) error { return s.config.Enqueue(ctx, tenant) })
 	if err != nil {
 		return fmt.Errorf("delete workspace %s: %w", workspace, err)
 	}

@@ -113,8 +113,8 @@ func setup(t *testing.T, bucket archive.Bucket) *product {
 	})
 	p.service = deletion.New(deletion.Config{
 		Store: p.DB.Deletion, EraseBytes: p.mover.Erase, ForgetJobs: p.work.Forget, Log: log,
-		Enqueue: func(ctx context.Context, workspace tenants.WorkspaceID) error {
-			return p.work.Enqueue(ctx, workspace, jobs.Job{Kind: kind, Workspace: workspace})
+		Enqueue: func(ctx context.Context, tenant tenants.Tenant) error {
+			return p.work.Enqueue(ctx, tenant, jobs.Job{Kind: kind, Workspace: tenant.Workspace()})
 		},
 	})
 	p.work.Handle(kind, jobs.Limits{Workers: 1}, func(ctx context.Context, workspace tenants.WorkspaceID, _ uuid.UUID) error {

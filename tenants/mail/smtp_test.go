@@ -152,7 +152,7 @@ func setup(t *testing.T, isLocal bool) *outbox {
 
 func (o *outbox) queue(t *testing.T, wanted tenants.Mail) {
 	t.Helper()
-	if err := o.db.DB.Mail.QueueMail(t.Context(), wanted); err != nil {
+	if err := o.db.DB.Mail.QueueMail(t.Context(), nil, wanted); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -265,7 +265,7 @@ func TestMailThatDoesNotOpenIsGivenUp(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(sealing.Close)
-	if err := sealing.Mail.QueueMail(t.Context(), hello()); err != nil {
+	if err := sealing.Mail.QueueMail(t.Context(), nil, hello()); err != nil {
 		t.Fatal(err)
 	}
 	o.queue(t, tenants.Mail{To: "eve@example.com", Subject: "Another", Text: "text"})

@@ -220,7 +220,7 @@ func TestRequestsAreAnsweredByMailOnly(t *testing.T) {
 func TestMailIsTakenByOneAtATime(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
-	if err := errors.Join(b.Mail.QueueMail(t.Context(), tenants.Mail{To: "a"}), b.Mail.QueueMail(t.Context(), tenants.Mail{To: "b"})); err != nil {
+	if err := errors.Join(b.Mail.QueueMail(t.Context(), nil, tenants.Mail{To: "a"}), b.Mail.QueueMail(t.Context(), nil, tenants.Mail{To: "b"})); err != nil {
 		t.Fatal(err)
 	}
 	at := now().Add(time.Minute)

@@ -13,9 +13,10 @@ import (
 
 // MarkAlert reports whether people have yet to be alerted to something, and remembers that
 // they now are. Of several replicas that ask at once, one is told so.
-func (db Alerts) MarkAlert(ctx context.Context, workspace tenants.WorkspaceID, alert tenants.Alert, at time.Time) (bool, error) {
+func (db Alerts) MarkAlert(ctx context.Context, tenant tenants.Tenant, alert tenants.Alert, at time.Time) (bool, error) {
+	workspace := tenant.Workspace()
 	var marked int64
-	err := db.inTenant(ctx, workspace, func(tx *gorm.DB) error {
+	err := db.inTenant(ctx, tenant, func(tx *gorm.DB) error {
 		done := tx.Exec(`INSERT INTO alert_marks AS m (workspace_id, rule, subject, period, at) VALUES (?, ?, ?, ?, ?)
 			ON CONFLICT (workspace_id, rule, subject) DO UPDATE SET period = excluded.period, at = excluded.at
 			WHERE m.period <> excluded.period OR excluded.period = '' AND m.at <= ?`,
@@ -60,8 +61,9 @@ func (db Alerts) ForgetAlerts(ctx context.Context, workspace tenants.WorkspaceID
 }
 
 // AddAlertDelivery keeps a delivery.
-func (db Alerts) AddAlertDelivery(ctx context.Context, workspace tenants.WorkspaceID, d tenants.AlertDelivery) error {
-	err := db.inTenant(ctx, workspace, func(tx *gorm.DB) error {
+func (db Alerts) AddAlertDelivery(ctx context.Context, tenant tenants.Tenant, d tenants.AlertDelivery) error {
+	workspace := tenant.Workspace()
+	err := db.inTenant(ctx, tenant, func(tx *gorm.DB) error {
 		return tx.Exec(`INSERT INTO alert_deliveries (workspace_id, id, channel_id, rule, subject, title, body, path, created_at, next_at, until,
 				state, attempts, tried_at, status, answer) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
 			workspace, d.ID, d.Channel, string(d.Rule), storable(d.Subject), storable(d.Title), storable(d.Text), storable(d.Path), d.CreatedAt,
@@ -118,8 +120,9 @@ func (db Alerts) NoteAlertAttempt(ctx context.Context, workspace tenants.Workspa
 
 // RetryAlertDelivery lets a delivery that failed wait for attempts from a time until another.
 // It returns tenants.ErrNotFound for a delivery that has not failed.
-func (db Alerts) RetryAlertDelivery(ctx context.Context, workspace tenants.WorkspaceID, id uuid.UUID, at, until time.Time) error {
-	err := db.inTenant(ctx, workspace, func(tx *gorm.DB) error {
+func (db Alerts) RetryAlertDelivery(ctx context.Context, tenant tenants.Tenant, id uuid.UUID, at, until time.Time) error {
+	workspace := tenant.Workspace()
+	err := db.inTenant(ctx, tenant, func(tx *gorm.DB) error {
 		return changedOne(tx.Exec("UPDATE alert_deliveries SET state = 'waiting', next_at = ?, until = ? WHERE workspace_id = ? AND id = ? AND state = 'failed'",
 			at, until, workspace, id), tenants.ErrNotFound)
 	})

@@ -38,10 +38,10 @@ func audit(tx *gorm.DB, workspace tenants.WorkspaceID, change tenants.Change) er
 	return nil
 }
 
-// Note notes a change that is made outside this package; inside Together it is noted
-// if and only if the change is made.
-func (db Audit) Note(ctx context.Context, workspace tenants.WorkspaceID, change tenants.Change) error {
-	return db.inTenant(ctx, workspace, func(tx *gorm.DB) error { return audit(tx, workspace, change) })
+// Note notes a change that is made outside this package; in a transaction of Together it is
+// noted if and only if the change is made.
+func (db Audit) Note(ctx context.Context, tenant tenants.Tenant, change tenants.Change) error {
+	return db.inTenant(ctx, tenant, func(tx *gorm.DB) error { return audit(tx, tenant.Workspace(), change) })
 }
 
 const (
@@ -49,9 +49,9 @@ const (
 	maxAuditPage = 1000
 )
 
-// Together is DB.Together, for a change and the note of it.
-func (db Audit) Together(ctx context.Context, workspace tenants.WorkspaceID, fn func(ctx context.Context) error) error {
-	return db.together(ctx, workspace, fn)
+// Together implements tenants.Transactor, for a change and the note of it.
+func (db Audit) Together(ctx context.Context, tenant tenants.Tenant, fn func(tenant tenants.Tenant) error) error {
+	return db.together(ctx, tenant, fn)
 }
 
 // Audit returns what was changed in a workspace and passes a filter, the newest

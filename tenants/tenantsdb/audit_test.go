@@ -1,7 +1,6 @@
 package tenantsdb_test
 
 import (
-	"context"
 	"errors"
 	"maps"
 	"slices"
@@ -49,8 +48,8 @@ func TestWhatWasNotChangedIsNotNoted(t *testing.T) {
 		t.Fatal(err)
 	}
 	failed := errors.New("the rest failed")
-	err = b.Together(t.Context(), b.workspace, func(ctx context.Context) error {
-		if err := b.Data.SetRetention(ctx, b.workspace, tenants.Retention{Days: 30}); err != nil {
+	err = b.Together(t.Context(), b.workspace, func(tenant tenants.Tenant) error {
+		if err := b.Data.SetRetention(t.Context(), tenant, tenants.Retention{Days: 30}); err != nil {
 			return err
 		}
 		return failed

@@ -34,45 +34,33 @@ type core struct {
 }
 
 // inTenant is DB.InTenant.
-func (c *core) inTenant(ctx context.Context, workspace tenants.WorkspaceID, fn func(tx *gorm.DB) error) error {
-	if c.reads != nil && joins(ctx, workspace) == nil {
-		if did, err := c.reads.read(ctx, c, workspace, fn); did {
+func (c *core) inTenant(ctx context.Context, tenant tenants.Tenant, fn func(tx *gorm.DB) error) error {
+	if _, joins := tenant.(*transaction); !joins && c.reads != nil {
+		if did, err := c.reads.read(ctx, c, tenant.Workspace(), fn); did {
 			return err
 		}
 	}
-	return c.current(ctx, workspace, fn)
+	return c.current(ctx, tenant, fn)
 }
 
 // current is inTenant on the database itself, also of a Reader.
-func (c *core) current(ctx context.Context, workspace tenants.WorkspaceID, fn func(tx *gorm.DB) error) error {
-	if tx := joins(ctx, workspace); tx != nil {
-		return fn(tx)
+func (c *core) current(ctx context.Context, tenant tenants.Tenant, fn func(tx *gorm.DB) error) error {
+	if begun, joins := tenant.(*transaction); joins {
+		return fn(begun.tx)
 	}
-	return c.transaction(ctx, forWorkspace, workspace.String(), fn)
-}
-
-// joins returns the transaction of a workspace that a context is within; nil for none.
-func joins(ctx context.Context, workspace tenants.WorkspaceID) *gorm.DB {
-	if common, ok := ctx.Value(commonKey{}).(common); ok && common.workspace == workspace {
-		return common.tx
-	}
-	return nil
+	return c.transaction(ctx, forWorkspace, tenant.Workspace().String(), fn)
 }
 
 // together is DB.Together.
-func (c *core) together(ctx context.Context, workspace tenants.WorkspaceID, fn func(ctx context.Context) error) error {
-	return c.inTenant(ctx, workspace, func(tx *gorm.DB) error {
-		return fn(context.WithValue(ctx, commonKey{}, common{workspace: workspace, tx: tx}))
+func (c *core) together(ctx context.Context, tenant tenants.Tenant, fn func(tenant tenants.Tenant) error) error {
+	return c.inTenant(ctx, tenant, func(tx *gorm.DB) error {
+		begun, err := transactionOf(tx)
+		if err != nil {
+			return err
+		}
+		return fn(begun)
 	})
 }
-
-// common is the transaction that a context's statements share.
-type common struct {
-	workspace tenants.WorkspaceID
-	tx        *gorm.DB
-}
-
-type commonKey struct{}
 
 // inUser runs fn in a transaction that sees one person, their memberships and
 // their logins.
@@ -122,9 +110,9 @@ func (c *core) transactionOn(ctx context.Context, pool *pool, setting, value str
 		if err != nil {
 			return err
 		}
-		ctx := context.WithValue(ctx, insideKey{}, inside{value: value, work: work, sealer: c.sealer})
 		tx := session.Session(&gorm.Session{Context: ctx, NewDB: true})
 		tx.Statement.ConnPool = work
+		work.sealer, work.tx = c.sealer, tx
 		return work.run(ctx, func() error { return fn(tx) })
 	})
 	if batchdb.IsAway(err) && !errors.Is(err, tenants.ErrAway) {

@@ -30,11 +30,12 @@ func (db Data) DataSettings(ctx context.Context, workspace tenants.WorkspaceID) 
 
 // SetDataSettings sets what a workspace says of its data, on all replicas. It
 // returns tenants.Invalid or tenants.ErrNotFound.
-func (db Data) SetDataSettings(ctx context.Context, workspace tenants.WorkspaceID, settings tenants.DataSettings) error {
+func (db Data) SetDataSettings(ctx context.Context, tenant tenants.Tenant, settings tenants.DataSettings) error {
+	workspace := tenant.Workspace()
 	if err := settings.Validate(); err != nil {
 		return err
 	}
-	err := db.inTenant(ctx, workspace, func(tx *gorm.DB) error {
+	err := db.inTenant(ctx, tenant, func(tx *gorm.DB) error {
 		before, err := findDataSettings(tx, workspace, " FOR UPDATE")
 		if err != nil {
 			return err

@@ -27,12 +27,12 @@ type Deletion struct{ *core }
 // workspace of their person or have ended. Accounts of people who belong to no other
 // workspace are deleted, but those of operators. then is done in the same transaction. It
 // returns tenants.ErrNotFound for a workspace that is closed or not there.
-func (db Deletion) CloseWorkspace(ctx context.Context, workspace tenants.WorkspaceID, then func(ctx context.Context) error) error {
-	err := db.together(ctx, workspace, func(ctx context.Context) error {
-		if err := db.inTenant(ctx, workspace, func(tx *gorm.DB) error { return closeWorkspace(tx, workspace) }); err != nil {
+func (db Deletion) CloseWorkspace(ctx context.Context, workspace tenants.WorkspaceID, then func(tenant tenants.Tenant) error) error {
+	err := db.together(ctx, workspace, func(tenant tenants.Tenant) error {
+		if err := db.inTenant(ctx, tenant, func(tx *gorm.DB) error { return closeWorkspace(tx, workspace) }); err != nil {
 			return err
 		}
-		return then(ctx)
+		return then(tenant)
 	})
 	if err != nil {
 		return fmt.Errorf("close workspace %s: %w", workspace, err)

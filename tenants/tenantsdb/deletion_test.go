@@ -1,7 +1,6 @@
 package tenantsdb_test
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -58,7 +57,7 @@ func erase(t *testing.T, b bundle, workspace tenants.WorkspaceID) error {
 	return b.Deletion.EraseWorkspace(t.Context(), workspace)
 }
 
-func nothingElse(context.Context) error { return nil }
+func nothingElse(tenants.Tenant) error { return nil }
 
 // S31: of a deleted workspace no row is left in any table there is, and of another
 // nothing is gone.
@@ -158,7 +157,7 @@ func TestAWorkspaceIsClosedWithItsJobOrNotAtAll(t *testing.T) {
 	b := setup(t)
 	b.addKey(t, b.workspace)
 	failed := errors.New("no job")
-	if err := b.Deletion.CloseWorkspace(t.Context(), b.workspace, func(context.Context) error { return failed }); !errors.Is(err, failed) {
+	if err := b.Deletion.CloseWorkspace(t.Context(), b.workspace, func(tenants.Tenant) error { return failed }); !errors.Is(err, failed) {
 		t.Fatal(err)
 	}
 	if keys, err := b.APIKeys.APIKeys(t.Context(), b.workspace); err != nil || len(keys) != 1 {

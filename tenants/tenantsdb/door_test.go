@@ -1,7 +1,6 @@
 package tenantsdb_test
 
 import (
-	"context"
 	"errors"
 	"testing"
 
@@ -17,11 +16,11 @@ func TestTogetherIsOneTransaction(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	down := errors.New("down")
-	record := func(ctx context.Context) error {
-		return b.Exchanges.RecordExchanges(ctx, b.workspace, []tenants.Exchange{{ID: uuid.Must(uuid.NewV7()), Workspace: b.workspace, At: now()}})
+	record := func(tenant tenants.Tenant) error {
+		return b.Exchanges.RecordExchanges(t.Context(), tenant, []tenants.Exchange{{ID: uuid.Must(uuid.NewV7()), Workspace: b.workspace, At: now()}})
 	}
-	err := b.Together(t.Context(), b.workspace, func(ctx context.Context) error {
-		if err := record(ctx); err != nil {
+	err := b.Together(t.Context(), b.workspace, func(tenant tenants.Tenant) error {
+		if err := record(tenant); err != nil {
 			return err
 		}
 		return down
@@ -32,7 +31,7 @@ func TestTogetherIsOneTransaction(t *testing.T) {
 	if got := exchanges(t, b); got != 0 {
 		t.Fatalf("%d exchanges are left of what failed", got)
 	}
-	err = b.Together(t.Context(), b.workspace, func(ctx context.Context) error { return errors.Join(record(ctx), record(ctx)) })
+	err = b.Together(t.Context(), b.workspace, func(tenant tenants.Tenant) error { return errors.Join(record(tenant), record(tenant)) })
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -46,8 +45,8 @@ func TestTogetherIsForOneWorkspace(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	_, other := b.signUp(t, "grace@example.com")
-	err := b.Together(t.Context(), b.workspace, func(ctx context.Context) error {
-		return b.InTenant(ctx, other, func(tx *gorm.DB) error {
+	err := b.Together(t.Context(), b.workspace, func(tenants.Tenant) error {
+		return b.InTenant(t.Context(), other, func(tx *gorm.DB) error {
 			var seen []tenants.WorkspaceID
 			if err := tx.Table("workspaces").Pluck("workspace_id", &seen).Error; err != nil {
 				return err

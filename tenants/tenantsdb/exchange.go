@@ -20,7 +20,7 @@ type Exchanges struct{ *core }
 
 // RecordExchanges keeps exchanges of a workspace. One that is there already stays
 // as it is, so a batch may be written again.
-func (db Exchanges) RecordExchanges(ctx context.Context, workspace tenants.WorkspaceID, exchanges []tenants.Exchange) error {
+func (db Exchanges) RecordExchanges(ctx context.Context, tenant tenants.Tenant, exchanges []tenants.Exchange) error {
 	if len(exchanges) == 0 {
 		return nil
 	}
@@ -32,7 +32,7 @@ func (db Exchanges) RecordExchanges(ctx context.Context, workspace tenants.Works
 	if err != nil {
 		return fmt.Errorf("record %d exchanges: %w", len(exchanges), err)
 	}
-	err = db.inTenant(ctx, workspace, func(tx *gorm.DB) error { return insertExchanges(tx, workspace, batch) })
+	err = db.inTenant(ctx, tenant, func(tx *gorm.DB) error { return insertExchanges(tx, tenant.Workspace(), batch) })
 	if err != nil {
 		return fmt.Errorf("record %d exchanges: %w", len(exchanges), err)
 	}
@@ -53,10 +53,10 @@ func (db Exchanges) Exchange(ctx context.Context, workspace tenants.WorkspaceID,
 }
 
 // RecordedExchanges returns which of some exchanges are recorded.
-func (db Exchanges) RecordedExchanges(ctx context.Context, workspace tenants.WorkspaceID, ids []uuid.UUID) ([]uuid.UUID, error) {
+func (db Exchanges) RecordedExchanges(ctx context.Context, tenant tenants.Tenant, ids []uuid.UUID) ([]uuid.UUID, error) {
 	var recorded []uuid.UUID
-	err := db.inTenant(ctx, workspace, func(tx *gorm.DB) error {
-		return tx.Table("exchanges").Where("workspace_id = ? AND id IN ?", workspace, ids).Pluck("id", &recorded).Error
+	err := db.inTenant(ctx, tenant, func(tx *gorm.DB) error {
+		return tx.Table("exchanges").Where("workspace_id = ? AND id IN ?", tenant.Workspace(), ids).Pluck("id", &recorded).Error
 	})
 	if err != nil {
 		return nil, fmt.Errorf("which of %d exchanges are recorded: %w", len(ids), err)

@@ -2,7 +2,6 @@ package tenantsdb
 
 import (
 	"context"
-	"errors"
 
 	"github.com/jackc/pgx/v5"
 	"gorm.io/gorm"
@@ -10,20 +9,15 @@ import (
 	"palimpsest/tenants"
 )
 
-// Joined runs fn with a workspace's transaction as pgx knows it, for libraries that
-// know pgx only. It takes part in the transaction of ctx, that of Together or of a
-// statement's context, and opens one if absent. fn neither commits it nor
-// rolls it back.
-func (db *DB) Joined(ctx context.Context, workspace tenants.WorkspaceID, fn func(tx pgx.Tx) error) error {
-	if inside, ok := ctx.Value(insideKey{}).(inside); ok && inside.value == workspace.String() {
-		return inside.work.join(ctx, fn)
-	}
-	return db.inTenant(ctx, workspace, func(tx *gorm.DB) error {
-		inside, ok := tx.Statement.Context.Value(insideKey{}).(inside)
-		if !ok {
-			return errors.New("transaction without a connection")
+// Joined runs fn with a tenant's transaction as pgx knows it, for libraries that know pgx
+// only. fn neither commits it nor rolls it back.
+func (db *DB) Joined(ctx context.Context, tenant tenants.Tenant, fn func(tx pgx.Tx) error) error {
+	return db.inTenant(ctx, tenant, func(tx *gorm.DB) error {
+		t, err := transactionOf(tx)
+		if err != nil {
+			return err
 		}
-		return inside.work.join(ctx, fn)
+		return t.join(ctx, fn)
 	})
 }
 
@@ -34,15 +28,6 @@ func (t *transaction) join(ctx context.Context, fn func(tx pgx.Tx) error) error 
 	}
 	return t.Raw(func(any) error { return fn(joined{t.below}) })
 }
-
-// inside is what belongs to the transaction of a statement's context.
-type inside struct {
-	value  string // whom it works for
-	work   *transaction
-	sealer tenants.Sealer // of mails; nil if none
-}
-
-type insideKey struct{}
 
 // joined is a transaction that someone else ends.
 type joined struct{ connection }

@@ -8,6 +8,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"gorm.io/gorm"
 
+	"palimpsest/pipeline/batchdb"
 	"palimpsest/tenants"
 )
 
@@ -33,8 +34,9 @@ func TestJoinedTakesPartInTheTransaction(t *testing.T) {
 		}
 		return count
 	}
-	join := func(ctx context.Context, model string) error {
-		return b.Joined(ctx, b.workspace, func(tx pgx.Tx) error {
+	join := func(tenant tenants.Tenant, model string) error {
+		ctx := t.Context()
+		return b.Joined(ctx, tenant, func(tx pgx.Tx) error {
 			if got := workspaceOf(ctx, t, tx); got != b.workspace.String() {
 				t.Errorf("works for %s", got)
 			}
@@ -43,33 +45,37 @@ func TestJoinedTakesPartInTheTransaction(t *testing.T) {
 		})
 	}
 
-	err := b.Together(t.Context(), b.workspace, func(ctx context.Context) error {
-		return errors.Join(join(ctx, "a"), undone)
+	err := b.Together(t.Context(), b.workspace, func(tenant tenants.Tenant) error {
+		return errors.Join(join(tenant, "a"), undone)
 	})
 	if !errors.Is(err, undone) || count() != 0 {
 		t.Errorf("%d rows of a transaction that was rolled back (%v)", count(), err)
 	}
 	err = b.InTenant(t.Context(), b.workspace, func(tx *gorm.DB) error {
-		return errors.Join(join(tx.Statement.Context, "b"), undone)
+		tenant, err := batchdb.Tenant(tx)
+		if err != nil {
+			return err
+		}
+		return errors.Join(join(tenant, "b"), undone)
 	})
 	if !errors.Is(err, undone) || count() != 0 {
-		t.Errorf("%d rows by a statement's context (%v)", count(), err)
+		t.Errorf("%d rows by the tenant of a transaction (%v)", count(), err)
 	}
-	if err := b.Together(t.Context(), b.workspace, func(ctx context.Context) error { return join(ctx, "c") }); err != nil || count() != 1 {
+	if err := b.Together(t.Context(), b.workspace, func(tenant tenants.Tenant) error { return join(tenant, "c") }); err != nil || count() != 1 {
 		t.Errorf("%d rows after the commit (%v)", count(), err)
 	}
-	if err := join(t.Context(), "d"); err != nil || count() != 2 {
+	if err := join(b.workspace, "d"); err != nil || count() != 2 {
 		t.Errorf("%d rows of a transaction of its own (%v)", count(), err)
 	}
 }
 
-// S2: a joined transaction is its own workspace's, also inside another's.
+// S2: a joined transaction is its own workspace's, also beside another's.
 func TestJoinedNeverWorksForAnotherWorkspace(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	other := tenants.NewWorkspaceID()
-	err := b.InTenant(t.Context(), b.workspace, func(tx *gorm.DB) error {
-		return b.Joined(tx.Statement.Context, other, func(joined pgx.Tx) error {
+	err := b.InTenant(t.Context(), b.workspace, func(*gorm.DB) error {
+		return b.Joined(t.Context(), other, func(joined pgx.Tx) error {
 			if got := workspaceOf(t.Context(), t, joined); got != other.String() {
 				t.Errorf("works for %s, not for %s", got, other)
 			}

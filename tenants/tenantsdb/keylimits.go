@@ -16,8 +16,9 @@ import (
 // ChangeAPIKey sets the name, pipeline, expiry and limits of an API key on all
 // replicas. It returns tenants.ErrNotFound, a tenants.Invalid for a key that is revoked,
 // and what Grantor.CheckChange does.
-func (db APIKeys) ChangeAPIKey(ctx context.Context, workspace tenants.WorkspaceID, key tenants.APIKey) error {
-	err := db.inTenant(ctx, workspace, func(tx *gorm.DB) error {
+func (db APIKeys) ChangeAPIKey(ctx context.Context, tenant tenants.Tenant, key tenants.APIKey) error {
+	workspace := tenant.Workspace()
+	err := db.inTenant(ctx, tenant, func(tx *gorm.DB) error {
 		before, by, err := lockAPIKey(tx, workspace, key.ID)
 		if err != nil {
 			return err

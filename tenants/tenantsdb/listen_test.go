@@ -57,7 +57,7 @@ func TestMailsAreTold(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(listener.Stop)
-	if err := b.Mail.QueueMail(t.Context(), tenants.Mail{To: "ada@example.com", Subject: "hello"}); err != nil {
+	if err := b.Mail.QueueMail(t.Context(), nil, tenants.Mail{To: "ada@example.com", Subject: "hello"}); err != nil {
 		t.Fatal(err)
 	}
 	h.next(t)

@@ -14,11 +14,11 @@ import (
 // Mail keeps mails until they are sent.
 type Mail struct{ *core }
 
-// QueueMail has a mail sent. It takes part in the transaction of Together where ctx
-// is of one: the mail is sent if and only if that is committed.
-func (db Mail) QueueMail(ctx context.Context, mail tenants.Mail) error {
-	if common, ok := ctx.Value(commonKey{}).(common); ok {
-		return queueMail(common.tx, mail)
+// QueueMail has a mail sent. In a transaction of Together it is sent if and only if that is
+// committed; without one the tenant is nil.
+func (db Mail) QueueMail(ctx context.Context, tenant tenants.Tenant, mail tenants.Mail) error {
+	if begun, joins := tenant.(*transaction); joins {
+		return queueMail(begun.tx, mail)
 	}
 	return db.unscoped(ctx, func(tx *gorm.DB) error { return queueMail(tx, mail) })
 }
@@ -27,9 +27,10 @@ func (db Mail) QueueMail(ctx context.Context, mail tenants.Mail) error {
 // transactions of any scope.
 func queueMail(tx *gorm.DB, mail tenants.Mail) error {
 	row := mailRow{ID: uuid.Must(uuid.NewV7()), Recipient: storable(mail.To), Subject: storable(mail.Subject), Body: storable(mail.Text)}
-	if within, ok := tx.Statement.Context.Value(insideKey{}).(inside); ok && within.sealer != nil {
-		var err error
-		if row.Sealed, err = within.sealer.SealAbout(tenants.AboutMail(row.ID, row.Recipient), row.Body); err != nil {
+	if work, err := transactionOf(tx); err != nil {
+		return fmt.Errorf("queue mail: %w", err)
+	} else if work.sealer != nil {
+		if row.Sealed, err = work.sealer.SealAbout(tenants.AboutMail(row.ID, row.Recipient), row.Body); err != nil {
 			return fmt.Errorf("queue mail: %w", err)
 		}
 		row.Body = ""

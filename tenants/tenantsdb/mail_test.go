@@ -1,7 +1,6 @@
 package tenantsdb_test
 
 import (
-	"context"
 	"errors"
 	"strings"
 	"testing"
@@ -16,19 +15,19 @@ func TestMailIsQueuedIfAndOnlyIfTheChangeCommits(t *testing.T) {
 	b := setup(t)
 	mail := tenants.Mail{To: "ada@example.com", Subject: "Hello", Text: "text"}
 	down := errors.New("down")
-	err := b.Together(t.Context(), b.workspace, func(ctx context.Context) error {
-		return errors.Join(b.Mail.QueueMail(ctx, mail), down)
+	err := b.Together(t.Context(), b.workspace, func(tenant tenants.Tenant) error {
+		return errors.Join(b.Mail.QueueMail(t.Context(), tenant, mail), down)
 	})
 	if !errors.Is(err, down) || waiting(t, b) != 0 {
 		t.Fatalf("%v; %d mails are left of what failed", err, waiting(t, b))
 	}
-	err = b.Together(t.Context(), b.workspace, func(ctx context.Context) error {
-		return b.Mail.QueueMail(ctx, mail)
+	err = b.Together(t.Context(), b.workspace, func(tenant tenants.Tenant) error {
+		return b.Mail.QueueMail(t.Context(), tenant, mail)
 	})
 	if err != nil || waiting(t, b) != 1 {
 		t.Fatalf("%v; %d mails, want 1", err, waiting(t, b))
 	}
-	if err := b.Mail.QueueMail(t.Context(), mail); err != nil || waiting(t, b) != 2 {
+	if err := b.Mail.QueueMail(t.Context(), nil, mail); err != nil || waiting(t, b) != 2 {
 		t.Fatalf("alone: %v; %d mails, want 2", err, waiting(t, b))
 	}
 }
@@ -59,10 +58,10 @@ func TestTextOfAMailIsSealedWhileItWaits(t *testing.T) {
 	b := setup(t)
 	const link = "https://example.com/reset/canary"
 	old := sealing(t, b, "o")
-	if err := b.Mail.QueueMail(t.Context(), tenants.Mail{To: "eve@example.com", Subject: "Before", Text: "plain"}); err != nil {
+	if err := b.Mail.QueueMail(t.Context(), nil, tenants.Mail{To: "eve@example.com", Subject: "Before", Text: "plain"}); err != nil {
 		t.Fatal(err)
 	}
-	if err := old.Mail.QueueMail(t.Context(), tenants.Mail{To: "ada@example.com", Subject: "Hello", Text: link}); err != nil {
+	if err := old.Mail.QueueMail(t.Context(), nil, tenants.Mail{To: "ada@example.com", Subject: "Hello", Text: link}); err != nil {
 		t.Fatal(err)
 	}
 	var stored string

@@ -34,9 +34,10 @@ func (db ModelWindows) ModelWindows(ctx context.Context, workspace tenants.Works
 }
 
 // SetModelWindow keeps the window that someone set for a model and returns it.
-func (db ModelWindows) SetModelWindow(ctx context.Context, workspace tenants.WorkspaceID, model string, tokens int, by uuid.UUID) (tenants.ModelWindow, error) {
+func (db ModelWindows) SetModelWindow(ctx context.Context, tenant tenants.Tenant, model string, tokens int, by uuid.UUID) (tenants.ModelWindow, error) {
+	workspace := tenant.Workspace()
 	row := modelWindowRow{}
-	err := db.inTenant(ctx, workspace, func(tx *gorm.DB) error {
+	err := db.inTenant(ctx, tenant, func(tx *gorm.DB) error {
 		before, err := windowFields(tx, workspace, model)
 		if err != nil {
 			return err

@@ -68,9 +68,10 @@ func (db Pipelines) PipelineVersion(ctx context.Context, workspace tenants.Works
 // SavePipeline keeps a new version of a workspace's pipeline config and returns
 // it. It returns tenants.ErrConflict if the newest version is not the expected
 // one.
-func (db Pipelines) SavePipeline(ctx context.Context, workspace tenants.WorkspaceID, expectedVersion int, config tenants.PipelineConfig) (tenants.PipelineConfig, error) {
+func (db Pipelines) SavePipeline(ctx context.Context, tenant tenants.Tenant, expectedVersion int, config tenants.PipelineConfig) (tenants.PipelineConfig, error) {
+	workspace := tenant.Workspace()
 	config.Workspace, config.Version = workspace, expectedVersion+1
-	err := db.inTenant(ctx, workspace, func(tx *gorm.DB) error {
+	err := db.inTenant(ctx, tenant, func(tx *gorm.DB) error {
 		return keepPipeline(tx, workspace, &config, tenants.Change{Action: tenants.PipelineSaved, After: config.Fields()})
 	})
 	if err != nil {

@@ -53,9 +53,10 @@ func (db ProviderKeys) ProviderKeys(ctx context.Context, workspace tenants.Works
 // ChangeProviderKey replaces a provider key of a workspace by what change makes of it,
 // and notes it as action. Where the key becomes the default, those before it are so no
 // more. It returns tenants.ErrNotFound and the errors of change.
-func (db ProviderKeys) ChangeProviderKey(ctx context.Context, workspace tenants.WorkspaceID, id uuid.UUID, action tenants.Action, change func(tenants.ProviderKey) (tenants.ProviderKey, error)) (tenants.ProviderKey, error) {
+func (db ProviderKeys) ChangeProviderKey(ctx context.Context, tenant tenants.Tenant, id uuid.UUID, action tenants.Action, change func(tenants.ProviderKey) (tenants.ProviderKey, error)) (tenants.ProviderKey, error) {
+	workspace := tenant.Workspace()
 	var after tenants.ProviderKey
-	err := db.inTenant(ctx, workspace, func(tx *gorm.DB) error {
+	err := db.inTenant(ctx, tenant, func(tx *gorm.DB) error {
 		before, err := lockProviderKey(tx, workspace, id)
 		if err != nil {
 			return err

@@ -284,7 +284,7 @@ func TestNobodyJoinsAWorkspaceThatIsBeingDeleted(t *testing.T) {
 			t.Parallel()
 			b, known := open(t)
 			closing := func() error {
-				return b.Deletion.CloseWorkspace(as(t, b.user), b.workspace, func(context.Context) error { return nil })
+				return b.Deletion.CloseWorkspace(as(t, b.user), b.workspace, func(tenants.Tenant) error { return nil })
 			}
 			errs := b.race(t, "SELECT FROM workspaces WHERE workspace_id = $1", b.workspace, closing, func() error { return join(b, known) })
 			if errs[0] != nil {
@@ -295,7 +295,7 @@ func TestNobodyJoinsAWorkspaceThatIsBeingDeleted(t *testing.T) {
 			// The other order: they come once everything is gone, and before that is committed.
 			b, known = open(t)
 			joined := make(chan error, 1)
-			err := b.Deletion.CloseWorkspace(as(t, b.user), b.workspace, func(context.Context) error {
+			err := b.Deletion.CloseWorkspace(as(t, b.user), b.workspace, func(tenants.Tenant) error {
 				go func() { joined <- join(b, known) }()
 				for waiting := 0; waiting == 0 && len(joined) == 0; {
 					err := b.database.Owner(t).QueryRow(t.Context(), "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'").Scan(&waiting)

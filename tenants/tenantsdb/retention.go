@@ -27,11 +27,12 @@ func (db Data) Retention(ctx context.Context, workspace tenants.WorkspaceID) (te
 
 // SetRetention sets for how long a workspace keeps its sessions. It returns
 // tenants.Invalid or tenants.ErrNotFound.
-func (db Data) SetRetention(ctx context.Context, workspace tenants.WorkspaceID, retention tenants.Retention) error {
+func (db Data) SetRetention(ctx context.Context, tenant tenants.Tenant, retention tenants.Retention) error {
+	workspace := tenant.Workspace()
 	if err := retention.Validate(); err != nil {
 		return err
 	}
-	err := db.inTenant(ctx, workspace, func(tx *gorm.DB) error {
+	err := db.inTenant(ctx, tenant, func(tx *gorm.DB) error {
 		var before []int
 		err := tx.Raw("SELECT coalesce(retention_days, 0) FROM workspaces WHERE workspace_id = ? FOR UPDATE", workspace).Scan(&before).Error
 		if err == nil && len(before) == 0 {

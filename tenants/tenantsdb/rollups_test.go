@@ -159,11 +159,11 @@ func TestBatchesOfAWorkspaceDoNotWaitForEachOther(t *testing.T) {
 	defer cancel()
 	exchanges := recorded(3, day())
 	b.record(t, b.workspace, exchanges[0])
-	err := b.Together(ctx, b.workspace, func(inside context.Context) error {
-		if err := b.Exchanges.RecordExchanges(inside, b.workspace, exchanges[1:2]); err != nil {
+	err := b.Together(ctx, b.workspace, func(inside tenants.Tenant) error {
+		if err := b.Exchanges.RecordExchanges(ctx, inside, exchanges[1:2]); err != nil {
 			return err
 		}
-		if _, err := b.Exchanges.Exchange(inside, b.workspace, exchanges[1].ID); err != nil { // so the batch is sent
+		if _, err := b.Exchanges.RecordedExchanges(ctx, inside, []uuid.UUID{exchanges[1].ID}); err != nil { // so the batch is sent
 			return err
 		}
 		return b.Exchanges.RecordExchanges(ctx, b.workspace, exchanges[2:])

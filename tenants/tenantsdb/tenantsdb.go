@@ -138,17 +138,15 @@ func Open(ctx context.Context, config Config) (*DB, error) {
 }
 
 // InTenant runs fn in a transaction that sees and changes the rows of one workspace only. It
-// commits if fn returns nil; an error or a panic rolls back. Inside Together it takes part in
-// that transaction.
-func (db *DB) InTenant(ctx context.Context, workspace tenants.WorkspaceID, fn func(tx *gorm.DB) error) error {
-	return db.inTenant(ctx, workspace, fn)
+// commits if fn returns nil; an error or a panic rolls back. Of the tenant of Together it is a
+// part of that transaction.
+func (db *DB) InTenant(ctx context.Context, tenant tenants.Tenant, fn func(tx *gorm.DB) error) error {
+	return db.inTenant(ctx, tenant, fn)
 }
 
-// Together runs fn with a context in which everything that is done for a workspace is one
-// transaction: all of it is durable when Together returns nil, and nothing of it was done when
-// it returns an error.
-func (db *DB) Together(ctx context.Context, workspace tenants.WorkspaceID, fn func(ctx context.Context) error) error {
-	return db.together(ctx, workspace, fn)
+// Together implements tenants.Transactor.
+func (db *DB) Together(ctx context.Context, tenant tenants.Tenant, fn func(tenant tenants.Tenant) error) error {
+	return db.together(ctx, tenant, fn)
 }
 
 // AsWorker runs fn in a transaction of the worker login, which sees across workspaces what

@@ -12,6 +12,8 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/stdlib"
 	"gorm.io/gorm"
+
+	"palimpsest/tenants"
 )
 
 // rollbackTimeout bounds how long a connection may take to undo a transaction; after it the
@@ -34,10 +36,13 @@ var errNotOurs = errors.New("a joined transaction is ended by the one that opene
 type transaction struct {
 	*sql.Conn
 
-	below   *pgx.Conn // of Conn; used inside Conn.Raw alone, while database/sql leaves it alone
-	sent    bool      // the server has heard of it
-	waiting pgx.Batch // what is not sent yet
-	failed  error     // why one of those that nobody waited for failed
+	below     *pgx.Conn           // of Conn; used inside Conn.Raw alone, while database/sql leaves it alone
+	sent      bool                // the server has heard of it
+	waiting   pgx.Batch           // what is not sent yet
+	failed    error               // why one of those that nobody waited for failed
+	workspace tenants.WorkspaceID // zero: it began for no workspace
+	sealer    tenants.Sealer      // of mails; nil if they are kept as they are
+	tx        *gorm.DB            // what works in it
 }
 
 // sqlWorkFor says whom the rest of a transaction works for. Its statements are not compiled,
@@ -56,10 +61,16 @@ func begin(session *gorm.DB, setting, value string) (*transaction, error) {
 		return nil, err
 	}
 	t := &transaction{Conn: pooled, below: below}
+	if setting == forWorkspace {
+		t.workspace, _ = tenants.ParseWorkspaceID(value) // empty for none
+	}
 	t.Later("begin")
 	t.Later(sqlWorkFor, setting, value)
 	return t, nil
 }
+
+// Workspace implements tenants.Tenant.
+func (t *transaction) Workspace() tenants.WorkspaceID { return t.workspace }
 
 // run commits what fn has done if it returns nil. An error and a panic undo it.
 func (t *transaction) run(ctx context.Context, fn func() error) error {
@@ -80,12 +91,21 @@ func (t *transaction) Later(query string, args ...any) { t.waiting.Queue(query, 
 
 // later is Later of the transaction that gorm works in.
 func later(tx *gorm.DB, query string, args ...any) error {
-	t, ok := tx.Statement.ConnPool.(*transaction)
-	if !ok {
-		return fmt.Errorf("no transaction but a %T", tx.Statement.ConnPool)
+	t, err := transactionOf(tx)
+	if err != nil {
+		return err
 	}
 	t.Later(query, args...)
 	return nil
+}
+
+// transactionOf returns the transaction that gorm works in.
+func transactionOf(tx *gorm.DB) (*transaction, error) {
+	t, ok := tx.Statement.ConnPool.(*transaction)
+	if !ok {
+		return nil, fmt.Errorf("no transaction but a %T", tx.Statement.ConnPool)
+	}
+	return t, nil
 }
 
 // Each sends a query with what waits, and calls scan with each row of its answer.

@@ -1,7 +1,6 @@
 package patterns
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"net/http"
@@ -28,26 +27,26 @@ func (h *Handler) ApproveSelected(c echo.Context, who tenants.Principal) error {
 			m.Refused = fmt.Sprintf("Nothing was approved: select 1 to %d rules.", maxApproved)
 		})
 	}
-	approved := patterns.Approved
-	err = h.audit.Together(c.Request().Context(), who.Workspace.ID, func(ctx context.Context) error {
+	ctx, approved := c.Request().Context(), patterns.Approved
+	err = h.audit.Together(ctx, who.Workspace.ID, func(tenant tenants.Tenant) error {
 		for _, text := range form["id"] {
 			id, err := uuid.Parse(text)
 			if err != nil {
 				return tenants.ErrNotFound
 			}
-			before, err := h.store.Pattern(ctx, who.Workspace.ID, id)
+			before, err := h.store.Pattern(ctx, tenant, id)
 			if errors.Is(err, patterns.ErrNotFound) {
 				return tenants.ErrNotFound
 			}
 			if err != nil {
 				return err
 			}
-			changed, err := h.store.Change(ctx, who.Workspace.ID, id, before.Version, patterns.Change{Status: &approved}, who.User.ID, h.now().UTC())
+			changed, err := h.store.Change(ctx, tenant, id, before.Version, patterns.Change{Status: &approved}, who.User.ID, h.now().UTC())
 			if err != nil {
 				return err
 			}
 			change := tenants.Change{Action: tenants.PatternChanged, Target: id.String(), Before: before.Facts(), After: changed.Facts()}
-			if err := h.audit.Note(ctx, who.Workspace.ID, change); err != nil {
+			if err := h.audit.Note(ctx, tenant, change); err != nil {
 				return err
 			}
 		}

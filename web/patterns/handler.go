@@ -68,8 +68,8 @@ func (h *Handler) Add(c echo.Context, who tenants.Principal) error {
 	form := readTyped(c)
 	wanted, err := form.pattern(who.User.ID)
 	if err == nil {
-		err = h.together(c, who, func(ctx context.Context) (tenants.Change, error) {
-			added, err := h.store.Add(ctx, who.Workspace.ID, wanted, h.now().UTC())
+		err = h.together(c, who, func(ctx context.Context, tenant tenants.Tenant) (tenants.Change, error) {
+			added, err := h.store.Add(ctx, tenant, wanted, h.now().UTC())
 			return tenants.Change{Action: tenants.PatternAdded, Target: added.ID.String(), After: added.Facts()}, err
 		})
 	}
@@ -165,9 +165,9 @@ func (h *Handler) Delete(c echo.Context, who tenants.Principal) error {
 	if err != nil {
 		return err
 	}
-	err = h.together(c, who, func(ctx context.Context) (tenants.Change, error) {
+	err = h.together(c, who, func(ctx context.Context, tenant tenants.Tenant) (tenants.Change, error) {
 		change := tenants.Change{Action: tenants.PatternDeleted, Target: found.ID.String(), Before: found.Facts()}
-		return change, h.store.Delete(ctx, who.Workspace.ID, found.ID)
+		return change, h.store.Delete(ctx, tenant, found.ID)
 	})
 	if err != nil {
 		return err
@@ -181,20 +181,21 @@ func (h *Handler) change(c echo.Context, who tenants.Principal, found *patterns.
 	if err != nil {
 		version = found.Version
 	}
-	return h.together(c, who, func(ctx context.Context) (tenants.Change, error) {
-		changed, err := h.store.Change(ctx, who.Workspace.ID, found.ID, version, change, who.User.ID, h.now().UTC())
+	return h.together(c, who, func(ctx context.Context, tenant tenants.Tenant) (tenants.Change, error) {
+		changed, err := h.store.Change(ctx, tenant, found.ID, version, change, who.User.ID, h.now().UTC())
 		return tenants.Change{Action: tenants.PatternChanged, Target: found.ID.String(), Before: found.Facts(), After: changed.Facts()}, err
 	})
 }
 
 // together makes a change and notes it, both or neither.
-func (h *Handler) together(c echo.Context, who tenants.Principal, do func(ctx context.Context) (tenants.Change, error)) error {
-	return h.audit.Together(c.Request().Context(), who.Workspace.ID, func(ctx context.Context) error {
-		change, err := do(ctx)
+func (h *Handler) together(c echo.Context, who tenants.Principal, do func(ctx context.Context, tenant tenants.Tenant) (tenants.Change, error)) error {
+	ctx := c.Request().Context()
+	return h.audit.Together(ctx, who.Workspace.ID, func(tenant tenants.Tenant) error {
+		change, err := do(ctx, tenant)
 		if err != nil {
 			return err
 		}
-		return h.audit.Note(ctx, who.Workspace.ID, change)
+		return h.audit.Note(ctx, tenant, change)
 	})
 }
 

@@ -113,27 +113,27 @@ func (h Forms) pin(ctx context.Context, who tenants.Principal, of subject, messa
 	if order != nil {
 		fields["put_back"] = "next request"
 	}
-	return h.noted(ctx, who, tenants.Change{Action: tenants.PinAdded, Target: of.detail.ID.String(), After: fields}, func(ctx context.Context) error {
+	return h.noted(ctx, who, tenants.Change{Action: tenants.PinAdded, Target: of.detail.ID.String(), After: fields}, func(tenant tenants.Tenant) error {
 		for _, message := range messages {
 			pin := session.Pin{Lane: of.lane.ID, Message: message, By: who.User.ID}
-			if err := h.deps.Sessions.Pin(ctx, who.Workspace.ID, pin); err != nil {
+			if err := h.deps.Sessions.Pin(ctx, tenant, pin); err != nil {
 				return err
 			}
 		}
 		if order == nil {
 			return nil
 		}
-		return h.deps.Sessions.Ask(ctx, who.Workspace.ID, of.lane.ID, *order)
+		return h.deps.Sessions.Ask(ctx, tenant, of.lane.ID, *order)
 	})
 }
 
 // noted makes a change and notes it in one transaction.
-func (h Forms) noted(ctx context.Context, who tenants.Principal, change tenants.Change, do func(ctx context.Context) error) error {
-	return h.deps.Audit.Together(ctx, who.Workspace.ID, func(ctx context.Context) error {
-		if err := do(ctx); err != nil {
+func (h Forms) noted(ctx context.Context, who tenants.Principal, change tenants.Change, do func(tenant tenants.Tenant) error) error {
+	return h.deps.Audit.Together(ctx, who.Workspace.ID, func(tenant tenants.Tenant) error {
+		if err := do(tenant); err != nil {
 			return err
 		}
-		return h.deps.Audit.Note(ctx, who.Workspace.ID, change)
+		return h.deps.Audit.Note(ctx, tenant, change)
 	})
 }
 
@@ -233,8 +233,8 @@ func (h Forms) Release(c echo.Context, who tenants.Principal) error {
 	}
 	ctx := c.Request().Context()
 	change := tenants.Change{Action: tenants.PinRemoved, Target: of.detail.ID.String(), Before: tenants.Fields{"lane": of.lane.ID.String(), "message": strconv.Itoa(message)}}
-	err = h.noted(ctx, who, change, func(ctx context.Context) error {
-		return h.deps.Sessions.Unpin(ctx, who.Workspace.ID, of.lane.ID, message)
+	err = h.noted(ctx, who, change, func(tenant tenants.Tenant) error {
+		return h.deps.Sessions.Unpin(ctx, tenant, of.lane.ID, message)
 	})
 	if err != nil {
 		return err
@@ -281,7 +281,7 @@ func (h Forms) Compact(c echo.Context, who tenants.Principal) error {
 	}
 	change := tenants.Change{Action: tenants.CompactAsked, Target: of.detail.ID.String(), After: tenants.Fields{"lane": of.lane.ID.String()}}
 	order := h.order(who, instructions)
-	err = h.noted(ctx, who, change, func(ctx context.Context) error { return h.deps.Sessions.Ask(ctx, who.Workspace.ID, of.lane.ID, order) })
+	err = h.noted(ctx, who, change, func(tenant tenants.Tenant) error { return h.deps.Sessions.Ask(ctx, tenant, of.lane.ID, order) })
 	if err != nil {
 		return err
 	}
@@ -316,7 +316,8 @@ func (h Forms) Delete(c echo.Context, who tenants.Principal) error {
 		return h.deletePage(c, who, http.StatusUnprocessableEntity, typed, true)
 	}
 	change := tenants.Change{Action: tenants.SessionDeleted, Target: id.String()}
-	err = h.noted(c.Request().Context(), who, change, func(ctx context.Context) error { return h.deps.Sessions.Delete(ctx, who.Workspace.ID, id) })
+	ctx := c.Request().Context()
+	err = h.noted(ctx, who, change, func(tenant tenants.Tenant) error { return h.deps.Sessions.Delete(ctx, tenant, id) })
 	if err != nil {
 		return err
 	}

@@ -1,7 +1,6 @@
 package sessions
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"net/http"
@@ -44,13 +43,13 @@ func (h *Handler) Delete(c echo.Context, who tenants.Principal) error {
 	if len(ids) == 0 || typed != (&deleteModel{IDs: ids}).wanted() {
 		return h.ask(c, who, http.StatusUnprocessableEntity, chosen, typed, true)
 	}
-	deleted, workspace := 0, who.Workspace.ID
+	ctx, workspace, deleted := c.Request().Context(), who.Workspace.ID, 0
 	for _, id := range ids {
-		err := h.deps.Changes.Together(c.Request().Context(), workspace, func(ctx context.Context) error {
-			if err := h.deps.Sessions.Delete(ctx, workspace, id); err != nil {
+		err := h.deps.Changes.Together(ctx, workspace, func(tenant tenants.Tenant) error {
+			if err := h.deps.Sessions.Delete(ctx, tenant, id); err != nil {
 				return err
 			}
-			return h.deps.Changes.Note(ctx, workspace, tenants.Change{Action: tenants.SessionDeleted, Target: id.String()})
+			return h.deps.Changes.Note(ctx, tenant, tenants.Change{Action: tenants.SessionDeleted, Target: id.String()})
 		})
 		switch {
 		case errors.Is(err, session.ErrNotFound): // someone else was quicker

@@ -36,7 +36,7 @@ type keptMails struct{ db *tenantsdb.DB }
 
 // Send implements alerts.Mailer.
 func (k keptMails) Send(ctx context.Context, _ uuid.UUID, mail tenants.Mail) error {
-	return k.db.Mail.QueueMail(ctx, mail)
+	return k.db.Mail.QueueMail(ctx, nil, mail)
 }
 
 // KeepAlerts gives a person's workspace an alert channel with a delivery that has failed, and

@@ -185,7 +185,7 @@ func (p *Product) handler(t testing.TB, options []Option) http.Handler {
 func (p *Product) deletion(people *identity.Service) *deletion.Service {
 	return deletion.New(deletion.Config{
 		Store: p.DB.Deletion, EraseBytes: archivedb.NewMover(p.DB, nil).Erase, ForgetJobs: func(context.Context, tenants.WorkspaceID) error { return nil }, Log: slog.New(slog.DiscardHandler), Confirm: people.Confirm,
-		Enqueue: func(context.Context, tenants.WorkspaceID) error { return nil },
+		Enqueue: func(context.Context, tenants.Tenant) error { return nil },
 	})
 }
 
@@ -215,9 +215,9 @@ func (f forgetting) RevokeAPIKey(ctx context.Context, workspace tenants.Workspac
 }
 
 // ChangeAPIKey implements tenants.APIKeys.
-func (f forgetting) ChangeAPIKey(ctx context.Context, workspace tenants.WorkspaceID, wanted tenants.APIKey) error {
+func (f forgetting) ChangeAPIKey(ctx context.Context, tenant tenants.Tenant, wanted tenants.APIKey) error {
 	defer f.keys.Forget()
-	return f.Keeper.ChangeAPIKey(ctx, workspace, wanted)
+	return f.Keeper.ChangeAPIKey(ctx, tenant, wanted)
 }
 
 // RotateAPIKey implements tenants.APIKeys.

@@ -38,7 +38,7 @@ func TestJobsRunBehindPgbouncer(t *testing.T) {
 	process.Every(sweep, time.Hour, time.Minute, func(context.Context) error { return nil })
 	process.run(t)
 	workspace := tenants.NewWorkspaceID()
-	enqueue(t.Context(), t, process, jobs.Job{Kind: plan, Workspace: workspace, Lane: uuid.New()})
+	enqueue(t, process, jobs.Job{Kind: plan, Workspace: workspace, Lane: uuid.New()})
 	if got := receive(t, ran); got != workspace {
 		t.Errorf("workspace %s, want %s", got, workspace)
 	}
@@ -55,7 +55,7 @@ func TestRequestsEnqueueJobsForTheirWorkspaceOnly(t *testing.T) {
 	process.open(t)
 	mine, other := jobs.Job{Kind: plan, Workspace: tenants.NewWorkspaceID(), Lane: uuid.New()}, jobs.Job{Kind: plan, Workspace: tenants.NewWorkspaceID(), Lane: uuid.New()}
 	for _, job := range []jobs.Job{mine, other, mine} {
-		enqueue(t.Context(), t, process, job)
+		enqueue(t, process, job)
 	}
 	if got := states(t, database); got["available"] != 2 {
 		t.Errorf("jobs %v, want 2 available", got)

@@ -51,7 +51,7 @@ func TestWhatAKilledProcessHadBegunIsTakenUp(t *testing.T) {
 		kind jobs.Kind
 		ago  time.Duration
 	}{abandoned: {plan, 6 * time.Minute}, slow: {plan, 4 * time.Minute}, slower: {long, 6 * time.Minute}} {
-		enqueue(t.Context(), t, process, jobs.Job{Kind: job.kind, Workspace: workspace, Lane: lane})
+		enqueue(t, process, jobs.Job{Kind: job.kind, Workspace: workspace, Lane: lane})
 		begun(t, database, lane, job.ago)
 	}
 	process.begin(t)

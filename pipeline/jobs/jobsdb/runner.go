@@ -47,7 +47,7 @@ const (
 // Config is what a Runner works with.
 type Config struct {
 	Pool    *pgxpool.Pool
-	Joined  func(ctx context.Context, workspace tenants.WorkspaceID, fn func(tx pgx.Tx) error) error // opens a transaction of a workspace
+	Joined  func(ctx context.Context, tenant tenants.Tenant, fn func(tx pgx.Tx) error) error // a transaction of a tenant
 	Metrics *Metrics
 	Log     *slog.Logger
 	Now     func() time.Time
@@ -204,10 +204,11 @@ func (r *Runner) Stop() {
 }
 
 // Enqueue implements jobs.Queue.
-func (r *Runner) Enqueue(ctx context.Context, workspace tenants.WorkspaceID, wanted ...jobs.Job) error {
+func (r *Runner) Enqueue(ctx context.Context, tenant tenants.Tenant, wanted ...jobs.Job) error {
 	if len(wanted) == 0 {
 		return nil
 	}
+	workspace := tenant.Workspace()
 	params := make([]river.InsertManyParams, len(wanted))
 	for i, job := range wanted {
 		if _, known := r.limits[job.Kind]; !known || job.Workspace != workspace {
@@ -218,7 +219,7 @@ func (r *Runner) Enqueue(ctx context.Context, workspace tenants.WorkspaceID, wan
 			Args: args{kind: job.Kind, Workspace: job.Workspace, Lane: job.Lane}, InsertOpts: r.options(job, priority),
 		}
 	}
-	err := r.config.Joined(ctx, workspace, func(tx pgx.Tx) error {
+	err := r.config.Joined(ctx, tenant, func(tx pgx.Tx) error {
 		_, err := r.client.InsertManyTx(ctx, tx, params)
 		return err
 	})

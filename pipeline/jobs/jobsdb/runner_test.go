@@ -130,9 +130,14 @@ func states(t *testing.T, database *dbtest.Database) map[string]int {
 	return states
 }
 
-func enqueue(ctx context.Context, t *testing.T, queue jobs.Queue, job jobs.Job) {
+func enqueue(t *testing.T, queue jobs.Queue, job jobs.Job) {
 	t.Helper()
-	if err := queue.Enqueue(ctx, job.Workspace, job); err != nil {
+	enqueueFor(t, job.Workspace, queue, job)
+}
+
+func enqueueFor(t *testing.T, tenant tenants.Tenant, queue jobs.Queue, job jobs.Job) {
+	t.Helper()
+	if err := queue.Enqueue(t.Context(), tenant, job); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -157,7 +162,7 @@ func TestJobIsDoneOnceByOneOfTwoProcesses(t *testing.T) {
 	for range 20 {
 		next := lane{tenants.NewWorkspaceID(), uuid.New()}
 		wanted[next] = true
-		enqueue(t.Context(), t, first, jobs.Job{Kind: plan, Workspace: next.workspace, Lane: next.lane})
+		enqueue(t, first, jobs.Job{Kind: plan, Workspace: next.workspace, Lane: next.lane})
 	}
 	for range 20 {
 		got := receive(t, ran)
@@ -182,7 +187,7 @@ func TestJobSurvivesTheProcessThatTookIt(t *testing.T) {
 	before.Handle(plan, jobs.Limits{}, ignore)
 	before.open(t) // and dies before it runs anything
 	workspace, lane := tenants.NewWorkspaceID(), uuid.New()
-	enqueue(t.Context(), t, before, jobs.Job{Kind: plan, Workspace: workspace, Lane: lane})
+	enqueue(t, before, jobs.Job{Kind: plan, Workspace: workspace, Lane: lane})
 
 	after := newProcess(database, slog.New(slog.DiscardHandler))
 	ran := make(chan uuid.UUID, 1)
@@ -204,8 +209,8 @@ func TestJobExistsOnlyIfTheTransactionIsCommitted(t *testing.T) {
 	process.open(t)
 	workspace := tenants.NewWorkspaceID()
 	undone := errors.New("undone")
-	err := database.DB.Together(t.Context(), workspace, func(ctx context.Context) error {
-		enqueue(ctx, t, process, jobs.Job{Kind: plan, Workspace: workspace, Lane: uuid.New()})
+	err := database.DB.Together(t.Context(), workspace, func(tenant tenants.Tenant) error {
+		enqueueFor(t, tenant, process, jobs.Job{Kind: plan, Workspace: workspace, Lane: uuid.New()})
 		return undone
 	})
 	if !errors.Is(err, undone) {
@@ -214,8 +219,8 @@ func TestJobExistsOnlyIfTheTransactionIsCommitted(t *testing.T) {
 	if got := states(t, database); len(got) > 0 {
 		t.Errorf("%v is left of a transaction that was rolled back", got)
 	}
-	err = database.DB.Together(t.Context(), workspace, func(ctx context.Context) error {
-		enqueue(ctx, t, process, jobs.Job{Kind: plan, Workspace: workspace, Lane: uuid.New()})
+	err = database.DB.Together(t.Context(), workspace, func(tenant tenants.Tenant) error {
+		enqueueFor(t, tenant, process, jobs.Job{Kind: plan, Workspace: workspace, Lane: uuid.New()})
 		if got := states(t, database); len(got) > 0 {
 			t.Errorf("%v is seen before the commit", got)
 		}
@@ -240,10 +245,10 @@ func TestLaneHasOneWaitingJobOfAKind(t *testing.T) {
 	workspace, lane := tenants.NewWorkspaceID(), uuid.New()
 	at := time.Now().Add(time.Hour)
 	for range 3 {
-		enqueue(t.Context(), t, process, jobs.Job{Kind: plan, Workspace: workspace, Lane: lane, At: at})
+		enqueue(t, process, jobs.Job{Kind: plan, Workspace: workspace, Lane: lane, At: at})
 	}
-	enqueue(t.Context(), t, process, jobs.Job{Kind: sweep, Workspace: workspace, Lane: lane})
-	enqueue(t.Context(), t, process, jobs.Job{Kind: plan, Workspace: workspace, Lane: uuid.New()})
+	enqueue(t, process, jobs.Job{Kind: sweep, Workspace: workspace, Lane: lane})
+	enqueue(t, process, jobs.Job{Kind: plan, Workspace: workspace, Lane: uuid.New()})
 	if got := states(t, database); got["scheduled"] != 1 || got["available"] != 2 {
 		t.Errorf("%v wait, want one later and two now", got)
 	}

@@ -40,7 +40,7 @@ func TestProcessHearsOfJobsOfOthers(t *testing.T) {
 	asking.open(t)
 	for range 3 {
 		workspace := tenants.NewWorkspaceID()
-		enqueue(t.Context(), t, asking, jobs.Job{Kind: plan, Workspace: workspace, Lane: uuid.New()})
+		enqueue(t, asking, jobs.Job{Kind: plan, Workspace: workspace, Lane: uuid.New()})
 		if got := receive(t, ran); got != workspace {
 			t.Errorf("the job of workspace %s ran, want that of %s", got, workspace)
 		}
@@ -94,7 +94,7 @@ func TestProcessHearsOfJobsAgainOnceItsConnectionWasCut(t *testing.T) {
 		t.Fatalf("%d connections were cut, want 1: %v", connections, err)
 	}
 	for deadline := time.After(wait); ; {
-		enqueue(t.Context(), t, process, jobs.Job{Kind: plan, Workspace: tenants.NewWorkspaceID(), Lane: uuid.New()})
+		enqueue(t, process, jobs.Job{Kind: plan, Workspace: tenants.NewWorkspaceID(), Lane: uuid.New()})
 		select {
 		case <-ran:
 			return

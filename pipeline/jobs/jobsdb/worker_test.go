@@ -58,7 +58,7 @@ func TestFailedJobIsTriedAgainAndAtLastGivenUp(t *testing.T) {
 		})
 		process.run(t)
 		workspace := tenants.NewWorkspaceID()
-		enqueue(t.Context(), t, process, jobs.Job{Kind: kind, Workspace: workspace, Lane: uuid.New()})
+		enqueue(t, process, jobs.Job{Kind: kind, Workspace: workspace, Lane: uuid.New()})
 		process.await(t, kind, map[bool]string{true: "abandoned", false: "failed"}[c.attempts == 1])
 		process.Stop()
 		var state string
@@ -81,9 +81,9 @@ func TestJobComesAgainWhenItsHandlerSays(t *testing.T) {
 	at := time.Now().Add(3 * time.Hour).Truncate(time.Second)
 	process.Handle(plan, jobs.Limits{Attempts: 1}, func(context.Context, tenants.WorkspaceID, uuid.UUID) error { return jobs.Again{At: at} })
 	process.run(t)
-	enqueue(t.Context(), t, process, jobs.Job{Kind: plan, Workspace: tenants.NewWorkspaceID()})
+	enqueue(t, process, jobs.Job{Kind: plan, Workspace: tenants.NewWorkspaceID()})
 	workspace := tenants.NewWorkspaceID()
-	enqueue(t.Context(), t, process, jobs.Job{Kind: plan, Workspace: workspace})
+	enqueue(t, process, jobs.Job{Kind: plan, Workspace: workspace})
 	process.await(t, plan, "put off")
 	process.Stop()
 	var due time.Time
@@ -105,7 +105,7 @@ func TestStopGivesBackWhatDoesNotEnd(t *testing.T) {
 		return ctx.Err()
 	})
 	before.run(t)
-	enqueue(t.Context(), t, before, jobs.Job{Kind: plan, Workspace: tenants.NewWorkspaceID()})
+	enqueue(t, before, jobs.Job{Kind: plan, Workspace: tenants.NewWorkspaceID()})
 	receive(t, began)
 	before.Stop()
 	before.Stop()
@@ -145,7 +145,7 @@ func TestStormOfOneWorkspaceWaitsBehindOthers(t *testing.T) {
 		t.Fatal(err)
 	}
 	for range 3 {
-		enqueue(t.Context(), t, process, jobs.Job{Kind: plan, Workspace: quiet, Lane: uuid.New()})
+		enqueue(t, process, jobs.Job{Kind: plan, Workspace: quiet, Lane: uuid.New()})
 	}
 	process.begin(t)
 	receive(t, all)
@@ -167,7 +167,7 @@ func TestIdleProcessTakesJobsAndRunsNone(t *testing.T) {
 	worker.Handle(plan, jobs.Limits{}, func(context.Context, tenants.WorkspaceID, uuid.UUID) error { ran <- struct{}{}; return nil })
 	web.run(t)
 	worker.run(t)
-	enqueue(t.Context(), t, web, jobs.Job{Kind: plan, Workspace: tenants.NewWorkspaceID()})
+	enqueue(t, web, jobs.Job{Kind: plan, Workspace: tenants.NewWorkspaceID()})
 	receive(t, ran)
 	if wrong.Load() != 0 {
 		t.Error("an idle process ran a job")

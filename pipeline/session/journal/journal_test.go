@@ -43,7 +43,7 @@ func (s *store) Commit(_ context.Context, seen session.Seen, projection session.
 }
 
 // Record implements session.Store.
-func (s *store) Record(_ context.Context, _ tenants.WorkspaceID, seen []session.Seen) error {
+func (s *store) Record(_ context.Context, _ tenants.Tenant, seen []session.Seen) error {
 	s.recorded = append(s.recorded, seen...)
 	return nil
 }

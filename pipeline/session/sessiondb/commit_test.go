@@ -99,8 +99,8 @@ type leaving struct {
 }
 
 // InTenant implements batchdb.TxRunner.
-func (l leaving) InTenant(ctx context.Context, workspace tenants.WorkspaceID, do func(tx *gorm.DB) error) error {
-	return l.TxRunner.InTenant(ctx, workspace, func(tx *gorm.DB) error {
+func (l leaving) InTenant(ctx context.Context, tenant tenants.Tenant, do func(tx *gorm.DB) error) error {
+	return l.TxRunner.InTenant(ctx, tenant, func(tx *gorm.DB) error {
 		if err := do(tx); err != nil {
 			return err
 		}

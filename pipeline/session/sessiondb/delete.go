@@ -40,8 +40,9 @@ const (
 // Delete removes a session: its lanes, heads, projections, archived messages and
 // answers, except messages that another session holds too. What its exchanges
 // cost stays, as exchanges of no session and without a report. It returns session.ErrNotFound if the workspace has no such session.
-func (s Browser) Delete(ctx context.Context, workspace tenants.WorkspaceID, id uuid.UUID) error {
-	err := s.door.InTenant(ctx, workspace, func(tx *gorm.DB) error {
+func (s Browser) Delete(ctx context.Context, tenant tenants.Tenant, id uuid.UUID) error {
+	workspace := tenant.Workspace()
+	err := s.door.InTenant(ctx, tenant, func(tx *gorm.DB) error {
 		var locked uuid.UUID
 		err := tx.Statement.ConnPool.QueryRowContext(ctx, sqlLock, workspace, id).Scan(&locked)
 		if errors.Is(err, sql.ErrNoRows) {

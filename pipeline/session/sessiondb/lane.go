@@ -164,8 +164,8 @@ func checkCold(tx *gorm.DB, workspace tenants.WorkspaceID, lane uuid.UUID, now t
 // Ask leaves an order with a lane: its next request makes an epoch. The lane's
 // breaker is closed, and every replica reads the lane again. It returns
 // session.ErrNotFound if the workspace has no such lane.
-func (s Browser) Ask(ctx context.Context, workspace tenants.WorkspaceID, lane uuid.UUID, order session.Order) error {
-	err := s.change(ctx, workspace, lane, sqlAsk, workspace, lane, order.At, order.By, storable(order.Instructions))
+func (s Browser) Ask(ctx context.Context, tenant tenants.Tenant, lane uuid.UUID, order session.Order) error {
+	err := s.change(ctx, tenant, lane, sqlAsk, tenant.Workspace(), lane, order.At, order.By, storable(order.Instructions))
 	if err != nil {
 		return fmt.Errorf("ask for an epoch of lane %s: %w", lane, err)
 	}

@@ -41,9 +41,9 @@ type reading struct {
 }
 
 // InTenant implements batchdb.TxRunner.
-func (r reading) InTenant(ctx context.Context, workspace tenants.WorkspaceID, fn func(tx *gorm.DB) error) error {
+func (r reading) InTenant(ctx context.Context, tenant tenants.Tenant, fn func(tx *gorm.DB) error) error {
 	const read = "SELECT coalesce(seq_tup_read, 0) + coalesce(idx_tup_fetch, 0) FROM pg_stat_xact_user_tables WHERE relname = 'sessions'"
-	return r.TxRunner.InTenant(ctx, workspace, func(tx *gorm.DB) error {
+	return r.TxRunner.InTenant(ctx, tenant, func(tx *gorm.DB) error {
 		var before, after int64 // the database has not yet told all of the transactions before this one
 		if err := tx.Raw(read).Scan(&before).Error; err != nil {
 			return err

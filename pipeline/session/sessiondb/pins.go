@@ -45,8 +45,8 @@ func (s Browser) Pins(ctx context.Context, workspace tenants.WorkspaceID, lane u
 // Pin pins a message of a lane; one that is pinned stays so. All replicas hear of
 // it. It returns session.ErrNotFound if the lane has no such message or
 // session.MaxPins pins.
-func (s Browser) Pin(ctx context.Context, workspace tenants.WorkspaceID, pin session.Pin) error {
-	err := s.change(ctx, workspace, pin.Lane, sqlPin, workspace, pin.Lane, pin.Message, pin.By, session.MaxPins)
+func (s Browser) Pin(ctx context.Context, tenant tenants.Tenant, pin session.Pin) error {
+	err := s.change(ctx, tenant, pin.Lane, sqlPin, tenant.Workspace(), pin.Lane, pin.Message, pin.By, session.MaxPins)
 	if err != nil {
 		return fmt.Errorf("pin message %d of lane %s: %w", pin.Message, pin.Lane, err)
 	}
@@ -55,8 +55,8 @@ func (s Browser) Pin(ctx context.Context, workspace tenants.WorkspaceID, pin ses
 
 // Unpin takes a pin away again. All replicas hear of it. It returns
 // session.ErrNotFound if the lane itself has no such pin.
-func (s Browser) Unpin(ctx context.Context, workspace tenants.WorkspaceID, lane uuid.UUID, message int) error {
-	if err := s.change(ctx, workspace, lane, sqlUnpin, workspace, lane, message); err != nil {
+func (s Browser) Unpin(ctx context.Context, tenant tenants.Tenant, lane uuid.UUID, message int) error {
+	if err := s.change(ctx, tenant, lane, sqlUnpin, tenant.Workspace(), lane, message); err != nil {
 		return fmt.Errorf("unpin message %d of lane %s: %w", message, lane, err)
 	}
 	return nil
@@ -64,8 +64,8 @@ func (s Browser) Unpin(ctx context.Context, workspace tenants.WorkspaceID, lane 
 
 // change runs a statement on one row that has to do with a lane, and has all
 // replicas read the lane again.
-func (s Browser) change(ctx context.Context, workspace tenants.WorkspaceID, lane uuid.UUID, statement string, values ...any) error {
-	return s.door.InTenant(ctx, workspace, func(tx *gorm.DB) error {
+func (s Browser) change(ctx context.Context, tenant tenants.Tenant, lane uuid.UUID, statement string, values ...any) error {
+	return s.door.InTenant(ctx, tenant, func(tx *gorm.DB) error {
 		result, err := tx.Statement.ConnPool.ExecContext(ctx, statement, values...)
 		if err != nil {
 			return err
@@ -77,7 +77,7 @@ func (s Browser) change(ctx context.Context, workspace tenants.WorkspaceID, lane
 		if rows == 0 {
 			return session.ErrNotFound
 		}
-		return notify(tx, workspace, lane, 0)
+		return notify(tx, tenant.Workspace(), lane, 0)
 	})
 }
 

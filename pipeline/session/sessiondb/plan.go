@@ -80,11 +80,14 @@ func (s *Store) recordAhead(tx *gorm.DB, workspace tenants.WorkspaceID, seen []s
 			jobs.Job{Kind: JobPlan, Workspace: workspace, Lane: row.Lane, At: row.Ahead.Due},
 			jobs.Job{Kind: JobExpirePlan, Workspace: workspace, Lane: row.Lane, At: row.Ahead.SentAt.Add(planAge)})
 	}
-	ctx := tx.Statement.Context
 	if err := batchdb.Later(tx, sqlAhead, workspace, lanes, sent, due, outlines); err != nil {
 		return err
 	}
-	return s.queue.Enqueue(ctx, workspace, waiting...)
+	tenant, err := batchdb.Tenant(tx)
+	if err != nil {
+		return err
+	}
+	return s.queue.Enqueue(tx.Statement.Context, tenant, waiting...)
 }
 
 // ToPlan returns what a lane's next epoch can be planned from. It returns

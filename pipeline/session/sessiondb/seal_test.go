@@ -21,7 +21,7 @@ import (
 // idleQueue takes jobs that nobody runs.
 type idleQueue struct{}
 
-func (idleQueue) Enqueue(context.Context, tenants.WorkspaceID, ...jobs.Job) error { return nil }
+func (idleQueue) Enqueue(context.Context, tenants.Tenant, ...jobs.Job) error { return nil }
 
 // sealing returns a store as a process has it that has just started.
 func (f *fixture) sealing() *sessiondb.Store {

@@ -234,13 +234,14 @@ func checkHeld(tx *gorm.DB, workspace tenants.WorkspaceID, lane uuid.UUID, messa
 // Record stores what exchanges of one workspace added, in order, in one
 // transaction. Heads and archived messages that are there already stay; the
 // counts are added each time.
-func (s *Store) Record(ctx context.Context, workspace tenants.WorkspaceID, seen []session.Seen) error {
+func (s *Store) Record(ctx context.Context, tenant tenants.Tenant, seen []session.Seen) error {
+	workspace := tenant.Workspace()
 	if len(seen) == 0 {
 		return nil
 	}
 	err := s.archive.Prepare(ctx, workspace)
 	if err == nil {
-		err = s.door.InTenant(ctx, workspace, func(tx *gorm.DB) error {
+		err = s.door.InTenant(ctx, tenant, func(tx *gorm.DB) error {
 			return s.recordParts(tx, workspace, seen)
 		})
 	}

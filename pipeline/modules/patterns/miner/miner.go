@@ -66,7 +66,7 @@ type Store interface {
 	Due(ctx context.Context, workspace tenants.WorkspaceID, before time.Time, limit int) ([]Lane, error)
 
 	// Pattern returns patterns.ErrNotFound if the workspace has no such pattern.
-	Pattern(ctx context.Context, workspace tenants.WorkspaceID, id uuid.UUID) (patterns.Pattern, error)
+	Pattern(ctx context.Context, tenant tenants.Tenant, id uuid.UUID) (patterns.Pattern, error)
 
 	// Read keeps what a lane teaches, in place of what it taught before, and notes
 	// that the lane was read, in one transaction.

@@ -77,8 +77,8 @@ func (s *Store) Approved(ctx context.Context, workspace tenants.WorkspaceID) ([]
 }
 
 // Pattern returns one pattern, or patterns.ErrNotFound.
-func (s *Store) Pattern(ctx context.Context, workspace tenants.WorkspaceID, id uuid.UUID) (patterns.Pattern, error) {
-	found, err := s.read(ctx, workspace, sqlOne, workspace, id)
+func (s *Store) Pattern(ctx context.Context, tenant tenants.Tenant, id uuid.UUID) (patterns.Pattern, error) {
+	found, err := s.read(ctx, tenant, sqlOne, tenant.Workspace(), id)
 	if err == nil && len(found) == 0 {
 		err = patterns.ErrNotFound
 	}
@@ -136,9 +136,10 @@ func (s *Store) Places(ctx context.Context, workspace tenants.WorkspaceID, id uu
 // Add keeps a pattern that someone wrote and returns it as it is kept: approved. One
 // with the same words, whatever became of it, is written over. It returns
 // patterns.ErrFull.
-func (s *Store) Add(ctx context.Context, workspace tenants.WorkspaceID, p patterns.Pattern, now time.Time) (patterns.Pattern, error) {
+func (s *Store) Add(ctx context.Context, tenant tenants.Tenant, p patterns.Pattern, now time.Time) (patterns.Pattern, error) {
+	workspace := tenant.Workspace()
 	p.ID, p.Workspace, p.Status, p.Source = uuid.Must(uuid.NewV7()), workspace, patterns.Approved, patterns.Typed
-	err := s.door.InTenant(ctx, workspace, func(tx *gorm.DB) error {
+	err := s.door.InTenant(ctx, tenant, func(tx *gorm.DB) error {
 		added, err := add(tx, &p, 1, 1, now)
 		if err != nil {
 			return err
@@ -155,14 +156,15 @@ func (s *Store) Add(ctx context.Context, workspace tenants.WorkspaceID, p patter
 	if err != nil {
 		return patterns.Pattern{}, fmt.Errorf("add pattern: %w", err)
 	}
-	return s.Pattern(ctx, workspace, p.ID)
+	return s.Pattern(ctx, tenant, p.ID)
 }
 
 // Change changes the given version of a pattern and returns what it is now. It
 // returns patterns.ErrNotFound, or patterns.ErrChanged if that is not its version or
 // another pattern has the same words.
-func (s *Store) Change(ctx context.Context, workspace tenants.WorkspaceID, id uuid.UUID, version int, change patterns.Change, by uuid.UUID, now time.Time) (patterns.Pattern, error) {
-	p, err := s.Pattern(ctx, workspace, id)
+func (s *Store) Change(ctx context.Context, tenant tenants.Tenant, id uuid.UUID, version int, change patterns.Change, by uuid.UUID, now time.Time) (patterns.Pattern, error) {
+	workspace := tenant.Workspace()
+	p, err := s.Pattern(ctx, tenant, id)
 	if err != nil {
 		return patterns.Pattern{}, err
 	}
@@ -175,7 +177,7 @@ func (s *Store) Change(ctx context.Context, workspace tenants.WorkspaceID, id uu
 	if change.Status != nil {
 		p.Status = *change.Status
 	}
-	err = s.door.InTenant(ctx, workspace, func(tx *gorm.DB) error {
+	err = s.door.InTenant(ctx, tenant, func(tx *gorm.DB) error {
 		result, err := tx.Statement.ConnPool.ExecContext(ctx, sqlChange, workspace, id, version, p.Text, wordsOf(p.Text),
 			list(p.When.Terms), list(p.When.Paths), list(p.When.Signatures), p.When.Always, string(p.Status), now, by)
 		if err != nil {
@@ -192,13 +194,14 @@ func (s *Store) Change(ctx context.Context, workspace tenants.WorkspaceID, id uu
 	if err != nil {
 		return patterns.Pattern{}, fmt.Errorf("change pattern %s: %w", id, err)
 	}
-	return s.Pattern(ctx, workspace, id)
+	return s.Pattern(ctx, tenant, id)
 }
 
 // Delete deletes a pattern with what is known of its evidence and uses. It returns
 // patterns.ErrNotFound.
-func (s *Store) Delete(ctx context.Context, workspace tenants.WorkspaceID, id uuid.UUID) error {
-	err := s.door.InTenant(ctx, workspace, func(tx *gorm.DB) error {
+func (s *Store) Delete(ctx context.Context, tenant tenants.Tenant, id uuid.UUID) error {
+	workspace := tenant.Workspace()
+	err := s.door.InTenant(ctx, tenant, func(tx *gorm.DB) error {
 		result, err := tx.Statement.ConnPool.ExecContext(ctx, sqlDelete, workspace, id)
 		if err != nil {
 			return err
@@ -214,15 +217,15 @@ func (s *Store) Delete(ctx context.Context, workspace tenants.WorkspaceID, id uu
 	return nil
 }
 
-func (s *Store) read(ctx context.Context, workspace tenants.WorkspaceID, query string, values ...any) ([]patterns.Pattern, error) {
+func (s *Store) read(ctx context.Context, tenant tenants.Tenant, query string, values ...any) ([]patterns.Pattern, error) {
 	var found []patterns.Pattern
-	err := s.door.InTenant(ctx, workspace, func(tx *gorm.DB) error {
+	err := s.door.InTenant(ctx, tenant, func(tx *gorm.DB) error {
 		return batchdb.Each(tx, func(row pgx.CollectableRow) error {
 			p, err := scan(row)
 			if err != nil {
 				return err
 			}
-			p.Workspace = workspace
+			p.Workspace = tenant.Workspace()
 			found = append(found, p)
 			return nil
 		}, query, values...)
