@@ -20,56 +20,47 @@ const (
 	progress = 4 << 10
 )
 
-// Clock tells the time and sets deadlines: of the machine, or of a test.
-type Clock interface {
-	Now() time.Time
-	SetReadDeadline(time.Time) error
-}
-
 // PaceBodies has the bodies of requests end with ErrSlow where they do not keep coming. It
 // bounds no body as a whole.
 func PaceBodies(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, request *http.Request) {
 		if request.Body != nil && request.Body != http.NoBody {
-			request.Body = newPaced(request.Body, machine{http.NewResponseController(w)})
+			request.Body = newPaced(request.Body, time.Now, http.NewResponseController(w).SetReadDeadline)
 		}
 		next.ServeHTTP(w, request)
 	})
 }
 
-type machine struct{ *http.ResponseController }
-
-func (machine) Now() time.Time { return time.Now() }
-
 // paced is a body that must keep coming.
 type paced struct {
 	io.ReadCloser
 
-	clock Clock
-	left  time.Duration // to wait for the next progress bytes
-	come  int           // of them
+	now  func() time.Time
+	end  func(deadline time.Time) error // has reads end at a time; the zero time: never
+	left time.Duration                  // to wait for the next progress bytes
+	come int                            // of them
 }
 
 // newPaced returns a paced body. Its deadline holds from the start: the server itself reads
 // what a handler leaves unread.
-func newPaced(body io.ReadCloser, clock Clock) *paced {
-	_ = clock.SetReadDeadline(clock.Now().Add(patience))
-	return &paced{ReadCloser: body, clock: clock, left: patience}
+func newPaced(body io.ReadCloser, now func() time.Time, end func(deadline time.Time) error) *paced {
+	_ = end(now().Add(patience))
+	return &paced{ReadCloser: body, now: now, end: end, left: patience}
 }
 
 // Read implements io.Reader.
 func (p *paced) Read(into []byte) (int, error) {
-	began := p.clock.Now()
-	_ = p.clock.SetReadDeadline(began.Add(p.left)) // a connection without deadlines has no reader that waits
+	began := p.now()
+	_ = p.end(began.Add(p.left)) // a connection without deadlines has no reader that waits
 	n, err := p.ReadCloser.Read(into)
 	if errors.Is(err, os.ErrDeadlineExceeded) {
 		return n, ErrSlow
 	}
 	if err != nil {
-		_ = p.clock.SetReadDeadline(time.Time{}) // the server now reads to see whether the client leaves
+		_ = p.end(time.Time{}) // the server now reads to see whether the client leaves
 		return n, err
 	}
-	p.left -= p.clock.Now().Sub(began)
+	p.left -= p.now().Sub(began)
 	if p.come += n; p.come >= progress {
 		p.left, p.come = patience, 0
 	}

@@ -62,7 +62,7 @@ func TestBodyMustKeepComing(t *testing.T) {
 		clock := test.body
 		clock.now = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 		began := clock.now
-		_, err := io.Copy(io.Discard, newPaced(&clock, &clock))
+		_, err := io.Copy(io.Discard, newPaced(&clock, clock.Now, clock.SetReadDeadline))
 		if errors.Is(err, ErrSlow) != test.cut || err != nil && !errors.Is(err, ErrSlow) {
 			t.Errorf("%s: %v", name, err)
 		}
@@ -80,7 +80,7 @@ func TestBodyMustKeepComing(t *testing.T) {
 func TestWaitingForTheReaderDoesNotCount(t *testing.T) {
 	t.Parallel()
 	clock := slowly{size: 200, each: 1, now: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)}
-	body := newPaced(&clock, &clock)
+	body := newPaced(&clock, clock.Now, clock.SetReadDeadline)
 	for range 200 {
 		clock.now = clock.now.Add(time.Hour)
 		if _, err := body.Read(make([]byte, 10)); err != nil {
@@ -94,7 +94,7 @@ func TestWaitingForTheReaderDoesNotCount(t *testing.T) {
 func TestUnreadBodyHasADeadline(t *testing.T) {
 	t.Parallel()
 	clock := slowly{size: 200, each: 1, now: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)}
-	newPaced(&clock, &clock)
+	newPaced(&clock, clock.Now, clock.SetReadDeadline)
 	if want := clock.now.Add(patience); !clock.deadline.Equal(want) {
 		t.Errorf("the deadline is %s, want %s", clock.deadline, want)
 	}
