@@ -206,9 +206,9 @@ type standing struct {
 
 // Pipeline implements Workspaces.
 func (s *standing) Pipeline(ctx context.Context, workspace tenants.WorkspaceID) (tenants.PipelineConfig, error) {
+	deadline, _ := ctx.Deadline()
+	s.waited = time.Until(deadline)
 	if s.still {
-		deadline, _ := ctx.Deadline()
-		s.waited = time.Until(deadline)
 		<-ctx.Done()
 		return tenants.PipelineConfig{}, ctx.Err()
 	}
@@ -231,6 +231,27 @@ func TestKnownSettingsDoNotWaitForDatabaseThatStandsStill(t *testing.T) {
 	settings.ForgetAll()
 	if _, err := settings.of(t.Context(), p.store.workspace); err != nil || store.waited > time.Second {
 		t.Errorf("%v, waited for up to %s", err, store.waited)
+	}
+}
+
+// A workspace's first provider key holds even where the database is slow: without it requests are refused.
+func TestFirstProviderKeyIsWaitedFor(t *testing.T) {
+	t.Parallel()
+	p := setup(t, func(http.ResponseWriter, *http.Request) {})
+	store := &standing{Workspaces: p.store}
+	settings, err := NewSettings(store, p.store, "ipc", true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	keys := p.store.keys
+	p.store.keys = nil
+	if _, err := settings.of(t.Context(), p.store.workspace); err != nil {
+		t.Fatal(err)
+	}
+	p.store.keys = keys
+	settings.Forget(p.store.workspace)
+	if now, err := settings.of(t.Context(), p.store.workspace); err != nil || len(now.keys) != len(keys) || store.waited <= againTimeout {
+		t.Errorf("%v, waits for up to %s", err, store.waited)
 	}
 }
 

@@ -179,7 +179,7 @@ func (s *Settings) of(ctx context.Context, workspace tenants.WorkspaceID) (*sett
 	changes := s.changes.Load()
 	before, known := s.last.Get(workspace)
 	patience := loadTimeout
-	if known {
+	if known && len(before.keys) > 0 { // what was read before there was a provider key serves few requests
 		patience = againTimeout
 	}
 	loading, cancel := context.WithTimeout(ctx, patience)
