@@ -215,15 +215,22 @@ func (s *standing) Pipeline(ctx context.Context, workspace tenants.WorkspaceID) 
 	return s.Workspaces.Pipeline(ctx, workspace)
 }
 
-// Settings that were read before do not have requests wait for a database that stands still.
-func TestKnownSettingsDoNotWaitForDatabaseThatStandsStill(t *testing.T) {
-	t.Parallel()
+// setupStanding returns settings that are read from a standing store.
+func setupStanding(t *testing.T) (*proxy, *standing, *Settings) {
+	t.Helper()
 	p := setup(t, func(http.ResponseWriter, *http.Request) {})
 	store := &standing{Workspaces: p.store}
 	settings, err := NewSettings(store, p.store, "ipc", true)
 	if err != nil {
 		t.Fatal(err)
 	}
+	return p, store, settings
+}
+
+// Settings that were read before do not have requests wait for a database that stands still.
+func TestKnownSettingsDoNotWaitForDatabaseThatStandsStill(t *testing.T) {
+	t.Parallel()
+	p, store, settings := setupStanding(t)
 	if _, err := settings.of(t.Context(), p.store.workspace); err != nil {
 		t.Fatal(err)
 	}
@@ -237,12 +244,7 @@ func TestKnownSettingsDoNotWaitForDatabaseThatStandsStill(t *testing.T) {
 // A workspace's first provider key holds even where the database is slow: without it requests are refused.
 func TestFirstProviderKeyIsWaitedFor(t *testing.T) {
 	t.Parallel()
-	p := setup(t, func(http.ResponseWriter, *http.Request) {})
-	store := &standing{Workspaces: p.store}
-	settings, err := NewSettings(store, p.store, "ipc", true)
-	if err != nil {
-		t.Fatal(err)
-	}
+	p, store, settings := setupStanding(t)
 	keys := p.store.keys
 	p.store.keys = nil
 	if _, err := settings.of(t.Context(), p.store.workspace); err != nil {

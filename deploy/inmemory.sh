@@ -22,8 +22,7 @@ dir=$(mktemp -d $shm/palimpsest-XXXXXX)
 trap 'rm -rf "$dir"' EXIT
 chmod 755 "$dir" # the database's own user looks into it
 printf '#!/bin/sh\n' >"$dir/try" && chmod +x "$dir/try"
-if ! "$dir/try" 2>/dev/null; then
-	"$@"
-	exit
+if "$dir/try" 2>/dev/null; then
+	export TMPDIR=$dir
 fi
-TMPDIR=$dir "$@"
+"$@"

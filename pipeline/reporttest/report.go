@@ -1,4 +1,4 @@
-// Package reporttest writes what a benchmark measured into a page of the documentation, and
+// Package reporttest writes what a benchmark measured into a page of the documentation, tells the CPU time of processes, and
 // names the machine that it ran on.
 package reporttest
 

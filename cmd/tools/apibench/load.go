@@ -12,6 +12,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"palimpsest/pipeline/reporttest"
 )
 
 // Target is where requests are sent.
@@ -111,7 +113,7 @@ func (b *Bench) Drive(ctx context.Context, target Target, load Load) Outcome {
 	}
 
 	watch := watchMemory(target.PID)
-	before, stored := cpuTime(target.PID), familyTime(target.Database)
+	before, stored := reporttest.CPUTime(target.PID), reporttest.FamilyCPUTime(target.Database)
 	begin := time.Now()
 	var working sync.WaitGroup
 	for _, client := range clients {
@@ -120,8 +122,8 @@ func (b *Bench) Drive(ctx context.Context, target Target, load Load) Outcome {
 	working.Wait()
 
 	took := time.Since(begin)
-	r.outcome.CPU = (cpuTime(target.PID) - before) / time.Duration(max(1, load.Requests))
-	r.outcome.DatabaseCPU = (familyTime(target.Database) - stored) / time.Duration(max(1, load.Requests))
+	r.outcome.CPU = (reporttest.CPUTime(target.PID) - before) / time.Duration(max(1, load.Requests))
+	r.outcome.DatabaseCPU = (reporttest.FamilyCPUTime(target.Database) - stored) / time.Duration(max(1, load.Requests))
 
 	return r.finish(took, watch.stop())
 }

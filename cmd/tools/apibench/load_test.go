@@ -10,6 +10,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"palimpsest/pipeline/reporttest"
 )
 
 // recorder stands where a proxy would and notes what it is sent.
@@ -210,11 +212,11 @@ func TestProcessFiguresAreThoseOfTheProcess(t *testing.T) {
 		t.Errorf("the watch saw %d bytes", got)
 	}
 
-	before := cpuTime(os.Getpid())
-	for sum := 0; cpuTime(os.Getpid()) == before; sum++ { // until the clock has ticked
+	before := reporttest.CPUTime(os.Getpid())
+	for sum := 0; reporttest.CPUTime(os.Getpid()) == before; sum++ { // until the clock has ticked
 		_ = sum * sum
 	}
-	if memory(0) != 0 || cpuTime(0) != 0 {
+	if memory(0) != 0 || reporttest.CPUTime(0) != 0 {
 		t.Error("process 0 has figures")
 	}
 }

@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"time"
+
+	"palimpsest/pipeline/reporttest"
 )
 
 const (
@@ -17,7 +19,7 @@ const (
 func rest(ctx context.Context, place Place, routes []Route) error {
 	used := func() (sum time.Duration) {
 		for _, route := range routes {
-			sum += cpuTime(route.Targets[place].PID)
+			sum += reporttest.CPUTime(route.Targets[place].PID)
 		}
 		return sum
 	}

@@ -1,11 +1,6 @@
 package archivedb_test
 
 import (
-	"fmt"
-	"os"
-	"path/filepath"
-	"strconv"
-	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -14,6 +9,7 @@ import (
 
 	"palimpsest/migrations/dbtest"
 	"palimpsest/pipeline/archive"
+	"palimpsest/pipeline/reporttest"
 )
 
 // BenchmarkIndexPending indexes lanes of eight workspaces that have a turn each which is new.
@@ -83,39 +79,10 @@ func cpuOf(b *testing.B, database *dbtest.Database) cpu {
 	if err := database.Owner(b).QueryRow(b.Context(), "SELECT pg_backend_pid()").Scan(&backend); err != nil {
 		b.Fatal(err)
 	}
-	mine, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", backend))
-	if err != nil {
+	postmaster := reporttest.Parent(backend)
+	if postmaster == 0 {
 		b.Skip("the database is not on this machine")
 	}
-	postmaster := statFields(mine)[1]
-	processes, err := filepath.Glob("/proc/[0-9]*/stat")
-	if err != nil {
-		b.Fatal(err)
-	}
-	for _, path := range processes {
-		stat, err := os.ReadFile(path)
-		if err != nil {
-			continue // it has ended
-		}
-		fields := statFields(stat)
-		if pid := filepath.Base(filepath.Dir(path)); pid != postmaster && fields[1] != postmaster {
-			continue
-		}
-		ticks := 0
-		for _, field := range fields[11:13] {
-			n, err := strconv.Atoi(field)
-			if err != nil {
-				b.Fatal(fmt.Errorf("%s: %w", path, err))
-			}
-			ticks += n
-		}
-		used.database += time.Duration(ticks) * 10 * time.Millisecond
-	}
+	used.database = reporttest.FamilyCPUTime(postmaster)
 	return used
-}
-
-// statFields are the fields of /proc/PID/stat behind the process's name: its state first.
-func statFields(stat []byte) []string {
-	_, rest, _ := strings.Cut(string(stat), ") ")
-	return strings.Fields(rest)
 }

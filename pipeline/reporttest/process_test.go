@@ -1,0 +1,25 @@
+package reporttest
+
+import (
+	"os"
+	"os/exec"
+	"testing"
+)
+
+func TestTimeOfAFamilyHasThatOfEndedChildren(t *testing.T) {
+	t.Parallel()
+
+	if Parent(os.Getpid()) != os.Getppid() || Parent(0) != 0 || CPUTime(0) != 0 || FamilyCPUTime(0) != 0 {
+		t.Errorf("parent %d, want %d; of process 0: %v, %v", Parent(os.Getpid()), os.Getppid(), CPUTime(0), FamilyCPUTime(0))
+	}
+	for range 1000 { // until the clock has ticked in a child
+		if err := exec.CommandContext(t.Context(), "sh", "-c", "for i in 1 2 3 4 5 6 7 8 9; do for j in 1 2 3 4 5 6 7 8 9; do for k in 1 2 3 4 5 6 7 8 9; do :; done; done; done").Run(); err != nil {
+			t.Fatal(err)
+		}
+		own := CPUTime(os.Getpid())
+		if children := FamilyCPUTime(os.Getpid()) - own; children > 0 && own == CPUTime(os.Getpid()) {
+			return
+		}
+	}
+	t.Error("children took no time")
+}
