@@ -64,10 +64,19 @@ const (
 	// What has failed goes to the end of the queue, so that the oldest may stand anywhere. The
 	// bound keeps a long queue cheap to look at.
 	sqlWaitsSince = `SELECT min(waits_since) FROM (SELECT waits_since FROM archive_unindexed ORDER BY since LIMIT 10000) waiting`
-	sqlDone       = `DELETE FROM archive_unindexed WHERE workspace_id = $1 AND lane_id = $2 AND number = $3`
-	sqlFree       = `UPDATE archive_unindexed SET claimed_until = NULL WHERE workspace_id = $1 AND lane_id = $2 AND claimed_until IS NOT NULL`
-	sqlLater      = `UPDATE archive_unindexed SET since = now(), claimed_until = NULL WHERE workspace_id = $1 AND lane_id = $2`
-	sqlLines      = `SELECT l.id, l.session_id, s.api_key_id, s.format, coalesce(i.position, l.fork_at), coalesce(u.number, 0),
+	// Lanes that are indexed up to a write wait no longer, unless they have been written to since.
+	// Those, and what is indexed up to no write (0), are free for the next claim.
+	sqlIndexed = `WITH claimed AS MATERIALIZED (
+			SELECT t.lane_id, u.number = t.number AS done FROM unnest($2::uuid[], $3::bigint[]) AS t (lane_id, number)
+			CROSS JOIN LATERAL (SELECT number FROM archive_unindexed WHERE workspace_id = $1 AND lane_id = t.lane_id FOR UPDATE) u
+		), gone AS (
+			DELETE FROM archive_unindexed u USING claimed WHERE u.workspace_id = $1 AND u.lane_id = claimed.lane_id AND claimed.done
+		)
+		UPDATE archive_unindexed u SET claimed_until = NULL FROM claimed
+		WHERE u.workspace_id = $1 AND u.lane_id = claimed.lane_id AND NOT claimed.done AND u.claimed_until IS NOT NULL`
+	sqlFree  = `UPDATE archive_unindexed SET claimed_until = NULL WHERE workspace_id = $1 AND lane_id = $2 AND claimed_until IS NOT NULL`
+	sqlLater = `UPDATE archive_unindexed SET since = now(), claimed_until = NULL WHERE workspace_id = $1 AND lane_id = $2`
+	sqlLines = `SELECT l.id, l.session_id, s.api_key_id, s.format, coalesce(i.position, l.fork_at), coalesce(u.number, 0),
 			greatest(l.chain_messages - coalesce(i.position, l.fork_at), 0)
 		FROM unnest($2::uuid[]) AS wanted (id)
 		CROSS JOIN LATERAL (SELECT id, session_id, fork_at, chain_messages FROM lanes WHERE workspace_id = $1 AND id = wanted.id OFFSET 0) l

@@ -199,6 +199,29 @@ func TestALaneThatGoesWhileItIsIndexedFailsAlone(t *testing.T) {
 	}
 }
 
+// What is written to a lane while it is indexed is not overlooked: the lane waits on, and
+// the next claim may have it at once.
+func TestALaneThatGrowsWhileItIsIndexedWaitsOn(t *testing.T) {
+	t.Parallel()
+	f := setup(t)
+	f.put(t, entries(talk()...)...)
+	read := 0
+	index := archivedb.NewIndex(f.archive, keys(), func(format conversation.Format, raw []byte) (conversation.Message, error) {
+		if read++; read == len(talk()) {
+			f.put(t, at(len(talk()), say("user", "one more"))...)
+		}
+		return parse(format, raw)
+	})
+	for _, want := range []int{len(talk()), 1, 0} {
+		if done, err := index.IndexPending(t.Context(), 10); err != nil || done != want {
+			t.Errorf("%d messages, %v; want %d", done, err, want)
+		}
+	}
+	if waiting := f.count(t, "archive_unindexed"); waiting != 0 {
+		t.Errorf("%d lanes wait in the end", waiting)
+	}
+}
+
 // failingKeys has keys of all workspaces but one.
 type failingKeys struct{ of tenants.WorkspaceID }
 

@@ -13,7 +13,6 @@ import (
 	"golang.org/x/sync/errgroup"
 	"gorm.io/gorm"
 
-	"palimpsest/pipeline/archive"
 	"palimpsest/pipeline/batchdb"
 	"palimpsest/tenants"
 )
@@ -27,8 +26,8 @@ const (
 	// freeTimeout bounds giving a lane back when the work is ended.
 	freeTimeout = 5 * time.Second
 	// groupLanes is how many lanes are read and stored together at most: most have a message or
-	// two that are new, and a commit takes longer than those.
-	groupLanes = 16
+	// two that are new, and planning the statements and the commit take longer than those.
+	groupLanes = 64
 	// indexWorkers is how many groups of lanes one process works on at once.
 	indexWorkers = 4
 )
@@ -103,18 +102,16 @@ func (x *Index) claim(ctx context.Context, limit int) ([]laneGroup, error) {
 // indexGroup indexes claimed lanes: their first steps together, and then the rest of those
 // that have more. Where they cannot be indexed together, each lane is alone.
 func (x *Index) indexGroup(ctx context.Context, group laneGroup) (done int, err error) {
-	steps, err := x.firstSteps(ctx, group)
-	if err == nil {
-		err = x.store(ctx, group.workspace, steps...)
-	}
+	works, err := x.open(ctx, group.workspace, group.lanes...)
 	rest := group.lanes
-	if err == nil {
+	if err == nil && len(works) == len(group.lanes) { // none is gone
 		rest = nil
-		for _, first := range steps {
-			done += first.done
-			if !first.last {
-				rest = append(rest, first.lane)
-			}
+		for len(works) > 0 {
+			some := together(works)
+			stored, left := x.firstSteps(ctx, group.workspace, works[:some])
+			done += stored
+			rest = append(rest, left...)
+			works = works[some:]
 		}
 	}
 	var failures []error
@@ -132,40 +129,43 @@ func (x *Index) indexGroup(ctx context.Context, group laneGroup) (done int, err 
 	return done, errors.Join(failures...)
 }
 
-// firstSteps reads the first steps of claimed lanes, all together where they are short.
-func (x *Index) firstSteps(ctx context.Context, group laneGroup) ([]step, error) {
-	works, err := x.open(ctx, group.workspace, group.lanes...)
+// together returns how many of the first of some lanes have about as many messages as one batch.
+func together(works []*laneWork) int {
+	some, messages := 0, 0
+	for some < len(works) && (some == 0 || messages+works[some].about <= indexBatch) {
+		messages += works[some].about
+		some++
+	}
+	return some
+}
+
+// firstSteps indexes the first steps of lanes together. It returns how many messages that
+// were, and the lanes that have more: all of them if it failed.
+func (x *Index) firstSteps(ctx context.Context, workspace tenants.WorkspaceID, works []*laneWork) (done int, left []uuid.UUID) {
+	spans, all := make([]Span, len(works)), make([]uuid.UUID, len(works))
+	for i, w := range works {
+		spans[i], all[i] = Span{Lane: w.lane, From: w.position, To: w.position + indexBatch}, w.lane
+	}
+	entries, err := x.archive.Spans(ctx, workspace, spans)
 	if err != nil {
-		return nil, err
+		return 0, all
 	}
-	if len(works) < len(group.lanes) {
-		return nil, archive.ErrNotFound
+	steps := make([]step, len(works))
+	for i, w := range works {
+		if steps[i], err = w.step(ctx, entries[i]); err != nil {
+			return 0, all
+		}
 	}
-	steps := make([]step, 0, len(works))
-	for len(works) > 0 {
-		some, messages := 0, 0
-		for some < len(works) && (some == 0 || messages+works[some].about <= indexBatch) {
-			messages += works[some].about
-			some++
-		}
-		spans := make([]Span, some)
-		for i, w := range works[:some] {
-			spans[i] = Span{Lane: w.lane, From: w.position, To: w.position + indexBatch}
-		}
-		entries, err := x.archive.Spans(ctx, group.workspace, spans)
-		if err != nil {
-			return nil, err
-		}
-		for i, w := range works[:some] {
-			next, err := w.step(ctx, entries[i])
-			if err != nil {
-				return nil, err
-			}
-			steps = append(steps, next)
-		}
-		works = works[some:]
+	if x.store(ctx, workspace, steps...) != nil {
+		return 0, all
 	}
-	return steps, nil
+	for _, first := range steps {
+		done += first.done
+		if !first.last {
+			left = append(left, first.lane)
+		}
+	}
+	return done, left
 }
 
 // Index indexes the messages of a lane that are not indexed yet and returns how many

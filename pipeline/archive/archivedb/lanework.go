@@ -230,20 +230,21 @@ func (x *Index) store(ctx context.Context, workspace tenants.WorkspaceID, steps 
 		if err := insert(tx, workspace, steps); err != nil {
 			return err
 		}
+		var lanes [][16]byte
+		var numbers []int64
 		for i := range steps {
 			one := &steps[i]
-			if one.last {
-				if err := batchdb.Later(tx, sqlDone, workspace, one.lane, one.number); err != nil {
-					return err
-				}
-			}
-			if one.last || one.pause {
-				if err := batchdb.Later(tx, sqlFree, workspace, one.lane); err != nil {
-					return err
-				}
+			switch {
+			case one.last:
+				lanes, numbers = append(lanes, one.lane), append(numbers, one.number)
+			case one.pause:
+				lanes, numbers = append(lanes, one.lane), append(numbers, 0) // it still waits, whatever was written
 			}
 		}
-		return nil
+		if len(lanes) == 0 {
+			return nil
+		}
+		return batchdb.Later(tx, sqlIndexed, workspace, lanes, numbers)
 	})
 	if err != nil {
 		return err
