@@ -26,7 +26,7 @@ type Database struct {
 const databasesDir = "databases"
 
 // entryForm says how an entry of DATABASE_URLS looks. Errors never show one: it holds a password.
-const entryForm = "an entry is <public URL>=<database URL>, such as https://app.example.com=postgres://owner:password@db1/palimpsest, and spaces or newlines separate entries"
+const entryForm = "an entry is <public URL>=<database URL>, such as https://app.example.com=postgres://owner:password@db1/palimpsest, and spaces or newlines separate entries" //nolint:gosec // an example
 
 // databaseSettings lists the setting of an installation with several databases.
 func databaseSettings() []setting {

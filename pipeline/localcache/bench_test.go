@@ -13,7 +13,7 @@ import (
 const benchmarkKeys = 10_000
 
 func keyOf(i int) (key [32]byte) {
-	binary.LittleEndian.PutUint64(key[:], uint64(i)) //nolint:gosec // not negative
+	binary.LittleEndian.PutUint64(key[:], uint64(i))
 	return key
 }
 

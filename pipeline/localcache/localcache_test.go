@@ -150,7 +150,7 @@ func TestOneLoadIsForAllWhoAskAtOnce(t *testing.T) {
 	cache := open[string](t, localcache.Options[int]{MaximumSize: 10})
 	var loads atomic.Int32
 	began, end := make(chan struct{}), make(chan struct{})
-	load := func(context.Context) (int, error) {
+	load := func(context.Context) (int, error) { //nolint:unparam // the type of what loads
 		if loads.Add(1) == 1 {
 			close(began)
 		}
@@ -188,11 +188,11 @@ func TestPackagesThatUseCachesDoNotCompileOtter(t *testing.T) {
 	t.Parallel()
 
 	for folder, want := range map[string]bool{"../cost": false, ".": true} {
-		archive, err := exec.CommandContext(t.Context(), "go", "list", "-export", "-f", "{{.Export}}", folder).Output() //nolint:gosec // of this test
+		archive, err := exec.CommandContext(t.Context(), "go", "list", "-export", "-f", "{{.Export}}", folder).Output()
 		if err != nil {
 			t.Fatal(err)
 		}
-		symbols, err := exec.CommandContext(t.Context(), "go", "tool", "nm", strings.TrimSpace(string(archive))).Output() //nolint:gosec // what go list says
+		symbols, err := exec.CommandContext(t.Context(), "go", "tool", "nm", strings.TrimSpace(string(archive))).Output()
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -60,8 +60,8 @@ func TestEveryFieldOfAnEarlierEntryIsRead(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	held.Entries = 0 // they are among those of Seen by now
-	got, err := json.Marshal(held)
+	held.Entries = 0               // they are among those of Seen by now
+	got, err := json.Marshal(held) //nolint:musttag // Go's own names do here
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -80,7 +80,7 @@ func TestEveryFieldOfAnEarlierEntryIsRead(t *testing.T) {
 		t.Fatal(err)
 	}
 	held.Entries = 0
-	if got, err = json.Marshal(held); err != nil || !maps.Equal(textsOf(t, got), textsOf(t, want)) {
+	if got, err = json.Marshal(held); err != nil || !maps.Equal(textsOf(t, got), textsOf(t, want)) { //nolint:musttag // the same
 		t.Errorf("written and read as %s (%v), want %s", got, err, want)
 	}
 }
