@@ -14,7 +14,8 @@ import (
 
 const (
 	// checkTimeout bounds how long a request waits to hear whether a lane that this
-	// process remembers has moved on elsewhere.
+	// process remembers has moved on elsewhere. For one that is known to have changed it
+	// waits up to findTimeout: a prompt without another's compaction loses the cache.
 	checkTimeout = 500 * time.Millisecond
 	// refreshTimeout bounds how long it may take to read what has changed elsewhere, and
 	// refreshers how much of it is read at once.
@@ -67,7 +68,11 @@ func (r *Resolver) update(ctx context.Context, known *Lane, met int, scope Scope
 		r.consult(ctx, known, scope)
 		return known, known.unasked(met, length)
 	}
-	asking, cancel := context.WithTimeout(ctx, checkTimeout)
+	patience := checkTimeout
+	if known.stale.Load() {
+		patience = findTimeout
+	}
+	asking, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	panicked := true
 	defer func() {

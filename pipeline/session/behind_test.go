@@ -2,9 +2,11 @@ package session_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/google/uuid"
@@ -20,7 +22,18 @@ type watchedStore struct {
 
 	looks     atomic.Int64
 	fails     atomic.Bool
-	readsFail atomic.Bool // of lanes as a whole
+	readsFail atomic.Bool  // of lanes as a whole
+	takes     atomic.Int64 // nanoseconds to answer each question
+}
+
+// wait takes the time that the store takes.
+func (s *watchedStore) wait(ctx context.Context) error {
+	select {
+	case <-time.After(time.Duration(s.takes.Load())):
+		return nil
+	case <-ctx.Done():
+		return errors.Join(errAway, ctx.Err())
+	}
 }
 
 var errAway = fmt.Errorf("%w: as the test has it", session.ErrAway)
@@ -31,6 +44,9 @@ func (s *watchedStore) Stands(ctx context.Context, workspace tenants.WorkspaceID
 	if s.fails.Load() {
 		return session.Standing{}, errAway
 	}
+	if err := s.wait(ctx); err != nil {
+		return session.Standing{}, err
+	}
 	return s.Memory.Stands(ctx, workspace, heads)
 }
 
@@ -38,6 +54,9 @@ func (s *watchedStore) Stands(ctx context.Context, workspace tenants.WorkspaceID
 func (s *watchedStore) Find(ctx context.Context, workspace tenants.WorkspaceID, heads []conversation.Hash) (session.Found, error) {
 	if s.fails.Load() || s.readsFail.Load() {
 		return session.Found{}, errAway
+	}
+	if err := s.wait(ctx); err != nil {
+		return session.Found{}, err
 	}
 	return s.Memory.Find(ctx, workspace, heads)
 }
@@ -181,6 +200,36 @@ func TestReplicaThatServesALaneAloneAsksNobody(t *testing.T) {
 	}
 	if looks := store.looks.Load(); looks != 0 {
 		t.Errorf("the store was looked at %d times", looks)
+	}
+}
+
+// A slow store is waited for where a lane is known to have changed: without what others have
+// compacted the prompt would lose the provider's cache. A lane that may have changed, of which
+// a notice may have been missed, is used as it is.
+func TestSlowStoreIsWaitedForWhereALaneHasChanged(t *testing.T) {
+	t.Parallel()
+	for name, waits := range map[string]bool{"it has changed": true, "it may have": false} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				one, two, store := pair(t)
+				hint := session.Hint{}
+				lane := one.say(t, hint, "a")
+				made := two.epoch(t, "a B c", 1)
+				store.takes.Store(int64(700 * time.Millisecond))
+				if waits {
+					one.resolver.Changed(lane.ID, made.Number)
+				} else {
+					one.resolver.Missed()
+				}
+				held, chain := one.hold(t, hint, "a B c D e")
+				held.Unlock()
+				if projection := held.Projection(chain); held != lane || (projection != nil) != waits {
+					t.Errorf("lane %s with projection %+v, want %s", held.ID, projection, lane.ID)
+				}
+				synctest.Wait()
+			})
+		})
 	}
 }
 

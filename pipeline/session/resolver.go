@@ -47,7 +47,7 @@ type Resolver struct {
 
 	shared    bool       // others work on the same store
 	announcer *Announcer // tells them of requests; may be nil
-	elsewhere elsewhere  // what they keep for the store; may be nil
+	elsewhere elsewhere  // what they show each other beside it; may be nil
 	absence   *Absence   // of the store
 }
 

@@ -29,20 +29,19 @@ type End struct {
 // ends returns the ends of a lane that lie furthest along, that one first, and no more than most.
 type ends func(ctx context.Context, workspace tenants.WorkspaceID, lane uuid.UUID, most int) ([]End, error)
 
-// elsewhere returns the newest projection of a lane that other processes keep for the store, which
-// may not have it yet, or ErrNotFound. One that comes before the number that the caller has does
+// elsewhere returns the newest projection of a lane that other processes show, which the store
+// may not have yet, or ErrNotFound. One that comes before the number that the caller has does
 // not count.
 type elsewhere func(ctx context.Context, workspace tenants.WorkspaceID, lane uuid.UUID, have int) (Projection, error)
 
 // Consult has the resolver ask newest for the newest projection of a lane, with a number after the
-// one that it has, that other processes keep for the store; it returns ErrNotFound if none does. It
+// one that it has, that other processes show; it returns ErrNotFound if none does. It
 // is called before the first request.
 func (r *Resolver) Consult(newest func(ctx context.Context, workspace tenants.WorkspaceID, lane uuid.UUID, have int) (Projection, error)) {
 	r.elsewhere = newest
 }
 
-// consult brings a lane that the caller holds up to date with what other processes keep for the
-// store. Without an answer the lane stays as it is.
+// consult brings a lane that the caller holds up to date with what other processes show. Without an answer the lane stays as it is.
 func (r *Resolver) consult(ctx context.Context, lane *Lane, scope Scope) {
 	if r.elsewhere == nil {
 		return

@@ -109,32 +109,36 @@ func (j *Journal) Commit(ctx context.Context, seen session.Seen, projection sess
 		}
 		j.config.Absence.Note(err)
 	}
+	if err == nil {
+		j.offer(ctx, seen, projection, true)
+	}
 	if !errors.Is(err, session.ErrAway) || projection.Reason == session.ReasonIdle {
 		return err
 	}
 	if kept := j.keep(ctx, seen, projection); kept != nil {
 		return errors.Join(err, kept)
 	}
-	j.offer(ctx, seen, projection)
+	j.offer(ctx, seen, projection, false)
 	j.config.Log.WarnContext(ctx, "epoch is kept on the local disk", "workspace", seen.Scope.Workspace, "lane", seen.Lane, "epoch", projection.Number, "error", err)
 	return nil
 }
 
-// offer shows an epoch that is kept here to other processes.
-func (j *Journal) offer(ctx context.Context, seen session.Seen, projection session.Projection) {
+// offer shows an epoch to other processes: one that the store has, too, because they may not reach
+// that just now, or hear of it late.
+func (j *Journal) offer(ctx context.Context, seen session.Seen, projection session.Projection, isStored bool) {
 	if j.config.Peers == nil {
 		return
 	}
 	key, err := j.config.Keys.Key(ctx, seen.Scope.Workspace)
 	if err == nil {
-		err = j.config.Peers.offer(ctx, key, seen.Scope.Workspace, seen.Lane, projection)
+		err = j.config.Peers.offer(ctx, key, seen.Scope.Workspace, seen.Lane, projection, isStored)
 	}
-	if err != nil {
+	if err != nil && !isStored {
 		j.config.Log.WarnContext(ctx, "other replicas do not see an epoch that is kept on the local disk", "lane", seen.Lane, "error", err)
 	}
 }
 
-// Newest returns what another process keeps for the store. Of two
+// Newest returns the newest epoch that another process has offered. Of two
 // epochs with the same number that wait, the one that was offered first is that of all processes.
 func (j *Journal) Newest(ctx context.Context, workspace tenants.WorkspaceID, lane uuid.UUID, have int) (session.Projection, error) {
 	if j.config.Peers == nil {

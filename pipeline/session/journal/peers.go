@@ -18,21 +18,24 @@ import (
 const (
 	// peersTimeout bounds how long a prompt waits for Redis.
 	peersTimeout = 100 * time.Millisecond
-	// peersKeep is how long other processes find an epoch there. By then it is in the store, or
-	// the store has been away for so long that providers' caches have gone cold.
+	// peersKeep is how long other processes find an epoch there that waits for the store. By then
+	// it is in the store, or the store has been away for so long that providers' caches have gone cold.
 	peersKeep = 10 * time.Minute
+	// peersKeepStored is how long they find one that the store has: longer than a process takes
+	// the store for away after one answer that came too late.
+	peersKeepStored = 30 * time.Second
 )
 
-// peersPut keeps an epoch unless the lane has one with its number, or a newer one.
-// KEYS: the lane. ARGV: the number, the epoch, milliseconds to keep it.
+// peersPut keeps an epoch unless the lane has one that stays.
+// KEYS: the lane. ARGV: the number, the epoch, milliseconds to keep it, the lowest number that stays.
 const peersPut = `
-if tonumber(redis.call('HGET', KEYS[1], 'number') or '0') >= tonumber(ARGV[1]) then return 0 end
+if tonumber(redis.call('HGET', KEYS[1], 'number') or '0') >= tonumber(ARGV[4]) then return 0 end
 redis.call('HSET', KEYS[1], 'number', ARGV[1], 'epoch', ARGV[2])
 redis.call('PEXPIRE', KEYS[1], ARGV[3])
 return 1`
 
-// Peers shows epochs that wait for the store to all processes, by Redis, so that they send the
-// same prompts meanwhile. What it holds is sealed with the key of its workspace.
+// Peers shows epochs to all processes, by Redis, so that they send the same prompts while the store
+// is away for all or some of them. What it holds is sealed with the key of its workspace.
 type Peers struct {
 	client redis.UniversalClient
 	put    *redis.Script
@@ -45,16 +48,21 @@ func NewPeers(client redis.UniversalClient, now func() time.Time) *Peers {
 	return &Peers{client: client, put: redis.NewScript(peersPut), away: session.NewAbsence(now), within: peersTimeout}
 }
 
-// offer shows an epoch to all processes, unless one with its number is there. An error says that
+// offer shows an epoch to all processes, unless a newer one is there, or one with its number: of those
+// that wait the first is that of all, but one that the store has takes its place. An error says that
 // Redis does not answer.
-func (p *Peers) offer(ctx context.Context, key *archive.Key, workspace tenants.WorkspaceID, lane uuid.UUID, projection session.Projection) error {
+func (p *Peers) offer(ctx context.Context, key *archive.Key, workspace tenants.WorkspaceID, lane uuid.UUID, projection session.Projection, isStored bool) error {
+	keep, stays := peersKeep, projection.Number
+	if isStored {
+		keep, stays = peersKeepStored, projection.Number+1
+	}
 	packed, err := pack(contentOf(session.Seen{}, projection))
 	if err != nil {
 		return err
 	}
 	sealed := key.Seal(aboutOffer(lane, projection.Number), packed)
 	err = p.ask(ctx, func(ctx context.Context) error {
-		return p.put.Run(ctx, p.client, []string{placeOf(workspace, lane)}, projection.Number, sealed, peersKeep.Milliseconds()).Err()
+		return p.put.Run(ctx, p.client, []string{placeOf(workspace, lane)}, projection.Number, sealed, keep.Milliseconds(), stays).Err()
 	})
 	if err != nil {
 		return fmt.Errorf("offer an epoch: %w", err)

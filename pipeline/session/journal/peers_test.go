@@ -86,6 +86,37 @@ func TestFirstOfTwoEpochsThatWaitIsThatOfAllProcesses(t *testing.T) {
 	}
 }
 
+// What the store has is shown as well, for a process that does not reach it just then, and in place
+// of what waits with its number. It is not kept here.
+func TestEpochThatIsStoredIsFoundByOtherProcesses(t *testing.T) {
+	t.Parallel()
+	one, two, client, _ := replicas(t)
+	seen, waits := epoch(uuid.UUID{1}, 4)
+	if err := one.Commit(t.Context(), seen, waits); err != nil {
+		t.Fatal(err)
+	}
+	_, stored := epoch(uuid.UUID{1}, 4)
+	stored.Reason = "limit"
+	two.store.fails = nil
+	if err := two.Commit(t.Context(), seen, stored); err != nil || len(two.files()) != 0 {
+		t.Fatalf("%v, files %v", err, two.files())
+	}
+	if found, err := one.Newest(t.Context(), seen.Scope.Workspace, seen.Lane, 4); err != nil || found.Reason != stored.Reason {
+		t.Errorf("%+v, %v", found, err)
+	}
+	key := client.Keys(t.Context(), "*").Val()[0]
+	if kept := client.TTL(t.Context(), key).Val(); kept <= 0 || kept > time.Minute {
+		t.Errorf("it is kept for %s", kept)
+	}
+	_, older := epoch(uuid.UUID{1}, 3)
+	if err := two.Commit(t.Context(), seen, older); err != nil {
+		t.Fatal(err)
+	}
+	if found, err := one.Newest(t.Context(), seen.Scope.Workspace, seen.Lane, 4); err != nil || found.Number != 4 {
+		t.Errorf("after an older one: %+v, %v", found, err)
+	}
+}
+
 // Without Redis an epoch is kept all the same.
 func TestEpochIsKeptWithoutRedis(t *testing.T) {
 	t.Parallel()
