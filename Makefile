@@ -144,6 +144,12 @@ bench: ## Go benchmarks and the overhead of the proxy; writes docs/performance.m
 	go test -p 1 -run '^$$' -bench . -benchmem -timeout 30m ./pipeline/... | tee bin/parts.txt
 	go run ./cmd/tools/apibench/overhead -binary bin/palimpsest -parts bin/parts.txt -write docs/performance.md
 
+.PHONY: bench-replicas
+bench-replicas: ## what three replicas do on one database, beside one, by the CPU time that they take; prints what docs/performance.md quotes
+	@deploy/setup.sh postgresql
+	@go build -o bin/palimpsest ./cmd/palimpsest
+	go run ./cmd/tools/apibench/overhead -binary bin/palimpsest -replicas 3 -only '1 KB, 64 clients'
+
 .PHONY: bench-neighbors
 bench-neighbors: ## how fast a workspace is beside a noisy one; prints what docs/performance.md quotes
 	go test -run '^$$' -bench Neighbor -benchtime 3000x ./api ./cmd/palimpsest

@@ -24,9 +24,42 @@ type Target struct {
 	Admin string // base URL of the metrics that count what it did not record; empty if none
 	PID   int    // process whose CPU time and memory count; 0 if none
 
+	// Others are more replicas, to which requests go in turns with URL. Their CPU time counts, too.
+	Others []Replica
+	Sticky bool // each client's requests go to one of the replicas instead
+
 	// Database is the first process of the program's database server, whose CPU time and that of
 	// its children counts; 0 if none.
 	Database int
+}
+
+// Replica is another process that works on a target's database.
+type Replica struct {
+	URL string
+	PID int
+}
+
+// base returns where a request is sent: that with a number, of a client with another one.
+func (t *Target) base(number, client int) string {
+	turn := number
+	if t.Sticky {
+		turn = client
+	}
+	if at := turn % (1 + len(t.Others)); at > 0 {
+		return t.Others[at-1].URL
+	}
+
+	return t.URL
+}
+
+// cpu returns the CPU time of the target's processes so far.
+func (t *Target) cpu() time.Duration {
+	sum := reporttest.CPUTime(t.PID)
+	for _, other := range t.Others {
+		sum += reporttest.CPUTime(other.PID)
+	}
+
+	return sum
 }
 
 // Load is what is sent to a target: Requests requests from Clients clients, each
@@ -47,7 +80,7 @@ type Outcome struct {
 	Total        Distribution   // from sending to the last byte
 	FirstByte    Distribution   // from sending to the first byte of the body
 	Own          Distribution   // the proxy's own figure for its work without the archive's, in Server-Timing
-	CPU          time.Duration  // of the target's process, for one request
+	CPU          time.Duration  // of the target's processes, for one request
 	DatabaseCPU  time.Duration  // of its database server, for one request
 	PerSecond    float64        // answered requests
 	Memory       int64          // peak resident bytes of the target's process
@@ -106,34 +139,34 @@ func (b *Bench) Drive(ctx context.Context, target Target, load Load) Outcome {
 	for i := range clients {
 		clients[i] = NewClient(load.Body, load.Novelty)
 		for range load.WarmUp {
-			if _, err := r.exchange(ctx, clients[i]); err != nil {
+			if _, err := r.exchange(ctx, i, clients[i]); err != nil {
 				return Outcome{Failed: 1, Failures: []error{fmt.Errorf("warm-up: %w", err)}}
 			}
 		}
 	}
 
 	watch := watchMemory(target.PID)
-	before, stored := reporttest.CPUTime(target.PID), reporttest.FamilyCPUTime(target.Database)
+	before, stored := target.cpu(), reporttest.FamilyCPUTime(target.Database)
 	begin := time.Now()
 	var working sync.WaitGroup
-	for _, client := range clients {
-		working.Go(func() { r.work(ctx, client) })
+	for i, client := range clients {
+		working.Go(func() { r.work(ctx, i, client) })
 	}
 	working.Wait()
 
 	took := time.Since(begin)
-	r.outcome.CPU = (reporttest.CPUTime(target.PID) - before) / time.Duration(max(1, load.Requests))
+	r.outcome.CPU = (target.cpu() - before) / time.Duration(max(1, load.Requests))
 	r.outcome.DatabaseCPU = (reporttest.FamilyCPUTime(target.Database) - stored) / time.Duration(max(1, load.Requests))
 
 	return r.finish(took, watch.stop())
 }
 
-// work sends requests until all of the load are sent.
-func (r *run) work(ctx context.Context, client *Client) {
+// work has the client at a place send requests until all of the load are sent.
+func (r *run) work(ctx context.Context, at int, client *Client) {
 	var samples []sample
 	var failures []error
 	for r.next.Add(1) <= int64(r.load.Requests) {
-		measured, err := r.exchange(ctx, client)
+		measured, err := r.exchange(ctx, at, client)
 		if err != nil {
 			failures = append(failures, err)
 			continue
@@ -170,9 +203,10 @@ func (r *run) finish(took time.Duration, memory int64) Outcome {
 }
 
 // exchange sends one request and reads its whole answer.
-func (r *run) exchange(ctx context.Context, client *Client) (sample, error) {
-	body, session := client.Next(r.numbers.take())
-	request, err := http.NewRequestWithContext(ctx, http.MethodPost, r.target.URL+"/v1/messages", bytes.NewReader(body))
+func (r *run) exchange(ctx context.Context, at int, client *Client) (sample, error) {
+	number := r.numbers.take()
+	body, session := client.Next(number)
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, r.target.base(number, at)+"/v1/messages", bytes.NewReader(body))
 	if err != nil {
 		return sample{}, fmt.Errorf("make a request: %w", err)
 	}

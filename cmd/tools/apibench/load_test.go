@@ -61,6 +61,28 @@ func smallBody(t *testing.T) Body {
 	return body
 }
 
+func TestReplicasGetRequestsInTurns(t *testing.T) {
+	t.Parallel()
+	for name, sticky := range map[string]bool{"of all clients": false, "of one client each": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			first, target := record(t, finished)
+			second, other := record(t, finished)
+			target.Others, target.Sticky = []Replica{{URL: other.URL}}, sticky
+
+			var bench Bench
+			outcome := bench.Drive(t.Context(), target, Load{Body: smallBody(t), Requests: 30, Clients: 4, WarmUp: 1})
+
+			if first.requests+second.requests != 34 || !sticky && first.requests != 17 || outcome.Failed != 0 {
+				t.Errorf("%d and %d requests, %d failed; want 34 in all", first.requests, second.requests, outcome.Failed)
+			}
+			if want := map[bool]int{true: 2, false: 4}[sticky]; len(first.sessions) != want || len(second.sessions) != want {
+				t.Errorf("%d and %d sessions, want %d", len(first.sessions), len(second.sessions), want)
+			}
+		})
+	}
+}
+
 func TestLoadSendsExactlyItsRequests(t *testing.T) {
 	t.Parallel()
 	recorder, target := record(t, finished)

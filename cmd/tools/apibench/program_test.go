@@ -2,6 +2,7 @@ package apibench
 
 import (
 	"context"
+	"encoding/base64"
 	"net/http/httptest"
 	"net/url"
 	"testing"
@@ -17,7 +18,8 @@ func TestRealProgramIsComparedOnEveryPlace(t *testing.T) {
 	binary := buildtest.Palimpsest(t)
 	// It outlives the test's context: Cleanup stops it.
 	data := t.TempDir()
-	program, err := programtest.Start(context.WithoutCancel(t.Context()), binary, []string{"serve"}, programtest.Environment(data))
+	secret := []string{"PALIMPSEST_SECRET_KEY=" + base64.StdEncoding.EncodeToString(make([]byte, 32))}
+	program, err := programtest.Start(context.WithoutCancel(t.Context()), binary, []string{"serve"}, append(programtest.Environment(data), secret...))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -40,9 +42,20 @@ func TestRealProgramIsComparedOnEveryPlace(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	if target := routes[len(routes)-1].Targets[Roomy]; target.Admin == "" {
+	ours := routes[len(routes)-1]
+	if ours.Targets[Roomy].Admin == "" {
 		t.Error("nobody counts what the program drops")
 	}
+	all, stop, err := Replicas(context.WithoutCancel(t.Context()), binary, data, secret, ours, 2)
+	t.Cleanup(func() {
+		if err := stop(); err != nil {
+			t.Error(err)
+		}
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	routes = append(routes, all...)
 
 	var bench Bench
 	type kind struct {
@@ -66,6 +79,9 @@ func TestRealProgramIsComparedOnEveryPlace(t *testing.T) {
 			}
 			if row.Route == ourRoute && wanted.Novelty == EveryMessage && row.DatabaseCPU == 0 {
 				t.Errorf("%s: the database used no CPU", wanted.Name)
+			}
+			if row.Route == allReplicas && wanted.Novelty == EveryMessage && row.Scales == 0 {
+				t.Errorf("%s: the replicas used no CPU", wanted.Name)
 			}
 			if row.Answered != 4 || row.Route == ourRoute && row.Own99 == 0 {
 				t.Errorf("%s, %s: %d answers, own work %v", wanted.Name, row.Route, row.Answered, row.Own99)

@@ -22,7 +22,7 @@ func Table(rows []Row) string {
 			unless(row.CPU == 0, milliseconds(row.CPU)), unless(row.DatabaseCPU == 0, milliseconds(row.DatabaseCPU)), row.PerSecond,
 			unless(row.DatabaseCPU == 0, fmt.Sprintf("%.0f", 1/(row.CPU+row.DatabaseCPU).Seconds())),
 			unless(row.MemoryPeak == 0, strconv.FormatInt(row.MemoryPeak>>20, 10)),
-			unless(row.Route != ourRoute, row.verdict()))
+			row.verdict())
 	}
 
 	return text.String()
@@ -41,9 +41,15 @@ func Parts(printed string) string {
 	return text.String() + "```\n"
 }
 
-// verdict sets the row beside its goal.
+// verdict sets the row beside its goal, and nothing beside that of another route.
 func (r Row) verdict() string {
 	goal := r.Case.Goal
+	switch {
+	case r.Scales > 0 && goal.Scales > 0:
+		return fmt.Sprintf("≥ %.1f × one replica: %s (%.1f by CPU)", goal.Scales, yes(r.Scales >= goal.Scales), r.Scales)
+	case r.Route != ourRoute:
+		return ""
+	}
 	var parts []string
 	most := func(name string, got, goal time.Duration) {
 		if goal > 0 {

@@ -4,8 +4,6 @@ import (
 	"context"
 	"fmt"
 	"time"
-
-	"palimpsest/pipeline/reporttest"
 )
 
 const (
@@ -19,7 +17,8 @@ const (
 func rest(ctx context.Context, place Place, routes []Route) error {
 	used := func() (sum time.Duration) {
 		for _, route := range routes {
-			sum += reporttest.CPUTime(route.Targets[place].PID)
+			target := route.Targets[place]
+			sum += target.cpu()
 		}
 		return sum
 	}

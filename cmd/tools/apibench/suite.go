@@ -52,6 +52,7 @@ type Goal struct {
 	Database   time.Duration // CPU of its database server, for one request
 	TimesFloor float64       // p99 as a multiple of the floor's
 	PerSecond  float64       // answered requests
+	Scales     float64       // what several replicas do, each on cores of its own, as a multiple of one
 	Own50      time.Duration // the proxy's own figure for its work, p50
 	Own99      time.Duration // the same, p99
 	MemoryPeak int64         // bytes
@@ -73,7 +74,7 @@ func Cases() []Case {
 		{Name: "1,000 open streams, 1 KB", Novelty: NewestMessage, Size: small, Stream: true, Place: Slow, Clients: 1000, Requests: 1000, Compression: "none", Goal: Goal{MemoryPeak: 150 << 20}},
 		{Name: "1,000 open streams, 64 KB", Novelty: NewestMessage, Size: medium, Stream: true, Place: Slow, Clients: 1000, Requests: 1000, Compression: "none"},
 		{Name: "1 KB, 1 client", Novelty: NewestMessage, Size: small, Place: Roomy, Clients: 1, Requests: 1500, WarmUp: 20, Compression: "none", Goal: Goal{P50: 350 * us}},
-		{Name: "1 KB, 64 clients", Novelty: NewestMessage, Size: small, Place: Roomy, Clients: 64, Requests: 12_000, WarmUp: 1, Compression: "none", Goal: Goal{PerSecond: 6500, CPU: 200 * us, Database: 120 * us, TimesFloor: 3}},
+		{Name: "1 KB, 64 clients", Novelty: NewestMessage, Size: small, Place: Roomy, Clients: 64, Requests: 12_000, WarmUp: 1, Compression: "none", Goal: Goal{PerSecond: 6500, CPU: 200 * us, Database: 120 * us, TimesFloor: 3, Scales: 2.7}},
 		{Name: "1 KB streamed, 1 client", Novelty: NewestMessage, Size: small, Stream: true, Place: Roomy, Clients: 1, Requests: 800, WarmUp: 20, Compression: "none", Goal: Goal{FirstByte: 550 * us}},
 		{Name: "1 KB streamed, 8 clients", Novelty: NewestMessage, Size: small, Stream: true, Place: Roomy, Clients: 8, Requests: 3000, WarmUp: 2, Compression: "none"},
 		{Name: "800 KB untouched, 1 client", Size: large, Place: Roomy, Clients: 1, Requests: 200, WarmUp: 5, Compression: "none", Goal: Goal{P50: 1400 * us, CPU: 2 * ms}},
@@ -93,6 +94,8 @@ const (
 	directRoute = "direct"
 	floorRoute  = "floor"
 	ourRoute    = "palimpsest"
+	allReplicas = "all replicas"
+	eachItsOwn  = "all replicas, sticky"
 )
 
 // Route is a way to the provider: directly, through the floor, or through us.
@@ -116,6 +119,7 @@ type Row struct {
 	TimesFloor  float64 // Added50 as a multiple of the floor's; 0 if the floor adds nothing
 	Floor99     float64 // P99 as a multiple of the floor's
 	ShareOfRate float64 // PerSecond as a share of the floor's
+	Scales      float64 // what all replicas do, each on cores of its own, as a multiple of what one does; by CPU
 
 	Own50, Own99 time.Duration
 	CPU          time.Duration
@@ -192,6 +196,10 @@ func (b *Bench) Compare(ctx context.Context, wanted Case, routes []Route, rounds
 		if at >= 0 && rows[at].PerSecond > 0 {
 			rows[i].ShareOfRate = rows[i].PerSecond / rows[at].PerSecond
 		}
+		if replicas := 1 + len(routes[i].Targets[wanted.Place].Others); replicas > 1 && rows[i].CPU > 0 {
+			one := slices.IndexFunc(rows, func(row Row) bool { return row.Route == ourRoute })
+			rows[i].Scales = float64(replicas) * float64(rows[one].CPU) / float64(rows[i].CPU)
+		}
 	}
 
 	return rows, nil
@@ -246,7 +254,7 @@ func median[T cmp.Ordered](figures []T) T {
 // Routes returns the ways to the double at provider: directly, through the floor,
 // and through the program with its data in a folder, in which it signs up for one workspace a place.
 func Routes(ctx context.Context, provider string, floor, program *programtest.Program, data string) ([]Route, error) {
-	database, err := postmaster(data)
+	database, err := findServer(data)
 	if err != nil {
 		return nil, err
 	}
@@ -275,7 +283,7 @@ func Routes(ctx context.Context, provider string, floor, program *programtest.Pr
 		}
 		direct.Targets[place] = Target{Name: direct.Name, URL: upstream}
 		through.Targets[place] = Target{Name: through.Name, URL: floor.URL + workspace.path, PID: floor.PID()}
-		ours.Targets[place] = Target{Name: ours.Name, URL: program.URL, Key: account.Key, Admin: program.Admin, PID: program.PID(), Database: database}
+		ours.Targets[place] = Target{Name: ours.Name, URL: program.URL, Key: account.Key, Admin: program.Admin, PID: program.PID(), Database: database.pid}
 	}
 
 	return []Route{direct, through, ours}, nil

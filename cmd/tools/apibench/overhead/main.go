@@ -6,6 +6,8 @@ package main
 
 import (
 	"context"
+	"crypto/rand"
+	"encoding/base64"
 	"errors"
 	"flag"
 	"fmt"
@@ -28,12 +30,13 @@ const target = "bench"
 
 // options are the command's flags.
 type options struct {
-	binary string
-	report string
-	only   string
-	parts  string // file with what go test -bench printed
-	rounds int
-	floor  string // upstream of a floor that this process is to be
+	binary   string
+	report   string
+	only     string
+	parts    string // file with what go test -bench printed
+	rounds   int
+	replicas int
+	floor    string // upstream of a floor that this process is to be
 }
 
 func main() {
@@ -43,6 +46,7 @@ func main() {
 	flag.StringVar(&wanted.only, "only", "", "measure only cases whose name holds this")
 	flag.StringVar(&wanted.parts, "parts", "", "output of go test -bench to write below the table")
 	flag.IntVar(&wanted.rounds, "rounds", 3, "rounds of each case")
+	flag.IntVar(&wanted.replicas, "replicas", 1, "processes of the program; with more than one, requests go to all of them in turns, too")
 	flag.StringVar(&wanted.floor, "floor", "", "be the floor in front of this URL")
 	flag.Parse()
 
@@ -94,7 +98,8 @@ func measure(ctx context.Context, wanted options) (err error) {
 		return fmt.Errorf("make a data directory: %w", err)
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(data)) }()
-	program, err := programtest.Start(ctx, wanted.binary, []string{"serve"}, append(programtest.Environment(data), openStreams, openConnections))
+	environment := []string{openStreams, openConnections, "PALIMPSEST_SECRET_KEY=" + base64.StdEncoding.EncodeToString([]byte(rand.Text() + rand.Text())[:32])}
+	program, err := programtest.Start(ctx, wanted.binary, []string{"serve"}, append(programtest.Environment(data), environment...))
 	if err != nil {
 		return err
 	}
@@ -103,6 +108,15 @@ func measure(ctx context.Context, wanted options) (err error) {
 	routes, err := apibench.Routes(ctx, provider, floor, program, data)
 	if err != nil {
 		return err
+	}
+
+	if wanted.replicas > 1 {
+		all, stop, failed := apibench.Replicas(ctx, wanted.binary, data, environment, routes[len(routes)-1], wanted.replicas)
+		defer func() { err = errors.Join(err, stop()) }()
+		if failed != nil {
+			return failed
+		}
+		routes = append(routes, all...)
 	}
 
 	return report(ctx, wanted, routes)
