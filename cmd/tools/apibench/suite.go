@@ -196,7 +196,7 @@ func (b *Bench) Compare(ctx context.Context, wanted Case, routes []Route, rounds
 		if at >= 0 && rows[at].PerSecond > 0 {
 			rows[i].ShareOfRate = rows[i].PerSecond / rows[at].PerSecond
 		}
-		if replicas := 1 + len(routes[i].Targets[wanted.Place].Others); replicas > 1 && rows[i].CPU > 0 {
+		if replicas := 1 + len(routes[i].Targets[wanted.Place].Others); replicas > 1 && rows[i].CPU > 0 { //nolint:gosec // there is a row for each route
 			one := slices.IndexFunc(rows, func(row Row) bool { return row.Route == ourRoute })
 			rows[i].Scales = float64(replicas) * float64(rows[one].CPU) / float64(rows[i].CPU)
 		}
