@@ -14,8 +14,9 @@ import (
 
 const (
 	// checkTimeout bounds how long a request waits to hear whether a lane that this
-	// process remembers has moved on elsewhere. For one that is known to have changed it
-	// waits up to findTimeout: a prompt without another's compaction loses the cache.
+	// process remembers has moved on elsewhere. For a stale one it waits up to findTimeout: a
+	// prompt without another's compaction loses the cache. Stale is one that changed elsewhere,
+	// was read ahead, or whose id is assumed.
 	checkTimeout = 500 * time.Millisecond
 	// refreshTimeout bounds how long it may take to read what has changed elsewhere, and
 	// refreshers how much of it is read at once.

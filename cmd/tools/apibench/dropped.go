@@ -13,19 +13,22 @@ import (
 // droppedMetric counts the records that the program did not keep.
 const droppedMetric = "palimpsest_usage_events_dropped_total"
 
-// allDropped returns for each route how many records its target has dropped so far; 0
+// allDropped returns for each route how many records its target's replicas have dropped so far; 0
 // where nobody counts them. Those that wait to be written are not counted yet: what is
 // dropped of them falls to the case after.
 func allDropped(ctx context.Context, place Place, routes []Route) ([]int, error) {
 	counts := make([]int, len(routes))
 	for i, route := range routes {
 		target := route.Targets[place]
-		if target.Admin == "" {
-			continue
-		}
-		var err error
-		if counts[i], err = dropped(ctx, target.Admin); err != nil {
-			return nil, fmt.Errorf("%s: count dropped records: %w", route.Name, err)
+		for _, replica := range append([]Replica{{Admin: target.Admin}}, target.Others...) {
+			if replica.Admin == "" {
+				continue
+			}
+			count, err := dropped(ctx, replica.Admin)
+			if err != nil {
+				return nil, fmt.Errorf("%s: count dropped records: %w", route.Name, err)
+			}
+			counts[i] += count
 		}
 	}
 

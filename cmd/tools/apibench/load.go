@@ -35,8 +35,9 @@ type Target struct {
 
 // Replica is another process that works on a target's database.
 type Replica struct {
-	URL string
-	PID int
+	URL   string
+	Admin string // as of a Target
+	PID   int
 }
 
 // base returns where a request is sent: that with a number, of a client with another one.

@@ -3,11 +3,27 @@ package apibench
 import (
 	"fmt"
 	"os"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"sync"
 	"time"
 )
+
+// postmaster returns the first process of the database server that a program with its data in a
+// folder runs; see https://www.postgresql.org/docs/current/storage-file-layout.html.
+func postmaster(data string) (pid int, err error) {
+	text, err := os.ReadFile(filepath.Join(data, "postgres", "data", "postmaster.pid")) //nolint:gosec // of this run
+	if err != nil {
+		return 0, fmt.Errorf("process of the database: %w", err)
+	}
+	first, _, _ := strings.Cut(string(text), "\n")
+	if pid, err = strconv.Atoi(first); err != nil {
+		return 0, fmt.Errorf("process of the database: %w", err)
+	}
+
+	return pid, nil
+}
 
 // memory returns the resident bytes of a process; 0 for process 0.
 func memory(pid int) int64 {

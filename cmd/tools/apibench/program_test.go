@@ -2,7 +2,6 @@ package apibench
 
 import (
 	"context"
-	"encoding/base64"
 	"net/http/httptest"
 	"net/url"
 	"testing"
@@ -18,7 +17,7 @@ func TestRealProgramIsComparedOnEveryPlace(t *testing.T) {
 	binary := buildtest.Palimpsest(t)
 	// It outlives the test's context: Cleanup stops it.
 	data := t.TempDir()
-	secret := []string{"PALIMPSEST_SECRET_KEY=" + base64.StdEncoding.EncodeToString(make([]byte, 32))}
+	secret := []string{Secret()}
 	program, err := programtest.Start(context.WithoutCancel(t.Context()), binary, []string{"serve"}, append(programtest.Environment(data), secret...))
 	if err != nil {
 		t.Fatal(err)

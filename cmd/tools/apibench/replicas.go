@@ -2,47 +2,23 @@ package apibench
 
 import (
 	"context"
+	"crypto/rand"
+	"encoding/base64"
 	"errors"
 	"fmt"
 	"maps"
-	"net/url"
-	"os"
 	"path/filepath"
-	"strconv"
-	"strings"
 
 	"palimpsest/api/programtest"
+	"palimpsest/migrations/localdb"
 )
 
-// server is the database server that a program with its data in a folder runs.
-type server struct {
-	pid int    // of its first process
-	url string // of the program's database, as its owner
-}
+// Secret returns the setting of a secret key that the replicas of one run share.
+func Secret() string {
+	key := make([]byte, 32)
+	_, _ = rand.Read(key) // it never fails
 
-// findServer finds it; see https://www.postgresql.org/docs/current/storage-file-layout.html.
-func findServer(data string) (server, error) {
-	const portLine = 3
-	folder := filepath.Join(data, "postgres")
-	text, err := os.ReadFile(filepath.Join(folder, "data", "postmaster.pid")) //nolint:gosec // of this run
-	if err != nil {
-		return server{}, fmt.Errorf("process of the database: %w", err)
-	}
-	password, err := os.ReadFile(filepath.Join(folder, "password")) //nolint:gosec // of this run
-	if err != nil {
-		return server{}, fmt.Errorf("password of the database: %w", err)
-	}
-	lines := strings.Split(string(text), "\n")
-	pid, err := strconv.Atoi(lines[0])
-	if err != nil || len(lines) <= portLine {
-		return server{}, fmt.Errorf("process of the database: %q", text)
-	}
-	address := url.URL{
-		Scheme: "postgres", User: url.UserPassword("palimpsest", strings.TrimSpace(string(password))),
-		Host: "127.0.0.1:" + lines[portLine], Path: "palimpsest", RawQuery: "sslmode=disable",
-	}
-
-	return server{pid: pid, url: address.String()}, nil
+	return "PALIMPSEST_SECRET_KEY=" + base64.StdEncoding.EncodeToString(key)
 }
 
 // Replicas starts more processes of a program beside the first one, with its environment and on its database, until
@@ -57,19 +33,19 @@ func Replicas(ctx context.Context, binary, data string, environment []string, ou
 		}
 		return errors.Join(faults...)
 	}
-	database, err := findServer(data)
+	database, err := localdb.Running(filepath.Join(data, "postgres"), "palimpsest")
 	if err != nil {
-		return nil, stop, err
+		return nil, stop, fmt.Errorf("database of the first replica: %w", err)
 	}
 	var others []Replica
 	for len(started) < wanted-1 {
 		own := append(programtest.Environment(filepath.Join(data, fmt.Sprint("replica-", len(started)+2))), environment...)
-		program, err := programtest.Start(ctx, binary, []string{"serve"}, append(own, "DATABASE_URL="+database.url))
+		program, err := programtest.Start(ctx, binary, []string{"serve"}, append(own, "DATABASE_URL="+database))
 		if err != nil {
 			return nil, stop, err
 		}
 		started = append(started, program)
-		others = append(others, Replica{URL: program.URL, PID: program.PID()})
+		others = append(others, Replica{URL: program.URL, Admin: program.Admin, PID: program.PID()})
 	}
 	for _, name := range []string{allReplicas, eachItsOwn} {
 		route := Route{Name: name, Targets: maps.Clone(ours.Targets)}

@@ -186,6 +186,7 @@ func (b *Bench) Compare(ctx context.Context, wanted Case, routes []Route, rounds
 		rows[i].Dropped = after[i] - before[i]
 	}
 	at := slices.IndexFunc(rows, func(row Row) bool { return row.Route == floorRoute })
+	one := slices.IndexFunc(rows, func(row Row) bool { return row.Route == ourRoute })
 	for i := range rows {
 		if at >= 0 && rows[at].Added50 > 0 {
 			rows[i].TimesFloor = float64(rows[i].Added50) / float64(rows[at].Added50)
@@ -196,8 +197,7 @@ func (b *Bench) Compare(ctx context.Context, wanted Case, routes []Route, rounds
 		if at >= 0 && rows[at].PerSecond > 0 {
 			rows[i].ShareOfRate = rows[i].PerSecond / rows[at].PerSecond
 		}
-		if replicas := 1 + len(routes[i].Targets[wanted.Place].Others); replicas > 1 && rows[i].CPU > 0 { //nolint:gosec // there is a row for each route
-			one := slices.IndexFunc(rows, func(row Row) bool { return row.Route == ourRoute })
+		if replicas := 1 + len(routes[i].Targets[wanted.Place].Others); one >= 0 && replicas > 1 && rows[i].CPU > 0 {
 			rows[i].Scales = float64(replicas) * float64(rows[one].CPU) / float64(rows[i].CPU)
 		}
 	}
@@ -254,7 +254,7 @@ func median[T cmp.Ordered](figures []T) T {
 // Routes returns the ways to the double at provider: directly, through the floor,
 // and through the program with its data in a folder, in which it signs up for one workspace a place.
 func Routes(ctx context.Context, provider string, floor, program *programtest.Program, data string) ([]Route, error) {
-	database, err := findServer(data)
+	database, err := postmaster(data)
 	if err != nil {
 		return nil, err
 	}
@@ -283,7 +283,7 @@ func Routes(ctx context.Context, provider string, floor, program *programtest.Pr
 		}
 		direct.Targets[place] = Target{Name: direct.Name, URL: upstream}
 		through.Targets[place] = Target{Name: through.Name, URL: floor.URL + workspace.path, PID: floor.PID()}
-		ours.Targets[place] = Target{Name: ours.Name, URL: program.URL, Key: account.Key, Admin: program.Admin, PID: program.PID(), Database: database.pid}
+		ours.Targets[place] = Target{Name: ours.Name, URL: program.URL, Key: account.Key, Admin: program.Admin, PID: program.PID(), Database: database}
 	}
 
 	return []Route{direct, through, ours}, nil

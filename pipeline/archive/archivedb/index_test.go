@@ -199,6 +199,31 @@ func TestALaneThatGoesWhileItIsIndexedFailsAlone(t *testing.T) {
 	}
 }
 
+// A lane that is gone when the work begins keeps the others from nothing: they are stored together.
+func TestALaneThatIsGoneLeavesTheOthersTogether(t *testing.T) {
+	t.Parallel()
+	f := setup(t)
+	lanes := []uuid.UUID{f.lane, f.addLane(t, time.Now()), f.addLane(t, time.Now())}
+	for _, lane := range lanes {
+		f.in(t, func(tx *gorm.DB) error { return f.archive.Put(tx, f.workspace, f.session, lane, entries(talk()...)) })
+	}
+	index := archivedb.NewIndex(f.archive, archive.NewKeys(keysAfter(func() {
+		f.in(t, func(tx *gorm.DB) error {
+			return tx.Exec("DELETE FROM lanes WHERE workspace_id = ? AND id = ?", f.workspace, lanes[1]).Error
+		})
+	})), parse)
+	if done, err := index.IndexPending(t.Context(), 10); err == nil || done != 2*len(talk()) {
+		t.Errorf("%d messages, %v; want those of two lanes and an error", done, err)
+	}
+	var transactions int
+	f.in(t, func(tx *gorm.DB) error {
+		return tx.Raw("SELECT count(DISTINCT xmin::text) FROM archive_documents WHERE workspace_id = ?", f.workspace).Scan(&transactions).Error
+	})
+	if got := f.count(t, "archive_documents"); got != 2*5 || transactions != 1 {
+		t.Errorf("%d documents by %d transactions; want those of two lanes by one", got, transactions)
+	}
+}
+
 // What is written to a lane while it is indexed is not overlooked: the lane waits on, and
 // the next claim may have it at once.
 func TestALaneThatGrowsWhileItIsIndexedWaitsOn(t *testing.T) {
@@ -229,6 +254,14 @@ func (k failingKeys) DataKey(ctx context.Context, workspace tenants.WorkspaceID)
 	if workspace == k.of {
 		return nil, errors.New("no key")
 	}
+	return fixedKeys{}.DataKey(ctx, workspace)
+}
+
+// keysAfter has keys once something was done.
+type keysAfter func()
+
+func (k keysAfter) DataKey(ctx context.Context, workspace tenants.WorkspaceID) ([]byte, error) {
+	k()
 	return fixedKeys{}.DataKey(ctx, workspace)
 }
 

@@ -102,10 +102,11 @@ func (x *Index) claim(ctx context.Context, limit int) ([]laneGroup, error) {
 // indexGroup indexes claimed lanes: their first steps together, and then the rest of those
 // that have more. Where they cannot be indexed together, each lane is alone.
 func (x *Index) indexGroup(ctx context.Context, group laneGroup) (done int, err error) {
-	works, err := x.open(ctx, group.workspace, group.lanes...)
 	rest := group.lanes
-	if err == nil && len(works) == len(group.lanes) { // none is gone
-		rest = nil
+	if works, err := x.open(ctx, group.workspace, group.lanes...); err == nil {
+		rest = slices.DeleteFunc(rest, func(lane uuid.UUID) bool { // what is left is gone
+			return slices.ContainsFunc(works, func(w *laneWork) bool { return w.lane == lane })
+		})
 		for len(works) > 0 {
 			some := together(works)
 			stored, left := x.firstSteps(ctx, group.workspace, works[:some])

@@ -6,8 +6,6 @@ package main
 
 import (
 	"context"
-	"crypto/rand"
-	"encoding/base64"
 	"errors"
 	"flag"
 	"fmt"
@@ -98,7 +96,7 @@ func measure(ctx context.Context, wanted options) (err error) {
 		return fmt.Errorf("make a data directory: %w", err)
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(data)) }()
-	environment := []string{openStreams, openConnections, "PALIMPSEST_SECRET_KEY=" + base64.StdEncoding.EncodeToString([]byte(rand.Text() + rand.Text())[:32])}
+	environment := []string{openStreams, openConnections, apibench.Secret()}
 	program, err := programtest.Start(ctx, wanted.binary, []string{"serve"}, append(programtest.Environment(data), environment...))
 	if err != nil {
 		return err
