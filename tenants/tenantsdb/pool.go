@@ -26,6 +26,13 @@ const (
 	defaultWorkConns = 6
 )
 
+const (
+	// keptStatements is how many statements a connection keeps prepared.
+	keptStatements = 256
+	// lookPatience is how long it may take to see whether a pooler stands before a server.
+	lookPatience = 2 * time.Second
+)
+
 // ErrUnbound says that a login has other rights than requests need.
 var ErrUnbound = errors.New("not an app login: it must be a member of palimpsest_app and not of palimpsest_worker, own no table, and be neither superuser nor BYPASSRLS")
 
@@ -53,8 +60,10 @@ func openPool(ctx context.Context, address string, most, usual int32, check func
 		settings.MaxConns = usual
 	}
 	settings.MaxConnIdleTime = 5 * time.Minute
-	// Statements are not kept in the server, where a pgbouncer would mix them up.
-	settings.ConnConfig.DefaultQueryExecMode = pgx.QueryExecModeCacheDescribe
+	if !strings.Contains(address, "default_query_exec_mode") {
+		settings.ConnConfig.DefaultQueryExecMode = execMode(ctx, settings.ConnConfig)
+	}
+	settings.ConnConfig.StatementCacheCapacity = keptStatements
 	settings.AfterConnect = func(ctx context.Context, connection *pgx.Conn) error {
 		knowTypes(connection)
 		for _, look := range also {
@@ -85,6 +94,27 @@ func openPool(ctx context.Context, address string, most, usual int32, check func
 		return nil, errors.Join(fmt.Errorf("open database: %w", err), conn.Close())
 	}
 	return &pool{pgx: connections, conn: conn, gorm: db}, nil
+}
+
+// execMode returns how statements are sent to a server. Prepared once for each connection: for a
+// few rows the server parses and plans longer than it works. Or, through a pooler such as pgbouncer,
+// which would mix up prepared ones, and where nothing answers yet: described once and planned each time.
+func execMode(ctx context.Context, settings *pgx.ConnConfig) pgx.QueryExecMode {
+	ctx, cancel := context.WithTimeout(ctx, lookPatience)
+	defer cancel()
+	settings = settings.Copy()
+	settings.DefaultQueryExecMode = pgx.QueryExecModeExec
+	connection, err := pgx.ConnectConfig(ctx, settings)
+	if err != nil {
+		return pgx.QueryExecModeCacheDescribe
+	}
+	defer func() { _ = connection.Close(context.WithoutCancel(ctx)) }()
+	var process uint32
+	err = connection.QueryRow(ctx, "SELECT pg_backend_pid()").Scan(&process)
+	if err != nil || process != connection.PgConn().PID() { // a pooler tells its clients ids of its own
+		return pgx.QueryExecModeCacheDescribe
+	}
+	return pgx.QueryExecModeCacheStatement
 }
 
 // close closes all connections; it waits for those in use.

@@ -75,6 +75,39 @@ func TestTenantsBehindAPoolerNeverSeeEachOther(t *testing.T) {
 	t.Logf("S8: heard after %s", time.Since(began))
 }
 
+// Statements are prepared on a server itself, and never through a pooler, unless the URL says how.
+func TestStatementsArePreparedOnTheServerItself(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	pooled, _ := b.database.PooledURLs(t, 1)
+	for name, test := range map[string]struct {
+		url      string
+		prepares bool
+	}{
+		"the server itself":                        {b.database.AppURL, true},
+		"a pooler":                                 {pooled, false},
+		"the server itself, where the URL says so": {b.database.AppURL + "&default_query_exec_mode=cache_describe", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			db, err := tenantsdb.Open(t.Context(), tenantsdb.Config{URL: test.url, MaxConns: 1})
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(db.Close)
+			for range 2 { // once it has been prepared itself, if it is
+				var prepared int
+				if err := db.Pool().QueryRow(t.Context(), "SELECT count(*) FROM pg_prepared_statements").Scan(&prepared); err != nil {
+					t.Fatal(err)
+				}
+				if prepares := prepared > 0; prepares != test.prepares {
+					t.Errorf("%d statements are prepared", prepared)
+				}
+			}
+		})
+	}
+}
+
 // S4: what a transaction writes through a pooler is its workspace's or nobody's.
 func TestWritesBehindAPoolerStayInTheirWorkspace(t *testing.T) {
 	t.Parallel()

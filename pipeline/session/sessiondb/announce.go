@@ -11,15 +11,57 @@ import (
 	"github.com/google/uuid"
 	"gorm.io/gorm"
 
+	"palimpsest/pipeline/batchdb"
 	"palimpsest/pipeline/conversation"
 	"palimpsest/pipeline/session"
 	"palimpsest/tenants"
 )
 
+// The statements of an announcement: the parts of a record by which lanes are found, in a
+// recorder's order, so that neither waits for the other in a circle. The function announce_lanes is for versions
+// before these.
+//
+// What is there already is left out by a look-up for each row, not by ON CONFLICT DO NOTHING: that would wait
+// for a recorder which is at the row. What is announced of a lane that has joined another one is that one's.
 const (
-	sqlAnnounce = `SELECT announce_lanes($1, $2::uuid[], $3::uuid[], $4::text[], $5::text[], $6::text[], $7::text[],
-		$8::text[], $9::text[], $10::text[], $11::uuid[], $12::uuid[], $13::int[], $14::int[], $15::int[], $16::text[], $17::bytea[],
-		$18::int[], $19::timestamptz[])`
+	sqlHurry            = `SELECT set_config('synchronous_commit', 'off', true)`
+	sqlAnnounceSessions = `INSERT INTO sessions (workspace_id, id, api_key_id, format, name, source, upstream, title, client, model, started_at, last_at)
+		SELECT DISTINCT ON (id) $1, id, key, format, name, source, upstream, title, client, model, at, at
+		FROM unnest($2::uuid[], $3::uuid[], $4::text[], $5::text[], $6::text[], $7::text[], $8::text[], $9::text[], $10::text[],
+			$11::timestamptz[], $12::uuid[]) AS t (id, key, format, name, source, upstream, title, client, model, at, lane)
+		WHERE (SELECT s.id FROM sessions s WHERE s.workspace_id = $1 AND s.id = t.id) IS NULL
+			AND (SELECT j.lane_id FROM joined_lanes j WHERE j.workspace_id = $1 AND j.lane_id = t.lane) IS NULL
+		ORDER BY id, at
+		ON CONFLICT DO NOTHING`
+	sqlAnnounceLanes = `INSERT INTO lanes (workspace_id, id, session_id, parent_id, fork_at, fork_epoch, fork_insert, kind, position, created_at, last_at)
+		SELECT DISTINCT ON (id) $1, id, session, nullif(parent, '00000000-0000-0000-0000-000000000000'), fork, epoch, insert, kind, position, at, at
+		FROM unnest($2::uuid[], $3::uuid[], $4::uuid[], $5::int[], $6::int[], $7::int[], $8::text[], $9::int[], $10::timestamptz[])
+			AS t (id, session, parent, fork, epoch, insert, kind, position, at)
+		WHERE (SELECT l.id FROM lanes l WHERE l.workspace_id = $1 AND l.id = t.id) IS NULL
+			AND (SELECT j.lane_id FROM joined_lanes j WHERE j.workspace_id = $1 AND j.lane_id = t.id) IS NULL
+			AND (SELECT s.id FROM sessions s WHERE s.workspace_id = $1 AND s.id = t.session) IS NOT NULL
+		ORDER BY id, at
+		ON CONFLICT DO NOTHING`
+	// The end of a request that has left its lane at another process is not the lane's: its
+	// recorder stores it in a fork. OFFSET 0 has the planner take t.lane as it is: under row-level
+	// security it would read all lanes of the workspace for what a subquery says.
+	sqlAnnounceHeads = `INSERT INTO lane_heads (workspace_id, head, lane_id, position, seen_at)
+		SELECT DISTINCT ON (head) $1, head, lane, position, at
+		FROM (
+			SELECT head, coalesce((SELECT into_id FROM joined_lanes j WHERE j.workspace_id = $1 AND j.lane_id = a.lane), lane) AS lane, position, at
+			FROM unnest($2::bytea[], $3::uuid[], $4::int[], $5::timestamptz[]) AS a (head, lane, position, at)
+			WHERE head IS NOT NULL OFFSET 0
+		) AS t
+		WHERE (SELECT l.id FROM lanes l WHERE l.workspace_id = $1 AND l.id = t.lane) IS NOT NULL AND (
+			SELECT o.lane_id FROM lane_heads o
+			WHERE o.workspace_id = $1 AND o.lane_id = t.lane AND o.position >= t.position AND o.head <> t.head LIMIT 1
+		) IS NULL
+		ORDER BY head, at DESC
+		ON CONFLICT (workspace_id, head) DO UPDATE SET lane_id = excluded.lane_id, seen_at = excluded.seen_at
+			WHERE excluded.seen_at > lane_heads.seen_at`
+)
+
+const (
 	sqlStands = `SELECT l.id, found.position, l.position,
 			coalesce((SELECT max(number) FROM epochs WHERE workspace_id = $1 AND lane_id = l.id), 0),
 			coalesce((SELECT max(number) FROM lane_inserts WHERE workspace_id = $1 AND lane_id = l.id), 0),
@@ -56,9 +98,12 @@ func (s *Store) Announce(ctx context.Context, workspace tenants.WorkspaceID, see
 		heads, positions, times = append(heads, head), append(positions, one.Position), append(times, one.At)
 	}
 	err := s.door.InTenant(ctx, workspace, func(tx *gorm.DB) error {
-		_, err := tx.Statement.ConnPool.ExecContext(ctx, sqlAnnounce, workspace, sessions, keys, formats, names, sources, upstreams,
-			titles, clients, models, lanes, parents, forks, epochs, inserts, kind, heads, positions, times)
-		return err
+		return errors.Join(
+			batchdb.Later(tx, sqlHurry),
+			batchdb.Later(tx, sqlAnnounceSessions, workspace, sessions, keys, formats, names, sources, upstreams, titles, clients, models, times, lanes),
+			batchdb.Later(tx, sqlAnnounceLanes, workspace, lanes, sessions, parents, forks, epochs, inserts, kind, positions, times),
+			batchdb.Later(tx, sqlAnnounceHeads, workspace, heads, lanes, positions, times),
+		)
 	})
 	if err != nil {
 		return fmt.Errorf("announce %d requests: %w", len(seen), orAway(err))

@@ -1,13 +1,17 @@
 package sessiondb_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/google/uuid"
+	"gorm.io/gorm"
 
+	"palimpsest/pipeline/batchdb"
 	"palimpsest/pipeline/session"
 )
 
@@ -170,6 +174,39 @@ func TestExchangeThatLeavesItsLaneIsNotAnnounced(t *testing.T) {
 	}
 	if _, err := f.store.Stands(t.Context(), f.scope.Workspace, behind.chain[5:]); !errors.Is(err, session.ErrNotFound) {
 		t.Errorf("the end of the edited history: %v", err)
+	}
+}
+
+// An announcement, which answers wait for, does not wait for a recorder that is at the same lane.
+func TestAnnouncementWaitsForNoRecorder(t *testing.T) {
+	t.Parallel()
+	f := setup(t)
+	c := f.conversationOf(2)
+	c.record(t)
+	c.say("three")
+	recorded := c.seen()
+	c.say("four", "five")
+	announced := c.seen()
+	err := f.door.InTenant(t.Context(), f.scope.Workspace, func(tx *gorm.DB) error {
+		tenant, err := batchdb.Tenant(tx)
+		if err != nil {
+			return err
+		}
+		if err := f.store.Record(t.Context(), tenant, []session.Seen{recorded}); err != nil {
+			return err
+		}
+		if err := tx.Exec("SELECT").Error; err != nil { // sends what waits
+			return err
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second) // a deadlock is an error, too
+		defer cancel()
+		return f.store.Announce(ctx, f.scope.Workspace, []session.Seen{announced})
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if found := c.find(t); found.Lane != c.lane || found.Match != 5 {
+		t.Errorf("found lane %s and %d messages, want %s and 5", found.Lane, found.Match, c.lane)
 	}
 }
 
