@@ -1,6 +1,7 @@
 package sessiondb_test
 
 import (
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -29,6 +30,19 @@ func TestEventsOfALaneAndCutPromptsAreReadAlongIndexes(t *testing.T) {
 		text := f.explain(t, f.scope.Workspace, plan.statement, plan.arguments...)
 		if !strings.Contains(text, plan.index) || strings.Contains(text, "Seq Scan on exchanges") {
 			t.Errorf("exchanges are not read along %s:\n%s", plan.index, text)
+		}
+	}
+}
+
+// However many lanes a workspace has, an announcement looks up those that it names.
+func TestAnnouncedLanesAreLookedUp(t *testing.T) {
+	t.Parallel()
+	f := setup(t)
+	plan := f.explain(t, f.scope.Workspace, sessiondb.StatementAnnounceHeads,
+		f.scope.Workspace, [][]byte{{1}}, []uuid.UUID{{1}}, []int{1}, []time.Time{time.Now()})
+	for _, looked := range []string{"(id = t.lane)", "(lane_id = t.lane)"} {
+		if !regexp.MustCompile(`Index Cond: .*` + regexp.QuoteMeta(looked)).MatchString(plan) {
+			t.Errorf("%s is no condition of an index:\n%s", looked, plan)
 		}
 	}
 }
