@@ -73,6 +73,14 @@ type Load struct {
 	WarmUp   int // requests that each client sends before, one client after the other, and that are not counted
 }
 
+// times returns the load for some replicas: each has as many clients as one has alone.
+func (l Load) times(replicas int) Load {
+	l.Requests *= replicas
+	l.Clients *= replicas
+
+	return l
+}
+
 // Outcome is what came of a load.
 type Outcome struct {
 	Answered     int

@@ -169,7 +169,8 @@ func (b *Bench) Compare(ctx context.Context, wanted Case, routes []Route, rounds
 	for round := range rounds {
 		for turn := range routes {
 			at := (turn + round) % len(routes) // no one is always first
-			outcomes[at] = append(outcomes[at], b.Drive(ctx, routes[at].Targets[wanted.Place], load))
+			target := routes[at].Targets[wanted.Place]
+			outcomes[at] = append(outcomes[at], b.Drive(ctx, target, load.times(1+len(target.Others))))
 			if err := ctx.Err(); err != nil {
 				return nil, fmt.Errorf("%s: %w", wanted.Name, err)
 			}
