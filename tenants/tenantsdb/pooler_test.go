@@ -84,8 +84,8 @@ func TestStatementsArePreparedOnTheServerItself(t *testing.T) {
 		url      string
 		prepares bool
 	}{
-		"the server itself":                        {b.database.AppURL, true},
-		"a pooler":                                 {pooled, false},
+		"the server itself": {b.database.AppURL, true},
+		"a pooler":          {pooled, false},
 		"the server itself, where the URL says so": {b.database.AppURL + "&default_query_exec_mode=cache_describe", false},
 	} {
 		t.Run(name, func(t *testing.T) {
