@@ -188,7 +188,7 @@ func (b *Bench) Compare(ctx context.Context, wanted Case, routes []Route, rounds
 	}
 	at := slices.IndexFunc(rows, func(row Row) bool { return row.Route == floorRoute })
 	one := slices.IndexFunc(rows, func(row Row) bool { return row.Route == ourRoute })
-	for i := range rows {
+	for i, route := range routes {
 		if at >= 0 && rows[at].Added50 > 0 {
 			rows[i].TimesFloor = float64(rows[i].Added50) / float64(rows[at].Added50)
 		}
@@ -198,7 +198,7 @@ func (b *Bench) Compare(ctx context.Context, wanted Case, routes []Route, rounds
 		if at >= 0 && rows[at].PerSecond > 0 {
 			rows[i].ShareOfRate = rows[i].PerSecond / rows[at].PerSecond
 		}
-		if replicas := 1 + len(routes[i].Targets[wanted.Place].Others); one >= 0 && replicas > 1 && rows[i].CPU > 0 {
+		if replicas := 1 + len(route.Targets[wanted.Place].Others); one >= 0 && replicas > 1 && rows[i].CPU > 0 {
 			rows[i].Scales = float64(replicas) * float64(rows[one].CPU) / float64(rows[i].CPU)
 		}
 	}
