@@ -27,7 +27,8 @@ const (
 )
 
 const (
-	// keptStatements is how many statements a connection keeps prepared.
+	// keptStatements is how many statements a connection keeps prepared, unless its URL has a
+	// statement_cache_capacity.
 	keptStatements = 256
 	// lookPatience is how long it may take to see whether a pooler stands before a server.
 	lookPatience = 2 * time.Second
@@ -60,10 +61,12 @@ func openPool(ctx context.Context, address string, most, usual int32, check func
 		settings.MaxConns = usual
 	}
 	settings.MaxConnIdleTime = 5 * time.Minute
+	if !strings.Contains(address, "statement_cache_capacity") {
+		settings.ConnConfig.StatementCacheCapacity = keptStatements
+	}
 	if !strings.Contains(address, "default_query_exec_mode") {
 		settings.ConnConfig.DefaultQueryExecMode = execMode(ctx, settings.ConnConfig)
 	}
-	settings.ConnConfig.StatementCacheCapacity = keptStatements
 	settings.AfterConnect = func(ctx context.Context, connection *pgx.Conn) error {
 		knowTypes(connection)
 		for _, look := range also {
@@ -98,8 +101,12 @@ func openPool(ctx context.Context, address string, most, usual int32, check func
 
 // execMode returns how statements are sent to a server. Prepared once for each connection: for a
 // few rows the server parses and plans longer than it works. Or, through a pooler such as pgbouncer,
-// which would mix up prepared ones, and where nothing answers yet: described once and planned each time.
+// which would mix up prepared ones, where none is to be kept, and where nothing answers yet: described
+// once and planned each time.
 func execMode(ctx context.Context, settings *pgx.ConnConfig) pgx.QueryExecMode {
+	if settings.StatementCacheCapacity == 0 {
+		return pgx.QueryExecModeCacheDescribe
+	}
 	ctx, cancel := context.WithTimeout(ctx, lookPatience)
 	defer cancel()
 	settings = settings.Copy()

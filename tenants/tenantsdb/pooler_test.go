@@ -86,7 +86,8 @@ func TestStatementsArePreparedOnTheServerItself(t *testing.T) {
 	}{
 		"the server itself": {b.database.AppURL, true},
 		"a pooler":          {pooled, false},
-		"the server itself, where the URL says so": {b.database.AppURL + "&default_query_exec_mode=cache_describe", false},
+		"the server itself, where the URL says so":    {b.database.AppURL + "&default_query_exec_mode=cache_describe", false},
+		"the server itself, where the URL keeps none": {b.database.AppURL + "&statement_cache_capacity=0", false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
