@@ -20,7 +20,7 @@ func allDropped(ctx context.Context, place Place, routes []Route) ([]int, error)
 	counts := make([]int, len(routes))
 	for i, route := range routes {
 		target := route.Targets[place]
-		for _, replica := range append([]Replica{{Admin: target.Admin}}, target.Others...) {
+		for _, replica := range target.replicas() {
 			if replica.Admin == "" {
 				continue
 			}

@@ -53,11 +53,15 @@ func (t *Target) base(number, client int) string {
 	return t.URL
 }
 
+// replicas returns all of the target's processes.
+func (t *Target) replicas() []Replica {
+	return append([]Replica{{URL: t.URL, Admin: t.Admin, PID: t.PID}}, t.Others...)
+}
+
 // cpu returns the CPU time of the target's processes so far.
-func (t *Target) cpu() time.Duration {
-	sum := reporttest.CPUTime(t.PID)
-	for _, other := range t.Others {
-		sum += reporttest.CPUTime(other.PID)
+func (t *Target) cpu() (sum time.Duration) {
+	for _, replica := range t.replicas() {
+		sum += reporttest.CPUTime(replica.PID)
 	}
 
 	return sum

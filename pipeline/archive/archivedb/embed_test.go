@@ -350,9 +350,7 @@ func TestDeletedDocumentsAreNotFoundAndTheirVectorsGo(t *testing.T) {
 	if got := f.answers(t, index, paraphrase); !strings.HasPrefix(got, "3-4") {
 		t.Fatalf("%q", got) // its vectors are in memory now
 	}
-	f.in(t, func(tx *gorm.DB) error {
-		return tx.Exec("DELETE FROM lanes WHERE workspace_id = ? AND id = ?", f.workspace, f.lane).Error
-	})
+	f.deleteLane(t, f.lane)
 	if got := f.answers(t, index, paraphrase); got != "" || f.count(t, "archive_vectors") != 0 {
 		t.Errorf("%q, %d vectors", got, f.count(t, "archive_vectors"))
 	}

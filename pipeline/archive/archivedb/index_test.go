@@ -173,21 +173,33 @@ func TestIndexLagGrowsWhileALaneFails(t *testing.T) {
 	}
 }
 
+// threeTalks returns three lanes of the session with the same messages.
+func (f *fixture) threeTalks(t *testing.T) []uuid.UUID {
+	t.Helper()
+	lanes := []uuid.UUID{f.lane, f.addLane(t, time.Now()), f.addLane(t, time.Now())}
+	for _, lane := range lanes {
+		f.in(t, func(tx *gorm.DB) error { return f.archive.Put(tx, f.workspace, f.session, lane, entries(talk()...)) })
+	}
+	return lanes
+}
+
+func (f *fixture) deleteLane(t *testing.T, lane uuid.UUID) {
+	t.Helper()
+	f.in(t, func(tx *gorm.DB) error {
+		return tx.Exec("DELETE FROM lanes WHERE workspace_id = ? AND id = ?", f.workspace, lane).Error
+	})
+}
+
 // What is stored together is not lost together: a lane that is deleted while it is read
 // fails alone.
 func TestALaneThatGoesWhileItIsIndexedFailsAlone(t *testing.T) {
 	t.Parallel()
 	f := setup(t)
-	lanes := []uuid.UUID{f.lane, f.addLane(t, time.Now()), f.addLane(t, time.Now())}
-	for _, lane := range lanes {
-		f.in(t, func(tx *gorm.DB) error { return f.archive.Put(tx, f.workspace, f.session, lane, entries(talk()...)) })
-	}
+	lanes := f.threeTalks(t)
 	read := 0
 	index := archivedb.NewIndex(f.archive, keys(), func(format conversation.Format, raw []byte) (conversation.Message, error) {
 		if read++; read == 2*len(talk()) { // the second lane has been read
-			f.in(t, func(tx *gorm.DB) error {
-				return tx.Exec("DELETE FROM lanes WHERE workspace_id = ? AND id = ?", f.workspace, lanes[1]).Error
-			})
+			f.deleteLane(t, lanes[1])
 		}
 		return parse(format, raw)
 	})
@@ -203,15 +215,8 @@ func TestALaneThatGoesWhileItIsIndexedFailsAlone(t *testing.T) {
 func TestALaneThatIsGoneLeavesTheOthersTogether(t *testing.T) {
 	t.Parallel()
 	f := setup(t)
-	lanes := []uuid.UUID{f.lane, f.addLane(t, time.Now()), f.addLane(t, time.Now())}
-	for _, lane := range lanes {
-		f.in(t, func(tx *gorm.DB) error { return f.archive.Put(tx, f.workspace, f.session, lane, entries(talk()...)) })
-	}
-	index := archivedb.NewIndex(f.archive, archive.NewKeys(keysAfter(func() {
-		f.in(t, func(tx *gorm.DB) error {
-			return tx.Exec("DELETE FROM lanes WHERE workspace_id = ? AND id = ?", f.workspace, lanes[1]).Error
-		})
-	})), parse)
+	lanes := f.threeTalks(t)
+	index := archivedb.NewIndex(f.archive, archive.NewKeys(keysAfter(func() { f.deleteLane(t, lanes[1]) })), parse)
 	if done, err := index.IndexPending(t.Context(), 10); err == nil || done != 2*len(talk()) {
 		t.Errorf("%d messages, %v; want those of two lanes and an error", done, err)
 	}
