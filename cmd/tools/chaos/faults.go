@@ -119,7 +119,10 @@ func (s *stack) restart(ctx context.Context, r *replica, talks *talks) error {
 		return err
 	}
 	talks.restarted(time.Since(began))
-	return talks.warm(ctx, r)
+	if r.older.Load() { // it reads nothing ahead
+		return talks.warm(ctx, r)
+	}
+	return nil
 }
 
 // roll replaces all replicas one after the other by the version from before, and then by this

@@ -26,7 +26,7 @@ type outcome struct {
 	retries   int // because their replica was killed
 	failures  []string
 	refused   int // prompts that broke a rule of the provider
-	busts     int
+	busts     []bust
 	compacted int
 	lanes     int // main ones
 	sessions  int
@@ -42,7 +42,7 @@ func (o outcome) String() string {
 		slowest = slices.Max(o.ready)
 	}
 	return fmt.Sprintf("%d requests answered, %d tried again after a kill, %d failed, %d refused by the provider, %d busts, %d compactions, %d sessions with %d main lanes, %d answers lost, %d originals missing, %d starts, the slowest %.1f s",
-		o.requests, o.retries, len(o.failures), o.refused, o.busts, o.compacted, o.sessions, o.lanes, len(o.lost), len(o.missing), len(o.ready), slowest.Seconds())
+		o.requests, o.retries, len(o.failures), o.refused, len(o.busts), o.compacted, o.sessions, o.lanes, len(o.lost), len(o.missing), len(o.ready), slowest.Seconds())
 }
 
 // more is by how much the busts of three replicas may exceed those of one: by a twentieth, and
@@ -59,8 +59,8 @@ func (o outcome) judge(alone outcome, ready time.Duration) error {
 	if o.refused > 0 {
 		wrong = append(wrong, fmt.Errorf("the provider refused %d prompts", o.refused))
 	}
-	if most := alone.busts + alone.busts/20 + more; o.busts > most {
-		wrong = append(wrong, fmt.Errorf("%d busts, more than %d", o.busts, most))
+	if most := len(alone.busts) + len(alone.busts)/20 + more; len(o.busts) > most {
+		wrong = append(wrong, fmt.Errorf("%d busts, more than %d", len(o.busts), most))
 	}
 	for _, took := range o.ready {
 		if took > ready {
@@ -73,17 +73,22 @@ func (o outcome) judge(alone outcome, ready time.Duration) error {
 	return errors.Join(wrong...)
 }
 
+// besides returns those of o's busts that other, with the same sessions, did not have.
+func (o outcome) besides(other outcome) (lines []string) {
+	for _, one := range o.busts {
+		if !slices.ContainsFunc(other.busts, func(b bust) bool { return b.session == one.session && b.step == one.step }) {
+			lines = append(lines, fmt.Sprintf("%s, request %d: %s", one.session, one.step, one.where))
+		}
+	}
+	return lines
+}
+
 // recordTime bounds how long what was answered may wait to be recorded once all is well.
 const recordTime = time.Minute
 
 // look waits until everything is recorded, and compares it with what was sent.
 func (s *stack) look(ctx context.Context, talks *talks) (outcome, error) {
-	result := outcome{requests: len(talks.answered), retries: talks.retries, failures: talks.failures, ready: talks.ready, refused: s.double.Rejected()}
-	for _, one := range s.double.Requests() {
-		if one.Busted && !strings.HasPrefix(one.Conversation, "account-") {
-			result.busts++
-		}
-	}
+	result := outcome{requests: len(talks.answered), retries: talks.retries, failures: talks.failures, ready: talks.ready, refused: s.double.Rejected(), busts: talks.busts}
 	direct, err := s.owner("")
 	if err != nil {
 		return result, err

@@ -86,6 +86,12 @@ func run(ctx context.Context, wanted options) (err error) {
 		return fmt.Errorf("three replicas: %w", err)
 	}
 	fmt.Fprintln(os.Stdout, "three replicas:", three)
+	for _, line := range three.besides(alone) {
+		fmt.Fprintln(os.Stdout, "  bust of three replicas only:", line)
+	}
+	for _, line := range alone.besides(three) {
+		fmt.Fprintln(os.Stdout, "  bust of one replica only:", line)
+	}
 	return three.judge(alone, wanted.ready)
 }
 

@@ -88,6 +88,14 @@ type talks struct {
 	failures []string
 	retries  int
 	ready    []time.Duration
+	busts    []bust
+}
+
+// bust is a request whose prompt did not go on from the one before it.
+type bust struct {
+	session string
+	step    int
+	where   string // the replica, and what went wrong then
 }
 
 func newTalks(stack *stack, sessions []session, seed uint64) *talks {
@@ -116,7 +124,7 @@ func (t *talks) talk(ctx context.Context, number int, one session) {
 		if stream && !bytes.Contains(body, []byte(`"stream":`)) {
 			body = bytes.Replace(body, []byte(`{`), []byte(`{"stream":true,`), 1)
 		}
-		t.ask(ctx, random, one.name, body)
+		t.ask(ctx, random, one.name, step, body)
 		if ctx.Err() != nil {
 			return
 		}
@@ -135,7 +143,8 @@ const tries = 5
 
 // ask sends a request to a replica that is in until it is answered. What a client has to try
 // again because the replica was killed is no failure.
-func (t *talks) ask(ctx context.Context, random *rand.Rand, name string, body []byte) {
+func (t *talks) ask(ctx context.Context, random *rand.Rand, name string, step int, body []byte) {
+	busts := t.stack.double.BustCount(name)
 	for range tries {
 		r := t.pick(ctx, random)
 		if r == nil {
@@ -145,6 +154,12 @@ func (t *talks) ask(ctx context.Context, random *rand.Rand, name string, body []
 		id, err := t.send(ctx, r, name, body)
 		if ctx.Err() != nil {
 			return
+		}
+		if t.stack.double.BustCount(name) > busts {
+			busts++
+			t.note(func() {
+				t.busts = append(t.busts, bust{name, step, fmt.Sprintf("replica %d, %s", r.number, t.during.Load())})
+			})
 		}
 		switch {
 		case err == nil:
