@@ -124,6 +124,13 @@ func (s *Settings) config(ctx context.Context, key tenants.APIKey, asked pipelin
 	return modules.Catalog().Resolve(s.defaults, workspace.layer, pipeline.Layer{Source: pipeline.FromAPIKey, YAML: key.Pipeline}, asked)
 }
 
+// ReadAhead has memory hold what a workspace has set, so that it is known should the database be away
+// when the workspace sends its next request.
+func (s *Settings) ReadAhead(ctx context.Context, workspace tenants.WorkspaceID) error {
+	_, err := s.of(ctx, workspace)
+	return err
+}
+
 // windows returns the context windows that a workspace has for models, by their
 // names. The map is not to be changed.
 func (s *Settings) windows(ctx context.Context, workspace tenants.WorkspaceID) (map[string]int, error) {

@@ -33,6 +33,7 @@ type changes struct {
 	settings *api.Settings
 	archive  *archive.Keys
 	lanes    *session.Resolver
+	ahead    func() // reads what is in use
 	patterns *patterns.Shelf
 	pages    *live.Hub
 	work     *jobsdb.Runner
@@ -64,7 +65,7 @@ func hear(ctx context.Context, b base, changes changes) error {
 		listener.Handle(channel, func(string) { changes.work.Wake(kinds...) }, func() { changes.work.Wake(kinds...) })
 	}
 	listener.Handle(tenantsdb.LoginsChannel, func(string) { changes.pages.Recheck() }, changes.pages.Recheck)
-	listener.Handle(sessiondb.Channel, ofLane(changes.lanes.Compacted), changes.lanes.Missed)
+	listener.Handle(sessiondb.Channel, ofLane(changes.lanes.Compacted), func() { changes.lanes.Missed(); changes.ahead() })
 	for channel, changed := range map[string]func(lane uuid.UUID, number int){
 		sessiondb.InsertChannel: changes.lanes.InsertsChanged, sessiondb.PlanChannel: changes.lanes.PlanChanged, sessiondb.SummaryChannel: changes.lanes.SummaryChanged,
 	} {
@@ -74,6 +75,7 @@ func hear(ctx context.Context, b base, changes changes) error {
 		return err
 	}
 	b.onClose(listener.Stop)
+	changes.ahead() // what changes from now on is heard
 	return nil
 }
 

@@ -34,7 +34,7 @@ func openJournal(b base, of stored, lanes *session.Resolver) (*journal.Journal, 
 		prometheus.NewCounterFunc(prometheus.CounterOpts{Name: "palimpsest_journal_kept_total", Help: "Compactions that were kept on the local disk because the database did not take them."},
 			func() float64 { return float64(kept.Stats().Kept) }),
 	)
-	lanes.Consult(kept.Newest)
+	lanes.Consult(kept.Shown)
 	b.every(journalReplay, kept.Replay)
 	return kept, nil
 }

@@ -3,8 +3,12 @@ package main
 import (
 	"crypto/sha256"
 	"fmt"
+	"math/rand/v2"
+	"slices"
 	"testing"
 
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"palimpsest/migrations/dbtest"
@@ -66,6 +70,32 @@ func (r *replicas) outlive(databaseURL string, goes, comesBack func()) {
 	}
 }
 
+// untilKnown waits until a program remembers all lanes that were compacted.
+func (r *replicas) untilKnown(database *dbtest.Database, program *program) {
+	r.t.Helper()
+	compacted := r.compacted(database)
+	if len(compacted) == 0 {
+		r.t.Fatal("none was compacted")
+	}
+	r.until(func() bool {
+		return !slices.ContainsFunc(compacted, func(lane uuid.UUID) bool { return program.sites[0].seams.lanes.Known(lane) == nil })
+	})
+}
+
+// compacted returns the lane of each compaction that is stored.
+func (r *replicas) compacted(database *dbtest.Database) []uuid.UUID {
+	r.t.Helper()
+	rows, err := database.Owner(r.t).Query(r.t.Context(), "SELECT lane_id FROM epochs")
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	lanes, err := pgx.CollectRows(rows, pgx.RowTo[uuid.UUID])
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	return lanes
+}
+
 // between returns the requests of sessions from one on and before another.
 func between(all []chat, from, to int) []chat {
 	some := make([]chat, len(all))
@@ -106,4 +136,37 @@ func (r *replicas) isWhole(owner *pgxpool.Pool, one chat) bool {
 		next++
 	}
 	return next == one.ends[len(one.ends)-1]
+}
+
+// A replica that starts shortly before the database goes away takes API keys that it has not seen, and sends
+// sessions that others have compacted as they do: it has read all that by then, and what it compacts comes
+// after what they did.
+func TestReplicaThatStartsBeforeAnOutageKnowsCompactedSessions(t *testing.T) {
+	t.Parallel()
+	const sessions, before, turns = 4, 40, 46
+	database := dbtest.New(t)
+	r := startReplicas(t, database.OwnerURL, 1)
+	all := r.chats(sessions, turns)
+	r.talk(between(all, 0, before), r.anywhere)
+	r.waitRecorded(database)
+
+	started := &instance{t: t, config: r.config, log: &syncBuffer{}, double: r.double}
+	started.config.DataDir = t.TempDir()
+	started.boot()
+	fresh := started.program.addr()
+	r.programs = append(r.programs, started.program)
+	r.untilKnown(database, started.program)
+	busts, epochs := r.busts(), len(r.compacted(database))
+	r.allowConnections(false)
+	r.talk(between(all, before, turns), func(*rand.Rand) string { return fresh })
+	kept := r.waiting()
+	r.allowConnections(true)
+	database.Owner(t).Reset() // its connections have ended
+	if more := r.busts() - busts; more > kept {
+		t.Errorf("%d caches broke, with %d compactions", more, kept)
+	}
+	r.until(func() bool { return r.waiting() == 0 })
+	if stored := len(r.compacted(database)) - epochs; stored != kept {
+		t.Errorf("%d of %d compactions came after those that others had made", stored, kept)
+	}
 }

@@ -6,6 +6,7 @@ import (
 
 	"palimpsest/pipeline/archive/archivedb"
 	"palimpsest/pipeline/jobs/jobsdb"
+	"palimpsest/pipeline/session"
 	"palimpsest/pipeline/session/journal"
 	"palimpsest/tenants"
 	"palimpsest/tenants/identity"
@@ -19,6 +20,7 @@ type seams struct {
 	work    *jobsdb.Runner
 	mover   *archivedb.Mover
 	journal *journal.Journal // compactions that wait for the database
+	lanes   *session.Resolver
 
 	recorded tally // exchanges of this process that have become durable
 }

@@ -42,12 +42,13 @@ func (s *site) wire(ctx context.Context, process process) error {
 	sold := newBilling(base, proxying.settings)
 	deleting := newDeletion(base, people, stored.mover, sold)
 	s.health, s.keys = base.health, keys
-	s.seams.db, s.seams.people, s.seams.work, s.seams.mover, s.seams.journal = base.db, people, base.work, stored.mover, proxying.journal
+	s.seams.db, s.seams.people, s.seams.work, s.seams.mover, s.seams.journal, s.seams.lanes = base.db, people, base.work, stored.mover, proxying.journal, proxying.writer.Resolver
 	if err := startWork(ctx, base); err != nil {
 		return err
 	}
 	if err := hear(ctx, base, changes{
 		people: people, keys: keys, archive: stored.archiveKeys, settings: proxying.settings, lanes: proxying.writer.Resolver, patterns: proxying.shelf, pages: process.pages, work: base.work,
+		ahead: ahead{base, keys, proxying.settings, stored.archiveKeys, stored.sessions, proxying.writer.Resolver}.start(),
 	}); err != nil {
 		return err
 	}

@@ -29,16 +29,20 @@ type End struct {
 // ends returns the ends of a lane that lie furthest along, that one first, and no more than most.
 type ends func(ctx context.Context, workspace tenants.WorkspaceID, lane uuid.UUID, most int) ([]End, error)
 
-// elsewhere returns the newest projection of a lane that other processes show, which the store
-// may not have yet, or ErrNotFound. One that comes before the number that the caller has does
-// not count.
-type elsewhere func(ctx context.Context, workspace tenants.WorkspaceID, lane uuid.UUID, have int) (Projection, error)
+// Shown is what processes show each other of a lane beside the store.
+type Shown struct {
+	Projection *Projection // the newest; nil where no newer one is shown
+	Inserts    []Insert    // the newest, by number
+}
 
-// Consult has the resolver ask newest for the newest projection of a lane, with a number after the
-// one that it has, that other processes show; it returns ErrNotFound if none does. It
-// is called before the first request.
-func (r *Resolver) Consult(newest func(ctx context.Context, workspace tenants.WorkspaceID, lane uuid.UUID, have int) (Projection, error)) {
-	r.elsewhere = newest
+// elsewhere returns what other processes show of a lane, which the store may not have yet. A
+// projection that comes before the number that the caller has does not count.
+type elsewhere func(ctx context.Context, workspace tenants.WorkspaceID, lane uuid.UUID, have int) (Shown, error)
+
+// Consult has the resolver ask shown, where the store does not answer, for what other processes show of
+// a lane whose newest projection has a number here. It is called before the first request.
+func (r *Resolver) Consult(shown func(ctx context.Context, workspace tenants.WorkspaceID, lane uuid.UUID, have int) (Shown, error)) {
+	r.elsewhere = shown
 }
 
 // consult brings a lane that the caller holds up to date with what other processes show. Without an answer the lane stays as it is.
@@ -46,8 +50,17 @@ func (r *Resolver) consult(ctx context.Context, lane *Lane, scope Scope) {
 	if r.elsewhere == nil {
 		return
 	}
-	if newest, err := r.elsewhere(ctx, scope.Workspace, lane.ID, lane.NextNumber()-1); err == nil {
-		lane.replace(newest)
+	shown, err := r.elsewhere(ctx, scope.Workspace, lane.ID, lane.NextNumber()-1)
+	if err != nil {
+		return
+	}
+	if shown.Projection != nil {
+		lane.replace(*shown.Projection)
+	}
+	for _, insert := range shown.Inserts {
+		if insert.Number == lane.NextInsert() { // without those before it, it would stand in another prompt
+			lane.Keep([]Insert{insert})
+		}
 	}
 }
 
@@ -97,6 +110,30 @@ func (n *news) Compacted(workspace tenants.WorkspaceID, lane uuid.UUID, number i
 		return
 	}
 	n.beside(func() { _ = n.readAhead(workspace, lane) }) // its next request asks the store
+}
+
+// Active is a lane of a workspace that requests go on with.
+type Active struct {
+	Workspace tenants.WorkspaceID
+	Lane      uuid.UUID
+	Number    int       // of its newest projection
+	At        time.Time // of its last request
+}
+
+// ReadAhead has this process know lanes as they are in the store, one after the other: their next
+// requests may come here when that is away. It ends with the store's error, or when ctx ends.
+func (n *news) ReadAhead(ctx context.Context, lanes []Active) error {
+	for _, lane := range lanes {
+		if n.mind.Known(lane.Lane) != nil {
+			n.Changed(lane.Lane, lane.Number)
+			continue
+		}
+		err := n.readAhead(lane.Workspace, lane.Lane)
+		if errors.Is(err, ErrAway) || ctx.Err() != nil {
+			return errors.Join(err, context.Cause(ctx))
+		}
+	}
+	return nil
 }
 
 // readAhead remembers a lane that no request to this process has asked for.

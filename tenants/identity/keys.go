@@ -167,6 +167,17 @@ func (k *Keys) Of(ctx context.Context, workspace tenants.WorkspaceID, person, id
 	return key, nil
 }
 
+// ReadAhead has memory hold API keys with hashes, so that they are known should the database be away when
+// they are used next. A hash that no key has any more is passed over.
+func (k *Keys) ReadAhead(ctx context.Context, hashes [][]byte) error {
+	for _, hash := range hashes {
+		if _, err := k.find(ctx, string(hash)); err != nil && !errors.Is(err, tenants.ErrKeyUnknown) {
+			return err
+		}
+	}
+	return nil
+}
+
 // check returns why a key may not be used now; nil if it may.
 func (k *Keys) check(key tenants.APIKey) error {
 	switch {

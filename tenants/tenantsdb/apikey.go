@@ -177,6 +177,21 @@ func (db APIKeys) TouchAPIKeys(ctx context.Context, workspace tenants.WorkspaceI
 	return nil
 }
 
+// UsedAPIKeys returns the hashes of the API keys of a workspace that were used or created since a time, of
+// rotated ones those of both secrets, the latest first and no more than most.
+func (db APIKeys) UsedAPIKeys(ctx context.Context, workspace tenants.WorkspaceID, since time.Time, most int) (hashes [][]byte, err error) {
+	const statement = `SELECT unnest(CASE WHEN old_until > now() THEN ARRAY[hash, old_hash] ELSE ARRAY[hash] END)
+		FROM api_keys WHERE workspace_id = ? AND revoked_at IS NULL AND greatest(created_at, last_used_at) >= ?
+		ORDER BY greatest(created_at, last_used_at) DESC LIMIT ?`
+	err = db.inTenant(ctx, workspace, func(tx *gorm.DB) error {
+		return tx.Raw(statement, workspace, since, most).Scan(&hashes).Error
+	})
+	if err != nil {
+		return nil, fmt.Errorf("API keys in use: %w", err)
+	}
+	return hashes, nil
+}
+
 func insertAPIKey(tx *gorm.DB, workspace tenants.WorkspaceID, key tenants.APIKey, hash []byte) error {
 	limits, err := limitsJSON(key.Limits)
 	if err != nil {

@@ -1,7 +1,9 @@
 package tenantsdb_test
 
 import (
+	"bytes"
 	"errors"
+	"reflect"
 	"slices"
 	"testing"
 	"time"
@@ -107,5 +109,52 @@ func TestLastUseOfAPIKeysOnlyMovesForward(t *testing.T) {
 	}
 	if found, err := b.APIKeys.APIKeyByHash(t.Context(), foreignHash); err != nil || found.LastUsedAt != nil {
 		t.Errorf("another workspace's key was touched: %+v (%v)", found, err)
+	}
+}
+
+// The hashes of keys that were used or created since a time are listed, the latest first, both of a key whose
+// secret was rotated, and none of a revoked key or of another workspace.
+func TestAPIKeysInUseAreListed(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	_, other := b.signUp(t, "eve@example.com")
+	created := time.Now()
+	now := created.Add(3 * time.Hour)
+	use := func(key tenants.APIKey, at time.Time) {
+		t.Helper()
+		if err := b.APIKeys.TouchAPIKeys(t.Context(), key.Workspace, map[uuid.UUID]time.Time{key.ID: at}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	_, unusedHash := b.addKey(t, b.workspace)
+	rests, _ := b.addKey(t, b.workspace)
+	use(rests, now.Add(-2*time.Hour))
+	revoked, _ := b.addKey(t, b.workspace)
+	use(revoked, now)
+	if err := b.APIKeys.RevokeAPIKey(t.Context(), b.workspace, revoked.ID); err != nil {
+		t.Fatal(err)
+	}
+	elsewhere, _ := b.addKey(t, other)
+	use(elsewhere, now)
+	first, firstHash := b.addKey(t, b.workspace)
+	use(first, now.Add(-time.Minute))
+	rotated, oldHash := b.addKey(t, b.workspace)
+	use(rotated, now)
+	newHash := bytes.Repeat([]byte{7}, len(oldHash))
+	if err := b.APIKeys.RotateAPIKey(t.Context(), b.workspace, rotated.ID, tenants.Rotation{Prefix: rotated.Prefix, Suffix: rotated.Suffix, Hash: newHash, OldUntil: now.Add(time.Hour)}); err != nil {
+		t.Fatal(err)
+	}
+
+	hashes, err := b.APIKeys.UsedAPIKeys(t.Context(), b.workspace, now.Add(-time.Hour), 10)
+	want := [][]byte{newHash, oldHash, firstHash}
+	if err != nil || !reflect.DeepEqual(hashes, want) {
+		t.Errorf("%x, %v, want %x", hashes, err, want)
+	}
+	if hashes, err := b.APIKeys.UsedAPIKeys(t.Context(), b.workspace, now.Add(-time.Hour), 1); err != nil || len(hashes) != 1 {
+		t.Errorf("of at most one: %x, %v", hashes, err)
+	}
+	hashes, err = b.APIKeys.UsedAPIKeys(t.Context(), b.workspace, created.Add(-time.Hour), 10)
+	if err != nil || !slices.ContainsFunc(hashes, func(hash []byte) bool { return bytes.Equal(hash, unusedHash) }) {
+		t.Errorf("%x, %v, want the key %x that was created since", hashes, err, unusedHash)
 	}
 }

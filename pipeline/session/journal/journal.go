@@ -138,23 +138,23 @@ func (j *Journal) offer(ctx context.Context, seen session.Seen, projection sessi
 	}
 }
 
-// Newest returns the newest epoch that another process has offered. Of two
+// Shown returns what other processes have offered of a lane whose newest epoch has a number here. Of two
 // epochs with the same number that wait, the one that was offered first is that of all processes.
-func (j *Journal) Newest(ctx context.Context, workspace tenants.WorkspaceID, lane uuid.UUID, have int) (session.Projection, error) {
+func (j *Journal) Shown(ctx context.Context, workspace tenants.WorkspaceID, lane uuid.UUID, have int) (session.Shown, error) {
 	if j.config.Peers == nil {
-		return session.Projection{}, session.ErrNotFound
+		return session.Shown{}, nil
 	}
 	asking, cancel := context.WithTimeout(ctx, j.config.Peers.within)
 	defer cancel()
 	key, err := j.config.Keys.Key(asking, workspace)
 	if err != nil {
-		return session.Projection{}, err
+		return session.Shown{}, err
 	}
-	newest, err := j.config.Peers.newest(asking, key, workspace, lane)
-	if err == nil && (newest.Number < have || newest.Number == have && !j.holds(lane)) {
-		err = session.ErrNotFound
+	shown, err := j.config.Peers.shown(asking, key, workspace, lane)
+	if newest := shown.Projection; newest != nil && (newest.Number < have || newest.Number == have && !j.holds(lane)) {
+		shown.Projection = nil
 	}
-	return newest, err
+	return shown, err
 }
 
 // holds reports whether epochs of a lane wait here: those behind them have to, too.

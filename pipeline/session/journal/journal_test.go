@@ -31,7 +31,14 @@ type store struct {
 	committed []session.Projection
 	seen      []session.Seen
 	recorded  []session.Seen
+	refuses   error // inserts
 }
+
+// Inject implements session.Store.
+func (s *store) Inject(context.Context, session.Seen, []session.Insert) error { return s.refuses }
+
+// Withdraw implements session.Store.
+func (*store) Withdraw(context.Context, tenants.WorkspaceID, uuid.UUID, int) error { return nil }
 
 // Commit implements session.Store.
 func (s *store) Commit(_ context.Context, seen session.Seen, projection session.Projection) error {

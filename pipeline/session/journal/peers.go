@@ -34,7 +34,7 @@ redis.call('HSET', KEYS[1], 'number', ARGV[1], 'epoch', ARGV[2])
 redis.call('PEXPIRE', KEYS[1], ARGV[3])
 return 1`
 
-// Peers shows epochs to all processes, by Redis, so that they send the same prompts while the store
+// Peers shows epochs and inserts to all processes, by Redis, so that they send the same prompts while the store
 // is away for all or some of them. What it holds is sealed with the key of its workspace.
 type Peers struct {
 	client redis.UniversalClient
@@ -70,25 +70,40 @@ func (p *Peers) offer(ctx context.Context, key *archive.Key, workspace tenants.W
 	return nil
 }
 
-// newest returns the newest epoch of a lane that a process has offered, or session.ErrNotFound.
-func (p *Peers) newest(ctx context.Context, key *archive.Key, workspace tenants.WorkspaceID, lane uuid.UUID) (session.Projection, error) {
+// shown returns what processes have offered of a lane: the newest epoch, and inserts.
+func (p *Peers) shown(ctx context.Context, key *archive.Key, workspace tenants.WorkspaceID, lane uuid.UUID) (session.Shown, error) {
+	var epoch, inserts *redis.MapStringStringCmd
+	err := p.ask(ctx, func(ctx context.Context) error {
+		_, err := p.client.Pipelined(ctx, func(pipe redis.Pipeliner) error {
+			epoch, inserts = pipe.HGetAll(ctx, placeOf(workspace, lane)), pipe.HGetAll(ctx, insertsOf(workspace, lane))
+			return nil
+		})
+		return err
+	})
+	if err != nil {
+		return session.Shown{}, fmt.Errorf("look for what others show of a lane: %w", err)
+	}
 	var found struct {
 		Number int    `redis:"number"`
 		Epoch  []byte `redis:"epoch"`
 	}
-	err := p.ask(ctx, func(ctx context.Context) error { return p.client.HGetAll(ctx, placeOf(workspace, lane)).Scan(&found) })
-	if err != nil {
-		return session.Projection{}, fmt.Errorf("look for an epoch: %w", err)
+	if err := epoch.Scan(&found); err != nil {
+		return session.Shown{}, fmt.Errorf("read an epoch: %w", err)
 	}
-	if found.Number == 0 {
-		return session.Projection{}, session.ErrNotFound
+	var shown session.Shown
+	if found.Number > 0 {
+		packed, err := key.Open(aboutOffer(lane, found.Number), found.Epoch)
+		if err != nil {
+			return session.Shown{}, fmt.Errorf("open an epoch: %w", err)
+		}
+		held, err := unpack(packed)
+		if err != nil {
+			return session.Shown{}, err
+		}
+		shown.Projection = &held.Projection
 	}
-	packed, err := key.Open(aboutOffer(lane, found.Number), found.Epoch)
-	if err != nil {
-		return session.Projection{}, fmt.Errorf("open an epoch: %w", err)
-	}
-	held, err := unpack(packed)
-	return held.Projection, err
+	shown.Inserts, err = openInserts(key, lane, inserts.Val())
+	return shown, err
 }
 
 // ask asks Redis, unless it was away a moment ago.

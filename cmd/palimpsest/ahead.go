@@ -1,0 +1,107 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"palimpsest/api"
+	"palimpsest/pipeline/archive"
+	"palimpsest/pipeline/session"
+	"palimpsest/pipeline/session/sessiondb"
+	"palimpsest/tenants"
+	"palimpsest/tenants/identity"
+)
+
+const (
+	// aheadSince is how long ago what is read ahead was used: providers keep a session's cache for as long.
+	aheadSince = session.LongTTL
+	// aheadMost bounds how many API keys, and how many lanes, are read ahead: each takes some milliseconds.
+	aheadMost    = 1000
+	aheadTimeout = time.Minute
+)
+
+// ahead has this process know what is in use before its requests come here, for the database may be
+// away by then: API keys, what their workspaces have set, and the lanes that others have compacted.
+type ahead struct {
+	base
+
+	keys     *identity.Keys
+	settings *api.Settings
+	archive  *archive.Keys
+	sessions *sessiondb.Store
+	lanes    *session.Resolver
+}
+
+// start returns what has it read, without waiting for it.
+func (a ahead) start() func() {
+	if a.config.DatabaseURL == "" || !a.config.Role.proxies() { // it has the database for itself, or no requests
+		return func() {}
+	}
+	wanted := make(chan struct{}, 1)
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for {
+			select {
+			case <-wanted:
+			case <-ctx.Done():
+				return
+			}
+			if err := a.read(ctx); err != nil && ctx.Err() == nil && !isAway(err) {
+				a.log.WarnContext(ctx, "what is in use is not read ahead: it is read when it is needed", "error", err)
+			}
+		}
+	}()
+	a.onClose(func() { cancel(); <-done })
+	return func() {
+		select {
+		case wanted <- struct{}{}:
+		default: // it waits already
+		}
+	}
+}
+
+// read reads what was used lately. It ends early where the database is away.
+func (a ahead) read(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, aheadTimeout)
+	defer cancel()
+	workspaces, err := a.db.Workspaces.AllWorkspaces(ctx)
+	if err != nil {
+		return err
+	}
+	since, left := a.now().Add(-aheadSince), aheadMost
+	var lanes []session.Active
+	var failures []error
+	for _, workspace := range workspaces {
+		keys, active, err := a.readWorkspace(ctx, workspace, since, left)
+		if isAway(err) || ctx.Err() != nil {
+			return err
+		}
+		failures = append(failures, err)
+		lanes, left = append(lanes, active...), left-keys
+	}
+	slices.SortFunc(lanes, func(a, b session.Active) int { return b.At.Compare(a.At) })
+	return errors.Join(append(failures, a.lanes.ReadAhead(ctx, lanes[:min(aheadMost, len(lanes))]))...)
+}
+
+// readWorkspace reads the API keys of a workspace that were used or created since a time, most of them at
+// most, and what the workspace has set. It returns how many keys those were, and the lanes that are compacted.
+func (a ahead) readWorkspace(ctx context.Context, workspace tenants.WorkspaceID, since time.Time, most int) (keys int, lanes []session.Active, err error) {
+	hashes, err := a.db.APIKeys.UsedAPIKeys(ctx, workspace, since, most)
+	if err != nil || len(hashes) == 0 {
+		return 0, nil, err
+	}
+	_, err = a.archive.Key(ctx, workspace)
+	if err = errors.Join(a.keys.ReadAhead(ctx, hashes), a.settings.ReadAhead(ctx, workspace), err); err != nil {
+		return len(hashes), nil, err
+	}
+	lanes, err = a.sessions.Active(ctx, workspace, since, aheadMost)
+	return len(hashes), lanes, err
+}
+
+func isAway(err error) bool {
+	return errors.Is(err, tenants.ErrAway) || errors.Is(err, session.ErrAway)
+}
