@@ -78,6 +78,26 @@ func (r *Records) spooled(ctx context.Context, workspace tenants.WorkspaceID, re
 	return record
 }
 
+// keepLate writes to the local disk what that had no room for before its clients had their answers, and
+// the database does not take either.
+func (r *Recorder) keepLate(jobs []job) {
+	if r.spool == nil {
+		return
+	}
+	for i := range jobs {
+		late := &jobs[i]
+		if late.exchange == nil || late.kept != (spool.Record{}) {
+			continue
+		}
+		what := kept{Exchange: late.exchange, Said: late.said, Answered: late.seen}
+		record, err := r.spool.Put(context.Background(), late.workspace(), func(plain *bytes.Buffer) error { return what.encode(plain, late.request) })
+		if err != nil {
+			return // there is no room yet
+		}
+		late.kept = record
+	}
+}
+
 // encode writes what is kept, followed by the entries of the request one by one: in one value
 // a hundred thousand of them would take their memory three times.
 func (k kept) encode(plain *bytes.Buffer, request *unrecorded) error {

@@ -14,10 +14,12 @@ import (
 	"reflect"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/google/uuid"
 	"github.com/labstack/echo/v4"
+	"github.com/prometheus/client_golang/prometheus"
 
 	"palimpsest/api/spool"
 	"palimpsest/pipeline/archive"
@@ -263,6 +265,69 @@ func TestKeptExchangeIsRecordedOnce(t *testing.T) {
 	if originals := p.memory.Originals(lane); len(originals) != 1 || !bytes.Contains([]byte(keptBody), originals[0].Raw) {
 		t.Errorf("originals: %+v", originals)
 	}
+}
+
+// What the local disk has no room for is kept there as soon as it has, while the database fails.
+func TestExchangeIsKeptOnceTheDiskHasRoom(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		dir := t.TempDir()
+		open := func() *spool.Spool {
+			opened, err := spool.Open(spool.Config{Dir: dir, MaxBytes: 8 << 10, Keys: archive.NewKeys(fixedDataKeys{}), Log: slog.New(slog.DiscardHandler), Now: time.Now})
+			if err != nil {
+				t.Fatal(err)
+			}
+			return opened
+		}
+		full := open()
+		filler, err := full.Put(t.Context(), tenants.NewWorkspaceID(), func(plain *bytes.Buffer) error {
+			_, err := plain.Write(make([]byte, 8000))
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		database := &heldUp{open: make(chan struct{}), tried: make(chan struct{}, 1)}
+		database.fails.Store(true)
+		close(database.open)
+		records := Records{Metrics: NewMetrics(prometheus.NewRegistry()), Log: slog.New(slog.DiscardHandler), Now: time.Now}
+		records.Recorder = NewRecorder(database, database, database, records.Metrics, records.Log).WithSpool(full)
+		records.Recorder.Start()
+		event := &Event{
+			ID: uuid.New(), Workspace: tenants.NewWorkspaceID(), said: []byte("said"), seen: &session.Seen{Messages: session.Messages{Answer: []byte("answer")}},
+			request: &unrecorded{seen: &session.Seen{Messages: session.Messages{Entries: []archive.Entry{{Raw: []byte("question")}}}}},
+		}
+		records.end(t.Context(), event)
+		<-time.After(2 * recorderPause)
+		if stats := full.Stats(); stats.Records != 1 {
+			t.Fatalf("on the full disk: %+v", stats)
+		}
+		filler.Done()
+		<-time.After(2 * recorderPause)
+		if stats := full.Stats(); stats.Records != 1 {
+			t.Fatalf("once it has room: %+v", stats)
+		}
+		if err := full.Close(); err != nil { // the process is killed
+			t.Fatal(err)
+		}
+		var found []kept
+		open().Replay(t.Context(), func(_ context.Context, _ tenants.WorkspaceID, plain [][]byte) error {
+			for _, one := range plain {
+				read, err := readKept(one)
+				if err != nil {
+					return err
+				}
+				found = append(found, read)
+			}
+			return nil
+		})
+		if len(found) != 1 || found[0].Exchange.ID != event.ID || string(found[0].Said) != "said" || string(found[0].Answered.Answer) != "answer" ||
+			found[0].Request == nil || string(found[0].Request.Entries[0].Raw) != "question" {
+			t.Errorf("the next process finds %+v", found)
+		}
+		database.fails.Store(false)
+		records.Recorder.Stop()
+	})
 }
 
 // What it costs to keep an exchange on the local disk until it is recorded: with nothing more

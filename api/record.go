@@ -160,7 +160,7 @@ func (r *Records) end(ctx context.Context, event *Event) {
 	r.keep(ctx, event)
 	exchange := event.exchange()
 	_, span := spans.Start(ctx, "record exchange")
-	r.Recorder.put(job{seen: event.seen, span: span, exchange: &exchange, said: event.said, kept: event.kept, ended: sent.ended(event.ID)})
+	r.Recorder.put(job{seen: event.seen, span: span, exchange: &exchange, said: event.said, request: event.request, kept: event.kept, ended: sent.ended(event.ID)})
 }
 
 // reportJSON returns a report as it is kept with its exchange.

@@ -24,7 +24,8 @@ const (
 	recorderBatch    = 512                   // jobs written together
 	recorderLinger   = 10 * time.Millisecond // a batch waits for more
 	recorderWorkers  = 4
-	recorderTries    = 8 // attempts at a batch: about 25 s in all
+	recorderTries    = 28          // attempts at a batch: about 25 s in all
+	recorderPause    = time.Second // between two of them at most
 	recorderTimeout  = 30 * time.Second
 )
 
@@ -60,6 +61,7 @@ type job struct {
 	ended    func(stored bool) // called once seen is durable or was dropped; may be nil
 	exchange *tenants.Exchange
 	said     []byte       // what the provider said, where it refused exchange
+	request  *unrecorded  // of exchange; may be nil
 	kept     spool.Record // of it on the local disk
 	spools   bool         // ended keeps it there if it is dropped
 	span     spans.Span   // from the queue on
@@ -255,7 +257,7 @@ func (r *Recorder) write(batch []job) {
 	}
 	for _, workspace := range order {
 		jobs := byWorkspace[workspace]
-		err := r.retry(func(ctx context.Context) error { return r.record(ctx, workspace, jobs) })
+		err := r.retry(func(ctx context.Context) error { return r.record(ctx, workspace, jobs) }, func() { r.keepLate(jobs) })
 		exchanges := 0
 		for _, job := range jobs {
 			job.end(err == nil)
@@ -325,20 +327,25 @@ func (r *Recorder) seal(workspace tenants.WorkspaceID, exchange uuid.UUID, said 
 	return key.SealError(exchange, said)
 }
 
-// retry runs write until it succeeds, with growing pauses; while stopping, once.
-func (r *Recorder) retry(write func(context.Context) error) error {
+// retry runs write until it succeeds, with growing pauses, and failed each time that it does not; while
+// stopping, once.
+func (r *Recorder) retry(write func(context.Context) error, failed func()) error {
 	pause := 100 * time.Millisecond
 	for try := 1; ; try++ {
 		ctx, cancel := context.WithTimeout(context.Background(), recorderTimeout)
 		err := write(ctx)
 		cancel()
 		r.failing.Store(err != nil)
-		if err == nil || try == recorderTries {
+		if err == nil {
+			return nil
+		}
+		failed()
+		if try == recorderTries {
 			return err
 		}
 		select {
 		case <-time.After(pause):
-			pause *= 2
+			pause = min(2*pause, recorderPause)
 		case <-r.stop:
 			if try > 1 {
 				return err
