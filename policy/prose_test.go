@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"unicode/utf8"
 )
 
 // stumbles matches wording that readers have stumbled on; docs/decisions.md says why a
@@ -54,6 +55,9 @@ func TestTextIsPlainEnglish(t *testing.T) {
 		lines := bufio.NewScanner(bytes.NewReader(text))
 		lines.Buffer(nil, len(text)+1)
 		for number := 1; lines.Scan(); number++ {
+			if !utf8.Valid(lines.Bytes()) {
+				t.Errorf("%s:%d: is not UTF-8", file, number)
+			}
 			if found := stumbles.FindString(lines.Text()); found != "" {
 				t.Errorf("%s:%d: %q: say it in plain English (see policy/prose_test.go)", file, number, found)
 			}

@@ -6,6 +6,8 @@ import (
 	"os"
 	"strings"
 	"testing"
+	"unicode"
+	"unicode/utf8"
 
 	"palimpsest/pipeline"
 	"palimpsest/pipeline/modules"
@@ -119,7 +121,8 @@ of a request win over both.
 func row(name, standard string, s *pipeline.Setting) string {
 	meaning := s.Label + ". "
 	if s.Hint != "" {
-		meaning += strings.ToUpper(s.Hint[:1]) + s.Hint[1:]
+		first, size := utf8.DecodeRuneInString(s.Hint)
+		meaning += string(unicode.ToUpper(first)) + s.Hint[size:]
 	}
 	if s.Reserved != "" {
 		meaning = "Has no effect. " + s.Reserved

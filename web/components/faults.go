@@ -3,6 +3,8 @@ package components
 import (
 	"strconv"
 	"strings"
+	"unicode"
+	"unicode/utf8"
 
 	"palimpsest/pipeline"
 )
@@ -41,7 +43,8 @@ func (f Fault) sentence() string {
 	if f.Field != "" {
 		said = f.Field + " " + said
 	} else if said != "" {
-		said = strings.ToUpper(said[:1]) + said[1:]
+		first, size := utf8.DecodeRuneInString(said)
+		said = string(unicode.ToUpper(first)) + said[size:]
 	}
 	if strings.HasSuffix(said, "?") {
 		return said
