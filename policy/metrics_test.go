@@ -51,12 +51,12 @@ func TestOperationsPageListsExactlyTheMetricsOfTheProxy(t *testing.T) {
 		registered.names[name] = true
 	}
 	metric := regexp.MustCompile(`palimpsest_[a-z_]+_(?:total|seconds|bytes|usd)\b`)
-	for _, name := range metric.FindAllString(readFile(t, "docs/operations.md"), -1) {
+	for _, name := range metric.FindAllString(readFile(t, "docs/monitoring.md"), -1) {
 		documented[name] = true
 	}
 
 	if got, want := sorted(documented), sorted(registered.names); !slices.Equal(got, want) {
-		t.Errorf("docs/operations.md lists\n%v\nthe proxy registers\n%v", got, want)
+		t.Errorf("docs/monitoring.md lists\n%v\nthe proxy registers\n%v", got, want)
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"go/ast"
 	"go/token"
+	"io/fs"
 	"regexp"
 	"slices"
 	"strings"
@@ -37,6 +38,21 @@ func TestNoFileAndNoFunctionIsTooLong(t *testing.T) {
 			if lines > maxFunctionLines {
 				t.Errorf("%s: %s has %d lines, more than %d", source.at(function), function.Name.Name, lines, maxFunctionLines)
 			}
+		}
+	}
+}
+
+// The pages that benchmarks write may be as long as their tables.
+func TestNoPageOfTheDocsIsTooLong(t *testing.T) {
+	t.Parallel()
+	pages, err := fs.Glob(repository, "docs/*.md")
+	if err != nil || len(pages) == 0 {
+		t.Fatalf("pages %v, %v", pages, err)
+	}
+	for _, page := range pages {
+		text := readFile(t, page)
+		if lines := strings.Count(text, "\n"); lines > maxFileLines && !strings.Contains(text, "writes from here -->") {
+			t.Errorf("%s has %d lines, more than %d", page, lines, maxFileLines)
 		}
 	}
 }

@@ -12,13 +12,13 @@ import (
 func TestOperationsPageListsTheSpansAndTheirAttributes(t *testing.T) {
 	t.Parallel()
 
-	_, rest, _ := strings.Cut(readFile(t, "docs/operations.md"), "\n## Traces\n")
+	_, rest, _ := strings.Cut(readFile(t, "docs/monitoring.md"), "\n## Traces\n")
 	page, _, _ := strings.Cut(rest, "\n## ")
 	count := 0
 	want := func(source sourceFile, name string) {
 		count++
 		if !strings.Contains(page, "`"+name+"`") && !strings.Contains(page, "`"+name+" ") {
-			t.Errorf("%s names %q, and docs/operations.md does not", source.Path, name)
+			t.Errorf("%s names %q, and docs/monitoring.md does not", source.Path, name)
 		}
 	}
 	for _, source := range sources(t) {

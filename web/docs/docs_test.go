@@ -127,7 +127,7 @@ func TestSearchOfTheDocsFindsWhatHasEveryWord(t *testing.T) {
 	for query, want := range map[string]string{
 		"changing+master+key": "/docs/operations#changing-the-master-key",
 		"RECALL+model":        "/docs/memory#recall-by-the-model",
-		"%20%20metrics":       "/docs/operations#metrics",
+		"%20%20metrics":       "/docs/monitoring#metrics",
 	} {
 		if got := first(query); got != want {
 			t.Errorf("%s leads to %q first, want %q", query, got, want)

@@ -55,7 +55,7 @@ func contents() []group {
 		{"Get started", named("clients", "api-keys", "providers")},
 		{"Use it", named("compaction", "settings", "savings", "memory", "requests", "answer-cache")},
 		{"Your workspace", named("sign-on", "alerts", "data", "billing")},
-		{"Run it", named("operations", "runbook", "security", "performance", "architecture", "wire-formats")},
+		{"Run it", named("operations", "monitoring", "runbook", "security", "performance", "architecture", "wire-formats")},
 	}
 }
 
