@@ -39,7 +39,7 @@ func (d described) MustRegister(collectors ...prometheus.Collector) {
 
 func (d described) Unregister(prometheus.Collector) bool { return false }
 
-func TestOperationsPageListsExactlyTheMetricsOfTheProxy(t *testing.T) {
+func TestMonitoringPageListsExactlyTheMetricsOfTheProxy(t *testing.T) {
 	t.Parallel()
 
 	registered := described{names: map[string]bool{}}

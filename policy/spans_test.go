@@ -9,7 +9,7 @@ import (
 )
 
 // Every span and attribute that the code names is on the operations page.
-func TestOperationsPageListsTheSpansAndTheirAttributes(t *testing.T) {
+func TestMonitoringPageListsTheSpansAndTheirAttributes(t *testing.T) {
 	t.Parallel()
 
 	_, rest, _ := strings.Cut(readFile(t, "docs/monitoring.md"), "\n## Traces\n")
