@@ -17,16 +17,16 @@ const InSystem = -1
 // rest: a pointer. It goes as soon as that message is no longer sent as it came, and
 // the result stands there again.
 type Insert struct {
-	Number  int               // in its lane, from 1 on; 0: new in this request, not durable yet
-	Message int               // message of the client's list it is appended to as a block of its own; InSystem: behind the client's system prompt
-	Chain   conversation.Hash // link of the history after that message; of its root for InSystem
-	Module  string            // "rehydrator", "compaction-bridge", "patterns"
-	Text    string
-	Tokens  int      // o200k tokens by which the prompt is longer with it; of a pointer below 0
-	Items   []string // what it holds, for pages, headers and not doing it twice: pointers, pattern ids …
+	Number  int               `json:"number"`  // in its lane, from 1 on; 0: new in this request, not durable yet
+	Message int               `json:"message"` // message of the client's list it is appended to as a block of its own; InSystem: behind the client's system prompt
+	Chain   conversation.Hash `json:"chain"`   // link of the history after that message; of its root for InSystem
+	Module  string            `json:"module"`  // "rehydrator", "compaction-bridge", "patterns"
+	Text    string            `json:"text"`
+	Tokens  int               `json:"tokens"`          // o200k tokens by which the prompt is longer with it; of a pointer below 0
+	Items   []string          `json:"items,omitempty"` // what it holds, for pages, headers and not doing it twice: pointers, pattern ids …
 
-	Block  int // the message's block, from 1 on, that Text stands in place of; 0: Text is a block of its own
-	Source int // message that has what Text leaves out, where there is a Block
+	Block  int `json:"block,omitempty"`  // the message's block, from 1 on, that Text stands in place of; 0: Text is a block of its own
+	Source int `json:"source,omitempty"` // message that has what Text leaves out, where there is a Block
 }
 
 // IsPointer reports whether it stands in place of a tool result.
