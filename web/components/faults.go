@@ -3,8 +3,6 @@ package components
 import (
 	"strconv"
 	"strings"
-	"unicode"
-	"unicode/utf8"
 
 	"palimpsest/pipeline"
 )
@@ -42,9 +40,8 @@ func (f Fault) sentence() string {
 	said := f.Says
 	if f.Field != "" {
 		said = f.Field + " " + said
-	} else if said != "" {
-		first, size := utf8.DecodeRuneInString(said)
-		said = string(unicode.ToUpper(first)) + said[size:]
+	} else {
+		said = Capitalize(said)
 	}
 	if strings.HasSuffix(said, "?") {
 		return said

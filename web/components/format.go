@@ -6,6 +6,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode"
+	"unicode/utf8"
 )
 
 // Count writes a number with its thousands apart: "1,284".
@@ -209,4 +211,13 @@ func ClientName(client string) string {
 		return name
 	}
 	return client
+}
+
+// Capitalize returns text with its first letter in upper case.
+func Capitalize(text string) string {
+	first, size := utf8.DecodeRuneInString(text)
+	if size == 0 {
+		return ""
+	}
+	return string(unicode.ToUpper(first)) + text[size:]
 }

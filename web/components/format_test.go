@@ -42,6 +42,10 @@ func TestNumbersAreWrittenForPeople(t *testing.T) {
 		components.Size(2_400_000):        "2.4 MB",
 		components.Plural(1, "request"):   "1 request",
 		components.Plural(64, "request"):  "64 requests",
+		components.Capitalize("status"):   "Status",
+		components.Capitalize("éclair"):   "Éclair",
+		components.Capitalize("“always”"): "“always”",
+		components.Capitalize(""):         "",
 	} {
 		if got != want {
 			t.Errorf("got %q, want %q", got, want)

@@ -7,7 +7,6 @@ import (
 	"log/slog"
 	"net/http"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/google/uuid"
@@ -103,7 +102,7 @@ func (h *Handler) model(c echo.Context, who tenants.Principal) (model, error) {
 	filter.Masked, filter.Shown = !reader.All, reader.Keys
 	besideErr := h.beside(ctx, who, &shown)
 	if invalid, is := errors.AsType[session.Invalid](err); is {
-		shown.Wrong = strings.ToUpper(invalid.Field[:1]) + invalid.Field[1:] + " " + invalid.Message + "."
+		shown.Wrong = components.Capitalize(invalid.Field) + " " + invalid.Message + "."
 		shown.BesideFailed = h.failed(ctx, "beside", besideErr)
 		return shown, nil
 	}

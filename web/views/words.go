@@ -6,12 +6,11 @@ import (
 	"net/url"
 	"slices"
 	"strings"
-	"unicode"
-	"unicode/utf8"
 
 	"github.com/google/uuid"
 
 	"palimpsest/tenants"
+	"palimpsest/web/components"
 )
 
 // words returns filters as people read them, in the order of their names.
@@ -37,7 +36,6 @@ func why(err error) string {
 	case invalid.Field == "query":
 		return "They " + strings.TrimSuffix(invalid.Message, ".") + "."
 	}
-	first, size := utf8.DecodeRuneInString(invalid.Field)
-	label := strings.ReplaceAll(string(unicode.ToUpper(first))+invalid.Field[size:], "_", " ")
+	label := strings.ReplaceAll(components.Capitalize(invalid.Field), "_", " ")
 	return label + " " + strings.TrimSuffix(invalid.Message, ".") + "."
 }
