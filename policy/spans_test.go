@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// Every span and attribute that the code names is on the operations page.
+// Every span and attribute that the code names is on the page about monitoring.
 func TestMonitoringPageListsTheSpansAndTheirAttributes(t *testing.T) {
 	t.Parallel()
 

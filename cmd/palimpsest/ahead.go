@@ -76,6 +76,9 @@ func (a ahead) read(ctx context.Context) error {
 	var lanes []session.Active
 	var failures []error
 	for _, workspace := range workspaces {
+		if left == 0 {
+			break
+		}
 		keys, active, err := a.readWorkspace(ctx, workspace, since, left)
 		if isAway(err) || ctx.Err() != nil {
 			return err
