@@ -88,13 +88,19 @@ func (i *instance) tenant(name string) *tenant {
 	return w
 }
 
-// join signs up the workspace of a tenant.
-func (w *tenant) join(name string) {
+// signUp signs up the workspace of a tenant, and no more.
+func (w *tenant) signUp(name string) {
 	w.t.Helper()
 	response := w.call(http.MethodPost, "/api/v1/signup", map[string]any{
 		"email": name + "@example.com", "password": "correct horse battery", "workspace": name,
 	}, http.StatusCreated, nil)
 	w.cookies = response.Cookies()
+}
+
+// join signs up the workspace of a tenant, stores its provider keys and creates its API key.
+func (w *tenant) join(name string) {
+	w.t.Helper()
+	w.signUp(name)
 	for _, provider := range []string{"anthropic", "openai"} {
 		w.call(http.MethodPost, "/api/v1/provider-keys", map[string]any{
 			"provider": provider, "name": provider, "key": providerKey, "base_url": w.double.URL,
