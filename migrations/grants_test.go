@@ -27,8 +27,10 @@ func neededElsewhere() map[string]string {
 	return map[string]string{
 		"api_keys delete":         "closing a workspace",
 		"archive_entries update":  "joining sessions",
+		"epochs update":           "the version before migration 240",
 		"exchange_tags delete":    "erasing a workspace",
 		"exchanges delete":        "erasing a workspace",
+		"lane_inserts update":     "the version before migration 240",
 		"pattern_evidence update": "joining sessions",
 		"rollup_deltas insert":    "the trigger that adds up exchanges",
 		"rollup_deltas delete":    "folding sums",
@@ -36,6 +38,7 @@ func neededElsewhere() map[string]string {
 		"rollups update":          "folding sums",
 		"session_words delete":    "the trigger that keeps a session's words",
 		"session_words insert":    "the trigger that keeps a session's words",
+		"summaries update":        "joining sessions",
 
 		"usage_meter insert":        "folding sums",
 		"usage_meter_deltas delete": "folding sums",

@@ -88,8 +88,8 @@ func setupAt(t *testing.T, publicURL string, allowPrivate bool) *product {
 	p.sealer = sealer
 	archiveKeys := archive.NewKeys(datakeys.New(p.db.DB.DataKeys, sealer))
 	p.archiveKeys = archiveKeys
-	p.sessions, p.archive = sessiondb.New(p.db.DB).WithKeys(archiveKeys), archivedb.New(p.db.DB).WithKeys(archiveKeys)
-	p.index = archivedb.NewIndex(p.archive, archiveKeys, func(_ conversation.Format, raw []byte) (conversation.Message, error) {
+	p.sessions, p.archive = sessiondb.New(p.db.DB, archiveKeys), archivedb.New(p.db.DB, archiveKeys)
+	p.index = archivedb.NewIndex(p.archive, func(_ conversation.Format, raw []byte) (conversation.Message, error) {
 		return anthropic.New().Parse(raw)
 	})
 	throttle, err := identity.NewLocalThrottle(time.Now)
@@ -163,7 +163,7 @@ func (p *product) forget() {
 // deletion deletes workspaces at once instead of in the background.
 func (p *product) deletion() *deletion.Service {
 	service := deletion.New(deletion.Config{
-		Store: p.db.DB.Deletion, EraseBytes: archivedb.NewMover(p.db.DB, nil).Erase, ForgetJobs: func(context.Context, tenants.WorkspaceID) error { return nil }, Log: slog.New(slog.DiscardHandler), Confirm: p.people.Confirm,
+		Store: p.db.DB.Deletion, EraseBytes: archivedb.NewMover(p.db.DB, p.archiveKeys, nil).Erase, ForgetJobs: func(context.Context, tenants.WorkspaceID) error { return nil }, Log: slog.New(slog.DiscardHandler), Confirm: p.people.Confirm,
 		Enqueue: func(context.Context, tenants.Tenant) error { return nil },
 	})
 	return service

@@ -107,10 +107,11 @@ func setup(t *testing.T) *product {
 	must(t, err)
 	counter, err := tokens.NewCounter()
 	must(t, err)
-	sessions, originals := sessiondb.New(p.db.DB), archivedb.New(p.db.DB)
+	sealing := archive.NewKeys(datakeys.New(p.db.DB.DataKeys, safe))
+	sessions, originals := sessiondb.New(p.db.DB, sealing), archivedb.New(p.db.DB, sealing)
 	writer, err := prompt.NewWriter(sessions, counter, pipeline.NewChain(modules.All(counter, modules.Memory{})...))
 	must(t, err)
-	p.index = archivedb.NewIndex(originals, archive.NewKeys(datakeys.New(p.db.DB.DataKeys, safe)), func(format conversation.Format, raw []byte) (conversation.Message, error) {
+	p.index = archivedb.NewIndex(originals, func(format conversation.Format, raw []byte) (conversation.Message, error) {
 		return codecs()[format].Parse(raw)
 	})
 	metrics, log := api.NewMetrics(prometheus.NewRegistry()), slog.New(slog.NewJSONHandler(p.log, nil))

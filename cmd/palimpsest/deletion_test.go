@@ -11,6 +11,7 @@ import (
 	"palimpsest/billing/billingdb"
 	"palimpsest/migrations/dbtest"
 	"palimpsest/pipeline/archive/archivedb"
+	"palimpsest/pipeline/archive/archivetest"
 	"palimpsest/tenants/identity"
 )
 
@@ -30,7 +31,7 @@ func TestDeletedWorkspaceLeavesItsSubscriptionToBeEnded(t *testing.T) {
 	b := base{setup: newSetup(Config{}, slog.New(slog.DiscardHandler), time.Now), db: database.DB, registry: prometheus.NewRegistry()}
 	b.work = newWork(b)
 	sold := billing.New(billing.DefaultConfig(), billing.Deps{Store: store, Log: b.log, Now: time.Now}) // off
-	service := newDeletion(b, new(identity.Service), archivedb.NewMover(database.DB, nil), sold)
+	service := newDeletion(b, new(identity.Service), archivedb.NewMover(database.DB, archivetest.Keys(), nil), sold)
 	if err := b.work.Open(); err != nil {
 		t.Fatal(err)
 	}

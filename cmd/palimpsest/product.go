@@ -45,7 +45,7 @@ func (p product) serve(e *echo.Echo) {
 	keeper, invitations := newKeeper(p.base, p.keys, p.provider), identity.NewInvitations(p.people, p.db.Invitations, p.reachable())
 	signOn := newSignOn(p.base, p.people)
 	reads := p.db.Reader()
-	costs := sessiondb.New(reads).WithKeys(p.archiveKeys).Browser()
+	costs := sessiondb.New(reads, p.archiveKeys).Browser()
 	api := manage.Config{
 		Defaults: p.config.defaults(), Codecs: formats.ByFormat(),
 		People: manage.People{

@@ -25,7 +25,7 @@ type stored struct {
 func openStored(ctx context.Context, b base) (stored, error) {
 	dataKeys := datakeys.New(b.db.DataKeys, b.vault)
 	keys := archive.NewKeys(dataKeys)
-	sessions := sessiondb.New(b.db).WithKeys(keys).WithJobs(b.work)
+	sessions := sessiondb.New(b.db, keys).WithJobs(b.work)
 	due := upkeep{db: b.db, keys: dataKeys, vault: b.vault, rotation: newRotation(b.registry, b.vault.Masters()), sessions: sessions, log: b.log, now: b.now}
 	b.work.Every("upkeep", upkeepEvery, upkeepTimeout, due.run)
 	b.work.Every("fold_sums", foldEvery, foldTimeout, b.db.Usage.FoldSums)
@@ -37,7 +37,7 @@ func openStored(ctx context.Context, b base) (stored, error) {
 // openArchive opens the archive: in the database, or with its bytes moved to a
 // bucket once they are durable.
 func openArchive(ctx context.Context, b base, keys *archive.Keys) (*archivedb.DB, *archivedb.Mover, error) {
-	originals := archivedb.New(b.db).WithKeys(keys)
+	originals := archivedb.New(b.db, keys)
 	var bucket archive.Bucket
 	if b.config.BlobURL != "" {
 		var err error
@@ -46,15 +46,14 @@ func openArchive(ctx context.Context, b base, keys *archive.Keys) (*archivedb.DB
 		}
 		originals = originals.WithBucket(bucket)
 	}
-	mover := archivedb.NewMover(b.db, bucket)
-	mover.Keys = keys
+	mover := archivedb.NewMover(b.db, keys, bucket)
 	b.health.parts.watchArchive(bucket, mover.WaitsSince)
 	volume := newVolume(b.registry)
-	b.work.Share("archive", movePace(bucket != nil), moveTimeout, func(ctx context.Context) error {
+	if bucket == nil {
+		return originals, mover, nil
+	}
+	b.work.Share("archive", movePace(), moveTimeout, func(ctx context.Context) error {
 		_, err := mover.Pass(ctx)
-		if bucket == nil {
-			return err
-		}
 		now, countErr := mover.Volume(ctx)
 		if countErr == nil {
 			volume.set(now)
@@ -67,7 +66,7 @@ func openArchive(ctx context.Context, b base, keys *archive.Keys) (*archivedb.DB
 // openIndex makes what searches and indexes the archive, and embeds it where a
 // workspace wants that, in the background.
 func openIndex(b base, of stored, embedder archive.Embedder) (*archivedb.Index, error) {
-	index, err := archivedb.NewIndex(of.originals, of.archiveKeys, formats.Parse).WithEmbeddings(embedder)
+	index, err := archivedb.NewIndex(of.originals, formats.Parse).WithEmbeddings(embedder)
 	if err != nil {
 		return nil, err
 	}

@@ -25,8 +25,7 @@ const (
 )
 
 // upkeep keeps what is stored as it should be: provider keys and data keys are sealed
-// with the newest master key, nothing lies open that was stored before it was sealed, and
-// no session is kept longer than its workspace wants.
+// with the newest master key, and no session is kept longer than its workspace wants.
 type upkeep struct {
 	db       *tenantsdb.DB
 	keys     *datakeys.Keeper
@@ -40,17 +39,11 @@ type upkeep struct {
 // run does one round.
 func (u upkeep) run(ctx context.Context) error {
 	rewrapErr := u.rotation.run(ctx, u.db, u.keys, u.vault, u.log)
-	sealed := 0
-	workspaces, sealErr := u.db.Workspaces.AllWorkspaces(ctx)
-	for _, workspace := range workspaces {
-		count, err := u.sessions.Upkeep().Seal(ctx, workspace)
-		sealed, sealErr = sealed+count, errors.Join(sealErr, err)
-	}
 	deleted, sweepErr := u.sweep(ctx)
-	if sealed+deleted > 0 {
-		u.log.InfoContext(ctx, "upkeep of what is stored", "sealed", sealed, "deleted_sessions", deleted)
+	if deleted > 0 {
+		u.log.InfoContext(ctx, "upkeep of what is stored", "deleted_sessions", deleted)
 	}
-	return errors.Join(rewrapErr, sealErr, sweepErr)
+	return errors.Join(rewrapErr, sweepErr)
 }
 
 // sweep deletes everything that has expired, however much it is: a round that is cut

@@ -19,14 +19,8 @@ const (
 	embedTimeout = 10 * time.Minute
 )
 
-// movePace returns how often originals are moved: soon after exchanges were
-// recorded, and seldom where none are.
-func movePace(toBucket bool) jobs.Pace {
-	if !toBucket {
-		return jobs.Pace{Least: 10 * time.Minute, Most: 10 * time.Minute}
-	}
-	return jobs.Pace{Least: 10 * time.Second, Most: time.Minute}
-}
+// movePace returns how often originals are moved to the bucket.
+func movePace() jobs.Pace { return jobs.Pace{Least: 10 * time.Second, Most: time.Minute} }
 
 // indexPace returns how often lanes are indexed.
 func indexPace() jobs.Pace { return jobs.Pace{Least: 2 * time.Second, Most: 30 * time.Second} }

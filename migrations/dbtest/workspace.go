@@ -33,8 +33,8 @@ func FillWorkspace(t testing.TB, owner *pgxpool.Pool, workspace tenants.Workspac
 	run(t, owner, `INSERT INTO epochs (workspace_id, lane_id, number, covers, chain, projection, reason, tokens_before, tokens_after, created_at)
 		SELECT workspace_id, id, number, 20 * number, 'c', 'p', 'target', 90000, 60000, last_at
 		FROM sessions CROSS JOIN generate_series(1, 2) number WHERE workspace_id = $1 AND number <= epochs`, workspace)
-	run(t, owner, `INSERT INTO lane_inserts (workspace_id, lane_id, number, message, chain, module, text, tokens)
-		SELECT $1, md5('session' || n)::uuid, 1, 7, 'c', 'compaction-bridge', '', 100 FROM generate_series(0, $2::int - 1, 50) n`, workspace, sessions)
+	run(t, owner, `INSERT INTO lane_inserts (workspace_id, lane_id, number, message, chain, module, tokens)
+		SELECT $1, md5('session' || n)::uuid, 1, 7, 'c', 'compaction-bridge', 100 FROM generate_series(0, $2::int - 1, 50) n`, workspace, sessions)
 	fillExchanges(t, owner, workspace, exchanges, apart, ofSession)
 	run(t, owner, `INSERT INTO api_keys (workspace_id, id, name, prefix, suffix, hash, scopes, created_by)
 		SELECT $1::uuid, lpad(to_hex(n), 32, '0')::uuid, 'key ' || n, 'pk_live_' || n, 'abcd', sha256(convert_to($1::uuid::text || n, 'UTF8')), 'proxy', gen_random_uuid()

@@ -17,6 +17,7 @@ import (
 	"palimpsest/pipeline"
 	"palimpsest/pipeline/archive"
 	"palimpsest/pipeline/archive/archivedb"
+	"palimpsest/pipeline/archive/archivetest"
 	"palimpsest/pipeline/conversation"
 	"palimpsest/pipeline/idle"
 	"palimpsest/pipeline/jobs"
@@ -101,8 +102,8 @@ func (b *bench) boot(change ...func(*bench)) {
 	b.queue = jobsdb.New(jobsdb.Config{
 		Pool: b.db.WorkPool(), Joined: b.db.Joined, Metrics: jobsdb.NewMetrics(prometheus.NewRegistry()), Log: slog.New(slog.DiscardHandler), Now: b.clock,
 	})
-	b.store, b.module = sessiondb.New(b.db).WithJobs(b.queue), ipc.New(counter.Message)
-	b.archive, b.planner = archivedb.New(b.db), b.module.Plan
+	b.store, b.module = sessiondb.New(b.db, archivetest.Keys()).WithJobs(b.queue), ipc.New(counter.Message)
+	b.archive, b.planner = archivedb.New(b.db, archivetest.Keys()), b.module.Plan
 	if b.writer, err = prompt.NewWriter(b.store, counter, pipeline.NewChain(b.module).WithDeadline(time.Minute)); err != nil {
 		b.t.Fatal(err)
 	}

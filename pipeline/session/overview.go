@@ -169,7 +169,6 @@ type EpochOverview struct {
 	After  int
 	At     time.Time
 
-	HasLevels bool   // Levels is known; it is not of epochs from before it was noted
-	Levels    [3]int // tokens that it sends at L1, L2 and L3
-	Window    int    // input limit of the model at its request, in tokens; 0: unknown
+	Levels [3]int // tokens that it sends at L1, L2 and L3
+	Window int    // input limit of the model at its request, in tokens; 0: unknown
 }

@@ -11,8 +11,8 @@ import (
 // Counted is an archived message as it is counted.
 type Counted struct {
 	Role   conversation.Role
-	Flags  conversation.Flags // 0: it was stored before they were
-	Tokens int                // o200k tokens
+	Flags  conversation.Flags
+	Tokens int // o200k tokens
 }
 
 // Sent is a request of a lane, as it was recorded.

@@ -24,6 +24,7 @@ import (
 	"palimpsest/migrations/dbtest"
 	"palimpsest/pipeline/archive"
 	"palimpsest/pipeline/archive/archivedb"
+	"palimpsest/pipeline/archive/archivetest"
 	"palimpsest/pipeline/archive/blob"
 	"palimpsest/pipeline/conversation"
 	"palimpsest/pipeline/jobs"
@@ -98,13 +99,12 @@ func setup(t *testing.T, bucket archive.Bucket) *product {
 		t.Fatal(err)
 	}
 	keys := archive.NewKeys(datakeys.New(p.DB.DataKeys, safe))
-	p.archive = archivedb.New(p.DB).WithKeys(keys).WithBucket(p.bucket)
-	p.sessions = sessiondb.New(p.DB).WithKeys(keys)
-	p.index = archivedb.NewIndex(p.archive, keys, func(_ conversation.Format, raw []byte) (conversation.Message, error) {
+	p.archive = archivedb.New(p.DB, keys).WithBucket(p.bucket)
+	p.sessions = sessiondb.New(p.DB, keys)
+	p.index = archivedb.NewIndex(p.archive, func(_ conversation.Format, raw []byte) (conversation.Message, error) {
 		return anthropic.New().Parse(raw)
 	})
-	p.mover = archivedb.NewMover(p.DB, p.bucket)
-	p.mover.Keys = keys
+	p.mover = archivedb.NewMover(p.DB, keys, p.bucket)
 	p.mover.Segments.Originals, p.mover.Segments.Wait = 1, 0
 	log := slog.New(slog.DiscardHandler)
 	p.work = jobsdb.New(jobsdb.Config{
@@ -349,7 +349,7 @@ func TestWithoutItsBucketAWorkspaceIsNotErased(t *testing.T) {
 	if err := p.service.DeleteWorkspace(t.Context(), gone); err != nil {
 		t.Fatal(err)
 	}
-	without := archivedb.NewMover(p.DB, nil)
+	without := archivedb.NewMover(p.DB, archivetest.Keys(), nil)
 	if err := p.DB.Deletion.EraseSessions(t.Context(), gone); err != nil {
 		t.Fatal(err)
 	}

@@ -141,7 +141,7 @@ func bridgedAt(moment session.Moment) *bridged {
 func (m *model) levels(moment session.Moment) (held [4]int, known bool) {
 	if moment.Projection > 0 {
 		epoch := m.epoch(moment.Projection)
-		if epoch == nil || !epoch.HasLevels {
+		if epoch == nil {
 			return held, false
 		}
 		copy(held[1:], epoch.Levels[:])

@@ -4,12 +4,10 @@ import (
 	"testing"
 	"time"
 
-	"palimpsest/pipeline/archive"
 	"palimpsest/pipeline/archive/archivedb"
 	"palimpsest/pipeline/modules/patterns"
 	"palimpsest/pipeline/modules/patterns/patternsdb"
 	"palimpsest/pipeline/wire/formats"
-	"palimpsest/tenants/datakeys"
 	"palimpsest/web"
 	"palimpsest/web/live"
 )
@@ -26,7 +24,7 @@ func (p *Product) useEverywhere(t testing.TB, deps *web.Deps) {
 	t.Helper()
 	p.everywhere = everywhere{
 		Live: live.NewHub(), Learned: patternsdb.New(p.DB),
-		Index: archivedb.NewIndex(p.Archive, archive.NewKeys(datakeys.New(p.DB.DataKeys, p.vault)), formats.Parse),
+		Index: archivedb.NewIndex(p.Archive, formats.Parse),
 	}
 	deps.Live, deps.Searcher, deps.Patterns = p.Live, p.Index, p.Learned
 }

@@ -96,11 +96,12 @@ func Start(t testing.TB, options ...Option) *Product {
 	if err != nil {
 		t.Fatal(err)
 	}
+	sealing := archive.NewKeys(datakeys.New(database.DB.DataKeys, safe))
 	provider := upstream.New(true)
 	t.Cleanup(provider.Close)
 	p := &Product{
 		Database: database, DB: database.DB, Keys: keys, vault: safe, provider: provider, modules: "ipc",
-		Sessions: sessiondb.New(database.DB), Archive: archivedb.New(database.DB), ArchiveKeys: archive.NewKeys(datakeys.New(database.DB.DataKeys, safe)),
+		Sessions: sessiondb.New(database.DB, sealing), Archive: archivedb.New(database.DB, sealing), ArchiveKeys: sealing,
 	}
 	server := httptest.NewUnstartedServer(nil)
 	_, port, err := net.SplitHostPort(server.Listener.Addr().String())
@@ -184,7 +185,7 @@ func (p *Product) handler(t testing.TB, options []Option) http.Handler {
 // deletion deletes workspaces from view; what is stored of them stays.
 func (p *Product) deletion(people *identity.Service) *deletion.Service {
 	return deletion.New(deletion.Config{
-		Store: p.DB.Deletion, EraseBytes: archivedb.NewMover(p.DB, nil).Erase, ForgetJobs: func(context.Context, tenants.WorkspaceID) error { return nil }, Log: slog.New(slog.DiscardHandler), Confirm: people.Confirm,
+		Store: p.DB.Deletion, EraseBytes: archivedb.NewMover(p.DB, p.ArchiveKeys, nil).Erase, ForgetJobs: func(context.Context, tenants.WorkspaceID) error { return nil }, Log: slog.New(slog.DiscardHandler), Confirm: people.Confirm,
 		Enqueue: func(context.Context, tenants.Tenant) error { return nil },
 	})
 }

@@ -23,11 +23,13 @@ type DB struct {
 	door   batchdb.TxRunner
 	packer packer
 	bucket archive.Bucket // nil if none
-	keys   *archive.Keys  // nil if nothing is sealed
+	keys   *archive.Keys
 }
 
-// New returns the archive behind a door.
-func New(door batchdb.TxRunner) *DB { return &DB{door: door, packer: newPacker()} }
+// New returns the archive behind a door. It seals what it stores under the key of its workspace.
+func New(door batchdb.TxRunner, keys *archive.Keys) *DB {
+	return &DB{door: door, packer: newPacker(), keys: keys}
+}
 
 // WithBucket returns the archive with a bucket, into which a Mover moves its bytes.
 func (d *DB) WithBucket(bucket archive.Bucket) *DB {

@@ -18,6 +18,7 @@ import (
 	"palimpsest/migrations/dbtest"
 	"palimpsest/pipeline/archive"
 	"palimpsest/pipeline/archive/archivedb"
+	"palimpsest/pipeline/archive/archivetest"
 	"palimpsest/pipeline/batchdb"
 	"palimpsest/pipeline/conversation"
 	"palimpsest/tenants"
@@ -45,7 +46,7 @@ func (f *fixture) sibling(t testing.TB) *fixture {
 
 func newFixture(t testing.TB, door batchdb.TxRunner) *fixture {
 	t.Helper()
-	f := &fixture{door: door, archive: archivedb.New(door), workspace: addWorkspace(t, door), session: uuid.New()}
+	f := &fixture{door: door, archive: archivedb.New(door, archivetest.Keys()), workspace: addWorkspace(t, door), session: uuid.New()}
 	f.in(t, func(tx *gorm.DB) error {
 		return tx.Exec(`INSERT INTO sessions (workspace_id, id, api_key_id, format, source, started_at, last_at)
 			VALUES (?, ?, ?, 'anthropic', 'lineage', now(), now())`, f.workspace, f.session, uuid.New()).Error
@@ -148,7 +149,7 @@ func TestEveryOriginalIsRestoredByteForByte(t *testing.T) {
 	messages := odd()
 	f.put(t, entries(messages...)...)
 
-	restarted := archivedb.New(f.door)
+	restarted := archivedb.New(f.door, archivetest.Keys())
 	for i, want := range messages {
 		got, err := restarted.Original(t.Context(), f.workspace, f.lane, i)
 		if err != nil {
@@ -198,13 +199,14 @@ func TestCompressionIsUsedOnlyWhereItHelps(t *testing.T) {
 	})
 	compressed := 0
 	for _, object := range stored {
-		if object.Bytes > object.Size {
-			t.Errorf("a message of %d bytes takes %d", object.Size, object.Bytes)
+		packed := object.Bytes - archive.SealedOverhead
+		if packed > object.Size {
+			t.Errorf("a message of %d bytes takes %d", object.Size, packed)
 		}
-		if object.Encoding == 0 && object.Bytes != object.Size {
-			t.Errorf("a plain message of %d bytes takes %d", object.Size, object.Bytes)
+		if object.Encoding == 2 && packed != object.Size {
+			t.Errorf("a message of %d bytes that is not compressed takes %d", object.Size, packed)
 		}
-		compressed += object.Encoding
+		compressed += object.Encoding - 2
 	}
 	if len(stored) != len(messages) || compressed < 3 {
 		t.Errorf("%d of %d messages are compressed", compressed, len(stored))

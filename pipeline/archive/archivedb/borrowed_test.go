@@ -15,7 +15,7 @@ import (
 // one of another workspace, is damage where it is copied to, though its proof is genuine.
 func TestChainOfAnotherLaneIsNoProof(t *testing.T) {
 	t.Parallel()
-	f := sealedSetup(t)
+	f := setup(t)
 	elsewhere := f.sibling(t)
 	elsewhere.archive = f.archive
 	same := *f

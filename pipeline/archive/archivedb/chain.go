@@ -52,7 +52,7 @@ const (
 // archive.ErrNotFound for a lane that is not there, and archive.ErrDamaged if
 // someone without the workspace's key has changed what is stored of the chain.
 func (d *DB) Head(ctx context.Context, workspace tenants.WorkspaceID, lane uuid.UUID) (archive.Head, error) {
-	key, err := keyOf(ctx, d.keys, workspace)
+	key, err := d.keys.Key(ctx, workspace)
 	if err != nil {
 		return archive.Head{}, err
 	}
@@ -92,7 +92,7 @@ type link struct {
 	hash  conversation.Hash
 }
 
-// head returns the head that is stored, proven with the key, if there is one.
+// head returns the head that is stored, proven with the key.
 func (c *chain) head(key *archive.Key) (archive.Head, error) {
 	if c.link == nil && c.messages == 0 {
 		return archive.NewHead(), nil
@@ -101,7 +101,7 @@ func (c *chain) head(key *archive.Key) (archive.Head, error) {
 		return archive.Head{}, fmt.Errorf("%w: its link has %d bytes", archive.ErrDamaged, len(c.link))
 	}
 	head := archive.Head{Messages: c.messages, Link: conversation.Hash(c.link)}
-	if key != nil && !hmac.Equal(c.proof, proofOf(key, c.lane, head)) {
+	if !hmac.Equal(c.proof, proofOf(key, c.lane, head)) {
 		return archive.Head{}, fmt.Errorf("%w: its proof is another's", archive.ErrDamaged)
 	}
 	return head, nil
@@ -110,9 +110,6 @@ func (c *chain) head(key *archive.Key) (archive.Head, error) {
 // proofOf proves a lane's head: who can write into the database but does not have
 // the key cannot make it.
 func proofOf(key *archive.Key, lane uuid.UUID, head archive.Head) []byte {
-	if key == nil {
-		return nil
-	}
 	about := append([]byte("chain "), lane[:]...)
 	about = binary.BigEndian.AppendUint64(about, uint64(head.Messages)) //nolint:gosec // a count
 	return key.Proof(append(about, head.Link[:]...))
@@ -131,7 +128,7 @@ func lanesOf(runs []Run) [][16]byte {
 // extendChains links what has been stored in some lanes. A chain whose proof fails
 // stays as it is: anyone who checks the lane is told, and nothing is stopped by it.
 func (d *DB) extendChains(tx *gorm.DB, workspace tenants.WorkspaceID, lanes [][16]byte) error {
-	key, err := keyOf(tx.Statement.Context, d.keys, workspace)
+	key, err := d.keys.Key(tx.Statement.Context, workspace)
 	if err != nil {
 		return err
 	}

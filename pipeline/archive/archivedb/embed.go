@@ -78,7 +78,7 @@ func knownVector(workspace tenants.WorkspaceID, model string, place vectorPlace)
 }
 
 // WithEmbeddings returns the index that also searches by embeddings, in workspaces
-// that have set a model for them. Its archive must have keys: vectors are sealed.
+// that have set a model for them. Vectors are sealed.
 func (x *Index) WithEmbeddings(embedder archive.Embedder) (*Index, error) {
 	known, err := localcache.New[string](localcache.Options[vector]{
 		MaximumWeight:     vectorMemory,
@@ -88,7 +88,7 @@ func (x *Index) WithEmbeddings(embedder archive.Embedder) (*Index, error) {
 	if err != nil {
 		return nil, fmt.Errorf("known vectors: %w", err)
 	}
-	return &Index{archive: x.archive, keys: x.keys, parse: x.parse, embeddings: &embeddings{embedder: embedder, known: known, query: queryTimeout, all: vectorTimeout}}, nil
+	return &Index{archive: x.archive, parse: x.parse, embeddings: &embeddings{embedder: embedder, known: known, query: queryTimeout, all: vectorTimeout}}, nil
 }
 
 // EmbedPending embeds documents that have no vector of their workspace's model yet,
@@ -210,12 +210,9 @@ func (x *Index) readWindow(ctx context.Context, workspace tenants.WorkspaceID, d
 // embed has documents embedded and keeps their vectors. Those without a text get an
 // empty one, so that they are not asked for again.
 func (x *Index) embed(ctx context.Context, workspace tenants.WorkspaceID, model string, documents []unembedded) error {
-	key, err := keyOf(ctx, x.archive.keys, workspace)
+	key, err := x.archive.keys.Key(ctx, workspace)
 	if err != nil {
 		return err
-	}
-	if key == nil {
-		return errNoKey
 	}
 	var texts []string
 	for i := range documents {

@@ -44,8 +44,8 @@ func (m *Mover) Erase(ctx context.Context, workspace tenants.WorkspaceID) error 
 	if m.bucket == nil {
 		return m.nothingElsewhere(ctx, workspace)
 	}
-	pass := pass{Mover: m, workspace: workspace, damaged: [][]byte{}}
-	if err := pass.prepare(ctx); err != nil {
+	pass, err := m.newPass(ctx, workspace)
+	if err != nil {
 		return fmt.Errorf("erase archived bytes: %w", err)
 	}
 	if err := pass.erase(ctx); err != nil {

@@ -43,7 +43,7 @@ type storedBytes struct {
 // originals reads the messages that were stored, each proven by its hash or with what is wrong
 // with it.
 func (d *DB) originals(ctx context.Context, workspace tenants.WorkspaceID, stored []*storedBytes) error {
-	key, err := keyOf(ctx, d.keys, workspace)
+	key, err := d.keys.Key(ctx, workspace)
 	if err != nil {
 		return err
 	}

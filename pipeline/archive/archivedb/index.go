@@ -11,7 +11,6 @@ import (
 	"golang.org/x/crypto/blake2b"
 	"gorm.io/gorm"
 
-	"palimpsest/pipeline/archive"
 	"palimpsest/pipeline/archive/search"
 	"palimpsest/pipeline/batchdb"
 	"palimpsest/pipeline/conversation"
@@ -101,15 +100,14 @@ type Parse func(format conversation.Format, raw []byte) (conversation.Message, e
 // archive, and searched. The database holds hashes of terms, not their text.
 type Index struct {
 	archive *DB
-	keys    *archive.Keys
 	parse   Parse
 
 	embeddings *embeddings // nil: the text alone is searched
 }
 
-// NewIndex returns the index over an archive, of which keys hash the terms.
-func NewIndex(originals *DB, keys *archive.Keys, parse Parse) *Index {
-	return &Index{archive: originals, keys: keys, parse: parse}
+// NewIndex returns the index over an archive, by whose keys terms are hashed.
+func NewIndex(originals *DB, parse Parse) *Index {
+	return &Index{archive: originals, parse: parse}
 }
 
 // WaitsSince returns since when the oldest lane waits to be indexed; the zero time if none

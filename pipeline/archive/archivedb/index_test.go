@@ -15,6 +15,7 @@ import (
 	"palimpsest/migrations/dbtest"
 	"palimpsest/pipeline/archive"
 	"palimpsest/pipeline/archive/archivedb"
+	"palimpsest/pipeline/archive/archivetest"
 	"palimpsest/pipeline/archive/search"
 	"palimpsest/pipeline/conversation"
 	"palimpsest/pipeline/wire/anthropic"
@@ -72,7 +73,7 @@ func TestOnlyWhatIsNewIsReadToIndexIt(t *testing.T) {
 	t.Parallel()
 	f := setup(t)
 	read := 0
-	index := archivedb.NewIndex(f.archive, keys(), func(format conversation.Format, raw []byte) (conversation.Message, error) {
+	index := archivedb.NewIndex(f.archive, func(format conversation.Format, raw []byte) (conversation.Message, error) {
 		read++
 		return parse(format, raw)
 	})
@@ -110,7 +111,7 @@ func TestAnotherWorkerGoesOnWhereOneStopped(t *testing.T) {
 	f.put(t, entries(messages...)...)
 	ctx, stop := context.WithCancel(t.Context())
 	parsed := 0
-	stopping := archivedb.NewIndex(f.archive, keys(), func(format conversation.Format, raw []byte) (conversation.Message, error) {
+	stopping := archivedb.NewIndex(f.archive, func(format conversation.Format, raw []byte) (conversation.Message, error) {
 		if parsed++; parsed == 500 {
 			stop()
 		}
@@ -140,7 +141,7 @@ func TestALaneThatFailsLetsTheOthersGoOn(t *testing.T) {
 	f.put(t, entries(talk()...)...)
 	other := f.sibling(t)
 	other.put(t, entries(talk()...)...)
-	index := archivedb.NewIndex(f.archive, archive.NewKeys(failingKeys{of: f.workspace}), parse)
+	index := archivedb.NewIndex(archivedb.New(f.door, archive.NewKeys(failingKeys{of: f.workspace})), parse)
 	if done, err := index.IndexPending(t.Context(), 10); err == nil || done != 7 {
 		t.Errorf("%d messages, %v; want those of the other workspace and an error", done, err)
 	}
@@ -153,7 +154,7 @@ func TestALaneThatFailsLetsTheOthersGoOn(t *testing.T) {
 func TestIndexLagGrowsWhileALaneFails(t *testing.T) {
 	t.Parallel()
 	f := setup(t)
-	index := archivedb.NewIndex(f.archive, archive.NewKeys(failingKeys{of: f.workspace}), parse)
+	index := archivedb.NewIndex(archivedb.New(f.door, archive.NewKeys(failingKeys{of: f.workspace})), parse)
 	if since, err := index.WaitsSince(t.Context()); err != nil || !since.IsZero() {
 		t.Errorf("with nothing to index: %s, %v", since, err)
 	}
@@ -197,7 +198,7 @@ func TestALaneThatGoesWhileItIsIndexedFailsAlone(t *testing.T) {
 	f := setup(t)
 	lanes := f.threeTalks(t)
 	read := 0
-	index := archivedb.NewIndex(f.archive, keys(), func(format conversation.Format, raw []byte) (conversation.Message, error) {
+	index := archivedb.NewIndex(f.archive, func(format conversation.Format, raw []byte) (conversation.Message, error) {
 		if read++; read == 2*len(talk()) { // the second lane has been read
 			f.deleteLane(t, lanes[1])
 		}
@@ -216,7 +217,7 @@ func TestALaneThatIsGoneLeavesTheOthersTogether(t *testing.T) {
 	t.Parallel()
 	f := setup(t)
 	lanes := f.threeTalks(t)
-	index := archivedb.NewIndex(f.archive, archive.NewKeys(keysAfter(func() { f.deleteLane(t, lanes[1]) })), parse)
+	index := archivedb.NewIndex(archivedb.New(f.door, archive.NewKeys(keysAfter(func() { f.deleteLane(t, lanes[1]) }))), parse)
 	if done, err := index.IndexPending(t.Context(), 10); err == nil || done != 2*len(talk()) {
 		t.Errorf("%d messages, %v; want those of two lanes and an error", done, err)
 	}
@@ -236,7 +237,7 @@ func TestALaneThatGrowsWhileItIsIndexedWaitsOn(t *testing.T) {
 	f := setup(t)
 	f.put(t, entries(talk()...)...)
 	read := 0
-	index := archivedb.NewIndex(f.archive, keys(), func(format conversation.Format, raw []byte) (conversation.Message, error) {
+	index := archivedb.NewIndex(f.archive, func(format conversation.Format, raw []byte) (conversation.Message, error) {
 		if read++; read == len(talk()) {
 			f.put(t, at(len(talk()), say("user", "one more"))...)
 		}
@@ -259,7 +260,7 @@ func (k failingKeys) DataKey(ctx context.Context, workspace tenants.WorkspaceID)
 	if workspace == k.of {
 		return nil, errors.New("no key")
 	}
-	return fixedKeys{}.DataKey(ctx, workspace)
+	return archivetest.DataKeys("").DataKey(ctx, workspace)
 }
 
 // keysAfter has keys once something was done.
@@ -267,7 +268,7 @@ type keysAfter func()
 
 func (k keysAfter) DataKey(ctx context.Context, workspace tenants.WorkspaceID) ([]byte, error) {
 	k()
-	return fixedKeys{}.DataKey(ctx, workspace)
+	return archivetest.DataKeys("").DataKey(ctx, workspace)
 }
 
 func TestAForkIsSearchedWithWhatItShares(t *testing.T) {

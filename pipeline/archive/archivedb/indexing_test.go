@@ -27,7 +27,7 @@ func TestClaimedLanesAreIndexedByOneProcess(t *testing.T) {
 	}
 	var parsed atomic.Int64
 	index := func() *archivedb.Index {
-		return archivedb.NewIndex(f.archive, keys(), func(format conversation.Format, raw []byte) (conversation.Message, error) {
+		return archivedb.NewIndex(f.archive, func(format conversation.Format, raw []byte) (conversation.Message, error) {
 			parsed.Add(1)
 			return parse(format, raw)
 		})

@@ -38,7 +38,7 @@ type laneWork struct {
 // open begins with lanes of a workspace: it reads what is known of them. A lane that is gone
 // is left out.
 func (x *Index) open(ctx context.Context, workspace tenants.WorkspaceID, lanes ...uuid.UUID) ([]*laneWork, error) {
-	key, err := x.keys.TermKey(ctx, workspace)
+	key, err := x.archive.keys.TermKey(ctx, workspace)
 	if err != nil {
 		return nil, err
 	}

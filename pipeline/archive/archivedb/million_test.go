@@ -18,6 +18,7 @@ import (
 	"palimpsest/migrations/dbtest"
 	"palimpsest/pipeline/archive"
 	"palimpsest/pipeline/archive/archivedb"
+	"palimpsest/pipeline/archive/archivetest"
 )
 
 // rareWords are words of which each document of a large workspace has some: the n-th
@@ -169,7 +170,7 @@ func TestALargeWorkspaceIsSearchedByItsRareWords(t *testing.T) {
 func fillIndex(b testing.TB, owner *pgxpool.Pool, f *fixture, documents int) uuid.UUID {
 	b.Helper()
 	ctx := b.Context()
-	hashes, err := archivedb.TermHashes(keys(), f.workspace, rareWords)
+	hashes, err := archivedb.TermHashes(archivetest.Keys(), f.workspace, rareWords)
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -184,7 +185,7 @@ func fillIndex(b testing.TB, owner *pgxpool.Pool, f *fixture, documents int) uui
 	}
 	random := rand.New(rand.NewPCG(1, 2))
 	words := rand.NewZipf(random, 1.1, 8, rareWords-1)
-	bash, err := archivedb.ToolHash(keys(), f.workspace, "Bash")
+	bash, err := archivedb.ToolHash(archivetest.Keys(), f.workspace, "Bash")
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -17,8 +17,6 @@ import (
 )
 
 const (
-	// moverBatch bounds the objects that one transaction seals, links or forgets.
-	moverBatch = 64
 	// moverTimeout bounds one operation on the bucket.
 	moverTimeout = time.Minute
 	// moverFor is how long a workspace is one process's: longer than a turn takes. What a
@@ -31,15 +29,12 @@ const (
 // The statements of the mover.
 const (
 	sqlWorkspaces = `SELECT workspace_id FROM workspaces ORDER BY workspace_id`
-	// Whether a workspace is nobody's and has something to move, to delete, to link or to seal.
+	// Whether a workspace is nobody's and has something to move or to delete.
 	sqlMoverClaim = `INSERT INTO archive_movers (workspace_id, until) SELECT $1, now() + make_interval(secs => $2)
-		WHERE $3 AND EXISTS (SELECT FROM archive_objects WHERE workspace_id = $1 AND place = 0 AND created_at <= now() - make_interval(secs => $4))
-			OR $3 AND EXISTS (SELECT FROM archive_objects WHERE workspace_id = $1 AND place = 0 OFFSET $5)
-			OR $3 AND EXISTS (SELECT FROM archive_objects WHERE workspace_id = $1 AND place = 2)
-			OR $3 AND EXISTS (SELECT FROM archive_segments WHERE workspace_id = $1 AND (state <> 1 OR dead_since IS NOT NULL))
-			OR EXISTS (SELECT FROM archive_objects WHERE workspace_id = $1 AND encoding < 2 AND place = 0)
-			OR EXISTS (SELECT FROM lanes l WHERE l.workspace_id = $1 AND l.chain_link IS NULL
-				AND EXISTS (SELECT FROM archive_entries e WHERE e.workspace_id = $1 AND e.lane_id = l.id))
+		WHERE EXISTS (SELECT FROM archive_objects WHERE workspace_id = $1 AND place = 0 AND created_at <= now() - make_interval(secs => $3))
+			OR EXISTS (SELECT FROM archive_objects WHERE workspace_id = $1 AND place = 0 OFFSET $4)
+			OR EXISTS (SELECT FROM archive_objects WHERE workspace_id = $1 AND place = 2)
+			OR EXISTS (SELECT FROM archive_segments WHERE workspace_id = $1 AND (state <> 1 OR dead_since IS NOT NULL))
 		ON CONFLICT (workspace_id) DO UPDATE SET until = excluded.until WHERE archive_movers.until <= now()`
 	sqlMoverRelease    = `UPDATE archive_movers SET until = '-infinity' WHERE workspace_id = $1`
 	sqlMoverWaitsSince = `SELECT archive_waits_since()`
@@ -48,25 +43,21 @@ const (
 )
 
 // Mover moves archived bytes from the database, where they became durable, into segments of a
-// bucket, seals what was stored before there were keys, and links the chains of
-// lanes that have none. While the bucket is down the bytes stay where they are;
-// without a bucket nothing is moved. Any number of processes may do it at once: each workspace
-// is one's at a time.
+// bucket. While the bucket is down the bytes stay where they are; without a bucket nothing is
+// moved. Any number of processes may do it at once: each workspace is one's at a time.
 type Mover struct {
 	door   batchdb.TxRunner
 	bucket archive.Bucket // nil if none
 	packer packer
-
-	// Keys are the archive's, nil where it seals nothing.
-	Keys *archive.Keys
+	keys   *archive.Keys
 
 	// Segments says how originals are packed.
 	Segments Segments
 }
 
 // NewMover returns a Mover with the default segments. The bucket may be nil.
-func NewMover(door batchdb.TxRunner, bucket archive.Bucket) *Mover {
-	return &Mover{door: door, bucket: bucket, packer: newPacker(), Segments: DefaultSegments()}
+func NewMover(door batchdb.TxRunner, keys *archive.Keys, bucket archive.Bucket) *Mover {
+	return &Mover{door: door, bucket: bucket, packer: newPacker(), keys: keys, Segments: DefaultSegments()}
 }
 
 // Pass moves what is due from the database into the bucket, deletes
@@ -74,6 +65,9 @@ func NewMover(door batchdb.TxRunner, bucket archive.Bucket) *Mover {
 // take turns of a few segments each. The pass ends at the first failure of the bucket. Objects
 // that are damaged stay where they are; the pass goes on and ends with archive.ErrDamaged.
 func (m *Mover) Pass(ctx context.Context) (int, error) {
+	if m.bucket == nil {
+		return 0, nil
+	}
 	waiting, err := m.workspaces(ctx)
 	if err != nil {
 		return 0, err
@@ -126,8 +120,8 @@ func (m *Mover) turn(ctx context.Context, workspace tenants.WorkspaceID) (moved 
 		defer cancel()
 		err = errors.Join(err, m.exec(release, workspace, sqlMoverRelease, workspace))
 	}()
-	pass := pass{Mover: m, workspace: workspace, damaged: [][]byte{}}
-	if err := pass.prepare(ctx); err != nil {
+	pass, err := m.newPass(ctx, workspace)
+	if err != nil {
 		return 0, false, err
 	}
 	more, err = pass.run(ctx)
@@ -141,7 +135,7 @@ func (m *Mover) claim(ctx context.Context, workspace tenants.WorkspaceID) (bool,
 	var claimed int64
 	err := m.door.InTenant(ctx, workspace, func(tx *gorm.DB) error {
 		result, err := tx.Statement.ConnPool.ExecContext(ctx, sqlMoverClaim, workspace, moverFor.Seconds(),
-			m.bucket != nil, m.Segments.Wait.Seconds(), m.Segments.Few)
+			m.Segments.Wait.Seconds(), m.Segments.Few)
 		if err != nil {
 			return err
 		}
@@ -219,30 +213,25 @@ type pass struct {
 	*Mover
 
 	workspace tenants.WorkspaceID
-	key       *archive.Key // nil if nothing is sealed
+	key       *archive.Key
 	moved     int
 	damaged   [][]byte   // hashes
 	kept      [][16]byte // segments with something damaged
 }
 
+func (m *Mover) newPass(ctx context.Context, workspace tenants.WorkspaceID) (*pass, error) {
+	key, err := m.keys.Key(ctx, workspace)
+	return &pass{Mover: m, workspace: workspace, key: key, damaged: [][]byte{}}, err
+}
+
 // run does what is short to its end, and moves and compacts some segments.
 func (p *pass) run(ctx context.Context) (more bool, err error) {
-	steps := []func(context.Context) (more bool, err error){p.link}
-	if p.Keys != nil {
-		steps = append(steps, p.seal)
-	}
-	if p.bucket != nil {
-		steps = append(steps, p.abandon, p.forget)
-	}
-	for _, step := range steps {
+	for _, step := range []func(context.Context) (more bool, err error){p.abandon, p.forget} {
 		for again := true; again; {
 			if again, err = step(ctx); err != nil {
 				return false, err
 			}
 		}
-	}
-	if p.bucket == nil {
-		return false, nil
 	}
 	moreToMove, err := p.move(ctx)
 	if err != nil {

@@ -169,12 +169,9 @@ func (l lookup) vectors(ctx context.Context, model string, documents []rankedDoc
 // readVectors adds the vectors of places, from the database. One that does not open is
 // left out: it is no reason to find nothing.
 func (l lookup) readVectors(ctx context.Context, model string, places []vectorPlace, vectors map[vectorPlace]vector) error {
-	key, err := keyOf(ctx, l.archive.keys, l.workspace)
+	key, err := l.archive.keys.Key(ctx, l.workspace)
 	if err != nil {
 		return err
-	}
-	if key == nil {
-		return errNoKey
 	}
 	var wanted vectorRows
 	for _, place := range places {

@@ -113,7 +113,7 @@ type object struct {
 func (d *DB) putObjects(tx *gorm.DB, workspace tenants.WorkspaceID, objects []object) error {
 	slices.SortFunc(objects, func(a, b object) int { return bytes.Compare(a.hash[:], b.hash[:]) })
 	objects = slices.CompactFunc(objects, func(a, b object) bool { return a.hash == b.hash })
-	key, err := keyOf(tx.Statement.Context, d.keys, workspace)
+	key, err := d.keys.Key(tx.Statement.Context, workspace)
 	if err != nil {
 		return err
 	}

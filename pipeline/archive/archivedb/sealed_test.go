@@ -17,34 +17,10 @@ import (
 	"palimpsest/migrations/dbtest"
 	"palimpsest/pipeline/archive"
 	"palimpsest/pipeline/archive/archivedb"
+	"palimpsest/pipeline/archive/archivetest"
 	"palimpsest/pipeline/archive/blob"
 	"palimpsest/tenants"
 )
-
-// fixedKeys makes the data key of a workspace from its id.
-type fixedKeys struct{ salt string }
-
-func (k fixedKeys) DataKey(_ context.Context, workspace tenants.WorkspaceID) ([]byte, error) {
-	key := sha256.Sum256(append([]byte(k.salt), workspace[:]...))
-	return key[:], nil
-}
-
-func keys() *archive.Keys { return archive.NewKeys(fixedKeys{}) }
-
-// sealedSetup is setup with an archive that seals.
-func sealedSetup(t testing.TB) *fixture {
-	t.Helper()
-	f := setup(t)
-	f.archive = f.archive.WithKeys(keys())
-	return f
-}
-
-// sealingMover returns a mover that seals; the bucket may be nil.
-func (f *fixture) sealingMover(bucket archive.Bucket) *archivedb.Mover {
-	mover := f.mover(bucket)
-	mover.Keys = keys()
-	return mover
-}
 
 // readable returns how many objects in the database hold a text as it is.
 func (f *fixture) readable(t testing.TB, text string) int {
@@ -59,13 +35,13 @@ func (f *fixture) readable(t testing.TB, text string) int {
 // E2
 func TestSealedOriginalsAreRestoredByteForByteAfterARestart(t *testing.T) {
 	t.Parallel()
-	f := sealedSetup(t)
+	f := setup(t)
 	messages := append(odd(), []byte("a canary that nobody may read"))
 	f.put(t, entries(messages...)...)
 	if got := f.readable(t, "a canary"); got != 0 {
 		t.Errorf("%d objects lie open in the database", got)
 	}
-	restarted := archivedb.New(f.door).WithKeys(keys())
+	restarted := archivedb.New(f.door, archivetest.Keys())
 	f.restores(t, restarted, messages)
 	if count, err := verify(t.Context(), restarted, f.workspace, f.lane); err != nil || count != len(messages) {
 		t.Errorf("verified %d messages, %v", count, err)
@@ -78,22 +54,18 @@ func TestSealedOriginalsAreRestoredByteForByteAfterARestart(t *testing.T) {
 
 func TestWithoutTheKeyNothingOpens(t *testing.T) {
 	t.Parallel()
-	f := sealedSetup(t)
+	f := setup(t)
 	f.put(t, entries([]byte("secret"))...)
-	for name, reader := range map[string]*archivedb.DB{
-		"no keys":       archivedb.New(f.door),
-		"another's key": archivedb.New(f.door).WithKeys(archive.NewKeys(fixedKeys{"another"})),
-	} {
-		if got, err := reader.Original(t.Context(), f.workspace, f.lane, 0); err == nil || got.Raw != nil {
-			t.Errorf("%s: %q, %v", name, got.Raw, err)
-		}
+	reader := archivedb.New(f.door, archivetest.KeysOf("another installation"))
+	if got, err := reader.Original(t.Context(), f.workspace, f.lane, 0); !errors.Is(err, archive.ErrDamaged) || got.Raw != nil {
+		t.Errorf("%q, %v", got.Raw, err)
 	}
 }
 
 // S5, S15: sealed bytes open only in their workspace and under their hash.
 func TestSealedBytesOpenNowhereElse(t *testing.T) {
 	t.Parallel()
-	f := sealedSetup(t)
+	f := setup(t)
 	f.put(t, entries([]byte("one"), []byte("two"))...)
 	other := f.sibling(t)
 	other.archive = f.archive
@@ -119,10 +91,10 @@ func TestABucketHoldsNothingReadableNotEvenNames(t *testing.T) {
 	for kind, bucket := range map[string]archive.Bucket{"directory": directory(t), "S3": newFaultyStore(t).bucket} {
 		t.Run(kind, func(t *testing.T) {
 			t.Parallel()
-			f := sealedSetup(t)
+			f := setup(t)
 			messages := odd()
 			f.put(t, entries(messages...)...)
-			if moved, err := f.sealingMover(bucket).Pass(t.Context()); err != nil || moved != len(messages) {
+			if moved, err := f.mover(bucket).Pass(t.Context()); err != nil || moved != len(messages) {
 				t.Fatalf("moved %d, %v", moved, err)
 			}
 			for _, message := range messages {
@@ -130,7 +102,7 @@ func TestABucketHoldsNothingReadableNotEvenNames(t *testing.T) {
 					t.Errorf("the hash of a message is a name in the bucket: %v", err)
 				}
 			}
-			restarted := archivedb.New(f.door).WithBucket(bucket).WithKeys(keys())
+			restarted := archivedb.New(f.door, archivetest.Keys()).WithBucket(bucket)
 			f.restores(t, restarted, messages)
 			if count, err := verify(t.Context(), restarted, f.workspace, f.lane); err != nil || count != len(messages) {
 				t.Errorf("verified %d messages, %v", count, err)
@@ -143,7 +115,7 @@ func TestABucketHoldsNothingReadableNotEvenNames(t *testing.T) {
 // name, and other bytes, in another.
 func TestNamesInABucketBelongToTheirWorkspace(t *testing.T) {
 	t.Parallel()
-	f := sealedSetup(t)
+	f := setup(t)
 	other := f.sibling(t)
 	other.archive = f.archive
 	f.put(t, entries(odd()...)...)
@@ -153,7 +125,7 @@ func TestNamesInABucketBelongToTheirWorkspace(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	mover := f.sealingMover(bucket)
+	mover := f.mover(bucket)
 	mover.Segments.Originals = 1
 	if moved, err := mover.Pass(t.Context()); err != nil || moved != 2*len(odd()) {
 		t.Fatalf("moved %d, %v", moved, err)
@@ -183,48 +155,10 @@ func TestNamesInABucketBelongToTheirWorkspace(t *testing.T) {
 	}
 }
 
-func TestWhatWasStoredBeforeThereWereKeysIsSealedInTheBackground(t *testing.T) {
-	t.Parallel()
-	f, root := setup(t), t.TempDir()
-	bucket, err := blob.NewDirectory(root)
-	if err != nil {
-		t.Fatal(err)
-	}
-	messages := odd()
-	f.put(t, entries(messages...)...) // open
-	reader := archivedb.New(f.door).WithBucket(bucket).WithKeys(keys())
-	for range 2 {
-		if _, err := f.sealingMover(bucket).Pass(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-		f.restores(t, reader, messages)
-	}
-	held := f.inBucket(t, root)
-	if len(held) != 1 || strings.Contains(held[0], "role") || strings.Contains(held[0], "\x28\xb5\x2f\xfd") {
-		t.Errorf("%d objects, or one lies open", len(held))
-	}
-}
-
-func TestWithoutABucketTheDatabaseIsSealedInTheBackground(t *testing.T) {
-	t.Parallel()
-	f := setup(t)
-	messages := odd()
-	f.put(t, entries(messages...)...)
-	for range 2 {
-		if _, err := f.sealingMover(nil).Pass(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if got := f.readable(t, "role"); got != 0 {
-		t.Errorf("%d objects lie open", got)
-	}
-	f.restores(t, archivedb.New(f.door).WithKeys(keys()), messages)
-}
-
 // More messages than one statement takes are stored like fewer, each once, in order.
 func TestHistoryOfManyMessagesIsStoredWhole(t *testing.T) {
 	t.Parallel()
-	f := sealedSetup(t)
+	f := setup(t)
 	messages := make([][]byte, 10_000)
 	for i := range messages {
 		messages[i] = fmt.Appendf(nil, "message %d", i%9_000)
@@ -243,7 +177,6 @@ func TestTamperingWithAManifestIsNoticed(t *testing.T) {
 	t.Parallel()
 	database := dbtest.New(t)
 	shared := newFixture(t, database.DB)
-	shared.archive = shared.archive.WithKeys(keys())
 	owner := database.Owner(t)
 	for name, statement := range map[string]string{
 		"a row taken away":       "DELETE FROM archive_entries WHERE lane_id = $1 AND index = 2",
@@ -281,7 +214,7 @@ func TestTamperingWithAManifestIsNoticed(t *testing.T) {
 
 func TestAChainWaitsForAGapAndGoesOnBehindIt(t *testing.T) {
 	t.Parallel()
-	f := sealedSetup(t)
+	f := setup(t)
 	head := func() archive.Head {
 		t.Helper()
 		head, err := f.archive.Head(t.Context(), f.workspace, f.lane)
@@ -310,7 +243,7 @@ func TestAChainWaitsForAGapAndGoesOnBehindIt(t *testing.T) {
 
 func TestAForksChainGoesOnFromItsParents(t *testing.T) {
 	t.Parallel()
-	f := sealedSetup(t)
+	f := setup(t)
 	for index := range 4 {
 		f.put(t, entry(index, fmt.Appendf(nil, "message %d", index)))
 	}
@@ -331,21 +264,6 @@ func TestAForksChainGoesOnFromItsParents(t *testing.T) {
 	}
 	if count, err := verify(t.Context(), f.archive, f.workspace, fork.lane); err != nil || count != 4 {
 		t.Errorf("verified %d messages, %v", count, err)
-	}
-}
-
-func TestLanesFromBeforeGetTheirChainInTheBackground(t *testing.T) {
-	t.Parallel()
-	f := sealedSetup(t)
-	f.put(t, entries(odd()...)...)
-	f.in(t, func(tx *gorm.DB) error {
-		return tx.Exec("UPDATE lanes SET chain_messages = 0, chain_link = NULL, chain_proof = NULL").Error
-	})
-	if _, err := f.sealingMover(nil).Pass(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	if head, err := f.archive.Head(t.Context(), f.workspace, f.lane); err != nil || head.Messages != len(odd()) {
-		t.Errorf("%d messages are linked, %v", head.Messages, err)
 	}
 }
 

@@ -194,7 +194,7 @@ func (l lookup) best(ctx context.Context, query *archive.Query, question search.
 
 // arguments are those of search_documents.
 func (l lookup) arguments(ctx context.Context, query *archive.Query, question search.Question, most int) ([]any, error) {
-	key, err := l.keys.TermKey(ctx, l.workspace)
+	key, err := l.archive.keys.TermKey(ctx, l.workspace)
 	if err != nil {
 		return nil, err
 	}
@@ -223,7 +223,7 @@ func (l lookup) required(ctx context.Context, query *archive.Query) (*string, er
 	if len(terms) == 0 {
 		return nil, nil //nolint:nilnil // a filter that is left open
 	}
-	key, err := l.keys.TermKey(ctx, l.workspace)
+	key, err := l.archive.keys.TermKey(ctx, l.workspace)
 	if err != nil {
 		return nil, err
 	}

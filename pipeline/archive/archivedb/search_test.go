@@ -22,7 +22,9 @@ func parse(_ conversation.Format, raw []byte) (conversation.Message, error) {
 	return anthropic.New().Parse(raw)
 }
 
-func (f *fixture) index() *archivedb.Index { return archivedb.NewIndex(f.archive, keys(), parse) }
+func (f *fixture) index() *archivedb.Index {
+	return archivedb.NewIndex(f.archive, parse)
+}
 
 // indexed indexes everything that waits.
 func (f *fixture) indexed(t testing.TB) *archivedb.Index {
@@ -127,7 +129,7 @@ func TestRecallsThatAnOlderIndexHasAreNotFound(t *testing.T) {
 		map[string]any{"type": "tool_result", "tool_use_id": "b1", "content": "DROP INDEX duplicate"},
 	}})
 	f.put(t, entries(append(messages, both, answers)...)...)
-	older := archivedb.NewIndex(f.archive, keys(), func(format conversation.Format, raw []byte) (conversation.Message, error) {
+	older := archivedb.NewIndex(f.archive, func(format conversation.Format, raw []byte) (conversation.Message, error) {
 		return parse(format, bytes.ReplaceAll(raw, []byte("recall_"), []byte("reread_")))
 	})
 	if _, err := older.IndexPending(t.Context(), 10); err != nil {

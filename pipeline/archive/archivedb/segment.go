@@ -181,16 +181,10 @@ func (p *pass) moveSegment(ctx context.Context, hashes [][]byte) (moved int, dam
 
 // part proves an original and returns it as it goes into a segment.
 func (p *pass) part(original *storedBytes) (packed, error) {
-	raw, err := p.packer.restore(p.key, original.form, original.bytes, original.hash, original.size)
-	if err != nil {
+	if _, err := p.packer.restore(p.key, original.form, original.bytes, original.hash, original.size); err != nil {
 		return packed{}, fmt.Errorf("object %x: %w", original.hash[:6], err)
 	}
-	part := packed{original.hash, original.form, original.bytes}
-	if p.key != nil && original.form&sealed == 0 {
-		form, content := p.packer.pack(raw)
-		part.form, part.content = seal(p.key, form, content, original.hash)
-	}
-	return part, nil
+	return packed{original.hash, original.form, original.bytes}, nil
 }
 
 // write writes a segment, reads it back, and has the rows of its originals refer to it, by a

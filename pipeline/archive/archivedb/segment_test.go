@@ -16,6 +16,7 @@ import (
 
 	"palimpsest/pipeline/archive"
 	"palimpsest/pipeline/archive/archivedb"
+	"palimpsest/pipeline/archive/archivetest"
 	"palimpsest/pipeline/archive/blob"
 	"palimpsest/pipeline/conversation"
 )
@@ -91,7 +92,7 @@ func TestWhatABucketTearsStaysInTheDatabase(t *testing.T) {
 	if moved, err := f.mover(bucket).Pass(t.Context()); err != nil || moved != len(odd()) {
 		t.Errorf("into a sound bucket: moved %d, %v", moved, err)
 	}
-	f.restores(t, archivedb.New(f.door).WithBucket(bucket), odd())
+	f.restores(t, archivedb.New(f.door, archivetest.Keys()).WithBucket(bucket), odd())
 }
 
 // What is damaged in one workspace is told at the end, and holds up no other, however many turns
@@ -118,19 +119,19 @@ func TestDamageHoldsUpNoOtherWorkspace(t *testing.T) {
 // one: of 2,000 messages at most ten requests.
 func TestManyMessagesMakeFewRequests(t *testing.T) {
 	t.Parallel()
-	f, bucket := sealedSetup(t), newCounted(directory(t))
+	f, bucket := setup(t), newCounted(directory(t))
 	messages := make([][]byte, 2_000)
 	for i := range messages {
 		messages[i] = fmt.Appendf(nil, `{"role":"user","content":"message %d"}`, i)
 	}
 	f.put(t, entries(messages...)...)
-	if moved, err := f.sealingMover(bucket).Pass(t.Context()); err != nil || moved != len(messages) {
+	if moved, err := f.mover(bucket).Pass(t.Context()); err != nil || moved != len(messages) {
 		t.Fatalf("moved %d, %v", moved, err)
 	}
 	if made := bucket.requests.Swap(0); made > 2 {
 		t.Errorf("%d messages are moved with %d requests", len(messages), made)
 	}
-	reader := archivedb.New(f.door).WithBucket(bucket).WithKeys(keys())
+	reader := archivedb.New(f.door, archivetest.Keys()).WithBucket(bucket)
 	if got, err := reader.Originals(t.Context(), f.workspace, f.lane, 0, len(messages)); err != nil || len(got) != len(messages) {
 		t.Fatal(len(got), err)
 	}
@@ -143,7 +144,7 @@ func TestManyMessagesMakeFewRequests(t *testing.T) {
 func TestFewMessagesWaitForMore(t *testing.T) {
 	t.Parallel()
 	f := setup(t)
-	mover := archivedb.NewMover(f.door, directory(t))
+	mover := archivedb.NewMover(f.door, archivetest.Keys(), directory(t))
 	f.put(t, entries(odd()...)...)
 	if moved, err := mover.Pass(t.Context()); err != nil || moved != 0 {
 		t.Errorf("moved %d at once, %v", moved, err)
@@ -188,7 +189,7 @@ func TestRetiredSegmentsAreKeptForAWhile(t *testing.T) {
 		return tx.Exec("UPDATE archive_objects SET place = 2 WHERE hash = ?", hashes[0][:]).Error
 	})
 	pass()
-	if volume, err := mover.Volume(t.Context()); err != nil || volume != (archivedb.Volume{Segments: 2, Bytes: 7 + 2*36, Dead: 7 + 36}) {
+	if volume, err := mover.Volume(t.Context()); err != nil || volume != (archivedb.Volume{Segments: 2, Bytes: 7 + 2*36 + 3*archive.SealedOverhead, Dead: 7 + 36 + 2*archive.SealedOverhead}) {
 		t.Errorf("%+v, %v", volume, err)
 	}
 	if held := f.inBucket(t, root); len(held) != 2 {
@@ -198,7 +199,7 @@ func TestRetiredSegmentsAreKeptForAWhile(t *testing.T) {
 		return tx.Exec("UPDATE archive_segments SET retired_at = retired_at - interval '6 hours' WHERE state = 2").Error
 	})
 	pass()
-	if held := f.inBucket(t, root); len(held) != 1 || held[0] != "kept, longer than what is deleted..." {
+	if held := f.inBucket(t, root); len(held) != 1 || len(held[0]) != 36+archive.SealedOverhead {
 		t.Errorf("the bucket holds %q", held)
 	}
 	if all := archivedb.DefaultSegments(); all.Dead+all.Keep > 22*time.Hour {
@@ -213,18 +214,18 @@ func TestSegmentsHoldWhatIsLiveAndNothingElse(t *testing.T) {
 	seed := rand.Uint64()
 	random := rand.New(rand.NewPCG(seed, 0))
 	t.Logf("seed %d", seed)
-	f, root := sealedSetup(t), t.TempDir()
+	f, root := setup(t), t.TempDir()
 	place, err := blob.NewDirectory(root)
 	if err != nil {
 		t.Fatal(err)
 	}
 	bucket := newCounted(place)
-	reader := archivedb.New(f.door).WithBucket(place).WithKeys(keys())
+	reader := archivedb.New(f.door, archivetest.Keys()).WithBucket(place)
 	message := func(i int) []byte {
 		return bytes.Repeat(fmt.Appendf(nil, "message %d ", i), 1+i%40)
 	}
 	pass := func(left int64) {
-		mover := f.sealingMover(bucket)
+		mover := f.mover(bucket)
 		mover.Segments.Bytes, mover.Segments.Originals = 2_000, 12
 		if random.IntN(2) == 0 {
 			mover.Segments.Dead = time.Hour
@@ -274,7 +275,7 @@ func TestSegmentsHoldWhatIsLiveAndNothingElse(t *testing.T) {
 		check()
 	}
 	for range 3 {
-		mover := f.sealingMover(place)
+		mover := f.mover(place)
 		if _, err := mover.Pass(t.Context()); err != nil {
 			t.Fatal(err)
 		}

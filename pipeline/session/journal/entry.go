@@ -230,16 +230,15 @@ func write(dir, name string, bytes []byte) error {
 	return errors.Join(folder.Sync(), folder.Close())
 }
 
-// streamed begins what pack writes. What earlier versions wrote begins with what begins every
-// zstd frame, and has the messages inside content.
-const streamed = 2
+// format begins what a file holds, before it is sealed.
+const format = 2
 
 // pack returns content as a file holds it: the messages follow it one by one, for gob keeps a
 // whole value in memory while it writes it.
 func pack(held content) ([]byte, error) {
 	entries := held.Seen.Entries
 	held.Seen.Entries, held.Entries = nil, len(entries)
-	packed := bytes.NewBuffer([]byte{streamed})
+	packed := bytes.NewBuffer([]byte{format})
 	encoder, err := zstd.NewWriter(packed, zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithEncoderConcurrency(1))
 	if err != nil {
 		return nil, err
@@ -256,7 +255,10 @@ func pack(held content) ([]byte, error) {
 }
 
 func unpack(packed []byte) (content, error) {
-	packed = bytes.TrimPrefix(packed, []byte{streamed})
+	packed, known := bytes.CutPrefix(packed, []byte{format})
+	if !known {
+		return content{}, fmt.Errorf("%w: its format is unknown", errUnreadable)
+	}
 	decoder, err := zstd.NewReader(bytes.NewReader(packed), zstd.WithDecoderMaxMemory(maxEntry), zstd.WithDecoderConcurrency(1))
 	if err != nil {
 		return content{}, err

@@ -18,33 +18,25 @@ import (
 	"palimpsest/pipeline/session"
 )
 
-// Entries that were written when messages stood inside the one value are read as well.
-func TestEntriesOfEarlierVersionsAreRead(t *testing.T) {
+// What is cut off, or in a format of nobody's, is not read.
+func TestDamagedEntriesAreNotRead(t *testing.T) {
 	t.Parallel()
 	held := content{Projection: session.Projection{Number: 4, Parts: []session.Part{{Raw: []byte{}}, {From: 1, To: 2}}}, Empty: []int{0}}
 	for i := range 3 {
 		held.Seen.Entries = append(held.Seen.Entries, archive.Entry{Index: i, Raw: fmt.Appendf(nil, `{"n":%d}`, i), Size: 7})
 	}
-	var earlier bytes.Buffer
-	encoder, err := zstd.NewWriter(&earlier)
+	packed, err := pack(held)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := errors.Join(gob.NewEncoder(encoder).Encode(toWritten(&held)), encoder.Close()); err != nil {
-		t.Fatal(err)
+	got, err := unpack(packed)
+	got.Entries = 0
+	if err != nil || !reflect.DeepEqual(got, held) {
+		t.Errorf("%+v (%v), want %+v", got, err, held)
 	}
-	now, err := pack(held)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for name, packed := range map[string][]byte{"earlier": earlier.Bytes(), "now": now} {
-		got, err := unpack(packed)
-		got.Entries = 0
-		if err != nil || !reflect.DeepEqual(got, held) {
-			t.Errorf("%s: %+v (%v), want %+v", name, got, err, held)
-		}
-		if _, err := unpack(packed[:len(packed)-9]); !errors.Is(err, errUnreadable) {
-			t.Errorf("%s, cut off: %v", name, err)
+	for name, damaged := range map[string][]byte{"cut off": packed[:len(packed)-9], "another format": packed[1:], "nothing": nil} {
+		if _, err := unpack(damaged); !errors.Is(err, errUnreadable) {
+			t.Errorf("%s: %v", name, err)
 		}
 	}
 }
@@ -155,7 +147,7 @@ func TestFieldsAreWrittenInOneList(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	decoder, err := zstd.NewReader(bytes.NewReader(bytes.TrimPrefix(packed, []byte{streamed})))
+	decoder, err := zstd.NewReader(bytes.NewReader(bytes.TrimPrefix(packed, []byte{format})))
 	if err != nil {
 		t.Fatal(err)
 	}

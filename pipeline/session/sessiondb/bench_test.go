@@ -8,7 +8,7 @@ import (
 
 	"github.com/google/uuid"
 
-	"palimpsest/pipeline/archive"
+	"palimpsest/pipeline/archive/archivetest"
 	"palimpsest/pipeline/conversation"
 	"palimpsest/pipeline/session"
 	"palimpsest/pipeline/session/sessiondb"
@@ -21,7 +21,7 @@ func BenchmarkCommit(b *testing.B) {
 	for _, known := range []bool{true, false} {
 		b.Run(map[bool]string{true: "history known", false: "nothing known"}[known], func(b *testing.B) {
 			f := setup(b)
-			store := sessiondb.New(f.door).WithKeys(archive.NewKeys(fixedKeys{}))
+			store := sessiondb.New(f.door, archivetest.Keys())
 			f.commitLarge(b, store, "")
 			for b.Loop() {
 				own := ""
@@ -69,7 +69,7 @@ func prose(random *rand.Rand, size int) []byte {
 // and BenchmarkStands what it asks where another replica has served its lane.
 func BenchmarkAnnounce(b *testing.B) {
 	f := setup(b)
-	store, c := sessiondb.New(f.door), f.newClient()
+	store, c := sessiondb.New(f.door, archivetest.Keys()), f.newClient()
 	c.say(`{"role":"user","content":"hi"}`)
 	for b.Loop() {
 		seen := c.seen()
@@ -82,7 +82,7 @@ func BenchmarkAnnounce(b *testing.B) {
 
 func BenchmarkStands(b *testing.B) {
 	f := setup(b)
-	store, c := sessiondb.New(f.door), f.newClient()
+	store, c := sessiondb.New(f.door, archivetest.Keys()), f.newClient()
 	c.say(`{"role":"user","content":"hi"}`)
 	seen := c.seen()
 	if err := store.Record(b.Context(), seen.Scope.Workspace, []session.Seen{seen}); err != nil {

@@ -39,7 +39,7 @@ const (
 	sqlNewest = sqlProjections + ` DESC LIMIT 1`
 	sqlEpochs = sqlLine + `
 		SELECT e.number, e.lane_id, e.covers, e.reason, e.tokens_before, e.tokens_after, e.created_at,
-			e.level_tokens IS NOT NULL, coalesce(e.level_tokens[1], 0), coalesce(e.level_tokens[2], 0), coalesce(e.level_tokens[3], 0),
+			coalesce(e.level_tokens[1], 0), coalesce(e.level_tokens[2], 0), coalesce(e.level_tokens[3], 0),
 			coalesce((SELECT (array_agg(x.window_tokens ORDER BY x.at))[1] FROM exchanges x
 				WHERE x.workspace_id = $1 AND x.lane_id = e.lane_id AND x.projection = e.number AND x.projection > 0), 0)
 		FROM line l JOIN epochs e ON e.workspace_id = $1 AND e.lane_id = l.id
@@ -213,7 +213,7 @@ func lanesOf(tx *gorm.DB, workspace tenants.WorkspaceID, id uuid.UUID) ([]sessio
 // Projection returns a lane's newest projection, its own or one it took over. It
 // returns session.ErrNotFound if it does not exist.
 func (s Browser) Projection(ctx context.Context, workspace tenants.WorkspaceID, lane uuid.UUID) (session.Projection, error) {
-	key, err := s.key(ctx, workspace)
+	key, err := s.keys.Key(ctx, workspace)
 	if err != nil {
 		return session.Projection{}, fmt.Errorf("projection of lane %s: %w", lane, err)
 	}
@@ -242,7 +242,7 @@ func (s Browser) Epochs(ctx context.Context, workspace tenants.WorkspaceID, lane
 	err := s.door.InTenant(ctx, workspace, func(tx *gorm.DB) (err error) {
 		epochs, err = batchdb.Rows(tx, func(row pgx.CollectableRow) (epoch session.EpochOverview, err error) {
 			err = row.Scan(&epoch.Number, &epoch.Lane, &epoch.Covers, &epoch.Reason, &epoch.Before, &epoch.After, &epoch.At,
-				&epoch.HasLevels, &epoch.Levels[0], &epoch.Levels[1], &epoch.Levels[2], &epoch.Window)
+				&epoch.Levels[0], &epoch.Levels[1], &epoch.Levels[2], &epoch.Window)
 			return epoch, err
 		}, sqlEpochs, workspace, lane)
 		return err

@@ -8,6 +8,7 @@ import (
 
 	"gorm.io/gorm"
 
+	"palimpsest/pipeline/archive/archivetest"
 	"palimpsest/pipeline/batchdb"
 	"palimpsest/pipeline/session"
 	"palimpsest/pipeline/session/sessiondb"
@@ -117,7 +118,7 @@ func TestAbortedCommitLeavesNothing(t *testing.T) {
 	c := f.conversationOf(6)
 	seen, projection := c.seen(), c.projection(1, 4)
 	ctx, leave := context.WithCancel(t.Context())
-	if err := sessiondb.New(leaving{f.door, leave}).Commit(ctx, seen, projection); !errors.Is(err, context.Canceled) {
+	if err := sessiondb.New(leaving{f.door, leave}, archivetest.Keys()).Commit(ctx, seen, projection); !errors.Is(err, context.Canceled) {
 		t.Fatalf("got %v, want context.Canceled", err)
 	}
 	for _, table := range []string{"sessions", "lanes", "epochs", "archive_entries", "archive_objects"} {

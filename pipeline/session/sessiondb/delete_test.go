@@ -12,6 +12,7 @@ import (
 
 	"palimpsest/pipeline/archive"
 	"palimpsest/pipeline/archive/archivedb"
+	"palimpsest/pipeline/archive/archivetest"
 	"palimpsest/pipeline/archive/blob"
 	"palimpsest/pipeline/session"
 	"palimpsest/pipeline/session/sessiondb"
@@ -52,7 +53,7 @@ func TestADeletionReachesTheBucket(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	mover := archivedb.NewMover(f.door, bucket)
+	mover := archivedb.NewMover(f.door, archivetest.Keys(), bucket)
 	mover.Segments.Originals, mover.Segments.Wait, mover.Segments.Keep = 1, 0, 0
 	inBucket := func() int {
 		t.Helper()

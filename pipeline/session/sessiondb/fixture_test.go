@@ -14,6 +14,7 @@ import (
 	"palimpsest/migrations/dbtest"
 	"palimpsest/pipeline/archive"
 	"palimpsest/pipeline/archive/archivedb"
+	"palimpsest/pipeline/archive/archivetest"
 	"palimpsest/pipeline/batchdb"
 	"palimpsest/pipeline/conversation"
 	"palimpsest/pipeline/session"
@@ -35,7 +36,7 @@ func setup(t testing.TB) *fixture {
 	db := dbtest.New(t)
 	door := db.DB
 	return &fixture{
-		db: db, door: door, store: sessiondb.New(door), archive: archivedb.New(door),
+		db: db, door: door, store: sessiondb.New(door, archivetest.Keys()), archive: archivedb.New(door, archivetest.Keys()),
 		scope: session.Scope{Workspace: addWorkspace(t, door), APIKey: uuid.New(), Format: conversation.Anthropic},
 	}
 }
@@ -131,7 +132,7 @@ func (c *client) commit(t *testing.T, projection session.Projection) {
 // find looks the client's whole history up, as a process that has just started does.
 func (c *client) find(t *testing.T) session.Found {
 	t.Helper()
-	found, err := sessiondb.New(c.f.door).Find(t.Context(), c.f.scope.Workspace, c.chain[1:])
+	found, err := sessiondb.New(c.f.door, archivetest.Keys()).Find(t.Context(), c.f.scope.Workspace, c.chain[1:])
 	if err != nil {
 		t.Fatal(err)
 	}

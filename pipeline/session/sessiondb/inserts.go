@@ -2,7 +2,6 @@ package sessiondb
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 
@@ -33,13 +32,13 @@ const (
 			FROM line l` + sqlParent + `
 			WHERE l.fork_insert > 0
 		)
-		SELECT i.number, i.message, i.chain, i.module, i.text, i.tokens, to_json(i.items)::text, i.sealed, i.lane_id, i.block, i.source
+		SELECT i.number, i.message, i.chain, i.module, i.tokens, i.sealed, i.lane_id, i.block, i.source
 		FROM line l CROSS JOIN LATERAL (
-			SELECT number, message, chain, module, text, tokens, items, sealed, lane_id, block, source FROM lane_inserts WHERE workspace_id = $1 AND lane_id = l.id OFFSET 0
+			SELECT number, message, chain, module, tokens, sealed, lane_id, block, source FROM lane_inserts WHERE workspace_id = $1 AND lane_id = l.id OFFSET 0
 		) i
 		WHERE i.number <= l.number AND i.message < l.covers ORDER BY i.number`
-	sqlInsert = `INSERT INTO lane_inserts (workspace_id, lane_id, number, message, chain, module, tokens, text, items, sealed, block, source)
-		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)`
+	sqlInsert = `INSERT INTO lane_inserts (workspace_id, lane_id, number, message, chain, module, tokens, sealed, block, source)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)`
 	sqlWithdraw = `DELETE FROM lane_inserts WHERE workspace_id = $1 AND lane_id = $2 AND number >= $3`
 )
 
@@ -48,7 +47,7 @@ const (
 // an insert with the number of one of them exists.
 func (s *Store) Inject(ctx context.Context, seen session.Seen, inserts []session.Insert) error {
 	workspace := seen.Scope.Workspace
-	key, err := s.key(ctx, workspace)
+	key, err := s.keys.Key(ctx, workspace)
 	if err != nil {
 		return fmt.Errorf("store %d inserts of lane %s: %w", len(inserts), seen.Lane, err)
 	}
@@ -94,7 +93,7 @@ func (s *Store) Withdraw(ctx context.Context, workspace tenants.WorkspaceID, lan
 // lane it forked from. A lane that the workspace does not have has none.
 func (s Browser) Inserts(ctx context.Context, workspace tenants.WorkspaceID, lane uuid.UUID) ([]session.Insert, error) {
 	var inserts []session.Insert
-	key, err := s.key(ctx, workspace)
+	key, err := s.keys.Key(ctx, workspace)
 	if err == nil {
 		err = s.door.InTenant(ctx, workspace, func(tx *gorm.DB) (err error) {
 			inserts, _, err = insertsOf(tx, key, workspace, lane)
@@ -108,21 +107,15 @@ func (s Browser) Inserts(ctx context.Context, workspace tenants.WorkspaceID, lan
 }
 
 func addInsert(tx *gorm.DB, key *archive.Key, workspace tenants.WorkspaceID, lane uuid.UUID, insert session.Insert) error {
-	text, items := insert.Text, insert.Items
-	if items == nil {
-		items = []string{}
+	if insert.Items == nil {
+		insert.Items = []string{}
 	}
-	var sealed []byte
-	if key != nil {
-		said, err := json.Marshal(items)
-		if err != nil {
-			return fmt.Errorf("items of insert %d: %w", insert.Number, err)
-		}
-		sealed = sealInsert(key, lane, insert.Number, text, said)
-		text, items = "", []string{}
+	sealed, err := sealInsert(key, lane, insert)
+	if err != nil {
+		return err
 	}
-	_, err := tx.Statement.ConnPool.ExecContext(tx.Statement.Context, sqlInsert, workspace, lane, insert.Number, insert.Message,
-		insert.Chain[:], insert.Module, insert.Tokens, text, items, sealed, insert.Block, insert.Source)
+	_, err = tx.Statement.ConnPool.ExecContext(tx.Statement.Context, sqlInsert, workspace, lane, insert.Number, insert.Message,
+		insert.Chain[:], insert.Module, insert.Tokens, sealed, insert.Block, insert.Source)
 	return err
 }
 
@@ -131,22 +124,17 @@ func addInsert(tx *gorm.DB, key *archive.Key, workspace tenants.WorkspaceID, lan
 func insertsOf(tx *gorm.DB, key *archive.Key, workspace tenants.WorkspaceID, lane uuid.UUID) (inserts []session.Insert, taken int, err error) {
 	err = batchdb.Each(tx, func(row pgx.CollectableRow) error {
 		var insert session.Insert
-		var chain, items, sealed []byte
+		var chain, sealed []byte
 		var owner uuid.UUID
-		if err := row.Scan(&insert.Number, &insert.Message, &chain, &insert.Module, &insert.Text, &insert.Tokens, &items, &sealed, &owner, &insert.Block, &insert.Source); err != nil {
+		if err := row.Scan(&insert.Number, &insert.Message, &chain, &insert.Module, &insert.Tokens, &sealed, &owner, &insert.Block, &insert.Source); err != nil {
 			return err
 		}
 		if len(chain) != len(conversation.Hash{}) {
 			return fmt.Errorf("insert %d has a link of %d bytes", insert.Number, len(chain))
 		}
 		insert.Chain = conversation.Hash(chain)
-		if sealed != nil {
-			if insert.Text, items, err = openInsert(key, owner, insert.Number, sealed); err != nil {
-				return fmt.Errorf("insert %d of lane %s: %w", insert.Number, owner, err)
-			}
-		}
-		if err := json.Unmarshal(items, &insert.Items); err != nil {
-			return fmt.Errorf("items of insert %d: %w", insert.Number, err)
+		if err := openInsert(key, owner, &insert, sealed); err != nil {
+			return err
 		}
 		if owner != lane {
 			taken = insert.Number

@@ -9,6 +9,7 @@ import (
 	"github.com/google/uuid"
 	"gorm.io/gorm"
 
+	"palimpsest/pipeline/archive/archivetest"
 	"palimpsest/pipeline/batchdb"
 	"palimpsest/pipeline/session"
 	"palimpsest/pipeline/session/sessiondb"
@@ -65,7 +66,7 @@ func TestSearchReadsFewSessionsOfMany(t *testing.T) {
 	f := setup(t)
 	f.plantMany(t, 12_000)
 	var most int64
-	store := sessiondb.New(reading{TxRunner: f.door, most: &most})
+	store := sessiondb.New(reading{TxRunner: f.door, most: &most}, archivetest.Keys())
 	const old = "Old session 11873"
 	for query, want := range map[string]struct {
 		titles int

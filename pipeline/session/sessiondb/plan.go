@@ -115,7 +115,7 @@ func (s *Store) SavePlan(ctx context.Context, workspace tenants.WorkspaceID, lan
 	if err != nil {
 		return err
 	}
-	key, err := s.key(ctx, workspace)
+	key, err := s.keys.Key(ctx, workspace)
 	if err != nil {
 		return fmt.Errorf("save plan of lane %s: %w", lane, err)
 	}

@@ -170,10 +170,10 @@ func TestWithoutItsDataKeyNothingOfAWorkspaceCanBeRead(t *testing.T) {
 	t.Parallel()
 	f := setup(t)
 	keys := f.newKeys(t)
-	c := f.writeCanaries(t, sessiondb.New(f.door).WithJobs(idleQueue{}).WithKeys(keys))
+	c := f.writeCanaries(t, sessiondb.New(f.door, keys).WithJobs(idleQueue{}))
 	f.retitle(t)
 	question := f.keepAnswer(t, keys)
-	restarted := sessiondb.New(f.door).WithKeys(f.newKeys(t))
+	restarted := sessiondb.New(f.door, f.newKeys(t))
 	workspace := f.scope.Workspace
 	if found, err := restarted.Find(t.Context(), workspace, c.chain[1:]); err != nil ||
 		len(found.Projections) != 1 || len(found.Inserts) != 1 || len(found.Summaries) != 1 {
@@ -191,7 +191,7 @@ func TestWithoutItsDataKeyNothingOfAWorkspaceCanBeRead(t *testing.T) {
 		t.Errorf("readable are\n%v, want only\n%v", got, notSealed())
 	}
 	// Nor is it by the program itself, which makes a new key.
-	restarted = sessiondb.New(f.door).WithKeys(f.newKeys(t))
+	restarted = sessiondb.New(f.door, f.newKeys(t))
 	if found, err := restarted.Find(t.Context(), workspace, c.chain[1:]); err == nil {
 		t.Errorf("found %+v", found)
 	}
@@ -201,7 +201,7 @@ func TestWithoutItsDataKeyNothingOfAWorkspaceCanBeRead(t *testing.T) {
 	if summaries, err := restarted.Summaries(t.Context(), workspace, c.lane); err == nil {
 		t.Errorf("read summaries %+v", summaries)
 	}
-	if entries, err := archivedb.New(f.door).WithKeys(f.newKeys(t)).Originals(t.Context(), workspace, c.lane, 0, 1); err == nil {
+	if entries, err := archivedb.New(f.door, f.newKeys(t)).Originals(t.Context(), workspace, c.lane, 0, 1); err == nil {
 		t.Errorf("read originals %+v", entries)
 	}
 	if kept, err := semanticcachedb.New(f.door, f.newKeys(t)).Find(t.Context(), workspace, question, time.Time{}); err != nil || len(kept) != 0 {
@@ -209,29 +209,28 @@ func TestWithoutItsDataKeyNothingOfAWorkspaceCanBeRead(t *testing.T) {
 	}
 }
 
-// What was stored before there were keys is readable, which shows that the test above
-// sees it, until it is sealed.
-func TestWhatLiesOpenIsFoundUntilItIsSealed(t *testing.T) {
+// The test above sees what lies open: text, bytes, and compressed bytes.
+func TestWhatLiesOpenIsFound(t *testing.T) {
 	t.Parallel()
 	f := setup(t)
-	f.writeCanaries(t, sessiondb.New(f.door).WithJobs(idleQueue{}))
+	f.writeCanaries(t, sessiondb.New(f.door, f.newKeys(t)).WithJobs(idleQueue{}))
 	f.retitle(t)
-	open := append(notSealed(), "archive_objects.bytes", "epochs.projection", "lane_inserts.items", "lane_inserts.text", "lane_plans.plan", "summaries.text")
+	encoder, err := zstd.NewWriter(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for column, value := range map[string]any{
+		"lane_inserts SET text": canary, "archive_objects SET bytes": []byte(canary),
+		"epochs SET projection": encoder.EncodeAll([]byte(strings.Repeat(canary, 50)), nil),
+	} {
+		if _, err := f.db.Owner(t).Exec(t.Context(), "UPDATE "+column+" = $1", value); err != nil {
+			t.Fatal(err)
+		}
+	}
+	open := append(notSealed(), "archive_objects.bytes", "epochs.projection", "lane_inserts.text")
 	slices.Sort(open)
 	if got := f.readable(t); !slices.Equal(got, open) {
 		t.Errorf("readable are\n%v, want\n%v", got, open)
-	}
-	keys := f.newKeys(t)
-	if _, err := sessiondb.New(f.door).WithKeys(keys).Upkeep().Seal(t.Context(), f.scope.Workspace); err != nil {
-		t.Fatal(err)
-	}
-	mover := archivedb.NewMover(f.db.DB, nil)
-	mover.Keys = keys
-	if _, err := mover.Pass(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	if got := f.readable(t); !slices.Equal(got, notSealed()) {
-		t.Errorf("sealed, readable are\n%v, want only\n%v", got, notSealed())
 	}
 }
 
@@ -240,7 +239,7 @@ func TestDeletedWorkspaceLeavesNoRows(t *testing.T) {
 	t.Parallel()
 	f := setup(t)
 	keys := f.newKeys(t)
-	f.writeCanaries(t, sessiondb.New(f.door).WithJobs(idleQueue{}).WithKeys(keys))
+	f.writeCanaries(t, sessiondb.New(f.door, keys).WithJobs(idleQueue{}))
 	f.keepAnswer(t, keys)
 	owner := f.db.Owner(t)
 	tables := columnsOf(t, f, "workspace_id")

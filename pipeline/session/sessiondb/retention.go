@@ -30,7 +30,7 @@ type retention struct {
 	days      int
 }
 
-// Upkeep deletes what has expired and seals what was stored before there were keys.
+// Upkeep deletes what has expired.
 type Upkeep struct{ *core }
 
 // Sweep deletes up to limit sessions, each with everything that is kept of it,

@@ -13,24 +13,15 @@ import (
 	"time"
 
 	"github.com/google/uuid"
-	"gorm.io/gorm"
 
-	"palimpsest/pipeline/archive"
 	"palimpsest/pipeline/archive/archivedb"
+	"palimpsest/pipeline/archive/archivetest"
 	"palimpsest/pipeline/archive/blob"
 	"palimpsest/pipeline/conversation"
 	"palimpsest/pipeline/session"
 	"palimpsest/pipeline/session/sessiondb"
 	"palimpsest/tenants"
 )
-
-// fixedKeys makes the data key of a workspace from its id.
-type fixedKeys struct{}
-
-func (fixedKeys) DataKey(_ context.Context, workspace tenants.WorkspaceID) ([]byte, error) {
-	key := sha256.Sum256(workspace[:])
-	return key[:], nil
-}
 
 // dump returns all rows of a workspace, past row-level security.
 func (f *fixture) dump(t *testing.T, workspace tenants.WorkspaceID) string {
@@ -77,7 +68,6 @@ func (c *client) recordExchange(t *testing.T, answer string) {
 func TestDeletedSessionLeavesNoRowBlobOrHash(t *testing.T) {
 	t.Parallel()
 	f := setup(t)
-	f.store = f.store.WithKeys(archive.NewKeys(fixedKeys{}))
 	gone, staying := f.newClient(), f.newClient()
 	gone.say("shared by both", "only in the one that goes", "and this")
 	staying.say("shared by both", "only in the one that stays")
@@ -168,7 +158,7 @@ func TestWhatHasExpiredIsGoneFromRowsAndBucketWithinADay(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	mover := archivedb.NewMover(f.door, bucket)
+	mover := archivedb.NewMover(f.door, archivetest.Keys(), bucket)
 	mover.Segments.Originals, mover.Segments.Wait, mover.Segments.Keep = 1, 0, 0 // kept for six hours by the clock of the database
 	c := f.newClient()
 	c.say("one", "two", "three")
@@ -259,56 +249,26 @@ func TestSweepsAtOnceDeleteEachSessionOnce(t *testing.T) {
 func TestProjectionsAndSummariesAreSealed(t *testing.T) {
 	t.Parallel()
 	f := setup(t)
-	before := f.conversationOf(6)
-	before.commit(t, before.projection(1, 4)) // open, from before there were keys
-	keys := archive.NewKeys(fixedKeys{})
-	f.store = f.store.WithKeys(keys)
-	after := f.conversationOf(6)
-	after.commit(t, after.projection(1, 4))
-	for _, c := range []*client{before, after} {
-		attempt := session.SummaryAttempt{
-			Session: c.session, Lane: c.lane, Form: "own", Model: "m", At: time.Now(),
-			Summary: session.Summary{Covers: 4, Chain: c.chain[4], Text: "canary of a summary"},
-		}
-		store := f.store
-		if c == before {
-			store = sessiondb.New(f.door)
-		}
-		if err := store.SaveSummary(t.Context(), f.scope.Workspace, attempt); err != nil {
-			t.Fatal(err)
-		}
+	c := f.conversationOf(6)
+	c.commit(t, c.projection(1, 4))
+	attempt := session.SummaryAttempt{
+		Session: c.session, Lane: c.lane, Form: "own", Model: "m", At: time.Now(),
+		Summary: session.Summary{Covers: 4, Chain: c.chain[4], Text: "canary of a summary"},
 	}
-	read := func() {
-		t.Helper()
-		for _, c := range []*client{before, after} {
-			found, err := sessiondb.New(f.door).WithKeys(archive.NewKeys(fixedKeys{})).Find(t.Context(), f.scope.Workspace, c.chain[1:])
-			if err != nil || len(found.Projections) != 1 || len(found.Summaries) != 1 {
-				t.Fatalf("found %+v, %v", found, err)
-			}
-			if got, want := found.Projections[0].Parts[1].Raw, c.projection(1, 4).Parts[1].Raw; !bytes.Equal(got, want) {
-				t.Errorf("the projection is %q, want %q", got, want)
-			}
-			if got := found.Summaries[0].Text; got != "canary of a summary" {
-				t.Errorf("the summary is %q", got)
-			}
-		}
+	if err := f.store.SaveSummary(t.Context(), f.scope.Workspace, attempt); err != nil {
+		t.Fatal(err)
 	}
-	read()
-	for _, want := range []int{2, 0} {
-		if sealed, err := f.store.Upkeep().Seal(t.Context(), f.scope.Workspace); err != nil || sealed != want {
-			t.Fatalf("sealed %d, %v, want %d", sealed, err, want)
-		}
+	found, err := sessiondb.New(f.door, archivetest.Keys()).Find(t.Context(), f.scope.Workspace, c.chain[1:])
+	if err != nil || len(found.Projections) != 1 || len(found.Summaries) != 1 {
+		t.Fatalf("found %+v, %v", found, err)
 	}
-	read()
-	var open int
-	err := f.door.InTenant(t.Context(), f.scope.Workspace, func(tx *gorm.DB) error {
-		return tx.Raw(`SELECT (SELECT count(*) FROM epochs WHERE get_byte(projection, 0) <> 1)
-			+ (SELECT count(*) FROM summaries WHERE text <> '' OR sealed IS NULL)`).Scan(&open).Error
-	})
-	if err != nil || open != 0 {
-		t.Errorf("%d lie open, %v", open, err)
+	if got, want := found.Projections[0].Parts[1].Raw, c.projection(1, 4).Parts[1].Raw; !bytes.Equal(got, want) {
+		t.Errorf("the projection is %q, want %q", got, want)
 	}
-	if _, err := sessiondb.New(f.door).Find(t.Context(), f.scope.Workspace, []conversation.Hash{after.chain[6]}); err == nil {
-		t.Error("a projection opens without a key")
+	if got := found.Summaries[0].Text; got != "canary of a summary" {
+		t.Errorf("the summary is %q", got)
+	}
+	if _, err := sessiondb.New(f.door, archivetest.KeysOf("another installation")).Find(t.Context(), f.scope.Workspace, []conversation.Hash{c.chain[6]}); err == nil {
+		t.Error("a projection opens with another key")
 	}
 }

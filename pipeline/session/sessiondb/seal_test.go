@@ -8,9 +8,8 @@ import (
 	"time"
 
 	"github.com/google/uuid"
-	"gorm.io/gorm"
 
-	"palimpsest/pipeline/archive"
+	"palimpsest/pipeline/archive/archivetest"
 	"palimpsest/pipeline/conversation"
 	"palimpsest/pipeline/jobs"
 	"palimpsest/pipeline/session"
@@ -23,9 +22,9 @@ type idleQueue struct{}
 
 func (idleQueue) Enqueue(context.Context, tenants.Tenant, ...jobs.Job) error { return nil }
 
-// sealing returns a store as a process has it that has just started.
-func (f *fixture) sealing() *sessiondb.Store {
-	return sessiondb.New(f.door).WithJobs(idleQueue{}).WithKeys(archive.NewKeys(fixedKeys{}))
+// restarted returns a store as a process has it that has just started.
+func (f *fixture) restarted() *sessiondb.Store {
+	return sessiondb.New(f.door, archivetest.Keys()).WithJobs(idleQueue{})
 }
 
 // plan stores what an epoch of the client's lane can be planned from, and the plan.
@@ -43,55 +42,32 @@ func (c *client) plan(t *testing.T, store *sessiondb.Store, projection session.P
 	}
 }
 
-// C1, C4: what was put into a prompt, and what was planned for it, comes back to the
-// byte, whether it was stored before there were keys or since.
+// C1, C4: what was put into a prompt, and what was planned for it, comes back to the byte.
 func TestInsertsAndPlansAreSealed(t *testing.T) {
 	t.Parallel()
 	f := setup(t)
-	before, after := f.conversationOf(6), f.conversationOf(6)
-	for c, store := range map[*client]*sessiondb.Store{before: f.store.WithJobs(idleQueue{}), after: f.sealing()} {
-		bare := c.insert(2, session.InSystem, "line\r\n\u2028 \"é\" \U0001f600\n")
-		bare.Items = []string{}
-		if err := store.Inject(t.Context(), c.seen(), []session.Insert{c.insert(1, 2, "canary of an insert"), bare}); err != nil {
-			t.Fatal(err)
-		}
-		c.plan(t, store, c.projection(1, 4))
+	c := f.conversationOf(6)
+	plain := c.insert(2, session.InSystem, "line\r\n\u2028 \"é\" \U0001f600\n")
+	plain.Items = []string{}
+	if err := f.restarted().Inject(t.Context(), c.seen(), []session.Insert{c.insert(1, 2, "canary of an insert"), plain}); err != nil {
+		t.Fatal(err)
 	}
-	read := func() {
-		t.Helper()
-		for _, c := range []*client{before, after} {
-			found, err := f.sealing().Find(t.Context(), f.scope.Workspace, c.chain[1:])
-			if err != nil || len(found.Inserts) != 2 || found.Plan == nil {
-				t.Fatalf("found %+v, %v", found, err)
-			}
-			if want := c.insert(1, 2, "canary of an insert"); !reflect.DeepEqual(found.Inserts[0], want) {
-				t.Errorf("the insert is %+v, want %+v", found.Inserts[0], want)
-			}
-			if got := found.Inserts[1]; got.Text != "line\r\n\u2028 \"é\" \U0001f600\n" || len(got.Items) != 0 {
-				t.Errorf("the insert is %+v", got)
-			}
-			if got, want := found.Plan.Projection.Parts[1].Raw, c.projection(1, 4).Parts[1].Raw; !bytes.Equal(got, want) || found.Plan.Settings != (conversation.Hash{7}) {
-				t.Errorf("the plan is %q for %v, want %q", got, found.Plan.Settings, want)
-			}
-			if inserts, err := f.sealing().Browser().Inserts(t.Context(), f.scope.Workspace, c.lane); err != nil || !reflect.DeepEqual(inserts, found.Inserts) {
-				t.Errorf("read %+v, %v", inserts, err)
-			}
-		}
+	c.plan(t, f.restarted(), c.projection(1, 4))
+	found, err := f.restarted().Find(t.Context(), f.scope.Workspace, c.chain[1:])
+	if err != nil || len(found.Inserts) != 2 || found.Plan == nil {
+		t.Fatalf("found %+v, %v", found, err)
 	}
-	read()
-	for _, want := range []int{3, 0} {
-		if sealed, err := f.sealing().Upkeep().Seal(t.Context(), f.scope.Workspace); err != nil || sealed != want {
-			t.Fatalf("sealed %d, %v, want %d", sealed, err, want)
-		}
+	if want := c.insert(1, 2, "canary of an insert"); !reflect.DeepEqual(found.Inserts[0], want) {
+		t.Errorf("the insert is %+v, want %+v", found.Inserts[0], want)
 	}
-	read()
-	var open int
-	err := f.door.InTenant(t.Context(), f.scope.Workspace, func(tx *gorm.DB) error {
-		return tx.Raw(`SELECT (SELECT count(*) FROM lane_inserts WHERE text <> '' OR items <> '{}' OR sealed IS NULL)
-			+ (SELECT count(*) FROM lane_plans WHERE get_byte(plan, 0) <> 1)`).Scan(&open).Error
-	})
-	if err != nil || open != 0 {
-		t.Errorf("%d lie open, %v", open, err)
+	if got := found.Inserts[1]; got.Text != plain.Text || len(got.Items) != 0 {
+		t.Errorf("the insert is %+v", got)
+	}
+	if got, want := found.Plan.Projection.Parts[1].Raw, c.projection(1, 4).Parts[1].Raw; !bytes.Equal(got, want) || found.Plan.Settings != (conversation.Hash{7}) {
+		t.Errorf("the plan is %q for %v, want %q", got, found.Plan.Settings, want)
+	}
+	if inserts, err := f.restarted().Browser().Inserts(t.Context(), f.scope.Workspace, c.lane); err != nil || !reflect.DeepEqual(inserts, found.Inserts) {
+		t.Errorf("read %+v, %v", inserts, err)
 	}
 }
 
@@ -108,17 +84,17 @@ func TestAMovedInsertDoesNotOpen(t *testing.T) {
 			f := setup(t)
 			c, other := f.conversationOf(2), f.conversationOf(2)
 			for _, c := range []*client{c, other} {
-				if err := f.sealing().Inject(t.Context(), c.seen(), []session.Insert{c.insert(1, 1, "[text]")}); err != nil {
+				if err := f.restarted().Inject(t.Context(), c.seen(), []session.Insert{c.insert(1, 1, "[text]")}); err != nil {
 					t.Fatal(err)
 				}
 			}
 			if _, err := f.db.Owner(t).Exec(t.Context(), move, c.lane); err != nil {
 				t.Fatal(err)
 			}
-			if inserts, err := f.sealing().Browser().Inserts(t.Context(), f.scope.Workspace, c.lane); err == nil {
+			if inserts, err := f.restarted().Browser().Inserts(t.Context(), f.scope.Workspace, c.lane); err == nil {
 				t.Errorf("opened %+v", inserts)
 			}
-			if inserts, err := f.sealing().Browser().Inserts(t.Context(), f.scope.Workspace, other.lane); err != nil || len(inserts) != 1 {
+			if inserts, err := f.restarted().Browser().Inserts(t.Context(), f.scope.Workspace, other.lane); err != nil || len(inserts) != 1 {
 				t.Errorf("the other lane has %+v, %v", inserts, err)
 			}
 		})
@@ -131,7 +107,7 @@ func TestAForkOpensTheInsertsThatItTookOver(t *testing.T) {
 	f := setup(t)
 	parent := f.conversationOf(4)
 	shared := parent.insert(1, 1, "[shared]")
-	if err := f.sealing().Inject(t.Context(), parent.seen(), []session.Insert{shared}); err != nil {
+	if err := f.restarted().Inject(t.Context(), parent.seen(), []session.Insert{shared}); err != nil {
 		t.Fatal(err)
 	}
 	fork := &client{f: f, session: parent.session, lane: uuid.New(), messages: parent.messages[:3:3], chain: parent.chain[:4:4]}
@@ -139,10 +115,10 @@ func TestAForkOpensTheInsertsThatItTookOver(t *testing.T) {
 	seen := fork.seen()
 	seen.Parent, seen.ForkAt, seen.Taken = parent.lane, 3, 1
 	own := fork.insert(2, 3, "[own]")
-	if err := f.sealing().Inject(t.Context(), seen, []session.Insert{own}); err != nil {
+	if err := f.restarted().Inject(t.Context(), seen, []session.Insert{own}); err != nil {
 		t.Fatal(err)
 	}
-	inserts, err := f.sealing().Browser().Inserts(t.Context(), f.scope.Workspace, fork.lane)
+	inserts, err := f.restarted().Browser().Inserts(t.Context(), f.scope.Workspace, fork.lane)
 	if err != nil || !reflect.DeepEqual(inserts, []session.Insert{shared, own}) {
 		t.Errorf("the fork has %+v, %v", inserts, err)
 	}

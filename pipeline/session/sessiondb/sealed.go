@@ -2,9 +2,8 @@ package sessiondb
 
 import (
 	"bytes"
-	"context"
 	"encoding/binary"
-	"errors"
+	"encoding/json"
 	"fmt"
 
 	"github.com/google/uuid"
@@ -17,29 +16,8 @@ import (
 	"palimpsest/tenants"
 )
 
-// sealedProjection begins a stored projection that is sealed. One that is not
-// begins with zstd's magic number, 28 b5 2f fd.
-const sealedProjection = 1
-
-// errNoKey says that text is sealed and this process was given no keys.
-var errNoKey = errors.New("the text is sealed, and no keys are set")
-
-// WithKeys returns the store that seals messages, projections, plans, summaries and
-// inserts under the key of their workspace. What was stored before can still be read.
-func (s *Store) WithKeys(keys *archive.Keys) *Store {
-	sealing := *s.core
-	sealing.archive, sealing.keys = s.archive.WithKeys(keys), keys
-	return &Store{&sealing}
-}
-
-// key returns the key of a workspace; nil where nothing is sealed. It is asked for
-// before a transaction begins, so that none waits for another.
-func (c *core) key(ctx context.Context, workspace tenants.WorkspaceID) (*archive.Key, error) {
-	if c.keys == nil {
-		return nil, nil //nolint:nilnil // a store without keys seals nothing
-	}
-	return c.keys.Key(ctx, workspace)
-}
+// sealedFormat begins what is sealed of a projection or a plan.
+const sealedFormat = 1
 
 // storedProjection is a projection as it is stored with its lane.
 type storedProjection struct {
@@ -55,40 +33,26 @@ func projectionsOf(tx *gorm.DB, statement string, workspace tenants.WorkspaceID,
 	}, statement, workspace, lane)
 }
 
-// sealProjection seals a packed projection, if there is a key.
-func sealProjection(key *archive.Key, lane uuid.UUID, number int, packed []byte) []byte {
-	return sealPacked(key, aboutProjection(lane, number), packed)
-}
-
-// sealPacked is sealProjection for a projection that belongs to no epoch yet.
+// sealPacked seals a packed projection.
 func sealPacked(key *archive.Key, about, packed []byte) []byte {
-	if key == nil {
-		return packed
-	}
-	return append([]byte{sealedProjection}, key.Seal(about, packed)...)
+	return append([]byte{sealedFormat}, key.Seal(about, packed)...)
 }
 
-// open returns the projection that was stored, sealed or not.
+// open returns the projection that was stored.
 func (c *core) open(key *archive.Key, stored storedProjection) (session.Projection, error) {
 	return c.openPacked(key, aboutProjection(stored.lane, stored.number), stored.packed)
 }
 
 // openPacked is open for a projection that belongs to no epoch yet.
 func (c *core) openPacked(key *archive.Key, about, packed []byte) (session.Projection, error) {
-	if len(packed) > 0 && packed[0] == sealedProjection {
-		var err error
-		if packed, err = openText(key, about, packed[1:]); err != nil {
-			return session.Projection{}, fmt.Errorf("%w: %w", errBroken, err)
-		}
+	if len(packed) == 0 || packed[0] != sealedFormat {
+		return session.Projection{}, fmt.Errorf("%w: its format is unknown", errBroken)
+	}
+	packed, err := key.Open(about, packed[1:])
+	if err != nil {
+		return session.Projection{}, fmt.Errorf("%w: %w", errBroken, err)
 	}
 	return c.packer.unpack(packed)
-}
-
-func openText(key *archive.Key, about, sealed []byte) ([]byte, error) {
-	if key == nil {
-		return nil, errNoKey
-	}
-	return key.Open(about, sealed)
 }
 
 // aboutProjection is what a sealed projection is bound to, beside its workspace.
@@ -115,19 +79,26 @@ func aboutInsert(lane uuid.UUID, number int) []byte {
 	return binary.BigEndian.AppendUint64(about, uint64(number)) //nolint:gosec // inserts of a lane
 }
 
-// sealInsert seals what an insert says: its items, JSON in one line, and its text.
-func sealInsert(key *archive.Key, lane uuid.UUID, number int, text string, items []byte) []byte {
-	said := make([]byte, 0, len(items)+1+len(text))
-	said = append(append(append(said, items...), '\n'), text...)
-	return key.Seal(aboutInsert(lane, number), said)
+// sealInsert seals what an insert says: its items, as JSON in one line, and its text.
+func sealInsert(key *archive.Key, lane uuid.UUID, insert session.Insert) ([]byte, error) {
+	said, err := json.Marshal(insert.Items)
+	if err != nil {
+		return nil, fmt.Errorf("items of insert %d: %w", insert.Number, err)
+	}
+	said = append(append(said, '\n'), insert.Text...)
+	return key.Seal(aboutInsert(lane, insert.Number), said), nil
 }
 
-// openInsert returns the text and the items, as JSON, of an insert that is sealed.
-func openInsert(key *archive.Key, lane uuid.UUID, number int, sealed []byte) (text string, items []byte, err error) {
-	said, err := openText(key, aboutInsert(lane, number), sealed)
+// openInsert sets the text and the items of an insert of a lane, which were sealed.
+func openInsert(key *archive.Key, lane uuid.UUID, insert *session.Insert, sealed []byte) error {
+	said, err := key.Open(aboutInsert(lane, insert.Number), sealed)
 	if err != nil {
-		return "", nil, err
+		return fmt.Errorf("insert %d of lane %s: %w", insert.Number, lane, err)
 	}
-	items, rest, _ := bytes.Cut(said, []byte{'\n'})
-	return string(rest), items, nil
+	items, text, _ := bytes.Cut(said, []byte{'\n'})
+	insert.Text = string(text)
+	if err := json.Unmarshal(items, &insert.Items); err != nil {
+		return fmt.Errorf("items of insert %d: %w", insert.Number, err)
+	}
+	return nil
 }

@@ -34,16 +34,18 @@ type core struct {
 	door    batchdb.TxRunner
 	archive *archivedb.DB
 	packer  packer
-	queue   jobs.Queue    // nil if epochs are not planned ahead
-	keys    *archive.Keys // nil if nothing is sealed
+	queue   jobs.Queue // nil if epochs are not planned ahead
+	keys    *archive.Keys
 }
 
 // Store keeps the lanes of all workspaces while requests go through them.
 type Store struct{ *core }
 
-// New returns the store behind a door.
-func New(door batchdb.TxRunner) *Store {
-	return &Store{&core{door: door, archive: archivedb.New(door), packer: newPacker()}}
+// New returns the store behind a door. It seals messages, projections, plans, summaries and
+// inserts under the key of their workspace, which it asks for before a transaction begins, so
+// that none waits for another.
+func New(door batchdb.TxRunner, keys *archive.Keys) *Store {
+	return &Store{&core{door: door, archive: archivedb.New(door, keys), packer: newPacker(), keys: keys}}
 }
 
 // Browser returns what shows people the same sessions.
@@ -105,8 +107,7 @@ const (
 		SELECT e.lane_id, e.number, e.projection
 		FROM line l CROSS JOIN LATERAL (SELECT lane_id, number, covers, projection FROM epochs WHERE workspace_id = $1 AND lane_id = l.id OFFSET 0) e
 		WHERE e.number <= l.number AND e.covers <= l.covers ORDER BY e.number`
-	// A chain is as long as the archive has messages without a gap; one that is damaged, or
-	// from before there were chains, is not.
+	// A chain is as long as the archive has messages without a gap; one that is damaged is not.
 	sqlHeld = `SELECT chain_messages >= $3 OR (SELECT count(*) FROM lane_entries($1, $2, 0, $3)) >= $3
 		FROM lanes WHERE workspace_id = $1 AND id = $2`
 	sqlEpoch = `INSERT INTO epochs
@@ -120,7 +121,7 @@ const (
 // Find returns the lane with a head among heads that lies furthest along. It
 // returns session.ErrNotFound if no lane has one.
 func (s *Store) Find(ctx context.Context, workspace tenants.WorkspaceID, heads []conversation.Hash) (session.Found, error) {
-	key, err := s.key(ctx, workspace)
+	key, err := s.keys.Key(ctx, workspace)
 	if err != nil {
 		return session.Found{}, fmt.Errorf("find lane: %w", orAway(err))
 	}
@@ -178,11 +179,11 @@ func (s *Store) Commit(ctx context.Context, seen session.Seen, projection sessio
 		return err
 	}
 	workspace := seen.Scope.Workspace
-	key, err := s.key(ctx, workspace)
+	key, err := s.keys.Key(ctx, workspace)
 	if err != nil {
 		return fmt.Errorf("commit projection %d of lane %s: %w", projection.Number, seen.Lane, orAway(err))
 	}
-	packed = sealProjection(key, seen.Lane, projection.Number, packed)
+	packed = sealPacked(key, aboutProjection(seen.Lane, projection.Number), packed)
 	err = s.door.InTenant(ctx, workspace, func(tx *gorm.DB) error {
 		if projection.Reason == session.ReasonIdle {
 			if err := checkCold(tx, workspace, seen.Lane, seen.At); err != nil {

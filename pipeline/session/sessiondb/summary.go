@@ -24,11 +24,11 @@ const SummaryChannel = "palimpsest_summaries"
 const (
 	// A lane takes over the summaries of what it shares with the lane it forked from.
 	sqlSummaries = sqlDescent + `
-		SELECT s.lane_id, s.covers, s.chain, s.text, s.sealed FROM line l JOIN summaries s ON s.workspace_id = $1 AND s.lane_id = l.id
+		SELECT s.lane_id, s.covers, s.chain, s.sealed FROM line l JOIN summaries s ON s.workspace_id = $1 AND s.lane_id = l.id
 		WHERE s.status = 'accepted' AND s.covers <= l.covers ORDER BY l.depth DESC, s.number`
 	sqlSummary = `INSERT INTO summaries (workspace_id, lane_id, number, session_id, covers, chain, merged, status, reason, version,
-			form, model, text, input_tokens, cache_read_tokens, cache_write_tokens, output_tokens, cost_microusd, created_at, sealed)
-		SELECT $1, $2, coalesce(max(number), 0) + 1, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19
+			form, model, input_tokens, cache_read_tokens, cache_write_tokens, output_tokens, cost_microusd, created_at, sealed)
+		SELECT $1, $2, coalesce(max(number), 0) + 1, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18
 		FROM summaries WHERE workspace_id = $1 AND lane_id = $2`
 	sqlTried  = `SELECT EXISTS (SELECT FROM summaries WHERE workspace_id = $1 AND lane_id = $2 AND covers >= $3)`
 	sqlCharge = `UPDATE sessions SET net_microusd = net_microusd - $3 WHERE workspace_id = $1 AND id = $2`
@@ -38,7 +38,7 @@ const (
 // taken over from the lane it forked from.
 func (s *Store) Summaries(ctx context.Context, workspace tenants.WorkspaceID, lane uuid.UUID) ([]session.Summary, error) {
 	var found []session.Summary
-	key, err := s.key(ctx, workspace)
+	key, err := s.keys.Key(ctx, workspace)
 	if err == nil {
 		err = s.door.InTenant(ctx, workspace, func(tx *gorm.DB) (err error) {
 			found, err = summaries(tx, key, workspace, lane)
@@ -67,7 +67,7 @@ func (s *Store) SummaryTried(ctx context.Context, workspace tenants.WorkspaceID,
 // durable when it returns. An accepted one is told to all replicas. It returns
 // session.ErrNotFound if the lane is not there any more.
 func (s *Store) SaveSummary(ctx context.Context, workspace tenants.WorkspaceID, attempt session.SummaryAttempt) error {
-	key, err := s.key(ctx, workspace)
+	key, err := s.keys.Key(ctx, workspace)
 	if err == nil {
 		err = s.door.InTenant(ctx, workspace, func(tx *gorm.DB) error { return saveSummary(tx, key, workspace, attempt) })
 	}
@@ -86,20 +86,18 @@ func summaries(tx *gorm.DB, key *archive.Key, workspace tenants.WorkspaceID, lan
 		var summary session.Summary
 		var maker uuid.UUID
 		var chain, sealed []byte
-		if err := row.Scan(&maker, &summary.Covers, &chain, &summary.Text, &sealed); err != nil {
+		if err := row.Scan(&maker, &summary.Covers, &chain, &sealed); err != nil {
 			return err
 		}
 		if len(chain) != len(conversation.Hash{}) {
 			return fmt.Errorf("%w: chain of %d bytes", errBroken, len(chain))
 		}
 		summary.Chain = conversation.Hash(chain)
-		if sealed != nil {
-			text, err := openText(key, aboutSummary(maker, summary.Covers, chain), sealed)
-			if err != nil {
-				return fmt.Errorf("summary of lane %s: %w", maker, err)
-			}
-			summary.Text = string(text)
+		text, err := key.Open(aboutSummary(maker, summary.Covers, chain), sealed)
+		if err != nil {
+			return fmt.Errorf("summary of lane %s: %w", maker, err)
 		}
+		summary.Text = string(text)
 		found = append(found, summary)
 		return nil
 	}, sqlSummaries, workspace, lane)
@@ -108,14 +106,11 @@ func summaries(tx *gorm.DB, key *archive.Key, workspace tenants.WorkspaceID, lan
 
 func saveSummary(tx *gorm.DB, key *archive.Key, workspace tenants.WorkspaceID, attempt session.SummaryAttempt) error {
 	ctx, pool := tx.Statement.Context, tx.Statement.ConnPool
-	status, text, usage := "accepted", attempt.Text, attempt.Usage
-	if attempt.Reason != "" {
-		status, text = "rejected", ""
-	}
+	status, usage := "rejected", attempt.Usage
 	var sealed []byte
-	if key != nil && text != "" {
-		sealed = key.Seal(aboutSummary(attempt.Lane, attempt.Covers, attempt.Chain[:]), []byte(storable(text)))
-		text = ""
+	if attempt.Reason == "" {
+		status = "accepted"
+		sealed = key.Seal(aboutSummary(attempt.Lane, attempt.Covers, attempt.Chain[:]), []byte(storable(attempt.Text)))
 	}
 	// The session's row before the lane's, in the order in which the recorder takes them:
 	// so neither waits for the other in a circle.
@@ -127,7 +122,7 @@ func saveSummary(tx *gorm.DB, key *archive.Key, workspace tenants.WorkspaceID, a
 		return err
 	}
 	_, err := pool.ExecContext(ctx, sqlSummary, workspace, attempt.Lane, attempt.Session, attempt.Covers, attempt.Chain[:], attempt.Merged,
-		status, storable(attempt.Reason), attempt.Version, attempt.Form, storable(attempt.Model), storable(text),
+		status, storable(attempt.Reason), attempt.Version, attempt.Form, storable(attempt.Model),
 		usage.Input, usage.CacheRead, usage.CacheWrite, usage.Output, attempt.CostMicroUSD, attempt.At, sealed)
 	if err != nil {
 		return err

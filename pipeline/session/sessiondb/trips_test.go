@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"palimpsest/migrations/dbtest"
+	"palimpsest/pipeline/archive/archivetest"
 	"palimpsest/pipeline/session/sessiondb"
 	"palimpsest/tenants/tenantsdb"
 )
@@ -19,7 +20,7 @@ func TestRecordTakesFewRoundTrips(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(db.Close)
-	f.store, f.door = sessiondb.New(db), db
+	f.store, f.door = sessiondb.New(db, archivetest.Keys()), db
 
 	const most = 5 // joined lanes, stored messages, the lane's other ends, its chain, the end
 	for range 2 {  // the first time the connection has the statements described
@@ -45,7 +46,7 @@ func TestReadingRowsTakesTwoRoundTrips(t *testing.T) {
 	t.Cleanup(db.Close)
 	c := f.conversationOf(3)
 	c.record(t)
-	browser := sessiondb.New(db).Browser()
+	browser := sessiondb.New(db, archivetest.Keys()).Browser()
 
 	for range 2 { // the first time the connection has the statement described
 		trips.Count()

@@ -17,6 +17,7 @@ import (
 	"palimpsest/pipeline"
 	"palimpsest/pipeline/archive"
 	"palimpsest/pipeline/archive/archivedb"
+	"palimpsest/pipeline/archive/archivetest"
 	"palimpsest/pipeline/conversation"
 	"palimpsest/pipeline/modules"
 	"palimpsest/pipeline/modules/patterns"
@@ -48,7 +49,7 @@ func setup(t *testing.T) *bundle {
 	t.Helper()
 	db := dbtest.New(t)
 	b := &bundle{
-		db: db, store: patternsdb.New(db.DB), sessions: sessiondb.New(db.DB), config: modules.Catalog().Default(), now: time.Now().UTC().Truncate(time.Microsecond),
+		db: db, store: patternsdb.New(db.DB), sessions: sessiondb.New(db.DB, archivetest.Keys()), config: modules.Catalog().Default(), now: time.Now().UTC().Truncate(time.Microsecond),
 		workspace: tenants.NewWorkspaceID(), other: tenants.NewWorkspaceID(),
 	}
 	for _, id := range []tenants.WorkspaceID{b.workspace, b.other} {
@@ -60,7 +61,7 @@ func setup(t *testing.T) *bundle {
 		}
 	}
 	b.miner = miner.New(miner.Config{
-		Store: b.store, Archive: archivedb.New(db.DB), Inserts: b.sessions.Browser(),
+		Store: b.store, Archive: archivedb.New(db.DB, archivetest.Keys()), Inserts: b.sessions.Browser(),
 		Codecs:   map[conversation.Format]wire.Codec{conversation.Anthropic: anthropic.New()},
 		Settings: func(context.Context, tenants.WorkspaceID) (pipeline.Config, error) { return b.config, nil },
 		Log:      slog.New(slog.DiscardHandler), Now: func() time.Time { return b.now },

@@ -1,0 +1,26 @@
+// Package archivetest gives tests the keys by which archives seal.
+package archivetest
+
+import (
+	"context"
+	"crypto/sha256"
+
+	"palimpsest/pipeline/archive"
+	"palimpsest/tenants"
+)
+
+// Keys returns the keys of all workspaces, as a process has them that has just started:
+// each made from the workspace's id.
+func Keys() *archive.Keys { return KeysOf("") }
+
+// KeysOf is Keys of another installation for every other secret.
+func KeysOf(secret string) *archive.Keys { return archive.NewKeys(DataKeys(secret)) }
+
+// DataKeys makes the data key of a workspace from its id and a secret.
+type DataKeys string
+
+// DataKey implements archive.DataKeys.
+func (k DataKeys) DataKey(_ context.Context, workspace tenants.WorkspaceID) ([]byte, error) {
+	key := sha256.Sum256(append([]byte(k), workspace[:]...))
+	return key[:], nil
+}
