@@ -23,6 +23,7 @@ import (
 
 	"palimpsest/api/spool"
 	"palimpsest/pipeline/archive"
+	"palimpsest/pipeline/archive/archivetest"
 	"palimpsest/pipeline/conversation"
 	"palimpsest/pipeline/session"
 	"palimpsest/tenants"
@@ -87,17 +88,10 @@ func membersOf(t *testing.T, plain []byte) map[string]map[string]any {
 	return map[string]map[string]any{"Request": members.Request, "Answered": members.Answered, "Exchange": members.Exchange}
 }
 
-type fixedDataKeys struct{}
-
-// DataKey implements archive.DataKeys.
-func (fixedDataKeys) DataKey(context.Context, tenants.WorkspaceID) ([]byte, error) {
-	return bytes.Repeat([]byte{5}, 32), nil
-}
-
 // spooling has the proxy's recorder keep what waits in a directory, and wait for leave to write.
 func (p *proxy) spooling(dir string) (database *heldUp, kept *spool.Spool) {
 	p.t.Helper()
-	kept, err := spool.Open(spool.Config{Dir: dir, MaxBytes: spool.DefaultBytes, Keys: archive.NewKeys(fixedDataKeys{}), Log: p.Log, Now: time.Now})
+	kept, err := spool.Open(spool.Config{Dir: dir, MaxBytes: spool.DefaultBytes, Keys: archivetest.Keys(), Log: p.Log, Now: time.Now})
 	if err != nil {
 		p.t.Fatal(err)
 	}
@@ -252,7 +246,7 @@ func TestKeptExchangeIsRecordedOnce(t *testing.T) {
 		if err := os.WriteFile(files[0], content, 0o600); err != nil {
 			t.Fatal(err)
 		}
-		again, err := spool.Open(spool.Config{Dir: dir, MaxBytes: spool.DefaultBytes, Keys: archive.NewKeys(fixedDataKeys{}), Log: p.Log, Now: time.Now})
+		again, err := spool.Open(spool.Config{Dir: dir, MaxBytes: spool.DefaultBytes, Keys: archivetest.Keys(), Log: p.Log, Now: time.Now})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -273,7 +267,7 @@ func TestExchangeIsKeptOnceTheDiskHasRoom(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		dir := t.TempDir()
 		open := func() *spool.Spool {
-			opened, err := spool.Open(spool.Config{Dir: dir, MaxBytes: 8 << 10, Keys: archive.NewKeys(fixedDataKeys{}), Log: slog.New(slog.DiscardHandler), Now: time.Now})
+			opened, err := spool.Open(spool.Config{Dir: dir, MaxBytes: 8 << 10, Keys: archivetest.Keys(), Log: slog.New(slog.DiscardHandler), Now: time.Now})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -335,7 +329,7 @@ func TestExchangeIsKeptOnceTheDiskHasRoom(t *testing.T) {
 func BenchmarkKeep(b *testing.B) {
 	for name, size := range map[string]int{"answer": 0, "answer and 100 KB": 100_000} {
 		b.Run(name, func(b *testing.B) {
-			kept, err := spool.Open(spool.Config{Dir: b.TempDir(), MaxBytes: spool.DefaultBytes, Keys: archive.NewKeys(fixedDataKeys{}), Log: slog.New(slog.DiscardHandler), Now: time.Now})
+			kept, err := spool.Open(spool.Config{Dir: b.TempDir(), MaxBytes: spool.DefaultBytes, Keys: archivetest.Keys(), Log: slog.New(slog.DiscardHandler), Now: time.Now})
 			if err != nil {
 				b.Fatal(err)
 			}

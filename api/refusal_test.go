@@ -1,7 +1,6 @@
 package api
 
 import (
-	"context"
 	"io"
 	"net/http"
 	"strings"
@@ -9,16 +8,9 @@ import (
 
 	"github.com/google/uuid"
 
-	"palimpsest/pipeline/archive"
+	"palimpsest/pipeline/archive/archivetest"
 	"palimpsest/tenants"
 )
-
-// dataKeys has one key for every workspace.
-type dataKeys struct{}
-
-func (dataKeys) DataKey(context.Context, tenants.WorkspaceID) ([]byte, error) {
-	return []byte("a data key of thirty-two bytes !"), nil
-}
 
 // said returns what is kept of a provider's error, opened.
 func (p *proxy) said(exchange tenants.Exchange) string {
@@ -26,7 +18,7 @@ func (p *proxy) said(exchange tenants.Exchange) string {
 	if exchange.ErrorText == nil {
 		return ""
 	}
-	key, err := archive.NewKeys(dataKeys{}).Key(p.t.Context(), exchange.Workspace)
+	key, err := archivetest.Keys().Key(p.t.Context(), exchange.Workspace)
 	if err != nil {
 		p.t.Fatal(err)
 	}
@@ -73,7 +65,7 @@ func TestProvidersErrorIsKeptSealedBoundedAndWithoutSecrets(t *testing.T) {
 				w.WriteHeader(http.StatusTooManyRequests)
 				_, _ = io.WriteString(w, answer)
 			})
-			p.Recorder.WithKeys(archive.NewKeys(dataKeys{}))
+			p.Recorder.WithKeys(archivetest.Keys())
 			got := p.send(http.MethodPost, chatPath, chatSession(2, 3))
 			kept := p.last(1)
 			if said := p.said(kept); said != test.kept {
@@ -108,7 +100,7 @@ func TestProvidersErrorIsKeptOnlyWhereItMayBe(t *testing.T) {
 	if kept := p.last(1); kept.ErrorText != nil || kept.ErrorType != "overloaded_error" {
 		t.Errorf("without a key, kept %d bytes, %s", len(kept.ErrorText), kept.ErrorType)
 	}
-	p.Recorder.WithKeys(archive.NewKeys(dataKeys{}))
+	p.Recorder.WithKeys(archivetest.Keys())
 	p.send(http.MethodPost, messagesPath, body)
 	if said := p.said(p.last(2)); said != `{"type":"overloaded_error","message":"Over, [redacted]"}` {
 		t.Errorf("of a stream, kept %q", said)

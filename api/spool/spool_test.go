@@ -13,24 +13,17 @@ import (
 	"time"
 
 	"palimpsest/api/spool"
-	"palimpsest/pipeline/archive"
+	"palimpsest/pipeline/archive/archivetest"
 	"palimpsest/pipeline/session"
 	"palimpsest/tenants"
 )
-
-type dataKeys struct{}
-
-// DataKey implements archive.DataKeys.
-func (dataKeys) DataKey(_ context.Context, workspace tenants.WorkspaceID) ([]byte, error) {
-	return bytes.Repeat(workspace[:], 2), nil
-}
 
 var workspace = tenants.WorkspaceID{7}
 
 func open(t *testing.T, dir string, most int64, now time.Time) *spool.Spool {
 	t.Helper()
 	opened, err := spool.Open(spool.Config{
-		Dir: dir, MaxBytes: most, Keys: archive.NewKeys(dataKeys{}), Log: slog.New(slog.DiscardHandler), Now: func() time.Time { return now },
+		Dir: dir, MaxBytes: most, Keys: archivetest.Keys(), Log: slog.New(slog.DiscardHandler), Now: func() time.Time { return now },
 	})
 	if err != nil {
 		t.Fatal(err)

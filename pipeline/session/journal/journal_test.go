@@ -14,6 +14,7 @@ import (
 	"github.com/google/uuid"
 
 	"palimpsest/pipeline/archive"
+	"palimpsest/pipeline/archive/archivetest"
 	"palimpsest/pipeline/session"
 	"palimpsest/pipeline/session/journal"
 	"palimpsest/tenants"
@@ -55,13 +56,6 @@ func (s *store) Record(_ context.Context, _ tenants.Tenant, seen []session.Seen)
 	return nil
 }
 
-type dataKeys struct{}
-
-// DataKey implements archive.DataKeys.
-func (dataKeys) DataKey(_ context.Context, workspace tenants.WorkspaceID) ([]byte, error) {
-	return bytes.Repeat(workspace[:], 2), nil
-}
-
 // bench is a journal with its store and clock.
 type bench struct {
 	*journal.Journal
@@ -87,7 +81,7 @@ func (b *bench) restart() {
 	b.t.Helper()
 	clock := func() time.Time { return b.now }
 	opened, err := journal.New(journal.Config{
-		Dir: b.dir, MaxBytes: b.most, Store: b.store, Keys: archive.NewKeys(dataKeys{}), Log: slog.New(slog.DiscardHandler), Now: clock, Peers: b.peers,
+		Dir: b.dir, MaxBytes: b.most, Store: b.store, Keys: archivetest.Keys(), Log: slog.New(slog.DiscardHandler), Now: clock, Peers: b.peers,
 		Absence: session.NewAbsence(clock), Overtaken: func(lane uuid.UUID) { b.overtaken = append(b.overtaken, lane) },
 	})
 	if err != nil {

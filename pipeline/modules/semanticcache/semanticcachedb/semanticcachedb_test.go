@@ -3,7 +3,6 @@ package semanticcachedb_test
 import (
 	"bytes"
 	"context"
-	"crypto/sha256"
 	"errors"
 	"fmt"
 	"testing"
@@ -11,6 +10,7 @@ import (
 
 	"palimpsest/migrations/dbtest"
 	"palimpsest/pipeline/archive"
+	"palimpsest/pipeline/archive/archivetest"
 	"palimpsest/pipeline/modules/semanticcache"
 	"palimpsest/pipeline/modules/semanticcache/semanticcachedb"
 	"palimpsest/tenants"
@@ -20,16 +20,6 @@ func TestMain(m *testing.M) { dbtest.Main(m) }
 
 // at is when the tests' answers were kept.
 func at() time.Time { return time.Now().UTC().Truncate(time.Microsecond) }
-
-// fixedKeys makes the data key of a workspace from its id and a secret.
-type fixedKeys string
-
-func (k fixedKeys) DataKey(_ context.Context, workspace tenants.WorkspaceID) ([]byte, error) {
-	key := sha256.Sum256(append([]byte(k), workspace[:]...))
-	return key[:], nil
-}
-
-func keys(secret string) *archive.Keys { return archive.NewKeys(fixedKeys(secret)) }
 
 func addWorkspace(t *testing.T, database *dbtest.Database) tenants.WorkspaceID {
 	t.Helper()
@@ -78,7 +68,7 @@ func find(t *testing.T, db *semanticcachedb.DB, workspace tenants.WorkspaceID, q
 func TestTheVerySameQuestionComesFirstThenTheNewest(t *testing.T) {
 	t.Parallel()
 	database := dbtest.New(t)
-	db, workspace, now := semanticcachedb.New(database.DB, keys("a")), addWorkspace(t, database), at()
+	db, workspace, now := semanticcachedb.New(database.DB, archivetest.KeysOf("a")), addWorkspace(t, database), at()
 	exact := entry(4, now.Add(-time.Minute))
 	exact.Alike, exact.Text = semanticcache.Key{}, ""
 	put(t, db, workspace, entry(1, now.Add(-3*time.Second)), entry(2, now.Add(-2*time.Second)), entry(3, now.Add(-time.Second)), exact)
@@ -109,7 +99,7 @@ func TestTheVerySameQuestionComesFirstThenTheNewest(t *testing.T) {
 func TestAnotherWorkspacesAnswerIsNotFound(t *testing.T) {
 	t.Parallel()
 	database := dbtest.New(t)
-	db, a, b, now := semanticcachedb.New(database.DB, keys("a")), addWorkspace(t, database), addWorkspace(t, database), at()
+	db, a, b, now := semanticcachedb.New(database.DB, archivetest.KeysOf("a")), addWorkspace(t, database), addWorkspace(t, database), at()
 	put(t, db, b, entry(1, now))
 	question := semanticcache.Question{Key: semanticcache.Key{1, 1}, Alike: semanticcache.Key{2}}
 	if found := find(t, db, a, question, now.Add(-time.Hour)); len(found) != 0 {
@@ -127,7 +117,7 @@ func TestAnotherWorkspacesAnswerIsNotFound(t *testing.T) {
 func TestAnswersLieSealed(t *testing.T) {
 	t.Parallel()
 	database := dbtest.New(t)
-	db, workspace, now := semanticcachedb.New(database.DB, keys("a")), addWorkspace(t, database), at()
+	db, workspace, now := semanticcachedb.New(database.DB, archivetest.KeysOf("a")), addWorkspace(t, database), at()
 	put(t, db, workspace, entry(1, now))
 	var question, answer []byte
 	if err := database.Owner(t).QueryRow(t.Context(), "SELECT question, answer FROM cached_answers").Scan(&question, &answer); err != nil {
@@ -145,7 +135,7 @@ func TestAnswersLieSealed(t *testing.T) {
 func TestWhatDoesNotOpenIsAMissAndGoes(t *testing.T) {
 	t.Parallel()
 	database := dbtest.New(t)
-	db, workspace, now := semanticcachedb.New(database.DB, keys("a")), addWorkspace(t, database), at()
+	db, workspace, now := semanticcachedb.New(database.DB, archivetest.KeysOf("a")), addWorkspace(t, database), at()
 	put(t, db, workspace, entry(1, now), entry(2, now.Add(-time.Second)), entry(3, now.Add(-2*time.Second)))
 	owner := database.Owner(t)
 	for key, change := range map[byte]string{1: "question = 'sealed by the master key'", 2: "answer = ''"} {
@@ -160,7 +150,7 @@ func TestWhatDoesNotOpenIsAMissAndGoes(t *testing.T) {
 	if left := count(t, database); left != 1 {
 		t.Errorf("%d rows are left, want the one that opens", left)
 	}
-	fresh := semanticcachedb.New(database.DB, keys("b"))
+	fresh := semanticcachedb.New(database.DB, archivetest.KeysOf("b"))
 	if found := find(t, fresh, workspace, question, now.Add(-time.Hour)); len(found) != 0 || count(t, database) != 0 {
 		t.Errorf("with another data key found %+v, %d rows are left", found, count(t, database))
 	}
@@ -174,7 +164,7 @@ func TestWhatDoesNotOpenIsAMissAndGoes(t *testing.T) {
 func TestADeletedWorkspaceHasNoAnswers(t *testing.T) {
 	t.Parallel()
 	database := dbtest.New(t)
-	db, gone, staying, now := semanticcachedb.New(database.DB, keys("a")), addWorkspace(t, database), addWorkspace(t, database), at()
+	db, gone, staying, now := semanticcachedb.New(database.DB, archivetest.KeysOf("a")), addWorkspace(t, database), addWorkspace(t, database), at()
 	put(t, db, gone, entry(1, now), entry(2, now))
 	put(t, db, staying, entry(1, now))
 	if _, err := database.Owner(t).Exec(t.Context(), "DELETE FROM workspaces WHERE workspace_id = $1", gone); err != nil {
@@ -218,8 +208,8 @@ func TestTheOldestAnswersGoFirst(t *testing.T) {
 	neighbor, now := addWorkspace(t, database), at()
 	size := len("answer 1") + len("question 1")
 	for name, db := range map[string]*semanticcachedb.DB{
-		"entries": semanticcachedb.NewBounded(database.DB, keys("a"), 3, 1<<20),
-		"bytes":   semanticcachedb.NewBounded(database.DB, keys("a"), 100, 3*size),
+		"entries": semanticcachedb.NewBounded(database.DB, archivetest.KeysOf("a"), 3, 1<<20),
+		"bytes":   semanticcachedb.NewBounded(database.DB, archivetest.KeysOf("a"), 100, 3*size),
 	} {
 		workspace := addWorkspace(t, database)
 		put(t, db, neighbor, entry(9, now.Add(-time.Minute)))
@@ -240,7 +230,7 @@ func TestTheOldestAnswersGoFirst(t *testing.T) {
 func TestExpiredAnswersAreDeleted(t *testing.T) {
 	t.Parallel()
 	database := dbtest.New(t)
-	db, workspace, now := semanticcachedb.New(database.DB, keys("a")), addWorkspace(t, database), at()
+	db, workspace, now := semanticcachedb.New(database.DB, archivetest.KeysOf("a")), addWorkspace(t, database), at()
 	put(t, db, workspace, entry(1, now), entry(2, now.Add(time.Hour)))
 	if rows := count(t, database); rows != 1 {
 		t.Errorf("%d rows", rows)
