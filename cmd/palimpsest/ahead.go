@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"time"
 
@@ -80,7 +81,10 @@ func (a ahead) read(ctx context.Context) error {
 			break
 		}
 		keys, active, err := a.readWorkspace(ctx, workspace, since, left)
-		if isAway(err) || ctx.Err() != nil {
+		if ctx.Err() != nil {
+			return fmt.Errorf("it takes longer than %s: %w", aheadTimeout, ctx.Err())
+		}
+		if isAway(err) {
 			return err
 		}
 		failures = append(failures, err)
