@@ -16,6 +16,7 @@ import (
 	"go.opentelemetry.io/otel/sdk/trace/tracetest"
 
 	"palimpsest/api/upstream"
+	"palimpsest/pipeline/archive/archivetest"
 	"palimpsest/pipeline/session"
 	"palimpsest/pipeline/spans"
 	"palimpsest/tenants"
@@ -69,7 +70,7 @@ func benchmarkExchange(b *testing.B, tracer *spans.Tracer) {
 	p := setupAt(b, "http://127.0.0.1:1")
 	p.Tracer = tracer
 	p.Upstream, p.Log = canned{}, slog.New(slog.DiscardHandler)
-	recorder := NewRecorder(p.store, forgetful{}, forgetful{}, p.Metrics, p.Log)
+	recorder := NewRecorder(p.store, forgetful{}, forgetful{}, archivetest.Keys(), p.Metrics, p.Log)
 	recorder.Start()
 	b.Cleanup(recorder.Stop)
 	p.Recorder = recorder

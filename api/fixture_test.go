@@ -25,6 +25,7 @@ import (
 	"palimpsest/api/limits"
 	"palimpsest/api/upstream"
 	"palimpsest/pipeline"
+	"palimpsest/pipeline/archive/archivetest"
 	"palimpsest/pipeline/modules"
 	"palimpsest/pipeline/modules/compactionbridge"
 	"palimpsest/pipeline/prompt"
@@ -250,7 +251,7 @@ func setupAt(t testing.TB, provider string, more ...pipeline.Module) *proxy {
 	}
 	metrics := NewMetrics(prometheus.NewRegistry())
 	log := slog.New(slog.NewJSONHandler(p.log, nil))
-	recorder := NewRecorder(p.store, p.memory, p.store, metrics, log)
+	recorder := NewRecorder(p.store, p.memory, p.store, archivetest.Keys(), metrics, log)
 	recorder.Start()
 	t.Cleanup(recorder.Stop)
 	client := upstream.New(true)

@@ -96,7 +96,7 @@ func (p *proxy) spooling(dir string) (database *heldUp, kept *spool.Spool) {
 		p.t.Fatal(err)
 	}
 	database = &heldUp{open: make(chan struct{}), tried: make(chan struct{}, 1)}
-	recorder := NewRecorder(database, p.memory, p.store, p.Metrics, p.Log).WithSpool(kept)
+	recorder := NewRecorder(database, p.memory, p.store, archivetest.Keys(), p.Metrics, p.Log).WithSpool(kept)
 	recorder.Start()
 	p.t.Cleanup(func() {
 		select {
@@ -250,7 +250,7 @@ func TestKeptExchangeIsRecordedOnce(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		NewRecorder(p.store, store, p.store, p.Metrics, p.Log).WithSpool(again).Replay(t.Context())
+		NewRecorder(p.store, store, p.store, archivetest.Keys(), p.Metrics, p.Log).WithSpool(again).Replay(t.Context())
 	}
 	hash := sha256.Sum256(store.answer)
 	if len(p.store.exchanges) != 1 || p.store.exchanges[0].ID != id || !bytes.Equal(p.store.exchanges[0].Answer, hash[:]) {
@@ -285,7 +285,7 @@ func TestExchangeIsKeptOnceTheDiskHasRoom(t *testing.T) {
 		database.fails.Store(true)
 		close(database.open)
 		records := Records{Metrics: NewMetrics(prometheus.NewRegistry()), Log: slog.New(slog.DiscardHandler), Now: time.Now}
-		records.Recorder = NewRecorder(database, database, database, records.Metrics, records.Log).WithSpool(full)
+		records.Recorder = NewRecorder(database, database, database, archivetest.Keys(), records.Metrics, records.Log).WithSpool(full)
 		records.Recorder.Start()
 		event := &Event{
 			ID: uuid.New(), Workspace: tenants.NewWorkspaceID(), said: []byte("said"), seen: &session.Seen{Messages: session.Messages{Answer: []byte("answer")}},

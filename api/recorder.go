@@ -39,8 +39,8 @@ type Recorder struct {
 	usage    tenants.Exchanges
 	metrics  *Metrics
 	log      *slog.Logger
-	keys     *archive.Keys // nil if nothing that must be sealed is kept
-	spool    *spool.Spool  // nil: what waits is lost if the process is killed
+	keys     *archive.Keys
+	spool    *spool.Spool // nil: what waits is lost if the process is killed
 
 	// Recorded, where it is set, hears how many exchanges of a workspace have become
 	// durable. It must not wait; it is set before Start.
@@ -67,23 +67,17 @@ type job struct {
 	span     spans.Span   // from the queue on
 }
 
-// NewRecorder returns a Recorder that is not started yet.
-func NewRecorder(database tenants.Transactor, sessions session.Store, usage tenants.Exchanges, metrics *Metrics, log *slog.Logger) *Recorder {
+// NewRecorder returns a Recorder that is not started yet. By keys, what providers said where
+// they refused is sealed.
+func NewRecorder(database tenants.Transactor, sessions session.Store, usage tenants.Exchanges, keys *archive.Keys, metrics *Metrics, log *slog.Logger) *Recorder {
 	recorder := &Recorder{
-		database: database, sessions: sessions, usage: usage, metrics: metrics, log: log,
+		database: database, sessions: sessions, usage: usage, keys: keys, metrics: metrics, log: log,
 		stop: make(chan struct{}), queues: make([]chan job, recorderWorkers), writing: make([]atomic.Int64, recorderWorkers), room: semaphore.NewWeighted(recorderMemory),
 	}
 	for i := range recorder.queues {
 		recorder.queues[i] = make(chan job, recorderQueue/recorderWorkers)
 	}
 	return recorder
-}
-
-// WithKeys has the recorder keep what providers said where they refused, sealed. Without
-// it that is not kept. It returns r.
-func (r *Recorder) WithKeys(keys *archive.Keys) *Recorder {
-	r.keys = keys
-	return r
 }
 
 // WithSpool has what waits to be recorded kept on the local disk. It returns r.
@@ -314,7 +308,7 @@ func (r *Recorder) record(ctx context.Context, tenant tenants.Tenant, jobs []job
 // seal returns what a provider said of an exchange, sealed; nil where there is nothing or
 // it cannot be sealed: the figures of the exchange are worth more.
 func (r *Recorder) seal(workspace tenants.WorkspaceID, exchange uuid.UUID, said []byte) []byte {
-	if said == nil || r.keys == nil {
+	if said == nil {
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), recorderTimeout)

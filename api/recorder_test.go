@@ -16,6 +16,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/prometheus/client_golang/prometheus"
 
+	"palimpsest/pipeline/archive/archivetest"
 	"palimpsest/pipeline/session"
 	"palimpsest/tenants"
 )
@@ -39,7 +40,7 @@ func TestMessagesThatWaitToBeRecordedStayAsTheyCame(t *testing.T) {
 	t.Parallel()
 	p := setup(t, func(w http.ResponseWriter, _ *http.Request) { _, _ = fmt.Fprint(w, quickAnswer) })
 	store := gated{p.memory, make(chan struct{})}
-	recorder := NewRecorder(p.store, store, p.store, p.Metrics, p.Log)
+	recorder := NewRecorder(p.store, store, p.store, archivetest.Keys(), p.Metrics, p.Log)
 	recorder.Start()
 	t.Cleanup(recorder.Stop)
 	p.Recorder = recorder
@@ -121,7 +122,7 @@ func (*heldUp) RecordedExchanges(context.Context, tenants.Tenant, []uuid.UUID) (
 // recording starts a recorder, and one who puts so many exchanges into it. All of them are
 // of one session: one worker writes them.
 func recording(database *heldUp, registry prometheus.Registerer, exchanges int) (recorder *Recorder, all chan struct{}) {
-	recorder = NewRecorder(database, database, database, NewMetrics(registry), slog.New(slog.DiscardHandler))
+	recorder = NewRecorder(database, database, database, archivetest.Keys(), NewMetrics(registry), slog.New(slog.DiscardHandler))
 	recorder.Start()
 	all = make(chan struct{})
 	go func() {

@@ -115,7 +115,7 @@ func setup(t *testing.T) *product {
 		return codecs()[format].Parse(raw)
 	})
 	metrics, log := api.NewMetrics(prometheus.NewRegistry()), slog.New(slog.NewJSONHandler(p.log, nil))
-	recorder := api.NewRecorder(p.db.DB, sessions, p.db.DB.Exchanges, metrics, log)
+	recorder := api.NewRecorder(p.db.DB, sessions, p.db.DB.Exchanges, sealing, metrics, log)
 	recorder.Start()
 	t.Cleanup(recorder.Stop)
 	proxy := &api.Server{

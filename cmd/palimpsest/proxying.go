@@ -123,7 +123,7 @@ func startRecorder(b base, of stored, recorded *tally) (*api.Recorder, error) {
 	if err != nil {
 		return nil, err
 	}
-	recorder := api.NewRecorder(b.db, of.sessions, b.db.Exchanges, b.metrics, b.log).WithKeys(of.archiveKeys).WithSpool(kept)
+	recorder := api.NewRecorder(b.db, of.sessions, b.db.Exchanges, of.archiveKeys, b.metrics, b.log).WithSpool(kept)
 	announcer := b.db.NewAnnouncer(b.log)
 	announcer.Start()
 	b.onClose(announcer.Stop)

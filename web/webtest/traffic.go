@@ -157,7 +157,7 @@ func (p *Product) server(t testing.TB, window int) (server *api.Server, stop fun
 		t.Fatal(err)
 	}
 	metrics := api.NewMetrics(prometheus.NewRegistry())
-	recorder := api.NewRecorder(p.DB, p.Sessions, p.DB.Exchanges, metrics, log).WithKeys(p.ArchiveKeys)
+	recorder := api.NewRecorder(p.DB, p.Sessions, p.DB.Exchanges, p.ArchiveKeys, metrics, log)
 	recorder.Recorded = p.Live.Happened
 	recorder.Start()
 	return &api.Server{
