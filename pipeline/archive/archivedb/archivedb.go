@@ -48,14 +48,18 @@ const (
 			(SELECT count(*) FROM lane_entries(l.workspace_id, l.id))
 		FROM lanes l WHERE l.workspace_id = $1 AND l.session_id = $2
 		ORDER BY l.kind <> 'main', l.last_at DESC, l.id DESC`
+	// OFFSET 0 has the planner look each message up. A plan that was made before the table had any would read all of it.
 	sqlEntries = `SELECT e.index, e.hash, e.role, e.tokens, e.stored_at, o.size
-		FROM lane_entries($1, $2, $3, 2147483647) e JOIN archive_objects o ON o.workspace_id = $1 AND o.hash = e.hash
+		FROM lane_entries($1, $2, $3, 2147483647) e
+		CROSS JOIN LATERAL (SELECT size FROM archive_objects WHERE workspace_id = $1 AND hash = e.hash OFFSET 0) o
 		ORDER BY e.index LIMIT $4`
 	sqlOriginals = `SELECT e.span, e.index, e.hash, e.role, e.tokens, e.stored_at, o.size, o.encoding, o.place, o.segment_id, coalesce(o.start, 0), coalesce(o.length, 0), o.bytes
 		FROM (
 			SELECT span, e.* FROM unnest($2::uuid[], $3::int[], $4::int[]) WITH ORDINALITY AS wanted (lane, first, below, span)
 			CROSS JOIN LATERAL lane_entries($1, lane, first, below) e
-		) e JOIN archive_objects o ON o.workspace_id = $1 AND o.hash = e.hash
+		) e CROSS JOIN LATERAL (
+			SELECT size, encoding, place, segment_id, start, length, bytes FROM archive_objects WHERE workspace_id = $1 AND hash = e.hash OFFSET 0
+		) o
 		ORDER BY e.span, e.index`
 	sqlObject = `SELECT size, encoding, place, segment_id, coalesce(start, 0), coalesce(length, 0), bytes FROM archive_objects
 		WHERE workspace_id = $1 AND hash = $2 AND place <> 2`

@@ -65,6 +65,7 @@ const (
 	StatementObjects   = sqlObjectsOf
 	StatementSearch    = sqlSearch
 	StatementOriginals = sqlOriginals
+	StatementEntries   = sqlEntries
 	StatementForked    = sqlForked
 	StatementChains    = sqlChains
 	StatementLinked    = sqlLinked

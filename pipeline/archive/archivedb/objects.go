@@ -24,7 +24,7 @@ const (
 			WHERE workspace_id = $1 AND hash = wanted.hash AND place <> 2 LIMIT 1
 		) stored`
 	sqlAnswersOf = `SELECT x.id, x.lane_id, x.at, x.answer, o.size
-		FROM exchanges x LEFT JOIN archive_objects o ON o.workspace_id = $1 AND o.hash = x.answer
+		FROM exchanges x LEFT JOIN LATERAL (SELECT size FROM archive_objects WHERE workspace_id = $1 AND hash = x.answer OFFSET 0) o ON true
 		WHERE x.workspace_id = $1 AND x.session_id = $2 AND x.answer IS NOT NULL AND (x.at, x.id) > ($3, $4)
 		ORDER BY x.at, x.id LIMIT $5`
 	// The newest answer behind so many messages of a lane, among the newest exchanges of its session.

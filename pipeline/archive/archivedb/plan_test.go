@@ -140,6 +140,92 @@ func TestLaneOfFreshWorkspaceIsReadAlone(t *testing.T) {
 	}
 }
 
+// A plan that was made while the tables were empty stays with its connection, until the database looks at
+// them again: a minute at least. It looks up what is wanted as well.
+func TestPlanOfEmptyTablesLooksUpOneByOne(t *testing.T) {
+	t.Parallel()
+	const lanes = `INSERT INTO lanes (workspace_id, id, session_id, created_at, last_at)
+		SELECT $1, lpad(to_hex(n), 32, '0')::uuid, $2, now(), now() FROM generate_series(0, 1999) n`
+	const objects = `INSERT INTO archive_objects (workspace_id, hash, size, encoding, bytes)
+		SELECT $1, sha256(convert_to('b' || n::text, 'UTF8')), 1, 0, 'x' FROM generate_series(0, 15999) n`
+	const entries = `INSERT INTO archive_entries (workspace_id, lane_id, index, session_id, hash, role, tokens)
+		SELECT $1, lpad(to_hex(n / 8), 32, '0')::uuid, n % 8, $2, sha256(convert_to('b' || n::text, 'UTF8')), 'user', 1 FROM generate_series(0, 15999) n`
+	db := dbtest.New(t)
+	owner, fresh := db.Owner(t), newFixture(t, db.DB)
+	ids := make([]string, 64)
+	for i := range ids {
+		ids[i] = fmt.Sprintf("%032x", 100+i)
+	}
+	of := "'{" + strings.Join(ids, ",") + "}'"
+	statements := map[string]string{
+		archivedb.StatementOriginals: of + ", array_fill(0, ARRAY[64]), array_fill(8, ARRAY[64])",
+		archivedb.StatementEntries:   "'" + ids[0] + "', 0, 1000",
+		archivedb.StatementForked:    of + ", array_fill(0, ARRAY[64])",
+		archivedb.StatementChains:    of,
+	}
+	planned, err := owner.Acquire(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer planned.Release()
+	run := func(statement string) (answer string) {
+		t.Helper()
+		rows, err := planned.Query(t.Context(), statement)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer rows.Close()
+		for rows.Next() {
+			if strings.HasPrefix(statement, "EXPLAIN") {
+				if err := rows.Scan(&answer); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		if rows.Err() != nil {
+			t.Fatalf("%v: %s", rows.Err(), statement)
+		}
+		return answer
+	}
+	run("SET ROLE palimpsest_app")
+	run(fmt.Sprintf("SELECT set_config('app.workspace_id', '%s', false), set_config('plan_cache_mode', 'force_generic_plan', false)", fresh.workspace))
+	names, number := map[string]string{}, 0
+	for statement, arguments := range statements {
+		number++
+		names[statement] = fmt.Sprintf("EXECUTE s%d('%s', %s)", number, fresh.workspace, arguments)
+		run(fmt.Sprintf("PREPARE s%d AS %s", number, statement))
+		run(names[statement])
+	}
+	for _, filled := range []struct {
+		statement string
+		arguments []any
+	}{
+		{lanes, []any{fresh.workspace, fresh.session}},
+		{objects, []any{fresh.workspace}},
+		{entries, []any{fresh.workspace, fresh.session}},
+	} {
+		if _, err := owner.Exec(t.Context(), filled.statement, filled.arguments...); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for statement, execute := range names { // 8 messages of each lane at most
+		var read []struct {
+			Plan node `json:"Plan"`
+		}
+		if err := json.Unmarshal([]byte(run("EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) "+execute)), &read); err != nil {
+			t.Fatal(err)
+		}
+		if blocks := read[0].Plan.Hit + read[0].Plan.Read; blocks > 40*64 {
+			t.Errorf("%d blocks are read by\n%s", blocks, statement)
+		}
+		for _, table := range []string{"lanes", "archive_entries", "archive_objects"} {
+			if rows := read[0].Plan.rowsOf(table); rows > 2*8*64 {
+				t.Errorf("%d rows of %s are read by\n%s", rows, table, statement)
+			}
+		}
+	}
+}
+
 // blocksRead returns how many blocks a statement reads, those of the functions it calls too.
 func (f *fixture) blocksRead(t *testing.T, statement string, arguments ...any) (blocks int) {
 	t.Helper()

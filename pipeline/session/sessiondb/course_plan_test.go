@@ -34,15 +34,24 @@ func TestEventsOfALaneAndCutPromptsAreReadAlongIndexes(t *testing.T) {
 	}
 }
 
-// However many lanes a workspace has, an announcement looks up those that it names.
-func TestAnnouncedLanesAreLookedUp(t *testing.T) {
+// However many lanes a workspace has, those that are named are looked up, also by a plan that was made while there
+// were none.
+func TestNamedLanesAreLookedUp(t *testing.T) {
 	t.Parallel()
 	f := setup(t)
-	plan := f.explain(t, f.scope.Workspace, sessiondb.StatementAnnounceHeads,
-		f.scope.Workspace, [][]byte{{1}}, []uuid.UUID{{1}}, []int{1}, []time.Time{time.Now()})
-	for _, looked := range []string{"(id = t.lane)", "(lane_id = t.lane)"} {
-		if !regexp.MustCompile(`Index Cond: .*` + regexp.QuoteMeta(looked)).MatchString(plan) {
-			t.Errorf("%s is no condition of an index:\n%s", looked, plan)
+	for _, test := range []struct {
+		statement string
+		arguments []any
+		looked    []string
+	}{
+		{sessiondb.StatementAnnounceHeads, []any{f.scope.Workspace, [][]byte{{1}}, []uuid.UUID{{1}}, []int{1}, []time.Time{time.Now()}}, []string{"(id = t.lane)", "(lane_id = t.lane)"}},
+		{sessiondb.StatementJoined, []any{f.scope.Workspace, []uuid.UUID{{1}, {2}}}, []string{"(id = j.into_id)"}},
+	} {
+		plan := f.explain(t, f.scope.Workspace, test.statement, test.arguments...)
+		for _, looked := range test.looked {
+			if !regexp.MustCompile(`Index Cond: .*` + regexp.QuoteMeta(looked)).MatchString(plan) {
+				t.Errorf("%s is no condition of an index:\n%s", looked, plan)
+			}
 		}
 	}
 }

@@ -20,7 +20,9 @@ import (
 const (
 	sqlLaneColumns = `l.id, l.session_id, coalesce(l.parent_id, '00000000-0000-0000-0000-000000000000'), l.fork_at, l.fork_epoch, l.fork_insert`
 	sqlJoined      = `SELECT j.lane_id, ` + sqlLaneColumns + `
-		FROM joined_lanes j JOIN lanes l ON l.workspace_id = $1 AND l.id = j.into_id
+		FROM joined_lanes j CROSS JOIN LATERAL (
+			SELECT id, session_id, parent_id, fork_at, fork_epoch, fork_insert FROM lanes WHERE workspace_id = $1 AND id = j.into_id OFFSET 0
+		) l
 		WHERE j.workspace_id = $1 AND j.lane_id = ANY($2::uuid[])`
 	// Of two processes that record lanes which begin alike, one sees what the other has
 	// recorded. A transaction takes these locks before it locks rows.
