@@ -1,6 +1,7 @@
 package archivedb_test
 
 import (
+	"context"
 	"crypto/sha256"
 	"encoding/json"
 	"fmt"
@@ -163,11 +164,11 @@ func TestPlanOfEmptyTablesLooksUpOneByOne(t *testing.T) {
 		archivedb.StatementForked:    of + ", array_fill(0, ARRAY[64])",
 		archivedb.StatementChains:    of,
 	}
-	planned, err := owner.Acquire(t.Context())
+	planned, err := owner.Begin(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer planned.Release()
+	defer func() { _ = planned.Rollback(context.WithoutCancel(t.Context())) }()
 	run := func(statement string) (answer string) {
 		t.Helper()
 		rows, err := planned.Query(t.Context(), statement)
@@ -187,8 +188,8 @@ func TestPlanOfEmptyTablesLooksUpOneByOne(t *testing.T) {
 		}
 		return answer
 	}
-	run("SET ROLE palimpsest_app")
-	run(fmt.Sprintf("SELECT set_config('app.workspace_id', '%s', false), set_config('plan_cache_mode', 'force_generic_plan', false)", fresh.workspace))
+	run("SET LOCAL ROLE palimpsest_app")
+	run(fmt.Sprintf("SELECT set_config('app.workspace_id', '%s', true), set_config('plan_cache_mode', 'force_generic_plan', true)", fresh.workspace))
 	names, number := map[string]string{}, 0
 	for statement, arguments := range statements {
 		number++
