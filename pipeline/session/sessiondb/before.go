@@ -22,10 +22,10 @@ const sqlBefore = `SELECT l.id, l.position FROM lanes l
 // What a client kept stands in the history that it left, under the same hash.
 const sqlHolding = `SELECT l.id, l.position, sum(e.tokens) AS held FROM (SELECT DISTINCT unnest($2::bytea[]) AS hash) kept
 	CROSS JOIN LATERAL (SELECT lane_id, tokens FROM archive_entries WHERE workspace_id = $1 AND hash = kept.hash OFFSET 0) e
-	JOIN lanes l ON l.workspace_id = $1 AND l.id = e.lane_id
-	JOIN sessions s ON s.workspace_id = $1 AND s.id = l.session_id
+	CROSS JOIN LATERAL (SELECT id, session_id, position, kind, last_at FROM lanes WHERE workspace_id = $1 AND id = e.lane_id OFFSET 0) l
+	CROSS JOIN LATERAL (SELECT api_key_id, format, upstream FROM sessions WHERE workspace_id = $1 AND id = l.session_id OFFSET 0) s
 	WHERE l.id <> $3 AND l.kind = 'main' AND s.api_key_id = $4 AND s.format = $5 AND s.upstream = $6
-	GROUP BY l.workspace_id, l.id ORDER BY held DESC, l.last_at DESC, l.id DESC LIMIT 1`
+	GROUP BY l.id, l.position, l.last_at ORDER BY held DESC, l.last_at DESC, l.id DESC LIMIT 1`
 
 // Holding returns the lane of a main conversation of the scope, other than lane, that
 // holds most of the messages named by their hashes, the one used last of several. It
