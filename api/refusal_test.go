@@ -1,6 +1,8 @@
 package api
 
 import (
+	"context"
+	"errors"
 	"io"
 	"net/http"
 	"strings"
@@ -8,9 +10,18 @@ import (
 
 	"github.com/google/uuid"
 
+	"palimpsest/pipeline/archive"
 	"palimpsest/pipeline/archive/archivetest"
 	"palimpsest/tenants"
 )
+
+// noDataKeys has no key for anybody.
+type noDataKeys struct{}
+
+// DataKey implements archive.DataKeys.
+func (noDataKeys) DataKey(context.Context, tenants.WorkspaceID) ([]byte, error) {
+	return nil, errors.New("no key")
+}
 
 // said returns what is kept of a provider's error, opened.
 func (p *proxy) said(exchange tenants.Exchange) string {
@@ -81,7 +92,7 @@ func TestProvidersErrorIsKeptSealedBoundedAndWithoutSecrets(t *testing.T) {
 }
 
 // An error in the middle of a stream is kept as the provider wrote it, too, and nothing
-// is where nothing is to be kept.
+// is where nothing is to be kept, or nobody can seal it.
 func TestProvidersErrorIsKeptOnlyWhereItMayBe(t *testing.T) {
 	t.Parallel()
 	stream := "event: error\ndata: {\"type\":\"error\",\"error\":{\"type\":\"overloaded_error\",\"message\":\"Over, sk-ant-api03-abcdefgh12345678\"}}\n\n"
@@ -95,17 +106,24 @@ func TestProvidersErrorIsKeptOnlyWhereItMayBe(t *testing.T) {
 	})
 	body := strings.Replace(toolSession("claude-sonnet-4-5", 1, 2), `"max_tokens"`, `"stream":true,"max_tokens"`, 1)
 
+	keys := p.Recorder.keys
+	p.Recorder.keys = archive.NewKeys(noDataKeys{})
 	p.send(http.MethodPost, messagesPath, body)
-	if said := p.said(p.last(1)); said != `{"type":"overloaded_error","message":"Over, [redacted]"}` {
+	if kept := p.last(1); kept.ErrorText != nil || kept.ErrorType != "overloaded_error" {
+		t.Errorf("without a key, kept %d bytes, %s", len(kept.ErrorText), kept.ErrorType)
+	}
+	p.Recorder.keys = keys
+	p.send(http.MethodPost, messagesPath, body)
+	if said := p.said(p.last(2)); said != `{"type":"overloaded_error","message":"Over, [redacted]"}` {
 		t.Errorf("of a stream, kept %q", said)
 	}
 	p.send(http.MethodGet, "/v1/files", "")
-	if said := p.said(p.last(2)); said != "no such thing" {
+	if said := p.said(p.last(3)); said != "no such thing" {
 		t.Errorf("of a relay, kept %q", said)
 	}
 	p.send(http.MethodPost, messagesPath, body, "X-Palimpsest-No-Store", "true")
 	p.send(http.MethodGet, "/v1/files", "", "X-Palimpsest-No-Store", "true")
-	for n := 3; n <= 4; n++ {
+	for n := 4; n <= 5; n++ {
 		if kept := p.last(n); kept.ErrorText != nil || kept.ErrorFrom != "provider" {
 			t.Errorf("with no-store, kept %d bytes: %+v", len(kept.ErrorText), kept)
 		}

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+	"gorm.io/gorm"
 
 	"palimpsest/pipeline/archive/archivedb"
 	"palimpsest/pipeline/archive/archivetest"
@@ -267,6 +268,14 @@ func TestProjectionsAndSummariesAreSealed(t *testing.T) {
 	}
 	if got := found.Summaries[0].Text; got != "canary of a summary" {
 		t.Errorf("the summary is %q", got)
+	}
+	var open int
+	err = f.door.InTenant(t.Context(), f.scope.Workspace, func(tx *gorm.DB) error {
+		return tx.Raw(`SELECT (SELECT count(*) FROM epochs WHERE get_byte(projection, 0) <> 1)
+			+ (SELECT count(*) FROM summaries WHERE text <> '' OR sealed IS NULL)`).Scan(&open).Error
+	})
+	if err != nil || open != 0 {
+		t.Errorf("%d lie open, %v", open, err)
 	}
 	if _, err := sessiondb.New(f.door, archivetest.KeysOf("another installation")).Find(t.Context(), f.scope.Workspace, []conversation.Hash{c.chain[6]}); err == nil {
 		t.Error("a projection opens with another key")

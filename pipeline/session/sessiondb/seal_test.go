@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+	"gorm.io/gorm"
 
 	"palimpsest/pipeline/archive/archivetest"
 	"palimpsest/pipeline/conversation"
@@ -68,6 +69,14 @@ func TestInsertsAndPlansAreSealed(t *testing.T) {
 	}
 	if inserts, err := f.restarted().Browser().Inserts(t.Context(), f.scope.Workspace, c.lane); err != nil || !reflect.DeepEqual(inserts, found.Inserts) {
 		t.Errorf("read %+v, %v", inserts, err)
+	}
+	var open int
+	err = f.door.InTenant(t.Context(), f.scope.Workspace, func(tx *gorm.DB) error {
+		return tx.Raw(`SELECT (SELECT count(*) FROM lane_inserts WHERE text <> '' OR items <> '{}' OR sealed IS NULL)
+			+ (SELECT count(*) FROM lane_plans WHERE get_byte(plan, 0) <> 1)`).Scan(&open).Error
+	})
+	if err != nil || open != 0 {
+		t.Errorf("%d lie open, %v", open, err)
 	}
 }
 
