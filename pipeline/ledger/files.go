@@ -1,7 +1,6 @@
 package ledger
 
 import (
-	"maps"
 	"path"
 	"slices"
 	"strings"
@@ -23,15 +22,6 @@ func newFileTable(files []File) fileTable {
 		t.index(i)
 	}
 	return t
-}
-
-// clone returns a copy that shares nothing that can change.
-func (t *fileTable) clone() fileTable {
-	clone := fileTable{Files: slices.Clone(t.Files), paths: maps.Clone(t.paths), bases: make(map[string][]int, len(t.bases)), open: t.open}
-	for base, indexes := range t.bases {
-		clone.bases[base] = slices.Clone(indexes)
-	}
-	return clone
 }
 
 // addFiles notes the files of a call that did its work.

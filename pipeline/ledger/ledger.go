@@ -112,15 +112,6 @@ func New() *Ledger {
 	return &Ledger{fileTable: newFileTable(nil)}
 }
 
-// Clone returns a copy that shares nothing that can change.
-func (l *Ledger) Clone() *Ledger {
-	clone := *l
-	clone.fileTable = l.clone()
-	clone.Commands, clone.Errors = slices.Clone(l.Commands), slices.Clone(l.Errors)
-	clone.Decisions, clone.Directives = slices.Clone(l.Decisions), slices.Clone(l.Directives)
-	return &clone
-}
-
 // Add reads one whole turn, calls together with their results. first is the index
 // of its first message. Turns must come in order, each once.
 func (l *Ledger) Add(turn, first int, messages []conversation.Message) {

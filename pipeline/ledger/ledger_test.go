@@ -120,35 +120,6 @@ func TestCommandsKeepTheirLastRun(t *testing.T) {
 	}
 }
 
-// The same messages give the same ledger, at once or turn by turn over a copy.
-func TestACopyGoesOnAsTheLedgerWould(t *testing.T) {
-	t.Parallel()
-	var c talk
-	l := c.user("Always test.").
-		call("Write", object("file_path", "a.go", "content", "x"), "").
-		bash("go test ./...", "Exit code 1\nFAIL").
-		bash("rm a.go", "").
-		bash("go test ./...", "ok").says("We decided to keep the old parser for another week.").lane()
-	whole, grown := l.ledger(), ledger.New()
-	for n, turn := range l.turns {
-		before := grown.Text(1000, words)
-		next := grown.Clone()
-		next.Add(n, turn.From, l.messages[turn.From:turn.To])
-		if grown.Text(1000, words) != before {
-			t.Fatalf("turn %d of the copy changed the original", n)
-		}
-		grown = next
-	}
-	if got, want := grown.Text(1000, words), whole.Text(1000, words); got != want {
-		t.Errorf("grown:\n%s\nwhole:\n%s", got, want)
-	}
-	for _, list := range [][2]any{{grown.Files, whole.Files}, {grown.Errors, whole.Errors}, {grown.Commands, whole.Commands}, {grown.Decisions, whole.Decisions}, {grown.Directives, whole.Directives}} {
-		if !reflect.DeepEqual(list[0], list[1]) {
-			t.Errorf("%+v\n%+v", list[0], list[1])
-		}
-	}
-}
-
 // A lane that never ends does not fill the memory, and what was changed outlives
 // what was only read.
 func TestALedgerIsBounded(t *testing.T) {

@@ -10,12 +10,6 @@ import (
 // maxText bounds how much of one text is read for sentences: more is pasted.
 const maxText = 64 << 10
 
-// Sentences yields the sentences of what the model or a person said, without code
-// between fences, what was said before, and marks of emphasis.
-func Sentences(said string) iter.Seq[string] {
-	return sentences(strings.ReplaceAll(withoutFences(ownWords(said)), "**", ""))
-}
-
 // sentences yields the sentences of a text, each as it was written. None goes
 // beyond its line, and the sign of a list or heading in front is left out.
 func sentences(text string) iter.Seq[string] {
