@@ -198,7 +198,10 @@ func Version(directory, name string) (string, error) {
 	return about.Version, nil
 }
 
+// Programs returns the folder of the programs that installed packages brought.
+func Programs(directory string) string { return filepath.Join(directory, modules, ".bin") }
+
 // Program returns the path of a program that an installed package brought.
 func Program(directory, name string) string {
-	return filepath.Join(directory, modules, ".bin", name)
+	return filepath.Join(Programs(directory), name)
 }

@@ -18,7 +18,7 @@ func cline() Client {
 			if err != nil {
 				return command{}, err
 			}
-			lines := "PATH=" + s.install + "/node_modules/.bin:$PATH\nexport CLINE_TELEMETRY_DISABLED=1\n" + login + "\n" + `cline --provider openai "$@"`
+			lines := "export CLINE_TELEMETRY_DISABLED=1\n" + login + "\n" + `cline --provider openai "$@"`
 			arguments := []string{"-c", lines, "cline", text}
 			if s.window == 0 {
 				// It compacts by its own estimate of what it sends, whatever usage says.

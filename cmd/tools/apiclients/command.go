@@ -8,9 +8,12 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"syscall"
 	"time"
+
+	"palimpsest/api/npmtest"
 )
 
 // commandTime bounds one command of a client.
@@ -34,14 +37,14 @@ type Output struct {
 }
 
 // run runs a command in the session's work folder with the session's own home and
-// nothing of this process's environment but the path of programs.
+// nothing of this process's environment but the path of programs, behind those that npm installed.
 func (c command) run(ctx context.Context, s *session) Output {
 	limited, cancel := context.WithTimeout(ctx, commandTime)
 	defer cancel()
 	process := exec.CommandContext(limited, c.program, c.arguments...) //nolint:gosec // a client that we installed
 	process.Dir = s.work
 	process.Env = append([]string{
-		"PATH=" + os.Getenv("PATH"),
+		"PATH=" + npmtest.Programs(s.install) + string(filepath.ListSeparator) + os.Getenv("PATH"),
 		"HOME=" + s.home,
 		"TMPDIR=" + s.temporary,
 		"LANG=C.UTF-8",

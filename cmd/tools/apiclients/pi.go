@@ -44,7 +44,7 @@ const piCompact = "/compact"
 func pi(format, provider string) Client {
 	return Client{
 		Name:    "pi, " + format,
-		Package: "@mariozechner/pi-coding-agent",
+		Package: "@earendil-works/pi-coding-agent",
 		skips: map[string]string{
 			"subagent": "pi has none",
 		},
@@ -58,14 +58,14 @@ func pi(format, provider string) Client {
 			if len(models.Providers[name].Models) == 0 {
 				return command{}, fmt.Errorf("docs/clients.md sets up no model of %s for pi", name)
 			}
-			arguments := []string{"--print", "--provider", name, "--model", models.Providers[name].Models[0].ID}
+			arguments := []string{"--mode", "json", "--provider", name, "--model", models.Providers[name].Models[0].ID}
 			if again {
 				arguments = append(arguments, "--continue")
 			}
 			environment := []string{"PI_OFFLINE=1", "PI_TELEMETRY=0", "PI_SKIP_VERSION_CHECK=1"}
 			if text == piCompact {
 				// Without a terminal, only this mode knows the command.
-				wanted := s.program("pi", environment, append(arguments[1:], "--mode", "rpc")...)
+				wanted := s.program("pi", environment, append(arguments[2:], "--mode", "rpc")...)
 				wanted.input, wanted.until = `{"type":"compact"}`+"\n", `"command":"compact"`
 				return wanted, nil
 			}

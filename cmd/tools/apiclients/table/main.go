@@ -13,6 +13,7 @@ import (
 	"os/exec"
 	"os/signal"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"syscall"
@@ -44,8 +45,8 @@ func main() {
 	flag.StringVar(&wanted.guide, "guide", "docs/clients.md", "the page whose snippets set the clients up")
 	flag.StringVar(&wanted.install, "install", "", "directory to keep the installed clients in, which are used as they are the next time; empty installs into a temporary one")
 	flag.BoolVar(&wanted.pinned, "pinned", false, "install the versions of the list of clients instead of the newest")
-	flag.StringVar(&wanted.client, "client", "", "try only clients whose name or npm package holds this")
-	flag.StringVar(&wanted.cases, "case", "", "try only cases whose name holds this")
+	flag.StringVar(&wanted.client, "client", "", "try only clients with a word that begins with this in their name or npm package")
+	flag.StringVar(&wanted.cases, "case", "", "try only cases with a word that begins with this in their name")
 	flag.StringVar(&wanted.keep, "keep", "", "directory to write what was seen of each trial into")
 	flag.StringVar(&wanted.habits, "habits", "cmd/tools/apiclients/testdata/habits", "directory with the lists of what each client is known to send")
 	flag.BoolVar(&wanted.learn, "learn", false, "add what is new to the lists")
@@ -147,8 +148,9 @@ func try(ctx context.Context, wanted options) (err error) {
 
 // chosen returns the clients and the cases that are wanted. It fails where nothing is chosen.
 func (o options) chosen() (clients []apiclients.Client, cases []apiclients.Case, err error) {
+	// A word begins with what is wanted, or pi would be found in anthropic.
 	holds := func(name, wanted string) bool {
-		return strings.Contains(strings.ToLower(name), strings.ToLower(wanted))
+		return regexp.MustCompile(`(?i)\b` + regexp.QuoteMeta(wanted)).MatchString(name)
 	}
 	var names, titles []string
 	for _, client := range apiclients.Clients() {
@@ -164,10 +166,10 @@ func (o options) chosen() (clients []apiclients.Client, cases []apiclients.Case,
 		}
 	}
 	if len(clients) == 0 {
-		return nil, nil, fmt.Errorf("-client: no name or package holds %q; there are %s", o.client, strings.Join(names, "; "))
+		return nil, nil, fmt.Errorf("-client: no word of a name or package begins with %q; there are %s", o.client, strings.Join(names, "; "))
 	}
 	if len(cases) == 0 {
-		return nil, nil, fmt.Errorf("-case: no name holds %q; there are %s", o.cases, strings.Join(titles, "; "))
+		return nil, nil, fmt.Errorf("-case: no word of a name begins with %q; there are %s", o.cases, strings.Join(titles, "; "))
 	}
 	return clients, cases, nil
 }
