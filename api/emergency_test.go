@@ -137,7 +137,7 @@ func TestNoSmallerPromptMeansNoSecondAttempt(t *testing.T) {
 	}{
 		"bypassed":        {long, []string{"X-Palimpsest-Bypass", "true"}},
 		"no modules":      {long, []string{"X-Palimpsest-Pipe", "none"}},
-		"frozen":          {strings.Replace(long, `"max_tokens"`, `"thread":{"type":"create"},"max_tokens"`, 1), nil},
+		"frozen":          {strings.Replace(long, `"max_tokens"`, `"compaction":{"type":"summarize"},"max_tokens"`, 1), nil},
 		"strict binding":  {strings.Replace(long, `"max_tokens"`, `"thinking":{"type":"adaptive","block_binding":{"prefix_mismatch_behavior":"error"}},"max_tokens"`, 1), nil},
 		"too long still":  {strings.Replace(long, `"max_tokens"`, `"system":"`+strings.Repeat("many words ", 15_000)+`","max_tokens"`, 1), nil},
 		"nothing to free": {`{"model":"claude-sonnet-4-5","max_tokens":10,"messages":[{"role":"user","content":"` + strings.Repeat("many words ", 3000) + `"}]}`, nil},

@@ -93,6 +93,10 @@ func problem(err error) wire.Problem {
 		return wire.Problem{Status: http.StatusBadRequest, Type: "invalid_request_error", Code: "invalid_value", Message: sentence(invalid.Error())}
 	case errors.As(err, &setting):
 		return wire.Problem{Status: http.StatusBadRequest, Type: "invalid_request_error", Code: "invalid_value", Message: sentence(setting.Error())}
+	case errors.Is(err, prompt.ErrResumes):
+		return wire.Problem{Status: http.StatusNotFound, Type: "not_found_error", Code: "thread_not_found",
+			Message: `Palimpsest does not continue threads, because it shortens and archives whole conversations. Send the whole conversation again, with thread {"type":"create"} or without thread. ` +
+				"With X-Palimpsest-Bypass: true on every request of a thread, the provider continues it."}
 	case errors.As(err, &bad):
 		return wire.Problem{Status: http.StatusBadRequest, Type: "invalid_request_error", Code: "invalid_body",
 			Message: "The request body cannot be read: " + bad.Error() + "."}

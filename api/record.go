@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"net/http"
 
 	"github.com/google/uuid"
@@ -151,7 +152,8 @@ func (r *Records) end(ctx context.Context, event *Event) {
 	event.log(ctx, r.Log)
 	r.Metrics.observe(event)
 	sent := againIn(ctx)
-	if event.Workspace.IsZero() {
+	// A client that is asked for its whole conversation sends it at once: that is the request.
+	if event.Workspace.IsZero() || errors.Is(event.Err, prompt.ErrResumes) {
 		if sent != nil {
 			sent.ended(uuid.Nil)(false)
 		}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"os"
 	"os/exec"
@@ -25,9 +26,10 @@ func TestJavaScriptSDKsThroughTheProxy(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := start(t, providerdouble.Config{}).tenant("jssdk")
+	i := start(t, providerdouble.Config{})
+	w := i.tenant("jssdk")
 
-	for _, script := range []string{"messages.mjs", "chat.mjs", "responses.mjs"} {
+	for _, script := range []string{"messages.mjs", "threads.mjs", "chat.mjs", "responses.mjs"} {
 		t.Run(script, func(t *testing.T) {
 			// node looks for packages beside the script.
 			folder := t.TempDir()
@@ -54,5 +56,18 @@ func TestJavaScriptSDKsThroughTheProxy(t *testing.T) {
 				t.Errorf("%s: %v\n%s%s", script, err, output, complaints.String())
 			}
 		})
+	}
+	// A thread's every request went out whole, and the provider held none of it.
+	threads := 0
+	for _, sent := range i.double.Requests() {
+		if bytes.Contains(sent.Body, []byte(`"thread":`)) && !bytes.Contains(sent.Body, []byte(`"thread":null`)) {
+			t.Errorf("the provider was to hold %s", sent.Body)
+		}
+		if bytes.Contains(sent.Body, []byte("the first of three")) {
+			threads++
+		}
+	}
+	if threads != 3 {
+		t.Errorf("%d of 3 requests of a thread hold its first message", threads)
 	}
 }

@@ -84,10 +84,7 @@ func paths() map[conversation.Format]string {
 // write returns the prompt of a body, unjudged.
 func (b *bench) write(body []byte) *prompt.Prompt {
 	b.t.Helper()
-	written, err := b.writer.Write(b.t.Context(), prompt.Request{
-		Scope: b.scope, Codec: b.codec, Config: b.config, Body: body, Bypass: b.bypass,
-		Headers: b.headers, Path: paths()[b.scope.Format],
-	})
+	written, err := b.writer.Write(b.t.Context(), b.request(body))
 	if err != nil {
 		b.t.Fatal(err)
 	}
@@ -100,6 +97,14 @@ func (b *bench) write(body []byte) *prompt.Prompt {
 		b.epochs++
 	}
 	return written
+}
+
+// request returns the request with a body.
+func (b *bench) request(body []byte) prompt.Request {
+	return prompt.Request{
+		Scope: b.scope, Codec: b.codec, Config: b.config, Body: body, Bypass: b.bypass,
+		Headers: b.headers, Path: paths()[b.scope.Format],
+	}
 }
 
 // send returns the prompt of a body that the provider takes.

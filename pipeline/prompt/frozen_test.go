@@ -2,12 +2,14 @@ package prompt_test
 
 import (
 	"bytes"
+	"errors"
 	"strings"
 	"testing"
 
 	"palimpsest/pipeline"
 	"palimpsest/pipeline/conversation"
 	"palimpsest/pipeline/modules/ipc"
+	"palimpsest/pipeline/prompt"
 	"palimpsest/pipeline/wire/sessiontest"
 )
 
@@ -17,13 +19,12 @@ func TestHistoriesThatMustNotBeEditedAreNot(t *testing.T) {
 	t.Parallel()
 	compaction := `{"type":"compaction","content":"What was.","encrypted_content":"eA==","signature":"c2ln","tool_changes":[]}`
 	for name, test := range map[string]struct{ member, first string }{
-		"a thread that begins":     {`"thread":{"type":"create"}`, ""},
-		"a thread that goes on":    {`"thread":{"type":"continue","previous_message_id":"msg_1"}`, ""},
-		"a compaction to be made":  {`"compaction":{"type":"summarize"}`, ""},
-		"a retry on credit":        {`"fallback_credit_token":"fct_1"`, ""},
-		"a strict binding":         {`"thinking":{"type":"adaptive","block_binding":{"prefix_mismatch_behavior":"error"}}`, ""},
-		"a compaction block first": {`"metadata":{}`, `{"role":"user","content":[` + compaction + `]}`},
-		"of the assistant's":       {`"metadata":{}`, `{"role":"assistant","content":[` + compaction + `]}`},
+		"an unknown kind of thread": {`"thread":{"type":"branch"}`, ""},
+		"a compaction to be made":   {`"compaction":{"type":"summarize"}`, ""},
+		"a retry on credit":         {`"fallback_credit_token":"fct_1"`, ""},
+		"a strict binding":          {`"thinking":{"type":"adaptive","block_binding":{"prefix_mismatch_behavior":"error"}}`, ""},
+		"a compaction block first":  {`"metadata":{}`, `{"role":"user","content":[` + compaction + `]}`},
+		"of the assistant's":        {`"metadata":{}`, `{"role":"assistant","content":[` + compaction + `]}`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -36,6 +37,42 @@ func TestHistoriesThatMustNotBeEditedAreNot(t *testing.T) {
 			}
 			checkUnedited(t, b, c.filled(12, 1_000).body())
 		})
+	}
+}
+
+// A thread's first request has the whole history, so it is shortened like any other, and the
+// provider is not asked to hold it. One that goes on with a thread has a part: it is refused, for its client
+// has the rest and sends it, unless it asks to be left alone.
+func TestThreadsAreSentWhole(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, conversation.Anthropic, 8_000)
+	c := begun("claude-opus-5-5").filled(12, 1_000)
+	plain := c.body()
+	c.head += `,"thread":{"type":"create"}`
+	first := b.write(c.body())
+	if first.Exchange.Report.Compression != pipeline.Epoch || !bytes.Contains(first.Body, []byte(`"thread":null`)) {
+		t.Errorf("%s: %.300s", first.Exchange.Report.Compression, first.Body)
+	}
+	if again := b.write(plain); again.Lane.ID != first.Lane.ID || again.Exchange.Report.Compression != pipeline.Frozen {
+		t.Errorf("the same history without a thread: lane %s for %s, %s", again.Lane.ID, first.Lane.ID, again.Exchange.Report.Compression)
+	}
+
+	next := []byte(`{"model":"claude-opus-5-5","max_tokens":100,"thread":{"type":"continue","previous_message_id":"msg_1"},"messages":[{"role":"user","content":"more"}]}`)
+	request := b.request(next)
+	if _, err := b.writer.Write(t.Context(), request); !errors.Is(err, prompt.ErrResumes) {
+		t.Errorf("a part of a conversation: %v", err)
+	}
+	for _, leave := range []func(*prompt.Request){
+		func(r *prompt.Request) { r.Bypass = true },
+		func(r *prompt.Request) { r.NoStore = true },
+	} {
+		for _, body := range []string{string(next), `{"model":"claude-opus-5-5","max_tokens":100,"thread":{"type":"create"},"messages":[{"role":"user","content":"hi"}]}`} {
+			request := b.request([]byte(body))
+			leave(&request)
+			if left, err := b.writer.Write(t.Context(), request); err != nil || string(left.Body) != body {
+				t.Errorf("left alone: %v, %s", err, left.Body)
+			}
+		}
 	}
 }
 

@@ -147,8 +147,13 @@ type earlier struct {
 	isLost   bool                // the lane could not be looked for: what earlier prompts had is not known
 }
 
+// ErrResumes says that a request goes on with a history that the provider holds for
+// minutes. Of a prompt that is nowhere whole nothing can be shortened or found again, so the
+// client is told that its thread is gone: it has the whole history, and sends it.
+var ErrResumes = errors.New("the request holds a part of its conversation")
+
 // Write writes the prompt of a request. A failure inside Palimpsest leaves the
-// prompt as it was; only what the sender has to mend is an error: a BodyError, or what
+// prompt as it was; only what the sender has to mend is an error: a BodyError, ErrResumes, or what
 // Allow says.
 func (w *Writer) Write(ctx context.Context, request Request) (*Prompt, error) {
 	prompt, err := w.take(ctx, request)
@@ -156,8 +161,11 @@ func (w *Writer) Write(ctx context.Context, request Request) (*Prompt, error) {
 		return nil, err
 	}
 	exchange := prompt.Exchange
-	if request.Bypass || request.NoStore {
-		exchange.Request.Frozen = bypass
+	switch {
+	case request.Bypass, request.NoStore:
+		exchange.Request.Frozen, exchange.Request.Holds = bypass, ""
+	case exchange.Request.Resumes:
+		return nil, ErrResumes
 	}
 	prompt.now, prompt.plansAhead = w.Now, w.PlanLater != nil
 	hint := client.Hint(request.Headers, exchange.Request)

@@ -37,6 +37,9 @@ func (p *Prompt) seal(asksUsage bool, memory func(size int) []byte) {
 	}
 	pieces, instructions := exchange.WithInserts(pieces)
 	members := append(slices.Clip(release.members), instructions...)
+	if held := exchange.Request.Holds; held != "" {
+		members = append(members, wire.Member{Name: held, Raw: json.RawMessage("null")})
+	}
 	if asker, is := exchange.Codec.(wire.UsageAsker); is && asksUsage && exchange.Request.Stream {
 		if member, needed := asker.AskUsage(exchange.Body); needed {
 			members, p.AsksUsage = append(members, member), true

@@ -109,6 +109,14 @@ type Request struct {
 	// Frozen says why the history of this request must not be edited ("thread",
 	// "previous_response_id", …); empty if it may.
 	Frozen string
+
+	// Resumes says that the provider holds the rest of the history for minutes only, so that
+	// the client has all of it and sends it whole once the provider says that it is gone.
+	Resumes bool
+
+	// Holds is the member by which the client asks the provider to hold the history for a
+	// request that resumes it; empty without one. As null it asks for nothing.
+	Holds string
 }
 
 // Instruction is how a body says something behind the client's own system prompt: by

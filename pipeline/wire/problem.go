@@ -8,7 +8,7 @@ type Problem struct {
 	// empty: it does.
 	OpenAIType string
 
-	Code      string // OpenAI's code: "invalid_api_key", …; empty becomes null
+	Code      string // "invalid_api_key", …; OpenAI's code, empty becomes null; Anthropic's details.error_code
 	Param     string // the member at fault, for OpenAI; empty becomes null
 	Message   string // says what to do next
 	RequestID string

@@ -123,6 +123,7 @@ func (r *anthropicRequest) answer(d *Double, reply Reply, usage Usage) answer {
 	if r.compacts() {
 		r.compacted(d, &message)
 	}
+	d.anthropic.threads.keep(r.thread, message)
 	return answer{whole: encode(message), events: anthropicEvents(message, reply.Chunks)}
 }
 

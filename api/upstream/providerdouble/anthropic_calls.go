@@ -66,8 +66,8 @@ func checkAsked(r *anthropicRequest, i int) *Rejection {
 	if i > 0 && r.messages[i-1].role == "assistant" {
 		calls = idsOf(r.messages[i-1].blocks, "tool_use")
 	}
-	// The server holds the call of the first result of a continued thread.
-	if i == 0 && r.members.has("thread") {
+	// A body that is judged alone has no thread here: the server holds the call of its first result.
+	if i == 0 && r.members.has("thread") && r.thread == nil {
 		return nil
 	}
 	var seen []string

@@ -25,6 +25,7 @@ type anthropicRequest struct {
 	messages  []*message
 
 	compaction compaction
+	thread     *thread // nil where the server holds nothing of it
 
 	loopOnce sync.Once
 	loop     int // see loopStart
@@ -67,6 +68,7 @@ type anthropicReader struct {
 	config   Config
 	signer   *Signer
 	messages memo[message]
+	threads  threads
 }
 
 func (a *anthropicReader) parse(header http.Header, body []byte, counting bool) (*anthropicRequest, *Rejection) {
@@ -77,6 +79,13 @@ func (a *anthropicReader) parse(header http.Header, body []byte, counting bool) 
 	r := &anthropicRequest{members: m, header: header, counting: counting, stream: m.flag("stream"), skip: map[*block]bool{}}
 	if rejection := a.parseHead(r); rejection != nil {
 		return nil, rejection
+	}
+	if !counting {
+		begun, rejection := a.threads.begin(header, m)
+		if rejection != nil {
+			return nil, rejection
+		}
+		r.thread = begun
 	}
 	if rejection := a.parseTools(r); rejection != nil {
 		return nil, rejection

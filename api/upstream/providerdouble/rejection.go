@@ -12,7 +12,7 @@ import (
 type Rejection struct {
 	Status  int
 	Type    string // the error's type in the provider's list
-	Code    string // OpenAI's code; empty is null
+	Code    string // OpenAI's code, null if empty, or Anthropic's error_code
 	Param   string // OpenAI's param; empty is null
 	Message string
 
@@ -73,12 +73,22 @@ type anthropicError struct {
 }
 
 type anthropicErrorDetail struct {
-	Type    string `json:"type"`
-	Message string `json:"message"`
+	Type    string            `json:"type"`
+	Message string            `json:"message"`
+	Details *anthropicDetails `json:"details,omitempty"`
+}
+
+// anthropicDetails holds what clients are to go by; messages may change.
+type anthropicDetails struct {
+	Code string `json:"error_code"`
 }
 
 func (r *Rejection) anthropic(requestID string) anthropicError {
-	return anthropicError{Type: "error", Error: anthropicErrorDetail{Type: r.Type, Message: r.Message}, RequestID: requestID}
+	detail := anthropicErrorDetail{Type: r.Type, Message: r.Message}
+	if r.Code != "" {
+		detail.Details = &anthropicDetails{Code: r.Code}
+	}
+	return anthropicError{Type: "error", Error: detail, RequestID: requestID}
 }
 
 type openaiError struct {

@@ -33,6 +33,9 @@ type Case struct {
 	// recalls says that the client is given the proxy's recall tools.
 	recalls bool
 
+	// threads says that the client has the provider hold its conversation.
+	threads bool
+
 	// tools says that the client offers its tools for files and plans, whatever the
 	// version offers by itself.
 	tools bool
@@ -68,6 +71,10 @@ const parts = 46
 // manyParts is how many parts a long session reads: far past the window, a turn each.
 const manyParts = 300
 
+// few is how many parts fill a session that is to be compacted at once: more than the 8,000 tokens that
+// pi keeps of its end.
+const few = 8
+
 // windowCase is the case of a session that goes past its window.
 const windowCase = "past the window"
 
@@ -84,7 +91,7 @@ func Cases() []Case {
 		{Name: "window not known", window: windowSize, unknown: true, refused: true, says: says("Read all parts, one after the other."), play: readParts(parts), judge: wentPastTheWindow},
 		{Name: "window set too large", window: windowSize, assumed: 100_000, refused: true, says: says("Read all parts, one after the other."), play: readParts(parts), judge: wentPastTheWindow},
 		{Name: "own compaction", compacts: true, says: saysUntilCompaction, play: readForCompaction(func(c Client) int { return c.fills }), judge: compactedItself},
-		{Name: "compaction asked for", says: saysCompact, play: readForCompaction(func(Client) int { return 3 }), judge: compactedItself},
+		{Name: "compaction asked for", says: saysCompact, play: readForCompaction(func(Client) int { return few }), judge: compactedItself},
 		{Name: answeredCase, window: windowSize, answered: true, only: claudeCodePackage, says: saysCompact, play: readForCompaction(func(Client) int { return parts }), judge: goesOnFromOurSummary},
 		{Name: "subagent", says: says("Have someone find the word."), play: sendErrand, judge: keptTheErrandApart},
 		{Name: "429, then ok", refused: true, says: says("Read " + noteFile + " and tell me the word."), play: failOnce(providerdouble.MisbehaveRateLimit), judge: recovered(http.StatusTooManyRequests)},
@@ -92,6 +99,7 @@ func Cases() []Case {
 		{Name: "prompt too long", window: 20, unknown: true, refused: true, says: says("Read " + noteFile + " and tell me the word."), play: readNote, judge: saidTooLong},
 		{Name: "cut stream", says: says("Read " + noteFile + " and tell me the word."), play: failOnce(providerdouble.MisbehaveCut), judge: noticedTheCut},
 		recallCase(),
+		threads(),
 	}, toolCases()...)
 }
 

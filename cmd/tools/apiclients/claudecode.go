@@ -76,7 +76,7 @@ func sayToClaudeCode(s *session, model, text string, again bool) (command, error
 		return command{}, err
 	}
 	arguments := []string{
-		"-c", "PATH=" + s.install + "/node_modules/.bin:$PATH\n" + lines + ` "$@"`, "claude",
+		"-c", lines + ` "$@"`, "claude",
 		"-p", text, "--model", model, "--allowedTools", fewTools,
 	}
 	environment := []string{"CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC=1", "DISABLE_AUTOUPDATER=1", "DISABLE_TELEMETRY=1", "DISABLE_ERROR_REPORTING=1"}
@@ -84,6 +84,9 @@ func sayToClaudeCode(s *session, model, text string, again bool) (command, error
 		arguments[len(arguments)-1] = everyTools
 		arguments = append(arguments, "--tools", everyTools)
 		environment = append(environment, "CLAUDE_CODE_ENABLE_TASKS=0") // they replace TodoWrite
+	}
+	if s.threads {
+		environment = append(environment, "CLAUDE_CODE_TETHER_LIVE=1") // by itself only at the provider's own address
 	}
 	if s.recalls {
 		settings, err := s.recallSettings()

@@ -10,7 +10,7 @@ import (
 )
 
 // The pinned Claude Code on a model that gets a system message behind every turn works far
-// past a small window, in steps of one call, of several, and of large ones: nothing is
+// past a small window, in steps of one call, of several, and of large ones, and with message threads: nothing is
 // refused, compression pays, and the client sends nothing that is not on its list.
 func TestClaudeCodeWorksPastItsWindow(t *testing.T) {
 	t.Parallel()
@@ -18,7 +18,7 @@ func TestClaudeCodeWorksPastItsWindow(t *testing.T) {
 	client := claudeCodeOn("Claude Code", "claude-sonnet-5")
 	sent, tried := Habits{}, 0
 	for _, wanted := range Cases() {
-		if !slices.Contains([]string{windowCase, writesCase, smallCallsCase}, wanted.Name) {
+		if !slices.Contains([]string{windowCase, threadsCase, writesCase, smallCallsCase}, wanted.Name) {
 			continue
 		}
 		trial, err := bench.Try(t.Context(), client, wanted)
@@ -41,7 +41,7 @@ func TestClaudeCodeWorksPastItsWindow(t *testing.T) {
 	}
 
 	added, err := sent.Compare("testdata/habits", client.List())
-	if err != nil || tried != 3 {
+	if err != nil || tried != 4 {
 		t.Errorf("%d cases, %v", tried, err)
 	}
 	for _, habit := range added {

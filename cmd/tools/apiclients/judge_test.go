@@ -182,10 +182,17 @@ func TestWhatAlwaysHolds(t *testing.T) {
 	}
 	plain := chat
 	plain.Body = []byte(`{"model":"m"}`)
+	begun := exchange
+	begun.Body = []byte(`{"model":"m","thread":{"type":"create"}}`)
+	asked := Exchange{
+		Status: http.StatusNotFound, Refusal: `{"error":{"details":{"error_code":"thread_not_found"}}}`,
+		Body: []byte(`{"thread":{"type":"continue"}}`), Answered: http.Header{"X-Palimpsest-Error-Source": {"proxy"}},
+	}
 
 	for name, one := range map[string]struct {
 		exchange Exchange
 		received providerdouble.Recorded
+		threads  bool // the case is about threads
 		own      string
 		fault    string
 	}{
@@ -200,9 +207,13 @@ func TestWhatAlwaysHolds(t *testing.T) {
 		"usage wished for":     {exchange: chat, received: providerdouble.Recorded{Body: []byte(`{"model":"m","stream":true,"stream_options":{"include_usage":true}}`)}},
 		"usage and more":       {exchange: chat, received: providerdouble.Recorded{Body: []byte(`{"model":"n","stream":true,"stream_options":{"include_usage":true}}`)}, fault: "got another body"},
 		"usage without stream": {exchange: plain, received: providerdouble.Recorded{Body: []byte(`{"model":"m","stream_options":{"include_usage":true}}`)}, fault: "got another body"},
+		"held by nobody":       {exchange: begun, received: providerdouble.Recorded{Body: []byte(`{"model":"m","thread":null}`)}, threads: true},
+		"begun, and not kept":  {exchange: begun, received: providerdouble.Recorded{Body: []byte(`{"model":"m","thread":null}`)}, fault: "got another body"},
+		"asked for the whole":  {exchange: asked, received: providerdouble.Recorded{}, threads: true},
+		"asked without reason": {exchange: asked, received: providerdouble.Recorded{}, fault: "the proxy itself"},
 		"our own error":        {exchange: Exchange{Answered: http.Header{"X-Palimpsest-Error-Source": {"proxy"}}}, fault: "the proxy itself"},
 	} {
-		trial := Trial{Exchanges: []Exchange{one.exchange}, Received: []providerdouble.Recorded{one.received}, judge: judge}
+		trial := Trial{Case: Case{threads: one.threads}, Exchanges: []Exchange{one.exchange}, Received: []providerdouble.Recorded{one.received}, judge: judge}
 		own, err := trial.alwaysHolds(key)
 		if !strings.Contains(own, one.own) || one.own == "" && own != "" {
 			t.Errorf("%s: remark %q", name, own)

@@ -17,6 +17,7 @@ type session struct {
 	key       string // of the workspace
 	window    int    // context window that the client is to believe, in tokens; 0: its own
 	recalls   bool   // the client has the proxy's recall tools
+	threads   bool   // the client has the provider hold its conversation
 	tools     bool   // the client offers its tools for files and plans
 	guide     Guide
 }

@@ -112,14 +112,14 @@ func TestAnUnknownModelIsLeftAlone(t *testing.T) {
 func TestAHistoryThatMustNotBeEditedIsLeftAlone(t *testing.T) {
 	t.Parallel()
 
-	body := bytes.Replace(longTalk(40).body(), []byte(`"max_tokens"`), []byte(`"thread":{"type":"create"},"max_tokens"`), 1)
+	body := bytes.Replace(longTalk(40).body(), []byte(`"max_tokens"`), []byte(`"compaction":{"type":"summarize"},"max_tokens"`), 1)
 	lane := newLane(t, 30_000)
 	exchange, sealed := lane.Send(t, body)
 
 	if !bytes.Equal(body, sealed) || exchange.Report.Compression != pipeline.Bypassed {
 		t.Errorf("report: %+v", exchange.Report)
 	}
-	wants(t, exchange, "skipped", "thread")
+	wants(t, exchange, "skipped", "compaction")
 }
 
 func TestCompressionCanBeTurnedOff(t *testing.T) {

@@ -10,6 +10,10 @@ import (
 func (Codec) Error(problem wire.Problem) []byte {
 	out := wire.AppendQuote([]byte(`{"type":"error","error":{"type":`), problem.Type)
 	out = wire.AppendQuote(append(out, `,"message":`...), problem.Message)
+	if problem.Code != "" {
+		out = wire.AppendQuote(append(out, `,"details":{"error_code":`...), problem.Code)
+		out = append(out, '}')
+	}
 	out = wire.AppendQuote(append(out, `},"request_id":`...), problem.RequestID)
 	return append(out, '}')
 }

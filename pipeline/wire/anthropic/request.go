@@ -32,9 +32,20 @@ func (c Codec) Request(body *wire.Envelope) (wire.Request, error) {
 		request.Markers++
 		request.MarkerTTL = ttl
 	}
+	switch wire.Text(fields.Raw(thread), "type") {
+	case "create":
+		request.Holds = thread
+	case "continue":
+		request.Resumes = true
+	}
 	request.SessionID, request.SessionSource = wire.SessionName(body)
 	return request, fields.Err()
 }
+
+// thread is the member that has the provider hold the conversation between requests
+// (https://platform.claude.com/docs/en/build-with-claude/message-threads): the first
+// sends all of it, each later one what is new.
+const thread = "thread"
 
 // takesOut reports whether context management has edits that remove tool results. What
 // clears thinking, or compacts the whole history, leaves those that it leaves as they are.
@@ -50,7 +61,10 @@ func takesOut(management json.RawMessage) bool {
 
 // frozen says why the history must stay as the client sent it; empty if it may change.
 func frozen(fields *wire.Fields, body *wire.Envelope) string {
-	for _, member := range []string{"thread", "compaction", "fallback_credit_token"} {
+	if held := fields.Raw(thread); held != nil && wire.Text(held, "type") != "create" {
+		return thread
+	}
+	for _, member := range []string{"compaction", "fallback_credit_token"} {
 		if fields.Raw(member) != nil {
 			return member
 		}

@@ -37,7 +37,7 @@ func samples() wiretest.Samples {
 		Requests: requests(),
 		Faults:   faults(),
 		Answers:  answers(),
-		Problem:  `{"type":"error","error":{"type":"authentication_error","message":"unknown key <plm_…>: create one"},"request_id":"req_1"}`,
+		Problem:  `{"type":"error","error":{"type":"authentication_error","message":"unknown key <plm_…>: create one","details":{"error_code":"invalid_api_key"}},"request_id":"req_1"}`,
 	}
 }
 
@@ -260,7 +260,10 @@ func requests() []wiretest.Request {
 			},
 		},
 		{Name: "system as a string", Body: `{"system":"s","messages":[],"stream":null}`, Want: wire.Request{Fixed: wiretest.Raws(`"s"`)}},
-		{Name: "thread", Body: `{"thread":{"type":"create"},"messages":[]}`, Want: wire.Request{Frozen: "thread"}}, // W37
+		{Name: "a thread begins", Body: `{"thread":{"type":"create"},"messages":[]}`, Want: wire.Request{Holds: "thread"}},                                                  // W37
+		{Name: "a thread goes on", Body: `{"thread":{"type":"continue","previous_message_id":"msg_1"},"messages":[]}`, Want: wire.Request{Frozen: "thread", Resumes: true}}, // W37
+		{Name: "another kind of thread", Body: `{"thread":{"type":"branch"},"messages":[]}`, Want: wire.Request{Frozen: "thread"}},
+		{Name: "a thread that is a string", Body: `{"thread":"continue","messages":[]}`, Want: wire.Request{Frozen: "thread"}},
 		{Name: "no thread", Body: `{"thread":null,"messages":[]}`, Want: wire.Request{}},
 		{Name: "compaction", Body: `{"compaction":{"type":"summarize"},"messages":[]}`, Want: wire.Request{Frozen: "compaction"}},
 		{Name: "fallback", Body: `{"fallback_credit_token":"x","messages":[]}`, Want: wire.Request{Frozen: "fallback_credit_token"}},
