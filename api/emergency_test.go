@@ -138,6 +138,7 @@ func TestNoSmallerPromptMeansNoSecondAttempt(t *testing.T) {
 		"bypassed":        {long, []string{"X-Palimpsest-Bypass", "true"}},
 		"no modules":      {long, []string{"X-Palimpsest-Pipe", "none"}},
 		"frozen":          {strings.Replace(long, `"max_tokens"`, `"compaction":{"type":"summarize"},"max_tokens"`, 1), nil},
+		"compared":        {strings.Replace(long, `"max_tokens"`, `"fallback_credit_token":"fct_1","max_tokens"`, 1), nil},
 		"strict binding":  {strings.Replace(long, `"max_tokens"`, `"thinking":{"type":"adaptive","block_binding":{"prefix_mismatch_behavior":"error"}},"max_tokens"`, 1), nil},
 		"too long still":  {strings.Replace(long, `"max_tokens"`, `"system":"`+strings.Repeat("many words ", 15_000)+`","max_tokens"`, 1), nil},
 		"nothing to free": {`{"model":"claude-sonnet-4-5","max_tokens":10,"messages":[{"role":"user","content":"` + strings.Repeat("many words ", 3000) + `"}]}`, nil},

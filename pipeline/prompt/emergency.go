@@ -24,7 +24,7 @@ const smallestWindow = 8 << 10
 func (p *Prompt) MayBeTooLong() bool {
 	exchange := p.Exchange
 	limit := cmp.Or(exchange.Limit, smallestWindow)
-	return p.Lane != nil && exchange.Request.Frozen == "" && 2*exchange.Report.After > limit
+	return p.Lane != nil && mayChange(exchange) && 2*exchange.Report.After > limit
 }
 
 // Shrink writes a prompt again that the provider has found too long: with a
@@ -39,7 +39,7 @@ func (w *Writer) Shrink(ctx context.Context, refused *Prompt, said wire.Overflow
 		}
 	}()
 	exchange := *refused.Exchange
-	if refused.Lane == nil || exchange.Request.Frozen != "" {
+	if refused.Lane == nil || !mayChange(&exchange) {
 		return nil, false
 	}
 	sent := exchange.Estimate(exchange.Projection) // o200k tokens
@@ -84,6 +84,11 @@ func (w *Writer) Shrink(ctx context.Context, refused *Prompt, said wire.Overflow
 	exchange.Report = emergency(refused.Exchange.Report, exchange.Report, said)
 	shrunk.account = w.account(shrunk)
 	return shrunk, true
+}
+
+// mayChange reports whether a prompt may get another form than the one that it has.
+func mayChange(exchange *pipeline.Exchange) bool {
+	return exchange.Request.Frozen == "" && !exchange.Request.Repeats
 }
 
 // isShrunk reports whether an exchange's prompt is smaller than what was sent, so

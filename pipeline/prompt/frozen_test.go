@@ -21,7 +21,6 @@ func TestHistoriesThatMustNotBeEditedAreNot(t *testing.T) {
 	for name, test := range map[string]struct{ member, first string }{
 		"an unknown kind of thread": {`"thread":{"type":"branch"}`, ""},
 		"a compaction to be made":   {`"compaction":{"type":"summarize"}`, ""},
-		"a retry on credit":         {`"fallback_credit_token":"fct_1"`, ""},
 		"a strict binding":          {`"thinking":{"type":"adaptive","block_binding":{"prefix_mismatch_behavior":"error"}}`, ""},
 		"a compaction block first":  {`"metadata":{}`, `{"role":"user","content":[` + compaction + `]}`},
 		"of the assistant's":        {`"metadata":{}`, `{"role":"assistant","content":[` + compaction + `]}`},
@@ -73,6 +72,45 @@ func TestThreadsAreSentWhole(t *testing.T) {
 				t.Errorf("left alone: %v, %s", err, left.Body)
 			}
 		}
+	}
+}
+
+// The provider compares a retry with the prompt that it refused or did not finish, which is the shortened
+// one where that was sent: it goes out again as it stands, with no new compaction.
+func TestRetriesThatAreComparedRepeatThePrompt(t *testing.T) {
+	t.Parallel()
+	for name, member := range map[string]string{
+		"on credit":            `"fallback_credit_token":"fct_1"`,
+		"on credit, if it may": `"fallback_credit_token":{"token":"fct_1","mode":"best_effort"}`,
+		"taken up again":       `"resumption":{"type":"enabled","token":"rt_1"}`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := newBench(t, conversation.Anthropic, 8_000)
+			b.betas = "thinking-binding-controls-2026-08-01"
+			untouched := begun("claude-opus-5-5").filled(12, 1_000)
+			untouched.head += "," + member
+			if written := b.write(untouched.body()); !bytes.Equal(written.Body, untouched.body()) || b.epochs > 0 {
+				t.Errorf("nothing was shortened before: %.400s", written.Body)
+			}
+
+			c := (&talk{head: `"model":"claude-opus-5-5"`}).user(said("Begin something else.")).filled(12, 1_000)
+			refused := b.epoch(c.body())
+			c.head += "," + member
+			retried := b.write(c.body())
+			want := bytes.Replace(refused.Body, []byte(`,"max_tokens"`), []byte(","+member+`,"max_tokens"`), 1)
+			if !bytes.Equal(retried.Body, want) || retried.Beta != refused.Beta {
+				t.Errorf("refused %.400s\nretried %.400s", refused.Body, retried.Body)
+			}
+			grown := b.write(c.filled(12, 1_000).body())
+			report := grown.Exchange.Report
+			if report.Compression != pipeline.Frozen || grown.Exchange.Projection.Number != refused.Exchange.Projection.Number {
+				t.Errorf("%s by projection %d after %d", report.Compression, grown.Exchange.Projection.Number, refused.Exchange.Projection.Number)
+			}
+			if float64(report.After) < pipeline.SettingsOf[ipc.Config](b.config).TargetUtilization*float64(report.Limit) {
+				t.Errorf("%d tokens of %d need no compaction", report.After, report.Limit)
+			}
+		})
 	}
 }
 

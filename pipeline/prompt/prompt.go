@@ -296,10 +296,13 @@ func (w *Writer) project(ctx context.Context, prompt *Prompt, hint session.Hint,
 		prompt.earlier.omits = len(lane.Inserts(exchange.Chain)) > 0
 	}
 	prompt.earlier.standing = exchange.Projection
-	if dryRun {
+	switch {
+	case exchange.Request.Repeats:
+		exchange.Report = exchange.Standing()
+	case dryRun:
 		prompt.Trial = w.rehearse(ctx, *exchange)
 		exchange.Report = exchange.Standing()
-	} else {
+	default:
 		exchange.Keeper = keeper{writer: w, prompt: prompt}
 		w.process(ctx, exchange)
 		w.keepInserts(ctx, prompt)

@@ -110,6 +110,10 @@ type Request struct {
 	// "previous_response_id", …); empty if it may.
 	Frozen string
 
+	// Repeats says that the provider compares the prompt with that of an earlier request, so
+	// that it must go out in the form in which that did.
+	Repeats bool
+
 	// Resumes says that the provider holds the rest of the history for minutes only, so that
 	// the client has all of it and sends it whole once the provider says that it is gone.
 	Resumes bool

@@ -120,7 +120,7 @@ func anthropicMembers() []string {
 		"model", "messages", "max_tokens", "system", "tools", "tool_choice", "stream", "stop_sequences", "temperature",
 		"top_p", "top_k", "metadata", "thinking", "service_tier", "container", "context_management", "mcp_servers",
 		"output_config", "output_format", "cache_control", "thread", "compaction", "fallback_credit_token", "fallbacks",
-		"diagnostics", "speed", "inference_geo", "task_budget",
+		"diagnostics", "speed", "inference_geo", "task_budget", "billing_policy", "resumption", "safeguards",
 	}
 }
 

@@ -38,7 +38,7 @@ func responsesMembers() []string {
 		"prompt_cache_key", "safety_identifier", "store", "temperature", "top_logprobs", "top_p", "user", "context_management",
 		"conversation", "include", "metadata", "moderation", "prompt", "prompt_cache_retention", "service_tier", "stream",
 		"stream_options", "truncation", "access_programs", "input", "model", "prompt_cache_options", "reasoning", "text",
-		"tool_choice", "tools", "client_metadata",
+		"tool_choice", "tools", "client_metadata", "background_options", "image",
 	}
 }
 

@@ -32,6 +32,9 @@ func (c Codec) Request(body *wire.Envelope) (wire.Request, error) {
 		request.Markers++
 		request.MarkerTTL = ttl
 	}
+	// A refused request that another model answers on the credit of the first, and an answer that is
+	// continued from where it ended early.
+	request.Repeats = fields.Raw("fallback_credit_token") != nil || wire.Text(fields.Raw("resumption"), "token") != ""
 	switch wire.Text(fields.Raw(thread), "type") {
 	case "create":
 		request.Holds = thread
@@ -64,10 +67,8 @@ func frozen(fields *wire.Fields, body *wire.Envelope) string {
 	if held := fields.Raw(thread); held != nil && wire.Text(held, "type") != "create" {
 		return thread
 	}
-	for _, member := range []string{"compaction", "fallback_credit_token"} {
-		if fields.Raw(member) != nil {
-			return member
-		}
+	if fields.Raw("compaction") != nil {
+		return "compaction"
 	}
 	binding := wire.Get(fields.Object("thinking"), "block_binding")
 	if wire.Text(binding, "prefix_mismatch_behavior") == "error" {

@@ -266,7 +266,9 @@ func requests() []wiretest.Request {
 		{Name: "a thread that is a string", Body: `{"thread":"continue","messages":[]}`, Want: wire.Request{Frozen: "thread"}},
 		{Name: "no thread", Body: `{"thread":null,"messages":[]}`, Want: wire.Request{}},
 		{Name: "compaction", Body: `{"compaction":{"type":"summarize"},"messages":[]}`, Want: wire.Request{Frozen: "compaction"}},
-		{Name: "fallback", Body: `{"fallback_credit_token":"x","messages":[]}`, Want: wire.Request{Frozen: "fallback_credit_token"}},
+		{Name: "fallback", Body: `{"fallback_credit_token":"x","messages":[]}`, Want: wire.Request{Repeats: true}},
+		{Name: "no fallback", Body: `{"fallback_credit_token":null,"resumption":{"type":"enabled"},"messages":[]}`, Want: wire.Request{}},
+		{Name: "resumption", Body: `{"resumption":{"type":"enabled","token":"t"},"messages":[]}`, Want: wire.Request{Repeats: true}},
 		{Name: "strict binding", Body: `{"thinking":{"type":"adaptive","block_binding":{"prefix_mismatch_behavior":"error"}},"messages":[]}`, Want: wire.Request{Frozen: "thinking.block_binding"}},                                                // W31
 		{Name: "a compaction block first", Body: `{"messages":[{"role":"user","content":[{"type":"compaction","content":"x"},{"type":"text","text":"a"}]}]}`, Want: wire.Request{Frozen: "compaction_block"}},                                      // W37
 		{Name: "a compaction block of the assistant's", Body: `{"messages":[{"role":"assistant","content":[{"type":"compaction","content":"x","signature":"s"}]},{"role":"user","content":"a"}]}`, Want: wire.Request{Frozen: "compaction_block"}}, // W37
