@@ -37,6 +37,7 @@ func (b Baseline) Compacted(price tokens.Price, isCached bool) (size int, summar
 	if above <= 0 || size >= b.Sent {
 		return 0, 0, false
 	}
+	price = price.Of(b.Sent)
 	read, write := price.Input, price.Input
 	if isCached {
 		read, write = price.CacheRead, price.CacheWrite

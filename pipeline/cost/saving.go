@@ -1,6 +1,10 @@
 package cost
 
-import "math"
+import (
+	"math"
+
+	"palimpsest/pipeline/tokens"
+)
 
 // Money is what an exchange cost and saved at list prices, in millionths of a US
 // dollar, and what it missed. Net can be negative. It is input not sent, plus Unread,
@@ -57,19 +61,31 @@ func (e *Exchange) cheaper(baseline Baseline, before *Cached, miss Miss) Money {
 func (e *Exchange) saved(size int, before *Cached, miss Miss) Money {
 	notSent := float64(size - e.After)
 	known := before != nil && before.Tokens > 0
+	price := e.Price.Of(size)
+	dearer := e.dearer(price)
 	if e.Usage.CacheRead+e.Usage.CacheWrite == 0 && !known {
-		return Money{Net: int64(math.Round(notSent * e.Price.Input))}
+		return Money{Net: int64(math.Round(notSent*price.Input)) + dearer}
 	}
-	written, read := e.written(), e.Price.CacheRead
+	written, read := e.written(price), price.CacheRead
 	share := e.readShare(miss)
 	unread, rewritten := notSent*share*read, 0.0
 	if miss.Cause == PrefixChangeOurs {
-		rewritten = float64(miss.Tokens) * (written - read)
+		paid := e.Price.Of(e.Usage.Prompt())
+		rewritten = float64(miss.Tokens) * (e.written(paid) - paid.CacheRead)
 	}
 	return Money{
-		Net:    int64(math.Round(unread + notSent*(1-share)*written - rewritten)),
+		Net:    int64(math.Round(unread+notSent*(1-share)*written-rewritten)) + dearer,
 		Unread: int64(math.Round(unread)), Rewritten: int64(math.Round(rewritten)),
 	}
+}
+
+// dearer returns by how much more, in millionths of a US dollar, what was sent and answered would have
+// cost in a request of another price: that of a longer prompt.
+func (e *Exchange) dearer(price tokens.Price) int64 {
+	usage := e.Usage
+	fiveMinutes := usage.CacheWrite - usage.CacheWrite1h
+	return price.MicroUSD(usage.Input, usage.CacheRead, fiveMinutes, usage.CacheWrite1h, usage.Output) -
+		e.Price.MicroUSD(usage.Input, usage.CacheRead, fiveMinutes, usage.CacheWrite1h, usage.Output)
 }
 
 // readShare returns which part of what was not sent would have come from the cache.
@@ -81,9 +97,9 @@ func (e *Exchange) readShare(miss Miss) float64 {
 }
 
 // written returns the mean price, in US dollars for a million tokens, of what the
-// provider did not read from its cache in this exchange.
-func (e *Exchange) written() float64 {
-	usage, price := e.Usage, e.Price
+// provider did not read from its cache in this exchange, by a price of its tokens.
+func (e *Exchange) written(price tokens.Price) float64 {
+	usage := e.Usage
 	tokens := usage.Input + usage.CacheWrite
 	if tokens == 0 {
 		return price.Input

@@ -65,6 +65,17 @@ func TestNetIsTheDifferenceToThePromptAsItCame(t *testing.T) {
 		"what was added counts against it": {
 			func(e *cost.Exchange, _ *cost.Cached) { e.Before, e.After, e.Frozen = 101_000, 102_000, 0 }, warm(), -1_000 * 3 / 10,
 		},
+		"a longer prompt would have made the whole request dearer": {
+			func(e *cost.Exchange, _ *cost.Cached) {
+				e.Price.LongAbove, e.Price.LongInput, e.Price.LongOutput = 150_000, 2, 1.5
+				e.Usage = wire.Usage{Reported: true, CacheRead: 100_000, CacheWrite: 2_000, Output: 1_000}
+			}, warm(), 60_000*6/10 + 100_000*3/10 + 2_000*375/100 + 1_000*15/2,
+		},
+		"both prompts are long": {
+			func(e *cost.Exchange, _ *cost.Cached) {
+				e.Price.LongAbove, e.Price.LongInput, e.Price.LongOutput = 90_000, 2, 1.5
+			}, warm(), 60_000 * 6 / 10,
+		},
 		"the first prompt that is cached": {
 			func(e *cost.Exchange, _ *cost.Cached) {
 				e.First = true

@@ -24,6 +24,7 @@ func (o offer) microUSD() float64 {
 	if price.Input == 0 {
 		price = tokens.Price{Input: 1, CacheRead: 0.1, Output: 5}
 	}
+	price = price.Of(o.input)
 	return price.Input*float64(o.input-o.cached) + price.CacheRead*float64(o.cached) + price.Output*float64(o.output)
 }
 

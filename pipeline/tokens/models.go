@@ -10,7 +10,7 @@ import (
 )
 
 // modelTable lists the models. Windows and prices are the providers' list prices
-// as of the autumn of 2026; a model without a price is one whose price is not
+// as of November 28, 2026; a model without a price is one whose price is not
 // published.
 //
 //go:embed models.json

@@ -16,6 +16,12 @@ func models(t testing.TB, overrides ...tokens.Model) *tokens.Models {
 	return table
 }
 
+// long returns a price of OpenAI's that rises above 272,000 tokens.
+func long(price tokens.Price) tokens.Price {
+	price.LongAbove, price.LongInput, price.LongOutput = 272_000, 2, 1.5
+	return price
+}
+
 func TestModelsHaveTheirProvidersWindowsAndPrices(t *testing.T) {
 	t.Parallel()
 	table := models(t)
@@ -35,11 +41,18 @@ func TestModelsHaveTheirProvidersWindowsAndPrices(t *testing.T) {
 		"claude-sonnet-4-5": {200_000, 200_000, tokens.Price{Input: 3, Output: 15, CacheRead: 0.3, CacheWrite: 3.75, CacheWrite1h: 6}},
 		"claude-haiku-4-5":  {200_000, 200_000, tokens.Price{Input: 1, Output: 5, CacheRead: 0.1, CacheWrite: 1.25, CacheWrite1h: 2}},
 		"claude-3-5-sonnet": {200_000, 200_000, tokens.Price{Input: 3, Output: 15, CacheRead: 0.3, CacheWrite: 3.75, CacheWrite1h: 6}},
-		"gpt-6-sol":         {1_050_000, 922_000, tokens.Price{Input: 2, Output: 10, CacheRead: 0.2, CacheWrite: 2.5, CacheWrite1h: 2.5}},
-		"gpt-6-luna":        {1_050_000, 922_000, tokens.Price{Input: 0.1, Output: 0.5, CacheRead: 0.01, CacheWrite: 0.125, CacheWrite1h: 0.125}},
-		"gpt-6-astra":       {1_050_000, 922_000, tokens.Price{Input: 10, Output: 50, CacheRead: 1, CacheWrite: 12.5, CacheWrite1h: 12.5}},
-		"gpt-5.6-sol":       {1_050_000, 922_000, tokens.Price{Input: 4, Output: 20, CacheRead: 0.4, CacheWrite: 5, CacheWrite1h: 5}},
-		"gpt-5.5":           {1_050_000, 922_000, tokens.Price{Input: 5, Output: 30, CacheRead: 0.5, CacheWrite: 5, CacheWrite1h: 5}},
+		"claude-fable-5-2":  {1_000_000, 1_000_000, tokens.Price{Input: 8, Output: 40, CacheRead: 0.2, CacheWrite: 10, CacheWrite1h: 16}},
+		"claude-sonnet-5-5": {1_000_000, 1_000_000, tokens.Price{Input: 2, Output: 10, CacheRead: 0.1, CacheWrite: 2.5, CacheWrite1h: 4}},
+		"claude-haiku-5-5":  {1_000_000, 1_000_000, tokens.Price{Input: 0.1, Output: 0.5, CacheRead: 0.01, CacheWrite: 0.125, CacheWrite1h: 0.2, LongAbove: 100_000, LongInput: 5, LongOutput: 5}},
+		"gpt-6.2-astra":     {1_050_000, 922_000, long(tokens.Price{Input: 8, Output: 40, CacheRead: 0.4, CacheWrite: 10, CacheWrite1h: 10})},
+		"gpt-6.2-sol":       {1_050_000, 922_000, long(tokens.Price{Input: 2, Output: 10, CacheRead: 0.1, CacheWrite: 2.5, CacheWrite1h: 2.5})},
+		"gpt-6.1-terra":     {1_050_000, 922_000, long(tokens.Price{Input: 1, Output: 5, CacheRead: 0.05, CacheWrite: 1.25, CacheWrite1h: 1.25})},
+		"gpt-5.6-cyber":     {400_000, 272_000, tokens.Price{Input: 12.5, Output: 75, CacheRead: 1.25, CacheWrite: 15.625, CacheWrite1h: 15.625}},
+		"gpt-6-sol":         {1_050_000, 922_000, long(tokens.Price{Input: 2, Output: 10, CacheRead: 0.2, CacheWrite: 2.5, CacheWrite1h: 2.5})},
+		"gpt-6-luna":        {1_050_000, 922_000, long(tokens.Price{Input: 0.1, Output: 0.5, CacheRead: 0.01, CacheWrite: 0.125, CacheWrite1h: 0.125})},
+		"gpt-6-astra":       {1_050_000, 922_000, long(tokens.Price{Input: 10, Output: 50, CacheRead: 1, CacheWrite: 12.5, CacheWrite1h: 12.5})},
+		"gpt-5.6-sol":       {1_050_000, 922_000, long(tokens.Price{Input: 4, Output: 20, CacheRead: 0.4, CacheWrite: 5, CacheWrite1h: 5})},
+		"gpt-5.5":           {1_050_000, 922_000, long(tokens.Price{Input: 5, Output: 30, CacheRead: 0.5, CacheWrite: 5, CacheWrite1h: 5})},
 		"gpt-5.4-mini":      {400_000, 272_000, tokens.Price{Input: 0.75, Output: 4.5, CacheRead: 0.075, CacheWrite: 0.75, CacheWrite1h: 0.75}},
 		"gpt-4o":            {128_000, 128_000, tokens.Price{Input: 2.5, Output: 10, CacheRead: 1.25, CacheWrite: 2.5, CacheWrite1h: 2.5}},
 	} {
@@ -200,6 +213,28 @@ func TestEveryKindOfTokenHasItsPrice(t *testing.T) {
 		if got := price.MicroUSD(test.input, test.read, test.write, test.hour, test.output); got != test.want {
 			t.Errorf("%+v: %d, want %d", test, got, test.want)
 		}
+	}
+}
+
+// A longer prompt raises the price of the whole request, its answer included.
+func TestLongPromptsCostMore(t *testing.T) {
+	t.Parallel()
+	price := long(tokens.Price{Input: 2, Output: 10, CacheRead: 0.1, CacheWrite: 2.5, CacheWrite1h: 4})
+	for _, test := range []struct {
+		input, read, write, hour, output int
+		want                             int64
+	}{
+		{272_000, 0, 0, 0, 1000, 544_000 + 10_000},
+		{272_001, 0, 0, 0, 1000, 1_088_004 + 15_000},
+		{1000, 270_000, 1000, 1000, 1000, 2*(2_000+27_000+2_500+4_000) + 15_000},
+		{0, 0, 0, 0, 400_000, 4_000_000},
+	} {
+		if got := price.MicroUSD(test.input, test.read, test.write, test.hour, test.output); got != test.want {
+			t.Errorf("%+v: %d, want %d", test, got, test.want)
+		}
+	}
+	if short, dear := price.Of(272_000), price.Of(272_001); short.Input != 2 || dear != (tokens.Price{Input: 4, Output: 15, CacheRead: 0.2, CacheWrite: 5, CacheWrite1h: 8}) {
+		t.Errorf("%+v, %+v", short, dear)
 	}
 }
 

@@ -2,19 +2,37 @@ package tokens
 
 import "math"
 
-// Price is what a model's tokens cost, in US dollars for a million of them.
+// Price is what a model's tokens cost, in US dollars for a million of them. In a request
+// with more than LongAbove tokens of prompt all of them cost LongInput and LongOutput times as
+// much; 0: prompts of every length cost the same. See https://developers.openai.com/api/docs/pricing
+// and https://platform.claude.com/docs/en/about-claude/pricing.
 type Price struct {
 	Input        float64 `json:"input"`
 	Output       float64 `json:"output"`
 	CacheRead    float64 `json:"cacheRead"`
 	CacheWrite   float64 `json:"cacheWrite"`
 	CacheWrite1h float64 `json:"cacheWrite1h"` // kept for an hour
+
+	LongAbove  int     `json:"longAbove,omitempty"`
+	LongInput  float64 `json:"longInput,omitempty"` // of the cache, too
+	LongOutput float64 `json:"longOutput,omitempty"`
+}
+
+// Of returns the price of a request with so many tokens of prompt, whatever its length.
+func (p Price) Of(prompt int) Price {
+	if p.LongAbove > 0 && prompt > p.LongAbove {
+		p.Input, p.CacheRead, p.Output = p.Input*p.LongInput, p.CacheRead*p.LongInput, p.Output*p.LongOutput
+		p.CacheWrite, p.CacheWrite1h = p.CacheWrite*p.LongInput, p.CacheWrite1h*p.LongInput
+	}
+	p.LongAbove, p.LongInput, p.LongOutput = 0, 0, 0
+	return p
 }
 
 // MicroUSD returns what tokens cost in millionths of a US dollar. Each token
 // counts in one of the five kinds; input is what came neither from the cache nor
 // went into it.
 func (p Price) MicroUSD(input, cacheRead, cacheWrite5m, cacheWrite1h, output int) int64 {
+	p = p.Of(input + cacheRead + cacheWrite5m + cacheWrite1h)
 	sum := p.Input*float64(input) + p.Output*float64(output) + p.CacheRead*float64(cacheRead) +
 		p.CacheWrite*float64(cacheWrite5m) + p.CacheWrite1h*float64(cacheWrite1h)
 	return int64(math.Round(sum))

@@ -140,6 +140,8 @@ func openaiModels() []modelEntry {
 	newest := openai(922_000, 128_000)
 	newest.DropsReasoning = true
 	return []modelEntry{
+		{"gpt-6.2", newest},
+		{"gpt-6.1", newest},
 		{"gpt-6", newest},
 		{"gpt-5.6", openai(922_000, 128_000)},
 		{"gpt-5.5", openai(922_000, 128_000)},

@@ -43,7 +43,7 @@ func byBreakEven(exchange *pipeline.View) bool {
 // weigh returns the balance of a prompt of size tokens.
 func weigh(exchange *pipeline.View, size int) balance {
 	b := balance{size: float64(size), rate: rateOf(exchange, size)}
-	b.read, b.write = cachePrices(exchange)
+	b.read, b.write = cachePrices(exchange, size)
 	b.fixed = b.rate * float64(exchange.Fixed+tokensOf(exchange.Digests[:conversation.Lead(exchange.Digests)]))
 	b.fresh = b.rate * float64(fresh(exchange))
 	b.goal = depth(configOf(exchange).MinContext, b.fixed)

@@ -55,7 +55,7 @@ func predict(exchange *pipeline.View, epoch *epoch) prediction {
 	}
 	p.requests = min(max(1, p.requests), horizon)
 
-	read, write := cachePrices(exchange)
+	read, write := cachePrices(exchange, projection.Before)
 	freed, requests := float64(p.freed), float64(p.requests)
 	gain, once := freed*read*requests, freed*read
 	if isWarm(exchange) {
@@ -72,11 +72,11 @@ func predict(exchange *pipeline.View, epoch *epoch) prediction {
 	return p
 }
 
-// cachePrices returns what reading a token from the cache and writing it costs, in
-// US dollars for a million of them. Where no price is known they stand in
+// cachePrices returns what reading a token from the cache and writing it costs in a prompt of
+// size tokens, in US dollars for a million of them. Where no price is known they stand in
 // Anthropic's relation to each other.
-func cachePrices(exchange *pipeline.View) (read, write float64) {
-	price := exchange.Model.Price
+func cachePrices(exchange *pipeline.View, size int) (read, write float64) {
+	price := exchange.Model.Price.Of(size)
 	if price == (tokens.Price{}) {
 		price = tokens.Price{Input: 1, CacheRead: 0.1, CacheWrite: 1.25, CacheWrite1h: 2}
 	}
