@@ -141,10 +141,10 @@ func TestHistoriesThatOpenAIKeepsAreNotEdited(t *testing.T) {
 		"a conversation":            func(body string) string { return `{"conversation":"conv_1",` + body[1:] },
 		"a conversation by its id":  func(body string) string { return `{"conversation":{"id":"conv_1"},` + body[1:] },
 		"a reference first": func(body string) string {
-			return strings.Replace(body, `"input":[`, `"input":[{"type":"item_reference","id":"msg_1"},`, 1)
+			return strings.Replace(body, `"input":[`, `"input":[{"type":"item_reference","id":"fc_1"},`, 1)
 		},
 		"a reference in the middle": func(body string) string {
-			return strings.Replace(body, `,{"type":"message","role":"user"`, `,{"id":"rs_1","type":"item_reference"},{"type":"message","role":"user"`, 1)
+			return strings.Replace(body, `,{"type":"message","role":"user"`, `,{"id":"ws_1","type":"item_reference"},{"type":"message","role":"user"`, 1)
 		},
 		"a reference at the very end": func(body string) string {
 			return strings.TrimSuffix(body, "]}") + `,{"type":"item_reference","id":"x"}]}`

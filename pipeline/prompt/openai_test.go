@@ -41,6 +41,41 @@ func (l *list) filledChat(turns, tokens int) *list {
 	return l
 }
 
+// The AI SDK refers to what the model thought and said, where OpenAI stores it. References are no
+// reason to leave a prompt as it is: they go with their turn or stay as they are.
+func TestReferencesToWhatTheModelSaidGoWithTheirTurn(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, conversation.OpenAIResponses, 12_000)
+	l := (&list{head: `"model":"gpt-5.1-codex"`, name: "input"}).add(`{"role":"user","content":"Please begin."}`)
+	for i := range 20 {
+		l.add(fmt.Sprintf(`{"type":"item_reference","id":"rs_%d"}`, i), fmt.Sprintf(`{"type":"item_reference","id":"msg_%d"}`, i),
+			fmt.Sprintf(`{"type":"function_call","call_id":"call_%d","name":"run","arguments":"{}"}`, i),
+			fmt.Sprintf(`{"type":"function_call_output","call_id":"call_%d","output":%s}`, i, quoted(words(1_000))))
+	}
+	b.double.Trust(l.body())
+	written := b.send(l.body())
+	if report := written.Exchange.Report; report.Compression != pipeline.Epoch || report.After > report.Limit/2 {
+		t.Fatalf("%+v", report)
+	}
+	sent, kept := string(written.Body), 0
+	for i := range 20 {
+		turn := strings.Join(l.elements[1+4*i:4+4*i], ",")
+		if strings.Contains(sent, turn) {
+			kept++
+		} else if strings.Contains(sent, fmt.Sprintf(`_%d"`, i)) {
+			t.Errorf("only a part of turn %d was sent: %s", i, sent)
+		}
+	}
+	if kept == 0 || kept > 15 {
+		t.Errorf("%d of 20 turns stayed", kept)
+	}
+	exchange := written.Exchange
+	b.writer.Answered(written.Sent(), wire.Answer{Usage: wire.Usage{Reported: true, Input: exchange.Report.After * 3 / 2}})
+	if factor := b.writer.Calibration.Factor(b.scope.Workspace, exchange.Model); factor != exchange.Factor {
+		t.Errorf("a prompt that is known in part taught that tokens are %v times as many, not %v", factor, exchange.Factor)
+	}
+}
+
 // W39: leading developer and system messages stay first; a turn with several calls
 // keeps all of its tool messages right behind it; names, refusals and the ids of
 // spoken answers stay with their messages.

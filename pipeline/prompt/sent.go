@@ -58,7 +58,7 @@ func (p *Prompt) Sent() Sent {
 	sent := Sent{
 		Lane: p.Lane, Scope: exchange.Scope, Head: exchange.Chain[length], Position: length, AsksUsage: p.AsksUsage,
 		size: sentSize{
-			isWhole: exchange.Request.Frozen == "" || exchange.Request.Frozen == bypass, model: exchange.Model,
+			isWhole: !exchange.Request.Refers && (exchange.Request.Frozen == "" || exchange.Request.Frozen == bypass), model: exchange.Model,
 			estimate: exchange.Estimate(exchange.Projection),
 			anchor:   session.Anchor{Position: length, Fixed: exchange.Fixed, Model: exchange.Request.Model, Inserted: exchange.Inserted(exchange.Projection)},
 		},

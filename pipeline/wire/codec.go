@@ -110,6 +110,10 @@ type Request struct {
 	// "previous_response_id", …); empty if it may.
 	Frozen string
 
+	// Refers says that the body names items by which the provider knows more of the prompt
+	// than the body holds.
+	Refers bool
+
 	// Repeats says that the provider compares the prompt with that of an earlier request, so
 	// that it must go out in the form in which that did.
 	Repeats bool

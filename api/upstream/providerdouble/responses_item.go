@@ -28,6 +28,11 @@ func (i *responsesItem) isCall() bool {
 // isOutput reports whether the item answers a call.
 func (i *responsesItem) isOutput() bool { return strings.HasSuffix(i.kind, "_call_output") }
 
+// isReasoning reports whether the item is reasoning, or refers to it.
+func (i *responsesItem) isReasoning() bool {
+	return i.kind == "reasoning" || i.kind == "item_reference" && strings.HasPrefix(i.id, "rs_")
+}
+
 // speech is how refusals name a kind of call.
 func speech(kind string) string { return strings.ReplaceAll(kind, "_", " ") }
 

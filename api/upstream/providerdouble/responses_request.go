@@ -249,7 +249,7 @@ func checkOutputs(r *responsesRequest) *Rejection {
 func (o *responsesReader) checkReasoning(r *responsesRequest) *Rejection {
 	present := map[string]bool{}
 	for n, i := range r.items {
-		if i.kind == "reasoning" {
+		if i.isReasoning() {
 			present[i.id] = true
 			if rejection := checkFollower(r.items, n); rejection != nil {
 				return rejection
@@ -268,7 +268,7 @@ func (o *responsesReader) checkReasoning(r *responsesRequest) *Rejection {
 // checkFollower asks for the part of the answer that reasoning n led to.
 func checkFollower(items []*responsesItem, n int) *Rejection {
 	for _, next := range items[n+1:] {
-		if next.kind == "reasoning" {
+		if next.isReasoning() {
 			continue
 		}
 		if next.isOutput() || next.kind == "message" && next.role != "assistant" || next.kind == "compaction_trigger" {

@@ -157,6 +157,9 @@ func roleOf(read item) (conversation.Role, conversation.Flags) {
 	case "compaction":
 		return conversation.Assistant, conversation.IsPinned | conversation.IsBoundary
 	case reference:
+		if isSpoken(read.id) {
+			return conversation.Assistant, conversation.IsPart
+		}
 		return conversation.Assistant, conversation.IsPinned
 	case "compaction_trigger":
 		return conversation.User, conversation.IsPinned

@@ -2,7 +2,9 @@ package openairesponses
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
+	"strings"
 
 	"palimpsest/pipeline/wire"
 )
@@ -15,7 +17,7 @@ func (c Codec) Request(body *wire.Envelope) (wire.Request, error) {
 		Model:     fields.String("model"),
 		Stream:    fields.Bool("stream"),
 		MaxOutput: fields.Int("max_output_tokens"),
-		Frozen:    frozen(fields, body),
+		Frozen:    frozen(fields),
 		TakesOut:  fields.String("truncation") == "auto",
 	}
 	for _, part := range []json.RawMessage{fields.TextOrArray("instructions"), fields.Array("tools")} {
@@ -23,20 +25,18 @@ func (c Codec) Request(body *wire.Envelope) (wire.Request, error) {
 			request.Fixed = append(request.Fixed, part)
 		}
 	}
+	request.Refers, request.Frozen = references(body, request.Frozen)
 	request.SessionID, request.SessionSource = wire.SessionName(body)
 	return request, fields.Err()
 }
 
 // frozen says why the history must stay as the client sent it: the provider keeps
 // the rest of it. Empty if it may change.
-func frozen(fields *wire.Fields, body *wire.Envelope) string {
+func frozen(fields *wire.Fields) string {
 	for _, member := range []string{"previous_response_id", "conversation"} {
 		if fields.Raw(member) != nil {
 			return member
 		}
-	}
-	if hasReference(body) {
-		return reference
 	}
 	return ""
 }
@@ -44,15 +44,23 @@ func frozen(fields *wire.Fields, body *wire.Envelope) string {
 // reference is the type of an item that only names one which the provider keeps.
 const reference = "item_reference"
 
-// hasReference reports whether the provider knows more of the history than the body.
-func hasReference(body *wire.Envelope) bool {
+// references reports whether items of a body stand for ones that the provider keeps, and why its history
+// must stay as it is: because of another reason that there is, or of a reference to something else than what the model thought or
+// said. The AI SDK refers to these by default, and they go with their turn.
+func references(body *wire.Envelope, frozen string) (refers bool, why string) {
 	if !bytes.Contains(body.Body(), []byte(reference)) {
-		return false // as in nearly every request: no item needs to be read
+		return false, frozen // as in nearly every request: no item needs to be read
 	}
 	for i := range body.Len() {
-		if readItem(body.Element(i)).kind == reference {
-			return true
+		if read := readItem(body.Element(i)); read.kind == reference {
+			refers = true
+			if !isSpoken(read.id) {
+				return true, cmp.Or(frozen, reference)
+			}
 		}
 	}
-	return false
+	return refers, frozen
 }
+
+// isSpoken reports whether an id is that of reasoning or of a message.
+func isSpoken(id string) bool { return strings.HasPrefix(id, "rs_") || strings.HasPrefix(id, "msg_") }

@@ -99,8 +99,9 @@ func items() []wiretest.Message {
 		{Name: "tools that the server found", Raw: `{"type":"tool_search_output","call_id":"c","execution":"server","tools":[]}`, Role: conversation.Assistant, Flags: part | opaque | conversation.LoadsTools, Blocks: []string{`opaque c tool_search_output`}},
 		{Name: "compaction", Raw: `{"type":"compaction","id":"cmp","encrypted_content":"x"}`, Role: conversation.Assistant, Flags: pinned | conversation.IsBoundary | opaque, Blocks: []string{`opaque compaction`}},
 		{Name: "compaction_trigger", Raw: `{"type":"compaction_trigger"}`, Role: conversation.User, Flags: pinned | opaque, Blocks: []string{`opaque compaction_trigger`}},
-		{Name: "item_reference", Raw: `{"type":"item_reference","id":"msg_1"}`, Role: conversation.Assistant, Flags: pinned | opaque, Blocks: []string{`opaque item_reference`}},
-		{Name: "item_reference without its type", Raw: `{"id":"msg_1"}`, Role: conversation.Assistant, Flags: pinned | opaque, Blocks: []string{`opaque item_reference`}},
+		{Name: "item_reference", Raw: `{"type":"item_reference","id":"msg_1"}`, Role: conversation.Assistant, Flags: part | opaque, Blocks: []string{`opaque item_reference`}},
+		{Name: "item_reference to a call", Raw: `{"type":"item_reference","id":"ws_1"}`, Role: conversation.Assistant, Flags: pinned | opaque, Blocks: []string{`opaque item_reference`}},
+		{Name: "item_reference without its type", Raw: `{"id":"msg_1"}`, Role: conversation.Assistant, Flags: part | opaque, Blocks: []string{`opaque item_reference`}},
 		{Name: "program", Raw: `{"type":"program","id":"prog_1","call_id":"p1","code":"await read()","fingerprint":"f"}`, Role: conversation.Assistant, Flags: part | opaque | conversation.HasPending, Blocks: []string{`opaque p1 program`}},
 		{Name: "program_output", Raw: `{"type":"program_output","id":"po_1","call_id":"p1","result":"x","status":"completed"}`, Role: conversation.Assistant, Flags: part | opaque | conversation.HasSettled, Blocks: []string{`opaque p1 program_output`}},
 		{Name: "file search", Raw: `{"type":"file_search_call","id":"fs","status":"completed","queries":["a"],"results":null}`, Role: conversation.Assistant, Flags: part | opaque, Blocks: []string{`opaque file_search_call`}},
@@ -202,7 +203,8 @@ func requests() []wiretest.Request {
 			Want: wire.Request{Model: "m", Stream: true, MaxOutput: 100, SessionID: "k", SessionSource: "prompt_cache_key", Fixed: wiretest.Raws(`"be brief"`, `[{}]`)},
 		},
 		{Name: "a chain", Body: `{"previous_response_id":"resp_1","input":[]}`, Want: wire.Request{Frozen: "previous_response_id", SessionID: "resp_1", SessionSource: "previous_response_id"}}, // W41
-		{Name: "a reference", Body: `{"input":[{"role":"user","content":"a"},{"type":"item_reference","id":"rs_1"}]}`, Want: wire.Request{Frozen: "item_reference"}},                            // W41
+		{Name: "a reference", Body: `{"input":[{"role":"user","content":"a"},{"type":"item_reference","id":"rs_1"},{"type":"item_reference","id":"msg_1"}]}`, Want: wire.Request{Refers: true}},
+		{Name: "a reference to a call", Body: `{"input":[{"role":"user","content":"a"},{"type":"item_reference","id":"fc_1"}]}`, Want: wire.Request{Refers: true, Frozen: "item_reference"}}, // W41
 		{Name: "only talk of a reference", Body: `{"input":[{"role":"user","content":"what is an item_reference?"}]}`, Want: wire.Request{}},
 		{Name: "a stored answer alone does not freeze", Body: `{"store":true,"input":[{"role":"user","content":"a"}]}`, Want: wire.Request{}},                                         // W41
 		{Name: "a conversation", Body: `{"conversation":{"id":"conv_1"},"input":[]}`, Want: wire.Request{Frozen: "conversation", SessionID: "conv_1", SessionSource: "conversation"}}, // W41

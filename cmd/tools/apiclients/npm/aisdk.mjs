@@ -22,7 +22,8 @@ const answer = streamText({
   prompt: text,
   tools: { bash },
   stopWhen: isStepCount(50),
-  providerOptions: { openai: { store: false } },
+  // With reasoning, and as the SDK has it: OpenAI stores what the model thinks and says, and the SDK refers to it.
+  providerOptions: { openai: { reasoningEffort: "medium" } },
   onError: ({ error }) => {
     failure = error;
   },
