@@ -25,7 +25,11 @@ func (c Codec) Request(body *wire.Envelope) (wire.Request, error) {
 			request.Fixed = append(request.Fixed, part)
 		}
 	}
-	request.Refers, request.Frozen = references(body, request.Frozen)
+	refers, toOthers := references(body)
+	request.Refers = refers
+	if toOthers {
+		request.Frozen = cmp.Or(request.Frozen, reference)
+	}
 	request.SessionID, request.SessionSource = wire.SessionName(body)
 	return request, fields.Err()
 }
@@ -44,22 +48,19 @@ func frozen(fields *wire.Fields) string {
 // reference is the type of an item that only names one which the provider keeps.
 const reference = "item_reference"
 
-// references reports whether items of a body stand for ones that the provider keeps, and why its history
-// must stay as it is: because of another reason that there is, or of a reference to something else than what the model thought or
-// said. The AI SDK refers to these by default, and they go with their turn.
-func references(body *wire.Envelope, frozen string) (refers bool, why string) {
+// references reports whether items of a body stand for ones that the provider keeps, and whether any
+// stands for something else than what the model thought or said. The AI SDK refers to these by default; they go with
+// their turn, where a history with other references must stay as it is.
+func references(body *wire.Envelope) (refers, toOthers bool) {
 	if !bytes.Contains(body.Body(), []byte(reference)) {
-		return false, frozen // as in nearly every request: no item needs to be read
+		return false, false // as in nearly every request: no item needs to be read
 	}
 	for i := range body.Len() {
 		if read := readItem(body.Element(i)); read.kind == reference {
-			refers = true
-			if !isSpoken(read.id) {
-				return true, cmp.Or(frozen, reference)
-			}
+			refers, toOthers = true, toOthers || !isSpoken(read.id)
 		}
 	}
-	return refers, frozen
+	return refers, toOthers
 }
 
 // isSpoken reports whether an id is that of reasoning or of a message.
