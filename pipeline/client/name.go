@@ -28,7 +28,8 @@ var userAgents = [...]struct{ mark, name string }{
 	{"claude-code", ClaudeCode},
 	{"codex", Codex},
 	{"opencode/", OpenCode},
-	{"pi-coding-agent", Pi},
+	{"pi-coding-agent", Pi}, // in earlier versions
+	{"pi/", Pi},
 	{"roocode", Roo},
 	{"roo-code", Roo},
 	{"cline", Cline},

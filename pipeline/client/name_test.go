@@ -18,6 +18,8 @@ func TestClientsAreKnownByTheirHeaders(t *testing.T) {
 		"codex":          {header("User-Agent", "codex_exec/0.169.0 (Debian 12.0.0; x86_64) xterm"), client.Codex},
 		"codex's word":   {header("User-Agent", "vscode/1.2", "Originator", "codex_vscode"), client.Codex},
 		"opencode":       {header("User-Agent", "opencode/1.18.33 ai-sdk/provider-utils/4.0.46 runtime/bun/1.3.14"), client.OpenCode},
+		"pi":             {header("User-Agent", "pi/1.6.0 (linux; node/v24.21.0; x64)"), client.Pi},
+		"earlier pi":     {header("User-Agent", "pi-coding-agent/0.73.1"), client.Pi},
 		"roo":            {header("User-Agent", "RooCode/3.52.0"), client.Roo},
 		"roo's title":    {header("User-Agent", "OpenAI/JS 5.12.2", "X-Title", "Roo Code"), client.Roo},
 		"cline's title":  {header("User-Agent", "OpenAI/JS 5.12.2", "X-Title", "Cline"), client.Cline},
@@ -28,7 +30,7 @@ func TestClientsAreKnownByTheirHeaders(t *testing.T) {
 		"openai js":      {header("User-Agent", "OpenAI/JS 7.57.0"), client.OpenAISDK},
 		"openai python":  {header("User-Agent", "AsyncOpenAI/Python 2.1.0"), client.OpenAISDK},
 		"curl":           {header("User-Agent", "curl/8.5.0"), client.Curl},
-		"part of a word": {header("User-Agent", "precursor/1 incline/2"), client.Other},
+		"part of a word": {header("User-Agent", "precursor/1 incline/2 api/3"), client.Other},
 		"nobody":         {header(), client.Other},
 	} {
 		if got := client.Name(test.header); got != test.want {
@@ -41,6 +43,7 @@ func TestClientsBuiltOnALibraryAreKnownByTheirSystemPrompt(t *testing.T) {
 	t.Parallel()
 	codec := openaichat.Codec{}
 	for system, want := range map[string]string{
+		"You are a coding assistant running inside pi, a coding agent harness. Help users inspect files.": client.Pi,
 		piSystem: client.Pi, clineSystem: client.Cline, rooSystem: client.Roo,
 		"You are a poet. You are Cline, an AI coding agent.": client.OpenAISDK,
 	} {

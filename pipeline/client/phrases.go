@@ -70,7 +70,8 @@ var heads = [...]head{
 
 	{"x-anthropic-billing-header: ", "", ClaudeCode, false, ""},
 	{"You are Claude Code, Anthropic's official CLI for Claude", "", ClaudeCode, false, ""},
-	{"You are an expert coding assistant operating inside pi, a coding agent harness.", "", Pi, false, ""},
+	{"You are an expert coding assistant operating inside pi, a coding agent harness.", "", Pi, false, ""}, // in earlier versions
+	{"You are a coding assistant running inside pi, a coding agent harness.", "", Pi, false, ""},
 	{"You are OpenCode, ", "", OpenCode, false, ""},
 	{"You are Cline, ", "", Cline, false, ""},
 	{"You are Roo, ", "", Roo, false, ""},

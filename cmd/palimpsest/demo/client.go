@@ -117,8 +117,8 @@ func programs() map[string]program {
 			header: http.Header{"Originator": {"codex_cli_rs"}},
 		},
 		pi: {
-			userAgent: "pi-coding-agent/0.73.1", format: anthropic{},
-			system: "You are an expert coding assistant operating inside pi, a coding agent harness." + house,
+			userAgent: "pi/1.6.0 (darwin; node/v24.21.0; arm64)", format: anthropic{},
+			system: "You are a coding assistant running inside pi, a coding agent harness." + house,
 			header: http.Header{"Anthropic-Version": {"2023-06-01"}},
 		},
 		openCode: {

@@ -5,6 +5,7 @@ import (
 	"strconv"
 
 	"palimpsest/api/upstream/providerdouble"
+	"palimpsest/pipeline/client"
 )
 
 // claudeCodePackage is Claude Code on npm.
@@ -44,6 +45,7 @@ func claudeCodeOn(name, model string) Client {
 	return Client{
 		Name:    name,
 		Package: claudeCodePackage,
+		known:   client.ClaudeCode,
 		prepare: func(*session) error { return nil },
 		say: func(s *session, text string, again bool) (command, error) {
 			return sayToClaudeCode(s, model, text, again)

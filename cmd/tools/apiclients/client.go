@@ -13,6 +13,9 @@ type Client struct {
 	Name    string // of the row
 	Package string // on npm; empty for one that is not installed from there
 
+	// known is the name that the proxy is to know the client by; "" is not looked at.
+	known string
+
 	// skips says why a case does not apply to the client, by the case's name.
 	skips map[string]string
 

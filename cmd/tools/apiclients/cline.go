@@ -2,6 +2,7 @@ package apiclients
 
 import (
 	"palimpsest/api/upstream/providerdouble"
+	"palimpsest/pipeline/client"
 )
 
 // cline is the command line of Cline, which speaks Chat Completions.
@@ -9,6 +10,7 @@ func cline() Client {
 	return Client{
 		Name:    "Cline",
 		Package: "cline",
+		known:   client.Cline,
 		skips: map[string]string{
 			"compaction asked for": "its command line has no /compact",
 		},

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"palimpsest/api/upstream/providerdouble"
+	"palimpsest/pipeline/client"
 )
 
 // codex is OpenAI's Codex, which speaks Responses.
@@ -12,6 +13,7 @@ func codex() Client {
 	return Client{
 		Name:    "Codex",
 		Package: "@openai/codex",
+		known:   client.Codex,
 		skips: map[string]string{
 			"compaction asked for": "codex exec has no /compact",
 		},

@@ -13,6 +13,11 @@ func saidReady(t *Trial) (string, error) {
 	if last.Err != nil || !strings.Contains(last.Text, finalWord) {
 		return "", errors.Join(errors.New("the client did not print the answer"), last.Err)
 	}
+	for _, exchange := range t.Exchanges {
+		if name := exchange.clientName(); t.Client.known != "" && name != "" && name != t.Client.known {
+			return "", fmt.Errorf("the proxy takes the client for %s: its user agent is %q", name, exchange.Header.Get("User-Agent"))
+		}
+	}
 
 	return "", nil
 }

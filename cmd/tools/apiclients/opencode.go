@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"palimpsest/api/upstream/providerdouble"
+	"palimpsest/pipeline/client"
 )
 
 // opencodeConfig is opencode.json, as far as the docs and a run use it.
@@ -52,6 +53,7 @@ func opencode(format, provider string) Client {
 	return Client{
 		Name:    "opencode, " + format,
 		Package: "opencode-ai",
+		known:   client.OpenCode,
 		skips: map[string]string{
 			"compaction asked for": "opencode run has no /compact",
 		},

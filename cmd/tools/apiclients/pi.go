@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"palimpsest/api/upstream/providerdouble"
+	"palimpsest/pipeline/client"
 )
 
 // piModels is ~/.pi/agent/models.json, as far as the docs use it.
@@ -45,6 +46,7 @@ func pi(format, provider string) Client {
 	return Client{
 		Name:    "pi, " + format,
 		Package: "@earendil-works/pi-coding-agent",
+		known:   client.Pi,
 		skips: map[string]string{
 			"subagent": "pi has none",
 		},

@@ -10,6 +10,10 @@ import (
 	"net/url"
 	"strings"
 	"sync"
+
+	"palimpsest/pipeline/client"
+	"palimpsest/pipeline/wire"
+	"palimpsest/pipeline/wire/formats"
 )
 
 // errorLimit is how many bytes of a refusal are kept.
@@ -37,6 +41,21 @@ func (e Exchange) isEpoch() bool {
 	default:
 		return true
 	}
+}
+
+// clientName returns what the proxy takes the client for; "" where it carries no conversation.
+func (e Exchange) clientName() string {
+	path, _, _ := strings.Cut(e.Path, "?")
+	codec, known := formats.AtPath(path)
+	if !known || e.Method != http.MethodPost {
+		return ""
+	}
+	body, err := wire.Open(e.Body, codec.List())
+	if err != nil {
+		return ""
+	}
+
+	return client.Classify(e.Header, path, body).Client
 }
 
 // unchanged reports whether the proxy says that it sent on what came: it compressed
