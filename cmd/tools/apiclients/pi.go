@@ -73,6 +73,9 @@ func pi(format, provider string) Client {
 			}
 			return s.program("pi", environment, append(arguments, text)...), nil
 		},
+		recall: func(tool, wanted string) providerdouble.Call {
+			return recallInput(tool, "mcp__palimpsest__"+tool, wanted)
+		},
 		shell:       func(line string) providerdouble.Call { return call("bash", bashInput{Command: line}) },
 		summarizes:  "You are a context summarization assistant.",
 		smallWindow: 60_000,
@@ -96,6 +99,16 @@ func preparePi(s *session) error {
 	}
 	if err := writeJSON(s, ".pi/agent/models.json", models); err != nil {
 		return err
+	}
+
+	if s.recalls {
+		tools, err := s.snippet(recallGuide, "jsonc")
+		if err != nil {
+			return err
+		}
+		if err := s.write(".pi/agent/mcp.json", tools); err != nil {
+			return err
+		}
 	}
 
 	return writeJSON(s, ".pi/agent/settings.json", piSettings{piCompaction{Enabled: true, Reserve: 16_384, Keep: 8_000}})
