@@ -115,6 +115,7 @@ func libraries() []Client {
 			ID: "recall", Title: "Recall tools (MCP)", Snippets: []Snippet{
 				{ID: "claude-code", Label: "Claude Code", Text: recallClaudeCode}, {ID: "codex", Label: "Codex", Text: recallCodex},
 				{ID: "opencode", Label: "opencode.json", Text: recallOpenCode},
+				{ID: "pi", Label: "~/.pi/agent/mcp.json", Text: recallPi},
 			},
 			Hint: "Beside the set-up of the client itself: the model gets recall_search and recall_get, which find and read what was shortened in its prompt.",
 		},

@@ -81,6 +81,17 @@ bearer_token_env_var = "PALIMPSEST_KEY"`
   }
 }`
 
+	recallPi = `
+{
+  "mcpServers": {
+    "palimpsest": {
+      "url": "{url}/mcp",
+      "headers": { "Authorization": "Bearer ${PALIMPSEST_KEY}" },
+      "exposure": "direct"
+    }
+  }
+}`
+
 	aiSDK = `
 import { createAnthropic } from "@ai-sdk/anthropic";
 import { createOpenAI } from "@ai-sdk/openai";
