@@ -32,9 +32,14 @@ func (e *Exchange) Money(before *Cached) Money {
 		}
 		money.Miss = miss
 	}
-	hour := usage.CacheWrite1h
-	money.Cost = e.Price.MicroUSD(usage.Input, usage.CacheRead, usage.CacheWrite-hour, hour, usage.Output)
+	money.Cost = e.costs(e.Price)
 	return money
+}
+
+// costs returns what was sent and answered costs at a price, in millionths of a US dollar.
+func (e *Exchange) costs(price tokens.Price) int64 {
+	usage := e.Usage
+	return price.MicroUSD(usage.Input, usage.CacheRead, usage.CacheWrite-usage.CacheWrite1h, usage.CacheWrite1h, usage.Output)
 }
 
 func (e *Exchange) baseline() Baseline {
@@ -62,7 +67,7 @@ func (e *Exchange) saved(size int, before *Cached, miss Miss) Money {
 	notSent := float64(size - e.After)
 	known := before != nil && before.Tokens > 0
 	price := e.Price.Of(size)
-	dearer := e.dearer(price)
+	dearer := e.costs(price) - e.costs(e.Price) // of a longer prompt, the rest of the request, too
 	if e.Usage.CacheRead+e.Usage.CacheWrite == 0 && !known {
 		return Money{Net: int64(math.Round(notSent*price.Input)) + dearer}
 	}
@@ -79,15 +84,6 @@ func (e *Exchange) saved(size int, before *Cached, miss Miss) Money {
 	}
 }
 
-// dearer returns by how much more, in millionths of a US dollar, what was sent and answered would have
-// cost in a request of another price: that of a longer prompt.
-func (e *Exchange) dearer(price tokens.Price) int64 {
-	usage := e.Usage
-	fiveMinutes := usage.CacheWrite - usage.CacheWrite1h
-	return price.MicroUSD(usage.Input, usage.CacheRead, fiveMinutes, usage.CacheWrite1h, usage.Output) -
-		e.Price.MicroUSD(usage.Input, usage.CacheRead, fiveMinutes, usage.CacheWrite1h, usage.Output)
-}
-
 // readShare returns which part of what was not sent would have come from the cache.
 func (e *Exchange) readShare(miss Miss) float64 {
 	if miss.Cause == PrefixChangeOurs || e.Frozen <= 0 {
@@ -100,11 +96,11 @@ func (e *Exchange) readShare(miss Miss) float64 {
 // provider did not read from its cache in this exchange, by a price of its tokens.
 func (e *Exchange) written(price tokens.Price) float64 {
 	usage := e.Usage
-	tokens := usage.Input + usage.CacheWrite
-	if tokens == 0 {
+	size := usage.Input + usage.CacheWrite
+	if size == 0 {
 		return price.Input
 	}
 	hour := float64(usage.CacheWrite1h)
 	paid := float64(usage.Input)*price.Input + (float64(usage.CacheWrite)-hour)*price.CacheWrite + hour*price.CacheWrite1h
-	return paid / float64(tokens)
+	return paid / float64(size)
 }

@@ -15,9 +15,8 @@ const threadBeta = "message-threads-2026-08-12"
 // threads holds the conversations that clients had the server hold, each under the id of
 // its last answer (https://platform.claude.com/docs/en/build-with-claude/message-threads).
 type threads struct {
-	mu    sync.Mutex
-	held  map[string]*thread
-	order []string
+	mu   sync.Mutex
+	held bounded[*thread]
 }
 
 // thread is one conversation: what was fixed as it began, and its messages with the answer.
@@ -53,7 +52,7 @@ func (t *threads) begin(header http.Header, request members) (*thread, *Rejectio
 	previous, _ := asked.text("previous_message_id")
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	found := t.held[previous]
+	found := t.held.values[previous]
 	switch {
 	case found == nil:
 		return nil, &Rejection{Status: http.StatusNotFound, Type: "not_found_error", Code: "thread_not_found", Message: "No usable thread was found for previous_message_id " + previous}
@@ -117,12 +116,5 @@ func (t *threads) keep(begun *thread, answer anthropicMessage) {
 	if begun.previous != nil {
 		begun.previous.isContinued, begun.previous = true, nil
 	}
-	if t.held == nil {
-		t.held = map[string]*thread{}
-	}
-	t.held[answer.ID] = begun
-	if t.order = append(t.order, answer.ID); len(t.order) > storeLimit {
-		delete(t.held, t.order[0])
-		t.order = t.order[1:]
-	}
+	t.held.keep(answer.ID, begun)
 }

@@ -8,11 +8,27 @@ import (
 // storeLimit bounds how many answers are stored.
 const storeLimit = 1000
 
+// bounded keeps the newest values, by their ids.
+type bounded[V any] struct {
+	values map[string]V
+	order  []string
+}
+
+func (b *bounded[V]) keep(id string, value V) {
+	if b.values == nil {
+		b.values = map[string]V{}
+	}
+	b.values[id] = value
+	if b.order = append(b.order, id); len(b.order) > storeLimit {
+		delete(b.values, b.order[0])
+		b.order = b.order[1:]
+	}
+}
+
 // store keeps the answers that later requests may refer to.
 type store struct {
 	mu        sync.Mutex
-	responses map[string]storedResponse
-	order     []string
+	responses bounded[storedResponse]
 	items     map[string]bool
 }
 
@@ -25,39 +41,34 @@ type storedResponse struct {
 func (s *store) keep(id string, response storedResponse, itemIDs []string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.responses == nil {
-		s.responses, s.items = map[string]storedResponse{}, map[string]bool{}
+	if s.items == nil {
+		s.items = map[string]bool{}
 	}
-	s.responses[id] = response
-	s.order = append(s.order, id)
+	s.responses.keep(id, response)
 	for _, itemID := range itemIDs {
 		s.items[itemID] = true
-	}
-	if len(s.order) > storeLimit {
-		delete(s.responses, s.order[0])
-		s.order = s.order[1:]
 	}
 }
 
 func (s *store) history(id string) ([]json.RawMessage, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	found, ok := s.responses[id]
+	found, ok := s.responses.values[id]
 	return found.history, ok
 }
 
 func (s *store) body(id string) ([]byte, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	found, ok := s.responses[id]
+	found, ok := s.responses.values[id]
 	return found.body, ok
 }
 
 func (s *store) forget(id string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	_, ok := s.responses[id]
-	delete(s.responses, id)
+	_, ok := s.responses.values[id]
+	delete(s.responses.values, id)
 	return ok
 }
 

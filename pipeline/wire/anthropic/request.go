@@ -35,11 +35,13 @@ func (c Codec) Request(body *wire.Envelope) (wire.Request, error) {
 	// A refused request that another model answers on the credit of the first, and an answer that is
 	// continued from where it ended early.
 	request.Repeats = fields.Raw("fallback_credit_token") != nil || wire.Text(fields.Raw("resumption"), "token") != ""
-	switch wire.Text(fields.Raw(thread), "type") {
-	case "create":
+	held := fields.Raw(thread)
+	switch kind := wire.Text(held, "type"); {
+	case held == nil:
+	case kind == "create":
 		request.Holds = thread
-	case "continue":
-		request.Resumes = true
+	default:
+		request.Frozen, request.Resumes = thread, kind == "continue"
 	}
 	request.SessionID, request.SessionSource = wire.SessionName(body)
 	return request, fields.Err()
@@ -62,11 +64,9 @@ func takesOut(management json.RawMessage) bool {
 	return false
 }
 
-// frozen says why the history must stay as the client sent it; empty if it may change.
+// frozen says why the history must stay as the client sent it, beside a thread; empty if it may
+// change.
 func frozen(fields *wire.Fields, body *wire.Envelope) string {
-	if held := fields.Raw(thread); held != nil && wire.Text(held, "type") != "create" {
-		return thread
-	}
 	if fields.Raw("compaction") != nil {
 		return "compaction"
 	}
