@@ -43,6 +43,9 @@ func TestHeadersTellWhatARequestIsFor(t *testing.T) {
 		"codex's window alone":               {header("X-Codex-Window-Id", "01a1:2", "User-Agent", "codex_exec/0.169.0"), want{client.Main, "", "client", 2, false}},
 		"codex's review":                     {header("X-Openai-Subagent", "review"), want{client.Subagent, "", "header", -1, true}},
 		"codex's old compaction":             {header("X-Openai-Subagent", "compact"), want{client.Compaction, "", "header x-openai-subagent", -1, false}},
+		"copilot's compaction":               {header("X-Interaction-Type", "conversation-compaction"), want{client.Compaction, "", "header x-interaction-type", -1, false}},
+		"copilot's subagent":                 {header("X-Interaction-Type", "conversation-subagent", "X-Initiator", "agent"), want{client.Subagent, "", "header", -1, true}},
+		"copilot's person":                   {header("X-Interaction-Type", "conversation-user", "X-Initiator", "user"), want{client.Main, "", "client", -1, false}},
 		"codex's memory":                     {header("X-Openai-Subagent", "memory_consolidation"), want{client.Auxiliary, "", "header x-openai-subagent", -1, false}},
 		"a word nobody knows":                {header("X-Claude-Code-Request-Class", "poetry"), want{client.Unknown, "", "", -1, false}},
 		"metadata that is not JSON":          {header("X-Codex-Turn-Metadata", `{"window_numb [… cut …] 1,"request_kind":"turn"}`), want{client.Unknown, "", "", -1, false}},
@@ -157,6 +160,35 @@ func TestFirstRequestAfterACompactionIsThatWhoseMarkerIsNew(t *testing.T) {
 		}
 		if test.want && settled.Confidence <= 0 && test.class.Kind != client.AfterCompaction {
 			t.Errorf("%s: settled without confidence: %+v", name, settled)
+		}
+	}
+}
+
+// W38: what Claude Code asks beside the conversation in words that nobody knows yet.
+func TestQuestionsWithoutToolsStandBesideTheConversation(t *testing.T) {
+	t.Parallel()
+	const question, answered = `"messages":[{"role":"user","content":"Is this safe?"}]`, `"messages":[{"role":"user","content":"a"},{"role":"assistant","content":"b"},{"role":"user","content":"c"}]`
+	terminal, piped := "claude-cli/2.1.332 (external, cli)", "claude-cli/2.1.332 (external, sdk-cli)"
+	for name, test := range map[string]struct {
+		agent, id, body string
+		kind            client.Kind
+	}{
+		"no tools":                    {terminal, "", `{"system":"Judge.",` + question + `}`, client.Auxiliary},
+		"an empty list of tools":      {terminal, "", `{"tools":[],` + question + `}`, client.Auxiliary},
+		"tools":                       {terminal, "", `{"tools":[{"name":"Bash"}],` + question + `}`, client.Main},
+		"a conversation":              {terminal, "", `{` + answered + `}`, client.Main},
+		"an agent's":                  {terminal, "a1", `{` + question + `}`, client.Subagent},
+		"without a person":            {piped, "", `{` + question + `}`, client.Main},
+		"another client's":            {"opencode/1.18.33", "", `{` + question + `}`, client.Main},
+		"one that nobody knows":       {"", "", `{` + question + `}`, client.Unknown},
+		"no message that can be read": {terminal, "", `{"messages":[]}`, client.Main},
+	} {
+		headers := header("User-Agent", test.agent)
+		if test.id != "" {
+			headers.Set("X-Claude-Code-Agent-Id", test.id)
+		}
+		if class := client.Classify(headers, "/v1/messages", open(t, anthropic.Codec{}, []byte(test.body))); class.Kind != test.kind {
+			t.Errorf("%s: %+v", name, class)
 		}
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"strings"
 
+	"palimpsest/pipeline/conversation"
 	"palimpsest/pipeline/wire"
 )
 
@@ -15,8 +16,8 @@ import (
 func Classify(headers http.Header, path string, body *wire.Envelope) Class {
 	class := Class{Kind: Unknown, Client: Name(headers)}
 	turn, read := readTurn(headers, body), readBody(body)
-	if !isAgent(class.Client) && read.client != "" {
-		class.Client = read.client
+	if read.client != "" && (!isAgent(class.Client) || read.client == QwenCode) {
+		class.Client = read.client // Qwen Code speaks to Anthropic in the name of Claude Code
 	}
 	class.Window, class.Marker = turn.window, read.marker(class.Client)
 	class.Agent = read.isAgent || isAgentHeader(headers) || turn.isChild()
@@ -27,7 +28,7 @@ func Classify(headers http.Header, path string, body *wire.Envelope) Class {
 		func() claim { return byPath(path) },
 		read.byItem,
 		read.byText,
-		func() claim { return byDefault(headers, class) },
+		func() claim { return byDefault(headers, class, read) },
 	} {
 		if said := look(); said.kind != "" {
 			class.Kind, class.Trigger, class.Confidence, class.Source = said.kind, said.trigger, said.confidence, said.source
@@ -67,6 +68,9 @@ func byHeader(headers http.Header, turn turn) claim {
 	if kind = turn.requestKind(); kind != "" && turn.inHeader {
 		return claim{kind: kind, trigger: triggerOf(turn.trigger), confidence: 1, source: "header x-codex-turn-metadata"}
 	}
+	if headers.Get(interactionType) == "conversation-compaction" {
+		return claim{kind: Compaction, confidence: 1, source: "header x-interaction-type"}
+	}
 	switch headers.Get("X-Openai-Subagent") {
 	case "compact":
 		return claim{kind: Compaction, confidence: 1, source: "header x-openai-subagent"}
@@ -102,10 +106,13 @@ func (r *reading) byText() claim {
 	if r.head.kind != "" {
 		return claim{kind: r.head.kind, confidence: 0.9, source: "text"}
 	}
-	if client, ok := r.summaryRequest(); ok {
-		return claim{kind: Compaction, confidence: 0.9, source: "text", client: client}
+	if asked, ok := r.ownRequest(); ok {
+		return claim{kind: asked.kind, confidence: 0.9, source: "text", client: asked.client}
 	}
-	if r.isQuotaProbe() {
+	if r.lastRole == conversation.User && r.starts(r.last, sideQuestion) {
+		return claim{kind: SideReply, confidence: 0.9, source: "text", client: ClaudeCode}
+	}
+	if r.isQuotaProbe() || r.isErrand() {
 		return claim{kind: Auxiliary, confidence: 0.9, source: "text"}
 	}
 	return claim{}
@@ -113,8 +120,10 @@ func (r *reading) byText() claim {
 
 // byDefault takes what says nothing else for the conversation itself: an agent's
 // by its id, and a known client's.
-func byDefault(headers http.Header, class Class) claim {
+func byDefault(headers http.Header, class Class, read *reading) claim {
 	switch {
+	case isTerminal(headers) && class.Client == ClaudeCode && !class.Agent && read.isBareQuestion():
+		return claim{kind: Auxiliary, confidence: 0.6, source: "no tools"}
 	case isAgentHeader(headers):
 		return claim{kind: Subagent, confidence: 1, source: "header"}
 	case class.Agent:
@@ -128,7 +137,7 @@ func byDefault(headers http.Header, class Class) claim {
 // isAgentHeader reports whether a header says that an agent inside the session
 // sent the request.
 func isAgentHeader(headers http.Header) bool {
-	if headers.Get("X-Claude-Code-Agent-Id") != "" {
+	if headers.Get("X-Claude-Code-Agent-Id") != "" || headers.Get(interactionType) == "conversation-subagent" {
 		return true
 	}
 	switch headers.Get("X-Openai-Subagent") {
@@ -136,6 +145,12 @@ func isAgentHeader(headers http.Header) bool {
 		return false
 	}
 	return true
+}
+
+// isTerminal reports whether a person sits before Claude Code, which then offers its
+// tools with each request of the conversation.
+func isTerminal(headers http.Header) bool {
+	return strings.HasSuffix(headers.Get("User-Agent"), ", cli)")
 }
 
 // claudeKind returns what Claude Code calls a request; empty for a word not known.

@@ -51,6 +51,9 @@ func summaryCases() []summaryCase {
 			client.Cline, 1, 1, "",
 		},
 		{"roo", rooSystem, with(user("## Conversation Summary\nThe parser is fixed.", reminder), go1...), client.Roo, 0, 0, ""},
+		{"copilot", copilotSystem, with(user(copilotOver), go1...), client.Copilot, 0, 0, ""},
+		{"copilot, nothing kept", "", []said{user(copilotOver, "now the lexer")}, client.Copilot, 0, 0, ""},
+		{"qwen code", qwenSystem, []said{user(reminder, qwenOver), assistant("Got it. Thanks for the additional context!"), user("go on")}, client.QwenCode, 0, 0, ""},
 		{"crush", "", []said{user("The parser is fixed."), user(crushGoesOn)}, client.Other, 0, 0, ""},
 	}
 }
@@ -112,6 +115,7 @@ func TestOrdinaryConversationsCarryNoMarker(t *testing.T) {
 		"a heading of the person's":      {user("## Conversation Summary\nplease write one"), assistant("ok"), user("thanks")},
 		"pi's words without a summary":   {user("The conversation history before this point was compacted into the following summary: what does that mean?")},
 		"a condensation not accepted":    {user("x"), assistant("<condense>\nno\n</condense>"), user("go on")},
+		"qwen code's tag of another":     {user(qwenOver), assistant("ok"), user("thanks")},
 		"crush's words alone":            {user(crushGoesOn)},
 		"a branch long left":             {user("x"), assistant("y"), user(piBranch), user("a"), assistant("b"), user("c"), assistant("d"), user("e")},
 		"a notice that the person typed": {user(clineNotice)},

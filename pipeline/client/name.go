@@ -13,6 +13,8 @@ const (
 	OpenCode     = "opencode"
 	Cline        = "cline"
 	Roo          = "roo"
+	Copilot      = "copilot" // GitHub's command line
+	QwenCode     = "qwen-code"
 	Cursor       = "cursor"
 	AISDK        = "ai-sdk"
 	AnthropicSDK = "anthropic-sdk"
@@ -34,6 +36,7 @@ var userAgents = [...]struct{ mark, name string }{
 	{"roo-code", Roo},
 	{"cline", Cline},
 	{"cursor", Cursor},
+	{"qwencode/", QwenCode},
 	{"ai-sdk/", AISDK},
 	{"anthropic/", AnthropicSDK},
 	{"asyncanthropic/", AnthropicSDK},
@@ -49,10 +52,14 @@ var titles = [...]struct{ mark, name string }{
 	{"opencode", OpenCode},
 }
 
+// interactionType is the header in which Copilot says what a request is for. Only those
+// that begin something have it.
+const interactionType = "X-Interaction-Type"
+
 // Name returns the name of the client that a request's headers tell of: by its
-// user agent, X-Title and Codex's originator. A client built on a library that
-// says no more is the library; Class.Client knows better where the system prompt
-// tells.
+// user agent, X-Title, Codex's originator and Copilot's kind of request. A client
+// built on a library that says no more is the library; Class.Client knows better
+// where the system prompt tells.
 func Name(headers http.Header) string {
 	name := ByUserAgent(headers.Get("User-Agent"))
 	if isAgent(name) {
@@ -60,6 +67,9 @@ func Name(headers http.Header) string {
 	}
 	if strings.HasPrefix(headers.Get("Originator"), "codex") {
 		return Codex
+	}
+	if strings.HasPrefix(headers.Get(interactionType), "conversation-") {
+		return Copilot
 	}
 	title := strings.ToLower(headers.Get("X-Title"))
 	for _, known := range titles {

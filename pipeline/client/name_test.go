@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"palimpsest/pipeline/client"
+	"palimpsest/pipeline/wire/anthropic"
 	"palimpsest/pipeline/wire/openaichat"
 )
 
@@ -23,6 +24,8 @@ func TestClientsAreKnownByTheirHeaders(t *testing.T) {
 		"roo":            {header("User-Agent", "RooCode/3.52.0"), client.Roo},
 		"roo's title":    {header("User-Agent", "OpenAI/JS 5.12.2", "X-Title", "Roo Code"), client.Roo},
 		"cline's title":  {header("User-Agent", "OpenAI/JS 5.12.2", "X-Title", "Cline"), client.Cline},
+		"qwen code":      {header("User-Agent", "QwenCode/0.24.4 (linux; x64)"), client.QwenCode},
+		"copilot":        {header("User-Agent", "Anthropic/JS 0.94.0", "X-Interaction-Type", "conversation-user"), client.Copilot},
 		"cursor":         {header("User-Agent", "Cursor/2.1"), client.Cursor},
 		"ai sdk":         {header("User-Agent", "ai/6.0.1 ai-sdk/openai/3.0.37 runtime/node.js/22"), client.AISDK},
 		"anthropic js":   {header("User-Agent", "Anthropic/JS 1.11.0"), client.AnthropicSDK},
@@ -44,12 +47,27 @@ func TestClientsBuiltOnALibraryAreKnownByTheirSystemPrompt(t *testing.T) {
 	codec := openaichat.Codec{}
 	for system, want := range map[string]string{
 		"You are a coding assistant running inside pi, a coding agent harness. Help users inspect files.": client.Pi,
-		piSystem: client.Pi, clineSystem: client.Cline, rooSystem: client.Roo,
+		piSystem: client.Pi, clineSystem: client.Cline, rooSystem: client.Roo, copilotSystem: client.Copilot, qwenSystem: client.QwenCode,
 		"You are a poet. You are Cline, an AI coding agent.": client.OpenAISDK,
 	} {
 		request := open(t, codec, body(t, codec, system, user("hello")))
 		class := client.Classify(header("User-Agent", "OpenAI/JS 6.26.0"), "/v1/chat/completions", request)
 		if class.Client != want || class.IsSide() || class.Marker.Found() {
+			t.Errorf("%q: %+v", system, class)
+		}
+	}
+}
+
+// Qwen Code calls itself Claude Code where it speaks to Anthropic.
+func TestQwenCodeIsKnownBehindTheNameOfClaudeCode(t *testing.T) {
+	t.Parallel()
+	codec := anthropic.Codec{}
+	agent := header("User-Agent", "claude-cli/0.24.4 (external, cli)")
+	for system, want := range map[string]string{
+		qwenSystem: client.QwenCode, claudeSystem: client.ClaudeCode, "You are a poet.": client.ClaudeCode, clineSystem: client.ClaudeCode,
+	} {
+		request := open(t, codec, body(t, codec, system, user("hello")))
+		if class := client.Classify(agent, "/v1/messages", request); class.Client != want {
 			t.Errorf("%q: %+v", system, class)
 		}
 	}

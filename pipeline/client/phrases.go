@@ -15,6 +15,8 @@ var openings = [...]opening{
 	{"The conversation history before this point was compacted into the following summary:\n\n<summary>", Pi, false},
 	{"Context summary:\n\n", Cline, true},
 	{"## Conversation Summary\n", Roo, true},
+	{"Some of the conversation history has been summarized to free up context.\n\nYou were originally given instructions from a user", Copilot, false},
+	{"<state_snapshot>", QwenCode, true},
 }
 
 const (
@@ -31,20 +33,40 @@ const (
 	manualCompact    = "<command-name>/compact</command-name>"
 )
 
-// request is the start of the last user message of a client's compaction request.
+// request is the start of the last text of a history behind which a client asks
+// something of its own.
 type request struct {
 	words   string
 	witness string // words that the text holds as well; empty if none needed
+	kind    Kind
 	client  string
 }
 
-var summaryRequests = [...]request{
-	{"CRITICAL: Respond with TEXT ONLY. Do NOT call any tools.", "Tool calls will be rejected and you will fail the task.", ClaudeCode},
-	{"Your task is to create a detailed summary of the conversation so far, paying close attention to the user's explicit requests", "<analysis>", ClaudeCode},
-	{"You are performing a CONTEXT CHECKPOINT COMPACTION. Create a handoff summary for another LLM", "", Codex},
-	{"CRITICAL: This summarization request is a SYSTEM OPERATION, not a user message.", "Your task is to create a detailed summary", Roo},
-	{"The current conversation is rapidly running out of context. Now, your urgent task is to create a comprehensive detailed summary", "", Cline},
+var requests = [...]request{
+	{"CRITICAL: Respond with TEXT ONLY. Do NOT call any tools.", "Tool calls will be rejected and you will fail the task.", Compaction, ClaudeCode},
+	{"Your task is to create a detailed summary of the conversation so far, paying close attention to the user's explicit requests", "<analysis>", Compaction, ClaudeCode},
+	{"You are performing a CONTEXT CHECKPOINT COMPACTION. Create a handoff summary for another LLM", "", Compaction, Codex},
+	{"CRITICAL: This summarization request is a SYSTEM OPERATION, not a user message.", "Your task is to create a detailed summary", Compaction, Roo},
+	{"The current conversation is rapidly running out of context. Now, your urgent task is to create a comprehensive detailed summary", "", Compaction, Cline},
+	{"Please create a detailed summary of the conversation so far. The history is being compacted", "<checkpoint_title>", Compaction, Copilot},
+	{"You are the component that summarizes a conversation when its context window is about to overflow.", "<state_snapshot>", Compaction, QwenCode},
+
+	// What Claude Code asks while a person sits before it, and Qwen Code after it.
+	{"[SUGGESTION MODE: Suggest what the user might naturally type next", "Reply with ONLY the suggestion", Auxiliary, ""},
+	{"The user stepped away and is coming back. Recap in under 40 words", "", Auxiliary, ClaudeCode},
+	{"Generate a short kebab-case name (2-4 words) that captures the main topic of this conversation.", "", Title, ClaudeCode},
+	{"Describe your most recent action in 3-5 words using present tense (-ing).", "Do not use tools.", Auxiliary, ClaudeCode},
+	{memoryErrand, "", Auxiliary, ClaudeCode},
 }
+
+const (
+	// memoryErrand starts the only request of that kind that has the model take several turns.
+	memoryErrand = "You are now acting as the memory extraction subagent. Analyze the most recent ~"
+
+	// sideQuestion starts the message in which Claude Code passes a person's question
+	// beside the conversation (/btw) on.
+	sideQuestion = "<system-reminder>This is a side question from the user. You must answer this question directly"
+)
 
 // head is the start of a system prompt, or of one of its first blocks, that tells
 // what the request is for or who sent it.
@@ -62,10 +84,19 @@ var heads = [...]head{
 	{"You are a context summarization assistant.", Compaction, Pi, true, "<conversation>"},
 	{"Summarize the provided coding session into a concise continuation note", Compaction, Cline, true, "Summarize this session for continuation."},
 	{"You are a helpful AI assistant tasked with summarizing conversations", Compaction, "", false, ""},
+	{"You are the component that summarizes a conversation when its context window is about to overflow.", Compaction, QwenCode, false, ""},
 	{"Generate a concise, sentence-case title (3-7 words)", Title, ClaudeCode, true, ""},
+	{"Generate a short kebab-case name (2-4 words) that captures", Title, ClaudeCode, true, "<conversation>"},
+	{"You are now acting as the managed memory extraction subagent for an AI coding assistant.", Auxiliary, QwenCode, false, ""},
+	{"You are naming a coding session so the user can pick it out of a long list of sessions.", Title, ClaudeCode, true, "<session>"},
 	{"Analyze if this message indicates a new conversation topic.", Title, ClaudeCode, true, ""},
 	{"Summarize this coding conversation in under 50 characters.", Title, ClaudeCode, true, ""},
 	{"Your task is to process Bash commands that an AI coding agent wants to run.", Auxiliary, ClaudeCode, true, ""},
+	{"You are a security monitor for autonomous AI coding agents.", Auxiliary, ClaudeCode, true, ""},
+	{"You are evaluating a hook in Claude Code.", Auxiliary, ClaudeCode, true, ""},
+	{"You are evaluating a stop-condition hook in Claude Code.", Auxiliary, ClaudeCode, true, ""},
+	{"You are selecting memories that will be useful to Claude Code as it processes a user", Auxiliary, ClaudeCode, true, ""},
+	{"You are Claude. The record below is your own conversation so far, shortened,", SideReply, ClaudeCode, true, ""},
 	{"You are an assistant for performing a web search tool use", Auxiliary, ClaudeCode, true, ""},
 
 	{"x-anthropic-billing-header: ", "", ClaudeCode, false, ""},
@@ -76,6 +107,8 @@ var heads = [...]head{
 	{"You are Cline, ", "", Cline, false, ""},
 	{"You are Roo, ", "", Roo, false, ""},
 	{"You are a coding agent running in the Codex CLI", "", Codex, false, ""},
+	{"You are the GitHub Copilot CLI, ", "", Copilot, false, ""},
+	{"You are Qwen Code, ", "", QwenCode, false, ""},
 }
 
 // subagentBilling stands in the first block of a system prompt of Claude Code's agents.

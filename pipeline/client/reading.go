@@ -16,6 +16,8 @@ const (
 	// farEnd is how far from its end a long last message is searched for words that
 	// stand in its last text.
 	farEnd = 32 << 10
+
+	maxErrand = 12 // elements before the newest among which the order for an errand is looked for
 )
 
 // reading is what was read of a body: its head, the messages before the first
@@ -114,10 +116,22 @@ func (r *reading) readHead(said text) {
 // there is more, and one that needs words of the user's where they are not.
 func (r *reading) checkHead() {
 	known := r.head
-	isQuestion := len(r.users) > 0 && r.next == r.body.Len()
-	if known.single && !isQuestion || known.user != "" && !r.starts(r.users[0], known.user) {
+	if known.single && !r.isQuestion() || known.user != "" && !r.starts(r.users[0], known.user) {
 		r.head = head{}
 	}
+}
+
+// isQuestion reports whether nobody has answered yet.
+func (r *reading) isQuestion() bool { return len(r.users) > 0 && r.next == r.body.Len() }
+
+// isBareQuestion reports whether nobody has answered yet, and the model is offered no tools.
+func (r *reading) isBareQuestion() bool {
+	if r.body == nil || !r.isQuestion() {
+		return false
+	}
+	tools, _ := r.body.Member("tools")
+
+	return !wire.HasElements(tools)
 }
 
 // readLast finds the last element that is not a system message.
@@ -137,29 +151,44 @@ func (r *reading) starts(i int, words string) bool {
 	return leadingText(r.body.Element(i)).starts(words)
 }
 
-// summaryRequest reports whether the last text of the request asks for a summary
-// of the conversation in a client's own words, and whose they are.
-func (r *reading) summaryRequest() (client string, ok bool) {
+// ownRequest returns what the client itself asks with the last text of the request,
+// in its own words; ok is false if a person asks, or nobody.
+func (r *reading) ownRequest() (asked request, ok bool) {
 	if r.last < 0 || r.lastRole != conversation.User {
-		return "", false
+		return request{}, false
 	}
 	element := r.body.Element(r.last)
 	if len(element) > 2*farEnd && !endsWithRequest(element[len(element)-farEnd:]) {
-		return "", false
+		return request{}, false
 	}
 	said := lastText(element)
-	for _, known := range summaryRequests {
+	for _, known := range requests {
 		if said.starts(known.words) && (known.witness == "" || said.contains(known.witness)) {
-			return known.client, true
+			return known, true
 		}
 	}
-	return "", false
+	return request{}, false
 }
 
-// endsWithRequest reports whether the end of a message holds words that every
-// one of the summary requests starts with.
+// isErrand reports whether the newest text of a user's, a few messages back, sent the
+// model on an errand of the client's own, from which it has not come back yet.
+func (r *reading) isErrand() bool {
+	for i := r.last; i >= max(0, r.last-maxErrand); i-- {
+		element := r.body.Element(i)
+		if role, _ := speaker(element); role != conversation.User {
+			continue
+		}
+		if said := leadingText(element).typed(); len(said) > 0 {
+			return said.starts(memoryErrand)
+		}
+	}
+	return false
+}
+
+// endsWithRequest reports whether the end of a message holds words that one of the
+// requests starts with.
 func endsWithRequest(end json.RawMessage) bool {
-	for _, known := range summaryRequests {
+	for _, known := range requests {
 		if text(end).containsRaw(known.words) {
 			return true
 		}

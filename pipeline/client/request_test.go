@@ -33,6 +33,20 @@ func TestRequestsBesideTheConversationAreKnownByTheirText(t *testing.T) {
 		"cline compacts":                        {clineAsks, []said{user("Summarize this session for continuation. Be concise and factual.\n\n## Goal")}, client.Compaction, client.Cline},
 		"roo compacts":                          {rooAsks, append(tools("x"), user("CRITICAL: This summarization request is a SYSTEM OPERATION, not a user message.\nYour task is to create a detailed summary.")), client.Compaction, client.Other},
 		"roo compacts under its own system":     {rooSystem, append(tools("x"), user("CRITICAL: This summarization request is a SYSTEM OPERATION, not a user message.\nYour task is to create a detailed summary.")), client.Compaction, client.Roo},
+		"copilot compacts":                      {copilotSystem, append(tools("x"), user(copilotAsks)), client.Compaction, client.Copilot},
+		"qwen code compacts":                    {qwenSystem, append(tools("x"), user(qwenAsks)), client.Compaction, client.QwenCode},
+		"qwen code compacts in other words":     {qwenAsks, append(tools("x"), user("First, reason in your <analysis> block. Then, produce the <state_snapshot> XML.")), client.Compaction, client.QwenCode},
+		"qwen code remembers":                   {qwenMemory, append(tools("x"), assistant("done"), user("Managed memory has two directories."), assistant("I look."), result("notes")), client.Auxiliary, client.QwenCode},
+		"a suggestion of what to type":          {"", append(tools("x"), assistant("done"), user(suggestion)), client.Auxiliary, client.Other},
+		"a recap for who comes back":            {"", append(tools("x"), assistant("done"), user(recap)), client.Auxiliary, client.ClaudeCode},
+		"a name for the session":                {"", append(tools("x"), assistant("done"), user(kebabName)), client.Title, client.ClaudeCode},
+		"what an agent does":                    {"", append(tools("x"), assistant("done"), user(doingNow)), client.Auxiliary, client.ClaudeCode},
+		"a question by the way":                 {"", append(tools("x"), assistant("done"), user(byTheWay, "What is a monad?")), client.SideReply, client.ClaudeCode},
+		"what to remember":                      {"", append(tools("x"), assistant("done"), user(memories)), client.Auxiliary, client.ClaudeCode},
+		"what to remember, looked up":           {claudeSystem, append(tools("x"), assistant("done"), user(memories), assistant("I look."), result("notes")), client.Auxiliary, client.ClaudeCode},
+		"a person goes on after that":           {claudeSystem, append(tools("x"), user(memories), assistant("Saved."), user("now the lexer"), assistant("I look."), result("notes")), client.Main, client.ClaudeCode},
+		"claude code's name for a session":      {"Generate a short kebab-case name (2-4 words) that captures the main topic of this conversation.", []said{user("<conversation>\nfix it\n</conversation>")}, client.Title, client.ClaudeCode},
+		"claude code's title while it is typed": {"You are naming a coding session so the user can pick it out of a long list of sessions. The title", []said{user("<session>\nfix it\n</session>")}, client.Title, client.ClaudeCode},
 		"pi's summarizer asked something else":  {piAsks, []said{user("hello")}, client.Main, client.Pi},
 		"a title generator that is talked with": {codeTitle, []said{user("a"), assistant("b"), user("c")}, client.Main, client.OpenCode},
 		"the words of claude code, cut short":   {"", []said{user("CRITICAL: Respond with TEXT ONLY. Do NOT call any tools. What is 2+2?")}, client.Unknown, client.Other},
@@ -44,7 +58,7 @@ func TestRequestsBesideTheConversationAreKnownByTheirText(t *testing.T) {
 			if class.Kind != test.kind || class.Client != test.client {
 				t.Errorf("%s, %s: %+v", codec.Format(), name, class)
 			}
-			if side := class.IsSide(); side != (test.kind == client.Compaction || test.kind == client.Title) || side && class.First(client.Known{}) {
+			if side := class.IsSide(); side != (test.kind != client.Main && test.kind != client.Unknown) || side && class.First(client.Known{}) {
 				t.Errorf("%s, %s: side %v, first %v", codec.Format(), name, side, class.First(client.Known{}))
 			}
 		}
@@ -65,6 +79,10 @@ func TestClaudeCodeOutsideTheTextOfTheConversation(t *testing.T) {
 		"the main line": {
 			`{"system":[{"type":"text","text":"x-anthropic-billing-header: cc_version=2.1; cc_entrypoint=cli;"}],"messages":[{"role":"user","content":"cc_is_subagent=true;"}]}`,
 			client.Main, false,
+		},
+		"who watches over auto mode": {
+			`{"system":[{"type":"text","text":"x-anthropic-billing-header: cc_version=2.1;"},{"type":"text","text":"You are a security monitor for autonomous AI coding agents.\n\n## Context"}],"messages":[{"role":"user","content":[{"type":"text","text":"<transcript>\n"},{"type":"text","text":"{\"Bash\":\"ls\"}\n</transcript>"}]}]}`,
+			client.Auxiliary, false,
 		},
 		"a title behind billing and identity": {
 			`{"system":[{"type":"text","text":"x-anthropic-billing-header: cc_version=2.1;"},{"type":"text","text":"You are Claude Code, Anthropic's official CLI for Claude."},{"type":"text","text":"Generate a concise, sentence-case title (3-7 words) that"}],"messages":[{"role":"user","content":"fix it"}]}`,
@@ -91,6 +109,7 @@ func TestQuotedWordsNeverCount(t *testing.T) {
 	t.Parallel()
 	words := []string{
 		continuedText, continuedOld, claudeAsks, claudeAskedOnce, codexAsks, handover, piSummary, piBranch, codeGoOn, clineNotice, clineNote, crushGoesOn,
+		copilotOver, copilotAsks, qwenAsks, qwenOver, qwenMemory, suggestion, recap, kebabName, doingNow, byTheWay, memories,
 		piAsks, codeAsks, codeTitle, clineAsks, rooAsks, "What did we do so far?", "<command-name>/compact</command-name>", `{"type":"compaction_trigger"}`,
 		"Context summary:\n\nThe parser.", "## Conversation Summary\nThe parser.", "cc_is_subagent=true;",
 	}

@@ -57,13 +57,13 @@ Be concise, structured, and focused on helping the next LLM seamlessly continue 
 func WantedSummary(body *wire.Envelope) (wanted Wanted, reason string) {
 	r := &reading{body: body, last: -1}
 	r.readLast()
-	client, asks := r.summaryRequest()
-	if !asks {
+	asked, asks := r.ownRequest()
+	if !asks || asked.kind != Compaction {
 		return Wanted{}, UnknownRequest
 	}
 	wanted.Message = r.last
 	said := lastText(body.Element(r.last))
-	switch client {
+	switch asked.client {
 	case ClaudeCode:
 		wanted.Form, reason = Tagged, claudeReason(said.String())
 	case Codex:

@@ -1,6 +1,7 @@
 package prompt_test
 
 import (
+	"bytes"
 	"fmt"
 	"slices"
 	"strings"
@@ -124,5 +125,55 @@ func TestClientsOwnCompactionPassesAsItWasSent(t *testing.T) {
 				t.Errorf("afterwards the conversation has lane kind %s and projection %v", after.Lane.Kind, after.Exchange.Projection)
 			}
 		})
+	}
+}
+
+// W38: what Claude Code asks beside the conversation while a person sits before it neither
+// splits the conversation nor is it shortened for it; the prompt is the conversation's.
+func TestQuestionsOnTheSideLeaveTheConversationInItsLane(t *testing.T) {
+	t.Parallel()
+	const (
+		suggestion = "[SUGGESTION MODE: Suggest what the user might naturally type next into Claude Code.]\n\nReply with ONLY the suggestion, no quotes or explanation."
+		memories   = "You are now acting as the memory extraction subagent. Analyze the most recent ~6 messages above and use them to update your persistent memory systems."
+		byTheWay   = "<system-reminder>This is a side question from the user. You must answer this question directly in a single response.</system-reminder>"
+	)
+	b := newBench(t, conversation.Anthropic, 40_000)
+	b.headers.Set("User-Agent", "claude-cli/2.1.332 (external, cli)")
+	b.headers.Set("X-Claude-Code-Session-Id", "8e3a6f4e-0001-4000-8000-000000000001")
+	talked := begun("claude-sonnet-4-5").filled(30, 1_000)
+	first := b.epoch(talked.body())
+	prefix := b.elements(first.Body)
+	prefix = prefix[:len(prefix)-1]
+
+	for turn, aside := range []struct {
+		name string
+		asks []string
+	}{
+		{"suggestion", []string{said(suggestion)}},
+		{"by the way", []string{said(byTheWay), said("What is a monad?")}},
+		{"memories", []string{said(memories)}},
+	} {
+		name := aside.name
+		talked.assistant(said(fmt.Sprintf("Answer %d.", turn)))
+		beside := &talk{head: talked.head, messages: slices.Clone(talked.messages)}
+		asked := b.send(beside.user(aside.asks...).body())
+		if asked.Lane.Kind != session.Side || asked.Lane.ID == first.Lane.ID || asked.Lane.Session != first.Lane.Session {
+			t.Errorf("%s: lane kind %s, class %+v", name, asked.Lane.Kind, asked.Exchange.Class)
+		}
+		if name == "memories" {
+			again := b.send(beside.assistant(call("toolu_m")).user(result("toolu_m", quoted("notes"))).body())
+			if again.Lane.ID != asked.Lane.ID {
+				t.Errorf("the errand went on in another lane of kind %s, class %+v", again.Lane.Kind, again.Exchange.Class)
+			}
+		}
+		next := b.send(talked.user(said(fmt.Sprintf("Question %d.", turn+1))).body())
+		if next.Lane.ID != first.Lane.ID || next.Exchange.Projection == nil || next.Exchange.Projection.Number != first.Exchange.Projection.Number {
+			t.Errorf("after %s the conversation goes on in lane %s of kind %s, class %+v", name, next.Lane.ID, next.Lane.Kind, next.Exchange.Class)
+		}
+		for _, sent := range []*prompt.Prompt{asked, next} {
+			if got := b.elements(sent.Body); len(got) < len(prefix) || !slices.EqualFunc(got[:len(prefix)], prefix, bytes.Equal) {
+				t.Errorf("%s: the prompt begins otherwise than that of the conversation", name)
+			}
+		}
 	}
 }

@@ -85,6 +85,14 @@ func agents() []Client {
 			ID: "cline", Title: "Cline", Snippets: []Snippet{{ID: "shell", Text: `cline auth openai -k "$PALIMPSEST_KEY" -m gpt-5.1 -b {url}/v1`}},
 			Hint: "In the editor: Settings → API Provider → OpenAI Compatible, with the same base URL, the key and a model id.",
 		},
+		{
+			ID: "copilot", Title: "GitHub Copilot CLI", Snippets: []Snippet{{ID: "shell", Text: copilot}},
+			Hint: "For a model of OpenAI’s set COPILOT_PROVIDER_TYPE to openai, COPILOT_PROVIDER_WIRE_API to responses, and COPILOT_MODEL to the model.",
+		},
+		{
+			ID: "qwen-code", Title: "Qwen Code", Snippets: []Snippet{{ID: "shell", Text: qwenCode}},
+			Hint: "For a model of Anthropic’s set ANTHROPIC_BASE_URL, without /v1, ANTHROPIC_API_KEY and ANTHROPIC_MODEL in the same way, and start qwen --auth-type anthropic.",
+		},
 	}
 }
 

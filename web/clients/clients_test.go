@@ -65,6 +65,8 @@ func TestBaseURLHasItsVersionWhereTheClientDoesNotAddIt(t *testing.T) {
 		{"codex", "config", `wire_api = "responses"`},
 		{"cursor", "base-url", address + "/v1"},
 		{"cline", "shell", `cline auth openai -k "$PALIMPSEST_KEY" -m gpt-5.1 -b ` + address + "/v1"},
+		{"copilot", "shell", `export COPILOT_PROVIDER_BASE_URL="` + address + `"`},
+		{"qwen-code", "shell", `export OPENAI_BASE_URL="` + address + `/v1"`},
 		{"ai-sdk", "js", `  baseURL: "` + address + `/v1",`},
 		{"anthropic-sdk", "js", `  baseURL: "` + address + `",`},
 		{"anthropic-sdk", "python", `    base_url="` + address + `",`},
@@ -132,7 +134,7 @@ func TestSnippetsCanBeRead(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	for _, client := range []string{"claude-code", "cline", "curl"} {
+	for _, client := range []string{"claude-code", "cline", "copilot", "qwen-code", "curl"} {
 		if said, err := exec.CommandContext(t.Context(), "bash", "-n", "-c", text(t, client, "shell")).CombinedOutput(); err != nil {
 			t.Errorf("%s: %v: %s", client, err, said)
 		}

@@ -8,6 +8,19 @@ export ANTHROPIC_BASE_URL="{url}"
 export ANTHROPIC_AUTH_TOKEN="$PALIMPSEST_KEY"
 claude`
 
+	copilot = `
+export COPILOT_PROVIDER_BASE_URL="{url}"
+export COPILOT_PROVIDER_TYPE="anthropic"
+export COPILOT_PROVIDER_API_KEY="$PALIMPSEST_KEY"
+export COPILOT_MODEL="claude-sonnet-5"
+copilot`
+
+	qwenCode = `
+export OPENAI_BASE_URL="{url}/v1"
+export OPENAI_API_KEY="$PALIMPSEST_KEY"
+export OPENAI_MODEL="gpt-5.1"
+qwen --auth-type openai`
+
 	codex = `
 # ~/.codex/config.toml
 model_provider = "palimpsest"

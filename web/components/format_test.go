@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"palimpsest/pipeline/client"
 	"palimpsest/web/components"
 )
 
@@ -77,6 +78,18 @@ func TestTimesAreWrittenForPeople(t *testing.T) {
 	} {
 		if got != want {
 			t.Errorf("got %q, want %q", got, want)
+		}
+	}
+}
+
+func TestClientsAreNamedAsPeopleKnowThem(t *testing.T) {
+	t.Parallel()
+	for _, known := range []string{
+		client.ClaudeCode, client.Codex, client.Cline, client.Roo, client.Copilot, client.QwenCode,
+		client.Cursor, client.AISDK, client.AnthropicSDK, client.OpenAISDK, client.Other,
+	} {
+		if name := components.ClientName(known); name == known {
+			t.Errorf("%s is shown as it is called inside", known)
 		}
 	}
 }

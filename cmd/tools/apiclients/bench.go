@@ -157,7 +157,7 @@ func (b *Bench) session(client Client, wanted Case) (*session, error) {
 	if err != nil {
 		return nil, err
 	}
-	s.install, s.guide, s.recalls, s.threads, s.tools = b.Install, b.Guide, wanted.recalls, wanted.threads, wanted.tools
+	s.install, s.guide, s.recalls, s.threads, s.terminal, s.tools = b.Install, b.Guide, wanted.recalls, wanted.threads, wanted.terminal, wanted.tools
 	if wanted.compacts {
 		s.window = client.smallWindow
 	}

@@ -36,6 +36,9 @@ type Case struct {
 	// threads says that the client has the provider hold its conversation.
 	threads bool
 
+	// terminal says that a person sits before the client, from the second thing on that is said.
+	terminal bool
+
 	// tools says that the client offers its tools for files and plans, whatever the
 	// version offers by itself.
 	tools bool
@@ -100,6 +103,7 @@ func Cases() []Case {
 		{Name: "cut stream", says: says("Read " + noteFile + " and tell me the word."), play: failOnce(providerdouble.MisbehaveCut), judge: noticedTheCut},
 		recallCase(),
 		threads(),
+		atTerminal(),
 	}, toolCases()...)
 }
 

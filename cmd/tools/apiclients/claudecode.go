@@ -46,7 +46,7 @@ func claudeCodeOn(name, model string) Client {
 		Name:    name,
 		Package: claudeCodePackage,
 		known:   client.ClaudeCode,
-		prepare: func(*session) error { return nil },
+		prepare: prepareTerminal,
 		say: func(s *session, text string, again bool) (command, error) {
 			return sayToClaudeCode(s, model, text, again)
 		},
@@ -77,15 +77,22 @@ func sayToClaudeCode(s *session, model, text string, again bool) (command, error
 	if err != nil {
 		return command{}, err
 	}
+	atTerminal := s.terminal && again
 	arguments := []string{
 		"-c", lines + ` "$@"`, "claude",
-		"-p", text, "--model", model, "--allowedTools", fewTools,
+		text, "--model", model, "--allowedTools", fewTools,
+	}
+	if !atTerminal {
+		arguments = append(arguments, "-p")
 	}
 	environment := []string{"CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC=1", "DISABLE_AUTOUPDATER=1", "DISABLE_TELEMETRY=1", "DISABLE_ERROR_REPORTING=1"}
 	if s.tools {
-		arguments[len(arguments)-1] = everyTools
+		arguments[slices.Index(arguments, fewTools)] = everyTools
 		arguments = append(arguments, "--tools", everyTools)
 		environment = append(environment, "CLAUDE_CODE_ENABLE_TASKS=0") // they replace TodoWrite
+	}
+	if atTerminal {
+		environment = append(environment, "CLAUDE_CODE_ENABLE_PROMPT_SUGGESTION=1") // by itself where the provider's switches are read
 	}
 	if s.threads {
 		environment = append(environment, "CLAUDE_CODE_TETHER_LIVE=1") // by itself only at the provider's own address
@@ -99,12 +106,17 @@ func sayToClaudeCode(s *session, model, text string, again bool) (command, error
 		allowed := slices.Index(arguments, "--allowedTools") + 1
 		arguments[allowed] += ",mcp__palimpsest__recall_search,mcp__palimpsest__recall_get"
 	}
-	if again {
+	switch {
+	case atTerminal:
+		arguments = append(arguments, "--resume", terminalSession)
+	case s.terminal:
+		arguments = append(arguments, "--session-id", terminalSession)
+	case again:
 		arguments = append(arguments, "--continue")
 	}
 	if s.window > 0 {
 		environment = append(environment, "CLAUDE_CODE_AUTO_COMPACT_WINDOW="+strconv.Itoa(s.window))
 	}
 
-	return command{program: "/bin/sh", arguments: arguments, environment: environment}, nil
+	return command{program: "/bin/sh", arguments: arguments, environment: environment, terminal: atTerminal, until: suggestedWord}, nil
 }

@@ -66,6 +66,8 @@ func Clients() []Client {
 		pi("messages", "anthropic"), pi("chat", "chat"), pi("responses", "openai"),
 		opencode("messages", "anthropic"), opencode("chat", "chat"), opencode("responses", "openai"),
 		cline(),
+		copilot("messages"), copilot("chat"), copilot("responses"),
+		qwenCode("messages"), qwenCode("chat"), qwenCode("responses"),
 		javaScript("messages"), javaScript("chat"), javaScript("responses"),
 		aiSDK("messages"), aiSDK("chat"), aiSDK("responses"),
 		goSDK("Anthropic SDK", "\t\"context\"\n\t\"fmt\"\n", anthropicGo),

@@ -27,6 +27,9 @@ type command struct {
 
 	// input is what the command reads. It ends once the command has printed until.
 	input, until string
+
+	// terminal says that the command runs at a terminal, and is ended once it has printed until.
+	terminal bool
 }
 
 // Output is what a command printed and how it ended.
@@ -63,7 +66,7 @@ func (c command) run(ctx context.Context, s *session) Output {
 		go func() { _, _ = io.WriteString(writer, c.input) }() // ends when the command has read it or is gone
 		defer func() { _ = writer.Close() }()
 	}
-	err := process.Run()
+	err := c.start(process, printed)
 	if process.Process != nil {
 		_ = syscall.Kill(-process.Process.Pid, syscall.SIGKILL) // what it left behind; mostly nothing
 	}
@@ -72,6 +75,15 @@ func (c command) run(ctx context.Context, s *session) Output {
 	}
 
 	return Output{Line: c.program + " " + strings.Join(c.arguments, " "), Text: printed.text.String(), Err: err}
+}
+
+// start runs a process to its end.
+func (c command) start(process *exec.Cmd, printed *transcript) error {
+	if c.terminal {
+		return runAtTerminal(process, printed)
+	}
+
+	return process.Run()
 }
 
 // transcript keeps what a command prints and tells when it has printed a text.
@@ -85,8 +97,9 @@ type transcript struct {
 func (t *transcript) Write(text []byte) (int, error) {
 	t.text.Write(text)
 	if t.answered != nil && bytes.Contains(t.text.Bytes(), []byte(t.until)) {
-		_ = t.answered() // of a pipe, which never fails
+		answered := t.answered
 		t.answered = nil
+		_ = answered() // of a pipe, which never fails, or of a terminal, where the test does if it goes on
 	}
 
 	return len(text), nil

@@ -38,7 +38,9 @@ type model struct {
 	rounds    int
 	errands   int
 	summaries int
-	aside     int
+
+	suggestions int
+	aside       int
 }
 
 // answer is the double's script.
@@ -58,7 +60,10 @@ func (m *model) reply(r providerdouble.Request) providerdouble.Reply {
 	switch {
 	case m.client.summarizes != "" && bytes.Contains(r.Body, []byte(m.client.summarizes)):
 		m.summaries++
-		return providerdouble.Reply{Text: "<analysis>It is short.</analysis>\n<summary>\n" + summaryMark + ": the user wants the parts read; the parts before were read.\n</summary>"}
+		return providerdouble.Reply{Text: "<analysis>It is short.</analysis>\n" + inTags("summary") + "\n" + inTags("state_snapshot")}
+	case strings.HasPrefix(r.User, suggestionMark):
+		m.suggestions++
+		return providerdouble.Reply{Text: "look for the " + suggestedWord}
 	case !hasTools(r.Body) && !m.bare:
 		m.aside++
 		return providerdouble.Reply{Text: "Reading a note"}
@@ -70,6 +75,11 @@ func (m *model) reply(r providerdouble.Request) providerdouble.Reply {
 		m.rounds++
 		return m.play(m, m.rounds, r)
 	}
+}
+
+// inTags is the summary in the tags in which a client looks for it.
+func inTags(tag string) string {
+	return "<" + tag + ">\n" + summaryMark + ": the user wants the parts read; the parts before were read.\n</" + tag + ">"
 }
 
 // runErrand plays a subagent: it reads the note and says what is in it.

@@ -18,6 +18,7 @@ type session struct {
 	window    int    // context window that the client is to believe, in tokens; 0: its own
 	recalls   bool   // the client has the proxy's recall tools
 	threads   bool   // the client has the provider hold its conversation
+	terminal  bool   // a person sits before the client
 	tools     bool   // the client offers its tools for files and plans
 	guide     Guide
 }
