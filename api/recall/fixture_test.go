@@ -2,6 +2,7 @@ package recall_test
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -58,6 +59,7 @@ type product struct {
 	keeper   *credentials.Keeper
 	keys     *identity.Keys
 	index    *archivedb.Index
+	behind   func(ctx context.Context, workspace tenants.WorkspaceID, upTo time.Time) (bool, time.Time, error) // the index's own
 	provider *providertest.Server
 	url      string
 	log      *logged
@@ -114,6 +116,7 @@ func setup(t *testing.T) *product {
 	p.index = archivedb.NewIndex(originals, func(format conversation.Format, raw []byte) (conversation.Message, error) {
 		return codecs()[format].Parse(raw)
 	})
+	p.behind = p.index.Behind
 	metrics, log := api.NewMetrics(prometheus.NewRegistry()), slog.New(slog.NewJSONHandler(p.log, nil))
 	recorder := api.NewRecorder(p.db.DB, sessions, p.db.DB.Exchanges, sealing, metrics, log)
 	recorder.Start()
@@ -125,6 +128,9 @@ func setup(t *testing.T) *product {
 	proxy.Recall = recall.New(recall.Config{
 		Lanes: sessions.Browser(), Archive: originals, Searcher: p.index, Codecs: codecs(), PublicURL: "https://palimpsest.example", Log: log, Now: time.Now,
 		Observe: proxy.Recalled,
+		Behind: func(ctx context.Context, workspace tenants.WorkspaceID, upTo time.Time) (bool, time.Time, error) {
+			return p.behind(ctx, workspace, upTo)
+		},
 	})
 	e := echo.New()
 	proxy.Register(e)
@@ -198,6 +204,24 @@ type told struct {
 // converse sends a conversation that does not fit its window, and indexes it.
 func (w *tenant) converse(t *testing.T, path, body string) told {
 	t.Helper()
+	got := w.send(t, path, body)
+	w.catchUp(t)
+	return got
+}
+
+// catchUp indexes what is not indexed yet.
+func (w *tenant) catchUp(t *testing.T) {
+	t.Helper()
+	for done := 1; done > 0; {
+		var err error
+		done, err = w.index.IndexPending(t.Context(), 100)
+		must(t, err)
+	}
+}
+
+// send sends a conversation that does not fit its window.
+func (w *tenant) send(t *testing.T, path, body string) told {
+	t.Helper()
 	request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, w.url+path, strings.NewReader(body))
 	must(t, err)
 	request.Header.Set("Authorization", "Bearer "+w.key)
@@ -217,10 +241,6 @@ func (w *tenant) converse(t *testing.T, path, body string) told {
 		t.Fatalf("the prompt names no archive: %.2000s", got.prompt)
 	}
 	got.name = named[1]
-	for done := 1; done > 0; {
-		done, err = w.index.IndexPending(t.Context(), 100)
-		must(t, err)
-	}
 	return got
 }
 

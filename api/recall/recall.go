@@ -30,7 +30,12 @@ type Config struct {
 	Lanes    session.Records
 	Archive  archive.Originals
 	Searcher archive.Searcher
-	Codecs   map[conversation.Format]wire.Codec
+
+	// Behind reports whether something that a workspace archived up to a time cannot be found
+	// yet. The zero time stands for now, which it returns.
+	Behind func(ctx context.Context, workspace tenants.WorkspaceID, upTo time.Time) (behind bool, asOf time.Time, err error)
+
+	Codecs map[conversation.Format]wire.Codec
 
 	PublicURL string // where people and clients reach the product
 	Log       *slog.Logger

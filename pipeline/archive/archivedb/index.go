@@ -14,6 +14,7 @@ import (
 	"palimpsest/pipeline/archive/search"
 	"palimpsest/pipeline/batchdb"
 	"palimpsest/pipeline/conversation"
+	"palimpsest/tenants"
 )
 
 const (
@@ -63,6 +64,9 @@ const (
 	// What has failed goes to the end of the queue, so that the oldest may stand anywhere. The
 	// bound keeps a long queue cheap to look at.
 	sqlWaitsSince = `SELECT min(waits_since) FROM (SELECT waits_since FROM archive_unindexed ORDER BY since LIMIT 10000) waiting`
+	// Whether a workspace has lanes that wait since a time, and the time; that of the database if none is given.
+	sqlBehind = `SELECT EXISTS (SELECT 1 FROM archive_unindexed WHERE workspace_id = $1 AND waits_since <= asked.at), asked.at
+		FROM (SELECT coalesce($2::timestamptz, clock_timestamp()) AS at) asked`
 	// Lanes that are indexed up to a write wait no longer, unless they have been written to since.
 	// Those, and what is indexed up to no write (0), are free for the next claim.
 	sqlIndexed = `WITH claimed AS MATERIALIZED (
@@ -114,6 +118,19 @@ func NewIndex(originals *DB, parse Parse) *Index {
 // waits.
 func (x *Index) WaitsSince(ctx context.Context) (time.Time, error) {
 	return waitsSince(ctx, x.archive.door, sqlWaitsSince)
+}
+
+// Behind reports whether something that a workspace archived up to a time is not indexed yet.
+// The zero time stands for now, which it returns by the clock of the database.
+func (x *Index) Behind(ctx context.Context, workspace tenants.WorkspaceID, upTo time.Time) (behind bool, asOf time.Time, err error) {
+	asked := sql.NullTime{Time: upTo, Valid: !upTo.IsZero()}
+	err = x.archive.door.InTenant(ctx, workspace, func(tx *gorm.DB) error {
+		return tx.Statement.ConnPool.QueryRowContext(ctx, sqlBehind, workspace, asked).Scan(&behind, &asOf)
+	})
+	if err != nil {
+		return false, time.Time{}, fmt.Errorf("see what is not indexed yet: %w", err)
+	}
+	return behind, asOf, nil
 }
 
 // waitsSince returns the time that a statement across workspaces finds; the zero time for NULL.
