@@ -65,19 +65,33 @@ func byHeader(headers http.Header, turn turn) claim {
 	if kind != "" {
 		return claim{kind: kind, confidence: 1, source: "header x-claude-code-request-class"}
 	}
+	if isOverseer(headers) {
+		return claim{kind: Auxiliary, confidence: 1, source: "header x-openai-subagent"}
+	}
 	if kind = turn.requestKind(); kind != "" && turn.inHeader {
 		return claim{kind: kind, trigger: triggerOf(turn.trigger), confidence: 1, source: "header x-codex-turn-metadata"}
 	}
 	if headers.Get(interactionType) == "conversation-compaction" {
 		return claim{kind: Compaction, confidence: 1, source: "header x-interaction-type"}
 	}
-	switch headers.Get("X-Openai-Subagent") {
-	case "compact":
+	if headers.Get(openAISubagent) == "compact" {
 		return claim{kind: Compaction, confidence: 1, source: "header x-openai-subagent"}
-	case "memory_consolidation":
-		return claim{kind: Auxiliary, confidence: 1, source: "header x-openai-subagent"}
 	}
 	return claim{}
+}
+
+// openAISubagent is the header in which Codex names the agent that sends a request.
+const openAISubagent = "X-Openai-Subagent"
+
+// isOverseer reports whether a request is of an agent of Codex's own that looks at the
+// conversation from outside: it judges what the model wants to run, or gathers memories.
+// What it is shown must be what Codex shows it.
+func isOverseer(headers http.Header) bool {
+	switch headers.Get(openAISubagent) {
+	case "guardian", "hook_auto_review", "memory_consolidation":
+		return true
+	}
+	return false
 }
 
 // byMetadata reads what Codex repeats in the body.
@@ -122,7 +136,7 @@ func (r *reading) byText() claim {
 // by its id, and a known client's.
 func byDefault(headers http.Header, class Class, read *reading) claim {
 	switch {
-	case isTerminal(headers) && class.Client == ClaudeCode && !class.Agent && read.isBareQuestion():
+	case isTerminal(headers) && class.Client == ClaudeCode && !class.Agent && !class.Marker.Found() && read.isBareQuestion():
 		return claim{kind: Auxiliary, confidence: 0.6, source: "no tools"}
 	case isAgentHeader(headers):
 		return claim{kind: Subagent, confidence: 1, source: "header"}
@@ -140,11 +154,8 @@ func isAgentHeader(headers http.Header) bool {
 	if headers.Get("X-Claude-Code-Agent-Id") != "" || headers.Get(interactionType) == "conversation-subagent" {
 		return true
 	}
-	switch headers.Get("X-Openai-Subagent") {
-	case "", "compact", "memory_consolidation":
-		return false
-	}
-	return true
+	agent := headers.Get(openAISubagent)
+	return agent != "" && agent != "compact" && !isOverseer(headers)
 }
 
 // isTerminal reports whether a person sits before Claude Code, which then offers its

@@ -177,3 +177,31 @@ func TestQuestionsOnTheSideLeaveTheConversationInItsLane(t *testing.T) {
 		}
 	}
 }
+
+// A call on the side comes once, and reads what the provider has cached of the conversation: to
+// shorten it would cost more than it saves, unless it does not fit.
+func TestCallsOnTheSideAreShortenedOnlyIfTheyDoNotFit(t *testing.T) {
+	t.Parallel()
+	const suggestion = "[SUGGESTION MODE: Suggest what the user might naturally type next]\n\nReply with ONLY the suggestion, no quotes or explanation.\n"
+	for _, test := range []struct {
+		tokens int
+		epoch  bool
+	}{{8_000, false}, {22_000, true}} {
+		b := newBench(t, conversation.Anthropic, 40_000)
+		settings := pipeline.Change[ipc.Config](&b.config)
+		settings.TargetUtilization, settings.CompressTo = 0.5, 0.25
+		talked := begun("claude-sonnet-4-5").filled(9, 1_000)
+		if before := b.send(talked.body()); before.Exchange.Report.Archived > 0 {
+			t.Fatalf("compressed below its target: %+v", before.Exchange.Report)
+		}
+		talked.assistant(said("Done."))
+		beside := &talk{head: talked.head, messages: slices.Clone(talked.messages)}
+		asked := b.send(beside.user(said(suggestion + words(test.tokens))).body())
+		if asked.Lane.Kind != session.Side || asked.Exchange.Report.Archived > 0 != test.epoch {
+			t.Errorf("%d tokens: lane kind %s, report %+v", test.tokens, asked.Lane.Kind, asked.Exchange.Report)
+		}
+		if turn := b.send(talked.user(said(words(test.tokens))).body()); turn.Exchange.Report.Archived == 0 {
+			t.Errorf("a turn of %d tokens was not shortened: %+v", test.tokens, turn.Exchange.Report)
+		}
+	}
+}

@@ -40,9 +40,9 @@ func occasionOf(exchange *pipeline.View, size int) occasion {
 		return overLimit
 	case isHeavy(exchange):
 		return overBytes
-	case exchange.Limit == 0:
-		return noOccasion
-	case exchange.Order != nil && config.DeepestLevel > 0 && !exchange.Class.IsSide():
+	case exchange.Limit == 0, exchange.Class.IsSide():
+		return noOccasion // a side call's prompt comes only once, and reads the conversation's cache
+	case exchange.Order != nil && config.DeepestLevel > 0:
 		return asked
 	case share > max(nearLimit, config.TargetUtilization):
 		return atNearLimit
@@ -57,10 +57,10 @@ func occasionOf(exchange *pipeline.View, size int) occasion {
 }
 
 // isFree reports whether rewriting the prompt costs nothing: the cache of the
-// lane's last one has gone cold. A side call's prompt comes only once.
+// lane's last one has gone cold.
 func isFree(exchange *pipeline.View) bool {
 	config := configOf(exchange)
-	return exchange.Heat.Cooled(exchange.Now) && config.DeepestLevel > 0 && config.ArchiveToBlob && !exchange.Class.IsSide()
+	return exchange.Heat.Cooled(exchange.Now) && config.DeepestLevel > 0 && config.ArchiveToBlob
 }
 
 // isWarm reports whether the provider's cache is likely to hold the lane's prompt.
