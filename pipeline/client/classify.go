@@ -136,7 +136,7 @@ func (r *reading) byText() claim {
 // by its id, and a known client's.
 func byDefault(headers http.Header, class Class, read *reading) claim {
 	switch {
-	case isTerminal(headers) && class.Client == ClaudeCode && !class.Agent && !class.Marker.Found() && read.isBareQuestion():
+	case class.Client == ClaudeCode && !class.Agent && !class.Marker.Found() && read.isBareQuestion() && (isTerminal(headers) || read.starts(read.users[0], fetchedPage)):
 		return claim{kind: Auxiliary, confidence: 0.6, source: "no tools"}
 	case isAgentHeader(headers):
 		return claim{kind: Subagent, confidence: 1, source: "header"}

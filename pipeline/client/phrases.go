@@ -63,6 +63,9 @@ const (
 	// memoryErrand starts the only request of that kind that has the model take several turns.
 	memoryErrand = "You are now acting as the memory extraction subagent. Analyze the most recent ~"
 
+	// fetchedPage starts the question that Claude Code asks of a page that it has fetched.
+	fetchedPage = "Web page content:\n---\n"
+
 	// sideQuestion starts the message in which Claude Code passes a person's question
 	// beside the conversation (/btw) on.
 	sideQuestion = "<system-reminder>This is a side question from the user. You must answer this question directly"
