@@ -63,7 +63,7 @@ func agents() []Client {
 	return []Client{
 		{
 			ID: "claude-code", Title: "Claude Code", Snippets: []Snippet{{ID: "shell", Text: claudeCode}},
-			Hint: "No /v1 at the end. To keep this, put both variables under env in ~/.claude/settings.json, never in a project’s settings file. Check with /status.",
+			Hint: "No /v1 at the end. To keep this, put the variables under env in ~/.claude/settings.json, never in a project’s settings file. Check with /status.",
 		},
 		{
 			ID: "codex", Title: "Codex", Snippets: []Snippet{{ID: "config", Text: codex}},

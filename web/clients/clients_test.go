@@ -61,6 +61,7 @@ func TestBaseURLHasItsVersionWhereTheClientDoesNotAddIt(t *testing.T) {
 	for _, test := range []struct{ client, snippet, line string }{
 		{"claude-code", "shell", `export ANTHROPIC_BASE_URL="` + address + `"`},
 		{"claude-code", "shell", "unset ANTHROPIC_API_KEY"},
+		{"claude-code", "shell", "export CLAUDE_CODE_GATEWAY_HINT_HEADERS=1"},
 		{"codex", "config", `base_url = "` + address + `/v1"`},
 		{"codex", "config", `wire_api = "responses"`},
 		{"cursor", "base-url", address + "/v1"},

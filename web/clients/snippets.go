@@ -6,6 +6,7 @@ const (
 unset ANTHROPIC_API_KEY
 export ANTHROPIC_BASE_URL="{url}"
 export ANTHROPIC_AUTH_TOKEN="$PALIMPSEST_KEY"
+export CLAUDE_CODE_GATEWAY_HINT_HEADERS=1
 claude`
 
 	copilot = `

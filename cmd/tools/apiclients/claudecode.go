@@ -3,6 +3,7 @@ package apiclients
 import (
 	"slices"
 	"strconv"
+	"strings"
 
 	"palimpsest/api/upstream/providerdouble"
 	"palimpsest/pipeline/client"
@@ -92,6 +93,8 @@ func sayToClaudeCode(s *session, model, text string, again bool) (command, error
 		environment = append(environment, "CLAUDE_CODE_ENABLE_TASKS=0") // they replace TodoWrite
 	}
 	if atTerminal {
+		// Who was set up before does not have it say in headers what a request is for.
+		arguments[1] = strings.Replace(arguments[1], "export CLAUDE_CODE_GATEWAY_HINT_HEADERS=1\n", "", 1)
 		environment = append(environment, "CLAUDE_CODE_ENABLE_PROMPT_SUGGESTION=1") // by itself where the provider's switches are read
 	}
 	if s.threads {
