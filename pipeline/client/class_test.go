@@ -166,34 +166,25 @@ func TestFirstRequestAfterACompactionIsThatWhoseMarkerIsNew(t *testing.T) {
 	}
 }
 
-// W38: what Claude Code asks beside the conversation in words that nobody knows yet.
-func TestQuestionsWithoutToolsStandBesideTheConversation(t *testing.T) {
+// W38: what Claude Code asks of a page that it has fetched, without its tools.
+func TestQuestionsAboutAFetchedPageStandBesideTheConversation(t *testing.T) {
 	t.Parallel()
-	const question, answered = `"messages":[{"role":"user","content":"Is this safe?"}]`, `"messages":[{"role":"user","content":"a"},{"role":"assistant","content":"b"},{"role":"user","content":"c"}]`
-	terminal, piped := "claude-cli/2.1.332 (external, cli)", "claude-cli/2.1.332 (external, sdk-cli)"
+	const page = `{"role":"user","content":"\nWeb page content:\n---\nHello.\n---\n\nWhat does it say?"}`
+	claude := "claude-cli/2.1.332 (external, sdk-cli)"
 	for name, test := range map[string]struct {
-		agent, id, body string
-		kind            client.Kind
+		agent, body string
+		kind        client.Kind
 	}{
-		"no tools":                    {terminal, "", `{"system":"Judge.",` + question + `}`, client.Auxiliary},
-		"an empty list of tools":      {terminal, "", `{"tools":[],` + question + `}`, client.Auxiliary},
-		"tools":                       {terminal, "", `{"tools":[{"name":"Bash"}],` + question + `}`, client.Main},
-		"a conversation":              {terminal, "", `{` + answered + `}`, client.Main},
-		"a fetched page":              {piped, "", `{"messages":[{"role":"user","content":"\nWeb page content:\n---\nHello.\n---\n\nWhat does it say?"}]}`, client.Auxiliary},
-		"a page with tools":           {piped, "", `{"tools":[{"name":"Bash"}],"messages":[{"role":"user","content":"Web page content:\n---\nHello."}]}`, client.Main},
-		"a page of another client's":  {"opencode/1.18.33", "", `{"messages":[{"role":"user","content":"Web page content:\n---\nHello."}]}`, client.Main},
-		"a summary to go on from":     {terminal, "", `{"messages":[{"role":"user","content":"` + continuedFlat + `"}]}`, client.Main},
-		"an agent's":                  {terminal, "a1", `{` + question + `}`, client.Subagent},
-		"without a person":            {piped, "", `{` + question + `}`, client.Main},
-		"another client's":            {"opencode/1.18.33", "", `{` + question + `}`, client.Main},
-		"one that nobody knows":       {"", "", `{` + question + `}`, client.Unknown},
-		"no message that can be read": {terminal, "", `{"messages":[]}`, client.Main},
+		"a fetched page":         {claude, `{"messages":[` + page + `]}`, client.Auxiliary},
+		"an empty list of tools": {claude, `{"tools":[],"messages":[` + page + `]}`, client.Auxiliary},
+		"a page with tools":      {claude, `{"tools":[{"name":"Bash"}],"messages":[` + page + `]}`, client.Main},
+		"a conversation of it":   {claude, `{"messages":[` + page + `,{"role":"assistant","content":"Hello."},{"role":"user","content":"Thanks."}]}`, client.Main},
+		"another question":       {claude, `{"messages":[{"role":"user","content":"Is this safe?"}]}`, client.Main},
+		"another client's":       {"opencode/1.18.33", `{"messages":[` + page + `]}`, client.Main},
+		"nobody's that is known": {"", `{"messages":[` + page + `]}`, client.Unknown},
+		"no message":             {claude, `{"messages":[]}`, client.Main},
 	} {
-		headers := header("User-Agent", test.agent)
-		if test.id != "" {
-			headers.Set("X-Claude-Code-Agent-Id", test.id)
-		}
-		if class := client.Classify(headers, "/v1/messages", open(t, anthropic.Codec{}, []byte(test.body))); class.Kind != test.kind {
+		if class := client.Classify(header("User-Agent", test.agent), "/v1/messages", open(t, anthropic.Codec{}, []byte(test.body))); class.Kind != test.kind {
 			t.Errorf("%s: %+v", name, class)
 		}
 	}

@@ -136,8 +136,8 @@ func (r *reading) byText() claim {
 // by its id, and a known client's.
 func byDefault(headers http.Header, class Class, read *reading) claim {
 	switch {
-	case class.Client == ClaudeCode && !class.Agent && !class.Marker.Found() && read.isBareQuestion() && (isTerminal(headers) || read.starts(read.users[0], fetchedPage)):
-		return claim{kind: Auxiliary, confidence: 0.6, source: "no tools"}
+	case class.Client == ClaudeCode && read.isBareQuestion() && read.starts(read.users[0], fetchedPage):
+		return claim{kind: Auxiliary, confidence: 0.9, source: "text"}
 	case isAgentHeader(headers):
 		return claim{kind: Subagent, confidence: 1, source: "header"}
 	case class.Agent:
@@ -156,12 +156,6 @@ func isAgentHeader(headers http.Header) bool {
 	}
 	agent := headers.Get(openAISubagent)
 	return agent != "" && agent != "compact" && !isOverseer(headers)
-}
-
-// isTerminal reports whether a person sits before Claude Code, which then offers its
-// tools with each request of the conversation.
-func isTerminal(headers http.Header) bool {
-	return strings.HasSuffix(headers.Get("User-Agent"), ", cli)")
 }
 
 // claudeKind returns what Claude Code calls a request; empty for a word not known.

@@ -102,8 +102,6 @@ func TestClaudeCodeOutsideTheTextOfTheConversation(t *testing.T) {
 	}
 }
 
-const continuedFlat = "This session is being continued from a previous conversation that ran out of context. The summary below covers the earlier portion of the conversation."
-
 const codexFlat = "You are performing a CONTEXT CHECKPOINT COMPACTION. Create a handoff summary for another LLM"
 
 // W47: words that tell of a compaction, quoted anywhere, never count.
