@@ -46,12 +46,7 @@ func TestModelIsToldWhatToDoWhileTheArchiveCannotBeRead(t *testing.T) {
 		server := recall.New(recall.Config{
 			Lanes: known{}, Archive: broken{cause}, Now: time.Now, Observe: func(_ context.Context, call recall.Call) { observed = call },
 		})
-		request := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/mcp", strings.NewReader(
-			`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"recall_get","arguments":{"pointer":"k7f2m7qa#2"}}}`))
-		request.Header.Set("Content-Type", "application/json")
-		request.Header.Set("Accept", "application/json, text/event-stream")
-		answer := httptest.NewRecorder()
-		server.Serve(answer, request, recall.Caller{Workspace: tenants.NewWorkspaceID()})
+		answer := serve(t, server, `"recall_get","arguments":{"pointer":"k7f2m7qa#2"}`)
 		body, err := io.ReadAll(answer.Body)
 		if err != nil || !strings.Contains(string(body), words) || strings.Contains(string(body), "internal") {
 			t.Errorf("%v: %d %s (%v)", cause, answer.Code, body, err)
@@ -60,4 +55,16 @@ func TestModelIsToldWhatToDoWhileTheArchiveCannotBeRead(t *testing.T) {
 			t.Errorf("%v: observed %+v", cause, observed)
 		}
 	}
+}
+
+// serve returns what a server answers to the call of a tool, its name and what follows it in JSON.
+func serve(t *testing.T, server *recall.Server, call string) *httptest.ResponseRecorder {
+	t.Helper()
+	request := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/mcp", strings.NewReader(
+		`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":`+call+`}}`))
+	request.Header.Set("Content-Type", "application/json")
+	request.Header.Set("Accept", "application/json, text/event-stream")
+	answer := httptest.NewRecorder()
+	server.Serve(answer, request, recall.Caller{Workspace: tenants.NewWorkspaceID()})
+	return answer
 }

@@ -3,8 +3,6 @@ package recall_test
 import (
 	"context"
 	"fmt"
-	"net/http"
-	"net/http/httptest"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -69,12 +67,7 @@ func TestSearchSaysThatItMayHaveMissedTheNewestMessages(t *testing.T) {
 				return true, began, nil
 			},
 		})
-		request := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/mcp", strings.NewReader(
-			`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"recall_search","arguments":{"query":"heron"}}}`))
-		request.Header.Set("Content-Type", "application/json")
-		request.Header.Set("Accept", "application/json, text/event-stream")
-		answer := httptest.NewRecorder()
-		server.Serve(answer, request, recall.Caller{Workspace: tenants.NewWorkspaceID()})
+		answer := serve(t, server, `"recall_search","arguments":{"query":"heron"}`)
 		if said := fmt.Sprint(answer.Body); !strings.Contains(said, "still being indexed") || strings.Contains(said, "Try other words") {
 			t.Errorf("%d %s", answer.Code, said)
 		}

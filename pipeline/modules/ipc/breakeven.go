@@ -123,7 +123,7 @@ func (b *balance) isEven() bool { return b.rent >= b.price(b.left-b.fixed-b.fres
 // by the rule of rent or buy. On a cold cache the whole prompt is written in any case: a
 // shorter one costs less at once.
 func breakEvenOccasion(exchange *pipeline.View, size int) occasion {
-	if size <= configOf(exchange).MinContext || exchange.Class.IsSide() {
+	if size <= configOf(exchange).MinContext {
 		return noOccasion
 	}
 	b := weigh(exchange, size)
