@@ -40,6 +40,7 @@ func TestHeadersTellWhatARequestIsFor(t *testing.T) {
 		"codex's turn":                       {header("X-Codex-Turn-Metadata", `{"thread_id":"t1","window_number":1,"request_kind":"turn"}`, "X-Codex-Window-Id", "t1:7"), want{client.Main, "", "header x-codex-turn-metadata", 1, false}},
 		"codex's compaction":                 {header("X-Codex-Turn-Metadata", `{"window_number":0,"request_kind":"compaction","compaction":{"trigger":"auto","reason":"context_limit"}}`), want{client.Compaction, client.Auto, "header x-codex-turn-metadata", 0, false}},
 		"codex's child":                      {header("X-Codex-Turn-Metadata", `{"thread_id":"t2","parent_thread_id":"t1","request_kind":"turn"}`), want{client.Subagent, "", "header x-codex-turn-metadata", -1, true}},
+		"codex's title":                      {header("X-Codex-Turn-Metadata", `{"thread_id":"t2","session_id":"t2","request_kind":"turn","thread_source":"thread_title"}`), want{client.Title, "", "header x-codex-turn-metadata", -1, false}},
 		"codex's window alone":               {header("X-Codex-Window-Id", "01a1:2", "User-Agent", "codex_exec/0.169.0"), want{client.Main, "", "client", 2, false}},
 		"codex's review":                     {header("X-Openai-Subagent", "review"), want{client.Subagent, "", "header", -1, true}},
 		"codex's old compaction":             {header("X-Openai-Subagent", "compact"), want{client.Compaction, "", "header x-openai-subagent", -1, false}},

@@ -180,6 +180,8 @@ func (t turn) requestKind() Kind {
 	switch {
 	case t.kind == "compaction":
 		return Compaction
+	case t.source == "thread_title":
+		return Title
 	case t.kind == "turn" && t.isChild():
 		return Subagent
 	case t.kind == "turn":

@@ -20,7 +20,12 @@ type turn struct {
 	thread  string
 	parent  string // thread that started this one; empty for the main one
 	window  int    // how often the thread was compacted before; -1: not said
+	began   string // how the thread's history did: "new", "warm_fork", …
+	source  string // what the thread is for: "user", "subagent", "thread_title", …
 }
+
+// isCopy reports whether a turn's thread began with the history of the session's own.
+func (t turn) isCopy() bool { return t.began == "warm_fork" && t.isChild() && t.parent == t.session }
 
 // isChild reports whether a turn belongs to a thread that another one started.
 func (t turn) isChild() bool { return t.parent != "" && t.parent != t.thread }
@@ -70,6 +75,10 @@ func (t turn) with(metadata json.RawMessage) turn {
 			t.parent, _ = wire.String(value)
 		case "window_number":
 			t.window = windowNumber(string(value))
+		case "history_initialization":
+			t.began, _ = wire.String(value)
+		case "thread_source":
+			t.source, _ = wire.String(value)
 		}
 	}
 	return t

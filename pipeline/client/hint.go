@@ -29,7 +29,8 @@ var sessionHeaders = [...]struct{ header, source string }{
 // one, else the body's own member, else "lineage" as the source. It is for
 // correlation only and never gives access.
 func Hint(headers http.Header, request wire.Request) session.Hint {
-	hint := session.Hint{Lane: lane(headers), Source: "lineage"}
+	hint := session.Hint{Source: "lineage"}
+	hint.Lane, hint.Copied = lane(headers)
 	for _, known := range sessionHeaders {
 		if value := headers.Get(known.header); isName(value) {
 			hint.Name, hint.Source = value, known.source
@@ -43,17 +44,18 @@ func Hint(headers http.Header, request wire.Request) session.Hint {
 }
 
 // lane returns the client's own name for a line of history beside the session's
-// main one; empty for the main one and where the client has no such name.
-func lane(headers http.Header) string {
+// main one, and whether it began as a copy of that; empty for the main one and where the client
+// has no such name.
+func lane(headers http.Header) (name string, isCopy bool) {
 	for _, header := range [...]string{"X-Palimpsest-Lane", "X-Claude-Code-Agent-Id"} {
 		if value := headers.Get(header); isName(value) {
-			return value
+			return value, false
 		}
 	}
 	if turn := readTurn(headers, nil); turn.isBeside() && isName(turn.thread) {
-		return turn.thread
+		return turn.thread, turn.isCopy()
 	}
-	return ""
+	return "", false
 }
 
 func isName(value string) bool {

@@ -18,11 +18,19 @@ func TestSessionIsNamedByTheFirstSign(t *testing.T) {
 		request wire.Request
 		want    session.Hint
 	}{
-		"our own header wins":     {header: header("X-Palimpsest-Session-Id", "mine", "X-Claude-Code-Session-Id", "theirs"), want: session.Hint{Name: "mine", Source: "x-palimpsest-session-id"}},
-		"claude code's subagent":  {header: header("X-Claude-Code-Session-Id", "s1", "X-Claude-Code-Agent-Id", "a1"), want: session.Hint{Name: "s1", Source: "x-claude-code-session-id", Lane: "a1"}},
-		"our own lane wins":       {header: header("X-Palimpsest-Lane", "l1", "X-Claude-Code-Agent-Id", "a1"), want: session.Hint{Source: "lineage", Lane: "l1"}},
-		"codex":                   {header: header("Session-Id", "t1", "Thread-Id", "t1", "X-Codex-Turn-Metadata", `{"session_id":"t1","thread_id":"t1"}`), want: session.Hint{Name: "t1", Source: "session-id"}},
-		"codex's child":           {header: header("Session-Id", "t1", "X-Codex-Turn-Metadata", `{"thread_id":"t2","parent_thread_id":"t1"}`), want: session.Hint{Name: "t1", Source: "session-id", Lane: "t2"}},
+		"our own header wins":    {header: header("X-Palimpsest-Session-Id", "mine", "X-Claude-Code-Session-Id", "theirs"), want: session.Hint{Name: "mine", Source: "x-palimpsest-session-id"}},
+		"claude code's subagent": {header: header("X-Claude-Code-Session-Id", "s1", "X-Claude-Code-Agent-Id", "a1"), want: session.Hint{Name: "s1", Source: "x-claude-code-session-id", Lane: "a1"}},
+		"our own lane wins":      {header: header("X-Palimpsest-Lane", "l1", "X-Claude-Code-Agent-Id", "a1"), want: session.Hint{Source: "lineage", Lane: "l1"}},
+		"codex":                  {header: header("Session-Id", "t1", "Thread-Id", "t1", "X-Codex-Turn-Metadata", `{"session_id":"t1","thread_id":"t1"}`), want: session.Hint{Name: "t1", Source: "session-id"}},
+		"codex's child":          {header: header("Session-Id", "t1", "X-Codex-Turn-Metadata", `{"thread_id":"t2","parent_thread_id":"t1"}`), want: session.Hint{Name: "t1", Source: "session-id", Lane: "t2"}},
+		"codex's child that knows the conversation": {
+			header: header("Session-Id", "t1", "X-Codex-Turn-Metadata", `{"session_id":"t1","thread_id":"t2","parent_thread_id":"t1","history_initialization":"warm_fork"}`),
+			want:   session.Hint{Name: "t1", Source: "session-id", Lane: "t2", Copied: true},
+		},
+		"codex's child of a child": {
+			header: header("Session-Id", "t1", "X-Codex-Turn-Metadata", `{"session_id":"t1","thread_id":"t3","parent_thread_id":"t2","history_initialization":"warm_fork"}`),
+			want:   session.Hint{Name: "t1", Source: "session-id", Lane: "t3"},
+		},
 		"codex's other thread":    {header: header("Session-Id", "t1", "Thread-Id", "t3"), want: session.Hint{Name: "t1", Source: "session-id", Lane: "t3"}},
 		"pi with Responses":       {header: header("session_id", "p1"), want: session.Hint{Name: "p1", Source: "session_id"}},
 		"a thread without more":   {header: header("Thread-Id", "t1"), want: session.Hint{Name: "t1", Source: "thread-id"}},

@@ -169,6 +169,9 @@ func ParseCall(block *conversation.Block) Call {
 // free reads arguments that are no JSON: the input of custom tools.
 func (c *Call) free(does verb, input string) {
 	c.Argument = input
+	if does == runs && c.program(input) {
+		return
+	}
 	if strings.Contains(input, patchBegin) {
 		c.patch(input)
 		return

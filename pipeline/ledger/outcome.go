@@ -25,7 +25,7 @@ func Failed(result *conversation.Block) bool {
 	said := head(result.Text)
 	for _, start := range []string{
 		"Error:", "error:", "ERROR:", "Traceback (most recent call last)", "panic:", "fatal:", "<tool_use_error>",
-		"apply_patch verification failed", "[ERROR]", "The tool execution failed",
+		"apply_patch verification failed", "[ERROR]", "The tool execution failed", "Script failed",
 	} {
 		if strings.HasPrefix(said, start) {
 			return true
@@ -79,6 +79,9 @@ func exitCode(head, tail string) (code string, found bool) {
 			}
 		}
 	}
+	if strings.HasPrefix(head, "Script ") {
+		return exitCodeInScript(head)
+	}
 	if strings.HasPrefix(head, `{"output":`) {
 		if i := strings.LastIndex(tail, `"exit_code":`); i >= 0 {
 			return digits(strings.TrimLeft(tail[i+len(`"exit_code":`):], " "))
@@ -94,6 +97,21 @@ func exitCode(head, tail string) (code string, found bool) {
 		}
 	}
 	return "", false
+}
+
+// ranCommand opens what Codex's tool for commands returns to a program.
+const ranCommand = `{"chunk_id":`
+
+// exitCodeInScript returns the first exit code that is not 0 of the commands that a program of Codex's has
+// run, as far as it prints what their tool returned: an object a line.
+func exitCodeInScript(head string) (code string, found bool) {
+	const ends = `"exit_code":`
+	for line := range strings.Lines(head) {
+		if _, rest, ended := strings.Cut(line, ends); ended && strings.HasPrefix(line, ranCommand) && (!found || code == "0") {
+			code, found = digits(rest)
+		}
+	}
+	return code, found
 }
 
 // digits returns the number that a text begins with.
@@ -199,7 +217,7 @@ func saysSuccess(line string) bool {
 func excerpt(call *Call, result *conversation.Block) string {
 	first, sum, diagnostic := "", "", ""
 	for _, part := range []string{head(result.Text), tail(result.Text)} {
-		for line := range strings.Lines(part) {
+		for line := range strings.Lines(printed(part)) {
 			line = strings.TrimSpace(line)
 			if line == "" || isFrame(line) {
 				continue
@@ -221,6 +239,21 @@ func excerpt(call *Call, result *conversation.Block) string {
 	return harmless(oneLine(cmp.Or(diagnostic, sum, first), excerptCharacters))
 }
 
+// printed returns a part of a result with what commands printed in place of the objects that hold it.
+func printed(part string) string {
+	if !strings.Contains(part, ranCommand) {
+		return part
+	}
+	var text strings.Builder
+	for line := range strings.Lines(part) {
+		if _, output, found := strings.Cut(line, `"output":"`); found && strings.HasPrefix(line, ranCommand) {
+			line = strings.NewReplacer(`\n`, "\n", `\"`, `"`, `\\`, `\`, `"}`, "").Replace(output)
+		}
+		text.WriteString(line)
+	}
+	return text.String()
+}
+
 // isSum reports whether a line tells that something failed whose own lines tell what.
 func isSum(line string) bool {
 	return strings.HasPrefix(line, "make: ***") || strings.HasSuffix(line, "[build failed]") || strings.HasSuffix(line, "ERROR task failed")
@@ -239,7 +272,7 @@ func isDiagnostic(line string) bool {
 
 // isFrame reports whether a line is one that a client puts around every output.
 func isFrame(line string) bool {
-	for _, start := range []string{"Exit code", "Chunk ID:", "Wall time:", "Process exited", "Original token count:", "Output:", "[test", "$ "} {
+	for _, start := range []string{"Exit code", "Chunk ID:", "Wall time", "Process exited", "Script completed", "Script failed", "Script running", "Script error:", "Original token count:", "Output:", "[test", "$ "} {
 		if strings.HasPrefix(line, start) {
 			return true
 		}

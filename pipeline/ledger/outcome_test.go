@@ -24,6 +24,10 @@ func TestResultsOfEveryClientTellTheirFailure(t *testing.T) {
 		{"Codex, older", `{"output":"no such file","metadata":{"exit_code":127,"duration_seconds":0.1}}`, false, true},
 		{"Codex, older, fine", `{"output":"x","metadata":{"exit_code":0,"duration_seconds":0.1}}`, false, false},
 		{"Codex, freeform", "Exit code: 2\nWall time: 1 seconds\nOutput:\nx", false, true},
+		{"Codex, a program that failed", "Script failed\nWall time 0.0 seconds\nOutput:\n\nScript error:\nError: bad", false, true},
+		{"Codex, a program whose command failed", "Script completed\nWall time 0.1 seconds\nOutput:\n\n{\"chunk_id\":\"a\",\"exit_code\":0,\"output\":\"x\"}\n{\"chunk_id\":\"b\",\"exit_code\":3,\"output\":\"hi\"}", false, true},
+		{"Codex, a program whose commands went well", "Script completed\nWall time 0.1 seconds\nOutput:\n\n{\"chunk_id\":\"a\",\"exit_code\":0,\"output\":\"it says \\\"exit_code\\\":1\"}", false, false},
+		{"Codex, a program that prints such an object of another's", "Script completed\nWall time 0.1 seconds\nOutput:\n\n{\"exit_code\":3}", false, false},
 		{"pi", "grep: a: No such file\n\n\nCommand exited with code 2", false, true},
 		{"OpenHands", "x\n[The command completed with exit code 1.]", false, true},
 		{"OpenHands, fine", "x\n[The command completed with exit code 0.]", false, false},
@@ -144,5 +148,14 @@ func TestAnExcerptTellsWhatFailed(t *testing.T) {
 		if len(kept.Errors) != 1 || kept.Errors[0].Excerpt != test.excerpt {
 			t.Errorf("%q: %+v, want %q", test.output, kept.Errors, test.excerpt)
 		}
+	}
+}
+
+func TestAnExcerptTellsWhatAProgramsCommandPrinted(t *testing.T) {
+	t.Parallel()
+	kept := new(talk).call("exec", `text(await tools.exec_command({cmd: "go test ./a"}))`,
+		"Script completed\nWall time 0.1 seconds\nOutput:\n\n"+`{"chunk_id":"a","exit_code":1,"output":"ok  \tp/b\n--- FAIL: TestX (0.1s)\n    x_test.go:3: \"no\"\nFAIL"}`).ledger()
+	if len(kept.Errors) != 1 || kept.Errors[0].Excerpt != "--- FAIL: TestX (0.1s)" || kept.Errors[0].Subject != "go test ./a" {
+		t.Errorf("%+v", kept.Errors)
 	}
 }

@@ -180,7 +180,7 @@ func (s *script) note(list *[]string, names ...string) {
 
 // noteFile adds the name of a file.
 func (s *script) noteFile(list *[]string, name string) {
-	if name == "" || name == "-" || name == "." || strings.HasPrefix(name, "/dev/") || strings.ContainsAny(name, "$\x00\n") {
+	if name == "" || name == "-" || name == "." || strings.HasPrefix(name, "/dev/") || strings.ContainsAny(name, "$\x00\n"+unknown) {
 		return
 	}
 	if s.folder != "" && !path.IsAbs(name) && !strings.HasPrefix(name, "~") {

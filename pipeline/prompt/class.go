@@ -30,7 +30,7 @@ func (w *Writer) settle(exchange *pipeline.Exchange, hint session.Hint, lane *se
 	if class.Marker.Found() && class.Marker.Boundary < len(exchange.Digests) {
 		said.Marker = exchange.Digests[class.Marker.Boundary].Identity
 	}
-	run := w.Resolver.Run(hint, exchange.Chain[0])
+	run := w.Resolver.Run(exchange.Scope, hint)
 	before := run.Note(said)
 	exchange.Class = class.Settle(client.Known{
 		Messages: met, Windows: before.Windows, Asked: before.Asked,

@@ -33,3 +33,44 @@ func TestForkInheritsAnchorOfSharedMessagesOnly(t *testing.T) {
 		fork.Unlock()
 	}
 }
+
+// A line of history that began as a copy of the main one goes on from what that was compacted to, also where
+// the main one has not gone on since, and after a restart; the main one stays as it is.
+func TestCopyOfTheMainLineForksFromIt(t *testing.T) {
+	t.Parallel()
+	main := session.Hint{Name: "run", Source: "header", Kind: session.Main}
+	copied := session.Hint{Name: "run", Source: "header", Lane: "agent", Kind: session.Subagent, Copied: true}
+	alone := session.Hint{Name: "run", Source: "header", Lane: "agent", Kind: session.Subagent}
+	b := setup(t)
+	trunk := b.send(t, main, "a B c")
+
+	child := b.send(t, copied, "a B c D task")
+	if child.Parent != trunk.ID || child.ForkAt != 3 || child.Kind != session.Subagent || child.Session != trunk.Session {
+		t.Fatalf("lane %s of kind %q, from %s at %d; want a fork of %s at 3", child.ID, child.Kind, child.Parent, child.ForkAt, trunk.ID)
+	}
+	if next := b.send(t, main, "a B c D e"); next.ID != trunk.ID || next.Kind != session.Main {
+		t.Errorf("the main line goes on in lane %s of kind %q, want %s", next.ID, next.Kind, trunk.ID)
+	}
+	if other := b.send(t, alone, "a B c D task"); other.ID == child.ID || other.Parent == trunk.ID {
+		t.Errorf("a line of its own is in lane %s, from %s", other.ID, other.Parent)
+	}
+	b.restart(t)
+	if next := b.send(t, copied, "a B c D task E more"); next.ID != child.ID || next.Kind != session.Subagent {
+		t.Errorf("the copy goes on in lane %s of kind %q, want %s", next.ID, next.Kind, child.ID)
+	}
+	if next := b.send(t, main, "a B c D e F g"); next.ID != trunk.ID {
+		t.Errorf("after a restart the main line goes on in lane %s, want %s", next.ID, trunk.ID)
+	}
+}
+
+// What is remembered of a client's own compactions belongs to the line of history that they were of.
+func TestCopyOfTheMainLineHasARunOfItsOwn(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	main := session.Hint{Name: "run", Source: "header"}
+	copied := session.Hint{Name: "run", Source: "header", Lane: "agent", Copied: true}
+	b.resolver.Run(b.scope, main).Note(session.Compaction{Windows: 3})
+	if before := b.resolver.Run(b.scope, copied).Note(session.Compaction{Windows: 1}); before.Windows != 0 {
+		t.Errorf("the copy finds %+v", before)
+	}
+}

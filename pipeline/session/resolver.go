@@ -32,6 +32,18 @@ type Hint struct {
 	Source string // where Name came from
 	Lane   string // the client's own name for a line of history: an agent's id
 	Kind   Kind   // of the lane that the request continues or opens; empty: Main
+
+	// Copied says that the client's line of history began as a copy of the session's main one: its
+	// lane forks from there, and is looked for there.
+	Copied bool
+}
+
+// line is the name of the line of history that the request's lane is looked for in.
+func (h Hint) line() string {
+	if h.Copied {
+		return ""
+	}
+	return h.Lane
 }
 
 // Resolver tells which lane a request continues. It remembers lanes and asks the
@@ -108,7 +120,7 @@ func NewResolver(store Store) (*Resolver, error) {
 // nothing else ever shares a link.
 func Chain(scope Scope, hint Hint, messages []conversation.Digest) []conversation.Hash {
 	chain := make([]conversation.Hash, len(messages)+1)
-	chain[0] = root(scope, hint.Name, hint.Lane)
+	chain[0] = root(scope, hint.Name, hint.line())
 	for i := range messages {
 		chain[i+1] = conversation.Extend(chain[i], messages[i].Identity)
 	}
@@ -119,7 +131,8 @@ func Chain(scope Scope, hint Hint, messages []conversation.Digest) []conversatio
 // caller calls Unlock once the request's projection is decided. chain is the
 // request's history as Chain returns it. met is how many messages of it an earlier
 // request of the session had. A side call never continues a lane of the
-// conversation, nor the other way round: it forks from it and leaves it as it is. An error means that the
+// conversation, nor the other way round: it forks from it and leaves it as it is, and so does a line of history
+// that began as a copy of the main one. An error means that the
 // store failed, or that ctx ended while another request held the lane; the request can go on without one.
 // A store that is away is no error: the lane is then one that this process remembers, or one that
 // is Assumed.
@@ -203,7 +216,7 @@ func (r *Resolver) join(lane *Lane, met int, id uuid.UUID, scope Scope, hint Hin
 	case lane == nil:
 		lane = begin(id, scope, hint)
 		lane.checked(r.missed.Load())
-	case met < lane.tip && met < length || aside != (lane.Kind == Side):
+	case met < lane.tip && met < length || aside != (lane.Kind == Side) || hint.Copied && lane.Kind == Main:
 		defer lane.Unlock() // once the other one is remembered: who waits for it finds that
 		lane = leave(lane, met, messages, chain, scope, hint)
 		lane.checked(r.missed.Load())
@@ -214,7 +227,7 @@ func (r *Resolver) join(lane *Lane, met int, id uuid.UUID, scope Scope, hint Hin
 		r.heads.Set(chain[length], head{lane: lane.ID, position: length})
 		lane.at.Store(&place{workspace: scope.Workspace, head: chain[length]})
 	}
-	if length > 1 && !aside {
+	if length > 1 && !aside && !hint.Copied { // the main line may go on from there, too
 		// The same history may come with its newest message said again.
 		r.heads.Set(chain[length-1], head{lane: lane.ID, position: length - 1})
 	}

@@ -392,18 +392,17 @@ func TestRunRemembersWhatItsClientSaid(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	hint := session.Hint{Name: "run-1", Source: "header"}
-	root := session.Chain(b.scope, hint, nil)[0]
 	marker := conversation.Hash{1}
-	b.resolver.Run(hint, root).Note(session.Compaction{Windows: 1, Asked: true})
-	if before := b.resolver.Run(hint, root).Note(session.Compaction{Windows: 2, Marker: marker}); before != (session.Compaction{Windows: 1, Asked: true}) {
+	b.resolver.Run(b.scope, hint).Note(session.Compaction{Windows: 1, Asked: true})
+	if before := b.resolver.Run(b.scope, hint).Note(session.Compaction{Windows: 2, Marker: marker}); before != (session.Compaction{Windows: 1, Asked: true}) {
 		t.Fatalf("the second request finds %+v", before)
 	}
-	if before := b.resolver.Run(hint, root).Note(session.Compaction{Marker: marker}); before != (session.Compaction{Windows: 2, Marker: marker}) {
+	if before := b.resolver.Run(b.scope, hint).Note(session.Compaction{Marker: marker}); before != (session.Compaction{Windows: 2, Marker: marker}) {
 		t.Fatalf("the third request finds %+v", before)
 	}
 	unnamed := session.Hint{Source: "lineage"}
-	b.resolver.Run(unnamed, root).Note(session.Compaction{Asked: true})
-	if before := b.resolver.Run(unnamed, root).Note(session.Compaction{}); before.Asked {
+	b.resolver.Run(b.scope, unnamed).Note(session.Compaction{Asked: true})
+	if before := b.resolver.Run(b.scope, unnamed).Note(session.Compaction{}); before.Asked {
 		t.Fatal("clients that name no session share what is remembered")
 	}
 }

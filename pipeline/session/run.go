@@ -56,14 +56,13 @@ func (r *Run) Note(said Compaction) Compaction {
 	return before
 }
 
-// Run returns what is remembered of the run whose histories have a root. Without
-// a name of the client's own the root says nothing about the run; what is returned
-// then is new.
-func (r *Resolver) Run(hint Hint, root conversation.Hash) *Run {
+// Run returns what is remembered of the run that a hint names. Without a name of the client's
+// own what is returned is new.
+func (r *Resolver) Run(scope Scope, hint Hint) *Run {
 	if hint.Name == "" {
 		return &Run{}
 	}
-	return r.runs.Compute(root, func(known *Run, found bool) (*Run, bool) {
+	return r.runs.Compute(root(scope, hint.Name, hint.Lane), func(known *Run, found bool) (*Run, bool) {
 		if found {
 			return known, false
 		}

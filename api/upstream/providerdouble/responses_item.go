@@ -44,7 +44,7 @@ func itemKinds() []string {
 		"apply_patch_call", "apply_patch_call_output", "reasoning", "compaction", "compaction_trigger", "item_reference",
 		"mcp_list_tools", "mcp_approval_request", "mcp_approval_response", "mcp_call", "web_search_call", "file_search_call",
 		"code_interpreter_call", "image_generation_call", "tool_search_call", "tool_search_output", "additional_tools",
-		"configuration_update", "program", "program_output",
+		"configuration_update", "program", "program_output", "agent_message",
 	}
 }
 
@@ -116,6 +116,8 @@ func (o *responsesReader) parseItemMembers(parsed *responsesItem, path string) *
 		}
 		parsed.tokens = len(parsed.sealed) / bytesPerOpaque
 		return nil
+	case "agent_message":
+		return o.parseAgentMessage(parsed, path)
 	case "item_reference":
 		if parsed.id == "" {
 			return missingParameter(path + ".id")
@@ -242,6 +244,21 @@ func (o *responsesReader) parseItemMessage(parsed *responsesItem, path string) *
 	return o.parseParts(parsed, parts, path+".content", allowed)
 }
 
+// parseAgentMessage reads what one agent of Codex says to another. OpenAI documents no such item: it is
+// what Codex 0.171 sends.
+func (o *responsesReader) parseAgentMessage(parsed *responsesItem, path string) *Rejection {
+	for _, name := range []string{"author", "recipient"} {
+		if _, ok := parsed.members.text(name); !ok {
+			return missingParameter(path + "." + name)
+		}
+	}
+	parts, ok := elements(parsed.members["content"])
+	if !ok {
+		return missingParameter(path + ".content")
+	}
+	return o.parseParts(parsed, parts, path+".content", []string{"input_text", "encrypted_content"})
+}
+
 func (o *responsesReader) parseParts(parsed *responsesItem, parts []json.RawMessage, path string, allowed []string) *Rejection {
 	for i, raw := range parts {
 		m, ok := objectMembers(raw)
@@ -267,6 +284,10 @@ func (o *responsesReader) parseParts(parsed *responsesItem, parts []json.RawMess
 			}
 			parsed.text += text
 			parsed.tokens += o.config.Count(text)
+		case "encrypted_content":
+			sealed, _ := m.text("encrypted_content")
+			parsed.text += sealed // which the double does not seal
+			parsed.tokens += len(sealed) / bytesPerOpaque
 		default:
 			parsed.tokens += openaiMediaTokens(m["image_url"])
 		}

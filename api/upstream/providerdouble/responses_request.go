@@ -63,13 +63,7 @@ func (o *responsesReader) parse(body []byte) (*responsesRequest, *Rejection) {
 	if r.tools, rejection = o.config.parseFunctions(m["tools"], false); rejection != nil {
 		return nil, rejection
 	}
-	for _, t := range r.tools {
-		definition, _ := objectMembers(t.raw)
-		if kind, _ := definition.text("type"); kind == "custom" {
-			name, _ := definition.text("name")
-			r.customTools = append(r.customTools, name)
-		}
-	}
+	r.customTools = customTools(m["tools"])
 	if rejection := o.parseInput(r); rejection != nil {
 		return nil, rejection
 	}
@@ -79,8 +73,31 @@ func (o *responsesReader) parse(body []byte) (*responsesRequest, *Rejection) {
 			return nil, refusal
 		}
 		r.items = append(r.items, parsed)
+		if parsed.kind == "additional_tools" {
+			if _, refusal := o.config.parseFunctions(parsed.members["tools"], false); refusal != nil {
+				return nil, refusal
+			}
+			r.customTools = append(r.customTools, customTools(parsed.members["tools"])...)
+		}
 	}
 	return r, nil
+}
+
+// customTools returns the names of those tools of a list whose input is text, also of those in a namespace.
+func customTools(list json.RawMessage) []string {
+	var names []string
+	tools, _ := elements(list)
+	for _, raw := range tools {
+		definition, _ := objectMembers(raw)
+		switch kind, _ := definition.text("type"); kind {
+		case "custom":
+			name, _ := definition.text("name")
+			names = append(names, name)
+		case "namespace":
+			names = append(names, customTools(definition["tools"])...)
+		}
+	}
+	return names
 }
 
 func (o *responsesReader) parseHead(r *responsesRequest) *Rejection {
@@ -329,7 +346,7 @@ func (r *responsesRequest) about() Request {
 		case i.role == "assistant":
 			about.Answers++
 			about.Results = nil
-		case i.role == "user":
+		case i.role == "user", i.kind == "agent_message":
 			about.User, about.Results = i.text, nil
 		case i.isOutput():
 			about.Results = append(about.Results, i.text)

@@ -19,7 +19,7 @@ type Request struct {
 	Body   []byte // as it came, decompressed
 	Stream bool
 
-	// User is the text of the newest message that a person typed.
+	// User is the text of the newest message that a person typed, or another agent sent.
 	User string
 
 	// Results are the texts of the tool results at the end of the conversation;
@@ -64,7 +64,7 @@ type Reply struct {
 // Call is one tool call.
 type Call struct {
 	Name  string
-	Input json.RawMessage // an object
+	Input json.RawMessage // an object; of a custom tool of Responses, its text as it stands
 
 	// Namespace is the namespace that the tool was offered in; Responses only.
 	Namespace string

@@ -97,6 +97,7 @@ func Cases() []Case {
 		{Name: "compaction asked for", says: saysCompact, play: readForCompaction(func(Client) int { return few }), judge: compactedItself},
 		{Name: answeredCase, window: windowSize, answered: true, only: claudeCodePackage, says: saysCompact, play: readForCompaction(func(Client) int { return parts }), judge: goesOnFromOurSummary},
 		{Name: "subagent", says: says("Have someone find the word."), play: sendErrand, judge: keptTheErrandApart},
+		{Name: "subagent past the window", window: windowSize, only: codexPackage, says: says("Read all parts, and have someone find the word."), play: readPartsThenSendErrand, judge: sharedThePrompt},
 		{Name: "429, then ok", refused: true, says: says("Read " + noteFile + " and tell me the word."), play: failOnce(providerdouble.MisbehaveRateLimit), judge: recovered(http.StatusTooManyRequests)},
 		{Name: "529, then ok", refused: true, says: says("Read " + noteFile + " and tell me the word."), play: failOnce(providerdouble.MisbehaveOverloaded), judge: recovered(529)},
 		{Name: "prompt too long", window: 20, unknown: true, refused: true, says: says("Read " + noteFile + " and tell me the word."), play: readNote, judge: saidTooLong},
@@ -193,6 +194,14 @@ func sendErrand(m *model, round int, r providerdouble.Request) providerdouble.Re
 		// Some clients report as the tool's result, some with a message behind it.
 		return providerdouble.Reply{Text: finalWord + ". Back came: " + lastOf(r.Results) + " " + r.User}
 	}
+}
+
+// readPartsThenSendErrand starts a subagent once the session is past its window.
+func readPartsThenSendErrand(m *model, round int, r providerdouble.Request) providerdouble.Reply {
+	if round <= parts {
+		return readParts(parts)(m, round, r)
+	}
+	return sendErrand(m, round-parts, r)
 }
 
 // failOnce fails the first request as asked and then reads the note.

@@ -62,7 +62,7 @@ func Clients() []Client {
 	clients := append([]Client{claudeCode()}, claudeCodeOnOthers()...)
 
 	return append(clients,
-		codex(),
+		codex(), codexOnGPT6(),
 		pi("messages", "anthropic"), pi("chat", "chat"), pi("responses", "openai"),
 		opencode("messages", "anthropic"), opencode("chat", "chat"), opencode("responses", "openai"),
 		cline(),

@@ -36,6 +36,7 @@ func TestSkippedCasesExistAndHaveAReason(t *testing.T) {
 	}
 }
 
+// A call has an object, or the program that runs it as a custom tool.
 func TestToolCallsAreObjects(t *testing.T) {
 	t.Parallel()
 	for _, client := range Clients() {
@@ -50,6 +51,9 @@ func TestToolCallsAreObjects(t *testing.T) {
 			continue
 		}
 		for _, call := range calls {
+			if call.Name == "exec" && strings.Contains(string(call.Input), "await tools.") {
+				continue
+			}
 			var input map[string]json.RawMessage
 			if err := json.Unmarshal(call.Input, &input); err != nil || len(input) == 0 || call.Name == "" {
 				t.Errorf("%s calls %q with %s: %v", client.Name, call.Name, call.Input, err)

@@ -8,16 +8,70 @@ import (
 	"palimpsest/pipeline/client"
 )
 
+// codexPackage is Codex's package on npm.
+const codexPackage = "@openai/codex"
+
+// agentTools is the namespace of the tools for subagents on the newest models.
+const agentTools = "collaboration"
+
+// codexOnGPT6 is Codex on its newest models, which have one tool: it runs JavaScript that calls all others.
+func codexOnGPT6() Client {
+	client := codex()
+	client.Name = "Codex, GPT-6"
+	client.prepare = func(s *session) error { return prepareCodex(s, "gpt-6-sol") }
+	client.shell = func(line string) providerdouble.Call {
+		return runScript("const ran = await tools.exec_command(%s); text(ran.output);", shellInput{line})
+	}
+	client.errand = func(prompt string) providerdouble.Call {
+		made := call("spawn_agent", struct {
+			Name    string `json:"task_name"`
+			Message string `json:"message"`
+		}{"look", prompt})
+		made.Namespace = agentTools
+
+		return made
+	}
+	client.await = func(string) providerdouble.Call {
+		made := call("wait_agent", struct {
+			Milliseconds int `json:"timeout_ms"`
+		}{10_000})
+		made.Namespace = agentTools
+
+		return made
+	}
+	client.recall = func(tool, wanted string) providerdouble.Call {
+		made := recallInput(tool, tool, wanted)
+		script := "text(await tools.mcp__palimpsest__" + tool + "(" + string(made.Input) + "));"
+
+		return providerdouble.Call{Name: "exec", Input: []byte(script)}
+	}
+
+	return client
+}
+
+// runScript is a call of the tool that runs JavaScript, with an input of one of its tools.
+func runScript[T any](script string, input T) providerdouble.Call {
+	made := call("exec", input)
+	made.Input = fmt.Appendf(nil, script, made.Input)
+
+	return made
+}
+
+// shellInput is the input of the tool that runs a shell.
+type shellInput struct {
+	Command string `json:"cmd"`
+}
+
 // codex is OpenAI's Codex, which speaks Responses.
 func codex() Client {
 	return Client{
 		Name:    "Codex",
-		Package: "@openai/codex",
+		Package: codexPackage,
 		known:   client.Codex,
 		skips: map[string]string{
 			"compaction asked for": "codex exec has no /compact",
 		},
-		prepare: prepareCodex,
+		prepare: func(s *session) error { return prepareCodex(s, "gpt-5.5") },
 		say: func(s *session, text string, again bool) (command, error) {
 			arguments := []string{"exec"}
 			if again {
@@ -27,9 +81,7 @@ func codex() Client {
 			return s.program("codex", nil, arguments...), nil
 		},
 		shell: func(line string) providerdouble.Call {
-			return call("exec_command", struct {
-				Command string `json:"cmd"`
-			}{line})
+			return call("exec_command", shellInput{line})
 		},
 		errand: func(prompt string) providerdouble.Call {
 			return agentCall("spawn_agent", struct {
@@ -53,12 +105,12 @@ func codex() Client {
 	}
 }
 
-func prepareCodex(s *session) error {
+func prepareCodex(s *session, model string) error {
 	config, err := s.snippet("Codex", "toml")
 	if err != nil {
 		return err
 	}
-	first := "model = \"gpt-5.5\"\ncheck_for_update_on_startup = false\n"
+	first := fmt.Sprintf("model = %q\ncheck_for_update_on_startup = false\n", model)
 	if s.window > 0 {
 		first += fmt.Sprintf("model_auto_compact_token_limit = %d\n", s.window)
 	}

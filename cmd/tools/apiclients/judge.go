@@ -1,6 +1,7 @@
 package apiclients
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"net/http"
@@ -180,6 +181,30 @@ func keptTheErrandApart(t *Trial) (string, error) {
 	}
 
 	return "", nil
+}
+
+// sharedThePrompt wants a subagent that knows the main agent's conversation to go on from what it was
+// shortened to, which the provider has in its cache.
+func sharedThePrompt(t *Trial) (string, error) {
+	if _, err := keptTheErrandApart(t); err != nil {
+		return "", err
+	}
+	epochs, shared := 0, 0
+	for _, exchange := range t.Exchanges {
+		switch knows := bytes.Contains(exchange.Body, []byte(toSubagent)); {
+		case !knows && exchange.isEpoch():
+			epochs++
+		case knows && exchange.isEpoch():
+			return "", errors.New("a subagent that knew the conversation had its prompt shortened once more")
+		case knows:
+			shared++
+		}
+	}
+	if epochs == 0 {
+		return "", errors.New("there was no epoch")
+	}
+
+	return fmt.Sprintf("%d of its requests knew the conversation", shared), nil
 }
 
 // recovered wants the client to see the provider's refusal as it was and to go on.

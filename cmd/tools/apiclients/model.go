@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 
@@ -67,8 +68,8 @@ func (m *model) reply(r providerdouble.Request) providerdouble.Reply {
 	case !hasTools(r.Body) && !m.bare:
 		m.aside++
 		return providerdouble.Reply{Text: "Reading a note"}
-	case strings.Contains(r.User, errandMark) && !bytes.Contains(r.Body, []byte(recordMark)):
-		// A subagent's prompt is short; the record of the main agent's holds its errands.
+	case strings.Contains(r.User, errandMark) && (!bytes.Contains(r.Body, []byte(recordMark)) || bytes.Contains(r.Body, []byte(toSubagent))):
+		// The prompt of a subagent that knows nothing is short; the record of the main agent's holds its errands.
 		m.errands++
 		return m.runErrand(r)
 	default:
@@ -91,13 +92,19 @@ func (m *model) runErrand(r providerdouble.Request) providerdouble.Reply {
 	return providerdouble.Reply{Text: "The errand found: " + lastOf(r.Results)}
 }
 
-// hasTools reports whether a request offers tools.
+// hasTools reports whether a request offers tools: beside its input, or in it.
 func hasTools(body []byte) bool {
 	var about struct {
 		Tools []json.RawMessage `json:"tools"`
+		Input json.RawMessage   `json:"input"`
+	}
+	if json.Unmarshal(body, &about) != nil {
+		return false
 	}
 
-	return json.Unmarshal(body, &about) == nil && len(about.Tools) > 0
+	return len(about.Tools) > 0 || slices.ContainsFunc(objects(about.Input), func(item map[string]json.RawMessage) bool {
+		return text(item["type"]) == "additional_tools"
+	})
 }
 
 func lastOf(texts []string) string {

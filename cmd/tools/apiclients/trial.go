@@ -154,11 +154,17 @@ func tooLong(refusal error) bool {
 	return regexp.MustCompile(`(?i)too long|maximum context length|context window`).MatchString(refusal.Error())
 }
 
+// toSubagent is in what Codex sends for a subagent that knows the main agent's conversation: its task names
+// it, with its path below the main agent.
+const toSubagent = `"recipient":"/root/`
+
 // isErrand reports whether an exchange belongs to a subagent.
 func (t *Trial) isErrand(exchange Exchange) bool {
 	// The main agent's requests hold the errand too, as the input of its call: there
 	// the prompt stands inside of a tool's input, behind the user's own words.
-	return bytes.Contains(exchange.Body, []byte(errandMark)) && !bytes.Contains(exchange.Body, []byte(t.Case.says(t.Client)[0]))
+	isAlone := bytes.Contains(exchange.Body, []byte(errandMark)) && !bytes.Contains(exchange.Body, []byte(t.Case.says(t.Client)[0]))
+
+	return isAlone || bytes.Contains(exchange.Body, []byte(toSubagent))
 }
 
 // number reads a header that holds a number; 0 if it does not.

@@ -113,9 +113,9 @@ func (r *record) addAssistant(index int, message conversation.Message) {
 		block := &message.Blocks[i]
 		switch block.Kind {
 		case conversation.Text:
-			more := block.Text
+			more := conversation.WithoutHeader(block.Text)
 			if said == "" {
-				said, more = sentence(block.Text, saidCharacters)
+				said, more = sentence(more, saidCharacters)
 			}
 			rest = append(rest, more)
 		case conversation.Media:

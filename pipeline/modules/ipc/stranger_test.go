@@ -221,6 +221,8 @@ func responsesStrangers() []stranger {
 		{name: "tools found by the client", answer: item("tool_search_call", `"id":"ts_%[1]d","call_id":"s%[1]d","execution":"client","arguments":{},"status":"completed"`) + "," +
 			item("tool_search_output", `"call_id":"s%[1]d","execution":"client","status":"completed","tools":[{"type":"function","name":"later","parameters":{}}]`)},
 		{name: "more tools", behind: item("additional_tools", `"role":"developer","tools":[{"type":"function","name":"later","parameters":{"type":"object","properties":{}}}]`)},
+		{name: "what another agent came to", behind: item("agent_message", `"author":"/root/a","recipient":"/root","content":[{"type":"input_text","text":"It is %[1]d."}]`)},
+		{name: "a task of another agent's", behind: item("agent_message", `"author":"/root","recipient":"/root/a","content":[{"type":"input_text","text":"Do %[1]d:"},{"type":"encrypted_content","encrypted_content":"eA=="}]`), protected: true},
 		{name: "another configuration", behind: item("configuration_update", `"reasoning":{"effort":"high"}`)},
 		{name: "shell call", answer: item("shell_call", `"call_id":"sh%[1]d","action":{"commands":["ls"]},"status":"completed"`) + "," + item("shell_call_output", `"call_id":"sh%[1]d","output":[{"stdout":"x","stderr":"","outcome":{"type":"exit","exit_code":0}}]`)},
 		{name: "an invented item", answer: item("hologram", `"shape":"x%[1]d"`)},

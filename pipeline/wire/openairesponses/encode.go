@@ -22,7 +22,9 @@ func (Codec) Encode(message conversation.Message) (json.RawMessage, error) {
 	case message.Raw[0] == '"':
 		return encodeNew(message)
 	case read.kind == "message" || read.kind == "" && read.role != "":
-		return encodeMessage(message, read)
+		return encodeMessage(message, read, message.Role)
+	case read.kind == agentMessage:
+		return encodeMessage(message, read, conversation.User) // it is input
 	case len(message.Blocks) != 1:
 		return nil, wire.ErrFixed
 	case message.Blocks[0].Raw != nil:
@@ -77,7 +79,7 @@ func encodeResult(raw json.RawMessage, read item, text string) (json.RawMessage,
 }
 
 // encodeMessage writes the changed parts of a message.
-func encodeMessage(message conversation.Message, read item) (json.RawMessage, error) {
+func encodeMessage(message conversation.Message, read item, role conversation.Role) (json.RawMessage, error) {
 	if len(message.Blocks) == 1 && message.Blocks[0].Raw == nil && !wire.HasElements(read.content) {
 		if strings.TrimSpace(message.Blocks[0].Text) == "" {
 			return nil, wire.ErrEmpty
@@ -98,7 +100,7 @@ func encodeMessage(message conversation.Message, read item) (json.RawMessage, er
 				was = sent[origin].Raw
 			}
 			var err error
-			if part, err = encodePart(block, was, message.Role); err != nil {
+			if part, err = encodePart(block, was, role); err != nil {
 				return nil, fmt.Errorf("block %d: %w", i, err)
 			}
 		}

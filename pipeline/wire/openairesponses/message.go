@@ -30,6 +30,8 @@ func (Codec) Parse(raw json.RawMessage) (conversation.Message, error) {
 			message.Traits |= conversation.HasOpaque
 		}
 		message.Blocks = []conversation.Block{{Kind: conversation.Thinking, Text: thoughts(read), Raw: raw}}
+	case read.kind == agentMessage:
+		parseAgentMessage(&message, read)
 	case callOf(read.kind).body != "":
 		message.Role, message.Traits = conversation.Assistant, conversation.IsPart
 		message.Blocks = []conversation.Block{parseCall(raw, read)}
@@ -203,6 +205,23 @@ func parseMessage(message *conversation.Message, read item) {
 	}
 	for _, part := range wire.Elements(read.content) {
 		message.Blocks = append(message.Blocks, parsePart(part))
+	}
+}
+
+// agentMessage is the kind of an item in which one agent of the client's speaks to another.
+const agentMessage = "agent_message"
+
+// parseAgentMessage reads what another agent of the client's says to this one: a task, or what
+// came of one. Codex 0.171 sends it on its newest models. A task is sealed: its agent
+// has nothing else that says what to do, so that such a message stays as it is.
+func parseAgentMessage(message *conversation.Message, read item) {
+	message.Role, message.Traits = conversation.Assistant, conversation.IsPart
+	for _, part := range wire.Elements(read.content) {
+		block := parsePart(part)
+		if block.Kind != conversation.Text {
+			message.Traits |= conversation.IsPinned
+		}
+		message.Blocks = append(message.Blocks, block)
 	}
 }
 

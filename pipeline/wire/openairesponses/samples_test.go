@@ -111,6 +111,14 @@ func items() []wiretest.Message {
 		{Name: "an MCP call with its output", Raw: `{"type":"mcp_call","id":"mcp_1","server_label":"s","name":"n","arguments":"{}","output":"x"}`, Role: conversation.Assistant, Flags: part | opaque, Blocks: []string{`opaque mcp_call`}},
 		{Name: "a question for approval", Raw: `{"type":"mcp_approval_request","id":"mcpr","server_label":"s","name":"n","arguments":"{}"}`, Role: conversation.Assistant, Flags: part | opaque, Blocks: []string{`opaque mcp_approval_request`}},
 		{Name: "additional_tools", Raw: `{"type":"additional_tools","role":"developer","tools":[]}`, Role: conversation.System, Flags: pinned | opaque, Blocks: []string{`opaque additional_tools`}},
+		{
+			Name: "what another agent came to", Role: conversation.Assistant, Flags: part, Blocks: []string{`text "Message Type: FINAL_ANSWER\nTask name: /root\nSender: /root/look\nPayload:\nIt is there."`},
+			Raw: `{"type":"agent_message","id":"amsg_1","author":"/root/look","recipient":"/root","content":[{"type":"input_text","text":"Message Type: FINAL_ANSWER\nTask name: /root\nSender: /root/look\nPayload:\nIt is there."}]}`,
+		},
+		{
+			Name: "an agent's task", Role: conversation.Assistant, Flags: part | pinned | opaque, Blocks: []string{`text "Message Type: NEW_TASK\nTask name: /root/look\nSender: /root\nPayload:\n"`, `opaque encrypted_content`},
+			Raw: `{"type":"agent_message","id":"amsg_2","author":"/root","recipient":"/root/look","content":[{"type":"input_text","text":"Message Type: NEW_TASK\nTask name: /root/look\nSender: /root\nPayload:\n"},{"type":"encrypted_content","encrypted_content":"x"}]}`,
+		},
 		{Name: "configuration_update", Raw: `{"type":"configuration_update"}`, Role: conversation.System, Flags: pinned | opaque, Blocks: []string{`opaque configuration_update`}},
 		{Name: "an item of the future", Raw: `{"type":"future_item","n":12345678901234567890}`, Role: conversation.Assistant, Flags: part | opaque, Blocks: []string{`opaque future_item`}},
 	}
