@@ -37,7 +37,7 @@ func NewMetrics(registry prometheus.Registerer) *Metrics {
 	}
 }
 
-// Unannounced counts a write that was to tell other processes of lanes and failed.
+// Unannounced counts a write that was to tell other processes of lanes and failed, or that an answer waited for in vain.
 func (m *Metrics) Unannounced(error) { m.unannounced.Inc() }
 
 // observe counts one finished exchange.

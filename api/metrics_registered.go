@@ -127,7 +127,7 @@ func newRecordMetrics(registry prometheus.Registerer) recordMetrics {
 		archived:      counter("archive_bytes_total", "Bytes of originals given to the archive."),
 		archiveErrors: counter("archive_write_errors_total", "Writes to the archive that failed."),
 		dropped:       counter("usage_events_dropped_total", "Records lost because the database refused them, or the queue was full while it did or for five seconds, and the local disk had no room."),
-		unannounced:   counter("lanes_unannounced_total", "Writes that were to tell other processes which lane a request belongs to, and failed."),
+		unannounced:   counter("lanes_unannounced_total", "Writes that were to tell other processes which lane a request belongs to and failed, and answers that waited for one in vain."),
 		unkept:        counter("exchanges_unkept_total", "Exchanges that the local disk did not take until they were recorded: they are lost if the process is killed."),
 	}
 	registry.MustRegister(m.archived, m.archiveErrors, m.dropped, m.unannounced, m.unkept)

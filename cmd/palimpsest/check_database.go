@@ -18,7 +18,7 @@ import (
 )
 
 const (
-	oldestServer  = 140_000          // PostgreSQL 14, as server_version_num has it
+	oldestServer  = 150_000          // PostgreSQL 15, as server_version_num has it
 	clockDiffers  = 2 * time.Second  // needs attention
 	clockIsWrong  = 30 * time.Second // logins, limits and signed notices are wrong
 	loginRejected = "28"             // class of SQLSTATEs: invalid authorization
@@ -89,7 +89,7 @@ func checkServer(ctx context.Context, owner string) result {
 	case readOnly:
 		return failed("Let DATABASE_URL name the primary.", "it is a standby, which takes no changes")
 	case number < oldestServer:
-		return failed("Upgrade the server to PostgreSQL 14 or newer.", "PostgreSQL %s is too old", version)
+		return failed("Upgrade the server to PostgreSQL 15 or newer.", "PostgreSQL %s is too old", version)
 	case took > slowDatabase:
 		return warned("Pages and the recorder wait for it. Look at its load and the network.", "PostgreSQL %s answers after %s", version, lasts(took))
 	}

@@ -123,7 +123,7 @@ func TestStoppedBucketIsSeenAndNamed(t *testing.T) {
 	s.add("user", "Where does the heron nest?")
 	s.call("cat birds.txt", "Read about birds", "The heron nests in tall trees near water.")
 	s.add("user", "Thanks.")
-	operator.sendOf(&s)
+	request := operator.sendOf(&s).Get("X-Palimpsest-Request-Id")
 	other.sendOf(&s)
 	session := operator.onlySession()
 	operator.untilArchived(len(s.messages))
@@ -188,6 +188,9 @@ func TestStoppedBucketIsSeenAndNamed(t *testing.T) {
 	}
 	if _, page := operator.look("/sessions?q=heron"); !strings.Contains(page, "The bucket that holds the originals does not answer") {
 		t.Error("the search of sessions does not name the bucket")
+	}
+	if _, page := operator.look("/requests/" + request); strings.Count(page, "in a bucket that does not answer") != 2 {
+		t.Errorf("the page of a request does not say of what was asked and answered where it is: %.3000s", page)
 	}
 	for tool, arguments := range map[string]map[string]any{"recall_search": {"query": "heron"}, "recall_get": {"session": session, "pointer": "#0"}} {
 		if said := operator.recall(tool, arguments); !strings.Contains(said, "bucket") || !strings.Contains(said, "30 seconds") {
@@ -347,12 +350,23 @@ func TestStandbyThatIsBehindNeedsAttention(t *testing.T) {
 		lags []tenants.ReplicationLag
 		want tenants.Check
 	}{
-		"none":  {nil, tenants.Check{OK: true, Text: "no standby"}},
-		"close": {[]tenants.ReplicationLag{{Standby: "a", Seconds: seconds(0)}, {Standby: "b", Seconds: seconds(2)}}, tenants.Check{OK: true, Text: "2 s behind"}},
-		"late":  {[]tenants.ReplicationLag{{Standby: "a", Seconds: seconds(600)}, {Standby: "b", Seconds: seconds(2)}}, tenants.Check{Late: true, Text: "10 min behind"}},
-		"gone":  {[]tenants.ReplicationLag{{Standby: "a", Bytes: 9}}, tenants.Check{Text: "a is not connected"}},
+		"none":                {nil, tenants.Check{OK: true, Text: "no standby"}},
+		"close":               {[]tenants.ReplicationLag{{Standby: "a", Seconds: seconds(0)}, {Standby: "b", Seconds: seconds(2)}}, tenants.Check{OK: true, Text: "2 s behind"}},
+		"late":                {[]tenants.ReplicationLag{{Standby: "a", Seconds: seconds(600)}, {Standby: "b", Seconds: seconds(2)}}, tenants.Check{Late: true, Text: "10 min behind"}},
+		"one of them is gone": {[]tenants.ReplicationLag{{Standby: "a", Bytes: 9}, {Standby: "b", Seconds: seconds(600)}}, tenants.Check{Text: "a is not connected"}},
+		"gone":                {[]tenants.ReplicationLag{{Standby: "a", Bytes: 9}}, tenants.Check{Text: "a is not connected"}},
 	} {
-		got := replication(test.lags, nil).check
+		found := replication(test.lags, nil)
+		measured := 0
+		for _, value := range found.values {
+			if value.Desc() == replicationBytes {
+				measured++
+			}
+		}
+		if measured != len(test.lags) {
+			t.Errorf("%s: %d standbys are measured", name, measured)
+		}
+		got := found.check
 		if got.Name, got.Means = "", ""; got != test.want {
 			t.Errorf("%s: %+v, want %+v", name, got, test.want)
 		}

@@ -55,20 +55,23 @@ func replication(lags []tenants.ReplicationLag, err error) finding {
 		return finding{check: tenants.Check{Name: name, Text: "is not known", Means: "The database does not say."}}
 	}
 	found := finding{check: tenants.Check{Name: name, OK: true, Text: "no standby"}}
-	worst := time.Duration(-1)
+	worst, gone := time.Duration(-1), ""
 	for _, lag := range lags {
 		found.values = append(found.values, valueOf(replicationBytes, lag.Bytes, lag.Standby))
 		if lag.Seconds == nil {
-			found.check = tenants.Check{
-				Name: name, Text: lag.Standby + " is not connected",
-				Means: "The database keeps its log for it, which fills the disk, and nothing takes over if the database fails. Start the standby, or drop its slot.",
-			}
-			return found
+			gone = lag.Standby
+			continue
 		}
 		found.values = append(found.values, valueOf(replicationLag, *lag.Seconds, lag.Standby))
 		if behindBy := time.Duration(*lag.Seconds * float64(time.Second)); behindBy > worst {
 			worst = behindBy
 			found.check = behind(name, "If the database fails now, "+lag.Standby+" takes over without what it lacks. Look at the standby and the network.", worst, lateStandby)
+		}
+	}
+	if gone != "" {
+		found.check = tenants.Check{
+			Name: name, Text: gone + " is not connected",
+			Means: "The database keeps its log for it, which fills the disk, and nothing takes over if the database fails. Start the standby, or drop its slot.",
 		}
 	}
 	return found

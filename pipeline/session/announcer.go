@@ -2,6 +2,7 @@ package session
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"time"
 
@@ -38,7 +39,7 @@ type announcement struct {
 	done chan struct{} // closed once it is written, or has failed
 }
 
-// NewAnnouncer returns an Announcer that writes by announce, as Store.Announce does. failed, which may be nil, hears of writes that failed.
+// NewAnnouncer returns an Announcer that writes by announce, as Store.Announce does. failed, which may be nil, hears of writes that failed or that an answer did not wait for.
 func NewAnnouncer(announce func(ctx context.Context, workspace tenants.WorkspaceID, seen []Seen) error, absence *Absence, failed func(error)) *Announcer {
 	ctx, cancel := context.WithCancel(context.Background())
 	return &Announcer{
@@ -47,8 +48,14 @@ func NewAnnouncer(announce func(ctx context.Context, workspace tenants.Workspace
 	}
 }
 
+// errLate says that an answer went out before all processes could know of its request.
+var errLate = errors.New("the announcement of a lane took longer than an answer waits for it")
+
 // Announced is an announcement on its way. Its zero value has nobody to wait for.
-type Announced struct{ done <-chan struct{} }
+type Announced struct {
+	done   <-chan struct{}
+	failed func(error) // hears that it was not waited for to the end
+}
 
 // Wait returns once all processes find the lane, after announcePatience at most, or when ctx
 // ends.
@@ -68,6 +75,9 @@ func (a Announced) Wait(ctx context.Context) {
 	select {
 	case <-a.done:
 	case <-patience.C:
+		if a.failed != nil {
+			a.failed(errLate)
+		}
 	case <-ctx.Done():
 	}
 }
@@ -96,7 +106,7 @@ func (a *Announcer) Announce(seen Seen) Announced {
 	if a.absence.Lasts() {
 		return Announced{}
 	}
-	return Announced{done: next.done}
+	return Announced{done: next.done, failed: a.failed}
 }
 
 // Stop waits for what is being written, for announceTimeout at most. Nothing may be
@@ -108,22 +118,30 @@ func (a *Announcer) Stop() {
 	a.cancel()
 }
 
-// write writes what waits for a workspace until nothing does.
+// write writes what waits for a workspace until nothing does. After each write those that have waited
+// longer have their turn.
 func (a *Announcer) write(workspace tenants.WorkspaceID) {
-	a.writers <- struct{}{}
-	defer func() { <-a.writers }()
-	for {
-		a.mu.Lock()
-		batch := a.waiting[workspace]
-		if batch == nil {
-			delete(a.waiting, workspace)
-			a.mu.Unlock()
-			return
+	for more := true; more; {
+		a.writers <- struct{}{} // who has waited longest goes first
+		var batch *announcement
+		if batch, more = a.next(workspace); more {
+			a.tell(workspace, batch)
 		}
-		a.waiting[workspace] = nil
-		a.mu.Unlock()
-		a.tell(workspace, batch)
+		<-a.writers
 	}
+}
+
+// next returns what waits for a workspace, and forgets the workspace if nothing does.
+func (a *Announcer) next(workspace tenants.WorkspaceID) (batch *announcement, more bool) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	batch = a.waiting[workspace]
+	if batch == nil {
+		delete(a.waiting, workspace)
+		return nil, false
+	}
+	a.waiting[workspace] = nil
+	return batch, true
 }
 
 // tell writes one announcement.

@@ -62,6 +62,8 @@ func (h *Handler) asked(ctx context.Context, codec wire.Codec, exchange *tenants
 		return message{Why: "What was asked is not in the archive, or not yet."}, nil
 	case errors.Is(err, archive.ErrDamaged):
 		return message{Why: "What was asked is damaged in the archive."}, nil
+	case errors.Is(err, archive.ErrAway):
+		return message{Why: "What was asked is in a bucket that does not answer. Nothing is lost. Try again in a minute."}, nil
 	case err != nil:
 		return message{}, fmt.Errorf("newest message of request %s: %w", exchange.ID, err)
 	}
@@ -73,6 +75,9 @@ func (h *Handler) answered(ctx context.Context, codec wire.Codec, exchange *tena
 		return message{Why: unanswered(exchange)}, nil
 	}
 	objects, err := h.deps.Archive.Objects(ctx, exchange.Workspace, []conversation.Hash{conversation.Hash(exchange.Answer)})
+	if errors.Is(err, archive.ErrAway) {
+		return message{Why: "The answer is in a bucket that does not answer. Nothing is lost. Try again in a minute."}, nil
+	}
 	if err != nil {
 		return message{}, fmt.Errorf("answer of request %s: %w", exchange.ID, err)
 	}

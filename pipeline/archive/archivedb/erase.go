@@ -63,7 +63,7 @@ func (p *pass) erase(ctx context.Context) error {
 			return err
 		}
 	}
-	if _, err := p.abandon(ctx); err != nil {
+	if err := p.abandon(ctx); err != nil {
 		return err
 	}
 	if err := p.exec(ctx, p.workspace, sqlRetireAll, p.workspace); err != nil {

@@ -70,3 +70,8 @@ const (
 	StatementChains    = sqlChains
 	StatementLinked    = sqlLinked
 )
+
+// FetchOne reads a byte of a segment from a bucket.
+func FetchOne(ctx context.Context, bucket archive.Bucket) error {
+	return fetchNeighbors(ctx, bucket, "segment", []*storedBytes{{length: 1}}, 1)
+}

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/google/uuid"
 	"golang.org/x/sync/errgroup"
@@ -97,11 +98,17 @@ func fetch(ctx context.Context, bucket archive.Bucket, key *archive.Key, workspa
 	return group.Wait()
 }
 
+// rangeTimeout is how long a bucket has to send some of a segment: one that takes requests and sends
+// nothing is away.
+const rangeTimeout = 10 * time.Second
+
 // fetchNeighbors reads originals of a segment that stand close to each other, up to where the
 // last of them ends.
 func fetchNeighbors(ctx context.Context, bucket archive.Bucket, name string, neighbors []*storedBytes, end int) error {
 	start := neighbors[0].start
-	content, err := bucket.Range(ctx, name, start, end-start)
+	reading, cancel := context.WithTimeout(ctx, rangeTimeout)
+	defer cancel()
+	content, err := bucket.Range(reading, name, start, end-start)
 	if errors.Is(err, archive.ErrNotFound) {
 		err = fmt.Errorf("%w: the bucket has lost them", archive.ErrDamaged)
 	}

@@ -1,6 +1,7 @@
 package archivedb
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -24,6 +25,8 @@ const (
 	moverFor = 10 * time.Minute
 	// moverWorkers is how many workspaces one process works on at once.
 	moverWorkers = 4
+	// moverFailures is how many workspaces fail, with nothing moved in between, before a pass ends.
+	moverFailures = 8
 )
 
 // The statements of the mover.
@@ -62,7 +65,8 @@ func NewMover(door batchdb.TxRunner, keys *archive.Keys, bucket archive.Bucket) 
 
 // Pass moves what is due from the database into the bucket, deletes
 // from it what nobody refers to any more, and returns how many objects it moved. Workspaces
-// take turns of a few segments each. The pass ends at the first failure of the bucket. Objects
+// take turns of a few segments each. What fails for one stops no other, but the pass ends once
+// moverFailures have failed in a row: then it is the bucket that fails. Objects
 // that are damaged stay where they are; the pass goes on and ends with archive.ErrDamaged.
 func (m *Mover) Pass(ctx context.Context) (int, error) {
 	if m.bucket == nil {
@@ -72,40 +76,61 @@ func (m *Mover) Pass(ctx context.Context) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	var mu sync.Mutex
-	total := 0
-	var damage error
+	var done passed
 	for len(waiting) > 0 {
-		var more []tenants.WorkspaceID
-		turns, turn := errgroup.WithContext(ctx)
+		var turns errgroup.Group
 		turns.SetLimit(moverWorkers)
 		for _, workspace := range waiting {
 			turns.Go(func() error {
-				if turn.Err() != nil {
-					return turn.Err()
-				}
-				moved, again, err := m.turn(turn, workspace)
-				mu.Lock()
-				defer mu.Unlock()
-				total += moved
-				if again {
-					more = append(more, workspace)
-				}
-				if errors.Is(err, archive.ErrDamaged) {
-					damage, err = fmt.Errorf("workspace %s: %w", workspace, err), nil
-				}
-				if err != nil {
-					return fmt.Errorf("workspace %s: %w", workspace, err)
+				if ctx.Err() == nil && done.goesOn() {
+					moved, again, err := m.turn(ctx, workspace)
+					done.note(workspace, moved, again, err)
 				}
 				return nil
 			})
 		}
-		if err := turns.Wait(); err != nil {
-			return total, err
-		}
-		waiting = more
+		_ = turns.Wait() // done has the errors
+		waiting, done.again = done.again, nil
 	}
-	return total, damage
+	return done.moved, cmp.Or(errors.Join(done.failures...), context.Cause(ctx), done.damage)
+}
+
+// passed is what a pass has come to. Its zero value is that of one that begins.
+type passed struct {
+	mu       sync.Mutex
+	moved    int
+	again    []tenants.WorkspaceID // that may have more
+	failures []error
+	inARow   int // failures since something went well
+	damage   error
+}
+
+// goesOn reports whether other workspaces may fare better than those that failed.
+func (p *passed) goesOn() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.inARow < moverFailures
+}
+
+// note notes what the turn of a workspace came to.
+func (p *passed) note(workspace tenants.WorkspaceID, moved int, again bool, err error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.moved += moved
+	if moved > 0 {
+		p.inARow = 0
+	}
+	switch {
+	case again: // and if it has failed, its last turn says so
+		p.again = append(p.again, workspace)
+	case errors.Is(err, archive.ErrDamaged):
+		p.damage = fmt.Errorf("workspace %s: %w", workspace, err)
+	case err != nil:
+		p.failures = append(p.failures, fmt.Errorf("workspace %s: %w", workspace, err))
+		if moved == 0 {
+			p.inARow++
+		}
+	}
 }
 
 // turn does some of the work of a workspace that no other process has claimed, and reports
@@ -128,7 +153,7 @@ func (m *Mover) turn(ctx context.Context, workspace tenants.WorkspaceID) (moved 
 	if err == nil && len(pass.damaged) > 0 {
 		err = fmt.Errorf("%d objects: %w", len(pass.damaged), archive.ErrDamaged)
 	}
-	return pass.moved, more && err == nil, err
+	return pass.moved, more && (err == nil || pass.moved > 0), err
 }
 
 func (m *Mover) claim(ctx context.Context, workspace tenants.WorkspaceID) (bool, error) {
@@ -224,22 +249,22 @@ func (m *Mover) newPass(ctx context.Context, workspace tenants.WorkspaceID) (*pa
 	return &pass{Mover: m, workspace: workspace, key: key, damaged: [][]byte{}}, err
 }
 
-// run does what is short to its end, and moves and compacts some segments.
+// run does what is short to its end, and moves and compacts some segments. What cannot be deleted
+// from the bucket keeps nothing from being moved to it.
 func (p *pass) run(ctx context.Context) (more bool, err error) {
-	for _, step := range []func(context.Context) (more bool, err error){p.abandon, p.forget} {
-		for again := true; again; {
-			if again, err = step(ctx); err != nil {
-				return false, err
-			}
+	left := p.abandon(ctx)
+	for again := true; again; {
+		if again, err = p.forget(ctx); err != nil {
+			return false, errors.Join(left, err)
 		}
 	}
 	moreToMove, err := p.move(ctx)
 	if err != nil {
-		return false, err
+		return false, errors.Join(left, err)
 	}
 	moreDead, err := p.compact(ctx)
 	if err != nil {
-		return false, err
+		return false, errors.Join(left, err)
 	}
-	return moreToMove || moreDead, p.retire(ctx, p.Segments.Keep)
+	return moreToMove || moreDead, errors.Join(left, p.retire(ctx, p.Segments.Keep))
 }

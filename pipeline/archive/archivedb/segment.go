@@ -257,18 +257,22 @@ func (p *pass) upload(ctx context.Context, id uuid.UUID, content []byte) error {
 
 // abandon deletes what was written of segments whose writer has failed or was killed: no row
 // refers to them.
-func (p *pass) abandon(ctx context.Context) (more bool, err error) {
+func (p *pass) abandon(ctx context.Context) error {
 	var left [][16]byte
-	err = p.door.InTenant(ctx, p.workspace, func(tx *gorm.DB) error {
+	err := p.door.InTenant(ctx, p.workspace, func(tx *gorm.DB) error {
+		var err error
 		left, err = segmentsOf(tx, sqlWriting, p.workspace)
 		return err
 	})
 	for _, id := range left {
-		if err := p.drop(ctx, id); err != nil {
-			return false, err
+		if err == nil {
+			err = p.drop(ctx, id)
 		}
 	}
-	return false, err
+	if err != nil {
+		return fmt.Errorf("delete abandoned segments: %w", err)
+	}
+	return nil
 }
 
 // forget deletes the rows of some originals that nobody refers to any more: their bytes are dead.

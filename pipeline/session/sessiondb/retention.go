@@ -28,33 +28,58 @@ const (
 type retention struct {
 	workspace tenants.WorkspaceID
 	days      int
+	before    time.Time // what has not been used since has expired
 }
 
 // Upkeep deletes what has expired.
 type Upkeep struct{ *core }
 
+// sweepTurn is how many sessions of a workspace are deleted before the next one has its turn.
+const sweepTurn = 50
+
 // Sweep deletes up to limit sessions, each with everything that is kept of it,
 // whose workspace keeps none that has not been used for so long, and returns how
 // many; what providers said so long ago where they refused is gone as well. It may run in several processes at once: each session is deleted by one.
-// Sessions deleted before a failure stay deleted.
+// Workspaces take turns, and what fails for one keeps no other from forgetting. Sessions deleted before
+// a failure stay deleted.
 func (s Upkeep) Sweep(ctx context.Context, now time.Time, limit int) (deleted int, err error) {
-	retentions, err := s.retentions(ctx)
+	due, err := s.retentions(ctx)
 	if err != nil {
 		return 0, fmt.Errorf("sweep: %w", err)
 	}
-	for _, kept := range retentions {
-		before := now.UTC().AddDate(0, 0, -kept.days) // days of 24 hours, in whichever zone this machine is
-		if err := s.expireErrors(ctx, kept.workspace, before); err != nil {
-			return deleted, fmt.Errorf("sweep workspace %s: %w", kept.workspace, err)
+	var failures []error
+	for i := range due {
+		due[i].before = now.UTC().AddDate(0, 0, -due[i].days) // days of 24 hours, in whichever zone this machine is
+		if err := s.expireErrors(ctx, due[i].workspace, due[i].before); err != nil {
+			failures = append(failures, fmt.Errorf("sweep errors of workspace %s: %w", due[i].workspace, err))
 		}
-		for more := true; more && deleted < limit; {
-			if more, err = s.deleteExpired(ctx, kept.workspace, before); err != nil {
-				return deleted, fmt.Errorf("sweep workspace %s: %w", kept.workspace, err)
-			}
-			if more {
-				deleted++
+	}
+	for len(due) > 0 && deleted < limit && ctx.Err() == nil {
+		var more []retention
+		for _, kept := range due {
+			turn := min(sweepTurn, limit-deleted)
+			some, err := s.deleteSome(ctx, kept, turn)
+			deleted += some
+			switch {
+			case err != nil:
+				failures = append(failures, fmt.Errorf("sweep workspace %s: %w", kept.workspace, err))
+			case some == turn:
+				more = append(more, kept)
 			}
 		}
+		due = more
+	}
+	return deleted, errors.Join(append(failures, context.Cause(ctx))...)
+}
+
+// deleteSome deletes up to so many expired sessions of a workspace.
+func (s Upkeep) deleteSome(ctx context.Context, kept retention, most int) (deleted int, err error) {
+	for deleted < most {
+		was, err := s.deleteExpired(ctx, kept.workspace, kept.before)
+		if err != nil || !was {
+			return deleted, err
+		}
+		deleted++
 	}
 	return deleted, nil
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"crypto/sha256"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -18,6 +19,7 @@ import (
 	"palimpsest/pipeline/archive/archivedb"
 	"palimpsest/pipeline/archive/archivetest"
 	"palimpsest/pipeline/archive/blob"
+	"palimpsest/pipeline/batchdb"
 	"palimpsest/pipeline/conversation"
 	"palimpsest/pipeline/session"
 	"palimpsest/pipeline/session/sessiondb"
@@ -145,6 +147,60 @@ func TestASweepDeletesWhatHasExpiredAndNothingElse(t *testing.T) {
 	}
 	if objects := f.count(t, "archive_objects"); objects != 6 {
 		t.Errorf("%d messages are left, want those of two sessions", objects)
+	}
+}
+
+// brokenFor is a database that fails for one workspace.
+type brokenFor struct {
+	batchdb.TxRunner
+
+	workspace tenants.WorkspaceID
+}
+
+var errBroken = errors.New("it is broken")
+
+func (b brokenFor) InTenant(ctx context.Context, tenant tenants.Tenant, work func(tx *gorm.DB) error) error {
+	if tenant == tenants.Tenant(b.workspace) {
+		return errBroken
+	}
+	return b.TxRunner.InTenant(ctx, tenant, work)
+}
+
+// S31: a workspace of which nothing can be deleted, and one of which much can, keep no other from forgetting.
+func TestASweepOfOneWorkspaceStopsNoOther(t *testing.T) {
+	t.Parallel()
+	f := setup(t)
+	const many = 60
+	expired := func(in tenants.WorkspaceID, count int) {
+		f.keep(t, in, 1)
+		for range count {
+			c := f.conversationOf(1)
+			seen := c.seen()
+			seen.Scope.Workspace = in
+			seen.At = time.Now().AddDate(0, 0, -9)
+			if err := f.store.Record(t.Context(), in, []session.Seen{seen}); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	busy, quiet := addWorkspace(t, f.door), addWorkspace(t, f.door) // ids grow with time
+	expired(f.scope.Workspace, 1)
+	expired(busy, many)
+	expired(quiet, 1)
+
+	broken := sessiondb.New(brokenFor{f.door, f.scope.Workspace}, archivetest.Keys())
+	deleted, err := broken.Upkeep().Sweep(t.Context(), time.Now(), many)
+	if !errors.Is(err, errBroken) || !strings.Contains(err.Error(), f.scope.Workspace.String()) {
+		t.Errorf("the sweep ends with %v, want the workspace and %v", err, errBroken)
+	}
+	if deleted != many {
+		t.Errorf("%d sessions were deleted, want as many as were asked for, %d", deleted, many)
+	}
+	var left int
+	if err := f.door.InTenant(t.Context(), quiet, func(tx *gorm.DB) error {
+		return tx.Raw("SELECT count(*) FROM sessions WHERE workspace_id = ?", quiet).Scan(&left).Error
+	}); err != nil || left != 0 {
+		t.Errorf("the last workspace has %d expired sessions left, %v", left, err)
 	}
 }
 
