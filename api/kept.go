@@ -79,23 +79,26 @@ func (r *Records) spooled(ctx context.Context, workspace tenants.WorkspaceID, re
 }
 
 // keepLate writes to the local disk what that had no room for before its clients had their answers, and
-// the database does not take either.
-func (r *Recorder) keepLate(jobs []job) {
+// the database does not take either. It reports whether all of it is there.
+func (r *Recorder) keepLate(jobs []job) (all bool) {
 	if r.spool == nil {
-		return
+		return false
 	}
+	all = true
 	for i := range jobs {
 		late := &jobs[i]
 		if late.exchange == nil || late.kept != (spool.Record{}) {
+			all = all && late.exchange != nil
 			continue
 		}
 		what := kept{Exchange: late.exchange, Said: late.said, Answered: late.seen}
 		record, err := r.spool.Put(context.Background(), late.workspace(), func(plain *bytes.Buffer) error { return what.encode(plain, late.request) })
 		if err != nil {
-			return // there is no room yet
+			return false // there is no room yet
 		}
 		late.kept = record
 	}
+	return all
 }
 
 // encode writes what is kept, followed by the entries of the request one by one: in one value

@@ -2,6 +2,7 @@ package api
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"sync"
 	"sync/atomic"
@@ -25,6 +26,7 @@ const (
 	recorderLinger   = 10 * time.Millisecond // a batch waits for more
 	recorderWorkers  = 4
 	recorderTries    = 28          // attempts at a batch: about 25 s in all
+	certainTries     = 5           // attempts at one that the database answers and does not take: about 1.5 s in all
 	recorderPause    = time.Second // between two of them at most
 	recorderTimeout  = 30 * time.Second
 )
@@ -251,7 +253,7 @@ func (r *Recorder) write(batch []job) {
 	}
 	for _, workspace := range order {
 		jobs := byWorkspace[workspace]
-		err := r.retry(func(ctx context.Context) error { return r.record(ctx, workspace, jobs) }, func() { r.keepLate(jobs) })
+		err := r.retry(func(ctx context.Context) error { return r.record(ctx, workspace, jobs) }, func() bool { return r.keepLate(jobs) })
 		exchanges := 0
 		for _, job := range jobs {
 			job.end(err == nil)
@@ -322,8 +324,9 @@ func (r *Recorder) seal(workspace tenants.WorkspaceID, exchange uuid.UUID, said 
 }
 
 // retry runs write until it succeeds, with growing pauses, and failed each time that it does not; while
-// stopping, once.
-func (r *Recorder) retry(write func(context.Context) error, failed func()) error {
+// stopping, once. A batch that the database answers and does not take holds others up no longer than
+// certainTries, once failed reports that it is on the local disk.
+func (r *Recorder) retry(write func(context.Context) error, failed func() (isKept bool)) error {
 	pause := 100 * time.Millisecond
 	for try := 1; ; try++ {
 		ctx, cancel := context.WithTimeout(context.Background(), recorderTimeout)
@@ -333,8 +336,9 @@ func (r *Recorder) retry(write func(context.Context) error, failed func()) error
 		if err == nil {
 			return nil
 		}
-		failed()
-		if try == recorderTries {
+		isKept := failed()
+		isAway := errors.Is(err, tenants.ErrAway) || errors.Is(err, session.ErrAway)
+		if try == recorderTries || try >= certainTries && isKept && !isAway {
 			return err
 		}
 		select {

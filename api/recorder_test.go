@@ -195,3 +195,31 @@ func TestNobodyWaitsForADatabaseThatFails(t *testing.T) {
 		recorder.Stop()
 	})
 }
+
+// A batch that the database refuses holds up those behind it for a moment, if it is on the local disk; one that
+// the database does not answer, and one that would be lost, for as long as it may take.
+func TestBatchThatIsRefusedHoldsUpNoOther(t *testing.T) {
+	t.Parallel()
+	refused := errors.New("the database refuses it")
+	for name, test := range map[string]struct {
+		err     error
+		isKept  bool
+		atMost  time.Duration
+		atLeast time.Duration
+	}{
+		"refused, on the disk":   {refused, true, 3 * time.Second, time.Second},
+		"refused, nowhere else":  {refused, false, time.Minute, 20 * time.Second},
+		"no answer, on the disk": {fmt.Errorf("%w: it is away", tenants.ErrAway), true, time.Minute, 20 * time.Second},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			recorder := NewRecorder(nil, nil, nil, nil, NewMetrics(prometheus.NewRegistry()), slog.New(slog.DiscardHandler))
+			began := time.Now()
+			if err := recorder.retry(func(context.Context) error { return test.err }, func() bool { return test.isKept }); !errors.Is(err, test.err) {
+				t.Errorf("%s: %v", name, err)
+			}
+			if took := time.Since(began); took < test.atLeast || took > test.atMost {
+				t.Errorf("%s: held up for %s", name, took)
+			}
+		})
+	}
+}
