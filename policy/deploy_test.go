@@ -1,6 +1,7 @@
 package policy_test
 
 import (
+	"maps"
 	"os/exec"
 	"path/filepath"
 	"regexp"
@@ -79,20 +80,55 @@ func found(text, pattern string) []string {
 
 // manifest is what the tests ask of a Kubernetes object; its schema is the program's matter.
 type manifest struct {
-	Kind string            `yaml:"kind"`
+	named `yaml:",inline"`
+
 	Data map[string]string `yaml:"data"`
 	Spec struct {
+		Service  string   `yaml:"serviceName"`
+		Target   target   `yaml:"scaleTargetRef"`
+		Selector selector `yaml:"selector"`
+		Pods     selector `yaml:"podSelector"`
+		Ports    []struct {
+			Target string `yaml:"targetPort"`
+		} `yaml:"ports"`
+		Claims   []named `yaml:"volumeClaimTemplates"`
 		Template struct {
+			Metadata struct {
+				Labels map[string]string `yaml:"labels"`
+			} `yaml:"metadata"`
 			Spec struct {
 				Grace      int         `yaml:"terminationGracePeriodSeconds"`
 				Containers []container `yaml:"containers"`
+				Volumes    []target    `yaml:"volumes"`
 			} `yaml:"spec"`
 		} `yaml:"template"`
 	} `yaml:"spec"`
 }
 
+// named is an object that others name.
+type named struct {
+	Kind     string `yaml:"kind"`
+	Metadata struct {
+		Name string `yaml:"name"`
+	} `yaml:"metadata"`
+}
+
+// target is what an object names another by.
+type target struct {
+	Kind string `yaml:"kind"`
+	Name string `yaml:"name"`
+}
+
+// selector picks pods: a Service's by the labels themselves.
+type selector struct {
+	Name   string            `yaml:"app.kubernetes.io/name"`
+	Labels map[string]string `yaml:"matchLabels"`
+}
+
 type container struct {
-	Env []struct {
+	Ports  []target `yaml:"ports"`
+	Mounts []target `yaml:"volumeMounts"`
+	Env    []struct {
 		Name  string `yaml:"name"`
 		Value string `yaml:"value"`
 	} `yaml:"env"`
@@ -109,25 +145,32 @@ type probe struct {
 	Failures int `yaml:"failureThreshold"`
 }
 
-func TestKubernetesManifestsAreWhatTheAPITakes(t *testing.T) {
-	t.Parallel()
-	const file = "deploy/kubernetes/palimpsest.yaml"
-	checked(t, "manifests", file)
+const manifestsFile = "deploy/kubernetes/palimpsest.yaml"
 
+// manifests reads the objects, by their kinds.
+func manifests(t *testing.T) map[string]manifest {
+	t.Helper()
 	objects := map[string]manifest{}
-	for document := range strings.SplitSeq(readFile(t, file), "\n---\n") {
+	for document := range strings.SplitSeq(readFile(t, manifestsFile), "\n---\n") {
 		var object manifest
 		if err := yaml.Unmarshal([]byte(document), &object); err != nil {
 			t.Fatal(err)
 		}
 		objects[object.Kind] = object
 	}
-	for _, kind := range []string{"Deployment", "Service", "PodDisruptionBudget", "HorizontalPodAutoscaler", "NetworkPolicy"} {
+	return objects
+}
+
+func TestKubernetesManifestsAreWhatTheAPITakes(t *testing.T) {
+	t.Parallel()
+	checked(t, "manifests", manifestsFile)
+	objects := manifests(t)
+	for _, kind := range []string{"StatefulSet", "Service", "PodDisruptionBudget", "HorizontalPodAutoscaler", "NetworkPolicy"} {
 		if _, is := objects[kind]; !is {
 			t.Errorf("there is no %s", kind)
 		}
 	}
-	settings, pod := objects["ConfigMap"].Data, objects["Deployment"].Spec.Template.Spec
+	settings, pod := objects["ConfigMap"].Data, objects["StatefulSet"].Spec.Template.Spec
 	if len(pod.Containers) != 1 {
 		t.Fatalf("%d containers", len(pod.Containers))
 	}
@@ -151,6 +194,46 @@ func TestKubernetesManifestsAreWhatTheAPITakes(t *testing.T) {
 	}
 	if grace := time.Duration(pod.Grace) * time.Second; grace <= delay+timeout {
 		t.Errorf("killed after %s, streams may go on for %s", grace, delay+timeout)
+	}
+}
+
+// What the API takes may still name nothing: a service without pods answers nobody.
+func TestKubernetesObjectsNameEachOther(t *testing.T) {
+	t.Parallel()
+	objects := manifests(t)
+	set, service := objects["StatefulSet"], objects["Service"]
+	pod := set.Spec.Template
+	if scaled := objects["HorizontalPodAutoscaler"].Spec.Target; scaled != (target{"StatefulSet", set.Metadata.Name}) {
+		t.Errorf("the autoscaler is for %+v", scaled)
+	}
+	if set.Spec.Service != service.Metadata.Name {
+		t.Errorf("the replicas' service is %q", set.Spec.Service)
+	}
+	for kind, labels := range map[string]map[string]string{
+		"StatefulSet": set.Spec.Selector.Labels, "PodDisruptionBudget": objects["PodDisruptionBudget"].Spec.Selector.Labels,
+		"NetworkPolicy": objects["NetworkPolicy"].Spec.Pods.Labels, "Service": {"app.kubernetes.io/name": service.Spec.Selector.Name},
+	} {
+		if !maps.Equal(labels, pod.Metadata.Labels) {
+			t.Errorf("the %s picks pods by %v, they have %v", kind, labels, pod.Metadata.Labels)
+		}
+	}
+	names := func(of []target) (all []string) {
+		for _, one := range of {
+			all = append(all, one.Name)
+		}
+		return all
+	}
+	volumes := names(pod.Spec.Volumes)
+	for _, claim := range set.Spec.Claims {
+		volumes = append(volumes, claim.Metadata.Name)
+	}
+	for _, mount := range pod.Spec.Containers[0].Mounts {
+		if !slices.Contains(volumes, mount.Name) {
+			t.Errorf("there is no volume %s", mount.Name)
+		}
+	}
+	if len(service.Spec.Ports) == 0 || !slices.Contains(names(pod.Spec.Containers[0].Ports), service.Spec.Ports[0].Target) {
+		t.Errorf("the service's ports are %v", service.Spec.Ports)
 	}
 }
 

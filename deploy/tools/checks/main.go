@@ -113,7 +113,7 @@ func printMetrics(query string) error {
 // of another type, are refused as by `kubectl apply --validate=strict`.
 func manifests(text []byte) error {
 	types := map[string]func() any{
-		"apps/v1 Deployment":                     func() any { return new(appsv1.Deployment) },
+		"apps/v1 StatefulSet":                    func() any { return new(appsv1.StatefulSet) },
 		"autoscaling/v2 HorizontalPodAutoscaler": func() any { return new(autoscalingv2.HorizontalPodAutoscaler) },
 		"networking.k8s.io/v1 Ingress":           func() any { return new(networkingv1.Ingress) },
 		"networking.k8s.io/v1 NetworkPolicy":     func() any { return new(networkingv1.NetworkPolicy) },
