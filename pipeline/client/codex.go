@@ -22,10 +22,22 @@ type turn struct {
 	window  int    // how often the thread was compacted before; -1: not said
 	began   string // how the thread's history did: "new", "warm_fork", …
 	source  string // what the thread is for: "user", "subagent", "thread_title", …
+	forked  string // thread that a person forked this one from, as for a side chat; its session is another
 }
 
-// isCopy reports whether a turn's thread began with the history of the session's own.
-func (t turn) isCopy() bool { return t.began == "warm_fork" && t.isChild() && t.parent == t.session }
+// copied returns the session of whose own thread a turn's thread began as a copy; empty if it did not. A
+// session is named by its own thread.
+func (t turn) copied() string {
+	switch {
+	case t.began != "warm_fork":
+		return ""
+	case t.isChild() && t.parent == t.session:
+		return t.session
+	case t.isChild():
+		return "" // of another agent
+	}
+	return t.forked
+}
 
 // isChild reports whether a turn belongs to a thread that another one started.
 func (t turn) isChild() bool { return t.parent != "" && t.parent != t.thread }
@@ -77,6 +89,8 @@ func (t turn) with(metadata json.RawMessage) turn {
 			t.window = windowNumber(string(value))
 		case "history_initialization":
 			t.began, _ = wire.String(value)
+		case "forked_from_thread_id":
+			t.forked, _ = wire.String(value)
 		case "thread_source":
 			t.source, _ = wire.String(value)
 		}

@@ -29,11 +29,14 @@ var sessionHeaders = [...]struct{ header, source string }{
 // one, else the body's own member, else "lineage" as the source. It is for
 // correlation only and never gives access.
 func Hint(headers http.Header, request wire.Request) session.Hint {
-	hint := session.Hint{Source: "lineage"}
-	hint.Lane, hint.Copied = lane(headers)
+	turn := readTurn(headers, nil)
+	hint := session.Hint{Lane: lane(headers, turn), Source: "lineage"}
 	for _, known := range sessionHeaders {
 		if value := headers.Get(known.header); isName(value) {
 			hint.Name, hint.Source = value, known.source
+			if from := turn.copied(); isName(from) && value == turn.session && isName(turn.thread) && (hint.Lane == "" || hint.Lane == turn.thread) {
+				hint.Name, hint.Lane, hint.Copied = from, turn.thread, true
+			}
 			return hint
 		}
 	}
@@ -44,18 +47,17 @@ func Hint(headers http.Header, request wire.Request) session.Hint {
 }
 
 // lane returns the client's own name for a line of history beside the session's
-// main one, and whether it began as a copy of that; empty for the main one and where the client
-// has no such name.
-func lane(headers http.Header) (name string, isCopy bool) {
+// main one; empty for the main one and where the client has no such name.
+func lane(headers http.Header, turn turn) string {
 	for _, header := range [...]string{"X-Palimpsest-Lane", "X-Claude-Code-Agent-Id"} {
 		if value := headers.Get(header); isName(value) {
-			return value, false
+			return value
 		}
 	}
-	if turn := readTurn(headers, nil); turn.isBeside() && isName(turn.thread) {
-		return turn.thread, turn.isCopy()
+	if turn.isBeside() && isName(turn.thread) {
+		return turn.thread
 	}
-	return "", false
+	return ""
 }
 
 func isName(value string) bool {

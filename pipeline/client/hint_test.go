@@ -27,6 +27,18 @@ func TestSessionIsNamedByTheFirstSign(t *testing.T) {
 			header: header("Session-Id", "t1", "X-Codex-Turn-Metadata", `{"session_id":"t1","thread_id":"t2","parent_thread_id":"t1","history_initialization":"warm_fork"}`),
 			want:   session.Hint{Name: "t1", Source: "session-id", Lane: "t2", Copied: true},
 		},
+		"codex's side chat": {
+			header: header("Session-Id", "t4", "Thread-Id", "t4", "X-Codex-Turn-Metadata", `{"session_id":"t4","thread_id":"t4","forked_from_thread_id":"t1","history_initialization":"warm_fork","thread_source":"tui_side_chat"}`),
+			want:   session.Hint{Name: "t1", Source: "session-id", Lane: "t4", Copied: true},
+		},
+		"our own session before codex's side chat": {
+			header: header("X-Palimpsest-Session-Id", "mine", "Session-Id", "t4", "X-Codex-Turn-Metadata", `{"session_id":"t4","thread_id":"t4","forked_from_thread_id":"t1","history_initialization":"warm_fork"}`),
+			want:   session.Hint{Name: "mine", Source: "x-palimpsest-session-id"},
+		},
+		"codex's fork whose history came from elsewhere": {
+			header: header("Session-Id", "t4", "X-Codex-Turn-Metadata", `{"session_id":"t4","thread_id":"t4","forked_from_thread_id":"t1","history_initialization":"new"}`),
+			want:   session.Hint{Name: "t4", Source: "session-id"},
+		},
 		"codex's child of a child": {
 			header: header("Session-Id", "t1", "X-Codex-Turn-Metadata", `{"session_id":"t1","thread_id":"t3","parent_thread_id":"t2","history_initialization":"warm_fork"}`),
 			want:   session.Hint{Name: "t1", Source: "session-id", Lane: "t3"},

@@ -63,6 +63,29 @@ func TestCopyOfTheMainLineForksFromIt(t *testing.T) {
 	}
 }
 
+// A side chat is a copy of the conversation that goes on beside it, as it would itself.
+func TestSideChatForksOnce(t *testing.T) {
+	t.Parallel()
+	main := session.Hint{Name: "run", Source: "header", Kind: session.Main}
+	chat := session.Hint{Name: "run", Source: "header", Lane: "chat", Kind: session.Main, Copied: true}
+	b := setup(t)
+	trunk := b.send(t, main, "a B c")
+	fork := b.send(t, chat, "a B c D ask")
+	if fork.ID == trunk.ID || fork.Parent != trunk.ID || fork.ForkAt != 3 {
+		t.Fatalf("lane %s, from %s at %d; want a fork of %s at 3", fork.ID, fork.Parent, fork.ForkAt, trunk.ID)
+	}
+	if next := b.send(t, chat, "a B c D ask E more"); next.ID != fork.ID {
+		t.Errorf("the chat goes on in lane %s, want %s", next.ID, fork.ID)
+	}
+	b.restart(t)
+	if next := b.send(t, chat, "a B c D ask E more F last"); next.ID != fork.ID {
+		t.Errorf("after a restart the chat goes on in lane %s, want %s", next.ID, fork.ID)
+	}
+	if next := b.send(t, main, "a B c D e"); next.ID != trunk.ID {
+		t.Errorf("the conversation goes on in lane %s, want %s", next.ID, trunk.ID)
+	}
+}
+
 // What is remembered of a client's own compactions belongs to the line of history that they were of.
 func TestCopyOfTheMainLineHasARunOfItsOwn(t *testing.T) {
 	t.Parallel()

@@ -63,6 +63,8 @@ type Naming struct {
 
 // reached is how far the requests of a lane have come.
 type reached struct {
+	isFork bool // it was read from the store, which has a Parent of it
+
 	tip    int                   // messages of the request that went furthest
 	served int                   // messages of the request to this process that went furthest
 	anchor Anchor                // the newest size that the provider reported

@@ -132,7 +132,7 @@ func (m *Memory) Originals(lane uuid.UUID) map[int]archive.Entry {
 func (m *Memory) record(seen Seen) *Found {
 	lane, ok := m.lanes[seen.Lane]
 	if !ok {
-		lane = &Found{Session: seen.Session, Lane: seen.Lane, Naming: seen.Naming, Kind: seen.Kind}
+		lane = &Found{Session: seen.Session, Lane: seen.Lane, Naming: seen.Naming, Kind: seen.Kind, IsFork: seen.Parent != uuid.Nil}
 		m.lanes[seen.Lane] = lane
 		m.kept[seen.Lane] = make(map[int]archive.Entry)
 		m.inherit(lane, seen)

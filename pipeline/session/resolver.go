@@ -216,7 +216,7 @@ func (r *Resolver) join(lane *Lane, met int, id uuid.UUID, scope Scope, hint Hin
 	case lane == nil:
 		lane = begin(id, scope, hint)
 		lane.checked(r.missed.Load())
-	case met < lane.tip && met < length || aside != (lane.Kind == Side) || hint.Copied && lane.Kind == Main:
+	case met < lane.tip && met < length || aside != (lane.Kind == Side) || hint.Copied && lane.isMain(hint.Kind):
 		defer lane.Unlock() // once the other one is remembered: who waits for it finds that
 		lane = leave(lane, met, messages, chain, scope, hint)
 		lane.checked(r.missed.Load())
@@ -232,6 +232,12 @@ func (r *Resolver) join(lane *Lane, met int, id uuid.UUID, scope Scope, hint Hin
 		r.heads.Set(chain[length-1], head{lane: lane.ID, position: length - 1})
 	}
 	return lane
+}
+
+// isMain reports whether a lane is the session's own conversation, which a request of a kind that is a copy of it
+// leaves. Of two lanes of the conversation's kind the one that forked from none is.
+func (l *Lane) isMain(kind Kind) bool {
+	return l.Kind == Main && (cmp.Or(kind, Main) != Main || l.Parent == uuid.Nil && !l.isFork)
 }
 
 // Committed notes that a lane has a new projection and takes more memory.
@@ -376,7 +382,7 @@ func (r *Resolver) stored(ctx context.Context, scope Scope, chain []conversation
 func (f *Found) Stored() *Lane {
 	lane := &Lane{
 		Session: f.Session, ID: f.Lane, Kind: f.Kind, Naming: f.Naming, Descent: Descent{Taken: f.Taken},
-		reached: reached{tip: f.Tip}, durability: durable(f.Archived),
+		reached: reached{tip: f.Tip, isFork: f.IsFork}, durability: durable(f.Archived),
 		compacted: compacted{projections: f.Projections, pins: f.Pins, order: f.Order, summaries: f.Summaries},
 		progress:  progress{attempts: f.Attempts, plan: f.Plan}, inserted: inserted{inserts: f.Inserts},
 	}

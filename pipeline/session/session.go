@@ -152,6 +152,7 @@ type Found struct {
 	Summaries   []Summary    // accepted ones, oldest first, with those taken over
 	Inserts     []Insert     // by number, with those taken over
 	Taken       int          // number of the newest insert taken over; 0 if none
+	IsFork      bool         // it forked from another lane
 	Plan        *Plan        // of the next epoch; nil if absent for its last prompt
 }
 
