@@ -34,26 +34,32 @@ func TestCallsOfEveryClientAreRead(t *testing.T) {
 	for _, test := range slices.Concat(claudeCalls(), codexCalls(), otherCalls(), unknownCalls()) {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
-			call := ledger.ParseCall(&conversation.Block{Kind: conversation.ToolCall, Name: test.tool, Text: test.arguments})
-			if call.Tool != test.tool {
-				t.Errorf("tool %q", call.Tool)
-			}
-			for _, list := range []struct {
-				what string
-				got  []string
-				want string
-			}{{"reads", call.Reads, test.reads}, {"writes", call.Writes, test.writes}, {"deletes", call.Deletes, test.deletes}} {
-				if !slices.Equal(list.got, strings.Fields(list.want)) {
-					t.Errorf("%s %q, want %q", list.what, list.got, list.want)
-				}
-			}
-			if call.Argument != test.argument {
-				t.Errorf("argument %q, want %q", call.Argument, test.argument)
-			}
-			if call.Command != test.command {
-				t.Errorf("command %q, want %q", call.Command, test.command)
-			}
+			test.check(t)
 		})
+	}
+}
+
+// check reads the call and wants what the case has.
+func (c callCase) check(t *testing.T) {
+	t.Helper()
+	call := ledger.ParseCall(&conversation.Block{Kind: conversation.ToolCall, Name: c.tool, Text: c.arguments})
+	if call.Tool != c.tool {
+		t.Errorf("tool %q", call.Tool)
+	}
+	for _, list := range []struct {
+		what string
+		got  []string
+		want string
+	}{{"reads", call.Reads, c.reads}, {"writes", call.Writes, c.writes}, {"deletes", call.Deletes, c.deletes}} {
+		if !slices.Equal(list.got, strings.Fields(list.want)) {
+			t.Errorf("%s %q, want %q", list.what, list.got, list.want)
+		}
+	}
+	if call.Argument != c.argument {
+		t.Errorf("argument %q, want %q", call.Argument, c.argument)
+	}
+	if call.Command != c.command {
+		t.Errorf("command %q, want %q", call.Command, c.command)
 	}
 }
 

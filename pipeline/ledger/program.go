@@ -6,6 +6,8 @@ import (
 	"strconv"
 	"strings"
 	"unicode/utf8"
+
+	"palimpsest/pipeline/conversation"
 )
 
 // unknown stands in a tool's argument for what only running a program would tell.
@@ -24,28 +26,24 @@ func (c *Call) program(source string) bool {
 		return false
 	}
 	var commands, said []string
-	var others Call
 	for i := range made {
-		call := &made[i]
-		if call.Command != "" {
-			commands = append(commands, call.Command)
-			continue
+		if made[i].Command != "" {
+			commands = append(commands, made[i].Command)
 		}
-		said = append(said, strings.TrimSpace(call.Tool+" "+call.Argument))
-		others.Reads = append(others.Reads, call.Reads...)
-		others.Writes = append(others.Writes, call.Writes...)
-		others.Deletes = append(others.Deletes, call.Deletes...)
 	}
 	separator := "; "
 	if slices.ContainsFunc(commands, func(command string) bool { return strings.Contains(command, "\n") }) {
 		separator = "\n" // a here-document ends with its line
 	}
 	c.run(strings.Join(commands, separator))
+	for i := range made {
+		if call := &made[i]; call.Command == "" {
+			said = append(said, strings.TrimSpace(call.Tool+" "+call.Argument))
+			c.Reads, c.Writes, c.Deletes = append(c.Reads, call.Reads...), append(c.Writes, call.Writes...), append(c.Deletes, call.Deletes...)
+		}
+	}
 	c.Argument = strings.Join(append(commands, said...), "; ")
 	c.steps += len(said)
-	c.Reads = append(c.Reads, others.Reads...)
-	c.Writes = append(c.Writes, others.Writes...)
-	c.Deletes = append(c.Deletes, others.Deletes...)
 	return true
 }
 
@@ -115,9 +113,7 @@ func (p *programReader) call(tool string, i int) (Call, int) {
 			}
 		}
 	}
-	call := Call{Tool: tool}
-	call.given(&args)
-	return call, i - 1
+	return ParseCall(&conversation.Block{Name: tool, Text: args.text()}), i - 1
 }
 
 // given are the arguments of a call in a program: one without a name, or the members of an object.
@@ -159,20 +155,25 @@ func (g *given) mark(text string) {
 	}
 }
 
-// given reads the arguments of a call in a program.
-func (c *Call) given(given *given) {
-	does, known := verbOf(c.Tool)
-	if text, alone := given.values[""]; alone {
-		c.free(does, text)
-		return
+// text returns the arguments as a call of the tool alone would have them: a text, or a JSON object.
+func (g *given) text() string {
+	if text, alone := g.values[""]; alone {
+		return text
 	}
-	args := arguments{rank: len(namedBy)}
-	for _, name := range given.names {
-		if encoded, err := json.Marshal(given.values[name]); err == nil { // a text, always
-			args.add(name, string(encoded))
-		}
+	members := make([]string, len(g.names))
+	for i, name := range g.names {
+		members[i] = quoted(name) + ":" + quoted(g.values[name])
 	}
-	c.fill(does, known, &args)
+	return "{" + strings.Join(members, ",") + "}"
+}
+
+// quoted returns a text as JSON.
+func quoted(text string) string {
+	encoded, err := json.Marshal(text)
+	if err != nil {
+		panic("ledger: a text as JSON: " + err.Error()) // any text can be encoded
+	}
+	return string(encoded)
 }
 
 func (p *programReader) at(i int) token {

@@ -234,8 +234,8 @@ func (r *Resolver) join(lane *Lane, met int, id uuid.UUID, scope Scope, hint Hin
 	return lane
 }
 
-// isMain reports whether a lane is the session's own conversation, which a request of a kind that is a copy of it
-// leaves. Of two lanes of the conversation's kind the one that forked from none is.
+// isMain reports whether a lane is the session's main line, as a copy of that sees it, whose requests are of a
+// kind. Where that is the main line's own, what forked from it is the copy.
 func (l *Lane) isMain(kind Kind) bool {
 	return l.Kind == Main && (cmp.Or(kind, Main) != Main || l.Parent == uuid.Nil && !l.isFork)
 }

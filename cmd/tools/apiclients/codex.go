@@ -11,8 +11,11 @@ import (
 // codexPackage is Codex's package on npm.
 const codexPackage = "@openai/codex"
 
-// agentTools is the namespace of the tools for subagents on the newest models.
-const agentTools = "collaboration"
+// The namespaces of the tools for subagents, before GPT-6 and on it.
+const (
+	agentTools     = "multi_agent_v1"
+	agentToolsGPT6 = "collaboration"
+)
 
 // codexOnGPT6 is Codex on its newest models, which have one tool: it runs JavaScript that calls all others.
 func codexOnGPT6() Client {
@@ -23,27 +26,18 @@ func codexOnGPT6() Client {
 		return runScript("const ran = await tools.exec_command(%s); text(ran.output);", shellInput{line})
 	}
 	client.errand = func(prompt string) providerdouble.Call {
-		made := call("spawn_agent", struct {
+		return agentCall(agentToolsGPT6, "spawn_agent", struct {
 			Name    string `json:"task_name"`
 			Message string `json:"message"`
 		}{"look", prompt})
-		made.Namespace = agentTools
-
-		return made
 	}
 	client.await = func(string) providerdouble.Call {
-		made := call("wait_agent", struct {
+		return agentCall(agentToolsGPT6, "wait_agent", struct {
 			Milliseconds int `json:"timeout_ms"`
 		}{10_000})
-		made.Namespace = agentTools
-
-		return made
 	}
 	client.recall = func(tool, wanted string) providerdouble.Call {
-		made := recallInput(tool, tool, wanted)
-		script := "text(await tools.mcp__palimpsest__" + tool + "(" + string(made.Input) + "));"
-
-		return providerdouble.Call{Name: "exec", Input: []byte(script)}
+		return runScript("text(await tools.mcp__palimpsest__"+tool+"(%s));", recallInput(tool, tool, wanted).Input)
 	}
 
 	return client
@@ -84,12 +78,12 @@ func codex() Client {
 			return call("exec_command", shellInput{line})
 		},
 		errand: func(prompt string) providerdouble.Call {
-			return agentCall("spawn_agent", struct {
+			return agentCall(agentTools, "spawn_agent", struct {
 				Message string `json:"message"`
 			}{prompt})
 		},
 		await: func(started string) providerdouble.Call {
-			return agentCall("wait_agent", struct {
+			return agentCall(agentTools, "wait_agent", struct {
 				Targets []string `json:"targets"`
 			}{[]string{startedAgent(started)}})
 		},
@@ -126,9 +120,9 @@ func prepareCodex(s *session, model string) error {
 }
 
 // agentCall is a call of one of Codex's tools for subagents.
-func agentCall[T any](name string, input T) providerdouble.Call {
+func agentCall[T any](namespace, name string, input T) providerdouble.Call {
 	made := call(name, input)
-	made.Namespace = "multi_agent_v1"
+	made.Namespace = namespace
 
 	return made
 }
