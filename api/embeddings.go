@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"palimpsest/api/recorder"
 	"palimpsest/api/upstream"
 	"palimpsest/pipeline"
 	"palimpsest/pipeline/archive"
@@ -33,14 +34,14 @@ var ErrNoEmbeddings = archive.ErrNoEmbeddings
 type Embeddings struct {
 	settings *Settings
 	upstream upstream.Sender
-	recorder *Recorder
+	recorder *recorder.Recorder
 	metrics  *Metrics
 	now      func() time.Time
 	failed   *localcache.Cache[[16]byte, struct{}] // by workspace
 }
 
 // NewEmbeddings returns Embeddings.
-func NewEmbeddings(settings *Settings, upstream upstream.Sender, recorder *Recorder, metrics *Metrics, now func() time.Time) (*Embeddings, error) {
+func NewEmbeddings(settings *Settings, upstream upstream.Sender, recorder *recorder.Recorder, metrics *Metrics, now func() time.Time) (*Embeddings, error) {
 	failed, err := localcache.New[[16]byte](localcache.Options[struct{}]{MaximumSize: maxSettings, ExpireAfterWrite: embedPause})
 	if err != nil {
 		return nil, fmt.Errorf("embeddings that failed: %w", err)
@@ -97,7 +98,7 @@ func (e *Embeddings) charge(workspace tenants.WorkspaceID, apiKey, providerKey u
 	cost := embeddingCost(model, tokens)
 	e.metrics.usage(wire.Usage{Input: tokens})
 	e.metrics.net.Sub(float64(cost) / 1e6)
-	e.recorder.put(job{exchange: &tenants.Exchange{
+	e.recorder.Put(recorder.Job{Exchange: &tenants.Exchange{
 		ID: uuid.Must(uuid.NewV7()), Workspace: workspace, At: at,
 		ExchangeRequest: tenants.ExchangeRequest{
 			APIKey: apiKey, Endpoint: "/v1/embeddings", Model: model, Client: "palimpsest", Class: "embedding",

@@ -43,7 +43,7 @@ func (s *Server) rescue(ctx context.Context, event *Event, post post, written *p
 		return response, written
 	}
 	_ = response.Body.Close()
-	s.Metrics.archived.Add(float64(shrunk.Archived))
+	s.Metrics.Recorded.Archived.Add(float64(shrunk.Archived))
 	event.describe(shrunk)
 	return second, shrunk
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/google/uuid"
 
 	"palimpsest/api/limits"
+	"palimpsest/api/recorder"
 	"palimpsest/api/spool"
 	"palimpsest/pipeline"
 	"palimpsest/pipeline/client"
@@ -78,7 +79,7 @@ type Event struct {
 	signed     map[string]string // headers of our own that nothing else here tells; nil if none
 	said       []byte            // what the provider said where it refused, without secrets; nil if nothing that is kept
 	noStore    bool              // nothing of it is to be kept but figures
-	request    *unrecorded       // what the request added to its session, if it has one
+	request    *recorder.Request // what the request added to its session, if it has one
 	report     []byte            // Report as it is kept; nil: not written yet
 	isKept     bool              // on the local disk, unless that failed
 	kept       spool.Record

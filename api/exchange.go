@@ -268,7 +268,7 @@ func (s *Server) write(ctx context.Context, event *Event, post post) (_ *prompt.
 		written.Exchange.Report.Warnings = append(written.Exchange.Report.Warnings, warning)
 	}
 	event.describe(written)
-	s.Metrics.archived.Add(float64(written.Archived))
+	s.Metrics.Recorded.Archived.Add(float64(written.Archived))
 	return written, nil
 }
 

@@ -10,16 +10,15 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/uuid"
 	"github.com/labstack/echo/v4"
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 	"go.opentelemetry.io/otel/sdk/trace/tracetest"
 
+	"palimpsest/api/recorder"
+	"palimpsest/api/recorder/recordertest"
 	"palimpsest/api/upstream"
 	"palimpsest/pipeline/archive/archivetest"
-	"palimpsest/pipeline/session"
 	"palimpsest/pipeline/spans"
-	"palimpsest/tenants"
 )
 
 // canned is a provider that answers at once and always alike, without a connection.
@@ -34,25 +33,6 @@ func (canned) Send(_ context.Context, request upstream.Request, _ upstream.Targe
 		StatusCode: http.StatusOK, Header: http.Header{"Content-Type": {"application/json"}},
 		Body: io.NopCloser(strings.NewReader(quickAnswer)), ContentLength: int64(len(quickAnswer)),
 	}, nil
-}
-
-// forgetful keeps nothing of what is recorded.
-type forgetful struct {
-	*session.Memory
-	exchangeStore
-}
-
-// Record implements session.Store.
-func (forgetful) Record(context.Context, tenants.Tenant, []session.Seen) error { return nil }
-
-// RecordExchanges implements tenants.Exchanges.
-func (forgetful) RecordExchanges(context.Context, tenants.Tenant, []tenants.Exchange) error {
-	return nil
-}
-
-// RecordedExchanges implements tenants.Exchanges.
-func (forgetful) RecordedExchanges(context.Context, tenants.Tenant, []uuid.UUID) ([]uuid.UUID, error) {
-	return nil, nil
 }
 
 // BenchmarkSmallExchange measures what a request of 1 KB costs in the handler alone:
@@ -70,10 +50,11 @@ func benchmarkExchange(b *testing.B, tracer *spans.Tracer) {
 	p := setupAt(b, "http://127.0.0.1:1")
 	p.Tracer = tracer
 	p.Upstream, p.Log = canned{}, slog.New(slog.DiscardHandler)
-	recorder := NewRecorder(p.store, forgetful{}, forgetful{}, archivetest.Keys(), p.Metrics, p.Log)
-	recorder.Start()
-	b.Cleanup(recorder.Stop)
-	p.Recorder = recorder
+	database := recordertest.NewDatabase()
+	close(database.Open)
+	p.Recorder = recorder.New(database, database, database, archivetest.Keys(), p.Metrics.Recorded, p.Log)
+	p.Recorder.Start()
+	b.Cleanup(p.Recorder.Stop)
 	e := echo.New()
 	p.Register(e)
 	said := strings.Repeat("the answer still sees what matters ", 8)

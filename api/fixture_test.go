@@ -23,6 +23,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"palimpsest/api/limits"
+	"palimpsest/api/recorder"
 	"palimpsest/api/upstream"
 	"palimpsest/pipeline"
 	"palimpsest/pipeline/archive/archivetest"
@@ -251,14 +252,14 @@ func setupAt(t testing.TB, provider string, more ...pipeline.Module) *proxy {
 	}
 	metrics := NewMetrics(prometheus.NewRegistry())
 	log := slog.New(slog.NewJSONHandler(p.log, nil))
-	recorder := NewRecorder(p.store, p.memory, p.store, archivetest.Keys(), metrics, log)
-	recorder.Start()
-	t.Cleanup(recorder.Stop)
+	records := recorder.New(p.store, p.memory, p.store, archivetest.Keys(), metrics.Recorded, log)
+	records.Start()
+	t.Cleanup(records.Stop)
 	client := upstream.New(true)
 	t.Cleanup(client.Close)
 	p.Server = &Server{
 		Gate:    Gate{Keys: p.store, Settings: settings, Limits: limits.New(limits.Config{Spend: p.store.KeySpend})},
-		Records: Records{Recorder: recorder, Metrics: metrics, Log: log, Now: time.Now},
+		Records: Records{Recorder: records, Metrics: metrics, Log: log, Now: time.Now},
 		Prompts: newWriter(t, p.memory, more...), Upstream: client,
 	}
 	e := echo.New()

@@ -6,6 +6,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"palimpsest/api/recorder"
 	"palimpsest/pipeline"
 	"palimpsest/pipeline/client"
 	"palimpsest/pipeline/cost"
@@ -21,8 +22,10 @@ type Metrics struct {
 	answerMetrics
 	promptMetrics
 	compactionMetrics
-	recordMetrics
 	serviceMetrics
+
+	// Recorded count what the recorder does.
+	Recorded *recorder.Metrics
 }
 
 // NewMetrics registers the proxy's metrics with registry.
@@ -32,8 +35,8 @@ func NewMetrics(registry prometheus.Registerer) *Metrics {
 		answerMetrics:     newAnswerMetrics(registry),
 		promptMetrics:     newPromptMetrics(registry),
 		compactionMetrics: newCompactionMetrics(registry),
-		recordMetrics:     newRecordMetrics(registry),
 		serviceMetrics:    newServiceMetrics(registry),
+		Recorded:          recorder.NewMetrics(registry),
 	}
 }
 

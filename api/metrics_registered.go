@@ -113,41 +113,23 @@ func newCompactionMetrics(registry prometheus.Registerer) compactionMetrics {
 	return m
 }
 
-// recordMetrics count what was kept of requests, and what was not.
-type recordMetrics struct {
-	archived      prometheus.Counter
-	archiveErrors prometheus.Counter
-	dropped       prometheus.Counter
-	unannounced   prometheus.Counter
-	unkept        prometheus.Counter
-}
-
-func newRecordMetrics(registry prometheus.Registerer) recordMetrics {
-	m := recordMetrics{
-		archived:      counter("archive_bytes_total", "Bytes of originals given to the archive."),
-		archiveErrors: counter("archive_write_errors_total", "Writes to the archive that failed."),
-		dropped:       counter("usage_events_dropped_total", "Records lost because the database refused them, or the queue was full while it did or for five seconds, and the local disk had no room."),
-		unannounced:   counter("lanes_unannounced_total", "Writes that were to tell other processes which lane a request belongs to and failed, and answers that waited for one in vain."),
-		unkept:        counter("exchanges_unkept_total", "Exchanges that the local disk did not take until they were recorded: they are lost if the process is killed."),
-	}
-	registry.MustRegister(m.archived, m.archiveErrors, m.dropped, m.unannounced, m.unkept)
-	return m
-}
-
-// serviceMetrics count what is done beside prompts: mails, and calls of the recall tools.
+// serviceMetrics count what is done beside prompts: mails, calls of the recall tools, and what other
+// processes are told.
 type serviceMetrics struct {
-	mails     *prometheus.CounterVec
-	recalls   *prometheus.CounterVec
-	recalling *prometheus.HistogramVec
+	unannounced prometheus.Counter
+	mails       *prometheus.CounterVec
+	recalls     *prometheus.CounterVec
+	recalling   *prometheus.HistogramVec
 }
 
 func newServiceMetrics(registry prometheus.Registerer) serviceMetrics {
 	m := serviceMetrics{
-		mails:     counters("mails_total", "Tries to send mails, by outcome.", "outcome"),
-		recalls:   counters("recall_calls_total", "Calls of the tools that recall from the archive, by outcome.", "tool", "outcome"),
-		recalling: histograms("recall_duration_seconds", "Time that a call of a recall tool took.", fastBuckets(), "tool"),
+		unannounced: counter("lanes_unannounced_total", "Writes that were to tell other processes which lane a request belongs to and failed, and answers that waited for one in vain."),
+		mails:       counters("mails_total", "Tries to send mails, by outcome.", "outcome"),
+		recalls:     counters("recall_calls_total", "Calls of the tools that recall from the archive, by outcome.", "tool", "outcome"),
+		recalling:   histograms("recall_duration_seconds", "Time that a call of a recall tool took.", fastBuckets(), "tool"),
 	}
-	registry.MustRegister(m.mails, m.recalls, m.recalling)
+	registry.MustRegister(m.unannounced, m.mails, m.recalls, m.recalling)
 	return m
 }
 

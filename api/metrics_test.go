@@ -5,28 +5,11 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"palimpsest/api/recorder/recordertest"
 	"palimpsest/pipeline"
 	"palimpsest/pipeline/modules/compactionbridge"
 	"palimpsest/pipeline/modules/rehydrator"
 )
-
-// counted returns what the counters without labels of some metrics stand at.
-func counted(t *testing.T, registry *prometheus.Registry) map[string]int {
-	t.Helper()
-	families, err := registry.Gather()
-	if err != nil {
-		t.Fatal(err)
-	}
-	counts := map[string]int{}
-	for _, family := range families {
-		for _, metric := range family.GetMetric() {
-			if len(metric.GetLabel()) == 0 && metric.GetCounter() != nil {
-				counts[family.GetName()] = int(metric.GetCounter().GetValue())
-			}
-		}
-	}
-	return counts
-}
 
 // What modules put back into prompts is counted: what came back piece by piece,
 // recoveries by request.
@@ -41,7 +24,7 @@ func TestWhatComesBackIsCounted(t *testing.T) {
 	}})
 	metrics.observe(&Event{})
 	for name, want := range map[string]int{"palimpsest_rehydrated_total": 3, "palimpsest_bridge_recovered_total": 1} {
-		if got := counted(t, registry)[name]; got != want {
+		if got := recordertest.Counted(t, registry)[name]; got != want {
 			t.Errorf("%s is %d, want %d", name, got, want)
 		}
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"palimpsest/api/recorder"
 	"palimpsest/pipeline"
 	"palimpsest/pipeline/client"
 	"palimpsest/pipeline/prompt"
@@ -31,15 +32,10 @@ func (s *Server) recordRequest(ctx context.Context, event *Event, written *promp
 	seen.Client = event.Client
 	lane, to := written.Lane, seen.Position
 	from := to - len(seen.Entries)
-	event.request = &unrecorded{seen: &seen}
-	ctx, workspace, request := context.WithoutCancel(ctx), event.Workspace, event.request
-	_, span := spans.Start(ctx, "record request")
-	s.Recorder.put(job{seen: &seen, span: span, spools: s.Recorder.spool != nil, ended: func(stored bool) {
+	event.request = recorder.NewRequest(&seen)
+	_, span := spans.Start(context.WithoutCancel(ctx), "record request")
+	s.Recorder.Put(recorder.Job{Seen: &seen, Request: event.request, Span: span, Ended: func(stored bool) {
 		defer close(over)
-		if !stored && s.Recorder.spool != nil { // for Replay
-			s.spooled(ctx, workspace, request, kept{}).Failed()
-		}
-		request.forget()
 		release()
 		recorded()
 		if stored {
@@ -162,7 +158,21 @@ func (r *Records) end(ctx context.Context, event *Event) {
 	r.keep(ctx, event)
 	exchange := event.exchange()
 	_, span := spans.Start(ctx, "record exchange")
-	r.Recorder.put(job{seen: event.seen, span: span, exchange: &exchange, said: event.said, request: event.request, kept: event.kept, ended: sent.ended(event.ID)})
+	r.Recorder.Put(recorder.Job{
+		Seen: event.seen, Request: event.request, Exchange: &exchange, Said: event.said, Kept: event.kept, Span: span, Ended: sent.ended(event.ID),
+	})
+}
+
+// keep writes what is to be recorded of an exchange to the local disk, before its client has
+// all of the answer.
+func (r *Records) keep(ctx context.Context, event *Event) {
+	if !r.Recorder.Keeps() || event.isKept || event.Workspace.IsZero() {
+		return
+	}
+	event.isKept = true
+	exchange := event.exchange()
+	event.report = exchange.Report // nothing is added to it any more
+	event.kept = r.Recorder.Keep(ctx, recorder.Job{Seen: event.seen, Request: event.request, Exchange: &exchange, Said: event.said})
 }
 
 // reportJSON returns a report as it is kept with its exchange.

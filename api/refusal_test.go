@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"palimpsest/api/recorder"
 	"palimpsest/pipeline/archive"
 	"palimpsest/pipeline/archive/archivetest"
 	"palimpsest/tenants"
@@ -106,13 +107,15 @@ func TestProvidersErrorIsKeptOnlyWhereItMayBe(t *testing.T) {
 	})
 	body := strings.Replace(toolSession("claude-sonnet-4-5", 1, 2), `"max_tokens"`, `"stream":true,"max_tokens"`, 1)
 
-	keys := p.Recorder.keys
-	p.Recorder.keys = archive.NewKeys(noDataKeys{})
+	sealing := p.Recorder
+	p.Recorder = recorder.New(p.store, p.memory, p.store, archive.NewKeys(noDataKeys{}), p.Metrics.Recorded, p.Log)
+	p.Recorder.Start()
+	t.Cleanup(p.Recorder.Stop)
 	p.send(http.MethodPost, messagesPath, body)
 	if kept := p.last(1); kept.ErrorText != nil || kept.ErrorType != "overloaded_error" {
 		t.Errorf("without a key, kept %d bytes, %s", len(kept.ErrorText), kept.ErrorType)
 	}
-	p.Recorder.keys = keys
+	p.Recorder = sealing
 	p.send(http.MethodPost, messagesPath, body)
 	if said := p.said(p.last(2)); said != `{"type":"overloaded_error","message":"Over, [redacted]"}` {
 		t.Errorf("of a stream, kept %q", said)

@@ -8,6 +8,7 @@ import (
 
 	"palimpsest/api/limits"
 	"palimpsest/api/recall"
+	"palimpsest/api/recorder"
 	"palimpsest/api/upstream"
 	"palimpsest/pipeline/prompt"
 	"palimpsest/pipeline/spans"
@@ -67,7 +68,7 @@ type Gate struct {
 
 // Records notes what happens to requests: in the log, in metrics, and by the recorder.
 type Records struct {
-	Recorder *Recorder
+	Recorder *recorder.Recorder
 	Metrics  *Metrics
 	Log      *slog.Logger
 	Now      func() time.Time

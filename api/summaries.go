@@ -14,6 +14,7 @@ import (
 	"github.com/google/uuid"
 
 	"palimpsest/api/limits"
+	"palimpsest/api/recorder"
 	"palimpsest/api/upstream"
 	"palimpsest/pipeline"
 	"palimpsest/pipeline/archive"
@@ -47,7 +48,7 @@ const (
 type Summaries struct {
 	settings *Settings
 	upstream upstream.Sender
-	recorder *Recorder
+	recorder *recorder.Recorder
 	limits   *limits.Limiter
 	metrics  *Metrics
 	now      func() time.Time
@@ -66,7 +67,7 @@ type warmLane struct {
 type SummaryConfig struct {
 	Settings  *Settings
 	Upstream  upstream.Sender
-	Recorder  *Recorder
+	Recorder  *recorder.Recorder
 	Limits    *limits.Limiter // of the API keys whose requests call for summaries
 	Metrics   *Metrics
 	Originals archive.Originals
@@ -313,13 +314,13 @@ func (s *Summaries) ended(job summary.Job, attempt session.SummaryAttempt) {
 	}
 	s.metrics.usage(usage)
 	s.metrics.net.Sub(float64(attempt.CostMicroUSD) / 1e6)
-	s.recorder.put(s.job(job, attempt))
+	s.recorder.Put(s.job(job, attempt))
 }
 
 // job returns what is recorded of an attempt for its workspace's usage. To its
 // session it has been charged already, where it stands with the attempt itself.
-func (s *Summaries) job(asked summary.Job, attempt session.SummaryAttempt) job {
-	return job{exchange: &tenants.Exchange{
+func (s *Summaries) job(asked summary.Job, attempt session.SummaryAttempt) recorder.Job {
+	return recorder.Job{Exchange: &tenants.Exchange{
 		ID: uuid.Must(uuid.NewV7()), Workspace: asked.Scope.Workspace, At: attempt.At,
 		ExchangeRequest: tenants.ExchangeRequest{
 			APIKey: asked.Scope.APIKey, Endpoint: asked.Codec.Traits().Path, Model: attempt.Model, Client: "palimpsest",

@@ -11,6 +11,7 @@ import (
 	"github.com/labstack/echo/v4"
 	"github.com/prometheus/client_golang/prometheus"
 
+	"palimpsest/api/recorder/recordertest"
 	"palimpsest/pipeline/wire"
 	"palimpsest/pipeline/wire/anthropic"
 	"palimpsest/tenants"
@@ -112,7 +113,7 @@ func TestAPanicInTheTapCostsNobodyTheirAnswer(t *testing.T) {
 			if isEstimated := strings.Contains(string(recorded.Report), "the answer could not be read"); isEstimated != (panics > 0) {
 				t.Errorf("reported: %s", recorded.Report)
 			}
-			if got := counted(t, registry)["palimpsest_answer_read_failures_total"]; got != panics || strings.Contains(p.log.String(), "as planned") != (panics > 0) {
+			if got := recordertest.Counted(t, registry)["palimpsest_answer_read_failures_total"]; got != panics || strings.Contains(p.log.String(), "as planned") != (panics > 0) {
 				t.Errorf("%d panics are counted, want %d: %s", got, panics, p.log)
 			}
 			if again := p.send(http.MethodPost, messagesPath, askClaude); again.status != http.StatusTooManyRequests {

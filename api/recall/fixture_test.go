@@ -23,6 +23,7 @@ import (
 	"palimpsest/api"
 	"palimpsest/api/credentials"
 	"palimpsest/api/recall"
+	"palimpsest/api/recorder"
 	"palimpsest/api/upstream"
 	"palimpsest/api/upstream/providerdouble"
 	"palimpsest/api/upstream/providertest"
@@ -118,7 +119,7 @@ func setup(t *testing.T) *product {
 	})
 	p.behind = p.index.Behind
 	metrics, log := api.NewMetrics(prometheus.NewRegistry()), slog.New(slog.NewJSONHandler(p.log, nil))
-	recorder := api.NewRecorder(p.db.DB, sessions, p.db.DB.Exchanges, sealing, metrics, log)
+	recorder := recorder.New(p.db.DB, sessions, p.db.DB.Exchanges, sealing, metrics.Recorded, log)
 	recorder.Start()
 	t.Cleanup(recorder.Stop)
 	proxy := &api.Server{

@@ -10,7 +10,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/redis/go-redis/v9"
 
-	"palimpsest/api"
+	"palimpsest/api/recorder"
 	"palimpsest/api/spool"
 	"palimpsest/pipeline/archive"
 	"palimpsest/pipeline/jobs/jobsdb"
@@ -133,7 +133,7 @@ func (i *installation) watchIndex(waitsSince func(context.Context) (time.Time, e
 }
 
 // watchRecorder has what this process has yet to record looked at.
-func (i *installation) watchRecorder(recorder *api.Recorder, kept *spool.Spool) {
+func (i *installation) watchRecorder(recorder *recorder.Recorder, kept *spool.Spool) {
 	i.add(func(context.Context) finding {
 		means := fmt.Sprintf("Exchanges on the local disk of this process: %d. They are recorded once the database takes them.", kept.Stats().Records)
 		return i.lagging("Recorder", means, recorderLag, lateRecorder, recorder.WaitsSince(), nil)

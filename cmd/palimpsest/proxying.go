@@ -9,6 +9,7 @@ import (
 
 	"palimpsest/api"
 	"palimpsest/api/limits"
+	"palimpsest/api/recorder"
 	"palimpsest/api/upstream"
 	"palimpsest/pipeline"
 	"palimpsest/pipeline/archive/archivedb"
@@ -33,7 +34,7 @@ import (
 type proxying struct {
 	settings  *api.Settings
 	provider  *upstream.Client
-	recorder  *api.Recorder
+	recorder  *recorder.Recorder
 	index     *archivedb.Index
 	learned   *patternsdb.Store
 	shelf     *patterns.Shelf
@@ -118,12 +119,12 @@ func bounded(config Config, proxy *api.Server) *api.Server {
 }
 
 // startRecorder starts what records exchanges, and what keeps them on the local disk until then.
-func startRecorder(b base, of stored, recorded *tally) (*api.Recorder, error) {
+func startRecorder(b base, of stored, recorded *tally) (*recorder.Recorder, error) {
 	kept, err := openSpool(b, of.archiveKeys)
 	if err != nil {
 		return nil, err
 	}
-	recorder := api.NewRecorder(b.db, of.sessions, b.db.Exchanges, of.archiveKeys, b.metrics, b.log).WithSpool(kept)
+	recorder := recorder.New(b.db, of.sessions, b.db.Exchanges, of.archiveKeys, b.metrics.Recorded, b.log).WithSpool(kept)
 	announcer := b.db.NewAnnouncer(b.log)
 	announcer.Start()
 	b.onClose(announcer.Stop)

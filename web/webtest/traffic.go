@@ -14,6 +14,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"palimpsest/api"
+	"palimpsest/api/recorder"
 	"palimpsest/api/upstream/providerdouble"
 	"palimpsest/api/upstream/providertest"
 	"palimpsest/pipeline"
@@ -157,7 +158,7 @@ func (p *Product) server(t testing.TB, window int) (server *api.Server, stop fun
 		t.Fatal(err)
 	}
 	metrics := api.NewMetrics(prometheus.NewRegistry())
-	recorder := api.NewRecorder(p.DB, p.Sessions, p.DB.Exchanges, p.ArchiveKeys, metrics, log)
+	recorder := recorder.New(p.DB, p.Sessions, p.DB.Exchanges, p.ArchiveKeys, metrics.Recorded, log)
 	recorder.Recorded = p.Live.Happened
 	recorder.Start()
 	return &api.Server{

@@ -1,4 +1,4 @@
-package api
+package recorder
 
 import (
 	"bytes"
@@ -24,7 +24,7 @@ type kept struct {
 	Request  *session.Seen     // what the request added to its session, unless that is recorded
 	Answered *session.Seen     // what its answer adds
 	Exchange *tenants.Exchange // once it has ended
-	Said     []byte            // see job
+	Said     []byte            // see Job
 }
 
 // How kept is written: CBOR (RFC 8949), which takes bytes as they are. Times keep their
@@ -42,68 +42,72 @@ func must[M any](mode M, err error) M {
 	return mode
 }
 
-// unrecorded is what a request added to its session, as long as the recorder has it.
-type unrecorded struct {
+// Request is what a request added to its session, as long as a recorder has it.
+type Request struct {
 	mu   sync.Mutex
 	seen *session.Seen // until it is recorded or dropped
 }
 
-// forget ends the use of what the request added: its memory is another's then.
-func (u *unrecorded) forget() {
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	u.seen = nil
-}
+// NewRequest returns what a request added to its session.
+func NewRequest(seen *session.Seen) *Request { return &Request{seen: seen} }
 
-// keep writes what is to be recorded of an exchange to the local disk, before its client has
-// all of the answer.
-func (r *Records) keep(ctx context.Context, event *Event) {
-	if r.Recorder.spool == nil || event.isKept || event.Workspace.IsZero() {
+// forget ends the use of what the request added: its memory is another's then.
+func (r *Request) forget() {
+	if r == nil {
 		return
 	}
-	event.isKept = true
-	exchange := event.exchange()
-	event.report = exchange.Report // nothing is added to it any more
-	event.kept = r.spooled(ctx, event.Workspace, event.request, kept{Exchange: &exchange, Said: event.said, Answered: event.seen})
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.seen = nil
 }
 
-// spooled writes to the local disk what is to be recorded, with what the request added if the
-// recorder still has it. What the disk does not take is only missed if the process is killed.
-func (r *Records) spooled(ctx context.Context, workspace tenants.WorkspaceID, request *unrecorded, what kept) spool.Record {
-	record, err := r.Recorder.spool.Put(context.WithoutCancel(ctx), workspace, func(plain *bytes.Buffer) error { return what.encode(plain, request) })
+// Keeps reports whether what waits to be recorded is on the local disk as well.
+func (r *Recorder) Keeps() bool { return r.spool != nil }
+
+// Keep writes an exchange that has ended to the local disk, with what its request added if that is not
+// recorded yet, before its client has all of the answer. What it returns is the Kept of the job that
+// records it; what the disk does not take is only missed if the process is killed.
+func (r *Recorder) Keep(ctx context.Context, job Job) spool.Record {
+	return r.keep(ctx, job.workspace(), kept{Exchange: job.Exchange, Said: job.Said, Answered: job.Seen}, job.Request)
+}
+
+// keep writes what is to be recorded to the local disk, with what the request added if the recorder
+// still has it.
+func (r *Recorder) keep(ctx context.Context, workspace tenants.WorkspaceID, what kept, request *Request) spool.Record {
+	record, err := r.spool.Put(context.WithoutCancel(ctx), workspace, func(plain *bytes.Buffer) error { return what.encode(plain, request) })
 	if err != nil {
-		r.Metrics.unkept.Inc()
-		r.Log.WarnContext(ctx, "an exchange is not kept on the local disk until it is recorded", "workspace", workspace, "error", err)
+		r.metrics.Unkept.Inc()
+		r.log.WarnContext(ctx, "an exchange is not kept on the local disk until it is recorded", "workspace", workspace, "error", err)
 	}
 	return record
 }
 
 // keepLate writes to the local disk what that had no room for before its clients had their answers, and
 // the database does not take either. It reports whether all of it is there.
-func (r *Recorder) keepLate(jobs []job) (all bool) {
+func (r *Recorder) keepLate(jobs []Job) (all bool) {
 	if r.spool == nil {
 		return false
 	}
 	all = true
 	for i := range jobs {
 		late := &jobs[i]
-		if late.exchange == nil || late.kept != (spool.Record{}) {
-			all = all && late.exchange != nil
+		if late.Exchange == nil || late.Kept != (spool.Record{}) {
+			all = all && late.Exchange != nil
 			continue
 		}
-		what := kept{Exchange: late.exchange, Said: late.said, Answered: late.seen}
-		record, err := r.spool.Put(context.Background(), late.workspace(), func(plain *bytes.Buffer) error { return what.encode(plain, late.request) })
+		what := kept{Exchange: late.Exchange, Said: late.Said, Answered: late.Seen}
+		record, err := r.spool.Put(context.Background(), late.workspace(), func(plain *bytes.Buffer) error { return what.encode(plain, late.Request) })
 		if err != nil {
 			return false // there is no room yet
 		}
-		late.kept = record
+		late.Kept = record
 	}
 	return all
 }
 
 // encode writes what is kept, followed by the entries of the request one by one: in one value
 // a hundred thousand of them would take their memory three times.
-func (k kept) encode(plain *bytes.Buffer, request *unrecorded) error {
+func (k kept) encode(plain *bytes.Buffer, request *Request) error {
 	if request != nil {
 		request.mu.Lock()
 		defer request.mu.Unlock()
@@ -172,7 +176,7 @@ func (r *Recorder) Replay(ctx context.Context) {
 // recordKept records exchanges of a workspace once: of those that are recorded already, nothing is
 // counted again.
 func (r *Recorder) recordKept(ctx context.Context, workspace tenants.WorkspaceID, batch []kept) error {
-	ctx, cancel := context.WithTimeout(ctx, recorderTimeout)
+	ctx, cancel := context.WithTimeout(ctx, writeTimeout)
 	defer cancel()
 	ids := make([]uuid.UUID, 0, len(batch))
 	for _, what := range batch {
@@ -186,14 +190,14 @@ func (r *Recorder) recordKept(ctx context.Context, workspace tenants.WorkspaceID
 		if err != nil {
 			return err
 		}
-		var jobs []job
+		var jobs []Job
 		for i := range batch {
 			what := &batch[i]
 			if what.Request != nil { // its messages are stored once, however often they come
-				jobs = append(jobs, job{seen: what.Request})
+				jobs = append(jobs, Job{Seen: what.Request})
 			}
 			if what.Exchange != nil && !slices.Contains(recorded, what.Exchange.ID) {
-				jobs = append(jobs, job{seen: what.Answered, exchange: what.Exchange, said: what.Said})
+				jobs = append(jobs, Job{Seen: what.Answered, Exchange: what.Exchange, Said: what.Said})
 				recorded = append(recorded, what.Exchange.ID)
 				added++
 			}

@@ -1,4 +1,6 @@
-package api
+// Package recorder writes what happened at the proxy to the database, apart from the requests
+// themselves, and keeps it on the local disk until it is there.
+package recorder
 
 import (
 	"context"
@@ -19,16 +21,16 @@ import (
 )
 
 const (
-	recorderQueue    = 8192                  // jobs that may wait
-	recorderMemory   = 64 << 20              // bytes of messages that may wait
-	recorderPatience = 5 * time.Second       // a request waits for room while the database gets on
-	recorderBatch    = 512                   // jobs written together
-	recorderLinger   = 10 * time.Millisecond // a batch waits for more
-	recorderWorkers  = 4
-	recorderTries    = 28          // attempts at a batch: about 25 s in all
-	certainTries     = 5           // attempts at one that the database answers and does not take: about 1.5 s in all
-	recorderPause    = time.Second // between two of them at most
-	recorderTimeout  = 30 * time.Second
+	queueLength  = 8192                  // jobs that may wait
+	queueMemory  = 64 << 20              // bytes of messages that may wait
+	patience     = 5 * time.Second       // a request waits for room while the database gets on
+	batchLength  = 512                   // jobs written together
+	batchLinger  = 10 * time.Millisecond // a batch waits for more
+	workers      = 4
+	tries        = 28          // attempts at a batch: about 25 s in all
+	certainTries = 5           // attempts at one that the database answers and does not take: about 1.5 s in all
+	longestPause = time.Second // between two of them at most
+	writeTimeout = 30 * time.Second
 )
 
 // Recorder writes what happened, apart from the requests themselves: batches from a bounded
@@ -49,7 +51,7 @@ type Recorder struct {
 	Recorded func(workspace tenants.WorkspaceID, exchanges int)
 
 	writing []atomic.Int64      // when the batch that a worker writes was begun, Unix nanoseconds; 0: it writes none
-	queues  []chan job          // one for each worker; a session always meets the same one
+	queues  []chan Job          // one for each worker; a session always meets the same one
 	room    *semaphore.Weighted // bytes of messages that the queues can still take
 	failing atomic.Bool         // the newest attempt to write failed
 	stop    chan struct{}
@@ -57,27 +59,27 @@ type Recorder struct {
 	once    sync.Once
 }
 
-// job is something to record.
-type job struct {
-	seen     *session.Seen
-	ended    func(stored bool) // called once seen is durable or was dropped; may be nil
-	exchange *tenants.Exchange
-	said     []byte       // what the provider said, where it refused exchange
-	request  *unrecorded  // of exchange; may be nil
-	kept     spool.Record // of it on the local disk
-	spools   bool         // ended keeps it there if it is dropped
-	span     spans.Span   // from the queue on
+// Job is something to record: what a request adds to its session, an exchange that has ended with
+// what its answer adds, or an exchange that belongs to no session.
+type Job struct {
+	Seen     *session.Seen     // what is added to a session; nil if nothing
+	Request  *Request          // what the exchange's request added, or Seen is; nil if nothing
+	Exchange *tenants.Exchange // nil: it has not ended
+	Said     []byte            // what the provider said, where it refused Exchange
+	Kept     spool.Record      // of Exchange, as Keep returned it
+	Span     spans.Span        // from the queue on
+	Ended    func(stored bool) // called once all of it is durable or was dropped; may be nil
 }
 
-// NewRecorder returns a Recorder that is not started yet. By keys, what providers said where
-// they refused is sealed.
-func NewRecorder(database tenants.Transactor, sessions session.Store, usage tenants.Exchanges, keys *archive.Keys, metrics *Metrics, log *slog.Logger) *Recorder {
+// New returns a Recorder that is not started yet. By keys, what providers said where they refused
+// is sealed.
+func New(database tenants.Transactor, sessions session.Store, usage tenants.Exchanges, keys *archive.Keys, metrics *Metrics, log *slog.Logger) *Recorder {
 	recorder := &Recorder{
 		database: database, sessions: sessions, usage: usage, keys: keys, metrics: metrics, log: log,
-		stop: make(chan struct{}), queues: make([]chan job, recorderWorkers), writing: make([]atomic.Int64, recorderWorkers), room: semaphore.NewWeighted(recorderMemory),
+		stop: make(chan struct{}), queues: make([]chan Job, workers), writing: make([]atomic.Int64, workers), room: semaphore.NewWeighted(queueMemory),
 	}
 	for i := range recorder.queues {
-		recorder.queues[i] = make(chan job, recorderQueue/recorderWorkers)
+		recorder.queues[i] = make(chan Job, queueLength/workers)
 	}
 	return recorder
 }
@@ -102,9 +104,9 @@ func (r *Recorder) Stop() {
 	r.stopped.Wait()
 }
 
-// put queues a job. It waits for room, for recorderPatience at most.
-func (r *Recorder) put(job job) {
-	queue, size := r.queues[job.session()[15]%recorderWorkers], job.size()
+// Put queues a job. It waits for room, for patience at most.
+func (r *Recorder) Put(job Job) {
+	queue, size := r.queues[job.session()[15]%workers], job.size()
 	if r.room.TryAcquire(size) {
 		select {
 		case queue <- job:
@@ -115,13 +117,13 @@ func (r *Recorder) put(job job) {
 	}
 	if r.failing.Load() || !r.wait(queue, job, size) {
 		r.drop(job)
-		job.end(false)
+		r.end(job, false)
 	}
 }
 
 // wait queues a job of a size as soon as there is room; false: there was none in time.
-func (r *Recorder) wait(queue chan<- job, job job, size int64) bool {
-	ctx, cancel := context.WithTimeout(context.Background(), recorderPatience)
+func (r *Recorder) wait(queue chan<- Job, job Job, size int64) bool {
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	if r.room.Acquire(ctx, size) != nil {
 		return false
@@ -137,54 +139,66 @@ func (r *Recorder) wait(queue chan<- job, job job, size int64) bool {
 
 // drop counts a job that was not recorded, and that the local disk does not have, and returns
 // how many those are.
-func (r *Recorder) drop(job job) int {
-	if job.spools || job.kept != (spool.Record{}) {
+func (r *Recorder) drop(job Job) int {
+	if r.isKeptAtLast(job) || job.Kept != (spool.Record{}) {
 		return 0
 	}
-	r.metrics.dropped.Inc()
+	r.metrics.Dropped.Inc()
 	return 1
 }
 
-// end tells anyone who waits whether the job was recorded.
-func (j job) end(stored bool) {
+// isKeptAtLast reports whether a job that is dropped is written to the local disk then: what a request
+// added, which Keep writes with its exchange if that ends in time.
+func (r *Recorder) isKeptAtLast(job Job) bool {
+	return r.spool != nil && job.Exchange == nil
+}
+
+// end tells anyone who waits whether a job was recorded.
+func (r *Recorder) end(job Job, stored bool) {
 	if stored {
-		j.kept.Done()
+		job.Kept.Done()
 	} else {
-		j.kept.Failed()
-		j.span.Fail(spans.Other)
+		job.Kept.Failed()
+		job.Span.Fail(spans.Other)
 	}
-	j.span.End()
-	if j.ended != nil {
-		j.ended(stored)
+	if !stored && r.isKeptAtLast(job) { // for Replay
+		r.keep(job.Span.In(context.Background()), job.workspace(), kept{Request: job.Seen}, nil).Failed()
+	}
+	job.Span.End()
+	if job.Exchange == nil {
+		job.Request.forget()
+	}
+	if job.Ended != nil {
+		job.Ended(stored)
 	}
 }
 
 // size returns the bytes of messages and errors that a job holds, as many as there is
 // room for at most.
-func (j job) size() int64 {
-	size := len(j.said)
-	if j.seen != nil {
-		size += j.seen.Bytes()
+func (j Job) size() int64 {
+	size := len(j.Said)
+	if j.Seen != nil {
+		size += j.Seen.Bytes()
 	}
-	return int64(min(size, recorderMemory))
+	return int64(min(size, queueMemory))
 }
 
-func (j job) session() uuid.UUID {
-	if j.seen != nil {
-		return j.seen.Session
+func (j Job) session() uuid.UUID {
+	if j.Seen != nil {
+		return j.Seen.Session
 	}
-	return j.exchange.Session
+	return j.Exchange.Session
 }
 
-func (j job) workspace() tenants.WorkspaceID {
-	if j.seen != nil {
-		return j.seen.Scope.Workspace
+func (j Job) workspace() tenants.WorkspaceID {
+	if j.Seen != nil {
+		return j.Seen.Scope.Workspace
 	}
-	return j.exchange.Workspace
+	return j.Exchange.Workspace
 }
 
-func (r *Recorder) work(queue chan job, writing *atomic.Int64) {
-	batch := func(first job) {
+func (r *Recorder) work(queue chan Job, writing *atomic.Int64) {
+	batch := func(first Job) {
 		writing.Store(time.Now().UnixNano())
 		defer writing.Store(0)
 		r.write(r.collect(queue, first))
@@ -219,11 +233,11 @@ func (r *Recorder) WaitsSince() time.Time {
 }
 
 // collect returns first and what comes behind it while the batch waits.
-func (r *Recorder) collect(queue chan job, first job) []job {
-	batch := []job{first}
-	linger := time.NewTimer(recorderLinger)
+func (r *Recorder) collect(queue chan Job, first Job) []Job {
+	batch := []Job{first}
+	linger := time.NewTimer(batchLinger)
 	defer linger.Stop()
-	for len(batch) < recorderBatch {
+	for len(batch) < batchLength {
 		select {
 		case next := <-queue:
 			batch = append(batch, next)
@@ -240,8 +254,8 @@ func (r *Recorder) collect(queue chan job, first job) []job {
 }
 
 // write records a batch, workspace by workspace.
-func (r *Recorder) write(batch []job) {
-	byWorkspace := make(map[tenants.WorkspaceID][]job)
+func (r *Recorder) write(batch []Job) {
+	byWorkspace := make(map[tenants.WorkspaceID][]Job)
 	var order []tenants.WorkspaceID
 	for _, job := range batch {
 		r.room.Release(job.size())
@@ -256,11 +270,11 @@ func (r *Recorder) write(batch []job) {
 		err := r.retry(func(ctx context.Context) error { return r.record(ctx, workspace, jobs) }, func() bool { return r.keepLate(jobs) })
 		exchanges := 0
 		for _, job := range jobs {
-			job.end(err == nil)
+			r.end(job, err == nil)
 			if err == nil {
-				r.metrics.archived.Add(float64(job.size()))
+				r.metrics.Archived.Add(float64(job.size()))
 			}
-			if job.exchange != nil {
+			if job.Exchange != nil {
 				exchanges++
 			}
 		}
@@ -272,27 +286,27 @@ func (r *Recorder) write(batch []job) {
 			for _, job := range jobs {
 				dropped += r.drop(job)
 			}
-			r.metrics.archiveErrors.Inc()
+			r.metrics.Errors.Inc()
 			r.log.Error("record exchanges", "workspace", workspace, "dropped", dropped, "on the local disk", len(jobs)-dropped, "error", err)
 		}
 	}
 }
 
 // record writes the jobs of one workspace, all of them or none.
-func (r *Recorder) record(ctx context.Context, tenant tenants.Tenant, jobs []job) error {
+func (r *Recorder) record(ctx context.Context, tenant tenants.Tenant, jobs []Job) error {
 	seen := make([]session.Seen, 0, len(jobs))
 	exchanges := make([]tenants.Exchange, 0, len(jobs))
 	of := make(map[int]int, len(jobs)) // the places in seen of exchanges
 	for _, job := range jobs {
-		if job.seen != nil && job.exchange != nil {
+		if job.Seen != nil && job.Exchange != nil {
 			of[len(exchanges)] = len(seen)
 		}
-		if job.seen != nil {
-			seen = append(seen, *job.seen)
+		if job.Seen != nil {
+			seen = append(seen, *job.Seen)
 		}
-		if job.exchange != nil {
-			exchange := *job.exchange
-			exchange.ErrorText = r.seal(tenant.Workspace(), exchange.ID, job.said)
+		if job.Exchange != nil {
+			exchange := *job.Exchange
+			exchange.ErrorText = r.seal(tenant.Workspace(), exchange.ID, job.Said)
 			exchanges = append(exchanges, exchange)
 		}
 	}
@@ -313,7 +327,7 @@ func (r *Recorder) seal(workspace tenants.WorkspaceID, exchange uuid.UUID, said 
 	if said == nil {
 		return nil
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), recorderTimeout)
+	ctx, cancel := context.WithTimeout(context.Background(), writeTimeout)
 	defer cancel()
 	key, err := r.keys.Key(ctx, workspace)
 	if err != nil {
@@ -329,7 +343,7 @@ func (r *Recorder) seal(workspace tenants.WorkspaceID, exchange uuid.UUID, said 
 func (r *Recorder) retry(write func(context.Context) error, failed func() (isKept bool)) error {
 	pause := 100 * time.Millisecond
 	for try := 1; ; try++ {
-		ctx, cancel := context.WithTimeout(context.Background(), recorderTimeout)
+		ctx, cancel := context.WithTimeout(context.Background(), writeTimeout)
 		err := write(ctx)
 		cancel()
 		r.failing.Store(err != nil)
@@ -338,12 +352,12 @@ func (r *Recorder) retry(write func(context.Context) error, failed func() (isKep
 		}
 		isKept := failed()
 		isAway := errors.Is(err, tenants.ErrAway) || errors.Is(err, session.ErrAway)
-		if try == recorderTries || try >= certainTries && isKept && !isAway {
+		if try == tries || try >= certainTries && isKept && !isAway {
 			return err
 		}
 		select {
 		case <-time.After(pause):
-			pause = min(2*pause, recorderPause)
+			pause = min(2*pause, longestPause)
 		case <-r.stop:
 			if try > 1 {
 				return err

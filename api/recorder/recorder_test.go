@@ -1,0 +1,122 @@
+package recorder
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"palimpsest/api/recorder/recordertest"
+	"palimpsest/pipeline/archive/archivetest"
+	"palimpsest/tenants"
+)
+
+// recording starts a recorder, and one who puts so many exchanges into it. All of them are
+// of one session: one worker writes them.
+func recording(database *recordertest.Database, registry prometheus.Registerer, exchanges int) (recorder *Recorder, all chan struct{}) {
+	recorder = New(database, database, database, archivetest.Keys(), NewMetrics(registry), slog.New(slog.DiscardHandler))
+	recorder.Start()
+	all = make(chan struct{})
+	go func() {
+		defer close(all)
+		for range exchanges {
+			recorder.Put(Job{Exchange: &tenants.Exchange{}})
+		}
+	}()
+	return recorder, all
+}
+
+func TestWhoAsksFasterThanCanBeRecordedWaits(t *testing.T) {
+	t.Parallel()
+	const fit = batchLength + queueLength/workers
+	synctest.Test(t, func(t *testing.T) {
+		database, registry := recordertest.NewDatabase(), prometheus.NewRegistry()
+		recorder, all := recording(database, registry, fit+100)
+		synctest.Wait()
+		select {
+		case <-all:
+			t.Error("no one waits for room")
+		default:
+		}
+		close(database.Open)
+		<-all
+		recorder.Stop()
+		if written, dropped := database.Written.Load(), recordertest.Counted(t, registry)["palimpsest_usage_events_dropped_total"]; written != fit+100 || dropped > 0 {
+			t.Errorf("%d of %d exchanges written, %d dropped", written, fit+100, dropped)
+		}
+	})
+}
+
+func TestRecorderLagIsThatOfTheBatchBeingWritten(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		database := recordertest.NewDatabase()
+		began := time.Now()
+		recorder, all := recording(database, prometheus.NewRegistry(), 1)
+		<-all
+		synctest.Wait()
+		if since := recorder.WaitsSince(); !since.Equal(began) {
+			t.Errorf("it waits since %s, want %s", since, began)
+		}
+		close(database.Open)
+		recorder.Stop()
+		if since := recorder.WaitsSince(); !since.IsZero() {
+			t.Errorf("once it is recorded it waits since %s", since)
+		}
+	})
+}
+
+func TestNobodyWaitsForADatabaseThatFails(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		database, registry := recordertest.NewDatabase(), prometheus.NewRegistry()
+		database.Fails.Store(true)
+		close(database.Open)
+		recorder, first := recording(database, registry, 1)
+		<-first
+		<-database.Tried
+		synctest.Wait() // the first attempt has failed
+		began := time.Now()
+		for range queueLength {
+			recorder.Put(Job{Exchange: &tenants.Exchange{}})
+		}
+		if took, dropped := time.Since(began), recordertest.Counted(t, registry)["palimpsest_usage_events_dropped_total"]; took > 0 || dropped == 0 {
+			t.Errorf("it took %s, %d exchanges were dropped", took, dropped)
+		}
+		database.Fails.Store(false)
+		recorder.Stop()
+	})
+}
+
+// A batch that the database refuses holds up those behind it for a moment, if it is on the local disk; one that
+// the database does not answer, and one that would be lost, for as long as it may take.
+func TestBatchThatIsRefusedHoldsUpNoOther(t *testing.T) {
+	t.Parallel()
+	refused := errors.New("the database refuses it")
+	for name, test := range map[string]struct {
+		err     error
+		isKept  bool
+		atMost  time.Duration
+		atLeast time.Duration
+	}{
+		"refused, on the disk":   {refused, true, 3 * time.Second, time.Second},
+		"refused, nowhere else":  {refused, false, time.Minute, 20 * time.Second},
+		"no answer, on the disk": {fmt.Errorf("%w: it is away", tenants.ErrAway), true, time.Minute, 20 * time.Second},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			recorder := New(nil, nil, nil, nil, NewMetrics(prometheus.NewRegistry()), slog.New(slog.DiscardHandler))
+			began := time.Now()
+			if err := recorder.retry(func(context.Context) error { return test.err }, func() bool { return test.isKept }); !errors.Is(err, test.err) {
+				t.Errorf("%s: %v", name, err)
+			}
+			if took := time.Since(began); took < test.atLeast || took > test.atMost {
+				t.Errorf("%s: held up for %s", name, took)
+			}
+		})
+	}
+}
