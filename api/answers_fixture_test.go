@@ -11,6 +11,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"palimpsest/api/embeddings"
 	"palimpsest/api/upstream/providerdouble"
 	"palimpsest/api/upstream/providertest"
 	"palimpsest/migrations/dbtest"
@@ -64,7 +65,7 @@ func (c *movingClock) advance(by time.Duration) {
 
 // watchedStore is a store of answers that tells what was asked of it and can fail.
 type watchedStore struct {
-	AnswerStore
+	semanticcache.Store
 
 	mu    sync.Mutex
 	finds int
@@ -80,11 +81,11 @@ func (w *watchedStore) Find(ctx context.Context, workspace tenants.WorkspaceID, 
 	if fails != nil {
 		return nil, fails()
 	}
-	return w.AnswerStore.Find(ctx, workspace, question, since)
+	return w.Store.Find(ctx, workspace, question, since)
 }
 
 func (w *watchedStore) Put(ctx context.Context, workspace tenants.WorkspaceID, entry semanticcache.Entry, expires time.Time) error {
-	err := w.AnswerStore.Put(ctx, workspace, entry, expires)
+	err := w.Store.Put(ctx, workspace, entry, expires)
 	w.puts <- err
 	return err
 }
@@ -142,8 +143,18 @@ func setupCaching(t *testing.T, settings string) *cachingProxy {
 	return c
 }
 
+// embeddings returns what has texts embedded by the workspace's provider.
+func (c *cachingProxy) embeddings() *embeddings.Client {
+	c.t.Helper()
+	client, err := embeddings.New(embeddings.Config{Settings: c.Settings, Upstream: c.Upstream, Recorder: c.Recorder, Spent: c.Metrics.Spent, Now: time.Now})
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	return client
+}
+
 // newAnswers starts what gives answers again, on a database.
-func (c *cachingProxy) newAnswers(t *testing.T, database *dbtest.Database) *Answers {
+func (c *cachingProxy) newAnswers(t *testing.T, database *dbtest.Database) *semanticcache.Cache {
 	t.Helper()
 	safe, err := vault.New([][]byte{[]byte("palimpsest test secret 32 bytes!")})
 	if err != nil {
@@ -155,14 +166,11 @@ func (c *cachingProxy) newAnswers(t *testing.T, database *dbtest.Database) *Answ
 			t.Fatal(err)
 		}
 	}
-	embeddings, err := NewEmbeddings(c.Settings, c.Upstream, c.Recorder, c.Metrics, time.Now)
-	if err != nil {
-		t.Fatal(err)
-	}
-	c.kept = &watchedStore{AnswerStore: semanticcachedb.New(database.DB, archive.NewKeys(datakeys.New(database.DB.DataKeys, safe))), puts: make(chan error, 100)}
-	answers, err := NewAnswers(AnswersConfig{
-		Store: c.kept, Embedder: embeddings, Secret: safe.Derive("questions"), Log: c.Log, Now: c.clock.now,
-		Patience: Patience{Find: time.Minute, Embed: time.Minute}, // of a loaded machine
+	embedder := c.embeddings()
+	c.kept = &watchedStore{Store: semanticcachedb.New(database.DB, archive.NewKeys(datakeys.New(database.DB.DataKeys, safe))), puts: make(chan error, 100)}
+	answers, err := semanticcache.NewCache(semanticcache.Services{
+		Store: c.kept, Embedder: embedder, Secret: safe.Derive("questions"), Log: c.Log, Now: c.clock.now,
+		Patience: semanticcache.Patience{Find: time.Minute, Embed: time.Minute}, // of a loaded machine
 	})
 	if err != nil {
 		t.Fatal(err)

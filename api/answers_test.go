@@ -14,6 +14,7 @@ import (
 
 	"palimpsest/api/upstream/providerdouble"
 	"palimpsest/migrations/dbtest"
+	"palimpsest/pipeline/archive"
 	"palimpsest/tenants"
 )
 
@@ -336,20 +337,8 @@ func TestEmbeddingsNeedAProviderThatMakesThem(t *testing.T) {
 	t.Parallel()
 	c := setupCaching(t, "")
 	c.store.keys = c.store.keys[:1]
-	embeddings, err := NewEmbeddings(c.Settings, c.Upstream, c.Recorder, c.Metrics, time.Now)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if vectors, err := embeddings.Embed(t.Context(), c.store.workspace, uuid.New(), "text-embedding-3-small", []string{"a"}); !errors.Is(err, ErrNoEmbeddings) {
+	embeddings := c.embeddings()
+	if vectors, err := embeddings.Embed(t.Context(), c.store.workspace, uuid.New(), "text-embedding-3-small", []string{"a"}); !errors.Is(err, archive.ErrNoEmbeddings) {
 		t.Errorf("%v, %v", vectors, err)
-	}
-	for _, test := range []struct {
-		model  string
-		tokens int
-		want   int64
-	}{{"text-embedding-3-small", 1, 1}, {"text-embedding-3-small", 1_000_000, 20_000}, {"text-embedding-3-large", 1_000_000, 130_000}, {"text-embedding-ada-002", 1_000_000, 100_000}, {"own", 5, 0}} {
-		if got := embeddingCost(test.model, test.tokens); got != test.want {
-			t.Errorf("%d tokens of %s cost %d, want %d", test.tokens, test.model, got, test.want)
-		}
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 
+	"palimpsest/api/proxysettings"
 	"palimpsest/pipeline"
 	"palimpsest/tenants"
 )
@@ -16,18 +17,16 @@ const maxSessionID = 255
 // controls are what a client asks of the proxy in its request headers. All of
 // them are taken off before the provider sees the request.
 type controls struct {
-	session     string
-	lane        string
-	pipe        string // modules, comma-separated; "none" for none; empty: as configured
-	bypass      bool
-	dryRun      bool
-	noStore     bool   // nothing of the exchange is to be kept; also where the workspace or the key says so
-	target      string // targetUtilization; empty: as configured
-	provider    string
-	providerKey string
-	baseURL     string
-	overrides   []string // names of the headers among them that override what is set
-	tags        tenants.Tags
+	session   string
+	lane      string
+	pipe      string // modules, comma-separated; "none" for none; empty: as configured
+	bypass    bool
+	dryRun    bool
+	noStore   bool   // nothing of the exchange is to be kept; also where the workspace or the key says so
+	target    string // targetUtilization; empty: as configured
+	choice    proxysettings.Choice
+	overrides []string // names of the headers among them that override what is set
+	tags      tenants.Tags
 }
 
 // readControls reads the X-Palimpsest-* headers and their older spellings.
@@ -35,20 +34,22 @@ func readControls(header http.Header) (controls, error) {
 	asked := controls{
 		overrides: overridesIn(header),
 
-		session:     header.Get("X-Palimpsest-Session-Id"),
-		lane:        header.Get("X-Palimpsest-Lane"),
-		pipe:        first(header, "X-Palimpsest-Pipe", "X-Prxy-Pipe"),
-		target:      header.Get("X-Palimpsest-Target-Utilization"),
-		provider:    header.Get("X-Palimpsest-Provider"),
-		providerKey: first(header, "X-Palimpsest-Provider-Key", "X-Provider-Key"),
-		baseURL:     header.Get("X-Palimpsest-Base-Url"),
+		session: header.Get("X-Palimpsest-Session-Id"),
+		lane:    header.Get("X-Palimpsest-Lane"),
+		pipe:    first(header, "X-Palimpsest-Pipe", "X-Prxy-Pipe"),
+		target:  header.Get("X-Palimpsest-Target-Utilization"),
+		choice: proxysettings.Choice{
+			Provider: header.Get("X-Palimpsest-Provider"),
+			Key:      first(header, "X-Palimpsest-Provider-Key", "X-Provider-Key"),
+			BaseURL:  header.Get("X-Palimpsest-Base-Url"),
+		},
 	}
 	for _, name := range [...]string{"X-Palimpsest-Session-Id", "X-Palimpsest-Lane"} {
 		if len(header.Get(name)) > maxSessionID {
 			return controls{}, tenants.Invalid{Field: name, Message: fmt.Sprintf("is longer than %d bytes; send a shorter id", maxSessionID)}
 		}
 	}
-	if asked.baseURL != "" && asked.providerKey == "" {
+	if asked.choice.BaseURL != "" && asked.choice.Key == "" {
 		return controls{}, tenants.Invalid{Field: "X-Palimpsest-Base-Url", Message: "needs X-Palimpsest-Provider-Key beside it"}
 	}
 	var err error

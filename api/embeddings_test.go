@@ -3,7 +3,8 @@ package api
 import (
 	"errors"
 	"testing"
-	"time"
+
+	"palimpsest/pipeline/archive"
 
 	"github.com/google/uuid"
 )
@@ -13,10 +14,7 @@ import (
 func TestTheModelOfTheArchiveIsTheWorkspacesSetting(t *testing.T) {
 	t.Parallel()
 	c := setupCaching(t, "")
-	embeddings, err := NewEmbeddings(c.Settings, c.Upstream, c.Recorder, c.Metrics, time.Now)
-	if err != nil {
-		t.Fatal(err)
-	}
+	embeddings := c.embeddings()
 	workspace := c.store.workspace
 	if model, err := embeddings.EmbeddingModel(t.Context(), workspace); err != nil || model != "" {
 		t.Fatalf("a workspace that has set nothing has %q (%v)", model, err)
@@ -42,7 +40,7 @@ func TestTheModelOfTheArchiveIsTheWorkspacesSetting(t *testing.T) {
 		t.Fatal("a model that is not for embeddings embeds")
 	}
 	_, before := c.generated()
-	if _, err := embeddings.Embed(t.Context(), workspace, uuid.Nil, model, []string{"a"}); !errors.Is(err, ErrNoEmbeddings) {
+	if _, err := embeddings.Embed(t.Context(), workspace, uuid.Nil, model, []string{"a"}); !errors.Is(err, archive.ErrNoEmbeddings) {
 		t.Errorf("asked again at once: %v", err)
 	}
 	if _, after := c.generated(); after != before {

@@ -128,7 +128,7 @@ func (s *Server) learn(ctx context.Context, event *Event, written *prompt.Prompt
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), learnTimeout)
 	defer cancel()
-	if err := s.Settings.learn(ctx, event.Workspace, model.Name, said.Window); err != nil {
+	if err := s.Settings.Learn(ctx, event.Workspace, model.Name, said.Window); err != nil {
 		s.Log.WarnContext(ctx, "a model's window is not kept", "workspace", event.Workspace, "error", err)
 	}
 }

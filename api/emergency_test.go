@@ -269,7 +269,7 @@ func TestLearntWindowHoldsWhileTheStoreIsDown(t *testing.T) {
 	p.send(http.MethodPost, messagesPath, toolSession("house-model", 2, 10))
 	p.store.fail(errDown)
 	p.send(http.MethodPost, messagesPath, toolSession("house-model", 30, 800))
-	windows, err := p.Settings.windows(context.Background(), p.store.workspace)
+	windows, err := p.Settings.Windows(context.Background(), p.store.workspace)
 	if err != nil || windows["house-model"] != small {
 		t.Errorf("windows %v (%v)", windows, err)
 	}

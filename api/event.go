@@ -170,7 +170,8 @@ func (e *Event) exchange() tenants.Exchange {
 		ExchangeTimes: tenants.ExchangeTimes{Overhead: e.Overhead, TTFB: e.TTFB, Duration: e.Duration},
 	}
 	if exchange.Report == nil {
-		exchange.Report = reportJSON(e.reported())
+		report := e.reported()
+		exchange.Report = report.JSON()
 	}
 	if e.seen != nil && len(e.seen.Answer) > 0 {
 		hash := sha256.Sum256(e.seen.Answer)

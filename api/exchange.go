@@ -11,8 +11,11 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"palimpsest/api/limits"
+	"palimpsest/api/proxysettings"
+	"palimpsest/api/summaries"
 	"palimpsest/api/upstream"
 	"palimpsest/pipeline"
+	"palimpsest/pipeline/modules/semanticcache"
 	"palimpsest/pipeline/prompt"
 	"palimpsest/pipeline/session"
 	"palimpsest/pipeline/spans"
@@ -54,7 +57,7 @@ func (s *Server) exchange(codec wire.Codec, endpoint string, purpose purpose) ec
 			return s.refuse(c, codec, event, err)
 		}
 		defer forget()
-		if err := s.route(ctx, event, &call, provider, modelIn(body.bytes)); err != nil {
+		if err := s.route(ctx, event, &call, provider, proxysettings.ModelIn(body.bytes)); err != nil {
 			return s.refuse(c, codec, event, err)
 		}
 		post := post{codec: codec, call: call, request: request, endpoint: endpoint, purpose: purpose, body: body}
@@ -62,7 +65,7 @@ func (s *Server) exchange(codec wire.Codec, endpoint string, purpose purpose) ec
 		if err != nil {
 			return s.refuse(c, codec, event, err)
 		}
-		cached := s.Answers.look(ctx, event, post, written)
+		cached := lookUp(ctx, s.Answers, event, post, written)
 		event.Overhead = s.Now().Sub(event.At)
 		if found := readyAnswer(post, written, cached); found != nil {
 			return s.answerReady(c, event, post, written, found)
@@ -93,7 +96,7 @@ func (s *Server) exchange(codec wire.Codec, endpoint string, purpose purpose) ec
 		sent := written.Sent()
 		s.recordRequest(ctx, event, written, body)
 		if response.StatusCode == http.StatusOK {
-			s.Summaries.after(ctx, post, written)
+			s.Summaries.After(ctx, post.summarized(), written)
 		}
 		// From here on nothing holds the body.
 		body.done()
@@ -105,10 +108,10 @@ func (s *Server) exchange(codec wire.Codec, endpoint string, purpose purpose) ec
 
 // answer relays the answer to a prompt and records what it says. cached is what is
 // to be kept of it for the same request; nil if nothing.
-func (s *Server) answer(c echo.Context, event *Event, codec wire.Codec, sent prompt.Sent, response *http.Response, cached *inquiry) error {
+func (s *Server) answer(c echo.Context, event *Event, codec wire.Codec, sent prompt.Sent, response *http.Response, cached *semanticcache.Inquiry) error {
 	filter := withoutUsage(codec, sent, response)
 	decodeFor(c.Request().Header, response, filter != nil)
-	tap := guard(cached.beside(tapOf(codec, response)), isEventStream(response))
+	tap := guard(beside(tapOf(codec, response), cached), isEventStream(response))
 	ctx := c.Request().Context()
 	isRecorded := false
 	record := func(answer wire.Answer) {
@@ -118,7 +121,7 @@ func (s *Server) answer(c echo.Context, event *Event, codec wire.Codec, sent pro
 		}
 		s.recordAnswer(event, codec, sent, answer)
 		event.traced.answered(answer)
-		s.Answers.keep(event, codec, cached, response, answer)
+		keepAnswer(s.Answers, event, codec, cached, response, answer)
 	}
 	err := s.relay(c, event, response, s.hearing(event, tap, response), filter, func() {
 		if answer := tap.Answer(); answer.Complete && !isRecorded {
@@ -170,7 +173,7 @@ func (g *Gate) admit(request *http.Request, event *Event) (_ call, err error) {
 			return call{}, err
 		}
 	}
-	kept, err := g.Settings.keeps(ctx, key.Workspace)
+	kept, err := g.Settings.Keeps(ctx, key.Workspace)
 	if err != nil {
 		return call{}, err
 	}
@@ -184,7 +187,7 @@ func (g *Gate) admit(request *http.Request, event *Event) (_ call, err error) {
 func (g *Gate) route(ctx context.Context, event *Event, call *call, dialect tenants.Provider, model func() (string, error)) (err error) {
 	ctx, span := spans.Start(ctx, "route")
 	defer span.EndWith(&err)
-	target, err := g.Settings.target(ctx, call.key.Workspace, dialect, call.asked, model)
+	target, err := g.Settings.Target(ctx, call.key.Workspace, dialect, call.asked.choice, model)
 	if err != nil {
 		return err
 	}
@@ -199,11 +202,11 @@ func (g *Gate) asked(ctx context.Context, codec wire.Codec, call call, header ht
 	if err != nil {
 		return prompt.Request{}, err
 	}
-	config, _, err := g.Settings.config(ctx, call.key, layer)
+	config, _, err := g.Settings.Config(ctx, call.key, layer)
 	if err != nil {
 		return prompt.Request{}, err
 	}
-	windows, err := g.Settings.windows(ctx, call.key.Workspace)
+	windows, err := g.Settings.Windows(ctx, call.key.Workspace)
 	if err != nil {
 		return prompt.Request{}, err
 	}
@@ -227,12 +230,17 @@ type post struct {
 	body     *content
 }
 
+// summarized returns what a summary that the request calls for needs of it.
+func (p post) summarized() summaries.Request {
+	return summaries.Request{Key: p.call.key, Choice: p.call.asked.choice, Account: p.call.target.KeyID, Header: p.request.Header}
+}
+
 // write writes the prompt of a request. Beside conversations a body that cannot be
 // read goes out as it came: the provider may know more of it.
 func (s *Server) write(ctx context.Context, event *Event, post post) (_ *prompt.Prompt, err error) {
 	ctx, span := spans.Start(ctx, "write prompt")
 	defer span.EndWith(&err)
-	restraint, err := s.Settings.restraint(ctx, post.call.key.Workspace)
+	restraint, err := s.Settings.Restraint(ctx, post.call.key.Workspace)
 	if err != nil {
 		return nil, err
 	}

@@ -8,7 +8,6 @@ import (
 	"net/http"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/google/uuid"
 
@@ -193,67 +192,6 @@ func TestSettingsThatWereNeverReadAreUnavailableWhileTheDatabaseIsAway(t *testin
 	p.store.fail(nil)
 	if got := p.send(http.MethodPost, messagesPath, streamed); got.status != http.StatusOK {
 		t.Errorf("once it is back: status %d: %s", got.status, got.body)
-	}
-}
-
-// standing is a store of settings that can stand still.
-type standing struct {
-	Workspaces
-
-	still  bool
-	waited time.Duration // how long a caller would wait
-}
-
-// Pipeline implements Workspaces.
-func (s *standing) Pipeline(ctx context.Context, workspace tenants.WorkspaceID) (tenants.PipelineConfig, error) {
-	deadline, _ := ctx.Deadline()
-	s.waited = time.Until(deadline)
-	if s.still {
-		<-ctx.Done()
-		return tenants.PipelineConfig{}, ctx.Err()
-	}
-	return s.Workspaces.Pipeline(ctx, workspace)
-}
-
-// setupStanding returns settings that are read from a standing store.
-func setupStanding(t *testing.T) (*proxy, *standing, *Settings) {
-	t.Helper()
-	p := setup(t, func(http.ResponseWriter, *http.Request) {})
-	store := &standing{Workspaces: p.store}
-	settings, err := NewSettings(store, p.store, "ipc", true)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return p, store, settings
-}
-
-// Settings that were read before do not have requests wait for a database that stands still.
-func TestKnownSettingsDoNotWaitForDatabaseThatStandsStill(t *testing.T) {
-	t.Parallel()
-	p, store, settings := setupStanding(t)
-	if _, err := settings.of(t.Context(), p.store.workspace); err != nil {
-		t.Fatal(err)
-	}
-	store.still = true
-	settings.ForgetAll()
-	if _, err := settings.of(t.Context(), p.store.workspace); err != nil || store.waited > time.Second {
-		t.Errorf("%v, waited for up to %s", err, store.waited)
-	}
-}
-
-// A workspace's first provider key holds even where the database is slow: without it requests are refused.
-func TestFirstProviderKeyIsWaitedFor(t *testing.T) {
-	t.Parallel()
-	p, store, settings := setupStanding(t)
-	keys := p.store.keys
-	p.store.keys = nil
-	if _, err := settings.of(t.Context(), p.store.workspace); err != nil {
-		t.Fatal(err)
-	}
-	p.store.keys = keys
-	settings.Forget(p.store.workspace)
-	if now, err := settings.of(t.Context(), p.store.workspace); err != nil || len(now.keys) != len(keys) || store.waited <= againTimeout {
-		t.Errorf("%v, waits for up to %s", err, store.waited)
 	}
 }
 

@@ -23,6 +23,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"palimpsest/api/limits"
+	"palimpsest/api/proxysettings"
 	"palimpsest/api/recorder"
 	"palimpsest/api/upstream"
 	"palimpsest/pipeline"
@@ -246,7 +247,7 @@ func setupAt(t testing.TB, provider string, more ...pipeline.Module) *proxy {
 	for _, name := range []tenants.Provider{tenants.ProviderAnthropic, tenants.ProviderOpenAI} {
 		p.store.keys = append(p.store.keys, tenants.ProviderKey{ID: uuid.New(), Provider: name, Name: string(name), BaseURL: provider, ProviderKeySecret: tenants.ProviderKeySecret{Sealed: []byte(providerKey)}})
 	}
-	settings, err := NewSettings(p.store, p.store, "ipc", true)
+	settings, err := proxysettings.New(p.store, p.store, "ipc", true)
 	if err != nil {
 		t.Fatal(err)
 	}

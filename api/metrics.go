@@ -96,6 +96,15 @@ func (m *Metrics) LimitedAlone() { m.alone.Inc() }
 // PlanEnded counts what came of an epoch that was to be planned ahead.
 func (m *Metrics) PlanEnded(outcome string) { m.plans.WithLabelValues(outcome).Inc() }
 
+// Spent counts a call of a model that Palimpsest made itself for a workspace.
+func (m *Metrics) Spent(usage wire.Usage, microUSD int64) {
+	m.usage(usage)
+	m.net.Sub(float64(microUSD) / 1e6)
+}
+
+// SummaryEnded counts what came of a summary that a model was asked for.
+func (m *Metrics) SummaryEnded(outcome string) { m.summaries.WithLabelValues(outcome).Inc() }
+
 func (m *Metrics) usage(usage wire.Usage) {
 	m.tokens.WithLabelValues("input").Add(float64(usage.Input))
 	m.tokens.WithLabelValues("cache_read").Add(float64(usage.CacheRead))

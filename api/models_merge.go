@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"palimpsest/api/proxysettings"
 	"palimpsest/api/upstream"
 	"palimpsest/pipeline/wire"
 	"palimpsest/tenants"
@@ -16,38 +17,38 @@ import (
 
 // targets returns the keys whose models are asked for: all that could answer for
 // the list, the one that takes it for a single model.
-func (l lister) targets(request *http.Request, event *Event, call *call, wanted tenants.Provider) ([]listed, error) {
+func (l lister) targets(request *http.Request, event *Event, call *call, wanted tenants.Provider) ([]proxysettings.Listed, error) {
 	ctx, dialect := request.Context(), wanted
-	if call.asked.providerKey == "" {
+	if call.asked.choice.Key == "" {
 		var err error
-		if dialect, err = l.gate.Settings.dialectFor(ctx, call.key.Workspace, wanted); err != nil {
+		if dialect, err = l.gate.Settings.DialectFor(ctx, call.key.Workspace, wanted); err != nil {
 			return nil, err
 		}
 	}
 	model := strings.Trim(strings.TrimPrefix(request.URL.Path, modelsPath), "/")
-	if call.asked.providerKey != "" || model != "" {
+	if call.asked.choice.Key != "" || model != "" {
 		if err := l.gate.route(ctx, event, call, dialect, func() (string, error) { return model, nil }); err != nil {
 			return nil, err
 		}
 		call.target.Model = "" // it stands in the path
-		return []listed{{target: call.target, whole: true}}, nil
+		return []proxysettings.Listed{{Target: call.target, Whole: true}}, nil
 	}
-	all, err := l.gate.Settings.listed(ctx, call.key.Workspace, dialect, call.asked)
+	all, err := l.gate.Settings.Listed(ctx, call.key.Workspace, dialect, call.asked.choice)
 	if err != nil {
 		return nil, err
 	}
 	event.Provider = string(dialect)
 	if len(all) == 1 {
-		event.ProviderKey = all[0].target.KeyID
+		event.ProviderKey = all[0].Target.KeyID
 	}
 	return all, nil
 }
 
 // list asks the keys for their models, all at once, and returns one answer in
 // the wanted shape.
-func (l lister) list(request *http.Request, wanted tenants.Provider, call call, keys []listed) (modelsAnswer, error) {
-	if len(keys) == 1 && keys[0].whole {
-		return l.of(request, wanted, call, keys[0].target)
+func (l lister) list(request *http.Request, wanted tenants.Provider, call call, keys []proxysettings.Listed) (modelsAnswer, error) {
+	if len(keys) == 1 && keys[0].Whole {
+		return l.of(request, wanted, call, keys[0].Target)
 	}
 	whole := request.Clone(request.Context())
 	whole.URL.RawQuery = ""
@@ -57,7 +58,7 @@ func (l lister) list(request *http.Request, wanted tenants.Provider, call call, 
 	answers, failures := make([]modelsAnswer, len(keys)), make([]error, len(keys))
 	var asking sync.WaitGroup
 	for i, key := range keys {
-		asking.Go(func() { answers[i], failures[i] = l.of(whole, wanted, call, key.target) })
+		asking.Go(func() { answers[i], failures[i] = l.of(whole, wanted, call, key.Target) })
 	}
 	asking.Wait()
 	return merged(wanted, keys, answers, failures)
@@ -82,7 +83,7 @@ func (l lister) of(request *http.Request, wanted tenants.Provider, call call, ta
 // merged puts lists of models together: of each those that go to its key, as the
 // provider described them. A provider that fails keeps nothing from the others; if all
 // fail, the first one's failure is the answer.
-func merged(wanted tenants.Provider, keys []listed, answers []modelsAnswer, failures []error) (modelsAnswer, error) {
+func merged(wanted tenants.Provider, keys []proxysettings.Listed, answers []modelsAnswer, failures []error) (modelsAnswer, error) {
 	shape := shapeOf(wanted)
 	var entries []json.RawMessage
 	oldest, good := time.Time{}, false
@@ -94,14 +95,14 @@ func merged(wanted tenants.Provider, keys []listed, answers []modelsAnswer, fail
 				oldest = answers[i].at
 			}
 			for _, entry := range wire.Elements(wire.Get(answers[i].body, "data")) {
-				if id := wire.Text(entry, "id"); key.takes(id) && !found[id] {
+				if id := wire.Text(entry, "id"); key.Takes(id) && !found[id] {
 					found[id] = true
 					entries = append(entries, entry)
 				}
 			}
 		}
-		for _, name := range key.named {
-			if !found[name] && key.takes(name) {
+		for _, name := range key.Named {
+			if !found[name] && key.Takes(name) {
 				entry, err := shape.entry(listedModel{ID: name, Name: name, Created: time.Unix(0, 0), Owner: "palimpsest"})
 				if err != nil {
 					return modelsAnswer{}, err

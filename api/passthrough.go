@@ -97,10 +97,10 @@ func onlyReads(method string) bool {
 // else OpenAI's, else that of the keys that the workspace has.
 func (g *Gate) dialectOf(request *http.Request, call call, codec wire.Codec) (tenants.Provider, error) {
 	wanted := providerOf(codec)
-	if call.asked.providerKey != "" || saysVersion(request, codec) {
+	if call.asked.choice.Key != "" || saysVersion(request, codec) {
 		return wanted, nil
 	}
-	return g.Settings.dialectFor(request.Context(), call.key.Workspace, wanted)
+	return g.Settings.DialectFor(request.Context(), call.key.Workspace, wanted)
 }
 
 // ignore is the tap of answers that nobody reads.

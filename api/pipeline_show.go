@@ -29,7 +29,7 @@ func (s *Server) pipeline(c echo.Context) error {
 	if err != nil {
 		return s.refuse(c, codec, event, err)
 	}
-	config, sources, err := s.Settings.config(request.Context(), key, layer)
+	config, sources, err := s.Settings.Config(request.Context(), key, layer)
 	if err != nil {
 		return s.refuse(c, codec, event, err)
 	}

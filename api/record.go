@@ -3,7 +3,6 @@ package api
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"net/http"
 
@@ -84,7 +83,7 @@ func (s *Server) recordAnswer(event *Event, codec wire.Codec, sent prompt.Sent, 
 		money := s.Prompts.Answered(sent, answer)
 		event.CostMicroUSD, event.NetMicroUSD, event.Miss = money.Cost, money.Net, money.Miss
 		event.UnreadMicroUSD, event.RewrittenMicroUSD, event.Reach = money.Unread, money.Rewritten, money.Reach
-		s.Summaries.heard(sent, answer.Usage)
+		s.Summaries.Heard(sent, answer.Usage)
 		noteCompactions(event, sent, answer.Compactions)
 	}
 	event.Usage = answer.Usage
@@ -173,13 +172,4 @@ func (r *Records) keep(ctx context.Context, event *Event) {
 	exchange := event.exchange()
 	event.report = exchange.Report // nothing is added to it any more
 	event.kept = r.Recorder.Keep(ctx, recorder.Job{Seen: event.seen, Request: event.request, Exchange: &exchange, Said: event.said})
-}
-
-// reportJSON returns a report as it is kept with its exchange.
-func reportJSON(report pipeline.Report) []byte {
-	encoded, err := json.Marshal(report)
-	if err != nil {
-		return nil // a report holds nothing that cannot be encoded
-	}
-	return encoded
 }

@@ -7,9 +7,12 @@ import (
 	"time"
 
 	"palimpsest/api/limits"
+	"palimpsest/api/proxysettings"
 	"palimpsest/api/recall"
 	"palimpsest/api/recorder"
+	"palimpsest/api/summaries"
 	"palimpsest/api/upstream"
+	"palimpsest/pipeline/modules/semanticcache"
 	"palimpsest/pipeline/prompt"
 	"palimpsest/pipeline/spans"
 	"palimpsest/tenants"
@@ -24,10 +27,10 @@ type Server struct {
 	Upstream upstream.Sender
 
 	// Summaries has models write summaries of lanes; nil if no one.
-	Summaries *Summaries
+	Summaries *summaries.Service
 
 	// Answers gives answers again to the same question; nil if no one.
-	Answers *Answers
+	Answers *semanticcache.Cache
 
 	// Recall lets models look things up in the archive; nil if there is no such route.
 	Recall *recall.Server
@@ -53,7 +56,7 @@ type Server struct {
 // Gate decides whose requests come in, and where they go.
 type Gate struct {
 	Keys     tenants.KeyAuthenticator
-	Settings *Settings
+	Settings *proxysettings.Cache
 
 	// Limits holds API keys to their quotas; nil if no one.
 	Limits *limits.Limiter

@@ -1,6 +1,7 @@
 package pipeline
 
 import (
+	"encoding/json"
 	"maps"
 	"slices"
 )
@@ -60,6 +61,15 @@ func (r *Report) clone() Report {
 		copied.Events[i].Counts = maps.Clone(event.Counts)
 	}
 	return copied
+}
+
+// JSON returns the report as it is kept with its exchange.
+func (r *Report) JSON() []byte {
+	encoded, err := json.Marshal(r)
+	if err != nil {
+		return nil // a report holds nothing that cannot be encoded
+	}
+	return encoded
 }
 
 // Predicted returns what the newest epoch in the report is to save until the next

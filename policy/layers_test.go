@@ -80,7 +80,7 @@ func layers() []layer {
 		{"pipeline/sharedtest", nil},
 		{"pipeline/modules", append([]string{"pipeline/modules/..."}, ofModules...)},
 		{"pipeline/modules/semanticcache/semanticcachedb", []string{"pipeline/batchdb", "pipeline/modules/semanticcache", "pipeline/archive"}},
-		{"pipeline/modules/semanticcache", append([]string{"pipeline/wire"}, ofModules...)},
+		{"pipeline/modules/semanticcache", append([]string{"pipeline/localcache", "pipeline/spans", "pipeline/wire"}, ofModules...)},
 		{"pipeline/modules/patterns/miner", append([]string{"pipeline/modules/patterns", "pipeline/wire"}, ofModules...)},
 		{"pipeline/modules/patterns/patternsdb", []string{"pipeline/batchdb", "pipeline/modules/patterns", "pipeline/modules/patterns/miner"}},
 		{"pipeline/modules/rehydrator", append([]string{"pipeline/archive/search"}, ofModules...)},

@@ -22,6 +22,7 @@ import (
 
 	"palimpsest/api"
 	"palimpsest/api/credentials"
+	"palimpsest/api/proxysettings"
 	"palimpsest/api/recall"
 	"palimpsest/api/recorder"
 	"palimpsest/api/upstream"
@@ -106,7 +107,7 @@ func setup(t *testing.T) *product {
 	p.keeper = credentials.New(credentials.Config{
 		Store: credentials.Store{APIKeyStore: p.db.DB.APIKeys, ProviderKeyStore: p.db.DB.ProviderKeys}, Issuer: p.keys, Vault: safe, Upstream: client, Defaults: pipeline.Layer{Source: pipeline.FromDefault}, AllowPrivate: true,
 	})
-	settings, err := api.NewSettings(p.db.DB.ProxySettings, safe, "ipc", true)
+	settings, err := proxysettings.New(p.db.DB.ProxySettings, safe, "ipc", true)
 	must(t, err)
 	counter, err := tokens.NewCounter()
 	must(t, err)

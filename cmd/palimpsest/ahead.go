@@ -7,7 +7,7 @@ import (
 	"slices"
 	"time"
 
-	"palimpsest/api"
+	"palimpsest/api/proxysettings"
 	"palimpsest/pipeline/archive"
 	"palimpsest/pipeline/session"
 	"palimpsest/pipeline/session/sessiondb"
@@ -29,7 +29,7 @@ type ahead struct {
 	base
 
 	keys     *identity.Keys
-	settings *api.Settings
+	settings *proxysettings.Cache
 	archive  *archive.Keys
 	sessions *sessiondb.Store
 	lanes    *session.Resolver

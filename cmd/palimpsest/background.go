@@ -9,7 +9,7 @@ import (
 
 	"github.com/google/uuid"
 
-	"palimpsest/api"
+	"palimpsest/api/proxysettings"
 	"palimpsest/pipeline/archive"
 	"palimpsest/pipeline/jobs"
 	"palimpsest/pipeline/jobs/jobsdb"
@@ -30,7 +30,7 @@ const keyFlush = 30 * time.Second
 type changes struct {
 	people   *identity.Service
 	keys     *identity.Keys
-	settings *api.Settings
+	settings *proxysettings.Cache
 	archive  *archive.Keys
 	lanes    *session.Resolver
 	ahead    func() // reads what is in use

@@ -6,7 +6,7 @@ import (
 
 	"github.com/google/uuid"
 
-	"palimpsest/api"
+	"palimpsest/api/proxysettings"
 	"palimpsest/billing"
 	"palimpsest/billing/billingdb"
 	"palimpsest/pipeline/jobs"
@@ -21,7 +21,7 @@ const noticeAttempts = 12
 
 // newBilling makes what sells plans, and restrains the traffic of those who owe; where
 // billing is off it does neither.
-func newBilling(b base, settings *api.Settings) *billing.Service {
+func newBilling(b base, settings *proxysettings.Cache) *billing.Service {
 	config := b.config.Billing
 	config.PublicURL = b.reachable()
 	store := billingdb.New(b.db)

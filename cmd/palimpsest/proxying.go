@@ -8,8 +8,11 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"palimpsest/api"
+	"palimpsest/api/embeddings"
 	"palimpsest/api/limits"
+	"palimpsest/api/proxysettings"
 	"palimpsest/api/recorder"
+	"palimpsest/api/summaries"
 	"palimpsest/api/upstream"
 	"palimpsest/pipeline"
 	"palimpsest/pipeline/archive/archivedb"
@@ -20,6 +23,7 @@ import (
 	"palimpsest/pipeline/modules/ipc"
 	"palimpsest/pipeline/modules/patterns"
 	"palimpsest/pipeline/modules/patterns/patternsdb"
+	"palimpsest/pipeline/modules/semanticcache"
 	"palimpsest/pipeline/modules/semanticcache/semanticcachedb"
 	"palimpsest/pipeline/prompt"
 	"palimpsest/pipeline/session"
@@ -32,7 +36,7 @@ import (
 
 // proxying is what clients' exchanges pass through.
 type proxying struct {
-	settings  *api.Settings
+	settings  *proxysettings.Cache
 	provider  *upstream.Client
 	recorder  *recorder.Recorder
 	index     *archivedb.Index
@@ -41,14 +45,14 @@ type proxying struct {
 	writer    *prompt.Writer
 	journal   *journal.Journal
 	limiter   *limits.Limiter
-	summaries *api.Summaries
-	answers   *api.Answers
+	summaries *summaries.Service
+	answers   *semanticcache.Cache
 }
 
 // openProxying makes what prompts, answers and records pass through, and starts what of it works
 // in the background. recorded counts exchanges that have become durable.
 func openProxying(b base, of stored, recorded *tally) (proxying, error) {
-	settings, err := api.NewSettings(b.db.ProxySettings, b.vault, b.config.Pipe, b.config.AllowPrivateUpstreams)
+	settings, err := proxysettings.New(b.db.ProxySettings, b.vault, b.config.Pipe, b.config.AllowPrivateUpstreams)
 	if err != nil {
 		return proxying{}, err
 	}
@@ -61,11 +65,11 @@ func openProxying(b base, of stored, recorded *tally) (proxying, error) {
 	if t.recorder, err = startRecorder(b, of, recorded); err != nil {
 		return proxying{}, err
 	}
-	embeddings, err := api.NewEmbeddings(settings, t.provider, t.recorder, b.metrics, b.now)
+	embedder, err := embeddings.New(embeddings.Config{Settings: settings, Upstream: t.provider, Recorder: t.recorder, Spent: b.metrics.Spent, Now: b.now})
 	if err != nil {
 		return proxying{}, err
 	}
-	if t.index, err = openIndex(b, of, embeddings); err != nil {
+	if t.index, err = openIndex(b, of, embedder); err != nil {
 		return proxying{}, err
 	}
 	t.learned, t.shelf = openPatterns(b, of)
@@ -83,16 +87,17 @@ func openProxying(b base, of stored, recorded *tally) (proxying, error) {
 	t.writer.Store = t.journal
 	planAhead(b, of, t.writer, built)
 	t.limiter = startLimits(b)
-	if t.summaries, err = api.NewSummaries(api.SummaryConfig{
-		Settings: settings, Upstream: t.provider, Recorder: t.recorder, Limits: t.limiter, Metrics: b.metrics, Originals: of.originals, Store: of.sessions,
+	if t.summaries, err = summaries.New(summaries.Config{
+		Settings: settings, Upstream: t.provider, Recorder: t.recorder, Limits: t.limiter, Originals: of.originals, Store: of.sessions,
 		Lanes: t.writer.Resolver, Models: t.writer.Models, Counter: counter, Log: b.log, Now: b.now,
+		Spent: b.metrics.Spent, Ended: b.metrics.SummaryEnded,
 	}); err != nil {
 		return proxying{}, err
 	}
 	t.summaries.Start()
 	b.onClose(t.summaries.Stop)
-	if t.answers, err = api.NewAnswers(api.AnswersConfig{
-		Store: semanticcachedb.New(b.db, of.archiveKeys), Embedder: embeddings, Secret: b.vault.Derive("questions"), Log: b.log, Now: b.now,
+	if t.answers, err = semanticcache.NewCache(semanticcache.Services{
+		Store: semanticcachedb.New(b.db, of.archiveKeys), Embedder: embedder, Secret: b.vault.Derive("questions"), Log: b.log, Now: b.now,
 	}); err != nil {
 		return proxying{}, err
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"palimpsest/api"
+	"palimpsest/api/proxysettings"
 	"palimpsest/api/recall"
 	"palimpsest/pipeline/wire/formats"
 	"palimpsest/tenants"
@@ -72,9 +73,9 @@ func (s *site) wire(ctx context.Context, process process) error {
 
 // Interface guards.
 var (
-	_ identity.KeyStore  = tenantsdb.APIKeys{}
-	_ tenants.Exchanges  = tenantsdb.Exchanges{}
-	_ api.Workspaces     = tenantsdb.ProxySettings{}
-	_ tenants.Transactor = (*tenantsdb.DB)(nil)
-	_ datakeys.Store     = tenantsdb.DataKeys{}
+	_ identity.KeyStore        = tenantsdb.APIKeys{}
+	_ tenants.Exchanges        = tenantsdb.Exchanges{}
+	_ proxysettings.Workspaces = tenantsdb.ProxySettings{}
+	_ tenants.Transactor       = (*tenantsdb.DB)(nil)
+	_ datakeys.Store           = tenantsdb.DataKeys{}
 )

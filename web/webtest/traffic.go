@@ -14,6 +14,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"palimpsest/api"
+	"palimpsest/api/proxysettings"
 	"palimpsest/api/recorder"
 	"palimpsest/api/upstream/providerdouble"
 	"palimpsest/api/upstream/providertest"
@@ -153,7 +154,7 @@ func (p *Person) proxy(window int) (url string, stop func()) {
 func (p *Product) server(t testing.TB, window int) (server *api.Server, stop func()) {
 	t.Helper()
 	log := slog.New(slog.DiscardHandler)
-	settings, err := api.NewSettings(p.DB.ProxySettings, p.vault, p.modules, true)
+	settings, err := proxysettings.New(p.DB.ProxySettings, p.vault, p.modules, true)
 	if err != nil {
 		t.Fatal(err)
 	}

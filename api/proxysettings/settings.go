@@ -1,4 +1,6 @@
-package api
+// Package proxysettings serves to the proxy, from memory, what workspaces have set, and says by it where
+// requests go.
+package proxysettings
 
 import (
 	"context"
@@ -14,20 +16,20 @@ import (
 )
 
 const (
-	// settingsAge bounds how long settings are served from memory should a
+	// freshFor bounds how long settings are served from memory should a
 	// notification of their change be lost.
-	settingsAge = 30 * time.Second
+	freshFor = 30 * time.Second
 
-	// settingsOutage bounds how long they are served while they cannot be read.
-	settingsOutage = time.Hour
+	// outageFor bounds how long they are served while they cannot be read.
+	outageFor = time.Hour
 
 	loadTimeout = 5 * time.Second
 
 	// againTimeout bounds how long a request waits for settings that were read before, and
 	// againAge how long those are served then.
-	againTimeout = 500 * time.Millisecond
-	againAge     = 5 * time.Second
-	maxSettings  = 100_000
+	againTimeout  = 500 * time.Millisecond
+	againAge      = 5 * time.Second
+	maxWorkspaces = 100_000
 )
 
 // Workspaces reads what a workspace has set.
@@ -43,8 +45,8 @@ type Workspaces interface {
 	LearnModelWindow(ctx context.Context, workspace tenants.WorkspaceID, model string, tokens int) error
 }
 
-// Settings serves the settings of workspaces from memory.
-type Settings struct {
+// Cache serves the settings of workspaces from memory.
+type Cache struct {
 	workspaces Workspaces
 	restrained func(ctx context.Context, workspace tenants.WorkspaceID) (tenants.Restraint, error) // nil if nothing holds anybody back
 	vault      tenants.ProviderKeyVault
@@ -68,31 +70,31 @@ type settings struct {
 	restraint tenants.Restraint
 }
 
-// NewSettings returns Settings; modules is the default pipeline of a workspace
+// New returns a Cache; modules is the default pipeline of a workspace
 // that has set none, and allowPrivate lets requests name base URLs on private
 // addresses.
-func NewSettings(workspaces Workspaces, vault tenants.ProviderKeyVault, modules string, allowPrivate bool) (*Settings, error) {
-	known, err := newSettingsCache(settingsAge)
+func New(workspaces Workspaces, vault tenants.ProviderKeyVault, modules string, allowPrivate bool) (*Cache, error) {
+	known, err := newCache(freshFor)
 	if err != nil {
 		return nil, err
 	}
-	last, err := newSettingsCache(settingsOutage)
+	last, err := newCache(outageFor)
 	if err != nil {
 		return nil, err
 	}
 	defaults := pipeline.Layer{Source: pipeline.FromDefault, Modules: modules}
-	return &Settings{workspaces: workspaces, vault: vault, defaults: defaults, private: allowPrivate, known: known, last: last}, nil
+	return &Cache{workspaces: workspaces, vault: vault, defaults: defaults, private: allowPrivate, known: known, last: last}, nil
 }
 
 // WithPlans has what restrained says holds back the traffic of workspaces hold from now on, and
-// returns s.
-func (s *Settings) WithPlans(restrained func(ctx context.Context, workspace tenants.WorkspaceID) (tenants.Restraint, error)) *Settings {
-	s.restrained = restrained
-	return s
+// returns c.
+func (c *Cache) WithPlans(restrained func(ctx context.Context, workspace tenants.WorkspaceID) (tenants.Restraint, error)) *Cache {
+	c.restrained = restrained
+	return c
 }
 
-func newSettingsCache(age time.Duration) (*localcache.Cache[[16]byte, *settings], error) {
-	cache, err := localcache.New[[16]byte](localcache.Options[*settings]{MaximumSize: maxSettings, ExpireAfterWrite: age})
+func newCache(age time.Duration) (*localcache.Cache[[16]byte, *settings], error) {
+	cache, err := localcache.New[[16]byte](localcache.Options[*settings]{MaximumSize: maxWorkspaces, ExpireAfterWrite: age})
 	if err != nil {
 		return nil, fmt.Errorf("known settings: %w", err)
 	}
@@ -100,78 +102,78 @@ func newSettingsCache(age time.Duration) (*localcache.Cache[[16]byte, *settings]
 }
 
 // Forget drops a workspace's settings: they have changed.
-func (s *Settings) Forget(workspace tenants.WorkspaceID) {
-	s.changes.Add(1)
-	s.known.Delete(workspace)
+func (c *Cache) Forget(workspace tenants.WorkspaceID) {
+	c.changes.Add(1)
+	c.known.Delete(workspace)
 }
 
 // ForgetAll drops all settings: changes may have been missed.
-func (s *Settings) ForgetAll() {
-	s.changes.Add(1)
-	s.known.Clear()
+func (c *Cache) ForgetAll() {
+	c.changes.Add(1)
+	c.known.Clear()
 }
 
-// config returns the pipeline that holds for a key and what the request asks for,
+// Config returns the pipeline that holds for a key and what the request asks for,
 // and where each value comes from.
-func (s *Settings) config(ctx context.Context, key tenants.APIKey, asked pipeline.Layer) (pipeline.Config, pipeline.Sources, error) {
-	workspace, err := s.of(ctx, key.Workspace)
+func (c *Cache) Config(ctx context.Context, key tenants.APIKey, asked pipeline.Layer) (pipeline.Config, pipeline.Sources, error) {
+	workspace, err := c.of(ctx, key.Workspace)
 	if err != nil {
 		return pipeline.Config{}, pipeline.Sources{}, err
 	}
 	if key.Pipeline == "" && asked.Modules == "" && asked.YAML == "" {
 		return workspace.config, workspace.sources, nil
 	}
-	return modules.Catalog().Resolve(s.defaults, workspace.layer, pipeline.Layer{Source: pipeline.FromAPIKey, YAML: key.Pipeline}, asked)
+	return modules.Catalog().Resolve(c.defaults, workspace.layer, pipeline.Layer{Source: pipeline.FromAPIKey, YAML: key.Pipeline}, asked)
 }
 
 // ReadAhead has memory hold what a workspace has set, so that it is known should the database be away
 // when the workspace sends its next request.
-func (s *Settings) ReadAhead(ctx context.Context, workspace tenants.WorkspaceID) error {
-	_, err := s.of(ctx, workspace)
+func (c *Cache) ReadAhead(ctx context.Context, workspace tenants.WorkspaceID) error {
+	_, err := c.of(ctx, workspace)
 	return err
 }
 
-// windows returns the context windows that a workspace has for models, by their
+// Windows returns the context windows that a workspace has for models, by their
 // names. The map is not to be changed.
-func (s *Settings) windows(ctx context.Context, workspace tenants.WorkspaceID) (map[string]int, error) {
-	settings, err := s.of(ctx, workspace)
+func (c *Cache) Windows(ctx context.Context, workspace tenants.WorkspaceID) (map[string]int, error) {
+	settings, err := c.of(ctx, workspace)
 	if err != nil {
 		return nil, err
 	}
 	return settings.windows, nil
 }
 
-// keeps reports whether anything of a workspace's exchanges but figures is kept.
-func (s *Settings) keeps(ctx context.Context, workspace tenants.WorkspaceID) (bool, error) {
-	settings, err := s.of(ctx, workspace)
+// Keeps reports whether anything of a workspace's exchanges but figures is kept.
+func (c *Cache) Keeps(ctx context.Context, workspace tenants.WorkspaceID) (bool, error) {
+	settings, err := c.of(ctx, workspace)
 	if err != nil {
 		return false, err
 	}
 	return !settings.noStore, nil
 }
 
-// restraint returns what holds back a workspace's traffic.
-func (s *Settings) restraint(ctx context.Context, workspace tenants.WorkspaceID) (tenants.Restraint, error) {
-	settings, err := s.of(ctx, workspace)
+// Restraint returns what holds back a workspace's traffic.
+func (c *Cache) Restraint(ctx context.Context, workspace tenants.WorkspaceID) (tenants.Restraint, error) {
+	settings, err := c.of(ctx, workspace)
 	if err != nil {
 		return tenants.Restraint{}, err
 	}
 	return settings.restraint, nil
 }
 
-// learn keeps the context window that a provider named for a model that nobody
+// Learn keeps the context window that a provider named for a model that nobody
 // knew. It holds at once, even where it cannot be stored.
-func (s *Settings) learn(ctx context.Context, workspace tenants.WorkspaceID, model string, tokens int) error {
-	changes := s.changes.Load()
-	if known, ok := s.known.Get(workspace); ok && known.windows[model] == 0 {
+func (c *Cache) Learn(ctx context.Context, workspace tenants.WorkspaceID, model string, tokens int) error {
+	changes := c.changes.Load()
+	if known, ok := c.known.Get(workspace); ok && known.windows[model] == 0 {
 		learned := *known
 		learned.windows = maps.Clone(known.windows)
 		learned.windows[model] = tokens
-		if s.changes.Load() == changes {
-			s.known.Set(workspace, &learned)
+		if c.changes.Load() == changes {
+			c.known.Set(workspace, &learned)
 		}
 	}
-	if err := s.workspaces.LearnModelWindow(ctx, workspace, model, tokens); err != nil {
+	if err := c.workspaces.LearnModelWindow(ctx, workspace, model, tokens); err != nil {
 		return fmt.Errorf("learn window: %w", err)
 	}
 	return nil
@@ -179,48 +181,48 @@ func (s *Settings) learn(ctx context.Context, workspace tenants.WorkspaceID, mod
 
 // of returns what a workspace has set. While that cannot be read, what it was
 // before goes on to hold: requests must not fail for it.
-func (s *Settings) of(ctx context.Context, workspace tenants.WorkspaceID) (*settings, error) {
-	if settings, known := s.known.Get(workspace); known {
+func (c *Cache) of(ctx context.Context, workspace tenants.WorkspaceID) (*settings, error) {
+	if settings, known := c.known.Get(workspace); known {
 		return settings, nil
 	}
-	changes := s.changes.Load()
-	before, known := s.last.Get(workspace)
+	changes := c.changes.Load()
+	before, known := c.last.Get(workspace)
 	patience := loadTimeout
 	if known && len(before.keys) > 0 { // what was read before there was a provider key serves few requests
 		patience = againTimeout
 	}
 	loading, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	loaded, err := s.load(loading, workspace)
+	loaded, err := c.load(loading, workspace)
 	if err != nil {
 		if !known || ctx.Err() != nil {
 			return nil, fmt.Errorf("settings of workspace: %w", err)
 		}
-		s.known.Set(workspace, before)
-		s.known.SetExpiresAfter(workspace, againAge)
+		c.known.Set(workspace, before)
+		c.known.SetExpiresAfter(workspace, againAge)
 		return before, nil
 	}
-	s.last.Set(workspace, loaded)
-	if s.changes.Load() == changes { // or what was read may be old already
-		s.known.Set(workspace, loaded)
+	c.last.Set(workspace, loaded)
+	if c.changes.Load() == changes { // or what was read may be old already
+		c.known.Set(workspace, loaded)
 	}
 	return loaded, nil
 }
 
-func (s *Settings) load(ctx context.Context, workspace tenants.WorkspaceID) (*settings, error) {
-	config, err := s.workspaces.Pipeline(ctx, workspace)
+func (c *Cache) load(ctx context.Context, workspace tenants.WorkspaceID) (*settings, error) {
+	config, err := c.workspaces.Pipeline(ctx, workspace)
 	if err != nil {
 		return nil, fmt.Errorf("pipeline: %w", err)
 	}
-	keys, err := s.workspaces.ProviderKeys(ctx, workspace)
+	keys, err := c.workspaces.ProviderKeys(ctx, workspace)
 	if err != nil {
 		return nil, fmt.Errorf("provider keys: %w", err)
 	}
-	windows, err := s.workspaces.ModelWindows(ctx, workspace)
+	windows, err := c.workspaces.ModelWindows(ctx, workspace)
 	if err != nil {
 		return nil, fmt.Errorf("model windows: %w", err)
 	}
-	data, err := s.workspaces.DataSettings(ctx, workspace)
+	data, err := c.workspaces.DataSettings(ctx, workspace)
 	if err != nil {
 		return nil, fmt.Errorf("data settings: %w", err)
 	}
@@ -232,18 +234,18 @@ func (s *Settings) load(ctx context.Context, workspace tenants.WorkspaceID) (*se
 	if err != nil {
 		return nil, fmt.Errorf("pipeline: %w", err)
 	}
-	loaded.config, loaded.sources, err = modules.Catalog().Resolve(s.defaults, loaded.layer)
+	loaded.config, loaded.sources, err = modules.Catalog().Resolve(c.defaults, loaded.layer)
 	if err != nil {
 		return nil, fmt.Errorf("pipeline: %w", err)
 	}
-	if s.restrained != nil {
-		if loaded.restraint, err = s.restrained(ctx, workspace); err != nil {
+	if c.restrained != nil {
+		if loaded.restraint, err = c.restrained(ctx, workspace); err != nil {
 			return nil, fmt.Errorf("plan: %w", err)
 		}
 	}
 	loaded.keys, loaded.secrets = keys, make([]string, len(keys))
 	for i, key := range keys {
-		if loaded.secrets[i], err = s.vault.Open(key); err != nil {
+		if loaded.secrets[i], err = c.vault.Open(key); err != nil {
 			return nil, fmt.Errorf("provider key %s: %w", key.ID, err)
 		}
 	}

@@ -10,11 +10,9 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"palimpsest/pipeline"
-	"palimpsest/pipeline/conversation"
 	"palimpsest/pipeline/modules/semanticcache"
 	"palimpsest/pipeline/prompt"
 	"palimpsest/pipeline/session"
-	"palimpsest/pipeline/spans"
 	"palimpsest/pipeline/wire"
 )
 
@@ -26,12 +24,12 @@ type ready struct {
 
 // readyAnswer returns the answer to a request that needs no provider: one that a module
 // gives, else one that was kept; nil if the provider is to be asked.
-func readyAnswer(post post, written *prompt.Prompt, cached *inquiry) *ready {
+func readyAnswer(post post, written *prompt.Prompt, cached *semanticcache.Inquiry) *ready {
 	if written.Exchange != nil && written.Exchange.Reply != nil && post.purpose == converse {
 		return replyOf(post.codec, written.Exchange)
 	}
-	if cached.isHit() {
-		return &ready{contentType: cached.entry.ContentType, body: cached.entry.Answer}
+	if entry := cached.Entry(); entry != nil {
+		return &ready{contentType: entry.ContentType, body: entry.Answer}
 	}
 	return nil
 }
@@ -100,40 +98,4 @@ func (s *Server) recordReady(event *Event, codec wire.Codec, written *prompt.Pro
 	answer := tap.Answer()
 	seen.Answer = answer.Spoken(codec)
 	event.seen = &seen
-}
-
-// keep keeps an answer that has come to its end, if it may be given again. It never
-// waits: what finds no room in the queue is not kept.
-func (a *Answers) keep(event *Event, codec wire.Codec, asked *inquiry, response *http.Response, answer wire.Answer) {
-	if asked == nil || asked.isLong || response.StatusCode != http.StatusOK || event.Aborted != "" || event.ErrorFrom != "" ||
-		answer.ErrorType != "" || isEncoding(response.Header.Get("Content-Encoding")) {
-		return
-	}
-	said := semanticcache.Answered{Rules: codec.Reuse(), Complete: answer.Complete, StopReason: answer.StopReason}
-	for _, raw := range answer.Messages {
-		message, err := codec.Parse(raw)
-		if err != nil {
-			message.Blocks = []conversation.Block{{Kind: conversation.Opaque}}
-		}
-		said.Messages = append(said.Messages, message)
-	}
-	kept, portable := said.IsKept()
-	if !kept {
-		return
-	}
-	entry := semanticcache.Entry{
-		Key: asked.question.Key, Answer: asked.copied, ContentType: response.Header.Get("Content-Type"),
-		Model: event.Model, At: a.Now(), MicroUSD: event.CostMicroUSD,
-	}
-	if portable {
-		entry.Alike, entry.Text = asked.question.Alike, asked.question.Text
-	}
-	expires := entry.At.Add(time.Duration(asked.config.TTLSeconds) * time.Second)
-	_, span := spans.Start(event.traced.request.In(context.Background()), "keep answer")
-	select {
-	case a.queue <- keptAnswer{asked.workspace, entry, expires, span}:
-		a.known.Set(entry.Key, entry)
-	default:
-		a.Log.Warn("an answer is not kept: the queue is full", "workspace", asked.workspace)
-	}
 }

@@ -1,4 +1,6 @@
-package api
+// Package summaries has models write summaries of lanes whose workspace has turned them on, with the
+// workspaces' own keys, after the exchanges that call for one.
+package summaries
 
 import (
 	"bytes"
@@ -14,6 +16,7 @@ import (
 	"github.com/google/uuid"
 
 	"palimpsest/api/limits"
+	"palimpsest/api/proxysettings"
 	"palimpsest/api/recorder"
 	"palimpsest/api/upstream"
 	"palimpsest/pipeline"
@@ -31,8 +34,8 @@ import (
 )
 
 const (
-	// summaryLanes bounds how many lanes are remembered that summaries were made of.
-	summaryLanes = 20_000
+	// maxLanes bounds how many lanes are remembered that summaries were made of.
+	maxLanes = 20_000
 
 	// lostAfter is how long after an epoch its summary must have been tried: longer
 	// than any attempt may take.
@@ -43,17 +46,12 @@ const (
 	cacheLife = 4 * time.Minute
 )
 
-// Summaries has summaries made of lanes whose workspace has turned them on, after
-// the exchanges that call for one.
-type Summaries struct {
-	settings *Settings
-	upstream upstream.Sender
-	recorder *recorder.Recorder
-	limits   *limits.Limiter
-	metrics  *Metrics
-	now      func() time.Time
-	worker   *summary.Worker
-	lanes    *localcache.Cache[[16]byte, warmLane] // by id
+// Service asks for summaries. A nil Service asks for none.
+type Service struct {
+	Config
+
+	worker *summary.Worker
+	lanes  *localcache.Cache[[16]byte, warmLane] // by id
 }
 
 // warmLane is what is remembered of a lane.
@@ -63,13 +61,12 @@ type warmLane struct {
 	size  int       // tokens of its prompt, as far as the provider caches it
 }
 
-// SummaryConfig is what Summaries work with.
-type SummaryConfig struct {
-	Settings  *Settings
+// Config is what a Service works with.
+type Config struct {
+	Settings  *proxysettings.Cache
 	Upstream  upstream.Sender
 	Recorder  *recorder.Recorder
 	Limits    *limits.Limiter // of the API keys whose requests call for summaries
-	Metrics   *Metrics
 	Originals archive.Originals
 	Store     summary.Store
 	Lanes     summary.Lanes
@@ -77,18 +74,19 @@ type SummaryConfig struct {
 	Counter   *tokens.Counter
 	Log       *slog.Logger
 	Now       func() time.Time
+
+	// Spent hears of every call that was charged, Ended of the outcome of every attempt.
+	Spent func(usage wire.Usage, microUSD int64)
+	Ended func(outcome string)
 }
 
-// NewSummaries returns Summaries that are not started yet.
-func NewSummaries(config SummaryConfig) (*Summaries, error) {
-	lanes, err := localcache.New[[16]byte](localcache.Options[warmLane]{MaximumSize: summaryLanes})
+// New returns a Service that is not started yet.
+func New(config Config) (*Service, error) {
+	lanes, err := localcache.New[[16]byte](localcache.Options[warmLane]{MaximumSize: maxLanes})
 	if err != nil {
 		return nil, fmt.Errorf("lanes with summaries: %w", err)
 	}
-	s := &Summaries{
-		settings: config.Settings, upstream: config.Upstream, recorder: config.Recorder, limits: config.Limits,
-		metrics: config.Metrics, now: config.Now, lanes: lanes,
-	}
+	s := &Service{Config: config, lanes: lanes}
 	s.worker = summary.NewWorker(summary.Config{
 		Originals: config.Originals, Store: config.Store, Lanes: config.Lanes, Ask: s.Ask,
 		Models: config.Models, Count: config.Counter.Count, Log: config.Log, Now: config.Now, Ended: s.ended,
@@ -96,15 +94,23 @@ func NewSummaries(config SummaryConfig) (*Summaries, error) {
 	return s, nil
 }
 
+// Request is a client's request that may call for a summary.
+type Request struct {
+	Key     tenants.APIKey
+	Choice  proxysettings.Choice // what it says itself of where it goes
+	Account uuid.UUID            // of the provider that it went to
+	Header  http.Header
+}
+
 // Start starts the work in the background.
-func (s *Summaries) Start() { s.worker.Start() }
+func (s *Service) Start() { s.worker.Start() }
 
 // Stop ends it. It may be called twice.
-func (s *Summaries) Stop() { s.worker.Stop() }
+func (s *Service) Stop() { s.worker.Stop() }
 
 // Ask is a summary.Ask with the workspace's own key.
-func (s *Summaries) Ask(ctx context.Context, call summary.Call) (summary.Reply, error) {
-	target, err := s.settings.target(ctx, call.Workspace, providerOf(call.Codec), controls{provider: call.Provider}, modelIn(call.Body))
+func (s *Service) Ask(ctx context.Context, call summary.Call) (summary.Reply, error) {
+	target, err := s.Settings.Target(ctx, call.Workspace, tenants.Provider(call.Codec.Traits().Provider), proxysettings.Choice{Provider: call.Provider}, proxysettings.ModelIn(call.Body))
 	if errors.Is(err, tenants.ErrNoProvider) {
 		return summary.Reply{}, summary.ErrNoProvider
 	}
@@ -114,19 +120,19 @@ func (s *Summaries) Ask(ctx context.Context, call summary.Call) (summary.Reply, 
 	if call.Account != uuid.Nil && call.Account != target.KeyID {
 		return summary.Reply{}, summary.ErrOtherAccount
 	}
-	answer, err := upstream.Ask(ctx, s.upstream, upstream.Question{Path: call.Codec.Traits().Path, Header: call.Header, Body: call.Body}, target)
+	answer, err := upstream.Ask(ctx, s.Upstream, upstream.Question{Path: call.Codec.Traits().Path, Header: call.Header, Body: call.Body}, target)
 	if err != nil {
 		return summary.Reply{}, fmt.Errorf("%w: %w", summary.ErrUnreachable, err)
 	}
 	return summary.Reply{Status: answer.Status, Stream: answer.Stream, Body: answer.Body}, nil
 }
 
-// after asks for a summary if an exchange calls for one: after an epoch, or once
+// After asks for a summary if an exchange calls for one: after an epoch, or once
 // its prompt leaves less room than reserveTokens asks for. It never waits.
-func (s *Summaries) after(ctx context.Context, post post, written *prompt.Prompt) {
+func (s *Service) After(ctx context.Context, request Request, written *prompt.Prompt) {
 	exchange := written.Exchange
 	config := pipeline.SettingsOf[ipc.Config](exchange.Config)
-	if s == nil || config.LLMCompression == (ipc.LLMCompression{}) || !takesSummary(post, written) {
+	if s == nil || config.LLMCompression == (ipc.LLMCompression{}) || !takesSummary(request, written) {
 		return
 	}
 	known, _ := s.lanes.Get(written.Lane.ID)
@@ -140,8 +146,8 @@ func (s *Summaries) after(ctx context.Context, post post, written *prompt.Prompt
 	job := summary.Job{
 		Scope: exchange.Scope, Session: written.Lane.Session, Lane: written.Lane.ID, Covers: covers, Chain: exchange.Chain[:covers+1],
 		Codec: exchange.Codec, Model: exchange.Request.Model, Window: exchange.Model.Window, Factor: exchange.Factor,
-		Provider: post.call.asked.provider, Ride: s.ride(post, written, known), Again: again,
-		Begin: s.within(post.call.key), Span: spans.Of(ctx),
+		Provider: request.Choice.Provider, Ride: s.ride(request, written, known), Again: again,
+		Begin: s.within(request.Key), Span: spans.Of(ctx),
 		Settings: summary.Settings{
 			Model: config.LLMCompression.Model, Prompt: config.LLMCompression.Prompt,
 			MaxTokens: config.LLMCompression.MaxTokens, Timeout: config.LLMCompression.Timeout,
@@ -158,7 +164,7 @@ func (s *Summaries) after(ctx context.Context, post post, written *prompt.Prompt
 
 // within returns what holds a summary to the budgets of the key whose request called
 // for it, as the next request of that key would be; nil: it has none.
-func (s *Summaries) within(key tenants.APIKey) func(context.Context, tokens.Model, int64) (func(int64), error) {
+func (s *Service) within(key tenants.APIKey) func(context.Context, tokens.Model, int64) (func(int64), error) {
 	budget := tenants.Quota{
 		DayMicroUSD: key.Limits.DayMicroUSD, MonthMicroUSD: key.Limits.MonthMicroUSD, AllowUnpriced: key.Limits.AllowUnpriced,
 	}
@@ -169,7 +175,7 @@ func (s *Summaries) within(key tenants.APIKey) func(context.Context, tokens.Mode
 		if !budget.AllowUnpriced && model.Price == (tokens.Price{}) {
 			return nil, tenants.Forbidden{Code: "model_without_price", Message: "The key has a budget, and the price of the model for summaries is not known."}
 		}
-		ticket, err := s.limits.Admit(ctx, limits.Subject{Workspace: key.Workspace, Key: key.ID}, budget)
+		ticket, err := s.Limits.Admit(ctx, limits.Subject{Workspace: key.Workspace, Key: key.ID}, budget)
 		if err == nil {
 			err = ticket.Take(ctx, 0, microUSD)
 		}
@@ -182,22 +188,22 @@ func (s *Summaries) within(key tenants.APIKey) func(context.Context, tokens.Mode
 }
 
 // takesSummary reports whether an exchange's lane may have summaries at all.
-func takesSummary(post post, written *prompt.Prompt) bool {
+func takesSummary(request Request, written *prompt.Prompt) bool {
 	exchange := written.Exchange
 	config := pipeline.SettingsOf[ipc.Config](exchange.Config)
 	return written.Lane != nil && written.Lane.Kind != session.Side && exchange.Request.Frozen == "" && exchange.Limit > 0 &&
 		exchange.Class.Kind != client.Compaction && config.DeepestLevel >= 2 && config.ArchiveToBlob &&
-		post.call.asked.providerKey == "" // a key for one use is not used twice
+		request.Choice.Key == "" // a key for one use is not used twice
 }
 
 // calledFor returns how many messages a summary is called for of which one of so
 // many was asked for already; 0 if none is. again says that another process may have
 // asked for it, or this one before it was restarted.
-func (s *Summaries) calledFor(exchange *pipeline.Exchange, asked int) (covers int, again bool) {
+func (s *Service) calledFor(exchange *pipeline.Exchange, asked int) (covers int, again bool) {
 	if isEpoch(exchange) {
 		return exchange.Projection.Covers, false
 	}
-	if standing := exchange.Projection; standing != nil && standing.Covers > asked && s.now().Sub(standing.At) > lostAfter {
+	if standing := exchange.Projection; standing != nil && standing.Covers > asked && s.Now().Sub(standing.At) > lostAfter {
 		return standing.Covers, true
 	}
 	return s.aheadOf(exchange, asked), false
@@ -205,7 +211,7 @@ func (s *Summaries) calledFor(exchange *pipeline.Exchange, asked int) (covers in
 
 // aheadOf returns how many messages a summary is called for because the prompt
 // leaves less room than the workspace wants; 0 if none is.
-func (s *Summaries) aheadOf(exchange *pipeline.Exchange, asked int) int {
+func (s *Service) aheadOf(exchange *pipeline.Exchange, asked int) int {
 	config := pipeline.SettingsOf[ipc.Config](exchange.Config)
 	llm := config.LLMCompression
 	if llm.ReserveTokens == 0 || exchange.Report.After <= exchange.Limit-llm.ReserveTokens {
@@ -245,10 +251,10 @@ func sizeOf(exchange *pipeline.Exchange, from, to int) int {
 // or, after an epoch, the one that would have gone out without it, of which the
 // provider still has the lane's last prompt in its cache. nil if absent, or
 // it is cold.
-func (s *Summaries) ride(post post, written *prompt.Prompt, known warmLane) *summary.Ride {
+func (s *Service) ride(request Request, written *prompt.Prompt, known warmLane) *summary.Ride {
 	exchange := written.Exchange
 	ride := &summary.Ride{
-		Header: rideHeader(post.request.Header, written.Beta), Account: post.call.target.KeyID, Output: exchange.Request.MaxOutput,
+		Header: rideHeader(request.Header, written.Beta), Account: request.Account, Output: exchange.Request.MaxOutput,
 	}
 	if known.size == 0 {
 		return nil // the provider was never seen to cache a prompt of the lane
@@ -258,11 +264,11 @@ func (s *Summaries) ride(post post, written *prompt.Prompt, known warmLane) *sum
 		ride.Body = bytes.Clone(written.Body)
 		return ride
 	}
-	if exchange.Report.Compression != pipeline.Epoch || s.now().Sub(known.at) > cacheLife {
+	if exchange.Report.Compression != pipeline.Epoch || s.Now().Sub(known.at) > cacheLife {
 		return nil
 	}
 	standing := written.Standing()
-	ride.Header = rideHeader(post.request.Header, standing.Beta)
+	ride.Header = rideHeader(request.Header, standing.Beta)
 	ride.Tokens, ride.Cached = standing.Tokens, min(known.size, standing.Tokens)
 	ride.Body = bytes.Clone(standing.Body)
 	return ride
@@ -287,14 +293,14 @@ func rideHeader(sent http.Header, beta string) map[string]string {
 	return header
 }
 
-// heard notes that a provider has answered a prompt and what it has of it in its
+// Heard notes that a provider has answered a prompt and what it has of it in its
 // cache now.
-func (s *Summaries) heard(sent prompt.Sent, usage wire.Usage) {
+func (s *Service) Heard(sent prompt.Sent, usage wire.Usage) {
 	if s == nil || sent.Lane == nil || !sent.Summarizes || !usage.Reported {
 		return
 	}
 	known, _ := s.lanes.Get(sent.Lane.ID)
-	known.at = s.now()
+	known.at = s.Now()
 	if cached := usage.CacheRead + usage.CacheWrite; cached > 0 {
 		known.size = cached // one answer without any says nothing: providers spread their load
 	}
@@ -302,38 +308,23 @@ func (s *Summaries) heard(sent prompt.Sent, usage wire.Usage) {
 }
 
 // ended counts an attempt and what it cost for its workspace.
-func (s *Summaries) ended(job summary.Job, attempt session.SummaryAttempt) {
+func (s *Service) ended(job summary.Job, attempt session.SummaryAttempt) {
 	outcome := "accepted"
 	if attempt.Reason != "" {
 		outcome = "rejected"
 	}
-	s.metrics.summaries.WithLabelValues(outcome).Inc()
+	s.Ended(outcome)
 	usage := attempt.Usage
 	if !usage.Reported {
 		return
 	}
-	s.metrics.usage(usage)
-	s.metrics.net.Sub(float64(attempt.CostMicroUSD) / 1e6)
-	s.recorder.Put(s.job(job, attempt))
-}
-
-// job returns what is recorded of an attempt for its workspace's usage. To its
-// session it has been charged already, where it stands with the attempt itself.
-func (s *Summaries) job(asked summary.Job, attempt session.SummaryAttempt) recorder.Job {
-	return recorder.Job{Exchange: &tenants.Exchange{
-		ID: uuid.Must(uuid.NewV7()), Workspace: asked.Scope.Workspace, At: attempt.At,
-		ExchangeRequest: tenants.ExchangeRequest{
-			APIKey: asked.Scope.APIKey, Endpoint: asked.Codec.Traits().Path, Model: attempt.Model, Client: "palimpsest",
-			Class: "summary",
-		},
-		ExchangeAnswer: tenants.ExchangeAnswer{Provider: providerOf(asked.Codec), Status: http.StatusOK, Attempts: 1},
-		ExchangePrompt: tenants.ExchangePrompt{
-			Compression: string(pipeline.None), Report: reportJSON(pipeline.Report{Compression: pipeline.None}),
-		},
-		ExchangeTokens: tenants.ExchangeTokens{
-			Input: attempt.Usage.Input, CacheRead: attempt.Usage.CacheRead, CacheWrite: attempt.Usage.CacheWrite,
-			Output: attempt.Usage.Output,
-		},
-		ExchangeCost: tenants.ExchangeCost{CostMicroUSD: attempt.CostMicroUSD, NetMicroUSD: -attempt.CostMicroUSD},
-	}}
+	s.Spent(usage, attempt.CostMicroUSD)
+	// To its session it has been charged already, where it stands with the attempt itself.
+	s.Recorder.Put(recorder.OwnCall(tenants.Exchange{
+		Workspace: job.Scope.Workspace, At: attempt.At,
+		ExchangeRequest: tenants.ExchangeRequest{APIKey: job.Scope.APIKey, Endpoint: job.Codec.Traits().Path, Model: attempt.Model, Class: "summary"},
+		ExchangeAnswer:  tenants.ExchangeAnswer{Provider: tenants.Provider(job.Codec.Traits().Provider)},
+		ExchangeTokens:  tenants.ExchangeTokens{Input: usage.Input, CacheRead: usage.CacheRead, CacheWrite: usage.CacheWrite, Output: usage.Output},
+		ExchangeCost:    tenants.ExchangeCost{CostMicroUSD: attempt.CostMicroUSD},
+	}))
 }

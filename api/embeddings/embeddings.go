@@ -1,0 +1,131 @@
+// Package embeddings has texts embedded by the workspaces' own providers, at their cost.
+package embeddings
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"time"
+
+	"github.com/google/uuid"
+
+	"palimpsest/api/proxysettings"
+	"palimpsest/api/recorder"
+	"palimpsest/api/upstream"
+	"palimpsest/pipeline"
+	"palimpsest/pipeline/archive"
+	"palimpsest/pipeline/localcache"
+	"palimpsest/pipeline/modules/rehydrator"
+	"palimpsest/pipeline/spans"
+	"palimpsest/pipeline/wire"
+	"palimpsest/tenants"
+)
+
+// embedPause is how long a workspace's provider is not asked for embeddings after it
+// failed to make some.
+const embedPause = time.Minute
+
+// maxPaused bounds of how many workspaces that is remembered.
+const maxPaused = 100_000
+
+// Client has texts embedded, and counts what that costs.
+type Client struct {
+	Config
+
+	failed *localcache.Cache[[16]byte, struct{}] // by workspace
+}
+
+// Config is what a Client works with.
+type Config struct {
+	Settings *proxysettings.Cache
+	Upstream upstream.Sender
+	Recorder *recorder.Recorder
+	Spent    func(usage wire.Usage, microUSD int64) // hears of every call that was charged
+	Now      func() time.Time
+}
+
+// New returns a Client.
+func New(config Config) (*Client, error) {
+	failed, err := localcache.New[[16]byte](localcache.Options[struct{}]{MaximumSize: maxPaused, ExpireAfterWrite: embedPause})
+	if err != nil {
+		return nil, fmt.Errorf("embeddings that failed: %w", err)
+	}
+	return &Client{Config: config, failed: failed}, nil
+}
+
+// EmbeddingModel implements archive.Embedder: the setting rehydrator.embeddingModel of
+// a workspace.
+func (c *Client) EmbeddingModel(ctx context.Context, workspace tenants.WorkspaceID) (string, error) {
+	config, _, err := c.Settings.Config(ctx, tenants.APIKey{Workspace: workspace}, pipeline.Layer{})
+	if err != nil {
+		return "", err
+	}
+	return pipeline.SettingsOf[rehydrator.Config](config).EmbeddingModel, nil
+}
+
+// Embed returns a vector for each of 1 to 2048 texts, all of one length, from the
+// key of the workspace that takes the model in OpenAI's dialect. It waits as
+// long as ctx lets it. apiKey is whose usage it counts for; uuid.Nil for no key. The
+// errors are archive.ErrNoEmbeddings and those of upstream.Embed.
+func (c *Client) Embed(ctx context.Context, workspace tenants.WorkspaceID, apiKey uuid.UUID, model string, texts []string) (_ [][]float32, err error) {
+	if _, failed := c.failed.Get(workspace); failed {
+		return nil, archive.ErrNoEmbeddings
+	}
+	target, err := c.Settings.Target(ctx, workspace, tenants.ProviderOpenAI, proxysettings.Choice{}, func() (string, error) { return model, nil })
+	if errors.Is(err, tenants.ErrNoProvider) {
+		return nil, archive.ErrNoEmbeddings
+	}
+	if err != nil {
+		return nil, err
+	}
+	ctx, span := spans.StartCall(ctx, "embeddings", spans.Name(model))
+	defer span.EndWith(&err)
+	span.String(spans.Operation, "embeddings")
+	span.String(spans.Provider, string(tenants.ProviderOpenAI))
+	span.String(spans.RequestModel, spans.Name(model))
+	at := c.Now()
+	embedded, err := upstream.Embed(ctx, c.Upstream, target, model, texts)
+	span.Int(spans.InputTokens, embedded.Tokens)
+	c.charge(workspace, apiKey, target.KeyID, model, embedded.Tokens, at)
+	if err != nil {
+		c.failed.Set(workspace, struct{}{})
+		return nil, fmt.Errorf("embed: %w", err)
+	}
+	return embedded.Vectors, nil
+}
+
+// charge counts what embeddings cost for their workspace.
+func (c *Client) charge(workspace tenants.WorkspaceID, apiKey, providerKey uuid.UUID, model string, tokens int, at time.Time) {
+	if tokens == 0 {
+		return
+	}
+	cost := costOf(model, tokens)
+	c.Spent(wire.Usage{Input: tokens}, cost)
+	c.Recorder.Put(recorder.OwnCall(tenants.Exchange{
+		Workspace: workspace, At: at,
+		ExchangeRequest: tenants.ExchangeRequest{APIKey: apiKey, Endpoint: "/v1/embeddings", Model: model, Class: "embedding"},
+		ExchangeAnswer:  tenants.ExchangeAnswer{Provider: tenants.ProviderOpenAI, ProviderKey: providerKey},
+		ExchangeTokens:  tenants.ExchangeTokens{Input: tokens},
+		ExchangeCost:    tenants.ExchangeCost{CostMicroUSD: cost},
+		ExchangeTimes:   tenants.ExchangeTimes{Duration: c.Now().Sub(at)},
+	}))
+}
+
+// costOf returns what embeddings cost at OpenAI's list prices
+// (https://platform.openai.com/docs/pricing), in millionths of a US dollar, rounded
+// up; 0 for a model whose price is not known.
+func costOf(model string, tokens int) int64 {
+	price := 0.0 // US dollars for a million tokens
+	switch model {
+	case "text-embedding-3-small":
+		price = 0.02
+	case "text-embedding-3-large":
+		price = 0.13
+	case "text-embedding-ada-002":
+		price = 0.10
+	}
+	return int64(math.Ceil(price * float64(tokens)))
+}
+
+var _ archive.Embedder = (*Client)(nil)

@@ -1,0 +1,140 @@
+package semanticcache
+
+import (
+	"context"
+	"crypto/sha256"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/google/uuid"
+
+	"palimpsest/pipeline"
+	"palimpsest/pipeline/spans"
+	"palimpsest/tenants"
+)
+
+// Request is a request that is ready to go out.
+type Request struct {
+	Asked
+
+	Config    Config
+	Workspace tenants.WorkspaceID
+	APIKey    uuid.UUID
+	Session   uuid.UUID // uuid.Nil if it belongs to none
+
+	HasHistory bool // it is known to be no single question
+	NoStore    bool // nothing of it is to be kept, and nothing that was kept to be its answer
+	BringsKey  bool // it has a provider key of its own: that is for one use, and so is what comes of it
+}
+
+// inquire reads a request; if it is not for the cache, asked is nil and reason says why.
+func (r Request) inquire(secret []byte) (asked *Inquiry, reason string) {
+	owner := r.Config.Scope
+	switch {
+	case r.HasHistory:
+		return nil, ReasonHistory
+	case r.NoStore:
+		return nil, "no-store"
+	case r.BringsKey:
+		return nil, "provider-key"
+	case r.Config.Scope == "session" && r.Session == uuid.Nil:
+		return nil, "no-session"
+	case r.Config.Scope == "session":
+		owner += " " + r.Session.String()
+	case r.Config.Scope == "key":
+		owner += " " + r.APIKey.String()
+	}
+	r.Origin = append([]string{r.Workspace.String(), owner}, r.Origin...)
+	question, reason := Read(r.Asked, secret)
+	if question == nil {
+		return nil, reason
+	}
+	r.Body = nil // it is another's soon
+	return &Inquiry{request: r, question: *question}, ""
+}
+
+// Inquiry is a request that may be answered from the cache, and whose answer may be kept. It may be nil, for
+// a request that is not for the cache.
+type Inquiry struct {
+	request  Request
+	question Question
+	entry    *Entry // the answer to give again; nil if absent
+	copied   []byte // of the provider's answer
+	isLong   bool   // the answer has more than MaxAnswer bytes
+}
+
+// Entry returns the answer to give again; nil if nothing was found.
+func (i *Inquiry) Entry() *Entry {
+	if i == nil {
+		return nil
+	}
+	return i.entry
+}
+
+// Write implements io.Writer: it takes the next bytes of the provider's answer.
+func (i *Inquiry) Write(p []byte) (int, error) {
+	if i.isLong = i.isLong || len(i.copied)+len(p) > MaxAnswer; i.isLong {
+		i.copied = nil
+	} else {
+		i.copied = append(i.copied, p...)
+	}
+	return len(p), nil
+}
+
+// pair names the question and another text as one workspace's model compares them.
+func (i *Inquiry) pair(other string) [sha256.Size]byte {
+	return sha256.Sum256(fmt.Appendf(nil, "%s %q %q %q", i.request.Workspace, i.request.Config.EmbeddingModel, i.question.Text, other))
+}
+
+// Names of the counts of the module's events.
+const (
+	perMyriad     = "score_per_10000"
+	savedMicroUSD = "saved_microusd"
+)
+
+// inMyriad returns a similarity in ten-thousandths.
+func inMyriad(score float64) int { return int(score * 10_000) }
+
+// hit notes that there is an answer.
+func (i *Inquiry) hit(report *pipeline.Report, entry Entry, how pipeline.Cache, score float64) {
+	i.entry, report.Cache = &entry, how
+	note(report, "hit", string(how), map[string]int{perMyriad: inMyriad(score), savedMicroUSD: int(entry.MicroUSD)})
+	for i := range report.Modules {
+		if report.Modules[i].Name == Name {
+			report.Modules[i].Outcome = pipeline.Applied
+		}
+	}
+}
+
+// note notes in a report what happened at the cache: cache.semantic.hit, ….
+func note(report *pipeline.Report, kind, reason string, counts map[string]int) {
+	report.Events = append(report.Events, pipeline.Event{Module: "cache.semantic", Type: kind, Reason: reason, Counts: counts})
+}
+
+// Keep keeps what a provider answered to an inquiry, once it has come to its end, if it may be given
+// again; entry says what it is and cost. It never waits: what finds no room in the queue is not kept.
+func (c *Cache) Keep(ctx context.Context, asked *Inquiry, answered Answered, entry Entry) {
+	if asked == nil || asked.isLong {
+		return
+	}
+	kept, portable := answered.IsKept()
+	if !kept {
+		return
+	}
+	entry.Key, entry.Answer, entry.At = asked.question.Key, asked.copied, c.Now()
+	if portable {
+		entry.Alike, entry.Text = asked.question.Alike, asked.question.Text
+	}
+	expires := entry.At.Add(time.Duration(asked.request.Config.TTLSeconds) * time.Second)
+	_, span := spans.Start(ctx, "keep answer")
+	select {
+	case c.queue <- keptAnswer{asked.request.Workspace, entry, expires, span}:
+		c.known.Set(entry.Key, entry)
+	default:
+		c.Log.Warn("an answer is not kept: the queue is full", "workspace", asked.request.Workspace)
+	}
+}
+
+// Interface guard.
+var _ io.Writer = (*Inquiry)(nil)

@@ -1,0 +1,9 @@
+package semanticcache
+
+import (
+	"testing"
+
+	"palimpsest/migrations/dbtest"
+)
+
+func TestMain(m *testing.M) { dbtest.Main(m) }
