@@ -180,7 +180,7 @@ func (t turn) requestKind() Kind {
 	switch {
 	case t.kind == "compaction":
 		return Compaction
-	case t.source == "thread_title":
+	case t.isTitle():
 		return Title
 	case t.kind == "turn" && t.isChild():
 		return Subagent

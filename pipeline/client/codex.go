@@ -42,6 +42,9 @@ func (t turn) copied() string {
 // isChild reports whether a turn belongs to a thread that another one started.
 func (t turn) isChild() bool { return t.parent != "" && t.parent != t.thread }
 
+// isTitle reports whether a turn asks for a title, in a thread of its own.
+func (t turn) isTitle() bool { return t.source == "thread_title" }
+
 // isBeside reports whether a turn belongs to another thread than the session's own.
 func (t turn) isBeside() bool {
 	return t.isChild() || t.session != "" && t.thread != "" && t.session != t.thread

@@ -33,6 +33,9 @@ func Hint(headers http.Header, request wire.Request) session.Hint {
 	hint := session.Hint{Lane: lane(headers, turn), Source: "lineage"}
 	for _, known := range sessionHeaders {
 		if value := headers.Get(known.header); isName(value) {
+			if turn.isTitle() && value == turn.session {
+				return hint // a thread for one question: its name would be that of a conversation
+			}
 			hint.Name, hint.Source = value, known.source
 			if from := turn.copied(); isName(from) && value == turn.session && isName(turn.thread) && (hint.Lane == "" || hint.Lane == turn.thread) {
 				hint.Name, hint.Lane, hint.Copied = from, turn.thread, true

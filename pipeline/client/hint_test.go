@@ -43,6 +43,10 @@ func TestSessionIsNamedByTheFirstSign(t *testing.T) {
 			header: header("Session-Id", "t1", "X-Codex-Turn-Metadata", `{"session_id":"t1","thread_id":"t3","parent_thread_id":"t2","history_initialization":"warm_fork"}`),
 			want:   session.Hint{Name: "t1", Source: "session-id", Lane: "t3"},
 		},
+		"codex's question for a title": {
+			header:  header("Session-Id", "t5", "Thread-Id", "t5", "X-Codex-Turn-Metadata", `{"session_id":"t5","thread_id":"t5","thread_source":"thread_title"}`),
+			request: wire.Request{SessionID: "t5", SessionSource: "prompt_cache_key"}, want: session.Hint{Source: "lineage"},
+		},
 		"codex's other thread":    {header: header("Session-Id", "t1", "Thread-Id", "t3"), want: session.Hint{Name: "t1", Source: "session-id", Lane: "t3"}},
 		"pi with Responses":       {header: header("session_id", "p1"), want: session.Hint{Name: "p1", Source: "session_id"}},
 		"a thread without more":   {header: header("Thread-Id", "t1"), want: session.Hint{Name: "t1", Source: "thread-id"}},
