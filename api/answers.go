@@ -16,21 +16,21 @@ import (
 )
 
 // lookUp looks for a kept answer to a request; nil: the request is not for the cache.
-func lookUp(ctx context.Context, answers *semanticcache.Cache, event *Event, post post, written *prompt.Prompt) *semanticcache.Inquiry {
+func lookUp(ctx context.Context, answers *semanticcache.Cache, event *Event, outgoing outgoing, written *prompt.Prompt) *semanticcache.Inquiry {
 	if answers == nil || event.Report.Cache != pipeline.CacheMiss {
 		return nil
 	}
-	exchange, call, header := written.Exchange, post.call, post.request.Header
+	exchange, header := written.Exchange, outgoing.request.Header
 	request := semanticcache.Request{
-		Asked: semanticcache.Asked{Format: post.codec.Format(), Rules: post.codec.Reuse(), Body: written.Body, Origin: []string{
-			string(call.target.Provider), call.target.BaseURL, call.target.KeyID.String(),
-			pathAndQuery(post.request, post.endpoint), strconv.FormatBool(exchange.Request.Stream), written.Beta,
+		Asked: semanticcache.Asked{Format: outgoing.codec.Format(), Rules: outgoing.codec.Reuse(), Body: written.Body, Origin: []string{
+			string(outgoing.target.Provider), outgoing.target.BaseURL, outgoing.target.KeyID.String(),
+			pathAndQuery(outgoing.request, outgoing.endpoint), strconv.FormatBool(exchange.Request.Stream), written.Beta,
 		}},
 		Config:    pipeline.SettingsOf[semanticcache.Config](exchange.Config),
-		Workspace: call.key.Workspace, APIKey: call.key.ID,
-		HasHistory: post.purpose != converse || exchange.Projection != nil,
-		NoStore:    call.asked.noStore || asksNoStore(header),
-		BringsKey:  call.asked.choice.Key != "",
+		Workspace: outgoing.key.Workspace, APIKey: outgoing.key.ID,
+		HasHistory: outgoing.purpose != converse || exchange.Projection != nil,
+		NoStore:    outgoing.asked.noStore || asksNoStore(header),
+		BringsKey:  outgoing.asked.choice.Key != "",
 	}
 	for _, name := range []string{"Anthropic-Version", "Anthropic-Beta", "Openai-Organization", "Openai-Project", "Openai-Beta"} {
 		request.Origin = append(request.Origin, strings.Join(header.Values(name), ","))

@@ -19,11 +19,11 @@ const learnTimeout = 2 * time.Second
 // nothing of its answer has gone out yet, and a smaller prompt can be made, that
 // one is sent. It returns the answer to relay and the prompt that it answers:
 // unless the smaller one is answered well, those that it was given, byte for byte.
-func (s *Server) rescue(ctx context.Context, event *Event, post post, written *prompt.Prompt, response *http.Response) (*http.Response, *prompt.Prompt) {
-	if post.purpose != converse || post.call.asked.dryRun || post.call.asked.noStore {
+func (s *Server) rescue(ctx context.Context, event *Event, outgoing outgoing, written *prompt.Prompt, response *http.Response) (*http.Response, *prompt.Prompt) {
+	if outgoing.purpose != converse || outgoing.asked.dryRun || outgoing.asked.noStore {
 		return response, written
 	}
-	said, overflows := overflowOf(post.codec, response, written.MayBeTooLong)
+	said, overflows := overflowOf(outgoing.codec, response, written.MayBeTooLong)
 	if !overflows {
 		return response, written
 	}
@@ -34,11 +34,11 @@ func (s *Server) rescue(ctx context.Context, event *Event, post post, written *p
 	if !ok {
 		return response, written
 	}
-	second, err := s.send(ctx, event, post, shrunk)
+	second, err := s.send(ctx, event, outgoing, shrunk)
 	if err != nil {
 		return response, written
 	}
-	if _, again := overflowOf(post.codec, second, always); again || second.StatusCode >= http.StatusBadRequest {
+	if _, again := overflowOf(outgoing.codec, second, always); again || second.StatusCode >= http.StatusBadRequest {
 		_ = second.Body.Close()
 		return response, written
 	}

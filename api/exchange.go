@@ -43,32 +43,32 @@ func (s *Server) exchange(codec wire.Codec, endpoint string, purpose purpose) ec
 		ctx := request.Context()
 		defer s.end(ctx, event)
 
-		call, err := s.admit(request, event)
+		admission, err := s.admit(request, event)
 		if err != nil {
 			return s.refuse(c, codec, event, err)
 		}
-		leave, err := s.Concurrency.enter(call.key.Workspace)
+		leave, err := s.Concurrency.enter(admission.key.Workspace)
 		if err != nil {
 			return s.refuse(c, codec, event, err)
 		}
 		defer leave()
-		body, forget, err := s.readBody(request, call.key.Workspace)
+		body, forget, err := s.readBody(request, admission.key.Workspace)
 		if err != nil {
 			return s.refuse(c, codec, event, err)
 		}
 		defer forget()
-		if err := s.route(ctx, event, &call, provider, proxysettings.ModelIn(body.bytes)); err != nil {
+		if err := s.route(ctx, event, &admission, provider, proxysettings.ModelIn(body.bytes)); err != nil {
 			return s.refuse(c, codec, event, err)
 		}
-		post := post{codec: codec, call: call, request: request, endpoint: endpoint, purpose: purpose, body: body}
-		written, err := s.write(ctx, event, post)
+		outgoing := outgoing{admission: admission, codec: codec, request: request, endpoint: endpoint, purpose: purpose, body: body}
+		written, err := s.write(ctx, event, outgoing)
 		if err != nil {
 			return s.refuse(c, codec, event, err)
 		}
-		cached := lookUp(ctx, s.Answers, event, post, written)
+		cached := lookUp(ctx, s.Answers, event, outgoing, written)
 		event.Overhead = s.Now().Sub(event.At)
-		if found := readyAnswer(post, written, cached); found != nil {
-			return s.answerReady(c, event, post, written, found)
+		if found := readyAnswer(outgoing, written, cached); found != nil {
+			return s.answerReady(c, event, outgoing, written, found)
 		}
 
 		if purpose != measure {
@@ -78,12 +78,12 @@ func (s *Server) exchange(codec wire.Codec, endpoint string, purpose purpose) ec
 			return s.refuse(c, codec, event, err)
 		}
 		announced := s.Prompts.Announce(written, event.Client, event.At)
-		response, err := s.send(ctx, event, post, written)
+		response, err := s.send(ctx, event, outgoing, written)
 		if err != nil {
 			return s.refuse(c, codec, event, err)
 		}
 		first := written
-		response, written = s.rescue(ctx, event, post, written, response)
+		response, written = s.rescue(ctx, event, outgoing, written, response)
 		if written != first {
 			cached = nil // another prompt is answered than the one that was asked about
 		}
@@ -96,7 +96,7 @@ func (s *Server) exchange(codec wire.Codec, endpoint string, purpose purpose) ec
 		sent := written.Sent()
 		s.recordRequest(ctx, event, written, body)
 		if response.StatusCode == http.StatusOK {
-			s.Summaries.After(ctx, post.summarized(), written)
+			s.Summaries.After(ctx, outgoing.summarized(), written)
 		}
 		// From here on nothing holds the body.
 		body.done()
@@ -144,86 +144,87 @@ func (s *Server) answerUnread(c echo.Context, event *Event, response *http.Respo
 	return finish(err)
 }
 
-// call is a request that has been admitted.
-type call struct {
+// admission is a request that has been admitted.
+type admission struct {
 	key    tenants.APIKey
 	asked  controls
 	target upstream.Target
 }
 
 // admit finds out whose request it is and what it asks of the proxy.
-func (g *Gate) admit(request *http.Request, event *Event) (_ call, err error) {
+func (g *Gate) admit(request *http.Request, event *Event) (_ admission, err error) {
 	ctx, span := spans.Start(request.Context(), "admit")
 	defer span.EndWith(&err)
 	key, err := g.authenticate(ctx, request, event)
 	if err != nil {
-		return call{}, err
+		return admission{}, err
 	}
 	asked, err := readControls(request.Header)
 	if err != nil {
-		return call{}, err
+		return admission{}, err
 	}
 	event.Tags = asked.tags
 	if err := key.Limits.CheckOverrides(asked.overrides); err != nil {
-		return call{}, err
+		return admission{}, err
 	}
 	if g.Limits != nil {
 		subject := limits.Subject{Workspace: key.Workspace, Key: key.ID}
 		if event.ticket, err = g.Limits.Admit(ctx, subject, key.Limits.Quota); err != nil {
-			return call{}, err
+			return admission{}, err
 		}
 	}
 	kept, err := g.Settings.Keeps(ctx, key.Workspace)
 	if err != nil {
-		return call{}, err
+		return admission{}, err
 	}
 	asked.noStore = asked.noStore || !kept || key.Limits.NoStore
 	event.noStore = asked.noStore
-	return call{key: key, asked: asked}, nil
+	return admission{key: key, asked: asked}, nil
 }
 
 // route finds out where a request goes that was admitted. dialect says whose API it
 // belongs to, model which model it names.
-func (g *Gate) route(ctx context.Context, event *Event, call *call, dialect tenants.Provider, model func() (string, error)) (err error) {
+func (g *Gate) route(ctx context.Context, event *Event, admission *admission, dialect tenants.Provider, model func() (string, error)) (err error) {
 	ctx, span := spans.Start(ctx, "route")
 	defer span.EndWith(&err)
-	target, err := g.Settings.Target(ctx, call.key.Workspace, dialect, call.asked.choice, model)
+	target, err := g.Settings.Target(ctx, admission.key.Workspace, dialect, admission.asked.choice, model)
 	if err != nil {
 		return err
 	}
-	call.target = target
+	admission.target = target
 	event.Provider, event.ProviderKey = string(target.Provider), target.KeyID
 	return nil
 }
 
 // asked returns what a request asks of the pipeline that holds for its key.
-func (g *Gate) asked(ctx context.Context, codec wire.Codec, call call, header http.Header, path string, body []byte) (prompt.Request, error) {
-	layer, err := call.asked.layer()
+func (g *Gate) asked(ctx context.Context, codec wire.Codec, admission admission, header http.Header, path string, body []byte) (prompt.Request, error) {
+	layer, err := admission.asked.layer()
 	if err != nil {
 		return prompt.Request{}, err
 	}
-	config, _, err := g.Settings.Config(ctx, call.key, layer)
+	config, _, err := g.Settings.Config(ctx, admission.key, layer)
 	if err != nil {
 		return prompt.Request{}, err
 	}
-	windows, err := g.Settings.Windows(ctx, call.key.Workspace)
+	windows, err := g.Settings.Windows(ctx, admission.key.Workspace)
 	if err != nil {
 		return prompt.Request{}, err
 	}
 	return prompt.Request{
-		Scope: session.Scope{Workspace: call.key.Workspace, APIKey: call.key.ID, Format: codec.Format(), Upstream: call.target.Upstream()},
-		Codec: codec, Config: config, Headers: header, Path: path, Body: body, Bypass: call.asked.bypass, DryRun: call.asked.dryRun, NoStore: call.asked.noStore, Long: asksLongWindow(header),
-		Windows: windows, Usage: true, Provider: string(call.target.Provider),
+		Scope: session.Scope{Workspace: admission.key.Workspace, APIKey: admission.key.ID, Format: codec.Format(), Upstream: admission.target.Upstream()},
+		Codec: codec, Config: config, Headers: header, Path: path, Body: body, Bypass: admission.asked.bypass, DryRun: admission.asked.dryRun, NoStore: admission.asked.noStore, Long: asksLongWindow(header),
+		Windows: windows, Usage: true, Provider: string(admission.target.Provider),
 		Allow: func(model tokens.Model, asked string) error {
-			return call.key.Limits.CheckModel(asked, model.Price != tokens.Price{})
+			return admission.key.Limits.CheckModel(asked, model.Price != tokens.Price{})
 		},
 	}, nil
 }
 
-// post is a request whose prompt goes to a provider.
-type post struct {
+// outgoing is a request whose prompt goes to a provider.
+type outgoing struct {
+	admission
+
 	codec    wire.Codec
-	call     call
 	request  *http.Request
 	endpoint string
 	purpose  purpose
@@ -231,47 +232,47 @@ type post struct {
 }
 
 // summarized returns what a summary that the request calls for needs of it.
-func (p post) summarized() summaries.Request {
-	return summaries.Request{Key: p.call.key, Choice: p.call.asked.choice, Account: p.call.target.KeyID, Header: p.request.Header}
+func (o outgoing) summarized() summaries.Request {
+	return summaries.Request{Key: o.key, Choice: o.asked.choice, Account: o.target.KeyID, Header: o.request.Header}
 }
 
 // write writes the prompt of a request. Beside conversations a body that cannot be
 // read goes out as it came: the provider may know more of it.
-func (s *Server) write(ctx context.Context, event *Event, post post) (_ *prompt.Prompt, err error) {
+func (s *Server) write(ctx context.Context, event *Event, outgoing outgoing) (_ *prompt.Prompt, err error) {
 	ctx, span := spans.Start(ctx, "write prompt")
 	defer span.EndWith(&err)
-	restraint, err := s.Settings.Restraint(ctx, post.call.key.Workspace)
+	restraint, err := s.Settings.Restraint(ctx, outgoing.key.Workspace)
 	if err != nil {
 		return nil, err
 	}
-	if post.purpose == summarize || restraint.Reason != tenants.Unrestrained {
-		post.call.asked.bypass = true
+	if outgoing.purpose == summarize || restraint.Reason != tenants.Unrestrained {
+		outgoing.asked.bypass = true
 	}
-	asked, err := s.asked(ctx, post.codec, post.call, post.request.Header, post.endpoint, post.body.bytes)
+	asked, err := s.asked(ctx, outgoing.codec, outgoing.admission, outgoing.request.Header, outgoing.endpoint, outgoing.body.bytes)
 	if err != nil {
 		return nil, err
 	}
 	asked.Memory = func(size int) []byte {
-		post.body.sealed = s.bodies.get(size)
-		return post.body.sealed.bytes
+		outgoing.body.sealed = s.bodies.get(size)
+		return outgoing.body.sealed.bytes
 	}
 	write := s.Prompts.Write
-	if post.purpose == measure {
+	if outgoing.purpose == measure {
 		write = s.Prompts.Count
 	}
 	written, err := write(ctx, asked)
 	if err != nil {
 		var bad prompt.BodyError
-		if post.purpose != converse && errors.As(err, &bad) && problem(err).Status == http.StatusBadRequest {
-			if err := post.call.key.Limits.CheckRelay(post.endpoint); err != nil {
+		if outgoing.purpose != converse && errors.As(err, &bad) && problem(err).Status == http.StatusBadRequest {
+			if err := outgoing.key.Limits.CheckRelay(outgoing.endpoint); err != nil {
 				return nil, err
 			}
 			event.Report.Compression = pipeline.Bypassed
-			return &prompt.Prompt{Body: post.body.bytes}, nil
+			return &prompt.Prompt{Body: outgoing.body.bytes}, nil
 		}
 		return nil, fmt.Errorf("write prompt: %w", err)
 	}
-	post.body.seal(written.Body)
+	outgoing.body.seal(written.Body)
 	if warning := warningOf(restraint); warning != "" {
 		written.Exchange.Report.Warnings = append(written.Exchange.Report.Warnings, warning)
 	}
@@ -281,26 +282,26 @@ func (s *Server) write(ctx context.Context, event *Event, post post) (_ *prompt.
 }
 
 // send sends a prompt to the provider.
-func (s *Server) send(ctx context.Context, event *Event, post post, written *prompt.Prompt) (*http.Response, error) {
-	header := post.request.Header
+func (s *Server) send(ctx context.Context, event *Event, outgoing outgoing, written *prompt.Prompt) (*http.Response, error) {
+	header := outgoing.request.Header
 	if written.Beta != "" {
 		header = header.Clone()
 		header.Add("Anthropic-Beta", written.Beta)
 	}
-	ctx = infer(ctx, event, post, written)
+	ctx = infer(ctx, event, outgoing, written)
 	asked := upstream.Request{
 		Resends: event.Attempts,
-		Method:  post.request.Method, Path: pathAndQuery(post.request, post.endpoint), Header: header, Body: written.Body,
+		Method:  outgoing.request.Method, Path: pathAndQuery(outgoing.request, outgoing.endpoint), Header: header, Body: written.Body,
 	}
-	if held := post.body.holder(written.Body); held != nil {
+	if held := outgoing.body.holder(written.Body); held != nil {
 		held.hold()
 		asked.Done = held.release
 	}
 	event.Attempts++
-	response, err := s.Upstream.Send(ctx, asked, post.call.target)
+	response, err := s.Upstream.Send(ctx, asked, outgoing.target)
 	event.TTFB = s.Now().Sub(event.At) - event.Overhead
-	if err == nil && (post.purpose != converse || response.StatusCode >= http.StatusBadRequest) {
-		err = plainly(response, post.call.target.Key)
+	if err == nil && (outgoing.purpose != converse || response.StatusCode >= http.StatusBadRequest) {
+		err = plainly(response, outgoing.target.Key)
 	}
 	return response, err
 }

@@ -37,17 +37,17 @@ func (s *Server) models(c echo.Context) error {
 	defer s.end(request.Context(), event)
 
 	wanted := providerOf(codec)
-	call, err := s.admit(request, event)
+	admission, err := s.admit(request, event)
 	if err != nil {
 		return s.refuse(c, codec, event, err)
 	}
 	lister := lister{gate: &s.Gate, upstream: s.Upstream, lists: &s.lists, now: s.Now}
-	asked, err := lister.targets(request, event, &call, wanted)
+	asked, err := lister.targets(request, event, &admission, wanted)
 	if err != nil {
 		return s.refuse(c, codec, event, err)
 	}
 	event.Attempts = 1
-	list, err := lister.list(request, wanted, call, asked)
+	list, err := lister.list(request, wanted, admission, asked)
 	event.TTFB = s.Now().Sub(event.At)
 	if err != nil {
 		return s.refuse(c, codec, event, err)
@@ -84,21 +84,21 @@ func modelsHeaders() []string {
 	return []string{"Anthropic-Version", "Anthropic-Beta", "Openai-Organization", "Openai-Project"}
 }
 
-func newModelsQuestion(request *http.Request, wanted tenants.Provider, call call) modelsQuestion {
-	about := fmt.Sprintf("%s\x00%s\x00%s\x00%s\x00%q\x00%s", call.target.Provider, call.target.BaseURL, call.target.Key, call.target.Auth, call.target.Headers, call.target.Model)
+func newModelsQuestion(request *http.Request, wanted tenants.Provider, admission admission) modelsQuestion {
+	about := fmt.Sprintf("%s\x00%s\x00%s\x00%s\x00%q\x00%s", admission.target.Provider, admission.target.BaseURL, admission.target.Key, admission.target.Auth, admission.target.Headers, admission.target.Model)
 	question := modelsQuestion{
-		workspace: call.key.Workspace,
+		workspace: admission.key.Workspace,
 		target:    sha256.Sum256([]byte(about)),
 		path:      pathAndQuery(request, strings.TrimSuffix(request.URL.EscapedPath(), "/")),
 	}
-	if call.target.Provider == wanted {
+	if admission.target.Provider == wanted {
 		for _, name := range modelsHeaders() {
 			question.headers += strings.Join(request.Header.Values(name), ",") + "\x00"
 		}
 		return question
 	}
 	question.path = strings.TrimSuffix(request.URL.EscapedPath(), "/")
-	dialect, _ := upstream.DialectOf(call.target.Provider)
+	dialect, _ := upstream.DialectOf(admission.target.Provider)
 	for _, name := range modelsHeaders() {
 		question.headers += dialect.Header[name] + "\x00"
 	}

@@ -17,23 +17,23 @@ import (
 
 // targets returns the keys whose models are asked for: all that could answer for
 // the list, the one that takes it for a single model.
-func (l lister) targets(request *http.Request, event *Event, call *call, wanted tenants.Provider) ([]proxysettings.Listed, error) {
+func (l lister) targets(request *http.Request, event *Event, admission *admission, wanted tenants.Provider) ([]proxysettings.Listed, error) {
 	ctx, dialect := request.Context(), wanted
-	if call.asked.choice.Key == "" {
+	if admission.asked.choice.Key == "" {
 		var err error
-		if dialect, err = l.gate.Settings.DialectFor(ctx, call.key.Workspace, wanted); err != nil {
+		if dialect, err = l.gate.Settings.DialectFor(ctx, admission.key.Workspace, wanted); err != nil {
 			return nil, err
 		}
 	}
 	model := strings.Trim(strings.TrimPrefix(request.URL.Path, modelsPath), "/")
-	if call.asked.choice.Key != "" || model != "" {
-		if err := l.gate.route(ctx, event, call, dialect, func() (string, error) { return model, nil }); err != nil {
+	if admission.asked.choice.Key != "" || model != "" {
+		if err := l.gate.route(ctx, event, admission, dialect, func() (string, error) { return model, nil }); err != nil {
 			return nil, err
 		}
-		call.target.Model = "" // it stands in the path
-		return []proxysettings.Listed{{Target: call.target, Whole: true}}, nil
+		admission.target.Model = "" // it stands in the path
+		return []proxysettings.Listed{{Target: admission.target, Whole: true}}, nil
 	}
-	all, err := l.gate.Settings.Listed(ctx, call.key.Workspace, dialect, call.asked.choice)
+	all, err := l.gate.Settings.Listed(ctx, admission.key.Workspace, dialect, admission.asked.choice)
 	if err != nil {
 		return nil, err
 	}
@@ -46,9 +46,9 @@ func (l lister) targets(request *http.Request, event *Event, call *call, wanted 
 
 // list asks the keys for their models, all at once, and returns one answer in
 // the wanted shape.
-func (l lister) list(request *http.Request, wanted tenants.Provider, call call, keys []proxysettings.Listed) (modelsAnswer, error) {
+func (l lister) list(request *http.Request, wanted tenants.Provider, admission admission, keys []proxysettings.Listed) (modelsAnswer, error) {
 	if len(keys) == 1 && keys[0].Whole {
-		return l.of(request, wanted, call, keys[0].Target)
+		return l.of(request, wanted, admission, keys[0].Target)
 	}
 	whole := request.Clone(request.Context())
 	whole.URL.RawQuery = ""
@@ -58,16 +58,16 @@ func (l lister) list(request *http.Request, wanted tenants.Provider, call call, 
 	answers, failures := make([]modelsAnswer, len(keys)), make([]error, len(keys))
 	var asking sync.WaitGroup
 	for i, key := range keys {
-		asking.Go(func() { answers[i], failures[i] = l.of(whole, wanted, call, key.Target) })
+		asking.Go(func() { answers[i], failures[i] = l.of(whole, wanted, admission, key.Target) })
 	}
 	asking.Wait()
 	return merged(wanted, keys, answers, failures)
 }
 
 // of returns what one key's provider answers, in the wanted shape.
-func (l lister) of(request *http.Request, wanted tenants.Provider, call call, target upstream.Target) (modelsAnswer, error) {
-	call.target = target
-	question := newModelsQuestion(request, wanted, call)
+func (l lister) of(request *http.Request, wanted tenants.Provider, admission admission, target upstream.Target) (modelsAnswer, error) {
+	admission.target = target
+	question := newModelsQuestion(request, wanted, admission)
 	list, err := l.lists.get(request.Context(), question, l.now, func(ctx context.Context) (modelsAnswer, error) {
 		return l.ask(ctx, question, target)
 	})

@@ -25,23 +25,23 @@ func (s *Server) passthrough(c echo.Context) error {
 	codec := codecFor(request)
 	defer s.end(ctx, event)
 
-	call, err := s.admit(request, event)
+	admission, err := s.admit(request, event)
 	if err == nil && !onlyReads(request.Method) {
-		err = call.key.Limits.CheckRelay(request.URL.Path)
+		err = admission.key.Limits.CheckRelay(request.URL.Path)
 	}
 	if err != nil {
 		return s.refuse(c, codec, event, err)
 	}
-	leave, err := s.Concurrency.enter(call.key.Workspace)
+	leave, err := s.Concurrency.enter(admission.key.Workspace)
 	if err != nil {
 		return s.refuse(c, codec, event, err)
 	}
 	defer leave()
-	dialect, err := s.dialectOf(request, call, codec)
+	dialect, err := s.dialectOf(request, admission, codec)
 	if err != nil {
 		return s.refuse(c, codec, event, err)
 	}
-	if err := s.route(ctx, event, &call, dialect, modelAhead(request)); err != nil {
+	if err := s.route(ctx, event, &admission, dialect, modelAhead(request)); err != nil {
 		return s.refuse(c, codec, event, err)
 	}
 	event.Report.Compression = pipeline.Bypassed
@@ -56,12 +56,12 @@ func (s *Server) passthrough(c echo.Context) error {
 	response, err := s.Upstream.Send(ctx, upstream.Request{
 		Method: request.Method, Path: pathAndQuery(request, request.URL.EscapedPath()), Header: request.Header,
 		Stream: body, Length: request.ContentLength,
-	}, call.target)
+	}, admission.target)
 	if body.isMalformed.Load() && errors.Is(err, upstream.ErrUnreachable) {
 		err = prompt.BodyError{Cause: errors.New("it is not sent as its headers say")}
 	}
 	if err == nil {
-		err = plainly(response, call.target.Key)
+		err = plainly(response, admission.target.Key)
 	}
 	if err != nil {
 		return s.refuse(c, codec, event, err)
@@ -95,12 +95,12 @@ func onlyReads(method string) bool {
 
 // dialectOf returns whose API a request belongs to: Anthropic's if it looks like it,
 // else OpenAI's, else that of the keys that the workspace has.
-func (g *Gate) dialectOf(request *http.Request, call call, codec wire.Codec) (tenants.Provider, error) {
+func (g *Gate) dialectOf(request *http.Request, admission admission, codec wire.Codec) (tenants.Provider, error) {
 	wanted := providerOf(codec)
-	if call.asked.choice.Key != "" || saysVersion(request, codec) {
+	if admission.asked.choice.Key != "" || saysVersion(request, codec) {
 		return wanted, nil
 	}
-	return g.Settings.DialectFor(request.Context(), call.key.Workspace, wanted)
+	return g.Settings.DialectFor(request.Context(), admission.key.Workspace, wanted)
 }
 
 // ignore is the tap of answers that nobody reads.

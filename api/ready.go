@@ -24,9 +24,9 @@ type ready struct {
 
 // readyAnswer returns the answer to a request that needs no provider: one that a module
 // gives, else one that was kept; nil if the provider is to be asked.
-func readyAnswer(post post, written *prompt.Prompt, cached *semanticcache.Inquiry) *ready {
-	if written.Exchange != nil && written.Exchange.Reply != nil && post.purpose == converse {
-		return replyOf(post.codec, written.Exchange)
+func readyAnswer(outgoing outgoing, written *prompt.Prompt, cached *semanticcache.Inquiry) *ready {
+	if written.Exchange != nil && written.Exchange.Reply != nil && outgoing.purpose == converse {
+		return replyOf(outgoing.codec, written.Exchange)
 	}
 	if entry := cached.Entry(); entry != nil {
 		return &ready{contentType: entry.ContentType, body: entry.Answer}
@@ -51,17 +51,17 @@ func replyOf(codec wire.Codec, exchange *pipeline.Exchange) *ready {
 // answerReady answers a request without the provider: with what a module says, or with an
 // answer that was kept, byte for byte as the provider sent it then. The provider hears
 // nothing of the exchange: nothing is learned from it, and it costs nothing.
-func (s *Server) answerReady(c echo.Context, event *Event, post post, written *prompt.Prompt, found *ready) error {
+func (s *Server) answerReady(c echo.Context, event *Event, outgoing outgoing, written *prompt.Prompt, found *ready) error {
 	announced := s.Prompts.Announce(written, event.Client, event.At)
-	stored := s.recordRequest(c.Request().Context(), event, written, post.body)
-	s.aside(c.Request().Context(), event, func() { s.recordReady(event, post.codec, written, found) })
+	stored := s.recordRequest(c.Request().Context(), event, written, outgoing.body)
+	s.aside(c.Request().Context(), event, func() { s.recordReady(event, outgoing.codec, written, found) })
 	asksUsage, replied := written.AsksUsage, written.Exchange.Reply != nil
-	post.body.done()
+	outgoing.body.done()
 	response := &http.Response{
 		StatusCode: http.StatusOK, Header: http.Header{"Content-Type": {found.contentType}},
 		Body: io.NopCloser(bytes.NewReader(found.body)), ContentLength: int64(len(found.body)),
 	}
-	filter := withoutUsage(post.codec, prompt.Sent{AsksUsage: asksUsage}, response)
+	filter := withoutUsage(outgoing.codec, prompt.Sent{AsksUsage: asksUsage}, response)
 	announced.Wait(c.Request().Context())
 	if replied {
 		waitFor(c.Request().Context(), stored)

@@ -41,12 +41,12 @@ func (s *Server) receive(c echo.Context, endpoint string) (*http.Request, *Event
 
 // infer returns ctx as one that belongs to what the model does, which begins with the first
 // attempt. What only measures a prompt has no model do anything.
-func infer(ctx context.Context, event *Event, post post, written *prompt.Prompt) context.Context {
-	if event.Attempts > 0 || post.purpose == measure || !event.traced.request.IsOn() {
+func infer(ctx context.Context, event *Event, outgoing outgoing, written *prompt.Prompt) context.Context {
+	if event.Attempts > 0 || outgoing.purpose == measure || !event.traced.request.IsOn() {
 		return event.traced.inference.In(ctx)
 	}
 	operation := "chat"
-	if post.purpose == summarize {
+	if outgoing.purpose == summarize {
 		operation = "compact"
 	}
 	model := spans.Name(event.Model)
@@ -57,14 +57,14 @@ func infer(ctx context.Context, event *Event, post post, written *prompt.Prompt)
 	span.Bool(spans.RequestStream, event.Stream)
 	span.String(spans.Conversation, idOf(event.Session))
 	span.String(spans.ProviderKey, idOf(event.ProviderKey))
-	host, port := upstream.HostOf(post.call.target)
+	host, port := upstream.HostOf(outgoing.target)
 	span.String(spans.ServerAddress, host)
 	span.Int(spans.ServerPort, port)
 	if written.Exchange != nil && written.Exchange.Request.MaxOutput > 0 {
 		span.Int(spans.MaxTokens, written.Exchange.Request.MaxOutput)
 	}
 	event.traced.inference = span
-	if event.Stream && post.purpose == converse {
+	if event.Stream && outgoing.purpose == converse {
 		_, event.traced.firstWord = spans.Start(ctx, "first token")
 	}
 	return ctx

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"golang.org/x/sync/errgroup"
 )
 
 const (
@@ -25,35 +26,36 @@ const (
 
 // fault is something that goes wrong, and is well again when do returns.
 type fault struct {
-	name string
-	do   func(ctx context.Context, random *rand.Rand) error
+	name   string
+	isPair bool
+	do     func(ctx context.Context, random *rand.Rand) error
 }
 
 // faults are all kinds of them.
 func (s *stack) faults(talks *talks) []fault {
 	var all []fault
 	for name, part := range s.parts {
-		all = append(all, fault{"kill " + name, func(ctx context.Context, random *rand.Rand) error {
+		all = append(all, fault{name: "kill " + name, do: func(ctx context.Context, random *rand.Rand) error {
 			part.signal(syscall.SIGKILL)
 			part.wait()
 			if err := pause(ctx, random, maxAway); err != nil {
 				return err
 			}
 			return part.start(ctx)
-		}}, fault{"stop " + name, func(ctx context.Context, _ *rand.Rand) error { return stand(ctx, part) }})
+		}}, fault{name: "stop " + name, do: func(ctx context.Context, _ *rand.Rand) error { return stand(ctx, part) }})
 	}
-	all = append(all, fault{"kill replica", func(ctx context.Context, random *rand.Rand) error {
+	all = append(all, fault{name: "kill replica", do: func(ctx context.Context, random *rand.Rand) error {
 		r := s.replicas[random.IntN(len(s.replicas))]
 		r.kill()
 		if err := pause(ctx, random, maxAway); err != nil {
 			return err
 		}
 		return s.restart(ctx, r, talks)
-	}}, fault{"stop replica", func(ctx context.Context, random *rand.Rand) error {
+	}}, fault{name: "stop replica", do: func(ctx context.Context, random *rand.Rand) error {
 		return stand(ctx, s.replicas[random.IntN(len(s.replicas))])
-	}}, fault{"roll", func(ctx context.Context, _ *rand.Rand) error { return s.roll(ctx, talks) }})
+	}}, fault{name: "roll", do: func(ctx context.Context, _ *rand.Rand) error { return s.roll(ctx, talks) }})
 	for name, disk := range s.disks {
-		all = append(all, fault{"full disk of " + name, func(ctx context.Context, _ *rand.Rand) error {
+		all = append(all, fault{name: "full disk of " + name, do: func(ctx context.Context, _ *rand.Rand) error {
 			if err := disk.fill(); err != nil {
 				return err
 			}
@@ -68,7 +70,7 @@ func (s *stack) faults(talks *talks) []fault {
 		}})
 	}
 	for name, link := range s.links {
-		all = append(all, fault{"slow network to " + name, func(ctx context.Context, random *rand.Rand) error {
+		all = append(all, fault{name: "slow network to " + name, do: func(ctx context.Context, random *rand.Rand) error {
 			link.delay.Store(int64(time.Duration(1+random.IntN(maxDelay)) * time.Millisecond))
 			defer link.delay.Store(0)
 			return sleep(ctx, slowed)
@@ -145,37 +147,81 @@ func (s *stack) roll(ctx context.Context, talks *talks) error {
 	return nil
 }
 
-// fail has every kind of fault happen, in an order and at moments that follow from the seed.
+// fail has every kind of fault happen, in an order and at moments that follow from the seed, and then
+// some of them in pairs.
 func (s *stack) fail(ctx context.Context, wanted options, talks *talks) error {
 	random := rand.New(rand.NewPCG(wanted.seed, 1)) //nolint:gosec // to be repeated, not to be secret
 	began := time.Now()
 	for range wanted.rounds {
-		all := s.faults(talks)
-		sortByName(all) // maps have no order
-		random.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
-		for _, one := range all {
-			if !strings.Contains(one.name, wanted.onlyFault) {
-				continue
-			}
-			if err := pause(ctx, random, maxPause); err != nil {
+		for _, one := range s.shuffled(wanted, talks, random) {
+			if err := s.suffer(ctx, talks, random, began, one); err != nil {
 				return err
 			}
-			started := len(talks.starts())
-			fmt.Fprintf(os.Stdout, "%6.1f s  %s\n", time.Since(began).Seconds(), one.name)
-			talks.during.Store(one.name)
-			if err := one.do(ctx, random); err != nil {
-				return fmt.Errorf("%s: %w", one.name, err)
-			}
-			if err := s.supervise(ctx); err != nil {
-				return err
-			}
-			if starts := talks.starts()[started:]; len(starts) > 0 {
-				fmt.Fprintf(os.Stdout, "          ready after %.1f s\n", slices.Max(starts).Seconds())
-			}
+		}
+	}
+	for range wanted.pairs {
+		all := s.shuffled(wanted, talks, random)
+		other := slices.IndexFunc(all, func(one fault) bool { return one.part() != all[0].part() })
+		if other < 0 {
+			break
+		}
+		if err := s.suffer(ctx, talks, random, began, all[0].and(all[other])); err != nil {
+			return err
 		}
 	}
 	talks.during.Store("the end")
 	return sleep(ctx, maxPause)
+}
+
+// shuffled returns the wanted faults in an order that follows from the seed.
+func (s *stack) shuffled(wanted options, talks *talks, random *rand.Rand) []fault {
+	all := slices.DeleteFunc(s.faults(talks), func(one fault) bool { return !strings.Contains(one.name, wanted.onlyFault) })
+	sortByName(all) // maps have no order
+	random.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
+	return all
+}
+
+// part returns the part that fails: replicas are one.
+func (f fault) part() string {
+	if f.name == "roll" {
+		return "replica"
+	}
+	return f.name[strings.LastIndexByte(f.name, ' ')+1:]
+}
+
+// and returns two faults at once. Which replica is ready when depends on the other one then.
+func (f fault) and(other fault) fault {
+	return fault{name: f.name + ", " + other.name, isPair: true, do: func(ctx context.Context, random *rand.Rand) error {
+		both, ctx := errgroup.WithContext(ctx)
+		for _, one := range []fault{f, other} {
+			own := rand.New(rand.NewPCG(random.Uint64(), 1)) //nolint:gosec // to be repeated, not to be secret
+			both.Go(func() error { return one.do(ctx, own) })
+		}
+		return both.Wait()
+	}}
+}
+
+// suffer has a fault happen after a while.
+func (s *stack) suffer(ctx context.Context, talks *talks, random *rand.Rand, began time.Time, one fault) error {
+	if err := pause(ctx, random, maxPause); err != nil {
+		return err
+	}
+	started := len(talks.starts())
+	fmt.Fprintf(os.Stdout, "%6.1f s  %s\n", time.Since(began).Seconds(), one.name)
+	talks.during.Store(one.name)
+	if err := one.do(ctx, random); err != nil {
+		return fmt.Errorf("%s: %w", one.name, err)
+	}
+	if err := s.supervise(ctx); err != nil {
+		return err
+	}
+	if starts := talks.starts()[started:]; len(starts) > 0 {
+		fmt.Fprintf(os.Stdout, "          ready after %.1f s\n", slices.Max(starts).Seconds())
+		if one.isPair {
+			talks.forget(started)
+		}
+	}
+	return nil
 }
 
 // supervise starts again what has ended by itself, as systemd does: pgbouncer 1.18 ends when requests are

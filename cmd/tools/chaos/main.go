@@ -30,6 +30,7 @@ type options struct {
 	ready     time.Duration
 	keep      bool
 	onlyFault string
+	pairs     int
 }
 
 func main() {
@@ -44,6 +45,7 @@ func main() {
 	flag.DurationVar(&wanted.ready, "ready", 3*time.Second, "a replica that is started again must be ready within this")
 	flag.BoolVar(&wanted.keep, "keep", false, "leave the folder with logs and data")
 	flag.StringVar(&wanted.onlyFault, "only", "", "only faults whose names hold this")
+	flag.IntVar(&wanted.pairs, "pairs", 6, "how often two parts fail at once, after that")
 	flag.Parse()
 
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)

@@ -253,6 +253,11 @@ func (t *talks) restarted(took time.Duration) {
 	t.note(func() { t.ready = append(t.ready, took) })
 }
 
+// forget takes back what was noted of the starts after the first so many.
+func (t *talks) forget(after int) {
+	t.note(func() { t.ready = t.ready[:after] })
+}
+
 func (t *talks) starts() (took []time.Duration) {
 	t.note(func() { took = slices.Clone(t.ready) })
 	return took
