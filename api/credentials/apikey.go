@@ -17,13 +17,13 @@ import (
 // of wanted and returns it with its secret, which nobody can read again. Without
 // scopes it may use the proxy. What the asker can mend is a tenants.Invalid;
 // tenants.ErrDenied and a tenants.Forbidden say that the context's actor may not create it.
-func (k *Keeper) CreateAPIKey(ctx context.Context, workspace tenants.WorkspaceID, wanted tenants.APIKey) (key tenants.APIKey, secret string, err error) {
-	if err := k.checkAPIKey(&wanted); err != nil {
+func (s *Service) CreateAPIKey(ctx context.Context, workspace tenants.WorkspaceID, wanted tenants.APIKey) (key tenants.APIKey, secret string, err error) {
+	if err := s.checkAPIKey(&wanted); err != nil {
 		return tenants.APIKey{}, "", err
 	}
-	key, secret, hash := k.config.Issuer.Create(workspace, wanted.Name, wanted.Scopes, wanted.CreatedBy, wanted.ExpiresAt)
+	key, secret, hash := s.config.Issuer.Create(workspace, wanted.Name, wanted.Scopes, wanted.CreatedBy, wanted.ExpiresAt)
 	key.Pipeline, key.Limits = wanted.Pipeline, wanted.Limits
-	if err := k.Store.CreateAPIKey(ctx, workspace, key, hash); err != nil {
+	if err := s.Store.CreateAPIKey(ctx, workspace, key, hash); err != nil {
 		return tenants.APIKey{}, "", err
 	}
 	return key, secret, nil
@@ -31,29 +31,29 @@ func (k *Keeper) CreateAPIKey(ctx context.Context, workspace tenants.WorkspaceID
 
 // ChangeAPIKey gives a key the name, pipeline, expiry and limits of wanted. It returns
 // tenants.ErrNotFound, and a tenants.Invalid for what the asker can mend.
-func (k *Keeper) ChangeAPIKey(ctx context.Context, tenant tenants.Tenant, wanted tenants.APIKey) error {
-	if err := k.checkAPIKey(&wanted); err != nil {
+func (s *Service) ChangeAPIKey(ctx context.Context, tenant tenants.Tenant, wanted tenants.APIKey) error {
+	if err := s.checkAPIKey(&wanted); err != nil {
 		return err
 	}
-	return k.Store.ChangeAPIKey(ctx, tenant, wanted)
+	return s.Store.ChangeAPIKey(ctx, tenant, wanted)
 }
 
 // RotateAPIKey gives a key another secret and returns it: nobody can read it again.
 // The one before works for grace, 30 days at most. It returns tenants.ErrNotFound,
 // and a tenants.Invalid for a grace out of range or a key that is revoked.
-func (k *Keeper) RotateAPIKey(ctx context.Context, workspace tenants.WorkspaceID, id uuid.UUID, grace time.Duration) (rotation tenants.Rotation, secret string, err error) {
+func (s *Service) RotateAPIKey(ctx context.Context, workspace tenants.WorkspaceID, id uuid.UUID, grace time.Duration) (rotation tenants.Rotation, secret string, err error) {
 	if grace < 0 || grace > tenants.MaxGrace {
 		return tenants.Rotation{}, "", tenants.Invalid{Field: "grace", Message: "must be a duration from 0s to 720h, which is 30 days"}
 	}
-	rotation, secret = k.config.Issuer.Renew(grace)
-	if err := k.Store.RotateAPIKey(ctx, workspace, id, rotation); err != nil {
+	rotation, secret = s.config.Issuer.Renew(grace)
+	if err := s.Store.RotateAPIKey(ctx, workspace, id, rotation); err != nil {
 		return tenants.Rotation{}, "", err
 	}
 	return rotation, secret, nil
 }
 
 // checkAPIKey completes what is wanted with defaults and checks it.
-func (k *Keeper) checkAPIKey(wanted *tenants.APIKey) error {
+func (s *Service) checkAPIKey(wanted *tenants.APIKey) error {
 	var err error
 	if wanted.Name, err = checkName(wanted.Name); err != nil {
 		return err
@@ -64,7 +64,7 @@ func (k *Keeper) checkAPIKey(wanted *tenants.APIKey) error {
 	if wanted.Scopes, err = tenants.CheckScopes(wanted.Scopes); err != nil {
 		return err
 	}
-	if wanted.ExpiresAt != nil && !wanted.ExpiresAt.After(k.config.Now()) {
+	if wanted.ExpiresAt != nil && !wanted.ExpiresAt.After(s.config.Now()) {
 		return tenants.Invalid{Field: "expires_at", Message: "lies in the past"}
 	}
 	if err := wanted.Limits.Validate(); err != nil {
@@ -73,7 +73,7 @@ func (k *Keeper) checkAPIKey(wanted *tenants.APIKey) error {
 	if wanted.Pipeline == "" {
 		return nil
 	}
-	_, _, err = modules.Catalog().Resolve(k.config.Defaults, pipeline.Layer{Source: pipeline.FromAPIKey, YAML: wanted.Pipeline})
+	_, _, err = modules.Catalog().Resolve(s.config.Defaults, pipeline.Layer{Source: pipeline.FromAPIKey, YAML: wanted.Pipeline})
 	if invalid, is := errors.AsType[pipeline.Invalid](err); is {
 		field := strings.TrimSuffix("pipeline."+invalid.Field, ".")
 		return tenants.Invalid{Field: field, Message: invalid.Message}

@@ -27,54 +27,54 @@ const (
 
 // TestProviderKey asks the provider for its models with a stored key and keeps the
 // outcome. A key that does not work is an answer, not an error; tenants.ErrNotFound is one.
-func (k *Keeper) TestProviderKey(ctx context.Context, workspace tenants.WorkspaceID, id uuid.UUID) (tenants.ProviderKeyTest, error) {
-	keys, err := k.ProviderKeys(ctx, workspace)
+func (s *Service) TestProviderKey(ctx context.Context, workspace tenants.WorkspaceID, id uuid.UUID) (tenants.ProviderKeyTest, error) {
+	keys, err := s.ProviderKeys(ctx, workspace)
 	if err != nil {
 		return tenants.ProviderKeyTest{}, err
 	}
 	for _, key := range keys {
 		if key.ID == id {
-			return k.check(ctx, key)
+			return s.check(ctx, key)
 		}
 	}
 	return tenants.ProviderKeyTest{}, tenants.ErrNotFound
 }
 
 // check tests a key and keeps what came of it.
-func (k *Keeper) check(ctx context.Context, key tenants.ProviderKey) (tenants.ProviderKeyTest, error) {
-	outcome, err := k.probe(ctx, key)
+func (s *Service) check(ctx context.Context, key tenants.ProviderKey) (tenants.ProviderKeyTest, error) {
+	outcome, err := s.probe(ctx, key)
 	if err != nil {
 		return tenants.ProviderKeyTest{}, err
 	}
-	err = k.CheckedProviderKey(ctx, key.Workspace, key.ID, tenants.ProviderKeyCheck{
-		At: k.config.Now(), OK: outcome.OK, Status: outcome.Status, Problem: outcome.Problem,
+	err = s.CheckedProviderKey(ctx, key.Workspace, key.ID, tenants.ProviderKeyCheck{
+		At: s.config.Now(), OK: outcome.OK, Status: outcome.Status, Problem: outcome.Problem,
 	})
 	return outcome, err
 }
 
-func (k *Keeper) probe(ctx context.Context, key tenants.ProviderKey) (tenants.ProviderKeyTest, error) {
-	secret, err := k.config.Vault.Open(key)
+func (s *Service) probe(ctx context.Context, key tenants.ProviderKey) (tenants.ProviderKeyTest, error) {
+	secret, err := s.config.Vault.Open(key)
 	if err != nil {
 		return tenants.ProviderKeyTest{}, fmt.Errorf("open provider key: %w", err)
 	}
 	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
 	defer cancel()
-	begin := k.config.Now()
-	status, body, err := k.models(ctx, key, secret)
+	begin := s.config.Now()
+	status, body, err := s.models(ctx, key, secret)
 	outcome := judged(status, body, err)
 	outcome.Said = shorten(strings.ReplaceAll(outcome.Said, secret, "…"))
-	outcome.Took = k.config.Now().Sub(begin)
+	outcome.Took = s.config.Now().Sub(begin)
 	return outcome, nil
 }
 
 // models asks for the provider's list of models. The status is 0 where no answer
 // came.
-func (k *Keeper) models(ctx context.Context, key tenants.ProviderKey, secret string) (status int, body []byte, err error) {
+func (s *Service) models(ctx context.Context, key tenants.ProviderKey, secret string) (status int, body []byte, err error) {
 	header := http.Header{"Accept": {"application/json"}}
 	if dialect, known := upstream.DialectOf(key.Provider); known {
 		dialect.AddTo(header)
 	}
-	response, err := k.config.Upstream.Send(ctx, upstream.Request{Method: http.MethodGet, Path: "/v1/models", Header: header},
+	response, err := s.config.Upstream.Send(ctx, upstream.Request{Method: http.MethodGet, Path: "/v1/models", Header: header},
 		upstream.TargetOf(key, key.Provider, secret, ""))
 	if err != nil {
 		return 0, nil, err

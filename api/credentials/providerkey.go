@@ -32,18 +32,18 @@ const shown = 4
 // preset's id; what wanted leaves empty is the preset's then. Without a name it has
 // the preset's or the provider's. What the asker can mend is a tenants.Invalid; so is
 // a base URL on a private address, where those are not allowed.
-func (k *Keeper) CreateProviderKey(ctx context.Context, workspace tenants.WorkspaceID, wanted tenants.ProviderKey, secret string) (tenants.ProviderKey, error) {
+func (s *Service) CreateProviderKey(ctx context.Context, workspace tenants.WorkspaceID, wanted tenants.ProviderKey, secret string) (tenants.ProviderKey, error) {
 	key := completed(wanted)
-	key.ID, key.Workspace, key.CreatedAt = uuid.Must(uuid.NewV7()), workspace, k.config.Now()
+	key.ID, key.Workspace, key.CreatedAt = uuid.Must(uuid.NewV7()), workspace, s.config.Now()
 	key.Check = tenants.ProviderKeyCheck{}
 	if err := checkProviderKey(&key); err != nil {
 		return tenants.ProviderKey{}, err
 	}
-	key, err := k.sealed(key, secret)
+	key, err := s.sealed(key, secret)
 	if err != nil {
 		return tenants.ProviderKey{}, err
 	}
-	if err := k.AddProviderKey(ctx, workspace, key); err != nil {
+	if err := s.AddProviderKey(ctx, workspace, key); err != nil {
 		return tenants.ProviderKey{}, err
 	}
 	return key, nil
@@ -51,8 +51,8 @@ func (k *Keeper) CreateProviderKey(ctx context.Context, workspace tenants.Worksp
 
 // EditProviderKey changes how a key is used. What the asker can mend is a
 // tenants.Invalid; tenants.ErrNotFound says that the workspace has no such key.
-func (k *Keeper) EditProviderKey(ctx context.Context, tenant tenants.Tenant, id uuid.UUID, change tenants.ProviderKeyChange) (tenants.ProviderKey, error) {
-	return k.ChangeProviderKey(ctx, tenant, id, tenants.ProviderKeyChanged, func(key tenants.ProviderKey) (tenants.ProviderKey, error) {
+func (s *Service) EditProviderKey(ctx context.Context, tenant tenants.Tenant, id uuid.UUID, change tenants.ProviderKeyChange) (tenants.ProviderKey, error) {
+	return s.ChangeProviderKey(ctx, tenant, id, tenants.ProviderKeyChanged, func(key tenants.ProviderKey) (tenants.ProviderKey, error) {
 		key = change.Apply(key)
 		return key, checkProviderKey(&key)
 	})
@@ -61,32 +61,32 @@ func (k *Keeper) EditProviderKey(ctx context.Context, tenant tenants.Tenant, id 
 // ReplaceProviderKey gives a key another secret and, where baseURL is not nil, another
 // place to send it to. Requests that are on their way end with the old one. Its errors
 // are those of EditProviderKey.
-func (k *Keeper) ReplaceProviderKey(ctx context.Context, workspace tenants.WorkspaceID, id uuid.UUID, secret string, baseURL *string) (tenants.ProviderKey, error) {
-	return k.ChangeProviderKey(ctx, workspace, id, tenants.ProviderKeyReplaced, func(key tenants.ProviderKey) (tenants.ProviderKey, error) {
+func (s *Service) ReplaceProviderKey(ctx context.Context, workspace tenants.WorkspaceID, id uuid.UUID, secret string, baseURL *string) (tenants.ProviderKey, error) {
+	return s.ChangeProviderKey(ctx, workspace, id, tenants.ProviderKeyReplaced, func(key tenants.ProviderKey) (tenants.ProviderKey, error) {
 		if baseURL != nil {
 			key.BaseURL = *baseURL
 		}
 		if err := checkProviderKey(&key); err != nil {
 			return tenants.ProviderKey{}, err
 		}
-		return k.sealed(key, secret)
+		return s.sealed(key, secret)
 	})
 }
 
 // sealed returns a key with a secret, for where it is to be sent.
-func (k *Keeper) sealed(key tenants.ProviderKey, secret string) (tenants.ProviderKey, error) {
-	if err := k.checkBaseURL(key.BaseURL); err != nil {
+func (s *Service) sealed(key tenants.ProviderKey, secret string) (tenants.ProviderKey, error) {
+	if err := s.checkBaseURL(key.BaseURL); err != nil {
 		return tenants.ProviderKey{}, err
 	}
 	secret = strings.TrimSpace(secret)
 	if len(secret) < minSecret || len(secret) > maxSecret || strings.ContainsFunc(secret, notInHeader) {
 		return tenants.ProviderKey{}, tenants.Invalid{Field: "key", Message: fmt.Sprintf("must have %d to %d visible ASCII characters", minSecret, maxSecret)}
 	}
-	sealed, err := k.config.Vault.Seal(key, secret)
+	sealed, err := s.config.Vault.Seal(key, secret)
 	if err != nil {
 		return tenants.ProviderKey{}, fmt.Errorf("seal provider key: %w", err)
 	}
-	key.Sealed, key.Last4, key.SealedAt = sealed, secret[len(secret)-shown:], k.config.Now()
+	key.Sealed, key.Last4, key.SealedAt = sealed, secret[len(secret)-shown:], s.config.Now()
 	return key, nil
 }
 
@@ -144,14 +144,14 @@ func checkProviderKey(key *tenants.ProviderKey) error {
 }
 
 // checkBaseURL checks where a key is to be sent.
-func (k *Keeper) checkBaseURL(baseURL string) error {
+func (s *Service) checkBaseURL(baseURL string) error {
 	switch {
 	case baseURL == "":
 		return nil
 	case strings.Contains(baseURL, "//RESOURCE."):
 		return tenants.Invalid{Field: "base_url", Message: "still says RESOURCE; put the name of your own resource there"}
 	default:
-		return upstream.VerifyBaseURL(baseURL, k.config.AllowPrivate)
+		return upstream.VerifyBaseURL(baseURL, s.config.AllowPrivate)
 	}
 }
 

@@ -92,7 +92,7 @@ func TestTicketOfNothingCountsNothing(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 		ticket.Settle(t.Context(), 1, 1)
-		if ticket.Quota() != (tenants.Quota{}) || ticket.Left() != (limits.Left{}) {
+		if ticket.Quota() != (tenants.Quota{}) || ticket.Left() != (limits.Remaining{}) {
 			t.Errorf("%s: %+v, %+v", name, ticket.Quota(), ticket.Left())
 		}
 	}

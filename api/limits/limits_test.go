@@ -296,7 +296,7 @@ func TestNothingIsCountedWithoutLimits(t *testing.T) {
 	limiter.Start()
 	defer limiter.Stop()
 	ticket := admit(t, limiter, newSubject(), tenants.Quota{AllowUnpriced: true})
-	if err := ticket.Take(t.Context(), 1<<40, 0); err != nil || ticket.Left() != (limits.Left{}) || b.asked != 0 {
+	if err := ticket.Take(t.Context(), 1<<40, 0); err != nil || ticket.Left() != (limits.Remaining{}) || b.asked != 0 {
 		t.Errorf("%v, %+v, the database was asked %d times", err, ticket.Left(), b.asked)
 	}
 	ticket.Settle(t.Context(), 1, 1)

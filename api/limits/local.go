@@ -134,8 +134,8 @@ func (u *use) meets(quota tenants.Quota, now time.Time) (Kind, time.Duration) {
 }
 
 // left returns what is left of each limit.
-func (u *use) left(quota tenants.Quota, now time.Time) Left {
-	left := Left{
+func (u *use) left(quota tenants.Quota, now time.Time) Remaining {
+	left := Remaining{
 		Concurrency: max(0, quota.Concurrency-u.running),
 		DayMicroUSD: max(0, quota.DayMicroUSD-u.spend.dayMicro), MonthMicroUSD: max(0, quota.MonthMicroUSD-u.spend.monthMicro),
 	}
@@ -268,8 +268,8 @@ type Subject struct {
 	Key       uuid.UUID // the API key; uuid.Nil: the workspace itself
 }
 
-// Left is what is left of a subject's limits; zero if it does not exist.
-type Left struct {
+// Remaining is what is left of a subject's limits; zero if it does not exist.
+type Remaining struct {
 	Requests, Tokens, Concurrency int
 	DayMicroUSD, MonthMicroUSD    int64
 }
@@ -278,6 +278,6 @@ type Left struct {
 type verdict struct {
 	kind  Kind // None: it begins
 	wait  time.Duration
-	left  Left
+	left  Remaining
 	spend spend // as all replicas know it
 }

@@ -156,7 +156,7 @@ func (s *shared) admit(ctx context.Context, ticket *Ticket, known spend) (verdic
 		return verdict{}, err
 	}
 	known.dayMicro, known.monthMicro = max(known.dayMicro, answer[5]), max(known.monthMicro, answer[6])
-	result := verdict{kind: Kind(answer[0]), wait: time.Duration(answer[1]) * time.Microsecond, spend: known, left: Left{
+	result := verdict{kind: Kind(answer[0]), wait: time.Duration(answer[1]) * time.Microsecond, spend: known, left: Remaining{
 		Requests: int(answer[2]), Tokens: int(answer[3]), Concurrency: max(0, quota.Concurrency-int(answer[4])),
 		DayMicroUSD: max(0, quota.DayMicroUSD-answer[5]), MonthMicroUSD: max(0, quota.MonthMicroUSD-answer[6]),
 	}}
@@ -188,7 +188,7 @@ func (s *shared) take(ctx context.Context, ticket *Ticket, n int, micro int64, k
 	if err != nil {
 		return verdict{}, err
 	}
-	result := verdict{kind: Kind(answer[0]), wait: time.Duration(answer[1]) * time.Microsecond, left: Left{Tokens: int(answer[2])}}
+	result := verdict{kind: Kind(answer[0]), wait: time.Duration(answer[1]) * time.Microsecond, left: Remaining{Tokens: int(answer[2])}}
 	return result.until(ticket.at)
 }
 

@@ -19,7 +19,7 @@ type Ticket struct {
 	at      time.Time // when it began
 	taken   int       // tokens
 	held    int64     // millionths of a dollar of its budgets, while it is under way
-	left    Left
+	left    Remaining
 }
 
 // Quota returns what the request is held to.
@@ -31,9 +31,9 @@ func (t *Ticket) Quota() tenants.Quota {
 }
 
 // Left returns what was left of the limits when the ticket was last counted.
-func (t *Ticket) Left() Left {
+func (t *Ticket) Left() Remaining {
 	if t == nil {
-		return Left{}
+		return Remaining{}
 	}
 	return t.left
 }

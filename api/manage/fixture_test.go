@@ -112,7 +112,7 @@ func setupAt(t *testing.T, publicURL string, allowPrivate bool) *product {
 	client := upstream.New(allowPrivate)
 	t.Cleanup(client.Close)
 	defaults := pipeline.Layer{Source: pipeline.FromDefault}
-	keeper := credentials.New(credentials.Config{
+	keys := credentials.New(credentials.Config{
 		Store: credentials.Store{APIKeyStore: p.db.DB.APIKeys, ProviderKeyStore: p.db.DB.ProviderKeys}, Issuer: p.keys, Vault: sealer, Upstream: client, Defaults: defaults, AllowPrivate: allowPrivate,
 	})
 	manage.Register(p.echo.Group(prefix), manage.Config{
@@ -123,7 +123,7 @@ func setupAt(t *testing.T, publicURL string, allowPrivate bool) *product {
 			Invitations: identity.NewInvitations(people, p.db.DB.Invitations, publicURL), Operators: p.db.DB.Operators, SignOn: p.signOn(),
 		},
 		Gateway: manage.Gateway{
-			APIKeys: keeper, ProviderKeys: keeper, Pipelines: p.db.DB.Pipelines, ModelWindows: p.db.DB.ModelWindows, Patterns: patternsdb.New(p.db.DB),
+			APIKeys: keys, ProviderKeys: keys, Pipelines: p.db.DB.Pipelines, ModelWindows: p.db.DB.ModelWindows, Patterns: patternsdb.New(p.db.DB),
 			Previews: preview.New(p.sessions.Browser(), models),
 		},
 		Traffic: manage.Traffic{

@@ -57,14 +57,14 @@ const (
 
 // product is the proxy with its MCP server on a real database, before a provider.
 type product struct {
-	db       *dbtest.Database
-	keeper   *credentials.Keeper
-	keys     *identity.Keys
-	index    *archivedb.Index
-	behind   func(ctx context.Context, workspace tenants.WorkspaceID, upTo time.Time) (bool, time.Time, error) // the index's own
-	provider *providertest.Server
-	url      string
-	log      *logged
+	db          *dbtest.Database
+	credentials *credentials.Service
+	keys        *identity.Keys
+	index       *archivedb.Index
+	behind      func(ctx context.Context, workspace tenants.WorkspaceID, upTo time.Time) (bool, time.Time, error) // the index's own
+	provider    *providertest.Server
+	url         string
+	log         *logged
 }
 
 // logged is a log that may be written to while a test reads it.
@@ -104,7 +104,7 @@ func setup(t *testing.T) *product {
 	must(t, err)
 	client := upstream.New(true)
 	t.Cleanup(client.Close)
-	p.keeper = credentials.New(credentials.Config{
+	p.credentials = credentials.New(credentials.Config{
 		Store: credentials.Store{APIKeyStore: p.db.DB.APIKeys, ProviderKeyStore: p.db.DB.ProviderKeys}, Issuer: p.keys, Vault: safe, Upstream: client, Defaults: pipeline.Layer{Source: pipeline.FromDefault}, AllowPrivate: true,
 	})
 	settings, err := proxysettings.New(p.db.DB.ProxySettings, safe, "ipc", true)
@@ -175,7 +175,7 @@ func (p *product) tenant(t *testing.T, name string) *tenant {
 	w := &tenant{product: p, workspace: workspace.ID, user: user.ID}
 	_, w.key = w.newKey(t, tenants.ScopeProxy)
 	for _, provider := range []tenants.Provider{tenants.ProviderAnthropic, tenants.ProviderOpenAI} {
-		_, err := p.keeper.CreateProviderKey(t.Context(), w.workspace, tenants.ProviderKey{
+		_, err := p.credentials.CreateProviderKey(t.Context(), w.workspace, tenants.ProviderKey{
 			Provider: provider, Name: string(provider), BaseURL: p.provider.URL, CreatedBy: uuid.New(),
 		}, "sk-provider")
 		must(t, err)
@@ -189,7 +189,7 @@ func (p *product) tenant(t *testing.T, name string) *tenant {
 
 func (w *tenant) newKey(t *testing.T, scope tenants.Scope) (id uuid.UUID, secret string) {
 	t.Helper()
-	key, secret, err := w.keeper.CreateAPIKey(t.Context(), w.workspace, tenants.APIKey{
+	key, secret, err := w.credentials.CreateAPIKey(t.Context(), w.workspace, tenants.APIKey{
 		Name: string(scope), Scopes: []tenants.Scope{scope}, CreatedBy: w.user,
 	})
 	must(t, err)

@@ -215,13 +215,13 @@ func (s *Spool) forget(r Record) {
 	}
 }
 
-// Hand takes records of one workspace, oldest first: all of them, or none if it returns an error.
-type Hand func(ctx context.Context, workspace tenants.WorkspaceID, plain [][]byte) error
+// Handler takes records of one workspace, oldest first: all of them, or none if it returns an error.
+type Handler func(ctx context.Context, workspace tenants.WorkspaceID, plain [][]byte) error
 
 // Replay hands over what could not be stored, and what processes have left that run no more,
 // oldest first, some at a time. What is not taken waits for the next time; where that is because
 // the store is away, so does all behind it.
-func (s *Spool) Replay(ctx context.Context, hand Hand) {
+func (s *Spool) Replay(ctx context.Context, hand Handler) {
 	s.replaying.Lock()
 	defer s.replaying.Unlock()
 	s.mu.Lock()
@@ -254,7 +254,7 @@ func together(waiting []Record) int {
 
 // handOver hands over records, workspace by workspace, and adds those that are dealt with to done.
 // It reports whether the store takes more.
-func (s *Spool) handOver(ctx context.Context, records []Record, hand Hand, done map[Record]bool) bool {
+func (s *Spool) handOver(ctx context.Context, records []Record, hand Handler, done map[Record]bool) bool {
 	type batch struct {
 		records []Record
 		plain   [][]byte

@@ -63,8 +63,8 @@ func newPasskeys(b base, people *identity.Service) *passkey.Service {
 	})
 }
 
-// newKeeper makes what creates and tests the keys of workspaces.
-func newKeeper(b base, keys *identity.Keys, provider *upstream.Client) *credentials.Keeper {
+// newCredentials makes what creates and tests the keys of workspaces.
+func newCredentials(b base, keys *identity.Keys, provider *upstream.Client) *credentials.Service {
 	return credentials.New(credentials.Config{
 		Store: credentials.Store{APIKeyStore: b.db.APIKeys, ProviderKeyStore: b.db.ProviderKeys}, Issuer: keys, Vault: b.vault, Upstream: provider,
 		Defaults: b.config.defaults(), AllowPrivate: b.config.AllowPrivateUpstreams, Now: b.now,

@@ -21,11 +21,11 @@ import (
 
 // tools are what the commands for first steps work with.
 type tools struct {
-	db     *tenantsdb.DB
-	people *identity.Service
-	keeper *credentials.Keeper
-	vault  *vault.Vault
-	owner  string // URL of the database with its owner's login
+	db          *tenantsdb.DB
+	people      *identity.Service
+	credentials *credentials.Service
+	vault       *vault.Vault
+	owner       string // URL of the database with its owner's login
 }
 
 // withTools runs a command's work on the installation's database.
@@ -56,7 +56,7 @@ func withTools(load func() (Config, error), work func(context.Context, *cobra.Co
 		provider := upstream.New(config.AllowPrivateUpstreams)
 		defer provider.Close()
 		ctx := tenants.WithActor(command.Context(), tenants.Actor{Name: "command line"})
-		return work(ctx, command, tools{db: base.db, people: people, keeper: newKeeper(base, keys, provider), vault: safe, owner: databases.owner})
+		return work(ctx, command, tools{db: base.db, people: people, credentials: newCredentials(base, keys, provider), vault: safe, owner: databases.owner})
 	}
 }
 
@@ -145,7 +145,7 @@ func keyCommand(load func() (Config, error)) *cobra.Command {
 				at := time.Now().Add(lifetime)
 				expires = &at
 			}
-			_, secret, err := tools.keeper.CreateAPIKey(ctx, in, tenants.APIKey{Name: name, Scopes: granted, CreatedBy: user.ID, APIKeyTimes: tenants.APIKeyTimes{ExpiresAt: expires}})
+			_, secret, err := tools.credentials.CreateAPIKey(ctx, in, tenants.APIKey{Name: name, Scopes: granted, CreatedBy: user.ID, APIKeyTimes: tenants.APIKeyTimes{ExpiresAt: expires}})
 			if err != nil {
 				return err
 			}

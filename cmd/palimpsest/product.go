@@ -33,7 +33,7 @@ type product struct {
 	preview  *preview.Preview
 	advice   *previewdb.Store
 	alerting *alerts.Service
-	again    api.Again
+	again    api.Resender
 	pages    *live.Hub // tells open pages what happens
 }
 
@@ -42,7 +42,7 @@ func (p product) serve(e *echo.Echo) {
 	if p.config.Role == RoleWorker {
 		return
 	}
-	keeper, invitations := newKeeper(p.base, p.keys, p.provider), identity.NewInvitations(p.people, p.db.Invitations, p.reachable())
+	credentials, invitations := newCredentials(p.base, p.keys, p.provider), identity.NewInvitations(p.people, p.db.Invitations, p.reachable())
 	signOn := newSignOn(p.base, p.people)
 	reads := p.db.Reader()
 	costs := sessiondb.New(reads, p.archiveKeys).Browser()
@@ -53,7 +53,7 @@ func (p product) serve(e *echo.Echo) {
 			Invitations: invitations, Operators: p.db.Operators, SignOn: signOn,
 		},
 		Gateway: manage.Gateway{
-			APIKeys: keeper, ProviderKeys: keeper, Pipelines: p.db.Pipelines, ModelWindows: p.db.ModelWindows, Patterns: p.learned, Previews: p.preview,
+			APIKeys: credentials, ProviderKeys: credentials, Pipelines: p.db.Pipelines, ModelWindows: p.db.ModelWindows, Patterns: p.learned, Previews: p.preview,
 		},
 		Conversations: manage.Conversations{
 			Sessions: p.sessions.Browser(), Archive: p.originals, ArchiveKeys: p.archiveKeys, Searcher: p.index, Stars: p.db.Stars,
@@ -76,7 +76,7 @@ func (p product) serve(e *echo.Echo) {
 			Passkeys: newPasskeys(p.base, p.people),
 		},
 		Gateway: web.Gateway{
-			APIKeys: keeper, ProviderKeys: keeper, Pipelines: p.db.Pipelines, Preview: p.preview, TriggerAdvice: p.advice,
+			APIKeys: credentials, ProviderKeys: credentials, Pipelines: p.db.Pipelines, Preview: p.preview, TriggerAdvice: p.advice,
 			ModelWindows: p.db.ModelWindows, Patterns: p.learned,
 		},
 		Traffic: web.Traffic{

@@ -65,7 +65,7 @@ func (s *site) wire(ctx context.Context, process process) error {
 	}
 	product{
 		base: base, stored: stored, proxying: proxying, people: people, keys: keys, mails: mails, deleting: deleting, sold: sold,
-		preview: compares, advice: advice, alerting: alerting, again: api.Again{KeyOf: keys.Of, Proxy: proxy}, pages: process.pages,
+		preview: compares, advice: advice, alerting: alerting, again: api.Resender{KeyOf: keys.Of, Proxy: proxy}, pages: process.pages,
 	}.serve(e)
 	s.handler = e
 	return nil

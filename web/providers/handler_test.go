@@ -59,7 +59,7 @@ func TestInvalidProviderKeyIsExplainedAtItsField(t *testing.T) {
 // S16
 func TestPrivateBaseURLIsRefusedAtItsField(t *testing.T) {
 	t.Parallel()
-	person := webtest.Start(t, func(p *webtest.Product, deps *web.Deps) { deps.ProviderKeys = p.Keeper(false) }).SignUp(t, "northbeam")
+	person := webtest.Start(t, func(p *webtest.Product, deps *web.Deps) { deps.ProviderKeys = p.Credentials(false) }).SignUp(t, "northbeam")
 
 	for _, url := range []string{"http://127.0.0.1:11434", "https://192.168.0.4/v1", "http://localhost:8000"} {
 		page := person.Post("/providers", "provider", "openai", "name", "local", "key", "sk-ant-12345678", "base_url", url)
@@ -155,7 +155,7 @@ func TestProviderKeysOfAnotherWorkspaceAreNotThere(t *testing.T) {
 
 func TestPresetsFillTheFormIn(t *testing.T) {
 	t.Parallel()
-	product := webtest.Start(t, func(p *webtest.Product, deps *web.Deps) { deps.ProviderKeys = p.Keeper(false) })
+	product := webtest.Start(t, func(p *webtest.Product, deps *web.Deps) { deps.ProviderKeys = p.Credentials(false) })
 	person := product.SignUp(t, "northbeam")
 
 	page := person.Get("/providers/new?preset=groq")

@@ -133,7 +133,7 @@ func TestSendAgainOffersTheKeysThatCanSend(t *testing.T) {
 	id, _ := b.ask(asked)
 	create := func(name string, by *webtest.Person, scope tenants.Scope) tenants.APIKey {
 		t.Helper()
-		key, _, err := b.Keeper(true).CreateAPIKey(t.Context(), b.Workspace.ID, tenants.APIKey{Name: name, Scopes: []tenants.Scope{scope}, CreatedBy: by.User.ID})
+		key, _, err := b.Credentials(true).CreateAPIKey(t.Context(), b.Workspace.ID, tenants.APIKey{Name: name, Scopes: []tenants.Scope{scope}, CreatedBy: by.User.ID})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -164,7 +164,7 @@ func TestSendAgainHoldsToTheLimitsOfTheKey(t *testing.T) {
 	id, _ := b.ask(asked)
 	key := own(t, b.Person, "laptop")
 	key.Limits.Models = []string{"claude-opus-4-5"}
-	if err := b.Keeper(true).ChangeAPIKey(t.Context(), b.Workspace.ID, key); err != nil {
+	if err := b.Credentials(true).ChangeAPIKey(t.Context(), b.Workspace.ID, key); err != nil {
 		t.Fatal(err)
 	}
 	b.Keys.Forget()

@@ -87,7 +87,7 @@ func titles(page webtest.Page) string {
 // newKey creates an API key of a person and returns its id.
 func newKey(t *testing.T, person *webtest.Person, name string) (id uuid.UUID, secret string) {
 	t.Helper()
-	key, secret, err := person.Keeper(true).CreateAPIKey(t.Context(), person.Workspace.ID, tenants.APIKey{
+	key, secret, err := person.Credentials(true).CreateAPIKey(t.Context(), person.Workspace.ID, tenants.APIKey{
 		Name: name, Scopes: []tenants.Scope{tenants.ScopeProxy}, CreatedBy: person.User.ID,
 	})
 	if err != nil {

@@ -46,7 +46,7 @@ func Provider(t testing.TB, window int) *providertest.Server {
 // returns the API key's secret.
 func (p *Person) Connect(double *providertest.Server, name string) string {
 	p.t.Helper()
-	keys := p.Keeper(true)
+	keys := p.Credentials(true)
 	for _, provider := range tenants.Providers() {
 		wanted := tenants.ProviderKey{Provider: provider, Name: string(provider) + "-prod", BaseURL: double.URL, CreatedBy: p.User.ID}
 		if _, err := keys.CreateProviderKey(p.t.Context(), p.Workspace.ID, wanted, ProviderKey); err != nil {
@@ -182,7 +182,7 @@ const senderWindow = 200_000
 func (s sender) Send(from *http.Request, who tenants.Principal, key uuid.UUID, request tenants.AgainRequest) (uuid.UUID, error) {
 	server, stop := s.product.server(s.t, senderWindow)
 	defer stop()
-	return api.Again{KeyOf: s.product.Keys.Of, Proxy: server}.Send(from, who, key, request)
+	return api.Resender{KeyOf: s.product.Keys.Of, Proxy: server}.Send(from, who, key, request)
 }
 
 func (p *Product) writer(t testing.TB, window int) *prompt.Writer {

@@ -137,9 +137,9 @@ func (p *Product) handler(t testing.TB, options []Option) http.Handler {
 	people.SetMails(identity.Mails{PublicURL: PublicURL})
 	p.Mails = mail.NewOutbox(mail.Config{Store: p.DB.Mail, Answer: people.AnswerRequests, Log: slog.New(slog.DiscardHandler), Now: time.Now})
 	p.useAlerts(t)
-	keeper := forgetting{Keeper: p.Keeper(true), keys: p.Keys}
+	keys := forgetting{Service: p.Credentials(true), keys: p.Keys}
 	configuration := manage.NewConfigurations(manage.Config{
-		Defaults: p.defaults(), Gateway: manage.Gateway{Pipelines: p.DB.Pipelines, ModelWindows: p.DB.ModelWindows, APIKeys: keeper, ProviderKeys: keeper},
+		Defaults: p.defaults(), Gateway: manage.Gateway{Pipelines: p.DB.Pipelines, ModelWindows: p.DB.ModelWindows, APIKeys: keys, ProviderKeys: keys},
 		Upkeep: manage.Upkeep{Data: p.DB.Data, Audit: p.DB.Audit},
 	})
 	deps := web.Deps{
@@ -152,7 +152,7 @@ func (p *Product) handler(t testing.TB, options []Option) http.Handler {
 			SignOn: p.signOn(PublicURL), Passkeys: p.passkeys(p.Local),
 		},
 		Gateway: web.Gateway{
-			APIKeys: keeper, ProviderKeys: keeper, Pipelines: p.DB.Pipelines, Preview: preview.New(p.Sessions.Browser(), models),
+			APIKeys: keys, ProviderKeys: keys, Pipelines: p.DB.Pipelines, Preview: preview.New(p.Sessions.Browser(), models),
 			TriggerAdvice: previewdb.New(p.DB), ModelWindows: p.DB.ModelWindows,
 		},
 		Traffic: web.Traffic{
@@ -194,8 +194,8 @@ func (p *Product) defaults() pipeline.Layer {
 	return pipeline.Layer{Source: pipeline.FromDefault, Modules: p.modules}
 }
 
-// Keeper creates and tests the keys of workspaces.
-func (p *Product) Keeper(allowPrivate bool) *credentials.Keeper {
+// Credentials creates and tests the keys of workspaces.
+func (p *Product) Credentials(allowPrivate bool) *credentials.Service {
 	return credentials.New(credentials.Config{
 		Store: credentials.Store{APIKeyStore: p.DB.APIKeys, ProviderKeyStore: p.DB.ProviderKeys}, Issuer: p.Keys, Vault: p.vault, Upstream: p.provider, Defaults: p.defaults(), AllowPrivate: allowPrivate,
 	})
@@ -204,7 +204,7 @@ func (p *Product) Keeper(allowPrivate bool) *credentials.Keeper {
 // forgetting has every revocation heard at once, as the database's notification
 // does in the product.
 type forgetting struct {
-	*credentials.Keeper
+	*credentials.Service
 
 	keys *identity.Keys
 }
@@ -212,19 +212,19 @@ type forgetting struct {
 // RevokeAPIKey implements tenants.APIKeys.
 func (f forgetting) RevokeAPIKey(ctx context.Context, workspace tenants.WorkspaceID, id uuid.UUID) error {
 	f.keys.Forget()
-	return f.Keeper.RevokeAPIKey(ctx, workspace, id)
+	return f.Service.RevokeAPIKey(ctx, workspace, id)
 }
 
 // ChangeAPIKey implements tenants.APIKeys.
 func (f forgetting) ChangeAPIKey(ctx context.Context, tenant tenants.Tenant, wanted tenants.APIKey) error {
 	defer f.keys.Forget()
-	return f.Keeper.ChangeAPIKey(ctx, tenant, wanted)
+	return f.Service.ChangeAPIKey(ctx, tenant, wanted)
 }
 
 // RotateAPIKey implements tenants.APIKeys.
 func (f forgetting) RotateAPIKey(ctx context.Context, workspace tenants.WorkspaceID, id uuid.UUID, grace time.Duration) (tenants.Rotation, string, error) {
 	defer f.keys.Forget()
-	return f.Keeper.RotateAPIKey(ctx, workspace, id, grace)
+	return f.Service.RotateAPIKey(ctx, workspace, id, grace)
 }
 
 // address returns the URL of a path of the product.

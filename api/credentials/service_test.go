@@ -26,9 +26,9 @@ func TestMain(m *testing.M) { dbtest.Main(m) }
 
 const secret = "sk-canary-0123456789-wxyz"
 
-// bundle is a Keeper on a database of its own with a workspace in it.
+// bundle is a Service on a database of its own with a workspace in it.
 type bundle struct {
-	*credentials.Keeper
+	*credentials.Service
 
 	db        *tenantsdb.DB
 	issuer    *identity.Keys
@@ -55,11 +55,11 @@ func setup(t *testing.T, allowPrivate bool) *bundle {
 	}
 	client := upstream.New(allowPrivate)
 	t.Cleanup(client.Close)
-	keeper := credentials.New(credentials.Config{
+	service := credentials.New(credentials.Config{
 		Store: credentials.Store{APIKeyStore: db.APIKeys, ProviderKeyStore: db.ProviderKeys}, Issuer: issuer, Vault: safe, Upstream: client,
 		Defaults: pipeline.Layer{Source: pipeline.FromDefault}, AllowPrivate: allowPrivate,
 	})
-	return &bundle{Keeper: keeper, db: db, issuer: issuer, vault: safe, user: user.ID, workspace: workspace.ID}
+	return &bundle{Service: service, db: db, issuer: issuer, vault: safe, user: user.ID, workspace: workspace.ID}
 }
 
 // field returns the field that an error names.

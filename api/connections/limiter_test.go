@@ -38,9 +38,9 @@ func (f *faked) Accept() (net.Conn, error) {
 }
 
 // accepted returns how many of the connections from some addresses are let in.
-func accepted(t *testing.T, places *Places, from ...string) []net.Conn {
+func accepted(t *testing.T, limiter *Limiter, from ...string) []net.Conn {
 	t.Helper()
-	listener := places.Listen(&faked{from: from})
+	listener := limiter.Listen(&faked{from: from})
 	var all []net.Conn
 	for {
 		conn, err := listener.Accept()
@@ -60,36 +60,36 @@ func TestOnePlaceHasSoManyConnections(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	places := NewPlaces(2, []*net.IPNet{trusted}, nil)
-	first := accepted(t, places, "203.0.113.7", "203.0.113.7", "203.0.113.7", "203.0.113.7")
+	limiter := NewLimiter(2, []*net.IPNet{trusted}, nil)
+	first := accepted(t, limiter, "203.0.113.7", "203.0.113.7", "203.0.113.7", "203.0.113.7")
 	if len(first) != 2 {
 		t.Fatalf("%d connections of one address are let in", len(first))
 	}
-	if got := accepted(t, places, "2001:db8:1:2::1", "2001:db8:1:2::2", "2001:db8:1:2:ffff::3", "2001:db8:1:3::1"); len(got) != 3 {
+	if got := accepted(t, limiter, "2001:db8:1:2::1", "2001:db8:1:2::2", "2001:db8:1:2:ffff::3", "2001:db8:1:3::1"); len(got) != 3 {
 		t.Errorf("%d connections of two networks are let in, want 3", len(got))
 	}
-	if got := accepted(t, places, "10.1.1.1", "10.1.1.1", "10.1.1.1"); len(got) != 3 {
+	if got := accepted(t, limiter, "10.1.1.1", "10.1.1.1", "10.1.1.1"); len(got) != 3 {
 		t.Errorf("%d connections of a trusted proxy are let in, want all", len(got))
 	}
 	_ = first[0].Close()
 	_ = first[0].Close()
-	if got := accepted(t, places, "203.0.113.7", "203.0.113.7"); len(got) != 1 {
+	if got := accepted(t, limiter, "203.0.113.7", "203.0.113.7"); len(got) != 1 {
 		t.Errorf("where one was closed %d are let in", len(got))
 	}
 	ctx := Context(t.Context(), first[1])
 	Admitted(ctx)
 	Admitted(ctx)
 	_ = first[1].Close()
-	if got := accepted(t, places, "203.0.113.7", "203.0.113.7"); len(got) != 1 {
+	if got := accepted(t, limiter, "203.0.113.7", "203.0.113.7"); len(got) != 1 {
 		t.Errorf("where one is known %d are let in", len(got))
 	}
-	for _, conn := range accepted(t, places, "192.0.2.1", "192.0.2.2") {
+	for _, conn := range accepted(t, limiter, "192.0.2.1", "192.0.2.2") {
 		_ = conn.Close()
 	}
-	if left := len(places.open); left != 3 {
-		t.Errorf("%d places are remembered, want the three with a connection", left)
+	if left := len(limiter.open); left != 3 {
+		t.Errorf("%d limiter are remembered, want the three with a connection", left)
 	}
-	if got := accepted(t, NewPlaces(0, nil, nil), "203.0.113.7", "203.0.113.7", "203.0.113.7"); len(got) != 3 {
+	if got := accepted(t, NewLimiter(0, nil, nil), "203.0.113.7", "203.0.113.7", "203.0.113.7"); len(got) != 3 {
 		t.Errorf("without a limit %d are let in", len(got))
 	}
 }
@@ -103,13 +103,13 @@ func TestRequestsBehindATrustedProxyAreBoundedByTheirPlace(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	places := NewPlaces(1, []*net.IPNet{trusted}, func(r *http.Request) string { return r.Header.Get("X-Forwarded-For") })
+	limiter := NewLimiter(1, []*net.IPNet{trusted}, func(r *http.Request) string { return r.Header.Get("X-Forwarded-For") })
 	ask := func(peer, place string, during http.HandlerFunc) int {
 		request := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/", strings.NewReader("x"))
 		request.RemoteAddr = peer
 		request.Header.Set("X-Forwarded-For", place)
 		answer := httptest.NewRecorder()
-		places.BoundRequests(during).ServeHTTP(answer, request)
+		limiter.BoundRequests(during).ServeHTTP(answer, request)
 		return answer.Code
 	}
 	nothing := func(http.ResponseWriter, *http.Request) {}

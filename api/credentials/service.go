@@ -78,7 +78,7 @@ type Issuer interface {
 	Renew(grace time.Duration) (rotation tenants.Rotation, secret string)
 }
 
-// Config is what a Keeper works with. Every field but Now must be set.
+// Config is what a Service works with. Every field but Now must be set.
 type Config struct {
 	Store    Store
 	Issuer   Issuer
@@ -94,26 +94,26 @@ type Config struct {
 	Now func() time.Time // nil: time.Now
 }
 
-// Keeper creates, tests and ends the keys of workspaces. What its methods do not
+// Service creates, tests and ends the keys of workspaces. What its methods do not
 // change, its Store does.
-type Keeper struct {
+type Service struct {
 	Store
 
 	config Config
 }
 
-// New returns a Keeper.
-func New(config Config) *Keeper {
+// New returns a Service.
+func New(config Config) *Service {
 	if config.Now == nil {
 		config.Now = time.Now
 	}
-	return &Keeper{Store: config.Store, config: config}
+	return &Service{Store: config.Store, config: config}
 }
 
 // Presets returns the providers that a key can be made for here: those on private
 // addresses only where they are allowed.
-func (k *Keeper) Presets() []tenants.Preset {
-	return slices.DeleteFunc(tenants.Presets(), func(preset tenants.Preset) bool { return preset.Private && !k.config.AllowPrivate })
+func (s *Service) Presets() []tenants.Preset {
+	return slices.DeleteFunc(tenants.Presets(), func(preset tenants.Preset) bool { return preset.Private && !s.config.AllowPrivate })
 }
 
 // maxName bounds the name of a key, in characters.

@@ -10,10 +10,10 @@ import (
 	"palimpsest/tenants"
 )
 
-// Places bounds the connections of each tenants.Place on which nobody has proven who they
+// Limiter bounds the connections of each tenants.Place on which nobody has proven who they
 // are. Behind trusted proxies, whose connections carry many people's requests, it bounds
 // the requests of each place instead.
-type Places struct {
+type Limiter struct {
 	limit   int
 	trusted []*net.IPNet
 	address func(*http.Request) string
@@ -22,15 +22,15 @@ type Places struct {
 	open map[tenants.Place]int
 }
 
-// NewPlaces returns a Places with a limit, 0 for none. trusted are the networks of proxies,
+// NewLimiter returns a Limiter with a limit, 0 for none. trusted are the networks of proxies,
 // and address tells where a request comes from.
-func NewPlaces(limit int, trusted []*net.IPNet, address func(*http.Request) string) *Places {
-	return &Places{limit: limit, trusted: trusted, address: address, open: make(map[tenants.Place]int)}
+func NewLimiter(limit int, trusted []*net.IPNet, address func(*http.Request) string) *Limiter {
+	return &Limiter{limit: limit, trusted: trusted, address: address, open: make(map[tenants.Place]int)}
 }
 
 // Listen returns a listener that closes connections beyond the limit of their place.
-func (p *Places) Listen(listener net.Listener) net.Listener {
-	return &bounded{Listener: listener, places: p}
+func (l *Limiter) Listen(listener net.Listener) net.Listener {
+	return &bounded{Listener: listener, limiter: l}
 }
 
 // tooMany is the answer to a connection that is closed at once.
@@ -43,7 +43,7 @@ const refusal = time.Second
 type bounded struct {
 	net.Listener
 
-	places *Places
+	limiter *Limiter
 }
 
 // Accept implements net.Listener.
@@ -53,11 +53,11 @@ func (b *bounded) Accept() (net.Conn, error) {
 		if err != nil {
 			return nil, err //nolint:wrapcheck // the server knows it by its type
 		}
-		place, counted := b.places.placeOf(conn.RemoteAddr())
+		place, counted := b.limiter.placeOf(conn.RemoteAddr())
 		if !counted {
 			return conn, nil
 		}
-		leave, entered := b.places.enter(place)
+		leave, entered := b.limiter.enter(place)
 		if entered {
 			return &stranger{Conn: conn, leave: leave}, nil
 		}
@@ -68,16 +68,16 @@ func (b *bounded) Accept() (net.Conn, error) {
 }
 
 // placeOf returns the place of a connection; false for a trusted proxy's.
-func (p *Places) placeOf(address net.Addr) (tenants.Place, bool) {
+func (l *Limiter) placeOf(address net.Addr) (tenants.Place, bool) {
 	from, is := address.(*net.TCPAddr)
-	if !is || p.isTrusted(from.IP) {
+	if !is || l.isTrusted(from.IP) {
 		return tenants.Place{}, false
 	}
 	return tenants.PlaceOf(from.IP.String())
 }
 
-func (p *Places) isTrusted(address net.IP) bool {
-	for _, network := range p.trusted {
+func (l *Limiter) isTrusted(address net.IP) bool {
+	for _, network := range l.trusted {
 		if network.Contains(address) {
 			return true
 		}
@@ -86,18 +86,18 @@ func (p *Places) isTrusted(address net.IP) bool {
 }
 
 // enter counts one more of a place until leave is called, any number of times.
-func (p *Places) enter(place tenants.Place) (leave func(), entered bool) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.limit > 0 && p.open[place] >= p.limit {
+func (l *Limiter) enter(place tenants.Place) (leave func(), entered bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.limit > 0 && l.open[place] >= l.limit {
 		return nil, false
 	}
-	p.open[place]++
+	l.open[place]++
 	return sync.OnceFunc(func() {
-		p.mu.Lock()
-		defer p.mu.Unlock()
-		if p.open[place]--; p.open[place] == 0 {
-			delete(p.open, place)
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		if l.open[place]--; l.open[place] == 0 {
+			delete(l.open, place)
 		}
 	}), true
 }
@@ -136,15 +136,15 @@ func Admitted(ctx context.Context) {
 
 // BoundRequests bounds the requests that come through trusted proxies, by the place that
 // these name.
-func (p *Places) BoundRequests(next http.Handler) http.Handler {
+func (l *Limiter) BoundRequests(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, request *http.Request) {
 		peer, _, err := net.SplitHostPort(request.RemoteAddr)
-		place, known := tenants.PlaceOf(p.address(request))
-		if err != nil || !known || !p.isTrusted(net.ParseIP(peer)) {
+		place, known := tenants.PlaceOf(l.address(request))
+		if err != nil || !known || !l.isTrusted(net.ParseIP(peer)) {
 			next.ServeHTTP(w, request)
 			return
 		}
-		leave, entered := p.enter(place)
+		leave, entered := l.enter(place)
 		if !entered {
 			w.Header().Set("Retry-After", "5")
 			w.Header().Set("Connection", "close")

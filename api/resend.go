@@ -18,9 +18,9 @@ import (
 // of the first request.
 const againHeader = tagHeader + tenants.AgainTag
 
-// Again sends archived requests again for people of the dashboard. They go through the proxy
+// Resender sends archived requests again for people of the dashboard. They go through the proxy
 // like a client's own: scopes, addresses, models, budgets and the pipeline of the key hold.
-type Again struct {
+type Resender struct {
 	// KeyOf returns an API key that a member created and may use now. Beside the kinds of
 	// API keys it returns tenants.ErrNotFound.
 	KeyOf func(ctx context.Context, workspace tenants.WorkspaceID, person, id uuid.UUID) (tenants.APIKey, error)
@@ -31,9 +31,9 @@ type Again struct {
 // recorded. from is the person's request to the dashboard. What the proxy or the provider
 // refuses is an exchange as well; the error is one of KeyOf, or that nothing was
 // recorded.
-func (a Again) Send(from *http.Request, who tenants.Principal, key uuid.UUID, request tenants.AgainRequest) (uuid.UUID, error) {
+func (r Resender) Send(from *http.Request, who tenants.Principal, key uuid.UUID, request tenants.AgainRequest) (uuid.UUID, error) {
 	ctx := from.Context()
-	used, err := a.KeyOf(ctx, who.Workspace.ID, who.User.ID, key)
+	used, err := r.KeyOf(ctx, who.Workspace.ID, who.User.ID, key)
 	if err != nil {
 		return uuid.Nil, err
 	}
@@ -48,7 +48,7 @@ func (a Again) Send(from *http.Request, who tenants.Principal, key uuid.UUID, re
 	}
 	again.RemoteAddr, again.Header = from.RemoteAddr, againHeaders(from.Header, request.Of)
 	c := echo.New().NewContext(again, unheard{header: http.Header{}})
-	if err := a.Proxy.exchange(codec, request.Endpoint, converse)(c); err != nil && !errors.Is(err, errBrokeOff) && !errors.Is(err, http.ErrAbortHandler) {
+	if err := r.Proxy.exchange(codec, request.Endpoint, converse)(c); err != nil && !errors.Is(err, errBrokeOff) && !errors.Is(err, http.ErrAbortHandler) {
 		return uuid.Nil, fmt.Errorf("send request %s again: %w", request.Of, err)
 	}
 	select {
