@@ -50,7 +50,7 @@ type Recorder struct {
 	// durable. It must not wait; it is set before Start.
 	Recorded func(workspace tenants.WorkspaceID, exchanges int)
 
-	writing []atomic.Int64      // when the batch that a worker writes was begun, Unix nanoseconds; 0: it writes none
+	writing []atomic.Int64      // since when the oldest job that a worker writes waits, Unix nanoseconds; 0 if it writes nothing
 	queues  []chan Job          // one for each worker; a session always meets the same one
 	room    *semaphore.Weighted // bytes of messages that the queues can still take
 	failing atomic.Bool         // the newest attempt to write failed
@@ -69,6 +69,8 @@ type Job struct {
 	Kept     spool.Record      // of Exchange, as Keep returned it
 	Span     spans.Span        // from the queue on
 	Ended    func(stored bool) // called once all of it is durable or was dropped; may be nil
+
+	since time.Time // when it was put
 }
 
 // New returns a Recorder that is not started yet. By keys, what providers said where they refused
@@ -106,6 +108,7 @@ func (r *Recorder) Stop() {
 
 // Put queues a job. It waits for room, for patience at most.
 func (r *Recorder) Put(job Job) {
+	job.since = time.Now()
 	queue, size := r.queues[job.session()[15]%workers], job.size()
 	if r.room.TryAcquire(size) {
 		select {
@@ -199,7 +202,7 @@ func (j Job) workspace() tenants.WorkspaceID {
 
 func (r *Recorder) work(queue chan Job, writing *atomic.Int64) {
 	batch := func(first Job) {
-		writing.Store(time.Now().UnixNano())
+		writing.Store(first.since.UnixNano())
 		defer writing.Store(0)
 		r.write(r.collect(queue, first))
 	}
@@ -216,17 +219,17 @@ func (r *Recorder) work(queue chan Job, writing *atomic.Int64) {
 	}
 }
 
-// WaitsSince returns since when the oldest of what this process has to record waits: in a
-// batch that is being written, or on the local disk. It is the zero time if nothing does.
+// WaitsSince returns since when the oldest of what this process has to record waits: in its queues, which are
+// written in order, or on the local disk. It is the zero time if nothing does.
 func (r *Recorder) WaitsSince() time.Time {
 	var oldest time.Time
 	if r.spool != nil {
 		oldest = r.spool.Stats().Since
 	}
 	for i := range r.writing {
-		began := r.writing[i].Load()
-		if began != 0 && (oldest.IsZero() || time.Unix(0, began).Before(oldest)) {
-			oldest = time.Unix(0, began)
+		since := r.writing[i].Load()
+		if since != 0 && (oldest.IsZero() || time.Unix(0, since).Before(oldest)) {
+			oldest = time.Unix(0, since)
 		}
 	}
 	return oldest

@@ -52,7 +52,8 @@ func TestWhoAsksFasterThanCanBeRecordedWaits(t *testing.T) {
 	})
 }
 
-func TestRecorderLagIsThatOfTheBatchBeingWritten(t *testing.T) {
+// What waits in the queue while a batch is written has waited already once it is written itself.
+func TestRecorderLagIsThatOfTheOldestExchange(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		database := recordertest.NewDatabase()
@@ -62,6 +63,15 @@ func TestRecorderLagIsThatOfTheBatchBeingWritten(t *testing.T) {
 		synctest.Wait()
 		if since := recorder.WaitsSince(); !since.Equal(began) {
 			t.Errorf("it waits since %s, want %s", since, began)
+		}
+		<-time.After(3 * time.Second)
+		behind := time.Now()
+		recorder.Put(Job{Exchange: &tenants.Exchange{}})
+		<-time.After(4 * time.Second)
+		database.Open <- struct{}{}
+		synctest.Wait()
+		if since := recorder.WaitsSince(); !since.Equal(behind) {
+			t.Errorf("the one behind it waits since %s, want %s", since, behind)
 		}
 		close(database.Open)
 		recorder.Stop()
