@@ -56,14 +56,13 @@ const (
 )
 
 type manifestLine struct {
-	Type       string              `json:"type"`
-	Version    int                 `json:"palimpsest_export"`
-	Section    int                 `json:"section"`
-	Workspace  tenants.WorkspaceID `json:"workspace"`
-	Session    sessionHead         `json:"session"`
-	ExportedAt *time.Time          `json:"exported_at,omitempty"` // in files of earlier versions
-	Algorithm  algorithmHead       `json:"algorithm"`
-	Lanes      []laneHead          `json:"lanes"`
+	Type      string              `json:"type"`
+	Version   int                 `json:"palimpsest_export"`
+	Section   int                 `json:"section"`
+	Workspace tenants.WorkspaceID `json:"workspace"`
+	Session   sessionHead         `json:"session"`
+	Algorithm algorithmHead       `json:"algorithm"`
+	Lanes     []laneHead          `json:"lanes"`
 }
 
 type sessionHead struct {
