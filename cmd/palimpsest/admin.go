@@ -28,7 +28,7 @@ type health struct {
 	parts   installation
 }
 
-// newHealth returns the health of a program whose database has just answered.
+// newHealth returns the health of a program whose database answers.
 func newHealth(ping func(context.Context) error, absence *session.Absence, registry prometheus.Registerer, now func() time.Time) *health {
 	h := &health{ping: ping, absence: absence, parts: installation{now: now}}
 	registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
@@ -43,10 +43,10 @@ func newHealth(ping func(context.Context) error, absence *session.Absence, regis
 	return h
 }
 
-// watch returns the health of a program on a database that has just answered, which is looked at
-// again and again.
+// watch returns the health of a program on a database, which is looked at again and again.
 func watch(b base) *health {
 	h := newHealth(b.db.Ping, session.NewAbsence(b.now), b.registry, b.now)
+	h.away.Store(b.away != nil)
 	b.every(databaseCheck, h.look)
 	h.parts.watchDatabase(b.db)
 	h.parts.watchPartitions(b.db.WorkPool().Query)

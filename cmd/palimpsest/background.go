@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"errors"
 	"strconv"
 	"strings"
@@ -39,9 +38,9 @@ type changes struct {
 	work     *jobsdb.Runner
 }
 
-// hear drops from memory what changes in the database, and everything after a
-// time in which a change may have been missed.
-func hear(ctx context.Context, b base, changes changes) error {
+// hear drops from memory what changes in the database, and everything after a time in which a change
+// may have been missed, once what it returns has been started.
+func hear(b base, changes changes) *tenantsdb.Listener {
 	listener := b.db.NewListener(b.log)
 	listener.Handle(tenantsdb.LoginsChannel, func(string) { changes.people.Forget() }, changes.people.Forget)
 	listener.Handle(tenantsdb.KeysChannel, func(string) { changes.keys.Forget() }, changes.keys.Forget)
@@ -71,12 +70,8 @@ func hear(ctx context.Context, b base, changes changes) error {
 	} {
 		listener.Handle(channel, ofLane(func(_ tenants.WorkspaceID, lane uuid.UUID, number int) { changed(lane, number) }), changes.lanes.Missed)
 	}
-	if err := listener.Start(ctx); err != nil {
-		return err
-	}
 	b.onClose(listener.Stop)
-	changes.ahead() // what changes from now on is heard
-	return nil
+	return listener
 }
 
 // ofLane returns what reads a notice about a lane, "workspace/lane/number".

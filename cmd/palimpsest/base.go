@@ -19,7 +19,8 @@ import (
 type base struct {
 	setup
 	db       *tenantsdb.DB
-	owner    string // URL of the database with its owner's login
+	opening  *databases // opens db
+	away     error      // why db is not open yet; nil if it is
 	vault    *vault.Vault
 	redis    *redis.Client // what replicas count in together; nil: each counts by itself
 	work     *jobsdb.Runner
@@ -28,18 +29,22 @@ type base struct {
 	metrics  *api.Metrics
 }
 
-// openBase opens the database and what else everything is built on.
-func openBase(ctx context.Context, setup setup, after func(time.Duration) <-chan time.Time, registry prometheus.Registerer) (base, error) {
+// openBase opens the database and what else everything is built on. Of several databases one that
+// takes no connections is left to openLater; another is closed once another one is open.
+func openBase(ctx context.Context, setup setup, after func(time.Duration) <-chan time.Time, registry prometheus.Registerer, another <-chan struct{}) (base, error) {
 	b := base{setup: setup, registry: registry, metrics: api.NewMetrics(registry)}
 	var err error
 	if b.vault, err = setup.config.openVault(); err != nil {
 		return base{}, err
 	}
-	opening := &databases{setup: setup, after: after}
-	if b.db, err = opening.awaitDatabase(ctx, b.vault); err != nil {
+	b.opening = &databases{setup: setup, after: after, another: another}
+	if b.db, err = b.opening.newDatabase(ctx, b.vault); err != nil {
 		return base{}, err
 	}
-	b.owner = opening.owner
+	b.away = b.opening.await(ctx, b.db, b.vault)
+	if b.away != nil && (another == nil || !passes(b.away)) {
+		return base{}, b.away
+	}
 	if b.redis, err = openRedis(setup); err != nil {
 		return base{}, err
 	}

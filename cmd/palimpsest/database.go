@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"palimpsest/migrations"
@@ -24,8 +25,9 @@ const databaseName = "palimpsest"
 type databases struct {
 	setup
 	after     func(time.Duration) <-chan time.Time
-	isCommand bool   // for one thing that a command does, also beside the running product
-	owner     string // URL of the one that it has opened, with its owner's login
+	isCommand bool            // for one thing that a command does, also beside the running product
+	another   <-chan struct{} // closed once another database of the process is open; nil if there is no other
+	owner     string          // URL of the one that it has made, with its owner's login
 }
 
 // databasesOf returns what opens the database for a command.
@@ -33,64 +35,103 @@ func databasesOf(config Config) *databases {
 	return &databases{setup: newSetup(config, newLog(os.Stderr, config.LogFormat), time.Now), after: time.After, isCommand: true}
 }
 
-// openDatabase opens the database with the product's logins, after the owner
-// has brought the schema up to date. It is an error if the vault opens nothing of it.
+// openDatabase makes the database and opens it.
 func (d *databases) openDatabase(ctx context.Context, safe *vault.Vault) (*tenantsdb.DB, error) {
-	owner, err := d.ownerURL(ctx)
+	db, err := d.newDatabase(ctx, safe)
 	if err != nil {
 		return nil, err
 	}
-	applied, err := migrations.Up(ctx, owner)
+	return db, d.open(ctx, db, safe)
+}
+
+// newDatabase makes the database with the product's logins. It is away until it is open.
+func (d *databases) newDatabase(ctx context.Context, safe *vault.Vault) (_ *tenantsdb.DB, err error) {
+	if d.owner, err = d.ownerURL(ctx); err != nil {
+		return nil, err
+	}
+	logins, err := d.logins(safe)
 	if err != nil {
 		return nil, err
 	}
-	if applied > 0 {
-		d.log.Info("schema is up to date", "migrations", applied)
-	}
-	// Before logins are given passwords that are derived from them.
-	if err := checkMasterKeys(ctx, owner, safe); err != nil {
-		return nil, err
-	}
-	d.owner = owner
-	logins, err := d.logins(ctx, owner, safe)
+	db, err := tenantsdb.New(logins)
 	if err != nil {
-		return nil, err
-	}
-	db, err := tenantsdb.Open(ctx, logins)
-	switch {
-	case errors.Is(err, tenantsdb.ErrReplica):
-		return nil, fmt.Errorf("DATABASE_READ_URL: %w", err)
-	case errors.Is(err, tenantsdb.ErrUnbound):
-		return nil, fmt.Errorf("DATABASE_APP_URL: %w", err)
-	case errors.Is(err, tenantsdb.ErrNoWorker):
-		return nil, fmt.Errorf("DATABASE_WORKER_URL: %w", err)
-	case err != nil:
 		return nil, err
 	}
 	d.onClose(db.Close)
 	return db, nil
 }
 
+// open opens the database, after the owner has brought the schema up to date. It is an error if the
+// vault opens nothing of it.
+func (d *databases) open(ctx context.Context, db *tenantsdb.DB, safe *vault.Vault) error {
+	if err := d.reach(ctx); err != nil {
+		return err
+	}
+	applied, err := migrations.Up(ctx, d.owner)
+	if err != nil {
+		return err
+	}
+	if applied > 0 {
+		d.log.Info("schema is up to date", "migrations", applied)
+	}
+	// Before logins are given passwords that are derived from them.
+	if err := checkMasterKeys(ctx, d.owner, safe); err != nil {
+		return err
+	}
+	if err := d.ensureLogins(ctx, safe); err != nil {
+		return err
+	}
+	err = db.Connect(ctx)
+	switch {
+	case errors.Is(err, tenantsdb.ErrReplica):
+		return fmt.Errorf("DATABASE_READ_URL: %w", err)
+	case errors.Is(err, tenantsdb.ErrUnbound):
+		return fmt.Errorf("DATABASE_APP_URL: %w", err)
+	case errors.Is(err, tenantsdb.ErrNoWorker):
+		return fmt.Errorf("DATABASE_WORKER_URL: %w", err)
+	}
+	return err
+}
+
+// reach returns an error if one of several databases takes no connection within a moment: the others
+// do not wait for one that stands still.
+func (d *databases) reach(ctx context.Context) error {
+	if d.config.Host == "" {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, reachTimeout)
+	defer cancel()
+	connection, err := pgx.Connect(ctx, d.owner)
+	if err != nil {
+		return fmt.Errorf("connect as the database's owner: %w", err)
+	}
+	return connection.Close(ctx)
+}
+
 const (
 	databasePatience = 30 * time.Second       // how long a start waits for a database that takes no connections
 	databaseAgain    = 500 * time.Millisecond // between two tries
+	databaseLater    = 2 * time.Second        // between two tries after the start
+	reachTimeout     = 5 * time.Second        // for one of several databases to take a connection
 )
 
-// awaitDatabase opens the database, and waits for one that takes no connections: a replica is
-// often started again while the database or its pooler is. What waiting does not change, such
-// as a wrong password, ends the start at once.
-func (d *databases) awaitDatabase(ctx context.Context, safe *vault.Vault) (*tenantsdb.DB, error) {
+// await opens the database, and waits for one that takes no connections: a replica is often started
+// again while the database or its pooler is. It waits no longer once another database is open. What
+// waiting does not change, such as a wrong password, ends the start at once.
+func (d *databases) await(ctx context.Context, db *tenantsdb.DB, safe *vault.Vault) error {
 	for left := databasePatience; ; left -= databaseAgain {
-		db, err := d.openDatabase(ctx, safe)
+		err := d.open(ctx, db, safe)
 		if err == nil || left <= 0 || d.config.DatabaseURL == "" || ctx.Err() != nil || !passes(err) {
-			return db, err
+			return err
 		}
 		if left == databasePatience {
 			d.log.WarnContext(ctx, "the database takes no connections; the start waits for it", "longest", databasePatience, "error", err)
 		}
 		select {
 		case <-ctx.Done():
-			return nil, errors.Join(err, ctx.Err())
+			return errors.Join(err, ctx.Err())
+		case <-d.another:
+			return err
 		case <-d.after(databaseAgain):
 		}
 	}
@@ -106,12 +147,14 @@ func passes(err error) bool {
 	return !is || failure.Code[:2] != loginRejected && failure.Code != noSuchDatabase
 }
 
-// logins returns how to open the database with the app and worker logins. It creates those
-// that no setting names.
-func (d *databases) logins(ctx context.Context, owner string, safe *vault.Vault) (tenantsdb.Config, error) {
-	secret := safe.Derive("database login")
+// loginSecret derives the passwords of the logins that the program makes.
+const loginSecret = "database login"
+
+// logins returns how to open the database with the app and worker logins.
+func (d *databases) logins(safe *vault.Vault) (tenantsdb.Config, error) {
+	secret := safe.Derive(loginSecret)
 	// The configured URLs may go through a pgbouncer, which does not pass notifications on.
-	config := tenantsdb.Config{URL: d.config.DatabaseAppURL, WorkerURL: d.config.DatabaseWorkerURL, ListenURL: owner, Sealer: safe}
+	config := tenantsdb.Config{URL: d.config.DatabaseAppURL, WorkerURL: d.config.DatabaseWorkerURL, ListenURL: d.owner, Sealer: safe}
 	config.ReadFailed = func(err error) {
 		d.log.Warn("read replica failed, pages read from the database for 10 s", "error", err)
 	}
@@ -120,23 +163,31 @@ func (d *databases) logins(ctx context.Context, owner string, safe *vault.Vault)
 		return tenantsdb.Config{}, err
 	}
 	if config.URL == "" {
-		if err := migrations.EnsureAppLogin(ctx, owner, secret); err != nil {
-			return tenantsdb.Config{}, err
-		}
-		if config.URL, err = migrations.AppURL(owner, secret); err != nil {
+		if config.URL, err = migrations.AppURL(d.owner, secret); err != nil {
 			return tenantsdb.Config{}, err
 		}
 		config.ListenURL = config.URL
 	}
 	if config.WorkerURL == "" {
-		if err := migrations.EnsureWorkerLogin(ctx, owner, secret); err != nil {
-			return tenantsdb.Config{}, err
-		}
-		if config.WorkerURL, err = migrations.WorkerURL(owner, secret); err != nil {
+		if config.WorkerURL, err = migrations.WorkerURL(d.owner, secret); err != nil {
 			return tenantsdb.Config{}, err
 		}
 	}
 	return config, nil
+}
+
+// ensureLogins creates the logins that no setting names.
+func (d *databases) ensureLogins(ctx context.Context, safe *vault.Vault) error {
+	secret := safe.Derive(loginSecret)
+	if d.config.DatabaseAppURL == "" {
+		if err := migrations.EnsureAppLogin(ctx, d.owner, secret); err != nil {
+			return err
+		}
+	}
+	if d.config.DatabaseWorkerURL == "" {
+		return migrations.EnsureWorkerLogin(ctx, d.owner, secret)
+	}
+	return nil
 }
 
 // readURL returns the address of the replica that pages read from, with the login that the

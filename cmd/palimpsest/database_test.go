@@ -40,19 +40,26 @@ func TestStartWaitsForTheDatabase(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := p.awaitDatabase(t.Context(), safe); err != nil || waits != 3 {
+	awaits := func() error {
+		db, err := p.newDatabase(t.Context(), safe)
+		if err != nil {
+			return err
+		}
+		return p.await(t.Context(), db, safe)
+	}
+	if err := awaits(); err != nil || waits != 3 {
 		t.Errorf("opened after %d waits: %v", waits, err)
 	}
 	allow(false)
 	waits = 3
-	_, err = p.awaitDatabase(t.Context(), safe)
+	err = awaits()
 	if most := 3 + int(databasePatience/databaseAgain); err == nil || waits != most {
 		t.Errorf("it waits %d times, not %d: %v", waits, most, err)
 	}
 	allow(true)
 	waits = 3
 	p.config.DatabaseURL = strings.Replace(database.OwnerURL, "palimpsest:", "palimpsest:wrong", 1)
-	if _, err := p.awaitDatabase(t.Context(), safe); err == nil || waits != 3 {
+	if err := awaits(); err == nil || waits != 3 {
 		t.Errorf("with a wrong password it waits %d times: %v", waits-3, err)
 	}
 }

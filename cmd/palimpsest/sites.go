@@ -10,6 +10,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"palimpsest/tenants/identity"
+	"palimpsest/tenants/tenantsdb"
 )
 
 // site is the whole product on one database, at one public URL. What belongs together is in one
@@ -33,7 +34,8 @@ func (s *site) registered(registry prometheus.Registerer) prometheus.Registerer 
 // sites are those of a process, at least one.
 type sites []*site
 
-// openSites opens a site for each database, one after the other.
+// openSites opens a site for each database, all databases at once. Of several, those that take no
+// connections are opened later; it is an error if that is so of all of them.
 func (p *program) openSites(ctx context.Context) error {
 	p.onClose(func() { p.sites.close() })
 	for _, config := range p.config.each() {
@@ -43,15 +45,110 @@ func (p *program) openSites(ctx context.Context) error {
 			one.log = p.log.With("database", config.Host)
 		}
 		p.sites = append(p.sites, one)
-		err := one.wire(ctx, p.process)
-		if err != nil && config.Host != "" {
-			return fmt.Errorf("DATABASE_URLS: %s: %w", config.Host, err)
-		}
-		if err != nil {
-			return err
+	}
+	bases, err := p.openBases(ctx)
+	if err != nil {
+		return err
+	}
+	for i, one := range p.sites {
+		if err := one.wire(ctx, bases[i], p.process); err != nil {
+			return one.about(err)
 		}
 	}
 	return nil
+}
+
+// openBases opens what each site is built on.
+func (p *program) openBases(ctx context.Context) ([]base, error) {
+	bases, errs := make([]base, len(p.sites)), make([]error, len(p.sites))
+	var another chan struct{} // nil: a database that is alone is waited for
+	if len(p.sites) > 1 {
+		another = make(chan struct{})
+	}
+	var opened sync.Once
+	var opening sync.WaitGroup
+	for i, one := range p.sites {
+		opening.Go(func() {
+			bases[i], errs[i] = openBase(ctx, one.setup, p.after, one.registered(p.registry), another)
+			if another != nil && errs[i] == nil && bases[i].away == nil {
+				opened.Do(func() { close(another) })
+			}
+		})
+	}
+	opening.Wait()
+	isAway := 0
+	for i, one := range p.sites {
+		if errs[i] != nil {
+			return nil, one.about(errs[i])
+		}
+		if bases[i].away != nil {
+			isAway++
+		}
+	}
+	if isAway == len(p.sites) {
+		return nil, p.sites[0].about(bases[0].away)
+	}
+	return bases, nil
+}
+
+// about says of several databases which one an error is about.
+func (s *site) about(err error) error {
+	if s.config.Host == "" {
+		return err
+	}
+	return fmt.Errorf("DATABASE_URLS: %s: %w", s.config.Host, err)
+}
+
+// begin begins what needs the database, at once or when it is open: jobs, notices of other replicas,
+// and what has to be read ahead of requests.
+func (s *site) begin(ctx context.Context, b base, listener *tenantsdb.Listener, readAhead func()) error {
+	start := func(ctx context.Context) error {
+		if err := b.work.Start(ctx); err != nil {
+			return err
+		}
+		if err := listener.Start(ctx); err != nil {
+			return err
+		}
+		readAhead() // what changes from now on is heard
+		return nil
+	}
+	if b.away == nil {
+		return start(ctx)
+	}
+	s.openLater(b, start)
+	return nil
+}
+
+// openLater opens a database that was away at the start, and begins what needs it. It tries until it
+// succeeds or the program closes.
+func (s *site) openLater(b base, start func(context.Context) error) {
+	s.log.Warn("the database takes no connections; its workspaces are served once it does", "error", b.away)
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		said := b.away.Error()
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case <-b.opening.after(databaseLater):
+			}
+			err := b.opening.open(ctx, b.db, b.vault)
+			if err == nil {
+				err = start(ctx)
+			}
+			if err == nil {
+				s.log.Info("the database is open; its workspaces are served")
+				return
+			}
+			if ctx.Err() == nil && err.Error() != said {
+				said = err.Error()
+				s.log.Error("open the database: it is tried again", "every", databaseLater, "error", err)
+			}
+		}
+	}()
+	s.onClose(func() { cancel(); <-done })
 }
 
 // close ends all sites at once: one whose database is away takes its time.

@@ -210,6 +210,75 @@ func TestOutageOfOneDatabaseIsThatOfItsWorkspaces(t *testing.T) {
 	b.call(http.MethodGet, "/api/v1/sessions", nil, http.StatusOK, nil)
 }
 
+// One of two databases takes no connections, or stands still, while the program starts: the other's
+// workspaces are served, and its own once it is back, with everything that a start does.
+func TestStartServesTheDatabasesThatAreUp(t *testing.T) {
+	t.Parallel()
+	for name, away := range map[string]func(t *testing.T) (address string, comesBack func()){
+		"it takes no connections": func(t *testing.T) (string, func()) {
+			t.Helper()
+			database, other := dbtest.Empty(t), dbtest.Empty(t).Owner(t)
+			allow := func(are bool) {
+				if _, err := other.Exec(t.Context(), fmt.Sprintf("ALTER DATABASE %s ALLOW_CONNECTIONS %t", database.Name, are)); err != nil {
+					t.Error(err)
+				}
+			}
+			allow(false)
+			return database.OwnerURL, func() { allow(true) }
+		},
+		"it stands still": func(t *testing.T) (string, func()) {
+			t.Helper()
+			server := dbtest.NewServer(t)
+			server.Freeze(t)
+			return server.OwnerURL, func() { server.Thaw(t) }
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			address, comesBack := away(t)
+			i := startSites(t, siteConfig(t, dbtest.New(t).OwnerURL, address))
+			a := i.at(hostA).tenant("early")
+			sends := func(w *tenant, want int, retry string) {
+				t.Helper()
+				for _, host := range []string{hostA, hostB} {
+					response, content := w.from(host).post("/v1/messages", []byte(smallMessage), nil)
+					if response.StatusCode != want || response.Header.Get("Retry-After") != retry {
+						t.Errorf("a key of %s at %s: status %d, Retry-After %q: %s", w.host, host, response.StatusCode, response.Header.Get("Retry-After"), content)
+					}
+				}
+			}
+			sends(a, http.StatusOK, "")
+			stranger := a.from(hostB)
+			stranger.key, _, _ = identity.GenerateKey() // that the database which is away might know
+			sends(stranger, http.StatusServiceUnavailable, "5")
+			stranger.call(http.MethodPost, "/api/v1/login", map[string]any{"email": "a@example.com", "password": "correct horse battery"}, http.StatusServiceUnavailable, nil)
+			if response, page := stranger.look("/overview"); response.StatusCode != http.StatusServiceUnavailable || response.Header.Get("Retry-After") != "5" {
+				t.Errorf("a page: status %d: %s", response.StatusCode, page)
+			}
+			recorded := httptest.NewRecorder()
+			i.program.ready(recorded, nil)
+			if said := recorded.Body.String(); recorded.Code != http.StatusOK || !strings.Contains(said, `"a.example.com":{"database":"up"},"b.example.com":{"database":"down"`) {
+				t.Errorf("/readyz: %d, %s", recorded.Code, said)
+			}
+			if metrics := i.metrics(); !strings.Contains(metrics, `palimpsest_database_up{database="b.example.com"} 0`) || !strings.Contains(metrics, `palimpsest_database_up{database="a.example.com"} 1`) {
+				t.Error("the metrics do not say which database is away")
+			}
+
+			comesBack()
+			i.until(func() bool { return !i.program.sites[1].health.away.Load() })
+			b := i.at(hostB).tenant("late")
+			sends(b, http.StatusOK, "")
+			sends(a, http.StatusOK, "")
+			owner, err := pgxpool.New(t.Context(), address)
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(owner.Close)
+			b.until(func() bool { return count(t, owner, "SELECT count(*) FROM archive_indexed") > 0 }) // jobs run
+		})
+	}
+}
+
 // Bodies in flight are bounded in the process, whichever databases their workspaces are on.
 func TestBodiesInFlightAreBoundedOverAllDatabases(t *testing.T) {
 	t.Parallel()

@@ -14,11 +14,7 @@ import (
 )
 
 // wire makes every part of the product and connects them, top to bottom.
-func (s *site) wire(ctx context.Context, process process) error {
-	base, err := openBase(ctx, s.setup, process.after, s.registered(process.registry))
-	if err != nil {
-		return err
-	}
+func (s *site) wire(ctx context.Context, base base, process process) error {
 	people, keys, err := openAccess(base)
 	if err != nil {
 		return err
@@ -44,13 +40,15 @@ func (s *site) wire(ctx context.Context, process process) error {
 	deleting := newDeletion(base, people, stored.mover, sold)
 	s.health, s.keys = base.health, keys
 	s.seams.db, s.seams.people, s.seams.work, s.seams.mover, s.seams.journal, s.seams.lanes = base.db, people, base.work, stored.mover, proxying.journal, proxying.writer.Resolver
-	if err := startWork(ctx, base); err != nil {
+	if err := openWork(base); err != nil {
 		return err
 	}
-	if err := hear(ctx, base, changes{
+	readAhead := ahead{base, keys, proxying.settings, stored.archiveKeys, stored.sessions, proxying.writer.Resolver}.start()
+	listener := hear(base, changes{
 		people: people, keys: keys, archive: stored.archiveKeys, settings: proxying.settings, lanes: proxying.writer.Resolver, patterns: proxying.shelf, pages: process.pages, work: base.work,
-		ahead: ahead{base, keys, proxying.settings, stored.archiveKeys, stored.sessions, proxying.writer.Resolver}.start(),
-	}); err != nil {
+		ahead: readAhead,
+	})
+	if err := s.begin(ctx, base, listener, readAhead); err != nil {
 		return err
 	}
 

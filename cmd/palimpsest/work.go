@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"fmt"
 	"time"
 
@@ -26,7 +25,7 @@ func movePace() jobs.Pace { return jobs.Pace{Least: 10 * time.Second, Most: time
 func indexPace() jobs.Pace { return jobs.Pace{Least: 2 * time.Second, Most: 30 * time.Second} }
 
 // newWork makes what does the work off the request path. What there is to do is
-// registered with it where the parts are made, before startWork: work.Handle for jobs
+// registered with it where the parts are made, before openWork: work.Handle for jobs
 // of lanes, work.Every for what comes again and again, work.Share where all processes do it.
 func newWork(b base) *jobsdb.Runner {
 	jobsdb.NewBacklog(b.registry, b.db.WorkPool(), b.log)
@@ -36,17 +35,10 @@ func newWork(b base) *jobsdb.Runner {
 	})
 }
 
-// startWork lets jobs come, every kind being registered, and begins to do them until
-// the program closes.
-func startWork(ctx context.Context, b base) error {
-	if err := b.work.Open(); err != nil {
-		return err
-	}
-	if err := b.work.Start(ctx); err != nil {
-		return err
-	}
+// openWork lets jobs come, every kind being registered. Those that are begun end with the program.
+func openWork(b base) error {
 	b.onClose(b.work.Stop)
-	return nil
+	return b.work.Open()
 }
 
 // Role says which part of the product a process is.

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/google/uuid"
@@ -17,6 +18,7 @@ import (
 	"gorm.io/gorm"
 	"gorm.io/gorm/logger"
 
+	"palimpsest/pipeline/batchdb"
 	"palimpsest/tenants"
 )
 
@@ -40,16 +42,22 @@ var ErrUnbound = errors.New("not an app login: it must be a member of palimpsest
 // ErrNoWorker says that a login is not a worker login, or that there is no worker login.
 var ErrNoWorker = errors.New("not a worker login: it must be a member of palimpsest_app and of palimpsest_worker, own no table, and be neither superuser nor BYPASSRLS")
 
-// pool is connections with one login.
+// pool is connections with one login. Before connect there is not one.
 type pool struct {
 	pgx  *pgxpool.Pool
 	conn *sql.DB // lends the connections of pgx
 	gorm *gorm.DB
+
+	settings *pgx.ConnConfig
+	asks     bool // connect finds out how statements are sent
+	check    func(context.Context, ask) error
+	mode     pgx.QueryExecMode // known once it is open
+	open     atomic.Bool
 }
 
-// openPool opens a pool and checks its login; also looks at each connection. The pool's size is most, or pool_max_conns of
-// the URL if most is 0, or else usual.
-func openPool(ctx context.Context, address string, most, usual int32, check func(context.Context, *pgxpool.Pool) error, also ...func(context.Context, *pgx.Conn) error) (*pool, error) {
+// newPool returns a pool with what checks its login; also looks at each connection. The pool's size is
+// most, or pool_max_conns of the URL if most is 0, or else usual.
+func newPool(address string, most, usual int32, check func(context.Context, ask) error, also ...func(context.Context, *pgx.Conn) error) (*pool, error) {
 	settings, err := pgxpool.ParseConfig(address)
 	if err != nil {
 		return nil, errors.New("the database's URL is no PostgreSQL URL") // the cause would show the password
@@ -64,9 +72,10 @@ func openPool(ctx context.Context, address string, most, usual int32, check func
 	if !strings.Contains(address, "statement_cache_capacity") {
 		settings.ConnConfig.StatementCacheCapacity = keptStatements
 	}
-	if !strings.Contains(address, "default_query_exec_mode") {
-		settings.ConnConfig.DefaultQueryExecMode = execMode(ctx, settings.ConnConfig)
+	p := &pool{
+		settings: settings.ConnConfig.Copy(), asks: !strings.Contains(address, "default_query_exec_mode"), check: check, mode: settings.ConnConfig.DefaultQueryExecMode,
 	}
+	settings.BeforeConnect = p.admit
 	settings.AfterConnect = func(ctx context.Context, connection *pgx.Conn) error {
 		knowTypes(connection)
 		for _, look := range also {
@@ -77,48 +86,64 @@ func openPool(ctx context.Context, address string, most, usual int32, check func
 		return nil
 	}
 
-	connections, err := pgxpool.NewWithConfig(ctx, settings)
-	if err != nil {
+	if p.pgx, err = pgxpool.NewWithConfig(context.Background(), settings); err != nil {
 		return nil, fmt.Errorf("open database: %w", err)
 	}
-	if err := check(ctx, connections); err != nil {
-		connections.Close()
-		return nil, err
-	}
-	conn := stdlib.OpenDBFromPool(connections)
-	db, err := gorm.Open(postgres.New(postgres.Config{Conn: conn}), &gorm.Config{
+	p.conn = stdlib.OpenDBFromPool(p.pgx)
+	p.gorm, err = gorm.Open(postgres.New(postgres.Config{Conn: p.conn}), &gorm.Config{
 		TranslateError:         true,
 		Logger:                 logger.Discard,
 		SkipDefaultTransaction: true, // every statement runs in a transaction that we open
 		DisableAutomaticPing:   true,
 	})
 	if err != nil {
-		connections.Close()
-		return nil, errors.Join(fmt.Errorf("open database: %w", err), conn.Close())
+		p.close()
+		return nil, fmt.Errorf("open database: %w", err)
 	}
-	return &pool{pgx: connections, conn: conn, gorm: db}, nil
+	return p, nil
+}
+
+// admit lets a connection be made, once the pool is open.
+func (p *pool) admit(_ context.Context, settings *pgx.ConnConfig) error {
+	if !p.open.Load() {
+		return batchdb.ErrUnopened
+	}
+	settings.DefaultQueryExecMode = p.mode
+	return nil
+}
+
+// connect checks the login, on a connection of its own, and opens the pool. It may be called again.
+func (p *pool) connect(ctx context.Context) error {
+	if p.open.Load() {
+		return nil
+	}
+	settings := p.settings.Copy()
+	settings.DefaultQueryExecMode = pgx.QueryExecModeExec
+	connection, err := pgx.ConnectConfig(ctx, settings)
+	if err != nil {
+		return fmt.Errorf("open database: %w", err)
+	}
+	defer func() { _ = connection.Close(context.WithoutCancel(ctx)) }()
+	if err := p.check(ctx, connection.QueryRow); err != nil {
+		return err
+	}
+	if p.asks {
+		p.mode = execMode(ctx, connection)
+	}
+	p.open.Store(true)
+	return nil
 }
 
 // execMode returns how statements are sent to a server. Prepared once for each connection: for a
 // few rows the server parses and plans longer than it works. Or, through a pooler such as pgbouncer,
-// which would mix up prepared ones, where none is to be kept, and where nothing answers yet: described
-// once and planned each time.
-func execMode(ctx context.Context, settings *pgx.ConnConfig) pgx.QueryExecMode {
-	if settings.StatementCacheCapacity == 0 {
-		return pgx.QueryExecModeCacheDescribe
-	}
+// which would mix up prepared ones, and where none is to be kept: described once and planned each time.
+func execMode(ctx context.Context, connection *pgx.Conn) pgx.QueryExecMode {
 	ctx, cancel := context.WithTimeout(ctx, lookPatience)
 	defer cancel()
-	settings = settings.Copy()
-	settings.DefaultQueryExecMode = pgx.QueryExecModeExec
-	connection, err := pgx.ConnectConfig(ctx, settings)
-	if err != nil {
-		return pgx.QueryExecModeCacheDescribe
-	}
-	defer func() { _ = connection.Close(context.WithoutCancel(ctx)) }()
 	var process uint32
-	err = connection.QueryRow(ctx, "SELECT pg_backend_pid()").Scan(&process)
-	if err != nil || process != connection.PgConn().PID() { // a pooler tells its clients ids of its own
+	err := connection.QueryRow(ctx, "SELECT pg_backend_pid()").Scan(&process)
+	isPooled := err != nil || process != connection.PgConn().PID() // a pooler tells its clients ids of its own
+	if isPooled || connection.Config().StatementCacheCapacity == 0 {
 		return pgx.QueryExecModeCacheDescribe
 	}
 	return pgx.QueryExecModeCacheStatement
@@ -177,12 +202,7 @@ func (p *bytesPlan) Encode(value any, buf []byte) ([]byte, error) {
 	return p.next.Encode(pgtype.UUID{Bytes: id, Valid: true}, buf)
 }
 
-// checkBound returns ErrUnbound for a login with more or fewer rights than requests need.
-func checkBound(ctx context.Context, connections *pgxpool.Pool) error {
-	return isBound(ctx, connections.QueryRow)
-}
-
-// isBound is checkBound of what asks a connection or a pool.
+// isBound returns ErrUnbound for a login with more or fewer rights than requests need.
 func isBound(ctx context.Context, ask ask) error {
 	login, err := readLogin(ctx, ask)
 	if err == nil && (login.Unbound || !login.Serves || login.Works) {
@@ -191,10 +211,9 @@ func isBound(ctx context.Context, ask ask) error {
 	return err
 }
 
-// checkWorker returns ErrNoWorker for a login with more or fewer rights than background jobs
-// need.
-func checkWorker(ctx context.Context, connections *pgxpool.Pool) error {
-	login, err := readLogin(ctx, connections.QueryRow)
+// isWorker returns ErrNoWorker for a login with more or fewer rights than background jobs need.
+func isWorker(ctx context.Context, ask ask) error {
+	login, err := readLogin(ctx, ask)
 	if err == nil && (login.Unbound || !login.Serves || !login.Works) {
 		err = ErrNoWorker
 	}
@@ -208,7 +227,7 @@ type login struct {
 	Works   bool // has the rights of palimpsest_worker, or can take them with SET ROLE
 }
 
-// ask is the QueryRow of a connection or a pool.
+// ask is the QueryRow of a connection.
 type ask func(ctx context.Context, statement string, arguments ...any) pgx.Row
 
 // readLogin asks for a login.

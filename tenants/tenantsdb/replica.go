@@ -9,7 +9,6 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
-	"github.com/jackc/pgx/v5/pgxpool"
 	"gorm.io/gorm"
 
 	"palimpsest/pipeline/batchdb"
@@ -41,23 +40,29 @@ var ErrReplica = errors.New("read replica")
 // errBehind says that a replica is too far behind.
 var errBehind = errors.New("it is too far behind")
 
-// openReplica opens a replica, which need not answer yet. It returns ErrUnbound if it answers and
-// its login is not an app login.
-func openReplica(ctx context.Context, config Config) (*replica, error) {
-	bound := func(ctx context.Context, connections *pgxpool.Pool) error {
-		ctx, cancel := context.WithTimeout(ctx, replicaPatience)
-		defer cancel()
-		if err := checkBound(ctx, connections); errors.Is(err, ErrUnbound) {
-			return err
-		}
-		return nil // it may answer later: each connection is looked at
-	}
+func newReplica(config Config) (*replica, error) {
 	each := func(ctx context.Context, connection *pgx.Conn) error { return isBound(ctx, connection.QueryRow) }
-	opened, err := openPool(ctx, config.ReadURL, 0, defaultMaxConns, bound, each)
+	made, err := newPool(config.ReadURL, 0, defaultMaxConns, isBound, each)
 	if err != nil {
 		return nil, err
 	}
-	return &replica{pool: opened, failed: config.ReadFailed}, nil
+	return &replica{pool: made, failed: config.ReadFailed}, nil
+}
+
+// connect opens a replica, which need not answer yet. It returns ErrUnbound if it answers and its
+// login is not an app login.
+func (r *replica) connect(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, replicaPatience)
+	defer cancel()
+	err := r.pool.connect(ctx)
+	if errors.Is(err, ErrUnbound) {
+		return err
+	}
+	if err != nil { // it may answer later: each connection is looked at
+		r.pool.mode = pgx.QueryExecModeCacheDescribe
+		r.pool.open.Store(true)
+	}
+	return nil
 }
 
 // read runs fn in a transaction of a workspace on the replica, and reports whether it did: it does not

@@ -112,17 +112,29 @@ func newDB(c *core) *DB {
 	}
 }
 
-// Open opens the database. It returns ErrUnbound if the login of URL is not an app login,
-// with ErrReplica for that of ReadURL, and ErrNoWorker if the login of WorkerURL is not
-// a worker login.
+// Open makes the database and connects to it. It returns what Connect does.
 func Open(ctx context.Context, config Config) (*DB, error) {
-	requests, err := openPool(ctx, config.URL, config.MaxConns, defaultMaxConns, checkBound)
+	db, err := New(config)
+	if err != nil {
+		return nil, err
+	}
+	if err := db.Connect(ctx); err != nil {
+		db.Close()
+		return nil, err
+	}
+	return db, nil
+}
+
+// New makes the database without asking it anything. Until Connect has returned nil it is away for
+// everything that is done on it.
+func New(config Config) (*DB, error) {
+	requests, err := newPool(config.URL, config.MaxConns, defaultMaxConns, isBound)
 	if err != nil {
 		return nil, err
 	}
 	db := newDB(&core{requests: requests, listenURL: cmp.Or(config.ListenURL, config.URL), sealer: config.Sealer})
 	if config.ReadURL != "" {
-		if db.replica, err = openReplica(ctx, config); err != nil {
+		if db.replica, err = newReplica(config); err != nil {
 			db.Close()
 			return nil, fmt.Errorf("%w: %w", ErrReplica, err)
 		}
@@ -130,11 +142,29 @@ func Open(ctx context.Context, config Config) (*DB, error) {
 	if config.WorkerURL == "" {
 		return db, nil
 	}
-	if db.work, err = openPool(ctx, config.WorkerURL, 0, defaultWorkConns, checkWorker); err != nil {
+	if db.work, err = newPool(config.WorkerURL, 0, defaultWorkConns, isWorker); err != nil {
 		db.Close()
 		return nil, err
 	}
 	return db, nil
+}
+
+// Connect looks at the logins, and lets in what is done on the database. It returns ErrUnbound if the
+// login of URL is not an app login, with ErrReplica for that of ReadURL, and ErrNoWorker if the login
+// of WorkerURL is not a worker login. After an error it may be called again.
+func (db *DB) Connect(ctx context.Context) error {
+	if err := db.requests.connect(ctx); err != nil {
+		return err
+	}
+	if db.replica != nil {
+		if err := db.replica.connect(ctx); err != nil {
+			return fmt.Errorf("%w: %w", ErrReplica, err)
+		}
+	}
+	if db.work == nil {
+		return nil
+	}
+	return db.work.connect(ctx)
 }
 
 // InTenant runs fn in a transaction that sees and changes the rows of one workspace only. It

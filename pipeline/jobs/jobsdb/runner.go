@@ -169,14 +169,14 @@ func (r *Runner) Open() error {
 // works reports whether this process runs jobs that River keeps.
 func (r *Runner) works() bool { return !r.config.Idle && len(r.queues) > 0 }
 
-// Start begins to run jobs. Where others are to run them it does nothing.
+// Start begins to run jobs. Where others are to run them, or once they run, it does nothing. After an
+// error it may be called again.
 func (r *Runner) Start(ctx context.Context) error {
-	if r.config.Idle || len(r.queues)+len(r.shared) == 0 {
+	if r.started || r.config.Idle || len(r.queues)+len(r.shared) == 0 {
 		return nil
 	}
 	if r.works() {
 		if err := r.client.Start(context.WithoutCancel(ctx)); err != nil {
-			r.listening.close()
 			return fmt.Errorf("start jobs: %w", err)
 		}
 	}
@@ -188,6 +188,7 @@ func (r *Runner) Start(ctx context.Context) error {
 // them back for another process. It may be called twice, and without Start.
 func (r *Runner) Stop() {
 	if !r.started {
+		r.listening.close()
 		return
 	}
 	r.stop.Do(func() {

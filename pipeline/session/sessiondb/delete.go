@@ -15,19 +15,19 @@ import (
 	"palimpsest/tenants"
 )
 
-// The statements of a deletion, in order. What the session's lanes and answers
+// The statements of a deletion of sessions, in order. What their lanes and answers
 // held is locked before it is looked at once more: a writer that stores the same
 // message in the meantime either comes first and keeps it, or waits and stores
 // it again.
 const (
 	sqlLock       = `SELECT id FROM sessions WHERE workspace_id = $1 AND id = $2 FOR UPDATE`
-	sqlLaneIDs    = `SELECT id FROM lanes WHERE workspace_id = $1 AND session_id = $2 ORDER BY id`
+	sqlLaneIDs    = `SELECT id FROM lanes WHERE workspace_id = $1 AND session_id = ANY($2::uuid[]) ORDER BY id`
 	sqlCandidates = `SELECT e.hash FROM archive_entries e JOIN lanes l ON l.workspace_id = e.workspace_id AND l.id = e.lane_id
-			WHERE l.workspace_id = $1 AND l.session_id = $2
-		UNION SELECT answer FROM exchanges WHERE workspace_id = $1 AND session_id = $2 AND answer IS NOT NULL`
+			WHERE l.workspace_id = $1 AND l.session_id = ANY($2::uuid[])
+		UNION SELECT answer FROM exchanges WHERE workspace_id = $1 AND session_id = ANY($2::uuid[]) AND answer IS NOT NULL`
 	sqlAnswers = `UPDATE exchanges SET answer = NULL, report = NULL, error_text = NULL, session_id = NULL, lane_id = NULL
-		WHERE workspace_id = $1 AND session_id = $2`
-	sqlDelete      = `DELETE FROM sessions WHERE workspace_id = $1 AND id = $2`
+		WHERE workspace_id = $1 AND session_id = ANY($2::uuid[])`
+	sqlDelete      = `DELETE FROM sessions WHERE workspace_id = $1 AND id = ANY($2::uuid[])`
 	sqlLockObjects = `SELECT hash FROM archive_objects
 		WHERE workspace_id = $1 AND hash = ANY($2::bytea[]) ORDER BY hash FOR UPDATE`
 	sqlUnheld = ` WHERE workspace_id = $1 AND hash = ANY($2::bytea[])
@@ -51,7 +51,7 @@ func (s Browser) Delete(ctx context.Context, tenant tenants.Tenant, id uuid.UUID
 		if err != nil {
 			return err
 		}
-		return deleteSession(tx, workspace, id)
+		return deleteSessions(tx, workspace, []uuid.UUID{id})
 	})
 	if err != nil {
 		return fmt.Errorf("delete session %s: %w", id, err)
@@ -59,13 +59,13 @@ func (s Browser) Delete(ctx context.Context, tenant tenants.Tenant, id uuid.UUID
 	return nil
 }
 
-// deleteSession deletes a session whose row is locked, and tells all replicas.
-func deleteSession(tx *gorm.DB, workspace tenants.WorkspaceID, id uuid.UUID) error {
-	lanes, err := column[uuid.UUID](tx, sqlLaneIDs, workspace, id)
+// deleteSessions deletes sessions whose rows are locked, and tells all replicas.
+func deleteSessions(tx *gorm.DB, workspace tenants.WorkspaceID, ids []uuid.UUID) error {
+	lanes, err := batchdb.Rows(tx, pgx.RowTo[uuid.UUID], sqlLaneIDs, workspace, ids)
 	if err != nil {
 		return err
 	}
-	if err := deleteRows(tx, workspace, id); err != nil {
+	if err := deleteRows(tx, workspace, ids); err != nil {
 		return err
 	}
 	for _, lane := range lanes {
@@ -76,20 +76,19 @@ func deleteSession(tx *gorm.DB, workspace tenants.WorkspaceID, id uuid.UUID) err
 	return nil
 }
 
-func deleteRows(tx *gorm.DB, workspace tenants.WorkspaceID, id uuid.UUID) error {
-	ctx, pool := tx.Statement.Context, tx.Statement.ConnPool
-	held, err := column[[]byte](tx, sqlCandidates, workspace, id)
+func deleteRows(tx *gorm.DB, workspace tenants.WorkspaceID, ids []uuid.UUID) error {
+	held, err := batchdb.Rows(tx, pgx.RowTo[[]byte], sqlCandidates, workspace, ids)
 	if err != nil {
 		return fmt.Errorf("held messages: %w", err)
 	}
 	for _, statement := range []string{sqlAnswers, sqlDelete} {
-		if _, err := pool.ExecContext(ctx, statement, workspace, id); err != nil {
+		if err := batchdb.Later(tx, statement, workspace, ids); err != nil {
 			return err
 		}
 	}
 	for _, statement := range []string{sqlLockObjects, sqlDeleteObjects, sqlDoomObjects} {
-		if _, err := pool.ExecContext(ctx, statement, workspace, held); err != nil {
-			return fmt.Errorf("archived messages: %w", err)
+		if err := batchdb.Later(tx, statement, workspace, held); err != nil {
+			return err
 		}
 	}
 	return nil

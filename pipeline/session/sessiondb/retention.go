@@ -2,7 +2,6 @@ package sessiondb
 
 import (
 	"context"
-	"database/sql"
 	"errors"
 	"fmt"
 	"time"
@@ -19,8 +18,8 @@ import (
 // one that is being used is skipped, one that has been used since stays.
 const (
 	sqlRetentions = `SELECT workspace_id, retention_days FROM workspaces WHERE retention_days IS NOT NULL ORDER BY workspace_id`
-	sqlExpired    = `SELECT id FROM sessions WHERE workspace_id = $1 AND last_at < $2
-		ORDER BY last_at LIMIT 1 FOR UPDATE SKIP LOCKED`
+	sqlExpired    = `SELECT id, exchanges FROM sessions WHERE workspace_id = $1 AND last_at < $2
+		ORDER BY last_at LIMIT $3 FOR UPDATE SKIP LOCKED`
 	sqlExpireErrors = `UPDATE exchanges SET error_text = NULL WHERE workspace_id = $1 AND error_text IS NOT NULL AND at < $2`
 )
 
@@ -34,8 +33,13 @@ type retention struct {
 // Upkeep deletes what has expired.
 type Upkeep struct{ *core }
 
-// sweepTurn is how many sessions of a workspace are deleted before the next one has its turn.
-const sweepTurn = 50
+const (
+	// sweepTurn is how many sessions of a workspace are deleted before the next one has its turn.
+	sweepTurn = 200
+	// sweepExchanges bounds how many exchanges the sessions have that one transaction deletes: others wait
+	// for what it locks.
+	sweepExchanges = 5000
+)
 
 // Sweep deletes up to limit sessions, each with everything that is kept of it,
 // whose workspace keeps none that has not been used for so long, and returns how
@@ -75,11 +79,11 @@ func (s Upkeep) Sweep(ctx context.Context, now time.Time, limit int) (deleted in
 // deleteSome deletes up to so many expired sessions of a workspace.
 func (s Upkeep) deleteSome(ctx context.Context, kept retention, most int) (deleted int, err error) {
 	for deleted < most {
-		was, err := s.deleteExpired(ctx, kept.workspace, kept.before)
-		if err != nil || !was {
+		some, err := s.deleteExpired(ctx, kept, most-deleted)
+		deleted += some
+		if err != nil || some == 0 {
 			return deleted, err
 		}
-		deleted++
 	}
 	return deleted, nil
 }
@@ -105,20 +109,30 @@ func (s Upkeep) expireErrors(ctx context.Context, workspace tenants.WorkspaceID,
 	})
 }
 
-// deleteExpired deletes the session that has not been used for longest, if that is
-// before a time, and reports whether there was one.
-func (s Upkeep) deleteExpired(ctx context.Context, workspace tenants.WorkspaceID, before time.Time) (was bool, err error) {
-	err = s.door.InTenant(ctx, workspace, func(tx *gorm.DB) error {
-		var id uuid.UUID
-		err := tx.Statement.ConnPool.QueryRowContext(ctx, sqlExpired, workspace, before).Scan(&id)
-		if errors.Is(err, sql.ErrNoRows) {
+// deleteExpired deletes in one transaction up to so many expired sessions of a workspace, those first
+// that have not been used for longest, and returns how many. It is 0 if others are being used or none is left.
+func (s Upkeep) deleteExpired(ctx context.Context, kept retention, most int) (deleted int, err error) {
+	var ids []uuid.UUID
+	err = s.door.InTenant(ctx, kept.workspace, func(tx *gorm.DB) error {
+		exchanges := int64(0)
+		err := batchdb.Each(tx, func(row pgx.CollectableRow) error {
+			var id uuid.UUID
+			var has int64
+			if err := row.Scan(&id, &has); err != nil {
+				return err
+			}
+			if exchanges += has; exchanges <= sweepExchanges || len(ids) == 0 {
+				ids = append(ids, id)
+			}
 			return nil
-		}
-		if err != nil {
+		}, sqlExpired, kept.workspace, kept.before, most)
+		if err != nil || len(ids) == 0 {
 			return err
 		}
-		was = true
-		return deleteSession(tx, workspace, id)
+		return deleteSessions(tx, kept.workspace, ids)
 	})
-	return was && err == nil, err
+	if err != nil {
+		return 0, err
+	}
+	return len(ids), nil
 }

@@ -170,7 +170,7 @@ func (b brokenFor) InTenant(ctx context.Context, tenant tenants.Tenant, work fun
 func TestASweepOfOneWorkspaceStopsNoOther(t *testing.T) {
 	t.Parallel()
 	f := setup(t)
-	const many = 60
+	const many = 210 // more than a turn
 	expired := func(in tenants.WorkspaceID, count int) {
 		f.keep(t, in, 1)
 		for range count {
@@ -201,6 +201,47 @@ func TestASweepOfOneWorkspaceStopsNoOther(t *testing.T) {
 		return tx.Raw("SELECT count(*) FROM sessions WHERE workspace_id = ?", quiet).Scan(&left).Error
 	}); err != nil || left != 0 {
 		t.Errorf("the last workspace has %d expired sessions left, %v", left, err)
+	}
+}
+
+// counted is a database that counts the transactions of tenants.
+type counted struct {
+	batchdb.TxRunner
+
+	transactions int
+}
+
+func (c *counted) InTenant(ctx context.Context, tenant tenants.Tenant, work func(tx *gorm.DB) error) error {
+	c.transactions++
+	return c.TxRunner.InTenant(ctx, tenant, work)
+}
+
+// One transaction deletes many small sessions, and few that have many exchanges.
+func TestASweepDeletesManySessionsInATransaction(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct{ sessions, exchanges, deletions int }{{40, 3, 1}, {6, 2500, 3}, {3, 9000, 3}} {
+		t.Run(fmt.Sprintf("%d with %d exchanges each", test.sessions, test.exchanges), func(t *testing.T) {
+			t.Parallel()
+			f := setup(t)
+			for range test.sessions {
+				f.conversationOf(2).recordExchange(t, uuid.NewString())
+			}
+			if _, err := f.db.Owner(t).Exec(t.Context(), "UPDATE sessions SET exchanges = $1", test.exchanges); err != nil {
+				t.Fatal(err)
+			}
+			f.keep(t, f.scope.Workspace, 1)
+			counts := &counted{TxRunner: f.door}
+			deleted, err := sessiondb.New(counts, archivetest.Keys()).Upkeep().Sweep(t.Context(), time.Now().AddDate(0, 0, 2), 100)
+			if err != nil || deleted != test.sessions {
+				t.Fatalf("deleted %d, %v", deleted, err)
+			}
+			if want := test.deletions + 2; counts.transactions != want { // one forgets errors, one finds no more
+				t.Errorf("%d transactions, want %d", counts.transactions, want)
+			}
+			if left := f.count(t, "archive_objects") + f.count(t, "lanes"); left != 0 {
+				t.Errorf("%d messages and lanes are left", left)
+			}
+		})
 	}
 }
 
