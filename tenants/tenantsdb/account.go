@@ -10,6 +10,7 @@ import (
 	"github.com/google/uuid"
 	"gorm.io/gorm"
 
+	"palimpsest/pipeline/batchdb"
 	"palimpsest/tenants"
 )
 
@@ -32,10 +33,7 @@ func (db Accounts) AskAccount(ctx context.Context, request tenants.AccountReques
 		}
 		return notify(tx, MailsChannel, "")
 	})
-	if err != nil {
-		return fmt.Errorf("keep the request to %s: %w", request.Kind, err)
-	}
-	return nil
+	return batchdb.Wrapf(err, "keep the request to %s", request.Kind)
 }
 
 // AccountRequests returns what people asked for and was not answered, the oldest
@@ -86,10 +84,7 @@ func (db Accounts) AnswerRequest(ctx context.Context, request tenants.AccountReq
 		}
 		return send(tx, user.ID, letter)
 	})
-	if err != nil {
-		return fmt.Errorf("answer the request to %s: %w", request.Kind, err)
-	}
-	return nil
+	return batchdb.Wrapf(err, "answer the request to %s", request.Kind)
 }
 
 // DropRequest takes a request out that is not answered.
@@ -97,10 +92,7 @@ func (db Accounts) DropRequest(ctx context.Context, request tenants.AccountReque
 	err := db.asWorker(ctx, func(tx *gorm.DB) error {
 		return tx.Exec("DELETE FROM account_requests WHERE id = ?", request.ID).Error
 	})
-	if err != nil {
-		return fmt.Errorf("drop the request to %s: %w", request.Kind, err)
-	}
-	return nil
+	return batchdb.Wrapf(err, "drop the request to %s", request.Kind)
 }
 
 // RefuseSignUp takes a sign-up out and sends a mail that says so, or the mail known
@@ -119,10 +111,7 @@ func (db Accounts) RefuseSignUp(ctx context.Context, request tenants.AccountRequ
 		}
 		return queueMail(tx, known)
 	})
-	if err != nil {
-		return fmt.Errorf("refuse a sign-up: %w", err)
-	}
-	return nil
+	return batchdb.Wrapf(err, "refuse a sign-up")
 }
 
 // SendLetters sends letters to a person.
@@ -140,10 +129,7 @@ func (db Accounts) SendLetters(ctx context.Context, user uuid.UUID, letters []te
 		}
 		return nil
 	})
-	if err != nil {
-		return fmt.Errorf("send letters to user %s: %w", user, err)
-	}
-	return nil
+	return batchdb.Wrapf(err, "send letters to user %s", user)
 }
 
 // Token returns the token with a hash that is good at a time, or tenants.ErrLinkEnded.
@@ -154,10 +140,7 @@ func (db Accounts) Token(ctx context.Context, hash []byte, at time.Time) (tenant
 		token, err = findToken(tx, hash, at)
 		return err
 	})
-	if err != nil {
-		return tenants.Token{}, fmt.Errorf("find token: %w", err)
-	}
-	return token, nil
+	return token, batchdb.Wrapf(err, "find token")
 }
 
 // withToken runs fn in a transaction that sees the token with a hash.

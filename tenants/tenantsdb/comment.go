@@ -10,6 +10,7 @@ import (
 	"github.com/google/uuid"
 	"gorm.io/gorm"
 
+	"palimpsest/pipeline/batchdb"
 	"palimpsest/tenants"
 	"palimpsest/tenants/redaction"
 )
@@ -23,20 +24,14 @@ const sqlComments = `SELECT c.id, c.session_id, c.lane_id, c.message, c.user_id,
 // Comments returns the comments on a session, the oldest first.
 func (db Comments) Comments(ctx context.Context, workspace tenants.WorkspaceID, session uuid.UUID) ([]tenants.Comment, error) {
 	found, err := db.find(ctx, workspace, "AND c.session_id = ? ORDER BY c.id", session)
-	if err != nil {
-		return nil, fmt.Errorf("comments on session %s: %w", session, err)
-	}
-	return found, nil
+	return found, batchdb.Wrapf(err, "comments on session %s", session)
 }
 
 // EveryComment returns up to limit comments of a workspace whose ids follow one, in
 // order; for uuid.Nil the first ones.
 func (db Comments) EveryComment(ctx context.Context, workspace tenants.WorkspaceID, after uuid.UUID, limit int) ([]tenants.Comment, error) {
 	found, err := db.find(ctx, workspace, "AND c.id > ? ORDER BY c.id LIMIT ?", after, limit)
-	if err != nil {
-		return nil, fmt.Errorf("comments on all sessions: %w", err)
-	}
-	return found, nil
+	return found, batchdb.Wrapf(err, "comments on all sessions")
 }
 
 // CommentCounts returns how many comments each of some sessions has, by session; those
@@ -115,10 +110,7 @@ func (db Comments) DeleteComment(ctx context.Context, workspace tenants.Workspac
 		}
 		return audit(tx, workspace, tenants.Change{Action: tenants.CommentDeleted, Target: session.String(), Before: commentFields(comment)})
 	})
-	if err != nil {
-		return fmt.Errorf("delete comment %s: %w", id, err)
-	}
-	return nil
+	return batchdb.Wrapf(err, "delete comment %s", id)
 }
 
 // comment returns one comment on a session, or tenants.ErrNotFound.

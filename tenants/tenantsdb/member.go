@@ -2,11 +2,11 @@ package tenantsdb
 
 import (
 	"context"
-	"fmt"
 
 	"github.com/google/uuid"
 	"gorm.io/gorm"
 
+	"palimpsest/pipeline/batchdb"
 	"palimpsest/tenants"
 )
 
@@ -32,10 +32,7 @@ func (db Workspaces) ChangeRole(ctx context.Context, workspace tenants.Workspace
 		before, after := change.fields(), tenants.Fields{"email": change.email, "role": string(role)}
 		return endChange(tx, workspace, user, tenants.Change{Action: tenants.MemberRoleChanged, Before: before, After: after})
 	})
-	if err != nil {
-		return fmt.Errorf("change role of %s: %w", user, err)
-	}
-	return nil
+	return batchdb.Wrapf(err, "change role of %s", user)
 }
 
 // RemoveMember ends a membership with all logins that work in the workspace and the
@@ -56,10 +53,7 @@ func (db Workspaces) RemoveMember(ctx context.Context, workspace tenants.Workspa
 		}
 		return endChange(tx, workspace, user, tenants.Change{Action: tenants.MemberRemoved, Before: change.fields()})
 	})
-	if err != nil {
-		return fmt.Errorf("remove member %s: %w", user, err)
-	}
-	return nil
+	return batchdb.Wrapf(err, "remove member %s", user)
 }
 
 // LeaveWorkspace ends a person's own membership. Their logins that work in the
@@ -67,10 +61,7 @@ func (db Workspaces) RemoveMember(ctx context.Context, workspace tenants.Workspa
 // returns tenants.ErrNotFound for who is no member, and tenants.ErrLastOwner.
 func (db Workspaces) LeaveWorkspace(ctx context.Context, user uuid.UUID, workspace tenants.WorkspaceID, revokeKeys bool) error {
 	err := db.inUser(ctx, user, func(tx *gorm.DB) error { return leave(tx, workspace, user, revokeKeys) })
-	if err != nil {
-		return fmt.Errorf("leave workspace %s: %w", workspace, err)
-	}
-	return nil
+	return batchdb.Wrapf(err, "leave workspace %s", workspace)
 }
 
 // leave ends the membership of the person whom the transaction works for.

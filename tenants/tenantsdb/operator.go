@@ -11,6 +11,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 	"gorm.io/gorm"
 
+	"palimpsest/pipeline/batchdb"
 	"palimpsest/tenants"
 )
 
@@ -82,10 +83,7 @@ func (db Operators) setSuspended(ctx context.Context, operator uuid.UUID, worksp
 		}
 		return notify(tx, LoginsChannel, workspace.String())
 	})
-	if err != nil {
-		return fmt.Errorf("suspend or resume workspace %s: %w", workspace, err)
-	}
-	return nil
+	return batchdb.Wrapf(err, "suspend or resume workspace %s", workspace)
 }
 
 // OperatorLog returns what operators did, the newest first. For anybody but an
@@ -119,10 +117,7 @@ func AppointOperator(ctx context.Context, ownerURL string, user uuid.UUID) (bool
 		_, err := tx.Exec(ctx, "SELECT pg_notify($1, $2)", LoginsChannel, user.String())
 		return err
 	})
-	if err != nil {
-		return false, fmt.Errorf("appoint operator %s: %w", user, err)
-	}
-	return appointed, nil
+	return appointed, batchdb.Wrapf(err, "appoint operator %s", user)
 }
 
 // claimOperator makes the person that the transaction signs up an operator, if they

@@ -9,6 +9,7 @@ import (
 	"github.com/google/uuid"
 	"gorm.io/gorm"
 
+	"palimpsest/pipeline/batchdb"
 	"palimpsest/tenants"
 )
 
@@ -46,10 +47,7 @@ func (db Pipelines) PipelineVersions(ctx context.Context, workspace tenants.Work
 		}
 		return query.Order("version DESC").Limit(limit)
 	})
-	if err != nil {
-		return nil, fmt.Errorf("versions of the pipeline of workspace %s: %w", workspace, err)
-	}
-	return versions, nil
+	return versions, batchdb.Wrapf(err, "versions of the pipeline of workspace %s", workspace)
 }
 
 // PipelineVersion returns one saved version of a workspace's pipeline config with its
@@ -74,10 +72,7 @@ func (db Pipelines) SavePipeline(ctx context.Context, tenant tenants.Tenant, exp
 	err := db.inTenant(ctx, tenant, func(tx *gorm.DB) error {
 		return keepPipeline(tx, workspace, &config, tenants.Change{Action: tenants.PipelineSaved, After: config.Fields()})
 	})
-	if err != nil {
-		return tenants.PipelineConfig{}, fmt.Errorf("save version %d of the pipeline: %w", config.Version, err)
-	}
-	return config, nil
+	return config, batchdb.Wrapf(err, "save version %d of the pipeline", config.Version)
 }
 
 // RestorePipeline keeps a new version of a workspace's pipeline config that equals an
@@ -100,10 +95,7 @@ func (db Pipelines) RestorePipeline(ctx context.Context, workspace tenants.Works
 		after["restored_version"] = strconv.Itoa(version)
 		return keepPipeline(tx, workspace, &config, tenants.Change{Action: tenants.PipelineRestored, After: after})
 	})
-	if err != nil {
-		return tenants.PipelineConfig{}, fmt.Errorf("restore version %d of the pipeline: %w", version, err)
-	}
-	return config, nil
+	return config, batchdb.Wrapf(err, "restore version %d of the pipeline", version)
 }
 
 // keepPipeline keeps a version, notes the change that makes it and tells all replicas.
@@ -149,10 +141,7 @@ func (db Pipelines) pipelines(ctx context.Context, workspace tenants.WorkspaceID
 		return tx.Table("pipeline_configs").Select(pipelineColumns).
 			Where("workspace_id = ?", workspace).Order("version DESC").Limit(limit).Find(&rows).Error
 	})
-	if err != nil {
-		return nil, fmt.Errorf("pipeline of workspace %s: %w", workspace, err)
-	}
-	return each(rows, (*pipelineRow).toPipelineConfig), nil
+	return each(rows, (*pipelineRow).toPipelineConfig), batchdb.Wrapf(err, "pipeline of workspace %s", workspace)
 }
 
 // newestPipeline returns the newest version; the zero config if absent.

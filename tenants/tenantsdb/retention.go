@@ -6,6 +6,7 @@ import (
 
 	"gorm.io/gorm"
 
+	"palimpsest/pipeline/batchdb"
 	"palimpsest/tenants"
 )
 
@@ -49,8 +50,5 @@ func (db Data) SetRetention(ctx context.Context, tenant tenants.Tenant, retentio
 			Action: tenants.RetentionSet, Before: tenants.Retention{Days: before[0]}.Fields(), After: retention.Fields(),
 		})
 	})
-	if err != nil {
-		return fmt.Errorf("set retention of workspace %s: %w", workspace, err)
-	}
-	return nil
+	return batchdb.Wrapf(err, "set retention of workspace %s", workspace)
 }

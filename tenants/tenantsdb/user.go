@@ -10,6 +10,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 	"gorm.io/gorm"
 
+	"palimpsest/pipeline/batchdb"
 	"palimpsest/tenants"
 )
 
@@ -31,20 +32,14 @@ func (db Accounts) signUp(ctx context.Context, email, passwordHash, workspaceNam
 	workspace := tenants.Workspace{ID: tenants.NewWorkspaceID(), Name: workspaceName}
 	ctx = tenants.WithActor(ctx, tenants.Actor{User: user.ID, Name: email, From: tenants.ActorOf(ctx).From})
 	err := db.inUser(ctx, user.ID, func(tx *gorm.DB) error { return signUp(tx, &user, passwordHash, &workspace, onlyFirst, letters) })
-	if err != nil {
-		return tenants.User{}, tenants.Workspace{}, fmt.Errorf("sign up: %w", err)
-	}
-	return user, workspace, nil
+	return user, workspace, batchdb.Wrapf(err, "sign up")
 }
 
 // CreateWorkspace creates a workspace that a person owns.
 func (db Workspaces) CreateWorkspace(ctx context.Context, owner uuid.UUID, name string) (tenants.Workspace, error) {
 	workspace := tenants.Workspace{ID: tenants.NewWorkspaceID(), Name: name}
 	err := db.inUser(ctx, owner, func(tx *gorm.DB) error { return createWorkspace(tx, &workspace, owner) })
-	if err != nil {
-		return tenants.Workspace{}, fmt.Errorf("create workspace: %w", err)
-	}
-	return workspace, nil
+	return workspace, batchdb.Wrapf(err, "create workspace")
 }
 
 // HasWorkspaces reports whether anybody has signed up yet.
@@ -53,10 +48,7 @@ func (db Accounts) HasWorkspaces(ctx context.Context) (bool, error) {
 	err := db.asWorker(ctx, func(tx *gorm.DB) error {
 		return tx.Raw("SELECT EXISTS (SELECT FROM workspaces)").Scan(&has).Error
 	})
-	if err != nil {
-		return false, fmt.Errorf("look for workspaces: %w", err)
-	}
-	return has, nil
+	return has, batchdb.Wrapf(err, "look for workspaces")
 }
 
 // UserByEmail returns the person with an address, in lower case, and the hash of
@@ -81,10 +73,7 @@ func (db Workspaces) Memberships(ctx context.Context, user uuid.UUID) ([]tenants
 		memberships, err = findMemberships(tx, user)
 		return err
 	})
-	if err != nil {
-		return nil, fmt.Errorf("memberships of user %s: %w", user, err)
-	}
-	return memberships, nil
+	return memberships, batchdb.Wrapf(err, "memberships of user %s", user)
 }
 
 // findMemberships returns the workspaces of the user that the transaction works for.

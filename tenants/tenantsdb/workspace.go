@@ -7,6 +7,7 @@ import (
 	"github.com/google/uuid"
 	"gorm.io/gorm"
 
+	"palimpsest/pipeline/batchdb"
 	"palimpsest/tenants"
 )
 
@@ -17,10 +18,7 @@ type Workspaces struct{ *core }
 // tenants.ErrNotFound if the user is no member of it, the login has ended or does not open it.
 func (db Workspaces) EnterWorkspace(ctx context.Context, user, login uuid.UUID, workspace tenants.WorkspaceID) error {
 	err := db.inUser(ctx, user, func(tx *gorm.DB) error { return enter(tx, user, login, workspace) })
-	if err != nil {
-		return fmt.Errorf("enter workspace %s: %w", workspace, err)
-	}
-	return nil
+	return batchdb.Wrapf(err, "enter workspace %s", workspace)
 }
 
 // WorkspaceName returns what a workspace is called, or tenants.ErrNotFound.
@@ -65,10 +63,7 @@ func (db Workspaces) RenameWorkspace(ctx context.Context, workspace tenants.Work
 		}
 		return notify(tx, LoginsChannel, workspace.String())
 	})
-	if err != nil {
-		return fmt.Errorf("rename workspace %s: %w", workspace, err)
-	}
-	return nil
+	return batchdb.Wrapf(err, "rename workspace %s", workspace)
 }
 
 // enter has a login work in a workspace; the transaction works for the user.
@@ -104,8 +99,5 @@ func (db Workspaces) AllWorkspaces(ctx context.Context) ([]tenants.WorkspaceID, 
 	err := db.asWorker(ctx, func(tx *gorm.DB) error {
 		return tx.Raw("SELECT workspace_id FROM workspaces ORDER BY workspace_id").Scan(&workspaces).Error
 	})
-	if err != nil {
-		return nil, fmt.Errorf("list workspaces: %w", err)
-	}
-	return workspaces, nil
+	return workspaces, batchdb.Wrapf(err, "list workspaces")
 }

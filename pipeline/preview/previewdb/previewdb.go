@@ -69,19 +69,13 @@ func (s *Store) KeepAdvice(ctx context.Context, workspace tenants.WorkspaceID, a
 		return tx.Exec(sqlKeep, workspace, advice.MadeAt, advice.Since, advice.Trigger, advice.Sessions, advice.HasMore, advice.Received,
 			advice.Verbatim, advice.OtherVerbatim, advice.Cost, advice.OtherCost).Error
 	})
-	if err != nil {
-		return fmt.Errorf("keep advice about the trigger: %w", err)
-	}
-	return nil
+	return batchdb.Wrapf(err, "keep advice about the trigger")
 }
 
 // DismissAdvice has a workspace's advice not shown again while its trigger stays.
 func (s *Store) DismissAdvice(ctx context.Context, workspace tenants.WorkspaceID) error {
 	err := s.transactions.InTenant(ctx, workspace, func(tx *gorm.DB) error { return tx.Exec(sqlDismiss, workspace).Error })
-	if err != nil {
-		return fmt.Errorf("dismiss advice about the trigger: %w", err)
-	}
-	return nil
+	return batchdb.Wrapf(err, "dismiss advice about the trigger")
 }
 
 // Interface guard.

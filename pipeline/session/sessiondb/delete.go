@@ -53,10 +53,7 @@ func (s Browser) Delete(ctx context.Context, tenant tenants.Tenant, id uuid.UUID
 		}
 		return deleteSession(tx, workspace, id)
 	})
-	if err != nil {
-		return fmt.Errorf("delete session %s: %w", id, err)
-	}
-	return nil
+	return batchdb.Wrapf(err, "delete session %s", id)
 }
 
 // deleteSession deletes a session whose row is locked, and tells all replicas.
