@@ -70,7 +70,7 @@ type Handler struct {
 // New returns a Handler.
 func New(deps Deps) *Handler {
 	return &Handler{
-		deps: deps, views: views.List{Store: deps.Views, Of: tenants.RequestViews, Path: paths.Requests, Log: deps.Log},
+		deps: deps, views: views.List{Store: deps.Views, Of: tenants.RequestViews, Path: paths.Requests, Filters: filters, Log: deps.Log},
 		columns: columns.List{Store: deps.Columns, Of: tenants.RequestViews, Page: paths.Requests, Path: paths.RequestColumns, All: columns.Of(columnsOf()), Log: deps.Log},
 	}
 }
@@ -101,7 +101,7 @@ func (h *Handler) model(c echo.Context, who tenants.Principal) (model, error) {
 	h.name(ctx, who, &model)
 	h.choose(ctx, who, &model)
 	model.Columns = h.columns.Model(ctx, who, model.here())
-	model.Views = h.views.Model(ctx, who, c.QueryParams(), filters)
+	model.Views = h.views.Model(c, who)
 	if model.Invalid {
 		return model, nil
 	}
