@@ -2,7 +2,6 @@ package billingdb
 
 import (
 	"context"
-	"fmt"
 	"time"
 
 	"gorm.io/gorm"
@@ -62,13 +61,8 @@ func (s *Store) WorkspaceOf(ctx context.Context, customer string) (tenants.Works
 		}
 		return tx.Raw("SELECT workspace_id FROM billing_accounts WHERE customer = ?", customer).Scan(&found).Error
 	})
-	if err == nil && len(found) == 0 {
-		err = tenants.ErrNotFound
-	}
-	if err != nil {
-		return tenants.WorkspaceID{}, fmt.Errorf("workspace of customer %s: %w", customer, err)
-	}
-	return found[0], nil
+	one, err := batchdb.First(found, err, tenants.ErrNotFound)
+	return one, batchdb.Wrapf(err, "workspace of customer %s", customer)
 }
 
 // Members implements billing.Accounts.

@@ -43,17 +43,7 @@ func (db Accounts) AccountRequests(ctx context.Context, limit int) ([]tenants.Ac
 	err := db.asWorker(ctx, func(tx *gorm.DB) error {
 		return tx.Table("account_requests").Select("id, kind, email, password_hash, workspace, address").Order("id").Limit(limit).Find(&rows).Error
 	})
-	if err != nil {
-		return nil, fmt.Errorf("account requests: %w", err)
-	}
-	requests := make([]tenants.AccountRequest, len(rows))
-	for i, row := range rows {
-		requests[i] = tenants.AccountRequest{
-			ID: row.ID, Kind: tenants.RequestKind(row.Kind), Email: row.Email, PasswordHash: row.PasswordHash,
-			Workspace: row.Workspace, From: row.Address,
-		}
-	}
-	return requests, nil
+	return each(rows, (*requestRow).toRequest), batchdb.Wrapf(err, "account requests")
 }
 
 // AnswerRequest does what someone asked for and sends them the letter, or only the
@@ -231,6 +221,12 @@ type requestRow struct {
 	PasswordHash string
 	Workspace    string
 	Address      string
+}
+
+func (r requestRow) toRequest() tenants.AccountRequest {
+	return tenants.AccountRequest{
+		ID: r.ID, Kind: tenants.RequestKind(r.Kind), Email: r.Email, PasswordHash: r.PasswordHash, Workspace: r.Workspace, From: r.Address,
+	}
 }
 
 type tokenRow struct {

@@ -152,13 +152,8 @@ const alertChannelColumns = "id, kind, name, place, user_id, sealed, rules, disa
 func lockAlertChannel(tx *gorm.DB, workspace tenants.WorkspaceID, id uuid.UUID) (tenants.AlertChannel, error) {
 	var rows []alertChannelRow
 	err := tx.Raw("SELECT "+alertChannelColumns+" FROM alert_channels WHERE workspace_id = ? AND id = ? FOR UPDATE", workspace, id).Scan(&rows).Error
-	if err == nil && len(rows) == 0 {
-		err = tenants.ErrNotFound
-	}
-	if err != nil {
-		return tenants.AlertChannel{}, err
-	}
-	return rows[0].toAlertChannel(), nil
+	row, err := batchdb.First(rows, err, tenants.ErrNotFound)
+	return row.toAlertChannel(), err
 }
 
 type alertChannelRow struct {

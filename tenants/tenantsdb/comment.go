@@ -116,13 +116,8 @@ func (db Comments) DeleteComment(ctx context.Context, workspace tenants.Workspac
 // comment returns one comment on a session, or tenants.ErrNotFound.
 func (db Comments) comment(ctx context.Context, workspace tenants.WorkspaceID, session, id uuid.UUID) (tenants.Comment, error) {
 	found, err := db.find(ctx, workspace, "AND c.session_id = ? AND c.id = ?", session, id)
-	if err == nil && len(found) == 0 {
-		err = tenants.ErrNotFound
-	}
-	if err != nil {
-		return tenants.Comment{}, fmt.Errorf("comment %s: %w", id, err)
-	}
-	return found[0], nil
+	one, err := batchdb.First(found, err, tenants.ErrNotFound)
+	return one, batchdb.Wrapf(err, "comment %s", id)
 }
 
 func (db Comments) find(ctx context.Context, workspace tenants.WorkspaceID, which string, values ...any) ([]tenants.Comment, error) {
@@ -130,14 +125,7 @@ func (db Comments) find(ctx context.Context, workspace tenants.WorkspaceID, whic
 	err := db.inTenant(ctx, workspace, func(tx *gorm.DB) error {
 		return tx.Raw(sqlComments+which, append([]any{workspace}, values...)...).Scan(&rows).Error
 	})
-	if err != nil {
-		return nil, err
-	}
-	found := make([]tenants.Comment, len(rows))
-	for i := range rows {
-		found[i] = rows[i].toComment()
-	}
-	return found, nil
+	return each(rows, (*commentRow).toComment), err
 }
 
 // commentable returns what is wrong with the place of a comment. The session is locked, so

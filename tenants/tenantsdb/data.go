@@ -91,14 +91,8 @@ func findDataSettings(tx *gorm.DB, workspace tenants.WorkspaceID, lock string) (
 	}
 	err := tx.Raw("SELECT time_zone, managers_read, members_read, viewers_read, no_store FROM workspaces WHERE workspace_id = ?"+lock, workspace).
 		Scan(&rows).Error
-	if err == nil && len(rows) == 0 {
-		err = tenants.ErrNotFound
-	}
-	if err != nil {
-		return tenants.DataSettings{}, err
-	}
-	row := rows[0]
+	row, err := batchdb.First(rows, err, tenants.ErrNotFound)
 	return tenants.DataSettings{TimeZone: row.TimeZone, NoStore: row.NoStore, Text: tenants.TextPolicy{
 		Managers: tenants.Reads(row.ManagersRead), Members: tenants.Reads(row.MembersRead), Viewers: tenants.Reads(row.ViewersRead),
-	}}, nil
+	}}, err
 }

@@ -22,13 +22,8 @@ func (db DataKeys) DataKey(ctx context.Context, workspace tenants.WorkspaceID) (
 	err := db.apart(ctx, workspace, func(tx *gorm.DB) error {
 		return tx.Raw("SELECT wrapped FROM data_keys WHERE workspace_id = ?", workspace).Scan(&keys).Error
 	})
-	if err == nil && len(keys) == 0 {
-		err = tenants.ErrNotFound
-	}
-	if err != nil {
-		return nil, fmt.Errorf("read data key: %w", err)
-	}
-	return keys[0], nil
+	key, err := batchdb.First(keys, err, tenants.ErrNotFound)
+	return key, batchdb.Wrapf(err, "read data key")
 }
 
 // AddDataKey keeps the first data key of a workspace and returns the one that is

@@ -255,13 +255,9 @@ func presented(tx *gorm.DB, hash []byte) (tenants.Invitation, error) {
 		return tenants.Invitation{}, err
 	}
 	var rows []invitationRow
-	if err := waiting(tx).Where("i.hash = ? AND i.expires_at > now()", hash).Find(&rows).Error; err != nil {
-		return tenants.Invitation{}, err
-	}
-	if len(rows) == 0 {
-		return tenants.Invitation{}, tenants.ErrInvitation
-	}
-	return rows[0].toInvitation(), nil
+	err := waiting(tx).Where("i.hash = ? AND i.expires_at > now()", hash).Find(&rows).Error
+	row, err := batchdb.First(rows, err, tenants.ErrInvitation)
+	return row.toInvitation(), err
 }
 
 // redeemable is presented for someone who joins: the workspace is not deleted before the
@@ -319,13 +315,9 @@ func managedInvitation(tx *gorm.DB, workspace tenants.WorkspaceID, id uuid.UUID)
 // invitationOf returns an invitation that waits.
 func invitationOf(tx *gorm.DB, workspace tenants.WorkspaceID, id uuid.UUID) (tenants.Invitation, error) {
 	var rows []invitationRow
-	if err := waiting(tx).Where("i.workspace_id = ? AND i.id = ?", workspace, id).Find(&rows).Error; err != nil {
-		return tenants.Invitation{}, err
-	}
-	if len(rows) == 0 {
-		return tenants.Invitation{}, tenants.ErrNotFound
-	}
-	return rows[0].toInvitation(), nil
+	err := waiting(tx).Where("i.workspace_id = ? AND i.id = ?", workspace, id).Find(&rows).Error
+	row, err := batchdb.First(rows, err, tenants.ErrNotFound)
+	return row.toInvitation(), err
 }
 
 // revokeInvitationsOf ends the invitations that someone has made and could not make

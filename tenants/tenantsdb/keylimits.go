@@ -104,13 +104,11 @@ var errRevoked = tenants.Invalid{Field: "id", Message: "names a revoked key, whi
 func lockAPIKey(tx *gorm.DB, workspace tenants.WorkspaceID, id uuid.UUID) (tenants.APIKey, tenants.Grantor, error) {
 	var rows []apiKeyRow
 	err := tx.Raw("SELECT "+apiKeyColumns+" FROM api_keys WHERE workspace_id = ? AND id = ? FOR UPDATE", workspace, id).Scan(&rows).Error
-	if err == nil && len(rows) == 0 {
-		err = tenants.ErrNotFound
-	}
+	row, err := batchdb.First(rows, err, tenants.ErrNotFound)
 	if err != nil {
 		return tenants.APIKey{}, tenants.Grantor{}, err
 	}
-	key, err := rows[0].toAPIKey()
+	key, err := row.toAPIKey()
 	if err != nil {
 		return tenants.APIKey{}, tenants.Grantor{}, err
 	}

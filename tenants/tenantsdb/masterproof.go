@@ -45,13 +45,8 @@ func (db DataKeys) MasterProof(ctx context.Context) ([]byte, error) {
 	err := db.asWorker(ctx, func(tx *gorm.DB) error {
 		return tx.Raw("SELECT sealed FROM master_proof").Scan(&proofs).Error
 	})
-	if err == nil && len(proofs) == 0 {
-		err = tenants.ErrNotFound
-	}
-	if err != nil {
-		return nil, fmt.Errorf("read proof of the master key: %w", err)
-	}
-	return proofs[0], nil
+	proof, err := batchdb.First(proofs, err, tenants.ErrNotFound)
+	return proof, batchdb.Wrapf(err, "read proof of the master key")
 }
 
 // ResealMasterProof replaces the proof, unless it has been replaced already.

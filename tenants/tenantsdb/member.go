@@ -115,13 +115,8 @@ func lockMember(tx *gorm.DB, workspace tenants.WorkspaceID, user uuid.UUID) (mem
 	}
 	err = tx.Raw(`SELECT m.role, u.email, (SELECT count(*) FROM members o WHERE o.workspace_id = m.workspace_id AND o.role = 'owner') AS owners
 		FROM members m JOIN users u ON u.id = m.user_id WHERE m.workspace_id = ? AND m.user_id = ?`, workspace, user).Scan(&found).Error
-	if err != nil {
-		return memberChange{}, err
-	}
-	if len(found) == 0 {
-		return memberChange{}, tenants.ErrNotFound
-	}
-	return memberChange{by: by, role: tenants.Role(found[0].Role), email: found[0].Email, owners: found[0].Owners}, nil
+	one, err := batchdb.First(found, err, tenants.ErrNotFound)
+	return memberChange{by: by, role: tenants.Role(one.Role), email: one.Email, owners: one.Owners}, err
 }
 
 // lockAsActor lets no one else change who belongs or is invited to the workspace

@@ -35,13 +35,7 @@ func (db Operators) OperatedWorkspaces(ctx context.Context, operator uuid.UUID, 
 // tenants.ErrNotFound.
 func (db Operators) OperatedWorkspace(ctx context.Context, operator uuid.UUID, workspace tenants.WorkspaceID) (tenants.OperatedWorkspace, error) {
 	found, err := db.operated(ctx, operator, "", nil, uuid.NullUUID{}, nullable(workspace), 1)
-	if err == nil && len(found) == 0 {
-		err = tenants.ErrNotFound
-	}
-	if err != nil {
-		return tenants.OperatedWorkspace{}, err
-	}
-	return found[0], nil
+	return batchdb.First(found, err, tenants.ErrNotFound)
 }
 
 func (db Operators) operated(ctx context.Context, operator uuid.UUID, search string, before *time.Time, beforeID, only uuid.NullUUID, limit int) ([]tenants.OperatedWorkspace, error) {
@@ -93,16 +87,7 @@ func (db Operators) OperatorLog(ctx context.Context, operator uuid.UUID, limit i
 	err := db.asOperator(ctx, operator, func(tx *gorm.DB) error {
 		return tx.Raw("SELECT at, actor, action, target, name, reason FROM operator_log(?)", limit).Scan(&rows).Error
 	})
-	if err != nil {
-		return nil, fmt.Errorf("operators' log: %w", onlyOperators(err))
-	}
-	entries := make([]tenants.OperatorEntry, len(rows))
-	for i, row := range rows {
-		entries[i] = tenants.OperatorEntry{
-			At: row.At, Actor: row.Actor, Action: tenants.Action(row.Action), Target: row.Target, Name: row.Name, Reason: row.Reason,
-		}
-	}
-	return entries, nil
+	return each(rows, (*operatorEntryRow).toEntry), batchdb.Wrapf(onlyOperators(err), "operators' log")
 }
 
 // AppointOperator makes a person an operator of the installation, on behalf of who has its
@@ -179,6 +164,12 @@ type operatorEntryRow struct {
 	Target string
 	Name   string
 	Reason string
+}
+
+func (r operatorEntryRow) toEntry() tenants.OperatorEntry {
+	return tenants.OperatorEntry{
+		At: r.At, Actor: r.Actor, Action: tenants.Action(r.Action), Target: r.Target, Name: r.Name, Reason: r.Reason,
+	}
 }
 
 // suspension returns what a row says of one; nil if absent.

@@ -185,10 +185,8 @@ const passkeyColumns = "id, name, credential, public_key, sign_count, transports
 
 func passkeysOf(tx *gorm.DB, user uuid.UUID) ([]tenants.Passkey, error) {
 	var rows []passkeyRow
-	if err := tx.Table("passkeys").Select(passkeyColumns).Where("user_id = ?", user).Order("created_at, id").Find(&rows).Error; err != nil {
-		return nil, err
-	}
-	return each(rows, (*passkeyRow).toPasskey), nil
+	err := tx.Table("passkeys").Select(passkeyColumns).Where("user_id = ?", user).Order("created_at, id").Find(&rows).Error
+	return each(rows, (*passkeyRow).toPasskey), err
 }
 
 func findPasskey(tx *gorm.DB, user, id uuid.UUID) (tenants.Passkey, error) {

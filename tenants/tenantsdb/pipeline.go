@@ -2,7 +2,6 @@ package tenantsdb
 
 import (
 	"context"
-	"fmt"
 	"strconv"
 	"time"
 
@@ -54,13 +53,8 @@ func (db Pipelines) PipelineVersions(ctx context.Context, workspace tenants.Work
 // author. It returns tenants.ErrNotFound.
 func (db Pipelines) PipelineVersion(ctx context.Context, workspace tenants.WorkspaceID, version int) (tenants.PipelineConfig, error) {
 	versions, err := db.authored(ctx, workspace, func(query *gorm.DB) *gorm.DB { return query.Where("version = ?", version) })
-	if err == nil && len(versions) == 0 {
-		err = tenants.ErrNotFound
-	}
-	if err != nil {
-		return tenants.PipelineConfig{}, fmt.Errorf("version %d of the pipeline: %w", version, err)
-	}
-	return versions[0], nil
+	config, err := batchdb.First(versions, err, tenants.ErrNotFound)
+	return config, batchdb.Wrapf(err, "version %d of the pipeline", version)
 }
 
 // SavePipeline keeps a new version of a workspace's pipeline config and returns
@@ -83,13 +77,11 @@ func (db Pipelines) RestorePipeline(ctx context.Context, workspace tenants.Works
 	err := db.inTenant(ctx, workspace, func(tx *gorm.DB) error {
 		var rows []pipelineRow
 		err := tx.Table("pipeline_configs").Select(pipelineColumns).Where("workspace_id = ? AND version = ?", workspace, version).Find(&rows).Error
-		if err == nil && len(rows) == 0 {
-			err = tenants.ErrNotFound
-		}
+		row, err := batchdb.First(rows, err, tenants.ErrNotFound)
 		if err != nil {
 			return err
 		}
-		config = rows[0].toPipelineConfig()
+		config = row.toPipelineConfig()
 		config.Version, config.SavedBy = expectedVersion+1, by
 		after := config.Fields()
 		after["restored_version"] = strconv.Itoa(version)

@@ -127,13 +127,11 @@ func providerKeyChanged(tx *gorm.DB, workspace tenants.WorkspaceID, key tenants.
 func lockProviderKey(tx *gorm.DB, workspace tenants.WorkspaceID, id uuid.UUID) (tenants.ProviderKey, error) {
 	var rows []providerKeyRow
 	err := tx.Raw("SELECT "+providerKeyColumns+" FROM provider_keys WHERE workspace_id = ? AND id = ? FOR UPDATE", workspace, id).Scan(&rows).Error
+	row, err := batchdb.First(rows, err, tenants.ErrNotFound)
 	if err != nil {
 		return tenants.ProviderKey{}, err
 	}
-	if len(rows) == 0 {
-		return tenants.ProviderKey{}, tenants.ErrNotFound
-	}
-	return rows[0].toProviderKey()
+	return row.toProviderKey()
 }
 
 func insertProviderKey(tx *gorm.DB, workspace tenants.WorkspaceID, key tenants.ProviderKey) error {

@@ -2,7 +2,6 @@ package tenantsdb
 
 import (
 	"context"
-	"fmt"
 
 	"gorm.io/gorm"
 
@@ -17,13 +16,8 @@ func (db Data) Retention(ctx context.Context, workspace tenants.WorkspaceID) (te
 	err := db.inTenant(ctx, workspace, func(tx *gorm.DB) error {
 		return tx.Raw("SELECT coalesce(retention_days, 0) FROM workspaces WHERE workspace_id = ?", workspace).Scan(&days).Error
 	})
-	if err == nil && len(days) == 0 {
-		err = tenants.ErrNotFound
-	}
-	if err != nil {
-		return tenants.Retention{}, fmt.Errorf("retention of workspace %s: %w", workspace, err)
-	}
-	return tenants.Retention{Days: days[0]}, nil
+	kept, err := batchdb.First(days, err, tenants.ErrNotFound)
+	return tenants.Retention{Days: kept}, batchdb.Wrapf(err, "retention of workspace %s", workspace)
 }
 
 // SetRetention sets for how long a workspace keeps its sessions. It returns

@@ -92,14 +92,7 @@ func (db SignOn) Domains(ctx context.Context, workspace tenants.WorkspaceID) ([]
 		return tx.Table("sign_on_domains").Select("domain, token, created_at, proven_at").
 			Where("workspace_id = ?", workspace).Order("domain").Find(&rows).Error
 	})
-	if err != nil {
-		return nil, fmt.Errorf("domains: %w", err)
-	}
-	domains := make([]tenants.Domain, len(rows))
-	for i, row := range rows {
-		domains[i] = tenants.Domain{Name: row.Domain, Token: row.Token, CreatedAt: row.CreatedAt, ProvenAt: moment(row.ProvenAt)}
-	}
-	return domains, nil
+	return each(rows, (*domainRow).toDomain), batchdb.Wrapf(err, "domains")
 }
 
 // ClaimDomain keeps a domain that is to be proven. One that is kept stays as it is.
@@ -179,4 +172,8 @@ type domainRow struct {
 	Token     string
 	CreatedAt time.Time
 	ProvenAt  *time.Time
+}
+
+func (r domainRow) toDomain() tenants.Domain {
+	return tenants.Domain{Name: r.Domain, Token: r.Token, CreatedAt: r.CreatedAt, ProvenAt: moment(r.ProvenAt)}
 }

@@ -84,10 +84,7 @@ func findMemberships(tx *gorm.DB, user uuid.UUID) ([]tenants.Membership, error) 
 		Joins("JOIN workspaces w ON w.workspace_id = m.workspace_id").
 		Joins("LEFT JOIN suspensions s ON s.workspace_id = m.workspace_id").
 		Where("m.user_id = ?", user).Order("m.created_at, m.workspace_id").Find(&rows).Error
-	if err != nil {
-		return nil, err
-	}
-	return each(rows, (*membershipRow).toMembership), nil
+	return each(rows, (*membershipRow).toMembership), err
 }
 
 // Members returns the people of a workspace, in the order in which they joined.
@@ -99,14 +96,7 @@ func (db Workspaces) Members(ctx context.Context, workspace tenants.WorkspaceID)
 			Joins("JOIN users u ON u.id = m.user_id").
 			Where("m.workspace_id = ?", workspace).Order("m.created_at, u.id").Find(&rows).Error
 	})
-	if err != nil {
-		return nil, fmt.Errorf("members of workspace %s: %w", workspace, err)
-	}
-	members := make([]tenants.Member, len(rows))
-	for i, row := range rows {
-		members[i] = tenants.Member{User: row.User.toUser(), Role: tenants.Role(row.Role), JoinedAt: row.JoinedAt, SeenAt: moment(row.SeenAt)}
-	}
-	return members, nil
+	return each(rows, (*memberRow).toMember), batchdb.Wrapf(err, "members of workspace %s", workspace)
 }
 
 // signUp works in a transaction of the new person.
@@ -203,6 +193,10 @@ type memberRow struct {
 	Role     string
 	JoinedAt time.Time
 	SeenAt   *time.Time
+}
+
+func (r memberRow) toMember() tenants.Member {
+	return tenants.Member{User: r.User.toUser(), Role: tenants.Role(r.Role), JoinedAt: r.JoinedAt, SeenAt: moment(r.SeenAt)}
 }
 
 // moment returns a time that may be NULL: the zero time then.

@@ -2,7 +2,6 @@ package tenantsdb
 
 import (
 	"context"
-	"fmt"
 
 	"github.com/google/uuid"
 	"gorm.io/gorm"
@@ -27,13 +26,8 @@ func (db Workspaces) WorkspaceName(ctx context.Context, workspace tenants.Worksp
 	err := db.inTenant(ctx, workspace, func(tx *gorm.DB) error {
 		return tx.Raw("SELECT name FROM workspaces WHERE workspace_id = ?", workspace).Scan(&names).Error
 	})
-	if err == nil && len(names) == 0 {
-		err = tenants.ErrNotFound
-	}
-	if err != nil {
-		return "", fmt.Errorf("name of workspace %s: %w", workspace, err)
-	}
-	return names[0], nil
+	name, err := batchdb.First(names, err, tenants.ErrNotFound)
+	return name, batchdb.Wrapf(err, "name of workspace %s", workspace)
 }
 
 // RenameWorkspace gives a workspace another name. It returns tenants.ErrNotFound.

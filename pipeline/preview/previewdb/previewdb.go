@@ -3,7 +3,6 @@ package previewdb
 
 import (
 	"context"
-	"fmt"
 	"time"
 
 	"gorm.io/gorm"
@@ -53,13 +52,8 @@ func (s *Store) Advice(ctx context.Context, workspace tenants.WorkspaceID) (prev
 	err := s.transactions.InTenant(ctx, workspace, func(tx *gorm.DB) error {
 		return tx.Raw(sqlAdvice, workspace).Scan(&rows).Error
 	})
-	if err == nil && len(rows) == 0 {
-		err = preview.ErrNoAdvice
-	}
-	if err != nil {
-		return preview.Advice{}, fmt.Errorf("advice about the trigger: %w", err)
-	}
-	return preview.Advice(rows[0]), nil
+	row, err := batchdb.First(rows, err, preview.ErrNoAdvice)
+	return preview.Advice(row), batchdb.Wrapf(err, "advice about the trigger")
 }
 
 // KeepAdvice keeps advice in place of that before. Advice for the same trigger stays

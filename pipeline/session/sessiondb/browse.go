@@ -217,13 +217,11 @@ func (s Browser) Projection(ctx context.Context, workspace tenants.WorkspaceID, 
 		packed, err = projectionsOf(tx, sqlNewest, workspace, lane)
 		return err
 	})
-	if err == nil && len(packed) == 0 {
-		err = session.ErrNotFound
-	}
+	newest, err := batchdb.First(packed, err, session.ErrNotFound)
 	if err != nil {
 		return session.Projection{}, fmt.Errorf("projection of lane %s: %w", lane, err)
 	}
-	projection, err := s.open(key, packed[0])
+	projection, err := s.open(key, newest)
 	return projection, batchdb.Wrapf(err, "projection of lane %s", lane)
 }
 

@@ -76,13 +76,8 @@ func (s *Store) Approved(ctx context.Context, workspace tenants.WorkspaceID) ([]
 // Pattern returns one pattern, or patterns.ErrNotFound.
 func (s *Store) Pattern(ctx context.Context, tenant tenants.Tenant, id uuid.UUID) (patterns.Pattern, error) {
 	found, err := s.read(ctx, tenant, sqlOne, tenant.Workspace(), id)
-	if err == nil && len(found) == 0 {
-		err = patterns.ErrNotFound
-	}
-	if err != nil {
-		return patterns.Pattern{}, fmt.Errorf("pattern %s: %w", id, err)
-	}
-	return found[0], nil
+	one, err := batchdb.First(found, err, patterns.ErrNotFound)
+	return one, batchdb.Wrapf(err, "pattern %s", id)
 }
 
 // List returns patterns, the newest first.
