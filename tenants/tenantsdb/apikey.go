@@ -199,7 +199,7 @@ func revokeAPIKey(tx *gorm.DB, workspace tenants.WorkspaceID, id uuid.UUID) erro
 
 //nolint:gosec // names of columns
 const apiKeyColumns = `workspace_id, id, name, prefix, suffix, scopes, pipeline, limits, no_store, created_by, created_at,
-	expires_at, revoked_at, last_used_at, old_until, person_id`
+	expires_at, revoked_at, last_used_at, old_until`
 
 // creatorColumn is the member who created a key.
 const creatorColumn = ", coalesce((SELECT u.email FROM users u WHERE u.id = api_keys.created_by), '') AS creator"
@@ -220,7 +220,6 @@ type apiKeyRow struct {
 	RevokedAt   *time.Time
 	LastUsedAt  *time.Time
 	OldUntil    *time.Time
-	PersonID    *uuid.UUID
 }
 
 func (r apiKeyRow) toAPIKey() (tenants.APIKey, error) {

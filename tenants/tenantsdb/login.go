@@ -166,7 +166,7 @@ func auditLogin(tx *gorm.DB, action tenants.Action, login tenants.Login) error {
 func findLogin(tx *gorm.DB, user, id uuid.UUID) ([]principalRow, error) {
 	var rows []principalRow
 	err := tx.Table("logins l").
-		Select(`l.id, l.user_id, l.workspace_id, l.sign_on_workspace, l.user_agent, l.created_at, l.last_seen_at, l.expires_at, l.revoked_at, m.role,
+		Select(`l.id, l.user_id, l.workspace_id, l.sign_on_workspace, l.user_agent, l.created_at, l.last_seen_at, l.expires_at, m.role,
 			u.email, u.created_at AS user_created_at, u.verified_at, w.name AS workspace_name, w.created_at AS workspace_created_at,
 			o.user_id IS NOT NULL AS operator, s.since AS suspended_since, coalesce(s.reason, '') AS suspended_reason,
 			m.role IS NOT NULL AND (m.seen_at IS NULL OR m.seen_at < now() - interval '5 minutes') AS unseen`).
@@ -180,7 +180,7 @@ func findLogin(tx *gorm.DB, user, id uuid.UUID) ([]principalRow, error) {
 	return rows, err
 }
 
-const loginColumns = "id, user_id, workspace_id, sign_on_workspace, user_agent, created_at, last_seen_at, expires_at, revoked_at"
+const loginColumns = "id, user_id, workspace_id, sign_on_workspace, user_agent, created_at, last_seen_at, expires_at"
 
 type loginRow struct {
 	ID          uuid.UUID
@@ -193,13 +193,12 @@ type loginRow struct {
 	CreatedAt  time.Time
 	LastSeenAt time.Time
 	ExpiresAt  time.Time
-	RevokedAt  *time.Time
 }
 
 func (r loginRow) toLogin() tenants.Login {
 	return tenants.Login{
 		ID: r.ID, UserID: r.UserID, Workspace: r.WorkspaceID, SignOn: r.SignOnWorkspace, UserAgent: r.UserAgent,
-		CreatedAt: r.CreatedAt, SeenAt: r.LastSeenAt, ExpiresAt: r.ExpiresAt, RevokedAt: r.RevokedAt,
+		CreatedAt: r.CreatedAt, SeenAt: r.LastSeenAt, ExpiresAt: r.ExpiresAt,
 	}
 }
 

@@ -89,7 +89,7 @@ func (db SignOn) ResealSignOn(ctx context.Context, workspace tenants.WorkspaceID
 func (db SignOn) Domains(ctx context.Context, workspace tenants.WorkspaceID) ([]tenants.Domain, error) {
 	var rows []domainRow
 	err := db.inTenant(ctx, workspace, func(tx *gorm.DB) error {
-		return tx.Table("sign_on_domains").Select("domain, token, created_at, proven_at").
+		return tx.Table("sign_on_domains").Select("domain, token, proven_at").
 			Where("workspace_id = ?", workspace).Order("domain").Find(&rows).Error
 	})
 	return each(rows, (*domainRow).toDomain), batchdb.Wrapf(err, "domains")
@@ -168,12 +168,11 @@ type signOnRow struct {
 }
 
 type domainRow struct {
-	Domain    string
-	Token     string
-	CreatedAt time.Time
-	ProvenAt  *time.Time
+	Domain   string
+	Token    string
+	ProvenAt *time.Time
 }
 
 func (r domainRow) toDomain() tenants.Domain {
-	return tenants.Domain{Name: r.Domain, Token: r.Token, CreatedAt: r.CreatedAt, ProvenAt: moment(r.ProvenAt)}
+	return tenants.Domain{Name: r.Domain, Token: r.Token, ProvenAt: moment(r.ProvenAt)}
 }

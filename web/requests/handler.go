@@ -15,10 +15,8 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"palimpsest/pipeline/archive"
-	"palimpsest/pipeline/conversation"
 	"palimpsest/pipeline/session"
 	"palimpsest/pipeline/tokens"
-	"palimpsest/pipeline/wire"
 	"palimpsest/tenants"
 	"palimpsest/web/columns"
 	"palimpsest/web/layout"
@@ -44,7 +42,6 @@ type Deps struct {
 	Keys         *archive.Keys // nil: what providers said cannot be read
 	Archive      archive.Reader
 	Audit        tenants.AuditLog
-	Codecs       map[conversation.Format]wire.Codec
 
 	Resending
 

@@ -46,7 +46,6 @@ type Model struct {
 
 // Link is a view of the list.
 type Link struct {
-	ID      uuid.UUID
 	Name    string
 	Path    string   // the list narrowed to it
 	Words   []string // the filters
@@ -81,7 +80,7 @@ func (l List) Model(c echo.Context, who tenants.Principal) Model {
 	}
 	for _, view := range saved {
 		link := Link{
-			ID: view.ID, Name: view.Name, Path: l.Path + "?" + view.Query, Current: view.Query == present.Encode(),
+			Name: view.Name, Path: l.Path + "?" + view.Query, Current: view.Query == present.Encode(),
 			Delete: at(l.Path+"/views/"+view.ID.String()+"/delete", present),
 		}
 		if asked, err := url.ParseQuery(view.Query); err != nil {
