@@ -31,6 +31,7 @@ func layers() []layer {
 		{"web/webtest", []string{"api/...", "web/...", "tenants/...", "billing", "pipeline/...", "migrations/dbtest"}},
 		{"web/...", []string{"tenants", "billing", "pipeline/...", "static", "web/..."}},
 
+		{"billing/billingdb", []string{"tenants", "tenants/tenantsdb", "billing", "pipeline/batchdb"}},
 		{"billing/...", []string{"tenants", "tenants/tenantsdb", "billing/..."}},
 		{"tenants/redaction", nil},
 		{"tenants/tenantsdb", []string{"tenants", "tenants/redaction", "pipeline/batchdb"}}, // nothing that looks like a secret is kept of comments

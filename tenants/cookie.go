@@ -4,6 +4,7 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"time"
 )
 
 // Names of the cookie that holds a login's token. A "__Host-" cookie is Secure
@@ -34,125 +35,83 @@ func NewCookies(publicURL string) Cookies {
 }
 
 // Set puts a login's token into the browser.
-func (c Cookies) Set(w http.ResponseWriter, token string) {
-	cookie := c.cookie(token) //nolint:gosec // not Secure on loopback http only
-	cookie.MaxAge = int(LoginAge.Seconds())
-	http.SetCookie(w, cookie)
-}
+func (c Cookies) Set(w http.ResponseWriter, token string) { c.put(w, "", token, LoginAge) }
 
 // Clear takes it out again.
-func (c Cookies) Clear(w http.ResponseWriter) {
-	cookie := c.cookie("") //nolint:gosec // not Secure on loopback http only
-	cookie.MaxAge = -1
-	http.SetCookie(w, cookie)
-}
+func (c Cookies) Clear(w http.ResponseWriter) { c.remove(w, "") }
 
 // Token returns the token that a request brings; empty if absent.
-func (c Cookies) Token(request *http.Request) string {
-	cookie, err := request.Cookie(c.name())
-	if err != nil {
-		return ""
-	}
-	return cookie.Value
-}
+func (c Cookies) Token(request *http.Request) string { return c.value(request, "") }
 
 // SetLink puts the secret of a link that was opened into the browser, so that it does
 // not stand in the address of the page that uses it.
 func (c Cookies) SetLink(w http.ResponseWriter, secret string) {
-	cookie := c.link(secret) //nolint:gosec // not Secure on loopback http only
-	cookie.MaxAge = int(ResetAge.Seconds())
-	http.SetCookie(w, cookie)
+	c.put(w, linkSuffix, secret, ResetAge)
 }
 
 // ClearLink takes it out again.
-func (c Cookies) ClearLink(w http.ResponseWriter) {
-	cookie := c.link("") //nolint:gosec // not Secure on loopback http only
-	cookie.MaxAge = -1
-	http.SetCookie(w, cookie)
-}
+func (c Cookies) ClearLink(w http.ResponseWriter) { c.remove(w, linkSuffix) }
 
 // Link returns the secret of the link that was opened; empty if none was.
-func (c Cookies) Link(request *http.Request) string {
-	cookie, err := request.Cookie(c.name() + linkSuffix)
-	if err != nil {
-		return ""
-	}
-	return cookie.Value
-}
+func (c Cookies) Link(request *http.Request) string { return c.value(request, linkSuffix) }
 
 // SetPending puts the token of a log-in that waits for its code into the browser.
 func (c Cookies) SetPending(w http.ResponseWriter, pending string) {
-	cookie := c.cookie(pending) //nolint:gosec // not Secure on loopback http only
-	cookie.Name, cookie.MaxAge = cookie.Name+pendingSuffix, int(PendingAge.Seconds())
-	http.SetCookie(w, cookie)
+	c.put(w, pendingSuffix, pending, PendingAge)
 }
 
 // ClearPending takes it out again.
-func (c Cookies) ClearPending(w http.ResponseWriter) {
-	cookie := c.cookie("") //nolint:gosec // not Secure on loopback http only
-	cookie.Name, cookie.MaxAge = cookie.Name+pendingSuffix, -1
-	http.SetCookie(w, cookie)
-}
+func (c Cookies) ClearPending(w http.ResponseWriter) { c.remove(w, pendingSuffix) }
 
 // Pending returns the token of the log-in that waits for its code; empty if none does.
-func (c Cookies) Pending(request *http.Request) string {
-	cookie, err := request.Cookie(c.name() + pendingSuffix)
-	if err != nil {
-		return ""
-	}
-	return cookie.Value
-}
+func (c Cookies) Pending(request *http.Request) string { return c.value(request, pendingSuffix) }
 
 // SetSignOn puts what a single sign-on that is under way must come back with into the
 // browser.
 func (c Cookies) SetSignOn(w http.ResponseWriter, begun string) {
-	cookie := c.cookie(begun) //nolint:gosec // not Secure on loopback http only
-	cookie.Name, cookie.MaxAge = cookie.Name+signOnSuffix, int(SignOnAge.Seconds())
-	http.SetCookie(w, cookie)
+	c.put(w, signOnSuffix, begun, SignOnAge)
 }
 
 // TakeSignOn returns it and takes it out again: it is good once.
 func (c Cookies) TakeSignOn(w http.ResponseWriter, request *http.Request) string {
-	name := c.name() + signOnSuffix
-	sent, err := request.Cookie(name)
-	if err != nil {
-		return ""
+	begun := c.value(request, signOnSuffix)
+	if begun != "" {
+		c.remove(w, signOnSuffix)
 	}
-	cookie := c.cookie("") //nolint:gosec // not Secure on loopback http only
-	cookie.Name, cookie.MaxAge = name, -1
-	http.SetCookie(w, cookie)
-	return sent.Value
+	return begun
 }
 
 // SetPasskey puts what a passkey is asked into the browser, which alone may answer it.
 func (c Cookies) SetPasskey(w http.ResponseWriter, asked string) {
-	cookie := c.cookie(asked) //nolint:gosec // not Secure on loopback http only
-	cookie.Name, cookie.MaxAge = cookie.Name+passkeySuffix, int(PasskeyAge.Seconds())
-	http.SetCookie(w, cookie)
+	c.put(w, passkeySuffix, asked, PasskeyAge)
 }
 
 // Passkey returns it; empty if nothing is asked.
-func (c Cookies) Passkey(request *http.Request) string {
-	cookie, err := request.Cookie(c.name() + passkeySuffix)
+func (c Cookies) Passkey(request *http.Request) string { return c.value(request, passkeySuffix) }
+
+// TakePasskey returns it and takes it out again: it is good once.
+func (c Cookies) TakePasskey(w http.ResponseWriter, request *http.Request) string {
+	c.remove(w, passkeySuffix)
+	return c.Passkey(request)
+}
+
+func (c Cookies) put(w http.ResponseWriter, suffix, value string, age time.Duration) {
+	//nolint:gosec // not Secure on loopback http only
+	http.SetCookie(w, &http.Cookie{
+		Name: c.name() + suffix, Value: value, Path: "/", MaxAge: int(age.Seconds()),
+		HttpOnly: true, Secure: c.secure, SameSite: http.SameSiteLaxMode,
+	})
+}
+
+// remove has the browser forget a cookie: its age is less than 0.
+func (c Cookies) remove(w http.ResponseWriter, suffix string) { c.put(w, suffix, "", -time.Second) }
+
+func (c Cookies) value(request *http.Request, suffix string) string {
+	cookie, err := request.Cookie(c.name() + suffix)
 	if err != nil {
 		return ""
 	}
 	return cookie.Value
-}
-
-// TakePasskey returns it and takes it out again: it is good once.
-func (c Cookies) TakePasskey(w http.ResponseWriter, request *http.Request) string {
-	asked := c.Passkey(request)
-	cookie := c.cookie("") //nolint:gosec // not Secure on loopback http only
-	cookie.Name, cookie.MaxAge = cookie.Name+passkeySuffix, -1
-	http.SetCookie(w, cookie)
-	return asked
-}
-
-func (c Cookies) link(secret string) *http.Cookie {
-	cookie := c.cookie(secret) //nolint:gosec // not Secure on loopback http only
-	cookie.Name += linkSuffix
-	return cookie
 }
 
 func (c Cookies) name() string {
@@ -160,9 +119,4 @@ func (c Cookies) name() string {
 		return secureCookie
 	}
 	return loopbackCookie
-}
-
-func (c Cookies) cookie(value string) *http.Cookie {
-	//nolint:gosec // not Secure on loopback http only
-	return &http.Cookie{Name: c.name(), Value: value, Path: "/", HttpOnly: true, Secure: c.secure, SameSite: http.SameSiteLaxMode}
 }

@@ -73,10 +73,9 @@ func (s SignOn) Fields() Fields {
 
 // Domain is a domain of addresses that a workspace says is its own.
 type Domain struct {
-	Name      string // lower case
-	Token     string
-	CreatedAt time.Time
-	ProvenAt  time.Time // zero: not yet, and it counts for nothing
+	Name     string // lower case
+	Token    string
+	ProvenAt time.Time // zero: not yet, and it counts for nothing
 }
 
 // Record returns the TXT record that proves the domain.

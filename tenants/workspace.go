@@ -78,7 +78,6 @@ type Login struct {
 	CreatedAt time.Time
 	SeenAt    time.Time // when it was last used, to some minutes
 	ExpiresAt time.Time
-	RevokedAt *time.Time
 }
 
 // Principal is who is behind a request to the dashboard or the product API: a

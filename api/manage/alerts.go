@@ -52,8 +52,8 @@ func (n newAlerts) apply(settings tenants.AlertSettings) tenants.AlertSettings {
 	if n.QuietTo != nil {
 		settings.QuietTo = tenants.ParseClockTime(*n.QuietTo)
 	}
-	given(&settings.TimeZone, n.TimeZone)
-	given(&settings.ErrorPercent, n.ErrorPercent)
+	set(&settings.TimeZone, n.TimeZone)
+	set(&settings.ErrorPercent, n.ErrorPercent)
 	return settings
 }
 
@@ -148,10 +148,8 @@ func (h alertHandler) alertsOf(ctx context.Context, workspace tenants.WorkspaceI
 	}
 	for i, channel := range channels {
 		alerts.Channels[i] = alertChannelJSON{
-			ID: channel.ID, Kind: channel.Kind, Name: channel.Name, Host: channel.Place, Rules: channel.Rules, Disabled: channel.Disabled, CreatedAt: channel.CreatedAt,
-		}
-		if channel.User != uuid.Nil {
-			alerts.Channels[i].User = &channel.User
+			ID: channel.ID, Kind: channel.Kind, Name: channel.Name, Host: channel.Place, User: nullable(channel.User), Rules: channel.Rules,
+			Disabled: channel.Disabled, CreatedAt: channel.CreatedAt,
 		}
 	}
 	return alerts, nil

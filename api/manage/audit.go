@@ -66,18 +66,12 @@ type actorJSON struct {
 	Name   string     `json:"name"`
 }
 
-func auditOf(entry *tenants.AuditEntry) auditJSON {
-	out := auditJSON{
+func auditOf(entry tenants.AuditEntry) auditJSON {
+	return auditJSON{
 		ID: entry.ID, At: entry.At, Action: entry.Action, Target: entry.Target, Before: entry.Before, After: entry.After,
-		Actor: actorJSON{Name: entry.Actor.Name}, Address: entry.Actor.From,
+		Actor:   actorJSON{User: nullable(entry.Actor.User), APIKey: nullable(entry.Actor.APIKey), Name: entry.Actor.Name},
+		Address: entry.Actor.From,
 	}
-	if entry.Actor.User != uuid.Nil {
-		out.Actor.User = &entry.Actor.User
-	}
-	if entry.Actor.APIKey != uuid.Nil {
-		out.Actor.APIKey = &entry.Actor.APIKey
-	}
-	return out
 }
 
 func (h auditHandler) listAudit(c echo.Context, who caller) error {
@@ -101,11 +95,7 @@ func (h auditHandler) listAudit(c echo.Context, who caller) error {
 		return err
 	}
 	found, next := firstOf(found, limit, func(e *tenants.AuditEntry) uuid.UUID { return e.ID })
-	data := make([]auditJSON, len(found))
-	for i := range found {
-		data[i] = auditOf(&found[i])
-	}
-	return answerPage(c, data, next)
+	return answerPage(c, each(found, auditOf), next)
 }
 
 // auditFilter reads which entries the query asks for.

@@ -46,6 +46,31 @@ func answerPage[T any](c echo.Context, data []T, next string) error {
 	return c.JSON(http.StatusOK, answer)
 }
 
+// each returns what of makes of each element of a list.
+func each[T, R any](list []T, of func(T) R) []R {
+	made := make([]R, len(list))
+	for i, element := range list {
+		made[i] = of(element)
+	}
+	return made
+}
+
+// nullable returns an id as JSON has it: null if it is zero.
+func nullable(id uuid.UUID) *uuid.UUID {
+	if id == uuid.Nil {
+		return nil
+	}
+	return &id
+}
+
+// done answers that a change is made, unless err says that it is not.
+func done(c echo.Context, err error) error {
+	if err != nil {
+		return err
+	}
+	return c.NoContent(http.StatusNoContent)
+}
+
 // readJSON reads a request's body strictly: one JSON object without members that
 // into does not have, and without a member twice.
 func readJSON[T any](c echo.Context) (T, error) {
@@ -139,6 +164,17 @@ func pathID(c echo.Context) (uuid.UUID, error) {
 		return uuid.Nil, tenants.ErrNotFound
 	}
 	return id, nil
+}
+
+// withID wraps a handler of what the id in the path names.
+func withID(handle func(c echo.Context, who caller, id uuid.UUID) error) func(c echo.Context, who caller) error {
+	return func(c echo.Context, who caller) error {
+		id, err := pathID(c)
+		if err != nil {
+			return err
+		}
+		return handle(c, who, id)
+	}
 }
 
 // pathWorkspace is pathID where the path names a workspace.

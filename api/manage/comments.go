@@ -36,13 +36,12 @@ type commentJSON struct {
 	CreatedAt time.Time  `json:"created_at"`
 }
 
-func commentOf(comment *tenants.Comment) commentJSON {
-	answer := commentJSON{ID: comment.ID, Session: comment.Session, Name: comment.Name, Text: comment.Text, CreatedAt: comment.At}
+func commentOf(comment tenants.Comment) commentJSON {
+	answer := commentJSON{
+		ID: comment.ID, Session: comment.Session, Author: nullable(comment.Author), Name: comment.Name, Text: comment.Text, CreatedAt: comment.At,
+	}
 	if comment.HasMessage() {
 		answer.Lane, answer.Message = &comment.Lane, &comment.Message
-	}
-	if comment.Author != uuid.Nil {
-		answer.Author = &comment.Author
 	}
 	return answer
 }
@@ -60,11 +59,7 @@ func (h commentHandler) listComments(c echo.Context, who caller) error {
 	if err != nil {
 		return err
 	}
-	data := make([]commentJSON, len(found))
-	for i := range found {
-		data[i] = commentOf(&found[i])
-	}
-	return answerPage(c, data, "")
+	return answerPage(c, each(found, commentOf), "")
 }
 
 // newComment is what a request says of a comment.
@@ -101,7 +96,7 @@ func (h commentHandler) createComment(c echo.Context, who caller) error {
 	if err != nil {
 		return err
 	}
-	return c.JSON(http.StatusCreated, commentOf(&added))
+	return c.JSON(http.StatusCreated, commentOf(added))
 }
 
 func (h commentHandler) deleteComment(c echo.Context, who caller) error {
@@ -113,30 +108,12 @@ func (h commentHandler) deleteComment(c echo.Context, who caller) error {
 	if err != nil {
 		return err
 	}
-	if err := h.comments.DeleteComment(c.Request().Context(), who.workspace, detail.ID, id, who.person(), who.may); err != nil {
-		return err
-	}
-	return c.NoContent(http.StatusNoContent)
+	return done(c, h.comments.DeleteComment(c.Request().Context(), who.workspace, detail.ID, id, who.person(), who.may))
 }
 
 // comments writes all comments of the workspace.
 func (e everything) comments(ctx context.Context) error {
-	return e.lines("comments.ndjson", func(write func(line any) error) error {
-		after := uuid.Nil
-		for {
-			found, err := e.config.Comments.EveryComment(ctx, e.workspace, after, exportPage)
-			if err != nil {
-				return err
-			}
-			for i := range found {
-				after = found[i].ID
-				if err := write(commentOf(&found[i])); err != nil {
-					return err
-				}
-			}
-			if len(found) < exportPage {
-				return nil
-			}
-		}
+	return listed(e, "comments.ndjson", commentOf, func(last tenants.Comment) ([]tenants.Comment, error) {
+		return e.config.Comments.EveryComment(ctx, e.workspace, last.ID, exportPage)
 	})
 }

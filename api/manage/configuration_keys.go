@@ -142,11 +142,7 @@ func (i *configImport) keyFrom(item configMember, members []configMember, before
 
 // joined writes scopes as ParseScopes reads them.
 func joined(scopes []tenants.Scope) string {
-	names := make([]string, len(scopes))
-	for i, scope := range scopes {
-		names[i] = string(scope)
-	}
-	return strings.Join(names, ",")
+	return strings.Join(each(scopes, func(scope tenants.Scope) string { return string(scope) }), ",")
 }
 
 func sameScopes(a, b []tenants.Scope) bool {
@@ -242,9 +238,5 @@ func at(baseURL string) string {
 }
 
 func headersOf(key tenants.ProviderKey) string {
-	lines := make([]string, len(key.Headers))
-	for i, header := range key.Headers {
-		lines[i] = header.Name + ": " + header.Value
-	}
-	return strings.Join(lines, ", ")
+	return strings.Join(each(key.Headers, func(header tenants.Header) string { return header.Name + ": " + header.Value }), ", ")
 }

@@ -108,10 +108,6 @@ func (e everything) about(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	invited := make([]invitationJSON, len(pending))
-	for i, invitation := range pending {
-		invited[i] = invitationOf(invitation, "")
-	}
 	signOn, err := signOnHandler{e.config.SignOn}.signOnOf(ctx, e.workspace)
 	if err != nil {
 		return err
@@ -129,7 +125,7 @@ func (e everything) about(ctx context.Context) error {
 		Invitations []invitationJSON    `json:"invitations"`
 		SignOn      signOnJSON          `json:"sign_on"`
 		Alerts      alertsJSON          `json:"alerts"`
-	}{e.workspace, name, settingsOf(settings), retentionJSON{Days: retention.Days}, people, invited, signOn, alerts})
+	}{e.workspace, name, settingsOf(settings), retentionJSON{Days: retention.Days}, people, each(pending, pendingOf), signOn, alerts})
 }
 
 // exportedMember is a member as an export has them.
@@ -162,22 +158,14 @@ func (e everything) keys(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	apiKeys := make([]keyJSON, len(keys))
-	for i, key := range keys {
-		apiKeys[i] = keyOf(key)
-	}
-	if err := e.bundle.JSON("api_keys.json", apiKeys); err != nil {
+	if err := e.bundle.JSON("api_keys.json", each(keys, keyOf)); err != nil {
 		return err
 	}
 	stored, err := e.config.ProviderKeys.ProviderKeys(ctx, e.workspace)
 	if err != nil {
 		return err
 	}
-	providerKeys := make([]providerKeyJSON, len(stored))
-	for i, key := range stored {
-		providerKeys[i] = providerKeyOf(key)
-	}
-	return e.bundle.JSON("provider_keys.json", providerKeys)
+	return e.bundle.JSON("provider_keys.json", each(stored, providerKeyOf))
 }
 
 // pipeline writes every saved version of the pipeline, the newest first.
@@ -204,27 +192,13 @@ func (e everything) pipeline(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return e.bundle.JSON("model_windows.json", windowsOf(windows))
+	return e.bundle.JSON("model_windows.json", each(windows, modelWindowOf))
 }
 
 func (e everything) patterns(ctx context.Context) error {
-	return e.lines("patterns.ndjson", func(write func(line any) error) error {
-		filter := patterns.Filter{Limit: exportPage}
-		for {
-			found, err := e.config.Patterns.List(ctx, e.workspace, filter)
-			if err != nil {
-				return err
-			}
-			for i := range found {
-				if err := write(patternOf(&found[i])); err != nil {
-					return err
-				}
-			}
-			if len(found) < exportPage {
-				return nil
-			}
-			filter.After = found[len(found)-1].ID
-		}
+	line := func(pattern patterns.Pattern) patternJSON { return patternOf(&pattern) }
+	return listed(e, "patterns.ndjson", line, func(last patterns.Pattern) ([]patterns.Pattern, error) {
+		return e.config.Patterns.List(ctx, e.workspace, patterns.Filter{After: last.ID, Limit: exportPage})
 	})
 }
 
@@ -240,30 +214,16 @@ type exportedView struct {
 
 // views writes the saved views of everybody.
 func (e everything) views(ctx context.Context) error {
-	return e.lines("views.ndjson", func(write func(line any) error) error {
-		after := uuid.Nil
-		for {
-			found, err := e.config.Views.EveryView(ctx, e.workspace, after, exportPage)
-			if err != nil {
-				return err
-			}
-			for _, view := range found {
-				after = view.ID
-				if err := write(exportedView(view)); err != nil {
-					return err
-				}
-			}
-			if len(found) < exportPage {
-				return nil
-			}
-		}
+	line := func(view tenants.View) exportedView { return exportedView(view) }
+	return listed(e, "views.ndjson", line, func(last tenants.View) ([]tenants.View, error) {
+		return e.config.Views.EveryView(ctx, e.workspace, last.ID, exportPage)
 	})
 }
 
 func (e everything) audit(ctx context.Context) error {
 	return e.lines("audit.ndjson", func(write func(line any) error) error {
 		return auditHandler{audit: e.config.Audit}.auditPages(e.workspace, tenants.AuditFilter{}).Each(ctx, func(entry *tenants.AuditEntry) error {
-			return write(auditOf(entry))
+			return write(auditOf(*entry))
 		})
 	})
 }
@@ -321,6 +281,28 @@ func (e everything) session(ctx context.Context, id uuid.UUID) error {
 	}
 	return e.bundle.SessionFile(id, func(w io.Writer) error {
 		return e.exportLines(ctx, w, []export.Session{e.exported(e.workspace, detail)})
+	})
+}
+
+// listed adds a file with a line for each element of a list. next returns the page after an
+// element; the zero value is before the first.
+func listed[T, L any](e everything, name string, line func(T) L, next func(last T) ([]T, error)) error {
+	return e.lines(name, func(write func(line any) error) error {
+		var last T
+		for {
+			found, err := next(last)
+			if err != nil {
+				return err
+			}
+			for _, last = range found {
+				if err := write(line(last)); err != nil {
+					return err
+				}
+			}
+			if len(found) < exportPage {
+				return nil
+			}
+		}
 	})
 }
 

@@ -81,7 +81,8 @@ func (c limitsChange) apply(limits tenants.Limits) (tenants.Limits, error) {
 // list returns a list as JSON has it: empty, and not null, where there is nothing.
 func list(values []string) []string { return append([]string{}, values...) }
 
-func set[T any](to *T, from *T) {
+// set sets what a request gives; what it leaves out stays.
+func set[T any](to, from *T) {
 	if from != nil {
 		*to = *from
 	}

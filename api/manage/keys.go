@@ -54,11 +54,7 @@ func (h keyHandler) listKeys(c echo.Context, who caller) error {
 	if err != nil {
 		return err
 	}
-	data := make([]keyJSON, len(keys))
-	for i, key := range keys {
-		data[i] = keyOf(key)
-	}
-	return answerPage(c, data, "")
+	return answerPage(c, each(keys, keyOf), "")
 }
 
 // newKey is what a request for an API key says of it.
@@ -98,8 +94,5 @@ func (h keyHandler) revokeKey(c echo.Context, who caller) error {
 	if err != nil {
 		return err
 	}
-	if err := h.keys.RevokeAPIKey(c.Request().Context(), who.workspace, key.ID); err != nil {
-		return err
-	}
-	return c.NoContent(http.StatusNoContent)
+	return done(c, h.keys.RevokeAPIKey(c.Request().Context(), who.workspace, key.ID))
 }

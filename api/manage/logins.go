@@ -51,10 +51,7 @@ func (h accountHandler) endLogin(c echo.Context, who tenants.Principal) error {
 	if err != nil {
 		return err
 	}
-	if err := h.identity.EndLogin(c.Request().Context(), who.User.ID, id); err != nil {
-		return err
-	}
-	return c.NoContent(http.StatusNoContent)
+	return done(c, h.identity.EndLogin(c.Request().Context(), who.User.ID, id))
 }
 
 // endLogins ends all logins, that of the request too.
@@ -74,10 +71,7 @@ func (h accountHandler) putPassword(c echo.Context, who tenants.Principal) error
 	if err != nil {
 		return err
 	}
-	if err := h.identity.ChangePassword(c.Request().Context(), who, asked.Current, asked.Password); err != nil {
-		return err
-	}
-	return c.NoContent(http.StatusNoContent)
+	return done(c, h.identity.ChangePassword(c.Request().Context(), who, asked.Current, asked.Password))
 }
 
 // putEmail has a link sent; the address changes once that is opened.
@@ -120,10 +114,7 @@ func (h accountHandler) confirmReset(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := h.identity.ResetPassword(fromPlace(c), asked.Token, asked.Password); err != nil {
-		return err
-	}
-	return c.NoContent(http.StatusNoContent)
+	return done(c, h.identity.ResetPassword(fromPlace(c), asked.Token, asked.Password))
 }
 
 // confirmEmail proves an address with the secret of a link.

@@ -19,14 +19,14 @@ type memberHandler struct {
 func (h memberHandler) register(group *echo.Group, d *door) {
 	group.GET("/members", d.as(tenants.ManageMembers, h.listMembers))
 	group.POST("/members", d.as(tenants.ManageMembers, h.invite))
-	group.PATCH("/members/:id", d.as(tenants.ManageMembers, h.changeMember))
-	group.DELETE("/members/:id", d.as(tenants.ManageMembers, h.removeMember))
+	group.PATCH("/members/:id", d.as(tenants.ManageMembers, withID(h.changeMember)))
+	group.DELETE("/members/:id", d.as(tenants.ManageMembers, withID(h.removeMember)))
 
 	group.GET("/invitations", d.as(tenants.ManageMembers, h.listInvitations))
 	group.POST("/invitations", d.as(tenants.ManageMembers, h.invite))
 	group.POST("/invitations/accept", d.asPerson(h.acceptInvitation))
-	group.POST("/invitations/:id/resend", d.as(tenants.ManageMembers, h.resendInvitation))
-	group.DELETE("/invitations/:id", d.as(tenants.ManageMembers, h.revokeInvitation))
+	group.POST("/invitations/:id/resend", d.as(tenants.ManageMembers, withID(h.resendInvitation)))
+	group.DELETE("/invitations/:id", d.as(tenants.ManageMembers, withID(h.revokeInvitation)))
 }
 
 type memberJSON struct {
@@ -55,6 +55,9 @@ func invitationOf(invitation tenants.Invitation, link string) invitationJSON {
 	}
 }
 
+// pendingOf is invitationOf without the link, which is known only to who was sent it.
+func pendingOf(invitation tenants.Invitation) invitationJSON { return invitationOf(invitation, "") }
+
 func (h memberHandler) listMembers(c echo.Context, who caller) error {
 	members, err := h.members.Members(c.Request().Context(), who.workspace)
 	if err != nil {
@@ -70,36 +73,22 @@ func (h memberHandler) listMembers(c echo.Context, who caller) error {
 	return answerPage(c, data, "")
 }
 
-func (h memberHandler) changeMember(c echo.Context, who caller) error {
-	id, err := pathID(c)
-	if err != nil {
-		return err
-	}
+func (h memberHandler) changeMember(c echo.Context, who caller, id uuid.UUID) error {
 	asked, err := readJSON[struct {
 		Role tenants.Role `json:"role"`
 	}](c)
 	if err != nil {
 		return err
 	}
-	if err := h.members.ChangeRole(c.Request().Context(), who.workspace, id, asked.Role); err != nil {
-		return err
-	}
-	return c.NoContent(http.StatusNoContent)
+	return done(c, h.members.ChangeRole(c.Request().Context(), who.workspace, id, asked.Role))
 }
 
-func (h memberHandler) removeMember(c echo.Context, who caller) error {
-	id, err := pathID(c)
-	if err != nil {
-		return err
-	}
+func (h memberHandler) removeMember(c echo.Context, who caller, id uuid.UUID) error {
 	revoke, err := revokesKeys(c)
 	if err != nil {
 		return err
 	}
-	if err := h.members.RemoveMember(c.Request().Context(), who.workspace, id, revoke); err != nil {
-		return err
-	}
-	return c.NoContent(http.StatusNoContent)
+	return done(c, h.members.RemoveMember(c.Request().Context(), who.workspace, id, revoke))
 }
 
 func (h memberHandler) listInvitations(c echo.Context, who caller) error {
@@ -107,11 +96,7 @@ func (h memberHandler) listInvitations(c echo.Context, who caller) error {
 	if err != nil {
 		return err
 	}
-	data := make([]invitationJSON, len(pending))
-	for i, invitation := range pending {
-		data[i] = invitationOf(invitation, "")
-	}
-	return answerPage(c, data, "")
+	return answerPage(c, each(pending, pendingOf), "")
 }
 
 // invite invites one person. Nobody becomes a member without accepting, so that this
@@ -131,11 +116,7 @@ func (h memberHandler) invite(c echo.Context, who caller) error {
 	return answerInvited(c, http.StatusCreated, invited[0])
 }
 
-func (h memberHandler) resendInvitation(c echo.Context, who caller) error {
-	id, err := pathID(c)
-	if err != nil {
-		return err
-	}
+func (h memberHandler) resendInvitation(c echo.Context, who caller, id uuid.UUID) error {
 	invited, err := h.invitations.Resend(c.Request().Context(), who.workspace, id)
 	if err != nil {
 		return err
@@ -143,15 +124,8 @@ func (h memberHandler) resendInvitation(c echo.Context, who caller) error {
 	return answerInvited(c, http.StatusOK, invited)
 }
 
-func (h memberHandler) revokeInvitation(c echo.Context, who caller) error {
-	id, err := pathID(c)
-	if err != nil {
-		return err
-	}
-	if err := h.invitations.Revoke(c.Request().Context(), who.workspace, id); err != nil {
-		return err
-	}
-	return c.NoContent(http.StatusNoContent)
+func (h memberHandler) revokeInvitation(c echo.Context, who caller, id uuid.UUID) error {
+	return done(c, h.invitations.Revoke(c.Request().Context(), who.workspace, id))
 }
 
 func (h memberHandler) acceptInvitation(c echo.Context, who caller) error {
@@ -161,10 +135,7 @@ func (h memberHandler) acceptInvitation(c echo.Context, who caller) error {
 	if err != nil {
 		return err
 	}
-	if err := h.invitations.Accept(c.Request().Context(), asked.Token, who.principal); err != nil {
-		return err
-	}
-	return c.NoContent(http.StatusNoContent)
+	return done(c, h.invitations.Accept(c.Request().Context(), asked.Token, who.principal))
 }
 
 // answerInvited answers with an invitation and its link, which nobody can read again.

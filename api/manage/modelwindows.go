@@ -33,19 +33,7 @@ type modelWindowJSON struct {
 }
 
 func modelWindowOf(window tenants.ModelWindow) modelWindowJSON {
-	out := modelWindowJSON{Model: window.Model, Tokens: window.Tokens, Source: window.Source, SetAt: window.SetAt}
-	if window.SetBy != uuid.Nil {
-		out.SetBy = &window.SetBy
-	}
-	return out
-}
-
-func windowsOf(windows []tenants.ModelWindow) []modelWindowJSON {
-	data := make([]modelWindowJSON, len(windows))
-	for i, window := range windows {
-		data[i] = modelWindowOf(window)
-	}
-	return data
+	return modelWindowJSON{Model: window.Model, Tokens: window.Tokens, Source: window.Source, SetBy: nullable(window.SetBy), SetAt: window.SetAt}
 }
 
 func (h windowHandler) listModelWindows(c echo.Context, who caller) error {
@@ -53,7 +41,7 @@ func (h windowHandler) listModelWindows(c echo.Context, who caller) error {
 	if err != nil {
 		return err
 	}
-	return answerPage(c, windowsOf(windows), "")
+	return answerPage(c, each(windows, modelWindowOf), "")
 }
 
 // newModelWindow is what a request says of a model's window.
@@ -85,10 +73,7 @@ func (h windowHandler) deleteModelWindow(c echo.Context, who caller) error {
 	if err != nil {
 		return err
 	}
-	if err := h.windows.DeleteModelWindow(c.Request().Context(), who.workspace, model); err != nil {
-		return err
-	}
-	return c.NoContent(http.StatusNoContent)
+	return done(c, h.windows.DeleteModelWindow(c.Request().Context(), who.workspace, model))
 }
 
 // pathModel returns the model in the path, in which a slash of its name is %2F.

@@ -88,11 +88,7 @@ func (h operatorHandler) listOperated(c echo.Context, who caller) error {
 		return err
 	}
 	found, next := firstOf(found, limit, func(w *tenants.OperatedWorkspace) uuid.UUID { return uuid.UUID(w.ID) })
-	data := make([]operatedJSON, len(found))
-	for i, workspace := range found {
-		data[i] = operatedOf(workspace)
-	}
-	return answerPage(c, data, next)
+	return answerPage(c, each(found, operatedOf), next)
 }
 
 // setSuspended returns what suspends the workspace in the path, or resumes it.

@@ -28,9 +28,9 @@ type patternHandler struct {
 func (h patternHandler) register(group *echo.Group, d *door) {
 	group.GET("/patterns", d.as(tenants.ReadConfig, h.listPatterns))
 	group.POST("/patterns", d.as(tenants.ManagePatterns, h.createPattern))
-	group.GET("/patterns/:id", d.as(tenants.ReadConfig, h.getPattern))
-	group.PATCH("/patterns/:id", d.as(tenants.ManagePatterns, h.changePattern))
-	group.DELETE("/patterns/:id", d.as(tenants.ManagePatterns, h.deletePattern))
+	group.GET("/patterns/:id", d.as(tenants.ReadConfig, withID(h.getPattern)))
+	group.PATCH("/patterns/:id", d.as(tenants.ManagePatterns, withID(h.changePattern)))
+	group.DELETE("/patterns/:id", d.as(tenants.ManagePatterns, withID(h.deletePattern)))
 }
 
 // maxPlaces is how many places of its evidence an answer about a pattern holds.
@@ -73,19 +73,12 @@ type placeJSON struct {
 }
 
 func patternOf(p *patterns.Pattern) patternJSON {
-	out := patternJSON{
+	return patternJSON{
 		ID: p.ID, Kind: p.Kind, Text: p.Text, Status: p.Status, Reason: p.Reason, Source: p.Source, Version: p.Version,
 		When:     whenJSON{Terms: list(p.When.Terms), Paths: list(p.When.Paths), Signatures: list(p.When.Signatures), Always: p.When.Always},
 		Sessions: p.Sessions, Evidence: p.Evidence, Injected: p.Injected, Successes: p.Successes,
-		CreatedAt: p.CreatedAt, EditedAt: p.EditedAt, LastSeen: p.LastSeen,
+		CreatedAt: p.CreatedAt, CreatedBy: nullable(p.CreatedBy), EditedAt: p.EditedAt, EditedBy: nullable(p.EditedBy), LastSeen: p.LastSeen,
 	}
-	if p.CreatedBy != uuid.Nil {
-		out.CreatedBy = &p.CreatedBy
-	}
-	if p.EditedBy != uuid.Nil {
-		out.EditedBy = &p.EditedBy
-	}
-	return out
 }
 
 func (h patternHandler) listPatterns(c echo.Context, who caller) error {
@@ -125,11 +118,7 @@ func (h patternHandler) listPatterns(c echo.Context, who caller) error {
 	return answerPage(c, data, next)
 }
 
-func (h patternHandler) getPattern(c echo.Context, who caller) error {
-	id, err := pathID(c)
-	if err != nil {
-		return err
-	}
+func (h patternHandler) getPattern(c echo.Context, who caller, id uuid.UUID) error {
 	ctx := c.Request().Context()
 	found, err := h.patterns.Pattern(ctx, who.workspace, id)
 	if err != nil {
@@ -206,11 +195,7 @@ type patternChange struct {
 
 // changePattern approves, disables, rejects or edits a pattern. With If-Match, it is
 // changed only if it has that version.
-func (h patternHandler) changePattern(c echo.Context, who caller) error {
-	id, err := pathID(c)
-	if err != nil {
-		return err
-	}
+func (h patternHandler) changePattern(c echo.Context, who caller, id uuid.UUID) error {
 	asked, err := readJSON[patternChange](c)
 	if err != nil {
 		return err
@@ -254,17 +239,9 @@ func (h patternHandler) changePattern(c echo.Context, who caller) error {
 	return answerPattern(c, http.StatusOK, &changed, nil)
 }
 
-func (h patternHandler) deletePattern(c echo.Context, who caller) error {
-	id, err := pathID(c)
-	if err != nil {
-		return err
-	}
+func (h patternHandler) deletePattern(c echo.Context, who caller, id uuid.UUID) error {
 	change := tenants.Change{Action: tenants.PatternDeleted, Target: id.String()}
-	err = h.notes.noted(c, who, change, func(ctx context.Context, tenant tenants.Tenant) error { return h.patterns.Delete(ctx, tenant, id) })
-	if err != nil {
-		return err
-	}
-	return c.NoContent(http.StatusNoContent)
+	return done(c, h.notes.noted(c, who, change, func(ctx context.Context, tenant tenants.Tenant) error { return h.patterns.Delete(ctx, tenant, id) }))
 }
 
 func answerPattern(c echo.Context, status int, p *patterns.Pattern, places []patterns.Place) error {

@@ -3,7 +3,6 @@ package manage
 import (
 	"context"
 	"fmt"
-	"net/http"
 	"strconv"
 	"time"
 
@@ -88,10 +87,7 @@ func (h sessionHandler) deletePin(c echo.Context, who caller) error {
 	err = h.notes.noted(c, who, change, func(ctx context.Context, tenant tenants.Tenant) error {
 		return h.sessions.Unpin(ctx, tenant, lane.ID, message)
 	})
-	if err != nil {
-		return err
-	}
-	return c.NoContent(http.StatusNoContent)
+	return done(c, err)
 }
 
 func (h sessionHandler) answerPins(c echo.Context, who caller, lane uuid.UUID) error {

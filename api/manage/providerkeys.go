@@ -19,10 +19,10 @@ type providerKeyHandler struct {
 func (h providerKeyHandler) register(group *echo.Group, d *door) {
 	group.GET("/provider-keys", d.as(tenants.ReadConfig, h.listProviderKeys))
 	group.POST("/provider-keys", d.as(tenants.ManageProviders, h.createProviderKey))
-	group.PATCH("/provider-keys/:id", d.as(tenants.ManageProviders, h.editProviderKey))
-	group.POST("/provider-keys/:id/replace", d.as(tenants.ManageProviders, h.replaceProviderKey))
-	group.DELETE("/provider-keys/:id", d.as(tenants.ManageProviders, h.deleteProviderKey))
-	group.POST("/provider-keys/:id/test", d.as(tenants.ManageProviders, h.testProviderKey))
+	group.PATCH("/provider-keys/:id", d.as(tenants.ManageProviders, withID(h.editProviderKey)))
+	group.POST("/provider-keys/:id/replace", d.as(tenants.ManageProviders, withID(h.replaceProviderKey)))
+	group.DELETE("/provider-keys/:id", d.as(tenants.ManageProviders, withID(h.deleteProviderKey)))
+	group.POST("/provider-keys/:id/test", d.as(tenants.ManageProviders, withID(h.testProviderKey)))
 }
 
 // useSpan is how far back the use of provider keys is told.
@@ -175,11 +175,7 @@ type changedProviderKey struct {
 	Enabled  *bool               `json:"enabled"`
 }
 
-func (h providerKeyHandler) editProviderKey(c echo.Context, who caller) error {
-	id, err := pathID(c)
-	if err != nil {
-		return err
-	}
+func (h providerKeyHandler) editProviderKey(c echo.Context, who caller, id uuid.UUID) error {
 	asked, err := readJSON[changedProviderKey](c)
 	if err != nil {
 		return err
@@ -218,11 +214,7 @@ type replacedProviderKey struct {
 	BaseURL *string `json:"base_url"` // nil: as it was
 }
 
-func (h providerKeyHandler) replaceProviderKey(c echo.Context, who caller) error {
-	id, err := pathID(c)
-	if err != nil {
-		return err
-	}
+func (h providerKeyHandler) replaceProviderKey(c echo.Context, who caller, id uuid.UUID) error {
 	asked, err := readJSON[replacedProviderKey](c)
 	if err != nil {
 		return err
@@ -234,15 +226,8 @@ func (h providerKeyHandler) replaceProviderKey(c echo.Context, who caller) error
 	return c.JSON(http.StatusOK, providerKeyOf(key))
 }
 
-func (h providerKeyHandler) deleteProviderKey(c echo.Context, who caller) error {
-	id, err := pathID(c)
-	if err != nil {
-		return err
-	}
-	if err := h.keys.DeleteProviderKey(c.Request().Context(), who.workspace, id); err != nil {
-		return err
-	}
-	return c.NoContent(http.StatusNoContent)
+func (h providerKeyHandler) deleteProviderKey(c echo.Context, who caller, id uuid.UUID) error {
+	return done(c, h.keys.DeleteProviderKey(c.Request().Context(), who.workspace, id))
 }
 
 // keyTestJSON is the outcome of a test.
@@ -257,11 +242,7 @@ type keyTestJSON struct {
 
 // testProviderKey asks the provider for its models with a stored key. A key that
 // does not work is an answer, not an error of the API.
-func (h providerKeyHandler) testProviderKey(c echo.Context, who caller) error {
-	id, err := pathID(c)
-	if err != nil {
-		return err
-	}
+func (h providerKeyHandler) testProviderKey(c echo.Context, who caller, id uuid.UUID) error {
 	outcome, err := h.keys.TestProviderKey(c.Request().Context(), who.workspace, id)
 	if err != nil {
 		return err

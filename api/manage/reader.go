@@ -93,17 +93,10 @@ func (h dataHandler) putSettings(c echo.Context, who caller) error {
 
 // apply returns settings as they are after the change.
 func (n newSettings) apply(settings tenants.DataSettings) tenants.DataSettings {
-	given(&settings.TimeZone, n.TimeZone)
-	given(&settings.Text.Managers, n.ManagersRead)
-	given(&settings.Text.Members, n.MembersRead)
-	given(&settings.Text.Viewers, n.ViewersRead)
-	given(&settings.NoStore, n.NoStore)
+	set(&settings.TimeZone, n.TimeZone)
+	set(&settings.Text.Managers, n.ManagersRead)
+	set(&settings.Text.Members, n.MembersRead)
+	set(&settings.Text.Viewers, n.ViewersRead)
+	set(&settings.NoStore, n.NoStore)
 	return settings
-}
-
-// given sets what a request gives.
-func given[V any](to, value *V) {
-	if value != nil {
-		*to = *value
-	}
 }

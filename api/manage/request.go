@@ -75,7 +75,7 @@ type reportedJSON struct {
 
 func requestOf(exchange tenants.Exchange) requestJSON {
 	answer := requestJSON{
-		ID: exchange.ID, At: exchange.At, APIKey: exchange.APIKey, Provider: exchange.Provider, Endpoint: exchange.Endpoint,
+		ID: exchange.ID, At: exchange.At, APIKey: exchange.APIKey, ProviderKey: nullable(exchange.ProviderKey), Provider: exchange.Provider, Endpoint: exchange.Endpoint,
 		Model: exchange.Model, Client: exchange.Client, Stream: exchange.Stream, Status: exchange.Status,
 		ErrorFrom: exchange.ErrorFrom, ErrorType: exchange.ErrorType, Messages: exchange.Position, Compression: exchange.Compression,
 		TokensBefore: exchange.TokensBefore, TokensAfter: exchange.TokensAfter, Window: exchange.Window, Takes: exchange.Takes, Target: exchange.Target, Levels: exchange.Levels,
@@ -88,9 +88,6 @@ func requestOf(exchange tenants.Exchange) requestJSON {
 	}
 	if answer.Tags == nil {
 		answer.Tags = tenants.Tags{}
-	}
-	if exchange.ProviderKey != uuid.Nil {
-		answer.ProviderKey = &exchange.ProviderKey
 	}
 	if exchange.Session != uuid.Nil {
 		answer.Session, answer.Lane = &exchange.Session, &exchange.Lane

@@ -29,7 +29,7 @@ func (h exchangeHandler) register(group *echo.Group, d *door) {
 	group.GET("/sessions/:id/events", d.as(tenants.ReadSessions, h.listEvents))
 	group.GET("/requests", d.as(tenants.ReadMetrics, h.listRequests))
 	group.GET("/requests.csv", d.as(tenants.ReadMetrics, h.downloadRequests))
-	group.GET("/requests/:id", d.as(tenants.ReadMetrics, h.getRequest))
+	group.GET("/requests/:id", d.as(tenants.ReadMetrics, withID(h.getRequest)))
 }
 
 func (h exchangeHandler) listRequests(c echo.Context, who caller) error {
@@ -45,11 +45,7 @@ func (h exchangeHandler) listRequests(c echo.Context, who caller) error {
 	if err != nil {
 		return err
 	}
-	data := make([]requestJSON, len(exchanges))
-	for i, exchange := range exchanges {
-		data[i] = requestOf(exchange)
-	}
-	return answerPage(c, data, next)
+	return answerPage(c, each(exchanges, requestOf), next)
 }
 
 // exchangeFilter reads which exchanges the query asks for. more are names that it may
@@ -67,11 +63,7 @@ func exchangeFilter(c echo.Context, more ...string) (tenants.ExchangeFilter, err
 	return filter, err
 }
 
-func (h exchangeHandler) getRequest(c echo.Context, who caller) error {
-	id, err := pathID(c)
-	if err != nil {
-		return err
-	}
+func (h exchangeHandler) getRequest(c echo.Context, who caller, id uuid.UUID) error {
 	exchange, err := h.exchanges.Exchange(c.Request().Context(), who.workspace, id)
 	if err != nil {
 		return err

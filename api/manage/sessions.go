@@ -34,8 +34,8 @@ type sessionHandler struct {
 
 func (h sessionHandler) register(group *echo.Group, d *door) {
 	group.GET("/sessions", d.as(tenants.ReadSessions, h.listSessions))
-	group.GET("/sessions/:id", d.as(tenants.ReadSessions, h.getSession))
-	group.DELETE("/sessions/:id", d.as(tenants.DeleteSessions, h.deleteSession))
+	group.GET("/sessions/:id", d.as(tenants.ReadSessions, withID(h.getSession)))
+	group.DELETE("/sessions/:id", d.as(tenants.DeleteSessions, withID(h.deleteSession)))
 	group.POST("/sessions/:id/compact", d.as(tenants.ChangeSessions, h.compact))
 	group.GET("/sessions/:id/pins", d.as(tenants.ReadSessions, h.listPins))
 	group.POST("/sessions/:id/pins", d.as(tenants.ChangeSessions, h.createPin))
@@ -129,21 +129,14 @@ func (h sessionHandler) listSessions(c echo.Context, who caller) error {
 	if err != nil {
 		return err
 	}
-	data := make([]sessionJSON, len(found.Sessions))
-	for i, overview := range found.Sessions {
-		data[i] = sessionOf(overview)
-	}
+	data := each(found.Sessions, sessionOf)
 	if err := h.remarks.remark(c.Request().Context(), who, data); err != nil {
 		return err
 	}
 	return answerPage(c, data, found.Next)
 }
 
-func (h sessionHandler) getSession(c echo.Context, who caller) error {
-	id, err := pathID(c)
-	if err != nil {
-		return err
-	}
+func (h sessionHandler) getSession(c echo.Context, who caller, id uuid.UUID) error {
 	ctx := c.Request().Context()
 	detail, err := h.sessions.Session(ctx, who.workspace, id)
 	if err != nil {
@@ -177,11 +170,8 @@ func (h sessionHandler) getSession(c echo.Context, who caller) error {
 
 func laneOf(lane session.LaneOverview, epochs []session.EpochOverview, decisions []cost.Decision) laneJSON {
 	answer := laneJSON{
-		ID: lane.ID, ForkAt: lane.ForkAt, Kind: string(lane.Kind), Messages: lane.Position, Archived: lane.Archived,
+		ID: lane.ID, Parent: nullable(lane.Parent), ForkAt: lane.ForkAt, Kind: string(lane.Kind), Messages: lane.Position, Archived: lane.Archived,
 		CreatedAt: lane.CreatedAt, LastAt: lane.LastAt, Breaker: lane.Breaker, Epochs: make([]epochJSON, len(epochs)),
-	}
-	if lane.Parent != uuid.Nil {
-		answer.Parent = &lane.Parent
 	}
 	if lane.Order != nil {
 		answer.AskedAt = &lane.Order.At
@@ -204,17 +194,9 @@ func laneOf(lane session.LaneOverview, epochs []session.EpochOverview, decisions
 	return answer
 }
 
-func (h sessionHandler) deleteSession(c echo.Context, who caller) error {
-	id, err := pathID(c)
-	if err != nil {
-		return err
-	}
+func (h sessionHandler) deleteSession(c echo.Context, who caller, id uuid.UUID) error {
 	change := tenants.Change{Action: tenants.SessionDeleted, Target: id.String()}
-	err = h.notes.noted(c, who, change, func(ctx context.Context, tenant tenants.Tenant) error { return h.sessions.Delete(ctx, tenant, id) })
-	if err != nil {
-		return err
-	}
-	return c.NoContent(http.StatusNoContent)
+	return done(c, h.notes.noted(c, who, change, func(ctx context.Context, tenant tenants.Tenant) error { return h.sessions.Delete(ctx, tenant, id) }))
 }
 
 // lane returns the session in the path and its lane that the query names: the

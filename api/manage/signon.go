@@ -94,10 +94,7 @@ func (h signOnHandler) putSignOn(c echo.Context, who caller) error {
 }
 
 func (h signOnHandler) deleteSignOn(c echo.Context, who caller) error {
-	if err := h.signOn.Remove(c.Request().Context(), who.principal); err != nil {
-		return err
-	}
-	return c.NoContent(http.StatusNoContent)
+	return done(c, h.signOn.Remove(c.Request().Context(), who.principal))
 }
 
 func (h signOnHandler) claimDomain(c echo.Context, who caller) error {
@@ -121,10 +118,7 @@ func (h signOnHandler) proveDomain(c echo.Context, who caller) error {
 }
 
 func (h signOnHandler) deleteDomain(c echo.Context, who caller) error {
-	if err := h.signOn.RemoveDomain(c.Request().Context(), who.principal, pathDomain(c)); err != nil {
-		return err
-	}
-	return c.NoContent(http.StatusNoContent)
+	return done(c, h.signOn.RemoveDomain(c.Request().Context(), who.principal, pathDomain(c)))
 }
 
 // pathDomain returns the domain in the path; one that cannot be read is nobody's.

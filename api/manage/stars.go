@@ -2,7 +2,6 @@ package manage
 
 import (
 	"context"
-	"net/http"
 	"slices"
 	"time"
 
@@ -43,10 +42,7 @@ func (h starHandler) star(starred bool) func(c echo.Context, who caller) error {
 		if starred {
 			change = h.stars.Star
 		}
-		if err := change(ctx, who.workspace, who.person(), id); err != nil {
-			return err
-		}
-		return c.NoContent(http.StatusNoContent)
+		return done(c, change(ctx, who.workspace, who.person(), id))
 	}
 }
 
@@ -101,22 +97,8 @@ type exportedStar struct {
 
 // stars writes the stars of everybody.
 func (e everything) stars(ctx context.Context) error {
-	return e.lines("stars.ndjson", func(write func(line any) error) error {
-		var after tenants.Star
-		for {
-			found, err := e.config.Stars.EveryStar(ctx, e.workspace, after, exportPage)
-			if err != nil {
-				return err
-			}
-			for _, star := range found {
-				after = star
-				if err := write(exportedStar(star)); err != nil {
-					return err
-				}
-			}
-			if len(found) < exportPage {
-				return nil
-			}
-		}
+	line := func(star tenants.Star) exportedStar { return exportedStar(star) }
+	return listed(e, "stars.ndjson", line, func(last tenants.Star) ([]tenants.Star, error) {
+		return e.config.Stars.EveryStar(ctx, e.workspace, last, exportPage)
 	})
 }

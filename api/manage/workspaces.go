@@ -74,10 +74,7 @@ func (h workspaceHandler) enterWorkspace(c echo.Context, who caller) error {
 	if err != nil {
 		return err
 	}
-	if err := h.workspaces.Enter(c.Request().Context(), who.principal.Login, id); err != nil {
-		return err
-	}
-	return c.NoContent(http.StatusNoContent)
+	return done(c, h.workspaces.Enter(c.Request().Context(), who.principal.Login, id))
 }
 
 // renameWorkspace renames the workspace that the caller works in, and no other.
@@ -89,10 +86,7 @@ func (h workspaceHandler) renameWorkspace(c echo.Context, who caller) error {
 	if err != nil {
 		return err
 	}
-	if err := h.workspaces.RenameWorkspace(c.Request().Context(), who.workspace, asked.Name); err != nil {
-		return err
-	}
-	return c.NoContent(http.StatusNoContent)
+	return done(c, h.workspaces.RenameWorkspace(c.Request().Context(), who.workspace, asked.Name))
 }
 
 // leaveWorkspace leaves the workspace that the caller works in, and no other.
@@ -104,10 +98,7 @@ func (h workspaceHandler) leaveWorkspace(c echo.Context, who caller) error {
 	if err != nil {
 		return err
 	}
-	if err := h.workspaces.Leave(c.Request().Context(), who.principal, revoke); err != nil {
-		return err
-	}
-	return c.NoContent(http.StatusNoContent)
+	return done(c, h.workspaces.Leave(c.Request().Context(), who.principal, revoke))
 }
 
 // in returns tenants.ErrNotFound unless the caller works in the workspace of the path.

@@ -2,12 +2,12 @@ package billingdb
 
 import (
 	"context"
-	"fmt"
 	"time"
 
 	"gorm.io/gorm"
 
 	"palimpsest/billing"
+	"palimpsest/pipeline/batchdb"
 	"palimpsest/tenants"
 	"palimpsest/tenants/tenantsdb"
 )
@@ -32,10 +32,7 @@ func (s *Store) Account(ctx context.Context, tenant tenants.Tenant) (billing.Acc
 		account, err = accountOf(tx, workspace)
 		return err
 	})
-	if err != nil {
-		return billing.Account{}, fmt.Errorf("account of workspace %s: %w", workspace, err)
-	}
-	return account, nil
+	return account, batchdb.Wrapf(err, "account of workspace %s", workspace)
 }
 
 // Restraint returns what holds back a workspace's traffic.
@@ -52,10 +49,7 @@ func (s *Store) KeepCustomer(ctx context.Context, workspace tenants.WorkspaceID,
 			ON CONFLICT (workspace_id) DO UPDATE SET customer = CASE billing_accounts.customer WHEN '' THEN EXCLUDED.customer ELSE billing_accounts.customer END
 			RETURNING customer`, workspace, customer).Scan(&kept).Error
 	})
-	if err != nil {
-		return "", fmt.Errorf("keep customer of workspace %s: %w", workspace, err)
-	}
-	return kept, nil
+	return kept, batchdb.Wrapf(err, "keep customer of workspace %s", workspace)
 }
 
 // WorkspaceOf implements billing.Accounts.
@@ -67,13 +61,8 @@ func (s *Store) WorkspaceOf(ctx context.Context, customer string) (tenants.Works
 		}
 		return tx.Raw("SELECT workspace_id FROM billing_accounts WHERE customer = ?", customer).Scan(&found).Error
 	})
-	if err == nil && len(found) == 0 {
-		err = tenants.ErrNotFound
-	}
-	if err != nil {
-		return tenants.WorkspaceID{}, fmt.Errorf("workspace of customer %s: %w", customer, err)
-	}
-	return found[0], nil
+	one, err := batchdb.First(found, err, tenants.ErrNotFound)
+	return one, batchdb.Wrapf(err, "workspace of customer %s", customer)
 }
 
 // Members implements billing.Accounts.
@@ -82,10 +71,7 @@ func (s *Store) Members(ctx context.Context, workspace tenants.WorkspaceID) (int
 	err := s.db.InTenant(ctx, workspace, func(tx *gorm.DB) error {
 		return tx.Raw("SELECT count(*) FROM members WHERE workspace_id = ?", workspace).Scan(&count).Error
 	})
-	if err != nil {
-		return 0, fmt.Errorf("members of workspace %s: %w", workspace, err)
-	}
-	return count, nil
+	return count, batchdb.Wrapf(err, "members of workspace %s", workspace)
 }
 
 // Note implements billing.Accounts.
@@ -104,10 +90,7 @@ func (s *Store) Restrain(ctx context.Context, workspace tenants.WorkspaceID, res
 		}
 		return tx.Exec("SELECT pg_notify(?, ?)", tenantsdb.SettingsChannel, workspace.String()).Error
 	})
-	if err != nil {
-		return fmt.Errorf("restrain workspace %s: %w", workspace, err)
-	}
-	return nil
+	return batchdb.Wrapf(err, "restrain workspace %s", workspace)
 }
 
 // Tell implements billing.Accounts.
@@ -130,10 +113,7 @@ func (s *Store) Tell(ctx context.Context, workspace tenants.WorkspaceID, trouble
 		}
 		return send(tenant, to)
 	})
-	if err != nil {
-		return fmt.Errorf("tell workspace %s of %q: %w", workspace, trouble, err)
-	}
-	return nil
+	return batchdb.Wrapf(err, "tell workspace %s of %q", workspace, trouble)
 }
 
 // Due implements billing.Accounts.
@@ -145,10 +125,7 @@ func (s *Store) Due(ctx context.Context, now time.Time, limit int) ([]tenants.Wo
 			UNION SELECT workspace_id FROM usage_meter_deltas
 			ORDER BY workspace_id LIMIT ?`, now, limit).Scan(&due).Error
 	})
-	if err != nil {
-		return nil, fmt.Errorf("workspaces that are due: %w", err)
-	}
-	return due, nil
+	return due, batchdb.Wrapf(err, "workspaces that are due")
 }
 
 // LookAt implements billing.Accounts.
@@ -164,10 +141,7 @@ func (s *Store) LookAt(ctx context.Context, workspace tenants.WorkspaceID) error
 		}
 		return tx.Exec("UPDATE usage_meter SET looked_at = exchanges WHERE workspace_id = ? AND exchanges <> looked_at", workspace).Error
 	})
-	if err != nil {
-		return fmt.Errorf("look at workspace %s: %w", workspace, err)
-	}
-	return nil
+	return batchdb.Wrapf(err, "look at workspace %s", workspace)
 }
 
 // LookAgain implements billing.Accounts.
@@ -175,10 +149,7 @@ func (s *Store) LookAgain(ctx context.Context, workspace tenants.WorkspaceID, at
 	err := s.db.InTenant(ctx, workspace, func(tx *gorm.DB) error {
 		return tx.Exec("UPDATE billing_accounts SET due_at = ? WHERE workspace_id = ?", at, workspace).Error
 	})
-	if err != nil {
-		return fmt.Errorf("look at workspace %s again: %w", workspace, err)
-	}
-	return nil
+	return batchdb.Wrapf(err, "look at workspace %s again", workspace)
 }
 
 func accountOf(tx *gorm.DB, workspace tenants.WorkspaceID) (billing.Account, error) {

@@ -9,6 +9,7 @@ import (
 	"gorm.io/gorm"
 
 	"palimpsest/billing"
+	"palimpsest/pipeline/batchdb"
 	"palimpsest/tenants"
 )
 
@@ -18,10 +19,7 @@ func (s *Store) AskEnd(ctx context.Context, tenant tenants.Tenant, end billing.E
 	err := s.db.InTenant(ctx, tenant, func(tx *gorm.DB) error {
 		return tx.Exec("INSERT INTO subscription_ends (id, customer, asked_at, next_at) VALUES (?, ?, ?, ?)", end.ID, end.Customer, end.AskedAt, end.AskedAt).Error
 	})
-	if err != nil {
-		return fmt.Errorf("ask for the end of subscriptions of %s: %w", end.Customer, err)
-	}
-	return nil
+	return batchdb.Wrapf(err, "ask for the end of subscriptions of %s", end.Customer)
 }
 
 // DueEnds implements billing.Ends.
@@ -50,10 +48,7 @@ func (s *Store) DelayEnd(ctx context.Context, id uuid.UUID, until time.Time) err
 	err := s.db.AsWorker(ctx, func(tx *gorm.DB) error {
 		return tx.Exec("UPDATE subscription_ends SET attempts = attempts + 1, next_at = ? WHERE id = ?", until, id).Error
 	})
-	if err != nil {
-		return fmt.Errorf("delay the end of a subscription: %w", err)
-	}
-	return nil
+	return batchdb.Wrapf(err, "delay the end of a subscription")
 }
 
 // CloseEnd implements billing.Ends.
@@ -65,8 +60,5 @@ func (s *Store) CloseEnd(ctx context.Context, end billing.End, ended bool, why s
 		}
 		return tx.Exec("SELECT note_subscription_end(?, ?, ?)", end.Customer, ended, why).Error
 	})
-	if err != nil {
-		return fmt.Errorf("close the end of subscriptions of %s: %w", end.Customer, err)
-	}
-	return nil
+	return batchdb.Wrapf(err, "close the end of subscriptions of %s", end.Customer)
 }

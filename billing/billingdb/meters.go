@@ -9,6 +9,7 @@ import (
 	"gorm.io/gorm"
 
 	"palimpsest/billing"
+	"palimpsest/pipeline/batchdb"
 	"palimpsest/tenants"
 )
 
@@ -23,10 +24,7 @@ func (s *Store) Used(ctx context.Context, workspace tenants.WorkspaceID, from, t
 				SELECT workspace_id, hour, exchanges FROM usage_meter UNION ALL SELECT workspace_id, hour, exchanges FROM usage_meter_deltas
 			) u WHERE workspace_id = ? AND hour >= ? AND hour < ?`, workspace, from, to).Scan(&used).Error
 	})
-	if err != nil {
-		return 0, fmt.Errorf("usage of workspace %s: %w", workspace, err)
-	}
-	return used, nil
+	return used, batchdb.Wrapf(err, "usage of workspace %s", workspace)
 }
 
 // CutEvents implements billing.Meters.
@@ -62,10 +60,7 @@ func (s *Store) CutEvents(ctx context.Context, workspace tenants.WorkspaceID) er
 		}
 		return nil
 	})
-	if err != nil {
-		return fmt.Errorf("cut meter events of workspace %s: %w", workspace, err)
-	}
-	return nil
+	return batchdb.Wrapf(err, "cut meter events of workspace %s", workspace)
 }
 
 // fold adds what was recorded since the last fold to the meter, so that all of it can be cut or
@@ -111,18 +106,12 @@ func (s *Store) SentAt(ctx context.Context, workspace tenants.WorkspaceID, custo
 		return tx.Raw(`SELECT coalesce(sum(exchanges), 0)::bigint FROM meter_events
 			WHERE workspace_id = ? AND customer = ? AND at = ? AND sent_at IS NOT NULL`, workspace, customer, at).Scan(&sent).Error
 	})
-	if err != nil {
-		return 0, fmt.Errorf("sent meter events of workspace %s: %w", workspace, err)
-	}
-	return sent, nil
+	return sent, batchdb.Wrapf(err, "sent meter events of workspace %s", workspace)
 }
 
 func (s *Store) change(ctx context.Context, workspace tenants.WorkspaceID, what, statement string, values ...any) error {
 	err := s.db.InTenant(ctx, workspace, func(tx *gorm.DB) error { return tx.Exec(statement, values...).Error })
-	if err != nil {
-		return fmt.Errorf("%s a meter event of workspace %s: %w", what, workspace, err)
-	}
-	return nil
+	return batchdb.Wrapf(err, "%s a meter event of workspace %s", what, workspace)
 }
 
 type eventRow struct {

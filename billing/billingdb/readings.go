@@ -10,6 +10,7 @@ import (
 	"gorm.io/gorm"
 
 	"palimpsest/billing"
+	"palimpsest/pipeline/batchdb"
 	"palimpsest/tenants"
 )
 
@@ -28,10 +29,7 @@ func (s *Store) KeepNotice(ctx context.Context, workspace tenants.WorkspaceID, n
 		}
 		return then(tenant)
 	})
-	if err != nil {
-		return fmt.Errorf("keep notice %s: %w", notice.Event, err)
-	}
-	return nil
+	return batchdb.Wrapf(err, "keep notice %s", notice.Event)
 }
 
 // IsDone implements billing.Readings.
@@ -53,10 +51,7 @@ func (s *Store) BeginReading(ctx context.Context, workspace tenants.WorkspaceID)
 		return tx.Raw(`INSERT INTO billing_accounts (workspace_id, reading) VALUES (?, 1)
 			ON CONFLICT (workspace_id) DO UPDATE SET reading = billing_accounts.reading + 1 RETURNING reading`, workspace).Scan(&reading).Error
 	})
-	if err != nil {
-		return 0, fmt.Errorf("begin reading of workspace %s: %w", workspace, err)
-	}
-	return reading, nil
+	return reading, batchdb.Wrapf(err, "begin reading of workspace %s", workspace)
 }
 
 // KeepReading implements billing.Readings.
@@ -89,10 +84,7 @@ func (s *Store) KeepReading(ctx context.Context, workspace tenants.WorkspaceID, 
 		}
 		return s.audit.Note(ctx, tenant, tenants.Change{Action: tenants.PlanChanged, Target: state.Subscription, Before: was, After: is})
 	})
-	if err != nil {
-		return fmt.Errorf("keep reading %d of workspace %s: %w", reading, workspace, err)
-	}
-	return nil
+	return batchdb.Wrapf(err, "keep reading %d of workspace %s", reading, workspace)
 }
 
 // keepState keeps a state unless a newer reading has been kept, which it reports.

@@ -10,6 +10,7 @@ import (
 	"github.com/google/uuid"
 	"gorm.io/gorm"
 
+	"palimpsest/pipeline/batchdb"
 	"palimpsest/tenants"
 )
 
@@ -32,10 +33,7 @@ func (db Accounts) AskAccount(ctx context.Context, request tenants.AccountReques
 		}
 		return notify(tx, MailsChannel, "")
 	})
-	if err != nil {
-		return fmt.Errorf("keep the request to %s: %w", request.Kind, err)
-	}
-	return nil
+	return batchdb.Wrapf(err, "keep the request to %s", request.Kind)
 }
 
 // AccountRequests returns what people asked for and was not answered, the oldest
@@ -45,17 +43,7 @@ func (db Accounts) AccountRequests(ctx context.Context, limit int) ([]tenants.Ac
 	err := db.asWorker(ctx, func(tx *gorm.DB) error {
 		return tx.Table("account_requests").Select("id, kind, email, password_hash, workspace, address").Order("id").Limit(limit).Find(&rows).Error
 	})
-	if err != nil {
-		return nil, fmt.Errorf("account requests: %w", err)
-	}
-	requests := make([]tenants.AccountRequest, len(rows))
-	for i, row := range rows {
-		requests[i] = tenants.AccountRequest{
-			ID: row.ID, Kind: tenants.RequestKind(row.Kind), Email: row.Email, PasswordHash: row.PasswordHash,
-			Workspace: row.Workspace, From: row.Address,
-		}
-	}
-	return requests, nil
+	return each(rows, (*requestRow).toRequest), batchdb.Wrapf(err, "account requests")
 }
 
 // AnswerRequest does what someone asked for and sends them the letter, or only the
@@ -86,10 +74,7 @@ func (db Accounts) AnswerRequest(ctx context.Context, request tenants.AccountReq
 		}
 		return send(tx, user.ID, letter)
 	})
-	if err != nil {
-		return fmt.Errorf("answer the request to %s: %w", request.Kind, err)
-	}
-	return nil
+	return batchdb.Wrapf(err, "answer the request to %s", request.Kind)
 }
 
 // DropRequest takes a request out that is not answered.
@@ -97,10 +82,7 @@ func (db Accounts) DropRequest(ctx context.Context, request tenants.AccountReque
 	err := db.asWorker(ctx, func(tx *gorm.DB) error {
 		return tx.Exec("DELETE FROM account_requests WHERE id = ?", request.ID).Error
 	})
-	if err != nil {
-		return fmt.Errorf("drop the request to %s: %w", request.Kind, err)
-	}
-	return nil
+	return batchdb.Wrapf(err, "drop the request to %s", request.Kind)
 }
 
 // RefuseSignUp takes a sign-up out and sends a mail that says so, or the mail known
@@ -119,10 +101,7 @@ func (db Accounts) RefuseSignUp(ctx context.Context, request tenants.AccountRequ
 		}
 		return queueMail(tx, known)
 	})
-	if err != nil {
-		return fmt.Errorf("refuse a sign-up: %w", err)
-	}
-	return nil
+	return batchdb.Wrapf(err, "refuse a sign-up")
 }
 
 // SendLetters sends letters to a person.
@@ -140,10 +119,7 @@ func (db Accounts) SendLetters(ctx context.Context, user uuid.UUID, letters []te
 		}
 		return nil
 	})
-	if err != nil {
-		return fmt.Errorf("send letters to user %s: %w", user, err)
-	}
-	return nil
+	return batchdb.Wrapf(err, "send letters to user %s", user)
 }
 
 // Token returns the token with a hash that is good at a time, or tenants.ErrLinkEnded.
@@ -154,10 +130,7 @@ func (db Accounts) Token(ctx context.Context, hash []byte, at time.Time) (tenant
 		token, err = findToken(tx, hash, at)
 		return err
 	})
-	if err != nil {
-		return tenants.Token{}, fmt.Errorf("find token: %w", err)
-	}
-	return token, nil
+	return token, batchdb.Wrapf(err, "find token")
 }
 
 // withToken runs fn in a transaction that sees the token with a hash.
@@ -248,6 +221,12 @@ type requestRow struct {
 	PasswordHash string
 	Workspace    string
 	Address      string
+}
+
+func (r requestRow) toRequest() tenants.AccountRequest {
+	return tenants.AccountRequest{
+		ID: r.ID, Kind: tenants.RequestKind(r.Kind), Email: r.Email, PasswordHash: r.PasswordHash, Workspace: r.Workspace, From: r.Address,
+	}
 }
 
 type tokenRow struct {

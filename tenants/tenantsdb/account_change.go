@@ -3,12 +3,12 @@ package tenantsdb
 import (
 	"context"
 	"errors"
-	"fmt"
 	"time"
 
 	"github.com/google/uuid"
 	"gorm.io/gorm"
 
+	"palimpsest/pipeline/batchdb"
 	"palimpsest/tenants"
 )
 
@@ -32,20 +32,14 @@ func (db Accounts) ResetPassword(ctx context.Context, hash []byte, at time.Time,
 		}
 		return tx.Exec("UPDATE user_tokens SET used_at = ? WHERE user_id = ? AND kind = ? AND used_at IS NULL", at, user.ID, string(tenants.TokenReset)).Error
 	})
-	if err != nil {
-		return fmt.Errorf("reset password: %w", err)
-	}
-	return nil
+	return batchdb.Wrapf(err, "reset password")
 }
 
 // ChangePassword gives a person another password, tells them, and ends all their
 // logins but one.
 func (db Accounts) ChangePassword(ctx context.Context, user tenants.User, keep uuid.UUID, passwordHash string, notice tenants.Mail) error {
 	err := db.inUser(ctx, user.ID, func(tx *gorm.DB) error { return setPassword(tx, user, keep, passwordHash, notice) })
-	if err != nil {
-		return fmt.Errorf("change password: %w", err)
-	}
-	return nil
+	return batchdb.Wrapf(err, "change password")
 }
 
 // RenewPasswordHash keeps another hash of a person's password, unless the password was
@@ -54,10 +48,7 @@ func (db Accounts) RenewPasswordHash(ctx context.Context, user uuid.UUID, old, h
 	err := db.inUser(ctx, user, func(tx *gorm.DB) error {
 		return tx.Exec("UPDATE users SET password_hash = ? WHERE id = ? AND password_hash = ?", hash, user, old).Error
 	})
-	if err != nil {
-		return fmt.Errorf("renew the hash of a password: %w", err)
-	}
-	return nil
+	return batchdb.Wrapf(err, "renew the hash of a password")
 }
 
 // ConfirmEmail does what a token is good for that proves an address: it marks the
@@ -97,10 +88,7 @@ func (db Accounts) ConfirmEmail(ctx context.Context, hash []byte, at time.Time, 
 		}
 		return notify(tx, LoginsChannel, user.ID.String()) // who is logged in is known by the address
 	})
-	if err != nil {
-		return tenants.Token{}, fmt.Errorf("confirm address: %w", err)
-	}
-	return token, nil
+	return token, batchdb.Wrapf(err, "confirm address")
 }
 
 // VerifyUser marks a person's address as their own.
@@ -111,10 +99,7 @@ func (db Accounts) VerifyUser(ctx context.Context, user uuid.UUID) error {
 		}
 		return notify(tx, KeysChannel, user.String())
 	})
-	if err != nil {
-		return fmt.Errorf("verify user %s: %w", user, err)
-	}
-	return nil
+	return batchdb.Wrapf(err, "verify user %s", user)
 }
 
 // redeem uses a token of one of some kinds up and returns it with its person, in whose

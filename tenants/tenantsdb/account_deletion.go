@@ -8,6 +8,7 @@ import (
 	"github.com/google/uuid"
 	"gorm.io/gorm"
 
+	"palimpsest/pipeline/batchdb"
 	"palimpsest/tenants"
 )
 
@@ -41,10 +42,7 @@ func (db Accounts) DeleteAccount(ctx context.Context, user uuid.UUID, revokeKeys
 		}
 		return err
 	})
-	if err != nil {
-		return fmt.Errorf("delete account %s: %w", user, err)
-	}
-	return nil
+	return batchdb.Wrapf(err, "delete account %s", user)
 }
 
 // deleteUser deletes the person whom the transaction works for, unless they belong to a

@@ -8,6 +8,7 @@ import (
 	"github.com/google/uuid"
 	"gorm.io/gorm"
 
+	"palimpsest/pipeline/batchdb"
 	"palimpsest/tenants"
 )
 
@@ -20,10 +21,7 @@ func (db Alerts) AlertedWorkspaces(ctx context.Context) ([]tenants.WorkspaceID, 
 	err := db.asWorker(ctx, func(tx *gorm.DB) error {
 		return tx.Raw("SELECT DISTINCT workspace_id FROM alert_channels WHERE NOT disabled ORDER BY workspace_id").Scan(&workspaces).Error
 	})
-	if err != nil {
-		return nil, fmt.Errorf("list workspaces with alert channels: %w", err)
-	}
-	return workspaces, nil
+	return workspaces, batchdb.Wrapf(err, "list workspaces with alert channels")
 }
 
 // AlertChannels returns the alert channels of a workspace, the oldest first.
@@ -33,10 +31,7 @@ func (db Alerts) AlertChannels(ctx context.Context, workspace tenants.WorkspaceI
 		return tx.Table("alert_channels").Select(alertChannelColumns).
 			Where("workspace_id = ?", workspace).Order("created_at, id").Find(&rows).Error
 	})
-	if err != nil {
-		return nil, fmt.Errorf("alert channels of workspace %s: %w", workspace, err)
-	}
-	return each(rows, (*alertChannelRow).toAlertChannel), nil
+	return each(rows, (*alertChannelRow).toAlertChannel), batchdb.Wrapf(err, "alert channels of workspace %s", workspace)
 }
 
 // AddAlertChannel keeps a new alert channel of a workspace. It returns a tenants.Invalid if
@@ -58,10 +53,7 @@ func (db Alerts) AddAlertChannel(ctx context.Context, workspace tenants.Workspac
 		}
 		return audit(tx, workspace, tenants.Change{Action: tenants.AlertChannelAdded, Target: channel.ID.String(), After: channel.Fields()})
 	})
-	if err != nil {
-		return fmt.Errorf("add alert channel: %w", err)
-	}
-	return nil
+	return batchdb.Wrapf(err, "add alert channel")
 }
 
 // ChangeAlertChannel replaces an alert channel by what change makes of it. It returns
@@ -84,10 +76,7 @@ func (db Alerts) ChangeAlertChannel(ctx context.Context, workspace tenants.Works
 		}
 		return audit(tx, workspace, tenants.Change{Action: tenants.AlertChannelChanged, Target: id.String(), Before: before.Fields(), After: after.Fields()})
 	})
-	if err != nil {
-		return fmt.Errorf("change alert channel %s: %w", id, err)
-	}
-	return nil
+	return batchdb.Wrapf(err, "change alert channel %s", id)
 }
 
 // RemoveAlertChannel removes an alert channel with its deliveries, or returns
@@ -103,10 +92,7 @@ func (db Alerts) RemoveAlertChannel(ctx context.Context, workspace tenants.Works
 		}
 		return audit(tx, workspace, tenants.Change{Action: tenants.AlertChannelRemoved, Target: id.String(), Before: before.Fields()})
 	})
-	if err != nil {
-		return fmt.Errorf("remove alert channel %s: %w", id, err)
-	}
-	return nil
+	return batchdb.Wrapf(err, "remove alert channel %s", id)
 }
 
 // ResealAlertChannel replaces what is sealed of an alert channel, unless it has been
@@ -115,10 +101,7 @@ func (db Alerts) ResealAlertChannel(ctx context.Context, workspace tenants.Works
 	err := db.inTenant(ctx, workspace, func(tx *gorm.DB) error {
 		return tx.Exec("UPDATE alert_channels SET sealed = ? WHERE workspace_id = ? AND id = ? AND sealed = ?", sealed, workspace, id, old).Error
 	})
-	if err != nil {
-		return fmt.Errorf("reseal alert channel %s: %w", id, err)
-	}
-	return nil
+	return batchdb.Wrapf(err, "reseal alert channel %s", id)
 }
 
 // AlertSettings returns how a workspace wants to be alerted.
@@ -128,10 +111,7 @@ func (db Alerts) AlertSettings(ctx context.Context, workspace tenants.WorkspaceI
 		settings, err = findAlertSettings(tx, workspace)
 		return err
 	})
-	if err != nil {
-		return tenants.AlertSettings{}, fmt.Errorf("alert settings of workspace %s: %w", workspace, err)
-	}
-	return settings, nil
+	return settings, batchdb.Wrapf(err, "alert settings of workspace %s", workspace)
 }
 
 // SaveAlertSettings sets how a workspace wants to be alerted, or returns a tenants.Invalid.
@@ -153,10 +133,7 @@ func (db Alerts) SaveAlertSettings(ctx context.Context, workspace tenants.Worksp
 		}
 		return audit(tx, workspace, tenants.Change{Action: tenants.AlertsSaved, Before: before.Fields(), After: settings.Fields()})
 	})
-	if err != nil {
-		return fmt.Errorf("save alert settings of workspace %s: %w", workspace, err)
-	}
-	return nil
+	return batchdb.Wrapf(err, "save alert settings of workspace %s", workspace)
 }
 
 func findAlertSettings(tx *gorm.DB, workspace tenants.WorkspaceID) (tenants.AlertSettings, error) {
@@ -175,13 +152,8 @@ const alertChannelColumns = "id, kind, name, place, user_id, sealed, rules, disa
 func lockAlertChannel(tx *gorm.DB, workspace tenants.WorkspaceID, id uuid.UUID) (tenants.AlertChannel, error) {
 	var rows []alertChannelRow
 	err := tx.Raw("SELECT "+alertChannelColumns+" FROM alert_channels WHERE workspace_id = ? AND id = ? FOR UPDATE", workspace, id).Scan(&rows).Error
-	if err == nil && len(rows) == 0 {
-		err = tenants.ErrNotFound
-	}
-	if err != nil {
-		return tenants.AlertChannel{}, err
-	}
-	return rows[0].toAlertChannel(), nil
+	row, err := batchdb.First(rows, err, tenants.ErrNotFound)
+	return row.toAlertChannel(), err
 }
 
 type alertChannelRow struct {

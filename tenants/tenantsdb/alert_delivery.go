@@ -2,12 +2,12 @@ package tenantsdb
 
 import (
 	"context"
-	"fmt"
 	"time"
 
 	"github.com/google/uuid"
 	"gorm.io/gorm"
 
+	"palimpsest/pipeline/batchdb"
 	"palimpsest/tenants"
 )
 
@@ -24,10 +24,7 @@ func (db Alerts) MarkAlert(ctx context.Context, tenant tenants.Tenant, alert ten
 		marked = done.RowsAffected
 		return done.Error
 	})
-	if err != nil {
-		return false, fmt.Errorf("mark alert %s: %w", alert.Rule, err)
-	}
-	return marked > 0, nil
+	return marked > 0, batchdb.Wrapf(err, "mark alert %s", alert.Rule)
 }
 
 // ClearAlertMarks forgets that people were alerted to what no longer goes on, by a rule, and
@@ -40,10 +37,7 @@ func (db Alerts) ClearAlertMarks(ctx context.Context, workspace tenants.Workspac
 		}
 		return tx.Exec(statement, values...).Error
 	})
-	if err != nil {
-		return fmt.Errorf("clear marks of alerts: %w", err)
-	}
-	return nil
+	return batchdb.Wrapf(err, "clear marks of alerts")
 }
 
 // ForgetAlerts deletes deliveries that ended, and marks, from before a time.
@@ -54,10 +48,7 @@ func (db Alerts) ForgetAlerts(ctx context.Context, workspace tenants.WorkspaceID
 		}
 		return tx.Exec("DELETE FROM alert_deliveries WHERE workspace_id = ? AND created_at < ? AND state <> 'waiting'", workspace, before).Error
 	})
-	if err != nil {
-		return fmt.Errorf("forget alerts of workspace %s: %w", workspace, err)
-	}
-	return nil
+	return batchdb.Wrapf(err, "forget alerts of workspace %s", workspace)
 }
 
 // AddAlertDelivery keeps a delivery.
@@ -69,10 +60,7 @@ func (db Alerts) AddAlertDelivery(ctx context.Context, tenant tenants.Tenant, d 
 			workspace, d.ID, d.Channel, string(d.Rule), storable(d.Subject), storable(d.Title), storable(d.Text), storable(d.Path), d.CreatedAt,
 			d.NextAt, d.Until, string(d.State), d.Attempts, given(d.TriedAt), d.Status, storable(d.Answer)).Error
 	})
-	if err != nil {
-		return fmt.Errorf("keep delivery of alert: %w", err)
-	}
-	return nil
+	return batchdb.Wrapf(err, "keep delivery of alert")
 }
 
 // AlertDeliveries returns the newest deliveries of a workspace, the newest first.
@@ -100,10 +88,7 @@ func (db Alerts) AlertDelivery(ctx context.Context, workspace tenants.WorkspaceI
 		found, channel = row.toAlertDelivery(), of.toAlertChannel()
 		return kind(err)
 	})
-	if err != nil {
-		return tenants.AlertDelivery{}, tenants.AlertChannel{}, fmt.Errorf("delivery of alert %s: %w", id, err)
-	}
-	return found, channel, nil
+	return found, channel, batchdb.Wrapf(err, "delivery of alert %s", id)
 }
 
 // NoteAlertAttempt notes what came of trying a delivery.
@@ -112,10 +97,7 @@ func (db Alerts) NoteAlertAttempt(ctx context.Context, workspace tenants.Workspa
 		return tx.Exec(`UPDATE alert_deliveries SET attempts = attempts + 1, tried_at = ?, state = ?, next_at = coalesce(?, next_at), status = ?, answer = ?
 			WHERE workspace_id = ? AND id = ?`, attempt.At, string(attempt.State), given(attempt.NextAt), attempt.Status, storable(attempt.Answer), workspace, id).Error
 	})
-	if err != nil {
-		return fmt.Errorf("note attempt to deliver alert %s: %w", id, err)
-	}
-	return nil
+	return batchdb.Wrapf(err, "note attempt to deliver alert %s", id)
 }
 
 // RetryAlertDelivery lets a delivery that failed wait for attempts from a time until another.
@@ -126,10 +108,7 @@ func (db Alerts) RetryAlertDelivery(ctx context.Context, tenant tenants.Tenant, 
 		return changedOne(tx.Exec("UPDATE alert_deliveries SET state = 'waiting', next_at = ?, until = ? WHERE workspace_id = ? AND id = ? AND state = 'failed'",
 			at, until, workspace, id), tenants.ErrNotFound)
 	})
-	if err != nil {
-		return fmt.Errorf("retry delivery of alert %s: %w", id, err)
-	}
-	return nil
+	return batchdb.Wrapf(err, "retry delivery of alert %s", id)
 }
 
 func (db Alerts) alertDeliveries(ctx context.Context, workspace tenants.WorkspaceID, condition string, values ...any) ([]tenants.AlertDelivery, error) {
@@ -137,10 +116,7 @@ func (db Alerts) alertDeliveries(ctx context.Context, workspace tenants.Workspac
 	err := db.inTenant(ctx, workspace, func(tx *gorm.DB) error {
 		return tx.Raw("SELECT "+alertDeliveryColumns+" FROM alert_deliveries WHERE "+condition, values...).Scan(&rows).Error
 	})
-	if err != nil {
-		return nil, fmt.Errorf("deliveries of alerts of workspace %s: %w", workspace, err)
-	}
-	return each(rows, (*alertDeliveryRow).toAlertDelivery), nil
+	return each(rows, (*alertDeliveryRow).toAlertDelivery), batchdb.Wrapf(err, "deliveries of alerts of workspace %s", workspace)
 }
 
 // given returns a time as a column has it: NULL for the zero time.

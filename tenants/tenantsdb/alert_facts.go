@@ -9,6 +9,7 @@ import (
 	"github.com/google/uuid"
 	"gorm.io/gorm"
 
+	"palimpsest/pipeline/batchdb"
 	"palimpsest/tenants"
 )
 
@@ -20,10 +21,7 @@ func (db Alerts) RecentFailures(ctx context.Context, workspace tenants.Workspace
 		return tx.Raw(`SELECT count(*) AS exchanges, count(*) FILTER (WHERE status >= 400 AND status <> 499) AS failures FROM exchanges
 			WHERE workspace_id = ? AND at >= ? AND id >= first_exchange_id(?) AND class NOT IN ('summary', 'embedding')`, workspace, since, since).Scan(&row).Error
 	})
-	if err != nil {
-		return 0, 0, fmt.Errorf("recent failures of workspace %s: %w", workspace, err)
-	}
-	return row.Exchanges, row.Failures, nil
+	return row.Exchanges, row.Failures, batchdb.Wrapf(err, "recent failures of workspace %s", workspace)
 }
 
 // maxNews bounds how many changes are read at once.
@@ -46,13 +44,7 @@ func (db Alerts) UntoldEntries(ctx context.Context, workspace tenants.WorkspaceI
 	if err != nil {
 		return nil, fmt.Errorf("audit of workspace %s: %w", workspace, err)
 	}
-	entries := make([]tenants.AuditEntry, len(rows))
-	for i, row := range rows {
-		if entries[i], err = row.toEntry(); err != nil {
-			return nil, fmt.Errorf("audit entry %s: %w", row.ID, err)
-		}
-	}
-	return entries, nil
+	return toEntries(rows)
 }
 
 // IsOperator reports whether a person is an operator of the installation.
@@ -61,10 +53,7 @@ func (db Alerts) IsOperator(ctx context.Context, user uuid.UUID) (bool, error) {
 	err := db.inUser(ctx, user, func(tx *gorm.DB) error {
 		return tx.Raw("SELECT EXISTS (SELECT FROM operators WHERE user_id = ?)", user).Scan(&is).Error
 	})
-	if err != nil {
-		return false, fmt.Errorf("whether user %s is an operator: %w", user, err)
-	}
-	return is, nil
+	return is, batchdb.Wrapf(err, "whether user %s is an operator", user)
 }
 
 // firstID returns the smallest id of version 7 that is made at a time.

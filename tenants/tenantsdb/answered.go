@@ -2,11 +2,11 @@ package tenantsdb
 
 import (
 	"context"
-	"fmt"
 	"time"
 
 	"gorm.io/gorm"
 
+	"palimpsest/pipeline/batchdb"
 	"palimpsest/tenants"
 )
 
@@ -18,8 +18,5 @@ func (db Exchanges) AnsweredAgain(ctx context.Context, workspace tenants.Workspa
 		return tx.Table("exchanges").Where("workspace_id = ? AND at >= ? AND id >= first_exchange_id(?) AND attempts = 0 AND status < 400", workspace, since, since).
 			Where("report->>'cache' IN ('hit', 'semantic-hit')").Count(&hits).Error
 	})
-	if err != nil {
-		return 0, fmt.Errorf("answers given again in workspace %s: %w", workspace, err)
-	}
-	return hits, nil
+	return hits, batchdb.Wrapf(err, "answers given again in workspace %s", workspace)
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/google/uuid"
 	"gorm.io/gorm"
 
+	"palimpsest/pipeline/batchdb"
 	"palimpsest/tenants"
 )
 
@@ -33,10 +34,7 @@ func (db APIKeys) CreateAPIKey(ctx context.Context, workspace tenants.WorkspaceI
 		}
 		return audit(tx, workspace, tenants.Change{Action: tenants.KeyCreated, Target: key.ID.String(), After: key.Fields()})
 	})
-	if err != nil {
-		return fmt.Errorf("create API key: %w", err)
-	}
-	return nil
+	return batchdb.Wrapf(err, "create API key")
 }
 
 // APIKeys returns all API keys of a workspace, revoked ones too, the newest first.
@@ -81,10 +79,7 @@ func (db APIKeys) APIKey(ctx context.Context, workspace tenants.WorkspaceID, id 
 		}
 		return back(tx, &key, key.ID)
 	})
-	if err != nil {
-		return tenants.APIKey{}, fmt.Errorf("API key %s: %w", id, err)
-	}
-	return key, nil
+	return key, batchdb.Wrapf(err, "API key %s", id)
 }
 
 // APIKeyByHash returns the API key whose secret has a hash, whatever its state
@@ -146,10 +141,7 @@ func (db APIKeys) RevokeAPIKey(ctx context.Context, workspace tenants.WorkspaceI
 		}
 		return notify(tx, KeysChannel, workspace.String())
 	})
-	if err != nil {
-		return fmt.Errorf("revoke API key %s: %w", id, err)
-	}
-	return nil
+	return batchdb.Wrapf(err, "revoke API key %s", id)
 }
 
 // TouchAPIKeys notes when API keys of a workspace were last used. An earlier time
@@ -171,10 +163,7 @@ func (db APIKeys) TouchAPIKeys(ctx context.Context, workspace tenants.WorkspaceI
 		_, err := tx.Statement.ConnPool.ExecContext(ctx, statement, workspace, ids, times)
 		return err
 	})
-	if err != nil {
-		return fmt.Errorf("note use of %d API keys: %w", len(used), err)
-	}
-	return nil
+	return batchdb.Wrapf(err, "note use of %d API keys", len(used))
 }
 
 // UsedAPIKeys returns the hashes of the API keys of a workspace that were used or created since a time, of
@@ -186,10 +175,7 @@ func (db APIKeys) UsedAPIKeys(ctx context.Context, workspace tenants.WorkspaceID
 	err = db.inTenant(ctx, workspace, func(tx *gorm.DB) error {
 		return tx.Raw(statement, workspace, since, most).Scan(&hashes).Error
 	})
-	if err != nil {
-		return nil, fmt.Errorf("API keys in use: %w", err)
-	}
-	return hashes, nil
+	return hashes, batchdb.Wrapf(err, "API keys in use")
 }
 
 func insertAPIKey(tx *gorm.DB, workspace tenants.WorkspaceID, key tenants.APIKey, hash []byte) error {
@@ -213,7 +199,7 @@ func revokeAPIKey(tx *gorm.DB, workspace tenants.WorkspaceID, id uuid.UUID) erro
 
 //nolint:gosec // names of columns
 const apiKeyColumns = `workspace_id, id, name, prefix, suffix, scopes, pipeline, limits, no_store, created_by, created_at,
-	expires_at, revoked_at, last_used_at, old_until, person_id`
+	expires_at, revoked_at, last_used_at, old_until`
 
 // creatorColumn is the member who created a key.
 const creatorColumn = ", coalesce((SELECT u.email FROM users u WHERE u.id = api_keys.created_by), '') AS creator"
@@ -234,7 +220,6 @@ type apiKeyRow struct {
 	RevokedAt   *time.Time
 	LastUsedAt  *time.Time
 	OldUntil    *time.Time
-	PersonID    *uuid.UUID
 }
 
 func (r apiKeyRow) toAPIKey() (tenants.APIKey, error) {

@@ -2,11 +2,11 @@ package tenantsdb
 
 import (
 	"context"
-	"fmt"
 
 	"github.com/google/uuid"
 	"gorm.io/gorm"
 
+	"palimpsest/pipeline/batchdb"
 	"palimpsest/tenants"
 )
 
@@ -16,8 +16,5 @@ func (db APIKeys) RehashAPIKey(ctx context.Context, workspace tenants.WorkspaceI
 	err := db.inTenant(ctx, workspace, func(tx *gorm.DB) error {
 		return tx.Exec("UPDATE api_keys SET hash = ? WHERE workspace_id = ? AND id = ? AND hash = ?", hash, workspace, id, old).Error
 	})
-	if err != nil {
-		return fmt.Errorf("hash API key %s again: %w", id, err)
-	}
-	return nil
+	return batchdb.Wrapf(err, "hash API key %s again", id)
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/google/uuid"
 	"gorm.io/gorm"
 
+	"palimpsest/pipeline/batchdb"
 	"palimpsest/tenants"
 )
 
@@ -73,10 +74,7 @@ func (db Usage) Rejections(ctx context.Context, workspace tenants.WorkspaceID, s
 	err := db.inTenant(ctx, workspace, func(tx *gorm.DB) error {
 		return tx.Raw(sqlRejections, map[string]any{"workspace": workspace, "since": since}).Scan(&rejections).Error
 	})
-	if err != nil {
-		return nil, fmt.Errorf("refused provider keys of workspace %s: %w", workspace, err)
-	}
-	return rejections, nil
+	return rejections, batchdb.Wrapf(err, "refused provider keys of workspace %s", workspace)
 }
 
 // maxHindrances bounds how many hindrances are told apart.
@@ -98,8 +96,5 @@ func (db Usage) Hindrances(ctx context.Context, workspace tenants.WorkspaceID, s
 	err := db.inTenant(ctx, workspace, func(tx *gorm.DB) error {
 		return tx.Raw(sqlHindrances, map[string]any{"workspace": workspace, "since": since, "most": maxHindrances}).Scan(&hindrances).Error
 	})
-	if err != nil {
-		return nil, fmt.Errorf("what kept prompts of workspace %s above their target: %w", workspace, err)
-	}
-	return hindrances, nil
+	return hindrances, batchdb.Wrapf(err, "what kept prompts of workspace %s above their target", workspace)
 }

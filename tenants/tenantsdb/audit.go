@@ -10,6 +10,7 @@ import (
 	"github.com/google/uuid"
 	"gorm.io/gorm"
 
+	"palimpsest/pipeline/batchdb"
 	"palimpsest/tenants"
 )
 
@@ -32,10 +33,7 @@ func audit(tx *gorm.DB, workspace tenants.WorkspaceID, change tenants.Change) er
 		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?::jsonb, ?::jsonb)`,
 		workspace, uuid.Must(uuid.NewV7()), nullable(actor.User), nullable(actor.APIKey), storable(actor.Name), actor.From,
 		string(change.Action), storable(change.Target), before, after).Error
-	if err != nil {
-		return fmt.Errorf("note %s: %w", change.Action, err)
-	}
-	return nil
+	return batchdb.Wrapf(err, "note %s", change.Action)
 }
 
 // Note notes a change that is made outside this package; in a transaction of Together it is
@@ -64,13 +62,7 @@ func (db Audit) Audit(ctx context.Context, workspace tenants.WorkspaceID, filter
 	if err != nil {
 		return nil, fmt.Errorf("audit of workspace %s: %w", workspace, err)
 	}
-	entries := make([]tenants.AuditEntry, len(rows))
-	for i, row := range rows {
-		if entries[i], err = row.toEntry(); err != nil {
-			return nil, fmt.Errorf("audit entry %s: %w", row.ID, err)
-		}
-	}
-	return entries, nil
+	return toEntries(rows)
 }
 
 // audited returns the query for the entries that pass a filter.
@@ -111,6 +103,18 @@ type auditRow struct {
 	Target   string
 	Before   []byte
 	After    []byte
+}
+
+func toEntries(rows []auditRow) ([]tenants.AuditEntry, error) {
+	entries := make([]tenants.AuditEntry, len(rows))
+	for i, row := range rows {
+		entry, err := row.toEntry()
+		if err != nil {
+			return nil, fmt.Errorf("audit entry %s: %w", row.ID, err)
+		}
+		entries[i] = entry
+	}
+	return entries, nil
 }
 
 func (r auditRow) toEntry() (tenants.AuditEntry, error) {

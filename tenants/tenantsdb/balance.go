@@ -3,11 +3,11 @@ package tenantsdb
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"slices"
 
 	"gorm.io/gorm"
 
+	"palimpsest/pipeline/batchdb"
 	"palimpsest/tenants"
 )
 
@@ -26,10 +26,7 @@ func (db Usage) Balance(ctx context.Context, workspace tenants.WorkspaceID, filt
 			coalesce(sum(evicted), 0)::bigint AS evicted, coalesce(sum(evicted_tokens), 0)::bigint AS evicted_tokens`).
 			Take(&row).Error
 	})
-	if err != nil {
-		return tenants.Balance{}, fmt.Errorf("balance of workspace %s: %w", workspace, err)
-	}
-	return tenants.Balance{Edited: row.Edited, CostMicroUSD: row.CostMicroUSD, NetMicroUSD: row.NetMicroUSD, Misses: row.misses()}, nil
+	return tenants.Balance{Edited: row.Edited, CostMicroUSD: row.CostMicroUSD, NetMicroUSD: row.NetMicroUSD, Misses: row.misses()}, batchdb.Wrapf(err, "balance of workspace %s", workspace)
 }
 
 // balanceRow are the sums of tenants.Balance.

@@ -3,11 +3,11 @@ package tenantsdb
 import (
 	"context"
 	"encoding/json"
-	"fmt"
 
 	"github.com/google/uuid"
 	"gorm.io/gorm"
 
+	"palimpsest/pipeline/batchdb"
 	"palimpsest/tenants"
 )
 
@@ -21,10 +21,7 @@ func (db Views) HiddenColumns(ctx context.Context, workspace tenants.WorkspaceID
 	if err == nil && len(encoded) > 0 {
 		err = json.Unmarshal([]byte(encoded[0]), &hidden)
 	}
-	if err != nil {
-		return nil, fmt.Errorf("hidden columns of %s: %w", list, err)
-	}
-	return hidden, nil
+	return hidden, batchdb.Wrapf(err, "hidden columns of %s", list)
 }
 
 // HideColumns hides columns of a list from a member, and shows all others.
@@ -36,8 +33,5 @@ func (db Views) HideColumns(ctx context.Context, workspace tenants.WorkspaceID, 
 				string(list), string(encoded), workspace, user).Error
 		})
 	}
-	if err != nil {
-		return fmt.Errorf("hide columns of %s: %w", list, err)
-	}
-	return nil
+	return batchdb.Wrapf(err, "hide columns of %s", list)
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/google/uuid"
 	"gorm.io/gorm"
 
+	"palimpsest/pipeline/batchdb"
 	"palimpsest/tenants"
 	"palimpsest/tenants/redaction"
 )
@@ -23,20 +24,14 @@ const sqlComments = `SELECT c.id, c.session_id, c.lane_id, c.message, c.user_id,
 // Comments returns the comments on a session, the oldest first.
 func (db Comments) Comments(ctx context.Context, workspace tenants.WorkspaceID, session uuid.UUID) ([]tenants.Comment, error) {
 	found, err := db.find(ctx, workspace, "AND c.session_id = ? ORDER BY c.id", session)
-	if err != nil {
-		return nil, fmt.Errorf("comments on session %s: %w", session, err)
-	}
-	return found, nil
+	return found, batchdb.Wrapf(err, "comments on session %s", session)
 }
 
 // EveryComment returns up to limit comments of a workspace whose ids follow one, in
 // order; for uuid.Nil the first ones.
 func (db Comments) EveryComment(ctx context.Context, workspace tenants.WorkspaceID, after uuid.UUID, limit int) ([]tenants.Comment, error) {
 	found, err := db.find(ctx, workspace, "AND c.id > ? ORDER BY c.id LIMIT ?", after, limit)
-	if err != nil {
-		return nil, fmt.Errorf("comments on all sessions: %w", err)
-	}
-	return found, nil
+	return found, batchdb.Wrapf(err, "comments on all sessions")
 }
 
 // CommentCounts returns how many comments each of some sessions has, by session; those
@@ -115,22 +110,14 @@ func (db Comments) DeleteComment(ctx context.Context, workspace tenants.Workspac
 		}
 		return audit(tx, workspace, tenants.Change{Action: tenants.CommentDeleted, Target: session.String(), Before: commentFields(comment)})
 	})
-	if err != nil {
-		return fmt.Errorf("delete comment %s: %w", id, err)
-	}
-	return nil
+	return batchdb.Wrapf(err, "delete comment %s", id)
 }
 
 // comment returns one comment on a session, or tenants.ErrNotFound.
 func (db Comments) comment(ctx context.Context, workspace tenants.WorkspaceID, session, id uuid.UUID) (tenants.Comment, error) {
 	found, err := db.find(ctx, workspace, "AND c.session_id = ? AND c.id = ?", session, id)
-	if err == nil && len(found) == 0 {
-		err = tenants.ErrNotFound
-	}
-	if err != nil {
-		return tenants.Comment{}, fmt.Errorf("comment %s: %w", id, err)
-	}
-	return found[0], nil
+	one, err := batchdb.First(found, err, tenants.ErrNotFound)
+	return one, batchdb.Wrapf(err, "comment %s", id)
 }
 
 func (db Comments) find(ctx context.Context, workspace tenants.WorkspaceID, which string, values ...any) ([]tenants.Comment, error) {
@@ -138,14 +125,7 @@ func (db Comments) find(ctx context.Context, workspace tenants.WorkspaceID, whic
 	err := db.inTenant(ctx, workspace, func(tx *gorm.DB) error {
 		return tx.Raw(sqlComments+which, append([]any{workspace}, values...)...).Scan(&rows).Error
 	})
-	if err != nil {
-		return nil, err
-	}
-	found := make([]tenants.Comment, len(rows))
-	for i := range rows {
-		found[i] = rows[i].toComment()
-	}
-	return found, nil
+	return each(rows, (*commentRow).toComment), err
 }
 
 // commentable returns what is wrong with the place of a comment. The session is locked, so

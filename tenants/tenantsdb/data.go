@@ -2,11 +2,11 @@ package tenantsdb
 
 import (
 	"context"
-	"fmt"
 
 	"github.com/google/uuid"
 	"gorm.io/gorm"
 
+	"palimpsest/pipeline/batchdb"
 	"palimpsest/tenants"
 )
 
@@ -22,10 +22,7 @@ func (db Data) DataSettings(ctx context.Context, workspace tenants.WorkspaceID) 
 		settings, err = findDataSettings(tx, workspace, "")
 		return err
 	})
-	if err != nil {
-		return tenants.DataSettings{}, fmt.Errorf("data settings of workspace %s: %w", workspace, err)
-	}
-	return settings, nil
+	return settings, batchdb.Wrapf(err, "data settings of workspace %s", workspace)
 }
 
 // SetDataSettings sets what a workspace says of its data, on all replicas. It
@@ -54,10 +51,7 @@ func (db Data) SetDataSettings(ctx context.Context, tenant tenants.Tenant, setti
 		}
 		return notify(tx, SettingsChannel, workspace.String())
 	})
-	if err != nil {
-		return fmt.Errorf("set data settings of workspace %s: %w", workspace, err)
-	}
-	return nil
+	return batchdb.Wrapf(err, "set data settings of workspace %s", workspace)
 }
 
 // Reader returns what a person may read of what was said in a workspace: nothing,
@@ -84,10 +78,7 @@ func (db Data) Reader(ctx context.Context, workspace tenants.WorkspaceID, user u
 		}
 		return nil
 	})
-	if err != nil {
-		return tenants.Reader{}, fmt.Errorf("what %s may read: %w", user, err)
-	}
-	return reader, nil
+	return reader, batchdb.Wrapf(err, "what %s may read", user)
 }
 
 func findDataSettings(tx *gorm.DB, workspace tenants.WorkspaceID, lock string) (tenants.DataSettings, error) {
@@ -100,14 +91,8 @@ func findDataSettings(tx *gorm.DB, workspace tenants.WorkspaceID, lock string) (
 	}
 	err := tx.Raw("SELECT time_zone, managers_read, members_read, viewers_read, no_store FROM workspaces WHERE workspace_id = ?"+lock, workspace).
 		Scan(&rows).Error
-	if err == nil && len(rows) == 0 {
-		err = tenants.ErrNotFound
-	}
-	if err != nil {
-		return tenants.DataSettings{}, err
-	}
-	row := rows[0]
+	row, err := batchdb.First(rows, err, tenants.ErrNotFound)
 	return tenants.DataSettings{TimeZone: row.TimeZone, NoStore: row.NoStore, Text: tenants.TextPolicy{
 		Managers: tenants.Reads(row.ManagersRead), Members: tenants.Reads(row.MembersRead), Viewers: tenants.Reads(row.ViewersRead),
-	}}, nil
+	}}, err
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"gorm.io/gorm"
 
+	"palimpsest/pipeline/batchdb"
 	"palimpsest/tenants"
 )
 
@@ -21,13 +22,8 @@ func (db DataKeys) DataKey(ctx context.Context, workspace tenants.WorkspaceID) (
 	err := db.apart(ctx, workspace, func(tx *gorm.DB) error {
 		return tx.Raw("SELECT wrapped FROM data_keys WHERE workspace_id = ?", workspace).Scan(&keys).Error
 	})
-	if err == nil && len(keys) == 0 {
-		err = tenants.ErrNotFound
-	}
-	if err != nil {
-		return nil, fmt.Errorf("read data key: %w", err)
-	}
-	return keys[0], nil
+	key, err := batchdb.First(keys, err, tenants.ErrNotFound)
+	return key, batchdb.Wrapf(err, "read data key")
 }
 
 // AddDataKey keeps the first data key of a workspace and returns the one that is
@@ -49,10 +45,7 @@ func (db DataKeys) RewrapDataKey(ctx context.Context, workspace tenants.Workspac
 		return tx.Exec("UPDATE data_keys SET wrapped = ?, wrapped_at = now() WHERE workspace_id = ? AND wrapped = ?",
 			wrapped, workspace, old).Error
 	})
-	if err != nil {
-		return fmt.Errorf("rewrap data key: %w", err)
-	}
-	return nil
+	return batchdb.Wrapf(err, "rewrap data key")
 }
 
 // SomeDataKeys returns at most limit wrapped data keys, by workspace. It reads them with
@@ -72,10 +65,7 @@ func SomeDataKeys(ctx context.Context, ownerURL string, limit int) (map[tenants.
 		})
 		return err
 	})
-	if err != nil {
-		return nil, fmt.Errorf("read some data keys: %w", err)
-	}
-	return wrapped, nil
+	return wrapped, batchdb.Wrapf(err, "read some data keys")
 }
 
 // AllWorkspaces is that of Workspaces.

@@ -7,6 +7,7 @@ import (
 	"github.com/google/uuid"
 	"gorm.io/gorm"
 
+	"palimpsest/pipeline/batchdb"
 	"palimpsest/tenants"
 )
 
@@ -34,10 +35,7 @@ func (db Deletion) CloseWorkspace(ctx context.Context, workspace tenants.Workspa
 		}
 		return then(tenant)
 	})
-	if err != nil {
-		return fmt.Errorf("close workspace %s: %w", workspace, err)
-	}
-	return nil
+	return batchdb.Wrapf(err, "close workspace %s", workspace)
 }
 
 func closeWorkspace(tx *gorm.DB, workspace tenants.WorkspaceID) error {
@@ -118,10 +116,7 @@ func (db Deletion) ClosedWorkspaces(ctx context.Context) ([]tenants.WorkspaceID,
 	err := db.asWorker(ctx, func(tx *gorm.DB) error {
 		return tx.Raw("SELECT workspace_id FROM workspaces WHERE deleted_at IS NOT NULL ORDER BY deleted_at, workspace_id").Scan(&closed).Error
 	})
-	if err != nil {
-		return nil, fmt.Errorf("list deleted workspaces: %w", err)
-	}
-	return closed, nil
+	return closed, batchdb.Wrapf(err, "list deleted workspaces")
 }
 
 // EraseSessions deletes the sessions and exchanges of a closed workspace, some in
@@ -173,8 +168,5 @@ func (db Deletion) EraseWorkspace(ctx context.Context, workspace tenants.Workspa
 		}
 		return notify(tx, DeletedChannel, workspace.String())
 	})
-	if err != nil {
-		return fmt.Errorf("erase workspace %s: %w", workspace, err)
-	}
-	return nil
+	return batchdb.Wrapf(err, "erase workspace %s", workspace)
 }

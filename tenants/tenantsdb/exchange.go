@@ -12,6 +12,7 @@ import (
 	"github.com/google/uuid"
 	"gorm.io/gorm"
 
+	"palimpsest/pipeline/batchdb"
 	"palimpsest/tenants"
 )
 
@@ -33,10 +34,7 @@ func (db Exchanges) RecordExchanges(ctx context.Context, tenant tenants.Tenant, 
 		return fmt.Errorf("record %d exchanges: %w", len(exchanges), err)
 	}
 	err = db.inTenant(ctx, tenant, func(tx *gorm.DB) error { return insertExchanges(tx, tenant.Workspace(), batch) })
-	if err != nil {
-		return fmt.Errorf("record %d exchanges: %w", len(exchanges), err)
-	}
-	return nil
+	return batchdb.Wrapf(err, "record %d exchanges", len(exchanges))
 }
 
 // Exchange returns one exchange of a workspace, of a Reader too from the database itself: its
@@ -58,10 +56,7 @@ func (db Exchanges) RecordedExchanges(ctx context.Context, tenant tenants.Tenant
 	err := db.inTenant(ctx, tenant, func(tx *gorm.DB) error {
 		return tx.Table("exchanges").Where("workspace_id = ? AND id IN ?", tenant.Workspace(), ids).Pluck("id", &recorded).Error
 	})
-	if err != nil {
-		return nil, fmt.Errorf("which of %d exchanges are recorded: %w", len(ids), err)
-	}
-	return recorded, nil
+	return recorded, batchdb.Wrapf(err, "which of %d exchanges are recorded", len(ids))
 }
 
 // insertExchanges inserts a JSON array of recordedRow, with the tags of those that are

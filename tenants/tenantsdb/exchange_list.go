@@ -12,6 +12,7 @@ import (
 	"github.com/google/uuid"
 	"gorm.io/gorm"
 
+	"palimpsest/pipeline/batchdb"
 	"palimpsest/tenants"
 )
 
@@ -54,10 +55,7 @@ func (db Exchanges) CountExchanges(ctx context.Context, workspace tenants.Worksp
 	err := db.inTenant(ctx, workspace, func(tx *gorm.DB) error {
 		return tx.Raw("SELECT count(*) FROM (SELECT FROM exchanges WHERE workspace_id = ? LIMIT ?) few", workspace, most).Scan(&count).Error
 	})
-	if err != nil {
-		return 0, fmt.Errorf("count exchanges of workspace %s: %w", workspace, err)
-	}
-	return count, nil
+	return count, batchdb.Wrapf(err, "count exchanges of workspace %s", workspace)
 }
 
 // maxNames bounds how many clients and models are told about.
@@ -81,10 +79,7 @@ func (db Exchanges) ExchangeNames(ctx context.Context, workspace tenants.Workspa
 		}
 		return nil
 	})
-	if err != nil {
-		return nil, nil, fmt.Errorf("names in exchanges of workspace %s: %w", workspace, err)
-	}
-	return clients, models, nil
+	return clients, models, batchdb.Wrapf(err, "names in exchanges of workspace %s", workspace)
 }
 
 // listing reads a page of exchanges: it goes along the index that suits its filter,

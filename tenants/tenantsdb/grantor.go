@@ -7,6 +7,7 @@ import (
 	"github.com/google/uuid"
 	"gorm.io/gorm"
 
+	"palimpsest/pipeline/batchdb"
 	"palimpsest/tenants"
 )
 
@@ -34,13 +35,11 @@ func grantor(tx *gorm.DB, workspace tenants.WorkspaceID, person uuid.UUID) (tena
 func actingKey(tx *gorm.DB, workspace tenants.WorkspaceID, actor tenants.Actor) (tenants.Grantor, error) {
 	var rows []apiKeyRow
 	err := tx.Raw("SELECT "+apiKeyColumns+" FROM api_keys WHERE workspace_id = ? AND id = ?", workspace, actor.APIKey).Scan(&rows).Error
-	if err == nil && len(rows) == 0 {
-		err = tenants.ErrDenied
-	}
+	row, err := batchdb.First(rows, err, tenants.ErrDenied)
 	if err != nil {
 		return tenants.Grantor{}, err
 	}
-	key, err := rows[0].toAPIKey()
+	key, err := row.toAPIKey()
 	if err != nil {
 		return tenants.Grantor{}, err
 	}

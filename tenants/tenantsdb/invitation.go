@@ -11,6 +11,7 @@ import (
 	"github.com/google/uuid"
 	"gorm.io/gorm"
 
+	"palimpsest/pipeline/batchdb"
 	"palimpsest/tenants"
 )
 
@@ -36,10 +37,7 @@ func (db Invitations) CreateInvitations(ctx context.Context, workspace tenants.W
 		}
 		return nil
 	})
-	if err != nil {
-		return fmt.Errorf("create invitation: %w", err)
-	}
-	return nil
+	return batchdb.Wrapf(err, "create invitation")
 }
 
 func createInvitation(tx *gorm.DB, workspace tenants.WorkspaceID, wanted tenants.NewInvitation) error {
@@ -131,10 +129,7 @@ func (db Invitations) RenewInvitation(ctx context.Context, workspace tenants.Wor
 		}
 		return mailInvitation(tx, renewed, letter)
 	})
-	if err != nil {
-		return fmt.Errorf("renew invitation %s: %w", id, err)
-	}
-	return nil
+	return batchdb.Wrapf(err, "renew invitation %s", id)
 }
 
 // RevokeInvitation ends an invitation that waits. It returns tenants.ErrNotFound and
@@ -146,10 +141,7 @@ func (db Invitations) RevokeInvitation(ctx context.Context, workspace tenants.Wo
 		}
 		return revokeInvitations(tx, workspace, "id = ?", id)
 	})
-	if err != nil {
-		return fmt.Errorf("revoke invitation %s: %w", id, err)
-	}
-	return nil
+	return batchdb.Wrapf(err, "revoke invitation %s", id)
 }
 
 // Invitations returns the invitations of a workspace that wait, those that have
@@ -159,10 +151,7 @@ func (db Invitations) Invitations(ctx context.Context, workspace tenants.Workspa
 	err := db.inTenant(ctx, workspace, func(tx *gorm.DB) error {
 		return waiting(tx).Where("i.workspace_id = ?", workspace).Order("i.created_at DESC, i.id DESC").Find(&rows).Error
 	})
-	if err != nil {
-		return nil, fmt.Errorf("invitations of workspace %s: %w", workspace, err)
-	}
-	return each(rows, (*invitationRow).toInvitation), nil
+	return each(rows, (*invitationRow).toInvitation), batchdb.Wrapf(err, "invitations of workspace %s", workspace)
 }
 
 // InvitationByHash returns the invitation whose link's secret has a hash. It returns
@@ -174,10 +163,7 @@ func (db Invitations) InvitationByHash(ctx context.Context, hash []byte) (tenant
 		found, err = presented(tx, hash)
 		return err
 	})
-	if err != nil {
-		return tenants.Invitation{}, fmt.Errorf("find invitation: %w", err)
-	}
-	return found, nil
+	return found, batchdb.Wrapf(err, "find invitation")
 }
 
 // AcceptInvitation makes a person a member, once, and has their login work in the
@@ -205,10 +191,7 @@ func (db Invitations) AcceptInvitation(ctx context.Context, hash []byte, user, l
 		}
 		return enter(tx, user, login, invitation.Workspace.ID)
 	})
-	if err != nil {
-		return fmt.Errorf("accept invitation: %w", err)
-	}
-	return nil
+	return batchdb.Wrapf(err, "accept invitation")
 }
 
 // SignUpInvited creates the person with the invited address, makes them a member and
@@ -250,10 +233,7 @@ func (db Invitations) SignUpInvited(ctx context.Context, hash []byte, joining te
 			err = cmp.Or(db.unscoped(ctx, func(tx *gorm.DB) error { return queueMail(tx, known) }), err)
 		}
 	}
-	if err != nil {
-		return tenants.User{}, tenants.Membership{}, fmt.Errorf("sign up: %w", err)
-	}
-	return user, membership, nil
+	return user, membership, batchdb.Wrapf(err, "sign up")
 }
 
 // withLink runs fn in a transaction that sees the invitation with a hash.
@@ -275,13 +255,9 @@ func presented(tx *gorm.DB, hash []byte) (tenants.Invitation, error) {
 		return tenants.Invitation{}, err
 	}
 	var rows []invitationRow
-	if err := waiting(tx).Where("i.hash = ? AND i.expires_at > now()", hash).Find(&rows).Error; err != nil {
-		return tenants.Invitation{}, err
-	}
-	if len(rows) == 0 {
-		return tenants.Invitation{}, tenants.ErrInvitation
-	}
-	return rows[0].toInvitation(), nil
+	err := waiting(tx).Where("i.hash = ? AND i.expires_at > now()", hash).Find(&rows).Error
+	row, err := batchdb.First(rows, err, tenants.ErrInvitation)
+	return row.toInvitation(), err
 }
 
 // redeemable is presented for someone who joins: the workspace is not deleted before the
@@ -339,13 +315,9 @@ func managedInvitation(tx *gorm.DB, workspace tenants.WorkspaceID, id uuid.UUID)
 // invitationOf returns an invitation that waits.
 func invitationOf(tx *gorm.DB, workspace tenants.WorkspaceID, id uuid.UUID) (tenants.Invitation, error) {
 	var rows []invitationRow
-	if err := waiting(tx).Where("i.workspace_id = ? AND i.id = ?", workspace, id).Find(&rows).Error; err != nil {
-		return tenants.Invitation{}, err
-	}
-	if len(rows) == 0 {
-		return tenants.Invitation{}, tenants.ErrNotFound
-	}
-	return rows[0].toInvitation(), nil
+	err := waiting(tx).Where("i.workspace_id = ? AND i.id = ?", workspace, id).Find(&rows).Error
+	row, err := batchdb.First(rows, err, tenants.ErrNotFound)
+	return row.toInvitation(), err
 }
 
 // revokeInvitationsOf ends the invitations that someone has made and could not make

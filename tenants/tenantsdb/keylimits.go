@@ -10,6 +10,7 @@ import (
 	"github.com/google/uuid"
 	"gorm.io/gorm"
 
+	"palimpsest/pipeline/batchdb"
 	"palimpsest/tenants"
 )
 
@@ -46,10 +47,7 @@ func (db APIKeys) ChangeAPIKey(ctx context.Context, tenant tenants.Tenant, key t
 		}
 		return notify(tx, KeysChannel, workspace.String())
 	})
-	if err != nil {
-		return fmt.Errorf("change API key %s: %w", key.ID, err)
-	}
-	return nil
+	return batchdb.Wrapf(err, "change API key %s", key.ID)
 }
 
 // RotateAPIKey gives an API key another secret on all replicas. The one before works
@@ -83,10 +81,7 @@ func (db APIKeys) RotateAPIKey(ctx context.Context, workspace tenants.WorkspaceI
 		}
 		return notify(tx, KeysChannel, workspace.String())
 	})
-	if err != nil {
-		return fmt.Errorf("rotate API key %s: %w", id, err)
-	}
-	return nil
+	return batchdb.Wrapf(err, "rotate API key %s", id)
 }
 
 // KeySpend returns what an API key of a workspace has cost at list prices, in
@@ -98,10 +93,7 @@ func (db APIKeys) KeySpend(ctx context.Context, workspace tenants.WorkspaceID, k
 			Select("coalesce(sum(cost_microusd) FILTER (WHERE at >= ?), 0)::bigint AS day, coalesce(sum(cost_microusd), 0)::bigint AS month", day).
 			Where("workspace_id = ? AND api_key_id = ? AND at >= ?", workspace, key, month).Take(&row).Error
 	})
-	if err != nil {
-		return 0, 0, fmt.Errorf("spend of API key %s: %w", key, err)
-	}
-	return row.Day, row.Month, nil
+	return row.Day, row.Month, batchdb.Wrapf(err, "spend of API key %s", key)
 }
 
 // errRevoked refuses a change of a revoked key.
@@ -112,13 +104,11 @@ var errRevoked = tenants.Invalid{Field: "id", Message: "names a revoked key, whi
 func lockAPIKey(tx *gorm.DB, workspace tenants.WorkspaceID, id uuid.UUID) (tenants.APIKey, tenants.Grantor, error) {
 	var rows []apiKeyRow
 	err := tx.Raw("SELECT "+apiKeyColumns+" FROM api_keys WHERE workspace_id = ? AND id = ? FOR UPDATE", workspace, id).Scan(&rows).Error
-	if err == nil && len(rows) == 0 {
-		err = tenants.ErrNotFound
-	}
+	row, err := batchdb.First(rows, err, tenants.ErrNotFound)
 	if err != nil {
 		return tenants.APIKey{}, tenants.Grantor{}, err
 	}
-	key, err := rows[0].toAPIKey()
+	key, err := row.toAPIKey()
 	if err != nil {
 		return tenants.APIKey{}, tenants.Grantor{}, err
 	}
@@ -150,10 +140,7 @@ func limitsJSON(limits tenants.Limits) (string, error) {
 		RequestsPerMinute: limits.RequestsPerMinute, TokensPerMinute: limits.TokensPerMinute, Concurrency: limits.Concurrency,
 		DayMicroUSD: limits.DayMicroUSD, MonthMicroUSD: limits.MonthMicroUSD, AllowUnpriced: limits.AllowUnpriced,
 	})
-	if err != nil {
-		return "", fmt.Errorf("write limits: %w", err)
-	}
-	return string(stored), nil
+	return string(stored), batchdb.Wrapf(err, "write limits")
 }
 
 func readLimits(stored []byte) (tenants.Limits, error) {

@@ -8,6 +8,7 @@ import (
 	"github.com/google/uuid"
 	"gorm.io/gorm"
 
+	"palimpsest/pipeline/batchdb"
 	"palimpsest/tenants"
 )
 
@@ -29,10 +30,7 @@ func (db Logins) CreateLogin(ctx context.Context, login tenants.Login) error {
 		}
 		return auditLogin(tx, tenants.LoginOpened, login)
 	})
-	if err != nil {
-		return fmt.Errorf("create login: %w", err)
-	}
-	return nil
+	return batchdb.Wrapf(err, "create login")
 }
 
 // ActiveLogin returns who is logged in with a login of a user. It returns
@@ -78,10 +76,7 @@ func (db Logins) Logins(ctx context.Context, user uuid.UUID) ([]tenants.Login, e
 			Where("user_id = ? AND revoked_at IS NULL AND expires_at > now()", user).
 			Order("created_at DESC, id DESC").Find(&rows).Error
 	})
-	if err != nil {
-		return nil, fmt.Errorf("logins of user %s: %w", user, err)
-	}
-	return each(rows, (*loginRow).toLogin), nil
+	return each(rows, (*loginRow).toLogin), batchdb.Wrapf(err, "logins of user %s", user)
 }
 
 // UsedPlace reports whether the person with an address has logged in from a place since a
@@ -102,10 +97,7 @@ func (db Logins) UsedPlace(ctx context.Context, email, place string, since time.
 		}
 		return tx.Raw("SELECT EXISTS (SELECT FROM logins WHERE user_id = ? AND place = ? AND place <> '' AND created_at > ?)", user, storable(place), since).Scan(&used).Error
 	})
-	if err != nil {
-		return false, fmt.Errorf("look for a place: %w", err)
-	}
-	return used, nil
+	return used, batchdb.Wrapf(err, "look for a place")
 }
 
 // seenEvery is how often it is noted that a login is used.
@@ -115,19 +107,13 @@ const seenEvery = 5 * time.Minute
 // changes nothing.
 func (db Logins) RevokeLogin(ctx context.Context, user, id uuid.UUID) error {
 	err := db.inUser(ctx, user, func(tx *gorm.DB) error { return endLogins(tx, user, "id = ?", id) })
-	if err != nil {
-		return fmt.Errorf("revoke login %s: %w", id, err)
-	}
-	return nil
+	return batchdb.Wrapf(err, "revoke login %s", id)
 }
 
 // RevokeLogins ends all logins of a user on all replicas, in whichever workspace.
 func (db Logins) RevokeLogins(ctx context.Context, user uuid.UUID) error {
 	err := db.inUser(ctx, user, func(tx *gorm.DB) error { return endLogins(tx, user, "id <> ?", uuid.Nil) })
-	if err != nil {
-		return fmt.Errorf("revoke logins of user %s: %w", user, err)
-	}
-	return nil
+	return batchdb.Wrapf(err, "revoke logins of user %s", user)
 }
 
 // endLogins ends the active logins of a user that a condition on an id holds for.
@@ -180,7 +166,7 @@ func auditLogin(tx *gorm.DB, action tenants.Action, login tenants.Login) error {
 func findLogin(tx *gorm.DB, user, id uuid.UUID) ([]principalRow, error) {
 	var rows []principalRow
 	err := tx.Table("logins l").
-		Select(`l.id, l.user_id, l.workspace_id, l.sign_on_workspace, l.user_agent, l.created_at, l.last_seen_at, l.expires_at, l.revoked_at, m.role,
+		Select(`l.id, l.user_id, l.workspace_id, l.sign_on_workspace, l.user_agent, l.created_at, l.last_seen_at, l.expires_at, m.role,
 			u.email, u.created_at AS user_created_at, u.verified_at, w.name AS workspace_name, w.created_at AS workspace_created_at,
 			o.user_id IS NOT NULL AS operator, s.since AS suspended_since, coalesce(s.reason, '') AS suspended_reason,
 			m.role IS NOT NULL AND (m.seen_at IS NULL OR m.seen_at < now() - interval '5 minutes') AS unseen`).
@@ -194,7 +180,7 @@ func findLogin(tx *gorm.DB, user, id uuid.UUID) ([]principalRow, error) {
 	return rows, err
 }
 
-const loginColumns = "id, user_id, workspace_id, sign_on_workspace, user_agent, created_at, last_seen_at, expires_at, revoked_at"
+const loginColumns = "id, user_id, workspace_id, sign_on_workspace, user_agent, created_at, last_seen_at, expires_at"
 
 type loginRow struct {
 	ID          uuid.UUID
@@ -207,13 +193,12 @@ type loginRow struct {
 	CreatedAt  time.Time
 	LastSeenAt time.Time
 	ExpiresAt  time.Time
-	RevokedAt  *time.Time
 }
 
 func (r loginRow) toLogin() tenants.Login {
 	return tenants.Login{
 		ID: r.ID, UserID: r.UserID, Workspace: r.WorkspaceID, SignOn: r.SignOnWorkspace, UserAgent: r.UserAgent,
-		CreatedAt: r.CreatedAt, SeenAt: r.LastSeenAt, ExpiresAt: r.ExpiresAt, RevokedAt: r.RevokedAt,
+		CreatedAt: r.CreatedAt, SeenAt: r.LastSeenAt, ExpiresAt: r.ExpiresAt,
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"github.com/google/uuid"
 	"gorm.io/gorm"
 
+	"palimpsest/pipeline/batchdb"
 	"palimpsest/tenants"
 )
 
@@ -121,18 +122,12 @@ func (db Mail) ResealMails(ctx context.Context) (int, error) {
 		}
 		return nil
 	})
-	if err != nil {
-		return 0, fmt.Errorf("reseal waiting mails: %w", err)
-	}
-	return resealed, nil
+	return resealed, batchdb.Wrapf(err, "reseal waiting mails")
 }
 
 func (db Mail) changeMails(ctx context.Context, statement string, values ...any) error {
 	err := db.asWorker(ctx, func(tx *gorm.DB) error { return tx.Exec(statement, values...).Error })
-	if err != nil {
-		return fmt.Errorf("change waiting mails: %w", err)
-	}
-	return nil
+	return batchdb.Wrapf(err, "change waiting mails")
 }
 
 const mailColumns = "id, recipient, subject, body, sealed, created_at, attempts"

@@ -8,6 +8,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"gorm.io/gorm"
 
+	"palimpsest/pipeline/batchdb"
 	"palimpsest/tenants"
 )
 
@@ -22,10 +23,7 @@ func KeepMasterProof(ctx context.Context, ownerURL string, proof []byte) ([]byte
 		}
 		return tx.QueryRow(ctx, "SELECT sealed FROM master_proof").Scan(&kept)
 	})
-	if err != nil {
-		return nil, fmt.Errorf("keep proof of the master key: %w", err)
-	}
-	return kept, nil
+	return kept, batchdb.Wrapf(err, "keep proof of the master key")
 }
 
 // StoredMasterProof returns the proof that is kept; nil before the first start. It reads it with
@@ -38,10 +36,7 @@ func StoredMasterProof(ctx context.Context, ownerURL string) ([]byte, error) {
 	if errors.Is(err, pgx.ErrNoRows) {
 		return nil, nil
 	}
-	if err != nil {
-		return nil, fmt.Errorf("read proof of the master key: %w", err)
-	}
-	return kept, nil
+	return kept, batchdb.Wrapf(err, "read proof of the master key")
 }
 
 // MasterProof returns the proof of the database's master key, or tenants.ErrNotFound.
@@ -50,13 +45,8 @@ func (db DataKeys) MasterProof(ctx context.Context) ([]byte, error) {
 	err := db.asWorker(ctx, func(tx *gorm.DB) error {
 		return tx.Raw("SELECT sealed FROM master_proof").Scan(&proofs).Error
 	})
-	if err == nil && len(proofs) == 0 {
-		err = tenants.ErrNotFound
-	}
-	if err != nil {
-		return nil, fmt.Errorf("read proof of the master key: %w", err)
-	}
-	return proofs[0], nil
+	proof, err := batchdb.First(proofs, err, tenants.ErrNotFound)
+	return proof, batchdb.Wrapf(err, "read proof of the master key")
 }
 
 // ResealMasterProof replaces the proof, unless it has been replaced already.
@@ -64,10 +54,7 @@ func (db DataKeys) ResealMasterProof(ctx context.Context, old, sealed []byte) er
 	err := db.asWorker(ctx, func(tx *gorm.DB) error {
 		return tx.Exec("UPDATE master_proof SET sealed_at = now(), sealed = ? WHERE sealed = ?", sealed, old).Error
 	})
-	if err != nil {
-		return fmt.Errorf("replace proof of the master key: %w", err)
-	}
-	return nil
+	return batchdb.Wrapf(err, "replace proof of the master key")
 }
 
 // asOwner runs a transaction with the owner's login, which most policies bind, too.

@@ -2,11 +2,11 @@ package tenantsdb
 
 import (
 	"context"
-	"fmt"
 
 	"github.com/google/uuid"
 	"gorm.io/gorm"
 
+	"palimpsest/pipeline/batchdb"
 	"palimpsest/tenants"
 )
 
@@ -32,10 +32,7 @@ func (db Workspaces) ChangeRole(ctx context.Context, workspace tenants.Workspace
 		before, after := change.fields(), tenants.Fields{"email": change.email, "role": string(role)}
 		return endChange(tx, workspace, user, tenants.Change{Action: tenants.MemberRoleChanged, Before: before, After: after})
 	})
-	if err != nil {
-		return fmt.Errorf("change role of %s: %w", user, err)
-	}
-	return nil
+	return batchdb.Wrapf(err, "change role of %s", user)
 }
 
 // RemoveMember ends a membership with all logins that work in the workspace and the
@@ -56,10 +53,7 @@ func (db Workspaces) RemoveMember(ctx context.Context, workspace tenants.Workspa
 		}
 		return endChange(tx, workspace, user, tenants.Change{Action: tenants.MemberRemoved, Before: change.fields()})
 	})
-	if err != nil {
-		return fmt.Errorf("remove member %s: %w", user, err)
-	}
-	return nil
+	return batchdb.Wrapf(err, "remove member %s", user)
 }
 
 // LeaveWorkspace ends a person's own membership. Their logins that work in the
@@ -67,10 +61,7 @@ func (db Workspaces) RemoveMember(ctx context.Context, workspace tenants.Workspa
 // returns tenants.ErrNotFound for who is no member, and tenants.ErrLastOwner.
 func (db Workspaces) LeaveWorkspace(ctx context.Context, user uuid.UUID, workspace tenants.WorkspaceID, revokeKeys bool) error {
 	err := db.inUser(ctx, user, func(tx *gorm.DB) error { return leave(tx, workspace, user, revokeKeys) })
-	if err != nil {
-		return fmt.Errorf("leave workspace %s: %w", workspace, err)
-	}
-	return nil
+	return batchdb.Wrapf(err, "leave workspace %s", workspace)
 }
 
 // leave ends the membership of the person whom the transaction works for.
@@ -124,13 +115,8 @@ func lockMember(tx *gorm.DB, workspace tenants.WorkspaceID, user uuid.UUID) (mem
 	}
 	err = tx.Raw(`SELECT m.role, u.email, (SELECT count(*) FROM members o WHERE o.workspace_id = m.workspace_id AND o.role = 'owner') AS owners
 		FROM members m JOIN users u ON u.id = m.user_id WHERE m.workspace_id = ? AND m.user_id = ?`, workspace, user).Scan(&found).Error
-	if err != nil {
-		return memberChange{}, err
-	}
-	if len(found) == 0 {
-		return memberChange{}, tenants.ErrNotFound
-	}
-	return memberChange{by: by, role: tenants.Role(found[0].Role), email: found[0].Email, owners: found[0].Owners}, nil
+	one, err := batchdb.First(found, err, tenants.ErrNotFound)
+	return memberChange{by: by, role: tenants.Role(one.Role), email: one.Email, owners: one.Owners}, err
 }
 
 // lockAsActor lets no one else change who belongs or is invited to the workspace

@@ -2,13 +2,13 @@ package tenantsdb
 
 import (
 	"context"
-	"fmt"
 	"strconv"
 	"time"
 
 	"github.com/google/uuid"
 	"gorm.io/gorm"
 
+	"palimpsest/pipeline/batchdb"
 	"palimpsest/tenants"
 )
 
@@ -27,10 +27,7 @@ func (db ModelWindows) ModelWindows(ctx context.Context, workspace tenants.Works
 		return tx.Table("model_windows").Select("workspace_id, model, window_tokens, source, set_by, set_at").
 			Where("workspace_id = ?", workspace).Order("model").Find(&rows).Error
 	})
-	if err != nil {
-		return nil, fmt.Errorf("model windows of workspace %s: %w", workspace, err)
-	}
-	return each(rows, (*modelWindowRow).toModelWindow), nil
+	return each(rows, (*modelWindowRow).toModelWindow), batchdb.Wrapf(err, "model windows of workspace %s", workspace)
 }
 
 // SetModelWindow keeps the window that someone set for a model and returns it.
@@ -56,10 +53,7 @@ func (db ModelWindows) SetModelWindow(ctx context.Context, tenant tenants.Tenant
 		}
 		return notify(tx, SettingsChannel, workspace.String())
 	})
-	if err != nil {
-		return tenants.ModelWindow{}, fmt.Errorf("set window of a model: %w", err)
-	}
-	return row.toModelWindow(), nil
+	return row.toModelWindow(), batchdb.Wrapf(err, "set window of a model")
 }
 
 // LearnModelWindow keeps the window that a provider named for a model. What
@@ -76,10 +70,7 @@ func (db ModelWindows) LearnModelWindow(ctx context.Context, workspace tenants.W
 		}
 		return notify(tx, SettingsChannel, workspace.String())
 	})
-	if err != nil {
-		return fmt.Errorf("learn window of a model: %w", err)
-	}
-	return nil
+	return batchdb.Wrapf(err, "learn window of a model")
 }
 
 // DeleteModelWindow removes a model's window, set or learned: the table of models
@@ -102,10 +93,7 @@ func (db ModelWindows) DeleteModelWindow(ctx context.Context, workspace tenants.
 		}
 		return notify(tx, SettingsChannel, workspace.String())
 	})
-	if err != nil {
-		return fmt.Errorf("delete window of a model: %w", err)
-	}
-	return nil
+	return batchdb.Wrapf(err, "delete window of a model")
 }
 
 // windowFields returns what the audit log shows of a model's window; nil where none

@@ -11,6 +11,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 	"gorm.io/gorm"
 
+	"palimpsest/pipeline/batchdb"
 	"palimpsest/tenants"
 )
 
@@ -34,13 +35,7 @@ func (db Operators) OperatedWorkspaces(ctx context.Context, operator uuid.UUID, 
 // tenants.ErrNotFound.
 func (db Operators) OperatedWorkspace(ctx context.Context, operator uuid.UUID, workspace tenants.WorkspaceID) (tenants.OperatedWorkspace, error) {
 	found, err := db.operated(ctx, operator, "", nil, uuid.NullUUID{}, nullable(workspace), 1)
-	if err == nil && len(found) == 0 {
-		err = tenants.ErrNotFound
-	}
-	if err != nil {
-		return tenants.OperatedWorkspace{}, err
-	}
-	return found[0], nil
+	return batchdb.First(found, err, tenants.ErrNotFound)
 }
 
 func (db Operators) operated(ctx context.Context, operator uuid.UUID, search string, before *time.Time, beforeID, only uuid.NullUUID, limit int) ([]tenants.OperatedWorkspace, error) {
@@ -82,10 +77,7 @@ func (db Operators) setSuspended(ctx context.Context, operator uuid.UUID, worksp
 		}
 		return notify(tx, LoginsChannel, workspace.String())
 	})
-	if err != nil {
-		return fmt.Errorf("suspend or resume workspace %s: %w", workspace, err)
-	}
-	return nil
+	return batchdb.Wrapf(err, "suspend or resume workspace %s", workspace)
 }
 
 // OperatorLog returns what operators did, the newest first. For anybody but an
@@ -95,16 +87,7 @@ func (db Operators) OperatorLog(ctx context.Context, operator uuid.UUID, limit i
 	err := db.asOperator(ctx, operator, func(tx *gorm.DB) error {
 		return tx.Raw("SELECT at, actor, action, target, name, reason FROM operator_log(?)", limit).Scan(&rows).Error
 	})
-	if err != nil {
-		return nil, fmt.Errorf("operators' log: %w", onlyOperators(err))
-	}
-	entries := make([]tenants.OperatorEntry, len(rows))
-	for i, row := range rows {
-		entries[i] = tenants.OperatorEntry{
-			At: row.At, Actor: row.Actor, Action: tenants.Action(row.Action), Target: row.Target, Name: row.Name, Reason: row.Reason,
-		}
-	}
-	return entries, nil
+	return each(rows, (*operatorEntryRow).toEntry), batchdb.Wrapf(onlyOperators(err), "operators' log")
 }
 
 // AppointOperator makes a person an operator of the installation, on behalf of who has its
@@ -119,10 +102,7 @@ func AppointOperator(ctx context.Context, ownerURL string, user uuid.UUID) (bool
 		_, err := tx.Exec(ctx, "SELECT pg_notify($1, $2)", LoginsChannel, user.String())
 		return err
 	})
-	if err != nil {
-		return false, fmt.Errorf("appoint operator %s: %w", user, err)
-	}
-	return appointed, nil
+	return appointed, batchdb.Wrapf(err, "appoint operator %s", user)
 }
 
 // claimOperator makes the person that the transaction signs up an operator, if they
@@ -184,6 +164,12 @@ type operatorEntryRow struct {
 	Target string
 	Name   string
 	Reason string
+}
+
+func (r operatorEntryRow) toEntry() tenants.OperatorEntry {
+	return tenants.OperatorEntry{
+		At: r.At, Actor: r.Actor, Action: tenants.Action(r.Action), Target: r.Target, Name: r.Name, Reason: r.Reason,
+	}
 }
 
 // suspension returns what a row says of one; nil if absent.

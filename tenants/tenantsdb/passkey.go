@@ -10,6 +10,7 @@ import (
 	"github.com/google/uuid"
 	"gorm.io/gorm"
 
+	"palimpsest/pipeline/batchdb"
 	"palimpsest/tenants"
 )
 
@@ -20,10 +21,7 @@ func (db Factors) FactorsOf(ctx context.Context, user uuid.UUID) (tenants.Factor
 		found, err = factorsOf(tx, user)
 		return err
 	})
-	if err != nil {
-		return tenants.Factors{}, fmt.Errorf("factors: %w", err)
-	}
-	return found, nil
+	return found, batchdb.Wrapf(err, "factors")
 }
 
 // Passkeys returns the passkeys of a person, the oldest first.
@@ -33,10 +31,7 @@ func (db Factors) Passkeys(ctx context.Context, user uuid.UUID) ([]tenants.Passk
 		passkeys, err = passkeysOf(tx, user)
 		return err
 	})
-	if err != nil {
-		return nil, fmt.Errorf("passkeys: %w", err)
-	}
-	return passkeys, nil
+	return passkeys, batchdb.Wrapf(err, "passkeys")
 }
 
 // PasskeyOwner returns a person with their passkeys, or tenants.ErrNotFound.
@@ -89,10 +84,7 @@ func (db Factors) AddPasskey(ctx context.Context, user tenants.User, keep uuid.U
 		}
 		return changedFactor(tx, user.ID, tenants.Change{Action: tenants.PasskeyAdded, Target: passkey.ID.String(), After: passkey.Fields()}, notices)
 	})
-	if err != nil {
-		return false, fmt.Errorf("add passkey: %w", err)
-	}
-	return isFirst, nil
+	return isFirst, batchdb.Wrapf(err, "add passkey")
 }
 
 // UsePasskey notes that a passkey has answered a challenge. It returns
@@ -107,10 +99,7 @@ func (db Factors) UsePasskey(ctx context.Context, user uuid.UUID, passkey tenant
 			WHERE user_id = ? AND id = ? AND copied_at IS NULL AND (sign_count < ? OR sign_count = 0)`,
 			passkey.SignCount, passkey.BackedUp, passkey.UsedAt, user, passkey.ID, passkey.SignCount), tenants.ErrPasskey)
 	})
-	if err != nil {
-		return fmt.Errorf("use passkey: %w", err)
-	}
-	return nil
+	return batchdb.Wrapf(err, "use passkey")
 }
 
 // NotePasskeyCopied has a passkey of which a copy was seen log nobody in any more.
@@ -122,10 +111,7 @@ func (db Factors) NotePasskeyCopied(ctx context.Context, user uuid.UUID, passkey
 		}
 		return changedFactor(tx, user, tenants.Change{Action: tenants.PasskeyCopied, Target: passkey.ID.String(), After: passkey.Fields()}, notices)
 	})
-	if err != nil {
-		return fmt.Errorf("note copied passkey: %w", err)
-	}
-	return nil
+	return batchdb.Wrapf(err, "note copied passkey")
 }
 
 // RenamePasskey gives a passkey another name, or returns tenants.ErrNotFound.
@@ -142,10 +128,7 @@ func (db Factors) RenamePasskey(ctx context.Context, user, id uuid.UUID, name st
 			Action: tenants.PasskeyRenamed, Target: id.String(), Before: before.Fields(), After: tenants.Fields{"name": name},
 		})
 	})
-	if err != nil {
-		return fmt.Errorf("rename passkey: %w", err)
-	}
-	return nil
+	return batchdb.Wrapf(err, "rename passkey")
 }
 
 // RemovePasskey has a passkey log nobody in any more and ends all logins of the person
@@ -168,10 +151,7 @@ func (db Factors) RemovePasskey(ctx context.Context, user, keep, id uuid.UUID, n
 		}
 		return changedFactor(tx, user, tenants.Change{Action: tenants.PasskeyRemoved, Target: id.String(), Before: before.Fields()}, notices)
 	})
-	if err != nil {
-		return fmt.Errorf("remove passkey: %w", err)
-	}
-	return nil
+	return batchdb.Wrapf(err, "remove passkey")
 }
 
 // answerOnce notes that a challenge was answered, or returns tenants.ErrPasskey if it
@@ -205,10 +185,8 @@ const passkeyColumns = "id, name, credential, public_key, sign_count, transports
 
 func passkeysOf(tx *gorm.DB, user uuid.UUID) ([]tenants.Passkey, error) {
 	var rows []passkeyRow
-	if err := tx.Table("passkeys").Select(passkeyColumns).Where("user_id = ?", user).Order("created_at, id").Find(&rows).Error; err != nil {
-		return nil, err
-	}
-	return each(rows, (*passkeyRow).toPasskey), nil
+	err := tx.Table("passkeys").Select(passkeyColumns).Where("user_id = ?", user).Order("created_at, id").Find(&rows).Error
+	return each(rows, (*passkeyRow).toPasskey), err
 }
 
 func findPasskey(tx *gorm.DB, user, id uuid.UUID) (tenants.Passkey, error) {

@@ -2,13 +2,13 @@ package tenantsdb
 
 import (
 	"context"
-	"fmt"
 	"strconv"
 	"time"
 
 	"github.com/google/uuid"
 	"gorm.io/gorm"
 
+	"palimpsest/pipeline/batchdb"
 	"palimpsest/tenants"
 )
 
@@ -46,23 +46,15 @@ func (db Pipelines) PipelineVersions(ctx context.Context, workspace tenants.Work
 		}
 		return query.Order("version DESC").Limit(limit)
 	})
-	if err != nil {
-		return nil, fmt.Errorf("versions of the pipeline of workspace %s: %w", workspace, err)
-	}
-	return versions, nil
+	return versions, batchdb.Wrapf(err, "versions of the pipeline of workspace %s", workspace)
 }
 
 // PipelineVersion returns one saved version of a workspace's pipeline config with its
 // author. It returns tenants.ErrNotFound.
 func (db Pipelines) PipelineVersion(ctx context.Context, workspace tenants.WorkspaceID, version int) (tenants.PipelineConfig, error) {
 	versions, err := db.authored(ctx, workspace, func(query *gorm.DB) *gorm.DB { return query.Where("version = ?", version) })
-	if err == nil && len(versions) == 0 {
-		err = tenants.ErrNotFound
-	}
-	if err != nil {
-		return tenants.PipelineConfig{}, fmt.Errorf("version %d of the pipeline: %w", version, err)
-	}
-	return versions[0], nil
+	config, err := batchdb.First(versions, err, tenants.ErrNotFound)
+	return config, batchdb.Wrapf(err, "version %d of the pipeline", version)
 }
 
 // SavePipeline keeps a new version of a workspace's pipeline config and returns
@@ -74,10 +66,7 @@ func (db Pipelines) SavePipeline(ctx context.Context, tenant tenants.Tenant, exp
 	err := db.inTenant(ctx, tenant, func(tx *gorm.DB) error {
 		return keepPipeline(tx, workspace, &config, tenants.Change{Action: tenants.PipelineSaved, After: config.Fields()})
 	})
-	if err != nil {
-		return tenants.PipelineConfig{}, fmt.Errorf("save version %d of the pipeline: %w", config.Version, err)
-	}
-	return config, nil
+	return config, batchdb.Wrapf(err, "save version %d of the pipeline", config.Version)
 }
 
 // RestorePipeline keeps a new version of a workspace's pipeline config that equals an
@@ -88,22 +77,17 @@ func (db Pipelines) RestorePipeline(ctx context.Context, workspace tenants.Works
 	err := db.inTenant(ctx, workspace, func(tx *gorm.DB) error {
 		var rows []pipelineRow
 		err := tx.Table("pipeline_configs").Select(pipelineColumns).Where("workspace_id = ? AND version = ?", workspace, version).Find(&rows).Error
-		if err == nil && len(rows) == 0 {
-			err = tenants.ErrNotFound
-		}
+		row, err := batchdb.First(rows, err, tenants.ErrNotFound)
 		if err != nil {
 			return err
 		}
-		config = rows[0].toPipelineConfig()
+		config = row.toPipelineConfig()
 		config.Version, config.SavedBy = expectedVersion+1, by
 		after := config.Fields()
 		after["restored_version"] = strconv.Itoa(version)
 		return keepPipeline(tx, workspace, &config, tenants.Change{Action: tenants.PipelineRestored, After: after})
 	})
-	if err != nil {
-		return tenants.PipelineConfig{}, fmt.Errorf("restore version %d of the pipeline: %w", version, err)
-	}
-	return config, nil
+	return config, batchdb.Wrapf(err, "restore version %d of the pipeline", version)
 }
 
 // keepPipeline keeps a version, notes the change that makes it and tells all replicas.
@@ -149,10 +133,7 @@ func (db Pipelines) pipelines(ctx context.Context, workspace tenants.WorkspaceID
 		return tx.Table("pipeline_configs").Select(pipelineColumns).
 			Where("workspace_id = ?", workspace).Order("version DESC").Limit(limit).Find(&rows).Error
 	})
-	if err != nil {
-		return nil, fmt.Errorf("pipeline of workspace %s: %w", workspace, err)
-	}
-	return each(rows, (*pipelineRow).toPipelineConfig), nil
+	return each(rows, (*pipelineRow).toPipelineConfig), batchdb.Wrapf(err, "pipeline of workspace %s", workspace)
 }
 
 // newestPipeline returns the newest version; the zero config if absent.

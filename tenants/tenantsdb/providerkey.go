@@ -9,6 +9,7 @@ import (
 	"github.com/google/uuid"
 	"gorm.io/gorm"
 
+	"palimpsest/pipeline/batchdb"
 	"palimpsest/tenants"
 )
 
@@ -24,10 +25,7 @@ func (db ProviderKeys) AddProviderKey(ctx context.Context, workspace tenants.Wor
 		added := tenants.Change{Action: tenants.ProviderKeyAdded, Target: key.ID.String(), After: key.Fields()}
 		return providerKeyChanged(tx, workspace, key, added)
 	})
-	if err != nil {
-		return fmt.Errorf("add provider key: %w", err)
-	}
-	return nil
+	return batchdb.Wrapf(err, "add provider key")
 }
 
 // ProviderKeys returns the provider keys of a workspace in the order in which they
@@ -69,10 +67,7 @@ func (db ProviderKeys) ChangeProviderKey(ctx context.Context, tenant tenants.Ten
 		}
 		return providerKeyChanged(tx, workspace, after, tenants.Change{Action: action, Target: id.String(), Before: before.Fields(), After: after.Fields()})
 	})
-	if err != nil {
-		return tenants.ProviderKey{}, fmt.Errorf("change provider key %s: %w", id, err)
-	}
-	return after, nil
+	return after, batchdb.Wrapf(err, "change provider key %s", id)
 }
 
 // CheckedProviderKey keeps the outcome of a test. A key that is gone meanwhile is no
@@ -82,10 +77,7 @@ func (db ProviderKeys) CheckedProviderKey(ctx context.Context, workspace tenants
 		return tx.Exec("UPDATE provider_keys SET checked_at = ?, check_ok = ?, check_status = ?, check_problem = ? WHERE workspace_id = ? AND id = ?",
 			check.At, check.OK, check.Status, storable(check.Problem), workspace, id).Error
 	})
-	if err != nil {
-		return fmt.Errorf("keep test of provider key %s: %w", id, err)
-	}
-	return nil
+	return batchdb.Wrapf(err, "keep test of provider key %s", id)
 }
 
 // ResealProviderKey replaces the sealed secret of a provider key by the same secret
@@ -95,10 +87,7 @@ func (db ProviderKeys) ResealProviderKey(ctx context.Context, workspace tenants.
 	err := db.inTenant(ctx, workspace, func(tx *gorm.DB) error {
 		return tx.Exec("UPDATE provider_keys SET sealed = ? WHERE workspace_id = ? AND id = ? AND sealed = ?", sealed, workspace, id, old).Error
 	})
-	if err != nil {
-		return fmt.Errorf("reseal provider key %s: %w", id, err)
-	}
-	return nil
+	return batchdb.Wrapf(err, "reseal provider key %s", id)
 }
 
 // DeleteProviderKey removes a provider key of a workspace. It returns
@@ -115,10 +104,7 @@ func (db ProviderKeys) DeleteProviderKey(ctx context.Context, workspace tenants.
 		removed := tenants.Change{Action: tenants.ProviderKeyRemoved, Target: id.String(), Before: key.Fields()}
 		return providerKeyChanged(tx, workspace, tenants.ProviderKey{}, removed)
 	})
-	if err != nil {
-		return fmt.Errorf("delete provider key %s: %w", id, err)
-	}
-	return nil
+	return batchdb.Wrapf(err, "delete provider key %s", id)
 }
 
 // providerKeyChanged does what every change of a key brings with it: one default for
@@ -141,13 +127,11 @@ func providerKeyChanged(tx *gorm.DB, workspace tenants.WorkspaceID, key tenants.
 func lockProviderKey(tx *gorm.DB, workspace tenants.WorkspaceID, id uuid.UUID) (tenants.ProviderKey, error) {
 	var rows []providerKeyRow
 	err := tx.Raw("SELECT "+providerKeyColumns+" FROM provider_keys WHERE workspace_id = ? AND id = ? FOR UPDATE", workspace, id).Scan(&rows).Error
+	row, err := batchdb.First(rows, err, tenants.ErrNotFound)
 	if err != nil {
 		return tenants.ProviderKey{}, err
 	}
-	if len(rows) == 0 {
-		return tenants.ProviderKey{}, tenants.ErrNotFound
-	}
-	return rows[0].toProviderKey()
+	return row.toProviderKey()
 }
 
 func insertProviderKey(tx *gorm.DB, workspace tenants.WorkspaceID, key tenants.ProviderKey) error {

@@ -2,12 +2,12 @@ package tenantsdb
 
 import (
 	"context"
-	"fmt"
 	"time"
 
 	"github.com/google/uuid"
 	"gorm.io/gorm"
 
+	"palimpsest/pipeline/batchdb"
 	"palimpsest/tenants"
 )
 
@@ -42,10 +42,7 @@ func (db ProviderKeys) ProviderKeyUses(ctx context.Context, workspace tenants.Wo
 		}
 		return nil
 	})
-	if err != nil {
-		return nil, fmt.Errorf("use of provider keys: %w", err)
-	}
-	return uses, nil
+	return uses, batchdb.Wrapf(err, "use of provider keys")
 }
 
 type providerKeyUseRow struct {

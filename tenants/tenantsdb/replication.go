@@ -2,10 +2,10 @@ package tenantsdb
 
 import (
 	"context"
-	"fmt"
 
 	"gorm.io/gorm"
 
+	"palimpsest/pipeline/batchdb"
 	"palimpsest/tenants"
 )
 
@@ -16,8 +16,5 @@ func (db *DB) ReplicationLags(ctx context.Context) ([]tenants.ReplicationLag, er
 	err := db.asWorker(ctx, func(tx *gorm.DB) error {
 		return tx.Raw("SELECT standby, seconds, bytes FROM replication_lags() WHERE bytes IS NOT NULL ORDER BY standby").Scan(&lags).Error
 	})
-	if err != nil {
-		return nil, fmt.Errorf("read the replication lag: %w", err)
-	}
-	return lags, nil
+	return lags, batchdb.Wrapf(err, "read the replication lag")
 }

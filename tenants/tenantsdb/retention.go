@@ -2,10 +2,10 @@ package tenantsdb
 
 import (
 	"context"
-	"fmt"
 
 	"gorm.io/gorm"
 
+	"palimpsest/pipeline/batchdb"
 	"palimpsest/tenants"
 )
 
@@ -16,13 +16,8 @@ func (db Data) Retention(ctx context.Context, workspace tenants.WorkspaceID) (te
 	err := db.inTenant(ctx, workspace, func(tx *gorm.DB) error {
 		return tx.Raw("SELECT coalesce(retention_days, 0) FROM workspaces WHERE workspace_id = ?", workspace).Scan(&days).Error
 	})
-	if err == nil && len(days) == 0 {
-		err = tenants.ErrNotFound
-	}
-	if err != nil {
-		return tenants.Retention{}, fmt.Errorf("retention of workspace %s: %w", workspace, err)
-	}
-	return tenants.Retention{Days: days[0]}, nil
+	kept, err := batchdb.First(days, err, tenants.ErrNotFound)
+	return tenants.Retention{Days: kept}, batchdb.Wrapf(err, "retention of workspace %s", workspace)
 }
 
 // SetRetention sets for how long a workspace keeps its sessions. It returns
@@ -49,8 +44,5 @@ func (db Data) SetRetention(ctx context.Context, tenant tenants.Tenant, retentio
 			Action: tenants.RetentionSet, Before: tenants.Retention{Days: before[0]}.Fields(), After: retention.Fields(),
 		})
 	})
-	if err != nil {
-		return fmt.Errorf("set retention of workspace %s: %w", workspace, err)
-	}
-	return nil
+	return batchdb.Wrapf(err, "set retention of workspace %s", workspace)
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/google/uuid"
 	"gorm.io/gorm"
 
+	"palimpsest/pipeline/batchdb"
 	"palimpsest/tenants"
 )
 
@@ -38,10 +39,7 @@ func (db Factors) StartSecondFactor(ctx context.Context, user uuid.UUID, sealed 
 			ON CONFLICT (user_id) DO UPDATE SET sealed = excluded.sealed, created_at = excluded.created_at, last_step = 0
 			WHERE second_factors.confirmed_at IS NULL`, user, sealed, at), tenants.ErrConflict)
 	})
-	if err != nil {
-		return fmt.Errorf("start second factor: %w", err)
-	}
-	return nil
+	return batchdb.Wrapf(err, "start second factor")
 }
 
 // ConfirmSecondFactor has codes asked for from now on, keeps the hashes of the recovery
@@ -62,10 +60,7 @@ func (db Factors) ConfirmSecondFactor(ctx context.Context, user tenants.User, ke
 		}
 		return changedFactor(tx, user.ID, tenants.Change{Action: tenants.SecondFactorOn, Target: user.Email}, notices)
 	})
-	if err != nil {
-		return fmt.Errorf("confirm second factor: %w", err)
-	}
-	return nil
+	return batchdb.Wrapf(err, "confirm second factor")
 }
 
 // UseStep accepts the code of a time step, once: it returns tenants.ErrWrongLogin if
@@ -75,10 +70,7 @@ func (db Factors) UseStep(ctx context.Context, user uuid.UUID, step int64, at ti
 		return changedOne(tx.Exec("UPDATE second_factors SET last_step = ?, used_at = ? WHERE user_id = ? AND last_step < ? AND confirmed_at IS NOT NULL",
 			step, at, user, step), tenants.ErrWrongLogin)
 	})
-	if err != nil {
-		return fmt.Errorf("use code: %w", err)
-	}
-	return nil
+	return batchdb.Wrapf(err, "use code")
 }
 
 // UseRecoveryCode uses a recovery code up, or returns tenants.ErrWrongLogin.
@@ -92,10 +84,7 @@ func (db Factors) UseRecoveryCode(ctx context.Context, user tenants.User, hash [
 		}
 		return changedFactor(tx, user.ID, tenants.Change{Action: tenants.RecoveryCodeUsed, Target: user.Email}, notices)
 	})
-	if err != nil {
-		return fmt.Errorf("use recovery code: %w", err)
-	}
-	return nil
+	return batchdb.Wrapf(err, "use recovery code")
 }
 
 // ReplaceRecoveryCodes keeps the hashes of other recovery codes; those before end.
@@ -106,10 +95,7 @@ func (db Factors) ReplaceRecoveryCodes(ctx context.Context, user tenants.User, h
 		}
 		return changedFactor(tx, user.ID, tenants.Change{Action: tenants.RecoveryCodesChanged, Target: user.Email}, notices)
 	})
-	if err != nil {
-		return fmt.Errorf("replace recovery codes: %w", err)
-	}
-	return nil
+	return batchdb.Wrapf(err, "replace recovery codes")
 }
 
 // RemoveSecondFactor has no codes of an app asked for any more, and ends all logins of the
@@ -128,10 +114,7 @@ func (db Factors) RemoveSecondFactor(ctx context.Context, user tenants.User, kee
 		}
 		return changedFactor(tx, user.ID, tenants.Change{Action: tenants.SecondFactorOff, Target: user.Email}, notices)
 	})
-	if err != nil {
-		return fmt.Errorf("remove second factor: %w", err)
-	}
-	return nil
+	return batchdb.Wrapf(err, "remove second factor")
 }
 
 // SecondFactorUsers returns who has a second factor, for the worker that seals secrets
@@ -141,10 +124,7 @@ func (db Factors) SecondFactorUsers(ctx context.Context) ([]uuid.UUID, error) {
 	err := db.asWorker(ctx, func(tx *gorm.DB) error {
 		return tx.Table("second_factors").Order("user_id").Pluck("user_id", &users).Error
 	})
-	if err != nil {
-		return nil, fmt.Errorf("users with a second factor: %w", err)
-	}
-	return users, nil
+	return users, batchdb.Wrapf(err, "users with a second factor")
 }
 
 // ResealSecondFactor replaces a sealed secret, unless it has been replaced already.
@@ -152,10 +132,7 @@ func (db Factors) ResealSecondFactor(ctx context.Context, user uuid.UUID, old, s
 	err := db.inUser(ctx, user, func(tx *gorm.DB) error {
 		return tx.Exec("UPDATE second_factors SET sealed = ? WHERE user_id = ? AND sealed = ?", sealed, user, old).Error
 	})
-	if err != nil {
-		return fmt.Errorf("reseal second factor: %w", err)
-	}
-	return nil
+	return batchdb.Wrapf(err, "reseal second factor")
 }
 
 func setRecoveryCodes(tx *gorm.DB, user uuid.UUID, hashes [][]byte) error {

@@ -8,6 +8,7 @@ import (
 
 	"gorm.io/gorm"
 
+	"palimpsest/pipeline/batchdb"
 	"palimpsest/tenants"
 )
 
@@ -21,10 +22,7 @@ func (db SignOn) SignOn(ctx context.Context, workspace tenants.WorkspaceID) (ten
 		found, err = findSignOn(tx, workspace)
 		return err
 	})
-	if err != nil {
-		return tenants.SignOn{}, fmt.Errorf("sign-on: %w", err)
-	}
-	return found, nil
+	return found, batchdb.Wrapf(err, "sign-on")
 }
 
 // SaveSignOn keeps the single sign-on of a workspace, on behalf of an owner. With another
@@ -54,10 +52,7 @@ func (db SignOn) SaveSignOn(ctx context.Context, workspace tenants.WorkspaceID, 
 		}
 		return audit(tx, workspace, change)
 	})
-	if err != nil {
-		return fmt.Errorf("save sign-on: %w", err)
-	}
-	return nil
+	return batchdb.Wrapf(err, "save sign-on")
 }
 
 // RemoveSignOn ends the single sign-on of a workspace, on behalf of an owner, or returns
@@ -79,10 +74,7 @@ func (db SignOn) RemoveSignOn(ctx context.Context, workspace tenants.WorkspaceID
 		}
 		return audit(tx, workspace, tenants.Change{Action: tenants.SignOnRemoved, Target: before.Issuer, Before: before.Fields()})
 	})
-	if err != nil {
-		return fmt.Errorf("remove sign-on: %w", err)
-	}
-	return nil
+	return batchdb.Wrapf(err, "remove sign-on")
 }
 
 // ResealSignOn replaces a sealed client secret, unless it has been replaced already.
@@ -90,27 +82,17 @@ func (db SignOn) ResealSignOn(ctx context.Context, workspace tenants.WorkspaceID
 	err := db.inTenant(ctx, workspace, func(tx *gorm.DB) error {
 		return tx.Exec("UPDATE sign_ons SET sealed = ? WHERE workspace_id = ? AND sealed = ?", sealed, workspace, old).Error
 	})
-	if err != nil {
-		return fmt.Errorf("reseal sign-on: %w", err)
-	}
-	return nil
+	return batchdb.Wrapf(err, "reseal sign-on")
 }
 
 // Domains returns the domains that a workspace says are its own, by name.
 func (db SignOn) Domains(ctx context.Context, workspace tenants.WorkspaceID) ([]tenants.Domain, error) {
 	var rows []domainRow
 	err := db.inTenant(ctx, workspace, func(tx *gorm.DB) error {
-		return tx.Table("sign_on_domains").Select("domain, token, created_at, proven_at").
+		return tx.Table("sign_on_domains").Select("domain, token, proven_at").
 			Where("workspace_id = ?", workspace).Order("domain").Find(&rows).Error
 	})
-	if err != nil {
-		return nil, fmt.Errorf("domains: %w", err)
-	}
-	domains := make([]tenants.Domain, len(rows))
-	for i, row := range rows {
-		domains[i] = tenants.Domain{Name: row.Domain, Token: row.Token, CreatedAt: row.CreatedAt, ProvenAt: moment(row.ProvenAt)}
-	}
-	return domains, nil
+	return each(rows, (*domainRow).toDomain), batchdb.Wrapf(err, "domains")
 }
 
 // ClaimDomain keeps a domain that is to be proven. One that is kept stays as it is.
@@ -149,10 +131,7 @@ func (db SignOn) changeDomain(ctx context.Context, workspace tenants.WorkspaceID
 		}
 		return audit(tx, workspace, change)
 	})
-	if err != nil {
-		return fmt.Errorf("domain %s: %w", change.Target, err)
-	}
-	return nil
+	return batchdb.Wrapf(err, "domain %s", change.Target)
 }
 
 // SignOnWorkspace returns the workspace that a domain is proven for, or
@@ -189,8 +168,11 @@ type signOnRow struct {
 }
 
 type domainRow struct {
-	Domain    string
-	Token     string
-	CreatedAt time.Time
-	ProvenAt  *time.Time
+	Domain   string
+	Token    string
+	ProvenAt *time.Time
+}
+
+func (r domainRow) toDomain() tenants.Domain {
+	return tenants.Domain{Name: r.Domain, Token: r.Token, ProvenAt: moment(r.ProvenAt)}
 }

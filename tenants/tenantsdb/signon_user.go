@@ -11,6 +11,7 @@ import (
 	"github.com/google/uuid"
 	"gorm.io/gorm"
 
+	"palimpsest/pipeline/batchdb"
 	"palimpsest/tenants"
 )
 
@@ -54,10 +55,7 @@ func (db SignOn) SignOnUser(ctx context.Context, workspace tenants.WorkspaceID, 
 		}
 		return joinBySignOn(tx, workspace, user, role, proof)
 	})
-	if err != nil {
-		return tenants.User{}, fmt.Errorf("sign on: %w", err)
-	}
-	return user, nil
+	return user, batchdb.Wrapf(err, "sign on")
 }
 
 // provenDomain returns tenants.ErrSignOn for a domain that is not proven for a workspace.

@@ -8,6 +8,7 @@ import (
 	"github.com/google/uuid"
 	"gorm.io/gorm"
 
+	"palimpsest/pipeline/batchdb"
 	"palimpsest/tenants"
 )
 
@@ -22,10 +23,7 @@ func (db Stars) Starred(ctx context.Context, workspace tenants.WorkspaceID, user
 		return tx.Raw(`SELECT session_id FROM session_stars WHERE workspace_id = ? AND user_id = ?
 			ORDER BY starred_at DESC, session_id LIMIT ?`, workspace, user, tenants.MaxStars).Scan(&sessions).Error
 	})
-	if err != nil {
-		return nil, fmt.Errorf("stars of %s: %w", user, err)
-	}
-	return sessions, nil
+	return sessions, batchdb.Wrapf(err, "stars of %s", user)
 }
 
 // Star stars a session for a person; a star that is there stays as it is. It returns
@@ -59,10 +57,7 @@ func (db Stars) Star(ctx context.Context, workspace tenants.WorkspaceID, user, s
 		}
 		return err
 	})
-	if err != nil {
-		return fmt.Errorf("star session %s: %w", session, err)
-	}
-	return nil
+	return batchdb.Wrapf(err, "star session %s", session)
 }
 
 // Unstar takes a person's star away from a session, if it has one.
@@ -70,10 +65,7 @@ func (db Stars) Unstar(ctx context.Context, workspace tenants.WorkspaceID, user,
 	err := db.inTenant(ctx, workspace, func(tx *gorm.DB) error {
 		return tx.Exec("DELETE FROM session_stars WHERE workspace_id = ? AND user_id = ? AND session_id = ?", workspace, user, session).Error
 	})
-	if err != nil {
-		return fmt.Errorf("unstar session %s: %w", session, err)
-	}
-	return nil
+	return batchdb.Wrapf(err, "unstar session %s", session)
 }
 
 // EveryStar returns up to limit stars of all people of a workspace that follow one, in the

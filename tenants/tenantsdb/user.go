@@ -10,6 +10,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 	"gorm.io/gorm"
 
+	"palimpsest/pipeline/batchdb"
 	"palimpsest/tenants"
 )
 
@@ -31,20 +32,14 @@ func (db Accounts) signUp(ctx context.Context, email, passwordHash, workspaceNam
 	workspace := tenants.Workspace{ID: tenants.NewWorkspaceID(), Name: workspaceName}
 	ctx = tenants.WithActor(ctx, tenants.Actor{User: user.ID, Name: email, From: tenants.ActorOf(ctx).From})
 	err := db.inUser(ctx, user.ID, func(tx *gorm.DB) error { return signUp(tx, &user, passwordHash, &workspace, onlyFirst, letters) })
-	if err != nil {
-		return tenants.User{}, tenants.Workspace{}, fmt.Errorf("sign up: %w", err)
-	}
-	return user, workspace, nil
+	return user, workspace, batchdb.Wrapf(err, "sign up")
 }
 
 // CreateWorkspace creates a workspace that a person owns.
 func (db Workspaces) CreateWorkspace(ctx context.Context, owner uuid.UUID, name string) (tenants.Workspace, error) {
 	workspace := tenants.Workspace{ID: tenants.NewWorkspaceID(), Name: name}
 	err := db.inUser(ctx, owner, func(tx *gorm.DB) error { return createWorkspace(tx, &workspace, owner) })
-	if err != nil {
-		return tenants.Workspace{}, fmt.Errorf("create workspace: %w", err)
-	}
-	return workspace, nil
+	return workspace, batchdb.Wrapf(err, "create workspace")
 }
 
 // HasWorkspaces reports whether anybody has signed up yet.
@@ -53,10 +48,7 @@ func (db Accounts) HasWorkspaces(ctx context.Context) (bool, error) {
 	err := db.asWorker(ctx, func(tx *gorm.DB) error {
 		return tx.Raw("SELECT EXISTS (SELECT FROM workspaces)").Scan(&has).Error
 	})
-	if err != nil {
-		return false, fmt.Errorf("look for workspaces: %w", err)
-	}
-	return has, nil
+	return has, batchdb.Wrapf(err, "look for workspaces")
 }
 
 // UserByEmail returns the person with an address, in lower case, and the hash of
@@ -81,10 +73,7 @@ func (db Workspaces) Memberships(ctx context.Context, user uuid.UUID) ([]tenants
 		memberships, err = findMemberships(tx, user)
 		return err
 	})
-	if err != nil {
-		return nil, fmt.Errorf("memberships of user %s: %w", user, err)
-	}
-	return memberships, nil
+	return memberships, batchdb.Wrapf(err, "memberships of user %s", user)
 }
 
 // findMemberships returns the workspaces of the user that the transaction works for.
@@ -95,10 +84,7 @@ func findMemberships(tx *gorm.DB, user uuid.UUID) ([]tenants.Membership, error) 
 		Joins("JOIN workspaces w ON w.workspace_id = m.workspace_id").
 		Joins("LEFT JOIN suspensions s ON s.workspace_id = m.workspace_id").
 		Where("m.user_id = ?", user).Order("m.created_at, m.workspace_id").Find(&rows).Error
-	if err != nil {
-		return nil, err
-	}
-	return each(rows, (*membershipRow).toMembership), nil
+	return each(rows, (*membershipRow).toMembership), err
 }
 
 // Members returns the people of a workspace, in the order in which they joined.
@@ -110,14 +96,7 @@ func (db Workspaces) Members(ctx context.Context, workspace tenants.WorkspaceID)
 			Joins("JOIN users u ON u.id = m.user_id").
 			Where("m.workspace_id = ?", workspace).Order("m.created_at, u.id").Find(&rows).Error
 	})
-	if err != nil {
-		return nil, fmt.Errorf("members of workspace %s: %w", workspace, err)
-	}
-	members := make([]tenants.Member, len(rows))
-	for i, row := range rows {
-		members[i] = tenants.Member{User: row.User.toUser(), Role: tenants.Role(row.Role), JoinedAt: row.JoinedAt, SeenAt: moment(row.SeenAt)}
-	}
-	return members, nil
+	return each(rows, (*memberRow).toMember), batchdb.Wrapf(err, "members of workspace %s", workspace)
 }
 
 // signUp works in a transaction of the new person.
@@ -214,6 +193,10 @@ type memberRow struct {
 	Role     string
 	JoinedAt time.Time
 	SeenAt   *time.Time
+}
+
+func (r memberRow) toMember() tenants.Member {
+	return tenants.Member{User: r.User.toUser(), Role: tenants.Role(r.Role), JoinedAt: r.JoinedAt, SeenAt: moment(r.SeenAt)}
 }
 
 // moment returns a time that may be NULL: the zero time then.

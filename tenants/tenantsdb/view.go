@@ -8,6 +8,7 @@ import (
 	"github.com/google/uuid"
 	"gorm.io/gorm"
 
+	"palimpsest/pipeline/batchdb"
 	"palimpsest/tenants"
 )
 
@@ -22,10 +23,7 @@ func (db Views) Views(ctx context.Context, workspace tenants.WorkspaceID, user u
 			Where("workspace_id = ? AND user_id = ? AND list = ?", workspace, user, string(list)).
 			Order("lower(name), name").Find(&rows).Error
 	})
-	if err != nil {
-		return nil, fmt.Errorf("views of %s: %w", list, err)
-	}
-	return viewsOf(rows), nil
+	return viewsOf(rows), batchdb.Wrapf(err, "views of %s", list)
 }
 
 // EveryView returns up to limit views of all people of a workspace whose ids follow one,
@@ -36,10 +34,7 @@ func (db Views) EveryView(ctx context.Context, workspace tenants.WorkspaceID, af
 		return tx.Table("views").Select("id, user_id, list, name, query, saved_at").
 			Where("workspace_id = ? AND id > ?", workspace, after).Order("id").Limit(limit).Find(&rows).Error
 	})
-	if err != nil {
-		return nil, fmt.Errorf("views of everybody: %w", err)
-	}
-	return viewsOf(rows), nil
+	return viewsOf(rows), batchdb.Wrapf(err, "views of everybody")
 }
 
 // SaveView keeps a view of a person and returns it; the one that had its name has its
@@ -68,10 +63,7 @@ func (db Views) SaveView(ctx context.Context, workspace tenants.WorkspaceID, use
 			RETURNING id, user_id, list, name, query, saved_at`,
 			workspace, uuid.Must(uuid.NewV7()), user, string(view.List), view.Name, view.Query).Scan(&row).Error
 	})
-	if err != nil {
-		return tenants.View{}, fmt.Errorf("save view: %w", err)
-	}
-	return row.toView(), nil
+	return row.toView(), batchdb.Wrapf(err, "save view")
 }
 
 // otherViews counts a person's views of a list with other names.
@@ -92,10 +84,7 @@ func (db Views) DeleteView(ctx context.Context, workspace tenants.WorkspaceID, u
 		}
 		return deleted.Error
 	})
-	if err != nil {
-		return fmt.Errorf("delete view %s: %w", id, err)
-	}
-	return nil
+	return batchdb.Wrapf(err, "delete view %s", id)
 }
 
 type viewRow struct {

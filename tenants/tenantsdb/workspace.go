@@ -2,11 +2,11 @@ package tenantsdb
 
 import (
 	"context"
-	"fmt"
 
 	"github.com/google/uuid"
 	"gorm.io/gorm"
 
+	"palimpsest/pipeline/batchdb"
 	"palimpsest/tenants"
 )
 
@@ -17,10 +17,7 @@ type Workspaces struct{ *core }
 // tenants.ErrNotFound if the user is no member of it, the login has ended or does not open it.
 func (db Workspaces) EnterWorkspace(ctx context.Context, user, login uuid.UUID, workspace tenants.WorkspaceID) error {
 	err := db.inUser(ctx, user, func(tx *gorm.DB) error { return enter(tx, user, login, workspace) })
-	if err != nil {
-		return fmt.Errorf("enter workspace %s: %w", workspace, err)
-	}
-	return nil
+	return batchdb.Wrapf(err, "enter workspace %s", workspace)
 }
 
 // WorkspaceName returns what a workspace is called, or tenants.ErrNotFound.
@@ -29,13 +26,8 @@ func (db Workspaces) WorkspaceName(ctx context.Context, workspace tenants.Worksp
 	err := db.inTenant(ctx, workspace, func(tx *gorm.DB) error {
 		return tx.Raw("SELECT name FROM workspaces WHERE workspace_id = ?", workspace).Scan(&names).Error
 	})
-	if err == nil && len(names) == 0 {
-		err = tenants.ErrNotFound
-	}
-	if err != nil {
-		return "", fmt.Errorf("name of workspace %s: %w", workspace, err)
-	}
-	return names[0], nil
+	name, err := batchdb.First(names, err, tenants.ErrNotFound)
+	return name, batchdb.Wrapf(err, "name of workspace %s", workspace)
 }
 
 // RenameWorkspace gives a workspace another name. It returns tenants.ErrNotFound.
@@ -65,10 +57,7 @@ func (db Workspaces) RenameWorkspace(ctx context.Context, workspace tenants.Work
 		}
 		return notify(tx, LoginsChannel, workspace.String())
 	})
-	if err != nil {
-		return fmt.Errorf("rename workspace %s: %w", workspace, err)
-	}
-	return nil
+	return batchdb.Wrapf(err, "rename workspace %s", workspace)
 }
 
 // enter has a login work in a workspace; the transaction works for the user.
@@ -104,8 +93,5 @@ func (db Workspaces) AllWorkspaces(ctx context.Context) ([]tenants.WorkspaceID, 
 	err := db.asWorker(ctx, func(tx *gorm.DB) error {
 		return tx.Raw("SELECT workspace_id FROM workspaces ORDER BY workspace_id").Scan(&workspaces).Error
 	})
-	if err != nil {
-		return nil, fmt.Errorf("list workspaces: %w", err)
-	}
-	return workspaces, nil
+	return workspaces, batchdb.Wrapf(err, "list workspaces")
 }

@@ -109,13 +109,7 @@ func renamed(err error, field string) error {
 // fieldErrors puts what is wrong with a value at its field, and returns what is wrong
 // with the whole form.
 func fieldErrors(err error, fields ...*components.FieldModel) string {
-	if invalid, is := errors.AsType[tenants.Invalid](err); is {
-		for _, field := range fields {
-			if field.Name == invalid.Field {
-				field.Error = components.FieldError(field.Label, invalid.Message)
-			}
-		}
-	}
+	components.FieldErrors(err, fields...)
 	return formError(err)
 }
 

@@ -48,7 +48,7 @@ func (m *model) settings(typed typedSettings, err error) {
 	m.To = components.FieldModel{Label: "Quiet until", Name: "quiet_to", Value: typed.To, Hint: "Alerts of quiet hours arrive when they end."}
 	m.Zone = components.FieldModel{Label: "Time zone", Name: "time_zone", Value: typed.Zone, Hint: "Such as Europe/Berlin or UTC."}
 	m.Percent = components.FieldModel{Label: "Failing requests, %", Name: "error_percent", Value: typed.Percent, Hint: "Of at least 20 requests in 5 minutes. A lower share alerts sooner."}
-	fieldErrors(err, &m.From, &m.To, &m.Zone, &m.Percent)
+	components.FieldErrors(err, &m.From, &m.To, &m.Zone, &m.Percent)
 }
 
 // channel returns a channel of the workspace, or tenants.ErrNotFound.
@@ -122,7 +122,7 @@ func newForm(m *model, id uuid.UUID, wanted tenants.WantedAlertChannel, err erro
 		words := ruleWords()[rule]
 		form.Rules = append(form.Rules, ruleModel{Rule: rule, Label: words[0], Hint: words[1], On: slices.Contains(wanted.Rules, rule)})
 	}
-	fieldErrors(err, &form.Name, &form.URL, &form.User)
+	components.FieldErrors(err, &form.Name, &form.URL, &form.User)
 	if invalid, is := errors.AsType[tenants.Invalid](err); is {
 		switch invalid.Field {
 		case "rules":
@@ -142,15 +142,6 @@ func (f *formModel) title() string {
 	return map[tenants.AlertKind]string{
 		tenants.AlertWebhook: "Add a webhook", tenants.AlertSlack: "Add a Slack channel", tenants.AlertEmail: "Add an e-mail address",
 	}[f.Kind]
-}
-
-func fieldErrors(err error, fields ...*components.FieldModel) {
-	invalid, is := errors.AsType[tenants.Invalid](err)
-	for _, field := range fields {
-		if is && field.Name == invalid.Field {
-			field.Error = components.FieldError(field.Label, invalid.Message)
-		}
-	}
 }
 
 // usualRules are those that a new channel begins with: all but the operators' own.

@@ -1,6 +1,7 @@
 package components
 
 import (
+	"errors"
 	"fmt"
 	"html"
 	"regexp"
@@ -42,6 +43,16 @@ type Option struct{ Value, Label string }
 func FieldError(label, message string) string {
 	sentence := strings.TrimSuffix(strings.TrimSpace(message), ".")
 	return label + " " + sentence + "."
+}
+
+// FieldErrors puts a tenants.Invalid at the field that it names; of other errors it does nothing.
+func FieldErrors(err error, fields ...*FieldModel) {
+	invalid, is := errors.AsType[tenants.Invalid](err)
+	for _, field := range fields {
+		if is && field.Name == invalid.Field {
+			field.Error = FieldError(field.Label, invalid.Message)
+		}
+	}
 }
 
 // RoleName returns a role as people say it.

@@ -56,13 +56,7 @@ func newForm(hint string, err error) form {
 		Password: components.FieldModel{Label: "Your password", Name: "password"},
 		Code:     components.FieldModel{Label: "Code", Name: "code", Hint: hint},
 	}
-	if invalid, is := errors.AsType[tenants.Invalid](err); is {
-		for _, field := range []*components.FieldModel{&made.Password, &made.Code} {
-			if field.Name == invalid.Field {
-				field.Error = components.FieldError(field.Label, invalid.Message)
-			}
-		}
-	}
+	components.FieldErrors(err, &made.Password, &made.Code)
 	if many, is := errors.AsType[tenants.TooMany](err); is {
 		made.Error = "Too many attempts. Try again in " + components.Span(many.Wait) + ". Nothing was changed."
 	}

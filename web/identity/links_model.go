@@ -54,13 +54,7 @@ func fieldErrors(err error, fields ...*components.FieldModel) string {
 	if many, is := errors.AsType[tenants.TooMany](err); is {
 		return "Too many attempts. Try again in " + components.Span(many.Wait) + "."
 	}
-	if invalid, is := errors.AsType[tenants.Invalid](err); is {
-		for _, field := range fields {
-			if field.Name == invalid.Field {
-				field.Error = components.FieldError(field.Label, invalid.Message)
-			}
-		}
-	}
+	components.FieldErrors(err, fields...)
 	return ""
 }
 

@@ -111,11 +111,5 @@ func newModel(c echo.Context, invitation tenants.Invitation, who tenants.Princip
 // explain says what is wrong with what was typed. A password is never sent back.
 func (m *model) explain(workspace string, err error) {
 	m.Workspace.Value, m.Taken = workspace, errors.Is(err, tenants.ErrEmailTaken)
-	if invalid, is := errors.AsType[tenants.Invalid](err); is {
-		for _, field := range []*components.FieldModel{&m.Password, &m.Workspace} {
-			if field.Name == invalid.Field {
-				field.Error = components.FieldError(field.Label, invalid.Message)
-			}
-		}
-	}
+	components.FieldErrors(err, &m.Password, &m.Workspace)
 }

@@ -96,7 +96,7 @@ func newForm(emails string, role tenants.Role, err error) *formModel {
 		Email: components.FieldModel{Label: "E-mail", Name: "email", Value: emails, Hint: "Several: with commas or spaces between them."},
 		Role:  components.FieldModel{Label: "Role", Name: "role", Value: string(role)},
 	}
-	explain(err, &form.Email, &form.Role)
+	components.FieldErrors(err, &form.Email, &form.Role)
 	return form
 }
 
@@ -105,7 +105,7 @@ func newRole(member tenants.Member, role tenants.Role, err error) *roleModel {
 	if errors.Is(err, tenants.ErrLastOwner) {
 		m.Role.Error = "The workspace would have no owner. Make someone else an owner first."
 	}
-	explain(err, &m.Role)
+	components.FieldErrors(err, &m.Role)
 	return m
 }
 
@@ -116,19 +116,6 @@ func newRemove(member tenants.Member, typed, keys, wrong string) *removeModel {
 		Member:  member,
 		Confirm: components.FieldModel{Label: "Type " + member.User.Email + " to confirm", Name: "confirm", Value: typed, Error: wrong},
 		Keys:    components.FieldModel{Label: "API keys that they created here", Name: "keys", Value: keys},
-	}
-}
-
-// explain puts a tenants.Invalid at its field.
-func explain(err error, fields ...*components.FieldModel) {
-	invalid, is := errors.AsType[tenants.Invalid](err)
-	if !is {
-		return
-	}
-	for _, field := range fields {
-		if field.Name == invalid.Field {
-			field.Error = components.FieldError(field.Label, invalid.Message)
-		}
 	}
 }
 

@@ -158,13 +158,7 @@ func newDialog(workspace tenants.OperatedWorkspace, reason, typed string, err er
 		Reason:    components.FieldModel{Label: "Reason", Name: "reason", Value: reason, Hint: "Its members read it, and it stays in both logs."},
 		Confirm:   components.FieldModel{Label: "Type " + workspace.Name + " to confirm", Name: "confirm", Value: typed},
 	}
-	if invalid, is := errors.AsType[tenants.Invalid](err); is {
-		for _, field := range []*components.FieldModel{&dialog.Reason, &dialog.Confirm} {
-			if field.Name == invalid.Field {
-				field.Error = components.FieldError(field.Label, invalid.Message)
-			}
-		}
-	}
+	components.FieldErrors(err, &dialog.Reason, &dialog.Confirm)
 	return dialog
 }
 

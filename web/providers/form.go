@@ -131,15 +131,7 @@ func newForm(typed typed) *formModel {
 
 // explain puts an error to its field.
 func (f *formModel) explain(err error) {
-	invalid, is := errors.AsType[tenants.Invalid](err)
-	if !is {
-		return
-	}
-	for _, field := range []*components.FieldModel{&f.Provider, &f.Name, &f.Secret, &f.BaseURL, &f.Auth, &f.Order, &f.Models, &f.Lines} {
-		if field.Name == invalid.Field {
-			field.Error = components.FieldError(field.Label, invalid.Message)
-		}
-	}
+	components.FieldErrors(err, &f.Provider, &f.Name, &f.Secret, &f.BaseURL, &f.Auth, &f.Order, &f.Models, &f.Lines)
 	f.Open = f.Open || f.Auth.Error+f.Order.Error+f.Models.Error+f.Lines.Error != ""
 }
 

@@ -15,10 +15,8 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"palimpsest/pipeline/archive"
-	"palimpsest/pipeline/conversation"
 	"palimpsest/pipeline/session"
 	"palimpsest/pipeline/tokens"
-	"palimpsest/pipeline/wire"
 	"palimpsest/tenants"
 	"palimpsest/web/columns"
 	"palimpsest/web/layout"
@@ -44,7 +42,6 @@ type Deps struct {
 	Keys         *archive.Keys // nil: what providers said cannot be read
 	Archive      archive.Reader
 	Audit        tenants.AuditLog
-	Codecs       map[conversation.Format]wire.Codec
 
 	Resending
 
@@ -70,7 +67,7 @@ type Handler struct {
 // New returns a Handler.
 func New(deps Deps) *Handler {
 	return &Handler{
-		deps: deps, views: views.List{Store: deps.Views, Of: tenants.RequestViews, Path: paths.Requests, Log: deps.Log},
+		deps: deps, views: views.List{Store: deps.Views, Of: tenants.RequestViews, Path: paths.Requests, Filters: filters, Log: deps.Log},
 		columns: columns.List{Store: deps.Columns, Of: tenants.RequestViews, Page: paths.Requests, Path: paths.RequestColumns, All: columns.Of(columnsOf()), Log: deps.Log},
 	}
 }
@@ -101,7 +98,7 @@ func (h *Handler) model(c echo.Context, who tenants.Principal) (model, error) {
 	h.name(ctx, who, &model)
 	h.choose(ctx, who, &model)
 	model.Columns = h.columns.Model(ctx, who, model.here())
-	model.Views = h.views.Model(ctx, who, c.QueryParams(), filters)
+	model.Views = h.views.Model(c, who)
 	if model.Invalid {
 		return model, nil
 	}

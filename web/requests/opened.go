@@ -8,7 +8,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/google/uuid"
 
@@ -29,7 +28,6 @@ type opened struct {
 	Headers  []header
 	Decision *cost.Decision // the epoch whose projection its prompt had; nil if none
 	Repeat   repeat
-	Now      time.Time
 
 	MayOpenSession bool
 	MayRead        bool   // what was said in the session
@@ -52,7 +50,7 @@ func (h *Handler) open(ctx context.Context, who tenants.Principal, exchange *ten
 		return nil, err
 	}
 	o := &opened{
-		row: newRow(exchange, m.Names), Report: reportOf(exchange), names: m.Names, Now: h.deps.Now(),
+		row: newRow(exchange, m.Names), Report: reportOf(exchange), names: m.Names,
 		MayOpenSession: exchange.Session != uuid.Nil && who.Role.May(tenants.ReadSessions), MayRead: reader.MayRead(exchange.APIKey),
 	}
 	o.Headers = headersOf(exchange, &o.Report)

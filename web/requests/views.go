@@ -1,7 +1,6 @@
 package requests
 
 import (
-	"errors"
 	"net/http"
 	"net/url"
 	"slices"
@@ -20,27 +19,12 @@ func (h *Handler) Views(c echo.Context, who tenants.Principal) error {
 
 // SaveView saves what the list is narrowed to.
 func (h *Handler) SaveView(c echo.Context, who tenants.Principal) error {
-	form, err := c.FormParams()
-	if err != nil {
-		return echo.NewHTTPError(http.StatusBadRequest).SetInternal(err)
-	}
-	path, err := h.views.Save(c.Request().Context(), who, c.QueryParams(), filters, form)
-	if invalid, is := errors.AsType[tenants.Invalid](err); is {
-		return h.askView(c, who, http.StatusUnprocessableEntity, form.Get("name"), invalid)
-	}
-	if err != nil {
-		return err
-	}
-	return layout.Redirect(c, path)
+	return h.views.Save(c, who, h.askView)
 }
 
 // DeleteView deletes a view of the person.
 func (h *Handler) DeleteView(c echo.Context, who tenants.Principal) error {
-	path, err := h.views.Delete(c.Request().Context(), who, c.QueryParams(), filters, c.Param("id"))
-	if err != nil {
-		return err
-	}
-	return layout.Redirect(c, path)
+	return h.views.Delete(c, who)
 }
 
 // askView shows the form above the list, with what was typed and why it was refused.
@@ -49,14 +33,14 @@ func (h *Handler) askView(c echo.Context, who tenants.Principal, status int, typ
 	if err != nil {
 		return err
 	}
-	h.views.Ask(&shown.Views, c.QueryParams(), filters, typed, refused)
+	h.views.Ask(c, &shown.Views, typed, refused)
 	shown.Opened = nil
 	return layout.Page(c, status, frame(who), view(shown))
 }
 
 // filters returns what can be saved of an address, see views.Filters. Days are checked
 // in no zone in particular: they are days in each.
-func filters(address url.Values) (url.Values, error) {
+func filters(address url.Values, _ *time.Location) (url.Values, error) {
 	if _, err := tenants.ParseExchangeFilter(address); err != nil {
 		return nil, err
 	}

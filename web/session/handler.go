@@ -51,16 +51,15 @@ func New(deps Deps) *Handler { return &Handler{deps: deps} }
 
 // query is what the page's address asks for.
 type query struct {
-	Lane    string // empty: the most recently active one
-	Message int    // -1: none
-	From    int    // message that the page of the turn list begins with; -1: the page of Message
-	Offset  int    // message of a run whose originals are shown first
-	Folded  bool   // only what was compressed
-	Raw     bool   // the bytes instead of the text
-	Diff    bool   // line by line instead of side by side
-	Exact   bool   // the text as it was sent, not rendered
-	Whole   bool   // all of the text instead of its beginning
-	Table   bool   // the figures of the requests, too
+	Message int  // -1: none
+	From    int  // message that the page of the turn list begins with; -1: the page of Message
+	Offset  int  // message of a run whose originals are shown first
+	Folded  bool // only what was compressed
+	Raw     bool // the bytes instead of the text
+	Diff    bool // line by line instead of side by side
+	Exact   bool // the text as it was sent, not rendered
+	Whole   bool // all of the text instead of its beginning
+	Table   bool // the figures of the requests, too
 }
 
 // as returns what another form of the same turn is asked for by.
@@ -84,7 +83,7 @@ func queryOf(c echo.Context) query {
 		return int(n)
 	}
 	return query{
-		Lane: c.QueryParam("lane"), Message: number("m"), From: number("from"), Offset: number("o"),
+		Message: number("m"), From: number("from"), Offset: number("o"),
 		Folded: c.QueryParam("show") == "compressed", Raw: c.QueryParam("view") == "raw",
 		Diff: c.QueryParam("view") == "diff", Exact: c.QueryParam("text") == "exact", Whole: c.QueryParam("all") == "1", Table: c.QueryParam("table") == "1",
 	}

@@ -71,7 +71,6 @@ type pane struct {
 	SelfPath    string
 
 	Epoch *session.EpochOverview // that made the projection; nil if none covers the turn
-	Now   time.Time
 }
 
 // insert is text that a module has put into the prompt.
@@ -137,7 +136,7 @@ func (p pane) storedBefore() bool {
 func (r *reader) pane(ctx context.Context, chosen span, listed row, asked query) (pane, error) {
 	p := pane{
 		Title: listed.Title, Index: listed.index(), Level: chosen.Level, Message: chosen.From, Tokens: chosen.tokens.Received, SentTokens: chosen.tokens.Sent,
-		Raw: asked.Raw, Diff: asked.Diff, Exact: asked.Exact, isWhole: asked.Whole, Pinned: listed.Pinned, AsItCame: chosen.part < 0 || r.projection.Parts[chosen.part].Raw == nil, Now: r.now,
+		Raw: asked.Raw, Diff: asked.Diff, Exact: asked.Exact, isWhole: asked.Whole, Pinned: listed.Pinned, AsItCame: chosen.part < 0 || r.projection.Parts[chosen.part].Raw == nil,
 	}
 	here := query{Message: chosen.From, From: asked.From, Offset: asked.Offset, Folded: asked.Folded, Exact: asked.Exact}
 	p.TextPath, p.RawPath, p.DiffPath = r.path(here), r.path(here.as("raw")), r.path(here.as("diff"))

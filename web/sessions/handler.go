@@ -55,7 +55,7 @@ type Handler struct {
 // New returns a Handler.
 func New(deps Deps) *Handler {
 	return &Handler{
-		deps: deps, views: views.List{Store: deps.Views, Of: tenants.SessionViews, Path: paths.Sessions, Log: deps.Log},
+		deps: deps, views: views.List{Store: deps.Views, Of: tenants.SessionViews, Path: paths.Sessions, Filters: filters, Log: deps.Log},
 		columns: columns.List{Store: deps.Columns, Of: tenants.SessionViews, Page: paths.Sessions, Path: paths.SessionColumns, All: columns.Of(columnsOf()), Log: deps.Log},
 	}
 }
@@ -94,7 +94,7 @@ func (h *Handler) model(c echo.Context, who tenants.Principal) (model, error) {
 		MayExport: who.Role.May(tenants.ReadArchive) && !reader.None(),
 	}
 	shown.Columns = h.columns.Model(ctx, who, asked.path())
-	shown.Views = h.views.Model(ctx, who, c.QueryParams(), filters(asked.Zone))
+	shown.Views = h.views.Model(c, who)
 	if shown.Starred, err = h.deps.Stars.Starred(ctx, who.Workspace.ID, who.User.ID); err != nil {
 		return model{}, err
 	}

@@ -34,7 +34,6 @@ type hit struct {
 	Files                string
 	Matched              string // words that were asked for
 	Named                string // the session and the day that were asked for
-	At                   time.Time
 }
 
 // search looks in the archive for what is asked for, where the reader may read. It is
@@ -90,7 +89,7 @@ func (h *Handler) titled(ctx context.Context, workspace tenants.WorkspaceID, fil
 			continue
 		}
 		shown = append(shown, hit{
-			Title: row{Overview: detail.Overview}.title(), Snippet: render.Visible(of.Snippet), At: of.At,
+			Title: row{Overview: detail.Overview}.title(), Snippet: render.Visible(of.Snippet),
 			Files: render.Visible(strings.Join(of.Paths[:min(len(of.Paths), 3)], ", ")), Path: paths.Hit(of.Session, of.Lane, of.From, asked),
 			Matched: render.Visible(strings.Join(of.Matched, ", ")), Named: render.Visible(strings.Join(of.Named, ", ")),
 		})

@@ -1,13 +1,11 @@
 package sessions
 
 import (
-	"errors"
 	"net/http"
 
 	"github.com/labstack/echo/v4"
 
 	"palimpsest/tenants"
-	"palimpsest/web/layout"
 )
 
 // Views asks for a name of what the list is narrowed to, and shows the person's views.
@@ -17,27 +15,12 @@ func (h *Handler) Views(c echo.Context, who tenants.Principal) error {
 
 // SaveView saves what the list is narrowed to.
 func (h *Handler) SaveView(c echo.Context, who tenants.Principal) error {
-	form, err := c.FormParams()
-	if err != nil {
-		return echo.NewHTTPError(http.StatusBadRequest).SetInternal(err)
-	}
-	path, err := h.views.Save(c.Request().Context(), who, c.QueryParams(), filters(layout.Zone(c.Request())), form)
-	if invalid, is := errors.AsType[tenants.Invalid](err); is {
-		return h.askView(c, who, http.StatusUnprocessableEntity, form.Get("name"), invalid)
-	}
-	if err != nil {
-		return err
-	}
-	return layout.Redirect(c, path)
+	return h.views.Save(c, who, h.askView)
 }
 
 // DeleteView deletes a view of the person.
 func (h *Handler) DeleteView(c echo.Context, who tenants.Principal) error {
-	path, err := h.views.Delete(c.Request().Context(), who, c.QueryParams(), filters(layout.Zone(c.Request())), c.Param("id"))
-	if err != nil {
-		return err
-	}
-	return layout.Redirect(c, path)
+	return h.views.Delete(c, who)
 }
 
 // askView shows the form above the list, with what was typed and why it was refused.
@@ -46,6 +29,6 @@ func (h *Handler) askView(c echo.Context, who tenants.Principal, status int, typ
 	if err != nil {
 		return err
 	}
-	h.views.Ask(&shown.Views, c.QueryParams(), filters(shown.Asked.Zone), typed, refused)
+	h.views.Ask(c, &shown.Views, typed, refused)
 	return h.page(c, who, status, shown)
 }

@@ -1,7 +1,6 @@
 package settings
 
 import (
-	"errors"
 	"strconv"
 
 	"palimpsest/tenants"
@@ -38,13 +37,7 @@ func newForm(typed tenants.DataSettings, err error) *formModel {
 		Viewers:  components.FieldModel{Label: "Viewers read", Name: "viewers_read", Value: string(typed.Text.Viewers)},
 		NoStore:  typed.NoStore,
 	}
-	if invalid, is := errors.AsType[tenants.Invalid](err); is {
-		for _, field := range []*components.FieldModel{&form.TimeZone, &form.Managers, &form.Members, &form.Viewers} {
-			if field.Name == invalid.Field {
-				field.Error = components.FieldError(field.Label, invalid.Message)
-			}
-		}
-	}
+	components.FieldErrors(err, &form.TimeZone, &form.Managers, &form.Members, &form.Viewers)
 	return form
 }
 

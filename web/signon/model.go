@@ -1,8 +1,6 @@
 package signon
 
 import (
-	"errors"
-
 	"palimpsest/tenants"
 	"palimpsest/web/components"
 )
@@ -40,22 +38,12 @@ func (m *model) form(typed tenants.WantedSignOn, err error) {
 		m.Secret.Hint = "Empty: the one that is kept, for the same issuer and client."
 	}
 	m.Role = components.FieldModel{Label: "Role of new people", Name: "role", Value: string(typed.Role)}
-	fieldErrors(err, &m.Issuer, &m.Client, &m.Secret, &m.Role)
+	components.FieldErrors(err, &m.Issuer, &m.Client, &m.Secret, &m.Role)
 }
 
 func (m *model) domain(typed string, err error) {
 	m.Domain = components.FieldModel{Label: "Domain", Name: "domain", Value: typed}
-	fieldErrors(err, &m.Domain)
-}
-
-func fieldErrors(err error, fields ...*components.FieldModel) {
-	if invalid, is := errors.AsType[tenants.Invalid](err); is {
-		for _, field := range fields {
-			if field.Name == invalid.Field {
-				field.Error = components.FieldError(field.Label, invalid.Message)
-			}
-		}
-	}
+	components.FieldErrors(err, &m.Domain)
 }
 
 func roles() []components.Option {

@@ -27,7 +27,6 @@ type windowsModel struct {
 	More   int // that are not among them
 	Failed string
 	Done   string // what was just done
-	IsOpen bool   // something of it was typed
 
 	Model, Tokens components.FieldModel
 }
@@ -81,7 +80,6 @@ func rank(source tenants.WindowSource) int {
 func (h *Handler) SetWindow(c echo.Context, who tenants.Principal) error {
 	name, text := strings.TrimSpace(c.FormValue("model")), strings.TrimSpace(c.FormValue("window_tokens"))
 	card := newWindows(name, text)
-	card.IsOpen = true
 	tokens, err := strconv.Atoi(strings.ReplaceAll(text, ",", ""))
 	switch {
 	case name == "" || len(name) > tenants.MaxModelName:

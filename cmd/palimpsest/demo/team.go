@@ -23,10 +23,10 @@ const day = 24 * time.Hour
 
 // team are the people of the demo and what they made.
 type team struct {
-	owner, admin *person
-	members      map[string]*person // by the first part of the address
-	keys         map[string]apiKey
-	providers    map[string]string // ids by name
+	owner     *person
+	members   map[string]*person // by the first part of the address
+	keys      map[string]apiKey
+	providers map[string]string // ids by name
 }
 
 // apiKey is an API key that someone made.
@@ -129,7 +129,6 @@ func (f *filling) invite(ctx context.Context) error {
 		}
 		f.team.members[invited.name] = person
 	}
-	f.team.admin = f.team.members["jonas"]
 	return nil
 }
 

@@ -110,8 +110,6 @@ type Row struct {
 	Case     Case
 	Route    string
 	P50, P99 time.Duration // to the last byte
-	First50  time.Duration // to the first byte
-	First99  time.Duration
 
 	Added50, Added99           time.Duration // to the first route's of the same round
 	AddedFirst50, AddedFirst99 time.Duration
@@ -225,8 +223,6 @@ func newRow(wanted Case, route string, rounds, direct []Outcome) Row {
 	}
 	row.P50 = middle(func(own, _ Outcome) time.Duration { return own.Total.At(0.5) })
 	row.P99 = middle(func(own, _ Outcome) time.Duration { return own.Total.At(0.99) })
-	row.First50 = middle(func(own, _ Outcome) time.Duration { return own.FirstByte.At(0.5) })
-	row.First99 = middle(func(own, _ Outcome) time.Duration { return own.FirstByte.At(0.99) })
 	row.Added50 = middle(func(own, direct Outcome) time.Duration { return own.Total.At(0.5) - direct.Total.At(0.5) })
 	row.Added99 = middle(func(own, direct Outcome) time.Duration { return own.Total.At(0.99) - direct.Total.At(0.99) })
 	row.AddedFirst50 = middle(func(own, direct Outcome) time.Duration { return own.FirstByte.At(0.5) - direct.FirstByte.At(0.5) })

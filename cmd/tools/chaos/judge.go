@@ -126,7 +126,7 @@ func (s *stack) look(ctx context.Context, talks *talks) (outcome, error) {
 // missing exports every session, verifies it, and lists what a client sent and no export holds.
 func (s *stack) missing(ctx context.Context, talks *talks) ([]string, error) {
 	var list struct {
-		Data []struct{ ID, Name string }
+		Data []struct{ ID string }
 	}
 	if err := s.account.Call(ctx, http.MethodGet, "/sessions?limit=200", nil, &list); err != nil {
 		return nil, err

@@ -102,10 +102,7 @@ func (d *DB) Entries(ctx context.Context, workspace tenants.WorkspaceID, lane uu
 		}, sqlEntries, workspace, lane, from, limit)
 		return err
 	})
-	if err != nil {
-		return nil, fmt.Errorf("entries of lane %s: %w", lane, err)
-	}
-	return entries, nil
+	return entries, batchdb.Wrapf(err, "entries of lane %s", lane)
 }
 
 // Original returns one message of a lane with its bytes, proven by their hash. It

@@ -69,10 +69,7 @@ func (d *DB) Head(ctx context.Context, workspace tenants.WorkspaceID, lane uuid.
 	}
 	chain.lane = lane
 	head, err := chain.head(key)
-	if err != nil {
-		return archive.Head{}, fmt.Errorf("chain of lane %s: %w", lane, err)
-	}
-	return head, nil
+	return head, batchdb.Wrapf(err, "chain of lane %s", lane)
 }
 
 // chain is what is stored of a lane's chain, and the entries that follow it.

@@ -3,7 +3,6 @@ package archivedb
 import (
 	"context"
 	"errors"
-	"fmt"
 	"time"
 
 	"github.com/google/uuid"
@@ -128,8 +127,5 @@ func (p *pass) retire(ctx context.Context, keep time.Duration) error {
 			err = p.drop(ctx, id)
 		}
 	}
-	if err != nil {
-		return fmt.Errorf("delete retired segments: %w", err)
-	}
-	return nil
+	return batchdb.Wrapf(err, "delete retired segments")
 }

@@ -127,10 +127,7 @@ func (x *Index) Behind(ctx context.Context, workspace tenants.WorkspaceID, upTo 
 	err = x.archive.door.InTenant(ctx, workspace, func(tx *gorm.DB) error {
 		return tx.Statement.ConnPool.QueryRowContext(ctx, sqlBehind, workspace, asked).Scan(&behind, &asOf)
 	})
-	if err != nil {
-		return false, time.Time{}, fmt.Errorf("see what is not indexed yet: %w", err)
-	}
-	return behind, asOf, nil
+	return behind, asOf, batchdb.Wrapf(err, "see what is not indexed yet")
 }
 
 // waitsSince returns the time that a statement across workspaces finds; the zero time for NULL.
@@ -139,10 +136,7 @@ func waitsSince(ctx context.Context, door batchdb.TxRunner, statement string) (t
 	err := door.AsWorker(ctx, func(tx *gorm.DB) error {
 		return tx.Statement.ConnPool.QueryRowContext(ctx, statement).Scan(&since)
 	})
-	if err != nil {
-		return time.Time{}, fmt.Errorf("find what has waited longest: %w", err)
-	}
-	return since.Time, nil
+	return since.Time, batchdb.Wrapf(err, "find what has waited longest")
 }
 
 // hasher makes the hashes of terms. It is not safe for use by several goroutines.

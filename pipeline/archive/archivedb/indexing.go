@@ -177,10 +177,7 @@ func (x *Index) Index(ctx context.Context, workspace tenants.WorkspaceID, lane u
 	if err == nil {
 		done, err = work.run(ctx, 1<<30)
 	}
-	if err != nil {
-		return done, fmt.Errorf("index lane %s: %w", lane, err)
-	}
-	return done, nil
+	return done, batchdb.Wrapf(err, "index lane %s", lane)
 }
 
 func (x *Index) exec(ctx context.Context, workspace tenants.WorkspaceID, statement string, arguments ...any) error {

@@ -69,13 +69,7 @@ func identifiers(ids []uuid.UUID) [][16]byte {
 // openOne begins with one lane. It returns archive.ErrNotFound if it is gone.
 func (x *Index) openOne(ctx context.Context, workspace tenants.WorkspaceID, lane uuid.UUID) (*laneWork, error) {
 	works, err := x.open(ctx, workspace, lane)
-	if err == nil && len(works) == 0 {
-		err = archive.ErrNotFound
-	}
-	if err != nil {
-		return nil, err
-	}
-	return works[0], nil
+	return batchdb.First(works, err, archive.ErrNotFound)
 }
 
 // run indexes so many steps of the rest of the lane, a transaction for each, and returns how

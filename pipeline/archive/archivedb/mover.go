@@ -227,10 +227,7 @@ func (m *Mover) workspaces(ctx context.Context) ([]tenants.WorkspaceID, error) {
 		all, err = batchdb.Rows(tx, pgx.RowTo[tenants.WorkspaceID], sqlWorkspaces)
 		return err
 	})
-	if err != nil {
-		return nil, fmt.Errorf("list workspaces: %w", err)
-	}
-	return all, nil
+	return all, batchdb.Wrapf(err, "list workspaces")
 }
 
 // pass is one turn of a workspace.

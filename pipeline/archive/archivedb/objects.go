@@ -99,10 +99,7 @@ func (d *DB) Answers(ctx context.Context, workspace tenants.WorkspaceID, session
 		}, sqlAnswersOf, workspace, session, after.At, after.Exchange, limit)
 		return err
 	})
-	if err != nil {
-		return nil, fmt.Errorf("answers of session %s: %w", session, err)
-	}
-	return answers, nil
+	return answers, batchdb.Wrapf(err, "answers of session %s", session)
 }
 
 // NewestAnswer returns, without its bytes, the newest answer to a request with so many
@@ -120,8 +117,5 @@ func (d *DB) NewestAnswer(ctx context.Context, workspace tenants.WorkspaceID, se
 		answer.Hash = conversation.Hash(hash)
 		return err
 	})
-	if err != nil {
-		return archive.Answer{}, fmt.Errorf("newest answer of lane %s: %w", lane, err)
-	}
-	return answer, nil
+	return answer, batchdb.Wrapf(err, "newest answer of lane %s", lane)
 }

@@ -204,10 +204,7 @@ func (r *objectRows) insert(tx *gorm.DB, workspace tenants.WorkspaceID) error {
 	}
 	_, err := tx.Statement.ConnPool.ExecContext(tx.Statement.Context, sqlObjects,
 		workspace, r.hashes, r.sizes, r.encodings, r.stored)
-	if err != nil {
-		return fmt.Errorf("store archived messages: %w", err)
-	}
-	return nil
+	return batchdb.Wrapf(err, "store archived messages")
 }
 
 // putManifest notes which message stands where in its lane.
@@ -258,8 +255,5 @@ func (r *entryRows) insert(tx *gorm.DB, workspace tenants.WorkspaceID) error {
 	// A long history is sent in parts: together they would take a multiple of their memory.
 	_, err := tx.Statement.ConnPool.ExecContext(tx.Statement.Context, sqlManifest,
 		workspace, r.lanes, r.indices, r.sessions, r.hashes, r.roles, r.tokens, r.flags)
-	if err != nil {
-		return fmt.Errorf("store archive manifest: %w", err)
-	}
-	return nil
+	return batchdb.Wrapf(err, "store archive manifest")
 }

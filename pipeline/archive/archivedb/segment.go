@@ -269,10 +269,7 @@ func (p *pass) abandon(ctx context.Context) error {
 			err = p.drop(ctx, id)
 		}
 	}
-	if err != nil {
-		return fmt.Errorf("delete abandoned segments: %w", err)
-	}
-	return nil
+	return batchdb.Wrapf(err, "delete abandoned segments")
 }
 
 // forget deletes the rows of some originals that nobody refers to any more: their bytes are dead.

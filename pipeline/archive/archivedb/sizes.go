@@ -3,7 +3,6 @@ package archivedb
 import (
 	"context"
 	"database/sql"
-	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -11,6 +10,7 @@ import (
 	"github.com/google/uuid"
 	"gorm.io/gorm"
 
+	"palimpsest/pipeline/batchdb"
 	"palimpsest/tenants"
 )
 
@@ -28,10 +28,7 @@ func (d *DB) Sizes(ctx context.Context, workspace tenants.WorkspaceID, lane uuid
 	if err == nil && indexes.Valid {
 		err = fill(sizes, indexes.String, tokens.String)
 	}
-	if err != nil {
-		return nil, fmt.Errorf("sizes of the messages of lane %s: %w", lane, err)
-	}
-	return sizes, nil
+	return sizes, batchdb.Wrapf(err, "sizes of the messages of lane %s", lane)
 }
 
 // fill sets the sizes whose indexes and values are written as arrays of Postgres.

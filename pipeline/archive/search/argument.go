@@ -44,14 +44,14 @@ func (d *Document) argument(key, value string) {
 	case strings.Contains(nameArguments, key):
 		d.fields = append(d.fields, field{text: value, weight: inName, name: true})
 	case strings.Contains(pathArguments, key):
-		d.fields = append(d.fields, field{text: value, weight: inPath, files: true})
+		d.fields = append(d.fields, field{text: value, weight: inPath})
 		if path := strings.TrimSpace(value); !slices.Contains(d.Paths, path) && len(path) <= longestRun {
 			d.Paths = append(d.Paths, path)
 		}
 	case strings.Contains(contentArguments, key):
 		d.fields = append(d.fields, field{text: value, weight: inContent})
 	default:
-		d.fields = append(d.fields, field{text: value, weight: inCommand, files: true})
+		d.fields = append(d.fields, field{text: value, weight: inCommand})
 		d.name(value)
 	}
 }

@@ -37,7 +37,6 @@ type field struct {
 	text   string
 	weight float64
 	name   bool // a description or title: can be asked for as a whole
-	files  bool // names files
 	spoken bool // all that a message says
 }
 

@@ -35,7 +35,6 @@ type file struct {
 	path      string
 	stretches []stretch
 	touched   int // message of the last call that read or changed it
-	changed   int // message of the last call that changed it; ledger.Never: none did
 	reads     int
 	changes   int
 }
@@ -217,7 +216,7 @@ func (c *contents) file(path string) *file {
 			return known
 		}
 	}
-	made := &file{path: path, changed: ledger.Never}
+	made := &file{path: path}
 	c.files = append(c.files, made)
 	return made
 }
@@ -236,7 +235,7 @@ func same(a, b string) bool {
 
 // touch notes a change.
 func (f *file) touch(at int) {
-	f.touched, f.changed, f.changes = at, at, f.changes+1
+	f.touched, f.changes = at, f.changes+1
 }
 
 // write notes a file's whole new content.

@@ -3,7 +3,6 @@ package previewdb
 
 import (
 	"context"
-	"fmt"
 	"time"
 
 	"gorm.io/gorm"
@@ -53,13 +52,8 @@ func (s *Store) Advice(ctx context.Context, workspace tenants.WorkspaceID) (prev
 	err := s.transactions.InTenant(ctx, workspace, func(tx *gorm.DB) error {
 		return tx.Raw(sqlAdvice, workspace).Scan(&rows).Error
 	})
-	if err == nil && len(rows) == 0 {
-		err = preview.ErrNoAdvice
-	}
-	if err != nil {
-		return preview.Advice{}, fmt.Errorf("advice about the trigger: %w", err)
-	}
-	return preview.Advice(rows[0]), nil
+	row, err := batchdb.First(rows, err, preview.ErrNoAdvice)
+	return preview.Advice(row), batchdb.Wrapf(err, "advice about the trigger")
 }
 
 // KeepAdvice keeps advice in place of that before. Advice for the same trigger stays
@@ -69,19 +63,13 @@ func (s *Store) KeepAdvice(ctx context.Context, workspace tenants.WorkspaceID, a
 		return tx.Exec(sqlKeep, workspace, advice.MadeAt, advice.Since, advice.Trigger, advice.Sessions, advice.HasMore, advice.Received,
 			advice.Verbatim, advice.OtherVerbatim, advice.Cost, advice.OtherCost).Error
 	})
-	if err != nil {
-		return fmt.Errorf("keep advice about the trigger: %w", err)
-	}
-	return nil
+	return batchdb.Wrapf(err, "keep advice about the trigger")
 }
 
 // DismissAdvice has a workspace's advice not shown again while its trigger stays.
 func (s *Store) DismissAdvice(ctx context.Context, workspace tenants.WorkspaceID) error {
 	err := s.transactions.InTenant(ctx, workspace, func(tx *gorm.DB) error { return tx.Exec(sqlDismiss, workspace).Error })
-	if err != nil {
-		return fmt.Errorf("dismiss advice about the trigger: %w", err)
-	}
-	return nil
+	return batchdb.Wrapf(err, "dismiss advice about the trigger")
 }
 
 // Interface guard.

@@ -69,19 +69,14 @@ type Journal struct {
 type Stats struct {
 	Entries int
 	Bytes   int64
-	Oldest  time.Time // zero: nothing waits
-	Kept    int       // entries that were ever written by this process
+	Kept    int // entries that were ever written by this process
 }
 
 // Stats returns how much waits.
 func (j *Journal) Stats() Stats {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	stats := Stats{Entries: len(j.entries), Bytes: j.bytes, Kept: j.kept}
-	if len(j.entries) > 0 {
-		stats.Oldest = j.entries[0].at
-	}
-	return stats
+	return Stats{Entries: len(j.entries), Bytes: j.bytes, Kept: j.kept}
 }
 
 // New returns the journal of a directory, which it makes, with what waits there from before.

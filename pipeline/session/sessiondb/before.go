@@ -4,11 +4,11 @@ import (
 	"context"
 	"database/sql"
 	"errors"
-	"fmt"
 
 	"github.com/google/uuid"
 	"gorm.io/gorm"
 
+	"palimpsest/pipeline/batchdb"
 	"palimpsest/pipeline/conversation"
 	"palimpsest/pipeline/session"
 	"palimpsest/tenants"
@@ -43,10 +43,7 @@ func (s *Store) Holding(ctx context.Context, scope session.Scope, lane uuid.UUID
 	if errors.Is(err, sql.ErrNoRows) {
 		err = session.ErrNotFound
 	}
-	if err != nil {
-		return session.Held{}, fmt.Errorf("lane that holds %d messages: %w", len(messages), err)
-	}
-	return held, nil
+	return held, batchdb.Wrapf(err, "lane that holds %d messages", len(messages))
 }
 
 // Before returns the lane of a session's main conversation that was used last before
@@ -59,8 +56,5 @@ func (s *Store) Before(ctx context.Context, workspace tenants.WorkspaceID, sessi
 	if errors.Is(err, sql.ErrNoRows) {
 		err = session.ErrNotFound
 	}
-	if err != nil {
-		return uuid.Nil, 0, fmt.Errorf("lane before %s: %w", lane, err)
-	}
-	return left, messages, nil
+	return left, messages, batchdb.Wrapf(err, "lane before %s", lane)
 }

@@ -157,10 +157,7 @@ func (s Browser) IDs(ctx context.Context, workspace tenants.WorkspaceID, after u
 	err := s.door.InTenant(ctx, workspace, func(tx *gorm.DB) error {
 		return tx.Raw("SELECT id FROM sessions WHERE workspace_id = ? AND id > ? ORDER BY id LIMIT ?", workspace, after, limit).Scan(&ids).Error
 	})
-	if err != nil {
-		return nil, fmt.Errorf("list sessions: %w", err)
-	}
-	return ids, nil
+	return ids, batchdb.Wrapf(err, "list sessions")
 }
 
 // Session returns a session with its lanes. It returns session.ErrNotFound if the
@@ -181,10 +178,7 @@ func (s Browser) Session(ctx context.Context, workspace tenants.WorkspaceID, id 
 		detail.Lanes, err = lanesOf(tx, workspace, id)
 		return err
 	})
-	if err != nil {
-		return session.Detail{}, fmt.Errorf("session %s: %w", id, err)
-	}
-	return detail, nil
+	return detail, batchdb.Wrapf(err, "session %s", id)
 }
 
 func lanesOf(tx *gorm.DB, workspace tenants.WorkspaceID, id uuid.UUID) ([]session.LaneOverview, error) {
@@ -223,17 +217,12 @@ func (s Browser) Projection(ctx context.Context, workspace tenants.WorkspaceID, 
 		packed, err = projectionsOf(tx, sqlNewest, workspace, lane)
 		return err
 	})
-	if err == nil && len(packed) == 0 {
-		err = session.ErrNotFound
-	}
+	newest, err := batchdb.First(packed, err, session.ErrNotFound)
 	if err != nil {
 		return session.Projection{}, fmt.Errorf("projection of lane %s: %w", lane, err)
 	}
-	projection, err := s.open(key, packed[0])
-	if err != nil {
-		return session.Projection{}, fmt.Errorf("projection of lane %s: %w", lane, err)
-	}
-	return projection, nil
+	projection, err := s.open(key, newest)
+	return projection, batchdb.Wrapf(err, "projection of lane %s", lane)
 }
 
 // Epochs returns a lane's epochs, oldest first, with those it took over.
@@ -247,10 +236,7 @@ func (s Browser) Epochs(ctx context.Context, workspace tenants.WorkspaceID, lane
 		}, sqlEpochs, workspace, lane)
 		return err
 	})
-	if err != nil {
-		return nil, fmt.Errorf("epochs of lane %s: %w", lane, err)
-	}
-	return epochs, nil
+	return epochs, batchdb.Wrapf(err, "epochs of lane %s", lane)
 }
 
 // place returns where a page in an order ends whose last row this is.

@@ -8,6 +8,7 @@ import (
 
 	"gorm.io/gorm"
 
+	"palimpsest/pipeline/batchdb"
 	"palimpsest/pipeline/session"
 	"palimpsest/tenants"
 )
@@ -60,10 +61,7 @@ func (s Browser) Active(ctx context.Context, workspace tenants.WorkspaceID, sinc
 		active := narrow(tx.Table("sessions").Select("1").Where("workspace_id = ?", workspace), session.Filter{From: since}, nil)
 		return tx.Raw("SELECT count(*) FROM (?) active", active.Limit(session.MostCounted)).Scan(&count).Error
 	})
-	if err != nil {
-		return 0, fmt.Errorf("count active sessions: %w", err)
-	}
-	return count, nil
+	return count, batchdb.Wrapf(err, "count active sessions")
 }
 
 // countParts counts along the index of each part, no further than is told.

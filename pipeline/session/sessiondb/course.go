@@ -59,10 +59,7 @@ func (s Browser) Course(ctx context.Context, workspace tenants.WorkspaceID, id, 
 			return nil
 		}, sqlCourse, workspace, id, lane, points, session.MaxEvents)
 	})
-	if err != nil {
-		return session.Course{}, fmt.Errorf("course of lane %s: %w", lane, err)
-	}
-	return course, nil
+	return course, batchdb.Wrapf(err, "course of lane %s", lane)
 }
 
 // sqlNewestOf reads, of the newest requests of a lane, the one with the messages of $4, else the newest.
@@ -84,10 +81,7 @@ func (s Browser) Newest(ctx context.Context, workspace tenants.WorkspaceID, id, 
 		}
 		return err
 	})
-	if err != nil {
-		return session.Moment{}, fmt.Errorf("newest request of lane %s: %w", lane, err)
-	}
-	return m, nil
+	return m, batchdb.Wrapf(err, "newest request of lane %s", lane)
 }
 
 // levelTokens returns the tokens that a projection has at L1, L2 and L3, as Postgres

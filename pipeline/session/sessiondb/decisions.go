@@ -3,7 +3,6 @@ package sessiondb
 import (
 	"context"
 	"database/sql"
-	"fmt"
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
@@ -60,8 +59,5 @@ func (s Browser) Decisions(ctx context.Context, workspace tenants.WorkspaceID, i
 		}, sqlDecisions, workspace, id)
 		return err
 	})
-	if err != nil {
-		return nil, fmt.Errorf("decisions of session %s: %w", id, err)
-	}
-	return decisions, nil
+	return decisions, batchdb.Wrapf(err, "decisions of session %s", id)
 }

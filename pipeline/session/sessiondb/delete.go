@@ -53,10 +53,7 @@ func (s Browser) Delete(ctx context.Context, tenant tenants.Tenant, id uuid.UUID
 		}
 		return deleteSessions(tx, workspace, []uuid.UUID{id})
 	})
-	if err != nil {
-		return fmt.Errorf("delete session %s: %w", id, err)
-	}
-	return nil
+	return batchdb.Wrapf(err, "delete session %s", id)
 }
 
 // deleteSessions deletes sessions whose rows are locked, and tells all replicas.

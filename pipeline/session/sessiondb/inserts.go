@@ -68,10 +68,7 @@ func (s *Store) Inject(ctx context.Context, seen session.Seen, inserts []session
 	if errors.As(err, &failure) && failure.Code == uniqueViolation && failure.TableName == "lane_inserts" {
 		return fmt.Errorf("inserts of lane %s: %w", seen.Lane, session.ErrOvertaken)
 	}
-	if err != nil {
-		return fmt.Errorf("store %d inserts of lane %s: %w", len(inserts), seen.Lane, err)
-	}
-	return nil
+	return batchdb.Wrapf(err, "store %d inserts of lane %s", len(inserts), seen.Lane)
 }
 
 // Withdraw removes a lane's own inserts from a number on, and has all replicas read
@@ -83,10 +80,7 @@ func (s *Store) Withdraw(ctx context.Context, workspace tenants.WorkspaceID, lan
 		}
 		return notify(tx, workspace, lane, 0)
 	})
-	if err != nil {
-		return fmt.Errorf("withdraw inserts of lane %s: %w", lane, err)
-	}
-	return nil
+	return batchdb.Wrapf(err, "withdraw inserts of lane %s", lane)
 }
 
 // Inserts returns a lane's inserts by number, with those that it took over from the
@@ -100,10 +94,7 @@ func (s Browser) Inserts(ctx context.Context, workspace tenants.WorkspaceID, lan
 			return err
 		})
 	}
-	if err != nil {
-		return nil, fmt.Errorf("inserts of lane %s: %w", lane, err)
-	}
-	return inserts, nil
+	return inserts, batchdb.Wrapf(err, "inserts of lane %s", lane)
 }
 
 func addInsert(tx *gorm.DB, key *archive.Key, workspace tenants.WorkspaceID, lane uuid.UUID, insert session.Insert) error {

@@ -5,7 +5,6 @@ import (
 	"cmp"
 	"context"
 	"database/sql"
-	"fmt"
 	"time"
 
 	"github.com/google/uuid"
@@ -166,8 +165,5 @@ func checkCold(tx *gorm.DB, workspace tenants.WorkspaceID, lane uuid.UUID, now t
 // session.ErrNotFound if the workspace has no such lane.
 func (s Browser) Ask(ctx context.Context, tenant tenants.Tenant, lane uuid.UUID, order session.Order) error {
 	err := s.change(ctx, tenant, lane, sqlAsk, tenant.Workspace(), lane, order.At, order.By, storable(order.Instructions))
-	if err != nil {
-		return fmt.Errorf("ask for an epoch of lane %s: %w", lane, err)
-	}
-	return nil
+	return batchdb.Wrapf(err, "ask for an epoch of lane %s", lane)
 }

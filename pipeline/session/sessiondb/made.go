@@ -2,7 +2,6 @@ package sessiondb
 
 import (
 	"context"
-	"fmt"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -32,10 +31,7 @@ func (s Browser) Made(ctx context.Context, workspace tenants.WorkspaceID, since 
 		made.Summaries = summaries["accepted"] + made.Rejected
 		return err
 	})
-	if err != nil {
-		return session.Made{}, fmt.Errorf("what modules made in workspace %s: %w", workspace, err)
-	}
-	return made, nil
+	return made, batchdb.Wrapf(err, "what modules made in workspace %s", workspace)
 }
 
 // counts reads rows of a name and a count.

@@ -2,7 +2,6 @@ package sessiondb
 
 import (
 	"context"
-	"fmt"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -63,8 +62,5 @@ func (s Browser) Notices(ctx context.Context, workspace tenants.WorkspaceID, sin
 		}
 		return ask(cost.NoticeEpochs, sqlMany, workspace, since, epochs)
 	})
-	if err != nil {
-		return nil, fmt.Errorf("notices of workspace %s: %w", workspace, err)
-	}
-	return notices, nil
+	return notices, batchdb.Wrapf(err, "notices of workspace %s", workspace)
 }

@@ -36,10 +36,7 @@ func (s Browser) Pins(ctx context.Context, workspace tenants.WorkspaceID, lane u
 		pins, err = pinsOf(tx, workspace, lane)
 		return err
 	})
-	if err != nil {
-		return nil, fmt.Errorf("pins of lane %s: %w", lane, err)
-	}
-	return pins, nil
+	return pins, batchdb.Wrapf(err, "pins of lane %s", lane)
 }
 
 // Pin pins a message of a lane; one that is pinned stays so. All replicas hear of
@@ -47,10 +44,7 @@ func (s Browser) Pins(ctx context.Context, workspace tenants.WorkspaceID, lane u
 // session.MaxPins pins.
 func (s Browser) Pin(ctx context.Context, tenant tenants.Tenant, pin session.Pin) error {
 	err := s.change(ctx, tenant, pin.Lane, sqlPin, tenant.Workspace(), pin.Lane, pin.Message, pin.By, session.MaxPins)
-	if err != nil {
-		return fmt.Errorf("pin message %d of lane %s: %w", pin.Message, pin.Lane, err)
-	}
-	return nil
+	return batchdb.Wrapf(err, "pin message %d of lane %s", pin.Message, pin.Lane)
 }
 
 // Unpin takes a pin away again. All replicas hear of it. It returns

@@ -101,10 +101,7 @@ func (s *Store) ToPlan(ctx context.Context, workspace tenants.WorkspaceID, lane 
 	if errors.Is(err, sql.ErrNoRows) {
 		err = session.ErrNotFound
 	}
-	if err != nil {
-		return session.Ahead{}, fmt.Errorf("what to plan for lane %s: %w", lane, err)
-	}
-	return ahead, nil
+	return ahead, batchdb.Wrapf(err, "what to plan for lane %s", lane)
 }
 
 // SavePlan keeps the plan that was made for the prompt of a time and tells all
@@ -132,10 +129,7 @@ func (s *Store) SavePlan(ctx context.Context, workspace tenants.WorkspaceID, lan
 		_, err = pool.ExecContext(ctx, sqlNotify, PlanChannel, fmt.Sprintf("%s/%s/%d", workspace, lane, plan.Projection.Number))
 		return err
 	})
-	if err != nil {
-		return fmt.Errorf("save plan of lane %s: %w", lane, err)
-	}
-	return nil
+	return batchdb.Wrapf(err, "save plan of lane %s", lane)
 }
 
 // ExpirePlan deletes what waits for a lane to go on, if it does so for too long by
@@ -155,10 +149,7 @@ func (s *Store) ExpirePlan(ctx context.Context, workspace tenants.WorkspaceID, l
 		_, err := tx.Statement.ConnPool.ExecContext(ctx, sqlPlanExpired, workspace, lane, ahead.SentAt)
 		return err
 	})
-	if err != nil {
-		return fmt.Errorf("expire plan of lane %s: %w", lane, err)
-	}
-	return nil
+	return batchdb.Wrapf(err, "expire plan of lane %s", lane)
 }
 
 // planOf returns the plan for a lane's last prompt; nil if it does not exist.

@@ -93,10 +93,7 @@ func (s Browser) Names(ctx context.Context, workspace tenants.WorkspaceID, lanes
 			return nil
 		}, sqlNames, workspace, lanes, messages)
 	})
-	if err != nil {
-		return nil, fmt.Errorf("names of %d messages: %w", len(lanes), err)
-	}
-	return names, nil
+	return names, batchdb.Wrapf(err, "names of %d messages", len(lanes))
 }
 
 // SessionNamed returns the newest session that its client gave a name. It returns
@@ -109,10 +106,7 @@ func (s Browser) SessionNamed(ctx context.Context, workspace tenants.WorkspaceID
 	if errors.Is(err, sql.ErrNoRows) {
 		err = session.ErrNotFound
 	}
-	if err != nil {
-		return uuid.Nil, fmt.Errorf("session by name: %w", err)
-	}
-	return id, nil
+	return id, batchdb.Wrapf(err, "session by name")
 }
 
 // idOrNull returns an id as it is stored where the zero one stands for none.

@@ -2,7 +2,6 @@ package sessiondb
 
 import (
 	"context"
-	"fmt"
 	"time"
 
 	"github.com/google/uuid"
@@ -64,10 +63,7 @@ func (s Browser) Recorded(ctx context.Context, workspace tenants.WorkspaceID, pi
 		}
 		return sent(tx, workspace, ids, lanes, of)
 	})
-	if err != nil {
-		return nil, fmt.Errorf("recorded sessions of workspace %s: %w", workspace, err)
-	}
-	return recorded, nil
+	return recorded, batchdb.Wrapf(err, "recorded sessions of workspace %s", workspace)
 }
 
 func recordedLanes(tx *gorm.DB, workspace tenants.WorkspaceID, picked session.Picked) ([]session.Recorded, error) {
@@ -79,10 +75,7 @@ func recordedLanes(tx *gorm.DB, workspace tenants.WorkspaceID, picked session.Pi
 		one.TTL = time.Duration(seconds) * time.Second
 		return one, nil
 	}, sqlRecorded, workspace, picked.Newest, picked.Client, picked.Since)
-	if err != nil {
-		return nil, fmt.Errorf("lanes: %w", err)
-	}
-	return recorded, nil
+	return recorded, batchdb.Wrapf(err, "lanes")
 }
 
 // counted adds their messages to lanes.
@@ -99,10 +92,7 @@ func counted(tx *gorm.DB, workspace tenants.WorkspaceID, lanes []uuid.UUID, of m
 		})
 		return nil
 	}, sqlCounted, workspace, lanes, mostCounted)
-	if err != nil {
-		return fmt.Errorf("messages: %w", err)
-	}
-	return nil
+	return batchdb.Wrapf(err, "messages")
 }
 
 // sent adds their requests to lanes.
@@ -116,8 +106,5 @@ func sent(tx *gorm.DB, workspace tenants.WorkspaceID, sessions, lanes []uuid.UUI
 		of[lane].Requests = append(of[lane].Requests, one)
 		return nil
 	}, sqlSent, workspace, sessions, lanes, mostSent)
-	if err != nil {
-		return fmt.Errorf("requests: %w", err)
-	}
-	return nil
+	return batchdb.Wrapf(err, "requests")
 }

@@ -246,10 +246,7 @@ func (s *Store) Record(ctx context.Context, tenant tenants.Tenant, seen []sessio
 			return s.recordParts(tx, workspace, seen)
 		})
 	}
-	if err != nil {
-		return fmt.Errorf("record %d exchanges: %w", len(seen), err)
-	}
-	return nil
+	return batchdb.Wrapf(err, "record %d exchanges", len(seen))
 }
 
 // Ends returns the ends of a lane that lie furthest along, that one first, and no more than most.

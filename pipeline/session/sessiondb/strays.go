@@ -174,10 +174,7 @@ func findStrays(tx *gorm.DB, workspace tenants.WorkspaceID, seen []session.Seen)
 		found[place] = found[place].with(kind, &seen[place], lane, position, conversation.Hash(hash))
 		return nil
 	}, sqlStrays, workspace, places, lanes, lows, highs, bases)
-	if err != nil {
-		return nil, fmt.Errorf("look at the lanes: %w", err)
-	}
-	return found, nil
+	return found, batchdb.Wrapf(err, "look at the lanes")
 }
 
 // with returns the stray with a row that was found for an exchange.

@@ -45,10 +45,7 @@ func (s *Store) Summaries(ctx context.Context, workspace tenants.WorkspaceID, la
 			return err
 		})
 	}
-	if err != nil {
-		return nil, fmt.Errorf("summaries of lane %s: %w", lane, err)
-	}
-	return found, nil
+	return found, batchdb.Wrapf(err, "summaries of lane %s", lane)
 }
 
 // SummaryTried reports whether an attempt at a summary of so many messages of a
@@ -57,10 +54,7 @@ func (s *Store) SummaryTried(ctx context.Context, workspace tenants.WorkspaceID,
 	err = s.door.InTenant(ctx, workspace, func(tx *gorm.DB) error {
 		return tx.Statement.ConnPool.QueryRowContext(ctx, sqlTried, workspace, lane, covers).Scan(&tried)
 	})
-	if err != nil {
-		return false, fmt.Errorf("attempts at a summary of lane %s: %w", lane, err)
-	}
-	return tried, nil
+	return tried, batchdb.Wrapf(err, "attempts at a summary of lane %s", lane)
 }
 
 // SaveSummary keeps an attempt and charges its session with what it cost. Both are
@@ -74,10 +68,7 @@ func (s *Store) SaveSummary(ctx context.Context, workspace tenants.WorkspaceID, 
 	if isViolation(err, foreignKeyViolation) {
 		err = session.ErrNotFound
 	}
-	if err != nil {
-		return fmt.Errorf("save summary of lane %s: %w", attempt.Lane, err)
-	}
-	return nil
+	return batchdb.Wrapf(err, "save summary of lane %s", attempt.Lane)
 }
 
 func summaries(tx *gorm.DB, key *archive.Key, workspace tenants.WorkspaceID, lane uuid.UUID) ([]session.Summary, error) {

@@ -2,7 +2,6 @@ package sessiondb
 
 import (
 	"context"
-	"fmt"
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
@@ -40,8 +39,5 @@ func (s Browser) Totals(ctx context.Context, workspace tenants.WorkspaceID, id u
 			return nil
 		}, sqlTotals, workspace, id, string(cost.ColdStart))
 	})
-	if err != nil {
-		return session.Totals{}, fmt.Errorf("totals of session %s: %w", id, err)
-	}
-	return totals, nil
+	return totals, batchdb.Wrapf(err, "totals of session %s", id)
 }

@@ -10,14 +10,14 @@ import (
 
 // wireMessage holds the members of a message that the proxy reads.
 type wireMessage struct {
-	role, name, toolCallID string
-	content, refusal       json.RawMessage
-	reasoning, details     json.RawMessage
-	audio                  json.RawMessage
-	toolCalls              json.RawMessage
-	functionCall           json.RawMessage
-	reasoningMember        string
-	more                   bool // it has members that no plain message has
+	role, toolCallID   string
+	content, refusal   json.RawMessage
+	reasoning, details json.RawMessage
+	audio              json.RawMessage
+	toolCalls          json.RawMessage
+	functionCall       json.RawMessage
+	reasoningMember    string
+	more               bool // it has members that no plain message has
 }
 
 func readMessage(raw json.RawMessage) wireMessage {
@@ -29,8 +29,7 @@ func readMessage(raw json.RawMessage) wireMessage {
 		switch string(name) {
 		case "role":
 			message.role, _ = wire.String(value)
-		case "name":
-			message.name, _ = wire.String(value)
+		case "name": // a plain message may have one
 		case "tool_call_id":
 			message.toolCallID, _ = wire.String(value)
 		case "content":

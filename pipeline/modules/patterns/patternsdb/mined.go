@@ -3,7 +3,6 @@ package patternsdb
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"time"
 
@@ -63,10 +62,7 @@ func (s *Store) Workspaces(ctx context.Context) ([]tenants.WorkspaceID, error) {
 		all, err = batchdb.Rows(tx, pgx.RowTo[tenants.WorkspaceID], sqlWorkspaces)
 		return err
 	})
-	if err != nil {
-		return nil, fmt.Errorf("list workspaces: %w", err)
-	}
-	return all, nil
+	return all, batchdb.Wrapf(err, "list workspaces")
 }
 
 // Due implements miner.Store.
@@ -79,10 +75,7 @@ func (s *Store) Due(ctx context.Context, workspace tenants.WorkspaceID, before t
 		}, sqlDue, workspace, before, limit)
 		return err
 	})
-	if err != nil {
-		return nil, fmt.Errorf("lanes to read: %w", err)
-	}
-	return lanes, nil
+	return lanes, batchdb.Wrapf(err, "lanes to read")
 }
 
 // Read implements miner.Store.
@@ -115,10 +108,7 @@ func (s *Store) Read(ctx context.Context, workspace tenants.WorkspaceID, lane mi
 		}
 		return notify(tx, workspace)
 	})
-	if err != nil {
-		return fmt.Errorf("keep what lane %s teaches: %w", lane.ID, err)
-	}
-	return nil
+	return batchdb.Wrapf(err, "keep what lane %s teaches", lane.ID)
 }
 
 // known is a pattern that a finding may be alike to.
@@ -216,10 +206,7 @@ func (s *Store) Settle(ctx context.Context, workspace tenants.WorkspaceID, now t
 		}
 		return notify(tx, workspace)
 	})
-	if err != nil {
-		return miner.Settled{}, fmt.Errorf("settle patterns of workspace %s: %w", workspace, err)
-	}
-	return settled, nil
+	return settled, batchdb.Wrapf(err, "settle patterns of workspace %s", workspace)
 }
 
 // isTaken reports whether an error says that a pattern with the same words is there.

@@ -70,31 +70,20 @@ const (
 // met or used last before the others.
 func (s *Store) Approved(ctx context.Context, workspace tenants.WorkspaceID) ([]patterns.Pattern, error) {
 	found, err := s.read(ctx, workspace, sqlApproved, workspace, patterns.MaxServed)
-	if err != nil {
-		return nil, fmt.Errorf("approved patterns of workspace %s: %w", workspace, err)
-	}
-	return found, nil
+	return found, batchdb.Wrapf(err, "approved patterns of workspace %s", workspace)
 }
 
 // Pattern returns one pattern, or patterns.ErrNotFound.
 func (s *Store) Pattern(ctx context.Context, tenant tenants.Tenant, id uuid.UUID) (patterns.Pattern, error) {
 	found, err := s.read(ctx, tenant, sqlOne, tenant.Workspace(), id)
-	if err == nil && len(found) == 0 {
-		err = patterns.ErrNotFound
-	}
-	if err != nil {
-		return patterns.Pattern{}, fmt.Errorf("pattern %s: %w", id, err)
-	}
-	return found[0], nil
+	one, err := batchdb.First(found, err, patterns.ErrNotFound)
+	return one, batchdb.Wrapf(err, "pattern %s", id)
 }
 
 // List returns patterns, the newest first.
 func (s *Store) List(ctx context.Context, workspace tenants.WorkspaceID, filter patterns.Filter) ([]patterns.Pattern, error) {
 	found, err := s.read(ctx, workspace, sqlList, workspace, statuses(filter.Statuses), filter.After, filter.Limit)
-	if err != nil {
-		return nil, fmt.Errorf("patterns of workspace %s: %w", workspace, err)
-	}
-	return found, nil
+	return found, batchdb.Wrapf(err, "patterns of workspace %s", workspace)
 }
 
 // Counts returns how many patterns have each status but Seen.
@@ -111,10 +100,7 @@ func (s *Store) Counts(ctx context.Context, workspace tenants.WorkspaceID) (map[
 			return nil
 		}, sqlCounts, workspace)
 	})
-	if err != nil {
-		return nil, fmt.Errorf("count patterns of workspace %s: %w", workspace, err)
-	}
-	return counts, nil
+	return counts, batchdb.Wrapf(err, "count patterns of workspace %s", workspace)
 }
 
 // Places returns where a pattern was met, the newest first.
@@ -127,10 +113,7 @@ func (s *Store) Places(ctx context.Context, workspace tenants.WorkspaceID, id uu
 		}, sqlPlaces, workspace, id, limit)
 		return err
 	})
-	if err != nil {
-		return nil, fmt.Errorf("places of pattern %s: %w", id, err)
-	}
-	return places, nil
+	return places, batchdb.Wrapf(err, "places of pattern %s", id)
 }
 
 // Add keeps a pattern that someone wrote and returns it as it is kept: approved. One
@@ -211,10 +194,7 @@ func (s *Store) Delete(ctx context.Context, tenant tenants.Tenant, id uuid.UUID)
 		}
 		return notify(tx, workspace)
 	})
-	if err != nil {
-		return fmt.Errorf("delete pattern %s: %w", id, err)
-	}
-	return nil
+	return batchdb.Wrapf(err, "delete pattern %s", id)
 }
 
 func (s *Store) read(ctx context.Context, tenant tenants.Tenant, query string, values ...any) ([]patterns.Pattern, error) {

@@ -87,10 +87,7 @@ func (d *DB) Find(ctx context.Context, workspace tenants.WorkspaceID, question s
 			return nil
 		})
 	}
-	if err != nil {
-		return nil, fmt.Errorf("find cached answers: %w", err)
-	}
-	return found, nil
+	return found, batchdb.Wrapf(err, "find cached answers")
 }
 
 // row is an answer as it is stored.
@@ -150,10 +147,7 @@ func (d *DB) Put(ctx context.Context, workspace tenants.WorkspaceID, entry seman
 		_, err = tx.Statement.ConnPool.ExecContext(ctx, sqlPrune, workspace, entry.At, d.entries, d.bytes)
 		return err
 	})
-	if err != nil {
-		return fmt.Errorf("keep answer: %w", err)
-	}
-	return nil
+	return batchdb.Wrapf(err, "keep answer")
 }
 
 // nullable returns a key for the database: NULL for none.
