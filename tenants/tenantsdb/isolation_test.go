@@ -225,6 +225,41 @@ func TestLoginThatIsNotBoundIsRefused(t *testing.T) {
 	}
 }
 
+// Before Connect has seen that the logins are bound nothing is done, even on a database that answers.
+func TestDatabaseIsAwayUntilItsLoginsAreChecked(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	unbound, err := tenantsdb.New(tenantsdb.Config{URL: b.database.OwnerURL, WorkerURL: b.database.WorkerURL})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(unbound.Close)
+	bound, err := tenantsdb.New(tenantsdb.Config{URL: b.database.AppURL, WorkerURL: b.database.WorkerURL})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(bound.Close)
+	isAway := func(db *tenantsdb.DB) bool {
+		_, asTenant := db.Workspaces.Memberships(t.Context(), b.user.ID)
+		_, asWorker := db.Workspaces.AllWorkspaces(t.Context())
+		return errors.Is(asTenant, tenants.ErrAway) && errors.Is(asWorker, tenants.ErrAway) && db.Ping(t.Context()) != nil
+	}
+	if !isAway(bound) || !isAway(unbound) {
+		t.Error("something is done before Connect")
+	}
+	for range 2 {
+		if err := unbound.Connect(t.Context()); !errors.Is(err, tenantsdb.ErrUnbound) || !isAway(unbound) {
+			t.Errorf("the owner's login: %v, want ErrUnbound and that nothing is done", err)
+		}
+		if err := bound.Connect(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if memberships, err := bound.Workspaces.Memberships(t.Context(), b.user.ID); err != nil || len(memberships) == 0 || bound.Ping(t.Context()) != nil {
+		t.Errorf("after Connect: %v, %v", memberships, err)
+	}
+}
+
 // A setting of a session, unlike one of a transaction, stays with the connection
 // and meets the next tenant.
 func TestNothingSetsATenantForAWholeSession(t *testing.T) {
