@@ -16,7 +16,7 @@ import (
 
 // againHeader gives a request that was sent again from the dashboard its tag: the id
 // of the first request.
-const againHeader = tagHeader + tenants.AgainTag
+const againHeader = tagHeader + tenants.ResendTag
 
 // Resender sends archived requests again for people of the dashboard. They go through the proxy
 // like a client's own: scopes, addresses, models, budgets and the pipeline of the key hold.
@@ -31,7 +31,7 @@ type Resender struct {
 // recorded. from is the person's request to the dashboard. What the proxy or the provider
 // refuses is an exchange as well; the error is one of KeyOf, or that nothing was
 // recorded.
-func (r Resender) Send(from *http.Request, who tenants.Principal, key uuid.UUID, request tenants.AgainRequest) (uuid.UUID, error) {
+func (r Resender) Send(from *http.Request, who tenants.Principal, key uuid.UUID, request tenants.Resend) (uuid.UUID, error) {
 	ctx := from.Context()
 	used, err := r.KeyOf(ctx, who.Workspace.ID, who.User.ID, key)
 	if err != nil {

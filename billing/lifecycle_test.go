@@ -90,20 +90,20 @@ func TestPaymentWithinGraceAndAfterItLetsTrafficGo(t *testing.T) {
 	if !since.Equal(noon.AddDate(0, 1, 0)) || !overview.Deadline.Equal(since.AddDate(0, 0, 14)) {
 		t.Errorf("past due since %s, deadline %s", since, overview.Deadline)
 	}
-	if trouble, is := overview.Trouble(); !is || trouble.Now || !trouble.On.Equal(overview.Deadline) {
-		t.Errorf("%+v", trouble)
+	if warning, is := overview.Warning(); !is || warning.Now || !warning.On.Equal(overview.Deadline) {
+		t.Errorf("%+v", warning)
 	}
 	b.double.Advance(overview.Deadline)
 	b.pass(t)
 	if b.reason(t) != tenants.PaymentFailed {
 		t.Fatal("the grace has no end")
 	}
-	if trouble, _ := b.overview(t).Trouble(); !trouble.Now {
+	if warning, _ := b.overview(t).Warning(); !warning.Now {
 		t.Error("no one was notified")
 	}
 	b.double.PayOpen(customer)
 	b.read(t)
-	if _, is := b.overview(t).Trouble(); is || b.reason(t) != tenants.Unrestrained {
+	if _, is := b.overview(t).Warning(); is || b.reason(t) != tenants.Unrestrained {
 		t.Error("it was paid")
 	}
 }
@@ -119,9 +119,9 @@ func TestFreePlanIsRestrainedAboveItsQuotaUntilTheMonthEnds(t *testing.T) {
 	}
 	b.use(t, 1, noon)
 	b.pass(t)
-	trouble, is := b.overview(t).Trouble()
-	if b.reason(t) != tenants.QuotaUsed || !is || !trouble.On.Equal(time.Date(2026, 4, 1, 0, 0, 0, 0, time.UTC)) {
-		t.Errorf("%s, %+v", b.reason(t), trouble)
+	warning, is := b.overview(t).Warning()
+	if b.reason(t) != tenants.QuotaUsed || !is || !warning.On.Equal(time.Date(2026, 4, 1, 0, 0, 0, 0, time.UTC)) {
+		t.Errorf("%s, %+v", b.reason(t), warning)
 	}
 	if len(*b.mails) != 1 || !strings.Contains((*b.mails)[0].Text, "1 April 2026") {
 		t.Errorf("mails %+v", *b.mails)
@@ -130,7 +130,7 @@ func TestFreePlanIsRestrainedAboveItsQuotaUntilTheMonthEnds(t *testing.T) {
 		b.use(t, 1, noon)
 		b.pass(t)
 	}
-	b.double.SetNow(trouble.On)
+	b.double.SetNow(warning.On)
 	b.pass(t)
 	if b.reason(t) != tenants.Unrestrained || len(*b.mails) != 1 {
 		t.Errorf("in the new month: %s, %d mails", b.reason(t), len(*b.mails))
@@ -255,8 +255,8 @@ func TestWithoutStripeEverythingIsLocal(t *testing.T) {
 	if err != nil || overview.Plan != billing.Local || overview.Quota != 0 || off.IsOn() {
 		t.Errorf("%+v (%v)", overview, err)
 	}
-	if _, is := overview.Trouble(); is {
-		t.Error("trouble without billing")
+	if _, is := overview.Warning(); is {
+		t.Error("warning without billing")
 	}
 	_, checkoutErr := off.Checkout(t.Context(), tenants.Workspace{}, "", "pro")
 	_, portalErr := off.Portal(t.Context(), [16]byte{1})

@@ -97,21 +97,21 @@ func (g *gateway) invoices(ctx context.Context, customer string) ([]Invoice, err
 	return invoices, nil
 }
 
-// Trouble is what every page tells of, at its top.
-type Trouble struct {
+// Warning is what every page tells of, at its top.
+type Warning struct {
 	Reason tenants.Reason
 	On     time.Time // payment: when traffic is restrained, or was; quota: when the new month begins
 	Now    bool      // traffic is restrained
 }
 
-// Trouble returns what people have to be told of, or false.
-func (o Overview) Trouble() (Trouble, bool) {
+// Warning returns what people have to be told of, or false.
+func (o Overview) Warning() (Warning, bool) {
 	restrained := o.Restraint.Reason != tenants.Unrestrained
 	switch {
 	case !o.Deadline.IsZero():
-		return Trouble{Reason: tenants.PaymentFailed, On: o.Deadline, Now: restrained}, true
+		return Warning{Reason: tenants.PaymentFailed, On: o.Deadline, Now: restrained}, true
 	case o.Restraint.Reason == tenants.QuotaUsed:
-		return Trouble{Reason: tenants.QuotaUsed, On: o.To, Now: true}, true
+		return Warning{Reason: tenants.QuotaUsed, On: o.To, Now: true}, true
 	}
-	return Trouble{}, false
+	return Warning{}, false
 }

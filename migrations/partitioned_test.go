@@ -53,7 +53,7 @@ func TestExchangesBecomeAPartitionAsTheyAre(t *testing.T) {
 		t.Errorf("exchanges %s, want 123", found)
 	}
 
-	keeper := partitions.Keeper{OwnerURL: database.OwnerURL, Days: partitions.LeastDays, Now: func() time.Time { return time.Date(2026, 11, 26, 0, 0, 0, 0, time.UTC) }, After: time.After}
+	keeper := partitions.Manager{OwnerURL: database.OwnerURL, Days: partitions.LeastDays, Now: func() time.Time { return time.Date(2026, 11, 26, 0, 0, 0, 0, time.UTC) }, After: time.After}
 	if done, err := keeper.Keep(t.Context()); err != nil || len(done.Made) != 1 {
 		t.Fatalf("did %+v (%v)", done, err)
 	}

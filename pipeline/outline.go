@@ -39,7 +39,7 @@ func (e *Exchange) Outline() *Outline {
 			Codec: e.Codec,
 			View: View{
 				ID: e.ID, Scope: e.Scope, Config: e.Config, Request: request, Class: e.Class, Model: e.Model,
-				Limits: Limits{Limit: e.Limit, Factor: e.Factor, Fixed: e.Fixed}, Keeper: Forgetful{},
+				Limits: Limits{Limit: e.Limit, Factor: e.Factor, Fixed: e.Fixed}, Committer: Forgetful{},
 			},
 		},
 	}
@@ -119,7 +119,7 @@ func (c *Catalog) ReadOutline(encoded []byte, codecs map[conversation.Format]wir
 			Codec: codec,
 			View: View{
 				ID: stored.ID, Scope: stored.Scope, Config: config, Request: stored.Request, Class: stored.Class, Model: stored.Model,
-				Limits: Limits{Limit: stored.Limit, Factor: stored.Factor, Fixed: stored.Fixed}, Keeper: Forgetful{},
+				Limits: Limits{Limit: stored.Limit, Factor: stored.Factor, Fixed: stored.Fixed}, Committer: Forgetful{},
 			},
 		},
 	}, nil

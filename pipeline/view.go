@@ -32,7 +32,7 @@ type View struct {
 
 	// CountText counts the o200k tokens of a text as a message of its own.
 	CountText func(text string) int
-	Keeper    Keeper
+	Committer Committer
 
 	// Report says what the modules before it have done.
 	Report Report
@@ -83,8 +83,8 @@ type Lane struct {
 	Now      time.Time        // when the request came; zero: there is no clock
 }
 
-// Keeper keeps for the lane of an exchange what must last whatever becomes of a module's draft.
-type Keeper interface {
+// Committer keeps for the lane of an exchange what must last whatever becomes of a module's draft.
+type Committer interface {
 	// Commit makes the originals of the whole request and a new projection of its lane
 	// durable. A projection may be used only after it returned nil.
 	Commit(ctx context.Context, projection session.Projection) error
@@ -93,13 +93,13 @@ type Keeper interface {
 	Tried(attempts session.Attempts)
 }
 
-// Forgetful is a Keeper that keeps nothing and refuses nothing.
+// Forgetful is a Committer that keeps nothing and refuses nothing.
 type Forgetful struct{}
 
-// Commit implements Keeper.
+// Commit implements Committer.
 func (Forgetful) Commit(context.Context, session.Projection) error { return nil }
 
-// Tried implements Keeper.
+// Tried implements Committer.
 func (Forgetful) Tried(session.Attempts) {}
 
 // Size estimates the prompt in the model's tokens if projection, which may be

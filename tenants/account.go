@@ -44,8 +44,8 @@ type Token struct {
 	ExpiresAt time.Time
 }
 
-// Letter is a mail with the token of the link in it.
-type Letter struct {
+// LinkMail is a mail with the token of the link in it.
+type LinkMail struct {
 	Token Token
 	Mail  Mail
 }
@@ -78,9 +78,9 @@ type AccountRequest struct {
 // Joining is how a person signs up through an invitation.
 type Joining struct {
 	PasswordHash string
-	Workspace    string                      // name of one of their own; "" for none
-	Letters      func(email string) []Letter // that they are sent
-	Known        func(email string) Mail     // to the owner of an address that is known, to nobody if it has no To; nil to tell the caller alone
+	Workspace    string                        // name of one of their own; "" for none
+	Mails        func(email string) []LinkMail // that they are sent
+	Known        func(email string) Mail       // to the owner of an address that is known, to nobody if it has no To; nil to tell the caller alone
 }
 
 // AboutMail is what the text of a mail is sealed for while it waits.

@@ -91,16 +91,16 @@ func (i Invitation) Fields() Fields {
 	return Fields{"email": i.Email, "role": string(i.Role), "expires": i.ExpiresAt.UTC().Format(time.RFC3339)}
 }
 
-// InvitationLetter returns the mail with the link of an invitation that is about to be stored,
+// InvitationMail returns the mail with the link of an invitation that is about to be stored,
 // or what keeps it from being sent.
-type InvitationLetter func(Invitation) (Mail, error)
+type InvitationMail func(Invitation) (Mail, error)
 
 // NewInvitation is an invitation to store.
 type NewInvitation struct {
 	Invitation
 
-	Hash   []byte // of its link's secret
-	Letter InvitationLetter
+	Hash []byte // of its link's secret
+	Mail InvitationMail
 }
 
 // Invited is an invitation with its link, which nobody can read again.

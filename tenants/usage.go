@@ -174,9 +174,9 @@ type UsageKey struct {
 	Name string // empty: the key is gone
 }
 
-// Hindrance says what kept prompts above their target: most of them was of a kind that no
+// Obstacle says what kept prompts above their target: most of them was of a kind that no
 // level makes shorter.
-type Hindrance struct {
+type Obstacle struct {
 	Reason  string // of the event target_unreachable, such as "newest_turn"; "" if not recorded
 	Client  string
 	Version string // of the client; "" if it named none
@@ -212,8 +212,8 @@ type UsageReader interface {
 	// UsageChoices returns what the filter can be narrowed to.
 	UsageChoices(ctx context.Context, workspace WorkspaceID, filter UsageFilter) (UsageChoices, error)
 
-	// Hindrances returns what kept prompts above their target since a time.
-	Hindrances(ctx context.Context, workspace WorkspaceID, since time.Time) ([]Hindrance, error)
+	// Obstacles returns what kept prompts above their target since a time.
+	Obstacles(ctx context.Context, workspace WorkspaceID, since time.Time) ([]Obstacle, error)
 
 	// Rejections returns the provider keys that are refused, since a time at most.
 	Rejections(ctx context.Context, workspace WorkspaceID, since time.Time) ([]Rejection, error)

@@ -297,7 +297,7 @@ func (s *Server) registerRequests(pages *echo.Group) {
 	exchanges := requests.New(requests.Deps{
 		Exchanges: s.deps.Exchanges, APIKeys: s.deps.APIKeys, ProviderKeys: s.deps.ProviderKeys, Costs: s.deps.Costs, Data: s.deps.Data,
 		Keys: s.deps.ArchiveKeys, Archive: s.deps.Archive, Views: s.deps.Views, Columns: s.deps.Views,
-		Resending: requests.Resending{SendAgain: s.deps.SendAgain, Models: s.deps.Models}, Audit: s.deps.Audit, PublicURL: s.config.PublicURL, Log: s.config.Log, Now: s.config.Now,
+		Resending: requests.Resending{Resend: s.deps.Resend, Models: s.deps.Models}, Audit: s.deps.Audit, PublicURL: s.config.PublicURL, Log: s.config.Log, Now: s.config.Now,
 	})
 	pages.GET(paths.Requests, s.as(tenants.ReadMetrics, exchanges.List))
 	pages.GET(paths.CompareWith, s.as(tenants.ReadMetrics, exchanges.Compare))

@@ -67,7 +67,7 @@ type Deps struct {
 	Gateway
 	Conversations
 	Traffic
-	Upkeep
+	Administration
 	Installation
 
 	Live *live.Hub // optional: without it, pages do not hear of anything
@@ -111,12 +111,12 @@ type Traffic struct {
 	Views     tenants.Views
 	Alerts    tenants.Alerts
 
-	SendAgain requests.SendAgain // optional: without it, nothing is sent again
-	Models    *tokens.Models     // optional: without them, what sending again costs is not said
+	Resend requests.Resend // optional: without it, nothing is sent again
+	Models *tokens.Models  // optional: without them, what sending again costs is not said
 }
 
-// Upkeep is a workspace as a whole: its data, who changed what, and what it pays.
-type Upkeep struct {
+// Administration is a workspace as a whole: its data, who changed what, and what it pays.
+type Administration struct {
 	Workspaces   tenants.Workspaces
 	Data         tenants.Data
 	Audit        tenants.AuditLog

@@ -35,7 +35,7 @@ func (s *Service) Deliver(ctx context.Context, workspace tenants.WorkspaceID, id
 		return err
 	}
 	if now := s.config.Now(); now.Before(delivery.NextAt) {
-		return jobs.Again{At: delivery.NextAt}
+		return jobs.Snooze{At: delivery.NextAt}
 	}
 	result := outcome{final: true, answer: "Not sent: the channel is turned off."}
 	if !channel.Disabled {
@@ -49,7 +49,7 @@ func (s *Service) Deliver(ctx context.Context, workspace tenants.WorkspaceID, id
 		return err
 	}
 	if attempt.State == tenants.DeliveryWaiting {
-		return jobs.Again{At: attempt.NextAt}
+		return jobs.Snooze{At: attempt.NextAt}
 	}
 	return nil
 }

@@ -101,7 +101,7 @@ func (b *bundle) raised(t *testing.T) tenants.AlertDelivery {
 func (b *bundle) deliver(t *testing.T, id uuid.UUID) time.Time {
 	t.Helper()
 	err := b.Deliver(t.Context(), b.owner.Workspace.ID, id)
-	again, is := errors.AsType[jobs.Again](err)
+	again, is := errors.AsType[jobs.Snooze](err)
 	if err != nil && !is {
 		t.Fatal(err)
 	}

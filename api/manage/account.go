@@ -17,22 +17,22 @@ type accountHandler struct {
 	cookies  tenants.Cookies
 }
 
-func (h accountHandler) register(group *echo.Group, d *door) {
-	group.POST("/signup", h.signUp, d.sameOrigin)
-	group.POST("/login", h.logIn, d.sameOrigin)
-	group.POST("/logout", h.logOut, d.sameOrigin)
+func (h accountHandler) register(group *echo.Group, a *authorizer) {
+	group.POST("/signup", h.signUp, a.sameOrigin)
+	group.POST("/login", h.logIn, a.sameOrigin)
+	group.POST("/logout", h.logOut, a.sameOrigin)
 
-	group.GET("/me", d.known(h.me))
+	group.GET("/me", a.known(h.me))
 
-	group.POST("/account/reset", h.ask(h.identity.AskReset), d.sameOrigin)
-	group.POST("/account/reset/confirm", h.confirmReset, d.sameOrigin)
-	group.POST("/account/verification", h.ask(h.identity.AskVerification), d.sameOrigin)
-	group.POST("/account/verification/confirm", h.confirmEmail, d.sameOrigin)
-	group.PUT("/account/password", d.as(tenants.Enter, person(h.putPassword)))
-	group.PUT("/account/email", d.as(tenants.Enter, person(h.putEmail)))
-	group.GET("/account/logins", d.as(tenants.Enter, person(h.listLogins)))
-	group.DELETE("/account/logins", d.as(tenants.Enter, person(h.endLogins)))
-	group.DELETE("/account/logins/:id", d.as(tenants.Enter, person(h.endLogin)))
+	group.POST("/account/reset", h.ask(h.identity.AskReset), a.sameOrigin)
+	group.POST("/account/reset/confirm", h.confirmReset, a.sameOrigin)
+	group.POST("/account/verification", h.ask(h.identity.AskVerification), a.sameOrigin)
+	group.POST("/account/verification/confirm", h.confirmEmail, a.sameOrigin)
+	group.PUT("/account/password", a.as(tenants.Enter, person(h.putPassword)))
+	group.PUT("/account/email", a.as(tenants.Enter, person(h.putEmail)))
+	group.GET("/account/logins", a.as(tenants.Enter, person(h.listLogins)))
+	group.DELETE("/account/logins", a.as(tenants.Enter, person(h.endLogins)))
+	group.DELETE("/account/logins/:id", a.as(tenants.Enter, person(h.endLogin)))
 }
 
 type userJSON struct {

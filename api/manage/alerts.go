@@ -19,10 +19,10 @@ type alertHandler struct {
 	alerts tenants.Alerts
 }
 
-func (h alertHandler) register(group *echo.Group, d *door) {
-	group.GET("/alerts", d.as(tenants.ManageSettings, h.getAlerts))
-	group.PUT("/alerts", d.as(tenants.ManageSettings, h.putAlerts))
-	group.GET("/alerts/deliveries", d.as(tenants.ManageSettings, h.listDeliveries))
+func (h alertHandler) register(group *echo.Group, a *authorizer) {
+	group.GET("/alerts", a.as(tenants.ManageSettings, h.getAlerts))
+	group.PUT("/alerts", a.as(tenants.ManageSettings, h.putAlerts))
+	group.GET("/alerts/deliveries", a.as(tenants.ManageSettings, h.listDeliveries))
 }
 
 func (h alertHandler) getAlerts(c echo.Context, who caller) error {

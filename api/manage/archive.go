@@ -22,10 +22,10 @@ type archiveHandler struct {
 	codecs   map[conversation.Format]wire.Codec
 }
 
-func (h archiveHandler) register(group *echo.Group, d *door) {
-	group.GET("/sessions/:id/turns", d.as(tenants.ReadArchive, h.listTurns))
-	group.GET("/sessions/:id/archive/:index", d.as(tenants.ReadArchive, h.getOriginal))
-	group.GET("/search", d.as(tenants.ReadArchive, h.search))
+func (h archiveHandler) register(group *echo.Group, a *authorizer) {
+	group.GET("/sessions/:id/turns", a.as(tenants.ReadArchive, h.listTurns))
+	group.GET("/sessions/:id/archive/:index", a.as(tenants.ReadArchive, h.getOriginal))
+	group.GET("/search", a.as(tenants.ReadArchive, h.search))
 }
 
 // getOriginal answers one archived message: the bytes as the client sent them.

@@ -24,9 +24,9 @@ type auditHandler struct {
 	log   *slog.Logger
 }
 
-func (h auditHandler) register(group *echo.Group, d *door) {
-	group.GET("/audit", d.as(tenants.ReadAudit, h.listAudit))
-	group.GET("/audit.csv", d.as(tenants.ReadAudit, h.downloadAudit))
+func (h auditHandler) register(group *echo.Group, a *authorizer) {
+	group.GET("/audit", a.as(tenants.ReadAudit, h.listAudit))
+	group.GET("/audit.csv", a.as(tenants.ReadAudit, h.downloadAudit))
 }
 
 // noted makes a change and notes it, both or neither.

@@ -18,9 +18,9 @@ type billingHandler struct {
 	log     *slog.Logger
 }
 
-func (h billingHandler) register(group *echo.Group, d *door) {
-	group.POST("/billing/checkout", d.as(tenants.ManageBilling, h.openCheckout))
-	group.POST("/billing/portal", d.as(tenants.ManageBilling, h.openPortal))
+func (h billingHandler) register(group *echo.Group, a *authorizer) {
+	group.POST("/billing/checkout", a.as(tenants.ManageBilling, h.openCheckout))
+	group.POST("/billing/portal", a.as(tenants.ManageBilling, h.openPortal))
 	group.POST("/billing/webhook", h.takeNotice)
 }
 

@@ -35,7 +35,7 @@ func TestNoticeWithTwoSignatureHeadersIsRefused(t *testing.T) {
 	t.Parallel()
 	till := &till{}
 	e := echo.New()
-	manage.Register(e.Group(prefix), manage.Config{Upkeep: manage.Upkeep{Billing: till}, People: manage.People{Identity: new(identity.Service), Operators: tenantsdb.Operators{}}})
+	manage.Register(e.Group(prefix), manage.Config{Administration: manage.Administration{Billing: till}, People: manage.People{Identity: new(identity.Service), Operators: tenantsdb.Operators{}}})
 	request := httptest.NewRequestWithContext(t.Context(), http.MethodPost, prefix+"/billing/webhook", strings.NewReader("{}"))
 	request.Header["Stripe-Signature"] = []string{"t=1,v1=aa", "t=2,v1=bb"}
 	answer := httptest.NewRecorder()
@@ -56,7 +56,7 @@ func TestNoticesReachBillingAsTheyWereSigned(t *testing.T) {
 	} {
 		till := &till{err: err}
 		e := echo.New()
-		manage.Register(e.Group(prefix), manage.Config{Upkeep: manage.Upkeep{Billing: till}, People: manage.People{Identity: new(identity.Service), Operators: tenantsdb.Operators{}}})
+		manage.Register(e.Group(prefix), manage.Config{Administration: manage.Administration{Billing: till}, People: manage.People{Identity: new(identity.Service), Operators: tenantsdb.Operators{}}})
 		server := httptest.NewServer(e)
 		request, _ := http.NewRequestWithContext(t.Context(), http.MethodPost, server.URL+prefix+"/billing/webhook", strings.NewReader("{ \"id\" : 1}\n"))
 		request.Header.Set("Stripe-Signature", "t=1,v1=aa")

@@ -12,8 +12,8 @@ import (
 	"palimpsest/tenants"
 )
 
-// door decides who a request comes from and what they may do.
-type door struct {
+// authorizer decides who a request comes from and what they may do.
+type authorizer struct {
 	identity tenants.Identity
 	cookies  tenants.Cookies
 	keys     tenants.KeyAuthenticator
@@ -58,8 +58,8 @@ func (c caller) isKey() bool { return c.key.ID != uuid.Nil }
 
 // as wraps a handler that works for a workspace, on behalf of a caller who is
 // granted the permission.
-func (d *door) as(permission tenants.Permission, handle func(c echo.Context, who caller) error) echo.HandlerFunc {
-	return d.known(func(c echo.Context, who caller) error {
+func (a *authorizer) as(permission tenants.Permission, handle func(c echo.Context, who caller) error) echo.HandlerFunc {
+	return a.known(func(c echo.Context, who caller) error {
 		if !who.may(permission) {
 			return who.denied()
 		}
@@ -72,8 +72,8 @@ func (d *door) as(permission tenants.Permission, handle func(c echo.Context, who
 
 // asPerson wraps a handler that works for someone who is logged in, in a workspace
 // or in none.
-func (d *door) asPerson(handle func(c echo.Context, who caller) error) echo.HandlerFunc {
-	return d.known(func(c echo.Context, who caller) error {
+func (a *authorizer) asPerson(handle func(c echo.Context, who caller) error) echo.HandlerFunc {
+	return a.known(func(c echo.Context, who caller) error {
 		if who.isKey() {
 			return errNoPerson
 		}
@@ -82,9 +82,9 @@ func (d *door) asPerson(handle func(c echo.Context, who caller) error) echo.Hand
 }
 
 // known wraps a handler that works on behalf of a caller, whatever they are granted.
-func (d *door) known(handle func(c echo.Context, who caller) error) echo.HandlerFunc {
+func (a *authorizer) known(handle func(c echo.Context, who caller) error) echo.HandlerFunc {
 	return func(c echo.Context) error {
-		who, err := d.caller(c)
+		who, err := a.caller(c)
 		if err != nil {
 			return err
 		}
@@ -118,19 +118,19 @@ func (c caller) actor(from string) tenants.Actor {
 
 // caller returns who sent a request: the holder of an API key, or else of the
 // login cookie.
-func (d *door) caller(c echo.Context) (caller, error) {
+func (a *authorizer) caller(c echo.Context) (caller, error) {
 	request := c.Request()
 	if secret := apiKey(request.Header); secret != "" {
-		return d.keyHolder(request, secret, c.RealIP())
+		return a.keyHolder(request, secret, c.RealIP())
 	}
-	token := d.cookies.Token(request)
+	token := a.cookies.Token(request)
 	if token == "" {
 		return caller{}, errNoLogin
 	}
-	if err := d.origins.Check(request); err != nil {
+	if err := a.origins.Check(request); err != nil {
 		return caller{}, errCrossOrigin
 	}
-	principal, err := d.identity.Authenticate(request.Context(), token)
+	principal, err := a.identity.Authenticate(request.Context(), token)
 	if err != nil {
 		return caller{}, err
 	}
@@ -138,8 +138,8 @@ func (d *door) caller(c echo.Context) (caller, error) {
 }
 
 // keyHolder returns who an API key belongs to that is used from an address.
-func (d *door) keyHolder(request *http.Request, secret, from string) (caller, error) {
-	key, err := d.keys.Authenticate(request.Context(), secret)
+func (a *authorizer) keyHolder(request *http.Request, secret, from string) (caller, error) {
+	key, err := a.keys.Authenticate(request.Context(), secret)
 	if err != nil {
 		return caller{}, err
 	}
@@ -150,9 +150,9 @@ func (d *door) keyHolder(request *http.Request, secret, from string) (caller, er
 }
 
 // sameOrigin refuses what another site makes a browser send.
-func (d *door) sameOrigin(next echo.HandlerFunc) echo.HandlerFunc {
+func (a *authorizer) sameOrigin(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
-		if err := d.origins.Check(c.Request()); err != nil {
+		if err := a.origins.Check(c.Request()); err != nil {
 			return errCrossOrigin
 		}
 		return next(c)

@@ -18,10 +18,10 @@ type commentHandler struct {
 	comments tenants.Comments
 }
 
-func (h commentHandler) register(group *echo.Group, d *door) {
-	group.GET("/sessions/:id/comments", d.as(tenants.ReadSessions, h.listComments))
-	group.POST("/sessions/:id/comments", d.as(tenants.CommentSessions, h.createComment))
-	group.DELETE("/sessions/:id/comments/:comment", d.as(tenants.CommentSessions, h.deleteComment))
+func (h commentHandler) register(group *echo.Group, a *authorizer) {
+	group.GET("/sessions/:id/comments", a.as(tenants.ReadSessions, h.listComments))
+	group.POST("/sessions/:id/comments", a.as(tenants.CommentSessions, h.createComment))
+	group.DELETE("/sessions/:id/comments/:comment", a.as(tenants.CommentSessions, h.deleteComment))
 }
 
 // commentJSON is what someone says about a session.

@@ -22,9 +22,9 @@ type configurationHandler struct {
 	configurations *Configurations
 }
 
-func (h configurationHandler) register(group *echo.Group, d *door) {
-	group.GET("/config/export", d.as(tenants.ReadConfig, h.exportConfig))
-	group.POST("/config/import", d.as(tenants.ManageSettings, h.importConfig))
+func (h configurationHandler) register(group *echo.Group, a *authorizer) {
+	group.GET("/config/export", a.as(tenants.ReadConfig, h.exportConfig))
+	group.POST("/config/import", a.as(tenants.ManageSettings, h.importConfig))
 }
 
 // configFormat is the version of the format of configuration files.

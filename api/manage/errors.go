@@ -74,7 +74,7 @@ type faultJSON struct {
 }
 
 // problems answers the errors of handlers as application/problem+json.
-func (d *door) problems(next echo.HandlerFunc) echo.HandlerFunc {
+func (a *authorizer) problems(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		err := next(c)
 		if err == nil || c.Response().Committed {
@@ -87,7 +87,7 @@ func (d *door) problems(next echo.HandlerFunc) echo.HandlerFunc {
 			answer.RequestID = uuid.Must(uuid.NewV7()).String()
 		}
 		if answer.Status >= http.StatusInternalServerError {
-			d.log.ErrorContext(c.Request().Context(), "product API failed", "request_id", answer.RequestID,
+			a.log.ErrorContext(c.Request().Context(), "product API failed", "request_id", answer.RequestID,
 				"method", c.Request().Method, "route", c.Path(), "error", err)
 		}
 		if answer.retryAfter > 0 {

@@ -34,9 +34,9 @@ type exportHandler struct {
 	now      func() time.Time
 }
 
-func (h exportHandler) register(group *echo.Group, d *door) {
-	group.GET("/sessions/export", d.as(tenants.ReadArchive, h.exportSessions))
-	group.GET("/sessions/:id/export", d.as(tenants.ReadArchive, h.exportSession))
+func (h exportHandler) register(group *echo.Group, a *authorizer) {
+	group.GET("/sessions/export", a.as(tenants.ReadArchive, h.exportSessions))
+	group.GET("/sessions/:id/export", a.as(tenants.ReadArchive, h.exportSession))
 }
 
 // exportBuffer is how many bytes of an export go out at once.

@@ -29,8 +29,8 @@ type workspaceExportHandler struct {
 	config Config
 }
 
-func (h workspaceExportHandler) register(group *echo.Group, d *door) {
-	group.GET("/export", d.as(tenants.ExportWorkspace, h.exportWorkspace))
+func (h workspaceExportHandler) register(group *echo.Group, a *authorizer) {
+	group.GET("/export", a.as(tenants.ExportWorkspace, h.exportWorkspace))
 }
 
 // exportWorkspace answers everything that is stored of the workspace as one tar,

@@ -137,7 +137,7 @@ func setupAt(t *testing.T, publicURL string, allowPrivate bool) *product {
 			Sessions: p.sessions.Browser(), Archive: p.archive, ArchiveKeys: archiveKeys, Searcher: p.index, Stars: p.db.DB.Stars,
 			Comments: p.db.DB.Comments,
 		},
-		Upkeep: manage.Upkeep{
+		Administration: manage.Administration{
 			Workspaces: people.Workspaces(), Data: p.db.DB.Data, Audit: p.db.DB.Audit, Deletion: p.deletion(),
 			Billing: billing.New(billing.DefaultConfig(), billing.Deps{Now: time.Now}),
 		},

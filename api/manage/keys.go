@@ -15,12 +15,12 @@ type keyHandler struct {
 	keys tenants.APIKeys
 }
 
-func (h keyHandler) register(group *echo.Group, d *door) {
-	group.GET("/keys", d.as(tenants.ReadConfig, h.listKeys))
-	group.POST("/keys", d.as(tenants.CreateKeys, h.createKey))
-	group.PATCH("/keys/:id", d.as(tenants.CreateKeys, h.changeKey))
-	group.POST("/keys/:id/rotate", d.as(tenants.CreateKeys, h.rotateKey))
-	group.DELETE("/keys/:id", d.as(tenants.CreateKeys, h.revokeKey))
+func (h keyHandler) register(group *echo.Group, a *authorizer) {
+	group.GET("/keys", a.as(tenants.ReadConfig, h.listKeys))
+	group.POST("/keys", a.as(tenants.CreateKeys, h.createKey))
+	group.PATCH("/keys/:id", a.as(tenants.CreateKeys, h.changeKey))
+	group.POST("/keys/:id/rotate", a.as(tenants.CreateKeys, h.rotateKey))
+	group.DELETE("/keys/:id", a.as(tenants.CreateKeys, h.revokeKey))
 }
 
 type keyJSON struct {

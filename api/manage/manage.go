@@ -31,7 +31,7 @@ type Config struct {
 	Gateway
 	Conversations
 	Traffic
-	Upkeep
+	Administration
 
 	Log *slog.Logger
 	Now func() time.Time
@@ -77,8 +77,8 @@ type Traffic struct {
 	Alerts    tenants.Alerts
 }
 
-// Upkeep is a workspace as a whole: its data, who changed what, and what it pays.
-type Upkeep struct {
+// Administration is a workspace as a whole: its data, who changed what, and what it pays.
+type Administration struct {
 	Workspaces tenants.Workspaces
 	Data       tenants.Data
 	Audit      tenants.AuditLog
@@ -94,27 +94,27 @@ func Register(group *echo.Group, config Config) {
 	if config.Now == nil {
 		config.Now = time.Now
 	}
-	d := &door{
+	a := &authorizer{
 		identity: config.Identity, cookies: config.Cookies, keys: config.Keys, origins: http.NewCrossOriginProtection(), log: config.Log,
 	}
-	group.Use(d.problems)
+	group.Use(a.problems)
 	group.GET("/openapi.yaml", openAPI)
 	for _, register := range handlers(config) {
-		register(group, d)
+		register(group, a)
 	}
 	group.RouteNotFound("", unknownRoute)
 	group.RouteNotFound("/*", unknownRoute)
 }
 
 // handlers returns what adds the routes about each noun.
-func handlers(config Config) []func(group *echo.Group, d *door) {
+func handlers(config Config) []func(group *echo.Group, a *authorizer) {
 	may, changes := readers{config.Data}, notes{config.Audit}
 	find := lanes{config.Sessions, may}
 	files := exportHandler{
 		sessions: config.Sessions, readers: may, archive: config.Archive, audit: config.Audit, codecs: config.Codecs, log: config.Log, now: config.Now,
 	}
 
-	return []func(group *echo.Group, d *door){
+	return []func(group *echo.Group, a *authorizer){
 		accountHandler{config.Identity, config.Cookies}.register,
 		signOnHandler{config.SignOn}.register,
 		workspaceHandler{config.Workspaces, config.Deletion}.register,

@@ -16,17 +16,17 @@ type memberHandler struct {
 	invitations tenants.Invitations
 }
 
-func (h memberHandler) register(group *echo.Group, d *door) {
-	group.GET("/members", d.as(tenants.ManageMembers, h.listMembers))
-	group.POST("/members", d.as(tenants.ManageMembers, h.invite))
-	group.PATCH("/members/:id", d.as(tenants.ManageMembers, withID(h.changeMember)))
-	group.DELETE("/members/:id", d.as(tenants.ManageMembers, withID(h.removeMember)))
+func (h memberHandler) register(group *echo.Group, a *authorizer) {
+	group.GET("/members", a.as(tenants.ManageMembers, h.listMembers))
+	group.POST("/members", a.as(tenants.ManageMembers, h.invite))
+	group.PATCH("/members/:id", a.as(tenants.ManageMembers, withID(h.changeMember)))
+	group.DELETE("/members/:id", a.as(tenants.ManageMembers, withID(h.removeMember)))
 
-	group.GET("/invitations", d.as(tenants.ManageMembers, h.listInvitations))
-	group.POST("/invitations", d.as(tenants.ManageMembers, h.invite))
-	group.POST("/invitations/accept", d.asPerson(h.acceptInvitation))
-	group.POST("/invitations/:id/resend", d.as(tenants.ManageMembers, withID(h.resendInvitation)))
-	group.DELETE("/invitations/:id", d.as(tenants.ManageMembers, withID(h.revokeInvitation)))
+	group.GET("/invitations", a.as(tenants.ManageMembers, h.listInvitations))
+	group.POST("/invitations", a.as(tenants.ManageMembers, h.invite))
+	group.POST("/invitations/accept", a.asPerson(h.acceptInvitation))
+	group.POST("/invitations/:id/resend", a.as(tenants.ManageMembers, withID(h.resendInvitation)))
+	group.DELETE("/invitations/:id", a.as(tenants.ManageMembers, withID(h.revokeInvitation)))
 }
 
 type memberJSON struct {

@@ -18,10 +18,10 @@ type windowHandler struct {
 	windows tenants.ModelWindows
 }
 
-func (h windowHandler) register(group *echo.Group, d *door) {
-	group.GET("/models/windows", d.as(tenants.ReadConfig, h.listModelWindows))
-	group.PUT("/models/windows/:model", d.as(tenants.ManagePipeline, h.putModelWindow))
-	group.DELETE("/models/windows/:model", d.as(tenants.ManagePipeline, h.deleteModelWindow))
+func (h windowHandler) register(group *echo.Group, a *authorizer) {
+	group.GET("/models/windows", a.as(tenants.ReadConfig, h.listModelWindows))
+	group.PUT("/models/windows/:model", a.as(tenants.ManagePipeline, h.putModelWindow))
+	group.DELETE("/models/windows/:model", a.as(tenants.ManagePipeline, h.deleteModelWindow))
 }
 
 type modelWindowJSON struct {

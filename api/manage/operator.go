@@ -43,16 +43,16 @@ type operatorHandler struct {
 	operators tenants.Operators
 }
 
-func (h operatorHandler) register(group *echo.Group, d *door) {
-	group.GET("/operator/workspaces", d.operator(h.listOperated))
-	group.POST("/operator/workspaces/:id/suspend", d.operator(h.setSuspended(true)))
-	group.POST("/operator/workspaces/:id/resume", d.operator(h.setSuspended(false)))
+func (h operatorHandler) register(group *echo.Group, a *authorizer) {
+	group.GET("/operator/workspaces", a.operator(h.listOperated))
+	group.POST("/operator/workspaces/:id/suspend", a.operator(h.setSuspended(true)))
+	group.POST("/operator/workspaces/:id/resume", a.operator(h.setSuspended(false)))
 }
 
 // operator wraps a handler that works for a login of who runs the installation. For
 // others, and for API keys, there is nothing there.
-func (d *door) operator(handle func(c echo.Context, who caller) error) echo.HandlerFunc {
-	return d.known(func(c echo.Context, who caller) error {
+func (a *authorizer) operator(handle func(c echo.Context, who caller) error) echo.HandlerFunc {
+	return a.known(func(c echo.Context, who caller) error {
 		if who.isKey() || !who.principal.User.Operator {
 			return tenants.ErrNotFound
 		}

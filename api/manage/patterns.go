@@ -25,12 +25,12 @@ type patternHandler struct {
 	now      func() time.Time
 }
 
-func (h patternHandler) register(group *echo.Group, d *door) {
-	group.GET("/patterns", d.as(tenants.ReadConfig, h.listPatterns))
-	group.POST("/patterns", d.as(tenants.ManagePatterns, h.createPattern))
-	group.GET("/patterns/:id", d.as(tenants.ReadConfig, withID(h.getPattern)))
-	group.PATCH("/patterns/:id", d.as(tenants.ManagePatterns, withID(h.changePattern)))
-	group.DELETE("/patterns/:id", d.as(tenants.ManagePatterns, withID(h.deletePattern)))
+func (h patternHandler) register(group *echo.Group, a *authorizer) {
+	group.GET("/patterns", a.as(tenants.ReadConfig, h.listPatterns))
+	group.POST("/patterns", a.as(tenants.ManagePatterns, h.createPattern))
+	group.GET("/patterns/:id", a.as(tenants.ReadConfig, withID(h.getPattern)))
+	group.PATCH("/patterns/:id", a.as(tenants.ManagePatterns, withID(h.changePattern)))
+	group.DELETE("/patterns/:id", a.as(tenants.ManagePatterns, withID(h.deletePattern)))
 }
 
 // maxPlaces is how many places of its evidence an answer about a pattern holds.

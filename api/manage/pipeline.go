@@ -24,12 +24,12 @@ type pipelineHandler struct {
 	defaults  pipeline.Layer
 }
 
-func (h pipelineHandler) register(group *echo.Group, d *door) {
-	group.GET("/pipeline", d.as(tenants.ReadConfig, h.getPipeline))
-	group.PUT("/pipeline", d.as(tenants.ManagePipeline, h.putPipeline))
-	group.GET("/pipeline/versions", d.as(tenants.ReadConfig, h.listPipelines))
-	group.POST("/pipeline/versions/:version/restore", d.as(tenants.ManagePipeline, h.restorePipeline))
-	group.POST("/pipeline/preview", d.as(tenants.ReadConfig, h.previewPipeline))
+func (h pipelineHandler) register(group *echo.Group, a *authorizer) {
+	group.GET("/pipeline", a.as(tenants.ReadConfig, h.getPipeline))
+	group.PUT("/pipeline", a.as(tenants.ManagePipeline, h.putPipeline))
+	group.GET("/pipeline/versions", a.as(tenants.ReadConfig, h.listPipelines))
+	group.POST("/pipeline/versions/:version/restore", a.as(tenants.ManagePipeline, h.restorePipeline))
+	group.POST("/pipeline/preview", a.as(tenants.ReadConfig, h.previewPipeline))
 }
 
 type pipelineJSON struct {

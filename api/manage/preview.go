@@ -65,7 +65,7 @@ func (h pipelineHandler) previewPipeline(c echo.Context, who caller) error {
 	if err != nil {
 		return err
 	}
-	found, err := h.previews.Compare(ctx, who.workspace, session.Picked{Newest: asked.Sessions}, saved, wanted)
+	found, err := h.previews.Compare(ctx, who.workspace, session.Selection{Newest: asked.Sessions}, saved, wanted)
 	if err != nil {
 		return err
 	}

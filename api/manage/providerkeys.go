@@ -16,13 +16,13 @@ type providerKeyHandler struct {
 	now  func() time.Time
 }
 
-func (h providerKeyHandler) register(group *echo.Group, d *door) {
-	group.GET("/provider-keys", d.as(tenants.ReadConfig, h.listProviderKeys))
-	group.POST("/provider-keys", d.as(tenants.ManageProviders, h.createProviderKey))
-	group.PATCH("/provider-keys/:id", d.as(tenants.ManageProviders, withID(h.editProviderKey)))
-	group.POST("/provider-keys/:id/replace", d.as(tenants.ManageProviders, withID(h.replaceProviderKey)))
-	group.DELETE("/provider-keys/:id", d.as(tenants.ManageProviders, withID(h.deleteProviderKey)))
-	group.POST("/provider-keys/:id/test", d.as(tenants.ManageProviders, withID(h.testProviderKey)))
+func (h providerKeyHandler) register(group *echo.Group, a *authorizer) {
+	group.GET("/provider-keys", a.as(tenants.ReadConfig, h.listProviderKeys))
+	group.POST("/provider-keys", a.as(tenants.ManageProviders, h.createProviderKey))
+	group.PATCH("/provider-keys/:id", a.as(tenants.ManageProviders, withID(h.editProviderKey)))
+	group.POST("/provider-keys/:id/replace", a.as(tenants.ManageProviders, withID(h.replaceProviderKey)))
+	group.DELETE("/provider-keys/:id", a.as(tenants.ManageProviders, withID(h.deleteProviderKey)))
+	group.POST("/provider-keys/:id/test", a.as(tenants.ManageProviders, withID(h.testProviderKey)))
 }
 
 // useSpan is how far back the use of provider keys is told.

@@ -18,11 +18,11 @@ type dataHandler struct {
 	data tenants.Data
 }
 
-func (h dataHandler) register(group *echo.Group, d *door) {
-	group.GET("/retention", d.as(tenants.ReadConfig, h.getRetention))
-	group.PUT("/retention", d.as(tenants.ManageSettings, h.putRetention))
-	group.GET("/settings", d.as(tenants.ReadConfig, h.getSettings))
-	group.PUT("/settings", d.as(tenants.ManageSettings, h.putSettings))
+func (h dataHandler) register(group *echo.Group, a *authorizer) {
+	group.GET("/retention", a.as(tenants.ReadConfig, h.getRetention))
+	group.PUT("/retention", a.as(tenants.ManageSettings, h.putRetention))
+	group.GET("/settings", a.as(tenants.ReadConfig, h.getSettings))
+	group.PUT("/settings", a.as(tenants.ManageSettings, h.putSettings))
 }
 
 // reader returns what the caller may read of what was said. An API key reads what

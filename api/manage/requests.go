@@ -25,11 +25,11 @@ type exchangeHandler struct {
 	log       *slog.Logger
 }
 
-func (h exchangeHandler) register(group *echo.Group, d *door) {
-	group.GET("/sessions/:id/events", d.as(tenants.ReadSessions, h.listEvents))
-	group.GET("/requests", d.as(tenants.ReadMetrics, h.listRequests))
-	group.GET("/requests.csv", d.as(tenants.ReadMetrics, h.downloadRequests))
-	group.GET("/requests/:id", d.as(tenants.ReadMetrics, withID(h.getRequest)))
+func (h exchangeHandler) register(group *echo.Group, a *authorizer) {
+	group.GET("/sessions/:id/events", a.as(tenants.ReadSessions, h.listEvents))
+	group.GET("/requests", a.as(tenants.ReadMetrics, h.listRequests))
+	group.GET("/requests.csv", a.as(tenants.ReadMetrics, h.downloadRequests))
+	group.GET("/requests/:id", a.as(tenants.ReadMetrics, withID(h.getRequest)))
 }
 
 func (h exchangeHandler) listRequests(c echo.Context, who caller) error {

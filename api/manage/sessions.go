@@ -32,14 +32,14 @@ type sessionHandler struct {
 	now     func() time.Time
 }
 
-func (h sessionHandler) register(group *echo.Group, d *door) {
-	group.GET("/sessions", d.as(tenants.ReadSessions, h.listSessions))
-	group.GET("/sessions/:id", d.as(tenants.ReadSessions, withID(h.getSession)))
-	group.DELETE("/sessions/:id", d.as(tenants.DeleteSessions, withID(h.deleteSession)))
-	group.POST("/sessions/:id/compact", d.as(tenants.ChangeSessions, h.compact))
-	group.GET("/sessions/:id/pins", d.as(tenants.ReadSessions, h.listPins))
-	group.POST("/sessions/:id/pins", d.as(tenants.ChangeSessions, h.createPin))
-	group.DELETE("/sessions/:id/pins/:message", d.as(tenants.ChangeSessions, h.deletePin))
+func (h sessionHandler) register(group *echo.Group, a *authorizer) {
+	group.GET("/sessions", a.as(tenants.ReadSessions, h.listSessions))
+	group.GET("/sessions/:id", a.as(tenants.ReadSessions, withID(h.getSession)))
+	group.DELETE("/sessions/:id", a.as(tenants.DeleteSessions, withID(h.deleteSession)))
+	group.POST("/sessions/:id/compact", a.as(tenants.ChangeSessions, h.compact))
+	group.GET("/sessions/:id/pins", a.as(tenants.ReadSessions, h.listPins))
+	group.POST("/sessions/:id/pins", a.as(tenants.ChangeSessions, h.createPin))
+	group.DELETE("/sessions/:id/pins/:message", a.as(tenants.ChangeSessions, h.deletePin))
 }
 
 type sessionJSON struct {

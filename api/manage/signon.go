@@ -16,13 +16,13 @@ type signOnHandler struct {
 	signOn tenants.SingleSignOn
 }
 
-func (h signOnHandler) register(group *echo.Group, d *door) {
-	group.GET("/sign-on", d.as(tenants.ManageSignOn, h.getSignOn))
-	group.PUT("/sign-on", d.as(tenants.ManageSignOn, h.putSignOn))
-	group.DELETE("/sign-on", d.as(tenants.ManageSignOn, h.deleteSignOn))
-	group.POST("/sign-on/domains", d.as(tenants.ManageSignOn, h.claimDomain))
-	group.POST("/sign-on/domains/:domain/prove", d.as(tenants.ManageSignOn, h.proveDomain))
-	group.DELETE("/sign-on/domains/:domain", d.as(tenants.ManageSignOn, h.deleteDomain))
+func (h signOnHandler) register(group *echo.Group, a *authorizer) {
+	group.GET("/sign-on", a.as(tenants.ManageSignOn, h.getSignOn))
+	group.PUT("/sign-on", a.as(tenants.ManageSignOn, h.putSignOn))
+	group.DELETE("/sign-on", a.as(tenants.ManageSignOn, h.deleteSignOn))
+	group.POST("/sign-on/domains", a.as(tenants.ManageSignOn, h.claimDomain))
+	group.POST("/sign-on/domains/:domain/prove", a.as(tenants.ManageSignOn, h.proveDomain))
+	group.DELETE("/sign-on/domains/:domain", a.as(tenants.ManageSignOn, h.deleteDomain))
 }
 
 // signOnJSON is single sign-on without its secret.

@@ -18,9 +18,9 @@ type starHandler struct {
 	stars    tenants.Stars
 }
 
-func (h starHandler) register(group *echo.Group, d *door) {
-	group.PUT("/sessions/:id/star", d.as(tenants.StarSessions, h.star(true)))
-	group.DELETE("/sessions/:id/star", d.as(tenants.StarSessions, h.star(false)))
+func (h starHandler) register(group *echo.Group, a *authorizer) {
+	group.PUT("/sessions/:id/star", a.as(tenants.StarSessions, h.star(true)))
+	group.DELETE("/sessions/:id/star", a.as(tenants.StarSessions, h.star(false)))
 }
 
 // star stars a session for the caller, or takes the star away: for who is logged in, or the

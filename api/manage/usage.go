@@ -19,8 +19,8 @@ type usageHandler struct {
 	now   func() time.Time
 }
 
-func (h usageHandler) register(group *echo.Group, d *door) {
-	group.GET("/usage", d.as(tenants.ReadMetrics, h.getUsage))
+func (h usageHandler) register(group *echo.Group, a *authorizer) {
+	group.GET("/usage", a.as(tenants.ReadMetrics, h.getUsage))
 }
 
 const (

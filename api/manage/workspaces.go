@@ -14,13 +14,13 @@ type workspaceHandler struct {
 	deletion   tenants.Deletion
 }
 
-func (h workspaceHandler) register(group *echo.Group, d *door) {
-	group.GET("/workspaces", d.known(h.listWorkspaces))
-	group.POST("/workspaces", d.asPerson(h.createWorkspace))
-	group.POST("/workspaces/:id/enter", d.asPerson(h.enterWorkspace))
-	group.PATCH("/workspaces/:id", d.as(tenants.ManageSettings, h.renameWorkspace))
-	group.POST("/workspaces/:id/leave", d.asPerson(h.leaveWorkspace))
-	group.DELETE("/workspace", d.as(tenants.DeleteWorkspace, h.deleteWorkspace))
+func (h workspaceHandler) register(group *echo.Group, a *authorizer) {
+	group.GET("/workspaces", a.known(h.listWorkspaces))
+	group.POST("/workspaces", a.asPerson(h.createWorkspace))
+	group.POST("/workspaces/:id/enter", a.asPerson(h.enterWorkspace))
+	group.PATCH("/workspaces/:id", a.as(tenants.ManageSettings, h.renameWorkspace))
+	group.POST("/workspaces/:id/leave", a.asPerson(h.leaveWorkspace))
+	group.DELETE("/workspace", a.as(tenants.DeleteWorkspace, h.deleteWorkspace))
 }
 
 // membershipJSON is a workspace that someone belongs to.

@@ -146,7 +146,7 @@ func (s *Service) After(ctx context.Context, request Request, written *prompt.Pr
 	job := summary.Job{
 		Scope: exchange.Scope, Session: written.Lane.Session, Lane: written.Lane.ID, Covers: covers, Chain: exchange.Chain[:covers+1],
 		Codec: exchange.Codec, Model: exchange.Request.Model, Window: exchange.Model.Window, Factor: exchange.Factor,
-		Provider: request.Choice.Provider, Ride: s.ride(request, written, known), Again: again,
+		Provider: request.Choice.Provider, Base: s.base(request, written, known), Again: again,
 		Begin: s.within(request.Key), Span: spans.Of(ctx),
 		Settings: summary.Settings{
 			Model: config.LLMCompression.Model, Prompt: config.LLMCompression.Prompt,
@@ -247,36 +247,36 @@ func sizeOf(exchange *pipeline.Exchange, from, to int) int {
 	return int(float64(sum) * exchange.Factor)
 }
 
-// ride returns the prompt that a summary can go on from: the one that went out,
+// base returns the prompt that a summary can go on from: the one that went out,
 // or, after an epoch, the one that would have gone out without it, of which the
 // provider still has the lane's last prompt in its cache. nil if absent, or
 // it is cold.
-func (s *Service) ride(request Request, written *prompt.Prompt, known warmLane) *summary.Ride {
+func (s *Service) base(request Request, written *prompt.Prompt, known warmLane) *summary.CachedPrompt {
 	exchange := written.Exchange
-	ride := &summary.Ride{
-		Header: rideHeader(request.Header, written.Beta), Account: request.Account, Output: exchange.Request.MaxOutput,
+	base := &summary.CachedPrompt{
+		Header: baseHeader(request.Header, written.Beta), Account: request.Account, Output: exchange.Request.MaxOutput,
 	}
 	if known.size == 0 {
 		return nil // the provider was never seen to cache a prompt of the lane
 	}
 	if !isEpoch(exchange) {
-		ride.Tokens, ride.Cached = exchange.Report.After, exchange.Report.After
-		ride.Body = bytes.Clone(written.Body)
-		return ride
+		base.Tokens, base.Cached = exchange.Report.After, exchange.Report.After
+		base.Body = bytes.Clone(written.Body)
+		return base
 	}
 	if exchange.Report.Compression != pipeline.Epoch || s.Now().Sub(known.at) > cacheLife {
 		return nil
 	}
 	standing := written.Standing()
-	ride.Header = rideHeader(request.Header, standing.Beta)
-	ride.Tokens, ride.Cached = standing.Tokens, min(known.size, standing.Tokens)
-	ride.Body = bytes.Clone(standing.Body)
-	return ride
+	base.Header = baseHeader(request.Header, standing.Beta)
+	base.Tokens, base.Cached = standing.Tokens, min(known.size, standing.Tokens)
+	base.Body = bytes.Clone(standing.Body)
+	return base
 }
 
-// rideHeader returns the headers without which a provider would read a prompt
+// baseHeader returns the headers without which a provider would read a prompt
 // otherwise than before.
-func rideHeader(sent http.Header, beta string) map[string]string {
+func baseHeader(sent http.Header, beta string) map[string]string {
 	header := map[string]string{}
 	for _, name := range []string{"Anthropic-Version", "Openai-Organization", "Openai-Project"} {
 		if value := sent.Get(name); value != "" {

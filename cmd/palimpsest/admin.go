@@ -22,15 +22,15 @@ const (
 
 // health says how a database is, and the other parts of its installation.
 type health struct {
-	away    atomic.Bool // the database did not answer when it was last asked
-	ping    func(context.Context) error
-	absence *session.Absence // of the database
-	parts   installation
+	away   atomic.Bool // the database did not answer when it was last asked
+	ping   func(context.Context) error
+	outage *session.Outage // of the database
+	parts  installation
 }
 
 // newHealth returns the health of a program whose database answers.
-func newHealth(ping func(context.Context) error, absence *session.Absence, registry prometheus.Registerer, now func() time.Time) *health {
-	h := &health{ping: ping, absence: absence, parts: installation{now: now}}
+func newHealth(ping func(context.Context) error, outage *session.Outage, registry prometheus.Registerer, now func() time.Time) *health {
+	h := &health{ping: ping, outage: outage, parts: installation{now: now}}
 	registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "palimpsest_database_up", Help: "1 if the database answered when it was last asked, else 0.",
 	}, func() float64 {
@@ -45,7 +45,7 @@ func newHealth(ping func(context.Context) error, absence *session.Absence, regis
 
 // watch returns the health of a program on a database, which is looked at again and again.
 func watch(b base) *health {
-	h := newHealth(b.db.Ping, session.NewAbsence(b.now), b.registry, b.now)
+	h := newHealth(b.db.Ping, session.NewOutage(b.now), b.registry, b.now)
 	h.away.Store(b.away != nil)
 	b.every(databaseCheck, h.look)
 	h.parts.watchDatabase(b.db)
@@ -62,7 +62,7 @@ func (h *health) look(ctx context.Context) {
 	err := h.ping(ctx)
 	h.away.Store(err != nil)
 	if err == nil {
-		h.absence.Note(nil)
+		h.outage.Note(nil)
 	}
 }
 

@@ -33,7 +33,7 @@ type changes struct {
 	archive  *archive.Keys
 	lanes    *session.Resolver
 	ahead    func() // reads what is in use
-	patterns *patterns.Shelf
+	patterns *patterns.Cache
 	pages    *live.Hub
 	work     *jobsdb.Runner
 }

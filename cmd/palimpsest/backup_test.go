@@ -102,7 +102,7 @@ func (b *backedUp) export() string {
 func TestRestoredInstallationIsTheSame(t *testing.T) {
 	t.Parallel()
 	b := newBackedUp(t)
-	keeper := partitions.Keeper{OwnerURL: b.database, Days: partitions.LeastDays, Now: time.Now, After: time.After}
+	keeper := partitions.Manager{OwnerURL: b.database, Days: partitions.LeastDays, Now: time.Now, After: time.After}
 	if done, err := keeper.Keep(t.Context()); err != nil || len(done.Made) != 1 {
 		t.Fatalf("partitions: %+v (%v)", done, err)
 	}

@@ -9,11 +9,11 @@ import (
 
 // SignUp is the settings of who may sign up.
 type SignUp struct {
-	Open             identity.Openness // PALIMPSEST_SIGNUP
-	Domains          []string          // PALIMPSEST_SIGNUP_DOMAINS
-	RefuseDisposable bool              // PALIMPSEST_SIGNUP_DISPOSABLE
-	Blocked          []string          // PALIMPSEST_SIGNUP_BLOCK_DOMAINS
-	Tells            *bool             // PALIMPSEST_SIGNUP_TELLS; nil if not set
+	Open             identity.SignUpPolicy // PALIMPSEST_SIGNUP
+	Domains          []string              // PALIMPSEST_SIGNUP_DOMAINS
+	RefuseDisposable bool                  // PALIMPSEST_SIGNUP_DISPOSABLE
+	Blocked          []string              // PALIMPSEST_SIGNUP_BLOCK_DOMAINS
+	Tells            *bool                 // PALIMPSEST_SIGNUP_TELLS; nil if not set
 }
 
 // quietSignUps reports whether sign-ups do not tell whose address is known. Unless the
@@ -46,7 +46,7 @@ func signUpSettings() []setting {
 	}
 	return []setting{
 		{"PALIMPSEST_SIGNUP", func(c *Config, value string) error {
-			switch c.SignUp.Open = identity.Openness(value); c.SignUp.Open {
+			switch c.SignUp.Open = identity.SignUpPolicy(value); c.SignUp.Open {
 			case identity.OpenToAll, identity.OpenToInvited, identity.OpenToDomains:
 				return nil
 			}

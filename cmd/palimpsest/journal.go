@@ -20,7 +20,7 @@ const (
 func openJournal(b base, of stored, lanes *session.Resolver) (*journal.Journal, error) {
 	kept, err := journal.New(journal.Config{
 		Dir: filepath.Join(b.config.waitingDir(), journalDir), MaxBytes: journal.DefaultBytes, Store: of.sessions, Keys: of.archiveKeys,
-		Log: b.log, Now: b.now, Absence: b.health.absence, Peers: peers(b),
+		Log: b.log, Now: b.now, Outage: b.health.outage, Peers: peers(b),
 		Overtaken: func(lane uuid.UUID) { lanes.Changed(lane, 0) },
 	})
 	if err != nil {

@@ -18,14 +18,14 @@ import (
 
 // openPatterns makes what keeps patterns and what serves them from memory, and has quiet
 // sessions read for more of them again and again.
-func openPatterns(b base, of stored) (*patternsdb.Store, *patterns.Shelf) {
+func openPatterns(b base, of stored) (*patternsdb.Store, *patterns.Cache) {
 	store := patternsdb.New(b.db)
 	reader := miner.New(miner.Config{
 		Store: store, Archive: of.originals, Inserts: of.sessions.Browser(), Codecs: formats.ByFormat(), Log: b.log, Now: b.now,
 		Settings: settingsIn(b),
 	})
 	b.work.Every("patterns", miner.Every, miner.Timeout, reader.Pass)
-	return store, patterns.NewShelf(store.Approved, b.now)
+	return store, patterns.NewCache(store.Approved, b.now)
 }
 
 // settingsIn returns what reads a workspace's pipeline from the database.

@@ -17,7 +17,7 @@ const partitionsTimeout = 50 * time.Minute
 
 // newPartitions returns what keeps the partitions of exchanges. Their ids have the time of this machine's clock.
 func newPartitions(b base) func(ctx context.Context) error {
-	keeper := partitions.Keeper{OwnerURL: b.opening.owner, Days: b.config.KeepRequestsDays, Now: time.Now, After: time.After}
+	keeper := partitions.Manager{OwnerURL: b.opening.owner, Days: b.config.KeepRequestsDays, Now: time.Now, After: time.After}
 	return func(ctx context.Context) error {
 		done, err := keeper.Keep(ctx)
 		if len(done.Made)+len(done.Dropped)+len(done.Built) > 0 {

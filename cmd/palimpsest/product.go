@@ -59,9 +59,9 @@ func (p product) serve(e *echo.Echo) {
 			Sessions: p.sessions.Browser(), Archive: p.originals, ArchiveKeys: p.archiveKeys, Searcher: p.index, Stars: p.db.Stars,
 			Comments: p.db.Comments,
 		},
-		Traffic: manage.Traffic{Costs: costs, Exchanges: reads.Exchanges, Usage: reads.Usage, Views: p.db.Views, Alerts: p.alerting},
-		Upkeep:  manage.Upkeep{Workspaces: p.people.Workspaces(), Data: p.db.Data, Audit: p.db.Audit, Deletion: p.deleting, Billing: p.sold},
-		Log:     p.log, Now: p.now,
+		Traffic:        manage.Traffic{Costs: costs, Exchanges: reads.Exchanges, Usage: reads.Usage, Views: p.db.Views, Alerts: p.alerting},
+		Administration: manage.Administration{Workspaces: p.people.Workspaces(), Data: p.db.Data, Audit: p.db.Audit, Deletion: p.deleting, Billing: p.sold},
+		Log:            p.log, Now: p.now,
 	}
 	manage.Register(e.Group("/api/v1"), api)
 	if !p.config.Role.shows() {
@@ -81,14 +81,14 @@ func (p product) serve(e *echo.Echo) {
 		},
 		Traffic: web.Traffic{
 			Usage: reads.Usage, Costs: costs, Exchanges: reads.Exchanges, Views: p.db.Views, Alerts: p.alerting,
-			SendAgain: p.again.Send, Models: p.writer.Models,
+			Resend: p.again.Send, Models: p.writer.Models,
 		},
 		Conversations: web.Conversations{
 			Sessions: p.sessions.Browser(), Archive: p.originals, ArchiveKeys: p.archiveKeys, Searcher: p.index, Stars: p.db.Stars,
 			Comments: p.db.Comments,
 		},
 		Installation: web.Installation{Mails: p.mails, Operator: p.db.Operators, Health: p.health.parts.newChecks, LatestHealth: p.health.parts.latestChecks},
-		Upkeep: web.Upkeep{
+		Administration: web.Administration{
 			Workspaces: p.people.Workspaces(), Data: p.db.Data, Audit: p.db.Audit, Deletion: p.deleting,
 			ImportConfig: manage.NewConfigurations(api).Import, Billing: p.sold,
 		},

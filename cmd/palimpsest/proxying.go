@@ -41,7 +41,7 @@ type proxying struct {
 	recorder  *recorder.Recorder
 	index     *archivedb.Index
 	learned   *patternsdb.Store
-	shelf     *patterns.Shelf
+	patterns  *patterns.Cache
 	writer    *prompt.Writer
 	journal   *journal.Journal
 	limiter   *limits.Limiter
@@ -72,9 +72,9 @@ func openProxying(b base, of stored, recorded *tally) (proxying, error) {
 	if t.index, err = openIndex(b, of, embedder); err != nil {
 		return proxying{}, err
 	}
-	t.learned, t.shelf = openPatterns(b, of)
+	t.learned, t.patterns = openPatterns(b, of)
 	built := modules.All(counter, modules.Memory{
-		Past: compactionbridge.Past{Lanes: of.sessions, Originals: of.originals}, Archive: t.index, Learned: t.shelf,
+		Past: compactionbridge.Past{Lanes: of.sessions, Originals: of.originals}, Archive: t.index, Learned: t.patterns,
 	})
 	if t.writer, err = prompt.NewWriter(of.sessions, counter, pipeline.NewChain(built...)); err != nil {
 		return proxying{}, err
@@ -144,11 +144,11 @@ func startRecorder(b base, of stored, recorded *tally) (*recorder.Recorder, erro
 // share has lanes found by all processes on the database, where there can be several: the
 // private one ends with its process.
 func share(b base, sessions *sessiondb.Store, lanes *session.Resolver) {
-	lanes.Heed(b.health.absence)
+	lanes.Heed(b.health.outage)
 	if b.config.DatabaseURL == "" {
 		return
 	}
-	announcer := session.NewAnnouncer(sessions.Announce, b.health.absence, b.metrics.Unannounced)
+	announcer := session.NewAnnouncer(sessions.Announce, b.health.outage, b.metrics.Unannounced)
 	b.onClose(announcer.Stop)
 	lanes.Share(announcer, sessions.Ends)
 }

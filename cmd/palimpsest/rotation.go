@@ -39,7 +39,7 @@ func newRotation(registry prometheus.Registerer, masters int) *masterRotation {
 }
 
 // run does what there is to do. The gauge and the log tell of its end.
-func (r *masterRotation) run(ctx context.Context, db *tenantsdb.DB, keys *datakeys.Keeper, safe *vault.Vault, log *slog.Logger) error {
+func (r *masterRotation) run(ctx context.Context, db *tenantsdb.DB, keys *datakeys.Manager, safe *vault.Vault, log *slog.Logger) error {
 	result, err := reseal(ctx, db, keys, safe)
 	r.sealed.WithLabelValues("data_key").Add(float64(result.dataKeys))
 	r.sealed.WithLabelValues("provider_key").Add(float64(result.providerKeys))
@@ -68,7 +68,7 @@ type resealed struct {
 }
 
 // reseal seals everything again that an older master key has sealed.
-func reseal(ctx context.Context, db *tenantsdb.DB, keys *datakeys.Keeper, safe *vault.Vault) (resealed, error) {
+func reseal(ctx context.Context, db *tenantsdb.DB, keys *datakeys.Manager, safe *vault.Vault) (resealed, error) {
 	dataKeys, dataErr := keys.RewrapAll(ctx)
 	providerKeys, providerErr := rotation.ProviderKeys(ctx, db, safe)
 	factors, factorErr := rotation.SecondFactors(ctx, db, safe)

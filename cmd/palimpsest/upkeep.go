@@ -28,7 +28,7 @@ const (
 // with the newest master key, and no session is kept longer than its workspace wants.
 type upkeep struct {
 	db       *tenantsdb.DB
-	keys     *datakeys.Keeper
+	keys     *datakeys.Manager
 	vault    *vault.Vault
 	rotation *masterRotation
 	sessions *sessiondb.Store
@@ -50,7 +50,7 @@ func (u upkeep) run(ctx context.Context) error {
 // off is followed by the next one.
 func (u upkeep) sweep(ctx context.Context) (deleted int, err error) {
 	for {
-		some, err := u.sessions.Upkeep().Sweep(ctx, u.now(), sweepLimit)
+		some, err := u.sessions.Cleaner().Sweep(ctx, u.now(), sweepLimit)
 		deleted += some
 		if some < sweepLimit { // also where some workspaces fail: the others go on
 			return deleted, err

@@ -19,10 +19,10 @@ const (
 )
 
 // movePace returns how often originals are moved to the bucket.
-func movePace() jobs.Pace { return jobs.Pace{Least: 10 * time.Second, Most: time.Minute} }
+func movePace() jobs.Interval { return jobs.Interval{Least: 10 * time.Second, Most: time.Minute} }
 
 // indexPace returns how often lanes are indexed.
-func indexPace() jobs.Pace { return jobs.Pace{Least: 2 * time.Second, Most: 30 * time.Second} }
+func indexPace() jobs.Interval { return jobs.Interval{Least: 2 * time.Second, Most: 30 * time.Second} }
 
 // newWork makes what does the work off the request path. What there is to do is
 // registered with it where the parts are made, before openWork: work.Handle for jobs

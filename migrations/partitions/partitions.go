@@ -37,8 +37,8 @@ const (
 	pause       = time.Second
 )
 
-// Keeper keeps the partitions of a database.
-type Keeper struct {
+// Manager keeps the partitions of a database.
+type Manager struct {
 	OwnerURL string // of the login that owns the tables, past any pgbouncer
 	Days     int    // after how many days exchanges of no session are dropped; 0: never
 	Now      func() time.Time
@@ -54,7 +54,7 @@ type Done struct {
 }
 
 // Keep does what is due. Of several processes that keep the same partitions at once, one does.
-func (k Keeper) Keep(ctx context.Context) (Done, error) {
+func (k Manager) Keep(ctx context.Context) (Done, error) {
 	done, err := k.keep(ctx)
 	if err != nil {
 		return done, fmt.Errorf("keep partitions of exchanges: %w", err)
@@ -62,13 +62,13 @@ func (k Keeper) Keep(ctx context.Context) (Done, error) {
 	return done, nil
 }
 
-func (k Keeper) keep(ctx context.Context) (done Done, err error) {
+func (k Manager) keep(ctx context.Context) (done Done, err error) {
 	connection, err := pgx.Connect(ctx, k.OwnerURL)
 	if err != nil {
 		return done, err
 	}
 	defer func() { _ = connection.Close(context.WithoutCancel(ctx)) }()
-	p := pass{Keeper: k, connection: connection, done: &done}
+	p := pass{Manager: k, connection: connection, done: &done}
 	const lock = "(hashtextextended('partitions of exchanges', 0))"
 	var isMine bool
 	if err := connection.QueryRow(ctx, "SELECT pg_try_advisory_lock"+lock).Scan(&isMine); err != nil || !isMine {
@@ -94,7 +94,7 @@ func (k Keeper) keep(ctx context.Context) (done Done, err error) {
 
 // pass is one look at the partitions.
 type pass struct {
-	Keeper
+	Manager
 
 	connection *pgx.Conn
 	done       *Done

@@ -40,8 +40,8 @@ func setup(t *testing.T) *bundle {
 }
 
 // keeper is what keeps the partitions of the bundle.
-func (b *bundle) keeper(days int) partitions.Keeper {
-	return partitions.Keeper{OwnerURL: b.OwnerURL, Days: days, Now: func() time.Time { return b.now }, After: func(time.Duration) <-chan time.Time {
+func (b *bundle) keeper(days int) partitions.Manager {
+	return partitions.Manager{OwnerURL: b.OwnerURL, Days: days, Now: func() time.Time { return b.now }, After: func(time.Duration) <-chan time.Time {
 		passed := make(chan time.Time)
 		close(passed)
 		return passed

@@ -96,7 +96,7 @@ func (w *Worker) Plan(ctx context.Context, workspace tenants.WorkspaceID, lane u
 	case err != nil:
 		return err
 	case w.config.Now().Before(ahead.Due):
-		return jobs.Again{At: ahead.Due}
+		return jobs.Snooze{At: ahead.Due}
 	}
 	task := task{Worker: w, workspace: workspace, id: lane, ahead: ahead}
 	err = task.plan(ctx)
@@ -108,7 +108,7 @@ func (w *Worker) Plan(ctx context.Context, workspace tenants.WorkspaceID, lane u
 	}
 	// While this one ran, no other job was taken for the lane.
 	if newer, err := w.config.Store.ToPlan(ctx, workspace, lane); err == nil && newer.SentAt.After(ahead.SentAt) {
-		return jobs.Again{At: newer.Due}
+		return jobs.Snooze{At: newer.Due}
 	}
 	return nil
 }

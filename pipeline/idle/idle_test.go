@@ -44,7 +44,7 @@ func TestTheEpochIsPlannedBeforeTheRequestComes(t *testing.T) {
 				}
 				b.pass(10 * time.Second)
 			}
-			if _, again := errors.AsType[jobs.Again](b.plan()); !again || b.waiting() != 1 {
+			if _, again := errors.AsType[jobs.Snooze](b.plan()); !again || b.waiting() != 1 {
 				t.Fatalf("planned while the cache is warm, or %d jobs for one lane", b.waiting())
 			}
 			b.became()
@@ -154,7 +154,7 @@ func TestAPlanThatNobodyUsesIsDeleted(t *testing.T) {
 	}
 	lane := b.laneID()
 	expire := func() error { return b.store.ExpirePlan(t.Context(), b.scope.Workspace, lane, b.clock()) }
-	again, later := errors.AsType[jobs.Again](expire())
+	again, later := errors.AsType[jobs.Snooze](expire())
 	if !later || again.At.Sub(b.clock()) < 6*24*time.Hour {
 		t.Errorf("again at %v", again.At)
 	}
@@ -213,7 +213,7 @@ func TestALaneThatHasMovedOnIsPlannedLater(t *testing.T) {
 	last := nearly(b)
 	b.pass(4 * time.Minute)
 	b.send(last)
-	again, later := errors.AsType[jobs.Again](b.plan())
+	again, later := errors.AsType[jobs.Snooze](b.plan())
 	if !later || planner.calls != 0 || !again.At.Equal(b.clock().Add(4*time.Minute)) {
 		t.Errorf("%d plans, again %v", planner.calls, again)
 	}
@@ -251,7 +251,7 @@ func TestALaneInUseIsLeftAlone(t *testing.T) {
 		planner.during = func() { b.send(last) }
 		b.pass(4 * time.Minute)
 		// The new prompt's own job was not taken while this one ran.
-		if _, later := errors.AsType[jobs.Again](b.plan()); !later || planner.calls != 1 || b.lane().Plan() != nil {
+		if _, later := errors.AsType[jobs.Snooze](b.plan()); !later || planner.calls != 1 || b.lane().Plan() != nil {
 			t.Errorf("%d plans, later %v", planner.calls, later)
 		}
 		b.became(idle.Dropped)

@@ -40,12 +40,12 @@ type Queue interface {
 // as often as its kind allows; Again has it come back without that.
 type Handler func(ctx context.Context, workspace tenants.WorkspaceID, lane uuid.UUID) error
 
-// Again is the error of a handler whose job is to come back at a later time. It is no
+// Snooze is the error of a handler whose job is to come back at a later time. It is no
 // failure and does not count as an attempt.
-type Again struct{ At time.Time }
+type Snooze struct{ At time.Time }
 
 // Error implements error.
-func (a Again) Error() string { return "again at " + a.At.Format(time.RFC3339) }
+func (a Snooze) Error() string { return "again at " + a.At.Format(time.RFC3339) }
 
 // Limits bound the work of a kind.
 type Limits struct {
@@ -54,8 +54,8 @@ type Limits struct {
 	Attempts int           // before a job is abandoned; 0: 5
 }
 
-// Pace is how often work comes that all processes share.
-type Pace struct {
+// Interval is how often work comes that all processes share.
+type Interval struct {
 	Least time.Duration // between two passes, however often it is woken
 	Most  time.Duration // when it is not woken
 }

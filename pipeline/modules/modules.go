@@ -18,7 +18,7 @@ import (
 type Memory struct {
 	Past    compactionbridge.Past // histories that clients have left
 	Archive archive.Searcher      // nil if none
-	Learned *patterns.Shelf       // what teams have learned; nil if none
+	Learned *patterns.Cache       // what teams have learned; nil if none
 }
 
 // module is a module of the product: what it says of itself, and how it is made.

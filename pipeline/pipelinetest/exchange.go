@@ -74,7 +74,7 @@ func ReadExchange(codec wire.Codec, body []byte, options Options) (*pipeline.Exc
 				Projection: options.Projection, Anchor: options.Anchor, Pins: options.Pins, Order: options.Order,
 				Inserts: options.Inserts, Heat: options.Heat,
 			},
-			CountText: options.countText, Keeper: Keeper{OnCommit: options.Commit},
+			CountText: options.countText, Committer: Committer{OnCommit: options.Commit},
 		},
 	}
 	exchange.Chain = session.Chain(scope, session.Hint{}, digests)
@@ -93,22 +93,22 @@ func (o Options) countText(text string) int {
 	return o.Counter.Message(conversation.UserText(text))
 }
 
-// Keeper is a pipeline.Keeper that has functions do its work; those that are nil do nothing.
-type Keeper struct {
+// Committer is a pipeline.Committer that has functions do its work; those that are nil do nothing.
+type Committer struct {
 	OnCommit func(context.Context, session.Projection) error
 	OnTried  func(session.Attempts)
 }
 
-// Commit implements pipeline.Keeper.
-func (k Keeper) Commit(ctx context.Context, projection session.Projection) error {
+// Commit implements pipeline.Committer.
+func (k Committer) Commit(ctx context.Context, projection session.Projection) error {
 	if k.OnCommit == nil {
 		return nil
 	}
 	return k.OnCommit(ctx, projection)
 }
 
-// Tried implements pipeline.Keeper.
-func (k Keeper) Tried(attempts session.Attempts) {
+// Tried implements pipeline.Committer.
+func (k Committer) Tried(attempts session.Attempts) {
 	if k.OnTried != nil {
 		k.OnTried(attempts)
 	}

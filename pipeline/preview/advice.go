@@ -122,7 +122,7 @@ func (a *Advisor) advise(ctx context.Context, workspace tenants.WorkspaceID) err
 // advise replays the newest sessions since a time with both triggers, one session after
 // the other, since it runs in the background.
 func (p *Preview) advise(ctx context.Context, workspace tenants.WorkspaceID, config pipeline.Config, since time.Time) (Advice, error) {
-	recorded, err := p.store.Recorded(ctx, workspace, session.Picked{Newest: advised + 1, Since: since})
+	recorded, err := p.store.Recorded(ctx, workspace, session.Selection{Newest: advised + 1, Since: since})
 	if err != nil {
 		return Advice{}, err
 	}

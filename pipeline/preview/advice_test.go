@@ -84,7 +84,7 @@ func TestAdviceSetsBothTriggersAgainstEachOther(t *testing.T) {
 	// The figures are those of the preview with the same settings.
 	wanted := *config
 	pipeline.Change[ipc.Config](&wanted).Trigger = ipc.TriggerBreakEven
-	compared, err := preview.New(shelf, models(t)).Compare(t.Context(), shelf.workspace, session.Picked{Newest: 5}, *config, wanted)
+	compared, err := preview.New(shelf, models(t)).Compare(t.Context(), shelf.workspace, session.Selection{Newest: 5}, *config, wanted)
 	if err != nil || compared.Saved.Cost != advice.Cost || compared.Wanted.Cost != advice.OtherCost || compared.Wanted.Net-compared.Saved.Net != advice.Saves() {
 		t.Errorf("the preview has %+v and %+v, the advice %+v, %v", compared.Saved, compared.Wanted, advice, err)
 	}

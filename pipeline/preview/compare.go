@@ -40,7 +40,7 @@ type Preview struct {
 }
 
 // question names what stays the same while someone tries other settings.
-func question(workspace tenants.WorkspaceID, picked session.Picked, saved pipeline.Config) string {
+func question(workspace tenants.WorkspaceID, picked session.Selection, saved pipeline.Config) string {
 	return fmt.Sprintf("%s %d %q %s %s", workspace, picked.Newest, picked.Client, picked.Since, saved.YAML())
 }
 
@@ -72,7 +72,7 @@ func New(store session.Records, models *tokens.Models) *Preview {
 
 // Compare compares two configs on the sessions of a workspace that are picked, as they
 // were at most half a minute ago.
-func (p *Preview) Compare(ctx context.Context, workspace tenants.WorkspaceID, picked session.Picked, saved, wanted pipeline.Config) (Comparison, error) {
+func (p *Preview) Compare(ctx context.Context, workspace tenants.WorkspaceID, picked session.Selection, saved, wanted pipeline.Config) (Comparison, error) {
 	standing, err := p.remembered(ctx, workspace, picked, saved)
 	if err != nil {
 		return Comparison{}, err
@@ -87,7 +87,7 @@ func (p *Preview) Compare(ctx context.Context, workspace tenants.WorkspaceID, pi
 }
 
 // remembered returns what standing does, as it was at most half a minute ago.
-func (p *Preview) remembered(ctx context.Context, workspace tenants.WorkspaceID, picked session.Picked, saved pipeline.Config) (known, error) {
+func (p *Preview) remembered(ctx context.Context, workspace tenants.WorkspaceID, picked session.Selection, saved pipeline.Config) (known, error) {
 	picked.Newest = min(picked.Newest, Most)
 	return p.known.Load(ctx, question(workspace, picked, saved), func(ctx context.Context) (known, error) {
 		return p.standing(ctx, workspace, picked, saved)
@@ -95,7 +95,7 @@ func (p *Preview) remembered(ctx context.Context, workspace tenants.WorkspaceID,
 }
 
 // standing returns the sessions and what the saved settings make of them.
-func (p *Preview) standing(ctx context.Context, workspace tenants.WorkspaceID, picked session.Picked, saved pipeline.Config) (known, error) {
+func (p *Preview) standing(ctx context.Context, workspace tenants.WorkspaceID, picked session.Selection, saved pipeline.Config) (known, error) {
 	recorded, err := p.store.Recorded(ctx, workspace, picked)
 	if err != nil {
 		return known{}, err

@@ -21,10 +21,10 @@ type shelf struct {
 	recorded  []session.Recorded
 	err       error
 	asked     int
-	picked    session.Picked
+	picked    session.Selection
 }
 
-func (s *shelf) Recorded(_ context.Context, workspace tenants.WorkspaceID, picked session.Picked) ([]session.Recorded, error) {
+func (s *shelf) Recorded(_ context.Context, workspace tenants.WorkspaceID, picked session.Selection) ([]session.Recorded, error) {
 	s.asked++
 	if workspace != s.workspace || s.err != nil {
 		return nil, s.err
@@ -40,28 +40,28 @@ func TestSettingsAreComparedOnAWorkspacesOwnSessions(t *testing.T) {
 	shelf := &shelf{workspace: tenants.NewWorkspaceID(), recorded: slices.Repeat([]session.Recorded{one}, 6)}
 	compare := preview.New(shelf, models(t))
 
-	found, err := compare.Compare(t.Context(), shelf.workspace, session.Picked{Newest: 5}, settings(0.75), settings(0.5))
+	found, err := compare.Compare(t.Context(), shelf.workspace, session.Selection{Newest: 5}, settings(0.75), settings(0.5))
 	if err != nil {
 		t.Fatal(err)
 	}
 	if found.IsSample || found.Was.Sessions != 5 || found.Saved.Sessions != 5 || found.Wanted.Sent >= found.Saved.Sent {
 		t.Errorf("got %+v", found)
 	}
-	same, err := compare.Compare(t.Context(), shelf.workspace, session.Picked{Newest: 5}, settings(0.75), settings(0.75))
+	same, err := compare.Compare(t.Context(), shelf.workspace, session.Selection{Newest: 5}, settings(0.75), settings(0.75))
 	if err != nil || same.Wanted != same.Saved || same.Saved != found.Saved || shelf.asked != 1 {
 		t.Errorf("with itself: %+v, %v, asked %d times", same, err, shelf.asked)
 	}
 	off := settings(0.75)
 	off.Modules = nil
-	if none, err := compare.Compare(t.Context(), shelf.workspace, session.Picked{Newest: 5}, settings(0.75), off); err != nil || none.Wanted.Epochs != 0 || none.Wanted.Sent != none.Wanted.Received {
+	if none, err := compare.Compare(t.Context(), shelf.workspace, session.Selection{Newest: 5}, settings(0.75), off); err != nil || none.Wanted.Epochs != 0 || none.Wanted.Sent != none.Wanted.Received {
 		t.Errorf("without the module: %+v, %v", none.Wanted, err)
 	}
-	few, err := compare.Compare(t.Context(), tenants.NewWorkspaceID(), session.Picked{Newest: 40}, settings(0.75), settings(0.5))
+	few, err := compare.Compare(t.Context(), tenants.NewWorkspaceID(), session.Selection{Newest: 40}, settings(0.75), settings(0.5))
 	if err != nil || !few.IsSample || few.Was != (preview.Figures{}) || few.Saved.Epochs == 0 {
 		t.Errorf("another workspace: %+v, %v", few, err)
 	}
 	shelf.err = errors.New("database is down")
-	if _, err := compare.Compare(t.Context(), tenants.NewWorkspaceID(), session.Picked{Newest: 40}, settings(0.75), settings(0.5)); !errors.Is(err, shelf.err) {
+	if _, err := compare.Compare(t.Context(), tenants.NewWorkspaceID(), session.Selection{Newest: 40}, settings(0.75), settings(0.5)); !errors.Is(err, shelf.err) {
 		t.Errorf("a failure is told as %v", err)
 	}
 }
@@ -73,7 +73,7 @@ func TestEverySessionIsToldByItself(t *testing.T) {
 	short := long
 	short.Requests = long.Requests[:3]
 	shelf := &shelf{workspace: tenants.NewWorkspaceID(), recorded: []session.Recorded{short, long, short, short, short}}
-	picked := session.Picked{Newest: 40, Client: "claude-code"}
+	picked := session.Selection{Newest: 40, Client: "claude-code"}
 
 	found, err := preview.New(shelf, models(t)).Compare(t.Context(), shelf.workspace, picked, settings(0.75), settings(0.5))
 	if err != nil || shelf.picked != picked || len(found.SavedEach) != 5 || len(found.WantedEach) != 5 {

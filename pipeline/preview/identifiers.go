@@ -51,7 +51,7 @@ type Identifiers struct {
 // Identifiers compares configs on the newest of the sessions that are picked whose text may be
 // read. It replays the originals, which takes longer than Compare. saved is the config of the
 // workspace.
-func (p *Preview) Identifiers(ctx context.Context, workspace tenants.WorkspaceID, picked session.Picked, texts Texts, saved pipeline.Config, configs ...pipeline.Config) (Identifiers, error) {
+func (p *Preview) Identifiers(ctx context.Context, workspace tenants.WorkspaceID, picked session.Selection, texts Texts, saved pipeline.Config, configs ...pipeline.Config) (Identifiers, error) {
 	standing, err := p.remembered(ctx, workspace, picked, saved)
 	if err != nil || standing.found.IsSample {
 		return Identifiers{Held: make([]int, len(configs))}, err

@@ -90,7 +90,7 @@ func TestALowTargetLosesANameThatALaterTurnUses(t *testing.T) {
 	recorded, _ := record(t, conversation.Anthropic, long(), 60_000, 20*time.Second, settings(0.95))
 	compares, shelf := of(t, recorded, 12)
 	_, from := textsOf(t, conversation.Anthropic, long())
-	picked := session.Picked{Newest: preview.Newest}
+	picked := session.Selection{Newest: preview.Newest}
 
 	found, err := compares.Identifiers(t.Context(), shelf.workspace, picked, from, settings(0.95), settings(0.95), settings(0.4), settings(0.95))
 	if want := (preview.Identifiers{Sessions: 10, TakenUp: 10, Held: []int{10, 0, 10}}); err != nil || !reflect.DeepEqual(found, want) {
@@ -113,7 +113,7 @@ func TestIdentifiersAreOnlyCountedInTextThatMayBeRead(t *testing.T) {
 	compares, shelf := of(t, recorded, 6)
 	shelf.recorded[3].APIKey = uuid.New()
 	count := func(ctx context.Context, from preview.Texts) (preview.Identifiers, error) {
-		return compares.Identifiers(ctx, shelf.workspace, session.Picked{Newest: 40}, from, settings(0.95), settings(0.95), settings(0.4))
+		return compares.Identifiers(ctx, shelf.workspace, session.Selection{Newest: 40}, from, settings(0.95), settings(0.95), settings(0.4))
 	}
 
 	for name, change := range map[string]struct {
@@ -167,7 +167,7 @@ func TestIdentifiersAgreeWithTheBench(t *testing.T) {
 			recorded.Format = format
 			compares, shelf := of(t, recorded, 5)
 			_, from := textsOf(t, format, body)
-			found, err := compares.Identifiers(t.Context(), shelf.workspace, session.Picked{Newest: 40}, from, settings(0.5), settings(0.5))
+			found, err := compares.Identifiers(t.Context(), shelf.workspace, session.Selection{Newest: 40}, from, settings(0.5), settings(0.5))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -226,7 +226,7 @@ func BenchmarkIdentifiersOfTenSessions(b *testing.B) {
 	_, from := textsOf(b, conversation.Anthropic, body)
 	b.SetBytes(int64(10 * len(body)))
 	for b.Loop() {
-		if found, err := compares.Identifiers(b.Context(), shelf.workspace, session.Picked{Newest: 40}, from, settings(0.75), settings(0.75), settings(0.6)); err != nil || found.Sessions != 10 {
+		if found, err := compares.Identifiers(b.Context(), shelf.workspace, session.Selection{Newest: 40}, from, settings(0.75), settings(0.75), settings(0.6)); err != nil || found.Sessions != 10 {
 			b.Fatal(found, err)
 		}
 	}

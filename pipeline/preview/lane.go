@@ -198,7 +198,7 @@ func (l *lane) exchange(sent *session.Sent) *pipeline.Exchange {
 			Lane: pipeline.Lane{
 				Session: l.recorded.Session, Projection: l.projection, NextProjection: 1, Now: sent.At, Heat: l.heat, Attempts: l.attempts,
 			},
-			CountText: l.count, Keeper: pipeline.Forgetful{},
+			CountText: l.count, Committer: pipeline.Forgetful{},
 		},
 	}
 	if l.projection == nil {

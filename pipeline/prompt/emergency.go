@@ -66,7 +66,7 @@ func (w *Writer) Shrink(ctx context.Context, refused *Prompt, said wire.Overflow
 	exchange.Attempts, exchange.Plan = session.Attempts{}, nil // the provider's word is newer
 	exchange.Projection = shrunk.Lane.Projection(exchange.Chain)
 	exchange.Summary = shrunk.Lane.Summary(exchange.Chain)
-	exchange.Keeper = keeper{writer: w, prompt: shrunk}
+	exchange.Committer = committer{writer: w, prompt: shrunk}
 	w.process(ctx, &exchange)
 	w.warn(shrunk)
 	injectedBy(&exchange.Report, refused.Exchange.Report)

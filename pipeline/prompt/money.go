@@ -64,13 +64,13 @@ func (w *Writer) before(prompt *Prompt) (*cost.Cached, int) {
 	if lane == nil {
 		return nil, 0
 	}
-	if last, known := w.Book.Last(lane.ID); known {
+	if last, known := w.Tracker.Last(lane.ID); known {
 		return refreshed(last, prompt.earlier.heat), min(last.Position, length)
 	}
 	if lane.Parent == uuid.Nil {
 		return nil, 0
 	}
-	if last, known := w.Book.Last(lane.Parent); known {
+	if last, known := w.Tracker.Last(lane.Parent); known {
 		return refreshed(last, prompt.earlier.heat), min(last.Position, lane.ForkAt, length)
 	}
 	return nil, 0

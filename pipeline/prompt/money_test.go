@@ -137,11 +137,11 @@ func TestMissesAreAttributedAfterARestart(t *testing.T) {
 	p := newPayer(t, 1_000_000)
 	talk := begun("claude-sonnet-4-5").filled(4, 2000)
 	_, _ = p.pay(talk.body(), 0)
-	book, err := cost.NewBook()
+	tracker, err := cost.NewTracker()
 	if err != nil {
 		t.Fatal(err)
 	}
-	p.writer.Book = book
+	p.writer.Tracker = tracker
 	p.now = p.now.Add(20 * time.Minute)
 	if _, money := p.pay(talk.filled(1, 2000).body(), 0); money.Miss.Cause != cost.TTLExpiry || money.Miss.Tokens == 0 {
 		t.Errorf("missed %+v", money.Miss)

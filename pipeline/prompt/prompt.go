@@ -41,7 +41,7 @@ type Writer struct {
 	Chain       Chain
 	Models      *tokens.Models
 	Calibration *tokens.Calibration
-	Book        *cost.Book
+	Tracker     *cost.Tracker
 	Window      int       // context window in place of every model's; 0: the models'
 	PlanLater   PlanLater // nil if nothing is planned ahead
 	Now         func() time.Time
@@ -62,13 +62,13 @@ func NewWriter(store session.Store, counter session.Counter, chain Chain) (*Writ
 	if err != nil {
 		return nil, fmt.Errorf("resolver: %w", err)
 	}
-	book, err := cost.NewBook()
+	tracker, err := cost.NewTracker()
 	if err != nil {
 		return nil, fmt.Errorf("book: %w", err)
 	}
 	return &Writer{
 		Reader: reader, Resolver: resolver, Store: store, Chain: chain,
-		Models: models, Calibration: tokens.NewCalibration(), Book: book, Now: time.Now,
+		Models: models, Calibration: tokens.NewCalibration(), Tracker: tracker, Now: time.Now,
 	}, nil
 }
 
@@ -223,7 +223,7 @@ func (w *Writer) read(request Request) (*Prompt, error) {
 				Factor: w.Calibration.Factor(request.Scope.Workspace, model),
 				Fixed:  w.Reader.Fixed(request.Codec.Format(), asked.Fixed) + unsaid(request.Codec, envelope),
 			},
-			CountText: w.Reader.Text, Keeper: pipeline.Forgetful{},
+			CountText: w.Reader.Text, Committer: pipeline.Forgetful{},
 		},
 	}
 	exchange.KeepLarge()
@@ -303,7 +303,7 @@ func (w *Writer) project(ctx context.Context, prompt *Prompt, hint session.Hint,
 		prompt.Trial = w.rehearse(ctx, *exchange)
 		exchange.Report = exchange.Standing()
 	default:
-		exchange.Keeper = keeper{writer: w, prompt: prompt}
+		exchange.Committer = committer{writer: w, prompt: prompt}
 		w.process(ctx, exchange)
 		w.keepInserts(ctx, prompt)
 	}
@@ -333,19 +333,19 @@ func (w *Writer) process(ctx context.Context, exchange *pipeline.Exchange) {
 	span.Int(spans.TokensAfter, exchange.Report.After)
 }
 
-// keeper keeps for a prompt's lane what its modules decide.
-type keeper struct {
+// committer keeps for a prompt's lane what its modules decide.
+type committer struct {
 	writer *Writer
 	prompt *Prompt
 }
 
-// Commit implements pipeline.Keeper.
-func (k keeper) Commit(ctx context.Context, projection session.Projection) error {
-	return k.writer.commit(ctx, k.prompt, projection)
+// Commit implements pipeline.Committer.
+func (c committer) Commit(ctx context.Context, projection session.Projection) error {
+	return c.writer.commit(ctx, c.prompt, projection)
 }
 
-// Tried implements pipeline.Keeper.
-func (k keeper) Tried(attempts session.Attempts) { k.prompt.Lane.Tried(attempts) }
+// Tried implements pipeline.Committer.
+func (c committer) Tried(attempts session.Attempts) { c.prompt.Lane.Tried(attempts) }
 
 // commit makes the originals of the whole request and a new projection durable.
 func (w *Writer) commit(ctx context.Context, prompt *Prompt, projection session.Projection) (err error) {

@@ -9,7 +9,7 @@ import (
 // rehearse returns the report of what the pipeline would do with an exchange.
 // Nothing of it becomes durable, and the lane stays as it is.
 func (w *Writer) rehearse(ctx context.Context, exchange pipeline.Exchange) *pipeline.Report {
-	exchange.Keeper = pipeline.Forgetful{}
+	exchange.Committer = pipeline.Forgetful{}
 	w.Chain.Process(ctx, &exchange)
 	return &exchange.Report
 }

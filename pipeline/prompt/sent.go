@@ -105,7 +105,7 @@ func (w *Writer) Answered(sent Sent, answer wire.Answer) cost.Money {
 		w.learn(sent, answer)
 	}
 	if sent.Lane != nil {
-		w.Book.Enter(sent.Lane.ID, exchange.Cached(sent.account.before), money.Net)
+		w.Tracker.Add(sent.Lane.ID, exchange.Cached(sent.account.before), money.Net)
 	}
 	return money
 }

@@ -28,14 +28,14 @@ func (w *Writer) warn(prompt *Prompt) {
 		say(cost.NoticeEpochs+"="+strconv.Itoa(epochs), cost.NoticeEpochs, isEpoch, map[string]int{"epochs": epochs})
 	}
 	if isTruncated(report) {
-		w.Book.Truncated(lane.ID, epochs)
+		w.Tracker.Truncated(lane.ID, epochs)
 	}
-	balance := w.Book.Balance(lane.ID)
+	balance := w.Tracker.Balance(lane.ID)
 	if balance.Truncated == epochs {
 		say(cost.NoticeTruncated, cost.NoticeTruncated, isEpoch, nil)
 	}
 	isLoss := balance.IsLoss()
-	if isNew := w.Book.Warned(lane.ID, isLoss); isLoss {
+	if isNew := w.Tracker.Warned(lane.ID, isLoss); isLoss {
 		say(cost.NoticeLoss, cost.NoticeLoss, isNew, map[string]int{"net_microusd": int(balance.Net)})
 	}
 }

@@ -23,7 +23,7 @@ const (
 type Announcer struct {
 	announce func(ctx context.Context, workspace tenants.WorkspaceID, seen []Seen) error
 	failed   func(error)
-	absence  *Absence // of the store: no answer waits for it then
+	outage   *Outage // of the store: no answer waits for it then
 	writers  chan struct{}
 	ctx      context.Context //nolint:containedctx // ends what is being written when Stop has waited long enough
 	cancel   context.CancelFunc
@@ -40,10 +40,10 @@ type announcement struct {
 }
 
 // NewAnnouncer returns an Announcer that writes by announce, as Store.Announce does. failed, which may be nil, hears of writes that failed or that an answer did not wait for.
-func NewAnnouncer(announce func(ctx context.Context, workspace tenants.WorkspaceID, seen []Seen) error, absence *Absence, failed func(error)) *Announcer {
+func NewAnnouncer(announce func(ctx context.Context, workspace tenants.WorkspaceID, seen []Seen) error, outage *Outage, failed func(error)) *Announcer {
 	ctx, cancel := context.WithCancel(context.Background())
 	return &Announcer{
-		announce: announce, absence: absence, failed: failed, writers: make(chan struct{}, announceWriters), ctx: ctx, cancel: cancel,
+		announce: announce, outage: outage, failed: failed, writers: make(chan struct{}, announceWriters), ctx: ctx, cancel: cancel,
 		waiting: make(map[tenants.WorkspaceID]*announcement),
 	}
 }
@@ -103,7 +103,7 @@ func (a *Announcer) Announce(seen Seen) Announced {
 	if !busy {
 		a.running.Go(func() { a.write(workspace) })
 	}
-	if a.absence.Lasts() {
+	if a.outage.Lasts() {
 		return Announced{}
 	}
 	return Announced{done: next.done, failed: a.failed}
@@ -151,7 +151,7 @@ func (a *Announcer) tell(workspace tenants.WorkspaceID, batch *announcement) {
 	defer cancel()
 	err := a.announce(ctx, workspace, batch.seen)
 	if a.ctx.Err() == nil { // else it says nothing of the store
-		a.absence.Note(err)
+		a.outage.Note(err)
 	}
 	if err != nil && a.failed != nil {
 		a.failed(err)

@@ -20,7 +20,7 @@ func TestWorkspacesTakeTurnsToBeAnnounced(t *testing.T) {
 		announcer := session.NewAnnouncer(func(context.Context, tenants.WorkspaceID, []session.Seen) error {
 			<-time.After(100 * time.Millisecond)
 			return nil
-		}, session.NewAbsence(time.Now), func(error) { late.Add(1) })
+		}, session.NewOutage(time.Now), func(error) { late.Add(1) })
 		busy, stop := context.WithCancel(t.Context())
 		for range 4 {
 			workspace := tenants.NewWorkspaceID()
@@ -54,7 +54,7 @@ func TestAnnouncementThatTakesTooLongIsTold(t *testing.T) {
 		announcer := session.NewAnnouncer(func(context.Context, tenants.WorkspaceID, []session.Seen) error {
 			<-time.After(1500 * time.Millisecond)
 			return nil
-		}, session.NewAbsence(time.Now), func(error) { late.Add(1) })
+		}, session.NewOutage(time.Now), func(error) { late.Add(1) })
 		announcer.Announce(session.Seen{Scope: session.Scope{Workspace: tenants.NewWorkspaceID()}}).Wait(t.Context())
 		announcer.Stop()
 		if late.Load() != 1 {

@@ -32,7 +32,7 @@ type beginnings struct {
 
 // block is what a list holds in one block: the messages that end in it.
 type block struct {
-	stretches []wire.Stretch
+	stretches []wire.Range
 	digests   []conversation.Digest
 }
 
@@ -76,7 +76,7 @@ func (b *beginnings) recognize(format conversation.Format, list []byte) reading 
 	if found.known = len(blocks); found.known == 0 {
 		return found
 	}
-	found.stretches = make([]wire.Stretch, 0, messages)
+	found.stretches = make([]wire.Range, 0, messages)
 	found.digests = make([]conversation.Digest, 0, messages+most+unread)
 	for _, known := range blocks {
 		found.stretches = append(found.stretches, known.stretches...)
@@ -86,7 +86,7 @@ func (b *beginnings) recognize(format conversation.Format, list []byte) reading 
 }
 
 // learn remembers the blocks of a whole list that were not recognized.
-func (b *beginnings) learn(found reading, list []byte, messages []conversation.Digest, stretch func(i int) wire.Stretch) {
+func (b *beginnings) learn(found reading, list []byte, messages []conversation.Digest, stretch func(i int) wire.Range) {
 	if list[0] != '[' {
 		return // a string that stands for a list
 	}

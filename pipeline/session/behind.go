@@ -37,7 +37,7 @@ func (r *Resolver) Share(announcer *Announcer, ends func(ctx context.Context, wo
 
 // Heed has the resolver ask the store nothing about lanes that it remembers while that is
 // away. It is called before the first request.
-func (r *Resolver) Heed(absence *Absence) { r.absence = absence }
+func (r *Resolver) Heed(outage *Outage) { r.outage = outage }
 
 // Announce begins to tell the resolvers of other processes of a request of a lane that
 // ended with a head.
@@ -65,7 +65,7 @@ func (n *news) isStale(lane *Lane) bool {
 // caller has to look again: it holds no lane then.
 func (r *Resolver) update(ctx context.Context, known *Lane, met int, scope Scope, chain []conversation.Hash) (*Lane, int) {
 	length := len(chain) - 1
-	if r.absence.Lasts() {
+	if r.outage.Lasts() {
 		r.consult(ctx, known, scope)
 		return known, known.unasked(met, length)
 	}
@@ -84,7 +84,7 @@ func (r *Resolver) update(ctx context.Context, known *Lane, met int, scope Scope
 	found, now, err := r.look(asking, known, met, scope, chain)
 	panicked = false
 	if ctx.Err() == nil { // else it says nothing of the store
-		r.absence.Note(err)
+		r.outage.Note(err)
 	}
 	switch {
 	case err != nil:

@@ -86,7 +86,7 @@ func replicaOn(t *testing.T, store session.Store, shared bool) *session.Resolver
 		t.Fatal(err)
 	}
 	if shared {
-		announcer := session.NewAnnouncer(store.Announce, session.NewAbsence(time.Now), nil)
+		announcer := session.NewAnnouncer(store.Announce, session.NewOutage(time.Now), nil)
 		t.Cleanup(announcer.Stop)
 		resolver.Share(announcer, nil)
 	}
@@ -180,9 +180,9 @@ func TestReplicaCatchesUpWithWhatAnotherHasMade(t *testing.T) {
 func TestAnnouncementIsWrittenThoughNoAnswerWaitsForIt(t *testing.T) {
 	t.Parallel()
 	one, two, store := pair(t)
-	absence := session.NewAbsence(time.Now)
-	absence.Note(errAway)
-	announcer := session.NewAnnouncer(store.Announce, absence, nil)
+	outage := session.NewOutage(time.Now)
+	outage.Note(errAway)
+	announcer := session.NewAnnouncer(store.Announce, outage, nil)
 	one.resolver.Share(announcer, nil)
 	first := one.say(t, session.Hint{}, "a")
 	announcer.Stop() // has written it
@@ -239,7 +239,7 @@ func TestLaneIsUsedWhileTheStoreFails(t *testing.T) {
 	t.Parallel()
 	one, two, store := pair(t)
 	now := time.Now()
-	one.resolver.Heed(session.NewAbsence(func() time.Time { return now }))
+	one.resolver.Heed(session.NewOutage(func() time.Time { return now }))
 	hint := session.Hint{}
 	lane := one.say(t, hint, "a")
 	one.record(t, lane, session.Chain(one.scope, hint, history("a")))
@@ -276,7 +276,7 @@ func TestLaneThatWentOnElsewhereIsNotLeftWhileTheStoreFails(t *testing.T) {
 			two.say(t, hint, "a B c D e F g")
 			store.readsFail.Store(true)
 			if name == "the second is not asked" {
-				one.resolver.Heed(session.NewAbsence(time.Now))
+				one.resolver.Heed(session.NewOutage(time.Now))
 				messages := history("a B c D e F g")
 				if _, err := one.resolver.Peek(t.Context(), one.scope, messages, session.Chain(one.scope, hint, messages), ""); err != nil {
 					t.Error(err)

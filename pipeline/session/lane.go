@@ -30,7 +30,7 @@ type Lane struct {
 	Kind    Kind
 	Assumed bool // opened while the store was away, which may know the lane
 
-	Descent
+	Ancestry
 	Naming
 
 	mu     lock
@@ -47,8 +47,8 @@ type Lane struct {
 	inserted // what modules have put into its prompt
 }
 
-// Descent says where a lane comes from. Its zero value is that of a lane that forked from none.
-type Descent struct {
+// Ancestry says where a lane comes from. Its zero value is that of a lane that forked from none.
+type Ancestry struct {
 	Parent    uuid.UUID // lane that this one forked from; uuid.Nil if none
 	ForkAt    int       // messages shared with Parent, whose entries in the archive count as its own
 	Inherited int       // number of the newest projection taken over from Parent; 0 if none
@@ -157,7 +157,7 @@ func (l *Lane) Seen(scope Scope, model string, at time.Time) Seen {
 func (l *Lane) Place(scope Scope, at time.Time) Seen {
 	return Seen{
 		Scope: scope, Session: l.Session, Lane: l.ID, Kind: l.Kind,
-		Descent: l.Descent, Naming: l.Naming, At: at,
+		Ancestry: l.Ancestry, Naming: l.Naming, At: at,
 	}
 }
 
@@ -165,7 +165,7 @@ func (l *Lane) Place(scope Scope, at time.Time) Seen {
 // what the archive holds of them.
 func (l *Lane) fork(at int) *Lane {
 	fork := &Lane{
-		Session: l.Session, Descent: Descent{Parent: l.ID, ForkAt: at}, Naming: l.Naming, Kind: l.Kind, durability: l.durability.fork(at),
+		Session: l.Session, Ancestry: Ancestry{Parent: l.ID, ForkAt: at}, Naming: l.Naming, Kind: l.Kind, durability: l.durability.fork(at),
 	}
 	fork.pins = pinsBefore(l.pins, at)
 	fork.attempts = l.Attempts()

@@ -59,7 +59,7 @@ func (m *Memory) Before(_ context.Context, _ tenants.WorkspaceID, session uuid.U
 // the messages named by their hashes, the one used last of several, with how many
 // messages it has and how many tokens those held have. It returns ErrNotFound if there
 // is not one.
-func (m *Memory) Holding(_ context.Context, _ Scope, lane uuid.UUID, messages []conversation.Hash) (held Held, err error) {
+func (m *Memory) Holding(_ context.Context, _ Scope, lane uuid.UUID, messages []conversation.Hash) (held LaneMatch, err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	var newest *Found
@@ -74,17 +74,17 @@ func (m *Memory) Holding(_ context.Context, _ Scope, lane uuid.UUID, messages []
 			}
 		}
 		if tokens > held.Tokens || tokens > 0 && tokens == held.Tokens && found.Heat.At.After(newest.Heat.At) {
-			newest, held = found, Held{Lane: id, Messages: found.Tip, Tokens: tokens}
+			newest, held = found, LaneMatch{Lane: id, Messages: found.Tip, Tokens: tokens}
 		}
 	}
 	if newest == nil {
-		return Held{}, ErrNotFound
+		return LaneMatch{}, ErrNotFound
 	}
 	return held, nil
 }
 
-// Held is a lane that holds certain messages.
-type Held struct {
+// LaneMatch is a lane that holds certain messages.
+type LaneMatch struct {
 	Lane     uuid.UUID
 	Messages int // of the whole lane
 	Tokens   int // of those that it holds, in o200k

@@ -16,8 +16,8 @@ func (l *Lane) Lock(ctx context.Context) error {
 	return nil
 }
 
-// Glance is what a lane shows to a request that leaves no trace.
-type Glance struct {
+// Snapshot is what a lane shows to a request that leaves no trace.
+type Snapshot struct {
 	Projection *Projection // as Lane.Projection returns it
 	Next       int         // as Lane.NextNumber returns it; 0 if there is no lane
 	Anchor     Anchor      // as Lane.LastAnchor returns it
@@ -26,17 +26,17 @@ type Glance struct {
 
 // Peek returns what Resolve's lane would show to a request, and changes nothing:
 // no lane, no head. A history that continues none shows the zero Glance.
-func (r *Resolver) Peek(ctx context.Context, scope Scope, messages []conversation.Digest, chain []conversation.Hash, model string) (Glance, error) {
+func (r *Resolver) Peek(ctx context.Context, scope Scope, messages []conversation.Digest, chain []conversation.Hash, model string) (Snapshot, error) {
 	lane, met, err := r.find(ctx, scope, messages, chain)
 	if err != nil || lane == nil {
-		return Glance{}, err
+		return Snapshot{}, err
 	}
 	defer lane.Unlock()
 	seen := lane
 	if met < lane.tip && met < len(messages) {
 		seen = lane.fork(met)
 	}
-	glance := Glance{Next: seen.NextNumber(), Anchor: seen.LastAnchor(model), Inserts: seen.Inserts(chain)}
+	glance := Snapshot{Next: seen.NextNumber(), Anchor: seen.LastAnchor(model), Inserts: seen.Inserts(chain)}
 	if projection := seen.Projection(chain); projection != nil {
 		copied := *projection // the lane goes on
 		glance.Projection = &copied

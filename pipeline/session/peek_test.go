@@ -8,7 +8,7 @@ import (
 	"palimpsest/tenants"
 )
 
-func (b *bundle) peek(t *testing.T, words string) session.Glance {
+func (b *bundle) peek(t *testing.T, words string) session.Snapshot {
 	t.Helper()
 	messages := history(words)
 	glance, err := b.resolver.Peek(t.Context(), b.scope, messages, session.Chain(b.scope, session.Hint{}, messages), "m")

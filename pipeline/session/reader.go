@@ -82,7 +82,7 @@ func NewReader(counter Counter) (*Reader, error) {
 // Read cuts a body and returns the digests of all its messages, in order.
 func (r *Reader) Read(codec wire.Codec, body []byte) (*wire.Envelope, []conversation.Digest, error) {
 	found := reading{format: codec.Format()}
-	envelope, err := wire.OpenKnown(body, codec.List(), func(list []byte) []wire.Stretch {
+	envelope, err := wire.OpenKnown(body, codec.List(), func(list []byte) []wire.Range {
 		found = r.beginnings.recognize(codec.Format(), list)
 		return found.stretches
 	})
@@ -92,7 +92,7 @@ func (r *Reader) Read(codec wire.Codec, body []byte) (*wire.Envelope, []conversa
 	known := len(found.digests)
 	digests := slices.Grow(found.digests, envelope.Len()-known)[:envelope.Len()]
 	err = cores.Each(envelope.Len()-known, runMessages, func(i int) (err error) {
-		if digests[known+i], err = r.digest(codec, envelope.Element(known+i), envelope.Stretch(known+i).Start >= exactList); err != nil {
+		if digests[known+i], err = r.digest(codec, envelope.Element(known+i), envelope.Range(known+i).Start >= exactList); err != nil {
 			return fmt.Errorf("%s.%d: %w", codec.List(), known+i, err)
 		}
 		return nil
@@ -101,7 +101,7 @@ func (r *Reader) Read(codec wire.Codec, body []byte) (*wire.Envelope, []conversa
 		return nil, nil, err
 	}
 	found.digests = digests[:known]
-	r.beginnings.learn(found, envelope.ListBytes(), digests, envelope.Stretch)
+	r.beginnings.learn(found, envelope.ListBytes(), digests, envelope.Range)
 	return envelope, digests, nil
 }
 

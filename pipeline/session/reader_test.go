@@ -187,8 +187,8 @@ func FuzzReader(f *testing.F) {
 			t.Fatal("the list is read otherwise than one that is not known")
 		}
 		for i := range got.Len() {
-			if got.Stretch(i) != want.Stretch(i) {
-				t.Fatalf("element %d lies at %v, want %v", i, got.Stretch(i), want.Stretch(i))
+			if got.Range(i) != want.Range(i) {
+				t.Fatalf("element %d lies at %v, want %v", i, got.Range(i), want.Range(i))
 			}
 		}
 	})

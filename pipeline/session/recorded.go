@@ -28,8 +28,8 @@ type Sent struct {
 	Net      int64 // what compression saved in it, in millionths of a US dollar
 }
 
-// Picked says which sessions' conversations are wanted.
-type Picked struct {
+// Selection says which sessions' conversations are wanted.
+type Selection struct {
 	Newest int       // so many of those that were active last
 	Client string    // of this client; empty: of all
 	Since  time.Time // that were active since then; zero: of all times

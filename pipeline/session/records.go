@@ -39,10 +39,10 @@ type Records interface {
 
 	// Newest returns, without its number, the newest request of a lane with so many
 	// messages, else the newest.
-	Newest(ctx context.Context, workspace tenants.WorkspaceID, id, lane uuid.UUID, messages int) (Moment, error)
+	Newest(ctx context.Context, workspace tenants.WorkspaceID, id, lane uuid.UUID, messages int) (TimelineEntry, error)
 
-	// Course returns how the prompts of a lane grew, in at most points moments.
-	Course(ctx context.Context, workspace tenants.WorkspaceID, id, lane uuid.UUID, points int) (Course, error)
+	// Timeline returns how the prompts of a lane grew, in at most points moments.
+	Timeline(ctx context.Context, workspace tenants.WorkspaceID, id, lane uuid.UUID, points int) (Timeline, error)
 
 	// Totals returns what all requests of a session have come to.
 	Totals(ctx context.Context, workspace tenants.WorkspaceID, id uuid.UUID) (Totals, error)
@@ -57,7 +57,7 @@ type Records interface {
 
 	// Recorded returns the main conversations of the sessions that are picked, as they
 	// are counted, the newest first.
-	Recorded(ctx context.Context, workspace tenants.WorkspaceID, picked Picked) ([]Recorded, error)
+	Recorded(ctx context.Context, workspace tenants.WorkspaceID, picked Selection) ([]Recorded, error)
 
 	// Named returns the lane that a pointer leads to, within a session if one is
 	// given, or ErrNotFound.

@@ -60,7 +60,7 @@ type Resolver struct {
 	shared    bool       // others work on the same store
 	announcer *Announcer // tells them of requests; may be nil
 	elsewhere elsewhere  // what they show each other beside it; may be nil
-	absence   *Absence   // of the store
+	outage    *Outage    // of the store
 }
 
 // mind remembers lanes, and where requests to them ended.
@@ -111,7 +111,7 @@ func NewResolver(store Store) (*Resolver, error) {
 	remembers := &mind{lanes: lanes, heads: heads}
 	return &Resolver{
 		mind: remembers, news: &news{store: store, mind: remembers, refreshing: make(chan struct{}, refreshers)},
-		store: store, runs: runs, doors: newDoors(), histories: histories, absence: NewAbsence(time.Now),
+		store: store, runs: runs, doors: newDoors(), histories: histories, outage: NewOutage(time.Now),
 	}, nil
 }
 
@@ -381,7 +381,7 @@ func (r *Resolver) stored(ctx context.Context, scope Scope, chain []conversation
 // Stored returns the lane as it is stored. It is no lane of a Resolver.
 func (f *Found) Stored() *Lane {
 	lane := &Lane{
-		Session: f.Session, ID: f.Lane, Kind: f.Kind, Naming: f.Naming, Descent: Descent{Taken: f.Taken},
+		Session: f.Session, ID: f.Lane, Kind: f.Kind, Naming: f.Naming, Ancestry: Ancestry{Taken: f.Taken},
 		reached: reached{tip: f.Tip, isFork: f.IsFork}, durability: durable(f.Archived),
 		compacted: compacted{projections: f.Projections, pins: f.Pins, order: f.Order, summaries: f.Summaries},
 		progress:  progress{attempts: f.Attempts, plan: f.Plan}, inserted: inserted{inserts: f.Inserts},

@@ -79,7 +79,7 @@ func (b *bundle) hold(t *testing.T, hint session.Hint, words string) (*session.L
 func (b *bundle) record(t *testing.T, lane *session.Lane, chain []conversation.Hash) {
 	t.Helper()
 	length := len(chain) - 1
-	seen := session.Seen{Scope: b.scope, Session: lane.Session, Lane: lane.ID, Kind: lane.Kind, Descent: session.Descent{Parent: lane.Parent, ForkAt: lane.ForkAt}, Messages: session.Messages{Position: length, Head: chain[length]}}
+	seen := session.Seen{Scope: b.scope, Session: lane.Session, Lane: lane.ID, Kind: lane.Kind, Ancestry: session.Ancestry{Parent: lane.Parent, ForkAt: lane.ForkAt}, Messages: session.Messages{Position: length, Head: chain[length]}}
 	for i := range length {
 		seen.Entries = append(seen.Entries, archive.Entry{Index: i, Size: 1, Raw: []byte("x")})
 	}

@@ -21,12 +21,12 @@ func (s *Seen) Base() conversation.Hash {
 }
 
 // MoveTo has the exchange belong to another lane.
-func (s *Seen) MoveTo(lane uuid.UUID, from Descent) { s.Lane, s.Descent = lane, from }
+func (s *Seen) MoveTo(lane uuid.UUID, from Ancestry) { s.Lane, s.Ancestry = lane, from }
 
 // Fork has the exchange leave its lane before its first entry. The fork takes over the lane's
 // projections and inserts up to two numbers.
 func (s *Seen) Fork(inherited, taken int) {
-	from := Descent{Parent: s.Lane, ForkAt: s.First(), Inherited: inherited, Taken: taken}
+	from := Ancestry{Parent: s.Lane, ForkAt: s.First(), Inherited: inherited, Taken: taken}
 	s.MoveTo(forkID(s.Lane, cmp.Or(s.Kind, Main), s.Head), from)
 }
 

@@ -76,11 +76,11 @@ type Scope struct {
 
 // Seen is what an exchange adds to its session: the recorder stores it.
 type Seen struct {
-	Scope   Scope
-	Session uuid.UUID
-	Lane    uuid.UUID
-	Kind    Kind // of Lane; empty: Main
-	Descent      // of Lane
+	Scope    Scope
+	Session  uuid.UUID
+	Lane     uuid.UUID
+	Kind     Kind // of Lane; empty: Main
+	Ancestry      // of Lane
 
 	Naming
 

@@ -73,14 +73,14 @@ func (l *Lane) replace(newest Projection) {
 
 // lookUp is stored for a request, which does not wait for a store that is away.
 func (r *Resolver) lookUp(ctx context.Context, scope Scope, chain []conversation.Hash) (*Lane, int, error) {
-	if r.absence.Lasts() {
+	if r.outage.Lasts() {
 		return nil, 0, ErrAway
 	}
 	asking, cancel := context.WithTimeout(ctx, findTimeout)
 	defer cancel()
 	lane, met, err := r.stored(asking, scope, chain)
 	if ctx.Err() == nil { // else it says nothing about the store
-		r.absence.Note(err)
+		r.outage.Note(err)
 	}
 	return lane, met, err
 }

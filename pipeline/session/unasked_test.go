@@ -20,7 +20,7 @@ func TestSessionUnknownWhileTheStoreIsAwayStaysInItsLane(t *testing.T) {
 	t.Parallel()
 	one, two, store := pair(t)
 	now := time.Now()
-	two.resolver.Heed(session.NewAbsence(func() time.Time { return now }))
+	two.resolver.Heed(session.NewOutage(func() time.Time { return now }))
 	hint := session.Hint{Name: "run", Source: "header"}
 	first := one.say(t, hint, "a")
 	one.record(t, one.say(t, hint, "a B c"), session.Chain(one.scope, hint, history("a B c")))
@@ -64,12 +64,12 @@ func TestNamelessHistoryUnknownWhileTheStoreIsAwayGetsALane(t *testing.T) {
 func TestUnknownSessionDoesNotWaitForAStoreThatIsAway(t *testing.T) {
 	t.Parallel()
 	_, two, store := pair(t)
-	absence := session.NewAbsence(time.Now)
-	two.resolver.Heed(absence)
+	outage := session.NewOutage(time.Now)
+	two.resolver.Heed(outage)
 	store.fails.Store(true)
 	held, _ := two.hold(t, session.Hint{}, "a B c")
 	held.Unlock()
-	if !absence.Lasts() {
+	if !outage.Lasts() {
 		t.Fatal("nobody learns that the store is away")
 	}
 	store.fails.Store(false)
@@ -106,7 +106,7 @@ func TestCompactedLaneOfAnotherReplicaIsUsedWhileTheStoreIsAway(t *testing.T) {
 			t.Parallel()
 			one, two, store := pair(t)
 			ends := endsOf{}
-			two.resolver.Share(session.NewAnnouncer(store.Announce, session.NewAbsence(time.Now), nil), ends.Ends)
+			two.resolver.Share(session.NewAnnouncer(store.Announce, session.NewOutage(time.Now), nil), ends.Ends)
 			hint := session.Hint{}
 			lane := one.say(t, hint, "a B c")
 			made := one.epoch(t, "a B c D e", 3)
@@ -165,7 +165,7 @@ func TestReadingAheadEndsWithTheStore(t *testing.T) {
 	t.Parallel()
 	_, two, store := pair(t)
 	asked := 0
-	two.resolver.Share(session.NewAnnouncer(store.Announce, session.NewAbsence(time.Now), nil), func(context.Context, tenants.WorkspaceID, uuid.UUID, int) ([]session.End, error) {
+	two.resolver.Share(session.NewAnnouncer(store.Announce, session.NewOutage(time.Now), nil), func(context.Context, tenants.WorkspaceID, uuid.UUID, int) ([]session.End, error) {
 		asked++
 		return nil, errAway
 	})

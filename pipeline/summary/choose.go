@@ -30,12 +30,12 @@ func (o offer) microUSD() float64 {
 
 // ridesCheaper reports whether going on from the cached prompt costs less than a
 // request of its own. What has no published price is compared with itself only.
-func ridesCheaper(ride, own offer) bool {
-	if ride.cached == 0 {
+func ridesCheaper(base, own offer) bool {
+	if base.cached == 0 {
 		return false // nobody knows that anything is cached
 	}
-	if (ride.model.Price.Input == 0) != (own.model.Price.Input == 0) || ride.model.Price.Input == 0 && ride.model.Name != own.model.Name {
+	if (base.model.Price.Input == 0) != (own.model.Price.Input == 0) || base.model.Price.Input == 0 && base.model.Name != own.model.Name {
 		return false
 	}
-	return ride.microUSD() < own.microUSD()
+	return base.microUSD() < own.microUSD()
 }

@@ -56,9 +56,9 @@ func effort(model tokens.Model) string {
 	return ""
 }
 
-// Ride is a prompt of the lane that the provider has, or had just now, in its
+// CachedPrompt is a prompt of the lane that the provider has, or had just now, in its
 // cache: it can be gone on from.
-type Ride struct {
+type CachedPrompt struct {
 	Body    []byte            // as it went out, or would have gone out without an epoch
 	Header  map[string]string // that the client sent with it and the provider needs again
 	Account uuid.UUID         // the provider key that it went out with
@@ -67,11 +67,11 @@ type Ride struct {
 	Output  int               // tokens that the client reserved for the answer
 }
 
-// rideBody returns the body with an instruction as its last message. ok is false
+// basedBody returns the body with an instruction as its last message. ok is false
 // where the answer could not be a plain text, or the prompt does not end with a
 // message that another one of the user may follow.
-func rideBody(codec wire.Codec, ride Ride, instruction string) (body []byte, ok bool) {
-	envelope, err := wire.Open(ride.Body, codec.List())
+func basedBody(codec wire.Codec, base CachedPrompt, instruction string) (body []byte, ok bool) {
+	envelope, err := wire.Open(base.Body, codec.List())
 	if err != nil || binds(envelope) || dropsThinking(codec, envelope) {
 		return nil, false
 	}

@@ -47,7 +47,7 @@ func TestASummaryRidesTheCachedPrompt(t *testing.T) {
 			t.Fatalf("%s: the prompt itself: %v, %s", codec.Format(), err, reply.Body)
 		}
 
-		body, ok := rideBody(codec, Ride{Body: prompt}, appended(Settings{}, true, 1000))
+		body, ok := basedBody(codec, CachedPrompt{Body: prompt}, appended(Settings{}, true, 1000))
 
 		if !ok {
 			t.Fatalf("%s: no body", codec.Format())
@@ -80,7 +80,7 @@ func TestASummaryRidesTheCachedPrompt(t *testing.T) {
 func TestAPromptWhoseThinkingWouldBeDroppedIsNotGoneOnFrom(t *testing.T) {
 	t.Parallel()
 	body := prompts(t, newDouble(t, providerdouble.Config{}), "claude-sonnet-4-5")[conversation.Anthropic]
-	if _, ok := rideBody(codecs()[0], Ride{Body: body}, "x"); ok {
+	if _, ok := basedBody(codecs()[0], CachedPrompt{Body: body}, "x"); ok {
 		t.Error("it rides")
 	}
 }
@@ -102,15 +102,15 @@ func TestNotEveryPromptCanBeGoneOnFrom(t *testing.T) {
 				return fmt.Appendf(nil, `{"model":"m",%s,%q:[{"role":"user","content":"a"}%s]}`, member, codec.List(), last)
 			}
 			for _, member := range members {
-				if _, ok := rideBody(codec, Ride{Body: build(member, "")}, "x"); ok {
+				if _, ok := basedBody(codec, CachedPrompt{Body: build(member, "")}, "x"); ok {
 					t.Errorf("%s rides with %s", format, member)
 				}
 			}
-			if _, ok := rideBody(codec, Ride{Body: build(`"tool_choice":"auto"`, `,{"role":"assistant","content":"b"}`)}, "x"); ok {
+			if _, ok := basedBody(codec, CachedPrompt{Body: build(`"tool_choice":"auto"`, `,{"role":"assistant","content":"b"}`)}, "x"); ok {
 				t.Errorf("%s rides behind an answer that is to be gone on with", format)
 			}
-			if _, ok := rideBody(codec, Ride{Body: build(`"n":1,"tool_choice":"auto"`, "")}, "x"); !ok {
-				t.Errorf("%s does not ride at all", format)
+			if _, ok := basedBody(codec, CachedPrompt{Body: build(`"n":1,"tool_choice":"auto"`, "")}, "x"); !ok {
+				t.Errorf("%s does not base at all", format)
 			}
 		}
 	}
@@ -125,12 +125,12 @@ func TestPromptThatEndsWithASystemMessageIsGoneOnFromBeforeIt(t *testing.T) {
 		return []byte(`{"model":"claude-sonnet-5","messages":[` + messages + `]}`)
 	}
 
-	body, ok := rideBody(codecs()[0], Ride{Body: prompt(`{"role":"user","content":"a"},` + left)}, "x")
+	body, ok := basedBody(codecs()[0], CachedPrompt{Body: prompt(`{"role":"user","content":"a"},` + left)}, "x")
 
 	if !ok || bytes.Contains(body, []byte("system-reminder")) || !bytes.Contains(body, []byte(`{"role":"user","content":"a"},{"role":"user"`)) {
 		t.Errorf("%v: %s", ok, body)
 	}
-	if _, ok := rideBody(codecs()[0], Ride{Body: prompt(left)}, "x"); ok {
+	if _, ok := basedBody(codecs()[0], CachedPrompt{Body: prompt(left)}, "x"); ok {
 		t.Error("a prompt of system messages alone is gone on from")
 	}
 }
@@ -181,7 +181,7 @@ func TestTheCheaperFormIsChosen(t *testing.T) {
 	}
 	sonnet, haiku, unknown := models.Lookup("claude-sonnet-4-5"), models.Lookup("claude-haiku-4-5"), models.Lookup("house-model")
 	for name, test := range map[string]struct {
-		ride, own offer
+		base, own offer
 		want      bool
 	}{
 		"same model, all cached":        {offer{sonnet, 150_000, 148_000, 2_000}, offer{sonnet, 60_000, 0, 2_000}, true},
@@ -192,8 +192,8 @@ func TestTheCheaperFormIsChosen(t *testing.T) {
 		"no price known":                {offer{unknown, 150_000, 148_000, 2_000}, offer{unknown, 60_000, 0, 2_000}, true},
 		"one price unknown":             {offer{unknown, 150_000, 148_000, 2_000}, offer{haiku, 60_000, 0, 2_000}, false},
 	} {
-		if got := ridesCheaper(test.ride, test.own); got != test.want {
-			t.Errorf("%s: rides %v, at %.0f against %.0f", name, got, test.ride.microUSD(), test.own.microUSD())
+		if got := ridesCheaper(test.base, test.own); got != test.want {
+			t.Errorf("%s: rides %v, at %.0f against %.0f", name, got, test.base.microUSD(), test.own.microUSD())
 		}
 	}
 }
@@ -221,7 +221,7 @@ func TestAtAnotherAccountTheTurnsAreTold(t *testing.T) {
 	d := newDouble(t, providerdouble.Config{})
 	job := l.job()
 	job.Settings.Model = sameModel
-	job.Ride = &Ride{
+	job.Base = &CachedPrompt{
 		Body:   fmt.Appendf(nil, `{"model":"claude-opus-5","max_tokens":2000,"messages":[%s]}`, strings.Join(l.messages, ",")),
 		Tokens: 20_000, Cached: 20_000, Account: uuid.New(),
 	}
@@ -229,7 +229,7 @@ func TestAtAnotherAccountTheTurnsAreTold(t *testing.T) {
 	attempt := newBench(t, l, moved{d}).do(t, job)
 
 	calls := d.asked()
-	if len(calls) != 2 || calls[0].Account != job.Ride.Account || calls[1].Account != uuid.Nil {
+	if len(calls) != 2 || calls[0].Account != job.Base.Account || calls[1].Account != uuid.Nil {
 		t.Fatalf("%d calls: %+v", len(calls), attempt)
 	}
 	if attempt.Form != FormOwn || attempt.Reason != "" || bytes.Contains(calls[1].Body, []byte("SEALED")) || bytes.Contains(calls[1].Body, []byte("SECRET")) {
@@ -249,7 +249,7 @@ func TestTheWorkerRidesWhereThatIsCheaper(t *testing.T) {
 		d := newDouble(t, providerdouble.Config{})
 		job := l.job()
 		job.Settings.Model, job.Window = sameModel, test.window
-		job.Ride = &Ride{
+		job.Base = &CachedPrompt{
 			Body:   fmt.Appendf(nil, `{"model":"claude-sonnet-4-5","max_tokens":2000,"messages":[%s]}`, strings.Join(l.messages, ",")),
 			Tokens: 20_000, Cached: 20_000,
 		}

@@ -147,9 +147,9 @@ func (m *maker) ask(ctx context.Context) (string, error) {
 		}
 		defer func() { settle(m.cost) }()
 	}
-	if body, ok := m.ride(offer{model: own.model, input: source.input, output: m.budget}); ok {
+	if body, ok := m.base(offer{model: own.model, input: source.input, output: m.budget}); ok {
 		text, err := m.askOnce(ctx, FormCached, m.job.Model, Call{
-			Header: m.job.Ride.Header, Body: body, Account: m.job.Ride.Account,
+			Header: m.job.Base.Header, Body: body, Account: m.job.Base.Account,
 		})
 		if !errors.Is(err, errTooLong) && !errors.Is(err, ErrOtherAccount) {
 			return text, err
@@ -246,23 +246,23 @@ func (m *maker) own(name string) (request, int) {
 	}, limit
 }
 
-// ride returns the body that goes on from the lane's cached prompt if that is
+// base returns the body that goes on from the lane's cached prompt if that is
 // possible and cheaper than a request of its own.
-func (m *maker) ride(own offer) ([]byte, bool) {
-	ride := m.job.Ride
-	if ride == nil {
+func (m *maker) base(own offer) ([]byte, bool) {
+	base := m.job.Base
+	if base == nil {
 		return nil, false
 	}
 	model := m.models.Lookup(m.job.Model)
 	instruction := appended(m.job.Settings, m.previous != nil, m.budget)
-	input := ride.Tokens + int(float64(m.count(instruction))*ratio(model)*margin)
-	if m.job.Window > 0 && input+max(ride.Output, m.budget) > m.job.Window {
+	input := base.Tokens + int(float64(m.count(instruction))*ratio(model)*margin)
+	if m.job.Window > 0 && input+max(base.Output, m.budget) > m.job.Window {
 		return nil, false
 	}
-	if !ridesCheaper(offer{model: model, input: input, cached: ride.Cached, output: own.output}, own) {
+	if !ridesCheaper(offer{model: model, input: input, cached: base.Cached, output: own.output}, own) {
 		return nil, false
 	}
-	return rideBody(m.job.Codec, *ride, instruction)
+	return basedBody(m.job.Codec, *base, instruction)
 }
 
 // errTooLong says that the provider finds a request too long.

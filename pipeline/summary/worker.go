@@ -58,8 +58,8 @@ type Job struct {
 	Factor   float64 // its tokens per o200k token
 	Provider string  // which of the workspace's provider keys, by name; empty: the first
 	Settings Settings
-	Ride     *Ride      // nil: the lane's prompt cannot be gone on from
-	Span     spans.Span // of the request that asks for it
+	Base     *CachedPrompt // nil: the lane's prompt cannot be gone on from
+	Span     spans.Span    // of the request that asks for it
 
 	// Begin is asked before a model is, with what that may cost at most, in millionths
 	// of a dollar; nil if no one. It returns what is to be told the cost once it is
@@ -148,8 +148,8 @@ func (w *Worker) Ask(job Job) bool {
 	if job.Covers <= 0 || job.Covers >= len(job.Chain) || w.lanes[job.Lane] {
 		return false
 	}
-	if job.Ride != nil && w.bytes+len(job.Ride.Body) > queueBytes {
-		job.Ride = nil
+	if job.Base != nil && w.bytes+len(job.Base.Body) > queueBytes {
+		job.Base = nil
 	}
 	select {
 	case w.queue <- job:
@@ -162,10 +162,10 @@ func (w *Worker) Ask(job Job) bool {
 }
 
 func (j *Job) bytes() int {
-	if j.Ride == nil {
+	if j.Base == nil {
 		return 0
 	}
-	return len(j.Ride.Body)
+	return len(j.Base.Body)
 }
 
 func (w *Worker) work(ctx context.Context) {

@@ -288,7 +288,7 @@ func TestAskingNeverWaits(t *testing.T) {
 	taken, prompt := 0, make([]byte, queueBytes/4)
 	for range queueJobs + 10 {
 		other := l.job()
-		other.Ride = &Ride{Body: prompt}
+		other.Base = &CachedPrompt{Body: prompt}
 		if b.worker.Ask(other) {
 			taken++
 		}

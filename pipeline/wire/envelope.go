@@ -41,13 +41,13 @@ const unknown = 32
 // memberSpan is where a top-level member lies.
 type memberSpan struct{ key, value span }
 
-// Stretch is where an element lies, in bytes from the list's opening bracket on;
+// Range is where an element lies, in bytes from the list's opening bracket on;
 // End is excluded.
-type Stretch struct{ Start, End int32 }
+type Range struct{ Start, End int32 }
 
 // Known returns the elements at the start of a list that need not be looked for.
 // It is given the body from the list's opening bracket on.
-type Known func(list []byte) []Stretch
+type Known func(list []byte) []Range
 
 // Open cuts a body at its members and at the elements of its top-level member
 // list, in one pass. Of a member that appears twice the last one counts, see Fields. A list
@@ -219,10 +219,10 @@ func (e *Envelope) Member(name string) (json.RawMessage, bool) {
 	return nil, false
 }
 
-// Stretch returns where element i lies.
-func (e *Envelope) Stretch(i int) Stretch {
+// Range returns where element i lies.
+func (e *Envelope) Range(i int) Range {
 	where := e.elements[i]
-	return Stretch{Start: int32(where.start - e.list.start), End: int32(where.end - e.list.start)} //nolint:gosec // a body is smaller than 2 GB
+	return Range{Start: int32(where.start - e.list.start), End: int32(where.end - e.list.start)} //nolint:gosec // a body is smaller than 2 GB
 }
 
 // ListBytes returns the list as it came.

@@ -223,10 +223,10 @@ func TestMessagesThatWereNotReadBeforeAreBounded(t *testing.T) {
 		return []byte(`{"messages":[` + strings.TrimSuffix(strings.Repeat("{},", n), ",") + `]}`)
 	}
 	known := func(n int) wire.Known {
-		return func([]byte) []wire.Stretch {
-			stretches := make([]wire.Stretch, n)
+		return func([]byte) []wire.Range {
+			stretches := make([]wire.Range, n)
 			for i := range stretches {
-				stretches[i] = wire.Stretch{Start: int32(1 + 3*i), End: int32(3 + 3*i)}
+				stretches[i] = wire.Range{Start: int32(1 + 3*i), End: int32(3 + 3*i)}
 			}
 			return stretches
 		}

@@ -41,19 +41,19 @@ type Store interface {
 	AllWorkspaces(ctx context.Context) ([]tenants.WorkspaceID, error)
 }
 
-// Keeper keeps the data keys of all workspaces. It remembers none: who seals does.
-type Keeper struct {
+// Manager keeps the data keys of all workspaces. It remembers none: who seals does.
+type Manager struct {
 	store   Store
 	wrapper Wrapper
 }
 
-// New returns a Keeper.
-func New(store Store, wrapper Wrapper) *Keeper { return &Keeper{store: store, wrapper: wrapper} }
+// New returns a Manager.
+func New(store Store, wrapper Wrapper) *Manager { return &Manager{store: store, wrapper: wrapper} }
 
 // DataKey returns the data key of a workspace and makes it if absent. A
 // key that an older master key sealed is sealed again with the newest; that this
 // fails is no error, because it opens all the same.
-func (k *Keeper) DataKey(ctx context.Context, workspace tenants.WorkspaceID) ([]byte, error) {
+func (k *Manager) DataKey(ctx context.Context, workspace tenants.WorkspaceID) ([]byte, error) {
 	wrapped, err := k.store.DataKey(ctx, workspace)
 	if errors.Is(err, tenants.ErrNotFound) {
 		wrapped, err = k.add(ctx, workspace)
@@ -96,7 +96,7 @@ func Check(wrapper Wrapper, wrapped map[tenants.WorkspaceID][]byte) error {
 // RewrapAll seals every data key again that an older master key sealed, and returns
 // how many. Once it returns without an error, the older master keys open no data
 // key that the newest does not. It may be run again at any time.
-func (k *Keeper) RewrapAll(ctx context.Context) (int, error) {
+func (k *Manager) RewrapAll(ctx context.Context) (int, error) {
 	workspaces, err := k.store.AllWorkspaces(ctx)
 	if err != nil {
 		return 0, fmt.Errorf("rewrap data keys: %w", err)
@@ -116,7 +116,7 @@ func (k *Keeper) RewrapAll(ctx context.Context) (int, error) {
 	return rewrapped, errors.Join(failures...)
 }
 
-func (k *Keeper) rewrapOne(ctx context.Context, workspace tenants.WorkspaceID) (bool, error) {
+func (k *Manager) rewrapOne(ctx context.Context, workspace tenants.WorkspaceID) (bool, error) {
 	wrapped, err := k.store.DataKey(ctx, workspace)
 	if errors.Is(err, tenants.ErrNotFound) {
 		return false, nil // the workspace has been deleted since
@@ -131,7 +131,7 @@ func (k *Keeper) rewrapOne(ctx context.Context, workspace tenants.WorkspaceID) (
 	return true, k.rewrap(ctx, workspace, wrapped, key)
 }
 
-func (k *Keeper) add(ctx context.Context, workspace tenants.WorkspaceID) ([]byte, error) {
+func (k *Manager) add(ctx context.Context, workspace tenants.WorkspaceID) ([]byte, error) {
 	key := make([]byte, Size)
 	if _, err := rand.Read(key); err != nil {
 		return nil, fmt.Errorf("make: %w", err)
@@ -143,7 +143,7 @@ func (k *Keeper) add(ctx context.Context, workspace tenants.WorkspaceID) ([]byte
 	return k.store.AddDataKey(ctx, workspace, wrapped)
 }
 
-func (k *Keeper) rewrap(ctx context.Context, workspace tenants.WorkspaceID, old, key []byte) error {
+func (k *Manager) rewrap(ctx context.Context, workspace tenants.WorkspaceID, old, key []byte) error {
 	wrapped, err := k.wrapper.Wrap(workspace, key)
 	if err != nil {
 		return err

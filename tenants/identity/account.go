@@ -20,10 +20,10 @@ const (
 type Accounts interface {
 	// SignUp stores a user with a workspace of their own and sends them letters, or
 	// returns tenants.ErrEmailTaken.
-	SignUp(ctx context.Context, email, passwordHash, workspace string, letters ...tenants.Letter) (tenants.User, tenants.Workspace, error)
+	SignUp(ctx context.Context, email, passwordHash, workspace string, letters ...tenants.LinkMail) (tenants.User, tenants.Workspace, error)
 	// SignUpFirst does the same for the first person of the installation, or returns
 	// tenants.ErrNotFirst.
-	SignUpFirst(ctx context.Context, email, passwordHash, workspace string, letters ...tenants.Letter) (tenants.User, tenants.Workspace, error)
+	SignUpFirst(ctx context.Context, email, passwordHash, workspace string, letters ...tenants.LinkMail) (tenants.User, tenants.Workspace, error)
 	// HasWorkspaces reports whether anybody has signed up yet.
 	HasWorkspaces(ctx context.Context) (bool, error)
 	// UserByEmail returns a user with the password's hash, or tenants.ErrNotFound.
@@ -35,13 +35,13 @@ type Accounts interface {
 	AccountRequests(ctx context.Context, limit int) ([]tenants.AccountRequest, error)
 	// AnswerRequest sends the letter where there is someone to send it to; known goes
 	// to the owner of an address that someone signed up with again.
-	AnswerRequest(ctx context.Context, request tenants.AccountRequest, letter tenants.Letter, known tenants.Mail) error
+	AnswerRequest(ctx context.Context, request tenants.AccountRequest, letter tenants.LinkMail, known tenants.Mail) error
 	// DropRequest takes a request out that is not answered.
 	DropRequest(ctx context.Context, request tenants.AccountRequest) error
 	// RefuseSignUp sends the mail refused instead, or known to the owner of an address
 	// that is known, and makes no account.
 	RefuseSignUp(ctx context.Context, request tenants.AccountRequest, refused, known tenants.Mail) error
-	SendLetters(ctx context.Context, user uuid.UUID, letters []tenants.Letter, mails ...tenants.Mail) error
+	SendLetters(ctx context.Context, user uuid.UUID, letters []tenants.LinkMail, mails ...tenants.Mail) error
 	// Token returns a token that is good at a time, or tenants.ErrLinkEnded.
 	Token(ctx context.Context, hash []byte, at time.Time) (tenants.Token, error)
 	// ResetPassword returns tenants.ErrLinkEnded.
@@ -147,7 +147,7 @@ func (a *accounts) AskEmail(ctx context.Context, who tenants.Principal, password
 	if err := a.prover.throttle.Take(ctx, mailsTo("change of address", email)); err != nil {
 		return err
 	}
-	return a.store.SendLetters(ctx, who.User.ID, []tenants.Letter{a.letters.emailLetter(email)}, a.letters.emailAskedMail(who.User.Email, email))
+	return a.store.SendLetters(ctx, who.User.ID, []tenants.LinkMail{a.letters.emailLetter(email)}, a.letters.emailAskedMail(who.User.Email, email))
 }
 
 func hashToken(secret string) []byte {

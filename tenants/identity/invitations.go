@@ -25,7 +25,7 @@ type InvitationStore interface {
 	// CreateInvitations stores all or none, and sends the mails of those it stores.
 	CreateInvitations(ctx context.Context, workspace tenants.WorkspaceID, wanted []tenants.NewInvitation) error
 	// RenewInvitation sends the mail if and only if it stores the other link.
-	RenewInvitation(ctx context.Context, workspace tenants.WorkspaceID, id uuid.UUID, sent, expires time.Time, hash []byte, letter tenants.InvitationLetter) error
+	RenewInvitation(ctx context.Context, workspace tenants.WorkspaceID, id uuid.UUID, sent, expires time.Time, hash []byte, letter tenants.InvitationMail) error
 	RevokeInvitation(ctx context.Context, workspace tenants.WorkspaceID, id uuid.UUID) error
 	Invitations(ctx context.Context, workspace tenants.WorkspaceID) ([]tenants.Invitation, error)
 	InvitationByHash(ctx context.Context, hash []byte) (tenants.Invitation, error)
@@ -67,7 +67,7 @@ func (i *Invitations) Invite(ctx context.Context, workspace tenants.WorkspaceID,
 			Invitation: tenants.Invitation{
 				ID: uuid.Must(uuid.NewV7()), Email: email, Role: role, CreatedAt: now, SentAt: now, ExpiresAt: now.Add(tenants.InvitationAge),
 			},
-			Hash: hashLink(secret), Letter: i.letter(ctx, secret, &invited[n]),
+			Hash: hashLink(secret), Mail: i.letter(ctx, secret, &invited[n]),
 		}
 	}
 	if err := i.store.CreateInvitations(ctx, workspace, wanted); err != nil {
@@ -156,7 +156,7 @@ func (i *Invitations) SignUp(ctx context.Context, secret, password, workspace, u
 	if err != nil {
 		return tenants.Principal{}, "", err
 	}
-	joining := tenants.Joining{PasswordHash: passwordHash, Workspace: strings.TrimSpace(workspace), Letters: i.letters}
+	joining := tenants.Joining{PasswordHash: passwordHash, Workspace: strings.TrimSpace(workspace), Mails: i.letters}
 	if i.people.signUps.Quiet {
 		if joining.Known, err = i.known(ctx, found.Email); err != nil {
 			return tenants.Principal{}, "", err
@@ -186,16 +186,16 @@ func (i *Invitations) known(ctx context.Context, email string) (func(email strin
 }
 
 // letters returns what someone is sent who signs up through an invitation.
-func (i *Invitations) letters(email string) []tenants.Letter {
+func (i *Invitations) letters(email string) []tenants.LinkMail {
 	if i.people.mails.PublicURL == "" {
 		return nil
 	}
-	return []tenants.Letter{i.people.verifyLetter(email)}
+	return []tenants.LinkMail{i.people.verifyLetter(email)}
 }
 
 // letter returns what writes the mail with an invitation's link, and puts both into invited. It
 // returns a tenants.TooMany if many were sent of late.
-func (i *Invitations) letter(ctx context.Context, secret string, invited *tenants.Invited) tenants.InvitationLetter {
+func (i *Invitations) letter(ctx context.Context, secret string, invited *tenants.Invited) tenants.InvitationMail {
 	return func(invitation tenants.Invitation) (tenants.Mail, error) {
 		err := i.people.throttle.Take(ctx,
 			tenants.Count{Of: "invitations to " + invitation.Email, Most: invitesToOne, Window: inviteWindow},

@@ -20,9 +20,9 @@ type letters struct {
 	now   func() time.Time
 }
 
-func (l *letters) resetLetter(email string) tenants.Letter {
+func (l *letters) resetLetter(email string) tenants.LinkMail {
 	secret, token := l.newToken(tenants.TokenReset, email, tenants.ResetAge)
-	return tenants.Letter{Token: token, Mail: tenants.Mail{To: email, Subject: "Set a new password", Text: `Someone asked to set a new password for the Palimpsest account of this address. Open this link to do so:
+	return tenants.LinkMail{Token: token, Mail: tenants.Mail{To: email, Subject: "Set a new password", Text: `Someone asked to set a new password for the Palimpsest account of this address. Open this link to do so:
 
 ` + l.mails.PublicURL + resetPath + secret + `
 
@@ -32,9 +32,9 @@ If that was not you, ignore this mail: nothing has changed.
 `}}
 }
 
-func (l *letters) verifyLetter(email string) tenants.Letter {
+func (l *letters) verifyLetter(email string) tenants.LinkMail {
 	secret, token := l.newToken(tenants.TokenVerify, email, tenants.VerifyAge)
-	return tenants.Letter{Token: token, Mail: tenants.Mail{To: email, Subject: "Verify your e-mail address", Text: `This address was given for a Palimpsest account. Open this link to verify that it is yours:
+	return tenants.LinkMail{Token: token, Mail: tenants.Mail{To: email, Subject: "Verify your e-mail address", Text: `This address was given for a Palimpsest account. Open this link to verify that it is yours:
 
 ` + l.mails.PublicURL + verifyPath + secret + `
 
@@ -44,9 +44,9 @@ If you did not sign up, ignore this mail.
 `}}
 }
 
-func (l *letters) emailLetter(email string) tenants.Letter {
+func (l *letters) emailLetter(email string) tenants.LinkMail {
 	secret, token := l.newToken(tenants.TokenEmail, email, tenants.VerifyAge)
-	return tenants.Letter{Token: token, Mail: tenants.Mail{To: email, Subject: "Confirm your new e-mail address", Text: `This address is to become that of a Palimpsest account. Open this link to confirm it:
+	return tenants.LinkMail{Token: token, Mail: tenants.Mail{To: email, Subject: "Confirm your new e-mail address", Text: `This address is to become that of a Palimpsest account. Open this link to confirm it:
 
 ` + l.mails.PublicURL + verifyPath + secret + `
 

@@ -80,7 +80,7 @@ func (r *requests) AnswerRequests(ctx context.Context) error {
 // answer answers one request, unless its address was sent too many mails of the kind. Who
 // may sign up is asked again: of several who asked while nobody was there, one was the
 // first, and settings may have changed.
-func (r *requests) answer(ctx context.Context, request tenants.AccountRequest, letter tenants.Letter) error {
+func (r *requests) answer(ctx context.Context, request tenants.AccountRequest, letter tenants.LinkMail) error {
 	mails := mailsTo(string(request.Kind), request.Email)
 	err := r.prover.throttle.Check(ctx, mails)
 	if errors.Is(err, tenants.ErrTooMany) {
@@ -98,7 +98,7 @@ func (r *requests) answer(ctx context.Context, request tenants.AccountRequest, l
 	return err
 }
 
-func (r *requests) answered(ctx context.Context, request tenants.AccountRequest, letter tenants.Letter) (err error) {
+func (r *requests) answered(ctx context.Context, request tenants.AccountRequest, letter tenants.LinkMail) (err error) {
 	known := r.letters.knownMail(request.Email)
 	if request.Kind == tenants.RequestSignUp {
 		request.OnlyFirst, err = r.entrance.takes(ctx, request.Email)
@@ -121,5 +121,5 @@ func (r *requests) SendVerification(ctx context.Context, user tenants.User) erro
 	if err := r.prover.throttle.Take(ctx, mailsTo(string(tenants.RequestVerify), user.Email)); err != nil {
 		return err
 	}
-	return r.store.SendLetters(ctx, user.ID, []tenants.Letter{r.letters.verifyLetter(user.Email)})
+	return r.store.SendLetters(ctx, user.ID, []tenants.LinkMail{r.letters.verifyLetter(user.Email)})
 }

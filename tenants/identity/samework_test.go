@@ -70,7 +70,7 @@ func (c *counting) AskAccount(ctx context.Context, request tenants.AccountReques
 	return c.count("AskAccount").Accounts.AskAccount(ctx, request)
 }
 
-func (c *counting) SendLetters(ctx context.Context, user uuid.UUID, letters []tenants.Letter, mails ...tenants.Mail) error {
+func (c *counting) SendLetters(ctx context.Context, user uuid.UUID, letters []tenants.LinkMail, mails ...tenants.Mail) error {
 	return c.count("SendLetters").Accounts.SendLetters(ctx, user, letters, mails...)
 }
 

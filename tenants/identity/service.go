@@ -87,7 +87,7 @@ func (s *Service) SignUp(ctx context.Context, email, password, workspace, userAg
 	if err != nil {
 		return tenants.Principal{}, "", err
 	}
-	var letters []tenants.Letter
+	var letters []tenants.LinkMail
 	if s.mails.PublicURL != "" {
 		letters = append(letters, s.verifyLetter(email))
 	}

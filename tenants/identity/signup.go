@@ -17,21 +17,21 @@ import (
 //go:embed disposable.txt
 var disposable string
 
-// Openness says who may sign up without an invitation.
-type Openness string
+// SignUpPolicy says who may sign up without an invitation.
+type SignUpPolicy string
 
 // Who may sign up.
 const (
-	OpenToAll     Openness = "open"
-	OpenToInvited Openness = "invite"  // nobody without an invitation, but for the first person
-	OpenToDomains Openness = "domains" // who has an address at an allowed domain
+	OpenToAll     SignUpPolicy = "open"
+	OpenToInvited SignUpPolicy = "invite"  // nobody without an invitation, but for the first person
+	OpenToDomains SignUpPolicy = "domains" // who has an address at an allowed domain
 )
 
 // SignUps says who may sign up. The first person of an installation, who becomes its
 // operator, always may.
 type SignUps struct {
-	Open    Openness // empty: to all
-	Allowed []string // domains, for OpenToDomains
+	Open    SignUpPolicy // empty: to all
+	Allowed []string     // domains, for OpenToDomains
 
 	RefuseDisposable bool     // addresses at the best-known domains that give them to anybody
 	Blocked          []string // domains that are refused in any case

@@ -38,8 +38,8 @@ type Store interface {
 	ReplaceRecoveryCodes(ctx context.Context, user tenants.User, hashes [][]byte, notices ...tenants.Mail) error
 }
 
-// Door knows people and opens logins.
-type Door interface {
+// Accounts knows people and opens logins.
+type Accounts interface {
 	// ConfirmPassword returns a tenants.Invalid that names password, or a
 	// tenants.TooMany.
 	ConfirmPassword(ctx context.Context, who tenants.Principal, password string) error
@@ -61,7 +61,7 @@ type Door interface {
 type Config struct {
 	Store     Store
 	Sealer    tenants.Sealer
-	Door      Door
+	Door      Accounts
 	Throttle  tenants.PlaceThrottle
 	PublicURL string // where people reach the product: passkeys are for its host
 	Now       func() time.Time

@@ -41,8 +41,8 @@ type Store interface {
 	SignOnUser(ctx context.Context, workspace tenants.WorkspaceID, proof tenants.SignOnProof, role tenants.Role) (tenants.User, error)
 }
 
-// Door opens logins.
-type Door interface {
+// Logins opens logins.
+type Logins interface {
 	// OpenSignOn returns the login's token, or a tenants.CodeNeeded.
 	OpenSignOn(ctx context.Context, user tenants.User, workspace tenants.WorkspaceID, userAgent string) (tenants.Principal, string, error)
 	// Forget makes the next use of every token ask the store.
@@ -54,7 +54,7 @@ type Config struct {
 	Store     Store
 	Sealer    tenants.Sealer
 	LookupTXT func(ctx context.Context, name string) ([]string, error) // as net.Resolver does
-	Door      Door
+	Door      Logins
 	Throttle  tenants.PlaceThrottle
 	Client    *http.Client // asks identity providers, see NewClient
 	PublicURL string       // without a slash at its end

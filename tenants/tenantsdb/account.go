@@ -51,7 +51,7 @@ func (db Accounts) AccountRequests(ctx context.Context, limit int) ([]tenants.Ac
 // has no account, or has proven the address that they asked to prove. A request that
 // was answered before comes to nothing. A sign-up for the first person alone that
 // someone was before is left as it is: tenants.ErrNotFirst.
-func (db Accounts) AnswerRequest(ctx context.Context, request tenants.AccountRequest, letter tenants.Letter, known tenants.Mail) error {
+func (db Accounts) AnswerRequest(ctx context.Context, request tenants.AccountRequest, letter tenants.LinkMail, known tenants.Mail) error {
 	err := db.asWorker(ctx, func(tx *gorm.DB) error {
 		deleted := tx.Exec("DELETE FROM account_requests WHERE id = ?", request.ID)
 		if deleted.Error != nil || deleted.RowsAffected == 0 {
@@ -105,7 +105,7 @@ func (db Accounts) RefuseSignUp(ctx context.Context, request tenants.AccountRequ
 }
 
 // SendLetters sends letters to a person.
-func (db Accounts) SendLetters(ctx context.Context, user uuid.UUID, letters []tenants.Letter, mails ...tenants.Mail) error {
+func (db Accounts) SendLetters(ctx context.Context, user uuid.UUID, letters []tenants.LinkMail, mails ...tenants.Mail) error {
 	err := db.inUser(ctx, user, func(tx *gorm.DB) error {
 		for _, letter := range letters {
 			if err := send(tx, user, letter); err != nil {
@@ -152,7 +152,7 @@ func accountOf(tx *gorm.DB, email string) (tenants.User, error) {
 	return found.toUser(), workFor(tx, forUser, found.ID.String())
 }
 
-func answerSignUp(tx *gorm.DB, request tenants.AccountRequest, letter tenants.Letter) error {
+func answerSignUp(tx *gorm.DB, request tenants.AccountRequest, letter tenants.LinkMail) error {
 	user := tenants.User{ID: uuid.Must(uuid.NewV7()), Email: request.Email, MustVerify: true}
 	workspace := tenants.Workspace{ID: tenants.NewWorkspaceID(), Name: request.Workspace}
 	actor := tenants.Actor{User: user.ID, Name: user.Email, From: request.From}
@@ -160,11 +160,11 @@ func answerSignUp(tx *gorm.DB, request tenants.AccountRequest, letter tenants.Le
 	if err := workFor(tx, forUser, user.ID.String()); err != nil {
 		return err
 	}
-	return signUp(tx, &user, request.PasswordHash, &workspace, request.OnlyFirst, []tenants.Letter{letter})
+	return signUp(tx, &user, request.PasswordHash, &workspace, request.OnlyFirst, []tenants.LinkMail{letter})
 }
 
 // send keeps a letter's token and queues its mail, in a transaction of the person.
-func send(tx *gorm.DB, user uuid.UUID, letter tenants.Letter) error {
+func send(tx *gorm.DB, user uuid.UUID, letter tenants.LinkMail) error {
 	token := letter.Token
 	if err := tx.Exec("DELETE FROM user_tokens WHERE user_id = ? AND expires_at < ?", user, token.CreatedAt).Error; err != nil {
 		return err

@@ -13,8 +13,8 @@ import (
 )
 
 // letter returns a letter to an address whose token has a hash.
-func letter(kind tenants.TokenKind, email, hash string) tenants.Letter {
-	return tenants.Letter{
+func letter(kind tenants.TokenKind, email, hash string) tenants.LinkMail {
+	return tenants.LinkMail{
 		Token: tenants.Token{Hash: []byte(hash), Kind: kind, Email: email, CreatedAt: now(), ExpiresAt: now().Add(time.Hour)},
 		Mail:  tenants.Mail{To: email, Subject: "subject of " + hash, Text: "link " + hash},
 	}
@@ -43,7 +43,7 @@ func TestTokenResetsAPasswordOnce(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	for _, hash := range []string{"first", "second"} {
-		if err := b.Accounts.SendLetters(t.Context(), b.user.ID, []tenants.Letter{letter(tenants.TokenReset, b.user.Email, hash)}); err != nil {
+		if err := b.Accounts.SendLetters(t.Context(), b.user.ID, []tenants.LinkMail{letter(tenants.TokenReset, b.user.Email, hash)}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -133,11 +133,11 @@ func TestAddressChangesWhenTheNewOneIsProven(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	_, _ = b.signUp(t, "grace@example.com")
-	for hash, sent := range map[string]tenants.Letter{
+	for hash, sent := range map[string]tenants.LinkMail{
 		"change": letter(tenants.TokenEmail, "new@example.com", "change"), "taken": letter(tenants.TokenEmail, "grace@example.com", "taken"),
 		"old": letter(tenants.TokenReset, b.user.Email, "old"), "verify": letter(tenants.TokenVerify, b.user.Email, "verify"),
 	} {
-		if err := b.Accounts.SendLetters(t.Context(), b.user.ID, []tenants.Letter{sent}); err != nil {
+		if err := b.Accounts.SendLetters(t.Context(), b.user.ID, []tenants.LinkMail{sent}); err != nil {
 			t.Fatalf("%s: %v", hash, err)
 		}
 	}

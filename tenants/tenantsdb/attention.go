@@ -77,7 +77,7 @@ func (db Usage) Rejections(ctx context.Context, workspace tenants.WorkspaceID, s
 	return rejections, batchdb.Wrapf(err, "refused provider keys of workspace %s", workspace)
 }
 
-// maxHindrances bounds how many hindrances are told apart.
+// maxHindrances bounds how many obstacles are told apart.
 const maxHindrances = 20
 
 const sqlHindrances = `
@@ -89,12 +89,12 @@ const sqlHindrances = `
 	WHERE e.workspace_id = @workspace AND e.at >= @since AND e.id >= first_exchange_id(@since) AND e.compression = 'unreachable'
 	GROUP BY 1, 2, 3, 4 ORDER BY count DESC, 1, 2, 3, 4 LIMIT @most`
 
-// Hindrances returns what kept prompts of a workspace above their target since a time, by
+// Obstacles returns what kept prompts of a workspace above their target since a time, by
 // reason, client, its version, and model; what happened most comes first.
-func (db Usage) Hindrances(ctx context.Context, workspace tenants.WorkspaceID, since time.Time) ([]tenants.Hindrance, error) {
-	var hindrances []tenants.Hindrance
+func (db Usage) Obstacles(ctx context.Context, workspace tenants.WorkspaceID, since time.Time) ([]tenants.Obstacle, error) {
+	var obstacles []tenants.Obstacle
 	err := db.inTenant(ctx, workspace, func(tx *gorm.DB) error {
-		return tx.Raw(sqlHindrances, map[string]any{"workspace": workspace, "since": since, "most": maxHindrances}).Scan(&hindrances).Error
+		return tx.Raw(sqlHindrances, map[string]any{"workspace": workspace, "since": since, "most": maxHindrances}).Scan(&obstacles).Error
 	})
-	return hindrances, batchdb.Wrapf(err, "what kept prompts of workspace %s above their target", workspace)
+	return obstacles, batchdb.Wrapf(err, "what kept prompts of workspace %s above their target", workspace)
 }

@@ -83,19 +83,19 @@ func TestHindrancesAreCountedByReasonClientVersionAndModel(t *testing.T) {
 	record("unreachable", "2.1.329", "newest_turn")
 	record("epoch", "2.1.330", "kept_messages")
 
-	found, err := b.Usage.Hindrances(t.Context(), b.workspace, at.Add(-time.Minute))
+	found, err := b.Usage.Obstacles(t.Context(), b.workspace, at.Add(-time.Minute))
 
 	if err != nil || len(found) != 2 {
-		t.Fatalf("hindrances %+v, %v", found, err)
+		t.Fatalf("obstacles %+v, %v", found, err)
 	}
-	first := tenants.Hindrance{Reason: "kept_messages", Client: "claude-code", Version: "2.1.330", Model: "claude-sonnet-5", Count: 2, Since: found[0].Since}
+	first := tenants.Obstacle{Reason: "kept_messages", Client: "claude-code", Version: "2.1.330", Model: "claude-sonnet-5", Count: 2, Since: found[0].Since}
 	if found[0] != first || found[1].Version != "2.1.329" || !found[0].Since.Equal(at) {
-		t.Errorf("hindrances %+v, the first should be %+v", found, first)
+		t.Errorf("obstacles %+v, the first should be %+v", found, first)
 	}
-	if later, err := b.Usage.Hindrances(t.Context(), b.workspace, at.Add(time.Minute)); err != nil || len(later) != 0 {
+	if later, err := b.Usage.Obstacles(t.Context(), b.workspace, at.Add(time.Minute)); err != nil || len(later) != 0 {
 		t.Errorf("of a later time: %+v, %v", later, err)
 	}
-	if others, err := b.Usage.Hindrances(t.Context(), tenants.NewWorkspaceID(), at.Add(-time.Minute)); err != nil || len(others) != 0 {
+	if others, err := b.Usage.Obstacles(t.Context(), tenants.NewWorkspaceID(), at.Add(-time.Minute)); err != nil || len(others) != 0 {
 		t.Errorf("of another workspace: %+v, %v", others, err)
 	}
 }

@@ -68,11 +68,11 @@ func createInvitation(tx *gorm.DB, workspace tenants.WorkspaceID, wanted tenants
 	if err != nil {
 		return err
 	}
-	return mailInvitation(tx, created, wanted.Letter)
+	return mailInvitation(tx, created, wanted.Mail)
 }
 
 // mailInvitation queues what letter returns for an invitation.
-func mailInvitation(tx *gorm.DB, invitation tenants.Invitation, letter tenants.InvitationLetter) error {
+func mailInvitation(tx *gorm.DB, invitation tenants.Invitation, letter tenants.InvitationMail) error {
 	mail, err := letter(invitation)
 	if err != nil {
 		return err
@@ -105,7 +105,7 @@ func checkInvited(tx *gorm.DB, workspace tenants.WorkspaceID, email string) erro
 // it, and queues the mail with it; the one before does not work any more. It returns
 // tenants.ErrNotFound, tenants.ErrDenied, a tenants.TooMany within a minute of the last time,
 // and the error of the letter.
-func (db Invitations) RenewInvitation(ctx context.Context, workspace tenants.WorkspaceID, id uuid.UUID, sent, expires time.Time, hash []byte, letter tenants.InvitationLetter) error {
+func (db Invitations) RenewInvitation(ctx context.Context, workspace tenants.WorkspaceID, id uuid.UUID, sent, expires time.Time, hash []byte, letter tenants.InvitationMail) error {
 	err := db.inTenant(ctx, workspace, func(tx *gorm.DB) error {
 		before, err := managedInvitation(tx, workspace, id)
 		if err != nil {
@@ -217,7 +217,7 @@ func (db Invitations) SignUpInvited(ctx context.Context, hash []byte, joining te
 		if err := accept(tx, invitation, user.ID); err != nil {
 			return err
 		}
-		for _, letter := range joining.Letters(user.Email) {
+		for _, letter := range joining.Mails(user.Email) {
 			if err := send(tx, user.ID, letter); err != nil {
 				return err
 			}

@@ -88,7 +88,7 @@ func wantedInvitation(email string, role tenants.Role, hash string) []tenants.Ne
 		return tenants.Mail{To: invitation.Email, Subject: "invitation"}, nil
 	}
 	invitation := tenants.Invitation{ID: uuid.Must(uuid.NewV7()), Email: email, Role: role, SentAt: now(), ExpiresAt: now().AddDate(0, 0, 1), CreatedAt: now()}
-	return []tenants.NewInvitation{{Invitation: invitation, Hash: []byte(hash), Letter: letter}}
+	return []tenants.NewInvitation{{Invitation: invitation, Hash: []byte(hash), Mail: letter}}
 }
 
 // logInElsewhere has a person log in to their own workspace.
@@ -109,7 +109,7 @@ func (b bundle) logInElsewhere(t *testing.T, user tenants.User) uuid.UUID {
 func (b bundle) redeem(t *testing.T) func() error {
 	t.Helper()
 	return func() error {
-		_, _, err := b.Invitations.SignUpInvited(t.Context(), []byte("new"), tenants.Joining{PasswordHash: "x", Letters: func(string) []tenants.Letter { return nil }})
+		_, _, err := b.Invitations.SignUpInvited(t.Context(), []byte("new"), tenants.Joining{PasswordHash: "x", Mails: func(string) []tenants.LinkMail { return nil }})
 		return err
 	}
 }
@@ -335,7 +335,7 @@ func (b bundle) holdsNobody(t *testing.T, err error) {
 func TestPasswordIsResetOnceAlsoTwiceAtOnce(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
-	if err := b.Accounts.SendLetters(t.Context(), b.user.ID, []tenants.Letter{letter(tenants.TokenReset, b.user.Email, "link")}); err != nil {
+	if err := b.Accounts.SendLetters(t.Context(), b.user.ID, []tenants.LinkMail{letter(tenants.TokenReset, b.user.Email, "link")}); err != nil {
 		t.Fatal(err)
 	}
 	reset := func(password string) func() error {

@@ -17,17 +17,17 @@ import (
 // SignUp creates a person, a workspace and the person's ownership of it, all or
 // nothing, and sends them letters. The address is in lower case. It returns
 // tenants.ErrEmailTaken.
-func (db Accounts) SignUp(ctx context.Context, email, passwordHash, workspaceName string, letters ...tenants.Letter) (tenants.User, tenants.Workspace, error) {
+func (db Accounts) SignUp(ctx context.Context, email, passwordHash, workspaceName string, letters ...tenants.LinkMail) (tenants.User, tenants.Workspace, error) {
 	return db.signUp(ctx, email, passwordHash, workspaceName, false, letters)
 }
 
 // SignUpFirst does what SignUp does for the first person of the installation. Of several
 // who are it at once, one is; for anybody else it returns tenants.ErrNotFirst.
-func (db Accounts) SignUpFirst(ctx context.Context, email, passwordHash, workspaceName string, letters ...tenants.Letter) (tenants.User, tenants.Workspace, error) {
+func (db Accounts) SignUpFirst(ctx context.Context, email, passwordHash, workspaceName string, letters ...tenants.LinkMail) (tenants.User, tenants.Workspace, error) {
 	return db.signUp(ctx, email, passwordHash, workspaceName, true, letters)
 }
 
-func (db Accounts) signUp(ctx context.Context, email, passwordHash, workspaceName string, onlyFirst bool, letters []tenants.Letter) (tenants.User, tenants.Workspace, error) {
+func (db Accounts) signUp(ctx context.Context, email, passwordHash, workspaceName string, onlyFirst bool, letters []tenants.LinkMail) (tenants.User, tenants.Workspace, error) {
 	user := tenants.User{ID: uuid.Must(uuid.NewV7()), Email: email}
 	workspace := tenants.Workspace{ID: tenants.NewWorkspaceID(), Name: workspaceName}
 	ctx = tenants.WithActor(ctx, tenants.Actor{User: user.ID, Name: email, From: tenants.ActorOf(ctx).From})
@@ -100,7 +100,7 @@ func (db Workspaces) Members(ctx context.Context, workspace tenants.WorkspaceID)
 }
 
 // signUp works in a transaction of the new person.
-func signUp(tx *gorm.DB, user *tenants.User, passwordHash string, workspace *tenants.Workspace, onlyFirst bool, letters []tenants.Letter) error {
+func signUp(tx *gorm.DB, user *tenants.User, passwordHash string, workspace *tenants.Workspace, onlyFirst bool, letters []tenants.LinkMail) error {
 	if err := insertUser(tx, user, passwordHash); err != nil {
 		return err
 	}

@@ -58,7 +58,7 @@ func (h *Handler) show(c echo.Context, who tenants.Principal, title string, m mo
 	}
 	frame := layout.Frame{Title: title, Section: layout.Docs, Who: who}
 	if m.Page != nil {
-		frame.Crumbs = []layout.Crumb{{Title: "Docs", Path: paths.Docs}, {Title: title}}
+		frame.Breadcrumbs = []layout.Breadcrumb{{Title: "Docs", Path: paths.Docs}, {Title: title}}
 	}
 	return layout.Page(c, http.StatusOK, frame, view(m))
 }

@@ -39,7 +39,7 @@ func (h *Handler) Use(c echo.Context, who tenants.Principal) error {
 	if layout.IsPartial(c) {
 		return layout.Fragment(c, http.StatusOK, usePart(use))
 	}
-	frame := layout.Frame{Title: use.Name, Section: layout.Keys, Who: who, Crumbs: []layout.Crumb{{Title: "API keys", Path: paths.Keys}, {Title: use.Name}}}
+	frame := layout.Frame{Title: use.Name, Section: layout.Keys, Who: who, Breadcrumbs: []layout.Breadcrumb{{Title: "API keys", Path: paths.Keys}, {Title: use.Name}}}
 	return layout.Page(c, http.StatusOK, frame, usePage(use))
 }
 

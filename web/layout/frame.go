@@ -46,10 +46,10 @@ const (
 
 // Frame says what surrounds a page.
 type Frame struct {
-	Title   string // of the browser's tab, without the product's name
-	Section Section
-	Crumbs  []Crumb // the way to the page; none: its title
-	Who     tenants.Principal
+	Title       string // of the browser's tab, without the product's name
+	Section     Section
+	Breadcrumbs []Breadcrumb // the way to the page; none: its title
+	Who         tenants.Principal
 
 	plan  *billing.Overview // nil: billing is off, or is not known
 	theme string            // "light", "dark"; empty: as the reader's system has it
@@ -58,8 +58,8 @@ type Frame struct {
 	zone  *time.Location    // that the page is in
 }
 
-// Crumb is a step of the way to a page.
-type Crumb struct {
+// Breadcrumb is a step of the way to a page.
+type Breadcrumb struct {
 	Title string
 	Path  string // empty: the page itself
 }
@@ -185,15 +185,15 @@ func (f Frame) isMore() bool {
 // isUnverified reports whether the reader has yet to prove their address.
 func (f Frame) isUnverified() bool { return f.Who.User.VerifiedAt == nil && f.Section != Account }
 
-// crumbs returns the way to the page, which is its title where none is set.
-func (f Frame) crumbs() []Crumb {
-	if len(f.Crumbs) > 0 {
-		return f.Crumbs
+// breadcrumbs returns the way to the page, which is its title where none is set.
+func (f Frame) breadcrumbs() []Breadcrumb {
+	if len(f.Breadcrumbs) > 0 {
+		return f.Breadcrumbs
 	}
 	if f.isPart() && f.Section != Settings {
-		return []Crumb{{Title: "Settings", Path: paths.Settings}, {Title: f.Title}}
+		return []Breadcrumb{{Title: "Settings", Path: paths.Settings}, {Title: f.Title}}
 	}
-	return []Crumb{{Title: f.Title}}
+	return []Breadcrumb{{Title: f.Title}}
 }
 
 // others returns the workspaces of the reader beside the one that they work in.

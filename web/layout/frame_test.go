@@ -35,7 +35,7 @@ func render(t *testing.T, frame layout.Frame, name, value string) (*goquery.Docu
 func TestPageSurroundsItsContent(t *testing.T) {
 	t.Parallel()
 	frame := layout.Frame{
-		Title: "Refactor <webhooks>", Section: layout.Sessions, Crumbs: []layout.Crumb{{Title: "Sessions", Path: "/sessions"}, {Title: "0198c2f0"}},
+		Title: "Refactor <webhooks>", Section: layout.Sessions, Breadcrumbs: []layout.Breadcrumb{{Title: "Sessions", Path: "/sessions"}, {Title: "0198c2f0"}},
 		Who: tenants.Principal{User: tenants.User{Email: "mira@example.com"}, Workspace: tenants.Workspace{Name: "Ökonorm"}, Role: tenants.Admin},
 	}
 
@@ -45,7 +45,7 @@ func TestPageSurroundsItsContent(t *testing.T) {
 	}
 	for selector, want := range map[string]string{
 		"title": "Refactor <webhooks> · Palimpsest", "main h1": "content", ".wsw .av": "Ö", ".wsw b": "Ökonorm", ".wsw small": "admin",
-		".who .mail": "mira@example.com", ".crumbs a": "Sessions", ".crumbs b": "0198c2f0",
+		".who .mail": "mira@example.com", ".breadcrumbs a": "Sessions", ".breadcrumbs b": "0198c2f0",
 	} {
 		if got := strings.TrimSpace(page.Find(selector).Text()); got != want {
 			t.Errorf("%s says %q, want %q", selector, got, want)
@@ -93,7 +93,7 @@ func TestBillingAndSignOnLiveUnderSettings(t *testing.T) {
 		role              tenants.Role
 		section           layout.Section
 		tabs, now, parted string // of the navigation: the page, and the parts of Settings in it
-		crumbs            int    // that lead back
+		breadcrumbs       int    // that lead back
 	}{
 		{tenants.Owner, layout.Settings, "/settings /settings/alerts /billing /settings/sign-on", "/settings", "/settings", 0},
 		{tenants.Owner, layout.Alerts, "/settings /settings/alerts /billing /settings/sign-on", "/settings", "/settings", 1},
@@ -111,8 +111,8 @@ func TestBillingAndSignOnLiveUnderSettings(t *testing.T) {
 		if tabs, now := links(page.Find(`main .tabs a`)), links(page.Find(`.nav a[aria-current]`)); tabs != test.tabs || now != test.now || links(parted) != test.parted {
 			t.Errorf("%s on %s: tabs %q, the navigation is at %q and has %q", test.role, test.section, tabs, now, links(parted))
 		}
-		if back := page.Find(".crumbs a").Length(); back != test.crumbs {
-			t.Errorf("%s on %s: %d crumbs lead back", test.role, test.section, back)
+		if back := page.Find(".breadcrumbs a").Length(); back != test.breadcrumbs {
+			t.Errorf("%s on %s: %d breadcrumbs lead back", test.role, test.section, back)
 		}
 	}
 	places := layout.Places(tenants.Principal{Role: tenants.Owner})

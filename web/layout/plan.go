@@ -26,20 +26,20 @@ func Plan(c echo.Context) *billing.Overview {
 	return overview
 }
 
-// trouble says what people have to know of their plan; empty if none.
-func (f Frame) trouble() string {
+// warning says what people have to know of their plan; empty if none.
+func (f Frame) warning() string {
 	if f.plan == nil {
 		return ""
 	}
-	trouble, is := f.plan.Trouble()
-	day := components.DayIn(trouble.On, f.zone)
+	warning, is := f.plan.Warning()
+	day := components.DayIn(warning.On, f.zone)
 	switch {
 	case !is:
 		return ""
-	case trouble.Reason == tenants.QuotaUsed:
+	case warning.Reason == tenants.QuotaUsed:
 		return "This month’s " + components.Count(f.plan.Quota) + " exchanges of the plan Free are used up. Until " + day +
 			" requests pass uncompressed; they are never blocked."
-	case trouble.Now:
+	case warning.Now:
 		return "A payment failed. Since " + day + " requests pass uncompressed; they are never blocked."
 	}
 	return "A payment failed. Everything works as before until " + day + "; then requests pass uncompressed. They are never blocked."

@@ -83,16 +83,16 @@ func (m *model) bill() {
 	if m.Plan == nil {
 		return
 	}
-	trouble, is := m.Plan.Trouble()
+	warning, is := m.Plan.Warning()
 	if !is {
 		return
 	}
-	day := components.DayIn(trouble.On, m.Zone)
+	day := components.DayIn(warning.On, m.Zone)
 	var one item
 	switch {
-	case trouble.Reason == tenants.QuotaUsed:
+	case warning.Reason == tenants.QuotaUsed:
 		one = item{Dot: "warn", Title: "This month’s exchanges are used up", Text: "Until " + day + " requests pass uncompressed; they are never blocked."}
-	case trouble.Now:
+	case warning.Now:
 		one = item{Dot: "bad", Title: "A payment failed", Text: "Since " + day + " requests pass uncompressed; they are never blocked.", Since: m.Plan.PastDueSince}
 	default:
 		one = item{Dot: "bad", Title: "A payment failed", Text: "Everything works as before until " + day + "; then requests pass uncompressed.", Since: m.Plan.PastDueSince}
@@ -124,11 +124,11 @@ func (h *Handler) compressed(ctx context.Context, who tenants.Principal, m *mode
 	if recent.Unreachable == 0 {
 		return nil
 	}
-	hindrances, err := h.deps.Usage.Hindrances(ctx, who.Workspace.ID, m.Now.Add(-cost.AdviceSpan))
+	obstacles, err := h.deps.Usage.Obstacles(ctx, who.Workspace.ID, m.Now.Add(-cost.AdviceSpan))
 	if err != nil {
 		return err
 	}
-	one := item{Dot: "warn", Title: components.Plural(recent.Unreachable, "request") + " stayed above the target", Text: hindranceText(hindrances)}
+	one := item{Dot: "warn", Title: components.Plural(recent.Unreachable, "request") + " stayed above the target", Text: hindranceText(obstacles)}
 	one.link(who.Role, tenants.ReadConfig, "Open setting", paths.Setting(turnsSetting))
 	m.Attention = append(m.Attention, one)
 	return nil
@@ -136,11 +136,11 @@ func (h *Handler) compressed(ctx context.Context, who tenants.Principal, m *mode
 
 // hindranceText says what kept prompts above their target, and of which client and model
 // that is seen most.
-func hindranceText(hindrances []tenants.Hindrance) string {
-	if len(hindrances) == 0 {
+func hindranceText(obstacles []tenants.Obstacle) string {
+	if len(obstacles) == 0 {
 		return hindranceReason("")
 	}
-	most := hindrances[0]
+	most := obstacles[0]
 	of := components.ClientName(most.Client)
 	if most.Version != "" {
 		of += " " + most.Version

@@ -175,6 +175,6 @@ func (h *Handler) page(c echo.Context, who tenants.Principal, status int, change
 	}
 	page := newModel(passkeys, factors, h.service.IsOn(), h.now())
 	change(&page)
-	frame := layout.Frame{Title: "Passkeys", Section: layout.Account, Who: who, Crumbs: []layout.Crumb{{Title: "Account", Path: paths.Account}, {Title: "Passkeys"}}}
+	frame := layout.Frame{Title: "Passkeys", Section: layout.Account, Who: who, Breadcrumbs: []layout.Breadcrumb{{Title: "Account", Path: paths.Account}, {Title: "Passkeys"}}}
 	return layout.Page(c, status, frame, view(page))
 }

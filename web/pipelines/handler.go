@@ -64,7 +64,7 @@ func (h *Handler) History(c echo.Context, who tenants.Principal) error {
 		page.Next = versions[pageSize-1].Version
 	}
 	page.Restored, _ = strconv.Atoi(c.QueryParam("restored"))
-	return answer(c, http.StatusOK, who, "History", historyView(page), layout.Crumb{Title: "History"})
+	return answer(c, http.StatusOK, who, "History", historyView(page), layout.Breadcrumb{Title: "History"})
 }
 
 // Show shows one version beside the one in effect.
@@ -206,11 +206,11 @@ func plain(node *yaml.Node) {
 
 func answerVersion(c echo.Context, status int, who tenants.Principal, page versionModel) error {
 	title := "Version " + strconv.Itoa(page.Version)
-	return answer(c, status, who, title, versionView(page), layout.Crumb{Title: "History", Path: paths.PipelineHistory}, layout.Crumb{Title: title})
+	return answer(c, status, who, title, versionView(page), layout.Breadcrumb{Title: "History", Path: paths.PipelineHistory}, layout.Breadcrumb{Title: title})
 }
 
 // answer shows a page below that of the pipeline.
-func answer(c echo.Context, status int, who tenants.Principal, title string, content templ.Component, way ...layout.Crumb) error {
-	crumbs := append([]layout.Crumb{{Title: "Pipeline", Path: paths.Pipeline}}, way...)
-	return layout.Page(c, status, layout.Frame{Title: title, Section: layout.Pipeline, Who: who, Crumbs: crumbs}, content)
+func answer(c echo.Context, status int, who tenants.Principal, title string, content templ.Component, way ...layout.Breadcrumb) error {
+	breadcrumbs := append([]layout.Breadcrumb{{Title: "Pipeline", Path: paths.Pipeline}}, way...)
+	return layout.Page(c, status, layout.Frame{Title: title, Section: layout.Pipeline, Who: who, Breadcrumbs: breadcrumbs}, content)
 }

@@ -33,7 +33,7 @@ func (h *Handler) YAML(c echo.Context, who tenants.Principal) error {
 	}
 	page.Saved, _ = strconv.Atoi(c.QueryParam("saved"))
 	page.Same = c.QueryParam("saved") == "same"
-	return answer(c, http.StatusOK, who, "Pipeline as YAML", yamlView(page), layout.Crumb{Title: "YAML"})
+	return answer(c, http.StatusOK, who, "Pipeline as YAML", yamlView(page), layout.Breadcrumb{Title: "YAML"})
 }
 
 // Download answers with what YAML shows, as a file.
@@ -144,5 +144,5 @@ func (h *Handler) now(ctx context.Context, workspace tenants.WorkspaceID) (pipel
 }
 
 func answerEdit(c echo.Context, status int, who tenants.Principal, page editModel) error {
-	return answer(c, status, who, "Edit YAML", editView(page), layout.Crumb{Title: "YAML", Path: paths.PipelineYAML}, layout.Crumb{Title: "Edit"})
+	return answer(c, status, who, "Edit YAML", editView(page), layout.Breadcrumb{Title: "YAML", Path: paths.PipelineYAML}, layout.Breadcrumb{Title: "Edit"})
 }

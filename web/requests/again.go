@@ -21,10 +21,10 @@ import (
 	"palimpsest/web/paths"
 )
 
-// SendAgain sends an archived request again through the proxy with one of the person's API keys,
+// Resend sends an archived request again through the proxy with one of the person's API keys,
 // waits until the new exchange is recorded, and returns its id. It returns tenants.ErrNotFound for a
 // key that is not the person's, and the errors of keys that cannot be used.
-type SendAgain func(from *http.Request, who tenants.Principal, key uuid.UUID, request tenants.AgainRequest) (uuid.UUID, error)
+type Resend func(from *http.Request, who tenants.Principal, key uuid.UUID, request tenants.Resend) (uuid.UUID, error)
 
 // leastAnswer is how long the answer to a request that is sent again may be, in tokens,
 // where the API asks for a maximum and the first answer was shorter.
@@ -43,7 +43,7 @@ type again struct {
 // againOf returns what the page of a request says of sending it again.
 func (h *Handler) againOf(ctx context.Context, who tenants.Principal, o *opened, exchange *tenants.Exchange, keys []tenants.APIKey) (again, error) {
 	a := again{First: exchange.SentAgain()}
-	later, _, err := h.deps.Exchanges.Exchanges(ctx, who.Workspace.ID, tenants.ExchangeFilter{Tags: tenants.Tags{tenants.AgainTag: exchange.ID.String()}, Limit: 5})
+	later, _, err := h.deps.Exchanges.Exchanges(ctx, who.Workspace.ID, tenants.ExchangeFilter{Tags: tenants.Tags{tenants.ResendTag: exchange.ID.String()}, Limit: 5})
 	if err != nil {
 		return a, err
 	}
@@ -65,7 +65,7 @@ func (h *Handler) againOf(ctx context.Context, who tenants.Principal, o *opened,
 // notAgain says why a request cannot be sent again; "" if it can.
 func (h *Handler) notAgain(who tenants.Principal, o *opened, exchange *tenants.Exchange) string {
 	switch {
-	case h.deps.SendAgain == nil:
+	case h.deps.Resend == nil:
 		return "This process doesn't send requests."
 	case h.codecOf(exchange.Endpoint) == nil:
 		return "Only requests that carry a conversation can be sent again."
@@ -128,7 +128,7 @@ func (h *Handler) Again(c echo.Context, who tenants.Principal) error {
 	if err != nil {
 		return err
 	}
-	sent, err := h.deps.SendAgain(c.Request(), who, key, tenants.AgainRequest{Of: id, Endpoint: exchange.Endpoint, Body: body})
+	sent, err := h.deps.Resend(c.Request(), who, key, tenants.Resend{Of: id, Endpoint: exchange.Endpoint, Body: body})
 	switch {
 	case errors.Is(err, tenants.ErrNotFound), errors.Is(err, tenants.ErrKeyRevoked), errors.Is(err, tenants.ErrKeyExpired):
 		return h.notSent(c, who, opened, http.StatusUnprocessableEntity, "Nothing was sent: that key can't be used any more. Choose another of your keys.")

@@ -58,7 +58,7 @@ func (h *Handler) Compare(c echo.Context, who tenants.Principal) error {
 	}
 	page := frame(who)
 	page.Title = "Compare requests"
-	page.Crumbs = []layout.Crumb{{Title: "Requests", Path: paths.Requests}, {Title: shown.First.id(), Path: paths.Request(first)}, {Title: "Compare"}}
+	page.Breadcrumbs = []layout.Breadcrumb{{Title: "Requests", Path: paths.Requests}, {Title: shown.First.id(), Path: paths.Request(first)}, {Title: "Compare"}}
 	return layout.Page(c, status, page, compareView(shown))
 }
 

@@ -52,8 +52,8 @@ type Deps struct {
 
 // Resending is what it takes to send a request again.
 type Resending struct {
-	SendAgain SendAgain      // optional: without it, nothing is sent again
-	Models    *tokens.Models // optional: without them, what sending again costs is not said
+	Resend Resend         // optional: without it, nothing is sent again
+	Models *tokens.Models // optional: without them, what sending again costs is not said
 }
 
 // Handler answers the requests to the page.
@@ -148,7 +148,7 @@ func (h *Handler) Show(c echo.Context, who tenants.Principal) error {
 func (h *Handler) showOne(c echo.Context, who tenants.Principal, status int, o *opened) error {
 	page := frame(who)
 	page.Title = "Request " + o.id()
-	page.Crumbs = []layout.Crumb{{Title: "Requests", Path: paths.Requests}, {Title: o.id()}}
+	page.Breadcrumbs = []layout.Breadcrumb{{Title: "Requests", Path: paths.Requests}, {Title: o.id()}}
 	return layout.Page(c, status, page, showView(o))
 }
 

@@ -30,7 +30,7 @@ func BenchmarkSession(b *testing.B) {
 	person := webtest.Start(b).SignUp(b, "northbeam")
 	began := time.Now()
 	long := longSession(b, person, turns, 1_000_000_000)
-	entry, err := person.Sessions.Browser().Course(b.Context(), person.Workspace.ID, long.ID, laneOf(b, person, long.ID), 1)
+	entry, err := person.Sessions.Browser().Timeline(b.Context(), person.Workspace.ID, long.ID, laneOf(b, person, long.ID), 1)
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -66,8 +66,8 @@ func read(b *testing.B, person *webtest.Person, of session.Overview, turns int) 
 	b.Helper()
 	workspace, lane := person.Workspace.ID, laneOf(b, person, of.ID)
 	for name, one := range map[string]func(ctx context.Context) error{
-		"Course": func(ctx context.Context) error {
-			_, err := person.Sessions.Browser().Course(ctx, workspace, of.ID, lane, 200)
+		"Timeline": func(ctx context.Context) error {
+			_, err := person.Sessions.Browser().Timeline(ctx, workspace, of.ID, lane, 200)
 			return err
 		},
 		"Decisions": func(ctx context.Context) error {

@@ -19,7 +19,7 @@ type bridged struct {
 // bridged returns what is known of the lane's newest compaction by its client; nil if
 // there was none, or nothing could be compared.
 func (m *model) bridged() *bridged {
-	for _, moment := range slices.Backward(m.Course.Events) {
+	for _, moment := range slices.Backward(m.Timeline.Events) {
 		if found := bridgedAt(moment); found != nil {
 			return found
 		}

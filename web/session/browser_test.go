@@ -73,7 +73,7 @@ func withAPI(t *testing.T, product *webtest.Product) string {
 	manage.Register(e.Group("/api/v1"), manage.Config{
 		Codecs:        formats.ByFormat(),
 		People:        manage.People{Identity: product.People, Cookies: tenants.NewCookies(webtest.PublicURL), Keys: product.Keys, Operators: product.DB.Operators},
-		Conversations: manage.Conversations{Sessions: product.Sessions.Browser(), Archive: product.Archive}, Upkeep: manage.Upkeep{Data: product.DB.Data, Audit: product.DB.Audit},
+		Conversations: manage.Conversations{Sessions: product.Sessions.Browser(), Archive: product.Archive}, Administration: manage.Administration{Data: product.DB.Data, Audit: product.DB.Audit},
 	})
 	front := http.NewServeMux()
 	front.Handle("/api/v1/", e)

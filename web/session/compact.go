@@ -39,7 +39,7 @@ type grounds struct {
 	key    tenants.APIKey
 	unkept string  // why nothing new is kept of the session; "" if it is
 	target float64 // as settings returns it
-	newest session.Moment
+	newest session.TimelineEntry
 }
 
 // whyNot says why a compaction would do nothing; "" if it would do something, as far as can be known before the next
@@ -92,9 +92,9 @@ func (h *Handler) grounds(ctx context.Context, who tenants.Principal, of subject
 }
 
 // newest returns the newest request of the lane; the zero Moment if it does not exist.
-func (m *model) newest() session.Moment {
-	if len(m.Course.Points) == 0 {
-		return session.Moment{}
+func (m *model) newest() session.TimelineEntry {
+	if len(m.Timeline.Points) == 0 {
+		return session.TimelineEntry{}
 	}
-	return m.Course.Points[len(m.Course.Points)-1]
+	return m.Timeline.Points[len(m.Timeline.Points)-1]
 }

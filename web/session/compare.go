@@ -99,7 +99,7 @@ func (h comparer) show(c echo.Context, who tenants.Principal) error {
 	if err != nil {
 		return err
 	}
-	frame := layout.Frame{Title: "Compare sessions", Section: layout.Sessions, Who: who, Crumbs: []layout.Crumb{
+	frame := layout.Frame{Title: "Compare sessions", Section: layout.Sessions, Who: who, Breadcrumbs: []layout.Breadcrumb{
 		{Title: "Sessions", Path: paths.Sessions}, {Title: id.String()[:8], Path: paths.Session(id)}, {Title: "Compare"},
 	}}
 	return layout.Page(c, status, frame, compareView(shown))
@@ -151,7 +151,7 @@ func (h comparer) compared(ctx context.Context, who tenants.Principal, id uuid.U
 	}
 	workspace := who.Workspace.ID
 	side := counterpart{readable: of.mayRead, model: model{Detail: of.detail, Title: titleOf(of.detail.Overview), Lane: of.lane, Now: h.deps.Now()}}
-	if side.Course, err = h.deps.Sessions.Course(ctx, workspace, id, of.lane.ID, chartPoints); err != nil {
+	if side.Timeline, err = h.deps.Sessions.Timeline(ctx, workspace, id, of.lane.ID, chartPoints); err != nil {
 		return nil, err
 	}
 	if side.Epochs, err = h.deps.Sessions.Epochs(ctx, workspace, of.lane.ID); err != nil {
@@ -289,7 +289,7 @@ type step struct {
 func (c *counterpart) timeline() []step {
 	steps := []step{{At: c.StartedAt, Text: "first request"}}
 	events := c.events()
-	moments := c.Course.Events[max(0, len(c.Course.Events)-maxMarks):]
+	moments := c.Timeline.Events[max(0, len(c.Timeline.Events)-maxMarks):]
 	for i, event := range events {
 		steps = append(steps, step{
 			At: moments[i].At, Text: "request " + strconv.Itoa(event.Request) + ": " + event.Text, Path: event.Path,

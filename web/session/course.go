@@ -25,17 +25,17 @@ type event struct {
 }
 
 // isEpoch reports whether a request made a new projection.
-func isEpoch(moment session.Moment) bool {
+func isEpoch(moment session.TimelineEntry) bool {
 	return moment.Compression == string(pipeline.Epoch) || moment.Compression == string(pipeline.Truncated)
 }
 
 // isFallback reports whether a request went out otherwise than the pipeline meant it to.
-func isFallback(moment session.Moment) bool {
+func isFallback(moment session.TimelineEntry) bool {
 	return !isEpoch(moment) && moment.Class != afterCompaction && compactedAt(moment) == nil
 }
 
 // compactedAt returns the event of a compaction by the provider itself, nil without one.
-func compactedAt(moment session.Moment) *pipeline.Event {
+func compactedAt(moment session.TimelineEntry) *pipeline.Event {
 	if !strings.Contains(string(moment.Report), pipeline.CompactedType) {
 		return nil
 	}
@@ -61,7 +61,7 @@ func (m *model) epoch(number int) *session.EpochOverview {
 // events returns the newest things that happened in the lane, oldest first, each with a
 // link to what it changed.
 func (m *model) events() []event {
-	all := m.Course.Events
+	all := m.Timeline.Events
 	all = all[max(0, len(all)-maxMarks):]
 	events := make([]event, len(all))
 	for i, moment := range all {
@@ -74,7 +74,7 @@ func (m *model) events() []event {
 }
 
 // happened says what happened at a moment.
-func (m *model) happened(moment session.Moment) string {
+func (m *model) happened(moment session.TimelineEntry) string {
 	var parts []string
 	if moment.Class == afterCompaction {
 		parts = append(parts, "the client compacted itself"+m.putBackAt(moment))
@@ -107,7 +107,7 @@ func providerCompacted(event *pipeline.Event) string {
 }
 
 // putBackAt says what the bridge put back at a moment.
-func (m *model) putBackAt(moment session.Moment) string {
+func (m *model) putBackAt(moment session.TimelineEntry) string {
 	bridged := bridgedAt(moment)
 	if bridged == nil {
 		return ""
@@ -120,7 +120,7 @@ func (m *model) putBackAt(moment session.Moment) string {
 }
 
 // bridgedAt returns what the bridge found at a moment; nil if nothing was compared.
-func bridgedAt(moment session.Moment) *bridged {
+func bridgedAt(moment session.TimelineEntry) *bridged {
 	if !strings.Contains(string(moment.Report), compactionbridge.DirectivesLost) {
 		return nil // only a request that was compared has the count
 	}
@@ -138,7 +138,7 @@ func bridgedAt(moment session.Moment) *bridged {
 
 // levels returns the tokens that a moment's prompt held at L0 to L3, and whether they
 // are known: what an epoch renders stays as it is until the next one, all else is L0.
-func (m *model) levels(moment session.Moment) (held [4]int, known bool) {
+func (m *model) levels(moment session.TimelineEntry) (held [4]int, known bool) {
 	if moment.Projection > 0 {
 		epoch := m.epoch(moment.Projection)
 		if epoch == nil {
@@ -167,7 +167,7 @@ func (m *model) chart() string {
 		stack[level] = components.Line{Label: strings.ToUpper(name), Color: name, Key: name, Fill: 1, Stack: true}
 	}
 	hasTarget := false
-	for _, moment := range m.Course.Points {
+	for _, moment := range m.Timeline.Points {
 		chart.X = append(chart.X, int64(moment.Number))
 		before.Values = append(before.Values, new(int64(moment.Before)))
 		sent.Values = append(sent.Values, new(int64(moment.After)))
@@ -203,7 +203,7 @@ func (m *model) chart() string {
 }
 
 // levelsText says what a moment's prompt held at each level.
-func (m *model) levelsText(moment session.Moment) string {
+func (m *model) levelsText(moment session.TimelineEntry) string {
 	held, known := m.levels(moment)
 	if !known {
 		return "not noted then"
@@ -216,7 +216,7 @@ func (m *model) levelsText(moment session.Moment) string {
 }
 
 // isSampled reports whether the chart leaves requests out.
-func (m *model) isSampled() bool { return m.Course.Total > len(m.Course.Points) }
+func (m *model) isSampled() bool { return m.Timeline.Total > len(m.Timeline.Points) }
 
 // window returns the limit of the newest request; 0 if it is unknown.
 func (m *model) window() int64 { return int64(m.newest().Window) }
@@ -228,7 +228,7 @@ func (m *model) newestTarget() int64 { return int64(m.newest().Target) }
 // spark draws how full the window was; nil where that is not known of two requests.
 func (m *model) spark() *components.Spark {
 	var shares []float64
-	for _, moment := range m.Course.Points {
+	for _, moment := range m.Timeline.Points {
 		if moment.Window > 0 {
 			shares = append(shares, float64(moment.After)/float64(moment.Window))
 		}
@@ -236,7 +236,7 @@ func (m *model) spark() *components.Spark {
 	if len(shares) < 2 {
 		return nil
 	}
-	return components.NewSpark(shares, components.Plural(int64(m.Course.Total), "request"))
+	return components.NewSpark(shares, components.Plural(int64(m.Timeline.Total), "request"))
 }
 
 // strip says on one line how full the window is, and what was compressed.

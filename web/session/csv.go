@@ -16,13 +16,13 @@ func (h *Handler) Requests(c echo.Context, who tenants.Principal) error {
 	if err != nil {
 		return err
 	}
-	course, err := h.deps.Sessions.Course(c.Request().Context(), who.Workspace.ID, of.detail.ID, of.lane.ID, math.MaxInt32)
+	timeline, err := h.deps.Sessions.Timeline(c.Request().Context(), who.Workspace.ID, of.detail.ID, of.lane.ID, math.MaxInt32)
 	if err != nil {
 		return err
 	}
 	out := layout.CSV(c, "requests-"+shortID(of.detail.ID)+".csv")
 	rows := [][]string{{"request", "at", "received_tokens", "sent_tokens", "window_tokens", "compression", "miss_cause", "missed_tokens", "projection", "net_microusd", "status", "target_tokens", "reach"}}
-	for _, m := range course.Points {
+	for _, m := range timeline.Points {
 		rows = append(rows, []string{
 			strconv.Itoa(m.Number), tenants.CSVTime(m.At), strconv.Itoa(m.Before), strconv.Itoa(m.After), strconv.Itoa(m.Window),
 			m.Compression, m.MissCause, strconv.Itoa(m.MissedTokens), strconv.Itoa(m.Projection), strconv.FormatInt(m.NetMicroUSD, 10), strconv.Itoa(m.Status),

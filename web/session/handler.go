@@ -212,7 +212,7 @@ func (h *Handler) page(c echo.Context, who tenants.Principal, status int, of sub
 	if change != nil {
 		change(&model)
 	}
-	frame := layout.Frame{Title: model.Title, Section: layout.Sessions, Who: who, Crumbs: []layout.Crumb{
+	frame := layout.Frame{Title: model.Title, Section: layout.Sessions, Who: who, Breadcrumbs: []layout.Breadcrumb{
 		{Title: "Sessions", Path: paths.Sessions}, {Title: of.detail.ID.String()[:8]},
 	}}
 	return layout.Page(c, status, frame, view(model))

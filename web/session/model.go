@@ -29,9 +29,9 @@ type model struct {
 	Now      time.Time
 	Archived int // messages in the archive, over all lanes
 
-	Course session.Course // of the lane
-	Target float64        // share of the window, as set now; 0: off
-	Epochs []session.EpochOverview
+	Timeline session.Timeline // of the lane
+	Target   float64          // share of the window, as set now; 0: off
+	Epochs   []session.EpochOverview
 
 	Decisions []cost.Decision // of the lane, oldest first
 	WarnAfter int             // epochs from which on the lane is pointed out; 0: never
@@ -64,7 +64,7 @@ func (h *Handler) model(ctx context.Context, who tenants.Principal, of subject, 
 	if m.Star, err = h.star(ctx, who, detail.Overview); err != nil {
 		return model{}, err
 	}
-	if m.Course, err = h.deps.Sessions.Course(ctx, who.Workspace.ID, detail.ID, of.lane.ID, chartPoints); err != nil {
+	if m.Timeline, err = h.deps.Sessions.Timeline(ctx, who.Workspace.ID, detail.ID, of.lane.ID, chartPoints); err != nil {
 		return model{}, err
 	}
 	decisions, err := h.deps.Costs.Decisions(ctx, who.Workspace.ID, detail.ID)

@@ -31,7 +31,7 @@ func (m *model) isOften() bool { return m.WarnAfter > 0 && len(m.Epochs) >= m.Wa
 // isTruncated reports whether something has left the lane's prompts for which nothing
 // stands.
 func (m *model) isTruncated() bool {
-	return slices.ContainsFunc(m.Course.Events, func(moment session.Moment) bool {
+	return slices.ContainsFunc(m.Timeline.Events, func(moment session.TimelineEntry) bool {
 		var report pipeline.Report
 		return json.Unmarshal(moment.Report, &report) == nil && slices.Contains(report.Warnings, cost.NoticeTruncated)
 	})

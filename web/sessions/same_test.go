@@ -31,7 +31,7 @@ func api(t *testing.T, product *webtest.Product) string {
 		Conversations: manage.Conversations{
 			Sessions: product.Sessions.Browser(), Archive: product.Archive, Stars: product.DB.Stars, Comments: product.DB.Comments,
 		},
-		Upkeep: manage.Upkeep{Data: product.DB.Data, Audit: product.DB.Audit},
+		Administration: manage.Administration{Data: product.DB.Data, Audit: product.DB.Audit},
 	})
 	server := httptest.NewServer(e)
 	t.Cleanup(server.Close)

@@ -90,6 +90,6 @@ func document(c echo.Context) (string, error) {
 
 func answerImport(c echo.Context, status int, who tenants.Principal, page importModel) error {
 	const title = "Import configuration"
-	frame := layout.Frame{Title: title, Section: layout.Settings, Who: who, Crumbs: []layout.Crumb{{Title: "Settings", Path: paths.Settings}, {Title: title}}}
+	frame := layout.Frame{Title: title, Section: layout.Settings, Who: who, Breadcrumbs: []layout.Breadcrumb{{Title: "Settings", Path: paths.Settings}, {Title: title}}}
 	return layout.Page(c, status, frame, importView(page))
 }

@@ -32,7 +32,7 @@ type curvePoint struct {
 
 // curve replays the sessions with "Spend less" at each value of minContext, beside all else
 // that was typed.
-func (p *Previewer) curve(ctx context.Context, who tenants.Principal, picked session.Picked, saved, wanted pipeline.Config) ([]curvePoint, error) {
+func (p *Previewer) curve(ctx context.Context, who tenants.Principal, picked session.Selection, saved, wanted pipeline.Config) ([]curvePoint, error) {
 	if !wanted.Runs(ipc.Name) {
 		return nil, nil
 	}

@@ -28,7 +28,7 @@ type identifiers struct {
 }
 
 // identifiers counts them in the sessions that a person may read, with each of some settings.
-func (p *Previewer) identifiers(ctx context.Context, who tenants.Principal, picked session.Picked, saved pipeline.Config, each ...pipeline.Config) (identifiers, error) {
+func (p *Previewer) identifiers(ctx context.Context, who tenants.Principal, picked session.Selection, saved pipeline.Config, each ...pipeline.Config) (identifiers, error) {
 	reader, err := p.deps.Readers.Reader(ctx, who.Workspace.ID, who.User.ID)
 	if err != nil || reader.None() {
 		return identifiers{MayNot: true}, err

@@ -126,7 +126,7 @@ func (p *Previewer) previewed(c echo.Context, who tenants.Principal) (model, int
 // of compares the saved config with the next one on the sessions of a client; empty: of
 // all. asked is the part that was asked for.
 func (p *Previewer) of(ctx context.Context, who tenants.Principal, config pipeline.Config, next tenants.PipelineConfig, client, asked string) previewModel {
-	picked := session.Picked{Newest: preview.Newest, Client: client}
+	picked := session.Selection{Newest: preview.Newest, Client: client}
 	shown := previewModel{Ready: true, Client: client, HasCurve: asked == curvePart, HasIdentifiers: asked == identifiersPart}
 	wanted, _, err := modules.Catalog().Resolve(p.page.deps.Defaults, pipeline.WorkspaceLayer(next.Modules, next.YAML))
 	if err == nil {
@@ -164,7 +164,7 @@ func (t triggerFigures) words() string {
 }
 
 // triggers returns the figures of both triggers, of which one is wanted and known.
-func (p *Previewer) triggers(ctx context.Context, who tenants.Principal, picked session.Picked, saved, wanted pipeline.Config, known preview.Figures) ([]triggerFigures, error) {
+func (p *Previewer) triggers(ctx context.Context, who tenants.Principal, picked session.Selection, saved, wanted pipeline.Config, known preview.Figures) ([]triggerFigures, error) {
 	if !wanted.Runs(ipc.Name) {
 		return nil, nil
 	}

@@ -178,8 +178,8 @@ type sender struct {
 // senderWindow is the context window that a request that is sent again has.
 const senderWindow = 200_000
 
-// Send is a requests.SendAgain.
-func (s sender) Send(from *http.Request, who tenants.Principal, key uuid.UUID, request tenants.AgainRequest) (uuid.UUID, error) {
+// Send is a requests.Resend.
+func (s sender) Send(from *http.Request, who tenants.Principal, key uuid.UUID, request tenants.Resend) (uuid.UUID, error) {
 	server, stop := s.product.server(s.t, senderWindow)
 	defer stop()
 	return api.Resender{KeyOf: s.product.Keys.Of, Proxy: server}.Send(from, who, key, request)

@@ -140,10 +140,10 @@ func (p *Product) handler(t testing.TB, options []Option) http.Handler {
 	keys := forgetting{Service: p.Credentials(true), keys: p.Keys}
 	configuration := manage.NewConfigurations(manage.Config{
 		Defaults: p.defaults(), Gateway: manage.Gateway{Pipelines: p.DB.Pipelines, ModelWindows: p.DB.ModelWindows, APIKeys: keys, ProviderKeys: keys},
-		Upkeep: manage.Upkeep{Data: p.DB.Data, Audit: p.DB.Audit},
+		Administration: manage.Administration{Data: p.DB.Data, Audit: p.DB.Audit},
 	})
 	deps := web.Deps{
-		Upkeep: web.Upkeep{
+		Administration: web.Administration{
 			ImportConfig: configuration.Import, Workspaces: people.Workspaces(), Data: p.DB.Data, Audit: p.DB.Audit, Deletion: p.deletion(people),
 			Billing: billing.New(billing.DefaultConfig(), billing.Deps{Now: time.Now}),
 		},
@@ -157,7 +157,7 @@ func (p *Product) handler(t testing.TB, options []Option) http.Handler {
 		},
 		Traffic: web.Traffic{
 			Usage: p.DB.Usage, Costs: p.Sessions.Browser(), Exchanges: p.DB.Exchanges, Views: p.DB.Views, Alerts: p.Alerting,
-			SendAgain: sender{t, p}.Send, Models: models,
+			Resend: sender{t, p}.Send, Models: models,
 		},
 		Conversations: web.Conversations{
 			Sessions: p.Sessions.Browser(), Archive: p.Archive, ArchiveKeys: p.ArchiveKeys, Stars: p.DB.Stars, Comments: p.DB.Comments,

@@ -165,6 +165,6 @@ func newPage(c echo.Context, who tenants.Principal, status int, form newForm) er
 		return layout.Plain(c, status, title, firstView(form, who.User.Email))
 	}
 	return layout.Page(c, status, layout.Frame{
-		Title: title, Section: layout.Workspaces, Who: who, Crumbs: []layout.Crumb{{Title: "Workspaces", Path: paths.Workspaces}, {Title: title}},
+		Title: title, Section: layout.Workspaces, Who: who, Breadcrumbs: []layout.Breadcrumb{{Title: "Workspaces", Path: paths.Workspaces}, {Title: title}},
 	}, newView(form))
 }

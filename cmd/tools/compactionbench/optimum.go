@@ -51,7 +51,7 @@ func (r *reading) exchange(config pipeline.Config, length int) (*pipeline.View, 
 		Conversation: pipeline.NewConversation(r.codec, r.body, digests),
 		Limits:       pipeline.Limits{Limit: r.model.InputLimit(request.MaxOutput), Factor: r.model.TokensPerO200k, Fixed: r.fixed.Tokens},
 		Lane:         pipeline.Lane{NextProjection: 1},
-		CountText:    r.counter.Count, Keeper: pipeline.Forgetful{},
+		CountText:    r.counter.Count, Committer: pipeline.Forgetful{},
 	}
 	exchange.Chain = session.Chain(scope, session.Hint{}, digests)
 	return exchange, nil

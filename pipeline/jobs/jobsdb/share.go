@@ -15,14 +15,14 @@ import (
 type shared struct {
 	*worker
 
-	pace jobs.Pace
+	pace jobs.Interval
 	wake <-chan struct{}
 }
 
 // Share registers work that every process that runs jobs does at a pace, and once
 // when it starts: the work itself sees to it that what one process does, no other does. A pass
 // that fails is not tried again before the next is due.
-func (r *Runner) Share(kind jobs.Kind, pace jobs.Pace, timeout time.Duration, do func(ctx context.Context) error) {
+func (r *Runner) Share(kind jobs.Kind, pace jobs.Interval, timeout time.Duration, do func(ctx context.Context) error) {
 	r.config.Metrics.known(kind)
 	wake := make(chan struct{}, 1)
 	r.passes[kind], r.wakes[kind] = do, wake

@@ -49,7 +49,7 @@ func TestSharedWorkThatFailsComesAgain(t *testing.T) {
 	t.Parallel()
 	process := newProcess(dbtest.New(t), slog.New(slog.DiscardHandler))
 	passes := 0
-	process.Share(sweep, jobs.Pace{Least: time.Millisecond, Most: time.Millisecond}, time.Minute, func(context.Context) error {
+	process.Share(sweep, jobs.Interval{Least: time.Millisecond, Most: time.Millisecond}, time.Minute, func(context.Context) error {
 		switch passes++; passes {
 		case 1:
 			return errors.New("the bucket is down")
@@ -67,4 +67,4 @@ func TestSharedWorkThatFailsComesAgain(t *testing.T) {
 }
 
 // everyHour is the pace of work that does not come again during a test unless it is woken.
-func everyHour() jobs.Pace { return jobs.Pace{Least: time.Millisecond, Most: time.Hour} }
+func everyHour() jobs.Interval { return jobs.Interval{Least: time.Millisecond, Most: time.Hour} }

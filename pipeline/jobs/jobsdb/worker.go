@@ -55,7 +55,7 @@ func (w *worker) Work(ctx context.Context, job *river.Job[args]) error {
 	config := w.runner.config
 	began := config.Now()
 	err := w.protected(ctx, job.Args)
-	again, later := errors.AsType[jobs.Again](err)
+	again, later := errors.AsType[jobs.Snooze](err)
 	if w.periodic {
 		w.tell(ctx, err)
 	}

@@ -79,7 +79,7 @@ func TestJobComesAgainWhenItsHandlerSays(t *testing.T) {
 	database := dbtest.New(t)
 	process := newProcess(database, slog.New(slog.DiscardHandler))
 	at := time.Now().Add(3 * time.Hour).Truncate(time.Second)
-	process.Handle(plan, jobs.Limits{Attempts: 1}, func(context.Context, tenants.WorkspaceID, uuid.UUID) error { return jobs.Again{At: at} })
+	process.Handle(plan, jobs.Limits{Attempts: 1}, func(context.Context, tenants.WorkspaceID, uuid.UUID) error { return jobs.Snooze{At: at} })
 	process.run(t)
 	enqueue(t, process, jobs.Job{Kind: plan, Workspace: tenants.NewWorkspaceID()})
 	workspace := tenants.NewWorkspaceID()

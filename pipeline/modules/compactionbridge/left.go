@@ -32,7 +32,7 @@ type Lanes interface {
 	// Holding returns the lane of a main conversation of the scope, other than lane,
 	// that holds most of the messages named by their hashes, the one used last of
 	// several. It returns session.ErrNotFound if it does not exist.
-	Holding(ctx context.Context, scope session.Scope, lane uuid.UUID, messages []conversation.Hash) (session.Held, error)
+	Holding(ctx context.Context, scope session.Scope, lane uuid.UUID, messages []conversation.Hash) (session.LaneMatch, error)
 }
 
 // leastKept is how many tokens a lane must share with what a client kept to be taken

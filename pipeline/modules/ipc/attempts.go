@@ -150,5 +150,5 @@ func brokeOff(ctx context.Context, draft *pipeline.Draft, reason string, size in
 
 func remember(draft *pipeline.Draft, attempts session.Attempts) {
 	draft.Attempts = attempts
-	draft.Keeper.Tried(attempts)
+	draft.Committer.Tried(attempts)
 }

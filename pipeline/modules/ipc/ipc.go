@@ -103,7 +103,7 @@ func (m *Module) try(ctx context.Context, draft *pipeline.Draft, size int, why o
 		return nil
 	}
 	// The originals are durable before the shortened prompt may leave.
-	err := exchange.Keeper.Commit(ctx, epoch.projection)
+	err := exchange.Committer.Commit(ctx, epoch.projection)
 	if errors.Is(err, session.ErrWarm) {
 		skip(draft, "warm_elsewhere")
 		return nil

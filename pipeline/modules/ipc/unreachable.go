@@ -23,14 +23,14 @@ const (
 // that no level makes shorter.
 func unreachable(draft *pipeline.Draft, size int) {
 	draft.Report.Compression = pipeline.Unreachable
-	reason, counts := hindrance(&draft.View, size)
+	reason, counts := obstacle(&draft.View, size)
 	counts["size"], counts["limit"] = size, draft.Limit
 	draft.Event("target_unreachable", reason, counts)
 }
 
-// hindrance returns what takes most of what cannot be compressed in a prompt of size
-// tokens, and how many o200k tokens each hindrance takes.
-func hindrance(exchange *pipeline.View, size int) (reason string, tokens map[string]int) {
+// obstacle returns what takes most of what cannot be compressed in a prompt of size
+// tokens, and how many o200k tokens each obstacle takes.
+func obstacle(exchange *pipeline.View, size int) (reason string, tokens map[string]int) {
 	p := newPlanner(exchange, nil, nil, size, byTheRules) // nothing is counted
 	tokens = map[string]int{heldByFixed: exchange.Fixed}
 	if err := p.protection.findKept(); err != nil {

@@ -59,9 +59,9 @@ func newUsed(t testing.TB, limit int, change ...func(*ipc.Config)) *used {
 	u.Prepare = func(exchange *pipeline.Exchange) {
 		exchange.Now, exchange.Heat, exchange.Attempts, exchange.Plan = u.now, u.heat, u.attempts, u.plan
 		exchange.Model.Price = sonnet()
-		keeper := exchange.Keeper.(pipelinetest.Keeper)
+		keeper := exchange.Committer.(pipelinetest.Committer)
 		keeper.OnTried = func(attempts session.Attempts) { u.attempts = attempts }
-		exchange.Keeper = keeper
+		exchange.Committer = keeper
 		u.codec.parsed.Store(0)
 	}
 	return u

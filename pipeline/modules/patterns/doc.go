@@ -3,7 +3,7 @@
 //
 // A pattern is a convention or a standing order. The package miner finds candidates in the archive, off the request path;
 // people approve, edit and disable them; patternsdb keeps them. The module itself
-// asks no database on a warm request: a Shelf serves each workspace's patterns from
+// asks no database on a warm request: a Cache serves each workspace's patterns from
 // memory.
 //
 // Patterns are chosen once per lane, at its first request with a typed message. One that

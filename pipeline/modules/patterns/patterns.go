@@ -24,10 +24,10 @@ const maxTyped = 1 << 20
 
 // Module is the module patterns. It has no state of its own and is safe for
 // concurrent use.
-type Module struct{ shelf *Shelf }
+type Module struct{ cache *Cache }
 
-// New returns the module; shelf may be nil where there are no patterns.
-func New(shelf *Shelf) *Module { return &Module{shelf: shelf} }
+// New returns the module; cache may be nil where there are no patterns.
+func New(cache *Cache) *Module { return &Module{cache: cache} }
 
 // Name implements pipeline.Module.
 func (*Module) Name() string { return Name }
@@ -35,10 +35,10 @@ func (*Module) Name() string { return Name }
 // Process puts the patterns into the prompt that are relevant to its new messages and
 // that the lane does not have yet.
 func (m *Module) Process(ctx context.Context, exchange *pipeline.View) (*pipeline.Draft, error) {
-	if m.shelf == nil || exchange.Settled || exchange.Request.Frozen != "" || exchange.Class.IsSide() || exchange.Class.Kind == client.Compaction {
+	if m.cache == nil || exchange.Settled || exchange.Request.Frozen != "" || exchange.Class.IsSide() || exchange.Class.Kind == client.Compaction {
 		return nil, nil //nolint:nilnil // nothing changes
 	}
-	known := m.shelf.of(ctx, exchange.Scope.Workspace)
+	known := m.cache.of(ctx, exchange.Scope.Workspace)
 	if known == nil {
 		return nil, nil //nolint:nilnil // nothing changes
 	}

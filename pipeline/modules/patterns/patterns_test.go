@@ -42,7 +42,7 @@ func (s *store) Approved(_ context.Context, workspace tenants.WorkspaceID) ([]pa
 // bench sends the requests of one lane through the module.
 type bench struct {
 	store     *store
-	shelf     *patterns.Shelf
+	cache     *patterns.Cache
 	now       time.Time
 	workspace tenants.WorkspaceID
 	lane      pipelinetest.Lane
@@ -62,10 +62,10 @@ func setup(t testing.TB, codec wire.Codec, approved ...patterns.Pattern) *bench 
 		}
 	}
 	b.store = &store{approved: map[tenants.WorkspaceID][]patterns.Pattern{b.workspace: approved}}
-	b.shelf = patterns.NewShelf(b.store.Approved, func() time.Time { return b.now })
+	b.cache = patterns.NewCache(b.store.Approved, func() time.Time { return b.now })
 	b.lane = pipelinetest.Lane{
 		Codec: codec, Options: pipelinetest.Options{Counter: counter, Config: modules.Catalog().Default(), Limit: 200_000},
-		Modules: []pipeline.Module{patterns.New(b.shelf)},
+		Modules: []pipeline.Module{patterns.New(b.cache)},
 	}
 	b.lane.Options.Config.Modules = []string{patterns.Name}
 	b.lane.Prepare = func(exchange *pipeline.Exchange) { exchange.Scope.Workspace = b.workspace }
@@ -293,11 +293,11 @@ func TestShelfReloadsChangesAndServesCacheWhileStoreFails(t *testing.T) {
 		t.Errorf("not served from memory, or the store was asked %d times", b.store.asked)
 	}
 	b.store.err, b.store.approved[b.workspace] = nil, nil
-	b.shelf.Forget(b.workspace)
+	b.cache.Forget(b.workspace)
 	if asks() != 0 {
 		t.Error("what was taken away is still there")
 	}
-	b.shelf.ForgetAll()
+	b.cache.ForgetAll()
 	if asks() != 0 || b.store.asked != 4 {
 		t.Errorf("the store was asked %d times", b.store.asked)
 	}
@@ -350,7 +350,7 @@ func TestAllFormatsTakePatternsInBothPlaces(t *testing.T) {
 
 func BenchmarkNothingApproved(b *testing.B) {
 	bench := setup(b, anthropic.New())
-	module := patterns.New(bench.shelf)
+	module := patterns.New(bench.cache)
 	exchange := pipelinetest.NewExchange(b, anthropic.New(), []byte(body(user("Use npm."))), bench.lane.Options)
 	for b.Loop() {
 		if err := pipelinetest.Process(b.Context(), module, exchange); err != nil {
@@ -367,7 +367,7 @@ func BenchmarkResultWithFiveHundredPatterns(b *testing.B) {
 		all = append(all, p)
 	}
 	bench := setup(b, anthropic.New(), all...)
-	module := patterns.New(bench.shelf)
+	module := patterns.New(bench.cache)
 	messages := append([]string{user("Build it.")}, failing("a")...)
 	messages[2] = strings.Replace(messages[2], `"x\n`, `"`+strings.Repeat(`a line of output that says nothing\n`, 1000), 1)
 	exchange := pipelinetest.NewExchange(b, anthropic.New(), []byte(body(messages...)), bench.lane.Options)

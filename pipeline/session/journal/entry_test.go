@@ -140,7 +140,7 @@ func fill(t *testing.T, value reflect.Value) {
 func TestFieldsAreWrittenInOneList(t *testing.T) {
 	t.Parallel()
 	held := content{Seen: session.Seen{
-		Descent: session.Descent{ForkAt: 3}, Naming: session.Naming{Name: "run"},
+		Ancestry: session.Ancestry{ForkAt: 3}, Naming: session.Naming{Name: "run"},
 		Messages: session.Messages{Position: 5}, Increment: session.Increment{Exchanges: 1},
 	}}
 	packed, err := pack(held)

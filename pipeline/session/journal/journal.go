@@ -41,7 +41,7 @@ type Config struct {
 	Keys     *archive.Keys
 	Log      *slog.Logger
 	Now      func() time.Time
-	Absence  *session.Absence // of Store: prompts do not wait for it then
+	Outage   *session.Outage // of Store: prompts do not wait for it then
 
 	Peers *Peers // where other processes find what waits here; nil if there is no such place
 
@@ -95,14 +95,14 @@ func New(config Config) (*Journal, error) {
 // is durable on the local disk when Commit returns, unless the epoch can wait.
 func (j *Journal) Commit(ctx context.Context, seen session.Seen, projection session.Projection) error {
 	err := session.ErrAway
-	if !j.holds(seen.Lane) && !j.config.Absence.Lasts() {
+	if !j.holds(seen.Lane) && !j.config.Outage.Lasts() {
 		asking, cancel := context.WithTimeout(ctx, storeTimeout)
 		err = j.Store.Commit(asking, seen, projection)
 		cancel()
 		if ctx.Err() != nil { // it says nothing of the store
 			return err
 		}
-		j.config.Absence.Note(err)
+		j.config.Outage.Note(err)
 	}
 	if err == nil {
 		j.offer(ctx, seen, projection, true)

@@ -82,7 +82,7 @@ func (b *bench) restart() {
 	clock := func() time.Time { return b.now }
 	opened, err := journal.New(journal.Config{
 		Dir: b.dir, MaxBytes: b.most, Store: b.store, Keys: archivetest.Keys(), Log: slog.New(slog.DiscardHandler), Now: clock, Peers: b.peers,
-		Absence: session.NewAbsence(clock), Overtaken: func(lane uuid.UUID) { b.overtaken = append(b.overtaken, lane) },
+		Outage: session.NewOutage(clock), Overtaken: func(lane uuid.UUID) { b.overtaken = append(b.overtaken, lane) },
 	})
 	if err != nil {
 		b.t.Fatal(err)

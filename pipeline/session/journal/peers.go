@@ -39,13 +39,13 @@ return 1`
 type Peers struct {
 	client redis.UniversalClient
 	put    *redis.Script
-	away   *session.Absence
+	away   *session.Outage
 	within time.Duration // for Redis to answer
 }
 
 // NewPeers returns Peers on a Redis server.
 func NewPeers(client redis.UniversalClient, now func() time.Time) *Peers {
-	return &Peers{client: client, put: redis.NewScript(peersPut), away: session.NewAbsence(now), within: peersTimeout}
+	return &Peers{client: client, put: redis.NewScript(peersPut), away: session.NewOutage(now), within: peersTimeout}
 }
 
 // offer shows an epoch to all processes, unless a newer one is there, or one with its number: of those

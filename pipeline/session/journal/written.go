@@ -77,8 +77,8 @@ func (w *written) content() content {
 		Projection: w.Projection, Empty: w.Empty, Entries: w.Entries,
 		Seen: session.Seen{
 			Scope: seen.Scope, Session: seen.Session, Lane: seen.Lane, Kind: seen.Kind,
-			Descent: session.Descent{Parent: seen.Parent, ForkAt: seen.ForkAt, Inherited: seen.Inherited, Taken: seen.Taken},
-			Naming:  session.Naming{Name: seen.Name, Source: seen.Source}, Title: seen.Title, Client: seen.Client, Model: seen.Model,
+			Ancestry: session.Ancestry{Parent: seen.Parent, ForkAt: seen.ForkAt, Inherited: seen.Inherited, Taken: seen.Taken},
+			Naming:   session.Naming{Name: seen.Name, Source: seen.Source}, Title: seen.Title, Client: seen.Client, Model: seen.Model,
 			At: seen.At, Heat: seen.Heat, Attempts: seen.Attempts, Ahead: seen.Ahead,
 			Messages: session.Messages{Position: seen.Position, Head: seen.Head, Entries: seen.Entries, Links: seen.Links, Answer: seen.Answer},
 			Increment: session.Increment{

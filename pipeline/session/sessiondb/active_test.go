@@ -33,7 +33,7 @@ func TestActiveLanesAreThoseThatWereCompactedAndUsed(t *testing.T) {
 	side.lane = uuid.New()
 	for _, one := range []*client{&fork, &side} {
 		seen := one.seen()
-		seen.Descent = session.Descent{Parent: first.lane, ForkAt: 3, Inherited: 2}
+		seen.Ancestry = session.Ancestry{Parent: first.lane, ForkAt: 3, Inherited: 2}
 		if one == &side {
 			seen.Kind = session.Side
 		}

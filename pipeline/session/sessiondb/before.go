@@ -30,12 +30,12 @@ const sqlHolding = `SELECT l.id, l.position, sum(e.tokens) AS held FROM (SELECT 
 // Holding returns the lane of a main conversation of the scope, other than lane, that
 // holds most of the messages named by their hashes, the one used last of several. It
 // returns session.ErrNotFound if it does not exist.
-func (s *Store) Holding(ctx context.Context, scope session.Scope, lane uuid.UUID, messages []conversation.Hash) (session.Held, error) {
+func (s *Store) Holding(ctx context.Context, scope session.Scope, lane uuid.UUID, messages []conversation.Hash) (session.LaneMatch, error) {
 	hashes := make([][]byte, len(messages))
 	for i := range messages {
 		hashes[i] = messages[i][:]
 	}
-	var held session.Held
+	var held session.LaneMatch
 	err := s.door.InTenant(ctx, scope.Workspace, func(tx *gorm.DB) error {
 		row := tx.Statement.ConnPool.QueryRowContext(ctx, sqlHolding, scope.Workspace, hashes, lane, scope.APIKey, string(scope.Format), storable(scope.Upstream))
 		return row.Scan(&held.Lane, &held.Messages, &held.Tokens)

@@ -43,7 +43,7 @@ const (
 
 // berth is a lane that another one has joined.
 type berth struct {
-	session.Descent
+	session.Ancestry
 
 	lane, session uuid.UUID
 }
@@ -300,14 +300,14 @@ func (j *joins) move(one *session.Seen) bool {
 	of, forked := j.into[one.Parent]
 	switch {
 	case joined:
-		one.MoveTo(into.lane, into.Descent)
+		one.MoveTo(into.lane, into.Ancestry)
 		one.Session = into.session
 		one.Skip(into.ForkAt)
 	case forked && one.Kind == session.Side:
-		one.MoveTo(one.Lane, session.Descent{Parent: of.lane, ForkAt: one.ForkAt})
+		one.MoveTo(one.Lane, session.Ancestry{Parent: of.lane, ForkAt: one.ForkAt})
 		one.Session = of.session
 	case forked:
-		one.MoveTo(of.lane, of.Descent)
+		one.MoveTo(of.lane, of.Ancestry)
 		one.Session = of.session
 		one.Skip(of.ForkAt)
 		j.into[was] = of

@@ -143,7 +143,7 @@ func (s *Store) ExpirePlan(ctx context.Context, workspace tenants.WorkspaceID, l
 		return err
 	}
 	if until := ahead.SentAt.Add(planAge); now.Before(until) {
-		return jobs.Again{At: until}
+		return jobs.Snooze{At: until}
 	}
 	err = s.door.InTenant(ctx, workspace, func(tx *gorm.DB) error {
 		_, err := tx.Statement.ConnPool.ExecContext(ctx, sqlPlanExpired, workspace, lane, ahead.SentAt)

@@ -59,7 +59,7 @@ func (f *fixture) writeCanaries(t *testing.T, store *sessiondb.Store) *client {
 		Session: c.session, Lane: c.lane, Form: "own", Model: "m", At: time.Now(),
 		Summary: session.Summary{Covers: 3, Chain: c.chain[3], Text: canary + " summarized"},
 	}
-	met := miner.Met{Finding: miner.Finding{
+	met := miner.Occurrence{Finding: miner.Finding{
 		Kind: patterns.Directive, Text: canary + " learned", Message: 1, Sessions: 1, Messages: 1,
 		When: patterns.When{Terms: []string{canary}, Paths: []string{canary + ".go"}, Signatures: []string{canary}},
 	}, At: time.Now()}
@@ -68,7 +68,7 @@ func (f *fixture) writeCanaries(t *testing.T, store *sessiondb.Store) *client {
 		"insert":   store.Inject(ctx, c.seen(), []session.Insert{insert}),
 		"summary":  store.SaveSummary(ctx, workspace, attempt),
 		"order":    store.Browser().Ask(ctx, workspace, c.lane, session.Order{At: time.Now(), By: uuid.New(), Instructions: canary + " ordered"}),
-		"evidence": patternsdb.New(f.door).Read(ctx, workspace, lane, []miner.Met{met}, nil),
+		"evidence": patternsdb.New(f.door).Read(ctx, workspace, lane, []miner.Occurrence{met}, nil),
 	} {
 		if err != nil {
 			t.Fatalf("%s: %v", what, err)

@@ -46,7 +46,7 @@ const sqlSent = `SELECT l.lane, x.at, x.position, x.tokens_before, x.tokens_afte
 // Recorded returns the main conversations of the sessions of a workspace that are
 // picked as they are counted, the newest first. A session that nothing is kept of is
 // left out.
-func (s Browser) Recorded(ctx context.Context, workspace tenants.WorkspaceID, picked session.Picked) ([]session.Recorded, error) {
+func (s Browser) Recorded(ctx context.Context, workspace tenants.WorkspaceID, picked session.Selection) ([]session.Recorded, error) {
 	var recorded []session.Recorded
 	err := s.door.InTenant(ctx, workspace, func(tx *gorm.DB) error {
 		var err error
@@ -66,7 +66,7 @@ func (s Browser) Recorded(ctx context.Context, workspace tenants.WorkspaceID, pi
 	return recorded, batchdb.Wrapf(err, "recorded sessions of workspace %s", workspace)
 }
 
-func recordedLanes(tx *gorm.DB, workspace tenants.WorkspaceID, picked session.Picked) ([]session.Recorded, error) {
+func recordedLanes(tx *gorm.DB, workspace tenants.WorkspaceID, picked session.Selection) ([]session.Recorded, error) {
 	recorded, err := batchdb.Rows(tx, func(row pgx.CollectableRow) (one session.Recorded, err error) {
 		var seconds int
 		if err := row.Scan(&one.Session, &one.Lane, &one.APIKey, &one.Format, &one.Model, &seconds); err != nil {

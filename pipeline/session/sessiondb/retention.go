@@ -30,8 +30,8 @@ type retention struct {
 	before    time.Time // what has not been used since has expired
 }
 
-// Upkeep deletes what has expired.
-type Upkeep struct{ *core }
+// Cleaner deletes what has expired.
+type Cleaner struct{ *core }
 
 const (
 	// sweepTurn is how many sessions of a workspace are deleted before the next one has its turn.
@@ -46,7 +46,7 @@ const (
 // many; what providers said so long ago where they refused is gone as well. It may run in several processes at once: each session is deleted by one.
 // Workspaces take turns, and what fails for one keeps no other from forgetting. Sessions deleted before
 // a failure stay deleted.
-func (s Upkeep) Sweep(ctx context.Context, now time.Time, limit int) (deleted int, err error) {
+func (s Cleaner) Sweep(ctx context.Context, now time.Time, limit int) (deleted int, err error) {
 	due, err := s.retentions(ctx)
 	if err != nil {
 		return 0, fmt.Errorf("sweep: %w", err)
@@ -77,7 +77,7 @@ func (s Upkeep) Sweep(ctx context.Context, now time.Time, limit int) (deleted in
 }
 
 // deleteSome deletes up to so many expired sessions of a workspace.
-func (s Upkeep) deleteSome(ctx context.Context, kept retention, most int) (deleted int, err error) {
+func (s Cleaner) deleteSome(ctx context.Context, kept retention, most int) (deleted int, err error) {
 	for deleted < most {
 		some, err := s.deleteExpired(ctx, kept, most-deleted)
 		deleted += some
@@ -88,7 +88,7 @@ func (s Upkeep) deleteSome(ctx context.Context, kept retention, most int) (delet
 	return deleted, nil
 }
 
-func (s Upkeep) retentions(ctx context.Context) ([]retention, error) {
+func (s Cleaner) retentions(ctx context.Context) ([]retention, error) {
 	var all []retention
 	err := s.door.AsWorker(ctx, func(tx *gorm.DB) (err error) {
 		all, err = batchdb.Rows(tx, func(row pgx.CollectableRow) (one retention, err error) {
@@ -102,7 +102,7 @@ func (s Upkeep) retentions(ctx context.Context) ([]retention, error) {
 
 // expireErrors forgets what providers said before a time: there are errors of no
 // session.
-func (s Upkeep) expireErrors(ctx context.Context, workspace tenants.WorkspaceID, before time.Time) error {
+func (s Cleaner) expireErrors(ctx context.Context, workspace tenants.WorkspaceID, before time.Time) error {
 	return s.door.InTenant(ctx, workspace, func(tx *gorm.DB) error {
 		_, err := tx.Statement.ConnPool.ExecContext(ctx, sqlExpireErrors, workspace, before)
 		return err
@@ -111,7 +111,7 @@ func (s Upkeep) expireErrors(ctx context.Context, workspace tenants.WorkspaceID,
 
 // deleteExpired deletes in one transaction up to so many expired sessions of a workspace, those first
 // that have not been used for longest, and returns how many. It is 0 if others are being used or none is left.
-func (s Upkeep) deleteExpired(ctx context.Context, kept retention, most int) (deleted int, err error) {
+func (s Cleaner) deleteExpired(ctx context.Context, kept retention, most int) (deleted int, err error) {
 	var ids []uuid.UUID
 	err = s.door.InTenant(ctx, kept.workspace, func(tx *gorm.DB) error {
 		exchanges := int64(0)

@@ -130,13 +130,13 @@ func TestASweepDeletesWhatHasExpiredAndNothingElse(t *testing.T) {
 		}
 		used[c.session] = ago
 	}
-	if deleted, err := f.store.Upkeep().Sweep(t.Context(), time.Now(), 100); err != nil || deleted != 0 {
+	if deleted, err := f.store.Cleaner().Sweep(t.Context(), time.Now(), 100); err != nil || deleted != 0 {
 		t.Fatalf("without a retention: %d deleted, %v", deleted, err)
 	}
 	f.keep(t, f.scope.Workspace, 30)
 	f.keep(t, addWorkspace(t, f.door), 1) // one without sessions
 	for _, want := range []int{1, 1, 0} {
-		if deleted, err := f.store.Upkeep().Sweep(t.Context(), time.Now(), 1); err != nil || deleted != want {
+		if deleted, err := f.store.Cleaner().Sweep(t.Context(), time.Now(), 1); err != nil || deleted != want {
 			t.Fatalf("deleted %d, %v, want %d", deleted, err, want)
 		}
 	}
@@ -189,7 +189,7 @@ func TestASweepOfOneWorkspaceStopsNoOther(t *testing.T) {
 	expired(quiet, 1)
 
 	broken := sessiondb.New(brokenFor{f.door, f.scope.Workspace}, archivetest.Keys())
-	deleted, err := broken.Upkeep().Sweep(t.Context(), time.Now(), many)
+	deleted, err := broken.Cleaner().Sweep(t.Context(), time.Now(), many)
 	if !errors.Is(err, errBroken) || !strings.Contains(err.Error(), f.scope.Workspace.String()) {
 		t.Errorf("the sweep ends with %v, want the workspace and %v", err, errBroken)
 	}
@@ -231,7 +231,7 @@ func TestASweepDeletesManySessionsInATransaction(t *testing.T) {
 			}
 			f.keep(t, f.scope.Workspace, 1)
 			counts := &counted{TxRunner: f.door}
-			deleted, err := sessiondb.New(counts, archivetest.Keys()).Upkeep().Sweep(t.Context(), time.Now().AddDate(0, 0, 2), 100)
+			deleted, err := sessiondb.New(counts, archivetest.Keys()).Cleaner().Sweep(t.Context(), time.Now().AddDate(0, 0, 2), 100)
 			if err != nil || deleted != test.sessions {
 				t.Fatalf("deleted %d, %v", deleted, err)
 			}
@@ -265,7 +265,7 @@ func TestWhatHasExpiredIsGoneFromRowsAndBucketWithinADay(t *testing.T) {
 	f.keep(t, f.scope.Workspace, 7)
 	expires := used.Add(7 * 24 * time.Hour)
 	for now := used; !now.After(expires.Add(24 * time.Hour)); now = now.Add(time.Hour) {
-		if _, err := f.store.Upkeep().Sweep(t.Context(), now, 100); err != nil {
+		if _, err := f.store.Cleaner().Sweep(t.Context(), now, 100); err != nil {
 			t.Fatal(err)
 		}
 		if _, err := mover.Pass(t.Context()); err != nil {
@@ -304,7 +304,7 @@ func TestASweepForgetsWhatProvidersSaid(t *testing.T) {
 	record(50 * time.Hour)
 	record(time.Hour)
 	f.keep(t, kept.Workspace, 2)
-	if _, err := f.store.Upkeep().Sweep(t.Context(), time.Now(), 100); err != nil {
+	if _, err := f.store.Cleaner().Sweep(t.Context(), time.Now(), 100); err != nil {
 		t.Fatal(err)
 	}
 	var all, old, recent int
@@ -328,7 +328,7 @@ func TestSweepsAtOnceDeleteEachSessionOnce(t *testing.T) {
 	total := 0
 	for range 4 {
 		sweeps.Go(func() {
-			deleted, err := f.store.Upkeep().Sweep(context.WithoutCancel(t.Context()), time.Now().AddDate(0, 0, 2), 100)
+			deleted, err := f.store.Cleaner().Sweep(context.WithoutCancel(t.Context()), time.Now().AddDate(0, 0, 2), 100)
 			if err != nil {
 				t.Error(err)
 			}

@@ -51,8 +51,8 @@ func New(door batchdb.TxRunner, keys *archive.Keys) *Store {
 // Browser returns what shows people the same sessions.
 func (s *Store) Browser() Browser { return Browser{s.core} }
 
-// Upkeep returns what tidies the same sessions up in the background.
-func (s *Store) Upkeep() Upkeep { return Upkeep{s.core} }
+// Cleaner returns what tidies the same sessions up in the background.
+func (s *Store) Cleaner() Cleaner { return Cleaner{s.core} }
 
 // WithJobs returns the store with a queue for the jobs that come of what it records.
 func (s *Store) WithJobs(queue jobs.Queue) *Store {

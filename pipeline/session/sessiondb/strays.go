@@ -74,7 +74,7 @@ func leaveStrays(tx *gorm.DB, workspace tenants.WorkspaceID, seen []session.Seen
 	for i := range seen {
 		one, was := &seen[i], seen[i].Lane
 		if before, ok := moved[one.Base()]; ok && (before.Parent == was || before.Lane == was) {
-			one.MoveTo(before.Lane, before.Descent)
+			one.MoveTo(before.Lane, before.Ancestry)
 		} else if found[i].left() || found[i].base != uuid.Nil {
 			if err := leave(tx, workspace, one); err != nil {
 				return err
@@ -134,7 +134,7 @@ func follow(tx *gorm.DB, workspace tenants.WorkspaceID, one *session.Seen, other
 	if err != nil {
 		return false, fmt.Errorf("forks of lane %s: %w", one.Lane, err)
 	}
-	one.MoveTo(other, session.Descent{Parent: parent.UUID, ForkAt: forkAt, Inherited: inherited, Taken: taken})
+	one.MoveTo(other, session.Ancestry{Parent: parent.UUID, ForkAt: forkAt, Inherited: inherited, Taken: taken})
 	return true, nil
 }
 

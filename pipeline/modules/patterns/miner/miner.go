@@ -41,16 +41,16 @@ type Lane struct {
 	LastAt  time.Time // of its newest request
 }
 
-// Met is a Finding at its place in the archive.
-type Met struct {
+// Occurrence is a Finding at its place in the archive.
+type Occurrence struct {
 	Finding
 
 	Hash conversation.Hash // of the message
 	At   time.Time
 }
 
-// Settled counts what a pass over a workspace changed.
-type Settled struct {
+// Changes counts what a pass over a workspace changed.
+type Changes struct {
 	Forged   int // became candidates
 	Approved int // without anybody, where the review is "auto"
 	Disabled int // were not met for long
@@ -70,11 +70,11 @@ type Store interface {
 
 	// Read keeps what a lane teaches, in place of what it taught before, and notes
 	// that the lane was read, in one transaction.
-	Read(ctx context.Context, workspace tenants.WorkspaceID, lane Lane, met []Met, uses []Use) error
+	Read(ctx context.Context, workspace tenants.WorkspaceID, lane Lane, met []Occurrence, uses []Use) error
 
 	// Settle has patterns become candidates, approves them where auto says so, and
 	// disables and deletes those not met for long.
-	Settle(ctx context.Context, workspace tenants.WorkspaceID, now time.Time, auto bool, minRate float64) (Settled, error)
+	Settle(ctx context.Context, workspace tenants.WorkspaceID, now time.Time, auto bool, minRate float64) (Changes, error)
 }
 
 // Config is what a Miner needs.
@@ -119,26 +119,26 @@ func (m *Miner) Pass(ctx context.Context) error {
 
 // Workspace reads the lanes of one workspace and settles what becomes of its patterns.
 // One whose pipeline is without the module keeps what it has.
-func (m *Miner) Workspace(ctx context.Context, workspace tenants.WorkspaceID) (Settled, error) {
+func (m *Miner) Workspace(ctx context.Context, workspace tenants.WorkspaceID) (Changes, error) {
 	config, err := m.config.Settings(ctx, workspace)
 	if err != nil || !config.Runs(patterns.Name) {
-		return Settled{}, err
+		return Changes{}, err
 	}
 	lanes, err := m.config.Store.Due(ctx, workspace, m.config.Now().Add(-Quiet), lanesAtOnce)
 	if err != nil {
-		return Settled{}, err
+		return Changes{}, err
 	}
 	for _, lane := range lanes {
 		if err := m.lane(ctx, workspace, lane); err != nil {
-			return Settled{}, fmt.Errorf("lane %s: %w", lane.ID, err)
+			return Changes{}, fmt.Errorf("lane %s: %w", lane.ID, err)
 		}
 	}
 	auto := pipeline.SettingsOf[patterns.Config](config).Review == patterns.ReviewAuto
 	settled, err := m.config.Store.Settle(ctx, workspace, m.config.Now(), auto, pipeline.SettingsOf[patterns.Config](config).MinSuccessRate)
 	if err != nil {
-		return Settled{}, err
+		return Changes{}, err
 	}
-	if settled != (Settled{}) {
+	if settled != (Changes{}) {
 		m.config.Log.InfoContext(ctx, "patterns.forged", "workspace", workspace, "lanes", len(lanes),
 			"candidates", settled.Forged, "approved", settled.Approved, "disabled", settled.Disabled)
 	}
@@ -165,9 +165,9 @@ func (m *Miner) lane(ctx context.Context, workspace tenants.WorkspaceID, lane La
 		m.config.Log.WarnContext(ctx, "lane teaches no patterns", "lane", lane.ID, "error", err)
 		return m.config.Store.Read(ctx, workspace, lane, nil, nil)
 	}
-	var met []Met
+	var met []Occurrence
 	for _, finding := range find(h) {
-		met = append(met, Met{Finding: finding, Hash: h.hashes[finding.Message], At: entries[finding.Message].StoredAt})
+		met = append(met, Occurrence{Finding: finding, Hash: h.hashes[finding.Message], At: entries[finding.Message].StoredAt})
 	}
 	uses, err := m.uses(ctx, workspace, lane, h)
 	if err != nil {

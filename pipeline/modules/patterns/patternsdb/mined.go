@@ -79,7 +79,7 @@ func (s *Store) Due(ctx context.Context, workspace tenants.WorkspaceID, before t
 }
 
 // Read implements miner.Store.
-func (s *Store) Read(ctx context.Context, workspace tenants.WorkspaceID, lane miner.Lane, met []miner.Met, uses []miner.Use) error {
+func (s *Store) Read(ctx context.Context, workspace tenants.WorkspaceID, lane miner.Lane, met []miner.Occurrence, uses []miner.Use) error {
 	err := s.door.InTenant(ctx, workspace, func(tx *gorm.DB) error {
 		pool := tx.Statement.ConnPool
 		if _, err := pool.ExecContext(ctx, sqlAlone, workspace); err != nil {
@@ -120,7 +120,7 @@ type known struct {
 
 // keep keeps findings as evidence of the patterns that they are alike to, and makes
 // patterns of the others.
-func keep(tx *gorm.DB, workspace tenants.WorkspaceID, lane miner.Lane, met []miner.Met) error {
+func keep(tx *gorm.DB, workspace tenants.WorkspaceID, lane miner.Lane, met []miner.Occurrence) error {
 	if len(met) == 0 {
 		return nil
 	}
@@ -155,7 +155,7 @@ func keep(tx *gorm.DB, workspace tenants.WorkspaceID, lane miner.Lane, met []min
 }
 
 // note keeps a finding as evidence of a pattern.
-func note(tx *gorm.DB, workspace tenants.WorkspaceID, lane miner.Lane, pattern uuid.UUID, met *miner.Met) error {
+func note(tx *gorm.DB, workspace tenants.WorkspaceID, lane miner.Lane, pattern uuid.UUID, met *miner.Occurrence) error {
 	ctx, pool := tx.Statement.Context, tx.Statement.ConnPool
 	_, err := pool.ExecContext(ctx, sqlEvidence, workspace, pattern, lane.ID, met.Message, lane.Session, met.Hash[:], met.At)
 	if err != nil {
@@ -174,8 +174,8 @@ func texts(tx *gorm.DB, workspace tenants.WorkspaceID) ([]known, error) {
 }
 
 // Settle implements miner.Store.
-func (s *Store) Settle(ctx context.Context, workspace tenants.WorkspaceID, now time.Time, auto bool, minRate float64) (miner.Settled, error) {
-	var settled miner.Settled
+func (s *Store) Settle(ctx context.Context, workspace tenants.WorkspaceID, now time.Time, auto bool, minRate float64) (miner.Changes, error) {
+	var settled miner.Changes
 	err := s.door.InTenant(ctx, workspace, func(tx *gorm.DB) error {
 		run := func(count *int, statement string, values ...any) error {
 			result, err := tx.Statement.ConnPool.ExecContext(ctx, statement, values...)

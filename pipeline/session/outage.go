@@ -15,9 +15,9 @@ const (
 	mostPause  = 8 * time.Second
 )
 
-// Absence keeps requests from waiting for a store again and again that is away. It may be
+// Outage keeps requests from waiting for a store again and again that is away. It may be
 // used by several goroutines at once.
-type Absence struct {
+type Outage struct {
 	now func() time.Time
 
 	mu    sync.Mutex
@@ -25,18 +25,18 @@ type Absence struct {
 	pause time.Duration
 }
 
-// NewAbsence returns the Absence of a store that answers.
-func NewAbsence(now func() time.Time) *Absence { return &Absence{now: now} }
+// NewOutage returns the Outage of a store that answers.
+func NewOutage(now func() time.Time) *Outage { return &Outage{now: now} }
 
 // Lasts reports whether the store was away a moment ago.
-func (a *Absence) Lasts() bool {
+func (a *Outage) Lasts() bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return a.now().Before(a.until)
 }
 
 // Note learns from how the store answered.
-func (a *Absence) Note(err error) {
+func (a *Outage) Note(err error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	now := a.now()

@@ -2,12 +2,12 @@ package tenants
 
 import "github.com/google/uuid"
 
-// AgainTag is the name of the tag of requests that were sent again from the dashboard. Its
+// ResendTag is the name of the tag of requests that were sent again from the dashboard. Its
 // value is the id of the first request.
-const AgainTag = "sent-again"
+const ResendTag = "sent-again"
 
-// AgainRequest is a request that is sent again.
-type AgainRequest struct {
+// Resend is a request that is sent again.
+type Resend struct {
 	Of       uuid.UUID // the first request
 	Endpoint string
 	Body     []byte
@@ -16,7 +16,7 @@ type AgainRequest struct {
 // SentAgain returns the id of the request that an exchange sends again; uuid.Nil if it
 // sends none again.
 func (e *Exchange) SentAgain() uuid.UUID {
-	id, err := uuid.Parse(e.Tags[AgainTag])
+	id, err := uuid.Parse(e.Tags[ResendTag])
 	if err != nil {
 		return uuid.Nil
 	}

@@ -35,31 +35,31 @@ const sqlCourse = `WITH placed AS MATERIALIZED (
 	FROM chosen CROSS JOIN LATERAL (SELECT * FROM exchanges e WHERE e.workspace_id = $1 AND e.id = chosen.id LIMIT 1) x
 	WHERE is_point OR is_event ORDER BY n`
 
-// Course returns how the prompts of a lane grew, in at most points moments. However
+// Timeline returns how the prompts of a lane grew, in at most points moments. However
 // long the session is, no more rows than those and session.MaxEvents are read.
-func (s Browser) Course(ctx context.Context, workspace tenants.WorkspaceID, id, lane uuid.UUID, points int) (session.Course, error) {
-	var course session.Course
+func (s Browser) Timeline(ctx context.Context, workspace tenants.WorkspaceID, id, lane uuid.UUID, points int) (session.Timeline, error) {
+	var timeline session.Timeline
 	err := s.door.InTenant(ctx, workspace, func(tx *gorm.DB) error {
 		return batchdb.Each(tx, func(row pgx.CollectableRow) error {
-			var m session.Moment
+			var m session.TimelineEntry
 			var isPoint, isEvent bool
 			err := row.Scan(&m.Number, &m.At, &m.Before, &m.After, &m.Window, &m.Target, &m.Compression, &m.Class,
 				&m.Levels[0], &m.Levels[1], &m.Levels[2], &m.Levels[3],
-				&m.MissCause, &m.MissedTokens, &m.Projection, &m.NetMicroUSD, &m.Reach, &m.Status, &m.Report, &course.Total, &isPoint, &isEvent)
+				&m.MissCause, &m.MissedTokens, &m.Projection, &m.NetMicroUSD, &m.Reach, &m.Status, &m.Report, &timeline.Total, &isPoint, &isEvent)
 			if err != nil {
 				return err
 			}
 			if isEvent {
-				course.Events = append(course.Events, m)
+				timeline.Events = append(timeline.Events, m)
 			}
 			if isPoint {
 				m.Report = nil
-				course.Points = append(course.Points, m)
+				timeline.Points = append(timeline.Points, m)
 			}
 			return nil
 		}, sqlCourse, workspace, id, lane, points, session.MaxEvents)
 	})
-	return course, batchdb.Wrapf(err, "course of lane %s", lane)
+	return timeline, batchdb.Wrapf(err, "timeline of lane %s", lane)
 }
 
 // sqlNewestOf reads, of the newest requests of a lane, the one with the messages of $4, else the newest.
@@ -71,8 +71,8 @@ const sqlNewestOf = `SELECT at, tokens_before, tokens_after, window_tokens, targ
 
 // Newest returns the newest request of a lane whose prompt had so many messages, without its number. Where none of
 // the last requests had, it is the newest of all. It returns session.ErrNotFound for a lane without any.
-func (s Browser) Newest(ctx context.Context, workspace tenants.WorkspaceID, id, lane uuid.UUID, messages int) (session.Moment, error) {
-	var m session.Moment
+func (s Browser) Newest(ctx context.Context, workspace tenants.WorkspaceID, id, lane uuid.UUID, messages int) (session.TimelineEntry, error) {
+	var m session.TimelineEntry
 	err := s.door.InTenant(ctx, workspace, func(tx *gorm.DB) error {
 		err := tx.Statement.ConnPool.QueryRowContext(ctx, sqlNewestOf, workspace, id, lane, messages).Scan(&m.At, &m.Before, &m.After, &m.Window, &m.Target,
 			&m.Compression, &m.Class, &m.Levels[0], &m.Levels[1], &m.Levels[2], &m.Levels[3], &m.Projection, &m.Status)

@@ -10,13 +10,13 @@ import (
 	"palimpsest/pipeline/cost"
 )
 
-func newBook(t *testing.T) *cost.Book {
+func newTracker(t *testing.T) *cost.Tracker {
 	t.Helper()
-	book, err := cost.NewBook()
+	tracker, err := cost.NewTracker()
 	if err != nil {
 		t.Fatal(err)
 	}
-	return book
+	return tracker
 }
 
 // answered is a prompt with a projection that was sent so many minutes after noon.
@@ -26,37 +26,37 @@ func answered(minute, projection int) cost.Cached {
 
 func TestBookKnowsThePromptThatWasSentLast(t *testing.T) {
 	t.Parallel()
-	book, lane := newBook(t), uuid.New()
-	book.Truncated(lane, 1)
-	if _, known := book.Last(lane); known {
+	tracker, lane := newTracker(t), uuid.New()
+	tracker.Truncated(lane, 1)
+	if _, known := tracker.Last(lane); known {
 		t.Error("a lane that nobody answered has a last prompt")
 	}
-	book.Enter(lane, answered(2, 1), 10)
-	book.Enter(lane, answered(1, 1), 10) // its answer took longer
-	if last, known := book.Last(lane); !known || last.Position != 2 {
+	tracker.Add(lane, answered(2, 1), 10)
+	tracker.Add(lane, answered(1, 1), 10) // its answer took longer
+	if last, known := tracker.Last(lane); !known || last.Position != 2 {
 		t.Errorf("the last prompt is %+v", last)
 	}
-	if _, known := book.Last(uuid.New()); known {
+	if _, known := tracker.Last(uuid.New()); known {
 		t.Error("another lane is known")
 	}
-	if balance := book.Balance(lane); balance.Net != 20 || balance.Truncated != 1 {
+	if balance := tracker.Balance(lane); balance.Net != 20 || balance.Truncated != 1 {
 		t.Errorf("balance %+v", balance)
 	}
 }
 
 func TestBookIsSafeForConcurrentUse(t *testing.T) {
 	t.Parallel()
-	book, lane := newBook(t), uuid.New()
+	tracker, lane := newTracker(t), uuid.New()
 	var workers sync.WaitGroup
 	for range 8 {
 		workers.Go(func() {
 			for minute := range 100 {
-				book.Enter(lane, answered(minute, 1), 1)
+				tracker.Add(lane, answered(minute, 1), 1)
 			}
 		})
 	}
 	workers.Wait()
-	if balance := book.Balance(lane); balance.Net != 800 || balance.Exchanges != 800 {
+	if balance := tracker.Balance(lane); balance.Net != 800 || balance.Exchanges != 800 {
 		t.Errorf("balance %+v", balance)
 	}
 }
@@ -79,12 +79,12 @@ func TestLossIsAProjectionThatWasPaidBackTooLate(t *testing.T) {
 		"the lane has earned it elsewhere":        {[]entry{{1, 1, 9000}, {2, 1, -1000}, {3, 1, -1000}}, false},
 		"no projection":                           {[]entry{{0, 80, -1}}, false},
 	} {
-		book, lane := newBook(t), uuid.New()
+		tracker, lane := newTracker(t), uuid.New()
 		var decisions []cost.Decision
 		net := int64(0)
 		for _, entry := range test.entries {
 			for range entry.times {
-				book.Enter(lane, answered(0, entry.projection), entry.net)
+				tracker.Add(lane, answered(0, entry.projection), entry.net)
 				net += entry.net
 				if entry.projection > len(decisions) {
 					decisions = append(decisions, cost.Decision{Number: entry.projection})
@@ -95,7 +95,7 @@ func TestLossIsAProjectionThatWasPaidBackTooLate(t *testing.T) {
 				}
 			}
 		}
-		if got := book.Balance(lane).IsLoss(); got != test.loss {
+		if got := tracker.Balance(lane).IsLoss(); got != test.loss {
 			t.Errorf("%s: loss %t, want %t", name, got, test.loss)
 		}
 		if got := cost.IsLoss(net, decisions); got != test.loss {

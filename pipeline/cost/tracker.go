@@ -8,50 +8,50 @@ import (
 	"palimpsest/pipeline/localcache"
 )
 
-// knownLanes bounds how many lanes a Book remembers, at about 300 bytes each.
+// knownLanes bounds how many lanes a Tracker remembers, at about 300 bytes each.
 const knownLanes = 100_000
 
-// Book remembers of each lane the newest prompt that a provider answered, and what
+// Tracker remembers of each lane the newest prompt that a provider answered, and what
 // the lane's projections have earned. It is of this process alone: after a start it
 // knows nothing of a lane until its next answer. It is safe for concurrent use.
-type Book struct {
-	lanes *localcache.Cache[[16]byte, page] // by lane
+type Tracker struct {
+	lanes *localcache.Cache[[16]byte, tracked] // by lane
 }
 
-// page is what is remembered of a lane.
-type page struct {
+// tracked is what is remembered of a lane.
+type tracked struct {
 	last    Cached
 	balance Balance
 	warned  bool // people know that the lane loses money
 }
 
-// NewBook returns an empty Book.
-func NewBook() (*Book, error) {
-	lanes, err := localcache.New[[16]byte](localcache.Options[page]{MaximumSize: knownLanes})
+// NewTracker returns an empty Tracker.
+func NewTracker() (*Tracker, error) {
+	lanes, err := localcache.New[[16]byte](localcache.Options[tracked]{MaximumSize: knownLanes})
 	if err != nil {
 		return nil, fmt.Errorf("lanes: %w", err)
 	}
-	return &Book{lanes: lanes}, nil
+	return &Tracker{lanes: lanes}, nil
 }
 
 // Last returns the newest prompt of a lane that a provider answered; known is false
 // if this process has seen none.
-func (b *Book) Last(lane uuid.UUID) (last Cached, known bool) {
+func (b *Tracker) Last(lane uuid.UUID) (last Cached, known bool) {
 	page, known := b.lanes.Get(lane)
 	return page.last, known && !page.last.At.IsZero()
 }
 
 // Balance returns what a lane has earned.
-func (b *Book) Balance(lane uuid.UUID) Balance {
+func (b *Tracker) Balance(lane uuid.UUID) Balance {
 	page, _ := b.lanes.Get(lane)
 	return page.balance
 }
 
-// Enter notes that a provider answered a prompt of a lane, and what the exchange
+// Add notes that a provider answered a prompt of a lane, and what the exchange
 // earned. Answers of concurrent requests may come in any order: the prompt that was
 // sent last is the newest.
-func (b *Book) Enter(lane uuid.UUID, answered Cached, net int64) {
-	b.lanes.Compute(lane, func(known page, found bool) (page, bool) {
+func (b *Tracker) Add(lane uuid.UUID, answered Cached, net int64) {
+	b.lanes.Compute(lane, func(known tracked, found bool) (tracked, bool) {
 		if !found || !answered.At.Before(known.last.At) {
 			known.last = answered
 		}
@@ -61,8 +61,8 @@ func (b *Book) Enter(lane uuid.UUID, answered Cached, net int64) {
 }
 
 // Truncated notes that a projection of a lane leaves out what nothing stands for.
-func (b *Book) Truncated(lane uuid.UUID, projection int) {
-	b.lanes.Compute(lane, func(known page, _ bool) (page, bool) {
+func (b *Tracker) Truncated(lane uuid.UUID, projection int) {
+	b.lanes.Compute(lane, func(known tracked, _ bool) (tracked, bool) {
 		known.balance.Truncated = projection
 		return known, true
 	})
@@ -70,8 +70,8 @@ func (b *Book) Truncated(lane uuid.UUID, projection int) {
 
 // Warned notes whether people are being warned of a lane's loss, and reports whether
 // they have not been until now.
-func (b *Book) Warned(lane uuid.UUID, isLoss bool) (isNew bool) {
-	b.lanes.Compute(lane, func(known page, _ bool) (page, bool) {
+func (b *Tracker) Warned(lane uuid.UUID, isLoss bool) (isNew bool) {
+	b.lanes.Compute(lane, func(known tracked, _ bool) (tracked, bool) {
 		isNew = isLoss && !known.warned
 		if known.warned == isLoss {
 			return known, false

@@ -15,8 +15,8 @@ const (
 	maxShelves   = 20_000           // workspaces in memory
 )
 
-// Shelf serves approved patterns from memory. It is safe for concurrent use.
-type Shelf struct {
+// Cache serves approved patterns from memory. It is safe for concurrent use.
+type Cache struct {
 	read func(ctx context.Context, workspace tenants.WorkspaceID) ([]Pattern, error) // the approved ones
 	now  func() time.Time
 
@@ -31,14 +31,14 @@ type board struct {
 	until time.Time
 }
 
-// NewShelf returns a Shelf that reads the approved patterns that it does not know: those of a
+// NewCache returns a Cache that reads the approved patterns that it does not know: those of a
 // workspace, at most MaxServed, the ones that were met or used last before the others.
-func NewShelf(read func(ctx context.Context, workspace tenants.WorkspaceID) ([]Pattern, error), now func() time.Time) *Shelf {
-	return &Shelf{read: read, now: now, boards: map[tenants.WorkspaceID]*board{}}
+func NewCache(read func(ctx context.Context, workspace tenants.WorkspaceID) ([]Pattern, error), now func() time.Time) *Cache {
+	return &Cache{read: read, now: now, boards: map[tenants.WorkspaceID]*board{}}
 }
 
 // Forget has a workspace's patterns read again.
-func (s *Shelf) Forget(workspace tenants.WorkspaceID) {
+func (s *Cache) Forget(workspace tenants.WorkspaceID) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.changes++
@@ -46,7 +46,7 @@ func (s *Shelf) Forget(workspace tenants.WorkspaceID) {
 }
 
 // ForgetAll has the patterns of all workspaces read again.
-func (s *Shelf) ForgetAll() {
+func (s *Cache) ForgetAll() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.changes++
@@ -55,7 +55,7 @@ func (s *Shelf) ForgetAll() {
 
 // of returns the patterns of a workspace; nil if there are not any. Where they cannot be
 // read, those known last serve, or none.
-func (s *Shelf) of(ctx context.Context, workspace tenants.WorkspaceID) *index {
+func (s *Cache) of(ctx context.Context, workspace tenants.WorkspaceID) *index {
 	s.mu.RLock()
 	known, changes := s.boards[workspace], s.changes
 	s.mu.RUnlock()
@@ -79,9 +79,9 @@ func (s *Shelf) of(ctx context.Context, workspace tenants.WorkspaceID) *index {
 	return fresh.index
 }
 
-// keep puts a workspace's patterns on the shelf, unless a change was told since they
+// keep puts a workspace's patterns into the cache, unless a change was told since they
 // were read.
-func (s *Shelf) keep(workspace tenants.WorkspaceID, fresh *board, changes uint64) {
+func (s *Cache) keep(workspace tenants.WorkspaceID, fresh *board, changes uint64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.changes != changes {

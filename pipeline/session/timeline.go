@@ -2,15 +2,15 @@ package session
 
 import "time"
 
-// MaxEvents bounds the events of a Course.
+// MaxEvents bounds the events of a Timeline.
 const MaxEvents = 100
 
-// Course is how the prompts of a lane grew, from its first request to its newest, with
+// Timeline is how the prompts of a lane grew, from its first request to its newest, with
 // no more figures than were asked for.
-type Course struct {
-	Total  int      // requests of the lane that went through the pipeline
-	Points []Moment // evenly chosen of them, oldest first; the newest is the last
-	Events []Moment // at which something happened, with their Report; the newest MaxEvents, oldest first
+type Timeline struct {
+	Total  int             // requests of the lane that went through the pipeline
+	Points []TimelineEntry // evenly chosen of them, oldest first; the newest is the last
+	Events []TimelineEntry // at which something happened, with their Report; the newest MaxEvents, oldest first
 }
 
 // Totals are what all requests of a session have come to.
@@ -23,8 +23,8 @@ type Totals struct {
 	Models       []string // by name
 }
 
-// Moment is one request of a lane.
-type Moment struct {
+// TimelineEntry is one request of a lane.
+type TimelineEntry struct {
 	Number int // of the request in its lane, from 1 on
 	At     time.Time
 

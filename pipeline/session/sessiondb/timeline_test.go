@@ -12,7 +12,7 @@ import (
 	"palimpsest/tenants"
 )
 
-// However many requests a lane has, its course is so many points, each the last of a
+// However many requests a lane has, its timeline is so many points, each the last of a
 // stretch, and its newest events with their reports.
 func TestCourseIsTheLastRequestOfEachStretch(t *testing.T) {
 	t.Parallel()
@@ -52,14 +52,14 @@ func TestCourseIsTheLastRequestOfEachStretch(t *testing.T) {
 	}
 
 	for _, points := range []int{1, 2, 7, 200, requests - 1, requests, 5000} {
-		course, err := f.store.Browser().Course(t.Context(), f.scope.Workspace, c.session, c.lane, points)
+		timeline, err := f.store.Browser().Timeline(t.Context(), f.scope.Workspace, c.session, c.lane, points)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if len(course.Points) != min(points, requests) || course.Total != requests {
-			t.Fatalf("%d points of %d for %d", len(course.Points), course.Total, points)
+		if len(timeline.Points) != min(points, requests) || timeline.Total != requests {
+			t.Fatalf("%d points of %d for %d", len(timeline.Points), timeline.Total, points)
 		}
-		for i, point := range course.Points {
+		for i, point := range timeline.Points {
 			want := i + 1
 			if points < requests {
 				want = (i + 1) * requests / points
@@ -68,21 +68,21 @@ func TestCourseIsTheLastRequestOfEachStretch(t *testing.T) {
 				t.Fatalf("%d points: the %dth is request %d with %d tokens, want %d", points, i+1, point.Number, point.Before, want)
 			}
 		}
-		if len(course.Events) == 0 || len(course.Events) > session.MaxEvents {
-			t.Fatalf("%d events", len(course.Events))
+		if len(timeline.Events) == 0 || len(timeline.Events) > session.MaxEvents {
+			t.Fatalf("%d events", len(timeline.Events))
 		}
-		newest := course.Events[len(course.Events)-1]
+		newest := timeline.Events[len(timeline.Events)-1]
 		if newest.Number != requests-1 || string(newest.Report) != fmt.Sprintf(`{"n": %d}`, requests-1) {
 			t.Errorf("the newest event is %+v with %s", newest, newest.Report)
 		}
-		if !slices.ContainsFunc(course.Events, func(event session.Moment) bool { return event.Number == requests-5 }) {
+		if !slices.ContainsFunc(timeline.Events, func(event session.TimelineEntry) bool { return event.Number == requests-5 }) {
 			t.Error("a compaction by the provider is no event")
 		}
-		if before := course.Events[len(course.Events)-2]; before.Number != requests-requests%3 && before.Number != requests-3-requests%3 {
+		if before := timeline.Events[len(timeline.Events)-2]; before.Number != requests-requests%3 && before.Number != requests-3-requests%3 {
 			t.Errorf("the event before is request %d", before.Number)
 		}
 	}
-	if course, err := f.store.Browser().Course(t.Context(), f.scope.Workspace, other.session, c.lane, 10); err != nil || course.Total != 0 {
-		t.Errorf("of another session's lane: %+v, %v", course, err)
+	if timeline, err := f.store.Browser().Timeline(t.Context(), f.scope.Workspace, other.session, c.lane, 10); err != nil || timeline.Total != 0 {
+		t.Errorf("of another session's lane: %+v, %v", timeline, err)
 	}
 }
