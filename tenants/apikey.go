@@ -67,11 +67,7 @@ const MaxGrace = 30 * 24 * time.Hour
 
 // Fields returns what the audit log shows of a key.
 func (k APIKey) Fields() Fields {
-	scopes := make([]string, len(k.Scopes))
-	for i, scope := range k.Scopes {
-		scopes[i] = string(scope)
-	}
-	fields := Fields{"name": k.Name, "key": k.Prefix + "…" + k.Suffix, "scopes": strings.Join(scopes, ",")}
+	fields := Fields{"name": k.Name, "key": k.Prefix + "…" + k.Suffix, "scopes": JoinScopes(k.Scopes, ",")}
 	if k.Pipeline != "" {
 		fields["pipeline"] = k.Pipeline
 	}
@@ -83,6 +79,15 @@ func (k APIKey) Fields() Fields {
 	}
 	k.Limits.fields(fields)
 	return fields
+}
+
+// JoinScopes writes scopes one after another; between commas ParseScopes reads them.
+func JoinScopes(scopes []Scope, separator string) string {
+	names := make([]string, len(scopes))
+	for i, scope := range scopes {
+		names[i] = string(scope)
+	}
+	return strings.Join(names, separator)
 }
 
 // ParseScopes reads scopes separated by commas. The error is an Invalid.

@@ -72,7 +72,7 @@ func (i *configImport) takeKeys(ctx context.Context, part configMember) error {
 			continue
 		}
 		if n < 0 {
-			i.byHandf("API key %q does not exist here: create it with the scopes %s, then import again to set its limits.", item.name, joined(scopes))
+			i.byHandf("API key %q does not exist here: create it with the scopes %s, then import again to set its limits.", item.name, tenants.JoinScopes(scopes, ","))
 			continue
 		}
 		if done[before.ID] {
@@ -81,7 +81,7 @@ func (i *configImport) takeKeys(ctx context.Context, part configMember) error {
 		}
 		done[before.ID] = true
 		if scopes != nil && !sameScopes(scopes, before.Scopes) {
-			i.byHandf("API key %q has the scopes %s, the file says %s: scopes never change, so create another key.", before.Name, joined(before.Scopes), joined(scopes))
+			i.byHandf("API key %q has the scopes %s, the file says %s: scopes never change, so create another key.", before.Name, tenants.JoinScopes(before.Scopes, ","), tenants.JoinScopes(scopes, ","))
 		}
 		if !i.changed(item.place, before.Fields(), after.Fields()) {
 			continue
@@ -105,7 +105,7 @@ func (i *configImport) keyFrom(item configMember, members []configMember, before
 				Scopes []tenants.Scope `json:"scopes"`
 			}
 			if take(&i.configReader, member, &asked) {
-				scopes, err = tenants.ParseScopes(joined(asked.Scopes))
+				scopes, err = tenants.ParseScopes(tenants.JoinScopes(asked.Scopes, ","))
 			}
 			if err = i.refused(item.place, err); err != nil {
 				return after, nil, err
@@ -138,11 +138,6 @@ func (i *configImport) keyFrom(item configMember, members []configMember, before
 		}
 	}
 	return after, scopes, nil
-}
-
-// joined writes scopes as ParseScopes reads them.
-func joined(scopes []tenants.Scope) string {
-	return strings.Join(each(scopes, func(scope tenants.Scope) string { return string(scope) }), ",")
 }
 
 func sameScopes(a, b []tenants.Scope) bool {

@@ -185,7 +185,7 @@ func insertAPIKey(tx *gorm.DB, workspace tenants.WorkspaceID, key tenants.APIKey
 	}
 	return tx.Exec(`INSERT INTO api_keys (workspace_id, id, name, prefix, suffix, hash, scopes, pipeline, limits, no_store, created_by, created_at, expires_at)
 		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?::jsonb, ?, ?, ?, ?)`,
-		workspace, key.ID, storable(key.Name), key.Prefix, key.Suffix, hash, joinScopes(key.Scopes), key.Pipeline, limits, key.Limits.NoStore,
+		workspace, key.ID, storable(key.Name), key.Prefix, key.Suffix, hash, tenants.JoinScopes(key.Scopes, ","), key.Pipeline, limits, key.Limits.NoStore,
 		key.CreatedBy, key.CreatedAt, key.ExpiresAt).Error
 }
 
@@ -236,14 +236,6 @@ func (r apiKeyRow) toAPIKey() (tenants.APIKey, error) {
 			OldUntil: r.OldUntil,
 		},
 	}, nil
-}
-
-func joinScopes(scopes []tenants.Scope) string {
-	names := make([]string, len(scopes))
-	for i, scope := range scopes {
-		names[i] = string(scope)
-	}
-	return strings.Join(names, ",")
 }
 
 func splitScopes(list string) []tenants.Scope {

@@ -141,7 +141,7 @@ func handOver(tx *gorm.DB, key tenants.APIKey, to uuid.UUID) error {
 	after := key
 	after.Scopes = []tenants.Scope{tenants.ScopeProxy}
 	err := tx.Exec("UPDATE api_keys SET scopes = ?, person_id = ? WHERE workspace_id = ? AND id = ?",
-		joinScopes(after.Scopes), to, key.Workspace, key.ID).Error
+		tenants.JoinScopes(after.Scopes, ","), to, key.Workspace, key.ID).Error
 	if err != nil {
 		return err
 	}

@@ -4,9 +4,7 @@ package account
 
 import (
 	"errors"
-	"math"
 	"net/http"
-	"strconv"
 	"time"
 
 	"github.com/google/uuid"
@@ -107,12 +105,8 @@ func (h *Handler) done(c echo.Context, who tenants.Principal, what string, err e
 	if err == nil {
 		return layout.Redirect(c, paths.With(paths.Account, "done", what))
 	}
-	if many, is := errors.AsType[tenants.TooMany](err); is {
-		c.Response().Header().Set(echo.HeaderRetryAfter, strconv.Itoa(max(1, int(math.Ceil(many.Wait.Seconds())))))
-		return h.page(c, who, http.StatusTooManyRequests, change)
-	}
-	if _, is := errors.AsType[tenants.Invalid](err); is {
-		return h.page(c, who, http.StatusUnprocessableEntity, change)
+	if status := layout.FormStatus(c, err); status != 0 {
+		return h.page(c, who, status, change)
 	}
 	return err
 }

@@ -4,9 +4,7 @@ package factor
 
 import (
 	"errors"
-	"math"
 	"net/http"
-	"strconv"
 	"time"
 
 	"github.com/labstack/echo/v4"
@@ -90,12 +88,8 @@ func (h *Handler) done(c echo.Context, who tenants.Principal, what string, err e
 	if err == nil {
 		return layout.Redirect(c, paths.With(paths.SecondFactor, "done", what))
 	}
-	if many, is := errors.AsType[tenants.TooMany](err); is {
-		c.Response().Header().Set(echo.HeaderRetryAfter, strconv.Itoa(max(1, int(math.Ceil(many.Wait.Seconds())))))
-		return h.page(c, who, http.StatusTooManyRequests, change)
-	}
-	if _, is := errors.AsType[tenants.Invalid](err); is {
-		return h.page(c, who, http.StatusUnprocessableEntity, change)
+	if status := layout.FormStatus(c, err); status != 0 {
+		return h.page(c, who, status, change)
 	}
 	return err
 }

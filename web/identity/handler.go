@@ -109,9 +109,3 @@ func (h *Handler) LogOut(c echo.Context, who tenants.Principal) error {
 	h.cookies.Clear(c.Response())
 	return layout.Redirect(c, paths.LogIn)
 }
-
-// isMendable reports whether a person can mend what they typed.
-func isMendable(err error) bool {
-	_, is := errors.AsType[tenants.Invalid](err)
-	return is || errors.Is(err, tenants.ErrEmailTaken)
-}

@@ -3,9 +3,7 @@ package identity
 import (
 	"context"
 	"errors"
-	"math"
 	"net/http"
-	"strconv"
 
 	"github.com/labstack/echo/v4"
 
@@ -60,14 +58,10 @@ func (h *Handler) ask(c echo.Context, what askModel, ask func(ctx context.Contex
 // statusOf returns the status of a form that is shown again; 0 for an error that
 // nobody can mend. It says how long to wait where there were too many.
 func statusOf(c echo.Context, err error) int {
-	if many, is := errors.AsType[tenants.TooMany](err); is {
-		c.Response().Header().Set(echo.HeaderRetryAfter, strconv.Itoa(max(1, int(math.Ceil(many.Wait.Seconds())))))
-		return http.StatusTooManyRequests
-	}
-	if isMendable(err) {
+	if errors.Is(err, tenants.ErrEmailTaken) {
 		return http.StatusUnprocessableEntity
 	}
-	return 0
+	return layout.FormStatus(c, err)
 }
 
 // NewPasswordForm shows the form to set a password with, to whom opened a link.

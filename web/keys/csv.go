@@ -2,7 +2,6 @@ package keys
 
 import (
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/labstack/echo/v4"
@@ -35,17 +34,9 @@ func (m *model) record(row *row) []string {
 		requests = ""
 	}
 	return []string{
-		key.ID.String(), tenants.CSVCell(key.Name), key.Prefix + "…" + key.Suffix, scopesOf(key), pipeline, tenants.CSVCell(row.Held), tenants.CSVCell(key.Creator),
+		key.ID.String(), tenants.CSVCell(key.Name), key.Prefix + "…" + key.Suffix, tenants.JoinScopes(key.Scopes, " "), pipeline, tenants.CSVCell(row.Held), tenants.CSVCell(key.Creator),
 		tenants.CSVTime(key.CreatedAt), requests, timeCell(key.LastUsedAt), timeCell(key.ExpiresAt), row.State,
 	}
-}
-
-func scopesOf(key *tenants.APIKey) string {
-	scopes := make([]string, len(key.Scopes))
-	for i, scope := range key.Scopes {
-		scopes[i] = string(scope)
-	}
-	return strings.Join(scopes, " ")
 }
 
 func timeCell(at *time.Time) string {

@@ -2,10 +2,17 @@ package layout
 
 import (
 	"context"
+	"errors"
 	"log/slog"
+	"math"
+	"net/http"
+	"strconv"
 	"strings"
 
 	"github.com/google/uuid"
+	"github.com/labstack/echo/v4"
+
+	"palimpsest/tenants"
 )
 
 // Reference writes why a part of a page could not be read to the log, and returns the
@@ -17,4 +24,18 @@ func Reference(ctx context.Context, log *slog.Logger, page, card string, err err
 	reference, _, _ := strings.Cut(uuid.NewString(), "-")
 	log.ErrorContext(ctx, "card failed", "page", page, "card", card, "reference", reference, "error", err)
 	return reference
+}
+
+// FormStatus returns the status of a form that is shown again after an error: of a
+// tenants.TooMany, when it also says how long to wait, or of a tenants.Invalid. It is 0 for an
+// error that the person cannot mend.
+func FormStatus(c echo.Context, err error) int {
+	if many, is := errors.AsType[tenants.TooMany](err); is {
+		c.Response().Header().Set(echo.HeaderRetryAfter, strconv.Itoa(max(1, int(math.Ceil(many.Wait.Seconds())))))
+		return http.StatusTooManyRequests
+	}
+	if _, is := errors.AsType[tenants.Invalid](err); is {
+		return http.StatusUnprocessableEntity
+	}
+	return 0
 }

@@ -5,10 +5,8 @@ import (
 	"context"
 	"errors"
 	"log/slog"
-	"math"
 	"net/http"
 	"slices"
-	"strconv"
 	"time"
 
 	"github.com/google/uuid"
@@ -157,14 +155,10 @@ func (h *Handler) mend(c echo.Context, who tenants.Principal, err error, change 
 
 // status returns that of an error that a person can mend; 0 for others.
 func (h *Handler) status(c echo.Context, err error) int {
-	if many, is := errors.AsType[tenants.TooMany](err); is {
-		c.Response().Header().Set(echo.HeaderRetryAfter, strconv.Itoa(max(1, int(math.Ceil(many.Wait.Seconds())))))
-		return http.StatusTooManyRequests
-	}
-	if _, is := errors.AsType[tenants.Invalid](err); is || errors.Is(err, tenants.ErrPasskey) || errors.Is(err, tenants.ErrConflict) {
+	if errors.Is(err, tenants.ErrPasskey) || errors.Is(err, tenants.ErrConflict) {
 		return http.StatusUnprocessableEntity
 	}
-	return 0
+	return layout.FormStatus(c, err)
 }
 
 // page shows the page after change has had its way with it.
