@@ -214,7 +214,7 @@ func triggerChoice(choice choice) templ.Component {
 			templ_7745c5c3_Var12 = templ.NopComponent
 		}
 		ctx = templ.ClearChildren(ctx)
-		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 15, "<div class=\"b choice\" data-testid=\"trigger\" role=\"group\" aria-labelledby=\"trigger-title\"><h3 id=\"trigger-title\">Compress old turns</h3>")
+		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 15, "<div class=\"b trigger-choice\" data-testid=\"trigger\" role=\"group\" aria-labelledby=\"trigger-title\"><h3 id=\"trigger-title\">Compress old turns</h3>")
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
