@@ -1,6 +1,7 @@
 package audit
 
 import (
+	"context"
 	"slices"
 	"strings"
 	"time"
@@ -141,6 +142,14 @@ type row struct {
 
 // change is a value before and after; empty if it has no value then.
 type change struct{ Name, Before, After string }
+
+// written returns a value as it is shown: a moment in the reader's time zone, anything else as it is.
+func written(ctx context.Context, value string) string {
+	if at, err := time.Parse(time.RFC3339, value); err == nil {
+		return components.MomentIn(at, components.Zone(ctx))
+	}
+	return value
+}
 
 // pipelineChanges returns which settings of the pipeline an entry changed, above the settings
 // that hold without it; nil where it is about something else, or they are not accepted any more.

@@ -7,9 +7,11 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"palimpsest/pipeline"
 	"palimpsest/tenants"
+	"palimpsest/web/components"
 )
 
 // Every action of the log is said in words.
@@ -74,6 +76,25 @@ func TestSentenceNamesWhatItIsAbout(t *testing.T) {
 	} {
 		if got := newRow(&tenants.AuditEntry{Change: test.change}, pipeline.Layer{}).Said; got != test.want {
 			t.Errorf("%s: %+v, want %+v", name, got, test.want)
+		}
+	}
+}
+
+func TestMomentsAreShownInTheReadersZone(t *testing.T) {
+	t.Parallel()
+	berlin, err := time.LoadLocation("Europe/Berlin")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx := components.WithZone(t.Context(), berlin)
+	for value, want := range map[string]string{
+		"2026-11-28T21:48:21Z": "28 Nov 2026, 22:48:21 CET",
+		"2026-11-28":           "2026-11-28",
+		"viewer":               "viewer",
+		"":                     "",
+	} {
+		if got := written(ctx, value); got != want {
+			t.Errorf("%q is shown as %q, want %q", value, got, want)
 		}
 	}
 }
