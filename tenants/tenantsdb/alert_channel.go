@@ -136,13 +136,13 @@ func (db Alerts) SaveAlertSettings(ctx context.Context, workspace tenants.Worksp
 	return batchdb.Wrapf(err, "save alert settings of workspace %s", workspace)
 }
 
+// findAlertSettings returns what a workspace has set, or the default in its own time zone.
 func findAlertSettings(tx *gorm.DB, workspace tenants.WorkspaceID) (tenants.AlertSettings, error) {
 	var rows []tenants.AlertSettings
-	err := tx.Raw("SELECT quiet_from, quiet_to, time_zone, error_percent FROM alert_settings WHERE workspace_id = ?", workspace).Scan(&rows).Error
-	if err != nil || len(rows) == 0 {
-		return tenants.DefaultAlertSettings(), err
-	}
-	return rows[0], nil
+	err := tx.Raw(`SELECT coalesce(s.quiet_from, 0) AS quiet_from, coalesce(s.quiet_to, 0) AS quiet_to, coalesce(s.time_zone, w.time_zone) AS time_zone, coalesce(s.error_percent, ?) AS error_percent
+		FROM workspaces w LEFT JOIN alert_settings s ON s.workspace_id = w.workspace_id WHERE w.workspace_id = ?`,
+		tenants.DefaultAlertSettings().ErrorPercent, workspace).Scan(&rows).Error
+	return batchdb.First(rows, err, tenants.ErrNotFound)
 }
 
 const alertChannelColumns = "id, kind, name, place, user_id, sealed, rules, disabled, set_by, created_at"

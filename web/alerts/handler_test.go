@@ -104,6 +104,20 @@ func TestSigningSecretIsShownOnce(t *testing.T) {
 	}
 }
 
+func TestQuietHoursAreInTheWorkspacesTimeZoneAtFirst(t *testing.T) {
+	t.Parallel()
+	owner := webtest.Start(t).SignUp(t, "northbeam")
+	zone := func() string { return owner.Get("/settings/alerts").Find("#field-time_zone").AttrOr("value", "") }
+	owner.Post("/settings", "time_zone", "Asia/Tokyo", "managers_read", "all", "members_read", "own", "viewers_read", "none")
+	if got := zone(); got != "Asia/Tokyo" {
+		t.Errorf("nothing is set, and it is %q", got)
+	}
+	owner.Post("/settings/alerts", "quiet_from", "22:00", "quiet_to", "07:30", "time_zone", "Europe/Berlin", "error_percent", "10")
+	if got := zone(); got != "Europe/Berlin" {
+		t.Errorf("set, it is %q", got)
+	}
+}
+
 func TestInvalidAlertsAreExplained(t *testing.T) {
 	t.Parallel()
 	owner := webtest.Start(t).SignUp(t, "northbeam")
