@@ -16,21 +16,21 @@ import (
 )
 
 // lookUp looks for a kept answer to a request; nil: the request is not for the cache.
-func lookUp(ctx context.Context, answers *semanticcache.Cache, event *Event, outgoing outgoing, written *prompt.Prompt) *semanticcache.Inquiry {
+func lookUp(ctx context.Context, answers *semanticcache.Cache, event *RequestLog, forward forward, written *prompt.Prompt) *semanticcache.Lookup {
 	if answers == nil || event.Report.Cache != pipeline.CacheMiss {
 		return nil
 	}
-	exchange, header := written.Exchange, outgoing.request.Header
+	exchange, header := written.Exchange, forward.request.Header
 	request := semanticcache.Request{
-		Asked: semanticcache.Asked{Format: outgoing.codec.Format(), Rules: outgoing.codec.Reuse(), Body: written.Body, Origin: []string{
-			string(outgoing.target.Provider), outgoing.target.BaseURL, outgoing.target.KeyID.String(),
-			pathAndQuery(outgoing.request, outgoing.endpoint), strconv.FormatBool(exchange.Request.Stream), written.Beta,
+		Asked: semanticcache.Asked{Format: forward.codec.Format(), Rules: forward.codec.Reuse(), Body: written.Body, Origin: []string{
+			string(forward.target.Provider), forward.target.BaseURL, forward.target.KeyID.String(),
+			pathAndQuery(forward.request, forward.endpoint), strconv.FormatBool(exchange.Request.Stream), written.Beta,
 		}},
 		Config:    pipeline.SettingsOf[semanticcache.Config](exchange.Config),
-		Workspace: outgoing.key.Workspace, APIKey: outgoing.key.ID,
-		HasHistory: outgoing.purpose != converse || exchange.Projection != nil,
-		NoStore:    outgoing.asked.noStore || asksNoStore(header),
-		BringsKey:  outgoing.asked.choice.Key != "",
+		Workspace: forward.key.Workspace, APIKey: forward.key.ID,
+		HasHistory: forward.purpose != converse || exchange.Projection != nil,
+		NoStore:    forward.asked.noStore || asksNoStore(header),
+		BringsKey:  forward.asked.choice.Key != "",
 	}
 	for _, name := range []string{"Anthropic-Version", "Anthropic-Beta", "Openai-Organization", "Openai-Project", "Openai-Beta"} {
 		request.Origin = append(request.Origin, strings.Join(header.Values(name), ","))
@@ -51,7 +51,7 @@ func asksNoStore(header http.Header) bool {
 }
 
 // keepAnswer has an answer kept for the same request, if it may be given again.
-func keepAnswer(answers *semanticcache.Cache, event *Event, codec wire.Codec, asked *semanticcache.Inquiry, response *http.Response, answer wire.Answer) {
+func keepAnswer(answers *semanticcache.Cache, event *RequestLog, codec wire.Codec, asked *semanticcache.Lookup, response *http.Response, answer wire.Answer) {
 	if asked == nil || response.StatusCode != http.StatusOK || event.Aborted != "" || event.ErrorFrom != "" ||
 		answer.ErrorType != "" || isEncoding(response.Header.Get("Content-Encoding")) {
 		return
@@ -76,8 +76,8 @@ type copyTap struct {
 	into io.Writer
 }
 
-// beside returns tap, with a copy of what it reads for an inquiry, if there is one.
-func beside(tap wire.Tap, asked *semanticcache.Inquiry) wire.Tap {
+// beside returns tap, with a copy of what it reads for a lookup, if there is one.
+func beside(tap wire.Tap, asked *semanticcache.Lookup) wire.Tap {
 	if asked == nil {
 		return tap
 	}

@@ -16,7 +16,7 @@ import (
 // as x-api-key, api-key or a bearer token, some in two places at once: one valid
 // key is enough. The event learns whose it is. A key that may not be used from the
 // client's address or for the path is a tenants.Forbidden.
-func (g *Gate) authenticate(ctx context.Context, request *http.Request, event *Event) (_ tenants.APIKey, err error) {
+func (g *Gate) authenticate(ctx context.Context, request *http.Request, event *RequestLog) (_ tenants.APIKey, err error) {
 	ctx, span := spans.Start(ctx, "authenticate")
 	defer span.EndWith(&err)
 	return g.keyWith(ctx, request, event, tenants.ErrScopeMissing, tenants.ScopeProxy)
@@ -24,7 +24,7 @@ func (g *Gate) authenticate(ctx context.Context, request *http.Request, event *E
 
 // keyWith is authenticate for a key that needs one of some scopes; missing is the
 // error for one that has none of them.
-func (g *Gate) keyWith(ctx context.Context, request *http.Request, event *Event, missing error, scopes ...tenants.Scope) (tenants.APIKey, error) {
+func (g *Gate) keyWith(ctx context.Context, request *http.Request, event *RequestLog, missing error, scopes ...tenants.Scope) (tenants.APIKey, error) {
 	if sent := againIn(ctx); sent != nil {
 		return g.usable(request, event, sent.key, missing, scopes)
 	}
@@ -41,7 +41,7 @@ func (g *Gate) keyWith(ctx context.Context, request *http.Request, event *Event,
 }
 
 // usable returns a key that is valid, if it may be used for a request.
-func (g *Gate) usable(request *http.Request, event *Event, key tenants.APIKey, missing error, scopes []tenants.Scope) (tenants.APIKey, error) {
+func (g *Gate) usable(request *http.Request, event *RequestLog, key tenants.APIKey, missing error, scopes []tenants.Scope) (tenants.APIKey, error) {
 	if !slices.ContainsFunc(scopes, func(scope tenants.Scope) bool { return slices.Contains(key.Scopes, scope) }) {
 		return tenants.APIKey{}, missing
 	}

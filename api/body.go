@@ -19,17 +19,17 @@ import (
 // decoded: the providers' own limit for messages.
 const maxBody = 32 << 20
 
-// content is a request's body. Its memory is used again once all who hold it
+// requestBody is a request's body. Its memory is used again once all who hold it
 // have released it; one who forgets to leaves it to the garbage collector.
-type content struct {
+type requestBody struct {
 	bytes   []byte
 	holders atomic.Int32
-	pool    *sync.Pool // nil: the memory is not used again
-	sealed  *content   // the prompt that was made of it; nil if it is the prompt itself, or its memory is not used again
+	pool    *sync.Pool   // nil: the memory is not used again
+	sealed  *requestBody // the prompt that was made of it; nil if it is the prompt itself, or its memory is not used again
 }
 
-// seal makes content of a prompt for which memory was lent.
-func (c *content) seal(prompt []byte) {
+// seal makes a body of a prompt for which memory was lent.
+func (c *requestBody) seal(prompt []byte) {
 	if c.sealed != nil {
 		c.sealed.bytes = prompt
 	}
@@ -37,8 +37,8 @@ func (c *content) seal(prompt []byte) {
 
 // holder returns who holds the very bytes of a prompt, the body or what was made of it;
 // nil: neither.
-func (c *content) holder(prompt []byte) *content {
-	for _, held := range []*content{c, c.sealed} {
+func (c *requestBody) holder(prompt []byte) *requestBody {
+	for _, held := range []*requestBody{c, c.sealed} {
 		if held != nil && held.is(prompt) {
 			return held
 		}
@@ -47,7 +47,7 @@ func (c *content) holder(prompt []byte) *content {
 }
 
 // done says that the request needs neither the body nor the prompt any more.
-func (c *content) done() {
+func (c *requestBody) done() {
 	c.release()
 	if c.sealed != nil {
 		c.sealed.release()
@@ -55,10 +55,10 @@ func (c *content) done() {
 }
 
 // hold says that someone more needs the bytes.
-func (c *content) hold() { c.holders.Add(1) }
+func (c *requestBody) hold() { c.holders.Add(1) }
 
 // release says that one who held the bytes no longer reads them.
-func (c *content) release() {
+func (c *requestBody) release() {
 	if c.holders.Add(-1) != 0 || c.pool == nil {
 		return
 	}
@@ -69,7 +69,7 @@ func (c *content) release() {
 }
 
 // is reports whether the body is the very bytes of other.
-func (c *content) is(other []byte) bool {
+func (c *requestBody) is(other []byte) bool {
 	return len(other) > 0 && len(other) == len(c.bytes) && &other[0] == &c.bytes[0]
 }
 
@@ -81,8 +81,8 @@ type bodies [12]sync.Pool
 const minBody = 16 << 10
 
 // get returns memory for a body of a size.
-func (b *bodies) get(size int) *content {
-	body := &content{}
+func (b *bodies) get(size int) *requestBody {
+	body := &requestBody{}
 	body.holders.Store(1)
 	class := bits.Len(uint(size-1) / minBody)
 	if size < minBody || class >= len(b) {
@@ -105,7 +105,7 @@ const firstBody = 1 << 20
 // read reads a body of a size, -1 if that is not known, in memory that is never more than
 // one and a half times what a body may have. Memory comes as the body does, after take has
 // allowed so many bytes more. It returns errBodyTooLarge, and what take does.
-func (b *bodies) read(reader io.Reader, size int, take func(more int) error) (*content, error) {
+func (b *bodies) read(reader io.Reader, size int, take func(more int) error) (*requestBody, error) {
 	length := minBody
 	if size >= 0 {
 		length = min(size, firstBody)
@@ -147,7 +147,7 @@ func (b *bodies) read(reader io.Reader, size int, take func(more int) error) (*c
 }
 
 // grown returns a body with memory of a larger size.
-func (b *bodies) grown(body *content, size int) *content {
+func (b *bodies) grown(body *requestBody, size int) *requestBody {
 	larger := b.get(size)
 	copy(larger.bytes, body.bytes)
 	body.release()
@@ -156,7 +156,7 @@ func (b *bodies) grown(body *content, size int) *content {
 
 // readBody reads a request's body, decoded. The caller releases it. Its bytes count as those
 // of a workspace until leave is called.
-func (s *Server) readBody(request *http.Request, workspace tenants.WorkspaceID) (body *content, leave func(), err error) {
+func (s *Server) readBody(request *http.Request, workspace tenants.WorkspaceID) (body *requestBody, leave func(), err error) {
 	_, span := spans.Start(request.Context(), "read body")
 	defer span.EndWith(&err)
 	if request.ContentLength > maxBody {

@@ -182,7 +182,7 @@ func (c *compacting) recorded(got answer, n int) (tenants.Exchange, pipeline.Rep
 }
 
 // happened returns the bridge's event of a type; nil if it does not exist.
-func happened(report pipeline.Report, kind string) *pipeline.Event {
+func happened(report pipeline.Report, kind string) *pipeline.ReportEntry {
 	for i := range report.Events {
 		if report.Events[i].Module == compactionbridge.Name && report.Events[i].Type == kind {
 			return &report.Events[i]

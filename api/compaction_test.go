@@ -81,7 +81,7 @@ func TestAnAnswerWithoutACompactionIsNoCompaction(t *testing.T) {
 	}
 }
 
-func compactionOf(t *testing.T, exchange tenants.Exchange) *pipeline.Event {
+func compactionOf(t *testing.T, exchange tenants.Exchange) *pipeline.ReportEntry {
 	t.Helper()
 	var report pipeline.Report
 	if err := json.Unmarshal(exchange.Report, &report); err != nil {

@@ -193,7 +193,7 @@ func TestEachLimiterSaysWhenToComeBack(t *testing.T) {
 	} {
 		recorder := httptest.NewRecorder()
 		context := echo.New().NewContext(httptest.NewRequestWithContext(t.Context(), http.MethodPost, messagesPath, http.NoBody), recorder)
-		if err := p.refuse(context, anthropic.New(), &Event{}, test.err); err != nil {
+		if err := p.refuse(context, anthropic.New(), &RequestLog{}, test.err); err != nil {
 			t.Fatal(err)
 		}
 		header := recorder.Header()

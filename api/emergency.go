@@ -19,11 +19,11 @@ const learnTimeout = 2 * time.Second
 // nothing of its answer has gone out yet, and a smaller prompt can be made, that
 // one is sent. It returns the answer to relay and the prompt that it answers:
 // unless the smaller one is answered well, those that it was given, byte for byte.
-func (s *Server) rescue(ctx context.Context, event *Event, outgoing outgoing, written *prompt.Prompt, response *http.Response) (*http.Response, *prompt.Prompt) {
-	if outgoing.purpose != converse || outgoing.asked.dryRun || outgoing.asked.noStore {
+func (s *Server) rescue(ctx context.Context, event *RequestLog, forward forward, written *prompt.Prompt, response *http.Response) (*http.Response, *prompt.Prompt) {
+	if forward.purpose != converse || forward.asked.dryRun || forward.asked.noStore {
 		return response, written
 	}
-	said, overflows := overflowOf(outgoing.codec, response, written.MayBeTooLong)
+	said, overflows := overflowOf(forward.codec, response, written.MayBeTooLong)
 	if !overflows {
 		return response, written
 	}
@@ -34,11 +34,11 @@ func (s *Server) rescue(ctx context.Context, event *Event, outgoing outgoing, wr
 	if !ok {
 		return response, written
 	}
-	second, err := s.send(ctx, event, outgoing, shrunk)
+	second, err := s.send(ctx, event, forward, shrunk)
 	if err != nil {
 		return response, written
 	}
-	if _, again := overflowOf(outgoing.codec, second, always); again || second.StatusCode >= http.StatusBadRequest {
+	if _, again := overflowOf(forward.codec, second, always); again || second.StatusCode >= http.StatusBadRequest {
 		_ = second.Body.Close()
 		return response, written
 	}
@@ -121,7 +121,7 @@ type resumed struct {
 
 // learn keeps the window that a provider named, of a model that nobody knew or
 // that has a smaller one here than elsewhere.
-func (s *Server) learn(ctx context.Context, event *Event, written *prompt.Prompt, said wire.Overflow) {
+func (s *Server) learn(ctx context.Context, event *RequestLog, written *prompt.Prompt, said wire.Overflow) {
 	model := written.Exchange.Model
 	if said.Window == 0 || model.Known && said.Window >= model.Window {
 		return

@@ -21,10 +21,10 @@ import (
 	"palimpsest/tenants"
 )
 
-// Event is what is known of one exchange. It is made when the request arrives,
+// RequestLog is what is known of one exchange. It is made when the request arrives,
 // filled on the way, and written once at the end: to the log, the metrics and
 // the recorder. It never holds a key, a body or a prompt.
-type Event struct {
+type RequestLog struct {
 	ID          uuid.UUID
 	At          time.Time
 	Endpoint    string
@@ -75,7 +75,7 @@ type Event struct {
 	// What the recorder gets beside the event itself.
 	position   int // messages in the request
 	projection int // number of the projection in the prompt; 0 if none
-	seen       *session.Seen
+	update     *session.Update
 	signed     map[string]string // headers of our own that nothing else here tells; nil if none
 	said       []byte            // what the provider said where it refused, without secrets; nil if nothing that is kept
 	noStore    bool              // nothing of it is to be kept but figures
@@ -86,7 +86,7 @@ type Event struct {
 }
 
 // note keeps one of our headers that the answer has and nothing else of the event tells.
-func (e *Event) note(name, value string) {
+func (e *RequestLog) note(name, value string) {
 	if e.signed == nil {
 		e.signed = make(map[string]string, 1)
 	}
@@ -94,7 +94,7 @@ func (e *Event) note(name, value string) {
 }
 
 // log writes the event: one line for one exchange.
-func (e *Event) log(ctx context.Context, logger *slog.Logger) {
+func (e *RequestLog) log(ctx context.Context, logger *slog.Logger) {
 	level := slog.LevelInfo
 	if e.ErrorFrom == "proxy" && e.Status >= 500 {
 		level = slog.LevelError
@@ -143,7 +143,7 @@ func (e *Event) log(ctx context.Context, logger *slog.Logger) {
 }
 
 // exchange returns the event in the form in which usage is kept.
-func (e *Event) exchange() tenants.Exchange {
+func (e *RequestLog) exchange() tenants.Exchange {
 	exchange := tenants.Exchange{
 		ID: e.ID, Workspace: e.Workspace, At: e.At,
 		ExchangeRequest: tenants.ExchangeRequest{
@@ -173,8 +173,8 @@ func (e *Event) exchange() tenants.Exchange {
 		report := e.reported()
 		exchange.Report = report.JSON()
 	}
-	if e.seen != nil && len(e.seen.Answer) > 0 {
-		hash := sha256.Sum256(e.seen.Answer)
+	if e.update != nil && len(e.update.Answer) > 0 {
+		hash := sha256.Sum256(e.update.Answer)
 		exchange.Answer = hash[:]
 	}
 	return exchange
@@ -182,9 +182,9 @@ func (e *Event) exchange() tenants.Exchange {
 
 // reported returns the report as it is kept: with the client's version where its prompt
 // did not come down as it should, which a new version may be the reason of.
-func (e *Event) reported() pipeline.Report {
+func (e *RequestLog) reported() pipeline.Report {
 	report := e.Report
-	if report.Compression == pipeline.Unreachable || slices.ContainsFunc(report.Events, func(event pipeline.Event) bool { return event.Type == "protection_lifted" }) {
+	if report.Compression == pipeline.Unreachable || slices.ContainsFunc(report.Events, func(event pipeline.ReportEntry) bool { return event.Type == "protection_lifted" }) {
 		report.Version = e.Version
 	}
 	return report
@@ -192,7 +192,7 @@ func (e *Event) reported() pipeline.Report {
 
 // bridged reports whether something that a client's own summary had lost was put back.
 func bridged(report pipeline.Report) bool {
-	return slices.ContainsFunc(report.Events, func(event pipeline.Event) bool {
+	return slices.ContainsFunc(report.Events, func(event pipeline.ReportEntry) bool {
 		return event.Module == compactionbridge.Name && event.Type == compactionbridge.Recovered
 	})
 }

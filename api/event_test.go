@@ -9,11 +9,11 @@ import (
 
 func TestAnExchangeIsBridgedWhereSomethingWasPutBack(t *testing.T) {
 	t.Parallel()
-	for want, events := range map[bool][]pipeline.Event{
+	for want, events := range map[bool][]pipeline.ReportEntry{
 		true:  {{Module: "ipc", Type: "completed"}, {Module: compactionbridge.Name, Type: compactionbridge.Recovered}},
 		false: {{Module: compactionbridge.Name, Type: "skipped"}, {Module: "ipc", Type: compactionbridge.Recovered}},
 	} {
-		event := Event{Report: pipeline.Report{Events: events}, NetMicroUSD: 3, UnreadMicroUSD: 5, RewrittenMicroUSD: 7}
+		event := RequestLog{Report: pipeline.Report{Events: events}, NetMicroUSD: 3, UnreadMicroUSD: 5, RewrittenMicroUSD: 7}
 		if got := event.exchange(); got.Bridged != want || got.NetMicroUSD != 3 || got.UnreadMicroUSD != 5 || got.RewrittenMicroUSD != 7 {
 			t.Errorf("%+v: bridged is %t", events, got.Bridged)
 		}

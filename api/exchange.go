@@ -60,15 +60,15 @@ func (s *Server) exchange(codec wire.Codec, endpoint string, purpose purpose) ec
 		if err := s.route(ctx, event, &admission, provider, proxysettings.ModelIn(body.bytes)); err != nil {
 			return s.refuse(c, codec, event, err)
 		}
-		outgoing := outgoing{admission: admission, codec: codec, request: request, endpoint: endpoint, purpose: purpose, body: body}
-		written, err := s.write(ctx, event, outgoing)
+		forward := forward{admission: admission, codec: codec, request: request, endpoint: endpoint, purpose: purpose, body: body}
+		written, err := s.write(ctx, event, forward)
 		if err != nil {
 			return s.refuse(c, codec, event, err)
 		}
-		cached := lookUp(ctx, s.Answers, event, outgoing, written)
+		cached := lookUp(ctx, s.Answers, event, forward, written)
 		event.Overhead = s.Now().Sub(event.At)
-		if found := readyAnswer(outgoing, written, cached); found != nil {
-			return s.answerReady(c, event, outgoing, written, found)
+		if found := readyAnswer(forward, written, cached); found != nil {
+			return s.answerReady(c, event, forward, written, found)
 		}
 
 		if purpose != measure {
@@ -78,12 +78,12 @@ func (s *Server) exchange(codec wire.Codec, endpoint string, purpose purpose) ec
 			return s.refuse(c, codec, event, err)
 		}
 		announced := s.Prompts.Announce(written, event.Client, event.At)
-		response, err := s.send(ctx, event, outgoing, written)
+		response, err := s.send(ctx, event, forward, written)
 		if err != nil {
 			return s.refuse(c, codec, event, err)
 		}
 		first := written
-		response, written = s.rescue(ctx, event, outgoing, written, response)
+		response, written = s.rescue(ctx, event, forward, written, response)
 		if written != first {
 			cached = nil // another prompt is answered than the one that was asked about
 		}
@@ -96,7 +96,7 @@ func (s *Server) exchange(codec wire.Codec, endpoint string, purpose purpose) ec
 		sent := written.Sent()
 		s.recordRequest(ctx, event, written, body)
 		if response.StatusCode == http.StatusOK {
-			s.Summaries.After(ctx, outgoing.summarized(), written)
+			s.Summaries.After(ctx, forward.summarized(), written)
 		}
 		// From here on nothing holds the body.
 		body.done()
@@ -108,7 +108,7 @@ func (s *Server) exchange(codec wire.Codec, endpoint string, purpose purpose) ec
 
 // answer relays the answer to a prompt and records what it says. cached is what is
 // to be kept of it for the same request; nil if nothing.
-func (s *Server) answer(c echo.Context, event *Event, codec wire.Codec, sent prompt.Sent, response *http.Response, cached *semanticcache.Inquiry) error {
+func (s *Server) answer(c echo.Context, event *RequestLog, codec wire.Codec, sent prompt.Sent, response *http.Response, cached *semanticcache.Lookup) error {
 	filter := withoutUsage(codec, sent, response)
 	decodeFor(c.Request().Header, response, filter != nil)
 	tap := guard(beside(tapOf(codec, response), cached), isEventStream(response))
@@ -138,7 +138,7 @@ func (s *Server) answer(c echo.Context, event *Event, codec wire.Codec, sent pro
 
 // answerUnread relays an answer of which nothing is kept. What the request's report
 // says of its size must count nowhere.
-func (s *Server) answerUnread(c echo.Context, event *Event, response *http.Response) error {
+func (s *Server) answerUnread(c echo.Context, event *RequestLog, response *http.Response) error {
 	err := s.relay(c, event, response, ignore{}, nil, func() {})
 	event.Report, event.projection = pipeline.Report{Compression: event.Report.Compression}, 0
 	return finish(err)
@@ -152,7 +152,7 @@ type admission struct {
 }
 
 // admit finds out whose request it is and what it asks of the proxy.
-func (g *Gate) admit(request *http.Request, event *Event) (_ admission, err error) {
+func (g *Gate) admit(request *http.Request, event *RequestLog) (_ admission, err error) {
 	ctx, span := spans.Start(request.Context(), "admit")
 	defer span.EndWith(&err)
 	key, err := g.authenticate(ctx, request, event)
@@ -184,7 +184,7 @@ func (g *Gate) admit(request *http.Request, event *Event) (_ admission, err erro
 
 // route finds out where a request goes that was admitted. dialect says whose API it
 // belongs to, model which model it names.
-func (g *Gate) route(ctx context.Context, event *Event, admission *admission, dialect tenants.Provider, model func() (string, error)) (err error) {
+func (g *Gate) route(ctx context.Context, event *RequestLog, admission *admission, dialect tenants.Provider, model func() (string, error)) (err error) {
 	ctx, span := spans.Start(ctx, "route")
 	defer span.EndWith(&err)
 	target, err := g.Settings.Target(ctx, admission.key.Workspace, dialect, admission.asked.choice, model)
@@ -220,59 +220,59 @@ func (g *Gate) asked(ctx context.Context, codec wire.Codec, admission admission,
 	}, nil
 }
 
-// outgoing is a request whose prompt goes to a provider.
-type outgoing struct {
+// forward is a request whose prompt goes to a provider.
+type forward struct {
 	admission
 
 	codec    wire.Codec
 	request  *http.Request
 	endpoint string
 	purpose  purpose
-	body     *content
+	body     *requestBody
 }
 
 // summarized returns what a summary that the request calls for needs of it.
-func (o outgoing) summarized() summaries.Request {
+func (o forward) summarized() summaries.Request {
 	return summaries.Request{Key: o.key, Choice: o.asked.choice, Account: o.target.KeyID, Header: o.request.Header}
 }
 
 // write writes the prompt of a request. Beside conversations a body that cannot be
 // read goes out as it came: the provider may know more of it.
-func (s *Server) write(ctx context.Context, event *Event, outgoing outgoing) (_ *prompt.Prompt, err error) {
+func (s *Server) write(ctx context.Context, event *RequestLog, forward forward) (_ *prompt.Prompt, err error) {
 	ctx, span := spans.Start(ctx, "write prompt")
 	defer span.EndWith(&err)
-	restraint, err := s.Settings.Restraint(ctx, outgoing.key.Workspace)
+	restraint, err := s.Settings.Restraint(ctx, forward.key.Workspace)
 	if err != nil {
 		return nil, err
 	}
-	if outgoing.purpose == summarize || restraint.Reason != tenants.Unrestrained {
-		outgoing.asked.bypass = true
+	if forward.purpose == summarize || restraint.Reason != tenants.Unrestrained {
+		forward.asked.bypass = true
 	}
-	asked, err := s.asked(ctx, outgoing.codec, outgoing.admission, outgoing.request.Header, outgoing.endpoint, outgoing.body.bytes)
+	asked, err := s.asked(ctx, forward.codec, forward.admission, forward.request.Header, forward.endpoint, forward.body.bytes)
 	if err != nil {
 		return nil, err
 	}
 	asked.Memory = func(size int) []byte {
-		outgoing.body.sealed = s.bodies.get(size)
-		return outgoing.body.sealed.bytes
+		forward.body.sealed = s.bodies.get(size)
+		return forward.body.sealed.bytes
 	}
 	write := s.Prompts.Write
-	if outgoing.purpose == measure {
+	if forward.purpose == measure {
 		write = s.Prompts.Count
 	}
 	written, err := write(ctx, asked)
 	if err != nil {
 		var bad prompt.BodyError
-		if outgoing.purpose != converse && errors.As(err, &bad) && problem(err).Status == http.StatusBadRequest {
-			if err := outgoing.key.Limits.CheckRelay(outgoing.endpoint); err != nil {
+		if forward.purpose != converse && errors.As(err, &bad) && problem(err).Status == http.StatusBadRequest {
+			if err := forward.key.Limits.CheckRelay(forward.endpoint); err != nil {
 				return nil, err
 			}
 			event.Report.Compression = pipeline.Bypassed
-			return &prompt.Prompt{Body: outgoing.body.bytes}, nil
+			return &prompt.Prompt{Body: forward.body.bytes}, nil
 		}
 		return nil, fmt.Errorf("write prompt: %w", err)
 	}
-	outgoing.body.seal(written.Body)
+	forward.body.seal(written.Body)
 	if warning := warningOf(restraint); warning != "" {
 		written.Exchange.Report.Warnings = append(written.Exchange.Report.Warnings, warning)
 	}
@@ -282,26 +282,26 @@ func (s *Server) write(ctx context.Context, event *Event, outgoing outgoing) (_ 
 }
 
 // send sends a prompt to the provider.
-func (s *Server) send(ctx context.Context, event *Event, outgoing outgoing, written *prompt.Prompt) (*http.Response, error) {
-	header := outgoing.request.Header
+func (s *Server) send(ctx context.Context, event *RequestLog, forward forward, written *prompt.Prompt) (*http.Response, error) {
+	header := forward.request.Header
 	if written.Beta != "" {
 		header = header.Clone()
 		header.Add("Anthropic-Beta", written.Beta)
 	}
-	ctx = infer(ctx, event, outgoing, written)
+	ctx = infer(ctx, event, forward, written)
 	asked := upstream.Request{
 		Resends: event.Attempts,
-		Method:  outgoing.request.Method, Path: pathAndQuery(outgoing.request, outgoing.endpoint), Header: header, Body: written.Body,
+		Method:  forward.request.Method, Path: pathAndQuery(forward.request, forward.endpoint), Header: header, Body: written.Body,
 	}
-	if held := outgoing.body.holder(written.Body); held != nil {
+	if held := forward.body.holder(written.Body); held != nil {
 		held.hold()
 		asked.Done = held.release
 	}
 	event.Attempts++
-	response, err := s.Upstream.Send(ctx, asked, outgoing.target)
+	response, err := s.Upstream.Send(ctx, asked, forward.target)
 	event.TTFB = s.Now().Sub(event.At) - event.Overhead
-	if err == nil && (outgoing.purpose != converse || response.StatusCode >= http.StatusBadRequest) {
-		err = plainly(response, outgoing.target.Key)
+	if err == nil && (forward.purpose != converse || response.StatusCode >= http.StatusBadRequest) {
+		err = plainly(response, forward.target.Key)
 	}
 	return response, err
 }
@@ -313,7 +313,7 @@ func asksLongWindow(header http.Header) bool {
 }
 
 // describe fills the event with what is known before the request is sent.
-func (e *Event) describe(written *prompt.Prompt) {
+func (e *RequestLog) describe(written *prompt.Prompt) {
 	exchange := written.Exchange
 	e.ID = exchange.ID
 	e.Model, e.ModelFamily = exchange.Request.Model, modelFamily(exchange.Model.Family)

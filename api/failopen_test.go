@@ -206,15 +206,15 @@ func (down) Stands(context.Context, tenants.WorkspaceID, []conversation.Hash) (s
 	return session.Standing{}, errDown
 }
 
-func (down) Announce(context.Context, tenants.WorkspaceID, []session.Seen) error { return errDown }
+func (down) Announce(context.Context, tenants.WorkspaceID, []session.Update) error { return errDown }
 
-func (down) Commit(context.Context, session.Seen, session.Projection) error { return errDown }
+func (down) Commit(context.Context, session.Update, session.Projection) error { return errDown }
 
-func (down) Inject(context.Context, session.Seen, []session.Insert) error { return errDown }
+func (down) Inject(context.Context, session.Update, []session.Insert) error { return errDown }
 
 func (down) Withdraw(context.Context, tenants.WorkspaceID, uuid.UUID, int) error { return errDown }
 
-func (down) Record(context.Context, tenants.Tenant, []session.Seen) error { return errDown }
+func (down) Record(context.Context, tenants.Tenant, []session.Update) error { return errDown }
 
 func resolverOn(t testing.TB, store session.Store) *session.Resolver {
 	t.Helper()

@@ -174,12 +174,12 @@ type memory struct {
 	commits, records atomic.Int32
 }
 
-func (m *memory) Commit(ctx context.Context, seen session.Seen, projection session.Projection) error {
+func (m *memory) Commit(ctx context.Context, seen session.Update, projection session.Projection) error {
 	m.commits.Add(1)
 	return m.Memory.Commit(ctx, seen, projection)
 }
 
-func (m *memory) Record(ctx context.Context, tenant tenants.Tenant, seen []session.Seen) error {
+func (m *memory) Record(ctx context.Context, tenant tenants.Tenant, seen []session.Update) error {
 	m.records.Add(int32(len(seen)))
 	return m.Memory.Record(ctx, tenant, seen)
 }

@@ -114,7 +114,7 @@ type answered struct {
 }
 
 // Record implements session.Store.
-func (a *answered) Record(ctx context.Context, tenant tenants.Tenant, seen []session.Seen) error {
+func (a *answered) Record(ctx context.Context, tenant tenants.Tenant, seen []session.Update) error {
 	for i := range seen {
 		a.answer = append(a.answer, seen[i].Answer...)
 	}

@@ -39,7 +39,7 @@ func (s *Server) recall(c echo.Context) error {
 }
 
 // refuseRecall answers with one of our errors and tells of it.
-func (s *Server) refuseRecall(c echo.Context, event *Event, err error) error {
+func (s *Server) refuseRecall(c echo.Context, event *RequestLog, err error) error {
 	if status := problem(err).Status; status == http.StatusUnauthorized {
 		c.Response().Header().Set(echo.HeaderWWWAuthenticate, "Bearer")
 	}

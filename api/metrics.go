@@ -44,7 +44,7 @@ func NewMetrics(registry prometheus.Registerer) *Metrics {
 func (m *Metrics) Unannounced(error) { m.unannounced.Inc() }
 
 // observe counts one finished exchange.
-func (m *Metrics) observe(event *Event) {
+func (m *Metrics) observe(event *RequestLog) {
 	labels := []string{event.Provider, event.ModelFamily, event.Endpoint, statusClass(event.Status), strconv.FormatBool(event.Stream)}
 	m.requests.WithLabelValues(labels...).Inc()
 	m.duration.WithLabelValues(labels...).Observe(event.Duration.Seconds())
@@ -75,7 +75,7 @@ func (m *Metrics) observe(event *Event) {
 }
 
 // held counts what kept a prompt from coming down as it should.
-func (m *Metrics) held(event *Event) {
+func (m *Metrics) held(event *RequestLog) {
 	for _, happened := range event.Report.Events {
 		switch happened.Type {
 		case "target_unreachable":

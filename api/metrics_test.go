@@ -17,12 +17,12 @@ func TestWhatComesBackIsCounted(t *testing.T) {
 	t.Parallel()
 	registry := prometheus.NewRegistry()
 	metrics := NewMetrics(registry)
-	metrics.observe(&Event{Report: pipeline.Report{Injected: map[string]int{rehydrator.Name: 3, "patterns": 2}}})
-	metrics.observe(&Event{Report: pipeline.Report{
+	metrics.observe(&RequestLog{Report: pipeline.Report{Injected: map[string]int{rehydrator.Name: 3, "patterns": 2}}})
+	metrics.observe(&RequestLog{Report: pipeline.Report{
 		Injected: map[string]int{compactionbridge.Name: 1},
-		Events:   []pipeline.Event{{Module: compactionbridge.Name, Type: compactionbridge.Recovered}},
+		Events:   []pipeline.ReportEntry{{Module: compactionbridge.Name, Type: compactionbridge.Recovered}},
 	}})
-	metrics.observe(&Event{})
+	metrics.observe(&RequestLog{})
 	for name, want := range map[string]int{"palimpsest_rehydrated_total": 3, "palimpsest_bridge_recovered_total": 1} {
 		if got := recordertest.Counted(t, registry)[name]; got != want {
 			t.Errorf("%s is %d, want %d", name, got, want)

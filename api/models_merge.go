@@ -17,7 +17,7 @@ import (
 
 // targets returns the keys whose models are asked for: all that could answer for
 // the list, the one that takes it for a single model.
-func (l lister) targets(request *http.Request, event *Event, admission *admission, wanted tenants.Provider) ([]proxysettings.Listed, error) {
+func (l lister) targets(request *http.Request, event *RequestLog, admission *admission, wanted tenants.Provider) ([]proxysettings.Listed, error) {
 	ctx, dialect := request.Context(), wanted
 	if admission.asked.choice.Key == "" {
 		var err error

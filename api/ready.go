@@ -24,9 +24,9 @@ type ready struct {
 
 // readyAnswer returns the answer to a request that needs no provider: one that a module
 // gives, else one that was kept; nil if the provider is to be asked.
-func readyAnswer(outgoing outgoing, written *prompt.Prompt, cached *semanticcache.Inquiry) *ready {
-	if written.Exchange != nil && written.Exchange.Reply != nil && outgoing.purpose == converse {
-		return replyOf(outgoing.codec, written.Exchange)
+func readyAnswer(forward forward, written *prompt.Prompt, cached *semanticcache.Lookup) *ready {
+	if written.Exchange != nil && written.Exchange.Reply != nil && forward.purpose == converse {
+		return replyOf(forward.codec, written.Exchange)
 	}
 	if entry := cached.Entry(); entry != nil {
 		return &ready{contentType: entry.ContentType, body: entry.Answer}
@@ -51,17 +51,17 @@ func replyOf(codec wire.Codec, exchange *pipeline.Exchange) *ready {
 // answerReady answers a request without the provider: with what a module says, or with an
 // answer that was kept, byte for byte as the provider sent it then. The provider hears
 // nothing of the exchange: nothing is learned from it, and it costs nothing.
-func (s *Server) answerReady(c echo.Context, event *Event, outgoing outgoing, written *prompt.Prompt, found *ready) error {
+func (s *Server) answerReady(c echo.Context, event *RequestLog, forward forward, written *prompt.Prompt, found *ready) error {
 	announced := s.Prompts.Announce(written, event.Client, event.At)
-	stored := s.recordRequest(c.Request().Context(), event, written, outgoing.body)
-	s.aside(c.Request().Context(), event, func() { s.recordReady(event, outgoing.codec, written, found) })
+	stored := s.recordRequest(c.Request().Context(), event, written, forward.body)
+	s.aside(c.Request().Context(), event, func() { s.recordReady(event, forward.codec, written, found) })
 	asksUsage, replied := written.AsksUsage, written.Exchange.Reply != nil
-	outgoing.body.done()
+	forward.body.done()
 	response := &http.Response{
 		StatusCode: http.StatusOK, Header: http.Header{"Content-Type": {found.contentType}},
 		Body: io.NopCloser(bytes.NewReader(found.body)), ContentLength: int64(len(found.body)),
 	}
-	filter := withoutUsage(outgoing.codec, prompt.Sent{AsksUsage: asksUsage}, response)
+	filter := withoutUsage(forward.codec, prompt.Sent{AsksUsage: asksUsage}, response)
 	announced.Wait(c.Request().Context())
 	if replied {
 		waitFor(c.Request().Context(), stored)
@@ -84,18 +84,18 @@ func waitFor(ctx context.Context, stored <-chan struct{}) {
 }
 
 // recordReady notes what is to be recorded of an answer that needed no provider.
-func (s *Server) recordReady(event *Event, codec wire.Codec, written *prompt.Prompt, found *ready) {
+func (s *Server) recordReady(event *RequestLog, codec wire.Codec, written *prompt.Prompt, found *ready) {
 	event.position = len(written.Exchange.Digests)
 	if written.Lane == nil {
 		return
 	}
 	tap := codec.Tap(isStream(found.contentType))
 	_, _ = tap.Write(found.body) // a tap never fails
-	seen := written.Lane.Seen(written.Exchange.Scope, event.Model, event.At)
-	seen.Client, seen.Position, seen.Head = event.Client, event.position, written.Exchange.Chain[event.position]
-	seen.Continued = session.HasHistory(written.Exchange.Digests)
-	seen.Exchanges, seen.TokensBefore, seen.TokensAfter = 1, event.Report.Before, event.Report.After
+	update := written.Lane.Update(written.Exchange.Scope, event.Model, event.At)
+	update.Client, update.Position, update.Head = event.Client, event.position, written.Exchange.Chain[event.position]
+	update.Continued = session.HasHistory(written.Exchange.Digests)
+	update.Exchanges, update.TokensBefore, update.TokensAfter = 1, event.Report.Before, event.Report.After
 	answer := tap.Answer()
-	seen.Answer = answer.Spoken(codec)
-	event.seen = &seen
+	update.Answer = answer.Spoken(codec)
+	event.update = &update
 }

@@ -20,20 +20,20 @@ import (
 // recordRequest hands the messages that are new to the archive to the recorder,
 // while the answer is still on its way. What it returns is closed once they are stored, or
 // could not be.
-func (s *Server) recordRequest(ctx context.Context, event *Event, written *prompt.Prompt, body *content) <-chan struct{} {
+func (s *Server) recordRequest(ctx context.Context, event *RequestLog, written *prompt.Prompt, body *requestBody) <-chan struct{} {
 	over := make(chan struct{})
 	if written.Lane == nil {
 		close(over)
 		return over
 	}
-	seen := written.Seen(event.At)
-	release, recorded := keepEntries(&seen, body), s.Bytes.recording(len(seen.Entries), seen.Bytes())
-	seen.Client = event.Client
-	lane, to := written.Lane, seen.Position
-	from := to - len(seen.Entries)
-	event.request = recorder.NewRequest(&seen)
+	update := written.Update(event.At)
+	release, recorded := keepEntries(&update, body), s.Bytes.recording(len(update.Entries), update.Bytes())
+	update.Client = event.Client
+	lane, to := written.Lane, update.Position
+	from := to - len(update.Entries)
+	event.request = recorder.NewRequest(&update)
 	_, span := spans.Start(context.WithoutCancel(ctx), "record request")
-	s.Recorder.Put(recorder.Job{Seen: &seen, Request: event.request, Span: span, Ended: func(stored bool) {
+	s.Recorder.Put(recorder.Job{Update: &update, Request: event.request, Span: span, Ended: func(stored bool) {
 		defer close(over)
 		release()
 		recorded()
@@ -48,19 +48,19 @@ func (s *Server) recordRequest(ctx context.Context, event *Event, written *promp
 
 // keepEntries has the messages of a request outlive it until release is called: where
 // they are most of the body they hold its memory, else they are copied.
-func keepEntries(seen *session.Seen, body *content) (release func()) {
-	if 2*seen.Bytes() >= cap(body.bytes) {
+func keepEntries(update *session.Update, body *requestBody) (release func()) {
+	if 2*update.Bytes() >= cap(body.bytes) {
 		body.hold()
 		return body.release
 	}
-	for i := range seen.Entries {
-		seen.Entries[i].Raw = bytes.Clone(seen.Entries[i].Raw)
+	for i := range update.Entries {
+		update.Entries[i].Raw = bytes.Clone(update.Entries[i].Raw)
 	}
 	return func() {}
 }
 
 // recordAnswer learns from an answer and notes what is to be recorded of it.
-func (s *Server) recordAnswer(event *Event, codec wire.Codec, sent prompt.Sent, answer wire.Answer) {
+func (s *Server) recordAnswer(event *RequestLog, codec wire.Codec, sent prompt.Sent, answer wire.Answer) {
 	if answer.ErrorType != "" {
 		event.ErrorFrom, event.ErrorType = "provider", answer.ErrorType
 		if event.said == nil && !event.noStore {
@@ -78,7 +78,7 @@ func (s *Server) recordAnswer(event *Event, codec wire.Codec, sent prompt.Sent, 
 			if answer.Failure != "" {
 				reason = "the answer could not be read"
 			}
-			event.Report.Events = append(event.Report.Events, pipeline.Event{Module: "usage", Type: "estimated", Reason: reason})
+			event.Report.Events = append(event.Report.Events, pipeline.ReportEntry{Module: "usage", Type: "estimated", Reason: reason})
 		}
 		money := s.Prompts.Answered(sent, answer)
 		event.CostMicroUSD, event.NetMicroUSD, event.Miss = money.Cost, money.Net, money.Miss
@@ -91,17 +91,17 @@ func (s *Server) recordAnswer(event *Event, codec wire.Codec, sent prompt.Sent, 
 	if sent.Lane == nil {
 		return
 	}
-	seen := sent.Lane.Seen(sent.Scope, event.Model, event.At)
-	seen.Client, seen.Position, seen.Head = event.Client, sent.Position, sent.Head
-	seen.Exchanges, seen.NetMicroUSD, seen.Reach = 1, event.NetMicroUSD, event.Reach
-	seen.TokensBefore, seen.TokensAfter = event.Report.Before, event.Report.After
-	seen.Answer = answer.Spoken(codec)
-	event.seen = &seen
+	update := sent.Lane.Update(sent.Scope, event.Model, event.At)
+	update.Client, update.Position, update.Head = event.Client, sent.Position, sent.Head
+	update.Exchanges, update.NetMicroUSD, update.Reach = 1, event.NetMicroUSD, event.Reach
+	update.TokensBefore, update.TokensAfter = event.Report.Before, event.Report.After
+	update.Answer = answer.Spoken(codec)
+	event.update = &update
 }
 
 // noteCompactions reports that the provider has compacted the history by itself: how much
 // of it there was, and what it used for that beyond the answer's own usage.
-func noteCompactions(event *Event, sent prompt.Sent, used []wire.Usage) {
+func noteCompactions(event *RequestLog, sent prompt.Sent, used []wire.Usage) {
 	if len(used) == 0 {
 		return
 	}
@@ -110,7 +110,7 @@ func noteCompactions(event *Event, sent prompt.Sent, used []wire.Usage) {
 		counts["input_tokens"] += one.Prompt()
 		counts["output_tokens"] += one.Output
 	}
-	event.Report.Events = append(event.Report.Events, pipeline.Event{
+	event.Report.Events = append(event.Report.Events, pipeline.ReportEntry{
 		Module: pipeline.ProviderModule, Type: pipeline.CompactedType, Reason: event.Provider, Counts: counts,
 	})
 }
@@ -118,7 +118,7 @@ func noteCompactions(event *Event, sent prompt.Sent, used []wire.Usage) {
 // isOwed reports whether a provider charges for more of an answer than it has reported:
 // the client left, the connection broke while the model spoke, or its stream ended without.
 // Of an answer that could not be read whole nobody knows what it reported.
-func isOwed(event *Event, answer wire.Answer) bool {
+func isOwed(event *RequestLog, answer wire.Answer) bool {
 	if answer.Failure != "" && answer.ErrorType == "" {
 		return true
 	}
@@ -129,8 +129,8 @@ func isOwed(event *Event, answer wire.Answer) bool {
 }
 
 // begin starts the event of a request.
-func (r *Records) begin(request *http.Request, endpoint string) *Event {
-	return &Event{
+func (r *Records) begin(request *http.Request, endpoint string) *RequestLog {
+	return &RequestLog{
 		ID: uuid.Must(uuid.NewV7()), At: r.Now(), Method: request.Method, Endpoint: endpoint,
 		Client: client.Name(request.Header), Version: client.Version(request.Header),
 	}
@@ -138,7 +138,7 @@ func (r *Records) begin(request *http.Request, endpoint string) *Event {
 
 // end closes the event of a request and writes it to the log, the metrics and
 // the recorder.
-func (r *Records) end(ctx context.Context, event *Event) {
+func (r *Records) end(ctx context.Context, event *RequestLog) {
 	defer event.traced.end(event)
 	event.Duration = r.Now().Sub(event.At)
 	// Before the exchange is recorded: what is read of the record does not hold yet
@@ -158,18 +158,18 @@ func (r *Records) end(ctx context.Context, event *Event) {
 	exchange := event.exchange()
 	_, span := spans.Start(ctx, "record exchange")
 	r.Recorder.Put(recorder.Job{
-		Seen: event.seen, Request: event.request, Exchange: &exchange, Said: event.said, Kept: event.kept, Span: span, Ended: sent.ended(event.ID),
+		Update: event.update, Request: event.request, Exchange: &exchange, Said: event.said, Kept: event.kept, Span: span, Ended: sent.ended(event.ID),
 	})
 }
 
 // keep writes what is to be recorded of an exchange to the local disk, before its client has
 // all of the answer.
-func (r *Records) keep(ctx context.Context, event *Event) {
+func (r *Records) keep(ctx context.Context, event *RequestLog) {
 	if !r.Recorder.Keeps() || event.isKept || event.Workspace.IsZero() {
 		return
 	}
 	event.isKept = true
 	exchange := event.exchange()
 	event.report = exchange.Report // nothing is added to it any more
-	event.kept = r.Recorder.Keep(ctx, recorder.Job{Seen: event.seen, Request: event.request, Exchange: &exchange, Said: event.said})
+	event.kept = r.Recorder.Keep(ctx, recorder.Job{Update: event.update, Request: event.request, Exchange: &exchange, Said: event.said})
 }

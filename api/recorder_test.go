@@ -24,7 +24,7 @@ type gated struct {
 }
 
 // Record implements session.Store.
-func (g gated) Record(ctx context.Context, tenant tenants.Tenant, seen []session.Seen) error {
+func (g gated) Record(ctx context.Context, tenant tenants.Tenant, seen []session.Update) error {
 	<-g.open
 	return g.memory.Record(ctx, tenant, seen)
 }

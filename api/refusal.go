@@ -25,7 +25,7 @@ type refusal struct {
 
 // refusalOf returns what hears the answer to a request; nil if it is no error, or
 // nothing of it is to be kept.
-func refusalOf(event *Event, response *http.Response) *refusal {
+func refusalOf(event *RequestLog, response *http.Response) *refusal {
 	if response.StatusCode < http.StatusBadRequest || event.noStore {
 		return nil
 	}

@@ -30,7 +30,7 @@ const (
 // something out of it. whole is called, maybe several times, before a read is written that may
 // complete the answer, which tap has read by then. An answer that ends early does so for the
 // client too; nothing is ever added to its end.
-func (s *Server) relay(c echo.Context, event *Event, response *http.Response, tap wire.Tap, filter wire.Filter, whole func()) (err error) {
+func (s *Server) relay(c echo.Context, event *RequestLog, response *http.Response, tap wire.Tap, filter wire.Filter, whole func()) (err error) {
 	_, span := spans.Start(event.traced.inference.In(c.Request().Context()), "relay answer")
 	defer span.EndWith(&err)
 	header := c.Response().Header()
@@ -141,7 +141,7 @@ var errBrokeOff = errors.New("the provider's answer ended early")
 const serverTiming = "Server-Timing"
 
 // sign puts our own headers beside the provider's.
-func sign(header http.Header, event *Event) {
+func sign(header http.Header, event *RequestLog) {
 	report := &event.Report
 	set := func(name, value string) { header.Set("X-Palimpsest-"+name, value) }
 	note := func(name, value string) {

@@ -65,7 +65,7 @@ func (g *guardedTap) survive() {
 
 // aside does work on an answer of which the client must not notice: what panics in it
 // is logged and counted.
-func (r *Records) aside(ctx context.Context, event *Event, work func()) {
+func (r *Records) aside(ctx context.Context, event *RequestLog, work func()) {
 	defer func() {
 		if value := recover(); value != nil {
 			r.unread(ctx, event, panicked(value))
@@ -78,7 +78,7 @@ func (r *Records) aside(ctx context.Context, event *Event, work func()) {
 func panicked(value any) string { return fmt.Sprintf("%v\n%s", value, debug.Stack()) }
 
 // unread tells that an answer could not be read whole.
-func (r *Records) unread(ctx context.Context, event *Event, failure string) {
+func (r *Records) unread(ctx context.Context, event *RequestLog, failure string) {
 	r.Log.ErrorContext(ctx, "reading an answer panicked; its client has it whole", "request", event.ID, "error", failure)
 	r.Metrics.unread.Inc()
 }

@@ -27,7 +27,7 @@ type traced struct {
 
 // receive begins the event of a request and its span. It returns the request as one of the
 // trace that it belongs to.
-func (s *Server) receive(c echo.Context, endpoint string) (*http.Request, *Event) {
+func (s *Server) receive(c echo.Context, endpoint string) (*http.Request, *RequestLog) {
 	request := c.Request()
 	event := s.begin(request, endpoint)
 	ctx, span := s.Tracer.Begin(request.Context(), request.Header, knownMethod(request.Method), endpoint)
@@ -41,12 +41,12 @@ func (s *Server) receive(c echo.Context, endpoint string) (*http.Request, *Event
 
 // infer returns ctx as one that belongs to what the model does, which begins with the first
 // attempt. What only measures a prompt has no model do anything.
-func infer(ctx context.Context, event *Event, outgoing outgoing, written *prompt.Prompt) context.Context {
-	if event.Attempts > 0 || outgoing.purpose == measure || !event.traced.request.IsOn() {
+func infer(ctx context.Context, event *RequestLog, forward forward, written *prompt.Prompt) context.Context {
+	if event.Attempts > 0 || forward.purpose == measure || !event.traced.request.IsOn() {
 		return event.traced.inference.In(ctx)
 	}
 	operation := "chat"
-	if outgoing.purpose == summarize {
+	if forward.purpose == summarize {
 		operation = "compact"
 	}
 	model := spans.Name(event.Model)
@@ -57,21 +57,21 @@ func infer(ctx context.Context, event *Event, outgoing outgoing, written *prompt
 	span.Bool(spans.RequestStream, event.Stream)
 	span.String(spans.Conversation, idOf(event.Session))
 	span.String(spans.ProviderKey, idOf(event.ProviderKey))
-	host, port := upstream.HostOf(outgoing.target)
+	host, port := upstream.HostOf(forward.target)
 	span.String(spans.ServerAddress, host)
 	span.Int(spans.ServerPort, port)
 	if written.Exchange != nil && written.Exchange.Request.MaxOutput > 0 {
 		span.Int(spans.MaxTokens, written.Exchange.Request.MaxOutput)
 	}
 	event.traced.inference = span
-	if event.Stream && outgoing.purpose == converse {
+	if event.Stream && forward.purpose == converse {
 		_, event.traced.firstWord = spans.Start(ctx, "first token")
 	}
 	return ctx
 }
 
 // hearing returns a tap that notes when the model begins to speak, where that is traced.
-func (r *Records) hearing(event *Event, tap wire.Tap, response *http.Response) wire.Tap {
+func (r *Records) hearing(event *RequestLog, tap wire.Tap, response *http.Response) wire.Tap {
 	if !event.traced.firstWord.IsOn() || !isEventStream(response) {
 		return tap
 	}
@@ -83,7 +83,7 @@ type hearingTap struct {
 	wire.Tap
 
 	now   func() time.Time
-	event *Event
+	event *RequestLog
 }
 
 // Write implements wire.Tap.
@@ -114,7 +114,7 @@ func (t *traced) answered(answer wire.Answer) {
 }
 
 // end ends the spans of an exchange.
-func (t *traced) end(event *Event) {
+func (t *traced) end(event *RequestLog) {
 	if !t.request.IsOn() {
 		return
 	}
@@ -151,7 +151,7 @@ func (t *traced) end(event *Event) {
 }
 
 // failureKind says what kind of failure an exchange ended with; empty if it did not fail.
-func (e *Event) failureKind() string {
+func (e *RequestLog) failureKind() string {
 	switch {
 	case e.Aborted == "client":
 		return spans.Canceled

@@ -73,7 +73,7 @@ func (c *Chain) step(ctx context.Context, module Module, exchange *Exchange, vie
 	case err != nil:
 		outcome = Failed
 		span.Fail(spans.KindOf(err))
-		exchange.Report.Events = append(exchange.Report.Events, Event{
+		exchange.Report.Events = append(exchange.Report.Events, ReportEntry{
 			Module: module.Name(), Type: "failed", Reason: err.Error(), FellBackTo: standing(exchange.Projection),
 		})
 	case draft != nil:

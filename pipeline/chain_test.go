@@ -166,11 +166,11 @@ func TestAnUntouchedExchangeReportsHowItStands(t *testing.T) {
 	}}
 	pipeline.NewChain().Process(t.Context(), exchange)
 	report = exchange.Report
-	if report.Compression != pipeline.Frozen || report.After >= report.Before || report.Levels != [4]int{1, 0, 0, 1} {
+	if report.Compression != pipeline.Replayed || report.After >= report.Before || report.Levels != [4]int{1, 0, 0, 1} {
 		t.Errorf("frozen: %+v", report)
 	}
 
-	exchange.Request.Frozen = "thread"
+	exchange.Request.ReadOnly = "thread"
 	pipeline.NewChain().Process(t.Context(), exchange)
 	if exchange.Report.Compression != pipeline.Bypassed {
 		t.Errorf("bypassed: %+v", exchange.Report)

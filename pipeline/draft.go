@@ -29,7 +29,7 @@ func (e *Exchange) Take(draft *Draft) {
 
 // Event reports something that the module did or could not do.
 func (d *Draft) Event(kind, reason string, counts map[string]int) {
-	d.Report.Events = append(d.Report.Events, Event{Module: d.module, Type: kind, Reason: reason, Counts: counts})
+	d.Report.Events = append(d.Report.Events, ReportEntry{Module: d.module, Type: kind, Reason: reason, Counts: counts})
 }
 
 // Restart reports on the draft as it stands, but for the events and modules so far.
@@ -46,7 +46,7 @@ func (d *Draft) Restart() {
 // if the history must not be edited, if the request stands beside the conversation,
 // or if the prompt would exceed its Limit.
 func (d *Draft) Inject(placement, text string, items []string) (injected bool) {
-	if text = plain(text); d.Settled || d.Request.Frozen != "" || d.Class.IsSide() || strings.TrimSpace(text) == "" {
+	if text = plain(text); d.Finalized || d.Request.ReadOnly != "" || d.Class.IsSide() || strings.TrimSpace(text) == "" {
 		return false
 	}
 	insert := session.Insert{Message: session.InSystem, Module: d.module, Text: text}
@@ -73,7 +73,7 @@ func (d *Draft) Inject(placement, text string, items []string) (injected bool) {
 	}
 	injections[d.module] += insert.Count()
 	d.Report.Injected = injections
-	d.Report.Events = append(d.Report.Events, Event{
+	d.Report.Events = append(d.Report.Events, ReportEntry{
 		Module: d.module, Type: InjectedType, Reason: cmp.Or(placement, PlacementTurn),
 		Counts: map[string]int{"items": insert.Count(), "tokens": insert.Tokens},
 	})

@@ -48,7 +48,7 @@ func (e *Exchange) Withdraw(err error) {
 	})
 	e.Report.After -= size - e.Size(e.Projection)
 	e.Report.Injected = nil
-	e.Report.Events = slices.DeleteFunc(e.Report.Events, func(event Event) bool {
+	e.Report.Events = slices.DeleteFunc(e.Report.Events, func(event ReportEntry) bool {
 		return event.Type == InjectedType || event.Type == PointedType
 	})
 	for i, module := range e.Report.Modules {
@@ -57,7 +57,7 @@ func (e *Exchange) Withdraw(err error) {
 		}
 	}
 	for _, module := range slices.Sorted(maps.Keys(failed)) {
-		e.Report.Events = append(e.Report.Events, Event{
+		e.Report.Events = append(e.Report.Events, ReportEntry{
 			Module: module, Type: "failed", Reason: err.Error(), FellBackTo: standing(e.Projection),
 		})
 	}

@@ -85,11 +85,11 @@ func inject(exchange *pipeline.Exchange, module, placement, text string, items .
 func TestInjectRefuses(t *testing.T) {
 	t.Parallel()
 	for name, change := range map[string]func(*pipeline.Exchange){
-		"a frozen history":       func(e *pipeline.Exchange) { e.Request.Frozen = "thread" },
-		"a settled prompt":       func(e *pipeline.Exchange) { e.Settled = true },
+		"a frozen history":       func(e *pipeline.Exchange) { e.Request.ReadOnly = "thread" },
+		"a settled prompt":       func(e *pipeline.Exchange) { e.Finalized = true },
 		"a title":                func(e *pipeline.Exchange) { e.Class.Kind = client.Title },
 		"too little room":        func(e *pipeline.Exchange) { e.Limit = e.Size(nil) + 1 },
-		"what was seen":          func(e *pipeline.Exchange) { e.Heat = session.Heat{At: time.Now(), Position: 3} },
+		"what was seen":          func(e *pipeline.Exchange) { e.Heat = session.CacheState{At: time.Now(), Position: 3} },
 		"what a projection says": func(e *pipeline.Exchange) { e.Projection = rendered(e, 0, 3) },
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -105,7 +105,7 @@ func TestInjectRefuses(t *testing.T) {
 		t.Error("a blank text went in")
 	}
 	exchange := newExchange(t)
-	exchange.Heat = session.Heat{At: time.Now(), Position: 3}
+	exchange.Heat = session.CacheState{At: time.Now(), Position: 3}
 	if !inject(exchange, "one", pipeline.PlacementSystem, "a\x00b\xff", "c\x00") || exchange.Inserts[0].Text != "ab\uFFFD" || exchange.Inserts[0].Items[0] != "c" {
 		t.Errorf("behind the system prompt: %+v", exchange.Inserts)
 	}

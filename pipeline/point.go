@@ -102,8 +102,8 @@ func (r *Report) countPointers(view *View, module string) {
 			counts["tokens"] -= insert.Tokens
 		}
 	}
-	r.Events = slices.DeleteFunc(slices.Clone(r.Events), func(event Event) bool { return event.Type == PointedType })
+	r.Events = slices.DeleteFunc(slices.Clone(r.Events), func(event ReportEntry) bool { return event.Type == PointedType })
 	if counts["results"] > 0 {
-		r.Events = append(r.Events, Event{Module: module, Type: PointedType, Counts: counts})
+		r.Events = append(r.Events, ReportEntry{Module: module, Type: PointedType, Counts: counts})
 	}
 }

@@ -41,7 +41,7 @@ func (c *Chain) answer(ctx context.Context, exchange *Exchange, view *View) bool
 		}
 		draft, err := c.run(ctx, exchange, view, replier, replier.Answer)
 		if err != nil {
-			exchange.Report.Events = append(exchange.Report.Events, Event{
+			exchange.Report.Events = append(exchange.Report.Events, ReportEntry{
 				Module: name, Type: "failed", Reason: fmt.Sprintf("answer in the provider's place: %v", err), FellBackTo: "provider",
 			})
 			continue

@@ -13,7 +13,7 @@ type Compression string
 // What can be done to a prompt.
 const (
 	None        Compression = "none"        // left as the client sent it
-	Frozen      Compression = "frozen"      // an earlier epoch's projection was replayed
+	Replayed    Compression = "frozen"      // an earlier epoch's projection was replayed
 	Epoch       Compression = "epoch"       // a new projection was made
 	Emergency   Compression = "emergency"   // a new projection was made after the provider had found the prompt too long
 	Truncated   Compression = "truncated"   // a new projection was made that leaves out what no level would have
@@ -37,7 +37,7 @@ const (
 type Report struct {
 	Compression Compression    `json:"compression"`
 	Modules     []ModuleReport `json:"modules,omitempty"`
-	Events      []Event        `json:"events,omitempty"`
+	Events      []ReportEntry  `json:"events,omitempty"`
 	Warnings    []string       `json:"warnings,omitempty"` // what people should know: "epochs=4", "truncated", "net-loss"
 	Before      int            `json:"before"`             // estimate of the prompt in tokens as the client sent it
 	After       int            `json:"after"`              // and as it goes out
@@ -95,7 +95,7 @@ const (
 )
 
 // Compacted returns the event that tells of a compaction by the provider, nil without one.
-func (r *Report) Compacted() *Event {
+func (r *Report) Compacted() *ReportEntry {
 	for i := range r.Events {
 		if r.Events[i].Module == ProviderModule && r.Events[i].Type == CompactedType {
 			return &r.Events[i]
@@ -114,10 +114,10 @@ type ModuleReport struct {
 	Outcome string `json:"outcome"` // Applied, Noop, Failed or Skipped
 }
 
-// Event is something a module did or could not do. Type is one of started,
+// ReportEntry is something a module did or could not do. Type is one of started,
 // completed, truncated, failed, rejected, skipped, target_unreachable,
 // protection_lifted, directives_left_out, ….
-type Event struct {
+type ReportEntry struct {
 	Module string `json:"module"`
 	Type   string `json:"type"`
 	Reason string `json:"reason,omitempty"`

@@ -70,17 +70,17 @@ type Lane struct {
 	// for the next epoch to use; nil if none.
 	Summary *session.Summary
 
-	Order    *session.Order   // what someone asked of the lane's next epoch; nil if none
-	Plan     *session.Plan    // what was planned ahead for the lane; nil if none
-	Pins     []int            // messages, in order, whose turns are to stay as the client sent them
-	Inserts  []session.Insert // what modules have put into the lane's history, those of this exchange last
-	Settled  bool             // the prompt takes no new inserts
-	Met      int              // leading messages that an earlier request of the session had
-	Left     session.Left     // the history that the client left behind with this request
-	Anchor   session.Anchor   // the size of an earlier prompt of the lane as the provider reported it
-	Heat     session.Heat     // the last prompt of the lane that went to the provider
-	Attempts session.Attempts // those of the lane at an epoch that came to nothing
-	Now      time.Time        // when the request came; zero: there is no clock
+	Order     *session.Order     // what someone asked of the lane's next epoch; nil if none
+	Plan      *session.Plan      // what was planned ahead for the lane; nil if none
+	Pins      []int              // messages, in order, whose turns are to stay as the client sent them
+	Inserts   []session.Insert   // what modules have put into the lane's history, those of this exchange last
+	Finalized bool               // the prompt takes no new inserts
+	Met       int                // leading messages that an earlier request of the session had
+	Left      session.Left       // the history that the client left behind with this request
+	Anchor    session.Anchor     // the size of an earlier prompt of the lane as the provider reported it
+	Heat      session.CacheState // the last prompt of the lane that went to the provider
+	Attempts  session.Attempts   // those of the lane at an epoch that came to nothing
+	Now       time.Time          // when the request came; zero: there is no clock
 }
 
 // Committer keeps for the lane of an exchange what must last whatever becomes of a module's draft.
@@ -234,8 +234,8 @@ func (v *View) Inserted(projection *session.Projection) int {
 	return sum
 }
 
-// Seen returns how many of the messages the lane's last prompt had.
-func (v *View) Seen() int {
+// LastLength returns how many of the messages the lane's last prompt had.
+func (v *View) LastLength() int {
 	if v.Heat.At.IsZero() {
 		return 0
 	}
@@ -245,7 +245,7 @@ func (v *View) Seen() int {
 // place returns the newest message of the user, if the provider has not seen it, it
 // takes a text, and no compaction of the provider's own stands for it.
 func (v *View) place(text string) (message int, found bool) {
-	for i := len(v.Digests) - 1; i >= v.Seen(); i-- {
+	for i := len(v.Digests) - 1; i >= v.LastLength(); i-- {
 		digest := &v.Digests[i]
 		if digest.Role == conversation.Assistant && digest.Flags.Has(conversation.IsPinned) {
 			return 0, false
@@ -303,10 +303,10 @@ func (v *View) Standing() Report {
 		Target: v.Config.Target(v.Limit), Levels: v.Levels(v.Projection),
 	}
 	switch {
-	case v.Request.Frozen != "":
+	case v.Request.ReadOnly != "":
 		report.Compression = Bypassed
 	case v.Projection != nil:
-		report.Compression = Frozen
+		report.Compression = Replayed
 	}
 	return report
 }

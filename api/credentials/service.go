@@ -1,7 +1,7 @@
 // Package credentials creates, tests and ends the keys of workspaces: API keys,
 // which let clients in, and provider keys, which go on to providers. The JSON API,
-// the dashboard and the command line use it, so that the same rules hold at every
-// door.
+// the dashboard and the command line use it, so that the same rules hold
+// everywhere.
 package credentials
 
 import (

@@ -327,7 +327,7 @@ func (w *tenant) converse(t *testing.T, name string) {
 			fmt.Sprintf(`{"role":"user","content":"question %d of %s"}`, i, name),
 			fmt.Sprintf(`{ "role": "assistant", "content": [{"type":"text","text":"answer %d"}] }`, i))
 	}
-	seen := session.Seen{
+	seen := session.Update{
 		Scope:   session.Scope{Workspace: w.workspace, APIKey: uuid.MustParse(w.keyID), Format: conversation.Anthropic},
 		Session: w.session, Lane: w.lane, Naming: session.Naming{Source: "lineage"}, Title: "Session of " + name, Client: "claude-code", Model: "claude-sonnet-4-5",
 		At: time.Now(), Messages: session.Messages{Position: len(w.messages), Head: sha256.Sum256([]byte(name))},
@@ -346,7 +346,7 @@ func (w *tenant) converse(t *testing.T, name string) {
 	if _, err := w.index.Index(t.Context(), w.workspace, w.lane); err != nil {
 		t.Fatal(err)
 	}
-	report, err := json.Marshal(pipeline.Report{Compression: pipeline.Epoch, Events: []pipeline.Event{{Module: "ipc", Type: "completed", Reason: "target", Counts: map[string]int{"before": 100}}}})
+	report, err := json.Marshal(pipeline.Report{Compression: pipeline.Epoch, Events: []pipeline.ReportEntry{{Module: "ipc", Type: "completed", Reason: "target", Counts: map[string]int{"before": 100}}}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -126,7 +126,7 @@ func TestTurnsShowTheirLevels(t *testing.T) {
 func TestTurnsShowTheirInserts(t *testing.T) {
 	t.Parallel()
 	w := setup(t).tenant(t, "ada")
-	seen := session.Seen{
+	seen := session.Update{
 		Scope:   session.Scope{Workspace: w.workspace, APIKey: uuid.New(), Format: conversation.Anthropic},
 		Session: w.session, Lane: w.lane, At: time.Now(), Messages: session.Messages{Position: 8},
 	}
@@ -219,7 +219,7 @@ func (w *tenant) longLane(t *testing.T) [][2]int {
 		turns = append(turns, [2]int{from, len(messages)})
 	}
 	w.lane = uuid.New()
-	seen := session.Seen{
+	seen := session.Update{
 		Scope:   session.Scope{Workspace: w.workspace, APIKey: uuid.MustParse(w.keyID), Format: conversation.Anthropic},
 		Session: w.session, Lane: w.lane, Naming: session.Naming{Source: "lineage"}, At: time.Now(),
 		Messages: session.Messages{Position: len(messages), Head: sha256.Sum256([]byte(messages[2]))},
@@ -227,7 +227,7 @@ func (w *tenant) longLane(t *testing.T) [][2]int {
 	for i, raw := range messages {
 		seen.Entries = append(seen.Entries, archive.Entry{Index: i, Hash: sha256.Sum256([]byte(raw)), Role: conversation.User, Tokens: 7, Raw: []byte(raw)})
 	}
-	if err := w.sessions.Record(t.Context(), w.workspace, []session.Seen{seen}); err != nil {
+	if err := w.sessions.Record(t.Context(), w.workspace, []session.Update{seen}); err != nil {
 		t.Fatal(err)
 	}
 	return turns

@@ -41,7 +41,7 @@ func (p *product) signOn() *signon.Service {
 	client := signon.NewClient(true)
 	client.Transport = internet{client.Transport}
 	return signon.New(signon.Config{
-		Store: p.db.DB.SignOn, Sealer: p.sealer, LookupTXT: p.LookupTXT, Door: p.people, Throttle: p.people.Throttle(), Client: client,
+		Store: p.db.DB.SignOn, Sealer: p.sealer, LookupTXT: p.LookupTXT, Logins: p.people, Throttle: p.people.Throttle(), Client: client,
 		PublicURL: "http://127.0.0.1:8080", AllowHTTP: true, Now: time.Now,
 	})
 }

@@ -21,8 +21,8 @@ import (
 
 // kept is what is to be recorded, as it is kept on the local disk until it is.
 type kept struct {
-	Request  *session.Seen     // what the request added to its session, unless that is recorded
-	Answered *session.Seen     // what its answer adds
+	Request  *session.Update   // what the request added to its session, unless that is recorded
+	Answered *session.Update   // what its answer adds
 	Exchange *tenants.Exchange // once it has ended
 	Said     []byte            // see Job
 }
@@ -44,12 +44,12 @@ func must[M any](mode M, err error) M {
 
 // Request is what a request added to its session, as long as a recorder has it.
 type Request struct {
-	mu   sync.Mutex
-	seen *session.Seen // until it is recorded or dropped
+	mu     sync.Mutex
+	update *session.Update // until it is recorded or dropped
 }
 
 // NewRequest returns what a request added to its session.
-func NewRequest(seen *session.Seen) *Request { return &Request{seen: seen} }
+func NewRequest(update *session.Update) *Request { return &Request{update: update} }
 
 // forget ends the use of what the request added: its memory is another's then.
 func (r *Request) forget() {
@@ -58,7 +58,7 @@ func (r *Request) forget() {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.seen = nil
+	r.update = nil
 }
 
 // Keeps reports whether what waits to be recorded is on the local disk as well.
@@ -68,7 +68,7 @@ func (r *Recorder) Keeps() bool { return r.spool != nil }
 // recorded yet, before its client has all of the answer. What it returns is the Kept of the job that
 // records it; what the disk does not take is only missed if the process is killed.
 func (r *Recorder) Keep(ctx context.Context, job Job) spool.Record {
-	return r.keep(ctx, job.workspace(), kept{Exchange: job.Exchange, Said: job.Said, Answered: job.Seen}, job.Request)
+	return r.keep(ctx, job.workspace(), kept{Exchange: job.Exchange, Said: job.Said, Answered: job.Update}, job.Request)
 }
 
 // keep writes what is to be recorded to the local disk, with what the request added if the recorder
@@ -95,7 +95,7 @@ func (r *Recorder) keepLate(jobs []Job) (all bool) {
 			all = all && late.Exchange != nil
 			continue
 		}
-		what := kept{Exchange: late.Exchange, Said: late.Said, Answered: late.Seen}
+		what := kept{Exchange: late.Exchange, Said: late.Said, Answered: late.Update}
 		record, err := r.spool.Put(context.Background(), late.workspace(), func(plain *bytes.Buffer) error { return what.encode(plain, late.Request) })
 		if err != nil {
 			return false // there is no room yet
@@ -111,13 +111,13 @@ func (k kept) encode(plain *bytes.Buffer, request *Request) error {
 	if request != nil {
 		request.mu.Lock()
 		defer request.mu.Unlock()
-		k.Request = request.seen
+		k.Request = request.update
 	}
 	var entries []archive.Entry
 	if k.Request != nil {
-		seen := *k.Request
-		entries, seen.Entries = seen.Entries, nil
-		k.Request = &seen
+		update := *k.Request
+		entries, update.Entries = update.Entries, nil
+		k.Request = &update
 		plain.Grow(entriesSize(entries))
 	}
 	encoder := keptEncoding.NewEncoder(plain)
@@ -194,10 +194,10 @@ func (r *Recorder) recordKept(ctx context.Context, workspace tenants.WorkspaceID
 		for i := range batch {
 			what := &batch[i]
 			if what.Request != nil { // its messages are stored once, however often they come
-				jobs = append(jobs, Job{Seen: what.Request})
+				jobs = append(jobs, Job{Update: what.Request})
 			}
 			if what.Exchange != nil && !slices.Contains(recorded, what.Exchange.ID) {
-				jobs = append(jobs, Job{Seen: what.Answered, Exchange: what.Exchange, Said: what.Said})
+				jobs = append(jobs, Job{Update: what.Answered, Exchange: what.Exchange, Said: what.Said})
 				recorded = append(recorded, what.Exchange.ID)
 				added++
 			}

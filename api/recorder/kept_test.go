@@ -86,13 +86,13 @@ func TestKeptExchangeIsReadBackWhole(t *testing.T) {
 	t.Parallel()
 	hash := conversation.Hash(sha256.Sum256([]byte("a")))
 	at := time.Date(2026, 3, 29, 1, 59, 59, 123_456_789, time.UTC)
-	seen := session.Seen{Session: uuid.New(), Lane: uuid.New(), Messages: session.Messages{Head: hash, Position: 3, Links: []conversation.Hash{hash, {}, hash, {1}}}, At: at}
+	update := session.Update{Session: uuid.New(), Lane: uuid.New(), Messages: session.Messages{Head: hash, Position: 3, Links: []conversation.Hash{hash, {}, hash, {1}}}, At: at}
 	for i := range 3 {
-		seen.Entries = append(seen.Entries, archive.Entry{Index: i, Hash: hash, Role: conversation.User, Flags: 2, Tokens: i, Raw: []byte("<raw \xff>"), Size: 7, StoredAt: at})
+		update.Entries = append(update.Entries, archive.Entry{Index: i, Hash: hash, Role: conversation.User, Flags: 2, Tokens: i, Raw: []byte("<raw \xff>"), Size: 7, StoredAt: at})
 	}
 	want := kept{
-		Request:  &seen,
-		Answered: &session.Seen{Session: seen.Session, Messages: session.Messages{Position: 4, Answer: []byte("{\"content\": \"<b> &\"\xff}")}, At: at, Title: "no \xff UTF-8"},
+		Request:  &update,
+		Answered: &session.Update{Session: update.Session, Messages: session.Messages{Position: 4, Answer: []byte("{\"content\": \"<b> &\"\xff}")}, At: at, Title: "no \xff UTF-8"},
 		Exchange: &tenants.Exchange{
 			ID: uuid.New(), At: at,
 			ExchangeRequest: tenants.ExchangeRequest{Tags: tenants.Tags{"team": "a"}},
@@ -142,11 +142,11 @@ func TestExchangeIsKeptOnceTheDiskHasRoom(t *testing.T) {
 		recorder := New(database, database, database, archivetest.Keys(), NewMetrics(prometheus.NewRegistry()), slog.New(slog.DiscardHandler)).WithSpool(full)
 		recorder.Start()
 		job := Job{
-			Seen:     &session.Seen{Messages: session.Messages{Answer: []byte("answer")}},
-			Request:  NewRequest(&session.Seen{Messages: session.Messages{Entries: []archive.Entry{{Raw: []byte("question")}}}}),
+			Update:   &session.Update{Messages: session.Messages{Answer: []byte("answer")}},
+			Request:  NewRequest(&session.Update{Messages: session.Messages{Entries: []archive.Entry{{Raw: []byte("question")}}}}),
 			Exchange: &tenants.Exchange{ID: uuid.New()}, Said: []byte("said"),
 		}
-		job.Seen.Scope.Workspace = tenants.NewWorkspaceID()
+		job.Update.Scope.Workspace = tenants.NewWorkspaceID()
 		job.Kept = recorder.Keep(t.Context(), job)
 		recorder.Put(job)
 		<-time.After(2 * longestPause)
@@ -194,11 +194,11 @@ func BenchmarkKeep(b *testing.B) {
 			workspace := tenants.NewWorkspaceID()
 			for b.Loop() {
 				job := Job{
-					Seen:     &session.Seen{Scope: session.Scope{Workspace: workspace}, Messages: session.Messages{Answer: []byte("an answer")}},
+					Update:   &session.Update{Scope: session.Scope{Workspace: workspace}, Messages: session.Messages{Answer: []byte("an answer")}},
 					Exchange: &tenants.Exchange{ID: uuid.New(), Workspace: workspace, At: time.Now()},
 				}
 				if size > 0 {
-					job.Request = NewRequest(&session.Seen{Messages: session.Messages{Entries: []archive.Entry{{Raw: make([]byte, size)}}}})
+					job.Request = NewRequest(&session.Update{Messages: session.Messages{Entries: []archive.Entry{{Raw: make([]byte, size)}}}})
 				}
 				recorder.Keep(b.Context(), job).Done()
 			}

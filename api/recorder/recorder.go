@@ -62,7 +62,7 @@ type Recorder struct {
 // Job is something to record: what a request adds to its session, an exchange that has ended with
 // what its answer adds, or an exchange that belongs to no session.
 type Job struct {
-	Seen     *session.Seen     // what is added to a session; nil if nothing
+	Update   *session.Update   // what is added to a session; nil if nothing
 	Request  *Request          // what the exchange's request added, or Seen is; nil if nothing
 	Exchange *tenants.Exchange // nil: it has not ended
 	Said     []byte            // what the provider said, where it refused Exchange
@@ -165,7 +165,7 @@ func (r *Recorder) end(job Job, stored bool) {
 		job.Span.Fail(spans.Other)
 	}
 	if !stored && r.isKeptAtLast(job) { // for Replay
-		r.keep(job.Span.In(context.Background()), job.workspace(), kept{Request: job.Seen}, nil).Failed()
+		r.keep(job.Span.In(context.Background()), job.workspace(), kept{Request: job.Update}, nil).Failed()
 	}
 	job.Span.End()
 	if job.Exchange == nil {
@@ -180,22 +180,22 @@ func (r *Recorder) end(job Job, stored bool) {
 // room for at most.
 func (j Job) size() int64 {
 	size := len(j.Said)
-	if j.Seen != nil {
-		size += j.Seen.Bytes()
+	if j.Update != nil {
+		size += j.Update.Bytes()
 	}
 	return int64(min(size, queueMemory))
 }
 
 func (j Job) session() uuid.UUID {
-	if j.Seen != nil {
-		return j.Seen.Session
+	if j.Update != nil {
+		return j.Update.Session
 	}
 	return j.Exchange.Session
 }
 
 func (j Job) workspace() tenants.WorkspaceID {
-	if j.Seen != nil {
-		return j.Seen.Scope.Workspace
+	if j.Update != nil {
+		return j.Update.Scope.Workspace
 	}
 	return j.Exchange.Workspace
 }
@@ -297,15 +297,15 @@ func (r *Recorder) write(batch []Job) {
 
 // record writes the jobs of one workspace, all of them or none.
 func (r *Recorder) record(ctx context.Context, tenant tenants.Tenant, jobs []Job) error {
-	seen := make([]session.Seen, 0, len(jobs))
+	updates := make([]session.Update, 0, len(jobs))
 	exchanges := make([]tenants.Exchange, 0, len(jobs))
 	of := make(map[int]int, len(jobs)) // the places in seen of exchanges
 	for _, job := range jobs {
-		if job.Seen != nil && job.Exchange != nil {
-			of[len(exchanges)] = len(seen)
+		if job.Update != nil && job.Exchange != nil {
+			of[len(exchanges)] = len(updates)
 		}
-		if job.Seen != nil {
-			seen = append(seen, *job.Seen)
+		if job.Update != nil {
+			updates = append(updates, *job.Update)
 		}
 		if job.Exchange != nil {
 			exchange := *job.Exchange
@@ -314,11 +314,11 @@ func (r *Recorder) record(ctx context.Context, tenant tenants.Tenant, jobs []Job
 		}
 	}
 	return r.database.Together(ctx, tenant, func(tenant tenants.Tenant) error {
-		if err := r.sessions.Record(ctx, tenant, seen); err != nil {
+		if err := r.sessions.Record(ctx, tenant, updates); err != nil {
 			return err
 		}
 		for exchange, place := range of {
-			exchanges[exchange].Session, exchanges[exchange].Lane = seen[place].Session, seen[place].Lane
+			exchanges[exchange].Session, exchanges[exchange].Lane = updates[place].Session, updates[place].Lane
 		}
 		return r.usage.RecordExchanges(ctx, tenant, exchanges)
 	})

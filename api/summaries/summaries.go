@@ -191,7 +191,7 @@ func (s *Service) within(key tenants.APIKey) func(context.Context, tokens.Model,
 func takesSummary(request Request, written *prompt.Prompt) bool {
 	exchange := written.Exchange
 	config := pipeline.SettingsOf[ipc.Config](exchange.Config)
-	return written.Lane != nil && written.Lane.Kind != session.Side && exchange.Request.Frozen == "" && exchange.Limit > 0 &&
+	return written.Lane != nil && written.Lane.Kind != session.Side && exchange.Request.ReadOnly == "" && exchange.Limit > 0 &&
 		exchange.Class.Kind != client.Compaction && config.DeepestLevel >= 2 && config.ArchiveToBlob &&
 		request.Choice.Key == "" // a key for one use is not used twice
 }

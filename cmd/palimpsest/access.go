@@ -51,7 +51,7 @@ func newSignOn(b base, people *identity.Service) *signon.Service {
 	client := signon.NewClient(b.config.AllowPrivateUpstreams)
 	b.onClose(client.CloseIdleConnections)
 	return signon.New(signon.Config{
-		Store: b.db.SignOn, Sealer: b.vault, LookupTXT: net.DefaultResolver.LookupTXT, Door: people, Throttle: people.Throttle(), Client: client,
+		Store: b.db.SignOn, Sealer: b.vault, LookupTXT: net.DefaultResolver.LookupTXT, Logins: people, Throttle: people.Throttle(), Client: client,
 		PublicURL: b.reachable(), AllowHTTP: b.config.AllowPrivateUpstreams, Now: b.now,
 	})
 }
@@ -59,7 +59,7 @@ func newSignOn(b base, people *identity.Service) *signon.Service {
 // newPasskeys makes what logs people in with passkeys.
 func newPasskeys(b base, people *identity.Service) *passkey.Service {
 	return passkey.New(passkey.Config{
-		Store: b.db.Factors, Sealer: b.vault, Door: people, Throttle: people.Throttle(), PublicURL: b.reachable(), Now: b.now,
+		Store: b.db.Factors, Sealer: b.vault, Accounts: people, Throttle: people.Throttle(), PublicURL: b.reachable(), Now: b.now,
 	})
 }
 

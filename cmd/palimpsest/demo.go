@@ -170,7 +170,7 @@ func fillDemo(ctx context.Context, config Config, filling demo.Config) (made dem
 		return seams.db.Accounts.VerifyUser(ctx, user.ID)
 	}
 	filling.Pass = func(ctx context.Context, work string) error { return seams.work.Pass(ctx, jobs.Kind(work)) }
-	filling.Recorded = seams.recorded.wait
+	filling.Reread, filling.Recorded = seams.lanes.Missed, seams.recorded.wait
 	return demo.Fill(ctx, filling)
 }
 

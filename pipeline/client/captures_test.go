@@ -51,7 +51,7 @@ func replay(t *testing.T, name string, without ...string) []client.Class {
 	for _, request := range pipelinetest.Captures(t, name) {
 		envelope := open(t, codecAt(strings.TrimPrefix(request.Path, "/w/ws1")), request.Body)
 		class := client.Classify(request.HeaderWithout(without...), request.Path, envelope)
-		classes = append(classes, class.Settle(memory.known(envelope, class)))
+		classes = append(classes, class.Finalize(memory.known(envelope, class)))
 	}
 	return classes
 }

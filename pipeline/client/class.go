@@ -105,10 +105,10 @@ type Known struct {
 	// Two summaries that say the same are told apart by it.
 	Asked bool
 
-	// Settled says that this very marker (the message at Marker.Boundary, by its
+	// Finalized says that this very marker (the message at Marker.Boundary, by its
 	// identity) was met in the session before, so that a rewound or forked history
 	// does not count twice.
-	Settled bool
+	Finalized bool
 }
 
 // First reports whether a request is the first after its client compacted itself.
@@ -123,7 +123,7 @@ func (c Class) First(known Known) bool {
 		return true
 	case known.Asked && c.Marker.Found() && known.Messages <= c.Marker.Boundary+1:
 		return true
-	case known.Settled:
+	case known.Finalized:
 		return false
 	case c.Window >= 0 && known.Windows > 0 && !c.Marker.Branch:
 		return c.Window >= known.Windows
@@ -131,9 +131,9 @@ func (c Class) First(known Known) bool {
 	return c.Marker.Found() && known.Messages <= c.Marker.From
 }
 
-// Settle returns the class with what only the lane tells: AfterCompaction in
+// Finalize returns the class with what only the lane tells: AfterCompaction in
 // place of Main, Subagent or Unknown where First holds, as sure as what told it.
-func (c Class) Settle(known Known) Class {
+func (c Class) Finalize(known Known) Class {
 	if c.Kind == AfterCompaction || !c.First(known) {
 		return c
 	}

@@ -138,8 +138,8 @@ func TestFirstRequestAfterACompactionIsThatWhoseMarkerIsNew(t *testing.T) {
 		"a history left before the marker":    {marked, client.Known{Messages: 2}, true},
 		"the marker was there before":         {marked, client.Known{Messages: 3}, false},
 		"a later request":                     {marked, client.Known{Messages: 9}, false},
-		"a rewound history":                   {marked, client.Known{Settled: true}, false},
-		"the same summary once more":          {marked, client.Known{Messages: 4, Settled: true, Asked: true}, true},
+		"a rewound history":                   {marked, client.Known{Finalized: true}, false},
+		"the same summary once more":          {marked, client.Known{Messages: 4, Finalized: true, Asked: true}, true},
 		"a summary asked for in vain":         {marked, client.Known{Messages: 9, Asked: true}, false},
 		"asked, and nothing found":            {none, client.Known{Asked: true}, false},
 		"no marker":                           {none, client.Known{}, false},
@@ -157,7 +157,7 @@ func TestFirstRequestAfterACompactionIsThatWhoseMarkerIsNew(t *testing.T) {
 		if got := test.class.First(test.known); got != test.want {
 			t.Errorf("%s: first %v", name, got)
 		}
-		settled := test.class.Settle(test.known)
+		settled := test.class.Finalize(test.known)
 		if (settled.Kind == client.AfterCompaction) != test.want || !test.want && settled != test.class {
 			t.Errorf("%s: settled as %+v", name, settled)
 		}

@@ -74,7 +74,7 @@ func TestSummaryOfAClientIsFoundWhereItStands(t *testing.T) {
 			if class.Kind != client.Main && class.Kind != client.Unknown || class.Trigger != test.trigger {
 				t.Errorf("%s, %s: %+v", codec.Format(), test.name, class)
 			}
-			if first := class.Settle(client.Known{}); first.Kind != client.AfterCompaction || first.Confidence != marker.Confidence {
+			if first := class.Finalize(client.Known{}); first.Kind != client.AfterCompaction || first.Confidence != marker.Confidence {
 				t.Errorf("%s, %s: settled as %+v", codec.Format(), test.name, first)
 			}
 		}

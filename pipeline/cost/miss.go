@@ -74,12 +74,12 @@ type Exchange struct {
 
 // Sizes are the sizes of a prompt, in the model's tokens.
 type Sizes struct {
-	Before int // estimate of the prompt as the client sent it
-	After  int // and as it was sent
-	Ahead  int // of both, the part before the messages
-	Limit  int // what the model takes; 0 if unknown
-	Frozen int // estimate of what was sent up to the projection's end; 0 if none
-	Fresh  int // estimate of what was sent behind the messages shared with the prompt before
+	Before   int // estimate of the prompt as the client sent it
+	After    int // and as it was sent
+	Ahead    int // of both, the part before the messages
+	Limit    int // what the model takes; 0 if unknown
+	Replayed int // estimate of what was sent up to the projection's end; 0 if none
+	Fresh    int // estimate of what was sent behind the messages shared with the prompt before
 }
 
 // Miss is what a provider did not read from its cache although it should have

@@ -30,7 +30,7 @@ func next() *cost.Exchange {
 	prompt.At, prompt.Position = noon().Add(2*time.Minute), 42
 	return &cost.Exchange{
 		Prompt: prompt, Price: price, Usage: wire.Usage{Reported: true, Input: 10, CacheRead: 100_000, CacheWrite: 1_990, Output: 100},
-		Sizes: cost.Sizes{Before: 162_000, After: 102_000, Frozen: 50_000, Fresh: 2_000}, Shared: 40, Marked: true,
+		Sizes: cost.Sizes{Before: 162_000, After: 102_000, Replayed: 50_000, Fresh: 2_000}, Shared: 40, Marked: true,
 	}
 }
 

@@ -86,10 +86,10 @@ func (e *Exchange) saved(size int, before *Cached, miss Miss) Money {
 
 // readShare returns which part of what was not sent would have come from the cache.
 func (e *Exchange) readShare(miss Miss) float64 {
-	if miss.Cause == PrefixChangeOurs || e.Frozen <= 0 {
+	if miss.Cause == PrefixChangeOurs || e.Replayed <= 0 {
 		return 1
 	}
-	return min(1, float64(e.Usage.CacheRead)/float64(e.Frozen))
+	return min(1, float64(e.Usage.CacheRead)/float64(e.Replayed))
 }
 
 // written returns the mean price, in US dollars for a million tokens, of what the

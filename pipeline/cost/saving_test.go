@@ -14,7 +14,7 @@ import (
 func TestNetIsTheDifferenceToThePromptAsItCame(t *testing.T) {
 	t.Parallel()
 	epoch := func(e *cost.Exchange) {
-		e.Projection, e.Epoch, e.Before, e.After, e.Frozen = 2, true, 152_000, 82_000, 40_000
+		e.Projection, e.Epoch, e.Before, e.After, e.Replayed = 2, true, 152_000, 82_000, 40_000
 		e.Usage = wire.Usage{Reported: true, CacheRead: 20_000, CacheWrite: 62_000}
 	}
 	for name, test := range map[string]struct {
@@ -63,7 +63,7 @@ func TestNetIsTheDifferenceToThePromptAsItCame(t *testing.T) {
 			}, warm(), 70_000*3/10 - 80_000*(300-30)/100,
 		},
 		"what was added counts against it": {
-			func(e *cost.Exchange, _ *cost.Cached) { e.Before, e.After, e.Frozen = 101_000, 102_000, 0 }, warm(), -1_000 * 3 / 10,
+			func(e *cost.Exchange, _ *cost.Cached) { e.Before, e.After, e.Replayed = 101_000, 102_000, 0 }, warm(), -1_000 * 3 / 10,
 		},
 		"a longer prompt would have made the whole request dearer": {
 			func(e *cost.Exchange, _ *cost.Cached) {
@@ -112,7 +112,7 @@ func TestNetHasItsParts(t *testing.T) {
 	}{
 		"warm: all of what is not sent would have been read": {func(*cost.Exchange) {}, 60_000 * 3 / 10, 0},
 		"an epoch while warm rewrites": {func(e *cost.Exchange) {
-			e.Projection, e.Epoch, e.Before, e.After, e.Frozen = 2, true, 152_000, 82_000, 40_000
+			e.Projection, e.Epoch, e.Before, e.After, e.Replayed = 2, true, 152_000, 82_000, 40_000
 			e.Usage = wire.Usage{Reported: true, CacheRead: 20_000, CacheWrite: 62_000}
 		}, 70_000 * 3 / 10, 60_000 * (375 - 30) / 100},
 		"expired: half would have been read": {func(e *cost.Exchange) {
@@ -174,7 +174,7 @@ func TestMoneyIsClaimedOnlyOfWhatCouldHaveBeenSent(t *testing.T) {
 		"it was not shortened below the limit":     {func(e *cost.Exchange) { e.Before, e.Limit = 210_000, 100_000 }, 0, false},
 		"it was refused":                           {func(e *cost.Exchange) { e.Before, e.Usage = 210_000, wire.Usage{} }, 0, false},
 		"an epoch of one that does not fit": {func(e *cost.Exchange) {
-			e.Projection, e.Epoch, e.Before, e.After, e.Frozen = 2, true, 210_000, 82_000, 40_000
+			e.Projection, e.Epoch, e.Before, e.After, e.Replayed = 2, true, 210_000, 82_000, 40_000
 			e.Usage = wire.Usage{Reported: true, CacheRead: 20_000, CacheWrite: 62_000}
 		}, 0, true},
 		"nobody knows what the model takes": {func(e *cost.Exchange) { e.Before, e.Limit = 302_000, 0 }, 200_000 * 3 / 10, false},

@@ -175,20 +175,20 @@ func (b *bench) send(body []byte) *prompt.Prompt {
 		b.t.Fatal(err)
 	}
 	sent := written.Sent()
-	seen := written.Seen(b.clock())
+	seen := written.Update(b.clock())
 	b.record(seen)
 	written.Lane.Arrived(0, seen.Position)
 	b.writer.Answered(sent, wire.Answer{Usage: wire.Usage{Reported: true, Input: 30, CacheRead: written.Exchange.Report.After}})
-	seen = written.Lane.Seen(b.scope, written.Exchange.Request.Model, b.clock())
+	seen = written.Lane.Update(b.scope, written.Exchange.Request.Model, b.clock())
 	seen.Position, seen.Head = sent.Position, sent.Head
 	b.record(seen)
 	return written
 }
 
-func (b *bench) record(seen session.Seen) {
+func (b *bench) record(seen session.Update) {
 	b.t.Helper()
 	err := b.db.Together(b.t.Context(), b.scope.Workspace, func(tenant tenants.Tenant) error {
-		return b.store.Record(b.t.Context(), tenant, []session.Seen{seen})
+		return b.store.Record(b.t.Context(), tenant, []session.Update{seen})
 	})
 	if err != nil {
 		b.t.Fatal(err)

@@ -77,7 +77,7 @@ func New(config Config) *Worker { return &Worker{config: config} }
 
 // Later has an epoch planned for a lane when due has come, unless another prompt
 // of the lane follows the one of heat. It is recorded with the lane's exchange.
-func (w *Worker) Later(lane *session.Lane, heat session.Heat, outline *pipeline.Outline, due time.Time) {
+func (w *Worker) Later(lane *session.Lane, heat session.CacheState, outline *pipeline.Outline, due time.Time) {
 	encoded, err := outline.Bytes()
 	if err != nil {
 		w.config.Log.Warn("epoch is not planned ahead", "lane", lane.ID, "error", err)

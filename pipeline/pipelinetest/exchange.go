@@ -25,9 +25,9 @@ type Options struct {
 	Pins       []int          // messages whose turns stay
 	Order      *session.Order // what someone asked of the next epoch; nil if none
 
-	Inserts []session.Insert // that stand in the lane
-	Heat    session.Heat     // the last prompt of the lane that went out
-	Class   client.Class     // what the request is to its client
+	Inserts []session.Insert   // that stand in the lane
+	Heat    session.CacheState // the last prompt of the lane that went out
+	Class   client.Class       // what the request is to its client
 
 	// Known holds digests by the messages' bytes; nil reads every message again.
 	Known map[string]conversation.Digest

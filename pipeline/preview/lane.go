@@ -31,7 +31,7 @@ type lane struct {
 
 	projection *session.Projection
 	attempts   session.Attempts
-	heat       session.Heat
+	heat       session.CacheState
 	sent       int // size of the last prompt as it would go out
 	received   int // and as the client sent it
 }
@@ -178,7 +178,7 @@ func (l *lane) send(ctx context.Context, sent *session.Sent, figures *Session) (
 		figures.Reach++
 	}
 	l.projection, l.received, l.sent = exchange.Projection, original, prompt
-	l.heat = session.Heat{At: sent.At, TTL: l.recorded.TTL, Position: sent.Position, Tokens: prompt, Model: l.model.Name}
+	l.heat = session.CacheState{At: sent.At, TTL: l.recorded.TTL, Position: sent.Position, Tokens: prompt, Model: l.model.Name}
 	if l.projection != nil {
 		l.heat.Projection = l.projection.Number
 	}

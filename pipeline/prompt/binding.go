@@ -121,7 +121,7 @@ func (p *Prompt) mayBeEdited() bool {
 
 // isUntouchable reports whether a history is not to be edited for a reason of its own.
 func isUntouchable(exchange *pipeline.Exchange) bool {
-	return exchange.Request.Frozen != "" && exchange.Request.Frozen != bypass
+	return exchange.Request.ReadOnly != "" && exchange.Request.ReadOnly != bypass
 }
 
 // withoutThinking returns pieces of which no message holds any thinking. It

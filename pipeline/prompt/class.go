@@ -32,9 +32,9 @@ func (w *Writer) settle(exchange *pipeline.Exchange, hint session.Hint, lane *se
 	}
 	run := w.Resolver.Run(exchange.Scope, hint)
 	before := run.Note(said)
-	exchange.Class = class.Settle(client.Known{
+	exchange.Class = class.Finalize(client.Known{
 		Messages: met, Windows: before.Windows, Asked: before.Asked,
-		Settled: class.Marker.Found() && before.Marker == said.Marker,
+		Finalized: class.Marker.Found() && before.Marker == said.Marker,
 	})
 	exchange.Left = left(run, exchange, hint, lane, met)
 }
@@ -68,7 +68,7 @@ func left(run *session.Run, exchange *pipeline.Exchange, hint session.Hint, lane
 // from one.
 func noteCompaction(exchange *pipeline.Exchange) {
 	class := exchange.Class
-	event := pipeline.Event{Module: "client", Reason: strings.TrimSpace(class.Client + " " + string(class.Trigger))}
+	event := pipeline.ReportEntry{Module: "client", Reason: strings.TrimSpace(class.Client + " " + string(class.Trigger))}
 	switch class.Kind {
 	case client.Compaction:
 		event.Type = "compaction"

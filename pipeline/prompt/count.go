@@ -19,7 +19,7 @@ func (w *Writer) Count(ctx context.Context, request Request) (*Prompt, error) {
 	}
 	exchange := prompt.Exchange
 	if request.Bypass {
-		exchange.Request.Frozen = bypass
+		exchange.Request.ReadOnly = bypass
 	}
 	prompt.guarded(func() { w.glance(ctx, prompt, client.Hint(request.Headers, exchange.Request)) })
 	prompt.seal(false, request.Memory)
@@ -33,11 +33,11 @@ func (w *Writer) glance(ctx context.Context, prompt *Prompt, hint session.Hint) 
 	exchange.Chain = w.Resolver.Chain(exchange.Scope, hint, exchange.Digests)
 	asking, cancel := context.WithTimeout(ctx, resolveTimeout)
 	prompt.earlier.isLost = true
-	glance, err := w.Resolver.Peek(asking, exchange.Scope, exchange.Digests, exchange.Chain, exchange.Request.Model)
+	glance, err := w.Resolver.Preview(asking, exchange.Scope, exchange.Digests, exchange.Chain, exchange.Request.Model)
 	prompt.earlier.isLost = err != nil
 	cancel()
 	exchange.NextProjection, exchange.Anchor = glance.Next, glance.Anchor
-	if exchange.Request.Frozen == "" {
+	if exchange.Request.ReadOnly == "" {
 		exchange.Projection = glance.Projection
 		exchange.TakeOver(glance.Inserts)
 	} else {
@@ -45,6 +45,6 @@ func (w *Writer) glance(ctx context.Context, prompt *Prompt, hint session.Hint) 
 	}
 	exchange.Report = exchange.Standing()
 	if err != nil {
-		exchange.Report.Events = []pipeline.Event{{Module: "session", Type: "failed", Reason: err.Error()}}
+		exchange.Report.Events = []pipeline.ReportEntry{{Module: "session", Type: "failed", Reason: err.Error()}}
 	}
 }

@@ -60,7 +60,7 @@ func (w *Writer) Shrink(ctx context.Context, refused *Prompt, said wire.Overflow
 		return nil, false
 	}
 	defer shrunk.Lane.Unlock()
-	exchange.Settled = true
+	exchange.Finalized = true
 	exchange.Anchor = session.Anchor{} // it had said that the prompt fits
 	exchange.NextProjection = shrunk.Lane.NextNumber()
 	exchange.Attempts, exchange.Plan = session.Attempts{}, nil // the provider's word is newer
@@ -88,7 +88,7 @@ func (w *Writer) Shrink(ctx context.Context, refused *Prompt, said wire.Overflow
 
 // mayChange reports whether a prompt may get another form than the one that it has.
 func mayChange(exchange *pipeline.Exchange) bool {
-	return exchange.Request.Frozen == "" && !exchange.Request.Repeats
+	return exchange.Request.ReadOnly == "" && !exchange.Request.Repeats
 }
 
 // isShrunk reports whether an exchange's prompt is smaller than what was sent, so
@@ -131,7 +131,7 @@ func (w *Writer) correct(exchange *pipeline.Exchange, said wire.Overflow, sent i
 // emergency returns the report of a prompt that was made smaller after the
 // provider had refused it.
 func emergency(refused, shrunk pipeline.Report, said wire.Overflow) pipeline.Report {
-	refusal := pipeline.Event{Module: "provider", Type: "overflow", Reason: map[bool]string{true: "bytes"}[said.IsHeavy], Counts: map[string]int{"tokens": said.Tokens, "window": said.Window}}
+	refusal := pipeline.ReportEntry{Module: "provider", Type: "overflow", Reason: map[bool]string{true: "bytes"}[said.IsHeavy], Counts: map[string]int{"tokens": said.Tokens, "window": said.Window}}
 	maps.DeleteFunc(refusal.Counts, func(_ string, count int) bool { return count == 0 })
 	events := slices.Clone(refused.Events)
 	shrunk.Events = append(append(events, refusal), shrunk.Events...)

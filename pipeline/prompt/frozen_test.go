@@ -52,7 +52,7 @@ func TestThreadsAreSentWhole(t *testing.T) {
 	if first.Exchange.Report.Compression != pipeline.Epoch || !bytes.Contains(first.Body, []byte(`"thread":null`)) {
 		t.Errorf("%s: %.300s", first.Exchange.Report.Compression, first.Body)
 	}
-	if again := b.write(plain); again.Lane.ID != first.Lane.ID || again.Exchange.Report.Compression != pipeline.Frozen {
+	if again := b.write(plain); again.Lane.ID != first.Lane.ID || again.Exchange.Report.Compression != pipeline.Replayed {
 		t.Errorf("the same history without a thread: lane %s for %s, %s", again.Lane.ID, first.Lane.ID, again.Exchange.Report.Compression)
 	}
 
@@ -104,7 +104,7 @@ func TestRetriesThatAreComparedRepeatThePrompt(t *testing.T) {
 			}
 			grown := b.write(c.filled(12, 1_000).body())
 			report := grown.Exchange.Report
-			if report.Compression != pipeline.Frozen || grown.Exchange.Projection.Number != refused.Exchange.Projection.Number {
+			if report.Compression != pipeline.Replayed || grown.Exchange.Projection.Number != refused.Exchange.Projection.Number {
 				t.Errorf("%s by projection %d after %d", report.Compression, grown.Exchange.Projection.Number, refused.Exchange.Projection.Number)
 			}
 			if float64(report.After) < pipeline.SettingsOf[ipc.Config](b.config).TargetUtilization*float64(report.Limit) {

@@ -21,7 +21,7 @@ const leastCached = 1024
 // PlanLater is told which epoch may be worth planning ahead of the request that may need it, once
 // due has come: that of the lane whose last prompt went out at heat.At, should no other follow. It
 // never blocks.
-type PlanLater func(lane *session.Lane, heat session.Heat, outline *pipeline.Outline, due time.Time)
+type PlanLater func(lane *session.Lane, heat session.CacheState, outline *pipeline.Outline, due time.Time)
 
 // life is for how long a request asks its provider to keep parts of its prompt
 // in the cache; 0: nowhere.
@@ -119,13 +119,13 @@ func (p *Prompt) wentOut(sent *Sent) {
 	}
 	exchange := p.Exchange
 	sent.cache.life = p.life()
-	sent.cache.heat = session.Heat{
+	sent.cache.heat = session.CacheState{
 		At: p.now(), TTL: sent.cache.life.longest, Projection: sent.size.anchor.Projection, Position: sent.Position,
 		Tokens: exchange.Report.After, Model: exchange.Request.Model,
 	}
 	p.Lane.Went(sent.cache.heat)
 	config := pipeline.SettingsOf[ipc.Config](exchange.Config)
-	if exchange.Request.Frozen == "" && config.DeepestLevel > 0 && config.ArchiveToBlob && p.Lane.Kind != session.Side && p.plansAhead {
+	if exchange.Request.ReadOnly == "" && config.DeepestLevel > 0 && config.ArchiveToBlob && p.Lane.Kind != session.Side && p.plansAhead {
 		sent.cache.idle = config.IdleAbove(exchange.Limit)
 		if exchange.Limit > 0 && 2*exchange.Report.After > sent.cache.idle { // the answer is still to come
 			sent.cache.outline = exchange.Outline()

@@ -163,7 +163,7 @@ func TestTwoReplicasDoNotBothThinkALaneCold(t *testing.T) {
 	c := working()
 	record := func(b *bench, written *prompt.Prompt) {
 		t.Helper()
-		if err := store.Record(t.Context(), b.scope.Workspace, []session.Seen{written.Seen(clock.at)}); err != nil {
+		if err := store.Record(t.Context(), b.scope.Workspace, []session.Update{written.Update(clock.at)}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -208,7 +208,7 @@ func TestTheBreakerSurvivesARestart(t *testing.T) {
 	c.filled(8, 1_000)
 	first := b.write(begunBody(c, 6))
 	first.Lane.Tried(session.Attempts{At: clock.at, Fruitless: session.Patience, Reason: "nothing_to_free", Size: 1, Limit: 12_000})
-	if err := store.Record(t.Context(), b.scope.Workspace, []session.Seen{first.Seen(clock.at)}); err != nil {
+	if err := store.Record(t.Context(), b.scope.Workspace, []session.Update{first.Update(clock.at)}); err != nil {
 		t.Fatal(err)
 	}
 

@@ -33,8 +33,8 @@ func (w *Writer) keepInserts(ctx context.Context, prompt *Prompt) {
 	ctx, cancel := context.WithTimeout(ctx, injectTimeout)
 	defer cancel()
 	now := w.Now()
-	seen := prompt.seen(now, lane.Archived())
-	err := w.Store.Inject(ctx, seen, durable)
+	update := prompt.update(now, lane.Archived())
+	err := w.Store.Inject(ctx, update, durable)
 	prompt.Archiving += w.Now().Sub(now)
 	if err != nil {
 		if errors.Is(err, session.ErrOvertaken) {
@@ -44,7 +44,7 @@ func (w *Writer) keepInserts(ctx context.Context, prompt *Prompt) {
 		return
 	}
 	copy(fresh, durable)
-	prompt.fresh, prompt.Archived = pipeline.WithoutPointers(durable), prompt.Archived+seen.Bytes()
+	prompt.fresh, prompt.Archived = pipeline.WithoutPointers(durable), prompt.Archived+update.Bytes()
 	lane.Keep(durable)
 	lane.Arrived(0, len(exchange.Digests))
 	w.Resolver.Committed(lane)
@@ -83,7 +83,7 @@ func (w *Writer) withdraw(ctx context.Context, prompt *Prompt, fresh []session.I
 		counts[fresh[i].Module] += fresh[i].Count()
 	}
 	for _, module := range slices.Sorted(maps.Keys(counts)) {
-		exchange.Report.Events = append(exchange.Report.Events, pipeline.Event{
+		exchange.Report.Events = append(exchange.Report.Events, pipeline.ReportEntry{
 			Module: module, Type: "withdrawn", Reason: "overflow", Counts: map[string]int{"items": counts[module]},
 		})
 	}

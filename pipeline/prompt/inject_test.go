@@ -126,7 +126,7 @@ func TestInsertsStayWhereTheyWerePut(t *testing.T) {
 // record has a store know a request's end, as the recorder does after each.
 func record(t *testing.T, store session.Store, b *bench, body []byte) {
 	t.Helper()
-	if err := store.Record(t.Context(), b.scope.Workspace, []session.Seen{b.write(body).Seen(b.writer.Now())}); err != nil {
+	if err := store.Record(t.Context(), b.scope.Workspace, []session.Update{b.write(body).Update(b.writer.Now())}); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -302,7 +302,7 @@ type refusing struct{ *session.Memory }
 
 var errFull = errors.New("disk full")
 
-func (refusing) Inject(context.Context, session.Seen, []session.Insert) error { return errFull }
+func (refusing) Inject(context.Context, session.Update, []session.Insert) error { return errFull }
 
 // W25: what cannot be made durable does not go out; its module has failed.
 func TestInsertsThatCannotBeStoredAreTakenOut(t *testing.T) {
@@ -315,7 +315,7 @@ func TestInsertsThatCannotBeStoredAreTakenOut(t *testing.T) {
 		t.Fatal(err)
 	}
 	report := written.Exchange.Report
-	failed := slices.ContainsFunc(report.Events, func(event pipeline.Event) bool {
+	failed := slices.ContainsFunc(report.Events, func(event pipeline.ReportEntry) bool {
 		return event.Module == "patterns" && event.Type == "failed" && strings.Contains(event.Reason, errFull.Error()) && event.FellBackTo == "original"
 	})
 	if !failed || !slices.Contains(report.Modules, pipeline.ModuleReport{Name: "patterns", Outcome: pipeline.Failed}) || report.Injected != nil || report.After != report.Before {
@@ -443,7 +443,7 @@ func TestEmergencyMayTakeFreshInsertOut(t *testing.T) {
 	}
 	holds(t, shrunk.Body, "[old note]")
 	lacks(t, shrunk.Body, "[new note]")
-	if report := shrunk.Exchange.Report; report.Injected != nil || report.Compression != pipeline.Emergency || !slices.ContainsFunc(report.Events, func(event pipeline.Event) bool { return event.Type == "withdrawn" }) {
+	if report := shrunk.Exchange.Report; report.Injected != nil || report.Compression != pipeline.Emergency || !slices.ContainsFunc(report.Events, func(event pipeline.ReportEntry) bool { return event.Type == "withdrawn" }) {
 		t.Errorf("report %+v", report)
 	}
 	shrunk.Sent()

@@ -31,7 +31,7 @@ func (w *Writer) account(prompt *Prompt) account {
 		},
 		First: prompt.Lane != nil && prompt.earlier.met == 0, Epoch: exchange.Report.Archived > 0,
 		Summary:  exchange.Class.Kind == client.AfterCompaction,
-		Bypassed: exchange.Request.Frozen == bypass,
+		Bypassed: exchange.Request.ReadOnly == bypass,
 		Marked:   isMarked(exchange), Implicit: !exchange.Codec.Traits().MarksCache,
 	}}
 	opened.before, opened.exchange.Shared = w.before(prompt)
@@ -51,7 +51,7 @@ func (w *Writer) account(prompt *Prompt) account {
 	for _, digest := range exchange.Digests[from:] {
 		fresh += digest.Tokens
 	}
-	opened.exchange.Frozen = int(float64(sent) * exchange.Factor)
+	opened.exchange.Replayed = int(float64(sent) * exchange.Factor)
 	opened.exchange.Fresh = int(float64(fresh) * exchange.Factor)
 	return opened
 }
@@ -78,7 +78,7 @@ func (w *Writer) before(prompt *Prompt) (*cost.Cached, int) {
 
 // refreshed returns a prompt with the time that it has been kept in the cache to by
 // what was sent since, and the life that requests have asked for.
-func refreshed(last cost.Cached, heat session.Heat) *cost.Cached {
+func refreshed(last cost.Cached, heat session.CacheState) *cost.Cached {
 	if heat.Model != last.Model || heat.TTL == 0 || heat.At.Before(last.At) {
 		return &last
 	}

@@ -26,7 +26,7 @@ func (p *Prompt) guarded(find func()) {
 		exchange.Inserts = slices.DeleteFunc(slices.Clone(exchange.Inserts), func(insert session.Insert) bool { return insert.Number == 0 })
 		p.Lane, p.Trial, p.fresh = nil, nil, nil
 		exchange.Report = exchange.Standing()
-		exchange.Report.Events = []pipeline.Event{{
+		exchange.Report.Events = []pipeline.ReportEntry{{
 			Module: "prompt", Type: "failed", Reason: fmt.Sprintf("panicked: %v", value), FellBackTo: fell,
 		}}
 	}()

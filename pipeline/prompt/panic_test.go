@@ -70,7 +70,7 @@ func TestPanicBesideTheModulesLeavesWhatStood(t *testing.T) {
 		t.Errorf("shrunk to %+v", shrunk)
 	}
 	b.writer.Chain = whole
-	if again := b.send(body); again.Exchange.Report.Compression != pipeline.Frozen || again.Lane == nil || again.Lane.ID != first.Lane.ID {
+	if again := b.send(body); again.Exchange.Report.Compression != pipeline.Replayed || again.Lane == nil || again.Lane.ID != first.Lane.ID {
 		t.Errorf("the next request: %+v", again.Exchange.Report)
 	}
 
@@ -82,7 +82,7 @@ func TestPanicBesideTheModulesLeavesWhatStood(t *testing.T) {
 		}
 	}
 	store.find = false
-	if again := b.send(body); again.Exchange.Report.Compression != pipeline.Frozen {
+	if again := b.send(body); again.Exchange.Report.Compression != pipeline.Replayed {
 		t.Errorf("with the store as it was: %+v", again.Exchange.Report)
 	}
 }

@@ -141,7 +141,7 @@ type Prompt struct {
 // earlier is what is known of the prompts that a prompt's lane had before it.
 type earlier struct {
 	met      int                 // messages that an earlier request of the session had
-	heat     session.Heat        // what the lane knew of the provider's cache
+	heat     session.CacheState  // what the lane knew of the provider's cache
 	standing *session.Projection // the lane's before the modules ran; nil if none
 	omits    bool                // earlier prompts had inserts that this one leaves out
 	isLost   bool                // the lane could not be looked for: what earlier prompts had is not known
@@ -163,7 +163,7 @@ func (w *Writer) Write(ctx context.Context, request Request) (*Prompt, error) {
 	exchange := prompt.Exchange
 	switch {
 	case request.Bypass, request.NoStore:
-		exchange.Request.Frozen, exchange.Request.Holds = bypass, ""
+		exchange.Request.ReadOnly, exchange.Request.Holds = bypass, ""
 	case exchange.Request.Resumes:
 		return nil, ErrResumes
 	}
@@ -275,7 +275,7 @@ func (w *Writer) project(ctx context.Context, prompt *Prompt, hint session.Hint,
 		size := exchange.Size(nil)
 		exchange.Report = pipeline.Report{
 			Compression: pipeline.None, Before: size, After: size, Limit: exchange.Limit, Takes: exchange.Takes,
-			Events: []pipeline.Event{{Module: "session", Type: "failed", Reason: err.Error()}},
+			Events: []pipeline.ReportEntry{{Module: "session", Type: "failed", Reason: err.Error()}},
 		}
 		return
 	}
@@ -288,7 +288,7 @@ func (w *Writer) project(ctx context.Context, prompt *Prompt, hint session.Hint,
 	exchange.Pins, exchange.Order = lane.Pins(), lane.Order()
 	exchange.Now, exchange.Heat, exchange.Plan = w.Now(), lane.Heat(), lane.Plan()
 	exchange.Attempts = lane.Attempts()
-	if exchange.Request.Frozen == "" {
+	if exchange.Request.ReadOnly == "" {
 		exchange.Projection = lane.Projection(exchange.Chain)
 		exchange.Summary = lane.Summary(exchange.Chain)
 		exchange.TakeOver(lane.Inserts(exchange.Chain))
@@ -310,7 +310,7 @@ func (w *Writer) project(ctx context.Context, prompt *Prompt, hint session.Hint,
 	w.warn(prompt)
 	noteCompaction(exchange)
 	for _, reason := range lane.TakeRejected() {
-		exchange.Report.Events = append(exchange.Report.Events, pipeline.Event{Module: "summary", Type: "summary_rejected", Reason: reason})
+		exchange.Report.Events = append(exchange.Report.Events, pipeline.ReportEntry{Module: "summary", Type: "summary_rejected", Reason: reason})
 	}
 }
 
@@ -353,14 +353,14 @@ func (w *Writer) commit(ctx context.Context, prompt *Prompt, projection session.
 	defer span.EndWith(&err)
 	projection.At = w.Now()
 	defer func() { prompt.Archiving = w.Now().Sub(projection.At) }()
-	seen := prompt.seen(projection.At, prompt.Lane.Archived())
-	if err := w.Store.Commit(ctx, seen, projection); err != nil {
+	update := prompt.update(projection.At, prompt.Lane.Archived())
+	if err := w.Store.Commit(ctx, update, projection); err != nil {
 		if errors.Is(err, session.ErrOvertaken) || errors.Is(err, session.ErrWarm) {
 			w.Resolver.Forget(prompt.Lane.ID)
 		}
 		return fmt.Errorf("commit epoch: %w", err)
 	}
-	prompt.Archived = seen.Bytes()
+	prompt.Archived = update.Bytes()
 	prompt.Lane.Adopt(projection)
 	prompt.Lane.Arrived(0, len(prompt.Exchange.Digests))
 	w.Resolver.Committed(prompt.Lane)

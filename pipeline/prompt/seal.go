@@ -18,7 +18,7 @@ const (
 	oneHour     = "1h"
 )
 
-// bypass is why a history is frozen whose client asked for its prompt to be left alone.
+// bypass is why a history is read-only whose client asked for its prompt to be left alone.
 const bypass = "bypass"
 
 // seal makes the body that goes to the provider; asksUsage has its stream report

@@ -45,7 +45,7 @@ type sentSize struct {
 // sentCache is what is to be learned of the provider's cache of a prompt, and planned
 // for the time when it will have gone cold.
 type sentCache struct {
-	heat    session.Heat
+	heat    session.CacheState
 	life    life
 	idle    int               // tokens above which an epoch may be planned ahead
 	outline *pipeline.Outline // what to plan it of; nil if none
@@ -58,7 +58,7 @@ func (p *Prompt) Sent() Sent {
 	sent := Sent{
 		Lane: p.Lane, Scope: exchange.Scope, Head: exchange.Chain[length], Position: length, AsksUsage: p.AsksUsage,
 		size: sentSize{
-			isWhole: !exchange.Request.Refers && (exchange.Request.Frozen == "" || exchange.Request.Frozen == bypass), model: exchange.Model,
+			isWhole: !exchange.Request.Refers && (exchange.Request.ReadOnly == "" || exchange.Request.ReadOnly == bypass), model: exchange.Model,
 			estimate: exchange.Estimate(exchange.Projection),
 			anchor:   session.Anchor{Position: length, Fixed: exchange.Fixed, Model: exchange.Request.Model, Inserted: exchange.Inserted(exchange.Projection)},
 		},

@@ -23,9 +23,9 @@ type stuck struct {
 }
 
 // Commit implements session.Store.
-func (s *stuck) Commit(ctx context.Context, seen session.Seen, projection session.Projection) error {
+func (s *stuck) Commit(ctx context.Context, update session.Update, projection session.Projection) error {
 	<-s.commit
-	return s.Memory.Commit(ctx, seen, projection)
+	return s.Memory.Commit(ctx, update, projection)
 }
 
 // mute is a store that answers no question before its caller gives up.
@@ -75,7 +75,7 @@ func TestNobodyWaitsLongForAnEpochOfOthers(t *testing.T) {
 		if err := <-ended; err != nil {
 			t.Fatal(err)
 		}
-		if next := b.send(body); next.Exchange.Report.Compression != pipeline.Frozen || len(next.Body) >= len(body) {
+		if next := b.send(body); next.Exchange.Report.Compression != pipeline.Replayed || len(next.Body) >= len(body) {
 			t.Errorf("once it has ended: %+v", next.Exchange.Report)
 		}
 	})

@@ -21,7 +21,7 @@ func (w *Writer) warn(prompt *Prompt) {
 	say := func(warning, reason string, isNew bool, counts map[string]int) {
 		report.Warnings = append(report.Warnings, warning)
 		if isNew {
-			report.Events = append(report.Events, pipeline.Event{Module: ipc.Name, Type: "warning", Reason: reason, Counts: counts})
+			report.Events = append(report.Events, pipeline.ReportEntry{Module: ipc.Name, Type: "warning", Reason: reason, Counts: counts})
 		}
 	}
 	if after := pipeline.SettingsOf[ipc.Config](exchange.Config).WarnsAfter(); after > 0 && epochs >= after {

@@ -53,12 +53,12 @@ func TestASwitchToASmallerModelMakesOneEpoch(t *testing.T) {
 		t.Fatalf("on the smaller one: %+v", report)
 	}
 	again := b.within(c.as("claude-haiku-4-5"), windows)
-	if again.Exchange.Report.Compression != pipeline.Frozen || !bytes.Equal(again.Body, small.Body) {
+	if again.Exchange.Report.Compression != pipeline.Replayed || !bytes.Equal(again.Body, small.Body) {
 		t.Errorf("once more: %+v", again.Exchange.Report)
 	}
 
 	back := b.within(c.body(), windows)
-	if report := back.Exchange.Report; report.Compression != pipeline.Frozen || report.Archived > 0 {
+	if report := back.Exchange.Report; report.Compression != pipeline.Replayed || report.Archived > 0 {
 		t.Errorf("back on the larger one: %+v", report)
 	}
 	if want := strings.Replace(string(small.Body), "claude-haiku-4-5", "claude-sonnet-4-5", 1); string(back.Body) != want {

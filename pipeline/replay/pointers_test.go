@@ -272,13 +272,13 @@ func TestAnEmergencyKeepsPointers(t *testing.T) {
 	talk := sessiontest.Generate(1, sessiontest.Options{Format: codec.Format(), Turns: 20, TargetTokens: 10_000})
 	for step := range talk.Steps() {
 		sent := r.send(t, writer, withRepeats(t, codec, talk.Body(step)))
-		fresh := slices.ContainsFunc(sent.Exchange.Report.Events, func(event pipeline.Event) bool { return event.Type == pipeline.PointedType })
+		fresh := slices.ContainsFunc(sent.Exchange.Report.Events, func(event pipeline.ReportEntry) bool { return event.Type == pipeline.PointedType })
 		if !fresh {
 			continue
 		}
 		size := sent.Exchange.Report.After
 		shrunk, ok := writer.Shrink(t.Context(), sent, wire.Overflow{Window: 3_000, Tokens: size})
-		if ok && slices.ContainsFunc(shrunk.Exchange.Report.Events, func(event pipeline.Event) bool { return event.Type == "withdrawn" }) {
+		if ok && slices.ContainsFunc(shrunk.Exchange.Report.Events, func(event pipeline.ReportEntry) bool { return event.Type == "withdrawn" }) {
 			t.Fatalf("%+v", shrunk.Exchange.Report.Events)
 		}
 		if again := r.send(t, writer, withRepeats(t, codec, talk.Body(step))); len(again.Exchange.Inserts) == 0 {

@@ -214,7 +214,7 @@ func (way *unusual) run(t *testing.T) {
 }
 
 // check checks what an epoch's event says.
-func (way *unusual) check(t *testing.T, request int, event *pipeline.Event, step *replay.Step, config *ipc.Config) {
+func (way *unusual) check(t *testing.T, request int, event *pipeline.ReportEntry, step *replay.Step, config *ipc.Config) {
 	t.Helper()
 	counts := event.Counts
 	if counts["after"] >= counts["before"] || counts["after"] != step.After {

@@ -21,7 +21,7 @@ const (
 // work, so that the next request of the lane finds it wherever it is sent. Announcements of
 // a workspace that come while one is written are written together.
 type Announcer struct {
-	announce func(ctx context.Context, workspace tenants.WorkspaceID, seen []Seen) error
+	announce func(ctx context.Context, workspace tenants.WorkspaceID, updates []Update) error
 	failed   func(error)
 	outage   *Outage // of the store: no answer waits for it then
 	writers  chan struct{}
@@ -35,12 +35,12 @@ type Announcer struct {
 
 // announcement is what waits to be written together.
 type announcement struct {
-	seen []Seen
-	done chan struct{} // closed once it is written, or has failed
+	updates []Update
+	done    chan struct{} // closed once it is written, or has failed
 }
 
 // NewAnnouncer returns an Announcer that writes by announce, as Store.Announce does. failed, which may be nil, hears of writes that failed or that an answer did not wait for.
-func NewAnnouncer(announce func(ctx context.Context, workspace tenants.WorkspaceID, seen []Seen) error, outage *Outage, failed func(error)) *Announcer {
+func NewAnnouncer(announce func(ctx context.Context, workspace tenants.WorkspaceID, updates []Update) error, outage *Outage, failed func(error)) *Announcer {
 	ctx, cancel := context.WithCancel(context.Background())
 	return &Announcer{
 		announce: announce, outage: outage, failed: failed, writers: make(chan struct{}, announceWriters), ctx: ctx, cancel: cancel,
@@ -84,22 +84,22 @@ func (a Announced) Wait(ctx context.Context) {
 
 // Announce begins to tell all processes of a request. It does not wait, and while the store
 // is away no answer has to. A nil Announcer does nothing.
-func (a *Announcer) Announce(seen Seen) Announced {
+func (a *Announcer) Announce(update Update) Announced {
 	if a == nil {
 		return Announced{}
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	workspace := seen.Scope.Workspace
+	workspace := update.Scope.Workspace
 	next, busy := a.waiting[workspace]
 	if next == nil {
 		next = &announcement{done: make(chan struct{})}
 		a.waiting[workspace] = next
 	}
-	if len(next.seen) >= announceMost {
+	if len(next.updates) >= announceMost {
 		return Announced{} // the recorder tells of it
 	}
-	next.seen = append(next.seen, seen)
+	next.updates = append(next.updates, update)
 	if !busy {
 		a.running.Go(func() { a.write(workspace) })
 	}
@@ -149,7 +149,7 @@ func (a *Announcer) tell(workspace tenants.WorkspaceID, batch *announcement) {
 	defer close(batch.done)
 	ctx, cancel := context.WithTimeout(a.ctx, announceTimeout)
 	defer cancel()
-	err := a.announce(ctx, workspace, batch.seen)
+	err := a.announce(ctx, workspace, batch.updates)
 	if a.ctx.Err() == nil { // else it says nothing of the store
 		a.outage.Note(err)
 	}

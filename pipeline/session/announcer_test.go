@@ -15,9 +15,9 @@ import (
 func TestWorkspacesTakeTurnsToBeAnnounced(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		quiet := session.Seen{Scope: session.Scope{Workspace: tenants.NewWorkspaceID()}}
+		quiet := session.Update{Scope: session.Scope{Workspace: tenants.NewWorkspaceID()}}
 		var late atomic.Int64
-		announcer := session.NewAnnouncer(func(context.Context, tenants.WorkspaceID, []session.Seen) error {
+		announcer := session.NewAnnouncer(func(context.Context, tenants.WorkspaceID, []session.Update) error {
 			<-time.After(100 * time.Millisecond)
 			return nil
 		}, session.NewOutage(time.Now), func(error) { late.Add(1) })
@@ -26,7 +26,7 @@ func TestWorkspacesTakeTurnsToBeAnnounced(t *testing.T) {
 			workspace := tenants.NewWorkspaceID()
 			go func() {
 				for ticks := time.NewTicker(20 * time.Millisecond); busy.Err() == nil; <-ticks.C {
-					announcer.Announce(session.Seen{Scope: session.Scope{Workspace: workspace}})
+					announcer.Announce(session.Update{Scope: session.Scope{Workspace: workspace}})
 				}
 			}()
 		}
@@ -51,11 +51,11 @@ func TestAnnouncementThatTakesTooLongIsTold(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		var late atomic.Int64
-		announcer := session.NewAnnouncer(func(context.Context, tenants.WorkspaceID, []session.Seen) error {
+		announcer := session.NewAnnouncer(func(context.Context, tenants.WorkspaceID, []session.Update) error {
 			<-time.After(1500 * time.Millisecond)
 			return nil
 		}, session.NewOutage(time.Now), func(error) { late.Add(1) })
-		announcer.Announce(session.Seen{Scope: session.Scope{Workspace: tenants.NewWorkspaceID()}}).Wait(t.Context())
+		announcer.Announce(session.Update{Scope: session.Scope{Workspace: tenants.NewWorkspaceID()}}).Wait(t.Context())
 		announcer.Stop()
 		if late.Load() != 1 {
 			t.Errorf("%d answers waited in vain, want 1", late.Load())

@@ -41,11 +41,11 @@ func (r *Resolver) Heed(outage *Outage) { r.outage = outage }
 
 // Announce begins to tell the resolvers of other processes of a request of a lane that
 // ended with a head.
-func (r *Resolver) Announce(seen Seen) Announced {
-	if !seen.HasHead() {
+func (r *Resolver) Announce(update Update) Announced {
+	if !update.HasHead() {
 		return Announced{}
 	}
-	return r.announcer.Announce(seen)
+	return r.announcer.Announce(update)
 }
 
 // isBehind reports whether another process may know more of a history than this one, which

@@ -62,11 +62,11 @@ func (s *watchedStore) Find(ctx context.Context, workspace tenants.WorkspaceID, 
 }
 
 // Announce implements session.Store.
-func (s *watchedStore) Announce(ctx context.Context, workspace tenants.WorkspaceID, seen []session.Seen) error {
+func (s *watchedStore) Announce(ctx context.Context, workspace tenants.WorkspaceID, updates []session.Update) error {
 	if s.fails.Load() {
 		return errAway
 	}
-	return s.Memory.Announce(ctx, workspace, seen)
+	return s.Memory.Announce(ctx, workspace, updates)
 }
 
 // watched returns a bundle whose store is watched.
@@ -278,7 +278,7 @@ func TestLaneThatWentOnElsewhereIsNotLeftWhileTheStoreFails(t *testing.T) {
 			if name == "the second is not asked" {
 				one.resolver.Heed(session.NewOutage(time.Now))
 				messages := history("a B c D e F g")
-				if _, err := one.resolver.Peek(t.Context(), one.scope, messages, session.Chain(one.scope, hint, messages), ""); err != nil {
+				if _, err := one.resolver.Preview(t.Context(), one.scope, messages, session.Chain(one.scope, hint, messages), ""); err != nil {
 					t.Error(err)
 				}
 			}
@@ -301,8 +301,8 @@ func TestLanesThatHaveSplitAreOneAgain(t *testing.T) {
 	hint := session.Hint{Name: "run", Source: "header"}
 	for i, words := range []string{"a", "a B c", "a B c D e"} {
 		chain := session.Chain(one.scope, hint, history(words))
-		stray := session.Seen{Scope: one.scope, Session: uuid.New(), Lane: uuid.New(), Naming: session.Naming{Name: "run"}, Messages: session.Messages{Position: len(chain) - 1, Head: chain[len(chain)-1]}}
-		if err := one.store.Record(t.Context(), one.scope.Workspace, []session.Seen{stray}); err != nil {
+		stray := session.Update{Scope: one.scope, Session: uuid.New(), Lane: uuid.New(), Naming: session.Naming{Name: "run"}, Messages: session.Messages{Position: len(chain) - 1, Head: chain[len(chain)-1]}}
+		if err := one.store.Record(t.Context(), one.scope.Workspace, []session.Update{stray}); err != nil {
 			t.Fatal(err)
 		}
 		if lane := one.say(t, hint, words); i == 0 && lane.ID == stray.Lane {

@@ -128,7 +128,7 @@ func TestWhoWaitsTooLongForALaneIsTold(t *testing.T) {
 		inVain(t, resolver)
 		short, cancel := context.WithCancel(t.Context())
 		cancel()
-		if _, err := resolver.Peek(short, scope, messages, chain, "m"); !errors.Is(err, context.Canceled) {
+		if _, err := resolver.Preview(short, scope, messages, chain, "m"); !errors.Is(err, context.Canceled) {
 			t.Errorf("a count: error %v", err)
 		}
 		held.Unlock()

@@ -34,7 +34,7 @@ type Lane struct {
 	Naming
 
 	mu     lock
-	warmth warmth
+	warmth cacheState
 	trunk  weak.Pointer[Lane] // what a side call forked from
 
 	reached   // how far its requests have come
@@ -142,9 +142,9 @@ func (l *Lane) Reported(anchor Anchor) {
 	}
 }
 
-// Seen returns what an exchange adds to its session before anything of its
+// Update returns what an exchange adds to its session before anything of its
 // messages: where it belongs. A side call says nothing of the session's model.
-func (l *Lane) Seen(scope Scope, model string, at time.Time) Seen {
+func (l *Lane) Update(scope Scope, model string, at time.Time) Update {
 	seen := l.Place(scope, at)
 	seen.Heat, seen.Attempts, seen.Ahead = l.Heat(), l.Attempts(), l.takeAhead()
 	if l.Kind != Side {
@@ -154,8 +154,8 @@ func (l *Lane) Seen(scope Scope, model string, at time.Time) Seen {
 }
 
 // Place returns Seen without what has become of the lane.
-func (l *Lane) Place(scope Scope, at time.Time) Seen {
-	return Seen{
+func (l *Lane) Place(scope Scope, at time.Time) Update {
+	return Update{
 		Scope: scope, Session: l.Session, Lane: l.ID, Kind: l.Kind,
 		Ancestry: l.Ancestry, Naming: l.Naming, At: at,
 	}

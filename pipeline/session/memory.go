@@ -61,10 +61,10 @@ func (m *Memory) Stands(ctx context.Context, workspace tenants.WorkspaceID, head
 }
 
 // Announce implements Store.
-func (m *Memory) Announce(_ context.Context, _ tenants.WorkspaceID, seen []Seen) error {
+func (m *Memory) Announce(_ context.Context, _ tenants.WorkspaceID, updates []Update) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	for _, one := range seen {
+	for _, one := range updates {
 		one.Entries = nil
 		m.record(one)
 	}
@@ -72,13 +72,13 @@ func (m *Memory) Announce(_ context.Context, _ tenants.WorkspaceID, seen []Seen)
 }
 
 // Commit implements Store.
-func (m *Memory) Commit(_ context.Context, seen Seen, projection Projection) error {
+func (m *Memory) Commit(_ context.Context, update Update, projection Projection) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if known, ok := m.lanes[seen.Lane]; ok && projection.Reason == ReasonIdle && !known.Heat.At.IsZero() && !known.Heat.Cooled(seen.At) {
+	if known, ok := m.lanes[update.Lane]; ok && projection.Reason == ReasonIdle && !known.Heat.At.IsZero() && !known.Heat.Cooled(update.At) {
 		return ErrWarm
 	}
-	lane := m.record(seen)
+	lane := m.record(update)
 	for _, stored := range lane.Projections {
 		if stored.Number == projection.Number {
 			return ErrOvertaken
@@ -89,10 +89,10 @@ func (m *Memory) Commit(_ context.Context, seen Seen, projection Projection) err
 }
 
 // Inject implements Store.
-func (m *Memory) Inject(_ context.Context, seen Seen, inserts []Insert) error {
+func (m *Memory) Inject(_ context.Context, update Update, inserts []Insert) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	lane := m.record(seen)
+	lane := m.record(update)
 	for _, stored := range lane.Inserts {
 		if stored.Number > lane.Taken && stored.Number >= inserts[0].Number {
 			return ErrOvertaken
@@ -113,10 +113,10 @@ func (m *Memory) Withdraw(_ context.Context, _ tenants.WorkspaceID, lane uuid.UU
 }
 
 // Record implements Store.
-func (m *Memory) Record(_ context.Context, _ tenants.Tenant, seen []Seen) error {
+func (m *Memory) Record(_ context.Context, _ tenants.Tenant, updates []Update) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	for _, one := range seen {
+	for _, one := range updates {
 		m.record(one)
 	}
 	return nil
@@ -129,58 +129,58 @@ func (m *Memory) Originals(lane uuid.UUID) map[int]archive.Entry {
 	return m.kept[lane]
 }
 
-func (m *Memory) record(seen Seen) *Found {
-	lane, ok := m.lanes[seen.Lane]
+func (m *Memory) record(update Update) *Found {
+	lane, ok := m.lanes[update.Lane]
 	if !ok {
-		lane = &Found{Session: seen.Session, Lane: seen.Lane, Naming: seen.Naming, Kind: seen.Kind, IsFork: seen.Parent != uuid.Nil}
-		m.lanes[seen.Lane] = lane
-		m.kept[seen.Lane] = make(map[int]archive.Entry)
-		m.inherit(lane, seen)
+		lane = &Found{Session: update.Session, Lane: update.Lane, Naming: update.Naming, Kind: update.Kind, IsFork: update.Parent != uuid.Nil}
+		m.lanes[update.Lane] = lane
+		m.kept[update.Lane] = make(map[int]archive.Entry)
+		m.inherit(lane, update)
 	}
-	lane.Tip = max(lane.Tip, seen.Position)
-	if !seen.Heat.At.Before(lane.Heat.At) {
-		lane.Heat = seen.Heat
+	lane.Tip = max(lane.Tip, update.Position)
+	if !update.Heat.At.Before(lane.Heat.At) {
+		lane.Heat = update.Heat
 	}
-	if !seen.Attempts.At.Before(lane.Attempts.At) {
-		lane.Attempts = seen.Attempts
+	if !update.Attempts.At.Before(lane.Attempts.At) {
+		lane.Attempts = update.Attempts
 	}
-	for _, entry := range seen.Entries {
+	for _, entry := range update.Entries {
 		entry.Raw = bytes.Clone(entry.Raw)
-		m.kept[seen.Lane][entry.Index] = entry
+		m.kept[update.Lane][entry.Index] = entry
 	}
-	for m.kept[seen.Lane][lane.Archived].Size > 0 {
+	for m.kept[update.Lane][lane.Archived].Size > 0 {
 		lane.Archived++
 	}
-	workspace := seen.Scope.Workspace
+	workspace := update.Scope.Workspace
 	if m.heads[workspace] == nil {
 		m.heads[workspace] = make(map[conversation.Hash]head)
 	}
-	if seen.HasHead() {
-		m.heads[workspace][seen.Head] = head{lane: seen.Lane, position: seen.Position}
+	if update.HasHead() {
+		m.heads[workspace][update.Head] = head{lane: update.Lane, position: update.Position}
 	}
 	return lane
 }
 
 // inherit gives a new lane what it shares with the lane it forked from.
-func (m *Memory) inherit(lane *Found, seen Seen) {
-	parent, ok := m.lanes[seen.Parent]
+func (m *Memory) inherit(lane *Found, update Update) {
+	parent, ok := m.lanes[update.Parent]
 	if !ok {
 		return
 	}
 	for _, projection := range parent.Projections {
-		if projection.Number <= seen.Inherited && projection.Covers <= seen.ForkAt {
+		if projection.Number <= update.Inherited && projection.Covers <= update.ForkAt {
 			lane.Projections = append(lane.Projections, projection)
 		}
 	}
-	lane.Taken = seen.Taken
+	lane.Taken = update.Taken
 	for _, insert := range parent.Inserts {
-		if insert.Number <= seen.Taken && insert.Message < seen.ForkAt {
+		if insert.Number <= update.Taken && insert.Message < update.ForkAt {
 			lane.Inserts = append(lane.Inserts, insert)
 		}
 	}
-	for index, entry := range m.kept[seen.Parent] {
-		if index < seen.ForkAt {
-			m.kept[seen.Lane][index] = entry
+	for index, entry := range m.kept[update.Parent] {
+		if index < update.ForkAt {
+			m.kept[update.Lane][index] = entry
 		}
 	}
 }

@@ -55,7 +55,7 @@ type Resolver struct {
 	store     Store
 	runs      *localcache.Cache[[32]byte, *Run]     // by the root of their histories
 	histories *localcache.Cache[[32]byte, *history] // by their first link
-	doors     doors
+	openings  openings
 
 	shared    bool       // others work on the same store
 	announcer *Announcer // tells them of requests; may be nil
@@ -111,7 +111,7 @@ func NewResolver(store Store) (*Resolver, error) {
 	remembers := &mind{lanes: lanes, heads: heads}
 	return &Resolver{
 		mind: remembers, news: &news{store: store, mind: remembers, refreshing: make(chan struct{}, refreshers)},
-		store: store, runs: runs, doors: newDoors(), histories: histories, outage: NewOutage(time.Now),
+		store: store, runs: runs, openings: newOpenings(), histories: histories, outage: NewOutage(time.Now),
 	}, nil
 }
 
@@ -161,11 +161,11 @@ func (r *Resolver) Resolve(ctx context.Context, scope Scope, hint Hint, messages
 // come with it at once, one asks the store and opens its lane; to those that waited for
 // it, it returns nil.
 func (r *Resolver) open(ctx context.Context, scope Scope, hint Hint, messages []conversation.Digest, chain []conversation.Hash) (*Lane, int, error) {
-	door := r.doors.of(chain[beginning(messages)])
-	if err := door.Acquire(ctx, 1); err != nil {
+	opening := r.openings.of(chain[beginning(messages)])
+	if err := opening.Acquire(ctx, 1); err != nil {
 		return nil, 0, fmt.Errorf("wait for the history's lane: %w", err)
 	}
-	defer door.Release(1)
+	defer opening.Release(1)
 	if known, _ := r.remembered(chain); known != nil {
 		return nil, 0, nil
 	}

@@ -79,11 +79,11 @@ func (b *bundle) hold(t *testing.T, hint session.Hint, words string) (*session.L
 func (b *bundle) record(t *testing.T, lane *session.Lane, chain []conversation.Hash) {
 	t.Helper()
 	length := len(chain) - 1
-	seen := session.Seen{Scope: b.scope, Session: lane.Session, Lane: lane.ID, Kind: lane.Kind, Ancestry: session.Ancestry{Parent: lane.Parent, ForkAt: lane.ForkAt}, Messages: session.Messages{Position: length, Head: chain[length]}}
+	update := session.Update{Scope: b.scope, Session: lane.Session, Lane: lane.ID, Kind: lane.Kind, Ancestry: session.Ancestry{Parent: lane.Parent, ForkAt: lane.ForkAt}, Messages: session.Messages{Position: length, Head: chain[length]}}
 	for i := range length {
-		seen.Entries = append(seen.Entries, archive.Entry{Index: i, Size: 1, Raw: []byte("x")})
+		update.Entries = append(update.Entries, archive.Entry{Index: i, Size: 1, Raw: []byte("x")})
 	}
-	if err := b.store.Record(t.Context(), b.scope.Workspace, []session.Seen{seen}); err != nil {
+	if err := b.store.Record(t.Context(), b.scope.Workspace, []session.Update{update}); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -98,8 +98,8 @@ func (b *bundle) epoch(t *testing.T, words string, covers int) session.Projectio
 		Number: lane.NextNumber(), Covers: covers, Chain: chain[covers],
 		Parts: []session.Part{{To: covers, Level: 3, Raw: []byte(`{"role":"user","content":"earlier"}`), Tokens: 5, Messages: 1}},
 	}
-	seen := session.Seen{Scope: b.scope, Session: lane.Session, Lane: lane.ID, Messages: session.Messages{Position: length, Head: chain[length]}}
-	if err := b.store.Commit(t.Context(), seen, projection); err != nil {
+	update := session.Update{Scope: b.scope, Session: lane.Session, Lane: lane.ID, Messages: session.Messages{Position: length, Head: chain[length]}}
+	if err := b.store.Commit(t.Context(), update, projection); err != nil {
 		t.Fatal(err)
 	}
 	lane.Adopt(projection)

@@ -9,11 +9,11 @@ import (
 )
 
 // First returns the place of the exchange's first entry, or where one would stand.
-func (s *Seen) First() int { return s.Position - len(s.Entries) }
+func (s *Update) First() int { return s.Position - len(s.Entries) }
 
 // Base returns the link of the history before the exchange's entries: the end of the request
 // that it continues, or its own where it adds no message.
-func (s *Seen) Base() conversation.Hash {
+func (s *Update) Base() conversation.Hash {
 	if len(s.Links) == 0 {
 		return s.Head
 	}
@@ -21,17 +21,17 @@ func (s *Seen) Base() conversation.Hash {
 }
 
 // MoveTo has the exchange belong to another lane.
-func (s *Seen) MoveTo(lane uuid.UUID, from Ancestry) { s.Lane, s.Ancestry = lane, from }
+func (s *Update) MoveTo(lane uuid.UUID, from Ancestry) { s.Lane, s.Ancestry = lane, from }
 
 // Fork has the exchange leave its lane before its first entry. The fork takes over the lane's
 // projections and inserts up to two numbers.
-func (s *Seen) Fork(inherited, taken int) {
+func (s *Update) Fork(inherited, taken int) {
 	from := Ancestry{Parent: s.Lane, ForkAt: s.First(), Inherited: inherited, Taken: taken}
 	s.MoveTo(forkID(s.Lane, cmp.Or(s.Kind, Main), s.Head), from)
 }
 
 // Skip leaves out the entries before a message, which the archive has.
-func (s *Seen) Skip(messages int) {
+func (s *Update) Skip(messages int) {
 	skipped := min(messages-s.First(), len(s.Entries))
 	if skipped <= 0 {
 		return

@@ -74,8 +74,8 @@ type Scope struct {
 	Upstream string `json:",omitempty"`
 }
 
-// Seen is what an exchange adds to its session: the recorder stores it.
-type Seen struct {
+// Update is what an exchange adds to its session: the recorder stores it.
+type Update struct {
 	Scope    Scope
 	Session  uuid.UUID
 	Lane     uuid.UUID
@@ -89,9 +89,9 @@ type Seen struct {
 	Model  string
 
 	At       time.Time
-	Heat     Heat     // the lane's newest
-	Attempts Attempts // the lane's
-	Ahead    *Ahead   // what its next epoch can be planned from; nil if nothing new
+	Heat     CacheState // the lane's newest
+	Attempts Attempts   // the lane's
+	Ahead    *Ahead     // what its next epoch can be planned from; nil if nothing new
 
 	Messages
 	Increment
@@ -122,12 +122,12 @@ type Increment struct {
 
 // HasHead reports whether the request's end is one that a later request may go on
 // from: that of a side call which adds nothing is the conversation's.
-func (s *Seen) HasHead() bool {
+func (s *Update) HasHead() bool {
 	return s.Position > 0 && (s.Kind != Side || s.ForkAt < s.Position)
 }
 
 // Bytes returns how many bytes of messages it holds.
-func (s *Seen) Bytes() int {
+func (s *Update) Bytes() int {
 	bytes := len(s.Answer)
 	for i := range s.Entries {
 		bytes += len(s.Entries[i].Raw)
@@ -144,7 +144,7 @@ type Found struct {
 	Naming
 	Extent
 
-	Heat        Heat
+	Heat        CacheState
 	Attempts    Attempts
 	Projections []Projection // oldest first, with those taken over from the lane it forked from
 	Pins        []int        // pinned messages, in order, with those taken over
@@ -165,18 +165,18 @@ type Extent struct {
 
 // Store keeps sessions, lanes and projections.
 type Store interface {
-	// Commit stores the session, lane and entries of seen together with a new
+	// Commit stores the session, lane and entries of the update together with a new
 	// projection of its lane, in one transaction that is durable when it returns.
 	// It returns ErrOvertaken if a projection with that number exists, or if messages
 	// that it stands for are not in the archive, and ErrWarm if the projection's reason
 	// is ReasonIdle and a prompt of the lane is known whose cache was alive at the time
-	// of seen.
-	Commit(ctx context.Context, seen Seen, projection Projection) error
+	// of the update.
+	Commit(ctx context.Context, update Update, projection Projection) error
 
-	// Inject stores the session, lane and entries of seen together with new inserts
+	// Inject stores the session, lane and entries of the update together with new inserts
 	// of its lane, in one transaction that is durable when it returns. It returns
 	// ErrOvertaken if an insert with the number of one of them exists.
-	Inject(ctx context.Context, seen Seen, inserts []Insert) error
+	Inject(ctx context.Context, update Update, inserts []Insert) error
 
 	// Withdraw removes a lane's own inserts from a number on.
 	Withdraw(ctx context.Context, workspace tenants.WorkspaceID, lane uuid.UUID, from int) error
@@ -184,11 +184,11 @@ type Store interface {
 	// Record stores what exchanges of one workspace added, in order. An exchange that does
 	// not continue its lane, because another process has recorded other messages there, is
 	// stored in a fork of it; seen names the fork then.
-	Record(ctx context.Context, tenant tenants.Tenant, seen []Seen) error
+	Record(ctx context.Context, tenant tenants.Tenant, updates []Update) error
 
 	// Announce has all processes find lanes by the ends of requests that are not
 	// recorded yet. Of each Seen it keeps the session, the lane and the head.
-	Announce(ctx context.Context, workspace tenants.WorkspaceID, seen []Seen) error
+	Announce(ctx context.Context, workspace tenants.WorkspaceID, updates []Update) error
 
 	// Find returns the lane with a head among heads that lies furthest along;
 	// heads lie in the order of the history. It returns ErrNotFound if none does.

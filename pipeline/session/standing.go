@@ -10,7 +10,7 @@ type Standing struct {
 	Tip        int // messages of the lane's request that went furthest
 	Projection int // number of the newest projection that it made itself; 0 if it has made none yet
 	Insert     int // number of the newest insert of its own; 0 if it has none yet
-	Heat       Heat
+	Heat       CacheState
 	Attempts   Attempts
 }
 
@@ -78,7 +78,7 @@ func withNewer(stored, own []Projection) []Projection {
 }
 
 // renew takes over a newer prompt of the lane that another process has sent.
-func (w *warmth) renew(heat Heat) {
+func (w *cacheState) renew(heat CacheState) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if heat.At.After(w.heat.At) {

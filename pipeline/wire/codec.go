@@ -106,9 +106,9 @@ type Request struct {
 	// itself, as the request asks it to.
 	TakesOut bool
 
-	// Frozen says why the history of this request must not be edited ("thread",
+	// ReadOnly says why the history of this request must not be edited ("thread",
 	// "previous_response_id", …); empty if it may.
-	Frozen string
+	ReadOnly string
 
 	// Refers says that the body names items by which the provider knows more of the prompt
 	// than the body holds.

@@ -136,7 +136,7 @@ func (p *product) workspace(t *testing.T, name string, sessions int) tenants.Wor
 	}
 	for i := range sessions {
 		scope := session.Scope{Workspace: workspace.ID, APIKey: uuid.New(), Format: conversation.Anthropic}
-		seen := session.Seen{
+		seen := session.Update{
 			Scope: scope, Session: uuid.New(), Lane: uuid.New(), Naming: session.Naming{Source: "lineage"}, Title: "a session of " + name, Model: "m",
 			At: time.Now(), Messages: session.Messages{Position: 3, Head: sha256.Sum256(fmt.Appendf(nil, "%s %d", name, i))},
 			Increment: session.Increment{Exchanges: 1},
@@ -145,7 +145,7 @@ func (p *product) workspace(t *testing.T, name string, sessions int) tenants.Wor
 			raw := fmt.Appendf(nil, `{"role":"user","content":"zebra %d of session %d of %s"}`, n, i, name)
 			seen.Entries = append(seen.Entries, archive.Entry{Index: n, Hash: sha256.Sum256(raw), Role: conversation.User, Tokens: 7, Raw: raw})
 		}
-		if err := p.sessions.Record(t.Context(), workspace.ID, []session.Seen{seen}); err != nil {
+		if err := p.sessions.Record(t.Context(), workspace.ID, []session.Update{seen}); err != nil {
 			t.Fatal(err)
 		}
 		if _, err := p.index.Index(t.Context(), workspace.ID, seen.Lane); err != nil {

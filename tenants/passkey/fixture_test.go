@@ -66,7 +66,7 @@ func setup(t *testing.T) *bundle {
 	}
 	b.people.SetSealer(safe)
 	b.service = passkey.New(passkey.Config{
-		Store: b.DB.Factors, Sealer: safe, Door: b.people, Throttle: b.people.Throttle(), PublicURL: origin, Now: b.clock.Now,
+		Store: b.DB.Factors, Sealer: safe, Accounts: b.people, Throttle: b.people.Throttle(), PublicURL: origin, Now: b.clock.Now,
 	})
 	return b
 }

@@ -70,7 +70,7 @@ func (s *Service) LogIn(ctx context.Context, held, answer, userAgent string) (to
 // tenants.ErrLoginEnded for a log-in that waited too long, and tenants.ErrPasskey for
 // someone without a passkey.
 func (s *Service) AskSecond(ctx context.Context, pending string) (options []byte, held string, err error) {
-	user, err := s.Door.Pending(ctx, pending)
+	user, err := s.Accounts.Pending(ctx, pending)
 	if err != nil {
 		return nil, "", err
 	}
@@ -97,7 +97,7 @@ func (s *Service) AskSecond(ctx context.Context, pending string) (options []byte
 // what the browser held. It returns what LogIn does, and tenants.ErrLoginEnded for a
 // log-in that waited too long.
 func (s *Service) LogInSecond(ctx context.Context, pending, held, answer, userAgent string) (token string, err error) {
-	user, err := s.Door.Pending(ctx, pending)
+	user, err := s.Accounts.Pending(ctx, pending)
 	if err != nil {
 		return "", err
 	}
@@ -153,14 +153,14 @@ func (s *Service) admit(ctx context.Context, under asked, person owner, credenti
 		return "", tenants.ErrPasskeyCopied
 	}
 	if credential.Authenticator.CloneWarning {
-		notice := s.Door.FactorMail(person.user, tenants.PasskeyCopied, used.Name)
+		notice := s.Accounts.FactorMail(person.user, tenants.PasskeyCopied, used.Name)
 		return "", errors.Join(tenants.ErrPasskeyCopied, s.Store.NotePasskeyCopied(ctx, person.user.ID, used, s.Now(), notice))
 	}
 	used.SignCount, used.BackedUp, used.UsedAt = credential.Authenticator.SignCount, credential.Flags.BackupState, s.Now()
 	if err := s.Store.UsePasskey(ctx, person.user.ID, used, under.hash()); err != nil {
 		return "", err
 	}
-	_, token, err := s.Door.OpenWithPasskey(ctx, person.user, userAgent)
+	_, token, err := s.Accounts.OpenWithPasskey(ctx, person.user, userAgent)
 	if errors.Is(err, tenants.ErrWrongLogin) {
 		return "", refused(err)
 	}

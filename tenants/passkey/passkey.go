@@ -61,7 +61,7 @@ type Accounts interface {
 type Config struct {
 	Store     Store
 	Sealer    tenants.Sealer
-	Door      Accounts
+	Accounts  Accounts
 	Throttle  tenants.PlaceThrottle
 	PublicURL string // where people reach the product: passkeys are for its host
 	Now       func() time.Time
@@ -153,7 +153,7 @@ func (s *Service) Rename(ctx context.Context, who tenants.Principal, id uuid.UUI
 // ends their other logins. It returns a tenants.Invalid that names password, a
 // tenants.TooMany, or tenants.ErrNotFound.
 func (s *Service) Remove(ctx context.Context, who tenants.Principal, id uuid.UUID, password string) error {
-	if err := s.Door.ConfirmPassword(ctx, who, password); err != nil {
+	if err := s.Accounts.ConfirmPassword(ctx, who, password); err != nil {
 		return err
 	}
 	passkeys, err := s.Store.Passkeys(ctx, who.User.ID)
@@ -164,15 +164,15 @@ func (s *Service) Remove(ctx context.Context, who tenants.Principal, id uuid.UUI
 	if at < 0 {
 		return tenants.ErrNotFound
 	}
-	defer s.Door.Forget()
-	return s.Store.RemovePasskey(ctx, who.User.ID, who.Login.ID, id, s.Door.FactorMail(who.User, tenants.PasskeyRemoved, passkeys[at].Name))
+	defer s.Accounts.Forget()
+	return s.Store.RemovePasskey(ctx, who.User.ID, who.Login.ID, id, s.Accounts.FactorMail(who.User, tenants.PasskeyRemoved, passkeys[at].Name))
 }
 
 // RenewCodes returns other recovery codes to someone who knows their password, and has
 // passkeys and no app; those before end. It returns a tenants.Invalid that names
 // password, a tenants.TooMany, or tenants.ErrNotFound for others.
 func (s *Service) RenewCodes(ctx context.Context, who tenants.Principal, password string) ([]string, error) {
-	if err := s.Door.ConfirmPassword(ctx, who, password); err != nil {
+	if err := s.Accounts.ConfirmPassword(ctx, who, password); err != nil {
 		return nil, err
 	}
 	factors, err := s.Store.FactorsOf(ctx, who.User.ID)
@@ -182,8 +182,8 @@ func (s *Service) RenewCodes(ctx context.Context, who tenants.Principal, passwor
 	if factors.App || !factors.AreOn() {
 		return nil, tenants.ErrNotFound
 	}
-	codes, hashes := s.Door.NewRecoveryCodes(who.User.ID)
-	return codes, s.Store.ReplaceRecoveryCodes(ctx, who.User, hashes, s.Door.FactorMail(who.User, tenants.RecoveryCodesChanged, ""))
+	codes, hashes := s.Accounts.NewRecoveryCodes(who.User.ID)
+	return codes, s.Store.ReplaceRecoveryCodes(ctx, who.User, hashes, s.Accounts.FactorMail(who.User, tenants.RecoveryCodesChanged, ""))
 }
 
 // checkName returns a name as it is kept, or a tenants.Invalid.

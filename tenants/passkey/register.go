@@ -22,7 +22,7 @@ func (s *Service) Start(ctx context.Context, who tenants.Principal, name, passwo
 	if name, err = checkName(name); err != nil {
 		return "", err
 	}
-	if err := s.Door.ConfirmPassword(ctx, who, password); err != nil {
+	if err := s.Accounts.ConfirmPassword(ctx, who, password); err != nil {
 		return "", err
 	}
 	passkeys, err := s.Store.Passkeys(ctx, who.User.ID)
@@ -79,9 +79,9 @@ func (s *Service) Register(ctx context.Context, who tenants.Principal, held, ans
 	for _, transport := range credential.Transport {
 		passkey.Transports = append(passkey.Transports, string(transport))
 	}
-	codes, hashes := s.Door.NewRecoveryCodes(who.User.ID)
-	defer s.Door.Forget()
-	isFirst, err := s.Store.AddPasskey(ctx, who.User, who.Login.ID, passkey, under.hash(), hashes, s.Door.FactorMail(who.User, tenants.PasskeyAdded, passkey.Name))
+	codes, hashes := s.Accounts.NewRecoveryCodes(who.User.ID)
+	defer s.Accounts.Forget()
+	isFirst, err := s.Store.AddPasskey(ctx, who.User, who.Login.ID, passkey, under.hash(), hashes, s.Accounts.FactorMail(who.User, tenants.PasskeyAdded, passkey.Name))
 	if err != nil || !isFirst {
 		return nil, err
 	}

@@ -61,7 +61,7 @@ func setup(t *testing.T) *company {
 // with returns the service with the master keys of a vault.
 func (c *company) with(safe *vault.Vault, found records) *signon.Service {
 	return signon.New(signon.Config{
-		Store: c.DB.SignOn, Sealer: safe, LookupTXT: found.LookupTXT, Door: c.people, Throttle: c.people.Throttle(), Client: signon.NewClient(true),
+		Store: c.DB.SignOn, Sealer: safe, LookupTXT: found.LookupTXT, Logins: c.people, Throttle: c.people.Throttle(), Client: signon.NewClient(true),
 		PublicURL: "http://127.0.0.1:8080", AllowHTTP: true, Now: time.Now,
 	})
 }

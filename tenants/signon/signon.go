@@ -54,7 +54,7 @@ type Config struct {
 	Store     Store
 	Sealer    tenants.Sealer
 	LookupTXT func(ctx context.Context, name string) ([]string, error) // as net.Resolver does
-	Door      Logins
+	Logins    Logins
 	Throttle  tenants.PlaceThrottle
 	Client    *http.Client // asks identity providers, see NewClient
 	PublicURL string       // without a slash at its end
@@ -176,8 +176,8 @@ func (s *Service) finish(ctx context.Context, here tenants.Principal, held, stat
 	if err != nil {
 		return "", under.Next, err
 	}
-	s.Door.Forget()
-	_, token, err = s.Door.OpenSignOn(ctx, user, under.Workspace, userAgent)
+	s.Logins.Forget()
+	_, token, err = s.Logins.OpenSignOn(ctx, user, under.Workspace, userAgent)
 	return token, under.Next, err
 }
 

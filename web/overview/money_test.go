@@ -104,7 +104,7 @@ func TestSessionsThatNeedAttentionAreListed(t *testing.T) {
 	if person.Get("/overview").Has(`[data-testid="attention"]`) {
 		t.Error("a new workspace needs attention")
 	}
-	seen := session.Seen{
+	seen := session.Update{
 		Scope: session.Scope{Workspace: person.Workspace.ID, APIKey: uuid.New(), Format: conversation.Anthropic}, Session: uuid.New(), Lane: uuid.New(),
 		Naming: session.Naming{Source: "header"}, Title: "Port the <importer>", At: time.Now(),
 		Increment: session.Increment{Exchanges: 1, NetMicroUSD: -250_000},
@@ -114,7 +114,7 @@ func TestSessionsThatNeedAttentionAreListed(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := person.Sessions.Record(t.Context(), person.Workspace.ID, []session.Seen{seen}); err != nil {
+	if err := person.Sessions.Record(t.Context(), person.Workspace.ID, []session.Update{seen}); err != nil {
 		t.Fatal(err)
 	}
 	record(t, person, exchange(time.Now(), func(e *tenants.Exchange) {

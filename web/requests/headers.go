@@ -104,7 +104,7 @@ func words(name, value string) string {
 func compressionWords(value pipeline.Compression) string {
 	what := map[pipeline.Compression]string{
 		pipeline.None:        "The prompt went out as the client sent it.",
-		pipeline.Frozen:      "An earlier compaction’s form was sent again, byte for byte, so that the provider’s cache holds.",
+		pipeline.Replayed:    "An earlier compaction’s form was sent again, byte for byte, so that the provider’s cache holds.",
 		pipeline.Epoch:       "This request compressed older turns. Later ones replay the result.",
 		pipeline.Emergency:   "The provider found the prompt too long; it was compressed and sent again.",
 		pipeline.Truncated:   "No level was enough: turns were left out. Their originals are in the archive.",

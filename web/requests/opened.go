@@ -180,7 +180,7 @@ func (o *opened) missed() string {
 }
 
 // counts returns an event's counts as text, by name.
-func counts(event pipeline.Event) string {
+func counts(event pipeline.ReportEntry) string {
 	parts := make([]string, 0, len(event.Counts))
 	for _, name := range slices.Sorted(maps.Keys(event.Counts)) {
 		parts = append(parts, strings.ReplaceAll(name, "_", " ")+" "+components.Count(int64(event.Counts[name])))

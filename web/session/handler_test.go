@@ -377,7 +377,7 @@ func TestInsertsAreShownAtTheirMessage(t *testing.T) {
 	person, talk, overview := compressed(t)
 	lane, last := laneOf(t, person, overview.ID), len(talk.Messages(talk.Steps()-1))-1
 	covered := projection(t, person, overview.ID).Covers
-	seen := session.Seen{
+	seen := session.Update{
 		Scope:   session.Scope{Workspace: person.Workspace.ID, APIKey: overview.APIKey, Format: overview.Format},
 		Session: overview.ID, Lane: lane, At: time.Now(), Messages: session.Messages{Position: last + 1},
 	}
@@ -428,7 +428,7 @@ func TestAPointerStandsBesideItsOriginal(t *testing.T) {
 		t.Fatalf("%d results behind the projection", len(results))
 	}
 	first, second, third := results[0], results[1], results[2]
-	seen := session.Seen{
+	seen := session.Update{
 		Scope:   session.Scope{Workspace: person.Workspace.ID, APIKey: overview.APIKey, Format: overview.Format},
 		Session: overview.ID, Lane: lane, At: time.Now(), Messages: session.Messages{Position: third + 1},
 	}

@@ -35,7 +35,7 @@ func isFallback(moment session.TimelineEntry) bool {
 }
 
 // compactedAt returns the event of a compaction by the provider itself, nil without one.
-func compactedAt(moment session.TimelineEntry) *pipeline.Event {
+func compactedAt(moment session.TimelineEntry) *pipeline.ReportEntry {
 	if !strings.Contains(string(moment.Report), pipeline.CompactedType) {
 		return nil
 	}
@@ -98,7 +98,7 @@ func (m *model) happened(moment session.TimelineEntry) string {
 }
 
 // providerCompacted says that the provider compacted the history, and what it took.
-func providerCompacted(event *pipeline.Event) string {
+func providerCompacted(event *pipeline.ReportEntry) string {
 	text := fmt.Sprintf("the provider compacted the history by itself, %s; the originals are in the archive", components.Plural(int64(event.Counts["messages"]), "message"))
 	if in, out := event.Counts["input_tokens"], event.Counts["output_tokens"]; in+out > 0 {
 		text += fmt.Sprintf("; it read %s and wrote %s tokens for that", components.Short(int64(in)), components.Short(int64(out)))

@@ -23,11 +23,11 @@ func record(t *testing.T, person *webtest.Person, title, client string, at time.
 	t.Helper()
 	id, lane := uuid.Must(uuid.NewV7()), uuid.Must(uuid.NewV7())
 	scope := session.Scope{Workspace: person.Workspace.ID, APIKey: uuid.New(), Format: conversation.Anthropic}
-	var seen []session.Seen
+	var seen []session.Update
 	var kept []tenants.Exchange
 	for i := range exchanges {
 		moment := at.Add(time.Duration(i) * time.Second)
-		seen = append(seen, session.Seen{
+		seen = append(seen, session.Update{
 			Scope: scope, Session: id, Lane: lane, Naming: session.Naming{Source: "header"},
 			Increment: session.Increment{
 				Continued: true, Exchanges: 1, TokensBefore: 1000 * (i + 1), TokensAfter: 600 * (i + 1), NetMicroUSD: -140_000,

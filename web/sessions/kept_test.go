@@ -28,7 +28,7 @@ type kept struct {
 // keep records sessions, all with one statement, and returns their ids.
 func keep(t *testing.T, person *webtest.Person, wanted ...kept) []uuid.UUID {
 	t.Helper()
-	var seen []session.Seen
+	var seen []session.Update
 	var exchanges []tenants.Exchange
 	var ids []uuid.UUID
 	for i := range wanted {
@@ -37,7 +37,7 @@ func keep(t *testing.T, person *webtest.Person, wanted ...kept) []uuid.UUID {
 			of.key = uuid.New()
 		}
 		at := time.Now().Add(-of.ago)
-		seen = append(seen, session.Seen{
+		seen = append(seen, session.Update{
 			Scope:   session.Scope{Workspace: person.Workspace.ID, APIKey: of.key, Format: conversation.Anthropic},
 			Session: id, Lane: lane, Naming: session.Naming{Source: "header"},
 			Increment: session.Increment{

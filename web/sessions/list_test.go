@@ -202,12 +202,12 @@ func TestSingleCallsAreListedApart(t *testing.T) {
 	person := webtest.Start(t).SignUp(t, "northbeam")
 	scope := session.Scope{Workspace: person.Workspace.ID, APIKey: uuid.New(), Format: conversation.Anthropic}
 	single, lane := uuid.Must(uuid.NewV7()), uuid.Must(uuid.NewV7())
-	ask := session.Seen{
+	ask := session.Update{
 		Scope: scope, Session: single, Lane: lane, Naming: session.Naming{Source: "lineage"}, Title: "How do I wash a rain jacket?", Client: "anthropic-sdk",
 		At: time.Now(), Messages: session.Messages{Position: 1, Head: conversation.Hash{1}},
 		Increment: session.Increment{Exchanges: 1, TokensBefore: 100, TokensAfter: 100},
 	}
-	if err := person.Sessions.Record(t.Context(), person.Workspace.ID, []session.Seen{ask, ask, ask}); err != nil {
+	if err := person.Sessions.Record(t.Context(), person.Workspace.ID, []session.Update{ask, ask, ask}); err != nil {
 		t.Fatal(err)
 	}
 	page := person.Get("/sessions")

@@ -42,7 +42,7 @@ func NoPasskeys(p *Product, deps *web.Deps) { deps.Passkeys = p.passkeys("https:
 func (p *Product) signOn(publicURL string) *signon.Service {
 	p.Records = &Records{records: map[string][]string{}}
 	return signon.New(signon.Config{
-		Store: p.DB.SignOn, Sealer: p.vault, LookupTXT: p.Records.LookupTXT, Door: p.People, Throttle: p.People.Throttle(), Client: signon.NewClient(true),
+		Store: p.DB.SignOn, Sealer: p.vault, LookupTXT: p.Records.LookupTXT, Logins: p.People, Throttle: p.People.Throttle(), Client: signon.NewClient(true),
 		PublicURL: publicURL, AllowHTTP: true, Now: time.Now,
 	})
 }
@@ -50,6 +50,6 @@ func (p *Product) signOn(publicURL string) *signon.Service {
 // passkeys makes what logs people in with passkeys.
 func (p *Product) passkeys(publicURL string) *passkey.Service {
 	return passkey.New(passkey.Config{
-		Store: p.DB.Factors, Sealer: p.vault, Door: p.People, Throttle: p.People.Throttle(), PublicURL: publicURL, Now: time.Now,
+		Store: p.DB.Factors, Sealer: p.vault, Accounts: p.People, Throttle: p.People.Throttle(), PublicURL: publicURL, Now: time.Now,
 	})
 }

@@ -45,7 +45,7 @@ func (d *Database) Together(_ context.Context, tenant tenants.Tenant, fn func(te
 }
 
 // Record implements session.Store.
-func (*Database) Record(context.Context, tenants.Tenant, []session.Seen) error { return nil }
+func (*Database) Record(context.Context, tenants.Tenant, []session.Update) error { return nil }
 
 // RecordExchanges implements tenants.Exchanges.
 func (d *Database) RecordExchanges(_ context.Context, _ tenants.Tenant, exchanges []tenants.Exchange) error {

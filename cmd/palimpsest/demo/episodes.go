@@ -259,7 +259,9 @@ func (f *filling) compact(ctx context.Context, t *talk) error {
 	if err := person.Call(ctx, http.MethodPost, session+"/pins", map[string]int{"message": 8}, nil); err != nil {
 		return err
 	}
-	return person.Call(ctx, http.MethodPost, session+"/compact", map[string]string{"instructions": "Keep the names of the rate tables."}, nil)
+	err = person.Call(ctx, http.MethodPost, session+"/compact", map[string]string{"instructions": "Keep the names of the rate tables."}, nil)
+	f.Reread() // the session goes on at once
+	return err
 }
 
 // now is a session that is still under way.

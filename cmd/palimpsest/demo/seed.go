@@ -48,6 +48,10 @@ type Config struct {
 	// Pass does a pass of the background work of a name: "index", "mail", "patterns".
 	Pass func(ctx context.Context, work string) error
 
+	// Reread has the program look each session up with its next request, whether it has heard of a change
+	// or not.
+	Reread func()
+
 	// Recorded returns when so many exchanges have become durable since the start.
 	Recorded func(ctx context.Context, exchanges int) error
 }

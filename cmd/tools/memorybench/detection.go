@@ -115,7 +115,7 @@ func (t *talk) send(ctx context.Context, body []byte) (*pipeline.Exchange, error
 	if err != nil {
 		return nil, fmt.Errorf("write prompt: %w", err)
 	}
-	if err := t.memory.Record(ctx, t.scope.Workspace, []session.Seen{written.Seen(time.Now())}); err != nil {
+	if err := t.memory.Record(ctx, t.scope.Workspace, []session.Update{written.Update(time.Now())}); err != nil {
 		return nil, fmt.Errorf("record: %w", err)
 	}
 	written.Lane.Arrived(0, len(written.Exchange.Digests))
@@ -150,7 +150,7 @@ func isBridged(ctx context.Context, counter *tokens.Counter, header http.Header,
 	if err != nil {
 		return false, err
 	}
-	return slices.ContainsFunc(exchange.Report.Events, func(event pipeline.Event) bool {
+	return slices.ContainsFunc(exchange.Report.Events, func(event pipeline.ReportEntry) bool {
 		return event.Module == compactionbridge.Name && event.Type == compactionbridge.Recovered
 	}), nil
 }

@@ -20,20 +20,20 @@ import (
 
 // DB is the archive of all workspaces.
 type DB struct {
-	door   batchdb.TxRunner
+	runner batchdb.TxRunner
 	packer packer
 	bucket archive.Bucket // nil if none
 	keys   *archive.Keys
 }
 
-// New returns the archive behind a door. It seals what it stores under the key of its workspace.
-func New(door batchdb.TxRunner, keys *archive.Keys) *DB {
-	return &DB{door: door, packer: newPacker(), keys: keys}
+// New returns the archive that runs its transactions by runner. It seals what it stores under the key of its workspace.
+func New(runner batchdb.TxRunner, keys *archive.Keys) *DB {
+	return &DB{runner: runner, packer: newPacker(), keys: keys}
 }
 
 // WithBucket returns the archive with a bucket, into which a Mover moves its bytes.
 func (d *DB) WithBucket(bucket archive.Bucket) *DB {
-	return &DB{door: d.door, packer: d.packer, bucket: bucket, keys: d.keys}
+	return &DB{runner: d.runner, packer: d.packer, bucket: bucket, keys: d.keys}
 }
 
 // Lane is a lane as the archive knows it.
@@ -70,7 +70,7 @@ const (
 // without any.
 func (d *DB) Lanes(ctx context.Context, workspace tenants.WorkspaceID, session uuid.UUID) ([]Lane, error) {
 	var lanes []Lane
-	err := d.door.InTenant(ctx, workspace, func(tx *gorm.DB) (err error) {
+	err := d.runner.InTenant(ctx, workspace, func(tx *gorm.DB) (err error) {
 		lanes, err = batchdb.Rows(tx, func(row pgx.CollectableRow) (lane Lane, err error) {
 			err = row.Scan(&lane.ID, &lane.LastAt, &lane.Entries)
 			return lane, err
@@ -91,7 +91,7 @@ func (d *DB) Lanes(ctx context.Context, workspace tenants.WorkspaceID, session u
 // goes on.
 func (d *DB) Entries(ctx context.Context, workspace tenants.WorkspaceID, lane uuid.UUID, from, limit int) ([]archive.Entry, error) {
 	var entries []archive.Entry
-	err := d.door.InTenant(ctx, workspace, func(tx *gorm.DB) (err error) {
+	err := d.runner.InTenant(ctx, workspace, func(tx *gorm.DB) (err error) {
 		entries, err = batchdb.Rows(tx, func(row pgx.CollectableRow) (entry archive.Entry, err error) {
 			var hash []byte
 			if err := row.Scan(&entry.Index, &hash, &entry.Role, &entry.Tokens, &entry.StoredAt, &entry.Size); err != nil {
@@ -143,7 +143,7 @@ func (d *DB) Spans(ctx context.Context, workspace tenants.WorkspaceID, spans []S
 		lanes[i] = span.Lane
 		from[i], to[i] = int32(min(span.From, math.MaxInt32)), int32(min(span.To, math.MaxInt32)) //nolint:gosec // bounded
 	}
-	err := d.door.InTenant(ctx, workspace, func(tx *gorm.DB) error {
+	err := d.runner.InTenant(ctx, workspace, func(tx *gorm.DB) error {
 		return batchdb.Each(tx, func(row pgx.CollectableRow) error {
 			span, entry, one, err := scanOriginal(row)
 			if err != nil {
@@ -180,7 +180,7 @@ func (d *DB) Spans(ctx context.Context, workspace tenants.WorkspaceID, spans []S
 // archive.ErrDamaged.
 func (d *DB) Object(ctx context.Context, workspace tenants.WorkspaceID, hash conversation.Hash) ([]byte, error) {
 	stored := storedBytes{hash: hash}
-	err := d.door.InTenant(ctx, workspace, func(tx *gorm.DB) error {
+	err := d.runner.InTenant(ctx, workspace, func(tx *gorm.DB) error {
 		row := tx.Statement.ConnPool.QueryRowContext(ctx, sqlObject, workspace, hash[:])
 		return row.Scan(&stored.size, &stored.form, &stored.place, &stored.segment, &stored.start, &stored.length, &stored.bytes)
 	})

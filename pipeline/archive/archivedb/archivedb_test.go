@@ -26,7 +26,7 @@ import (
 
 // fixture is a workspace with one session of one lane.
 type fixture struct {
-	door      batchdb.TxRunner
+	runner    batchdb.TxRunner
 	archive   *archivedb.DB
 	workspace tenants.WorkspaceID
 	session   uuid.UUID
@@ -41,12 +41,12 @@ func setup(t testing.TB) *fixture {
 // sibling returns another workspace in the same database.
 func (f *fixture) sibling(t testing.TB) *fixture {
 	t.Helper()
-	return newFixture(t, f.door)
+	return newFixture(t, f.runner)
 }
 
-func newFixture(t testing.TB, door batchdb.TxRunner) *fixture {
+func newFixture(t testing.TB, runner batchdb.TxRunner) *fixture {
 	t.Helper()
-	f := &fixture{door: door, archive: archivedb.New(door, archivetest.Keys()), workspace: addWorkspace(t, door), session: uuid.New()}
+	f := &fixture{runner: runner, archive: archivedb.New(runner, archivetest.Keys()), workspace: addWorkspace(t, runner), session: uuid.New()}
 	f.in(t, func(tx *gorm.DB) error {
 		return tx.Exec(`INSERT INTO sessions (workspace_id, id, api_key_id, format, source, started_at, last_at)
 			VALUES (?, ?, ?, 'anthropic', 'lineage', now(), now())`, f.workspace, f.session, uuid.New()).Error
@@ -62,15 +62,15 @@ func (f *fixture) putObjects(t testing.TB, workspace tenants.WorkspaceID, messag
 	for i, message := range messages {
 		hashes[i] = sha256.Sum256(message)
 	}
-	return hashes, f.door.InTenant(t.Context(), workspace, func(tx *gorm.DB) error {
+	return hashes, f.runner.InTenant(t.Context(), workspace, func(tx *gorm.DB) error {
 		return f.archive.PutObjects(tx, workspace, nil, messages...)
 	})
 }
 
-func addWorkspace(t testing.TB, door batchdb.TxRunner) tenants.WorkspaceID {
+func addWorkspace(t testing.TB, runner batchdb.TxRunner) tenants.WorkspaceID {
 	t.Helper()
 	id := tenants.NewWorkspaceID()
-	err := door.InTenant(t.Context(), id, func(tx *gorm.DB) error {
+	err := runner.InTenant(t.Context(), id, func(tx *gorm.DB) error {
 		return tx.Exec("INSERT INTO workspaces (workspace_id, name) VALUES (?, 'test')", id).Error
 	})
 	if err != nil {
@@ -92,7 +92,7 @@ func (f *fixture) addLane(t testing.TB, active time.Time) uuid.UUID {
 // in runs fn in a transaction of the workspace.
 func (f *fixture) in(t testing.TB, fn func(tx *gorm.DB) error) {
 	t.Helper()
-	if err := f.door.InTenant(t.Context(), f.workspace, fn); err != nil {
+	if err := f.runner.InTenant(t.Context(), f.workspace, fn); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -149,7 +149,7 @@ func TestEveryOriginalIsRestoredByteForByte(t *testing.T) {
 	messages := odd()
 	f.put(t, entries(messages...)...)
 
-	restarted := archivedb.New(f.door, archivetest.Keys())
+	restarted := archivedb.New(f.runner, archivetest.Keys())
 	for i, want := range messages {
 		got, err := restarted.Original(t.Context(), f.workspace, f.lane, i)
 		if err != nil {
@@ -248,7 +248,7 @@ func TestAMessageUnderAWrongHashIsNotStored(t *testing.T) {
 	f := setup(t)
 	wrong := entry(0, []byte("one thing"))
 	wrong.Raw = []byte("another thing")
-	err := f.door.InTenant(t.Context(), f.workspace, func(tx *gorm.DB) error {
+	err := f.runner.InTenant(t.Context(), f.workspace, func(tx *gorm.DB) error {
 		return f.archive.Put(tx, f.workspace, f.session, f.lane, []archive.Entry{wrong})
 	})
 	if !errors.Is(err, archive.ErrDamaged) {
@@ -274,7 +274,7 @@ func TestARolledBackWriteLeavesNothing(t *testing.T) {
 	t.Parallel()
 	f := setup(t)
 	failure := errors.New("the caller failed")
-	err := f.door.InTenant(t.Context(), f.workspace, func(tx *gorm.DB) error {
+	err := f.runner.InTenant(t.Context(), f.workspace, func(tx *gorm.DB) error {
 		if err := f.archive.Put(tx, f.workspace, f.session, f.lane, entries(odd()...)); err != nil {
 			t.Error(err)
 		}
@@ -291,7 +291,7 @@ func TestAnotherWorkspaceFindsNothing(t *testing.T) {
 	f := setup(t)
 	message := []byte(`{"role":"user","content":"a secret"}`)
 	f.put(t, entries(message)...)
-	other := addWorkspace(t, f.door)
+	other := addWorkspace(t, f.runner)
 
 	if _, err := f.archive.Original(t.Context(), other, f.lane, 0); !errors.Is(err, archive.ErrNotFound) {
 		t.Errorf("original: %v, want archive.ErrNotFound", err)
@@ -317,8 +317,8 @@ func TestAnotherWorkspaceFindsNothing(t *testing.T) {
 func TestAWorkspaceCannotWriteIntoAnother(t *testing.T) {
 	t.Parallel()
 	f := setup(t)
-	other := addWorkspace(t, f.door)
-	err := f.door.InTenant(t.Context(), other, func(tx *gorm.DB) error {
+	other := addWorkspace(t, f.runner)
+	err := f.runner.InTenant(t.Context(), other, func(tx *gorm.DB) error {
 		return f.archive.Put(tx, f.workspace, f.session, f.lane, entries([]byte("planted")))
 	})
 	if err == nil || f.count(t, "archive_objects") != 0 {
@@ -408,7 +408,7 @@ func TestWritersOfTheSameMessagesDoNotBlockEachOther(t *testing.T) {
 		random.Shuffle(len(mixed), func(i, j int) { mixed[i], mixed[j] = mixed[j], mixed[i] })
 		writers.Go(func() {
 			for part := range 4 {
-				err := f.door.InTenant(context.WithoutCancel(t.Context()), f.workspace, func(tx *gorm.DB) error {
+				err := f.runner.InTenant(context.WithoutCancel(t.Context()), f.workspace, func(tx *gorm.DB) error {
 					return f.archive.Put(tx, f.workspace, f.session, lane, mixed[part*50:part*50+50])
 				})
 				if err != nil {

@@ -57,7 +57,7 @@ func (d *DB) Head(ctx context.Context, workspace tenants.WorkspaceID, lane uuid.
 		return archive.Head{}, err
 	}
 	var chain chain
-	err = d.door.InTenant(ctx, workspace, func(tx *gorm.DB) error {
+	err = d.runner.InTenant(ctx, workspace, func(tx *gorm.DB) error {
 		row := tx.Statement.ConnPool.QueryRowContext(ctx, sqlHead, workspace, lane)
 		return row.Scan(&chain.messages, &chain.link, &chain.proof)
 	})

@@ -34,7 +34,7 @@ const (
 func (p *pass) compact(ctx context.Context) (more bool, err error) {
 	var wasteful [][16]byte
 	live := 0
-	err = p.door.InTenant(ctx, p.workspace, func(tx *gorm.DB) error {
+	err = p.runner.InTenant(ctx, p.workspace, func(tx *gorm.DB) error {
 		return batchdb.Each(tx, func(row pgx.CollectableRow) error {
 			var id uuid.UUID
 			var bytes int
@@ -64,7 +64,7 @@ func (p *pass) compact(ctx context.Context) (more bool, err error) {
 func (p *pass) rewrite(ctx context.Context, segments [][16]byte) error {
 	var stored []*storedBytes
 	id := uuid.New()
-	err := p.door.InTenant(ctx, p.workspace, func(tx *gorm.DB) error {
+	err := p.runner.InTenant(ctx, p.workspace, func(tx *gorm.DB) error {
 		if err := batchdb.Later(tx, sqlNewSegment, p.workspace, id); err != nil {
 			return err
 		}
@@ -117,7 +117,7 @@ func (p *pass) unreadable() [][16]byte {
 // retire deletes segments from the bucket in which nothing has been live for a time.
 func (p *pass) retire(ctx context.Context, keep time.Duration) error {
 	var retired [][16]byte
-	err := p.door.InTenant(ctx, p.workspace, func(tx *gorm.DB) error {
+	err := p.runner.InTenant(ctx, p.workspace, func(tx *gorm.DB) error {
 		var err error
 		retired, err = segmentsOf(tx, sqlRetired, p.workspace, keep.Seconds())
 		return err

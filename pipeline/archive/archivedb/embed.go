@@ -100,7 +100,7 @@ func (x *Index) EmbedPending(ctx context.Context) (done int, err error) {
 	if x.embeddings == nil {
 		return 0, nil
 	}
-	workspaces, err := (&Mover{door: x.archive.door}).workspaces(ctx)
+	workspaces, err := (&Mover{runner: x.archive.runner}).workspaces(ctx)
 	if err != nil {
 		return 0, err
 	}
@@ -151,7 +151,7 @@ func (x *Index) embedWorkspace(ctx context.Context, workspace tenants.WorkspaceI
 // unembedded returns the newest documents that have no vector of a model.
 func (x *Index) unembedded(ctx context.Context, workspace tenants.WorkspaceID, model string) ([]unembedded, error) {
 	var documents []unembedded
-	err := x.archive.door.InTenant(ctx, workspace, func(tx *gorm.DB) (err error) {
+	err := x.archive.runner.InTenant(ctx, workspace, func(tx *gorm.DB) (err error) {
 		documents, err = batchdb.Rows(tx, func(row pgx.CollectableRow) (one unembedded, err error) {
 			err = row.Scan(&one.lane, &one.first, &one.part, &one.after, &one.format)
 			return one, err

@@ -334,7 +334,7 @@ func TestWithoutAKeyNothingIsEmbedded(t *testing.T) {
 	f.put(t, entries(trip()...)...)
 	p := newProvider(t, f)
 	f.indexed(t)
-	f.archive = archivedb.New(f.door, archive.NewKeys(failingKeys{of: f.workspace}))
+	f.archive = archivedb.New(f.runner, archive.NewKeys(failingKeys{of: f.workspace}))
 	index, err := f.index().WithEmbeddings(p)
 	if err != nil {
 		t.Fatal(err)

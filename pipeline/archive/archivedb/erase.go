@@ -74,7 +74,7 @@ func (p *pass) erase(ctx context.Context) error {
 
 func (m *Mover) change(ctx context.Context, workspace tenants.WorkspaceID, statement string) (int64, error) {
 	var changed int64
-	err := m.door.InTenant(ctx, workspace, func(tx *gorm.DB) error {
+	err := m.runner.InTenant(ctx, workspace, func(tx *gorm.DB) error {
 		result, err := tx.Statement.ConnPool.ExecContext(ctx, statement, workspace, eraseBatch)
 		if err != nil {
 			return err
@@ -87,7 +87,7 @@ func (m *Mover) change(ctx context.Context, workspace tenants.WorkspaceID, state
 
 func (m *Mover) nothingElsewhere(ctx context.Context, workspace tenants.WorkspaceID) error {
 	var elsewhere int
-	err := m.door.InTenant(ctx, workspace, func(tx *gorm.DB) error {
+	err := m.runner.InTenant(ctx, workspace, func(tx *gorm.DB) error {
 		return tx.Statement.ConnPool.QueryRowContext(ctx, sqlElsewhere, workspace).Scan(&elsewhere)
 	})
 	if err == nil && elsewhere > 0 {

@@ -117,23 +117,23 @@ func NewIndex(originals *DB, parse Parse) *Index {
 // WaitsSince returns since when the oldest lane waits to be indexed; the zero time if none
 // waits.
 func (x *Index) WaitsSince(ctx context.Context) (time.Time, error) {
-	return waitsSince(ctx, x.archive.door, sqlWaitsSince)
+	return waitsSince(ctx, x.archive.runner, sqlWaitsSince)
 }
 
 // Behind reports whether something that a workspace archived up to a time is not indexed yet.
 // The zero time stands for now, which it returns by the clock of the database.
 func (x *Index) Behind(ctx context.Context, workspace tenants.WorkspaceID, upTo time.Time) (behind bool, asOf time.Time, err error) {
 	asked := sql.NullTime{Time: upTo, Valid: !upTo.IsZero()}
-	err = x.archive.door.InTenant(ctx, workspace, func(tx *gorm.DB) error {
+	err = x.archive.runner.InTenant(ctx, workspace, func(tx *gorm.DB) error {
 		return tx.Statement.ConnPool.QueryRowContext(ctx, sqlBehind, workspace, asked).Scan(&behind, &asOf)
 	})
 	return behind, asOf, batchdb.Wrapf(err, "see what is not indexed yet")
 }
 
 // waitsSince returns the time that a statement across workspaces finds; the zero time for NULL.
-func waitsSince(ctx context.Context, door batchdb.TxRunner, statement string) (time.Time, error) {
+func waitsSince(ctx context.Context, runner batchdb.TxRunner, statement string) (time.Time, error) {
 	var since sql.NullTime
-	err := door.AsWorker(ctx, func(tx *gorm.DB) error {
+	err := runner.AsWorker(ctx, func(tx *gorm.DB) error {
 		return tx.Statement.ConnPool.QueryRowContext(ctx, statement).Scan(&since)
 	})
 	return since.Time, batchdb.Wrapf(err, "find what has waited longest")

@@ -141,7 +141,7 @@ func TestALaneThatFailsLetsTheOthersGoOn(t *testing.T) {
 	f.put(t, entries(talk()...)...)
 	other := f.sibling(t)
 	other.put(t, entries(talk()...)...)
-	index := archivedb.NewIndex(archivedb.New(f.door, archive.NewKeys(failingKeys{of: f.workspace})), parse)
+	index := archivedb.NewIndex(archivedb.New(f.runner, archive.NewKeys(failingKeys{of: f.workspace})), parse)
 	if done, err := index.IndexPending(t.Context(), 10); err == nil || done != 7 {
 		t.Errorf("%d messages, %v; want those of the other workspace and an error", done, err)
 	}
@@ -154,7 +154,7 @@ func TestALaneThatFailsLetsTheOthersGoOn(t *testing.T) {
 func TestIndexLagGrowsWhileALaneFails(t *testing.T) {
 	t.Parallel()
 	f := setup(t)
-	index := archivedb.NewIndex(archivedb.New(f.door, archive.NewKeys(failingKeys{of: f.workspace})), parse)
+	index := archivedb.NewIndex(archivedb.New(f.runner, archive.NewKeys(failingKeys{of: f.workspace})), parse)
 	if since, err := index.WaitsSince(t.Context()); err != nil || !since.IsZero() {
 		t.Errorf("with nothing to index: %s, %v", since, err)
 	}
@@ -217,7 +217,7 @@ func TestALaneThatIsGoneLeavesTheOthersTogether(t *testing.T) {
 	t.Parallel()
 	f := setup(t)
 	lanes := f.threeTalks(t)
-	index := archivedb.NewIndex(archivedb.New(f.door, archive.NewKeys(keysAfter(func() { f.deleteLane(t, lanes[1]) }))), parse)
+	index := archivedb.NewIndex(archivedb.New(f.runner, archive.NewKeys(keysAfter(func() { f.deleteLane(t, lanes[1]) }))), parse)
 	if done, err := index.IndexPending(t.Context(), 10); err == nil || done != 2*len(talk()) {
 		t.Errorf("%d messages, %v; want those of two lanes and an error", done, err)
 	}

@@ -73,7 +73,7 @@ type laneGroup struct {
 func (x *Index) claim(ctx context.Context, limit int) ([]laneGroup, error) {
 	of := map[tenants.WorkspaceID][]uuid.UUID{}
 	var order []tenants.WorkspaceID // the turns of the workspaces
-	err := x.archive.door.AsWorker(ctx, func(tx *gorm.DB) error {
+	err := x.archive.runner.AsWorker(ctx, func(tx *gorm.DB) error {
 		return batchdb.Each(tx, func(row pgx.CollectableRow) error {
 			var workspace tenants.WorkspaceID
 			var lane uuid.UUID
@@ -181,7 +181,7 @@ func (x *Index) Index(ctx context.Context, workspace tenants.WorkspaceID, lane u
 }
 
 func (x *Index) exec(ctx context.Context, workspace tenants.WorkspaceID, statement string, arguments ...any) error {
-	return x.archive.door.InTenant(ctx, workspace, func(tx *gorm.DB) error {
+	return x.archive.runner.InTenant(ctx, workspace, func(tx *gorm.DB) error {
 		_, err := tx.Statement.ConnPool.ExecContext(ctx, statement, arguments...)
 		return err
 	})

@@ -47,7 +47,7 @@ func (x *Index) open(ctx context.Context, workspace tenants.WorkspaceID, lanes .
 		return nil, err
 	}
 	works := make([]*laneWork, 0, len(lanes))
-	err = x.archive.door.InTenant(ctx, workspace, func(tx *gorm.DB) error {
+	err = x.archive.runner.InTenant(ctx, workspace, func(tx *gorm.DB) error {
 		return batchdb.Each(tx, func(row pgx.CollectableRow) error {
 			w := &laneWork{Index: x, workspace: workspace, hasher: hasher}
 			works = append(works, w)
@@ -220,7 +220,7 @@ func (w *laneWork) sample(document *search.Document) int16 {
 // the rows that say what is still to be done, so that they come last, in the same order.
 func (x *Index) store(ctx context.Context, workspace tenants.WorkspaceID, steps ...step) error {
 	slices.SortFunc(steps, func(a, b step) int { return bytes.Compare(a.lane[:], b.lane[:]) })
-	err := x.archive.door.InTenant(ctx, workspace, func(tx *gorm.DB) error {
+	err := x.archive.runner.InTenant(ctx, workspace, func(tx *gorm.DB) error {
 		if err := insert(tx, workspace, steps); err != nil {
 			return err
 		}

@@ -49,7 +49,7 @@ const (
 // bucket. While the bucket is down the bytes stay where they are; without a bucket nothing is
 // moved. Any number of processes may do it at once: each workspace is one's at a time.
 type Mover struct {
-	door   batchdb.TxRunner
+	runner batchdb.TxRunner
 	bucket archive.Bucket // nil if none
 	packer packer
 	keys   *archive.Keys
@@ -59,8 +59,8 @@ type Mover struct {
 }
 
 // NewMover returns a Mover with the default segments. The bucket may be nil.
-func NewMover(door batchdb.TxRunner, keys *archive.Keys, bucket archive.Bucket) *Mover {
-	return &Mover{door: door, bucket: bucket, packer: newPacker(), keys: keys, Segments: DefaultSegments()}
+func NewMover(runner batchdb.TxRunner, keys *archive.Keys, bucket archive.Bucket) *Mover {
+	return &Mover{runner: runner, bucket: bucket, packer: newPacker(), keys: keys, Segments: DefaultSegments()}
 }
 
 // Pass moves what is due from the database into the bucket, deletes
@@ -158,7 +158,7 @@ func (m *Mover) turn(ctx context.Context, workspace tenants.WorkspaceID) (moved 
 
 func (m *Mover) claim(ctx context.Context, workspace tenants.WorkspaceID) (bool, error) {
 	var claimed int64
-	err := m.door.InTenant(ctx, workspace, func(tx *gorm.DB) error {
+	err := m.runner.InTenant(ctx, workspace, func(tx *gorm.DB) error {
 		result, err := tx.Statement.ConnPool.ExecContext(ctx, sqlMoverClaim, workspace, moverFor.Seconds(),
 			m.Segments.Wait.Seconds(), m.Segments.Few)
 		if err != nil {
@@ -171,7 +171,7 @@ func (m *Mover) claim(ctx context.Context, workspace tenants.WorkspaceID) (bool,
 }
 
 func (m *Mover) exec(ctx context.Context, workspace tenants.WorkspaceID, statement string, arguments ...any) error {
-	return m.door.InTenant(ctx, workspace, func(tx *gorm.DB) error {
+	return m.runner.InTenant(ctx, workspace, func(tx *gorm.DB) error {
 		_, err := tx.Statement.ConnPool.ExecContext(ctx, statement, arguments...)
 		return err
 	})
@@ -194,7 +194,7 @@ func (m *Mover) Volume(ctx context.Context) (Volume, error) {
 	var all Volume
 	for _, workspace := range workspaces {
 		var one Volume
-		err := m.door.InTenant(ctx, workspace, func(tx *gorm.DB) error {
+		err := m.runner.InTenant(ctx, workspace, func(tx *gorm.DB) error {
 			row := tx.Statement.ConnPool.QueryRowContext(ctx, sqlVolume, workspace)
 			return row.Scan(&one.Pending, &one.Segments, &one.Bytes, &one.Dead)
 		})
@@ -213,7 +213,7 @@ func (m *Mover) WaitsSince(ctx context.Context) (time.Time, error) {
 	if m.bucket == nil {
 		return time.Time{}, nil
 	}
-	since, err := waitsSince(ctx, m.door, sqlMoverWaitsSince)
+	since, err := waitsSince(ctx, m.runner, sqlMoverWaitsSince)
 	if due := since.Add(m.Segments.Wait); err == nil && !since.IsZero() && due.Before(time.Now()) {
 		return due, nil
 	}
@@ -223,7 +223,7 @@ func (m *Mover) WaitsSince(ctx context.Context) (time.Time, error) {
 // workspaces returns all workspaces. It is the one query that no workspace asks.
 func (m *Mover) workspaces(ctx context.Context) ([]tenants.WorkspaceID, error) {
 	var all []tenants.WorkspaceID
-	err := m.door.AsWorker(ctx, func(tx *gorm.DB) (err error) {
+	err := m.runner.AsWorker(ctx, func(tx *gorm.DB) (err error) {
 		all, err = batchdb.Rows(tx, pgx.RowTo[tenants.WorkspaceID], sqlWorkspaces)
 		return err
 	})

@@ -55,7 +55,7 @@ func newFaultyStore(t *testing.T) *faultyStore {
 }
 
 func (f *fixture) mover(bucket archive.Bucket) *archivedb.Mover {
-	mover := archivedb.NewMover(f.door, archivetest.Keys(), bucket)
+	mover := archivedb.NewMover(f.runner, archivetest.Keys(), bucket)
 	mover.Segments.Wait, mover.Segments.Dead, mover.Segments.Keep = 0, 0, 0
 	return mover
 }
@@ -113,7 +113,7 @@ func TestMovedMessagesAreReadFromTheBucket(t *testing.T) {
 			if got := f.pending(t, mover); got != 0 {
 				t.Errorf("%d objects are still pending", got)
 			}
-			reader := archivedb.New(f.door, archivetest.Keys()).WithBucket(bucket)
+			reader := archivedb.New(f.runner, archivetest.Keys()).WithBucket(bucket)
 			f.restores(t, reader, messages)
 			f.put(t, entries(messages...)...) // sent again, they are there already
 			if got := f.pending(t, mover); got != 0 {
@@ -170,7 +170,7 @@ func TestMoverLagIsThatOfTheOldestOriginal(t *testing.T) {
 func TestWhileTheBucketIsDownTheDatabaseServesAndThenItDrains(t *testing.T) {
 	t.Parallel()
 	f, store := setup(t), newFaultyStore(t)
-	mover, reader := f.mover(store.bucket), archivedb.New(f.door, archivetest.Keys()).WithBucket(store.bucket)
+	mover, reader := f.mover(store.bucket), archivedb.New(f.runner, archivetest.Keys()).WithBucket(store.bucket)
 	var messages [][]byte
 	for i := range 150 { // more than one batch
 		messages = append(messages, fmt.Appendf(nil, `{"role":"user","content":"message %d"}`, i))
@@ -227,7 +227,7 @@ func TestTwoMoversDoNotGetInEachOthersWay(t *testing.T) {
 	if got := f.pending(t, f.mover(bucket)); got != 0 {
 		t.Errorf("%d objects are pending", got)
 	}
-	f.restores(t, archivedb.New(f.door, archivetest.Keys()).WithBucket(bucket), messages)
+	f.restores(t, archivedb.New(f.runner, archivetest.Keys()).WithBucket(bucket), messages)
 }
 
 func TestDamageIsFoundOnTheWayToTheBucketAndInIt(t *testing.T) {
@@ -263,7 +263,7 @@ func TestDamageIsFoundOnTheWayToTheBucketAndInIt(t *testing.T) {
 	if err := os.WriteFile(files[0], []byte("y"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	reader := archivedb.New(f.door, archivetest.Keys()).WithBucket(bucket)
+	reader := archivedb.New(f.runner, archivetest.Keys()).WithBucket(bucket)
 	for index, want := range []error{archive.ErrDamaged, archive.ErrDamaged, nil} {
 		if got, err := reader.Original(t.Context(), f.workspace, f.lane, index); !errors.Is(err, want) || want != nil && got.Raw != nil {
 			t.Errorf("message %d: %q, %v, want %v", index, got.Raw, err, want)
@@ -284,7 +284,7 @@ func TestADoomedObjectIsDeletedUnlessItIsSentAgain(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	mover, reader := f.mover(bucket), archivedb.New(f.door, archivetest.Keys()).WithBucket(bucket)
+	mover, reader := f.mover(bucket), archivedb.New(f.runner, archivetest.Keys()).WithBucket(bucket)
 	hashes, err := f.putObjects(t, f.workspace, []byte("forgotten"), []byte("sent again"))
 	if err != nil {
 		t.Fatal(err)

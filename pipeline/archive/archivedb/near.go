@@ -134,7 +134,7 @@ func (l lookup) candidates(ctx context.Context, query *archive.Query, model stri
 		statement = sqlSessionDocuments
 	}
 	var found []rankedDocument
-	err = l.archive.door.InTenant(ctx, l.workspace, func(tx *gorm.DB) (err error) {
+	err = l.archive.runner.InTenant(ctx, l.workspace, func(tx *gorm.DB) (err error) {
 		found, err = batchdb.Rows(tx, func(row pgx.CollectableRow) (one rankedDocument, err error) {
 			err = row.Scan(&one.Lane, &one.Session, &one.From, &one.To, &one.part, &one.At)
 			return one, err
@@ -177,7 +177,7 @@ func (l lookup) readVectors(ctx context.Context, model string, places []vectorPl
 	for _, place := range places {
 		wanted.add(place, nil)
 	}
-	return l.archive.door.InTenant(ctx, l.workspace, func(tx *gorm.DB) error {
+	return l.archive.runner.InTenant(ctx, l.workspace, func(tx *gorm.DB) error {
 		return batchdb.Each(tx, func(row pgx.CollectableRow) error {
 			var place vectorPlace
 			var sealed []byte

@@ -63,7 +63,7 @@ func (d *DB) stored(ctx context.Context, workspace tenants.WorkspaceID, hashes [
 		wanted[i] = hashes[i][:]
 	}
 	found := make(map[conversation.Hash]*storedBytes, len(hashes))
-	err := d.door.InTenant(ctx, workspace, func(tx *gorm.DB) error {
+	err := d.runner.InTenant(ctx, workspace, func(tx *gorm.DB) error {
 		return batchdb.Each(tx, func(row pgx.CollectableRow) error {
 			one := new(storedBytes)
 			var hash []byte
@@ -82,7 +82,7 @@ func (d *DB) stored(ctx context.Context, workspace tenants.WorkspaceID, hashes [
 // first, that follow one: the zero Answer is followed by the first.
 func (d *DB) Answers(ctx context.Context, workspace tenants.WorkspaceID, session uuid.UUID, after archive.Answer, limit int) ([]archive.Answer, error) {
 	var answers []archive.Answer
-	err := d.door.InTenant(ctx, workspace, func(tx *gorm.DB) (err error) {
+	err := d.runner.InTenant(ctx, workspace, func(tx *gorm.DB) (err error) {
 		answers, err = batchdb.Rows(tx, func(row pgx.CollectableRow) (answer archive.Answer, err error) {
 			var lane uuid.NullUUID
 			var hash []byte
@@ -107,7 +107,7 @@ func (d *DB) Answers(ctx context.Context, workspace tenants.WorkspaceID, session
 // have none.
 func (d *DB) NewestAnswer(ctx context.Context, workspace tenants.WorkspaceID, session, lane uuid.UUID, messages int) (archive.Answer, error) {
 	answer := archive.Answer{Lane: lane}
-	err := d.door.InTenant(ctx, workspace, func(tx *gorm.DB) error {
+	err := d.runner.InTenant(ctx, workspace, func(tx *gorm.DB) error {
 		var hash []byte
 		row := tx.Statement.ConnPool.QueryRowContext(ctx, sqlNewestAnswer, workspace, session, lane, messages)
 		err := row.Scan(&answer.Exchange, &answer.At, &hash)

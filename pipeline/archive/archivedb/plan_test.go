@@ -43,7 +43,7 @@ func TestMessagesOfFreshWorkspaceAreLookedUpOneByOne(t *testing.T) {
 	}
 	for _, statement := range []string{archivedb.StatementKnown, archivedb.StatementObjects} {
 		var lines []string
-		err := fresh.door.InTenant(t.Context(), fresh.workspace, func(tx *gorm.DB) error {
+		err := fresh.runner.InTenant(t.Context(), fresh.workspace, func(tx *gorm.DB) error {
 			return tx.Raw("EXPLAIN "+statement, fresh.workspace, hashes).Scan(&lines).Error
 		})
 		if err != nil {

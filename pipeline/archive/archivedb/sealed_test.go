@@ -41,7 +41,7 @@ func TestSealedOriginalsAreRestoredByteForByteAfterARestart(t *testing.T) {
 	if got := f.readable(t, "a canary"); got != 0 {
 		t.Errorf("%d objects lie open in the database", got)
 	}
-	restarted := archivedb.New(f.door, archivetest.Keys())
+	restarted := archivedb.New(f.runner, archivetest.Keys())
 	f.restores(t, restarted, messages)
 	if count, err := verify(t.Context(), restarted, f.workspace, f.lane); err != nil || count != len(messages) {
 		t.Errorf("verified %d messages, %v", count, err)
@@ -56,7 +56,7 @@ func TestWithoutTheKeyNothingOpens(t *testing.T) {
 	t.Parallel()
 	f := setup(t)
 	f.put(t, entries([]byte("secret"))...)
-	reader := archivedb.New(f.door, archivetest.KeysOf("another installation"))
+	reader := archivedb.New(f.runner, archivetest.KeysOf("another installation"))
 	if got, err := reader.Original(t.Context(), f.workspace, f.lane, 0); !errors.Is(err, archive.ErrDamaged) || got.Raw != nil {
 		t.Errorf("%q, %v", got.Raw, err)
 	}
@@ -102,7 +102,7 @@ func TestABucketHoldsNothingReadableNotEvenNames(t *testing.T) {
 					t.Errorf("the hash of a message is a name in the bucket: %v", err)
 				}
 			}
-			restarted := archivedb.New(f.door, archivetest.Keys()).WithBucket(bucket)
+			restarted := archivedb.New(f.runner, archivetest.Keys()).WithBucket(bucket)
 			f.restores(t, restarted, messages)
 			if count, err := verify(t.Context(), restarted, f.workspace, f.lane); err != nil || count != len(messages) {
 				t.Errorf("verified %d messages, %v", count, err)

@@ -182,7 +182,7 @@ func (l lookup) best(ctx context.Context, query *archive.Query, question search.
 		return nil, err
 	}
 	var ranked []rankedDocument
-	err = l.archive.door.InTenant(ctx, l.workspace, func(tx *gorm.DB) (err error) {
+	err = l.archive.runner.InTenant(ctx, l.workspace, func(tx *gorm.DB) (err error) {
 		ranked, err = batchdb.Rows(tx, func(row pgx.CollectableRow) (one rankedDocument, err error) {
 			err = row.Scan(&one.Lane, &one.Session, &one.From, &one.To, &one.part, &one.At, &one.rank, &one.Score)
 			return one, err
@@ -247,7 +247,7 @@ func (x *Index) formats(ctx context.Context, workspace tenants.WorkspaceID, sess
 	for i := range sessions {
 		ids[i] = sessions[i]
 	}
-	err := x.archive.door.InTenant(ctx, workspace, func(tx *gorm.DB) error {
+	err := x.archive.runner.InTenant(ctx, workspace, func(tx *gorm.DB) error {
 		return batchdb.Each(tx, func(row pgx.CollectableRow) error {
 			var id uuid.UUID
 			var format conversation.Format

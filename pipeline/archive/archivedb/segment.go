@@ -115,7 +115,7 @@ func (p *pass) due(ctx context.Context) (batches [][][]byte, more bool, err erro
 	var hashes [][]byte
 	size, rows, late := 0, 0, false
 	limit := turnSegments*p.Segments.Originals + 1
-	err = p.door.InTenant(ctx, p.workspace, func(tx *gorm.DB) error {
+	err = p.runner.InTenant(ctx, p.workspace, func(tx *gorm.DB) error {
 		return batchdb.Each(tx, func(row pgx.CollectableRow) error {
 			var hash []byte
 			var length int
@@ -145,7 +145,7 @@ func (p *pass) due(ctx context.Context) (batches [][][]byte, more bool, err erro
 func (p *pass) moveSegment(ctx context.Context, hashes [][]byte) (moved int, damaged [][]byte, err error) {
 	var originals []storedBytes
 	id := uuid.New()
-	err = p.door.InTenant(ctx, p.workspace, func(tx *gorm.DB) error {
+	err = p.runner.InTenant(ctx, p.workspace, func(tx *gorm.DB) error {
 		if err := batchdb.Later(tx, sqlNewSegment, p.workspace, id); err != nil {
 			return err
 		}
@@ -205,7 +205,7 @@ func (p *pass) write(ctx context.Context, id uuid.UUID, parts []packed, statemen
 		}
 	}
 	changed := int64(0)
-	err := p.door.InTenant(ctx, p.workspace, func(tx *gorm.DB) error {
+	err := p.runner.InTenant(ctx, p.workspace, func(tx *gorm.DB) error {
 		left, err := segmentsOf(tx, sqlLeft, p.workspace, hashes)
 		if err != nil {
 			return err
@@ -259,7 +259,7 @@ func (p *pass) upload(ctx context.Context, id uuid.UUID, content []byte) error {
 // refers to them.
 func (p *pass) abandon(ctx context.Context) error {
 	var left [][16]byte
-	err := p.door.InTenant(ctx, p.workspace, func(tx *gorm.DB) error {
+	err := p.runner.InTenant(ctx, p.workspace, func(tx *gorm.DB) error {
 		var err error
 		left, err = segmentsOf(tx, sqlWriting, p.workspace)
 		return err
@@ -274,7 +274,7 @@ func (p *pass) abandon(ctx context.Context) error {
 
 // forget deletes the rows of some originals that nobody refers to any more: their bytes are dead.
 func (p *pass) forget(ctx context.Context) (more bool, err error) {
-	err = p.door.InTenant(ctx, p.workspace, func(tx *gorm.DB) error {
+	err = p.runner.InTenant(ctx, p.workspace, func(tx *gorm.DB) error {
 		gone := 0
 		if err := tx.Statement.ConnPool.QueryRowContext(ctx, sqlDoomedRows, p.workspace, eraseBatch).Scan(&gone); err != nil {
 			return err

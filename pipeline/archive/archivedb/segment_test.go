@@ -92,7 +92,7 @@ func TestWhatABucketTearsStaysInTheDatabase(t *testing.T) {
 	if moved, err := f.mover(bucket).Pass(t.Context()); err != nil || moved != len(odd()) {
 		t.Errorf("into a sound bucket: moved %d, %v", moved, err)
 	}
-	f.restores(t, archivedb.New(f.door, archivetest.Keys()).WithBucket(bucket), odd())
+	f.restores(t, archivedb.New(f.runner, archivetest.Keys()).WithBucket(bucket), odd())
 }
 
 // What is damaged in one workspace is told at the end, and holds up no other, however many turns
@@ -131,7 +131,7 @@ func TestManyMessagesMakeFewRequests(t *testing.T) {
 	if made := bucket.requests.Swap(0); made > 2 {
 		t.Errorf("%d messages are moved with %d requests", len(messages), made)
 	}
-	reader := archivedb.New(f.door, archivetest.Keys()).WithBucket(bucket)
+	reader := archivedb.New(f.runner, archivetest.Keys()).WithBucket(bucket)
 	if got, err := reader.Originals(t.Context(), f.workspace, f.lane, 0, len(messages)); err != nil || len(got) != len(messages) {
 		t.Fatal(len(got), err)
 	}
@@ -144,7 +144,7 @@ func TestManyMessagesMakeFewRequests(t *testing.T) {
 func TestFewMessagesWaitForMore(t *testing.T) {
 	t.Parallel()
 	f := setup(t)
-	mover := archivedb.NewMover(f.door, archivetest.Keys(), directory(t))
+	mover := archivedb.NewMover(f.runner, archivetest.Keys(), directory(t))
 	f.put(t, entries(odd()...)...)
 	if moved, err := mover.Pass(t.Context()); err != nil || moved != 0 {
 		t.Errorf("moved %d at once, %v", moved, err)
@@ -220,7 +220,7 @@ func TestSegmentsHoldWhatIsLiveAndNothingElse(t *testing.T) {
 		t.Fatal(err)
 	}
 	bucket := newCounted(place)
-	reader := archivedb.New(f.door, archivetest.Keys()).WithBucket(place)
+	reader := archivedb.New(f.runner, archivetest.Keys()).WithBucket(place)
 	message := func(i int) []byte {
 		return bytes.Repeat(fmt.Appendf(nil, "message %d ", i), 1+i%40)
 	}

@@ -21,7 +21,7 @@ const sqlSizes = `SELECT array_agg(e.index ORDER BY e.index)::text, array_agg(e.
 // hold.
 func (d *DB) Sizes(ctx context.Context, workspace tenants.WorkspaceID, lane uuid.UUID, messages int) ([]int, error) {
 	var indexes, tokens sql.NullString
-	err := d.door.InTenant(ctx, workspace, func(tx *gorm.DB) error {
+	err := d.runner.InTenant(ctx, workspace, func(tx *gorm.DB) error {
 		return tx.Statement.ConnPool.QueryRowContext(ctx, sqlSizes, workspace, lane, messages).Scan(&indexes, &tokens)
 	})
 	sizes := slices.Repeat([]int{-1}, messages)

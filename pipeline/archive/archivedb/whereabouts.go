@@ -103,7 +103,7 @@ func (l lookup) located(ctx context.Context, query *archive.Query, question aske
 func (l lookup) sessionsNamed(ctx context.Context, query *archive.Query, where *search.Whereabouts) (map[uuid.UUID]string, error) {
 	titles := map[uuid.UUID]string{}
 	var ids []uuid.UUID // those used last first
-	err := l.archive.door.InTenant(ctx, l.workspace, func(tx *gorm.DB) error {
+	err := l.archive.runner.InTenant(ctx, l.workspace, func(tx *gorm.DB) error {
 		return batchdb.Each(tx, func(row pgx.CollectableRow) error {
 			var id uuid.UUID
 			var title string

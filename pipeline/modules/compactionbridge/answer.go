@@ -111,7 +111,7 @@ func (m *Module) Answer(ctx context.Context, exchange *pipeline.View) (*pipeline
 // many tokens of the history the compaction that is ready stands for. The reason says why it
 // cannot.
 func ready(exchange *pipeline.View) (wanted client.Wanted, covered int, reason string) {
-	if exchange.Request.Frozen != "" {
+	if exchange.Request.ReadOnly != "" {
 		return wanted, 0, notEdited
 	}
 	if !exchange.CanReply() {

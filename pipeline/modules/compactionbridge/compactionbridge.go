@@ -63,7 +63,7 @@ func (m *Module) Name() string { return Name }
 
 // Process implements pipeline.Module.
 func (m *Module) Process(ctx context.Context, exchange *pipeline.View) (*pipeline.Draft, error) {
-	if !exchange.Left.Found() || exchange.Settled || exchange.Request.Frozen != "" {
+	if !exchange.Left.Found() || exchange.Finalized || exchange.Request.ReadOnly != "" {
 		return nil, nil //nolint:nilnil // nothing changes
 	}
 	confidence, err := confidenceIn(exchange)

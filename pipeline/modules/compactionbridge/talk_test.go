@@ -71,8 +71,8 @@ func (k *talk) send(t *testing.T, header http.Header, path string, body []byte) 
 	if written.Lane == nil {
 		t.Fatal("the request has no lane")
 	}
-	seen := written.Seen(time.Now())
-	if err := k.memory.Record(t.Context(), k.scope.Workspace, []session.Seen{seen}); err != nil {
+	seen := written.Update(time.Now())
+	if err := k.memory.Record(t.Context(), k.scope.Workspace, []session.Update{seen}); err != nil {
 		t.Fatal(err)
 	}
 	written.Lane.Arrived(0, len(written.Exchange.Digests))
@@ -140,7 +140,7 @@ func body(t *testing.T, messages ...message) []byte {
 }
 
 // recovered returns the event that tells of a recovery; nil if it does not exist.
-func recovered(written *prompt.Prompt) *pipeline.Event {
+func recovered(written *prompt.Prompt) *pipeline.ReportEntry {
 	events := written.Exchange.Report.Events
 	for i := range events {
 		if events[i].Module == compactionbridge.Name && events[i].Type == compactionbridge.Recovered {

@@ -24,7 +24,7 @@ func (m *Module) Plan(ctx context.Context, exchange *pipeline.View) (*session.Pl
 	config := configOf(exchange)
 	size := exchange.Size(exchange.Projection)
 	switch {
-	case exchange.Request.Frozen != "" || exchange.Limit == 0 || config.DeepestLevel == 0 || !config.ArchiveToBlob || exchange.Class.IsSide():
+	case exchange.Request.ReadOnly != "" || exchange.Limit == 0 || config.DeepestLevel == 0 || !config.ArchiveToBlob || exchange.Class.IsSide():
 		return nil, pipeline.ErrNoPlan
 	case size <= config.IdleAbove(exchange.Limit):
 		return nil, pipeline.ErrNoPlan

@@ -87,7 +87,7 @@ func TestNothingIsPlannedThatIsNotWorthIt(t *testing.T) {
 	for name, set := range map[string]func(*pipeline.Exchange){
 		"small":      func(e *pipeline.Exchange) { e.Limit = 80_000 },
 		"unknown":    func(e *pipeline.Exchange) { e.Limit = 0 },
-		"frozen":     func(e *pipeline.Exchange) { e.Request.Frozen = "thread" },
+		"frozen":     func(e *pipeline.Exchange) { e.Request.ReadOnly = "thread" },
 		"turned off": func(e *pipeline.Exchange) { pipeline.Change[ipc.Config](&e.Config).DeepestLevel = 0 },
 		"no archive": func(e *pipeline.Exchange) { pipeline.Change[ipc.Config](&e.Config).ArchiveToBlob = false },
 		"breaker":    func(e *pipeline.Exchange) { e.Attempts.Fruitless = session.Patience },

@@ -18,7 +18,7 @@ func BenchmarkBreakEvenDecision(b *testing.B) {
 			u := newUsed(b, 100*million, func(config *ipc.Config) {
 				config.Trigger, config.PreserveTokens, config.PreserveLastTurns = trigger, 0, 100
 			})
-			u.heat = session.Heat{At: noon(), TTL: session.LongTTL, Position: 2_000, Model: "claude-sonnet-4-5"}
+			u.heat = session.CacheState{At: noon(), TTL: session.LongTTL, Position: 2_000, Model: "claude-sonnet-4-5"}
 			exchange := u.send(b, time.Second, grown(1_000))
 			exchange.Projection, exchange.Report = nil, pipeline.Report{}
 			exchange.Attempts = session.Attempts{At: noon(), Reason: "cost_gate", Size: exchange.Size(nil), Limit: exchange.Limit}

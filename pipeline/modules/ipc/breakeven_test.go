@@ -93,7 +93,7 @@ func TestAReplicaThatSeesALaneLateDecidesAsTheOthers(t *testing.T) {
 		late := newUsed(t, million, byBreakEven)
 		late.now = first.now
 		c := grown(len(sizes) + more)
-		late.heat = session.Heat{At: late.now, TTL: session.ShortTTL, Position: len(c.messages) - 2, Model: "claude-sonnet-4-5"}
+		late.heat = session.CacheState{At: late.now, TTL: session.ShortTTL, Position: len(c.messages) - 2, Model: "claude-sonnet-4-5"}
 		exchange := late.send(t, time.Second, c)
 		if got, want := late.Epochs, 1+more; got != want {
 			t.Errorf("at request %d: %d epochs, want %d: %+v", len(sizes)+more, got, want, exchange.Report)
@@ -192,7 +192,7 @@ func TestUpToMinContextNothingIsTouched(t *testing.T) {
 			t.Fatalf("%d turns: %+v", turns, exchange.Report)
 		}
 	}
-	u.heat = session.Heat{}
+	u.heat = session.CacheState{}
 	u.send(t, time.Second, (&talk{system: words(94_000)}).user("Begin.").run("true", words(500)))
 	exchange := u.send(t, 6*time.Minute, grown(49))
 	wants(t, exchange, "completed", session.ReasonIdle)

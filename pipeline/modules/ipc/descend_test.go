@@ -23,7 +23,7 @@ func manyTasks(turns int) *talk {
 }
 
 // event returns an exchange's event of a type.
-func event(t *testing.T, exchange *pipeline.Exchange, kind string) pipeline.Event {
+func event(t *testing.T, exchange *pipeline.Exchange, kind string) pipeline.ReportEntry {
 	t.Helper()
 	for _, event := range exchange.Report.Events {
 		if event.Type == kind {
@@ -31,7 +31,7 @@ func event(t *testing.T, exchange *pipeline.Exchange, kind string) pipeline.Even
 		}
 	}
 	t.Fatalf("no event %s: %+v", kind, exchange.Report.Events)
-	return pipeline.Event{}
+	return pipeline.ReportEntry{}
 }
 
 // B15: where L3 within its bound is still too much, it grows coarser; nothing is

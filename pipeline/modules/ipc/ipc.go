@@ -49,9 +49,9 @@ func (m *Module) Process(ctx context.Context, exchange *pipeline.View) (*pipelin
 	}
 	exchange = &draft.View // with the pointers
 	switch {
-	case exchange.Request.Frozen != "":
+	case exchange.Request.ReadOnly != "":
 		draft.Report.Compression = pipeline.Bypassed
-		skip(draft, exchange.Request.Frozen)
+		skip(draft, exchange.Request.ReadOnly)
 		return draft, nil
 	case exchange.Limit == 0 && !isHeavy(exchange):
 		skip(draft, "unknown_model")

@@ -78,7 +78,7 @@ func TestMediaAboveTheByteBudgetGoOldestFirst(t *testing.T) {
 	// There is room for a while, and what is out stays out.
 	for i := range 3 {
 		next, again := send(t, lane, c.shot("more", image(uint64(60+i), 50_000)).body())
-		if next.Report.Compression != pipeline.Frozen || !bytes.HasPrefix(again, bytes.TrimSuffix(sealed, []byte("]}"))) {
+		if next.Report.Compression != pipeline.Replayed || !bytes.HasPrefix(again, bytes.TrimSuffix(sealed, []byte("]}"))) {
 			t.Fatalf("request %d: %+v", i, next.Report)
 		}
 	}

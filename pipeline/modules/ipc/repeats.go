@@ -41,7 +41,7 @@ func (m *Module) point(draft *pipeline.Draft) error {
 		first--
 	}
 	r := &repeats{exchange: exchange, draft: draft, count: m.count, first: first}
-	for i := max(first, exchange.Seen()); i < len(exchange.Digests); i++ {
+	for i := max(first, exchange.LastLength()); i < len(exchange.Digests); i++ {
 		if mayShow(exchange, i) && exchange.Digests[i].Tokens >= leastRepeating {
 			if err := r.message(i); err != nil {
 				return err
@@ -55,7 +55,7 @@ func (m *Module) point(draft *pipeline.Draft) error {
 func mayPoint(exchange *pipeline.View) bool {
 	config := new(configOf(exchange))
 	return config.Repeats == RepeatsPoint && config.DeepestLevel > 0 && config.ArchiveToBlob &&
-		!exchange.Settled && exchange.Request.Frozen == "" && !exchange.Request.TakesOut &&
+		!exchange.Finalized && exchange.Request.ReadOnly == "" && !exchange.Request.TakesOut &&
 		!exchange.Class.IsSide() && exchange.Class.Kind != client.Compaction
 }
 

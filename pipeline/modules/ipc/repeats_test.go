@@ -56,7 +56,7 @@ func TestOnlyLongResultsThatStandInThePromptArePointedAt(t *testing.T) {
 		{"with compression off", twice("Bash", runsTests, log, log), func(e *pipeline.Exchange) { pipeline.Change[ipc.Config](&e.Config).DeepestLevel = 0 }, false},
 		{"without an archive", twice("Bash", runsTests, log, log), func(e *pipeline.Exchange) { pipeline.Change[ipc.Config](&e.Config).ArchiveToBlob = false }, false},
 		{"in a client's own compaction", twice("Bash", runsTests, log, log), func(e *pipeline.Exchange) { e.Class.Kind = client.Compaction }, false},
-		{"once the provider has seen it", twice("Bash", runsTests, log, log), func(e *pipeline.Exchange) { e.Heat = session.Heat{At: time.Unix(1, 0), Position: 5} }, false},
+		{"once the provider has seen it", twice("Bash", runsTests, log, log), func(e *pipeline.Exchange) { e.Heat = session.CacheState{At: time.Unix(1, 0), Position: 5} }, false},
 		{"where the provider takes results out", twice("Bash", runsTests, log, log), func(e *pipeline.Exchange) { e.Request.TakesOut = true }, false},
 		{"what an epoch has compressed", twice("Bash", runsTests, log, log), func(e *pipeline.Exchange) {
 			e.Projection = &session.Projection{Number: 1, Covers: 3, Chain: e.Chain[3], Parts: []session.Part{

@@ -77,7 +77,7 @@ func goPastWindow(t *testing.T, format conversation.Format, kind stranger) {
 // liftsAtMost fails a test whose prompt took a rung that its kind should not need.
 func liftsAtMost(t *testing.T, exchange *pipeline.Exchange, kind stranger) {
 	t.Helper()
-	lifted := slices.ContainsFunc(exchange.Report.Events, func(event pipeline.Event) bool { return event.Type == "protection_lifted" })
+	lifted := slices.ContainsFunc(exchange.Report.Events, func(event pipeline.ReportEntry) bool { return event.Type == "protection_lifted" })
 	if lifted && !kind.protected {
 		t.Fatalf("a rule was lifted for it: %+v", exchange.Report.Events)
 	}

@@ -65,7 +65,7 @@ func TestASummaryWaitsForTheNextEpoch(t *testing.T) {
 
 	exchange, second := send(t, lane, c.run("ls", "done").body())
 
-	if exchange.Report.Compression != pipeline.Frozen || !bytes.HasPrefix(second, first[:len(first)-len("]}")]) {
+	if exchange.Report.Compression != pipeline.Replayed || !bytes.HasPrefix(second, first[:len(first)-len("]}")]) {
 		t.Errorf("the prompt changed between epochs: %s", exchange.Report.Compression)
 	}
 	for i := range 20 {

@@ -147,7 +147,7 @@ func TestAnEpochDoesNotTriggerTheNext(t *testing.T) {
 	send(t, lane, c.body())
 	for i := range 12 {
 		exchange, _ := send(t, lane, c.run("make", fmt.Sprintf("ok %d %s", i, words(900))).body())
-		if exchange.Report.Compression != pipeline.Frozen {
+		if exchange.Report.Compression != pipeline.Replayed {
 			t.Fatalf("request %d: %+v", i, exchange.Report)
 		}
 	}

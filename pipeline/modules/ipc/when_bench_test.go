@@ -29,7 +29,7 @@ func cold(b *testing.B, planned bool) {
 	}
 	exchange := pipelinetest.NewExchange(b, codecs()[conversation.Anthropic], talk.Body(talk.Steps()-1), options)
 	exchange.NextProjection, exchange.Now = 1, noon()
-	exchange.Heat = session.Heat{At: noon().Add(-time.Hour), TTL: session.ShortTTL, Model: exchange.Request.Model}
+	exchange.Heat = session.CacheState{At: noon().Add(-time.Hour), TTL: session.ShortTTL, Model: exchange.Request.Model}
 	if planned {
 		exchange.Plan = plan
 	}

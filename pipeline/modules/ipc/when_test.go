@@ -31,7 +31,7 @@ type used struct {
 	*pipelinetest.Lane
 
 	now      time.Time
-	heat     session.Heat
+	heat     session.CacheState
 	attempts session.Attempts
 	plan     *session.Plan
 	codec    *countingCodec
@@ -76,7 +76,7 @@ func (u *used) send(t testing.TB, after time.Duration, c *talk) *pipeline.Exchan
 	if exchange.Projection != nil {
 		number = exchange.Projection.Number
 	}
-	u.heat = session.Heat{At: u.now, TTL: session.ShortTTL, Projection: number, Position: len(exchange.Digests), Model: exchange.Request.Model}
+	u.heat = session.CacheState{At: u.now, TTL: session.ShortTTL, Projection: number, Position: len(exchange.Digests), Model: exchange.Request.Model}
 	u.plan = nil
 	return exchange
 }
@@ -117,7 +117,7 @@ func TestWithoutACacheThatWentColdTheTargetDecides(t *testing.T) {
 
 	for name, set := range map[string]func(*used){
 		"nothing caches": func(u *used) { u.heat.TTL = 0 },
-		"no past":        func(u *used) { u.heat = session.Heat{} },
+		"no past":        func(u *used) { u.heat = session.CacheState{} },
 		"no clock":       func(u *used) { u.now = time.Time{} },
 		"an hour's cache": func(u *used) {
 			u.heat.TTL = session.LongTTL
@@ -180,7 +180,7 @@ func TestAnEpochThatCostsMoreThanItBringsWaits(t *testing.T) {
 
 	u := newUsed(t, 36_000)
 	c := dear()
-	u.heat = session.Heat{At: u.now, TTL: session.ShortTTL, Position: len(c.messages), Model: "claude-sonnet-4-5"}
+	u.heat = session.CacheState{At: u.now, TTL: session.ShortTTL, Position: len(c.messages), Model: "claude-sonnet-4-5"}
 
 	exchange := u.send(t, time.Minute, c.run("true", "ok"))
 
@@ -216,7 +216,7 @@ func TestNearTheLimitThePriceDoesNotMatter(t *testing.T) {
 
 	u := newUsed(t, 36_000)
 	c := dear()
-	u.heat = session.Heat{At: u.now, TTL: session.ShortTTL, Position: len(c.messages), Model: "claude-sonnet-4-5"}
+	u.heat = session.CacheState{At: u.now, TTL: session.ShortTTL, Position: len(c.messages), Model: "claude-sonnet-4-5"}
 	wants(t, u.send(t, time.Minute, c.run("true", "ok")), "skipped", "cost_gate")
 
 	exchange := u.send(t, time.Minute, c.run("cat more", words(6_500)))
@@ -233,7 +233,7 @@ func TestWithoutACacheAnEpochAlwaysPays(t *testing.T) {
 
 	u := newUsed(t, 36_000)
 	c := dear()
-	u.heat = session.Heat{At: u.now, Position: len(c.messages), Model: "claude-sonnet-4-5"}
+	u.heat = session.CacheState{At: u.now, Position: len(c.messages), Model: "claude-sonnet-4-5"}
 	wants(t, u.send(t, time.Minute, c.run("true", "ok")), "completed", "target")
 }
 

@@ -35,7 +35,7 @@ func (*Module) Name() string { return Name }
 // Process puts the patterns into the prompt that are relevant to its new messages and
 // that the lane does not have yet.
 func (m *Module) Process(ctx context.Context, exchange *pipeline.View) (*pipeline.Draft, error) {
-	if m.cache == nil || exchange.Settled || exchange.Request.Frozen != "" || exchange.Class.IsSide() || exchange.Class.Kind == client.Compaction {
+	if m.cache == nil || exchange.Finalized || exchange.Request.ReadOnly != "" || exchange.Class.IsSide() || exchange.Class.Kind == client.Compaction {
 		return nil, nil //nolint:nilnil // nothing changes
 	}
 	known := m.cache.of(ctx, exchange.Scope.Workspace)

@@ -47,7 +47,7 @@ type found struct {
 // Process implements pipeline.Module.
 func (m *Module) Process(ctx context.Context, exchange *pipeline.View) (*pipeline.Draft, error) {
 	at, isNew := newest(exchange)
-	if !isNew || exchange.Request.Frozen != "" || exchange.Class.IsSide() || exchange.Settled {
+	if !isNew || exchange.Request.ReadOnly != "" || exchange.Class.IsSide() || exchange.Finalized {
 		return nil, nil //nolint:nilnil // nothing changes
 	}
 	if exchange.Projection == nil && !exchange.Class.Marker.Found() && m.archive == nil {
@@ -81,7 +81,7 @@ func (m *Module) Process(ctx context.Context, exchange *pipeline.View) (*pipelin
 // newest returns the newest message of the user if a person typed in it and the
 // provider has not seen it.
 func newest(exchange *pipeline.View) (at int, isNew bool) {
-	for i := len(exchange.Digests) - 1; i >= exchange.Seen(); i-- {
+	for i := len(exchange.Digests) - 1; i >= exchange.LastLength(); i-- {
 		if digest := &exchange.Digests[i]; digest.Role == conversation.User {
 			// Text beside results is the client's: a skill that it loads, a notice.
 			return i, digest.Flags.Has(conversation.HasTyped) && !digest.Flags.Has(conversation.HasResult)

@@ -62,7 +62,7 @@ func TestWhatWasPrintedEarlierComesBackVerbatim(t *testing.T) {
 	if items[0] != "#4–#5" || exchange.Report.Injected[rehydrator.Name] != len(items) {
 		t.Errorf("items %q, reported %v", items, exchange.Report.Injected)
 	}
-	if !slices.ContainsFunc(exchange.Report.Events, func(e pipeline.Event) bool {
+	if !slices.ContainsFunc(exchange.Report.Events, func(e pipeline.ReportEntry) bool {
 		return e.Type == "rehydrator.matched" && strings.Contains(e.Reason, "rehydrator.trigger=phrase") && e.Counts["matched"] == len(items)
 	}) {
 		t.Errorf("events %+v", exchange.Report.Events)
@@ -141,9 +141,9 @@ func TestOnlyFreshTypedMessageBringsAnythingBack(t *testing.T) {
 	t.Parallel()
 	for name, change := range map[string]func(*pipeline.Exchange){
 		"seen": func(e *pipeline.Exchange) {
-			e.Heat = session.Heat{At: time.Unix(1, 0), Position: len(e.Digests)}
+			e.Heat = session.CacheState{At: time.Unix(1, 0), Position: len(e.Digests)}
 		},
-		"frozen": func(e *pipeline.Exchange) { e.Request.Frozen = "thread" },
+		"frozen": func(e *pipeline.Exchange) { e.Request.ReadOnly = "thread" },
 		"title":  func(e *pipeline.Exchange) { e.Class.Kind = client.Title },
 	} {
 		exchange := ask(t, "What did the migration test print earlier?")

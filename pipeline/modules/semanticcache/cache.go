@@ -134,7 +134,7 @@ func (c *Cache) put(kept keptAnswer) {
 // Look looks for an answer to a request whose report says pipeline.CacheMiss, and notes in report what
 // happened. It returns nil for a request that is not for the cache. It never fails: what goes wrong is in the
 // report, and the request goes on.
-func (c *Cache) Look(ctx context.Context, report *pipeline.Report, request Request) (asked *Inquiry) {
+func (c *Cache) Look(ctx context.Context, report *pipeline.Report, request Request) (asked *Lookup) {
 	ctx, span := spans.Start(ctx, "look for a kept answer")
 	defer span.End()
 	defer func() {
@@ -143,7 +143,7 @@ func (c *Cache) Look(ctx context.Context, report *pipeline.Report, request Reque
 			report.Cache, asked = pipeline.CacheOff, nil
 		}
 	}()
-	asked, reason := request.inquire(c.Secret)
+	asked, reason := request.read(c.Secret)
 	if asked == nil {
 		report.Cache = pipeline.CacheOff
 		note(report, "skipped", reason, nil)
@@ -156,7 +156,7 @@ func (c *Cache) Look(ctx context.Context, report *pipeline.Report, request Reque
 }
 
 // find finds an answer.
-func (c *Cache) find(ctx context.Context, report *pipeline.Report, asked *Inquiry) error {
+func (c *Cache) find(ctx context.Context, report *pipeline.Report, asked *Lookup) error {
 	since := c.Now().Add(-time.Duration(asked.request.Config.TTLSeconds) * time.Second)
 	if entry, known := c.known.Get(asked.question.Key); known && entry.At.After(since) {
 		asked.hit(report, entry, pipeline.CacheHit, 1)
@@ -178,7 +178,7 @@ func (c *Cache) find(ctx context.Context, report *pipeline.Report, asked *Inquir
 
 // findAlike finds the answer to the same question in other words. entries passed the
 // test of their meaning by their keys; it is made once more, for a key is a hash.
-func (c *Cache) findAlike(ctx context.Context, report *pipeline.Report, asked *Inquiry, entries []Entry) error {
+func (c *Cache) findAlike(ctx context.Context, report *pipeline.Report, asked *Lookup, entries []Entry) error {
 	meaning, _ := Meaning(asked.question.Text)
 	entries = slices.DeleteFunc(entries, func(entry Entry) bool {
 		other, ok := Meaning(entry.Text)
@@ -206,7 +206,7 @@ func (c *Cache) findAlike(ctx context.Context, report *pipeline.Report, asked *I
 }
 
 // compare returns how similar the question is to those that the entries answered.
-func (c *Cache) compare(ctx context.Context, asked *Inquiry, entries []Entry) ([]float64, error) {
+func (c *Cache) compare(ctx context.Context, asked *Lookup, entries []Entry) ([]float64, error) {
 	scores, unknown := make([]float64, len(entries)), []int{}
 	texts := []string{asked.question.Text}
 	for i, entry := range entries {

@@ -46,7 +46,7 @@ func TestOnlySingleQuestionsAreLookedUp(t *testing.T) {
 	}
 	for name, test := range tests {
 		exchange := &pipeline.Exchange{View: pipeline.View{Conversation: pipeline.Conversation{Digests: test.digests}}}
-		exchange.Request.Frozen = test.frozen
+		exchange.Request.ReadOnly = test.frozen
 		if err := pipelinetest.Process(t.Context(), semanticcache.New(), exchange); err != nil || exchange.Report.Cache != test.want {
 			t.Errorf("%s: %q (%v), want %q", name, exchange.Report.Cache, err, test.want)
 		}

@@ -41,14 +41,14 @@ type entry struct {
 
 // content is what an entry's file holds, packed and sealed.
 type content struct {
-	Seen       session.Seen
+	Seen       session.Update
 	Projection session.Projection
 	Empty      []int // parts that stand for no message: not nil, though gob says so
 	Entries    int   // messages of Seen that follow
 }
 
-func contentOf(seen session.Seen, projection session.Projection) content {
-	held := content{Seen: seen, Projection: projection}
+func contentOf(update session.Update, projection session.Projection) content {
+	held := content{Seen: update, Projection: projection}
 	for i, part := range projection.Parts {
 		if part.Raw != nil && len(part.Raw) == 0 {
 			held.Empty = append(held.Empty, i)
@@ -101,16 +101,16 @@ func (j *Journal) load() error {
 }
 
 // keep writes an epoch to the disk.
-func (j *Journal) keep(ctx context.Context, seen session.Seen, projection session.Projection) error {
-	key, err := j.config.Keys.Key(ctx, seen.Scope.Workspace)
+func (j *Journal) keep(ctx context.Context, update session.Update, projection session.Projection) error {
+	key, err := j.config.Keys.Key(ctx, update.Scope.Workspace)
 	if err != nil {
 		return err
 	}
-	packed, err := pack(contentOf(seen, projection))
+	packed, err := pack(contentOf(update, projection))
 	if err != nil {
 		return err
 	}
-	one := entry{workspace: seen.Scope.Workspace, lane: seen.Lane, at: j.config.Now(), size: int64(len(packed))}
+	one := entry{workspace: update.Scope.Workspace, lane: update.Lane, at: j.config.Now(), size: int64(len(packed))}
 	if err := j.reserve(&one); err != nil {
 		return err
 	}

@@ -139,7 +139,7 @@ func fill(t *testing.T, value reflect.Value) {
 // share a disk while one replaces the other.
 func TestFieldsAreWrittenInOneList(t *testing.T) {
 	t.Parallel()
-	held := content{Seen: session.Seen{
+	held := content{Seen: session.Update{
 		Ancestry: session.Ancestry{ForkAt: 3}, Naming: session.Naming{Name: "run"},
 		Messages: session.Messages{Position: 5}, Increment: session.Increment{Exchanges: 1},
 	}}

@@ -22,13 +22,13 @@ const peersInserts = 32
 
 // Inject stores inserts as its Store does, and shows them to other processes, which may not reach the
 // store just then, or hear of them late.
-func (j *Journal) Inject(ctx context.Context, seen session.Seen, inserts []session.Insert) error {
-	if err := j.Store.Inject(ctx, seen, inserts); err != nil || j.config.Peers == nil {
+func (j *Journal) Inject(ctx context.Context, update session.Update, inserts []session.Insert) error {
+	if err := j.Store.Inject(ctx, update, inserts); err != nil || j.config.Peers == nil {
 		return err
 	}
-	workspace := seen.Scope.Workspace
+	workspace := update.Scope.Workspace
 	if key, err := j.config.Keys.Key(ctx, workspace); err == nil {
-		_ = j.config.Peers.offerInserts(ctx, key, workspace, seen.Lane, inserts) // others find them in the store
+		_ = j.config.Peers.offerInserts(ctx, key, workspace, update.Lane, inserts) // others find them in the store
 	}
 	return nil
 }

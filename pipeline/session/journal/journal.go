@@ -93,11 +93,11 @@ func New(config Config) (*Journal, error) {
 
 // Commit stores an epoch as its Store does. Where that is away, or does not answer in time, it
 // is durable on the local disk when Commit returns, unless the epoch can wait.
-func (j *Journal) Commit(ctx context.Context, seen session.Seen, projection session.Projection) error {
+func (j *Journal) Commit(ctx context.Context, update session.Update, projection session.Projection) error {
 	err := session.ErrAway
-	if !j.holds(seen.Lane) && !j.config.Outage.Lasts() {
+	if !j.holds(update.Lane) && !j.config.Outage.Lasts() {
 		asking, cancel := context.WithTimeout(ctx, storeTimeout)
-		err = j.Store.Commit(asking, seen, projection)
+		err = j.Store.Commit(asking, update, projection)
 		cancel()
 		if ctx.Err() != nil { // it says nothing of the store
 			return err
@@ -105,31 +105,31 @@ func (j *Journal) Commit(ctx context.Context, seen session.Seen, projection sess
 		j.config.Outage.Note(err)
 	}
 	if err == nil {
-		j.offer(ctx, seen, projection, true)
+		j.offer(ctx, update, projection, true)
 	}
 	if !errors.Is(err, session.ErrAway) || projection.Reason == session.ReasonIdle {
 		return err
 	}
-	if kept := j.keep(ctx, seen, projection); kept != nil {
+	if kept := j.keep(ctx, update, projection); kept != nil {
 		return errors.Join(err, kept)
 	}
-	j.offer(ctx, seen, projection, false)
-	j.config.Log.WarnContext(ctx, "epoch is kept on the local disk", "workspace", seen.Scope.Workspace, "lane", seen.Lane, "epoch", projection.Number, "error", err)
+	j.offer(ctx, update, projection, false)
+	j.config.Log.WarnContext(ctx, "epoch is kept on the local disk", "workspace", update.Scope.Workspace, "lane", update.Lane, "epoch", projection.Number, "error", err)
 	return nil
 }
 
 // offer shows an epoch to other processes: one that the store has, too, because they may not reach
 // that just now, or hear of it late.
-func (j *Journal) offer(ctx context.Context, seen session.Seen, projection session.Projection, isStored bool) {
+func (j *Journal) offer(ctx context.Context, update session.Update, projection session.Projection, isStored bool) {
 	if j.config.Peers == nil {
 		return
 	}
-	key, err := j.config.Keys.Key(ctx, seen.Scope.Workspace)
+	key, err := j.config.Keys.Key(ctx, update.Scope.Workspace)
 	if err == nil {
-		err = j.config.Peers.offer(ctx, key, seen.Scope.Workspace, seen.Lane, projection, isStored)
+		err = j.config.Peers.offer(ctx, key, update.Scope.Workspace, update.Lane, projection, isStored)
 	}
 	if err != nil && !isStored {
-		j.config.Log.WarnContext(ctx, "other replicas do not see an epoch that is kept on the local disk", "lane", seen.Lane, "error", err)
+		j.config.Log.WarnContext(ctx, "other replicas do not see an epoch that is kept on the local disk", "lane", update.Lane, "error", err)
 	}
 }
 
@@ -201,7 +201,7 @@ func (j *Journal) handOver(ctx context.Context, one entry) error {
 	if !errors.Is(err, session.ErrOvertaken) && !errors.Is(err, session.ErrWarm) {
 		return err
 	}
-	if err := j.Record(ctx, one.workspace, []session.Seen{held.Seen}); err != nil {
+	if err := j.Record(ctx, one.workspace, []session.Update{held.Seen}); err != nil {
 		return fmt.Errorf("record originals: %w", err)
 	}
 	j.config.Overtaken(one.lane)

@@ -30,29 +30,29 @@ type store struct {
 	fails     error
 	only      int // number of the epoch that fails; 0: every one
 	committed []session.Projection
-	seen      []session.Seen
-	recorded  []session.Seen
+	seen      []session.Update
+	recorded  []session.Update
 	refuses   error // inserts
 }
 
 // Inject implements session.Store.
-func (s *store) Inject(context.Context, session.Seen, []session.Insert) error { return s.refuses }
+func (s *store) Inject(context.Context, session.Update, []session.Insert) error { return s.refuses }
 
 // Withdraw implements session.Store.
 func (*store) Withdraw(context.Context, tenants.WorkspaceID, uuid.UUID, int) error { return nil }
 
 // Commit implements session.Store.
-func (s *store) Commit(_ context.Context, seen session.Seen, projection session.Projection) error {
+func (s *store) Commit(_ context.Context, update session.Update, projection session.Projection) error {
 	if s.fails != nil && (s.only == 0 || s.only == projection.Number) {
 		return s.fails
 	}
-	s.committed, s.seen = append(s.committed, projection), append(s.seen, seen)
+	s.committed, s.seen = append(s.committed, projection), append(s.seen, update)
 	return nil
 }
 
 // Record implements session.Store.
-func (s *store) Record(_ context.Context, _ tenants.Tenant, seen []session.Seen) error {
-	s.recorded = append(s.recorded, seen...)
+func (s *store) Record(_ context.Context, _ tenants.Tenant, updates []session.Update) error {
+	s.recorded = append(s.recorded, updates...)
 	return nil
 }
 
@@ -91,10 +91,10 @@ func (b *bench) restart() {
 }
 
 // epoch returns an epoch of a lane with everything that must come back as it was.
-func epoch(lane uuid.UUID, number int) (session.Seen, session.Projection) {
+func epoch(lane uuid.UUID, number int) (session.Update, session.Projection) {
 	at := time.Date(2026, 5, 1, 8, 59, 0, 0, time.UTC)
 	raw := []byte(`{"role":"user",  "content":"<` + secret + `>"}`)
-	return session.Seen{
+	return session.Update{
 			Scope: session.Scope{Workspace: tenants.WorkspaceID{7}, APIKey: uuid.UUID{8}}, Session: uuid.UUID{9}, Lane: lane, At: at,
 			Messages: session.Messages{Position: 3, Entries: []archive.Entry{{Index: 2, Raw: raw, Size: len(raw), Tokens: 5}}},
 			Ahead:    &session.Ahead{SentAt: at, Due: at, Outline: []byte("x")},

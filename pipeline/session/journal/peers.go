@@ -56,7 +56,7 @@ func (p *Peers) offer(ctx context.Context, key *archive.Key, workspace tenants.W
 	if isStored {
 		keep, stays = peersKeepStored, projection.Number+1
 	}
-	packed, err := pack(contentOf(session.Seen{}, projection))
+	packed, err := pack(contentOf(session.Update{}, projection))
 	if err != nil {
 		return err
 	}

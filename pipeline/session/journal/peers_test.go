@@ -34,9 +34,9 @@ func replicas(t *testing.T) (one, two *bench, client *redis.Client, stop func())
 }
 
 // newest returns the epoch that others show a process which has the fourth.
-func (b *bench) newest(seen session.Seen) session.Projection {
+func (b *bench) newest(update session.Update) session.Projection {
 	b.t.Helper()
-	shown, err := b.Shown(b.t.Context(), seen.Scope.Workspace, seen.Lane, 4)
+	shown, err := b.Shown(b.t.Context(), update.Scope.Workspace, update.Lane, 4)
 	if err != nil || shown.Projection == nil {
 		b.t.Fatalf("no epoch is shown: %v", err)
 	}

@@ -40,7 +40,7 @@ type writtenSeen struct {
 	At       time.Time
 	Position int
 	Head     conversation.Hash
-	Heat     session.Heat
+	Heat     session.CacheState
 	Attempts session.Attempts
 	Ahead    *session.Ahead
 	Entries  []archive.Entry
@@ -75,7 +75,7 @@ func (w *written) content() content {
 	seen := &w.Seen
 	return content{
 		Projection: w.Projection, Empty: w.Empty, Entries: w.Entries,
-		Seen: session.Seen{
+		Seen: session.Update{
 			Scope: seen.Scope, Session: seen.Session, Lane: seen.Lane, Kind: seen.Kind,
 			Ancestry: session.Ancestry{Parent: seen.Parent, ForkAt: seen.ForkAt, Inherited: seen.Inherited, Taken: seen.Taken},
 			Naming:   session.Naming{Name: seen.Name, Source: seen.Source}, Title: seen.Title, Client: seen.Client, Model: seen.Model,

@@ -25,7 +25,7 @@ const sqlActive = `SELECT l.id, greatest(e.number, l.fork_epoch), l.last_at
 // the session that was used last first, and no more than most.
 func (s *Store) Active(ctx context.Context, workspace tenants.WorkspaceID, since time.Time, most int) ([]session.Active, error) {
 	var active []session.Active
-	err := s.door.InTenant(ctx, workspace, func(tx *gorm.DB) (err error) {
+	err := s.runner.InTenant(ctx, workspace, func(tx *gorm.DB) (err error) {
 		active, err = batchdb.Rows(tx, func(row pgx.CollectableRow) (one session.Active, err error) {
 			one.Workspace = workspace
 			err = row.Scan(&one.Lane, &one.Number, &one.At)

@@ -32,12 +32,12 @@ func TestActiveLanesAreThoseThatWereCompactedAndUsed(t *testing.T) {
 	side := *first
 	side.lane = uuid.New()
 	for _, one := range []*client{&fork, &side} {
-		seen := one.seen()
+		seen := one.update()
 		seen.Ancestry = session.Ancestry{Parent: first.lane, ForkAt: 3, Inherited: 2}
 		if one == &side {
 			seen.Kind = session.Side
 		}
-		if err := f.store.Record(t.Context(), f.scope.Workspace, []session.Seen{seen}); err != nil {
+		if err := f.store.Record(t.Context(), f.scope.Workspace, []session.Update{seen}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -57,7 +57,7 @@ func TestActiveLanesAreThoseThatWereCompactedAndUsed(t *testing.T) {
 			}
 		}
 	}
-	if active, err := f.store.Active(t.Context(), addWorkspace(t, f.door), since, 10); err != nil || len(active) > 0 {
+	if active, err := f.store.Active(t.Context(), addWorkspace(t, f.runner), since, 10); err != nil || len(active) > 0 {
 		t.Errorf("of another workspace: %+v, %v", active, err)
 	}
 }

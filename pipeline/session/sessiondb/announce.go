@@ -72,7 +72,7 @@ const (
 
 // Announce has all processes find lanes by the ends of requests that are not recorded yet.
 // A server that fails may forget it again.
-func (s *Store) Announce(ctx context.Context, workspace tenants.WorkspaceID, seen []session.Seen) error {
+func (s *Store) Announce(ctx context.Context, workspace tenants.WorkspaceID, updates []session.Update) error {
 	var (
 		sessions, keys, lanes, parents           []uuid.UUID
 		formats, names, sources, upstreams, kind []string
@@ -81,8 +81,8 @@ func (s *Store) Announce(ctx context.Context, workspace tenants.WorkspaceID, see
 		heads                                    [][]byte
 		times                                    []time.Time
 	)
-	for i := range seen {
-		one := &seen[i]
+	for i := range updates {
+		one := &updates[i]
 		sessions, keys = append(sessions, one.Session), append(keys, one.Scope.APIKey)
 		formats, names = append(formats, string(one.Scope.Format)), append(names, storable(one.Name))
 		sources, upstreams = append(sources, storable(one.Source)), append(upstreams, storable(one.Scope.Upstream))
@@ -97,7 +97,7 @@ func (s *Store) Announce(ctx context.Context, workspace tenants.WorkspaceID, see
 		}
 		heads, positions, times = append(heads, head), append(positions, one.Position), append(times, one.At)
 	}
-	err := s.door.InTenant(ctx, workspace, func(tx *gorm.DB) error {
+	err := s.runner.InTenant(ctx, workspace, func(tx *gorm.DB) error {
 		return errors.Join(
 			batchdb.Later(tx, sqlHurry),
 			batchdb.Later(tx, sqlAnnounceSessions, workspace, sessions, keys, formats, names, sources, upstreams, titles, clients, models, times, lanes),
@@ -106,7 +106,7 @@ func (s *Store) Announce(ctx context.Context, workspace tenants.WorkspaceID, see
 		)
 	})
 	if err != nil {
-		return fmt.Errorf("announce %d requests: %w", len(seen), orAway(err))
+		return fmt.Errorf("announce %d requests: %w", len(updates), orAway(err))
 	}
 	return nil
 }
@@ -115,7 +115,7 @@ func (s *Store) Announce(ctx context.Context, workspace tenants.WorkspaceID, see
 // whether it has moved on. It returns session.ErrNotFound if no lane has one.
 func (s *Store) Stands(ctx context.Context, workspace tenants.WorkspaceID, heads []conversation.Hash) (session.Standing, error) {
 	var standing session.Standing
-	err := s.door.InTenant(ctx, workspace, func(tx *gorm.DB) error {
+	err := s.runner.InTenant(ctx, workspace, func(tx *gorm.DB) error {
 		var warmAt, triedAt sql.NullTime
 		var seconds int
 		err := tx.Statement.ConnPool.QueryRowContext(ctx, sqlStands, workspace, newestFirst(heads)).Scan(

@@ -36,7 +36,7 @@ func (s *Store) Holding(ctx context.Context, scope session.Scope, lane uuid.UUID
 		hashes[i] = messages[i][:]
 	}
 	var held session.LaneMatch
-	err := s.door.InTenant(ctx, scope.Workspace, func(tx *gorm.DB) error {
+	err := s.runner.InTenant(ctx, scope.Workspace, func(tx *gorm.DB) error {
 		row := tx.Statement.ConnPool.QueryRowContext(ctx, sqlHolding, scope.Workspace, hashes, lane, scope.APIKey, string(scope.Format), storable(scope.Upstream))
 		return row.Scan(&held.Lane, &held.Messages, &held.Tokens)
 	})
@@ -50,7 +50,7 @@ func (s *Store) Holding(ctx context.Context, scope session.Scope, lane uuid.UUID
 // another one was opened, and how many messages it has. It returns
 // session.ErrNotFound if it does not exist.
 func (s *Store) Before(ctx context.Context, workspace tenants.WorkspaceID, sessionID, lane uuid.UUID) (left uuid.UUID, messages int, err error) {
-	err = s.door.InTenant(ctx, workspace, func(tx *gorm.DB) error {
+	err = s.runner.InTenant(ctx, workspace, func(tx *gorm.DB) error {
 		return tx.Statement.ConnPool.QueryRowContext(ctx, sqlBefore, workspace, sessionID, lane).Scan(&left, &messages)
 	})
 	if errors.Is(err, sql.ErrNoRows) {

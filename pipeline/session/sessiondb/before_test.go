@@ -20,12 +20,12 @@ func TestLaneThatWasLeftIsTheOneUsedLast(t *testing.T) {
 	in, at := uuid.New(), time.Now()
 	record := func(kind session.Kind, minutes, position int) uuid.UUID {
 		lane := uuid.New()
-		seen := session.Seen{
+		update := session.Update{
 			Scope: f.scope, Session: in, Lane: lane, Kind: kind, Naming: session.Naming{Name: "run", Source: "header"},
 			At:       at.Add(time.Duration(minutes) * time.Minute),
 			Messages: session.Messages{Position: position, Head: conversation.Hash(append(lane[:], lane[:]...))},
 		}
-		if err := f.store.Record(t.Context(), f.scope.Workspace, []session.Seen{seen}); err != nil {
+		if err := f.store.Record(t.Context(), f.scope.Workspace, []session.Update{update}); err != nil {
 			t.Fatal(err)
 		}
 		return lane
@@ -43,7 +43,7 @@ func TestLaneThatWasLeftIsTheOneUsedLast(t *testing.T) {
 	if _, _, err := f.store.Before(t.Context(), f.scope.Workspace, uuid.New(), now); !errors.Is(err, session.ErrNotFound) {
 		t.Errorf("another session: %v", err)
 	}
-	if _, _, err := f.store.Before(t.Context(), addWorkspace(t, f.door), in, now); !errors.Is(err, session.ErrNotFound) {
+	if _, _, err := f.store.Before(t.Context(), addWorkspace(t, f.runner), in, now); !errors.Is(err, session.ErrNotFound) {
 		t.Errorf("another workspace: %v", err)
 	}
 }
@@ -65,7 +65,7 @@ func TestLaneThatHoldsWhatAClientKeptIsFound(t *testing.T) {
 		t.Errorf("%+v (%v), want lane %s with 4 messages", held, err, newer.lane)
 	}
 	elsewhere, another, upstream := f.scope, f.scope, f.scope
-	elsewhere.Workspace, another.APIKey, upstream.Upstream = addWorkspace(t, f.door), uuid.New(), "https://llm.example.com"
+	elsewhere.Workspace, another.APIKey, upstream.Upstream = addWorkspace(t, f.runner), uuid.New(), "https://llm.example.com"
 	for name, scope := range map[string]session.Scope{"another workspace": elsewhere, "another key": another, "another upstream": upstream} {
 		if found, err := f.store.Holding(t.Context(), scope, uuid.New(), kept); !errors.Is(err, session.ErrNotFound) {
 			t.Errorf("%s: %+v, %v", name, found, err)

@@ -21,7 +21,7 @@ func BenchmarkCommit(b *testing.B) {
 	for _, known := range []bool{true, false} {
 		b.Run(map[bool]string{true: "history known", false: "nothing known"}[known], func(b *testing.B) {
 			f := setup(b)
-			store := sessiondb.New(f.door, archivetest.Keys())
+			store := sessiondb.New(f.runner, archivetest.Keys())
 			f.commitLarge(b, store, "")
 			for b.Loop() {
 				own := ""
@@ -44,7 +44,7 @@ func (f *fixture) commitLarge(b *testing.B, store *sessiondb.Store, own string) 
 	for i := range 500 {
 		c.say(fmt.Sprintf(`{"role":"user","content":"%d %s %s"}`, i, own, prose(random, 1_600)))
 	}
-	seen, projection := c.seen(), c.projection(1, 400)
+	seen, projection := c.update(), c.projection(1, 400)
 	b.StartTimer()
 	if err := store.Commit(b.Context(), seen, projection); err != nil {
 		b.Fatal(err)
@@ -69,12 +69,12 @@ func prose(random *rand.Rand, size int) []byte {
 // and BenchmarkStands what it asks where another replica has served its lane.
 func BenchmarkAnnounce(b *testing.B) {
 	f := setup(b)
-	store, c := sessiondb.New(f.door, archivetest.Keys()), f.newClient()
+	store, c := sessiondb.New(f.runner, archivetest.Keys()), f.newClient()
 	c.say(`{"role":"user","content":"hi"}`)
 	for b.Loop() {
-		seen := c.seen()
+		seen := c.update()
 		seen.Head[0]++
-		if err := store.Announce(b.Context(), seen.Scope.Workspace, []session.Seen{seen}); err != nil {
+		if err := store.Announce(b.Context(), seen.Scope.Workspace, []session.Update{seen}); err != nil {
 			b.Fatal(err)
 		}
 	}
@@ -82,10 +82,10 @@ func BenchmarkAnnounce(b *testing.B) {
 
 func BenchmarkStands(b *testing.B) {
 	f := setup(b)
-	store, c := sessiondb.New(f.door, archivetest.Keys()), f.newClient()
+	store, c := sessiondb.New(f.runner, archivetest.Keys()), f.newClient()
 	c.say(`{"role":"user","content":"hi"}`)
-	seen := c.seen()
-	if err := store.Record(b.Context(), seen.Scope.Workspace, []session.Seen{seen}); err != nil {
+	seen := c.update()
+	if err := store.Record(b.Context(), seen.Scope.Workspace, []session.Update{seen}); err != nil {
 		b.Fatal(err)
 	}
 	for b.Loop() {

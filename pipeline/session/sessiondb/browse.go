@@ -111,7 +111,7 @@ func (s Browser) Sessions(ctx context.Context, workspace tenants.WorkspaceID, fi
 		return session.Page{}, err
 	}
 	var rows []listRow
-	err = s.door.InTenant(ctx, workspace, func(tx *gorm.DB) error {
+	err = s.runner.InTenant(ctx, workspace, func(tx *gorm.DB) error {
 		look, err := lookAt(tx, workspace, filter, after)
 		if err != nil {
 			return err
@@ -154,7 +154,7 @@ func pageOf(rows []listRow, limit int, filter session.Filter) session.Page {
 // uuid.Nil the first ones.
 func (s Browser) IDs(ctx context.Context, workspace tenants.WorkspaceID, after uuid.UUID, limit int) ([]uuid.UUID, error) {
 	var ids []uuid.UUID
-	err := s.door.InTenant(ctx, workspace, func(tx *gorm.DB) error {
+	err := s.runner.InTenant(ctx, workspace, func(tx *gorm.DB) error {
 		return tx.Raw("SELECT id FROM sessions WHERE workspace_id = ? AND id > ? ORDER BY id LIMIT ?", workspace, after, limit).Scan(&ids).Error
 	})
 	return ids, batchdb.Wrapf(err, "list sessions")
@@ -164,7 +164,7 @@ func (s Browser) IDs(ctx context.Context, workspace tenants.WorkspaceID, after u
 // workspace has none with that id.
 func (s Browser) Session(ctx context.Context, workspace tenants.WorkspaceID, id uuid.UUID) (session.Detail, error) {
 	var detail session.Detail
-	err := s.door.InTenant(ctx, workspace, func(tx *gorm.DB) error {
+	err := s.runner.InTenant(ctx, workspace, func(tx *gorm.DB) error {
 		var rows []listRow
 		query := tx.Table("sessions").Select(sessionColumns).Where("workspace_id = ? AND id = ?", workspace, id)
 		if err := query.Scan(&rows).Error; err != nil {
@@ -212,7 +212,7 @@ func (s Browser) Projection(ctx context.Context, workspace tenants.WorkspaceID, 
 		return session.Projection{}, fmt.Errorf("projection of lane %s: %w", lane, err)
 	}
 	var packed []storedProjection
-	err = s.door.InTenant(ctx, workspace, func(tx *gorm.DB) error {
+	err = s.runner.InTenant(ctx, workspace, func(tx *gorm.DB) error {
 		var err error
 		packed, err = projectionsOf(tx, sqlNewest, workspace, lane)
 		return err
@@ -228,7 +228,7 @@ func (s Browser) Projection(ctx context.Context, workspace tenants.WorkspaceID, 
 // Epochs returns a lane's epochs, oldest first, with those it took over.
 func (s Browser) Epochs(ctx context.Context, workspace tenants.WorkspaceID, lane uuid.UUID) ([]session.EpochOverview, error) {
 	var epochs []session.EpochOverview
-	err := s.door.InTenant(ctx, workspace, func(tx *gorm.DB) (err error) {
+	err := s.runner.InTenant(ctx, workspace, func(tx *gorm.DB) (err error) {
 		epochs, err = batchdb.Rows(tx, func(row pgx.CollectableRow) (epoch session.EpochOverview, err error) {
 			err = row.Scan(&epoch.Number, &epoch.Lane, &epoch.Covers, &epoch.Reason, &epoch.Before, &epoch.After, &epoch.At,
 				&epoch.Levels[0], &epoch.Levels[1], &epoch.Levels[2], &epoch.Window)

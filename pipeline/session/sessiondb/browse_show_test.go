@@ -16,10 +16,10 @@ func TestSessionsAreShownAndCountedByWhatCameOfThem(t *testing.T) {
 	t.Parallel()
 	f := setup(t)
 	workspace, now, owner := f.scope.Workspace, time.Now(), f.db.Owner(t)
-	even := func(seen *session.Seen) { seen.NetMicroUSD = 0 }
+	even := func(update *session.Update) { update.NetMicroUSD = 0 }
 	plain := f.addSession(t, now, even)
-	loss := f.addSession(t, now, func(seen *session.Seen) { seen.NetMicroUSD = -5 })
-	single := f.addSession(t, now, func(seen *session.Seen) { seen.NetMicroUSD, seen.Name = 0, "" })
+	loss := f.addSession(t, now, func(update *session.Update) { update.NetMicroUSD = -5 })
+	single := f.addSession(t, now, func(update *session.Update) { update.NetMicroUSD, update.Name = 0, "" })
 	compressed, bridged, failed := f.addSession(t, now, even), f.addSession(t, now, even), f.addSession(t, now, even)
 	for _, statement := range []string{
 		fmt.Sprintf("UPDATE sessions SET epochs = 1 WHERE id = '%s'", compressed.session),
@@ -88,9 +88,9 @@ func TestSingleCallsBecomeAConversationWithHistory(t *testing.T) {
 	c := f.conversationOf(1)
 	record := func(continued bool) session.Overview {
 		t.Helper()
-		seen := c.seen()
+		seen := c.update()
 		seen.Name, seen.Continued = "", continued
-		if err := f.store.Record(t.Context(), f.scope.Workspace, []session.Seen{seen}); err != nil {
+		if err := f.store.Record(t.Context(), f.scope.Workspace, []session.Update{seen}); err != nil {
 			t.Fatal(err)
 		}
 		detail, err := f.store.Browser().Session(t.Context(), f.scope.Workspace, c.session)

@@ -15,15 +15,15 @@ import (
 )
 
 // addSession records a session that was active at a time.
-func (f *fixture) addSession(t *testing.T, at time.Time, change func(*session.Seen)) *client {
+func (f *fixture) addSession(t *testing.T, at time.Time, change func(*session.Update)) *client {
 	t.Helper()
 	c := f.conversationOf(1)
-	seen := c.seen()
+	seen := c.update()
 	seen.At = at
 	if change != nil {
 		change(&seen)
 	}
-	if err := f.store.Record(t.Context(), f.scope.Workspace, []session.Seen{seen}); err != nil {
+	if err := f.store.Record(t.Context(), f.scope.Workspace, []session.Update{seen}); err != nil {
 		t.Fatal(err)
 	}
 	return c
@@ -81,8 +81,8 @@ func TestSessionsAreFiltered(t *testing.T) {
 	t.Parallel()
 	f := setup(t)
 	noon := time.Date(2026, 3, 4, 12, 0, 0, 0, time.UTC)
-	parser := f.addSession(t, noon, func(s *session.Seen) { s.Title, s.Name = "Fix the 100% broken parser", "run_7" })
-	codex := f.addSession(t, noon.Add(time.Hour), func(s *session.Seen) { s.Title, s.Client, s.Model = "Write docs", "codex", "gpt-5" })
+	parser := f.addSession(t, noon, func(s *session.Update) { s.Title, s.Name = "Fix the 100% broken parser", "run_7" })
+	codex := f.addSession(t, noon.Add(time.Hour), func(s *session.Update) { s.Title, s.Client, s.Model = "Write docs", "codex", "gpt-5" })
 	for name, test := range map[string]struct {
 		filter session.Filter
 		want   []uuid.UUID
@@ -126,9 +126,9 @@ func TestASessionShowsItsLanesMostRecentFirst(t *testing.T) {
 	c := f.conversationOf(6)
 	c.commit(t, c.projection(1, 4))
 	fork := &client{f: f, session: c.session, lane: uuid.New(), messages: c.messages[:5:5], chain: c.chain[:6:6]}
-	seen := fork.seen()
+	seen := fork.update()
 	seen.Parent, seen.ForkAt, seen.Inherited, seen.At = c.lane, 5, 1, time.Now().Add(time.Second)
-	if err := f.store.Record(t.Context(), f.scope.Workspace, []session.Seen{seen}); err != nil {
+	if err := f.store.Record(t.Context(), f.scope.Workspace, []session.Update{seen}); err != nil {
 		t.Fatal(err)
 	}
 	detail, err := f.store.Browser().Session(t.Context(), f.scope.Workspace, c.session)
@@ -209,7 +209,7 @@ func TestADeletedSessionLeavesOnlyWhatOthersHold(t *testing.T) {
 func (f *fixture) addAnswer(t *testing.T, id uuid.UUID, text string) [sha256.Size]byte {
 	t.Helper()
 	hash := sha256.Sum256([]byte(text))
-	err := f.door.InTenant(t.Context(), f.scope.Workspace, func(tx *gorm.DB) error {
+	err := f.runner.InTenant(t.Context(), f.scope.Workspace, func(tx *gorm.DB) error {
 		if err := f.archive.PutObjects(tx, f.scope.Workspace, nil, []byte(text)); err != nil {
 			return err
 		}
@@ -229,8 +229,8 @@ func (f *fixture) addAnswer(t *testing.T, id uuid.UUID, text string) [sha256.Siz
 func TestAnnouncedSessionIsListedAsItsRecordWillName(t *testing.T) {
 	t.Parallel()
 	f := setup(t)
-	seen := f.conversationOf(1).seen()
-	if err := f.store.Announce(t.Context(), f.scope.Workspace, []session.Seen{seen}); err != nil {
+	seen := f.conversationOf(1).update()
+	if err := f.store.Announce(t.Context(), f.scope.Workspace, []session.Update{seen}); err != nil {
 		t.Fatal(err)
 	}
 	page, err := f.store.Browser().Sessions(t.Context(), f.scope.Workspace, session.Filter{Limit: 2})

@@ -21,7 +21,7 @@ func TestTheSecondOfTwoEpochsWithOneNumberIsOvertaken(t *testing.T) {
 	c := f.conversationOf(6)
 	c.commit(t, c.projection(1, 4))
 	c.say("written by the loser")
-	err := f.store.Commit(t.Context(), c.seen(), c.projection(1, 5))
+	err := f.store.Commit(t.Context(), c.update(), c.projection(1, 5))
 	if !errors.Is(err, session.ErrOvertaken) {
 		t.Fatalf("got %v, want session.ErrOvertaken", err)
 	}
@@ -38,7 +38,7 @@ func TestConcurrentCommitsEndOneEpoch(t *testing.T) {
 	t.Parallel()
 	f := setup(t)
 	c := f.conversationOf(6)
-	seen, projection := c.seen(), c.projection(1, 4)
+	seen, projection := c.update(), c.projection(1, 4)
 	var replicas sync.WaitGroup
 	results := make(chan error, 8)
 	for range cap(results) {
@@ -74,7 +74,7 @@ func TestNoEpochStandsForMessagesThatWereDeleted(t *testing.T) {
 			}
 			c.say("said before anybody told this process", "and this")
 			c.recorded = known // as it remembers
-			if err := f.store.Commit(t.Context(), c.seen(), c.projection(2, 7)); !errors.Is(err, session.ErrOvertaken) {
+			if err := f.store.Commit(t.Context(), c.update(), c.projection(2, 7)); !errors.Is(err, session.ErrOvertaken) {
 				t.Fatalf("got %v, want session.ErrOvertaken", err)
 			}
 			for _, table := range []string{"sessions", "lanes", "epochs", "archive_entries", "archive_objects"} {
@@ -91,7 +91,7 @@ func TestNoEpochStandsForMessagesThatWereDeleted(t *testing.T) {
 	}
 }
 
-// leaving is a door whose client leaves when a transaction has done all its work and is
+// leaving is a runner whose client leaves when a transaction has done all its work and is
 // about to be committed.
 type leaving struct {
 	batchdb.TxRunner
@@ -116,9 +116,9 @@ func TestAbortedCommitLeavesNothing(t *testing.T) {
 	t.Parallel()
 	f := setup(t)
 	c := f.conversationOf(6)
-	seen, projection := c.seen(), c.projection(1, 4)
+	seen, projection := c.update(), c.projection(1, 4)
 	ctx, leave := context.WithCancel(t.Context())
-	if err := sessiondb.New(leaving{f.door, leave}, archivetest.Keys()).Commit(ctx, seen, projection); !errors.Is(err, context.Canceled) {
+	if err := sessiondb.New(leaving{f.runner, leave}, archivetest.Keys()).Commit(ctx, seen, projection); !errors.Is(err, context.Canceled) {
 		t.Fatalf("got %v, want context.Canceled", err)
 	}
 	for _, table := range []string{"sessions", "lanes", "epochs", "archive_entries", "archive_objects"} {

@@ -26,7 +26,7 @@ type countRow struct {
 func (s Browser) Counts(ctx context.Context, workspace tenants.WorkspaceID, filter session.Filter) (session.Counts, error) {
 	filter.Show, filter.Cursor = session.ShowAll, ""
 	var row countRow
-	err := s.door.InTenant(ctx, workspace, func(tx *gorm.DB) error {
+	err := s.runner.InTenant(ctx, workspace, func(tx *gorm.DB) error {
 		all := tx.Table("sessions").Select("1").Where("workspace_id = ?", workspace).Limit(session.MostCounted)
 		if filter.Query == "" {
 			return countParts(tx, workspace, filter, all).Scan(&row).Error
@@ -57,7 +57,7 @@ func (s Browser) Counts(ctx context.Context, workspace tenants.WorkspaceID, filt
 // session.MostCounted at most.
 func (s Browser) Active(ctx context.Context, workspace tenants.WorkspaceID, since time.Time) (int, error) {
 	var count int
-	err := s.door.InTenant(ctx, workspace, func(tx *gorm.DB) error {
+	err := s.runner.InTenant(ctx, workspace, func(tx *gorm.DB) error {
 		active := narrow(tx.Table("sessions").Select("1").Where("workspace_id = ?", workspace), session.Filter{From: since}, nil)
 		return tx.Raw("SELECT count(*) FROM (?) active", active.Limit(session.MostCounted)).Scan(&count).Error
 	})

@@ -46,7 +46,7 @@ const sqlDecisions = `WITH RECURSIVE line AS (
 // save and has saved so far in all lanes that have its projection.
 func (s Browser) Decisions(ctx context.Context, workspace tenants.WorkspaceID, id uuid.UUID) ([]cost.Decision, error) {
 	var decisions []cost.Decision
-	err := s.door.InTenant(ctx, workspace, func(tx *gorm.DB) (err error) {
+	err := s.runner.InTenant(ctx, workspace, func(tx *gorm.DB) (err error) {
 		decisions, err = batchdb.Rows(tx, func(row pgx.CollectableRow) (one cost.Decision, err error) {
 			var predicted sql.NullInt64
 			err = row.Scan(&one.Lane, &one.Number, &one.Reason, &one.At, &one.Before, &one.After,

@@ -60,9 +60,9 @@ func TestDecisionsEarnWhatTheExchangesUnderThemDo(t *testing.T) {
 	// A lane that forks before the second epoch goes on under the first.
 	fork := *c
 	fork.lane, fork.recorded = uuid.New(), 3
-	seen := fork.seen()
+	seen := fork.update()
 	seen.Parent, seen.ForkAt, seen.Inherited = c.lane, 3, 1
-	if err := f.store.Record(t.Context(), f.scope.Workspace, []session.Seen{seen}); err != nil {
+	if err := f.store.Record(t.Context(), f.scope.Workspace, []session.Update{seen}); err != nil {
 		t.Fatal(err)
 	}
 	fork.spend(t, 1, 50, nil)
@@ -104,7 +104,7 @@ func TestDecisionsEarnWhatTheExchangesUnderThemDo(t *testing.T) {
 			t.Errorf("decision %d: %+v", i, d)
 		}
 	}
-	if none, err := f.store.Browser().Decisions(t.Context(), addWorkspace(t, f.door), c.session); err != nil || len(none) != 0 {
+	if none, err := f.store.Browser().Decisions(t.Context(), addWorkspace(t, f.runner), c.session); err != nil || len(none) != 0 {
 		t.Errorf("another workspace sees %+v (%v)", none, err)
 	}
 }
@@ -119,7 +119,7 @@ func TestNoticesNameTheSessionThatNeedsAttentionMost(t *testing.T) {
 		for number := range epochs {
 			c.commit(t, c.projection(number+1, 2))
 		}
-		err := f.door.InTenant(t.Context(), f.scope.Workspace, func(tx *gorm.DB) error {
+		err := f.runner.InTenant(t.Context(), f.scope.Workspace, func(tx *gorm.DB) error {
 			return tx.Exec("UPDATE sessions SET net_microusd = ?, last_at = ? WHERE workspace_id = ? AND id = ?", net, last, f.scope.Workspace, c.session).Error
 		})
 		if err != nil {
@@ -168,7 +168,7 @@ func TestEpochsReadTheExchangesUnderThemAndNoOthers(t *testing.T) {
 			'frozen', 1, 1, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 1 FROM generate_series(1, 20000) n`
 	f := setup(t)
 	owner, fresh := f.db.Owner(t), *f
-	fresh.scope.Workspace = addWorkspace(t, f.door)
+	fresh.scope.Workspace = addWorkspace(t, f.runner)
 	for _, filled := range []struct {
 		statement string
 		arguments []any

@@ -42,7 +42,7 @@ const (
 // cost stays, as exchanges of no session and without a report. It returns session.ErrNotFound if the workspace has no such session.
 func (s Browser) Delete(ctx context.Context, tenant tenants.Tenant, id uuid.UUID) error {
 	workspace := tenant.Workspace()
-	err := s.door.InTenant(ctx, tenant, func(tx *gorm.DB) error {
+	err := s.runner.InTenant(ctx, tenant, func(tx *gorm.DB) error {
 		var locked uuid.UUID
 		err := tx.Statement.ConnPool.QueryRowContext(ctx, sqlLock, workspace, id).Scan(&locked)
 		if errors.Is(err, sql.ErrNoRows) {

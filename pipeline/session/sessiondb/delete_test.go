@@ -34,7 +34,7 @@ func TestOtherReplicasAreToldOfEpochsAndDeletions(t *testing.T) {
 	if got, want := <-told, fmt.Sprintf("%s/%s/1", f.scope.Workspace, c.lane); got != want {
 		t.Errorf("told %s, want %s", got, want)
 	}
-	if err := f.store.Commit(t.Context(), c.seen(), c.projection(1, 5)); !errors.Is(err, session.ErrOvertaken) {
+	if err := f.store.Commit(t.Context(), c.update(), c.projection(1, 5)); !errors.Is(err, session.ErrOvertaken) {
 		t.Fatal(err)
 	}
 	if err := f.store.Browser().Delete(t.Context(), f.scope.Workspace, c.session); err != nil {
@@ -53,7 +53,7 @@ func TestADeletionReachesTheBucket(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	mover := archivedb.NewMover(f.door, archivetest.Keys(), bucket)
+	mover := archivedb.NewMover(f.runner, archivetest.Keys(), bucket)
 	mover.Segments.Originals, mover.Segments.Wait, mover.Segments.Keep = 1, 0, 0
 	inBucket := func() int {
 		t.Helper()
@@ -98,7 +98,7 @@ func TestADeletionTakesNothingFromWhoStoresTheSameMeanwhile(t *testing.T) {
 		gone.say(messages...)
 		staying.say(messages...)
 		gone.record(t)
-		seen := staying.seen()
+		seen := staying.update()
 		ctx := context.WithoutCancel(t.Context())
 		var both sync.WaitGroup
 		both.Go(func() {
@@ -107,7 +107,7 @@ func TestADeletionTakesNothingFromWhoStoresTheSameMeanwhile(t *testing.T) {
 			}
 		})
 		both.Go(func() {
-			if err := f.store.Record(ctx, f.scope.Workspace, []session.Seen{seen}); err != nil {
+			if err := f.store.Record(ctx, f.scope.Workspace, []session.Update{seen}); err != nil {
 				t.Error(err)
 			}
 		})

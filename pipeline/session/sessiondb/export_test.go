@@ -11,7 +11,7 @@ import (
 
 // Settle has a lane join another one, of a session.
 func (s *Store) Settle(ctx context.Context, workspace tenants.WorkspaceID, lane, into, session uuid.UUID) (settled bool, err error) {
-	err = s.door.InTenant(ctx, workspace, func(tx *gorm.DB) error {
+	err = s.runner.InTenant(ctx, workspace, func(tx *gorm.DB) error {
 		settled, err = settle(tx, workspace, lane, &berth{lane: into, session: session})
 		return err
 	})

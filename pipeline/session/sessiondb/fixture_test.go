@@ -25,7 +25,7 @@ import (
 // fixture is a database with one workspace.
 type fixture struct {
 	db      *dbtest.Database
-	door    batchdb.TxRunner
+	runner  batchdb.TxRunner
 	store   *sessiondb.Store
 	archive *archivedb.DB
 	scope   session.Scope
@@ -34,17 +34,17 @@ type fixture struct {
 func setup(t testing.TB) *fixture {
 	t.Helper()
 	db := dbtest.New(t)
-	door := db.DB
+	runner := db.DB
 	return &fixture{
-		db: db, door: door, store: sessiondb.New(door, archivetest.Keys()), archive: archivedb.New(door, archivetest.Keys()),
-		scope: session.Scope{Workspace: addWorkspace(t, door), APIKey: uuid.New(), Format: conversation.Anthropic},
+		db: db, runner: runner, store: sessiondb.New(runner, archivetest.Keys()), archive: archivedb.New(runner, archivetest.Keys()),
+		scope: session.Scope{Workspace: addWorkspace(t, runner), APIKey: uuid.New(), Format: conversation.Anthropic},
 	}
 }
 
-func addWorkspace(t testing.TB, door batchdb.TxRunner) tenants.WorkspaceID {
+func addWorkspace(t testing.TB, runner batchdb.TxRunner) tenants.WorkspaceID {
 	t.Helper()
 	id := tenants.NewWorkspaceID()
-	err := door.InTenant(t.Context(), id, func(tx *gorm.DB) error {
+	err := runner.InTenant(t.Context(), id, func(tx *gorm.DB) error {
 		return tx.Exec("INSERT INTO workspaces (workspace_id, name) VALUES (?, 'test')", id).Error
 	})
 	if err != nil {
@@ -76,23 +76,23 @@ func (c *client) say(messages ...string) {
 }
 
 // seen returns what the next exchange adds.
-func (c *client) seen() session.Seen {
-	seen := session.Seen{
+func (c *client) update() session.Update {
+	update := session.Update{
 		Scope: c.f.scope, Session: c.session, Lane: c.lane, Naming: session.Naming{Name: "run-1", Source: "header"},
 		Title: "Fix the parser", Client: "claude-code", Model: "claude-sonnet-4-5",
 		At: time.Now(), Messages: session.Messages{Position: len(c.messages), Head: c.chain[len(c.messages)]},
 		Increment: session.Increment{Exchanges: 1, TokensBefore: 100, TokensAfter: 60, NetMicroUSD: -7, Reach: true},
 	}
 	if c.recorded < len(c.messages) {
-		seen.Links = c.chain[c.recorded:]
+		update.Links = c.chain[c.recorded:]
 	}
 	for i := c.recorded; i < len(c.messages); i++ {
-		seen.Entries = append(seen.Entries, archive.Entry{
+		update.Entries = append(update.Entries, archive.Entry{
 			Index: i, Hash: sha256.Sum256(c.messages[i]), Role: roleOf(c.messages[i]), Tokens: 5, Raw: c.messages[i], Size: len(c.messages[i]),
 		})
 	}
 	c.recorded = len(c.messages)
-	return seen
+	return update
 }
 
 // roleOf returns who says a message: the user, where it does not say.
@@ -105,7 +105,7 @@ func roleOf(message []byte) conversation.Role {
 
 func (c *client) record(t *testing.T) {
 	t.Helper()
-	if err := c.f.store.Record(t.Context(), c.f.scope.Workspace, []session.Seen{c.seen()}); err != nil {
+	if err := c.f.store.Record(t.Context(), c.f.scope.Workspace, []session.Update{c.update()}); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -124,7 +124,7 @@ func (c *client) projection(number, covers int) session.Projection {
 
 func (c *client) commit(t *testing.T, projection session.Projection) {
 	t.Helper()
-	if err := c.f.store.Commit(t.Context(), c.seen(), projection); err != nil {
+	if err := c.f.store.Commit(t.Context(), c.update(), projection); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -132,7 +132,7 @@ func (c *client) commit(t *testing.T, projection session.Projection) {
 // find looks the client's whole history up, as a process that has just started does.
 func (c *client) find(t *testing.T) session.Found {
 	t.Helper()
-	found, err := sessiondb.New(c.f.door, archivetest.Keys()).Find(t.Context(), c.f.scope.Workspace, c.chain[1:])
+	found, err := sessiondb.New(c.f.runner, archivetest.Keys()).Find(t.Context(), c.f.scope.Workspace, c.chain[1:])
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -151,7 +151,7 @@ func (f *fixture) conversationOf(messages int) *client {
 func (f *fixture) count(t *testing.T, table string) int {
 	t.Helper()
 	var count int
-	err := f.door.InTenant(t.Context(), f.scope.Workspace, func(tx *gorm.DB) error {
+	err := f.runner.InTenant(t.Context(), f.scope.Workspace, func(tx *gorm.DB) error {
 		return tx.Table(table).Select("count(*)").Where("workspace_id = ?", f.scope.Workspace).Scan(&count).Error
 	})
 	if err != nil {

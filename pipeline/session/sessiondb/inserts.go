@@ -42,39 +42,39 @@ const (
 	sqlWithdraw = `DELETE FROM lane_inserts WHERE workspace_id = $1 AND lane_id = $2 AND number >= $3`
 )
 
-// Inject stores the session, lane and entries of seen together with new inserts of
+// Inject stores the session, lane and entries of the update together with new inserts of
 // its lane. All of it is durable when it returns. It returns session.ErrOvertaken if
 // an insert with the number of one of them exists.
-func (s *Store) Inject(ctx context.Context, seen session.Seen, inserts []session.Insert) error {
-	workspace := seen.Scope.Workspace
+func (s *Store) Inject(ctx context.Context, update session.Update, inserts []session.Insert) error {
+	workspace := update.Scope.Workspace
 	key, err := s.keys.Key(ctx, workspace)
 	if err != nil {
-		return fmt.Errorf("store %d inserts of lane %s: %w", len(inserts), seen.Lane, err)
+		return fmt.Errorf("store %d inserts of lane %s: %w", len(inserts), update.Lane, err)
 	}
-	err = s.door.InTenant(ctx, workspace, func(tx *gorm.DB) error {
-		if err := s.recordInLane(tx, workspace, seen); err != nil {
+	err = s.runner.InTenant(ctx, workspace, func(tx *gorm.DB) error {
+		if err := s.recordInLane(tx, workspace, update); err != nil {
 			return err
 		}
 		newest := 0
 		for _, insert := range inserts {
-			if err := addInsert(tx, key, workspace, seen.Lane, insert); err != nil {
+			if err := addInsert(tx, key, workspace, update.Lane, insert); err != nil {
 				return err
 			}
 			newest = insert.Number
 		}
-		return notifyInsert(tx, workspace, seen.Lane, newest)
+		return notifyInsert(tx, workspace, update.Lane, newest)
 	})
 	var failure *pgconn.PgError
 	if errors.As(err, &failure) && failure.Code == uniqueViolation && failure.TableName == "lane_inserts" {
-		return fmt.Errorf("inserts of lane %s: %w", seen.Lane, session.ErrOvertaken)
+		return fmt.Errorf("inserts of lane %s: %w", update.Lane, session.ErrOvertaken)
 	}
-	return batchdb.Wrapf(err, "store %d inserts of lane %s", len(inserts), seen.Lane)
+	return batchdb.Wrapf(err, "store %d inserts of lane %s", len(inserts), update.Lane)
 }
 
 // Withdraw removes a lane's own inserts from a number on, and has all replicas read
 // the lane again.
 func (s *Store) Withdraw(ctx context.Context, workspace tenants.WorkspaceID, lane uuid.UUID, from int) error {
-	err := s.door.InTenant(ctx, workspace, func(tx *gorm.DB) error {
+	err := s.runner.InTenant(ctx, workspace, func(tx *gorm.DB) error {
 		if _, err := tx.Statement.ConnPool.ExecContext(ctx, sqlWithdraw, workspace, lane, from); err != nil {
 			return err
 		}
@@ -89,7 +89,7 @@ func (s Browser) Inserts(ctx context.Context, workspace tenants.WorkspaceID, lan
 	var inserts []session.Insert
 	key, err := s.keys.Key(ctx, workspace)
 	if err == nil {
-		err = s.door.InTenant(ctx, workspace, func(tx *gorm.DB) (err error) {
+		err = s.runner.InTenant(ctx, workspace, func(tx *gorm.DB) (err error) {
 			inserts, _, err = insertsOf(tx, key, workspace, lane)
 			return err
 		})

@@ -30,7 +30,7 @@ func TestInsertsAreReadWithTheirLane(t *testing.T) {
 	pointer := c.insert(3, 2, "[= lines 1–9]")
 	pointer.Tokens, pointer.Block, pointer.Source = -900, 2, 1
 	inserts := []session.Insert{c.insert(1, 2, "[recovered]"), bare, pointer}
-	if err := f.store.Inject(t.Context(), c.seen(), inserts); err != nil {
+	if err := f.store.Inject(t.Context(), c.update(), inserts); err != nil {
 		t.Fatal(err)
 	}
 	found := c.find(t)
@@ -54,10 +54,10 @@ func TestInsertsBelongToTheirWorkspace(t *testing.T) {
 	t.Parallel()
 	f := setup(t)
 	c := f.conversationOf(2)
-	if err := f.store.Inject(t.Context(), c.seen(), []session.Insert{c.insert(1, 1, "[mine]")}); err != nil {
+	if err := f.store.Inject(t.Context(), c.update(), []session.Insert{c.insert(1, 1, "[mine]")}); err != nil {
 		t.Fatal(err)
 	}
-	other := addWorkspace(t, f.door)
+	other := addWorkspace(t, f.runner)
 	if got, err := f.store.Browser().Inserts(t.Context(), other, c.lane); err != nil || len(got) != 0 {
 		t.Errorf("read %+v, %v", got, err)
 	}
@@ -76,19 +76,19 @@ func TestForksTakeInsertsOver(t *testing.T) {
 	f := setup(t)
 	parent := f.conversationOf(6)
 	inserts := []session.Insert{parent.insert(1, 1, "[shared]"), parent.insert(2, session.InSystem, "[system]"), parent.insert(3, 5, "[behind]")}
-	if err := f.store.Inject(t.Context(), parent.seen(), inserts); err != nil {
+	if err := f.store.Inject(t.Context(), parent.update(), inserts); err != nil {
 		t.Fatal(err)
 	}
 	fork := &client{f: f, session: parent.session, lane: uuid.New(), messages: parent.messages[:4:4], chain: parent.chain[:5:5]}
 	fork.say("another way")
-	seen := fork.seen()
+	seen := fork.update()
 	seen.Parent, seen.ForkAt, seen.Taken = parent.lane, 4, 2
 	own := fork.insert(3, 4, "[own]")
 	if err := f.store.Inject(t.Context(), seen, []session.Insert{own}); err != nil {
 		t.Fatal(err)
 	}
 	late := parent.insert(4, 3, "[late]")
-	if err := f.store.Inject(t.Context(), parent.seen(), []session.Insert{late}); err != nil {
+	if err := f.store.Inject(t.Context(), parent.update(), []session.Insert{late}); err != nil {
 		t.Fatal(err)
 	}
 	want := []session.Insert{inserts[0], inserts[1], own}
@@ -117,7 +117,7 @@ func TestOneOfSeveralReplicasInjects(t *testing.T) {
 	var wait sync.WaitGroup
 	failures := make([]error, replicas)
 	for i := range replicas {
-		seen := c.seen()
+		seen := c.update()
 		wait.Go(func() {
 			failures[i] = f.store.Inject(t.Context(), seen, []session.Insert{c.insert(1, 1, "[one]"), c.insert(2, 1, "[two]")})
 		})
@@ -142,7 +142,7 @@ func TestDeletingASessionDeletesItsInserts(t *testing.T) {
 	t.Parallel()
 	f := setup(t)
 	c := f.conversationOf(2)
-	if err := f.store.Inject(t.Context(), c.seen(), []session.Insert{c.insert(1, 1, "[gone]")}); err != nil {
+	if err := f.store.Inject(t.Context(), c.update(), []session.Insert{c.insert(1, 1, "[gone]")}); err != nil {
 		t.Fatal(err)
 	}
 	if err := f.store.Browser().Delete(t.Context(), f.scope.Workspace, c.session); err != nil {

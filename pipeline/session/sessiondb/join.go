@@ -71,7 +71,7 @@ type onTheWay struct {
 
 // continues reports whether an exchange that opens a lane belongs to this one, as a process
 // would have had it that knew of both.
-func (w *onTheWay) continues(one *session.Seen) bool {
+func (w *onTheWay) continues(one *session.Update) bool {
 	switch {
 	case one.Name != "" || w.answer >= 0 && w.answer < w.met:
 		return true
@@ -98,16 +98,16 @@ type end struct {
 // could not hear of a session has opened a second lane for it. Of two such lanes the one that
 // is recorded later joins the other, with all that is recorded of it from then on. Where the
 // histories differ behind what they share, leaveStrays makes a fork of it.
-func joinLanes(tx *gorm.DB, workspace tenants.WorkspaceID, seen []session.Seen) (*joins, error) {
+func joinLanes(tx *gorm.DB, workspace tenants.WorkspaceID, updates []session.Update) (*joins, error) {
 	j := &joins{left: make(map[uuid.UUID]uuid.UUID), claims: make(map[int][]end)}
-	if err := j.known(tx, workspace, seen); err != nil {
+	if err := j.known(tx, workspace, updates); err != nil {
 		return nil, fmt.Errorf("lanes that have joined others: %w", err)
 	}
-	if err := j.find(tx, workspace, seen); err != nil {
+	if err := j.find(tx, workspace, updates); err != nil {
 		return nil, fmt.Errorf("lanes on the way: %w", err)
 	}
-	for i := range seen {
-		one, was, session := &seen[i], seen[i].Lane, seen[i].Session
+	for i := range updates {
+		one, was, session := &updates[i], updates[i].Lane, updates[i].Session
 		if !j.move(one) {
 			continue
 		}
@@ -125,12 +125,12 @@ func joinLanes(tx *gorm.DB, workspace tenants.WorkspaceID, seen []session.Seen) 
 
 // recordParts is record for exchanges of which several may open lanes that begin alike: each
 // such lane has to see what is recorded of those before it.
-func (s *Store) recordParts(tx *gorm.DB, workspace tenants.WorkspaceID, seen []session.Seen) error {
+func (s *Store) recordParts(tx *gorm.DB, workspace tenants.WorkspaceID, updates []session.Update) error {
 	var keys []int64
 	var starts []int
 	begun, opened := make(map[conversation.Hash]bool), make(map[uuid.UUID]bool)
-	for i := range seen {
-		one := &seen[i]
+	for i := range updates {
+		one := &updates[i]
 		if opened[one.Lane] || !isOpening(one) {
 			continue
 		}
@@ -146,8 +146,8 @@ func (s *Store) recordParts(tx *gorm.DB, workspace tenants.WorkspaceID, seen []s
 		}
 	}
 	from := 0
-	for _, to := range append(starts, len(seen)) {
-		if err := s.record(tx, workspace, seen[from:to]); err != nil {
+	for _, to := range append(starts, len(updates)) {
+		if err := s.record(tx, workspace, updates[from:to]); err != nil {
 			return err
 		}
 		from = to
@@ -162,12 +162,12 @@ func lockBeginnings(tx *gorm.DB, keys []int64) error {
 }
 
 // known reads which lanes of the exchanges have joined others before.
-func (j *joins) known(tx *gorm.DB, workspace tenants.WorkspaceID, seen []session.Seen) error {
+func (j *joins) known(tx *gorm.DB, workspace tenants.WorkspaceID, updates []session.Update) error {
 	var lanes []uuid.UUID
-	for i := range seen {
-		lanes = append(lanes, seen[i].Lane)
-		if seen[i].Parent != uuid.Nil {
-			lanes = append(lanes, seen[i].Parent)
+	for i := range updates {
+		lanes = append(lanes, updates[i].Lane)
+		if updates[i].Parent != uuid.Nil {
+			lanes = append(lanes, updates[i].Parent)
 		}
 	}
 	slices.SortFunc(lanes, func(a, b uuid.UUID) int { return bytes.Compare(a[:], b[:]) })
@@ -183,12 +183,12 @@ func (j *joins) known(tx *gorm.DB, workspace tenants.WorkspaceID, seen []session
 
 // find looks for the lanes that those of the exchanges are a part of, or the other way round,
 // and notes where earlier requests of their histories have ended.
-func (j *joins) find(tx *gorm.DB, workspace tenants.WorkspaceID, seen []session.Seen) error {
+func (j *joins) find(tx *gorm.DB, workspace tenants.WorkspaceID, updates []session.Update) error {
 	var asked endsAsked
 	var keys []int64
 	known := make(map[uuid.UUID]bool)
-	for i := range seen {
-		one := &seen[i]
+	for i := range updates {
+		one := &updates[i]
 		isFirst := !known[one.Lane]
 		known[one.Lane] = true
 		if _, joined := j.into[one.Lane]; joined || one.Parent != uuid.Nil || one.Kind == session.Side || !one.HasHead() {
@@ -220,7 +220,7 @@ func (j *joins) find(tx *gorm.DB, workspace tenants.WorkspaceID, seen []session.
 		return err
 	}
 	for i := range found {
-		if err := j.take(tx, workspace, &found[i], &seen[found[i].place]); err != nil {
+		if err := j.take(tx, workspace, &found[i], &updates[found[i].place]); err != nil {
 			return err
 		}
 	}
@@ -229,7 +229,7 @@ func (j *joins) find(tx *gorm.DB, workspace tenants.WorkspaceID, seen []session.
 
 // take has the lane of an exchange join one that was found on its way, or the other way round
 // where that one has nothing more.
-func (j *joins) take(tx *gorm.DB, workspace tenants.WorkspaceID, way *onTheWay, one *session.Seen) error {
+func (j *joins) take(tx *gorm.DB, workspace tenants.WorkspaceID, way *onTheWay, one *session.Update) error {
 	if _, joined := j.into[one.Lane]; joined {
 		return nil
 	}
@@ -265,7 +265,7 @@ type endsAsked struct {
 	heads, said     [][]byte
 }
 
-func (a *endsAsked) add(place int, one *session.Seen, ends []end, answer int) {
+func (a *endsAsked) add(place int, one *session.Update, ends []end, answer int) {
 	var first []byte
 	if answer >= 0 {
 		first = one.Entries[answer-one.First()].Hash[:]
@@ -294,7 +294,7 @@ func (a *endsAsked) ask(tx *gorm.DB, workspace tenants.WorkspaceID) (found []onT
 
 // move has an exchange belong to the lane that its own has joined, and reports whether it
 // has joined any. A fork of one that has joined is looked for where its history leads.
-func (j *joins) move(one *session.Seen) bool {
+func (j *joins) move(one *session.Update) bool {
 	was := one.Lane
 	into, joined := j.into[was]
 	of, forked := j.into[one.Parent]
@@ -315,19 +315,19 @@ func (j *joins) move(one *session.Seen) bool {
 		return false
 	}
 	if one.Heat.Projection > 0 { // a number of the lane that is gone
-		one.Heat, one.Ahead = session.Heat{}, nil
+		one.Heat, one.Ahead = session.CacheState{}, nil
 	}
 	return true
 }
 
 // isOpening reports whether an exchange brings the first messages of its lane.
-func isOpening(one *session.Seen) bool {
+func isOpening(one *session.Update) bool {
 	return one.Parent == uuid.Nil && one.Kind != session.Side && one.HasHead() && one.First() == 0 && len(one.Links) > 1
 }
 
 // endsOf returns where earlier requests of an exchange's history have ended, as far as its
 // entries tell, and the place of the first answer among them, or -1.
-func endsOf(one *session.Seen) (ends []end, answer int) {
+func endsOf(one *session.Update) (ends []end, answer int) {
 	answer = -1
 	if len(one.Links) == 0 {
 		return nil, answer

@@ -28,18 +28,18 @@ type deafStore struct {
 }
 
 // Announce implements session.Store.
-func (s *deafStore) Announce(ctx context.Context, workspace tenants.WorkspaceID, seen []session.Seen) error {
+func (s *deafStore) Announce(ctx context.Context, workspace tenants.WorkspaceID, updates []session.Update) error {
 	if s.deaf {
 		return errors.New("the store takes too long")
 	}
-	return s.Store.Announce(ctx, workspace, seen)
+	return s.Store.Announce(ctx, workspace, updates)
 }
 
 // replica resolves requests as a process does, and records them when it is told to.
 type replica struct {
 	store    *deafStore
 	resolver *session.Resolver
-	waiting  []session.Seen
+	waiting  []session.Update
 }
 
 func (f *fixture) replica(t *testing.T) *replica {
@@ -77,7 +77,7 @@ func (r *replica) ask(t *testing.T, scope session.Scope, name string, messages [
 	}
 	seen.Exchanges, seen.TokensBefore, seen.TokensAfter, seen.NetMicroUSD = 1, 100, 60, -7
 	lane.Unlock()
-	_ = r.store.Announce(t.Context(), scope.Workspace, []session.Seen{seen})
+	_ = r.store.Announce(t.Context(), scope.Workspace, []session.Update{seen})
 	r.waiting = append(r.waiting, seen)
 }
 

@@ -40,7 +40,7 @@ type sums struct{ sessions, lanes, exchanges, before, after, net int }
 
 func (f *fixture) sums(t *testing.T) (all sums) {
 	t.Helper()
-	err := f.door.InTenant(t.Context(), f.scope.Workspace, func(tx *gorm.DB) error {
+	err := f.runner.InTenant(t.Context(), f.scope.Workspace, func(tx *gorm.DB) error {
 		row := tx.Raw(`SELECT count(*), (SELECT count(*) FROM lanes), sum(exchanges), sum(tokens_before), sum(tokens_after), sum(net_microusd) FROM sessions`).Row()
 		return row.Scan(&all.sessions, &all.lanes, &all.exchanges, &all.before, &all.after, &all.net)
 	})
@@ -70,19 +70,19 @@ func TestLaneOfAProcessThatCouldNotHearOfASessionJoinsIt(t *testing.T) {
 					whole := *c
 					whole.talk("B", "c", "D", "e")
 					other := whole.apart(3)
-					first, second := c.seen(), other.seen()
+					first, second := c.update(), other.update()
 					if !named {
 						first.Name, second.Name = "", ""
 					}
 					second.At = first.At.Add(time.Second)
 					if announced {
-						for _, one := range []session.Seen{second, first} {
-							if err := f.store.Announce(t.Context(), f.scope.Workspace, []session.Seen{one}); err != nil {
+						for _, one := range []session.Update{second, first} {
+							if err := f.store.Announce(t.Context(), f.scope.Workspace, []session.Update{one}); err != nil {
 								t.Fatal(err)
 							}
 						}
 					}
-					both := []session.Seen{first, second}
+					both := []session.Update{first, second}
 					if order == 1 {
 						slices.Reverse(both)
 					}
@@ -99,11 +99,11 @@ func TestLaneOfAProcessThatCouldNotHearOfASessionJoinsIt(t *testing.T) {
 					c.messages, c.chain = whole.messages[:3], whole.chain[:4]
 					other.messages, other.chain = whole.messages, whole.chain
 					for _, later := range []*client{c, other} {
-						seen := later.seen()
-						if err := f.store.Announce(t.Context(), f.scope.Workspace, []session.Seen{seen}); err != nil {
+						seen := later.update()
+						if err := f.store.Announce(t.Context(), f.scope.Workspace, []session.Update{seen}); err != nil {
 							t.Fatal(err)
 						}
-						recorded := []session.Seen{seen}
+						recorded := []session.Update{seen}
 						if err := f.store.Record(t.Context(), f.scope.Workspace, recorded); err != nil {
 							t.Fatal(err)
 						}
@@ -136,7 +136,7 @@ func TestHistoriesThatDifferStayForks(t *testing.T) {
 		other := c.apart(3)
 		other.talk("X", "y")
 		for _, one := range []*client{c, other} {
-			seen := []session.Seen{one.seen()}
+			seen := []session.Update{one.update()}
 			if !named {
 				seen[0].Name = ""
 			}
@@ -162,9 +162,9 @@ func TestRunsThatBeginAlikeStayApart(t *testing.T) {
 	c := f.newClient()
 	c.talk("a")
 	for range 3 {
-		seen := c.apart(1).seen()
+		seen := c.apart(1).update()
 		seen.Name = ""
-		if err := f.store.Record(t.Context(), f.scope.Workspace, []session.Seen{seen}); err != nil {
+		if err := f.store.Record(t.Context(), f.scope.Workspace, []session.Update{seen}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -182,7 +182,7 @@ func TestLanesThatAreRecordedAtOnceAreJoined(t *testing.T) {
 		c := f.newClient()
 		c.talk("a", "B", "c", "D", "e")
 		first := c.apart(3)
-		parts, failures := [][]session.Seen{{first.seen()}, {c.seen()}}, make(chan error)
+		parts, failures := [][]session.Update{{first.update()}, {c.update()}}, make(chan error)
 		for i := range parts {
 			parts[i][0].Name = ""
 			go func() { failures <- f.store.Record(t.Context(), f.scope.Workspace, parts[i]) }()
@@ -209,9 +209,9 @@ func TestRecordedLanesOfOneSessionBecomeOne(t *testing.T) {
 	whole := f.newClient()
 	whole.talk("a", "B", "c", "D", "e", "F", "g")
 	first, second := whole.apart(1), whole.apart(5)
-	record := func(c *client, position int) session.Seen {
+	record := func(c *client, position int) session.Update {
 		c.messages, c.chain = whole.messages[:position], whole.chain[:position+1]
-		seen := []session.Seen{c.seen()}
+		seen := []session.Update{c.update()}
 		seen[0].Name, seen[0].At = "", seen[0].At.Add(time.Duration(position)*time.Second)
 		if err := f.store.Record(t.Context(), f.scope.Workspace, seen); err != nil {
 			t.Fatal(err)
@@ -223,7 +223,7 @@ func TestRecordedLanesOfOneSessionBecomeOne(t *testing.T) {
 	// nothing of whose answer followed.
 	announced := whole.apart(7)
 	announced.lane, announced.session = first.lane, first.session
-	if err := f.store.Announce(t.Context(), f.scope.Workspace, []session.Seen{announced.seen()}); err != nil {
+	if err := f.store.Announce(t.Context(), f.scope.Workspace, []session.Update{announced.update()}); err != nil {
 		t.Fatal(err)
 	}
 	f.exec(t, "UPDATE lanes SET position = 7 WHERE id = ?", first.lane)
@@ -243,7 +243,7 @@ func TestRecordedLanesOfOneSessionBecomeOne(t *testing.T) {
 		t.Errorf("%+v, want %+v", got, want)
 	}
 	var moved int
-	err := f.door.InTenant(t.Context(), f.scope.Workspace, func(tx *gorm.DB) error {
+	err := f.runner.InTenant(t.Context(), f.scope.Workspace, func(tx *gorm.DB) error {
 		return tx.Raw("SELECT count(*) FROM exchanges WHERE lane_id = ? AND session_id = ?", first.lane, first.session).Scan(&moved).Error
 	})
 	if err != nil || moved != 1 {
@@ -257,7 +257,7 @@ func TestRecordedLanesOfOneSessionBecomeOne(t *testing.T) {
 // exec changes rows of the workspace.
 func (f *fixture) exec(t *testing.T, statement string, values ...any) {
 	t.Helper()
-	err := f.door.InTenant(t.Context(), f.scope.Workspace, func(tx *gorm.DB) error { return tx.Exec(statement, values...).Error })
+	err := f.runner.InTenant(t.Context(), f.scope.Workspace, func(tx *gorm.DB) error { return tx.Exec(statement, values...).Error })
 	if err != nil {
 		t.Fatal(err)
 	}

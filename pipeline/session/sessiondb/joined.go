@@ -57,10 +57,10 @@ func beginningKey(workspace tenants.WorkspaceID, first conversation.Hash) int64 
 }
 
 // keep stores which lanes have joined others and where the requests of opened lanes have ended
-// before, and removes lanes and sessions that hold nothing any more. The exchanges of seen have
+// before, and removes lanes and sessions that hold nothing any more. The exchanges of the updates have
 // been moved to the lanes that they belong to.
-func (j *joins) keep(tx *gorm.DB, workspace tenants.WorkspaceID, seen []session.Seen) error {
-	if err := j.claim(tx, workspace, seen); err != nil {
+func (j *joins) keep(tx *gorm.DB, workspace tenants.WorkspaceID, updates []session.Update) error {
+	if err := j.claim(tx, workspace, updates); err != nil {
 		return fmt.Errorf("ends of requests: %w", err)
 	}
 	if len(j.left) == 0 {
@@ -82,7 +82,7 @@ func (j *joins) keep(tx *gorm.DB, workspace tenants.WorkspaceID, seen []session.
 
 // claim stores where the requests of histories that a lane was opened with have ended before:
 // what is recorded of them later finds the lane there.
-func (j *joins) claim(tx *gorm.DB, workspace tenants.WorkspaceID, seen []session.Seen) error {
+func (j *joins) claim(tx *gorm.DB, workspace tenants.WorkspaceID, updates []session.Update) error {
 	var (
 		heads     [][]byte
 		lanes     []uuid.UUID
@@ -90,7 +90,7 @@ func (j *joins) claim(tx *gorm.DB, workspace tenants.WorkspaceID, seen []session
 		times     []time.Time
 	)
 	for _, place := range slices.Sorted(maps.Keys(j.claims)) {
-		one := &seen[place]
+		one := &updates[place]
 		for _, known := range j.claims[place] {
 			if one.Parent == uuid.Nil || known.position > one.ForkAt { // else it is its parent's
 				heads, lanes = append(heads, known.link[:]), append(lanes, one.Lane)

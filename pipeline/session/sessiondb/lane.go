@@ -56,18 +56,18 @@ const (
 
 // laneRow is what some exchanges together say of a lane.
 type laneRow struct {
-	session.Seen
+	session.Update
 
 	created time.Time
 }
 
 // laneRows brings together what exchanges say of each lane.
-func laneRows(seen []session.Seen) []laneRow {
+func laneRows(updates []session.Update) []laneRow {
 	byID := make(map[uuid.UUID]*laneRow)
-	for _, one := range seen {
+	for _, one := range updates {
 		row, known := byID[one.Lane]
 		if !known {
-			byID[one.Lane] = &laneRow{Seen: one, created: one.At}
+			byID[one.Lane] = &laneRow{Update: one, created: one.At}
 			continue
 		}
 		row.Position = max(row.Position, one.Position)
@@ -87,7 +87,7 @@ func laneRows(seen []session.Seen) []laneRow {
 	return sorted(byID, func(a, b *laneRow) int { return bytes.Compare(a.Lane[:], b.Lane[:]) })
 }
 
-func recordLanes(tx *gorm.DB, workspace tenants.WorkspaceID, seen []session.Seen) error {
+func recordLanes(tx *gorm.DB, workspace tenants.WorkspaceID, updates []session.Update) error {
 	var (
 		ids, sessions, parents        []uuid.UUID
 		forkAt, forkEpochs, positions []int
@@ -100,7 +100,7 @@ func recordLanes(tx *gorm.DB, workspace tenants.WorkspaceID, seen []session.Seen
 		fruitless, triedSizes, triedLimits         []int
 		models, reasons                            []string
 	)
-	for _, row := range laneRows(seen) {
+	for _, row := range laneRows(updates) {
 		ids, sessions, parents = append(ids, row.Lane), append(sessions, row.Session), append(parents, row.Parent)
 		forkAt, forkEpochs, positions = append(forkAt, row.ForkAt), append(forkEpochs, row.Inherited), append(positions, row.Position)
 		forkInserts = append(forkInserts, row.Taken)

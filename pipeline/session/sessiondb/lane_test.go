@@ -17,18 +17,18 @@ import (
 func noon() time.Time { return time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC) }
 
 // warm returns the heat of a prompt that went out so long after noon.
-func warm(after time.Duration) session.Heat {
-	return session.Heat{At: noon().Add(after), TTL: session.LongTTL, Projection: 2, Position: 4, Tokens: 900, Model: "claude"}
+func warm(after time.Duration) session.CacheState {
+	return session.CacheState{At: noon().Add(after), TTL: session.LongTTL, Projection: 2, Position: 4, Tokens: 900, Model: "claude"}
 }
 
-func (c *client) recordAll(t *testing.T, seen ...session.Seen) {
+func (c *client) recordAll(t *testing.T, updates ...session.Update) {
 	t.Helper()
-	if err := c.f.store.Record(t.Context(), c.f.scope.Workspace, seen); err != nil {
+	if err := c.f.store.Record(t.Context(), c.f.scope.Workspace, updates); err != nil {
 		t.Fatal(err)
 	}
 }
 
-func sameHeat(a, b session.Heat) bool {
+func sameHeat(a, b session.CacheState) bool {
 	equal := a.At.Equal(b.At)
 	a.At = b.At
 	return equal && a == b
@@ -47,19 +47,19 @@ func TestTheNewestHeatAndAttemptsOfALaneStay(t *testing.T) {
 	f := setup(t)
 	c := f.conversationOf(4)
 	c.record(t)
-	if found := c.find(t); found.Heat != (session.Heat{}) || found.Attempts != (session.Attempts{}) {
+	if found := c.find(t); found.Heat != (session.CacheState{}) || found.Attempts != (session.Attempts{}) {
 		t.Fatalf("of a lane that says nothing: %+v", found)
 	}
 	attempts := session.Attempts{At: noon().Add(time.Second), Fruitless: 3, Reason: "nothing_to_free", Size: 90, Limit: 100}
 
-	with := func(heat session.Heat, attempts session.Attempts) session.Seen {
-		seen := c.seen()
+	with := func(heat session.CacheState, attempts session.Attempts) session.Update {
+		seen := c.update()
 		seen.Heat, seen.Attempts = heat, attempts
 		return seen
 	}
 	earlier := session.Attempts{At: noon(), Fruitless: 1}
 	c.recordAll(t, with(warm(time.Minute), earlier), with(warm(2*time.Minute), attempts), with(warm(0), session.Attempts{}))
-	check := func(when string, heat session.Heat, attempts session.Attempts) {
+	check := func(when string, heat session.CacheState, attempts session.Attempts) {
 		t.Helper()
 		if found := c.find(t); !sameHeat(found.Heat, heat) || !sameAttempts(found.Attempts, attempts) {
 			t.Errorf("%s: %+v, %+v", when, found.Heat, found.Attempts)
@@ -68,14 +68,14 @@ func TestTheNewestHeatAndAttemptsOfALaneStay(t *testing.T) {
 	check("in one batch", warm(2*time.Minute), attempts)
 	c.recordAll(t, with(warm(time.Minute), earlier))
 	check("older ones", warm(2*time.Minute), attempts)
-	c.recordAll(t, with(session.Heat{}, session.Attempts{}))
+	c.recordAll(t, with(session.CacheState{}, session.Attempts{}))
 	check("none", warm(2*time.Minute), attempts)
 	changed := warm(2 * time.Minute)
 	changed.Tokens = 950 // what the provider reported of the same prompt
 	c.recordAll(t, with(changed, session.Attempts{}))
 	check("the same prompt", changed, attempts)
-	c.recordAll(t, with(session.Heat{At: noon().Add(time.Hour), Model: "other"}, session.Attempts{}))
-	check("without a cache", session.Heat{At: noon().Add(time.Hour), Model: "other"}, attempts)
+	c.recordAll(t, with(session.CacheState{At: noon().Add(time.Hour), Model: "other"}, session.Attempts{}))
+	check("without a cache", session.CacheState{At: noon().Add(time.Hour), Model: "other"}, attempts)
 }
 
 // C7: an epoch for a cold cache is refused if another replica has used the lane.
@@ -87,11 +87,11 @@ func TestAnEpochForAColdCacheIsRefusedWhereItIsWarm(t *testing.T) {
 	projection := c.projection(1, 4)
 	projection.Reason = session.ReasonIdle
 	commit := func(at, usedAt time.Duration, ttl time.Duration, projection session.Projection) error {
-		other := c.seen()
+		other := c.update()
 		other.Heat = warm(usedAt)
 		other.Heat.TTL = ttl
 		c.recordAll(t, other)
-		seen := c.seen()
+		seen := c.update()
 		seen.At, seen.Heat = noon().Add(at), warm(0)
 		return f.store.Commit(t.Context(), seen, projection)
 	}
@@ -131,7 +131,7 @@ func TestAnOrderReachesEveryReplica(t *testing.T) {
 	t.Parallel()
 	f := setup(t)
 	c := f.conversationOf(4)
-	seen := c.seen()
+	seen := c.update()
 	seen.Attempts = session.Attempts{At: noon(), Fruitless: 5, Reason: "nothing_to_free", Size: 9, Limit: 10}
 	c.recordAll(t, seen)
 	connection, err := pgx.Connect(t.Context(), f.db.OwnerURL)
@@ -167,7 +167,7 @@ func TestAnOrderReachesEveryReplica(t *testing.T) {
 		workspace tenants.WorkspaceID
 		lane      uuid.UUID
 	}{
-		"another lane": {f.scope.Workspace, uuid.New()}, "another workspace": {addWorkspace(t, f.door), c.lane},
+		"another lane": {f.scope.Workspace, uuid.New()}, "another workspace": {addWorkspace(t, f.runner), c.lane},
 	} {
 		if err := f.store.Browser().Ask(t.Context(), of.workspace, of.lane, order); !errors.Is(err, session.ErrNotFound) {
 			t.Errorf("%s: %v", name, err)

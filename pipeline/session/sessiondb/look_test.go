@@ -34,7 +34,7 @@ func (f *fixture) plantMany(t *testing.T, count int) {
 	}
 }
 
-// reading is a door that keeps how many rows of sessions each transaction has read.
+// reading is a runner that keeps how many rows of sessions each transaction has read.
 type reading struct {
 	batchdb.TxRunner
 
@@ -66,7 +66,7 @@ func TestSearchReadsFewSessionsOfMany(t *testing.T) {
 	f := setup(t)
 	f.plantMany(t, 12_000)
 	var most int64
-	store := sessiondb.New(reading{TxRunner: f.door, most: &most}, archivetest.Keys())
+	store := sessiondb.New(reading{TxRunner: f.runner, most: &most}, archivetest.Keys())
 	const old = "Old session 11873"
 	for query, want := range map[string]struct {
 		titles int

@@ -21,7 +21,7 @@ const (
 // written, since a moment.
 func (s Browser) Made(ctx context.Context, workspace tenants.WorkspaceID, since time.Time) (session.Made, error) {
 	made := session.Made{Inserts: map[string]int64{}}
-	err := s.door.InTenant(ctx, workspace, func(tx *gorm.DB) error {
+	err := s.runner.InTenant(ctx, workspace, func(tx *gorm.DB) error {
 		if err := counts(tx, made.Inserts, sqlMadeInserts, workspace, since); err != nil {
 			return err
 		}

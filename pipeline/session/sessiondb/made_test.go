@@ -17,10 +17,10 @@ func TestWhatModulesMadeIsCountedByModuleSinceAMoment(t *testing.T) {
 	first, second := f.conversationOf(3), f.conversationOf(3)
 	learned := first.insert(2, 1, "[rule]")
 	learned.Module = "patterns"
-	if err := f.store.Inject(t.Context(), first.seen(), []session.Insert{first.insert(1, 0, "[turn]"), learned}); err != nil {
+	if err := f.store.Inject(t.Context(), first.update(), []session.Insert{first.insert(1, 0, "[turn]"), learned}); err != nil {
 		t.Fatal(err)
 	}
-	if err := f.store.Inject(t.Context(), second.seen(), []session.Insert{second.insert(1, 1, "[turn]")}); err != nil {
+	if err := f.store.Inject(t.Context(), second.update(), []session.Insert{second.insert(1, 1, "[turn]")}); err != nil {
 		t.Fatal(err)
 	}
 	second.save(t, second.attempt(2, "## Goal\n- first", ""))
@@ -36,7 +36,7 @@ func TestWhatModulesMadeIsCountedByModuleSinceAMoment(t *testing.T) {
 		t.Errorf("in an hour from now %+v, %v", later, err)
 	}
 	// S2: another workspace made none of it.
-	if other, err := f.store.Browser().Made(t.Context(), addWorkspace(t, f.door), before); err != nil || !reflect.DeepEqual(other, nothing) {
+	if other, err := f.store.Browser().Made(t.Context(), addWorkspace(t, f.runner), before); err != nil || !reflect.DeepEqual(other, nothing) {
 		t.Errorf("another workspace made %+v, %v", other, err)
 	}
 }

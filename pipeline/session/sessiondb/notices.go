@@ -43,7 +43,7 @@ const rest = time.Hour
 // moment before now. Lanes with at least so many epochs are pointed out; 0 if none.
 func (s Browser) Notices(ctx context.Context, workspace tenants.WorkspaceID, since, now time.Time, epochs int) ([]cost.Notice, error) {
 	var notices []cost.Notice
-	err := s.door.InTenant(ctx, workspace, func(tx *gorm.DB) error {
+	err := s.runner.InTenant(ctx, workspace, func(tx *gorm.DB) error {
 		ask := func(kind, query string, arguments ...any) error {
 			return batchdb.Each(tx, func(row pgx.CollectableRow) error {
 				notice := cost.Notice{Kind: kind}

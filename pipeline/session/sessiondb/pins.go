@@ -31,7 +31,7 @@ const (
 // shares with the lane it forked from.
 func (s Browser) Pins(ctx context.Context, workspace tenants.WorkspaceID, lane uuid.UUID) ([]session.Pin, error) {
 	var pins []session.Pin
-	err := s.door.InTenant(ctx, workspace, func(tx *gorm.DB) error {
+	err := s.runner.InTenant(ctx, workspace, func(tx *gorm.DB) error {
 		var err error
 		pins, err = pinsOf(tx, workspace, lane)
 		return err
@@ -59,7 +59,7 @@ func (s Browser) Unpin(ctx context.Context, tenant tenants.Tenant, lane uuid.UUI
 // change runs a statement on one row that has to do with a lane, and has all
 // replicas read the lane again.
 func (s Browser) change(ctx context.Context, tenant tenants.Tenant, lane uuid.UUID, statement string, values ...any) error {
-	return s.door.InTenant(ctx, tenant, func(tx *gorm.DB) error {
+	return s.runner.InTenant(ctx, tenant, func(tx *gorm.DB) error {
 		result, err := tx.Statement.ConnPool.ExecContext(ctx, statement, values...)
 		if err != nil {
 			return err

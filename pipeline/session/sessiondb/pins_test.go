@@ -30,9 +30,9 @@ func TestPinsAreReadWithTheirLane(t *testing.T) {
 
 	fork := &client{f: f, session: parent.session, lane: uuid.New(), messages: parent.messages[:5:5], chain: parent.chain[:6:6]}
 	fork.say("another way")
-	seen := fork.seen()
+	seen := fork.update()
 	seen.Parent, seen.ForkAt = parent.lane, 5
-	if err := f.store.Record(t.Context(), workspace, []session.Seen{seen}); err != nil {
+	if err := f.store.Record(t.Context(), workspace, []session.Update{seen}); err != nil {
 		t.Fatal(err)
 	}
 	if got := fork.find(t).Pins; !reflect.DeepEqual(got, []int{2}) {
@@ -57,7 +57,7 @@ func TestOnlyMessagesOfTheWorkspaceArePinned(t *testing.T) {
 	f := setup(t)
 	c := f.conversationOf(3)
 	c.record(t)
-	other := addWorkspace(t, f.door)
+	other := addWorkspace(t, f.runner)
 	for name, pin := range map[string]struct {
 		workspace tenants.WorkspaceID
 		message   int

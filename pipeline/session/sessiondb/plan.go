@@ -52,15 +52,15 @@ const (
 )
 
 // recordAhead keeps what epochs can be planned from, and a job for each.
-func (s *Store) recordAhead(tx *gorm.DB, workspace tenants.WorkspaceID, seen []session.Seen) error {
+func (s *Store) recordAhead(tx *gorm.DB, workspace tenants.WorkspaceID, updates []session.Update) error {
 	if s.queue == nil {
 		return nil
 	}
-	byLane := make(map[uuid.UUID]*session.Seen)
-	for i := range seen {
-		if ahead := seen[i].Ahead; ahead != nil {
-			if known := byLane[seen[i].Lane]; known == nil || known.Ahead.SentAt.Before(ahead.SentAt) {
-				byLane[seen[i].Lane] = &seen[i]
+	byLane := make(map[uuid.UUID]*session.Update)
+	for i := range updates {
+		if ahead := updates[i].Ahead; ahead != nil {
+			if known := byLane[updates[i].Lane]; known == nil || known.Ahead.SentAt.Before(ahead.SentAt) {
+				byLane[updates[i].Lane] = &updates[i]
 			}
 		}
 	}
@@ -73,7 +73,7 @@ func (s *Store) recordAhead(tx *gorm.DB, workspace tenants.WorkspaceID, seen []s
 		outlines  [][]byte
 		waiting   []jobs.Job
 	)
-	for _, row := range sorted(byLane, func(a, b *session.Seen) int { return bytes.Compare(a.Lane[:], b.Lane[:]) }) {
+	for _, row := range sorted(byLane, func(a, b *session.Update) int { return bytes.Compare(a.Lane[:], b.Lane[:]) }) {
 		lanes, sent = append(lanes, row.Lane), append(sent, row.Ahead.SentAt)
 		due, outlines = append(due, row.Ahead.Due), append(outlines, row.Ahead.Outline)
 		waiting = append(waiting,
@@ -94,7 +94,7 @@ func (s *Store) recordAhead(tx *gorm.DB, workspace tenants.WorkspaceID, seen []s
 // session.ErrNotFound if there is nothing, or it was used.
 func (s *Store) ToPlan(ctx context.Context, workspace tenants.WorkspaceID, lane uuid.UUID) (session.Ahead, error) {
 	var ahead session.Ahead
-	err := s.door.InTenant(ctx, workspace, func(tx *gorm.DB) error {
+	err := s.runner.InTenant(ctx, workspace, func(tx *gorm.DB) error {
 		row := tx.Statement.ConnPool.QueryRowContext(ctx, sqlToPlan, workspace, lane)
 		return row.Scan(&ahead.SentAt, &ahead.Due, &ahead.Outline)
 	})
@@ -117,7 +117,7 @@ func (s *Store) SavePlan(ctx context.Context, workspace tenants.WorkspaceID, lan
 		return fmt.Errorf("save plan of lane %s: %w", lane, err)
 	}
 	packed = sealPacked(key, aboutPlan(lane, plan.Settings[:]), packed)
-	err = s.door.InTenant(ctx, workspace, func(tx *gorm.DB) error {
+	err = s.runner.InTenant(ctx, workspace, func(tx *gorm.DB) error {
 		pool := tx.Statement.ConnPool
 		result, err := pool.ExecContext(ctx, sqlPlanned, workspace, lane, sentAt, packed, plan.Settings[:], plan.Factor)
 		if err != nil {
@@ -145,7 +145,7 @@ func (s *Store) ExpirePlan(ctx context.Context, workspace tenants.WorkspaceID, l
 	if until := ahead.SentAt.Add(planAge); now.Before(until) {
 		return jobs.Snooze{At: until}
 	}
-	err = s.door.InTenant(ctx, workspace, func(tx *gorm.DB) error {
+	err = s.runner.InTenant(ctx, workspace, func(tx *gorm.DB) error {
 		_, err := tx.Statement.ConnPool.ExecContext(ctx, sqlPlanExpired, workspace, lane, ahead.SentAt)
 		return err
 	})

@@ -64,7 +64,7 @@ func (s Browser) Named(ctx context.Context, workspace tenants.WorkspaceID, withi
 	}
 	var named session.Named
 	var format string
-	err := s.door.InTenant(ctx, workspace, func(tx *gorm.DB) error {
+	err := s.runner.InTenant(ctx, workspace, func(tx *gorm.DB) error {
 		row := tx.Statement.ConnPool.QueryRowContext(ctx, query, arguments...)
 		return row.Scan(&named.Session, &named.Lane, &format)
 	})
@@ -82,7 +82,7 @@ func (s Browser) Named(ctx context.Context, workspace tenants.WorkspaceID, withi
 // where none is on record.
 func (s Browser) Names(ctx context.Context, workspace tenants.WorkspaceID, lanes []uuid.UUID, messages []int) ([]archive.Name, error) {
 	names := make([]archive.Name, len(lanes))
-	err := s.door.InTenant(ctx, workspace, func(tx *gorm.DB) error {
+	err := s.runner.InTenant(ctx, workspace, func(tx *gorm.DB) error {
 		return batchdb.Each(tx, func(row pgx.CollectableRow) error {
 			var place int
 			var link []byte
@@ -100,7 +100,7 @@ func (s Browser) Names(ctx context.Context, workspace tenants.WorkspaceID, lanes
 // session.ErrNotFound if the workspace has none.
 func (s Browser) SessionNamed(ctx context.Context, workspace tenants.WorkspaceID, name string) (uuid.UUID, error) {
 	var id uuid.UUID
-	err := s.door.InTenant(ctx, workspace, func(tx *gorm.DB) error {
+	err := s.runner.InTenant(ctx, workspace, func(tx *gorm.DB) error {
 		return tx.Statement.ConnPool.QueryRowContext(ctx, sqlSessionNamed, workspace, storable(name)).Scan(&id)
 	})
 	if errors.Is(err, sql.ErrNoRows) {

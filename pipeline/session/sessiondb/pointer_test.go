@@ -46,7 +46,7 @@ func TestAPointerLeadsNowhereBeyondItsWorkspaceAndSession(t *testing.T) {
 	t.Parallel()
 
 	f := setup(t)
-	stranger := addWorkspace(t, f.door)
+	stranger := addWorkspace(t, f.runner)
 	c, other := f.conversationOf(8), f.conversationOf(5)
 	c.commit(t, c.projection(1, 5))
 	other.record(t)
@@ -85,7 +85,7 @@ func TestSharedLinkLeadsToTheNewerOfTwoForks(t *testing.T) {
 	old.commit(t, old.projection(1, 4))
 	fork := &client{f: f, session: old.session, lane: uuid.New(), messages: old.messages[:4:4], chain: old.chain[:5:5], recorded: 4}
 	fork.say(`{"role":"user","content":"another way"}`)
-	seen := fork.seen()
+	seen := fork.update()
 	seen.Parent, seen.ForkAt, seen.Inherited, seen.At = old.lane, 4, 1, seen.At.Add(time.Minute)
 	if err := f.store.Commit(t.Context(), seen, fork.projection(2, 5)); err != nil {
 		t.Fatal(err)
@@ -125,7 +125,7 @@ func TestTheRangeOfLinksIsLeakproof(t *testing.T) {
 
 	f := setup(t)
 	var leaky int
-	err := f.door.InTenant(t.Context(), f.scope.Workspace, func(tx *gorm.DB) error {
+	err := f.runner.InTenant(t.Context(), f.scope.Workspace, func(tx *gorm.DB) error {
 		return tx.Raw("SELECT count(*) FROM pg_proc WHERE proname IN ('byteage', 'byteale') AND NOT proleakproof").Scan(&leaky).Error
 	})
 	if err != nil || leaky != 0 {

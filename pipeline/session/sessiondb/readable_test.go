@@ -65,10 +65,10 @@ func (f *fixture) writeCanaries(t *testing.T, store *sessiondb.Store) *client {
 	}, At: time.Now()}
 	lane := miner.Lane{ID: c.lane, Session: c.session, Format: f.scope.Format, LastAt: time.Now()}
 	for what, err := range map[string]error{
-		"insert":   store.Inject(ctx, c.seen(), []session.Insert{insert}),
+		"insert":   store.Inject(ctx, c.update(), []session.Insert{insert}),
 		"summary":  store.SaveSummary(ctx, workspace, attempt),
 		"order":    store.Browser().Ask(ctx, workspace, c.lane, session.Order{At: time.Now(), By: uuid.New(), Instructions: canary + " ordered"}),
-		"evidence": patternsdb.New(f.door).Read(ctx, workspace, lane, []miner.Occurrence{met}, nil),
+		"evidence": patternsdb.New(f.runner).Read(ctx, workspace, lane, []miner.Occurrence{met}, nil),
 	} {
 		if err != nil {
 			t.Fatalf("%s: %v", what, err)
@@ -84,7 +84,7 @@ func (f *fixture) keepAnswer(t *testing.T, keys *archive.Keys) semanticcache.Que
 		Key: semanticcache.Key{1}, Alike: semanticcache.Key{2}, Text: canary + " asked", Answer: []byte(canary + " kept"),
 		ContentType: "application/json", Model: "m", At: time.Now(),
 	}
-	if err := semanticcachedb.New(f.door, keys).Put(t.Context(), f.scope.Workspace, entry, entry.At.Add(time.Hour)); err != nil {
+	if err := semanticcachedb.New(f.runner, keys).Put(t.Context(), f.scope.Workspace, entry, entry.At.Add(time.Hour)); err != nil {
 		t.Fatal(err)
 	}
 	return semanticcache.Question{Key: entry.Key, Alike: entry.Alike}
@@ -170,16 +170,16 @@ func TestWithoutItsDataKeyNothingOfAWorkspaceCanBeRead(t *testing.T) {
 	t.Parallel()
 	f := setup(t)
 	keys := f.newKeys(t)
-	c := f.writeCanaries(t, sessiondb.New(f.door, keys).WithJobs(idleQueue{}))
+	c := f.writeCanaries(t, sessiondb.New(f.runner, keys).WithJobs(idleQueue{}))
 	f.retitle(t)
 	question := f.keepAnswer(t, keys)
-	restarted := sessiondb.New(f.door, f.newKeys(t))
+	restarted := sessiondb.New(f.runner, f.newKeys(t))
 	workspace := f.scope.Workspace
 	if found, err := restarted.Find(t.Context(), workspace, c.chain[1:]); err != nil ||
 		len(found.Projections) != 1 || len(found.Inserts) != 1 || len(found.Summaries) != 1 {
 		t.Fatalf("with the key found %+v, %v", found, err)
 	}
-	if kept, err := semanticcachedb.New(f.door, f.newKeys(t)).Find(t.Context(), workspace, question, time.Time{}); err != nil || len(kept) != 1 {
+	if kept, err := semanticcachedb.New(f.runner, f.newKeys(t)).Find(t.Context(), workspace, question, time.Time{}); err != nil || len(kept) != 1 {
 		t.Fatalf("with the key found %+v, %v", kept, err)
 	}
 
@@ -191,7 +191,7 @@ func TestWithoutItsDataKeyNothingOfAWorkspaceCanBeRead(t *testing.T) {
 		t.Errorf("readable are\n%v, want only\n%v", got, notSealed())
 	}
 	// Nor is it by the program itself, which makes a new key.
-	restarted = sessiondb.New(f.door, f.newKeys(t))
+	restarted = sessiondb.New(f.runner, f.newKeys(t))
 	if found, err := restarted.Find(t.Context(), workspace, c.chain[1:]); err == nil {
 		t.Errorf("found %+v", found)
 	}
@@ -201,10 +201,10 @@ func TestWithoutItsDataKeyNothingOfAWorkspaceCanBeRead(t *testing.T) {
 	if summaries, err := restarted.Summaries(t.Context(), workspace, c.lane); err == nil {
 		t.Errorf("read summaries %+v", summaries)
 	}
-	if entries, err := archivedb.New(f.door, f.newKeys(t)).Originals(t.Context(), workspace, c.lane, 0, 1); err == nil {
+	if entries, err := archivedb.New(f.runner, f.newKeys(t)).Originals(t.Context(), workspace, c.lane, 0, 1); err == nil {
 		t.Errorf("read originals %+v", entries)
 	}
-	if kept, err := semanticcachedb.New(f.door, f.newKeys(t)).Find(t.Context(), workspace, question, time.Time{}); err != nil || len(kept) != 0 {
+	if kept, err := semanticcachedb.New(f.runner, f.newKeys(t)).Find(t.Context(), workspace, question, time.Time{}); err != nil || len(kept) != 0 {
 		t.Errorf("answers %+v, %v; want a miss", kept, err)
 	}
 }
@@ -213,7 +213,7 @@ func TestWithoutItsDataKeyNothingOfAWorkspaceCanBeRead(t *testing.T) {
 func TestWhatLiesOpenIsFound(t *testing.T) {
 	t.Parallel()
 	f := setup(t)
-	f.writeCanaries(t, sessiondb.New(f.door, f.newKeys(t)).WithJobs(idleQueue{}))
+	f.writeCanaries(t, sessiondb.New(f.runner, f.newKeys(t)).WithJobs(idleQueue{}))
 	f.retitle(t)
 	encoder, err := zstd.NewWriter(nil)
 	if err != nil {
@@ -239,7 +239,7 @@ func TestDeletedWorkspaceLeavesNoRows(t *testing.T) {
 	t.Parallel()
 	f := setup(t)
 	keys := f.newKeys(t)
-	f.writeCanaries(t, sessiondb.New(f.door, keys).WithJobs(idleQueue{}))
+	f.writeCanaries(t, sessiondb.New(f.runner, keys).WithJobs(idleQueue{}))
 	f.keepAnswer(t, keys)
 	owner := f.db.Owner(t)
 	tables := columnsOf(t, f, "workspace_id")

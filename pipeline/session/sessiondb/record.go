@@ -50,53 +50,53 @@ const (
 
 // record stores what exchanges added inside a transaction. It moves those, in place, that do
 // not continue their lane, or whose lane is part of another one: see leaveStrays and joinLanes.
-func (s *Store) record(tx *gorm.DB, workspace tenants.WorkspaceID, seen []session.Seen) error {
-	joined, err := joinLanes(tx, workspace, seen)
+func (s *Store) record(tx *gorm.DB, workspace tenants.WorkspaceID, updates []session.Update) error {
+	joined, err := joinLanes(tx, workspace, updates)
 	if err != nil {
 		return fmt.Errorf("join lanes: %w", err)
 	}
-	runs, answers := make([]archivedb.Run, len(seen)), make([][]byte, 0, len(seen))
-	for i := range seen {
-		runs[i].Entries = seen[i].Entries
-		if len(seen[i].Answer) > 0 {
-			answers = append(answers, seen[i].Answer)
+	runs, answers := make([]archivedb.Run, len(updates)), make([][]byte, 0, len(updates))
+	for i := range updates {
+		runs[i].Entries = updates[i].Entries
+		if len(updates[i].Answer) > 0 {
+			answers = append(answers, updates[i].Answer)
 		}
 	}
 	if err := s.archive.PutObjects(tx, workspace, runs, answers...); err != nil {
 		return err
 	}
-	if err := recordSessions(tx, workspace, seen); err != nil {
+	if err := recordSessions(tx, workspace, updates); err != nil {
 		return fmt.Errorf("sessions: %w", err)
 	}
-	if err := leaveStrays(tx, workspace, seen); err != nil {
+	if err := leaveStrays(tx, workspace, updates); err != nil {
 		return fmt.Errorf("forks: %w", err)
 	}
-	if err := recordLanes(tx, workspace, seen); err != nil {
+	if err := recordLanes(tx, workspace, updates); err != nil {
 		return fmt.Errorf("lanes: %w", err)
 	}
-	if err := recordHeads(tx, workspace, seen); err != nil {
+	if err := recordHeads(tx, workspace, updates); err != nil {
 		return fmt.Errorf("heads: %w", err)
 	}
-	if err := joined.keep(tx, workspace, seen); err != nil {
+	if err := joined.keep(tx, workspace, updates); err != nil {
 		return err
 	}
-	if err := s.recordAhead(tx, workspace, seen); err != nil {
+	if err := s.recordAhead(tx, workspace, updates); err != nil {
 		return fmt.Errorf("epochs to plan: %w", err)
 	}
-	for i := range seen {
-		runs[i] = archivedb.Run{Session: seen[i].Session, Lane: seen[i].Lane, Entries: seen[i].Entries}
+	for i := range updates {
+		runs[i] = archivedb.Run{Session: updates[i].Session, Lane: updates[i].Lane, Entries: updates[i].Entries}
 	}
 	return s.archive.PutPlaces(tx, workspace, runs)
 }
 
 // recordInLane is record for an exchange that changes its lane. It returns
 // session.ErrOvertaken if the exchange does not continue it.
-func (s *Store) recordInLane(tx *gorm.DB, workspace tenants.WorkspaceID, one session.Seen) error {
-	seen := []session.Seen{one}
-	if err := s.record(tx, workspace, seen); err != nil {
+func (s *Store) recordInLane(tx *gorm.DB, workspace tenants.WorkspaceID, one session.Update) error {
+	updates := []session.Update{one}
+	if err := s.record(tx, workspace, updates); err != nil {
 		return err
 	}
-	if seen[0].Lane != one.Lane {
+	if updates[0].Lane != one.Lane {
 		return fmt.Errorf("the history has left lane %s: %w", one.Lane, session.ErrOvertaken)
 	}
 	return nil
@@ -104,7 +104,7 @@ func (s *Store) recordInLane(tx *gorm.DB, workspace tenants.WorkspaceID, one ses
 
 // sessionRow is what some exchanges together add to a session.
 type sessionRow struct {
-	session.Seen
+	session.Update
 
 	started      time.Time
 	exchanges    int64
@@ -114,7 +114,7 @@ type sessionRow struct {
 	reached      int64
 }
 
-func recordSessions(tx *gorm.DB, workspace tenants.WorkspaceID, seen []session.Seen) error {
+func recordSessions(tx *gorm.DB, workspace tenants.WorkspaceID, updates []session.Update) error {
 	var (
 		ids, keys                                     []uuid.UUID
 		formats, names, sources, titles, clients, llm []string
@@ -123,7 +123,7 @@ func recordSessions(tx *gorm.DB, workspace tenants.WorkspaceID, seen []session.S
 		started, last                                 []time.Time
 		exchanges, before, after, net, reached        []int64
 	)
-	for _, row := range sessionRows(seen) {
+	for _, row := range sessionRows(updates) {
 		ids, keys = append(ids, row.Session), append(keys, row.Scope.APIKey)
 		formats, names = append(formats, string(row.Scope.Format)), append(names, storable(row.Name))
 		upstreams = append(upstreams, storable(row.Scope.Upstream))
@@ -140,12 +140,12 @@ func recordSessions(tx *gorm.DB, workspace tenants.WorkspaceID, seen []session.S
 
 // sessionRows adds up what exchanges add to each session; a statement may touch a
 // row only once.
-func sessionRows(seen []session.Seen) []sessionRow {
+func sessionRows(updates []session.Update) []sessionRow {
 	byID := make(map[uuid.UUID]*sessionRow)
-	for _, one := range seen {
+	for _, one := range updates {
 		row, known := byID[one.Session]
 		if !known {
-			row = &sessionRow{Seen: one, started: one.At}
+			row = &sessionRow{Update: one, started: one.At}
 			byID[one.Session] = row
 		}
 		if one.At.Before(row.started) {
@@ -168,11 +168,11 @@ func sessionRows(seen []session.Seen) []sessionRow {
 	return sorted(byID, func(a, b *sessionRow) int { return bytes.Compare(a.Session[:], b.Session[:]) })
 }
 
-func recordHeads(tx *gorm.DB, workspace tenants.WorkspaceID, seen []session.Seen) error {
-	byHead := make(map[conversation.Hash]*session.Seen)
-	for i := range seen {
-		if seen[i].HasHead() {
-			byHead[seen[i].Head] = &seen[i]
+func recordHeads(tx *gorm.DB, workspace tenants.WorkspaceID, updates []session.Update) error {
+	byHead := make(map[conversation.Hash]*session.Update)
+	for i := range updates {
+		if updates[i].HasHead() {
+			byHead[updates[i].Head] = &updates[i]
 		}
 	}
 	var (
@@ -181,7 +181,7 @@ func recordHeads(tx *gorm.DB, workspace tenants.WorkspaceID, seen []session.Seen
 		positions []int32
 		times     []time.Time
 	)
-	for _, row := range sorted(byHead, func(a, b *session.Seen) int { return bytes.Compare(a.Head[:], b.Head[:]) }) {
+	for _, row := range sorted(byHead, func(a, b *session.Update) int { return bytes.Compare(a.Head[:], b.Head[:]) }) {
 		heads, lanes = append(heads, row.Head[:]), append(lanes, row.Lane)
 		positions = append(positions, int32(row.Position)) //nolint:gosec // a place in one body
 		times = append(times, row.At)

@@ -48,7 +48,7 @@ const sqlSent = `SELECT l.lane, x.at, x.position, x.tokens_before, x.tokens_afte
 // left out.
 func (s Browser) Recorded(ctx context.Context, workspace tenants.WorkspaceID, picked session.Selection) ([]session.Recorded, error) {
 	var recorded []session.Recorded
-	err := s.door.InTenant(ctx, workspace, func(tx *gorm.DB) error {
+	err := s.runner.InTenant(ctx, workspace, func(tx *gorm.DB) error {
 		var err error
 		if recorded, err = recordedLanes(tx, workspace, picked); err != nil || len(recorded) == 0 {
 			return err

@@ -16,7 +16,7 @@ import (
 // asked keeps an exchange of the client's lane.
 func (c *client) asked(t *testing.T, at time.Time, position int, endpoint, class string, attempts int) {
 	t.Helper()
-	err := c.f.door.InTenant(t.Context(), c.f.scope.Workspace, func(tx *gorm.DB) error {
+	err := c.f.runner.InTenant(t.Context(), c.f.scope.Workspace, func(tx *gorm.DB) error {
 		return tx.Exec(`INSERT INTO exchanges (workspace_id, id, at, session_id, lane_id, api_key_id, provider, endpoint, model, client, class, stream, status,
 			position, compression, tokens_before, tokens_after, window_tokens, level_0, level_1, level_2, level_3,
 			input_tokens, cache_read_tokens, cache_write_tokens, output_tokens, cost_microusd, net_microusd, overhead_us, ttfb_us, duration_us, attempts)
@@ -33,15 +33,15 @@ func TestConversationsAreReadAsTheyAreCounted(t *testing.T) {
 	f := setup(t)
 	c, other := f.conversationOf(3), f.conversationOf(1)
 	c.record(t)
-	otherSeen := other.seen()
+	otherSeen := other.update()
 	otherSeen.Client = "codex"
-	if err := f.store.Record(t.Context(), f.scope.Workspace, []session.Seen{otherSeen}); err != nil {
+	if err := f.store.Record(t.Context(), f.scope.Workspace, []session.Update{otherSeen}); err != nil {
 		t.Fatal(err)
 	}
 	c.say(`{"role":"user","content":"one more"}`)
-	seen := c.seen()
+	seen := c.update()
 	seen.Entries[0].Role, seen.Entries[0].Flags, seen.Entries[0].Tokens = conversation.Tool, conversation.HasResult, 70
-	if err := f.store.Record(t.Context(), f.scope.Workspace, []session.Seen{seen}); err != nil {
+	if err := f.store.Record(t.Context(), f.scope.Workspace, []session.Update{seen}); err != nil {
 		t.Fatal(err)
 	}
 	at := time.Date(2026, time.November, 2, 9, 0, 0, 0, time.UTC)

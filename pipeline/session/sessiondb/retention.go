@@ -90,7 +90,7 @@ func (s Cleaner) deleteSome(ctx context.Context, kept retention, most int) (dele
 
 func (s Cleaner) retentions(ctx context.Context) ([]retention, error) {
 	var all []retention
-	err := s.door.AsWorker(ctx, func(tx *gorm.DB) (err error) {
+	err := s.runner.AsWorker(ctx, func(tx *gorm.DB) (err error) {
 		all, err = batchdb.Rows(tx, func(row pgx.CollectableRow) (one retention, err error) {
 			err = row.Scan(&one.workspace, &one.days)
 			return one, err
@@ -103,7 +103,7 @@ func (s Cleaner) retentions(ctx context.Context) ([]retention, error) {
 // expireErrors forgets what providers said before a time: there are errors of no
 // session.
 func (s Cleaner) expireErrors(ctx context.Context, workspace tenants.WorkspaceID, before time.Time) error {
-	return s.door.InTenant(ctx, workspace, func(tx *gorm.DB) error {
+	return s.runner.InTenant(ctx, workspace, func(tx *gorm.DB) error {
 		_, err := tx.Statement.ConnPool.ExecContext(ctx, sqlExpireErrors, workspace, before)
 		return err
 	})
@@ -113,7 +113,7 @@ func (s Cleaner) expireErrors(ctx context.Context, workspace tenants.WorkspaceID
 // that have not been used for longest, and returns how many. It is 0 if others are being used or none is left.
 func (s Cleaner) deleteExpired(ctx context.Context, kept retention, most int) (deleted int, err error) {
 	var ids []uuid.UUID
-	err = s.door.InTenant(ctx, kept.workspace, func(tx *gorm.DB) error {
+	err = s.runner.InTenant(ctx, kept.workspace, func(tx *gorm.DB) error {
 		exchanges := int64(0)
 		err := batchdb.Each(tx, func(row pgx.CollectableRow) error {
 			var id uuid.UUID

@@ -47,9 +47,9 @@ func (f *fixture) dump(t *testing.T, workspace tenants.WorkspaceID) string {
 // recordExchange records what the client's last request cost, with its answer.
 func (c *client) recordExchange(t *testing.T, answer string) {
 	t.Helper()
-	seen := c.seen()
+	seen := c.update()
 	seen.Answer = []byte(answer)
-	if err := c.f.store.Record(t.Context(), c.f.scope.Workspace, []session.Seen{seen}); err != nil {
+	if err := c.f.store.Record(t.Context(), c.f.scope.Workspace, []session.Update{seen}); err != nil {
 		t.Fatal(err)
 	}
 	hash := sha256.Sum256(seen.Answer)
@@ -123,9 +123,9 @@ func TestASweepDeletesWhatHasExpiredAndNothingElse(t *testing.T) {
 	used := map[uuid.UUID]time.Duration{}
 	for _, ago := range []time.Duration{0, 29 * day, 31 * day, 400 * day} {
 		c := f.conversationOf(3)
-		seen := c.seen()
+		seen := c.update()
 		seen.At = time.Now().Add(-ago)
-		if err := f.store.Record(t.Context(), f.scope.Workspace, []session.Seen{seen}); err != nil {
+		if err := f.store.Record(t.Context(), f.scope.Workspace, []session.Update{seen}); err != nil {
 			t.Fatal(err)
 		}
 		used[c.session] = ago
@@ -134,7 +134,7 @@ func TestASweepDeletesWhatHasExpiredAndNothingElse(t *testing.T) {
 		t.Fatalf("without a retention: %d deleted, %v", deleted, err)
 	}
 	f.keep(t, f.scope.Workspace, 30)
-	f.keep(t, addWorkspace(t, f.door), 1) // one without sessions
+	f.keep(t, addWorkspace(t, f.runner), 1) // one without sessions
 	for _, want := range []int{1, 1, 0} {
 		if deleted, err := f.store.Cleaner().Sweep(t.Context(), time.Now(), 1); err != nil || deleted != want {
 			t.Fatalf("deleted %d, %v, want %d", deleted, err, want)
@@ -175,20 +175,20 @@ func TestASweepOfOneWorkspaceStopsNoOther(t *testing.T) {
 		f.keep(t, in, 1)
 		for range count {
 			c := f.conversationOf(1)
-			seen := c.seen()
+			seen := c.update()
 			seen.Scope.Workspace = in
 			seen.At = time.Now().AddDate(0, 0, -9)
-			if err := f.store.Record(t.Context(), in, []session.Seen{seen}); err != nil {
+			if err := f.store.Record(t.Context(), in, []session.Update{seen}); err != nil {
 				t.Fatal(err)
 			}
 		}
 	}
-	busy, quiet := addWorkspace(t, f.door), addWorkspace(t, f.door) // ids grow with time
+	busy, quiet := addWorkspace(t, f.runner), addWorkspace(t, f.runner) // ids grow with time
 	expired(f.scope.Workspace, 1)
 	expired(busy, many)
 	expired(quiet, 1)
 
-	broken := sessiondb.New(brokenFor{f.door, f.scope.Workspace}, archivetest.Keys())
+	broken := sessiondb.New(brokenFor{f.runner, f.scope.Workspace}, archivetest.Keys())
 	deleted, err := broken.Cleaner().Sweep(t.Context(), time.Now(), many)
 	if !errors.Is(err, errBroken) || !strings.Contains(err.Error(), f.scope.Workspace.String()) {
 		t.Errorf("the sweep ends with %v, want the workspace and %v", err, errBroken)
@@ -197,7 +197,7 @@ func TestASweepOfOneWorkspaceStopsNoOther(t *testing.T) {
 		t.Errorf("%d sessions were deleted, want as many as were asked for, %d", deleted, many)
 	}
 	var left int
-	if err := f.door.InTenant(t.Context(), quiet, func(tx *gorm.DB) error {
+	if err := f.runner.InTenant(t.Context(), quiet, func(tx *gorm.DB) error {
 		return tx.Raw("SELECT count(*) FROM sessions WHERE workspace_id = ?", quiet).Scan(&left).Error
 	}); err != nil || left != 0 {
 		t.Errorf("the last workspace has %d expired sessions left, %v", left, err)
@@ -230,7 +230,7 @@ func TestASweepDeletesManySessionsInATransaction(t *testing.T) {
 				t.Fatal(err)
 			}
 			f.keep(t, f.scope.Workspace, 1)
-			counts := &counted{TxRunner: f.door}
+			counts := &counted{TxRunner: f.runner}
 			deleted, err := sessiondb.New(counts, archivetest.Keys()).Cleaner().Sweep(t.Context(), time.Now().AddDate(0, 0, 2), 100)
 			if err != nil || deleted != test.sessions {
 				t.Fatalf("deleted %d, %v", deleted, err)
@@ -256,7 +256,7 @@ func TestWhatHasExpiredIsGoneFromRowsAndBucketWithinADay(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	mover := archivedb.NewMover(f.door, archivetest.Keys(), bucket)
+	mover := archivedb.NewMover(f.runner, archivetest.Keys(), bucket)
 	mover.Segments.Originals, mover.Segments.Wait, mover.Segments.Keep = 1, 0, 0 // kept for six hours by the clock of the database
 	c := f.newClient()
 	c.say("one", "two", "three")
@@ -356,7 +356,7 @@ func TestProjectionsAndSummariesAreSealed(t *testing.T) {
 	if err := f.store.SaveSummary(t.Context(), f.scope.Workspace, attempt); err != nil {
 		t.Fatal(err)
 	}
-	found, err := sessiondb.New(f.door, archivetest.Keys()).Find(t.Context(), f.scope.Workspace, c.chain[1:])
+	found, err := sessiondb.New(f.runner, archivetest.Keys()).Find(t.Context(), f.scope.Workspace, c.chain[1:])
 	if err != nil || len(found.Projections) != 1 || len(found.Summaries) != 1 {
 		t.Fatalf("found %+v, %v", found, err)
 	}
@@ -367,14 +367,14 @@ func TestProjectionsAndSummariesAreSealed(t *testing.T) {
 		t.Errorf("the summary is %q", got)
 	}
 	var open int
-	err = f.door.InTenant(t.Context(), f.scope.Workspace, func(tx *gorm.DB) error {
+	err = f.runner.InTenant(t.Context(), f.scope.Workspace, func(tx *gorm.DB) error {
 		return tx.Raw(`SELECT (SELECT count(*) FROM epochs WHERE get_byte(projection, 0) <> 1)
 			+ (SELECT count(*) FROM summaries WHERE text <> '' OR sealed IS NULL)`).Scan(&open).Error
 	})
 	if err != nil || open != 0 {
 		t.Errorf("%d lie open, %v", open, err)
 	}
-	if _, err := sessiondb.New(f.door, archivetest.KeysOf("another installation")).Find(t.Context(), f.scope.Workspace, []conversation.Hash{c.chain[6]}); err == nil {
+	if _, err := sessiondb.New(f.runner, archivetest.KeysOf("another installation")).Find(t.Context(), f.scope.Workspace, []conversation.Hash{c.chain[6]}); err == nil {
 		t.Error("a projection opens with another key")
 	}
 }

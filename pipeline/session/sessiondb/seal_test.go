@@ -25,16 +25,16 @@ func (idleQueue) Enqueue(context.Context, tenants.Tenant, ...jobs.Job) error { r
 
 // restarted returns a store as a process has it that has just started.
 func (f *fixture) restarted() *sessiondb.Store {
-	return sessiondb.New(f.door, archivetest.Keys()).WithJobs(idleQueue{})
+	return sessiondb.New(f.runner, archivetest.Keys()).WithJobs(idleQueue{})
 }
 
 // plan stores what an epoch of the client's lane can be planned from, and the plan.
 func (c *client) plan(t *testing.T, store *sessiondb.Store, projection session.Projection) {
 	t.Helper()
-	seen, at := c.seen(), time.Now().UTC().Truncate(time.Microsecond)
-	seen.Heat = session.Heat{At: at, TTL: time.Minute, Position: seen.Position}
+	seen, at := c.update(), time.Now().UTC().Truncate(time.Microsecond)
+	seen.Heat = session.CacheState{At: at, TTL: time.Minute, Position: seen.Position}
 	seen.Ahead = &session.Ahead{SentAt: at, Due: at.Add(time.Minute), Outline: []byte("an outline")}
-	if err := store.Record(t.Context(), c.f.scope.Workspace, []session.Seen{seen}); err != nil {
+	if err := store.Record(t.Context(), c.f.scope.Workspace, []session.Update{seen}); err != nil {
 		t.Fatal(err)
 	}
 	plan := &session.Plan{Projection: projection, Settings: conversation.Hash{7}, Factor: 1.5}
@@ -50,7 +50,7 @@ func TestInsertsAndPlansAreSealed(t *testing.T) {
 	c := f.conversationOf(6)
 	plain := c.insert(2, session.InSystem, "line\r\n\u2028 \"é\" \U0001f600\n")
 	plain.Items = []string{}
-	if err := f.restarted().Inject(t.Context(), c.seen(), []session.Insert{c.insert(1, 2, "canary of an insert"), plain}); err != nil {
+	if err := f.restarted().Inject(t.Context(), c.update(), []session.Insert{c.insert(1, 2, "canary of an insert"), plain}); err != nil {
 		t.Fatal(err)
 	}
 	c.plan(t, f.restarted(), c.projection(1, 4))
@@ -71,7 +71,7 @@ func TestInsertsAndPlansAreSealed(t *testing.T) {
 		t.Errorf("read %+v, %v", inserts, err)
 	}
 	var open int
-	err = f.door.InTenant(t.Context(), f.scope.Workspace, func(tx *gorm.DB) error {
+	err = f.runner.InTenant(t.Context(), f.scope.Workspace, func(tx *gorm.DB) error {
 		return tx.Raw(`SELECT (SELECT count(*) FROM lane_inserts WHERE text <> '' OR items <> '{}' OR sealed IS NULL)
 			+ (SELECT count(*) FROM lane_plans WHERE get_byte(plan, 0) <> 1)`).Scan(&open).Error
 	})
@@ -93,7 +93,7 @@ func TestAMovedInsertDoesNotOpen(t *testing.T) {
 			f := setup(t)
 			c, other := f.conversationOf(2), f.conversationOf(2)
 			for _, c := range []*client{c, other} {
-				if err := f.restarted().Inject(t.Context(), c.seen(), []session.Insert{c.insert(1, 1, "[text]")}); err != nil {
+				if err := f.restarted().Inject(t.Context(), c.update(), []session.Insert{c.insert(1, 1, "[text]")}); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -116,12 +116,12 @@ func TestAForkOpensTheInsertsThatItTookOver(t *testing.T) {
 	f := setup(t)
 	parent := f.conversationOf(4)
 	shared := parent.insert(1, 1, "[shared]")
-	if err := f.restarted().Inject(t.Context(), parent.seen(), []session.Insert{shared}); err != nil {
+	if err := f.restarted().Inject(t.Context(), parent.update(), []session.Insert{shared}); err != nil {
 		t.Fatal(err)
 	}
 	fork := &client{f: f, session: parent.session, lane: uuid.New(), messages: parent.messages[:3:3], chain: parent.chain[:4:4]}
 	fork.say("another way")
-	seen := fork.seen()
+	seen := fork.update()
 	seen.Parent, seen.ForkAt, seen.Taken = parent.lane, 3, 1
 	own := fork.insert(2, 3, "[own]")
 	if err := f.restarted().Inject(t.Context(), seen, []session.Insert{own}); err != nil {

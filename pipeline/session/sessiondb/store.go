@@ -31,7 +31,7 @@ const uniqueViolation = "23505"
 
 // core is what all stores of sessions share.
 type core struct {
-	door    batchdb.TxRunner
+	runner  batchdb.TxRunner
 	archive *archivedb.DB
 	packer  packer
 	queue   jobs.Queue // nil if epochs are not planned ahead
@@ -41,11 +41,11 @@ type core struct {
 // Store keeps the lanes of all workspaces while requests go through them.
 type Store struct{ *core }
 
-// New returns the store behind a door. It seals messages, projections, plans, summaries and
+// New returns the store that runs its transactions by runner. It seals messages, projections, plans, summaries and
 // inserts under the key of their workspace, which it asks for before a transaction begins, so
 // that none waits for another.
-func New(door batchdb.TxRunner, keys *archive.Keys) *Store {
-	return &Store{&core{door: door, archive: archivedb.New(door, keys), packer: newPacker(), keys: keys}}
+func New(runner batchdb.TxRunner, keys *archive.Keys) *Store {
+	return &Store{&core{runner: runner, archive: archivedb.New(runner, keys), packer: newPacker(), keys: keys}}
 }
 
 // Browser returns what shows people the same sessions.
@@ -127,7 +127,7 @@ func (s *Store) Find(ctx context.Context, workspace tenants.WorkspaceID, heads [
 	}
 	var found session.Found
 	var packed []storedProjection
-	err = s.door.InTenant(ctx, workspace, func(tx *gorm.DB) error {
+	err = s.runner.InTenant(ctx, workspace, func(tx *gorm.DB) error {
 		var err error
 		found.Lane, found.Match, err = findHead(tx, workspace, heads)
 		if err != nil {
@@ -168,53 +168,53 @@ func (s *Store) Find(ctx context.Context, workspace tenants.WorkspaceID, heads [
 	return found, nil
 }
 
-// Commit stores the session, lane and entries of seen together with a new
+// Commit stores the session, lane and entries of the update together with a new
 // projection of its lane. All of it is durable when it returns. It returns
 // session.ErrOvertaken if a projection with that number exists, or if messages that it
 // stands for are not in the archive, and session.ErrWarm if the lane's cache was to be
 // cold and is not.
-func (s *Store) Commit(ctx context.Context, seen session.Seen, projection session.Projection) error {
+func (s *Store) Commit(ctx context.Context, update session.Update, projection session.Projection) error {
 	packed, err := s.packer.pack(projection)
 	if err != nil {
 		return err
 	}
-	workspace := seen.Scope.Workspace
+	workspace := update.Scope.Workspace
 	key, err := s.keys.Key(ctx, workspace)
 	if err != nil {
-		return fmt.Errorf("commit projection %d of lane %s: %w", projection.Number, seen.Lane, orAway(err))
+		return fmt.Errorf("commit projection %d of lane %s: %w", projection.Number, update.Lane, orAway(err))
 	}
-	packed = sealPacked(key, aboutProjection(seen.Lane, projection.Number), packed)
-	err = s.door.InTenant(ctx, workspace, func(tx *gorm.DB) error {
+	packed = sealPacked(key, aboutProjection(update.Lane, projection.Number), packed)
+	err = s.runner.InTenant(ctx, workspace, func(tx *gorm.DB) error {
 		if projection.Reason == session.ReasonIdle {
-			if err := checkCold(tx, workspace, seen.Lane, seen.At); err != nil {
+			if err := checkCold(tx, workspace, update.Lane, update.At); err != nil {
 				return err
 			}
 		}
-		if err := s.recordInLane(tx, workspace, seen); err != nil {
+		if err := s.recordInLane(tx, workspace, update); err != nil {
 			return err
 		}
-		if err := checkHeld(tx, workspace, seen.Lane, projection.Covers); err != nil {
+		if err := checkHeld(tx, workspace, update.Lane, projection.Covers); err != nil {
 			return err
 		}
 		pool := tx.Statement.ConnPool
-		_, err := pool.ExecContext(ctx, sqlEpoch, workspace, seen.Lane, projection.Number, projection.Covers, projection.Chain[:],
+		_, err := pool.ExecContext(ctx, sqlEpoch, workspace, update.Lane, projection.Number, projection.Covers, projection.Chain[:],
 			packed, projection.Reason, projection.Before, projection.After, levelTokens(&projection))
 		if err != nil {
 			return err
 		}
-		if _, err := pool.ExecContext(ctx, sqlCountEpoch, workspace, seen.Session); err != nil {
+		if _, err := pool.ExecContext(ctx, sqlCountEpoch, workspace, update.Session); err != nil {
 			return err
 		}
-		if _, err := pool.ExecContext(ctx, sqlPlanUsed, workspace, seen.Lane); err != nil {
+		if _, err := pool.ExecContext(ctx, sqlPlanUsed, workspace, update.Lane); err != nil {
 			return err
 		}
-		return notify(tx, workspace, seen.Lane, projection.Number)
+		return notify(tx, workspace, update.Lane, projection.Number)
 	})
 	if isOvertaken(err) {
-		return fmt.Errorf("projection %d of lane %s: %w", projection.Number, seen.Lane, session.ErrOvertaken)
+		return fmt.Errorf("projection %d of lane %s: %w", projection.Number, update.Lane, session.ErrOvertaken)
 	}
 	if err != nil {
-		return fmt.Errorf("commit projection %d of lane %s: %w", projection.Number, seen.Lane, orAway(err))
+		return fmt.Errorf("commit projection %d of lane %s: %w", projection.Number, update.Lane, orAway(err))
 	}
 	return nil
 }
@@ -235,24 +235,24 @@ func checkHeld(tx *gorm.DB, workspace tenants.WorkspaceID, lane uuid.UUID, messa
 // Record stores what exchanges of one workspace added, in order, in one
 // transaction. Heads and archived messages that are there already stay; the
 // counts are added each time.
-func (s *Store) Record(ctx context.Context, tenant tenants.Tenant, seen []session.Seen) error {
+func (s *Store) Record(ctx context.Context, tenant tenants.Tenant, updates []session.Update) error {
 	workspace := tenant.Workspace()
-	if len(seen) == 0 {
+	if len(updates) == 0 {
 		return nil
 	}
 	err := s.archive.Prepare(ctx, workspace)
 	if err == nil {
-		err = s.door.InTenant(ctx, tenant, func(tx *gorm.DB) error {
-			return s.recordParts(tx, workspace, seen)
+		err = s.runner.InTenant(ctx, tenant, func(tx *gorm.DB) error {
+			return s.recordParts(tx, workspace, updates)
 		})
 	}
-	return batchdb.Wrapf(err, "record %d exchanges", len(seen))
+	return batchdb.Wrapf(err, "record %d exchanges", len(updates))
 }
 
 // Ends returns the ends of a lane that lie furthest along, that one first, and no more than most.
 func (s *Store) Ends(ctx context.Context, workspace tenants.WorkspaceID, lane uuid.UUID, most int) ([]session.End, error) {
 	var ends []session.End
-	err := s.door.InTenant(ctx, workspace, func(tx *gorm.DB) error {
+	err := s.runner.InTenant(ctx, workspace, func(tx *gorm.DB) error {
 		return batchdb.Each(tx, func(row pgx.CollectableRow) error {
 			var head []byte
 			var end session.End

@@ -98,7 +98,7 @@ func TestAnotherWorkspaceFindsNothing(t *testing.T) {
 	f := setup(t)
 	c := f.conversationOf(4)
 	c.commit(t, c.projection(1, 2))
-	other := addWorkspace(t, f.door)
+	other := addWorkspace(t, f.runner)
 
 	if _, err := f.store.Find(t.Context(), other, c.chain[1:]); !errors.Is(err, session.ErrNotFound) {
 		t.Errorf("find: %v, want session.ErrNotFound", err)
@@ -127,9 +127,9 @@ func TestRecordingAgainStoresNothingTwice(t *testing.T) {
 	t.Parallel()
 	f := setup(t)
 	c := f.conversationOf(5)
-	seen := c.seen()
+	seen := c.update()
 	for range 3 {
-		if err := f.store.Record(t.Context(), f.scope.Workspace, []session.Seen{seen, seen}); err != nil {
+		if err := f.store.Record(t.Context(), f.scope.Workspace, []session.Update{seen, seen}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -148,9 +148,9 @@ func TestABatchIsStoredInOrder(t *testing.T) {
 	t.Parallel()
 	f := setup(t)
 	c, other := f.conversationOf(2), f.conversationOf(1)
-	batch := []session.Seen{c.seen(), other.seen()}
+	batch := []session.Update{c.update(), other.update()}
 	c.say("three", "four")
-	batch = append(batch, c.seen())
+	batch = append(batch, c.update())
 	batch[0].Title, batch[2].Title = "", "the second exchange had the first title"
 	batch[2].Model = "claude-opus-4-5"
 	if err := f.store.Record(t.Context(), f.scope.Workspace, batch); err != nil {
@@ -201,9 +201,9 @@ func TestArchivedEndsAtTheFirstGap(t *testing.T) {
 	t.Parallel()
 	f := setup(t)
 	c := f.conversationOf(8)
-	seen := c.seen()
+	seen := c.update()
 	seen.Entries = append(append([]archive.Entry{}, seen.Entries[:3]...), seen.Entries[5:]...)
-	if err := f.store.Record(t.Context(), f.scope.Workspace, []session.Seen{seen}); err != nil {
+	if err := f.store.Record(t.Context(), f.scope.Workspace, []session.Update{seen}); err != nil {
 		t.Fatal(err)
 	}
 	if found := c.find(t); found.Archived != 3 {
@@ -221,9 +221,9 @@ func TestAForkKeepsTheProjectionsItTookOver(t *testing.T) {
 
 	fork := &client{f: f, session: parent.session, lane: uuid.New(), messages: parent.messages[:7:7], chain: parent.chain[:8:8]}
 	fork.say("another way")
-	seen := fork.seen()
+	seen := fork.update()
 	seen.Parent, seen.ForkAt, seen.Inherited = parent.lane, 7, 2
-	if err := f.store.Record(t.Context(), f.scope.Workspace, []session.Seen{seen}); err != nil {
+	if err := f.store.Record(t.Context(), f.scope.Workspace, []session.Update{seen}); err != nil {
 		t.Fatal(err)
 	}
 	// The parent goes on; its next epoch is not the fork's.
@@ -237,9 +237,9 @@ func TestAForkKeepsTheProjectionsItTookOver(t *testing.T) {
 	fork.commit(t, fork.projection(3, 8))
 	again := &client{f: f, session: parent.session, lane: uuid.New(), messages: fork.messages[:8:8], chain: fork.chain[:9:9]}
 	again.say("a third way")
-	seen = again.seen()
+	seen = again.update()
 	seen.Parent, seen.ForkAt, seen.Inherited = fork.lane, 8, 3
-	if err := f.store.Record(t.Context(), f.scope.Workspace, []session.Seen{seen}); err != nil {
+	if err := f.store.Record(t.Context(), f.scope.Workspace, []session.Update{seen}); err != nil {
 		t.Fatal(err)
 	}
 	found := again.find(t)
@@ -261,13 +261,13 @@ func TestAForkReadsWhatItSharesFromItsParent(t *testing.T) {
 
 	fork := &client{f: f, session: parent.session, lane: uuid.New(), messages: parent.messages[:4:4], chain: parent.chain[:5:5], recorded: 4}
 	fork.say("another way", "and on")
-	seen := fork.seen()
+	seen := fork.update()
 	seen.Parent, seen.ForkAt = parent.lane, 4
 	again := &client{f: f, session: parent.session, lane: uuid.New(), messages: fork.messages[:5:5], chain: fork.chain[:6:6], recorded: 5}
 	again.say("a third way")
-	seenAgain := again.seen()
+	seenAgain := again.update()
 	seenAgain.Parent, seenAgain.ForkAt = fork.lane, 5
-	if err := f.store.Record(t.Context(), f.scope.Workspace, []session.Seen{seen, seenAgain}); err != nil {
+	if err := f.store.Record(t.Context(), f.scope.Workspace, []session.Update{seen, seenAgain}); err != nil {
 		t.Fatal(err)
 	}
 	if got := f.count(t, "archive_entries"); got != 6+2+1 {
@@ -302,9 +302,9 @@ func TestAForkWithoutItsParentHasAGap(t *testing.T) {
 	f := setup(t)
 	fork := f.conversationOf(6)
 	fork.recorded = 4
-	seen := fork.seen()
+	seen := fork.update()
 	seen.Parent, seen.ForkAt = uuid.New(), 4
-	if err := f.store.Record(t.Context(), f.scope.Workspace, []session.Seen{seen}); err != nil {
+	if err := f.store.Record(t.Context(), f.scope.Workspace, []session.Update{seen}); err != nil {
 		t.Fatal(err)
 	}
 	if found := fork.find(t); found.Archived != 0 {
@@ -339,7 +339,7 @@ func TestFindLooksHeadsUpInTheirIndex(t *testing.T) {
 	}
 	// A workspace that has come since the database last looked at the table.
 	owner, fresh := f.db.Owner(t), *f
-	fresh.scope.Workspace = addWorkspace(t, f.door)
+	fresh.scope.Workspace = addWorkspace(t, f.runner)
 	other := fresh.conversationOf(1)
 	other.record(t)
 	for _, filled := range []struct {
@@ -367,7 +367,7 @@ func TestFindLooksHeadsUpInTheirIndex(t *testing.T) {
 func (f *fixture) explain(t *testing.T, workspace tenants.WorkspaceID, statement string, arguments ...any) string {
 	t.Helper()
 	var plan strings.Builder
-	err := f.door.InTenant(t.Context(), workspace, func(tx *gorm.DB) error {
+	err := f.runner.InTenant(t.Context(), workspace, func(tx *gorm.DB) error {
 		rows, err := tx.Statement.ConnPool.QueryContext(t.Context(), "EXPLAIN "+statement, arguments...)
 		if err != nil {
 			return err
@@ -391,13 +391,13 @@ func (f *fixture) explain(t *testing.T, workspace tenants.WorkspaceID, statement
 func TestRecordersOfTheSameSessionsDoNotBlockEachOther(t *testing.T) {
 	t.Parallel()
 	f := setup(t)
-	var batch []session.Seen
+	var batch []session.Update
 	for range 20 {
-		batch = append(batch, f.conversationOf(5).seen())
+		batch = append(batch, f.conversationOf(5).update())
 	}
 	var recorders sync.WaitGroup
 	for recorder := range 8 {
-		mixed := append(append([]session.Seen{}, batch[recorder:]...), batch[:recorder]...)
+		mixed := append(append([]session.Update{}, batch[recorder:]...), batch[:recorder]...)
 		recorders.Go(func() {
 			for range 5 {
 				if err := f.store.Record(context.WithoutCancel(t.Context()), f.scope.Workspace, mixed); err != nil {
@@ -422,9 +422,9 @@ func TestTextThatPostgresRefusesIsStored(t *testing.T) {
 	t.Parallel()
 	f := setup(t)
 	c := f.conversationOf(1)
-	seen := c.seen()
+	seen := c.update()
 	seen.Title, seen.Name, seen.Model, seen.At = "a\x00b\xff", "\xf0\x28", "m\x00", time.Now()
-	if err := f.store.Record(t.Context(), f.scope.Workspace, []session.Seen{seen}); err != nil {
+	if err := f.store.Record(t.Context(), f.scope.Workspace, []session.Update{seen}); err != nil {
 		t.Fatal(err)
 	}
 	detail, err := f.store.Browser().Session(t.Context(), f.scope.Workspace, c.session)

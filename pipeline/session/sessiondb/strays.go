@@ -65,14 +65,14 @@ func (s stray) left() bool { return s.leaves || s.other > s.shared }
 // put other messages there, because a client went back and edited one. Such an exchange
 // belongs to a fork of the lane, and so do those that continue it. The caller holds the rows
 // of their sessions, so that of two processes one sees what the other has recorded.
-func leaveStrays(tx *gorm.DB, workspace tenants.WorkspaceID, seen []session.Seen) error {
-	found, err := findStrays(tx, workspace, seen)
+func leaveStrays(tx *gorm.DB, workspace tenants.WorkspaceID, updates []session.Update) error {
+	found, err := findStrays(tx, workspace, updates)
 	if err != nil {
 		return err
 	}
-	moved := make(map[conversation.Hash]session.Seen) // by the ends of their requests
-	for i := range seen {
-		one, was := &seen[i], seen[i].Lane
+	moved := make(map[conversation.Hash]session.Update) // by the ends of their requests
+	for i := range updates {
+		one, was := &updates[i], updates[i].Lane
 		if before, ok := moved[one.Base()]; ok && (before.Parent == was || before.Lane == was) {
 			one.MoveTo(before.Lane, before.Ancestry)
 		} else if found[i].left() || found[i].base != uuid.Nil {
@@ -94,9 +94,9 @@ func leaveStrays(tx *gorm.DB, workspace tenants.WorkspaceID, seen []session.Seen
 }
 
 // leave moves an exchange to the lane that it continues, or to a fork of its own.
-func leave(tx *gorm.DB, workspace tenants.WorkspaceID, one *session.Seen) error {
+func leave(tx *gorm.DB, workspace tenants.WorkspaceID, one *session.Update) error {
 	for range mostLeft {
-		found, err := findStrays(tx, workspace, []session.Seen{*one})
+		found, err := findStrays(tx, workspace, []session.Update{*one})
 		if err != nil {
 			return err
 		}
@@ -123,7 +123,7 @@ func leave(tx *gorm.DB, workspace tenants.WorkspaceID, one *session.Seen) error 
 }
 
 // follow moves an exchange to another lane if that one is a fork of the exchange's.
-func follow(tx *gorm.DB, workspace tenants.WorkspaceID, one *session.Seen, other uuid.UUID) (bool, error) {
+func follow(tx *gorm.DB, workspace tenants.WorkspaceID, one *session.Update, other uuid.UUID) (bool, error) {
 	var parent uuid.NullUUID
 	var forkAt, inherited, taken int
 	row := tx.Statement.ConnPool.QueryRowContext(tx.Statement.Context, sqlLeft, workspace, other, one.Lane)
@@ -139,13 +139,13 @@ func follow(tx *gorm.DB, workspace tenants.WorkspaceID, one *session.Seen, other
 }
 
 // findStrays returns what the store has of the lanes of exchanges, by their place.
-func findStrays(tx *gorm.DB, workspace tenants.WorkspaceID, seen []session.Seen) (map[int]stray, error) {
+func findStrays(tx *gorm.DB, workspace tenants.WorkspaceID, updates []session.Update) (map[int]stray, error) {
 	found := make(map[int]stray)
 	var places, lows, highs []int
 	var lanes []uuid.UUID
 	var bases [][]byte
-	for i := range seen {
-		one := &seen[i]
+	for i := range updates {
+		one := &updates[i]
 		if !one.HasHead() {
 			continue
 		}
@@ -171,14 +171,14 @@ func findStrays(tx *gorm.DB, workspace tenants.WorkspaceID, seen []session.Seen)
 		if err := row.Scan(&kind, &place, &lane, &position, &hash); err != nil {
 			return err
 		}
-		found[place] = found[place].with(kind, &seen[place], lane, position, conversation.Hash(hash))
+		found[place] = found[place].with(kind, &updates[place], lane, position, conversation.Hash(hash))
 		return nil
 	}, sqlStrays, workspace, places, lanes, lows, highs, bases)
 	return found, batchdb.Wrapf(err, "look at the lanes")
 }
 
 // with returns the stray with a row that was found for an exchange.
-func (s stray) with(kind string, one *session.Seen, lane uuid.UUID, position int, hash conversation.Hash) stray {
+func (s stray) with(kind string, one *session.Update, lane uuid.UUID, position int, hash conversation.Hash) stray {
 	switch place := position - one.First(); {
 	case kind == "base":
 		s.base = lane

@@ -27,9 +27,9 @@ func (c *client) rewound(messages int, texts ...string) *client {
 }
 
 // stored records what the client has added and returns it as it was stored.
-func (c *client) stored(t *testing.T, more ...session.Seen) []session.Seen {
+func (c *client) stored(t *testing.T, more ...session.Update) []session.Update {
 	t.Helper()
-	seen := append([]session.Seen{c.seen()}, more...)
+	seen := append([]session.Update{c.update()}, more...)
 	if err := c.f.store.Record(t.Context(), c.f.scope.Workspace, seen); err != nil {
 		t.Fatal(err)
 	}
@@ -68,7 +68,7 @@ func TestExchangeThatLeavesItsLaneIsStoredInAFork(t *testing.T) {
 
 	behind := c.rewound(4, "five, edited")
 	answer := behind.rewound(5)
-	stored := behind.stored(t, answer.seen())
+	stored := behind.stored(t, answer.update())
 	fork := stored[0].Lane
 	if fork == c.lane || stored[1].Lane != fork || stored[0].Parent != c.lane || stored[0].ForkAt != 4 {
 		t.Fatalf("the request is stored in lane %s, a fork of %s at %d, its answer in %s; the lane is %s",
@@ -120,12 +120,12 @@ func TestExchangeThatLeavesItsLaneChangesNothingOfIt(t *testing.T) {
 	c := f.conversationOf(6)
 	c.record(t)
 	behind := c.rewound(4, "five, edited")
-	err := f.store.Commit(t.Context(), behind.seen(), behind.projection(1, 5))
+	err := f.store.Commit(t.Context(), behind.update(), behind.projection(1, 5))
 	if !errors.Is(err, session.ErrOvertaken) {
 		t.Errorf("a compaction: %v", err)
 	}
 	behind = c.rewound(4, "five, edited")
-	err = f.store.Inject(t.Context(), behind.seen(), []session.Insert{behind.insert(1, 4, "a note")})
+	err = f.store.Inject(t.Context(), behind.update(), []session.Insert{behind.insert(1, 4, "a note")})
 	if !errors.Is(err, session.ErrOvertaken) {
 		t.Errorf("an insert: %v", err)
 	}
@@ -143,14 +143,14 @@ func TestLaneRecordedOutOfOrderStaysOne(t *testing.T) {
 	t.Parallel()
 	f := setup(t)
 	c := f.conversationOf(2)
-	first := c.seen()
+	first := c.update()
 	c.say("three", "four")
 	later := c.rewound(2)
 	later.messages, later.chain = c.messages, c.chain
 	again := c.rewound(0)
 	again.messages, again.chain = c.messages, c.chain
-	for _, seen := range []session.Seen{later.seen(), first, again.seen()} {
-		one := []session.Seen{seen}
+	for _, seen := range []session.Update{later.update(), first, again.update()} {
+		one := []session.Update{seen}
 		if err := f.store.Record(t.Context(), f.scope.Workspace, one); err != nil {
 			t.Fatal(err)
 		}
@@ -169,7 +169,7 @@ func TestExchangeThatLeavesItsLaneIsNotAnnounced(t *testing.T) {
 	c := f.conversationOf(5)
 	c.record(t)
 	behind := c.rewound(4, "five, edited")
-	if err := f.store.Announce(t.Context(), f.scope.Workspace, []session.Seen{behind.seen()}); err != nil {
+	if err := f.store.Announce(t.Context(), f.scope.Workspace, []session.Update{behind.update()}); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := f.store.Stands(t.Context(), f.scope.Workspace, behind.chain[5:]); !errors.Is(err, session.ErrNotFound) {
@@ -184,15 +184,15 @@ func TestAnnouncementWaitsForNoRecorder(t *testing.T) {
 	c := f.conversationOf(2)
 	c.record(t)
 	c.say("three")
-	recorded := c.seen()
+	recorded := c.update()
 	c.say("four", "five")
-	announced := c.seen()
-	err := f.door.InTenant(t.Context(), f.scope.Workspace, func(tx *gorm.DB) error {
+	announced := c.update()
+	err := f.runner.InTenant(t.Context(), f.scope.Workspace, func(tx *gorm.DB) error {
 		tenant, err := batchdb.Tenant(tx)
 		if err != nil {
 			return err
 		}
-		if err := f.store.Record(t.Context(), tenant, []session.Seen{recorded}); err != nil {
+		if err := f.store.Record(t.Context(), tenant, []session.Update{recorded}); err != nil {
 			return err
 		}
 		if err := tx.Exec("SELECT").Error; err != nil { // sends what waits
@@ -200,7 +200,7 @@ func TestAnnouncementWaitsForNoRecorder(t *testing.T) {
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second) // a deadlock is an error, too
 		defer cancel()
-		return f.store.Announce(ctx, f.scope.Workspace, []session.Seen{announced})
+		return f.store.Announce(ctx, f.scope.Workspace, []session.Update{announced})
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -40,7 +40,7 @@ func (s *Store) Summaries(ctx context.Context, workspace tenants.WorkspaceID, la
 	var found []session.Summary
 	key, err := s.keys.Key(ctx, workspace)
 	if err == nil {
-		err = s.door.InTenant(ctx, workspace, func(tx *gorm.DB) (err error) {
+		err = s.runner.InTenant(ctx, workspace, func(tx *gorm.DB) (err error) {
 			found, err = summaries(tx, key, workspace, lane)
 			return err
 		})
@@ -51,7 +51,7 @@ func (s *Store) Summaries(ctx context.Context, workspace tenants.WorkspaceID, la
 // SummaryTried reports whether an attempt at a summary of so many messages of a
 // lane, or more, is kept: accepted or rejected.
 func (s *Store) SummaryTried(ctx context.Context, workspace tenants.WorkspaceID, lane uuid.UUID, covers int) (tried bool, err error) {
-	err = s.door.InTenant(ctx, workspace, func(tx *gorm.DB) error {
+	err = s.runner.InTenant(ctx, workspace, func(tx *gorm.DB) error {
 		return tx.Statement.ConnPool.QueryRowContext(ctx, sqlTried, workspace, lane, covers).Scan(&tried)
 	})
 	return tried, batchdb.Wrapf(err, "attempts at a summary of lane %s", lane)
@@ -63,7 +63,7 @@ func (s *Store) SummaryTried(ctx context.Context, workspace tenants.WorkspaceID,
 func (s *Store) SaveSummary(ctx context.Context, workspace tenants.WorkspaceID, attempt session.SummaryAttempt) error {
 	key, err := s.keys.Key(ctx, workspace)
 	if err == nil {
-		err = s.door.InTenant(ctx, workspace, func(tx *gorm.DB) error { return saveSummary(tx, key, workspace, attempt) })
+		err = s.runner.InTenant(ctx, workspace, func(tx *gorm.DB) error { return saveSummary(tx, key, workspace, attempt) })
 	}
 	if isViolation(err, foreignKeyViolation) {
 		err = session.ErrNotFound

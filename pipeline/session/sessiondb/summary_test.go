@@ -59,7 +59,7 @@ func TestSummariesAreReadAgainAsTheyWereWritten(t *testing.T) {
 		t.Error("the rejected attempt is not kept")
 	}
 	var kept struct{ Status, Reason, Text string }
-	err = c.f.door.InTenant(t.Context(), c.f.scope.Workspace, func(tx *gorm.DB) error {
+	err = c.f.runner.InTenant(t.Context(), c.f.scope.Workspace, func(tx *gorm.DB) error {
 		return tx.Raw("SELECT status, reason, text FROM summaries WHERE workspace_id = ? AND number = 2", c.f.scope.Workspace).Scan(&kept).Error
 	})
 	if err != nil || kept.Status != "rejected" || kept.Reason != "truncated" || kept.Text != "" {
@@ -75,7 +75,7 @@ func TestASummaryIsChargedToItsSession(t *testing.T) {
 	c.save(t, c.attempt(4, "x", ""))
 	c.save(t, c.attempt(6, "", "empty"))
 	var net int64
-	err := c.f.door.InTenant(t.Context(), c.f.scope.Workspace, func(tx *gorm.DB) error {
+	err := c.f.runner.InTenant(t.Context(), c.f.scope.Workspace, func(tx *gorm.DB) error {
 		return tx.Raw("SELECT net_microusd FROM sessions WHERE workspace_id = ? AND id = ?", c.f.scope.Workspace, c.session).Scan(&net).Error
 	})
 	if err != nil || net != -7-40-40 {
@@ -96,9 +96,9 @@ func TestAForkHasTheSummariesOfWhatItShares(t *testing.T) {
 	fork.messages, fork.chain = c.messages[:5:5], c.chain[:6:6]
 	fork.recorded = 5
 	fork.say(`{"role":"user","content":"another way"}`)
-	seen := fork.seen()
+	seen := fork.update()
 	seen.Parent, seen.ForkAt = c.lane, 5
-	if err := f.store.Record(t.Context(), f.scope.Workspace, []session.Seen{seen}); err != nil {
+	if err := f.store.Record(t.Context(), f.scope.Workspace, []session.Update{seen}); err != nil {
 		t.Fatal(err)
 	}
 
@@ -114,7 +114,7 @@ func TestSummariesGoWithTheirSessionAndStayInTheirWorkspace(t *testing.T) {
 	c := f.conversationOf(8)
 	c.commit(t, c.projection(1, 6))
 	c.save(t, c.attempt(4, "x", ""))
-	other := addWorkspace(t, f.door)
+	other := addWorkspace(t, f.runner)
 	if found, err := f.store.Summaries(t.Context(), other, c.lane); err != nil || len(found) != 0 {
 		t.Errorf("another workspace sees %+v, %v", found, err)
 	}
@@ -141,13 +141,13 @@ func TestSummariesAndRecordersDoNotBlockEachOther(t *testing.T) {
 	f := setup(t)
 	c := f.conversationOf(6)
 	c.record(t)
-	again := c.seen()
+	again := c.update()
 	const rounds = 40
 	var writers sync.WaitGroup
 	for range 3 {
 		writers.Go(func() {
 			for range rounds {
-				if err := f.store.Record(context.WithoutCancel(t.Context()), f.scope.Workspace, []session.Seen{again}); err != nil {
+				if err := f.store.Record(context.WithoutCancel(t.Context()), f.scope.Workspace, []session.Update{again}); err != nil {
 					t.Error(err)
 				}
 			}

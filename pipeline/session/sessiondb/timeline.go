@@ -39,7 +39,7 @@ const sqlCourse = `WITH placed AS MATERIALIZED (
 // long the session is, no more rows than those and session.MaxEvents are read.
 func (s Browser) Timeline(ctx context.Context, workspace tenants.WorkspaceID, id, lane uuid.UUID, points int) (session.Timeline, error) {
 	var timeline session.Timeline
-	err := s.door.InTenant(ctx, workspace, func(tx *gorm.DB) error {
+	err := s.runner.InTenant(ctx, workspace, func(tx *gorm.DB) error {
 		return batchdb.Each(tx, func(row pgx.CollectableRow) error {
 			var m session.TimelineEntry
 			var isPoint, isEvent bool
@@ -73,7 +73,7 @@ const sqlNewestOf = `SELECT at, tokens_before, tokens_after, window_tokens, targ
 // the last requests had, it is the newest of all. It returns session.ErrNotFound for a lane without any.
 func (s Browser) Newest(ctx context.Context, workspace tenants.WorkspaceID, id, lane uuid.UUID, messages int) (session.TimelineEntry, error) {
 	var m session.TimelineEntry
-	err := s.door.InTenant(ctx, workspace, func(tx *gorm.DB) error {
+	err := s.runner.InTenant(ctx, workspace, func(tx *gorm.DB) error {
 		err := tx.Statement.ConnPool.QueryRowContext(ctx, sqlNewestOf, workspace, id, lane, messages).Scan(&m.At, &m.Before, &m.After, &m.Window, &m.Target,
 			&m.Compression, &m.Class, &m.Levels[0], &m.Levels[1], &m.Levels[2], &m.Levels[3], &m.Projection, &m.Status)
 		if errors.Is(err, sql.ErrNoRows) {

@@ -21,7 +21,7 @@ const sqlTotals = `SELECT model, count(*), count(*) FILTER (WHERE status >= 400)
 // Totals returns what all requests of a session have come to.
 func (s Browser) Totals(ctx context.Context, workspace tenants.WorkspaceID, id uuid.UUID) (session.Totals, error) {
 	var totals session.Totals
-	err := s.door.InTenant(ctx, workspace, func(tx *gorm.DB) error {
+	err := s.runner.InTenant(ctx, workspace, func(tx *gorm.DB) error {
 		return batchdb.Each(tx, func(row pgx.CollectableRow) error {
 			var model string
 			var of session.Totals

@@ -20,7 +20,7 @@ func TestRecordTakesFewRoundTrips(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(db.Close)
-	f.store, f.door = sessiondb.New(db, archivetest.Keys()), db
+	f.store, f.runner = sessiondb.New(db, archivetest.Keys()), db
 
 	const most = 5 // joined lanes, stored messages, the lane's other ends, its chain, the end
 	for range 2 {  // the first time the connection has the statements described

@@ -16,7 +16,7 @@ func (c Codec) Request(body *wire.Envelope) (wire.Request, error) {
 		Model:     fields.String("model"),
 		Stream:    fields.Bool("stream"),
 		MaxOutput: fields.Int("max_tokens"),
-		Frozen:    frozen(fields, body),
+		ReadOnly:  readOnly(fields, body),
 		TakesOut:  takesOut(fields.Object("context_management")),
 
 		// Asked for by hand, thinking comes first; a model that thinks as it sees
@@ -41,7 +41,7 @@ func (c Codec) Request(body *wire.Envelope) (wire.Request, error) {
 	case kind == "create":
 		request.Holds = thread
 	default:
-		request.Frozen, request.Resumes = thread, kind == "continue"
+		request.ReadOnly, request.Resumes = thread, kind == "continue"
 	}
 	request.SessionID, request.SessionSource = wire.SessionName(body)
 	return request, fields.Err()
@@ -64,9 +64,9 @@ func takesOut(management json.RawMessage) bool {
 	return false
 }
 
-// frozen says why the history must stay as the client sent it, beside a thread; empty if it may
+// readOnly says why the history must stay as the client sent it, beside a thread; empty if it may
 // change.
-func frozen(fields *wire.Fields, body *wire.Envelope) string {
+func readOnly(fields *wire.Fields, body *wire.Envelope) string {
 	if fields.Raw("compaction") != nil {
 		return "compaction"
 	}

@@ -260,18 +260,18 @@ func requests() []wiretest.Request {
 			},
 		},
 		{Name: "system as a string", Body: `{"system":"s","messages":[],"stream":null}`, Want: wire.Request{Fixed: wiretest.Raws(`"s"`)}},
-		{Name: "a thread begins", Body: `{"thread":{"type":"create"},"messages":[]}`, Want: wire.Request{Holds: "thread"}},                                                  // W37
-		{Name: "a thread goes on", Body: `{"thread":{"type":"continue","previous_message_id":"msg_1"},"messages":[]}`, Want: wire.Request{Frozen: "thread", Resumes: true}}, // W37
-		{Name: "another kind of thread", Body: `{"thread":{"type":"branch"},"messages":[]}`, Want: wire.Request{Frozen: "thread"}},
-		{Name: "a thread that is a string", Body: `{"thread":"continue","messages":[]}`, Want: wire.Request{Frozen: "thread"}},
+		{Name: "a thread begins", Body: `{"thread":{"type":"create"},"messages":[]}`, Want: wire.Request{Holds: "thread"}},                                                    // W37
+		{Name: "a thread goes on", Body: `{"thread":{"type":"continue","previous_message_id":"msg_1"},"messages":[]}`, Want: wire.Request{ReadOnly: "thread", Resumes: true}}, // W37
+		{Name: "another kind of thread", Body: `{"thread":{"type":"branch"},"messages":[]}`, Want: wire.Request{ReadOnly: "thread"}},
+		{Name: "a thread that is a string", Body: `{"thread":"continue","messages":[]}`, Want: wire.Request{ReadOnly: "thread"}},
 		{Name: "no thread", Body: `{"thread":null,"messages":[]}`, Want: wire.Request{}},
-		{Name: "compaction", Body: `{"compaction":{"type":"summarize"},"messages":[]}`, Want: wire.Request{Frozen: "compaction"}},
+		{Name: "compaction", Body: `{"compaction":{"type":"summarize"},"messages":[]}`, Want: wire.Request{ReadOnly: "compaction"}},
 		{Name: "fallback", Body: `{"fallback_credit_token":"x","messages":[]}`, Want: wire.Request{Repeats: true}},
 		{Name: "no fallback", Body: `{"fallback_credit_token":null,"resumption":{"type":"enabled"},"messages":[]}`, Want: wire.Request{}},
 		{Name: "resumption", Body: `{"resumption":{"type":"enabled","token":"t"},"messages":[]}`, Want: wire.Request{Repeats: true}},
-		{Name: "strict binding", Body: `{"thinking":{"type":"adaptive","block_binding":{"prefix_mismatch_behavior":"error"}},"messages":[]}`, Want: wire.Request{Frozen: "thinking.block_binding"}},                                                // W31
-		{Name: "a compaction block first", Body: `{"messages":[{"role":"user","content":[{"type":"compaction","content":"x"},{"type":"text","text":"a"}]}]}`, Want: wire.Request{Frozen: "compaction_block"}},                                      // W37
-		{Name: "a compaction block of the assistant's", Body: `{"messages":[{"role":"assistant","content":[{"type":"compaction","content":"x","signature":"s"}]},{"role":"user","content":"a"}]}`, Want: wire.Request{Frozen: "compaction_block"}}, // W37
+		{Name: "strict binding", Body: `{"thinking":{"type":"adaptive","block_binding":{"prefix_mismatch_behavior":"error"}},"messages":[]}`, Want: wire.Request{ReadOnly: "thinking.block_binding"}},                                                // W31
+		{Name: "a compaction block first", Body: `{"messages":[{"role":"user","content":[{"type":"compaction","content":"x"},{"type":"text","text":"a"}]}]}`, Want: wire.Request{ReadOnly: "compaction_block"}},                                      // W37
+		{Name: "a compaction block of the assistant's", Body: `{"messages":[{"role":"assistant","content":[{"type":"compaction","content":"x","signature":"s"}]},{"role":"user","content":"a"}]}`, Want: wire.Request{ReadOnly: "compaction_block"}}, // W37
 		{Name: "a compaction block later on", Body: `{"messages":[{"role":"user","content":"a"},{"role":"assistant","content":[{"type":"compaction","content":"x"}]}]}`, Want: wire.Request{}},
 		{Name: "what the server edits itself", Body: `{"context_management":{"edits":[{"type":"compact_20260112"}]},"container":"c","mcp_servers":[],"compaction":null,"messages":[]}`, Want: wire.Request{}},
 		{Name: "lenient binding", Body: `{"thinking":{"type":"adaptive","block_binding":{"prefix_mismatch_behavior":"drop_block"}},"messages":[]}`, Want: wire.Request{}},

@@ -103,7 +103,7 @@ func TestComposedRequestIsReadByItsOwnCodec(t *testing.T) {
 			t.Fatalf("%s: %v", codec.Format(), err)
 		}
 		request, err := codec.Request(envelope)
-		if err != nil || request.Model != "m-1" || request.MaxOutput != 77 || request.Stream || request.Frozen != "" {
+		if err != nil || request.Model != "m-1" || request.MaxOutput != 77 || request.Stream || request.ReadOnly != "" {
 			t.Errorf("%s: %+v, %v", codec.Format(), request, err)
 		}
 		last, err := codec.Parse(envelope.Element(envelope.Len() - 1))

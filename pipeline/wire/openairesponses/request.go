@@ -17,7 +17,7 @@ func (c Codec) Request(body *wire.Envelope) (wire.Request, error) {
 		Model:     fields.String("model"),
 		Stream:    fields.Bool("stream"),
 		MaxOutput: fields.Int("max_output_tokens"),
-		Frozen:    frozen(fields),
+		ReadOnly:  readOnly(fields),
 		TakesOut:  fields.String("truncation") == "auto",
 	}
 	for _, part := range []json.RawMessage{fields.TextOrArray("instructions"), fields.Array("tools")} {
@@ -28,15 +28,15 @@ func (c Codec) Request(body *wire.Envelope) (wire.Request, error) {
 	refers, toOthers := references(body)
 	request.Refers = refers
 	if toOthers {
-		request.Frozen = cmp.Or(request.Frozen, reference)
+		request.ReadOnly = cmp.Or(request.ReadOnly, reference)
 	}
 	request.SessionID, request.SessionSource = wire.SessionName(body)
 	return request, fields.Err()
 }
 
-// frozen says why the history must stay as the client sent it: the provider keeps
+// readOnly says why the history must stay as the client sent it: the provider keeps
 // the rest of it. Empty if it may change.
-func frozen(fields *wire.Fields) string {
+func readOnly(fields *wire.Fields) string {
 	for _, member := range []string{"previous_response_id", "conversation"} {
 		if fields.Raw(member) != nil {
 			return member

@@ -72,9 +72,9 @@ type Store interface {
 	// that the lane was read, in one transaction.
 	Read(ctx context.Context, workspace tenants.WorkspaceID, lane Lane, met []Occurrence, uses []Use) error
 
-	// Settle has patterns become candidates, approves them where auto says so, and
+	// Finalize has patterns become candidates, approves them where auto says so, and
 	// disables and deletes those not met for long.
-	Settle(ctx context.Context, workspace tenants.WorkspaceID, now time.Time, auto bool, minRate float64) (Changes, error)
+	Finalize(ctx context.Context, workspace tenants.WorkspaceID, now time.Time, auto bool, minRate float64) (Changes, error)
 }
 
 // Config is what a Miner needs.
@@ -134,7 +134,7 @@ func (m *Miner) Workspace(ctx context.Context, workspace tenants.WorkspaceID) (C
 		}
 	}
 	auto := pipeline.SettingsOf[patterns.Config](config).Review == patterns.ReviewAuto
-	settled, err := m.config.Store.Settle(ctx, workspace, m.config.Now(), auto, pipeline.SettingsOf[patterns.Config](config).MinSuccessRate)
+	settled, err := m.config.Store.Finalize(ctx, workspace, m.config.Now(), auto, pipeline.SettingsOf[patterns.Config](config).MinSuccessRate)
 	if err != nil {
 		return Changes{}, err
 	}

@@ -58,7 +58,7 @@ const (
 // Workspaces implements miner.Store. It is the one query that no workspace asks.
 func (s *Store) Workspaces(ctx context.Context) ([]tenants.WorkspaceID, error) {
 	var all []tenants.WorkspaceID
-	err := s.door.AsWorker(ctx, func(tx *gorm.DB) (err error) {
+	err := s.runner.AsWorker(ctx, func(tx *gorm.DB) (err error) {
 		all, err = batchdb.Rows(tx, pgx.RowTo[tenants.WorkspaceID], sqlWorkspaces)
 		return err
 	})
@@ -68,7 +68,7 @@ func (s *Store) Workspaces(ctx context.Context) ([]tenants.WorkspaceID, error) {
 // Due implements miner.Store.
 func (s *Store) Due(ctx context.Context, workspace tenants.WorkspaceID, before time.Time, limit int) ([]miner.Lane, error) {
 	var lanes []miner.Lane
-	err := s.door.InTenant(ctx, workspace, func(tx *gorm.DB) (err error) {
+	err := s.runner.InTenant(ctx, workspace, func(tx *gorm.DB) (err error) {
 		lanes, err = batchdb.Rows(tx, func(row pgx.CollectableRow) (lane miner.Lane, err error) {
 			err = row.Scan(&lane.ID, &lane.Session, &lane.Format, &lane.LastAt)
 			return lane, err
@@ -80,7 +80,7 @@ func (s *Store) Due(ctx context.Context, workspace tenants.WorkspaceID, before t
 
 // Read implements miner.Store.
 func (s *Store) Read(ctx context.Context, workspace tenants.WorkspaceID, lane miner.Lane, met []miner.Occurrence, uses []miner.Use) error {
-	err := s.door.InTenant(ctx, workspace, func(tx *gorm.DB) error {
+	err := s.runner.InTenant(ctx, workspace, func(tx *gorm.DB) error {
 		pool := tx.Statement.ConnPool
 		if _, err := pool.ExecContext(ctx, sqlAlone, workspace); err != nil {
 			return err
@@ -173,10 +173,10 @@ func texts(tx *gorm.DB, workspace tenants.WorkspaceID) ([]known, error) {
 	}, sqlTexts, workspace)
 }
 
-// Settle implements miner.Store.
-func (s *Store) Settle(ctx context.Context, workspace tenants.WorkspaceID, now time.Time, auto bool, minRate float64) (miner.Changes, error) {
+// Finalize implements miner.Store.
+func (s *Store) Finalize(ctx context.Context, workspace tenants.WorkspaceID, now time.Time, auto bool, minRate float64) (miner.Changes, error) {
 	var settled miner.Changes
-	err := s.door.InTenant(ctx, workspace, func(tx *gorm.DB) error {
+	err := s.runner.InTenant(ctx, workspace, func(tx *gorm.DB) error {
 		run := func(count *int, statement string, values ...any) error {
 			result, err := tx.Statement.ConnPool.ExecContext(ctx, statement, values...)
 			if err != nil {

@@ -24,10 +24,10 @@ import (
 const Channel = "palimpsest_patterns"
 
 // Store keeps the patterns of all workspaces.
-type Store struct{ door batchdb.TxRunner }
+type Store struct{ runner batchdb.TxRunner }
 
-// New returns the store behind a door.
-func New(door batchdb.TxRunner) *Store { return &Store{door: door} }
+// New returns the store that runs its transactions by runner.
+func New(runner batchdb.TxRunner) *Store { return &Store{runner: runner} }
 
 const (
 	sqlSelect = `SELECT p.id, p.kind, p.text, to_json(p.terms)::text, to_json(p.paths)::text, to_json(p.signatures)::text, p.always,
@@ -89,7 +89,7 @@ func (s *Store) List(ctx context.Context, workspace tenants.WorkspaceID, filter 
 // Counts returns how many patterns have each status but Seen.
 func (s *Store) Counts(ctx context.Context, workspace tenants.WorkspaceID) (map[patterns.Status]int, error) {
 	counts := map[patterns.Status]int{}
-	err := s.door.InTenant(ctx, workspace, func(tx *gorm.DB) error {
+	err := s.runner.InTenant(ctx, workspace, func(tx *gorm.DB) error {
 		return batchdb.Each(tx, func(row pgx.CollectableRow) error {
 			var status patterns.Status
 			var count int
@@ -106,7 +106,7 @@ func (s *Store) Counts(ctx context.Context, workspace tenants.WorkspaceID) (map[
 // Places returns where a pattern was met, the newest first.
 func (s *Store) Places(ctx context.Context, workspace tenants.WorkspaceID, id uuid.UUID, limit int) ([]patterns.Place, error) {
 	var places []patterns.Place
-	err := s.door.InTenant(ctx, workspace, func(tx *gorm.DB) (err error) {
+	err := s.runner.InTenant(ctx, workspace, func(tx *gorm.DB) (err error) {
 		places, err = batchdb.Rows(tx, func(row pgx.CollectableRow) (place patterns.Place, err error) {
 			err = row.Scan(&place.Session, &place.Lane, &place.Message, &place.At)
 			return place, err
@@ -122,7 +122,7 @@ func (s *Store) Places(ctx context.Context, workspace tenants.WorkspaceID, id uu
 func (s *Store) Add(ctx context.Context, tenant tenants.Tenant, p patterns.Pattern, now time.Time) (patterns.Pattern, error) {
 	workspace := tenant.Workspace()
 	p.ID, p.Workspace, p.Status, p.Source = uuid.Must(uuid.NewV7()), workspace, patterns.Approved, patterns.Typed
-	err := s.door.InTenant(ctx, tenant, func(tx *gorm.DB) error {
+	err := s.runner.InTenant(ctx, tenant, func(tx *gorm.DB) error {
 		added, err := add(tx, &p, 1, 1, now)
 		if err != nil {
 			return err
@@ -160,7 +160,7 @@ func (s *Store) Change(ctx context.Context, tenant tenants.Tenant, id uuid.UUID,
 	if change.Status != nil {
 		p.Status = *change.Status
 	}
-	err = s.door.InTenant(ctx, tenant, func(tx *gorm.DB) error {
+	err = s.runner.InTenant(ctx, tenant, func(tx *gorm.DB) error {
 		result, err := tx.Statement.ConnPool.ExecContext(ctx, sqlChange, workspace, id, version, p.Text, wordsOf(p.Text),
 			list(p.When.Terms), list(p.When.Paths), list(p.When.Signatures), p.When.Always, string(p.Status), now, by)
 		if err != nil {
@@ -184,7 +184,7 @@ func (s *Store) Change(ctx context.Context, tenant tenants.Tenant, id uuid.UUID,
 // patterns.ErrNotFound.
 func (s *Store) Delete(ctx context.Context, tenant tenants.Tenant, id uuid.UUID) error {
 	workspace := tenant.Workspace()
-	err := s.door.InTenant(ctx, tenant, func(tx *gorm.DB) error {
+	err := s.runner.InTenant(ctx, tenant, func(tx *gorm.DB) error {
 		result, err := tx.Statement.ConnPool.ExecContext(ctx, sqlDelete, workspace, id)
 		if err != nil {
 			return err
@@ -199,7 +199,7 @@ func (s *Store) Delete(ctx context.Context, tenant tenants.Tenant, id uuid.UUID)
 
 func (s *Store) read(ctx context.Context, tenant tenants.Tenant, query string, values ...any) ([]patterns.Pattern, error) {
 	var found []patterns.Pattern
-	err := s.door.InTenant(ctx, tenant, func(tx *gorm.DB) error {
+	err := s.runner.InTenant(ctx, tenant, func(tx *gorm.DB) error {
 		return batchdb.Each(tx, func(row pgx.CollectableRow) error {
 			p, err := scan(row)
 			if err != nil {

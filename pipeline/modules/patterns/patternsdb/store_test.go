@@ -70,10 +70,10 @@ func setup(t *testing.T) *bundle {
 }
 
 // record records a session of messages that alternate between a person and the model.
-func (b *bundle) record(t *testing.T, workspace tenants.WorkspaceID, said ...string) session.Seen {
+func (b *bundle) record(t *testing.T, workspace tenants.WorkspaceID, said ...string) session.Update {
 	t.Helper()
 	b.recorded++
-	seen := session.Seen{
+	seen := session.Update{
 		Scope:   session.Scope{Workspace: workspace, APIKey: uuid.New(), Format: conversation.Anthropic},
 		Session: uuid.New(), Lane: uuid.New(), Naming: session.Naming{Source: "lineage"}, At: b.now,
 		Messages:  session.Messages{Position: len(said), Head: sha256.Sum256(fmt.Append(nil, "head", b.recorded))},
@@ -87,7 +87,7 @@ func (b *bundle) record(t *testing.T, workspace tenants.WorkspaceID, said ...str
 		}
 		seen.Entries = append(seen.Entries, archive.Entry{Index: i, Hash: sha256.Sum256(raw), Role: role, Raw: raw})
 	}
-	if err := b.sessions.Record(t.Context(), workspace, []session.Seen{seen}); err != nil {
+	if err := b.sessions.Record(t.Context(), workspace, []session.Update{seen}); err != nil {
 		t.Fatal(err)
 	}
 	return seen
@@ -193,7 +193,7 @@ func TestLaneThatGoesOnIsReadAgainWhenItIsQuiet(t *testing.T) {
 		t.Error("a lane that was read is due")
 	}
 	seen.At, seen.Entries, seen.Position = b.now, nil, 2
-	if err := b.sessions.Record(t.Context(), b.workspace, []session.Seen{seen}); err != nil {
+	if err := b.sessions.Record(t.Context(), b.workspace, []session.Update{seen}); err != nil {
 		t.Fatal(err)
 	}
 	if due() != 1 {
@@ -207,7 +207,7 @@ func TestUseIsCountedOncePerLane(t *testing.T) {
 	p := b.add(t)
 	helped := b.record(t, b.workspace, "Install it.", "Done.")
 	failed := b.record(t, b.workspace, "Install it.", "With pnpm.", "pnpm and npm: we changed that, use bun", "Yes.")
-	for _, seen := range []session.Seen{helped, failed} {
+	for _, seen := range []session.Update{helped, failed} {
 		seen.Entries, seen.Exchanges = nil, 0
 		err := b.sessions.Inject(t.Context(), seen, []session.Insert{{Number: 1, Message: 0, Module: patterns.Name, Text: "x", Tokens: 1, Items: []string{p.ID.String(), uuid.NewString()}}})
 		if err != nil {
@@ -262,7 +262,7 @@ func TestPatternThatNobodyMeetsIsDisabledAfterHalfAYear(t *testing.T) {
 func TestWhatWasLearntGoesWithItsSessions(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
-	seen := []session.Seen{b.record(t, b.workspace, "One. "+order, "Yes."), b.record(t, b.workspace, "Two. "+order, "Yes.")}
+	seen := []session.Update{b.record(t, b.workspace, "One. "+order, "Yes."), b.record(t, b.workspace, "Two. "+order, "Yes.")}
 	b.pass(t)
 	if len(b.list(t, b.workspace, patterns.Candidate)) != 1 {
 		t.Fatal("no candidate")

@@ -29,20 +29,20 @@ const maxAlike = 8
 // DB keeps the answers of all workspaces, each under the key of its workspace:
 // without that key none opens.
 type DB struct {
-	door    batchdb.TxRunner
+	runner  batchdb.TxRunner
 	keys    *archive.Keys
 	entries int
 	bytes   int
 }
 
 // New returns a DB that keeps MaxEntries and MaxBytes for each workspace.
-func New(door batchdb.TxRunner, keys *archive.Keys) *DB {
-	return NewBounded(door, keys, MaxEntries, MaxBytes)
+func New(runner batchdb.TxRunner, keys *archive.Keys) *DB {
+	return NewBounded(runner, keys, MaxEntries, MaxBytes)
 }
 
 // NewBounded returns a DB with other bounds.
-func NewBounded(door batchdb.TxRunner, keys *archive.Keys, entries, bytes int) *DB {
-	return &DB{door: door, keys: keys, entries: entries, bytes: bytes}
+func NewBounded(runner batchdb.TxRunner, keys *archive.Keys, entries, bytes int) *DB {
+	return &DB{runner: runner, keys: keys, entries: entries, bytes: bytes}
 }
 
 const (
@@ -72,7 +72,7 @@ func (d *DB) Find(ctx context.Context, workspace tenants.WorkspaceID, question s
 	var found []semanticcache.Entry
 	key, err := d.keys.Key(ctx, workspace)
 	if err == nil {
-		err = d.door.InTenant(ctx, workspace, func(tx *gorm.DB) error {
+		err = d.runner.InTenant(ctx, workspace, func(tx *gorm.DB) error {
 			kept, err := stored(tx, workspace, question, since)
 			if err != nil {
 				return err
@@ -138,7 +138,7 @@ func (d *DB) Put(ctx context.Context, workspace tenants.WorkspaceID, entry seman
 	}
 	question := key.Seal(aboutPart("question", entry.Key), []byte(entry.Text))
 	answer := key.Seal(aboutPart("answer", entry.Key), entry.Answer)
-	err = d.door.InTenant(ctx, workspace, func(tx *gorm.DB) error {
+	err = d.runner.InTenant(ctx, workspace, func(tx *gorm.DB) error {
 		_, err := tx.Statement.ConnPool.ExecContext(ctx, sqlPut, workspace, entry.Key[:], nullable(entry.Alike), entry.Model, entry.ContentType,
 			question, answer, entry.Size(), entry.MicroUSD, entry.At, expires)
 		if err != nil {

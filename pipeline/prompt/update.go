@@ -13,12 +13,12 @@ import (
 // maxTitle bounds a session's title, in characters.
 const maxTitle = 120
 
-// Seen returns what the request adds to its session: the messages that are not
+// Update returns what the request adds to its session: the messages that are not
 // yet on their way to the archive. Their bytes share the body's memory. The
 // prompt must have a lane, which is to be told whether they have Arrived or are
 // Lost.
-func (p *Prompt) Seen(now time.Time) session.Seen {
-	return p.seen(now, p.Lane.HandOver(len(p.Exchange.Digests)))
+func (p *Prompt) Update(now time.Time) session.Update {
+	return p.update(now, p.Lane.HandOver(len(p.Exchange.Digests)))
 }
 
 // Announce begins to tell other processes where the request of a client ends, at a time.
@@ -27,34 +27,34 @@ func (w *Writer) Announce(prompt *Prompt, client string, now time.Time) session.
 		return session.Announced{}
 	}
 	exchange, lane, position := prompt.Exchange, prompt.Lane, len(prompt.Exchange.Digests)
-	seen := lane.Place(exchange.Scope, now)
-	seen.Position, seen.Head = position, exchange.Chain[position]
+	update := lane.Place(exchange.Scope, now)
+	update.Position, update.Head = position, exchange.Chain[position]
 	if lane.Kind != session.Side && lane.Archived() == 0 { // a new session is listed from now on
-		seen.Title, seen.Client, seen.Model = title(exchange), client, exchange.Request.Model
+		update.Title, update.Client, update.Model = title(exchange), client, exchange.Request.Model
 	}
-	return w.Resolver.Announce(seen)
+	return w.Resolver.Announce(update)
 }
 
-// seen returns what the request adds to its session with its messages from index
+// update returns what the request adds to its session with its messages from index
 // from on.
-func (p *Prompt) seen(now time.Time, from int) session.Seen {
+func (p *Prompt) update(now time.Time, from int) session.Update {
 	exchange, lane := p.Exchange, p.Lane
 	position := len(exchange.Digests)
-	seen := lane.Seen(exchange.Scope, exchange.Request.Model, now)
-	seen.Position, seen.Head, seen.Continued = position, exchange.Chain[position], session.HasHistory(exchange.Digests)
+	update := lane.Update(exchange.Scope, exchange.Request.Model, now)
+	update.Position, update.Head, update.Continued = position, exchange.Chain[position], session.HasHistory(exchange.Digests)
 	if from == 0 && lane.Kind != session.Side {
-		seen.Title = title(exchange)
+		update.Title = title(exchange)
 	}
 	if from < position {
-		seen.Links = exchange.Chain[from : position+1]
+		update.Links = exchange.Chain[from : position+1]
 	}
 	for i := from; i < position; i++ {
 		digest, raw := exchange.Digests[i], exchange.Body.Element(i)
-		seen.Entries = append(seen.Entries, archive.Entry{
+		update.Entries = append(update.Entries, archive.Entry{
 			Index: i, Hash: digest.Sum, Role: digest.Role, Flags: digest.Flags, Tokens: digest.Tokens, Raw: raw, Size: len(raw),
 		})
 	}
-	return seen
+	return update
 }
 
 // title returns the start of the first text that a person typed.

@@ -28,8 +28,8 @@ type Request struct {
 	BringsKey  bool // it has a provider key of its own: that is for one use, and so is what comes of it
 }
 
-// inquire reads a request; if it is not for the cache, asked is nil and reason says why.
-func (r Request) inquire(secret []byte) (asked *Inquiry, reason string) {
+// read reads a request; if it is not for the cache, asked is nil and reason says why.
+func (r Request) read(secret []byte) (asked *Lookup, reason string) {
 	owner := r.Config.Scope
 	switch {
 	case r.HasHistory:
@@ -51,12 +51,12 @@ func (r Request) inquire(secret []byte) (asked *Inquiry, reason string) {
 		return nil, reason
 	}
 	r.Body = nil // it is another's soon
-	return &Inquiry{request: r, question: *question}, ""
+	return &Lookup{request: r, question: *question}, ""
 }
 
-// Inquiry is a request that may be answered from the cache, and whose answer may be kept. It may be nil, for
+// Lookup is a request that may be answered from the cache, and whose answer may be kept. It may be nil, for
 // a request that is not for the cache.
-type Inquiry struct {
+type Lookup struct {
 	request  Request
 	question Question
 	entry    *Entry // the answer to give again; nil if absent
@@ -65,7 +65,7 @@ type Inquiry struct {
 }
 
 // Entry returns the answer to give again; nil if nothing was found.
-func (i *Inquiry) Entry() *Entry {
+func (i *Lookup) Entry() *Entry {
 	if i == nil {
 		return nil
 	}
@@ -73,7 +73,7 @@ func (i *Inquiry) Entry() *Entry {
 }
 
 // Write implements io.Writer: it takes the next bytes of the provider's answer.
-func (i *Inquiry) Write(p []byte) (int, error) {
+func (i *Lookup) Write(p []byte) (int, error) {
 	if i.isLong = i.isLong || len(i.copied)+len(p) > MaxAnswer; i.isLong {
 		i.copied = nil
 	} else {
@@ -83,7 +83,7 @@ func (i *Inquiry) Write(p []byte) (int, error) {
 }
 
 // pair names the question and another text as one workspace's model compares them.
-func (i *Inquiry) pair(other string) [sha256.Size]byte {
+func (i *Lookup) pair(other string) [sha256.Size]byte {
 	return sha256.Sum256(fmt.Appendf(nil, "%s %q %q %q", i.request.Workspace, i.request.Config.EmbeddingModel, i.question.Text, other))
 }
 
@@ -97,7 +97,7 @@ const (
 func inMyriad(score float64) int { return int(score * 10_000) }
 
 // hit notes that there is an answer.
-func (i *Inquiry) hit(report *pipeline.Report, entry Entry, how pipeline.Cache, score float64) {
+func (i *Lookup) hit(report *pipeline.Report, entry Entry, how pipeline.Cache, score float64) {
 	i.entry, report.Cache = &entry, how
 	note(report, "hit", string(how), map[string]int{perMyriad: inMyriad(score), savedMicroUSD: int(entry.MicroUSD)})
 	for i := range report.Modules {
@@ -109,12 +109,12 @@ func (i *Inquiry) hit(report *pipeline.Report, entry Entry, how pipeline.Cache, 
 
 // note notes in a report what happened at the cache: cache.semantic.hit, ….
 func note(report *pipeline.Report, kind, reason string, counts map[string]int) {
-	report.Events = append(report.Events, pipeline.Event{Module: "cache.semantic", Type: kind, Reason: reason, Counts: counts})
+	report.Events = append(report.Events, pipeline.ReportEntry{Module: "cache.semantic", Type: kind, Reason: reason, Counts: counts})
 }
 
-// Keep keeps what a provider answered to an inquiry, once it has come to its end, if it may be given
+// Keep keeps what a provider answered to a lookup, once it has come to its end, if it may be given
 // again; entry says what it is and cost. It never waits: what finds no room in the queue is not kept.
-func (c *Cache) Keep(ctx context.Context, asked *Inquiry, answered Answered, entry Entry) {
+func (c *Cache) Keep(ctx context.Context, asked *Lookup, answered Answered, entry Entry) {
 	if asked == nil || asked.isLong {
 		return
 	}
@@ -137,4 +137,4 @@ func (c *Cache) Keep(ctx context.Context, asked *Inquiry, answered Answered, ent
 }
 
 // Interface guard.
-var _ io.Writer = (*Inquiry)(nil)
+var _ io.Writer = (*Lookup)(nil)

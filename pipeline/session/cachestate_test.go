@@ -15,9 +15,9 @@ func noon() time.Time { return time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC) }
 // C7
 func TestACacheIsColdWhenItsTimeIsUp(t *testing.T) {
 	t.Parallel()
-	warm := session.Heat{At: noon(), TTL: session.ShortTTL, Model: "m"}
+	warm := session.CacheState{At: noon(), TTL: session.ShortTTL, Model: "m"}
 	for name, c := range map[string]struct {
-		heat         session.Heat
+		heat         session.CacheState
 		after        time.Duration
 		model        string
 		cold, cooled bool
@@ -27,8 +27,8 @@ func TestACacheIsColdWhenItsTimeIsUp(t *testing.T) {
 		"too late":                 {heat: warm, after: 5 * time.Minute, model: "m", cold: true, cooled: true},
 		"for another model":        {heat: warm, model: "other", cold: true},
 		"for another, too late":    {heat: warm, after: time.Hour, model: "other", cold: true, cooled: true},
-		"nothing caches":           {heat: session.Heat{At: noon(), Model: "m"}, model: "m", cold: true},
-		"nothing caches, too late": {heat: session.Heat{At: noon(), Model: "m"}, after: time.Hour, model: "m", cold: true},
+		"nothing caches":           {heat: session.CacheState{At: noon(), Model: "m"}, model: "m", cold: true},
+		"nothing caches, too late": {heat: session.CacheState{At: noon(), Model: "m"}, after: time.Hour, model: "m", cold: true},
 		"nothing known":            {model: "m", cold: true},
 	} {
 		now := noon().Add(c.after)
@@ -42,7 +42,7 @@ func TestACacheIsColdWhenItsTimeIsUp(t *testing.T) {
 	if got := warm.Until(0.8); !got.Equal(noon().Add(4 * time.Minute)) {
 		t.Errorf("0.8 of five minutes are over at %v", got)
 	}
-	if got := (session.Heat{At: noon()}).Until(0.8); !got.IsZero() {
+	if got := (session.CacheState{At: noon()}).Until(0.8); !got.IsZero() {
 		t.Errorf("a cache that is not there lives until %v", got)
 	}
 }
@@ -55,9 +55,9 @@ type caller struct {
 }
 
 // answer has the provider report a usage for the next prompt.
-func (c *caller) answer(usage wire.Usage) session.Heat {
+func (c *caller) answer(usage wire.Usage) session.CacheState {
 	c.now = c.now.Add(time.Minute)
-	heat := session.Heat{At: c.now, TTL: c.ttl, Position: 3, Model: "m"}
+	heat := session.CacheState{At: c.now, TTL: c.ttl, Position: 3, Model: "m"}
 	c.lane.Went(heat)
 	heat.Tokens = usage.Prompt()
 	c.lane.Metered(heat, usage, true)
@@ -103,7 +103,7 @@ func TestAPromptTooShortForACacheSaysNothing(t *testing.T) {
 	t.Parallel()
 	lane := &session.Lane{}
 	for i := range 5 {
-		heat := session.Heat{At: noon().Add(time.Duration(i) * time.Minute), TTL: session.ShortTTL, Model: "m"}
+		heat := session.CacheState{At: noon().Add(time.Duration(i) * time.Minute), TTL: session.ShortTTL, Model: "m"}
 		lane.Went(heat)
 		lane.Metered(heat, wire.Usage{Reported: true, Input: 300}, false)
 	}
@@ -131,8 +131,8 @@ func TestACacheThatNobodyAskedForIsFound(t *testing.T) {
 func TestALateAnswerDoesNotSetTheClockBack(t *testing.T) {
 	t.Parallel()
 	lane := &session.Lane{}
-	first := session.Heat{At: noon(), TTL: session.ShortTTL, Model: "m"}
-	second := session.Heat{At: noon().Add(time.Minute), TTL: session.ShortTTL, Position: 5, Model: "m"}
+	first := session.CacheState{At: noon(), TTL: session.ShortTTL, Model: "m"}
+	second := session.CacheState{At: noon().Add(time.Minute), TTL: session.ShortTTL, Position: 5, Model: "m"}
 	lane.Went(first)
 	lane.Went(second)
 	lane.Metered(first, wire.Usage{Reported: true, CacheRead: 10}, true)
@@ -148,7 +148,7 @@ func TestASideCallKeepsTheConversationWarm(t *testing.T) {
 	b := setup(t)
 	hint := session.Hint{Name: "run", Source: "header"}
 	main := b.send(t, hint, "a B c")
-	heat := session.Heat{At: noon(), TTL: session.ShortTTL, Position: 3, Model: "m"}
+	heat := session.CacheState{At: noon(), TTL: session.ShortTTL, Position: 3, Model: "m"}
 	main.Went(heat)
 	aside := hint
 	aside.Kind = session.Side
@@ -165,7 +165,7 @@ func TestASideCallKeepsTheConversationWarm(t *testing.T) {
 		"another prefix": {1, "m", noon()},
 		"the same":       {0, "m", noon().Add(3 * time.Minute)},
 	} {
-		side.Went(session.Heat{At: noon().Add(3 * time.Minute), TTL: session.ShortTTL, Projection: c.projection, Position: 5, Model: c.model})
+		side.Went(session.CacheState{At: noon().Add(3 * time.Minute), TTL: session.ShortTTL, Projection: c.projection, Position: 5, Model: c.model})
 		if at := main.Heat().At; c.want.After(noon()) && !at.Equal(c.want) {
 			t.Errorf("%s: the conversation was last sent at %v, want %v", name, at, c.want)
 		}
@@ -182,14 +182,14 @@ func TestAForkIsAsWarmAsWhatItShares(t *testing.T) {
 	words := "a B c D e F g"
 	b.send(t, session.Hint{}, "a B c D e")
 	trunk := b.send(t, session.Hint{}, words)
-	trunk.Went(session.Heat{At: noon(), TTL: session.LongTTL, Position: 7, Tokens: 70, Model: "m"})
+	trunk.Went(session.CacheState{At: noon(), TTL: session.LongTTL, Position: 7, Tokens: 70, Model: "m"})
 	fork := b.send(t, session.Hint{}, "a B c D other")
-	if want := (session.Heat{At: noon(), TTL: session.LongTTL, Position: 4, Model: "m"}); fork.Heat() != want {
+	if want := (session.CacheState{At: noon(), TTL: session.LongTTL, Position: 4, Model: "m"}); fork.Heat() != want {
 		t.Errorf("%+v, want %+v", fork.Heat(), want)
 	}
 
 	b.epoch(t, words+" H i", 6)
-	trunk.Went(session.Heat{At: noon(), TTL: session.LongTTL, Projection: 1, Position: 9, Model: "m"})
+	trunk.Went(session.CacheState{At: noon(), TTL: session.LongTTL, Projection: 1, Position: 9, Model: "m"})
 	if fork := b.send(t, session.Hint{}, "a B c D e THIRD g"); !fork.Heat().At.IsZero() {
 		t.Errorf("a fork before the projection is as warm as its parent: %+v", fork.Heat())
 	}
@@ -201,13 +201,13 @@ func TestHeatAndAttemptsAreFoundAgain(t *testing.T) {
 	b := setup(t)
 	lane, chain := b.hold(t, session.Hint{}, "a B c")
 	lane.Unlock()
-	heat := session.Heat{At: noon(), TTL: session.LongTTL, Projection: 2, Position: 3, Tokens: 50, Model: "m"}
+	heat := session.CacheState{At: noon(), TTL: session.LongTTL, Projection: 2, Position: 3, Tokens: 50, Model: "m"}
 	attempts := session.Attempts{At: noon(), Fruitless: 3, Reason: "nothing", Size: 40, Limit: 50}
 	lane.Went(heat)
 	lane.Tried(attempts)
-	seen := lane.Seen(b.scope, "m", noon())
-	seen.Position, seen.Head = 3, chain[3]
-	if err := b.store.Record(t.Context(), b.scope.Workspace, []session.Seen{seen}); err != nil {
+	update := lane.Update(b.scope, "m", noon())
+	update.Position, update.Head = 3, chain[3]
+	if err := b.store.Record(t.Context(), b.scope.Workspace, []session.Update{update}); err != nil {
 		t.Fatal(err)
 	}
 	b.restart(t)
@@ -225,10 +225,10 @@ func TestLaneKnownAsUncachedStaysUncachedAfterRestart(t *testing.T) {
 	b := setup(t)
 	lane, chain := b.hold(t, session.Hint{}, "a B c")
 	lane.Unlock()
-	lane.Went(session.Heat{At: noon(), Model: "m"})
-	seen := lane.Seen(b.scope, "m", noon())
-	seen.Position, seen.Head = 3, chain[3]
-	if err := b.store.Record(t.Context(), b.scope.Workspace, []session.Seen{seen}); err != nil {
+	lane.Went(session.CacheState{At: noon(), Model: "m"})
+	update := lane.Update(b.scope, "m", noon())
+	update.Position, update.Head = 3, chain[3]
+	if err := b.store.Record(t.Context(), b.scope.Workspace, []session.Update{update}); err != nil {
 		t.Fatal(err)
 	}
 	b.restart(t)
@@ -264,7 +264,7 @@ func TestAPlanIsForTheNextEpochOfTheLane(t *testing.T) {
 	if b.resolver.Known(lane.ID).Plan() != plan {
 		t.Error("the plan is not there")
 	}
-	lane.Went(session.Heat{At: noon()})
+	lane.Went(session.CacheState{At: noon()})
 	if lane.Plan() != nil {
 		t.Error("the plan outlived the prompt it was for")
 	}

@@ -11,7 +11,7 @@ import (
 func (b *bundle) peek(t *testing.T, words string) session.Snapshot {
 	t.Helper()
 	messages := history(words)
-	glance, err := b.resolver.Peek(t.Context(), b.scope, messages, session.Chain(b.scope, session.Hint{}, messages), "m")
+	glance, err := b.resolver.Preview(t.Context(), b.scope, messages, session.Chain(b.scope, session.Hint{}, messages), "m")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -62,7 +62,7 @@ func TestPeekTellsThatTheStoreFailed(t *testing.T) {
 	}
 	messages := history("a B c")
 	scope := session.Scope{Workspace: tenants.NewWorkspaceID()}
-	if _, err := resolver.Peek(t.Context(), scope, messages, session.Chain(scope, session.Hint{}, messages), "m"); !errors.Is(err, errDown) {
+	if _, err := resolver.Preview(t.Context(), scope, messages, session.Chain(scope, session.Hint{}, messages), "m"); !errors.Is(err, errDown) {
 		t.Errorf("error %v", err)
 	}
 }

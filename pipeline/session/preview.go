@@ -24,9 +24,9 @@ type Snapshot struct {
 	Inserts    []Insert    // as Lane.Inserts returns it
 }
 
-// Peek returns what Resolve's lane would show to a request, and changes nothing:
+// Preview returns what Resolve's lane would show to a request, and changes nothing:
 // no lane, no head. A history that continues none shows the zero Glance.
-func (r *Resolver) Peek(ctx context.Context, scope Scope, messages []conversation.Digest, chain []conversation.Hash, model string) (Snapshot, error) {
+func (r *Resolver) Preview(ctx context.Context, scope Scope, messages []conversation.Digest, chain []conversation.Hash, model string) (Snapshot, error) {
 	lane, met, err := r.find(ctx, scope, messages, chain)
 	if err != nil || lane == nil {
 		return Snapshot{}, err

@@ -12,9 +12,9 @@ import (
 // their cache now and then, so that one answer says nothing.
 const unseen = 3
 
-// Heat is the last prompt of a lane that went to the provider, whatever was done
+// CacheState is the last prompt of a lane that went to the provider, whatever was done
 // to it, and how long the provider's cache of it lives.
-type Heat struct {
+type CacheState struct {
 	At         time.Time     // when it went out; zero: none is known of
 	TTL        time.Duration // how long its cache lives unused, as seen on the wire; 0 if nothing caches it
 	Projection int           // number of the projection in it; 0 if none
@@ -26,37 +26,37 @@ type Heat struct {
 // Cold reports whether a prompt of the lane to a model would find nothing in the
 // provider's cache: none is known of, nothing caches it, it went to another
 // model, or its time is up.
-func (h Heat) Cold(now time.Time, model string) bool {
+func (h CacheState) Cold(now time.Time, model string) bool {
 	return h.At.IsZero() || h.TTL == 0 || h.Model != model || now.Sub(h.At) >= h.TTL
 }
 
 // Cooled reports whether there was a cache whose time is up: the moment to rewrite
 // what would have to be written again in any case. Where nothing caches there is
 // no such moment; a switch of models does not count: the other's may be alive.
-func (h Heat) Cooled(now time.Time) bool {
+func (h CacheState) Cooled(now time.Time) bool {
 	return !h.At.IsZero() && h.TTL > 0 && now.Sub(h.At) >= h.TTL
 }
 
 // Until returns when so much of the cache's life is over as share says, which is
 // between 0 and 1; the zero time where nothing caches.
-func (h Heat) Until(share float64) time.Time {
+func (h CacheState) Until(share float64) time.Time {
 	if h.At.IsZero() || h.TTL == 0 {
 		return time.Time{}
 	}
 	return h.At.Add(time.Duration(share * float64(h.TTL)))
 }
 
-// warmth is what a lane knows of the provider's cache. It has a lock of its own:
+// cacheState is what a lane knows of the provider's cache. It has a lock of its own:
 // who notes a prompt never waits for the request that holds the lane.
-type warmth struct {
+type cacheState struct {
 	mu     sync.Mutex
-	heat   Heat
+	heat   CacheState
 	met    bool // an answer has read from a cache or written to it
 	missed int  // answers in a row, before any has, that could have and did not
 }
 
 // went notes a prompt whose request asks for a cache that lives for its TTL.
-func (w *warmth) went(heat Heat) {
+func (w *cacheState) went(heat CacheState) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	switch {
@@ -71,7 +71,7 @@ func (w *warmth) went(heat Heat) {
 }
 
 // metered learns from the usage of a prompt.
-func (w *warmth) metered(heat Heat, usage wire.Usage, cacheable bool) {
+func (w *cacheState) metered(heat CacheState, usage wire.Usage, cacheable bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	touched := usage.CacheRead+usage.CacheWrite > 0
@@ -99,7 +99,7 @@ func (w *warmth) metered(heat Heat, usage wire.Usage, cacheable bool) {
 
 // refresh takes over the time of a prompt that shared everything with the last one
 // of this lane but its end.
-func (w *warmth) refresh(heat Heat) {
+func (w *cacheState) refresh(heat CacheState) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if heat.At.After(w.heat.At) && heat.Model == w.heat.Model && heat.Projection == w.heat.Projection {
@@ -109,7 +109,7 @@ func (w *warmth) refresh(heat Heat) {
 
 // inherit takes over what is known of the lane that this one's forked from with so
 // many messages and the projections up to a number: its cache holds what they share.
-func (w *warmth) inherit(from *warmth, messages, projection int) {
+func (w *cacheState) inherit(from *cacheState, messages, projection int) {
 	from.mu.Lock()
 	defer from.mu.Unlock()
 	w.met, w.missed = from.met, from.missed
@@ -123,14 +123,14 @@ func (w *warmth) inherit(from *warmth, messages, projection int) {
 }
 
 // load takes over what is stored of a lane.
-func (w *warmth) load(heat Heat) {
+func (w *cacheState) load(heat CacheState) {
 	w.heat = heat
 	if !heat.At.IsZero() && heat.TTL == 0 {
 		w.missed = unseen // it has been found to have no cache
 	}
 }
 
-func (w *warmth) last() Heat {
+func (w *cacheState) last() CacheState {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.heat
@@ -148,13 +148,13 @@ const (
 )
 
 // Heat returns the last prompt of the lane that went to the provider.
-func (l *Lane) Heat() Heat { return l.warmth.last() }
+func (l *Lane) Heat() CacheState { return l.warmth.last() }
 
 // Went notes that a prompt of the lane has gone to the provider. Its TTL is what
 // the request asks for. A side call keeps the cache of the conversation that it
 // forked from alive where it sent the same prefix to the same model. A plan was for
 // this prompt, and is dropped.
-func (l *Lane) Went(heat Heat) {
+func (l *Lane) Went(heat CacheState) {
 	l.warmth.went(heat)
 	l.PlanAhead(nil)
 	if trunk := l.trunk.Value(); trunk != nil {
@@ -165,6 +165,6 @@ func (l *Lane) Went(heat Heat) {
 // Metered learns from the usage that the provider reported for a prompt, whose heat
 // has the size and the TTL that it tells of. cacheable says that the prompt is long
 // enough for a cache.
-func (l *Lane) Metered(heat Heat, usage wire.Usage, cacheable bool) {
+func (l *Lane) Metered(heat CacheState, usage wire.Usage, cacheable bool) {
 	l.warmth.metered(heat, usage, cacheable)
 }

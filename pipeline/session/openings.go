@@ -1,0 +1,23 @@
+package session
+
+import (
+	"golang.org/x/sync/semaphore"
+
+	"palimpsest/pipeline/conversation"
+)
+
+// openings let one request at a time open the lane of a history. Histories that have
+// nothing to do with each other may share one: it is held no longer than the store takes
+// for an answer.
+type openings [256]*semaphore.Weighted
+
+func newOpenings() openings {
+	var all openings
+	for i := range all {
+		all[i] = semaphore.NewWeighted(1)
+	}
+	return all
+}
+
+// of returns the opening of the histories with a link.
+func (d *openings) of(link conversation.Hash) *semaphore.Weighted { return d[link[0]] }
