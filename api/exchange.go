@@ -37,7 +37,7 @@ const (
 // exchange handles the requests of one endpoint and wire format: admit, write the
 // prompt, send, relay the answer, record.
 func (s *Server) exchange(codec wire.Codec, endpoint string, purpose purpose) echo.HandlerFunc {
-	provider := providerOf(codec)
+	provider := proxysettings.ProviderOf(codec)
 	return func(c echo.Context) error {
 		request, event := s.receive(c, endpoint)
 		ctx := request.Context()
@@ -184,7 +184,7 @@ func (g *Gate) admit(request *http.Request, event *RequestLog) (_ admission, err
 
 // route finds out where a request goes that was admitted. dialect says whose API it
 // belongs to, model which model it names.
-func (g *Gate) route(ctx context.Context, event *RequestLog, admission *admission, dialect tenants.Provider, model func() (string, error)) (err error) {
+func (g *Gate) route(ctx context.Context, event *RequestLog, admission *admission, dialect tenants.Provider, model proxysettings.Model) (err error) {
 	ctx, span := spans.Start(ctx, "route")
 	defer span.EndWith(&err)
 	target, err := g.Settings.Target(ctx, admission.key.Workspace, dialect, admission.asked.choice, model)

@@ -14,6 +14,7 @@ import (
 	"github.com/labstack/echo/v4"
 	"golang.org/x/sync/singleflight"
 
+	"palimpsest/api/proxysettings"
 	"palimpsest/api/upstream"
 	"palimpsest/tenants"
 )
@@ -36,7 +37,7 @@ func (s *Server) models(c echo.Context) error {
 	codec := codecFor(request)
 	defer s.end(request.Context(), event)
 
-	wanted := providerOf(codec)
+	wanted := proxysettings.ProviderOf(codec)
 	admission, err := s.admit(request, event)
 	if err != nil {
 		return s.refuse(c, codec, event, err)

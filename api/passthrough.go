@@ -10,6 +10,7 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"palimpsest/api/connections"
+	"palimpsest/api/proxysettings"
 	"palimpsest/api/upstream"
 	"palimpsest/pipeline"
 	"palimpsest/pipeline/prompt"
@@ -96,7 +97,7 @@ func onlyReads(method string) bool {
 // dialectOf returns whose API a request belongs to: Anthropic's if it looks like it,
 // else OpenAI's, else that of the keys that the workspace has.
 func (g *Gate) dialectOf(request *http.Request, admission admission, codec wire.Codec) (tenants.Provider, error) {
-	wanted := providerOf(codec)
+	wanted := proxysettings.ProviderOf(codec)
 	if admission.asked.choice.Key != "" || saysVersion(request, codec) {
 		return wanted, nil
 	}

@@ -9,7 +9,6 @@ import (
 	"palimpsest/api/upstream"
 	"palimpsest/pipeline/wire"
 	"palimpsest/pipeline/wire/formats"
-	"palimpsest/tenants"
 )
 
 // helloPath is what Claude Code asks to warm up its connection.
@@ -78,9 +77,6 @@ func (s *Server) webSocket(codec wire.Codec) echo.HandlerFunc {
 		}))
 	}
 }
-
-// providerOf returns the provider whose API a format belongs to.
-func providerOf(codec wire.Codec) tenants.Provider { return tenants.Provider(codec.Traits().Provider) }
 
 // hello answers the warm-up request of Claude Code.
 func hello(c echo.Context) error { return c.NoContent(http.StatusOK) }

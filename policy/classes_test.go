@@ -37,16 +37,16 @@ func TestEveryClassHasAStyle(t *testing.T) {
 	t.Parallel()
 	known := []string{}
 	for _, file := range glob(t, "static/css/*.css", "static/js/*.js") {
-		for _, match := range styled.FindAllStringSubmatch(file.text, -1) {
+		for _, match := range styled.FindAllStringSubmatch(readFile(t, file), -1) {
 			known = append(known, match[1])
 		}
 	}
 	seen := 0
 	for _, file := range glob(t, "web/*/*.templ") {
-		for _, class := range classes(file.text) {
+		for _, class := range classes(readFile(t, file)) {
 			seen++
 			if !slices.Contains(known, class) {
-				t.Errorf("%s: no style sheet or script knows the class %q", file.path, class)
+				t.Errorf("%s: no style sheet or script knows the class %q", file, class)
 			}
 		}
 	}
@@ -69,25 +69,16 @@ func TestClassesAreRead(t *testing.T) {
 	}
 }
 
-// textFile is a file of the tree.
-type textFile struct{ path, text string }
-
-// glob returns the files that match one of some patterns.
-func glob(t *testing.T, patterns ...string) []textFile {
+// glob returns the paths of the files that match patterns, each of which matches one at least.
+func glob(t *testing.T, patterns ...string) []string {
 	t.Helper()
-	var files []textFile
+	var found []string
 	for _, pattern := range patterns {
 		paths, err := fs.Glob(repository, pattern)
 		if err != nil || len(paths) == 0 {
 			t.Fatalf("%s: %d files, %v", pattern, len(paths), err)
 		}
-		for _, path := range paths {
-			text, err := fs.ReadFile(repository, path)
-			if err != nil {
-				t.Fatal(err)
-			}
-			files = append(files, textFile{path, string(text)})
-		}
+		found = append(found, paths...)
 	}
-	return files
+	return found
 }

@@ -34,6 +34,9 @@ func ModelIn(body []byte) Model {
 	}
 }
 
+// ProviderOf returns the provider whose API a format belongs to.
+func ProviderOf(codec wire.Codec) tenants.Provider { return tenants.Provider(codec.Traits().Provider) }
+
 // Target returns where a request in a dialect goes: to the provider that it brings a
 // key for, or with one of the workspace's keys. model is asked only where the answer
 // depends on it; it returns an empty name for a request that names none. The errors

@@ -63,7 +63,7 @@ type Recorder struct {
 // what its answer adds, or an exchange that belongs to no session.
 type Job struct {
 	Update   *session.Update   // what is added to a session; nil if nothing
-	Request  *Request          // what the exchange's request added, or Seen is; nil if nothing
+	Request  *Request          // what the exchange's request added, or Update is; nil if nothing
 	Exchange *tenants.Exchange // nil: it has not ended
 	Said     []byte            // what the provider said, where it refused Exchange
 	Kept     spool.Record      // of Exchange, as Keep returned it

@@ -110,7 +110,7 @@ func (s *Service) Stop() { s.worker.Stop() }
 
 // Ask is a summary.Ask with the workspace's own key.
 func (s *Service) Ask(ctx context.Context, call summary.Call) (summary.Reply, error) {
-	target, err := s.Settings.Target(ctx, call.Workspace, tenants.Provider(call.Codec.Traits().Provider), proxysettings.Choice{Provider: call.Provider}, proxysettings.ModelIn(call.Body))
+	target, err := s.Settings.Target(ctx, call.Workspace, proxysettings.ProviderOf(call.Codec), proxysettings.Choice{Provider: call.Provider}, proxysettings.ModelIn(call.Body))
 	if errors.Is(err, tenants.ErrNoProvider) {
 		return summary.Reply{}, summary.ErrNoProvider
 	}
@@ -323,7 +323,7 @@ func (s *Service) ended(job summary.Job, attempt session.SummaryAttempt) {
 	s.Recorder.Put(recorder.OwnCall(tenants.Exchange{
 		Workspace: job.Scope.Workspace, At: attempt.At,
 		ExchangeRequest: tenants.ExchangeRequest{APIKey: job.Scope.APIKey, Endpoint: job.Codec.Traits().Path, Model: attempt.Model, Class: "summary"},
-		ExchangeAnswer:  tenants.ExchangeAnswer{Provider: tenants.Provider(job.Codec.Traits().Provider)},
+		ExchangeAnswer:  tenants.ExchangeAnswer{Provider: proxysettings.ProviderOf(job.Codec)},
 		ExchangeTokens:  tenants.ExchangeTokens{Input: usage.Input, CacheRead: usage.CacheRead, CacheWrite: usage.CacheWrite, Output: usage.Output},
 		ExchangeCost:    tenants.ExchangeCost{CostMicroUSD: attempt.CostMicroUSD},
 	}))

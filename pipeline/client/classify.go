@@ -12,7 +12,7 @@ import (
 // metadata in the body, the path, types of items, texts by position. path is the
 // request's path without its query; body is nil if it does not exist to read.
 // Nothing is remembered: whether a request with a Marker is the first after its
-// compaction is for Class.Settle.
+// compaction is for Class.Finalize.
 func Classify(headers http.Header, path string, body *wire.Envelope) Class {
 	class := Class{Kind: Unknown, Client: Name(headers)}
 	turn, read := readTurn(headers, body), readBody(body)

@@ -145,15 +145,15 @@ func (l *Lane) Reported(anchor Anchor) {
 // Update returns what an exchange adds to its session before anything of its
 // messages: where it belongs. A side call says nothing of the session's model.
 func (l *Lane) Update(scope Scope, model string, at time.Time) Update {
-	seen := l.Place(scope, at)
-	seen.Heat, seen.Attempts, seen.Ahead = l.Heat(), l.Attempts(), l.takeAhead()
+	update := l.Place(scope, at)
+	update.Heat, update.Attempts, update.Ahead = l.Heat(), l.Attempts(), l.takeAhead()
 	if l.Kind != Side {
-		seen.Model = model
+		update.Model = model
 	}
-	return seen
+	return update
 }
 
-// Place returns Seen without what has become of the lane.
+// Place returns an Update without what has become of the lane.
 func (l *Lane) Place(scope Scope, at time.Time) Update {
 	return Update{
 		Scope: scope, Session: l.Session, Lane: l.ID, Kind: l.Kind,

@@ -25,7 +25,7 @@ type Snapshot struct {
 }
 
 // Preview returns what Resolve's lane would show to a request, and changes nothing:
-// no lane, no head. A history that continues none shows the zero Glance.
+// no lane, no head. A history that continues none shows the zero Snapshot.
 func (r *Resolver) Preview(ctx context.Context, scope Scope, messages []conversation.Digest, chain []conversation.Hash, model string) (Snapshot, error) {
 	lane, met, err := r.find(ctx, scope, messages, chain)
 	if err != nil || lane == nil {

@@ -183,11 +183,11 @@ type Store interface {
 
 	// Record stores what exchanges of one workspace added, in order. An exchange that does
 	// not continue its lane, because another process has recorded other messages there, is
-	// stored in a fork of it; seen names the fork then.
+	// stored in a fork of it; its update names the fork then.
 	Record(ctx context.Context, tenant tenants.Tenant, updates []Update) error
 
 	// Announce has all processes find lanes by the ends of requests that are not
-	// recorded yet. Of each Seen it keeps the session, the lane and the head.
+	// recorded yet. Of each update it keeps the session, the lane and the head.
 	Announce(ctx context.Context, workspace tenants.WorkspaceID, updates []Update) error
 
 	// Find returns the lane with a head among heads that lies furthest along;

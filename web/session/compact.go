@@ -91,7 +91,7 @@ func (h *Handler) grounds(ctx context.Context, who tenants.Principal, of subject
 	return g, err
 }
 
-// newest returns the newest request of the lane; the zero Moment if it does not exist.
+// newest returns the newest request of the lane; the zero TimelineEntry if it does not exist.
 func (m *model) newest() session.TimelineEntry {
 	if len(m.Timeline.Points) == 0 {
 		return session.TimelineEntry{}

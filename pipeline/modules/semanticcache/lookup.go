@@ -65,26 +65,26 @@ type Lookup struct {
 }
 
 // Entry returns the answer to give again; nil if nothing was found.
-func (i *Lookup) Entry() *Entry {
-	if i == nil {
+func (l *Lookup) Entry() *Entry {
+	if l == nil {
 		return nil
 	}
-	return i.entry
+	return l.entry
 }
 
 // Write implements io.Writer: it takes the next bytes of the provider's answer.
-func (i *Lookup) Write(p []byte) (int, error) {
-	if i.isLong = i.isLong || len(i.copied)+len(p) > MaxAnswer; i.isLong {
-		i.copied = nil
+func (l *Lookup) Write(p []byte) (int, error) {
+	if l.isLong = l.isLong || len(l.copied)+len(p) > MaxAnswer; l.isLong {
+		l.copied = nil
 	} else {
-		i.copied = append(i.copied, p...)
+		l.copied = append(l.copied, p...)
 	}
 	return len(p), nil
 }
 
 // pair names the question and another text as one workspace's model compares them.
-func (i *Lookup) pair(other string) [sha256.Size]byte {
-	return sha256.Sum256(fmt.Appendf(nil, "%s %q %q %q", i.request.Workspace, i.request.Config.EmbeddingModel, i.question.Text, other))
+func (l *Lookup) pair(other string) [sha256.Size]byte {
+	return sha256.Sum256(fmt.Appendf(nil, "%s %q %q %q", l.request.Workspace, l.request.Config.EmbeddingModel, l.question.Text, other))
 }
 
 // Names of the counts of the module's events.
@@ -97,8 +97,8 @@ const (
 func inMyriad(score float64) int { return int(score * 10_000) }
 
 // hit notes that there is an answer.
-func (i *Lookup) hit(report *pipeline.Report, entry Entry, how pipeline.Cache, score float64) {
-	i.entry, report.Cache = &entry, how
+func (l *Lookup) hit(report *pipeline.Report, entry Entry, how pipeline.Cache, score float64) {
+	l.entry, report.Cache = &entry, how
 	note(report, "hit", string(how), map[string]int{perMyriad: inMyriad(score), savedMicroUSD: int(entry.MicroUSD)})
 	for i := range report.Modules {
 		if report.Modules[i].Name == Name {

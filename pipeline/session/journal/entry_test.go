@@ -77,7 +77,7 @@ func TestEveryFieldOfAnEarlierEntryIsRead(t *testing.T) {
 	}
 }
 
-// A field that session.Seen gets and written.go does not list would be lost with the process.
+// A field that session.Update gets and written.go does not list would be lost with the process.
 func TestEveryFieldIsWritten(t *testing.T) {
 	t.Parallel()
 	var held content
@@ -135,7 +135,7 @@ func fill(t *testing.T, value reflect.Value) {
 	}
 }
 
-// A version whose session.Seen had no groups of fields reads what this one writes: two versions
+// A version whose session.Update had no groups of fields reads what this one writes: two versions
 // share a disk while one replaces the other.
 func TestFieldsAreWrittenInOneList(t *testing.T) {
 	t.Parallel()

@@ -19,7 +19,7 @@ type written struct {
 	Entries    int
 }
 
-// writtenSeen is a session.Seen as every version writes it: one list of fields. Gob would write
+// writtenSeen is a session.Update as every version writes it: one list of fields. Gob would write
 // an embedded struct as a field of its own.
 type writtenSeen struct {
 	Scope     session.Scope
