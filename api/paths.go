@@ -102,7 +102,10 @@ func (e endpoints) canonical(path string) string {
 		trimmed = trimmed[len("/v1"):]
 	}
 	for _, endpoint := range e {
-		bare := strings.TrimPrefix(endpoint, "/v1")
+		bare, isBelow := strings.CutPrefix(endpoint, "/v1")
+		if !isBelow {
+			continue
+		}
 		if trimmed == bare || trimmed == bare+"/" || strings.HasPrefix(trimmed, bare+"/") && trimmed != single {
 			trimmed = "/v1" + trimmed
 			break

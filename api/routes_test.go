@@ -44,6 +44,17 @@ func TestPathsThatClientsBuildAreUnderstood(t *testing.T) {
 	}
 }
 
+// A format may have its endpoint elsewhere than below /v1.
+func TestPathOutsideVersionOneStaysAsItIs(t *testing.T) {
+	t.Parallel()
+	known := endpoints{"/v1/messages", "/v2/chat"}
+	for path, want := range map[string]string{"/v2/chat": "/v2/chat", "/v2/chat/": "/v2/chat", "/openai/v2/chat": "/v2/chat", "/messages": "/v1/messages"} {
+		if got := known.canonical(path); got != want {
+			t.Errorf("%s is taken for %s, want %s", path, got, want)
+		}
+	}
+}
+
 func TestWrongControlsAreRefusedByName(t *testing.T) {
 	t.Parallel()
 	for name, header := range map[string]http.Header{

@@ -101,8 +101,7 @@ func TestPresetsAreComplete(t *testing.T) {
 		if found, ok := tenants.PresetOf(preset.ID); !ok || found != preset {
 			t.Errorf("%s is not found", preset.ID)
 		}
-		isDialect := preset.Provider == tenants.ProviderAnthropic || preset.Provider == tenants.ProviderOpenAI
-		if preset.Title == "" || !isDialect || preset.Private != strings.HasPrefix(preset.BaseURL, "http://localhost") {
+		if preset.Title == "" || !preset.Provider.IsKnown() || preset.Private != strings.HasPrefix(preset.BaseURL, "http://localhost") {
 			t.Errorf("%+v", preset)
 		}
 	}

@@ -9,34 +9,33 @@ const (
 	Certain  = 3
 )
 
-// Hints are the members of a body by which its format is recognized.
+// Hints are what a body's format is recognized by.
 type Hints struct {
-	HasInput     bool
-	HasMessages  bool
-	HasSystem    bool
-	HasMaxTokens bool
 	HasChatRoles bool // a message of the roles tool, system or developer, or with tool_calls
+
+	members map[string]json.RawMessage
 }
 
-// HintsOf reads the hints of a body. ok is false for what is not a JSON object.
+// Has reports whether the body has a member.
+func (h Hints) Has(member string) bool {
+	_, has := h.members[member]
+	return has
+}
+
+// HintsOf reads the hints of a body. ok is false for what is not a JSON object with the messages
+// that formats have.
 func HintsOf(body []byte) (hints Hints, ok bool) {
-	var members struct {
-		Input     json.RawMessage `json:"input"`
-		MaxTokens json.RawMessage `json:"max_tokens"`
-		System    json.RawMessage `json:"system"`
-		Messages  []struct {
-			Role      string          `json:"role"`
-			ToolCalls json.RawMessage `json:"tool_calls"`
-		} `json:"messages"`
-	}
-	if json.Unmarshal(body, &members) != nil {
+	if json.Unmarshal(body, &hints.members) != nil {
 		return Hints{}, false
 	}
-	hints = Hints{
-		HasInput: members.Input != nil, HasMessages: members.Messages != nil,
-		HasSystem: members.System != nil, HasMaxTokens: members.MaxTokens != nil,
+	var messages []struct {
+		Role      string          `json:"role"`
+		ToolCalls json.RawMessage `json:"tool_calls"`
 	}
-	for _, message := range members.Messages {
+	if hints.Has("messages") && json.Unmarshal(hints.members["messages"], &messages) != nil {
+		return Hints{}, false
+	}
+	for _, message := range messages {
 		switch message.Role {
 		case "tool", "system", "developer":
 			hints.HasChatRoles = true

@@ -16,10 +16,16 @@ func TestRecordedExchangeIsReadAsItWas(t *testing.T) {
 	full := b.exchange(now())
 	full.Session, full.Lane, full.Answer, full.Report = uuid.New(), uuid.New(), []byte{0, 1, 254, 255}, []byte(`{"compression": "epoch"}`)
 	full.ErrorFrom, full.ErrorType, full.Stream, full.Levels = "provider", "overloaded_error", true, [4]int{1, 2, 3, 4}
-	full.NetMicroUSD, full.UnreadMicroUSD, full.RewrittenMicroUSD, full.Bridged = -17, 40, 57, true
+	full.NetMicroUSD, full.UnreadMicroUSD, full.RewrittenMicroUSD, full.Bridged, full.Compacted = -17, 40, 57, true, true
+	full.Class, full.ProviderKey = "main", uuid.New()
 	full.Reach, full.Takes, full.Target = true, 128_000, 84_000
 	full.Tags, full.Signed, full.ErrorText = tenants.Tags{"team": "search", "run": "a=b \"c\""}, map[string]string{"Session-Source": "header"}, []byte{7, 0, 9}
 	full.MissCause, full.MissedTokens, full.Projection, full.PredictedMicroUSD = "prefix_change_ours", 4000, 3, new(int64(-9))
+	for _, field := range reflect.VisibleFields(reflect.TypeFor[tenants.Exchange]()) {
+		if !field.Anonymous && reflect.ValueOf(full).FieldByIndex(field.Index).IsZero() {
+			t.Errorf("%s is zero: nothing here would notice that it is not recorded", field.Name)
+		}
+	}
 	bare := tenants.Exchange{ID: uuid.Must(uuid.NewV7()), Workspace: b.workspace, At: now(), ExchangeRequest: tenants.ExchangeRequest{APIKey: uuid.New()}, ExchangePrompt: tenants.ExchangePrompt{Compression: "none"}}
 	b.record(t, b.workspace, full, bare)
 

@@ -8,32 +8,7 @@ package sessions
 import "github.com/a-h/templ"
 import templruntime "github.com/a-h/templ/runtime"
 
-import (
-	"palimpsest/pipeline/session"
-	"palimpsest/web/columns"
-	"palimpsest/web/components"
-)
-
-// columnsOf are the columns beside the session.
-func columnsOf() []columns.Drawn[model, row] {
-	type column = columns.Drawn[model, row]
-	named := func(name, label string) columns.Column { return columns.Column{Name: name, Label: label} }
-	return []column{
-		{Column: named("requests", "Requests"), Class: "r", Cell: func(_ model, r row) templ.Component { return text(components.Count(int64(r.Exchanges))) }},
-		{Column: named("window", "Window filled"), Cell: func(_ model, r row) templ.Component { return spark(r) }},
-		{Column: named("levels", "Levels sent"), Head: levelsHead, Cell: func(_ model, r row) templ.Component { return levels(r) }},
-		{Column: named("received", "Received"), Class: "r", Head: sorted("Received", session.ByReceived), Cell: func(_ model, r row) templ.Component { return components.Tokens(r.TokensBefore) }},
-		{Column: named("sent", "Sent"), Class: "r", Cell: func(_ model, r row) templ.Component { return components.Tokens(r.TokensAfter) }},
-		{Column: named("saved", "Saved"), Class: "r", Cell: func(_ model, r row) templ.Component { return text(r.saved()) }},
-		{Column: named("net", "Net"), Class: "r", Head: sorted("Net", session.ByNet), Cell: func(_ model, r row) templ.Component { return components.Sum(r.NetMicroUSD) }},
-		{Column: named("reach", "Reach"), Class: "r", Head: reachHead, Cell: func(_ model, r row) templ.Component { return components.CountOrNone(r.Reach) }},
-		{Column: named("last", "Last request"), Class: "r", Head: sorted("Last request", session.ByLast), Cell: func(m model, r row) templ.Component { return components.At(r.LastAt, m.Now) }},
-	}
-}
-
-func sorted(label string, by session.SortKey) func(model) templ.Component {
-	return func(m model) templ.Component { return sortHead(m, label, by) }
-}
+import "palimpsest/web/components"
 
 func levelsHead(_ model) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
@@ -125,7 +100,7 @@ func text(words string) templ.Component {
 		var templ_7745c5c3_Var4 string
 		templ_7745c5c3_Var4, templ_7745c5c3_Err = templ.JoinStringErrs(words)
 		if templ_7745c5c3_Err != nil {
-			return templ.Error{Err: templ_7745c5c3_Err, FileName: `sessions/columns.templ`, Line: 42, Col: 8}
+			return templ.Error{Err: templ_7745c5c3_Err, FileName: `sessions/columns.templ`, Line: 17, Col: 8}
 		}
 		_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var4))
 		if templ_7745c5c3_Err != nil {

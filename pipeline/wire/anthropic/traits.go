@@ -16,11 +16,11 @@ func (Codec) Traits() wire.Traits {
 // have neither the roles nor the calls of Chat Completions.
 func (Codec) Recognize(hints wire.Hints) int {
 	switch {
-	case !hints.HasMessages || hints.HasInput:
+	case !hints.Has("messages") || hints.Has("input"):
 		return 0
-	case hints.HasSystem:
+	case hints.Has("system"):
 		return wire.Certain
-	case hints.HasMaxTokens && !hints.HasChatRoles:
+	case hints.Has("max_tokens") && !hints.HasChatRoles:
 		return wire.Likely
 	default:
 		return 0

@@ -13,7 +13,7 @@ func (Codec) Traits() wire.Traits {
 // taken for Chat Completions, the format that most servers speak.
 func (Codec) Recognize(hints wire.Hints) int {
 	switch {
-	case !hints.HasMessages:
+	case !hints.Has("messages"):
 		return 0
 	case hints.HasChatRoles:
 		return wire.Likely

@@ -14,7 +14,7 @@ func (Codec) Traits() wire.Traits {
 
 // Recognize implements wire.Codec: no other format has an input.
 func (Codec) Recognize(hints wire.Hints) int {
-	if hints.HasInput {
+	if hints.Has("input") {
 		return wire.Certain
 	}
 	return 0
