@@ -10,6 +10,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/labstack/echo/v4"
 
+	"palimpsest/pipeline/wire"
 	"palimpsest/pipeline/wire/formats"
 	"palimpsest/tenants"
 )
@@ -46,7 +47,7 @@ func (r Resender) Send(from *http.Request, who tenants.Principal, key uuid.UUID,
 	if err != nil {
 		return uuid.Nil, fmt.Errorf("send request %s again: %w", request.Of, err)
 	}
-	again.RemoteAddr, again.Header = from.RemoteAddr, againHeaders(from.Header, request.Of)
+	again.RemoteAddr, again.Header = from.RemoteAddr, againHeaders(codec.Traits(), from.Header, request.Of)
 	c := echo.New().NewContext(again, unheard{header: http.Header{}})
 	if err := r.Proxy.exchange(codec, request.Endpoint, converse)(c); err != nil && !errors.Is(err, errBrokeOff) && !errors.Is(err, http.ErrAbortHandler) {
 		return uuid.Nil, fmt.Errorf("send request %s again: %w", request.Of, err)
@@ -64,10 +65,13 @@ func (r Resender) Send(from *http.Request, who tenants.Principal, key uuid.UUID,
 
 // againHeaders returns the headers of a request that is sent again: where it comes from as the
 // dashboard heard it, and a session of its own, so that it never goes on with the first one's.
-func againHeaders(from http.Header, of uuid.UUID) http.Header {
+func againHeaders(traits wire.Traits, from http.Header, of uuid.UUID) http.Header {
 	header := http.Header{
-		"Content-Type": {echo.MIMEApplicationJSON}, "User-Agent": {"palimpsest-dashboard"}, "Anthropic-Version": {"2023-06-01"},
+		"Content-Type": {echo.MIMEApplicationJSON}, "User-Agent": {"palimpsest-dashboard"},
 		"X-Palimpsest-Session-Id": {"sent-again-" + uuid.NewString()},
+	}
+	if traits.VersionHeader != "" {
+		header.Set(traits.VersionHeader, traits.Version)
 	}
 	header.Set(againHeader, of.String())
 	for _, name := range []string{echo.HeaderXForwardedFor, echo.HeaderXRealIP} {

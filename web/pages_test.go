@@ -11,6 +11,7 @@ import (
 
 	"github.com/labstack/echo/v4"
 
+	"palimpsest/pipeline/modules"
 	"palimpsest/tenants"
 	"palimpsest/web"
 	"palimpsest/web/webtest"
@@ -129,12 +130,16 @@ func everyPage(t *testing.T) map[string]webtest.Page {
 	for _, path := range []string{"/", "/signup", "/login", "/signup?sent=1", "/reset", "/verify", webtest.MailsPath} {
 		pages[path] = stranger.Get(path)
 	}
+	for _, module := range modules.Catalog().Names() {
+		path := "/pipeline?module=" + module
+		pages[path] = busy.Get(path)
+	}
 	for _, path := range []string{
 		"/overview", "/overview?range=30d&by=key", "/more", "/account", "/account/second-factor", "/account/passkeys", "/login/sign-on", "/settings/sign-on", "/settings/alerts", "/settings/alerts/channels/new?kind=email", "/settings/alerts/channels/new?kind=slack", "/members", "/members/invite", member + "/role", member + "/remove",
 		"/workspaces", "/workspaces/new", "/workspaces/rename", "/workspaces/leave", "/keys", "/keys/new", keys.Find(`[data-testid="keys"] a[aria-label^="Change"]`).AttrOr("href", ""),
 		strings.Replace(keys.Find(`[data-testid="keys"] a[aria-label^="Rotate"]`).AttrOr("href", ""), "/rotate", "/use", 1), keys.Find(`[data-testid="keys"] a[aria-label^="Rotate"]`).AttrOr("href", ""), keys.Find(`[data-testid="keys"] a[aria-label^="Revoke"]`).AttrOr("href", ""), "/providers", "/providers/new", "/providers/new?preset=azure",
 		providers.Find(`a[href$="/edit"]`).AttrOr("href", ""), providers.Find(`a[href$="/replace"]`).AttrOr("href", ""),
-		providers.Find(`a[href$="/remove"]`).AttrOr("href", ""), "/pipeline", "/pipeline?preset=aggressive", "/pipeline?module=compaction-bridge", "/pipeline?module=rehydrator", "/pipeline?module=patterns", "/pipeline?module=semantic-cache", "/pipeline/history", "/pipeline/history?restored=2", "/pipeline/history/1", "/pipeline/history/2", "/pipeline/history/1/restore", "/pipeline/yaml", "/pipeline/yaml?show=all", "/pipeline/yaml/edit", "/settings/import", "/sessions", "/sessions?q=none+such", "/sessions?q=file", "/sessions?show=problems&range=7d&client=x", "/sessions/delete", "/sessions/delete?id=" + busy.Newest().ID.String(),
+		providers.Find(`a[href$="/remove"]`).AttrOr("href", ""), "/pipeline", "/pipeline?preset=aggressive", "/pipeline/history", "/pipeline/history?restored=2", "/pipeline/history/1", "/pipeline/history/2", "/pipeline/history/1/restore", "/pipeline/yaml", "/pipeline/yaml?show=all", "/pipeline/yaml/edit", "/settings/import", "/sessions", "/sessions?q=none+such", "/sessions?q=file", "/sessions?show=problems&range=7d&client=x", "/sessions/delete", "/sessions/delete?id=" + busy.Newest().ID.String(),
 		"/sessions/export", "/sessions/views", "/sessions/views?client=claude-code&range=7d", "/requests/views", "/requests/views?status=5xx", "/sessions?from=2026-01-31T09:00&to=2026-02-01T09:00", "/sessions?from=x",
 		"/billing", "/requests", "/requests?client=claude-code&status=2xx", "/requests?client=none", "/requests?tag=x", "/requests?cursor=x", request, "/requests?open=" + strings.TrimPrefix(request, "/requests/"),
 		"/billing", "/patterns", "/patterns?state=approved", "/patterns/new", "/jump", "/jump?q=key", "/jump?q=none+such", "/jump?q=step&in=archive",

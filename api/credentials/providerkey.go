@@ -113,10 +113,19 @@ func completed(wanted tenants.ProviderKey) tenants.ProviderKey {
 	return key
 }
 
+// presetIDs returns what a key's provider may be called in a request.
+func presetIDs() string {
+	var ids []string
+	for _, preset := range tenants.Presets() {
+		ids = append(ids, preset.ID)
+	}
+	return strings.Join(ids, ", ")
+}
+
 // checkProviderKey tidies a key up and checks everything but its secret and its base URL.
 func checkProviderKey(key *tenants.ProviderKey) error {
 	if !key.Provider.IsKnown() {
-		return tenants.Invalid{Field: "provider", Message: "must be anthropic, openai or one of azure, groq, openrouter, vllm, ollama; for another compatible API, the one whose dialect it speaks, with its base_url"}
+		return tenants.Invalid{Field: "provider", Message: "must be one of " + presetIDs() + "; for another compatible API, the one whose dialect it speaks, with its base_url"}
 	}
 	if strings.TrimSpace(key.Name) == "" {
 		key.Name = string(key.Provider)

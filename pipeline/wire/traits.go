@@ -19,6 +19,13 @@ type Traits struct {
 	// if absent.
 	VersionHeader string
 
+	// Version is the value of VersionHeader in requests of our own.
+	Version string
+
+	// Beside are members of a body, in JSON without braces, that a request sent by hand should have
+	// beside its model and messages; "" if none.
+	Beside string
+
 	// HasWebSocket says that clients of this format try a WebSocket at Path first.
 	HasWebSocket bool
 

@@ -10,6 +10,7 @@ import (
 
 	"palimpsest"
 	"palimpsest/migrations/dbtest"
+	"palimpsest/pipeline/modules"
 	"palimpsest/tenants"
 	"palimpsest/web/webtest"
 )
@@ -86,8 +87,11 @@ func TestEveryLinkToTheDocsLeadsSomewhere(t *testing.T) {
 		t.Fatalf("%d requests, %v", len(exchanges), err)
 	}
 	request := exchanges[0].ID.String()
-	from := append(listed(t, reader), "/pipeline?module=compaction-bridge", "/pipeline?module=rehydrator", "/pipeline?module=patterns", "/pipeline?module=semantic-cache", "/settings/alerts", "/sessions/"+session, "/sessions/compare?a="+session, "/requests/"+request, "/requests/compare?a="+request, "/docs", "/docs?q=cache", "/overview", "/sessions", "/requests", "/pipeline", "/patterns", "/keys", "/keys/new", "/providers",
+	from := append(listed(t, reader), "/settings/alerts", "/sessions/"+session, "/sessions/compare?a="+session, "/requests/"+request, "/requests/compare?a="+request, "/docs", "/docs?q=cache", "/overview", "/sessions", "/requests", "/pipeline", "/patterns", "/keys", "/keys/new", "/providers",
 		"/members", "/audit", "/settings", "/billing", "/settings/sign-on", "/account", "/operator", "/more")
+	for _, module := range modules.Catalog().Names() {
+		from = append(from, "/pipeline?module="+module)
+	}
 	count := 0
 	for _, path := range from {
 		at(path).Find(`a[href^="/docs"], [data-testid="doc"] a`).Each(func(_ int, link *goquery.Selection) {

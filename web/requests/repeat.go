@@ -7,6 +7,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"palimpsest/pipeline/wire/formats"
 	"palimpsest/tenants"
 )
 
@@ -20,15 +21,16 @@ type repeat struct {
 // repeatOf returns how a request is repeated. mayRead says that the reader may have its
 // messages from the archive.
 func repeatOf(publicURL string, e *tenants.Exchange, mayRead bool) repeat {
-	list, headers, more := "messages", "", ""
-	switch e.Endpoint {
-	case "/v1/messages":
-		headers, more = " \\\n  -H 'anthropic-version: 2023-06-01'", ", max_tokens: 4096"
-	case "/v1/chat/completions":
-	case "/v1/responses":
-		list, more = "input", ", store: false"
-	default:
+	codec, known := formats.AtPath(e.Endpoint)
+	if !known {
 		return repeat{Words: "Only requests that carry a conversation on can be repeated from here."}
+	}
+	traits, headers, more := codec.Traits(), "", ""
+	if traits.VersionHeader != "" {
+		headers = " \\\n  -H " + quoted(strings.ToLower(traits.VersionHeader)+": "+traits.Version)
+	}
+	if traits.Beside != "" {
+		more = ", " + traits.Beside
 	}
 	r := repeat{
 		Send: fmt.Sprintf("curl %s \\\n  -H \"Authorization: Bearer $PALIMPSEST_KEY\"%s \\\n  -H 'Content-Type: application/json' \\\n  --data @body.json",
@@ -40,7 +42,7 @@ func repeatOf(publicURL string, e *tenants.Exchange, mayRead bool) repeat {
 	}
 	original := fmt.Sprintf("%s/api/v1/sessions/%s/archive/$i?lane=%s", publicURL, e.Session, e.Lane)
 	r.Fetch = fmt.Sprintf("for i in $(seq 0 %d); do\n  curl -sf \"%s\" -H \"Authorization: Bearer $PALIMPSEST_KEY\"; echo\ndone | jq -s --arg model %s '{model: $model%s, stream: %s, %s: .}' > body.json",
-		e.Position-1, original, quoted(e.Model), more, strconv.FormatBool(e.Stream), list)
+		e.Position-1, original, quoted(e.Model), more, strconv.FormatBool(e.Stream), codec.List())
 	r.Words = "PALIMPSEST_KEY holds an API key with the scopes read and proxy. The archive has every message as the client sent it; " +
 		"system prompt, tools and settings are not kept, so add them to body.json."
 	return r

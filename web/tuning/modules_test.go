@@ -47,14 +47,15 @@ func TestModulesAreListedInTheOrderInWhichTheyRun(t *testing.T) {
 
 	page := person.Get("/pipeline")
 	// Those that are off stand behind the one that they usually follow.
-	want := []string{"semantic-cache", "patterns", "ipc", "compaction-bridge", "rehydrator"}
-	if got := listed(page); !slices.Equal(got, want) {
+	want, got := []string{"semantic-cache", "patterns", "ipc", "compaction-bridge", "rehydrator"}, listed(page)
+	if len(got) != len(modules.Catalog().Names()) || !slices.Equal(got[:len(want)], want) {
 		t.Errorf("listed are %v", got)
 	}
 	page.Find("[data-step]").Each(func(_ int, step *goquery.Selection) {
 		name := step.AttrOr("data-step", "")
 		_, on := step.Find(".sw").Attr("checked")
-		if on != slices.Contains(want[:3], name) || step.Find("p").Length() != 2 || !strings.Contains(step.Find(".live").Text(), "7 days") {
+		hasFigure := step.Find("p").Length() == 2 && strings.Contains(step.Find(".live").Text(), "7 days")
+		if on != slices.Contains(want[:3], name) || slices.Contains(want, name) && !hasFigure {
 			t.Errorf("%s: on %v, %q", name, on, step.Text())
 		}
 	})

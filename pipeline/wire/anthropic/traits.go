@@ -7,8 +7,8 @@ import (
 // Traits returns what is known of the format.
 func (Codec) Traits() wire.Traits {
 	return wire.Traits{
-		Provider: "anthropic", Path: "/v1/messages", CountPath: "/v1/messages/count_tokens", VersionHeader: "Anthropic-Version",
-		MarksCache: true, ReleasesThinking: true, InstructsTools: true,
+		Provider: "anthropic", Path: "/v1/messages", CountPath: "/v1/messages/count_tokens", VersionHeader: "Anthropic-Version", Version: "2023-06-01",
+		Beside: `"max_tokens": 4096`, MarksCache: true, ReleasesThinking: true, InstructsTools: true,
 	}
 }
 

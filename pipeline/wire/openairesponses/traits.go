@@ -8,7 +8,7 @@ import (
 func (Codec) Traits() wire.Traits {
 	return wire.Traits{
 		Provider: "openai", Path: "/v1/responses", CountPath: "/v1/responses/input_tokens", CompactPath: "/v1/responses/compact",
-		HasWebSocket: true,
+		Beside: `"store": false`, HasWebSocket: true,
 	}
 }
 
