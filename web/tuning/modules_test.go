@@ -48,7 +48,8 @@ func TestModulesAreListedInTheOrderInWhichTheyRun(t *testing.T) {
 	page := person.Get("/pipeline")
 	// Those that are off stand behind the one that they usually follow.
 	want, got := []string{"semantic-cache", "patterns", "ipc", "compaction-bridge", "rehydrator"}, listed(page)
-	if len(got) != len(modules.Catalog().Names()) || !slices.Equal(got[:len(want)], want) {
+	isOther := func(name string) bool { return !slices.Contains(want, name) }
+	if len(got) != len(modules.Catalog().Names()) || !slices.Equal(slices.DeleteFunc(slices.Clone(got), isOther), want) {
 		t.Errorf("listed are %v", got)
 	}
 	page.Find("[data-step]").Each(func(_ int, step *goquery.Selection) {
