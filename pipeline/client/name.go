@@ -13,6 +13,8 @@ const (
 	OpenCode     = "opencode"
 	Cline        = "cline"
 	Roo          = "roo"
+	Kilo         = "kilo"
+	Continue     = "continue"
 	Copilot      = "copilot" // GitHub's command line
 	QwenCode     = "qwen-code"
 	Cursor       = "cursor"
@@ -34,6 +36,8 @@ var userAgents = [...]struct{ mark, name string }{
 	{"pi/", Pi},
 	{"roocode", Roo},
 	{"roo-code", Roo},
+	{"kilo/", Kilo},
+	{"kilo-code/", Kilo},
 	{"cline", Cline},
 	{"cursor", Cursor},
 	{"qwencode/", QwenCode},
@@ -48,6 +52,7 @@ var userAgents = [...]struct{ mark, name string }{
 // titles are the names under which clients introduce themselves in X-Title.
 var titles = [...]struct{ mark, name string }{
 	{"roo code", Roo},
+	{"kilo code", Kilo},
 	{"cline", Cline},
 	{"opencode", OpenCode},
 }

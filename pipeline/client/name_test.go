@@ -23,6 +23,8 @@ func TestClientsAreKnownByTheirHeaders(t *testing.T) {
 		"earlier pi":     {header("User-Agent", "pi-coding-agent/0.73.1"), client.Pi},
 		"roo":            {header("User-Agent", "RooCode/3.52.0"), client.Roo},
 		"roo's title":    {header("User-Agent", "OpenAI/JS 5.12.2", "X-Title", "Roo Code"), client.Roo},
+		"kilo":           {header("User-Agent", "kilo/latest/7.7.9/cli ai-sdk/provider-utils/4.0.27 runtime/bun/1.3.14"), client.Kilo},
+		"kilo's title":   {header("User-Agent", "OpenAI/JS 5.12.2", "X-Title", "Kilo Code"), client.Kilo},
 		"cline's title":  {header("User-Agent", "OpenAI/JS 5.12.2", "X-Title", "Cline"), client.Cline},
 		"qwen code":      {header("User-Agent", "QwenCode/0.24.4 (linux; x64)"), client.QwenCode},
 		"copilot":        {header("User-Agent", "Anthropic/JS 0.94.0", "X-Interaction-Type", "conversation-user"), client.Copilot},
@@ -48,6 +50,7 @@ func TestClientsBuiltOnALibraryAreKnownByTheirSystemPrompt(t *testing.T) {
 	for system, want := range map[string]string{
 		"You are a coding assistant running inside pi, a coding agent harness. Help users inspect files.": client.Pi,
 		piSystem: client.Pi, clineSystem: client.Cline, rooSystem: client.Roo, copilotSystem: client.Copilot, qwenSystem: client.QwenCode,
+		continueSystem: client.Continue, "You are Kilo Code, an expert code reviewer focused on high-confidence security.": client.Kilo,
 		"You are a poet. You are Cline, an AI coding agent.": client.OpenAISDK,
 	} {
 		request := open(t, codec, body(t, codec, system, user("hello")))

@@ -50,6 +50,7 @@ var requests = [...]request{
 	{"The current conversation is rapidly running out of context. Now, your urgent task is to create a comprehensive detailed summary", "", Compaction, Cline},
 	{"Please create a detailed summary of the conversation so far. The history is being compacted", "<checkpoint_title>", Compaction, Copilot},
 	{"You are the component that summarizes a conversation when its context window is about to overflow.", "<state_snapshot>", Compaction, QwenCode},
+	{"Please provide a concise summary of our conversation so far, capturing the key context, decisions made, and current state.", "prior to compaction", Compaction, Continue},
 
 	// What Claude Code asks while a person sits before it, and Qwen Code after it.
 	{"[SUGGESTION MODE: Suggest what the user might naturally type next", "Reply with ONLY the suggestion", Auxiliary, ""},
@@ -93,6 +94,8 @@ var heads = [...]head{
 	{"You are now acting as the managed memory extraction subagent for an AI coding assistant.", Auxiliary, QwenCode, false, ""},
 	{"You are naming a coding session so the user can pick it out of a long list of sessions.", Title, ClaudeCode, true, "<session>"},
 	{"Analyze if this message indicates a new conversation topic.", Title, ClaudeCode, true, ""},
+	{"You are Kilo's session digest updater.", Auxiliary, Kilo, true, ""},
+	{"You are Kilo's typed memory consolidation step.", Auxiliary, Kilo, true, ""},
 	{"Summarize this coding conversation in under 50 characters.", Title, ClaudeCode, true, ""},
 	{"Your task is to process Bash commands that an AI coding agent wants to run.", Auxiliary, ClaudeCode, true, ""},
 	{"You are a security monitor for autonomous AI coding agents.", Auxiliary, ClaudeCode, true, ""},
@@ -109,6 +112,9 @@ var heads = [...]head{
 	{"You are OpenCode, ", "", OpenCode, false, ""},
 	{"You are Cline, ", "", Cline, false, ""},
 	{"You are Roo, ", "", Roo, false, ""},
+	{"You are Kilo, ", "", Kilo, false, ""},
+	{"You are Kilo Code, ", "", Kilo, false, ""},
+	{"You are an agent in the Continue CLI.", "", Continue, false, ""},
 	{"You are a coding agent running in the Codex CLI", "", Codex, false, ""},
 	{"You are the GitHub Copilot CLI, ", "", Copilot, false, ""},
 	{"You are Qwen Code, ", "", QwenCode, false, ""},
