@@ -5,6 +5,8 @@ import (
 	"net/http"
 	"testing"
 
+	"github.com/google/uuid"
+
 	"palimpsest/pipeline/wire/formats"
 	"palimpsest/tenants"
 )
@@ -51,6 +53,19 @@ func TestPathOutsideVersionOneStaysAsItIs(t *testing.T) {
 	for path, want := range map[string]string{"/v2/chat": "/v2/chat", "/v2/chat/": "/v2/chat", "/openai/v2/chat": "/v2/chat", "/messages": "/v1/messages"} {
 		if got := known.canonical(path); got != want {
 			t.Errorf("%s is taken for %s, want %s", path, got, want)
+		}
+	}
+}
+
+func TestRequestSentAgainHasTheVersionOfItsOwnFormat(t *testing.T) {
+	t.Parallel()
+	for path, want := range map[string]string{"/v1/messages": "2023-06-01", "/v1/chat/completions": "", "/v1/responses": ""} {
+		codec, known := formats.AtPath(path)
+		if !known {
+			t.Fatalf("%s has no format", path)
+		}
+		if got := againHeaders(codec.Traits(), http.Header{}, uuid.New()).Get("Anthropic-Version"); got != want {
+			t.Errorf("%s is sent again with version %q, want %q", path, got, want)
 		}
 	}
 }

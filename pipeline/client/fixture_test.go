@@ -166,11 +166,8 @@ const (
 	copilotSystem = "You are the GitHub Copilot CLI, a terminal assistant built by GitHub."
 	qwenAsks      = "You are the component that summarizes a conversation when its context window is about to overflow. The summary you produce will become the agent's ONLY memory.\n\n" +
 		"<state_snapshot>\n</state_snapshot>\n\nDo not call tools; tool execution is disabled for this request."
-	qwenOver       = "<state_snapshot>\nThe parser.\n</state_snapshot>\n\nResume the prior task using the summary above."
-	qwenMemory     = "You are now acting as the managed memory extraction subagent for an AI coding assistant.\n\nRules:"
-	continueSystem = "You are an agent in the Continue CLI. Given the user's prompt, you should use the tools available to you to answer the user's question."
-	continueAsks   = "Please provide a concise summary of our conversation so far, capturing the key context, decisions made, and current state. Format this as a single comprehensive message that preserves all important information needed to continue our work. You do not need to recap the system message, as this will remain. Make sure it is clear what the current stream of work was at the very end prior to compaction so that you can continue exactly where you left off without missing any information."
-
+	qwenOver    = "<state_snapshot>\nThe parser.\n</state_snapshot>\n\nResume the prior task using the summary above."
+	qwenMemory  = "You are now acting as the managed memory extraction subagent for an AI coding assistant.\n\nRules:"
 	qwenSystem  = "You are Qwen Code, an interactive CLI agent developed by Alibaba Group, specializing in software engineering tasks."
 	suggestion  = "[SUGGESTION MODE: Suggest what the user might naturally type next into Claude Code.]\n\nFormat: 2-12 words.\n\nReply with ONLY the suggestion, no quotes or explanation."
 	recap       = "The user stepped away and is coming back. Recap in under 40 words, 1-2 plain sentences, no markdown."
@@ -179,4 +176,7 @@ const (
 	byTheWay    = "<system-reminder>This is a side question from the user. You must answer this question directly in a single response.\n</system-reminder>\n\n"
 	memories    = "You are now acting as the memory extraction subagent. Analyze the most recent ~6 messages above and use them to update your persistent memory systems."
 	crushGoesOn = "The previous session was interrupted because it got too long, the initial user request was: `fix it`"
+
+	continueSystem = "You are an agent in the Continue CLI. Given the user's prompt, you should use the tools available to you to answer the user's question."
+	continueAsks   = "Please provide a concise summary of our conversation so far, capturing the key context, decisions made, and current state. Format this as a single comprehensive message that preserves all important information needed to continue our work. You do not need to recap the system message, as this will remain. Make sure it is clear what the current stream of work was at the very end prior to compaction so that you can continue exactly where you left off without missing any information."
 )
