@@ -35,9 +35,6 @@ func TestPasswordsAreHashedAFewAtATime(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := service.Quicken(); err != nil {
-		t.Fatal(err)
-	}
 	release := service.Occupy()
 	const extra = 86
 	refused, group := make(chan error, identity.MaxWaiting+extra), sync.WaitGroup{}

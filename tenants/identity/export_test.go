@@ -1,11 +1,5 @@
 package identity
 
-import (
-	"crypto/rand"
-
-	"github.com/alexedwards/argon2id"
-)
-
 // MaxHashing is how many passwords are hashed at once, at most.
 const MaxHashing = maxHashing
 
@@ -33,10 +27,8 @@ func (s *Service) Work() int64 { return s.passwords.work.Load() }
 // MostAtOnce returns how many at most were so at the same time.
 func (s *Service) MostAtOnce() int64 { return s.passwords.most.Load() }
 
-// Quicken has passwords hashed in milliseconds, for a test that hashes hundreds.
-func (s *Service) Quicken() error {
-	params := &argon2id.Params{Memory: 4 << 10, Iterations: 1, Parallelism: 1, SaltLength: 16, KeyLength: 32}
-	dummy, err := argon2id.CreateHash(rand.Text(), params)
-	s.passwords.params, s.passwords.dummy = params, dummy
-	return err
-}
+// HashMemory is the memory of a hash in the product, in KiB.
+const HashMemory = hashMemory
+
+// HashWith sets the memory of each new hash, in KiB.
+func (s *Service) HashWith(memory uint32) error { return s.passwords.hashWith(memory) }

@@ -9,6 +9,7 @@ import (
 	"runtime"
 	"strings"
 	"sync/atomic"
+	"testing"
 	"time"
 	"unicode/utf8"
 
@@ -24,6 +25,7 @@ const (
 	maxHashing   = 8   // passwords that are hashed at once, on however many processors
 
 	hashMemory = 46 << 10 // KiB; OWASP's first choice, with one pass on one processor
+	testMemory = 64       // KiB; in test binaries, which hash thousands of passwords
 )
 
 // passwords hashes and compares passwords with argon2id as OWASP's Password Storage Cheat
@@ -41,12 +43,23 @@ type passwords struct {
 }
 
 func newPasswords() (*passwords, error) {
-	params := &argon2id.Params{Memory: hashMemory, Iterations: 1, Parallelism: 1, SaltLength: 16, KeyLength: 32}
+	p := &passwords{slots: make(chan struct{}, min(runtime.NumCPU(), maxHashing))}
+	memory := uint32(hashMemory)
+	if testing.Testing() { // set by the linker of go test alone, so that no setting of the product lowers the cost
+		memory = testMemory
+	}
+	return p, p.hashWith(memory)
+}
+
+// hashWith sets the memory of each new hash, in KiB.
+func (p *passwords) hashWith(memory uint32) error {
+	params := &argon2id.Params{Memory: memory, Iterations: 1, Parallelism: 1, SaltLength: 16, KeyLength: 32}
 	dummy, err := argon2id.CreateHash(rand.Text(), params)
 	if err != nil {
-		return nil, fmt.Errorf("hash password: %w", err)
+		return fmt.Errorf("hash password: %w", err)
 	}
-	return &passwords{params: params, slots: make(chan struct{}, min(runtime.NumCPU(), maxHashing)), dummy: dummy}, nil
+	p.params, p.dummy = params, dummy
+	return nil
 }
 
 // hash returns a password's hash. The caller holds a slot.

@@ -114,6 +114,9 @@ func (b *bundle) kept(t *testing.T) string {
 func TestOldHashIsRenewedAtLogIn(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
+	if err := b.service.HashWith(identity.HashMemory); err != nil {
+		t.Fatal(err)
+	}
 	who, _ := b.signUp(t, "ada@example.com")
 	const params = "$argon2id$v=19$m=47104,t=1,p=1$"
 	if hash := b.kept(t); !strings.HasPrefix(hash, params) {
@@ -150,6 +153,9 @@ func TestOldHashIsRenewedAtLogIn(t *testing.T) {
 func TestOldHashIsTheSameWork(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
+	if err := b.service.HashWith(identity.HashMemory); err != nil {
+		t.Fatal(err)
+	}
 	b.signUp(t, "ada@example.com")
 	b.signUp(t, "old@example.com")
 	b.keep(t, "old@example.com", password, oldParams())

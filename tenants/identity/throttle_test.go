@@ -30,14 +30,11 @@ func (b *bundle) replicas(t *testing.T) map[string][]*identity.Service {
 	return map[string][]*identity.Service{"one process": {b.quick(t)}, "two replicas": two}
 }
 
-// with returns a service that counts with a throttle and hashes fast.
+// with returns a service that counts with a throttle.
 func (b *bundle) with(t *testing.T, throttle tenants.Throttle) *identity.Service {
 	t.Helper()
 	service, err := identity.NewService(storeOf(b.DB), throttle, [][]byte{b.signing}, b.clock.Now)
 	if err != nil {
-		t.Fatal(err)
-	}
-	if err := service.Quicken(); err != nil {
 		t.Fatal(err)
 	}
 	service.SetMails(identity.Mails{PublicURL: publicURL})
