@@ -78,6 +78,7 @@ func layers() []layer {
 			"pipeline", "pipeline/client", "pipeline/conversation", "pipeline/fidelity", "pipeline/session", "pipeline/wire", "pipeline/wire/anthropic", "pipeline/sharedtest",
 		}},
 		{"pipeline/reporttest", nil},
+		{"pipeline/fulltest", nil},
 		{"pipeline/sharedtest", nil},
 		{"pipeline/modules", append([]string{"pipeline/modules/..."}, ofModules...)},
 		{"pipeline/modules/semanticcache/semanticcachedb", []string{"pipeline/batchdb", "pipeline/modules/semanticcache", "pipeline/archive"}},

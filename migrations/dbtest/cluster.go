@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"strconv"
 	"sync"
 	"syscall"
 	"testing"
@@ -24,12 +23,17 @@ const (
 	maxAge   = time.Hour // a test program runs no longer
 )
 
-// cluster is a PostgreSQL cluster that is started when it is first needed.
+// Variable is the environment variable with the owner's URL of a running cluster that all test
+// programs of one run share. Serve prints it. Without it each test program starts its own.
+const Variable = "PALIMPSEST_TEST_DATABASE"
+
+// cluster is a PostgreSQL cluster that is found or started when it is first needed.
 type cluster struct {
 	mu     sync.Mutex
 	failed error
+	url    string // of the owner, to the database postgres
 	dir    string
-	server *localdb.Cluster
+	server *localdb.Cluster // nil if the run shares a cluster
 	admin  *pgxpool.Pool
 	count  int // databases created
 }
@@ -51,7 +55,7 @@ func create(t testing.TB, source string) *Database {
 			t.Errorf("drop test database: %v", err)
 		}
 	})
-	owner := shared.server.DSN(name)
+	owner := shared.dsn(t, name)
 	return &Database{Name: name, OwnerURL: owner, AppURL: withLogin(t, owner, migrations.AppURL), WorkerURL: withLogin(t, owner, migrations.WorkerURL)}
 }
 
@@ -59,7 +63,7 @@ func create(t testing.TB, source string) *Database {
 // for each database would take longer than the copy.
 func withLogin(t testing.TB, address string, of func(ownerURL string, secret []byte) (string, error)) string {
 	t.Helper()
-	made, err := of(shared.server.DSN(template), []byte(SecretKey))
+	made, err := of(shared.dsn(t, template), []byte(SecretKey))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -72,16 +76,37 @@ func withLogin(t testing.TB, address string, of func(ownerURL string, secret []b
 func (c *cluster) reserve() (string, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.server == nil && c.failed == nil {
-		c.failed = c.start(context.Background())
+	if c.admin == nil && c.failed == nil {
+		c.failed = c.open(context.Background())
 	}
 	if c.failed != nil {
 		return "", fmt.Errorf("test database: %w", c.failed)
 	}
 	c.count++
-	return "test_" + strconv.Itoa(c.count), nil
+	return fmt.Sprintf("test_%d_%d", os.Getpid(), c.count), nil
 }
 
+// dsn returns the owner's URL of a database.
+func (c *cluster) dsn(t testing.TB, database string) string {
+	t.Helper()
+	address := parsed(t, c.url)
+	address.Path = "/" + database
+	return address.String()
+}
+
+// open connects to the cluster of the run, or starts one.
+func (c *cluster) open(ctx context.Context) (err error) {
+	c.url = os.Getenv(Variable)
+	if c.url == "" {
+		if err := c.start(ctx); err != nil {
+			return err
+		}
+	}
+	c.admin, err = pgxpool.New(ctx, c.url)
+	return err
+}
+
+// start starts a cluster with the template.
 func (c *cluster) start(ctx context.Context) error {
 	removeLeftovers()
 	dir, err := os.MkdirTemp("", prefix)
@@ -93,10 +118,7 @@ func (c *cluster) start(ctx context.Context) error {
 	if err != nil {
 		return errors.Join(err, os.RemoveAll(dir))
 	}
-	c.server = server
-	if c.admin, err = pgxpool.New(ctx, server.DSN("postgres")); err != nil {
-		return err
-	}
+	c.server, c.url = server, server.DSN("postgres")
 	if err := server.CreateDatabase(ctx, template); err != nil {
 		return err
 	}
@@ -107,17 +129,27 @@ func (c *cluster) start(ctx context.Context) error {
 	return errors.Join(migrations.EnsureAppLogin(ctx, owner, secret), migrations.EnsureWorkerLogin(ctx, owner, secret))
 }
 
-// stop stops the cluster, if it runs, and removes it.
+// stop closes the connections, and stops and removes a cluster that this program started.
 func (c *cluster) stop() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.server == nil {
-		return nil
-	}
 	if c.admin != nil {
 		c.admin.Close()
 	}
+	if c.server == nil {
+		return nil
+	}
 	return errors.Join(c.server.Stop(), os.RemoveAll(c.dir))
+}
+
+// Serve starts a cluster for all test programs of one run. It returns the value of Variable
+// for them, and the function that ends the cluster.
+func Serve(ctx context.Context) (url string, stop func() error, err error) {
+	c := new(cluster)
+	if err := c.start(ctx); err != nil {
+		return "", nil, errors.Join(err, c.stop())
+	}
+	return c.url, c.stop, nil
 }
 
 // removeLeftovers removes the clusters of test programs that were killed. Their

@@ -6,7 +6,6 @@ package sharedtest
 import (
 	"os"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"testing"
 )
@@ -21,7 +20,7 @@ const (
 // Path returns a path in ../shared.
 func Path(t testing.TB, parts ...string) string {
 	t.Helper()
-	path := filepath.Join(folder(), filepath.Join(parts...))
+	path := filepath.Join(folder(t), filepath.Join(parts...))
 	if _, err := os.Stat(path); err != nil {
 		without(t, err.Error())
 	}
@@ -31,7 +30,7 @@ func Path(t testing.TB, parts ...string) string {
 // Files returns the files in ../shared that a pattern matches, at least one, in order.
 func Files(t testing.TB, pattern string) []string {
 	t.Helper()
-	files, err := filepath.Glob(filepath.Join(folder(), filepath.FromSlash(pattern)))
+	files, err := filepath.Glob(filepath.Join(folder(t), filepath.FromSlash(pattern)))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -42,10 +41,27 @@ func Files(t testing.TB, pattern string) []string {
 	return files
 }
 
-// folder returns where ../shared lies, whichever package is tested.
-func folder() string {
-	_, file, _, _ := runtime.Caller(0) //nolint:dogsled // the file alone is wanted
-	return filepath.Join(filepath.Dir(file), "..", "..", "..", "shared")
+// folder returns the path of ../shared.
+func folder(t testing.TB) string {
+	t.Helper()
+	return filepath.Join(Repository(t), "..", "shared")
+}
+
+// Repository returns the root of the checkout. It works with -trimpath, which leaves the checkout's
+// path out of the program.
+func Repository(t testing.TB) string {
+	t.Helper()
+	dir, err := os.Getwd() // the folder of the package that is tested
+	for ; err == nil; dir = filepath.Dir(dir) {
+		if _, missing := os.Stat(filepath.Join(dir, "go.mod")); missing == nil {
+			return dir
+		}
+		if dir == filepath.Dir(dir) {
+			err = os.ErrNotExist
+		}
+	}
+	t.Fatalf("root of the repository: %v", err)
+	return ""
 }
 
 // without ends a test that lacks something of ../shared.

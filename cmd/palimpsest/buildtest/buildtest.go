@@ -7,8 +7,9 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
 	"testing"
+
+	"palimpsest/pipeline/sharedtest"
 )
 
 // Folder is the environment variable that names a folder with programs that are built
@@ -54,10 +55,8 @@ func program(t testing.TB, name, module, main string) string {
 		}
 		return path
 	}
-	_, file, _, _ := runtime.Caller(0) //nolint:dogsled // the file alone is wanted
-	root := filepath.Join(filepath.Dir(file), "..", "..", "..")
 	path := filepath.Join(t.TempDir(), name)
-	build := exec.CommandContext(t.Context(), "go", "-C", filepath.Join(root, module), "build", "-o", path, main) //nolint:gosec // this repository's programs
+	build := exec.CommandContext(t.Context(), "go", "-C", filepath.Join(sharedtest.Repository(t), module), "build", "-o", path, main) //nolint:gosec // this repository's programs
 	if said, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("build %s: %v\n%s", name, err, said)
 	}

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"testing"
 
-	"palimpsest/policy/fulltest"
+	"palimpsest/pipeline/fulltest"
 )
 
 func TestTenCommitsCoverEverySweep(t *testing.T) {
