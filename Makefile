@@ -4,6 +4,9 @@ SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
 .DEFAULT_GOAL := help
 
+# Paths of the checkout stay out of the programs, so that checkouts share the build cache.
+export GOFLAGS := $(strip $(shell go env GOFLAGS) -trimpath)
+
 # The packages of the main module that hold hand-written or generated Go.
 GO_DIRS := $(wildcard cmd web api tenants pipeline billing migrations static policy *.go)
 
@@ -44,20 +47,28 @@ TEST_PROGRAMS := $(CURDIR)/bin/test
 .PHONY: test-programs
 test-programs: ## build the programs that tests start; make test does it
 	@mkdir -p $(TEST_PROGRAMS)
-	go build -o $(TEST_PROGRAMS)/palimpsest ./cmd/palimpsest
-	go -C deploy/tools/versitygw build -o $(TEST_PROGRAMS)/versitygw github.com/versity/versitygw/cmd/versitygw
-	go -C deploy/tools build -o $(TEST_PROGRAMS)/stripe-mock github.com/stripe/stripe-mock
-	go -C deploy/tools/checks build -o $(TEST_PROGRAMS)/checks .
+	go build -ldflags='-s -w' -o $(TEST_PROGRAMS)/ ./cmd/palimpsest ./cmd/tools/testrun
+	go -C deploy/tools/versitygw build -ldflags='-s -w' -o $(TEST_PROGRAMS)/versitygw github.com/versity/versitygw/cmd/versitygw
+	go -C deploy/tools build -ldflags='-s -w' -o $(TEST_PROGRAMS)/stripe-mock github.com/stripe/stripe-mock
 
 # The packages that take longest start first, so that none of them is left alone at the end.
-LONG_TESTS := ./web/walks ./cmd/palimpsest ./pipeline/replay ./pipeline/preview ./api/manage ./cmd/tools/compactionbench ./cmd/tools/apiclients ./cmd/palimpsest/demo
+LONG_TESTS := ./web/walks ./cmd/palimpsest ./api/manage ./web ./tenants/tenantsdb ./pipeline/modules/ipc ./pipeline/replay
 # Packages at once: many wait for a database or a browser, and each runs tests in parallel.
 TEST_JOBS := $(shell echo $$(($$(getconf _NPROCESSORS_ONLN) / 2 + 1)))
+TEST = PALIMPSEST_TEST_PROGRAMS=$(TEST_PROGRAMS) deploy/inmemory.sh $(TEST_PROGRAMS)/testrun go test -p $(TEST_JOBS)
 
 .PHONY: test
-test: test-programs ## set up what is missing and run every test
+test: test-programs ## set up what is missing and run the tests of a change: all of them, with a tenth of each large sweep
 	@deploy/setup.sh postgresql chromium redis-server pgbouncer nodejs npm
-	PALIMPSEST_TEST_PROGRAMS=$(TEST_PROGRAMS) deploy/inmemory.sh go test -p $(TEST_JOBS) -timeout 60m $(LONG_TESTS) ./...
+	$(TEST) -timeout 20m $(LONG_TESTS) ./...
+
+.PHONY: test-all
+test-all: test-programs ## every test with every input, and long fuzzing; writes .ci/test-all, which CI wants to be young
+	@deploy/setup.sh postgresql chromium redis-server pgbouncer nodejs npm
+	go -C deploy/tools/checks build -o $(TEST_PROGRAMS)/checks .
+	PALIMPSEST_TEST_ALL=1 $(TEST) -timeout 60m $(LONG_TESTS) ./...
+	$(MAKE) fuzz
+	deploy/testall.sh record
 
 .PHONY: test-calendar
 test-calendar: ## run the tests on a Monday, at New Year, on a leap day, at both changes of DST, and bare; DATES="monday bare" PACKAGES=./web
@@ -74,6 +85,11 @@ FUZZ_TARGETS := pipeline/wire:FuzzOpenCutsAsEncodingJSONDoes pipeline/wire:FuzzO
 fuzz: ## search for inputs that break the cutting of bodies and answers, FUZZ_TIME each
 	@for target in $(FUZZ_TARGETS); do echo "fuzzing $$target"; \
 		go test ./$${target%%:*} -run '^$$' -fuzz "^$${target##*:}$$" -fuzztime $(FUZZ_TIME); done
+
+# One of the targets, so that successive commits take turns.
+.PHONY: fuzz-turn
+fuzz-turn: ## fuzz the one cut whose turn it is at this commit
+	@$(MAKE) fuzz FUZZ_TARGETS="$(word $(shell echo $$((0x0$$(git rev-parse --short=7 HEAD) % $(words $(FUZZ_TARGETS)) + 1))),$(FUZZ_TARGETS))"
 
 # An older version: the last one before the newest migration after the baseline.
 COMMIT ?= $(addsuffix ^,$(shell git log --diff-filter=A --format=%h -1 -- 'migrations/001[4-9]*.sql' 'migrations/00[2-9]*.sql'))
@@ -100,7 +116,7 @@ chaos: ## kill, stop, fill and delay the parts of three replicas while sessions 
 .PHONY: check
 check: quick lint secrets vulnerabilities test-programs ## formatting, vet, lint, scanners, template drift, module sums, tests with the race detector
 	@deploy/setup.sh postgresql chromium redis-server pgbouncer nodejs npm gcc
-	CGO_ENABLED=1 PALIMPSEST_TEST_PROGRAMS=$(TEST_PROGRAMS) deploy/inmemory.sh go test -race -p 2 -timeout 40m $(LONG_TESTS) ./...
+	CGO_ENABLED=1 $(TEST) -race -p 2 -timeout 40m $(LONG_TESTS) ./...
 
 .PHONY: quick
 quick: ## the part of check that takes seconds: formatting, vet, wording, template drift, module sums

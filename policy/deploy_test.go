@@ -14,10 +14,16 @@ import (
 
 	"palimpsest/api"
 	"palimpsest/cmd/palimpsest/buildtest"
+	"palimpsest/pipeline/fulltest"
 	"palimpsest/pipeline/jobs/jobsdb"
 )
 
-// checked has the program in deploy/tools/checks read a file, and returns what it prints.
+const (
+	alertsFile    = "deploy/prometheus/alerts.yml"
+	dashboardFile = "deploy/grafana/palimpsest.json"
+)
+
+// checked returns the output of the program in deploy/tools/checks for a file.
 func checked(t *testing.T, kind, file string) []string {
 	t.Helper()
 	command := exec.CommandContext(t.Context(), buildtest.Checks(t), kind, file)
@@ -39,8 +45,8 @@ func TestAlertsAndDashboardNameMetricsThatExist(t *testing.T) {
 	for _, name := range namedInTheProgram(t, `[a-z_]+`) {
 		known.names[name] = true
 	}
-	for kind, file := range map[string]string{"rules": "deploy/prometheus/alerts.yml", "dashboard": "deploy/grafana/palimpsest.json"} {
-		named := checked(t, kind, file)
+	for _, file := range []string{alertsFile, dashboardFile} {
+		named := found(readFile(t, file), `\b((?:palimpsest|go|process|promhttp)_[a-z_]+)\b`)
 		if len(named) < 10 {
 			t.Errorf("%s names %d metrics", file, len(named))
 		}
@@ -52,9 +58,22 @@ func TestAlertsAndDashboardNameMetricsThatExist(t *testing.T) {
 	}
 }
 
+// Prometheus and Grafana read the same files with the same result.
+func TestAlertsAndDashboardAreReadByPrometheus(t *testing.T) {
+	t.Parallel()
+	fulltest.Only(t, "compiling Prometheus takes a minute")
+	for kind, file := range map[string]string{"rules": alertsFile, "dashboard": dashboardFile} {
+		for _, name := range checked(t, kind, file) {
+			if name != "up" && !strings.Contains(readFile(t, file), name) {
+				t.Errorf("%s: Prometheus reads the metric %s, which the text lacks", file, name)
+			}
+		}
+	}
+}
+
 func TestEveryAlertHasASectionOfTheRunbook(t *testing.T) {
 	t.Parallel()
-	alerts := found(readFile(t, "deploy/prometheus/alerts.yml"), `(?m)^      - alert: (\w+)$`)
+	alerts := found(readFile(t, alertsFile), `(?m)^      - alert: (\w+)$`)
 	sections := found(readFile(t, "docs/runbook.md"), `(?m)^## (\w+)$`)
 	if len(alerts) == 0 || !slices.Equal(alerts, sections) {
 		t.Errorf("alerts\n%v\nsections\n%v", alerts, sections)
@@ -163,7 +182,12 @@ func manifests(t *testing.T) map[string]manifest {
 
 func TestKubernetesManifestsAreWhatTheAPITakes(t *testing.T) {
 	t.Parallel()
+	fulltest.Only(t, "compiling Kubernetes takes a minute")
 	checked(t, "manifests", manifestsFile)
+}
+
+func TestKubernetesManifestsFitTheProgram(t *testing.T) {
+	t.Parallel()
 	objects := manifests(t)
 	for _, kind := range []string{"StatefulSet", "Service", "PodDisruptionBudget", "HorizontalPodAutoscaler", "NetworkPolicy"} {
 		if _, is := objects[kind]; !is {
