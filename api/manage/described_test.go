@@ -204,16 +204,21 @@ func (d *description) schema(node yaml.Node) (*jsonschema.Resolved, error) {
 	if err := node.Decode(&tree); err != nil {
 		return nil, err
 	}
-	text, err := json.Marshal(map[string]any{"allOf": []any{strict(tree)}, "$defs": d.closed})
+	tree = strict(tree)
+	own, err := json.Marshal(tree)
+	if err != nil {
+		return nil, err
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if known, has := d.schemas[string(own)]; has {
+		return known, nil
+	}
+	text, err := json.Marshal(map[string]any{"allOf": []any{tree}, "$defs": d.closed}) // all definitions: far larger
 	if err != nil {
 		return nil, err
 	}
 	text = bytes.ReplaceAll(text, []byte("#/components/schemas/"), []byte("#/$defs/"))
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if known, has := d.schemas[string(text)]; has {
-		return known, nil
-	}
 	var schema jsonschema.Schema
 	if err := json.Unmarshal(text, &schema); err != nil {
 		return nil, err
@@ -222,7 +227,7 @@ func (d *description) schema(node yaml.Node) (*jsonschema.Resolved, error) {
 	if err != nil {
 		return nil, err
 	}
-	d.schemas[string(text)] = resolved
+	d.schemas[string(own)] = resolved
 	return resolved, nil
 }
 
