@@ -135,10 +135,3 @@ func BenchmarkCount(b *testing.B) {
 		})
 	}
 }
-
-func BenchmarkNewCounter(b *testing.B) {
-	b.ReportAllocs()
-	for b.Loop() {
-		newCounter(b)
-	}
-}

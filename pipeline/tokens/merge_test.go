@@ -59,3 +59,12 @@ func TestShortHashesAreDifferent(t *testing.T) {
 		seen[hash] = token
 	}
 }
+
+func BenchmarkNewVocabulary(b *testing.B) {
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, err := newVocabulary(); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
