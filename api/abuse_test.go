@@ -61,7 +61,7 @@ func TestBombIsStoppedAtTheLimit(t *testing.T) {
 	if err := encoder.Close(); err != nil {
 		t.Fatal(err)
 	}
-	decoder, err := zstd.NewReader(&packed, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true))
+	decoder, err := zstd.NewReader(bytes.NewReader(packed.Bytes()), zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true)) // a Buffer would be decoded at once
 	if err != nil {
 		t.Fatal(err)
 	}
