@@ -4,7 +4,6 @@ package recorder
 
 import (
 	"context"
-	"errors"
 	"log/slog"
 	"sync"
 	"sync/atomic"
@@ -354,8 +353,7 @@ func (r *Recorder) retry(write func(context.Context) error, failed func() (isKep
 			return nil
 		}
 		isKept := failed()
-		isAway := errors.Is(err, tenants.ErrAway) || errors.Is(err, session.ErrAway)
-		if try == tries || try >= certainTries && isKept && !isAway {
+		if try == tries || try >= certainTries && isKept && !session.IsAway(err) {
 			return err
 		}
 		select {
