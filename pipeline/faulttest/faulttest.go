@@ -61,6 +61,9 @@ func (c *Calls) next() error {
 	return nil
 }
 
+// Fault returns the error of the call that fails, nil if none does.
+func (c *Calls) Fault() error { return c.err }
+
 // Repair lets all later calls succeed. They are not counted.
 func (c *Calls) Repair() {
 	c.mu.Lock()
