@@ -83,7 +83,7 @@ func (b *bundle) checkDropping(t *testing.T) {
 	b.record(t, gone, answered, inSession)
 	for b.now.Before(late.At) {
 		b.keep(t, 90)
-		b.now = b.now.AddDate(0, 0, 7)
+		b.now = b.now.AddDate(0, 0, 28)
 	}
 	b.record(t, late)
 	before := b.names(t)

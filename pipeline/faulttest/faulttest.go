@@ -1,4 +1,5 @@
-// Package faulttest makes doubles fail at one of their calls, so that a test can try every one.
+// Package faulttest makes doubles fail at one of their calls, so that a test can try every one, and
+// ends what a test waits for in vain.
 package faulttest
 
 import (
@@ -6,7 +7,21 @@ import (
 	"fmt"
 	"sync"
 	"testing"
+	"time"
 )
+
+// patience is how long Until waits on a machine that has much else to do.
+const patience = time.Minute
+
+// Until returns once something holds, and fails the test if it takes longer than a minute.
+func Until(t testing.TB, what string, holds func() bool) {
+	t.Helper()
+	for began := time.Now(); !holds(); <-time.After(time.Millisecond) {
+		if time.Since(began) > patience {
+			t.Fatalf("%s: not within %s", what, patience)
+		}
+	}
+}
 
 // Err is the error of a call that fails as planned.
 var Err = errors.New("failed as planned")
