@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -110,6 +111,30 @@ func testReplay(t *testing.T, calls *faulttest.Calls) {
 		t.Errorf("%d records are handed over again", len(plain))
 		return nil
 	})
+}
+
+// A record that the disk does not give back waits: it is not one that was never whole.
+func TestRecordThatCannotBeReadForNowWaits(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	s := open(t, dir, spool.DefaultBytes, time.Now())
+	put(t, s, "record").Failed()
+	content, err := os.ReadFile(files(t, dir)[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Truncate(files(t, dir)[0], 0); err != nil {
+		t.Fatal(err)
+	}
+	if got := replay(t, s, nil); len(got) > 0 || s.Stats().Records != 1 {
+		t.Errorf("handed over are %q, %+v", got, s.Stats())
+	}
+	if err := os.WriteFile(files(t, dir)[0], content, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if got := replay(t, s, nil); !slices.Equal(got, []string{"record"}) || s.Stats().Records != 0 {
+		t.Errorf("once it can be read: %q, %+v", got, s.Stats())
+	}
 }
 
 // A file that is full is followed by another one, and each goes with its last record.
