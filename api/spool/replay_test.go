@@ -113,6 +113,29 @@ func testReplay(t *testing.T, calls *faulttest.Calls) {
 	})
 }
 
+// A store that is away for the records of one workspace is not asked for those of another.
+func TestStoreThatIsAwayIsAskedOnce(t *testing.T) {
+	t.Parallel()
+	for _, fault := range []error{session.ErrAway, tenants.ErrAway} {
+		s := open(t, t.TempDir(), spool.DefaultBytes, time.Now())
+		for _, of := range []tenants.WorkspaceID{{1}, {2}} {
+			record, err := s.Put(t.Context(), of, written("record"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			record.Failed()
+		}
+		asked := 0
+		s.Replay(t.Context(), func(context.Context, tenants.WorkspaceID, [][]byte) error {
+			asked++
+			return fault
+		})
+		if asked != 1 || s.Stats().Records != 2 {
+			t.Errorf("%v: asked %d times, %+v", fault, asked, s.Stats())
+		}
+	}
+}
+
 // A record that the disk does not give back waits: it is not one that was never whole.
 func TestRecordThatCannotBeReadForNowWaits(t *testing.T) {
 	t.Parallel()
