@@ -20,22 +20,24 @@ import (
 	"palimpsest/tenants"
 )
 
-// S20: two exchanges of each of two workspaces are recorded once, each with what its request said, whichever
-// call of the database fails. The program stops while a fault lasts, and the next one records the rest.
+// S20: two exchanges of each of two workspaces, and a request that does not end, are recorded once, each with its
+// messages, whichever call of the database fails. What is left is recorded by the same process, or by the next one.
 func TestExchangeIsRecordedOnceWhicheverCallFails(t *testing.T) {
 	t.Parallel()
 	for _, fault := range []error{faulttest.Err, tenants.ErrAway} {
-		t.Run(fault.Error(), func(t *testing.T) {
-			t.Parallel()
-			faulttest.Walk(t, fault, func(t *testing.T, calls *faulttest.Calls) {
-				synctest.Test(t, func(t *testing.T) { testRecording(t, calls) })
+		for name, isKilled := range map[string]bool{"the program goes on": false, "the program is killed": true} {
+			t.Run(fault.Error()+", "+name, func(t *testing.T) {
+				t.Parallel()
+				faulttest.Walk(t, fault, func(t *testing.T, calls *faulttest.Calls) {
+					synctest.Test(t, func(t *testing.T) { testRecording(t, calls, isKilled) })
+				})
 			})
-		})
+		}
 	}
 }
 
-func testRecording(t *testing.T, calls *faulttest.Calls) {
-	dir, database := t.TempDir(), recordertest.NewDatabase()
+func testRecording(t *testing.T, calls *faulttest.Calls, isKilled bool) {
+	dir, database, told := t.TempDir(), recordertest.NewDatabase(), 0
 	database.Calls = calls
 	close(database.Open)
 	open := func() (*Recorder, *spool.Spool) {
@@ -43,7 +45,9 @@ func testRecording(t *testing.T, calls *faulttest.Calls) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		return New(database, database, database, archivetest.Keys(), NewMetrics(prometheus.NewRegistry()), slog.New(slog.DiscardHandler)).WithSpool(kept), kept
+		recorder := New(database, database, database, archivetest.Keys(), NewMetrics(prometheus.NewRegistry()), slog.New(slog.DiscardHandler)).WithSpool(kept)
+		recorder.Recorded = func(_ tenants.WorkspaceID, exchanges int) { told += exchanges }
+		return recorder, kept
 	}
 	recorder, kept := open()
 	recorder.Start()
@@ -65,8 +69,16 @@ func testRecording(t *testing.T, calls *faulttest.Calls) {
 		}
 	}
 	slices.Sort(want)
+	alone := &session.Update{Scope: session.Scope{Workspace: tenants.WorkspaceID{1}}, Messages: session.Messages{Entries: []archive.Entry{{Raw: []byte("alone")}}}}
+	recorder.Put(Job{Update: alone, Request: NewRequest(alone)})
 	recorder.Stop()
 	calls.Repair()
+	if !isKilled {
+		recorder.Replay(t.Context())
+		if stats := kept.Stats(); stats.Records > 0 {
+			t.Errorf("the same process leaves %+v on the disk", stats)
+		}
+	}
 	if err := kept.Close(); err != nil {
 		t.Fatal(err)
 	}
@@ -88,7 +100,7 @@ func testRecording(t *testing.T, calls *faulttest.Calls) {
 		}
 	}
 	slices.Sort(exchanges)
-	if !slices.Equal(exchanges, want) || len(messages) != len(want) {
+	if !slices.Equal(exchanges, want) || len(messages) != len(want)+1 || !messages["alone"] {
 		t.Errorf("recorded are %q, and the messages of %d requests", exchanges, len(messages))
 	}
 	slices.Sort(answers)
@@ -96,6 +108,9 @@ func testRecording(t *testing.T, calls *faulttest.Calls) {
 		if i >= len(answers) || answers[i] != "answer of "+name || len(answers) != len(want) {
 			t.Fatalf("counted are %q", answers)
 		}
+	}
+	if told > len(want) || calls.Fault() == nil && told != len(want) {
+		t.Errorf("%d exchanges are told of as recorded", told)
 	}
 	if stats := kept.Stats(); stats.Records != 0 {
 		t.Errorf("on the disk is left %+v", stats)
