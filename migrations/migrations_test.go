@@ -15,6 +15,7 @@ import (
 	"palimpsest/migrations"
 	"palimpsest/migrations/dbtest"
 	"palimpsest/migrations/localdb"
+	"palimpsest/policy/fulltest"
 	"palimpsest/tenants/tenantsdb"
 )
 
@@ -62,9 +63,30 @@ func TestEachMigrationGoesDownToWhatWasBeforeIt(t *testing.T) {
 		}
 		return did
 	}
-	before, applied := catalog(t, database.OwnerURL), 0
-	for step("up", migrations.UpByOne) {
-		applied++
+	all, err := migrations.Status(t.Context(), database.OwnerURL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const newest = 10
+	due := make([]bool, len(all)) // those that a change may have added, and a part of the older ones
+	for number := range all {
+		due[number] = number >= len(all)-newest
+	}
+	for number := range fulltest.Part(len(all)) {
+		due[number] = true
+	}
+	applied, before := 0, ""
+	for ; applied < len(all); applied++ {
+		if due[applied] && before == "" {
+			before = catalog(t, database.OwnerURL)
+		}
+		if !step("up", migrations.UpByOne) {
+			break
+		}
+		if !due[applied] {
+			before = ""
+			continue
+		}
 		after := catalog(t, database.OwnerURL)
 		step("down", migrations.Down)
 		if left := catalog(t, database.OwnerURL); left != before {
@@ -76,9 +98,8 @@ func TestEachMigrationGoesDownToWhatWasBeforeIt(t *testing.T) {
 		}
 		before = after
 	}
-	all, err := migrations.Status(t.Context(), database.OwnerURL)
-	if err != nil || applied != len(all) {
-		t.Errorf("%d migrations went up, there are %d (%v)", applied, len(all), err)
+	if applied != len(all) || step("up", migrations.UpByOne) {
+		t.Errorf("%d migrations went up, there are %d", applied, len(all))
 	}
 }
 

@@ -77,6 +77,7 @@ func layers() []layer {
 		{"pipeline/pipelinetest", []string{
 			"pipeline", "pipeline/client", "pipeline/conversation", "pipeline/fidelity", "pipeline/session", "pipeline/wire", "pipeline/wire/anthropic", "pipeline/sharedtest",
 		}},
+		{"pipeline/faulttest", nil},
 		{"pipeline/reporttest", nil},
 		{"pipeline/fulltest", nil},
 		{"pipeline/sharedtest", nil},

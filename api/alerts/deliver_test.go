@@ -116,10 +116,14 @@ func TestDeliveryIsTriedForADayWithLongerAndLongerPauses(t *testing.T) {
 	receiver.answers(http.StatusServiceUnavailable, "later")
 	delivery, began := b.raised(t), b.clock()
 	last := time.Duration(0)
-	for {
+	const most = 30
+	for attempt := 1; ; attempt++ {
 		again := b.deliver(t, delivery.ID)
 		if again.IsZero() {
 			break
+		}
+		if attempt == most {
+			t.Fatalf("still tried after %d attempts in %s", most, b.clock().Sub(began))
 		}
 		pause := again.Sub(b.clock())
 		if pause < last || pause > 4*time.Hour {

@@ -7,11 +7,9 @@ import (
 	"fmt"
 	"io"
 	"math"
-	"slices"
 	"sync"
 
 	"github.com/fxamacker/cbor/v2"
-	"github.com/google/uuid"
 
 	"palimpsest/api/spool"
 	"palimpsest/pipeline/archive"
@@ -178,32 +176,17 @@ func (r *Recorder) Replay(ctx context.Context) {
 func (r *Recorder) recordKept(ctx context.Context, workspace tenants.WorkspaceID, batch []kept) error {
 	ctx, cancel := context.WithTimeout(ctx, writeTimeout)
 	defer cancel()
-	ids := make([]uuid.UUID, 0, len(batch))
-	for _, what := range batch {
+	var jobs []Job
+	for i := range batch {
+		what := &batch[i]
+		if what.Request != nil { // its messages are stored once, however often they come
+			jobs = append(jobs, Job{Update: what.Request})
+		}
 		if what.Exchange != nil {
-			ids = append(ids, what.Exchange.ID)
+			jobs = append(jobs, Job{Update: what.Answered, Exchange: what.Exchange, Said: what.Said})
 		}
 	}
-	added := 0
-	err := r.database.Together(ctx, workspace, func(tenant tenants.Tenant) error {
-		recorded, err := r.usage.RecordedExchanges(ctx, tenant, ids)
-		if err != nil {
-			return err
-		}
-		var jobs []Job
-		for i := range batch {
-			what := &batch[i]
-			if what.Request != nil { // its messages are stored once, however often they come
-				jobs = append(jobs, Job{Update: what.Request})
-			}
-			if what.Exchange != nil && !slices.Contains(recorded, what.Exchange.ID) {
-				jobs = append(jobs, Job{Update: what.Answered, Exchange: what.Exchange, Said: what.Said})
-				recorded = append(recorded, what.Exchange.ID)
-				added++
-			}
-		}
-		return r.record(ctx, tenant, jobs)
-	})
+	added, err := r.recordOnce(ctx, workspace, jobs)
 	if err != nil {
 		return fmt.Errorf("record %d exchanges from the local disk: %w", len(batch), err)
 	}

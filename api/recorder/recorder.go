@@ -4,8 +4,8 @@ package recorder
 
 import (
 	"context"
-	"errors"
 	"log/slog"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -270,7 +270,15 @@ func (r *Recorder) write(batch []Job) {
 	}
 	for _, workspace := range order {
 		jobs := byWorkspace[workspace]
-		err := r.retry(func(ctx context.Context) error { return r.record(ctx, workspace, jobs) }, func() bool { return r.keepLate(jobs) })
+		record := r.record
+		err := r.retry(func(ctx context.Context) error {
+			err := record(ctx, workspace, jobs)
+			record = func(ctx context.Context, tenant tenants.Tenant, jobs []Job) error { // a commit may have lost its answer
+				_, err := r.recordOnce(ctx, tenant, jobs)
+				return err
+			}
+			return err
+		}, func() bool { return r.keepLate(jobs) })
 		exchanges := 0
 		for _, job := range jobs {
 			r.end(job, err == nil)
@@ -324,6 +332,36 @@ func (r *Recorder) record(ctx context.Context, tenant tenants.Tenant, jobs []Job
 	})
 }
 
+// recordOnce is record for jobs of which some may be recorded already: nothing of their exchanges is
+// counted again. It returns how many exchanges were not.
+func (r *Recorder) recordOnce(ctx context.Context, tenant tenants.Tenant, jobs []Job) (added int, err error) {
+	ids := make([]uuid.UUID, 0, len(jobs))
+	for _, job := range jobs {
+		if job.Exchange != nil {
+			ids = append(ids, job.Exchange.ID)
+		}
+	}
+	err = r.database.Together(ctx, tenant, func(tenant tenants.Tenant) error {
+		recorded, err := r.usage.RecordedExchanges(ctx, tenant, ids)
+		if err != nil {
+			return err
+		}
+		rest := make([]Job, 0, len(jobs))
+		for _, job := range jobs {
+			if job.Exchange != nil && slices.Contains(recorded, job.Exchange.ID) {
+				continue
+			}
+			if job.Exchange != nil {
+				recorded = append(recorded, job.Exchange.ID)
+				added++
+			}
+			rest = append(rest, job)
+		}
+		return r.record(ctx, tenant, rest)
+	})
+	return added, err
+}
+
 // seal returns what a provider said of an exchange, sealed; nil where there is nothing or
 // it cannot be sealed: the figures of the exchange are worth more.
 func (r *Recorder) seal(workspace tenants.WorkspaceID, exchange uuid.UUID, said []byte) []byte {
@@ -354,8 +392,7 @@ func (r *Recorder) retry(write func(context.Context) error, failed func() (isKep
 			return nil
 		}
 		isKept := failed()
-		isAway := errors.Is(err, tenants.ErrAway) || errors.Is(err, session.ErrAway)
-		if try == tries || try >= certainTries && isKept && !isAway {
+		if try == tries || try >= certainTries && isKept && !session.IsAway(err) {
 			return err
 		}
 		select {

@@ -120,8 +120,14 @@ func TestBatchThatIsRefusedHoldsUpNoOther(t *testing.T) {
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			recorder := New(nil, nil, nil, nil, NewMetrics(prometheus.NewRegistry()), slog.New(slog.DiscardHandler))
-			began := time.Now()
-			if err := recorder.retry(func(context.Context) error { return test.err }, func() bool { return test.isKept }); !errors.Is(err, test.err) {
+			began, attempts := time.Now(), 0
+			refuse := func(context.Context) error {
+				if attempts++; attempts > 100 {
+					t.Fatalf("%s: still tried after %d attempts", name, attempts)
+				}
+				return test.err
+			}
+			if err := recorder.retry(refuse, func() bool { return test.isKept }); !errors.Is(err, test.err) {
 				t.Errorf("%s: %v", name, err)
 			}
 			if took := time.Since(began); took < test.atLeast || took > test.atMost {

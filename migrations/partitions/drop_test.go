@@ -83,7 +83,7 @@ func (b *bundle) checkDropping(t *testing.T) {
 	b.record(t, gone, answered, inSession)
 	for b.now.Before(late.At) {
 		b.keep(t, 90)
-		b.now = b.now.AddDate(0, 0, 7)
+		b.now = b.now.AddDate(0, 0, 28)
 	}
 	b.record(t, late)
 	before := b.names(t)
@@ -157,14 +157,20 @@ func TestAPartitionOfSessionsThatAreKeptWaits(t *testing.T) {
 	}
 }
 
-// S27: a pass that was killed between two steps is finished by the next one.
+// S27: a pass that was killed between two steps is finished by the next one: two tables that are partitions no
+// more go, with the tags of both workspaces that had exchanges in them.
 func TestWhatAKilledPassHasLeftIsDropped(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
-	kept, gone := exchange(b.now), exchange(b.now.AddDate(-1, 0, 0))
-	b.record(t, kept, gone)
-	b.exec(t, "CREATE TABLE exchanges_before_20270101 (LIKE exchanges)", "INSERT INTO exchanges_before_20270101 TABLE exchanges", // copied, not yet in place
-		"DELETE FROM exchanges WHERE id = '"+gone.ID.String()+"'")
+	other := b.another(t)
+	kept, before := exchange(b.now), b.now.AddDate(-1, 0, 0)
+	first, second, third := exchange(before), exchange(before), exchange(before)
+	b.record(t, kept, first)
+	other.record(t, second, third)
+	b.exec(t, "CREATE TABLE exchanges_before_20270101 (LIKE exchanges)", "CREATE TABLE exchanges_before_20270108 (LIKE exchanges)", // copied, not yet in place
+		"INSERT INTO exchanges_before_20270101 SELECT * FROM exchanges WHERE id <> '"+third.ID.String()+"'",
+		"INSERT INTO exchanges_before_20270108 SELECT * FROM exchanges WHERE id IN ('"+third.ID.String()+"', '"+kept.ID.String()+"')",
+		"DELETE FROM exchanges WHERE id <> '"+kept.ID.String()+"'")
 	b.keep(t, 0)
 	if left := b.text(t, "SELECT coalesce(string_agg(relname, ' '), '') FROM pg_class WHERE relname LIKE 'exchanges_before%'"); left != "" {
 		t.Errorf("%s is left", left)
@@ -174,17 +180,66 @@ func TestWhatAKilledPassHasLeftIsDropped(t *testing.T) {
 	}
 }
 
+// S27: exchanges that change between the copy of an old partition and its replacement are kept as they are by then,
+// and those that need not be kept any more are not.
+func TestExchangesThatChangeWhileTheyAreCopiedAreKeptAsTheyAre(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	changed, freed := exchange(b.now), exchange(b.now)
+	changed.Answer = []byte("before")
+	freed.Session, freed.Lane = uuid.UUID{7}, uuid.UUID{8}
+	b.record(t, changed, freed)
+	for _, at := range []time.Time{b.now, time.Date(2027, 2, 2, 0, 0, 0, 0, time.UTC), time.Date(2027, 5, 3, 23, 0, 0, 0, time.UTC)} {
+		b.now = at
+		b.keep(t, 90)
+	}
+	b.now = b.now.Add(2 * time.Hour)
+	reader, err := b.owner.Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = reader.Rollback(context.WithoutCancel(t.Context())) }()
+	if _, err := reader.Exec(t.Context(), "SELECT count(*) FROM exchanges"); err != nil {
+		t.Fatal(err)
+	}
+	keeper, waits := b.keeper(90), 0
+	again := keeper.After
+	keeper.After = func(span time.Duration) <-chan time.Time { // it is copied, and waits for the reader
+		if waits++; waits == 1 {
+			b.exec(t, "UPDATE exchanges SET answer = 'after' WHERE id = '"+changed.ID.String()+"'", "UPDATE exchanges SET session_id = NULL WHERE id = '"+freed.ID.String()+"'")
+			if err := reader.Rollback(t.Context()); err != nil {
+				t.Error(err)
+			}
+		}
+		return again(span)
+	}
+	if done, err := keeper.Keep(t.Context()); err != nil || waits == 0 || !slices.Equal(done.Dropped, []string{"exchanges_first"}) {
+		t.Fatalf("did %+v after %d waits, %v", done, waits, err)
+	}
+	if kept := b.text(t, "SELECT string_agg(id::text || ' ' || convert_from(answer, 'UTF8'), ', ') FROM exchanges"); kept != changed.ID.String()+" after" {
+		t.Errorf("kept are %s", kept)
+	}
+	if tagged := b.text(t, "SELECT string_agg(exchange_id::text, ' ') FROM exchange_tags"); tagged != changed.ID.String() {
+		t.Errorf("tags of %s are left", tagged)
+	}
+}
+
+// another returns the bundle with another workspace.
+func (b *bundle) another(t *testing.T) *bundle {
+	t.Helper()
+	_, workspace, err := b.DB.Accounts.SignUp(t.Context(), "eve@example.com", "hash", "another workspace")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &bundle{Database: b.Database, owner: b.owner, workspace: workspace.ID, now: b.now}
+}
+
 // S27: a deleted workspace leaves no exchange in any partition, and takes none of another workspace's with it that has
 // the same place in another partition.
 func TestDeletedWorkspaceLeavesNothingInAnyPartition(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
-	other := *b
-	_, workspace, err := b.DB.Accounts.SignUp(t.Context(), "eve@example.com", "hash", "another workspace")
-	if err != nil {
-		t.Fatal(err)
-	}
-	other.workspace = workspace.ID
+	other := b.another(t)
 	b.keep(t, partitions.LeastDays)
 	later := b.now.AddDate(0, 0, 60)
 	for range 3 {

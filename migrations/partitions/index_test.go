@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"palimpsest/migrations/partitions"
+	"palimpsest/pipeline/faulttest"
 )
 
 // S27: an index that a migration adds to the table alone is built in each partition while exchanges are recorded,
@@ -41,9 +42,10 @@ func TestIndexesOfPartitionsAreBuiltWhileExchangesAreRecorded(t *testing.T) {
 		}
 		built <- done
 	}()
-	for b.text(t, "SELECT count(*)::text FROM pg_stat_activity WHERE datname = current_database() AND query LIKE '%INDEX CONCURRENTLY%' AND wait_event_type = 'Lock'") != "1" {
+	faulttest.Until(t, "the job waits for the writer", func() bool {
 		b.record(t, exchange(b.now))
-	}
+		return b.text(t, "SELECT count(*)::text FROM pg_stat_activity WHERE datname = current_database() AND query LIKE '%INDEX CONCURRENTLY%' AND wait_event_type = 'Lock'") == "1"
+	})
 	b.record(t, exchange(b.now))
 	if err := writer.Commit(t.Context()); err != nil {
 		t.Fatal(err)

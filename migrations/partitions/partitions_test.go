@@ -15,6 +15,7 @@ import (
 
 	"palimpsest/migrations/dbtest"
 	"palimpsest/migrations/partitions"
+	"palimpsest/pipeline/faulttest"
 	"palimpsest/tenants"
 )
 
@@ -298,11 +299,7 @@ func TestRecordersTakeTablesInTheOrderOfTheJob(t *testing.T) {
 	}()
 	// Databases of other tests have the same ids of tables.
 	const waiting = " FROM pg_locks waits WHERE NOT waits.granted AND waits.relation = 'workspaces'::regclass AND waits.database = (SELECT oid FROM pg_database WHERE datname = current_database())"
-	for b.text(t, "SELECT count(*)::text"+waiting) != "1" {
-		if t.Context().Err() != nil {
-			t.Fatal("the recorder does not wait for workspaces")
-		}
-	}
+	faulttest.Until(t, "the recorder waits for workspaces", func() bool { return b.text(t, "SELECT count(*)::text"+waiting) == "1" })
 	if has := b.text(t, "SELECT count(*)::text FROM pg_locks WHERE granted AND relation = 'exchanges'::regclass AND pid IN (SELECT waits.pid"+waiting+")"); has != "0" {
 		t.Error("a recorder that waits for workspaces has the exchanges")
 	}

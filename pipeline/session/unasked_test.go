@@ -4,12 +4,12 @@ import (
 	"context"
 	"errors"
 	"reflect"
-	"runtime"
 	"testing"
 	"time"
 
 	"github.com/google/uuid"
 
+	"palimpsest/pipeline/faulttest"
 	"palimpsest/pipeline/session"
 	"palimpsest/tenants"
 )
@@ -116,9 +116,7 @@ func TestCompactedLaneOfAnotherReplicaIsUsedWhileTheStoreIsAway(t *testing.T) {
 			if err := learn(two.resolver, session.Active{Workspace: one.scope.Workspace, Lane: lane.ID, Number: made.Number}); err != nil {
 				t.Fatal(err)
 			}
-			for two.resolver.Known(lane.ID) == nil && t.Context().Err() == nil {
-				runtime.Gosched()
-			}
+			faulttest.Until(t, "the lane is known", func() bool { return two.resolver.Known(lane.ID) != nil })
 			store.fails.Store(true)
 			for _, words := range []string{"a B c D e F g", "a B c D edited"} {
 				held, chain := two.hold(t, hint, words)
@@ -151,9 +149,7 @@ func TestKnownLaneIsReadAheadOnlyIfItWasCompacted(t *testing.T) {
 	if err := two.resolver.ReadAhead(t.Context(), active); err != nil {
 		t.Fatal(err)
 	}
-	for number() != made.Number && t.Context().Err() == nil {
-		runtime.Gosched()
-	}
+	faulttest.Until(t, "the epoch is known", func() bool { return number() == made.Number })
 	store.fails.Store(true) // nothing is left to ask
 	if err := two.resolver.ReadAhead(t.Context(), active); err != nil {
 		t.Error(err)

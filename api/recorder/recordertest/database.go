@@ -4,10 +4,13 @@ package recordertest
 import (
 	"context"
 	"errors"
+	"slices"
+	"sync"
 	"sync/atomic"
 
 	"github.com/google/uuid"
 
+	"palimpsest/pipeline/faulttest"
 	"palimpsest/pipeline/session"
 	"palimpsest/tenants"
 )
@@ -15,7 +18,7 @@ import (
 // exchanges is what a Database does not implement of tenants.Exchanges.
 type exchanges interface{ tenants.Exchanges }
 
-// Database waits for leave to write, fails when it is told to, and forgets what it is given.
+// Database waits for leave to write, fails when it is told to, and keeps what is committed.
 type Database struct {
 	exchanges
 	session.Store
@@ -24,6 +27,24 @@ type Database struct {
 	Tried   chan struct{} // hears of attempts that fail
 	Fails   atomic.Bool
 	Written atomic.Int64 // exchanges
+
+	Calls *faulttest.Calls // of its methods; optional
+
+	mu   sync.Mutex
+	kept Kept
+}
+
+// Kept is what a Database keeps.
+type Kept struct {
+	Updates   []session.Update
+	Exchanges []tenants.Exchange
+}
+
+// transaction is a tenant whose transaction has begun.
+type transaction struct {
+	tenants.Tenant
+
+	kept Kept
 }
 
 // NewDatabase returns a Database that waits.
@@ -41,19 +62,63 @@ func (d *Database) Together(_ context.Context, tenant tenants.Tenant, fn func(te
 		}
 		return errors.New("no database")
 	}
-	return fn(tenant)
+	if _, joins := tenant.(*transaction); joins {
+		return fn(tenant)
+	}
+	return d.Calls.Do(func() error {
+		begun := &transaction{Tenant: tenant}
+		if err := fn(begun); err != nil {
+			return err
+		}
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		d.kept.Updates = append(d.kept.Updates, begun.kept.Updates...)
+		for _, one := range begun.kept.Exchanges { // one that is there already stays
+			if !slices.ContainsFunc(d.kept.Exchanges, func(known tenants.Exchange) bool { return known.ID == one.ID }) {
+				d.kept.Exchanges = append(d.kept.Exchanges, one)
+			}
+		}
+		d.Written.Add(int64(len(begun.kept.Exchanges)))
+		return nil
+	})
+}
+
+// Kept returns what is committed.
+func (d *Database) Kept() Kept {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.kept
 }
 
 // Record implements session.Store.
-func (*Database) Record(context.Context, tenants.Tenant, []session.Update) error { return nil }
+func (d *Database) Record(_ context.Context, tenant tenants.Tenant, updates []session.Update) error {
+	return d.Calls.Do(func() error {
+		if begun, joins := tenant.(*transaction); joins {
+			begun.kept.Updates = append(begun.kept.Updates, updates...)
+		}
+		return nil
+	})
+}
 
 // RecordExchanges implements tenants.Exchanges.
-func (d *Database) RecordExchanges(_ context.Context, _ tenants.Tenant, exchanges []tenants.Exchange) error {
-	d.Written.Add(int64(len(exchanges)))
-	return nil
+func (d *Database) RecordExchanges(_ context.Context, tenant tenants.Tenant, exchanges []tenants.Exchange) error {
+	return d.Calls.Do(func() error {
+		if begun, joins := tenant.(*transaction); joins {
+			begun.kept.Exchanges = append(begun.kept.Exchanges, exchanges...)
+		}
+		return nil
+	})
 }
 
 // RecordedExchanges implements tenants.Exchanges.
-func (*Database) RecordedExchanges(context.Context, tenants.Tenant, []uuid.UUID) ([]uuid.UUID, error) {
-	return nil, nil
+func (d *Database) RecordedExchanges(_ context.Context, _ tenants.Tenant, ids []uuid.UUID) (recorded []uuid.UUID, err error) {
+	err = d.Calls.Do(func() error {
+		for _, one := range d.Kept().Exchanges {
+			if slices.Contains(ids, one.ID) {
+				recorded = append(recorded, one.ID)
+			}
+		}
+		return nil
+	})
+	return recorded, err
 }

@@ -19,6 +19,7 @@ import (
 	"palimpsest/pipeline/archive"
 	"palimpsest/pipeline/archive/archivedb"
 	"palimpsest/pipeline/archive/archivetest"
+	"palimpsest/policy/fulltest"
 )
 
 // rareWords are words of which each document of a large workspace has some: the n-th
@@ -106,6 +107,7 @@ func sampleOf(lot int) int16 {
 // found among what is common, and filters hold.
 func TestALargeWorkspaceIsSearchedByItsRareWords(t *testing.T) {
 	t.Parallel()
+	fulltest.Only(t, "it indexes 9,000 documents of 150 terms")
 	database := dbtest.New(t)
 	f := newFixture(t, database.DB)
 	index := f.index()

@@ -77,7 +77,8 @@ const (
 				SELECT ctid FROM archive_objects WHERE workspace_id = $1 AND place = 2 LIMIT $2 FOR UPDATE SKIP LOCKED))
 			RETURNING segment_id
 		) SELECT DISTINCT segment_id FROM gone WHERE segment_id IS NOT NULL`
-	sqlWriting = `SELECT id FROM archive_segments WHERE workspace_id = $1 AND state = 0`
+	// Its writer may go on, and must not refer to what is about to be deleted.
+	sqlAbandon = `UPDATE archive_segments SET state = 2, retired_at = '-infinity' WHERE workspace_id = $1 AND state = 0 RETURNING id`
 	sqlDrop    = `DELETE FROM archive_segments s WHERE workspace_id = $1 AND id = $2 AND state <> 1
 		AND NOT EXISTS (SELECT FROM archive_objects o WHERE o.workspace_id = $1 AND o.segment_id = $2 AND o.place = 1)`
 )
@@ -255,13 +256,13 @@ func (p *pass) upload(ctx context.Context, id uuid.UUID, content []byte) error {
 	return nil
 }
 
-// abandon deletes what was written of segments whose writer has failed or was killed: no row
-// refers to them.
+// abandon deletes what was written of segments whose writer has failed, was killed, or takes too long: no
+// row refers to them, and none will. What cannot be deleted now is a retired segment.
 func (p *pass) abandon(ctx context.Context) error {
 	var left [][16]byte
 	err := p.runner.InTenant(ctx, p.workspace, func(tx *gorm.DB) error {
 		var err error
-		left, err = segmentsOf(tx, sqlWriting, p.workspace)
+		left, err = segmentsOf(tx, sqlAbandon, p.workspace)
 		return err
 	})
 	for _, id := range left {

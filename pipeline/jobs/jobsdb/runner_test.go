@@ -49,9 +49,13 @@ func newProcess(database *dbtest.Database, log *slog.Logger, change ...func(*job
 // await waits until a job of a kind ended so.
 func (p *process) await(t *testing.T, kind jobs.Kind, outcome string) {
 	t.Helper()
-	for receive(t, p.ended) != string(kind)+" "+outcome {
-		continue
+	const most = 1_000
+	for range most {
+		if receive(t, p.ended) == string(kind)+" "+outcome {
+			return
+		}
 	}
+	t.Fatalf("of %d jobs none of kind %s was %s", most, kind, outcome)
 }
 
 // open lets jobs come without running any.

@@ -15,6 +15,7 @@ import (
 
 	"palimpsest/pipeline/archive"
 	"palimpsest/pipeline/archive/archivetest"
+	"palimpsest/pipeline/faulttest"
 	"palimpsest/pipeline/session"
 	"palimpsest/pipeline/session/journal"
 	"palimpsest/tenants"
@@ -32,7 +33,10 @@ type store struct {
 	committed []session.Projection
 	seen      []session.Update
 	recorded  []session.Update
-	refuses   error // inserts
+	refuses   error             // inserts
+	taken     map[uuid.UUID]int // newest epoch of lanes of which another process has made it
+	calls     *faulttest.Calls
+	before    func() // optional; runs before an epoch is refused
 }
 
 // Inject implements session.Store.
@@ -44,16 +48,29 @@ func (*store) Withdraw(context.Context, tenants.WorkspaceID, uuid.UUID, int) err
 // Commit implements session.Store.
 func (s *store) Commit(_ context.Context, update session.Update, projection session.Projection) error {
 	if s.fails != nil && (s.only == 0 || s.only == projection.Number) {
+		if s.before != nil {
+			s.before()
+		}
 		return s.fails
 	}
-	s.committed, s.seen = append(s.committed, projection), append(s.seen, update)
-	return nil
+	return s.calls.Do(func() error {
+		if s.taken != nil && projection.Number <= s.taken[update.Lane] {
+			return session.ErrOvertaken
+		}
+		if s.taken != nil {
+			s.taken[update.Lane] = projection.Number
+		}
+		s.committed, s.seen = append(s.committed, projection), append(s.seen, update)
+		return nil
+	})
 }
 
 // Record implements session.Store.
 func (s *store) Record(_ context.Context, _ tenants.Tenant, updates []session.Update) error {
-	s.recorded = append(s.recorded, updates...)
-	return nil
+	return s.calls.Do(func() error {
+		s.recorded = append(s.recorded, updates...)
+		return nil
+	})
 }
 
 // bench is a journal with its store and clock.
@@ -65,13 +82,14 @@ type bench struct {
 	dir       string
 	now       time.Time
 	most      int64
+	keys      *archive.Keys
 	peers     *journal.Peers
 	overtaken []uuid.UUID
 }
 
 func setup(t *testing.T) *bench {
 	t.Helper()
-	b := &bench{t: t, store: &store{}, dir: filepath.Join(t.TempDir(), "journal"), now: time.Date(2026, 5, 1, 9, 0, 0, 0, time.UTC), most: journal.DefaultBytes}
+	b := &bench{t: t, store: &store{}, dir: filepath.Join(t.TempDir(), "journal"), now: time.Date(2026, 5, 1, 9, 0, 0, 0, time.UTC), most: journal.DefaultBytes, keys: archivetest.Keys()}
 	b.restart()
 	return b
 }
@@ -81,7 +99,7 @@ func (b *bench) restart() {
 	b.t.Helper()
 	clock := func() time.Time { return b.now }
 	opened, err := journal.New(journal.Config{
-		Dir: b.dir, MaxBytes: b.most, Store: b.store, Keys: archivetest.Keys(), Log: slog.New(slog.DiscardHandler), Now: clock, Peers: b.peers,
+		Dir: b.dir, MaxBytes: b.most, Store: b.store, Keys: b.keys, Log: slog.New(slog.DiscardHandler), Now: clock, Peers: b.peers,
 		Outage: session.NewOutage(clock), Overtaken: func(lane uuid.UUID) { b.overtaken = append(b.overtaken, lane) },
 	})
 	if err != nil {

@@ -9,6 +9,7 @@ import (
 	"github.com/google/uuid"
 
 	"palimpsest/pipeline/session"
+	"palimpsest/policy/fulltest"
 	"palimpsest/tenants"
 )
 
@@ -116,6 +117,7 @@ func TestSingleCallsBecomeAConversationWithHistory(t *testing.T) {
 // the list is narrowed; nothing is sorted and nothing is skipped.
 func TestPagesOfManySessionsAreReadAlongAnIndex(t *testing.T) {
 	t.Parallel()
+	fulltest.Only(t, "it makes 100,000 sessions")
 	f := setup(t)
 	owner := f.db.Owner(t)
 	for _, statement := range []string{

@@ -41,7 +41,7 @@ func TestSessionsArePagedNewestFirst(t *testing.T) {
 	var got []uuid.UUID
 	var last session.Overview
 	filter := session.Filter{Limit: 4}
-	for {
+	for len(got) <= len(want) {
 		page, err := f.store.Browser().Sessions(t.Context(), f.scope.Workspace, filter)
 		if err != nil {
 			t.Fatal(err)

@@ -13,6 +13,7 @@ import (
 	"palimpsest/pipeline/cost"
 	"palimpsest/pipeline/session"
 	"palimpsest/pipeline/session/sessiondb"
+	"palimpsest/policy/fulltest"
 	"palimpsest/tenants"
 )
 
@@ -197,6 +198,7 @@ func TestEpochsReadTheExchangesUnderThemAndNoOthers(t *testing.T) {
 // their lanes, not of all that the workspace has.
 func TestSessionsWithManyEpochsAreFoundByTheirOwnLanes(t *testing.T) {
 	t.Parallel()
+	fulltest.Only(t, "it fills a workspace with 20,000 requests")
 	f := setup(t)
 	dbtest.FillWorkspace(t, f.db.Owner(t), f.scope.Workspace, 20_000)
 

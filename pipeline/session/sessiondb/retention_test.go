@@ -75,6 +75,8 @@ func TestDeletedSessionLeavesNoRowBlobOrHash(t *testing.T) {
 	gone.say("shared by both", "only in the one that goes", "and this")
 	staying.say("shared by both", "only in the one that stays")
 	gone.recordExchange(t, "an answer that goes")
+	gone.recordExchange(t, "an answer of both")
+	staying.recordExchange(t, "an answer of both")
 	gone.commit(t, gone.projection(1, 2))
 	if err := f.store.Browser().Pin(t.Context(), f.scope.Workspace, session.Pin{Lane: gone.lane, Message: 1, By: uuid.New()}); err != nil {
 		t.Fatal(err)
@@ -97,13 +99,13 @@ func TestDeletedSessionLeavesNoRowBlobOrHash(t *testing.T) {
 			t.Errorf("the database still holds %s:\n%s", trace, left)
 		}
 	}
-	for _, text := range []string{"shared by both", "only in the one that stays", "an answer that stays"} {
+	for _, text := range []string{"shared by both", "only in the one that stays", "an answer that stays", "an answer of both"} {
 		if !strings.Contains(left, fmt.Sprintf("%x", sha256.Sum256([]byte(text)))) {
 			t.Errorf("%q of the other session is gone", text)
 		}
 	}
-	if got := f.count(t, "exchanges"); got != 2 {
-		t.Errorf("%d exchanges are left, want both with their costs", got)
+	if got := f.count(t, "exchanges"); got != 4 {
+		t.Errorf("%d exchanges are left, want all with their costs", got)
 	}
 }
 
@@ -119,34 +121,34 @@ func (f *fixture) keep(t *testing.T, workspace tenants.WorkspaceID, days int) {
 func TestASweepDeletesWhatHasExpiredAndNothingElse(t *testing.T) {
 	t.Parallel()
 	f := setup(t)
-	day := 24 * time.Hour
+	day, now := 24*time.Hour, time.Now().Truncate(time.Microsecond)
 	used := map[uuid.UUID]time.Duration{}
-	for _, ago := range []time.Duration{0, 29 * day, 31 * day, 400 * day} {
+	for _, ago := range []time.Duration{0, 29 * day, 30 * day, 31 * day, 400 * day} {
 		c := f.conversationOf(3)
 		seen := c.update()
-		seen.At = time.Now().Add(-ago)
+		seen.At = now.Add(-ago)
 		if err := f.store.Record(t.Context(), f.scope.Workspace, []session.Update{seen}); err != nil {
 			t.Fatal(err)
 		}
 		used[c.session] = ago
 	}
-	if deleted, err := f.store.Cleaner().Sweep(t.Context(), time.Now(), 100); err != nil || deleted != 0 {
+	if deleted, err := f.store.Cleaner().Sweep(t.Context(), now, 100); err != nil || deleted != 0 {
 		t.Fatalf("without a retention: %d deleted, %v", deleted, err)
 	}
 	f.keep(t, f.scope.Workspace, 30)
 	f.keep(t, addWorkspace(t, f.runner), 1) // one without sessions
 	for _, want := range []int{1, 1, 0} {
-		if deleted, err := f.store.Cleaner().Sweep(t.Context(), time.Now(), 1); err != nil || deleted != want {
+		if deleted, err := f.store.Cleaner().Sweep(t.Context(), now, 1); err != nil || deleted != want {
 			t.Fatalf("deleted %d, %v, want %d", deleted, err, want)
 		}
 	}
 	for id, ago := range used {
-		if _, err := f.store.Browser().Session(t.Context(), f.scope.Workspace, id); (err == nil) != (ago < 30*day) {
+		if _, err := f.store.Browser().Session(t.Context(), f.scope.Workspace, id); (err == nil) != (ago <= 30*day) {
 			t.Errorf("used %v ago: %v", ago, err)
 		}
 	}
-	if objects := f.count(t, "archive_objects"); objects != 6 {
-		t.Errorf("%d messages are left, want those of two sessions", objects)
+	if objects := f.count(t, "archive_objects"); objects != 9 {
+		t.Errorf("%d messages are left, want those of three sessions", objects)
 	}
 }
 

@@ -1,0 +1,121 @@
+package recorder
+
+import (
+	"fmt"
+	"log/slog"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/prometheus/client_golang/prometheus"
+
+	"palimpsest/api/recorder/recordertest"
+	"palimpsest/api/spool"
+	"palimpsest/pipeline/archive"
+	"palimpsest/pipeline/archive/archivetest"
+	"palimpsest/pipeline/faulttest"
+	"palimpsest/pipeline/session"
+	"palimpsest/tenants"
+)
+
+// S20: two exchanges of each of two workspaces, and a request that does not end, are recorded once, each with its
+// messages, whichever call of the database fails. What is left is recorded by the same process, or by the next one.
+func TestExchangeIsRecordedOnceWhicheverCallFails(t *testing.T) {
+	t.Parallel()
+	for _, fault := range []error{faulttest.Err, tenants.ErrAway} {
+		for name, isKilled := range map[string]bool{"the program goes on": false, "the program is killed": true} {
+			t.Run(fault.Error()+", "+name, func(t *testing.T) {
+				t.Parallel()
+				faulttest.Walk(t, fault, func(t *testing.T, calls *faulttest.Calls) {
+					synctest.Test(t, func(t *testing.T) { testRecording(t, calls, isKilled) })
+				})
+			})
+		}
+	}
+}
+
+func testRecording(t *testing.T, calls *faulttest.Calls, isKilled bool) {
+	dir, database, told := t.TempDir(), recordertest.NewDatabase(), 0
+	database.Calls = calls
+	close(database.Open)
+	open := func() (*Recorder, *spool.Spool) {
+		kept, err := spool.Open(spool.Config{Dir: dir, MaxBytes: spool.DefaultBytes, Keys: archivetest.Keys(), Log: slog.New(slog.DiscardHandler), Now: time.Now})
+		if err != nil {
+			t.Fatal(err)
+		}
+		recorder := New(database, database, database, archivetest.Keys(), NewMetrics(prometheus.NewRegistry()), slog.New(slog.DiscardHandler)).WithSpool(kept)
+		recorder.Recorded = func(_ tenants.WorkspaceID, exchanges int) { told += exchanges }
+		return recorder, kept
+	}
+	recorder, kept := open()
+	recorder.Start()
+	var want []string
+	for _, workspace := range []tenants.WorkspaceID{{1}, {2}} {
+		for i := range 2 {
+			name := fmt.Sprintf("exchange %d of %d", i, workspace[0])
+			want = append(want, name)
+			scope := session.Scope{Workspace: workspace}
+			request := &session.Update{Scope: scope, Title: "request of " + name, Messages: session.Messages{Entries: []archive.Entry{{Raw: []byte(name)}}}}
+			said := NewRequest(request)
+			recorder.Put(Job{Update: request, Request: said})
+			ended := Job{
+				Update: &session.Update{Scope: scope, Title: "answer of " + name, Increment: session.Increment{Exchanges: 1}}, Request: said,
+				Exchange: &tenants.Exchange{ID: uuid.UUID{workspace[0], byte(i)}, Workspace: workspace, ExchangeRequest: tenants.ExchangeRequest{Model: name}},
+			}
+			ended.Kept = recorder.Keep(t.Context(), ended)
+			recorder.Put(ended)
+		}
+	}
+	slices.Sort(want)
+	alone := &session.Update{Scope: session.Scope{Workspace: tenants.WorkspaceID{1}}, Messages: session.Messages{Entries: []archive.Entry{{Raw: []byte("alone")}}}}
+	recorder.Put(Job{Update: alone, Request: NewRequest(alone)})
+	recorder.Stop()
+	calls.Repair()
+	if !isKilled {
+		recorder.Replay(t.Context())
+		if stats := kept.Stats(); stats.Records > 0 {
+			t.Errorf("the same process leaves %+v on the disk", stats)
+		}
+	}
+	if err := kept.Close(); err != nil {
+		t.Fatal(err)
+	}
+	next, kept := open()
+	for range 2 {
+		next.Replay(t.Context())
+	}
+	var exchanges, answers []string
+	messages := map[string]bool{}
+	for _, one := range database.Kept().Exchanges {
+		exchanges = append(exchanges, one.Model)
+	}
+	for _, one := range database.Kept().Updates {
+		if one.Exchanges > 0 {
+			answers = append(answers, one.Title)
+		}
+		for _, entry := range one.Entries {
+			messages[string(entry.Raw)] = true
+		}
+	}
+	slices.Sort(exchanges)
+	if !slices.Equal(exchanges, want) || len(messages) != len(want)+1 || !messages["alone"] {
+		t.Errorf("recorded are %q, and the messages of %d requests", exchanges, len(messages))
+	}
+	slices.Sort(answers)
+	for i, name := range want {
+		if i >= len(answers) || answers[i] != "answer of "+name || len(answers) != len(want) {
+			t.Fatalf("counted are %q", answers)
+		}
+	}
+	if told > len(want) || calls.Fault() == nil && told != len(want) {
+		t.Errorf("%d exchanges are told of as recorded", told)
+	}
+	if stats := kept.Stats(); stats.Records != 0 {
+		t.Errorf("on the disk is left %+v", stats)
+	}
+	if err := kept.Close(); err != nil {
+		t.Fatal(err)
+	}
+}

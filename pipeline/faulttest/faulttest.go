@@ -1,0 +1,107 @@
+// Package faulttest makes doubles fail at one of their calls, so that a test can try every one, and
+// ends what a test waits for in vain.
+package faulttest
+
+import (
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+)
+
+// patience is how long Until waits on a machine that has much else to do.
+const patience = time.Minute
+
+// Until returns once something holds, and fails the test if it takes longer than a minute.
+func Until(t testing.TB, what string, holds func() bool) {
+	t.Helper()
+	for began := time.Now(); !holds(); <-time.After(time.Millisecond) {
+		if time.Since(began) > patience {
+			t.Fatalf("%s: not within %s", what, patience)
+		}
+	}
+}
+
+// Err is the error of a call that fails as planned.
+var Err = errors.New("failed as planned")
+
+// way is how a call fails.
+type way string
+
+const (
+	refused    way = "is refused"          // it does nothing; the next call succeeds
+	unanswered way = "gets no answer"      // it takes effect and returns an error; the next call succeeds
+	down       way = "begins a long fault" // it does nothing, and neither do the next ones until Repair
+)
+
+// Calls counts the calls of doubles and fails one of them. A nil Calls and the zero value fail
+// none. It may be used by several goroutines at once.
+type Calls struct {
+	mu       sync.Mutex
+	made     int
+	at       int // number of the call that fails, from 1; 0 if none does
+	way      way
+	err      error
+	repaired bool
+}
+
+// FailAt returns Calls of which one fails with an error, with its number counted from 1, and so
+// do those that follow it until Repair.
+func FailAt(call int, err error) *Calls { return &Calls{at: call, way: down, err: err} }
+
+// Do makes a call, unless it is the one that fails.
+func (c *Calls) Do(call func() error) error {
+	if c == nil {
+		return call()
+	}
+	fails := c.next()
+	if fails != nil && c.way != unanswered {
+		return fails
+	}
+	return errors.Join(call(), fails)
+}
+
+// next counts a call and returns the error that it fails with; nil if it succeeds.
+func (c *Calls) next() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.repaired {
+		return nil
+	}
+	c.made++
+	if c.at > 0 && (c.made == c.at || c.made > c.at && c.way == down) {
+		return c.err
+	}
+	return nil
+}
+
+// Fault returns the error of the call that fails, nil if none does.
+func (c *Calls) Fault() error { return c.err }
+
+// Repair lets all later calls succeed. They are not counted.
+func (c *Calls) Repair() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.repaired = true
+}
+
+// Walk runs a test again and again: without a fault, and then with each of the calls that this
+// run made before Repair failing with an error, in every way.
+func Walk(t *testing.T, err error, run func(t *testing.T, calls *Calls)) {
+	t.Helper()
+	var sound Calls
+	if !t.Run("no call fails", func(t *testing.T) { run(t, &sound) }) {
+		return
+	}
+	if sound.made == 0 {
+		t.Fatal("no call is made")
+	}
+	for at := 1; at <= sound.made; at++ {
+		for _, way := range []way{refused, unanswered, down} {
+			t.Run(fmt.Sprintf("call %d of %d %s", at, sound.made, way), func(t *testing.T) {
+				run(t, &Calls{at: at, way: way, err: err})
+			})
+		}
+	}
+}
