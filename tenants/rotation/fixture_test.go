@@ -71,7 +71,9 @@ func kinds() []kind {
 func about(table, key string, name func(place) string) kind {
 	return kind{
 		table: table, key: key,
-		seal: func(safe *vault.Vault, at place, secret string) ([]byte, error) { return safe.SealAbout(name(at), secret) },
+		seal: func(safe *vault.Vault, at place, secret string) ([]byte, error) {
+			return safe.SealAbout(name(at), secret)
+		},
 		open: func(safe *vault.Vault, at place, sealed []byte) (string, error) {
 			secret, _, err := safe.OpenAbout(name(at), sealed)
 			return secret, err
