@@ -2,7 +2,6 @@ package tenantsdb_test
 
 import (
 	"errors"
-	"fmt"
 	"net"
 	"net/url"
 	"strings"
@@ -108,30 +107,6 @@ func TestReplicaWithAnotherLoginIsRefused(t *testing.T) {
 	}
 }
 
-// standby returns the URL of a database that shows itself as a standby, so far behind, with what else
-// its server says of itself. The functions of its schema hide those of PostgreSQL.
-func standby(t *testing.T, database *dbtest.Database, follows bool, behind, system string) string {
-	t.Helper()
-	for _, statement := range []string{
-		"CREATE SCHEMA IF NOT EXISTS standby", "GRANT USAGE ON SCHEMA standby TO PUBLIC",
-		fmt.Sprintf("CREATE OR REPLACE FUNCTION standby.pg_is_in_recovery() RETURNS boolean LANGUAGE sql AS 'SELECT %t'", follows),
-		"CREATE OR REPLACE FUNCTION standby.pg_last_xact_replay_timestamp() RETURNS timestamptz LANGUAGE sql AS $$ SELECT clock_timestamp() - interval '" + behind + "' $$",
-		"CREATE OR REPLACE FUNCTION standby.pg_control_system() RETURNS TABLE (system_identifier bigint) LANGUAGE sql AS $$ SELECT " + system + " FROM pg_catalog.pg_control_system() $$",
-	} {
-		if _, err := database.Owner(t).Exec(t.Context(), statement); err != nil {
-			t.Fatal(err)
-		}
-	}
-	address, err := url.Parse(database.AppURL)
-	if err != nil {
-		t.Fatal(err)
-	}
-	parameters := address.Query()
-	parameters.Set("search_path", "standby,pg_catalog,public")
-	address.RawQuery = parameters.Encode()
-	return address.String()
-}
-
 // A server that answers is read only if it is a standby that keeps up: one that lags by more than a
 // minute, or takes writes itself, is reported and left alone.
 func TestReaderReadsOnlyFromAStandbyThatKeepsUp(t *testing.T) {
@@ -154,7 +129,7 @@ func TestReaderReadsOnlyFromAStandbyThatKeepsUp(t *testing.T) {
 		"ahead of its own clock": {true, "-2 hours", ""},
 	} {
 		failures := make(chan error, 10)
-		read := standby(t, behind, c.follows, c.behind, "system_identifier")
+		read := behind.Standby(t, c.follows, c.behind, "system_identifier")
 		db, err := tenantsdb.Open(t.Context(), tenantsdb.Config{URL: b.database.AppURL, ReadURL: read, ReadFailed: func(err error) { failures <- err }})
 		if err != nil {
 			t.Fatal(err)
@@ -196,7 +171,7 @@ func TestCheckComparesReplicaWithDatabase(t *testing.T) {
 		"of another server":  {database, "5 s", true, "system_identifier + 1", tenantsdb.ReplicaState{Follows: true, Behind: 5 * time.Second, Foreign: true}},
 		"its other database": {other, "5 s", true, "system_identifier", tenantsdb.ReplicaState{Follows: true, Behind: 5 * time.Second, Foreign: true}},
 	} {
-		found, err := tenantsdb.CheckReplica(t.Context(), standby(t, c.of, c.follows, c.behind, c.system), database.OwnerURL)
+		found, err := tenantsdb.CheckReplica(t.Context(), c.of.Standby(t, c.follows, c.behind, c.system), database.OwnerURL)
 		found.Behind = found.Behind.Round(time.Minute / 12)
 		if found != c.want || err != nil {
 			t.Errorf("%s: %+v, %v, want %+v", name, found, err, c.want)
