@@ -135,6 +135,29 @@ func TestRequestsBehindATrustedProxyAreBoundedByTheirPlace(t *testing.T) {
 	}
 }
 
+// Each of several networks of proxies is trusted, whatever its place in the list.
+func TestEveryTrustedNetworkIsTrusted(t *testing.T) {
+	t.Parallel()
+	networks := make([]*net.IPNet, 3)
+	for i, text := range []string{"10.0.0.0/8", "192.0.2.7/32", "2001:db8::/32"} {
+		var err error
+		if _, networks[i], err = net.ParseCIDR(text); err != nil {
+			t.Fatal(err)
+		}
+	}
+	limiter := NewLimiter(1, networks, nil)
+	for _, from := range []string{"10.1.1.1", "192.0.2.7", "2001:db8::1"} {
+		if got := accepted(t, limiter, from, from); len(got) != 2 {
+			t.Errorf("%d of two connections of the proxy %s are let in", len(got), from)
+		}
+	}
+	for _, from := range []string{"11.1.1.1", "192.0.2.8", "2001:db9::1"} {
+		if got := accepted(t, limiter, from, from); len(got) != 1 {
+			t.Errorf("%d of two connections of %s are let in", len(got), from)
+		}
+	}
+}
+
 func TestAnswerToTooManyConnectionsIsWhole(t *testing.T) {
 	t.Parallel()
 	_, body, _ := strings.Cut(tooMany, "\r\n\r\n")

@@ -200,6 +200,13 @@ func TestTestOfAProviderKeySaysWhatCameBack(t *testing.T) {
 		"too often":     {429, `{"error":{"message":"slow down"}}`, 0, "429 Too Many Requests", "slow down"},
 		"a web page":    {200, `<html>`, 0, "no list of models", ""},
 		"no list":       {200, `{}`, 0, "no list of models", ""},
+		"null":          {200, `{"data":null}`, 0, "no list of models", ""},
+		"another kind":  {200, `{"data":{"id":"m"}}`, 0, "no list of models", ""},
+		"an error":      {200, `{"error":{"message":"not here"}}`, 0, "no list of models", "not here"},
+		"no models":     {200, `{"data":[]}`, 0, "", ""},
+		"accepted":      {202, `{"data":[{}]}`, 0, "202 Accepted", ""},
+		"forbidden":     {403, `{"error":{"message":"not you"}}`, 0, "refuses this key with 403", "not you"},
+		"elsewhere":     {302, `{"data":[{}]}`, 0, "302 Found", ""},
 		"a long speech": {500, `{"error":{"message":"` + strings.Repeat("x", 1000) + `"}}`, 0, "500", strings.Repeat("x", 300) + "…"},
 	} {
 		provider := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -218,6 +225,40 @@ func TestTestOfAProviderKeySaysWhatCameBack(t *testing.T) {
 	}
 	if gone := b.try(t, "http://127.0.0.1:1"); gone.OK || gone.Status != 0 || !strings.Contains(gone.Problem, "could not be reached") {
 		t.Errorf("nobody there: %+v", gone)
+	}
+}
+
+// Of two keys the one that is named is tested, and it alone is marked.
+func TestTestIsOfTheKeyThatIsNamed(t *testing.T) {
+	t.Parallel()
+	b := setup(t, true)
+	ids := map[string]uuid.UUID{}
+	for _, name := range []string{"works", "fails"} {
+		status := map[string]int{"works": http.StatusOK, "fails": http.StatusUnauthorized}[name]
+		provider := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			w.WriteHeader(status)
+			_, _ = w.Write([]byte(`{"data":[{}]}`))
+		}))
+		t.Cleanup(provider.Close)
+		key, err := b.CreateProviderKey(t.Context(), b.workspace, tenants.ProviderKey{Provider: tenants.ProviderAnthropic, Name: name, BaseURL: provider.URL, CreatedBy: b.user}, secret)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ids[name] = key.ID
+	}
+	for _, name := range []string{"fails", "works"} {
+		if outcome, err := b.TestProviderKey(t.Context(), b.workspace, ids[name]); err != nil || outcome.OK != (name == "works") {
+			t.Errorf("%s: %+v, %v", name, outcome, err)
+		}
+		stored, err := b.ProviderKeys(t.Context(), b.workspace)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, key := range stored {
+			if isTested := key.Name == "fails" || name == "works"; key.Check.At.IsZero() == isTested || isTested && key.Check.OK != (key.Name == "works") {
+				t.Errorf("after the test of %s, %s is marked %+v", name, key.Name, key.Check)
+			}
+		}
 	}
 }
 

@@ -226,12 +226,13 @@ func (l *local) spent(subject Subject, quota tenants.Quota, now time.Time) (spen
 	return u.spend, u.loaded
 }
 
-// learn takes in what the database says was spent.
+// learn takes in what the database says was spent. An answer about the day before
+// leaves what was spent since.
 func (l *local) learn(subject Subject, known spend) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if u, is := l.subjects[subject]; is {
-		u.spend, u.loaded = u.spend.at(known.day).atLeast(known), true
+		u.spend, u.loaded = u.spend.at(later(u.spend.day, known.day)).atLeast(known), true
 	}
 }
 

@@ -77,16 +77,18 @@ func checkCommand(load func() (Config, error)) *cobra.Command {
 			if err := write(command.OutOrStdout(), results); err != nil {
 				return err
 			}
-			for _, one := range results {
-				if one.Status == verdictFail {
-					return errCheckFailed
-				}
+			if anyFailed(results) {
+				return errCheckFailed
 			}
 			return nil
 		},
 	}
 	command.Flags().BoolVar(&asJSON, "json", false, "print the list as JSON")
 	return command
+}
+
+func anyFailed(results []result) bool {
+	return slices.ContainsFunc(results, func(one result) bool { return one.Status == verdictFail })
 }
 
 // examiner looks at the database and at what else the product talks to.

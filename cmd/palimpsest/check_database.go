@@ -188,7 +188,7 @@ func (e examiner) checkWorkerLogin(ctx context.Context, owner string) result {
 }
 
 // checkReadReplica looks at the replica that pages read from.
-func (e examiner) checkReadReplica(ctx context.Context, _ string) result {
+func (e examiner) checkReadReplica(ctx context.Context, owner string) result {
 	if e.config.DatabaseReadURL == "" {
 		return off("DATABASE_READ_URL is not set: pages read from the database")
 	}
@@ -199,14 +199,16 @@ func (e examiner) checkReadReplica(ctx context.Context, _ string) result {
 			return off("the first start creates its login")
 		}
 	}
-	follows, behind, err := tenantsdb.CheckReplica(ctx, address)
+	found, err := tenantsdb.CheckReplica(ctx, address, owner)
 	switch {
 	case err != nil:
 		return failed("Check DATABASE_READ_URL; until it works, pages read from the database.", "%v", err)
-	case !follows:
-		return warned("Name a standby in DATABASE_READ_URL: this is a server that takes writes.", "it does not follow another server")
-	case behind > time.Minute:
-		return warned("Look at the replication; until it has caught up, pages read from the database.", "it is %s behind", behind.Round(time.Second))
+	case found.Foreign:
+		return failed("Name a standby of DATABASE_URL in DATABASE_READ_URL, and the same database there.", "it holds another database")
+	case !found.Follows:
+		return warned("Name a standby in DATABASE_READ_URL: this is a server that takes writes, so pages read from the database.", "it does not follow another server")
+	case found.Behind > time.Minute:
+		return warned("Look at the replication; until it has caught up, pages read from the database.", "it is %s behind", found.Behind.Round(time.Second))
 	}
 	return passed("it follows the database")
 }

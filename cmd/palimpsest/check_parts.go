@@ -15,6 +15,7 @@ import (
 	"github.com/google/uuid"
 
 	"palimpsest/api/upstream"
+	"palimpsest/pipeline/archive"
 	"palimpsest/pipeline/archive/blob"
 	"palimpsest/tenants"
 	"palimpsest/tenants/mail"
@@ -75,7 +76,12 @@ func checkDataDir(dir string) result {
 	if err := syscall.Statfs(existing, &disk); err != nil {
 		return warned("Look at the disk.", "its free space is unknown: %v", err)
 	}
-	free := disk.Bavail * uint64(disk.Bsize) //nolint:gosec // the size of a block
+	return spaceResult(dir, existing, disk.Bavail*uint64(disk.Bsize)) //nolint:gosec // the size of a block
+}
+
+// spaceResult says what it means that so many bytes are free in the part of the data directory that
+// exists.
+func spaceResult(dir, existing string, free uint64) result {
 	if free < littleSpace {
 		return warned("Make room: PostgreSQL stops when its disk is full.", "%s has %d MB left", existing, free>>20)
 	}
@@ -98,16 +104,22 @@ func (e examiner) outerExaminations() []examination {
 	return list
 }
 
-// checkBucket puts an object into the bucket, reads it and removes it.
+const bucketAdvice = "Check PALIMPSEST_BLOB_URL, and that its key may put, get and delete objects."
+
 func checkBucket(ctx context.Context, address string) result {
 	if address == "" {
 		return off("originals stay in the database")
 	}
-	const advice = "Check PALIMPSEST_BLOB_URL, and that its key may put, get and delete objects."
 	bucket, err := blob.Open(ctx, address)
 	if err != nil {
-		return failed(advice, "PALIMPSEST_BLOB_URL %v", err)
+		return failed(bucketAdvice, "PALIMPSEST_BLOB_URL %v", err)
 	}
+	return tryBucket(ctx, bucket)
+}
+
+// tryBucket puts an object into the bucket, reads it and removes it.
+func tryBucket(ctx context.Context, bucket archive.Bucket) result {
+	const advice = bucketAdvice
 	name, content := probeName+"-"+uuid.NewString(), []byte("palimpsest check")
 	if err := bucket.Put(ctx, name, content); err != nil {
 		return failed(advice, "an object cannot be put: %v", err)
@@ -141,10 +153,22 @@ func (e examiner) checkRedis(ctx context.Context) result {
 	}
 	_ = connection.Close()
 	name := "palimpsest:check:" + uuid.NewString()
-	if err := client.Set(ctx, name, "1", time.Minute).Err(); err != nil {
+	if err := client.Set(ctx, name, name, time.Minute).Err(); err != nil {
 		return failed(advice, "a value cannot be written: %v", err)
 	}
-	if err := client.Del(ctx, name).Err(); err != nil {
+	// Limits are counted by scripts.
+	read, err := client.Eval(ctx, "return redis.call('GET', KEYS[1])", []string{name}).Text()
+	if err == nil && read != name {
+		err = errors.New("another value came back")
+	}
+	if err != nil {
+		return failed(advice, "a script cannot read a value: %v", err)
+	}
+	removed, err := client.Del(ctx, name).Result()
+	if err == nil && removed != 1 {
+		err = errors.New("it is gone already")
+	}
+	if err != nil {
 		return failed(advice, "a value cannot be removed: %v", err)
 	}
 	return passed("reads and writes")

@@ -67,8 +67,11 @@ func checkPartitions(ctx context.Context, owner string) result {
 	}
 	defer func() { _ = connection.Close(context.WithoutCancel(ctx)) }()
 	list, err := partitions.List(ctx, connection.Query)
-	if err != nil {
+	if isMissingTable(err) {
 		return off("the next start makes the first")
+	}
+	if err != nil {
+		return failed("Requests are recorded only into partitions. Restore the table from a backup.", "%v", err)
 	}
 	if filling := partitions.Filling(list, time.Now()); filling.Rows > overfull {
 		return warned("Requests are recorded all the same. "+overfullAdvice, "%s", hasTooMany(filling))

@@ -122,6 +122,34 @@ func TestFirstPromptOfALaneIsAColdStart(t *testing.T) {
 	}
 }
 
+// A provider that caches unasked does so from 1,024 tokens on; one that was asked, or has read or
+// written, caches any prompt.
+func TestShortPromptIsCachedOnlyIfAsked(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		prompt, written  int
+		marked, implicit bool
+		cause            cost.Cause
+		cached           int
+	}{
+		"unasked, too short":     {prompt: 1023, implicit: true},
+		"unasked, long enough":   {prompt: 1024, implicit: true, cause: cost.ColdStart, cached: 1024},
+		"asked, short":           {prompt: 1023, marked: true, cause: cost.ColdStart},
+		"asked, written":         {prompt: 23, written: 1000, marked: true, cause: cost.ColdStart, cached: 1000},
+		"not asked, not unasked": {prompt: 5000},
+	} {
+		exchange := next()
+		exchange.First, exchange.Marked, exchange.Implicit = true, c.marked, c.implicit
+		exchange.Usage = wire.Usage{Reported: true, Input: c.prompt, CacheWrite: c.written, Output: 1}
+		if got := exchange.Miss(nil); got.Cause != c.cause {
+			t.Errorf("%s: %q, want %q", name, got.Cause, c.cause)
+		}
+		if got := exchange.Cached(nil); got.Tokens != c.cached {
+			t.Errorf("%s: %d tokens are cached, want %d", name, got.Tokens, c.cached)
+		}
+	}
+}
+
 func TestCachedInputThatIsReadIsNotMissed(t *testing.T) {
 	t.Parallel()
 	for name, change := range map[string]func(*cost.Exchange, *cost.Cached){

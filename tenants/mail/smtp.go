@@ -90,7 +90,13 @@ func (s *SMTP) Send(ctx context.Context, id uuid.UUID, wanted tenants.Mail) erro
 	if err != nil {
 		return fmt.Errorf("mail server %s: %w", s.host, err)
 	}
-	err = client.DialAndSendWithContext(ctx, message)
+	connection, err := client.DialToSMTPClientWithContext(ctx)
+	if err != nil {
+		return fmt.Errorf("mail server %s: %w", s.host, err)
+	}
+	defer func() { _ = connection.Close() }()
+	err = client.SendWithSMTPClient(connection, message)
+	_ = connection.Quit() // the server has taken the mail by then, or has not
 	if failure, is := errors.AsType[*gomail.SendError](err); is {
 		// Its text would show the recipient.
 		answered := fmt.Errorf("mail server %s answered %d at step %d", s.host, failure.ErrorCode(), failure.Reason)
@@ -112,12 +118,12 @@ func (s *SMTP) Check(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("mail server %s: %w", s.host, err)
 	}
-	if err := client.DialWithContext(ctx); err != nil {
+	connection, err := client.DialToSMTPClientWithContext(ctx)
+	if err != nil {
 		return fmt.Errorf("mail server %s: %w", s.host, err)
 	}
-	if err := client.Close(); err != nil {
-		return fmt.Errorf("mail server %s: %w", s.host, err)
-	}
+	_ = connection.Quit() // the login counts
+	_ = connection.Close()
 	return nil
 }
 

@@ -3,149 +3,194 @@ package rotation_test
 import (
 	"bytes"
 	"context"
-	"fmt"
+	"errors"
 	"strings"
 	"testing"
-	"time"
 
-	"github.com/google/uuid"
-
-	"palimpsest/migrations/dbtest"
-	"palimpsest/tenants"
 	"palimpsest/tenants/rotation"
 	"palimpsest/tenants/tenantsdb"
 	"palimpsest/tenants/vault"
 )
 
-func TestMain(m *testing.M) { dbtest.Main(m) }
-
-// vaultOf returns a vault on master keys made of one letter each.
-func vaultOf(t *testing.T, letters ...string) *vault.Vault {
-	t.Helper()
-	secrets := make([][]byte, len(letters))
-	for i, letter := range letters {
-		secrets[i] = bytes.Repeat([]byte(letter), 32)
-	}
-	made, err := vault.New(secrets)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return made
-}
-
-// fill signs two people up, each with a workspace of two provider keys, two alert channels and a
-// single sign-on, and with a second factor. All secrets are sealed by a vault.
-func fill(t *testing.T, database *dbtest.Database, safe *vault.Vault) {
-	t.Helper()
-	sealed := func(about string) []byte {
-		made, err := safe.SealAbout(about, "secret")
-		if err != nil {
-			t.Fatal(err)
-		}
-		return made
-	}
-	db := database.DB
-	for person := range 2 {
-		user, workspace, err := db.Accounts.SignUp(t.Context(), fmt.Sprintf("person%d@example.com", person), "hash", "workspace")
-		if err != nil {
-			t.Fatal(err)
-		}
-		for number := range 2 {
-			id := uuid.UUID{byte(person), byte(number)}
-			key := tenants.ProviderKey{ID: id, Workspace: workspace.ID, Provider: tenants.ProviderAnthropic, Name: "key", Auth: tenants.AuthAPIKey, CreatedBy: user.ID, CreatedAt: time.Now()}
-			if key.Sealed, err = safe.Seal(key, "secret"); err != nil {
-				t.Fatal(err)
-			}
-			channel := tenants.AlertChannel{
-				ID: id, Kind: tenants.AlertWebhook, Name: "channel", Place: "example.com", Rules: []tenants.AlertRule{tenants.AlertBudget},
-				Sealed: sealed(tenants.AboutAlertChannel(workspace.ID, id)), CreatedAt: time.Now(),
-			}
-			if err := db.ProviderKeys.AddProviderKey(t.Context(), workspace.ID, key); err != nil {
-				t.Fatal(err)
-			}
-			if err := db.Alerts.AddAlertChannel(t.Context(), workspace.ID, channel); err != nil {
-				t.Fatal(err)
-			}
-		}
-		if err := db.Factors.StartSecondFactor(t.Context(), user.ID, sealed(tenants.AboutSecondFactor(user.ID)), time.Now()); err != nil {
-			t.Fatal(err)
-		}
-		_, err = database.Owner(t).Exec(t.Context(), "INSERT INTO sign_ons (workspace_id, issuer, client_id, sealed, role) VALUES ($1, 'https://idp.example', 'client', $2, 'member')",
-			workspace.ID, sealed(tenants.AboutSignOn(workspace.ID, "https://idp.example", "client")))
-		if err != nil {
-			t.Fatal(err)
-		}
-	}
-	proof, err := safe.Proof()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := database.Owner(t).Exec(t.Context(), "INSERT INTO master_proof (sealed) VALUES ($1)", proof); err != nil {
-		t.Fatal(err)
-	}
-}
-
-// S15: what cannot be sealed again keeps nothing else from it, is reported and not counted, and is sealed again once
-// it can be, whichever it is: the first or the last of a table. Before that the old master key is still needed.
-func TestRotationGoesOnBehindWhatFails(t *testing.T) {
+// S15: afterwards the newer master key alone opens every row, and the older one opens no row.
+func TestEveryRowIsResealedOnce(t *testing.T) {
 	t.Parallel()
-	database := dbtest.New(t)
-	fill(t, database, vaultOf(t, "a"))
-	owner := database.Owner(t)
-	exec := func(statement string) {
-		t.Helper()
-		if _, err := owner.Exec(t.Context(), statement); err != nil {
-			t.Fatal(err)
+	b := setup(t)
+	for _, kind := range kinds() {
+		for _, want := range []int{rows, 0} {
+			if resealed, err := kind.reseal(t.Context(), b.DB, b.both); resealed != want || err != nil {
+				t.Errorf("%s: resealed %d, %v, want %d", kind.table, resealed, err, want)
+			}
+		}
+		if newer, older := b.opened(t, kind, b.newer), b.opened(t, kind, b.older); newer != rows || older != 0 {
+			t.Errorf("%s: the newer key opens %d rows, and the older key %d", kind.table, newer, older)
 		}
 	}
-	exec("CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION 'refused as planned'; END $$")
-	masters := "a"
-	for table, test := range map[string]struct {
-		key    string
-		old    string // key of the row before the update
-		total  int
-		rotate func(context.Context, *tenantsdb.DB, *vault.Vault) (int, error)
-	}{
-		"provider_keys":  {"id", "OLD.id", 4, rotation.ProviderKeys},
-		"alert_channels": {"id", "OLD.id", 4, rotation.AlertChannels},
-		"second_factors": {"user_id", "OLD.user_id", 2, rotation.SecondFactors},
-		"sign_ons":       {"workspace_id", "OLD.workspace_id", 2, rotation.SignOns},
-		"master_proof": {"md5(sealed::text)", "md5(OLD.sealed::text)", 1, func(ctx context.Context, db *tenantsdb.DB, safe *vault.Vault) (int, error) {
-			done, err := rotation.Proof(ctx, db, safe)
-			if done {
-				return 1, err
-			}
-			return 0, err
-		}},
-	} {
-		masters = "a"
-		for _, fails := range []string{"min", "max"} {
-			next := string(masters[0] + 1)
-			newest, both, old := vaultOf(t, next), vaultOf(t, next, masters), vaultOf(t, masters)
-			var row string
-			if err := owner.QueryRow(t.Context(), "SELECT "+fails+"("+test.key+"::text) FROM "+table).Scan(&row); err != nil {
-				t.Fatal(err)
-			}
-			exec("CREATE TRIGGER refuse BEFORE UPDATE ON " + table + " FOR EACH ROW WHEN (" + test.old + "::text = '" + row + "') EXECUTE FUNCTION refuse()")
-			if count, err := test.rotate(t.Context(), database.DB, both); count != test.total-1 && test.total > 1 || err == nil || !strings.Contains(err.Error(), "refused as planned") {
-				t.Errorf("%s: %d of %d are sealed again, %v", table, count, test.total, err)
-			}
-			if count, err := test.rotate(t.Context(), database.DB, newest); err == nil {
-				t.Errorf("%s: without the old master key: %d, %v", table, count, err)
-			}
-			exec("DROP TRIGGER refuse ON " + table)
-			for _, want := range []int{1, 0} {
-				if count, err := test.rotate(t.Context(), database.DB, both); count != want || err != nil {
-					t.Errorf("%s: %d are sealed again, want %d: %v", table, count, want, err)
+}
+
+// A row that does not open is named in the error wherever it stands, so that the older key stays,
+// and all other rows are sealed again.
+func TestRowThatDoesNotOpenIsReportedAndStopsNoOther(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	for _, kind := range kinds() {
+		for _, at := range b.places[kind.table] {
+			for _, one := range b.places[kind.table] {
+				safe := b.older
+				if one == at {
+					safe = b.foreign
 				}
+				sealed, err := kind.seal(safe, one, secretOf(one))
+				if err != nil {
+					t.Fatal(err)
+				}
+				b.put(t, kind, one, sealed)
 			}
-			if count, err := test.rotate(t.Context(), database.DB, newest); count != 0 || err != nil {
-				t.Errorf("%s: with the new master key alone: %d, %v", table, count, err)
+			before := b.stored(t, kind, at)
+			resealed, err := kind.reseal(t.Context(), b.DB, b.both)
+			if resealed != rows-1 || !errors.Is(err, vault.ErrSealedElsewhere) || !strings.Contains(err.Error(), at.id.String()) {
+				t.Errorf("%s: resealed %d, %v, want an error about %s", kind.table, resealed, err, at.id)
 			}
-			if _, err := test.rotate(t.Context(), database.DB, old); err == nil {
-				t.Errorf("%s: the old master key opens all", table)
+			if !bytes.Equal(before, b.stored(t, kind, at)) {
+				t.Errorf("%s: the row that does not open was changed", kind.table)
 			}
-			masters = next
+			if opened := b.opened(t, kind, b.newer); opened != rows-1 {
+				t.Errorf("%s: the newer key opens %d rows", kind.table, opened)
+			}
+			// It is reported every time, also if no other row needs anything.
+			if resealed, err := kind.reseal(t.Context(), b.DB, b.both); resealed != 0 || !errors.Is(err, vault.ErrSealedElsewhere) {
+				t.Errorf("%s: a second time: resealed %d, %v", kind.table, resealed, err)
+			}
 		}
+	}
+}
+
+// Two rows that do not open are both reported.
+func TestEveryRowThatDoesNotOpenIsReported(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	for _, kind := range kinds() {
+		places := b.places[kind.table]
+		for _, at := range places {
+			b.put(t, kind, at, []byte("damaged"))
+		}
+		_, err := kind.reseal(t.Context(), b.DB, b.both)
+		for _, at := range places {
+			if err == nil || !strings.Contains(err.Error(), at.id.String()) {
+				t.Errorf("%s: %v does not name %s", kind.table, err, at.id)
+			}
+		}
+	}
+}
+
+// A write that fails is reported, leaves its row as it was, and is done by the next round.
+func TestResealThatFailsAtOneWriteIsCompletedByTheNext(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	for _, kind := range kinds() {
+		for nth := 1; nth <= rows; nth++ {
+			for _, at := range b.places[kind.table] {
+				sealed, err := kind.seal(b.older, at, secretOf(at))
+				if err != nil {
+					t.Fatal(err)
+				}
+				b.put(t, kind, at, sealed)
+			}
+			repair := b.failAt(t, kind, nth)
+			if resealed, err := kind.reseal(t.Context(), b.DB, b.both); resealed != rows-1 || err == nil || !strings.Contains(err.Error(), "planned failure") {
+				t.Errorf("%s: write %d fails: resealed %d, %v", kind.table, nth, resealed, err)
+			}
+			if newer, older := b.opened(t, kind, b.newer), b.opened(t, kind, b.older); newer != rows-1 || older != 1 {
+				t.Errorf("%s: write %d failed: the newer key opens %d rows, and the older key %d", kind.table, nth, newer, older)
+			}
+			repair()
+			if resealed, err := kind.reseal(t.Context(), b.DB, b.both); resealed != 1 || err != nil {
+				t.Errorf("%s: the round after write %d failed: resealed %d, %v", kind.table, nth, resealed, err)
+			}
+			if newer := b.opened(t, kind, b.newer); newer != rows {
+				t.Errorf("%s: the newer key opens %d rows", kind.table, newer)
+			}
+		}
+	}
+}
+
+// What someone replaced since it was read stays.
+func TestSecretThatWasReplacedMeanwhileStays(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	for _, kind := range kinds() {
+		first, second := b.places[kind.table][0], b.places[kind.table][1]
+		read, other := b.stored(t, kind, first), b.stored(t, kind, second)
+		replaced, err := kind.seal(b.newer, first, "given since")
+		if err != nil {
+			t.Fatal(err)
+		}
+		b.put(t, kind, first, replaced)
+		if err := kind.replace(t.Context(), b.DB, first, read, []byte("of the old secret")); err != nil {
+			t.Fatal(err)
+		}
+		if !bytes.Equal(b.stored(t, kind, first), replaced) || !bytes.Equal(b.stored(t, kind, second), other) {
+			t.Errorf("%s: a secret that was replaced meanwhile is overwritten", kind.table)
+		}
+	}
+}
+
+// Without an answer of the database no kind reports that it is done.
+func TestResealWithoutDatabaseFails(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	for _, kind := range kinds() {
+		if resealed, err := kind.reseal(ended, b.DB, b.both); resealed != 0 || err == nil {
+			t.Errorf("%s: resealed %d, %v", kind.table, resealed, err)
+		}
+	}
+	if _, err := rotation.Proof(ended, b.DB, b.both); err == nil {
+		t.Error("the proof is done without the database")
+	}
+}
+
+// A channel for mails holds no secret.
+func TestChannelsWithoutSecretNeedNoKey(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	b.exec(t, "UPDATE alert_channels SET kind = 'email', sealed = NULL")
+	if resealed, err := rotation.AlertChannels(t.Context(), b.DB, b.foreign); resealed != 0 || err != nil {
+		t.Errorf("resealed %d, %v", resealed, err)
+	}
+}
+
+func TestProofIsResealedOnceAndReportedIfItDoesNotOpen(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	b.exec(t, "DELETE FROM master_proof")
+	if needed, err := rotation.Proof(t.Context(), b.DB, b.both); needed || err != nil {
+		t.Errorf("without a proof: %t, %v", needed, err)
+	}
+	proof, err := b.older.Proof()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := tenantsdb.KeepMasterProof(t.Context(), b.OwnerURL, proof); err != nil {
+		t.Fatal(err)
+	}
+	if needed, err := rotation.Proof(t.Context(), b.DB, b.foreign); needed || !errors.Is(err, vault.ErrSealedElsewhere) {
+		t.Errorf("with a foreign key: %t, %v", needed, err)
+	}
+	for _, want := range []bool{true, false} {
+		if needed, err := rotation.Proof(t.Context(), b.DB, b.both); needed != want || err != nil {
+			t.Errorf("%t, %v, want %t", needed, err, want)
+		}
+	}
+	kept, err := tenantsdb.StoredMasterProof(t.Context(), b.OwnerURL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := b.newer.OpensProof(kept); err != nil {
+		t.Errorf("the newer key: %v", err)
+	}
+	if err := b.older.OpensProof(kept); !errors.Is(err, vault.ErrSealedElsewhere) {
+		t.Errorf("the older key: %v", err)
 	}
 }

@@ -37,8 +37,12 @@ const conflict = "40001"
 // ErrReplica says that it is the replica that cannot be used.
 var ErrReplica = errors.New("read replica")
 
-// errBehind says that a replica is too far behind.
-var errBehind = errors.New("it is too far behind")
+// errBehind says that a replica is too far behind, errPrimary that a server is no replica: what it
+// has may have ended long ago.
+var (
+	errBehind  = errors.New("it is too far behind")
+	errPrimary = errors.New("it takes writes and follows no other server")
+)
 
 func newReplica(config Config) (*replica, error) {
 	each := func(ctx context.Context, connection *pgx.Conn) error { return isBound(ctx, connection.QueryRow) }
@@ -90,37 +94,59 @@ func (r *replica) read(ctx context.Context, c *core, workspace tenants.Workspace
 	return did || ctx.Err() != nil, err
 }
 
-// sqlBehind is how old what a replica has replayed last is, in seconds.
-const sqlBehind = "coalesce(extract(epoch FROM clock_timestamp() - pg_last_xact_replay_timestamp()), 0)::float8"
+// sqlBehind is whether a server follows another one, and how old what it has replayed last is, in
+// seconds.
+const sqlBehind = "SELECT pg_is_in_recovery(), coalesce(extract(epoch FROM clock_timestamp() - pg_last_xact_replay_timestamp()), 0)::float8"
 
-// upToDate returns errBehind on a replica that is too far behind.
+// upToDate returns errBehind on a replica that is too far behind, and errPrimary on a server that is
+// no replica.
 func upToDate(tx *gorm.DB) error {
-	behind := 0.0
-	err := batchdb.Each(tx, func(row pgx.CollectableRow) error { return row.Scan(&behind) },
-		"SELECT "+sqlBehind)
-	if err == nil && behind > maxBehind.Seconds() {
-		err = fmt.Errorf("%w: %.0f s", errBehind, behind)
+	follows, behind := false, 0.0
+	err := batchdb.Each(tx, func(row pgx.CollectableRow) error { return row.Scan(&follows, &behind) }, sqlBehind)
+	switch {
+	case err != nil:
+		return err
+	case !follows:
+		return errPrimary
+	case behind > maxBehind.Seconds():
+		return fmt.Errorf("%w: %.0f s", errBehind, behind)
 	}
-	return err
+	return nil
 }
 
-// CheckReplica connects to a replica as Reader does, and returns whether it follows another server
-// and how far it is behind. It returns ErrUnbound if the login is not an app login.
-func CheckReplica(ctx context.Context, address string) (follows bool, behind time.Duration, err error) {
+// ReplicaState is what CheckReplica finds.
+type ReplicaState struct {
+	Follows bool // another server
+	Behind  time.Duration
+	Foreign bool // it holds another database than the one that it is to follow
+}
+
+// CheckReplica connects to a replica as Reader does, and to the database with its owner's login, and
+// compares them. It returns ErrUnbound if the login is not an app login.
+func CheckReplica(ctx context.Context, address, ownerURL string) (ReplicaState, error) {
 	connection, err := pgx.Connect(ctx, address)
 	if err != nil {
-		return false, 0, fmt.Errorf("%w: %w", ErrReplica, err)
+		return ReplicaState{}, fmt.Errorf("%w: %w", ErrReplica, err)
 	}
 	defer func() { _ = connection.Close(context.WithoutCancel(ctx)) }()
 	if err := isBound(ctx, connection.QueryRow); err != nil {
-		return false, 0, err
+		return ReplicaState{}, err
 	}
+	var state ReplicaState
 	seconds := 0.0
-	err = connection.QueryRow(ctx, "SELECT pg_is_in_recovery(), "+sqlBehind).Scan(&follows, &seconds)
-	if err != nil {
-		return false, 0, fmt.Errorf("%w: %w", ErrReplica, err)
+	if err := connection.QueryRow(ctx, sqlBehind).Scan(&state.Follows, &seconds); err != nil {
+		return ReplicaState{}, fmt.Errorf("%w: %w", ErrReplica, err)
 	}
-	return follows, time.Duration(seconds * float64(time.Second)), nil
+	state.Behind = time.Duration(seconds * float64(time.Second))
+	// A standby has both from the server that it follows.
+	const identity = "SELECT (SELECT system_identifier FROM pg_control_system())::text || ' ' || current_database()"
+	var here, there string
+	if err := connection.QueryRow(ctx, identity).Scan(&here); err != nil {
+		return ReplicaState{}, fmt.Errorf("%w: %w", ErrReplica, err)
+	}
+	err = asOwner(ctx, ownerURL, func(tx pgx.Tx) error { return tx.QueryRow(ctx, identity).Scan(&there) })
+	state.Foreign = here != there
+	return state, batchdb.Wrapf(err, "compare with the database")
 }
 
 // rest leaves the replica alone for a while.

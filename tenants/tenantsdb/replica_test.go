@@ -4,6 +4,7 @@ import (
 	"errors"
 	"net"
 	"net/url"
+	"strings"
 	"testing"
 	"time"
 
@@ -97,12 +98,84 @@ func TestReplicaWithAnotherLoginIsRefused(t *testing.T) {
 				db.Close()
 			}
 		}
-		if _, _, err := tenantsdb.CheckReplica(t.Context(), address); !errors.Is(err, tenantsdb.ErrUnbound) {
+		if _, err := tenantsdb.CheckReplica(t.Context(), address, database.OwnerURL); !errors.Is(err, tenantsdb.ErrUnbound) {
 			t.Errorf("check of %s: %v, want ErrUnbound", name, err)
 		}
 	}
-	if follows, behind, err := tenantsdb.CheckReplica(t.Context(), database.AppURL); follows || behind != 0 || err != nil {
-		t.Errorf("the database itself: follows %t, %s behind, %v", follows, behind, err)
+	if found, err := tenantsdb.CheckReplica(t.Context(), database.AppURL, database.OwnerURL); found != (tenantsdb.ReplicaState{}) || err != nil {
+		t.Errorf("the database itself: %+v, %v", found, err)
+	}
+}
+
+// A server that answers is read only if it is a standby that keeps up: one that lags by more than a
+// minute, or takes writes itself, is reported and left alone.
+func TestReaderReadsOnlyFromAStandbyThatKeepsUp(t *testing.T) {
+	t.Parallel()
+	b, behind := setup(t), dbtest.New(t)
+	b.record(t, b.workspace, b.exchange(now())) // the standby has none
+	for name, c := range map[string]struct {
+		follows bool
+		behind  string
+		says    string // of the failure; "" if the standby is read
+	}{
+		"current":                {true, "0 s", ""},
+		"just in time":           {true, "30 s", ""},
+		"its clock runs behind":  {true, "-20 s", ""},
+		"a little too late":      {true, "70 s", "too far behind: 70 s"},
+		"an hour":                {true, "1 hour", "too far behind: 3600 s"},
+		"a day and a moment":     {true, "1 day 1 s", "too far behind: 86401 s"},
+		"a primary":              {false, "0 s", "takes writes"},
+		"promoted long ago":      {false, "90 days", "takes writes"},
+		"ahead of its own clock": {true, "-2 hours", ""},
+	} {
+		failures := make(chan error, 10)
+		read := behind.Standby(t, c.follows, c.behind, "system_identifier")
+		db, err := tenantsdb.Open(t.Context(), tenantsdb.Config{URL: b.database.AppURL, ReadURL: read, ReadFailed: func(err error) { failures <- err }})
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := 0
+		if c.says != "" {
+			want = 1
+		}
+		for range 2 { // the second is read while the standby is left alone
+			if found, err := db.Reader().Exchanges.CountExchanges(t.Context(), b.workspace, 100); found != want || err != nil {
+				t.Errorf("%s: %d exchanges, %v, want %d", name, found, err, want)
+			}
+		}
+		if len(failures) != want {
+			t.Errorf("%s: %d failures are reported, want %d", name, len(failures), want)
+		} else if want == 1 {
+			if err := <-failures; !strings.Contains(err.Error(), c.says) {
+				t.Errorf("%s: %v, want %q", name, err, c.says)
+			}
+		}
+		db.Close()
+	}
+}
+
+// The check compares what a server is: a standby of another installation answers, too.
+func TestCheckComparesReplicaWithDatabase(t *testing.T) {
+	t.Parallel()
+	database, other := dbtest.New(t), dbtest.New(t)
+	for name, c := range map[string]struct {
+		of      *dbtest.Database
+		behind  string
+		follows bool
+		system  string
+		want    tenantsdb.ReplicaState
+	}{
+		"a standby":          {database, "5 s", true, "system_identifier", tenantsdb.ReplicaState{Follows: true, Behind: 5 * time.Second}},
+		"late":               {database, "1 hour", true, "system_identifier", tenantsdb.ReplicaState{Follows: true, Behind: time.Hour}},
+		"the primary":        {database, "0 s", false, "system_identifier", tenantsdb.ReplicaState{}},
+		"of another server":  {database, "5 s", true, "system_identifier + 1", tenantsdb.ReplicaState{Follows: true, Behind: 5 * time.Second, Foreign: true}},
+		"its other database": {other, "5 s", true, "system_identifier", tenantsdb.ReplicaState{Follows: true, Behind: 5 * time.Second, Foreign: true}},
+	} {
+		found, err := tenantsdb.CheckReplica(t.Context(), c.of.Standby(t, c.follows, c.behind, c.system), database.OwnerURL)
+		found.Behind = found.Behind.Round(time.Minute / 12)
+		if found != c.want || err != nil {
+			t.Errorf("%s: %+v, %v, want %+v", name, found, err, c.want)
+		}
 	}
 }
 

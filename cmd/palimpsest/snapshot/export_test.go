@@ -1,0 +1,17 @@
+package snapshot
+
+import (
+	"context"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// Compare does what a restore does last, on any database.
+func (m *Manifest) Compare(ctx context.Context, ownerURL string) error {
+	connection, err := pgx.Connect(ctx, ownerURL)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = connection.Close(context.WithoutCancel(ctx)) }()
+	return m.compare(ctx, connection)
+}
