@@ -64,6 +64,7 @@ func TestFilterNarrowsExchanges(t *testing.T) {
 		"from is included":    {tenants.ExchangeFilter{From: at}, newest},
 		"to is not":           {tenants.ExchangeFilter{To: at}, oldest},
 		"a limit of 1":        {tenants.ExchangeFilter{Limit: 1}, newest},
+		"a limit of as many":  {tenants.ExchangeFilter{Limit: 2}, both},
 		"a limit too large":   {tenants.ExchangeFilter{Limit: 100_000}, both},
 		"an id":               {tenants.ExchangeFilter{ID: early.ID.String()}, oldest},
 		"the start of ids":    {tenants.ExchangeFilter{ID: late.ID.String()[:8]}, both},
