@@ -109,6 +109,24 @@ func TestFilterNarrowsExchanges(t *testing.T) {
 	}
 }
 
+// A class of statuses holds its first and its last one, and none of the classes beside it.
+func TestStatusClassHoldsItsEdges(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	of := map[int][]uuid.UUID{}
+	for i, status := range []int{599, 500, 499, 400, 399, 300, 299, 200} {
+		exchange := b.exchange(now().Add(-time.Duration(i) * time.Second))
+		exchange.Status = status
+		of[status/100] = append(of[status/100], exchange.ID)
+		b.record(t, b.workspace, exchange)
+	}
+	for class, want := range of {
+		if seen, _ := b.pages(t, tenants.ExchangeFilter{StatusClass: class, Limit: 3}); !slices.Equal(seen, want) {
+			t.Errorf("%dxx: %v, want %v", class, seen, want)
+		}
+	}
+}
+
 func TestCursorOfNobodyIsRefused(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
