@@ -81,11 +81,11 @@ func TestRotatedKeyHasAnotherSecret(t *testing.T) {
 	if key.ID != id || key.Secret == old || !strings.HasPrefix(key.Secret, key.Prefix) || key.OldUntil == nil || answer.header.Get("Cache-Control") != "no-store" {
 		t.Errorf("rotated %+v with headers %v", key, answer.header)
 	}
-	w.keys.Forget() // as the notification has every replica do
+	w.keys.Changed(w.workspace.String()) // as the notification has every replica do
 	w.sendWith(t, old, http.MethodGet, "/keys", "").want(t, http.StatusOK)
 	w.sendWith(t, key.Secret, http.MethodGet, "/keys", "").want(t, http.StatusOK)
 	w.send(t, http.MethodPost, "/keys/"+id+"/rotate", `{"grace":"0s"}`).want(t, http.StatusOK)
-	w.keys.Forget()
+	w.keys.Changed(w.workspace.String())
 	w.sendWith(t, old, http.MethodGet, "/keys", "").want(t, http.StatusUnauthorized)
 	w.sendWith(t, key.Secret, http.MethodGet, "/keys", "").want(t, http.StatusUnauthorized)
 	for _, grace := range []string{`"721h"`, `"-1s"`, `"a day"`, `5`} {
@@ -103,7 +103,7 @@ func TestKeyIsRefusedFromOtherAddressesHereToo(t *testing.T) {
 	id, secret := w.createKey(t, "read")
 	for network, status := range map[string]int{"198.51.100.0/24": http.StatusForbidden, "127.0.0.0/8": http.StatusOK} {
 		w.send(t, http.MethodPatch, "/keys/"+id, `{"allowed_ips":["`+network+`","192.0.2.0/24"]}`).want(t, http.StatusOK)
-		w.keys.Forget()
+		w.keys.Changed(w.workspace.String())
 		w.sendWith(t, secret, http.MethodGet, "/keys", "").want(t, status)
 	}
 }

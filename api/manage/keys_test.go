@@ -59,7 +59,7 @@ func TestARevokedKeyIsRefused(t *testing.T) {
 	id, secret := w.createKey(t, "manage")
 	w.sendWith(t, secret, http.MethodGet, "/keys", "").want(t, http.StatusOK)
 	w.send(t, http.MethodDelete, "/keys/"+id, "").want(t, http.StatusNoContent)
-	w.keys.Forget() // as the notification of the revocation has every replica do
+	w.keys.Changed(w.workspace.String()) // as the notification of the revocation has every replica do
 	w.sendWith(t, secret, http.MethodGet, "/keys", "").want(t, http.StatusUnauthorized)
 	if listed := w.listKeys(t); len(listed) != 1 || listed[0].RevokedAt == nil {
 		t.Errorf("listed are %+v", listed)

@@ -6,7 +6,6 @@ import (
 	"context"
 	"fmt"
 	"maps"
-	"sync/atomic"
 	"time"
 
 	"palimpsest/pipeline"
@@ -54,7 +53,7 @@ type Cache struct {
 	private    bool                                   // requests may name base URLs on private addresses
 	known      *localcache.Cache[[16]byte, *settings] // by workspace
 	last       *localcache.Cache[[16]byte, *settings] // for as long as the store fails
-	changes    atomic.Uint64                          // counts what Forget was told
+	changes    localcache.Changes
 }
 
 // settings are what one workspace has set, ready for use.
@@ -103,14 +102,12 @@ func newCache(age time.Duration) (*localcache.Cache[[16]byte, *settings], error)
 
 // Forget drops a workspace's settings: they have changed.
 func (c *Cache) Forget(workspace tenants.WorkspaceID) {
-	c.changes.Add(1)
-	c.known.Delete(workspace)
+	c.changes.Heard(func(uint64) { c.known.Delete(workspace) })
 }
 
 // ForgetAll drops all settings: changes may have been missed.
 func (c *Cache) ForgetAll() {
-	c.changes.Add(1)
-	c.known.Clear()
+	c.changes.Heard(func(uint64) { c.known.Clear() })
 }
 
 // Config returns the pipeline that holds for a key and what the request asks for,
@@ -164,14 +161,12 @@ func (c *Cache) Restraint(ctx context.Context, workspace tenants.WorkspaceID) (t
 // Learn keeps the context window that a provider named for a model that nobody
 // knew. It holds at once, even where it cannot be stored.
 func (c *Cache) Learn(ctx context.Context, workspace tenants.WorkspaceID, model string, tokens int) error {
-	changes := c.changes.Load()
+	changes := c.changes.Count()
 	if known, ok := c.known.Get(workspace); ok && known.windows[model] == 0 {
 		learned := *known
 		learned.windows = maps.Clone(known.windows)
 		learned.windows[model] = tokens
-		if c.changes.Load() == changes {
-			c.known.Set(workspace, &learned)
-		}
+		c.changes.Keep(changes, func() { c.known.Set(workspace, &learned) })
 	}
 	if err := c.workspaces.LearnModelWindow(ctx, workspace, model, tokens); err != nil {
 		return fmt.Errorf("learn window: %w", err)
@@ -185,7 +180,7 @@ func (c *Cache) of(ctx context.Context, workspace tenants.WorkspaceID) (*setting
 	if settings, known := c.known.Get(workspace); known {
 		return settings, nil
 	}
-	changes := c.changes.Load()
+	changes := c.changes.Count()
 	before, known := c.last.Get(workspace)
 	patience := loadTimeout
 	if known && len(before.keys) > 0 { // what was read before there was a provider key serves few requests
@@ -198,14 +193,16 @@ func (c *Cache) of(ctx context.Context, workspace tenants.WorkspaceID) (*setting
 		if !known || ctx.Err() != nil {
 			return nil, fmt.Errorf("settings of workspace: %w", err)
 		}
-		c.known.Set(workspace, before)
-		c.known.SetExpiresAfter(workspace, againAge)
+		c.changes.Keep(changes, func() {
+			c.known.Set(workspace, before)
+			c.known.SetExpiresAfter(workspace, againAge)
+		})
 		return before, nil
 	}
-	c.last.Set(workspace, loaded)
-	if c.changes.Load() == changes { // or what was read may be old already
+	c.changes.Keep(changes, func() {
+		c.last.Set(workspace, loaded)
 		c.known.Set(workspace, loaded)
-	}
+	})
 	return loaded, nil
 }
 

@@ -14,6 +14,7 @@ type standing struct {
 
 	keys   []tenants.ProviderKey
 	still  bool
+	asked  func()        // optional: runs while settings are being read
 	waited time.Duration // how long a caller would wait
 }
 
@@ -21,6 +22,9 @@ type standing struct {
 func (s *standing) Pipeline(ctx context.Context, _ tenants.WorkspaceID) (tenants.PipelineConfig, error) {
 	deadline, _ := ctx.Deadline()
 	s.waited = time.Until(deadline)
+	if s.asked != nil {
+		s.asked()
+	}
 	if s.still {
 		<-ctx.Done()
 	}
@@ -73,6 +77,31 @@ func TestKnownSettingsDoNotWaitForDatabaseThatStandsStill(t *testing.T) {
 	settings.ForgetAll()
 	if err := settings.ReadAhead(t.Context(), workspace); err != nil || store.waited > time.Second {
 		t.Errorf("%v, waited for up to %s", err, store.waited)
+	}
+}
+
+// Settings that change while they are being read are read again by the next request, whether that read
+// succeeds or falls back on the settings before.
+func TestSettingsReadDuringChangeAreReadAgain(t *testing.T) {
+	t.Parallel()
+	for name, still := range map[string]bool{"read before the change": false, "database stands still": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			store, settings := setupStanding(t)
+			keys, workspace := store.keys, tenants.NewWorkspaceID()
+			if err := settings.ReadAhead(t.Context(), workspace); err != nil {
+				t.Fatal(err)
+			}
+			settings.Forget(workspace)
+			store.still, store.asked = still, func() { settings.Forget(workspace) }
+			if err := settings.ReadAhead(t.Context(), workspace); err != nil {
+				t.Fatal(err)
+			}
+			store.still, store.asked, store.keys = false, nil, append(keys, keys[0])
+			if now, err := settings.of(t.Context(), workspace); err != nil || len(now.keys) != 2 {
+				t.Errorf("%d provider keys, %v, want the two of now", len(now.keys), err)
+			}
+		})
 	}
 }
 

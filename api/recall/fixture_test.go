@@ -147,7 +147,7 @@ func setup(t *testing.T) *product {
 func (p *product) listen(t *testing.T, log *slog.Logger) {
 	t.Helper()
 	listener := p.db.DB.NewListener(log)
-	listener.Handle(tenantsdb.KeysChannel, func(string) { p.keys.Forget() }, p.keys.Forget)
+	listener.Handle(tenantsdb.KeysChannel, p.keys.Changed, p.keys.Forget)
 	must(t, listener.Start(t.Context()))
 	t.Cleanup(listener.Stop)
 }

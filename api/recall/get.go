@@ -159,7 +159,7 @@ func (p *page) read(ctx context.Context, at place) error {
 				return err
 			}
 		}
-		if len(entries) < to-from { // the archive ends here
+		if len(entries) == 0 { // the archive ends here; one that is missing in between hides none behind it
 			return nil
 		}
 	}

@@ -43,7 +43,7 @@ type changes struct {
 func hear(b base, changes changes) *tenantsdb.Listener {
 	listener := b.db.NewListener(b.log)
 	listener.Handle(tenantsdb.LoginsChannel, func(string) { changes.people.Forget() }, changes.people.Forget)
-	listener.Handle(tenantsdb.KeysChannel, func(string) { changes.keys.Forget() }, changes.keys.Forget)
+	listener.Handle(tenantsdb.KeysChannel, changes.keys.Changed, changes.keys.Forget)
 	listener.Handle(tenantsdb.SettingsChannel, func(workspace string) {
 		if id, err := tenants.ParseWorkspaceID(workspace); err == nil {
 			changes.settings.Forget(id)

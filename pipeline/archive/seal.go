@@ -39,8 +39,9 @@ type DataKeys interface {
 type Keys struct {
 	from DataKeys
 
-	mu   sync.RWMutex
-	open map[tenants.WorkspaceID]*Key
+	mu        sync.RWMutex
+	open      map[tenants.WorkspaceID]*Key
+	forgotten int // times that Forget was called
 }
 
 // NewKeys returns the keys of all workspaces.
@@ -50,7 +51,7 @@ func NewKeys(from DataKeys) *Keys { return &Keys{from: from, open: make(map[tena
 // outside the transaction that ctx may belong to.
 func (k *Keys) Key(ctx context.Context, workspace tenants.WorkspaceID) (*Key, error) {
 	k.mu.RLock()
-	key := k.open[workspace]
+	key, forgotten := k.open[workspace], k.forgotten
 	k.mu.RUnlock()
 	if key != nil {
 		return key, nil
@@ -64,7 +65,9 @@ func (k *Keys) Key(ctx context.Context, workspace tenants.WorkspaceID) (*Key, er
 	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	k.open[workspace] = key
+	if k.forgotten == forgotten { // or the workspace may be deleted by now
+		k.open[workspace] = key
+	}
 	return key, nil
 }
 
@@ -72,6 +75,7 @@ func (k *Keys) Key(ctx context.Context, workspace tenants.WorkspaceID) (*Key, er
 func (k *Keys) Forget(workspace tenants.WorkspaceID) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
+	k.forgotten++
 	delete(k.open, workspace)
 }
 

@@ -1,6 +1,7 @@
 package archive_test
 
 import (
+	"context"
 	"encoding/hex"
 	"testing"
 
@@ -23,5 +24,33 @@ func TestAProofIsBoundToTheWorkspacesBytes(t *testing.T) {
 	const want = "8e353742e7334b0d535f4029e2b404690c960efa9e050338f97a78e3dc8f6339"
 	if got := hex.EncodeToString(key.Proof([]byte("about"))); got != want {
 		t.Errorf("proof %s, want %s", got, want)
+	}
+}
+
+// slowKeys reads the data key of a workspace, and runs deleted before the key is there.
+type slowKeys struct {
+	reads   int
+	deleted func()
+}
+
+func (s *slowKeys) DataKey(context.Context, tenants.WorkspaceID) ([]byte, error) {
+	s.reads++
+	s.deleted()
+	return make([]byte, 32), nil
+}
+
+// S31: a data key that is being read while its workspace is deleted does not stay in memory.
+func TestKeyOfWorkspaceDeletedDuringReadIsForgotten(t *testing.T) {
+	t.Parallel()
+	workspace, stored := tenants.NewWorkspaceID(), &slowKeys{}
+	keys := archive.NewKeys(stored)
+	stored.deleted = func() { keys.Forget(workspace) }
+	for range 2 {
+		if _, err := keys.Key(t.Context(), workspace); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if stored.reads != 2 {
+		t.Errorf("%d reads, want 2", stored.reads)
 	}
 }

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"strconv"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/google/uuid"
@@ -56,9 +55,10 @@ type Keys struct {
 	peppers [][]byte
 	now     func() time.Time
 	known   *localcache.Cache[string, result]
-	last    *localcache.Cache[string, result] // good keys, for as long as the store fails
+	last    *localcache.Cache[string, result]   // good keys, for as long as the store fails
+	changed *localcache.Cache[[16]byte, uint64] // number of the latest change, by the workspace or the person that it named
 	asking  singleflight.Group
-	changes atomic.Uint64 // times that Forget was called
+	changes localcache.Changes
 
 	mu   sync.Mutex
 	used map[tenants.WorkspaceID]map[uuid.UUID]time.Time // by workspace and key
@@ -66,8 +66,9 @@ type Keys struct {
 
 // result is what the store said of a hash.
 type result struct {
-	key tenants.APIKey
-	err error
+	key   tenants.APIKey
+	err   error
+	since uint64 // changes that had been heard when the store was asked
 }
 
 // NewKeys returns Keys. New keys are hashed with the first pepper; all are tried.
@@ -80,7 +81,11 @@ func NewKeys(store KeyStore, peppers [][]byte, now func() time.Time) (*Keys, err
 	if err != nil {
 		return nil, err
 	}
-	return &Keys{store: store, peppers: peppers, now: now, known: known, last: last, used: make(map[tenants.WorkspaceID]map[uuid.UUID]time.Time)}, nil
+	changed, err := localcache.New[[16]byte](localcache.Options[uint64]{MaximumSize: knownKeys, ExpireAfterWrite: keyOutage, Now: now})
+	if err != nil {
+		return nil, fmt.Errorf("changed API keys: %w", err)
+	}
+	return &Keys{store: store, peppers: peppers, now: now, known: known, last: last, changed: changed, used: make(map[tenants.WorkspaceID]map[uuid.UUID]time.Time)}, nil
 }
 
 func newKeyCache(age time.Duration, now func() time.Time) (*localcache.Cache[string, result], error) {
@@ -191,10 +196,20 @@ func (k *Keys) check(key tenants.APIKey) error {
 	return nil
 }
 
-// Forget makes the next use of every key ask the database: one has changed.
-func (k *Keys) Forget() {
-	k.changes.Add(1)
-	k.known.Clear()
+// Forget makes the next use of every key ask the database: one may have changed. While the database
+// does not answer, keys that were good are believed.
+func (k *Keys) Forget() { k.changes.Heard(func(uint64) { k.known.Clear() }) }
+
+// Changed makes the next use of every key ask the database: keys of the workspace or the person with this
+// id have changed. Those are not believed before the database has answered, for it may have revoked them.
+func (k *Keys) Changed(id string) {
+	of, err := uuid.Parse(id)
+	k.changes.Heard(func(count uint64) {
+		k.known.Clear()
+		if err == nil {
+			k.changed.Set(of, count)
+		}
+	})
 }
 
 // Flush writes when keys were last used.
@@ -216,44 +231,62 @@ func (k *Keys) find(ctx context.Context, hash string) (tenants.APIKey, error) {
 	if known, ok := k.known.Get(hash); ok {
 		return known.key, known.err
 	}
-	changes := k.changes.Load()
+	changes := k.changes.Count()
 	// Anyone who asks after a change does not share an answer from before it.
 	flight := strconv.FormatUint(changes, 10) + " " + hash
 	found, err, _ := k.asking.Do(flight, func() (any, error) {
-		before, good := k.last.Get(hash)
-		patience := findTimeout
-		if good {
-			patience = againTimeout
-		}
 		// The answer is for all who wait, even if the first of them has left.
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), patience)
-		defer cancel()
-		key, err := k.store.APIKeyByHash(ctx, []byte(hash))
-		if err != nil && !errors.Is(err, tenants.ErrKeyUnknown) {
-			if !good {
-				return nil, fmt.Errorf("find API key: %w", err)
-			}
-			k.known.Set(hash, before)
-			k.known.SetExpiresAfter(hash, againAge)
-			return before, nil
-		}
-		known := result{key: key, err: err}
-		if err == nil && key.RevokedAt == nil && !key.Suspended {
-			k.last.Set(hash, known)
-		} else {
-			k.last.Delete(hash)
-		}
-		k.known.Set(hash, known)
-		if k.changes.Load() != changes {
-			k.known.Delete(hash)
-		}
-		return known, nil
+		return k.ask(context.WithoutCancel(ctx), hash, changes)
 	})
 	if err != nil {
 		return tenants.APIKey{}, err
 	}
 	known, _ := found.(result)
 	return known.key, known.err
+}
+
+// ask asks the store for the key with a hash, after a number of changes, and has memory keep the answer.
+func (k *Keys) ask(ctx context.Context, hash string, changes uint64) (result, error) {
+	patience := findTimeout
+	if _, good := k.wasGood(hash); good {
+		patience = againTimeout
+	}
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	key, err := k.store.APIKeyByHash(ctx, []byte(hash))
+	if err != nil && !errors.Is(err, tenants.ErrKeyUnknown) {
+		before, good := k.wasGood(hash)
+		if !good {
+			return result{}, fmt.Errorf("find API key: %w", err)
+		}
+		k.changes.Keep(changes, func() {
+			k.known.Set(hash, before)
+			k.known.SetExpiresAfter(hash, againAge)
+		})
+		return before, nil
+	}
+	known := result{key: key, err: err, since: changes}
+	k.changes.Keep(changes, func() {
+		k.known.Set(hash, known)
+		if err == nil && key.RevokedAt == nil && !key.Suspended {
+			k.last.Set(hash, known)
+		} else {
+			k.last.Delete(hash)
+		}
+	})
+	return known, nil
+}
+
+// wasGood returns a key that was good when the store was asked last, unless a change of its workspace or
+// of a person behind it has been heard since.
+func (k *Keys) wasGood(hash string) (result, bool) {
+	before, good := k.last.Get(hash)
+	for _, id := range [...][16]byte{before.key.Workspace, before.key.CreatedBy, before.key.Person} {
+		if changed, is := k.changed.Get(id); is && changed > before.since {
+			good = false
+		}
+	}
+	return before, good
 }
 
 func (k *Keys) touch(key tenants.APIKey) {

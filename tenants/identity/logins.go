@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"sync/atomic"
 	"time"
 
 	"github.com/google/uuid"
@@ -38,7 +37,7 @@ type logins struct {
 	store   Store
 	tokens  tokens
 	known   *localcache.Cache[[16]byte, tenants.Principal] // by login
-	changes atomic.Uint64                                  // times that logins changed
+	changes localcache.Changes
 	now     func() time.Time
 }
 
@@ -98,17 +97,13 @@ func (l *logins) LogOut(ctx context.Context, login tenants.Login) error {
 	if err := l.store.RevokeLogin(ctx, login.UserID, login.ID); err != nil {
 		return fmt.Errorf("log out: %w", err)
 	}
-	l.changes.Add(1) // a read under way may still find it active
-	l.known.Delete(login.ID)
+	l.changes.Heard(func(uint64) { l.known.Delete(login.ID) }) // a read under way may still find it active
 	return nil
 }
 
 // Forget makes the next use of every token ask the store: a login has ended, or works
 // elsewhere or with another role.
-func (l *logins) Forget() {
-	l.changes.Add(1)
-	l.known.Clear()
-}
+func (l *logins) Forget() { l.changes.Heard(func(uint64) { l.known.Clear() }) }
 
 // Authenticate returns who a token belongs to, or tenants.ErrLoginEnded.
 func (l *logins) Authenticate(ctx context.Context, token string) (tenants.Principal, error) {
@@ -119,15 +114,12 @@ func (l *logins) Authenticate(ctx context.Context, token string) (tenants.Princi
 	if principal, ok := l.known.Get(id); ok {
 		return principal, nil
 	}
-	changes := l.changes.Load()
+	changes := l.changes.Count()
 	principal, err := l.store.ActiveLogin(ctx, user, id)
 	if err != nil {
 		return tenants.Principal{}, fmt.Errorf("authenticate: %w", err)
 	}
-	l.known.Set(id, principal)
-	if l.changes.Load() != changes {
-		l.known.Delete(id) // what was read may be from before
-	}
+	l.changes.Keep(changes, func() { l.known.Set(id, principal) })
 	return principal, nil
 }
 

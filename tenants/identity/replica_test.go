@@ -163,7 +163,7 @@ func (b *bundle) replica(t *testing.T) (keys *identity.Keys, heard <-chan struct
 	}
 	told := make(chan struct{}, 10)
 	listener := b.DB.NewListener(slog.New(slog.DiscardHandler))
-	listener.Handle(tenantsdb.KeysChannel, func(string) { keys.Forget(); told <- struct{}{} }, keys.Forget)
+	listener.Handle(tenantsdb.KeysChannel, func(workspace string) { keys.Changed(workspace); told <- struct{}{} }, keys.Forget)
 	if err := listener.Start(t.Context()); err != nil {
 		t.Fatal(err)
 	}

@@ -64,6 +64,7 @@ func TestFilterNarrowsExchanges(t *testing.T) {
 		"from is included":    {tenants.ExchangeFilter{From: at}, newest},
 		"to is not":           {tenants.ExchangeFilter{To: at}, oldest},
 		"a limit of 1":        {tenants.ExchangeFilter{Limit: 1}, newest},
+		"a limit of as many":  {tenants.ExchangeFilter{Limit: 2}, both},
 		"a limit too large":   {tenants.ExchangeFilter{Limit: 100_000}, both},
 		"an id":               {tenants.ExchangeFilter{ID: early.ID.String()}, oldest},
 		"the start of ids":    {tenants.ExchangeFilter{ID: late.ID.String()[:8]}, both},
@@ -105,6 +106,24 @@ func TestFilterNarrowsExchanges(t *testing.T) {
 	}
 	if _, err := b.Exchanges.Exchange(t.Context(), b.workspace, foreign.ID); !errors.Is(err, tenants.ErrNotFound) {
 		t.Errorf("another workspace's exchange: %v, want ErrNotFound", err)
+	}
+}
+
+// A class of statuses holds its first and its last one, and none of the classes beside it.
+func TestStatusClassHoldsItsEdges(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	of := map[int][]uuid.UUID{}
+	for i, status := range []int{599, 500, 499, 400, 399, 300, 299, 200} {
+		exchange := b.exchange(now().Add(-time.Duration(i) * time.Second))
+		exchange.Status = status
+		of[status/100] = append(of[status/100], exchange.ID)
+		b.record(t, b.workspace, exchange)
+	}
+	for class, want := range of {
+		if seen, _ := b.pages(t, tenants.ExchangeFilter{StatusClass: class, Limit: 3}); !slices.Equal(seen, want) {
+			t.Errorf("%dxx: %v, want %v", class, seen, want)
+		}
 	}
 }
 

@@ -14,7 +14,7 @@ import (
 
 // The channels on which all replicas are told about changes once they are committed.
 const (
-	KeysChannel     = "palimpsest_keys"     // an API key was revoked: its workspace
+	KeysChannel     = "palimpsest_keys"     // API keys changed: the id of their workspace, or of the person behind them
 	SettingsChannel = "palimpsest_settings" // a workspace's pipeline or provider keys changed: its id
 	LoginsChannel   = "palimpsest_logins"   // a login has ended: its id
 	MailsChannel    = "palimpsest_mails"    // a mail waits or was asked for: nothing

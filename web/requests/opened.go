@@ -78,17 +78,22 @@ func (h *Handler) decision(ctx context.Context, exchange *tenants.Exchange) (*co
 	if err != nil && !errors.Is(err, session.ErrNotFound) {
 		return nil, err
 	}
-	var inherited *cost.Decision
+	return decisionOf(decisions, exchange.Lane, exchange.Projection), nil
+}
+
+// decisionOf returns the epoch of a session with a number: a lane's own, or else one that the lane may have
+// taken over; nil if absent.
+func decisionOf(decisions []cost.Decision, lane uuid.UUID, number int) (found *cost.Decision) {
 	for i := range decisions {
 		switch {
-		case decisions[i].Number != exchange.Projection:
-		case decisions[i].Lane == exchange.Lane:
-			return &decisions[i], nil
+		case decisions[i].Number != number:
+		case decisions[i].Lane == lane:
+			return &decisions[i]
 		default:
-			inherited = &decisions[i]
+			found = &decisions[i]
 		}
 	}
-	return inherited, nil
+	return found
 }
 
 // said returns what the provider said where it refused; empty if nothing is kept.

@@ -99,11 +99,11 @@ func (h *Handler) comments(ctx context.Context, who tenants.Principal, of subjec
 	return m, nil
 }
 
-// remarksOf counts the comments on the messages of a lane.
-func (m *commentsModel) remarksOf(lane session.LaneOverview) map[int]int {
+// remarksOf counts the comments on the messages of the lane that is read.
+func (m *commentsModel) remarksOf(read subject) map[int]int {
 	counts := map[int]int{}
 	for i := range m.All {
-		if of := &m.All[i]; of.HasMessage() && (of.Lane == lane.ID || of.Lane == lane.Parent && of.Message < lane.ForkAt) {
+		if of := &m.All[i]; of.HasMessage() && read.holds(of.Lane, of.Message) {
 			counts[of.Message]++
 		}
 	}

@@ -95,12 +95,12 @@ func inOrder(of subject, hits []archive.Hit, asked string) []foundHit {
 		return isOld || len(hit.Matched) == 0
 	})
 	slices.SortStableFunc(hits, func(a, b archive.Hit) int {
-		return cmp.Or(cmp.Compare(order(of, a), order(of, b)), cmp.Compare(a.Lane.String(), b.Lane.String()), cmp.Compare(a.From, b.From))
+		return cmp.Or(cmp.Compare(elsewhere(of, a), elsewhere(of, b)), cmp.Compare(a.From, b.From))
 	})
 	found := make([]foundHit, len(hits))
 	for i := range hits {
 		lane := hits[i].Lane
-		isHere := order(of, hits[i]) == 0
+		isHere := elsewhere(of, hits[i]) == ""
 		if isHere {
 			lane = of.lane.ID
 		}
@@ -112,11 +112,10 @@ func inOrder(of subject, hits []archive.Hit, asked string) []foundHit {
 	return found
 }
 
-// order is 0 for a hit in the lane that is read, which shares its first messages with its
-// parent, and 1 for others.
-func order(of subject, hit archive.Hit) int {
-	if hit.Lane == of.lane.ID || hit.Lane == of.lane.Parent && hit.To <= of.lane.ForkAt {
-		return 0
+// elsewhere returns the lane of a hit; "" if the lane that is read has its messages.
+func elsewhere(of subject, hit archive.Hit) string {
+	if of.holds(hit.Lane, hit.To-1) {
+		return ""
 	}
-	return 1
+	return hit.Lane.String()
 }

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"strconv"
 	"time"
 
@@ -148,6 +149,19 @@ type subject struct {
 	mayRead bool // what was said
 }
 
+// holds reports whether the lane that is read has a message of a lane: its own, or one of the first that
+// it shares with the lanes that it came from, however often the history forked.
+func (s *subject) holds(lane uuid.UUID, message int) bool {
+	for at := s.lane; at.ID != lane; {
+		parent := slices.IndexFunc(s.detail.Lanes, func(l session.LaneOverview) bool { return l.ID == at.Parent })
+		if parent < 0 || message >= at.ForkAt {
+			return false
+		}
+		at = s.detail.Lanes[parent]
+	}
+	return true
+}
+
 // subject returns what the path and a lane's id name; without an id the session's
 // main lane.
 func (h *Handler) subject(c echo.Context, who tenants.Principal, lane string) (subject, error) {
@@ -190,7 +204,7 @@ func (h *Handler) read(c echo.Context, who tenants.Principal, of subject, wanted
 	if read.comments, err = h.comments(ctx, who, of); err != nil {
 		return readModel{}, nil, err
 	}
-	read.countRemarks(read.comments.remarksOf(of.lane))
+	read.countRemarks(read.comments.remarksOf(of))
 	if wanted == allOfIt {
 		read.Find, err = h.find(ctx, who.Workspace.ID, of, c.QueryParam("q"))
 	}

@@ -55,10 +55,7 @@ func (h *Handler) model(ctx context.Context, who tenants.Principal, of subject, 
 	detail := of.detail
 	m := model{
 		Detail: detail, Title: titleOf(detail.Overview), Lane: of.lane, Now: h.deps.Now(), Epochs: reader.epochs, Read: read, Comments: read.comments,
-		MayRead: of.mayRead, MayChange: of.mayRead && who.Role.May(tenants.ChangeSessions), MayDelete: who.Role.May(tenants.DeleteSessions),
-	}
-	for _, other := range detail.Lanes {
-		m.Archived += max(0, other.Archived-other.ForkAt) // what is shared counts with the parent
+		MayRead: of.mayRead, MayChange: of.mayRead && who.Role.May(tenants.ChangeSessions), MayDelete: who.Role.May(tenants.DeleteSessions), Archived: archivedIn(detail.Lanes),
 	}
 	var err error
 	if m.Star, err = h.star(ctx, who, detail.Overview); err != nil {
@@ -86,6 +83,15 @@ func (h *Handler) model(ctx context.Context, who tenants.Principal, of subject, 
 	}
 	m.NoCompact = grounds{of, key, m.Unkept, m.Target, m.newest()}.whyNot()
 	return m, nil
+}
+
+// archivedIn returns how many messages of a session's lanes are in the archive.
+func archivedIn(lanes []session.LaneOverview) int {
+	archived := 0
+	for _, lane := range lanes {
+		archived += max(0, lane.Archived-lane.ForkAt) // shared messages count with the parent
+	}
+	return archived
 }
 
 // exportForm is a form in which a session can be taken away.

@@ -45,7 +45,7 @@ func (h *Handler) search(ctx context.Context, workspace tenants.WorkspaceID, rea
 	}
 	ctx, cancel := context.WithTimeout(ctx, searchTime)
 	defer cancel()
-	query := archive.Query{Text: text, Since: filter.From, APIKey: filter.APIKey, Limit: archive.DefaultHits}
+	query := archive.Query{Text: text, Since: filter.From, Until: filter.To, APIKey: filter.APIKey, Limit: archive.DefaultHits}
 	hits, err := h.readable(ctx, workspace, reader, query)
 	if err == nil {
 		var shown []hit

@@ -211,19 +211,19 @@ type forgetting struct {
 
 // RevokeAPIKey implements tenants.APIKeys.
 func (f forgetting) RevokeAPIKey(ctx context.Context, workspace tenants.WorkspaceID, id uuid.UUID) error {
-	f.keys.Forget()
+	defer f.keys.Changed(workspace.String())
 	return f.Service.RevokeAPIKey(ctx, workspace, id)
 }
 
 // ChangeAPIKey implements tenants.APIKeys.
 func (f forgetting) ChangeAPIKey(ctx context.Context, tenant tenants.Tenant, wanted tenants.APIKey) error {
-	defer f.keys.Forget()
+	defer f.keys.Changed(tenant.Workspace().String())
 	return f.Service.ChangeAPIKey(ctx, tenant, wanted)
 }
 
 // RotateAPIKey implements tenants.APIKeys.
 func (f forgetting) RotateAPIKey(ctx context.Context, workspace tenants.WorkspaceID, id uuid.UUID, grace time.Duration) (tenants.Rotation, string, error) {
-	defer f.keys.Forget()
+	defer f.keys.Changed(workspace.String())
 	return f.Service.RotateAPIKey(ctx, workspace, id, grace)
 }
 

@@ -1,0 +1,119 @@
+package overview
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"palimpsest/tenants"
+)
+
+// figures returns usage in which every figure is another.
+func figures() tenants.Totals {
+	var u tenants.Totals
+	u.Exchanges, u.Bridged = 100, 4
+	u.EpochsL1, u.EpochsL2, u.EpochsL3, u.Emergencies, u.Truncations = 1, 2, 3, 5, 6
+	u.TokensBefore, u.TokensAfter, u.Input, u.CacheRead, u.CacheWrite = 9_000, 7_000, 100, 500, 400
+	u.Overhead = tenants.Overhead{P50: 1500 * time.Microsecond, P99: 42 * time.Millisecond, Measured: 10}
+	return u
+}
+
+// lines returns the values of a chart's lines by their labels.
+func lines(m *model) map[string][]int64 {
+	found := map[string][]int64{}
+	for _, chart := range []chartModel{m.tokensCard(), m.cacheCard(), m.overheadCard(), m.eventsCard()} {
+		for _, line := range chart.Chart.Series {
+			for _, value := range line.Values {
+				found[line.Label] = append(found[line.Label], *value)
+			}
+		}
+	}
+	return found
+}
+
+// Every line of a chart has its own figure, in the unit of the chart, and the words beside it say the same.
+func TestChartsHoldTheirOwnFigureInTheirUnit(t *testing.T) {
+	t.Parallel()
+	var m model
+	m.Totals, m.Span, m.Zone = figures(), spans()[1], time.UTC
+	m.Points = []tenants.Point{{Totals: figures(), From: time.Unix(0, 0)}}
+	for label, want := range map[string]int64{
+		"Received": 9_000, "Sent": 7_000, "Read from cache": 5_000, "p50": 1_500, "p99": 42_000, "L1": 1, "L2": 2, "L3": 3, "Bridged": 4, "Emergency": 5, "Truncated": 6,
+	} {
+		if got := lines(&m)[label]; !slices.Equal(got, []int64{want}) {
+			t.Errorf("%s: %v, want %d", label, got, want)
+		}
+	}
+	for card, want := range map[string]string{
+		m.tokensCard().Label: "9.00k received, 7.00k sent", m.cacheCard().Label: "50.0% in all", m.overheadCard().Label: "1.5 milliseconds in the median, 42 at the 99th",
+		m.eventsCard().Label: "L1 1, L2 2, L3 3, Bridged 4, Emergency 5, Truncated 6.",
+	} {
+		if !strings.Contains(card, want) {
+			t.Errorf("%q does not say %q", card, want)
+		}
+	}
+}
+
+// Bars of wider steps hold what the points below them hold together, also where the last has fewer points.
+func TestWiderBarsAddUpTheirPoints(t *testing.T) {
+	t.Parallel()
+	for _, points := range []int{1, mostBars, mostBars + 1, 3*mostBars - 1, 3 * mostBars} {
+		var m model
+		m.Span, m.Zone = spans()[1], time.UTC
+		for i := range points {
+			m.Points = append(m.Points, tenants.Point{Totals: figures(), From: time.Unix(int64(i)*3600, 0)})
+		}
+		wide, step := m.coarse()
+		factor := int(step / time.Hour)
+		if want := (points + factor - 1) / factor; len(wide) != want || len(wide) > mostBars {
+			t.Errorf("%d points: %d bars of %s, want %d", points, len(wide), step, want)
+		}
+		for i := range wide {
+			if got, want := wide[i].From.Unix(), int64(i*factor*3600); got != want {
+				t.Errorf("%d points: bar %d begins at %d, want %d", points, i, got, want)
+			}
+			below := int64(min(factor, points-i*factor))
+			for _, kind := range kinds() {
+				one := figures()
+				if got := kind.of(&wide[i].Usage); got != below*kind.of(&one.Usage) {
+					t.Errorf("%d points: bar %d has %d of %s", points, i, got, kind.Title)
+				}
+			}
+		}
+	}
+}
+
+// Each figure is set against the same figure of the time before, a share against a share of its own whole.
+func TestTrendsCompareTheirOwnFigure(t *testing.T) {
+	t.Parallel()
+	now, before := figures(), figures()
+	now.NetMicroUSD, before.NetMicroUSD, now.Epochs, before.Epochs = 300, 200, 30, 40
+	before.Exchanges, before.TokensBefore, before.TokensAfter = 80, 10_000, 9_000
+	before.Input, before.CacheRead, before.CacheWrite = 1_000, 500, 500
+	before.Overhead.P99 = 21 * time.Millisecond
+	for name, c := range map[string]struct {
+		got  figure
+		want string
+	}{
+		"net": {trend{&now, &before}.net(), "up 50% up"}, "saved": {trend{&now, &before}.saved(), "up 12.2 pt up"}, "cache": {trend{&now, &before}.cache(), "up 25.0 pt up"},
+		"overhead": {trend{&now, &before}.overhead(), "up 21 ms at p99 down"}, "epochs": {trend{&now, &before}.epochs(), "down 25% flat"},
+		"requests": {trend{&now, &before}.requests(), "up 25% flat"},
+	} {
+		if got := c.got.Change.Said + c.got.Change.Text + " " + c.got.Change.Class; got != c.want || !c.got.Has {
+			t.Errorf("%s: %q, %t, want %q", name, got, c.got.Has, c.want)
+		}
+	}
+	for exchanges, want := range map[int64]bool{leastBasis - 1: false, leastBasis: true} {
+		now.Exchanges, before.Exchanges = 20, exchanges
+		if got := (trend{&now, &before}).net().Has; got != want {
+			t.Errorf("%d requests before are a basis: %t", exchanges, got)
+		}
+	}
+	for exchanges, want := range map[int64]bool{20*basisShare + 1: false, 20 * basisShare: true} {
+		now.Exchanges, before.Exchanges = exchanges, 20
+		if got := (trend{&now, &before}).net().Has; got != want {
+			t.Errorf("20 requests before are a basis for %d: %t", exchanges, got)
+		}
+	}
+}
