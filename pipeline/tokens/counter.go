@@ -2,6 +2,7 @@ package tokens
 
 import (
 	"fmt"
+	"sync"
 	"sync/atomic"
 )
 
@@ -22,9 +23,13 @@ type Counter struct {
 	memo       *[1 << memoBits]atomic.Uint64 // by the high bits of a piece's hash: its other bits and its count
 }
 
-// NewCounter reads the embedded vocabulary, which takes some milliseconds.
+// sharedVocabulary is the embedded vocabulary, read once and never changed. Reading it takes
+// some 50 milliseconds.
+var sharedVocabulary = sync.OnceValues(newVocabulary)
+
+// NewCounter returns a counter that has counted nothing yet.
 func NewCounter() (*Counter, error) {
-	vocabulary, err := newVocabulary()
+	vocabulary, err := sharedVocabulary()
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", vocabularyFile, err)
 	}

@@ -6,12 +6,14 @@ import (
 	"palimpsest/cmd/tools/memorybench"
 	"palimpsest/pipeline/modules/compactionbridge"
 	"palimpsest/pipeline/sharedtest"
+	"palimpsest/policy/fulltest"
 )
 
 // What stands ready at the recorded compactions of real clients holds no less of what comes next
 // than the clients' own summaries.
 func TestRecordedCompactionsCanBeAnswered(t *testing.T) {
 	t.Parallel()
+	fulltest.Only(t, "it composes an answer to every recorded compaction; pipeline/modules/compactionbridge tests single ones")
 	compactions, _, err := memorybench.LoadCompactions(sharedtest.Path(t, "data"))
 	if err != nil {
 		t.Fatal(err)
@@ -30,6 +32,7 @@ func TestRecordedCompactionsCanBeAnswered(t *testing.T) {
 // at least.
 func TestApprovedPlansComeBackAfterRecordedCompactions(t *testing.T) {
 	t.Parallel()
+	fulltest.Only(t, "it bridges every recorded compaction; pipeline/modules/compactionbridge tests single ones")
 	compactions, _, err := memorybench.LoadCompactions(sharedtest.Path(t, "data"))
 	if err != nil {
 		t.Fatal(err)

@@ -17,6 +17,7 @@ import (
 	"palimpsest/pipeline/wire/anthropic"
 	"palimpsest/pipeline/wire/openaichat"
 	"palimpsest/pipeline/wire/sessiontest"
+	"palimpsest/policy/fulltest"
 )
 
 // recalls are what projections of one session or more keep: of the identifiers that any
@@ -100,6 +101,7 @@ func TestMoreIdentifiersAreKeptThanByFirstSentences(t *testing.T) {
 // D5
 func TestMoreIdentifiersOfRecordedSessionsAreKept(t *testing.T) {
 	t.Parallel()
+	fulltest.Only(t, "it compacts every recorded session twice; TestMoreIdentifiersAreKeptThanByFirstSentences does the same with generated ones")
 	counter := newCounter(t)
 	for window, margin := range map[float64]float64{0.6: 0.16, 0.2: 0.1} {
 		var sum recalls

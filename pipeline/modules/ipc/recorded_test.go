@@ -16,6 +16,7 @@ import (
 	"palimpsest/pipeline/wire"
 	"palimpsest/pipeline/wire/anthropic"
 	"palimpsest/pipeline/wire/openaichat"
+	"palimpsest/policy/fulltest"
 )
 
 // A1, A2, A6, C2: whole recorded sessions, request by request, in a window of 40 %
@@ -32,7 +33,9 @@ func TestRecordedSessionsStayLegalAndStable(t *testing.T) {
 		{"anthropic", anthropic.New(), withNotices},
 		{"openai", openaichat.New(), func(_ *testing.T, body []byte) []byte { return body }},
 	} {
-		for _, file := range sharedtest.Files(t, "data/transcripts/*."+run.suffix+".json") {
+		files := sharedtest.Files(t, "data/transcripts/*."+run.suffix+".json")
+		for i := range fulltest.Part(len(files)) {
+			file := files[i]
 			t.Run(strings.TrimSuffix(filepath.Base(file), ".json"), func(t *testing.T) {
 				t.Parallel()
 				body, err := os.ReadFile(file)

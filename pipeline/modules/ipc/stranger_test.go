@@ -11,6 +11,7 @@ import (
 	"palimpsest/pipeline/conversation"
 	"palimpsest/pipeline/pipelinetest"
 	"palimpsest/pipeline/wire"
+	"palimpsest/policy/fulltest"
 )
 
 // stranger is a kind of block or message that stands in every turn of a session. In its
@@ -33,7 +34,8 @@ func TestNoKindOfBlockOrMessagePinsMoreThanItself(t *testing.T) {
 	for format, kinds := range map[conversation.Format][]stranger{
 		conversation.Anthropic: anthropicStrangers(), conversation.OpenAIChat: chatStrangers(), conversation.OpenAIResponses: responsesStrangers(),
 	} {
-		for _, kind := range kinds {
+		for i := range fulltest.Part(len(kinds)) {
+			kind := kinds[i]
 			t.Run(string(format)+"/"+kind.name, func(t *testing.T) {
 				t.Parallel()
 				goPastWindow(t, format, kind)
