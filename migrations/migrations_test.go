@@ -15,7 +15,7 @@ import (
 	"palimpsest/migrations"
 	"palimpsest/migrations/dbtest"
 	"palimpsest/migrations/localdb"
-	"palimpsest/policy/fulltest"
+	"palimpsest/pipeline/fulltest"
 	"palimpsest/tenants/tenantsdb"
 )
 

@@ -19,6 +19,7 @@ import (
 	"palimpsest/pipeline/archive"
 	"palimpsest/pipeline/conversation"
 	"palimpsest/pipeline/fidelity"
+	"palimpsest/pipeline/fulltest"
 	"palimpsest/pipeline/preview"
 	"palimpsest/pipeline/replay"
 	"palimpsest/pipeline/session"
@@ -158,7 +159,9 @@ func TestIdentifiersAreOnlyCountedInTextThatMayBeRead(t *testing.T) {
 // The bench counts the same names in the bodies that the whole pipeline sends.
 func TestIdentifiersAgreeWithTheBench(t *testing.T) {
 	t.Parallel()
-	for _, format := range []conversation.Format{conversation.Anthropic, conversation.OpenAIChat, conversation.OpenAIResponses} {
+	formats := []conversation.Format{conversation.Anthropic, conversation.OpenAIChat, conversation.OpenAIResponses}
+	for i := range fulltest.Part(len(formats)) {
+		format := formats[i]
 		t.Run(string(format), func(t *testing.T) {
 			t.Parallel()
 			generated := sessiontest.Generate(5, sessiontest.Options{Format: format, Turns: 120, Parallel: true, Facts: true, TargetTokens: 120_000})

@@ -12,6 +12,7 @@ import (
 
 	"palimpsest/pipeline"
 	"palimpsest/pipeline/conversation"
+	"palimpsest/pipeline/fulltest"
 	"palimpsest/pipeline/modules"
 	"palimpsest/pipeline/modules/ipc"
 	"palimpsest/pipeline/preview"
@@ -149,34 +150,35 @@ func remembersRight(t *testing.T, config pipeline.Config, known *tokens.Models, 
 func TestPreviewAgreesWithAReplayOfTheOriginals(t *testing.T) {
 	t.Parallel()
 	known := models(t)
-	for _, format := range []conversation.Format{conversation.Anthropic, conversation.OpenAIChat, conversation.OpenAIResponses} {
-		for _, target := range []float64{0.5, 0.75, 0.9} {
-			for _, pace := range []time.Duration{20 * time.Second, 7 * time.Minute} {
-				t.Run(fmt.Sprint(format, target, pace), func(t *testing.T) {
-					t.Parallel()
-					generated := sessiontest.Generate(7, sessiontest.Options{Format: format, Turns: 160, Parallel: true, TargetTokens: 150_000})
-					recorded, actual := record(t, format, generated.Body(generated.Steps()-1), 60_000, pace, settings(target))
-					figures, err := preview.Run(t.Context(), settings(target), known, []session.Recorded{recorded})
-					if err != nil {
-						t.Fatal(err)
-					}
-					agree(t, figures, actual, known.Lookup(recorded.Model).TokensPerO200k, 0.11, 0.06)
-					if target == 0.75 {
-						remembersRight(t, settings(target), known, recorded)
-					}
-				})
+	formats := []conversation.Format{conversation.Anthropic, conversation.OpenAIChat, conversation.OpenAIResponses}
+	targets := []float64{0.75, 0.5, 0.9}
+	paces := []time.Duration{20 * time.Second, 7 * time.Minute}
+	for i := range fulltest.Part(len(formats) * len(targets) * len(paces)) {
+		target, format, pace := targets[i%3], formats[i/3%3], paces[i/9]
+		t.Run(fmt.Sprint(format, target, pace), func(t *testing.T) {
+			t.Parallel()
+			generated := sessiontest.Generate(7, sessiontest.Options{Format: format, Turns: 160, Parallel: true, TargetTokens: 150_000})
+			recorded, actual := record(t, format, generated.Body(generated.Steps()-1), 60_000, pace, settings(target))
+			figures, err := preview.Run(t.Context(), settings(target), known, []session.Recorded{recorded})
+			if err != nil {
+				t.Fatal(err)
 			}
-		}
+			agree(t, figures, actual, known.Lookup(recorded.Model).TokensPerO200k, 0.11, 0.06)
+			if target == 0.75 {
+				remembersRight(t, settings(target), known, recorded)
+			}
+		})
 	}
 }
 
 func TestPreviewAgreesWithAReplayOfRecordedSessions(t *testing.T) {
 	t.Parallel()
 	known := models(t)
-	for _, file := range sharedtest.Files(t, "data/transcripts/*.json") {
-		t.Run(strings.TrimSuffix(filepath.Base(file), ".json"), func(t *testing.T) {
+	files := sharedtest.Files(t, "data/transcripts/*.json")
+	for i := range fulltest.Part(len(files)) {
+		t.Run(strings.TrimSuffix(filepath.Base(files[i]), ".json"), func(t *testing.T) {
 			t.Parallel()
-			body, err := os.ReadFile(file)
+			body, err := os.ReadFile(files[i])
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -22,6 +22,7 @@ import (
 	loader "github.com/pkoukk/tiktoken-go-loader"
 
 	"palimpsest/pipeline/conversation"
+	"palimpsest/pipeline/fulltest"
 	"palimpsest/pipeline/replay"
 	"palimpsest/pipeline/sharedtest"
 	"palimpsest/pipeline/wire"
@@ -176,35 +177,38 @@ func within(t *testing.T, name string, off []float64) {
 // B3: over generated sessions, through epochs, of each kind of text.
 func TestSizesOfGeneratedSessionsAreEstimatedWithinFivePercent(t *testing.T) {
 	t.Parallel()
-	for name, options := range map[string]sessiontest.Options{
-		"English, code and JSON": {Turns: 60, TargetTokens: 90_000},
-		"CJK":                    {Turns: 60, TargetTokens: 90_000, CJK: true},
-		"images":                 {Turns: 60, TargetTokens: 90_000, Images: true},
-		"huge results":           {Turns: 40, TargetTokens: 90_000, HugeResults: true},
-		"everything":             {Turns: 60, TargetTokens: 90_000, CJK: true, Images: true, Parallel: true, ToolErrors: true, Reminders: true},
-	} {
-		for _, format := range []conversation.Format{conversation.Anthropic, conversation.OpenAIResponses} {
-			t.Run(name+", "+string(format), func(t *testing.T) {
-				t.Parallel()
-				options := options
-				options.Format = format
-				if format == conversation.OpenAIResponses {
-					options.Model = "claude-sonnet-4-5" // counts as it does elsewhere, through a gateway
-				}
-				m := newMetered(t, format, 60_000)
-				session := sessiontest.Generate(11, options)
-				within(t, t.Name(), m.talkTo(func(yield func([]byte) bool) {
-					for step := range session.Steps() {
-						if !yield(session.Body(step)) {
-							return
-						}
+	sessions := []struct {
+		name    string
+		options sessiontest.Options
+	}{
+		{"English, code and JSON", sessiontest.Options{Turns: 60, TargetTokens: 90_000}},
+		{"CJK", sessiontest.Options{Turns: 60, TargetTokens: 90_000, CJK: true}},
+		{"images", sessiontest.Options{Turns: 60, TargetTokens: 90_000, Images: true}},
+		{"huge results", sessiontest.Options{Turns: 40, TargetTokens: 90_000, HugeResults: true}},
+		{"everything", sessiontest.Options{Turns: 60, TargetTokens: 90_000, CJK: true, Images: true, Parallel: true, ToolErrors: true, Reminders: true}},
+	}
+	formats := []conversation.Format{conversation.Anthropic, conversation.OpenAIResponses}
+	for i := range fulltest.Part(len(sessions) * len(formats)) {
+		name, options := sessions[i/2].name, sessions[i/2].options
+		options.Format = formats[i%2]
+		t.Run(name+", "+string(options.Format), func(t *testing.T) {
+			t.Parallel()
+			if options.Format == conversation.OpenAIResponses {
+				options.Model = "claude-sonnet-4-5" // counts as it does elsewhere, through a gateway
+			}
+			m := newMetered(t, options.Format, 60_000)
+			session := sessiontest.Generate(11, options)
+			within(t, t.Name(), m.talkTo(func(yield func([]byte) bool) {
+				for step := range session.Steps() {
+					if !yield(session.Body(step)) {
+						return
 					}
-				}))
-				if m.epochs == 0 {
-					t.Error("no epoch")
 				}
-			})
-		}
+			}))
+			if m.epochs == 0 {
+				t.Error("no epoch")
+			}
+		})
 	}
 }
 
@@ -254,6 +258,7 @@ func base64Line(random *rand.Rand) string {
 // B3, on real sessions.
 func TestSizesOfRealSessionsAreEstimatedWithinFivePercent(t *testing.T) {
 	t.Parallel()
+	fulltest.Only(t, "it sends 25 requests of every recorded session, for a figure of all of them; TestSizesOfGeneratedSessionsAreEstimatedWithinFivePercent does so with generated ones")
 	var first, late []float64
 	for _, file := range sharedtest.Files(t, "data/transcripts/*.anthropic.json") {
 		m := newMetered(t, conversation.Anthropic, 64_000)

@@ -2,5 +2,5 @@
 
 package replay_test
 
-// bodies is how many random bodies are judged.
-const bodies = 10_000
+// sessions is how many random sessions there are. They have over 10,000 bodies.
+const sessions = 850

@@ -2,6 +2,6 @@
 
 package replay_test
 
-// bodies is how many random bodies are judged; with the race detector each takes
-// about ten times as long.
-const bodies = 1_000
+// sessions is how many random sessions there are; with the race detector each takes about
+// ten times as long.
+const sessions = 85

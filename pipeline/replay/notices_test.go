@@ -9,6 +9,7 @@ import (
 
 	"palimpsest/api/upstream/providerdouble"
 	"palimpsest/pipeline/conversation"
+	"palimpsest/pipeline/fulltest"
 	"palimpsest/pipeline/modules"
 	"palimpsest/pipeline/pipelinetest"
 	"palimpsest/pipeline/replay"
@@ -22,38 +23,39 @@ import (
 // refused, and every original that a prompt lost comes back.
 func TestRealSessionsWithANoticeBehindEveryTurn(t *testing.T) {
 	t.Parallel()
-	for _, file := range sharedtest.Files(t, "data/transcripts/*.anthropic.json") {
-		for _, window := range []int{64_000, 200_000} {
-			t.Run(fmt.Sprintf("%s in %d", filepath.Base(file), window), func(t *testing.T) {
-				t.Parallel()
-				body, err := os.ReadFile(file)
-				if err != nil {
-					t.Fatal(err)
+	files := sharedtest.Files(t, "data/transcripts/*.anthropic.json")
+	windows := []int{64_000, 200_000}
+	for i := range fulltest.Part(len(files) * len(windows)) {
+		file, window := files[i/2], windows[i%2]
+		t.Run(fmt.Sprintf("%s in %d", filepath.Base(file), window), func(t *testing.T) {
+			t.Parallel()
+			body, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if body, err = pipelinetest.WithNotices(body); err != nil {
+				t.Fatal(err)
+			}
+			double := newDouble(t, window)
+			double.Trust(body)
+			run := newSampled(t, double, window)
+			var last replay.Step
+			sum, err := run.Run(t.Context(), body, func(step replay.Step) error {
+				if step.Invalid != "" {
+					t.Errorf("request %d: %s", step.Number, step.Invalid)
 				}
-				if body, err = pipelinetest.WithNotices(body); err != nil {
-					t.Fatal(err)
-				}
-				double := newDouble(t, window)
-				double.Trust(body)
-				run := newSampled(t, double, window)
-				var last replay.Step
-				sum, err := run.Run(t.Context(), body, func(step replay.Step) error {
-					if step.Invalid != "" {
-						t.Errorf("request %d: %s", step.Number, step.Invalid)
-					}
-					last = step
-					return nil
-				})
-				if err != nil {
-					t.Fatal(err)
-				}
-				lost, back := originals(t, run, last, body)
-				if back != lost || sum.Epochs > 0 && lost == 0 {
-					t.Errorf("%d of %d originals are back", back, lost)
-				}
-				t.Logf("%d requests, %d epochs, %d of %d originals, cost %d of %d", sum.Exchanges, sum.Epochs, back, lost, sum.CostMicroUSD, sum.DirectMicroUSD)
+				last = step
+				return nil
 			})
-		}
+			if err != nil {
+				t.Fatal(err)
+			}
+			lost, back := originals(t, run, last, body)
+			if back != lost || sum.Epochs > 0 && lost == 0 {
+				t.Errorf("%d of %d originals are back", back, lost)
+			}
+			t.Logf("%d requests, %d epochs, %d of %d originals, cost %d of %d", sum.Exchanges, sum.Epochs, back, lost, sum.CostMicroUSD, sum.DirectMicroUSD)
+		})
 	}
 }
 

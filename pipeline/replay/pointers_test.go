@@ -12,6 +12,7 @@ import (
 	"palimpsest/api/upstream/providerdouble"
 	"palimpsest/pipeline"
 	"palimpsest/pipeline/conversation"
+	"palimpsest/pipeline/fulltest"
 	"palimpsest/pipeline/prompt"
 	"palimpsest/pipeline/wire"
 	"palimpsest/pipeline/wire/anthropic"
@@ -26,15 +27,14 @@ import (
 // put together again byte for byte.
 func TestPointersAreTheSameOnEveryReplay(t *testing.T) {
 	t.Parallel()
-	for _, codec := range []wire.Codec{anthropic.New(), openaichat.New(), openairesponses.New()} {
-		for _, window := range []int{1_000_000, 30_000} {
-			for seed := range uint64(3) {
-				t.Run(fmt.Sprintf("%s-%d-%d", codec.Format(), window, seed), func(t *testing.T) {
-					t.Parallel()
-					replayRepeating(t, codec, window, seed)
-				})
-			}
-		}
+	formats := []wire.Codec{anthropic.New(), openaichat.New(), openairesponses.New()}
+	windows := []int{1_000_000, 30_000}
+	for i := range fulltest.Part(len(formats) * len(windows) * 3) {
+		codec, window, seed := formats[i%3], windows[i/3%2], uint64(i/6) //nolint:gosec // not negative
+		t.Run(fmt.Sprintf("%s-%d-%d", codec.Format(), window, seed), func(t *testing.T) {
+			t.Parallel()
+			replayRepeating(t, codec, window, seed)
+		})
 	}
 }
 

@@ -16,6 +16,7 @@ import (
 	"palimpsest/api/upstream/providerdouble"
 	"palimpsest/pipeline"
 	"palimpsest/pipeline/conversation"
+	"palimpsest/pipeline/fulltest"
 	"palimpsest/pipeline/ledger"
 	"palimpsest/pipeline/modules"
 	"palimpsest/pipeline/modules/ipc"
@@ -91,7 +92,9 @@ func (r *repeating) send(t *testing.T, writer *prompt.Writer, body []byte) *prom
 func TestRecordedRepeatsArePointedAt(t *testing.T) {
 	t.Parallel()
 	var whole, saved, pointers, quotes, edits int
-	for _, file := range sharedtest.Files(t, "data/transcripts/*.json") {
+	files := sharedtest.Files(t, "data/transcripts/*.json")
+	for i := range fulltest.Part(len(files)) {
+		file := files[i]
 		var codec wire.Codec = anthropic.New()
 		if strings.HasSuffix(file, ".openai.json") {
 			codec = openaichat.New()
@@ -132,7 +135,7 @@ func TestRecordedRepeatsArePointedAt(t *testing.T) {
 		edits += edited
 	}
 	t.Logf("%d of %d tokens (%.2f %%), %d pointers, %d of %d edits quote what was only pointed at", saved, whole, 100*float64(saved)/float64(whole), pointers, quotes, edits)
-	if pointers == 0 || saved <= 0 {
+	if fulltest.Everything() && (pointers == 0 || saved <= 0) { // not every session repeats a result
 		t.Error("nothing was pointed at")
 	}
 	if quotes > 0 {

@@ -10,6 +10,7 @@ import (
 	"palimpsest/api/upstream/providerdouble"
 	"palimpsest/pipeline"
 	"palimpsest/pipeline/conversation"
+	"palimpsest/pipeline/fulltest"
 	"palimpsest/pipeline/modules"
 	"palimpsest/pipeline/replay"
 	"palimpsest/pipeline/sharedtest"
@@ -119,7 +120,9 @@ func TestBrokenBodyIsRefused(t *testing.T) {
 // Real sessions.
 func TestRealSessionsReplayWithoutAFault(t *testing.T) {
 	t.Parallel()
-	for _, file := range sharedtest.Files(t, "data/transcripts/cc-single-*.json") {
+	files := sharedtest.Files(t, "data/transcripts/cc-single-*.json")
+	for i := range fulltest.Part(len(files)) {
+		file := files[i]
 		body, err := os.ReadFile(file)
 		if err != nil {
 			t.Fatal(err)

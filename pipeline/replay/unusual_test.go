@@ -13,6 +13,7 @@ import (
 	"palimpsest/api/upstream/providerdouble"
 	"palimpsest/pipeline"
 	"palimpsest/pipeline/conversation"
+	"palimpsest/pipeline/fulltest"
 	"palimpsest/pipeline/modules"
 	"palimpsest/pipeline/modules/ipc"
 	"palimpsest/pipeline/replay"
@@ -129,13 +130,13 @@ func unusualWays() []unusual {
 			return all
 		})},
 		{name: "huge first message", requests: one(func(all []request) []request {
+			text := strings.Builder{}
+			for n := range 20_000 {
+				fmt.Fprintf(&text, "line %d ", n*7919%100_000)
+			}
+			content, _ := json.Marshal(text.String())
 			for i := range all {
 				all[i].body = edited(all[i].body, func(messages []json.RawMessage) []json.RawMessage {
-					text := strings.Builder{}
-					for n := range 20_000 {
-						fmt.Fprintf(&text, "line %d ", n*7919%100_000)
-					}
-					content, _ := json.Marshal(text.String())
 					messages[0] = fmt.Appendf(nil, `{"role":"user","content":%s}`, content)
 					return messages
 				})
@@ -157,7 +158,9 @@ func unusualWays() []unusual {
 // tenth more than untouched, and the events tell what happened.
 func TestRentOrBuyHoldsInUnusualSessions(t *testing.T) {
 	t.Parallel()
-	for _, way := range unusualWays() {
+	ways := unusualWays()
+	for i := range fulltest.Part(len(ways)) {
+		way := ways[i]
 		t.Run(way.name, func(t *testing.T) {
 			t.Parallel()
 			way.run(t)

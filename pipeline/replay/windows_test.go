@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	"palimpsest/pipeline/fulltest"
 	"palimpsest/pipeline/replay"
 	"palimpsest/pipeline/sharedtest"
 )
@@ -13,9 +14,14 @@ import (
 // cannot be reached for, since the newest turn alone takes it, still fits beside an answer.
 func TestRecordedPromptsFitSmallWindows(t *testing.T) {
 	t.Parallel()
-	for pattern, window := range map[string]int{
-		"pi-large-session.anthropic.json": 32_000, "cc-single-ec.anthropic.json": 16_000, "cc-single-1c.anthropic.json": 24_000, "cline-small.openai.json": 16_000,
-	} {
+	sessions := []struct {
+		pattern string
+		window  int
+	}{
+		{"cc-single-ec.anthropic.json", 16_000}, {"cc-single-1c.anthropic.json", 24_000}, {"cline-small.openai.json", 16_000}, {"pi-large-session.anthropic.json", 32_000},
+	}
+	for i := range fulltest.Part(len(sessions)) {
+		pattern, window := sessions[i].pattern, sessions[i].window
 		t.Run(pattern, func(t *testing.T) {
 			t.Parallel()
 			for _, file := range sharedtest.Files(t, "data/transcripts/"+pattern) {

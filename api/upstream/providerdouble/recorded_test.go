@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"palimpsest/api/upstream/providerdouble"
+	"palimpsest/pipeline/fulltest"
 	"palimpsest/pipeline/sharedtest"
 )
 
@@ -53,7 +54,9 @@ func TestRecordedSessionsAreLegalAtEveryStep(t *testing.T) {
 	for format, pattern := range map[string]string{
 		providerdouble.Anthropic: "transcripts/*.anthropic.json", providerdouble.OpenAIChat: "transcripts/*.openai.json",
 	} {
-		for _, file := range sharedtest.Files(t, "data/"+pattern) {
+		files := sharedtest.Files(t, "data/"+pattern)
+		for i := range fulltest.Part(len(files)) {
+			file := files[i]
 			t.Run(filepath.Base(file), func(t *testing.T) {
 				t.Parallel()
 				body := readFile(t, file)

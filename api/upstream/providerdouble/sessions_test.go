@@ -10,6 +10,7 @@ import (
 	"palimpsest/api/upstream/providerdouble"
 	"palimpsest/api/upstream/providertest"
 	"palimpsest/pipeline/conversation"
+	"palimpsest/pipeline/fulltest"
 	"palimpsest/pipeline/wire/sessiontest"
 )
 
@@ -22,52 +23,52 @@ func everything(format conversation.Format, model string, double *providerdouble
 
 func TestGeneratedSessionsAreLegalAtEveryStep(t *testing.T) {
 	t.Parallel()
-	for _, test := range []struct {
+	tests := []struct {
 		format conversation.Format
 		model  string
 	}{
 		{conversation.Anthropic, "claude-sonnet-4-5"}, {conversation.Anthropic, "claude-opus-4-6"}, {conversation.Anthropic, "claude-opus-5-5"},
 		{conversation.OpenAIChat, ""}, {conversation.OpenAIResponses, ""},
-	} {
-		for seed := range uint64(3) {
-			t.Run(fmt.Sprintf("%s %s %d", test.format, test.model, seed), func(t *testing.T) {
-				t.Parallel()
-				double := providerdouble.NewHandler(providerdouble.Config{Window: 3_000_000})
-				session := sessiontest.Generate(seed, everything(test.format, test.model, double))
-				for step, body := range session.Bodies() {
-					if err := double.Validate(string(test.format), body); err != nil {
-						t.Fatalf("step %d is refused: %v", step, err)
-					}
+	}
+	for i := range fulltest.Part(3 * len(tests)) {
+		test, seed := tests[i%len(tests)], uint64(i/len(tests)) //nolint:gosec // not negative
+		t.Run(fmt.Sprintf("%s %s %d", test.format, test.model, seed), func(t *testing.T) {
+			t.Parallel()
+			double := providerdouble.NewHandler(providerdouble.Config{Window: 3_000_000})
+			session := sessiontest.Generate(seed, everything(test.format, test.model, double))
+			for step, body := range session.Bodies() {
+				if err := double.Validate(string(test.format), body); err != nil {
+					t.Fatalf("step %d is refused: %v", step, err)
 				}
-			})
-		}
+			}
+		})
 	}
 }
 
 // W36, W39, W40: sessions with blocks, items and messages of every kind.
 func TestVariedSessionsAreLegalAtEveryStep(t *testing.T) {
 	t.Parallel()
-	for _, test := range []struct {
+	tests := []struct {
 		format conversation.Format
 		model  string
 	}{
 		{conversation.Anthropic, "claude-sonnet-4-5"}, {conversation.Anthropic, "claude-opus-4-6"}, {conversation.Anthropic, "claude-opus-5"},
 		{conversation.OpenAIChat, ""}, {conversation.OpenAIResponses, ""},
-	} {
-		for seed := range uint64(2) {
-			t.Run(fmt.Sprintf("%s %s %d", test.format, test.model, seed), func(t *testing.T) {
-				t.Parallel()
-				double := providerdouble.NewHandler(providerdouble.Config{Window: 3_000_000})
-				options := everything(test.format, test.model, double)
-				options.Varied, options.HugeResults, options.Turns = true, false, 60
-				session := sessiontest.Generate(seed, options)
-				for step, body := range session.Bodies() {
-					if err := double.Validate(string(test.format), body); err != nil {
-						t.Fatalf("step %d is refused: %v", step, err)
-					}
+	}
+	for i := range fulltest.Part(2 * len(tests)) {
+		test, seed := tests[i%len(tests)], uint64(i/len(tests)) //nolint:gosec // not negative
+		t.Run(fmt.Sprintf("%s %s %d", test.format, test.model, seed), func(t *testing.T) {
+			t.Parallel()
+			double := providerdouble.NewHandler(providerdouble.Config{Window: 3_000_000})
+			options := everything(test.format, test.model, double)
+			options.Varied, options.HugeResults, options.Turns = true, false, 60
+			session := sessiontest.Generate(seed, options)
+			for step, body := range session.Bodies() {
+				if err := double.Validate(string(test.format), body); err != nil {
+					t.Fatalf("step %d is refused: %v", step, err)
 				}
-			})
-		}
+			}
+		})
 	}
 }
 

@@ -98,6 +98,9 @@ func (s *Signer) reasoningOf(id string) (string, bool) {
 // Trust accepts the thinking of a recorded Anthropic or Responses body as if it
 // had been signed here, and remembers which calls it belongs to.
 func (s *Signer) Trust(body []byte) {
+	if !mayHoldThinking(body) {
+		return
+	}
 	m, _ := objectMembers(body)
 	for _, list := range []json.RawMessage{m["messages"], m["input"]} {
 		messages, _ := elements(list)
@@ -107,6 +110,16 @@ func (s *Signer) Trust(body []byte) {
 			reasoning = s.trustItem(raw, reasoning)
 		}
 	}
+}
+
+// mayHoldThinking reports whether a body may hold thinking, reasoning, or a reference to it.
+func mayHoldThinking(body []byte) bool {
+	for _, word := range []string{"thinking", "reasoning", "encrypted_content", "item_reference"} {
+		if bytes.Contains(body, []byte(word)) {
+			return true
+		}
+	}
+	return false
 }
 
 // trustItem notes which reasoning an item of Responses belongs to, and returns

@@ -11,6 +11,7 @@ import (
 	"palimpsest/cmd/tools/compactionbench"
 	"palimpsest/pipeline"
 	"palimpsest/pipeline/conversation"
+	"palimpsest/pipeline/fulltest"
 	"palimpsest/pipeline/modules/ipc"
 	"palimpsest/pipeline/sharedtest"
 )
@@ -58,24 +59,28 @@ func checkSound(t *testing.T, ours compactionbench.Row) {
 func TestLongSessionsCostNoMoreThanTheirTargets(t *testing.T) {
 	t.Parallel()
 	bench := newBench(t)
-	for _, turns := range lengths() {
-		talk := bench.Generated(1, conversation.Anthropic, turns)
-		for pace, most := range map[compactionbench.Pace]float64{compactionbench.Warm(): 10, compactionbench.WithGaps(): 0} {
-			t.Run(fmt.Sprintf("%d turns, %s", turns, pace.Name), func(t *testing.T) {
-				t.Parallel()
-				ours := compare(t, bench, &talk, compactionbench.Anthropic(), pace)
-				if ours.Self > most {
-					t.Errorf("costs %+.1f %% against a client that compacts itself, want at most %+.0f %%", ours.Self, most)
-				}
-				// What is rewritten once the cache has gone cold breaks nothing.
-				if most := max(10, turns/30); ours.Epochs == 0 || ours.Epochs-ours.Cold > most {
-					t.Errorf("%d epochs, %d on a cold cache, want 1 to %d on a warm one", ours.Epochs, ours.Cold, most)
-				}
-				if pace.Every == 0 && ours.Cold > 0 {
-					t.Errorf("%d epochs on a cold cache that never went cold", ours.Cold)
-				}
-			})
+	paces := []compactionbench.Pace{compactionbench.Warm(), compactionbench.WithGaps()}
+	for i := range fulltest.Part(len(paces) * len(lengths())) {
+		turns, pace := lengths()[i/2], paces[i%2]
+		most := 10.0
+		if pace.Every > 0 {
+			most = 0
 		}
+		t.Run(fmt.Sprintf("%d turns, %s", turns, pace.Name), func(t *testing.T) {
+			t.Parallel()
+			talk := bench.Generated(1, conversation.Anthropic, turns)
+			ours := compare(t, bench, &talk, compactionbench.Anthropic(), pace)
+			if ours.Self > most {
+				t.Errorf("costs %+.1f %% against a client that compacts itself, want at most %+.0f %%", ours.Self, most)
+			}
+			// What is rewritten once the cache has gone cold breaks nothing.
+			if most := max(10, turns/30); ours.Epochs == 0 || ours.Epochs-ours.Cold > most {
+				t.Errorf("%d epochs, %d on a cold cache, want 1 to %d on a warm one", ours.Epochs, ours.Cold, most)
+			}
+			if pace.Every == 0 && ours.Cold > 0 {
+				t.Errorf("%d epochs on a cold cache that never went cold", ours.Cold)
+			}
+		})
 	}
 }
 
@@ -83,6 +88,7 @@ func TestLongSessionsCostNoMoreThanTheirTargets(t *testing.T) {
 // modified file is before the model.
 func TestDirectivesAndModifiedFilesSurviveThirtyEpochs(t *testing.T) {
 	t.Parallel()
+	fulltest.Only(t, "it compacts a session more than 30 times; pipeline/modules/ipc has such a test with a shorter session")
 	bench := newBench(t)
 	talk := bench.ManyEpochs(1)
 	ours := compare(t, bench, &talk, compactionbench.Anthropic(), compactionbench.Warm())
@@ -98,6 +104,7 @@ func TestDirectivesAndModifiedFilesSurviveThirtyEpochs(t *testing.T) {
 // D3, D4: the same with rent or buy, in a window that the session's prompts never come near.
 func TestDirectivesAndModifiedFilesSurviveThirtyEpochsByBreakEven(t *testing.T) {
 	t.Parallel()
+	fulltest.Only(t, "it compacts a session more than 30 times; pipeline/modules/ipc has such a test with a shorter session")
 	bench := newBench(t)
 	pipeline.Change[ipc.Config](&bench.Pipeline).Trigger = ipc.TriggerBreakEven
 	talk := bench.ManyEpochs(1)
@@ -116,13 +123,15 @@ func TestDirectivesAndModifiedFilesSurviveThirtyEpochsByBreakEven(t *testing.T) 
 func TestOtherPricesAreNoWorse(t *testing.T) {
 	t.Parallel()
 	bench := newBench(t)
-	for _, one := range []struct {
+	others := []struct {
 		format conversation.Format
 		prices compactionbench.Prices
 	}{
 		{conversation.OpenAIChat, compactionbench.OpenAI()},
 		{conversation.Anthropic, compactionbench.AnthropicHour()},
-	} {
+	}
+	for i := range fulltest.Part(len(others)) {
+		one := others[i]
 		talk := bench.Generated(2, one.format, lengths()[1])
 		ours := compare(t, bench, &talk, one.prices, compactionbench.Warm())
 		if ours.None > 0 || ours.Self > 15 {
@@ -135,7 +144,9 @@ func TestOtherPricesAreNoWorse(t *testing.T) {
 func TestSessionThatFitsIsLeftAlone(t *testing.T) {
 	t.Parallel()
 	bench := newBench(t)
-	for _, format := range []conversation.Format{conversation.Anthropic, conversation.OpenAIChat, conversation.OpenAIResponses} {
+	formats := []conversation.Format{conversation.Anthropic, conversation.OpenAIChat, conversation.OpenAIResponses}
+	for i := range fulltest.Part(len(formats)) {
+		format := formats[i]
 		talk := bench.Small(1, format)
 		for _, pace := range []compactionbench.Pace{compactionbench.Warm(), compactionbench.WithGaps()} {
 			ours := compare(t, bench, &talk, compactionbench.Anthropic(), pace)
@@ -151,8 +162,8 @@ func TestRealSessionsReachTheirEnd(t *testing.T) {
 	t.Parallel()
 	files := sharedtest.Files(t, "data/transcripts/cc-[as]*.anthropic.json")
 	bench := newBench(t)
-	for _, file := range files[:min(len(files), len(lengths()))] {
-		talk, err := compactionbench.Recorded(file, 64_000)
+	for i := range fulltest.Part(min(len(files), len(lengths()))) {
+		talk, err := compactionbench.Recorded(files[i], 64_000)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -169,7 +180,9 @@ func TestRentOrBuySavesWhereTheWindowIsFar(t *testing.T) {
 	t.Parallel()
 	bench := newBench(t)
 	pipeline.Change[ipc.Config](&bench.Pipeline).Trigger = ipc.TriggerBreakEven
-	for _, pace := range []compactionbench.Pace{compactionbench.Warm(), compactionbench.WithGaps()} {
+	paces := []compactionbench.Pace{compactionbench.Warm(), compactionbench.WithGaps()}
+	for i := range fulltest.Part(len(paces)) {
+		pace := paces[i]
 		talk := bench.Generated(1, conversation.Anthropic, 85)
 		talk.Window = 1_000_000
 		ours := compare(t, bench, &talk, compactionbench.Anthropic(), pace)
@@ -186,6 +199,7 @@ func TestRentOrBuySavesWhereTheWindowIsFar(t *testing.T) {
 // than untouched, and no more than twice the best decisions in hindsight.
 func TestRentOrBuyStaysWithinTwiceTheOptimum(t *testing.T) {
 	t.Parallel()
+	fulltest.Only(t, "it compares every policy on the recorded sessions; TestRentOrBuyIsTwoCompetitiveAtEveryLength checks the bound")
 	found, err := newBench(t).Vast(t.Context(), compactionbench.Suite{Data: sharedtest.Path(t, "data"), Quick: true})
 	if err != nil {
 		t.Fatal(err)
@@ -211,9 +225,9 @@ func TestRentOrBuyIsTwoCompetitiveAtEveryLength(t *testing.T) {
 	found := make([][]compactionbench.Hindsight, len(files))
 	group, ctx := errgroup.WithContext(t.Context())
 	group.SetLimit(runtime.GOMAXPROCS(0))
-	for i, file := range files {
+	for i := range fulltest.Part(len(files)) {
 		group.Go(func() error {
-			talk, err := compactionbench.Recorded(file, 1_000_000)
+			talk, err := compactionbench.Recorded(files[i], 1_000_000)
 			if err != nil {
 				return err
 			}
@@ -235,7 +249,7 @@ func TestRentOrBuyIsTwoCompetitiveAtEveryLength(t *testing.T) {
 				one.Session, one.Prices, one.Pace, one.Ratio(), one.Worst, one.RatioFree())
 		}
 	}
-	if mean := sum / float64(len(all)); mean > 1.25 {
+	if mean := sum / float64(len(all)); fulltest.Everything() && mean > 1.25 {
 		t.Errorf("%.2f times the optimum on the mean", mean)
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"palimpsest/cmd/tools/memorybench"
+	"palimpsest/pipeline/fulltest"
 	"palimpsest/pipeline/modules/compactionbridge"
 	"palimpsest/pipeline/sharedtest"
 )
@@ -12,6 +13,7 @@ import (
 // than the clients' own summaries.
 func TestRecordedCompactionsCanBeAnswered(t *testing.T) {
 	t.Parallel()
+	fulltest.Only(t, "it composes an answer to every recorded compaction; pipeline/modules/compactionbridge tests single ones")
 	compactions, _, err := memorybench.LoadCompactions(sharedtest.Path(t, "data"))
 	if err != nil {
 		t.Fatal(err)
@@ -30,6 +32,7 @@ func TestRecordedCompactionsCanBeAnswered(t *testing.T) {
 // at least.
 func TestApprovedPlansComeBackAfterRecordedCompactions(t *testing.T) {
 	t.Parallel()
+	fulltest.Only(t, "it bridges every recorded compaction; pipeline/modules/compactionbridge tests single ones")
 	compactions, _, err := memorybench.LoadCompactions(sharedtest.Path(t, "data"))
 	if err != nil {
 		t.Fatal(err)

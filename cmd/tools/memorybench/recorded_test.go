@@ -8,6 +8,7 @@ import (
 
 	"palimpsest/cmd/tools/memorybench"
 	"palimpsest/pipeline/conversation"
+	"palimpsest/pipeline/fulltest"
 	"palimpsest/pipeline/sharedtest"
 	"palimpsest/pipeline/tokens"
 )
@@ -57,6 +58,7 @@ func TestWhatLeftThePromptIsFoundAgain(t *testing.T) {
 // The targets on recorded sessions.
 func TestWhatLeftThePromptOfRecordedSessionsIsFoundAgain(t *testing.T) {
 	t.Parallel()
+	fulltest.Only(t, "it indexes every recorded session; TestWhatLeftThePromptIsFoundAgain does so with an invented project")
 	set, err := memorybench.Load(sharedtest.Path(t, "data", "recall"))
 	if err != nil {
 		t.Fatal(err)

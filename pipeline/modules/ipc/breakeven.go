@@ -47,7 +47,7 @@ func weigh(exchange *pipeline.View, size int) balance {
 	b.fixed = b.rate * float64(exchange.Fixed+tokensOf(exchange.Digests[:conversation.Lead(exchange.Digests)]))
 	b.fresh = b.rate * float64(fresh(exchange))
 	b.goal = depth(configOf(exchange).MinContext, b.fixed)
-	b.left = max(b.goal, b.fixed+b.rate*float64(newestKept(exchange, b.goal/b.rate)))
+	b.left = max(b.goal, b.fixed+b.rate*float64(newestKept(exchange, b.goal/b.rate, b.rate)))
 	b.add(exchange)
 	return b
 }
@@ -75,10 +75,10 @@ func depth(minContext int, fixed float64) float64 {
 const newestShareByCost = 0.4
 
 // newestKept returns the o200k tokens of the newest turns that stay as they are where a
-// compaction goes down to goal.
-func newestKept(exchange *pipeline.View, goal float64) int {
+// compaction goes down to goal o200k tokens, of which each is so many of the model's.
+func newestKept(exchange *pipeline.View, goal, rate float64) int {
 	config, turns := configOf(exchange), exchange.Turns
-	newest := min(float64(config.PreserveTokens), newestShareByCost*goal)
+	newest := min(float64(config.PreserveTokens)/rate, newestShareByCost*goal)
 	size := 0
 	for i, turn := range slices.Backward(turns) {
 		next := tokensOf(exchange.Digests[turn.From:turn.To])

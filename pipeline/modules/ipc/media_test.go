@@ -89,16 +89,16 @@ func TestMediaAboveTheByteBudgetGoOldestFirst(t *testing.T) {
 func TestRemovedMediaStayOut(t *testing.T) {
 	t.Parallel()
 
-	lane := newLane(t, 1_000_000, budget(400_000))
+	lane := newLane(t, 1_000_000, budget(100_000))
 	c := (&talk{}).user("Look at the pages.")
 	epochs, before := 0, 0
 	for i := range 40 {
-		exchange, sealed := send(t, lane, c.shot(fmt.Sprintf("page %d %s", i, words(200)), image(uint64(i), 40_000)).body())
-		if len(sealed) > 400_000 {
+		exchange, sealed := send(t, lane, c.shot(fmt.Sprintf("page %d %s", i, words(50)), image(uint64(i), 10_000)).body())
+		if len(sealed) > 100_000 {
 			t.Fatalf("request %d has %d bytes", i, len(sealed))
 		}
-		holds(t, sealed, payload(uint64(i), 40_000))
-		out := bytes.Count(sealed, []byte("[image/png, 40,000 bytes"))
+		holds(t, sealed, payload(uint64(i), 10_000))
+		out := bytes.Count(sealed, []byte("[image/png, 10,000 bytes"))
 		if out < before || out > before && lane.Epochs == epochs {
 			t.Fatalf("request %d: %d pictures are out, %d were", i, out, before)
 		}
@@ -112,7 +112,7 @@ func TestRemovedMediaStayOut(t *testing.T) {
 	}
 
 	// An epoch for the tokens keeps them out too.
-	lane.Options.Limit = 12_000
+	lane.Options.Limit = 4_000
 	exchange, sealed := send(t, lane, c.user("Go on.").body())
 	if exchange.Report.Compression != pipeline.Epoch || bytes.Count(sealed, []byte(`"type":"base64"`)) > 40-before {
 		t.Errorf("%d pictures in, %d were out: %+v", bytes.Count(sealed, []byte(`"type":"base64"`)), before, exchange.Report)

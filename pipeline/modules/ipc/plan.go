@@ -148,11 +148,11 @@ func (p *planner) potential() int {
 // judge returns why an epoch to a projection is not worth making; nil if it is.
 func (p *planner) judge(projection *session.Projection, size int) error {
 	exchange, b := p.history.exchange, p.budget
-	heavy, after := isHeavy(exchange), exchange.Estimate(projection)
+	heavy, after := isHeavy(exchange), exchange.Estimate(projection) // after is in o200k tokens, as the budget
 	switch {
 	case projection.Covers == 0, heavy && !b.isLong && after == b.now:
 		return errNothingToFree
-	case after >= b.now, b.tokens(after) >= min(size, b.tokens(exchange.Original())):
+	case after >= b.now, b.tokens(after) >= min(size, exchange.Original()):
 		return errWorse
 	case heavy && p.isLighter(projection):
 		return nil

@@ -8,6 +8,7 @@ import (
 	"palimpsest/pipeline"
 	"palimpsest/pipeline/conversation"
 	"palimpsest/pipeline/fidelity"
+	"palimpsest/pipeline/fulltest"
 	"palimpsest/pipeline/modules"
 	"palimpsest/pipeline/modules/ipc"
 	"palimpsest/pipeline/pipelinetest"
@@ -100,6 +101,7 @@ func TestMoreIdentifiersAreKeptThanByFirstSentences(t *testing.T) {
 // D5
 func TestMoreIdentifiersOfRecordedSessionsAreKept(t *testing.T) {
 	t.Parallel()
+	fulltest.Only(t, "it compacts every recorded session twice; TestMoreIdentifiersAreKeptThanByFirstSentences does the same with generated ones")
 	counter := newCounter(t)
 	for window, margin := range map[float64]float64{0.6: 0.16, 0.2: 0.1} {
 		var sum recalls

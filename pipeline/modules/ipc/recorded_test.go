@@ -8,6 +8,7 @@ import (
 
 	"palimpsest/api/upstream/providerdouble"
 	"palimpsest/pipeline"
+	"palimpsest/pipeline/fulltest"
 	"palimpsest/pipeline/modules"
 	"palimpsest/pipeline/modules/ipc"
 	"palimpsest/pipeline/pipelinetest"
@@ -32,7 +33,9 @@ func TestRecordedSessionsStayLegalAndStable(t *testing.T) {
 		{"anthropic", anthropic.New(), withNotices},
 		{"openai", openaichat.New(), func(_ *testing.T, body []byte) []byte { return body }},
 	} {
-		for _, file := range sharedtest.Files(t, "data/transcripts/*."+run.suffix+".json") {
+		files := sharedtest.Files(t, "data/transcripts/*."+run.suffix+".json")
+		for i := range fulltest.Part(len(files)) {
+			file := files[i]
 			t.Run(strings.TrimSuffix(filepath.Base(file), ".json"), func(t *testing.T) {
 				t.Parallel()
 				body, err := os.ReadFile(file)

@@ -9,6 +9,7 @@ import (
 	"palimpsest/api/upstream/providerdouble"
 	"palimpsest/pipeline"
 	"palimpsest/pipeline/conversation"
+	"palimpsest/pipeline/fulltest"
 	"palimpsest/pipeline/pipelinetest"
 	"palimpsest/pipeline/wire"
 )
@@ -33,7 +34,8 @@ func TestNoKindOfBlockOrMessagePinsMoreThanItself(t *testing.T) {
 	for format, kinds := range map[conversation.Format][]stranger{
 		conversation.Anthropic: anthropicStrangers(), conversation.OpenAIChat: chatStrangers(), conversation.OpenAIResponses: responsesStrangers(),
 	} {
-		for _, kind := range kinds {
+		for i := range fulltest.Part(len(kinds)) {
+			kind := kinds[i]
 			t.Run(string(format)+"/"+kind.name, func(t *testing.T) {
 				t.Parallel()
 				goPastWindow(t, format, kind)

@@ -8,8 +8,8 @@ import (
 
 	"github.com/google/uuid"
 
+	"palimpsest/pipeline/fulltest"
 	"palimpsest/pipeline/session"
-	"palimpsest/policy/fulltest"
 	"palimpsest/tenants"
 )
 

@@ -11,9 +11,9 @@ import (
 
 	"palimpsest/migrations/dbtest"
 	"palimpsest/pipeline/cost"
+	"palimpsest/pipeline/fulltest"
 	"palimpsest/pipeline/session"
 	"palimpsest/pipeline/session/sessiondb"
-	"palimpsest/policy/fulltest"
 	"palimpsest/tenants"
 )
 

@@ -1,0 +1,118 @@
+package session_test
+
+import (
+	"testing"
+
+	"github.com/google/uuid"
+
+	"palimpsest/pipeline/session"
+)
+
+// A message that is edited twice forks twice from the same lane: lines of descent stay short. What
+// shares messages, a compaction, or an insert of the fork's own comes from the fork.
+func TestForkOfAForkComesFromTheLaneThatItSharesAllWith(t *testing.T) {
+	t.Parallel()
+	hint := session.Hint{Name: "run", Source: "header"}
+	for name, test := range map[string]struct {
+		prepare func(t *testing.T, b *bundle, fork *session.Lane)
+		words   string
+		ofFork  bool
+		at      int
+	}{
+		"an edit of the same message":        {nil, "a B y", false, 2},
+		"an edit of a message of the fork's": {func(t *testing.T, b *bundle, _ *session.Lane) { b.send(t, hint, "a B z D e") }, "a B z D q", true, 4},
+		"a compaction of the fork's": {func(_ *testing.T, b *bundle, fork *session.Lane) {
+			chain := session.Chain(b.scope, hint, history("a B z"))
+			fork.Adopt(session.Projection{Number: fork.NextNumber(), Covers: 2, Chain: chain[2]})
+		}, "a B y", true, 2},
+		"an insert of the fork's": {func(_ *testing.T, _ *bundle, fork *session.Lane) {
+			fork.Keep([]session.Insert{{Number: fork.NextInsert(), Message: 1}})
+		}, "a B y", true, 2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := setup(t)
+			trunk := b.send(t, hint, "a B c")
+			fork := b.send(t, hint, "a B z")
+			if fork.Parent != trunk.ID || fork.ForkAt != 2 {
+				t.Fatalf("fork of %s at %d, want %s at 2", fork.Parent, fork.ForkAt, trunk.ID)
+			}
+			if test.prepare != nil {
+				test.prepare(t, b, fork)
+			}
+			want := trunk.ID
+			if test.ofFork {
+				want = fork.ID
+			}
+			if again := b.send(t, hint, test.words); again.Parent != want || again.ForkAt != test.at {
+				t.Errorf("fork of %s at %d, want %s at %d", again.Parent, again.ForkAt, want, test.at)
+			}
+		})
+	}
+}
+
+// A fork has the compactions, summaries, and inserts of the messages that it shares and no others, and
+// goes on with their numbers.
+func TestForkTakesOverWhatStandsForSharedMessages(t *testing.T) {
+	t.Parallel()
+	hint := session.Hint{Name: "run", Source: "header"}
+	b := setup(t)
+	b.send(t, hint, "a B c D e")
+	trunk := b.send(t, hint, "a B c D e F g")
+	chain := session.Chain(b.scope, hint, history("a B c D e F g"))
+	for i, covers := range []int{2, 4, 6} {
+		trunk.Adopt(session.Projection{Number: i + 1, Covers: covers, Chain: chain[covers]})
+		trunk.Keep([]session.Insert{{Number: i + 1, Message: covers, Chain: chain[covers+1]}})
+		b.resolver.Summarized(trunk.ID, session.Summary{Covers: covers, Chain: chain[covers], Text: "notes"})
+	}
+	for words, want := range map[string]struct{ projection, summary, insert int }{
+		"a B c D other":     {2, 4, 1},
+		"a B c D e F other": {3, 6, 2},
+	} {
+		fork, forked := b.hold(t, hint, words)
+		projection, summary := fork.Projection(forked), fork.Summary(forked)
+		if projection == nil || projection.Number != want.projection || fork.Inherited != want.projection || fork.NextNumber() != want.projection+1 {
+			t.Errorf("%s: projection %+v, %d inherited, next %d; want %d", words, projection, fork.Inherited, fork.NextNumber(), want.projection)
+		}
+		if summary == nil || summary.Covers != want.summary {
+			t.Errorf("%s: summary %+v, want one of %d messages", words, summary, want.summary)
+		}
+		if inserts := fork.Inserts(forked); len(inserts) != want.insert || fork.Taken != want.insert {
+			t.Errorf("%s: inserts %+v, %d taken; want %d", words, inserts, fork.Taken, want.insert)
+		}
+		fork.Unlock()
+	}
+}
+
+// An answer that comes late says nothing of a lane whose newer prompt was answered already, unless
+// another model counts now.
+func TestLateAnswerDoesNotReplaceANewerSize(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	lane := b.send(t, session.Hint{Name: "run", Source: "header"}, "a B c D e")
+	lane.Reported(session.Anchor{Position: 5, Model: "m", Tokens: 90})
+	lane.Reported(session.Anchor{Position: 3, Model: "m", Tokens: 50})
+	if got := lane.LastAnchor("m").Tokens; got != 90 {
+		t.Errorf("the size is %d, want 90", got)
+	}
+	lane.Reported(session.Anchor{Position: 5, Model: "m", Tokens: 95})
+	if got := lane.LastAnchor("m").Tokens; got != 95 {
+		t.Errorf("the size of the prompt sent again is %d, want 95", got)
+	}
+	lane.Reported(session.Anchor{Position: 3, Model: "other", Tokens: 60})
+	if got := lane.LastAnchor("other").Tokens; got != 60 || lane.LastAnchor("m").Tokens != 0 {
+		t.Errorf("the other model's size is %d, want 60", got)
+	}
+}
+
+// A request that repeats an earlier one of its lane stays in the lane.
+func TestRepeatedRequestOpensNoFork(t *testing.T) {
+	t.Parallel()
+	hint := session.Hint{Name: "run", Source: "header"}
+	b := setup(t)
+	trunk := b.send(t, hint, "a B c")
+	b.send(t, hint, "a B c D e")
+	if again := b.send(t, hint, "a B c"); again.ID != trunk.ID || again.Parent != uuid.Nil {
+		t.Errorf("lane %s, forked from %s; want %s", again.ID, again.Parent, trunk.ID)
+	}
+}
