@@ -98,7 +98,7 @@ func (s *Signer) reasoningOf(id string) (string, bool) {
 // Trust accepts the thinking of a recorded Anthropic or Responses body as if it
 // had been signed here, and remembers which calls it belongs to.
 func (s *Signer) Trust(body []byte) {
-	m, _ := objectMembers(body)
+	m, _ := document(body)
 	for _, list := range []json.RawMessage{m["messages"], m["input"]} {
 		messages, _ := elements(list)
 		reasoning := ""
