@@ -7,6 +7,9 @@ SHELL := /bin/bash
 # Paths of the checkout stay out of the programs, so that checkouts share the build cache.
 export GOFLAGS := $(strip $(shell go env GOFLAGS) -trimpath)
 
+# Without tables for debuggers, which are a quarter of the program. Panics still show their stack.
+SLIM := -ldflags='-s -w'
+
 # The packages of the main module that hold hand-written or generated Go.
 GO_DIRS := $(wildcard cmd web api tenants pipeline billing migrations static policy *.go)
 
@@ -18,25 +21,25 @@ help: ## this list
 run: ## set up what is missing and start the product on http://127.0.0.1:8080
 	@deploy/setup.sh postgresql
 	@[ -x bin/palimpsest ] || echo "Building the program; the first time takes a minute or two."
-	@go build -o bin/palimpsest ./cmd/palimpsest
+	@go build $(SLIM) -o bin/palimpsest ./cmd/palimpsest
 	@exec bin/palimpsest serve
 
 .PHONY: demo
 demo: ## the product with months of a made-up team's work, to look around in; no provider key, no model
 	@deploy/setup.sh postgresql
 	@[ -x bin/palimpsest ] || echo "Building the program; the first time takes a minute or two."
-	@go build -o bin/palimpsest ./cmd/palimpsest
+	@go build $(SLIM) -o bin/palimpsest ./cmd/palimpsest
 	@exec bin/palimpsest demo
 
 .PHONY: demo-clean
 demo-clean: ## remove the demo's data; the next start makes it anew
-	@go build -o bin/palimpsest ./cmd/palimpsest
+	@go build $(SLIM) -o bin/palimpsest ./cmd/palimpsest
 	@bin/palimpsest demo clean
 
 .PHONY: pictures
 pictures: ## make the pictures of README.md from the demo; writes docs/pictures
 	@deploy/setup.sh postgresql chromium
-	@go build -o bin/palimpsest ./cmd/palimpsest
+	@go build $(SLIM) -o bin/palimpsest ./cmd/palimpsest
 	@rm -rf bin/pictures
 	go run ./cmd/tools/pictures -binary bin/palimpsest -write docs/pictures
 	@rm -rf bin/pictures
@@ -47,9 +50,9 @@ TEST_PROGRAMS := $(CURDIR)/bin/test
 .PHONY: test-programs
 test-programs: ## build the programs that tests start; make test does it
 	@mkdir -p $(TEST_PROGRAMS)
-	go build -ldflags='-s -w' -o $(TEST_PROGRAMS)/ ./cmd/palimpsest ./cmd/tools/testrun
-	go -C deploy/tools/versitygw build -ldflags='-s -w' -o $(TEST_PROGRAMS)/versitygw github.com/versity/versitygw/cmd/versitygw
-	go -C deploy/tools build -ldflags='-s -w' -o $(TEST_PROGRAMS)/stripe-mock github.com/stripe/stripe-mock
+	go build $(SLIM) -o $(TEST_PROGRAMS)/ ./cmd/palimpsest ./cmd/tools/testrun
+	go -C deploy/tools/versitygw build $(SLIM) -o $(TEST_PROGRAMS)/versitygw github.com/versity/versitygw/cmd/versitygw
+	go -C deploy/tools build $(SLIM) -o $(TEST_PROGRAMS)/stripe-mock github.com/stripe/stripe-mock
 
 # The packages that take longest start first, so that none of them is left alone at the end.
 LONG_TESTS := ./web/walks ./cmd/palimpsest ./api/manage ./web ./tenants/tenantsdb ./pipeline/modules/ipc ./pipeline/replay
@@ -156,14 +159,14 @@ generate: ## write the Go files of the templates anew
 .PHONY: bench
 bench: ## Go benchmarks and the overhead of the proxy; writes docs/performance.md
 	@deploy/setup.sh postgresql
-	@go build -o bin/palimpsest ./cmd/palimpsest
+	@go build $(SLIM) -o bin/palimpsest ./cmd/palimpsest
 	go test -p 1 -run '^$$' -bench . -benchmem -timeout 30m ./pipeline/... | tee bin/parts.txt
 	go run ./cmd/tools/apibench/overhead -binary bin/palimpsest -parts bin/parts.txt -write docs/performance.md
 
 .PHONY: bench-replicas
 bench-replicas: ## what three replicas do on one database, beside one, by the CPU time that they take; prints what docs/performance.md quotes
 	@deploy/setup.sh postgresql
-	@go build -o bin/palimpsest ./cmd/palimpsest
+	@go build $(SLIM) -o bin/palimpsest ./cmd/palimpsest
 	go run ./cmd/tools/apibench/overhead -binary bin/palimpsest -replicas 3 -only '1 KB, 64 clients'
 
 .PHONY: bench-neighbors
@@ -204,5 +207,5 @@ bench-session: ## how fast the page of a long session is there, and how large; p
 .PHONY: clients
 clients: ## run the newest clients from npm through the program, in a closed network, and print a table; ARGS="-pinned -client codex"
 	@deploy/setup.sh postgresql nodejs npm
-	@go build -o bin/palimpsest ./cmd/palimpsest
+	@go build $(SLIM) -o bin/palimpsest ./cmd/palimpsest
 	go run ./cmd/tools/apiclients/table -binary bin/palimpsest $(ARGS)

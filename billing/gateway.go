@@ -11,7 +11,6 @@ import (
 
 	"github.com/google/uuid"
 	"github.com/stripe/stripe-go/v76"
-	"github.com/stripe/stripe-go/v76/client"
 
 	"palimpsest/tenants"
 )
@@ -24,7 +23,7 @@ const (
 
 // gateway is Stripe as this package uses it.
 type gateway struct {
-	api    *client.API
+	api    stripeClients
 	config Config
 }
 
@@ -38,7 +37,7 @@ func newGateway(config Config) *gateway {
 		MaxNetworkRetries: new(int64(stripeRetries)), EnableTelemetry: new(false),
 		LeveledLogger: &stripe.LeveledLogger{Level: stripe.LevelNull}, // its lines hold customers
 	})
-	return &gateway{api: client.New(config.APIKey, &stripe.Backends{API: backend, Connect: backend, Uploads: backend}), config: config}
+	return &gateway{api: newStripeClients(backend, config.APIKey), config: config}
 }
 
 // customer makes a workspace's customer; asked again soon, it returns the same one.

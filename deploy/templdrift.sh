@@ -11,8 +11,8 @@ cp -r web "$copy/committed"
 cp -r "$copy/committed" "$copy/web"
 find "$copy/web" -name '*_templ.go' -delete
 
-go build -o "$copy/templ" github.com/a-h/templ/cmd/templ
-(cd "$copy" && ./templ generate -path web -log-level error)
+templ=$(go tool -n templ) # built once and kept in the build cache
+(cd "$copy" && "$templ" generate -path web -log-level error)
 
 if ! (cd "$copy" && diff -r -q committed web); then
 	echo "templ: the files above differ from what the templates generate; run: make generate" >&2

@@ -13,7 +13,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/prometheus/client_golang/prometheus"
 	"go.opentelemetry.io/otel/attribute"
-	"go.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracehttp"
+	"go.opentelemetry.io/otel/exporters/otlp/otlptrace"
 	"go.opentelemetry.io/otel/sdk/resource"
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 
@@ -45,7 +45,7 @@ func startTraces(ctx context.Context, setup setup, registry prometheus.Registere
 	if err != nil {
 		return nil, err
 	}
-	sender, err := otlptracehttp.New(ctx, otlptracehttp.WithEndpointURL(of.URL()), otlptracehttp.WithHeaders(headers))
+	sender, err := otlptrace.New(ctx, newTraceSender(of.URL(), headers))
 	if err != nil {
 		return nil, fmt.Errorf("OTEL_EXPORTER_OTLP_ENDPOINT: %w", err)
 	}

@@ -1,27 +1,27 @@
 package tokens
 
 import (
-	"bufio"
-	"bytes"
-	"encoding/base64"
+	_ "embed" // o200k_base.zst
 	"errors"
 	"fmt"
 	"hash/maphash"
-	"io"
 	"math"
 	"slices"
-	"strconv"
 
-	"github.com/pkoukk/tiktoken-go-loader/assets"
+	"github.com/klauspost/compress/zstd"
 )
 
-// The vocabulary's file lists its tokens by rank, one a line: the token in
-// base64, a space, the rank.
+// The vocabulary's file is packed with zstd. It holds the length of each token, in a byte, by
+// rank, and then the tokens. As tiktoken publishes them they take four times the space in the
+// program. TestVocabularyIsThatOfTiktoken writes it.
 const (
-	vocabularyFile = "o200k_base.tiktoken"
+	vocabularyFile = "o200k_base.zst"
 	vocabularySize = 199_998
-	vocabularyText = 1_400_000 // bytes of all tokens, about
+	vocabularyMax  = 4 << 20 // bytes unpacked
 )
+
+//go:embed o200k_base.zst
+var packedVocabulary []byte
 
 // unranked is the rank of what is not a token. It is above all ranks.
 const unranked = math.MaxUint32
@@ -45,59 +45,41 @@ const (
 
 // newVocabulary reads the embedded vocabulary.
 func newVocabulary() (*vocabulary, error) {
-	file, err := assets.Assets.Open(vocabularyFile)
+	decoder, err := zstd.NewReader(nil, zstd.WithDecoderMaxMemory(vocabularyMax), zstd.WithDecoderConcurrency(1))
 	if err != nil {
 		return nil, fmt.Errorf("open vocabulary: %w", err)
 	}
-	defer file.Close() //nolint:errcheck // it is in memory
+	defer decoder.Close()
+	unpacked, err := decoder.DecodeAll(packedVocabulary, nil)
+	if err != nil {
+		return nil, fmt.Errorf("unpack vocabulary: %w", err)
+	}
+	if len(unpacked) < vocabularySize {
+		return nil, fmt.Errorf("it has less than %d tokens", vocabularySize)
+	}
 	v := &vocabulary{
 		seed:  maphash.MakeSeed(),
-		slab:  make([]byte, 0, vocabularyText),
+		slab:  slices.Clone(unpacked[vocabularySize:]),
 		ends:  make([]uint32, 0, vocabularySize),
 		slots: make([]uint32, 1<<slotBits),
 		pairs: slices.Repeat([]uint32{unranked}, 1<<16),
 	}
-	if err := v.read(file); err != nil {
-		return nil, fmt.Errorf("read vocabulary: %w", err)
+	end := 0
+	for _, length := range unpacked[:vocabularySize] {
+		start := end
+		if end += int(length); length == 0 || end > len(v.slab) {
+			return nil, fmt.Errorf("token %d is empty or cut off", len(v.ends))
+		}
+		v.add(string(v.slab[start:end]), uint32(end)) //nolint:gosec // vocabularyMax at most
+	}
+	if end != len(v.slab) {
+		return nil, errors.New("it ends after its last token")
 	}
 	return v, nil
 }
 
-func (v *vocabulary) read(file io.Reader) error {
-	lines := bufio.NewScanner(file)
-	for lines.Scan() {
-		encoded, rank, found := bytes.Cut(lines.Bytes(), []byte{' '})
-		if !found {
-			continue
-		}
-		if r, err := strconv.Atoi(string(rank)); err != nil || r != len(v.ends) {
-			return fmt.Errorf("rank %q after %d tokens", rank, len(v.ends))
-		}
-		if err := v.add(encoded); err != nil {
-			return err
-		}
-	}
-	if err := lines.Err(); err != nil {
-		return fmt.Errorf("line %d: %w", len(v.ends)+1, err)
-	}
-	if len(v.ends) != vocabularySize {
-		return fmt.Errorf("it has %d tokens, not %d", len(v.ends), vocabularySize)
-	}
-	return nil
-}
-
-// add appends the token with the next rank, given in base64.
-func (v *vocabulary) add(encoded []byte) error {
-	start := len(v.slab)
-	var err error
-	v.slab, err = base64.StdEncoding.AppendDecode(v.slab, encoded)
-	if err != nil {
-		return fmt.Errorf("token %d: %w", len(v.ends), err)
-	}
-	if len(v.slab) == start {
-		return errors.New("an empty token")
-	}
-	token := string(v.slab[start:])
+// add notes the token with the next rank, which ends there in the slab.
+func (v *vocabulary) add(token string, end uint32) {
 	if len(token) == 2 {
 		v.pairs[load2(token)] = uint32(len(v.ends)) //nolint:gosec // below rankMask
 	}
@@ -107,8 +89,7 @@ func (v *vocabulary) add(encoded []byte) error {
 		slot = (slot + 1) & (1<<slotBits - 1)
 	}
 	v.slots[slot] = tag(hash) | uint32(len(v.ends)+1) //nolint:gosec // below rankMask
-	v.ends = append(v.ends, uint32(len(v.slab)))      //nolint:gosec // some MB at most
-	return nil
+	v.ends = append(v.ends, end)
 }
 
 // rank returns the rank of a token, unranked for other bytes. hash must be its

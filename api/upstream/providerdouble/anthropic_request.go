@@ -72,7 +72,7 @@ type anthropicReader struct {
 }
 
 func (a *anthropicReader) parse(header http.Header, body []byte, counting bool) (*anthropicRequest, *Rejection) {
-	m, ok := objectMembers(body)
+	m, ok := document(body)
 	if !ok {
 		return nil, refuse("The request body is not valid JSON: expected a JSON object")
 	}

@@ -53,7 +53,7 @@ type Binding struct {
 // Bind starts the binding of a conversation. head is an Anthropic body whose
 // system and tools count; its messages do not.
 func (d *Double) Bind(head []byte) (*Binding, error) {
-	m, ok := objectMembers(head)
+	m, ok := document(head)
 	if !ok {
 		return nil, refuse("The request body is not valid JSON: expected a JSON object")
 	}

@@ -50,7 +50,7 @@ type chatReader struct {
 }
 
 func (c *chatReader) parse(body []byte) (*chatRequest, *Rejection) {
-	m, ok := objectMembers(body)
+	m, ok := document(body)
 	if !ok {
 		return nil, brokenJSON()
 	}

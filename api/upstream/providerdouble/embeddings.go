@@ -71,7 +71,7 @@ func (c *call) embed() {
 
 // readEmbedding reads and checks a body.
 func (c Config) readEmbedding(body []byte) (embeddingRequest, *Rejection) {
-	m, ok := objectMembers(body)
+	m, ok := document(body)
 	if !ok {
 		return embeddingRequest{}, refuse("We could not parse the JSON body of your request.")
 	}

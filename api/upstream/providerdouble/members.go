@@ -9,25 +9,31 @@ import (
 // members is a JSON object cut at its members.
 type members map[string]json.RawMessage
 
-// objectMembers cuts an object; ok is false for any other value.
-func objectMembers(raw json.RawMessage) (members, bool) {
-	if firstByte(raw) != '{' {
+// document cuts a body at the members of its object; ok is false if it is not valid JSON,
+// or any other value.
+func document(body []byte) (members, bool) {
+	if !json.Valid(body) {
 		return nil, false
 	}
-	var m members
-	if err := json.Unmarshal(raw, &m); err != nil {
+	return objectMembers(body)
+}
+
+// objectMembers cuts an object; ok is false for any other value. The object must be valid:
+// it is a part of a document.
+func objectMembers(raw json.RawMessage) (members, bool) {
+	m := members{}
+	ok := cut(raw, '{', '}', func(key, value []byte) { m[nameOf(key)] = bytes.Clone(value) })
+	if !ok {
 		return nil, false
 	}
 	return m, true
 }
 
-// elements cuts an array; ok is false for any other value.
+// elements cuts an array; ok is false for any other value. The array must be valid.
 func elements(raw json.RawMessage) ([]json.RawMessage, bool) {
-	if firstByte(raw) != '[' {
-		return nil, false
-	}
-	var list []json.RawMessage
-	if err := json.Unmarshal(raw, &list); err != nil {
+	list := []json.RawMessage{}
+	ok := cut(raw, '[', ']', func(_, value []byte) { list = append(list, bytes.Clone(value)) })
+	if !ok {
 		return nil, false
 	}
 	return list, true

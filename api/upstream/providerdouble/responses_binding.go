@@ -89,7 +89,7 @@ type ItemBinding struct {
 // BindItems starts the binding of a conversation. head is a Responses body whose
 // instructions and tools count; its input does not.
 func (d *Double) BindItems(head []byte) (*ItemBinding, error) {
-	m, ok := objectMembers(head)
+	m, ok := document(head)
 	if !ok {
 		return nil, brokenJSON()
 	}

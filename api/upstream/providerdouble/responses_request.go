@@ -51,7 +51,7 @@ type responsesReader struct {
 }
 
 func (o *responsesReader) parse(body []byte) (*responsesRequest, *Rejection) {
-	m, ok := objectMembers(body)
+	m, ok := document(body)
 	if !ok {
 		return nil, brokenJSON()
 	}

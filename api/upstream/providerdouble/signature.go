@@ -101,7 +101,7 @@ func (s *Signer) Trust(body []byte) {
 	if !mayHoldThinking(body) {
 		return
 	}
-	m, _ := objectMembers(body)
+	m, _ := document(body)
 	for _, list := range []json.RawMessage{m["messages"], m["input"]} {
 		messages, _ := elements(list)
 		reasoning := ""

@@ -48,7 +48,7 @@ func Open(ctx context.Context, rawURL string) (archive.Bucket, error) {
 		if err := known(query, "prefix", "endpoint", "region"); err != nil {
 			return nil, err
 		}
-		return openS3(ctx, parsed, prefix)
+		return openS3(parsed, prefix)
 	default:
 		return nil, fmt.Errorf("has the scheme %q; allowed are file and s3", parsed.Scheme)
 	}

@@ -7,8 +7,7 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/aws/aws-sdk-go-v2/aws"
-	"github.com/aws/aws-sdk-go-v2/service/s3"
+	"github.com/minio/minio-go/v7"
 )
 
 // Names implements archive.Bucket.
@@ -33,21 +32,18 @@ func (d *Directory) Names(ctx context.Context, each func(name string) error) err
 
 // Names implements archive.Bucket.
 func (s *S3) Names(ctx context.Context, each func(name string) error) error {
-	pages := s3.NewListObjectsV2Paginator(s.client, &s3.ListObjectsV2Input{Bucket: &s.bucket, Prefix: &s.prefix})
-	for pages.HasMorePages() {
-		page, err := pages.NextPage(ctx)
-		if err != nil {
+	objects := s.client.ListObjectsIter(ctx, s.bucket, minio.ListObjectsOptions{Prefix: s.prefix, Recursive: true})
+	for object := range objects {
+		if object.Err != nil {
+			return object.Err
+		}
+		name := strings.TrimPrefix(object.Key, s.prefix)
+		if name == "" || strings.HasSuffix(name, "/") {
+			continue // some stores make these for folders
+		}
+		if err := each(name); err != nil {
 			return err
 		}
-		for _, object := range page.Contents {
-			name := strings.TrimPrefix(aws.ToString(object.Key), s.prefix)
-			if name == "" || strings.HasSuffix(name, "/") {
-				continue // what some stores make for a folder
-			}
-			if err := each(name); err != nil {
-				return err
-			}
-		}
 	}
-	return nil
+	return ctx.Err() // a list that a context ends is short, without an error of its own
 }

@@ -3,23 +3,23 @@ package blob
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
 	"net/http"
 	"net/url"
+	"strings"
 
-	"github.com/aws/aws-sdk-go-v2/aws"
-	"github.com/aws/aws-sdk-go-v2/config"
-	"github.com/aws/aws-sdk-go-v2/credentials"
-	"github.com/aws/aws-sdk-go-v2/service/s3"
-	"github.com/aws/smithy-go"
-	smithyhttp "github.com/aws/smithy-go/transport/http"
+	"github.com/minio/minio-go/v7"
+	"github.com/minio/minio-go/v7/pkg/credentials"
 
 	"palimpsest/pipeline/archive"
 )
 
 const (
+	amazon = "s3.amazonaws.com"
 	// defaultRegion is what stores that have no regions expect.
 	defaultRegion = "us-east-1"
 	// tries is how often one operation is tried: anyone who asks tries again later.
@@ -28,46 +28,41 @@ const (
 
 // S3 is a bucket of an S3-compatible store.
 type S3 struct {
-	client *s3.Client
+	client *minio.Core
 	bucket string
 	prefix string // with a slash at its end, or empty
 }
 
-func openS3(ctx context.Context, parsed *url.URL, prefix string) (*S3, error) {
+func openS3(parsed *url.URL, prefix string) (*S3, error) {
 	if parsed.Host == "" || parsed.Path != "" && parsed.Path != "/" {
 		return nil, errors.New("names no bucket: write s3://bucket?endpoint=https://…")
 	}
 	query := parsed.Query()
-	region := query.Get("region")
-	if region == "" {
-		region = defaultRegion
+	options := &minio.Options{Region: query.Get("region"), MaxRetries: tries, Secure: true}
+	if options.Region == "" {
+		options.Region = defaultRegion
 	}
-	options := []func(*config.LoadOptions) error{config.WithRegion(region)}
+	options.Creds = credentials.NewChainCredentials([]credentials.Provider{
+		&credentials.EnvAWS{}, &credentials.FileAWSCredentials{}, &credentials.IAM{Region: options.Region},
+	})
 	if parsed.User != nil {
 		secret, _ := parsed.User.Password()
-		options = append(options, config.WithCredentialsProvider(credentials.NewStaticCredentialsProvider(parsed.User.Username(), secret, "")))
+		options.Creds = credentials.NewStaticV4(parsed.User.Username(), secret, "")
 	}
-	loaded, err := config.LoadDefaultConfig(ctx, options...)
+	host := amazon
+	if endpoint := query.Get("endpoint"); endpoint != "" {
+		base, err := url.Parse(endpoint)
+		if err != nil || base.Scheme != "https" && base.Scheme != "http" || base.Host == "" || strings.Trim(base.Path, "/") != "" {
+			return nil, errors.New("has an endpoint that is not an http or https URL without a path")
+		}
+		host, options.Secure = base.Host, base.Scheme == "https"
+		options.BucketLookup = minio.BucketLookupPath // a name for each bucket is Amazon's own habit
+	}
+	client, err := minio.NewCore(host, options)
 	if err != nil {
 		return nil, fmt.Errorf("S3 configuration: %w", err)
 	}
-	endpoint := query.Get("endpoint")
-	if endpoint != "" {
-		if base, err := url.Parse(endpoint); err != nil || base.Scheme != "https" && base.Scheme != "http" || base.Host == "" {
-			return nil, errors.New("has an endpoint that is not an http or https URL")
-		}
-	}
-	client := s3.NewFromConfig(loaded, func(options *s3.Options) {
-		if endpoint != "" {
-			options.BaseEndpoint = &endpoint
-			options.UsePathStyle = true // a name for each bucket is Amazon's own habit
-		}
-		options.RetryMaxAttempts = tries
-		// Not every compatible store knows the newer checksums; what was
-		// written is read back instead.
-		options.RequestChecksumCalculation = aws.RequestChecksumCalculationWhenRequired
-		options.ResponseChecksumValidation = aws.ResponseChecksumValidationWhenRequired
-	})
+	client.SetS3EnableDualstack(false)
 	if prefix != "" {
 		prefix += "/"
 	}
@@ -77,10 +72,11 @@ func openS3(ctx context.Context, parsed *url.URL, prefix string) (*S3, error) {
 // Put stores bytes under a name. It returns archive.ErrTaken if something is
 // stored under the name.
 func (s *S3) Put(ctx context.Context, name string, content []byte) error {
-	_, err := s.client.PutObject(ctx, &s3.PutObjectInput{
-		Bucket: &s.bucket, Key: aws.String(s.prefix + name), Body: bytes.NewReader(content),
-		ContentLength: aws.Int64(int64(len(content))), IfNoneMatch: aws.String("*"),
-	})
+	// Not every compatible store knows the newer checksums, or a body that is signed in parts.
+	options := minio.PutObjectOptions{DisableContentSha256: true}
+	options.SetMatchETagExcept("*")
+	sum := sha256.Sum256(content)
+	_, err := s.client.PutObject(ctx, s.bucket, s.prefix+name, bytes.NewReader(content), int64(len(content)), "", hex.EncodeToString(sum[:]), options)
 	if status(err) == http.StatusPreconditionFailed {
 		return fmt.Errorf("write %s: %w", name, archive.ErrTaken)
 	}
@@ -89,15 +85,15 @@ func (s *S3) Put(ctx context.Context, name string, content []byte) error {
 
 // Get returns the bytes under a name, or archive.ErrNotFound.
 func (s *S3) Get(ctx context.Context, name string) ([]byte, error) {
-	object, err := s.client.GetObject(ctx, &s3.GetObjectInput{Bucket: &s.bucket, Key: aws.String(s.prefix + name)})
+	body, _, _, err := s.client.GetObject(ctx, s.bucket, s.prefix+name, minio.GetObjectOptions{})
 	if isMissing(err) {
 		return nil, fmt.Errorf("read %s: %w", name, archive.ErrNotFound)
 	}
 	if err != nil {
 		return nil, err
 	}
-	defer object.Body.Close()
-	content, err := io.ReadAll(io.LimitReader(object.Body, maxObject+1))
+	defer body.Close()
+	content, err := io.ReadAll(io.LimitReader(body, maxObject+1))
 	if err != nil {
 		return nil, fmt.Errorf("read %s: %w", name, err)
 	}
@@ -113,9 +109,11 @@ func (s *S3) Range(ctx context.Context, name string, offset, length int) ([]byte
 	if length == 0 {
 		return nil, nil
 	}
-	object, err := s.client.GetObject(ctx, &s3.GetObjectInput{
-		Bucket: &s.bucket, Key: aws.String(s.prefix + name), Range: aws.String(fmt.Sprintf("bytes=%d-%d", offset, offset+length-1)),
-	})
+	var options minio.GetObjectOptions
+	if err := options.SetRange(int64(offset), int64(offset+length-1)); err != nil {
+		return nil, err
+	}
+	body, object, header, err := s.client.GetObject(ctx, s.bucket, s.prefix+name, options)
 	switch {
 	case isMissing(err):
 		return nil, fmt.Errorf("read %s: %w", name, archive.ErrNotFound)
@@ -124,16 +122,16 @@ func (s *S3) Range(ctx context.Context, name string, offset, length int) ([]byte
 	case err != nil:
 		return nil, err
 	}
-	defer object.Body.Close()
-	if object.ContentRange == nil { // a store that knows no ranges sends all of it
-		if _, err := io.CopyN(io.Discard, object.Body, int64(offset)); err != nil {
+	defer body.Close()
+	if header.Get("Content-Range") == "" { // a store that knows no ranges sends all of it
+		if _, err := io.CopyN(io.Discard, body, int64(offset)); err != nil {
 			return nil, fmt.Errorf("read %s: %w", name, err)
 		}
-	} else if ends := aws.ToInt64(object.ContentLength); ends < int64(length) {
+	} else if object.Size < int64(length) {
 		return nil, fmt.Errorf("read %s: %w: it ends before byte %d", name, archive.ErrDamaged, offset+length)
 	}
 	content := make([]byte, length)
-	if _, err := io.ReadFull(object.Body, content); err != nil {
+	if _, err := io.ReadFull(body, content); err != nil {
 		return nil, fmt.Errorf("read %s: %w", name, err)
 	}
 	return content, nil
@@ -141,7 +139,7 @@ func (s *S3) Range(ctx context.Context, name string, offset, length int) ([]byte
 
 // Delete removes what is under a name; it is no error if there is nothing.
 func (s *S3) Delete(ctx context.Context, name string) error {
-	_, err := s.client.DeleteObject(ctx, &s3.DeleteObjectInput{Bucket: &s.bucket, Key: aws.String(s.prefix + name)})
+	err := s.client.RemoveObject(ctx, s.bucket, s.prefix+name, minio.RemoveObjectOptions{})
 	if isMissing(err) {
 		return nil
 	}
@@ -151,17 +149,14 @@ func (s *S3) Delete(ctx context.Context, name string) error {
 // isMissing reports whether err says that there is no such object. A missing
 // bucket is another matter: nothing must look lost because of a typing error.
 func isMissing(err error) bool {
-	var failure smithy.APIError
-	return status(err) == http.StatusNotFound && errors.As(err, &failure) && failure.ErrorCode() != "NoSuchBucket"
+	failure, is := errors.AsType[minio.ErrorResponse](err)
+	return is && failure.StatusCode == http.StatusNotFound && failure.Code != minio.NoSuchBucket
 }
 
 // status returns the HTTP status of a failed answer; 0 if there was no answer.
 func status(err error) int {
-	var failure *smithyhttp.ResponseError
-	if !errors.As(err, &failure) {
-		return 0
-	}
-	return failure.HTTPStatusCode()
+	failure, _ := errors.AsType[minio.ErrorResponse](err)
+	return failure.StatusCode
 }
 
 var _ archive.Bucket = (*S3)(nil)
