@@ -243,7 +243,7 @@ func TestSpanOfUsageIsTheMonthOrThePeriod(t *testing.T) {
 	}
 }
 
-// A list that breaks off is an error, not the part that came.
+// A list that ends early is an error, not the part that came.
 func TestListThatBreaksOffIsAnError(t *testing.T) {
 	t.Parallel()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

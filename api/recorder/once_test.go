@@ -110,7 +110,7 @@ func testRecording(t *testing.T, calls *faulttest.Calls, isKilled bool) {
 		}
 	}
 	if told > len(want) || calls.Fault() == nil && told != len(want) {
-		t.Errorf("%d exchanges are told of as recorded", told)
+		t.Errorf("%d exchanges are reported as recorded", told)
 	}
 	if stats := kept.Stats(); stats.Records != 0 {
 		t.Errorf("on the disk is left %+v", stats)
