@@ -22,7 +22,7 @@ import (
 )
 
 // S20: two exchanges of each of two workspaces, and a request that does not end, are recorded once, each with its
-// messages, whichever call of the database fails. What is left is recorded by the same process, or by the next one.
+// messages, whichever call of the database fails. The same process or the next one records the rest.
 func TestExchangeIsRecordedOnceWhicheverCallFails(t *testing.T) {
 	t.Parallel()
 	for _, fault := range []error{faulttest.Err, tenants.ErrAway} {
@@ -117,7 +117,7 @@ func testRecording(t *testing.T, calls *faulttest.Calls, isKilled bool) {
 	}
 }
 
-// recorderOf returns a recorder that is not started, with what it keeps in a directory.
+// recorderOf returns a recorder that is not started, with its spool in a directory.
 func recorderOf(t *testing.T, dir string, database tenants.Transactor, store *recordertest.Database, usage tenants.Exchanges) (*Recorder, *spool.Spool) {
 	t.Helper()
 	kept, err := spool.Open(spool.Config{Dir: dir, MaxBytes: spool.DefaultBytes, Keys: archivetest.Keys(), Log: slog.New(slog.DiscardHandler), Now: time.Now})
@@ -162,7 +162,7 @@ func TestKeptExchangeIsRecordedWithItsRequest(t *testing.T) {
 	}
 }
 
-// blind is a database that loses the answer to its first commit, and then cannot tell once what is recorded.
+// blind is a database that loses the answer to its first commit, and then fails once to tell the recorded exchanges.
 type blind struct {
 	*recordertest.Database
 

@@ -85,8 +85,8 @@ func fill(t *testing.T, database *dbtest.Database, safe *vault.Vault) {
 	}
 }
 
-// S15: what cannot be sealed again keeps nothing else from it, is reported and not counted, and is sealed again once
-// it can be, whichever it is: the first or the last of a table. Before that the old master key is still needed.
+// S15: the first or the last secret of a table cannot be sealed again. The others are, the failure is reported and not
+// counted, and the next rotation seals it, too. Before that the old master key is still needed.
 func TestRotationGoesOnBehindWhatFails(t *testing.T) {
 	t.Parallel()
 	database := dbtest.New(t)
