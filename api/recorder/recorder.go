@@ -332,8 +332,8 @@ func (r *Recorder) record(ctx context.Context, tenant tenants.Tenant, jobs []Job
 	})
 }
 
-// recordOnce is record for jobs of which some may be recorded already: nothing of their exchanges is
-// counted again. It returns how many exchanges were not.
+// recordOnce is record for jobs of which some may be recorded already: their exchanges are not counted
+// again. It returns how many exchanges were new.
 func (r *Recorder) recordOnce(ctx context.Context, tenant tenants.Tenant, jobs []Job) (added int, err error) {
 	ids := make([]uuid.UUID, 0, len(jobs))
 	for _, job := range jobs {

@@ -32,7 +32,7 @@ func (k dataKeys) DataKey(ctx context.Context, of tenants.WorkspaceID) (key []by
 	return key, err
 }
 
-// taker is a store that takes each record once, all of a batch or none.
+// taker is a store that takes each record once, and a batch as a whole or not at all.
 type taker struct {
 	t     *testing.T
 	calls *faulttest.Calls

@@ -1,5 +1,5 @@
 // Package faulttest makes doubles fail at one of their calls, so that a test can try every one, and
-// ends what a test waits for in vain.
+// ends waits that a fault makes endless.
 package faulttest
 
 import (
@@ -30,17 +30,17 @@ var Err = errors.New("failed as planned")
 type way string
 
 const (
-	refused    way = "is refused"          // it does nothing; the next call succeeds
+	refused    way = "is refused"          // it has no effect; the next call succeeds
 	unanswered way = "gets no answer"      // it takes effect and returns an error; the next call succeeds
-	down       way = "begins a long fault" // it does nothing, and neither do the next ones until Repair
+	down       way = "begins a long fault" // it has no effect, nor have the next ones until Repair
 )
 
-// Calls counts the calls of doubles and fails one of them. A nil Calls and the zero value fail
-// none. It may be used by several goroutines at once.
+// Calls counts the calls of doubles and fails one of them. A nil Calls and the zero value let all
+// succeed. It may be used by several goroutines at once.
 type Calls struct {
 	mu       sync.Mutex
 	made     int
-	at       int // number of the call that fails, from 1; 0 if none does
+	at       int // number of the call that fails, from 1; 0 if all succeed
 	way      way
 	err      error
 	repaired bool
@@ -76,7 +76,7 @@ func (c *Calls) next() error {
 	return nil
 }
 
-// Fault returns the error of the call that fails, nil if none does.
+// Fault returns the error of the call that fails; nil if all succeed.
 func (c *Calls) Fault() error { return c.err }
 
 // Repair lets all later calls succeed. They are not counted.

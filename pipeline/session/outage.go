@@ -13,7 +13,7 @@ import (
 var ErrAway = errors.New("the store is away")
 
 // IsAway reports whether an error says that the store, or the database behind it, does not answer
-// or takes nothing just now.
+// or takes no writes just now.
 func IsAway(err error) bool { return errors.Is(err, ErrAway) || errors.Is(err, tenants.ErrAway) }
 
 const (

@@ -19,7 +19,7 @@ type memory struct {
 
 	calls *faulttest.Calls
 	kept  map[tenants.WorkspaceID][]byte
-	first []byte // kept by another process, just before this one adds its own; nil if none does
+	first []byte // kept by another process, just before this one adds its own; optional
 }
 
 func (m *memory) AllWorkspaces(context.Context) (all []tenants.WorkspaceID, err error) {
@@ -110,7 +110,7 @@ func TestRotationGoesOnWhicheverCallFails(t *testing.T) {
 	})
 }
 
-// S15: one key that does not open keeps none of the others from being rewrapped.
+// S15: the other keys are rewrapped although one does not open.
 func TestDamagedKeyStopsNoRotation(t *testing.T) {
 	t.Parallel()
 	store := &memory{kept: map[tenants.WorkspaceID][]byte{{0}: []byte("damaged")}}

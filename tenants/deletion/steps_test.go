@@ -12,7 +12,7 @@ import (
 	"palimpsest/tenants/deletion"
 )
 
-// steps is a store of two workspaces in memory, and notes what is erased of each.
+// steps is a store of two workspaces in memory, and notes the parts of each that are erased.
 type steps struct {
 	t      *testing.T
 	calls  *faulttest.Calls
@@ -21,7 +21,7 @@ type steps struct {
 	jobs   int
 }
 
-// parts are what is stored of a workspace, in the order in which it may go: the row of the workspace and the
+// parts are the parts of a workspace, in the order in which they may go: the row of the workspace and the
 // key by which all of it was sealed go last.
 var parts = []string{"sessions", "bytes", "jobs", "workspace"}
 
@@ -73,7 +73,7 @@ func (s *steps) EraseWorkspace(ctx context.Context, workspace tenants.WorkspaceI
 	return s.erase(parts[3])(ctx, workspace)
 }
 
-// S28, S31: two workspaces are deleted, whichever step fails. No step is skipped, none comes before the one that it
+// S28, S31: two workspaces are deleted, whichever step fails. No step is skipped or comes before the one that it
 // depends on, one workspace does not wait for the other, and the next pass does the rest.
 func TestDeletionGoesOnWhicheverStepFails(t *testing.T) {
 	t.Parallel()

@@ -18,7 +18,7 @@ import (
 // exchanges is what a Database does not implement of tenants.Exchanges.
 type exchanges interface{ tenants.Exchanges }
 
-// Database waits for leave to write, fails when it is told to, and keeps what is committed.
+// Database waits for leave to write, fails when it is told to, and keeps the rows of committed transactions.
 type Database struct {
 	exchanges
 	session.Store
@@ -34,7 +34,7 @@ type Database struct {
 	kept Kept
 }
 
-// Kept is what a Database keeps.
+// Kept are the rows of a Database.
 type Kept struct {
 	Updates   []session.Update
 	Exchanges []tenants.Exchange
@@ -83,7 +83,7 @@ func (d *Database) Together(_ context.Context, tenant tenants.Tenant, fn func(te
 	})
 }
 
-// Kept returns what is committed.
+// Kept returns the rows of committed transactions.
 func (d *Database) Kept() Kept {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -77,7 +77,7 @@ const (
 				SELECT ctid FROM archive_objects WHERE workspace_id = $1 AND place = 2 LIMIT $2 FOR UPDATE SKIP LOCKED))
 			RETURNING segment_id
 		) SELECT DISTINCT segment_id FROM gone WHERE segment_id IS NOT NULL`
-	// Its writer may go on, and must not refer to what is about to be deleted.
+	// Its writer may go on, and must not refer to a segment that is about to be deleted.
 	sqlAbandon = `UPDATE archive_segments SET state = 2, retired_at = '-infinity' WHERE workspace_id = $1 AND state = 0 RETURNING id`
 	sqlDrop    = `DELETE FROM archive_segments s WHERE workspace_id = $1 AND id = $2 AND state <> 1
 		AND NOT EXISTS (SELECT FROM archive_objects o WHERE o.workspace_id = $1 AND o.segment_id = $2 AND o.place = 1)`
@@ -257,7 +257,7 @@ func (p *pass) upload(ctx context.Context, id uuid.UUID, content []byte) error {
 }
 
 // abandon deletes what was written of segments whose writer has failed, was killed, or takes too long: no
-// row refers to them, and none will. What cannot be deleted now is a retired segment.
+// row refers to them, now or later. A segment that cannot be deleted yet counts as retired.
 func (p *pass) abandon(ctx context.Context) error {
 	var left [][16]byte
 	err := p.runner.InTenant(ctx, p.workspace, func(tx *gorm.DB) error {

@@ -173,7 +173,7 @@ func (j *Journal) Replay(ctx context.Context) {
 		switch {
 		case err == nil:
 			j.remove(one)
-		case ctx.Err() != nil || session.IsAway(err): // it says nothing of the entry
+		case ctx.Err() != nil || session.IsAway(err): // not because of the entry
 			return
 		case j.config.Now().Sub(one.at) > keepFor:
 			j.config.Log.ErrorContext(ctx, "epoch on the local disk is deleted after seven days", "workspace", one.workspace, "lane", one.lane, "error", err)
