@@ -104,7 +104,7 @@ func TestAlertOfTheLocalDiskKnowsItsBounds(t *testing.T) {
 	}
 }
 
-// Each rule says how urgent it is and what is wrong, and compares with something.
+// Each rule names its urgency and its problem, and compares with a number.
 func TestEveryAlertIsUrgentOrNotAndSaysWhatIsWrong(t *testing.T) {
 	t.Parallel()
 	compares := regexp.MustCompile(`[<>=]=?\s*-?[0-9.]`)

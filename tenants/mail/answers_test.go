@@ -88,7 +88,7 @@ func (f *fates) DropMail(_ context.Context, id uuid.UUID) error {
 }
 
 // What a server answers decides alone: a mail that was taken is not sent again, one whose recipient is
-// refused for good is dropped, and any other is tried again. Two mails of one pass fare the same.
+// permanently rejected is dropped, and any other is tried again. Two mails of one pass fare the same.
 func TestMailFaresAsTheServerAnswers(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
