@@ -16,7 +16,7 @@ import (
 )
 
 // answers is Stripe with fixed lists: objects in JSON, by path. Each object is a page of its own, so
-// that what is read has to follow the pages.
+// that reading has to follow the pages.
 type answers struct {
 	lists map[string][]string
 
@@ -142,7 +142,7 @@ func TestAllSubscriptionsAndCheckoutsEnd(t *testing.T) {
 	}
 }
 
-// Drafts are not shown, and an invoice shows its total, not what is left to pay.
+// Drafts are not shown, and an invoice shows its total, not the amount that is left to pay.
 func TestInvoicesShowTheirTotals(t *testing.T) {
 	t.Parallel()
 	stripe, _ := asking(t, map[string][]string{"/v1/invoices": {`{"id":"in_1","number":"A-1","status":"draft","total":100,"amount_due":100,"currency":"usd"}`}})
@@ -244,7 +244,7 @@ func TestSpanOfUsageIsTheMonthOrThePeriod(t *testing.T) {
 }
 
 // A list that ends early is an error, not the part that came.
-func TestListThatBreaksOffIsAnError(t *testing.T) {
+func TestListThatEndsEarlyIsAnError(t *testing.T) {
 	t.Parallel()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.FormValue("starting_after") != "" {

@@ -17,7 +17,7 @@ import (
 
 var errPlanned = errors.New("planned failure")
 
-// facts are alerts on a real database, but for what a test says.
+// facts are alerts on a real database, except for those that a test sets.
 type facts struct {
 	alerts.Alerts
 
@@ -36,7 +36,7 @@ func (f *facts) AlertChannels(ctx context.Context, workspace tenants.WorkspaceID
 	return f.Alerts.AlertChannels(ctx, workspace)
 }
 
-// keys are API keys with what they have spent.
+// keys are API keys with their spend.
 type keys struct {
 	list  []tenants.APIKey
 	spent map[string][2]int64 // in the day and in the month, by name; missing: it cannot be read
@@ -85,7 +85,7 @@ func TestBudgetThresholdsAreExact(t *testing.T) {
 	b.told(t, "all budgets", want...)
 }
 
-// Each of two budgets is told, whichever key stands first, beside keys that have none, are revoked, or
+// Each of two budgets is told, whichever key stands first, beside keys without a budget, revoked ones, and keys
 // whose spend cannot be read; the failure is reported.
 func TestEveryBudgetIsLookedAt(t *testing.T) {
 	t.Parallel()
@@ -123,7 +123,7 @@ func TestErrorRateIsExact(t *testing.T) {
 	for _, c := range []struct {
 		exchanges, failed int64
 		percent           int
-		title             string // "" if none
+		title             string // "" if absent
 	}{
 		{20, 5, 25, "25 % of requests fail"}, {20, 4, 25, ""}, {19, 19, 25, ""}, {20, 20, 100, "100 % of requests fail"}, {20, 19, 100, ""},
 		{399, 100, 25, "25 % of requests fail"}, {401, 100, 25, ""}, {0, 0, 1, ""}, {100, 1, 1, "1 % of requests fail"},

@@ -227,7 +227,7 @@ func (l *local) spent(subject Subject, quota tenants.Quota, now time.Time) (spen
 }
 
 // learn takes in what the database says was spent. An answer about the day before
-// leaves what was spent since.
+// leaves the spend of today as it is.
 func (l *local) learn(subject Subject, known spend) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -122,8 +122,8 @@ func TestSpendOfEverySubjectIsReadAgain(t *testing.T) {
 	}
 }
 
-// An answer of the database about the day before, which comes after midnight, takes nothing from
-// what was spent since.
+// An answer of the database about the day before, which comes after midnight, does not reduce the
+// spend of the new day.
 func TestSpendOfYesterdayDoesNotReplaceThatOfToday(t *testing.T) {
 	t.Parallel()
 	b := setup()

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"log/slog"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -19,15 +20,12 @@ import (
 	"palimpsest/migrations/dbtest"
 )
 
-// S18: clients that never end their headers hold a connection and nothing else. Five
-// hundred of them keep nobody from being answered, and are cut off when their time
-// is up.
-func TestSlowHeadersHarmNobodyAndAreCutOff(t *testing.T) {
-	t.Parallel()
-	w := start(t, providerdouble.Config{}).tenant("patient")
-	slow := make([]net.Conn, 500)
+// withoutEnd opens connections whose headers never end.
+func withoutEnd(t *testing.T, address string, count int) []net.Conn {
+	t.Helper()
+	slow := make([]net.Conn, count)
 	for i := range slow {
-		connection, err := new(net.Dialer).DialContext(t.Context(), "tcp", w.program.addr())
+		connection, err := new(net.Dialer).DialContext(t.Context(), "tcp", address)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -37,13 +35,39 @@ func TestSlowHeadersHarmNobodyAndAreCutOff(t *testing.T) {
 		}
 		slow[i] = connection
 	}
+	return slow
+}
+
+// S18: clients that never end their headers hold a connection and nothing else. Five
+// hundred of them keep nobody from being answered.
+func TestSlowHeadersHarmNobody(t *testing.T) {
+	t.Parallel()
+	w := start(t, providerdouble.Config{}).tenant("patient")
+	withoutEnd(t, w.program.addr(), 500)
 	for range 50 {
 		if response, answer := w.post("/v1/messages", []byte(smallMessage), nil); response.StatusCode != http.StatusOK {
 			t.Fatalf("status %d: %s", response.StatusCode, answer)
 		}
 	}
-	for i, connection := range slow {
-		if err := connection.SetReadDeadline(time.Now().Add(headerTimeout + time.Minute)); err != nil {
+}
+
+// S18: connections whose headers do not end are cut off when their time is up.
+func TestSlowHeadersAreCutOff(t *testing.T) {
+	t.Parallel()
+	ending := &ending{}
+	servers := newServers(slog.New(slog.DiscardHandler), ending)
+	if servers.headers != headerTimeout {
+		t.Errorf("the program cuts them off after %s", servers.headers)
+	}
+	servers.headers = 10 * time.Millisecond
+	listener, err := servers.listen(t.Context(), "PALIMPSEST_ADDR", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := servers.serve(listener, http.NotFoundHandler())
+	t.Cleanup(func() { _ = server.Close() })
+	for i, connection := range withoutEnd(t, listener.Addr().String(), 20) {
+		if err := connection.SetReadDeadline(time.Now().Add(time.Minute)); err != nil {
 			t.Fatal(err)
 		}
 		if _, err := io.Copy(io.Discard, connection); err != nil && !errors.Is(err, net.ErrClosed) && !strings.Contains(err.Error(), "reset") {

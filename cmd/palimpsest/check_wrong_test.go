@@ -106,7 +106,7 @@ func (b *oddBucket) Put(_ context.Context, _ string, content []byte) error {
 func (b *oddBucket) Get(context.Context, string) ([]byte, error) { return b.get(b.held) }
 func (b *oddBucket) Delete(context.Context, string) error        { return b.delete }
 
-// A bucket has to give back what was put.
+// A bucket has to give back the bytes that were put.
 func TestCheckReadsWhatItHasPutIntoTheBucket(t *testing.T) {
 	t.Parallel()
 	same := func(content []byte) ([]byte, error) { return content, nil }
@@ -234,7 +234,7 @@ func TestCheckNamesEverySettingThatLeavesSomethingOpen(t *testing.T) {
 	for name, c := range map[string]struct {
 		addr, public string
 		private      bool
-		says         []string // "" for none
+		says         []string // nil if all is set
 	}{
 		"of this machine":          {addr: "127.0.0.1:8080"},
 		"localhost":                {addr: "localhost:8080", private: true},

@@ -19,12 +19,12 @@ import (
 	"palimpsest/tenants/vault"
 )
 
-// underMasterKey are the columns that hold what the master key has sealed.
+// underMasterKey are the columns with secrets that the master key has sealed.
 func underMasterKey() []string {
 	return []string{"alert_channels.sealed", "data_keys.wrapped", "mails.sealed", "master_proof.sealed", "provider_keys.sealed", "second_factors.sealed", "sign_ons.sealed"}
 }
 
-// underDataKeys are the columns of the same names that hold what workspaces' own keys have sealed.
+// underDataKeys are the columns of the same names whose bytes the keys of workspaces have sealed.
 func underDataKeys() []string { return []string{"lane_inserts.sealed", "summaries.sealed"} }
 
 func safeOf(t *testing.T, letters ...string) *vault.Vault {

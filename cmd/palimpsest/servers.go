@@ -24,10 +24,12 @@ type servers struct {
 	log    *slog.Logger
 	ending *ending
 	failed chan error // a server that ended by itself
+
+	headers time.Duration // to send a request's headers
 }
 
 func newServers(log *slog.Logger, ending *ending) servers {
-	return servers{log: log, ending: ending, failed: make(chan error, 2)}
+	return servers{log: log, ending: ending, failed: make(chan error, 2), headers: headerTimeout}
 }
 
 // listen takes the address of a setting.
@@ -56,7 +58,7 @@ func (s servers) listen(ctx context.Context, setting, address string) (net.Liste
 // serve answers the requests that come in on a listener.
 func (s servers) serve(listener net.Listener, handler http.Handler) *http.Server {
 	server := &http.Server{
-		Handler: connections.PaceBodies(handler), ConnContext: connections.Context, ReadHeaderTimeout: headerTimeout, IdleTimeout: idleTimeout, MaxHeaderBytes: maxHeader,
+		Handler: connections.PaceBodies(handler), ConnContext: connections.Context, ReadHeaderTimeout: s.headers, IdleTimeout: idleTimeout, MaxHeaderBytes: maxHeader,
 		ErrorLog: slog.NewLogLogger(s.log.Handler(), slog.LevelWarn),
 	}
 	go func() { // ends with the server, which stop and close end

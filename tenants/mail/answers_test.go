@@ -87,7 +87,7 @@ func (f *fates) DropMail(_ context.Context, id uuid.UUID) error {
 	return nil
 }
 
-// The answer of the server decides: a mail that was taken is not sent again, one whose recipient is
+// What a server answers decides alone: a mail that was taken is not sent again, one whose recipient is
 // permanently rejected is dropped, and any other is tried again. Two mails of one pass fare the same.
 func TestMailFaresAsTheServerAnswers(t *testing.T) {
 	t.Parallel()

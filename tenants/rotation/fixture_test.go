@@ -175,7 +175,7 @@ func setup(t *testing.T) *bundle {
 
 func secretOf(at place) string { return "secret of " + at.id.String() }
 
-// stored returns what a row holds.
+// stored returns the sealed bytes of a row.
 func (b *bundle) stored(t *testing.T, kind kind, at place) []byte {
 	t.Helper()
 	var sealed []byte
@@ -185,7 +185,7 @@ func (b *bundle) stored(t *testing.T, kind kind, at place) []byte {
 	return sealed
 }
 
-// put changes what a row holds.
+// put changes the sealed bytes of a row.
 func (b *bundle) put(t *testing.T, kind kind, at place, sealed []byte) {
 	t.Helper()
 	b.exec(t, "UPDATE "+kind.table+" SET sealed = $1 WHERE "+kind.key+" = $2", sealed, at.id)

@@ -114,7 +114,7 @@ func TestResealThatFailsAtOneWriteIsCompletedByTheNext(t *testing.T) {
 	}
 }
 
-// What someone replaced since it was read stays.
+// A secret that someone replaced since it was read stays.
 func TestSecretThatWasReplacedMeanwhileStays(t *testing.T) {
 	t.Parallel()
 	b := setup(t)

@@ -37,8 +37,8 @@ const conflict = "40001"
 // ErrReplica says that it is the replica that cannot be used.
 var ErrReplica = errors.New("read replica")
 
-// errBehind says that a replica is too far behind, errPrimary that a server is no replica: what it
-// has may have ended long ago.
+// errBehind says that a replica is too far behind, errPrimary that a server is no replica, whose rows
+// may be of long ago.
 var (
 	errBehind  = errors.New("it is too far behind")
 	errPrimary = errors.New("it takes writes and follows no other server")
@@ -94,8 +94,8 @@ func (r *replica) read(ctx context.Context, c *core, workspace tenants.Workspace
 	return did || ctx.Err() != nil, err
 }
 
-// sqlBehind is whether a server follows another one, and how old what it has replayed last is, in
-// seconds.
+// sqlBehind asks whether a server follows another one, and how old the transaction is that it has
+// replayed last, in seconds.
 const sqlBehind = "SELECT pg_is_in_recovery(), coalesce(extract(epoch FROM clock_timestamp() - pg_last_xact_replay_timestamp()), 0)::float8"
 
 // upToDate returns errBehind on a replica that is too far behind, and errPrimary on a server that is
@@ -114,7 +114,7 @@ func upToDate(tx *gorm.DB) error {
 	return nil
 }
 
-// ReplicaState is what CheckReplica finds.
+// ReplicaState is the outcome of CheckReplica.
 type ReplicaState struct {
 	Follows bool // another server
 	Behind  time.Duration

@@ -82,7 +82,7 @@ func TestCheckFindsEveryFileThatIsNotTheBackups(t *testing.T) {
 	}
 }
 
-// The manifest decides what belongs to a backup.
+// The manifest decides which files belong to a backup.
 func TestManifestThatDoesNotDescribeTheBackupIsRefused(t *testing.T) {
 	t.Parallel()
 	b := setup(t)

@@ -6,7 +6,7 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// Compare does what a restore does last, on any database.
+// Compare does the last step of a restore on any database.
 func (m *Manifest) Compare(ctx context.Context, ownerURL string) error {
 	connection, err := pgx.Connect(ctx, ownerURL)
 	if err != nil {

@@ -20,7 +20,7 @@ func TestMain(m *testing.M) { dbtest.Main(m) }
 
 var errPlanned = errors.New("planned failure")
 
-// objects are what the bucket holds. Two have the same size.
+// objects are the contents of the bucket by name. Two have the same size.
 func objects() map[string]string {
 	return map[string]string{"originals/aa/one": "the first object", "originals/bb/two": "another object!!", "evictions/three": "short"}
 }
@@ -96,7 +96,7 @@ func (b *bucket) Names(ctx context.Context, each func(name string) error) error 
 	})
 }
 
-// holds returns what the bucket holds.
+// holds returns the contents of the bucket by name.
 func (b *bucket) holds(t *testing.T) map[string]string {
 	t.Helper()
 	b.fail("", 0, nil)
