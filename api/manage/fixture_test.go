@@ -154,7 +154,7 @@ func setupAt(t *testing.T, publicURL string, allowPrivate bool) *product {
 	return p
 }
 
-// forget has memory drop what it knows of a workspace, as notifications do in the product.
+// forget has memory drop a workspace, as notifications do in the product.
 func (p *product) forget(workspace tenants.WorkspaceID) {
 	p.people.Forget()
 	p.keys.Changed(workspace.String())
