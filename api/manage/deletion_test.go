@@ -158,7 +158,7 @@ func TestAWorkspaceIsDeletedByItsOwnerWithNameAndPassword(t *testing.T) {
 	}
 	a.send(t, http.MethodGet, "/me", "").want(t, http.StatusOK)
 	a.send(t, http.MethodDelete, "/workspace", right).want(t, http.StatusAccepted)
-	p.forget()
+	p.forget(a.workspace)
 	for _, answer := range []reply{
 		a.send(t, http.MethodGet, "/me", ""), admin.send(t, http.MethodGet, "/sessions", ""),
 		a.sendWith(t, a.manage, http.MethodGet, "/sessions", ""), a.sendWith(t, a.read, http.MethodGet, "/sessions", ""),

@@ -111,7 +111,7 @@ func TestSumsStandUnderTheirName(t *testing.T) {
 	})
 }
 
-// Of two compactions of two threads each has what was decided of itself.
+// Of two compactions of two threads each has its own decision.
 func TestCompactionsHaveTheirOwnDecision(t *testing.T) {
 	t.Parallel()
 	own, other := uuid.New(), uuid.New()
@@ -137,7 +137,7 @@ func TestCompactionsHaveTheirOwnDecision(t *testing.T) {
 	}
 }
 
-// What a key is held to is read and written in dollars and kept in millionths of one; a change of one
+// Budgets of a key are read and written in dollars and kept in millionths of one; a change of one
 // limit leaves the others.
 func TestLimitsKeepTheirUnit(t *testing.T) {
 	t.Parallel()

@@ -154,10 +154,10 @@ func setupAt(t *testing.T, publicURL string, allowPrivate bool) *product {
 	return p
 }
 
-// forget has memory dropped, as notifications do in the product.
-func (p *product) forget() {
+// forget has memory drop a workspace, as notifications do in the product.
+func (p *product) forget(workspace tenants.WorkspaceID) {
 	p.people.Forget()
-	p.keys.Forget()
+	p.keys.Changed(workspace.String())
 }
 
 // deletion deletes workspaces at once instead of in the background.

@@ -53,7 +53,7 @@ func TestOnlyOperatorsOperate(t *testing.T) {
 	if answer := operator.send(t, http.MethodPost, below+"/resume", why); answer.status != http.StatusOK {
 		t.Errorf("resume: status %d: %s", answer.status, answer.body)
 	}
-	p.keys.Forget()
+	p.keys.Changed(other.workspace.String())
 	if answer := other.sendWith(t, other.read, http.MethodGet, "/usage", ""); answer.status != http.StatusOK {
 		t.Errorf("resumed: status %d: %s", answer.status, answer.body)
 	}

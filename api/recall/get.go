@@ -159,7 +159,7 @@ func (p *page) read(ctx context.Context, at place) error {
 				return err
 			}
 		}
-		if len(entries) == 0 { // the archive ends here; one that is missing in between hides none behind it
+		if len(entries) == 0 { // the archive ends here; a missing message alone does not hide those behind it
 			return nil
 		}
 	}

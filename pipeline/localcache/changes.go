@@ -2,7 +2,7 @@ package localcache
 
 import "sync"
 
-// Changes counts changes of what a cache holds, so that the cache keeps no value that was read before one.
+// Changes counts changes of a cache's values, so that the cache keeps no value that was read before one.
 // The zero value is ready for use.
 type Changes struct {
 	mu    sync.Mutex

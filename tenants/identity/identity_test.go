@@ -324,7 +324,7 @@ func TestForgottenKeysAreAskedForAgain(t *testing.T) {
 	if err := b.DB.APIKeys.RevokeAPIKey(t.Context(), principal.Workspace.ID, key.ID); err != nil {
 		t.Fatal(err)
 	}
-	b.keys.Forget()
+	b.keys.Changed(principal.Workspace.ID.String())
 	if _, err := b.keys.Authenticate(t.Context(), secret); !errors.Is(err, tenants.ErrKeyRevoked) {
 		t.Fatalf("after the news: %v", err)
 	}

@@ -36,9 +36,12 @@ func TestGoodKeysOutliveTheDatabaseForAWhile(t *testing.T) {
 	if err := b.DB.APIKeys.RevokeAPIKey(t.Context(), principal.Workspace.ID, revoked.ID); err != nil {
 		t.Fatal(err)
 	}
-	keys.Forget()
+	keys.Changed(principal.Workspace.ID.String())
 	if _, err := keys.Authenticate(t.Context(), revokedSecret); !errors.Is(err, tenants.ErrKeyRevoked) {
 		t.Fatalf("revoked: %v", err)
+	}
+	if _, err := keys.Authenticate(t.Context(), secret); err != nil { // good since that change, too
+		t.Fatal(err)
 	}
 
 	store.down.Store(true)

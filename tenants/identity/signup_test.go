@@ -326,14 +326,14 @@ func TestKeysOfASuspendedWorkspaceAreRefused(t *testing.T) {
 	if err := b.DB.Operators.SuspendWorkspace(t.Context(), who.User.ID, who.Workspace.ID, "abuse"); err != nil {
 		t.Fatal(err)
 	}
-	b.keys.Forget() // as the notification does
+	b.keys.Changed(who.Workspace.ID.String()) // as the notification does
 	if _, err := b.keys.Authenticate(t.Context(), secret); !errors.Is(err, tenants.ErrSuspended) {
 		t.Errorf("suspended: %v", err)
 	}
 	if err := b.DB.Operators.ResumeWorkspace(t.Context(), who.User.ID, who.Workspace.ID, "over"); err != nil {
 		t.Fatal(err)
 	}
-	b.keys.Forget()
+	b.keys.Changed(who.Workspace.ID.String())
 	if _, err := b.keys.Authenticate(t.Context(), secret); err != nil {
 		t.Errorf("resumed: %v", err)
 	}

@@ -109,7 +109,7 @@ func TestFilterNarrowsExchanges(t *testing.T) {
 	}
 }
 
-// A class of statuses holds its first and its last one, and none of the classes beside it.
+// A class of statuses holds its first and its last one, and no status of the classes beside it.
 func TestStatusClassHoldsItsEdges(t *testing.T) {
 	t.Parallel()
 	b := setup(t)

@@ -29,7 +29,7 @@ func TestEntryListsEveryFieldThatChanged(t *testing.T) {
 	}
 }
 
-// An entry says what made the change: a person, a key of a person, or neither.
+// An entry says who made the change: a person, a key of a person, or neither.
 func TestEntrySaysWhatItsActorIs(t *testing.T) {
 	t.Parallel()
 	person, key := uuid.New(), uuid.New()

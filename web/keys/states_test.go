@@ -11,7 +11,7 @@ import (
 	"palimpsest/tenants"
 )
 
-// Each state of a key is named, ordered, counted and offered what can still be done with it, whichever
+// Each state of a key is named, ordered and counted, with the actions that are still possible, whichever
 // order the keys come in.
 func TestEveryStateOfKeyIsShown(t *testing.T) {
 	t.Parallel()

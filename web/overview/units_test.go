@@ -55,7 +55,7 @@ func TestChartsHoldTheirOwnFigureInTheirUnit(t *testing.T) {
 	}
 }
 
-// Bars of wider steps hold what the points below them hold together, also where the last has fewer points.
+// Bars of wider steps hold the sums of the points below them, also where the last has fewer points.
 func TestWiderBarsAddUpTheirPoints(t *testing.T) {
 	t.Parallel()
 	for _, points := range []int{1, mostBars, mostBars + 1, 3*mostBars - 1, 3 * mostBars} {

@@ -167,7 +167,7 @@ func TestSendAgainHoldsToTheLimitsOfTheKey(t *testing.T) {
 	if err := b.Credentials(true).ChangeAPIKey(t.Context(), b.Workspace.ID, key); err != nil {
 		t.Fatal(err)
 	}
-	b.Keys.Forget()
+	b.Keys.Changed(b.Workspace.ID.String())
 	page := b.Post("/requests/"+id+"/again", "key", key.ID.String())
 	found := b.exchanges(t)
 	if len(found) != 2 || found[0].ErrorFrom != "proxy" || found[0].Status != http.StatusForbidden {

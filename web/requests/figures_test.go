@@ -58,7 +58,7 @@ func TestColumnsHoldTheirOwnFigure(t *testing.T) {
 	}
 }
 
-// The sizes of an opened request are those of their names, and shares are of what was sent.
+// The sizes of an opened request are those of their names, and shares are of the prompt that was sent.
 func TestFactsOfRequestHoldTheirOwnFigure(t *testing.T) {
 	t.Parallel()
 	o := openedOf(distinct(1))
@@ -112,7 +112,7 @@ func TestTimesOfRequestHaveTheirUnit(t *testing.T) {
 	}
 }
 
-// Of two requests side by side, each side has its own figures, and what differs is marked.
+// Of two requests side by side, each side has its own figures, and differences are marked.
 func TestComparedRequestsHaveTheirOwnFigures(t *testing.T) {
 	t.Parallel()
 	s := comparison{First: openedOf(distinct(1)), Second: openedOf(distinct(2))}

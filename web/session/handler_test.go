@@ -270,7 +270,7 @@ func TestSessionOfAKeyThatKeepsFiguresOnlySaysSo(t *testing.T) {
 	if err := person.DB.APIKeys.ChangeAPIKey(t.Context(), person.Workspace.ID, kept); err != nil {
 		t.Fatal(err)
 	}
-	product.Keys.Forget()
+	product.Keys.Changed(person.Workspace.ID.String())
 	person.TalkOnce(secret, window, "/v1/messages", strings.Replace(body, "Hello", "Nobody keeps this", 1), claudeCode)
 
 	if page := person.Get(address); !strings.Contains(page.TestID("notice-unkept"), "The key laptop keeps figures only") || !strings.Contains(page.TestID("notice-unkept"), "What stands here was said before.") {

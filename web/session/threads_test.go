@@ -120,7 +120,7 @@ func TestSearchThatIsFullSaysSo(t *testing.T) {
 	}
 }
 
-// unread is an archive that lists nothing.
+// unread is an archive that lists no message.
 type unread struct{ archiveReader }
 
 type archiveReader = archive.Reader
@@ -146,7 +146,7 @@ func TestRowsSayWhichMessagesAreNotArchived(t *testing.T) {
 	}
 }
 
-// Messages that threads share are counted once, and a thread of which nothing is archived takes nothing off.
+// Messages that threads share are counted once, and a thread without archived messages takes no others off.
 func TestArchivedMessagesOfThreadsAreCountedOnce(t *testing.T) {
 	t.Parallel()
 	main, fork, second, beside := threads()
@@ -210,7 +210,7 @@ func TestPinsAndInsertsStandAtTheirRowAlone(t *testing.T) {
 	}
 }
 
-// What a compaction was to save is that of its own thread and number: two threads of a session count
+// The prediction of a compaction is that of its own thread and number: two threads of a session count
 // theirs from one each.
 func TestDecisionsAreThoseOfTheThreadsOwnCompactions(t *testing.T) {
 	t.Parallel()
@@ -224,7 +224,7 @@ func TestDecisionsAreThoseOfTheThreadsOwnCompactions(t *testing.T) {
 	}
 }
 
-// Of two compactions each moment shows its own: in the chart's levels and in what happened. Of many
+// Of two compactions each moment shows its own: in the chart's levels and in the list of events. Of many
 // events the newest are numbered.
 func TestMomentsShowTheirOwnCompaction(t *testing.T) {
 	t.Parallel()
@@ -257,8 +257,8 @@ func TestMomentsShowTheirOwnCompaction(t *testing.T) {
 	}
 }
 
-// The figures above a session are of what was sent, in shares of the window, and of what the client sent
-// in the shares that were saved.
+// The figures above a session are shares: of the window, by the prompts that were sent, and of the
+// prompts that the client sent, by the tokens that were saved.
 func TestSharesOfSessionAreOfTheirWhole(t *testing.T) {
 	t.Parallel()
 	moment := session.TimelineEntry{Number: 2, At: time.Unix(1, 0), PromptSize: session.PromptSize{Before: 180, After: 50, Window: 200}}
@@ -278,7 +278,7 @@ func TestSharesOfSessionAreOfTheirWhole(t *testing.T) {
 	}
 }
 
-// Threads of a session are named by what they are, wherever they stand in its list.
+// Threads of a session are named by their kind, wherever they stand in its list.
 func TestThreadsAreNamedByTheirKind(t *testing.T) {
 	t.Parallel()
 	fork := session.LaneOverview{Parent: uuid.New()}

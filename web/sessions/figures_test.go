@@ -16,7 +16,7 @@ import (
 	"palimpsest/tenants"
 )
 
-// A row shows what any of its newest requests was, in whichever order they come, and its levels are those
+// A row shows the states of all of its newest requests, in whichever order they come, and its levels are those
 // of the newest that has some.
 func TestRowShowsWhatAnyOfItsNewestRequestsWas(t *testing.T) {
 	t.Parallel()
@@ -115,8 +115,8 @@ func (s stored) Session(_ context.Context, _ tenants.WorkspaceID, id uuid.UUID) 
 	return detail, nil
 }
 
-// What was said is searched in the range, of the key, the client and the model of the list; a session that
-// is gone hides none of the others.
+// The archive is searched in the range, of the key, the client and the model of the list; a session that
+// is gone does not hide the others.
 func TestArchiveIsSearchedWithTheFiltersOfTheList(t *testing.T) {
 	t.Parallel()
 	s := stored{asked: &archive.Query{}, of: map[uuid.UUID]session.Detail{}}
@@ -179,7 +179,7 @@ func (readable) Starred(context.Context, tenants.WorkspaceID, uuid.UUID) ([]uuid
 	return nil, nil
 }
 
-// As many sessions are exported as one file holds, and none if the person may not read one of them, the
+// As many sessions are exported as one file holds, and no file is made if the person may not read one of them, the
 // first or the last.
 func TestExportIsOfReadableSessionsThatFitOneFile(t *testing.T) {
 	t.Parallel()
