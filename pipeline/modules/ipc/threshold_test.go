@@ -1,0 +1,161 @@
+package ipc_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"palimpsest/pipeline"
+	"palimpsest/pipeline/conversation"
+	"palimpsest/pipeline/modules/ipc"
+	"palimpsest/pipeline/pipelinetest"
+	"palimpsest/pipeline/session"
+)
+
+// sizedTalk has turns of about 1,000 tokens and a prompt whose size is a multiple of three.
+func sizedTalk(t *testing.T, turns int) (c *talk, size int) {
+	t.Helper()
+	for more := range 40 {
+		c = longTalk(turns).run("true", words(4*more))
+		exchange := pipelinetest.NewExchange(t, codecs()[conversation.Anthropic], c.body(), pipelinetest.Options{Counter: newCounter(t)})
+		if size = exchange.Size(nil); size%3 == 0 {
+			return c, size
+		}
+	}
+	t.Fatal("no prompt has such a size")
+	return nil, 0
+}
+
+// A prompt that takes just as much as a limit allows is within it, and a token more is not.
+func TestPromptThatIsJustAsLargeAsALimitIsWithinIt(t *testing.T) {
+	t.Parallel()
+	c, size := sizedTalk(t, 24)
+	const cold = 10 * time.Minute
+	for name, test := range map[string]struct {
+		limit  int
+		pause  time.Duration
+		change func(*ipc.Config)
+		want   string // reason of the epoch; empty if none is made
+	}{
+		"the target":                     {size * 4 / 3, 0, nil, ""},
+		"a token above the target":       {size*4/3 - 2, 0, nil, "target"},
+		"the limit":                      {size, 0, nil, "target"},
+		"a token above the limit":        {size - 1, 0, nil, "limit"},
+		"the idle share":                 {2 * size, cold, func(c *ipc.Config) { c.IdleUtilization = 0.5 }, ""},
+		"a token above the idle share":   {2*size - 1, cold, func(c *ipc.Config) { c.IdleUtilization = 0.5 }, session.ReasonIdle},
+		"minContext by break-even":       {million, cold, func(c *ipc.Config) { byBreakEven(c); c.MinContext, c.MinClear = size, 0.01 }, ""},
+		"a token above minContext, cold": {million, cold, func(c *ipc.Config) { byBreakEven(c); c.MinContext, c.MinClear = size-1, 0.01 }, session.ReasonIdle},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			u := newUsed(t, test.limit, small)
+			if test.change != nil {
+				test.change(pipeline.Change[ipc.Config](&u.Options.Config))
+			}
+			if test.pause > 0 {
+				u.heat = session.CacheState{At: u.now, TTL: session.ShortTTL, Position: len(c.messages) - 2, Model: "claude-sonnet-4-5"}
+			}
+			exchange := u.send(t, test.pause, c)
+			got := ""
+			if u.Epochs > 0 {
+				got = exchange.Projection.Reason
+			}
+			if got != test.want {
+				t.Errorf("%d of %d tokens: an epoch for %q, want %q: %+v", size, test.limit, got, test.want, exchange.Report)
+			}
+		})
+	}
+}
+
+// The first and the last message of a turn belong to it: a pin or a block of the bridge's there keeps this
+// turn, and its neighbors are folded.
+func TestPinAtTheEdgeOfATurnKeepsThisTurnOnly(t *testing.T) {
+	t.Parallel()
+	c := longTalk(30)
+	turns := pipelinetest.NewExchange(t, codecs()[conversation.Anthropic], c.body(), pipelinetest.Options{Counter: newCounter(t)}).Turns
+	third, fifth := turns[3], turns[5]
+	block := func(message int) session.Insert {
+		return session.Insert{Number: 1, Module: "compaction-bridge", Message: message, Text: "note", Tokens: 5}
+	}
+	for name, set := range map[string]func(*pipelinetest.Options){
+		"first messages":          func(o *pipelinetest.Options) { o.Pins = []int{third.From, fifth.From} },
+		"last messages":           func(o *pipelinetest.Options) { o.Pins = []int{third.To - 1, fifth.To - 1} },
+		"blocks in first":         func(o *pipelinetest.Options) { o.Inserts = []session.Insert{block(third.From), block(fifth.From)} },
+		"blocks in last messages": func(o *pipelinetest.Options) { o.Inserts = []session.Insert{block(third.To - 1), block(fifth.To - 1)} },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			lane := newLane(t, 14_000, small)
+			set(&lane.Options)
+			exchange, _ := lane.Send(t, c.body())
+			levels := turnLevels(exchange)
+			for turn, kept := range map[int]bool{2: false, 3: true, 4: false, 5: true, 6: false} {
+				if (levels[turn] == 0) != kept {
+					t.Errorf("turn %d is at L%d: %v", turn, levels[turn], levels)
+				}
+			}
+		})
+	}
+}
+
+// Of two compactions of the provider's own, the newer one is the boundary: all up to it stays, with what it
+// stands for.
+func TestNewerOfTwoProviderCompactionsIsTheBoundary(t *testing.T) {
+	t.Parallel()
+	compaction := func(n int) string {
+		return fmt.Sprintf(`{"role":"assistant","content":[{"type":"compaction","content":"What happened so far, part %d."}]}`, n)
+	}
+	c := (&talk{}).user("Hello. "+words(300)).add(compaction(1)).user("And now?").run("ls", words(500)).add(compaction(2)).user("Go on.")
+	kept := len(c.messages) - 1
+	for range 12 {
+		c.run("ls", words(500))
+	}
+	lane := newLane(t, 5_000, small)
+	exchange, _ := lane.Send(t, c.body())
+	if exchange.Projection == nil {
+		t.Fatalf("no epoch: %+v", exchange.Report)
+	}
+	folded := false
+	for _, part := range exchange.Projection.Parts {
+		if part.Raw != nil && part.From < kept {
+			t.Errorf("messages %d to %d are changed, the boundary is message %d", part.From, part.To, kept-1)
+		}
+		folded = folded || part.Raw != nil
+	}
+	if !folded {
+		t.Error("nothing behind the boundary is folded")
+	}
+}
+
+// An archive that fails at the second epoch leaves the first one in place; it is asked again once the pause
+// is over and not a moment before.
+func TestSecondEpochWaitsForTheArchive(t *testing.T) {
+	t.Parallel()
+	u := newUsed(t, 40_000)
+	asked := 0
+	u.Options.Commit = func(context.Context, session.Projection) error {
+		if asked++; asked == 2 {
+			return errors.New("disk full")
+		}
+		return nil
+	}
+	c := longTalk(36)
+	if exchange := u.send(t, 0, c); exchange.Projection == nil || asked != 1 {
+		t.Fatalf("asked %d times: %+v", asked, exchange.Report)
+	}
+	for i := range 20 {
+		c.run("make", fmt.Sprintf("ok %d %s", i, words(1000)))
+	}
+	for _, test := range []struct {
+		after  time.Duration
+		asked  int
+		number int
+	}{{time.Minute, 2, 1}, {30*time.Second - 1, 2, 1}, {1, 3, 2}} {
+		exchange := u.send(t, test.after, c.run("true", "ok"))
+		if asked != test.asked || exchange.Projection.Number != test.number {
+			t.Errorf("%s later: asked %d times, projection %d; want %d and %d: %+v", test.after, asked, exchange.Projection.Number, test.asked, test.number, exchange.Report)
+		}
+	}
+}
