@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -37,7 +38,7 @@ func TestPromptThatIsJustAsLargeAsALimitIsWithinIt(t *testing.T) {
 		limit  int
 		pause  time.Duration
 		change func(*ipc.Config)
-		want   string // reason of the epoch; empty if none is made
+		want   string // reason of the epoch; "" if there is no epoch
 	}{
 		"the target":                     {size * 4 / 3, 0, nil, ""},
 		"a token above the target":       {size*4/3 - 2, 0, nil, "target"},
@@ -100,15 +101,15 @@ func TestPinAtTheEdgeOfATurnKeepsThisTurnOnly(t *testing.T) {
 	}
 }
 
-// Of two compactions of the provider's own, the newer one is the boundary: all up to it stays, with what it
-// stands for.
+// Of two compactions of the provider's own, the newer one is the boundary: every message up to it
+// stays, and so does the turn that it opens.
 func TestNewerOfTwoProviderCompactionsIsTheBoundary(t *testing.T) {
 	t.Parallel()
-	compaction := func(n int) string {
-		return fmt.Sprintf(`{"role":"assistant","content":[{"type":"compaction","content":"What happened so far, part %d."}]}`, n)
-	}
-	c := (&talk{}).user("Hello. "+words(300)).add(compaction(1)).user("And now?").run("ls", words(500)).add(compaction(2)).user("Go on.")
-	kept := len(c.messages) - 1
+	compaction := `{"role":"assistant","content":[{"type":"compaction","content":"What happened so far, part 1."}]}`
+	c := (&talk{}).user("Hello. "+words(300)).add(compaction).user("And now?").run("ls", words(500)).run("make", words(500))
+	second := len(c.messages) - 2 // it calls a tool as well, in the turn that it opens
+	c.messages[second] = strings.Replace(c.messages[second], `"content":[`, `"content":[{"type":"compaction","content":"What happened so far, part 2."},`, 1)
+	kept := len(c.messages)
 	for range 12 {
 		c.run("ls", words(500))
 	}
@@ -156,6 +157,31 @@ func TestSecondEpochWaitsForTheArchive(t *testing.T) {
 		exchange := u.send(t, test.after, c.run("true", "ok"))
 		if asked != test.asked || exchange.Projection.Number != test.number {
 			t.Errorf("%s later: asked %d times, projection %d; want %d and %d: %+v", test.after, asked, exchange.Projection.Number, test.asked, test.number, exchange.Report)
+		}
+	}
+}
+
+// An epoch that frees enough and still misses its target is remembered as such: it is no attempt in vain, and
+// the next one waits until the prompt has grown by as much as an epoch must free.
+func TestEpochThatMissesItsTargetIsNotInVain(t *testing.T) {
+	t.Parallel()
+	u := newUsed(t, 20_000, small)
+	c := longTalk(18)
+	prepare := u.Prepare
+	u.Prepare = func(exchange *pipeline.Exchange) {
+		prepare(exchange)
+		for i := range 15 { // the newest of them take more than the target
+			exchange.Pins = append(exchange.Pins, exchange.Turns[2+i].From)
+		}
+	}
+	exchange := u.send(t, 0, c)
+	if u.Epochs != 1 || exchange.Report.After <= 15_000 || u.attempts.Reason != "missed_target" {
+		t.Fatalf("%d epochs, %+v: %+v", u.Epochs, u.attempts, exchange.Report)
+	}
+	for range 4 {
+		u.send(t, 10*time.Second, c.run("true", "ok"))
+		if u.Epochs != 1 || u.attempts.Fruitless != 0 || u.attempts.Reason != "missed_target" {
+			t.Fatalf("%d epochs, %+v", u.Epochs, u.attempts)
 		}
 	}
 }

@@ -23,7 +23,7 @@ const (
 	asksGladly  = "What is a monad, thanks"
 )
 
-// kept is a store of answers to the same question in other words, and what makes embeddings.
+// kept is a store of answers to the same question in other words, and a source of embeddings.
 type kept struct {
 	entries []semanticcache.Entry
 	exact   bool // the first entry is the answer to the same request
@@ -94,7 +94,7 @@ func newLooks(t *testing.T, store *kept) *looks {
 	return l
 }
 
-// look asks for an answer to a question; empty if none is given again.
+// look asks for an answer to a question; "" if no answer is given again.
 func (l *looks) look(t *testing.T, text string) (answer string, report pipeline.Report) {
 	t.Helper()
 	report = pipeline.Report{Cache: pipeline.CacheMiss}
@@ -127,7 +127,7 @@ func TestMostAlikeOfTwoAnswersIsGiven(t *testing.T) {
 	}
 }
 
-// A similarity that is just what the workspace wants is enough.
+// A similarity that just reaches the workspace's setting is enough.
 func TestSimilarityOfTheSettingIsEnough(t *testing.T) {
 	t.Parallel()
 	similar := semanticcache.Similarity(vectors()[asksPlainly], vectors()[asksKindly])
