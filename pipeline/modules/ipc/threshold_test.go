@@ -165,7 +165,7 @@ func TestSecondEpochWaitsForTheArchive(t *testing.T) {
 // the next one waits until the prompt has grown by as much as an epoch must free.
 func TestEpochThatMissesItsTargetIsNotInVain(t *testing.T) {
 	t.Parallel()
-	u := newUsed(t, 20_000, small)
+	u := newUsed(t, 20_000, small, func(c *ipc.Config) { c.MinClear = 0.05 })
 	c := longTalk(18)
 	prepare := u.Prepare
 	u.Prepare = func(exchange *pipeline.Exchange) {
@@ -182,6 +182,41 @@ func TestEpochThatMissesItsTargetIsNotInVain(t *testing.T) {
 		u.send(t, 10*time.Second, c.run("true", "ok"))
 		if u.Epochs != 1 || u.attempts.Fruitless != 0 || u.attempts.Reason != "missed_target" {
 			t.Fatalf("%d epochs, %+v", u.Epochs, u.attempts)
+		}
+	}
+}
+
+// A message that is typed right behind the last prompt, before any answer, is newer than that prompt.
+func TestMessageTypedBehindTheLastPromptReleasesTheOneBefore(t *testing.T) {
+	t.Parallel()
+	u := newUsed(t, 50_000)
+	c := (&talk{}).user(words(39_000))
+	u.send(t, time.Second, c.run("true", "ok"))
+	wants(t, u.send(t, time.Second, c.run("true", "ok")), "target_unreachable", "typed_message")
+	if exchange := u.send(t, time.Second, c.user("Go on.")); exchange.Report.Compression != pipeline.Epoch {
+		t.Errorf("after a newer message was typed: %+v", exchange.Report)
+	}
+}
+
+// As many of the newest turns stay as the settings say, and the one before them is folded: so many turns, or
+// those that hold the newest tokens.
+func TestAsManyTurnsStayAsTheSettingsSay(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		turns, tokens int
+		goal          float64
+		want          int
+	}{{1, 0, 0.10, 1}, {3, 0, 0.10, 3}, {1, 4_000, 0.205, 4}, {5, 4_000, 0.205, 5}} {
+		exchange, _ := epoch(t, longTalk(60).body(), 40_000, func(c *ipc.Config) {
+			c.PreserveLastTurns, c.PreserveTokens, c.CompressTo = test.turns, test.tokens, test.goal
+		})
+		levels := turnLevels(exchange)
+		kept := 0
+		for kept < len(levels) && levels[len(levels)-1-kept] == 0 {
+			kept++
+		}
+		if kept != test.want {
+			t.Errorf("with %d turns and %d tokens the newest %d turns stay, want %d: %v", test.turns, test.tokens, kept, test.want, levels)
 		}
 	}
 }

@@ -52,7 +52,7 @@ func scaledLanes() map[string]scaled {
 		"a client's summary": {limit: 20_000, first: 16, last: 17, epochs: 1, talk: func(n int) *talk { // of more than an eighth of the limit
 			c := longTalk(n)
 			c.messages[0] = (&talk{}).user("This session is being continued from a previous conversation. Summary: " + words(2_900)).messages[0]
-			return c
+			return c.say("Done.").user("Now the tests.").run("make", words(500)).run("make", words(500))
 		}, change: small},
 		"one huge result": {limit: 8_000, first: 1, last: 3, epochs: 1, talk: func(n int) *talk {
 			return longTalk(4).run("cat all.go", words(12_000*n))
