@@ -74,6 +74,45 @@ func TestAReportedSizeIsContinued(t *testing.T) {
 	}
 }
 
+// The size of a prompt that is sent again is the one that was reported. What modules have put into it counts
+// only as far as it was not in the prompt reported.
+func TestReportedSizeCountsForThePromptSentAgain(t *testing.T) {
+	t.Parallel()
+	exchange := sized()
+	exchange.Inserts = []session.Insert{{Number: 1, Message: 1, Tokens: 6}, {Number: 2, Message: 3, Tokens: 8}}
+	for name, test := range map[string]struct {
+		anchor session.Anchor
+		want   int
+	}{
+		"all of it was reported":       {session.Anchor{Position: 4, Fixed: 5, Inserted: 14, Tokens: 500}, 500},
+		"an insert is new":             {session.Anchor{Position: 4, Fixed: 5, Inserted: 6, Tokens: 500}, 500 + 2*8},
+		"a message and an insert":      {session.Anchor{Position: 3, Fixed: 5, Inserted: 6, Tokens: 500}, 500 + 2*(40+8)},
+		"less precedes the messages":   {session.Anchor{Position: 4, Fixed: 9, Inserted: 14, Tokens: 500}, 500 - 2*4},
+		"the client has gone back":     {session.Anchor{Position: 5, Fixed: 5, Inserted: 14, Tokens: 500}, 2 * (105 + 14)},
+		"it was of a shortened prompt": {session.Anchor{Position: 4, Projection: 3, Fixed: 5, Inserted: 14, Tokens: 500}, 2 * (105 + 14)},
+	} {
+		exchange.Anchor = test.anchor
+		if got := exchange.Size(nil); got != test.want {
+			t.Errorf("%s: %d tokens, want %d", name, got, test.want)
+		}
+		if got, want := exchange.Original(), test.want-2*14; got != want {
+			t.Errorf("%s: %d tokens as the client sent it, want %d", name, got, want)
+		}
+	}
+}
+
+// The inserts of a range are those at its messages, without the one behind it.
+func TestInsertsBelongToTheMessagesOfARange(t *testing.T) {
+	t.Parallel()
+	exchange := sized()
+	exchange.Inserts = []session.Insert{{Message: 1, Tokens: 6}, {Message: 2, Tokens: 8}, {Message: 3, Tokens: 100}}
+	for _, test := range []struct{ from, to, want int }{{0, 1, 0}, {1, 2, 6}, {1, 3, 14}, {2, 3, 8}, {3, 4, 100}, {0, 4, 114}} {
+		if got := exchange.Added(test.from, test.to); got != test.want {
+			t.Errorf("messages %d to %d have inserts of %d tokens, want %d", test.from, test.to, got, test.want)
+		}
+	}
+}
+
 func TestTurnsCountWithTheDeepestOfTheirMessages(t *testing.T) {
 	t.Parallel()
 

@@ -84,9 +84,9 @@ func TestForkTakesOverWhatStandsForSharedMessages(t *testing.T) {
 	}
 }
 
-// An answer that comes late says nothing of a lane whose newer prompt was answered already, unless
+// The size in a late answer is ignored if a newer prompt of the lane was answered already, unless
 // another model counts now.
-func TestLateAnswerDoesNotReplaceANewerSize(t *testing.T) {
+func TestLateAnswerLeavesTheNewerSize(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	lane := b.send(t, session.Hint{Name: "run", Source: "header"}, "a B c D e")

@@ -48,6 +48,26 @@ func TestAPlanMadeAheadIsTheSameEpoch(t *testing.T) {
 	}
 }
 
+// C1: a plan made ahead is used as long as it leaves the prompt closer to the goal than to the target. Here
+// these are 10,000 and 30,000 tokens, and the plan leaves about 10,000.
+func TestAPlanMadeAheadIsUsedWhileItMakesRoom(t *testing.T) {
+	t.Parallel()
+	for turns, isUsed := range map[int]bool{7: true, 12: false} { // that came since, of 1,000 tokens
+		u := newUsed(t, 40_000)
+		exchange := u.send(t, 0, longTalk(26))
+		exchange.NextProjection = 1
+		plan, err := ipc.New(newCounter(t).Message).Plan(t.Context(), &exchange.View)
+		if err != nil {
+			t.Fatal(err)
+		}
+		u.plan = plan
+		exchange = u.send(t, 6*time.Minute, longTalk(26+turns))
+		if exchange.Report.Compression != pipeline.Epoch || (u.codec.parsed.Load() == 0) != isUsed {
+			t.Errorf("%d turns later %d messages were read: %+v", turns, u.codec.parsed.Load(), exchange.Report)
+		}
+	}
+}
+
 // C1, B8: a plan for another history, window, calibration or setting is not used.
 func TestAPlanForSomethingElseIsNotUsed(t *testing.T) {
 	t.Parallel()

@@ -119,6 +119,30 @@ func TestRemovedMediaStayOut(t *testing.T) {
 	}
 }
 
+// A14: of the bytes that the setting allows and those that the provider says, the fewer count.
+func TestFewerOfTwoByteBudgetsCount(t *testing.T) {
+	t.Parallel()
+	c := (&talk{}).user("Look at the pages.")
+	for i := range 12 {
+		c.shot(fmt.Sprint("page ", i), image(uint64(i), 10_000))
+	}
+	for _, test := range []struct {
+		setting, said int
+		want          bool
+	}{{0, 0, false}, {100_000, 0, true}, {0, 100_000, true}, {500_000, 100_000, true}, {100_000, 500_000, true}, {500_000, 500_000, false}} {
+		u := newUsed(t, 1_000_000, budget(test.setting))
+		prepare := u.Prepare
+		u.Prepare = func(exchange *pipeline.Exchange) {
+			prepare(exchange)
+			exchange.MaxBytes = test.said
+		}
+		exchange := u.send(t, 0, c)
+		if (u.Epochs == 1) != test.want {
+			t.Errorf("with %d bytes set and %d said: %d epochs, %+v", test.setting, test.said, u.Epochs, exchange.Report)
+		}
+	}
+}
+
 // A14: with all of it in what a person attached last, nothing helps: it goes out as
 // it is, at no cost.
 func TestNewestAttachmentIsNeverRemoved(t *testing.T) {

@@ -5,7 +5,9 @@ import (
 	"fmt"
 	"testing"
 
+	"palimpsest/pipeline/conversation"
 	"palimpsest/pipeline/modules/ipc"
+	"palimpsest/pipeline/pipelinetest"
 )
 
 // left is Claude Code's notice of the tokens that are left.
@@ -72,6 +74,23 @@ func TestSystemMessagesShareTheirRoomNewestFirst(t *testing.T) {
 
 	holds(t, sealed, note(7))
 	lacks(t, sealed, "Note 0: ")
+}
+
+// W32: a system message that takes just the room there is stays, and with a token less of room it folds.
+func TestSystemMessageThatJustFitsItsRoomStays(t *testing.T) {
+	t.Parallel()
+	note := fmt.Sprintf(`{"role":"system","content":"Note: %s"}`, words(300))
+	c := (&talk{}).user("Hello.").run("ls", words(1_500)).add(note)
+	at := len(c.messages) - 1
+	c.run("make", words(1_500)).run("go test", words(50))
+	exchange := pipelinetest.NewExchange(t, codecs()[conversation.Anthropic], newestModel(c), pipelinetest.Options{Counter: newCounter(t)})
+	limit := 8 * (exchange.Digests[at].Tokens + 40) // an eighth of the limit, with its surroundings
+	if _, sealed := epoch(t, newestModel(c), limit, small, deep); !bytes.Contains(sealed, []byte(note)) {
+		t.Errorf("the message is folded in a limit of %d", limit)
+	}
+	if _, sealed := epoch(t, newestModel(c), limit-1, small, deep); bytes.Contains(sealed, []byte(note)) {
+		t.Errorf("the message stays in a limit of %d", limit-1)
+	}
 }
 
 // A16: a tool that is found twice is made known once, by the newer result.

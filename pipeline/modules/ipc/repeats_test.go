@@ -64,6 +64,10 @@ func TestOnlyLongResultsThatStandInThePromptArePointedAt(t *testing.T) {
 			}}
 		}, false},
 		{"what stands before a provider's compaction", twice("Bash", runsTests, log, log), func(e *pipeline.Exchange) { e.Digests[3].Flags |= conversation.IsBoundary }, false},
+		{"what stands between two compactions of the provider's", twice("Bash", runsTests, log, log), func(e *pipeline.Exchange) {
+			e.Digests[0].Flags |= conversation.IsBoundary
+			e.Digests[3].Flags |= conversation.IsBoundary
+		}, false},
 		{"a file that is read again", twice("Read", `{"file_path":"/a.go"}`, log, log), nil, false},
 		{"a file that the shell prints", twice("Bash", `{"command":"cat a.go"}`, log, log), nil, false},
 		{"what an edit returns", twice("Edit", `{"file_path":"/a.go","old_string":"a","new_string":"b"}`, log, log), nil, false},

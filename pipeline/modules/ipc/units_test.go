@@ -49,6 +49,11 @@ func scaledLanes() map[string]scaled {
 			c.PreserveLastTurns, c.PreserveTokens, c.CompressTo = 1, 2_400, 0.6
 		}},
 		"pinned": {limit: 12_000, talk: longTalk, first: 8, last: 24, epochs: 1, lane: func(u *used) { u.Options.Pins = []int{1, 3, 5, 7, 9} }},
+		"a client's summary": {limit: 20_000, first: 16, last: 17, epochs: 1, talk: func(n int) *talk { // of more than an eighth of the limit
+			c := longTalk(n)
+			c.messages[0] = (&talk{}).user("This session is being continued from a previous conversation. Summary: " + words(2_900)).messages[0]
+			return c.say("Done.").user("Now the tests.").run("make", words(500)).run("make", words(500))
+		}, change: small},
 		"one huge result": {limit: 8_000, first: 1, last: 3, epochs: 1, talk: func(n int) *talk {
 			return longTalk(4).run("cat all.go", words(12_000*n))
 		}},
@@ -79,6 +84,22 @@ func TestOtherTokenizerChangesNoDecision(t *testing.T) {
 			}
 		})
 	}
+}
+
+// Where the provider has reported a prompt that is half as large again as the estimate, the epoch is planned
+// as if the factor said so.
+func TestReportedSizeIsAsGoodAsAFactor(t *testing.T) {
+	t.Parallel()
+	c := longTalk(20)
+	calibrated, reported := newLane(t, 24_000, small), newLane(t, 24_000, small)
+	calibrated.Options.Factor = 1.5
+	whole, want := send(t, calibrated, c.body())
+	reported.Options.Anchor = session.Anchor{Position: len(c.messages), Fixed: whole.Fixed, Tokens: whole.Report.Before}
+	exchange, got := send(t, reported, c.body())
+	if whole.Report.Compression != pipeline.Epoch || !bytes.Equal(got, want) {
+		t.Errorf("levels %v, want %v: %+v", exchange.Report.Levels, whole.Report.Levels, exchange.Report)
+	}
+	near(t, "after", exchange.Report.After, 1, whole.Report.After)
 }
 
 func near(t *testing.T, figure string, got int, factor float64, want int) {
