@@ -12,6 +12,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"runtime/debug"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -135,6 +136,7 @@ func runDemo(ctx context.Context, config Config, days int, out io.Writer) (err e
 
 // fillDemo fills the demo's database through a program that runs for that alone.
 func fillDemo(ctx context.Context, config Config, filling demo.Config) (made demo.Made, err error) {
+	defer debug.SetGCPercent(debug.SetGCPercent(400)) // whole prompts become garbage with every request
 	if _, err := migrations.Up(ctx, config.DatabaseURL); err != nil {
 		return demo.Made{}, err
 	}
