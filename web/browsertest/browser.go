@@ -54,9 +54,11 @@ type Browser struct {
 }
 
 // shared is the browser of the tests that run at once.
-var shared struct {
-	sync.Mutex
+var shared = new(common)
 
+// common is a browser that lives while it has users.
+type common struct {
+	mu      sync.Mutex
 	browser *Browser
 	stop    context.CancelFunc
 	users   int
@@ -66,24 +68,36 @@ var shared struct {
 // several pages. It ends with the last of them.
 func Start(t testing.TB) *Browser {
 	t.Helper()
-	shared.Lock()
-	defer shared.Unlock()
-	if shared.users == 0 {
+	browser, err := shared.join()
+	if err != nil {
+		t.Fatalf("start chromium (install the package chromium): %v", err)
+	}
+	t.Cleanup(shared.leave)
+	return browser
+}
+
+// join returns the browser to one more user.
+func (c *common) join() (*Browser, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.users == 0 {
 		browser, stop, err := start()
 		if err != nil {
-			t.Fatalf("start chromium (install the package chromium): %v", err)
+			return nil, err
 		}
-		shared.browser, shared.stop = browser, stop
+		c.browser, c.stop = browser, stop
 	}
-	shared.users++
-	t.Cleanup(func() {
-		shared.Lock()
-		defer shared.Unlock()
-		if shared.users--; shared.users == 0 {
-			shared.stop()
-		}
-	})
-	return shared.browser
+	c.users++
+	return c.browser, nil
+}
+
+// leave ends the browser if that was its last user.
+func (c *common) leave() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.users--; c.users == 0 {
+		c.stop()
+	}
 }
 
 // start starts a Chromium. It shows no transitions, so that colors are looked at when they are

@@ -35,11 +35,11 @@ func (p *Tab) Expect(status int) {
 func (p *Tab) Check(name string) {
 	p.t.Helper()
 	p.Picture(name)
-	p.report(name, p.Faults())
+	report(p, name, p.Faults())
 }
 
 // report fails the test for every fault.
-func (p *Tab) report(name string, faults []string) {
+func report(p *Tab, name string, faults []string) {
 	p.t.Helper()
 	for _, fault := range faults {
 		p.t.Errorf("%s: %s", name, fault)
@@ -90,11 +90,11 @@ func ofCommit() int {
 func (p *Tab) CheckLooks(name string) {
 	p.t.Helper()
 	isDue := int(crc32.ChecksumIEEE([]byte(name))%3) == ofCommit()%3
-	p.eachLook(name, func(number int, shown string) {
+	eachLook(p, name, func(number int, shown string) {
 		if fulltest.Everything() || number == 0 && isDue {
 			p.Check(shown)
 		} else {
-			p.fits(shown)
+			fits(p, shown)
 		}
 	})
 }
@@ -102,11 +102,11 @@ func (p *Tab) CheckLooks(name string) {
 // CheckFit checks the page in the looks of this run without axe.
 func (p *Tab) CheckFit(name string) {
 	p.t.Helper()
-	p.eachLook(name, func(_ int, shown string) { p.fits(shown) })
+	eachLook(p, name, func(_ int, shown string) { fits(p, shown) })
 }
 
 // eachLook shows the page in each look of this run, with a name for it.
-func (p *Tab) eachLook(name string, check func(number int, shown string)) {
+func eachLook(p *Tab, name string, check func(number int, shown string)) {
 	p.t.Helper()
 	const theme = `document.documentElement.dataset.theme`
 	before := Evaluate[string](p, theme+` || ''`)
@@ -121,10 +121,10 @@ func (p *Tab) eachLook(name string, check func(number int, shown string)) {
 }
 
 // fits fails the test for every fault of the page that is found without axe, and keeps a picture.
-func (p *Tab) fits(name string) {
+func fits(p *Tab, name string) {
 	p.t.Helper()
 	p.Picture(name)
-	p.report(name, append(p.overflows(), p.notes()...))
+	report(p, name, append(overflows(p), notes(p)...))
 }
 
 // What a page may weigh and move by as it loads.
@@ -137,7 +137,7 @@ const (
 // as it loaded and what it asks for came in.
 func (p *Tab) CheckLoad(name string) {
 	p.t.Helper()
-	p.report(name, p.LoadFaults())
+	report(p, name, p.LoadFaults())
 }
 
 // LoadFaults returns what was wrong with how the page came: its weight with all that it
@@ -167,18 +167,18 @@ func (p *Tab) LoadFaults() []string {
 // it scrolls sideways.
 func (p *Tab) Faults() []string {
 	p.t.Helper()
-	faults := p.overflows()
+	faults := overflows(p)
 	if !Evaluate[bool](p, `'axe' in window`) {
 		p.Run(axe)
 	}
 	for _, violation := range Evaluate[[]string](p, violations) {
 		faults = append(faults, "axe: "+violation)
 	}
-	return append(faults, p.notes()...)
+	return append(faults, notes(p)...)
 }
 
 // overflows returns that the page scrolls sideways once all is there, if it does.
-func (p *Tab) overflows() []string {
+func overflows(p *Tab) []string {
 	p.t.Helper()
 	p.Until(still)
 	if over := Evaluate[int](p, `document.documentElement.scrollWidth - document.documentElement.clientWidth`); over > 0 {
@@ -188,7 +188,7 @@ func (p *Tab) overflows() []string {
 }
 
 // notes returns the refusals of the policy and the complaints of the console since the last call.
-func (p *Tab) notes() []string {
+func notes(p *Tab) []string {
 	p.t.Helper()
 	var faults []string
 	for _, refused := range Evaluate[[]string](p, `window.refused.splice(0)`) {
