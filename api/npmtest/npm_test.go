@@ -13,7 +13,12 @@ import (
 	"strings"
 	"testing"
 	"testing/fstest"
+
+	"palimpsest/policy/fulltest"
 )
+
+// oneNPM is the reason why a change runs npm in one test, TestSecondInstallationIsFoundInTheCache.
+const oneNPM = "each run of npm takes a second of CPU"
 
 // packageBelow puts a package into a folder and returns a list of it for
 // installations beside it: npm installs it without a registry.
@@ -40,6 +45,7 @@ func packageBelow(t *testing.T, parent string) fstest.MapFS {
 }
 
 func TestPackagesAreInstalledAsTheLockSays(t *testing.T) {
+	fulltest.Only(t, oneNPM)
 	t.Parallel()
 	parent := t.TempDir()
 	directory := filepath.Join(parent, "new")
@@ -59,6 +65,7 @@ func TestPackagesAreInstalledAsTheLockSays(t *testing.T) {
 }
 
 func TestLockThatDoesNotFitIsRefused(t *testing.T) {
+	fulltest.Only(t, oneNPM)
 	t.Parallel()
 	source := packageBelow(t, t.TempDir())
 	source["package.json"] = &fstest.MapFile{Data: []byte(`{"dependencies":{"pen":"9.9.9"}}`)}
@@ -104,6 +111,7 @@ func registry(t *testing.T) fstest.MapFS {
 }
 
 func TestNewestVersionsAreInstalledWhereTheyAreAskedFor(t *testing.T) {
+	fulltest.Only(t, oneNPM)
 	source, directory := registry(t), t.TempDir()
 	pinned, err := Pinned(source)
 	if err != nil || pinned["@desk/pen"] != "1.2.3" {
@@ -140,6 +148,7 @@ func TestSecondInstallationIsFoundInTheCache(t *testing.T) {
 }
 
 func TestFailedInstallationLeavesNothingInTheCache(t *testing.T) {
+	fulltest.Only(t, oneNPM)
 	cache := t.TempDir()
 	t.Setenv("XDG_CACHE_HOME", cache)
 	source := packageBelow(t, filepath.Join(cache, "palimpsest"))

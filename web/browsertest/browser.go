@@ -5,11 +5,13 @@
 package browsertest
 
 import (
+	"cmp"
 	"context"
 	_ "embed"
 	"iter"
 	"net/http"
 	"net/url"
+	"sync"
 	"testing"
 	"time"
 
@@ -51,21 +53,67 @@ type Browser struct {
 	ctx context.Context //nolint:containedctx // it is the browser's life
 }
 
-// Start starts a Chromium that ends with the test. It shows no transitions, so
-// that colors are looked at when they are what they become.
+// shared is the browser of the tests that run at once.
+var shared = new(common)
+
+// common is a browser that lives while it has users.
+type common struct {
+	mu      sync.Mutex
+	browser *Browser
+	stop    context.CancelFunc
+	users   int
+}
+
+// Start returns a Chromium, which tests that run at once share: a start costs as much CPU as
+// several pages. It ends with the last of them.
 func Start(t testing.TB) *Browser {
 	t.Helper()
-	ctx, cancel := chromedp.NewContext(t.Context(), chromedp.WithAllocatorOptions(
+	browser, err := shared.join()
+	if err != nil {
+		t.Fatalf("start chromium (install the package chromium): %v", err)
+	}
+	t.Cleanup(shared.leave)
+	return browser
+}
+
+// join returns the browser to one more user.
+func (c *common) join() (*Browser, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.users == 0 {
+		browser, stop, err := start()
+		if err != nil {
+			return nil, err
+		}
+		c.browser, c.stop = browser, stop
+	}
+	c.users++
+	return c.browser, nil
+}
+
+// leave ends the browser if that was its last user.
+func (c *common) leave() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.users--; c.users == 0 {
+		c.stop()
+	}
+}
+
+// start starts a Chromium. It shows no transitions, so that colors are looked at when they are
+// the final ones.
+func start() (*Browser, context.CancelFunc, error) {
+	ctx, stop := chromedp.NewContext(context.Background(), chromedp.WithAllocatorOptions(
 		chromedp.NoSandbox, chromedp.Headless, chromedp.DisableGPU,
 		chromedp.Flag("disable-quic", true), chromedp.Flag("disable-background-networking", true),
 		chromedp.Flag("disable-component-update", true), chromedp.Flag("disable-sync", true),
 		chromedp.Flag("force-prefers-reduced-motion", true),
 	))
-	t.Cleanup(cancel)
 	if err := chromedp.Do(ctx, chromedp.Navigate("about:blank")); err != nil {
-		t.Fatalf("start chromium (install the package chromium): %v", err)
+		stop()
+		return nil, nil, err
 	}
-	return &Browser{ctx: ctx}
+	return &Browser{ctx: ctx}, stop, nil
 }
 
 // View is how one person looks at a site.
@@ -81,6 +129,7 @@ type Tab struct {
 	t        testing.TB
 	ctx      context.Context //nolint:containedctx // it is the tab's life
 	url      string
+	width    int64 // of the screen that it was opened with
 	messages func() (chromedp.ConsoleMessage, error, bool)
 	expected string // of the browser's notes; empty if none
 }
@@ -93,8 +142,12 @@ func (b *Browser) Open(t testing.TB, view View) *Tab {
 	if err := chromedp.Do(ctx, chromedp.Navigate("about:blank")); err != nil {
 		t.Fatalf("open a tab: %v", err)
 	}
-	tab := &Tab{t: t, ctx: ctx, url: view.URL}
-	tab.resize(view.Width)
+	tab := &Tab{t: t, ctx: ctx, url: view.URL, width: cmp.Or(view.Width, Desktop)}
+	tab.resize(tab.width)
+	// Every tab has the focus, as the window of a person does, beside the tabs of other tests.
+	if _, err := chromedp.Call(ctx, emulation.SetFocusEmulationEnabled, emulation.SetFocusEmulationEnabledParams{Enabled: true}); err != nil {
+		t.Fatal(err)
+	}
 	if _, err := chromedp.Call(ctx, page.AddScriptToEvaluateOnNewDocument, page.AddScriptToEvaluateOnNewDocumentParams{Source: noted + watched}); err != nil {
 		t.Fatal(err)
 	}
@@ -119,12 +172,9 @@ func (b *Browser) Open(t testing.TB, view View) *Tab {
 	return tab
 }
 
-// resize gives the tab a screen of a width; 0: Desktop.
+// resize gives the tab a screen of a width.
 func (p *Tab) resize(width int64) {
 	p.t.Helper()
-	if width == 0 {
-		width = Desktop
-	}
 	metrics := emulation.SetDeviceMetricsOverrideParams{Width: width, Height: height, DeviceScaleFactor: 1, Mobile: width < 600}
 	if _, err := chromedp.Call(p.ctx, emulation.SetDeviceMetricsOverride, metrics); err != nil {
 		p.t.Fatal(err)

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"palimpsest/policy/fulltest"
 	"palimpsest/web/browsertest"
 )
 
@@ -99,11 +100,15 @@ func TestPersonIsFollowedOnAPageWithoutFaults(t *testing.T) {
 	if said := tab.Text("#said"); said != "Ada" || tab.Text("#nothing") != "" {
 		t.Errorf("it says %q", said)
 	}
-	tab.CheckLooks("a page")
-	if kept, err := filepath.Glob(filepath.Join(pictures, "a-page-*.png")); err != nil || len(kept) != 4 {
-		t.Errorf("%d pictures, %v", len(kept), err)
+	for everything, count := range map[string]int{"": 2, fulltest.All: 4} {
+		t.Setenv(fulltest.Variable, everything)
+		name := fmt.Sprintf("page in %d looks", count)
+		tab.CheckLooks(name)
+		if kept, err := filepath.Glob(filepath.Join(pictures, strings.ReplaceAll(name, " ", "-")+"-*.png")); err != nil || len(kept) != count {
+			t.Errorf("%d pictures, want %d, %v", len(kept), count, err)
+		}
 	}
-	if info, err := os.Stat(filepath.Join(pictures, "a-page-dark-390.png")); err != nil || info.Size() == 0 {
+	if info, err := os.Stat(filepath.Join(pictures, "page-in-4-looks-dark-390.png")); err != nil || info.Size() == 0 {
 		t.Errorf("a picture: %v", err)
 	}
 }

@@ -2,11 +2,15 @@ package browsertest
 
 import (
 	"fmt"
+	"hash/crc32"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/chromedp/chromedp"
+
+	"palimpsest/policy/fulltest"
 )
 
 // endMark tells the messages of a page so far from those to come.
@@ -16,8 +20,9 @@ const endMark = "end of the page"
 // mend. That is not a fault of the page.
 const refusedForm = "the server responded with a status of 422"
 
-// violations is what axe finds against WCAG 2.2 AA.
-const violations = `axe.run(document, {runOnly: ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa']})
+// violations is what axe finds against WCAG 2.2 AA. It reports no element that passes: to name
+// each of them takes long.
+const violations = `axe.run(document, {runOnly: ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa'], resultTypes: ['violations']})
 	.then(found => found.violations.map(v => v.id + ': ' + v.help + '\n' + v.nodes.map(n => '    ' + n.target.join(' ') + ' | ' + n.failureSummary.replace(/\s+/g, ' ')).join('\n')))`
 
 // Expect has the browser's note that a page was answered with a status be no fault of the
@@ -30,24 +35,96 @@ func (p *Tab) Expect(status int) {
 func (p *Tab) Check(name string) {
 	p.t.Helper()
 	p.Picture(name)
-	for _, fault := range p.Faults() {
+	report(p, name, p.Faults())
+}
+
+// report fails the test for every fault.
+func report(p *Tab, name string, faults []string) {
+	p.t.Helper()
+	for _, fault := range faults {
 		p.t.Errorf("%s: %s", name, fault)
 	}
 }
 
-// CheckLooks checks the page in both themes on a phone and on a desktop.
+// Look is a theme and the width of a screen.
+type Look struct {
+	Theme string
+	Width int64
+}
+
+// Looks returns the looks of pages that this run checks: each width with one theme, which the
+// commit picks with their order, or both widths with both themes in make test-all.
+func Looks() []Look {
+	looks := []Look{{"light", Phone}, {"dark", Desktop}, {"dark", Phone}, {"light", Desktop}}
+	if fulltest.Everything() {
+		return looks
+	}
+	number := ofCommit()
+	looks = looks[number%2*2:][:2]
+	if number%4 > 1 {
+		slices.Reverse(looks)
+	}
+	return looks
+}
+
+// Widths returns the widths of screens that a person walks with in this run: one, which the
+// commit picks, or both in make test-all.
+func Widths() []int64 {
+	widths := []int64{Desktop, Phone}
+	if fulltest.Everything() {
+		return widths
+	}
+	return widths[ofCommit()%2:][:1]
+}
+
+// ofCommit returns a number from 0 to 9, which the commit picks.
+func ofCommit() int {
+	for number := range fulltest.Part(10) {
+		return number
+	}
+	return 0
+}
+
+// CheckLooks checks the page in the looks of this run. Outside make test-all axe sees the first
+// of them on every third commit only, as the name has it: it takes most of the time.
 func (p *Tab) CheckLooks(name string) {
 	p.t.Helper()
-	before := Evaluate[string](p, `document.documentElement.dataset.theme || ''`)
-	for _, theme := range []string{"light", "dark"} {
-		for _, width := range []int64{Phone, Desktop} {
-			p.resize(width)
-			p.Run(`document.documentElement.dataset.theme = "` + theme + `"`)
-			p.drawn()
-			p.Check(fmt.Sprintf("%s %s %d", name, theme, width))
+	isDue := int(crc32.ChecksumIEEE([]byte(name))%3) == ofCommit()%3
+	eachLook(p, name, func(number int, shown string) {
+		if fulltest.Everything() || number == 0 && isDue {
+			p.Check(shown)
+		} else {
+			fits(p, shown)
 		}
+	})
+}
+
+// CheckFit checks the page in the looks of this run without axe.
+func (p *Tab) CheckFit(name string) {
+	p.t.Helper()
+	eachLook(p, name, func(_ int, shown string) { fits(p, shown) })
+}
+
+// eachLook shows the page in each look of this run, with a name for it.
+func eachLook(p *Tab, name string, check func(number int, shown string)) {
+	p.t.Helper()
+	const theme = `document.documentElement.dataset.theme`
+	before := Evaluate[string](p, theme+` || ''`)
+	for number, look := range Looks() {
+		p.resize(look.Width)
+		p.Run(fmt.Sprintf("%s = %q", theme, look.Theme))
+		p.drawn()
+		check(number, fmt.Sprintf("%s %s %d", name, look.Theme, look.Width))
 	}
-	p.Run(`document.documentElement.dataset.theme = "` + before + `"`)
+	p.Run(fmt.Sprintf("%s = %q", theme, before))
+	p.resize(p.width)
+}
+
+// fits fails the test for every fault of the page that is found without axe, and keeps a picture.
+func fits(p *Tab, name string) {
+	p.t.Helper()
+	p.Picture(name)
+	report(p, name, append(overflows(p), notes(p)...))
 }
 
 // What a page may weigh and move by as it loads.
@@ -60,9 +137,7 @@ const (
 // as it loaded and what it asks for came in.
 func (p *Tab) CheckLoad(name string) {
 	p.t.Helper()
-	for _, fault := range p.LoadFaults() {
-		p.t.Errorf("%s: %s", name, fault)
-	}
+	report(p, name, p.LoadFaults())
 }
 
 // LoadFaults returns what was wrong with how the page came: its weight with all that it
@@ -92,17 +167,30 @@ func (p *Tab) LoadFaults() []string {
 // it scrolls sideways.
 func (p *Tab) Faults() []string {
 	p.t.Helper()
-	p.Until(still)
-	var faults []string
-	if over := Evaluate[int](p, `document.documentElement.scrollWidth - document.documentElement.clientWidth`); over > 0 {
-		faults = append(faults, fmt.Sprintf("scrolls %d px sideways", over))
-	}
+	faults := overflows(p)
 	if !Evaluate[bool](p, `'axe' in window`) {
 		p.Run(axe)
 	}
 	for _, violation := range Evaluate[[]string](p, violations) {
 		faults = append(faults, "axe: "+violation)
 	}
+	return append(faults, notes(p)...)
+}
+
+// overflows returns that the page scrolls sideways once all is there, if it does.
+func overflows(p *Tab) []string {
+	p.t.Helper()
+	p.Until(still)
+	if over := Evaluate[int](p, `document.documentElement.scrollWidth - document.documentElement.clientWidth`); over > 0 {
+		return []string{fmt.Sprintf("scrolls %d px sideways", over)}
+	}
+	return nil
+}
+
+// notes returns the refusals of the policy and the complaints of the console since the last call.
+func notes(p *Tab) []string {
+	p.t.Helper()
+	var faults []string
 	for _, refused := range Evaluate[[]string](p, `window.refused.splice(0)`) {
 		faults = append(faults, "the policy refused "+refused)
 	}

@@ -22,7 +22,7 @@ func TestSendAgainIsOneClick(t *testing.T) {
 		t.Fatalf("%d exchanges, %v", len(exchanges), err)
 	}
 	browser := browsertest.Start(t)
-	for _, width := range []int64{browsertest.Desktop, browsertest.Phone} {
+	for _, width := range browsertest.Widths() {
 		tab := browser.Open(t, browsertest.View{URL: product.URL, Theme: "light", Width: width, Cookies: person.Cookies()})
 		tab.Go("/requests/" + exchanges[0].ID.String())
 		tab.Click(`[data-testid="send-again"]`)

@@ -30,7 +30,7 @@ func TestHitOpensAtItsMarkedMessage(t *testing.T) {
 		t.Fatalf("%d indexed: %v", n, err)
 	}
 	browser := browsertest.Start(t)
-	for _, width := range []int64{browsertest.Desktop, browsertest.Phone} {
+	for _, width := range browsertest.Widths() {
 		tab := browser.Open(t, browsertest.View{URL: product.URL, Theme: "light", Width: width, Cookies: person.Cookies()})
 		tab.Go("/sessions")
 		tab.Set("#find", "marmots whistle")

@@ -11,6 +11,7 @@ import (
 	"palimpsest/pipeline/conversation"
 	"palimpsest/pipeline/session"
 	"palimpsest/pipeline/wire/sessiontest"
+	"palimpsest/policy/fulltest"
 	"palimpsest/tenants"
 	"palimpsest/web/browsertest"
 	"palimpsest/web/webtest"
@@ -207,23 +208,55 @@ func TestEveryPageLooksRightInBothThemesAndSizes(t *testing.T) {
 			{"session table", "/sessions/" + second + "?table=1", charted},
 		}},
 	}
-	for _, theme := range []string{"light", "dark"} {
-		for _, width := range []int64{browsertest.Desktop, browsertest.Phone} {
-			t.Run(fmt.Sprintf("%s %d", theme, width), func(t *testing.T) {
-				t.Parallel()
-				browser := browsertest.Start(t)
-				for _, visit := range visits {
-					tab := browser.Open(t, browsertest.View{URL: product.URL, Theme: theme, Width: width, Cookies: visit.person.Cookies()})
-					for _, look := range visit.looks {
-						tab.Go(look.path)
-						tab.Until(look.ready)
-						tab.CheckLoad(fmt.Sprintf("%s %s %d", look.name, theme, width))
-						tab.Check(fmt.Sprintf("%s %s %d", look.name, theme, width))
+	loads, visits := browsertest.Looks(), ofThisRun(visits)
+	if !fulltest.Everything() {
+		loads = loads[:1] // each page then shows its other look without a second load
+	}
+	for _, seen := range loads {
+		t.Run(fmt.Sprintf("%s %d", seen.Theme, seen.Width), func(t *testing.T) {
+			t.Parallel()
+			browser := browsertest.Start(t)
+			for _, visit := range visits {
+				tab := browser.Open(t, browsertest.View{URL: product.URL, Theme: seen.Theme, Width: seen.Width, Cookies: visit.person.Cookies()})
+				for _, look := range visit.looks {
+					tab.Go(look.path)
+					tab.Until(look.ready)
+					name := fmt.Sprintf("%s %s %d", look.name, seen.Theme, seen.Width)
+					tab.CheckLoad(name)
+					tab.Check(name)
+					if !fulltest.Everything() {
+						tab.CheckFit(look.name)
 					}
 				}
-			})
-		}
+			}
+		})
 	}
+}
+
+// ofThisRun returns the visits with the looks of this run: every page once, and a tenth of its
+// other states, which are its dialogs and queries. In make test-all it returns them all.
+func ofThisRun(visits []visit) []visit {
+	states, due := 0, map[int]bool{}
+	for number := range fulltest.Part(1000) {
+		due[number] = true
+	}
+	var chosen []visit
+	for _, all := range visits {
+		pages, kept := map[string]bool{}, visit{person: all.person}
+		for _, look := range all.looks {
+			page, _, _ := strings.Cut(look.path, "?")
+			isState := look.ready == opened || pages[page]
+			if isState {
+				states++
+			}
+			if !isState || due[states-1] {
+				kept.looks = append(kept.looks, look)
+			}
+			pages[page] = true
+		}
+		chosen = append(chosen, kept)
+	}
+	return chosen
 }
 
 // troubled returns a request with tags that the provider refuses, and one that made an

@@ -16,7 +16,7 @@ func TestSessionShowsItsMessagesFirst(t *testing.T) {
 	person.Talk(person.Connect(webtest.Provider(t, window), "laptop-mira"), window, webtest.LongTalk(), claudeCode)
 	address := "/sessions/" + person.Newest().ID.String()
 	browser := browsertest.Start(t)
-	for _, width := range []int64{browsertest.Desktop, browsertest.Phone} {
+	for _, width := range browsertest.Widths() {
 		tab := browser.Open(t, browsertest.View{URL: product.URL, Theme: "light", Width: width, Cookies: person.Cookies()})
 		tab.Go(address)
 		seen := browsertest.Evaluate[int](tab, `(() => {

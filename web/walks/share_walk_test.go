@@ -65,7 +65,7 @@ func TestSessionIsStarredAndCommentedOn(t *testing.T) {
 	session := person.Newest()
 	address := "/sessions/" + session.ID.String()
 	browser := browsertest.Start(t)
-	for _, width := range []int64{browsertest.Desktop, browsertest.Phone} {
+	for _, width := range browsertest.Widths() {
 		tab := browser.Open(t, browsertest.View{URL: product.URL, Theme: "light", Width: width, Cookies: person.Cookies()})
 		message := newestMessage(tab, address)
 		tab.Go(address + "?m=" + message)
@@ -197,7 +197,7 @@ func TestWhatListsCutOffStandsOnHover(t *testing.T) {
 	person.TalkOnce(secret, window, "/v1/messages", `{"model":"claude-sonnet-4-5-of-a-deployment-with-a-very-long-name-20250929","max_tokens":100,"messages":[
 		{"role":"user","content":"`+long+`"},{"role":"assistant","content":"It does not."},{"role":"user","content":"It does."}]}`, claudeCode)
 	browser := browsertest.Start(t)
-	for _, width := range []int64{browsertest.Desktop, browsertest.Phone} {
+	for _, width := range browsertest.Widths() {
 		tab := browser.Open(t, browsertest.View{URL: product.URL, Theme: "light", Width: width, Cookies: person.Cookies()})
 		for _, list := range []string{"/overview", "/sessions", "/requests", "/keys", "/providers", "/members", "/audit", "/operator"} {
 			tab.Go(list)

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"palimpsest/policy/fulltest"
 	"palimpsest/tenants"
 	"palimpsest/web/browsertest"
 	"palimpsest/web/webtest"
@@ -13,6 +14,7 @@ import (
 // A page that cannot be shown whole looks right too: to who may look only or not at all,
 // where nothing is left of what was asked for, and where a part or all of it fails.
 func TestPagesThatCannotBeShownWholeLookRight(t *testing.T) {
+	fulltest.Only(t, "it looks at fourteen more states of pages, which takes 20 s of CPU")
 	t.Parallel()
 	product := webtest.Start(t)
 	owner := product.SignUp(t, "northbeam")

@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"palimpsest/policy/fulltest"
 	"palimpsest/web/browsertest"
 	"palimpsest/web/webtest"
 )
@@ -16,7 +17,9 @@ func TestFirstWordsAreExplainedWhereTheyStand(t *testing.T) {
 	person := product.SignUp(t, "northbeam")
 	person.Talk(person.Connect(webtest.Provider(t, window), "laptop-mira"), window, webtest.LongTalk(), claudeCode)
 	tab := browsertest.Start(t).Open(t, browsertest.View{URL: product.URL, Theme: "dark", Width: browsertest.Desktop, Cookies: person.Cookies()})
-	for _, path := range []string{"/overview", "/sessions", "/sessions/" + person.Newest().ID.String()} {
+	paths := []string{"/overview", "/sessions", "/sessions/" + person.Newest().ID.String()}
+	for number := range fulltest.Part(len(paths)) {
+		path := paths[number]
 		tab.Go(path)
 		tab.Click(`[data-testid="terms"]`)
 		tab.Until(`document.querySelector('[data-testid="terms-text"]').matches(':popover-open')`)

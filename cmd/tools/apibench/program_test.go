@@ -8,10 +8,12 @@ import (
 
 	"palimpsest/api/programtest"
 	"palimpsest/cmd/palimpsest/buildtest"
+	"palimpsest/policy/fulltest"
 )
 
 // The benchmark is run by hand; this keeps it working.
 func TestRealProgramIsComparedOnEveryPlace(t *testing.T) {
+	fulltest.Only(t, "three programs and their database are measured, which takes 60 s of CPU")
 	t.Parallel()
 
 	binary := buildtest.Palimpsest(t)

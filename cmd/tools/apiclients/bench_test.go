@@ -3,12 +3,12 @@ package apiclients
 import (
 	"context"
 	"os"
-	"slices"
 	"testing"
 
 	"palimpsest/api/npmtest"
 	"palimpsest/api/programtest"
 	"palimpsest/cmd/palimpsest/buildtest"
+	"palimpsest/policy/fulltest"
 )
 
 // newBench returns a bench before the real program with the clients that a list in a folder
@@ -45,10 +45,12 @@ func TestClientsAreTriedThroughTheRealProgram(t *testing.T) {
 	bench := newBench(t, "../../palimpsest/testdata/jssdk")
 
 	cases := []string{"tool turn", "past the window", "429, then ok", "cut stream", "subagent"}
+	clients := []Client{javaScript("messages"), javaScript("responses")}
 	report := NewReport(Cases())
-	for _, client := range []Client{javaScript("messages"), javaScript("responses")} {
+	for number := range fulltest.Part(len(cases) * len(clients)) {
+		client, name := clients[number%len(clients)], cases[number/len(clients)]
 		for _, wanted := range Cases() {
-			if !slices.Contains(cases, wanted.Name) {
+			if wanted.Name != name {
 				continue
 			}
 			trial, err := bench.Try(t.Context(), client, wanted)

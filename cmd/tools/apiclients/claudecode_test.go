@@ -7,12 +7,14 @@ import (
 	"testing"
 
 	"palimpsest/api/npmtest"
+	"palimpsest/policy/fulltest"
 )
 
 // The pinned Claude Code on a model that gets a system message behind every turn works far
 // past a small window, in steps of one call, of several, and of large ones, and with message threads: nothing is
 // refused, compression pays, and the client sends nothing that is not on its list.
 func TestClaudeCodeWorksPastItsWindow(t *testing.T) {
+	fulltest.Only(t, "the pinned Claude Code works through four sessions, which takes 40 s of CPU")
 	t.Parallel()
 	bench := newBench(t, "testdata/claudecode")
 	client := claudeCodeOn("Claude Code", "claude-sonnet-5")
@@ -52,6 +54,7 @@ func TestClaudeCodeWorksPastItsWindow(t *testing.T) {
 // The pinned Claude Code compacts with /compact past its window, gets its summary from the
 // proxy, and goes on from it.
 func TestClaudeCodeGoesOnFromAnAnsweredCompaction(t *testing.T) {
+	fulltest.Only(t, "the pinned Claude Code works through a session, which takes 15 s of CPU")
 	t.Parallel()
 	bench := newBench(t, "testdata/claudecode")
 	for _, wanted := range Cases() {
