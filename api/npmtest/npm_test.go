@@ -14,7 +14,7 @@ import (
 	"testing"
 	"testing/fstest"
 
-	"palimpsest/policy/fulltest"
+	"palimpsest/pipeline/fulltest"
 )
 
 // oneNPM is the reason why a change runs npm in one test, TestSecondInstallationIsFoundInTheCache.

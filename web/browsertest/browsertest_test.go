@@ -11,7 +11,7 @@ import (
 	"strings"
 	"testing"
 
-	"palimpsest/policy/fulltest"
+	"palimpsest/pipeline/fulltest"
 	"palimpsest/web/browsertest"
 )
 

@@ -10,7 +10,7 @@ import (
 
 	"github.com/chromedp/chromedp"
 
-	"palimpsest/policy/fulltest"
+	"palimpsest/pipeline/fulltest"
 )
 
 // endMark tells the messages of a page so far from those to come.

@@ -9,9 +9,9 @@ import (
 	"time"
 
 	"palimpsest/pipeline/conversation"
+	"palimpsest/pipeline/fulltest"
 	"palimpsest/pipeline/session"
 	"palimpsest/pipeline/wire/sessiontest"
-	"palimpsest/policy/fulltest"
 	"palimpsest/tenants"
 	"palimpsest/web/browsertest"
 	"palimpsest/web/webtest"

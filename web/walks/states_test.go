@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"palimpsest/policy/fulltest"
+	"palimpsest/pipeline/fulltest"
 	"palimpsest/tenants"
 	"palimpsest/web/browsertest"
 	"palimpsest/web/webtest"

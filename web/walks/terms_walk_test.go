@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"palimpsest/policy/fulltest"
+	"palimpsest/pipeline/fulltest"
 	"palimpsest/web/browsertest"
 	"palimpsest/web/webtest"
 )

@@ -8,7 +8,7 @@ import (
 
 	"palimpsest/api/programtest"
 	"palimpsest/cmd/palimpsest/buildtest"
-	"palimpsest/policy/fulltest"
+	"palimpsest/pipeline/fulltest"
 )
 
 // The benchmark is run by hand; this keeps it working.

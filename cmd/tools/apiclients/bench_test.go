@@ -8,7 +8,7 @@ import (
 	"palimpsest/api/npmtest"
 	"palimpsest/api/programtest"
 	"palimpsest/cmd/palimpsest/buildtest"
-	"palimpsest/policy/fulltest"
+	"palimpsest/pipeline/fulltest"
 )
 
 // newBench returns a bench before the real program with the clients that a list in a folder

@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"palimpsest/api/npmtest"
-	"palimpsest/policy/fulltest"
+	"palimpsest/pipeline/fulltest"
 )
 
 // The pinned Claude Code on a model that gets a system message behind every turn works far
