@@ -70,7 +70,7 @@ func subjects(t *testing.T, a, other *tenant) (all, powerful []subject) {
 	a.changeRole(t, demoted, tenants.Viewer)
 	a.send(t, http.MethodDelete, "/members/"+former.userID(t), "").want(t, http.StatusNoContent)
 	a.send(t, http.MethodDelete, "/members/"+left.userID(t)+"?keys=keep", "").want(t, http.StatusNoContent)
-	a.forget()
+	a.forget(a.workspace)
 	nobody := &tenant{product: a.product}
 	all = []subject{
 		{name: "anonymous", as: nobody, may: never, status: http.StatusUnauthorized},

@@ -58,7 +58,7 @@ func TestMemberCannotMintAnAdminKey(t *testing.T) {
 func (w *tenant) changeRole(t *testing.T, colleague *tenant, role tenants.Role) {
 	t.Helper()
 	w.send(t, http.MethodPatch, "/members/"+colleague.userID(t), fmt.Sprintf(`{"role":%q}`, role)).want(t, http.StatusNoContent)
-	w.forget()
+	w.forget(w.workspace)
 }
 
 // S3, S36
@@ -131,7 +131,7 @@ func TestKeptKeysOfAFormerMemberOnlySendRequests(t *testing.T) {
 		made.decode(t, &key)
 		onlyManage, _ := admin.createKey(t, "manage")
 		end(w, admin).want(t, http.StatusNoContent)
-		w.forget()
+		w.forget(w.workspace)
 		w.sendWith(t, key.Secret, http.MethodGet, "/members", "").want(t, http.StatusForbidden)
 		known, err := w.keys.Authenticate(t.Context(), key.Secret)
 		if err != nil || !slices.Equal(known.Scopes, []tenants.Scope{tenants.ScopeProxy}) || known.Person.String() != w.userID(t) {
@@ -191,7 +191,7 @@ func TestRotatedOutSecretMakesNoKeyThatOutlivesIt(t *testing.T) {
 	w := setup(t).member(t, "ant")
 	id, old := w.createKey(t, "manage")
 	w.send(t, http.MethodPost, "/keys/"+id+"/rotate", `{"grace":"1h"}`).want(t, http.StatusOK)
-	w.forget()
+	w.forget(w.workspace)
 	w.sendWith(t, old, http.MethodPost, "/keys", `{"name":"x","scopes":["manage"]}`).want(t, http.StatusForbidden)
 	w.sendWith(t, old, http.MethodPost, "/keys/"+id+"/rotate", `{}`).want(t, http.StatusForbidden)
 }
