@@ -3,7 +3,6 @@ package session_test
 import (
 	"context"
 	"net/http"
-	"slices"
 	"sync"
 	"testing"
 
@@ -14,7 +13,6 @@ import (
 	"palimpsest/pipeline/wire/sessiontest"
 	"palimpsest/tenants"
 	"palimpsest/web"
-	"palimpsest/web/session"
 	"palimpsest/web/webtest"
 )
 
@@ -56,17 +54,6 @@ func (c *counted) Originals(ctx context.Context, workspace tenants.WorkspaceID, 
 func (c *counted) Original(ctx context.Context, workspace tenants.WorkspaceID, lane uuid.UUID, index int) (archive.Entry, error) {
 	c.add(0, 1)
 	return c.Reader.Original(ctx, workspace, lane, index)
-}
-
-// What one row stands for is not read between messages that have a row each, unless it is short.
-func TestLongRunsAreNotReadBetweenMessages(t *testing.T) {
-	t.Parallel()
-	rows := [][2]int{{0, 1}, {1, 2}, {2, 5000}, {5000, 5001}, {5001, 5040}, {5040, 5041}}
-	for gap, want := range map[int][][2]int{0: {{0, 2}, {5000, 5001}, {5040, 5041}}, 100: {{0, 2}, {5000, 5041}}} {
-		if got := session.Stretches(gap, rows...); !slices.Equal(got, want) {
-			t.Errorf("gap %d: %v is read, want %v", gap, got, want)
-		}
-	}
 }
 
 // However long a session is, its page reads one page of its turns and the bodies that
