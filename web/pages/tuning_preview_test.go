@@ -1,0 +1,293 @@
+package pages_test
+
+import (
+	"encoding/csv"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/PuerkitoBio/goquery"
+
+	"palimpsest/pipeline/conversation"
+	"palimpsest/pipeline/wire/sessiontest"
+	"palimpsest/tenants"
+	"palimpsest/web/browsertest"
+	"palimpsest/web/components"
+	"palimpsest/web/webtest"
+)
+
+const tuningWindow = 30_000
+
+// figures returns the cells of the preview by the names of their rows.
+func figures(page webtest.Page) map[string][]string {
+	cells := map[string][]string{}
+	for _, row := range page.Find(`[data-testid="preview"] tbody tr, table.figures tbody tr`).EachIter() {
+		var texts []string
+		for _, cell := range row.Find("td").EachIter() {
+			texts = append(texts, strings.TrimSpace(cell.Text()))
+		}
+		cells[strings.TrimSpace(row.Find("th").Text())] = texts
+	}
+	return cells
+}
+
+// talked signs someone up in whose workspace some sessions were held.
+func talked(t *testing.T, product *webtest.Product, sessions int) *webtest.Person {
+	t.Helper()
+	person := product.SignUp(t, "northbeam")
+	secret := person.Connect(webtest.Provider(t, tuningWindow), "laptop")
+	for seed := range sessions {
+		talk := sessiontest.Generate(uint64(seed), sessiontest.Options{Format: conversation.Anthropic, Turns: 40, TargetTokens: 26_000})
+		person.Talk(secret, tuningWindow, talk, "claude-cli/2.1.0 (external, cli)")
+	}
+	return person
+}
+
+func TestPreviewSaysWhatAnotherTargetWouldHaveMade(t *testing.T) {
+	t.Parallel()
+	person := talked(t, webtest.Start(t), 5)
+
+	for name, path := range map[string]string{"the whole page": "/pipeline/preview", "the card alone": "/pipeline/preview?part=1"} {
+		page := person.Post(path, form(person.Get("/pipeline"), "ipc.targetUtilization", "0.40")...)
+		rows := figures(page)
+		if page.Status != http.StatusOK || len(rows) != 8 || page.Has(`[data-testid="sample"]`) {
+			t.Fatalf("%s: status %d, %v", name, page.Status, rows)
+		}
+		if sent := rows["Tokens sent"]; sent[0] == sent[1] || !strings.HasPrefix(sent[2], "−") {
+			t.Errorf("%s: a lower target sends %v", name, sent)
+		}
+		if whole := page.Has("h1"); whole != (path == "/pipeline/preview") {
+			t.Errorf("%s has a heading: %t", name, whole)
+		}
+	}
+	if version, _ := saved(t, person); version.Version != 0 {
+		t.Errorf("a preview saved version %d", version.Version)
+	}
+	page := person.Post("/pipeline/preview", form(person.Get("/pipeline"), "ipc.targetUtilization", "0.40")...)
+	if typed := page.Find(`input[name="ipc.targetUtilization"]`).AttrOr("value", ""); typed != "0.40" {
+		t.Errorf("what was typed became %q", typed)
+	}
+}
+
+// The file of the preview has the figures of the table, exactly, for the same form.
+func TestFileOfThePreviewHasItsFigures(t *testing.T) {
+	t.Parallel()
+	person := webtest.Start(t).SignUp(t, "northbeam")
+	typed := form(person.Get("/pipeline"), "ipc.targetUtilization", "0.40")
+	shown := figures(person.Post("/pipeline/preview?part=1", typed...))
+	file := person.Post("/pipeline/preview/csv", typed...)
+	if as := file.Header.Get("Content-Disposition"); file.Status != http.StatusOK || as != `attachment; filename="palimpsest-preview.csv"` {
+		t.Fatalf("status %d, %q", file.Status, as)
+	}
+	rows, err := csv.NewReader(strings.NewReader(file.HTML)).ReadAll()
+	if err != nil || len(rows) != len(shown)+1 {
+		t.Fatalf("%d rows for %d figures: %v", len(rows), len(shown), err)
+	}
+	exact := map[string][]int64{}
+	for _, row := range rows[1:] {
+		for _, cell := range row[1:] {
+			n, err := strconv.ParseInt(cell, 10, 64)
+			if err != nil {
+				t.Fatalf("%s: %v", row[0], err)
+			}
+			exact[row[0]] = append(exact[row[0]], n)
+		}
+		if of := exact[row[0]]; of[2] != of[1]-of[0] {
+			t.Errorf("%s changes by %d: %v", row[0], of[2], of)
+		}
+	}
+	for name, words := range map[string]struct {
+		row string
+		of  func(int64) string
+	}{
+		"net_micro_usd": {"Net", components.Money}, "tokens_sent": {"Tokens sent", components.Short}, "epochs": {"Compactions", components.Count},
+		"tokens_received": {"Tokens received", components.Short}, "tokens_at_l3": {"History at L3", func(n int64) string { return components.Share(n, exact["tokens_received"][0]) }},
+		"cache_rewrites": {"Cache rewrites", components.Count}, "sessions_past_window": {"Sessions past the window", components.Count},
+		"deepest_level": {"Deepest level", func(n int64) string { return "L" + components.Count(n) }},
+	} {
+		for i, cell := range shown[words.row][:2] {
+			if said := words.of(exact[name][i]); said != cell {
+				t.Errorf("%s is %s on the page and %s in the file", words.row, cell, said)
+			}
+		}
+	}
+	if exact["tokens_sent"][2] >= 0 {
+		t.Errorf("a lower target sends %v", exact["tokens_sent"])
+	}
+	wrong := person.Post("/pipeline/preview/csv", form(person.Get("/pipeline"), "ipc.targetUtilization", "7")...)
+	if wrong.Status != http.StatusUnprocessableEntity || !strings.Contains(wrong.Text(`[data-testid="preview"]`), "No preview") {
+		t.Errorf("a wrong value: status %d", wrong.Status)
+	}
+}
+
+func TestPreviewOfAWorkspaceWithoutSessionsIsOfASample(t *testing.T) {
+	t.Parallel()
+	product := webtest.Start(t)
+	person := product.SignUp(t, "northbeam")
+
+	page := person.Post("/pipeline/preview?part=1", form(person.Get("/pipeline"))...)
+	if !page.Has(`[data-testid="sample"]`) || len(figures(page)) != 8 {
+		t.Errorf("no sample:\n%s", page.HTML)
+	}
+	whole := person.Post("/pipeline/preview", form(person.Get("/pipeline"))...)
+	if said := whole.Text(`[data-testid="preview"]`); !strings.Contains(said, "To a bundled sample of 6 invented sessions") || strings.Contains(said, "your last") {
+		t.Errorf("the card says %q", said)
+	}
+	if change := figures(page)["Net"][2]; change != "" {
+		t.Errorf("the saved setting differs from itself by %s", change)
+	}
+	viewer := person.As(tenants.Viewer)
+	if page := viewer.Post("/pipeline/preview?part=1", form(viewer.Get("/pipeline"))...); page.Status != http.StatusOK || len(figures(page)) != 8 {
+		t.Errorf("who may not change it gets %d", page.Status)
+	}
+}
+
+func TestPreviewSaysWhatIsWrongWithAValue(t *testing.T) {
+	t.Parallel()
+	person := webtest.Start(t).SignUp(t, "northbeam")
+
+	for _, path := range []string{"/pipeline/preview", "/pipeline/preview?part=1"} {
+		page := person.Post(path, form(person.Get("/pipeline"), "ipc.targetUtilization", "7")...)
+		if page.Status != http.StatusUnprocessableEntity || !strings.Contains(page.HTML, "No preview") {
+			t.Errorf("%s: status %d", path, page.Status)
+		}
+	}
+}
+
+func TestMovingTheSliderShowsAnotherPreview(t *testing.T) {
+	t.Parallel()
+	product := webtest.Start(t)
+	person := product.SignUp(t, "northbeam")
+	tab := browsertest.Start(t).Open(t, browsertest.View{URL: product.URL, Theme: "light", Width: browsertest.Desktop, Cookies: person.Cookies()})
+
+	tab.Go("/pipeline")
+	tab.Until(`document.querySelectorAll('table.figures tbody tr').length === 8`)
+	before := time.Now()
+	tab.Run(`(() => { const slider = document.querySelector('[data-slider]'); slider.value = '0.35'; slider.dispatchEvent(new Event('input', {bubbles: true})); })()`)
+	tab.Until(`!document.querySelector('.preview.stale') && document.querySelector('table.figures tbody tr:nth-child(2) td:last-child').textContent.startsWith('−')`)
+	t.Logf("after %v", time.Since(before))
+	tab.Check("pipeline with a preview")
+	tab.Click(`.preview .datatable summary`)
+	file := tab.Download(func() { tab.Click(`.preview [data-download]`) })
+	if !strings.HasPrefix(file, "figure,saved_setting,this_setting,change") {
+		t.Errorf("the file is %.200q", file)
+	}
+	if typed := browsertest.Evaluate[string](tab, `document.querySelector('[name="ipc.targetUtilization"]').value`); typed != "0.35" {
+		t.Errorf("after the download the target is %q", typed)
+	}
+}
+
+func TestPreviewIsDrawnAsABarForEachSession(t *testing.T) {
+	t.Parallel()
+	person := talked(t, webtest.Start(t), 5)
+
+	page := person.Post("/pipeline/preview", form(person.Get("/pipeline"), "ipc.targetUtilization", "0.40")...)
+	bars := page.Find(`[data-testid="bars"] g`)
+	if bars.Length() != 5 || bars.Find("title").Length() != 5 || bars.Find("rect.f-gap").Length() == 0 || bars.Find("rect.f-l0, rect.f-l1, rect.f-l2, rect.f-l3").Length() != 5 {
+		t.Errorf("%d bars: %s", bars.Length(), page.Find(`[data-testid="bars"]`).Text())
+	}
+	if lines := page.Text(`[data-testid="bars"] text`); lines != "window full target 0.40" {
+		t.Errorf("the lines are %q", lines)
+	}
+	if words := page.Find(`[data-testid="bars"] [role="img"]`).AttrOr("aria-label", ""); !strings.Contains(words, "each of 5 sessions") {
+		t.Errorf("a screen reader hears %q", words)
+	}
+	tiles := page.Text(".tiles")
+	for _, want := range []string{"Sessions compressed 5 of 5", "Tokens saved", "History at L3", " now"} {
+		if !strings.Contains(tiles, want) {
+			t.Errorf("the figures lack %q: %s", want, tiles)
+		}
+	}
+	same := person.Post("/pipeline/preview", form(person.Get("/pipeline"))...)
+	if tiles := same.Text(".tiles"); strings.Count(tiles, "as it is now") != 5 {
+		t.Errorf("the saved setting says %s", tiles)
+	}
+}
+
+func TestPreviewIsNarrowedToAClient(t *testing.T) {
+	t.Parallel()
+	person := talked(t, webtest.Start(t), 5)
+	other := sessiontest.Generate(9, sessiontest.Options{Format: conversation.Anthropic, Turns: 4, TargetTokens: 2_000})
+	person.Talk(person.Connect(webtest.Provider(t, tuningWindow), "second"), tuningWindow, other, "codex_cli_rs/0.50")
+	page := person.Get("/pipeline")
+
+	if options := page.Text(`select[name="preview.client"] option`); options != "All clients Claude Code Codex" {
+		t.Errorf("the clients are %q", options)
+	}
+	for client, want := range map[string]string{"": "To your last 6 sessions, ", "claude-code": "To your last 5 sessions with Claude Code, ", "codex": "a preview of those with Codex needs 5 sessions"} {
+		page := person.Post("/pipeline/preview", form(page, "preview.client", client)...)
+		if said := page.Text(`[data-testid="preview"]`); !strings.Contains(said, want) {
+			t.Errorf("of %q: %s", client, said)
+		}
+		if chosen := page.Find(`select[name="preview.client"] option[selected]`).AttrOr("value", ""); chosen != client {
+			t.Errorf("chosen is %q, was %q", chosen, client)
+		}
+	}
+}
+
+// Both triggers are shown on the same sessions, whichever is set, with the same figures.
+func TestPreviewShowsBothTriggers(t *testing.T) {
+	t.Parallel()
+	person := webtest.Start(t).SignUp(t, "northbeam") // a bundled sample
+	said := map[string]string{}
+	for _, trigger := range []string{"window", "break-even"} {
+		page := person.Post("/pipeline/preview?part=1", form(person.Get("/pipeline"), "ipc.trigger", trigger)...)
+		said[trigger] = page.TestID("triggers")
+	}
+	if said["window"] != said["break-even"] {
+		t.Errorf("one set: %s; the other: %s", said["window"], said["break-even"])
+	}
+	near, less, both := strings.Cut(said["window"], "“Spend less” would have ")
+	if !both || !strings.HasPrefix(less, "saved $") || !strings.Contains(near, "“Only near the limit” would have saved $") {
+		t.Errorf("it says %s", said["window"])
+	}
+}
+
+// The curve shows what “Spend less” costs and keeps for four sizes: less is touched from
+// each to the next, so that more is read word for word and less is saved.
+func TestPreviewShowsCostAgainstFidelity(t *testing.T) {
+	t.Parallel()
+	person := webtest.Start(t).SignUp(t, "northbeam") // a bundled sample
+	asked := person.Post("/pipeline/preview?part=1", form(person.Get("/pipeline"))...)
+	if !asked.Has(`[data-testid="ask-curve"]`) || asked.Has(`[data-testid="curve"]`) {
+		t.Fatalf("the preview is %s", asked.TestID("preview"))
+	}
+	page := person.Post("/pipeline/preview?part=curve", form(person.Get("/pipeline"))...)
+	rows := page.Find(`[data-testid="curve"] tbody tr`)
+	if rows.Length() != 4 || page.Find(`[data-testid="curve"] circle`).Length() != 4 {
+		t.Fatalf("the curve is %q", page.TestID("curve"))
+	}
+	if !page.Has(`[data-preview][data-asked]`) || person.Get("/pipeline").Has(`[data-preview][data-asked]`) {
+		t.Error("the page's script takes the curve away, or asks for no preview")
+	}
+	var cost, kept []float64
+	rows.Each(func(_ int, row *goquery.Selection) {
+		cost, kept = append(cost, percentOf(t, row.Find("td").Eq(0).Text())), append(kept, percentOf(t, row.Find("td").Eq(2).Text()))
+	})
+	if !slices.IsSorted(cost) || !slices.IsSorted(kept) || cost[0] >= cost[3] || kept[0] >= kept[3] || kept[3] > 100 {
+		t.Errorf("cost %v, word for word %v", cost, kept)
+	}
+	circles := page.Find(`[data-testid="curve"] circle`)
+	for _, axis := range []string{"cx", "cy"} {
+		from, to := percentOf(t, circles.First().AttrOr(axis, "")), percentOf(t, circles.Last().AttrOr(axis, ""))
+		if max(from-to, to-from) < 90 {
+			t.Errorf("the points lie between %v and %v of %s", from, to, axis)
+		}
+	}
+	wrong := person.Post("/pipeline/preview?part=curve", form(person.Get("/pipeline"), "ipc.targetUtilization", "9")...)
+	if wrong.Status != http.StatusUnprocessableEntity || wrong.Has(`[data-testid="curve"]`) {
+		t.Errorf("of a wrong setting: status %d", wrong.Status)
+	}
+}
+
+func percentOf(t *testing.T, text string) float64 {
+	t.Helper()
+	number, err := strconv.ParseFloat(strings.TrimSpace(strings.Trim(strings.ReplaceAll(text, "−", "-"), "% +")), 64)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return number
+}
