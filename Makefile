@@ -202,7 +202,7 @@ bench-dashboard: ## how fast every page of a large workspace is there; writes do
 .PHONY: bench-session
 bench-session: ## how fast the page of a long session is there, and how large; prints what docs/dashboard-bench.md quotes; TURNS=10000
 	@deploy/setup.sh postgresql
-	PALIMPSEST_BENCH_TURNS=$(or $(TURNS),10000) go test -run '^$$' -bench 'Session$$' -benchtime 60x -v -timeout 30m ./web/session
+	PALIMPSEST_BENCH_TURNS=$(or $(TURNS),10000) go test -run '^$$' -bench 'Session$$' -benchtime 60x -v -timeout 30m ./web/pages
 
 .PHONY: clients
 clients: ## run the newest clients from npm through the program, in a closed network, and print a table; ARGS="-pinned -client codex"

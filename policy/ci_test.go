@@ -35,7 +35,7 @@ func TestChecksOfAChangeAreOn(t *testing.T) {
 	}
 	makefile := readFile(t, "Makefile")
 	for target, wants := range map[string][]string{
-		"check": {"quick", "lint", "secrets", "vulnerabilities", "go test -race"}, "quick": {"gofmt -l", "go vet", "go mod verify", "templdrift"},
+		"check": {"quick", "lint", "secrets", "vulnerabilities", "$(TEST) -race"}, "quick": {"gofmt -l", "go vet", "go mod verify", "templdrift"},
 		"lint": {"golangci-lint run"}, "secrets": {"gitleaks dir ."}, "vulnerabilities": {"vulncheck.sh"},
 	} {
 		recipe := regexp.MustCompile(`(?m)^` + target + `:.*(\n\t.*)*`).FindString(makefile)
@@ -45,7 +45,7 @@ func TestChecksOfAChangeAreOn(t *testing.T) {
 			}
 		}
 	}
-	for _, want := range []string{"make quick", "make test"} {
+	for _, want := range []string{"make quick", "make test", "deploy/testall.sh check"} {
 		if !strings.Contains(readFile(t, ".ci/run"), want) {
 			t.Errorf(".ci/run does not %s", want)
 		}
