@@ -4,6 +4,7 @@ package recorder
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"slices"
 	"sync"
@@ -392,7 +393,8 @@ func (r *Recorder) retry(write func(context.Context) error, failed func() (isKep
 			return nil
 		}
 		isKept := failed()
-		if try == tries || try >= certainTries && isKept && !session.IsAway(err) {
+		isAway := errors.Is(err, tenants.ErrAway) || errors.Is(err, session.ErrAway)
+		if try == tries || try >= certainTries && isKept && !isAway {
 			return err
 		}
 		select {

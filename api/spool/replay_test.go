@@ -87,7 +87,7 @@ func testReplay(t *testing.T, calls *faulttest.Calls) {
 		t.Fatalf("files %v, want two", found)
 	}
 	now := time.Now
-	if err := calls.Fault(); session.IsAway(err) {
+	if err := calls.Fault(); errors.Is(err, session.ErrAway) || errors.Is(err, tenants.ErrAway) {
 		now = func() time.Time { return later } // no record is too old for a store that is away
 	}
 	s, err := spool.Open(spool.Config{

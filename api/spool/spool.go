@@ -293,7 +293,7 @@ func (s *Spool) handOver(ctx context.Context, records []Record, hand Handler, do
 
 // isAway reports whether nothing can be stored for now.
 func isAway(ctx context.Context, err error) bool {
-	return err != nil && (session.IsAway(err) || ctx.Err() != nil)
+	return err != nil && (errors.Is(err, session.ErrAway) || errors.Is(err, tenants.ErrAway) || ctx.Err() != nil)
 }
 
 // end adds a record that was taken, or that is too old to be tried again, to done and deletes it.

@@ -51,7 +51,7 @@ func (a ahead) start() func() {
 			case <-ctx.Done():
 				return
 			}
-			if err := a.read(ctx); err != nil && ctx.Err() == nil && !session.IsAway(err) {
+			if err := a.read(ctx); err != nil && ctx.Err() == nil && !isAway(err) {
 				a.log.WarnContext(ctx, "what is in use is not read ahead: it is read when it is needed", "error", err)
 			}
 		}
@@ -84,7 +84,7 @@ func (a ahead) read(ctx context.Context) error {
 		if ctx.Err() != nil {
 			return fmt.Errorf("it takes longer than %s: %w", aheadTimeout, ctx.Err())
 		}
-		if session.IsAway(err) {
+		if isAway(err) {
 			return err
 		}
 		failures = append(failures, err)
@@ -107,4 +107,8 @@ func (a ahead) readWorkspace(ctx context.Context, workspace tenants.WorkspaceID,
 	}
 	lanes, err = a.sessions.Active(ctx, workspace, since, aheadMost)
 	return len(hashes), lanes, err
+}
+
+func isAway(err error) bool {
+	return errors.Is(err, tenants.ErrAway) || errors.Is(err, session.ErrAway)
 }

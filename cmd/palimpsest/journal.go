@@ -19,7 +19,8 @@ const (
 // openJournal opens what keeps compactions on the local disk while the database is away.
 func openJournal(b base, of stored, lanes *session.Resolver) (*journal.Journal, error) {
 	kept, err := journal.New(journal.Config{
-		Dir: filepath.Join(b.config.waitingDir(), journalDir), MaxBytes: journal.DefaultBytes, Store: of.sessions, Keys: of.archiveKeys,
+		IsAway: isAway,
+		Dir:    filepath.Join(b.config.waitingDir(), journalDir), MaxBytes: journal.DefaultBytes, Store: of.sessions, Keys: of.archiveKeys,
 		Log: b.log, Now: b.now, Outage: b.health.outage, Peers: peers(b),
 		Overtaken: func(lane uuid.UUID) { lanes.Changed(lane, 0) },
 	})

@@ -4,17 +4,11 @@ import (
 	"errors"
 	"sync"
 	"time"
-
-	"palimpsest/tenants"
 )
 
 // ErrAway says that a store does not answer, or takes nothing just now: another try may
 // succeed.
 var ErrAway = errors.New("the store is away")
-
-// IsAway reports whether an error says that the store, or the database behind it, does not answer
-// or takes no writes just now.
-func IsAway(err error) bool { return errors.Is(err, ErrAway) || errors.Is(err, tenants.ErrAway) }
 
 const (
 	firstPause = time.Second // for so long a store that is away is not asked by requests

@@ -45,6 +45,9 @@ type Config struct {
 
 	Peers *Peers // where other processes find what waits here; nil if there is no such place
 
+	// IsAway reports whether an error of Keys says that they do not answer for now.
+	IsAway func(error) bool
+
 	// Overtaken hears of a lane of which another process has made the epoch first.
 	Overtaken func(lane uuid.UUID)
 }
@@ -173,7 +176,7 @@ func (j *Journal) Replay(ctx context.Context) {
 		switch {
 		case err == nil:
 			j.remove(one)
-		case ctx.Err() != nil || session.IsAway(err): // not because of the entry
+		case ctx.Err() != nil || errors.Is(err, session.ErrAway) || j.config.IsAway(err): // not because of the entry
 			return
 		case j.config.Now().Sub(one.at) > keepFor:
 			j.config.Log.ErrorContext(ctx, "epoch on the local disk is deleted after seven days", "workspace", one.workspace, "lane", one.lane, "error", err)

@@ -100,6 +100,7 @@ func (b *bench) restart() {
 	clock := func() time.Time { return b.now }
 	opened, err := journal.New(journal.Config{
 		Dir: b.dir, MaxBytes: b.most, Store: b.store, Keys: b.keys, Log: slog.New(slog.DiscardHandler), Now: clock, Peers: b.peers,
+		IsAway: func(err error) bool { return errors.Is(err, tenants.ErrAway) },
 		Outage: session.NewOutage(clock), Overtaken: func(lane uuid.UUID) { b.overtaken = append(b.overtaken, lane) },
 	})
 	if err != nil {
