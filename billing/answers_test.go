@@ -12,6 +12,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stripe/stripe-go/v76"
+
 	"palimpsest/tenants"
 )
 
@@ -268,5 +270,32 @@ func TestListThatEndsEarlyIsAnError(t *testing.T) {
 		if err := ask(t.Context()); err == nil || !strings.Contains(err.Error(), "planned failure") {
 			t.Errorf("%s: %v", name, err)
 		}
+	}
+}
+
+// Of a subscription whose prices are sold no longer the licensed item is the one that is bought, not
+// the metered one, in either order.
+func TestLicensedItemIsWhatWasBought(t *testing.T) {
+	t.Parallel()
+	item := func(id string, usage stripe.PriceRecurringUsageType, quantity int64) *stripe.SubscriptionItem {
+		return &stripe.SubscriptionItem{ID: id, Quantity: quantity, Price: &stripe.Price{ID: "price of " + id, Recurring: &stripe.PriceRecurring{UsageType: usage}}}
+	}
+	metered, licensed := item("metered", stripe.PriceRecurringUsageTypeMetered, 0), item("licensed", stripe.PriceRecurringUsageTypeLicensed, 3)
+	service := &Service{config: Config{Catalog: Catalog{Team: Prices{Plan: []string{"price of a newer one"}}}}}
+	for _, items := range [][]*stripe.SubscriptionItem{{metered, licensed}, {licensed, metered}} {
+		found := &stripe.Subscription{ID: "sub_1", Items: &stripe.SubscriptionItemList{Data: items}, Metadata: map[string]string{"plan": "team"}}
+		if plan, bought, err := service.bought(found); err != nil || plan != Team || bought != licensed {
+			t.Errorf("%s is bought for %q, %v", bought.ID, plan, err)
+		}
+		if !isMetered(found) {
+			t.Error("its usage is not metered")
+		}
+		found.Metadata["plan"] = "free"
+		if _, _, err := service.bought(found); err == nil {
+			t.Error("a plan that is not sold is bought")
+		}
+	}
+	if _, _, err := service.bought(&stripe.Subscription{Items: &stripe.SubscriptionItemList{Data: []*stripe.SubscriptionItem{metered}}, Metadata: map[string]string{"plan": "team"}}); err == nil {
+		t.Error("usage alone is a plan")
 	}
 }

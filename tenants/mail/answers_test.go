@@ -164,3 +164,22 @@ func TestCheckNeedsAMailServer(t *testing.T) {
 		}
 	}
 }
+
+// A password goes to another machine only over TLS: the server is not asked to take it otherwise.
+func TestPasswordNeedsTLSOnTheWayToAnotherMachine(t *testing.T) {
+	t.Parallel()
+	_, port, err := net.SplitHostPort(speaking(t, map[string]string{"EHLO": "250-mail\r\n250 AUTH PLAIN LOGIN CRAM-MD5", "AUTH": "334 PDEyMz4="}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for host, says := range map[string]string{"127.0.0.1": "", "0.0.0.0": "STARTTLS"} { // the second is no loopback address by its name
+		sender, err := mail.NewSMTP("smtp://palimpsest:hunter2@"+net.JoinHostPort(host, port), "no-reply@example.com", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		err = sender.Check(t.Context())
+		if err == nil || strings.Contains(err.Error(), "STARTTLS") != (says != "") {
+			t.Errorf("%s: %v", host, err)
+		}
+	}
+}
