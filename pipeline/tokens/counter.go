@@ -27,7 +27,7 @@ type Counter struct {
 // some 50 milliseconds.
 var sharedVocabulary = sync.OnceValues(newVocabulary)
 
-// NewCounter returns a counter that has counted nothing yet.
+// NewCounter returns a counter on the embedded vocabulary.
 func NewCounter() (*Counter, error) {
 	vocabulary, err := sharedVocabulary()
 	if err != nil {
