@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"testing"
+	"time"
 
 	"github.com/google/uuid"
 
@@ -156,6 +157,9 @@ type Lane struct {
 	projections []session.Projection
 }
 
+// patience is how long a module may take in a test: a slow machine changes no result.
+const patience = 10 * time.Minute
+
 // Send takes the next request of the lane through the modules and returns the
 // exchange and the body that would go to the provider.
 func (l *Lane) Send(t testing.TB, body []byte) (*pipeline.Exchange, []byte) {
@@ -186,6 +190,6 @@ func (l *Lane) Send(t testing.TB, body []byte) (*pipeline.Exchange, []byte) {
 	if l.Prepare != nil {
 		l.Prepare(exchange)
 	}
-	pipeline.NewChain(l.Modules...).Process(t.Context(), exchange)
+	pipeline.NewChain(l.Modules...).WithDeadline(patience).Process(t.Context(), exchange)
 	return exchange, Seal(exchange)
 }

@@ -9,6 +9,7 @@ import (
 	"palimpsest/pipeline"
 	"palimpsest/pipeline/archive"
 	"palimpsest/pipeline/client"
+	"palimpsest/pipeline/conversation"
 	"palimpsest/pipeline/modules"
 	"palimpsest/pipeline/modules/compactionbridge"
 	"palimpsest/pipeline/session"
@@ -54,6 +55,51 @@ func TestBlockAtTheBoundaryIsTheOnlyOne(t *testing.T) {
 		}
 		if reads != test.reads {
 			t.Errorf("%s: the history was read %d times, want %d", name, reads, test.reads)
+		}
+	}
+}
+
+// pastOf is a lane that holds messages of so many tokens, and the range of it that was read.
+type pastOf struct {
+	tokens, messages int
+
+	from, to int
+}
+
+// Before implements compactionbridge.Lanes.
+func (*pastOf) Before(context.Context, tenants.WorkspaceID, uuid.UUID, uuid.UUID) (uuid.UUID, int, error) {
+	return uuid.Nil, 0, session.ErrNotFound
+}
+
+// Holding implements compactionbridge.Lanes.
+func (p *pastOf) Holding(context.Context, session.Scope, uuid.UUID, []conversation.Hash) (session.LaneMatch, error) {
+	return session.LaneMatch{Lane: uuid.New(), Messages: p.messages, Tokens: p.tokens}, nil
+}
+
+// Originals implements compactionbridge.Past.
+func (p *pastOf) Originals(_ context.Context, _ tenants.WorkspaceID, _ uuid.UUID, from, to int) ([]archive.Entry, error) {
+	p.from, p.to = from, to
+	return nil, nil
+}
+
+// A lane without a name is taken for the history that was left if 30 tokens of it came back, and its newest
+// 4,000 messages are read.
+func TestHistoryOfAnUnnamedLaneNeedsSharedTokens(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct{ tokens, messages, from, to int }{
+		{29, 9, 0, 0}, {30, 9, 0, 9}, {31, 4_000, 0, 4_000}, {31, 4_001, 1, 4_001},
+	} {
+		past := &pastOf{tokens: test.tokens, messages: test.messages}
+		exchange := &pipeline.View{
+			Config: modules.Catalog().Default(),
+			Lane:   pipeline.Lane{Left: session.Left{Session: uuid.New(), Lane: uuid.New(), Kind: session.Main, Unnamed: true}},
+			Class:  client.Class{Kind: client.AfterCompaction, Confidence: 0.9},
+		}
+		if _, err := compactionbridge.New(nil, compactionbridge.Past{Lanes: past, Originals: past}).Process(t.Context(), exchange); err != nil {
+			t.Fatal(err)
+		}
+		if past.from != test.from || past.to != test.to {
+			t.Errorf("%d tokens of %d messages: %d to %d are read, want %d to %d", test.tokens, test.messages, past.from, past.to, test.from, test.to)
 		}
 	}
 }

@@ -220,3 +220,19 @@ func TestAsManyTurnsStayAsTheSettingsSay(t *testing.T) {
 		}
 	}
 }
+
+// Where L2 is the deepest level, the oldest turns at L2 are left out for a prompt that would not fit, and the
+// event counts their messages.
+func TestTurnsAtL2AreLeftOutAndCounted(t *testing.T) {
+	t.Parallel()
+	exchange, sealed := epoch(t, longTalk(80).body(), 1_900, small, func(c *ipc.Config) { c.DeepestLevel, c.TargetUtilization = 2, 0.9 })
+	counts := event(t, exchange, "truncated").Counts
+	if counts["archive_from"] != 1 || counts["dropped"] < 40 || counts["archive_to"] < 40 {
+		t.Errorf("counts %v", counts)
+	}
+	if exchange.Report.After > exchange.Limit {
+		t.Errorf("%d of %d tokens", exchange.Report.After, exchange.Limit)
+	}
+	lacks(t, sealed, "cat file5.go")
+	holds(t, sealed, "cat file78.go", "file79 ")
+}
