@@ -127,8 +127,8 @@ func TestReportEndsAtTheFirstEventThatFails(t *testing.T) {
 	}
 }
 
-// An offer names the exchanges that cost no more and the price of the first ones beyond them.
-func TestOfferNamesPriceAfterIncludedExchanges(t *testing.T) {
+// An offer shows how many exchanges it includes and the price of the next ones.
+func TestPlanOfferShowsItsPrices(t *testing.T) {
 	t.Parallel()
 	const free, cheap, cheaper = `{"up_to":1000,"unit_amount_decimal":"0"}`, `{"up_to":5000,"unit_amount_decimal":"0.2"}`, `{"unit_amount_decimal":"0.1"}`
 	for name, c := range map[string]struct {
