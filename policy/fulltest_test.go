@@ -28,7 +28,7 @@ func TestDocsListTestsThatOnlyTestAllRunsWhole(t *testing.T) {
 			})
 		}
 	}
-	for name, heading := range map[string]string{"Only": "## Only in make test-all", "Part": "## A tenth on every change"} {
+	for name, heading := range map[string]string{"Only": "## Only in make test-all", "Part": "## A tenth on every change", "Turn": "## In turns"} {
 		_, section, _ := strings.Cut(readFile(t, "docs/testing.md"), heading+"\n")
 		section, _, _ = strings.Cut(section, "\n## ")
 		listed := found(section, "(?m)^- (`\\w+` \\([\\w/]+\\))")

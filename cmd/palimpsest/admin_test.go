@@ -14,6 +14,7 @@ import (
 
 	"palimpsest/api/upstream/providerdouble"
 	"palimpsest/migrations/dbtest"
+	"palimpsest/pipeline/fulltest"
 )
 
 // readiness is what /readyz answers.
@@ -48,6 +49,7 @@ func (i *instance) metrics() string {
 // database is beside.
 func TestReplicaIsReadyWithoutItsDatabase(t *testing.T) {
 	t.Parallel()
+	fulltest.Turn(t, 3)
 	pair := dbtest.NewPair(t)
 	i := startOn(t, pair.OwnerURL, providerdouble.Config{})
 	if is := i.readiness(); is != (readiness{code: http.StatusOK, Status: "ready", Database: "up"}) {

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"palimpsest/api/upstream/providerdouble"
+	"palimpsest/pipeline/fulltest"
 	"palimpsest/pipeline/wire/sessiontest"
 	"palimpsest/web/browsertest"
 )
@@ -15,6 +16,7 @@ import (
 // each other, move the slider, and see the next exchange use it.
 func TestFirstVisitInTheBrowser(t *testing.T) {
 	t.Parallel()
+	fulltest.Turn(t, 3)
 	i := start(t, providerdouble.Config{KeepBodies: 1})
 	b := browsertest.Start(t).Open(t, browsertest.View{URL: i.url("")})
 

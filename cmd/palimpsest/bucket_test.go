@@ -13,6 +13,7 @@ import (
 	"github.com/johannesboyne/gofakes3/backend/s3mem"
 
 	"palimpsest/api/upstream/providerdouble"
+	"palimpsest/pipeline/fulltest"
 	"palimpsest/pipeline/wire"
 	"palimpsest/pipeline/wire/anthropic"
 )
@@ -21,6 +22,7 @@ import (
 // to be read; what waits for the bucket grows, and once it is back nothing waits.
 func TestRequestsPassWhileTheBucketIsDown(t *testing.T) {
 	t.Parallel()
+	fulltest.Turn(t, 3)
 	backend := s3mem.New()
 	if err := backend.CreateBucket("originals"); err != nil {
 		t.Fatal(err)

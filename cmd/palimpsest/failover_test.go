@@ -8,6 +8,7 @@ import (
 
 	"palimpsest/api/upstream/providerdouble"
 	"palimpsest/migrations/dbtest"
+	"palimpsest/pipeline/fulltest"
 )
 
 // S27: the primary of the database is killed while requests are recorded, and its replica
@@ -15,6 +16,7 @@ import (
 // program goes on, records again, and nothing stands twice.
 func TestKilledPrimaryIsReplaced(t *testing.T) {
 	t.Parallel()
+	fulltest.Turn(t, 3)
 	pair := dbtest.NewPair(t)
 	i := startOn(t, pair.OwnerURL, providerdouble.Config{})
 	w := i.tenant("failover")

@@ -12,6 +12,7 @@ import (
 
 	"palimpsest/api/npmtest"
 	"palimpsest/api/upstream/providerdouble"
+	"palimpsest/pipeline/fulltest"
 )
 
 // TestJavaScriptSDKsThroughTheProxy runs the providers' JavaScript SDKs, at the
@@ -21,6 +22,7 @@ import (
 // W2, W4, W15, W17, W18, W19, W20, W23.
 func TestJavaScriptSDKsThroughTheProxy(t *testing.T) {
 	t.Parallel()
+	fulltest.Turn(t, 3)
 	const scripts = "testdata/jssdk"
 	installed, err := npmtest.Cached(t.Context(), os.DirFS(scripts))
 	if err != nil {

@@ -27,6 +27,7 @@ import (
 	"palimpsest/migrations/dbtest"
 	"palimpsest/pipeline/archive"
 	"palimpsest/pipeline/archive/blob"
+	"palimpsest/pipeline/fulltest"
 	"palimpsest/pipeline/jobs"
 	"palimpsest/tenants"
 )
@@ -113,6 +114,7 @@ func (w *tenant) attention() string {
 // is back.
 func TestStoppedBucketIsSeenAndNamed(t *testing.T) {
 	t.Parallel()
+	fulltest.Turn(t, 3)
 	bucket := newGateway(t)
 	i := start(t, providerdouble.Config{})
 	i.shutdown()

@@ -8,12 +8,14 @@ import (
 
 	"palimpsest/api/upstream/providerdouble"
 	"palimpsest/migrations/dbtest"
+	"palimpsest/pipeline/fulltest"
 )
 
 // The lists of requests come from the replica that DATABASE_READ_URL names, one request from the
 // database, and all of it from there once the replica is gone.
 func TestPagesReadFromTheReplica(t *testing.T) {
 	t.Parallel()
+	fulltest.Turn(t, 3)
 	pair := dbtest.NewPair(t)
 	i := startOn(t, pair.OwnerURL, providerdouble.Config{})
 	i.shutdown()

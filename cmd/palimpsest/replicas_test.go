@@ -12,6 +12,7 @@ import (
 
 	"palimpsest/api/upstream/providerdouble"
 	"palimpsest/migrations/dbtest"
+	"palimpsest/pipeline/fulltest"
 	"palimpsest/pipeline/wire"
 	"palimpsest/pipeline/wire/anthropic"
 	"palimpsest/pipeline/wire/sessiontest"
@@ -129,6 +130,7 @@ func (r *replicas) busts() int {
 // one replica.
 func TestSessionOverThreeReplicasIsOneLane(t *testing.T) {
 	t.Parallel()
+	fulltest.Turn(t, 3)
 	const sessions, turns = 10, 60
 	busts, epochs := map[int]int{}, map[int]int{}
 	for _, count := range []int{1, 3} {

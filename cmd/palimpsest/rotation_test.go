@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"palimpsest/api/upstream/providerdouble"
+	"palimpsest/pipeline/fulltest"
 	"palimpsest/tenants/datakeys"
 	"palimpsest/tenants/vault"
 )
@@ -94,6 +95,7 @@ func ask(address, key string) (int, string) {
 // before it ends. No request fails, and the old key opens nothing any more.
 func TestMasterKeyIsChangedWithoutAFailedRequest(t *testing.T) {
 	t.Parallel()
+	fulltest.Turn(t, 3)
 	i := start(t, providerdouble.Config{})
 	w := i.tenant("rotated")
 	older, newer := i.config.SecretKey, base64.StdEncoding.EncodeToString(bytes.Repeat([]byte("n"), 32))

@@ -16,6 +16,7 @@ import (
 	"palimpsest/api/upstream/providerdouble"
 	"palimpsest/api/upstream/providertest"
 	"palimpsest/migrations/dbtest"
+	"palimpsest/pipeline/fulltest"
 	"palimpsest/tenants/identity"
 )
 
@@ -162,6 +163,7 @@ func TestMetricsAndReadinessTellTheDatabasesApart(t *testing.T) {
 // database is away, and those of the other notice nothing, at either host.
 func TestOutageOfOneDatabaseIsThatOfItsWorkspaces(t *testing.T) {
 	t.Parallel()
+	fulltest.Turn(t, 3)
 	config := siteConfig(t, dbtest.New(t).OwnerURL, dbtest.New(t).OwnerURL)
 	i := startSites(t, config)
 	a, b := i.at(hostA).tenant("lasting"), i.at(hostB).tenant("outage")

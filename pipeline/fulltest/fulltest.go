@@ -4,6 +4,7 @@
 package fulltest
 
 import (
+	"hash/fnv"
 	"iter"
 	"os"
 	"strconv"
@@ -32,6 +33,21 @@ func Only(t testing.TB, reason string) {
 	}
 }
 
+// Turn skips a test unless this commit is one of those that run it, one of as many commits as of
+// says, or everything runs. It suits slow tests of the whole program of which each covers a small
+// part. Outside a run of make test, without a commit, the test runs.
+func Turn(t testing.TB, of int) {
+	t.Helper()
+	if os.Getenv(CommitVariable) == "" || Everything() {
+		return
+	}
+	name := fnv.New32a()
+	_, _ = name.Write([]byte(t.Name()))
+	if (int(name.Sum32())+number())%of != 0 {
+		t.Skipf("runs at one of %d commits, and in make test-all", of)
+	}
+}
+
 // Everything reports whether every test and every input runs.
 func Everything() bool { return os.Getenv(Variable) == All }
 
@@ -51,13 +67,16 @@ func Part(count int) iter.Seq[int] {
 	}
 }
 
-// part returns the part of this commit, from 0 to parts-1. The last digits of a hash are
-// evenly distributed.
-func part() int {
+// part returns the part of this commit, from 0 to parts-1.
+func part() int { return number() % parts }
+
+// number returns a number of this commit, 0 without one. The last digits of a hash are evenly
+// distributed.
+func number() int {
 	hash := os.Getenv(CommitVariable)
-	number, err := strconv.ParseUint(hash[max(len(hash)-8, 0):], 16, 32)
+	number, err := strconv.ParseUint(hash[max(len(hash)-7, 0):], 16, 28)
 	if err != nil {
 		return 0
 	}
-	return int(number % parts)
+	return int(number)
 }

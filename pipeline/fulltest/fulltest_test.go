@@ -51,27 +51,61 @@ func TestMissingOrOddCommitRunsTheFirstTenth(t *testing.T) {
 type watched struct {
 	testing.TB
 
+	name    string
 	skipped bool
 }
 
 func (*watched) Helper() {}
+
+func (w *watched) Name() string { return w.name }
 
 func (w *watched) Skipf(string, ...any) {
 	w.skipped = true
 	runtime.Goexit()
 }
 
+// skips reports whether a test of a name is skipped.
+func skips(name string, test func(t testing.TB)) bool {
+	w, done := &watched{name: name}, make(chan struct{})
+	go func() {
+		defer close(done)
+		test(w)
+	}()
+	<-done
+	return w.skipped
+}
+
 func TestOnlySkipsUnlessEverythingRuns(t *testing.T) {
 	for value, want := range map[string]bool{"": true, "0": true, fulltest.All: false} {
 		t.Setenv(fulltest.Variable, value)
-		w, done := &watched{}, make(chan struct{})
-		go func() {
-			defer close(done)
-			fulltest.Only(w, "it takes a minute")
-		}()
-		<-done
-		if w.skipped != want {
-			t.Errorf("%s=%q: skipped %t", fulltest.Variable, value, w.skipped)
+		if got := skips("TestSlow", func(t testing.TB) { t.Helper(); fulltest.Only(t, "it takes a minute") }); got != want {
+			t.Errorf("%s=%q: skipped %t", fulltest.Variable, value, got)
 		}
+	}
+}
+
+func TestSuccessiveCommitsTakeTurns(t *testing.T) {
+	turn := func(t testing.TB) { t.Helper(); fulltest.Turn(t, 3) }
+	t.Setenv(fulltest.Variable, "")
+	for _, name := range []string{"TestOne", "TestTwo", "TestThree"} {
+		ran := 0
+		for commit := range 3 {
+			t.Setenv(fulltest.CommitVariable, fmt.Sprintf("f00dfeed%08x", commit))
+			if !skips(name, turn) {
+				ran++
+			}
+		}
+		if ran != 1 {
+			t.Errorf("%s runs at %d of three commits", name, ran)
+		}
+	}
+	t.Setenv(fulltest.CommitVariable, "")
+	if skips("TestOne", turn) || skips("TestTwo", turn) || skips("TestThree", turn) {
+		t.Error("a test is skipped without a commit")
+	}
+	t.Setenv(fulltest.Variable, fulltest.All)
+	t.Setenv(fulltest.CommitVariable, "7")
+	if skips("TestOne", turn) || skips("TestTwo", turn) || skips("TestThree", turn) {
+		t.Error("a test is skipped where everything runs")
 	}
 }

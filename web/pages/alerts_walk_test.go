@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"palimpsest/pipeline/fulltest"
 	"palimpsest/web/browsertest"
 	"palimpsest/web/webtest"
 )
@@ -14,6 +15,7 @@ const headed = ` && document.activeElement.matches('h1')` // the page has taken 
 // receiver fails, and works again.
 func TestOwnerAddsWebhookAndReadsItsDeliveries(t *testing.T) {
 	t.Parallel()
+	fulltest.Turn(t, 4)
 	receiver := receive(t)
 	product := webtest.Start(t)
 	owner := product.SignUp(t, "northbeam")

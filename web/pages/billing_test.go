@@ -16,6 +16,7 @@ import (
 	"palimpsest/billing"
 	"palimpsest/billing/billingdb"
 	"palimpsest/billing/stripetest"
+	"palimpsest/pipeline/fulltest"
 	"palimpsest/tenants"
 	"palimpsest/web"
 	"palimpsest/web/browsertest"
@@ -189,6 +190,7 @@ func pathEnd(path string) string { return path[strings.LastIndex(path, "/")+1:] 
 
 func TestQuotaThatIsUsedUpIsToldOnEveryPage(t *testing.T) {
 	t.Parallel()
+	fulltest.Turn(t, 4)
 	s := billingOpen(t, 0)
 	person := s.SignUp(t, "northbeam")
 	s.use(t, person, billing.FreeExchanges+1)
@@ -306,6 +308,7 @@ func TestCheckoutThatCannotBeIsExplained(t *testing.T) {
 // A person buys a plan in a browser: from the page to Stripe's checkout and back.
 func TestPlanIsBoughtInABrowser(t *testing.T) {
 	t.Parallel()
+	fulltest.Turn(t, 4)
 	s := billingOpen(t, 0)
 	person := s.SignUp(t, "northbeam")
 	tab := browsertest.Start(t).Open(t, browsertest.View{URL: s.front, Cookies: person.Cookies()})

@@ -15,6 +15,7 @@ import (
 	"github.com/chromedp/chromedp"
 	"github.com/google/uuid"
 
+	"palimpsest/pipeline/fulltest"
 	"palimpsest/tenants"
 	"palimpsest/web/browsertest"
 	"palimpsest/web/components"
@@ -266,6 +267,7 @@ func cookies(person *webtest.Person) string {
 
 func TestDraggingZoomsAndPutsTheRangeIntoTheAddress(t *testing.T) {
 	t.Parallel()
+	fulltest.Turn(t, 4)
 	product := webtest.Start(t)
 	person := product.SignUp(t, "northbeam")
 	busy(t, person, 15)

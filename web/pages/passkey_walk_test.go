@@ -6,6 +6,7 @@ import (
 
 	"github.com/chromedp/chromedp"
 
+	"palimpsest/pipeline/fulltest"
 	"palimpsest/web/browsertest"
 	"palimpsest/web/webtest"
 )
@@ -14,6 +15,7 @@ import (
 // logs in alone, logs in after the password, and is removed.
 func TestPersonWalksWithAPasskey(t *testing.T) {
 	t.Parallel()
+	fulltest.Turn(t, 4)
 	product := webtest.Start(t)
 	product.SignUp(t, "northbeam")
 	tab := browsertest.Start(t).Open(t, browsertest.View{URL: product.Local, Theme: "light"})
@@ -82,6 +84,7 @@ func TestPersonWalksWithAPasskey(t *testing.T) {
 // The way of a person who has a passkey no more.
 func TestPersonRemovesAPasskey(t *testing.T) {
 	t.Parallel()
+	fulltest.Turn(t, 4)
 	product := webtest.Start(t)
 	person := product.SignUp(t, "northbeam")
 	tab := browsertest.Start(t).Open(t, browsertest.View{URL: product.Local, Theme: "dark"})
@@ -127,6 +130,7 @@ func TestPersonRemovesAPasskey(t *testing.T) {
 // A browser without passkeys says so, and so does one at another address.
 func TestBrowserWithoutPasskeysIsToldWhatElseWorks(t *testing.T) {
 	t.Parallel()
+	fulltest.Turn(t, 4)
 	product := webtest.Start(t)
 	product.SignUp(t, "northbeam")
 	browser := browsertest.Start(t)

@@ -19,6 +19,7 @@ import (
 	"palimpsest/api/manage"
 	"palimpsest/api/upstream/providertest"
 	"palimpsest/pipeline/conversation"
+	"palimpsest/pipeline/fulltest"
 	"palimpsest/pipeline/wire/formats"
 	"palimpsest/pipeline/wire/sessiontest"
 	"palimpsest/tenants"
@@ -104,6 +105,7 @@ func shows(message string) string {
 
 func TestSessionIsReadByKeyboard(t *testing.T) {
 	t.Parallel()
+	fulltest.Turn(t, 4)
 	d := sit(t)
 	tab := d.tab
 	tab.Go(d.path + "?m=" + itoa(d.cut))
@@ -133,6 +135,7 @@ const marked = `document.querySelector('#pane[data-marked]') !== null && CSS.hig
 // The search looks through the archive of the session, whatever rows are loaded.
 func TestSessionIsSearchedInItsArchive(t *testing.T) {
 	t.Parallel()
+	fulltest.Turn(t, 4)
 	d := sit(t)
 	tab := d.tab
 	if n, err := d.Index.IndexPending(t.Context(), 1000); err != nil || n == 0 {
@@ -177,6 +180,7 @@ func TestSessionIsSearchedInItsArchive(t *testing.T) {
 // Lines of a difference stand under one another, and scroll inside their card.
 func TestDifferenceIsReadInItsCard(t *testing.T) {
 	t.Parallel()
+	fulltest.Turn(t, 4)
 	d := sit(t)
 	d.tab.Go(d.path + "?view=diff")
 	d.tab.Check("session difference")
@@ -189,6 +193,7 @@ func TestDifferenceIsReadInItsCard(t *testing.T) {
 
 func TestEventsAreReachedByKeyboard(t *testing.T) {
 	t.Parallel()
+	fulltest.Turn(t, 4)
 	d := sit(t)
 	tab := d.tab
 	tab.Go(d.path)
@@ -209,6 +214,7 @@ func TestEventsAreReachedByKeyboard(t *testing.T) {
 // S32: the hash that is shown is that of the bytes a browser gets, and a browser can say so.
 func TestBrowserComputesTheHashItself(t *testing.T) {
 	t.Parallel()
+	fulltest.Turn(t, 4)
 	d := sit(t)
 	d.tab.Go(d.path + "?m=" + itoa(d.cut))
 	d.tab.Click("[data-check-hash]")
@@ -233,6 +239,7 @@ func TestBrowserComputesTheHashItself(t *testing.T) {
 // once someone has put it back without touching a mouse.
 func TestTurnIsPutBackWithTheKeyboardAlone(t *testing.T) {
 	t.Parallel()
+	fulltest.Turn(t, 4)
 	d := sit(t)
 	original := d.talk.Messages(d.talk.Steps() - 1)[d.cut]
 	if bytes.Contains(d.newest(t), original) {

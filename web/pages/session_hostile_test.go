@@ -10,6 +10,7 @@ import (
 	"sync"
 	"testing"
 
+	"palimpsest/pipeline/fulltest"
 	"palimpsest/pipeline/session"
 	"palimpsest/web/browsertest"
 	"palimpsest/web/render"
@@ -112,6 +113,7 @@ const markupOf = `[...document.querySelectorAll('.said *, .turns .pv, .turns .pv
 // loads, styles or leads anywhere by itself, in any format, in a real browser.
 func TestHostileCorpusIsTextInABrowser(t *testing.T) {
 	t.Parallel()
+	fulltest.Turn(t, 4)
 	product := webtest.Start(t)
 	person, evil := product.SignUp(t, "northbeam"), listen(t)
 	const wide = 100_000_000
@@ -192,6 +194,7 @@ func checkText(t *testing.T, tab *browsertest.Tab, name string, texts []string, 
 // from everywhere, in the list of requests and in the name of the browser's tab.
 func TestHostileTitlesAreTextEverywhere(t *testing.T) {
 	t.Parallel()
+	fulltest.Turn(t, 4)
 	product := webtest.Start(t)
 	person, evil := product.SignUp(t, "northbeam"), listen(t)
 	const wide = 1_000_000

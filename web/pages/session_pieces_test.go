@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"palimpsest/pipeline/fulltest"
 	"palimpsest/web/browsertest"
 	"palimpsest/web/webtest"
 )
@@ -19,6 +20,7 @@ import (
 // Over a slow line a page comes in pieces. It is drawn when all of it has its place.
 func TestPageThatComesInPiecesDoesNotMove(t *testing.T) {
 	t.Parallel()
+	fulltest.Turn(t, 4)
 	person, _, overview := compressed(t)
 	browser := browsertest.Start(t)
 	for _, width := range []int64{browsertest.Phone, browsertest.Desktop} {

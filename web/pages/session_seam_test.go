@@ -8,6 +8,7 @@ import (
 	"github.com/chromedp/chromedp/kb"
 
 	"palimpsest/pipeline/conversation"
+	"palimpsest/pipeline/fulltest"
 	"palimpsest/pipeline/wire/sessiontest"
 	"palimpsest/web/browsertest"
 	"palimpsest/web/webtest"
@@ -50,6 +51,7 @@ func inOrder(from, to int) string {
 // read stays where it is.
 func TestTurnsAreLoadedWhereOneScrollsTo(t *testing.T) {
 	t.Parallel()
+	fulltest.Turn(t, 4)
 	d, messages := leaf(t)
 	tab := d.tab
 	tab.Go(d.path + "?m=3")
@@ -83,6 +85,7 @@ func TestTurnsAreLoadedWhereOneScrollsTo(t *testing.T) {
 // form that was chosen.
 func TestKeysGoOnOverTheSeam(t *testing.T) {
 	t.Parallel()
+	fulltest.Turn(t, 4)
 	d, _ := leaf(t)
 	tab := d.tab
 	// Whatever else is swapped while turns come in is not part of them.

@@ -6,6 +6,7 @@ import (
 	"github.com/chromedp/chromedp"
 	"github.com/oauth2-proxy/mockoidc"
 
+	"palimpsest/pipeline/fulltest"
 	"palimpsest/tenants"
 	"palimpsest/web/browsertest"
 	"palimpsest/web/webtest"
@@ -15,6 +16,7 @@ import (
 // through the provider with another.
 func TestPeopleWalkThroughSingleSignOn(t *testing.T) {
 	t.Parallel()
+	fulltest.Turn(t, 4)
 	provider, err := mockoidc.Run()
 	if err != nil {
 		t.Fatal(err)

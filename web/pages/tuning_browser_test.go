@@ -9,6 +9,7 @@ import (
 	"github.com/chromedp/chromedp/kb"
 
 	"palimpsest/pipeline"
+	"palimpsest/pipeline/fulltest"
 	"palimpsest/pipeline/modules/ipc"
 	"palimpsest/pipeline/modules/patterns"
 	"palimpsest/pipeline/modules/rehydrator"
@@ -44,6 +45,7 @@ func bar(says string) string {
 
 func TestTargetIsTunedByKeyboardAlone(t *testing.T) {
 	t.Parallel()
+	fulltest.Turn(t, 4)
 	person := talked(t, webtest.Start(t), 5)
 	tuningSave(t, person, "", "ipc: {compressTo: 0.25}\n")
 	tab := tuningOpen(t, person, "/pipeline")
@@ -70,6 +72,7 @@ func TestTargetIsTunedByKeyboardAlone(t *testing.T) {
 // and no longer once it is discarded or saved.
 func TestUnsavedChangesAreKeptInTheTab(t *testing.T) {
 	t.Parallel()
+	fulltest.Turn(t, 4)
 	person := webtest.Start(t).SignUp(t, "northbeam")
 	tuningSave(t, person, "ipc,patterns", "")
 	tab := tuningOpen(t, person, "/pipeline")
@@ -114,6 +117,7 @@ func TestUnsavedChangesAreKeptInTheTab(t *testing.T) {
 
 func TestEnterInAFieldSavesNothing(t *testing.T) {
 	t.Parallel()
+	fulltest.Turn(t, 4)
 	person := webtest.Start(t).SignUp(t, "northbeam")
 	tab := tuningOpen(t, person, "/pipeline")
 	tabTo(t, tab, `[data-advanced] > summary`)
@@ -131,6 +135,7 @@ func TestEnterInAFieldSavesNothing(t *testing.T) {
 // A preset is marked while all settings are its own, and Custom while none is.
 func TestPresetsShowWhatIsTyped(t *testing.T) {
 	t.Parallel()
+	fulltest.Turn(t, 4)
 	person := webtest.Start(t).SignUp(t, "northbeam")
 	tab := tuningOpen(t, person, "/pipeline")
 	marked := func(which string) string {
@@ -155,6 +160,7 @@ func TestPresetsShowWhatIsTyped(t *testing.T) {
 // What a link leads to is not left folded away.
 func TestLinkToAnAdvancedSettingUnfoldsIt(t *testing.T) {
 	t.Parallel()
+	fulltest.Turn(t, 4)
 	person := webtest.Start(t).SignUp(t, "northbeam")
 	tab := tuningOpen(t, person, "/pipeline")
 	tab.Until(`document.querySelector('[data-advanced]:not([open])') !== null`)
@@ -164,6 +170,7 @@ func TestLinkToAnAdvancedSettingUnfoldsIt(t *testing.T) {
 
 func TestModulesAreShownMovedAndPutBackByKeyboard(t *testing.T) {
 	t.Parallel()
+	fulltest.Turn(t, 4)
 	person := webtest.Start(t).SignUp(t, "northbeam")
 	tuningSave(t, person, "ipc,patterns", "rehydrator: {maxRehydrated: 7}\n")
 	tab := tuningOpen(t, person, "/pipeline")
@@ -202,6 +209,7 @@ func TestModulesAreShownMovedAndPutBackByKeyboard(t *testing.T) {
 // asks again.
 func TestPreviewIsWaitedForInItsSize(t *testing.T) {
 	t.Parallel()
+	fulltest.Turn(t, 4)
 	person := talked(t, webtest.Start(t), 5)
 	const places = `JSON.stringify(['.preview', '.preview .replays', '.preview .tiles', '.preview .tiles dd', '.preview .ch', '.preview .legend', '.preview .datatable', '.preview footer'].map(one => {
 		const at = document.querySelector(one).getBoundingClientRect(); return [one, at.top, at.height].join(' ') }))`
@@ -242,6 +250,7 @@ func TestPreviewIsWaitedForInItsSize(t *testing.T) {
 
 func TestConflictLooksRight(t *testing.T) {
 	t.Parallel()
+	fulltest.Turn(t, 4)
 	person, _ := clash(t)
 	tab := tuningOpen(t, person, "/pipeline?module=patterns")
 	tuningSave(t, person, "ipc", "patterns: {maxInjected: 4, placement: system}\n")
@@ -261,6 +270,7 @@ func TestConflictLooksRight(t *testing.T) {
 // Identifiers are counted where that is asked for, and stand beside the figures.
 func TestIdentifiersComeWithOnePress(t *testing.T) {
 	t.Parallel()
+	fulltest.Turn(t, 4)
 	person := talked(t, webtest.Start(t), 5)
 	tab := tuningOpen(t, person, "/pipeline")
 	tab.Until(`document.querySelector('[data-testid="ask-identifiers"]') !== null`)
@@ -280,6 +290,7 @@ func TestIdentifiersComeWithOnePress(t *testing.T) {
 // The curve comes where it is asked for, and stays beside the figures.
 func TestTheCurveComesWithOnePress(t *testing.T) {
 	t.Parallel()
+	fulltest.Turn(t, 4)
 	person := webtest.Start(t).SignUp(t, "northbeam")
 	tab := tuningOpen(t, person, "/pipeline")
 	tab.Until(`document.querySelector('[data-testid="ask-curve"]') !== null`)

@@ -12,6 +12,7 @@ import (
 	"github.com/PuerkitoBio/goquery"
 
 	"palimpsest/pipeline/conversation"
+	"palimpsest/pipeline/fulltest"
 	"palimpsest/pipeline/wire/sessiontest"
 	"palimpsest/tenants"
 	"palimpsest/web/browsertest"
@@ -159,6 +160,7 @@ func TestPreviewSaysWhatIsWrongWithAValue(t *testing.T) {
 
 func TestMovingTheSliderShowsAnotherPreview(t *testing.T) {
 	t.Parallel()
+	fulltest.Turn(t, 4)
 	product := webtest.Start(t)
 	person := product.SignUp(t, "northbeam")
 	tab := browsertest.Start(t).Open(t, browsertest.View{URL: product.URL, Theme: "light", Width: browsertest.Desktop, Cookies: person.Cookies()})

@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"palimpsest/pipeline/fulltest"
 	"palimpsest/tenants"
 	"palimpsest/web/browsertest"
 	"palimpsest/web/webtest"
@@ -13,6 +14,7 @@ import (
 // one below the other on a phone.
 func TestSendAgainIsOneClick(t *testing.T) {
 	t.Parallel()
+	fulltest.Turn(t, 4)
 	product := webtest.Start(t)
 	person := product.SignUp(t, "northbeam")
 	person.TalkOnce(person.Connect(webtest.Provider(t, window), "laptop-mira"), window, "/v1/messages",

@@ -7,6 +7,7 @@ import (
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
 
+	"palimpsest/pipeline/fulltest"
 	"palimpsest/web/browsertest"
 	"palimpsest/web/webtest"
 )
@@ -37,6 +38,7 @@ func write(t *testing.T, tab *browsertest.Tab, field, text string) {
 // step leads to a heading, a dialog or what is to be mended.
 func TestPipelineIsEditedAndRestoredByKeyboardAlone(t *testing.T) {
 	t.Parallel()
+	fulltest.Turn(t, 4)
 	product := webtest.Start(t)
 	person := product.SignUp(t, "northbeam")
 	tab := browsertest.Start(t).Open(t, browsertest.View{URL: product.URL, Theme: "light", Cookies: person.Cookies()})
@@ -87,6 +89,7 @@ func TestPipelineIsEditedAndRestoredByKeyboardAlone(t *testing.T) {
 // what has changed.
 func TestConfigurationIsImportedByKeyboardAlone(t *testing.T) {
 	t.Parallel()
+	fulltest.Turn(t, 4)
 	product := webtest.Start(t)
 	person := product.SignUp(t, "northbeam")
 	tab := browsertest.Start(t).Open(t, browsertest.View{URL: product.URL, Theme: "light", Cookies: person.Cookies()})

@@ -7,6 +7,7 @@ import (
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
 
+	"palimpsest/pipeline/fulltest"
 	"palimpsest/web/browsertest"
 	"palimpsest/web/webtest"
 )
@@ -30,6 +31,7 @@ func press(tab *browsertest.Tab, keys string) {
 // A person who has no mouse goes everywhere.
 func TestKeyboardLeadsEverywhere(t *testing.T) {
 	t.Parallel()
+	fulltest.Turn(t, 4)
 	product := webtest.Start(t)
 	person := product.SignUp(t, "northbeam")
 	person.TalkOnce(person.Connect(webtest.Provider(t, window), "laptop"), window, "/v1/messages",
@@ -83,6 +85,7 @@ func TestKeyboardLeadsEverywhere(t *testing.T) {
 // What is new is offered, and nothing that someone reads moves by itself.
 func TestNewRequestsAreOfferedAndNothingMoves(t *testing.T) {
 	t.Parallel()
+	fulltest.Turn(t, 4)
 	product := webtest.Start(t)
 	person := product.SignUp(t, "northbeam")
 	secret := person.Connect(webtest.Provider(t, window), "laptop")
@@ -154,6 +157,7 @@ func TestNewRequestsAreOfferedAndNothingMoves(t *testing.T) {
 // is counted.
 func TestSetUpTakesFewStepsAndEndsWithTheFirstExchange(t *testing.T) {
 	t.Parallel()
+	fulltest.Turn(t, 4)
 	product := webtest.Start(t)
 	double := webtest.Provider(t, window)
 	tab := browsertest.Start(t).Open(t, browsertest.View{URL: product.URL, Theme: "light"})
@@ -223,6 +227,7 @@ func TestSetUpTakesFewStepsAndEndsWithTheFirstExchange(t *testing.T) {
 // On paper there is what a page says: no navigation, ink on white, tables whole.
 func TestPrintedPageIsInkOnWhiteWithoutNavigation(t *testing.T) {
 	t.Parallel()
+	fulltest.Turn(t, 4)
 	product := webtest.Start(t)
 	person := product.SignUp(t, "northbeam")
 	person.TalkOnce(person.Connect(webtest.Provider(t, window), "laptop"), window, "/v1/messages",

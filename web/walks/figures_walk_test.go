@@ -7,6 +7,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"palimpsest/pipeline/fulltest"
 	"palimpsest/tenants"
 	"palimpsest/web/browsertest"
 	"palimpsest/web/webtest"
@@ -40,6 +41,7 @@ func used(t *testing.T, person *webtest.Person, hours ...int) {
 // lost on screens of one pixel a point.
 func TestTabularFiguresKeepTheirDecimalPoint(t *testing.T) {
 	t.Parallel()
+	fulltest.Turn(t, 4)
 	product := webtest.Start(t)
 	person := product.SignUp(t, "northbeam")
 	used(t, person, 1, 2, 3)
@@ -65,6 +67,7 @@ func TestTabularFiguresKeepTheirDecimalPoint(t *testing.T) {
 // nothing nor a line to what comes next.
 func TestCacheChartIsEmptyWhereNothingWasAsked(t *testing.T) {
 	t.Parallel()
+	fulltest.Turn(t, 4)
 	product := webtest.Start(t)
 	person := product.SignUp(t, "northbeam")
 	used(t, person, 1, 2, 3, 20, 21, 22)

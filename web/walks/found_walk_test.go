@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"palimpsest/pipeline/fulltest"
 	"palimpsest/web/browsertest"
 	"palimpsest/web/webtest"
 )
@@ -14,6 +15,7 @@ import (
 // hit opens the session at its message, in view and with the word marked.
 func TestHitOpensAtItsMarkedMessage(t *testing.T) {
 	t.Parallel()
+	fulltest.Turn(t, 4)
 	product := webtest.Start(t)
 	person := product.SignUp(t, "northbeam")
 	var said []string
@@ -47,6 +49,7 @@ func TestHitOpensAtItsMarkedMessage(t *testing.T) {
 // Someone who has a session open is offered what came since, and reads the newest answer once they take it.
 func TestOpenSessionOffersWhatCameSince(t *testing.T) {
 	t.Parallel()
+	fulltest.Turn(t, 4)
 	product := webtest.Start(t)
 	person := product.SignUp(t, "northbeam")
 	secret := person.Connect(webtest.Provider(t, window), "laptop")

@@ -7,6 +7,7 @@ import (
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
 
+	"palimpsest/pipeline/fulltest"
 	"palimpsest/web/browsertest"
 	"palimpsest/web/webtest"
 )
@@ -31,6 +32,7 @@ func tabTo(t *testing.T, tab *browsertest.Tab, selector string) {
 // opens the form, Tab leads through the dialog and not out of it.
 func TestAPIKeyIsCreatedByKeyboardAlone(t *testing.T) {
 	t.Parallel()
+	fulltest.Turn(t, 4)
 	product := webtest.Start(t)
 	person := product.SignUp(t, "northbeam")
 	tab := browsertest.Start(t).Open(t, browsertest.View{URL: product.URL, Theme: "light", Cookies: person.Cookies()})

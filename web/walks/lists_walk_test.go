@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"palimpsest/migrations/dbtest"
+	"palimpsest/pipeline/fulltest"
 	"palimpsest/web/browsertest"
 	"palimpsest/web/webtest"
 )
@@ -12,6 +13,7 @@ import (
 // a click on its chip takes off again, and shows the columns that the person chose, also later.
 func TestListIsOrderedNarrowedAndItsColumnsChosenByClicks(t *testing.T) {
 	t.Parallel()
+	fulltest.Turn(t, 4)
 	product := webtest.Start(t)
 	person := product.SignUp(t, "northbeam")
 	dbtest.FillExchanges(t, product.Database.Owner(t), person.Workspace.ID, 600)
@@ -55,6 +57,7 @@ func TestListIsOrderedNarrowedAndItsColumnsChosenByClicks(t *testing.T) {
 // Rules that were learned are ticked and approved together.
 func TestRulesAreApprovedTogether(t *testing.T) {
 	t.Parallel()
+	fulltest.Turn(t, 4)
 	product := webtest.Start(t)
 	person := product.SignUp(t, "northbeam")
 	person.TalkOnce(person.Connect(webtest.Provider(t, window), "laptop"), window, "/v1/messages", `{"model":"claude-sonnet-4-5","max_tokens":100,"messages":[{"role":"user","content":"one"}]}`, claudeCode)

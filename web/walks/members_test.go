@@ -6,6 +6,7 @@ import (
 
 	"github.com/chromedp/chromedp"
 
+	"palimpsest/pipeline/fulltest"
 	"palimpsest/web/browsertest"
 	"palimpsest/web/webtest"
 )
@@ -13,6 +14,7 @@ import (
 // S12: an invitation from its link to the end of the membership, in two browsers.
 func TestInvitedPersonJoinsChangesAndGoes(t *testing.T) {
 	t.Parallel()
+	fulltest.Turn(t, 4)
 	product := webtest.Start(t)
 	owner := product.SignUp(t, "northbeam")
 	browser := browsertest.Start(t)

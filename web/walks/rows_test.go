@@ -6,6 +6,7 @@ import (
 	"github.com/chromedp/chromedp"
 
 	"palimpsest/migrations/dbtest"
+	"palimpsest/pipeline/fulltest"
 	"palimpsest/web/browsertest"
 	"palimpsest/web/webtest"
 )
@@ -14,6 +15,7 @@ import (
 // the same page, and a key that is typed into a field is text.
 func TestRequestsAreWalkedWithTheKeyboard(t *testing.T) {
 	t.Parallel()
+	fulltest.Turn(t, 4)
 	product := webtest.Start(t)
 	person := product.SignUp(t, "northbeam")
 	dbtest.FillExchanges(t, product.Database.Owner(t), person.Workspace.ID, 3)
@@ -41,6 +43,7 @@ func TestRequestsAreWalkedWithTheKeyboard(t *testing.T) {
 // Sessions are ticked one by one or all of the page at once, and the foot says how many.
 func TestSessionsAreTickedAllAtOnce(t *testing.T) {
 	t.Parallel()
+	fulltest.Turn(t, 4)
 	product := webtest.Start(t)
 	person := product.SignUp(t, "northbeam")
 	secret := person.Connect(webtest.Provider(t, window), "laptop")

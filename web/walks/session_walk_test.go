@@ -3,6 +3,7 @@ package walks_test
 import (
 	"testing"
 
+	"palimpsest/pipeline/fulltest"
 	"palimpsest/web/browsertest"
 	"palimpsest/web/webtest"
 )
@@ -11,6 +12,7 @@ import (
 // compactions are a strip above it that opens.
 func TestSessionShowsItsMessagesFirst(t *testing.T) {
 	t.Parallel()
+	fulltest.Turn(t, 4)
 	product := webtest.Start(t)
 	person := product.SignUp(t, "northbeam")
 	person.Talk(person.Connect(webtest.Provider(t, window), "laptop-mira"), window, webtest.LongTalk(), claudeCode)
@@ -39,6 +41,7 @@ func TestSessionShowsItsMessagesFirst(t *testing.T) {
 // A compaction that was planned cannot be planned again: the button says why.
 func TestCompactNowSaysWhyItIsNotOffered(t *testing.T) {
 	t.Parallel()
+	fulltest.Turn(t, 4)
 	product := webtest.Start(t)
 	person := product.SignUp(t, "northbeam")
 	person.Talk(person.Connect(webtest.Provider(t, window), "laptop-mira"), window, webtest.LongTalk(), claudeCode)

@@ -3,6 +3,7 @@ package walks_test
 import (
 	"testing"
 
+	"palimpsest/pipeline/fulltest"
 	"palimpsest/web/browsertest"
 	"palimpsest/web/webtest"
 )
@@ -10,6 +11,7 @@ import (
 // The parts of Settings are one click from each other.
 func TestPartsOfSettingsAreTabs(t *testing.T) {
 	t.Parallel()
+	fulltest.Turn(t, 4)
 	product := webtest.Start(t)
 	person := product.SignUp(t, "northbeam")
 	tab := browsertest.Start(t).Open(t, browsertest.View{URL: product.URL, Theme: "light", Cookies: person.Cookies()})

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"palimpsest/pipeline/fulltest"
 	"palimpsest/tenants"
 	"palimpsest/web/browsertest"
 	"palimpsest/web/webtest"
@@ -23,6 +24,7 @@ func newestMessage(tab *browsertest.Tab, session string) string {
 // A link that is copied is a whole address, which opens the same page wherever it is pasted.
 func TestCopiedLinksAreWholeAddresses(t *testing.T) {
 	t.Parallel()
+	fulltest.Turn(t, 4)
 	product := webtest.Start(t)
 	person := product.SignUp(t, "northbeam")
 	person.Talk(person.Connect(webtest.Provider(t, window), "laptop-mira"), window, webtest.LongTalk(), claudeCode)
@@ -59,6 +61,7 @@ func TestCopiedLinksAreWholeAddresses(t *testing.T) {
 // who reads the comment is led to the message.
 func TestSessionIsStarredAndCommentedOn(t *testing.T) {
 	t.Parallel()
+	fulltest.Turn(t, 4)
 	product := webtest.Start(t)
 	person := product.SignUp(t, "northbeam")
 	person.Talk(person.Connect(webtest.Provider(t, window), "laptop-mira"), window, webtest.LongTalk(), claudeCode)
@@ -111,6 +114,7 @@ func TestSessionIsStarredAndCommentedOn(t *testing.T) {
 // first message that differs.
 func TestTwoSessionsAreComparedSideBySide(t *testing.T) {
 	t.Parallel()
+	fulltest.Turn(t, 4)
 	product := webtest.Start(t)
 	person := product.SignUp(t, "northbeam")
 	secret := person.Connect(webtest.Provider(t, window), "laptop-mira")
@@ -155,6 +159,7 @@ func TestTwoSessionsAreComparedSideBySide(t *testing.T) {
 // not belong to it is told that there is no such page.
 func TestSharedLinkLeadsToItsWorkspace(t *testing.T) {
 	t.Parallel()
+	fulltest.Turn(t, 4)
 	product := webtest.Start(t)
 	person := product.SignUp(t, "northbeam")
 	person.TalkOnce(person.Connect(webtest.Provider(t, window), "laptop"), window, "/v1/messages",
@@ -190,6 +195,7 @@ func TestSharedLinkLeadsToItsWorkspace(t *testing.T) {
 // What a list cuts off for want of room stands on hover, whole.
 func TestWhatListsCutOffStandsOnHover(t *testing.T) {
 	t.Parallel()
+	fulltest.Turn(t, 4)
 	product := webtest.Start(t)
 	person := product.SignUp(t, "northbeam")
 	long := "A question that is so long that no list has room for it: " + strings.Repeat("why does the build of the parser fail, ", 12)

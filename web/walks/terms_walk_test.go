@@ -13,6 +13,7 @@ import (
 // levels' colors and a way to the documentation.
 func TestFirstWordsAreExplainedWhereTheyStand(t *testing.T) {
 	t.Parallel()
+	fulltest.Turn(t, 4)
 	product := webtest.Start(t)
 	person := product.SignUp(t, "northbeam")
 	person.Talk(person.Connect(webtest.Provider(t, window), "laptop-mira"), window, webtest.LongTalk(), claudeCode)
