@@ -70,7 +70,7 @@ test-all: test-programs ## every test with every input, and long fuzzing; writes
 	@deploy/setup.sh postgresql chromium redis-server pgbouncer nodejs npm
 	go -C deploy/tools/checks build -o $(TEST_PROGRAMS)/checks .
 	PALIMPSEST_TEST_ALL=1 $(TEST) -timeout 60m $(LONG_TESTS) ./...
-	$(MAKE) fuzz
+	$(MAKE) fuzz FUZZ_TIME=200000x
 	deploy/testall.sh record
 
 .PHONY: test-calendar
