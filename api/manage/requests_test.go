@@ -14,6 +14,7 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"palimpsest/migrations/dbtest"
+	"palimpsest/pipeline/fulltest"
 	"palimpsest/tenants"
 )
 
@@ -153,6 +154,7 @@ func TestRequestsAreDownloadedWithoutFormulas(t *testing.T) {
 // A download holds all pages, and also those behind a page with nothing on it.
 func TestADownloadGoesThroughAllPages(t *testing.T) {
 	t.Parallel()
+	fulltest.Turn(t, 4)
 	a := setup(t).tenant(t, "ant")
 	dbtest.FillExchanges(t, a.db.Owner(t), a.workspace, 21_000)
 	for query, want := range map[string]int{"module=patterns:applied": 21, "client=client-0&module=ipc": 6986, "model=rare": 42} {

@@ -10,6 +10,7 @@ import (
 	"palimpsest/api/upstream/providerdouble"
 	"palimpsest/api/upstream/providertest"
 	"palimpsest/pipeline/conversation"
+	"palimpsest/pipeline/fulltest"
 	"palimpsest/pipeline/wire"
 	"palimpsest/pipeline/wire/formats"
 	"palimpsest/pipeline/wire/sessiontest"
@@ -23,6 +24,7 @@ func TestLongSessionsNeverFail(t *testing.T) {
 	for format, path := range endpoints() {
 		t.Run(string(format), func(t *testing.T) {
 			t.Parallel()
+			fulltest.Turn(t, 3)
 			i := start(t, providerdouble.Config{Window: 100_000, KeepBodies: 1})
 			w := i.tenant("long")
 			w.setPipelinef("ipc:\n  contextWindow: 100000\n")

@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"os"
 	"os/exec"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -19,6 +20,7 @@ import (
 	"palimpsest/api/upstream/providertest"
 	"palimpsest/cmd/palimpsest/buildtest"
 	"palimpsest/migrations/dbtest"
+	"palimpsest/pipeline/fulltest"
 	"palimpsest/pipeline/wire"
 	"palimpsest/pipeline/wire/anthropic"
 )
@@ -55,6 +57,7 @@ func (c *child) survive(kills int, seed uint64) {
 	body := generated(double, 120)
 	envelope, ends := requests(t, anthropic.New(), body)
 	random := rand.New(rand.NewPCG(seed, 2))
+	kills = len(slices.Collect(fulltest.Part(kills)))
 	killAt := map[int]bool{}
 	for len(killAt) < kills {
 		killAt[random.IntN(len(ends)-1)] = true

@@ -12,6 +12,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"palimpsest/migrations/dbtest"
+	"palimpsest/pipeline/fulltest"
 )
 
 // Sessions past their window go on while the database is away: no prompt goes out that the
@@ -20,12 +21,14 @@ func TestSessionsOutgrowTheirWindowWithoutTheDatabase(t *testing.T) {
 	t.Parallel()
 	t.Run("it takes no connections", func(t *testing.T) {
 		t.Parallel()
+		fulltest.Turn(t, 2)
 		database := dbtest.New(t)
 		r := startReplicas(t, database.OwnerURL, 3)
 		r.outlive(database.OwnerURL, func() { r.allowConnections(false) }, func() { r.allowConnections(true) })
 	})
 	t.Run("it stands still", func(t *testing.T) {
 		t.Parallel()
+		fulltest.Turn(t, 3)
 		server := dbtest.NewServer(t)
 		r := startReplicas(t, server.OwnerURL, 3)
 		r.outlive(server.OwnerURL, func() { server.Freeze(t) }, func() { server.Thaw(t) })

@@ -216,6 +216,7 @@ func TestOutageOfOneDatabaseIsThatOfItsWorkspaces(t *testing.T) {
 // workspaces are served, and its own once it is back, with everything that a start does.
 func TestStartServesTheDatabasesThatAreUp(t *testing.T) {
 	t.Parallel()
+	fulltest.Turn(t, 3)
 	for name, away := range map[string]func(t *testing.T) (address string, comesBack func()){
 		"it takes no connections": func(t *testing.T) (string, func()) {
 			t.Helper()

@@ -7,12 +7,14 @@ import (
 	"fmt"
 	"net/http"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
 
 	"palimpsest/api/upstream/providerdouble"
 	"palimpsest/pipeline/conversation"
+	"palimpsest/pipeline/fulltest"
 	"palimpsest/pipeline/replay"
 	"palimpsest/pipeline/sharedtest"
 	"palimpsest/pipeline/wire"
@@ -30,28 +32,33 @@ const firstTurn = 4
 func TestRealSessionsPassAWindowOfFortyPercent(t *testing.T) {
 	t.Parallel()
 	sizes := transcriptSizes(t)
-	for name, tokens := range sizes {
-		for suffix, codec := range map[string]wire.Codec{"anthropic": anthropic.New(), "openai": openaichat.New()} {
-			t.Run(name+"."+suffix, func(t *testing.T) {
-				t.Parallel()
-				body, err := os.ReadFile(sharedtest.Path(t, "data", "transcripts", name+"."+suffix+".json"))
-				if err != nil {
-					t.Fatal(err)
-				}
-				window := tokens * 2 / 5
-				i := start(t, providerdouble.Config{Window: window, KeepBodies: 2})
-				i.double.Trust(body)
-				w := i.tenant("replay")
-				w.setPipelinef("ipc:\n  contextWindow: %d\n", window)
-				sent, epochs, breaks := w.replay(codec, body)
-				if breaks > epochs {
-					t.Errorf("%d breaks of the sent prefix in %d epochs", breaks, epochs)
-				}
-				i.shutdown()
-				i.boot()
-				w.checkOriginals(codec, body, sent)
-			})
-		}
+	codecs := map[string]wire.Codec{"anthropic": anthropic.New(), "openai": openaichat.New()}
+	var names []string
+	for name := range sizes {
+		names = append(names, name+".anthropic", name+".openai")
+	}
+	slices.Sort(names)
+	for number := range fulltest.Part(len(names)) {
+		name, suffix, _ := strings.Cut(names[number], ".")
+		t.Run(names[number], func(t *testing.T) {
+			t.Parallel()
+			body, err := os.ReadFile(sharedtest.Path(t, "data", "transcripts", name+"."+suffix+".json"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			window := sizes[name] * 2 / 5
+			i := start(t, providerdouble.Config{Window: window, KeepBodies: 2})
+			i.double.Trust(body)
+			w := i.tenant("replay")
+			w.setPipelinef("ipc:\n  contextWindow: %d\n", window)
+			sent, epochs, breaks := w.replay(codecs[suffix], body)
+			if breaks > epochs {
+				t.Errorf("%d breaks of the sent prefix in %d epochs", breaks, epochs)
+			}
+			i.shutdown()
+			i.boot()
+			w.checkOriginals(codecs[suffix], body, sent)
+		})
 	}
 }
 

@@ -13,6 +13,7 @@ import (
 	"palimpsest/migrations"
 	"palimpsest/migrations/dbtest"
 	"palimpsest/migrations/partitions"
+	"palimpsest/pipeline/fulltest"
 	"palimpsest/tenants"
 	"palimpsest/tenants/tenantsdb"
 )
@@ -140,6 +141,7 @@ func (b *bundle) checkDropping(t *testing.T) {
 // S27: where much of an old partition must be kept, it waits.
 func TestAPartitionOfSessionsThatAreKeptWaits(t *testing.T) {
 	t.Parallel()
+	fulltest.Turn(t, 4)
 	b := setup(t)
 	b.now = time.Now()
 	dbtest.FillExchanges(t, b.owner, b.workspace, 10_001)

@@ -16,6 +16,7 @@ import (
 	"palimpsest/migrations/dbtest"
 	"palimpsest/migrations/partitions"
 	"palimpsest/pipeline/faulttest"
+	"palimpsest/pipeline/fulltest"
 	"palimpsest/tenants"
 )
 
@@ -212,6 +213,7 @@ func TestPartitionsAreMadeAheadAtTheRateOfTheInstallation(t *testing.T) {
 // after that without another look; ids beyond the end, of a clock far ahead, move all the same.
 func TestLargePartitionsGetTheirEnd(t *testing.T) {
 	t.Parallel()
+	fulltest.Turn(t, 4)
 	for name, stray := range map[string]bool{"as clocks are": false, "a clock far ahead": true} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"palimpsest/migrations/dbtest"
+	"palimpsest/pipeline/fulltest"
 	"palimpsest/tenants/tenantsdb"
 )
 
@@ -12,6 +13,7 @@ import (
 // long ago, has worked since and is refused now, and of prompts that did not fit, few rows are read.
 func TestAttentionReadsFewExchanges(t *testing.T) {
 	t.Parallel()
+	fulltest.Turn(t, 4)
 	b := setup(t)
 	key := b.addProviderKey(t, b.workspace, "anthropic")
 	owner := b.database.Owner(t)

@@ -11,6 +11,7 @@ import (
 	"github.com/google/uuid"
 
 	"palimpsest/migrations/dbtest"
+	"palimpsest/pipeline/fulltest"
 	"palimpsest/tenants"
 )
 
@@ -143,6 +144,7 @@ func TestCursorOfNobodyIsRefused(t *testing.T) {
 // going on, every one of them once.
 func TestAPageEndsWhereItHasLookedFarEnough(t *testing.T) {
 	t.Parallel()
+	fulltest.Turn(t, 4)
 	b := setup(t)
 	dbtest.FillExchanges(t, b.database.Owner(t), b.workspace, 45_000)
 	for name, filter := range map[string]tenants.ExchangeFilter{
@@ -214,6 +216,7 @@ func TestPagesAreInTheOrderOfAFigure(t *testing.T) {
 // Of many only the newest are put in order, however they are ordered.
 func TestOnlyTheNewestArePutInOrder(t *testing.T) {
 	t.Parallel()
+	fulltest.Turn(t, 4)
 	b := setup(t)
 	dbtest.FillExchanges(t, b.database.Owner(t), b.workspace, 20_005)
 	var newest []uuid.UUID
@@ -276,6 +279,7 @@ func TestClientsAndModelsAreNamedOnce(t *testing.T) {
 // Along which index each way to narrow the list is read.
 func TestEveryFilterIsReadAlongAnIndex(t *testing.T) {
 	t.Parallel()
+	fulltest.Turn(t, 4)
 	t.Run("of one partition", func(t *testing.T) {
 		t.Parallel()
 		b := setup(t)

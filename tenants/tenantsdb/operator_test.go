@@ -11,6 +11,7 @@ import (
 	"github.com/google/uuid"
 
 	"palimpsest/migrations/dbtest"
+	"palimpsest/pipeline/fulltest"
 	"palimpsest/tenants"
 	"palimpsest/tenants/tenantsdb"
 )
@@ -136,6 +137,7 @@ func TestOperatorSeesFiguresOfEveryWorkspace(t *testing.T) {
 // exchange that is its newest.
 func TestOperatorsFiguresAreReadFromSums(t *testing.T) {
 	t.Parallel()
+	fulltest.Turn(t, 4)
 	b := setup(t)
 	owner := b.database.Owner(t)
 	dbtest.FillExchanges(t, owner, b.workspace, 20_000)

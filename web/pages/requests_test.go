@@ -19,6 +19,7 @@ import (
 	"palimpsest/api/upstream/providertest"
 	"palimpsest/migrations/dbtest"
 	"palimpsest/pipeline/conversation"
+	"palimpsest/pipeline/fulltest"
 	"palimpsest/pipeline/wire/sessiontest"
 	"palimpsest/tenants"
 	"palimpsest/web"
@@ -209,6 +210,7 @@ func TestTheListIsOrderedByAFigure(t *testing.T) {
 // What is rare among very many is looked for in steps.
 func TestRareRequestsAreLookedForFurtherBack(t *testing.T) {
 	t.Parallel()
+	fulltest.Turn(t, 4)
 	b := requestsSetup(t)
 	dbtest.FillExchanges(t, b.Database.Owner(t), b.Workspace.ID, 20_500)
 	page := b.Get("/requests?module=ipc:failed")

@@ -9,6 +9,7 @@ import (
 	"github.com/google/uuid"
 
 	"palimpsest/migrations/dbtest"
+	"palimpsest/pipeline/fulltest"
 	"palimpsest/pipeline/session"
 	"palimpsest/pipeline/session/sessiondb"
 )
@@ -17,6 +18,7 @@ import (
 // there are.
 func TestEventsOfALaneAndCutPromptsAreReadAlongIndexes(t *testing.T) {
 	t.Parallel()
+	fulltest.Turn(t, 4)
 	f := setup(t)
 	dbtest.FillExchanges(t, f.db.Owner(t), f.scope.Workspace, 20_000)
 	lane := uuid.UUID{1}
