@@ -54,21 +54,18 @@ func Everything() bool { return os.Getenv(Variable) == All }
 // Part returns the numbers from 0 to below count that run now: all of them in make test-all,
 // else the tenth of this commit. It returns at least one number if count is positive.
 func Part(count int) iter.Seq[int] {
-	first, step := part(), parts
+	first, step := number()%max(min(count, parts), 1), parts
 	if Everything() {
 		first, step = 0, 1
 	}
 	return func(yield func(int) bool) {
-		for i := min(first, max(count-1, 0)); i < count; i += step {
+		for i := first; i < count; i += step {
 			if !yield(i) {
 				return
 			}
 		}
 	}
 }
-
-// part returns the part of this commit, from 0 to parts-1.
-func part() int { return number() % parts }
 
 // number returns a number of this commit, 0 without one. The last digits of a hash are evenly
 // distributed.
