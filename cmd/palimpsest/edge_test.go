@@ -314,7 +314,7 @@ func TestModelWindowsHoldInTheProxy(t *testing.T) {
 // loaded machine may take.
 func (i *instance) until(holds func() bool) {
 	i.t.Helper()
-	i.await(2*time.Minute, holds)
+	i.await(5*time.Minute, holds)
 }
 
 // hears is until for what comes with a notice, and without it by itself half a minute
@@ -328,11 +328,9 @@ func (i *instance) await(patience time.Duration, holds func() bool) {
 	i.t.Helper()
 	deadline := time.NewTimer(patience)
 	defer deadline.Stop()
-	tick := time.NewTicker(5 * time.Millisecond)
-	defer tick.Stop()
-	for !holds() {
+	for pause := 2 * time.Millisecond; !holds(); pause = min(2*pause, 100*time.Millisecond) { // asking costs, too
 		select {
-		case <-tick.C:
+		case <-time.After(pause):
 		case <-deadline.C:
 			i.t.Fatal("what is waited for does not come")
 		}
