@@ -4,7 +4,6 @@ package recorder
 
 import (
 	"context"
-	"errors"
 	"log/slog"
 	"slices"
 	"sync"
@@ -271,14 +270,14 @@ func (r *Recorder) write(batch []Job) {
 	}
 	for _, workspace := range order {
 		jobs := byWorkspace[workspace]
-		record := r.record
+		isRetry := false
 		err := r.retry(func(ctx context.Context) error {
-			err := record(ctx, workspace, jobs)
-			record = func(ctx context.Context, tenant tenants.Tenant, jobs []Job) error { // a commit may have lost its answer
-				_, err := r.recordOnce(ctx, tenant, jobs)
+			if isRetry { // a commit may have lost its answer
+				_, err := r.recordOnce(ctx, workspace, jobs)
 				return err
 			}
-			return err
+			isRetry = true
+			return r.record(ctx, workspace, jobs)
 		}, func() bool { return r.keepLate(jobs) })
 		exchanges := 0
 		for _, job := range jobs {
@@ -393,8 +392,7 @@ func (r *Recorder) retry(write func(context.Context) error, failed func() (isKep
 			return nil
 		}
 		isKept := failed()
-		isAway := errors.Is(err, tenants.ErrAway) || errors.Is(err, session.ErrAway)
-		if try == tries || try >= certainTries && isKept && !isAway {
+		if try == tries || try >= certainTries && isKept && !spool.IsAway(err) {
 			return err
 		}
 		select {

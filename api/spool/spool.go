@@ -278,7 +278,7 @@ func (s *Spool) handOver(ctx context.Context, records []Record, hand Handler, do
 	for _, workspace := range order {
 		of := batches[workspace]
 		err := hand(ctx, workspace, of.plain)
-		isOne := len(of.records) == 1 || err == nil || isAway(ctx, err)
+		isOne := len(of.records) == 1 || err == nil || isPutOff(ctx, err)
 		for i, record := range of.records {
 			if !isOne { // which of them is not taken?
 				err = hand(ctx, workspace, of.plain[i:i+1])
@@ -291,15 +291,21 @@ func (s *Spool) handOver(ctx context.Context, records []Record, hand Handler, do
 	return true
 }
 
-// isAway reports whether nothing can be stored for now.
-func isAway(ctx context.Context, err error) bool {
-	return err != nil && (errors.Is(err, session.ErrAway) || errors.Is(err, tenants.ErrAway) || ctx.Err() != nil)
+// IsAway reports whether an error says that a store or its database does not answer, or takes no
+// writes just now.
+func IsAway(err error) bool {
+	return errors.Is(err, session.ErrAway) || errors.Is(err, tenants.ErrAway)
+}
+
+// isPutOff reports whether an error says nothing of what was to be stored: another try may succeed.
+func isPutOff(ctx context.Context, err error) bool {
+	return err != nil && (IsAway(err) || ctx.Err() != nil)
 }
 
 // end adds a record that was taken, or that is too old to be tried again, to done and deletes it.
 // It reports whether the store takes more.
 func (s *Spool) end(ctx context.Context, workspace tenants.WorkspaceID, record Record, err error, done map[Record]bool) bool {
-	if isAway(ctx, err) {
+	if isPutOff(ctx, err) {
 		return false
 	}
 	if err != nil && s.config.Now().Sub(record.segment.since) <= keepFor {

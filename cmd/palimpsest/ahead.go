@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"palimpsest/api/proxysettings"
+	"palimpsest/api/spool"
 	"palimpsest/pipeline/archive"
 	"palimpsest/pipeline/session"
 	"palimpsest/pipeline/session/sessiondb"
@@ -51,7 +52,7 @@ func (a ahead) start() func() {
 			case <-ctx.Done():
 				return
 			}
-			if err := a.read(ctx); err != nil && ctx.Err() == nil && !isAway(err) {
+			if err := a.read(ctx); err != nil && ctx.Err() == nil && !spool.IsAway(err) {
 				a.log.WarnContext(ctx, "what is in use is not read ahead: it is read when it is needed", "error", err)
 			}
 		}
@@ -84,7 +85,7 @@ func (a ahead) read(ctx context.Context) error {
 		if ctx.Err() != nil {
 			return fmt.Errorf("it takes longer than %s: %w", aheadTimeout, ctx.Err())
 		}
-		if isAway(err) {
+		if spool.IsAway(err) {
 			return err
 		}
 		failures = append(failures, err)
@@ -107,8 +108,4 @@ func (a ahead) readWorkspace(ctx context.Context, workspace tenants.WorkspaceID,
 	}
 	lanes, err = a.sessions.Active(ctx, workspace, since, aheadMost)
 	return len(hashes), lanes, err
-}
-
-func isAway(err error) bool {
-	return errors.Is(err, tenants.ErrAway) || errors.Is(err, session.ErrAway)
 }

@@ -7,6 +7,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/prometheus/client_golang/prometheus"
 
+	"palimpsest/api/spool"
 	"palimpsest/pipeline/session"
 	"palimpsest/pipeline/session/journal"
 )
@@ -19,7 +20,7 @@ const (
 // openJournal opens what keeps compactions on the local disk while the database is away.
 func openJournal(b base, of stored, lanes *session.Resolver) (*journal.Journal, error) {
 	kept, err := journal.New(journal.Config{
-		IsAway: isAway,
+		IsAway: spool.IsAway,
 		Dir:    filepath.Join(b.config.waitingDir(), journalDir), MaxBytes: journal.DefaultBytes, Store: of.sessions, Keys: of.archiveKeys,
 		Log: b.log, Now: b.now, Outage: b.health.outage, Peers: peers(b),
 		Overtaken: func(lane uuid.UUID) { lanes.Changed(lane, 0) },
