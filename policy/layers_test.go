@@ -50,6 +50,7 @@ func layers() []layer {
 		{"pipeline/tokens/...", []string{"pipeline/conversation", "pipeline/tokens"}},
 		{"pipeline/ledger", []string{"pipeline/conversation"}},
 		{"pipeline/archive/archivedb", []string{"pipeline/localcache", "pipeline/archive", "pipeline/archive/search", "pipeline/conversation", "pipeline/cores", "pipeline/batchdb", "pipeline/session"}},
+		{"pipeline/archive/archivetest", []string{"pipeline/archive", "pipeline/faulttest"}},
 		{"pipeline/archive/...", []string{"pipeline/conversation", "pipeline/archive"}},
 		// One transaction keeps a lane's projection and the originals it stands for.
 		{"pipeline/session/sessiondb", []string{"pipeline/session", "pipeline/jobs", "pipeline/conversation", "pipeline/cost", "pipeline/archive", "pipeline/archive/archivedb", "pipeline/batchdb"}},

@@ -20,18 +20,6 @@ import (
 	"palimpsest/tenants"
 )
 
-// dataKeys are the keys of all workspaces, of which a call may fail.
-type dataKeys struct{ calls *faulttest.Calls }
-
-// DataKey implements archive.DataKeys.
-func (k dataKeys) DataKey(ctx context.Context, of tenants.WorkspaceID) (key []byte, err error) {
-	err = k.calls.Do(func() (err error) {
-		key, err = archivetest.DataKeys("").DataKey(ctx, of)
-		return err
-	})
-	return key, err
-}
-
 // taker is a store that takes each record once, and a batch as a whole or not at all.
 type taker struct {
 	t     *testing.T
@@ -91,7 +79,7 @@ func testReplay(t *testing.T, calls *faulttest.Calls) {
 		now = func() time.Time { return later } // no record is too old for a store that is away
 	}
 	s, err := spool.Open(spool.Config{
-		Dir: dir, MaxBytes: spool.DefaultBytes, Keys: archive.NewKeys(dataKeys{calls}), Log: slog.New(slog.DiscardHandler), Now: now,
+		Dir: dir, MaxBytes: spool.DefaultBytes, Keys: archive.NewKeys(archivetest.FailingDataKeys{Calls: calls}), Log: slog.New(slog.DiscardHandler), Now: now,
 	})
 	if err != nil {
 		t.Fatal(err)

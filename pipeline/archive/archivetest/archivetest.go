@@ -6,6 +6,7 @@ import (
 	"crypto/sha256"
 
 	"palimpsest/pipeline/archive"
+	"palimpsest/pipeline/faulttest"
 	"palimpsest/tenants"
 )
 
@@ -23,4 +24,16 @@ type DataKeys string
 func (k DataKeys) DataKey(_ context.Context, workspace tenants.WorkspaceID) ([]byte, error) {
 	key := sha256.Sum256(append([]byte(k), workspace[:]...))
 	return key[:], nil
+}
+
+// FailingDataKeys are the data keys of DataKeys(""), of which a call may fail.
+type FailingDataKeys struct{ Calls *faulttest.Calls }
+
+// DataKey implements archive.DataKeys.
+func (k FailingDataKeys) DataKey(ctx context.Context, workspace tenants.WorkspaceID) (key []byte, err error) {
+	err = k.Calls.Do(func() (err error) {
+		key, err = DataKeys("").DataKey(ctx, workspace)
+		return err
+	})
+	return key, err
 }

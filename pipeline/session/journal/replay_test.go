@@ -21,18 +21,6 @@ import (
 	"palimpsest/tenants"
 )
 
-// dataKeys are the keys of all workspaces, of which a call may fail.
-type dataKeys struct{ calls *faulttest.Calls }
-
-// DataKey implements archive.DataKeys.
-func (k dataKeys) DataKey(ctx context.Context, workspace tenants.WorkspaceID) (key []byte, err error) {
-	err = k.calls.Do(func() (err error) {
-		key, err = archivetest.DataKeys("").DataKey(ctx, workspace)
-		return err
-	})
-	return key, err
-}
-
 // waiting returns the epochs that wait on the disk, as "lane/number", by their files.
 func (b *bench) waiting(epochs map[string]string) (waiting []string) {
 	b.t.Helper()
@@ -83,7 +71,7 @@ func testReplay(t *testing.T, calls *faulttest.Calls) {
 		}
 	}
 	b.store.fails, b.store.calls, b.store.taken = nil, calls, map[uuid.UUID]int{{2}: 1}
-	b.keys = archive.NewKeys(dataKeys{calls})
+	b.keys = archive.NewKeys(archivetest.FailingDataKeys{Calls: calls})
 	b.restart()
 	b.Replay(t.Context())
 	waiting := b.waiting(epochs)
@@ -175,7 +163,7 @@ func TestEntryOutlivesALongOutage(t *testing.T) {
 			b.store.before = stop
 		}
 		if test.keys != nil {
-			b.keys = archive.NewKeys(dataKeys{faulttest.FailAt(1, test.keys)})
+			b.keys = archive.NewKeys(archivetest.FailingDataKeys{Calls: faulttest.FailAt(1, test.keys)})
 		}
 		b.now = time.Now().Add(14 * 24 * time.Hour) // files have the machine's time
 		b.restart()
