@@ -38,14 +38,19 @@ func Only(t testing.TB, reason string) {
 // part. Outside a run of make test, without a commit, the test runs.
 func Turn(t testing.TB, of int) {
 	t.Helper()
-	if os.Getenv(CommitVariable) == "" || Everything() {
-		return
-	}
-	name := fnv.New32a()
-	_, _ = name.Write([]byte(t.Name()))
-	if (int(name.Sum32())+number())%of != 0 {
+	if !IsTurn(t.Name(), of) {
 		t.Skipf("runs at one of %d commits, and in make test-all", of)
 	}
+}
+
+// IsTurn reports whether a check with a name is made now, as Turn decides it for a test.
+func IsTurn(name string, of int) bool {
+	if os.Getenv(CommitVariable) == "" || Everything() {
+		return true
+	}
+	hash := fnv.New32a()
+	_, _ = hash.Write([]byte(name))
+	return (int(hash.Sum32())+Number())%of == 0
 }
 
 // Everything reports whether every test and every input runs.
@@ -54,7 +59,7 @@ func Everything() bool { return os.Getenv(Variable) == All }
 // Part returns the numbers from 0 to below count that run now: all of them in make test-all,
 // else the tenth of this commit. It returns at least one number if count is positive.
 func Part(count int) iter.Seq[int] {
-	first, step := number()%max(min(count, parts), 1), parts
+	first, step := Number()%max(min(count, parts), 1), parts
 	if Everything() {
 		first, step = 0, 1
 	}
@@ -67,9 +72,9 @@ func Part(count int) iter.Seq[int] {
 	}
 }
 
-// number returns a number of this commit, 0 without one. The last digits of a hash are evenly
+// Number returns a number of this commit, 0 without one. The last digits of a hash are evenly
 // distributed.
-func number() int {
+func Number() int {
 	hash := os.Getenv(CommitVariable)
 	number, err := strconv.ParseUint(hash[max(len(hash)-7, 0):], 16, 28)
 	if err != nil {

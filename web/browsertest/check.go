@@ -2,7 +2,6 @@ package browsertest
 
 import (
 	"fmt"
-	"hash/crc32"
 	"os"
 	"path/filepath"
 	"slices"
@@ -59,7 +58,7 @@ func Looks() []Look {
 	if fulltest.Everything() {
 		return looks
 	}
-	number := ofCommit()
+	number := fulltest.Number()
 	looks = looks[number%2*2:][:2]
 	if number%4 > 1 {
 		slices.Reverse(looks)
@@ -74,24 +73,16 @@ func Widths() []int64 {
 	if fulltest.Everything() {
 		return widths
 	}
-	return widths[ofCommit()%2:][:1]
-}
-
-// ofCommit returns a number from 0 to 9, which the commit picks.
-func ofCommit() int {
-	for number := range fulltest.Part(10) {
-		return number
-	}
-	return 0
+	return widths[fulltest.Number()%2:][:1]
 }
 
 // CheckLooks checks the page in the looks of this run. Outside make test-all axe sees the first
 // of them on every third commit only, as the name has it: it takes most of the time.
 func (p *Tab) CheckLooks(name string) {
 	p.t.Helper()
-	isDue := int(crc32.ChecksumIEEE([]byte(name))%3) == ofCommit()%3
+	isTurn := fulltest.IsTurn(name, 3)
 	eachLook(p, name, func(number int, shown string) {
-		if fulltest.Everything() || number == 0 && isDue {
+		if fulltest.Everything() || number == 0 && isTurn {
 			p.Check(shown)
 		} else {
 			fits(p, shown)
