@@ -37,6 +37,7 @@ func layers() []layer {
 		{"tenants/tenantsdb", []string{"tenants", "tenants/redaction", "pipeline/batchdb"}}, // nothing that looks like a secret is kept of comments
 		{"tenants/identity", []string{"tenants", "pipeline/localcache"}},
 		{"tenants/rotation", []string{"tenants", "tenants/tenantsdb", "tenants/vault"}},
+		{"tenants/vault/vaulttest", []string{"tenants/vault"}},
 		{"tenants/...", []string{"tenants"}},
 
 		{"pipeline/conversation", nil},

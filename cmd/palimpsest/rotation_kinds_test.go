@@ -17,6 +17,7 @@ import (
 	"palimpsest/tenants/datakeys"
 	"palimpsest/tenants/tenantsdb"
 	"palimpsest/tenants/vault"
+	"palimpsest/tenants/vault/vaulttest"
 )
 
 // underMasterKey are the columns with secrets that the master key has sealed.
@@ -26,19 +27,6 @@ func underMasterKey() []string {
 
 // underDataKeys are the columns of the same names whose bytes the keys of workspaces have sealed.
 func underDataKeys() []string { return []string{"lane_inserts.sealed", "summaries.sealed"} }
-
-func safeOf(t *testing.T, letters ...string) *vault.Vault {
-	t.Helper()
-	secrets := make([][]byte, len(letters))
-	for i, letter := range letters {
-		secrets[i] = bytes.Repeat([]byte(letter), 32)
-	}
-	safe, err := vault.New(secrets)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return safe
-}
 
 // sealedDatabase is a database with one secret of each kind, sealed with a master key.
 func sealedDatabase(t *testing.T, safe *vault.Vault) *dbtest.Database {
@@ -92,7 +80,7 @@ func sealedDatabase(t *testing.T, safe *vault.Vault) *dbtest.Database {
 // migration adds has to join it.
 func TestEveryColumnUnderTheMasterKeyIsResealed(t *testing.T) {
 	t.Parallel()
-	database := sealedDatabase(t, safeOf(t, "o"))
+	database := sealedDatabase(t, vaulttest.Of(t, "o"))
 	rows, err := database.Owner(t).Query(t.Context(), `SELECT table_name || '.' || column_name FROM information_schema.columns
 		WHERE table_schema = 'public' AND data_type = 'bytea' AND column_name IN ('sealed', 'wrapped') ORDER BY 1`)
 	if err != nil {
@@ -116,7 +104,7 @@ func TestEveryColumnUnderTheMasterKeyIsResealed(t *testing.T) {
 		before[column] = stored(column)
 	}
 	for _, want := range []resealed{{providerKeys: 1, dataKeys: 1, factors: 1, signOns: 1, alertChannels: 1, mails: 1, proof: true}, {}} {
-		if got, err := round(t, database, safeOf(t, "n", "o")); got != want || err != nil {
+		if got, err := round(t, database, vaulttest.Of(t, "n", "o")); got != want || err != nil {
 			t.Errorf("resealed %+v, %v, want %+v", got, err, want)
 		}
 	}
@@ -125,7 +113,7 @@ func TestEveryColumnUnderTheMasterKeyIsResealed(t *testing.T) {
 			t.Errorf("%s is as the older key sealed it", column)
 		}
 	}
-	if got, err := round(t, database, safeOf(t, "n")); got != (resealed{}) || err != nil {
+	if got, err := round(t, database, vaulttest.Of(t, "n")); got != (resealed{}) || err != nil {
 		t.Errorf("with the newer key alone: %+v, %v", got, err)
 	}
 }
@@ -145,8 +133,8 @@ func round(t *testing.T, database *dbtest.Database, safe *vault.Vault) (resealed
 // older key away. Mails are the exception: they are dropped when they are to be sent.
 func TestOldMasterKeyStaysWhileAnySecretDoesNotOpen(t *testing.T) {
 	t.Parallel()
-	safe := safeOf(t, "n", "o")
-	database := sealedDatabase(t, safeOf(t, "o"))
+	safe := vaulttest.Of(t, "n", "o")
+	database := sealedDatabase(t, vaulttest.Of(t, "o"))
 	registry := prometheus.NewRegistry()
 	rotation := newRotation(registry, safe.Masters())
 	run := func() (done float64, err error) {

@@ -15,6 +15,7 @@ import (
 	"palimpsest/tenants/datakeys"
 	"palimpsest/tenants/tenantsdb"
 	"palimpsest/tenants/vault"
+	"palimpsest/tenants/vault/vaulttest"
 )
 
 func TestMain(m *testing.M) { dbtest.Main(m) }
@@ -38,20 +39,6 @@ func addWorkspace(t *testing.T, database *dbtest.Database) tenants.WorkspaceID {
 	return id
 }
 
-// vaultOf returns a vault on master keys made of one letter each.
-func vaultOf(t *testing.T, letters ...string) *vault.Vault {
-	t.Helper()
-	secrets := make([][]byte, len(letters))
-	for i, letter := range letters {
-		secrets[i] = bytes.Repeat([]byte(letter), 32)
-	}
-	made, err := vault.New(secrets)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return made
-}
-
 func TestEverybodyGetsTheSameKeyAndNobodyFindsItStored(t *testing.T) {
 	t.Parallel()
 	database, workspace := setup(t)
@@ -60,7 +47,7 @@ func TestEverybodyGetsTheSameKeyAndNobodyFindsItStored(t *testing.T) {
 	for i := range keys {
 		askers.Go(func() {
 			var err error
-			keys[i], err = datakeys.New(database.DB.DataKeys, vaultOf(t, "a")).DataKey(context.WithoutCancel(t.Context()), workspace)
+			keys[i], err = datakeys.New(database.DB.DataKeys, vaulttest.Of(t, "a")).DataKey(context.WithoutCancel(t.Context()), workspace)
 			if err != nil {
 				t.Error(err)
 			}
@@ -76,7 +63,7 @@ func TestEverybodyGetsTheSameKeyAndNobodyFindsItStored(t *testing.T) {
 	if err != nil || bytes.Contains(wrapped, keys[0]) {
 		t.Errorf("the key is stored as it is (%v)", err)
 	}
-	other, err := datakeys.New(database.DB.DataKeys, vaultOf(t, "a")).DataKey(t.Context(), addWorkspace(t, database))
+	other, err := datakeys.New(database.DB.DataKeys, vaulttest.Of(t, "a")).DataKey(t.Context(), addWorkspace(t, database))
 	if err != nil || bytes.Equal(other, keys[0]) {
 		t.Errorf("another workspace has the same key (%v)", err)
 	}
@@ -86,7 +73,7 @@ func TestEverybodyGetsTheSameKeyAndNobodyFindsItStored(t *testing.T) {
 func TestAKeyOutlivesTheTransactionInWhichItWasMade(t *testing.T) {
 	t.Parallel()
 	database, workspace := setup(t)
-	keeper := datakeys.New(database.DB.DataKeys, vaultOf(t, "a"))
+	keeper := datakeys.New(database.DB.DataKeys, vaulttest.Of(t, "a"))
 	errPlanned := errors.New("as planned")
 	var made []byte
 	err := database.DB.Together(t.Context(), workspace, func(tenants.Tenant) error {
@@ -112,12 +99,12 @@ func TestAfterARotationTheOldMasterKeyCanGo(t *testing.T) {
 	were := make([][]byte, len(workspaces))
 	for i, workspace := range workspaces {
 		var err error
-		if were[i], err = datakeys.New(database.DB.DataKeys, vaultOf(t, "a")).DataKey(t.Context(), workspace); err != nil {
+		if were[i], err = datakeys.New(database.DB.DataKeys, vaulttest.Of(t, "a")).DataKey(t.Context(), workspace); err != nil {
 			t.Fatal(err)
 		}
 	}
 	addWorkspace(t, database) // one without a key
-	both := datakeys.New(database.DB.DataKeys, vaultOf(t, "b", "a"))
+	both := datakeys.New(database.DB.DataKeys, vaulttest.Of(t, "b", "a"))
 	if got, err := both.DataKey(t.Context(), first); err != nil || !bytes.Equal(got, were[0]) {
 		t.Fatalf("with both master keys: %v", err)
 	}
@@ -127,14 +114,14 @@ func TestAfterARotationTheOldMasterKeyCanGo(t *testing.T) {
 		}
 	}
 	for i, workspace := range workspaces {
-		if got, err := datakeys.New(database.DB.DataKeys, vaultOf(t, "b")).DataKey(t.Context(), workspace); err != nil || !bytes.Equal(got, were[i]) {
+		if got, err := datakeys.New(database.DB.DataKeys, vaulttest.Of(t, "b")).DataKey(t.Context(), workspace); err != nil || !bytes.Equal(got, were[i]) {
 			t.Errorf("with the new master key alone: %v", err)
 		}
-		if _, err := datakeys.New(database.DB.DataKeys, vaultOf(t, "a")).DataKey(t.Context(), workspace); !errors.Is(err, vault.ErrSealedElsewhere) {
+		if _, err := datakeys.New(database.DB.DataKeys, vaulttest.Of(t, "a")).DataKey(t.Context(), workspace); !errors.Is(err, vault.ErrSealedElsewhere) {
 			t.Errorf("with the old master key alone: %v, want ErrSealedElsewhere", err)
 		}
 	}
-	if _, err := datakeys.New(database.DB.DataKeys, vaultOf(t, "c")).RewrapAll(t.Context()); !errors.Is(err, vault.ErrSealedElsewhere) {
+	if _, err := datakeys.New(database.DB.DataKeys, vaulttest.Of(t, "c")).RewrapAll(t.Context()); !errors.Is(err, vault.ErrSealedElsewhere) {
 		t.Errorf("without any of the master keys: %v, want ErrSealedElsewhere", err)
 	}
 }
@@ -143,7 +130,7 @@ func TestAfterARotationTheOldMasterKeyCanGo(t *testing.T) {
 func TestAKeyCopiedToAnotherWorkspaceDoesNotOpen(t *testing.T) {
 	t.Parallel()
 	database, workspace := setup(t)
-	keeper := datakeys.New(database.DB.DataKeys, vaultOf(t, "a"))
+	keeper := datakeys.New(database.DB.DataKeys, vaulttest.Of(t, "a"))
 	if _, err := keeper.DataKey(t.Context(), workspace); err != nil {
 		t.Fatal(err)
 	}
@@ -169,19 +156,19 @@ func TestMasterKeysOfAnotherDatabaseAreFound(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		return datakeys.Check(vaultOf(t, letters...), some)
+		return datakeys.Check(vaulttest.Of(t, letters...), some)
 	}
 	if err := check("a"); err != nil {
 		t.Errorf("without a data key: %v", err)
 	}
-	if _, err := datakeys.New(database.DB.DataKeys, vaultOf(t, "a")).DataKey(t.Context(), workspace); err != nil {
+	if _, err := datakeys.New(database.DB.DataKeys, vaulttest.Of(t, "a")).DataKey(t.Context(), workspace); err != nil {
 		t.Fatal(err)
 	}
 	if err := check("b"); !errors.Is(err, vault.ErrSealedElsewhere) {
 		t.Errorf("the key of another database: %v, want ErrSealedElsewhere", err)
 	}
 	// One that opens is enough: the others may be damaged.
-	if _, err := datakeys.New(database.DB.DataKeys, vaultOf(t, "b")).DataKey(t.Context(), addWorkspace(t, database)); err != nil {
+	if _, err := datakeys.New(database.DB.DataKeys, vaulttest.Of(t, "b")).DataKey(t.Context(), addWorkspace(t, database)); err != nil {
 		t.Fatal(err)
 	}
 	for _, letters := range [][]string{{"a"}, {"b"}, {"c", "a"}} {

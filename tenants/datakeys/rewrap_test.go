@@ -11,6 +11,7 @@ import (
 	"palimpsest/tenants"
 	"palimpsest/tenants/datakeys"
 	"palimpsest/tenants/vault"
+	"palimpsest/tenants/vault/vaulttest"
 )
 
 // memory is a store of data keys of which a call may fail.
@@ -84,11 +85,11 @@ func TestRotationGoesOnWhicheverCallFails(t *testing.T) {
 	faulttest.Walk(t, faulttest.Err, func(t *testing.T, calls *faulttest.Calls) {
 		store := &memory{kept: map[tenants.WorkspaceID][]byte{}}
 		for i := range byte(3) {
-			if _, err := datakeys.New(store, vaultOf(t, "a")).DataKey(t.Context(), tenants.WorkspaceID{i}); err != nil {
+			if _, err := datakeys.New(store, vaulttest.Of(t, "a")).DataKey(t.Context(), tenants.WorkspaceID{i}); err != nil {
 				t.Fatal(err)
 			}
 		}
-		both, before := vaultOf(t, "b", "a"), store.opened(t, vaultOf(t, "a"))
+		both, before := vaulttest.Of(t, "b", "a"), store.opened(t, vaulttest.Of(t, "a"))
 		store.calls = calls
 		rewrapped, err := datakeys.New(store, both).RewrapAll(t.Context())
 		if (err != nil) != (calls.Fault() != nil) || err == nil && rewrapped != 3 || err != nil && rewrapped == 3 {
@@ -101,7 +102,7 @@ func TestRotationGoesOnWhicheverCallFails(t *testing.T) {
 		if _, err := datakeys.New(store, both).RewrapAll(t.Context()); err != nil {
 			t.Error(err)
 		}
-		after := store.opened(t, vaultOf(t, "b"))
+		after := store.opened(t, vaulttest.Of(t, "b"))
 		for workspace, key := range before {
 			if after[workspace] != key {
 				t.Errorf("the key of workspace %s is another", workspace)
@@ -115,11 +116,11 @@ func TestDamagedKeyStopsNoRotation(t *testing.T) {
 	t.Parallel()
 	store := &memory{kept: map[tenants.WorkspaceID][]byte{{0}: []byte("damaged")}}
 	for i := range byte(2) {
-		if _, err := datakeys.New(store, vaultOf(t, "a")).DataKey(t.Context(), tenants.WorkspaceID{i + 1}); err != nil {
+		if _, err := datakeys.New(store, vaulttest.Of(t, "a")).DataKey(t.Context(), tenants.WorkspaceID{i + 1}); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if rewrapped, err := datakeys.New(store, vaultOf(t, "b", "a")).RewrapAll(t.Context()); rewrapped != 2 || !errors.Is(err, vault.ErrSealedElsewhere) {
+	if rewrapped, err := datakeys.New(store, vaulttest.Of(t, "b", "a")).RewrapAll(t.Context()); rewrapped != 2 || !errors.Is(err, vault.ErrSealedElsewhere) {
 		t.Errorf("%d keys are rewrapped, %v", rewrapped, err)
 	}
 }
@@ -128,7 +129,7 @@ func TestDamagedKeyStopsNoRotation(t *testing.T) {
 // be rewrapped just now.
 func TestKeyThatIsStoredIsUsed(t *testing.T) {
 	t.Parallel()
-	old, workspace := vaultOf(t, "a"), tenants.WorkspaceID{1}
+	old, workspace := vaulttest.Of(t, "a"), tenants.WorkspaceID{1}
 	first, err := old.Wrap(workspace, bytes.Repeat([]byte("k"), datakeys.Size))
 	if err != nil {
 		t.Fatal(err)
@@ -138,7 +139,7 @@ func TestKeyThatIsStoredIsUsed(t *testing.T) {
 		t.Errorf("key %q, %v", key, err)
 	}
 	store.calls = faulttest.FailAt(2, faulttest.Err) // the first reads it
-	if key, err := datakeys.New(store, vaultOf(t, "b", "a")).DataKey(t.Context(), workspace); err != nil || key[0] != 'k' {
+	if key, err := datakeys.New(store, vaulttest.Of(t, "b", "a")).DataKey(t.Context(), workspace); err != nil || key[0] != 'k' {
 		t.Errorf("key %q that cannot be rewrapped: %v", key, err)
 	}
 }

@@ -1,7 +1,6 @@
 package rotation_test
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"testing"
@@ -14,6 +13,7 @@ import (
 	"palimpsest/tenants/rotation"
 	"palimpsest/tenants/tenantsdb"
 	"palimpsest/tenants/vault"
+	"palimpsest/tenants/vault/vaulttest"
 )
 
 func TestMain(m *testing.M) { dbtest.Main(m) }
@@ -122,24 +122,10 @@ type bundle struct {
 	places       map[string][]place // by table
 }
 
-// safeOf returns a vault on master keys made of one letter each.
-func safeOf(t *testing.T, letters ...string) *vault.Vault {
-	t.Helper()
-	secrets := make([][]byte, len(letters))
-	for i, letter := range letters {
-		secrets[i] = bytes.Repeat([]byte(letter), 32)
-	}
-	safe, err := vault.New(secrets)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return safe
-}
-
 func setup(t *testing.T) *bundle {
 	t.Helper()
 	b := &bundle{
-		Database: dbtest.New(t), older: safeOf(t, "o"), newer: safeOf(t, "n"), both: safeOf(t, "n", "o"), foreign: safeOf(t, "f"), places: map[string][]place{},
+		Database: dbtest.New(t), older: vaulttest.Of(t, "o"), newer: vaulttest.Of(t, "n"), both: vaulttest.Of(t, "n", "o"), foreign: vaulttest.Of(t, "f"), places: map[string][]place{},
 	}
 	var people []place
 	for i := range rows {

@@ -8,6 +8,7 @@ import (
 
 	"palimpsest/tenants"
 	"palimpsest/tenants/signon"
+	"palimpsest/tenants/vault/vaulttest"
 )
 
 // S13: who does not come back from the provider within ten minutes begins again.
@@ -15,7 +16,7 @@ func TestSignOnThatTakesTooLongEnds(t *testing.T) {
 	t.Parallel()
 	c := setup(t)
 	c.configure(t)
-	now := c.with(vaultOf(t, "v"), records{})
+	now := c.with(vaulttest.Of(t, "v"), records{})
 	earlier := func(by time.Duration) *signon.Service {
 		config := now.Config
 		config.Now = func() time.Time { return time.Now().Add(-by) }
@@ -32,7 +33,7 @@ func TestSignOnThatTakesTooLongEnds(t *testing.T) {
 func TestWorkspaceNamesABoundedNumberOfDomains(t *testing.T) {
 	t.Parallel()
 	c := setup(t)
-	service := c.with(vaultOf(t, "v"), records{})
+	service := c.with(vaulttest.Of(t, "v"), records{})
 	ctx := tenants.WithActor(t.Context(), c.owner.Actor(""))
 	for i := range 50 {
 		if err := service.Claim(ctx, c.owner, fmt.Sprintf("d%d.example", i)); err != nil {

@@ -18,6 +18,7 @@ import (
 	"palimpsest/tenants/rotation"
 	"palimpsest/tenants/signon"
 	"palimpsest/tenants/vault"
+	"palimpsest/tenants/vault/vaulttest"
 )
 
 func TestMain(m *testing.M) { dbtest.Main(m) }
@@ -97,25 +98,12 @@ func (c *company) through(t *testing.T, begins, ends *signon.Service) error {
 	return err
 }
 
-func vaultOf(t *testing.T, secrets ...string) *vault.Vault {
-	t.Helper()
-	keys := make([][]byte, len(secrets))
-	for i, secret := range secrets {
-		keys[i] = bytes.Repeat([]byte(secret), 32)
-	}
-	safe, err := vault.New(keys)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return safe
-}
-
 // S14, S15: what is kept of a client secret opens for its workspace, issuer and client
 // only, and is sealed again with a new master key, while people log in.
 func TestClientSecretIsResealedWithNewMasterKey(t *testing.T) {
 	t.Parallel()
 	c := setup(t)
-	before, during, after := vaultOf(t, "v"), vaultOf(t, "w", "v"), vaultOf(t, "w")
+	before, during, after := vaulttest.Of(t, "v"), vaulttest.Of(t, "w", "v"), vaulttest.Of(t, "w")
 	workspace := c.owner.Workspace.ID
 	service := c.with(before, records{})
 	wanted := tenants.WantedSignOn{Issuer: c.provider.Issuer(), ClientID: c.provider.ClientID, Secret: c.provider.ClientSecret, Role: tenants.Viewer}
@@ -171,7 +159,7 @@ func TestClientSecretIsResealedWithNewMasterKey(t *testing.T) {
 func TestUnknownDomainsOfOnePlaceAreSlowedDown(t *testing.T) {
 	t.Parallel()
 	c := setup(t)
-	service := c.with(vaultOf(t, "v"), records{})
+	service := c.with(vaulttest.Of(t, "v"), records{})
 	from := tenants.WithActor(t.Context(), tenants.Actor{From: "203.0.113.7"})
 	for range 10 {
 		if _, _, err := service.Begin(from, "who@nobody.example", "/"); !errors.Is(err, tenants.ErrNotFound) {

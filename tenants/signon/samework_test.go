@@ -8,6 +8,7 @@ import (
 
 	"palimpsest/tenants"
 	"palimpsest/tenants/signon"
+	"palimpsest/tenants/vault/vaulttest"
 )
 
 // counting counts what is asked of a store. It has no other method: what it does not count
@@ -39,7 +40,7 @@ func TestSignOnIsTheSameWorkForKnownAndUnknownAddresses(t *testing.T) {
 		t.Fatal(err)
 	}
 	store := &counting{db: c.DB.SignOn}
-	config := c.with(vaultOf(t, "v"), records{}).Config
+	config := c.with(vaulttest.Of(t, "v"), records{}).Config
 	config.Store = store
 	service := signon.New(config)
 	begin := func(email string) string {
@@ -65,7 +66,7 @@ func TestSignOnIsTheSameWorkForKnownAndUnknownAddresses(t *testing.T) {
 // configure has the workspace's people log in at the provider.
 func (c *company) configure(t *testing.T) {
 	t.Helper()
-	service := c.with(vaultOf(t, "v"), records{})
+	service := c.with(vaulttest.Of(t, "v"), records{})
 	ctx := tenants.WithActor(t.Context(), c.owner.Actor(""))
 	wanted := tenants.WantedSignOn{Issuer: c.provider.Issuer(), ClientID: c.provider.ClientID, Secret: c.provider.ClientSecret, Role: tenants.Viewer}
 	if err := service.Save(ctx, c.owner, wanted); err != nil {
@@ -78,7 +79,7 @@ func (c *company) configure(t *testing.T) {
 	if err != nil || len(domains) != 1 {
 		t.Fatal(domains, err)
 	}
-	if err := c.with(vaultOf(t, "v"), records{domains[0].Record()}).Prove(ctx, c.owner, domain); err != nil {
+	if err := c.with(vaulttest.Of(t, "v"), records{domains[0].Record()}).Prove(ctx, c.owner, domain); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -7,7 +7,7 @@ import (
 
 	"palimpsest/tenants"
 	"palimpsest/tenants/tenantsdb"
-	"palimpsest/tenants/vault"
+	"palimpsest/tenants/vault/vaulttest"
 )
 
 func TestMailIsQueuedIfAndOnlyIfTheChangeCommits(t *testing.T) {
@@ -35,15 +35,7 @@ func TestMailIsQueuedIfAndOnlyIfTheChangeCommits(t *testing.T) {
 // sealing opens a test's database as a program does that has these master keys.
 func sealing(t *testing.T, b bundle, masters ...string) *tenantsdb.DB {
 	t.Helper()
-	secrets := make([][]byte, len(masters))
-	for i, master := range masters {
-		secrets[i] = []byte(strings.Repeat(master, 32))
-	}
-	safe, err := vault.New(secrets)
-	if err != nil {
-		t.Fatal(err)
-	}
-	db, err := tenantsdb.Open(t.Context(), tenantsdb.Config{URL: b.database.AppURL, WorkerURL: b.database.WorkerURL, Sealer: safe})
+	db, err := tenantsdb.Open(t.Context(), tenantsdb.Config{URL: b.database.AppURL, WorkerURL: b.database.WorkerURL, Sealer: vaulttest.Of(t, masters...)})
 	if err != nil {
 		t.Fatal(err)
 	}

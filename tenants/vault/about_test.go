@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"palimpsest/tenants/vault"
+	"palimpsest/tenants/vault/vaulttest"
 )
 
 // S15
@@ -38,7 +39,7 @@ func TestSecretSealedAboutSomethingOpensBesideNothingElse(t *testing.T) {
 // S15: a secret is sealed again once, and then needs the newest master key alone.
 func TestSecretSealedAboutSomethingIsSealedAgainWithNewestKey(t *testing.T) {
 	t.Parallel()
-	before, during, after := setup(t, "a"), setup(t, "b", "a"), setup(t, "b")
+	before, during, after := vaulttest.Of(t, "a"), vaulttest.Of(t, "b", "a"), vaulttest.Of(t, "b")
 	sealed, err := before.SealAbout("user:ada", "hidden")
 	if err != nil {
 		t.Fatal(err)

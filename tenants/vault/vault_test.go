@@ -9,20 +9,8 @@ import (
 
 	"palimpsest/tenants"
 	"palimpsest/tenants/vault"
+	"palimpsest/tenants/vault/vaulttest"
 )
-
-func setup(t *testing.T, secrets ...string) *vault.Vault {
-	t.Helper()
-	keys := make([][]byte, len(secrets))
-	for i, secret := range secrets {
-		keys[i] = bytes.Repeat([]byte(secret), 32)
-	}
-	v, err := vault.New(keys)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return v
-}
 
 // keyOf returns a provider key of a workspace.
 func keyOf(workspace tenants.WorkspaceID) tenants.ProviderKey {
@@ -42,7 +30,7 @@ func sealed(t *testing.T, v *vault.Vault, key tenants.ProviderKey, secret string
 
 func TestSealedKeyOpensForWhatItWasSealedFor(t *testing.T) {
 	t.Parallel()
-	v := setup(t, "a")
+	v := vaulttest.Of(t, "a")
 	key := sealed(t, v, keyOf(tenants.NewWorkspaceID()), "sk-secret")
 	if bytes.Contains(key.Sealed, []byte("sk-secret")) {
 		t.Fatal("the sealed bytes hold the secret")
@@ -60,7 +48,7 @@ func TestSealedKeyOpensForWhatItWasSealedFor(t *testing.T) {
 // one whose row has been given another address.
 func TestSealedKeyOpensNowhereElse(t *testing.T) {
 	t.Parallel()
-	v := setup(t, "a")
+	v := vaulttest.Of(t, "a")
 	key := sealed(t, v, keyOf(tenants.NewWorkspaceID()), "sk-secret")
 	with := func(change func(*tenants.ProviderKey)) func() (string, error) {
 		other := key
@@ -75,7 +63,7 @@ func TestSealedKeyOpensNowhereElse(t *testing.T) {
 		"another row":        with(func(k *tenants.ProviderKey) { k.ID = uuid.New() }),
 		"another address":    with(func(k *tenants.ProviderKey) { k.BaseURL = "https://evil.example.com" }),
 		"no address":         with(func(k *tenants.ProviderKey) { k.BaseURL = "" }),
-		"another master key": func() (string, error) { return setup(t, "b").Open(key) },
+		"another master key": func() (string, error) { return vaulttest.Of(t, "b").Open(key) },
 		"changed bytes":      with(func(k *tenants.ProviderKey) { k.Sealed = tampered }),
 		"no bytes":           with(func(k *tenants.ProviderKey) { k.Sealed = nil }),
 	} {
@@ -88,8 +76,8 @@ func TestSealedKeyOpensNowhereElse(t *testing.T) {
 // S15: with a new master key in front, old secrets still open and new ones need it.
 func TestNewMasterKeySealsWhileTheOldOneStillOpens(t *testing.T) {
 	t.Parallel()
-	old := sealed(t, setup(t, "a"), keyOf(tenants.NewWorkspaceID()), "sk-old")
-	rotated := setup(t, "b", "a")
+	old := sealed(t, vaulttest.Of(t, "a"), keyOf(tenants.NewWorkspaceID()), "sk-old")
+	rotated := vaulttest.Of(t, "b", "a")
 	if opened, err := rotated.Open(old); err != nil || opened != "sk-old" {
 		t.Fatalf("after the rotation: %q, %v", opened, err)
 	}
@@ -102,13 +90,13 @@ func TestNewMasterKeySealsWhileTheOldOneStillOpens(t *testing.T) {
 	if _, was, err := rotated.Reseal(fresh); err != nil || was {
 		t.Errorf("and once more: %t, %v", was, err)
 	}
-	if opened, err := setup(t, "b").Open(fresh); err != nil || opened != "sk-old" {
+	if opened, err := vaulttest.Of(t, "b").Open(fresh); err != nil || opened != "sk-old" {
 		t.Errorf("without the old master key: %q, %v", opened, err)
 	}
-	if _, err := setup(t, "a").Open(fresh); !errors.Is(err, vault.ErrSealedElsewhere) {
+	if _, err := vaulttest.Of(t, "a").Open(fresh); !errors.Is(err, vault.ErrSealedElsewhere) {
 		t.Errorf("the old master key opens what the new one sealed: %v", err)
 	}
-	if _, _, err := setup(t, "c").Reseal(old); !errors.Is(err, vault.ErrSealedElsewhere) {
+	if _, _, err := vaulttest.Of(t, "c").Reseal(old); !errors.Is(err, vault.ErrSealedElsewhere) {
 		t.Errorf("a foreign master key seals again: %v", err)
 	}
 }
@@ -124,7 +112,7 @@ func TestMasterKeysAreChecked(t *testing.T) {
 
 func TestPurposesHaveKeysOfTheirOwn(t *testing.T) {
 	t.Parallel()
-	v := setup(t, "b", "a")
+	v := vaulttest.Of(t, "b", "a")
 	if bytes.Equal(v.Derive("logins"), v.Derive("api keys")) {
 		t.Error("two purposes share a key")
 	}
