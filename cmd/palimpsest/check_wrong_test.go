@@ -15,6 +15,7 @@ import (
 
 	"palimpsest/migrations/dbtest"
 	"palimpsest/pipeline/archive"
+	"palimpsest/pipeline/faulttest"
 )
 
 // judged fails the test unless a result is as wanted.
@@ -132,42 +133,27 @@ func TestCheckReadsWhatItHasPutIntoTheBucket(t *testing.T) {
 // command is one line, its words separated by spaces.
 func speaking(t *testing.T, answer func(command string) string) string {
 	t.Helper()
-	listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = listener.Close() })
-	go func() {
+	return faulttest.Serve(t, func(conn net.Conn) {
+		lines := bufio.NewReader(conn)
 		for {
-			conn, err := listener.Accept()
-			if err != nil {
+			var words, size int
+			if _, err := fmt.Fscanf(lines, "*%d\r\n", &words); err != nil {
 				return
 			}
-			go func() {
-				defer func() { _ = conn.Close() }()
-				lines := bufio.NewReader(conn)
-				for {
-					var words, size int
-					if _, err := fmt.Fscanf(lines, "*%d\r\n", &words); err != nil {
-						return
-					}
-					var command []string
-					for range words {
-						if _, err := fmt.Fscanf(lines, "$%d\r\n", &size); err != nil {
-							return
-						}
-						word := make([]byte, size+2)
-						if _, err := io.ReadFull(lines, word); err != nil {
-							return
-						}
-						command = append(command, string(word[:size]))
-					}
-					_, _ = io.WriteString(conn, answer(strings.ToLower(command[0])+" "+strings.Join(command[1:], " ")))
+			var command []string
+			for range words {
+				if _, err := fmt.Fscanf(lines, "$%d\r\n", &size); err != nil {
+					return
 				}
-			}()
+				word := make([]byte, size+2)
+				if _, err := io.ReadFull(lines, word); err != nil {
+					return
+				}
+				command = append(command, string(word[:size]))
+			}
+			_, _ = io.WriteString(conn, answer(strings.ToLower(command[0])+" "+strings.Join(command[1:], " ")))
 		}
-	}()
-	return listener.Addr().String()
+	})
 }
 
 // A Redis that answers has to keep values, run scripts and take writes.

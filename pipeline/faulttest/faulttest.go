@@ -1,10 +1,11 @@
-// Package faulttest makes doubles fail at one of their calls, so that a test can try every one, and
-// ends waits that a fault makes endless.
+// Package faulttest makes doubles fail at one of their calls, so that a test can try every one, plays
+// servers that answer wrongly, and ends waits that a fault makes endless.
 package faulttest
 
 import (
 	"errors"
 	"fmt"
+	"net"
 	"sync"
 	"testing"
 	"time"
@@ -21,6 +22,30 @@ func Until(t testing.TB, what string, holds func() bool) {
 			t.Fatalf("%s: not within %s", what, patience)
 		}
 	}
+}
+
+// Serve returns the address of a server on the loopback interface that speaks with each connection as
+// the test says, and closes it then. It takes connections until the test ends.
+func Serve(t testing.TB, speak func(net.Conn)) (address string) {
+	t.Helper()
+	listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = listener.Close() })
+	go func() {
+		for {
+			connection, err := listener.Accept()
+			if err != nil {
+				return // the test has ended
+			}
+			go func() {
+				defer func() { _ = connection.Close() }()
+				speak(connection)
+			}()
+		}
+	}()
+	return listener.Addr().String()
 }
 
 // Err is the error of a call that fails as planned.

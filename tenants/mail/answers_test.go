@@ -13,6 +13,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"palimpsest/pipeline/faulttest"
 	"palimpsest/tenants"
 	"palimpsest/tenants/mail"
 )
@@ -21,46 +22,31 @@ import (
 // without one. The text of a mail is the command "." and the greeting is that to "HELLO".
 func speaking(t *testing.T, answers map[string]string) string {
 	t.Helper()
-	listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = listener.Close() })
-	go func() {
+	return faulttest.Serve(t, func(conn net.Conn) {
+		lines, inText, command := bufio.NewScanner(conn), false, "HELLO"
 		for {
-			conn, err := listener.Accept()
-			if err != nil {
+			answer, known := answers[command]
+			if !known {
+				answer = map[string]string{"HELLO": "220 ready", "DATA": "354 go on", "QUIT": "221 bye"}[command]
+				if answer == "" {
+					answer = "250 ok"
+				}
+			}
+			if answer == "" {
 				return
 			}
-			go func() {
-				defer func() { _ = conn.Close() }()
-				lines, inText, command := bufio.NewScanner(conn), false, "HELLO"
-				for {
-					answer, known := answers[command]
-					if !known {
-						answer = map[string]string{"HELLO": "220 ready", "DATA": "354 go on", "QUIT": "221 bye"}[command]
-						if answer == "" {
-							answer = "250 ok"
-						}
-					}
-					if answer == "" {
-						return
-					}
-					inText = command == "DATA" && strings.HasPrefix(answer, "354")
-					_, _ = io.WriteString(conn, answer+"\r\n")
-					for command = ""; lines.Scan(); {
-						if command, _, _ = strings.Cut(lines.Text(), " "); !inText || command == "." {
-							break
-						}
-					}
-					if command == "" || inText && command != "." {
-						return
-					}
+			inText = command == "DATA" && strings.HasPrefix(answer, "354")
+			_, _ = io.WriteString(conn, answer+"\r\n")
+			for command = ""; lines.Scan(); {
+				if command, _, _ = strings.Cut(lines.Text(), " "); !inText || command == "." {
+					break
 				}
-			}()
+			}
+			if command == "" || inText && command != "." {
+				return
+			}
 		}
-	}()
-	return listener.Addr().String()
+	})
 }
 
 // fates is a store of two mails that notes what becomes of each.
