@@ -3,7 +3,9 @@ package ipc_test
 import (
 	"bytes"
 	"encoding/json"
+	"flag"
 	"fmt"
+	"strconv"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -11,7 +13,6 @@ import (
 	"palimpsest/api/upstream/providerdouble"
 	"palimpsest/pipeline"
 	"palimpsest/pipeline/conversation"
-	"palimpsest/pipeline/fulltest"
 	"palimpsest/pipeline/modules"
 	"palimpsest/pipeline/modules/ipc"
 	"palimpsest/pipeline/pipelinetest"
@@ -26,12 +27,8 @@ import (
 func TestAnyPromptIsLegalAndStable(t *testing.T) {
 	t.Parallel()
 	counter := newCounter(t)
-	bodies, sessions := 0, 0
+	bodies := 0
 	rapid.Check(t, func(r *rapid.T) {
-		if !drawn(r) {
-			return
-		}
-		sessions++
 		options := drawSession(r)
 		double := providerdouble.NewHandler(providerdouble.Config{Window: 100_000_000})
 		options.Signer = double
@@ -53,15 +50,13 @@ func TestAnyPromptIsLegalAndStable(t *testing.T) {
 			bodies++
 		}
 	})
-	if bodies < 5*sessions {
-		t.Errorf("only %d bodies of %d sessions were checked", bodies, sessions)
+	checks, err := strconv.Atoi(flag.Lookup("rapid.checks").Value.String())
+	if err != nil {
+		t.Fatal(err)
 	}
-}
-
-// drawn reports whether this session is checked: all of them in make test-all, else about
-// a tenth, drawn at random.
-func drawn(r *rapid.T) bool {
-	return fulltest.Everything() || rapid.SampledFrom([]int{0, 1, 2, 3, 4, 5, 6, 7, 8, 9}).Draw(r, "tenth") == 0
+	if bodies < 5*checks {
+		t.Errorf("only %d bodies of %d sessions were checked", bodies, checks)
+	}
 }
 
 // sent is what the check of one request leaves for the next.

@@ -131,12 +131,8 @@ func TestTheLatestTypedMessageStaysAmidASummary(t *testing.T) {
 func TestAnyPromptWithASummaryIsLegalAndStable(t *testing.T) {
 	t.Parallel()
 	counter := newCounter(t)
-	sessions, used := 0, 0
+	used := 0
 	rapid.Check(t, func(r *rapid.T) {
-		if !drawn(r) {
-			return
-		}
-		sessions++
 		options := drawSession(r)
 		double := providerdouble.NewHandler(providerdouble.Config{Window: 100_000_000})
 		options.Signer = double
@@ -163,7 +159,7 @@ func TestAnyPromptWithASummaryIsLegalAndStable(t *testing.T) {
 			}
 		}
 	})
-	if used == 0 && sessions > 9 {
+	if used == 0 {
 		t.Error("no summary was ever used")
 	}
 }
