@@ -3,6 +3,7 @@
 package faulttest
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net"
@@ -25,26 +26,32 @@ func Until(t testing.TB, what string, holds func() bool) {
 }
 
 // Serve returns the address of a server on the loopback interface that speaks with each connection as
-// the test says, and closes it then. It takes connections until the test ends.
+// the test says, and closes it then. It takes connections until the test ends, which closes those that
+// are left.
 func Serve(t testing.TB, speak func(net.Conn)) (address string) {
 	t.Helper()
 	listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = listener.Close() })
-	go func() {
+	var running sync.WaitGroup
+	t.Cleanup(func() {
+		_ = listener.Close()
+		running.Wait()
+	})
+	running.Go(func() {
 		for {
 			connection, err := listener.Accept()
 			if err != nil {
 				return // the test has ended
 			}
-			go func() {
+			context.AfterFunc(t.Context(), func() { _ = connection.Close() })
+			running.Go(func() {
 				defer func() { _ = connection.Close() }()
 				speak(connection)
-			}()
+			})
 		}
-	}()
+	})
 	return listener.Addr().String()
 }
 

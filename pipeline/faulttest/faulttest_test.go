@@ -2,11 +2,40 @@ package faulttest_test
 
 import (
 	"errors"
+	"net"
 	"slices"
 	"testing"
 
+	"go.uber.org/goleak"
+
 	"palimpsest/pipeline/faulttest"
 )
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// A client that keeps its connection open does not hold up the end of a test.
+func TestServerEndsWithItsTest(t *testing.T) {
+	t.Parallel()
+
+	var client net.Conn
+	t.Run("test with a server", func(t *testing.T) {
+		address := faulttest.Serve(t, func(conn net.Conn) {
+			_, _ = conn.Write([]byte("a"))
+			_, _ = conn.Read(make([]byte, 1))
+		})
+		var err error
+		if client, err = new(net.Dialer).DialContext(t.Context(), "tcp", address); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := client.Read(make([]byte, 1)); err != nil {
+			t.Fatal(err)
+		}
+	})
+	if _, err := client.Read(make([]byte, 1)); err == nil {
+		t.Error("the connection is open")
+	}
+	_ = client.Close()
+}
 
 // attempt makes three calls, which write their numbers down, and makes those again that failed.
 func attempt(calls *faulttest.Calls) (done []int, failed int) {
