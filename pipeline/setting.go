@@ -172,11 +172,29 @@ func PlacementField[C any](at func(*C) *string) Setting {
 	})
 }
 
-// ScopeField returns the setting of who shares something.
-func ScopeField[C any](at func(*C) *string, label string) Setting {
+// The values of the setting scope of modules that remember: whose text may reach a prompt. Below
+// ScopeWorkspace, two end users never share anything.
+const (
+	ScopeSession   = "session"   // of the same session
+	ScopeKey       = "key"       // of sessions of the same API key
+	ScopePerson    = "person"    // of sessions of all API keys of the same member
+	ScopeProject   = "project"   // of all sessions with the same tag "project"
+	ScopeWorkspace = "workspace" // of all sessions of the workspace
+)
+
+// Scopes returns the values of the setting scope, the narrowest first.
+func Scopes() []string {
+	return []string{ScopeSession, ScopeKey, ScopePerson, ScopeProject, ScopeWorkspace}
+}
+
+// ScopeField returns the setting of whose text may reach whom. Its hint says so in plain words.
+func ScopeField[C any](at func(*C) *string, label, hint string) Setting {
 	return ChoiceField(at, Setting{
-		Name: "scope", Label: label,
-		Options: []Option{{Value: "session", Label: "Session"}, {Value: "key", Label: "API key"}, {Value: "workspace", Label: "Workspace"}},
+		Name: "scope", Label: label, Hint: hint,
+		Options: []Option{
+			{Value: ScopeSession, Label: "Session"}, {Value: ScopeKey, Label: "API key"}, {Value: ScopePerson, Label: "Person"},
+			{Value: ScopeProject, Label: "Project"}, {Value: ScopeWorkspace, Label: "Workspace"},
+		},
 	})
 }
 

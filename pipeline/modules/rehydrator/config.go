@@ -59,7 +59,9 @@ func Description() pipeline.Description {
 				pipeline.CountField(func(c *Config) *int { return &c.MaxTokens }, 0, 100_000, pipeline.Setting{
 					Name: "maxTokens", Label: "Maximum length", Unit: "tokens", Step: "500",
 				}),
-				pipeline.ScopeField(func(c *Config) *string { return &c.Scope }, "Whose archives are searched"),
+				pipeline.ScopeField(func(c *Config) *string { return &c.Scope }, "Whose text comes back",
+					"Session: only what was said in the same session. Person: also in other sessions of the API key’s owner. "+
+						"Project: of everyone’s sessions with the same tag project. Workspace: of all sessions, so that one end user’s words can reach another’s prompt."),
 				pipeline.CountField(func(c *Config) *int { return &c.SearchDepthDays }, 1, 3650, pipeline.Setting{
 					Name: "searchDepthDays", Label: "Search depth", Unit: "days", Step: "1",
 				}),

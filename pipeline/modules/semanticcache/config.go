@@ -42,7 +42,8 @@ func Description() pipeline.Description {
 				pipeline.CountField(func(c *Config) *int { return &c.TTLSeconds }, 1, 31_536_000, pipeline.Setting{
 					Name: "ttlSeconds", Label: "Maximum age", Unit: "seconds", Step: "60",
 				}),
-				pipeline.ScopeField(func(c *Config) *string { return &c.Scope }, "Who shares answers"),
+				pipeline.ScopeField(func(c *Config) *string { return &c.Scope }, "Who shares answers",
+					"Person: requests of the API key’s owner, of one end user. Workspace: everyone, so that an answer to one end user can be given to another."),
 				pipeline.TextField(func(c *Config) *string { return &c.EmbeddingModel }, pipeline.Setting{
 					Name: "embeddingModel", Label: "Embedding model", Hint: "Of your own provider. Empty: only the very same request is answered.",
 				}),
