@@ -11,14 +11,15 @@ import (
 	"palimpsest/tenants"
 )
 
-// maxSessionID bounds a session's name, in bytes.
-const maxSessionID = 255
+// maxID bounds the ids of sessions, lanes and end users in headers, in bytes.
+const maxID = 255
 
 // controls are what a client asks of the proxy in its request headers. All of
 // them are taken off before the provider sees the request.
 type controls struct {
 	session   string
 	lane      string
+	endUser   string // the application's id of the person who speaks; empty: as the body says
 	pipe      string // modules, comma-separated; "none" for none; empty: as configured
 	bypass    bool
 	dryRun    bool
@@ -36,6 +37,7 @@ func readControls(header http.Header) (controls, error) {
 
 		session: header.Get("X-Palimpsest-Session-Id"),
 		lane:    header.Get("X-Palimpsest-Lane"),
+		endUser: header.Get("X-Palimpsest-User"),
 		pipe:    first(header, "X-Palimpsest-Pipe", "X-Prxy-Pipe"),
 		target:  header.Get("X-Palimpsest-Target-Utilization"),
 		choice: proxysettings.Choice{
@@ -44,9 +46,9 @@ func readControls(header http.Header) (controls, error) {
 			BaseURL:  header.Get("X-Palimpsest-Base-Url"),
 		},
 	}
-	for _, name := range [...]string{"X-Palimpsest-Session-Id", "X-Palimpsest-Lane"} {
-		if len(header.Get(name)) > maxSessionID {
-			return controls{}, tenants.Invalid{Field: name, Message: fmt.Sprintf("is longer than %d bytes; send a shorter id", maxSessionID)}
+	for _, name := range [...]string{"X-Palimpsest-Session-Id", "X-Palimpsest-Lane", "X-Palimpsest-User"} {
+		if len(header.Get(name)) > maxID {
+			return controls{}, tenants.Invalid{Field: name, Message: fmt.Sprintf("is longer than %d bytes; send a shorter id", maxID)}
 		}
 	}
 	if asked.choice.BaseURL != "" && asked.choice.Key == "" {

@@ -213,7 +213,7 @@ func (g *Gate) asked(ctx context.Context, codec wire.Codec, admission admission,
 	return prompt.Request{
 		Scope: session.Scope{Workspace: admission.key.Workspace, APIKey: admission.key.ID, Format: codec.Format(), Upstream: admission.target.Upstream()},
 		Codec: codec, Config: config, Headers: header, Path: path, Body: body, Bypass: admission.asked.bypass, DryRun: admission.asked.dryRun, NoStore: admission.asked.noStore, Long: asksLongWindow(header),
-		Windows: windows, Usage: true, Provider: string(admission.target.Provider),
+		EndUser: admission.asked.endUser, Project: admission.asked.tags[tenants.TagProject], Windows: windows, Usage: true, Provider: string(admission.target.Provider),
 		Allow: func(model tokens.Model, asked string) error {
 			return admission.key.Limits.CheckModel(asked, model.Price != tokens.Price{})
 		},

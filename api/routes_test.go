@@ -73,8 +73,8 @@ func TestRequestSentAgainHasTheVersionOfItsOwnFormat(t *testing.T) {
 func TestWrongControlsAreRefusedByName(t *testing.T) {
 	t.Parallel()
 	for name, header := range map[string]http.Header{
-		"X-Palimpsest-Session-Id": {"X-Palimpsest-Session-Id": {string(make([]byte, maxSessionID+1))}},
-		"X-Palimpsest-Lane":       {"X-Palimpsest-Lane": {string(make([]byte, maxSessionID+1))}},
+		"X-Palimpsest-Session-Id": {"X-Palimpsest-Session-Id": {string(make([]byte, maxID+1))}},
+		"X-Palimpsest-Lane":       {"X-Palimpsest-Lane": {string(make([]byte, maxID+1))}},
 		"X-Palimpsest-Base-Url":   {"X-Palimpsest-Base-Url": {"https://example.com"}},
 		"X-Palimpsest-Bypass":     {"X-Palimpsest-Bypass": {"perhaps"}},
 		"X-Palimpsest-Dry-Run":    {"X-Palimpsest-Dry-Run": {"maybe"}},
@@ -85,9 +85,9 @@ func TestWrongControlsAreRefusedByName(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	longest := string(make([]byte, maxSessionID))
+	longest := string(make([]byte, maxID))
 	if _, err := readControls(http.Header{"X-Palimpsest-Session-Id": {longest}, "X-Palimpsest-Lane": {longest}}); err != nil {
-		t.Errorf("names of %d bytes: %v", maxSessionID, err)
+		t.Errorf("names of %d bytes: %v", maxID, err)
 	}
 	asked := controls{target: "a lot"}
 	if _, err := asked.layer(); err == nil {

@@ -19,7 +19,7 @@ func TestNobodyElseCallsFunctionsThatDoMoreThanTheirCallerMay(t *testing.T) {
 		`SELECT string_agg(p.oid::regprocedure::text, ',') FROM pg_proc p
 			WHERE p.prosecdef AND NOT coalesce(array_to_string(p.proconfig, ' ') ~ 'search_path=pg_catalog', false)`: "",
 		`SELECT string_agg(p.proname::text, ',' ORDER BY p.proname::text COLLATE "C") FROM pg_proc p
-			WHERE p.prosecdef AND has_function_privilege('palimpsest_app', p.oid, 'EXECUTE')`: "claim_operator,search_documents,workspace_standing",
+			WHERE p.prosecdef AND has_function_privilege('palimpsest_app', p.oid, 'EXECUTE')`: "claim_operator,search_documents,search_within,workspace_standing",
 		`SELECT string_agg(p.proname::text, ',' ORDER BY p.proname::text COLLATE "C") FROM pg_proc p
 			WHERE p.prosecdef AND has_function_privilege('palimpsest_worker', p.oid, 'EXECUTE')`: "archive_waits_since,note_subscription_end,operator_log,operator_suspend,operator_workspaces,replication_lags",
 		// No policy or function checks app.worker.

@@ -19,7 +19,7 @@ func plantDocuments(t *testing.T, owner *pgx.Conn) (a, b uuid.UUID) {
 		*workspace = uuid.New()
 		for _, statement := range []string{
 			"INSERT INTO workspaces (workspace_id, name) VALUES ($1, 'w')",
-			"INSERT INTO sessions (workspace_id, id, api_key_id, format, source, started_at, last_at) VALUES ($1, $1, $1, 'anthropic', 'header', now(), now())",
+			"INSERT INTO sessions (workspace_id, id, api_key_id, format, source, started_at, last_at, end_user, project) VALUES ($1, $1, $1, 'anthropic', 'header', now(), now(), 'u', 'p')",
 			"INSERT INTO lanes (workspace_id, id, session_id, created_at, last_at) VALUES ($1, $1, $1, now(), now())",
 			`INSERT INTO archive_documents (workspace_id, lane_id, first, part, after, session_id, api_key_id, at, sampled, terms)
 				VALUES ($1, $1, 0, 0, 1, $1, $1, now(), 2, '{7}')`,
@@ -32,8 +32,8 @@ func plantDocuments(t *testing.T, owner *pgx.Conn) (a, b uuid.UUID) {
 	return a, b
 }
 
-// anywhere are the arguments of a search without a filter: key, session, lane, below.
-func anywhere() string { return strings.Repeat("NULL, ", 3) + "0" }
+// anywhere are the arguments of a search without a filter: keys, end user, project, session, lane, below.
+func anywhere() string { return strings.Repeat("NULL, ", 5) + "0" }
 
 // found runs a search for a workspace, whose lanes it returns; uuid.Nil sets none.
 func found(t *testing.T, app *pgx.Conn, workspace uuid.UUID, before, arguments string) ([]uuid.UUID, error) {
@@ -53,7 +53,7 @@ func found(t *testing.T, app *pgx.Conn, workspace uuid.UUID, before, arguments s
 			t.Fatalf("%s: %v", before, err)
 		}
 	}
-	rows, err := tx.Query(t.Context(), "SELECT lane FROM search_documents('{4}', '{1}', '{f}', NULL, "+arguments+", NULL::timestamptz, NULL, 10)")
+	rows, err := tx.Query(t.Context(), "SELECT lane FROM search_within('{4}', '{1}', '{f}', NULL, "+arguments+", NULL::timestamptz, NULL, 10)")
 	if err != nil {
 		return nil, err
 	}
@@ -87,10 +87,19 @@ func TestSearchFindsOneWorkspaceOnly(t *testing.T) {
 	app := connect(t, database.AppURL)
 
 	quoted := func(id uuid.UUID) string { return "'" + id.String() + "'" }
-	arguments := func(key, session, lane string) string { return strings.Join([]string{key, session, lane, "0"}, ", ") }
+	arguments := func(key, session, lane string) string {
+		if key != "NULL" {
+			key = "ARRAY[" + key + "]::uuid[]"
+		}
+		return strings.Join([]string{key, "NULL, NULL", session, lane, "0"}, ", ")
+	}
 	const none = "NULL"
 	for arguments, want := range map[string]int{
 		anywhere():                                 1,
+		"NULL, 'u', 'p', NULL, NULL, 0":            1,
+		"NULL, 'u', NULL, NULL, NULL, 0":           1,
+		"NULL, '', NULL, NULL, NULL, 0":            0,
+		"NULL, NULL, 'other', NULL, NULL, 0":       0,
 		arguments(quoted(a), none, none):           1,
 		arguments(none, quoted(a), none):           1,
 		arguments(none, none, quoted(a)):           1,
@@ -121,6 +130,7 @@ func TestSearchPathOfTheCallerDoesNotReachTheSearch(t *testing.T) {
 	for name, before := range map[string]string{
 		"table": `CREATE TEMP TABLE archive_documents AS SELECT '` + b.String() + `'::uuid AS workspace_id, '` + b.String() + `'::uuid AS lane_id,
 			0 AS first, 0 AS part, 1 AS after, '` + b.String() + `'::uuid AS session_id, '` + b.String() + `'::uuid AS api_key_id, now() AS at, 2::smallint AS sampled, '{7}'::bigint[] AS terms;
+			CREATE TEMP TABLE sessions AS SELECT '` + a.String() + `'::uuid AS workspace_id, '` + a.String() + `'::uuid AS id, ''::text AS end_user, ''::text AS project;
 			CREATE TEMP TABLE lanes AS SELECT '` + a.String() + `'::uuid AS workspace_id, '` + b.String() + `'::uuid AS id, NULL::uuid AS parent_id, 0 AS fork_at;
 			SET LOCAL search_path = pg_temp, public`,
 		"function": `CREATE FUNCTION pg_temp.app_workspace() RETURNS uuid LANGUAGE sql AS $$ SELECT '` + b.String() + `'::uuid $$;
@@ -130,13 +140,13 @@ func TestSearchPathOfTheCallerDoesNotReachTheSearch(t *testing.T) {
 			CREATE OPERATOR pg_temp.= (LEFTARG = uuid, RIGHTARG = uuid, FUNCTION = pg_temp.always);
 			SET LOCAL search_path = pg_temp, public, pg_catalog`,
 	} {
-		for _, arguments := range []string{anywhere(), "NULL, '" + a.String() + "', NULL, 0"} {
+		for _, arguments := range []string{anywhere(), "NULL, NULL, NULL, '" + a.String() + "', NULL, 0", "NULL, 'u', 'p', NULL, NULL, 0"} {
 			lanes, err := found(t, app, a, before, arguments)
 			if err != nil || len(lanes) != 1 || lanes[0] != a {
 				t.Errorf("%s: (%s) finds %v, want %s (%v)", name, arguments, lanes, a, err)
 			}
 		}
-		lanes, err := found(t, app, a, before, strings.Repeat("NULL, ", 2)+"'"+b.String()+"', 0")
+		lanes, err := found(t, app, a, before, strings.Repeat("NULL, ", 4)+"'"+b.String()+"', 0")
 		if err != nil || len(lanes) != 0 {
 			t.Errorf("%s: another workspace's lane gives %v (%v)", name, lanes, err)
 		}
@@ -154,16 +164,16 @@ func TestOnlyTheSearchReadsPastAPolicy(t *testing.T) {
 			FROM pg_roles WHERE rolname = 'palimpsest_search'`: "f,f,f,f,f,f,f",
 		`SELECT count(*)::text FROM pg_auth_members WHERE 'palimpsest_search'::regrole IN (roleid, member)`: "0",
 		// replication_lags is the owner's, who may read the state of standbys, and reads no table.
-		`SELECT string_agg(proname, ',') FROM pg_proc WHERE prosecdef AND pronamespace = 'public'::regnamespace AND proowner <> 'palimpsest_operator'::regrole
-			AND proname <> 'replication_lags'`: "search_documents",
-		`SELECT string_agg(proname, ',') FROM pg_proc WHERE proowner = 'palimpsest_search'::regrole`: "search_documents",
-		`SELECT count(*)::text FROM pg_class WHERE relowner = 'palimpsest_search'::regrole`:          "0",
+		`SELECT string_agg(proname, ',' ORDER BY proname) FROM pg_proc WHERE prosecdef AND pronamespace = 'public'::regnamespace AND proowner <> 'palimpsest_operator'::regrole
+			AND proname <> 'replication_lags'`: "search_documents,search_within",
+		`SELECT string_agg(proname, ',' ORDER BY proname) FROM pg_proc WHERE proowner = 'palimpsest_search'::regrole`: "search_documents,search_within",
+		`SELECT count(*)::text FROM pg_class WHERE relowner = 'palimpsest_search'::regrole`:                           "0",
 		`SELECT string_agg(relname || ' ' || privilege_type, ',' ORDER BY relname) FROM pg_class, aclexplode(relacl)
-			WHERE grantee = 'palimpsest_search'::regrole`: "archive_documents SELECT,lanes SELECT",
+			WHERE grantee = 'palimpsest_search'::regrole`: "archive_documents SELECT,lanes SELECT,sessions SELECT",
 		`SELECT string_agg(DISTINCT grantee::regrole::text, ',') FROM pg_proc, aclexplode(proacl)
-			WHERE proname = 'search_documents' AND grantee <> proowner`: "palimpsest_app",
-		`SELECT array_to_string(proconfig, ';') FROM pg_proc WHERE proname = 'search_documents'`: "search_path=pg_catalog, pg_temp;enable_seqscan=off;jit=off",
-		`SELECT has_schema_privilege('palimpsest_search', 'public', 'CREATE')::text`:             "false",
+			WHERE proname IN ('search_documents', 'search_within') AND grantee <> proowner`: "palimpsest_app",
+		`SELECT string_agg(DISTINCT array_to_string(proconfig, ';'), ',') FROM pg_proc WHERE proname IN ('search_documents', 'search_within')`: "search_path=pg_catalog, pg_temp;enable_seqscan=off;jit=off",
+		`SELECT has_schema_privilege('palimpsest_search', 'public', 'CREATE')::text`:                                                           "false",
 	} {
 		var got *string
 		if err := owner.QueryRow(t.Context(), question).Scan(&got); err != nil || got == nil || *got != want {

@@ -64,9 +64,9 @@ compaction-bridge:
   detectionThreshold: 0.6
   blobPrefix: evictions
   maxTokens: 6000
-rehydrator: {triggerPhrases: [as we said], maxRehydrated: 5, searchDepthDays: 90, similarityThreshold: 0.7, maxTokens: 4000, scope: key}
+rehydrator: {triggerPhrases: [as we said], maxRehydrated: 5, searchDepthDays: 90, similarityThreshold: 0.7, maxTokens: 4000, scope: session}
 patterns: {maxInjected: 5, minSuccessRate: 0.6, review: required}
-semantic-cache: {similarity: 0.92, ttlSeconds: 3600, embeddingModel: text-embedding-3-small, scope: workspace}
+semantic-cache: {similarity: 0.92, ttlSeconds: 3600, embeddingModel: text-embedding-3-small, scope: person}
 `
 
 func TestTheContractsConfigIsAccepted(t *testing.T) {
@@ -155,7 +155,7 @@ func TestAWrongValueIsRefusedWithItsPathAndRange(t *testing.T) {
 		{"ipc: {compressTo: &a 0.3, minClear: *a}", "ipc", "uses an alias"},
 		{"compaction-bridge: {placement: below}", "compaction-bridge.placement", "choose one of turn, system"},
 		{"compaction-bridge: {blobPrefix: ../x}", "compaction-bridge.blobPrefix", "is no prefix"},
-		{"rehydrator: {scope: world}", "rehydrator.scope", "choose one of session, key, workspace"},
+		{"rehydrator: {scope: world}", "rehydrator.scope", "choose one of session, key, person, project, workspace"},
 		{"rehydrator: {triggerPhrases: ['']}", "rehydrator.triggerPhrases", "phrase 1 is empty"},
 		{"patterns: {review: none}", "patterns.review", "choose one of required, auto"},
 		{"patterns: {minSuccessRate: 2}", "patterns.minSuccessRate", "allowed is 0.00 to 1.00"},

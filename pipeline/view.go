@@ -25,6 +25,7 @@ type View struct {
 
 	ID      uuid.UUID
 	Scope   session.Scope
+	Project string // the tag of this name; "" if absent
 	Config  Config
 	Request wire.Request
 	Class   client.Class // what the request is to its client
@@ -57,6 +58,11 @@ type Limits struct {
 // Lane is what is known of the lane of an exchange.
 type Lane struct {
 	Session uuid.UUID // uuid.Nil if there is no lane
+
+	// Line is the lane of a session that was recognized by its content: what stands before the
+	// request in that lane is the same conversation, what stands elsewhere in the session may
+	// only begin alike. uuid.Nil if the client names its session.
+	Line uuid.UUID
 
 	// Projection is what stands for the first messages: the lane's current one
 	// when the pipeline starts; nil: the originals.

@@ -17,6 +17,9 @@ import (
 type Query struct {
 	Text    string    // what is looked for, in the words of the person who asks
 	APIKey  uuid.UUID // only sessions of this API key
+	Person  bool      // with APIKey: and of the other keys of the member behind it
+	EndUser *string   // only sessions of this end user, "" for those that name none; nil: of everyone
+	Project string    // only sessions with this tag project
 	Session uuid.UUID
 	Lane    uuid.UUID
 	Before  int       // with Lane: only messages before this index; 0 is all

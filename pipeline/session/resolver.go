@@ -441,5 +441,8 @@ func root(scope Scope, name, lane string) conversation.Hash {
 	if scope.Upstream != "" { // links stored before upstreams counted stay valid for the provider's own
 		fmt.Fprintf(hash, "|%q", scope.Upstream)
 	}
+	if scope.EndUser != "" { // nor is one end user's history ever another's
+		fmt.Fprintf(hash, "|end user %s", scope.EndUser)
+	}
 	return conversation.Hash(hash.Sum(nil))
 }

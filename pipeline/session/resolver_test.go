@@ -146,6 +146,7 @@ func TestOtherKeyWorkspaceOrFormatSharesNothing(t *testing.T) {
 		"key":       {Workspace: b.scope.Workspace, APIKey: uuid.New(), Format: b.scope.Format},
 		"format":    {Workspace: b.scope.Workspace, APIKey: b.scope.APIKey, Format: conversation.OpenAIChat},
 		"upstream":  {Workspace: b.scope.Workspace, APIKey: b.scope.APIKey, Format: b.scope.Format, Upstream: "https://llm.example.com"},
+		"end user":  {Workspace: b.scope.Workspace, APIKey: b.scope.APIKey, Format: b.scope.Format, EndUser: "alice"},
 	} {
 		other := &bundle{store: b.store, resolver: b.resolver, scope: scope}
 		lane := other.send(t, session.Hint{Name: "same", Source: "header"}, "hello HI more")

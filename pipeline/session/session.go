@@ -72,6 +72,10 @@ type Scope struct {
 
 	// Upstream is the base URL that prompts go to, "" for the provider's own.
 	Upstream string `json:",omitempty"`
+
+	// EndUser is whom the application speaks for, as tenants.EndUserID names them; "" if it does not
+	// say.
+	EndUser string `json:",omitempty"`
 }
 
 // Update is what an exchange adds to its session: the recorder stores it.
@@ -84,9 +88,10 @@ type Update struct {
 
 	Naming
 
-	Title  string // start of the first typed message
-	Client string
-	Model  string
+	Title   string // start of the first typed message
+	Client  string
+	Model   string
+	Project string `json:",omitempty"` // the tag of this name; "" if absent
 
 	At       time.Time
 	Heat     CacheState // the lane's newest

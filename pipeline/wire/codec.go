@@ -98,6 +98,10 @@ type Request struct {
 	// the member it came from ("metadata.user_id", "prompt_cache_key", …).
 	SessionID, SessionSource string
 
+	// EndUser is the application's id of the person who speaks, as EndUser reads it; empty
+	// without one.
+	EndUser string `json:"-"`
+
 	// ThinkingFirst says that a tool loop at the end of the history must open with
 	// thinking.
 	ThinkingFirst bool

@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"cmp"
 	"encoding/json"
 	"strings"
 )
@@ -117,6 +118,27 @@ func SessionName(body *Envelope) (name, source string) {
 		}
 	}
 	return "", ""
+}
+
+// EndUser returns the id by which an application with many users names the one who speaks: the
+// first of user, safety_identifier (https://platform.openai.com/docs/guides/safety-best-practices)
+// and metadata.user_id (https://platform.claude.com/docs/en/api/messages). Claude Code writes a
+// session into the last one: there it is the account, without one the device.
+func EndUser(body *Envelope) string {
+	metadata, _ := body.Member("metadata")
+	return cmp.Or(body.text("user"), body.text("safety_identifier"), userOfUser(Text(metadata, "user_id")))
+}
+
+// userOfUser returns a user id without the session inside Claude Code's.
+func userOfUser(user string) string {
+	if sessionOfUser(user) == "" {
+		return user
+	}
+	if user[0] == '{' {
+		id := json.RawMessage(user)
+		return cmp.Or(Text(id, "account_uuid"), Text(id, "device_id"))
+	}
+	return user[:strings.LastIndex(user, "_session_")]
 }
 
 // sessionOfUser returns the session id inside Claude Code's user id.

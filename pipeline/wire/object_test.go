@@ -156,6 +156,27 @@ func TestSessionNamesAreFoundInTheOrderOfTheContract(t *testing.T) {
 	}
 }
 
+// S45: two end users are never taken for one.
+func TestEndUsersAreFoundInTheOrderOfTheContract(t *testing.T) {
+	t.Parallel()
+
+	for members, want := range map[string]string{
+		`"user":"a","safety_identifier":"b","metadata":{"user_id":"c"}`:                                "a",
+		`"safety_identifier":"b","metadata":{"user_id":"c"}`:                                           "b",
+		`"metadata":{"user_id":"c"}`:                                                                   "c",
+		`"user":7,"metadata":{"user_id":["c"]}`:                                                        "",
+		`"metadata":{"user_id":"user_a_account_b_session_c-1"}`:                                        "user_a_account_b",
+		`"metadata":{"user_id":"{\"device_id\":\"d\",\"account_uuid\":\"\",\"session_id\":\"c-2\"}"}`:  "d",
+		`"metadata":{"user_id":"{\"device_id\":\"d\",\"account_uuid\":\"e\",\"session_id\":\"c-2\"}"}`: "e",
+		`"metadata":{"user_id":"{\"id\":\"d\"}"}`:                                                      `{"id":"d"}`,
+		`"metadata":{"session_id":"c-3"},"prompt_cache_key":"k"`:                                       "",
+	} {
+		if got := wire.EndUser(open(t, `{"input":[],`+members+`}`, "input")); got != want {
+			t.Errorf("%s: %q", members, got)
+		}
+	}
+}
+
 func TestOurErrorsCarryOpenAIsTypes(t *testing.T) {
 	t.Parallel()
 

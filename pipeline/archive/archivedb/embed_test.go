@@ -153,6 +153,7 @@ func TestAParaphraseIsFoundOnlyWithEmbeddings(t *testing.T) {
 	}
 	for name, query := range map[string]archive.Query{
 		"another session": {Session: uuid.New()}, "another lane": {Lane: uuid.New()}, "another key": {APIKey: uuid.New()},
+		"another project": {Project: "bank"}, "another end user": {EndUser: new(string)},
 		"lane before": {Lane: f.lane, Before: 3}, "a tool": {Tool: "Bash"},
 	} {
 		query.Text = paraphrase

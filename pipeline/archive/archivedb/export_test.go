@@ -14,7 +14,7 @@ import (
 // Find searches without opening the originals of what is found.
 func Find(ctx context.Context, index *Index, workspace tenants.WorkspaceID, query archive.Query) ([]archive.Hit, error) {
 	limit := cmp.Or(query.Limit, archive.DefaultHits)
-	found, err := lookup{index, workspace}.find(ctx, &query, asked{Question: search.Ask(query.Text)}, limit)
+	found, err := lookup{index, workspace, nil}.find(ctx, &query, asked{Question: search.Ask(query.Text)}, limit)
 	found = found[:min(limit, len(found))]
 	hits := make([]archive.Hit, len(found))
 	for i := range found {

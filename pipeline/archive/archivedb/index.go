@@ -30,7 +30,7 @@ const (
 	// call of a result is looked for.
 	callsBehind = 32
 	// sampleShare and fewShare are of how many documents one is in the larger and in
-	// the smaller sample; search_documents knows them.
+	// the smaller sample; search_within knows them.
 	sampleShare = 64
 	fewShare    = 1024
 )

@@ -30,7 +30,7 @@ const (
 )
 
 // The candidates of a search by embeddings: of a lane those of its line, as
-// search_documents has them; of a session all; else the newest of the workspace. All
+// search_within has them; of a session all; else the newest of the workspace. All
 // take the same parameters: those that one does not need are named for their types.
 const (
 	sqlLineDocuments = `WITH RECURSIVE line AS (
@@ -53,7 +53,9 @@ const (
 	sqlOfScope = ` SELECT d.lane_id, d.session_id, d.first, d.after, d.part, d.at
 		FROM scope d JOIN archive_vectors v ON v.workspace_id = $1 AND v.lane_id = d.lane_id AND v.first = d.first AND v.part = d.part
 			AND v.after = d.after AND v.model = $9
-		WHERE ($2::uuid IS NULL OR d.api_key_id = $2) AND ($3::uuid IS NULL OR d.session_id = $3)
+		WHERE ($2::uuid[] IS NULL OR d.api_key_id = ANY ($2)) AND ($3::uuid IS NULL OR d.session_id = $3)
+			AND ($11::text IS NULL AND $12::text IS NULL OR EXISTS (SELECT FROM sessions s WHERE s.workspace_id = $1 AND s.id = d.session_id
+				AND ($11 IS NULL OR s.end_user = $11) AND ($12 IS NULL OR s.project = $12)))
 			AND ($6::text IS NULL OR d.terms @> $6::text::bigint[])
 			AND ($7::timestamptz IS NULL OR d.at >= $7) AND ($8::timestamptz IS NULL OR d.at < $8)`
 	sqlReadVectors = `SELECT v.lane_id, v.first, v.part, v.after, v.vector FROM archive_vectors v
@@ -138,8 +140,8 @@ func (l lookup) candidates(ctx context.Context, query *archive.Query, model stri
 		found, err = batchdb.Rows(tx, func(row pgx.CollectableRow) (one rankedDocument, err error) {
 			err = row.Scan(&one.Lane, &one.Session, &one.From, &one.To, &one.part, &one.At)
 			return one, err
-		}, statement+sqlOfScope, l.workspace, orNull(query.APIKey), orNull(query.Session), orNull(query.Lane), query.Before, required,
-			timeOrNull(query.Since), timeOrNull(query.Until), model, embedNewest)
+		}, statement+sqlOfScope, l.workspace, l.keys, orNull(query.Session), orNull(query.Lane), query.Before, required,
+			timeOrNull(query.Since), timeOrNull(query.Until), model, embedNewest, query.EndUser, orNull(query.Project))
 		return err
 	})
 	return found, err

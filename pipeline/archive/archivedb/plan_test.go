@@ -85,7 +85,7 @@ func TestSessionOfFreshWorkspaceIsSearchedAlone(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, of := range map[string][2]*uuid.UUID{"session": {&id, nil}, "lane": {nil, &id}} {
-		blocks := fresh.blocksRead(t, archivedb.StatementSearch, "{16,80}", []float64{1, 1}, []bool{false, false}, nil, nil, of[0], of[1], 0, nil, nil, 32)
+		blocks := fresh.blocksRead(t, archivedb.StatementSearch, "{16,80}", []float64{1, 1}, []bool{false, false}, nil, nil, nil, nil, of[0], of[1], 0, nil, nil, 32)
 		// Of each of 100 documents the block is read three times, and those of the indexes and catalogs.
 		if blocks > 1_000 {
 			t.Errorf("a search of one %s reads %d blocks", name, blocks)

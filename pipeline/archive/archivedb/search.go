@@ -22,7 +22,7 @@ import (
 )
 
 const sqlSearch = `SELECT lane, session, from_message, to_message, in_part, archived, rank, score
-	FROM search_documents($1::text::bigint[], $2::float8[], $3::bool[], $4::text::bigint[], $5, $6, $7, $8, $9, $10, $11)`
+	FROM search_within($1::text::bigint[], $2::float8[], $3::bool[], $4::text::bigint[], $5::uuid[], $6::text, $7::text, $8, $9, $10, $11, $12, $13)`
 
 const (
 	// partsOfHit is how many documents are asked for to make one hit: the calls of
@@ -49,7 +49,11 @@ func (x *Index) Search(ctx context.Context, workspace tenants.WorkspaceID, query
 	}
 	limit := cmp.Or(max(query.Limit, 0), archive.DefaultHits)
 	limit = min(limit, archive.MaxHits)
-	within := lookup{x, workspace}
+	keys, err := x.keysOf(ctx, workspace, &query)
+	if err != nil {
+		return nil, fmt.Errorf("search: %w", err)
+	}
+	within := lookup{x, workspace, keys}
 	hits, err := within.find(ctx, &query, asked{question, where}, limit)
 	if err != nil {
 		return nil, fmt.Errorf("search: %w", err)
@@ -72,6 +76,26 @@ type lookup struct {
 	*Index
 
 	workspace tenants.WorkspaceID
+	keys      [][16]byte // API keys whose sessions are searched; nil: those of all
+}
+
+// A key that is not stored any more stands for itself.
+const sqlKeysOfPerson = `SELECT k.id FROM api_keys k JOIN api_keys asked ON asked.workspace_id = $1 AND asked.id = $2
+	WHERE k.workspace_id = $1 AND coalesce(k.person_id, k.created_by) = coalesce(asked.person_id, asked.created_by)`
+
+// keysOf returns the API keys whose sessions a query is about; nil if it is about those of all.
+func (x *Index) keysOf(ctx context.Context, workspace tenants.WorkspaceID, query *archive.Query) (keys [][16]byte, err error) {
+	switch {
+	case query.APIKey == uuid.Nil:
+		return nil, nil
+	case !query.Person:
+		return [][16]byte{query.APIKey}, nil
+	}
+	err = x.archive.runner.InTenant(ctx, workspace, func(tx *gorm.DB) (err error) {
+		keys, err = batchdb.Rows(tx, pgx.RowTo[[16]byte], sqlKeysOfPerson, workspace, query.APIKey)
+		return err
+	})
+	return append(keys, query.APIKey), err
 }
 
 // shown returns hits with what is shown of them, but for those that are recalls: an index
@@ -192,7 +216,7 @@ func (l lookup) best(ctx context.Context, query *archive.Query, question search.
 	return ranked, err
 }
 
-// arguments are those of search_documents.
+// arguments are those of search_within.
 func (l lookup) arguments(ctx context.Context, query *archive.Query, question search.Question, most int) ([]any, error) {
 	key, err := l.archive.keys.TermKey(ctx, l.workspace)
 	if err != nil {
@@ -212,7 +236,7 @@ func (l lookup) arguments(ctx context.Context, query *archive.Query, question se
 		return nil, err
 	}
 	return []any{
-		literal(wanted), weights, hints, required, orNull(query.APIKey), orNull(query.Session), orNull(query.Lane),
+		literal(wanted), weights, hints, required, l.keys, query.EndUser, orNull(query.Project), orNull(query.Session), orNull(query.Lane),
 		query.Before, timeOrNull(query.Since), timeOrNull(query.Until), most,
 	}, nil
 }
@@ -313,11 +337,12 @@ func literal(values []int64) string {
 	return text.String()
 }
 
-func orNull(id uuid.UUID) *uuid.UUID {
-	if id == uuid.Nil {
+func orNull[T comparable](value T) *T {
+	var none T
+	if value == none {
 		return nil
 	}
-	return &id
+	return &value
 }
 
 func timeOrNull(at time.Time) *time.Time {

@@ -162,6 +162,17 @@ func TestFiltersNarrowASearch(t *testing.T) {
 	index := f.indexed(t)
 	var key uuid.UUID
 	f.in(t, func(tx *gorm.DB) error { return tx.Raw("SELECT api_key_id FROM sessions").Row().Scan(&key) })
+	f.in(t, func(tx *gorm.DB) error {
+		return tx.Exec("UPDATE sessions SET end_user = 'alice', project = 'shop'").Error
+	})
+	member, mine, taken, others := uuid.New(), uuid.New(), uuid.New(), uuid.New()
+	for _, of := range []struct{ key, creator, person any }{{key, member, nil}, {mine, member, nil}, {taken, uuid.New(), member}, {others, member, uuid.New()}} {
+		f.in(t, func(tx *gorm.DB) error {
+			return tx.Exec("INSERT INTO api_keys (workspace_id, id, name, prefix, suffix, hash, scopes, created_by, person_id) SELECT workspace_id, ?, '', '', '', sha256(?::text::bytea), 'proxy', ?, ? FROM sessions",
+				of.key, fmt.Sprint(of.key), of.creator, of.person).Error
+		})
+	}
+	alice, nobody := "alice", ""
 	for name, c := range map[string]struct {
 		query archive.Query
 		want  bool
@@ -175,6 +186,15 @@ func TestFiltersNarrowASearch(t *testing.T) {
 		"its key":             {archive.Query{APIKey: key}, true},
 		"another key":         {archive.Query{APIKey: uuid.New()}, false},
 		"its key and session": {archive.Query{APIKey: key, Session: f.session}, true},
+		"a key of its person": {archive.Query{APIKey: mine, Person: true}, true},
+		"one that was taken":  {archive.Query{APIKey: taken, Person: true}, true},
+		"one given away":      {archive.Query{APIKey: others, Person: true}, false},
+		"its person alone":    {archive.Query{APIKey: mine}, false},
+		"its end user":        {archive.Query{EndUser: &alice}, true},
+		"no end user":         {archive.Query{EndUser: &nobody}, false},
+		"its project":         {archive.Query{Project: "shop", EndUser: &alice}, true},
+		"its project, nobody": {archive.Query{Project: "shop", EndUser: &nobody}, false},
+		"another project":     {archive.Query{Project: "bank"}, false},
 		"its tool":            {archive.Query{Tool: "bash"}, true},
 		"another tool":        {archive.Query{Tool: "Read"}, false},
 		"another path":        {archive.Query{Path: "handler.go"}, false},

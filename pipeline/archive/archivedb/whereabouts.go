@@ -26,7 +26,8 @@ const (
 	leastNamed = 0.5
 )
 
-const sqlTitles = `SELECT id, title FROM sessions WHERE workspace_id = $1 AND ($2::uuid IS NULL OR api_key_id = $2) ORDER BY last_at DESC, id DESC LIMIT $3`
+const sqlTitles = `SELECT id, title FROM sessions WHERE workspace_id = $1 AND ($2::uuid[] IS NULL OR api_key_id = ANY ($2))
+	AND ($4::text IS NULL OR end_user = $4) AND ($5::text IS NULL OR project = $5) ORDER BY last_at DESC, id DESC LIMIT $3`
 
 // asked is what a query asks for, and where and when it says that it was.
 type asked struct {
@@ -115,7 +116,7 @@ func (l lookup) sessionsNamed(ctx context.Context, query *archive.Query, where *
 				ids = append(ids, id)
 			}
 			return nil
-		}, sqlTitles, l.workspace, orNull(query.APIKey), mostTitles)
+		}, sqlTitles, l.workspace, l.keys, mostTitles, query.EndUser, orNull(query.Project))
 	})
 	slices.SortStableFunc(ids, func(a, b uuid.UUID) int { return cmp.Compare(where.Names(titles[b]), where.Names(titles[a])) })
 	ids = ids[:min(len(ids), mostNamed)]

@@ -90,8 +90,10 @@ func TestHistoryOfAnUnnamedLaneNeedsSharedTokens(t *testing.T) {
 		{29, 9, 0, 0}, {30, 9, 0, 9}, {31, 4_000, 0, 4_000}, {31, 4_001, 1, 4_001},
 	} {
 		past := &pastOf{tokens: test.tokens, messages: test.messages}
+		config := modules.Catalog().Default()
+		pipeline.Change[compactionbridge.Config](&config).Scope = pipeline.ScopeKey
 		exchange := &pipeline.View{
-			Config: modules.Catalog().Default(),
+			Config: config,
 			Lane:   pipeline.Lane{Left: session.Left{Session: uuid.New(), Lane: uuid.New(), Kind: session.Main, Unnamed: true}},
 			Class:  client.Class{Kind: client.AfterCompaction, Confidence: 0.9},
 		}
@@ -100,6 +102,11 @@ func TestHistoryOfAnUnnamedLaneNeedsSharedTokens(t *testing.T) {
 		}
 		if past.from != test.from || past.to != test.to {
 			t.Errorf("%d tokens of %d messages: %d to %d are read, want %d to %d", test.tokens, test.messages, past.from, past.to, test.from, test.to)
+		}
+		// S45: by default a history without a name is looked for in no other session.
+		*past, exchange.Config = pastOf{tokens: test.tokens, messages: test.messages}, modules.Catalog().Default()
+		if _, err := compactionbridge.New(nil, compactionbridge.Past{Lanes: past, Originals: past}).Process(t.Context(), exchange); err != nil || past.to != 0 {
+			t.Errorf("%d tokens of %d messages: %d are read by default (%v)", test.tokens, test.messages, past.to, err)
 		}
 	}
 }

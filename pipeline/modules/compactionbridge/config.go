@@ -30,6 +30,11 @@ type Config struct {
 	// MaxTokens bounds the block that is put into the prompt, in o200k tokens.
 	MaxTokens int `json:"maxTokens" yaml:"maxTokens"`
 
+	// Scope says where the history is looked for that a client left behind without naming its
+	// session: one of pipeline.Scopes. Beyond ScopeSession it is looked for among the sessions of the
+	// same API key and end user, by the messages that the client kept.
+	Scope string `json:"scope" yaml:"scope"`
+
 	// Placement says where the block goes: "turn" or "system".
 	Placement string `json:"placement" yaml:"placement"`
 
@@ -53,6 +58,7 @@ func DefaultConfig() Config {
 		DetectionThreshold:  0.6,
 		BlobPrefix:          "evictions",
 		MaxTokens:           6_000,
+		Scope:               pipeline.ScopeSession,
 		Placement:           pipeline.PlacementTurn,
 		ClientCompaction:    ClientCompactionPass,
 	}
@@ -105,6 +111,9 @@ func restored() []pipeline.Setting {
 		pipeline.CountField(func(c *Config) *int { return &c.MaxTokens }, 0, 100_000, pipeline.Setting{
 			Name: "maxTokens", Label: "Maximum length", Unit: "tokens", Step: "500",
 		}),
+		pipeline.ScopeField(func(c *Config) *string { return &c.Scope }, "Whose text comes back",
+			"Session: only what was said in a session that the client names. Wider: clients that name none also get back what stands in "+
+				"another session of the same API key with the same messages, which could be someone else’s if several people use the key."),
 		pipeline.PlacementField(func(c *Config) *string { return &c.Placement }),
 	}
 }

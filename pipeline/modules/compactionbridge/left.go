@@ -91,6 +91,8 @@ func (p Past) lane(ctx context.Context, exchange *pipeline.View) (uuid.UUID, int
 		return left.From, left.Messages, nil
 	case p.Lanes == nil || left.Kind != session.Main:
 		return uuid.Nil, 0, session.ErrNotFound
+	case left.Unnamed && configOf(exchange).Scope == pipeline.ScopeSession:
+		return uuid.Nil, 0, session.ErrNotFound
 	case left.Unnamed:
 		held, err := p.Lanes.Holding(ctx, exchange.Scope, left.Lane, kept(exchange))
 		if err == nil && held.Tokens < leastKept {

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"palimpsest/cmd/tools/memorybench"
+	"palimpsest/pipeline"
 	"palimpsest/pipeline/client"
 	"palimpsest/pipeline/conversation"
 	"palimpsest/pipeline/modules/compactionbridge"
@@ -66,6 +67,7 @@ func TestCapturedCompactionsAreBridgedOnce(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			k := newTalk(t, test.codec)
+			pipeline.Change[compactionbridge.Config](&k.config).Scope = pipeline.ScopePerson // as setup offers it for such clients
 			fired := map[int]string{}
 			for i, request := range captures(t, name, test.path) {
 				written := k.send(t, request.HeaderWithout(), request.Path, ordered(request.Body))

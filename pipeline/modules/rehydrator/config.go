@@ -32,7 +32,7 @@ func DefaultConfig() Config {
 		SearchDepthDays:     90,
 		SimilarityThreshold: 0.7,
 		MaxTokens:           4_000,
-		Scope:               "key",
+		Scope:               pipeline.ScopeSession,
 		Placement:           pipeline.PlacementTurn,
 	}
 }

@@ -19,8 +19,9 @@ type question struct {
 	exchange  *pipeline.View
 	newest    int // its message
 	typed     string
-	sentences []string // of it, that refer to something
-	names     []string // in it
+	sentences []string        // of it, that refer to something
+	names     []string        // in it
+	texts     map[string]bool // of the request's blocks, squeezed; nil until has reads them
 }
 
 // part is a set of the request's messages before the newest.

@@ -17,12 +17,6 @@ import (
 // Name is the module's name in configs, headers and events.
 const Name = "rehydrator"
 
-// The scopes of the setting rehydrator.scope.
-const (
-	scopeSession   = "session"
-	scopeWorkspace = "workspace"
-)
-
 // Module is the module rehydrator.
 type Module struct {
 	archive archive.Searcher
@@ -166,18 +160,15 @@ func (m *Module) referred(ctx context.Context, question *question, hidden part) 
 // the config's scope where a sentence refers to something.
 func (m *Module) fromArchive(ctx context.Context, question *question) (recovery, error) {
 	exchange, config := question.exchange, configOf(question.exchange)
-	query := archive.Query{Text: question.words(), Limit: 2 * config.MaxRehydrated}
-	switch {
-	case query.Text != "" && config.Scope == scopeWorkspace:
-	case query.Text != "" && config.Scope != scopeSession:
-		query.APIKey = exchange.Scope.APIKey
-	default:
-		query.Session = exchange.Session
-		if query.Text == "" && exchange.Class.Marker.Found() {
+	query := archive.Query{Text: question.words(), Limit: 4 * config.MaxRehydrated}
+	scope := config.Scope
+	if query.Text == "" {
+		scope = pipeline.ScopeSession
+		if exchange.Class.Marker.Found() {
 			query.Text = strings.Join(question.unknown(), "\n")
 		}
 	}
-	if query.Text == "" || query.Session == uuid.Nil && query.APIKey == uuid.Nil && config.Scope != scopeWorkspace {
+	if query.Text == "" || !bound(&query, scope, exchange) {
 		return recovery{}, nil
 	}
 	if !exchange.Now.IsZero() && config.SearchDepthDays > 0 {
@@ -201,9 +192,34 @@ func (m *Module) fromArchive(ctx context.Context, question *question) (recovery,
 		if len(messages) == 0 || exchange.Has(&messages[0]) {
 			continue // the request's own
 		}
+		if known, err := question.has(messages); err != nil {
+			return recovery{}, err
+		} else if known {
+			continue
+		}
 		back.found = append(back.found, found{pointer: where(hit, exchange.Session), item: item, messages: messages, score: hit.Score})
 	}
 	return back, nil
+}
+
+// bound bounds a query to the sessions whose text may come into the prompt of an exchange, and reports
+// whether there can be one.
+func bound(query *archive.Query, scope string, exchange *pipeline.View) bool {
+	switch {
+	case scope == pipeline.ScopeWorkspace:
+		return true
+	case scope == pipeline.ScopeProject && exchange.Project != "":
+		query.Project = exchange.Project
+	case scope == pipeline.ScopeProject, scope == pipeline.ScopePerson:
+		query.APIKey, query.Person = exchange.Scope.APIKey, true
+	case scope == pipeline.ScopeKey:
+		query.APIKey = exchange.Scope.APIKey
+	default:
+		query.Session, query.Lane = exchange.Session, exchange.Line
+		return exchange.Session != uuid.Nil
+	}
+	query.EndUser = &exchange.Scope.EndUser
+	return true
 }
 
 // where tells a reader of the prompt where a hit comes from.

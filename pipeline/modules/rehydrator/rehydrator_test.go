@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -191,16 +192,27 @@ func (s *shelf) Messages(context.Context, tenants.WorkspaceID, *archive.Hit) ([]
 	return []conversation.Message{s.message}, nil
 }
 
+// S45: below the scope workspace the end user bounds every search, and so does the lane where the
+// client names no session.
 func TestOtherSessionsAreSearchedWithinTheScope(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 11, 1, 0, 0, 0, 0, time.UTC)
-	for scope, want := range map[string]func(*pipeline.Exchange) archive.Query{
-		"session":   func(e *pipeline.Exchange) archive.Query { return archive.Query{Session: e.Session} },
-		"key":       func(e *pipeline.Exchange) archive.Query { return archive.Query{APIKey: e.Scope.APIKey} },
-		"workspace": func(*pipeline.Exchange) archive.Query { return archive.Query{} },
+	alice, key, session, line := "alice", uuid.New(), uuid.New(), uuid.New()
+	for _, test := range []struct {
+		scope, project string
+		want           archive.Query
+	}{
+		{"session", "shop", archive.Query{Session: session, Lane: line}},
+		{"key", "shop", archive.Query{APIKey: key, EndUser: &alice}},
+		{"person", "shop", archive.Query{APIKey: key, Person: true, EndUser: &alice}},
+		{"project", "shop", archive.Query{Project: "shop", EndUser: &alice}},
+		{"project", "", archive.Query{APIKey: key, Person: true, EndUser: &alice}},
+		{"workspace", "shop", archive.Query{}},
 	} {
+		scope := test.scope
 		exchange := ask(t, "In the last session we decided on a retention, which one?")
-		exchange.Scope.APIKey, exchange.Session, exchange.Now = uuid.New(), uuid.New(), now
+		exchange.Scope.APIKey, exchange.Session, exchange.Line, exchange.Now = key, session, line, now
+		exchange.Scope.EndUser, exchange.Project = alice, test.project
 		pipeline.Change[rehydrator.Config](&exchange.Config).Scope = scope
 		archived := &shelf{
 			hits:    []archive.Hit{{Session: uuid.New(), From: 3, To: 4, Score: 0.9}, {From: 9, To: 10, Score: 0.5}},
@@ -210,9 +222,26 @@ func TestOtherSessionsAreSearchedWithinTheScope(t *testing.T) {
 		if !strings.Contains(text, "[from an earlier session]\nWe keep it for 14 days") || len(items) != 1 {
 			t.Errorf("%s: %q %s", scope, items, text)
 		}
-		expected := want(exchange)
-		if archived.asked.Session != expected.Session || archived.asked.APIKey != expected.APIKey || !archived.asked.Since.Equal(now.AddDate(0, 0, -90)) {
-			t.Errorf("%s: asked %+v", scope, archived.asked)
+		test.want.Text, test.want.Limit, test.want.Since = archived.asked.Text, archived.asked.Limit, now.AddDate(0, 0, -90)
+		if !reflect.DeepEqual(archived.asked, test.want) {
+			t.Errorf("%s: asked %+v, want %+v", scope, archived.asked, test.want)
+		}
+	}
+}
+
+// What the request says already does not come back from another session, nor does the same question
+// asked there.
+func TestWhatTheRequestSaysIsNotInserted(t *testing.T) {
+	t.Parallel()
+	for name, message := range map[string]conversation.Message{
+		"the question":            said(conversation.User, "In the last session we decided on a retention; which one?"),
+		"the question, in part":   said(conversation.User, "In the last session we decided on a retention, which one was that?"),
+		"a message in other case": said(conversation.User, strings.ToUpper(talk()[0].Blocks[0].Text)),
+	} {
+		exchange := ask(t, "In the last session we decided on a retention, which one?")
+		exchange.Session = uuid.New()
+		if text, items := process(t, exchange, &shelf{hits: []archive.Hit{{Session: uuid.New(), Score: 0.9}}, message: message}); text != "" {
+			t.Errorf("%s comes back: %q %s", name, items, text)
 		}
 	}
 }
@@ -221,7 +250,7 @@ func TestOtherSessionsAreSearchedWithinTheScope(t *testing.T) {
 func TestABrokenArchiveLeavesThePromptAsItIs(t *testing.T) {
 	t.Parallel()
 	exchange := ask(t, "In the last session we decided on a retention, which one?")
-	exchange.Scope.APIKey = uuid.New()
+	exchange.Session = uuid.New()
 	before := pipelinetest.Seal(exchange)
 	pipeline.NewChain(rehydrator.New(&shelf{err: errors.New("down")})).Process(t.Context(), withModules(exchange))
 	if !bytes.Equal(before, pipelinetest.Seal(exchange)) || exchange.Report.Modules[0].Outcome != pipeline.Failed {

@@ -16,13 +16,13 @@ type Config struct {
 	// same request is answered.
 	EmbeddingModel string `json:"embeddingModel" yaml:"embeddingModel"`
 
-	// Scope says who shares answers: "workspace", "key" or "session".
+	// Scope says who shares answers: one of pipeline.Scopes.
 	Scope string `json:"scope" yaml:"scope"`
 }
 
 // DefaultConfig returns the settings of a workspace that has set nothing.
 func DefaultConfig() Config {
-	return Config{Similarity: 0.92, TTLSeconds: 3600, EmbeddingModel: "text-embedding-3-small", Scope: "workspace"}
+	return Config{Similarity: 0.92, TTLSeconds: 3600, EmbeddingModel: "text-embedding-3-small", Scope: pipeline.ScopePerson}
 }
 
 // ModuleName implements pipeline.Settings.

@@ -21,6 +21,9 @@ type Request struct {
 	Config    Config
 	Workspace tenants.WorkspaceID
 	APIKey    uuid.UUID
+	Person    uuid.UUID // the member behind the key
+	Project   string    // the tag of this name; "" if absent
+	EndUser   string    // whom the application speaks for, as tenants.EndUserID names them; "" if it does not say
 	Session   uuid.UUID // uuid.Nil if it belongs to none
 
 	HasHistory bool // it is known to be no single question
@@ -30,7 +33,6 @@ type Request struct {
 
 // read reads a request; if it is not for the cache, asked is nil and reason says why.
 func (r Request) read(secret []byte) (asked *Lookup, reason string) {
-	owner := r.Config.Scope
 	switch {
 	case r.HasHistory:
 		return nil, ReasonHistory
@@ -38,20 +40,34 @@ func (r Request) read(secret []byte) (asked *Lookup, reason string) {
 		return nil, "no-store"
 	case r.BringsKey:
 		return nil, "provider-key"
-	case r.Config.Scope == "session" && r.Session == uuid.Nil:
+	case r.Config.Scope == pipeline.ScopeSession && r.Session == uuid.Nil:
 		return nil, "no-session"
-	case r.Config.Scope == "session":
-		owner += " " + r.Session.String()
-	case r.Config.Scope == "key":
-		owner += " " + r.APIKey.String()
 	}
-	r.Origin = append([]string{r.Workspace.String(), owner}, r.Origin...)
+	r.Origin = append([]string{r.Workspace.String(), r.owner()}, r.Origin...)
 	question, reason := Read(r.Asked, secret)
 	if question == nil {
 		return nil, reason
 	}
 	r.Body = nil // it is another's soon
 	return &Lookup{request: r, question: *question}, ""
+}
+
+// owner names those who share the answer to a request.
+func (r Request) owner() string {
+	var of string
+	switch {
+	case r.Config.Scope == pipeline.ScopeWorkspace:
+		return pipeline.ScopeWorkspace
+	case r.Config.Scope == pipeline.ScopeProject && r.Project != "":
+		of = pipeline.ScopeProject + " " + r.Project
+	case r.Config.Scope == pipeline.ScopeProject, r.Config.Scope == pipeline.ScopePerson:
+		of = pipeline.ScopePerson + " " + r.Person.String()
+	case r.Config.Scope == pipeline.ScopeKey:
+		of = pipeline.ScopeKey + " " + r.APIKey.String()
+	default:
+		of = pipeline.ScopeSession + " " + r.Session.String()
+	}
+	return of + " " + r.EndUser
 }
 
 // Lookup is a request that may be answered from the cache, and whose answer may be kept. It may be nil, for

@@ -25,10 +25,10 @@ import (
 // for a recorder which is at the row. What is announced of a lane that has joined another one is that one's.
 const (
 	sqlHurry            = `SELECT set_config('synchronous_commit', 'off', true)`
-	sqlAnnounceSessions = `INSERT INTO sessions (workspace_id, id, api_key_id, format, name, source, upstream, title, client, model, started_at, last_at)
-		SELECT DISTINCT ON (id) $1, id, key, format, name, source, upstream, title, client, model, at, at
+	sqlAnnounceSessions = `INSERT INTO sessions (workspace_id, id, api_key_id, format, name, source, upstream, title, client, model, started_at, last_at, end_user, project)
+		SELECT DISTINCT ON (id) $1, id, key, format, name, source, upstream, title, client, model, at, at, end_user, project
 		FROM unnest($2::uuid[], $3::uuid[], $4::text[], $5::text[], $6::text[], $7::text[], $8::text[], $9::text[], $10::text[],
-			$11::timestamptz[], $12::uuid[]) AS t (id, key, format, name, source, upstream, title, client, model, at, lane)
+			$11::timestamptz[], $12::uuid[], $13::text[], $14::text[]) AS t (id, key, format, name, source, upstream, title, client, model, at, lane, end_user, project)
 		WHERE (SELECT s.id FROM sessions s WHERE s.workspace_id = $1 AND s.id = t.id) IS NULL
 			AND (SELECT j.lane_id FROM joined_lanes j WHERE j.workspace_id = $1 AND j.lane_id = t.lane) IS NULL
 		ORDER BY id, at
@@ -76,7 +76,7 @@ func (s *Store) Announce(ctx context.Context, workspace tenants.WorkspaceID, upd
 	var (
 		sessions, keys, lanes, parents           []uuid.UUID
 		formats, names, sources, upstreams, kind []string
-		titles, clients, models                  []string
+		titles, clients, models, users, projects []string
 		forks, epochs, inserts, positions        []int
 		heads                                    [][]byte
 		times                                    []time.Time
@@ -88,6 +88,7 @@ func (s *Store) Announce(ctx context.Context, workspace tenants.WorkspaceID, upd
 		sources, upstreams = append(sources, storable(one.Source)), append(upstreams, storable(one.Scope.Upstream))
 		titles, clients = append(titles, storable(one.Title)), append(clients, storable(one.Client))
 		models = append(models, storable(one.Model))
+		users, projects = append(users, one.Scope.EndUser), append(projects, storable(one.Project))
 		lanes, parents = append(lanes, one.Lane), append(parents, one.Parent)
 		forks, epochs, inserts = append(forks, one.ForkAt), append(epochs, one.Inherited), append(inserts, one.Taken)
 		kind = append(kind, string(cmp.Or(one.Kind, session.Main)))
@@ -100,7 +101,7 @@ func (s *Store) Announce(ctx context.Context, workspace tenants.WorkspaceID, upd
 	err := s.runner.InTenant(ctx, workspace, func(tx *gorm.DB) error {
 		return errors.Join(
 			batchdb.Later(tx, sqlHurry),
-			batchdb.Later(tx, sqlAnnounceSessions, workspace, sessions, keys, formats, names, sources, upstreams, titles, clients, models, times, lanes),
+			batchdb.Later(tx, sqlAnnounceSessions, workspace, sessions, keys, formats, names, sources, upstreams, titles, clients, models, times, lanes, users, projects),
 			batchdb.Later(tx, sqlAnnounceLanes, workspace, lanes, sessions, parents, forks, epochs, inserts, kind, positions, times),
 			batchdb.Later(tx, sqlAnnounceHeads, workspace, heads, lanes, positions, times),
 		)

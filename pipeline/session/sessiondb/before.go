@@ -23,8 +23,8 @@ const sqlBefore = `SELECT l.id, l.position FROM lanes l
 const sqlHolding = `SELECT l.id, l.position, sum(e.tokens) AS held FROM (SELECT DISTINCT unnest($2::bytea[]) AS hash) kept
 	CROSS JOIN LATERAL (SELECT lane_id, tokens FROM archive_entries WHERE workspace_id = $1 AND hash = kept.hash OFFSET 0) e
 	CROSS JOIN LATERAL (SELECT id, session_id, position, kind, last_at FROM lanes WHERE workspace_id = $1 AND id = e.lane_id OFFSET 0) l
-	CROSS JOIN LATERAL (SELECT api_key_id, format, upstream FROM sessions WHERE workspace_id = $1 AND id = l.session_id OFFSET 0) s
-	WHERE l.id <> $3 AND l.kind = 'main' AND s.api_key_id = $4 AND s.format = $5 AND s.upstream = $6
+	CROSS JOIN LATERAL (SELECT api_key_id, format, upstream, end_user FROM sessions WHERE workspace_id = $1 AND id = l.session_id OFFSET 0) s
+	WHERE l.id <> $3 AND l.kind = 'main' AND s.api_key_id = $4 AND s.format = $5 AND s.upstream = $6 AND s.end_user = $7
 	GROUP BY l.id, l.position, l.last_at ORDER BY held DESC, l.last_at DESC, l.id DESC LIMIT 1`
 
 // Holding returns the lane of a main conversation of the scope, other than lane, that
@@ -37,7 +37,7 @@ func (s *Store) Holding(ctx context.Context, scope session.Scope, lane uuid.UUID
 	}
 	var held session.LaneMatch
 	err := s.runner.InTenant(ctx, scope.Workspace, func(tx *gorm.DB) error {
-		row := tx.Statement.ConnPool.QueryRowContext(ctx, sqlHolding, scope.Workspace, hashes, lane, scope.APIKey, string(scope.Format), storable(scope.Upstream))
+		row := tx.Statement.ConnPool.QueryRowContext(ctx, sqlHolding, scope.Workspace, hashes, lane, scope.APIKey, string(scope.Format), storable(scope.Upstream), scope.EndUser)
 		return row.Scan(&held.Lane, &held.Messages, &held.Tokens)
 	})
 	if errors.Is(err, sql.ErrNoRows) {

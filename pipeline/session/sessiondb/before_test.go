@@ -64,9 +64,10 @@ func TestLaneThatHoldsWhatAClientKeptIsFound(t *testing.T) {
 	if err != nil || held.Lane != newer.lane || held.Messages != 4 || held.Tokens != 10 {
 		t.Errorf("%+v (%v), want lane %s with 4 messages", held, err, newer.lane)
 	}
-	elsewhere, another, upstream := f.scope, f.scope, f.scope
+	elsewhere, another, upstream, user := f.scope, f.scope, f.scope, f.scope
+	user.EndUser = "alice"
 	elsewhere.Workspace, another.APIKey, upstream.Upstream = addWorkspace(t, f.runner), uuid.New(), "https://llm.example.com"
-	for name, scope := range map[string]session.Scope{"another workspace": elsewhere, "another key": another, "another upstream": upstream} {
+	for name, scope := range map[string]session.Scope{"another workspace": elsewhere, "another key": another, "another upstream": upstream, "another end user": user} {
 		if found, err := f.store.Holding(t.Context(), scope, uuid.New(), kept); !errors.Is(err, session.ErrNotFound) {
 			t.Errorf("%s: %+v, %v", name, found, err)
 		}

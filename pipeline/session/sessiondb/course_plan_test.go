@@ -48,7 +48,7 @@ func TestNamedLanesAreLookedUp(t *testing.T) {
 	}{
 		{sessiondb.StatementAnnounceHeads, []any{f.scope.Workspace, [][]byte{{1}}, []uuid.UUID{{1}}, []int{1}, []time.Time{time.Now()}}, []string{"(id = t.lane)", "(lane_id = t.lane)"}},
 		{sessiondb.StatementJoined, []any{f.scope.Workspace, []uuid.UUID{{1}, {2}}}, []string{"(id = j.into_id)"}},
-		{sessiondb.StatementHolding, []any{f.scope.Workspace, [][]byte{{1}}, uuid.New(), uuid.New(), "anthropic", ""}, []string{"(id = archive_entries.lane_id)", "(id = l.session_id)"}},
+		{sessiondb.StatementHolding, []any{f.scope.Workspace, [][]byte{{1}}, uuid.New(), uuid.New(), "anthropic", "", ""}, []string{"(id = archive_entries.lane_id)", "(id = l.session_id)"}},
 	} {
 		plan := f.explain(t, f.scope.Workspace, test.statement, test.arguments...)
 		for _, looked := range test.looked {

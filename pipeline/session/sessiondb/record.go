@@ -22,13 +22,14 @@ import (
 // the same sessions wait, so that all are sent in as few round trips as their answers allow.
 const (
 	sqlSessions = `INSERT INTO sessions (workspace_id, id, api_key_id, format, name, source, title, client, model,
-			started_at, last_at, exchanges, tokens_before, tokens_after, net_microusd, upstream, reach, continued)
+			started_at, last_at, exchanges, tokens_before, tokens_after, net_microusd, upstream, reach, continued, end_user, project)
 		SELECT $1, id, api_key_id, format, name, source, title, client, model, started_at, last_at, exchanges,
-			tokens_before, tokens_after, net_microusd, upstream, reach, continued
+			tokens_before, tokens_after, net_microusd, upstream, reach, continued, end_user, project
 		FROM unnest($2::uuid[], $3::uuid[], $4::text[], $5::text[], $6::text[], $7::text[], $8::text[], $9::text[],
-			$10::timestamptz[], $11::timestamptz[], $12::bigint[], $13::bigint[], $14::bigint[], $15::bigint[], $16::text[], $17::bigint[], $18::boolean[])
+			$10::timestamptz[], $11::timestamptz[], $12::bigint[], $13::bigint[], $14::bigint[], $15::bigint[], $16::text[], $17::bigint[], $18::boolean[],
+			$19::text[], $20::text[])
 			AS t (id, api_key_id, format, name, source, title, client, model, started_at, last_at, exchanges,
-				tokens_before, tokens_after, net_microusd, upstream, reach, continued)
+				tokens_before, tokens_after, net_microusd, upstream, reach, continued, end_user, project)
 		ON CONFLICT (workspace_id, id) DO UPDATE SET
 			title = CASE WHEN sessions.title = '' THEN excluded.title ELSE sessions.title END,
 			client = CASE WHEN excluded.client = '' OR excluded.last_at < sessions.last_at THEN sessions.client ELSE excluded.client END,
@@ -40,7 +41,9 @@ const (
 			tokens_after = sessions.tokens_after + excluded.tokens_after,
 			net_microusd = sessions.net_microusd + excluded.net_microusd,
 			reach = sessions.reach + excluded.reach,
-			continued = sessions.continued OR excluded.continued`
+			continued = sessions.continued OR excluded.continued,
+			end_user = coalesce(sessions.end_user, excluded.end_user),
+			project = coalesce(nullif(sessions.project, ''), excluded.project)`
 	sqlHeads = `INSERT INTO lane_heads (workspace_id, head, lane_id, position, seen_at)
 		SELECT $1, head, lane_id, position, seen_at
 		FROM unnest($2::bytea[], $3::uuid[], $4::int[], $5::timestamptz[]) AS t (head, lane_id, position, seen_at)
@@ -118,7 +121,7 @@ func recordSessions(tx *gorm.DB, workspace tenants.WorkspaceID, updates []sessio
 	var (
 		ids, keys                                     []uuid.UUID
 		formats, names, sources, titles, clients, llm []string
-		upstreams                                     []string
+		upstreams, users, projects                    []string
 		continued                                     []bool
 		started, last                                 []time.Time
 		exchanges, before, after, net, reached        []int64
@@ -127,6 +130,7 @@ func recordSessions(tx *gorm.DB, workspace tenants.WorkspaceID, updates []sessio
 		ids, keys = append(ids, row.Session), append(keys, row.Scope.APIKey)
 		formats, names = append(formats, string(row.Scope.Format)), append(names, storable(row.Name))
 		upstreams = append(upstreams, storable(row.Scope.Upstream))
+		users, projects = append(users, row.Scope.EndUser), append(projects, storable(row.Project))
 		sources, titles = append(sources, storable(row.Source)), append(titles, storable(row.Title))
 		clients, llm = append(clients, storable(row.Client)), append(llm, storable(row.Model))
 		started, last = append(started, row.started), append(last, row.At)
@@ -135,7 +139,7 @@ func recordSessions(tx *gorm.DB, workspace tenants.WorkspaceID, updates []sessio
 		before, after = append(before, row.tokensBefore), append(after, row.tokensAfter)
 	}
 	return batchdb.Later(tx, sqlSessions, workspace, ids, keys,
-		formats, names, sources, titles, clients, llm, started, last, exchanges, before, after, net, upstreams, reached, continued)
+		formats, names, sources, titles, clients, llm, started, last, exchanges, before, after, net, upstreams, reached, continued, users, projects)
 }
 
 // sessionRows adds up what exchanges add to each session; a statement may touch a
@@ -155,7 +159,7 @@ func sessionRows(updates []session.Update) []sessionRow {
 			row.At = one.At
 			row.Client, row.Model = cmp.Or(one.Client, row.Client), cmp.Or(one.Model, row.Model)
 		}
-		row.Title = cmp.Or(row.Title, one.Title)
+		row.Title, row.Project = cmp.Or(row.Title, one.Title), cmp.Or(row.Project, one.Project)
 		row.Continued = row.Continued || one.Continued
 		row.exchanges += int64(one.Exchanges)
 		row.tokensBefore += int64(one.TokensBefore)

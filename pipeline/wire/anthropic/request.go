@@ -44,6 +44,7 @@ func (c Codec) Request(body *wire.Envelope) (wire.Request, error) {
 		request.ReadOnly, request.Resumes = thread, kind == "continue"
 	}
 	request.SessionID, request.SessionSource = wire.SessionName(body)
+	request.EndUser = wire.EndUser(body)
 	return request, fields.Err()
 }
 

@@ -27,5 +27,6 @@ func (c Codec) Request(body *wire.Envelope) (wire.Request, error) {
 		}
 	}
 	request.SessionID, request.SessionSource = wire.SessionName(body)
+	request.EndUser = wire.EndUser(body)
 	return request, fields.Err()
 }

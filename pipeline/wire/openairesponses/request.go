@@ -31,6 +31,7 @@ func (c Codec) Request(body *wire.Envelope) (wire.Request, error) {
 		request.ReadOnly = cmp.Or(request.ReadOnly, reference)
 	}
 	request.SessionID, request.SessionSource = wire.SessionName(body)
+	request.EndUser = wire.EndUser(body)
 	return request, fields.Err()
 }
 
