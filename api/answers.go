@@ -28,7 +28,7 @@ func lookUp(ctx context.Context, answers *semanticcache.Cache, event *RequestLog
 		}},
 		Config:    pipeline.SettingsOf[semanticcache.Config](exchange.Config),
 		Workspace: forward.key.Workspace, APIKey: forward.key.ID, Person: forward.key.Person,
-		Project: exchange.Project, EndUser: exchange.Scope.EndUser,
+		Project: exchange.Scope.Project, EndUser: exchange.Scope.EndUser,
 		HasHistory: forward.purpose != converse || exchange.Projection != nil,
 		NoStore:    forward.asked.noStore || asksNoStore(header),
 		BringsKey:  forward.asked.choice.Key != "",

@@ -70,7 +70,26 @@ func TestWhatOnlyFormatsARequestDoesNotCount(t *testing.T) {
 	c := setupCaching(t, "")
 	c.ask("miss", messagesPath, `{"model":"claude-sonnet-4-5","max_tokens":500,"metadata":{"user_id":"a"},"system":"Be \u0062rief.","messages":[{"role":"user","content":"Hi"}]}`)
 	c.stored()
-	c.ask("hit", messagesPath, `{"messages":[{"content":[{"text":"Hi","type":"text","cache_control":{"type":"ephemeral"}}],"role":"user"}], "system":"Be brief.","max_tokens":500,"model":"claude-sonnet-4-5","metadata":{"user_id":"b"}}`)
+	c.ask("hit", messagesPath, `{"messages":[{"content":[{"text":"Hi","type":"text","cache_control":{"type":"ephemeral"}}],"role":"user"}], "system":"Be brief.","max_tokens":500,"model":"claude-sonnet-4-5","metadata":{"user_id":"a"}}`)
+}
+
+// S45: an answer to one end user is given to another only where the workspace shares answers.
+func TestAnswersOfEndUsersAreTheirOwn(t *testing.T) {
+	t.Parallel()
+	for config, want := range map[string]string{"": "miss", "semantic-cache: {scope: project}": "miss", "semantic-cache: {scope: workspace}": "hit"} {
+		t.Run(config, func(t *testing.T) {
+			t.Parallel()
+			c := setupCaching(t, config)
+			ask := func(user, want string) {
+				t.Helper()
+				c.ask(want, messagesPath, `{"model":"claude-sonnet-4-5","max_tokens":500,"metadata":{"user_id":"`+user+`"},"messages":[{"role":"user","content":"Hi"}]}`)
+			}
+			ask("a", "miss")
+			c.stored()
+			ask("b", want)
+			ask("a", "hit")
+		})
+	}
 }
 
 func TestAnotherWordingIsAnsweredAgain(t *testing.T) {

@@ -211,9 +211,12 @@ func (g *Gate) asked(ctx context.Context, codec wire.Codec, admission admission,
 		return prompt.Request{}, err
 	}
 	return prompt.Request{
-		Scope: session.Scope{Workspace: admission.key.Workspace, APIKey: admission.key.ID, Format: codec.Format(), Upstream: admission.target.Upstream()},
+		Scope: session.Scope{
+			Workspace: admission.key.Workspace, APIKey: admission.key.ID, Format: codec.Format(), Upstream: admission.target.Upstream(),
+			EndUser: session.EndUserID(admission.key.Workspace, admission.asked.endUser), Project: admission.asked.tags[tenants.TagProject],
+		},
 		Codec: codec, Config: config, Headers: header, Path: path, Body: body, Bypass: admission.asked.bypass, DryRun: admission.asked.dryRun, NoStore: admission.asked.noStore, Long: asksLongWindow(header),
-		EndUser: admission.asked.endUser, Project: admission.asked.tags[tenants.TagProject], Windows: windows, Usage: true, Provider: string(admission.target.Provider),
+		Windows: windows, Usage: true, Provider: string(admission.target.Provider),
 		Allow: func(model tokens.Model, asked string) error {
 			return admission.key.Limits.CheckModel(asked, model.Price != tokens.Price{})
 		},

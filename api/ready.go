@@ -14,7 +14,6 @@ import (
 	"palimpsest/pipeline/prompt"
 	"palimpsest/pipeline/session"
 	"palimpsest/pipeline/wire"
-	"palimpsest/tenants"
 )
 
 // ready is an answer that needs no provider.
@@ -93,7 +92,7 @@ func (s *Server) recordReady(event *RequestLog, codec wire.Codec, written *promp
 	tap := codec.Tap(isStream(found.contentType))
 	_, _ = tap.Write(found.body) // a tap never fails
 	update := written.Lane.Update(written.Exchange.Scope, event.Model, event.At)
-	update.Client, update.Project, update.Position, update.Head = event.Client, event.Tags[tenants.TagProject], event.position, written.Exchange.Chain[event.position]
+	update.Client, update.Position, update.Head = event.Client, event.position, written.Exchange.Chain[event.position]
 	update.Continued = session.HasHistory(written.Exchange.Digests)
 	update.Exchanges, update.TokensBefore, update.TokensAfter = 1, event.Report.Before, event.Report.After
 	answer := tap.Answer()

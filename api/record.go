@@ -15,7 +15,6 @@ import (
 	"palimpsest/pipeline/session"
 	"palimpsest/pipeline/spans"
 	"palimpsest/pipeline/wire"
-	"palimpsest/tenants"
 )
 
 // recordRequest hands the messages that are new to the archive to the recorder,
@@ -93,7 +92,7 @@ func (s *Server) recordAnswer(event *RequestLog, codec wire.Codec, sent prompt.S
 		return
 	}
 	update := sent.Lane.Update(sent.Scope, event.Model, event.At)
-	update.Client, update.Project, update.Position, update.Head = event.Client, event.Tags[tenants.TagProject], sent.Position, sent.Head
+	update.Client, update.Position, update.Head = event.Client, sent.Position, sent.Head
 	update.Exchanges, update.NetMicroUSD, update.Reach = 1, event.NetMicroUSD, event.Reach
 	update.TokensBefore, update.TokensAfter = event.Report.Before, event.Report.After
 	update.Answer = answer.Spoken(codec)

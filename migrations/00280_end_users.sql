@@ -1,6 +1,6 @@
 -- +goose Up
 
--- Whose words a session holds: the end user that the application names (tenants.EndUserID; '' if it names
+-- Whose words a session holds: the end user that the application names (session.EndUserID; '' if it names
 -- none), and the project that its requests are tagged with. NULL: from before both were kept.
 ALTER TABLE sessions ADD COLUMN end_user text, ADD COLUMN project text;
 

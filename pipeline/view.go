@@ -25,7 +25,6 @@ type View struct {
 
 	ID      uuid.UUID
 	Scope   session.Scope
-	Project string // the tag of this name; "" if absent
 	Config  Config
 	Request wire.Request
 	Class   client.Class // what the request is to its client
@@ -57,12 +56,7 @@ type Limits struct {
 
 // Lane is what is known of the lane of an exchange.
 type Lane struct {
-	Session uuid.UUID // uuid.Nil if there is no lane
-
-	// Line is the lane of a session that was recognized by its content: what stands before the
-	// request in that lane is the same conversation, what stands elsewhere in the session may
-	// only begin alike. uuid.Nil if the client names its session.
-	Line uuid.UUID
+	Place
 
 	// Projection is what stands for the first messages: the lane's current one
 	// when the pipeline starts; nil: the originals.
@@ -87,6 +81,16 @@ type Lane struct {
 	Heat      session.CacheState // the last prompt of the lane that went to the provider
 	Attempts  session.Attempts   // those of the lane at an epoch that came to nothing
 	Now       time.Time          // when the request came; zero: there is no clock
+}
+
+// Place is where an exchange belongs.
+type Place struct {
+	Session uuid.UUID // uuid.Nil if there is no lane
+
+	// Line is the lane of a session that was recognized by its content: what stands before the
+	// request in that lane is the same conversation, what stands elsewhere in the session may
+	// only begin alike. uuid.Nil if the client names its session.
+	Line uuid.UUID
 }
 
 // Committer keeps for the lane of an exchange what must last whatever becomes of a module's draft.

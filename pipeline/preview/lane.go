@@ -196,7 +196,7 @@ func (l *lane) exchange(sent *session.Sent) *pipeline.Exchange {
 			Conversation: messages,
 			Limits:       pipeline.Limits{Limit: sent.Limit, Factor: l.model.TokensPerO200k, Fixed: l.fixed},
 			Lane: pipeline.Lane{
-				Session: l.recorded.Session, Projection: l.projection, NextProjection: 1, Now: sent.At, Heat: l.heat, Attempts: l.attempts,
+				Place: pipeline.Place{Session: l.recorded.Session}, Projection: l.projection, NextProjection: 1, Now: sent.At, Heat: l.heat, Attempts: l.attempts,
 			},
 			CountText: l.count, Committer: pipeline.Forgetful{},
 		},

@@ -21,7 +21,6 @@ import (
 	"palimpsest/pipeline/spans"
 	"palimpsest/pipeline/tokens"
 	"palimpsest/pipeline/wire"
-	"palimpsest/tenants"
 )
 
 // resolveTimeout bounds how long it may take to find a lane, for the store and for
@@ -86,11 +85,6 @@ type Request struct {
 	DryRun   bool // only say what the pipeline would do
 	NoStore  bool // leave the prompt as it is, and keep nothing of it
 	Long     bool // the client asks for the model's long context window
-
-	// EndUser is the application's id of the person who speaks, where a header says it; "" leaves it to
-	// the body.
-	EndUser string
-	Project string // the tag of this name; "" if absent
 
 	// Windows are the context windows that hold in place of the models' own, by
 	// the model's name as it is asked for or as the table of models has it.
@@ -216,14 +210,15 @@ func (w *Writer) read(request Request) (*Prompt, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read body: %w", err)
 	}
-	asked.EndUser = cmp.Or(request.EndUser, asked.EndUser)
-	request.Scope.EndUser = tenants.EndUserID(request.Scope.Workspace, asked.EndUser)
+	if request.Scope.EndUser == "" { // no header says it
+		request.Scope.EndUser = session.EndUserID(request.Scope.Workspace, asked.EndUser)
+	}
 	provided := w.provided(request, asked.Model)
 	model := w.assumed(request, provided)
 	exchange := &pipeline.Exchange{
 		Codec: request.Codec, Body: envelope,
 		View: pipeline.View{
-			ID: uuid.Must(uuid.NewV7()), Scope: request.Scope, Project: request.Project, Config: request.Config, Request: asked,
+			ID: uuid.Must(uuid.NewV7()), Scope: request.Scope, Config: request.Config, Request: asked,
 			Class: client.Classify(request.Headers, request.Path, envelope), Model: model,
 			Conversation: pipeline.NewConversation(request.Codec, envelope, digests),
 			Limits: pipeline.Limits{

@@ -73,9 +73,13 @@ type Scope struct {
 	// Upstream is the base URL that prompts go to, "" for the provider's own.
 	Upstream string `json:",omitempty"`
 
-	// EndUser is whom the application speaks for, as tenants.EndUserID names them; "" if it does not
+	// EndUser is whom the application speaks for, as EndUserID names them; "" if it does not
 	// say.
 	EndUser string `json:",omitempty"`
+
+	// Project is the request's tag of this name; "" if absent. It keeps nothing apart: only memory with
+	// the scope "project" goes by it.
+	Project string `json:",omitempty"`
 }
 
 // Update is what an exchange adds to its session: the recorder stores it.
@@ -88,10 +92,9 @@ type Update struct {
 
 	Naming
 
-	Title   string // start of the first typed message
-	Client  string
-	Model   string
-	Project string `json:",omitempty"` // the tag of this name; "" if absent
+	Title  string // start of the first typed message
+	Client string
+	Model  string
 
 	At       time.Time
 	Heat     CacheState // the lane's newest

@@ -122,6 +122,11 @@ type Request struct {
 	// that it must go out in the form in which that did.
 	Repeats bool
 
+	Thread
+}
+
+// Thread is what a request says of a history that the provider holds for minutes.
+type Thread struct {
 	// Resumes says that the provider holds the rest of the history for minutes only, so that
 	// the client has all of it and sends it whole once the provider says that it is gone.
 	Resumes bool

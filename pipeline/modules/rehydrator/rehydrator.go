@@ -208,8 +208,8 @@ func bound(query *archive.Query, scope string, exchange *pipeline.View) bool {
 	switch {
 	case scope == pipeline.ScopeWorkspace:
 		return true
-	case scope == pipeline.ScopeProject && exchange.Project != "":
-		query.Project = exchange.Project
+	case scope == pipeline.ScopeProject && exchange.Scope.Project != "":
+		query.Project = exchange.Scope.Project
 	case scope == pipeline.ScopeProject, scope == pipeline.ScopePerson:
 		query.APIKey, query.Person = exchange.Scope.APIKey, true
 	case scope == pipeline.ScopeKey:

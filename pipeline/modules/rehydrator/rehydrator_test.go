@@ -212,7 +212,7 @@ func TestOtherSessionsAreSearchedWithinTheScope(t *testing.T) {
 		scope := test.scope
 		exchange := ask(t, "In the last session we decided on a retention, which one?")
 		exchange.Scope.APIKey, exchange.Session, exchange.Line, exchange.Now = key, session, line, now
-		exchange.Scope.EndUser, exchange.Project = alice, test.project
+		exchange.Scope.EndUser, exchange.Scope.Project = alice, test.project
 		pipeline.Change[rehydrator.Config](&exchange.Config).Scope = scope
 		archived := &shelf{
 			hits:    []archive.Hit{{Session: uuid.New(), From: 3, To: 4, Score: 0.9}, {From: 9, To: 10, Score: 0.5}},

@@ -23,7 +23,7 @@ type Request struct {
 	APIKey    uuid.UUID
 	Person    uuid.UUID // the member behind the key
 	Project   string    // the tag of this name; "" if absent
-	EndUser   string    // whom the application speaks for, as tenants.EndUserID names them; "" if it does not say
+	EndUser   string    // whom the application speaks for, as session.EndUserID names them; "" if it does not say
 	Session   uuid.UUID // uuid.Nil if it belongs to none
 
 	HasHistory bool // it is known to be no single question

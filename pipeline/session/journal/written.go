@@ -31,12 +31,11 @@ type writtenSeen struct {
 	Inherited int
 	Taken     int
 
-	Name    string
-	Source  string
-	Title   string
-	Client  string
-	Model   string
-	Project string
+	Name   string
+	Source string
+	Title  string
+	Client string
+	Model  string
 
 	At       time.Time
 	Position int
@@ -63,7 +62,7 @@ func toWritten(held *content) written {
 		Seen: writtenSeen{
 			Scope: seen.Scope, Session: seen.Session, Lane: seen.Lane, Kind: seen.Kind,
 			Parent: seen.Parent, ForkAt: seen.ForkAt, Inherited: seen.Inherited, Taken: seen.Taken,
-			Name: seen.Name, Source: seen.Source, Title: seen.Title, Client: seen.Client, Model: seen.Model, Project: seen.Project,
+			Name: seen.Name, Source: seen.Source, Title: seen.Title, Client: seen.Client, Model: seen.Model,
 			At: seen.At, Heat: seen.Heat, Attempts: seen.Attempts, Ahead: seen.Ahead,
 			Position: seen.Position, Head: seen.Head, Entries: seen.Entries, Links: seen.Links, Answer: seen.Answer,
 			Exchanges: seen.Exchanges, TokensBefore: seen.TokensBefore, TokensAfter: seen.TokensAfter,
@@ -79,7 +78,7 @@ func (w *written) content() content {
 		Seen: session.Update{
 			Scope: seen.Scope, Session: seen.Session, Lane: seen.Lane, Kind: seen.Kind,
 			Ancestry: session.Ancestry{Parent: seen.Parent, ForkAt: seen.ForkAt, Inherited: seen.Inherited, Taken: seen.Taken},
-			Naming:   session.Naming{Name: seen.Name, Source: seen.Source}, Title: seen.Title, Client: seen.Client, Model: seen.Model, Project: seen.Project,
+			Naming:   session.Naming{Name: seen.Name, Source: seen.Source}, Title: seen.Title, Client: seen.Client, Model: seen.Model,
 			At: seen.At, Heat: seen.Heat, Attempts: seen.Attempts, Ahead: seen.Ahead,
 			Messages: session.Messages{Position: seen.Position, Head: seen.Head, Entries: seen.Entries, Links: seen.Links, Answer: seen.Answer},
 			Increment: session.Increment{

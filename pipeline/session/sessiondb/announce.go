@@ -88,7 +88,7 @@ func (s *Store) Announce(ctx context.Context, workspace tenants.WorkspaceID, upd
 		sources, upstreams = append(sources, storable(one.Source)), append(upstreams, storable(one.Scope.Upstream))
 		titles, clients = append(titles, storable(one.Title)), append(clients, storable(one.Client))
 		models = append(models, storable(one.Model))
-		users, projects = append(users, one.Scope.EndUser), append(projects, storable(one.Project))
+		users, projects = append(users, one.Scope.EndUser), append(projects, storable(one.Scope.Project))
 		lanes, parents = append(lanes, one.Lane), append(parents, one.Parent)
 		forks, epochs, inserts = append(forks, one.ForkAt), append(epochs, one.Inherited), append(inserts, one.Taken)
 		kind = append(kind, string(cmp.Or(one.Kind, session.Main)))

@@ -130,7 +130,7 @@ func recordSessions(tx *gorm.DB, workspace tenants.WorkspaceID, updates []sessio
 		ids, keys = append(ids, row.Session), append(keys, row.Scope.APIKey)
 		formats, names = append(formats, string(row.Scope.Format)), append(names, storable(row.Name))
 		upstreams = append(upstreams, storable(row.Scope.Upstream))
-		users, projects = append(users, row.Scope.EndUser), append(projects, storable(row.Project))
+		users, projects = append(users, row.Scope.EndUser), append(projects, storable(row.Scope.Project))
 		sources, titles = append(sources, storable(row.Source)), append(titles, storable(row.Title))
 		clients, llm = append(clients, storable(row.Client)), append(llm, storable(row.Model))
 		started, last = append(started, row.started), append(last, row.At)
@@ -159,7 +159,7 @@ func sessionRows(updates []session.Update) []sessionRow {
 			row.At = one.At
 			row.Client, row.Model = cmp.Or(one.Client, row.Client), cmp.Or(one.Model, row.Model)
 		}
-		row.Title, row.Project = cmp.Or(row.Title, one.Title), cmp.Or(row.Project, one.Project)
+		row.Title, row.Scope.Project = cmp.Or(row.Title, one.Title), cmp.Or(row.Scope.Project, one.Scope.Project)
 		row.Continued = row.Continued || one.Continued
 		row.exchanges += int64(one.Exchanges)
 		row.tokensBefore += int64(one.TokensBefore)

@@ -254,14 +254,14 @@ func requests() []wiretest.Request {
 			Name: "much", Body: `{"model":"m","stream":true,"max_tokens":32000,"cache_control":{"type":"ephemeral"},"metadata":{"user_id":"user_1_account__session_s-1"},` +
 				`"tools":[{"name":"a","input_schema":{"cache_control":1}},{"name":"b","cache_control":{"type":"ephemeral","ttl":"1h"}}],"system":[{"type":"text","text":"x","cache_control":{"type":"ephemeral","ttl":"1h"}}],"messages":[]}`,
 			Want: wire.Request{
-				Model: "m", Stream: true, MaxOutput: 32000, Markers: 3, MarkerTTL: "5m", SessionID: "s-1", SessionSource: "metadata.user_id",
+				Model: "m", Stream: true, MaxOutput: 32000, Markers: 3, MarkerTTL: "5m", SessionID: "s-1", SessionSource: "metadata.user_id", EndUser: "user_1_account_",
 				Fixed: wiretest.Raws(`[{"type":"text","text":"x","cache_control":{"type":"ephemeral","ttl":"1h"}}]`,
 					`[{"name":"a","input_schema":{"cache_control":1}},{"name":"b","cache_control":{"type":"ephemeral","ttl":"1h"}}]`),
 			},
 		},
 		{Name: "system as a string", Body: `{"system":"s","messages":[],"stream":null}`, Want: wire.Request{Fixed: wiretest.Raws(`"s"`)}},
-		{Name: "a thread begins", Body: `{"thread":{"type":"create"},"messages":[]}`, Want: wire.Request{Holds: "thread"}},                                                    // W37
-		{Name: "a thread goes on", Body: `{"thread":{"type":"continue","previous_message_id":"msg_1"},"messages":[]}`, Want: wire.Request{ReadOnly: "thread", Resumes: true}}, // W37
+		{Name: "a thread begins", Body: `{"thread":{"type":"create"},"messages":[]}`, Want: wire.Request{Thread: wire.Thread{Holds: "thread"}}},                                                    // W37
+		{Name: "a thread goes on", Body: `{"thread":{"type":"continue","previous_message_id":"msg_1"},"messages":[]}`, Want: wire.Request{ReadOnly: "thread", Thread: wire.Thread{Resumes: true}}}, // W37
 		{Name: "another kind of thread", Body: `{"thread":{"type":"branch"},"messages":[]}`, Want: wire.Request{ReadOnly: "thread"}},
 		{Name: "a thread that is a string", Body: `{"thread":"continue","messages":[]}`, Want: wire.Request{ReadOnly: "thread"}},
 		{Name: "no thread", Body: `{"thread":null,"messages":[]}`, Want: wire.Request{}},

@@ -1,15 +1,17 @@
-package tenants
+package session
 
 import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+
+	"palimpsest/tenants"
 )
 
 // EndUserID returns the id by which a workspace's end user is stored and told from others: 32
 // hexadecimal digits of a hash of the application's own id; "" for "". Two workspaces store the same
 // person under different ids.
-func EndUserID(workspace WorkspaceID, id string) string {
+func EndUserID(workspace tenants.WorkspaceID, id string) string {
 	if id == "" {
 		return ""
 	}
