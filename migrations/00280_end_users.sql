@@ -4,6 +4,10 @@
 -- none), and the project that its requests are tagged with. NULL: from before both were kept.
 ALTER TABLE sessions ADD COLUMN end_user text, ADD COLUMN project text;
 
+-- When the default scope of a workspace's memory was narrowed to the session; NULL for those made since.
+ALTER TABLE workspaces ADD COLUMN memory_narrowed_at timestamptz DEFAULT now();
+ALTER TABLE workspaces ALTER COLUMN memory_narrowed_at DROP DEFAULT;
+
 -- search_within is search_documents with bounds for what may come into another session's prompt: the
 -- keys, the end user and the project of sessions. search_documents is for versions before this.
 -- +goose StatementBegin
@@ -236,3 +240,4 @@ BEGIN
 END $$;
 -- +goose StatementEnd
 ALTER TABLE sessions DROP COLUMN end_user, DROP COLUMN project;
+ALTER TABLE workspaces DROP COLUMN memory_narrowed_at;

@@ -32,6 +32,10 @@ type Pipelines interface {
 	// ever saved.
 	Pipeline(ctx context.Context, workspace WorkspaceID) (PipelineConfig, error)
 
+	// MemoryNarrowed returns when the default scope of the workspace's memory was narrowed to the session;
+	// the zero time for a workspace made since.
+	MemoryNarrowed(ctx context.Context, workspace WorkspaceID) (time.Time, error)
+
 	// PipelineHistory returns the saved versions, the newest first, at most 100.
 	PipelineHistory(ctx context.Context, workspace WorkspaceID) ([]PipelineConfig, error)
 

@@ -80,7 +80,7 @@ func auditedForms(own *tenant, providerURL string) map[string]audited {
 		"POST /pipeline/yaml":           {path: "/pipeline/yaml", typed: []string{"version", "7", "yaml", "ipc: {minClear: 0.2}"}}, // refused: another version is current; web/pipelines has the row
 
 		// What someone looks at is theirs, like their theme: nothing of the workspace changes.
-		"POST /overview/trigger":                {}, // web/overview has the row
+		"POST /overview/choose":                 {}, // web/overview has the row
 		"POST /overview/trigger-advice/dismiss": {path: "/overview/trigger-advice/dismiss"},
 
 		"POST /sessions/columns": {path: "/sessions/columns", typed: []string{"show", "net"}}, "POST /requests/columns": {path: "/requests/columns", typed: []string{"show", "cost"}},

@@ -108,7 +108,7 @@ func reaches() map[string]reach {
 		"GET /overview/first-request": {roles: "oamvb"},
 		"GET /overview/data.csv":      {roles: "oamvb"},
 
-		"POST /overview/trigger":                {roles: "oa", typed: []string{"trigger", "window"}},
+		"POST /overview/choose":                 {roles: "oa", typed: []string{"trigger", "window"}},
 		"POST /overview/trigger-advice/dismiss": {roles: "oa"},
 
 		"GET /more": {roles: "oamvb"},

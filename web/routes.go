@@ -136,7 +136,7 @@ func (s *Server) work(pages *echo.Group) {
 	pages.GET(paths.Overview, s.as(tenants.ReadMetrics, home.Show))
 	pages.GET(paths.FirstRequest, s.as(tenants.ReadMetrics, home.FirstRequest))
 	pages.GET(paths.OverviewCSV, s.as(tenants.ReadMetrics, home.Data))
-	pages.POST(paths.ChooseTrigger, s.as(tenants.ManagePipeline, home.Choose))
+	pages.POST(paths.Choose, s.as(tenants.ManagePipeline, home.Choose))
 	pages.POST(paths.DismissAdvice, s.as(tenants.ManagePipeline, home.DismissAdvice))
 
 	pages.GET(paths.More, s.as(tenants.Enter, layout.MorePage))

@@ -2,6 +2,7 @@ package tenantsdb
 
 import (
 	"context"
+	"database/sql"
 	"strconv"
 	"time"
 
@@ -29,6 +30,15 @@ func (db Pipelines) Pipeline(ctx context.Context, workspace tenants.WorkspaceID)
 		return tenants.PipelineConfig{Workspace: workspace}, nil
 	}
 	return versions[0], nil
+}
+
+// MemoryNarrowed implements tenants.Pipelines.
+func (db Pipelines) MemoryNarrowed(ctx context.Context, workspace tenants.WorkspaceID) (time.Time, error) {
+	var at sql.NullTime
+	err := db.inTenant(ctx, workspace, func(tx *gorm.DB) error {
+		return tx.Table("workspaces").Select("memory_narrowed_at").Where("workspace_id = ?", workspace).Row().Scan(&at)
+	})
+	return at.Time, batchdb.Wrapf(err, "scope of the memory of workspace %s", workspace)
 }
 
 // PipelineHistory returns the saved versions of a workspace's pipeline config,

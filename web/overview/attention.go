@@ -10,6 +10,7 @@ import (
 	"palimpsest/pipeline"
 	"palimpsest/pipeline/cost"
 	"palimpsest/pipeline/modules/ipc"
+	"palimpsest/pipeline/modules/rehydrator"
 	"palimpsest/tenants"
 	"palimpsest/web/components"
 	"palimpsest/web/layout"
@@ -33,6 +34,7 @@ const (
 	// minContextSetting stands beside the choice of what decides when to compress.
 	minContextSetting = "ipc.minContext"
 	triggerSetting    = "ipc.trigger"
+	scopeSetting      = "rehydrator.scope"
 )
 
 // item is something that people should look at.
@@ -50,7 +52,7 @@ func (h *Handler) attend(ctx context.Context, who tenants.Principal, m *model) e
 	h.broken(ctx, who, m)
 	m.bill()
 	err := h.compressed(ctx, who, m)
-	for _, read := range []func(context.Context, tenants.Principal, *model) error{h.rejected, h.keys, h.notices} {
+	for _, read := range []func(context.Context, tenants.Principal, *model) error{h.rejected, h.keys, h.notices, h.narrowed} {
 		if err == nil {
 			err = read(ctx, who, m)
 		}
@@ -266,6 +268,26 @@ func (h *Handler) notices(ctx context.Context, who tenants.Principal, m *model) 
 		m.Attention = append(m.Attention, one)
 	}
 	return err
+}
+
+// narrowed adds for a month that the default scope of memory became narrower, unless someone has chosen
+// a scope.
+func (h *Handler) narrowed(ctx context.Context, who tenants.Principal, m *model) error {
+	at, err := h.deps.Pipelines.MemoryNarrowed(ctx, who.Workspace.ID)
+	if err != nil || at.IsZero() || m.Now.Sub(at) > 30*day {
+		return err
+	}
+	_, config, err := h.pipeline(ctx, who.Workspace.ID)
+	if err != nil || !config.Runs(rehydrator.Name) || pipeline.SettingsOf[rehydrator.Config](config).Scope != pipeline.ScopeSession {
+		return err
+	}
+	one := item{
+		Dot: "warn", Title: "Memory stays inside its session now", Since: at,
+		Text: "Earlier sessions of the same API key no longer come back, so that nobody’s words reach someone else. If each person has their own key, choose Person. Changed:",
+	}
+	one.link(who.Role, tenants.ReadConfig, "Open setting", paths.Setting(scopeSetting))
+	m.Attention = append(m.Attention, one)
+	return nil
 }
 
 // link gives an item its button, for who may use it.

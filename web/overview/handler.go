@@ -56,7 +56,8 @@ func (h *Handler) Show(c echo.Context, who tenants.Principal) error {
 	newest, err := h.newest(ctx, who)
 	if reference := h.failed(ctx, "newest request", err); reference == "" && newest == nil {
 		steps, err := h.steps(ctx, who, nil)
-		return layout.Page(c, http.StatusOK, frame, firstView(steps, h.choice(ctx, who), h.failed(ctx, "steps", err)))
+		choices, settingsFailed := h.choices(ctx, who)
+		return layout.Page(c, http.StatusOK, frame, firstView(steps, choices, settingsFailed, h.failed(ctx, "steps", err)))
 	}
 	model := &model{
 		query: newQuery(c.QueryParams(), layout.Zone(c.Request()), h.deps.Now()), Now: h.deps.Now(), Role: who.Role, Plan: layout.Plan(c),

@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/http"
-	"slices"
 
 	"github.com/labstack/echo/v4"
 
@@ -18,47 +16,6 @@ import (
 	"palimpsest/web/layout"
 	"palimpsest/web/paths"
 )
-
-// Choose sets the trigger that was chosen on the set-up card.
-func (h *Handler) Choose(c echo.Context, who tenants.Principal) error {
-	ctx, trigger := c.Request().Context(), c.FormValue("trigger")
-	saved, config, err := h.pipeline(ctx, who.Workspace.ID)
-	if err != nil {
-		return err
-	}
-	if !slices.ContainsFunc(ipc.Triggers(), func(known pipeline.Option) bool { return known.Value == trigger }) {
-		return echo.NewHTTPError(http.StatusBadRequest)
-	}
-	if trigger == pipeline.SettingsOf[ipc.Config](config).Trigger {
-		return layout.Redirect(c, paths.Overview)
-	}
-	base, _, err := modules.Catalog().Resolve(h.deps.Defaults)
-	if err != nil {
-		return fmt.Errorf("defaults of the pipeline: %w", err)
-	}
-	pipeline.Change[ipc.Config](&config).Trigger = trigger
-	next := tenants.PipelineConfig{Modules: saved.Modules, SavedBy: who.User.ID}
-	if next.YAML, err = modules.Catalog().Edit(pipeline.Layer{YAML: saved.YAML}, config, base, []string{triggerSetting}); err != nil {
-		return fmt.Errorf("set the trigger: %w", err)
-	}
-	if _, err := h.deps.Pipelines.SavePipeline(ctx, who.Workspace.ID, saved.Version, next); err != nil && !errors.Is(err, tenants.ErrConflict) {
-		return err
-	}
-	return layout.Redirect(c, paths.Overview) // on a conflict it shows what was saved meanwhile
-}
-
-// choice is what decides when old turns are compressed, to choose from.
-type choice struct {
-	Holds     string // the trigger that is set
-	MayChoose bool
-	Failed    string // reference in the log; "" if it could be read
-}
-
-// choice returns what the set-up card offers.
-func (h *Handler) choice(ctx context.Context, who tenants.Principal) choice {
-	_, config, err := h.pipeline(ctx, who.Workspace.ID)
-	return choice{Holds: pipeline.SettingsOf[ipc.Config](config).Trigger, MayChoose: who.Role.May(tenants.ManagePipeline), Failed: h.failed(ctx, "trigger", err)}
-}
 
 // DismissAdvice has the advice about the trigger not shown again.
 func (h *Handler) DismissAdvice(c echo.Context, who tenants.Principal) error {

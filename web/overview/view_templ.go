@@ -16,7 +16,7 @@ import (
 )
 
 // firstView is the page of a workspace that no request has reached yet.
-func firstView(steps components.StepsModel, choice choice, failed string) templ.Component {
+func firstView(steps components.StepsModel, choices []choice, settingsFailed, failed string) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
 		if templ_7745c5c3_CtxErr := ctx.Err(); templ_7745c5c3_CtxErr != nil {
@@ -60,7 +60,7 @@ func firstView(steps components.StepsModel, choice choice, failed string) templ.
 				return templ_7745c5c3_Err
 			}
 		}
-		templ_7745c5c3_Err = triggerChoice(choice).Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = setUpChoices(choices, settingsFailed).Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}

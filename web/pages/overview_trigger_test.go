@@ -118,15 +118,15 @@ func TestNewWorkspaceChoosesWhenToCompressWithOneClick(t *testing.T) {
 		t.Errorf("noted %+v, %v", entries, err)
 	}
 
-	person.Post("/overview/trigger", "trigger", "break-even")
+	person.Post("/overview/choose", "trigger", "break-even")
 	if again, _ := product.DB.Pipelines.Pipeline(t.Context(), person.Workspace.ID); again.Version != 1 {
 		t.Errorf("the same choice saved version %d", again.Version)
 	}
-	person.Post("/overview/trigger", "trigger", "window")
+	person.Post("/overview/choose", "trigger", "window")
 	if back, _ := product.DB.Pipelines.Pipeline(t.Context(), person.Workspace.ID); back.Version != 2 || back.YAML != "" {
 		t.Errorf("back at the default: %+v", back)
 	}
-	if wrong := person.Post("/overview/trigger", "trigger", "never"); wrong.Status != http.StatusBadRequest {
+	if wrong := person.Post("/overview/choose", "trigger", "never"); wrong.Status != http.StatusBadRequest {
 		t.Errorf("a trigger that does not exist: status %d", wrong.Status)
 	}
 }
@@ -139,10 +139,58 @@ func TestChoiceKeepsWhatElseIsSet(t *testing.T) {
 	if _, err := product.DB.Pipelines.SavePipeline(t.Context(), person.Workspace.ID, 0, set); err != nil {
 		t.Fatal(err)
 	}
-	person.Post("/overview/trigger", "trigger", "break-even")
+	person.Post("/overview/choose", "trigger", "break-even")
 	saved, err := product.DB.Pipelines.Pipeline(t.Context(), person.Workspace.ID)
 	if err != nil || saved.YAML != "# ours\nipc:\n  minClear: 0.2\n  trigger: break-even\n" || saved.Modules != "ipc" {
 		t.Errorf("saved %+v, %v", saved, err)
+	}
+}
+
+// Whose earlier sessions come back is chosen at set-up, for all modules that bring text back.
+func TestScopeOfMemoryIsChosenAtSetUp(t *testing.T) {
+	t.Parallel()
+	product := webtest.Start(t)
+	person := product.SignUp(t, "northbeam")
+	chosen := func() string { return person.Get("/overview").Text(`[data-testid="memory"] li.on b`) }
+	if got := chosen(); got != "In the same session" {
+		t.Errorf("at first %q is selected", got)
+	}
+	person.Post("/overview/choose", "memory", "person")
+	if got := chosen(); got != "In all sessions of the person" {
+		t.Errorf("after the choice %q is selected", got)
+	}
+	saved, err := product.DB.Pipelines.Pipeline(t.Context(), person.Workspace.ID)
+	if err != nil || saved.YAML != "compaction-bridge:\n  scope: person\nrehydrator:\n  scope: person\n" {
+		t.Errorf("saved %+v, %v", saved, err)
+	}
+	if wrong := person.Post("/overview/choose", "memory", "workspace"); wrong.Status != http.StatusBadRequest {
+		t.Errorf("a scope that set-up does not offer: status %d", wrong.Status)
+	}
+}
+
+// A workspace from before the narrower default reads about it until someone chooses a scope.
+func TestNarrowerScopeOfMemoryNeedsAttention(t *testing.T) {
+	t.Parallel()
+	product := webtest.Start(t)
+	person := product.SignUp(t, "northbeam")
+	overviewRecord(t, person, exchange(time.Now().Add(-time.Minute), same))
+	set := tenants.PipelineConfig{Modules: "ipc,rehydrator", SavedBy: person.User.ID}
+	if _, err := product.DB.Pipelines.SavePipeline(t.Context(), person.Workspace.ID, 0, set); err != nil {
+		t.Fatal(err)
+	}
+	attention := func() string { return person.Get("/overview").TestID("attention") }
+	if got := attention(); strings.Contains(got, "Memory stays") {
+		t.Errorf("a new workspace is told: %s", got)
+	}
+	if _, err := product.Database.Owner(t).Exec(t.Context(), "UPDATE workspaces SET memory_narrowed_at = now() - interval '29 days'"); err != nil {
+		t.Fatal(err)
+	}
+	if got := attention(); !strings.Contains(got, "Memory stays inside its session now") {
+		t.Errorf("an older workspace is not told: %s", got)
+	}
+	person.Post("/overview/choose", "memory", "person")
+	if got := attention(); strings.Contains(got, "Memory stays") {
+		t.Errorf("after a choice: %s", got)
 	}
 }
 
@@ -155,7 +203,7 @@ func TestMemberSeesWhichTriggerHolds(t *testing.T) {
 	if got := holds(page); got != "Only near the limit" || page.Find(`[data-testid="trigger"] form`).Length() != 0 {
 		t.Errorf("a viewer sees %q as selected: %s", got, page.TestID("trigger"))
 	}
-	if refused := viewer.Post("/overview/trigger", "trigger", "break-even"); refused.Status != http.StatusForbidden {
+	if refused := viewer.Post("/overview/choose", "trigger", "break-even"); refused.Status != http.StatusForbidden {
 		t.Errorf("a viewer may choose: status %d", refused.Status)
 	}
 	if saved, err := product.DB.Pipelines.Pipeline(t.Context(), person.Workspace.ID); err != nil || saved.Version != 0 {

@@ -25,8 +25,8 @@ const (
 	OverviewCSV = "/overview/data.csv"
 	// FirstRequestBare is the same without links.
 	FirstRequestBare = FirstRequest + "?bare=1"
-	// ChooseTrigger is where the set-up card saves what decides when to compress.
-	ChooseTrigger = "/overview/trigger"
+	// Choose is where the set-up card saves a choice.
+	Choose = "/overview/choose"
 	// DismissAdvice is where the advice about the trigger is dismissed.
 	DismissAdvice    = "/overview/trigger-advice/dismiss"
 	Keys             = "/keys"
