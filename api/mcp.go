@@ -20,7 +20,7 @@ const mcpPath = "/mcp"
 var errNoRecall = fmt.Errorf("%w recall", tenants.ErrScopeMissing)
 
 // recall serves the MCP server to anyone who has an API key of the workspace that may
-// use the proxy or recall. The header X-Palimpsest-Session-Id limits it to a session.
+// use the proxy or recall: they find and read what the people behind the key may. The header X-Palimpsest-Session-Id limits it to a session.
 func (s *Server) recall(c echo.Context) error {
 	request := c.Request()
 	event := s.begin(request, mcpPath)
@@ -32,9 +32,7 @@ func (s *Server) recall(c echo.Context) error {
 	if err != nil {
 		return s.refuseRecall(c, event, err)
 	}
-	s.Recall.Serve(c.Response(), request, recall.Caller{
-		Workspace: key.Workspace, APIKey: key.ID, KeyPrefix: key.Prefix, Session: asked.session,
-	})
+	s.Recall.Serve(c.Response(), request, recall.Caller{Key: key, Session: asked.session})
 	return nil
 }
 
@@ -44,9 +42,8 @@ func (s *Server) refuseRecall(c echo.Context, event *RequestLog, err error) erro
 		c.Response().Header().Set(echo.HeaderWWWAuthenticate, "Bearer")
 	}
 	refused := s.refuse(c, formats.Default(), event, err)
-	s.Recalled(c.Request().Context(), recall.Call{
-		Caller: recall.Caller{Workspace: event.Workspace, APIKey: event.APIKey, KeyPrefix: event.KeyPrefix}, Outcome: "refused", Err: err,
-	})
+	caller := recall.Caller{Key: tenants.APIKey{Workspace: event.Workspace, ID: event.APIKey, Prefix: event.KeyPrefix}}
+	s.Recalled(c.Request().Context(), recall.Call{Caller: caller, Outcome: "refused", Err: err})
 	return refused
 }
 
@@ -60,7 +57,7 @@ func (s *Server) Recalled(ctx context.Context, call recall.Call) {
 	level := slog.LevelInfo
 	attributes := []slog.Attr{
 		slog.String("tool", call.Tool), slog.String("outcome", call.Outcome),
-		slog.String("workspace", call.Caller.Workspace.String()), slog.String("key", call.Caller.KeyPrefix),
+		slog.String("workspace", call.Caller.Key.Workspace.String()), slog.String("key", call.Caller.Key.Prefix),
 		slog.Int("hits", call.Hits), slog.Int("bytes", call.Bytes), slog.Duration("duration", call.Duration),
 	}
 	if call.Err != nil {

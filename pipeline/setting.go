@@ -1,6 +1,7 @@
 package pipeline
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"math"
@@ -63,6 +64,8 @@ type access struct {
 	read  func(Settings, *yaml.Node) (wrong string)
 	write func(Settings) (*yaml.Node, error)
 	check func(Settings) (wrong string)
+
+	furthest func(Rights) string // of a choice that Within bounds; nil if nothing does
 }
 
 // Field returns the setting with the field that at points to in the settings C of its
@@ -195,7 +198,7 @@ func ScopeField[C any](at func(*C) *string, label, hint string) Setting {
 			{Value: ScopeSession, Label: "Session"}, {Value: ScopeKey, Label: "API key"}, {Value: ScopePerson, Label: "Person"},
 			{Value: ScopeProject, Label: "Project"}, {Value: ScopeWorkspace, Label: "Workspace"},
 		},
-	})
+	}).Within(func(rights Rights) string { return cmp.Or(rights.Scope, ScopeSession) })
 }
 
 // Allowed says what the setting may be, as YAML has it.

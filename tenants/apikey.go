@@ -37,6 +37,7 @@ type APIKey struct {
 	Limits    Limits
 	CreatedBy uuid.UUID // a member
 	Person    uuid.UUID // the member whose role bounds what the key may do; of a presented key and in a Grantor only
+	Rights    KeyRights // of a presented key and in a Grantor only
 	Creator   string    // their e-mail address, in lists only; empty: they left
 
 	APIKeyTimes
@@ -44,6 +45,18 @@ type APIKey struct {
 	// What is known of the workspace of a key that was presented.
 	Suspended  bool // by the operator
 	Unverified bool // no owner has a verified address
+}
+
+// KeyRights are what the person behind an API key and the one who created it may both decide
+// for its prompts now. They bound the key's own pipeline and what its requests ask for.
+type KeyRights struct {
+	Reads    Reads // whose text they may read, and so bring into a prompt
+	Approves bool  // they may approve patterns, and so use those that no one has approved
+}
+
+// And returns what both rights allow.
+func (r KeyRights) And(other KeyRights) KeyRights {
+	return KeyRights{Reads: r.Reads.And(other.Reads), Approves: r.Approves && other.Approves}
 }
 
 // APIKeyTimes are when an API key was made and used, and until when it works.

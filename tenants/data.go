@@ -27,6 +27,16 @@ type TextPolicy struct {
 	Viewers  Reads // all or none
 }
 
+// And returns what both allow: the less of the two.
+func (r Reads) And(other Reads) Reads {
+	for _, least := range []Reads{ReadsOwn, ReadsAll} {
+		if r == least && other != ReadsNone && other != "" || other == least && r != ReadsNone && r != "" {
+			return least
+		}
+	}
+	return ReadsNone
+}
+
 // For returns what a role may read.
 func (p TextPolicy) For(role Role) Reads {
 	switch role {
@@ -92,6 +102,20 @@ func (r Reader) MayRead(apiKey uuid.UUID) bool {
 	return r.All || r.Own && slices.Contains(r.Keys, apiKey)
 }
 
+// And returns a reader who may read what both may.
+func (r Reader) And(other Reader) Reader {
+	switch {
+	case r.All:
+		return other
+	case other.All:
+		return r
+	case !r.Own || !other.Own:
+		return Reader{}
+	}
+	isOther := func(key uuid.UUID) bool { return !slices.Contains(other.Keys, key) }
+	return Reader{Own: true, Keys: slices.DeleteFunc(slices.Clone(r.Keys), isOther)}
+}
+
 // None reports whether the reader may read nothing at all.
 func (r Reader) None() bool { return !r.All && !r.Own }
 
@@ -105,6 +129,11 @@ type Data interface {
 	// Reader returns what a person may read of what was said; nothing for someone who
 	// is not a member.
 	Reader(ctx context.Context, workspace WorkspaceID, user uuid.UUID) (Reader, error)
+
+	// KeyReader returns what an API key that was presented may read: what the person behind
+	// it and the one who created it may both read now. The key of a former member reads
+	// nothing, also where it was kept and someone else answers for it.
+	KeyReader(ctx context.Context, key APIKey) (Reader, error)
 
 	// Retention returns for how long the workspace keeps its sessions.
 	Retention(ctx context.Context, workspace WorkspaceID) (Retention, error)

@@ -14,6 +14,7 @@ import (
 type Grantor struct {
 	Person uuid.UUID // the member
 	Role   Role      // of the member; empty if they are not one anymore
+	Rights KeyRights // what a key that they make may decide
 	Key    *APIKey   // the key that acts, with the scopes that it may use; nil for a member who is logged in
 }
 

@@ -268,7 +268,7 @@ func reaches() map[string]reach {
 type tenant struct {
 	*webtest.Person
 
-	session, request, key, provider, login, viewer, invitation, passkey, rule, channel, delivery, removed, comment string
+	name, session, request, key, provider, login, viewer, invitation, passkey, rule, channel, delivery, removed, comment string
 
 	views map[string]string // by their list
 }
@@ -316,7 +316,7 @@ func newTenant(t *testing.T, product *webtest.Product, name string) *tenant {
 		t.Fatal(err)
 	}
 	return &tenant{
-		views: views, comment: comment.ID.String(), channel: channel, delivery: delivery, removed: removed,
+		name: name, views: views, comment: comment.ID.String(), channel: channel, delivery: delivery, removed: removed,
 		Person: owner, passkey: passkey, request: exchanges[0].ID.String(), login: logins[0].ID.String(), session: owner.Newest().ID.String(), key: keys[0].ID.String(), provider: providers[0].ID.String(),
 		viewer: owner.Colleague(tenants.Viewer).User.ID.String(), invitation: pending[0].ID.String(),
 		rule: owner.Learn("Only " + name + "s are fed in the morning.").ID.String(),

@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"palimpsest/api/proxysettings"
 	"palimpsest/pipeline"
 	"palimpsest/pipeline/modules"
 	"palimpsest/tenants"
@@ -18,7 +19,7 @@ import (
 // scopes it may use the proxy. What the asker can mend is a tenants.Invalid;
 // tenants.ErrDenied and a tenants.Forbidden say that the context's actor may not create it.
 func (s *Service) CreateAPIKey(ctx context.Context, workspace tenants.WorkspaceID, wanted tenants.APIKey) (key tenants.APIKey, secret string, err error) {
-	if err := s.checkAPIKey(&wanted); err != nil {
+	if err := s.checkAPIKey(ctx, workspace, &wanted); err != nil {
 		return tenants.APIKey{}, "", err
 	}
 	key, secret, hash := s.config.Issuer.Create(workspace, wanted.Name, wanted.Scopes, wanted.CreatedBy, wanted.ExpiresAt)
@@ -32,7 +33,7 @@ func (s *Service) CreateAPIKey(ctx context.Context, workspace tenants.WorkspaceI
 // ChangeAPIKey gives a key the name, pipeline, expiry and limits of wanted. It returns
 // tenants.ErrNotFound, and a tenants.Invalid for what the asker can mend.
 func (s *Service) ChangeAPIKey(ctx context.Context, tenant tenants.Tenant, wanted tenants.APIKey) error {
-	if err := s.checkAPIKey(&wanted); err != nil {
+	if err := s.checkAPIKey(ctx, tenant, &wanted); err != nil {
 		return err
 	}
 	return s.Store.ChangeAPIKey(ctx, tenant, wanted)
@@ -53,7 +54,7 @@ func (s *Service) RotateAPIKey(ctx context.Context, workspace tenants.WorkspaceI
 }
 
 // checkAPIKey completes what is wanted with defaults and checks it.
-func (s *Service) checkAPIKey(wanted *tenants.APIKey) error {
+func (s *Service) checkAPIKey(ctx context.Context, tenant tenants.Tenant, wanted *tenants.APIKey) error {
 	var err error
 	if wanted.Name, err = checkName(wanted.Name); err != nil {
 		return err
@@ -73,10 +74,24 @@ func (s *Service) checkAPIKey(wanted *tenants.APIKey) error {
 	if wanted.Pipeline == "" {
 		return nil
 	}
-	_, _, err = modules.Catalog().Resolve(s.config.Defaults, pipeline.Layer{Source: pipeline.FromAPIKey, YAML: wanted.Pipeline})
+	err = s.checkPipeline(ctx, tenant, wanted)
 	if invalid, is := errors.AsType[pipeline.Invalid](err); is {
 		field := strings.TrimSuffix("pipeline."+invalid.Field, ".")
 		return tenants.Invalid{Field: field, Message: invalid.Message}
 	}
 	return err
+}
+
+// checkPipeline checks the settings of a key: one that it is given must not go beyond the
+// rights of the people behind it. The error is a pipeline.Invalid, or one of KeyRights.
+func (s *Service) checkPipeline(ctx context.Context, tenant tenants.Tenant, wanted *tenants.APIKey) error {
+	layer := pipeline.Layer{Source: pipeline.FromAPIKey, YAML: wanted.Pipeline}
+	if _, _, err := modules.Catalog().Resolve(s.config.Defaults, layer); err != nil {
+		return err
+	}
+	rights, before, err := s.Store.KeyRights(ctx, tenant, *wanted)
+	if err != nil || before == wanted.Pipeline {
+		return err
+	}
+	return proxysettings.RightsOf(rights).Check(modules.Catalog(), layer)
 }

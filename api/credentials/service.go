@@ -35,6 +35,10 @@ type APIKeyStore interface {
 	// ChangeAPIKey sets name, pipeline, expiry and limits. It and RotateAPIKey return
 	// tenants.ErrNotFound, and a tenants.Invalid for a key that is revoked.
 	ChangeAPIKey(ctx context.Context, tenant tenants.Tenant, key tenants.APIKey) error
+
+	// KeyRights returns what the context's actor may let a key decide, and the pipeline that it
+	// has now; "" for one without an id, which is to be created.
+	KeyRights(ctx context.Context, tenant tenants.Tenant, key tenants.APIKey) (rights tenants.KeyRights, pipeline string, err error)
 	RotateAPIKey(ctx context.Context, workspace tenants.WorkspaceID, id uuid.UUID, rotation tenants.Rotation) error
 }
 

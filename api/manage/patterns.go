@@ -193,35 +193,52 @@ type patternChange struct {
 	Status *patterns.Status `json:"status"`
 }
 
-// changePattern approves, disables, rejects or edits a pattern. With If-Match, it is
-// changed only if it has that version.
-func (h patternHandler) changePattern(c echo.Context, who caller, id uuid.UUID) error {
+// readPatternChange reads what a request changes of a pattern.
+func readPatternChange(c echo.Context) (patterns.Change, error) {
 	asked, err := readJSON[patternChange](c)
 	if err != nil {
-		return err
+		return patterns.Change{}, err
 	}
 	change := patterns.Change{Status: asked.Status}
 	if asked.Status != nil && !slices.Contains(patterns.Decided(), *asked.Status) {
-		return tenants.Invalid{Field: "status", Message: "must be candidate, approved, disabled or rejected"}
+		return change, tenants.Invalid{Field: "status", Message: "must be candidate, approved, disabled or rejected"}
 	}
 	if asked.Text != nil {
 		text, err := patternText(*asked.Text)
 		if err != nil {
-			return err
+			return change, err
 		}
 		change.Text = &text
 	}
 	if asked.When != nil {
 		when, err := readWhen(*asked.When)
 		if err != nil {
-			return err
+			return change, err
 		}
 		change.When = &when
+	}
+	return change, nil
+}
+
+// changePattern approves, disables, rejects or edits a pattern. With If-Match, it is
+// changed only if it has that version. Only who may read its words approves or edits it.
+func (h patternHandler) changePattern(c echo.Context, who caller, id uuid.UUID) error {
+	change, err := readPatternChange(c)
+	if err != nil {
+		return err
 	}
 	ctx := c.Request().Context()
 	found, err := h.patterns.Pattern(ctx, who.workspace, id)
 	if err != nil {
 		return err
+	}
+	reader, err := h.readers.reader(c, who)
+	if err != nil {
+		return err
+	}
+	approves := change.Status != nil && *change.Status == patterns.Approved
+	if found.IsHidden() && !reader.All && (approves || change.Text != nil || change.When != nil) {
+		return tenants.ErrTextDenied
 	}
 	version, err := matchedPattern(c.Request().Header.Get("If-Match"), found.Version)
 	if err != nil {
@@ -236,6 +253,7 @@ func (h patternHandler) changePattern(c echo.Context, who caller, id uuid.UUID) 
 	if err != nil {
 		return err
 	}
+	hide(&changed, reader)
 	return answerPattern(c, http.StatusOK, &changed, nil)
 }
 

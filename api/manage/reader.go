@@ -25,9 +25,11 @@ func (h dataHandler) register(group *echo.Group, a *authorizer) {
 	group.PUT("/settings", a.as(tenants.ManageSettings, h.putSettings))
 }
 
-// reader returns what the caller may read of what was said. An API key reads what
-// the person behind it may read now.
+// reader returns what the caller may read of what was said.
 func (r readers) reader(c echo.Context, who caller) (tenants.Reader, error) {
+	if who.isKey() {
+		return r.data.KeyReader(c.Request().Context(), who.key)
+	}
 	return r.data.Reader(c.Request().Context(), who.workspace, who.person())
 }
 

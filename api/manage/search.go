@@ -1,7 +1,6 @@
 package manage
 
 import (
-	"context"
 	"fmt"
 	"strconv"
 	"time"
@@ -56,8 +55,9 @@ func (h archiveHandler) search(c echo.Context, who caller) error {
 		if !reader.MayRead(detail.APIKey) {
 			return tenants.ErrTextDenied
 		}
+		query.APIKey = detail.APIKey
 	}
-	hits, err := h.found(ctx, who.workspace, reader, query)
+	hits, err := archive.SearchFor(ctx, h.searcher, who.workspace, reader, query)
 	if err != nil {
 		return err
 	}
@@ -69,14 +69,6 @@ func (h archiveHandler) search(c echo.Context, who caller) error {
 		}
 	}
 	return answerPage(c, data, "")
-}
-
-// found returns what the reader may read of what answers a query, best first.
-func (h archiveHandler) found(ctx context.Context, workspace tenants.WorkspaceID, reader tenants.Reader, query archive.Query) ([]archive.Hit, error) {
-	if reader.All || query.Session != uuid.Nil {
-		return h.searcher.Search(ctx, workspace, query)
-	}
-	return archive.SearchKeys(ctx, h.searcher, workspace, reader.Keys, query)
 }
 
 // searchQuery reads what is asked for.

@@ -31,7 +31,7 @@ func (w *tenant) setPolicy(t *testing.T, managers, members, viewers tenants.Read
 	w.send(t, http.MethodPut, "/settings", body).want(t, http.StatusOK)
 }
 
-// Every role under every policy, through every route that shows what was said.
+// S44: every role under every policy, through every route that shows what was said.
 func TestSessionTextIsReadableToThoseAllowed(t *testing.T) {
 	t.Parallel()
 	p := setup(t)

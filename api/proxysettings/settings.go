@@ -111,7 +111,8 @@ func (c *Cache) ForgetAll() {
 }
 
 // Config returns the pipeline that holds for a key and what the request asks for,
-// and where each value comes from.
+// and where each value comes from. What they set beyond the rights of the people behind the
+// key, as they are now, is taken back to what those allow.
 func (c *Cache) Config(ctx context.Context, key tenants.APIKey, asked pipeline.Layer) (pipeline.Config, pipeline.Sources, error) {
 	workspace, err := c.of(ctx, key.Workspace)
 	if err != nil {
@@ -120,7 +121,8 @@ func (c *Cache) Config(ctx context.Context, key tenants.APIKey, asked pipeline.L
 	if key.Pipeline == "" && asked.Modules == "" && asked.YAML == "" {
 		return workspace.config, workspace.sources, nil
 	}
-	return modules.Catalog().Resolve(c.defaults, workspace.layer, pipeline.Layer{Source: pipeline.FromAPIKey, YAML: key.Pipeline}, asked)
+	own := pipeline.Layer{Source: pipeline.FromAPIKey, YAML: key.Pipeline}
+	return RightsOf(key.Rights).Resolve(modules.Catalog(), workspace.config, c.defaults, workspace.layer, own, asked)
 }
 
 // ReadAhead has memory hold what a workspace has set, so that it is known should the database be away

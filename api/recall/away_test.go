@@ -23,8 +23,16 @@ import (
 type known struct{ session.Records }
 
 // Named implements session.Records.
-func (known) Named(context.Context, tenants.WorkspaceID, uuid.UUID, archive.Pointer) (session.Named, error) {
+func (known) Named(context.Context, tenants.WorkspaceID, tenants.Reader, uuid.UUID, archive.Pointer) (session.Named, error) {
 	return session.Named{}, nil
+}
+
+// everything lets every key read everything.
+type everything struct{ tenants.Data }
+
+// KeyReader implements tenants.Data.
+func (everything) KeyReader(context.Context, tenants.APIKey) (tenants.Reader, error) {
+	return tenants.Reader{All: true}, nil
 }
 
 // broken is an archive that cannot be read.
@@ -44,7 +52,7 @@ func TestModelIsToldWhatToDoWhileTheArchiveCannotBeRead(t *testing.T) {
 	} {
 		var observed recall.Call
 		server := recall.New(recall.Config{
-			Lanes: known{}, Archive: broken{cause}, Now: time.Now, Observe: func(_ context.Context, call recall.Call) { observed = call },
+			Readers: everything{}, Lanes: known{}, Archive: broken{cause}, Now: time.Now, Observe: func(_ context.Context, call recall.Call) { observed = call },
 		})
 		answer := serve(t, server, `"recall_get","arguments":{"pointer":"k7f2m7qa#2"}`)
 		body, err := io.ReadAll(answer.Body)
@@ -65,6 +73,6 @@ func serve(t *testing.T, server *recall.Server, call string) *httptest.ResponseR
 	request.Header.Set("Content-Type", "application/json")
 	request.Header.Set("Accept", "application/json, text/event-stream")
 	answer := httptest.NewRecorder()
-	server.Serve(answer, request, recall.Caller{Workspace: tenants.NewWorkspaceID()})
+	server.Serve(answer, request, recall.Caller{Key: tenants.APIKey{Workspace: tenants.NewWorkspaceID()}})
 	return answer
 }

@@ -62,7 +62,7 @@ func TestSearchSaysThatItMayHaveMissedTheNewestMessages(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		began := time.Now()
 		server := recall.New(recall.Config{
-			Lanes: known{}, Searcher: nothing{}, Now: time.Now, Observe: func(context.Context, recall.Call) {},
+			Readers: everything{}, Lanes: known{}, Searcher: nothing{}, Now: time.Now, Observe: func(context.Context, recall.Call) {},
 			Behind: func(context.Context, tenants.WorkspaceID, time.Time) (bool, time.Time, error) {
 				return true, began, nil
 			},

@@ -12,6 +12,7 @@ import (
 
 	"palimpsest/pipeline/archive"
 	"palimpsest/pipeline/session"
+	"palimpsest/tenants"
 )
 
 // refusal is an error that the model can act on.
@@ -32,14 +33,38 @@ type answer[Out any] struct {
 	hits   int
 }
 
+// errNoText is what a model hears whose key may read nothing.
+const errNoText = refusal("This API key may not read what was said in this workspace: the person behind it may not, or has left. An owner or admin of the workspace changes that under Settings. Go on without the archive.")
+
+// asker is a caller and what they may read.
+type asker struct {
+	Caller
+
+	workspace tenants.WorkspaceID
+	reader    tenants.Reader
+}
+
+// asker returns a caller with what they may read now. Nothing at all is a refusal.
+func (s *Server) asker(ctx context.Context, caller Caller) (asker, error) {
+	reader, err := s.config.Readers.KeyReader(ctx, caller.Key)
+	if err == nil && reader.None() {
+		err = errNoText
+	}
+	return asker{caller, caller.Key.Workspace, reader}, err
+}
+
 // call runs a tool for the caller of a request, within the deadline, and tells of it.
-func call[Out any](ctx context.Context, s *Server, tool string, run func(context.Context, Caller) (answer[Out], error)) (*mcp.CallToolResult, Out, error) {
+func call[Out any](ctx context.Context, s *Server, tool string, run func(context.Context, asker) (answer[Out], error)) (*mcp.CallToolResult, Out, error) {
 	ctx, cancel := context.WithTimeout(ctx, deadline)
 	defer cancel()
 	caller, _ := ctx.Value(callerKey{}).(Caller)
 	done := Call{Caller: caller, Tool: tool, Outcome: "found"}
 	began := s.config.Now()
-	got, err := run(ctx, caller)
+	var got answer[Out]
+	from, err := s.asker(ctx, caller)
+	if err == nil {
+		got, err = run(ctx, from)
+	}
 	done.Duration = s.config.Now().Sub(began)
 	done.Hits, done.Bytes = got.hits, len(got.text)
 	var refused refusal
@@ -62,7 +87,7 @@ func call[Out any](ctx context.Context, s *Server, tool string, run func(context
 
 // within returns the session that a call is limited to: the caller's, or the one that
 // the call names; uuid.Nil if none.
-func (s *Server) within(ctx context.Context, caller Caller, named string) (uuid.UUID, error) {
+func (s *Server) within(ctx context.Context, caller asker, named string) (uuid.UUID, error) {
 	limit, err := s.session(ctx, caller, caller.Session)
 	if err != nil || named == "" {
 		return limit, err
@@ -75,13 +100,13 @@ func (s *Server) within(ctx context.Context, caller Caller, named string) (uuid.
 }
 
 // session returns the id of the session that someone names by its id or by its
-// client's name for it.
-func (s *Server) session(ctx context.Context, caller Caller, named string) (uuid.UUID, error) {
+// client's name for it. One that they may not read does not exist for them.
+func (s *Server) session(ctx context.Context, caller asker, named string) (uuid.UUID, error) {
 	named = strings.TrimSpace(named)
 	if named == "" {
 		return uuid.Nil, nil
 	}
-	id, err := s.config.Lanes.SessionNamed(ctx, caller.Workspace, named)
+	id, err := s.config.Lanes.SessionNamed(ctx, caller.workspace, caller.reader, named)
 	if errors.Is(err, session.ErrNotFound) {
 		if id, err = uuid.Parse(named); err != nil {
 			return uuid.Nil, refusal(fmt.Sprintf("There is no session %q in this workspace. Use the session of a hit of recall_search, or leave session out.", named))

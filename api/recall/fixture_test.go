@@ -128,7 +128,7 @@ func setup(t *testing.T) *product {
 		Prompts: writer, Upstream: client,
 	}
 	proxy.Recall = recall.New(recall.Config{
-		Lanes: sessions.Browser(), Archive: originals, Searcher: p.index, Codecs: codecs(), PublicURL: "https://palimpsest.example", Log: log, Now: time.Now,
+		Readers: p.db.DB.Data, Lanes: sessions.Browser(), Archive: originals, Searcher: p.index, Codecs: codecs(), PublicURL: "https://palimpsest.example", Log: log, Now: time.Now,
 		Observe: proxy.Recalled,
 		Behind: func(ctx context.Context, workspace tenants.WorkspaceID, upTo time.Time) (bool, time.Time, error) {
 			return p.behind(ctx, workspace, upTo)

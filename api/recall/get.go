@@ -58,13 +58,13 @@ func (s *Server) addGet(server *mcp.Server) {
 			properties["max_bytes"].Minimum, properties["max_bytes"].Maximum = new(float64(minBytes)), new(float64(maxBytes))
 		}),
 	}, func(ctx context.Context, _ *mcp.CallToolRequest, input getInput) (*mcp.CallToolResult, getOutput, error) {
-		return call(ctx, s, "recall_get", func(ctx context.Context, caller Caller) (answer[getOutput], error) {
+		return call(ctx, s, "recall_get", func(ctx context.Context, caller asker) (answer[getOutput], error) {
 			return s.get(ctx, caller, input)
 		})
 	})
 }
 
-func (s *Server) get(ctx context.Context, caller Caller, input getInput) (answer[getOutput], error) {
+func (s *Server) get(ctx context.Context, caller asker, input getInput) (answer[getOutput], error) {
 	none := answer[getOutput]{}
 	pointer, err := archive.ParsePointer(input.Pointer)
 	if err != nil {
@@ -81,9 +81,9 @@ func (s *Server) get(ctx context.Context, caller Caller, input getInput) (answer
 	if err != nil {
 		return none, err
 	}
-	named, err := s.config.Lanes.Named(ctx, caller.Workspace, within, pointer)
+	named, err := s.config.Lanes.Named(ctx, caller.workspace, caller.reader, within, pointer)
 	if errors.Is(err, session.ErrNotFound) {
-		return none, refusal(fmt.Sprintf("This workspace%s has no archive that %s points into. Check the pointer, or find the message with recall_search.", limited(within), pointer))
+		return none, refusal(fmt.Sprintf("This workspace%s has no archive that %s points into and that this API key may read. Check the pointer, or find the message with recall_search.", limited(within), pointer))
 	}
 	if err != nil {
 		return none, err
@@ -134,7 +134,7 @@ func parseCursor(cursor string, pointer archive.Pointer) (place, error) {
 // page gathers what one answer holds.
 type page struct {
 	server   *Server
-	caller   Caller
+	caller   asker
 	named    session.Named
 	pointer  archive.Pointer
 	left     int // bytes that still fit
@@ -146,7 +146,7 @@ type page struct {
 func (p *page) read(ctx context.Context, at place) error {
 	for from := at.message; from < p.pointer.To; from += atOnce {
 		to := min(from+atOnce, p.pointer.To)
-		entries, err := p.server.config.Archive.Originals(ctx, p.caller.Workspace, p.named.Lane, from, to)
+		entries, err := p.server.config.Archive.Originals(ctx, p.caller.workspace, p.named.Lane, from, to)
 		if err != nil {
 			return err
 		}

@@ -10,7 +10,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/google/uuid"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"palimpsest/pipeline/archive"
@@ -27,6 +26,7 @@ const (
 
 // Config is what the server needs. Every field but PublicURL and Log must be set.
 type Config struct {
+	Readers  tenants.Data
 	Lanes    session.Records
 	Archive  archive.Originals
 	Searcher archive.Searcher
@@ -47,10 +47,8 @@ type Config struct {
 
 // Caller is who sends a request.
 type Caller struct {
-	Workspace tenants.WorkspaceID
-	APIKey    uuid.UUID
-	KeyPrefix string
-	Session   string // the one that all calls are limited to, by id or by its client's name; empty: any
+	Key     tenants.APIKey // that was presented
+	Session string         // the one that all calls are limited to, by id or by its client's name; empty: any
 }
 
 // Call is one call of a tool. It holds nothing of what was looked for or found.

@@ -69,7 +69,7 @@ func (s *Server) addSearch(server *mcp.Server) {
 			properties["limit"].Minimum, properties["limit"].Maximum = new(1.0), new(float64(maxHits))
 		}),
 	}, func(ctx context.Context, _ *mcp.CallToolRequest, input searchInput) (*mcp.CallToolResult, searchOutput, error) {
-		return call(ctx, s, "recall_search", func(ctx context.Context, caller Caller) (answer[searchOutput], error) {
+		return call(ctx, s, "recall_search", func(ctx context.Context, caller asker) (answer[searchOutput], error) {
 			return s.search(ctx, caller, input)
 		})
 	})
@@ -82,7 +82,7 @@ func atMost(properties map[string]*jsonschema.Schema, lengths map[string]int) {
 	}
 }
 
-func (s *Server) search(ctx context.Context, caller Caller, input searchInput) (answer[searchOutput], error) {
+func (s *Server) search(ctx context.Context, caller asker, input searchInput) (answer[searchOutput], error) {
 	none := answer[searchOutput]{}
 	if strings.TrimSpace(input.Query) == "" && strings.TrimSpace(input.Path) == "" {
 		return none, refusal("Say in query what to look for, or name a file in path.")
@@ -121,12 +121,12 @@ func (s *Server) search(ctx context.Context, caller Caller, input searchInput) (
 
 // find searches. Where it finds nothing while something archived before is not indexed yet, it
 // waits for that and searches again; behind says that it waited in vain.
-func (s *Server) find(ctx context.Context, caller Caller, query archive.Query) (hits []archive.Hit, behind bool, err error) {
-	hits, err = s.config.Searcher.Search(ctx, caller.Workspace, query)
+func (s *Server) find(ctx context.Context, caller asker, query archive.Query) (hits []archive.Hit, behind bool, err error) {
+	hits, err = archive.SearchFor(ctx, s.config.Searcher, caller.workspace, caller.reader, query)
 	if err != nil || len(hits) > 0 {
 		return hits, false, err
 	}
-	behind, asOf, err := s.config.Behind(ctx, caller.Workspace, time.Time{})
+	behind, asOf, err := s.config.Behind(ctx, caller.workspace, time.Time{})
 	if err != nil || !behind {
 		return nil, false, err
 	}
@@ -136,19 +136,19 @@ func (s *Server) find(ctx context.Context, caller Caller, query archive.Query) (
 			return nil, false, ctx.Err()
 		case <-time.After(indexPause):
 		}
-		if behind, _, err = s.config.Behind(ctx, caller.Workspace, asOf); err != nil {
+		if behind, _, err = s.config.Behind(ctx, caller.workspace, asOf); err != nil {
 			return nil, false, err
 		}
 		if !behind {
 			break
 		}
 	}
-	hits, err = s.config.Searcher.Search(ctx, caller.Workspace, query)
+	hits, err = archive.SearchFor(ctx, s.config.Searcher, caller.workspace, caller.reader, query)
 	return hits, behind && len(hits) == 0, err
 }
 
 // pointers returns a pointer to the messages of each hit.
-func (s *Server) pointers(ctx context.Context, caller Caller, hits []archive.Hit) ([]archive.Pointer, error) {
+func (s *Server) pointers(ctx context.Context, caller asker, hits []archive.Hit) ([]archive.Pointer, error) {
 	if len(hits) == 0 {
 		return nil, nil
 	}
@@ -156,7 +156,7 @@ func (s *Server) pointers(ctx context.Context, caller Caller, hits []archive.Hit
 	for i := range hits {
 		lanes[i], last[i] = hits[i].Lane, hits[i].To-1
 	}
-	names, err := s.config.Lanes.Names(ctx, caller.Workspace, lanes, last)
+	names, err := s.config.Lanes.Names(ctx, caller.workspace, lanes, last)
 	if err != nil {
 		return nil, err
 	}

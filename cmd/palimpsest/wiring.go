@@ -55,7 +55,7 @@ func (s *site) wire(ctx context.Context, base base, process process) error {
 	e := newEcho(s.log, s.config.clientAddress())
 	proxy := proxying.proxy(base, admittingKeys{keys}, e.IPExtractor)
 	proxy.Bytes, proxy.Tracer, proxy.Recall = process.bytes, process.tracer, recall.New(recall.Config{
-		Lanes: stored.sessions.Browser(), Archive: stored.originals, Searcher: proxying.index, Behind: proxying.index.Behind, Codecs: formats.ByFormat(), PublicURL: s.reachable(),
+		Readers: base.db.Data, Lanes: stored.sessions.Browser(), Archive: stored.originals, Searcher: proxying.index, Behind: proxying.index.Behind, Codecs: formats.ByFormat(), PublicURL: s.reachable(),
 		Observe: proxy.Recalled, Log: s.log, Now: s.now,
 	})
 	if s.config.Role.proxies() {

@@ -59,13 +59,16 @@ type Searcher interface {
 	Messages(ctx context.Context, workspace tenants.WorkspaceID, hit *Hit) ([]conversation.Message, error)
 }
 
-// SearchKeys returns what answers a query in the sessions of some API keys, best first. Each
-// key is searched on its own, so that nothing else takes a hit's place. A query for one API
-// key finds nothing if that key is not among them.
-func SearchKeys(ctx context.Context, in Searcher, workspace tenants.WorkspaceID, keys []uuid.UUID, query Query) ([]Hit, error) {
+// SearchFor returns what answers a query in the sessions that a reader may read, best first.
+// Each of their API keys is searched on its own, so that nothing else takes a hit's place. A
+// query for another API key finds nothing.
+func SearchFor(ctx context.Context, in Searcher, workspace tenants.WorkspaceID, reader tenants.Reader, query Query) ([]Hit, error) {
+	if reader.All {
+		return in.Search(ctx, workspace, query)
+	}
 	var all []Hit
-	for _, key := range keys {
-		if query.APIKey != uuid.Nil && query.APIKey != key {
+	for _, key := range reader.Keys {
+		if !reader.MayRead(key) || query.APIKey != uuid.Nil && query.APIKey != key {
 			continue
 		}
 		of := query

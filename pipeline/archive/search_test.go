@@ -45,7 +45,7 @@ func TestSearchOfKeysFindsNothingOfOtherKeys(t *testing.T) {
 		"one of them":             {archive.Query{APIKey: also, Limit: 10}, []int{3}},
 		"another one":             {archive.Query{APIKey: theirs, Limit: 10}, nil},
 	} {
-		found, err := archive.SearchKeys(t.Context(), hits, tenants.NewWorkspaceID(), []uuid.UUID{mine, also}, test.query)
+		found, err := archive.SearchFor(t.Context(), hits, tenants.NewWorkspaceID(), tenants.Reader{Own: true, Keys: []uuid.UUID{mine, also}}, test.query)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -59,17 +59,17 @@ type Records interface {
 	// are counted, the newest first.
 	Recorded(ctx context.Context, workspace tenants.WorkspaceID, picked Selection) ([]Recorded, error)
 
-	// Named returns the lane that a pointer leads to, within a session if one is
-	// given, or ErrNotFound.
-	Named(ctx context.Context, workspace tenants.WorkspaceID, within uuid.UUID, pointer archive.Pointer) (Named, error)
+	// Named returns the lane that a pointer leads to, in sessions that a reader may read and
+	// within a session if one is given, or ErrNotFound.
+	Named(ctx context.Context, workspace tenants.WorkspaceID, reader tenants.Reader, within uuid.UUID, pointer archive.Pointer) (Named, error)
 
 	// Names returns for each message of a lane a name of a history that holds it;
 	// empty where none is on record.
 	Names(ctx context.Context, workspace tenants.WorkspaceID, lanes []uuid.UUID, messages []int) ([]archive.Name, error)
 
-	// SessionNamed returns the newest session that its client gave a name, or
-	// ErrNotFound.
-	SessionNamed(ctx context.Context, workspace tenants.WorkspaceID, name string) (uuid.UUID, error)
+	// SessionNamed returns the newest session that its client gave a name, of those that a
+	// reader may read, or ErrNotFound.
+	SessionNamed(ctx context.Context, workspace tenants.WorkspaceID, reader tenants.Reader, name string) (uuid.UUID, error)
 
 	// Ask makes the lane's next request compact it.
 	Ask(ctx context.Context, tenant tenants.Tenant, lane uuid.UUID, order Order) error

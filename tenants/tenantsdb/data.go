@@ -3,7 +3,6 @@ package tenantsdb
 import (
 	"context"
 
-	"github.com/google/uuid"
 	"gorm.io/gorm"
 
 	"palimpsest/pipeline/batchdb"
@@ -49,36 +48,14 @@ func (db Data) SetDataSettings(ctx context.Context, tenant tenants.Tenant, setti
 		if err := audit(tx, workspace, change); err != nil {
 			return err
 		}
+		if before.Text != settings.Text { // which keys remember
+			if err := notify(tx, KeysChannel, workspace.String()); err != nil {
+				return err
+			}
+		}
 		return notify(tx, SettingsChannel, workspace.String())
 	})
 	return batchdb.Wrapf(err, "set data settings of workspace %s", workspace)
-}
-
-// Reader returns what a person may read of what was said in a workspace: nothing,
-// where they are no member of it.
-func (db Data) Reader(ctx context.Context, workspace tenants.WorkspaceID, user uuid.UUID) (tenants.Reader, error) {
-	var reader tenants.Reader
-	err := db.inTenant(ctx, workspace, func(tx *gorm.DB) error {
-		var roles []string
-		err := tx.Raw("SELECT role FROM members WHERE workspace_id = ? AND user_id = ?", workspace, user).Scan(&roles).Error
-		if err != nil || len(roles) == 0 {
-			return err
-		}
-		settings, err := findDataSettings(tx, workspace, "")
-		if err != nil {
-			return err
-		}
-		switch settings.Text.For(tenants.Role(roles[0])) {
-		case tenants.ReadsAll:
-			reader.All = true
-		case tenants.ReadsOwn:
-			reader.Own = true
-			return tx.Raw("SELECT id FROM api_keys WHERE workspace_id = ? AND created_by = ?", workspace, user).Scan(&reader.Keys).Error
-		case tenants.ReadsNone:
-		}
-		return nil
-	})
-	return reader, batchdb.Wrapf(err, "what %s may read", user)
 }
 
 func findDataSettings(tx *gorm.DB, workspace tenants.WorkspaceID, lock string) (tenants.DataSettings, error) {

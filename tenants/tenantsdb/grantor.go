@@ -25,9 +25,8 @@ func grantor(tx *gorm.DB, workspace tenants.WorkspaceID, person uuid.UUID) (tena
 	if actor.User != uuid.Nil {
 		person = actor.User
 	}
-	by := tenants.Grantor{Person: person}
-	err := tx.Raw("SELECT role FROM members WHERE workspace_id = ? AND user_id = ?", workspace, person).Scan(&by.Role).Error
-	return by, err
+	member, err := memberOf(tx, workspace, person)
+	return tenants.Grantor{Person: person, Role: member.role(), Rights: member.rights()}, err
 }
 
 // actingKey returns the API key that acts, with the scopes that it may use now: none, if
@@ -53,7 +52,7 @@ func actingKey(tx *gorm.DB, workspace tenants.WorkspaceID, actor tenants.Actor) 
 	if actor.Until != nil && (key.ExpiresAt == nil || actor.Until.Before(*key.ExpiresAt)) {
 		key.ExpiresAt = actor.Until
 	}
-	return tenants.Grantor{Person: key.Person, Role: role, Key: &key}, nil
+	return tenants.Grantor{Person: key.Person, Role: role, Rights: key.Rights, Key: &key}, nil
 }
 
 // back leaves a key the scopes that the person behind its secret may use now: who is found
@@ -68,30 +67,19 @@ func back(tx *gorm.DB, key *tenants.APIKey, start uuid.UUID) error {
 }
 
 func backWith(tx *gorm.DB, key *tenants.APIKey, start uuid.UUID) (tenants.Role, error) {
-	person, role, err := personBehind(tx, key.Workspace, start)
-	key.Person, key.Scopes = person, key.Backed(role)
-	return role, err
-}
-
-// personBehind returns who stands behind an API key, and their role; empty if they are
-// not a member. A key that another key made is followed to who made that one. It may
-// start with a person, too.
-func personBehind(tx *gorm.DB, workspace tenants.WorkspaceID, start uuid.UUID) (person uuid.UUID, role tenants.Role, err error) {
-	var found []struct {
-		Person uuid.UUID
-		Role   string
+	behind, err := personBehind(tx, key.Workspace, start)
+	if err != nil {
+		return "", err
 	}
-	err = tx.Raw(`WITH RECURSIVE behind (person) AS (
-			SELECT ?::uuid
-			UNION
-			SELECT coalesce(k.person_id, k.created_by) FROM behind b JOIN api_keys k ON k.workspace_id = ? AND k.id = b.person)
-		SELECT b.person, coalesce(m.role, '') AS role FROM behind b LEFT JOIN members m ON m.workspace_id = ? AND m.user_id = b.person
-		WHERE NOT EXISTS (SELECT FROM api_keys k WHERE k.workspace_id = ? AND k.id = b.person)`,
-		start, workspace, workspace, workspace).Scan(&found).Error
-	if err != nil || len(found) == 0 {
-		return uuid.Nil, "", err
+	key.Person, key.Scopes, key.Rights = behind.Person, key.Backed(behind.role()), behind.rights()
+	if key.CreatedBy != key.Person {
+		creator, err := personBehind(tx, key.Workspace, key.CreatedBy)
+		if err != nil {
+			return "", err
+		}
+		key.Rights = key.Rights.And(creator.rights())
 	}
-	return found[0].Person, tenants.Role(found[0].Role), nil
+	return behind.role(), nil
 }
 
 // endKeysOf ends what a member who leaves a workspace could do with API keys. Those that
@@ -153,9 +141,11 @@ func heirOf(tx *gorm.DB, workspace tenants.WorkspaceID, user uuid.UUID) (heir uu
 	actor := tenants.ActorOf(tx.Statement.Context)
 	heir = actor.User
 	if actor.APIKey != uuid.Nil {
-		if heir, _, err = personBehind(tx, workspace, actor.APIKey); err != nil {
+		behind, err := personBehind(tx, workspace, actor.APIKey)
+		if err != nil {
 			return uuid.Nil, err
 		}
+		heir = behind.Person
 	}
 	if heir != uuid.Nil && heir != user {
 		return heir, nil

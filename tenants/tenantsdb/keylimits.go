@@ -84,6 +84,28 @@ func (db APIKeys) RotateAPIKey(ctx context.Context, workspace tenants.WorkspaceI
 	return batchdb.Wrapf(err, "rotate API key %s", id)
 }
 
+// KeyRights returns what the context's actor may let an API key decide, and the
+// pipeline that the key has now: of a key that exists no more than the people behind it may
+// decide. The product acts for who the key says created it. It returns tenants.ErrNotFound.
+func (db APIKeys) KeyRights(ctx context.Context, tenant tenants.Tenant, key tenants.APIKey) (rights tenants.KeyRights, pipeline string, err error) {
+	workspace := tenant.Workspace()
+	err = db.inTenant(ctx, tenant, func(tx *gorm.DB) error {
+		if key.ID == uuid.Nil {
+			by, err := grantor(tx, workspace, key.CreatedBy)
+			rights = by.Rights
+			return err
+		}
+		stored, by, err := lockAPIKey(tx, workspace, key.ID)
+		if err != nil {
+			return err
+		}
+		_, err = backWith(tx, &stored, key.ID)
+		rights, pipeline = by.Rights.And(stored.Rights), stored.Pipeline
+		return err
+	})
+	return rights, pipeline, batchdb.Wrapf(err, "rights of API key %s", key.ID)
+}
+
 // KeySpend returns what an API key of a workspace has cost at list prices, in
 // millionths of a dollar, since a day and since a month began.
 func (db APIKeys) KeySpend(ctx context.Context, workspace tenants.WorkspaceID, key uuid.UUID, day, month time.Time) (inDay, inMonth int64, err error) {
@@ -112,11 +134,11 @@ func lockAPIKey(tx *gorm.DB, workspace tenants.WorkspaceID, id uuid.UUID) (tenan
 	if err != nil {
 		return tenants.APIKey{}, tenants.Grantor{}, err
 	}
-	person, _, err := personBehind(tx, workspace, id)
+	behind, err := personBehind(tx, workspace, id)
 	if err != nil {
 		return tenants.APIKey{}, tenants.Grantor{}, err
 	}
-	by, err := grantor(tx, workspace, person)
+	by, err := grantor(tx, workspace, behind.Person)
 	return key, by, err
 }
 

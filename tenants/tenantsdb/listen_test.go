@@ -90,6 +90,13 @@ func TestEveryChangeThatReplicasRememberIsTold(t *testing.T) {
 		t.Errorf("another role: heard %s and %s", keys, login)
 	}
 	settings := "palimpsest_settings " + b.workspace.String()
+	allowed := tenants.DataSettings{TimeZone: "UTC", Text: tenants.TextPolicy{Managers: tenants.ReadsAll, Members: tenants.ReadsAll, Viewers: tenants.ReadsAll}}
+	if err := b.Data.SetDataSettings(t.Context(), b.workspace, allowed); err != nil {
+		t.Fatal(err)
+	}
+	if keys, got := h.next(t), h.next(t); keys != "palimpsest_keys "+b.workspace.String() || got != settings {
+		t.Errorf("other readers: heard %s and %s", keys, got)
+	}
 	provider := b.addProviderKey(t, b.workspace, tenants.ProviderOpenAI)
 	if got := h.next(t); got != settings {
 		t.Errorf("added provider key: heard %s", got)

@@ -156,11 +156,7 @@ func (h *Handler) providers(ctx context.Context, workspace tenants.WorkspaceID, 
 func (h *Handler) search(ctx context.Context, workspace tenants.WorkspaceID, reader tenants.Reader, query string) ([]archive.Hit, error) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	asked := archive.Query{Text: query, Limit: maxHits}
-	if reader.All {
-		return h.deps.Searcher.Search(ctx, workspace, asked)
-	}
-	return archive.SearchKeys(ctx, h.deps.Searcher, workspace, reader.Keys, asked)
+	return archive.SearchFor(ctx, h.deps.Searcher, workspace, reader, archive.Query{Text: query, Limit: maxHits})
 }
 
 // note writes to the log what could not be looked through.

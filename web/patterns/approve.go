@@ -16,7 +16,7 @@ import (
 // maxApproved bounds how many rules are approved with one form.
 const maxApproved = candidatePage
 
-// ApproveSelected approves several rules, all or none.
+// ApproveSelected approves several rules, all or none, of those whose words the person may read.
 func (h *Handler) ApproveSelected(c echo.Context, who tenants.Principal) error {
 	form, err := c.FormParams()
 	if err != nil {
@@ -28,6 +28,10 @@ func (h *Handler) ApproveSelected(c echo.Context, who tenants.Principal) error {
 		})
 	}
 	ctx, approved := c.Request().Context(), patterns.Approved
+	reader, err := h.readers.Reader(ctx, who.Workspace.ID, who.User.ID)
+	if err != nil {
+		return err
+	}
 	err = h.audit.Together(ctx, who.Workspace.ID, func(tenant tenants.Tenant) error {
 		for _, text := range form["id"] {
 			id, err := uuid.Parse(text)
@@ -37,6 +41,9 @@ func (h *Handler) ApproveSelected(c echo.Context, who tenants.Principal) error {
 			before, err := h.store.Pattern(ctx, tenant, id)
 			if errors.Is(err, patterns.ErrNotFound) {
 				return tenants.ErrNotFound
+			}
+			if err == nil && !mayRead(&before, reader) {
+				err = tenants.ErrTextDenied
 			}
 			if err != nil {
 				return err

@@ -96,9 +96,12 @@ func (h *Handler) Disable(c echo.Context, who tenants.Principal) error {
 }
 
 func (h *Handler) decide(c echo.Context, who tenants.Principal, status patterns.Status, said string) error {
-	found, _, err := h.found(c, who)
+	found, reader, err := h.found(c, who)
 	if err != nil {
 		return err
+	}
+	if status == patterns.Approved && !mayRead(&found, reader) {
+		return tenants.ErrTextDenied
 	}
 	err = h.change(c, who, &found, patterns.Change{Status: &status})
 	if errors.Is(err, patterns.ErrChanged) {
@@ -227,7 +230,7 @@ func (h *Handler) found(c echo.Context, who tenants.Principal) (patterns.Pattern
 }
 
 // mayRead reports whether the words of a rule are shown to a reader.
-func mayRead(p *patterns.Pattern, reader tenants.Reader) bool { return reader.All || p.Text != "" }
+func mayRead(p *patterns.Pattern, reader tenants.Reader) bool { return reader.All || !p.IsHidden() }
 
 // page shows the page after change has had its way with it.
 func (h *Handler) page(c echo.Context, who tenants.Principal, status int, change func(*model)) error {

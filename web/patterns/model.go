@@ -113,8 +113,11 @@ func (m *model) group() {
 	}
 }
 
-// choosing reports whether rules can be selected to be approved.
-func (m *model) choosing() bool { return m.MayChange && m.Tab == patterns.Candidate }
+// choosing reports whether rules can be selected to be approved: only those whose words are
+// shown.
+func (m *model) choosing() bool {
+	return m.MayChange && m.Tab == patterns.Candidate && !slices.ContainsFunc(m.Rows, func(p patterns.Pattern) bool { return p.Text == "" })
+}
 
 // columns returns how many columns the table has.
 func (m *model) columns() int {

@@ -1226,7 +1226,7 @@ func actions(m *model, p *patterns.Pattern) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			if p.Status != patterns.Approved {
+			if p.Status != patterns.Approved && p.Text != "" {
 				templ_7745c5c3_Err = decision(p, paths.ApprovePattern(p.ID), "Approve").Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err

@@ -46,7 +46,7 @@ func (h *Handler) search(ctx context.Context, workspace tenants.WorkspaceID, rea
 	ctx, cancel := context.WithTimeout(ctx, searchTime)
 	defer cancel()
 	query := archive.Query{Text: text, Since: filter.From, Until: filter.To, APIKey: filter.APIKey, Limit: archive.DefaultHits}
-	hits, err := h.readable(ctx, workspace, reader, query)
+	hits, err := archive.SearchFor(ctx, h.deps.Searcher, workspace, reader, query)
 	if err == nil {
 		var shown []hit
 		if shown, err = h.titled(ctx, workspace, filter, hits, text); err == nil {
@@ -59,14 +59,6 @@ func (h *Handler) search(ctx context.Context, workspace tenants.WorkspaceID, rea
 	h.deps.Log.WarnContext(ctx, "search of the archive", "error", err)
 	isAway := errors.Is(err, archive.ErrAway)
 	return found{Away: isAway, Fail: !isAway}
-}
-
-// readable returns what the reader may read of what answers a query, best first.
-func (h *Handler) readable(ctx context.Context, workspace tenants.WorkspaceID, reader tenants.Reader, query archive.Query) ([]archive.Hit, error) {
-	if reader.All {
-		return h.deps.Searcher.Search(ctx, workspace, query)
-	}
-	return archive.SearchKeys(ctx, h.deps.Searcher, workspace, reader.Keys, query)
 }
 
 // titled returns hits for what was asked with the titles of their sessions, those that pass the filter.

@@ -22,7 +22,7 @@ type Config struct {
 
 // DefaultConfig returns the settings of a workspace that has set nothing.
 func DefaultConfig() Config {
-	return Config{MaxInjected: 5, MinSuccessRate: 0.6, Review: "required", Placement: pipeline.PlacementTurn}
+	return Config{MaxInjected: 5, MinSuccessRate: 0.6, Review: reviewRequired, Placement: pipeline.PlacementTurn}
 }
 
 // ModuleName implements pipeline.Settings.
@@ -45,7 +45,12 @@ func Description() pipeline.Description {
 				}),
 				pipeline.ChoiceField(func(c *Config) *string { return &c.Review }, pipeline.Setting{
 					Name: "review", Label: "Review", Hint: "Auto: what was met in several sessions is used without anyone’s approval.",
-					Options: []pipeline.Option{{Value: "required", Label: "Required"}, {Value: ReviewAuto, Label: "Auto"}},
+					Options: []pipeline.Option{{Value: reviewRequired, Label: "Required"}, {Value: ReviewAuto, Label: "Auto"}},
+				}).Within(func(rights pipeline.Rights) string {
+					if rights.Unreviewed {
+						return ReviewAuto
+					}
+					return reviewRequired
 				}),
 				pipeline.PlacementField(func(c *Config) *string { return &c.Placement }),
 			}},

@@ -63,8 +63,11 @@ func may(config *Config, p *Pattern) bool {
 	return !p.Fails(config.MinSuccessRate) && (p.IsReviewed() || config.Review == ReviewAuto)
 }
 
-// ReviewAuto is the setting "review" with which nobody need approve a pattern.
-const ReviewAuto = "auto"
+// The values of the setting "review".
+const (
+	reviewRequired = "required"
+	ReviewAuto     = "auto" // no one need approve a pattern
+)
 
 // standing returns the patterns that are relevant to what was typed, the most relevant
 // first.

@@ -76,10 +76,14 @@ func (w When) IsNever() bool { return len(w.Terms)+len(w.Paths)+len(w.Signatures
 // Hide takes the words off a pattern that nobody has approved or typed: they are those
 // of one session. What is approved is the workspace's own.
 func (p *Pattern) Hide() {
-	if p.Status != Approved && p.Source == Mined {
+	if p.IsHidden() {
 		p.Text, p.When = "", When{Always: p.When.Always}
 	}
 }
+
+// IsHidden reports whether only who may read every session sees the words of a pattern, edits and
+// approves it: no one has approved it yet, and its words are those of sessions.
+func (p *Pattern) IsHidden() bool { return p.Status != Approved && p.Source == Mined }
 
 // Facts are what an audit log says of a pattern: not its words, which may be those of a
 // session.

@@ -28,14 +28,14 @@ const (
 		) found
 		JOIN lanes l ON l.workspace_id = $1 AND l.id = found.lane_id
 		JOIN sessions s ON s.workspace_id = $1 AND s.id = l.session_id
-		WHERE $4::uuid IS NULL OR l.session_id = $4
-		ORDER BY found.position <= $5, l.kind <> 'main', l.last_at DESC, l.id DESC LIMIT 1`
+		WHERE ($4::uuid IS NULL OR l.session_id = $4) AND ($5::bool OR s.api_key_id = ANY($6::uuid[]))
+		ORDER BY found.position <= $7, l.kind <> 'main', l.last_at DESC, l.id DESC LIMIT 1`
 	sqlOfLane = `SELECT l.session_id, l.id, s.format
 		FROM lanes l JOIN sessions s ON s.workspace_id = $1 AND s.id = l.session_id
-		WHERE l.workspace_id = $1 AND l.id = $2 AND ($3::uuid IS NULL OR l.session_id = $3)`
+		WHERE l.workspace_id = $1 AND l.id = $2 AND ($3::uuid IS NULL OR l.session_id = $3) AND ($4::bool OR s.api_key_id = ANY($5::uuid[]))`
 	sqlMainLane = `SELECT l.session_id, l.id, s.format
 		FROM lanes l JOIN sessions s ON s.workspace_id = $1 AND s.id = l.session_id
-		WHERE l.workspace_id = $1 AND l.session_id = $2
+		WHERE l.workspace_id = $1 AND l.session_id = $2 AND ($3::bool OR s.api_key_id = ANY($4::uuid[]))
 		ORDER BY l.kind <> 'main', l.last_at DESC, l.id DESC LIMIT 1`
 	sqlNames = `SELECT wanted.place, found.link
 		FROM unnest($2::uuid[], $3::int[]) WITH ORDINALITY AS wanted (lane_id, message, place)
@@ -47,20 +47,21 @@ const (
 			WHERE workspace_id = $1 AND lane_id = wanted.lane_id AND covers > wanted.message
 			ORDER BY position, link LIMIT 1
 		) found`
-	sqlSessionNamed = `SELECT id FROM sessions WHERE workspace_id = $1 AND name = $2 ORDER BY last_at DESC, id DESC LIMIT 1`
+	sqlSessionNamed = `SELECT id FROM sessions WHERE workspace_id = $1 AND name = $2 AND ($3::bool OR api_key_id = ANY($4::uuid[])) ORDER BY last_at DESC, id DESC LIMIT 1`
 )
 
 // Named returns the lane that a pointer leads to, only within a session if one is
-// given. A pointer without a name leads to the session's main lane. It returns
-// session.ErrNotFound if the workspace has no such lane.
-func (s Browser) Named(ctx context.Context, workspace tenants.WorkspaceID, within uuid.UUID, pointer archive.Pointer) (session.Named, error) {
-	query, arguments := sqlMainLane, []any{workspace, within}
+// given, and only in sessions that a reader may read. A pointer without a name leads to the
+// session's main lane. It returns session.ErrNotFound if there is no such lane.
+func (s Browser) Named(ctx context.Context, workspace tenants.WorkspaceID, reader tenants.Reader, within uuid.UUID, pointer archive.Pointer) (session.Named, error) {
+	keys := ofKeys(reader)
+	query, arguments := sqlMainLane, []any{workspace, within, reader.All, keys}
 	switch {
 	case pointer.Lane != uuid.Nil:
-		query, arguments = sqlOfLane, []any{workspace, pointer.Lane, idOrNull(within)}
+		query, arguments = sqlOfLane, []any{workspace, pointer.Lane, idOrNull(within), reader.All, keys}
 	case pointer.Name != "":
 		first, last := pointer.Name.Links()
-		query, arguments = sqlNamed, []any{workspace, first, last, idOrNull(within), pointer.From}
+		query, arguments = sqlNamed, []any{workspace, first, last, idOrNull(within), reader.All, keys, pointer.From}
 	}
 	var named session.Named
 	var format string
@@ -96,17 +97,25 @@ func (s Browser) Names(ctx context.Context, workspace tenants.WorkspaceID, lanes
 	return names, batchdb.Wrapf(err, "names of %d messages", len(lanes))
 }
 
-// SessionNamed returns the newest session that its client gave a name. It returns
-// session.ErrNotFound if the workspace has none.
-func (s Browser) SessionNamed(ctx context.Context, workspace tenants.WorkspaceID, name string) (uuid.UUID, error) {
+// SessionNamed returns the newest session that its client gave a name, of those that a reader
+// may read. Without one it returns session.ErrNotFound.
+func (s Browser) SessionNamed(ctx context.Context, workspace tenants.WorkspaceID, reader tenants.Reader, name string) (uuid.UUID, error) {
 	var id uuid.UUID
 	err := s.runner.InTenant(ctx, workspace, func(tx *gorm.DB) error {
-		return tx.Statement.ConnPool.QueryRowContext(ctx, sqlSessionNamed, workspace, storable(name)).Scan(&id)
+		return tx.Statement.ConnPool.QueryRowContext(ctx, sqlSessionNamed, workspace, storable(name), reader.All, ofKeys(reader)).Scan(&id)
 	})
 	if errors.Is(err, sql.ErrNoRows) {
 		err = session.ErrNotFound
 	}
 	return id, batchdb.Wrapf(err, "session by name")
+}
+
+// ofKeys returns the API keys whose sessions alone a reader may read.
+func ofKeys(reader tenants.Reader) []uuid.UUID {
+	if !reader.Own {
+		return []uuid.UUID{}
+	}
+	return reader.Keys
 }
 
 // idOrNull returns an id as it is stored where the zero one stands for none.

@@ -11,6 +11,7 @@ import (
 	"palimpsest/pipeline/archive"
 	"palimpsest/pipeline/conversation"
 	"palimpsest/pipeline/session"
+	"palimpsest/tenants"
 )
 
 // pointTo returns a pointer to a message by the link after some.
@@ -28,15 +29,15 @@ func TestAPointerLeadsToTheLaneOfItsEpochOrRequest(t *testing.T) {
 	for name, pointer := range map[string]archive.Pointer{
 		"the epoch": c.pointTo(5, 2), "the request": c.pointTo(8, 7), "the lane itself": {Lane: c.lane, From: 2},
 	} {
-		got, err := f.store.Browser().Named(t.Context(), f.scope.Workspace, uuid.Nil, pointer)
+		got, err := f.store.Browser().Named(t.Context(), f.scope.Workspace, tenants.Reader{All: true}, uuid.Nil, pointer)
 		if err != nil || got != (session.Named{Session: c.session, Lane: c.lane, Format: conversation.Anthropic}) {
 			t.Errorf("%s: %+v, %v", name, got, err)
 		}
 	}
-	if got, err := f.store.Browser().Named(t.Context(), f.scope.Workspace, other.session, archive.Pointer{From: 3}); err != nil || got.Lane != other.lane {
+	if got, err := f.store.Browser().Named(t.Context(), f.scope.Workspace, tenants.Reader{All: true}, other.session, archive.Pointer{From: 3}); err != nil || got.Lane != other.lane {
 		t.Errorf("the session's: %+v, %v", got, err)
 	}
-	if _, err := f.store.Browser().Named(t.Context(), f.scope.Workspace, uuid.Nil, c.pointTo(3, 2)); !errors.Is(err, session.ErrNotFound) {
+	if _, err := f.store.Browser().Named(t.Context(), f.scope.Workspace, tenants.Reader{All: true}, uuid.Nil, c.pointTo(3, 2)); !errors.Is(err, session.ErrNotFound) {
 		t.Errorf("a link that nobody was told: %v", err)
 	}
 }
@@ -57,13 +58,13 @@ func TestAPointerLeadsNowhereBeyondItsWorkspaceAndSession(t *testing.T) {
 		if pointer.Name == "" && pointer.Lane == uuid.Nil {
 			within = c.session
 		}
-		if got, err := f.store.Browser().Named(t.Context(), stranger, within, pointer); !errors.Is(err, session.ErrNotFound) {
+		if got, err := f.store.Browser().Named(t.Context(), stranger, tenants.Reader{All: true}, within, pointer); !errors.Is(err, session.ErrNotFound) {
 			t.Errorf("%s, another workspace: %+v, %v", name, got, err)
 		}
 		if within != uuid.Nil {
 			continue
 		}
-		if got, err := f.store.Browser().Named(t.Context(), f.scope.Workspace, other.session, pointer); !errors.Is(err, session.ErrNotFound) {
+		if got, err := f.store.Browser().Named(t.Context(), f.scope.Workspace, tenants.Reader{All: true}, other.session, pointer); !errors.Is(err, session.ErrNotFound) {
 			t.Errorf("%s, another session: %+v, %v", name, got, err)
 		}
 	}
@@ -71,7 +72,7 @@ func TestAPointerLeadsNowhereBeyondItsWorkspaceAndSession(t *testing.T) {
 	if err != nil || names[0] != "" {
 		t.Errorf("names for a stranger: %v, %v", names, err)
 	}
-	if _, err := f.store.Browser().SessionNamed(t.Context(), stranger, "run-1"); !errors.Is(err, session.ErrNotFound) {
+	if _, err := f.store.Browser().SessionNamed(t.Context(), stranger, tenants.Reader{All: true}, "run-1"); !errors.Is(err, session.ErrNotFound) {
 		t.Errorf("a stranger finds a session by its name: %v", err)
 	}
 }
@@ -91,11 +92,11 @@ func TestSharedLinkLeadsToTheNewerOfTwoForks(t *testing.T) {
 		t.Fatal(err)
 	}
 	for message, want := range map[int]uuid.UUID{3: old.lane} {
-		if got, err := f.store.Browser().Named(t.Context(), f.scope.Workspace, uuid.Nil, old.pointTo(4, message)); err != nil || got.Lane != want {
+		if got, err := f.store.Browser().Named(t.Context(), f.scope.Workspace, tenants.Reader{All: true}, uuid.Nil, old.pointTo(4, message)); err != nil || got.Lane != want {
 			t.Errorf("message %d: %+v, %v", message, got, err)
 		}
 	}
-	if got, err := f.store.Browser().Named(t.Context(), f.scope.Workspace, uuid.Nil, fork.pointTo(5, 4)); err != nil || got.Lane != fork.lane {
+	if got, err := f.store.Browser().Named(t.Context(), f.scope.Workspace, tenants.Reader{All: true}, uuid.Nil, fork.pointTo(5, 4)); err != nil || got.Lane != fork.lane {
 		t.Errorf("the fork's own: %+v, %v", got, err)
 	}
 }
@@ -114,7 +115,7 @@ func TestEachMessageHasANameThatLeadsBackToIt(t *testing.T) {
 	if names[0] != archive.NameOf(c.chain[5]) || names[1] != archive.NameOf(c.chain[8]) || names[2] != "" || names[3] != "" {
 		t.Errorf("names %v", names)
 	}
-	if id, err := f.store.Browser().SessionNamed(t.Context(), f.scope.Workspace, "run-1"); err != nil || id != c.session {
+	if id, err := f.store.Browser().SessionNamed(t.Context(), f.scope.Workspace, tenants.Reader{All: true}, "run-1"); err != nil || id != c.session {
 		t.Errorf("session by its name: %s, %v", id, err)
 	}
 }

@@ -1,0 +1,115 @@
+package tenantsdb
+
+import (
+	"context"
+
+	"github.com/google/uuid"
+	"gorm.io/gorm"
+
+	"palimpsest/pipeline/batchdb"
+	"palimpsest/tenants"
+)
+
+// holder is who holds an API key or asks to read: a person with their role in a workspace, which is empty if they are not a
+// member, and what the workspace lets each role read.
+type holder struct {
+	Person       uuid.UUID
+	Role         string
+	ManagersRead string
+	MembersRead  string
+	ViewersRead  string
+}
+
+const memberColumns = `coalesce(m.role, '') AS role, w.managers_read, w.members_read, w.viewers_read`
+
+func (m holder) role() tenants.Role { return tenants.Role(m.Role) }
+
+// reads returns whose text the person may read now. Every path to text asks this.
+func (m holder) reads() tenants.Reads {
+	return tenants.TextPolicy{
+		Managers: tenants.Reads(m.ManagersRead), Members: tenants.Reads(m.MembersRead), Viewers: tenants.Reads(m.ViewersRead),
+	}.For(m.role())
+}
+
+// rights returns what a key of the person may decide.
+func (m holder) rights() tenants.KeyRights {
+	return tenants.KeyRights{Reads: m.reads(), Approves: m.role().May(tenants.ManagePatterns)}
+}
+
+// memberOf returns a person as a member of a workspace.
+func memberOf(tx *gorm.DB, workspace tenants.WorkspaceID, person uuid.UUID) (holder, error) {
+	found := holder{Person: person}
+	err := tx.Raw(`SELECT m.user_id AS person, `+memberColumns+`
+		FROM members m JOIN workspaces w ON w.workspace_id = m.workspace_id
+		WHERE m.workspace_id = ? AND m.user_id = ?`, workspace, person).Scan(&found).Error
+	return found, err
+}
+
+// personBehind returns who stands behind an API key; the zero holder if no one does. A key
+// that another key made is followed to who made that one. It may start with a person, too.
+func personBehind(tx *gorm.DB, workspace tenants.WorkspaceID, start uuid.UUID) (holder, error) {
+	var found []holder
+	err := tx.Raw(`WITH RECURSIVE behind (person) AS (
+			SELECT ?::uuid
+			UNION
+			SELECT coalesce(k.person_id, k.created_by) FROM behind b JOIN api_keys k ON k.workspace_id = ? AND k.id = b.person)
+		SELECT b.person, `+memberColumns+`
+		FROM behind b JOIN workspaces w ON w.workspace_id = ?
+		LEFT JOIN members m ON m.workspace_id = ? AND m.user_id = b.person
+		WHERE NOT EXISTS (SELECT FROM api_keys k WHERE k.workspace_id = ? AND k.id = b.person)`,
+		start, workspace, workspace, workspace, workspace).Scan(&found).Error
+	if err != nil || len(found) == 0 {
+		return holder{}, err
+	}
+	return found[0], nil
+}
+
+// Reader returns what a person may read of what was said in a workspace: nothing,
+// where they are no member of it.
+func (db Data) Reader(ctx context.Context, workspace tenants.WorkspaceID, user uuid.UUID) (tenants.Reader, error) {
+	var reader tenants.Reader
+	err := db.inTenant(ctx, workspace, func(tx *gorm.DB) error {
+		member, err := memberOf(tx, workspace, user)
+		if err != nil {
+			return err
+		}
+		reader, err = readerOf(tx, workspace, member)
+		return err
+	})
+	return reader, batchdb.Wrapf(err, "what %s may read", user)
+}
+
+// KeyReader returns what an API key that was presented may read.
+func (db Data) KeyReader(ctx context.Context, key tenants.APIKey) (tenants.Reader, error) {
+	var reader tenants.Reader
+	err := db.inTenant(ctx, key.Workspace, func(tx *gorm.DB) error {
+		behind, err := memberOf(tx, key.Workspace, key.Person)
+		if err != nil {
+			return err
+		}
+		if reader, err = readerOf(tx, key.Workspace, behind); err != nil || key.CreatedBy == key.Person {
+			return err
+		}
+		creator, err := personBehind(tx, key.Workspace, key.CreatedBy)
+		if err != nil {
+			return err
+		}
+		created, err := readerOf(tx, key.Workspace, creator)
+		reader = reader.And(created)
+		return err
+	})
+	return reader, batchdb.Wrapf(err, "what API key %s may read", key.ID)
+}
+
+// readerOf returns what a member may read.
+func readerOf(tx *gorm.DB, workspace tenants.WorkspaceID, member holder) (reader tenants.Reader, err error) {
+	switch member.reads() {
+	case tenants.ReadsAll:
+		reader.All = true
+	case tenants.ReadsOwn:
+		reader.Own = true
+		err = tx.Raw("SELECT id FROM api_keys WHERE workspace_id = ? AND created_by = ?", workspace, member.Person).Scan(&reader.Keys).Error
+	case tenants.ReadsNone:
+	}
+	return reader, err
+}
