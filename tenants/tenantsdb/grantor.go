@@ -69,7 +69,7 @@ func back(tx *gorm.DB, key *tenants.APIKey, start uuid.UUID) error {
 
 func backWith(tx *gorm.DB, key *tenants.APIKey, start uuid.UUID) (tenants.Role, error) {
 	person, role, err := personBehind(tx, key.Workspace, start)
-	key.Person, key.Scopes = person, key.Backed(role)
+	key.Person, key.Scopes, key.NamesPrivate = person, key.Backed(role), key.Limits.NamesPrivate(role)
 	return role, err
 }
 
