@@ -35,6 +35,9 @@ func (g *Gate) keyWith(ctx context.Context, request *http.Request, event *Reques
 			failure = err
 			continue
 		}
+		if event.cancel != nil {
+			event.leave = g.underway.enter(secret, event, event.cancel)
+		}
 		return g.usable(request, event, key, missing, scopes)
 	}
 	return tenants.APIKey{}, failure

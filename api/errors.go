@@ -82,7 +82,7 @@ func problem(err error) wire.Problem {
 			Message: "The proxy is overloaded. Try again in a moment."}
 	case errors.Is(err, upstream.ErrForbiddenAddress):
 		return wire.Problem{Status: http.StatusBadRequest, Type: "invalid_request_error", Code: "forbidden_base_url",
-			Message: "The provider's base URL leads to a private address, which this installation does not allow. Change the provider key's base URL."}
+			Message: "The provider's base URL leads to an address that is not allowed: a private or link-local one, or one of this server itself. Change the base URL."}
 	case errors.Is(err, upstream.ErrUnreachable):
 		return wire.Problem{Status: http.StatusBadGateway, Type: "api_error", Code: "provider_unreachable",
 			Message: "The provider could not be reached. Nothing was lost; try again, or check the provider key's base URL."}

@@ -47,7 +47,7 @@ type RequestLog struct {
 	Attempts    int
 	ErrorFrom   string // "proxy", "provider"; empty if none
 	ErrorType   string
-	Aborted     string // side that broke the answer off: "client", "provider"; empty if none
+	Aborted     string // side that broke the answer off: "client", "provider", or "proxy" if the key was revoked; empty if none
 	Err         error  // cause of one of our failures
 
 	Overhead  time.Duration // ours, before the provider is asked
@@ -65,6 +65,9 @@ type RequestLog struct {
 	Reach                             bool // the client's prompt was too long to be sent, and ours was answered
 
 	Miss cost.Miss // what the provider's cache did not have although it should
+
+	cancel context.CancelCauseFunc // ends the request; nil if nothing may
+	leave  func()                  // takes it out of those under way; nil if it is not among them
 
 	Tags tenants.Tags // that the client gave
 

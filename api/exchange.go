@@ -177,6 +177,7 @@ func (g *Gate) admit(request *http.Request, event *RequestLog) (_ admission, err
 	if err != nil {
 		return admission{}, err
 	}
+	asked.choice.Private = key.NamesPrivate
 	asked.noStore = asked.noStore || !kept || key.Limits.NoStore
 	event.noStore = asked.noStore
 	return admission{key: key, asked: asked}, nil
@@ -267,7 +268,7 @@ func (s *Server) write(ctx context.Context, event *RequestLog, forward forward) 
 	if err != nil {
 		var bad prompt.BodyError
 		if forward.purpose != converse && errors.As(err, &bad) && problem(err).Status == http.StatusBadRequest {
-			if err := forward.key.Limits.CheckRelay(forward.endpoint); err != nil {
+			if err := forward.key.Limits.CheckRelay(forward.endpoint, false); err != nil {
 				return nil, err
 			}
 			event.Report.Compression = pipeline.Bypassed

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"palimpsest/api/upstream"
 	"palimpsest/api/upstream/providerdouble"
 	"palimpsest/api/upstream/providertest"
 	"palimpsest/pipeline"
@@ -84,6 +85,22 @@ func TestKeyReachesOnlyWhatItsLimitsAllow(t *testing.T) {
 		}
 		if len(double.Requests()) != before {
 			t.Errorf("%s: the provider was asked", name)
+		}
+	}
+}
+
+// A key with allowed models reaches no relayed path, whatever the method.
+func TestKeyWithModelsReachesNoRelayedPath(t *testing.T) {
+	t.Parallel()
+	p := setup(t, func(_ http.ResponseWriter, request *http.Request) {
+		t.Errorf("the provider was asked: %s %s", request.Method, request.URL)
+	})
+	p.store.limit(tenants.Limits{Models: []string{"claude-*"}})
+	for _, method := range upstream.Methods() {
+		for _, path := range []string{"/v1/files/x", "/v1/batches", "/v1/anything/else"} {
+			if got := p.send(method, path, ""); got.status != http.StatusForbidden {
+				t.Errorf("%s %s: status %d: %s", method, path, got.status, got.body)
+			}
 		}
 	}
 }

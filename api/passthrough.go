@@ -27,8 +27,8 @@ func (s *Server) passthrough(c echo.Context) error {
 	defer s.end(ctx, event)
 
 	admission, err := s.admit(request, event)
-	if err == nil && !onlyReads(request.Method) {
-		err = admission.key.Limits.CheckRelay(request.URL.Path)
+	if err == nil {
+		err = admission.key.Limits.CheckRelay(request.URL.Path, isFree(request.Method))
 	}
 	if err != nil {
 		return s.refuse(c, codec, event, err)
@@ -89,8 +89,8 @@ func (h *heardBody) Read(into []byte) (int, error) {
 	return n, err
 }
 
-// onlyReads reports whether requests of a method have no model make anything.
-func onlyReads(method string) bool {
+// isFree reports whether requests of a method have no model make anything.
+func isFree(method string) bool {
 	return slices.Contains([]string{http.MethodGet, http.MethodHead, http.MethodOptions, http.MethodDelete}, method)
 }
 

@@ -140,6 +140,12 @@ func (r *Records) begin(request *http.Request, endpoint string) *RequestLog {
 // the recorder.
 func (r *Records) end(ctx context.Context, event *RequestLog) {
 	defer event.traced.end(event)
+	if event.leave != nil {
+		event.leave()
+	}
+	if event.cancel != nil {
+		defer event.cancel(nil)
+	}
 	event.Duration = r.Now().Sub(event.At)
 	// Before the exchange is recorded: what is read of the record does not hold yet
 	// what is added here.

@@ -14,6 +14,9 @@ import (
 
 // refuse answers a request with one of our errors, in its client's dialect.
 func (s *Server) refuse(c echo.Context, codec wire.Codec, event *RequestLog, err error) error {
+	if why := whyEnded(c.Request().Context()); why != nil {
+		err = why
+	}
 	problem := problem(err)
 	if errors.Is(err, tenants.ErrSuspended) && s.Contact != "" {
 		problem.Message += " Its contact is " + s.Contact + "."

@@ -82,6 +82,10 @@ func (s *Server) relay(c echo.Context, event *RequestLog, response *http.Respons
 		case readErr == nil:
 		case errors.Is(readErr, io.EOF):
 			return nil
+		case whyEnded(c.Request().Context()) != nil:
+			event.Aborted = "proxy"
+			event.ErrorFrom, event.Err = "proxy", whyEnded(c.Request().Context())
+			return errBrokeOff
 		case c.Request().Context().Err() != nil:
 			event.Aborted = "client"
 			return nil
@@ -134,14 +138,17 @@ func finish(err error) error {
 	return err
 }
 
-// errBrokeOff says that the provider's answer ended before its end.
-var errBrokeOff = errors.New("the provider's answer ended early")
+// errBrokeOff says that an answer ended before its end.
+var errBrokeOff = errors.New("the answer ended early")
 
 // serverTiming is the one of our headers that others know (W3C, Server Timing).
 const serverTiming = "Server-Timing"
 
-// sign puts our own headers beside the provider's.
+// sign puts our own headers beside the provider's. A browser runs nothing of an answer, which is
+// shown on the origin of the dashboard: anyone who chooses the base URL chooses what it holds.
 func sign(header http.Header, event *RequestLog) {
+	header.Set("X-Content-Type-Options", "nosniff")
+	header.Set("Content-Security-Policy", "sandbox; default-src 'none'")
 	report := &event.Report
 	set := func(name, value string) { header.Set("X-Palimpsest-"+name, value) }
 	note := func(name, value string) {

@@ -67,6 +67,8 @@ type Gate struct {
 	// RequireVerified refuses the requests of workspaces none of whose owners has a
 	// verified address.
 	RequireVerified bool
+
+	underway underway
 }
 
 // Records notes what happens to requests: in the log, in metrics, and by the recorder.

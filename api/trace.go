@@ -26,15 +26,14 @@ type traced struct {
 }
 
 // receive begins the event of a request and its span. It returns the request as one of the
-// trace that it belongs to.
+// trace that it belongs to, which ends early if its key is revoked.
 func (s *Server) receive(c echo.Context, endpoint string) (*http.Request, *RequestLog) {
 	request := c.Request()
 	event := s.begin(request, endpoint)
 	ctx, span := s.Tracer.Begin(request.Context(), request.Header, knownMethod(request.Method), endpoint)
-	if ctx != request.Context() {
-		request = request.WithContext(ctx)
-		c.SetRequest(request)
-	}
+	ctx, event.cancel = context.WithCancelCause(ctx)
+	request = request.WithContext(ctx)
+	c.SetRequest(request)
 	event.traced.request = span
 	return request, event
 }
@@ -155,7 +154,7 @@ func (e *RequestLog) failureKind() string {
 	switch {
 	case e.Aborted == "client":
 		return spans.Canceled
-	case e.Aborted == "provider":
+	case e.Aborted == "provider", e.Aborted == "proxy":
 		return spans.KindOf(e.Err)
 	case e.ErrorFrom == "proxy" && e.Err != nil && spans.KindOf(e.Err) != spans.Other:
 		return spans.KindOf(e.Err)

@@ -1,7 +1,8 @@
 #!/bin/sh
 # Tries from outside what docs/security.md says is shut: a member or a key that makes itself a
 # stronger key, paths that go around the pipeline or leave the base path, methods and answers
-# that would give the stored provider key away.
+# that would give the stored provider key away, base URLs of the program itself, names and addresses
+# that are not one line, streams that outlive their key, changed backups.
 #
 #   MEMBER=palimpsest=… deploy/attack.sh http://127.0.0.1:8080 plm_live_…
 #
@@ -9,6 +10,10 @@
 # is the cookie, name=value, of a login with the role member in the same workspace; without it
 # the key alone tries to make keys. If the provider echoes requests, set STORED to the stored key,
 # and the script looks for it in the answers.
+#
+# ADMIN is the admin address, such as http://127.0.0.1:9090, if the script may try to read it by way
+# of the proxy. BACKUP is the directory of a backup and PALIMPSEST the program, with the master key
+# in PALIMPSEST_SECRET_KEY: changed copies of the backup must be refused.
 #
 # Exit code: 0 if everything is shut, 1 if something is open, 2 if what must work does not, so
 # that nothing was shown. Keys that the script makes are revoked.
@@ -19,10 +24,11 @@ key=${2:?an API key with the scope proxy}
 body='{"model":"claude-sonnet-4-5","max_tokens":1,"messages":[{"role":"user","content":"hi"}]}'
 open=0
 
-# send METHOD PATH BODY CREDENTIAL: sets answer, with headers, and status.
+# send METHOD PATH BODY CREDENTIAL [BASE]: sets answer, with headers, and status. BASE is a base URL
+# that the request names itself.
 send() {
   answer=$(curl --silent --path-as-is --globoff --max-time 60 --request "$1" --data "$3" \
-    --header "$4" --header 'content-type: application/json' --header 'anthropic-version: 2023-06-01' --dump-header - \
+    ${5:+--header "x-palimpsest-provider-key: attack" --header "x-palimpsest-base-url: $5"} --header "$4" --header 'content-type: application/json' --header 'anthropic-version: 2023-06-01' --dump-header - \
     --write-out '\n%{http_code}' "$base$2") || answer='
 000'
   status=$(printf '%s' "$answer" | tail -n 1)
@@ -108,6 +114,112 @@ echo '# other methods are relayed'
 for method in TRACE TRACK OPTIONS PROPFIND CONNECT; do
   ask "$method" /v1/files 405 400
 done
+
+echo '# a base URL leads to the program itself, or to link-local addresses'
+port=${base##*:}
+for at in "$base" "$base/metrics#" "$base#" "http://localhost:$port" "http://[::1]:$port" "http://0.0.0.0:$port" 'http://169.254.169.254/latest#' \
+  'http://169.254.169.254' 'http://[fe80::1]' 'http://[::ffff:169.254.169.254]' 'http://attack@example.com' 'https://example.com/#x' \
+  ${ADMIN:+"$ADMIN" "$ADMIN/metrics#" "$ADMIN/metrics?x=#"}; do
+  send POST /v1/messages "$body" "x-api-key: $key" "$at"
+  judge POST "/v1/messages with the base URL $at" 400 403
+done
+
+echo '# names of more than one line, and addresses that no mail reaches'
+for name in 'a\nb' 'a\rb' 'a\u0000b' 'a\tb' 'a\u001b[31mb' 'a\u2028b' 'a\u202eb'; do
+  send POST /api/v1/signup "{\"email\":\"attack@example.com\",\"password\":\"correct horse attack\",\"workspace\":\"$name\"}" 'x-attack: 1'
+  judge POST "/api/v1/signup of the workspace $name" 422
+  if [ -n "${MEMBER:-}" ]; then
+    send POST /api/v1/keys "{\"name\":\"$name\",\"scopes\":[\"read\"]}" "cookie: $MEMBER"
+    judge POST "/api/v1/keys with the name $name" 422
+  fi
+done
+for email in 't@[127.0.0.1]' 't@[IPv6:::1]' 't@127.0.0.1' 'a.b@localhost' 'a@b.example@example.com' 'a@example.com.' 'a@example.com\nbcc: b@example.com'; do
+  send POST /api/v1/signup "{\"email\":\"$email\",\"password\":\"correct horse attack\",\"workspace\":\"attack\"}" 'x-attack: 1'
+  judge POST "/api/v1/signup of $email" 422
+done
+
+echo '# a browser runs an answer'
+send POST /v1/messages "$body" "x-api-key: $key"
+for header in "content-security-policy: sandbox; default-src 'none'" 'x-content-type-options: nosniff'; do
+  if ! printf '%s' "$answer" | grep -qiF "$header"; then status="no $header"; fi
+done
+judge POST '/v1/messages says that a browser runs nothing' 200
+
+if [ -n "${MEMBER:-}" ]; then
+  # own LIMITS: makes a key of the member with limits; sets made and secret.
+  own() {
+    works POST /api/v1/keys "{\"name\":\"attack\",\"scopes\":[\"proxy\"]$1}" "cookie: $MEMBER" 201
+    made=$(printf '%s' "$answer" | sed -n 's/.*"id":"\([^"]*\)".*/\1/p')
+    secret=$(printf '%s' "$answer" | sed -n 's/.*"secret":"\([^"]*\)".*/\1/p')
+  }
+
+  echo '# a key with allowed models reaches relayed paths'
+  own ',"allowed_models":["claude-*"]'
+  for method in GET POST PUT PATCH DELETE; do
+    for path in /v1/files/x /v1/batches /v1/embeddings; do
+      send "$method" "$path" '' "x-api-key: $secret"
+      judge "$method" "$path with allowed models" 403
+    done
+  done
+  works DELETE "/api/v1/keys/$made" '' "cookie: $MEMBER" 204
+
+  echo '# a member names private addresses'
+  send POST /api/v1/keys '{"name":"attack","scopes":["proxy"],"private_base_url":true}' "cookie: $MEMBER"
+  judge POST '/api/v1/keys as a member with private_base_url' 422
+  own ''
+  send PATCH "/api/v1/keys/$made" '{"private_base_url":true}' "cookie: $MEMBER"
+  judge PATCH '/api/v1/keys/… as a member with private_base_url' 422
+  for at in 'http://127.0.0.1:1' 'http://10.0.0.1' 'http://localhost:1' 'https://[::1]:1'; do
+    send POST /v1/messages "$body" "x-api-key: $secret" "$at"
+    judge POST "/v1/messages with a member's key and the base URL $at" 400 403
+  done
+
+  echo '# a stream outlives its key'
+  stream='{"model":"claude-sonnet-4-5","max_tokens":4000,"stream":true,"messages":[{"role":"user","content":"Count to a thousand, a number a line."}]}'
+  curl --silent --output /dev/null --max-time 60 --data "$stream" --header "x-api-key: $secret" --header 'content-type: application/json' \
+    --header 'anthropic-version: 2023-06-01' "$base/v1/messages" &
+  streaming=$!
+  works DELETE "/api/v1/keys/$made" '' "cookie: $MEMBER" 204
+  revoked=$(date +%s)
+  ended=0
+  wait "$streaming" || ended=$?
+  status=$(($(date +%s) - revoked))
+  if [ "$ended" = 0 ] && [ "$status" -le 3 ]; then
+    echo '  the answer was over before the key was revoked, so nothing was shown'
+  else
+    judge STREAM 'seconds that a stream went on after its key was revoked' 0 1 2 3
+  fi
+fi
+
+if [ -n "${BACKUP:-}" ] && [ -n "${PALIMPSEST:-}" ]; then
+  echo '# a changed backup is restored'
+  if ! "$PALIMPSEST" restore --check "$BACKUP" > /dev/null; then
+    echo "the backup $BACKUP must be whole" >&2
+    exit 2
+  fi
+  copy=$(mktemp -d)
+  cp -R "$BACKUP/." "$copy"
+  # tried WHAT [FLAG]: the copy must be refused; then it is the backup again.
+  tried() {
+    status=refused
+    if "$PALIMPSEST" restore --check ${2:+"$2"} "$copy" > /dev/null 2>&1; then status=taken; fi
+    judge RESTORE "$1" refused
+    rm -rf "${copy:?}"
+    mkdir "$copy"
+    cp -R "$BACKUP/." "$copy"
+  }
+  sed 's/"migration": \([0-9]\)/"roles": ["x; DROP TABLE users"], "migration": \1/' "$BACKUP/manifest.json" > "$copy/manifest.json"
+  tried 'a manifest with roles'
+  sed 's/"palimpsest_backup": 2/"palimpsest_backup": 1/' "$BACKUP/manifest.json" > "$copy/manifest.json"
+  tried 'a manifest that says it is old' --unauthenticated
+  rm "$copy/manifest.mac"
+  tried 'a manifest without its MAC' --unauthenticated
+  printf x >> "$copy/database.dump"
+  tried 'a longer dump'
+  sed 's/database.dump/..\/database.dump/' "$BACKUP/manifest.json" > "$copy/manifest.json"
+  tried 'a file elsewhere'
+  rm -rf "${copy:?}"
+fi
 
 if [ -n "${STORED:-}" ]; then
   echo '# answers give the stored key back'

@@ -2,12 +2,9 @@ package tenants
 
 import (
 	"context"
-	"fmt"
 	"slices"
 	"strings"
 	"time"
-	"unicode"
-	"unicode/utf8"
 
 	"github.com/google/uuid"
 )
@@ -96,12 +93,10 @@ type WantedAlertChannel struct {
 
 // Validate returns an Invalid for what no channel can be set to. The URL is not looked at.
 func (w WantedAlertChannel) Validate() error {
-	length := utf8.RuneCountInString(w.Name)
+	if _, err := CheckName("name", w.Name, MaxAlertName); err != nil {
+		return err
+	}
 	switch {
-	case strings.TrimSpace(w.Name) == "" || length > MaxAlertName:
-		return Invalid{Field: "name", Message: fmt.Sprintf("must have 1 to %d characters", MaxAlertName)}
-	case !utf8.ValidString(w.Name) || strings.ContainsFunc(w.Name, unicode.IsControl):
-		return Invalid{Field: "name", Message: "must be one line of text"}
 	case !slices.Contains([]AlertKind{AlertWebhook, AlertSlack, AlertEmail}, w.Kind):
 		return Invalid{Field: "kind", Message: "must be webhook, slack or email"}
 	case len(w.Rules) == 0:

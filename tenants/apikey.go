@@ -42,6 +42,9 @@ type APIKey struct {
 
 	APIKeyTimes
 
+	// NamesPrivate says that requests may name base URLs on private addresses; of a presented key only.
+	NamesPrivate bool
+
 	// What is known of the workspace of a key that was presented.
 	Suspended  bool // by the operator
 	Unverified bool // no owner has a verified address

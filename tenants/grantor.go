@@ -26,19 +26,39 @@ func (g Grantor) May(permission Permission) bool {
 	return g.Role.May(permission)
 }
 
-// CheckCreate returns ErrDenied if a key may do more than its grantor, and a Forbidden if
-// it is held to less than the key that creates it.
+// CheckCreate returns ErrDenied if a key may do more than its grantor, an Invalid if it may name
+// private base URLs and the grantor may not allow that, and a Forbidden if it is held to less than the key that creates it.
 func (g Grantor) CheckCreate(key APIKey) error {
+	if err := g.checkPrivate(key, nil); err != nil {
+		return err
+	}
+	return g.checkCreate(key)
+}
+
+func (g Grantor) checkCreate(key APIKey) error {
 	if !g.May(CreateKeys) || !MayGrant(g.May, key.Scopes) {
 		return ErrDenied
 	}
 	return g.checkBounds(key, nil)
 }
 
-// CheckChange returns ErrDenied for a key that is not the grantor's to change, and a
-// Forbidden if the change takes it further beyond the bounds of the key that makes it.
+// checkPrivate returns an Invalid if a key is given the right to name private base URLs by a
+// grantor who may not manage providers; keeping it is no matter.
+func (g Grantor) checkPrivate(key APIKey, before *APIKey) error {
+	gives := func(key APIKey) bool { return key.Limits.PrivateBaseURL != nil && *key.Limits.PrivateBaseURL }
+	if !gives(key) || before != nil && gives(*before) || g.May(ManageProviders) {
+		return nil
+	}
+	return Invalid{Field: "private_base_url", Message: "is for people who may manage provider keys to allow; ask an owner or admin of the workspace"}
+}
+
+// CheckChange returns ErrDenied for a key that is not the grantor's to change, an Invalid as
+// CheckCreate does, and a Forbidden if the change takes it further beyond the bounds of the key that makes it.
 func (g Grantor) CheckChange(before, after APIKey) error {
 	if err := g.CheckRevoke(before); err != nil {
+		return err
+	}
+	if err := g.checkPrivate(after, &before); err != nil {
 		return err
 	}
 	return g.checkBounds(after, &before)
@@ -50,7 +70,7 @@ func (g Grantor) CheckRotate(key APIKey) error {
 	if err := g.CheckRevoke(key); err != nil {
 		return err
 	}
-	return g.CheckCreate(key)
+	return g.checkCreate(key)
 }
 
 // CheckRevoke returns ErrDenied for a key that is neither the grantor's nor theirs to
@@ -97,6 +117,10 @@ func bounds() []bound {
 		{"allowed_endpoints", func(key, of APIKey) bool { return covered(key.Limits.Endpoints, of.Limits.Endpoints, matches) }},
 		{"lock_overrides", func(key, of APIKey) bool { return key.Limits.LockOverrides || !of.Limits.LockOverrides }},
 		{"no_store", func(key, of APIKey) bool { return key.Limits.NoStore || !of.Limits.NoStore }},
+		{"private_base_url", func(key, of APIKey) bool {
+			by, is := of.Limits.PrivateBaseURL, key.Limits.PrivateBaseURL
+			return by == nil || *by || is != nil && !*is
+		}},
 		{"requests_per_minute", atMost(func(key APIKey) int64 { return int64(key.Limits.RequestsPerMinute) })},
 		{"tokens_per_minute", atMost(func(key APIKey) int64 { return int64(key.Limits.TokensPerMinute) })},
 		{"concurrency", atMost(func(key APIKey) int64 { return int64(key.Limits.Concurrency) })},

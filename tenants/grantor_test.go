@@ -41,6 +41,7 @@ func TestKeyMakesNoKeyThatIsHeldToLess(t *testing.T) {
 		"allowed_endpoints":   {limits(tenants.Limits{Endpoints: []string{"/v1/messages"}}), []tenants.APIKey{limits(tenants.Limits{Endpoints: []string{"/v1/responses"}}), free}},
 		"lock_overrides":      {limits(tenants.Limits{LockOverrides: true}), []tenants.APIKey{free}},
 		"no_store":            {limits(tenants.Limits{NoStore: true}), []tenants.APIKey{free}},
+		"private_base_url":    {limits(tenants.Limits{PrivateBaseURL: new(false)}), []tenants.APIKey{free, limits(tenants.Limits{PrivateBaseURL: new(true)})}},
 		"requests_per_minute": {quota(tenants.Quota{RequestsPerMinute: 5}), []tenants.APIKey{quota(tenants.Quota{RequestsPerMinute: 6}), free}},
 		"tokens_per_minute":   {quota(tenants.Quota{TokensPerMinute: 5}), []tenants.APIKey{quota(tenants.Quota{TokensPerMinute: 6}), free}},
 		"concurrency":         {quota(tenants.Quota{Concurrency: 5}), []tenants.APIKey{quota(tenants.Quota{Concurrency: 6}), free}},
@@ -97,6 +98,35 @@ func TestLoginOfSingleSignOnIsBoundToItsWorkspace(t *testing.T) {
 		got := asked.Bound()
 		if got.Workspace != test.want || got.Role != test.role || len(got.Memberships) != test.belongs || got.User.Operator != test.signOn.IsZero() {
 			t.Errorf("%s: %+v as %q of %d, operator %t", name, got.Workspace, got.Role, len(got.Memberships), got.User.Operator)
+		}
+	}
+}
+
+// S51: only who may manage providers allows private base URLs; who may not keeps what a key has,
+// takes it away, and rotates it.
+func TestOnlyWhoManagesProvidersAllowsPrivateBaseURLs(t *testing.T) {
+	t.Parallel()
+	person := uuid.New()
+	key := func(private *bool) tenants.APIKey {
+		return tenants.APIKey{CreatedBy: person, Scopes: []tenants.Scope{tenants.ScopeProxy}, Limits: tenants.Limits{PrivateBaseURL: private}}
+	}
+	yes, no, byRole := key(new(true)), key(new(false)), key(nil)
+	for role, may := range map[tenants.Role]bool{tenants.Owner: true, tenants.Admin: true, tenants.Regular: false} {
+		by := tenants.Grantor{Person: person, Role: role}
+		for name, err := range map[string]error{"create": by.CheckCreate(yes), "change": by.CheckChange(no, yes), "change from the role's": by.CheckChange(byRole, yes)} {
+			if invalid, is := errors.AsType[tenants.Invalid](err); may != (err == nil) || err != nil && (!is || invalid.Field != "private_base_url") {
+				t.Errorf("%s, %s: %v", role, name, err)
+			}
+		}
+		for name, err := range map[string]error{
+			"create without": by.CheckCreate(no), "create by role": by.CheckCreate(byRole), "keep": by.CheckChange(yes, yes), "take": by.CheckChange(yes, no), "rotate": by.CheckRotate(yes),
+		} {
+			if err != nil {
+				t.Errorf("%s, %s: %v", role, name, err)
+			}
+		}
+		if byRole.Limits.NamesPrivate(role) != may || !yes.Limits.NamesPrivate(role) || no.Limits.NamesPrivate(role) {
+			t.Errorf("%s: by role %v", role, byRole.Limits.NamesPrivate(role))
 		}
 	}
 }

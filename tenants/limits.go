@@ -27,6 +27,11 @@ type Limits struct {
 	LockOverrides bool           // a request may not override pipeline or provider by its headers
 	NoStore       bool           // nothing of its exchanges is kept but figures, and so nothing is compressed
 
+	// PrivateBaseURL says whether a request may name a base URL on a private address by its
+	// headers, where the installation allows those. nil: if the person behind the key may
+	// manage providers.
+	PrivateBaseURL *bool
+
 	Quota
 }
 
@@ -187,15 +192,15 @@ func (l Limits) CheckModel(model string, priced bool) error {
 	return nil
 }
 
-// CheckRelay returns a Forbidden for a request whose model and cost nobody sees,
-// where either is limited.
-func (l Limits) CheckRelay(asked string) error {
+// CheckRelay returns a Forbidden for a request to a path whose model and cost nobody sees,
+// where either is limited. A request that is free has no model make anything.
+func (l Limits) CheckRelay(asked string, free bool) error {
 	switch {
 	case len(l.Models) > 0:
 		return Forbidden{Code: "endpoint_not_allowed", Message: fmt.Sprintf(
 			"This Palimpsest API key may use the models %s only, and requests to %s are relayed unread. Use /v1/messages, /v1/chat/completions or /v1/responses, or a key without a limit on models.",
 			strings.Join(l.Models, ", "), asked)}
-	case l.HasBudget() && !l.AllowUnpriced:
+	case l.HasBudget() && !l.AllowUnpriced && !free:
 		return Forbidden{Code: "endpoint_without_price", Message: fmt.Sprintf(
 			"This Palimpsest API key has a budget, and what requests to %s cost is not known. Have the key allow what has no price on the dashboard's API keys page, or use a key without a budget.", asked)}
 	}
@@ -210,6 +215,15 @@ func (l Limits) CheckOverrides(headers []string) error {
 	}
 	return Forbidden{Code: "override_not_allowed", Message: fmt.Sprintf(
 		"This Palimpsest API key does not allow overrides. Leave out %s, or have the lock opened on the dashboard's API keys page.", strings.Join(headers, ", "))}
+}
+
+// NamesPrivate reports whether requests with a key may name base URLs on private addresses
+// while the person behind it has a role.
+func (l Limits) NamesPrivate(role Role) bool {
+	if l.PrivateBaseURL != nil {
+		return *l.PrivateBaseURL
+	}
+	return role.May(ManageProviders)
 }
 
 func (l Limits) allowsModel(model string) bool {
@@ -267,6 +281,9 @@ func (l Limits) fields(to Fields) {
 	list("allowed_ips", l.AddressList())
 	is("lock_overrides", l.LockOverrides)
 	is("no_store", l.NoStore)
+	if l.PrivateBaseURL != nil {
+		to["private_base_url"] = map[bool]string{true: "yes", false: "no"}[*l.PrivateBaseURL]
+	}
 	count("requests_per_minute", l.RequestsPerMinute)
 	count("tokens_per_minute", l.TokensPerMinute)
 	count("concurrency", l.Concurrency)

@@ -100,8 +100,11 @@ func TestABudgetRefusesWhatHasNoPriceUnlessTold(t *testing.T) {
 		if err := test.limits.CheckModel("llama", false); (err == nil) != test.priced {
 			t.Errorf("%s, a model: %v", name, err)
 		}
-		if err := test.limits.CheckRelay("/v1/images"); (err == nil) != test.relay {
+		if err := test.limits.CheckRelay("/v1/images", false); (err == nil) != test.relay {
 			t.Errorf("%s, a relay: %v", name, err)
+		}
+		if err := test.limits.CheckRelay("/v1/files", true); err != nil {
+			t.Errorf("%s, a relay that is free: %v", name, err)
 		}
 		if err := test.limits.CheckModel("gpt", true); err != nil {
 			t.Errorf("%s, a price: %v", name, err)
@@ -152,6 +155,18 @@ func TestNobodyHandsOutMoreThanTheyMay(t *testing.T) {
 		key := tenants.APIKey{Scopes: []tenants.Scope{tenants.ScopeProxy, tenants.ScopeRecall, tenants.ScopeRead, tenants.ScopeManage}}
 		if backed := key.Backed(role); !slices.Equal(backed, most) {
 			t.Errorf("a key of %s may use %v", role, backed)
+		}
+	}
+}
+
+// What is relayed may be about any model, whatever the method.
+func TestLimitOnModelsRefusesEveryRelay(t *testing.T) {
+	t.Parallel()
+	limits := tenants.Limits{Models: []string{"claude-*"}}
+	for _, free := range []bool{false, true} {
+		forbidden, is := errors.AsType[tenants.Forbidden](limits.CheckRelay("/v1/files/x", free))
+		if !is || forbidden.Code != "endpoint_not_allowed" {
+			t.Errorf("free %v: %v", free, forbidden)
 		}
 	}
 }

@@ -2,6 +2,7 @@ package tenants
 
 import (
 	"context"
+	"strings"
 	"time"
 
 	"github.com/google/uuid"
@@ -24,6 +25,11 @@ const (
 
 // MaxModelName bounds a model's name, in bytes.
 const MaxModelName = 200
+
+// IsModelName reports whether a text can be a model's name: one line of at most MaxModelName bytes.
+func IsModelName(text string) bool {
+	return text != "" && len(text) <= MaxModelName && strings.TrimSpace(text) == text && isOneLine(text)
+}
 
 // ModelWindow is the context window of a model in one workspace, which holds in
 // place of the one in the table of models.

@@ -3,10 +3,7 @@ package tenants
 import (
 	"context"
 	"fmt"
-	"strings"
 	"time"
-	"unicode"
-	"unicode/utf8"
 
 	"github.com/google/uuid"
 )
@@ -40,13 +37,10 @@ type View struct {
 
 // Check returns Invalid for a view that cannot be saved.
 func (v View) Check() error {
-	switch length := utf8.RuneCountInString(v.Name); {
-	case strings.TrimSpace(v.Name) == "":
-		return Invalid{Field: "name", Message: fmt.Sprintf("must have 1 to %d characters", MaxViewName)}
-	case length > MaxViewName:
-		return Invalid{Field: "name", Message: fmt.Sprintf("must have 1 to %d characters; it has %d", MaxViewName, length)}
-	case !utf8.ValidString(v.Name), strings.ContainsFunc(v.Name, unicode.IsControl):
-		return Invalid{Field: "name", Message: "must be one line of text"}
+	if _, err := CheckName("name", v.Name, MaxViewName); err != nil {
+		return err
+	}
+	switch {
 	case v.Query == "":
 		return Invalid{Field: "query", Message: "must not be empty: narrow the list first"}
 	case len(v.Query) > MaxViewQuery:

@@ -115,9 +115,9 @@ func (s *Service) checkURL(raw string) (host string, err error) {
 	switch {
 	case err != nil || parsed.Host == "" || parsed.Scheme != "https" && parsed.Scheme != "http" || len(raw) > tenants.MaxAlertURL:
 		return invalid("must be a URL such as https://example.com/hooks/palimpsest")
-	case parsed.User != nil || parsed.Fragment != "":
+	case parsed.User != nil || strings.Contains(raw, "#"):
 		return invalid("must not hold a user or a fragment")
-	case s.config.AllowPrivate:
+	case s.config.Guard.AllowsPrivate():
 		return parsed.Host, nil
 	case upstream.IsPrivate(parsed):
 		return invalid("leads to a private address, which this installation does not allow; who runs it can set PALIMPSEST_ALLOW_PRIVATE_UPSTREAMS=true")

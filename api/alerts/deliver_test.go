@@ -16,6 +16,7 @@ import (
 	"palimpsest/api/alerts"
 	"palimpsest/pipeline/jobs"
 	"palimpsest/tenants"
+	"palimpsest/tenants/guard"
 )
 
 // The vector of the reference implementations,
@@ -195,7 +196,7 @@ func TestReceiverThatIsGoneOrRedirectsGetsNothingMore(t *testing.T) {
 func TestPrivateAddressesAreRefused(t *testing.T) {
 	t.Parallel()
 	receiver := receive(t)
-	b := setup(t, func(config *alerts.Config) { config.AllowPrivate = false })
+	b := setup(t, func(config *alerts.Config) { config.Guard = guard.New(false) })
 	for _, address := range []string{"https://127.0.0.1/x", "https://localhost/x", "https://[::1]/x", "https://10.1.2.3/x", "https://169.254.169.254/latest", "http://example.com/x", "https://user:pass@example.com/", "ftp://example.com", "https://", "x"} {
 		_, _, err := b.Add(t.Context(), b.owner, tenants.WantedAlertChannel{Kind: tenants.AlertSlack, Name: "n", URL: address, Rules: []tenants.AlertRule{tenants.AlertBudget}})
 		if invalid, is := errors.AsType[tenants.Invalid](err); !is || invalid.Field != "url" {
@@ -204,7 +205,7 @@ func TestPrivateAddressesAreRefused(t *testing.T) {
 	}
 
 	// Where a name leads is seen when the connection is made.
-	open := alerts.New(func() alerts.Config { config := b.config; config.AllowPrivate = true; return config }())
+	open := alerts.New(func() alerts.Config { config := b.config; config.Guard = guard.New(true); return config }())
 	channel, _, err := open.Add(t.Context(), b.owner, tenants.WantedAlertChannel{Kind: tenants.AlertWebhook, Name: "n", URL: receiver.URL, Rules: []tenants.AlertRule{tenants.AlertBudget}})
 	if err != nil {
 		t.Fatal(err)

@@ -110,7 +110,7 @@ func (s *Service) unanswered(err error) outcome {
 	var failed *url.Error
 	switch {
 	case upstream.IsForbidden(err):
-		return outcome{final: true, answer: "Not sent: the host leads to a private address."}
+		return outcome{final: true, answer: "Not sent: the host leads to a private address, or to another that is not allowed."}
 	case errors.As(err, &failed) && failed.Timeout():
 		return outcome{answer: "No answer within " + s.config.Patience.String() + "."}
 	case errors.As(err, &dns):

@@ -12,6 +12,7 @@ import (
 	"palimpsest/api/upstream"
 	"palimpsest/pipeline/jobs"
 	"palimpsest/tenants"
+	"palimpsest/tenants/guard"
 )
 
 // JobDeliver is the kind of the jobs that deliver alerts. The lane of such a job is the id of
@@ -97,8 +98,8 @@ type Config struct {
 	// Health returns what the newest look at the installation has found; nil if nobody looks.
 	Health func(ctx context.Context) []tenants.Check
 
-	// AllowPrivate allows webhooks at private addresses, and without TLS.
-	AllowPrivate bool
+	// Guard says where webhooks may lead; if it allows private addresses, also without TLS.
+	Guard *guard.Guard
 
 	PublicURL string        // where pages are, without a slash at its end
 	Patience  time.Duration // for a receiver to answer; 0 for 10 seconds
@@ -115,7 +116,7 @@ type Service struct {
 // New returns a Service.
 func New(config Config) *Service {
 	config.Patience = cmp.Or(config.Patience, defaultPatience)
-	return &Service{config: config, client: upstream.NewGuardedClient(config.AllowPrivate, config.Patience)}
+	return &Service{config: config, client: upstream.NewGuardedClient(config.Guard, config.Patience)}
 }
 
 // Find returns all that a workspace has set of alerts, and its newest deliveries.

@@ -125,7 +125,7 @@ func shorten(said string) string {
 func unreachable(err error) string {
 	switch {
 	case errors.Is(err, upstream.ErrForbiddenAddress):
-		return "The base URL leads to a private address, which this installation does not allow."
+		return "The base URL leads to an address that is not allowed: a private or link-local one, or one of this server itself."
 	case errors.Is(err, context.DeadlineExceeded):
 		return fmt.Sprintf("The provider did not answer within %d seconds.", int(probeTimeout.Seconds()))
 	default:

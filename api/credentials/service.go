@@ -6,11 +6,8 @@ package credentials
 
 import (
 	"context"
-	"fmt"
 	"slices"
-	"strings"
 	"time"
-	"unicode/utf8"
 
 	"github.com/google/uuid"
 
@@ -124,10 +121,4 @@ func (s *Service) Presets() []tenants.Preset {
 const maxName = 100
 
 // checkName returns a name without the space around it.
-func checkName(name string) (string, error) {
-	name = strings.TrimSpace(name)
-	if name == "" || utf8.RuneCountInString(name) > maxName {
-		return "", tenants.Invalid{Field: "name", Message: fmt.Sprintf("must have 1 to %d characters", maxName)}
-	}
-	return name, nil
-}
+func checkName(name string) (string, error) { return tenants.CheckName("name", name, maxName) }

@@ -170,7 +170,7 @@ func TestPrivateBaseURLIsRefusedUnlessItIsAllowed(t *testing.T) {
 	t.Parallel()
 	strict, open := setup(t, false), setup(t, true)
 
-	for _, url := range []string{"http://127.0.0.1:11434", "https://10.0.0.7/v1", "http://localhost:8000", "https://[::1]", "https://169.254.169.254"} {
+	for _, url := range []string{"http://127.0.0.1:11434", "https://10.0.0.7/v1", "http://localhost:8000", "https://[::1]"} {
 		wanted := tenants.ProviderKey{Provider: tenants.ProviderOpenAI, BaseURL: url, CreatedBy: strict.user}
 		if _, err := strict.CreateProviderKey(t.Context(), strict.workspace, wanted, secret); field(err) != "base_url" || !strings.Contains(err.Error(), "private") {
 			t.Errorf("%s: %v", url, err)
@@ -178,6 +178,14 @@ func TestPrivateBaseURLIsRefusedUnlessItIsAllowed(t *testing.T) {
 		wanted.CreatedBy = open.user
 		if _, err := open.CreateProviderKey(t.Context(), open.workspace, wanted, secret); err != nil {
 			t.Errorf("%s where it is allowed: %v", url, err)
+		}
+	}
+	for _, b := range []*bundle{strict, open} { // S51: link-local addresses are never allowed, nor fragments
+		for _, url := range []string{"https://169.254.169.254", "http://[fe80::1]", "http://127.0.0.1:9090/metrics#"} {
+			wanted := tenants.ProviderKey{Provider: tenants.ProviderOpenAI, BaseURL: url, CreatedBy: b.user}
+			if _, err := b.CreateProviderKey(t.Context(), b.workspace, wanted, secret); field(err) != "base_url" {
+				t.Errorf("%s: %v", url, err)
+			}
 		}
 	}
 	if keys, err := strict.ProviderKeys(t.Context(), strict.workspace); err != nil || len(keys) != 0 {

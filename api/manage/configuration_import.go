@@ -237,7 +237,7 @@ func (i *configImport) takeWindows(ctx context.Context, part configMember) error
 		case member.node.ShortTag() != "!!int" || err != nil || tokens < tenants.MinModelWindow || tokens > tenants.MaxModelWindow:
 			i.wrong(member.place, fmt.Sprintf("must be a whole number from %d to %d", tenants.MinModelWindow, tenants.MaxModelWindow))
 			continue
-		case strings.TrimSpace(member.name) != member.name || member.name == "" || len(member.name) > tenants.MaxModelName:
+		case !tenants.IsModelName(member.name):
 			i.wrong(member.place, fmt.Sprintf("must be a model's name of at most %d bytes", tenants.MaxModelName))
 			continue
 		}

@@ -19,6 +19,7 @@ type limitsJSON struct {
 	Addresses         []string `json:"allowed_ips"`
 	LockOverrides     bool     `json:"lock_overrides"`
 	NoStore           bool     `json:"no_store"`
+	PrivateBaseURL    *bool    `json:"private_base_url"`
 	RequestsPerMinute int      `json:"requests_per_minute"`
 	TokensPerMinute   int      `json:"tokens_per_minute"`
 	Concurrency       int      `json:"concurrency"`
@@ -29,7 +30,7 @@ type limitsJSON struct {
 
 func limitsOf(limits tenants.Limits) limitsJSON {
 	return limitsJSON{
-		Models: list(limits.Models), Endpoints: list(limits.Endpoints), Addresses: limits.AddressList(), LockOverrides: limits.LockOverrides, NoStore: limits.NoStore,
+		Models: list(limits.Models), Endpoints: list(limits.Endpoints), Addresses: limits.AddressList(), LockOverrides: limits.LockOverrides, NoStore: limits.NoStore, PrivateBaseURL: limits.PrivateBaseURL,
 		RequestsPerMinute: limits.RequestsPerMinute, TokensPerMinute: limits.TokensPerMinute, Concurrency: limits.Concurrency,
 		DayUSD: float64(limits.DayMicroUSD) / 1e6, MonthUSD: float64(limits.MonthMicroUSD) / 1e6, AllowUnpriced: limits.AllowUnpriced,
 	}
@@ -42,6 +43,7 @@ type limitsChange struct {
 	Addresses         *[]string `json:"allowed_ips"`
 	LockOverrides     *bool     `json:"lock_overrides"`
 	NoStore           *bool     `json:"no_store"`
+	PrivateBaseURL    *bool     `json:"private_base_url"`
 	RequestsPerMinute *int      `json:"requests_per_minute"`
 	TokensPerMinute   *int      `json:"tokens_per_minute"`
 	Concurrency       *int      `json:"concurrency"`
@@ -56,6 +58,9 @@ func (c limitsChange) apply(limits tenants.Limits) (tenants.Limits, error) {
 	set(&limits.Endpoints, c.Endpoints)
 	set(&limits.LockOverrides, c.LockOverrides)
 	set(&limits.NoStore, c.NoStore)
+	if c.PrivateBaseURL != nil {
+		limits.PrivateBaseURL = c.PrivateBaseURL
+	}
 	set(&limits.RequestsPerMinute, c.RequestsPerMinute)
 	set(&limits.TokensPerMinute, c.TokensPerMinute)
 	set(&limits.Concurrency, c.Concurrency)

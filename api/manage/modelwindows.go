@@ -80,7 +80,7 @@ func (h windowHandler) deleteModelWindow(c echo.Context, who caller) error {
 func pathModel(c echo.Context) (string, error) {
 	model, err := url.PathUnescape(c.Param("model"))
 	model = strings.TrimSpace(model)
-	if err != nil || model == "" || len(model) > tenants.MaxModelName {
+	if err != nil || !tenants.IsModelName(model) {
 		return "", tenants.Invalid{Field: "model", Message: fmt.Sprintf("must be a model's name of at most %d bytes, with %%2F for a slash", tenants.MaxModelName)}
 	}
 	return model, nil

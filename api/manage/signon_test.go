@@ -12,6 +12,7 @@ import (
 	"github.com/oauth2-proxy/mockoidc"
 
 	"palimpsest/tenants"
+	"palimpsest/tenants/guard"
 	"palimpsest/tenants/signon"
 )
 
@@ -38,7 +39,7 @@ func (i internet) RoundTrip(request *http.Request) (*http.Response, error) {
 }
 
 func (p *product) signOn() *signon.Service {
-	client := signon.NewClient(true)
+	client := signon.NewClient(guard.New(true))
 	client.Transport = internet{client.Transport}
 	return signon.New(signon.Config{
 		Store: p.db.DB.SignOn, Sealer: p.sealer, LookupTXT: p.LookupTXT, Logins: p.people, Throttle: p.people.Throttle(), Client: client,

@@ -16,6 +16,7 @@ type Choice struct {
 	Provider string // name of one of the workspace's keys; empty: any
 	Key      string // of a provider, that the request brings along; empty: one of the workspace's
 	BaseURL  string // that Key is for; empty: the provider's own
+	Private  bool   // BaseURL may be on a private address, where the installation allows those
 }
 
 // Model tells which model a request names; empty if it names none. It may have to read the request's body.
@@ -40,7 +41,7 @@ func ProviderOf(codec wire.Codec) tenants.Provider { return tenants.Provider(cod
 // Target returns where a request in a dialect goes: to the provider that it brings a
 // key for, or with one of the workspace's keys. model is asked only where the answer
 // depends on it; it returns an empty name for a request that names none. The errors
-// are those of tenants.Route, tenants.Invalid and those of model.
+// are those of tenants.Route, tenants.Invalid, tenants.Forbidden and those of model.
 func (c *Cache) Target(ctx context.Context, workspace tenants.WorkspaceID, dialect tenants.Provider, choice Choice, model Model) (upstream.Target, error) {
 	if choice.Key != "" {
 		return c.broughtAlong(dialect, choice, model)
@@ -64,12 +65,16 @@ func (c *Cache) Target(ctx context.Context, workspace tenants.WorkspaceID, diale
 
 // broughtAlong returns the target that a request names itself.
 func (c *Cache) broughtAlong(dialect tenants.Provider, choice Choice, model Model) (upstream.Target, error) {
-	target := upstream.Target{Provider: dialect, BaseURL: choice.BaseURL, Key: choice.Key}
+	target := upstream.Target{Provider: dialect, BaseURL: choice.BaseURL, Key: choice.Key, PublicOnly: !choice.Private}
 	if choice.BaseURL == "" {
 		return target, nil
 	}
 	if err := upstream.VerifyBaseURL(choice.BaseURL, c.private); err != nil {
 		return upstream.Target{}, err
+	}
+	if c.private && !choice.Private && upstream.VerifyBaseURL(choice.BaseURL, false) != nil {
+		return upstream.Target{}, tenants.Forbidden{Code: "private_base_url_not_allowed", Message: "This Palimpsest API key may name public base URLs that start with https:// only in X-Palimpsest-Base-Url. " +
+			"Name one, or have an owner or admin allow private addresses for the key on the dashboard's API keys page."}
 	}
 	var err error
 	if upstream.NeedsModel(choice.BaseURL) {

@@ -8,8 +8,10 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"time"
 
 	"palimpsest/tenants"
+	"palimpsest/tenants/guard"
 )
 
 // S16: what cannot be a public base URL is refused when it is given, in every spelling.
@@ -29,7 +31,8 @@ func TestBaseURLsThatLeadNowherePublicAreRefused(t *testing.T) {
 	}
 	for _, base := range []string{
 		"", "llm.example.com", "https://", "https:///v1", "ftp://llm.example.com", "file:///etc/passwd", "//llm.example.com",
-		"https://user@llm.example.com", "https://llm.example.com#x", "https://llm.example.com?", "https://llm.example.com?a=b",
+		"https://user@llm.example.com", "https://llm.example.com#x", "https://llm.example.com#", "http://127.0.0.1:9090/metrics#", "https://user:@llm.example.com",
+		"http://169.254.169.254/latest", "https://[fe80::1]", "https://[::ffff:169.254.169.254]", "https://100.100.100.200", "https://[fd00:ec2::254]", "https://llm.example.com?", "https://llm.example.com?a=b",
 		"https://{model}.example.com/v1", "https://{a}.example.com", "https://llm.example.com/{model}/{model}", "https://llm.example.com/a/{model}x",
 		"https://llm.example.com/{other}", "https://llm.example.com{model}",
 	} {
@@ -100,5 +103,71 @@ func TestStreamedBodiesArriveAsTheyAre(t *testing.T) {
 		if got := <-requests; got != test.want {
 			t.Errorf("%s: %+v arrives, want %+v", name, got, test.want)
 		}
+	}
+}
+
+// S51: a base URL that was stored before fragments and users were refused is not used.
+func TestStoredBaseURLWithAFragmentIsNotUsed(t *testing.T) {
+	t.Parallel()
+	asked := make(chan string, 1)
+	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, request *http.Request) { asked <- request.URL.Path }))
+	t.Cleanup(server.Close)
+	for _, base := range []string{server.URL + "/metrics#", server.URL + "/metrics#x", strings.Replace(server.URL, "http://", "http://user@", 1)} {
+		response, err := New(true).Send(t.Context(), Request{Method: http.MethodPost, Path: "/v1/messages", Header: http.Header{}}, Target{BaseURL: base})
+		if err == nil {
+			_ = response.Body.Close()
+		}
+		if invalid, is := errors.AsType[tenants.Invalid](err); !is || invalid.Field != "base_url" || len(asked) > 0 {
+			t.Errorf("%s: %v, asked %d times", base, err, len(asked))
+		}
+	}
+}
+
+// S43, S51: the program's own listener is reached by none of the clients, by whatever name. A key
+// without the right reaches no private address.
+func TestGuardHoldsForEveryClient(t *testing.T) {
+	t.Parallel()
+	answered := func(http.ResponseWriter, *http.Request) {}
+	own, other := httptest.NewServer(http.HandlerFunc(answered)), httptest.NewServer(http.HandlerFunc(answered))
+	t.Cleanup(own.Close)
+	t.Cleanup(other.Close)
+	by := guard.New(true)
+	by.Own(own.Listener.Addr())
+	client, webhooks := NewGuarded(by), NewGuardedClient(by, time.Minute)
+	t.Cleanup(client.Close)
+	send := func(target Target) error {
+		response, err := client.Send(t.Context(), Request{Method: http.MethodPost, Path: "/v1/messages", Header: http.Header{}}, target)
+		if err == nil {
+			err = response.Body.Close()
+		}
+		return err
+	}
+	get := func(address string) error {
+		request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, address, http.NoBody)
+		if err != nil {
+			t.Fatal(err)
+		}
+		response, err := webhooks.Do(request)
+		if err == nil {
+			err = response.Body.Close()
+		}
+		return err
+	}
+	for _, address := range []string{own.URL, strings.Replace(own.URL, "127.0.0.1", "localhost", 1), strings.Replace(own.URL, "127.0.0.1", "[::ffff:127.0.0.1]", 1), strings.Replace(own.URL, "127.0.0.1", "0.0.0.0", 1)} {
+		if err := send(Target{BaseURL: address}); !errors.Is(err, ErrForbiddenAddress) {
+			t.Errorf("%s: %v", address, err)
+		}
+		if err := get(address); !IsForbidden(err) {
+			t.Errorf("webhook to %s: %v", address, err)
+		}
+	}
+	if err := send(Target{BaseURL: other.URL}); err != nil {
+		t.Errorf("another listener: %v", err)
+	}
+	if err := get(other.URL); err != nil {
+		t.Errorf("a webhook to another listener: %v", err)
+	}
+	if err := send(Target{BaseURL: other.URL, PublicOnly: true}); !errors.Is(err, ErrForbiddenAddress) {
+		t.Errorf("without the right: %v", err)
 	}
 }

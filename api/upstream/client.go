@@ -13,9 +13,8 @@ import (
 	"syscall"
 	"time"
 
-	"code.dny.dev/ssrf"
-
 	"palimpsest/pipeline/spans"
+	"palimpsest/tenants/guard"
 )
 
 // The kinds of failure before a provider has answered.
@@ -35,16 +34,18 @@ const (
 // Client sends requests to providers.
 type Client struct {
 	guarded *http.Transport // refuses private addresses
-	open    *http.Transport
+	open    *http.Transport // refuses those that are never allowed
 	private bool
 }
 
-// New returns a client. Unless allowPrivate is set, base URLs that lead to
-// loopback, private and other special addresses are refused when the connection
-// is made, whatever name they hide behind. The providers' own are not looked at.
-func New(allowPrivate bool) *Client {
-	guard := ssrf.New(ssrf.WithAnyPort())
-	return &Client{guarded: newTransport(newDialer(guard.Safe)), open: newTransport(newDialer(nil)), private: allowPrivate}
+// New returns a client with a guard of its own, see NewGuarded.
+func New(allowPrivate bool) *Client { return NewGuarded(guard.New(allowPrivate)) }
+
+// NewGuarded returns a client that connects where by lets it, looking at each address when the
+// connection is made, whatever name it hides behind. Of the providers' own base URLs it lets
+// private addresses pass.
+func NewGuarded(by *guard.Guard) *Client {
+	return &Client{guarded: newTransport(newDialer(by.Public)), open: newTransport(newDialer(by.Never)), private: by.AllowsPrivate()}
 }
 
 // Request is what a provider is sent.
@@ -94,7 +95,7 @@ func (c *Client) Send(ctx context.Context, asked Request, target Target) (respon
 		request.Body, request.ContentLength, request.GetBody = content, int64(len(asked.Body)), content.again
 	}
 	transport := c.guarded
-	if c.private || target.BaseURL == "" {
+	if c.private && !target.PublicOnly || target.BaseURL == "" {
 		transport = c.open
 	}
 	response, err = transport.RoundTrip(request)

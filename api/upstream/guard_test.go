@@ -10,10 +10,10 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"code.dny.dev/ssrf"
 	"golang.org/x/net/dns/dnsmessage"
 
 	"palimpsest/tenants"
+	"palimpsest/tenants/guard"
 )
 
 // S16: a name that was harmless when it was stored and now leads here is looked
@@ -28,7 +28,7 @@ func TestNamesThatLeadToPrivateAddressesAreNotDialled(t *testing.T) {
 		t.Fatal(err)
 	}
 	client := New(false)
-	dialer := newDialer(ssrf.New(ssrf.WithAnyPort()).Safe)
+	dialer := newDialer(guard.New(false).Public)
 	dialer.Resolver = rebound(t)
 	client.guarded = newTransport(dialer)
 
@@ -49,13 +49,13 @@ func TestNameThatIsReboundIsNotDialled(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	guard := ssrf.New(ssrf.WithAnyPort())
+	public := guard.New(false).Public
 	resolver := resolving(t, [4]byte{8, 8, 8, 8}, [4]byte{127, 0, 0, 1})
 	first, err := resolver.LookupIP(t.Context(), "ip4", "provider.example")
-	if err != nil || len(first) != 1 || guard.Safe("tcp4", net.JoinHostPort(first[0].String(), port), nil) != nil {
+	if err != nil || len(first) != 1 || public("tcp4", net.JoinHostPort(first[0].String(), port), nil) != nil {
 		t.Fatalf("the first look finds %v, %v", first, err)
 	}
-	client, dialer := New(false), newDialer(guard.Safe)
+	client, dialer := New(false), newDialer(public)
 	dialer.Resolver = resolver
 	client.guarded = newTransport(dialer)
 

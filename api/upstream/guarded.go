@@ -6,19 +6,14 @@ import (
 	"net/url"
 	"time"
 
-	"code.dny.dev/ssrf"
+	"palimpsest/tenants/guard"
 )
 
 // NewGuardedClient returns a client for addresses that a workspace has typed and that are no
-// provider's. Unless allowPrivate is set, it refuses loopback, private and other special
-// addresses when the connection is made. It follows no redirects and keeps no connections;
-// timeout is for the whole request with its answer.
-func NewGuardedClient(allowPrivate bool, timeout time.Duration) *http.Client {
-	dialer := newDialer(ssrf.New(ssrf.WithAnyPort()).Safe)
-	if allowPrivate {
-		dialer = newDialer(nil)
-	}
-	transport := newTransport(dialer)
+// provider's, which connects where by lets it. It follows no redirects and keeps no
+// connections; timeout is for the whole request with its answer.
+func NewGuardedClient(by *guard.Guard, timeout time.Duration) *http.Client {
+	transport := newTransport(newDialer(by.Control))
 	transport.DisableKeepAlives = true
 	return &http.Client{
 		Transport: transport, Timeout: timeout,
@@ -28,7 +23,7 @@ func NewGuardedClient(allowPrivate bool, timeout time.Duration) *http.Client {
 
 // IsForbidden reports whether a request failed because a guarded client refuses its address.
 func IsForbidden(err error) bool {
-	return errors.Is(err, ssrf.ErrProhibitedIP) || errors.Is(err, ssrf.ErrProhibitedNetwork) || errors.Is(err, ssrf.ErrProhibitedPort)
+	return errors.Is(err, guard.ErrForbidden)
 }
 
 // IsPrivate reports whether a URL names this machine, or an address that a guarded client

@@ -3,16 +3,16 @@ package upstream
 import (
 	"cmp"
 	"fmt"
-	"net"
+	"net/netip"
 	"net/url"
 	"regexp"
 	"strconv"
 	"strings"
 
-	"code.dny.dev/ssrf"
 	"github.com/google/uuid"
 
 	"palimpsest/tenants"
+	"palimpsest/tenants/guard"
 )
 
 // modelPlace is what a request's model stands for in a base URL: Azure's paths before
@@ -30,6 +30,8 @@ type Target struct {
 	Auth     tenants.Auth
 	Headers  []tenants.Header // sent along; never changed
 	Model    string           // that the request names; empty if none
+
+	PublicOnly bool // no private address, whatever this installation allows
 }
 
 // TargetOf returns a provider key with its secret as a request in a dialect reaches it.
@@ -94,10 +96,12 @@ func VerifyBaseURL(raw string, allowPrivate bool) error {
 	switch {
 	case err != nil || parsed.Host == "" || parsed.Scheme != "https" && parsed.Scheme != "http":
 		return invalid("is not a URL such as https://api.example.com")
-	case parsed.User != nil || parsed.Fragment != "" || parsed.ForceQuery || parsed.RawQuery != "" && !apiVersion.MatchString(parsed.RawQuery):
-		return invalid("must not hold a user, a fragment or a query other than ?api-version=")
+	case endsEarly(raw, parsed) || parsed.ForceQuery || parsed.RawQuery != "" && !apiVersion.MatchString(parsed.RawQuery):
+		return invalid("must not hold a user, a fragment (#) or a query other than ?api-version=; leave it out")
 	case strings.ContainsAny(parsed.Host, "{}") || !isTemplate(parsed.Path):
 		return invalid("may hold {model} once, as a part of its path behind another, and no other braces")
+	case allowPrivate && isNever(parsed):
+		return invalid("leads to a link-local address or one that gives a machine's credentials away, which is never allowed")
 	case allowPrivate:
 		return nil
 	case isPrivate(parsed):
@@ -107,6 +111,12 @@ func VerifyBaseURL(raw string, allowPrivate bool) error {
 	default:
 		return nil
 	}
+}
+
+// endsEarly reports whether a base URL holds a user or a fragment. A "#" with nothing behind it
+// cuts off the path of the request, too.
+func endsEarly(raw string, parsed *url.URL) bool {
+	return parsed.User != nil || strings.Contains(raw, "#")
 }
 
 // isTemplate reports whether braces in a path stand for a model only.
@@ -125,16 +135,14 @@ func isPrivate(base *url.URL) bool {
 	if host == "localhost" || strings.HasSuffix(host, ".localhost") {
 		return true
 	}
-	address := net.ParseIP(host)
-	if address == nil {
-		return false
-	}
-	port := cmp.Or(base.Port(), "443")
-	network := "tcp6"
-	if address.To4() != nil {
-		network = "tcp4"
-	}
-	return ssrf.New(ssrf.WithAnyPort()).Safe(network, net.JoinHostPort(address.String(), port), nil) != nil
+	address, err := netip.ParseAddr(host)
+	return err == nil && guard.IsPrivate(address)
+}
+
+// isNever reports whether a base URL names an address that no setting allows.
+func isNever(base *url.URL) bool {
+	address, err := netip.ParseAddr(base.Hostname())
+	return err == nil && guard.IsNever(address)
 }
 
 // address returns the URL of a path, which begins with "/v1", at a target. A base URL
@@ -143,6 +151,9 @@ func isPrivate(base *url.URL) bool {
 // {model} and the part before it, which lists of models are found at.
 func address(target Target, path string) (string, error) {
 	base, query, _ := strings.Cut(target.BaseURL, "?")
+	if parsed, err := url.Parse(target.BaseURL); err != nil || endsEarly(target.BaseURL, parsed) { // one that was stored before it was refused
+		return "", tenants.Invalid{Field: "base_url", Message: "of the provider key holds a user or a fragment (#), which is not allowed; replace the key with another base URL"}
+	}
 	switch {
 	case base == "" && ownBaseURL(target.Provider) != "":
 		base = ownBaseURL(target.Provider)

@@ -18,6 +18,7 @@ import (
 	"palimpsest/api/upstream/providertest"
 	"palimpsest/cmd/palimpsest/buildtest"
 	"palimpsest/migrations/dbtest"
+	"palimpsest/tenants/guard"
 )
 
 // withoutEnd opens connections whose headers never end.
@@ -55,7 +56,7 @@ func TestSlowHeadersHarmNobody(t *testing.T) {
 func TestSlowHeadersAreCutOff(t *testing.T) {
 	t.Parallel()
 	ending := &ending{}
-	servers := newServers(slog.New(slog.DiscardHandler), ending)
+	servers := newServers(slog.New(slog.DiscardHandler), ending, guard.New(false))
 	if servers.headers != headerTimeout {
 		t.Errorf("the program cuts them off after %s", servers.headers)
 	}
@@ -84,37 +85,55 @@ type held struct {
 
 const heldEvent = "event: ping\ndata: {\"type\":\"ping\"}\n\n"
 
-// hold opens fifty streams and reads their first event.
-func (w *tenant) hold() held {
-	w.t.Helper()
-	goOn := make(chan struct{})
+// holding starts a provider whose streams end once goOn is called.
+func holding(t testing.TB) (url string, goOn func()) {
+	t.Helper()
+	waits := make(chan struct{})
 	provider := httptest.NewServer(http.HandlerFunc(func(out http.ResponseWriter, r *http.Request) {
 		_, _ = io.Copy(io.Discard, r.Body)
 		out.Header().Set("Content-Type", "text/event-stream")
 		_, _ = io.WriteString(out, heldEvent)
 		_ = http.NewResponseController(out).Flush()
-		<-goOn
-		_, _ = io.WriteString(out, heldEvent)
+		select {
+		case <-waits:
+			_, _ = io.WriteString(out, heldEvent)
+		case <-r.Context().Done():
+		}
 	}))
-	w.t.Cleanup(provider.Close)
-	h := held{streams: make([]io.ReadCloser, 50), goOn: sync.OnceFunc(func() { close(goOn) })}
-	w.t.Cleanup(h.goOn)
+	t.Cleanup(provider.Close)
+	goOn = sync.OnceFunc(func() { close(waits) })
+	t.Cleanup(goOn)
+	return provider.URL, goOn
+}
+
+// hold opens fifty streams and reads their first event.
+func (w *tenant) hold() held {
+	w.t.Helper()
+	url, goOn := holding(w.t)
+	h := held{streams: make([]io.ReadCloser, 50), goOn: goOn}
 	for n := range h.streams {
-		request, err := http.NewRequestWithContext(w.t.Context(), http.MethodPost, w.url("/v1/messages"), strings.NewReader(strings.Replace(smallMessage, `"max_tokens"`, `"stream":true,"max_tokens"`, 1)))
-		if err != nil {
-			w.t.Fatal(err)
-		}
-		request.Header = http.Header{"X-Api-Key": {w.key}, "X-Palimpsest-Provider-Key": {"sk-once"}, "X-Palimpsest-Base-Url": {provider.URL}}
-		response, err := http.DefaultTransport.RoundTrip(request)
-		if err != nil {
-			w.t.Fatal(err)
-		}
-		h.streams[n] = response.Body
-		if _, err := io.ReadFull(response.Body, make([]byte, len(heldEvent))); err != nil {
-			w.t.Fatal(err)
-		}
+		h.streams[n] = w.stream(http.Header{"X-Palimpsest-Provider-Key": {"sk-once"}, "X-Palimpsest-Base-Url": {url}})
 	}
 	return h
+}
+
+// stream opens a stream with headers and reads its first event.
+func (w *tenant) stream(header http.Header) io.ReadCloser {
+	w.t.Helper()
+	request, err := http.NewRequestWithContext(w.t.Context(), http.MethodPost, w.url("/v1/messages"), strings.NewReader(strings.Replace(smallMessage, `"max_tokens"`, `"stream":true,"max_tokens"`, 1)))
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	request.Header = header
+	header.Set("X-Api-Key", w.key)
+	response, err := http.DefaultTransport.RoundTrip(request)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	if _, err := io.ReadFull(response.Body, make([]byte, len(heldEvent))); err != nil {
+		w.t.Fatal(err)
+	}
+	return response.Body
 }
 
 // end lets the provider go on, and has every stream end with its last event.

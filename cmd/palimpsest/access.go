@@ -48,7 +48,7 @@ func newThrottle(b base) (tenants.Throttle, error) {
 
 // newSignOn makes what logs people in through the single sign-on of their workspace.
 func newSignOn(b base, people *identity.Service) *signon.Service {
-	client := signon.NewClient(b.config.AllowPrivateUpstreams)
+	client := signon.NewClient(b.guard)
 	b.onClose(client.CloseIdleConnections)
 	return signon.New(signon.Config{
 		Store: b.db.SignOn, Sealer: b.vault, LookupTXT: net.DefaultResolver.LookupTXT, Logins: people, Throttle: people.Throttle(), Client: client,

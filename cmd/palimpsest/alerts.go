@@ -19,7 +19,7 @@ import (
 func newAlerts(b base) (*alerts.Service, error) {
 	config := alerts.Config{
 		Store: alerts.Store{Alerts: b.db.Alerts, Keys: b.db.APIKeys, UsageReader: b.db.Usage, Workspaces: b.db.Workspaces, Transactor: b.db}, Sealer: b.vault, Queue: b.work, Mailer: keptMails{b.db}, Health: b.health.parts.latestChecks,
-		AllowPrivate: b.config.AllowPrivateUpstreams, PublicURL: b.reachable(), Log: b.log, Now: b.now,
+		Guard: b.guard, PublicURL: b.reachable(), Log: b.log, Now: b.now,
 	}
 	if b.config.SMTPURL != "" {
 		sender, err := mail.NewSMTP(b.config.SMTPURL, b.config.MailFrom, nil)

@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/jackc/pgx/v5/pgxpool"
+
 	"palimpsest/api/upstream/providerdouble"
 	"palimpsest/api/upstream/providertest"
 	"palimpsest/cmd/palimpsest/buildtest"
@@ -18,14 +20,14 @@ import (
 
 // attack runs deploy/attack.sh as a person with a shell does, and returns its exit code and
 // what it prints.
-func attack(t *testing.T, base, key, member string) (int, string) {
+func attack(t *testing.T, base, key, member string, more ...string) (int, string) {
 	t.Helper()
 	script, err := filepath.Abs("../../deploy/attack.sh")
 	if err != nil {
 		t.Fatal(err)
 	}
 	command := exec.CommandContext(t.Context(), "sh", script, base, key)
-	command.Env = append(os.Environ(), "MEMBER="+member, "STORED="+providerKey)
+	command.Env = append(append(os.Environ(), "MEMBER="+member, "STORED="+providerKey), more...)
 	said, err := command.CombinedOutput()
 	if exit, failed := errors.AsType[*exec.ExitError](err); failed {
 		return exit.ExitCode(), string(said)
@@ -34,6 +36,22 @@ func attack(t *testing.T, base, key, member string) (int, string) {
 		t.Fatal(err)
 	}
 	return 0, string(said)
+}
+
+// member signs up a member of the workspace that someone owns, and logs them in.
+func (w *tenant) member(owner *pgxpool.Pool, of string) *tenant {
+	w.t.Helper()
+	member := &tenant{instance: w.instance}
+	member.signUp("member")
+	for _, statement := range []string{"DELETE FROM logins WHERE user_id = (SELECT id FROM users WHERE email = 'member@example.com')",
+		`UPDATE members SET role = 'member', workspace_id = (SELECT workspace_id FROM members JOIN users ON users.id = user_id WHERE email = '` + of + `@example.com')
+		WHERE user_id = (SELECT id FROM users WHERE email = 'member@example.com')`} {
+		if _, err := owner.Exec(w.t.Context(), statement); err != nil {
+			w.t.Fatal(err)
+		}
+	}
+	member.cookies = member.call(http.MethodPost, "/api/v1/login", map[string]any{"email": "member@example.com", "password": "correct horse battery"}, http.StatusOK, nil).Cookies()
+	return member
 }
 
 // The running program, attacked from a shell: a member and keys make no stronger key, no path
@@ -48,20 +66,19 @@ func TestScriptFromOutsideFindsEveryHoleShut(t *testing.T) {
 	w := &tenant{instance: &instance{t: t, double: double}}
 	c.adopt(w)
 	w.join("owner")
-	member := &tenant{instance: w.instance}
-	member.join("member")
-	const move = `UPDATE members SET role = 'member', workspace_id = (SELECT workspace_id FROM members JOIN users ON users.id = user_id WHERE email = 'owner@example.com')
-		WHERE user_id = (SELECT id FROM users WHERE email = 'member@example.com')`
-	for _, statement := range []string{"DELETE FROM logins WHERE user_id = (SELECT id FROM users WHERE email = 'member@example.com')", move} {
-		if _, err := database.Owner(t).Exec(t.Context(), statement); err != nil {
-			t.Fatal(err)
-		}
-	}
-	response := member.call(http.MethodPost, "/api/v1/login", map[string]any{"email": "member@example.com", "password": "correct horse battery"}, http.StatusOK, nil)
-	cookie := response.Cookies()[0].Name + "=" + response.Cookies()[0].Value
+	member := w.member(database.Owner(t), "owner")
+	cookie := member.cookies[0].Name + "=" + member.cookies[0].Value
 
-	code, said := attack(t, "http://"+c.addr, w.key, cookie)
-	if code != 0 || strings.Contains(said, "OPEN") || !strings.HasSuffix(said, "all shut\n") || strings.Count(said, "\nshut ") < 120 {
+	dir := filepath.Join(t.TempDir(), "backup")
+	settings := []string{"PALIMPSEST_SECRET_KEY=" + dbtest.SecretKey, "DATABASE_URL=" + database.OwnerURL, "PALIMPSEST_DATA_DIR=" + t.TempDir()}
+	backup := exec.CommandContext(t.Context(), c.binary, "backup", dir)
+	backup.Env = append(os.Environ(), settings...)
+	if said, err := backup.CombinedOutput(); err != nil {
+		t.Fatalf("backup: %v\n%s", err, said)
+	}
+
+	code, said := attack(t, "http://"+c.addr, w.key, cookie, append(settings, "BACKUP="+dir, "PALIMPSEST="+c.binary)...)
+	if code != 0 || strings.Contains(said, "OPEN") || !strings.HasSuffix(said, "all shut\n") || strings.Count(said, "\nshut ") < 180 || !strings.Contains(said, "a longer dump") {
 		t.Errorf("exit code %d:\n%s", code, said)
 	}
 	var people struct{ Data []struct{ Role string } }

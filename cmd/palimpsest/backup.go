@@ -43,30 +43,35 @@ func backupCommand(load func() (Config, error)) *cobra.Command {
 
 func restoreCommand(load func() (Config, error)) *cobra.Command {
 	var onlyCheck bool
+	var trusted trust
 	command := &cobra.Command{
 		Use:   "restore DIRECTORY",
 		Short: "Put a backup into an empty database and its bucket",
-		Long: "Restore reads all of a backup first, and changes nothing if something of it is missing or damaged, if the database is not empty, or if the master key is another one. " +
+		Long: "Restore reads all of a backup first, and changes nothing if something of it is missing, damaged or changed, if the database is not empty, or if the master key is another one. " +
 			"Start the product once it is done. A restore that was interrupted is simply done again.",
 		Args: cobra.ExactArgs(1),
 		RunE: func(command *cobra.Command, arguments []string) error {
 			ctx, w := command.Context(), command.OutOrStdout()
 			progress := newProgress(command.ErrOrStderr())
-			manifest, err := snapshot.Read(arguments[0])
-			if err == nil {
-				err = manifest.Check(ctx, arguments[0], progress.tell)
-			}
-			if err != nil {
-				return err
-			}
-			describe(w, "The backup is whole:", manifest)
-			if onlyCheck {
-				return nil
-			}
-			return onInstallation(load, func(of backups) error { return of.restore(ctx, w, progress, arguments[0], manifest) })
+			return onInstallation(load, func(of backups) error {
+				backup, err := of.open(arguments[0], trusted)
+				if err == nil {
+					err = backup.manifest.Check(ctx, backup.dir, progress.tell)
+				}
+				if err != nil {
+					return err
+				}
+				describe(w, "The backup is whole and unchanged:", backup.manifest)
+				if onlyCheck {
+					return nil
+				}
+				return of.restore(ctx, w, progress, backup)
+			})
 		},
 	}
-	command.Flags().BoolVar(&onlyCheck, "check", false, "only check that the backup is whole; needs no settings")
+	command.Flags().BoolVar(&onlyCheck, "check", false, "only check that the backup is whole and unchanged; needs the master key")
+	command.Flags().BoolVar(&trusted.key, "key-in-backup", false, "take the master key from the backup; only if you know that the backup was not changed: anyone who has it has this key")
+	command.Flags().BoolVar(&trusted.manifest, "unauthenticated", false, "take a backup of an older version, which any change could have been made to; only if you know that nobody has")
 	return command
 }
 
@@ -90,6 +95,22 @@ type backups struct {
 // errNothing says that there is no installation.
 var errNothing = errors.New("there is nothing to back up: neither DATABASE_URL is set, nor is there an embedded database below PALIMPSEST_DATA_DIR")
 
+// manifestKey is the purpose of the keys that authenticate backups.
+const manifestKey = "backup manifests"
+
+// trust says what an operator vouches for.
+type trust struct {
+	key      bool // the master key in a backup
+	manifest bool // a backup that no key authenticates
+}
+
+// opened is a backup whose manifest may be believed.
+type opened struct {
+	dir      string
+	manifest snapshot.Manifest
+	secret   string // the master key, if it comes from the backup; else ""
+}
+
 // make writes a backup.
 func (b backups) make(ctx context.Context, w, stderr io.Writer, dir string, withKey, leaveObjects bool) error {
 	if _, err := os.Stat(filepath.Join(b.config.DataDir, "postgres")); b.config.DatabaseURL == "" && err != nil {
@@ -99,10 +120,7 @@ func (b backups) make(ctx context.Context, w, stderr io.Writer, dir string, with
 	if err != nil {
 		return err
 	}
-	source := snapshot.Source{LeaveObjects: leaveObjects}
-	if source.Proof, err = safe.Proof(); err != nil {
-		return err
-	}
+	source := snapshot.Source{LeaveObjects: leaveObjects, ManifestKey: safe.Derive(manifestKey)}
 	if withKey {
 		source.SecretKey = secret
 	}
@@ -146,6 +164,9 @@ func describe(w io.Writer, first string, manifest snapshot.Manifest) {
 // errNoKey says that nothing could be read of what was restored.
 var errNoKey = errors.New("there is no master key: set PALIMPSEST_SECRET_KEY to that of the installation, or put its secret.key into PALIMPSEST_DATA_DIR")
 
+// errKeyInBackup says how to use the key that a backup holds.
+var errKeyInBackup = errors.New("the backup holds a key, but that shows nothing about who made the backup. If you know that nobody has changed the backup, pass --key-in-backup")
+
 // existingVault opens the vault with the installation's master keys, and makes none. It
 // returns them as the setting has them.
 func existingVault(dataDir, secret string) (*vault.Vault, string, error) {
@@ -167,29 +188,44 @@ func existingVault(dataDir, secret string) (*vault.Vault, string, error) {
 	return safe, secret, err
 }
 
+// open reads the manifest of a backup, once the master key or the operator vouches for it.
+func (b backups) open(dir string, trusted trust) (opened, error) {
+	backup := opened{dir: dir}
+	safe, _, err := existingVault(b.config.DataDir, b.config.SecretKey)
+	if errors.Is(err, errNoKey) {
+		var kept string
+		var readErr error
+		switch kept, readErr = snapshot.Secret(dir); {
+		case readErr != nil:
+			return backup, readErr
+		case kept != "" && trusted.key:
+			backup.secret = kept
+			safe, _, err = existingVault(b.config.DataDir, kept)
+		case kept != "":
+			err = fmt.Errorf("%w; %w", err, errKeyInBackup)
+		}
+	}
+	if err != nil {
+		return backup, err
+	}
+	backup.manifest, err = snapshot.Read(dir, safe.DeriveAll(manifestKey))
+	if !errors.Is(err, snapshot.ErrUnauthenticated) || !trusted.manifest {
+		return backup, err
+	}
+	if err := safe.OpensProof(backup.manifest.Proof); err != nil {
+		return backup, fmt.Errorf("the master key is not that of the backup: set PALIMPSEST_SECRET_KEY to the one that was used when it was made: %w", err)
+	}
+	return backup, nil
+}
+
 // restore puts a backup into an empty database.
-func (b backups) restore(ctx context.Context, w io.Writer, progress *progress, dir string, manifest snapshot.Manifest) error {
+func (b backups) restore(ctx context.Context, w io.Writer, progress *progress, backup opened) error {
 	newest, err := migrations.Newest()
 	if err != nil {
 		return err
 	}
-	if manifest.Migration > newest {
-		return fmt.Errorf("the backup has migration %d, and this program knows %d: use the version that made it, or a newer one", manifest.Migration, newest)
-	}
-	kept, err := manifest.Secret(dir)
-	if err != nil {
-		return err
-	}
-	safe, _, err := existingVault(b.config.DataDir, b.config.SecretKey)
-	isNew := errors.Is(err, errNoKey) && kept != ""
-	if isNew {
-		safe, _, err = existingVault(b.config.DataDir, kept)
-	}
-	if err != nil {
-		return err
-	}
-	if err := safe.OpensProof(manifest.Proof); err != nil {
-		return fmt.Errorf("the master key is not that of the backup: set PALIMPSEST_SECRET_KEY to the one that was used when it was made: %w", err)
+	if migration := backup.manifest.Migration; migration > newest {
+		return fmt.Errorf("the backup has migration %d, and this program knows %d: use the version that made it, or a newer one", migration, newest)
 	}
 	var target snapshot.Target
 	if b.config.BlobURL != "" {
@@ -200,12 +236,12 @@ func (b backups) restore(ctx context.Context, w io.Writer, progress *progress, d
 	if target.OwnerURL, err = b.databases.ownerURL(ctx); err != nil {
 		return err
 	}
-	if isNew {
-		if err := os.WriteFile(filepath.Join(b.config.DataDir, "secret.key"), []byte(kept+"\n"), 0o600); err != nil {
+	if backup.secret != "" {
+		if err := os.WriteFile(filepath.Join(b.config.DataDir, "secret.key"), []byte(backup.secret+"\n"), 0o600); err != nil {
 			return fmt.Errorf("write secret key: %w", err)
 		}
 	}
-	if err := manifest.Restore(ctx, dir, target, progress.tell); err != nil {
+	if err := backup.manifest.Restore(ctx, backup.dir, target, progress.tell); err != nil {
 		return err
 	}
 	fmt.Fprintln(w, "Everything is restored. Start the product with the same settings: palimpsest serve")

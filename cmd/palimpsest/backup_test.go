@@ -3,7 +3,9 @@ package main
 import (
 	"archive/tar"
 	"bytes"
+	"encoding/base64"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"net/url"
@@ -151,9 +153,12 @@ func TestBackupThatCannotBeTrustedIsNotRestored(t *testing.T) {
 	empty := dbtest.Empty(t)
 	config := b.config
 	config.DatabaseURL, config.DataDir, config.BlobURL = empty.OwnerURL, t.TempDir(), "file://"+t.TempDir()
-	refused := func(what, says string, config Config, dir string) {
+	refused := func(what, says string, config Config, dir string, flags ...string) {
 		t.Helper()
-		if said, err := runs(t, config, "restore", dir); err == nil || !strings.Contains(err.Error(), says) {
+		if _, err := runs(t, config, append([]string{"restore", "--check", dir}, flags...)...); err == nil && says != "PALIMPSEST_BLOB_URL" {
+			t.Errorf("%s: the check passes", what)
+		}
+		if said, err := runs(t, config, append([]string{"restore", dir}, flags...)...); err == nil || !strings.Contains(err.Error(), says) {
 			t.Errorf("%s: %v, want an error that says %q\n%s", what, err, says, said)
 		}
 		if left := schema(t, empty.OwnerURL); left != "" {
@@ -163,6 +168,13 @@ func TestBackupThatCannotBeTrustedIsNotRestored(t *testing.T) {
 	other := config
 	other.SecretKey = "MDEyMzQ1Njc4OTAxMjM0NTY3ODkwMTIzNDU2Nzg5MDE="
 	refused("another master key", "is not that of the backup", other, dir)
+	other.SecretKey = ""
+	refused("no master key", "--key-in-backup", other, dir)
+	manifest := read(t, dir, "manifest.json")
+	overwrite(t, dir, "manifest.json", strings.Replace(manifest, `"migration"`, `"roles": ["x; COPY t FROM PROGRAM 'id'"], "migration"`, 1))
+	refused("a changed manifest", "was changed", config, dir)
+	refused("a changed manifest", "was changed", config, dir, "--unauthenticated")
+	overwrite(t, dir, "manifest.json", manifest)
 	bare := config
 	bare.BlobURL = ""
 	refused("no bucket", "PALIMPSEST_BLOB_URL", bare, dir)
@@ -176,22 +188,63 @@ func TestBackupThatCannotBeTrustedIsNotRestored(t *testing.T) {
 		sound := read(t, dir, name)
 		overwrite(t, dir, name, harm(sound))
 		refused(name+" is damaged", "damaged", config, dir)
-		if _, err := runs(t, config, "restore", "--check", dir); err == nil {
-			t.Errorf("%s is damaged, and the check passes", name)
-		}
 		overwrite(t, dir, name, sound)
 	}
 	unfinished := t.TempDir()
 	overwrite(t, unfinished, "database.dump", read(t, dir, "database.dump"))
 	refused("an interrupted backup", "no whole backup", config, unfinished)
 
-	// The key from the backup is used if there is no other.
+	// The key from the backup is used if there is no other and the operator says so.
 	config.SecretKey = ""
-	if said, err := runs(t, config, "restore", dir); err != nil {
+	if said, err := runs(t, config, "restore", "--key-in-backup", dir); err != nil {
 		t.Fatalf("restore: %v\n%s", err, said)
 	}
 	if key := read(t, config.DataDir, "secret.key"); key != dbtest.SecretKey+"\n" {
 		t.Errorf("the key is %q", key)
+	}
+}
+
+// A backup of an older version is restored only if the operator vouches for it, and nothing in
+// its manifest is run.
+func TestOldBackupIsRestoredIfTheOperatorVouchesForIt(t *testing.T) {
+	t.Parallel()
+	i := start(t, providerdouble.Config{})
+	dir := filepath.Join(t.TempDir(), "backup")
+	if said, err := runs(t, i.config, "backup", dir); err != nil {
+		t.Fatalf("backup: %v\n%s", err, said)
+	}
+	safe, _, err := existingVault(i.config.DataDir, i.config.SecretKey)
+	if err != nil {
+		t.Fatal(err)
+	}
+	proof, err := safe.Proof()
+	if err != nil {
+		t.Fatal(err)
+	}
+	hostile := fmt.Sprintf(`"palimpsest_backup": 1, "roles": ["intruder"], "owners": [{"function": "app_user() RESET ALL; CREATE TABLE intruder()", "role": "intruder"}], "master_key_proof": %q`,
+		base64.StdEncoding.EncodeToString(proof))
+	overwrite(t, dir, "manifest.json", strings.Replace(read(t, dir, "manifest.json"), `"palimpsest_backup": 2`, hostile, 1))
+	if err := os.Remove(filepath.Join(dir, "manifest.mac")); err != nil {
+		t.Fatal(err)
+	}
+	empty := dbtest.Empty(t)
+	config := i.config
+	config.DatabaseURL, config.DataDir = empty.OwnerURL, t.TempDir()
+	for _, arguments := range [][]string{{"restore", dir}, {"restore", "--check", dir}} {
+		if _, err := runs(t, config, arguments...); err == nil || !strings.Contains(err.Error(), "--unauthenticated") {
+			t.Errorf("%s: %v", arguments, err)
+		}
+	}
+	other := config
+	other.SecretKey = "MDEyMzQ1Njc4OTAxMjM0NTY3ODkwMTIzNDU2Nzg5MDE="
+	if _, err := runs(t, other, "restore", "--unauthenticated", dir); err == nil || !strings.Contains(err.Error(), "is not that of the backup") {
+		t.Errorf("another master key: %v", err)
+	}
+	if said, err := runs(t, config, "restore", "--unauthenticated", dir); err != nil {
+		t.Fatalf("restore: %v\n%s", err, said)
+	}
+	if is := schema(t, empty.OwnerURL); strings.Contains(is, "intruder") || is != schema(t, i.config.DatabaseURL) {
+		t.Errorf("the schema differs:\n%s", difference(schema(t, i.config.DatabaseURL), is))
 	}
 }
 
@@ -263,7 +316,7 @@ func TestBackupOfAnEmbeddedDatabaseGoesIntoAServer(t *testing.T) {
 	keeper.User = url.UserPassword("keeper", "pass")
 	target := first.config
 	target.DataDir, target.DatabaseURL = t.TempDir(), keeper.String()
-	if said, err := runs(t, target, "restore", dir); err != nil {
+	if said, err := runs(t, target, "restore", "--key-in-backup", dir); err != nil {
 		t.Fatalf("restore: %v\n%s", err, said)
 	}
 	if _, err := runs(t, target, "backup", filepath.Join(t.TempDir(), "bound")); err == nil || !strings.Contains(err.Error(), "BYPASSRLS") {

@@ -80,6 +80,7 @@ func DefaultConfig() Config {
 		LogFormat: "text",
 		Role:      RoleAll,
 
+		SignUp:               SignUp{PerPlace: defaultSignUps},
 		WorkspaceConcurrency: 200,
 		Bounds:               DefaultBounds(),
 

@@ -2,9 +2,16 @@ package main
 
 import (
 	"errors"
+	"fmt"
 	"strconv"
 
 	"palimpsest/tenants/identity"
+)
+
+// How many sign-ups an hour one place may have.
+const (
+	defaultSignUps = 10
+	maxSignUps     = 10_000
 )
 
 // SignUp is the settings of who may sign up.
@@ -14,6 +21,7 @@ type SignUp struct {
 	RefuseDisposable bool                  // PALIMPSEST_SIGNUP_DISPOSABLE
 	Blocked          []string              // PALIMPSEST_SIGNUP_BLOCK_DOMAINS
 	Tells            *bool                 // PALIMPSEST_SIGNUP_TELLS; nil if not set
+	PerPlace         int                   // PALIMPSEST_SIGNUPS_PER_PLACE
 }
 
 // quietSignUps reports whether sign-ups do not tell whose address is known. Unless the
@@ -31,7 +39,7 @@ func (c Config) signUps() identity.SignUps {
 	set := c.SignUp
 	return identity.SignUps{
 		Open: set.Open, Allowed: set.Domains, RefuseDisposable: set.RefuseDisposable, Blocked: set.Blocked,
-		PerPlace: true, Quiet: c.quietSignUps(),
+		PerPlace: set.PerPlace, Quiet: c.quietSignUps(),
 	}
 }
 
@@ -64,6 +72,14 @@ func signUpSettings() []setting {
 		{"PALIMPSEST_SIGNUP_TELLS", func(c *Config, value string) error {
 			c.SignUp.Tells = new(bool)
 			return truth(func(c *Config) *bool { return c.SignUp.Tells })(c, value)
+		}},
+		{"PALIMPSEST_SIGNUPS_PER_PLACE", func(c *Config, value string) error {
+			limit, err := strconv.Atoi(value)
+			if err != nil || limit < 1 || limit > maxSignUps {
+				return fmt.Errorf("must be a whole number from 1 to %d", maxSignUps)
+			}
+			c.SignUp.PerPlace = limit
+			return nil
 		}},
 		{"PALIMPSEST_WORKSPACE_CONCURRENCY", func(c *Config, value string) error {
 			limit, err := strconv.Atoi(value)

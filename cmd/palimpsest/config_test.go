@@ -62,6 +62,7 @@ func TestWrongSettingIsNamedWithoutItsSecret(t *testing.T) {
 		"PALIMPSEST_SIGNUP_BLOCK_DOMAINS":    "a@example.com",
 		"PALIMPSEST_SIGNUP_DISPOSABLE":       "hunter2",
 		"PALIMPSEST_SIGNUP_TELLS":            "hunter2",
+		"PALIMPSEST_SIGNUPS_PER_PLACE":       "10001",
 		"PALIMPSEST_DRAIN_DELAY":             "-5s",
 		"PALIMPSEST_WORKSPACE_CONCURRENCY":   "0",
 	} {

@@ -53,7 +53,7 @@ func withTools(load func() (Config, error), work func(context.Context, *cobra.Co
 			return err
 		}
 		people.SetSignUps(identity.SignUps{}) // anyone who has the command line vouches for people
-		provider := upstream.New(config.AllowPrivateUpstreams)
+		provider := upstream.NewGuarded(base.guard)
 		defer provider.Close()
 		ctx := tenants.WithActor(command.Context(), tenants.Actor{Name: "command line"})
 		return work(ctx, command, tools{db: base.db, people: people, credentials: newCredentials(base, keys, provider), vault: safe, owner: databases.owner})
@@ -108,7 +108,11 @@ func workspaceCommand(load func() (Config, error)) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			workspace, err := tools.db.Workspaces.CreateWorkspace(ctx, user.ID, flags.workspace)
+			name, err := tenants.CheckName("workspace", flags.workspace, tenants.MaxWorkspaceName)
+			if err != nil {
+				return err
+			}
+			workspace, err := tools.db.Workspaces.CreateWorkspace(ctx, user.ID, name)
 			if err != nil {
 				return err
 			}

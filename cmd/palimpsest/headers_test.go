@@ -8,13 +8,14 @@ import (
 	"testing"
 
 	"palimpsest/api/upstream/providerdouble"
+	"palimpsest/tenants/guard"
 )
 
 // A request with thousands of headers is refused before anything reads it; one with
 // as many as clients send is answered.
 func TestManyHeadersAreRefused(t *testing.T) {
 	t.Parallel()
-	p := newServers(slog.New(slog.DiscardHandler), &ending{})
+	p := newServers(slog.New(slog.DiscardHandler), &ending{}, guard.New(false))
 	listener, err := p.listen(t.Context(), "PALIMPSEST_ADDR", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)

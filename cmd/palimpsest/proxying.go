@@ -60,7 +60,7 @@ func openProxying(b base, of stored, recorded *tally) (proxying, error) {
 	if err != nil {
 		return proxying{}, fmt.Errorf("token counter: %w", err)
 	}
-	t := proxying{settings: settings, provider: upstream.New(b.config.AllowPrivateUpstreams)}
+	t := proxying{settings: settings, provider: upstream.NewGuarded(b.guard)}
 	b.onClose(t.provider.Close)
 	if t.recorder, err = startRecorder(b, of, recorded); err != nil {
 		return proxying{}, err

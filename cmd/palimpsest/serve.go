@@ -108,7 +108,7 @@ func newProgram(ctx context.Context, config Config, log *slog.Logger) (*program,
 // machine's.
 func newProgramAt(ctx context.Context, config Config, log *slog.Logger, now func() time.Time) (_ *program, err error) {
 	p := &program{setup: newSetup(config, log, now), process: newProcess(config.Bounds)}
-	p.servers = newServers(log, p.ending)
+	p.servers = newServers(log, p.ending, p.guard)
 	defer func() {
 		if err != nil {
 			p.close()

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"palimpsest/api/connections"
+	"palimpsest/tenants/guard"
 )
 
 const (
@@ -23,13 +24,14 @@ const (
 type servers struct {
 	log    *slog.Logger
 	ending *ending
-	failed chan error // a server that ended by itself
+	guard  *guard.Guard // learns the addresses
+	failed chan error   // a server that ended by itself
 
 	headers time.Duration // to send a request's headers
 }
 
-func newServers(log *slog.Logger, ending *ending) servers {
-	return servers{log: log, ending: ending, failed: make(chan error, 2), headers: headerTimeout}
+func newServers(log *slog.Logger, ending *ending, learns *guard.Guard) servers {
+	return servers{log: log, ending: ending, guard: learns, failed: make(chan error, 2), headers: headerTimeout}
 }
 
 // listen takes the address of a setting.
@@ -51,6 +53,7 @@ func (s servers) listen(ctx context.Context, setting, address string) (net.Liste
 	if err != nil {
 		return nil, err
 	}
+	s.guard.Own(listener.Addr())
 	s.ending.onClose(func() { _ = listener.Close() }) // once more where a server has done so
 	return listener, nil
 }

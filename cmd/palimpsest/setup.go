@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"palimpsest/tenants/guard"
 	"palimpsest/web/paths"
 )
 
@@ -18,13 +19,16 @@ type setup struct {
 	config Config
 	log    *slog.Logger
 	now    func() time.Time
+	guard  *guard.Guard // of what workspaces have the program connect to
 	*ending
 	address
 }
 
 // newSetup returns what the parts are made with, and ends with.
 func newSetup(config Config, log *slog.Logger, now func() time.Time) setup {
-	return setup{config: config, log: log, now: now, ending: &ending{longest: config.DrainTimeout}, address: address{public: config.PublicURL}}
+	return setup{
+		config: config, log: log, now: now, guard: guard.New(config.AllowPrivateUpstreams), ending: &ending{longest: config.DrainTimeout}, address: address{public: config.PublicURL},
+	}
 }
 
 // ending is how a program's parts end.

@@ -40,7 +40,7 @@ func (p *program) openSites(ctx context.Context) error {
 	p.onClose(func() { p.sites.close() })
 	for _, config := range p.config.each() {
 		one := &site{setup: newSetup(config, p.log, p.now)}
-		one.listening, one.mailToken = p.listening, p.mailToken
+		one.listening, one.mailToken, one.guard = p.listening, p.mailToken, p.guard
 		if config.Host != "" {
 			one.log = p.log.With("database", config.Host)
 		}

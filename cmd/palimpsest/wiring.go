@@ -60,6 +60,7 @@ func (s *site) wire(ctx context.Context, base base, process process) error {
 	})
 	if s.config.Role.proxies() {
 		proxy.Register(e)
+		base.every(api.RecheckEvery, proxy.Recheck)
 	}
 	product{
 		base: base, stored: stored, proxying: proxying, people: people, keys: keys, mails: mails, deleting: deleting, sold: sold,

@@ -134,7 +134,7 @@ func (a *accounts) ChangePassword(ctx context.Context, who tenants.Principal, cu
 // tenants.Invalid that names email or password, or a tenants.TooMany; never whether
 // someone else has the address.
 func (a *accounts) AskEmail(ctx context.Context, who tenants.Principal, password, email string) error {
-	email, err := normalEmail(email)
+	email, err := tenants.CheckEmail(email)
 	if err != nil {
 		return err
 	}

@@ -232,7 +232,7 @@ func normalEmails(emails []string) ([]string, error) {
 		if strings.TrimSpace(email) == "" {
 			continue
 		}
-		address, err := normalEmail(email)
+		address, err := tenants.CheckEmail(email)
 		if err != nil {
 			return nil, tenants.Invalid{Field: "email", Message: fmt.Sprintf("%q is not an e-mail address such as ada@example.com", strings.TrimSpace(email))}
 		}

@@ -23,7 +23,6 @@ const (
 	mailsToOne  = 5  // mails of a kind that others have sent to one address in failureWindow
 
 	signUpWindow    = time.Hour
-	signUpsOfPlace  = 10
 	changesOfOne    = 20 // changes that a person gets a mail about, in signUpWindow
 	invitesToOne    = 10 // invitations to one address, of all workspaces, in inviteWindow
 	invitesOfOne    = 200

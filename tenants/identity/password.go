@@ -5,7 +5,6 @@ import (
 	"context"
 	"crypto/rand"
 	"fmt"
-	"net/mail"
 	"runtime"
 	"strings"
 	"sync/atomic"
@@ -19,10 +18,8 @@ import (
 )
 
 const (
-	maxEmail     = 254 // bytes; RFC 5321, section 4.5.3.1.3, less the brackets
-	maxWorkspace = 80  // characters
-	maxWaiting   = 64  // people whose password waits to be hashed
-	maxHashing   = 8   // passwords that are hashed at once, on however many processors
+	maxWaiting = 64 // people whose password waits to be hashed
+	maxHashing = 8  // passwords that are hashed at once, on however many processors
 
 	hashMemory = 46 << 10 // KiB; OWASP's first choice, with one pass on one processor
 	testMemory = 64       // KiB; in test binaries, which hash thousands of passwords
@@ -140,14 +137,14 @@ func (p *passwords) acquire(ctx context.Context) (release func(), err error) {
 	}
 }
 
-// normalEmail returns an address as it is stored, or a tenants.Invalid.
+// normalEmail returns an address as accounts are looked up by, or a tenants.Invalid. It takes those
+// that accounts have had since before tenants.CheckEmail refused them.
 func normalEmail(email string) (string, error) {
 	email = strings.ToLower(strings.TrimSpace(email))
 	if email == "" {
 		return "", tenants.Invalid{Field: "email", Message: "is missing"}
 	}
-	address, err := mail.ParseAddress(email)
-	if err != nil || address.Address != email || len(email) > maxEmail || !strings.Contains(email, ".") {
+	if len(email) > tenants.MaxEmail || tenants.DomainOf(email) == "" {
 		return "", tenants.Invalid{Field: "email", Message: "is not an e-mail address such as ada@example.com"}
 	}
 	return email, nil
@@ -166,9 +163,5 @@ func checkPassword(password, email string) error {
 }
 
 func checkWorkspace(name string) (string, error) {
-	name = strings.TrimSpace(name)
-	if length := utf8.RuneCountInString(name); length == 0 || length > maxWorkspace {
-		return "", tenants.Invalid{Field: "workspace", Message: fmt.Sprintf("must have 1 to %d characters", maxWorkspace)}
-	}
-	return name, nil
+	return tenants.CheckName("workspace", name, tenants.MaxWorkspaceName)
 }

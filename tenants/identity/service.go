@@ -62,7 +62,7 @@ func NewService(store Store, throttle tenants.Throttle, signingKeys [][]byte, no
 // tenants.ErrMailSent. Where sign-ups are quiet it does so after the same work for every
 // address, known or not.
 func (s *Service) SignUp(ctx context.Context, email, password, workspace, userAgent string) (tenants.Principal, string, error) {
-	email, err := normalEmail(email)
+	email, err := tenants.CheckEmail(email)
 	if err != nil {
 		return tenants.Principal{}, "", err
 	}

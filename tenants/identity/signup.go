@@ -40,8 +40,9 @@ type SignUps struct {
 	// Its owner is sent a mail then, too. The first person has nobody to learn of.
 	Quiet bool
 
-	// PerPlace bounds the sign-ups from one place.
-	PerPlace bool
+	// PerPlace is how many may sign up from one place within an hour, without an invitation; 0
+	// for any number.
+	PerPlace int
 }
 
 // ParseDomains reads domains that are separated by commas, as sign-ups are compared
@@ -169,10 +170,14 @@ func isRefusal(err error) bool {
 // has none.
 func (e *entrance) countPlace(ctx context.Context) error {
 	place := tenants.ActorOf(ctx).Place()
-	if !e.signUps.PerPlace || place == "" {
+	if e.signUps.PerPlace == 0 || place == "" {
 		return nil
 	}
-	return e.throttle.Take(ctx, tenants.Count{Of: "sign-ups from " + place, Most: signUpsOfPlace, Window: signUpWindow})
+	err := e.throttle.Take(ctx, tenants.Count{Of: "sign-ups from " + place, Most: e.signUps.PerPlace, Window: signUpWindow})
+	if many, is := errors.AsType[tenants.TooMany](err); is {
+		return tenants.TooMany{Wait: many.Wait, What: fmt.Sprintf("sign-ups from your network (%d an hour); with the link of an invitation you can sign up now", e.signUps.PerPlace)}
+	}
+	return err
 }
 
 // within reports whether a domain is another or lies below it.

@@ -268,7 +268,7 @@ func TestAddressesAreTakenByTheirDomains(t *testing.T) {
 func TestSignUpsOfOnePlaceAreBounded(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
-	b.service.SetSignUps(identity.SignUps{PerPlace: true})
+	b.service.SetSignUps(identity.SignUps{PerPlace: 10})
 	at := func(place string) context.Context {
 		return tenants.WithActor(t.Context(), tenants.Actor{From: place})
 	}
@@ -279,7 +279,7 @@ func TestSignUpsOfOnePlaceAreBounded(t *testing.T) {
 	}
 	b.clock.now = b.clock.now.Add(20 * time.Minute) // more than failed logins are counted for
 	many, is := errors.AsType[tenants.TooMany](b.try(at("192.0.2.1"), "more@example.com"))
-	if !is || many.Wait != 40*time.Minute {
+	if !is || many.Wait != 40*time.Minute || !strings.Contains(many.What, "invitation") {
 		t.Errorf("the eleventh: %+v, %v", many, is)
 	}
 	if err := b.try(at("192.0.2.2"), "other@example.com"); err != nil {

@@ -329,7 +329,7 @@ func TestAddressesOfAnIPv6NetworkAreCountedTogether(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	b.service = b.quick(t)
-	b.service.SetSignUps(identity.SignUps{PerPlace: true})
+	b.service.SetSignUps(identity.SignUps{PerPlace: 10})
 	for name, try := range map[string]func(ctx context.Context, i int, address string) error{
 		"sign-ups": func(ctx context.Context, i int, _ string) error { return b.try(ctx, fmt.Sprintf("p%d@example.com", i)) },
 		"links": func(ctx context.Context, i int, address string) error {

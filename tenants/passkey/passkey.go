@@ -16,7 +16,6 @@ import (
 	"slices"
 	"strings"
 	"time"
-	"unicode/utf8"
 
 	"github.com/go-webauthn/webauthn/protocol"
 	"github.com/go-webauthn/webauthn/webauthn"
@@ -188,11 +187,7 @@ func (s *Service) RenewCodes(ctx context.Context, who tenants.Principal, passwor
 
 // checkName returns a name as it is kept, or a tenants.Invalid.
 func checkName(name string) (string, error) {
-	name = strings.TrimSpace(name)
-	if length := utf8.RuneCountInString(name); length == 0 || length > tenants.MaxPasskeyName {
-		return "", tenants.Invalid{Field: "name", Message: fmt.Sprintf("must have 1 to %d characters", tenants.MaxPasskeyName)}
-	}
-	return name, nil
+	return tenants.CheckName("name", name, tenants.MaxPasskeyName)
 }
 
 // owner is a person as the library knows them.

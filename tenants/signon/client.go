@@ -6,7 +6,7 @@ import (
 	"net/http"
 	"time"
 
-	"code.dny.dev/ssrf"
+	"palimpsest/tenants/guard"
 )
 
 const (
@@ -14,14 +14,10 @@ const (
 	maxAnswer  = 1 << 20 // bytes of an answer that are read
 )
 
-// NewClient returns a client that asks identity providers: 10 seconds for an answer of
-// at most 1 MiB, no redirects. Unless allowPrivate is set, addresses that are loopback,
-// private or special are refused when the connection is made.
-func NewClient(allowPrivate bool) *http.Client {
-	dialer := &net.Dialer{Timeout: askTimeout}
-	if !allowPrivate {
-		dialer.Control = ssrf.New(ssrf.WithAnyPort()).Safe
-	}
+// NewClient returns a client that asks identity providers, where by lets it connect: 10 seconds
+// for an answer of at most 1 MiB, no redirects.
+func NewClient(by *guard.Guard) *http.Client {
+	dialer := &net.Dialer{Timeout: askTimeout, Control: by.Control}
 	return &http.Client{
 		Timeout: askTimeout,
 		Transport: bounded{&http.Transport{

@@ -10,6 +10,7 @@ import (
 
 	"code.dny.dev/ssrf"
 
+	"palimpsest/tenants/guard"
 	"palimpsest/tenants/signon"
 )
 
@@ -19,7 +20,7 @@ func TestPrivateAddressesAreNotAsked(t *testing.T) {
 	asked := make(chan string, 1)
 	private := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { asked <- r.URL.Path }))
 	t.Cleanup(private.Close)
-	response, err := get(t, signon.NewClient(false), private.URL)
+	response, err := get(t, signon.NewClient(guard.New(false)), private.URL)
 	if err == nil {
 		_ = response.Body.Close()
 	}
@@ -38,7 +39,7 @@ func TestAnswersOfProvidersAreBounded(t *testing.T) {
 		_, _ = io.WriteString(w, strings.Repeat("x", 3<<20))
 	}))
 	t.Cleanup(provider.Close)
-	client := signon.NewClient(true)
+	client := signon.NewClient(guard.New(true))
 	for path, want := range map[string]int{"/": http.StatusOK, "/moved": http.StatusFound} {
 		response, err := get(t, client, provider.URL+path)
 		if err != nil {

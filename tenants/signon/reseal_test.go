@@ -14,6 +14,7 @@ import (
 
 	"palimpsest/migrations/dbtest"
 	"palimpsest/tenants"
+	"palimpsest/tenants/guard"
 	"palimpsest/tenants/identity"
 	"palimpsest/tenants/rotation"
 	"palimpsest/tenants/signon"
@@ -62,7 +63,7 @@ func setup(t *testing.T) *company {
 // with returns the service with the master keys of a vault.
 func (c *company) with(safe *vault.Vault, found records) *signon.Service {
 	return signon.New(signon.Config{
-		Store: c.DB.SignOn, Sealer: safe, LookupTXT: found.LookupTXT, Logins: c.people, Throttle: c.people.Throttle(), Client: signon.NewClient(true),
+		Store: c.DB.SignOn, Sealer: safe, LookupTXT: found.LookupTXT, Logins: c.people, Throttle: c.people.Throttle(), Client: signon.NewClient(guard.New(true)),
 		PublicURL: "http://127.0.0.1:8080", AllowHTTP: true, Now: time.Now,
 	})
 }
@@ -76,7 +77,13 @@ func (c *company) logIn(t *testing.T, service *signon.Service) error {
 // through is logIn with two services: where it begins, and where people come back to.
 func (c *company) through(t *testing.T, begins, ends *signon.Service) error {
 	t.Helper()
-	c.provider.QueueUser(&mockoidc.MockUser{Subject: "7", Email: "mira@" + domain, EmailVerified: true})
+	return c.as(t, &mockoidc.MockUser{Subject: "7", Email: "mira@" + domain, EmailVerified: true}, begins, ends)
+}
+
+// as is through for whom the provider proves.
+func (c *company) as(t *testing.T, user *mockoidc.MockUser, begins, ends *signon.Service) error {
+	t.Helper()
+	c.provider.QueueUser(user)
 	address, held, err := begins.Begin(t.Context(), "mira@"+domain, "/")
 	if err != nil {
 		return err
@@ -85,7 +92,7 @@ func (c *company) through(t *testing.T, begins, ends *signon.Service) error {
 	if err != nil {
 		t.Fatal(err)
 	}
-	answer, err := signon.NewClient(true).Do(request)
+	answer, err := signon.NewClient(guard.New(true)).Do(request)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -171,5 +178,34 @@ func TestUnknownDomainsOfOnePlaceAreSlowedDown(t *testing.T) {
 	}
 	if _, _, err := service.Begin(t.Context(), "who@nobody.example", "/"); !errors.Is(err, tenants.ErrNotFound) {
 		t.Errorf("from elsewhere: %v", err)
+	}
+}
+
+// S11: an identity without a subject, or with an address that two readers take for two people, opens
+// no account.
+func TestIdentityThatNamesNobodyOpensNoAccount(t *testing.T) {
+	t.Parallel()
+	c := setup(t)
+	c.configure(t)
+	service := c.with(vaulttest.Of(t, "v"), records{})
+	for name, user := range map[string]*mockoidc.MockUser{
+		"two @":         {Subject: "1", Email: "mira@evil.example@" + domain, EmailVerified: true},
+		"no subject":    {Email: "mira@" + domain, EmailVerified: true},
+		"blank subject": {Subject: " ", Email: "mira@" + domain, EmailVerified: true},
+		"no domain":     {Subject: "1", Email: "mira", EmailVerified: true},
+		"a line break":  {Subject: "1", Email: "mi\nra@" + domain, EmailVerified: true},
+		"not verified":  {Subject: "1", Email: "mira@" + domain},
+		"with a name":   {Subject: "1", Email: "Mira <mira@" + domain + ">", EmailVerified: true},
+	} {
+		if err := c.as(t, user, service, service); !errors.Is(err, tenants.ErrSignOn) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	var accounts int
+	if err := c.Owner(t).QueryRow(t.Context(), "SELECT count(*) FROM users").Scan(&accounts); err != nil || accounts != 1 {
+		t.Errorf("%d accounts, want the owner's alone (%v)", accounts, err)
+	}
+	if err := c.logIn(t, service); err != nil {
+		t.Errorf("a whole identity: %v", err)
 	}
 }

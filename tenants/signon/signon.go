@@ -210,10 +210,16 @@ func (s *Service) proven(ctx context.Context, under begun, signOn tenants.SignOn
 	if err := id.Claims(&claims); err != nil {
 		return tenants.SignOnProof{}, fmt.Errorf("%w: %w", tenants.ErrSignOn, err)
 	}
-	if !claims.Verified || tenants.DomainOf(claims.Email) == "" {
+	email, err := tenants.CheckEmail(claims.Email)
+	switch {
+	case !claims.Verified:
 		return tenants.SignOnProof{}, fmt.Errorf("%w: the provider has not verified the address", tenants.ErrSignOn)
+	case err != nil:
+		return tenants.SignOnProof{}, fmt.Errorf("%w: the provider's address: %w", tenants.ErrSignOn, err)
+	case strings.TrimSpace(id.Subject) == "":
+		return tenants.SignOnProof{}, fmt.Errorf("%w: the provider does not say who it is (sub)", tenants.ErrSignOn)
 	}
-	return tenants.SignOnProof{Issuer: id.Issuer, Subject: id.Subject, Email: strings.ToLower(strings.TrimSpace(claims.Email))}, nil
+	return tenants.SignOnProof{Issuer: id.Issuer, Subject: id.Subject, Email: email}, nil
 }
 
 // open returns a sign-on that is under way.
@@ -264,7 +270,7 @@ func withoutBody(err error) error {
 // checkIssuer returns a tenants.Invalid for what is not a URL of an issuer.
 func (s *Service) checkIssuer(issuer string) error {
 	parsed, err := url.Parse(issuer)
-	if err != nil || parsed.Host == "" || parsed.User != nil || parsed.RawQuery != "" || parsed.Fragment != "" {
+	if err != nil || parsed.Host == "" || parsed.User != nil || parsed.RawQuery != "" || strings.Contains(issuer, "#") {
 		return tenants.Invalid{Field: "issuer", Message: "must be a URL such as https://login.example.com"}
 	}
 	if parsed.Scheme != "https" && (parsed.Scheme != "http" || !s.AllowHTTP) {

@@ -72,6 +72,7 @@ func backWith(tx *gorm.DB, key *tenants.APIKey, start uuid.UUID) (tenants.Role, 
 		return "", err
 	}
 	key.Person, key.Scopes, key.Rights = behind.Person, key.Backed(behind.role()), behind.rights()
+	key.NamesPrivate = key.Limits.NamesPrivate(behind.role())
 	if key.CreatedBy != key.Person {
 		creator, err := personBehind(tx, key.Workspace, key.CreatedBy)
 		if err != nil {

@@ -148,6 +148,7 @@ type keyLimits struct {
 	Endpoints         []string       `json:"endpoints,omitempty"`
 	Addresses         []netip.Prefix `json:"addresses,omitempty"`
 	LockOverrides     bool           `json:"lock_overrides,omitempty"`
+	PrivateBaseURL    *bool          `json:"private_base_url,omitempty"`
 	RequestsPerMinute int            `json:"requests_per_minute,omitempty"`
 	TokensPerMinute   int            `json:"tokens_per_minute,omitempty"`
 	Concurrency       int            `json:"concurrency,omitempty"`
@@ -158,7 +159,7 @@ type keyLimits struct {
 
 func limitsJSON(limits tenants.Limits) (string, error) {
 	stored, err := json.Marshal(keyLimits{
-		Models: limits.Models, Endpoints: limits.Endpoints, Addresses: limits.Addresses, LockOverrides: limits.LockOverrides,
+		Models: limits.Models, Endpoints: limits.Endpoints, Addresses: limits.Addresses, LockOverrides: limits.LockOverrides, PrivateBaseURL: limits.PrivateBaseURL,
 		RequestsPerMinute: limits.RequestsPerMinute, TokensPerMinute: limits.TokensPerMinute, Concurrency: limits.Concurrency,
 		DayMicroUSD: limits.DayMicroUSD, MonthMicroUSD: limits.MonthMicroUSD, AllowUnpriced: limits.AllowUnpriced,
 	})
@@ -171,7 +172,7 @@ func readLimits(stored []byte) (tenants.Limits, error) {
 		return tenants.Limits{}, fmt.Errorf("read limits: %w", err)
 	}
 	return tenants.Limits{
-		Models: limits.Models, Endpoints: limits.Endpoints, Addresses: limits.Addresses, LockOverrides: limits.LockOverrides,
+		Models: limits.Models, Endpoints: limits.Endpoints, Addresses: limits.Addresses, LockOverrides: limits.LockOverrides, PrivateBaseURL: limits.PrivateBaseURL,
 		Quota: tenants.Quota{
 			RequestsPerMinute: limits.RequestsPerMinute, TokensPerMinute: limits.TokensPerMinute, Concurrency: limits.Concurrency,
 			DayMicroUSD: limits.DayMicroUSD, MonthMicroUSD: limits.MonthMicroUSD, AllowUnpriced: limits.AllowUnpriced,

@@ -20,7 +20,7 @@ func full(t *testing.T) tenants.Limits {
 		t.Fatal(err)
 	}
 	return tenants.Limits{
-		Models: []string{"claude-*"}, Endpoints: []string{"/v1/messages"}, Addresses: networks, LockOverrides: true, NoStore: true,
+		Models: []string{"claude-*"}, Endpoints: []string{"/v1/messages"}, Addresses: networks, LockOverrides: true, NoStore: true, PrivateBaseURL: new(true),
 		Quota: tenants.Quota{RequestsPerMinute: 1, TokensPerMinute: 2, Concurrency: 3, DayMicroUSD: 4, MonthMicroUSD: 5, AllowUnpriced: true},
 	}
 }
@@ -56,7 +56,7 @@ func TestKeysLimitsAreKeptAndChanged(t *testing.T) {
 	// S32: with what it was before and is after.
 	entries, err := b.Audit.Audit(t.Context(), b.workspace, tenants.AuditFilter{Limit: 2})
 	if err != nil || entries[1].Action != tenants.KeyChanged || entries[1].Before["name"] != "laptop" || entries[1].Before["concurrency"] != "" ||
-		entries[1].After["name"] != "ci" || entries[1].After["concurrency"] != "3" || entries[1].After["no_store"] != "yes" {
+		entries[1].After["name"] != "ci" || entries[1].After["concurrency"] != "3" || entries[1].After["no_store"] != "yes" || entries[1].After["private_base_url"] != "yes" {
 		t.Errorf("noted %+v, %v", entries, err)
 	}
 	if err := b.APIKeys.RevokeAPIKey(t.Context(), b.workspace, key.ID); err != nil {

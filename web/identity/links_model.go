@@ -1,6 +1,7 @@
 package identity
 
 import (
+	"cmp"
 	"errors"
 
 	"palimpsest/tenants"
@@ -52,7 +53,7 @@ func (h *Handler) askForm(what askModel, email string, sent bool, err error) ask
 // with the whole form.
 func fieldErrors(err error, fields ...*components.FieldModel) string {
 	if many, is := errors.AsType[tenants.TooMany](err); is {
-		return "Too many attempts. Try again in " + components.Span(many.Wait) + "."
+		return "Too many " + cmp.Or(many.What, "attempts") + ". Try again in " + components.Span(many.Wait) + "."
 	}
 	components.FieldErrors(err, fields...)
 	return ""

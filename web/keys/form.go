@@ -28,6 +28,8 @@ type formModel struct {
 	Texts    []components.FieldModel
 	Numbers  []components.FieldModel
 	Checks   []checkModel
+	Private  components.FieldModel
+	Privates []components.Option
 	Pipeline components.FieldModel
 	Advanced bool // the limits are shown at once
 }
@@ -117,12 +119,16 @@ func (f *formModel) with(typed url.Values, err error) *formModel {
 		{Name: "no_store", Value: "yes", Label: "Keep figures only", Hint: "Nothing that is said with this key is archived or searched, and so nothing is compressed.", On: typed.Has("no_store")},
 		{Name: "allow_unpriced", Value: "yes", Label: "Allow what has no price", Hint: "Else a key with a budget refuses models and endpoints whose price is not known.", On: typed.Has("allow_unpriced")},
 	}
+	f.Private = field("private_base_url", "Private addresses", "Whether X-Palimpsest-Base-Url may name one, where this installation allows private addresses.")
+	f.Privates = []components.Option{
+		{Value: "", Label: "If the person behind the key may manage provider keys"}, {Value: "yes", Label: "Allowed"}, {Value: "no", Label: "Not allowed"},
+	}
 	f.Pipeline = field("pipeline", "Pipeline", "Settings in YAML that win over the workspace’s. Leave it empty for none.")
 	invalid, is := errors.AsType[tenants.Invalid](err)
 	if !is {
 		return f
 	}
-	all := []*components.FieldModel{&f.Name, &f.Expiry, &f.Pipeline}
+	all := []*components.FieldModel{&f.Name, &f.Expiry, &f.Private, &f.Pipeline}
 	for i := range f.Texts {
 		all = append(all, &f.Texts[i])
 	}
@@ -167,6 +173,9 @@ func valuesOf(key tenants.APIKey) url.Values {
 			values.Set(name, "yes")
 		}
 	}
+	if private := limits.PrivateBaseURL; private != nil {
+		values.Set("private_base_url", map[bool]string{true: "yes", false: "no"}[*private])
+	}
 	return values
 }
 
@@ -184,8 +193,16 @@ func readKey(typed url.Values, key tenants.APIKey, now time.Time) (tenants.APIKe
 			key.ExpiresAt = &end
 		}
 	}
+	private := key.Limits.PrivateBaseURL
+	if typed.Has("private_base_url") {
+		if private = nil; typed.Get("private_base_url") != "" {
+			allowed := typed.Get("private_base_url") == "yes"
+			private = &allowed
+		}
+	}
 	var err error
 	key.Limits, err = readLimits(typed)
+	key.Limits.PrivateBaseURL = private
 	return key, err
 }
 

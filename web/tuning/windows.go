@@ -82,7 +82,7 @@ func (h *Handler) SetWindow(c echo.Context, who tenants.Principal) error {
 	card := newWindows(name, text)
 	tokens, err := strconv.Atoi(strings.ReplaceAll(text, ",", ""))
 	switch {
-	case name == "" || len(name) > tenants.MaxModelName:
+	case !tenants.IsModelName(name):
 		card.Model.Error = fmt.Sprintf("Model must be a name of at most %d bytes.", tenants.MaxModelName)
 	case err != nil || tokens < tenants.MinModelWindow || tokens > tenants.MaxModelWindow:
 		card.Tokens.Error = fmt.Sprintf("Context window must be a whole number from %s to %s.", components.Count(tenants.MinModelWindow), components.Count(tenants.MaxModelWindow))

@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"palimpsest/tenants/guard"
 	"palimpsest/tenants/passkey"
 	"palimpsest/tenants/signon"
 	"palimpsest/web"
@@ -42,7 +43,7 @@ func NoPasskeys(p *Product, deps *web.Deps) { deps.Passkeys = p.passkeys("https:
 func (p *Product) signOn(publicURL string) *signon.Service {
 	p.Records = &Records{records: map[string][]string{}}
 	return signon.New(signon.Config{
-		Store: p.DB.SignOn, Sealer: p.vault, LookupTXT: p.Records.LookupTXT, Logins: p.People, Throttle: p.People.Throttle(), Client: signon.NewClient(true),
+		Store: p.DB.SignOn, Sealer: p.vault, LookupTXT: p.Records.LookupTXT, Logins: p.People, Throttle: p.People.Throttle(), Client: signon.NewClient(guard.New(true)),
 		PublicURL: publicURL, AllowHTTP: true, Now: time.Now,
 	})
 }

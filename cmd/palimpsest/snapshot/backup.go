@@ -7,7 +7,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"slices"
 	"strconv"
 
 	"github.com/jackc/pgx/v5"
@@ -29,8 +28,8 @@ type Source struct {
 	// LeaveObjects leaves the bucket's objects where they are: the backup needs the bucket then.
 	LeaveObjects bool
 
-	// Proof opens with the installation's master key and no other.
-	Proof []byte
+	// ManifestKey authenticates the manifest. It is derived from the installation's master key.
+	ManifestKey []byte
 
 	// SecretKey goes into the backup unless it is empty.
 	SecretKey string
@@ -57,7 +56,7 @@ func Make(ctx context.Context, source Source, dir string, progress Progress) (ma
 			err = errors.Join(err, os.RemoveAll(partial))
 		}
 	}()
-	manifest = Manifest{Version: Version, Proof: source.Proof}
+	manifest = Manifest{Version: Version}
 	if err := manifest.dump(ctx, source.OwnerURL, partial, progress); err != nil {
 		return manifest, err
 	}
@@ -71,7 +70,7 @@ func Make(ctx context.Context, source Source, dir string, progress Progress) (ma
 		}
 		manifest.SecretKey = &file
 	}
-	if err := manifest.write(partial); err != nil {
+	if err := manifest.write(partial, source.ManifestKey); err != nil {
 		return manifest, err
 	}
 	if err := errors.Join(syncDirectory(partial), os.Rename(partial, dir), syncDirectory(filepath.Dir(filepath.Clean(dir)))); err != nil {
@@ -136,9 +135,6 @@ func (m *Manifest) look(ctx context.Context, tx pgx.Tx) (snapshot string, server
 			(SELECT max(version_id) FROM goose_db_version), (SELECT count(*) FROM workspaces), (SELECT count(*) FROM sessions), (SELECT count(*) FROM exchanges)`).
 			Scan(&snapshot, &server, &m.Server, &m.MadeAt, &m.Migration, &m.Counts.Workspaces, &m.Counts.Sessions, &m.Counts.Exchanges)
 	}
-	if err == nil {
-		err = m.lookAtRoles(ctx, tx)
-	}
 	if err == nil { // the transaction waits for pg_dump
 		_, err = tx.Exec(ctx, "SET LOCAL idle_in_transaction_session_timeout = 0")
 	}
@@ -147,25 +143,4 @@ func (m *Manifest) look(ctx context.Context, tx pgx.Tx) (snapshot string, server
 	}
 	m.MadeAt = m.MadeAt.UTC()
 	return snapshot, server, nil
-}
-
-// lookAtRoles notes which roles the schema needs, and what belongs to them.
-func (m *Manifest) lookAtRoles(ctx context.Context, tx pgx.Tx) error {
-	rows, err := tx.Query(ctx, `SELECT DISTINCT r.rolname FROM pg_shdepend d JOIN pg_roles r ON r.oid = d.refobjid, pg_database b
-		WHERE b.datname = current_database() AND d.dbid = b.oid AND d.refclassid = 'pg_authid'::regclass AND r.oid <> b.datdba`)
-	if err != nil {
-		return err
-	}
-	if m.Roles, err = pgx.CollectRows(rows, pgx.RowTo[string]); err != nil {
-		return err
-	}
-	slices.Sort(m.Roles)
-	rows, err = tx.Query(ctx, `SELECT p.oid::regprocedure::text, r.rolname, EXISTS (SELECT FROM aclexplode(p.proacl) a WHERE a.grantee = b.datdba) FROM pg_proc p JOIN pg_roles r ON r.oid = p.proowner
-		JOIN pg_namespace n ON n.oid = p.pronamespace JOIN pg_database b ON b.datname = current_database()
-		WHERE n.nspname NOT IN ('pg_catalog', 'information_schema') AND p.proowner <> b.datdba ORDER BY 1`)
-	if err != nil {
-		return err
-	}
-	m.Owners, err = pgx.CollectRows(rows, pgx.RowToStructByPos[Owner])
-	return err
 }

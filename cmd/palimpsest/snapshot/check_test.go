@@ -59,9 +59,7 @@ func TestCheckFindsEveryFileThatIsNotTheBackups(t *testing.T) {
 				t.Errorf("%s is %s: %v", name, harm, err)
 			}
 		}
-		if err := os.Remove(filepath.Join(dir, name)); err != nil {
-			t.Fatal(err)
-		}
+		remove(t, dir, name)
 		if err := checked(t, dir); !errors.Is(err, os.ErrNotExist) {
 			t.Errorf("%s is missing: %v", name, err)
 		}
@@ -82,29 +80,107 @@ func TestCheckFindsEveryFileThatIsNotTheBackups(t *testing.T) {
 	}
 }
 
-// The manifest decides which files belong to a backup.
-func TestManifestThatDoesNotDescribeTheBackupIsRefused(t *testing.T) {
+// A manifest with any byte changed, cut, longer, or that of another backup is refused, even if
+// what it describes is there.
+func TestChangedManifestIsRefused(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	dir, _ := b.backup(t, "backup")
+	other, _ := b.backup(t, "other")
+	sound := read(t, dir, "manifest.json")
+	changed := []string{sound[:len(sound)-1], sound + "\n", "", "{}", read(t, other, "manifest.json")}
+	for at := range sound {
+		changed = append(changed, sound[:at]+string(sound[at]^1)+sound[at+1:])
+	}
+	for _, manifest := range changed {
+		write(t, dir, "manifest.json", manifest)
+		if err := checked(t, dir); !errors.Is(err, snapshot.ErrChanged) {
+			t.Errorf("%q: %v", manifest, err)
+		}
+	}
+	write(t, dir, "manifest.json", sound)
+	for _, mac := range []string{"", "00", read(t, other, "manifest.mac")} {
+		write(t, dir, "manifest.mac", mac)
+		if err := checked(t, dir); !errors.Is(err, snapshot.ErrChanged) {
+			t.Errorf("MAC %q: %v", mac, err)
+		}
+	}
+	remove(t, dir, "manifest.mac")
+	if err := checked(t, dir); !errors.Is(err, snapshot.ErrChanged) {
+		t.Errorf("without a MAC: %v", err)
+	}
+	remove(t, dir, "manifest.json")
+	if err := checked(t, dir); !errors.Is(err, snapshot.ErrUnfinished) {
+		t.Errorf("without its manifest: %v", err)
+	}
+}
+
+// Any of the keys opens a backup, and no other does.
+func TestAnyOfTheKeysOpensABackup(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	dir, _ := b.backup(t, "backup")
+	other, key := []byte("another key"), keys()[0]
+	for name, one := range map[string]struct {
+		keys [][]byte
+		want error
+	}{
+		"its own": {[][]byte{key}, nil}, "behind another": {[][]byte{other, key}, nil}, "before another": {[][]byte{key, other}, nil},
+		"another": {[][]byte{other}, snapshot.ErrChanged}, "none": {nil, snapshot.ErrChanged}, "empty": {[][]byte{nil}, snapshot.ErrChanged},
+	} {
+		if _, err := snapshot.Read(dir, one.keys); !errors.Is(err, one.want) {
+			t.Errorf("%s: %v, want %v", name, err, one.want)
+		}
+	}
+}
+
+// A manifest that is authenticated, too, names no file but those of a backup, and no other format.
+func TestManifestNamesOnlyTheFilesOfABackup(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	dir, _ := b.backup(t, "backup")
 	sound := read(t, dir, "manifest.json")
-	for says, manifest := range map[string]string{
-		"format 2":        strings.Replace(sound, `"palimpsest_backup": 1`, `"palimpsest_backup": 2`, 1),
-		"format 0":        "{}",
-		"manifest":        sound[:len(sound)/2],
-		"list of objects": strings.Replace(sound, `"list": {`, `"others": {`, 1),
-		"damaged":         strings.Replace(sound, `"sha256": "`, `"sha256": "0`, 1),
+	for change, says := range map[[2]string]string{
+		{`"name": "database.dump"`, `"name": "../database.dump"`}:   "must name database.dump",
+		{`"name": "objects.sha256"`, `"name": "/etc/passwd"`}:       "must name objects.sha256",
+		{`"name": "secret.key"`, `"name": "database.dump"`}:         "must name secret.key",
+		{`"palimpsest_backup": 2`, `"palimpsest_backup": 3`}:        "the format 3",
+		{`"palimpsest_backup": 2`, `"palimpsest_backup": 0`}:        "the format 0",
+		{`"list": {`, `"others": {`}:                                "names no list of objects",
+		{`"sha256": "`, `"sha256": "0`}:                             "damaged",
+		{`"palimpsest_backup": 2`, `"palimpsest_backup": 2, ,`}:     "manifest",
+		{`"name": "database.dump"`, `"name": "database.dump/../x"`}: "must name database.dump",
 	} {
+		manifest := strings.Replace(sound, change[0], change[1], 1)
 		write(t, dir, "manifest.json", manifest)
-		if err := checked(t, dir); err == nil || !strings.Contains(err.Error(), strings.Replace(says, "format ", "the format ", 1)) {
-			t.Errorf("%s: %v", says, err)
+		write(t, dir, "manifest.mac", snapshot.MAC(manifest, keys()[0]))
+		if err := checked(t, dir); err == nil || !strings.Contains(err.Error(), says) {
+			t.Errorf("%s: %v, want %q", change[1], err, says)
 		}
 	}
-	if err := os.Remove(filepath.Join(dir, "manifest.json")); err != nil {
-		t.Fatal(err)
+}
+
+// A backup of the version before is told from a changed one, and its names are checked, too.
+func TestOldBackupIsUnauthenticated(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	dir, _ := b.backup(t, "backup")
+	old := strings.Replace(read(t, dir, "manifest.json"), `"palimpsest_backup": 2`, `"palimpsest_backup": 1`, 1)
+	write(t, dir, "manifest.json", old)
+	if err := checked(t, dir); !errors.Is(err, snapshot.ErrChanged) {
+		t.Errorf("with the MAC of another manifest: %v", err)
 	}
-	if err := checked(t, dir); !errors.Is(err, snapshot.ErrUnfinished) {
-		t.Errorf("without its manifest: %v", err)
+	remove(t, dir, "manifest.mac")
+	manifest, err := snapshot.Read(dir, keys())
+	if !errors.Is(err, snapshot.ErrUnauthenticated) {
+		t.Errorf("old: %v", err)
+	}
+	if err := manifest.Check(t.Context(), dir, silent); err != nil {
+		t.Error(err)
+	}
+	write(t, dir, "manifest.json", strings.Replace(old, "objects.sha256", "/etc/passwd", 1))
+	if _, err := snapshot.Read(dir, keys()); errors.Is(err, snapshot.ErrUnauthenticated) || err == nil {
+		t.Errorf("an old one that names another file: %v", err)
 	}
 }
 

@@ -15,3 +15,6 @@ func (m *Manifest) Compare(ctx context.Context, ownerURL string) error {
 	defer func() { _ = connection.Close(context.WithoutCancel(ctx)) }()
 	return m.compare(ctx, connection)
 }
+
+// MAC is what a key makes of a manifest.
+func MAC(manifest string, key []byte) string { return string(macOf([]byte(manifest), key)) }

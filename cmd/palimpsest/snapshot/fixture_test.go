@@ -112,6 +112,9 @@ func (b *bucket) holds(t *testing.T) map[string]string {
 	return held
 }
 
+// keys are what authenticates manifests: the first made them.
+func keys() [][]byte { return [][]byte{[]byte("a key"), []byte("an older key")} }
+
 func silent(string, int64, int64) {}
 
 // bundle is a database with a workspace, and a bucket.
@@ -132,7 +135,7 @@ func setup(t *testing.T) *bundle {
 }
 
 func (b *bundle) source() snapshot.Source {
-	return snapshot.Source{OwnerURL: b.OwnerURL, Bucket: b.bucket, Proof: []byte("proof"), SecretKey: dbtest.SecretKey}
+	return snapshot.Source{OwnerURL: b.OwnerURL, Bucket: b.bucket, ManifestKey: keys()[0], SecretKey: dbtest.SecretKey}
 }
 
 // backup makes a backup and returns it with its directory.
@@ -142,7 +145,7 @@ func (b *bundle) backup(t *testing.T, name string) (string, snapshot.Manifest) {
 	if _, err := snapshot.Make(t.Context(), b.source(), dir, silent); err != nil {
 		t.Fatal(err)
 	}
-	manifest, err := snapshot.Read(dir)
+	manifest, err := snapshot.Read(dir, keys())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -152,7 +155,7 @@ func (b *bundle) backup(t *testing.T, name string) (string, snapshot.Manifest) {
 // checked reads a backup as a restore does first.
 func checked(t *testing.T, dir string) error {
 	t.Helper()
-	manifest, err := snapshot.Read(dir)
+	manifest, err := snapshot.Read(dir, keys())
 	if err != nil {
 		return err
 	}
@@ -186,6 +189,13 @@ func read(t *testing.T, dir, name string) string {
 func write(t *testing.T, dir, name, content string) {
 	t.Helper()
 	if err := os.WriteFile(filepath.Join(dir, filepath.FromSlash(name)), []byte(content), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func remove(t *testing.T, dir, name string) {
+	t.Helper()
+	if err := os.Remove(filepath.Join(dir, filepath.FromSlash(name))); err != nil {
 		t.Fatal(err)
 	}
 }

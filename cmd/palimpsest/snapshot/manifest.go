@@ -1,26 +1,37 @@
 package snapshot
 
 import (
+	"bytes"
+	"cmp"
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 )
 
-// The files of a backup.
+// The files of a backup. No other is read, whatever a manifest names.
 const (
 	manifestFile = "manifest.json"
+	macFile      = "manifest.mac"
 	databaseFile = "database.dump"
 	objectsDir   = "objects"
 	objectsFile  = "objects.sha256"
 	secretFile   = "secret.key"
 )
 
-// Version is the version of the backups that are written and read.
-const Version = 1
+// Version is the version of the backups that are written and read. Backups of the version
+// before it have no authenticated manifest.
+const (
+	Version         = 2
+	unauthenticated = 1
+)
 
 // The modes of what a backup is made of: for this program's user only.
 const (
@@ -43,11 +54,9 @@ type Manifest struct {
 	Server    string    `json:"server"`    // version of PostgreSQL
 	Counts    Counts    `json:"counts"`
 	Database  File      `json:"database"`
-	Roles     []string  `json:"roles"`  // that the schema grants something to
-	Owners    []Owner   `json:"owners"` // of what does not belong to the database's owner
 	Objects   Objects   `json:"objects"`
-	SecretKey *File     `json:"secret_key,omitempty"` // nil if the backup holds none
-	Proof     []byte    `json:"master_key_proof"`     // opens with the master key of the installation
+	SecretKey *File     `json:"secret_key,omitempty"`       // nil if the backup holds none
+	Proof     []byte    `json:"master_key_proof,omitempty"` // opens with the master key; only in backups without an authenticated manifest
 }
 
 // Counts says how much a database holds, for people and for comparison.
@@ -55,13 +64,6 @@ type Counts struct {
 	Workspaces int64 `json:"workspaces"`
 	Sessions   int64 `json:"sessions"`
 	Exchanges  int64 `json:"exchanges"`
-}
-
-// Owner says to which role a function belongs that does not belong to the database's owner.
-type Owner struct {
-	Function string `json:"function"` // with the types of its arguments, as ALTER FUNCTION takes it
-	Role     string `json:"role"`
-	Called   bool   `json:"called"` // the database's owner may call it, too
 }
 
 // Objects says where the bucket's objects are.
@@ -79,33 +81,78 @@ type File struct {
 	SHA256 string `json:"sha256"`
 }
 
-// ErrUnfinished says that a directory is no whole backup.
-var ErrUnfinished = errors.New("is no whole backup: it has no " + manifestFile)
+// Why a backup is not read.
+var (
+	ErrUnfinished      = errors.New("is no whole backup: it has no " + manifestFile)
+	ErrUnauthenticated = errors.New("the backup was made by an older version, which did not authenticate its backups, so anyone could have changed it since. " +
+		"If you know that nobody has, pass --unauthenticated")
+	ErrChanged = errors.New("the backup was changed after it was made, or the master key is not that of the backup: " +
+		"set PALIMPSEST_SECRET_KEY to the one that was used when it was made. If that is the one you have set, don't restore this backup")
+)
 
-// Read returns the manifest of the backup in a directory.
-func Read(dir string) (Manifest, error) {
+// Read returns the manifest of the backup in a directory, once one of the keys has shown that
+// it is unchanged. It returns ErrUnfinished, ErrChanged, or ErrUnauthenticated with the
+// manifest of a backup that no key can vouch for.
+func Read(dir string, keys [][]byte) (Manifest, error) {
 	var manifest Manifest
 	content, err := os.ReadFile(filepath.Join(dir, manifestFile)) //nolint:gosec // the operator names the directory
 	if errors.Is(err, fs.ErrNotExist) {
 		return manifest, fmt.Errorf("%s %w", dir, ErrUnfinished)
 	}
-	if err == nil {
-		err = json.Unmarshal(content, &manifest)
-	}
 	if err != nil {
 		return manifest, fmt.Errorf("read the backup's manifest: %w", err)
 	}
-	if manifest.Version != Version {
-		return manifest, fmt.Errorf("the backup has the format %d, and this program reads format %d: use the version of the program that made it", manifest.Version, Version)
+	has, err := os.ReadFile(filepath.Join(dir, macFile)) //nolint:gosec // the operator names the directory
+	isOld := errors.Is(err, fs.ErrNotExist)
+	switch {
+	case err != nil && !isOld:
+		return manifest, fmt.Errorf("read the backup's manifest: %w", err)
+	case !isOld && !slices.ContainsFunc(keys, func(key []byte) bool { return hmac.Equal(bytes.TrimSpace(has), macOf(content, key)) }):
+		return manifest, ErrChanged
 	}
-	return manifest, nil
+	if err := json.Unmarshal(content, &manifest); err != nil {
+		return manifest, fmt.Errorf("read the backup's manifest: %w", err)
+	}
+	switch {
+	case manifest.Version > Version || manifest.Version < unauthenticated:
+		return manifest, fmt.Errorf("the backup has the format %d, and this program reads format %d: use the version of the program that made it", manifest.Version, Version)
+	case !isOld:
+		return manifest, manifest.checkNames()
+	case manifest.Version == unauthenticated:
+		return manifest, cmp.Or(manifest.checkNames(), ErrUnauthenticated)
+	default:
+		return manifest, ErrChanged
+	}
 }
 
-func (m *Manifest) write(dir string) error {
+// macOf returns the MAC of a manifest by a key, in hex.
+func macOf(manifest, key []byte) []byte {
+	mac := hmac.New(sha256.New, key)
+	mac.Write(manifest)
+	return hex.AppendEncode(nil, mac.Sum(nil))
+}
+
+// checkNames returns an error if the manifest names another file than the program does.
+func (m *Manifest) checkNames() error {
+	files := map[string]*File{databaseFile: &m.Database, objectsFile: m.Objects.List, secretFile: m.SecretKey}
+	for name, file := range files {
+		if file != nil && file.Name != name {
+			return fmt.Errorf("the manifest names the file %q where it must name %s", file.Name, name)
+		}
+	}
+	return nil
+}
+
+// write writes the manifest, and its MAC by key.
+func (m *Manifest) write(dir string, key []byte) error {
 	encoded, err := json.MarshalIndent(m, "", "  ")
 	if err != nil {
 		return fmt.Errorf("manifest: %w", err)
 	}
-	_, err = writeFile(dir, manifestFile, append(encoded, '\n'))
+	encoded = append(encoded, '\n')
+	if _, err := writeFile(dir, manifestFile, encoded); err != nil {
+		return err
+	}
+	_, err = writeFile(dir, macFile, append(macOf(encoded, key), '\n'))
 	return err
 }

@@ -4,12 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
 
 	"github.com/jackc/pgx/v5"
 
+	"palimpsest/migrations"
 	"palimpsest/migrations/localdb"
 	"palimpsest/pipeline/archive"
 )
@@ -45,12 +47,12 @@ func (m *Manifest) Check(ctx context.Context, dir string, progress Progress) err
 	return m.Objects.each(ctx, dir, func(context.Context, string, []byte) error { return nil })
 }
 
-// Secret returns the master key that the backup holds; empty if it holds none.
-func (m *Manifest) Secret(dir string) (string, error) {
-	if m.SecretKey == nil {
+// Secret returns the master key that the backup in a directory holds, "" if it holds none.
+func Secret(dir string) (string, error) {
+	content, err := os.ReadFile(filepath.Join(dir, secretFile)) //nolint:gosec // the operator names the directory
+	if errors.Is(err, fs.ErrNotExist) {
 		return "", nil
 	}
-	content, err := os.ReadFile(filepath.Join(dir, m.SecretKey.Name)) //nolint:gosec // the operator names the directory
 	if err != nil {
 		return "", fmt.Errorf("backup: %w", err)
 	}
@@ -81,16 +83,16 @@ func (m *Manifest) Restore(ctx context.Context, dir string, target Target, progr
 			return err
 		}
 	}
-	if err := m.makeRoles(ctx, connection); err != nil {
+	if err := makeRoles(ctx, connection); err != nil {
 		return err
 	}
 	err = postgres{program: program, database: target.OwnerURL}.run(ctx,
-		"--exit-on-error", "--single-transaction", "--no-owner", "--role="+place.owner, filepath.Join(dir, m.Database.Name))
+		"--format=custom", "--exit-on-error", "--single-transaction", "--no-owner", "--role="+place.owner, filepath.Join(dir, databaseFile))
 	if err != nil {
 		return fmt.Errorf("restore the database: %w", err)
 	}
 	progress("database", 0, m.Database.Bytes)
-	if err := m.handOver(ctx, connection, place.owner); err != nil {
+	if err := handOver(ctx, connection, place.owner); err != nil {
 		return err
 	}
 	return m.compare(ctx, connection)
@@ -125,8 +127,8 @@ func lookAtPlace(ctx context.Context, connection *pgx.Conn) (place, error) {
 }
 
 // makeRoles makes the roles that the schema grants something to. Nobody can log in with them.
-func (m *Manifest) makeRoles(ctx context.Context, connection *pgx.Conn) error {
-	for _, role := range m.Roles {
+func makeRoles(ctx context.Context, connection *pgx.Conn) error {
+	for _, role := range migrations.Roles() {
 		var exists bool
 		err := connection.QueryRow(ctx, "SELECT EXISTS (SELECT FROM pg_roles WHERE rolname = $1)", role).Scan(&exists)
 		if err == nil && !exists {
@@ -139,13 +141,17 @@ func (m *Manifest) makeRoles(ctx context.Context, connection *pgx.Conn) error {
 	return nil
 }
 
-// handOver gives the functions that see more than their callers to the roles that they had,
-// which may do nothing else, and has the server look at the new tables.
-func (m *Manifest) handOver(ctx context.Context, connection *pgx.Conn, databaseOwner string) error {
+// handOver gives the functions that see more than their callers to the roles that may do
+// nothing else, and has the server look at the new tables.
+func handOver(ctx context.Context, connection *pgx.Conn, databaseOwner string) error {
 	err := pgx.BeginFunc(ctx, connection, func(tx pgx.Tx) error {
-		for _, owner := range m.Owners {
-			if err := giveAway(ctx, tx, owner, databaseOwner); err != nil {
-				return fmt.Errorf("restore: give %s to %s: %w", owner.Function, owner.Role, err)
+		owned, err := migrations.OwnedFunctions(ctx, tx)
+		if err != nil {
+			return fmt.Errorf("restore: %w", err)
+		}
+		for _, function := range owned {
+			if err := giveAway(ctx, tx, function, databaseOwner); err != nil {
+				return fmt.Errorf("restore: give %s to %s: %w", function.Signature, function.Role, err)
 			}
 		}
 		return nil
@@ -161,13 +167,13 @@ func (m *Manifest) handOver(ctx context.Context, connection *pgx.Conn, databaseO
 
 // giveAway gives a function to a role. A login that is not a superuser must be a member while it
 // does this, and the role be allowed to have something in the schema.
-func giveAway(ctx context.Context, tx pgx.Tx, owner Owner, databaseOwner string) error {
-	role := pgx.Identifier{owner.Role}.Sanitize()
+func giveAway(ctx context.Context, tx pgx.Tx, function migrations.OwnedFunction, databaseOwner string) error {
+	role := pgx.Identifier{function.Role}.Sanitize()
 	var member, creates bool
-	err := tx.QueryRow(ctx, "SELECT pg_has_role(current_user, $1, 'MEMBER'), has_schema_privilege($1, 'public', 'CREATE')", owner.Role).Scan(&member, &creates)
-	statements := []string{"ALTER FUNCTION " + owner.Function + " OWNER TO " + role}
-	if owner.Called { // its own right has gone to the role
-		statements = append(statements, "GRANT EXECUTE ON FUNCTION "+owner.Function+" TO "+pgx.Identifier{databaseOwner}.Sanitize())
+	err := tx.QueryRow(ctx, "SELECT pg_has_role(current_user, $1, 'MEMBER'), has_schema_privilege($1, 'public', 'CREATE')", function.Role).Scan(&member, &creates)
+	statements := []string{"ALTER FUNCTION " + function.Signature + " OWNER TO " + role}
+	if function.Called { // its own right has gone to the role
+		statements = append(statements, "GRANT EXECUTE ON FUNCTION "+function.Signature+" TO "+pgx.Identifier{databaseOwner}.Sanitize())
 	}
 	if !creates {
 		statements = append(append([]string{"GRANT CREATE ON SCHEMA public TO " + role}, statements...), "REVOKE CREATE ON SCHEMA public FROM "+role)
