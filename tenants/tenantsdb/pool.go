@@ -48,11 +48,10 @@ type pool struct {
 	conn *sql.DB // lends the connections of pgx
 	gorm *gorm.DB
 
-	settings *pgx.ConnConfig
-	asks     bool // connect finds out how statements are sent
-	check    func(context.Context, ask) error
-	mode     pgx.QueryExecMode // known once it is open
-	open     atomic.Bool
+	asks  bool // connect finds out how statements are sent
+	check func(context.Context, ask) error
+	mode  pgx.QueryExecMode // known once it is open
+	open  atomic.Bool
 }
 
 // newPool returns a pool with what checks its login; also looks at each connection. The pool's size is
@@ -72,9 +71,7 @@ func newPool(address string, most, usual int32, check func(context.Context, ask)
 	if !strings.Contains(address, "statement_cache_capacity") {
 		settings.ConnConfig.StatementCacheCapacity = keptStatements
 	}
-	p := &pool{
-		settings: settings.ConnConfig.Copy(), asks: !strings.Contains(address, "default_query_exec_mode"), check: check, mode: settings.ConnConfig.DefaultQueryExecMode,
-	}
+	p := &pool{asks: !strings.Contains(address, "default_query_exec_mode"), check: check, mode: settings.ConnConfig.DefaultQueryExecMode}
 	settings.BeforeConnect = p.admit
 	settings.AfterConnect = func(ctx context.Context, connection *pgx.Conn) error {
 		knowTypes(connection)
@@ -103,35 +100,52 @@ func newPool(address string, most, usual int32, check func(context.Context, ask)
 	return p, nil
 }
 
-// admit lets a connection be made, once the pool is open.
-func (p *pool) admit(_ context.Context, settings *pgx.ConnConfig) error {
+// firstKey marks the context in which the first connection of a pool is made.
+type firstKey struct{}
+
+// admit lets a connection be made, once the pool is open or to open it.
+func (p *pool) admit(ctx context.Context, settings *pgx.ConnConfig) error {
 	if !p.open.Load() {
-		return batchdb.ErrUnopened
+		if ctx.Value(firstKey{}) == nil {
+			return batchdb.ErrUnopened
+		}
+		if p.asks { // what most servers turn out to take
+			settings.DefaultQueryExecMode = pgx.QueryExecModeCacheStatement
+		}
+		return nil
 	}
 	settings.DefaultQueryExecMode = p.mode
 	return nil
 }
 
-// connect checks the login, on a connection of its own, and opens the pool. It may be called again.
+// connect checks the login, on the first connection of the pool, and opens the pool. It may be called
+// again.
 func (p *pool) connect(ctx context.Context) error {
 	if p.open.Load() {
 		return nil
 	}
-	settings := p.settings.Copy()
-	settings.DefaultQueryExecMode = pgx.QueryExecModeExec
-	connection, err := pgx.ConnectConfig(ctx, settings)
+	connection, err := p.pgx.Acquire(context.WithValue(ctx, firstKey{}, true))
 	if err != nil {
+		p.pgx.Reset() // should it come yet
 		return fmt.Errorf("open database: %w", err)
 	}
-	defer func() { _ = connection.Close(context.WithoutCancel(ctx)) }()
-	if err := p.check(ctx, connection.QueryRow); err != nil {
-		return err
+	defer connection.Release()
+	err = p.check(ctx, unprepared(connection.Conn()))
+	if err == nil && p.asks {
+		p.mode = execMode(ctx, connection.Conn())
 	}
-	if p.asks {
-		p.mode = execMode(ctx, connection)
+	if err != nil || p.mode != connection.Conn().Config().DefaultQueryExecMode {
+		p.pgx.Reset() // which ends it
 	}
-	p.open.Store(true)
-	return nil
+	p.open.Store(err == nil)
+	return err
+}
+
+// unprepared returns the QueryRow of a connection of which it is not known yet whether it prepares.
+func unprepared(connection *pgx.Conn) ask {
+	return func(ctx context.Context, statement string, arguments ...any) pgx.Row {
+		return connection.QueryRow(ctx, statement, append([]any{pgx.QueryExecModeExec}, arguments...)...)
+	}
 }
 
 // execMode returns how statements are sent to a server. Prepared once for each connection: for a
@@ -141,7 +155,7 @@ func execMode(ctx context.Context, connection *pgx.Conn) pgx.QueryExecMode {
 	ctx, cancel := context.WithTimeout(ctx, lookPatience)
 	defer cancel()
 	var process uint32
-	err := connection.QueryRow(ctx, "SELECT pg_backend_pid()").Scan(&process)
+	err := unprepared(connection)(ctx, "SELECT pg_backend_pid()").Scan(&process)
 	isPooled := err != nil || process != connection.PgConn().PID() // a pooler tells its clients ids of its own
 	if isPooled || connection.Config().StatementCacheCapacity == 0 {
 		return pgx.QueryExecModeCacheDescribe

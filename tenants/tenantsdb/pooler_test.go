@@ -96,6 +96,9 @@ func TestStatementsArePreparedOnTheServerItself(t *testing.T) {
 				t.Fatal(err)
 			}
 			t.Cleanup(db.Close)
+			if kept := db.Pool().Stat().IdleConns(); test.prepares && kept != 1 {
+				t.Errorf("%d connections are kept of the one on which the login was checked", kept)
+			}
 			for range 2 { // once it has been prepared itself, if it is
 				var prepared int
 				if err := db.Pool().QueryRow(t.Context(), "SELECT count(*) FROM pg_prepared_statements").Scan(&prepared); err != nil {

@@ -45,7 +45,7 @@ var (
 )
 
 func newReplica(config Config) (*replica, error) {
-	each := func(ctx context.Context, connection *pgx.Conn) error { return isBound(ctx, connection.QueryRow) }
+	each := func(ctx context.Context, connection *pgx.Conn) error { return isBound(ctx, unprepared(connection)) }
 	made, err := newPool(config.ReadURL, 0, defaultMaxConns, isBound, each)
 	if err != nil {
 		return nil, err

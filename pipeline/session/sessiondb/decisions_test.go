@@ -162,6 +162,7 @@ func TestNoticesNameTheSessionThatNeedsAttentionMost(t *testing.T) {
 // workspace that has come since the database last looked at the table.
 func TestEpochsReadTheExchangesUnderThemAndNoOthers(t *testing.T) {
 	t.Parallel()
+	fulltest.Turn(t, 4)
 	const insert = `INSERT INTO exchanges (workspace_id, id, at, session_id, lane_id, api_key_id, provider, endpoint, model, client, stream, status, position,
 			compression, tokens_before, tokens_after, window_tokens, level_0, level_1, level_2, level_3, input_tokens, cache_read_tokens,
 			cache_write_tokens, output_tokens, cost_microusd, net_microusd, overhead_us, ttfb_us, duration_us, attempts, projection)

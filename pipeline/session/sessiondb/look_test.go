@@ -109,14 +109,12 @@ func TestSearchReadsFewSessionsOfMany(t *testing.T) {
 			t.Errorf("%q: a transaction read %d sessions, want at most %d", query, most, want.reads)
 		}
 	}
+	t.Run("titles that are not read decide nothing", f.unreadTitlesDecideNothing)
 }
 
-// Words of titles that someone may not read neither find sessions nor change how the
-// others are found.
-func TestTitlesThatAreNotReadDecideNothing(t *testing.T) {
-	t.Parallel()
-	f := setup(t)
-	f.plantMany(t, 12_000)
+// unreadTitlesDecideNothing looks that words of titles that someone may not read neither find
+// sessions nor change how the others are found.
+func (f *fixture) unreadTitlesDecideNothing(t *testing.T) {
 	for query, want := range map[string]int{"11873": 3, "old": 3, "nothing": 3} {
 		pages := 0
 		for filter := (session.Filter{Query: query, Masked: true, Shown: []uuid.UUID{uuid.New()}}); pages == 0 || filter.Cursor != ""; pages++ {

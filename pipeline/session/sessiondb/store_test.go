@@ -18,6 +18,7 @@ import (
 
 	"palimpsest/pipeline/archive"
 	"palimpsest/pipeline/conversation"
+	"palimpsest/pipeline/fulltest"
 	"palimpsest/pipeline/session"
 	"palimpsest/pipeline/session/sessiondb"
 	"palimpsest/tenants"
@@ -327,6 +328,7 @@ func numbers(projections []session.Projection) []int {
 
 func TestFindLooksHeadsUpInTheirIndex(t *testing.T) {
 	t.Parallel()
+	fulltest.Turn(t, 4)
 	const insert = `INSERT INTO lane_heads (workspace_id, head, lane_id, position, seen_at)
 		SELECT $1, sha256(convert_to($3 || n::text, 'UTF8')), $2, n, now() FROM generate_series(1, 20000) n`
 	f := setup(t)
