@@ -5,8 +5,6 @@ import (
 	"slices"
 	"strings"
 	"unicode/utf8"
-
-	"github.com/nyaruka/phonenumbers"
 )
 
 // cards finds numbers of payment cards: of a network's range and length, with the check digit of
@@ -167,21 +165,21 @@ func phoneOf(text string, from, to, digits int) string {
 	if digits < leastPhone || digits > mostPhone+len("00") || !stands(text, from, to) {
 		return ""
 	}
-	form := text[from:to]
+	form, number := text[from:to], digitsOf(text[from:to])
 	switch {
 	case form[0] == '+':
-		return validPhone(form, "ZZ")
+		return validPhone(number)
 	case strings.HasPrefix(form, "00") && strings.ContainsAny(form, " -/"):
-		if valid := validPhone("+"+form[len("00"):], "ZZ"); valid != "" {
+		if valid := validPhone(number[len("00"):]); valid != "" {
 			return valid
 		}
 	case american.MatchString(form):
-		if valid := validPhone(form, "US"); valid != "" {
+		if valid := validPhone("1" + number); valid != "" {
 			return valid
 		}
 	}
 	if digits <= mostPhone && isCalledPhone(text[:from]) {
-		return digitsOf(form)
+		return number
 	}
 	return ""
 }
@@ -215,12 +213,3 @@ func lastWord(text string) (word, before string) {
 }
 
 func isLetter(c byte) bool { return 'a' <= c|0x20 && c|0x20 <= 'z' }
-
-// validPhone returns a number that a country's plan has, as E.164; "" if none has it.
-func validPhone(text, region string) string {
-	number, err := phonenumbers.Parse(text, region)
-	if err != nil || !phonenumbers.IsValidNumber(number) {
-		return ""
-	}
-	return phonenumbers.Format(number, phonenumbers.E164)
-}
