@@ -3,6 +3,7 @@ package prompt_test
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -118,7 +119,7 @@ func TestNothingWithPersonalDataIsStored(t *testing.T) {
 					t.Fatalf("the same request goes out otherwise (%v)", err)
 				}
 				for i, entry := range memory.Originals(written.Lane.ID) {
-					if bytes.Contains(entry.Raw, []byte("ada@")) || written.Exchange.KeptHash(i) != entry.Hash {
+					if bytes.Contains(entry.Raw, []byte("ada@")) || sha256.Sum256(entry.Raw) != entry.Hash || written.Exchange.KeptHash(i) != entry.Hash {
 						t.Fatalf("the archive has %d: %s", i, entry.Raw)
 					}
 				}
