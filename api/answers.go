@@ -13,6 +13,7 @@ import (
 	"palimpsest/pipeline/modules/semanticcache"
 	"palimpsest/pipeline/prompt"
 	"palimpsest/pipeline/wire"
+	"palimpsest/tenants/redaction"
 )
 
 // lookUp looks for a kept answer to a request; nil: the request is not for the cache.
@@ -30,7 +31,7 @@ func lookUp(ctx context.Context, answers *semanticcache.Cache, event *RequestLog
 		Workspace: forward.key.Workspace, APIKey: forward.key.ID, Person: forward.key.Person,
 		Project: exchange.Scope.Project, EndUser: exchange.Scope.EndUser,
 		HasHistory: forward.purpose != converse || exchange.Projection != nil,
-		NoStore:    forward.asked.noStore || asksNoStore(header),
+		NoStore:    forward.asked.noStore || asksNoStore(header) || holdsPersonalData(event.redactor, written.Body),
 		BringsKey:  forward.asked.choice.Key != "",
 	}
 	for _, name := range []string{"Anthropic-Version", "Anthropic-Beta", "Openai-Organization", "Openai-Project", "Openai-Beta"} {
@@ -51,6 +52,13 @@ func asksNoStore(header http.Header) bool {
 	})
 }
 
+// holdsPersonalData reports whether a redactor would replace something in a message. What it replaces
+// is another person's the next time: it is neither kept nor looked up.
+func holdsPersonalData(redactor *redaction.Redactor, raw []byte) bool {
+	_, found := redactor.JSON(raw)
+	return len(found) > 0
+}
+
 // keepAnswer has an answer kept for the same request, if it may be given again.
 func keepAnswer(answers *semanticcache.Cache, event *RequestLog, codec wire.Codec, asked *semanticcache.Lookup, response *http.Response, answer wire.Answer) {
 	if asked == nil || response.StatusCode != http.StatusOK || event.Aborted != "" || event.ErrorFrom != "" ||
@@ -59,6 +67,9 @@ func keepAnswer(answers *semanticcache.Cache, event *RequestLog, codec wire.Code
 	}
 	said := semanticcache.Answered{Rules: codec.Reuse(), Complete: answer.Complete, StopReason: answer.StopReason}
 	for _, raw := range answer.Messages {
+		if holdsPersonalData(event.redactor, raw) {
+			return
+		}
 		message, err := codec.Parse(raw)
 		if err != nil {
 			message.Blocks = []conversation.Block{{Kind: conversation.Opaque}}

@@ -44,6 +44,7 @@ func (s *Server) rescue(ctx context.Context, event *RequestLog, forward forward,
 	}
 	_ = response.Body.Close()
 	s.Metrics.Recorded.Archived.Add(float64(shrunk.Archived))
+	s.Metrics.Recorded.Redact(shrunk.Redacted)
 	event.describe(shrunk)
 	return second, shrunk
 }

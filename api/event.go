@@ -19,6 +19,7 @@ import (
 	"palimpsest/pipeline/session"
 	"palimpsest/pipeline/wire"
 	"palimpsest/tenants"
+	"palimpsest/tenants/redaction"
 )
 
 // RequestLog is what is known of one exchange. It is made when the request arrives,
@@ -79,12 +80,13 @@ type RequestLog struct {
 	position   int // messages in the request
 	projection int // number of the projection in the prompt; 0 if none
 	update     *session.Update
-	signed     map[string]string // headers of our own that nothing else here tells; nil if none
-	said       []byte            // what the provider said where it refused, without secrets; nil if nothing that is kept
-	noStore    bool              // nothing of it is to be kept but figures
-	request    *recorder.Request // what the request added to its session, if it has one
-	report     []byte            // Report as it is kept; nil: not written yet
-	isKept     bool              // on the local disk, unless that failed
+	signed     map[string]string   // headers of our own that nothing else here tells; nil if none
+	said       []byte              // what the provider said where it refused, without secrets; nil if nothing that is kept
+	noStore    bool                // nothing of it is to be kept but figures
+	redactor   *redaction.Redactor // nil if what is said is stored as it came
+	request    *recorder.Request   // what the request added to its session, if it has one
+	report     []byte              // Report as it is kept; nil: not written yet
+	isKept     bool                // on the local disk, unless that failed
 	kept       spool.Record
 }
 

@@ -180,6 +180,9 @@ func (g *Gate) admit(request *http.Request, event *RequestLog) (_ admission, err
 	asked.choice.Private = key.NamesPrivate
 	asked.noStore = asked.noStore || !kept || key.Limits.NoStore
 	event.noStore = asked.noStore
+	if event.redactor, err = g.Settings.Redactor(ctx, key.Workspace); err != nil {
+		return admission{}, err
+	}
 	return admission{key: key, asked: asked}, nil
 }
 
@@ -282,6 +285,7 @@ func (s *Server) write(ctx context.Context, event *RequestLog, forward forward) 
 	}
 	event.describe(written)
 	s.Metrics.Recorded.Archived.Add(float64(written.Archived))
+	s.Metrics.Recorded.Redact(written.Redacted)
 	return written, nil
 }
 

@@ -172,6 +172,9 @@ type memory struct {
 	*session.Memory
 
 	commits, records atomic.Int32
+
+	mu      sync.Mutex
+	updates []session.Update // that were recorded
 }
 
 func (m *memory) Commit(ctx context.Context, seen session.Update, projection session.Projection) error {
@@ -181,7 +184,17 @@ func (m *memory) Commit(ctx context.Context, seen session.Update, projection ses
 
 func (m *memory) Record(ctx context.Context, tenant tenants.Tenant, seen []session.Update) error {
 	m.records.Add(int32(len(seen)))
+	m.mu.Lock()
+	m.updates = append(m.updates, seen...)
+	m.mu.Unlock()
 	return m.Memory.Record(ctx, tenant, seen)
+}
+
+// seen returns what was recorded.
+func (m *memory) seen() []session.Update {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return slices.Clone(m.updates)
 }
 
 // writes returns how often epochs were committed and requests recorded.

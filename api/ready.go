@@ -96,6 +96,6 @@ func (s *Server) recordReady(event *RequestLog, codec wire.Codec, written *promp
 	update.Continued = session.HasHistory(written.Exchange.Digests)
 	update.Exchanges, update.TokensBefore, update.TokensAfter = 1, event.Report.Before, event.Report.After
 	answer := tap.Answer()
-	update.Answer = answer.Spoken(codec)
+	update.Answer, _ = event.redactor.JSON(answer.Spoken(codec)) // counted once the client sends it again
 	event.update = &update
 }

@@ -64,7 +64,7 @@ func (s *Server) recordAnswer(event *RequestLog, codec wire.Codec, sent prompt.S
 	if answer.ErrorType != "" {
 		event.ErrorFrom, event.ErrorType = "provider", answer.ErrorType
 		if event.said == nil && !event.noStore {
-			event.said = keptOf(answer.Error)
+			event.said = keptOf(answer.Error, event.redactor)
 		}
 	}
 	switch {
@@ -95,7 +95,7 @@ func (s *Server) recordAnswer(event *RequestLog, codec wire.Codec, sent prompt.S
 	update.Client, update.Position, update.Head = event.Client, sent.Position, sent.Head
 	update.Exchanges, update.NetMicroUSD, update.Reach = 1, event.NetMicroUSD, event.Reach
 	update.TokensBefore, update.TokensAfter = event.Report.Before, event.Report.After
-	update.Answer = answer.Spoken(codec)
+	update.Answer, _ = event.redactor.JSON(answer.Spoken(codec)) // counted once the client sends it again
 	event.update = &update
 }
 

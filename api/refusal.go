@@ -20,6 +20,7 @@ const (
 // nothing.
 type refusal struct {
 	encoding string
+	redactor *redaction.Redactor
 	heard    []byte
 }
 
@@ -29,7 +30,7 @@ func refusalOf(event *RequestLog, response *http.Response) *refusal {
 	if response.StatusCode < http.StatusBadRequest || event.noStore {
 		return nil
 	}
-	return &refusal{encoding: response.Header.Get("Content-Encoding")}
+	return &refusal{encoding: response.Header.Get("Content-Encoding"), redactor: event.redactor}
 }
 
 // hear takes the next bytes of the answer.
@@ -51,17 +52,17 @@ func (r *refusal) text() []byte {
 			return nil
 		}
 	}
-	return keptOf(plain)
+	return keptOf(plain, r.redactor)
 }
 
 // keptOf returns what is kept of an error: its beginning, with nothing in it that
-// looks like a secret. What is not text is not kept.
-func keptOf(plain []byte) []byte {
+// looks like a secret and without personal data. What is not text is not kept.
+func keptOf(plain []byte, redactor *redaction.Redactor) []byte {
 	text := bytes.TrimSpace(plain)
 	if len(text) == 0 || bytes.IndexByte(text, 0) >= 0 {
 		return nil
 	}
-	clean := bytes.ToValidUTF8([]byte(redaction.Clean(string(text))), []byte("\uFFFD"))
+	clean := bytes.ToValidUTF8([]byte(redactor.Text(redaction.Clean(string(text)))), []byte("\uFFFD"))
 	if len(clean) <= maxSaid {
 		return clean
 	}

@@ -25,6 +25,7 @@ type Conversation struct {
 	codec wire.Codec
 	body  *wire.Envelope
 	large *largeMessages // nil: messages are parsed each time
+	kept  *keptMessages  // nil: messages may be stored as they came
 }
 
 // NewConversation returns the conversation of a body. digests are those of its messages; its
@@ -41,9 +42,9 @@ func (c *Conversation) First(messages int) Conversation {
 	return first
 }
 
-// Message reads message i.
+// Message reads message i, as it may be stored: what a module writes is stored as well.
 func (c *Conversation) Message(i int) (conversation.Message, error) {
-	raw := c.body.Element(i)
+	raw := c.readable(i)
 	parse := func() (conversation.Message, error) { return c.codec.Parse(raw) }
 	if c.large != nil && len(raw) >= largeMessage {
 		parse = func() (conversation.Message, error) { return c.large.message(i, raw, c.codec) }
@@ -90,8 +91,8 @@ func (c *Conversation) WriteUnmarked(message conversation.Message) (json.RawMess
 	return c.codec.Mark(written, ""), nil
 }
 
-// Unmarked returns message i as the client sent it, without its cache markers.
-func (c *Conversation) Unmarked(i int) json.RawMessage { return c.codec.Mark(c.body.Element(i), "") }
+// Unmarked returns message i as the client sent it, or as it may be stored, without its cache markers.
+func (c *Conversation) Unmarked(i int) json.RawMessage { return c.codec.Mark(c.sendable(i), "") }
 
 // WantedSummary returns what the request asks for, if it asks for a summary of the
 // conversation, and if not why.
@@ -138,7 +139,7 @@ func QuoteASCII(text string) Words {
 
 // Holds reports whether message i holds words.
 func (c *Conversation) Holds(i int, words Words) bool {
-	return bytes.Contains(c.body.Element(i), words)
+	return bytes.Contains(c.readable(i), words)
 }
 
 // HoldsLower reports which of the words, which are in lowercase, the messages from index from
@@ -146,7 +147,7 @@ func (c *Conversation) Holds(i int, words Words) bool {
 func (c *Conversation) HoldsLower(from, to int, words []Words) []bool {
 	var low []byte
 	for i := from; i < to; i++ {
-		low = appendLower(low, c.body.Element(i))
+		low = appendLower(low, c.readable(i))
 	}
 	holds := make([]bool, len(words))
 	for i := range words {
@@ -157,7 +158,15 @@ func (c *Conversation) HoldsLower(from, to int, words []Words) []bool {
 
 // Has reports whether the request has a message that was read elsewhere.
 func (c *Conversation) Has(message *conversation.Message) bool {
-	return len(message.Raw) > 0 && bytes.Contains(c.body.Body(), message.Raw)
+	if len(message.Raw) == 0 || c.kept == nil {
+		return len(message.Raw) > 0 && bytes.Contains(c.body.Body(), message.Raw)
+	}
+	for i := range c.Digests {
+		if raw, _ := c.Kept(i); bytes.Equal(raw, message.Raw) {
+			return true
+		}
+	}
+	return false
 }
 
 // takes reports whether text can be put behind message i.

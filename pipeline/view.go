@@ -287,10 +287,9 @@ func (v *View) Points(message, block int) bool {
 	})
 }
 
-// UnmarkedWithInserts returns a message as the client sent it, without its cache markers, with
-// what modules have put behind it.
+// UnmarkedWithInserts returns what Unmarked does, with what modules have put behind the message.
 func (v *View) UnmarkedWithInserts(message int) json.RawMessage {
-	raw := v.body.Element(message)
+	raw := v.sendable(message)
 	var texts []string
 	for i := range v.Inserts {
 		if v.Inserts[i].Message == message && !v.Inserts[i].IsPointer() {

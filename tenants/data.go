@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/google/uuid"
@@ -56,6 +57,13 @@ type DataSettings struct {
 	TimeZone string // of the workspace's days, as in the IANA time zone database
 	Text     TextPolicy
 	NoStore  bool // nothing of its exchanges is kept but figures, and so nothing is compressed
+	Redact   Redaction
+}
+
+// Normal returns the same settings as they are stored.
+func (s DataSettings) Normal() DataSettings {
+	s.Redact = s.Redact.normal()
+	return s
 }
 
 // Validate returns Invalid for what cannot be set.
@@ -77,12 +85,17 @@ func (s DataSettings) Validate() error {
 			return Invalid{Field: choice.field, Message: choice.message}
 		}
 	}
-	return nil
+	return s.Redact.validate()
 }
 
 // Fields returns what the audit log shows of the settings.
 func (s DataSettings) Fields() Fields {
+	kinds := make([]string, len(s.Redact.Kinds))
+	for i, kind := range s.Redact.Kinds {
+		kinds[i] = string(kind)
+	}
 	return Fields{
+		"redact": strings.Join(kinds, ", "), "redact_names": strings.Join(s.Redact.Names, ", "),
 		"time_zone": s.TimeZone, "managers_read": string(s.Text.Managers), "members_read": string(s.Text.Members),
 		"viewers_read": string(s.Text.Viewers), "no_store": strconv.FormatBool(s.NoStore),
 	}
@@ -125,6 +138,10 @@ type Data interface {
 
 	// SetDataSettings returns an Invalid for what cannot be set.
 	SetDataSettings(ctx context.Context, tenant Tenant, settings DataSettings) error
+
+	// RedactionCounts returns how often each kind of personal data was replaced, in the order of
+	// RedactionKinds; none for a kind that was never found.
+	RedactionCounts(ctx context.Context, workspace WorkspaceID) ([]RedactionCount, error)
 
 	// Reader returns what a person may read of what was said; nothing for someone who
 	// is not a member.

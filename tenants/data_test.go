@@ -20,6 +20,8 @@ func TestDataSettingsNameTheFieldAtFault(t *testing.T) {
 		"managers_read": func(s *tenants.DataSettings) { s.Text.Managers = tenants.ReadsNone },
 		"members_read":  func(s *tenants.DataSettings) { s.Text.Members = tenants.ReadsNone },
 		"viewers_read":  func(s *tenants.DataSettings) { s.Text.Viewers = tenants.ReadsOwn },
+		"redact":        func(s *tenants.DataSettings) { s.Redact.Kinds = []tenants.RedactionKind{"address"} },
+		"redact_names":  func(s *tenants.DataSettings) { s.Redact.Names = []string{"Ada", "line\nbreak"} },
 	} {
 		wrong := sound
 		change(&wrong)

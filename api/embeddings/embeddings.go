@@ -79,6 +79,17 @@ func (c *Client) Embed(ctx context.Context, workspace tenants.WorkspaceID, apiKe
 	if err != nil {
 		return nil, err
 	}
+	redactor, err := c.Settings.Redactor(ctx, workspace)
+	if err != nil {
+		return nil, err
+	}
+	if redactor != nil { // a question is not from the archive, and the archive may be older than the setting
+		clean := make([]string, len(texts))
+		for i, text := range texts {
+			clean[i] = redactor.Text(text)
+		}
+		texts = clean
+	}
 	ctx, span := spans.StartCall(ctx, "embeddings", spans.Name(model))
 	defer span.EndWith(&err)
 	span.String(spans.Operation, "embeddings")

@@ -105,7 +105,7 @@ func TestImportingAnExportChangesNothing(t *testing.T) {
 }
 
 const wanted = `palimpsest: 1
-settings: {time_zone: Europe/Berlin, retention_days: 90}
+settings: {time_zone: Europe/Berlin, retention_days: 90, redact: [card, key], redact_names: [Ada King]}
 pipeline:
   modules: [ipc, patterns]
   ipc: {targetUtilization: 0.80, minClear: 0.2}
@@ -128,7 +128,7 @@ func TestAnImportChangesWhatDiffersAndLeavesTheRest(t *testing.T) {
 
 	dry := w.importConfig(t, "?dry_run=true", wanted)
 	want := []string{
-		"settings.time_zone: UTC → Europe/Berlin", "settings.retention_days: 30 → 90",
+		"settings.redact:  → card, key", "settings.redact_names:  → Ada King", "settings.time_zone: UTC → Europe/Berlin", "settings.retention_days: 30 → 90",
 		"pipeline.modules: [ipc, compaction-bridge, rehydrator, patterns] → [ipc, patterns]", "pipeline.ipc.targetUtilization: 0.61 → 0.8", "pipeline.ipc.minClear: 0.1 → 0.2",
 		"model_windows.small/model:  → 32000", "api_keys.for manage.budget_month_usd:  → 10.00", "api_keys.for manage.concurrency:  → 3",
 		"provider_keys.key of ada.models:  → claude-*", "provider_keys.key of ada.order:  → 4",
@@ -164,7 +164,7 @@ func TestAnImportChangesWhatDiffersAndLeavesTheRest(t *testing.T) {
 	}
 	if !slices.Equal(actions, []tenants.Action{
 		tenants.ConfigImported, tenants.ProviderKeyChanged, tenants.KeyChanged, tenants.ModelWindowSet, tenants.PipelineSaved, tenants.RetentionSet, tenants.SettingsSaved,
-	}) || entries[0].After["changes"] != "10" {
+	}) || entries[0].After["changes"] != "12" {
 		t.Errorf("noted %v, %v", actions, entries[0].After)
 	}
 	if again := w.importConfig(t, "", wanted); len(again.Changes) != 0 || len(again.ByHand) != 4 {

@@ -99,6 +99,7 @@ func reaches() map[string]reach {
 
 		"GET /settings":          {roles: "oamv"},
 		"PUT /settings":          {roles: "oa", body: `{"time_zone":"Europe/Berlin"}`},
+		"GET /redaction":         {roles: "oamv"},
 		"GET /alerts":            {roles: "oa"},
 		"PUT /alerts":            {roles: "oa", body: `{"quiet_from":"22:00","quiet_to":"07:00"}`},
 		"GET /alerts/deliveries": {roles: "oa"},

@@ -84,7 +84,7 @@ func (c limitsChange) apply(limits tenants.Limits) (tenants.Limits, error) {
 }
 
 // list returns a list as JSON has it: empty, and not null, where there is nothing.
-func list(values []string) []string { return append([]string{}, values...) }
+func list[T any](values []T) []T { return append([]T{}, values...) }
 
 // set sets what a request gives; what it leaves out stays.
 func set[T any](to, from *T) {

@@ -23,6 +23,7 @@ func (h dataHandler) register(group *echo.Group, a *authorizer) {
 	group.PUT("/retention", a.as(tenants.ManageSettings, h.putRetention))
 	group.GET("/settings", a.as(tenants.ReadConfig, h.getSettings))
 	group.PUT("/settings", a.as(tenants.ManageSettings, h.putSettings))
+	group.GET("/redaction", a.as(tenants.ReadConfig, h.getRedaction))
 }
 
 // reader returns what the caller may read of what was said.
@@ -50,11 +51,15 @@ type settingsJSON struct {
 	MembersRead  tenants.Reads `json:"members_read"`
 	ViewersRead  tenants.Reads `json:"viewers_read"`
 	NoStore      bool          `json:"no_store"`
+
+	Redact      []tenants.RedactionKind `json:"redact"`
+	RedactNames []string                `json:"redact_names"`
 }
 
 func settingsOf(settings tenants.DataSettings) settingsJSON {
 	return settingsJSON{
 		TimeZone: settings.TimeZone, NoStore: settings.NoStore,
+		Redact: list(settings.Redact.Kinds), RedactNames: list(settings.Redact.Names),
 		ManagersRead: settings.Text.Managers, MembersRead: settings.Text.Members, ViewersRead: settings.Text.Viewers,
 	}
 }
@@ -74,6 +79,9 @@ type newSettings struct {
 	MembersRead  *tenants.Reads `json:"members_read"`
 	ViewersRead  *tenants.Reads `json:"viewers_read"`
 	NoStore      *bool          `json:"no_store"`
+
+	Redact      *[]tenants.RedactionKind `json:"redact"`
+	RedactNames *[]string                `json:"redact_names"`
 }
 
 func (h dataHandler) putSettings(c echo.Context, who caller) error {
@@ -90,7 +98,7 @@ func (h dataHandler) putSettings(c echo.Context, who caller) error {
 	if err := h.data.SetDataSettings(ctx, who.workspace, settings); err != nil {
 		return err
 	}
-	return c.JSON(http.StatusOK, settingsOf(settings))
+	return c.JSON(http.StatusOK, settingsOf(settings.Normal()))
 }
 
 // apply returns settings as they are after the change.
@@ -100,5 +108,23 @@ func (n newSettings) apply(settings tenants.DataSettings) tenants.DataSettings {
 	set(&settings.Text.Members, n.MembersRead)
 	set(&settings.Text.Viewers, n.ViewersRead)
 	set(&settings.NoStore, n.NoStore)
+	set(&settings.Redact.Kinds, n.Redact)
+	set(&settings.Redact.Names, n.RedactNames)
 	return settings
+}
+
+// redactionJSON is how often a kind of personal data was replaced.
+type redactionJSON struct {
+	Kind  tenants.RedactionKind `json:"kind"`
+	Found int64                 `json:"found"`
+}
+
+func (h dataHandler) getRedaction(c echo.Context, who caller) error {
+	counts, err := h.data.RedactionCounts(c.Request().Context(), who.workspace)
+	if err != nil {
+		return err
+	}
+	return c.JSON(http.StatusOK, map[string][]redactionJSON{"data": each(counts, func(count tenants.RedactionCount) redactionJSON {
+		return redactionJSON(count)
+	})})
 }

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 
@@ -142,6 +143,8 @@ func TestInvalidSettingsNameTheField(t *testing.T) {
 		"members_read":  `{"members_read":"none"}`,
 		"viewers_read":  `{"viewers_read":"own"}`,
 		"managers_read": `{"managers_read":"nobody"}`,
+		"redact":        `{"redact":["email","mail"]}`,
+		"redact_names":  `{"redact_names":["Ada","7"]}`,
 	} {
 		answer := a.send(t, http.MethodPut, "/settings", body)
 		answer.want(t, http.StatusUnprocessableEntity)
@@ -149,15 +152,22 @@ func TestInvalidSettingsNameTheField(t *testing.T) {
 			t.Errorf("%s: the field is %s", body, answer.field(t))
 		}
 	}
-	a.send(t, http.MethodPut, "/settings", `{"time_zone":"Asia/Kolkata","no_store":true}`).want(t, http.StatusOK)
+	a.send(t, http.MethodPut, "/settings", `{"time_zone":"Asia/Kolkata","no_store":true,"redact":["phone","email","phone"],"redact_names":[" Ada  King ","Ada King"]}`).want(t, http.StatusOK)
 	var saved struct {
 		TimeZone    string `json:"time_zone"`
 		MembersRead string `json:"members_read"`
 		NoStore     bool   `json:"no_store"`
+
+		Redact      []string `json:"redact"`
+		RedactNames []string `json:"redact_names"`
 	}
 	a.send(t, http.MethodGet, "/settings", "").decode(t, &saved)
-	if saved.TimeZone != "Asia/Kolkata" || saved.MembersRead != "own" || !saved.NoStore {
+	if saved.TimeZone != "Asia/Kolkata" || saved.MembersRead != "own" || !saved.NoStore || !slices.Equal(saved.Redact, []string{"email", "phone"}) || !slices.Equal(saved.RedactNames, []string{"Ada King"}) {
 		t.Errorf("saved %+v", saved)
+	}
+	a.send(t, http.MethodPut, "/settings", `{"redact":[],"redact_names":[]}`).want(t, http.StatusOK)
+	if answer := a.send(t, http.MethodGet, "/settings", ""); !strings.Contains(string(answer.body), `"redact":[],"redact_names":[]`) {
+		t.Errorf("turned off, it is %s", answer.body)
 	}
 }
 

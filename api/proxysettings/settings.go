@@ -4,6 +4,7 @@ package proxysettings
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"time"
@@ -12,6 +13,7 @@ import (
 	"palimpsest/pipeline/localcache"
 	"palimpsest/pipeline/modules"
 	"palimpsest/tenants"
+	"palimpsest/tenants/redaction"
 )
 
 const (
@@ -49,6 +51,7 @@ type Cache struct {
 	workspaces Workspaces
 	restrained func(ctx context.Context, workspace tenants.WorkspaceID) (tenants.Restraint, error) // nil if nothing holds anybody back
 	vault      tenants.ProviderKeyVault
+	tagKey     func(ctx context.Context, workspace tenants.WorkspaceID) ([]byte, error) // nil if nothing is redacted
 	defaults   pipeline.Layer
 	private    bool                                   // requests may name base URLs on private addresses
 	known      *localcache.Cache[[16]byte, *settings] // by workspace
@@ -58,13 +61,14 @@ type Cache struct {
 
 // settings are what one workspace has set, ready for use.
 type settings struct {
-	layer   pipeline.Layer
-	config  pipeline.Config // where neither the key nor the request sets anything
-	sources pipeline.Sources
-	keys    []tenants.ProviderKey // in the order in which they are asked
-	secrets []string              // of the keys, in the clear: they live in memory only
-	windows map[string]int        // context windows by model; never changed
-	noStore bool                  // nothing of its exchanges is kept
+	layer    pipeline.Layer
+	config   pipeline.Config // where neither the key nor the request sets anything
+	sources  pipeline.Sources
+	keys     []tenants.ProviderKey // in the order in which they are asked
+	secrets  []string              // of the keys, in the clear: they live in memory only
+	windows  map[string]int        // context windows by model; never changed
+	noStore  bool                  // nothing of its exchanges is kept
+	redactor *redaction.Redactor   // nil if what is said is stored as it came
 
 	restraint tenants.Restraint
 }
@@ -89,6 +93,13 @@ func New(workspaces Workspaces, vault tenants.ProviderKeyVault, modules string, 
 // returns c.
 func (c *Cache) WithPlans(restrained func(ctx context.Context, workspace tenants.WorkspaceID) (tenants.Restraint, error)) *Cache {
 	c.restrained = restrained
+	return c
+}
+
+// WithRedaction has workspaces' redaction of personal data hold from now on, with tags made with the key
+// that tagKey returns, and returns c. Without it, a workspace with redaction has no settings.
+func (c *Cache) WithRedaction(tagKey func(ctx context.Context, workspace tenants.WorkspaceID) ([]byte, error)) *Cache {
+	c.tagKey = tagKey
 	return c
 }
 
@@ -149,6 +160,24 @@ func (c *Cache) Keeps(ctx context.Context, workspace tenants.WorkspaceID) (bool,
 		return false, err
 	}
 	return !settings.noStore, nil
+}
+
+// Redactor returns what redacts what is stored of a workspace's exchanges; nil if nothing is redacted.
+func (c *Cache) Redactor(ctx context.Context, workspace tenants.WorkspaceID) (*redaction.Redactor, error) {
+	settings, err := c.of(ctx, workspace)
+	if err != nil {
+		return nil, err
+	}
+	return settings.redactor, nil
+}
+
+// Redact is Redactor for prompts.
+func (c *Cache) Redact(ctx context.Context, workspace tenants.WorkspaceID) (pipeline.Redact, error) {
+	redactor, err := c.Redactor(ctx, workspace)
+	if err != nil || redactor == nil {
+		return nil, err
+	}
+	return redactor.JSON, nil
 }
 
 // Restraint returns what holds back a workspace's traffic.
@@ -226,6 +255,9 @@ func (c *Cache) load(ctx context.Context, workspace tenants.WorkspaceID) (*setti
 		return nil, fmt.Errorf("data settings: %w", err)
 	}
 	loaded := &settings{windows: make(map[string]int, len(windows)), noStore: data.NoStore}
+	if loaded.redactor, err = c.redactor(ctx, workspace, data.Redact); err != nil {
+		return nil, fmt.Errorf("redaction: %w", err)
+	}
 	for _, window := range windows {
 		loaded.windows[window.Model] = window.Tokens
 	}
@@ -250,3 +282,20 @@ func (c *Cache) load(ctx context.Context, workspace tenants.WorkspaceID) (*setti
 	}
 	return loaded, nil
 }
+
+func (c *Cache) redactor(ctx context.Context, workspace tenants.WorkspaceID, settings tenants.Redaction) (*redaction.Redactor, error) {
+	if len(settings.Kinds) == 0 {
+		return nil, nil //nolint:nilnil // it redacts nothing
+	}
+	if c.tagKey == nil {
+		return nil, errNoTagKey
+	}
+	key, err := c.tagKey(ctx, workspace)
+	if err != nil {
+		return nil, err
+	}
+	return redaction.New(settings, key), nil
+}
+
+// errNoTagKey says that a workspace wants redaction from a process that can't redact.
+var errNoTagKey = errors.New("no key for the tags of what is redacted")

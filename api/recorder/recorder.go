@@ -284,6 +284,9 @@ func (r *Recorder) write(batch []Job) {
 			r.end(job, err == nil)
 			if err == nil {
 				r.metrics.Archived.Add(float64(job.size()))
+				if job.Update != nil {
+					r.metrics.Redact(job.Update.Redacted)
+				}
 			}
 			if job.Exchange != nil {
 				exchanges++

@@ -120,7 +120,12 @@ func (s *Service) Ask(ctx context.Context, call summary.Call) (summary.Reply, er
 	if call.Account != uuid.Nil && call.Account != target.KeyID {
 		return summary.Reply{}, summary.ErrOtherAccount
 	}
-	answer, err := upstream.Ask(ctx, s.Upstream, upstream.Question{Path: call.Codec.Traits().Path, Header: call.Header, Body: call.Body}, target)
+	redactor, err := s.Settings.Redactor(ctx, call.Workspace)
+	if err != nil {
+		return summary.Reply{}, err
+	}
+	body, _ := redactor.JSON(call.Body) // what the archive has may be older than the setting
+	answer, err := upstream.Ask(ctx, s.Upstream, upstream.Question{Path: call.Codec.Traits().Path, Header: call.Header, Body: body}, target)
 	if err != nil {
 		return summary.Reply{}, fmt.Errorf("%w: %w", summary.ErrUnreachable, err)
 	}
@@ -256,8 +261,8 @@ func (s *Service) base(request Request, written *prompt.Prompt, known warmLane) 
 	base := &summary.CachedPrompt{
 		Header: baseHeader(request.Header, written.Beta), Account: request.Account, Output: exchange.Request.MaxOutput,
 	}
-	if known.size == 0 {
-		return nil // the provider was never seen to cache a prompt of the lane
+	if known.size == 0 || exchange.Redacts() {
+		return nil // the provider was never seen to cache a prompt of the lane, or the model is to read what the archive has
 	}
 	if !isEpoch(exchange) {
 		base.Tokens, base.Cached = exchange.Report.After, exchange.Report.After

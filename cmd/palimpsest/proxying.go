@@ -56,6 +56,7 @@ func openProxying(b base, of stored, recorded *tally) (proxying, error) {
 	if err != nil {
 		return proxying{}, err
 	}
+	settings.WithRedaction(of.archiveKeys.TagKey)
 	counter, err := tokens.NewCounter()
 	if err != nil {
 		return proxying{}, fmt.Errorf("token counter: %w", err)
@@ -79,7 +80,7 @@ func openProxying(b base, of stored, recorded *tally) (proxying, error) {
 	if t.writer, err = prompt.NewWriter(of.sessions, counter, pipeline.NewChain(built...)); err != nil {
 		return proxying{}, err
 	}
-	t.writer.Now = b.now
+	t.writer.Now, t.writer.Redactor = b.now, settings.Redact
 	share(b, of.sessions, t.writer.Resolver)
 	if t.journal, err = openJournal(b, of, t.writer.Resolver); err != nil {
 		return proxying{}, err

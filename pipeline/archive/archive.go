@@ -1,4 +1,4 @@
-// Package archive keeps every original message of every session, byte for byte,
+// Package archive keeps every original message of every session, byte for byte as it was given,
 // each once however often it is sent again.
 package archive
 
@@ -32,7 +32,7 @@ type Entry struct {
 	Role   conversation.Role
 	Flags  conversation.Flags // of what is to be stored; what is read has none
 	Tokens int
-	Raw    []byte // the message as it was sent; nil where only the entry is asked for
+	Raw    []byte // the message as it was sent, or redacted; nil where only the entry is asked for
 	Size   int    // bytes of Raw
 
 	StoredAt time.Time

@@ -15,7 +15,8 @@ import (
 //
 //	SHA-256(link before it ‖ i as 8 bytes, big endian ‖ SHA-256 of the message)
 //
-// where the message is its bytes as the client sent them. So a link stands for all
+// where the message is its bytes as they are stored: as the client sent them, or with personal data
+// replaced where its workspace wants that. So a link stands for all
 // messages up to its own, their order and their places.
 type Head struct {
 	Messages int // that are linked, from index 0 on

@@ -118,6 +118,15 @@ func (k *Keys) TermKey(ctx context.Context, workspace tenants.WorkspaceID) ([]by
 	return key.Proof([]byte("search terms")), nil
 }
 
+// TagKey returns the key by which personal data that is redacted in a workspace gets its tags.
+func (k *Keys) TagKey(ctx context.Context, workspace tenants.WorkspaceID) ([]byte, error) {
+	key, err := k.Key(ctx, workspace)
+	if err != nil {
+		return nil, err
+	}
+	return key.Proof([]byte("redaction tags")), nil
+}
+
 // Seal returns plain sealed with XChaCha20-Poly1305: a random nonce of 24 bytes,
 // so that one key seals as many messages as come, then the sealed text. It opens
 // only for the same workspace and with the same about.

@@ -34,7 +34,7 @@ func (h *Hash) UnmarshalJSON(encoded []byte) error {
 // Digest is what is known of a message without reading it again. It depends on
 // the message's bytes alone and is remembered by them.
 type Digest struct {
-	Sum       Hash // of Raw: the message's name in the archive
+	Sum       Hash // of Raw: the message's name in the archive, unless it is redacted there
 	Identity  Hash // of role and content without ids and cache markers: the same message sent again
 	Role      Role
 	Flags     Flags

@@ -21,6 +21,7 @@ import (
 	"palimpsest/pipeline/spans"
 	"palimpsest/pipeline/tokens"
 	"palimpsest/pipeline/wire"
+	"palimpsest/tenants"
 )
 
 // resolveTimeout bounds how long it may take to find a lane, for the store and for
@@ -45,6 +46,10 @@ type Writer struct {
 	Window      int       // context window in place of every model's; 0: the models'
 	PlanLater   PlanLater // nil if nothing is planned ahead
 	Now         func() time.Time
+
+	// Redactor returns what redacts what is stored of a workspace's requests, nil for one whose
+	// requests are stored as they came. It is nil if all are.
+	Redactor func(ctx context.Context, workspace tenants.WorkspaceID) (pipeline.Redact, error)
 }
 
 // NewWriter returns a Writer on a store that knows nothing yet. counter counts
@@ -126,8 +131,7 @@ type Prompt struct {
 	// if it was none.
 	Trial *pipeline.Report
 
-	Archiving time.Duration // time until the originals and what changed the prompt were durable
-	Archived  int           // bytes of originals that were given to the archive for it
+	Archival
 
 	now        func() time.Time // nil if it is not to be sent
 	plansAhead bool
@@ -136,6 +140,13 @@ type Prompt struct {
 	account    account
 	fresh      []session.Insert // that it is the first to hold
 	earlier    earlier
+}
+
+// Archival is what the archive was given for a prompt.
+type Archival struct {
+	Archiving time.Duration  // time until the originals and what changed the prompt were durable
+	Archived  int            // bytes of originals
+	Redacted  map[string]int // pieces of personal data that were replaced in them, by kind; nil if none were
 }
 
 // earlier is what is known of the prompts that a prompt's lane had before it.
@@ -167,7 +178,7 @@ func (w *Writer) Write(ctx context.Context, request Request) (*Prompt, error) {
 	case exchange.Request.Resumes:
 		return nil, ErrResumes
 	}
-	prompt.now, prompt.plansAhead = w.Now, w.PlanLater != nil
+	prompt.now, prompt.plansAhead = w.Now, w.PlanLater != nil && !exchange.Redacts() // a plan is made of the client's own bytes
 	hint := client.Hint(request.Headers, exchange.Request)
 	prompt.guarded(func() {
 		if request.NoStore {
@@ -192,6 +203,15 @@ func (w *Writer) take(ctx context.Context, request Request) (prompt *Prompt, err
 		return nil, BodyError{Cause: err}
 	}
 	span.Int(spans.Messages, len(prompt.Exchange.Digests))
+	if w.Redactor != nil {
+		redact, err := w.Redactor(ctx, request.Scope.Workspace)
+		if err != nil {
+			return nil, fmt.Errorf("what redacts the request: %w", err)
+		}
+		if redact != nil {
+			prompt.Exchange.KeepRedacted(redact)
+		}
+	}
 	if request.Allow != nil {
 		if err := request.Allow(prompt.Exchange.Model, prompt.Exchange.Request.Model); err != nil {
 			return nil, err

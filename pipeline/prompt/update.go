@@ -49,11 +49,14 @@ func (p *Prompt) update(now time.Time, from int) session.Update {
 		update.Links = exchange.Chain[from : position+1]
 	}
 	for i := from; i < position; i++ {
-		digest, raw := exchange.Digests[i], exchange.Body.Element(i)
+		digest := exchange.Digests[i]
+		raw, found := exchange.Kept(i)
+		update.Redacted = session.Sum(update.Redacted, found)
 		update.Entries = append(update.Entries, archive.Entry{
-			Index: i, Hash: digest.Sum, Role: digest.Role, Flags: digest.Flags, Tokens: digest.Tokens, Raw: raw, Size: len(raw),
+			Index: i, Hash: exchange.KeptHash(i), Role: digest.Role, Flags: digest.Flags, Tokens: digest.Tokens, Raw: raw, Size: len(raw),
 		})
 	}
+	p.Redacted = session.Sum(p.Redacted, update.Redacted)
 	return update
 }
 

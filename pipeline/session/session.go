@@ -126,6 +126,21 @@ type Increment struct {
 	NetMicroUSD  int64
 	Reach        bool // the client's prompt was too long to be sent, and ours was answered
 	Continued    bool // the request carries history: an answer that a model has given
+
+	// Redacted counts the pieces of personal data that were replaced in the entries, by kind; nil
+	// if none were.
+	Redacted map[string]int `json:",omitempty"`
+}
+
+// Sum returns counts with others added; nil without any. It may change counts.
+func Sum(counts, others map[string]int) map[string]int {
+	if counts == nil && len(others) > 0 {
+		counts = make(map[string]int, len(others))
+	}
+	for kind, count := range others {
+		counts[kind] += count
+	}
+	return counts
 }
 
 // HasHead reports whether the request's end is one that a later request may go on

@@ -1,5 +1,5 @@
 // Package redaction takes secrets out of text that someone will read: logs, and what
-// providers answer.
+// providers answer. Its Redactor takes personal data out of what a workspace stores.
 package redaction
 
 import (
@@ -12,11 +12,11 @@ import (
 // Redacted stands where a secret was.
 const Redacted = "[redacted]"
 
-// The forms of secrets: of keys of providers, of Palimpsest, of Stripe, of bearer tokens, of
-// JWTs; passwords and keys in URLs; members of JSON that are named like secrets. Our own
+// The forms of secrets: of keys of providers, of Palimpsest, of Stripe, of clouds and code hosts, of
+// bearer tokens, of JWTs, private keys in PEM; passwords and keys in URLs; members of JSON that are named like secrets. Our own
 // API keys' prefixes, which logs show, are shorter.
 var (
-	secretForm  = regexp.MustCompile(`\b(?:sk|rk|pk)[-_][A-Za-z0-9_-]{8,}|\bplm_[a-z]+_[A-Za-z0-9]{12,}|\bgsk_[A-Za-z0-9]{8,}|\bAIza[A-Za-z0-9_-]{20,}|\bwhsec_[A-Za-z0-9]{8,}|(?i:\b(?:bearer|basic)\s+)[A-Za-z0-9._~+/=-]{8,}|\beyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+`)
+	secretForm  = regexp.MustCompile(`\b(?:sk|rk|pk)[-_][A-Za-z0-9_-]{8,}|\bplm_[a-z]+_[A-Za-z0-9]{12,}|\bgsk_[A-Za-z0-9]{8,}|\bAIza[A-Za-z0-9_-]{20,}|\bwhsec_[A-Za-z0-9]{8,}|(?i:\b(?:bearer|basic)\s+)[A-Za-z0-9._~+/=-]{8,}|\beyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+|\b(?:AKIA|ASIA)[A-Z0-9]{16}\b|\bgh[opsur]_[A-Za-z0-9]{20,}|\bgithub_pat_[A-Za-z0-9_]{20,}|\bglpat-[A-Za-z0-9_-]{16,}|\bxox[abeprs]-[A-Za-z0-9-]{10,}|-----BEGIN [A-Z ]*PRIVATE KEY-----(?:[\s\S]*?-----END [A-Z ]*PRIVATE KEY-----|[^-]*)`)
 	userInfo    = regexp.MustCompile(`://[^/\s:@]*:[^/\s@]+@`)
 	secretQuery = regexp.MustCompile(`(?i)([?&](?:api[-_]?)?(?:key|token|access_token)=)[^&\s"]+`)
 	namedSecret = regexp.MustCompile(`(?i)("(?:authorization|proxy-authorization|x-api-key|api[-_]?key|x-goog-api-key|x-(?:palimpsest-)?provider-key|cookie|set-cookie|password|(?:client[-_]?)?secret|(?:access[-_]?|refresh[-_]?)?token)":)\s*(?:"(?:[^"\\]|\\.)*"|\[[^\]]*\])`)
@@ -24,10 +24,11 @@ var (
 
 // marks returns strings, at least one of which is in every text that holds a secret: looking
 // for them costs next to nothing. Words in mixed case, as in "bEaReR", are not covered.
-func marks() [19]string {
+func marks() [30]string {
 	return [...]string{
 		"sk-", "rk-", "pk-", "sk_", "rk_", "pk_", ours, "AIza", "whsec_", "eyJ",
 		"earer", "EARER", "asic", "ASIC", "://", "ey=", "EY=", "oken=", "OKEN=",
+		"AKIA", "ASIA", "gho_", "ghp_", "ghs_", "ghu_", "ghr_", "github_pat_", "glpat-", "xox", "PRIVATE KEY-",
 	}
 }
 
@@ -43,14 +44,54 @@ func Text(text string) string {
 	if len(text) == 36 && uuid.Validate(text) == nil {
 		return text // an id: most of what is logged
 	}
+	if !mayHoldSecret(text) {
+		return text
+	}
+	text = secretForm.ReplaceAllString(text, Redacted)
+	text = userInfo.ReplaceAllString(text, "://"+Redacted+"@")
+	return secretQuery.ReplaceAllString(text, "${1}"+Redacted)
+}
+
+func mayHoldSecret(text string) bool {
 	for _, mark := range marks() {
 		if strings.Contains(text, mark) && (mark != ours || len(text) >= shortestOurs) {
-			text = secretForm.ReplaceAllString(text, Redacted)
-			text = userInfo.ReplaceAllString(text, "://"+Redacted+"@")
-			return secretQuery.ReplaceAllString(text, "${1}"+Redacted)
+			return true
 		}
 	}
-	return text
+	return false
+}
+
+// keys finds what Clean replaces.
+func keys(text string) []span {
+	var found []span
+	add := func(from, to int) {
+		if from < to {
+			found = append(found, span{from: from, to: to, piece: text[from:to]})
+		}
+	}
+	if strings.Contains(text, `":`) {
+		for _, at := range namedSecret.FindAllStringSubmatchIndex(text, -1) {
+			value := strings.TrimLeft(text[at[3]:at[1]], " \t\r\n")
+			if strings.HasPrefix(value, `"`) {
+				add(at[1]-len(value)+1, at[1]-1)
+			} else {
+				add(at[1]-len(value), at[1])
+			}
+		}
+	}
+	if !mayHoldSecret(text) {
+		return found
+	}
+	for _, at := range secretForm.FindAllStringIndex(text, -1) {
+		add(at[0], at[1])
+	}
+	for _, at := range userInfo.FindAllStringIndex(text, -1) {
+		add(at[0]+len("://"), at[1]-len("@"))
+	}
+	for _, at := range secretQuery.FindAllStringSubmatchIndex(text, -1) {
+		add(at[3], at[1])
+	}
+	return found
 }
 
 // Members returns JSON without the values of members that are named like secrets.

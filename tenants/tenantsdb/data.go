@@ -1,7 +1,11 @@
 package tenantsdb
 
 import (
+	"cmp"
 	"context"
+	"reflect"
+	"slices"
+	"strings"
 
 	"gorm.io/gorm"
 
@@ -31,16 +35,19 @@ func (db Data) SetDataSettings(ctx context.Context, tenant tenants.Tenant, setti
 	if err := settings.Validate(); err != nil {
 		return err
 	}
+	settings = settings.Normal()
 	err := db.inTenant(ctx, tenant, func(tx *gorm.DB) error {
 		before, err := findDataSettings(tx, workspace, " FOR UPDATE")
 		if err != nil {
 			return err
 		}
-		if before == settings {
+		if reflect.DeepEqual(before, settings) {
 			return nil
 		}
-		err = tx.Exec(`UPDATE workspaces SET time_zone = ?, managers_read = ?, members_read = ?, viewers_read = ?, no_store = ? WHERE workspace_id = ?`,
-			settings.TimeZone, string(settings.Text.Managers), string(settings.Text.Members), string(settings.Text.Viewers), settings.NoStore, workspace).Error
+		err = tx.Exec(`UPDATE workspaces SET time_zone = ?, managers_read = ?, members_read = ?, viewers_read = ?, no_store = ?,
+			redact = ?, redact_names = ? WHERE workspace_id = ?`,
+			settings.TimeZone, string(settings.Text.Managers), string(settings.Text.Members), string(settings.Text.Viewers), settings.NoStore,
+			inOne(settings.Redact.Kinds, ","), inOne(settings.Redact.Names, "\n"), workspace).Error
 		if err != nil {
 			return err
 		}
@@ -65,11 +72,49 @@ func findDataSettings(tx *gorm.DB, workspace tenants.WorkspaceID, lock string) (
 		MembersRead  string
 		ViewersRead  string
 		NoStore      bool
+		Redact       string // kinds, separated by commas
+		RedactNames  string // one a line
 	}
-	err := tx.Raw("SELECT time_zone, managers_read, members_read, viewers_read, no_store FROM workspaces WHERE workspace_id = ?"+lock, workspace).
+	err := tx.Raw("SELECT time_zone, managers_read, members_read, viewers_read, no_store, redact, redact_names FROM workspaces WHERE workspace_id = ?"+lock, workspace).
 		Scan(&rows).Error
 	row, err := batchdb.First(rows, err, tenants.ErrNotFound)
-	return tenants.DataSettings{TimeZone: row.TimeZone, NoStore: row.NoStore, Text: tenants.TextPolicy{
-		Managers: tenants.Reads(row.ManagersRead), Members: tenants.Reads(row.MembersRead), Viewers: tenants.Reads(row.ViewersRead),
-	}}, err
+	return tenants.DataSettings{
+		TimeZone: row.TimeZone, NoStore: row.NoStore,
+		Text: tenants.TextPolicy{
+			Managers: tenants.Reads(row.ManagersRead), Members: tenants.Reads(row.MembersRead), Viewers: tenants.Reads(row.ViewersRead),
+		},
+		Redact: tenants.Redaction{Kinds: split[tenants.RedactionKind](row.Redact, ","), Names: split[string](row.RedactNames, "\n")},
+	}, err
+}
+
+// inOne returns values in one text, for split; they are empty nowhere and don't hold the separator.
+func inOne[S ~string](values []S, separator string) string {
+	texts := make([]string, len(values))
+	for i, value := range values {
+		texts[i] = string(value)
+	}
+	return strings.Join(texts, separator)
+}
+
+func split[S ~string](text, separator string) []S {
+	var values []S
+	for value := range strings.SplitSeq(text, separator) {
+		if value != "" {
+			values = append(values, S(value))
+		}
+	}
+	return values
+}
+
+// RedactionCounts returns how often each kind of personal data was replaced in a workspace.
+func (db Data) RedactionCounts(ctx context.Context, workspace tenants.WorkspaceID) ([]tenants.RedactionCount, error) {
+	var counts []tenants.RedactionCount
+	err := db.inTenant(ctx, workspace, func(tx *gorm.DB) error {
+		return tx.Raw("SELECT kind, found FROM redaction_counts WHERE workspace_id = ?", workspace).Scan(&counts).Error
+	})
+	kinds := tenants.RedactionKinds()
+	slices.SortFunc(counts, func(a, b tenants.RedactionCount) int {
+		return cmp.Compare(slices.Index(kinds, a.Kind), slices.Index(kinds, b.Kind))
+	})
+	return counts, batchdb.Wrapf(err, "counts of what was redacted in workspace %s", workspace)
 }

@@ -2,6 +2,7 @@ package tenantsdb_test
 
 import (
 	"errors"
+	"reflect"
 	"slices"
 	"testing"
 
@@ -14,20 +15,21 @@ func TestDataSettingsAreKeptAndNoted(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	found, err := b.Data.DataSettings(t.Context(), b.workspace)
-	if want := (tenants.DataSettings{TimeZone: "UTC", Text: textPolicy()}); err != nil || found != want {
+	if want := (tenants.DataSettings{TimeZone: "UTC", Text: textPolicy()}); err != nil || !reflect.DeepEqual(found, want) {
 		t.Fatalf("a new workspace has %+v, %v", found, err)
 	}
-	wanted := tenants.DataSettings{TimeZone: "Asia/Kolkata", NoStore: true, Text: tenants.TextPolicy{Managers: "own", Members: "all", Viewers: "all"}}
+	wanted := tenants.DataSettings{TimeZone: "Asia/Kolkata", NoStore: true, Text: tenants.TextPolicy{Managers: "own", Members: "all", Viewers: "all"},
+		Redact: tenants.Redaction{Kinds: []tenants.RedactionKind{tenants.RedactNames, tenants.RedactCards}, Names: []string{"Ada King", "O'Brien, Mia"}}}
 	for range 2 { // the second one changes nothing
 		if err := b.Data.SetDataSettings(t.Context(), b.workspace, wanted); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if found, err = b.Data.DataSettings(t.Context(), b.workspace); err != nil || found != wanted {
+	if found, err = b.Data.DataSettings(t.Context(), b.workspace); err != nil || !reflect.DeepEqual(found, wanted) {
 		t.Errorf("kept %+v, %v", found, err)
 	}
 	noted, err := b.Audit.Audit(t.Context(), b.workspace, tenants.AuditFilter{Action: string(tenants.SettingsSaved)})
-	if err != nil || len(noted) != 1 || noted[0].Before["members_read"] != "own" || noted[0].After["members_read"] != "all" {
+	if err != nil || len(noted) != 1 || noted[0].Before["members_read"] != "own" || noted[0].After["members_read"] != "all" || noted[0].After["redact"] != "name, card" {
 		t.Errorf("noted %+v, %v", noted, err)
 	}
 	if _, err := b.Data.DataSettings(t.Context(), tenants.NewWorkspaceID()); !errors.Is(err, tenants.ErrNotFound) {

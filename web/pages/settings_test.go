@@ -2,6 +2,7 @@ package pages_test
 
 import (
 	"net/http"
+	"reflect"
 	"strings"
 	"testing"
 
@@ -12,13 +13,15 @@ import (
 func TestSettingsAreSavedAndShown(t *testing.T) {
 	t.Parallel()
 	person := webtest.Start(t).SignUp(t, "northbeam")
-	saved := person.Post("/settings", "time_zone", "Europe/Berlin", "managers_read", "own", "members_read", "all", "viewers_read", "all", "no_store", "yes")
+	saved := person.Post("/settings", "time_zone", "Europe/Berlin", "managers_read", "own", "members_read", "all", "viewers_read", "all", "no_store", "yes",
+		"redact", "email", "redact", "key", "redact_names", " Ada King\r\n\r\nMia ")
 	if saved.Path != "/settings?saved=yes" || !strings.Contains(saved.Text("main"), "The settings are saved") {
 		t.Fatalf("saving led to %s: %s", saved.Path, saved.Text("main"))
 	}
 	kept, err := person.DB.Data.DataSettings(t.Context(), person.Workspace.ID)
-	want := tenants.DataSettings{TimeZone: "Europe/Berlin", NoStore: true, Text: tenants.TextPolicy{Managers: "own", Members: "all", Viewers: "all"}}
-	if err != nil || kept != want {
+	want := tenants.DataSettings{TimeZone: "Europe/Berlin", NoStore: true, Text: tenants.TextPolicy{Managers: "own", Members: "all", Viewers: "all"},
+		Redact: tenants.Redaction{Kinds: []tenants.RedactionKind{"email", "key"}, Names: []string{"Ada King", "Mia"}}}
+	if err != nil || !reflect.DeepEqual(kept, want) {
 		t.Errorf("kept %+v, %v", kept, err)
 	}
 	page := person.Get("/settings")
@@ -27,7 +30,8 @@ func TestSettingsAreSavedAndShown(t *testing.T) {
 			t.Errorf("%s shows %q", id, got)
 		}
 	}
-	if page.Find("#field-time_zone").AttrOr("value", "") != "Europe/Berlin" || !page.Has("#field-no_store[checked]") {
+	if page.Find("#field-time_zone").AttrOr("value", "") != "Europe/Berlin" || !page.Has("#field-no_store[checked]") ||
+		page.Find("#redact input[checked]").Length() != 2 || !page.Has("#field-redact-key[checked]") || page.Find("#field-redact_names").Text() != "Ada King\nMia" {
 		t.Error("the form does not show what was saved")
 	}
 	if page.Has(`a[href="/api/v1/export"]`) {
@@ -40,6 +44,10 @@ func TestInvalidFormIsExplainedAtItsFieldAndKeepsInput(t *testing.T) {
 	person := webtest.Start(t).SignUp(t, "northbeam")
 	page := person.Post("/settings", "time_zone", "Mars/Olympus", "managers_read", "all", "members_read", "all", "viewers_read", "none")
 	if page.Status != http.StatusUnprocessableEntity || page.TestID("error-time_zone") == "" || page.Find("#field-time_zone").AttrOr("value", "") != "Mars/Olympus" {
+		t.Errorf("status %d: %s", page.Status, page.Text("main"))
+	}
+	page = person.Post("/settings", "time_zone", "UTC", "managers_read", "all", "members_read", "all", "viewers_read", "none", "redact", "card", "redact_names", "A")
+	if page.Status != http.StatusUnprocessableEntity || page.TestID("error-redact_names") == "" || page.Find("#field-redact_names").Text() != "A" || !page.Has("#field-redact-card[checked]") {
 		t.Errorf("status %d: %s", page.Status, page.Text("main"))
 	}
 	for _, days := range []string{"soon", "-1", "1.5", "99999"} {

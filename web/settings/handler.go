@@ -43,6 +43,10 @@ func (h *Handler) Save(c echo.Context, who tenants.Principal) error {
 			Managers: tenants.Reads(c.FormValue("managers_read")), Members: tenants.Reads(c.FormValue("members_read")),
 			Viewers: tenants.Reads(c.FormValue("viewers_read")),
 		},
+		Redact: tenants.Redaction{Names: linesOf(c.FormValue("redact_names"))},
+	}
+	for _, kind := range c.Request().Form["redact"] {
+		wanted.Redact.Kinds = append(wanted.Redact.Kinds, tenants.RedactionKind(kind))
 	}
 	err := h.deps.Data.SetDataSettings(c.Request().Context(), who.Workspace.ID, wanted)
 	if err == nil {
@@ -52,6 +56,17 @@ func (h *Handler) Save(c echo.Context, who tenants.Principal) error {
 		return err
 	}
 	return h.page(c, who, http.StatusUnprocessableEntity, func(m *model) { m.Form = newForm(wanted, err) })
+}
+
+// linesOf returns the lines of a text that say something.
+func linesOf(text string) []string {
+	var lines []string
+	for line := range strings.Lines(text) {
+		if line = strings.TrimSpace(line); line != "" {
+			lines = append(lines, line)
+		}
+	}
+	return lines
 }
 
 // SaveRetention saves for how long sessions are kept.
@@ -109,11 +124,13 @@ func (h *Handler) page(c echo.Context, who tenants.Principal, status int, change
 	}
 	page := model{Who: who}
 	data, err := h.deps.Data.DataSettings(ctx, who.Workspace.ID)
-	page.Form, page.FormFailed = newForm(data, nil), failed("reading", err)
+	counts, countErr := h.deps.Data.RedactionCounts(ctx, who.Workspace.ID)
+	page.Form, page.FormFailed = newForm(data, nil), failed("reading", errors.Join(err, countErr))
 	retention, err := h.deps.Data.Retention(ctx, who.Workspace.ID)
 	page.Days, page.DaysFailed = newDays(shown(retention), nil), failed("retention", err)
 	reader, err := h.deps.Data.Reader(ctx, who.Workspace.ID, who.User.ID)
 	page.MayExport, page.ExportFailed = reader.All && who.Role.May(tenants.ExportWorkspace), failed("export", err)
 	change(&page)
+	page.Form.count(counts)
 	return layout.Page(c, status, layout.Frame{Title: "Settings", Section: layout.Settings, Who: who}, view(page))
 }

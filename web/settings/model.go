@@ -1,7 +1,9 @@
 package settings
 
 import (
+	"slices"
 	"strconv"
+	"strings"
 
 	"palimpsest/tenants"
 	"palimpsest/web/components"
@@ -27,6 +29,39 @@ type formModel struct {
 	TimeZone, Managers, Members, Viewers components.FieldModel
 
 	NoStore bool
+	Kinds   []kindModel
+	Names   components.FieldModel
+}
+
+// kindModel is a kind of personal data that may be replaced.
+type kindModel struct {
+	Kind  tenants.RedactionKind
+	Label string
+	IsOn  bool
+	Found int64 // times that it was replaced
+}
+
+func newKinds(on []tenants.RedactionKind) []kindModel {
+	labels := map[tenants.RedactionKind]string{
+		tenants.RedactNames: "Names of people that are listed below or stand before mail addresses", tenants.RedactEmails: "Mail addresses", tenants.RedactCards: "Card numbers",
+		tenants.RedactPhones: "Phone numbers", tenants.RedactKeys: "API keys, passwords and other secrets",
+	}
+	var kinds []kindModel
+	for _, kind := range tenants.RedactionKinds() {
+		kinds = append(kinds, kindModel{Kind: kind, Label: labels[kind], IsOn: slices.Contains(on, kind)})
+	}
+	return kinds
+}
+
+// count notes how often each kind was replaced.
+func (f *formModel) count(counts []tenants.RedactionCount) {
+	for _, count := range counts {
+		for i := range f.Kinds {
+			if f.Kinds[i].Kind == count.Kind {
+				f.Kinds[i].Found = count.Found
+			}
+		}
+	}
 }
 
 func newForm(typed tenants.DataSettings, err error) *formModel {
@@ -36,8 +71,10 @@ func newForm(typed tenants.DataSettings, err error) *formModel {
 		Members:  components.FieldModel{Label: "Members read", Name: "members_read", Value: string(typed.Text.Members)},
 		Viewers:  components.FieldModel{Label: "Viewers read", Name: "viewers_read", Value: string(typed.Text.Viewers)},
 		NoStore:  typed.NoStore,
+		Kinds:    newKinds(typed.Redact.Kinds),
+		Names:    components.FieldModel{Label: "Names to replace", Name: "redact_names", Value: strings.Join(typed.Redact.Names, "\n"), Hint: "One a line, in full as they are written. Upper and lower case don’t matter. Other names are found only before a mail address."},
 	}
-	components.FieldErrors(err, &form.TimeZone, &form.Managers, &form.Members, &form.Viewers)
+	components.FieldErrors(err, &form.TimeZone, &form.Managers, &form.Members, &form.Viewers, &form.Names)
 	return form
 }
 

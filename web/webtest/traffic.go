@@ -158,6 +158,9 @@ func (p *Product) server(t testing.TB, window int) (server *api.Server, stop fun
 	if err != nil {
 		t.Fatal(err)
 	}
+	settings.WithRedaction(p.ArchiveKeys.TagKey)
+	prompts := p.writer(t, window)
+	prompts.Redactor = settings.Redact
 	metrics := api.NewMetrics(prometheus.NewRegistry())
 	recorder := recorder.New(p.DB, p.Sessions, p.DB.Exchanges, p.ArchiveKeys, metrics.Recorded, log)
 	recorder.Recorded = p.Live.Happened
@@ -165,7 +168,7 @@ func (p *Product) server(t testing.TB, window int) (server *api.Server, stop fun
 	return &api.Server{
 		Gate:    api.Gate{Keys: p.Keys, Settings: settings},
 		Records: api.Records{Recorder: recorder, Metrics: metrics, Log: log, Now: time.Now},
-		Prompts: p.writer(t, window), Upstream: p.provider,
+		Prompts: prompts, Upstream: p.provider,
 	}, recorder.Stop
 }
 

@@ -109,10 +109,10 @@ func (p Past) lane(ctx context.Context, exchange *pipeline.View) (uuid.UUID, int
 
 // kept returns the hashes of what the client kept behind its summary.
 func kept(exchange *pipeline.View) []conversation.Hash {
-	behind := exchange.Digests[min(exchange.Class.Marker.Boundary+1, len(exchange.Digests)):]
-	hashes := make([]conversation.Hash, 0, min(len(behind), mostKept))
-	for _, digest := range behind[:cap(hashes)] {
-		hashes = append(hashes, digest.Sum)
+	from := min(exchange.Class.Marker.Boundary+1, len(exchange.Digests))
+	hashes := make([]conversation.Hash, min(len(exchange.Digests)-from, mostKept))
+	for i := range hashes {
+		hashes[i] = exchange.KeptHash(from + i)
 	}
 	return hashes
 }

@@ -42,7 +42,8 @@ func (m *Module) point(draft *pipeline.Draft) error {
 	}
 	r := &repeats{exchange: exchange, draft: draft, count: m.count, first: first}
 	for i := max(first, exchange.LastLength()); i < len(exchange.Digests); i++ {
-		if mayShow(exchange, i) && exchange.Digests[i].Tokens >= leastRepeating {
+		// A pointer's lines are stored: a result with personal data would lose it before it was read once.
+		if mayShow(exchange, i) && exchange.Digests[i].Tokens >= leastRepeating && !exchange.IsRedacted(i) {
 			if err := r.message(i); err != nil {
 				return err
 			}

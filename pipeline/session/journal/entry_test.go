@@ -117,6 +117,12 @@ func fill(t *testing.T, value reflect.Value) {
 		for i := range value.Len() {
 			fill(t, value.Index(i))
 		}
+	case reflect.Map:
+		key, element := reflect.New(value.Type().Key()).Elem(), reflect.New(value.Type().Elem()).Elem()
+		fill(t, key)
+		fill(t, element)
+		value.Set(reflect.MakeMap(value.Type()))
+		value.SetMapIndex(key, element)
 	case reflect.String:
 		value.SetString("x")
 	case reflect.Bool:

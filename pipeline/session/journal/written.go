@@ -53,6 +53,7 @@ type writtenSeen struct {
 	NetMicroUSD  int64
 	Reach        bool
 	Continued    bool
+	Redacted     map[string]int
 }
 
 func toWritten(held *content) written {
@@ -66,7 +67,7 @@ func toWritten(held *content) written {
 			At: seen.At, Heat: seen.Heat, Attempts: seen.Attempts, Ahead: seen.Ahead,
 			Position: seen.Position, Head: seen.Head, Entries: seen.Entries, Links: seen.Links, Answer: seen.Answer,
 			Exchanges: seen.Exchanges, TokensBefore: seen.TokensBefore, TokensAfter: seen.TokensAfter,
-			NetMicroUSD: seen.NetMicroUSD, Reach: seen.Reach, Continued: seen.Continued,
+			NetMicroUSD: seen.NetMicroUSD, Reach: seen.Reach, Continued: seen.Continued, Redacted: seen.Redacted,
 		},
 	}
 }
@@ -83,7 +84,7 @@ func (w *written) content() content {
 			Messages: session.Messages{Position: seen.Position, Head: seen.Head, Entries: seen.Entries, Links: seen.Links, Answer: seen.Answer},
 			Increment: session.Increment{
 				Exchanges: seen.Exchanges, TokensBefore: seen.TokensBefore, TokensAfter: seen.TokensAfter,
-				NetMicroUSD: seen.NetMicroUSD, Reach: seen.Reach, Continued: seen.Continued,
+				NetMicroUSD: seen.NetMicroUSD, Reach: seen.Reach, Continued: seen.Continued, Redacted: seen.Redacted,
 			},
 		},
 	}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -49,6 +50,10 @@ const (
 		FROM unnest($2::bytea[], $3::uuid[], $4::int[], $5::timestamptz[]) AS t (head, lane_id, position, seen_at)
 		ON CONFLICT (workspace_id, head) DO UPDATE SET lane_id = excluded.lane_id, seen_at = excluded.seen_at
 			WHERE excluded.seen_at > lane_heads.seen_at OR excluded.seen_at = lane_heads.seen_at AND excluded.lane_id <> lane_heads.lane_id`
+	// The last statement of a record: others of the workspace wait for these rows until its end.
+	sqlRedacted = `INSERT INTO redaction_counts (workspace_id, kind, found)
+		SELECT $1, kind, found FROM unnest($2::text[], $3::bigint[]) AS t (kind, found)
+		ON CONFLICT (workspace_id, kind) DO UPDATE SET found = redaction_counts.found + excluded.found`
 )
 
 // record stores what exchanges added inside a transaction. It moves those, in place, that do
@@ -89,7 +94,27 @@ func (s *Store) record(tx *gorm.DB, workspace tenants.WorkspaceID, updates []ses
 	for i := range updates {
 		runs[i] = archivedb.Run{Session: updates[i].Session, Lane: updates[i].Lane, Entries: updates[i].Entries}
 	}
-	return s.archive.PutPlaces(tx, workspace, runs)
+	if err := s.archive.PutPlaces(tx, workspace, runs); err != nil {
+		return err
+	}
+	return recordRedacted(tx, workspace, updates)
+}
+
+// recordRedacted counts what was replaced in the messages of exchanges.
+func recordRedacted(tx *gorm.DB, workspace tenants.WorkspaceID, updates []session.Update) error {
+	var sum map[string]int
+	for i := range updates {
+		sum = session.Sum(sum, updates[i].Redacted)
+	}
+	kinds := slices.Sorted(maps.Keys(sum))
+	if len(kinds) == 0 {
+		return nil
+	}
+	found := make([]int64, len(kinds))
+	for i, kind := range kinds {
+		found[i] = int64(sum[kind])
+	}
+	return batchdb.Later(tx, sqlRedacted, workspace, kinds, found)
 }
 
 // recordInLane is record for an exchange that changes its lane. It returns
