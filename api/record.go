@@ -80,13 +80,14 @@ func (s *Server) recordAnswer(event *RequestLog, codec wire.Codec, sent prompt.S
 			}
 			event.Report.Events = append(event.Report.Events, pipeline.ReportEntry{Module: "usage", Type: "estimated", Reason: reason})
 		}
+		answer.Usage = answer.Usage.Bounded()
 		money := s.Prompts.Answered(sent, answer)
 		event.CostMicroUSD, event.NetMicroUSD, event.Miss = money.Cost, money.Net, money.Miss
 		event.UnreadMicroUSD, event.RewrittenMicroUSD, event.Reach = money.Unread, money.Rewritten, money.Reach
 		s.Summaries.Heard(sent, answer.Usage)
 		noteCompactions(event, sent, answer.Compactions)
 	}
-	event.Usage = answer.Usage
+	event.Usage = answer.Usage.Bounded()
 	event.position = sent.Position
 	if sent.Lane == nil {
 		return
@@ -136,16 +137,23 @@ func (r *Records) begin(request *http.Request, endpoint string) *RequestLog {
 	}
 }
 
-// end closes the event of a request and writes it to the log, the metrics and
-// the recorder.
+// end closes the event of a request and writes it to the recorder, the log and the
+// metrics, in this order: whatever happens to the later ones, it is recorded.
 func (r *Records) end(ctx context.Context, event *RequestLog) {
 	defer event.traced.end(event)
 	event.Duration = r.Now().Sub(event.At)
 	// Before the exchange is recorded: what is read of the record does not hold yet
 	// what is added here.
 	event.ticket.Settle(ctx, event.Usage.Prompt()+event.Usage.Output, event.CostMicroUSD)
-	event.log(ctx, r.Log)
-	r.Metrics.observe(event)
+	r.record(ctx, event)
+	r.aside(ctx, event, func() {
+		event.log(ctx, r.Log)
+		r.Metrics.observe(event)
+	})
+}
+
+// record hands an exchange that has ended to the recorder.
+func (r *Records) record(ctx context.Context, event *RequestLog) {
 	sent := againIn(ctx)
 	// A client that is asked for its whole conversation sends it at once: that is the request.
 	if event.Workspace.IsZero() || errors.Is(event.Err, prompt.ErrResumes) {
