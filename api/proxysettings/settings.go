@@ -48,6 +48,7 @@ type Workspaces interface {
 type Cache struct {
 	workspaces Workspaces
 	restrained func(ctx context.Context, workspace tenants.WorkspaceID) (tenants.Restraint, error) // nil if nothing holds anybody back
+	budgets    func(ctx context.Context, workspace tenants.WorkspaceID) ([]tenants.Budget, error)  // nil if keys alone have budgets
 	vault      tenants.ProviderKeyVault
 	defaults   pipeline.Layer
 	private    bool                                   // requests may name base URLs on private addresses
@@ -65,6 +66,7 @@ type settings struct {
 	secrets []string              // of the keys, in the clear: they live in memory only
 	windows map[string]int        // context windows by model; never changed
 	noStore bool                  // nothing of its exchanges is kept
+	budgets map[tenants.Spender]tenants.Quota
 
 	restraint tenants.Restraint
 }
@@ -89,6 +91,12 @@ func New(workspaces Workspaces, vault tenants.ProviderKeyVault, modules string, 
 // returns c.
 func (c *Cache) WithPlans(restrained func(ctx context.Context, workspace tenants.WorkspaceID) (tenants.Restraint, error)) *Cache {
 	c.restrained = restrained
+	return c
+}
+
+// WithBudgets has workspaces have the budgets that read returns, and returns c.
+func (c *Cache) WithBudgets(read func(ctx context.Context, workspace tenants.WorkspaceID) ([]tenants.Budget, error)) *Cache {
+	c.budgets = read
 	return c
 }
 
@@ -147,6 +155,16 @@ func (c *Cache) Keeps(ctx context.Context, workspace tenants.WorkspaceID) (bool,
 		return false, err
 	}
 	return !settings.noStore, nil
+}
+
+// Budgets returns the budgets of a workspace beside those of its keys. The map is not to be
+// changed.
+func (c *Cache) Budgets(ctx context.Context, workspace tenants.WorkspaceID) (map[tenants.Spender]tenants.Quota, error) {
+	settings, err := c.of(ctx, workspace)
+	if err != nil {
+		return nil, err
+	}
+	return settings.budgets, nil
 }
 
 // Restraint returns what holds back a workspace's traffic.
@@ -224,6 +242,9 @@ func (c *Cache) load(ctx context.Context, workspace tenants.WorkspaceID) (*setti
 		return nil, fmt.Errorf("data settings: %w", err)
 	}
 	loaded := &settings{windows: make(map[string]int, len(windows)), noStore: data.NoStore}
+	if loaded.budgets, err = c.loadBudgets(ctx, workspace); err != nil {
+		return nil, err
+	}
 	for _, window := range windows {
 		loaded.windows[window.Model] = window.Tokens
 	}
@@ -245,6 +266,21 @@ func (c *Cache) load(ctx context.Context, workspace tenants.WorkspaceID) (*setti
 		if loaded.secrets[i], err = c.vault.Open(key); err != nil {
 			return nil, fmt.Errorf("provider key %s: %w", key.ID, err)
 		}
+	}
+	return loaded, nil
+}
+
+func (c *Cache) loadBudgets(ctx context.Context, workspace tenants.WorkspaceID) (map[tenants.Spender]tenants.Quota, error) {
+	if c.budgets == nil {
+		return nil, nil //nolint:nilnil // a map of none
+	}
+	budgets, err := c.budgets(ctx, workspace)
+	if err != nil {
+		return nil, fmt.Errorf("budgets: %w", err)
+	}
+	loaded := make(map[tenants.Spender]tenants.Quota, len(budgets))
+	for _, budget := range budgets {
+		loaded[budget.Spender] = tenants.Quota{DayMicroUSD: budget.DayMicroUSD, MonthMicroUSD: budget.MonthMicroUSD}
 	}
 	return loaded, nil
 }

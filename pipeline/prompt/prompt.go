@@ -192,10 +192,15 @@ func (w *Writer) take(ctx context.Context, request Request) (prompt *Prompt, err
 		return nil, BodyError{Cause: err}
 	}
 	span.Int(spans.Messages, len(prompt.Exchange.Digests))
-	if request.Allow != nil {
-		if err := request.Allow(prompt.Exchange.Model, prompt.Exchange.Request.Model); err != nil {
-			return nil, err
-		}
+	if request.Allow == nil {
+		return prompt, nil
+	}
+	err = request.Allow(prompt.Exchange.Model, prompt.Exchange.Request.Model)
+	for i, other := range prompt.account.others {
+		err = errors.Join(err, request.Allow(other, prompt.account.billing.Models[i]))
+	}
+	if err != nil {
+		return nil, err
 	}
 	return prompt, nil
 }
@@ -210,7 +215,14 @@ func (w *Writer) read(request Request) (*Prompt, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read body: %w", err)
 	}
+	fields := wire.NewFields(envelope)
+	billing := fields.Billing()
+	if err := fields.Err(); err != nil {
+		return nil, fmt.Errorf("read body: %w", err)
+	}
+	billing.Beyond = billing.Beyond || asked.Refers || asked.Resumes
 	provided := w.provided(request, asked.Model)
+	provided.Price = provided.Price.At(billing.Tier)
 	model := w.assumed(request, provided)
 	exchange := &pipeline.Exchange{
 		Codec: request.Codec, Body: envelope,
@@ -227,7 +239,13 @@ func (w *Writer) read(request Request) (*Prompt, error) {
 		},
 	}
 	exchange.KeepLarge()
-	return &Prompt{Exchange: exchange}, nil
+	prompt := &Prompt{Exchange: exchange, account: account{billing: billing}}
+	for _, name := range billing.Models {
+		other := w.provided(request, name)
+		other.Price = other.Price.At(billing.Tier)
+		prompt.account.others = append(prompt.account.others, other)
+	}
+	return prompt, nil
 }
 
 // unsaid estimates the o200k tokens that a provider puts before a prompt by itself.
