@@ -205,7 +205,8 @@ func TestDecodedStreamIsNotHeldBack(t *testing.T) {
 	}
 }
 
-// An encoding that nobody here knows passes; the answer is not understood.
+// An encoding that nobody here knows passes; the answer is not understood, and
+// what it cost is estimated.
 func TestUnknownEncodingPasses(t *testing.T) {
 	t.Parallel()
 	const odd = "\x01\x02\x03"
@@ -218,7 +219,7 @@ func TestUnknownEncodingPasses(t *testing.T) {
 	if string(got.body) != odd || got.header.Get("Content-Encoding") != "dcb" || got.broken != nil {
 		t.Errorf("%v: %q", got.header, got.body)
 	}
-	if recorded := p.last(1); recorded.Status != http.StatusOK || recorded.Input != 0 {
+	if recorded := p.last(1); recorded.Status != http.StatusOK || recorded.Input != recorded.TokensAfter || !strings.Contains(string(recorded.Report), `"estimated"`) {
 		t.Errorf("recorded: %+v", recorded)
 	}
 }

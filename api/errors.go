@@ -155,8 +155,9 @@ func exceededProblem(exceeded limits.Exceeded) wire.Problem {
 	say := func(limit string, next string) {
 		problem.Message = fmt.Sprintf("This Palimpsest API key is limited to %s. %s", limit, next)
 	}
+	owner, place := ownerOf(exceeded.Subject.Spender)
 	again := fmt.Sprintf("Try again in %d seconds; the limit can be changed on the dashboard's API keys page.", seconds(exceeded.Wait))
-	budget := fmt.Sprintf("and has used it up. It begins again in %d seconds, at midnight UTC; or raise it on the dashboard's API keys page.", seconds(exceeded.Wait))
+	budget := fmt.Sprintf("and has used it up. It begins again in %d seconds, at midnight UTC; or raise it %s.", seconds(exceeded.Wait), place)
 	switch exceeded.Kind {
 	case limits.Requests:
 		say(many(quota.RequestsPerMinute, "request")+" a minute", again)
@@ -170,16 +171,31 @@ func exceededProblem(exceeded limits.Exceeded) wire.Problem {
 		say(many(quota.Concurrency, "request")+" at once", "Wait until one of them has ended; the limit can be changed on the dashboard's API keys page.")
 	case limits.DayBudget:
 		problem.Code, problem.OpenAIType = "insufficient_quota", "insufficient_quota"
-		problem.Message = fmt.Sprintf("This Palimpsest API key has a budget of %s USD a day %s", tenants.USD(quota.DayMicroUSD), budget)
+		problem.Message = fmt.Sprintf("%s has a budget of %s USD a day %s", owner, tenants.USD(quota.DayMicroUSD), budget)
 	case limits.MonthBudget:
 		problem.Code, problem.OpenAIType = "insufficient_quota", "insufficient_quota"
-		problem.Message = fmt.Sprintf("This Palimpsest API key has a budget of %s USD a month %s", tenants.USD(quota.MonthMicroUSD), budget)
+		problem.Message = fmt.Sprintf("%s has a budget of %s USD a month %s", owner, tenants.USD(quota.MonthMicroUSD), budget)
 	case limits.HeldBudget:
-		problem.Message = "Requests of this Palimpsest API key that are under way may cost all that is left of its budget. " +
-			"Wait until one of them has ended; the budget can be raised on the dashboard's API keys page."
+		problem.Message = fmt.Sprintf("%s has a budget, and the requests that are under way may cost all that is left of it. "+
+			"Wait until one of them has ended; the budget can be raised %s.", owner, place)
 	case limits.None:
 	}
 	return problem
+}
+
+// ownerOf says whose a budget is, and where it can be raised.
+func ownerOf(who tenants.Spender) (owner, place string) {
+	place = "by an owner or admin, with PUT /api/v1/budgets"
+	switch who.Kind {
+	case tenants.WorkspaceSpends:
+		return "The workspace", place
+	case tenants.MemberSpends:
+		return "The person behind this Palimpsest API key", place
+	case tenants.ProjectSpends:
+		return fmt.Sprintf("The project %q", who.ID), place
+	case tenants.KeySpends:
+	}
+	return "This Palimpsest API key", "on the dashboard's API keys page"
 }
 
 // many writes a number of things.

@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"log/slog"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"github.com/google/uuid"
@@ -16,6 +17,7 @@ import (
 	"palimpsest/pipeline/client"
 	"palimpsest/pipeline/cost"
 	"palimpsest/pipeline/modules/compactionbridge"
+	"palimpsest/pipeline/prompt"
 	"palimpsest/pipeline/session"
 	"palimpsest/pipeline/wire"
 	"palimpsest/tenants"
@@ -73,6 +75,11 @@ type RequestLog struct {
 	Tags tenants.Tags // that the client gave
 
 	ticket *limits.Ticket // what is counted of the request; nil if nothing
+	most   prompt.Most    // what it may come to; zero if it is not to be charged for
+
+	// owes says that the provider may charge for the request, and that nobody has read yet
+	// for how much.
+	owes atomic.Bool
 
 	traced traced
 
@@ -88,6 +95,7 @@ type RequestLog struct {
 	report     []byte              // Report as it is kept; nil: not written yet
 	isKept     bool                // on the local disk, unless that failed
 	kept       spool.Record
+	noted      spool.Record // what it counts as if the process is killed
 }
 
 // note keeps one of our headers that the answer has and nothing else of the event tells.

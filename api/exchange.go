@@ -72,11 +72,13 @@ func (s *Server) exchange(codec wire.Codec, endpoint string, purpose purpose) ec
 		}
 
 		if purpose != measure {
-			err = event.ticket.Take(ctx, event.Report.After, mayCost(written))
+			event.most = written.Most()
+			err = event.ticket.Take(ctx, event.most.Prompt, event.most.Answers, event.most.MicroUSD)
 		}
 		if err != nil {
 			return s.refuse(c, codec, event, err)
 		}
+		s.begun(ctx, event)
 		announced := s.Prompts.Announce(written, event.Client, event.At)
 		response, err := s.send(ctx, event, forward, written)
 		if err != nil {
@@ -120,6 +122,7 @@ func (s *Server) answer(c echo.Context, event *RequestLog, codec wire.Codec, sen
 			s.unread(ctx, event, answer.Failure)
 		}
 		s.recordAnswer(event, codec, sent, answer)
+		event.charge(s.Now())
 		event.traced.answered(answer)
 		keepAnswer(s.Answers, event, codec, cached, response, answer)
 	}
@@ -147,6 +150,7 @@ func (s *Server) answerUnread(c echo.Context, event *RequestLog, response *http.
 // admission is a request that has been admitted.
 type admission struct {
 	key    tenants.APIKey
+	held   []limits.Held // by whose limits
 	asked  controls
 	target upstream.Target
 }
@@ -167,9 +171,13 @@ func (g *Gate) admit(request *http.Request, event *RequestLog) (_ admission, err
 	if err := key.Limits.CheckOverrides(asked.overrides); err != nil {
 		return admission{}, err
 	}
+	held, err := g.held(ctx, key, event.Tags)
+	if err != nil {
+		return admission{}, err
+	}
+	key.Limits.Shared = len(held) > 1
 	if g.Limits != nil {
-		subject := limits.Subject{Workspace: key.Workspace, Key: key.ID}
-		if event.ticket, err = g.Limits.Admit(ctx, subject, key.Limits.Quota); err != nil {
+		if event.ticket, err = g.Limits.Admit(ctx, held...); err != nil {
 			return admission{}, err
 		}
 	}
@@ -183,7 +191,25 @@ func (g *Gate) admit(request *http.Request, event *RequestLog) (_ admission, err
 	if event.redactor, err = g.Settings.Redactor(ctx, key.Workspace); err != nil {
 		return admission{}, err
 	}
-	return admission{key: key, asked: asked}, nil
+	return admission{key: key, held: held, asked: asked}, nil
+}
+
+// held returns by whose limits a request is held: those of its key, and the budgets of
+// the person behind it, of its project and of the workspace.
+func (g *Gate) held(ctx context.Context, key tenants.APIKey, tags tenants.Tags) ([]limits.Held, error) {
+	budgets, err := g.Settings.Budgets(ctx, key.Workspace)
+	if err != nil {
+		return nil, err
+	}
+	held := []limits.Held{{Subject: limits.Subject{Workspace: key.Workspace, Spender: tenants.Spender{Kind: tenants.KeySpends, ID: key.ID.String()}}, Quota: key.Limits.Quota}}
+	for _, who := range []tenants.Spender{
+		{Kind: tenants.MemberSpends, ID: key.Person.String()}, {Kind: tenants.ProjectSpends, ID: tags[tenants.ProjectTag]}, {Kind: tenants.WorkspaceSpends},
+	} {
+		if quota, has := budgets[who]; has {
+			held = append(held, limits.Held{Subject: limits.Subject{Workspace: key.Workspace, Spender: who}, Quota: quota})
+		}
+	}
+	return held, nil
 }
 
 // route finds out where a request goes that was admitted. dialect says whose API it
@@ -217,7 +243,7 @@ func (g *Gate) asked(ctx context.Context, codec wire.Codec, admission admission,
 	return prompt.Request{
 		Scope: session.Scope{
 			Workspace: admission.key.Workspace, APIKey: admission.key.ID, Format: codec.Format(), Upstream: admission.target.Upstream(),
-			EndUser: session.EndUserID(admission.key.Workspace, admission.asked.endUser), Project: admission.asked.tags[tenants.TagProject],
+			EndUser: session.EndUserID(admission.key.Workspace, admission.asked.endUser), Project: admission.asked.tags[tenants.ProjectTag],
 		},
 		Codec: codec, Config: config, Headers: header, Path: path, Body: body, Bypass: admission.asked.bypass, DryRun: admission.asked.dryRun, NoStore: admission.asked.noStore, Long: asksLongWindow(header),
 		Windows: windows, Usage: true, Provider: string(admission.target.Provider),
@@ -240,7 +266,7 @@ type forward struct {
 
 // summarized returns what a summary that the request calls for needs of it.
 func (o forward) summarized() summaries.Request {
-	return summaries.Request{Key: o.key, Choice: o.asked.choice, Account: o.target.KeyID, Header: o.request.Header}
+	return summaries.Request{Key: o.key, Held: o.held, Choice: o.asked.choice, Account: o.target.KeyID, Header: o.request.Header}
 }
 
 // write writes the prompt of a request. Beside conversations a body that cannot be
@@ -306,7 +332,11 @@ func (s *Server) send(ctx context.Context, event *RequestLog, forward forward, w
 		asked.Done = held.release
 	}
 	event.Attempts++
+	asked.Begun = &event.owes
 	response, err := s.Upstream.Send(ctx, asked, forward.target)
+	if err == nil && (response.StatusCode < 200 || response.StatusCode >= 300) {
+		event.owes.Store(false) // an error is not charged for
+	}
 	event.TTFB = s.Now().Sub(event.At) - event.Overhead
 	if err == nil && (forward.purpose != converse || response.StatusCode >= http.StatusBadRequest) {
 		err = plainly(response, forward.target.Key)

@@ -69,13 +69,14 @@ type storage struct {
 	windows   map[string]int
 	pipeline  tenants.PipelineConfig
 	data      tenants.DataSettings
+	budgets   []tenants.Budget
 	exchanges []tenants.Exchange
 	recorded  chan struct{} // one for each exchange
 	limits    tenants.Limits
 }
 
-// KeySpend returns what was recorded.
-func (s *storage) KeySpend(context.Context, tenants.WorkspaceID, uuid.UUID, time.Time, time.Time) (day, month int64, err error) {
+// Spend returns what was recorded.
+func (s *storage) Spend(context.Context, tenants.WorkspaceID, tenants.Spender, time.Time, time.Time) (day, month int64, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, exchange := range s.exchanges {
@@ -107,6 +108,12 @@ func (s *storage) DataSettings(context.Context, tenants.WorkspaceID) (tenants.Da
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.data, s.broken
+}
+
+func (s *storage) Budgets(context.Context, tenants.WorkspaceID) ([]tenants.Budget, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.budgets, s.broken
 }
 
 func (s *storage) ModelWindows(context.Context, tenants.WorkspaceID) ([]tenants.ModelWindow, error) {
@@ -264,6 +271,7 @@ func setupAt(t testing.TB, provider string, more ...pipeline.Module) *proxy {
 	if err != nil {
 		t.Fatal(err)
 	}
+	settings.WithBudgets(p.store.Budgets)
 	metrics := NewMetrics(prometheus.NewRegistry())
 	log := slog.New(slog.NewJSONHandler(p.log, nil))
 	records := recorder.New(p.store, p.memory, p.store, archivetest.Keys(), metrics.Recorded, log)
@@ -272,7 +280,7 @@ func setupAt(t testing.TB, provider string, more ...pipeline.Module) *proxy {
 	client := upstream.New(true)
 	t.Cleanup(client.Close)
 	p.Server = &Server{
-		Gate:    Gate{Keys: p.store, Settings: settings, Limits: limits.New(limits.Config{Spend: p.store.KeySpend})},
+		Gate:    Gate{Keys: p.store, Settings: settings, Limits: limits.New(limits.Config{Spend: p.store.Spend})},
 		Records: Records{Recorder: records, Metrics: metrics, Log: log, Now: time.Now},
 		Prompts: newWriter(t, p.memory, more...), Upstream: client,
 	}

@@ -106,17 +106,17 @@ func (m *Metrics) Spent(usage wire.Usage, microUSD int64) {
 func (m *Metrics) SummaryEnded(outcome string) { m.summaries.WithLabelValues(outcome).Inc() }
 
 func (m *Metrics) usage(usage wire.Usage) {
-	m.tokens.WithLabelValues("input").Add(float64(usage.Input))
-	m.tokens.WithLabelValues("cache_read").Add(float64(usage.CacheRead))
-	m.tokens.WithLabelValues("cache_write").Add(float64(usage.CacheWrite))
-	m.tokens.WithLabelValues("output").Add(float64(usage.Output))
+	add(m.tokens.WithLabelValues("input"), usage.Input)
+	add(m.tokens.WithLabelValues("cache_read"), usage.CacheRead)
+	add(m.tokens.WithLabelValues("cache_write"), usage.CacheWrite)
+	add(m.tokens.WithLabelValues("output"), usage.Output)
 }
 
 func (m *Metrics) report(report pipeline.Report) {
-	m.before.Add(float64(report.Before))
-	m.after.Add(float64(report.After))
-	m.saved.Add(float64(max(0, report.Before-report.After)))
-	m.rehydrated.Add(float64(report.Injected[rehydrator.Name]))
+	add(m.before, report.Before)
+	add(m.after, report.After)
+	add(m.saved, report.Before-report.After)
+	add(m.rehydrated, report.Injected[rehydrator.Name])
 	for _, event := range report.Events {
 		if event.Module == compactionbridge.Name && event.Type == compactionbridge.Recovered {
 			m.bridged.Inc()
@@ -126,10 +126,13 @@ func (m *Metrics) report(report pipeline.Report) {
 		}
 		m.epochs.WithLabelValues(event.Reason).Inc()
 		for level := 1; level < len(report.Levels); level++ {
-			m.turns.WithLabelValues("L" + strconv.Itoa(level)).Add(float64(report.Levels[level]))
+			add(m.turns.WithLabelValues("L"+strconv.Itoa(level)), report.Levels[level])
 		}
 	}
 }
+
+// add counts n more; a counter panics where it would fall.
+func add(to prometheus.Counter, n int) { to.Add(float64(max(0, n))) }
 
 func statusClass(status int) string { return strconv.Itoa(status/100) + "xx" }
 

@@ -9,6 +9,7 @@ import (
 	"github.com/google/uuid"
 
 	"palimpsest/api/recorder"
+	"palimpsest/api/spool"
 	"palimpsest/pipeline"
 	"palimpsest/pipeline/client"
 	"palimpsest/pipeline/prompt"
@@ -68,25 +69,16 @@ func (s *Server) recordAnswer(event *RequestLog, codec wire.Codec, sent prompt.S
 		}
 	}
 	switch {
-	case event.Status == http.StatusOK && answer.ErrorType == "context_length_exceeded":
+	case event.Status != http.StatusOK, isLost(event, answer):
+	case answer.ErrorType == "context_length_exceeded":
+		event.owes.Store(false)
 		s.Prompts.Overflowed(sent)
-	case event.Status == http.StatusOK:
-		sent.Broken = event.Aborted != "" || answer.ErrorType != "" || answer.Failure != ""
-		if isOwed(event, answer) {
-			answer.Usage = sent.Metered(answer)
-			reason := "the provider did not report all that it charges for"
-			if answer.Failure != "" {
-				reason = "the answer could not be read"
-			}
-			event.Report.Events = append(event.Report.Events, pipeline.ReportEntry{Module: "usage", Type: "estimated", Reason: reason})
-		}
-		money := s.Prompts.Answered(sent, answer)
-		event.CostMicroUSD, event.NetMicroUSD, event.Miss = money.Cost, money.Net, money.Miss
-		event.UnreadMicroUSD, event.RewrittenMicroUSD, event.Reach = money.Unread, money.Rewritten, money.Reach
-		s.Summaries.Heard(sent, answer.Usage)
+	default:
+		s.settle(event, sent, &answer)
 		noteCompactions(event, sent, answer.Compactions)
+		event.owes.Store(false)
 	}
-	event.Usage = answer.Usage
+	event.Usage = answer.Usage.Bounded()
 	event.position = sent.Position
 	if sent.Lane == nil {
 		return
@@ -97,6 +89,28 @@ func (s *Server) recordAnswer(event *RequestLog, codec wire.Codec, sent prompt.S
 	update.TokensBefore, update.TokensAfter = event.Report.Before, event.Report.After
 	update.Answer, _ = event.redactor.JSON(answer.Spoken(codec)) // counted once the client sends it again
 	event.update = &update
+}
+
+// settle counts what an answer has cost and saved, by what the provider has reported; what
+// it did not come to report is estimated.
+func (s *Server) settle(event *RequestLog, sent prompt.Sent, answer *wire.Answer) {
+	sent.Broken = event.Aborted != "" || answer.ErrorType != "" || answer.Failure != ""
+	if isOwed(event, *answer) {
+		answer.Usage = sent.Metered(*answer)
+		if answer.Said == 0 && event.Stream {
+			answer.Usage.Output = max(answer.Usage.Output, min(event.thought(s.Now()), event.most.Answers))
+		}
+		reason := "the provider did not report all that it charges for"
+		if answer.Failure != "" {
+			reason = "the answer could not be read"
+		}
+		event.estimated(reason)
+	}
+	answer.Usage = answer.Usage.Bounded()
+	money := s.Prompts.Answered(sent, *answer)
+	event.CostMicroUSD, event.NetMicroUSD, event.Miss = money.Cost, money.Net, money.Miss
+	event.UnreadMicroUSD, event.RewrittenMicroUSD, event.Reach = money.Unread, money.Rewritten, money.Reach
+	s.Summaries.Heard(sent, answer.Usage)
 }
 
 // noteCompactions reports that the provider has compacted the history by itself: how much
@@ -115,17 +129,24 @@ func noteCompactions(event *RequestLog, sent prompt.Sent, used []wire.Usage) {
 	})
 }
 
+// isLost reports whether nothing is known of an answer that came in one piece: it broke
+// off, or says nothing of what it used.
+func isLost(event *RequestLog, answer wire.Answer) bool {
+	return !event.Stream && answer.Usage.Prompt() == 0 && answer.Said == 0 && answer.ErrorType == "" && len(answer.Messages) == 0
+}
+
 // isOwed reports whether a provider charges for more of an answer than it has reported:
 // the client left, the connection broke while the model spoke, or its stream ended without.
-// Of an answer that could not be read whole nobody knows what it reported.
+// Of an answer that could not be read whole nobody knows what it reported. A stream that
+// opens with an error is a refusal, which costs nothing.
 func isOwed(event *RequestLog, answer wire.Answer) bool {
-	if answer.Failure != "" && answer.ErrorType == "" {
+	switch {
+	case answer.ErrorType != "" && answer.Said == 0:
+		return false
+	case answer.Failure != "", answer.Usage.Prompt() == 0:
 		return true
 	}
-	if answer.ErrorType != "" || answer.Said == 0 && event.Aborted != "client" {
-		return false
-	}
-	return answer.Usage.Prompt() == 0 || event.Aborted != "" && !answer.Complete
+	return (event.Aborted != "" || answer.ErrorType != "") && !answer.Complete
 }
 
 // begin starts the event of a request.
@@ -136,8 +157,8 @@ func (r *Records) begin(request *http.Request, endpoint string) *RequestLog {
 	}
 }
 
-// end closes the event of a request and writes it to the log, the metrics and
-// the recorder.
+// end closes the event of a request and writes it to the recorder, the log and the
+// metrics, in this order: whatever happens to the later ones, it is recorded.
 func (r *Records) end(ctx context.Context, event *RequestLog) {
 	defer event.traced.end(event)
 	if event.leave != nil {
@@ -147,11 +168,19 @@ func (r *Records) end(ctx context.Context, event *RequestLog) {
 		defer event.cancel(nil)
 	}
 	event.Duration = r.Now().Sub(event.At)
+	event.charge(r.Now())
 	// Before the exchange is recorded: what is read of the record does not hold yet
 	// what is added here.
 	event.ticket.Settle(ctx, event.Usage.Prompt()+event.Usage.Output, event.CostMicroUSD)
-	event.log(ctx, r.Log)
-	r.Metrics.observe(event)
+	r.record(ctx, event)
+	r.aside(ctx, event, func() {
+		event.log(ctx, r.Log)
+		r.Metrics.observe(event)
+	})
+}
+
+// record hands an exchange that has ended to the recorder.
+func (r *Records) record(ctx context.Context, event *RequestLog) {
 	sent := againIn(ctx)
 	// A client that is asked for its whole conversation sends it at once: that is the request.
 	if event.Workspace.IsZero() || errors.Is(event.Err, prompt.ErrResumes) {
@@ -163,8 +192,19 @@ func (r *Records) end(ctx context.Context, event *RequestLog) {
 	r.keep(ctx, event)
 	exchange := event.exchange()
 	_, span := spans.Start(ctx, "record exchange")
+	noted, ended := event.noted, sent.ended(event.ID)
 	r.Recorder.Put(recorder.Job{
-		Update: event.update, Request: event.request, Exchange: &exchange, Said: event.said, Kept: event.kept, Span: span, Ended: sent.ended(event.ID),
+		Update: event.update, Request: event.request, Exchange: &exchange, Said: event.said, Kept: event.kept, Span: span,
+		Ended: func(stored bool) {
+			if stored {
+				noted.Withdraw()
+			} else {
+				noted.Failed() // and is recorded in its place
+			}
+			if ended != nil {
+				ended(stored)
+			}
+		},
 	})
 }
 
@@ -178,4 +218,7 @@ func (r *Records) keep(ctx context.Context, event *RequestLog) {
 	exchange := event.exchange()
 	event.report = exchange.Report // nothing is added to it any more
 	event.kept = r.Recorder.Keep(ctx, recorder.Job{Update: event.update, Request: event.request, Exchange: &exchange, Said: event.said})
+	if event.kept != (spool.Record{}) {
+		event.isOver()
+	}
 }

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	"palimpsest/tenants"
 )
@@ -32,9 +33,9 @@ func TestUnreportedUsageIsEstimated(t *testing.T) {
 		"responses":                       {responsesPath, `{"model":"gpt-5.5","stream":true,"input":"hi"}`, delta, leaves, 5, true},
 		"nothing said yet":                {chatPath, chatStream, ": wait\n\n", leaves, 0, true},
 		"the connection breaks":           {chatPath, chatStream, chunk, breaks, 5, true},
-		"it breaks before anything":       {chatPath, chatStream, ": wait\n\n", breaks, 0, false},
+		"it breaks before anything":       {chatPath, chatStream, ": wait\n\n", breaks, 0, true},
 		"it ends without a usage":         {chatPath, chatStream, chunk + stop + "data: [DONE]\n\n", ends, 5, true},
-		"it ends with an error (W15)":     {chatPath, chatStream, chunk + "data: {\"error\":{\"type\":\"server_error\"}}\n\n", ends, 0, false},
+		"it ends with an error (W15)":     {chatPath, chatStream, chunk + "data: {\"error\":{\"type\":\"server_error\"}}\n\n", ends, 5, true},
 		"it ends, and the usage was told": {messagesPath, streamed, started + block + "event: message_stop\ndata: {}\n\n", ends, 1, false},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -51,6 +52,7 @@ func TestUnreportedUsageIsEstimated(t *testing.T) {
 					panic(http.ErrAbortHandler)
 				}
 			})
+			p.Now = (&clock{at: time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)}).now
 			p.store.limit(tenants.Limits{Quota: tenants.Quota{MonthMicroUSD: 1}})
 			ctx, cancel := context.WithCancel(t.Context())
 			defer cancel()

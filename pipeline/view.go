@@ -125,9 +125,20 @@ func (v *View) sized(projection *session.Projection, more int) int {
 		number = projection.Number
 	}
 	if v.Anchor.Tokens > 0 && v.Anchor.Projection == number && v.Anchor.Position <= len(v.Digests) {
-		return v.Anchor.Tokens + v.scale(v.originals(v.Anchor.Position)+v.Fixed-v.Anchor.Fixed+v.Inserted(projection)-v.Anchor.Inserted+more)
+		return v.since(v.Estimate(projection)+more, v.originals(v.Anchor.Position)+v.Fixed-v.Anchor.Fixed+v.Inserted(projection)-v.Anchor.Inserted+more)
 	}
-	return v.scale(v.Estimate(projection) + more)
+	return v.scale(max(0, v.Estimate(projection)+more))
+}
+
+// since returns the size of a prompt of so many o200k tokens, of which so many came
+// after the anchor. A prompt may have lost something since, tools for example, whose
+// estimate exceeds all that the provider counted: then the estimate alone counts.
+func (v *View) since(estimate, added int) int {
+	size, plain := v.Anchor.Tokens+v.scale(added), v.scale(max(0, estimate))
+	if added < 0 && 2*size < plain {
+		return plain
+	}
+	return max(0, size)
 }
 
 // Estimate returns the prompt's o200k tokens, without any correction, if

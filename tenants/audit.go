@@ -55,6 +55,7 @@ const (
 	PipelineRestored     Action = "pipeline.restored"
 	ConfigImported       Action = "config.imported"
 	ModelWindowSet       Action = "model_window.set"
+	BudgetsSet           Action = "budgets.set"
 	ModelWindowRemoved   Action = "model_window.removed"
 	RetentionSet         Action = "retention.set"
 	SessionDeleted       Action = "session.deleted"

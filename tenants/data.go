@@ -132,7 +132,7 @@ func (r Reader) And(other Reader) Reader {
 // None reports whether the reader may read nothing at all.
 func (r Reader) None() bool { return !r.All && !r.Own }
 
-// Data keeps what workspaces say of their data, and who may read it.
+// Data keeps what workspaces say of their data, who may read it, and what they may spend.
 type Data interface {
 	DataSettings(ctx context.Context, workspace WorkspaceID) (DataSettings, error)
 
@@ -157,4 +157,16 @@ type Data interface {
 
 	// SetRetention returns an Invalid for what cannot be set.
 	SetRetention(ctx context.Context, tenant Tenant, retention Retention) error
+
+	// Budgets returns the workspace's own budget first, then those of members and projects by
+	// id. Those of API keys are theirs.
+	Budgets(ctx context.Context, workspace WorkspaceID) ([]Budget, error)
+
+	// SetBudgets puts budgets in place of those that stand. It returns an Invalid for what
+	// cannot be set.
+	SetBudgets(ctx context.Context, tenant Tenant, budgets []Budget) error
+
+	// Spend returns what a spender has cost at list prices, in millionths of a dollar, since
+	// a day and since a month began.
+	Spend(ctx context.Context, workspace WorkspaceID, who Spender, day, month time.Time) (inDay, inMonth int64, err error)
 }

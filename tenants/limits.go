@@ -2,6 +2,7 @@ package tenants
 
 import (
 	"fmt"
+	"math"
 	"net/netip"
 	"path"
 	"strconv"
@@ -33,6 +34,9 @@ type Limits struct {
 	PrivateBaseURL *bool
 
 	Quota
+
+	// Shared says that the requests count against another budget, too.
+	Shared bool
 }
 
 // Quota is how much may be used. Zero stands for "as much as one likes".
@@ -101,7 +105,7 @@ func (q Quota) validate() error {
 		value int64
 	}{{"budget_day_usd", q.DayMicroUSD}, {"budget_month_usd", q.MonthMicroUSD}} {
 		if field.value < 0 || field.value > maxMicroUSD {
-			return Invalid{Field: field.name, Message: fmt.Sprintf("must be an amount from 0.01 to %d, or 0 for no budget", maxMicroUSD/1_000_000)}
+			return Invalid{Field: field.name, Message: fmt.Sprintf("must be an amount from 0.000001 to %d, or 0 for no budget", maxMicroUSD/1_000_000)}
 		}
 	}
 	return nil
@@ -184,9 +188,9 @@ func (l Limits) CheckModel(model string, priced bool) error {
 			"This Palimpsest API key may use the models %s only, not %s. Choose one of them, or have the model added on the dashboard's API keys page.",
 			strings.Join(l.Models, ", "), strconv.Quote(model))}
 	}
-	if l.HasBudget() && !l.AllowUnpriced && !priced {
+	if l.counts() && !priced {
 		return Forbidden{Code: "model_without_price", Message: fmt.Sprintf(
-			"This Palimpsest API key has a budget, and the price of %s is not known. Choose another model, or have the key allow models without a price on the dashboard's API keys page.",
+			"Requests of this Palimpsest API key count against a budget, and the price of %s is not known. Choose another model, or have the key allow models without a price on the dashboard's API keys page.",
 			strconv.Quote(model))}
 	}
 	return nil
@@ -200,9 +204,9 @@ func (l Limits) CheckRelay(asked string, free bool) error {
 		return Forbidden{Code: "endpoint_not_allowed", Message: fmt.Sprintf(
 			"This Palimpsest API key may use the models %s only, and requests to %s are relayed unread. Use /v1/messages, /v1/chat/completions or /v1/responses, or a key without a limit on models.",
 			strings.Join(l.Models, ", "), asked)}
-	case l.HasBudget() && !l.AllowUnpriced && !free:
+	case l.counts() && !free:
 		return Forbidden{Code: "endpoint_without_price", Message: fmt.Sprintf(
-			"This Palimpsest API key has a budget, and what requests to %s cost is not known. Have the key allow what has no price on the dashboard's API keys page, or use a key without a budget.", asked)}
+			"Requests of this Palimpsest API key count against a budget, and what requests to %s cost is not known. Have the key allow what has no price on the dashboard's API keys page, or use a key without a budget.", asked)}
 	}
 	return nil
 }
@@ -225,6 +229,9 @@ func (l Limits) NamesPrivate(role Role) bool {
 	}
 	return role.May(ManageProviders)
 }
+
+// counts reports whether money is limited, and what has no price is not let pass.
+func (l Limits) counts() bool { return (l.HasBudget() || l.Shared) && !l.AllowUnpriced }
 
 func (l Limits) allowsModel(model string) bool {
 	for _, pattern := range l.Models {
@@ -303,6 +310,16 @@ func (l Limits) AddressList() []string {
 		}
 	}
 	return list
+}
+
+// MicroUSD returns an amount of dollars in millionths. The error is an Invalid of a field:
+// less than a millionth is no budget, and must not be taken for "as much as one likes".
+// What is out of range stays so, and is refused by Validate.
+func MicroUSD(field string, dollars float64) (int64, error) {
+	if math.IsNaN(dollars) || dollars != 0 && math.Abs(dollars) < 1e-6 {
+		return 0, Invalid{Field: field, Message: fmt.Sprintf("must be an amount from 0.000001 to %d, or 0 for no budget", maxMicroUSD/1_000_000)}
+	}
+	return int64(math.Round(min(max(dollars, -1), 1e12) * 1e6)), nil
 }
 
 // USD writes an amount of millionths of a dollar with as many decimals as it needs,

@@ -16,9 +16,6 @@ const (
 	MaxTagValue = 256 // characters of a value
 )
 
-// TagProject is the name of the tag by which the scope "project" of memory, and budgets of projects, go.
-const TagProject = "project"
-
 // Tags are names and values that a client gives a request, to find it and to add it up
 // by. They are kept readable, with its figures.
 type Tags map[string]string

@@ -28,8 +28,9 @@ func (k Kind) String() string {
 
 // Exceeded says which limit a request meets.
 type Exceeded struct {
-	Kind  Kind
-	Quota tenants.Quota
+	Kind    Kind
+	Subject Subject // whose limit it is
+	Quota   tenants.Quota
 
 	// Wait is how long until the limit lets something pass again; 0 if unknown,
 	// or it never will.

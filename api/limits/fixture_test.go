@@ -49,8 +49,8 @@ func (b *bundle) spend(day, month int64, broken error) {
 	b.day, b.month, b.broken = day, month, broken
 }
 
-// KeySpend is what the database says.
-func (b *bundle) KeySpend(context.Context, tenants.WorkspaceID, uuid.UUID, time.Time, time.Time) (day, month int64, err error) {
+// Spent is what the database says.
+func (b *bundle) Spent(context.Context, tenants.WorkspaceID, tenants.Spender, time.Time, time.Time) (day, month int64, err error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.asked++
@@ -58,7 +58,7 @@ func (b *bundle) KeySpend(context.Context, tenants.WorkspaceID, uuid.UUID, time.
 }
 
 func (b *bundle) local() *limits.Limiter {
-	return limits.New(limits.Config{Spend: b.KeySpend, Now: b.clock})
+	return limits.New(limits.Config{Spend: b.Spent, Now: b.clock})
 }
 
 // replica is a limiter that counts in Redis.
@@ -72,20 +72,20 @@ func (b *bundle) replica(t *testing.T, address string) *replica {
 	t.Helper()
 	r := &replica{}
 	r.Limiter = limits.New(limits.Config{
-		Spend: b.KeySpend, Now: b.clock, Redis: redistest.Client(t, address), Alone: func() { r.alone.Add(1) },
+		Spend: b.Spent, Now: b.clock, Redis: redistest.Client(t, address), Alone: func() { r.alone.Add(1) },
 		Patience: time.Minute, // of a loaded machine
 	})
 	return r
 }
 
 func newSubject() limits.Subject {
-	return limits.Subject{Workspace: tenants.NewWorkspaceID(), Key: uuid.New()}
+	return limits.Subject{Workspace: tenants.NewWorkspaceID(), Spender: tenants.Spender{Kind: tenants.KeySpends, ID: uuid.NewString()}}
 }
 
 // admit lets a request begin and fails the test if it may not.
 func admit(t *testing.T, limiter *limits.Limiter, subject limits.Subject, quota tenants.Quota) *limits.Ticket {
 	t.Helper()
-	ticket, err := limiter.Admit(t.Context(), subject, quota)
+	ticket, err := limiter.Admit(t.Context(), limits.Held{Subject: subject, Quota: quota})
 	if err != nil {
 		t.Fatalf("refused: %v", err)
 	}
@@ -95,7 +95,7 @@ func admit(t *testing.T, limiter *limits.Limiter, subject limits.Subject, quota 
 // refused returns which limit a request meets and for how long.
 func refused(t *testing.T, limiter *limits.Limiter, subject limits.Subject, quota tenants.Quota) limits.Exceeded {
 	t.Helper()
-	_, err := limiter.Admit(t.Context(), subject, quota)
+	_, err := limiter.Admit(t.Context(), limits.Held{Subject: subject, Quota: quota})
 	exceeded, is := errors.AsType[limits.Exceeded](err)
 	if !is {
 		t.Fatalf("let in: %v", err)

@@ -6,8 +6,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/redis/go-redis/v9"
-
 	"palimpsest/api/limits"
 	"palimpsest/api/redistest"
 	"palimpsest/tenants"
@@ -22,9 +20,9 @@ func storm(t *testing.T, micro int64, subject limits.Subject, quota tenants.Quot
 	var group sync.WaitGroup
 	start := make(chan struct{})
 	try := func(limiter *limits.Limiter) {
-		ticket, err := limiter.Admit(t.Context(), subject, quota)
+		ticket, err := limiter.Admit(t.Context(), limits.Held{Subject: subject, Quota: quota})
 		if err == nil {
-			err = ticket.Take(t.Context(), 10, micro)
+			err = ticket.Take(t.Context(), 10, 0, micro)
 		}
 		exceeded, is := errors.AsType[limits.Exceeded](err)
 		switch {
@@ -77,7 +75,7 @@ func TestBudgetIsHeldByWhatIsUnderWay(t *testing.T) {
 					t.Fatalf("%d began with 600 left, want 2", len(let))
 				}
 				free := admit(t, limiter, subject, quota)
-				if err := free.Take(t.Context(), 10, 0); err != nil {
+				if err := free.Take(t.Context(), 10, 0, 0); err != nil {
 					t.Errorf("what costs nothing is refused: %v", err)
 				}
 				for _, ticket := range let {
@@ -98,11 +96,11 @@ func TestLastRequestOfABudgetMayExceedIt(t *testing.T) {
 		t.Helper()
 		subject, quota := newSubject(), tenants.Quota{DayMicroUSD: 1000}
 		ticket, late := admit(t, limiter, subject, quota), admit(t, limiter, subject, quota)
-		if err := ticket.Take(t.Context(), 0, 40_000); err != nil {
+		if err := ticket.Take(t.Context(), 0, 0, 40_000); err != nil {
 			t.Fatalf("the only one: %v", err)
 		}
 		ticket.Settle(t.Context(), 0, 40_000)
-		exceeded, _ := errors.AsType[limits.Exceeded](late.Take(t.Context(), 0, 1))
+		exceeded, _ := errors.AsType[limits.Exceeded](late.Take(t.Context(), 0, 0, 1))
 		if exceeded.Kind != limits.DayBudget || exceeded.Wait != 12*time.Hour {
 			t.Errorf("the next one, let in before: %s for %s", exceeded.Kind, exceeded.Wait)
 		}
@@ -127,53 +125,6 @@ func TestReplicasShareWhatIsHeld(t *testing.T) {
 	}
 }
 
-// What is under way is said again to be; what a killed replica held comes free.
-func TestWhatAKilledReplicaHeldComesFree(t *testing.T) {
-	t.Parallel()
-	address, _ := redistest.Start(t)
-	b := setup()
-	killed, other := b.replica(t, address), b.replica(t, address)
-	subject, quota := newSubject(), tenants.Quota{DayMicroUSD: 1000}
-	if err := admit(t, killed.Limiter, subject, quota).Take(t.Context(), 0, 1000); err != nil {
-		t.Fatal(err)
-	}
-	client, key := redistest.Client(t, address), "palimpsest:limits:{"+subject.Workspace.String()+"}:"+subject.Key.String()+":held"
-	members, err := client.ZRange(t.Context(), key, 0, -1).Result()
-	if err != nil || len(members) != 1 {
-		t.Fatalf("held: %v, %v", members, err)
-	}
-	// endsIn has the lease end so much later than now.
-	endsIn := func(d time.Duration) {
-		now, err := client.Time(t.Context()).Result()
-		if err == nil {
-			err = client.ZAdd(t.Context(), key, redis.Z{Score: float64(now.Add(d).UnixMicro()), Member: members[0]}).Err()
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-	}
-	endsIn(time.Minute / 2)
-	killed.Upkeep(t.Context())
-	now, err := client.Time(t.Context()).Result()
-	score, scoreErr := client.ZScore(t.Context(), key, members[0]).Result()
-	if left := time.UnixMicro(int64(score)).Sub(now); err != nil || scoreErr != nil || left < time.Minute {
-		t.Errorf("renewed it is held for %s (%v, %v)", left, err, scoreErr)
-	}
-	late := admit(t, other.Limiter, subject, quota)
-	if exceeded, _ := errors.AsType[limits.Exceeded](late.Take(t.Context(), 0, 1)); exceeded.Kind != limits.HeldBudget {
-		t.Errorf("while it is under way: %s", exceeded.Kind)
-	}
-
-	endsIn(-time.Second) // nobody renewed it
-	if err := late.Take(t.Context(), 0, 1); err != nil {
-		t.Errorf("after its lease: %v", err)
-	}
-	late.Settle(t.Context(), 0, 1)
-	if left, err := client.Exists(t.Context(), key).Result(); err != nil || left != 0 {
-		t.Errorf("something is held by nobody: %d, %v", left, err)
-	}
-}
-
 // A replica knows what its own requests hold when Redis is gone.
 func TestHeldLimitsOutlastRedis(t *testing.T) {
 	t.Parallel()
@@ -182,7 +133,7 @@ func TestHeldLimitsOutlastRedis(t *testing.T) {
 	r := b.replica(t, address)
 	subject, quota := newSubject(), tenants.Quota{DayMicroUSD: 1000}
 	running := admit(t, r.Limiter, subject, quota)
-	if err := running.Take(t.Context(), 0, 900); err != nil {
+	if err := running.Take(t.Context(), 0, 0, 900); err != nil {
 		t.Fatal(err)
 	}
 	stop()

@@ -19,7 +19,7 @@ func TestRunningRequestKeepsItsPlace(t *testing.T) {
 	one, two := b.replica(t, address), b.replica(t, address)
 	subject, quota := newSubject(), tenants.Quota{Concurrency: 1}
 	running := admit(t, one.Limiter, subject, quota)
-	client, key := redistest.Client(t, address), "palimpsest:limits:{"+subject.Workspace.String()+"}:"+subject.Key.String()+":running"
+	client, key := redistest.Client(t, address), "palimpsest:limits:{"+subject.Workspace.String()+"}:"+subject.ID+":running"
 	members, err := client.ZRange(t.Context(), key, 0, -1).Result()
 	if err != nil || len(members) != 1 {
 		t.Fatalf("running: %v, %v", members, err)
@@ -70,7 +70,7 @@ func TestIdleSubjectsAreForgotten(t *testing.T) {
 		b := setup()
 		limiter := b.local()
 		ticket := admit(t, limiter, newSubject(), test.quota)
-		if err := ticket.Take(t.Context(), 0, 100); err != nil {
+		if err := ticket.Take(t.Context(), 0, 0, 100); err != nil {
 			t.Fatal(err)
 		}
 		if test.settles {
@@ -88,7 +88,7 @@ func TestIdleSubjectsAreForgotten(t *testing.T) {
 func TestTicketOfNothingCountsNothing(t *testing.T) {
 	t.Parallel()
 	for name, ticket := range map[string]*limits.Ticket{"none": nil, "zero": {}} {
-		if err := ticket.Take(t.Context(), 1<<30, 1<<40); err != nil {
+		if err := ticket.Take(t.Context(), 1<<30, 0, 1<<40); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
 		ticket.Settle(t.Context(), 1, 1)

@@ -34,9 +34,9 @@ const (
 
 // Config is what a Limiter works with.
 type Config struct {
-	// Spend returns what an API key of a workspace has cost, in millionths of a
-	// dollar, since a day and since a month began.
-	Spend func(ctx context.Context, workspace tenants.WorkspaceID, key uuid.UUID, day, month time.Time) (inDay, inMonth int64, err error)
+	// Spend returns what someone of a workspace has cost, in millionths of a dollar,
+	// since a day and since a month began.
+	Spend func(ctx context.Context, workspace tenants.WorkspaceID, who tenants.Spender, day, month time.Time) (inDay, inMonth int64, err error)
 
 	// Redis is where replicas count together; nil: each counts by itself. Its
 	// calls must end with their context.
@@ -63,7 +63,7 @@ type Limiter struct {
 	loading singleflight.Group
 
 	mu   sync.Mutex
-	live map[*Ticket]int64 // under way, with a place in Redis, and what each holds of its budgets
+	live map[*Ticket][]place // under way, with what each has in Redis
 
 	stop    chan struct{}
 	stopped sync.WaitGroup
@@ -82,7 +82,7 @@ func New(config Config) *Limiter {
 		config.Now = time.Now
 	}
 	config.Patience = cmp.Or(config.Patience, DefaultPatience)
-	l := &Limiter{config: config, local: newLocal(), live: make(map[*Ticket]int64), stop: make(chan struct{})}
+	l := &Limiter{config: config, local: newLocal(), live: make(map[*Ticket][]place), stop: make(chan struct{})}
 	if config.Redis != nil {
 		l.shared = newShared(config.Redis)
 	}
@@ -111,29 +111,33 @@ func (l *Limiter) Stop() {
 	l.stopped.Wait()
 }
 
-// Admit lets a request of a subject begin, or returns an Exceeded. The ticket is
-// there in both cases; the caller settles it. Without a quota nothing is counted.
-func (l *Limiter) Admit(ctx context.Context, subject Subject, quota tenants.Quota) (*Ticket, error) {
-	ticket := &Ticket{subject: subject, quota: quota}
-	if quota.IsUnlimited() {
+// Admit lets a request begin that is held by the limits of some subjects, the narrowest
+// first, or returns an Exceeded. The ticket is there in both cases; the caller settles
+// it. Of subjects without a quota nothing is counted.
+func (l *Limiter) Admit(ctx context.Context, held ...Held) (*Ticket, error) {
+	ticket := &Ticket{held: limited(held)}
+	if len(ticket.held) == 0 {
 		return ticket, nil
 	}
 	ticket.id, ticket.at = uuid.New(), l.config.Now()
-	known := l.warm(ctx, subject, quota, ticket.at)
+	known := make([]spend, len(ticket.held))
+	for i, held := range ticket.held {
+		known[i] = l.warm(ctx, held, ticket.at)
+	}
 	result, isShared := l.admitShared(ctx, ticket, known)
 	if !isShared {
-		result = l.local.admit(subject, quota, ticket.at)
+		result = l.local.admit(ticket.held, ticket.at)
 	}
 	ticket.left = result.left
 	if result.kind != None {
-		return ticket, Exceeded{Kind: result.kind, Quota: quota, Wait: result.wait}
+		return ticket, result.exceeded(ticket.held)
 	}
 	ticket.limiter = l
 	return ticket, nil
 }
 
 // admitShared asks Redis, if there is one that answers.
-func (l *Limiter) admitShared(ctx context.Context, ticket *Ticket, known spend) (verdict, bool) {
+func (l *Limiter) admitShared(ctx context.Context, ticket *Ticket, known []spend) (verdict, bool) {
 	var result verdict
 	isShared := l.ask(ctx, func(ctx context.Context) (err error) {
 		result, err = l.shared.admit(ctx, ticket, known)
@@ -147,8 +151,8 @@ func (l *Limiter) admitShared(ctx context.Context, ticket *Ticket, known spend) 
 	}
 	if result.kind == None {
 		// Both counters are kept up to date: Redis may be gone at the next request.
-		l.local.note(ticket.subject, ticket.quota, ticket.at, result.spend)
-		l.hold(ticket, 0)
+		l.local.note(ticket.held, ticket.at, result.spend)
+		l.hold(ticket)
 	}
 	return result, true
 }
@@ -173,19 +177,20 @@ func (l *Limiter) ask(ctx context.Context, call func(context.Context) error) boo
 
 // warm returns what a subject is known to have spent. The database is asked once,
 // and then in the background.
-func (l *Limiter) warm(ctx context.Context, subject Subject, quota tenants.Quota, now time.Time) spend {
-	if !quota.HasBudget() {
+func (l *Limiter) warm(ctx context.Context, held Held, now time.Time) spend {
+	if !held.Quota.HasBudget() {
 		return spend{}.at(now)
 	}
-	known, loaded := l.local.spent(subject, quota, now)
+	known, loaded := l.local.spent(held, now)
 	if loaded {
 		return known
 	}
-	<-l.loading.DoChan(subject.Workspace.String()+subject.Key.String(), func() (any, error) {
+	subject := held.Subject
+	<-l.loading.DoChan(subject.Workspace.String()+string(subject.Kind)+subject.ID, func() (any, error) {
 		l.load(context.WithoutCancel(ctx), subject, now)
 		return nil, nil //nolint:nilnil // what was read lies in local
 	})
-	known, _ = l.local.spent(subject, quota, now)
+	known, _ = l.local.spent(held, now)
 	return known
 }
 
@@ -195,9 +200,9 @@ func (l *Limiter) load(ctx context.Context, subject Subject, now time.Time) {
 	ctx, cancel := context.WithTimeout(ctx, loadTimeout)
 	defer cancel()
 	known := spend{}.at(now)
-	day, month, err := l.config.Spend(ctx, subject.Workspace, subject.Key, known.day, known.month)
+	day, month, err := l.config.Spend(ctx, subject.Workspace, subject.Spender, known.day, known.month)
 	if err != nil {
-		l.config.Log.WarnContext(ctx, "what an API key has spent is not known", "key", subject.Key, "error", err)
+		l.config.Log.WarnContext(ctx, "what has been spent is not known", "workspace", subject.Workspace, "by", subject.Kind, "id", subject.ID, "error", err)
 	}
 	known.dayMicro, known.monthMicro = day, month
 	l.local.learn(subject, known)
@@ -207,7 +212,7 @@ func (l *Limiter) load(ctx context.Context, subject Subject, now time.Time) {
 // spent, and forgets those that are not used. Start calls it every half a minute.
 func (l *Limiter) Upkeep(ctx context.Context) {
 	now := l.config.Now()
-	if places := l.held(); len(places) > 0 && l.shared != nil {
+	if places := l.running(); len(places) > 0 && l.shared != nil {
 		renewing, cancel := context.WithTimeout(ctx, loadTimeout)
 		if err := l.shared.renew(renewing, places); err != nil {
 			l.config.Log.WarnContext(ctx, "requests under way are not renewed", "error", err)
@@ -219,24 +224,40 @@ func (l *Limiter) Upkeep(ctx context.Context) {
 	}
 }
 
-// hold remembers a request with a place in Redis, and what it holds of its budgets.
-func (l *Limiter) hold(ticket *Ticket, micro int64) {
-	if ticket.quota.Concurrency == 0 && micro == 0 {
+// Release lets go of what requests of a process that runs no more held, which are
+// recorded by now. places are what Ticket.Places returned.
+func (l *Limiter) Release(ctx context.Context, places []string) {
+	if len(places) == 0 {
 		return
 	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.live[ticket] = micro
+	l.ask(ctx, func(ctx context.Context) error { return l.shared.release(ctx, places) })
 }
 
-func (l *Limiter) held() []place {
+// hold remembers what a request has in Redis; nothing of one that has nothing there.
+func (l *Limiter) hold(ticket *Ticket) {
+	var places []place
+	for _, held := range ticket.held {
+		isHeld := ticket.claim.of(held.Quota).micro > 0
+		if held.Quota.Concurrency > 0 || isHeld {
+			places = append(places, place{names: namesOf(held.Subject, ticket.at), ticket: ticket.id.String(), held: ticket.place(), isHeld: isHeld})
+		}
+	}
+	if len(places) > 0 {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		l.live[ticket] = places
+	}
+}
+
+// running returns what all requests under way have in Redis.
+func (l *Limiter) running() []place {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	places := make([]place, 0, len(l.live))
-	for ticket, micro := range l.live {
-		places = append(places, place{names: namesOf(ticket.subject, ticket.at), ticket: ticket.id.String(), micro: micro})
+	var all []place
+	for _, places := range l.live {
+		all = append(all, places...)
 	}
-	return places
+	return all
 }
 
 func (l *Limiter) letGo(ticket *Ticket) {

@@ -65,16 +65,16 @@ func TestTokensAreTakenBeforeAndSettledAfter(t *testing.T) {
 		t.Helper()
 		subject, quota, began := newSubject(), tenants.Quota{TokensPerMinute: 1_000_000}, time.Now()
 		ticket := admit(t, limiter, subject, quota)
-		if err := ticket.Take(t.Context(), 600_000, 0); err != nil {
+		if err := ticket.Take(t.Context(), 600_000, 0, 0); err != nil {
 			t.Fatal(err)
 		}
 		other := admit(t, limiter, subject, quota)
-		exceeded, _ := errors.AsType[limits.Exceeded](other.Take(t.Context(), 600_000, 0))
+		exceeded, _ := errors.AsType[limits.Exceeded](other.Take(t.Context(), 600_000, 0, 0))
 		// Redis's clock goes on meanwhile.
 		if least := 12*time.Second - time.Since(began) - time.Millisecond; exceeded.Kind != limits.Tokens || exceeded.Wait < least || exceeded.Wait > 12*time.Second {
 			t.Errorf("the second is refused by %s for %s, want %s to 12s", exceeded.Kind, exceeded.Wait, least)
 		}
-		never, _ := errors.AsType[limits.Exceeded](other.Take(t.Context(), 1_000_001, 0))
+		never, _ := errors.AsType[limits.Exceeded](other.Take(t.Context(), 1_000_001, 0, 0))
 		if never.Kind != limits.Tokens || never.Asked != 1_000_001 || never.Wait != 0 {
 			t.Errorf("what never fits: %+v", never)
 		}
@@ -82,7 +82,7 @@ func TestTokensAreTakenBeforeAndSettledAfter(t *testing.T) {
 
 		ticket.Settle(t.Context(), 100_000, 0) // the provider counted less: the rest comes back
 		third := admit(t, limiter, subject, quota)
-		if err := third.Take(t.Context(), 800_000, 0); err != nil {
+		if err := third.Take(t.Context(), 800_000, 0, 0); err != nil {
 			t.Fatalf("after what came back: %v", err)
 		}
 		third.Settle(t.Context(), 3_000_000, 0) // and more: the debt is worked off
@@ -108,7 +108,7 @@ func TestRequestsUnderWayAreBounded(t *testing.T) {
 		first.Settle(t.Context(), 0, 0) // a second end frees nothing
 		admit(t, limiter, subject, quota).Settle(t.Context(), 0, 0)
 		second.Settle(t.Context(), 0, 0)
-		workspace := limits.Subject{Workspace: subject.Workspace}
+		workspace := limits.Subject{Workspace: subject.Workspace, Spender: tenants.Spender{Kind: tenants.WorkspaceSpends}}
 		admit(t, limiter, workspace, tenants.Quota{Concurrency: 1})
 		refused(t, limiter, workspace, tenants.Quota{Concurrency: 1})
 	})
@@ -186,7 +186,7 @@ func TestTwoReplicasShareALimitExactly(t *testing.T) {
 	for worker := range 8 {
 		group.Go(func() {
 			for range 50 {
-				ticket, err := replicas[worker%2].Admit(t.Context(), subject, quota)
+				ticket, err := replicas[worker%2].Admit(t.Context(), limits.Held{Subject: subject, Quota: quota})
 				if err == nil {
 					mu.Lock()
 					let++
@@ -222,7 +222,7 @@ func TestReplicasShareConcurrencyAndBudgets(t *testing.T) {
 	if exceeded := refused(t, two.Limiter, subject, quota); exceeded.Kind != limits.DayBudget {
 		t.Errorf("spent on the other: %s", exceeded.Kind)
 	}
-	twin := limits.Subject{Workspace: newSubject().Workspace, Key: subject.Key}
+	twin := limits.Subject{Workspace: newSubject().Workspace, Spender: subject.Spender}
 	admit(t, two.Limiter, twin, quota)
 	keys, err := redistest.Client(t, address).Keys(t.Context(), "*").Result()
 	if err != nil || len(keys) < 2 {
@@ -277,7 +277,7 @@ func TestRedisThatHangsIsWaitedForOnce(t *testing.T) {
 	t.Cleanup(func() { _ = hanging.Close() })
 	b, alone := setup(), 0
 	limiter := limits.New(limits.Config{
-		Spend: b.KeySpend, Now: b.clock, Redis: redistest.Client(t, hanging.Addr().String()), Alone: func() { alone++ }, Patience: time.Millisecond,
+		Spend: b.Spent, Now: b.clock, Redis: redistest.Client(t, hanging.Addr().String()), Alone: func() { alone++ }, Patience: time.Millisecond,
 	})
 	subject, quota := newSubject(), tenants.Quota{RequestsPerMinute: 2}
 	for range 2 {
@@ -296,7 +296,7 @@ func TestNothingIsCountedWithoutLimits(t *testing.T) {
 	limiter.Start()
 	defer limiter.Stop()
 	ticket := admit(t, limiter, newSubject(), tenants.Quota{AllowUnpriced: true})
-	if err := ticket.Take(t.Context(), 1<<40, 0); err != nil || ticket.Left() != (limits.Remaining{}) || b.asked != 0 {
+	if err := ticket.Take(t.Context(), 1<<40, 0, 0); err != nil || ticket.Left() != (limits.Remaining{}) || b.asked != 0 {
 		t.Errorf("%v, %+v, the database was asked %d times", err, ticket.Left(), b.asked)
 	}
 	ticket.Settle(t.Context(), 1, 1)
@@ -308,14 +308,14 @@ func BenchmarkAdmitAndSettle(b *testing.B) {
 	subject := newSubject()
 	quota := tenants.Quota{RequestsPerMinute: 1_000_000, TokensPerMinute: 1_000_000_000, Concurrency: 10, DayMicroUSD: 1 << 40}
 	for b.Loop() {
-		ticket, err := limiter.Admit(b.Context(), subject, quota)
+		ticket, err := limiter.Admit(b.Context(), limits.Held{Subject: subject, Quota: quota})
 		if err != nil {
 			b.StopTimer()
 			limiter = setup().local()
 			b.StartTimer()
 			continue
 		}
-		_ = ticket.Take(b.Context(), 10, 0)
+		_ = ticket.Take(b.Context(), 10, 0, 0)
 		ticket.Settle(b.Context(), 12, 1)
 	}
 }

@@ -4,8 +4,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/google/uuid"
-
 	"palimpsest/tenants"
 )
 
@@ -70,37 +68,52 @@ func (s spend) add(at time.Time, micro int64) spend {
 func newLocal() *local { return &local{subjects: make(map[Subject]*use)} }
 
 // of returns what a subject has used, as it stands now. The caller holds the lock.
-func (l *local) of(subject Subject, quota tenants.Quota, now time.Time) *use {
-	found, known := l.subjects[subject]
+func (l *local) of(held Held, now time.Time) *use {
+	found, known := l.subjects[held.Subject]
 	if !known {
 		found = &use{}
-		l.subjects[subject] = found
+		l.subjects[held.Subject] = found
 	}
-	found.used, found.hasBudget = now, quota.HasBudget()
+	found.used, found.hasBudget = now, held.Quota.HasBudget()
 	found.spend = found.spend.at(now)
 	return found
 }
 
 // admit lets a request begin, or says which limit it meets. It counts it if it
 // begins.
-func (l *local) admit(subject Subject, quota tenants.Quota, now time.Time) verdict {
+func (l *local) admit(all []Held, now time.Time) verdict {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	u := l.of(subject, quota, now)
-	kind, wait := u.meets(quota, now)
-	if kind == None {
-		u.count(quota, now)
+	result := l.first(all, func(held Held) (Kind, time.Duration) { return l.of(held, now).meets(held.Quota, now) })
+	for _, held := range all {
+		u := l.of(held, now)
+		if result.kind == None {
+			u.count(held.Quota, now)
+		}
+		result.left = append(result.left, u.left(held.Quota, now))
 	}
-	return verdict{kind: kind, wait: wait, left: u.left(quota, now)}
+	return result
+}
+
+// first returns the first limit that any of some subjects meets.
+func (l *local) first(all []Held, meets func(Held) (Kind, time.Duration)) verdict {
+	for i, held := range all {
+		if kind, wait := meets(held); kind != None {
+			return verdict{kind: kind, of: i, wait: wait}
+		}
+	}
+	return verdict{}
 }
 
 // note counts a request that another counter let begin.
-func (l *local) note(subject Subject, quota tenants.Quota, now time.Time, known spend) {
+func (l *local) note(all []Held, now time.Time, known []spend) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	u := l.of(subject, quota, now)
-	u.count(quota, now)
-	u.spend = u.spend.atLeast(known)
+	for i, held := range all {
+		u := l.of(held, now)
+		u.count(held.Quota, now)
+		u.spend = u.spend.atLeast(known[i])
+	}
 }
 
 func (u *use) count(quota tenants.Quota, now time.Time) {
@@ -148,26 +161,37 @@ func (u *use) left(quota tenants.Quota, now time.Time) Remaining {
 	return left
 }
 
-// take counts n tokens and holds so much of the budgets, if both fit, or else says
+// take counts tokens and holds so much of the budgets, if all of it fits, or else says
 // which limit is met. What requests of the day before hold counts too.
-func (l *local) take(subject Subject, quota tenants.Quota, now time.Time, n int, micro int64) verdict {
+func (l *local) take(all []Held, now time.Time, asked claim) verdict {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	u := l.of(subject, quota, now)
-	var result verdict
-	if micro > 0 {
-		result.kind, result.wait = u.spends(quota, now)
+	result := l.first(all, func(held Held) (Kind, time.Duration) {
+		return l.of(held, now).fits(held.Quota, now, asked.of(held.Quota))
+	})
+	for _, held := range all {
+		u := l.of(held, now)
+		if result.kind == None {
+			u.take(held.Quota, now, asked.of(held.Quota))
+		}
+		result.left = append(result.left, u.left(held.Quota, now))
 	}
-	if result.kind == None && n > 0 {
-		if result.wait = u.tokens.wait(now, quota.TokensPerMinute, n); result.wait > 0 {
-			result.kind = Tokens
+	return result
+}
+
+// fits returns the limit that a claim meets.
+func (u *use) fits(quota tenants.Quota, now time.Time, asked claim) (Kind, time.Duration) {
+	if asked.micro > 0 {
+		if kind, wait := u.spends(quota, now); kind != None {
+			return kind, wait
 		}
 	}
-	if result.kind == None {
-		u.take(quota, now, n, micro)
+	if asked.prompt > 0 {
+		if wait := u.tokens.wait(now, quota.TokensPerMinute, asked.prompt); wait > 0 {
+			return Tokens, wait
+		}
 	}
-	result.left = u.left(quota, now)
-	return result
+	return None, 0
 }
 
 // spends returns the budget that one more request meets.
@@ -183,47 +207,60 @@ func (u *use) spends(quota tenants.Quota, now time.Time) (Kind, time.Duration) {
 	return None, 0
 }
 
-func (u *use) take(quota tenants.Quota, now time.Time, n int, micro int64) {
-	u.held += micro
-	if n > 0 {
+func (u *use) take(quota tenants.Quota, now time.Time, asked claim) {
+	u.held += asked.micro
+	if n := asked.prompt + asked.answers; n > 0 {
 		u.tokens = u.tokens.add(now, quota.TokensPerMinute, n)
 	}
 }
 
 // settle ends a request: n more tokens than were taken, and what it has cost unless
 // another counter knows the sums.
-func (l *local) settle(ticket *Ticket, now time.Time, n int, micro int64, known *spend) {
+func (l *local) settle(ticket *Ticket, now time.Time, n int, micro int64, known []spend) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	u := l.of(ticket.subject, ticket.quota, now)
-	u.held = max(0, u.held-ticket.held)
-	if ticket.quota.Concurrency > 0 {
-		u.running = max(0, u.running-1)
-	}
-	if ticket.quota.TokensPerMinute > 0 {
-		u.tokens = u.tokens.add(now, ticket.quota.TokensPerMinute, n)
-	}
-	if known != nil {
-		u.spend = u.spend.atLeast(*known)
-	} else {
-		u.spend = u.spend.add(ticket.at, micro)
+	for i, held := range ticket.held {
+		u := l.of(held, now)
+		u.held = max(0, u.held-ticket.claim.of(held.Quota).micro)
+		if held.Quota.Concurrency > 0 {
+			u.running = max(0, u.running-1)
+		}
+		if held.Quota.TokensPerMinute > 0 {
+			u.tokens = u.tokens.add(now, held.Quota.TokensPerMinute, n)
+		}
+		if known != nil {
+			u.spend = u.spend.atLeast(known[i])
+		} else {
+			u.spend = u.spend.add(ticket.at, micro)
+		}
 	}
 }
 
 // owe counts what another counter let pass.
-func (l *local) owe(subject Subject, quota tenants.Quota, now time.Time, n int, micro int64) {
+func (l *local) owe(all []Held, now time.Time, asked claim) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.of(subject, quota, now).take(quota, now, n, micro)
+	for _, held := range all {
+		l.of(held, now).take(held.Quota, now, asked.of(held.Quota))
+	}
 }
 
 // spent returns what a subject has spent as far as is known, and whether the
 // database was asked.
-func (l *local) spent(subject Subject, quota tenants.Quota, now time.Time) (spend, bool) {
+func (l *local) spent(held Held, now time.Time) (spend, bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	u := l.of(subject, quota, now)
+	u := l.of(held, now)
 	return u.spend, u.loaded
+}
+
+// known returns what each of some subjects has spent as far as is known.
+func (l *local) known(all []Held, now time.Time) []spend {
+	known := make([]spend, len(all))
+	for i, held := range all {
+		known[i], _ = l.spent(held, now)
+	}
+	return known
 }
 
 // learn takes in what the database says was spent. An answer about the day before
@@ -261,24 +298,4 @@ func untilDay(now time.Time) time.Duration {
 func untilMonth(now time.Time) time.Duration {
 	_, month := tenants.SpendSpan(now)
 	return month.AddDate(0, 1, 0).Sub(now)
-}
-
-// Subject is who is limited.
-type Subject struct {
-	Workspace tenants.WorkspaceID
-	Key       uuid.UUID // the API key; uuid.Nil: the workspace itself
-}
-
-// Remaining is what is left of a subject's limits; zero if it does not exist.
-type Remaining struct {
-	Requests, Tokens, Concurrency int
-	DayMicroUSD, MonthMicroUSD    int64
-}
-
-// verdict is what becomes of a request that asks to begin.
-type verdict struct {
-	kind  Kind // None: it begins
-	wait  time.Duration
-	left  Remaining
-	spend spend // as all replicas know it
 }

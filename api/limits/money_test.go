@@ -5,8 +5,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/uuid"
-
 	"palimpsest/api/limits"
 	"palimpsest/api/redistest"
 	"palimpsest/tenants"
@@ -83,7 +81,7 @@ func TestRedisThatLostItsSumsGetsEachOfThemAgain(t *testing.T) {
 	if left := admit(t, b.replica(t, address).Limiter, subject, quota).Left(); left.DayMicroUSD != 10_000-350 || left.MonthMicroUSD != 10_000-4050 {
 		t.Errorf("another replica sees %+v left", left)
 	}
-	prefix := "palimpsest:limits:{" + subject.Workspace.String() + "}:" + subject.Key.String()
+	prefix := "palimpsest:limits:{" + subject.Workspace.String() + "}:" + subject.ID
 	for name, span := range map[string]time.Duration{":day:2026-11-10": 24 * time.Hour, ":month:2026-11": 31 * 24 * time.Hour} {
 		kept, err := client.PTTL(t.Context(), prefix+name).Result()
 		if err != nil || kept <= span || kept > 3*span {
@@ -130,10 +128,10 @@ func TestSpendOfYesterdayDoesNotReplaceThatOfToday(t *testing.T) {
 	subject, quota := newSubject(), tenants.Quota{DayMicroUSD: 1000, MonthMicroUSD: 5000}
 	var limiter *limits.Limiter
 	asked := 0
-	limiter = limits.New(limits.Config{Now: b.clock, Spend: func(ctx context.Context, _ tenants.WorkspaceID, _ uuid.UUID, _, _ time.Time) (day, month int64, err error) {
+	limiter = limits.New(limits.Config{Now: b.clock, Spend: func(ctx context.Context, _ tenants.WorkspaceID, _ tenants.Spender, _, _ time.Time) (day, month int64, err error) {
 		if asked++; asked == 2 {
 			b.advance(12 * time.Hour)
-			ticket, err := limiter.Admit(ctx, subject, quota)
+			ticket, err := limiter.Admit(ctx, limits.Held{Subject: subject, Quota: quota})
 			if err != nil {
 				t.Error(err)
 			}

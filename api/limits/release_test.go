@@ -21,11 +21,11 @@ func TestClientThatLeavesIsCountedInRedis(t *testing.T) {
 	left, cancel := context.WithCancel(t.Context())
 	cancel()
 
-	ticket, err := one.Admit(left, subject, quota)
+	ticket, err := one.Admit(left, limits.Held{Subject: subject, Quota: quota})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := ticket.Take(left, 400, 10); err != nil {
+	if err := ticket.Take(left, 400, 0, 10); err != nil {
 		t.Fatal(err)
 	}
 	ticket.Settle(left, 400, 600_000)
@@ -48,7 +48,7 @@ func TestSettledRequestsAreNotRenewed(t *testing.T) {
 	r := b.replica(t, address)
 	for name, quota := range map[string]tenants.Quota{"concurrency": {Concurrency: 1}, "budget": {DayMicroUSD: 1000}} {
 		ticket := admit(t, r.Limiter, newSubject(), quota)
-		if err := ticket.Take(t.Context(), 0, 500); err != nil {
+		if err := ticket.Take(t.Context(), 0, 0, 500); err != nil {
 			t.Fatal(err)
 		}
 		if held := r.Held(); held != 1 {
@@ -69,7 +69,7 @@ func TestSettledRequestsHoldNothingBack(t *testing.T) {
 		subject, quota := newSubject(), tenants.Quota{DayMicroUSD: 1000, Concurrency: 1}
 		for range 3 {
 			ticket := admit(t, limiter, subject, quota)
-			if err := ticket.Take(t.Context(), 0, 900); err != nil {
+			if err := ticket.Take(t.Context(), 0, 0, 900); err != nil {
 				t.Fatalf("others hold the budget: %v", err)
 			}
 			limiter.Upkeep(t.Context())

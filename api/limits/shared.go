@@ -27,139 +27,208 @@ const (
 type shared struct {
 	client              redis.UniversalClient
 	admission, claiming *redis.Script
-	settling            *redis.Script
+	settling, renewal   *redis.Script
 }
 
 func newShared(client redis.UniversalClient) *shared {
 	return &shared{
 		client: client, admission: redis.NewScript(clockScript + admitScript),
 		claiming: redis.NewScript(clockScript + takeScript), settling: redis.NewScript(clockScript + settleScript),
+		renewal: redis.NewScript(renewScript),
 	}
 }
 
-// Numbers are written in full: Lua would round large ones. Times are microseconds.
+// Each script gets the keys of each subject, in the order of names, and behind eight
+// arguments that hold for all of them: a minute's requests and tokens, concurrency, day,
+// month, and what is known to be spent of the day and of the month. Numbers are written
+// in full: Lua would round large ones. Times are microseconds.
+//
+// What a request holds has a place that ends with how much, with the time until which
+// its replica says that it is under way. What nobody renews is charged: the provider may
+// have worked on it. Its place stays for a day with the time of that, below zero, for a
+// replica that was only slow.
 //
 //nolint:dupword // Lua
 const clockScript = `
 local clock = redis.call('TIME')
 local now = clock[1] * 1000000 + clock[2]
 local minute = 60000000
+local function whole(n) return string.format('%.0f', n) end
 local function number(key) return tonumber(redis.call('GET', key) or '0') end
-local function keep(key, value, milliseconds) redis.call('SET', key, string.format('%.0f', value), 'PX', string.format('%.0f', milliseconds)) end
+local function keep(key, value, milliseconds) redis.call('SET', key, whole(value), 'PX', whole(milliseconds)) end
 local function wait(key, limit, n) return math.max(0, math.max(number(key), now) + n * minute / limit - now - minute) end
 local function add(key, limit, n)
   local later = math.max(number(key), now) + n * minute / limit
   if later > now then keep(key, later, (later - now) / 1000 + 1) else redis.call('DEL', key) end
 end
 local function left(key, limit)
+  if limit == 0 then return 0 end
   return math.min(limit, math.max(0, math.floor((now + minute - math.max(number(key), now)) * limit / minute)))
 end
+local ticket, lease, daykept, monthkept = ARGV[1], tonumber(ARGV[2]), ARGV[3], ARGV[4]
+local prompt, answers, place, cost = tonumber(ARGV[5]), tonumber(ARGV[6]), ARGV[7], tonumber(ARGV[8])
+local function amount(of) return tonumber(string.match(of, '%d+$')) end
+local function under(s)
+  local sum = 0
+  for _, one in ipairs(redis.call('ZRANGEBYSCORE', s.held, whole(now), '+inf')) do sum = sum + amount(one) end
+  return sum
+end
+local function lapse(s)
+  local gone = 0
+  for _, one in ipairs(redis.call('ZRANGEBYSCORE', s.held, '(0', '(' .. whole(now))) do
+    gone = gone + amount(one)
+    redis.call('ZADD', s.held, whole(-now), one)
+  end
+  redis.call('ZREMRANGEBYSCORE', s.held, whole(86400000000 - now), '0')
+  return gone
+end
+local function spent(key, limit, known, gone, kept)
+  if limit == 0 then return 0 end
+  local before = number(key)
+  local value = math.max(before, known) + gone
+  if value > before then keep(key, value, kept) end
+  return value
+end
+local subjects = {}
+for i = 1, #KEYS / 6 do
+  local k, a = 6 * (i - 1), 8 + 7 * (i - 1)
+  local s = {requests = KEYS[k+1], tokens = KEYS[k+2], running = KEYS[k+3], held = KEYS[k+4], dayat = KEYS[k+5], monthat = KEYS[k+6],
+    rpm = tonumber(ARGV[a+1]), tpm = tonumber(ARGV[a+2]), most = tonumber(ARGV[a+3]), day = tonumber(ARGV[a+4]), month = tonumber(ARGV[a+5])}
+  local gone = 0
+  if s.day > 0 or s.month > 0 then gone = lapse(s) end
+  s.inday = spent(s.dayat, s.day, tonumber(ARGV[a+6]), gone, daykept)
+  s.inmonth = spent(s.monthat, s.month, tonumber(ARGV[a+7]), gone, monthkept)
+  subjects[i] = s
+end
+local function meets(s)
+  if s.month > 0 and s.inmonth >= s.month then return 5 end
+  if s.day > 0 and s.inday >= s.day then return 4 end
+  return 0
+end
 `
 
-// KEYS: requests, tokens, running, day, month. ARGV: requests, tokens a minute,
-// concurrency, day, month, ticket, lease, then what is known to be spent and for how
-// long it is kept, of the day and of the month.
-//
 //nolint:dupword // Lua
 const admitScript = `
-local requests, tokens, most, day, month = tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4]), tonumber(ARGV[5])
-local function spent(key, limit, known, kept)
-  if limit == 0 then return 0 end
-  local value = number(key)
-  if value < known then value = known; keep(key, value, kept) end
-  return value
-end
-local inday, inmonth = spent(KEYS[4], day, tonumber(ARGV[8]), ARGV[9]), spent(KEYS[5], month, tonumber(ARGV[10]), ARGV[11])
-local running = 0
-if most > 0 then
-  redis.call('ZREMRANGEBYSCORE', KEYS[3], '-inf', string.format('%.0f', now))
-  running = redis.call('ZCARD', KEYS[3])
-end
-local kind, pause = 0, 0
-if month > 0 and inmonth >= month then kind = 5
-elseif day > 0 and inday >= day then kind = 4
-elseif most > 0 and running >= most then kind = 3 end
-if kind == 0 and tokens > 0 then
-  pause = wait(KEYS[2], tokens, 1)
-  if pause > 0 then kind = 2 end
-end
-if kind == 0 and requests > 0 then
-  pause = wait(KEYS[1], requests, 1)
-  if pause > 0 then kind = 1 end
-end
-if kind == 0 then
-  if requests > 0 then add(KEYS[1], requests, 1) end
-  if most > 0 then
-    redis.call('ZADD', KEYS[3], string.format('%.0f', now + ARGV[7]), ARGV[6])
-    redis.call('PEXPIRE', KEYS[3], string.format('%.0f', ARGV[7] / 1000))
-    running = running + 1
+local kind, which, pause = 0, 0, 0
+for i, s in ipairs(subjects) do
+  s.now = 0
+  if s.most > 0 then
+    redis.call('ZREMRANGEBYSCORE', s.running, '-inf', whole(now))
+    s.now = redis.call('ZCARD', s.running)
+  end
+  if kind == 0 then
+    which, kind = i, meets(s)
+    if kind == 0 and s.most > 0 and s.now >= s.most then kind = 3 end
+    if kind == 0 and s.tpm > 0 then
+      pause = wait(s.tokens, s.tpm, 1)
+      if pause > 0 then kind = 2 end
+    end
+    if kind == 0 and s.rpm > 0 then
+      pause = wait(s.requests, s.rpm, 1)
+      if pause > 0 then kind = 1 end
+    end
   end
 end
-return {kind, math.ceil(pause), requests > 0 and left(KEYS[1], requests) or 0, tokens > 0 and left(KEYS[2], tokens) or 0, running, inday, inmonth}
+local answer = {kind, which, math.ceil(pause)}
+for _, s in ipairs(subjects) do
+  if kind == 0 and s.rpm > 0 then add(s.requests, s.rpm, 1) end
+  if kind == 0 and s.most > 0 then
+    redis.call('ZADD', s.running, whole(now + lease), ticket)
+    redis.call('PEXPIRE', s.running, whole(lease / 1000))
+    s.now = s.now + 1
+  end
+  for _, n in ipairs({left(s.requests, s.rpm), left(s.tokens, s.tpm), s.now, s.inday, s.inmonth}) do answer[#answer+1] = n end
+end
+return answer
 `
 
-// KEYS: tokens, day, month, held. ARGV: tokens a minute, how many, day, month, what it
-// may cost, its place, lease, what is known to be spent of the day and of the month.
-//
 //nolint:dupword // Lua
 const takeScript = `
-local tokens, n, day, month, micro = tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4]), tonumber(ARGV[5])
-local kind, pause = 0, 0
-if micro > 0 then
-  local held = 0
-  redis.call('ZREMRANGEBYSCORE', KEYS[4], '-inf', string.format('%.0f', now))
-  for _, place in ipairs(redis.call('ZRANGE', KEYS[4], 0, -1)) do held = held + tonumber(string.match(place, '%d+$')) end
-  local inday, inmonth = math.max(number(KEYS[2]), tonumber(ARGV[8])), math.max(number(KEYS[3]), tonumber(ARGV[9]))
-  if month > 0 and inmonth >= month then kind = 5
-  elseif day > 0 and inday >= day then kind = 4
-  elseif month > 0 and inmonth + held >= month or day > 0 and inday + held >= day then kind = 6 end
-end
-if kind == 0 and n > 0 then
-  pause = wait(KEYS[1], tokens, n)
-  if pause > 0 then kind = 2 end
-end
-if kind == 0 then
-  if n > 0 then add(KEYS[1], tokens, n) end
-  if micro > 0 then
-    redis.call('ZADD', KEYS[4], string.format('%.0f', now + ARGV[7]), ARGV[6])
-    redis.call('PEXPIRE', KEYS[4], string.format('%.0f', ARGV[7] / 1000))
+local kind, which, pause = 0, 0, 0
+local holds = amount(place) > 0
+for i, s in ipairs(subjects) do
+  if kind == 0 then
+    which = i
+    if holds and (s.day > 0 or s.month > 0) then
+      kind = meets(s)
+      local held = under(s)
+      if kind == 0 and (s.month > 0 and s.inmonth + held >= s.month or s.day > 0 and s.inday + held >= s.day) then kind = 6 end
+    end
+    if kind == 0 and s.tpm > 0 and prompt > 0 then
+      pause = wait(s.tokens, s.tpm, prompt)
+      if pause > 0 then kind = 2 end
+    end
   end
 end
-return {kind, math.ceil(pause), tokens > 0 and left(KEYS[1], tokens) or 0}
-`
-
-// KEYS: tokens, running, day, month, held. ARGV: tokens a minute, how many more, ticket,
-// cost, for how long the day's and the month's are kept, whether each is counted,
-// what is known to be spent of each, its place among what is held.
-const settleScript = `
-if tonumber(ARGV[1]) > 0 and tonumber(ARGV[2]) ~= 0 then add(KEYS[1], tonumber(ARGV[1]), tonumber(ARGV[2])) end
-redis.call('ZREM', KEYS[2], ARGV[3])
-redis.call('ZREM', KEYS[5], ARGV[11])
-local function spend(key, kept, counted, known)
-  if counted == '0' then return 0 end
-  local value = math.max(number(key), tonumber(known)) + tonumber(ARGV[4])
-  keep(key, value, kept)
-  return value
+local answer = {kind, which, math.ceil(pause)}
+for _, s in ipairs(subjects) do
+  if kind == 0 and s.tpm > 0 then add(s.tokens, s.tpm, prompt + answers) end
+  if kind == 0 and holds and (s.day > 0 or s.month > 0) then
+    redis.call('ZADD', s.held, whole(now + lease), place)
+    redis.call('PEXPIRE', s.held, monthkept)
+  end
+  answer[#answer+1] = left(s.tokens, s.tpm)
 end
-return {spend(KEYS[3], ARGV[5], ARGV[7], ARGV[9]), spend(KEYS[4], ARGV[6], ARGV[8], ARGV[10])}
+return answer
 `
 
-// admit lets a request begin or says which limit it meets. known is what this
-// replica knows to be spent: Redis may know less, after a restart.
-func (s *shared) admit(ctx context.Context, ticket *Ticket, known spend) (verdict, error) {
-	quota, names := ticket.quota, namesOf(ticket.subject, ticket.at)
-	answer, err := numbers(s.admission.Run(ctx, s.client,
-		[]string{names.requests, names.tokens, names.running, names.day, names.month},
-		quota.RequestsPerMinute, quota.TokensPerMinute, quota.Concurrency, quota.DayMicroUSD, quota.MonthMicroUSD,
-		ticket.id.String(), lease.Microseconds(), known.dayMicro, dayKept.Milliseconds(), known.monthMicro, monthKept.Milliseconds()), 7)
+// prompt is how many tokens more than were taken.
+const settleScript = `
+local answer = {}
+for i, s in ipairs(subjects) do
+  if s.tpm > 0 and prompt ~= 0 then add(s.tokens, s.tpm, prompt) end
+  redis.call('ZREM', s.running, ticket)
+  local more = cost
+  if tonumber(redis.call('ZSCORE', s.held, place) or '0') < 0 then more = cost - amount(place) end
+  redis.call('ZREM', s.held, place)
+  for _, sum in ipairs({{s.dayat, s.day, s.inday, daykept}, {s.monthat, s.month, s.inmonth, monthkept}}) do
+    local value = 0
+    if sum[2] > 0 then
+      value = math.max(0, sum[3] + more)
+      keep(sum[1], value, sum[4])
+    end
+    answer[#answer+1] = value
+  end
+end
+return answer
+`
+
+// What has been charged meanwhile stays so until it is settled.
+const renewScript = `
+if tonumber(redis.call('ZSCORE', KEYS[1], ARGV[1]) or '0') > 0 then redis.call('ZADD', KEYS[1], ARGV[2], ARGV[1]) end
+`
+
+// run runs a script for the subjects of a ticket. known is what this replica knows each of
+// them to have spent: Redis may know less, after a restart.
+func (s *shared) run(ctx context.Context, script *redis.Script, ticket *Ticket, known []spend, prompt, answers int, place string, cost int64, count int) ([]int64, error) {
+	keys := make([]string, 0, 6*len(ticket.held))
+	arguments := append(make([]any, 0, 8+7*len(ticket.held)),
+		ticket.id.String(), lease.Microseconds(), dayKept.Milliseconds(), monthKept.Milliseconds(), prompt, answers, place, cost)
+	for i, held := range ticket.held {
+		names, quota, spent := namesOf(held.Subject, ticket.at), held.Quota, spend{}.at(ticket.at).atLeast(known[i])
+		keys = append(keys, names.requests, names.tokens, names.running, names.held, names.day, names.month)
+		arguments = append(arguments, quota.RequestsPerMinute, quota.TokensPerMinute, quota.Concurrency, quota.DayMicroUSD, quota.MonthMicroUSD, spent.dayMicro, spent.monthMicro)
+	}
+	return numbers(script.Run(ctx, s.client, keys, arguments...), count)
+}
+
+// admit lets a request begin or says which limit it meets.
+func (s *shared) admit(ctx context.Context, ticket *Ticket, known []spend) (verdict, error) {
+	answer, err := s.run(ctx, s.admission, ticket, known, 0, 0, ticket.place(), 0, 3+5*len(ticket.held))
 	if err != nil {
 		return verdict{}, err
 	}
-	known.dayMicro, known.monthMicro = max(known.dayMicro, answer[5]), max(known.monthMicro, answer[6])
-	result := verdict{kind: Kind(answer[0]), wait: time.Duration(answer[1]) * time.Microsecond, spend: known, left: Remaining{
-		Requests: int(answer[2]), Tokens: int(answer[3]), Concurrency: max(0, quota.Concurrency-int(answer[4])),
-		DayMicroUSD: max(0, quota.DayMicroUSD-answer[5]), MonthMicroUSD: max(0, quota.MonthMicroUSD-answer[6]),
-	}}
+	result := verdict{kind: Kind(answer[0]), of: int(answer[1] - 1), wait: time.Duration(answer[2]) * time.Microsecond}
+	for i, held := range ticket.held {
+		own, quota := answer[3+5*i:], held.Quota
+		spent := spend{}.at(ticket.at).atLeast(known[i])
+		spent.dayMicro, spent.monthMicro = max(spent.dayMicro, own[3]), max(spent.monthMicro, own[4])
+		result.spend = append(result.spend, spent)
+		result.left = append(result.left, Remaining{
+			Requests: int(own[0]), Tokens: int(own[1]), Concurrency: max(0, quota.Concurrency-int(own[2])),
+			DayMicroUSD: max(0, quota.DayMicroUSD-own[3]), MonthMicroUSD: max(0, quota.MonthMicroUSD-own[4]),
+		})
+	}
 	return result.until(ticket.at)
 }
 
@@ -177,46 +246,70 @@ func (v verdict) until(now time.Time) (verdict, error) {
 	return v, nil
 }
 
-// take counts n tokens and holds so much of the budgets, if both fit, or else says
-// which limit is met. known is what this replica knows to be spent.
-func (s *shared) take(ctx context.Context, ticket *Ticket, n int, micro int64, known spend) (verdict, error) {
-	names, quota := namesOf(ticket.subject, ticket.at), ticket.quota
-	known = spend{}.at(ticket.at).atLeast(known)
-	answer, err := numbers(s.claiming.Run(ctx, s.client, []string{names.tokens, names.day, names.month, names.held},
-		quota.TokensPerMinute, n, quota.DayMicroUSD, quota.MonthMicroUSD, micro,
-		place{ticket: ticket.id.String(), micro: micro}.member(), lease.Microseconds(), known.dayMicro, known.monthMicro), 3)
+// take counts tokens and holds so much of the budgets, if all of it fits, or else says
+// which limit is met.
+func (s *shared) take(ctx context.Context, ticket *Ticket, asked claim, known []spend) (verdict, error) {
+	place := placeOf(ticket.id, asked.micro)
+	answer, err := s.run(ctx, s.claiming, ticket, known, asked.prompt, asked.answers, place, 0, 3+len(ticket.held))
 	if err != nil {
 		return verdict{}, err
 	}
-	result := verdict{kind: Kind(answer[0]), wait: time.Duration(answer[1]) * time.Microsecond, left: Remaining{Tokens: int(answer[2])}}
+	result := verdict{kind: Kind(answer[0]), of: int(answer[1] - 1), wait: time.Duration(answer[2]) * time.Microsecond}
+	for _, tokens := range answer[3:] {
+		result.left = append(result.left, Remaining{Tokens: int(tokens)})
+	}
 	return result.until(ticket.at)
 }
 
-// settle ends a request and returns what is spent with it. before is what this
-// replica knows to be spent without it.
-func (s *shared) settle(ctx context.Context, ticket *Ticket, n int, micro int64, before spend) (spend, error) {
-	names, quota := namesOf(ticket.subject, ticket.at), ticket.quota
-	known := spend{}.at(ticket.at).atLeast(before)
-	answer, err := numbers(s.settling.Run(ctx, s.client, []string{names.tokens, names.running, names.day, names.month, names.held},
-		quota.TokensPerMinute, n, ticket.id.String(), micro, dayKept.Milliseconds(), monthKept.Milliseconds(),
-		flag(quota.DayMicroUSD > 0), flag(quota.MonthMicroUSD > 0), known.dayMicro, known.monthMicro,
-		place{ticket: ticket.id.String(), micro: ticket.held}.member()), 2)
+// settle ends a request and returns what each of its subjects has spent with it. before
+// is what this replica knows to be spent without it.
+func (s *shared) settle(ctx context.Context, ticket *Ticket, n int, micro int64, before []spend) ([]spend, error) {
+	answer, err := s.run(ctx, s.settling, ticket, before, n, 0, ticket.place(), micro, 2*len(ticket.held))
 	if err != nil {
-		return spend{}, err
+		return nil, err
 	}
-	known.dayMicro, known.monthMicro = answer[0], answer[1]
+	known := make([]spend, len(ticket.held))
+	for i := range known {
+		known[i] = spend{}.at(ticket.at)
+		known[i].dayMicro, known[i].monthMicro = answer[2*i], answer[2*i+1]
+	}
 	return known, nil
 }
 
-// place is what a request under way has in Redis.
+// release takes places away, each behind the key where it stands.
+func (s *shared) release(ctx context.Context, places []string) error {
+	_, err := s.client.Pipelined(ctx, func(pipe redis.Pipeliner) error {
+		for i := 0; i+1 < len(places); i += 2 {
+			pipe.ZRem(ctx, places[i], places[i+1])
+		}
+		return nil
+	})
+	if err != nil {
+		return fmt.Errorf("release what is held: %w", err)
+	}
+	return nil
+}
+
+// place is what a request under way has in Redis of one subject.
 type place struct {
 	names  names
 	ticket string
-	micro  int64 // what it holds of its budgets
+	held   string // see placeOf
+	isHeld bool
 }
 
-// member returns the place as it stands among what is held. It ends with how much.
-func (p place) member() string { return p.ticket + ":" + strconv.FormatInt(p.micro, 10) }
+// place returns what stands for the request among what is held.
+func (t *Ticket) place() string {
+	if !t.shared {
+		return placeOf(t.id, 0)
+	}
+	return placeOf(t.id, t.claim.micro)
+}
+
+// placeOf returns what stands for a request among what is held. It ends with how much.
+func placeOf(ticket uuid.UUID, micro int64) string {
+	return ticket.String() + ":" + strconv.FormatInt(micro, 10)
+}
 
 // renew says that requests are still under way.
 func (s *shared) renew(ctx context.Context, places []place) error {
@@ -232,9 +325,8 @@ func (s *shared) renew(ctx context.Context, places []place) error {
 		for _, place := range places {
 			pipe.ZAddXX(ctx, place.names.running, redis.Z{Score: end, Member: place.ticket})
 			pipe.PExpire(ctx, place.names.running, lease)
-			if place.micro > 0 {
-				pipe.ZAddXX(ctx, place.names.held, redis.Z{Score: end, Member: place.member()})
-				pipe.PExpire(ctx, place.names.held, lease)
+			if place.isHeld {
+				s.renewal.Eval(ctx, pipe, []string{place.names.held}, place.held, strconv.FormatFloat(end, 'f', 0, 64))
 			}
 		}
 		return nil
@@ -250,9 +342,9 @@ func (s *shared) renew(ctx context.Context, places []place) error {
 type names struct{ requests, tokens, running, held, day, month string }
 
 func namesOf(subject Subject, at time.Time) names {
-	who := "workspace"
-	if subject.Key != uuid.Nil {
-		who = subject.Key.String()
+	who := subject.ID
+	if subject.Kind != tenants.KeySpends {
+		who = string(subject.Kind) + ":" + subject.ID
 	}
 	prefix := "palimpsest:limits:{" + subject.Workspace.String() + "}:" + who + ":"
 	day, month := tenants.SpendSpan(at)
@@ -272,11 +364,4 @@ func numbers(answer *redis.Cmd, count int) ([]int64, error) {
 		return nil, fmt.Errorf("limits in Redis: %d numbers instead of %d", len(read), count)
 	}
 	return read, nil
-}
-
-func flag(set bool) string {
-	if set {
-		return "1"
-	}
-	return "0"
 }

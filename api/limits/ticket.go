@@ -13,79 +13,113 @@ import (
 // that nothing is counted of. One goroutine at a time uses it.
 type Ticket struct {
 	limiter *Limiter // nil if nothing is counted, or it is settled
-	subject Subject
-	quota   tenants.Quota
+	held    []Held   // by whose limits; the narrowest first
 	id      uuid.UUID
 	at      time.Time // when it began
-	taken   int       // tokens
-	held    int64     // millionths of a dollar of its budgets, while it is under way
-	left    Remaining
+	claim   claim     // what it has taken
+	shared  bool      // Redis knows what it holds
+	left    []Remaining
 }
 
-// Quota returns what the request is held to.
+// Quota returns what the request's API key is held to.
 func (t *Ticket) Quota() tenants.Quota {
-	if t == nil {
+	if t == nil || len(t.held) == 0 || t.held[0].Subject.Kind != tenants.KeySpends {
 		return tenants.Quota{}
 	}
-	return t.quota
+	return t.held[0].Quota
 }
 
-// Left returns what was left of the limits when the ticket was last counted.
+// Left returns what was left of the limits of the request's API key when the ticket was
+// last counted.
 func (t *Ticket) Left() Remaining {
-	if t == nil {
+	if t == nil || len(t.left) == 0 || t.held[0].Subject.Kind != tenants.KeySpends {
 		return Remaining{}
 	}
-	return t.left
+	return t.left[0]
 }
 
-// Take counts the tokens that are about to be sent, and holds what they and their
-// answer cost at most, in millionths of a dollar, until the request is settled. It
-// returns an Exceeded if they are too many, or if what others under way hold leaves
-// nothing of a budget: so of all that are let pass only the last can exceed it. It is
-// called once.
-func (t *Ticket) Take(ctx context.Context, tokens int, micro int64) error {
+// Held returns by whose limits the request is held.
+func (t *Ticket) Held() []Held {
+	if t == nil {
+		return nil
+	}
+	return t.held
+}
+
+// HasBudget reports whether the request holds a part of anyone's budget.
+func (t *Ticket) HasBudget() bool {
+	return t != nil && t.claim.micro > 0 && len(Budgets(t.held)) > 0
+}
+
+// Take counts the tokens of a prompt that is about to be sent, and those that its answers
+// may have, and holds what all of it costs at most, in millionths of a dollar, until the
+// request is settled. It returns an Exceeded if the prompt is too long, or if what others
+// under way hold leaves nothing of a budget: so of all that are let pass only the last
+// can exceed it, or the limit on tokens by its answers. It is called once.
+func (t *Ticket) Take(ctx context.Context, prompt, answers int, micro int64) error {
 	if t == nil || t.limiter == nil {
 		return nil
 	}
-	if t.quota.TokensPerMinute == 0 {
-		tokens = 0
+	all := claim{prompt: max(0, prompt), answers: max(0, answers), micro: max(0, micro)}
+	isNothing := true
+	for _, held := range t.held {
+		own := all.of(held.Quota)
+		if own.prompt > held.Quota.TokensPerMinute {
+			return Exceeded{Kind: Tokens, Subject: held.Subject, Quota: held.Quota, Asked: own.prompt}
+		}
+		isNothing = isNothing && own == claim{}
 	}
-	if !t.quota.HasBudget() {
-		micro = 0
-	}
-	if tokens <= 0 && micro <= 0 {
+	if isNothing {
 		return nil
 	}
-	if tokens > t.quota.TokensPerMinute {
-		return Exceeded{Kind: Tokens, Quota: t.quota, Asked: tokens}
-	}
-	return t.take(ctx, max(0, tokens), max(0, micro))
+	return t.take(ctx, all)
 }
 
-func (t *Ticket) take(ctx context.Context, tokens int, micro int64) error {
+func (t *Ticket) take(ctx context.Context, all claim) error {
 	now := t.limiter.config.Now()
-	known, _ := t.limiter.local.spent(t.subject, t.quota, now)
+	known := t.limiter.local.known(t.held, now)
 	var result verdict
 	isShared := t.limiter.ask(ctx, func(ctx context.Context) (err error) {
-		result, err = t.limiter.shared.take(ctx, t, tokens, micro, known)
+		result, err = t.limiter.shared.take(ctx, t, all, known)
 		return err
 	})
 	switch {
 	case !isShared:
-		result = t.limiter.local.take(t.subject, t.quota, now, tokens, micro)
+		result = t.limiter.local.take(t.held, now, all)
 	case result.kind == None:
-		t.limiter.local.owe(t.subject, t.quota, now, tokens, micro)
+		t.limiter.local.owe(t.held, now, all)
 	}
-	t.left.Tokens = result.left.Tokens
+	for i := range t.left {
+		t.left[i].Tokens = result.left[i].Tokens
+	}
 	if result.kind != None {
-		return Exceeded{Kind: result.kind, Quota: t.quota, Wait: result.wait}
+		return result.exceeded(t.held)
 	}
-	t.taken += tokens
-	t.held = micro
+	t.claim, t.shared = all, isShared
 	if isShared {
-		t.limiter.hold(t, micro)
+		t.limiter.hold(t)
 	}
 	return nil
+}
+
+// exceeded returns the error for the limit that a request meets.
+func (v verdict) exceeded(held []Held) Exceeded {
+	return Exceeded{Kind: v.kind, Subject: held[v.of].Subject, Quota: held[v.of].Quota, Wait: v.wait}
+}
+
+// Places returns what Redis knows of what the request holds. Limiter.Release lets go of
+// it where another process has counted what the request costs.
+func (t *Ticket) Places() []string {
+	if t == nil || !t.shared {
+		return nil
+	}
+	var places []string
+	for _, held := range t.held {
+		if held.Quota.HasBudget() {
+			places = append(places, namesOf(held.Subject, t.at).held, t.place())
+		}
+	}
+	return places
 }
 
 // Settle ends the request: the tokens that were sent and answered in all, as far as
@@ -95,17 +129,14 @@ func (t *Ticket) Settle(ctx context.Context, tokens int, micro int64) {
 	if t == nil || t.limiter == nil {
 		return
 	}
-	limiter := t.limiter
+	limiter, more := t.limiter, tokens-t.claim.prompt-t.claim.answers
 	t.limiter = nil
 	limiter.letGo(t)
-	before, _ := limiter.local.spent(t.subject, t.quota, limiter.config.Now())
-	var known *spend
-	limiter.ask(ctx, func(ctx context.Context) error {
-		sums, err := limiter.shared.settle(ctx, t, tokens-t.taken, micro, before)
-		if err == nil {
-			known = &sums
-		}
+	before := limiter.local.known(t.held, limiter.config.Now())
+	var known []spend
+	limiter.ask(ctx, func(ctx context.Context) (err error) {
+		known, err = limiter.shared.settle(ctx, t, more, micro, before)
 		return err
 	})
-	limiter.local.settle(t, limiter.config.Now(), tokens-t.taken, micro, known)
+	limiter.local.settle(t, limiter.config.Now(), more, micro, known)
 }

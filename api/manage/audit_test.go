@@ -40,6 +40,7 @@ func actions() map[string]tenants.Action {
 		"POST /invitations/:id/resend": tenants.InvitationResent, "DELETE /invitations/:id": tenants.InvitationRevoked,
 		"PATCH /workspaces/:id": tenants.WorkspaceRenamed,
 		"PUT /pipeline":         tenants.PipelineSaved, "POST /pipeline/preview": "",
+		"PUT /budgets":               tenants.BudgetsSet,
 		"PUT /models/windows/:model": tenants.ModelWindowSet, "DELETE /models/windows/:model": tenants.ModelWindowRemoved,
 		"POST /patterns": tenants.PatternAdded, "PATCH /patterns/:id": tenants.PatternChanged, "DELETE /patterns/:id": tenants.PatternDeleted,
 		"DELETE /sessions/:id": tenants.SessionDeleted, "POST /sessions/:id/compact": tenants.CompactAsked,

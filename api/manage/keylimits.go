@@ -2,7 +2,6 @@ package manage
 
 import (
 	"encoding/json"
-	"math"
 	"net/http"
 	"time"
 
@@ -71,16 +70,18 @@ func (c limitsChange) apply(limits tenants.Limits) (tenants.Limits, error) {
 			return limits, err
 		}
 	}
-	for _, budget := range []struct {
-		to   *int64
-		from *float64
-	}{{&limits.DayMicroUSD, c.DayUSD}, {&limits.MonthMicroUSD, c.MonthUSD}} {
-		if budget.from != nil {
-			// What is out of range stays so, and is refused by Validate.
-			*budget.to = int64(math.Round(min(max(*budget.from, -1), 1e12) * 1e6))
-		}
+	return limits, setBudgets(&limits.DayMicroUSD, &limits.MonthMicroUSD, c.DayUSD, c.MonthUSD)
+}
+
+// setBudgets sets budgets that a request gives in dollars. The error is a tenants.Invalid.
+func setBudgets(day, month *int64, dayUSD, monthUSD *float64) (err error) {
+	if dayUSD != nil {
+		*day, err = tenants.MicroUSD("budget_day_usd", *dayUSD)
 	}
-	return limits, nil
+	if monthUSD != nil && err == nil {
+		*month, err = tenants.MicroUSD("budget_month_usd", *monthUSD)
+	}
+	return err
 }
 
 // list returns a list as JSON has it: empty, and not null, where there is nothing.

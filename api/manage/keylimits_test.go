@@ -51,6 +51,8 @@ func TestLimitsAreCreatedAndChangedOneByOne(t *testing.T) {
 	for body, field := range map[string]string{
 		`{"budget_day_usd":-1}`:                 "budget_day_usd",
 		`{"budget_month_usd":1e300}`:            "budget_month_usd",
+		`{"budget_day_usd":0.0000004}`:          "budget_day_usd",
+		`{"budget_month_usd":0.0000009}`:        "budget_month_usd",
 		`{"concurrency":1.5}`:                   "concurrency",
 		`{"allowed_models":"claude"}`:           "allowed_models",
 		`{"allowed_endpoints":["v1"]}`:          "allowed_endpoints",

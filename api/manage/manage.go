@@ -137,6 +137,7 @@ func handlers(config Config) []func(group *echo.Group, a *authorizer) {
 		usageHandler{config.Usage, config.Now}.register,
 
 		dataHandler{config.Data}.register,
+		budgetHandler{config.Data, config.Now}.register,
 		configurationHandler{NewConfigurations(config)}.register,
 		alertHandler{config.Alerts}.register,
 		auditHandler{config.Audit, config.Log}.register,

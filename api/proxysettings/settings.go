@@ -50,6 +50,7 @@ type Workspaces interface {
 type Cache struct {
 	workspaces Workspaces
 	restrained func(ctx context.Context, workspace tenants.WorkspaceID) (tenants.Restraint, error) // nil if nothing holds anybody back
+	budgets    func(ctx context.Context, workspace tenants.WorkspaceID) ([]tenants.Budget, error)  // nil if keys alone have budgets
 	vault      tenants.ProviderKeyVault
 	tagKey     func(ctx context.Context, workspace tenants.WorkspaceID) ([]byte, error) // nil if nothing is redacted
 	defaults   pipeline.Layer
@@ -69,6 +70,7 @@ type settings struct {
 	windows  map[string]int        // context windows by model; never changed
 	noStore  bool                  // nothing of its exchanges is kept
 	redactor *redaction.Redactor   // nil if what is said is stored as it came
+	budgets  map[tenants.Spender]tenants.Quota
 
 	restraint tenants.Restraint
 }
@@ -100,6 +102,12 @@ func (c *Cache) WithPlans(restrained func(ctx context.Context, workspace tenants
 // that tagKey returns, and returns c. Without it, a workspace with redaction has no settings.
 func (c *Cache) WithRedaction(tagKey func(ctx context.Context, workspace tenants.WorkspaceID) ([]byte, error)) *Cache {
 	c.tagKey = tagKey
+	return c
+}
+
+// WithBudgets has workspaces have the budgets that read returns, and returns c.
+func (c *Cache) WithBudgets(read func(ctx context.Context, workspace tenants.WorkspaceID) ([]tenants.Budget, error)) *Cache {
+	c.budgets = read
 	return c
 }
 
@@ -180,6 +188,16 @@ func (c *Cache) Redact(ctx context.Context, workspace tenants.WorkspaceID) (pipe
 	return redactor.JSON, nil
 }
 
+// Budgets returns the budgets of a workspace beside those of its keys. The map is not to be
+// changed.
+func (c *Cache) Budgets(ctx context.Context, workspace tenants.WorkspaceID) (map[tenants.Spender]tenants.Quota, error) {
+	settings, err := c.of(ctx, workspace)
+	if err != nil {
+		return nil, err
+	}
+	return settings.budgets, nil
+}
+
 // Restraint returns what holds back a workspace's traffic.
 func (c *Cache) Restraint(ctx context.Context, workspace tenants.WorkspaceID) (tenants.Restraint, error) {
 	settings, err := c.of(ctx, workspace)
@@ -258,6 +276,9 @@ func (c *Cache) load(ctx context.Context, workspace tenants.WorkspaceID) (*setti
 	if loaded.redactor, err = c.redactor(ctx, workspace, data.Redact); err != nil {
 		return nil, fmt.Errorf("redaction: %w", err)
 	}
+	if loaded.budgets, err = c.loadBudgets(ctx, workspace); err != nil {
+		return nil, err
+	}
 	for _, window := range windows {
 		loaded.windows[window.Model] = window.Tokens
 	}
@@ -299,3 +320,18 @@ func (c *Cache) redactor(ctx context.Context, workspace tenants.WorkspaceID, set
 
 // errNoTagKey says that a workspace wants redaction from a process that can't redact.
 var errNoTagKey = errors.New("no key for the tags of what is redacted")
+
+func (c *Cache) loadBudgets(ctx context.Context, workspace tenants.WorkspaceID) (map[tenants.Spender]tenants.Quota, error) {
+	if c.budgets == nil {
+		return nil, nil //nolint:nilnil // a map of none
+	}
+	budgets, err := c.budgets(ctx, workspace)
+	if err != nil {
+		return nil, fmt.Errorf("budgets: %w", err)
+	}
+	loaded := make(map[tenants.Spender]tenants.Quota, len(budgets))
+	for _, budget := range budgets {
+		loaded[budget.Spender] = tenants.Quota{DayMicroUSD: budget.DayMicroUSD, MonthMicroUSD: budget.MonthMicroUSD}
+	}
+	return loaded, nil
+}

@@ -10,6 +10,7 @@ import (
 	"sync"
 
 	"github.com/fxamacker/cbor/v2"
+	"github.com/google/uuid"
 
 	"palimpsest/api/spool"
 	"palimpsest/pipeline/archive"
@@ -23,6 +24,7 @@ type kept struct {
 	Answered *session.Update   // what its answer adds
 	Exchange *tenants.Exchange // once it has ended
 	Said     []byte            // see Job
+	Held     []string          // see Begin
 }
 
 // How kept is written: CBOR (RFC 8949), which takes bytes as they are. Times keep their
@@ -67,6 +69,25 @@ func (r *Recorder) Keeps() bool { return r.spool != nil }
 // records it; what the disk does not take is only missed if the process is killed.
 func (r *Recorder) Keep(ctx context.Context, job Job) spool.Record {
 	return r.keep(ctx, job.workspace(), kept{Exchange: job.Exchange, Said: job.Said, Answered: job.Update}, job.Request)
+}
+
+// Begin writes to the local disk what an exchange that is about to be sent counts as, should
+// the process be killed before it has ended: Replay records it then. What it returns is
+// done once the exchange is kept or recorded as it ended. held is what is held for it
+// elsewhere until then; Released hears of it.
+func (r *Recorder) Begin(ctx context.Context, exchange tenants.Exchange, held []string) spool.Record {
+	if r.spool == nil {
+		return spool.Record{}
+	}
+	return r.keep(ctx, exchange.Workspace, kept{Exchange: &exchange, Held: held}, nil)
+}
+
+// CatchUp records what processes have left on the local disk that run no more, and what
+// could not be recorded before, if there is any.
+func (r *Recorder) CatchUp(ctx context.Context) {
+	if r.spool != nil && !r.spool.Stats().Since.IsZero() {
+		r.Replay(ctx)
+	}
 }
 
 // keep writes what is to be recorded to the local disk, with what the request added if the recorder
@@ -177,12 +198,20 @@ func (r *Recorder) recordKept(ctx context.Context, workspace tenants.WorkspaceID
 	ctx, cancel := context.WithTimeout(ctx, writeTimeout)
 	defer cancel()
 	var jobs []Job
+	var held []string
+	newest := make(map[uuid.UUID]int, len(batch)) // of what was begun and what became of it
+	for i := range batch {
+		if batch[i].Exchange != nil {
+			newest[batch[i].Exchange.ID] = i
+		}
+	}
 	for i := range batch {
 		what := &batch[i]
 		if what.Request != nil { // its messages are stored once, however often they come
 			jobs = append(jobs, Job{Update: what.Request})
 		}
-		if what.Exchange != nil {
+		held = append(held, what.Held...)
+		if what.Exchange != nil && newest[what.Exchange.ID] == i {
 			jobs = append(jobs, Job{Update: what.Answered, Exchange: what.Exchange, Said: what.Said})
 		}
 	}
@@ -192,6 +221,9 @@ func (r *Recorder) recordKept(ctx context.Context, workspace tenants.WorkspaceID
 	}
 	if added > 0 && r.Recorded != nil {
 		r.Recorded(workspace, added)
+	}
+	if len(held) > 0 && r.Released != nil {
+		r.Released(ctx, held)
 	}
 	return nil
 }

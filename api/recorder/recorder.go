@@ -46,9 +46,7 @@ type Recorder struct {
 	keys     *archive.Keys
 	spool    *spool.Spool // nil: what waits is lost if the process is killed
 
-	// Recorded, where it is set, hears how many exchanges of a workspace have become
-	// durable. It must not wait; it is set before Start.
-	Recorded func(workspace tenants.WorkspaceID, exchanges int)
+	Hearers
 
 	writing []atomic.Int64      // since when the oldest job that a worker writes waits, Unix nanoseconds; 0 if it writes nothing
 	queues  []chan Job          // one for each worker; a session always meets the same one
@@ -57,6 +55,16 @@ type Recorder struct {
 	stop    chan struct{}
 	stopped sync.WaitGroup
 	once    sync.Once
+}
+
+// Hearers hear of what has become durable, where they are set. They must not wait, and are
+// set before Start.
+type Hearers struct {
+	// Recorded hears how many exchanges of a workspace have become durable.
+	Recorded func(workspace tenants.WorkspaceID, exchanges int)
+
+	// Released hears what was held elsewhere for exchanges that Replay has recorded.
+	Released func(ctx context.Context, held []string)
 }
 
 // Job is something to record: what a request adds to its session, an exchange that has ended with

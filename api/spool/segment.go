@@ -95,7 +95,9 @@ func (s *segment) each(visit func(offset, size int64)) error {
 		if _, err := io.CopyN(io.Discard, reader, length); err != nil {
 			return err
 		}
-		visit(offset, int64(header)+length)
+		if tenants.WorkspaceID(head[4:]) != (tenants.WorkspaceID{}) { // or it was withdrawn
+			visit(offset, int64(header)+length)
+		}
 		offset += int64(header) + length
 	}
 }
@@ -116,6 +118,12 @@ func (s *segment) append(framed []byte) error {
 	}
 	s.size += int64(len(framed))
 	return nil
+}
+
+// withdraw has a record be nobody's.
+func (s *segment) withdraw(offset int64) error {
+	_, err := s.file.WriteAt(make([]byte, header-4), offset+4)
+	return err
 }
 
 // empty takes all records out.

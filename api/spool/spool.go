@@ -187,6 +187,20 @@ func (r Record) Done() {
 	r.spool.forget(r)
 }
 
+// Withdraw deletes a record, for processes that come after this one too: another record holds
+// what became of it.
+func (r Record) Withdraw() {
+	if r.spool == nil {
+		return
+	}
+	r.spool.mu.Lock()
+	defer r.spool.mu.Unlock()
+	if err := r.segment.withdraw(r.offset); err != nil {
+		r.spool.config.Log.Warn("a record of the spool is not withdrawn", "file", r.segment.path, "error", err)
+	}
+	r.spool.forget(r)
+}
+
 // Failed has Replay hand the record over: it could not be stored.
 func (r Record) Failed() {
 	if r.spool == nil {

@@ -97,6 +97,7 @@ func New(config Config) (*Service, error) {
 // Request is a client's request that may call for a summary.
 type Request struct {
 	Key     tenants.APIKey
+	Held    []limits.Held        // by whose limits
 	Choice  proxysettings.Choice // what it says itself of where it goes
 	Account uuid.UUID            // of the provider that it went to
 	Header  http.Header
@@ -152,7 +153,7 @@ func (s *Service) After(ctx context.Context, request Request, written *prompt.Pr
 		Scope: exchange.Scope, Session: written.Lane.Session, Lane: written.Lane.ID, Covers: covers, Chain: exchange.Chain[:covers+1],
 		Codec: exchange.Codec, Model: exchange.Request.Model, Window: exchange.Model.Window, Factor: exchange.Factor,
 		Provider: request.Choice.Provider, Base: s.base(request, written, known), Again: again,
-		Begin: s.within(request.Key), Span: spans.Of(ctx),
+		Begin: s.within(request), Span: spans.Of(ctx),
 		Settings: summary.Settings{
 			Model: config.LLMCompression.Model, Prompt: config.LLMCompression.Prompt,
 			MaxTokens: config.LLMCompression.MaxTokens, Timeout: config.LLMCompression.Timeout,
@@ -167,22 +168,20 @@ func (s *Service) After(ctx context.Context, request Request, written *prompt.Pr
 	}
 }
 
-// within returns what holds a summary to the budgets of the key whose request called
-// for it, as the next request of that key would be; nil: it has none.
-func (s *Service) within(key tenants.APIKey) func(context.Context, tokens.Model, int64) (func(int64), error) {
-	budget := tenants.Quota{
-		DayMicroUSD: key.Limits.DayMicroUSD, MonthMicroUSD: key.Limits.MonthMicroUSD, AllowUnpriced: key.Limits.AllowUnpriced,
-	}
-	if !budget.HasBudget() {
+// within returns what holds a summary to the budgets of the request that called for it, as
+// the next one would be; nil if there are no budgets.
+func (s *Service) within(request Request) func(context.Context, tokens.Model, int64) (func(int64), error) {
+	budgets := limits.Budgets(request.Held)
+	if len(budgets) == 0 {
 		return nil
 	}
 	return func(ctx context.Context, model tokens.Model, microUSD int64) (func(int64), error) {
-		if !budget.AllowUnpriced && model.Price == (tokens.Price{}) {
-			return nil, tenants.Forbidden{Code: "model_without_price", Message: "The key has a budget, and the price of the model for summaries is not known."}
+		if !request.Key.Limits.AllowUnpriced && model.Price == (tokens.Price{}) {
+			return nil, tenants.Forbidden{Code: "model_without_price", Message: "Requests of the key count against a budget, and the price of the model for summaries is not known."}
 		}
-		ticket, err := s.Limits.Admit(ctx, limits.Subject{Workspace: key.Workspace, Key: key.ID}, budget)
+		ticket, err := s.Limits.Admit(ctx, budgets...)
 		if err == nil {
-			err = ticket.Take(ctx, 0, microUSD)
+			err = ticket.Take(ctx, 0, 0, microUSD)
 		}
 		if err != nil {
 			ticket.Settle(context.WithoutCancel(ctx), 0, 0)

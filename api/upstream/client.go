@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -61,6 +62,10 @@ type Request struct {
 
 	Resends int // how often it was sent before
 
+	// Begun is set before the first byte of the request is written: if there is no answer,
+	// the provider may work on it nevertheless. It may be nil.
+	Begun *atomic.Bool
+
 	// Stream is sent in place of Body if it is not nil: Length bytes, or as many as
 	// come if Length is -1. A request with a stream is sent at most once.
 	Stream io.Reader
@@ -77,7 +82,7 @@ func (c *Client) Send(ctx context.Context, asked Request, target Target) (respon
 	if err != nil {
 		return nil, err
 	}
-	request, err := http.NewRequestWithContext(withBegin(ctx), asked.Method, address, http.NoBody)
+	request, err := http.NewRequestWithContext(withBegin(ctx, asked.Begun), asked.Method, address, http.NoBody)
 	if err != nil {
 		return nil, fmt.Errorf("%w: path is not valid", ErrUnreachable)
 	}

@@ -54,9 +54,13 @@ func dial(dialer *net.Dialer) func(ctx context.Context, network, address string)
 	}
 }
 
-// withBegin returns a context whose request tells its connection that it begins.
-func withBegin(ctx context.Context) context.Context {
+// withBegin returns a context whose request tells its connection, and begins, that it
+// begins. begins may be nil.
+func withBegin(ctx context.Context, begins *atomic.Bool) context.Context {
 	return httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{GotConn: func(got httptrace.GotConnInfo) {
+		if begins != nil {
+			begins.Store(true)
+		}
 		under := got.Conn
 		if encrypted, is := under.(*tls.Conn); is {
 			under = encrypted.NetConn()

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"github.com/google/uuid"
 	"github.com/labstack/echo/v4"
@@ -57,13 +58,16 @@ func openProxying(b base, of stored, recorded *tally) (proxying, error) {
 		return proxying{}, err
 	}
 	settings.WithRedaction(of.archiveKeys.TagKey)
+	settings.WithBudgets(b.db.Data.Budgets)
 	counter, err := tokens.NewCounter()
 	if err != nil {
 		return proxying{}, fmt.Errorf("token counter: %w", err)
 	}
 	t := proxying{settings: settings, provider: upstream.NewGuarded(b.guard)}
 	b.onClose(t.provider.Close)
-	if t.recorder, err = startRecorder(b, of, recorded); err != nil {
+	// What a killed process has left on the local disk is recorded before anything is added up.
+	t.limiter = newLimits(b, func(ctx context.Context) { t.recorder.CatchUp(ctx) })
+	if t.recorder, err = startRecorder(b, of, recorded, t.limiter.Release); err != nil {
 		return proxying{}, err
 	}
 	embedder, err := embeddings.New(embeddings.Config{Settings: settings, Upstream: t.provider, Recorder: t.recorder, Spent: b.metrics.Spent, Now: b.now})
@@ -87,7 +91,8 @@ func openProxying(b base, of stored, recorded *tally) (proxying, error) {
 	}
 	t.writer.Store = t.journal
 	planAhead(b, of, t.writer, built)
-	t.limiter = startLimits(b)
+	t.limiter.Start()
+	b.onClose(t.limiter.Stop)
 	if t.summaries, err = summaries.New(summaries.Config{
 		Settings: settings, Upstream: t.provider, Recorder: t.recorder, Limits: t.limiter, Originals: of.originals, Store: of.sessions,
 		Lanes: t.writer.Resolver, Models: t.writer.Models, Counter: counter, Log: b.log, Now: b.now,
@@ -125,7 +130,8 @@ func bounded(config Config, proxy *api.Server) *api.Server {
 }
 
 // startRecorder starts what records exchanges, and what keeps them on the local disk until then.
-func startRecorder(b base, of stored, recorded *tally) (*recorder.Recorder, error) {
+// released hears what was held for exchanges of processes that were killed.
+func startRecorder(b base, of stored, recorded *tally, released func(ctx context.Context, held []string)) (*recorder.Recorder, error) {
 	kept, err := openSpool(b, of.archiveKeys)
 	if err != nil {
 		return nil, err
@@ -134,7 +140,7 @@ func startRecorder(b base, of stored, recorded *tally) (*recorder.Recorder, erro
 	announcer := b.db.NewAnnouncer(b.log)
 	announcer.Start()
 	b.onClose(announcer.Stop)
-	recorder.Recorded = recorded.counting(announcer.Recorded)
+	recorder.Recorded, recorder.Released = recorded.counting(announcer.Recorded), released
 	recorder.Start()
 	b.health.parts.watchRecorder(recorder, kept)
 	b.onClose(recorder.Stop)
@@ -173,15 +179,16 @@ func planAhead(b base, of stored, writer *prompt.Writer, built []pipeline.Module
 	}
 }
 
-// startLimits starts what holds API keys to their quotas: in Redis, for all replicas,
-// where there is one.
-func startLimits(b base) *limits.Limiter {
-	config := limits.Config{Spend: b.db.APIKeys.KeySpend, Alone: b.metrics.LimitedAlone, Log: b.log, Now: b.now}
+// newLimits makes what holds API keys and others to their quotas: in Redis, for all
+// replicas, where there is one. catchUp is called before what was spent is added up.
+func newLimits(b base, catchUp func(context.Context)) *limits.Limiter {
+	spend := func(ctx context.Context, workspace tenants.WorkspaceID, who tenants.Spender, day, month time.Time) (int64, int64, error) {
+		catchUp(ctx)
+		return b.db.Data.Spend(ctx, workspace, who, day, month)
+	}
+	config := limits.Config{Spend: spend, Alone: b.metrics.LimitedAlone, Log: b.log, Now: b.now}
 	if b.redis != nil {
 		config.Redis = b.redis
 	}
-	limiter := limits.New(config)
-	limiter.Start()
-	b.onClose(limiter.Stop)
-	return limiter
+	return limits.New(config)
 }

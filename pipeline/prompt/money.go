@@ -8,18 +8,22 @@ import (
 	"palimpsest/pipeline/client"
 	"palimpsest/pipeline/cost"
 	"palimpsest/pipeline/session"
+	"palimpsest/pipeline/tokens"
+	"palimpsest/pipeline/wire"
 )
 
 // account is what decides what a prompt costs and saves, but for its answer.
 type account struct {
 	exchange cost.Exchange
 	before   *cost.Cached // the lane's newest prompt before this one; nil: not known
+	billing  wire.Billing
+	others   []tokens.Model // that may answer in place of the request's own
 }
 
 // account opens the account of a prompt that is sealed.
 func (w *Writer) account(prompt *Prompt) account {
 	exchange := prompt.Exchange
-	opened := account{exchange: cost.Exchange{
+	opened := account{billing: prompt.account.billing, others: prompt.account.others, exchange: cost.Exchange{
 		Prompt: cost.Prompt{
 			At: w.Now(), Model: exchange.Request.Model, Fixed: fixedHash(exchange),
 			Released: prompt.released, Projection: number(exchange), Position: len(exchange.Digests),

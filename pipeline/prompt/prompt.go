@@ -212,10 +212,15 @@ func (w *Writer) take(ctx context.Context, request Request) (prompt *Prompt, err
 			prompt.Exchange.KeepRedacted(redact)
 		}
 	}
-	if request.Allow != nil {
-		if err := request.Allow(prompt.Exchange.Model, prompt.Exchange.Request.Model); err != nil {
-			return nil, err
-		}
+	if request.Allow == nil {
+		return prompt, nil
+	}
+	err = request.Allow(prompt.Exchange.Model, prompt.Exchange.Request.Model)
+	for i, other := range prompt.account.others {
+		err = errors.Join(err, request.Allow(other, prompt.account.billing.Models[i]))
+	}
+	if err != nil {
+		return nil, err
 	}
 	return prompt, nil
 }
@@ -233,7 +238,14 @@ func (w *Writer) read(request Request) (*Prompt, error) {
 	if request.Scope.EndUser == "" { // no header says it
 		request.Scope.EndUser = session.EndUserID(request.Scope.Workspace, asked.EndUser)
 	}
+	fields := wire.NewFields(envelope)
+	billing := fields.Billing()
+	if err := fields.Err(); err != nil {
+		return nil, fmt.Errorf("read body: %w", err)
+	}
+	billing.Beyond = billing.Beyond || asked.Refers || asked.Resumes
 	provided := w.provided(request, asked.Model)
+	provided.Price = provided.Price.At(billing.Tier)
 	model := w.assumed(request, provided)
 	exchange := &pipeline.Exchange{
 		Codec: request.Codec, Body: envelope,
@@ -250,7 +262,13 @@ func (w *Writer) read(request Request) (*Prompt, error) {
 		},
 	}
 	exchange.KeepLarge()
-	return &Prompt{Exchange: exchange}, nil
+	prompt := &Prompt{Exchange: exchange, account: account{billing: billing}}
+	for _, name := range billing.Models {
+		other := w.provided(request, name)
+		other.Price = other.Price.At(billing.Tier)
+		prompt.account.others = append(prompt.account.others, other)
+	}
+	return prompt, nil
 }
 
 // unsaid estimates the o200k tokens that a provider puts before a prompt by itself.

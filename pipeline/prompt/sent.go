@@ -1,6 +1,8 @@
 package prompt
 
 import (
+	"slices"
+
 	"palimpsest/pipeline"
 	"palimpsest/pipeline/conversation"
 	"palimpsest/pipeline/cost"
@@ -79,10 +81,16 @@ func (s *Sent) Metered(answer wire.Answer) wire.Usage {
 	usage := answer.Usage
 	if usage.Prompt() == 0 {
 		exchange := &s.account.exchange
-		usage.CacheRead = exchange.Expected(s.account.before)
+		usage.CacheRead = min(exchange.After, exchange.Expected(s.account.before))
 		usage.Input = exchange.After - usage.CacheRead
 	}
-	usage.Output = max(usage.Output, answer.Said/bytesPerToken)
+	said := answer.Said
+	if said == 0 { // it came in one piece, if at all
+		for _, message := range answer.Messages {
+			said += len(message)
+		}
+	}
+	usage.Output = max(usage.Output, said/bytesPerToken)
 	return usage
 }
 
@@ -93,6 +101,7 @@ func (w *Writer) Answered(sent Sent, answer wire.Answer) cost.Money {
 	usage := answer.Usage
 	exchange := sent.account.exchange
 	exchange.Usage = usage
+	exchange.Price = w.priceOf(&sent, answer.Model)
 	money := exchange.Money(sent.account.before)
 	for _, own := range answer.Compactions {
 		money.Cost += exchange.Price.MicroUSD(own.Input, own.CacheRead, own.CacheWrite-own.CacheWrite1h, own.CacheWrite1h, own.Output)
@@ -108,6 +117,25 @@ func (w *Writer) Answered(sent Sent, answer wire.Answer) cost.Money {
 		w.Tracker.Add(sent.Lane.ID, exchange.Cached(sent.account.before), money.Net)
 	}
 	return money
+}
+
+// priceOf returns the price of the model that answered, where the request let others answer
+// in place of its own; the dearest of them where nobody knows.
+func (w *Writer) priceOf(sent *Sent, name string) tokens.Price {
+	price := sent.account.exchange.Price
+	if len(sent.account.others) == 0 {
+		return price
+	}
+	answered := w.Models.Lookup(name).Name
+	for _, model := range slices.Concat(sent.account.others, []tokens.Model{sent.size.model}) {
+		if model.Name == answered {
+			return model.Price
+		}
+		if model.Price.Output > price.Output {
+			price = model.Price
+		}
+	}
+	return price
 }
 
 // learn learns how large a prompt was.

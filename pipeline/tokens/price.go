@@ -28,6 +28,24 @@ func (p Price) Of(prompt int) Price {
 	return p
 }
 
+// At returns the price in a tier of service or speed that costs more than the usual one;
+// "" is that. What Anthropic calls fast costs twice as much and what OpenAI calls priority
+// up to 2.5 times, with GPT-5.5; any other name counts as the dearest.
+// See https://openai.com/api-priority-processing/ and
+// https://platform.claude.com/docs/en/build-with-claude/fast-mode.
+func (p Price) At(tier string) Price {
+	factor := 2.5
+	switch tier {
+	case "":
+		return p
+	case "fast":
+		factor = 2
+	}
+	p.Input, p.Output, p.CacheRead = p.Input*factor, p.Output*factor, p.CacheRead*factor
+	p.CacheWrite, p.CacheWrite1h = p.CacheWrite*factor, p.CacheWrite1h*factor
+	return p
+}
+
 // MicroUSD returns what tokens cost in millionths of a US dollar. Each token
 // counts in one of the five kinds; input is what came neither from the cache nor
 // went into it.

@@ -203,6 +203,19 @@ type Usage struct {
 	Output       int
 }
 
+// maxCount bounds a count that is believed: no prompt and no answer has as many tokens.
+const maxCount = 100_000_000
+
+// Bounded returns the usage with counts that can be added up, whatever a provider
+// reported: none is negative or larger than any prompt.
+func (u Usage) Bounded() Usage {
+	for _, count := range []*int{&u.Input, &u.CacheRead, &u.CacheWrite, &u.CacheWrite1h, &u.Output} {
+		*count = max(0, min(*count, maxCount))
+	}
+	u.CacheWrite1h = min(u.CacheWrite1h, u.CacheWrite)
+	return u
+}
+
 // Prompt returns the size of the whole prompt.
 func (u Usage) Prompt() int { return u.Input + u.CacheRead + u.CacheWrite }
 

@@ -109,13 +109,7 @@ func (db APIKeys) KeyRights(ctx context.Context, tenant tenants.Tenant, key tena
 // KeySpend returns what an API key of a workspace has cost at list prices, in
 // millionths of a dollar, since a day and since a month began.
 func (db APIKeys) KeySpend(ctx context.Context, workspace tenants.WorkspaceID, key uuid.UUID, day, month time.Time) (inDay, inMonth int64, err error) {
-	var row struct{ Day, Month int64 }
-	err = db.inTenant(ctx, workspace, func(tx *gorm.DB) error {
-		return tx.Table("exchanges").
-			Select("coalesce(sum(cost_microusd) FILTER (WHERE at >= ?), 0)::bigint AS day, coalesce(sum(cost_microusd), 0)::bigint AS month", day).
-			Where("workspace_id = ? AND api_key_id = ? AND at >= ?", workspace, key, month).Take(&row).Error
-	})
-	return row.Day, row.Month, batchdb.Wrapf(err, "spend of API key %s", key)
+	return Data{db.core}.Spend(ctx, workspace, tenants.Spender{Kind: tenants.KeySpends, ID: key.String()}, day, month)
 }
 
 // errRevoked refuses a change of a revoked key.

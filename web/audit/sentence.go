@@ -24,6 +24,7 @@ func doneWith() map[tenants.Action]string {
 		tenants.ProviderKeyChanged: "changed the provider key %", tenants.ProviderKeyReplaced: "replaced the provider key %",
 		tenants.PipelineSaved: "saved the pipeline", tenants.PipelineRestored: "restored an earlier pipeline", tenants.ConfigImported: "imported a configuration",
 		tenants.ModelWindowSet: "set the context window of %", tenants.ModelWindowRemoved: "removed the context window that was set for %",
+		tenants.BudgetsSet:   "set the budgets of workspace, members and projects",
 		tenants.RetentionSet: "set how long sessions are kept", tenants.SettingsSaved: "changed the settings",
 		tenants.SessionDeleted: "deleted the session %", tenants.SessionExported: "exported the session %",
 		tenants.PinAdded: "pinned a message of the session %", tenants.PinRemoved: "unpinned a message of the session %", tenants.CompactAsked: "asked to compact the session %",

@@ -252,10 +252,10 @@ func amount(name, text string) (int64, error) {
 		return 0, nil
 	}
 	dollars, err := strconv.ParseFloat(text, 64)
-	if err != nil || math.IsNaN(dollars) || math.Abs(dollars) > 1e12 {
+	if err != nil || math.Abs(dollars) > 1e12 {
 		return 0, tenants.Invalid{Field: name, Message: "must be an amount such as 25 or 7.50; empty for no budget"}
 	}
-	return int64(math.Round(dollars * 1e6)), nil
+	return tenants.MicroUSD(name, dollars)
 }
 
 // summary says what a key is held to, in a few words; empty if none.

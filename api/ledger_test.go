@@ -1,0 +1,230 @@
+package api
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"palimpsest/tenants"
+)
+
+// The prices of claude-opus-5-5, in millionths of a dollar for a token.
+const (
+	opusWrite  = 5
+	opusAnswer = 20
+)
+
+// unended is how a request ends that the provider does not report the usage of.
+type unended struct {
+	provider http.HandlerFunc // nil if it cannot be reached
+	stream   bool
+	leaves   bool // the client, once the provider has the request
+	after    time.Duration
+	want     string // what is charged: "nothing", "prompt" (what was sent, at least), "everything" (that was held)
+}
+
+// S47: a request that ends without a usage stays charged, unless it provably cost nothing.
+func TestRequestsThatEndWithoutUsageAreCharged(t *testing.T) {
+	t.Parallel()
+	refuse := func(status int) http.HandlerFunc {
+		return func(w http.ResponseWriter, _ *http.Request) {
+			http.Error(w, `{"type":"error","error":{"type":"x","message":"no"}}`, status)
+		}
+	}
+	waits := func(_ http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body)
+		<-r.Context().Done()
+	}
+	cuts := func(_ http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body)
+		panic(http.ErrAbortHandler)
+	}
+	says := func(kind, text string, cut bool) http.HandlerFunc {
+		return func(w http.ResponseWriter, r *http.Request) {
+			_, _ = io.Copy(io.Discard, r.Body)
+			w.Header().Set("Content-Type", kind)
+			_, _ = io.WriteString(w, text)
+			if cut {
+				_ = http.NewResponseController(w).Flush()
+				panic(http.ErrAbortHandler)
+			}
+		}
+	}
+	const overloaded = "event: error\ndata: {\"type\":\"error\",\"error\":{\"type\":\"overloaded_error\",\"message\":\"x\"}}\n\n"
+	for name, test := range map[string]unended{
+		"nobody listens":                      {want: "nothing"},
+		"refused with 400":                    {provider: refuse(400), want: "nothing"},
+		"refused with 429":                    {provider: refuse(429), want: "nothing"},
+		"refused with 529":                    {provider: refuse(529), stream: true, want: "nothing"},
+		"refused inside the stream":           {provider: says("text/event-stream", overloaded, false), stream: true, want: "nothing"},
+		"left before the first byte":          {provider: waits, leaves: true, want: "everything"},
+		"a stream, left before it began":      {provider: waits, stream: true, leaves: true, want: "prompt"},
+		"a stream, left after it had thought": {provider: waits, stream: true, leaves: true, after: 3 * time.Second, want: "thoughts"},
+		"cut before the first byte":           {provider: cuts, want: "everything"},
+		"a stream, cut before it began":       {provider: cuts, stream: true, want: "prompt"},
+		"cut in the middle":                   {provider: says("application/json", `{"id":"m","type":"mess`, true), want: "everything"},
+		"an answer that says nothing of it":   {provider: says("application/json", `{}`, false), want: "everything"},
+		"an answer without JSON":              {provider: says("text/plain", `hello`, false), want: "everything"},
+		"a stream without a usage":            {provider: says("text/event-stream", "event: ping\ndata: {}\n\n", false), stream: true, want: "prompt"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			test.check(t)
+		})
+	}
+}
+
+func (u unended) check(t *testing.T) {
+	t.Helper()
+	began := make(chan struct{}, 10)
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		began <- struct{}{}
+		u.provider(w, r)
+	}))
+	t.Cleanup(server.Close)
+	if u.provider == nil {
+		server.Close()
+	}
+	p := setupAt(t, server.URL)
+	clock := &clock{at: time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)}
+	p.Now = clock.now
+	p.store.limit(tenants.Limits{Quota: tenants.Quota{DayMicroUSD: 1, TokensPerMinute: 10_000}})
+	body := askClaude
+	if u.stream {
+		body = strings.Replace(body, `"model"`, `"stream":true,"model"`, 1)
+	}
+	if u.leaves {
+		p.leave(t, body, func() {
+			<-began
+			clock.advance(u.after)
+		})
+	} else {
+		p.send(http.MethodPost, messagesPath, body)
+	}
+	recorded := p.last(1)
+	prompt := int64(recorded.TokensAfter) * opusWrite
+	want := map[string]int64{"nothing": 0, "prompt": prompt, "thoughts": prompt + 100*opusAnswer, "everything": prompt + 100*opusAnswer}[u.want]
+	if got := recorded.CostMicroUSD; got > want || u.want == "prompt" && got == 0 || u.want != "prompt" && got != want || recorded.NetMicroUSD != 0 {
+		t.Errorf("%d is charged, want %d: %+v", got, want, recorded)
+	}
+	if isEstimated := strings.Contains(string(recorded.Report), `"type":"estimated"`); isEstimated != (want > 0) {
+		t.Errorf("reported: %s", recorded.Report)
+	}
+	again := p.send(http.MethodPost, messagesPath, askClaude)
+	if isRefused := strings.Contains(string(again.body), "has used it up"); isRefused != (want > 0) {
+		t.Errorf("the next request: status %d: %s", again.status, again.body)
+	}
+}
+
+// leave sends a request whose client leaves once ready returns.
+func (p *proxy) leave(t *testing.T, body string, ready func()) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, p.url+messagesPath, strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	request.Header.Set("X-Api-Key", testKey)
+	go func() {
+		ready()
+		cancel()
+	}()
+	if response, err := http.DefaultClient.Do(request); err == nil {
+		_ = response.Body.Close()
+		t.Errorf("the client had an answer: %d", response.StatusCode)
+	}
+}
+
+// S47: many requests at once, each of which asks for many answers, spend a budget and one
+// request's maximum at most.
+func TestParallelRequestsKeepToABudgetWhateverTheyAskFor(t *testing.T) {
+	t.Parallel()
+	var billed atomic.Int64 // by the provider
+	p := setup(t, func(w http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body)
+		billed.Add(100*5 + 128*300*30)
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = fmt.Fprint(w, answerWith(chatPath, 100, 128*300))
+	})
+	const budget = 3_000_000
+	p.store.limit(tenants.Limits{Quota: tenants.Quota{DayMicroUSD: budget}})
+	body := strings.Replace(askGPT, `"max_completion_tokens":100`, `"max_completion_tokens":300,"n":128`, 1)
+	var group sync.WaitGroup
+	for range 60 {
+		group.Go(func() { p.send(http.MethodPost, chatPath, body) })
+	}
+	group.Wait()
+	const most = 128*300*30 + 1000
+	if spent := billed.Load(); spent > budget+most || spent == 0 {
+		t.Errorf("the provider bills %d for a budget of %d", spent, budget)
+	}
+}
+
+// A request refused for another budget than its key's says whose it is.
+func TestBudgetsOfOthersAreNamed(t *testing.T) {
+	t.Parallel()
+	p := setup(t, func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = io.WriteString(w, answerWith(messagesPath, 10, 10))
+	})
+	p.store.budgets = []tenants.Budget{
+		{Spender: tenants.Spender{Kind: tenants.WorkspaceSpends}, MonthMicroUSD: 1_000},
+		{Spender: tenants.Spender{Kind: tenants.ProjectSpends, ID: "search"}, DayMicroUSD: 1},
+	}
+	project := []string{"X-Palimpsest-Tag-Project", "search"}
+	if got := p.send(http.MethodPost, messagesPath, askClaude, project...); got.status != http.StatusOK {
+		t.Fatalf("the first: status %d: %s", got.status, got.body)
+	}
+	p.last(1)
+	got := p.send(http.MethodPost, messagesPath, askClaude, project...)
+	if message := got.said(t).Error.Message; got.status != http.StatusTooManyRequests || !strings.Contains(message, `The project "search" has a budget of 0.000001 USD a day`) {
+		t.Errorf("the project's next: status %d: %s", got.status, message)
+	}
+	if got := p.send(http.MethodPost, chatPath, strings.Replace(askGPT, "gpt-5.5", "my-llama", 1)); got.status != http.StatusForbidden {
+		t.Errorf("a model without a price: status %d: %s", got.status, got.body)
+	}
+	for n := 2; n < 7; n++ {
+		if got = p.send(http.MethodPost, messagesPath, askClaude); got.status != http.StatusOK {
+			break
+		}
+	}
+	if message := got.said(t).Error.Message; got.status != http.StatusTooManyRequests || !strings.Contains(message, "The workspace has a budget of 0.001 USD a month") {
+		t.Errorf("the workspace's last: status %d: %s", got.status, message)
+	}
+}
+
+// S47: what a request under way holds is on the local disk, for the next process to record.
+func TestRequestUnderWayIsOnTheLocalDisk(t *testing.T) {
+	t.Parallel()
+	began, end := make(chan struct{}), make(chan struct{})
+	p := setup(t, func(w http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body)
+		began <- struct{}{}
+		<-end
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = io.WriteString(w, answerWith(messagesPath, 10, 10))
+	})
+	dir := t.TempDir()
+	database, kept := p.spooling(dir)
+	close(database.Open)
+	p.store.limit(tenants.Limits{Quota: tenants.Quota{DayMicroUSD: 1_000_000}})
+	var group sync.WaitGroup
+	group.Go(func() { p.send(http.MethodPost, messagesPath, askClaude) })
+	<-began
+	if stats := kept.Stats(); stats.Records != 1 {
+		t.Errorf("under way: %+v", stats)
+	}
+	close(end)
+	group.Wait()
+	p.Recorder.Stop()
+	if stats := kept.Stats(); stats.Records != 0 {
+		t.Errorf("once it is recorded: %+v", stats)
+	}
+}

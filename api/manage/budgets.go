@@ -1,0 +1,89 @@
+package manage
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"time"
+
+	"github.com/labstack/echo/v4"
+
+	"palimpsest/tenants"
+)
+
+// budgetHandler answers about the budgets of a workspace beside those of its keys.
+type budgetHandler struct {
+	budgets tenants.Data
+	now     func() time.Time
+}
+
+func (h budgetHandler) register(group *echo.Group, a *authorizer) {
+	group.GET("/budgets", a.as(tenants.ReadConfig, h.listBudgets))
+	group.PUT("/budgets", a.as(tenants.ManageSettings, h.putBudgets))
+}
+
+type budgetJSON struct {
+	Kind       tenants.SpenderKind `json:"kind"`
+	ID         string              `json:"id,omitempty"`
+	DayUSD     float64             `json:"budget_day_usd"`
+	MonthUSD   float64             `json:"budget_month_usd"`
+	SpentDay   float64             `json:"spent_day_usd"`
+	SpentMonth float64             `json:"spent_month_usd"`
+}
+
+func (h budgetHandler) listBudgets(c echo.Context, who caller) error {
+	ctx := c.Request().Context()
+	budgets, err := h.budgets.Budgets(ctx, who.workspace)
+	if err != nil {
+		return err
+	}
+	answer := make([]budgetJSON, len(budgets))
+	day, month := tenants.SpendSpan(h.now())
+	for i, budget := range budgets {
+		inDay, inMonth, err := h.budgets.Spend(ctx, who.workspace, budget.Spender, day, month)
+		if err != nil {
+			return err
+		}
+		answer[i] = budgetJSON{
+			Kind: budget.Kind, ID: budget.ID, DayUSD: usd(budget.DayMicroUSD), MonthUSD: usd(budget.MonthMicroUSD),
+			SpentDay: usd(inDay), SpentMonth: usd(inMonth),
+		}
+	}
+	return answerPage(c, answer, "")
+}
+
+// newBudgets is what a request says of budgets: all that are to stand.
+type newBudgets struct {
+	Budgets *[]newBudget `json:"budgets"`
+}
+
+type newBudget struct {
+	Kind     tenants.SpenderKind `json:"kind"`
+	ID       string              `json:"id"`
+	DayUSD   *float64            `json:"budget_day_usd"`
+	MonthUSD *float64            `json:"budget_month_usd"`
+}
+
+func (h budgetHandler) putBudgets(c echo.Context, who caller) error {
+	asked, err := readJSON[newBudgets](c)
+	if err != nil {
+		return err
+	}
+	if asked.Budgets == nil {
+		return tenants.Invalid{Field: "budgets", Message: "is missing; an empty list takes all budgets away"}
+	}
+	budgets := make([]tenants.Budget, len(*asked.Budgets))
+	for i, one := range *asked.Budgets {
+		budgets[i].Spender = tenants.Spender{Kind: one.Kind, ID: one.ID}
+		if err := setBudgets(&budgets[i].DayMicroUSD, &budgets[i].MonthMicroUSD, one.DayUSD, one.MonthUSD); err != nil {
+			invalid, _ := errors.AsType[tenants.Invalid](err)
+			return tenants.Invalid{Field: fmt.Sprintf("budgets[%d].%s", i, invalid.Field), Message: invalid.Message}
+		}
+	}
+	if err := h.budgets.SetBudgets(c.Request().Context(), who.workspace, budgets); err != nil {
+		return err
+	}
+	return c.NoContent(http.StatusNoContent)
+}
+
+func usd(micro int64) float64 { return float64(micro) / 1e6 }

@@ -1,0 +1,48 @@
+package manage_test
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+)
+
+func TestBudgetsAreSetTogetherAndRead(t *testing.T) {
+	t.Parallel()
+	w := setup(t).member(t, "ada")
+	person := w.userID(t)
+	w.send(t, http.MethodPut, "/budgets", fmt.Sprintf(`{"budgets":[{"kind":"project","id":"search","budget_day_usd":2.5},{"kind":"member","id":%q,"budget_month_usd":10},
+		{"kind":"workspace","budget_day_usd":0.000001},{"kind":"project","id":"free","budget_day_usd":0}]}`, person)).want(t, http.StatusNoContent)
+	answer := w.send(t, http.MethodGet, "/budgets", "")
+	answer.want(t, http.StatusOK)
+	var page struct {
+		Data []struct {
+			Kind, ID string
+			Day      float64 `json:"budget_day_usd"`
+			Month    float64 `json:"budget_month_usd"`
+			Spent    float64 `json:"spent_month_usd"`
+		}
+	}
+	answer.decode(t, &page)
+	if len(page.Data) != 3 || fmt.Sprint(page.Data[0]) != "{workspace  1e-06 0 0}" || !strings.Contains(fmt.Sprint(page.Data), "{project search 2.5 0 0}") || !strings.Contains(fmt.Sprint(page.Data), "{member "+person+" 0 10 0}") {
+		t.Errorf("budgets %+v", page.Data)
+	}
+	for body, field := range map[string]string{
+		`{}`:                                     "budgets",
+		`{"budgets":[{"kind":"team","id":"x"}]}`: "budgets[0].kind",
+		`{"budgets":[{"kind":"workspace","id":"x"}]}`:                                            "budgets[0].id",
+		`{"budgets":[{"kind":"workspace"},{"kind":"workspace"}]}`:                                "budgets[1].id",
+		`{"budgets":[{"kind":"member","id":"ada"}]}`:                                             "budgets[0].id",
+		`{"budgets":[{"kind":"project","id":""}]}`:                                               "budgets[0].id",
+		`{"budgets":[{"kind":"workspace","budget_day_usd":0.0000004}]}`:                          "budgets[0].budget_day_usd",
+		`{"budgets":[{"kind":"project","id":"a"},{"kind":"workspace","budget_month_usd":-1}]}`:   "budgets[1].budget_month_usd",
+		`{"budgets":[` + strings.Repeat(`{"kind":"workspace"},`, 200) + `{"kind":"workspace"}]}`: "budgets",
+	} {
+		answer := w.send(t, http.MethodPut, "/budgets", body)
+		answer.want(t, http.StatusUnprocessableEntity)
+		if got := answer.field(t); got != field {
+			t.Errorf("%.200s: field %q, want %q", body, got, field)
+		}
+	}
+	w.send(t, http.MethodPut, "/budgets", `{"budgets":[]}`).want(t, http.StatusNoContent)
+}

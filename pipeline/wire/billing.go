@@ -1,0 +1,118 @@
+package wire
+
+import (
+	"encoding/json"
+	"strings"
+)
+
+// Billing is what a request asks for, beside its prompt and one answer, that a provider
+// charges for. The formats and servers share the members' names.
+type Billing struct {
+	Answers int      // written to the same prompt; 0: one
+	Tier    string   // of service or speed, as the request names it; empty: the usual one
+	Uses    int      // most uses of tools that the provider runs itself
+	Fee     int64    // of the dearest of them each time, in millionths of a US dollar
+	Models  []string // that may answer in place of the request's own
+	Beyond  bool     // the provider has more of the prompt than the body
+}
+
+const (
+	// maxAnswers bounds the answers that are believed: no provider writes as many.
+	maxAnswers = 1 << 20
+
+	// DefaultUses is how many uses of a provider's own tool are counted on where a request
+	// does not bound them.
+	DefaultUses = 10
+)
+
+// Billing reads what a body asks for that is charged for.
+func (f *Fields) Billing() Billing {
+	billing := Billing{Answers: min(maxAnswers, max(0, f.Int("n"), f.Int("best_of")))}
+	for _, member := range []string{"service_tier", "speed"} {
+		if tier, _ := String(f.Raw(member)); !isUsualTier(tier) {
+			billing.Tier = tier
+		}
+	}
+	billing.Uses, billing.Fee = f.uses()
+	billing.Beyond = f.Raw("previous_response_id") != nil || f.Raw("conversation") != nil
+	for _, member := range []string{"models", "fallbacks"} {
+		billing.Models = appendModels(billing.Models, f.Raw(member))
+	}
+	return billing
+}
+
+// isUsualTier reports whether a tier costs what the list says, or less.
+func isUsualTier(tier string) bool {
+	switch tier {
+	case "", "auto", "default", "standard", "standard_only", "flex", "batch", "scale":
+		return true
+	}
+	return false
+}
+
+// uses returns how often the tools that the provider runs itself may be used, and what
+// the dearest of them costs each time.
+func (f *Fields) uses() (uses int, fee int64) {
+	for _, tool := range Elements(f.Raw("tools")) {
+		kind := Text(tool, "type")
+		if Get(tool, "input_schema") != nil || isRunByClient(kind) {
+			continue
+		}
+		most, bounded := Int(Get(tool, "max_uses"))
+		if !bounded {
+			most = DefaultUses
+		}
+		uses, fee = uses+min(maxAnswers, max(0, most)), max(fee, feeOf(kind))
+	}
+	if f.Raw("web_search_options") != nil {
+		uses, fee = uses+DefaultUses, max(fee, usualFee)
+	}
+	if most, bounded := Int(f.Raw("max_tool_calls")); bounded {
+		uses = min(uses, max(0, most))
+	}
+	return min(uses, maxAnswers), fee
+}
+
+// isRunByClient reports whether tools of a kind are run by the client: functions, and
+// those that providers have taught their models.
+func isRunByClient(kind string) bool {
+	for _, ours := range []string{"function", "custom", "namespace", "bash", "text_editor", "computer", "memory", "local_shell", "shell", "apply_patch"} {
+		if strings.HasPrefix(kind, ours) {
+			return true
+		}
+	}
+	return kind == ""
+}
+
+// What a use of a provider's own tool costs at most, in millionths of a US dollar: a
+// picture, and anything else (a web search costs 0.01 to 0.025, a container 0.03).
+const (
+	pictureFee = 250_000
+	usualFee   = 30_000
+)
+
+func feeOf(kind string) int64 {
+	if strings.HasPrefix(kind, "image_generation") {
+		return pictureFee
+	}
+	return usualFee
+}
+
+// appendModels appends the models that a list names: by their names, in objects with
+// a model, or in lists by the model that they stand in for.
+func appendModels(models []string, list json.RawMessage) []string {
+	for _, element := range Elements(list) {
+		if name, is := String(element); is {
+			models = append(models, name)
+			continue
+		}
+		if name := Text(element, "model"); name != "" {
+			models = append(models, name)
+			continue
+		}
+		for _, more := range Members(element) {
+			models = appendModels(models, more)
+		}
+	}
+	return models
+}

@@ -1,0 +1,109 @@
+package tenants
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/google/uuid"
+)
+
+// Spender is who or what money is counted of in a workspace.
+type Spender struct {
+	Kind SpenderKind
+	ID   string // of an API key or a person; a project's name; empty: the workspace
+}
+
+// SpenderKind is a kind of Spender.
+type SpenderKind string
+
+// The kinds of spenders. A person spends by the keys that they stand behind, a project
+// by the requests with its name in the tag project.
+const (
+	KeySpends       SpenderKind = "key"
+	MemberSpends    SpenderKind = "member"
+	ProjectSpends   SpenderKind = "project"
+	WorkspaceSpends SpenderKind = "workspace"
+)
+
+// ProjectTag is the name of the tag that says for which project a request is: for budgets, and for the
+// scope "project" of memory.
+const ProjectTag = "project"
+
+// MaxBudgets bounds the budgets of a workspace, beside those of its keys.
+const MaxBudgets = 200
+
+// Budget is how much money a spender beside API keys may cost; 0: as much as one likes.
+type Budget struct {
+	Spender
+
+	DayMicroUSD   int64 // at list prices, in a day of UTC
+	MonthMicroUSD int64 // at list prices, in a calendar month of UTC
+}
+
+// Validate returns an Invalid that names the field at fault and what it may be.
+func (b Budget) Validate() error {
+	switch b.Kind {
+	case MemberSpends:
+		if _, err := uuid.Parse(b.ID); err != nil {
+			return Invalid{Field: "id", Message: "must be the id of a member"}
+		}
+	case ProjectSpends:
+		if err := CheckTag("id", ProjectTag, b.ID); err != nil {
+			return err
+		}
+	case WorkspaceSpends:
+		if b.ID != "" {
+			return Invalid{Field: "id", Message: "must be left out: the workspace has one budget"}
+		}
+	default:
+		return Invalid{Field: "kind", Message: fmt.Sprintf("is %q, which is not one of workspace, member, project", string(b.Kind))}
+	}
+	return Quota{DayMicroUSD: b.DayMicroUSD, MonthMicroUSD: b.MonthMicroUSD}.validate()
+}
+
+// CheckBudgets returns budgets in order, the workspace's own first, without those that limit
+// nothing. The error is an Invalid that names the place of the one at fault.
+func CheckBudgets(budgets []Budget) ([]Budget, error) {
+	if len(budgets) > MaxBudgets {
+		return nil, Invalid{Field: "budgets", Message: fmt.Sprintf("must have at most %d entries", MaxBudgets)}
+	}
+	seen := make(map[Spender]bool, len(budgets))
+	var checked []Budget
+	for i, budget := range budgets {
+		err := budget.Validate()
+		if err == nil && seen[budget.Spender] {
+			err = Invalid{Field: "id", Message: "has a budget in the list already"}
+		}
+		if invalid, is := errors.AsType[Invalid](err); is {
+			return nil, Invalid{Field: fmt.Sprintf("budgets[%d].%s", i, invalid.Field), Message: invalid.Message}
+		}
+		seen[budget.Spender] = true
+		if budget.DayMicroUSD > 0 || budget.MonthMicroUSD > 0 {
+			checked = append(checked, budget)
+		}
+	}
+	slices.SortFunc(checked, func(a, b Budget) int { // the workspace has no id
+		return cmp.Or(cmp.Compare(a.ID, b.ID), cmp.Compare(a.Kind, b.Kind))
+	})
+	return checked, nil
+}
+
+// BudgetFields returns what the audit log shows of budgets.
+func BudgetFields(budgets []Budget) Fields {
+	fields := Fields{}
+	for _, budget := range budgets {
+		name := string(budget.Kind)
+		if budget.ID != "" {
+			name += " " + budget.ID
+		}
+		if budget.DayMicroUSD > 0 {
+			fields[name+" budget_day_usd"] = USD(budget.DayMicroUSD)
+		}
+		if budget.MonthMicroUSD > 0 {
+			fields[name+" budget_month_usd"] = USD(budget.MonthMicroUSD)
+		}
+	}
+	return fields
+}

@@ -1,0 +1,104 @@
+package tenantsdb
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"gorm.io/gorm"
+
+	"palimpsest/pipeline/batchdb"
+	"palimpsest/tenants"
+)
+
+// storedBudget is a budget as it is kept.
+type storedBudget struct {
+	Kind          tenants.SpenderKind `json:"kind"`
+	ID            string              `json:"id,omitempty"`
+	DayMicroUSD   int64               `json:"day_microusd,omitempty"`
+	MonthMicroUSD int64               `json:"month_microusd,omitempty"`
+}
+
+// Budgets implements tenants.Data.
+func (db Data) Budgets(ctx context.Context, workspace tenants.WorkspaceID) (budgets []tenants.Budget, err error) {
+	err = db.inTenant(ctx, workspace, func(tx *gorm.DB) error {
+		budgets, err = findBudgets(tx, workspace, "")
+		return err
+	})
+	return budgets, batchdb.Wrapf(err, "budgets of workspace %s", workspace)
+}
+
+// SetBudgets puts budgets in place of those that stand, on all replicas. It returns a
+// tenants.Invalid or tenants.ErrNotFound.
+func (db Data) SetBudgets(ctx context.Context, tenant tenants.Tenant, budgets []tenants.Budget) error {
+	workspace := tenant.Workspace()
+	budgets, err := tenants.CheckBudgets(budgets)
+	if err != nil {
+		return err
+	}
+	stored := each(budgets, func(budget *tenants.Budget) storedBudget {
+		return storedBudget{Kind: budget.Kind, ID: budget.ID, DayMicroUSD: budget.DayMicroUSD, MonthMicroUSD: budget.MonthMicroUSD}
+	})
+	raw, err := json.Marshal(stored)
+	if err != nil {
+		return fmt.Errorf("write budgets: %w", err)
+	}
+	err = db.inTenant(ctx, tenant, func(tx *gorm.DB) error {
+		before, err := findBudgets(tx, workspace, " FOR UPDATE")
+		if err != nil {
+			return err
+		}
+		if err := tx.Exec("UPDATE workspaces SET budgets = ?::jsonb WHERE workspace_id = ?", string(raw), workspace).Error; err != nil {
+			return err
+		}
+		change := tenants.Change{Action: tenants.BudgetsSet, Before: tenants.BudgetFields(before), After: tenants.BudgetFields(budgets)}
+		if err := audit(tx, workspace, change); err != nil {
+			return err
+		}
+		return notify(tx, SettingsChannel, workspace.String())
+	})
+	return batchdb.Wrapf(err, "set budgets of workspace %s", workspace)
+}
+
+func findBudgets(tx *gorm.DB, workspace tenants.WorkspaceID, lock string) ([]tenants.Budget, error) {
+	var rows []struct{ Budgets []byte }
+	err := tx.Raw("SELECT budgets FROM workspaces WHERE workspace_id = ?"+lock, workspace).Scan(&rows).Error
+	row, err := batchdb.First(rows, err, tenants.ErrNotFound)
+	if err != nil {
+		return nil, err
+	}
+	var stored []storedBudget
+	if err := json.Unmarshal(row.Budgets, &stored); err != nil {
+		return nil, fmt.Errorf("read budgets: %w", err)
+	}
+	return each(stored, func(budget *storedBudget) tenants.Budget {
+		return tenants.Budget{Spender: tenants.Spender{Kind: budget.Kind, ID: budget.ID}, DayMicroUSD: budget.DayMicroUSD, MonthMicroUSD: budget.MonthMicroUSD}
+	}), nil
+}
+
+// Spend implements tenants.Data. A person spends by the keys that they stand behind now,
+// and by those that these have created.
+func (db Data) Spend(ctx context.Context, workspace tenants.WorkspaceID, who tenants.Spender, day, month time.Time) (inDay, inMonth int64, err error) {
+	var row struct{ Day, Month int64 }
+	err = db.inTenant(ctx, workspace, func(tx *gorm.DB) error {
+		query := tx.Table("exchanges").Where("exchanges.workspace_id = ? AND exchanges.at >= ?", workspace, month)
+		switch who.Kind {
+		case tenants.KeySpends:
+			query = query.Where("api_key_id = ?::uuid", who.ID)
+		case tenants.MemberSpends:
+			query = query.Where(`api_key_id IN (WITH RECURSIVE theirs (key) AS (
+				SELECT id FROM api_keys WHERE workspace_id = ? AND coalesce(person_id, created_by) = ?::uuid
+				UNION
+				SELECT k.id FROM theirs t JOIN api_keys k ON k.workspace_id = ? AND coalesce(k.person_id, k.created_by) = t.key)
+				SELECT key FROM theirs)`, workspace, who.ID, workspace)
+		case tenants.ProjectSpends:
+			query = query.Where(`id IN (SELECT exchange_id FROM exchange_tags WHERE workspace_id = ? AND tag = ? AND at >= ?)`,
+				workspace, tenants.Tag{Name: tenants.ProjectTag, Value: who.ID}.String(), month)
+		case tenants.WorkspaceSpends: // of sums: it may have millions of exchanges
+			query = rollups(tx, workspace, tenants.UsageFilter{From: month, To: month.AddDate(0, 1, 0)}, 24*time.Hour, false)
+		}
+		return query.Select("coalesce(sum(cost_microusd) FILTER (WHERE at >= ?), 0)::bigint AS day, coalesce(sum(cost_microusd), 0)::bigint AS month", day).Take(&row).Error
+	})
+	return row.Day, row.Month, batchdb.Wrapf(err, "spend of %s %s", who.Kind, who.ID)
+}

@@ -1,0 +1,76 @@
+package tenantsdb_test
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+
+	"palimpsest/tenants"
+)
+
+func TestSpendersAreWhoseExchangesTheyAre(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	key, _ := b.addKey(t, b.workspace)
+	another, _ := b.addKey(t, b.workspace)
+	b.disown(t, another.ID, uuid.New())
+	at := time.Date(2026, 11, 10, 12, 0, 0, 0, time.UTC)
+	exchange := func(key uuid.UUID, at time.Time, cost int64, tags tenants.Tags) tenants.Exchange {
+		return tenants.Exchange{
+			ID: uuid.Must(uuid.NewV7()), Workspace: b.workspace, At: at,
+			ExchangeRequest: tenants.ExchangeRequest{APIKey: key, Tags: tags},
+			ExchangeAnswer:  tenants.ExchangeAnswer{Provider: tenants.ProviderAnthropic},
+			ExchangeCost:    tenants.ExchangeCost{CostMicroUSD: cost},
+		}
+	}
+	day, month := tenants.SpendSpan(at)
+	project := tenants.Tags{"project": "search", "team": "a"}
+	if err := b.Exchanges.RecordExchanges(t.Context(), b.workspace, []tenants.Exchange{
+		exchange(key.ID, at, 1, project), exchange(key.ID, day.Add(-time.Second), 2, nil), exchange(another.ID, day, 4, project),
+		exchange(another.ID, month, 8, tenants.Tags{"project": "other"}), exchange(key.ID, month.Add(-time.Second), 16, project),
+	}); err != nil {
+		t.Fatal(err)
+	}
+	for who, want := range map[tenants.Spender][2]int64{
+		{Kind: tenants.KeySpends, ID: key.ID.String()}:           {1, 3},
+		{Kind: tenants.MemberSpends, ID: key.CreatedBy.String()}: {1, 3},
+		{Kind: tenants.MemberSpends, ID: uuid.NewString()}:       {0, 0},
+		{Kind: tenants.ProjectSpends, ID: "search"}:              {5, 5},
+		{Kind: tenants.WorkspaceSpends}:                          {5, 15},
+	} {
+		inDay, inMonth, err := b.Data.Spend(t.Context(), b.workspace, who, day, month)
+		if err != nil || inDay != want[0] || inMonth != want[1] {
+			t.Errorf("%s: %d in the day, %d in the month, want %v (%v)", who.Kind, inDay, inMonth, want, err)
+		}
+		_, other := b.signUp(t, uuid.NewString()+"@example.com")
+		if inDay, inMonth, err = b.Data.Spend(t.Context(), other, who, day, month); err != nil || inDay+inMonth != 0 {
+			t.Errorf("S5: of %s another workspace sees %d and %d, %v", who.Kind, inDay, inMonth, err)
+		}
+	}
+}
+
+func TestBudgetsAreKeptAndNoted(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	want := []tenants.Budget{{Spender: tenants.Spender{Kind: tenants.WorkspaceSpends}, DayMicroUSD: 1}, {Spender: tenants.Spender{Kind: tenants.ProjectSpends, ID: "search"}, MonthMicroUSD: 2}}
+	if err := b.Data.SetBudgets(t.Context(), b.workspace, []tenants.Budget{want[1], want[0]}); err != nil {
+		t.Fatal(err)
+	}
+	got, err := b.Data.Budgets(t.Context(), b.workspace)
+	if err != nil || len(got) != 2 || got[0] != want[0] || got[1] != want[1] {
+		t.Errorf("budgets %+v, %v", got, err)
+	}
+	entries, err := b.Audit.Audit(t.Context(), b.workspace, tenants.AuditFilter{Limit: 1})
+	if err != nil || entries[0].Action != tenants.BudgetsSet || entries[0].After["project search budget_month_usd"] != "0.000002" {
+		t.Errorf("noted %+v, %v", entries, err)
+	}
+	if _, err := b.Data.Budgets(t.Context(), tenants.NewWorkspaceID()); !errors.Is(err, tenants.ErrNotFound) {
+		t.Errorf("of no workspace: %v", err)
+	}
+	invalid, _ := errors.AsType[tenants.Invalid](b.Data.SetBudgets(t.Context(), b.workspace, []tenants.Budget{{}}))
+	if invalid.Field != "budgets[0].kind" {
+		t.Errorf("of nobody: %+v", invalid)
+	}
+}
