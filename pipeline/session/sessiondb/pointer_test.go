@@ -11,6 +11,7 @@ import (
 	"palimpsest/pipeline/archive"
 	"palimpsest/pipeline/conversation"
 	"palimpsest/pipeline/session"
+	"palimpsest/tenants"
 )
 
 // pointTo returns a pointer to a message by the link after some.
