@@ -83,8 +83,13 @@ func TestRequestsThatEndWithoutUsageAreCharged(t *testing.T) {
 
 func (u unended) check(t *testing.T) {
 	t.Helper()
-	began := make(chan struct{}, 10)
+	began := make(chan struct{}, 1)
+	var asked atomic.Int32
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if asked.Add(1) > 1 {
+			http.Error(w, "{}", http.StatusBadRequest) // the next request, which must not come
+			return
+		}
 		began <- struct{}{}
 		u.provider(w, r)
 	}))
