@@ -136,7 +136,7 @@ func setupCaching(t *testing.T, settings string) *cachingProxy {
 	a, b := c.store.workspace, tenants.NewWorkspaceID()
 	c.keys = callers{}
 	for secret, workspace := range map[string]tenants.WorkspaceID{keyA1: a, keyA2: a, keyB: b} {
-		c.keys[secret] = tenants.APIKey{ID: uuid.New(), Workspace: workspace, Prefix: "plm_live_te", Scopes: []tenants.Scope{tenants.ScopeProxy}, NamesPrivate: true}
+		c.keys[secret] = tenants.APIKey{ID: uuid.New(), Workspace: workspace, Prefix: "plm_live_te", Scopes: []tenants.Scope{tenants.ScopeProxy}, Rights: tenants.KeyRights{Private: true}}
 	}
 	c.Keys = c.keys
 	c.Answers = c.newAnswers(t, dbtest.New(t))

@@ -185,7 +185,7 @@ func (g *Gate) admit(request *http.Request, event *RequestLog) (_ admission, err
 	if err != nil {
 		return admission{}, err
 	}
-	asked.choice.Private = key.NamesPrivate
+	asked.choice.Private = key.Rights.Private
 	asked.noStore = asked.noStore || !kept || key.Limits.NoStore
 	event.noStore = asked.noStore
 	if event.redactor, err = g.Settings.Redactor(ctx, key.Workspace); err != nil {

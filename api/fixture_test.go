@@ -171,7 +171,7 @@ func (s *storage) Authenticate(_ context.Context, secret string) (tenants.APIKey
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return tenants.APIKey{ID: uuid.UUID(s.workspace), Workspace: s.workspace, Prefix: "plm_live_te", Scopes: []tenants.Scope{tenants.ScopeProxy}, Limits: s.limits, NamesPrivate: true}, nil
+	return tenants.APIKey{ID: uuid.UUID(s.workspace), Workspace: s.workspace, Prefix: "plm_live_te", Scopes: []tenants.Scope{tenants.ScopeProxy}, Limits: s.limits, Rights: tenants.KeyRights{Private: true}}, nil
 }
 
 // memory is a session store that counts what is written to it.

@@ -28,7 +28,7 @@ type OwnedFunction struct {
 // policies for it, and the functions are the owner's.
 func OwnedFunctions(ctx context.Context, tx pgx.Tx) ([]OwnedFunction, error) {
 	rows, err := tx.Query(ctx, `SELECT p.oid::regprocedure::text, o.role, p.proname = 'appoint_operator'
-		FROM (SELECT $1, 'search_documents' UNION ALL SELECT $2, unnest(ARRAY['appoint_operator', 'archive_waits_since', 'claim_operator', 'note_subscription_end',
+		FROM (SELECT $1, unnest(ARRAY['search_documents', 'search_within']) UNION ALL SELECT $2, unnest(ARRAY['appoint_operator', 'archive_waits_since', 'claim_operator', 'note_subscription_end',
 			'operator_log', 'operator_suspend', 'operator_workspaces', 'workspace_standing'])) AS o (role, name)
 		JOIN pg_proc p ON p.proname = o.name AND p.pronamespace = 'public'::regnamespace
 		WHERE EXISTS (SELECT FROM pg_policies WHERE schemaname = 'public' AND o.role = ANY (roles)) ORDER BY 1`, searchRole, operatorRole)

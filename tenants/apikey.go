@@ -42,9 +42,6 @@ type APIKey struct {
 
 	APIKeyTimes
 
-	// NamesPrivate says that requests may name base URLs on private addresses; of a presented key only.
-	NamesPrivate bool
-
 	// What is known of the workspace of a key that was presented.
 	Suspended  bool // by the operator
 	Unverified bool // no owner has a verified address
@@ -55,6 +52,7 @@ type APIKey struct {
 type KeyRights struct {
 	Reads    Reads // whose text they may read, and so bring into a prompt
 	Approves bool  // they may approve patterns, and so use those that no one has approved
+	Private  bool  // requests may name base URLs on private addresses
 }
 
 // And returns what both rights allow.

@@ -72,7 +72,6 @@ func backWith(tx *gorm.DB, key *tenants.APIKey, start uuid.UUID) (tenants.Role, 
 		return "", err
 	}
 	key.Person, key.Scopes, key.Rights = behind.Person, key.Backed(behind.role()), behind.rights()
-	key.NamesPrivate = key.Limits.NamesPrivate(behind.role())
 	if key.CreatedBy != key.Person {
 		creator, err := personBehind(tx, key.Workspace, key.CreatedBy)
 		if err != nil {
@@ -80,6 +79,7 @@ func backWith(tx *gorm.DB, key *tenants.APIKey, start uuid.UUID) (tenants.Role, 
 		}
 		key.Rights = key.Rights.And(creator.rights())
 	}
+	key.Rights.Private = key.Limits.NamesPrivate(behind.role())
 	return behind.role(), nil
 }
 

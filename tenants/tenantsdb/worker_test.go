@@ -170,7 +170,7 @@ func TestAppLoginCannotCallWorkerFunctions(t *testing.T) {
 	if _, err := pgx.ForEachRow(rows, []any{&name, &call}, func() error { calls[name] = call; return nil }); err != nil {
 		t.Fatal(err)
 	}
-	forRequests := []string{"claim_operator", "search_documents", "workspace_standing"}
+	forRequests := []string{"claim_operator", "search_documents", "search_within", "workspace_standing"}
 	refusals := 0
 	attempts(t, b, func(t *testing.T, tx pgx.Tx) {
 		t.Helper()
