@@ -15,7 +15,7 @@ import (
 // their values from the nearest to the furthest.
 func bounded() map[string][]string {
 	scopes := pipeline.Scopes()
-	return map[string][]string{"rehydrator.scope": scopes, "semantic-cache.scope": scopes, "patterns.review": {"required", "auto"}}
+	return map[string][]string{"compaction-bridge.scope": scopes, "rehydrator.scope": scopes, "semantic-cache.scope": scopes, "patterns.review": {"required", "auto"}}
 }
 
 // furthest returns the place of the furthest value that rights allow a setting.

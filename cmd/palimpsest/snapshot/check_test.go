@@ -134,7 +134,7 @@ func TestAnyOfTheKeysOpensABackup(t *testing.T) {
 	}
 }
 
-// A manifest that is authenticated, too, names no file but those of a backup, and no other format.
+// S50: A manifest that is authenticated, too, names no file but those of a backup, and no other format.
 func TestManifestNamesOnlyTheFilesOfABackup(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
