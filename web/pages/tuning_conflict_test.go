@@ -41,7 +41,7 @@ func TestConflictShowsBothValuesOfEachSetting(t *testing.T) {
 	_, page := clash(t)
 
 	for _, row := range []string{
-		"ipc.targetUtilization Saved 0.60 Yours 0.85", "patterns Saved on Yours off", "rehydrator.scope Saved workspace Yours key",
+		"ipc.targetUtilization Saved 0.60 Yours 0.85", "patterns Saved on Yours off", "rehydrator.scope Saved workspace Yours session",
 		"ipc.preserveLastTurns Saved 5 Yours 9", "rehydrator.triggerPhrases Saved empty Yours as before", "ipc.llmCompression Saved on Yours off",
 	} {
 		if !strings.Contains(page.TestID("conflict"), row) {
@@ -77,7 +77,7 @@ func TestConflictIsSettledSettingBySetting(t *testing.T) {
 	if pipeline.SettingsOf[ipc.Config](config).TargetUtilization != 0.60 || pipeline.SettingsOf[ipc.Config](config).PreserveLastTurns != 9 || pipeline.SettingsOf[ipc.Config](config).MinClear != 0.2 || pipeline.SettingsOf[ipc.Config](config).LLMCompression.Model != "same" {
 		t.Errorf("saved %+v", pipeline.SettingsOf[ipc.Config](config))
 	}
-	if pipeline.SettingsOf[rehydrator.Config](config).Scope != "key" || len(pipeline.SettingsOf[rehydrator.Config](config).TriggerPhrases) != 1 {
+	if pipeline.SettingsOf[rehydrator.Config](config).Scope != pipeline.ScopeSession || len(pipeline.SettingsOf[rehydrator.Config](config).TriggerPhrases) != 1 {
 		t.Errorf("saved %+v", pipeline.SettingsOf[rehydrator.Config](config))
 	}
 }
