@@ -121,7 +121,7 @@ func (s *Server) answer(c echo.Context, event *RequestLog, codec wire.Codec, sen
 		if answer.Failure != "" {
 			s.unread(ctx, event, answer.Failure)
 		}
-		s.recordAnswer(event, codec, sent, answer)
+		s.recordAnswer(ctx, event, codec, sent, answer)
 		event.charge(s.Now())
 		event.traced.answered(answer)
 		keepAnswer(s.Answers, event, codec, cached, response, answer)

@@ -8,6 +8,7 @@ import (
 
 	"palimpsest/pipeline"
 	"palimpsest/pipeline/session"
+	"palimpsest/pipeline/tokens"
 	"palimpsest/pipeline/wire"
 )
 
@@ -25,6 +26,54 @@ func (p *Prompt) MayBeTooLong() bool {
 	exchange := p.Exchange
 	limit := cmp.Or(exchange.Limit, smallestWindow)
 	return p.Lane != nil && mayChange(exchange) && 2*exchange.Report.After > limit
+}
+
+// Lesson is what an answer teaches of a model's window. It is zero if there's nothing new.
+type Lesson struct {
+	Model  string
+	Window int
+}
+
+const (
+	// leastWindow is the smallest window that is learned, in tokens.
+	leastWindow = 1 << 10
+
+	// mostOver is how many times its window a prompt may have for the window to be believed.
+	mostOver = 64
+)
+
+// lesson returns what the refusal of a prompt with so many tokens teaches of a model. Where the
+// provider names no window, that of a model which nobody knows is taken to be a little smaller
+// than the prompt.
+func lesson(model tokens.Model, size int, said wire.Overflow) Lesson {
+	window := said.Window
+	if window == 0 && !said.IsHeavy && model.Family == "" {
+		window = int(float64(max(size, said.Tokens)) / unsaidMargin)
+	}
+	if window < max(leastWindow, size/mostOver) || model.Known && window >= model.Window {
+		return Lesson{}
+	}
+	return Lesson{Model: model.Name, Window: window}
+}
+
+// Teaches returns what the refusal of the prompt teaches of its model's window.
+func (p *Prompt) Teaches(said wire.Overflow) Lesson {
+	return lesson(p.Exchange.Model, p.Exchange.Report.After, said)
+}
+
+// Teaches is Prompt.Teaches for a prompt that has been sent, by what an answer says: nothing if it
+// doesn't say that the prompt is too long.
+func (s *Sent) Teaches(answer wire.Answer) (taught Lesson, overflows bool) {
+	said, overflows := answer.Overflow(s.most)
+	if !overflows || answer.Error == nil && !s.isNear {
+		return Lesson{}, false
+	}
+	return lesson(s.size.model, s.account.exchange.After, said), true
+}
+
+// Price returns what a usage costs in millionths of a US dollar, beside that of the prompt's answer.
+func (p *Prompt) Price(usage wire.Usage) int64 {
+	return p.account.exchange.Price.MicroUSD(usage.Input, usage.CacheRead, usage.CacheWrite-usage.CacheWrite1h, usage.CacheWrite1h, usage.Output)
 }
 
 // Shrink writes a prompt again that the provider has found too long: with a
