@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"palimpsest/pipeline"
+	"palimpsest/pipeline/modules/ipc"
 	"palimpsest/pipeline/session"
 	"palimpsest/pipeline/tokens"
 	"palimpsest/pipeline/wire"
@@ -163,17 +164,15 @@ func (w *Writer) Overflowed(sent Sent) {
 func (w *Writer) correct(exchange *pipeline.Exchange, said wire.Overflow, sent int) {
 	if said.Window > 0 {
 		exchange.Model = exchange.Model.WithWindow(said.Window)
-		exchange.Limit = said.Limit() // without the answer's room, unless the provider counts it
+		own := pipeline.SettingsOf[ipc.Config](exchange.Config).ContextWindow.Tokens()
+		exchange.Limit = within(said.Limit(), own) // without the answer's room, unless the provider counts it
 	}
 	if said.Tokens > 0 && sent > 0 {
 		exchange.Factor = max(exchange.Factor, float64(said.Tokens)/float64(sent))
 		w.Calibration.Observe(exchange.Scope.Workspace, exchange.Model, sent, said.Tokens)
 	}
 	// By whatever it was counted, the prompt was larger than the window.
-	within := int(float64(sent) * exchange.Factor / unsaidMargin)
-	if exchange.Limit == 0 || exchange.Limit > within {
-		exchange.Limit = within
-	}
+	exchange.Limit = within(exchange.Limit, int(float64(sent)*exchange.Factor/unsaidMargin))
 	exchange.Takes = exchange.Limit
 }
 
