@@ -54,15 +54,15 @@ func (s *Server) rescue(ctx context.Context, event *RequestLog, forward forward,
 func always() bool { return true }
 
 // overflowOf reads an answer that may say that the prompt is too long or the body
-// too large; one that is no error only if mayBeLate says so. most is how long the request lets the
+// too large; an answer without an error only if mayBeLate says so. most is how long the request lets the
 // answer become. usage is what the provider charges for it all the same. The answer can still be relayed from
 // its first byte.
 func overflowOf(codec wire.Codec, response *http.Response, most int, mayBeLate func() bool) (said wire.Overflow, usage wire.Usage, overflows bool) {
-	isPlain := !isEncoding(response.Header.Get("Content-Encoding"))
+	isPlain := !isEncoding(encodingOf(response.Header))
 	switch {
 	case response.StatusCode >= http.StatusBadRequest:
 		head, whole := headOf(response)
-		plain, err := decoded(response.Header.Get("Content-Encoding"), head, wire.MaxError)
+		plain, err := decoded(encodingOf(response.Header), head, wire.MaxError)
 		if !whole || err != nil {
 			return wire.Overflow{}, wire.Usage{}, false
 		}

@@ -136,6 +136,12 @@ func (w *Writer) Shrink(ctx context.Context, refused *Prompt, said wire.Overflow
 	return shrunk, true
 }
 
+// WithoutUsage writes the prompt again without asking for a usage that the client did not ask for.
+func (p *Prompt) WithoutUsage() {
+	p.AsksUsage = false
+	p.seal(false, nil)
+}
+
 // mayChange reports whether a prompt may get another form than the one that it has.
 func mayChange(exchange *pipeline.Exchange) bool {
 	return exchange.Request.ReadOnly == "" && !exchange.Request.Repeats

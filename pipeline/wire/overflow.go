@@ -35,8 +35,8 @@ func (o Overflow) Limit() int { return max(0, o.Window-o.Reserved) }
 // ReadOverflow reads a provider's error, of any API and in any envelope: an object with or
 // without a member error, an array, a string, plain text, an error quoted in the message of
 // another. ok is false if it tells of anything else than a prompt that is too long or a body
-// that is too large. Status 413 is about the body's bytes, whoever says it and however: what
-// stands before a provider answers in no dialect.
+// that is too large. Status 413 is about the body's bytes, however it is worded: what stands
+// before a provider answers in no dialect.
 func ReadOverflow(status int, body []byte) (said Overflow, ok bool) {
 	if status < http.StatusBadRequest {
 		return Overflow{}, false
