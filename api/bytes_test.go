@@ -6,6 +6,10 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+
+	"github.com/google/uuid"
+
+	"palimpsest/tenants"
 )
 
 // S17, S37: the bodies of a workspace's requests under way take so many bytes at most, and those
@@ -50,6 +54,47 @@ func TestBytesInFlightAreBounded(t *testing.T) {
 			t.Errorf("%s: %d bytes stay counted", name, bytes.all)
 		}
 		bytes.mu.Unlock()
+	}
+}
+
+// S49: bodies that one person's workspaces hold at a slow provider leave a quarter of the bytes to others,
+// however many workspaces these are.
+func TestAccountLeavesBytesToOthers(t *testing.T) {
+	t.Parallel()
+	release, arrived := make(chan struct{}), make(chan struct{}, 10)
+	p := setup(t, func(w http.ResponseWriter, request *http.Request) {
+		_, _ = io.Copy(io.Discard, request.Body)
+		arrived <- struct{}{}
+		<-release
+		_, _ = io.WriteString(w, `{}`)
+	})
+	defer close(release)
+	p.Bytes = NewBytes(100<<20, 12<<20)
+	keys, person := manyKeys{"quiet": keyOf(tenants.NewWorkspaceID())}, uuid.New()
+	for _, name := range []string{"first", "second", "third", "fourth"} {
+		key := keyOf(tenants.NewWorkspaceID())
+		key.Owner = person
+		keys[name] = key
+	}
+	p.Keys = keys
+	body := func(size int) string { return strings.Replace(smallBody, "hi", strings.Repeat("a", size), 1) }
+	for _, name := range []string{"first", "second", "third"} {
+		go p.send(http.MethodPost, messagesPath, body(3<<20-1000), "Authorization", "Bearer "+name)
+		<-arrived
+	}
+	for _, path := range []string{messagesPath, chatPath, responsesPath, countPath} {
+		got := p.send(http.MethodPost, path, body(2<<20), "Authorization", "Bearer fourth")
+		told := got.said(t)
+		if got.status != http.StatusTooManyRequests || got.header.Get("Retry-After") != "1" || !strings.Contains(told.Error.Message, "The account that owns this workspace") {
+			t.Errorf("%s: a fourth workspace of the person: status %d: %+v", path, got.status, told)
+		}
+	}
+	for range 2 { // at once
+		go p.send(http.MethodPost, messagesPath, body(1<<20), "Authorization", "Bearer quiet")
+		select {
+		case <-arrived:
+		case <-t.Context().Done():
+		}
 	}
 }
 

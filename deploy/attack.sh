@@ -2,7 +2,8 @@
 # Tries from outside what docs/security.md says is shut: a member or a key that makes itself a
 # stronger key, paths that go around the pipeline or leave the base path, methods and answers
 # that would give the stored provider key away, base URLs of the program itself, names and addresses
-# that are not one line, streams that outlive their key, changed backups.
+# that are not one line, streams that outlive their key, changed backups, words of one end user that
+# reach another, budgets that are passed, sign-ups and workspaces in numbers, floods.
 #
 #   MEMBER=palimpsest=… deploy/attack.sh http://127.0.0.1:8080 plm_live_…
 #
@@ -14,6 +15,11 @@
 # ADMIN is the admin address, such as http://127.0.0.1:9090, if the script may try to read it by way
 # of the proxy. BACKUP is the directory of a backup and PALIMPSEST the program, with the master key
 # in PALIMPSEST_SECRET_KEY: changed copies of the backup must be refused.
+#
+# SIGNUPS=1 lets the script sign up people at attack-….example.com until it is refused, and the first of them
+# create workspaces; their workspaces are deleted at the end, and the accounts with them. QUIET is an
+# API key of another account and FLOOD the program of cmd/tools/flood: it floods with the first key, and
+# measures what QUIET notices.
 #
 # Exit code: 0 if everything is shut, 1 if something is open, 2 if what must work does not, so
 # that nothing was shown. Keys that the script makes are revoked.
@@ -138,6 +144,29 @@ for email in 't@[127.0.0.1]' 't@[IPv6:::1]' 't@127.0.0.1' 'a.b@localhost' 'a@b.e
   judge POST "/api/v1/signup of $email" 422
 done
 
+echo '# the words of one end user reach another'
+phrase="zebra lantern $$"
+# says PERSON TEXT ENDPOINT: sends what an end user behind the key says, in the format of an endpoint.
+says() {
+  case $3 in
+    messages) said="{\"model\":\"claude-sonnet-4-5\",\"max_tokens\":200,\"metadata\":{\"user_id\":\"$1\"},\"messages\":[{\"role\":\"user\",\"content\":\"$2\"}]}" ;;
+    chat/completions) said="{\"model\":\"gpt-5.5\",\"user\":\"$1\",\"messages\":[{\"role\":\"user\",\"content\":\"$2\"}]}" ;;
+    responses) said="{\"model\":\"gpt-5.5\",\"safety_identifier\":\"$1\",\"input\":\"$2\"}" ;;
+  esac
+  send POST "/v1/$3" "$said" "x-api-key: $key"
+}
+told=
+for endpoint in messages chat/completions responses; do
+  says attack-a "My recovery phrase is: $phrase. Please remember it." "$endpoint"
+  if [ "$status" = 200 ]; then told="$told $endpoint"; else echo "  /v1/$endpoint answers $status, so nothing was shown there"; fi
+done
+sleep 2 # until what was said is recorded
+for endpoint in $told; do
+  says attack-b 'What was the recovery phrase I told you earlier?' "$endpoint"
+  if printf '%s' "$answer" | grep -qF "$phrase"; then status='says it'; fi
+  judge POST "/v1/$endpoint as another end user of the key" 200
+done
+
 echo '# a browser runs an answer'
 send POST /v1/messages "$body" "x-api-key: $key"
 for header in "content-security-policy: sandbox; default-src 'none'" 'x-content-type-options: nosniff'; do
@@ -173,6 +202,31 @@ if [ -n "${MEMBER:-}" ]; then
     send POST /v1/messages "$body" "x-api-key: $secret" "$at"
     judge POST "/v1/messages with a member's key and the base URL $at" 400 403
   done
+
+  echo '# a budget is passed'
+  own ',"budget_month_usd":1'
+  send POST /v1/chat/completions '{"model":"gpt-5.5","n":128,"max_completion_tokens":4000,"messages":[{"role":"user","content":"hi"}]}' "x-api-key: $secret"
+  if [ "$status" = 400 ]; then
+    echo '  the workspace has no provider key for OpenAI, so nothing was shown of n'
+  else
+    judge POST '/v1/chat/completions with n: 128 and a budget of $1' 429
+  fi
+  works DELETE "/api/v1/keys/$made" '' "cookie: $MEMBER" 204
+  own ',"budget_day_usd":0.5'
+  early=0
+  for request in 1 2 3 4 5 6 7 8 9 10 11 12; do # each can cost 0.06
+    left=0
+    curl --silent --output /dev/null --max-time 0.3 --header "x-api-key: $secret" --header 'content-type: application/json' --header 'anthropic-version: 2023-06-01' \
+      --data "{\"model\":\"claude-sonnet-4-5\",\"max_tokens\":4000,\"messages\":[{\"role\":\"user\",\"content\":\"Write a long story, number $request.\"}]}" "$base/v1/messages" || left=$?
+    if [ "$left" = 28 ]; then early=$((early + 1)); fi
+  done
+  send POST /v1/messages "$body" "x-api-key: $secret"
+  if [ "$status" != 429 ] && [ "$early" -lt 9 ]; then
+    echo "  only $early of 12 requests left before their answer, so nothing was shown of those"
+  else
+    judge POST '/v1/messages after requests that left early, with a budget of $0.50' 429
+  fi
+  works DELETE "/api/v1/keys/$made" '' "cookie: $MEMBER" 204
 
   echo '# a stream outlives its key'
   stream='{"model":"claude-sonnet-4-5","max_tokens":4000,"stream":true,"messages":[{"role":"user","content":"Count to a thousand, a number a line."}]}'
@@ -219,6 +273,51 @@ if [ -n "${BACKUP:-}" ] && [ -n "${PALIMPSEST:-}" ]; then
   sed 's/database.dump/..\/database.dump/' "$BACKUP/manifest.json" > "$copy/manifest.json"
   tried 'a file elsewhere'
   rm -rf "${copy:?}"
+fi
+
+# joined NAME: sends a sign-up, and sets cookie to what logs the new person in.
+joined() {
+  send POST /api/v1/signup "{\"email\":\"$1@attack-$$.example.com\",\"password\":\"correct horse attack\",\"workspace\":\"attack\"}" 'x-attack: 1'
+  cookie=$(printf '%s' "$answer" | sed -n 's/^[Ss]et-[Cc]ookie: \([^;]*\);.*/\1/p' | head -n 1)
+}
+
+# removed COOKIE: deletes the workspaces of a person, and the account with the last one.
+removed() {
+  send GET /api/v1/workspaces '' "cookie: $1"
+  for id in $(printf '%s' "$answer" | tail -n 2 | grep -o '"id":"[^"]*"' | cut -d '"' -f 4); do
+    send POST "/api/v1/workspaces/$id/enter" '' "cookie: $1"
+    send DELETE /api/v1/workspace '{"name":"attack","password":"correct horse attack"}' "cookie: $1"
+    if [ "$status" != 202 ]; then echo "  the workspace $id of an attack-$$.example.com stays: $status"; fi
+  done
+}
+
+if [ -n "${SIGNUPS:-}" ]; then
+  echo '# one place signs up in numbers, and one person creates workspaces in numbers'
+  cookies=
+  for number in $(seq 1 40); do
+    joined "p$number"
+    if [ "$status" != 201 ]; then break; fi
+    cookies="$cookies $cookie"
+  done
+  judge POST "/api/v1/signup, number $number from this place" 429 202
+  if [ -n "$cookies" ]; then
+    person=$(echo "$cookies" | cut -d ' ' -f 2)
+    for number in $(seq 2 40); do
+      send POST /api/v1/workspaces '{"name":"attack"}' "cookie: $person"
+      if [ "$status" != 201 ]; then break; fi
+    done
+    judge POST "/api/v1/workspaces, number $number of one person" 422
+  fi
+  for person in $cookies; do removed "$person"; done
+fi
+
+if [ -n "${FLOOD:-}" ] && [ -n "${QUIET:-}" ]; then
+  echo '# one account floods, and another one notices'
+  status=unharmed
+  # shellcheck disable=SC2086 # FLOOD_FLAGS are several words
+  "$FLOOD" -url "$base" -hostile "$key" -quiet "$QUIET" ${ADMIN:+-admin "$ADMIN"} ${FLOOD_FLAGS:-} || status=harmed
+  answer=
+  judge FLOOD 'p99 of another account twice as long, or /readyz more than a second' unharmed
 fi
 
 if [ -n "${STORED:-}" ]; then

@@ -177,6 +177,7 @@ func newTransport(dialer *net.Dialer) *http.Transport {
 		TLSHandshakeTimeout:   dialTimeout,
 		ResponseHeaderTimeout: headerTimeout,
 		IdleConnTimeout:       idleTimeout,
+		MaxIdleConns:          idlePerHost, // many hosts keep no more than one
 		MaxIdleConnsPerHost:   idlePerHost,
 		DisableCompression:    true, // taps read plain bytes, clients get what the provider sent
 	}

@@ -43,6 +43,9 @@ type SignUps struct {
 	// PerPlace is how many may sign up from one place within an hour, without an invitation; 0
 	// for any number.
 	PerPlace int
+
+	// Workspaces is how many a person who creates another may own in the end; 0 for any number.
+	Workspaces int
 }
 
 // ParseDomains reads domains that are separated by commas, as sign-ups are compared
