@@ -239,6 +239,55 @@ func TestIdleConnectionsAreClosedWhereDescriptorsRunLow(t *testing.T) {
 	}
 }
 
+// S49: a request that finds no descriptor for its provider is told so, and its connection ends.
+func TestRequestWithoutADescriptorIsRefused(t *testing.T) {
+	t.Parallel()
+	s := serve(t, Limits{Descriptors: 5})
+	held := append(s.hold(1, "a", "ann"), s.hold(1, "b", "bob")...)
+	status, said := s.dial().ask("/", "c", "eve")
+	if status != http.StatusServiceUnavailable || !strings.Contains(said, "All connections of this server are in use") {
+		t.Errorf("status %d: %s", status, said)
+	}
+	s.release()
+	for _, c := range held {
+		if status, said := c.status(); status != http.StatusOK {
+			t.Errorf("a request that was under way: %d %s", status, said)
+		}
+	}
+}
+
+// S49: a connection is in use until its answer is written, not only until the handler returns.
+func TestAnswerThatIsWrittenIsNotCutOff(t *testing.T) {
+	t.Parallel()
+	limiter := NewLimiter(Limits{}, nil, nil)
+	conn := accepted(t, limiter, "192.0.2.1")[0]
+	State(conn, http.StateActive)
+	asks(t, limiter, conn)
+	if limiter.shed() {
+		t.Error("it was closed before its answer was written")
+	}
+	State(conn, http.StateIdle)
+	if !limiter.shed() {
+		t.Error("an idle connection is not closed where the process has no descriptors left")
+	}
+}
+
+// S49: a trusted proxy's connection carries requests of many, so it counts as nobody's.
+func TestConnectionOfATrustedProxyIsNobodys(t *testing.T) {
+	t.Parallel()
+	_, trusted, err := net.ParseCIDR("10.0.0.0/8")
+	if err != nil {
+		t.Fatal(err)
+	}
+	limiter, key := NewLimiter(Limits{PerKey: 1}, []*net.IPNet{trusted}, nil), uuid.New()
+	for _, conn := range accepted(t, limiter, "10.1.1.1", "10.1.1.1", "10.1.1.1") {
+		State(conn, http.StateActive)
+		if err := Admitted(asks(t, limiter, conn), key, uuid.New()); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
 // S49: an account takes three quarters of the descriptors at most, with all keys.
 func TestAccountLeavesAQuarterOfTheDescriptors(t *testing.T) {
 	t.Parallel()

@@ -48,8 +48,8 @@ func (db Workspaces) CreateWorkspace(ctx context.Context, owner uuid.UUID, name 
 	return workspace, batchdb.Wrapf(err, "create workspace")
 }
 
-// checkOwned returns a tenants.Invalid if a person owns as many workspaces as one may. Of two of theirs that are
-// created at once, the second waits here for the first.
+// checkOwned returns a tenants.Invalid if a person owns as many workspaces as one may. If they create two at once,
+// the second waits here for the first.
 func checkOwned(tx *gorm.DB, owner uuid.UUID, most int) error {
 	if most == 0 {
 		return nil

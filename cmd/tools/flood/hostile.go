@@ -9,7 +9,6 @@ import (
 	"math/rand/v2"
 	"net"
 	"net/http"
-	"net/http/httptest"
 	"net/url"
 	"strings"
 	"sync"
@@ -58,9 +57,14 @@ func (o options) flood(ctx context.Context, hostile *sync.WaitGroup) (*counts, e
 	go func() { first.Wait(); close(c.up) }()
 	slow := o.slow
 	if slow == "" {
-		provider := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }))
-		context.AfterFunc(ctx, func() { provider.CloseClientConnections(); provider.Close() })
-		slow = provider.URL
+		listener, err := new(net.ListenConfig).Listen(ctx, "tcp", "127.0.0.1:0")
+		if err != nil {
+			return nil, fmt.Errorf("start a provider that does not answer: %w", err)
+		}
+		provider := &http.Server{ReadHeaderTimeout: patience, Handler: http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() })}
+		go func() { _ = provider.Serve(listener) }() // ends with the context
+		context.AfterFunc(ctx, func() { _ = provider.Close() })
+		slow = "http://" + listener.Addr().String()
 	}
 	body := strings.Replace(question, "hi", strings.Repeat("a ", bodyBytes/2), 1)
 	for range o.bodies {
@@ -129,6 +133,7 @@ func (o options) holdBody(ctx context.Context, slow, body string, c *counts) {
 	if err != nil {
 		return
 	}
+	request.Close = true // whatever is left of the body is not waited for
 	request.Header = http.Header{
 		"X-Api-Key": {o.hostile}, "Anthropic-Version": {"2023-06-01"}, "Content-Type": {"application/json"},
 		"X-Palimpsest-Provider-Key": {"flood"}, "X-Palimpsest-Base-Url": {slow},

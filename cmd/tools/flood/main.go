@@ -1,7 +1,7 @@
 // Command flood sends to a running installation what one tenant and strangers could send to slow everyone
 // else, and measures what another tenant notices: thousands of connections of one API key, large bodies
 // for a provider that does not answer, and sign-ups. It ends with 1 if the 99th percentile of the other
-// tenant is more than twice what it is without the flood, a request of theirs fails, or /readyz takes more
+// tenant is more than twice what it is without the flood, one of its requests fails, or /readyz takes more
 // than a second. deploy/attack.sh runs it.
 package main
 
