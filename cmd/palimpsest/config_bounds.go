@@ -32,11 +32,20 @@ const mostReserved = 1024
 func (b Bounds) connections() connections.Limits {
 	limits := connections.Limits{PerPlace: b.PlaceConnections, PerKey: b.KeyConnections, PerAccount: b.AccountConnections}
 	var files syscall.Rlimit
-	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &files); err == nil && files.Cur < math.MaxInt32 { // more are as good as any number
-		all := int(files.Cur) //nolint:gosec // it is less than MaxInt32
-		limits.Descriptors = all - min(mostReserved, all/4)
+	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &files); err == nil {
+		limits.Descriptors = descriptorsOf(files.Cur)
 	}
 	return limits
+}
+
+// descriptorsOf returns how many of the files that the process may have open connections of clients take;
+// 0 for any number.
+func descriptorsOf(files uint64) int {
+	if files > math.MaxInt32 {
+		return 0
+	}
+	all := int(files) //nolint:gosec // no more than MaxInt32
+	return all - min(mostReserved, all/4)
 }
 
 // leastMegabytes lets one body of the largest size through.

@@ -63,7 +63,7 @@ func checkOwned(tx *gorm.DB, owner uuid.UUID, most int) error {
 	}
 	if owned >= most {
 		return tenants.Invalid{Field: "workspace", Message: fmt.Sprintf(
-			"cannot be created: you own %d workspaces, and one person may own %d here. Delete one that you no longer need, or ask the person who runs this installation to raise the limit", owned, most)}
+			"cannot be used: you own %d workspaces, and one person may own %d here. Delete one that you no longer need, or ask the person who runs this installation to raise the limit", owned, most)}
 	}
 	return nil
 }
