@@ -44,7 +44,7 @@ type SignUps struct {
 	// for any number.
 	PerPlace int
 
-	// Workspaces is how many a person who creates another may own in the end; 0 for any number.
+	// Workspaces is how many workspaces a person may own; who owns so many creates no more. 0 for any number.
 	Workspaces int
 }
 
