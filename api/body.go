@@ -155,8 +155,8 @@ func (b *bodies) grown(body *requestBody, size int) *requestBody {
 }
 
 // readBody reads a request's body, decoded. The caller releases it. Its bytes count as those
-// of a workspace until leave is called.
-func (s *Server) readBody(request *http.Request, workspace tenants.WorkspaceID) (body *requestBody, leave func(), err error) {
+// of a key's workspace and account until leave is called.
+func (s *Server) readBody(request *http.Request, key tenants.APIKey) (body *requestBody, leave func(), err error) {
 	_, span := spans.Start(request.Context(), "read body")
 	defer span.EndWith(&err)
 	if request.ContentLength > maxBody {
@@ -172,14 +172,14 @@ func (s *Server) readBody(request *http.Request, workspace tenants.WorkspaceID) 
 	if request.ContentLength > 0 && !isEncoding(encodingOf(request.Header)) {
 		size = int(request.ContentLength)
 	}
-	held := s.Bytes.hold(workspace)
+	held := s.Bytes.hold(key)
 	if body, err = s.bodies.read(reader, size, held.take); err == nil {
 		span.Int(spans.BodyBytes, len(body.bytes))
 		return body, held.leave, nil
 	}
 	held.leave()
 	switch {
-	case errors.Is(err, errBodyTooLarge), errors.Is(err, errWorkspaceBytes), errors.Is(err, errProcessBytes):
+	case errors.Is(err, errBodyTooLarge), isBytes(err):
 		drain(request)
 		return nil, nil, err
 	case errors.Is(err, connections.ErrSlow):

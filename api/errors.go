@@ -112,7 +112,13 @@ func problem(err error) wire.Problem {
 // too many or not to be relayed. It returns the zero Problem for other errors.
 func edgeProblem(err error) wire.Problem {
 	var large *wire.Invalid
+	var crowded connections.TooMany
 	switch {
+	case errors.As(err, &crowded):
+		return wire.Problem{Status: crowded.Status(), Type: "rate_limit_error", Code: "too_many_connections", Message: crowded.Error()}
+	case errors.Is(err, errAccountBytes):
+		return wire.Problem{Status: http.StatusTooManyRequests, Type: "rate_limit_error", Code: "account_bytes",
+			Message: "The account that owns this workspace has large requests under way, and this installation keeps room for others. Try again in a second, or send fewer large requests at once."}
 	case errors.Is(err, errWorkspaceBytes):
 		return wire.Problem{Status: http.StatusTooManyRequests, Type: "rate_limit_error", Code: "workspace_bytes",
 			Message: "The workspace's requests under way are as large together as this installation allows. Try again in a second, or send fewer large requests at once."}

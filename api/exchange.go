@@ -52,7 +52,7 @@ func (s *Server) exchange(codec wire.Codec, endpoint string, purpose purpose) ec
 			return s.refuse(c, codec, event, err)
 		}
 		defer leave()
-		body, forget, err := s.readBody(request, admission.key.Workspace)
+		body, forget, err := s.readBody(request, admission.key)
 		if err != nil {
 			return s.refuse(c, codec, event, err)
 		}

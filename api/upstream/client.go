@@ -233,6 +233,7 @@ func newTransport(dialer *net.Dialer) *http.Transport {
 		TLSClientConfig:     &tls.Config{MinVersion: tls.VersionTLS12},
 		TLSHandshakeTimeout: dialTimeout,
 		IdleConnTimeout:     idleTimeout,
+		MaxIdleConns:        idlePerHost, // many hosts keep no more than one
 		MaxIdleConnsPerHost: idlePerHost,
 		DisableCompression:  true, // taps read plain bytes, clients get what the provider sent
 	}

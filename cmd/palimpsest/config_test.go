@@ -63,6 +63,9 @@ func TestWrongSettingIsNamedWithoutItsSecret(t *testing.T) {
 		"PALIMPSEST_SIGNUP_DISPOSABLE":       "hunter2",
 		"PALIMPSEST_SIGNUP_TELLS":            "hunter2",
 		"PALIMPSEST_SIGNUPS_PER_PLACE":       "10001",
+		"PALIMPSEST_WORKSPACES_PER_PERSON":   "-1",
+		"PALIMPSEST_CONNECTIONS_PER_KEY":     "-1",
+		"PALIMPSEST_CONNECTIONS_PER_ACCOUNT": "hunter2",
 		"PALIMPSEST_DRAIN_DELAY":             "-5s",
 		"PALIMPSEST_WORKSPACE_CONCURRENCY":   "0",
 	} {
