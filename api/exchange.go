@@ -167,7 +167,7 @@ func (g *Gate) admit(request *http.Request, event *RequestLog) (_ admission, err
 	if err != nil {
 		return admission{}, err
 	}
-	event.Tags = asked.tags
+	event.Tags, event.EndUser = asked.tags, session.EndUserID(key.Workspace, asked.endUser)
 	if err := key.Limits.CheckOverrides(asked.overrides); err != nil {
 		return admission{}, err
 	}
@@ -309,10 +309,23 @@ func (s *Server) write(ctx context.Context, event *RequestLog, forward forward) 
 	if warning := warningOf(restraint); warning != "" {
 		written.Exchange.Report.Warnings = append(written.Exchange.Report.Warnings, warning)
 	}
+	if err := s.nameUser(ctx, event, forward, written.Exchange); err != nil {
+		return nil, err
+	}
 	event.describe(written)
 	s.Metrics.Recorded.Archived.Add(float64(written.Archived))
 	s.Metrics.Recorded.Redact(written.Redacted)
 	return written, nil
+}
+
+// nameUser notes whom the application speaks for, with its own id of them where the workspace shows it.
+func (s *Server) nameUser(ctx context.Context, event *RequestLog, forward forward, exchange *pipeline.Exchange) error {
+	event.EndUser = exchange.Scope.EndUser
+	isShown, err := s.Settings.ShowsEndUsers(ctx, forward.key.Workspace)
+	if isShown && !forward.asked.noStore {
+		exchange.Scope.EndUserName = cmp.Or(forward.asked.endUser, exchange.Request.EndUser)
+	}
+	return err
 }
 
 // send sends a prompt to the provider.

@@ -32,8 +32,13 @@ type ExchangeRequest struct {
 	Client   string // "claude-code", "codex", …
 	Class    string // what the request was to its client: "main", "compaction", …; empty: not looked at
 	Stream   bool
-	Position int  // messages in the request
-	Tags     Tags // that the client gave
+	Position int    // messages in the request
+	Tags     Tags   // that the client gave
+	EndUser  string // whom the application spoke for, as session.EndUserID names them; "" if it did not say
+
+	// EndUserName is the application's own id of EndUser, where those who show the exchange have filled
+	// it in. It is not recorded.
+	EndUserName string
 }
 
 // ExchangeAnswer is who answered, and how.

@@ -18,6 +18,7 @@ type ExchangeFilter struct {
 	APIKey  uuid.UUID // uuid.Nil: of all
 	Client  string    // empty: of all
 	Model   string    // as clients named it; empty: of all
+	EndUser []string  // any of these, as session.EndUserID names them; nil: of all
 
 	StatusClass int    // first digit of the status: 2 to 5; 0: any
 	ErrorFrom   string // "proxy", "provider"; empty: with an error or without
@@ -71,13 +72,13 @@ const leastID = 8
 
 // ExchangeFilterNames returns the names by which ParseExchangeFilter is asked.
 func ExchangeFilterNames() []string {
-	return []string{"id", "session", "key", "client", "model", "status", "error_from", "miss", "module", "tag"}
+	return []string{"id", "session", "key", "client", "model", "status", "error_from", "miss", "module", "tag", "end_user"}
 }
 
 // ParseExchangeFilter reads the filter of an address, for the JSON API and the
 // dashboard alike: id, session, key, client, model, status (2xx … 5xx), error_from,
-// miss, module (name or name:outcome) and tag (name=value, more than once). Times and
-// pages are read by who asks. It returns Invalid for a value that cannot be.
+// miss, module (name or name:outcome) and tag (name=value, more than once). Times, pages and
+// end_user are read by who asks. It returns Invalid for a value that cannot be.
 func ParseExchangeFilter(query url.Values) (ExchangeFilter, error) {
 	filter := ExchangeFilter{
 		ID:     strings.ToLower(strings.TrimSpace(query.Get("id"))),
