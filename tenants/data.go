@@ -121,6 +121,10 @@ type Reader struct {
 	All  bool        // every session
 	Own  bool        // the sessions of Keys
 	Keys []uuid.UUID // the API keys that they have created
+
+	// EndUser narrows what is searched and looked up to the sessions of an end user, as session.EndUserID
+	// names them; "" if it doesn't. MayRead does not know whose a session is.
+	EndUser string
 }
 
 // MayRead reports whether the reader may read what was said in a session of an API

@@ -108,6 +108,27 @@ func HeaderName(signed string) string {
 	return "X-Palimpsest-" + signed
 }
 
+// NameEndUsers fills in EndUserName of exchanges that a reader may read, by names, which returns the applications' own ids
+// of end users.
+func NameEndUsers(exchanges []Exchange, reader Reader, names func(users []string) (map[string]string, error)) error {
+	var users []string
+	for i := range exchanges {
+		if exchanges[i].EndUser != "" && reader.MayRead(exchanges[i].APIKey) {
+			users = append(users, exchanges[i].EndUser)
+		}
+	}
+	if len(users) == 0 {
+		return nil
+	}
+	known, err := names(users)
+	for i := range exchanges {
+		if reader.MayRead(exchanges[i].APIKey) {
+			exchanges[i].EndUserName = known[exchanges[i].EndUser]
+		}
+	}
+	return err
+}
+
 // Exchanges keeps what went through the proxy.
 type Exchanges interface {
 	// RecordExchanges records exchanges, each once.

@@ -65,22 +65,9 @@ func (h exchangeHandler) page(ctx context.Context, workspace tenants.WorkspaceID
 // nameUsers fills in the applications' own ids of the end users of exchanges, where they are kept and the
 // reader may see them.
 func nameUsers(ctx context.Context, sessions session.Records, workspace tenants.WorkspaceID, reader tenants.Reader, exchanges []tenants.Exchange) error {
-	var users []string
-	for i := range exchanges {
-		if exchanges[i].EndUser != "" && reader.MayRead(exchanges[i].APIKey) {
-			users = append(users, exchanges[i].EndUser)
-		}
-	}
-	if len(users) == 0 {
-		return nil
-	}
-	names, err := sessions.EndUserNames(ctx, workspace, users)
-	for i := range exchanges {
-		if reader.MayRead(exchanges[i].APIKey) {
-			exchanges[i].EndUserName = names[exchanges[i].EndUser]
-		}
-	}
-	return err
+	return tenants.NameEndUsers(exchanges, reader, func(users []string) (map[string]string, error) {
+		return sessions.EndUserNames(ctx, workspace, users)
+	})
 }
 
 // exchangeFilter reads which exchanges the query asks for. more are names that it may
