@@ -341,7 +341,7 @@ func (c *Cache) loadBudgets(ctx context.Context, workspace tenants.WorkspaceID) 
 	}
 	loaded := make(map[tenants.Spender]tenants.Quota, len(budgets))
 	for _, budget := range budgets {
-		loaded[budget.Spender] = tenants.Quota{DayMicroUSD: budget.DayMicroUSD, MonthMicroUSD: budget.MonthMicroUSD}
+		loaded[budget.Spender] = budget.Quota()
 	}
 	return loaded, nil
 }
