@@ -341,22 +341,22 @@ func (s *Server) write(ctx context.Context, event *RequestLog, forward forward) 
 }
 
 // holdUser has a request be held by the limits of the end user whom its body names: until it was read nobody knew.
-func (s *Server) holdUser(ctx context.Context, event *RequestLog, forward *forward) error {
-	if forward.asked.endUser != "" || s.Limits == nil {
+func (g *Gate) holdUser(ctx context.Context, event *RequestLog, forward *forward) error {
+	if forward.asked.endUser != "" || g.Limits == nil {
 		return nil
 	}
-	held, err := s.heldUser(ctx, forward.key, event.EndUser)
+	held, err := g.heldUser(ctx, forward.key, event.EndUser)
 	if err != nil || len(held) == 0 {
 		return err
 	}
 	forward.held = append(forward.held[:len(forward.held):len(forward.held)], held...)
-	return s.Limits.Join(ctx, event.ticket, held...)
+	return g.Limits.Join(ctx, event.ticket, held...)
 }
 
 // nameUser notes whom the application speaks for, with its own id of them where the workspace shows it.
-func (s *Server) nameUser(ctx context.Context, event *RequestLog, forward forward, exchange *pipeline.Exchange) error {
+func (g *Gate) nameUser(ctx context.Context, event *RequestLog, forward forward, exchange *pipeline.Exchange) error {
 	event.EndUser = exchange.Scope.EndUser
-	isShown, err := s.Settings.ShowsEndUsers(ctx, forward.key.Workspace)
+	isShown, err := g.Settings.ShowsEndUsers(ctx, forward.key.Workspace)
 	if isShown && !forward.asked.noStore {
 		exchange.Scope.EndUserName = cmp.Or(forward.asked.endUser, exchange.Request.EndUser)
 	}

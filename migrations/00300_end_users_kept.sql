@@ -27,7 +27,7 @@ ALTER TABLE cached_answers ADD COLUMN end_user text;
 
 -- +goose Down
 ALTER TABLE cached_answers DROP COLUMN end_user;
-DELETE FROM exchange_tags WHERE tag LIKE '@user=%';
+REVOKE UPDATE (end_user) ON exchanges FROM palimpsest_app;
 ALTER TABLE exchanges DROP COLUMN end_user;
 ALTER TABLE workspaces DROP COLUMN end_user_ids;
 DROP TABLE end_users;

@@ -20,10 +20,8 @@ type ExchangeFilter struct {
 	Model   string    // as clients named it; empty: of all
 	EndUser []string  // any of these, as session.EndUserID names them; nil: of all
 
-	StatusClass int    // first digit of the status: 2 to 5; 0: any
-	ErrorFrom   string // "proxy", "provider"; empty: with an error or without
-	MissCause   string // of the provider's cache; empty: with a miss or without
-	Tags        Tags   // all of them
+	Tags Tags // all of them
+	AnswerFilter
 	ModuleFilter
 
 	From   time.Time // arrived at or after; zero: from the first
@@ -31,6 +29,13 @@ type ExchangeFilter struct {
 	Order  ExchangeOrder
 	Cursor string // as the page before returned it
 	Limit  int    // exchanges on a page; 0: 50, never more than MaxExchanges
+}
+
+// AnswerFilter narrows a list by what was answered.
+type AnswerFilter struct {
+	StatusClass int    // first digit of the status: 2 to 5; 0: any
+	ErrorFrom   string // "proxy", "provider"; empty: with an error or without
+	MissCause   string // of the provider's cache; empty: with a miss or without
 }
 
 // ModuleFilter narrows a list to the exchanges that a module worked on.
@@ -83,7 +88,7 @@ func ParseExchangeFilter(query url.Values) (ExchangeFilter, error) {
 	filter := ExchangeFilter{
 		ID:     strings.ToLower(strings.TrimSpace(query.Get("id"))),
 		Client: query.Get("client"), Model: query.Get("model"),
-		ErrorFrom: query.Get("error_from"), MissCause: query.Get("miss"),
+		AnswerFilter: AnswerFilter{ErrorFrom: query.Get("error_from"), MissCause: query.Get("miss")},
 	}
 	filter.Module, filter.Outcome, _ = strings.Cut(query.Get("module"), ":")
 	if err := filter.parseIDs(query); err != nil {

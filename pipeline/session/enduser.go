@@ -17,7 +17,7 @@ type Erased struct {
 	Sessions int64 // with their archive, search index, summaries and inserts
 	Requests int64 // that name the end user no more; their figures stay
 	Answers  int64 // that were kept for the same question
-	Patterns int64 // that nobody else's sessions have shown
+	Patterns int64 // that only their sessions have shown
 }
 
 // None reports whether nothing was deleted.

@@ -126,7 +126,12 @@ type Overview struct {
 	Bridged    bool // something was put back after the client compacted itself
 	Rehydrated bool // something was brought back from the archive
 
-	EndUser     string // whose session it is, as EndUserID names them; "" if its application names none
+	Speaker
+}
+
+// Speaker is whom an application speaks for in a session.
+type Speaker struct {
+	EndUser     string // as EndUserID names them; "" if the application names no one
 	EndUserName string // the application's own id of EndUser; "" if it is not kept
 }
 

@@ -48,9 +48,9 @@ func TestFilterNarrowsExchanges(t *testing.T) {
 	early, late, foreign := b.exchange(at.Add(-time.Hour)), b.exchange(at), b.exchange(at)
 	late.Session, late.Client, late.Model, late.Status = uuid.New(), "claude-code", "opus", 529
 	late.ErrorFrom, late.MissCause = "provider", "ttl_expiry"
-	late.Tags = tenants.Tags{"team": "search", "env": "prod"}
+	late.Tags, late.EndUser = tenants.Tags{"team": "search", "env": "prod"}, "ada"
 	late.Report = []byte(`{"modules":[{"name":"ipc","outcome":"applied"},{"name":"patterns","outcome":"noop"}]}`)
-	foreign.Tags, foreign.Client = late.Tags, late.Client
+	foreign.Tags, foreign.Client, foreign.EndUser = late.Tags, late.Client, "ada"
 	b.record(t, b.workspace, early, late)
 	b.record(t, other, foreign)
 	newest, oldest, both := []uuid.UUID{late.ID}, []uuid.UUID{early.ID}, []uuid.UUID{late.ID, early.ID}
@@ -73,17 +73,20 @@ func TestFilterNarrowsExchanges(t *testing.T) {
 		"a client":            {tenants.ExchangeFilter{Client: "claude-code"}, newest},
 		"a model":             {tenants.ExchangeFilter{Model: "claude"}, oldest},
 		"no such model":       {tenants.ExchangeFilter{Model: "claude\x00"}, oldest}, // as the first was stored
-		"answered":            {tenants.ExchangeFilter{StatusClass: 2}, oldest},
-		"failed":              {tenants.ExchangeFilter{StatusClass: 5}, newest},
-		"refused":             {tenants.ExchangeFilter{StatusClass: 4}, nil},
-		"by the provider":     {tenants.ExchangeFilter{ErrorFrom: "provider"}, newest},
-		"by the proxy":        {tenants.ExchangeFilter{ErrorFrom: "proxy"}, nil},
-		"a miss":              {tenants.ExchangeFilter{MissCause: "ttl_expiry"}, newest},
-		"another miss":        {tenants.ExchangeFilter{MissCause: "cold_start"}, nil},
+		"answered":            {tenants.ExchangeFilter{AnswerFilter: tenants.AnswerFilter{StatusClass: 2}}, oldest},
+		"failed":              {tenants.ExchangeFilter{AnswerFilter: tenants.AnswerFilter{StatusClass: 5}}, newest},
+		"refused":             {tenants.ExchangeFilter{AnswerFilter: tenants.AnswerFilter{StatusClass: 4}}, nil},
+		"by the provider":     {tenants.ExchangeFilter{AnswerFilter: tenants.AnswerFilter{ErrorFrom: "provider"}}, newest},
+		"by the proxy":        {tenants.ExchangeFilter{AnswerFilter: tenants.AnswerFilter{ErrorFrom: "proxy"}}, nil},
+		"a miss":              {tenants.ExchangeFilter{AnswerFilter: tenants.AnswerFilter{MissCause: "ttl_expiry"}}, newest},
+		"another miss":        {tenants.ExchangeFilter{AnswerFilter: tenants.AnswerFilter{MissCause: "cold_start"}}, nil},
 		"a module":            {tenants.ExchangeFilter{ModuleFilter: tenants.ModuleFilter{Module: "patterns"}}, newest},
 		"how it ended":        {tenants.ExchangeFilter{ModuleFilter: tenants.ModuleFilter{Module: "ipc", Outcome: "applied"}}, newest},
 		"how another did":     {tenants.ExchangeFilter{ModuleFilter: tenants.ModuleFilter{Module: "patterns", Outcome: "applied"}}, nil},
 		"a tag":               {tenants.ExchangeFilter{Tags: tenants.Tags{"team": "search"}}, newest},
+		"an end user":         {tenants.ExchangeFilter{EndUser: []string{"ada", "none"}}, newest},
+		"another end user":    {tenants.ExchangeFilter{EndUser: []string{"none"}}, nil},
+		"their tag":           {tenants.ExchangeFilter{EndUser: []string{"ada"}, Tags: tenants.Tags{"team": "sales"}}, nil},
 		"two tags":            {tenants.ExchangeFilter{Tags: tenants.Tags{"team": "search", "env": "prod"}}, newest},
 		"two tags, one wrong": {tenants.ExchangeFilter{Tags: tenants.Tags{"env": "prod", "team": "billing"}}, nil},
 		"tag and session":     {tenants.ExchangeFilter{Session: late.Session, Tags: tenants.Tags{"env": "prod"}}, newest},
@@ -122,7 +125,7 @@ func TestStatusClassHoldsItsEdges(t *testing.T) {
 		b.record(t, b.workspace, exchange)
 	}
 	for class, want := range of {
-		if seen, _ := b.pages(t, tenants.ExchangeFilter{StatusClass: class, Limit: 3}); !slices.Equal(seen, want) {
+		if seen, _ := b.pages(t, tenants.ExchangeFilter{AnswerFilter: tenants.AnswerFilter{StatusClass: class}, Limit: 3}); !slices.Equal(seen, want) {
 			t.Errorf("%dxx: %v, want %v", class, seen, want)
 		}
 	}
@@ -321,11 +324,12 @@ func (b bundle) checkFilters(t *testing.T) {
 		"a model":         {tenants.ExchangeFilter{Model: "rare"}, "exchanges_model"},
 		"model, client":   {tenants.ExchangeFilter{Model: "rare", Client: "client-1"}, "exchanges_model"},
 		"model, a figure": {tenants.ExchangeFilter{Model: "rare", Order: tenants.ExchangeOrder{By: tenants.ByReceived, Up: true}}, "exchanges_model"},
-		"failures":        {tenants.ExchangeFilter{StatusClass: 5}, "exchanges_failed"},
-		"our own errors":  {tenants.ExchangeFilter{ErrorFrom: "proxy"}, "exchanges_failed"},
-		"a miss":          {tenants.ExchangeFilter{MissCause: "provider"}, "exchanges_miss"},
+		"failures":        {tenants.ExchangeFilter{AnswerFilter: tenants.AnswerFilter{StatusClass: 5}}, "exchanges_failed"},
+		"our own errors":  {tenants.ExchangeFilter{AnswerFilter: tenants.AnswerFilter{ErrorFrom: "proxy"}}, "exchanges_failed"},
+		"a miss":          {tenants.ExchangeFilter{AnswerFilter: tenants.AnswerFilter{MissCause: "provider"}}, "exchanges_miss"},
 		"an id":           {tenants.ExchangeFilter{ID: newest[0].ID.String()}, "exchanges_pkey"},
 		"a tag":           {tenants.ExchangeFilter{Tags: tenants.Tags{"env": "prod"}}, "exchange_tags_pkey"},
+		"an end user":     {tenants.ExchangeFilter{EndUser: []string{"rare"}}, "exchange_tags_pkey"},
 		"a rare tag":      {tenants.ExchangeFilter{Tags: tenants.Tags{"run": "7"}}, "exchange_tags_pkey"},
 		"a tag, a module": {tenants.ExchangeFilter{Tags: tenants.Tags{"env": "prod"}, ModuleFilter: tenants.ModuleFilter{Module: "ipc"}}, "exchange_tags_pkey"},
 	} {

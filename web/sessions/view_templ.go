@@ -1607,7 +1607,7 @@ func eraseDialog(ask *eraseModel) templ.Component {
 			}
 			return nil
 		})
-		templ_7745c5c3_Err = components.Dialog("dlg-erase", "Erase the end user "+ask.Name, "All their sessions are removed, whatever the list shows: originals, compacted prompts, search entries, kept answers, and patterns that nobody else has shown. This cannot be undone.", ask.Back).Render(templ.WithChildren(ctx, templ_7745c5c3_Var68), templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = components.Dialog("dlg-erase", "Erase the end user "+ask.Name, "All their sessions are removed, whatever the list shows: originals, compacted prompts, search entries, kept answers, and patterns that only their sessions have shown. This cannot be undone.", ask.Back).Render(templ.WithChildren(ctx, templ_7745c5c3_Var68), templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}

@@ -92,7 +92,7 @@ func (r listRow) overview() session.Overview {
 			NetMicroUSD: r.NetMicroUSD, Reach: r.Reach,
 		},
 		Single:  r.Single,
-		Bridged: r.Bridged, Rehydrated: r.Rehydrated, EndUser: r.EndUser,
+		Bridged: r.Bridged, Rehydrated: r.Rehydrated, Speaker: session.Speaker{EndUser: r.EndUser},
 	}
 }
 
