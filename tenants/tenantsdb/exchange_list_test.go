@@ -93,11 +93,11 @@ func TestFilterNarrowsExchanges(t *testing.T) {
 		"tag, client, model":  {tenants.ExchangeFilter{Client: "claude-code", Model: "opus", Tags: tenants.Tags{"env": "prod"}}, newest},
 		"tag, another client": {tenants.ExchangeFilter{Client: "codex", Tags: tenants.Tags{"env": "prod"}}, nil},
 		"everything at once": {tenants.ExchangeFilter{
-			ID: late.ID.String(), Session: late.Session, APIKey: late.APIKey, Client: "claude-code", Model: "opus", StatusClass: 5, ErrorFrom: "provider",
-			MissCause: "ttl_expiry", ModuleFilter: tenants.ModuleFilter{Module: "ipc", Outcome: "applied"}, Tags: late.Tags, From: at, To: at.Add(time.Second),
+			ID: late.ID.String(), Session: late.Session, APIKey: late.APIKey, Client: "claude-code", Model: "opus", EndUser: []string{"ada"},
+			AnswerFilter: tenants.AnswerFilter{StatusClass: 5, ErrorFrom: "provider", MissCause: "ttl_expiry"}, ModuleFilter: tenants.ModuleFilter{Module: "ipc", Outcome: "applied"}, Tags: late.Tags, From: at, To: at.Add(time.Second),
 		}, newest},
 		"all but the session": {tenants.ExchangeFilter{
-			ID: late.ID.String(), Session: uuid.New(), APIKey: late.APIKey, Client: "claude-code", Model: "opus", StatusClass: 5, Tags: late.Tags,
+			ID: late.ID.String(), Session: uuid.New(), APIKey: late.APIKey, Client: "claude-code", Model: "opus", AnswerFilter: tenants.AnswerFilter{StatusClass: 5}, Tags: late.Tags,
 		}, nil},
 	} {
 		exchanges, next, err := b.Exchanges.Exchanges(t.Context(), b.workspace, test.filter)
@@ -151,7 +151,7 @@ func TestAPageEndsWhereItHasLookedFarEnough(t *testing.T) {
 	b := setup(t)
 	dbtest.FillExchanges(t, b.database.Owner(t), b.workspace, 45_000)
 	for name, filter := range map[string]tenants.ExchangeFilter{
-		"along all": {MissCause: "", ModuleFilter: tenants.ModuleFilter{Module: "patterns", Outcome: "applied"}},
+		"along all": {ModuleFilter: tenants.ModuleFilter{Module: "patterns", Outcome: "applied"}},
 		"of a tag":  {Tags: tenants.Tags{"env": "prod"}, ModuleFilter: tenants.ModuleFilter{Module: "patterns", Outcome: "applied"}},
 	} {
 		filter.Limit = 10
@@ -196,7 +196,7 @@ func TestPagesAreInTheOrderOfAFigure(t *testing.T) {
 	}
 	for _, by := range tenants.Figures() {
 		for name, filter := range map[string]tenants.ExchangeFilter{
-			"all": {}, "a client": {Client: "pi"}, "a tag": {Tags: tenants.Tags{"env": "prod"}}, "a tag and a status": {Tags: tenants.Tags{"env": "prod"}, StatusClass: 2},
+			"all": {}, "a client": {Client: "pi"}, "a tag": {Tags: tenants.Tags{"env": "prod"}}, "a tag and a status": {Tags: tenants.Tags{"env": "prod"}, AnswerFilter: tenants.AnswerFilter{StatusClass: 2}},
 		} {
 			for _, up := range []bool{false, true} {
 				want := slices.Clone(recorded)
