@@ -77,7 +77,7 @@ func keepAnswer(answers *semanticcache.Cache, event *RequestLog, codec wire.Code
 		said.Messages = append(said.Messages, message)
 	}
 	answers.Keep(event.traced.request.In(context.Background()), asked, said, semanticcache.Entry{
-		ContentType: response.Header.Get("Content-Type"), Model: event.Model, MicroUSD: event.CostMicroUSD,
+		ContentType: response.Header.Get("Content-Type"), Model: event.Model, MicroUSD: event.CostMicroUSD, AskedAt: event.At,
 	})
 }
 

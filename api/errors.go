@@ -175,15 +175,15 @@ func unansweredProblem(err error) wire.Problem {
 	}
 }
 
-// exceededProblem says which limit of its key a request meets, and when it frees.
+// exceededProblem says which limit a request meets, and when it frees.
 func exceededProblem(exceeded limits.Exceeded) wire.Problem {
 	quota := exceeded.Quota
 	problem := wire.Problem{Status: http.StatusTooManyRequests, Type: "rate_limit_error", Code: "rate_limit_exceeded"}
-	say := func(limit string, next string) {
-		problem.Message = fmt.Sprintf("This Palimpsest API key is limited to %s. %s", limit, next)
-	}
 	owner, place := ownerOf(exceeded.Subject.Spender)
-	again := fmt.Sprintf("Try again in %d seconds; the limit can be changed on the dashboard's API keys page.", seconds(exceeded.Wait))
+	say := func(limit string, next string) {
+		problem.Message = fmt.Sprintf("%s is limited to %s. %s", owner, limit, next)
+	}
+	again := fmt.Sprintf("Try again in %d seconds; the limit can be changed %s.", seconds(exceeded.Wait), place)
 	budget := fmt.Sprintf("and has used it up. It begins again in %d seconds, at midnight UTC; or raise it %s.", seconds(exceeded.Wait), place)
 	switch exceeded.Kind {
 	case limits.Requests:
@@ -192,10 +192,10 @@ func exceededProblem(exceeded limits.Exceeded) wire.Problem {
 		say(fmt.Sprintf("%d tokens a minute", quota.TokensPerMinute), again)
 		if exceeded.Asked > 0 {
 			say(fmt.Sprintf("%d tokens a minute", quota.TokensPerMinute),
-				fmt.Sprintf("This request has about %d and never fits. Send less, or raise the limit on the dashboard's API keys page.", exceeded.Asked))
+				fmt.Sprintf("This request has about %d and never fits. Send less, or raise the limit %s.", exceeded.Asked, place))
 		}
 	case limits.Concurrency:
-		say(many(quota.Concurrency, "request")+" at once", "Wait until one of them has ended; the limit can be changed on the dashboard's API keys page.")
+		say(many(quota.Concurrency, "request")+" at once", "Wait until one of them has ended; the limit can be changed "+place+".")
 	case limits.DayBudget:
 		problem.Code, problem.OpenAIType = "insufficient_quota", "insufficient_quota"
 		problem.Message = fmt.Sprintf("%s has a budget of %s USD a day %s", owner, tenants.USD(quota.DayMicroUSD), budget)
@@ -210,7 +210,7 @@ func exceededProblem(exceeded limits.Exceeded) wire.Problem {
 	return problem
 }
 
-// ownerOf says whose a budget is, and where it can be raised.
+// ownerOf says whose a limit or budget is, and where it can be changed.
 func ownerOf(who tenants.Spender) (owner, place string) {
 	place = "by an owner or admin, with PUT /api/v1/budgets"
 	switch who.Kind {
@@ -220,6 +220,8 @@ func ownerOf(who tenants.Spender) (owner, place string) {
 		return "The person behind this Palimpsest API key", place
 	case tenants.ProjectSpends:
 		return fmt.Sprintf("The project %q", who.ID), place
+	case tenants.EndUserSpends:
+		return "The end user of this request", place
 	case tenants.KeySpends:
 	}
 	return "This Palimpsest API key", "on the dashboard's API keys page"

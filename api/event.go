@@ -75,7 +75,8 @@ type RequestLog struct {
 	cancel context.CancelCauseFunc // ends the request; nil if nothing may
 	leave  func()                  // takes it out of those under way; nil if it is not among them
 
-	Tags tenants.Tags // that the client gave
+	Tags    tenants.Tags // that the client gave
+	EndUser string       // whom the application speaks for, as session.EndUserID names them; "" if it did not say
 
 	ticket *limits.Ticket // what is counted of the request; nil if nothing
 	most   prompt.Most    // what it may come to; zero if it is not to be charged for
@@ -164,7 +165,7 @@ func (e *RequestLog) exchange() tenants.Exchange {
 		ID: e.ID, Workspace: e.Workspace, At: e.At,
 		ExchangeRequest: tenants.ExchangeRequest{
 			Session: e.Session, Lane: e.Lane, APIKey: e.APIKey, Endpoint: e.Endpoint, Model: e.Model, Client: e.Client,
-			Class: string(e.Class), Stream: e.Stream, Position: e.position, Tags: e.Tags,
+			Class: string(e.Class), Stream: e.Stream, Position: e.position, Tags: e.Tags, EndUser: e.EndUser,
 		},
 		ExchangeAnswer: tenants.ExchangeAnswer{
 			Provider: tenants.Provider(e.Provider), ProviderKey: e.ProviderKey, Status: e.Status, ErrorFrom: e.ErrorFrom,
