@@ -103,6 +103,7 @@ type Ledger struct {
 	Errors     []Error
 	Decisions  []Decision
 	Directives []Directive
+	Tasks      []Task // in the client's order
 
 	recalled bool // the next answer is the client's summary
 }
@@ -251,6 +252,9 @@ func (l *Ledger) addCall(place Place, call *Made) {
 	}
 	if call.plans && result != nil && !failed {
 		l.addPlan(place, approved(&call.Call, result))
+	}
+	if !failed {
+		l.addTasks(place, call)
 	}
 	if call.Command != "" {
 		l.addCommand(place, &call.Call, failed)

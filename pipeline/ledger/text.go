@@ -72,6 +72,7 @@ func (l *Ledger) LeftOut(text string) int {
 func (c listing) sections() (first, rest []*section) {
 	first = []*section{
 		c.orders(),
+		{title: "Open tasks of the list that you keep:", lines: c.openTasks(), share: 40, parts: "tasks", keeps: true},
 		{title: "Modified files:", lines: c.files(func(f *File) int {
 			if f.Gone {
 				return Never
@@ -201,6 +202,20 @@ func (c listing) commands() []string {
 		lines = append(lines, line{command.Message, command.Text + " → " + outcome})
 	}
 	return inOrder(lines)
+}
+
+func (c listing) openTasks() []string {
+	var lines []string
+	for i := range c.Tasks {
+		if task := &c.Tasks[i]; task.Open() {
+			text := task.Text
+			if task.ID != "" {
+				text = "task " + task.ID + ": " + text
+			}
+			lines = append(lines, fmt.Sprintf("#%d [%s] %s", task.Message, task.Status, text))
+		}
+	}
+	return lines
 }
 
 // inOrder writes lines in the order of their messages.

@@ -239,54 +239,13 @@ func (a *asked) paths(wanted func(*ledger.File) bool) []entry {
 	return entries
 }
 
-// plan is what clients' tools for plans are given.
-type plan struct {
-	Todos []planned `json:"todos"`
-	Plan  []planned `json:"plan"`
-}
-
-// planned is one step of a plan: its words are the content or the step.
-type planned struct {
-	Content string `json:"content"`
-	Step    string `json:"step"`
-	Status  string `json:"status"`
-}
-
-// tasks returns what the newest plan of the model leaves to be done.
+// tasks returns what the model's own plan leaves to be done.
 func (a *asked) tasks() []entry {
-	for i := range slices.Backward(a.turns) {
-		for j := range slices.Backward(a.turns[i].messages) {
-			for k := range slices.Backward(a.turns[i].messages[j].Blocks) {
-				block := &a.turns[i].messages[j].Blocks[k]
-				if block.Kind == conversation.ToolCall && isPlan(block.Name) {
-					return tasksIn(block.Text, a.turns[i].first+j)
-				}
-			}
-		}
-	}
-	return nil
-}
-
-// isPlan reports whether a tool keeps the model's plan: Claude Code's and opencode's
-// TodoWrite, Codex' update_plan.
-func isPlan(tool string) bool {
-	tool = strings.ToLower(strings.ReplaceAll(tool, "_", ""))
-	return tool == "todowrite" || tool == "updateplan"
-}
-
-// tasksIn returns what a plan leaves to be done.
-func tasksIn(arguments string, index int) []entry {
-	var known plan
-	if json.Unmarshal([]byte(arguments), &known) != nil {
-		return nil
-	}
 	var entries []entry
-	for _, step := range append(known.Todos, known.Plan...) {
-		if step.Status == "completed" || step.Status == "cancelled" {
-			continue
+	for i := range a.ledger.Tasks {
+		if task := &a.ledger.Tasks[i]; task.Open() {
+			entries = append(entries, entry{message: task.Message, text: fmt.Sprintf("- [%s] %s (#%d)\n", task.Status, quoted(task.Text), task.Message)})
 		}
-		said := strings.TrimSpace(step.Content + step.Step)
-		entries = append(entries, entry{message: index, text: fmt.Sprintf("- [%s] %s (#%d)\n", step.Status, quoted(said), index)})
 	}
 	return entries
 }

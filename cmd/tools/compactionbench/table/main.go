@@ -28,6 +28,7 @@ type options struct {
 	data  string
 	only  string
 	vast  bool
+	kept  bool
 	set   []string
 }
 
@@ -39,6 +40,7 @@ func main() {
 	flag.StringVar(&wanted.data, "data", "../shared/data", "directory with transcripts/*.anthropic.json, where there is one")
 	flag.StringVar(&wanted.only, "only", "", "only generated sessions whose name holds this")
 	flag.BoolVar(&wanted.vast, "vast", false, "only real sessions in a window of a million")
+	flag.BoolVar(&wanted.kept, "kept", false, "only what prompts behind compactions still say of real sessions")
 	flag.Func("set", "one setting of the pipeline, such as ipc.compressTo=0.35; may be repeated", func(setting string) error {
 		wanted.set = append(wanted.set, setting)
 		return nil
@@ -64,6 +66,13 @@ func run(ctx context.Context, wanted options) error {
 	}
 	suite := compactionbench.Suite{
 		Data: wanted.data, Quick: wanted.quick, Only: wanted.only, Note: func(note string) { fmt.Fprintln(os.Stderr, "comparing:", note) },
+	}
+	if wanted.kept {
+		found, err := bench.Forgotten(ctx, suite)
+		if err != nil || len(found) == 0 {
+			return err
+		}
+		return report(ctx, wanted, "bench-compaction ARGS=-kept", found.Markdown())
 	}
 	if wanted.only == "" && !wanted.json {
 		if err := vast(ctx, bench, suite, wanted); err != nil || wanted.vast {

@@ -1,0 +1,439 @@
+package compactionbench
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	"palimpsest/pipeline"
+	"palimpsest/pipeline/conversation"
+	"palimpsest/pipeline/fidelity"
+	"palimpsest/pipeline/ledger"
+	"palimpsest/pipeline/replay"
+	"palimpsest/pipeline/tokens"
+)
+
+// How far behind a compaction is looked, in requests.
+const (
+	namesWithin = 10
+	editsWithin = 20
+)
+
+// The cost of getting something again, in tokens of the model: what asks for it and the result
+// that the client reads at most.
+const (
+	askingAgain = 60
+	resultAgain = 4_000
+)
+
+// Forgetting is what of the history the prompts behind compactions still say, of ours and of
+// a sliding window that has as many tokens: the newest messages and nothing else.
+type Forgetting struct {
+	Compactions int
+	Verbatim    []int // turns left word for word by each compaction
+	Cliffs      int   // compactions that leave nothing between word for word and one line for a block
+
+	Ours, Window Kept
+
+	Bill     Bill    // of the prompts
+	Original Bill    // of the prompts without compaction
+	Client   Bill    // of those of a client that compacts itself, and of its summaries
+	Requests int     //
+	Recovery float64 // cost of getting again what was forgotten, in tokens of plain input
+}
+
+// Kept is what one way to compact keeps.
+type Kept struct {
+	Names      Share // identifiers that the next requests use
+	Unrepeated Share // and that nothing newer than the compaction says
+	Edits      Share // replaced texts that were seen before the compaction alone: all of their lines
+	Typed      Share // typed messages word for word
+	Second     Share // the second newest typed message
+	Tasks      Share // open tasks
+	Recoveries int   // messages that have to be got again
+}
+
+func (k *Kept) add(other *Kept) {
+	k.Names, k.Unrepeated, k.Edits = k.Names.and(other.Names), k.Unrepeated.and(other.Unrepeated), k.Edits.and(other.Edits)
+	k.Typed, k.Second, k.Tasks = k.Typed.and(other.Typed), k.Second.and(other.Second), k.Tasks.and(other.Tasks)
+	k.Recoveries += other.Recoveries
+}
+
+// Add adds another talk.
+func (f *Forgetting) Add(other *Forgetting) {
+	f.Compactions += other.Compactions
+	f.Verbatim = append(f.Verbatim, other.Verbatim...)
+	f.Cliffs += other.Cliffs
+	f.Ours.add(&other.Ours)
+	f.Window.add(&other.Window)
+	f.Bill.Cost += other.Bill.Cost
+	f.Bill.Busts += other.Bill.Busts
+	f.Original.Cost += other.Original.Cost
+	f.Client.Cost += other.Client.Cost
+	f.Client.Busts += other.Client.Busts
+	f.Requests += other.Requests
+	f.Recovery += other.Recovery
+}
+
+// standing is what a compaction left, until the next one.
+type standing struct {
+	length  int    // messages of the conversation then
+	request int    // its index
+	text    string // of our prompt
+	window  string // of the sliding window
+	known   [2]map[string]bool
+	edited  [2]map[int]bool
+}
+
+// Forget replays a talk and measures what its compactions forget.
+func (b *Bench) Forget(ctx context.Context, talk *Talk, prices Prices, pace Pace) (*Forgetting, error) {
+	r, err := read(talk, b.counter)
+	if err != nil {
+		return nil, err
+	}
+	return forget(ctx, r, b.Pipeline, prices, pace)
+}
+
+func forget(ctx context.Context, r *reading, config pipeline.Config, prices Prices, pace Pace) (*Forgetting, error) {
+	priced := r.model
+	priced.Price = prices.of(priced.Price)
+	run, err := replay.New(replay.Config{
+		Format: r.talk.Format, Pipeline: config, Window: r.talk.Window, Clock: pace.At, TTL: prices.TTL, Automatic: prices.Automatic, Models: []tokens.Model{priced},
+	})
+	if err != nil {
+		return nil, fmt.Errorf("replay %s: %w", r.talk.Name, err)
+	}
+	f := &Forgetting{}
+	f.Original, _ = charge(r, untouched{r}, prices, pace)
+	client := &selfCompacting{reading: r}
+	f.Client, _ = charge(r, client, prices, pace)
+	f.Client.Busts = client.compactions
+	var now *standing
+	_, err = run.Run(ctx, r.talk.Body, func(step replay.Step) error {
+		f.Requests++
+		f.Bill.add(prices, r.tokens(step.Sent.Use.Read), r.tokens(step.Sent.Use.Write), 0)
+		if step.Bust {
+			f.Bill.Busts++
+		}
+		if step.Sent.Report.Archived > 0 {
+			var err error
+			if now, err = r.stand(&step); err != nil {
+				return err
+			}
+			f.compacted(r, &step, now)
+		}
+		if now != nil {
+			prompt := r.tokens(step.Sent.Use.Read + step.Sent.Use.Write)
+			f.used(r, now, step.Number-1, prompt, prices)
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("replay %s: %w", r.talk.Name, err)
+	}
+	return f, nil
+}
+
+// stand reads the prompt of a compaction.
+func (r *reading) stand(step *replay.Step) (*standing, error) {
+	now := &standing{length: step.Messages, request: step.Number - 1}
+	for i := range now.known {
+		now.known[i], now.edited[i] = map[string]bool{}, map[int]bool{}
+	}
+	sent := *r.talk
+	sent.Body = step.Sent.Body
+	prompt, err := read(&sent, r.counter)
+	if err != nil {
+		return nil, err
+	}
+	for i := range prompt.messages {
+		now.text += textOf(&prompt.messages[i].Message)
+	}
+	left := step.Sent.Use.Read + step.Sent.Use.Write - r.fixed.Tokens
+	from := now.length
+	for from > 0 && left >= r.messages[from-1].Tokens {
+		from--
+		left -= r.messages[from].Tokens
+	}
+	for i := from; i < now.length; i++ {
+		now.window += textOf(&r.messages[i].Message)
+	}
+	return now, nil
+}
+
+func textOf(message *conversation.Message) string {
+	return fidelity.Written(message) + "\n" + fidelity.Returned(message) + "\n"
+}
+
+// compacted notes what a compaction leaves.
+func (f *Forgetting) compacted(r *reading, step *replay.Step, now *standing) {
+	f.Compactions++
+	whole := step.Levels[0]
+	f.Verbatim = append(f.Verbatim, whole)
+	if step.Levels[1]+step.Levels[2] == 0 {
+		f.Cliffs++
+	}
+	typed := r.typed(now.length)
+	tasks := r.openTasks(now.length)
+	for _, one := range []struct {
+		kept *Kept
+		text string
+	}{{&f.Ours, now.text}, {&f.Window, now.window}} {
+		for i, text := range typed {
+			kept := strings.Contains(one.text, text)
+			one.kept.Typed = one.kept.Typed.with(kept)
+			if i == len(typed)-2 {
+				one.kept.Second = one.kept.Second.with(kept)
+			}
+		}
+		for _, task := range tasks {
+			one.kept.Tasks = one.kept.Tasks.with(strings.Contains(one.text, task))
+		}
+	}
+}
+
+// used looks at what the model did behind a request for what it took from before the compaction.
+func (f *Forgetting) used(r *reading, now *standing, request int, prompt float64, prices Prices) {
+	if request+1 >= len(r.ends) {
+		return
+	}
+	from, to := r.ends[request], r.ends[request+1]
+	behind := request - now.request
+	newer := map[string]bool{}
+	for _, names := range r.names.All[now.length:from] {
+		for _, name := range names {
+			newer[name] = true
+		}
+	}
+	again := [2]map[int]bool{{}, {}}
+	for _, name := range r.names.TakenUp(from, to) {
+		if newer[name] {
+			if behind < namesWithin {
+				f.Ours.Names, f.Window.Names = f.Ours.Names.with(true), f.Window.Names.with(true)
+			}
+			continue
+		}
+		for i, one := range f.both(now) {
+			held := strings.Contains(one.text, name)
+			if behind < namesWithin {
+				one.kept.Names = one.kept.Names.with(held)
+				one.kept.Unrepeated = one.kept.Unrepeated.with(held)
+			}
+			if !held && !now.known[i][name] {
+				now.known[i][name] = true
+				again[i][r.lastWith(name, now.length)] = true
+			}
+		}
+	}
+	for _, text := range replacedIn(r.messages[from:to]) {
+		lines := linesOf(text)
+		if len(lines) == 0 || r.seen(lines, now.length, from) >= 0 {
+			continue
+		}
+		source := r.seen(lines, 0, now.length)
+		if source < 0 {
+			continue
+		}
+		for i, one := range f.both(now) {
+			held := containsAll(one.text, lines)
+			if behind < editsWithin {
+				one.kept.Edits = one.kept.Edits.with(held)
+			}
+			if !held {
+				again[i][source] = true
+			}
+		}
+	}
+	for i, one := range f.both(now) {
+		for message := range again[i] {
+			if now.edited[i][message] {
+				continue
+			}
+			now.edited[i][message] = true
+			one.kept.Recoveries++
+			if i == 0 {
+				f.Recovery += prices.Read*prompt + prices.Output*askingAgain + prices.Write*min(resultAgain, r.tokens(r.messages[message].Tokens))
+			}
+		}
+	}
+}
+
+type keeping struct {
+	kept *Kept
+	text string
+}
+
+func (f *Forgetting) both(now *standing) [2]keeping {
+	return [2]keeping{{&f.Ours, now.text}, {&f.Window, now.window}}
+}
+
+// lastWith returns the newest of the first messages that has a name.
+func (r *reading) lastWith(name string, length int) int {
+	for i := length - 1; i >= 0; i-- {
+		if slices.Contains(r.names.All[i], name) {
+			return i
+		}
+	}
+	return 0
+}
+
+// seen returns the newest message of a range that has all lines; -1 if none has.
+func (r *reading) seen(lines []string, from, to int) int {
+	for i := to - 1; i >= from; i-- {
+		if containsAll(textOf(&r.messages[i].Message), lines) {
+			return i
+		}
+	}
+	return -1
+}
+
+func containsAll(text string, lines []string) bool {
+	for _, line := range lines {
+		if !strings.Contains(text, line) {
+			return false
+		}
+	}
+	return true
+}
+
+// linesOf returns the lines of a text that say something.
+func linesOf(text string) []string {
+	const least = 4
+	var lines []string
+	for line := range strings.Lines(text) {
+		if line = strings.TrimSpace(line); len(line) >= least {
+			lines = append(lines, line)
+		}
+	}
+	return lines
+}
+
+// replacedIn returns the texts that calls of messages replace in files.
+func replacedIn(messages []message) []string {
+	var texts []string
+	for i := range messages {
+		for j := range messages[i].Blocks {
+			block := &messages[i].Blocks[j]
+			if block.Kind != conversation.ToolCall {
+				continue
+			}
+			var arguments any
+			if json.Unmarshal([]byte(block.Text), &arguments) == nil {
+				texts = replaced(texts, arguments)
+			}
+		}
+	}
+	return texts
+}
+
+func replaced(texts []string, value any) []string {
+	switch value := value.(type) {
+	case map[string]any:
+		for _, member := range []string{"old_string", "old_str", "oldText", "oldString"} {
+			if text, isText := value[member].(string); isText && text != "" {
+				texts = append(texts, text)
+			}
+		}
+		if edits, isList := value["edits"]; isList {
+			texts = replaced(texts, edits)
+		}
+	case []any:
+		for _, one := range value {
+			texts = replaced(texts, one)
+		}
+	}
+	return texts
+}
+
+// typed returns what a person typed in the first messages, but for what is as long as a paste.
+func (r *reading) typed(length int) []string {
+	const paste = 4_000
+	var all []string
+	for i := range r.messages[:length] {
+		message := &r.messages[i]
+		if message.Role != conversation.User || !message.flags.Has(conversation.HasTyped) {
+			continue
+		}
+		for j := range message.Blocks {
+			block := &message.Blocks[j]
+			if block.Kind != conversation.Text || !conversation.IsTyped(block.Text) {
+				continue
+			}
+			if text := strings.TrimSpace(ledger.TypedText(block.Text)); text != "" && len(text) <= paste && !strings.HasPrefix(text, "[Request interrupted") {
+				all = append(all, text)
+			}
+		}
+	}
+	return all
+}
+
+// openTasks returns the subjects of the tasks that are open after the first messages.
+func (r *reading) openTasks(length int) []string {
+	var listed []string
+	created, order := map[string]string{}, []string{}
+	for i := range r.messages[:length] {
+		for j := range r.messages[i].Blocks {
+			block := &r.messages[i].Blocks[j]
+			if block.Kind != conversation.ToolCall {
+				continue
+			}
+			var said struct {
+				Todos []struct{ Content, Status string } `json:"todos"`
+				Plan  []struct{ Step, Status string }    `json:"plan"`
+
+				Subject, Status string
+				TaskID          string `json:"taskId"`
+			}
+			if json.Unmarshal([]byte(block.Text), &said) != nil {
+				continue
+			}
+			switch block.Name {
+			case "TodoWrite", "todowrite", "update_plan":
+				listed = nil
+				for _, one := range said.Todos {
+					if one.Status != "completed" && one.Status != "cancelled" {
+						listed = append(listed, one.Content)
+					}
+				}
+				for _, one := range said.Plan {
+					if one.Status != "completed" {
+						listed = append(listed, one.Step)
+					}
+				}
+			case "TaskCreate":
+				id := fmt.Sprint(len(order) + 1)
+				order, created[id] = append(order, id), said.Subject
+			case "TaskUpdate":
+				if said.Status == "completed" || said.Status == "deleted" {
+					delete(created, said.TaskID)
+				}
+			}
+		}
+	}
+	for _, id := range order {
+		if subject, isOpen := created[id]; isOpen {
+			listed = append(listed, subject)
+		}
+	}
+	return listed
+}
+
+// WithFixed returns a talk behind a system prompt that is so many tokens of o200k longer.
+func (t Talk) WithFixed(more int) (Talk, error) {
+	if more == 0 {
+		return t, nil
+	}
+	var body map[string]json.RawMessage
+	if err := json.Unmarshal(t.Body, &body); err != nil {
+		return t, fmt.Errorf("read talk: %w", err)
+	}
+	text, err := json.Marshal(strings.Repeat("The sky was blue over the hill that day. ", more/10))
+	if err != nil {
+		return t, err
+	}
+	body["system"] = text
+	t.Body, err = json.Marshal(body)
+	return t, err
+}

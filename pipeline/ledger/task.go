@@ -1,0 +1,178 @@
+package ledger
+
+import (
+	"encoding/json"
+	"regexp"
+	"strconv"
+	"strings"
+)
+
+// Task is a step of the model's own plan, as the client's tool for tasks has it.
+type Task struct {
+	Place // of the last call that changed it
+
+	ID     string // that calls name it by; empty in a list that each call writes again
+	Text   string // in one line
+	Status string // as the client says it, such as "in_progress"
+}
+
+// Open reports whether a task is still to be done.
+func (t *Task) Open() bool {
+	switch t.Status {
+	case "completed", "complete", "done", "cancelled", "canceled", "deleted":
+		return false
+	}
+	return true
+}
+
+// maxTasks bounds how many tasks a ledger has; finished ones go first.
+const maxTasks = 200
+
+// taskCharacters bounds the text of one task, in bytes.
+const taskCharacters = 400
+
+// taskCall is what the tools for tasks are given: Claude Code's TodoWrite, TaskCreate and
+// TaskUpdate, opencode's todowrite, Kilo's and Roo's update_todo_list, Codex' update_plan, and
+// the checklist that Cline has in the arguments of every tool.
+type taskCall struct {
+	Todos    json.RawMessage `json:"todos"` // a list, or a checklist
+	Plan     json.RawMessage `json:"plan"`
+	Progress string          `json:"task_progress"`
+
+	ID      string `json:"taskId"`
+	Subject string `json:"subject"`
+	Status  string `json:"status"`
+}
+
+// listedTask is a task of a list.
+type listedTask struct {
+	Content string `json:"content"`
+	Step    string `json:"step"`
+	Text    string `json:"text"`
+	Title   string `json:"title"`
+	Status  string `json:"status"`
+}
+
+// createdTask finds the number that a client gives a task.
+var createdTask = regexp.MustCompile(`#(\d+)`)
+
+// addTasks notes what a call that worked does to the tasks.
+func (l *Ledger) addTasks(place Place, call *Made) {
+	tool := call.Tool
+	if i := strings.LastIndex(tool, "__"); i >= 0 {
+		tool = tool[i+2:] // mcp__server__tool
+	}
+	tool = strings.ToLower(strings.ReplaceAll(tool, "_", ""))
+	switch tool {
+	case "todowrite", "updatetodolist", "updateplan", "taskcreate", "taskupdate":
+	default:
+		if !strings.Contains(call.Block.Text, `"task_progress"`) {
+			return
+		}
+		tool = ""
+	}
+	var said taskCall
+	if json.Unmarshal([]byte(call.Block.Text), &said) != nil {
+		return
+	}
+	switch tool {
+	case "":
+		l.listTasks(place, checklist(said.Progress))
+	case "taskcreate":
+		l.createTask(place, call, &said)
+	case "taskupdate":
+		l.updateTask(place, &said)
+	case "updateplan":
+		l.listTasks(place, listOf(said.Plan))
+	default:
+		l.listTasks(place, listOf(said.Todos))
+	}
+}
+
+// listOf reads a list of tasks, or a checklist.
+func listOf(value json.RawMessage) []listedTask {
+	var list []listedTask
+	if json.Unmarshal(value, &list) == nil {
+		return list
+	}
+	var text string
+	if json.Unmarshal(value, &text) != nil {
+		return nil
+	}
+	return checklist(text)
+}
+
+// checklist reads the tasks of a Markdown checklist: "- [x] done", "[-] being done", "[ ] open".
+func checklist(text string) []listedTask {
+	var list []listedTask
+	for line := range strings.Lines(text) {
+		line = strings.TrimLeft(strings.TrimSpace(line), "-*+ ")
+		if len(line) < 4 || line[0] != '[' || line[2] != ']' {
+			continue
+		}
+		status := "pending"
+		switch line[1] {
+		case 'x', 'X':
+			status = "completed"
+		case '-', '~', '/':
+			status = "in_progress"
+		}
+		list = append(list, listedTask{Text: strings.TrimSpace(line[3:]), Status: status})
+	}
+	return list
+}
+
+// listTasks puts a list in place of the tasks there were.
+func (l *Ledger) listTasks(place Place, list []listedTask) {
+	if list == nil {
+		return
+	}
+	l.Tasks = l.Tasks[:0:0]
+	for _, one := range list[:min(len(list), maxTasks)] {
+		if text := oneLine(one.Content+one.Step+one.Text+one.Title, taskCharacters); text != "" {
+			l.Tasks = append(l.Tasks, Task{Place: place, Text: text, Status: one.Status})
+		}
+	}
+}
+
+// createTask adds a task. Its number is the one that the result names, or the next.
+func (l *Ledger) createTask(place Place, call *Made, said *taskCall) {
+	id := strconv.Itoa(len(l.Tasks) + 1)
+	if call.Result != nil {
+		if found := createdTask.FindStringSubmatch(call.Result.Text); found != nil {
+			id = found[1]
+		}
+	}
+	if len(l.Tasks) >= maxTasks {
+		l.dropTask()
+	}
+	l.Tasks = append(l.Tasks, Task{Place: place, ID: id, Text: oneLine(said.Subject, taskCharacters), Status: "pending"})
+}
+
+// dropTask takes out the oldest task that is done, or the oldest of all.
+func (l *Ledger) dropTask() {
+	at := 0
+	for i := range l.Tasks {
+		if !l.Tasks[i].Open() {
+			at = i
+			break
+		}
+	}
+	l.Tasks = append(l.Tasks[:at:at], l.Tasks[at+1:]...)
+}
+
+func (l *Ledger) updateTask(place Place, said *taskCall) {
+	for i := range l.Tasks {
+		task := &l.Tasks[i]
+		if task.ID == "" || task.ID != said.ID {
+			continue
+		}
+		task.Place = place
+		if said.Status != "" {
+			task.Status = said.Status
+		}
+		if said.Subject != "" {
+			task.Text = oneLine(said.Subject, taskCharacters)
+		}
+	}
+}
