@@ -308,7 +308,7 @@ func (w *Writer) assumed(request Request, model tokens.Model) tokens.Model {
 func (w *Writer) project(ctx context.Context, prompt *Prompt, hint session.Hint, dryRun bool) {
 	exchange := prompt.Exchange
 	hint.Kind = laneKind(exchange.Class)
-	exchange.Chain = w.Resolver.Chain(exchange.Scope, hint, exchange.Digests)
+	exchange.Digests, exchange.Chain = w.Resolver.Follow(ctx, exchange.Scope, hint, exchange.Digests, exchange.Message)
 	prompt.earlier.isLost = true
 	lane, met, err := w.find(ctx, exchange, hint)
 	prompt.earlier.isLost = err != nil
@@ -321,6 +321,7 @@ func (w *Writer) project(ctx context.Context, prompt *Prompt, hint session.Hint,
 		return
 	}
 	defer lane.Unlock()
+	w.Resolver.Remember(exchange.Digests, exchange.Chain, exchange.Message)
 	prompt.Lane, prompt.earlier.met, prompt.earlier.heat, exchange.Met = lane, met, lane.Heat(), met
 	exchange.Session = lane.Session
 	if hint.Name == "" {
