@@ -34,7 +34,7 @@ const (
 // without reminders, blocks about the environment, and statements of the current date or time. Clients
 // renew those from request to request.
 func Lasting(text string) string {
-	text = withoutEnvironment(WithoutReminders(text))
+	text = WithoutEnvironment(WithoutReminders(text))
 	if !strings.ContainsAny(text, "0123456789") || !clockHint.MatchString(text) {
 		return text
 	}
@@ -47,13 +47,13 @@ func Lasting(text string) string {
 	return strings.Join(lines, "\n")
 }
 
-// withoutEnvironment returns a text without its elements about the environment.
-func withoutEnvironment(text string) string {
+// WithoutEnvironment returns a text without its elements about the environment: the time, the state of an editor,
+// a directory or a shell.
+func WithoutEnvironment(text string) string {
 	return withoutElements(text, isEnvironment)
 }
 
-// isEnvironment reports whether a tag's name says that it holds what surrounds a conversation: the time, the
-// state of an editor, a directory or a shell.
+// isEnvironment reports whether a tag's name says that it holds what surrounds a conversation.
 func isEnvironment(name string) bool {
 	name = strings.NewReplacer("-", "_", ".", "_").Replace(strings.ToLower(name))
 	switch name {
