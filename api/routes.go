@@ -16,7 +16,7 @@ const helloPath = "/api/hello"
 
 // Register adds the proxy's routes.
 func (s *Server) Register(e *echo.Echo) {
-	e.Pre(s.canonicalPath)
+	e.Pre(s.crossOrigin, s.canonicalPath)
 	for _, codec := range formats.All() {
 		s.registerFormat(e, codec)
 	}

@@ -58,11 +58,12 @@ type DataSettings struct {
 	Text     TextPolicy
 	NoStore  bool // nothing of its exchanges is kept but figures, and so nothing is compressed
 	Redact   Redaction
+	Origins  Origins // of pages that may read answers in a browser; an API key may have its own
 }
 
 // Normal returns the same settings as they are stored.
 func (s DataSettings) Normal() DataSettings {
-	s.Redact = s.Redact.normal()
+	s.Redact, s.Origins = s.Redact.normal(), s.Origins.Normal()
 	return s
 }
 
@@ -85,6 +86,9 @@ func (s DataSettings) Validate() error {
 			return Invalid{Field: choice.field, Message: choice.message}
 		}
 	}
+	if err := s.Normal().Origins.validate(); err != nil {
+		return err
+	}
 	return s.Redact.validate()
 }
 
@@ -96,7 +100,7 @@ func (s DataSettings) Fields() Fields {
 	}
 	return Fields{
 		"redact": strings.Join(kinds, ", "), "redact_names": strings.Join(s.Redact.Names, ", "),
-		"time_zone": s.TimeZone, "managers_read": string(s.Text.Managers), "members_read": string(s.Text.Members),
+		"browser_origins": strings.Join(s.Origins, ", "), "time_zone": s.TimeZone, "managers_read": string(s.Text.Managers), "members_read": string(s.Text.Members),
 		"viewers_read": string(s.Text.Viewers), "no_store": strconv.FormatBool(s.NoStore),
 	}
 }

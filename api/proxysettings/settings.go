@@ -69,6 +69,7 @@ type settings struct {
 	secrets  []string              // of the keys, in the clear: they live in memory only
 	windows  map[string]int        // context windows by model; never changed
 	noStore  bool                  // nothing of its exchanges is kept
+	origins  tenants.Origins       // of pages that may read answers in a browser
 	redactor *redaction.Redactor   // nil if what is said is stored as it came
 	budgets  map[tenants.Spender]tenants.Quota
 
@@ -168,6 +169,15 @@ func (c *Cache) Keeps(ctx context.Context, workspace tenants.WorkspaceID) (bool,
 		return false, err
 	}
 	return !settings.noStore, nil
+}
+
+// Origins returns the origins of pages that may read a workspace's answers in a browser.
+func (c *Cache) Origins(ctx context.Context, workspace tenants.WorkspaceID) (tenants.Origins, error) {
+	settings, err := c.of(ctx, workspace)
+	if err != nil {
+		return nil, err
+	}
+	return settings.origins, nil
 }
 
 // Redactor returns what redacts what is stored of a workspace's exchanges; nil if nothing is redacted.
@@ -272,7 +282,7 @@ func (c *Cache) load(ctx context.Context, workspace tenants.WorkspaceID) (*setti
 	if err != nil {
 		return nil, fmt.Errorf("data settings: %w", err)
 	}
-	loaded := &settings{windows: make(map[string]int, len(windows)), noStore: data.NoStore}
+	loaded := &settings{windows: make(map[string]int, len(windows)), noStore: data.NoStore, origins: data.Origins}
 	if loaded.redactor, err = c.redactor(ctx, workspace, data.Redact); err != nil {
 		return nil, fmt.Errorf("redaction: %w", err)
 	}

@@ -21,6 +21,8 @@ const (
 	knownRewritten = 200_000
 	// comparedWords is how many words of a message are compared.
 	comparedWords = 4096
+	// otherWords is how many words a client may put in the place of what it leaves out.
+	otherWords = 8
 )
 
 // rewritings are messages that clients say in other words once they are answered: some put open files,
@@ -65,7 +67,7 @@ func (r *Resolver) Follow(ctx context.Context, scope Scope, hint Hint, messages 
 		if messages[i].Role != conversation.User || i+1 == len(messages) || !isAnswer(messages[i+1]) {
 			continue
 		}
-		first, isRewritten := r.firstOf(ctx, scope, hint, messages, chain, i, read)
+		first, isRewritten := r.firstOf(ctx, scope, messages, chain, i, read)
 		if !isRewritten {
 			continue
 		}
@@ -78,7 +80,7 @@ func (r *Resolver) Follow(ctx context.Context, scope Scope, hint Hint, messages 
 }
 
 // firstOf returns what identified message i of a history when it came first, and whether it is rewritten.
-func (r *Resolver) firstOf(ctx context.Context, scope Scope, hint Hint, messages []conversation.Digest, chain []conversation.Hash, i int, read func(i int) (conversation.Message, error)) (conversation.Hash, bool) {
+func (r *Resolver) firstOf(ctx context.Context, scope Scope, messages []conversation.Digest, chain []conversation.Hash, i int, read func(i int) (conversation.Message, error)) (conversation.Hash, bool) {
 	link := chain[i+1]
 	if _, isKnown := r.heads.Get(link); isKnown {
 		return conversation.Hash{}, false
@@ -91,7 +93,7 @@ func (r *Resolver) firstOf(ctx context.Context, scope Scope, hint Hint, messages
 		return conversation.Hash{}, false
 	}
 	message, err := read(i)
-	isFirst := hint.Name == "" && !answered(messages[:i])
+	isFirst := !answered(messages[:i]) // any number of histories begin with a client's own words
 	if err != nil || !before.isSaidBy(newestOf(messages[i].Identity, &message), isFirst) {
 		return conversation.Hash{}, false
 	}
@@ -140,8 +142,9 @@ func newestOf(identity conversation.Hash, message *conversation.Message) newest 
 	return made
 }
 
-// isSaidBy reports whether a message that stands in the place of n, with the answer to n behind it, is n without some of
-// its words: at least half of what it says is said by n in the same order, or all of it if whole is set.
+// isSaidBy reports whether a message that stands in the place of n, with an answer behind it, is n without some of
+// its words: what it says is said by n in the same order, up to a few words that stand for what was left out; all
+// of it if whole is set.
 func (n newest) isSaidBy(now newest, whole bool) bool {
 	if n.besides != now.besides || len(now.words) == 0 && now.besides == 0 {
 		return false
@@ -152,8 +155,6 @@ func (n newest) isSaidBy(now newest, whole bool) bool {
 			same, next = same+1, next+i+1
 		}
 	}
-	if whole {
-		return same == len(now.words)
-	}
-	return 2*same >= len(now.words)
+	others := len(now.words) - same
+	return others == 0 || !whole && others <= same && others <= max(otherWords, len(now.words)/10)
 }

@@ -45,11 +45,16 @@ func (db Data) SetDataSettings(ctx context.Context, tenant tenants.Tenant, setti
 			return nil
 		}
 		err = tx.Exec(`UPDATE workspaces SET time_zone = ?, managers_read = ?, members_read = ?, viewers_read = ?, no_store = ?,
-			redact = ?, redact_names = ? WHERE workspace_id = ?`,
+			redact = ?, redact_names = ?, browser_origins = ? WHERE workspace_id = ?`,
 			settings.TimeZone, string(settings.Text.Managers), string(settings.Text.Members), string(settings.Text.Viewers), settings.NoStore,
-			inOne(settings.Redact.Kinds, ","), inOne(settings.Redact.Names, "\n"), workspace).Error
+			inOne(settings.Redact.Kinds, ","), inOne(settings.Redact.Names, "\n"), inOne(settings.Origins, "\n"), workspace).Error
 		if err != nil {
 			return err
+		}
+		if !slices.Equal(before.Origins, settings.Origins) {
+			if err := keepOrigins(tx, workspace); err != nil {
+				return err
+			}
 		}
 		change := tenants.Change{Action: tenants.SettingsSaved, Before: before.Fields(), After: settings.Fields()}
 		if err := audit(tx, workspace, change); err != nil {
@@ -74,8 +79,10 @@ func findDataSettings(tx *gorm.DB, workspace tenants.WorkspaceID, lock string) (
 		NoStore      bool
 		Redact       string // kinds, separated by commas
 		RedactNames  string // one a line
+
+		BrowserOrigins string // one a line
 	}
-	err := tx.Raw("SELECT time_zone, managers_read, members_read, viewers_read, no_store, redact, redact_names FROM workspaces WHERE workspace_id = ?"+lock, workspace).
+	err := tx.Raw("SELECT time_zone, managers_read, members_read, viewers_read, no_store, redact, redact_names, browser_origins FROM workspaces WHERE workspace_id = ?"+lock, workspace).
 		Scan(&rows).Error
 	row, err := batchdb.First(rows, err, tenants.ErrNotFound)
 	return tenants.DataSettings{
@@ -83,7 +90,8 @@ func findDataSettings(tx *gorm.DB, workspace tenants.WorkspaceID, lock string) (
 		Text: tenants.TextPolicy{
 			Managers: tenants.Reads(row.ManagersRead), Members: tenants.Reads(row.MembersRead), Viewers: tenants.Reads(row.ViewersRead),
 		},
-		Redact: tenants.Redaction{Kinds: split[tenants.RedactionKind](row.Redact, ","), Names: split[string](row.RedactNames, "\n")},
+		Redact:  tenants.Redaction{Kinds: split[tenants.RedactionKind](row.Redact, ","), Names: split[string](row.RedactNames, "\n")},
+		Origins: split[string](row.BrowserOrigins, "\n"),
 	}, err
 }
 
