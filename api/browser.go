@@ -51,7 +51,7 @@ func NewOrigins(allowed func(ctx context.Context, origin string) (bool, error)) 
 	return &Origins{allowed: allowed, known: known, asking: semaphore.NewWeighted(originLookups)}, nil
 }
 
-// anywhere reports whether any workspace allows an origin. Nobody is told of one where the database is away.
+// anywhere reports whether any workspace allows an origin; while the database is away, none does.
 func (o *Origins) anywhere(ctx context.Context, origin string) bool {
 	if o == nil || len(origin) > longestOrigin {
 		return false
@@ -84,30 +84,28 @@ type browser struct {
 	decided bool // the key is known
 }
 
-// crossOrigin answers preflights of the proxy's endpoints, and lets pages of allowed origins read what
+// serve answers preflights of the proxy's endpoints, and lets pages of allowed origins read what
 // the proxy answers.
-func (s *Server) crossOrigin(next echo.HandlerFunc) echo.HandlerFunc {
-	return func(c echo.Context) error {
-		request, header := c.Request(), c.Response().Header()
-		origin := request.Header.Get(echo.HeaderOrigin)
-		if origin == "" || !isCalledByPages(request.URL.Path) {
-			return next(c)
-		}
-		header.Add(echo.HeaderVary, echo.HeaderOrigin)
-		if request.Method == http.MethodOptions && request.Header.Get(echo.HeaderAccessControlRequestMethod) != "" {
-			return s.preflight(c, origin)
-		}
-		page := &browser{origin: origin}
-		ctx := request.Context()
-		c.SetRequest(request.WithContext(context.WithValue(ctx, browserKey{}, page)))
-		c.Response().Before(func() {
-			if page.allowed || !page.decided && s.Origins.anywhere(ctx, origin) {
-				header.Set(echo.HeaderAccessControlAllowOrigin, origin)
-				header.Set(echo.HeaderAccessControlExposeHeaders, "*")
-			}
-		})
+func (o *Origins) serve(c echo.Context, next echo.HandlerFunc) error {
+	request, header := c.Request(), c.Response().Header()
+	origin := request.Header.Get(echo.HeaderOrigin)
+	if origin == "" || !isCalledByPages(request.URL.Path) {
 		return next(c)
 	}
+	header.Add(echo.HeaderVary, echo.HeaderOrigin)
+	if request.Method == http.MethodOptions && request.Header.Get(echo.HeaderAccessControlRequestMethod) != "" {
+		return o.preflight(c, origin)
+	}
+	page := &browser{origin: origin}
+	ctx := request.Context()
+	c.SetRequest(request.WithContext(context.WithValue(ctx, browserKey{}, page)))
+	c.Response().Before(func() {
+		if page.allowed || !page.decided && o.anywhere(ctx, origin) {
+			header.Set(echo.HeaderAccessControlAllowOrigin, origin)
+			header.Set(echo.HeaderAccessControlExposeHeaders, "*")
+		}
+	})
+	return next(c)
 }
 
 // isCalledByPages reports whether a path is one of the proxy's, in any spelling that it takes. The dashboard and
@@ -127,11 +125,11 @@ func isCalledByPages(path string) bool {
 }
 
 // preflight answers a browser that asks whether a page may send a request.
-func (s *Server) preflight(c echo.Context, origin string) error {
+func (o *Origins) preflight(c echo.Context, origin string) error {
 	asked, header := c.Request().Header, c.Response().Header()
 	header.Add(echo.HeaderVary, echo.HeaderAccessControlRequestMethod)
 	header.Add(echo.HeaderVary, echo.HeaderAccessControlRequestHeaders)
-	if !s.Origins.anywhere(c.Request().Context(), origin) {
+	if !o.anywhere(c.Request().Context(), origin) {
 		return c.Blob(http.StatusForbidden, echo.MIMEApplicationJSON, codecFor(c.Request()).Error(wire.Problem{
 			Status: http.StatusForbidden, Type: "permission_error", Code: "origin_not_allowed",
 			Message: "Pages of this origin may not use the proxy. An owner or admin of the workspace allows it under Settings, Browser origins, or in the API key's own browser origins.",

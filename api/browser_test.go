@@ -71,7 +71,7 @@ func TestPreflightsOfAllowedOriginsAreAnswered(t *testing.T) {
 		}
 	}
 	if got := p.send(http.MethodOptions, chatPath, "", "Origin", "app://obsidian.md"); got.status != http.StatusMethodNotAllowed {
-		t.Errorf("OPTIONS that is no preflight: %d", got.status)
+		t.Errorf("OPTIONS without a method to ask for: %d", got.status)
 	}
 	if got := p.send(http.MethodOptions, chatPath, "", "Origin", "app://obsidian.md", "Access-Control-Request-Method", "POST", "Access-Control-Request-Headers", "a\tb"); got.header.Get("Access-Control-Allow-Headers") != "" {
 		t.Errorf("headers %q", got.header.Get("Access-Control-Allow-Headers"))

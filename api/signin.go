@@ -25,7 +25,7 @@ func (s signIn) problem() wire.Problem {
 	}
 }
 
-// signInOf returns what a secret is that is no key of ours; nil if nobody knows.
+// signInOf recognizes a secret that was made elsewhere; nil for others.
 func signInOf(secret string) error {
 	const provider = "the key of a provider"
 	switch {

@@ -24,7 +24,7 @@ type platform struct {
 const supported = "Palimpsest serves Anthropic Messages (/v1/messages), OpenAI Chat Completions (/v1/chat/completions) and OpenAI Responses (/v1/responses). Set the client up for one of these; docs/clients.md says how."
 
 func platforms() []platform {
-	// At 404 Claude Code takes the model for missing, tries all others it knows, and says nothing of ours.
+	// At 404 Claude Code takes the model for missing, tries all others it knows, and does not show the message.
 	const badRequest = http.StatusBadRequest
 	return []platform{
 		{"Amazon Bedrock", []string{"/model/*", "/inference-profiles", "/inference-profiles/*", "/foundation-models", "/foundation-models/*"}, badRequest, bedrockError},

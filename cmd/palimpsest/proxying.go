@@ -86,6 +86,11 @@ func openProxying(b base, of stored, recorded *tally) (proxying, error) {
 		return proxying{}, err
 	}
 	t.writer.Now, t.writer.Redactor = b.now, settings.Redact
+	lives, err := session.NewLives(of.sessions.Lives, b.now)
+	if err != nil {
+		return proxying{}, err
+	}
+	t.writer.Lives = lives.Of
 	share(b, of.sessions, t.writer.Resolver)
 	if t.journal, err = openJournal(b, of, t.writer.Resolver); err != nil {
 		return proxying{}, err

@@ -47,6 +47,10 @@ type Writer struct {
 	PlanLater   PlanLater // nil if nothing is planned ahead
 	Now         func() time.Time
 
+	// Lives returns how many messages subagents of a client had at their ends in a workspace, in order. It asks
+	// nothing and waits for nothing. Optional.
+	Lives func(workspace tenants.WorkspaceID, client string) []int
+
 	// Redactor returns what redacts what is stored of a workspace's requests, nil for one whose
 	// requests are stored as they came. It is nil if all are.
 	Redactor func(ctx context.Context, workspace tenants.WorkspaceID) (pipeline.Redact, error)
@@ -333,6 +337,9 @@ func (w *Writer) project(ctx context.Context, prompt *Prompt, hint session.Hint,
 	exchange.Pins, exchange.Order = lane.Pins(), lane.Order()
 	exchange.Now, exchange.Heat, exchange.Plan = w.Now(), lane.Heat(), lane.Plan()
 	exchange.Attempts = lane.Attempts()
+	if w.Lives != nil && lane.Kind == session.Subagent {
+		exchange.Lives = w.Lives(exchange.Scope.Workspace, exchange.Class.Client)
+	}
 	if exchange.Request.ReadOnly == "" {
 		exchange.Projection = lane.Projection(exchange.Chain)
 		exchange.Summary = lane.Summary(exchange.Chain)

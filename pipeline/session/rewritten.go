@@ -36,7 +36,7 @@ type rewritings struct {
 // newest is what is remembered of the newest message of a request.
 type newest struct {
 	identity conversation.Hash
-	besides  uint64   // of everything that is no text
+	besides  uint64   // of everything except text
 	words    []uint32 // of its texts, in order
 }
 
