@@ -15,7 +15,7 @@ import (
 type Providers map[string]*caches
 
 // RunSubagent is Run for the first requests of a subagent of Claude Code, where threads of its kind have lived so long.
-func (r *Replay) RunSubagent(ctx context.Context, body []byte, requests int, lives []int) (Sum, error) {
+func (r *Replay) RunSubagent(ctx context.Context, body []byte, requests int, lives []int, each func(Step)) (Sum, error) {
 	envelope, digests, err := r.writer.Reader.Read(r.codec, body)
 	if err != nil {
 		return Sum{}, err
@@ -35,6 +35,7 @@ func (r *Replay) RunSubagent(ctx context.Context, body []byte, requests int, liv
 		}
 		r.writer.Answered(usage.sent, usage.answer())
 		sum.add(&step)
+		each(step)
 	}
 	return sum, nil
 }

@@ -14,6 +14,8 @@ import (
 	"palimpsest/pipeline/modules/ipc"
 	"palimpsest/pipeline/replay"
 	"palimpsest/pipeline/sharedtest"
+	"palimpsest/pipeline/wire"
+	"palimpsest/pipeline/wire/anthropic"
 )
 
 // thread is a subagent made of the beginning of a recorded session.
@@ -23,7 +25,10 @@ type thread struct {
 	requests int // after which it ends
 }
 
-// threads returns the recorded sessions cut to the length of subagents: 14 to 26 requests, by the session's name. Every other one of
+// longestThread is how many messages of a session are read.
+const longestThread = 50
+
+// threads returns the recorded sessions cut to the length of subagents: 17 to 23 requests, by the session's name. Every other one of
 // them has ended before; the others are held out, and nothing was tuned on either.
 func threads(t *testing.T) (past, heldOut []thread) {
 	t.Helper()
@@ -32,9 +37,15 @@ func threads(t *testing.T) (past, heldOut []thread) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		codec := anthropic.New()
+		envelope, err := wire.Open(body, codec.List())
+		if err != nil {
+			t.Fatal(err)
+		}
+		body = envelope.Seal([]wire.Piece{{From: 0, To: min(longestThread, envelope.Len())}})
 		hash := fnv.New32a()
 		_, _ = hash.Write([]byte(filepath.Base(file)))
-		one := thread{name: filepath.Base(file), body: body, requests: 14 + int(hash.Sum32()>>3)%13}
+		one := thread{name: filepath.Base(file), body: body, requests: 17 + int(hash.Sum32()>>3)%7}
 		if i%2 == 0 {
 			past = append(past, one)
 		} else {
@@ -44,8 +55,9 @@ func threads(t *testing.T) (past, heldOut []thread) {
 	return past, heldOut
 }
 
-// Short subagents no longer pay for a compaction just before they end: on threads that nothing is known of, the cost
-// with what others of the kind have lived is no higher than without, and fewer compactions are made.
+// Short subagents no longer pay for a compaction just before they end: each of these grows past minContext shortly
+// before its last request. The threads that are held out cost less with what others of
+// the kind have lived. Where minContext is passed early, compactions pay, and are made as before.
 func TestShortThreadsAreNotCompactedBeforeTheirEnd(t *testing.T) {
 	t.Parallel()
 	past, heldOut := threads(t)
@@ -54,10 +66,10 @@ func TestShortThreadsAreNotCompactedBeforeTheirEnd(t *testing.T) {
 		lives = append(lives, 2*one.requests-1) // messages of its last request
 	}
 	slices.Sort(lives)
-	run := func(one thread, lives []int) replay.Sum {
+	run := func(one thread, lives []int, minContext int, each func(replay.Step)) replay.Sum {
 		config := modules.Catalog().Default()
 		ofIPC := pipeline.Change[ipc.Config](&config)
-		ofIPC.Trigger, ofIPC.MinContext = ipc.TriggerBreakEven, 12_000
+		ofIPC.Trigger, ofIPC.MinContext = ipc.TriggerBreakEven, minContext
 		start := time.Date(2026, 11, 29, 12, 0, 0, 0, time.UTC)
 		r, err := replay.New(replay.Config{
 			Format: conversation.Anthropic, Pipeline: config, TTL: 5 * time.Minute,
@@ -66,22 +78,35 @@ func TestShortThreadsAreNotCompactedBeforeTheirEnd(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		sum, err := r.RunSubagent(t.Context(), one.body, one.requests, lives)
+		sum, err := r.RunSubagent(t.Context(), one.body, one.requests, lives, each)
 		if err != nil {
 			t.Fatal(err)
 		}
 		return sum
 	}
-	var without, with replay.Sum
-	for _, one := range heldOut {
-		before, after := run(one, nil), run(one, lives)
-		t.Logf("%s, %d requests: %d compactions for %d µ$ become %d for %d µ$", one.name, one.requests, before.Epochs, before.CostMicroUSD, after.Epochs, after.CostMicroUSD)
-		without.Epochs, with.Epochs = without.Epochs+before.Epochs, with.Epochs+after.Epochs
-		without.CostMicroUSD, with.CostMicroUSD = without.CostMicroUSD+before.CostMicroUSD, with.CostMicroUSD+after.CostMicroUSD
-		without.DirectMicroUSD += before.DirectMicroUSD
+	var late, early [2]replay.Sum // without what is known, and with it
+	for n, one := range heldOut {
+		var sizes []int
+		run(one, nil, 10_000_000, func(step replay.Step) { sizes = append(sizes, step.Before) })
+		for when, sums := range map[int]*[2]replay.Sum{len(sizes) - 3: &late, len(sizes) / 3: &early} {
+			if sums == &early && n%2 == 1 {
+				continue // half of them tell as much
+			}
+			minContext := max(10_000, sizes[when])
+			for i, known := range [][]int{nil, lives} {
+				sum := run(one, known, minContext, func(replay.Step) {})
+				sums[i].Epochs, sums[i].CostMicroUSD, sums[i].DirectMicroUSD = sums[i].Epochs+sum.Epochs, sums[i].CostMicroUSD+sum.CostMicroUSD, sums[i].DirectMicroUSD+sum.DirectMicroUSD
+			}
+		}
 	}
-	t.Logf("%d threads, %d past ones: %d compactions for %d µ$ become %d for %d µ$; without any %d µ$", len(heldOut), len(past), without.Epochs, without.CostMicroUSD, with.Epochs, with.CostMicroUSD, without.DirectMicroUSD)
-	if len(lives) < 8 || without.Epochs == 0 || with.Epochs >= without.Epochs || with.CostMicroUSD > without.CostMicroUSD {
+	for name, sums := range map[string][2]replay.Sum{"late": late, "early": early} {
+		t.Logf("%d threads, %d past ones, minContext passed %s: %d compactions for %d µ$ become %d for %d µ$; without any %d µ$",
+			len(heldOut), len(past), name, sums[0].Epochs, sums[0].CostMicroUSD, sums[1].Epochs, sums[1].CostMicroUSD, sums[0].DirectMicroUSD)
+	}
+	if late[0].CostMicroUSD <= late[0].DirectMicroUSD || late[1].Epochs >= late[0].Epochs || late[1].CostMicroUSD >= late[0].CostMicroUSD {
 		t.Error("what is known of past threads saves nothing")
+	}
+	if early[1].CostMicroUSD > early[0].CostMicroUSD+early[0].CostMicroUSD/100 {
+		t.Error("compactions that pay are put off")
 	}
 }
