@@ -15,6 +15,7 @@ import (
 func TestLivesAreReadBesideRequests(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
+		now := time.Date(2026, 11, 29, 12, 0, 0, 0, time.UTC)
 		asked, answer, fails := 0, []int{30, 10, 20}, error(nil)
 		lives, err := session.NewLives(func(_ context.Context, _ tenants.WorkspaceID, client string) ([]int, error) {
 			asked++
@@ -22,7 +23,7 @@ func TestLivesAreReadBesideRequests(t *testing.T) {
 				return nil, nil
 			}
 			return slices.Clone(answer), fails
-		}, time.Now)
+		}, func() time.Time { return now })
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -35,14 +36,14 @@ func TestLivesAreReadBesideRequests(t *testing.T) {
 				t.Errorf("lives %v, asked %d times; want %v, %d", got, asked, want, times)
 			}
 		}
-		of(nil, 1) // nobody waits
+		of(nil, 1) // the first request does not wait
 		of([]int{10, 20, 30}, 1)
 		answer = []int{5}
-		time.Sleep(11 * time.Minute)
+		now = now.Add(11 * time.Minute)
 		of([]int{10, 20, 30}, 2) // as they were until they are read
 		of([]int{5}, 2)
 		fails = errors.New("away")
-		time.Sleep(11 * time.Minute)
+		now = now.Add(11 * time.Minute)
 		of([]int{5}, 3)
 		of([]int{5}, 3)
 		if other := lives.Of(tenants.NewWorkspaceID(), "claude-code"); other != nil {
