@@ -21,8 +21,6 @@ const (
 	knownRewritten = 200_000
 	// comparedWords is how many words of a message are compared.
 	comparedWords = 4096
-	// otherWords is how many words a client may put in the place of what it leaves out.
-	otherWords = 8
 )
 
 // rewritings are messages that clients say in other words once they are answered: some put open files,
@@ -93,8 +91,7 @@ func (r *Resolver) firstOf(ctx context.Context, scope Scope, messages []conversa
 		return conversation.Hash{}, false
 	}
 	message, err := read(i)
-	isFirst := !answered(messages[:i]) // any number of histories begin with a client's own words
-	if err != nil || !before.isSaidBy(newestOf(messages[i].Identity, &message), isFirst) {
+	if err != nil || !before.isSaidBy(newestOf(messages[i].Identity, &message)) {
 		return conversation.Hash{}, false
 	}
 	if r.shared { // another process may know it as a message of its own
@@ -143,18 +140,18 @@ func newestOf(identity conversation.Hash, message *conversation.Message) newest 
 }
 
 // isSaidBy reports whether a message that stands in the place of n, with an answer behind it, is n without some of
-// its words: what it says is said by n in the same order, up to a few words that stand for what was left out; all
-// of it if whole is set.
-func (n newest) isSaidBy(now newest, whole bool) bool {
+// its words: n says all that it says, in the same order. So the archive has every word of both.
+func (n newest) isSaidBy(now newest) bool {
 	if n.besides != now.besides || len(now.words) == 0 && now.besides == 0 {
 		return false
 	}
-	same, next := 0, 0
+	next := 0
 	for _, word := range now.words {
-		if i := slices.Index(n.words[next:], word); i >= 0 {
-			same, next = same+1, next+i+1
+		i := slices.Index(n.words[next:], word)
+		if i < 0 {
+			return false
 		}
+		next += i + 1
 	}
-	others := len(now.words) - same
-	return others == 0 || !whole && others <= same && others <= max(otherWords, len(now.words)/10)
+	return true
 }
