@@ -169,7 +169,7 @@ func (s *Server) readBody(request *http.Request, workspace tenants.WorkspaceID) 
 	}
 	defer reader.Close()
 	size := -1
-	if request.ContentLength > 0 && !isEncoding(request.Header.Get("Content-Encoding")) {
+	if request.ContentLength > 0 && !isEncoding(encodingOf(request.Header)) {
 		size = int(request.ContentLength)
 	}
 	held := s.Bytes.hold(workspace)
@@ -200,10 +200,8 @@ func drain(request *http.Request) {
 
 // decoder undoes the body's content encoding.
 func decoder(request *http.Request) (io.ReadCloser, error) {
-	encoding := request.Header.Get("Content-Encoding")
-	switch encoding {
-	case "", "identity", "gzip", "zstd", "br":
-	default:
+	encoding := encodingOf(request.Header)
+	if !isReadable(encoding) {
 		return nil, errEncoding
 	}
 	reader, err := decodedReader(encoding, http.MaxBytesReader(nil, request.Body, maxBody+1))

@@ -31,6 +31,9 @@ const retryDatabase = "5"
 // codeDatabaseAway is the code of an error for what only the database knows.
 const codeDatabaseAway = "database_unavailable"
 
+// codeLate is the code of an error for an answer that was not waited for any longer.
+const codeLate = "provider_timeout"
+
 // problem maps the kind of one of our errors to the answer the client gets. What
 // the error says stays in the log unless the sender can act on it.
 func problem(err error) wire.Problem {
@@ -45,6 +48,9 @@ func problem(err error) wire.Problem {
 	}
 	if edge := edgeProblem(err); edge.Status != 0 {
 		return edge
+	}
+	if unanswered := unansweredProblem(err); unanswered.Status != 0 {
+		return unanswered
 	}
 	switch {
 	case errors.As(err, &forbidden):
@@ -83,12 +89,6 @@ func problem(err error) wire.Problem {
 	case errors.Is(err, errQueueFull):
 		return wire.Problem{Status: http.StatusServiceUnavailable, Type: "overloaded_error", Code: "overloaded",
 			Message: "The proxy is overloaded. Try again in a moment."}
-	case errors.Is(err, upstream.ErrForbiddenAddress):
-		return wire.Problem{Status: http.StatusBadRequest, Type: "invalid_request_error", Code: "forbidden_base_url",
-			Message: "The provider's base URL leads to an address that is not allowed: a private or link-local one, or one of this server itself. Change the base URL."}
-	case errors.Is(err, upstream.ErrUnreachable):
-		return wire.Problem{Status: http.StatusBadGateway, Type: "api_error", Code: "provider_unreachable",
-			Message: "The provider could not be reached. Nothing was lost; try again, or check the provider key's base URL."}
 	case errors.Is(err, tenants.ErrAway):
 		return wire.Problem{Status: http.StatusServiceUnavailable, Type: "overloaded_error", Code: codeDatabaseAway,
 			Message: "The database does not answer, and this server has not yet read your API key or the settings of its workspace. Nothing was lost. Try again in " + retryDatabase + " seconds."}
@@ -142,10 +142,31 @@ func edgeProblem(err error) wire.Problem {
 			Message: "The provider encoded its answer in a way that the proxy cannot read. Ask the provider for answers that are not encoded."}
 	case errors.Is(err, errEncoding):
 		return wire.Problem{Status: http.StatusUnsupportedMediaType, Type: "invalid_request_error", Code: "unsupported_content_encoding",
-			Message: "The request body's Content-Encoding is not supported. Send it as gzip, zstd or unencoded."}
+			Message: "The request body's Content-Encoding is not supported. Send it as gzip, deflate, br, zstd or unencoded."}
 	case errors.Is(err, errCrowded):
 		return wire.Problem{Status: http.StatusTooManyRequests, Type: "rate_limit_error", Code: "workspace_concurrency",
 			Message: "The workspace has as many requests open at once as this installation allows. Try again when one of them has ended."}
+	default:
+		return wire.Problem{}
+	}
+}
+
+// unansweredProblem maps what kept a provider from answering. It returns the zero Problem for other errors.
+func unansweredProblem(err error) wire.Problem {
+	switch {
+	case errors.Is(err, upstream.ErrForbiddenAddress):
+		return wire.Problem{Status: http.StatusBadRequest, Type: "invalid_request_error", Code: "forbidden_base_url",
+			Message: "The provider's base URL leads to an address that is not allowed: a private or link-local one, or one of this server itself. Change the base URL."}
+	case errors.Is(err, upstream.ErrUnreachable):
+		return wire.Problem{Status: http.StatusBadGateway, Type: "api_error", Code: "provider_unreachable",
+			Message: "The provider could not be reached. Nothing was lost; try again, or check the provider key's base URL."}
+	case errors.Is(err, upstream.ErrUnanswered):
+		return wire.Problem{Status: http.StatusBadGateway, Type: "api_error", Code: "provider_unreachable",
+			Message: "The connection to the provider ended before it answered. It may have worked on the request and charge for it, so an estimate of its cost counts. Try again, or check the provider key's base URL."}
+	case errors.Is(err, upstream.ErrLate):
+		return wire.Problem{Status: http.StatusGatewayTimeout, Type: "timeout_error", Code: codeLate,
+			Message: "The provider did not begin to answer within the longest wait that its provider key sets. It may still work on the request and charge for it, so an estimate of its cost counts. " +
+				"Raise the wait on the dashboard's Providers page, or leave it empty to wait as long as your client does."}
 	default:
 		return wire.Problem{}
 	}

@@ -63,6 +63,9 @@ type RequestLog struct {
 	Usage        wire.Usage
 	CostMicroUSD int64
 	NetMicroUSD  int64
+
+	firstMicroUSD int64 // the part of the cost that a first attempt had, whose answer ended at the model's window
+
 	// The parts of NetMicroUSD beside input not sent.
 	UnreadMicroUSD, RewrittenMicroUSD int64
 	Reach                             bool // the client's prompt was too long to be sent, and ours was answered

@@ -80,7 +80,7 @@ func (s *Server) exchange(codec wire.Codec, endpoint string, purpose purpose) ec
 		}
 		s.begun(ctx, event)
 		announced := s.Prompts.Announce(written, event.Client, event.At)
-		response, err := s.send(ctx, event, forward, written)
+		response, err := s.sendAsking(forward.admission, written, func() (*http.Response, error) { return s.send(ctx, event, forward, written) })
 		if err != nil {
 			return s.refuse(c, codec, event, err)
 		}
@@ -121,7 +121,7 @@ func (s *Server) answer(c echo.Context, event *RequestLog, codec wire.Codec, sen
 		if answer.Failure != "" {
 			s.unread(ctx, event, answer.Failure)
 		}
-		s.recordAnswer(event, codec, sent, answer)
+		s.recordAnswer(ctx, event, codec, sent, answer)
 		event.charge(s.Now())
 		event.traced.answered(answer)
 		keepAnswer(s.Answers, event, codec, cached, response, answer)
@@ -246,7 +246,7 @@ func (g *Gate) asked(ctx context.Context, codec wire.Codec, admission admission,
 			EndUser: session.EndUserID(admission.key.Workspace, admission.asked.endUser), Project: admission.asked.tags[tenants.ProjectTag],
 		},
 		Codec: codec, Config: config, Headers: header, Path: path, Body: body, Bypass: admission.asked.bypass, DryRun: admission.asked.dryRun, NoStore: admission.asked.noStore, Long: asksLongWindow(header),
-		Windows: windows, Usage: true, Provider: string(admission.target.Provider),
+		Windows: windows, Usage: !g.plain.has(admission), Provider: string(admission.target.Provider),
 		Allow: func(model tokens.Model, asked string) error {
 			return admission.key.Limits.CheckModel(asked, model.Price != tokens.Price{})
 		},
@@ -278,6 +278,7 @@ func (s *Server) write(ctx context.Context, event *RequestLog, forward forward) 
 	if err != nil {
 		return nil, err
 	}
+	asks := !forward.asked.bypass // a client that wants its prompt as it is gets nothing added
 	if forward.purpose == summarize || restraint.Reason != tenants.Unrestrained {
 		forward.asked.bypass = true
 	}
@@ -285,6 +286,7 @@ func (s *Server) write(ctx context.Context, event *RequestLog, forward forward) 
 	if err != nil {
 		return nil, err
 	}
+	asked.Usage = asked.Usage && asks
 	asked.Memory = func(size int) []byte {
 		forward.body.sealed = s.bodies.get(size)
 		return forward.body.sealed.bytes

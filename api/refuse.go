@@ -45,6 +45,8 @@ func (s *Server) refuse(c echo.Context, codec wire.Codec, event *RequestLog, err
 		c.Response().Header().Set(echo.HeaderRetryAfter, retryCrowded)
 	case problem.Code == codeDatabaseAway:
 		c.Response().Header().Set(echo.HeaderRetryAfter, retryDatabase)
+	case problem.Code == codeLate:
+		c.Response().Header().Set("X-Should-Retry", "false") // the next try is charged for as well
 	case problem.Status < http.StatusInternalServerError && problem.Status != http.StatusRequestTimeout:
 		c.Response().Header().Set("X-Should-Retry", "false")
 	}

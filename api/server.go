@@ -72,6 +72,7 @@ type Gate struct {
 	RequireVerified bool
 
 	underway underway
+	plain    plainKeys
 }
 
 // Records notes what happens to requests: in the log, in metrics, and by the recorder.
