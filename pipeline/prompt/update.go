@@ -36,7 +36,7 @@ func (p *Prompt) update(now time.Time, from int) session.Update {
 	position := len(exchange.Digests)
 	update := lane.Update(exchange.Scope, exchange.Request.Model, now)
 	update.Position, update.Head, update.Continued = position, exchange.Chain[position], session.HasHistory(exchange.Digests)
-	if lane.Kind != session.Side && !isTitled(exchange.Digests[:from]) {
+	if lane.Kind != session.Side && !isTitled(exchange.Digests[:min(from, position)]) {
 		update.Title = title(exchange)
 	}
 	if from < position {
