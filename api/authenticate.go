@@ -36,6 +36,9 @@ func (g *Gate) keyWith(ctx context.Context, request *http.Request, event *Reques
 		}
 		if err != nil {
 			failure = err
+			if signIn := signInOf(secret); signIn != nil {
+				failure = signIn
+			}
 			continue
 		}
 		if event.cancel != nil {
@@ -55,6 +58,7 @@ func (g *Gate) usable(request *http.Request, event *RequestLog, key tenants.APIK
 		return tenants.APIKey{}, tenants.ErrUnverified
 	}
 	event.Workspace, event.APIKey, event.KeyPrefix = key.Workspace, key.ID, key.Prefix
+	g.readBy(request, key)
 	return key, errors.Join(key.Limits.CheckAddress(g.clientAddress(request)), key.Limits.CheckEndpoint(request.URL.Path))
 }
 

@@ -43,6 +43,9 @@ func problem(err error) wire.Problem {
 	var taken tenants.NotTaken
 	var forbidden tenants.Forbidden
 	var exceeded limits.Exceeded
+	if signIn, is := errors.AsType[signIn](err); is {
+		return signIn.problem()
+	}
 	if edge := edgeProblem(err); edge.Status != 0 {
 		return edge
 	}

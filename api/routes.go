@@ -16,7 +16,9 @@ const helloPath = "/api/hello"
 
 // Register adds the proxy's routes.
 func (s *Server) Register(e *echo.Echo) {
-	e.Pre(s.canonicalPath)
+	e.Pre(func(next echo.HandlerFunc) echo.HandlerFunc {
+		return func(c echo.Context) error { return s.Origins.serve(c, next) }
+	}, s.canonicalPath)
 	for _, codec := range formats.All() {
 		s.registerFormat(e, codec)
 	}

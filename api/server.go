@@ -64,6 +64,9 @@ type Gate struct {
 	// Address returns the address of a request's client; nil: who is connected.
 	Address func(*http.Request) string
 
+	// Origins tells which pages may read answers in a browser. Without it no page may.
+	Origins *Origins
+
 	// RequireVerified refuses the requests of workspaces none of whose owners has a
 	// verified address.
 	RequireVerified bool

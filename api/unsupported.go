@@ -16,6 +16,7 @@ import (
 type platform struct {
 	name   string
 	paths  []string
+	status int // at which its clients show what the error says, and at once
 	errors func(problem wire.Problem) []byte
 }
 
@@ -23,12 +24,14 @@ type platform struct {
 const supported = "Palimpsest serves Anthropic Messages (/v1/messages), OpenAI Chat Completions (/v1/chat/completions) and OpenAI Responses (/v1/responses). Set the client up for one of these; docs/clients.md says how."
 
 func platforms() []platform {
+	// At 404 Claude Code takes the model for missing, tries all others it knows, and does not show the message.
+	const badRequest = http.StatusBadRequest
 	return []platform{
-		{"Amazon Bedrock", []string{"/model/*", "/inference-profiles", "/inference-profiles/*", "/foundation-models", "/foundation-models/*"}, bedrockError},
-		{"Google Vertex AI", []string{"/projects", "/projects/*", "/v1beta1/projects/*", "/publishers/*"}, vertexError},
-		{"the Gemini API", []string{"/v1beta/*", "/v1alpha/*", "/v1beta1/*"}, googleError},
-		{"Azure OpenAI", []string{"/openai/deployments/*", "/deployments/*"}, openAIError},
-		{"Ollama", []string{"/api/generate", "/api/chat", "/api/tags", "/api/embed", "/api/show"}, ollamaError},
+		{"Amazon Bedrock", []string{"/model/*", "/inference-profiles", "/inference-profiles/*", "/foundation-models", "/foundation-models/*"}, badRequest, bedrockError},
+		{"Google Vertex AI", []string{"/projects", "/projects/*", "/v1beta1/projects/*", "/publishers/*"}, badRequest, vertexError},
+		{"the Gemini API", []string{"/v1beta/*", "/v1alpha/*", "/v1beta1/*"}, badRequest, googleError},
+		{"Azure OpenAI", []string{"/openai/deployments/*", "/deployments/*"}, http.StatusNotFound, openAIError},
+		{"Ollama", []string{"/api/generate", "/api/chat", "/api/tags", "/api/embed", "/api/show"}, http.StatusNotFound, ollamaError},
 	}
 }
 
@@ -47,12 +50,12 @@ func (s *Server) refusePlatforms(e *echo.Echo) {
 func (s *Server) refusePlatform(platform platform, path string) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		request, event := s.receive(c, path)
-		event.Status, event.ErrorFrom, event.ErrorType = http.StatusNotFound, "proxy", "unsupported_api"
+		event.Status, event.ErrorFrom, event.ErrorType = platform.status, "proxy", "unsupported_api"
 		defer s.end(request.Context(), event)
 		sign(c.Response().Header(), event)
 		c.Response().Header().Set("X-Should-Retry", "false")
-		return c.Blob(http.StatusNotFound, echo.MIMEApplicationJSON, platform.errors(wire.Problem{
-			Status: http.StatusNotFound, Type: "not_found_error", Code: "unsupported_api",
+		return c.Blob(platform.status, echo.MIMEApplicationJSON, platform.errors(wire.Problem{
+			Status: platform.status, Type: "not_found_error", Code: "unsupported_api",
 			Message: platform.name + " is not supported. " + supported, RequestID: event.ID.String(),
 		}))
 	}
@@ -63,19 +66,19 @@ func openAIError(problem wire.Problem) []byte { return formats.Default().Error(p
 
 // vertexError is an error that Google's clients and Anthropic's for Vertex both read.
 func vertexError(problem wire.Problem) []byte {
-	return fmt.Appendf(nil, `{"type":"error","error":{"type":"not_found_error","message":%s,"code":404,"status":"NOT_FOUND"},"request_id":%s}`,
+	return fmt.Appendf(nil, `{"type":"error","error":{"type":"invalid_request_error","message":%s,"code":400,"status":"INVALID_ARGUMENT"},"request_id":%s}`,
 		wire.Quote(problem.Message), wire.Quote(problem.RequestID))
 }
 
 // googleError is an error in the shape of Google's APIs (cloud.google.com/apis/design/errors).
 func googleError(problem wire.Problem) []byte {
-	return fmt.Appendf(nil, `{"error":{"code":404,"message":%s,"status":"NOT_FOUND"}}`, wire.Quote(problem.Message))
+	return fmt.Appendf(nil, `{"error":{"code":400,"message":%s,"status":"INVALID_ARGUMENT"}}`, wire.Quote(problem.Message))
 }
 
 // bedrockError is an error in the shape of Amazon Bedrock's runtime
 // (docs.aws.amazon.com/bedrock/latest/APIReference/CommonErrors.html).
 func bedrockError(problem wire.Problem) []byte {
-	return fmt.Appendf(nil, `{"__type":"ResourceNotFoundException","message":%s}`, wire.Quote(problem.Message))
+	return fmt.Appendf(nil, `{"__type":"ValidationException","message":%s}`, wire.Quote(problem.Message))
 }
 
 // ollamaError is an error in the shape of Ollama's own API, whose clients show the member

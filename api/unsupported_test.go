@@ -39,9 +39,13 @@ func TestAPIsThatAreNotSupportedAreRefusedInTheirShape(t *testing.T) {
 		}
 		for _, method := range []string{"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"} {
 			answered := p.send(method, test.path, `{"messages":[]}`)
+			status := http.StatusBadRequest
+			if test.shape == openAIShape || test.shape == ollamaShape {
+				status = http.StatusNotFound
+			}
 			id := answered.header.Get("X-Palimpsest-Request-Id")
 			want := strings.NewReplacer("SAID", string(said), "REQUEST", id).Replace(test.shape)
-			if id == "" || answered.header.Get("X-Palimpsest-Error-Source") != "proxy" || answered.status != http.StatusNotFound ||
+			if id == "" || answered.header.Get("X-Palimpsest-Error-Source") != "proxy" || answered.status != status ||
 				answered.header.Get("Content-Type") != "application/json" || answered.header.Get("X-Should-Retry") != "false" {
 				t.Errorf("%s %s: status %d, header %v", method, test.path, answered.status, answered.header)
 			}
@@ -55,7 +59,7 @@ func TestAPIsThatAreNotSupportedAreRefusedInTheirShape(t *testing.T) {
 		// What no provider is sent is refused for its method, if not for its path.
 		for _, method := range []string{"OPTIONS", "PROPFIND", "INVENTED"} {
 			answered := p.send(method, test.path, `{"messages":[]}`)
-			if answered.status != http.StatusNotFound && answered.status != http.StatusMethodNotAllowed {
+			if answered.status != http.StatusNotFound && answered.status != http.StatusBadRequest && answered.status != http.StatusMethodNotAllowed {
 				t.Errorf("%s %s: status %d", method, test.path, answered.status)
 			}
 		}
@@ -67,9 +71,9 @@ func TestAPIsThatAreNotSupportedAreRefusedInTheirShape(t *testing.T) {
 
 // The errors of the platforms, as their documentation and their clients have them.
 const (
-	bedrockShape = `{"__type":"ResourceNotFoundException","message":SAID}`
-	googleShape  = `{"error":{"code":404,"message":SAID,"status":"NOT_FOUND"}}`
-	vertexShape  = `{"type":"error","error":{"type":"not_found_error","message":SAID,"code":404,"status":"NOT_FOUND"},"request_id":"REQUEST"}`
+	bedrockShape = `{"__type":"ValidationException","message":SAID}`
+	googleShape  = `{"error":{"code":400,"message":SAID,"status":"INVALID_ARGUMENT"}}`
+	vertexShape  = `{"type":"error","error":{"type":"invalid_request_error","message":SAID,"code":400,"status":"INVALID_ARGUMENT"},"request_id":"REQUEST"}`
 	openAIShape  = `{"error":{"message":SAID,"type":"invalid_request_error","param":null,"code":"unsupported_api"}}`
 	ollamaShape  = `{"error":SAID}`
 )

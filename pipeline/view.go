@@ -91,6 +91,9 @@ type Place struct {
 	// request in that lane is the same conversation, what stands elsewhere in the session may
 	// only begin alike. uuid.Nil if the client names its session.
 	Line uuid.UUID
+
+	// Lives are the messages that threads of the lane's kind had at their ends, in order; nil if nothing is known.
+	Lives []int
 }
 
 // Committer keeps for the lane of an exchange what must last whatever becomes of a module's draft.

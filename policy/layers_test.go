@@ -68,7 +68,7 @@ func layers() []layer {
 		{"pipeline/jobs/jobsdb", []string{"pipeline/jobs"}},
 		{"pipeline/cost", []string{"pipeline/localcache", "pipeline/conversation", "pipeline/tokens", "pipeline/session", "pipeline/wire"}},
 		{"pipeline/prompt", []string{
-			"pipeline", "pipeline/client", "pipeline/conversation", "pipeline/cost", "pipeline/tokens", "pipeline/session", "pipeline/spans", "pipeline/archive", "pipeline/wire", "pipeline/modules/ipc",
+			"pipeline", "pipeline/client", "pipeline/conversation", "pipeline/cost", "pipeline/tokens", "pipeline/session", "pipeline/spans", "pipeline/archive", "pipeline/ledger", "pipeline/wire", "pipeline/modules/ipc",
 		}},
 		{"pipeline/replay", []string{
 			"pipeline", "pipeline/conversation", "pipeline/tokens", "pipeline/session", "pipeline/archive",

@@ -60,6 +60,7 @@ type DataSettings struct {
 	NoStore  bool // nothing of its exchanges is kept but figures, and so nothing is compressed
 	Redact   Redaction
 	EndUsers EndUserIDs // hashed if empty
+	Origins  Origins    // of pages that may read answers in a browser; an API key may have its own
 }
 
 // EndUserIDs says by which ids a workspace shows its end users.
@@ -73,7 +74,7 @@ const (
 
 // Normal returns the same settings as they are stored.
 func (s DataSettings) Normal() DataSettings {
-	s.Redact, s.EndUsers = s.Redact.normal(), cmp.Or(s.EndUsers, EndUsersHashed)
+	s.Redact, s.EndUsers, s.Origins = s.Redact.normal(), cmp.Or(s.EndUsers, EndUsersHashed), s.Origins.Normal()
 	return s
 }
 
@@ -99,6 +100,9 @@ func (s DataSettings) Validate() error {
 	if !slices.Contains([]EndUserIDs{"", EndUsersHashed, EndUsersPlain}, s.EndUsers) {
 		return Invalid{Field: "end_users", Message: "must be hashed or plain"}
 	}
+	if err := s.Normal().Origins.validate(); err != nil {
+		return err
+	}
 	return s.Redact.validate()
 }
 
@@ -112,6 +116,7 @@ func (s DataSettings) Fields() Fields {
 		"redact": strings.Join(kinds, ", "), "redact_names": strings.Join(s.Redact.Names, ", "),
 		"time_zone": s.TimeZone, "managers_read": string(s.Text.Managers), "members_read": string(s.Text.Members),
 		"viewers_read": string(s.Text.Viewers), "no_store": strconv.FormatBool(s.NoStore), "end_users": string(s.EndUsers),
+		"browser_origins": strings.Join(s.Origins, ", "),
 	}
 }
 

@@ -25,6 +25,7 @@ type Limits struct {
 	Models        []string       // patterns of models' names, "claude-*"; none: every model
 	Endpoints     []string       // patterns of paths, "/v1/messages*"; none: every path
 	Addresses     []netip.Prefix // networks of clients; none: every address
+	Origins       Origins        // of pages that may read answers in a browser; none: the workspace's
 	LockOverrides bool           // a request may not override pipeline or provider by its headers
 	NoStore       bool           // nothing of its exchanges is kept but figures, and so nothing is compressed
 
@@ -83,6 +84,9 @@ func (l Limits) Validate() error {
 	}
 	if len(l.Addresses) > maxPatterns {
 		return Invalid{Field: "allowed_ips", Message: fmt.Sprintf("must have at most %d entries", maxPatterns)}
+	}
+	if err := l.Origins.validate(); err != nil {
+		return err
 	}
 	return l.validate()
 }
@@ -286,6 +290,7 @@ func (l Limits) fields(to Fields) {
 	list("allowed_models", l.Models)
 	list("allowed_endpoints", l.Endpoints)
 	list("allowed_ips", l.AddressList())
+	list("browser_origins", l.Origins)
 	is("lock_overrides", l.LockOverrides)
 	is("no_store", l.NoStore)
 	if l.PrivateBaseURL != nil {

@@ -16,6 +16,7 @@ type limitsJSON struct {
 	Models            []string `json:"allowed_models"`
 	Endpoints         []string `json:"allowed_endpoints"`
 	Addresses         []string `json:"allowed_ips"`
+	Origins           []string `json:"browser_origins"`
 	LockOverrides     bool     `json:"lock_overrides"`
 	NoStore           bool     `json:"no_store"`
 	PrivateBaseURL    *bool    `json:"private_base_url"`
@@ -29,7 +30,7 @@ type limitsJSON struct {
 
 func limitsOf(limits tenants.Limits) limitsJSON {
 	return limitsJSON{
-		Models: list(limits.Models), Endpoints: list(limits.Endpoints), Addresses: limits.AddressList(), LockOverrides: limits.LockOverrides, NoStore: limits.NoStore, PrivateBaseURL: limits.PrivateBaseURL,
+		Models: list(limits.Models), Endpoints: list(limits.Endpoints), Addresses: limits.AddressList(), Origins: list(limits.Origins), LockOverrides: limits.LockOverrides, NoStore: limits.NoStore, PrivateBaseURL: limits.PrivateBaseURL,
 		RequestsPerMinute: limits.RequestsPerMinute, TokensPerMinute: limits.TokensPerMinute, Concurrency: limits.Concurrency,
 		DayUSD: float64(limits.DayMicroUSD) / 1e6, MonthUSD: float64(limits.MonthMicroUSD) / 1e6, AllowUnpriced: limits.AllowUnpriced,
 	}
@@ -40,6 +41,7 @@ type limitsChange struct {
 	Models            *[]string `json:"allowed_models"`
 	Endpoints         *[]string `json:"allowed_endpoints"`
 	Addresses         *[]string `json:"allowed_ips"`
+	Origins           *[]string `json:"browser_origins"`
 	LockOverrides     *bool     `json:"lock_overrides"`
 	NoStore           *bool     `json:"no_store"`
 	PrivateBaseURL    *bool     `json:"private_base_url"`
@@ -55,6 +57,9 @@ type limitsChange struct {
 func (c limitsChange) apply(limits tenants.Limits) (tenants.Limits, error) {
 	set(&limits.Models, c.Models)
 	set(&limits.Endpoints, c.Endpoints)
+	if c.Origins != nil {
+		limits.Origins = tenants.Origins(*c.Origins).Normal()
+	}
 	set(&limits.LockOverrides, c.LockOverrides)
 	set(&limits.NoStore, c.NoStore)
 	if c.PrivateBaseURL != nil {

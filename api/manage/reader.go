@@ -56,12 +56,13 @@ type settingsJSON struct {
 	RedactNames []string                `json:"redact_names"`
 
 	EndUsers tenants.EndUserIDs `json:"end_users"`
+	Origins  []string           `json:"browser_origins"`
 }
 
 func settingsOf(settings tenants.DataSettings) settingsJSON {
 	return settingsJSON{
 		TimeZone: settings.TimeZone, NoStore: settings.NoStore,
-		Redact: list(settings.Redact.Kinds), RedactNames: list(settings.Redact.Names), EndUsers: settings.EndUsers,
+		Redact: list(settings.Redact.Kinds), RedactNames: list(settings.Redact.Names), EndUsers: settings.EndUsers, Origins: list(settings.Origins),
 		ManagersRead: settings.Text.Managers, MembersRead: settings.Text.Members, ViewersRead: settings.Text.Viewers,
 	}
 }
@@ -86,6 +87,7 @@ type newSettings struct {
 	RedactNames *[]string                `json:"redact_names"`
 
 	EndUsers *tenants.EndUserIDs `json:"end_users"`
+	Origins  *[]string           `json:"browser_origins"`
 }
 
 func (h dataHandler) putSettings(c echo.Context, who caller) error {
@@ -115,6 +117,9 @@ func (n newSettings) apply(settings tenants.DataSettings) tenants.DataSettings {
 	set(&settings.Redact.Kinds, n.Redact)
 	set(&settings.Redact.Names, n.RedactNames)
 	set(&settings.EndUsers, n.EndUsers)
+	if n.Origins != nil {
+		settings.Origins = *n.Origins
+	}
 	return settings
 }
 

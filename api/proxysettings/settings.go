@@ -70,6 +70,7 @@ type settings struct {
 	windows  map[string]int        // context windows by model; never changed
 	noStore  bool                  // nothing of its exchanges is kept
 	names    bool                  // end users are shown by the application's own ids
+	origins  tenants.Origins       // of pages that may read answers in a browser
 	redactor *redaction.Redactor   // nil if what is said is stored as it came
 	budgets  map[tenants.Spender]tenants.Quota
 
@@ -180,6 +181,15 @@ func (c *Cache) ShowsEndUsers(ctx context.Context, workspace tenants.WorkspaceID
 	return settings.names, nil
 }
 
+// Origins returns the origins of pages that may read a workspace's answers in a browser.
+func (c *Cache) Origins(ctx context.Context, workspace tenants.WorkspaceID) (tenants.Origins, error) {
+	settings, err := c.of(ctx, workspace)
+	if err != nil {
+		return nil, err
+	}
+	return settings.origins, nil
+}
+
 // Redactor returns what redacts what is stored of a workspace's exchanges; nil if nothing is redacted.
 func (c *Cache) Redactor(ctx context.Context, workspace tenants.WorkspaceID) (*redaction.Redactor, error) {
 	settings, err := c.of(ctx, workspace)
@@ -282,7 +292,7 @@ func (c *Cache) load(ctx context.Context, workspace tenants.WorkspaceID) (*setti
 	if err != nil {
 		return nil, fmt.Errorf("data settings: %w", err)
 	}
-	loaded := &settings{windows: make(map[string]int, len(windows)), noStore: data.NoStore, names: data.EndUsers == tenants.EndUsersPlain}
+	loaded := &settings{windows: make(map[string]int, len(windows)), noStore: data.NoStore, names: data.EndUsers == tenants.EndUsersPlain, origins: data.Origins}
 	if loaded.redactor, err = c.redactor(ctx, workspace, data.Redact); err != nil {
 		return nil, fmt.Errorf("redaction: %w", err)
 	}

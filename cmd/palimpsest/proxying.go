@@ -48,6 +48,7 @@ type proxying struct {
 	limiter   *limits.Limiter
 	summaries *summaries.Service
 	answers   *semanticcache.Cache
+	origins   *api.Origins
 }
 
 // openProxying makes what prompts, answers and records pass through, and starts what of it works
@@ -85,6 +86,11 @@ func openProxying(b base, of stored, recorded *tally) (proxying, error) {
 		return proxying{}, err
 	}
 	t.writer.Now, t.writer.Redactor = b.now, settings.Redact
+	lives, err := session.NewLives(of.sessions.Lives, b.now)
+	if err != nil {
+		return proxying{}, err
+	}
+	t.writer.Lives = lives.Of
 	share(b, of.sessions, t.writer.Resolver)
 	if t.journal, err = openJournal(b, of, t.writer.Resolver); err != nil {
 		return proxying{}, err
@@ -102,6 +108,9 @@ func openProxying(b base, of stored, recorded *tally) (proxying, error) {
 	}
 	t.summaries.Start()
 	b.onClose(t.summaries.Stop)
+	if t.origins, err = api.NewOrigins(b.db.APIKeys.OriginAllowed); err != nil {
+		return proxying{}, err
+	}
 	if t.answers, err = semanticcache.NewCache(semanticcache.Services{
 		Store: semanticcachedb.New(b.db, of.archiveKeys), Embedder: embedder, Secret: b.vault.Derive("questions"), Log: b.log, Now: b.now,
 	}); err != nil {
@@ -116,7 +125,7 @@ func openProxying(b base, of stored, recorded *tally) (proxying, error) {
 // by address.
 func (t proxying) proxy(b base, keys tenants.KeyAuthenticator, address echo.IPExtractor) *api.Server {
 	return bounded(b.config, &api.Server{
-		Gate:    api.Gate{Keys: keys, Settings: t.settings, Limits: t.limiter, Address: address},
+		Gate:    api.Gate{Keys: keys, Settings: t.settings, Limits: t.limiter, Address: address, Origins: t.origins},
 		Records: api.Records{Recorder: t.recorder, Metrics: b.metrics, Log: b.log, Now: b.now},
 		Prompts: t.writer, Upstream: t.provider, Summaries: t.summaries, Answers: t.answers,
 	})

@@ -18,6 +18,8 @@ const (
 	Copilot      = "copilot" // GitHub's command line
 	QwenCode     = "qwen-code"
 	Cursor       = "cursor"
+	Droid        = "droid"
+	LangChain    = "langchain"
 	AISDK        = "ai-sdk"
 	AnthropicSDK = "anthropic-sdk"
 	OpenAISDK    = "openai-sdk"
@@ -41,6 +43,8 @@ var userAgents = [...]struct{ mark, name string }{
 	{"cline", Cline},
 	{"cursor", Cursor},
 	{"qwencode/", QwenCode},
+	{"factory-cli/", Droid},
+	{"langchain", LangChain},
 	{"ai-sdk/", AISDK},
 	{"anthropic/", AnthropicSDK},
 	{"asyncanthropic/", AnthropicSDK},
@@ -117,7 +121,7 @@ func isLetter(c byte) bool { return 'a' <= c && c <= 'z' }
 // and not of a library or of nobody known.
 func isAgent(name string) bool {
 	switch name {
-	case AISDK, AnthropicSDK, OpenAISDK, Curl, Other, "":
+	case LangChain, AISDK, AnthropicSDK, OpenAISDK, Curl, Other, "":
 		return false
 	}
 	return true

@@ -118,6 +118,7 @@ var heads = [...]head{
 	{"You are a coding agent running in the Codex CLI", "", Codex, false, ""},
 	{"You are the GitHub Copilot CLI, ", "", Copilot, false, ""},
 	{"You are Qwen Code, ", "", QwenCode, false, ""},
+	{"You are Droid, ", "", Droid, false, ""},
 }
 
 // subagentBilling stands in the first block of a system prompt of Claude Code's agents.

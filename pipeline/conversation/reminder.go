@@ -15,10 +15,17 @@ func IsTyped(text string) bool {
 	if text = strings.TrimSpace(text); !strings.HasPrefix(text, "<") && !strings.HasSuffix(text, ">") {
 		return text != ""
 	}
-	for _, tag := range []string{reminder, "environment_context", "user_instructions", "local-command-caveat", "local-command-stdout"} {
+	text = strings.TrimSpace(WithoutEnvironment(WithoutReminders(text)))
+	for _, tag := range []string{"user_instructions", "local-command-caveat", "local-command-stdout"} {
 		text = withoutTag(text, tag)
 	}
-	return strings.TrimSpace(text) != ""
+	text = strings.TrimSpace(text)
+	return text != "" && !isImageMark(text)
+}
+
+// isImageMark reports whether a text is the tag that Codex puts before or behind an image.
+func isImageMark(text string) bool {
+	return text == "</image>" || strings.HasPrefix(text, "<image") && strings.IndexByte(text, '>') == len(text)-1
 }
 
 // withoutTag returns a text without its <tag>…</tag> parts.

@@ -30,7 +30,7 @@ func (w *Writer) Count(ctx context.Context, request Request) (*Prompt, error) {
 func (w *Writer) glance(ctx context.Context, prompt *Prompt, hint session.Hint) {
 	exchange := prompt.Exchange
 	hint.Kind = laneKind(exchange.Class)
-	exchange.Chain = w.Resolver.Chain(exchange.Scope, hint, exchange.Digests)
+	exchange.Digests, exchange.Chain = w.Resolver.Follow(ctx, exchange.Scope, hint, exchange.Digests, exchange.Message)
 	asking, cancel := context.WithTimeout(ctx, resolveTimeout)
 	prompt.earlier.isLost = true
 	glance, err := w.Resolver.Preview(asking, exchange.Scope, exchange.Digests, exchange.Chain, exchange.Request.Model)

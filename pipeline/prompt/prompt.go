@@ -47,6 +47,10 @@ type Writer struct {
 	PlanLater   PlanLater // nil if nothing is planned ahead
 	Now         func() time.Time
 
+	// Lives returns how many messages subagents of a client had at their ends in a workspace, in order. It asks
+	// nothing and waits for nothing. Optional.
+	Lives func(workspace tenants.WorkspaceID, client string) []int
+
 	// Redactor returns what redacts what is stored of a workspace's requests, nil for one whose
 	// requests are stored as they came. It is nil if all are.
 	Redactor func(ctx context.Context, workspace tenants.WorkspaceID) (pipeline.Redact, error)
@@ -313,7 +317,7 @@ func within(takes, ceiling int) int {
 func (w *Writer) project(ctx context.Context, prompt *Prompt, hint session.Hint, dryRun bool) {
 	exchange := prompt.Exchange
 	hint.Kind = laneKind(exchange.Class)
-	exchange.Chain = w.Resolver.Chain(exchange.Scope, hint, exchange.Digests)
+	exchange.Digests, exchange.Chain = w.Resolver.Follow(ctx, exchange.Scope, hint, exchange.Digests, exchange.Message)
 	prompt.earlier.isLost = true
 	lane, met, err := w.find(ctx, exchange, hint)
 	prompt.earlier.isLost = err != nil
@@ -326,6 +330,7 @@ func (w *Writer) project(ctx context.Context, prompt *Prompt, hint session.Hint,
 		return
 	}
 	defer lane.Unlock()
+	w.Resolver.Remember(exchange.Digests, exchange.Chain, exchange.Message)
 	prompt.Lane, prompt.earlier.met, prompt.earlier.heat, exchange.Met = lane, met, lane.Heat(), met
 	exchange.Session = lane.Session
 	if hint.Name == "" {
@@ -337,6 +342,9 @@ func (w *Writer) project(ctx context.Context, prompt *Prompt, hint session.Hint,
 	exchange.Pins, exchange.Order = lane.Pins(), lane.Order()
 	exchange.Now, exchange.Heat, exchange.Plan = w.Now(), lane.Heat(), lane.Plan()
 	exchange.Attempts = lane.Attempts()
+	if w.Lives != nil && lane.Kind == session.Subagent {
+		exchange.Lives = w.Lives(exchange.Scope.Workspace, exchange.Class.Client)
+	}
 	if exchange.Request.ReadOnly == "" {
 		exchange.Projection = lane.Projection(exchange.Chain)
 		exchange.Summary = lane.Summary(exchange.Chain)

@@ -1,17 +1,11 @@
 package prompt
 
 import (
-	"strings"
 	"time"
 
-	"palimpsest/pipeline"
 	"palimpsest/pipeline/archive"
-	"palimpsest/pipeline/conversation"
 	"palimpsest/pipeline/session"
 )
-
-// maxTitle bounds a session's title, in characters.
-const maxTitle = 120
 
 // Update returns what the request adds to its session: the messages that are not
 // yet on their way to the archive. Their bytes share the body's memory. The
@@ -42,7 +36,7 @@ func (p *Prompt) update(now time.Time, from int) session.Update {
 	position := len(exchange.Digests)
 	update := lane.Update(exchange.Scope, exchange.Request.Model, now)
 	update.Position, update.Head, update.Continued = position, exchange.Chain[position], session.HasHistory(exchange.Digests)
-	if from == 0 && lane.Kind != session.Side {
+	if lane.Kind != session.Side && !isTitled(exchange.Digests[:min(from, position)]) {
 		update.Title = title(exchange)
 	}
 	if from < position {
@@ -58,32 +52,4 @@ func (p *Prompt) update(now time.Time, from int) session.Update {
 	}
 	p.Redacted = session.Sum(p.Redacted, update.Redacted)
 	return update
-}
-
-// title returns the start of the first text that a person typed.
-func title(exchange *pipeline.Exchange) string {
-	for i, digest := range exchange.Digests {
-		if digest.Role != conversation.User || !digest.Flags.Has(conversation.HasTyped) {
-			continue
-		}
-		message, err := exchange.Message(i)
-		if err != nil {
-			return ""
-		}
-		for _, block := range message.Blocks {
-			if block.Kind == conversation.Text && conversation.IsTyped(block.Text) {
-				return shorten(strings.TrimSpace(conversation.WithoutReminders(block.Text)))
-			}
-		}
-	}
-	return ""
-}
-
-// shorten returns the first line of text, at most maxTitle characters of it.
-func shorten(text string) string {
-	text, _, _ = strings.Cut(text, "\n")
-	if runes := []rune(text[:min(len(text), 4*maxTitle+4)]); len(runes) > maxTitle {
-		return string(runes[:maxTitle-1]) + "…"
-	}
-	return text
 }

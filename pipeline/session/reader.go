@@ -102,7 +102,21 @@ func (r *Reader) Read(codec wire.Codec, body []byte) (*wire.Envelope, []conversa
 	}
 	found.digests = digests[:known]
 	r.beginnings.learn(found, envelope.ListBytes(), digests, envelope.Range)
+	leaveOutLead(digests)
 	return envelope, digests, nil
+}
+
+// leaveOutLead takes what system and developer messages at the head of a list say out of its history's
+// identity: clients write the time, a date or the state of a directory into them. How many there are counts,
+// because all places in a history depend on it. Where no user speaks behind them, they ask the question.
+func leaveOutLead(digests []conversation.Digest) {
+	lead := conversation.Lead(digests)
+	if lead == len(digests) || digests[lead].Role != conversation.User {
+		return
+	}
+	for i := range digests[:lead] {
+		digests[i].Identity = conversation.Hash{}
+	}
 }
 
 // Fixed counts the tokens of the parts that precede every conversation.

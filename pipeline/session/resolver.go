@@ -56,6 +56,7 @@ type Resolver struct {
 	runs      *localcache.Cache[[32]byte, *Run]     // by the root of their histories
 	histories *localcache.Cache[[32]byte, *history] // by their first link
 	openings  openings
+	*rewritings
 
 	shared    bool       // others work on the same store
 	announcer *Announcer // tells them of requests; may be nil
@@ -108,10 +109,14 @@ func NewResolver(store Store) (*Resolver, error) {
 	if err != nil {
 		return nil, fmt.Errorf("histories: %w", err)
 	}
+	rewritings, err := newRewritings()
+	if err != nil {
+		return nil, err
+	}
 	remembers := &mind{lanes: lanes, heads: heads}
 	return &Resolver{
 		mind: remembers, news: &news{store: store, mind: remembers, refreshing: make(chan struct{}, refreshers)},
-		store: store, runs: runs, openings: newOpenings(), histories: histories, outage: NewOutage(time.Now),
+		store: store, runs: runs, openings: newOpenings(), histories: histories, rewritings: rewritings, outage: NewOutage(time.Now),
 	}, nil
 }
 

@@ -11,7 +11,7 @@ import (
 )
 
 // Normalize returns the bytes that identify what a message says, the same in all
-// formats: texts without injected reminders, tool calls and results in order.
+// formats: texts as far as they last, tool calls and results in order.
 // Ids, cache markers, the order of keys and escapes make no difference, nor does
 // whether text came as a string or as a block. Thinking is left out, because
 // clients drop it from older messages.
@@ -21,7 +21,11 @@ func Normalize(message conversation.Message) []byte {
 		block := &message.Blocks[i]
 		switch block.Kind {
 		case conversation.Text:
-			out = appendSaid(out, 't', block.Text)
+			text := block.Text
+			if message.Role == conversation.User || message.Role == conversation.System {
+				text = conversation.Lasting(text)
+			}
+			out = appendSaid(out, 't', text)
 		case conversation.ToolCall:
 			out = appendPart(out, 'c', []byte(block.Name))
 			out = appendArguments(out, block)

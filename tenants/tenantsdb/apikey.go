@@ -32,6 +32,11 @@ func (db APIKeys) CreateAPIKey(ctx context.Context, workspace tenants.WorkspaceI
 		if err := insertAPIKey(tx, workspace, key, hash); err != nil {
 			return err
 		}
+		if len(key.Limits.Origins) > 0 {
+			if err := keepOrigins(tx, workspace); err != nil {
+				return err
+			}
+		}
 		return audit(tx, workspace, tenants.Change{Action: tenants.KeyCreated, Target: key.ID.String(), After: key.Fields()})
 	})
 	return batchdb.Wrapf(err, "create API key")
@@ -135,6 +140,11 @@ func (db APIKeys) RevokeAPIKey(ctx context.Context, workspace tenants.WorkspaceI
 		}
 		if err := revokeAPIKey(tx, workspace, id); err != nil {
 			return err
+		}
+		if len(key.Limits.Origins) > 0 {
+			if err := keepOrigins(tx, workspace); err != nil {
+				return err
+			}
 		}
 		if err := audit(tx, workspace, tenants.Change{Action: tenants.KeyRevoked, Target: id.String(), Before: tenants.Fields{"name": key.Name}}); err != nil {
 			return err

@@ -21,6 +21,7 @@ const (
 	forAPIKey    = "app.api_key" //nolint:gosec // name of a setting
 	forToken     = "app.token"
 	forDomain    = "app.domain"
+	forOrigin    = "app.origin"
 )
 
 // core is the connections that all stores of a database share.

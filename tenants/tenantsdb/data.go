@@ -45,11 +45,16 @@ func (db Data) SetDataSettings(ctx context.Context, tenant tenants.Tenant, setti
 			return nil
 		}
 		err = tx.Exec(`UPDATE workspaces SET time_zone = ?, managers_read = ?, members_read = ?, viewers_read = ?, no_store = ?,
-			redact = ?, redact_names = ?, end_user_ids = ? WHERE workspace_id = ?`,
+			redact = ?, redact_names = ?, end_user_ids = ?, browser_origins = ? WHERE workspace_id = ?`,
 			settings.TimeZone, string(settings.Text.Managers), string(settings.Text.Members), string(settings.Text.Viewers), settings.NoStore,
-			inOne(settings.Redact.Kinds, ","), inOne(settings.Redact.Names, "\n"), string(settings.EndUsers), workspace).Error
+			inOne(settings.Redact.Kinds, ","), inOne(settings.Redact.Names, "\n"), string(settings.EndUsers), inOne(settings.Origins, "\n"), workspace).Error
 		if err != nil {
 			return err
+		}
+		if !slices.Equal(before.Origins, settings.Origins) {
+			if err := keepOrigins(tx, workspace); err != nil {
+				return err
+			}
 		}
 		if settings.EndUsers == tenants.EndUsersHashed {
 			if err := tx.Exec("UPDATE end_users SET name = NULL WHERE workspace_id = ? AND name IS NOT NULL", workspace).Error; err != nil {
@@ -80,8 +85,10 @@ func findDataSettings(tx *gorm.DB, workspace tenants.WorkspaceID, lock string) (
 		Redact       string // kinds, separated by commas
 		RedactNames  string // one a line
 		EndUserIDs   string `gorm:"column:end_user_ids"`
+
+		BrowserOrigins string // one a line
 	}
-	err := tx.Raw("SELECT time_zone, managers_read, members_read, viewers_read, no_store, redact, redact_names, end_user_ids FROM workspaces WHERE workspace_id = ?"+lock, workspace).
+	err := tx.Raw("SELECT time_zone, managers_read, members_read, viewers_read, no_store, redact, redact_names, end_user_ids, browser_origins FROM workspaces WHERE workspace_id = ?"+lock, workspace).
 		Scan(&rows).Error
 	row, err := batchdb.First(rows, err, tenants.ErrNotFound)
 	return tenants.DataSettings{
@@ -91,6 +98,7 @@ func findDataSettings(tx *gorm.DB, workspace tenants.WorkspaceID, lock string) (
 		},
 		EndUsers: tenants.EndUserIDs(row.EndUserIDs),
 		Redact:   tenants.Redaction{Kinds: split[tenants.RedactionKind](row.Redact, ","), Names: split[string](row.RedactNames, "\n")},
+		Origins:  split[string](row.BrowserOrigins, "\n"),
 	}, err
 }
 

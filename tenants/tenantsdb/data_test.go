@@ -19,7 +19,7 @@ func TestDataSettingsAreKeptAndNoted(t *testing.T) {
 		t.Fatalf("a new workspace has %+v, %v", found, err)
 	}
 	wanted := tenants.DataSettings{TimeZone: "Asia/Kolkata", NoStore: true, Text: tenants.TextPolicy{Managers: "own", Members: "all", Viewers: "all"},
-		Redact: tenants.Redaction{Kinds: []tenants.RedactionKind{tenants.RedactNames, tenants.RedactCards}, Names: []string{"Ada King", "O'Brien, Mia"}}, EndUsers: tenants.EndUsersPlain}
+		Redact: tenants.Redaction{Kinds: []tenants.RedactionKind{tenants.RedactNames, tenants.RedactCards}, Names: []string{"Ada King", "O'Brien, Mia"}}, EndUsers: tenants.EndUsersPlain, Origins: tenants.Origins{"https://a.example", "app://b"}}
 	for range 2 { // the second one changes nothing
 		if err := b.Data.SetDataSettings(t.Context(), b.workspace, wanted); err != nil {
 			t.Fatal(err)

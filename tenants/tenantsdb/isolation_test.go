@@ -341,6 +341,7 @@ func fill(t *testing.T, b bundle) {
 		"INSERT INTO archive_movers (workspace_id, until) VALUES ($1, now())",
 		"INSERT INTO end_users (workspace_id, id) VALUES ($1, 'hash')",
 		"INSERT INTO redaction_counts (workspace_id, kind, found) VALUES ($1, 'email', 1)",
+		"INSERT INTO browser_origins (workspace_id, origin) VALUES ($1, 'https://a.example')",
 		"INSERT INTO billing_accounts (workspace_id, customer) VALUES ($1, 'cus_1')",
 		"INSERT INTO billing_events (workspace_id, id, event, type, received_at) VALUES ($1, $2, 'evt_1', 'invoice.paid', now())",
 		"INSERT INTO meter_events (workspace_id, id, customer, at, exchanges) VALUES ($1, $2, 'cus_1', now(), 1)",

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/netip"
+	"slices"
 	"time"
 
 	"github.com/google/uuid"
@@ -38,6 +39,11 @@ func (db APIKeys) ChangeAPIKey(ctx context.Context, tenant tenants.Tenant, key t
 			storable(key.Name), key.Pipeline, key.ExpiresAt, limits, key.Limits.NoStore, workspace, key.ID).Error
 		if err != nil {
 			return err
+		}
+		if !slices.Equal(before.Limits.Origins, key.Limits.Origins) {
+			if err := keepOrigins(tx, workspace); err != nil {
+				return err
+			}
 		}
 		after := before
 		after.Name, after.Pipeline, after.ExpiresAt, after.Limits = key.Name, key.Pipeline, key.ExpiresAt, key.Limits
@@ -141,6 +147,7 @@ type keyLimits struct {
 	Models            []string       `json:"models,omitempty"`
 	Endpoints         []string       `json:"endpoints,omitempty"`
 	Addresses         []netip.Prefix `json:"addresses,omitempty"`
+	Origins           []string       `json:"origins,omitempty"`
 	LockOverrides     bool           `json:"lock_overrides,omitempty"`
 	PrivateBaseURL    *bool          `json:"private_base_url,omitempty"`
 	RequestsPerMinute int            `json:"requests_per_minute,omitempty"`
@@ -153,7 +160,7 @@ type keyLimits struct {
 
 func limitsJSON(limits tenants.Limits) (string, error) {
 	stored, err := json.Marshal(keyLimits{
-		Models: limits.Models, Endpoints: limits.Endpoints, Addresses: limits.Addresses, LockOverrides: limits.LockOverrides, PrivateBaseURL: limits.PrivateBaseURL,
+		Models: limits.Models, Endpoints: limits.Endpoints, Addresses: limits.Addresses, Origins: limits.Origins, LockOverrides: limits.LockOverrides, PrivateBaseURL: limits.PrivateBaseURL,
 		RequestsPerMinute: limits.RequestsPerMinute, TokensPerMinute: limits.TokensPerMinute, Concurrency: limits.Concurrency,
 		DayMicroUSD: limits.DayMicroUSD, MonthMicroUSD: limits.MonthMicroUSD, AllowUnpriced: limits.AllowUnpriced,
 	})
@@ -166,7 +173,7 @@ func readLimits(stored []byte) (tenants.Limits, error) {
 		return tenants.Limits{}, fmt.Errorf("read limits: %w", err)
 	}
 	return tenants.Limits{
-		Models: limits.Models, Endpoints: limits.Endpoints, Addresses: limits.Addresses, LockOverrides: limits.LockOverrides, PrivateBaseURL: limits.PrivateBaseURL,
+		Models: limits.Models, Endpoints: limits.Endpoints, Addresses: limits.Addresses, Origins: limits.Origins, LockOverrides: limits.LockOverrides, PrivateBaseURL: limits.PrivateBaseURL,
 		Quota: tenants.Quota{
 			RequestsPerMinute: limits.RequestsPerMinute, TokensPerMinute: limits.TokensPerMinute, Concurrency: limits.Concurrency,
 			DayMicroUSD: limits.DayMicroUSD, MonthMicroUSD: limits.MonthMicroUSD, AllowUnpriced: limits.AllowUnpriced,

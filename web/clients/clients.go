@@ -62,12 +62,12 @@ func Filled(publicURL, key string) []Client {
 func agents() []Client {
 	return []Client{
 		{
-			ID: "claude-code", Title: "Claude Code", Snippets: []Snippet{{ID: "shell", Text: claudeCode}},
+			ID: "claude-code", Title: "Claude Code", Snippets: []Snippet{{ID: "shell", Text: claudeCode}, {ID: "foundry", Label: "Set up for Microsoft Foundry", Text: foundry}},
 			Hint: "No /v1 at the end. To keep this, put the variables under env in ~/.claude/settings.json, never in a project’s settings file. Check with /status.",
 		},
 		{
-			ID: "codex", Title: "Codex", Snippets: []Snippet{{ID: "config", Text: codex}},
-			Hint: "In your own config: a project’s config.toml cannot set model_provider. Codex reads the key from the environment variable PALIMPSEST_KEY.",
+			ID: "codex", Title: "Codex", Snippets: []Snippet{{ID: "config", Text: codex}, {ID: "built-in", Label: "With Codex’s own provider", Text: codexBuiltIn}},
+			Hint: "In your own config: a project’s config.toml cannot set model_provider. Codex reads the key from the environment variable PALIMPSEST_KEY. With Codex’s own provider it has OpenAI compact the history, which nobody can read afterwards, not even in the archive.",
 		},
 		{
 			ID: "pi", Title: "pi", Snippets: []Snippet{{ID: "models", Label: "~/.pi/agent/models.json", Text: pi}},
@@ -76,6 +76,14 @@ func agents() []Client {
 		{
 			ID: "opencode", Title: "opencode", Snippets: []Snippet{{ID: "config", Label: "opencode.json in the project, or ~/.config/opencode/opencode.json", Text: openCode}},
 			Hint: "Keep the providers that you need; the third one is for models that speak Chat Completions only. Then start opencode --model anthropic/claude-sonnet-5.",
+		},
+		{
+			ID: "droid", Title: "Droid", Snippets: []Snippet{{ID: "config", Label: "~/.factory/settings.json", Text: droid}},
+			Hint: "Choose the model with /model. For a model that speaks Chat Completions only, the provider is generic-chat-completion-api, with /v1.",
+		},
+		{
+			ID: "continue", Title: "Continue", Snippets: []Snippet{{ID: "config", Label: "~/.continue/config.yaml", Text: continueConfig}},
+			Hint: "Put PALIMPSEST_KEY into ~/.continue/.env. With /v1 for both.",
 		},
 		{
 			ID: "cursor", Title: "Cursor", Snippets: []Snippet{{ID: "base-url", Label: "Cursor Settings → Models → API Keys → Override OpenAI Base URL", Text: `{url}/v1`}},
@@ -104,6 +112,18 @@ func libraries() []Client {
 			Hint: "With /v1 for both.",
 		},
 		{
+			ID: "agent-sdk", Title: "Claude Agent SDK", Snippets: []Snippet{
+				{ID: "js", Label: "JavaScript", Text: agentSDKJS}, {ID: "python", Label: "Python", Text: agentSDKPython},
+			},
+			Hint: "It runs Claude Code, and its sessions are listed as that.",
+		},
+		{
+			ID: "langchain", Title: "LangChain", Snippets: []Snippet{
+				{ID: "js", Label: "JavaScript", Text: langChainJS}, {ID: "python", Label: "Python", Text: langChainPython},
+			},
+			Hint: "Without /v1 for Anthropic, with it for OpenAI. Name a conversation with the header X-Palimpsest-Session-Id, or let the proxy recognize it by its first messages.",
+		},
+		{
 			ID: "anthropic-sdk", Title: "Anthropic SDK", Snippets: []Snippet{
 				{ID: "js", Label: "JavaScript", Text: anthropicJS}, {ID: "python", Label: "Python", Text: anthropicPython}, {ID: "go", Label: "Go", Text: anthropicGo},
 			},
@@ -124,6 +144,9 @@ func libraries() []Client {
 				{ID: "claude-code", Label: "Claude Code", Text: recallClaudeCode}, {ID: "codex", Label: "Codex", Text: recallCodex},
 				{ID: "opencode", Label: "opencode.json", Text: recallOpenCode},
 				{ID: "pi", Label: "~/.pi/agent/mcp.json", Text: recallPi},
+				{ID: "cursor", Label: "~/.cursor/mcp.json", Text: recallCursor},
+				{ID: "droid", Label: "Droid", Text: recallDroid}, {ID: "qwen-code", Label: "Qwen Code", Text: recallQwen},
+				{ID: "continue", Label: "~/.continue/config.yaml", Text: recallContinue},
 			},
 			Hint: "Beside the set-up of the client itself: the model gets recall_search and recall_get, which find and read what was shortened in its prompt.",
 		},

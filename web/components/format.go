@@ -205,7 +205,7 @@ func Noun(n int64, noun string) string {
 func ClientName(client string) string {
 	names := map[string]string{
 		"claude-code": "Claude Code", "codex": "Codex", "cursor": "Cursor", "opencode": "opencode", "pi": "pi",
-		"cline": "Cline", "roo": "Roo Code", "kilo": "Kilo Code", "continue": "Continue", "copilot": "GitHub Copilot CLI", "qwen-code": "Qwen Code",
+		"cline": "Cline", "roo": "Roo Code", "kilo": "Kilo Code", "continue": "Continue", "copilot": "GitHub Copilot CLI", "qwen-code": "Qwen Code", "droid": "Droid", "langchain": "LangChain",
 		"ai-sdk": "AI SDK", "anthropic-sdk": "Anthropic SDK", "openai-sdk": "OpenAI SDK", "curl": "curl",
 		"palimpsest": "Palimpsest itself", "other": "unknown client", "": "unknown client",
 	}

@@ -85,7 +85,7 @@ func TestTimesAreWrittenForPeople(t *testing.T) {
 func TestClientsAreNamedAsPeopleKnowThem(t *testing.T) {
 	t.Parallel()
 	for _, known := range []string{
-		client.ClaudeCode, client.Codex, client.Cline, client.Roo, client.Kilo, client.Continue, client.Copilot, client.QwenCode,
+		client.ClaudeCode, client.Codex, client.Cline, client.Roo, client.Kilo, client.Continue, client.Copilot, client.QwenCode, client.Droid, client.LangChain,
 		client.Cursor, client.AISDK, client.AnthropicSDK, client.OpenAISDK, client.Other,
 	} {
 		if name := components.ClientName(known); name == known {

@@ -107,6 +107,7 @@ func (f *formModel) with(typed url.Values, err error) *formModel {
 		field("allowed_endpoints", "Endpoints", "Paths or patterns: /v1/messages*. Empty: all."),
 		field("allowed_ips", "Addresses", "Addresses or networks of clients: 203.0.113.7, 10.0.0.0/8. Empty: all."),
 	}
+	f.Texts = append(f.Texts, field("browser_origins", "Browser origins", "Pages that may read answers in a browser: https://chat.example.com. Anyone who opens such a page can copy the key that it uses. Empty: the workspace’s."))
 	f.Numbers = []components.FieldModel{
 		field("requests_per_minute", "Requests a minute", ""),
 		field("tokens_per_minute", "Tokens a minute", "Sent and answered."),
@@ -154,7 +155,7 @@ func valuesOf(key tenants.APIKey) url.Values {
 	values := url.Values{
 		"name": {key.Name}, "expiry": {keepExpiry}, "pipeline": {key.Pipeline},
 		"allowed_models": {strings.Join(limits.Models, ", ")}, "allowed_endpoints": {strings.Join(limits.Endpoints, ", ")},
-		"allowed_ips": {strings.Join(limits.AddressList(), ", ")},
+		"allowed_ips": {strings.Join(limits.AddressList(), ", ")}, "browser_origins": {strings.Join(limits.Origins, ", ")},
 	}
 	for name, value := range map[string]int{
 		"requests_per_minute": limits.RequestsPerMinute, "tokens_per_minute": limits.TokensPerMinute, "concurrency": limits.Concurrency,
@@ -209,7 +210,8 @@ func readKey(typed url.Values, key tenants.APIKey, now time.Time) (tenants.APIKe
 func readLimits(typed url.Values) (tenants.Limits, error) {
 	limits := tenants.Limits{
 		Models: listOf(typed.Get("allowed_models")), Endpoints: listOf(typed.Get("allowed_endpoints")), LockOverrides: typed.Has("lock_overrides"), NoStore: typed.Has("no_store"),
-		Quota: tenants.Quota{AllowUnpriced: typed.Has("allow_unpriced")},
+		Origins: tenants.Origins(listOf(typed.Get("browser_origins"))).Normal(),
+		Quota:   tenants.Quota{AllowUnpriced: typed.Has("allow_unpriced")},
 	}
 	var err error
 	if limits.Addresses, err = tenants.ParseAddresses(listOf(typed.Get("allowed_ips"))); err != nil {

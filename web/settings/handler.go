@@ -45,6 +45,7 @@ func (h *Handler) Save(c echo.Context, who tenants.Principal) error {
 		},
 		EndUsers: tenants.EndUserIDs(c.FormValue("end_users")),
 		Redact:   tenants.Redaction{Names: linesOf(c.FormValue("redact_names"))},
+		Origins:  linesOf(c.FormValue("browser_origins")),
 	}
 	for _, kind := range c.Request().Form["redact"] {
 		wanted.Redact.Kinds = append(wanted.Redact.Kinds, tenants.RedactionKind(kind))

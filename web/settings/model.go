@@ -31,6 +31,7 @@ type formModel struct {
 	NoStore bool
 	Kinds   []kindModel
 	Names   components.FieldModel
+	Origins components.FieldModel
 }
 
 // kindModel is a kind of personal data that may be replaced.
@@ -74,8 +75,9 @@ func newForm(typed tenants.DataSettings, err error) *formModel {
 		NoStore:  typed.NoStore,
 		Kinds:    newKinds(typed.Redact.Kinds),
 		Names:    components.FieldModel{Label: "Names to replace", Name: "redact_names", Value: strings.Join(typed.Redact.Names, "\n"), Hint: "One a line, in full as they are written. Upper and lower case don’t matter. Other names are found only before a mail address."},
+		Origins:  components.FieldModel{Label: "Browser origins", Name: "browser_origins", Value: strings.Join(typed.Origins, "\n"), Hint: "One a line: https://chat.example.com, http://localhost:5173, app://obsidian.md. Scripts of these pages may call the proxy and read its answers. Anyone who can open such a page can copy the API key that it uses, so give it a key of its own with a budget and few models. Empty: no page may."},
 	}
-	components.FieldErrors(err, &form.TimeZone, &form.Managers, &form.Members, &form.Viewers, &form.EndUsers, &form.Names)
+	components.FieldErrors(err, &form.TimeZone, &form.Managers, &form.Members, &form.Viewers, &form.EndUsers, &form.Names, &form.Origins)
 	return form
 }
 

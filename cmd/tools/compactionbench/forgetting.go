@@ -35,7 +35,7 @@ type Forgetting struct {
 	Verbatim    []int // turns left word for word by each compaction
 	Cliffs      int   // compactions that leave nothing between word for word and one line for a block
 
-	Ours, Window Kept
+	Ours, Sliding Kept
 
 	Bill     Bill    // of the prompts
 	Original Bill    // of the prompts without compaction
@@ -67,7 +67,7 @@ func (f *Forgetting) Add(other *Forgetting) {
 	f.Verbatim = append(f.Verbatim, other.Verbatim...)
 	f.Cliffs += other.Cliffs
 	f.Ours.add(&other.Ours)
-	f.Window.add(&other.Window)
+	f.Sliding.add(&other.Sliding)
 	f.Bill.Cost += other.Bill.Cost
 	f.Bill.Busts += other.Bill.Busts
 	f.Original.Cost += other.Original.Cost
@@ -180,7 +180,7 @@ func (f *Forgetting) compacted(r *reading, step *replay.Step, now *standing) {
 	for _, one := range []struct {
 		kept *Kept
 		text string
-	}{{&f.Ours, now.text}, {&f.Window, now.window}} {
+	}{{&f.Ours, now.text}, {&f.Sliding, now.window}} {
 		for i, text := range typed {
 			kept := strings.Contains(one.text, text)
 			one.kept.Typed = one.kept.Typed.with(kept)
@@ -211,7 +211,7 @@ func (f *Forgetting) used(r *reading, now *standing, request int, prompt float64
 	for _, name := range r.names.TakenUp(from, to) {
 		if newer[name] {
 			if behind < namesWithin {
-				f.Ours.Names, f.Window.Names = f.Ours.Names.with(true), f.Window.Names.with(true)
+				f.Ours.Names, f.Sliding.Names = f.Ours.Names.with(true), f.Sliding.Names.with(true)
 			}
 			continue
 		}
@@ -266,7 +266,7 @@ type keeping struct {
 }
 
 func (f *Forgetting) both(now *standing) [2]keeping {
-	return [2]keeping{{&f.Ours, now.text}, {&f.Window, now.window}}
+	return [2]keeping{{&f.Ours, now.text}, {&f.Sliding, now.window}}
 }
 
 // lastWith returns the newest of the first messages that has a name.

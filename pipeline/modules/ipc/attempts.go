@@ -49,7 +49,7 @@ func held(exchange *pipeline.View, size int, why occasion) string {
 		if exchange.Now.Sub(attempts.At) < commitPause {
 			return notArchived
 		}
-	case attempts.Reason == costGate && (why == atNearLimit || !isWarm(exchange)):
+	case (attempts.Reason == costGate || attempts.Reason == endsSoon) && (why == atNearLimit || !isWarm(exchange)):
 	case stands(exchange, size) && !released(exchange, size):
 		return attempts.Reason
 	}
@@ -84,7 +84,7 @@ func reportHeld(draft *pipeline.Draft, size int, why occasion, reason string) {
 		return // there was no need
 	}
 	switch reason {
-	case costGate, notArchived:
+	case costGate, endsSoon, notArchived:
 		skip(draft, reason)
 		return
 	case "breaker_open":

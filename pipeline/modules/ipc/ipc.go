@@ -102,6 +102,11 @@ func (m *Module) try(ctx context.Context, draft *pipeline.Draft, size int, why o
 		draft.Event("skipped", costGate, epoch.prediction.counts())
 		return nil
 	}
+	if (why == atTarget || why == brokeEven) && epoch.prediction.outlives {
+		putOff(draft, endsSoon, size)
+		draft.Event("skipped", endsSoon, epoch.prediction.counts())
+		return nil
+	}
 	// The originals are durable before the shortened prompt may leave.
 	err := exchange.Committer.Commit(ctx, epoch.projection)
 	if errors.Is(err, session.ErrWarm) {

@@ -36,8 +36,10 @@ type prediction struct {
 	rewritten int // tokens that are written to the cache again; 0 where none of them is in it
 	requests  int // that the gain is counted for
 	net       int64
-	worst     int64 // where no request follows
-	rent      int64 // that has been paid for reading what goes; of an epoch by the rule of rent or buy
+	worst     int64   // where no request follows
+	rent      int64   // that has been paid for reading what goes; of an epoch by the rule of rent or buy
+	once      float64 // what it brings in this request alone, in millionths of a US dollar or in the relation of prices
+	outlives  bool    // as threads of the kind live, this one ends before the epoch has earned its price
 	worth     bool
 }
 
@@ -65,6 +67,8 @@ func predict(exchange *pipeline.View, epoch *epoch) prediction {
 		once += freed * (write - read) // the first of the requests writes
 	}
 	gain += once - freed*read
+	p.once = once
+	p.outlives = p.outlived(exchange, read)
 	p.worth = gain >= 0
 	if exchange.Model.Price != (tokens.Price{}) {
 		p.net, p.worst = int64(gain), int64(once)

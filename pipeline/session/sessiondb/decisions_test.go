@@ -133,8 +133,9 @@ func TestNoticesNameTheSessionThatNeedsAttentionMost(t *testing.T) {
 	session(now.Add(-8*24*time.Hour), 5, -9_000) // long ago
 	session(now.Add(-2*time.Hour), 1, -1_000)
 	worst := session(now, 2, -3_000)
-	many := session(now, 4, 5_000)
-	many.spend(t, 4, 0, func(e *tenants.Exchange) { e.Compression = "truncated" })
+	many := session(now, 4, 0)
+	saved := session(now, 5, 5_000) // it compacted often and saved money by it
+	saved.spend(t, 4, 0, func(e *tenants.Exchange) { e.Compression = "truncated" })
 
 	notices, err := f.store.Browser().Notices(t.Context(), f.scope.Workspace, now.Add(-7*24*time.Hour), now, 3)
 	if err != nil {
@@ -142,7 +143,7 @@ func TestNoticesNameTheSessionThatNeedsAttentionMost(t *testing.T) {
 	}
 	want := []cost.Notice{
 		{Kind: cost.NoticeLoss, Sessions: 2, Session: worst.session, Title: "Fix the parser", Net: -4_000},
-		{Kind: cost.NoticeTruncated, Sessions: 1, Session: many.session, Title: "Fix the parser"},
+		{Kind: cost.NoticeTruncated, Sessions: 1, Session: saved.session, Title: "Fix the parser"},
 		{Kind: cost.NoticeEpochs, Sessions: 1, Session: many.session, Title: "Fix the parser", Epochs: 4},
 	}
 	if len(notices) != len(want) {

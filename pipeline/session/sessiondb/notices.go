@@ -25,6 +25,7 @@ const (
 			WHERE workspace_id = $1 AND at >= $2 AND compression = 'truncated' GROUP BY session_id) e
 		JOIN sessions s ON s.workspace_id = $1 AND s.id = e.session_id
 		ORDER BY e.at DESC, s.id LIMIT 1`
+	// Many compactions of a session are fine as long as they save money.
 	// Lanes and epochs are looked up session by session: few of a workspace's sessions have
 	// an epoch and were active lately, and joined as a whole all its lanes would be read.
 	sqlMany = `SELECT count(*) OVER (), s.id, s.title, 0::bigint, made.epochs
@@ -32,7 +33,7 @@ const (
 			SELECT max(o.number) AS epochs FROM lanes l JOIN epochs o ON o.workspace_id = $1 AND o.lane_id = l.id
 			WHERE l.workspace_id = $1 AND l.session_id = s.id
 		) made
-		WHERE s.workspace_id = $1 AND s.last_at >= $2 AND s.epochs > 0 AND made.epochs >= $3
+		WHERE s.workspace_id = $1 AND s.last_at >= $2 AND s.epochs > 0 AND s.net_microusd <= 0 AND made.epochs >= $3
 		ORDER BY made.epochs DESC, s.id LIMIT 1`
 )
 

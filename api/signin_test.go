@@ -1,0 +1,32 @@
+package api
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+)
+
+// W55: a credential of somewhere else is named for what it is, and what to do is said.
+func TestSignInsOfElsewhereAreNamed(t *testing.T) {
+	t.Parallel()
+	p := setup(t, func(http.ResponseWriter, *http.Request) { t.Error("the provider was asked") })
+	for secret, want := range map[string]string{
+		"sk-ant-oat01-abcdefghijklmnop":            "Claude plan",
+		"eyJhbGciOiJub25lIn0.eyJzdWIiOiIxIn0.c2ln": "ChatGPT plan",
+		"ya29.a0AfH6SMBx":                          "Google",
+		"gho_16C7e42F292c6912E7710c838":            "GitHub",
+		"sk-ant-api03-abcdef":                      "key of a provider",
+		"sk-proj-abcdef":                           "key of a provider",
+	} {
+		for _, path := range []string{messagesPath, chatPath, "/v1/responses", "/v1/models", "/v1/files"} {
+			got := p.send(map[bool]string{true: http.MethodGet, false: http.MethodPost}[path == "/v1/models" || path == "/v1/files"], path, "{}", "Authorization", "Bearer "+secret)
+			if message := got.said(t).Error.Message; got.status != http.StatusForbidden || !strings.Contains(message, want) || !strings.Contains(message, "dashboard's API keys page") || strings.Contains(message, secret) {
+				t.Errorf("%s, %s: status %d, %s", path, want, got.status, message)
+			}
+		}
+	}
+	got := p.send(http.MethodPost, messagesPath, askClaude, "Authorization", "Bearer something")
+	if got.status != http.StatusUnauthorized {
+		t.Errorf("what nobody knows: %d", got.status)
+	}
+}

@@ -1,0 +1,131 @@
+package conversation
+
+import (
+	"regexp"
+	"strings"
+)
+
+// longestClockLine bounds, in bytes, the lines that are searched for the time of day: clients write it in
+// a short one.
+const longestClockLine = 400
+
+// A statement of the current date or time. What follows the label is left out of a history's identity;
+// a date that a person writes into a question has no such label and counts.
+var (
+	clock = regexp.MustCompile(`(?i)` +
+		`((?:\b(?:the )?(?:current|today'?s?|local|present|system|server|client|user'?s?)[ _-](?:local |server |system |utc )?` + clockWord +
+		`|(?:^|[(\[{*>|-] ?)` + clockWord + `|\btoday(?: is|:| \()|\b(?:it is|it's) now|\bit is|\bit's|\bnow(?: is|:))` +
+		`(?: is)?(?: now)?(?:\*\*)?"? ?[:=(]? ?"?)` + clockValue + `(?:(?:,? (?:at |in )?|[T@/]| \()` + clockValue + `)*\)?`)
+	clockHint = regexp.MustCompile(`(?i)date|time|today|now|it is|it's`)
+)
+
+const (
+	clockWord  = `(?:date ?(?:and|&|/)? ?time|date|time|day|timestamp)`
+	clockMonth = `(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*\.?`
+	clockValue = `(?:\d{4}-\d{2}-\d{2}(?:[T ]\d{2}:\d{2}(?::\d{2}(?:[.,]\d+)?)?)?(?:Z|[+-]\d{2}:?\d{2})?` +
+		`|\d{1,4}[./]\d{1,2}[./]\d{2,4}` +
+		`|(?:mon|tues?|wed(?:nes)?|thur?s?|fri|sat(?:ur)?|sun)(?:day)?\b` +
+		`|` + clockMonth + ` \d{1,2}(?:st|nd|rd|th)?(?:,? \d{4})?|\d{1,2}(?:st|nd|rd|th)?\.? ` + clockMonth + `(?:,? \d{4})?` +
+		`|\d{1,2}:\d{2}(?::\d{2}(?:[.,]\d+)?)?(?: ?[ap]\.?m\b\.?)?(?: ?(?:Z\b|[+-]\d{2}:?\d{2}))?` +
+		`|(?:UTC|GMT|[A-Z]{1,3}[SD]T)\b(?:[+-]\d{1,2}(?::?\d{2})?)?|[A-Z][a-z]+/[A-Z][A-Za-z_]+|\d{10}(?:\d{3})?(?:\.\d+)?|\d{4}\b)`
+)
+
+// Lasting returns what identifies a text of a user or of the system when a client sends it again: the text
+// without reminders, blocks about the environment, and statements of the current date or time. Clients
+// renew those from request to request.
+func Lasting(text string) string {
+	text = WithoutEnvironment(WithoutReminders(text))
+	if !strings.ContainsAny(text, "0123456789") || !clockHint.MatchString(text) {
+		return text
+	}
+	lines := strings.Split(text, "\n")
+	for i, line := range lines {
+		if len(line) <= longestClockLine && strings.ContainsAny(line, "0123456789") && clockHint.MatchString(line) {
+			lines[i] = clock.ReplaceAllString(line, "$1")
+		}
+	}
+	return strings.Join(lines, "\n")
+}
+
+// WithoutEnvironment returns a text without its elements about the environment: the time, the state of an editor,
+// a directory or a shell.
+func WithoutEnvironment(text string) string {
+	return withoutElements(text, isEnvironment)
+}
+
+// isEnvironment reports whether a tag's name says that it holds what surrounds a conversation.
+func isEnvironment(name string) bool {
+	name = strings.NewReplacer("-", "_", ".", "_").Replace(strings.ToLower(name))
+	switch name {
+	case "env", "date", "time", "datetime", "timestamp", "now", "today", "user_info", "system_info", "workspace_info", "session_context",
+		"editor_state", "editor_context", "editor_info", "ide_state", "ide_context", "open_files", "opened_files", "open_tabs",
+		"visible_files", "cursor_position", "git_status", "cwd", "working_directory", "directory_state":
+		return true
+	}
+	return strings.Contains(name, "environment") || strings.HasSuffix(name, "_env") || strings.HasSuffix(name, "reminder") ||
+		strings.HasSuffix(name, "_date") || strings.HasSuffix(name, "_time") || strings.HasSuffix(name, "_datetime") || strings.HasSuffix(name, "_timestamp")
+}
+
+// mostOpen is how many elements without an end are looked at in a text.
+const mostOpen = 32
+
+// withoutElements returns a text without its <name …>…</name> parts whose names are meant.
+func withoutElements(text string, isMeant func(name string) bool) string {
+	var kept strings.Builder
+	rest, from := text, 0 // rest is text[from:]
+	at, open := 0, 0
+	for open < mostOpen {
+		i := strings.IndexByte(rest[at:], '<')
+		if i < 0 {
+			break
+		}
+		start := at + i
+		name, opened := tagName(rest[start+1:])
+		if name == "" || !isMeant(name) {
+			at = start + 1
+			continue
+		}
+		body := start + 1 + opened
+		closing := strings.Index(rest[body:], "</"+name+">")
+		if closing < 0 {
+			at = start + 1
+			open++
+			continue
+		}
+		kept.WriteString(rest[:start])
+		from += body + closing + len(name) + len("</>")
+		rest, at = text[from:], 0
+	}
+	if from == 0 {
+		return text
+	}
+	kept.WriteString(rest)
+	return kept.String()
+}
+
+// longestTag bounds an opening tag with its attributes, in bytes.
+const longestTag = 300
+
+// tagName returns the name of the tag that opens text, behind its "<", and the length of the tag up to and
+// with its ">"; "" if none opens there.
+func tagName(text string) (name string, length int) {
+	n := 0
+	for n < len(text) && n < 64 && isNameByte(text[n]) {
+		n++
+	}
+	if n == 0 || n == len(text) {
+		return "", 0
+	}
+	if text[n] != '>' && text[n] != ' ' && text[n] != '\n' {
+		return "", 0
+	}
+	end := strings.IndexByte(text[:min(len(text), longestTag)], '>')
+	if end < 0 || text[end-1] == '/' {
+		return "", 0
+	}
+	return text[:n], end + 1
+}
+
+func isNameByte(b byte) bool {
+	return b >= 'a' && b <= 'z' || b >= 'A' && b <= 'Z' || b >= '0' && b <= '9' || b == '_' || b == '-' || b == '.' || b == ':'
+}

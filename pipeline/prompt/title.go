@@ -1,0 +1,129 @@
+package prompt
+
+import (
+	"regexp"
+	"slices"
+	"strings"
+
+	"palimpsest/pipeline"
+	"palimpsest/pipeline/conversation"
+	"palimpsest/pipeline/ledger"
+)
+
+const (
+	// maxTitle bounds a session's title, in characters.
+	maxTitle = 120
+	// titleMessages is how many messages are searched for one.
+	titleMessages = 40
+	// titleText is how much of a text is searched, in bytes.
+	titleText = 128 << 10
+)
+
+var (
+	// wrapper is an element in which clients put what a person typed.
+	wrapper = regexp.MustCompile(`(?is)<(task|user_query|user_message|user-message|user_input|userRequest|user_request|prompt)>(.*?)</(?:task|user_query|user_message|user-message|user_input|userRequest|user_request|prompt)>`)
+	// surroundings are elements that clients put beside what a person typed, with what they hold.
+	surroundings = regexp.MustCompile(`(?is)<(context|attachments?|attached_files?|editorContext|workspace_info|reminderInstructions|uploaded_files|files|instructions|rules|project_instructions|system)>.*?</(?:context|attachments?|attached_files?|editorContext|workspace_info|reminderInstructions|uploaded_files|files|instructions|rules|project_instructions|system)>`)
+	// marks stand for what a person pasted.
+	marks = regexp.MustCompile(`(?i)<image\b[^>]*>|</image>|\[(?:image|pasted text) #?\d+[^\]]*\]`)
+	// command is a command of the client's own.
+	command     = regexp.MustCompile(`(?s)<command-name>\s*(.*?)\s*</command-name>`)
+	commandArgs = regexp.MustCompile(`(?s)<command-args>\s*(.*?)\s*</command-args>`)
+)
+
+// clientTexts begin messages of the user that clients write on their own.
+var clientTexts = []string{
+	"This is the Gemini CLI.", "This is the Qwen Code.", "I have *added these files to the chat", "I am not sharing any files",
+	"Here are summaries of some files present in my git repository", "Here are the files in the chat", "Repo-map:",
+	"# AGENTS.md", "# CLAUDE.md", "# Context from my IDE setup:", "The user has attached", "Contents of ", "[System:", "[system",
+	"No tools were used", "[ERROR]", "[Request interrupted",
+}
+
+// problems begin what clients report of their own errors in a message of the user. A person may paste such
+// a text as well, so it only steps back behind another one.
+var problems = []string{"Error:", "error:", "ERROR:", "API Error", "Warning:", "WARNING:", "Request failed", "Failed to "}
+
+// isTitled reports whether a person has typed something in messages.
+func isTitled(messages []conversation.Digest) bool {
+	return slices.ContainsFunc(messages, func(digest conversation.Digest) bool {
+		return digest.Role == conversation.User && digest.Flags.Has(conversation.HasTyped)
+	})
+}
+
+// title returns the start of the first text that a person typed.
+func title(exchange *pipeline.Exchange) string {
+	problem := ""
+	for i, digest := range exchange.Digests[:min(len(exchange.Digests), titleMessages)] {
+		if digest.Role == conversation.Assistant && problem != "" {
+			break
+		}
+		if digest.Role != conversation.User || !digest.Flags.Has(conversation.HasTyped) {
+			continue
+		}
+		message, err := exchange.Message(i)
+		if err != nil {
+			break
+		}
+		for _, block := range message.Blocks {
+			if block.Kind != conversation.Text {
+				continue
+			}
+			switch typed := typedIn(block.Text); {
+			case typed == "":
+			case startsWith(typed, problems):
+				if problem == "" {
+					problem = typed
+				}
+			default:
+				return shorten(typed)
+			}
+		}
+	}
+	return shorten(problem)
+}
+
+// typedIn returns what a person typed of a user's text; "" if nothing.
+func typedIn(text string) string {
+	text = strings.TrimSpace(conversation.WithoutEnvironment(conversation.WithoutReminders(text)))
+	text = text[:min(len(text), titleText)]
+	if found := wrapper.FindStringSubmatch(text); found != nil && strings.TrimSpace(found[2]) != "" {
+		text = found[2]
+	}
+	if found := command.FindStringSubmatch(text); found != nil {
+		return commandIn(found[1], text)
+	}
+	text = strings.TrimSpace(marks.ReplaceAllString(surroundings.ReplaceAllString(text, ""), ""))
+	if startsWith(text, clientTexts) {
+		return ""
+	}
+	text = ledger.TypedText(text)
+	if len(text) > 1 && text[0] == '"' && strings.IndexByte(text[1:], '"') == len(text)-2 { // as opencode passes what it was started with
+		text = text[1 : len(text)-1]
+	}
+	return strings.TrimSpace(text)
+}
+
+// commandIn returns a client's command as a person typed it; "" for one that asks the model nothing.
+func commandIn(name, text string) string {
+	switch strings.TrimPrefix(name, "/") {
+	case "compact", "clear", "model", "resume", "exit", "quit", "login", "logout", "status", "config", "cost", "context", "mcp", "help":
+		return ""
+	}
+	if found := commandArgs.FindStringSubmatch(text); found != nil && found[1] != "" {
+		name += " " + found[1]
+	}
+	return name
+}
+
+func startsWith(text string, starts []string) bool {
+	return slices.ContainsFunc(starts, func(start string) bool { return strings.HasPrefix(text, start) })
+}
+
+// shorten returns the first line of text, at most maxTitle characters of it.
+func shorten(text string) string {
+	text, _, _ = strings.Cut(text, "\n")
+	if runes := []rune(text[:min(len(text), 4*maxTitle+4)]); len(runes) > maxTitle {
+		return string(runes[:maxTitle-1]) + "…"
+	}
+	return text
+}
