@@ -141,7 +141,7 @@ func (w *Writer) metered(sent *Sent, usage wire.Usage) {
 	}
 	heat := sent.cache.heat
 	heat.TTL, heat.Tokens = sent.cache.life.granted(usage), usage.Prompt()
-	sent.Lane.Metered(heat, usage, usage.Prompt() >= max(leastCached, sent.size.model.MinCacheable))
+	sent.Lane.Metered(heat, usage, usage.Prompt() >= max(leastCached, sent.size.model.Cache.Min))
 	if w.PlanLater == nil || sent.cache.outline == nil || usage.Prompt()+usage.Output <= sent.cache.idle {
 		return
 	}

@@ -245,7 +245,7 @@ func (w *Writer) read(request Request) (*Prompt, error) {
 	}
 	billing.Beyond = billing.Beyond || asked.Refers || asked.Resumes
 	provided := w.provided(request, asked.Model)
-	provided.Price = provided.Price.At(billing.Tier)
+	provided.Price = provided.On(tokens.Terms{Tier: billing.Tier})
 	model := w.assumed(request, provided)
 	exchange := &pipeline.Exchange{
 		Codec: request.Codec, Body: envelope,
@@ -265,7 +265,7 @@ func (w *Writer) read(request Request) (*Prompt, error) {
 	prompt := &Prompt{Exchange: exchange, account: account{billing: billing}}
 	for _, name := range billing.Models {
 		other := w.provided(request, name)
-		other.Price = other.Price.At(billing.Tier)
+		other.Price = other.On(tokens.Terms{Tier: billing.Tier})
 		prompt.account.others = append(prompt.account.others, other)
 	}
 	return prompt, nil
