@@ -60,6 +60,7 @@ func (l *listener) Event(event wire.Event) {
 // usage reads a report of what was used; a later one replaces an earlier one.
 func (l *listener) usage(raw json.RawMessage) {
 	readUsage(&l.answer.Usage, raw)
+	readServed(&l.answer, raw)
 	if used := compactions(raw); len(used) > 0 {
 		l.answer.Compactions = used
 	}
@@ -212,6 +213,7 @@ func (*listener) Body(body json.RawMessage) wire.Answer {
 		Complete:   wire.Text(body, "type") == "message",
 	}
 	readUsage(&answer.Usage, wire.Get(body, "usage"))
+	readServed(&answer, wire.Get(body, "usage"))
 	answer.Compactions = compactions(wire.Get(body, "usage"))
 	content := wire.Replace(wire.Get(body, "content"), func(_ int, block json.RawMessage) json.RawMessage {
 		return (&streamed{start: block}).block()
@@ -291,6 +293,17 @@ func readUsage(usage *wire.Usage, raw json.RawMessage) {
 		}
 		if number, ok := wire.Int(value); ok && number >= 0 {
 			*count, usage.Reported = number, true
+		}
+	}
+}
+
+// readServed takes what a report says of how it was answered, and of the tools that were run for it.
+func readServed(answer *wire.Answer, usage json.RawMessage) {
+	answer.Served = wire.ServedOf(usage).Over(answer.Served)
+	for name, value := range wire.Members(wire.Get(usage, "server_tool_use")) {
+		tool, counts := strings.CutSuffix(string(name), "_requests")
+		if uses, ok := wire.Int(value); ok && counts && uses > 0 {
+			answer.Use(tool, uses)
 		}
 	}
 }

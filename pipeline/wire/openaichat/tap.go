@@ -42,6 +42,8 @@ func (l *listener) Event(event wire.Event) {
 			}
 		case "usage":
 			readUsage(&l.answer.Usage, value)
+		case "service_tier":
+			l.answer.Served.Tier, _ = wire.String(value)
 		case "model":
 			if l.answer.Model == "" {
 				l.answer.Model, _ = wire.String(value)
@@ -205,7 +207,7 @@ func (*listener) Body(body json.RawMessage) wire.Answer {
 	if problem := wire.Get(body, "error"); !wire.IsNull(problem) {
 		return wire.Answer{ErrorType: wire.OpenAIErrorType(problem), Error: wire.KeepError(problem)}
 	}
-	answer := wire.Answer{Model: wire.Text(body, "model")}
+	answer := wire.Answer{Model: wire.Text(body, "model"), Served: wire.ServedOf(body)}
 	readUsage(&answer.Usage, wire.Get(body, "usage"))
 	for _, choice := range wire.Elements(wire.Get(body, "choices")) {
 		answer.StopReason = wire.Text(choice, "finish_reason")
