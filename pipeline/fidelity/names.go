@@ -109,14 +109,43 @@ var identifier = regexp.MustCompile(`https?://[^\s"'<>()\[\]]+` + // URLs
 	`|\bE[A-Z]{3,}\b|\b[A-Z]{2,}-?\d{2,}\b` + // codes
 	`|\b[0-9a-f]{7,40}\b|\b\d{3,}\b`) // ids and numbers
 
-// identifiers returns the identifiers of a text.
+// leastHexadecimal is how many hexadecimal digits make an id.
+const leastHexadecimal = 7
+
+// identifiers returns the identifiers of a text. No identifier has space in it, so that each
+// field is searched on its own: most are plain words, which need no search.
 func identifiers(text string) []string {
-	all := identifier.FindAllString(text, -1)
-	kept := all[:0]
-	for _, one := range all {
-		if one = strings.TrimRight(one, ".,;:-/"); len(one) >= 3 {
-			kept = append(kept, one)
+	var kept []string
+	for field := range strings.FieldsFuncSeq(text, func(r rune) bool { return strings.ContainsRune("\t\n\f\r ", r) }) {
+		if !mayName(field) {
+			continue
+		}
+		for _, one := range identifier.FindAllString(field, -1) {
+			if one = strings.TrimRight(one, ".,;:-/"); len(one) >= 3 {
+				kept = append(kept, one)
+			}
 		}
 	}
 	return kept
+}
+
+// mayName reports whether a field can hold an identifier: one has a sign, a digit or a capital
+// behind its first letter, or consists of hexadecimal digits.
+func mayName(field string) bool {
+	hexadecimal := 0
+	for i := range len(field) {
+		c := field[i]
+		switch {
+		case c == '/' || c == '.' || c == '_' || c >= '0' && c <= '9' || i > 0 && c >= 'A' && c <= 'Z':
+			return true
+		case c >= 'a' && c <= 'f':
+			hexadecimal++
+		default:
+			hexadecimal = 0
+		}
+		if hexadecimal == leastHexadecimal {
+			return true
+		}
+	}
+	return false
 }

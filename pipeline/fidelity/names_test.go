@@ -43,3 +43,20 @@ func TestNamesThatLaterMessagesTakeUpAreCountedOnce(t *testing.T) {
 		t.Errorf("the prompt holds %d of %d", held, of)
 	}
 }
+
+// FuzzIdentifiers: identifiers finds what the expression finds in the whole text.
+func FuzzIdentifiers(f *testing.F) {
+	f.Add("see https://a.example/x?y=1 and ./cmd/main.go:12, TestFoo, fooBar, MAX_LEN, ECONNREFUSED, AB-12, defaced, 1234 (x.py)")
+	f.Add("a b\u00a0https://x/\u2003y\vz snake_case e\tEEXIST\r\nfacade7")
+	f.Fuzz(func(t *testing.T, text string) {
+		var want []string
+		for _, one := range fidelity.Identifier.FindAllString(text, -1) {
+			if one = strings.TrimRight(one, ".,;:-/"); len(one) >= 3 {
+				want = append(want, one)
+			}
+		}
+		if got := fidelity.Identifiers(text); !slices.Equal(got, want) {
+			t.Errorf("%q has %q, want %q", text, got, want)
+		}
+	})
+}

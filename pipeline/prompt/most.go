@@ -6,8 +6,8 @@ import (
 	"palimpsest/pipeline/wire"
 )
 
-// Most is what a prompt and its answers come to at most, as far as that can be known
-// before they are sent. It is zero for what was not read; money is 0 where no price is known.
+// Most is the upper limit of what a prompt and its answers cost, as far as that can be known
+// before they are sent. A request that was not read has a zero limit; money is 0 where no price is known.
 type Most struct {
 	Prompt, Answers          int   // tokens
 	PromptMicroUSD, MicroUSD int64 // of the prompt alone, and of everything

@@ -64,7 +64,11 @@ func TestTenThousandRandomBodiesAreAccepted(t *testing.T) {
 	total, edited := sum.bodies.Load(), sum.edited.Load()
 	t.Logf("%d bodies, %d edited, %d epochs, %d with thinking released, %d without any", total, edited, sum.epochs.Load(), sum.released.Load(), sum.stripped.Load())
 	t.Logf("%d truncated, %d for their bytes, %d written again", sum.truncated.Load(), sum.lightened.Load(), sum.retried.Load())
-	if total < int64(8*len(seeds)) || edited < total/3 || sum.epochs.Load() < total/20 {
+	each := 8 // a tenth of the seeds may have a few bodies fewer than the average
+	if fulltest.Everything() {
+		each = 10
+	}
+	if total < int64(each*len(seeds)) || edited < total/3 || sum.epochs.Load() < total/20 {
 		t.Error("too little was checked")
 	}
 	if fulltest.Everything() && (sum.retried.Load() < total/100 || sum.truncated.Load() < total/200 || sum.lightened.Load() < total/500 || sum.released.Load() < total/100 || sum.stripped.Load() < total/100) {

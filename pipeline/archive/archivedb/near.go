@@ -141,7 +141,7 @@ func (l lookup) candidates(ctx context.Context, query *archive.Query, model stri
 			err = row.Scan(&one.Lane, &one.Session, &one.From, &one.To, &one.part, &one.At)
 			return one, err
 		}, statement+sqlOfScope, l.workspace, l.keys, orNull(query.Session), orNull(query.Lane), query.Before, required,
-			timeOrNull(query.Since), timeOrNull(query.Until), model, embedNewest, query.EndUser, orNull(query.Project))
+			orNull(query.Since), orNull(query.Until), model, embedNewest, query.EndUser, orNull(query.Project))
 		return err
 	})
 	return found, err

@@ -237,7 +237,7 @@ func (l lookup) arguments(ctx context.Context, query *archive.Query, question se
 	}
 	return []any{
 		literal(wanted), weights, hints, required, l.keys, query.EndUser, orNull(query.Project), orNull(query.Session), orNull(query.Lane),
-		query.Before, timeOrNull(query.Since), timeOrNull(query.Until), most,
+		query.Before, orNull(query.Since), orNull(query.Until), most,
 	}, nil
 }
 
@@ -343,13 +343,6 @@ func orNull[T comparable](value T) *T {
 		return nil
 	}
 	return &value
-}
-
-func timeOrNull(at time.Time) *time.Time {
-	if at.IsZero() {
-		return nil
-	}
-	return &at
 }
 
 var _ archive.Searcher = (*Index)(nil)
