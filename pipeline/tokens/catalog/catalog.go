@@ -37,7 +37,7 @@ const (
 type Source struct {
 	Place  string            // an absolute path, or an address that begins with http:// or https://
 	Key    ed25519.PublicKey // that signs it
-	Kept   string            // path at which the last good one is kept; empty: it is not
+	Kept   string            // path at which the last good one is kept; "" if it is not kept
 	Models *tokens.Models
 	Log    *slog.Logger
 	Client *http.Client // the default one if nil
