@@ -62,7 +62,7 @@ func holdsPersonalData(redactor *redaction.Redactor, raw []byte) bool {
 // keepAnswer has an answer kept for the same request, if it may be given again.
 func keepAnswer(answers *semanticcache.Cache, event *RequestLog, codec wire.Codec, asked *semanticcache.Lookup, response *http.Response, answer wire.Answer) {
 	if asked == nil || response.StatusCode != http.StatusOK || event.Aborted != "" || event.ErrorFrom != "" ||
-		answer.ErrorType != "" || isEncoding(response.Header.Get("Content-Encoding")) {
+		answer.ErrorType != "" || isEncoding(encodingOf(response.Header)) {
 		return
 	}
 	said := semanticcache.Answered{Rules: codec.Reuse(), Complete: answer.Complete, StopReason: answer.StopReason}
@@ -77,7 +77,7 @@ func keepAnswer(answers *semanticcache.Cache, event *RequestLog, codec wire.Code
 		said.Messages = append(said.Messages, message)
 	}
 	answers.Keep(event.traced.request.In(context.Background()), asked, said, semanticcache.Entry{
-		ContentType: response.Header.Get("Content-Type"), Model: event.Model, MicroUSD: event.CostMicroUSD,
+		ContentType: response.Header.Get("Content-Type"), Model: event.Model, MicroUSD: event.CostMicroUSD, AskedAt: event.At,
 	})
 }
 

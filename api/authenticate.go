@@ -31,6 +31,9 @@ func (g *Gate) keyWith(ctx context.Context, request *http.Request, event *Reques
 	failure := errNoKey
 	for _, secret := range Secrets(request.Header) {
 		key, err := g.Keys.Authenticate(ctx, secret)
+		if errors.Is(err, tenants.ErrTooMany) {
+			return tenants.APIKey{}, err // the key is valid
+		}
 		if err != nil {
 			failure = err
 			continue

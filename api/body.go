@@ -155,8 +155,8 @@ func (b *bodies) grown(body *requestBody, size int) *requestBody {
 }
 
 // readBody reads a request's body, decoded. The caller releases it. Its bytes count as those
-// of a workspace until leave is called.
-func (s *Server) readBody(request *http.Request, workspace tenants.WorkspaceID) (body *requestBody, leave func(), err error) {
+// of a key's workspace and account until leave is called.
+func (s *Server) readBody(request *http.Request, key tenants.APIKey) (body *requestBody, leave func(), err error) {
 	_, span := spans.Start(request.Context(), "read body")
 	defer span.EndWith(&err)
 	if request.ContentLength > maxBody {
@@ -169,17 +169,17 @@ func (s *Server) readBody(request *http.Request, workspace tenants.WorkspaceID) 
 	}
 	defer reader.Close()
 	size := -1
-	if request.ContentLength > 0 && !isEncoding(request.Header.Get("Content-Encoding")) {
+	if request.ContentLength > 0 && !isEncoding(encodingOf(request.Header)) {
 		size = int(request.ContentLength)
 	}
-	held := s.Bytes.hold(workspace)
+	held := s.Bytes.hold(key)
 	if body, err = s.bodies.read(reader, size, held.take); err == nil {
 		span.Int(spans.BodyBytes, len(body.bytes))
 		return body, held.leave, nil
 	}
 	held.leave()
 	switch {
-	case errors.Is(err, errBodyTooLarge), errors.Is(err, errWorkspaceBytes), errors.Is(err, errProcessBytes):
+	case errors.Is(err, errBodyTooLarge), isBytes(err):
 		drain(request)
 		return nil, nil, err
 	case errors.Is(err, connections.ErrSlow):
@@ -200,10 +200,8 @@ func drain(request *http.Request) {
 
 // decoder undoes the body's content encoding.
 func decoder(request *http.Request) (io.ReadCloser, error) {
-	encoding := request.Header.Get("Content-Encoding")
-	switch encoding {
-	case "", "identity", "gzip", "zstd", "br":
-	default:
+	encoding := encodingOf(request.Header)
+	if !isReadable(encoding) {
 		return nil, errEncoding
 	}
 	reader, err := decodedReader(encoding, http.MaxBytesReader(nil, request.Body, maxBody+1))

@@ -4,17 +4,29 @@ import (
 	"errors"
 	"sync"
 
+	"github.com/google/uuid"
+
 	"palimpsest/tenants"
 )
 
 // What there is too much of while bodies are read.
 var (
 	errWorkspaceBytes = errors.New("workspace has too many bytes in flight")
+	errAccountBytes   = errors.New("account has too many bytes in flight")
 	errProcessBytes   = errors.New("process has too many bytes in flight")
 )
 
+// isBytes reports whether an error says that there are too many bytes.
+func isBytes(err error) bool {
+	return errors.Is(err, errWorkspaceBytes) || errors.Is(err, errAccountBytes) || errors.Is(err, errProcessBytes)
+}
+
+// timesFree is how many times as many bytes as are free an account may hold, with all of its
+// workspaces. So one that takes what it can leaves a quarter, and several leave some.
+const timesFree = 3
+
 // Bytes bounds the bytes of request bodies that are in flight in this process, of each
-// workspace and of all: from when they arrive until the provider has answered.
+// workspace, of each account and of all: from when they arrive until the provider has answered.
 type Bytes struct {
 	ofWorkspace, ofAll int
 
@@ -22,17 +34,17 @@ type Bytes struct {
 
 	mu   sync.Mutex
 	all  int
-	held map[tenants.WorkspaceID]int
+	held map[uuid.UUID]int // by workspace, and by account
 }
 
 // NewBytes returns a Bytes with a bound for each workspace and one for all.
 func NewBytes(ofWorkspace, ofAll int) *Bytes {
-	return &Bytes{ofWorkspace: ofWorkspace, ofAll: ofAll, heap: newPressure(), held: make(map[tenants.WorkspaceID]int)}
+	return &Bytes{ofWorkspace: ofWorkspace, ofAll: ofAll, heap: newPressure(), held: make(map[uuid.UUID]int)}
 }
 
-// hold begins to count the body of a request of a workspace.
-func (b *Bytes) hold(workspace tenants.WorkspaceID) *heldBytes {
-	return &heldBytes{of: b, workspace: workspace}
+// hold begins to count the body of a request of a key.
+func (b *Bytes) hold(key tenants.APIKey) *heldBytes {
+	return &heldBytes{of: b, workspace: uuid.UUID(key.Workspace), account: key.Account()}
 }
 
 // recordingBytes is what it takes to record a message beside its own bytes, about.
@@ -49,38 +61,57 @@ func (b *Bytes) recording(messages, size int) (done func()) {
 // heldBytes are the bytes of one body. It is for one goroutine at a time.
 type heldBytes struct {
 	of        *Bytes // optional: without it nothing is bounded
-	workspace tenants.WorkspaceID
+	workspace uuid.UUID
+	account   uuid.UUID
 	count     int
 	lighten   func() // nil while they are not heavy
 }
 
-// take counts so many bytes more, or returns errWorkspaceBytes or errProcessBytes.
+// take counts so many bytes more, or returns errWorkspaceBytes, errAccountBytes or errProcessBytes.
 func (h *heldBytes) take(more int) error {
 	if h.of == nil {
 		return nil
 	}
-	if err := h.of.add(h.workspace, more); err != nil {
+	if err := h.add(more); err != nil {
 		return err
 	}
-	if h.count += more; h.count >= heavyBody && h.lighten == nil {
+	if h.count >= heavyBody && h.lighten == nil {
 		h.lighten = h.of.heap.enter()
 	}
 	return nil
 }
 
-// add counts so many bytes more of a workspace.
-func (b *Bytes) add(workspace tenants.WorkspaceID, more int) error {
+// add counts so many bytes more.
+func (h *heldBytes) add(more int) error {
+	b := h.of
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	free := b.ofAll - b.all - more
 	switch {
-	case b.held[workspace]+more > b.ofWorkspace:
+	case b.held[h.workspace]+more > b.ofWorkspace:
 		return errWorkspaceBytes
-	case b.all+more > b.ofAll:
+	case free < 0:
 		return errProcessBytes
+	case b.held[h.account]+more > timesFree*free:
+		return errAccountBytes
 	}
-	b.all += more
-	b.held[workspace] += more
+	h.change(more)
 	return nil
+}
+
+// change counts so many bytes more, or fewer, of everyone whose they are.
+func (h *heldBytes) change(more int) {
+	h.count += more
+	h.of.all += more
+	who := []uuid.UUID{h.workspace, h.account}
+	if h.account == h.workspace {
+		who = who[:1]
+	}
+	for _, id := range who {
+		if h.of.held[id] += more; h.of.held[id] == 0 {
+			delete(h.of.held, id)
+		}
+	}
 }
 
 // leave counts the body no longer. It may be called twice.
@@ -93,9 +124,5 @@ func (h *heldBytes) leave() {
 	}
 	h.of.mu.Lock()
 	defer h.of.mu.Unlock()
-	h.of.all -= h.count
-	if h.of.held[h.workspace] -= h.count; h.of.held[h.workspace] == 0 {
-		delete(h.of.held, h.workspace)
-	}
-	h.count = 0
+	h.change(-h.count)
 }

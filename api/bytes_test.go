@@ -1,11 +1,17 @@
 package api
 
 import (
+	"bytes"
 	"errors"
 	"io"
 	"net/http"
 	"strings"
+	"sync"
 	"testing"
+
+	"github.com/google/uuid"
+
+	"palimpsest/tenants"
 )
 
 // S17, S37: the bodies of a workspace's requests under way take so many bytes at most, and those
@@ -51,6 +57,52 @@ func TestBytesInFlightAreBounded(t *testing.T) {
 		}
 		bytes.mu.Unlock()
 	}
+}
+
+// S49: bodies that one person's workspaces hold at a slow provider leave a quarter of the bytes to others,
+// however many workspaces these are.
+func TestAccountLeavesBytesToOthers(t *testing.T) {
+	t.Parallel()
+	release, arrived := make(chan struct{}), make(chan struct{}, 10)
+	p := setup(t, func(w http.ResponseWriter, request *http.Request) {
+		if asked, _ := io.ReadAll(request.Body); !bytes.Contains(asked, []byte("more")) {
+			arrived <- struct{}{}
+			<-release
+		}
+		_, _ = io.WriteString(w, `{}`)
+	})
+	p.Bytes = NewBytes(100<<20, 12<<20)
+	var sent sync.WaitGroup
+	defer sent.Wait()
+	defer close(release)
+	keys, person := manyKeys{"quiet": keyOf(tenants.NewWorkspaceID())}, uuid.New()
+	for _, name := range []string{"first", "second", "third", "fourth"} {
+		key := keyOf(tenants.NewWorkspaceID())
+		key.Owner = person
+		keys[name] = key
+	}
+	p.Keys = keys
+	body := func(size int) string { return strings.Replace(smallBody, "hi", strings.Repeat("a", size), 1) }
+	hold := func(name string, size int) {
+		sent.Go(func() {
+			if got := p.send(http.MethodPost, messagesPath, body(size), "Authorization", "Bearer "+name); got.status != http.StatusOK {
+				t.Errorf("%s: status %d: %s", name, got.status, got.body)
+			}
+		})
+		<-arrived
+	}
+	for _, name := range []string{"first", "second", "third"} {
+		hold(name, 3<<20-1000)
+	}
+	for _, path := range []string{messagesPath, chatPath, responsesPath, countPath} {
+		got := p.send(http.MethodPost, path, strings.Replace(body(2<<20), "aaaa", "more", 1), "Authorization", "Bearer fourth")
+		told := got.said(t)
+		if got.status != http.StatusTooManyRequests || got.header.Get("Retry-After") != "1" || !strings.Contains(told.Error.Message, "The account that owns this workspace") {
+			t.Errorf("%s: a fourth workspace of the person: status %d: %+v", path, got.status, told)
+		}
+	}
+	hold("quiet", 1<<20)
+	hold("quiet", 1<<20-1000)
 }
 
 // S17: memory for a body comes as the body does, whatever size it says it will have.

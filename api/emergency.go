@@ -23,11 +23,12 @@ func (s *Server) rescue(ctx context.Context, event *RequestLog, forward forward,
 	if forward.purpose != converse || forward.asked.dryRun || forward.asked.noStore {
 		return response, written
 	}
-	said, overflows := overflowOf(forward.codec, response, written.MayBeTooLong)
+	most := written.Exchange.Request.MaxOutput
+	said, usage, overflows := overflowOf(forward.codec, response, most, written.MayBeTooLong)
 	if !overflows {
 		return response, written
 	}
-	s.learn(ctx, event, written, said)
+	s.learn(ctx, event, written.Teaches(said))
 	shrinking, span := spans.Start(ctx, "shrink prompt")
 	shrunk, ok := s.Prompts.Shrink(shrinking, written, said)
 	span.End()
@@ -38,11 +39,12 @@ func (s *Server) rescue(ctx context.Context, event *RequestLog, forward forward,
 	if err != nil {
 		return response, written
 	}
-	if _, again := overflowOf(forward.codec, second, always); again || second.StatusCode >= http.StatusBadRequest {
+	if _, _, again := overflowOf(forward.codec, second, most, always); again || second.StatusCode >= http.StatusBadRequest {
 		_ = second.Body.Close()
 		return response, written
 	}
 	_ = response.Body.Close()
+	event.firstMicroUSD = written.Price(usage)
 	s.Metrics.Recorded.Archived.Add(float64(shrunk.Archived))
 	s.Metrics.Recorded.Redact(shrunk.Redacted)
 	event.describe(shrunk)
@@ -52,66 +54,91 @@ func (s *Server) rescue(ctx context.Context, event *RequestLog, forward forward,
 func always() bool { return true }
 
 // overflowOf reads an answer that may say that the prompt is too long or the body
-// too large; a stream only if mayBeLate says so. The answer can still be relayed from
+// too large; an answer without an error only if mayBeLate says so. most is how long the request lets the
+// answer become. usage is what the provider charges for it all the same. The answer can still be relayed from
 // its first byte.
-func overflowOf(codec wire.Codec, response *http.Response, mayBeLate func() bool) (wire.Overflow, bool) {
-	refuser, isLate := codec.(wire.LateRefuser)
-	isPlain := isEventStream(response) && !isEncoding(response.Header.Get("Content-Encoding"))
-	if isLate && isPlain && response.StatusCode == http.StatusOK && mayBeLate() {
-		return lateOverflowOf(refuser, response)
+func overflowOf(codec wire.Codec, response *http.Response, most int, mayBeLate func() bool) (said wire.Overflow, usage wire.Usage, overflows bool) {
+	isPlain := !isEncoding(encodingOf(response.Header))
+	switch {
+	case response.StatusCode >= http.StatusBadRequest:
+		head, whole := headOf(response)
+		plain, err := decoded(encodingOf(response.Header), head, wire.MaxError)
+		if !whole || err != nil {
+			return wire.Overflow{}, wire.Usage{}, false
+		}
+		said, overflows = wire.ReadOverflow(response.StatusCode, plain)
+		return said, wire.Usage{}, overflows
+	case response.StatusCode != http.StatusOK || !isPlain || !mayBeLate():
+		return wire.Overflow{}, wire.Usage{}, false
 	}
-	isOverflow := response.StatusCode == http.StatusBadRequest || response.StatusCode == http.StatusRequestEntityTooLarge
-	if !isOverflow || response.ContentLength > wire.MaxError {
-		return wire.Overflow{}, false
+	tap := codec.Tap(isEventStream(response))
+	if isEventStream(response) {
+		holdOpening(codec, response, tap)
+	} else if head, whole := headOf(response); whole {
+		_, _ = tap.Write(head) // a tap never fails
+	}
+	answer := tap.Answer()
+	said, overflows = answer.Overflow(most)
+	return said, answer.Usage, overflows && answer.SaysLittle()
+}
+
+// headOf reads the body of an answer up to wire.MaxError bytes, and reports whether that is all of it. The
+// answer can still be relayed from its first byte.
+func headOf(response *http.Response) (head []byte, whole bool) {
+	if response.ContentLength > wire.MaxError {
+		return nil, false
 	}
 	head, err := io.ReadAll(io.LimitReader(response.Body, wire.MaxError+1))
+	resume(response, head)
+	return head, err == nil && len(head) <= wire.MaxError
+}
+
+// resume has an answer begin with what has been read of it.
+func resume(response *http.Response, head []byte) {
 	response.Body = &resumed{Reader: io.MultiReader(bytes.NewReader(head), response.Body), Closer: response.Body}
-	if err != nil || len(head) > wire.MaxError {
-		return wire.Overflow{}, false
-	}
-	plain, err := decoded(response.Header.Get("Content-Encoding"), head, wire.MaxError)
-	if err != nil {
-		return wire.Overflow{}, false
-	}
-	return codec.Overflow(response.StatusCode, plain)
 }
 
 // maxOpening bounds what is held back of a stream, in bytes: the first events repeat
 // the request's instructions and tools.
 const maxOpening = 1 << 20
 
-// lateOverflowOf reads the opening of a stream, up to the first event that says more
-// than that it has begun: the prompt may be too long. A comment is someone who keeps
-// the connection alive for the client, and ends it too.
-func lateOverflowOf(codec wire.LateRefuser, response *http.Response) (said wire.Overflow, overflows bool) {
+// holdOpening reads the opening of a stream, up to the first event that says more
+// than that it has begun, with tap beside: the prompt may be too long. What keeps
+// the connection alive for the client, an event or a comment, ends it too when it comes again.
+func holdOpening(codec wire.Codec, response *http.Response, tap wire.Tap) {
 	var (
 		split wire.Splitter
 		head  []byte
 		err   error
 	)
-	isOpening := true
+	isOpening, alive := true, 0
 	buffer := make([]byte, streamBuffer)
 	for isOpening && err == nil && len(head) < maxOpening {
 		var n int
 		n, err = response.Body.Read(buffer)
 		head = append(head, buffer[:n]...)
+		_, _ = tap.Write(buffer[:n]) // a tap never fails
 		split.Write(buffer[:n], func(event wire.Event) {
-			if isOpening && !codec.IsOpening(event) {
+			switch codec.Opening(event) {
+			case wire.Begun:
 				isOpening = false
-				said, overflows = codec.LateOverflow(event)
+			case wire.IsAlive:
+				alive++
+			case wire.Opens:
 			}
 		})
-		isOpening = isOpening && !hasComment(head, len(head)-n)
+		isOpening = isOpening && alive+comments(head) <= 1
 	}
-	response.Body = &resumed{Reader: io.MultiReader(bytes.NewReader(head), response.Body), Closer: response.Body}
-	return said, overflows
+	resume(response, head)
 }
 
-// hasComment reports whether a line of a stream begins with a colon, of what has come
-// from position from on.
-func hasComment(stream []byte, from int) bool {
-	late := stream[max(0, from-1):]
-	return bytes.HasPrefix(stream, []byte(":")) || bytes.Contains(late, []byte("\n:")) || bytes.Contains(late, []byte("\r:"))
+// comments counts the lines of a stream that begin with a colon.
+func comments(stream []byte) int {
+	count := bytes.Count(stream, []byte("\n:")) + bytes.Count(stream, []byte("\r:"))
+	if bytes.HasPrefix(stream, []byte(":")) {
+		count++
+	}
+	return count
 }
 
 // resumed is an answer's body of which the beginning has been read before.
@@ -120,16 +147,15 @@ type resumed struct {
 	io.Closer
 }
 
-// learn keeps the window that a provider named, of a model that nobody knew or
+// learn keeps what a provider has taught of a model's window, for a model that nobody knew or
 // that has a smaller one here than elsewhere.
-func (s *Server) learn(ctx context.Context, event *RequestLog, written *prompt.Prompt, said wire.Overflow) {
-	model := written.Exchange.Model
-	if said.Window == 0 || model.Known && said.Window >= model.Window {
+func (s *Server) learn(ctx context.Context, event *RequestLog, lesson prompt.Lesson) {
+	if lesson.Window == 0 {
 		return
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), learnTimeout)
 	defer cancel()
-	if err := s.Settings.Learn(ctx, event.Workspace, model.Name, said.Window); err != nil {
+	if err := s.Settings.Learn(ctx, event.Workspace, lesson.Model, lesson.Window); err != nil {
 		s.Log.WarnContext(ctx, "a model's window is not kept", "workspace", event.Workspace, "error", err)
 	}
 }

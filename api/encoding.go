@@ -1,8 +1,11 @@
 package api
 
 import (
+	"bufio"
 	"bytes"
+	"compress/flate"
 	"compress/gzip"
+	"compress/zlib"
 	"errors"
 	"fmt"
 	"io"
@@ -21,16 +24,61 @@ import (
 // errUnknownEncoding says that a content encoding cannot be read.
 var errUnknownEncoding = errors.New("content encoding is not known")
 
+// maxCodings bounds how many codings lie in each other.
+const maxCodings = 3
+
+// maxZstdWindow is the largest window of zstd that is read, in bytes: what its command line makes with
+// --long.
+const maxZstdWindow = 128 << 20
+
+// encodingOf returns the codings of a body as one value.
+func encodingOf(header http.Header) string {
+	return strings.Join(header.Values("Content-Encoding"), ",")
+}
+
+// codingsOf returns the codings of a content encoding in the order in which they were applied.
+func codingsOf(encoding string) []string {
+	var codings []string
+	for coding := range strings.SplitSeq(strings.ToLower(encoding), ",") {
+		switch coding = strings.TrimSpace(coding); coding {
+		case "", "identity":
+		default:
+			codings = append(codings, strings.TrimPrefix(coding, "x-"))
+		}
+	}
+	return codings
+}
+
 // decodedReader returns a reader of what encoded holds. It reads no further than
 // it has to, so that what has come of a stream can be read.
 func decodedReader(encoding string, encoded io.Reader) (io.ReadCloser, error) {
-	switch strings.ToLower(encoding) {
-	case "", "identity":
-		return io.NopCloser(encoded), nil
+	codings := codingsOf(encoding)
+	if len(codings) > maxCodings {
+		return nil, errUnknownEncoding
+	}
+	reader := io.NopCloser(encoded)
+	for i, coding := range slices.Backward(codings) {
+		within := io.Reader(reader)
+		if i < len(codings)-1 {
+			within = io.LimitReader(reader, maxDecoded) // no coding of anything that is taken is as long
+		}
+		var err error
+		if reader, err = codingReader(coding, within); err != nil {
+			return nil, err
+		}
+	}
+	return reader, nil
+}
+
+// codingReader undoes one coding.
+func codingReader(coding string, encoded io.Reader) (io.ReadCloser, error) {
+	switch coding {
 	case "gzip":
 		return gzip.NewReader(encoded)
+	case "deflate":
+		return inflater(encoded)
 	case "zstd":
-		reader, err := zstd.NewReader(encoded, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxMemory(64<<20))
+		reader, err := zstd.NewReader(encoded, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxMemory(maxZstdWindow))
 		if err != nil {
 			return nil, fmt.Errorf("zstd: %w", err)
 		}
@@ -40,6 +88,21 @@ func decodedReader(encoding string, encoded io.Reader) (io.ReadCloser, error) {
 	default:
 		return nil, errUnknownEncoding
 	}
+}
+
+// inflater undoes deflate, which is zlib's format by the standard and, of some clients, what that
+// holds without its header.
+func inflater(encoded io.Reader) (io.ReadCloser, error) {
+	buffered := bufio.NewReader(encoded)
+	head, err := buffered.Peek(2)
+	if err != nil {
+		return nil, fmt.Errorf("deflate: %w", err)
+	}
+	const method, multiple = 8, 31
+	if head[0]&0x0f == method && (int(head[0])<<8|int(head[1]))%multiple == 0 {
+		return zlib.NewReader(buffered)
+	}
+	return flate.NewReader(buffered), nil
 }
 
 // decoded returns at most limit bytes of what encoded holds.
@@ -62,7 +125,7 @@ func decoded(encoding string, encoded []byte, limit int64) ([]byte, error) {
 // decodeFor has an encoded answer go out plain where its client does not take the
 // encoding, or where something is to be taken out of it.
 func decodeFor(client http.Header, response *http.Response, filtered bool) {
-	encoding := response.Header.Get("Content-Encoding")
+	encoding := encodingOf(response.Header)
 	if !isEncoding(encoding) || !isReadable(encoding) || !filtered && accepts(client, encoding) {
 		return
 	}
@@ -73,11 +136,11 @@ func decodeFor(client http.Header, response *http.Response, filtered bool) {
 // has encoded it: nothing can be looked for in encoded bytes. It returns errUnknownEncoding
 // for one that cannot be read.
 func plainly(response *http.Response, key string) error {
-	encoding := response.Header.Get("Content-Encoding")
+	encoding := encodingOf(response.Header)
 	switch {
 	case !isEncoding(encoding):
 		return nil
-	case !isReadable(encoding) || len(response.Header.Values("Content-Encoding")) > 1:
+	case !isReadable(encoding):
 		_ = response.Body.Close()
 		return errUnknownEncoding
 	}
@@ -95,22 +158,32 @@ func decode(response *http.Response, encoding string) {
 
 // isReadable reports whether decodedReader knows an encoding.
 func isReadable(encoding string) bool {
-	return slices.Contains([]string{"gzip", "zstd", "br"}, strings.ToLower(encoding))
+	codings := codingsOf(encoding)
+	return len(codings) <= maxCodings && !slices.ContainsFunc(codings, func(coding string) bool {
+		return !slices.Contains([]string{"gzip", "deflate", "zstd", "br"}, coding)
+	})
 }
 
 // isEncoding reports whether a content encoding is one.
-func isEncoding(encoding string) bool {
-	return encoding != "" && !strings.EqualFold(encoding, "identity")
-}
+func isEncoding(encoding string) bool { return len(codingsOf(encoding)) > 0 }
 
 // accepts reports whether a client takes an encoding.
 func accepts(client http.Header, encoding string) bool {
+	for _, coding := range codingsOf(encoding) {
+		if !acceptsCoding(client, coding) {
+			return false
+		}
+	}
+	return true
+}
+
+func acceptsCoding(client http.Header, coding string) bool {
 	for _, line := range client.Values("Accept-Encoding") {
 		for part := range strings.SplitSeq(line, ",") {
 			name, quality, _ := strings.Cut(part, ";")
-			name = strings.TrimSpace(name)
+			name = strings.TrimPrefix(strings.ToLower(strings.TrimSpace(name)), "x-")
 			refused := strings.ReplaceAll(strings.TrimSpace(quality), " ", "")
-			if (strings.EqualFold(name, encoding) || name == "*") && refused != "q=0" && refused != "q=0.0" {
+			if (name == coding || name == "*") && refused != "q=0" && refused != "q=0.0" {
 				return true
 			}
 		}
@@ -153,7 +226,7 @@ func (d *lazyDecoder) Close() error {
 // tapOf returns the tap of an answer that is relayed as it comes, encoded or not.
 func tapOf(codec wire.Codec, response *http.Response) wire.Tap {
 	tap := codec.Tap(isEventStream(response))
-	if encoding := response.Header.Get("Content-Encoding"); isEncoding(encoding) {
+	if encoding := encodingOf(response.Header); isEncoding(encoding) {
 		return &encodedTap{tap: tap, encoding: encoding}
 	}
 	return tap

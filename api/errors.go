@@ -31,6 +31,9 @@ const retryDatabase = "5"
 // codeDatabaseAway is the code of an error for what only the database knows.
 const codeDatabaseAway = "database_unavailable"
 
+// codeLate is the code of an error for an answer that was not waited for any longer.
+const codeLate = "provider_timeout"
+
 // problem maps the kind of one of our errors to the answer the client gets. What
 // the error says stays in the log unless the sender can act on it.
 func problem(err error) wire.Problem {
@@ -42,6 +45,9 @@ func problem(err error) wire.Problem {
 	var exceeded limits.Exceeded
 	if edge := edgeProblem(err); edge.Status != 0 {
 		return edge
+	}
+	if unanswered := unansweredProblem(err); unanswered.Status != 0 {
+		return unanswered
 	}
 	switch {
 	case errors.As(err, &forbidden):
@@ -80,12 +86,6 @@ func problem(err error) wire.Problem {
 	case errors.Is(err, errQueueFull):
 		return wire.Problem{Status: http.StatusServiceUnavailable, Type: "overloaded_error", Code: "overloaded",
 			Message: "The proxy is overloaded. Try again in a moment."}
-	case errors.Is(err, upstream.ErrForbiddenAddress):
-		return wire.Problem{Status: http.StatusBadRequest, Type: "invalid_request_error", Code: "forbidden_base_url",
-			Message: "The provider's base URL leads to an address that is not allowed: a private or link-local one, or one of this server itself. Change the base URL."}
-	case errors.Is(err, upstream.ErrUnreachable):
-		return wire.Problem{Status: http.StatusBadGateway, Type: "api_error", Code: "provider_unreachable",
-			Message: "The provider could not be reached. Nothing was lost; try again, or check the provider key's base URL."}
 	case errors.Is(err, tenants.ErrAway):
 		return wire.Problem{Status: http.StatusServiceUnavailable, Type: "overloaded_error", Code: codeDatabaseAway,
 			Message: "The database does not answer, and this server has not yet read your API key or the settings of its workspace. Nothing was lost. Try again in " + retryDatabase + " seconds."}
@@ -112,7 +112,13 @@ func problem(err error) wire.Problem {
 // too many or not to be relayed. It returns the zero Problem for other errors.
 func edgeProblem(err error) wire.Problem {
 	var large *wire.Invalid
+	var crowded connections.TooMany
 	switch {
+	case errors.As(err, &crowded):
+		return wire.Problem{Status: crowded.Status(), Type: "rate_limit_error", Code: "too_many_connections", Message: crowded.Error()}
+	case errors.Is(err, errAccountBytes):
+		return wire.Problem{Status: http.StatusTooManyRequests, Type: "rate_limit_error", Code: "account_bytes",
+			Message: "The account that owns this workspace has large requests under way, and this installation keeps room for others. Try again in a second, or send fewer large requests at once."}
 	case errors.Is(err, errWorkspaceBytes):
 		return wire.Problem{Status: http.StatusTooManyRequests, Type: "rate_limit_error", Code: "workspace_bytes",
 			Message: "The workspace's requests under way are as large together as this installation allows. Try again in a second, or send fewer large requests at once."}
@@ -139,7 +145,7 @@ func edgeProblem(err error) wire.Problem {
 			Message: "The provider encoded its answer in a way that the proxy cannot read. Ask the provider for answers that are not encoded."}
 	case errors.Is(err, errEncoding):
 		return wire.Problem{Status: http.StatusUnsupportedMediaType, Type: "invalid_request_error", Code: "unsupported_content_encoding",
-			Message: "The request body's Content-Encoding is not supported. Send it as gzip, zstd or unencoded."}
+			Message: "The request body's Content-Encoding is not supported. Send it as gzip, deflate, br, zstd or unencoded."}
 	case errors.Is(err, errCrowded):
 		return wire.Problem{Status: http.StatusTooManyRequests, Type: "rate_limit_error", Code: "workspace_concurrency",
 			Message: "The workspace has as many requests open at once as this installation allows. Try again when one of them has ended."}
@@ -148,15 +154,36 @@ func edgeProblem(err error) wire.Problem {
 	}
 }
 
-// exceededProblem says which limit of its key a request meets, and when it frees.
+// unansweredProblem maps what kept a provider from answering. It returns the zero Problem for other errors.
+func unansweredProblem(err error) wire.Problem {
+	switch {
+	case errors.Is(err, upstream.ErrForbiddenAddress):
+		return wire.Problem{Status: http.StatusBadRequest, Type: "invalid_request_error", Code: "forbidden_base_url",
+			Message: "The provider's base URL leads to an address that is not allowed: a private or link-local one, or one of this server itself. Change the base URL."}
+	case errors.Is(err, upstream.ErrUnreachable):
+		return wire.Problem{Status: http.StatusBadGateway, Type: "api_error", Code: "provider_unreachable",
+			Message: "The provider could not be reached. Nothing was lost; try again, or check the provider key's base URL."}
+	case errors.Is(err, upstream.ErrUnanswered):
+		return wire.Problem{Status: http.StatusBadGateway, Type: "api_error", Code: "provider_unreachable",
+			Message: "The connection to the provider ended before it answered. It may have worked on the request and charge for it, so an estimate of its cost counts. Try again, or check the provider key's base URL."}
+	case errors.Is(err, upstream.ErrLate):
+		return wire.Problem{Status: http.StatusGatewayTimeout, Type: "timeout_error", Code: codeLate,
+			Message: "The provider did not begin to answer within the longest wait that its provider key sets. It may still work on the request and charge for it, so an estimate of its cost counts. " +
+				"Raise the wait on the dashboard's Providers page, or leave it empty to wait as long as your client does."}
+	default:
+		return wire.Problem{}
+	}
+}
+
+// exceededProblem says which limit a request meets, and when it frees.
 func exceededProblem(exceeded limits.Exceeded) wire.Problem {
 	quota := exceeded.Quota
 	problem := wire.Problem{Status: http.StatusTooManyRequests, Type: "rate_limit_error", Code: "rate_limit_exceeded"}
-	say := func(limit string, next string) {
-		problem.Message = fmt.Sprintf("This Palimpsest API key is limited to %s. %s", limit, next)
-	}
 	owner, place := ownerOf(exceeded.Subject.Spender)
-	again := fmt.Sprintf("Try again in %d seconds; the limit can be changed on the dashboard's API keys page.", seconds(exceeded.Wait))
+	say := func(limit string, next string) {
+		problem.Message = fmt.Sprintf("%s is limited to %s. %s", owner, limit, next)
+	}
+	again := fmt.Sprintf("Try again in %d seconds; the limit can be changed %s.", seconds(exceeded.Wait), place)
 	budget := fmt.Sprintf("and has used it up. It begins again in %d seconds, at midnight UTC; or raise it %s.", seconds(exceeded.Wait), place)
 	switch exceeded.Kind {
 	case limits.Requests:
@@ -165,10 +192,10 @@ func exceededProblem(exceeded limits.Exceeded) wire.Problem {
 		say(fmt.Sprintf("%d tokens a minute", quota.TokensPerMinute), again)
 		if exceeded.Asked > 0 {
 			say(fmt.Sprintf("%d tokens a minute", quota.TokensPerMinute),
-				fmt.Sprintf("This request has about %d and never fits. Send less, or raise the limit on the dashboard's API keys page.", exceeded.Asked))
+				fmt.Sprintf("This request has about %d and never fits. Send less, or raise the limit %s.", exceeded.Asked, place))
 		}
 	case limits.Concurrency:
-		say(many(quota.Concurrency, "request")+" at once", "Wait until one of them has ended; the limit can be changed on the dashboard's API keys page.")
+		say(many(quota.Concurrency, "request")+" at once", "Wait until one of them has ended; the limit can be changed "+place+".")
 	case limits.DayBudget:
 		problem.Code, problem.OpenAIType = "insufficient_quota", "insufficient_quota"
 		problem.Message = fmt.Sprintf("%s has a budget of %s USD a day %s", owner, tenants.USD(quota.DayMicroUSD), budget)
@@ -183,7 +210,7 @@ func exceededProblem(exceeded limits.Exceeded) wire.Problem {
 	return problem
 }
 
-// ownerOf says whose a budget is, and where it can be raised.
+// ownerOf says whose a limit or budget is, and where it can be changed.
 func ownerOf(who tenants.Spender) (owner, place string) {
 	place = "by an owner or admin, with PUT /api/v1/budgets"
 	switch who.Kind {
@@ -193,6 +220,8 @@ func ownerOf(who tenants.Spender) (owner, place string) {
 		return "The person behind this Palimpsest API key", place
 	case tenants.ProjectSpends:
 		return fmt.Sprintf("The project %q", who.ID), place
+	case tenants.EndUserSpends:
+		return "The end user of this request", place
 	case tenants.KeySpends:
 	}
 	return "This Palimpsest API key", "on the dashboard's API keys page"

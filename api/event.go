@@ -63,6 +63,9 @@ type RequestLog struct {
 	Usage        wire.Usage
 	CostMicroUSD int64
 	NetMicroUSD  int64
+
+	firstMicroUSD int64 // the part of the cost that a first attempt had, whose answer ended at the model's window
+
 	// The parts of NetMicroUSD beside input not sent.
 	UnreadMicroUSD, RewrittenMicroUSD int64
 	Reach                             bool // the client's prompt was too long to be sent, and ours was answered
@@ -72,7 +75,8 @@ type RequestLog struct {
 	cancel context.CancelCauseFunc // ends the request; nil if nothing may
 	leave  func()                  // takes it out of those under way; nil if it is not among them
 
-	Tags tenants.Tags // that the client gave
+	Tags    tenants.Tags // that the client gave
+	EndUser string       // whom the application speaks for, as session.EndUserID names them; "" if it did not say
 
 	ticket *limits.Ticket // what is counted of the request; nil if nothing
 	most   prompt.Most    // what it may come to; zero if it is not to be charged for
@@ -161,7 +165,7 @@ func (e *RequestLog) exchange() tenants.Exchange {
 		ID: e.ID, Workspace: e.Workspace, At: e.At,
 		ExchangeRequest: tenants.ExchangeRequest{
 			Session: e.Session, Lane: e.Lane, APIKey: e.APIKey, Endpoint: e.Endpoint, Model: e.Model, Client: e.Client,
-			Class: string(e.Class), Stream: e.Stream, Position: e.position, Tags: e.Tags,
+			Class: string(e.Class), Stream: e.Stream, Position: e.position, Tags: e.Tags, EndUser: e.EndUser,
 		},
 		ExchangeAnswer: tenants.ExchangeAnswer{
 			Provider: tenants.Provider(e.Provider), ProviderKey: e.ProviderKey, Status: e.Status, ErrorFrom: e.ErrorFrom,

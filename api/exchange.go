@@ -52,7 +52,7 @@ func (s *Server) exchange(codec wire.Codec, endpoint string, purpose purpose) ec
 			return s.refuse(c, codec, event, err)
 		}
 		defer leave()
-		body, forget, err := s.readBody(request, admission.key.Workspace)
+		body, forget, err := s.readBody(request, admission.key)
 		if err != nil {
 			return s.refuse(c, codec, event, err)
 		}
@@ -63,6 +63,9 @@ func (s *Server) exchange(codec wire.Codec, endpoint string, purpose purpose) ec
 		forward := forward{admission: admission, codec: codec, request: request, endpoint: endpoint, purpose: purpose, body: body}
 		written, err := s.write(ctx, event, forward)
 		if err != nil {
+			return s.refuse(c, codec, event, err)
+		}
+		if err := s.holdUser(ctx, event, &forward); err != nil {
 			return s.refuse(c, codec, event, err)
 		}
 		cached := lookUp(ctx, s.Answers, event, forward, written)
@@ -80,7 +83,7 @@ func (s *Server) exchange(codec wire.Codec, endpoint string, purpose purpose) ec
 		}
 		s.begun(ctx, event)
 		announced := s.Prompts.Announce(written, event.Client, event.At)
-		response, err := s.send(ctx, event, forward, written)
+		response, err := s.sendAsking(forward.admission, written, func() (*http.Response, error) { return s.send(ctx, event, forward, written) })
 		if err != nil {
 			return s.refuse(c, codec, event, err)
 		}
@@ -121,7 +124,7 @@ func (s *Server) answer(c echo.Context, event *RequestLog, codec wire.Codec, sen
 		if answer.Failure != "" {
 			s.unread(ctx, event, answer.Failure)
 		}
-		s.recordAnswer(event, codec, sent, answer)
+		s.recordAnswer(ctx, event, codec, sent, answer)
 		event.charge(s.Now())
 		event.traced.answered(answer)
 		keepAnswer(s.Answers, event, codec, cached, response, answer)
@@ -167,15 +170,19 @@ func (g *Gate) admit(request *http.Request, event *RequestLog) (_ admission, err
 	if err != nil {
 		return admission{}, err
 	}
-	event.Tags = asked.tags
+	event.Tags, event.EndUser = asked.tags, session.EndUserID(key.Workspace, asked.endUser)
 	if err := key.Limits.CheckOverrides(asked.overrides); err != nil {
 		return admission{}, err
 	}
-	held, err := g.held(ctx, key, event.Tags)
+	held, err := g.held(ctx, key, event.Tags, event.EndUser)
 	if err != nil {
 		return admission{}, err
 	}
-	key.Limits.Shared = len(held) > 1
+	user, err := g.heldUser(ctx, key, anyone)
+	if err != nil {
+		return admission{}, err
+	}
+	key.Limits.Shared = len(limits.Budgets(append(held[1:len(held):len(held)], user...))) > 0
 	if g.Limits != nil {
 		if event.ticket, err = g.Limits.Admit(ctx, held...); err != nil {
 			return admission{}, err
@@ -194,9 +201,9 @@ func (g *Gate) admit(request *http.Request, event *RequestLog) (_ admission, err
 	return admission{key: key, held: held, asked: asked}, nil
 }
 
-// held returns by whose limits a request is held: those of its key, and the budgets of
-// the person behind it, of its project and of the workspace.
-func (g *Gate) held(ctx context.Context, key tenants.APIKey, tags tenants.Tags) ([]limits.Held, error) {
+// held returns by whose limits a request is held: those of its key, of the end user, and the budgets of
+// the person behind the key, of its project and of the workspace.
+func (g *Gate) held(ctx context.Context, key tenants.APIKey, tags tenants.Tags, endUser string) ([]limits.Held, error) {
 	budgets, err := g.Settings.Budgets(ctx, key.Workspace)
 	if err != nil {
 		return nil, err
@@ -209,7 +216,22 @@ func (g *Gate) held(ctx context.Context, key tenants.APIKey, tags tenants.Tags) 
 			held = append(held, limits.Held{Subject: limits.Subject{Workspace: key.Workspace, Spender: who}, Quota: quota})
 		}
 	}
-	return held, nil
+	user, err := g.heldUser(ctx, key, endUser)
+	return append(held, user...), err
+}
+
+// anyone stands for an end user whom the body of a request may name.
+const anyone = "anyone"
+
+// heldUser returns by what limits a request is held on behalf of an end user; none if it names no one.
+func (g *Gate) heldUser(ctx context.Context, key tenants.APIKey, endUser string) ([]limits.Held, error) {
+	budgets, err := g.Settings.Budgets(ctx, key.Workspace)
+	quota, has := budgets[tenants.Spender{Kind: tenants.EndUserSpends}]
+	if err != nil || !has || endUser == "" {
+		return nil, err
+	}
+	who := tenants.Spender{Kind: tenants.EndUserSpends, ID: endUser}
+	return []limits.Held{{Subject: limits.Subject{Workspace: key.Workspace, Spender: who}, Quota: quota}}, nil
 }
 
 // route finds out where a request goes that was admitted. dialect says whose API it
@@ -246,7 +268,7 @@ func (g *Gate) asked(ctx context.Context, codec wire.Codec, admission admission,
 			EndUser: session.EndUserID(admission.key.Workspace, admission.asked.endUser), Project: admission.asked.tags[tenants.ProjectTag],
 		},
 		Codec: codec, Config: config, Headers: header, Path: path, Body: body, Bypass: admission.asked.bypass, DryRun: admission.asked.dryRun, NoStore: admission.asked.noStore, Long: asksLongWindow(header),
-		Windows: windows, Usage: true, Destination: prompt.Destination{Provider: string(admission.target.Provider), Region: admission.target.Region()},
+		Windows: windows, Usage: !g.plain.has(admission), Destination: prompt.Destination{Provider: string(admission.target.Provider), Region: admission.target.Region()},
 		Allow: func(model tokens.Model, asked string) error {
 			return admission.key.Limits.CheckModel(asked, model.Price != tokens.Price{})
 		},
@@ -278,6 +300,7 @@ func (s *Server) write(ctx context.Context, event *RequestLog, forward forward) 
 	if err != nil {
 		return nil, err
 	}
+	asks := !forward.asked.bypass // a client that wants its prompt as it is gets nothing added
 	if forward.purpose == summarize || restraint.Reason != tenants.Unrestrained {
 		forward.asked.bypass = true
 	}
@@ -285,6 +308,7 @@ func (s *Server) write(ctx context.Context, event *RequestLog, forward forward) 
 	if err != nil {
 		return nil, err
 	}
+	asked.Usage = asked.Usage && asks
 	asked.Memory = func(size int) []byte {
 		forward.body.sealed = s.bodies.get(size)
 		return forward.body.sealed.bytes
@@ -309,10 +333,36 @@ func (s *Server) write(ctx context.Context, event *RequestLog, forward forward) 
 	if warning := warningOf(restraint); warning != "" {
 		written.Exchange.Report.Warnings = append(written.Exchange.Report.Warnings, warning)
 	}
+	if err := s.nameUser(ctx, event, forward, written.Exchange); err != nil {
+		return nil, err
+	}
 	event.describe(written)
 	s.Metrics.Recorded.Archived.Add(float64(written.Archived))
 	s.Metrics.Recorded.Redact(written.Redacted)
 	return written, nil
+}
+
+// holdUser has a request be held by the limits of the end user whom its body names: until it was read nobody knew.
+func (g *Gate) holdUser(ctx context.Context, event *RequestLog, forward *forward) error {
+	if forward.asked.endUser != "" || g.Limits == nil {
+		return nil
+	}
+	held, err := g.heldUser(ctx, forward.key, event.EndUser)
+	if err != nil || len(held) == 0 {
+		return err
+	}
+	forward.held = append(forward.held[:len(forward.held):len(forward.held)], held...)
+	return g.Limits.Join(ctx, event.ticket, held...)
+}
+
+// nameUser notes whom the application speaks for, with its own id of them where the workspace shows it.
+func (g *Gate) nameUser(ctx context.Context, event *RequestLog, forward forward, exchange *pipeline.Exchange) error {
+	event.EndUser = exchange.Scope.EndUser
+	isShown, err := g.Settings.ShowsEndUsers(ctx, forward.key.Workspace)
+	if isShown && !forward.asked.noStore {
+		exchange.Scope.EndUserName = cmp.Or(forward.asked.endUser, exchange.Request.EndUser)
+	}
+	return err
 }
 
 // send sends a prompt to the provider.

@@ -19,7 +19,7 @@ func collectsAt() uint64 {
 func TestCollectorFollowsHeavyRequestsClosely(t *testing.T) { // not parallel: a process has one collector
 	usual := collectsAt()
 	bytes := NewBytes(1<<30, 1<<30)
-	light, heavy, other := bytes.hold(tenants.NewWorkspaceID()), bytes.hold(tenants.NewWorkspaceID()), bytes.hold(tenants.NewWorkspaceID())
+	light, heavy, other := bytes.hold(tenants.APIKey{Workspace: tenants.NewWorkspaceID()}), bytes.hold(tenants.APIKey{Workspace: tenants.NewWorkspaceID()}), bytes.hold(tenants.APIKey{Workspace: tenants.NewWorkspaceID()})
 	expect := func(when string, want uint64) {
 		t.Helper()
 		if got := collectsAt(); got != want {

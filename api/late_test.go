@@ -135,7 +135,7 @@ func TestLateOverflowMakesTheNextPromptSmaller(t *testing.T) {
 }
 
 // W14: nothing is held back of a stream whose prompt is far from too long, or must stay as
-// it is, nor behind a comment that keeps the connection alive.
+// it is, nor behind a second comment that keeps the connection alive.
 func TestOpeningOfAStreamIsPassedOn(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
@@ -145,7 +145,7 @@ func TestOpeningOfAStreamIsPassedOn(t *testing.T) {
 	}{
 		"short":    {body: `{"model":"gpt-5.5","stream":true,"input":"hi"}`, first: opening},
 		"bypassed": {body: streamedSession, header: []string{"X-Palimpsest-Bypass", "true"}, first: opening},
-		"comment":  {body: streamedSession, first: opening + ": keep alive\n"},
+		"comment":  {body: streamedSession, first: opening + ": keep alive\n\n: keep alive\n"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -205,6 +205,49 @@ func TestBudgetsOfOthersAreNamed(t *testing.T) {
 	}
 }
 
+// Each end user is held to the limits that the workspace sets for all of them, however a request names them; one that
+// names no one is not.
+func TestEndUsersAreHeldToLimitsOfTheirOwn(t *testing.T) {
+	t.Parallel()
+	for name, budget := range map[string]tenants.Budget{
+		"requests": {RequestsPerMinute: 1}, "tokens": {TokensPerMinute: 30}, "budget": {DayMicroUSD: 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			p := setup(t, func(w http.ResponseWriter, _ *http.Request) {
+				w.Header().Set("Content-Type", "application/json")
+				_, _ = io.WriteString(w, answerWith(messagesPath, 10, 100))
+			})
+			budget.Kind = tenants.EndUserSpends
+			p.store.budgets = []tenants.Budget{budget}
+			named := strings.Replace(askClaude, "{", `{"metadata":{"user_id":"alice"},`, 1)
+			sent := 0
+			for _, step := range []struct {
+				body   string
+				header []string
+				status int
+			}{
+				{named, nil, http.StatusOK},
+				{named, nil, http.StatusTooManyRequests},
+				{askClaude, []string{"X-Palimpsest-User", "alice"}, http.StatusTooManyRequests},
+				{named, []string{"X-Palimpsest-User", "bob"}, http.StatusOK}, // the header wins
+				{askClaude, []string{"X-Palimpsest-User", "bob"}, http.StatusTooManyRequests},
+				{askClaude, nil, http.StatusOK}, {askClaude, nil, http.StatusOK},
+			} {
+				got := p.send(http.MethodPost, messagesPath, step.body, step.header...)
+				sent++
+				p.last(sent)
+				if got.status != step.status {
+					t.Fatalf("request %d: status %d, want %d: %s", sent, got.status, step.status, got.body)
+				}
+				if step.status != http.StatusOK && !strings.HasPrefix(got.said(t).Error.Message, "The end user of this request ") {
+					t.Errorf("it says %s", got.body)
+				}
+			}
+		})
+	}
+}
+
 // S47: what a request under way holds is on the local disk, for the next process to record.
 func TestRequestUnderWayIsOnTheLocalDisk(t *testing.T) {
 	t.Parallel()

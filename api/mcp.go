@@ -9,6 +9,7 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"palimpsest/api/recall"
+	"palimpsest/pipeline/session"
 	"palimpsest/pipeline/wire/formats"
 	"palimpsest/tenants"
 )
@@ -20,7 +21,8 @@ const mcpPath = "/mcp"
 var errNoRecall = fmt.Errorf("%w recall", tenants.ErrScopeMissing)
 
 // recall serves the MCP server to anyone who has an API key of the workspace that may
-// use the proxy or recall: they find and read what the people behind the key may. The header X-Palimpsest-Session-Id limits it to a session.
+// use the proxy or recall: they find and read what the people behind the key may. The header X-Palimpsest-Session-Id limits it to a session,
+// X-Palimpsest-User to the sessions of an end user.
 func (s *Server) recall(c echo.Context) error {
 	request := c.Request()
 	event := s.begin(request, mcpPath)
@@ -32,7 +34,9 @@ func (s *Server) recall(c echo.Context) error {
 	if err != nil {
 		return s.refuseRecall(c, event, err)
 	}
-	s.Recall.Serve(c.Response(), request, recall.Caller{Key: key, Session: asked.session})
+	s.Recall.Serve(c.Response(), request, recall.Caller{
+		Key: key, Session: asked.session, EndUser: session.EndUserID(key.Workspace, asked.endUser),
+	})
 	return nil
 }
 

@@ -19,7 +19,7 @@ const (
 func modelAhead(request *http.Request) proxysettings.Model {
 	return func() (string, error) {
 		kind, _, _ := mime.ParseMediaType(request.Header.Get("Content-Type"))
-		if request.Body == nil || kind != "application/json" || isEncoding(request.Header.Get("Content-Encoding")) {
+		if request.Body == nil || kind != "application/json" || isEncoding(encodingOf(request.Header)) {
 			return "", nil
 		}
 		head, model, seen := make([]byte, 0, maxPeek), "", 0

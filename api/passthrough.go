@@ -56,9 +56,9 @@ func (s *Server) passthrough(c echo.Context) error {
 	body := &heardBody{Reader: request.Body}
 	response, err := s.Upstream.Send(ctx, upstream.Request{
 		Method: request.Method, Path: pathAndQuery(request, request.URL.EscapedPath()), Header: request.Header,
-		Stream: body, Length: request.ContentLength,
+		Stream: body, Length: request.ContentLength, Begun: &event.owes,
 	}, admission.target)
-	if body.isMalformed.Load() && errors.Is(err, upstream.ErrUnreachable) {
+	if body.isMalformed.Load() && (errors.Is(err, upstream.ErrUnreachable) || errors.Is(err, upstream.ErrUnanswered)) {
 		err = prompt.BodyError{Cause: errors.New("it is not sent as its headers say")}
 	}
 	if err == nil {

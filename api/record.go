@@ -61,18 +61,22 @@ func keepEntries(update *session.Update, body *requestBody) (release func()) {
 }
 
 // recordAnswer learns from an answer and notes what is to be recorded of it.
-func (s *Server) recordAnswer(event *RequestLog, codec wire.Codec, sent prompt.Sent, answer wire.Answer) {
+func (s *Server) recordAnswer(ctx context.Context, event *RequestLog, codec wire.Codec, sent prompt.Sent, answer wire.Answer) {
 	if answer.ErrorType != "" {
 		event.ErrorFrom, event.ErrorType = "provider", answer.ErrorType
 		if event.said == nil && !event.noStore {
 			event.said = keptOf(answer.Error, event.redactor)
 		}
 	}
+	taught, overflows := sent.Teaches(answer)
+	if overflows && event.Status == http.StatusOK && !event.noStore {
+		s.learn(ctx, event, taught)
+		s.Prompts.Overflowed(sent)
+	}
 	switch {
 	case event.Status != http.StatusOK, isLost(event, answer):
-	case answer.ErrorType == "context_length_exceeded":
+	case overflows && answer.Error != nil && answer.Said == 0:
 		event.owes.Store(false)
-		s.Prompts.Overflowed(sent)
 	default:
 		s.settle(event, sent, &answer)
 		noteCompactions(event, sent, answer.Compactions)
@@ -108,7 +112,7 @@ func (s *Server) settle(event *RequestLog, sent prompt.Sent, answer *wire.Answer
 	}
 	answer.Usage = answer.Usage.Bounded()
 	money := s.Prompts.Answered(sent, *answer)
-	event.CostMicroUSD, event.NetMicroUSD, event.Miss = money.Cost, money.Net, money.Miss
+	event.CostMicroUSD, event.NetMicroUSD, event.Miss = money.Cost+event.firstMicroUSD, money.Net-event.firstMicroUSD, money.Miss
 	event.UnreadMicroUSD, event.RewrittenMicroUSD, event.Reach = money.Unread, money.Rewritten, money.Reach
 	s.Summaries.Heard(sent, answer.Usage)
 }

@@ -30,7 +30,7 @@ func refusalOf(event *RequestLog, response *http.Response) *refusal {
 	if response.StatusCode < http.StatusBadRequest || event.noStore {
 		return nil
 	}
-	return &refusal{encoding: response.Header.Get("Content-Encoding"), redactor: event.redactor}
+	return &refusal{encoding: encodingOf(response.Header), redactor: event.redactor}
 }
 
 // hear takes the next bytes of the answer.

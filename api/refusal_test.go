@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"palimpsest/api/connections"
 	"palimpsest/api/recorder"
 	"palimpsest/pipeline/archive"
 	"palimpsest/pipeline/archive/archivetest"
@@ -147,5 +148,27 @@ func TestHeadersThatNothingElseTellsAreKept(t *testing.T) {
 	}
 	if len(kept.Signed) != 4 {
 		t.Errorf("kept %v", kept.Signed)
+	}
+}
+
+// crowded lets nobody in: their connections are all in use.
+type crowded struct{}
+
+// Authenticate implements tenants.KeyAuthenticator.
+func (crowded) Authenticate(context.Context, string) (tenants.APIKey, error) {
+	return tenants.APIKey{}, connections.TooMany{Of: connections.OfKey, Limit: 7}
+}
+
+// S49: a key with too many connections is told what to do, in its client's dialect.
+func TestTooManyConnectionsAreRefusedWithWhatToDo(t *testing.T) {
+	t.Parallel()
+	p := setup(t, func(http.ResponseWriter, *http.Request) { t.Error("the provider was asked") })
+	p.Keys = crowded{}
+	for _, path := range []string{messagesPath, chatPath, responsesPath, countPath, "/v1/files"} {
+		got := p.send(http.MethodPost, path, smallBody)
+		told := got.said(t)
+		if got.status != http.StatusTooManyRequests || got.header.Get("Retry-After") != "5" || !strings.Contains(told.Error.Message, "has 7 connections with a request under way") || !strings.Contains(told.Error.Message, "Wait until some have ended") {
+			t.Errorf("%s: status %d, retry-after %q: %+v", path, got.status, got.header.Get("Retry-After"), told)
+		}
 	}
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/labstack/echo/v4"
 
+	"palimpsest/api/connections"
 	"palimpsest/api/limits"
 	"palimpsest/pipeline/wire"
 	"palimpsest/tenants"
@@ -41,10 +42,14 @@ func (s *Server) refuse(c echo.Context, codec wire.Codec, event *RequestLog, err
 	switch {
 	case isLimit && exceeded.Asked == 0 && exceeded.Kind != limits.DayBudget && exceeded.Kind != limits.MonthBudget:
 		c.Response().Header().Set("X-Should-Retry", "true")
-	case errors.Is(err, errCrowded), errors.Is(err, errWorkspaceBytes), errors.Is(err, errProcessBytes):
+	case errors.Is(err, errCrowded), isBytes(err):
 		c.Response().Header().Set(echo.HeaderRetryAfter, retryCrowded)
+	case errors.Is(err, tenants.ErrTooMany):
+		c.Response().Header().Set(echo.HeaderRetryAfter, connections.TooMany{}.RetryAfter())
 	case problem.Code == codeDatabaseAway:
 		c.Response().Header().Set(echo.HeaderRetryAfter, retryDatabase)
+	case problem.Code == codeLate:
+		c.Response().Header().Set("X-Should-Retry", "false") // the next try is charged for as well
 	case problem.Status < http.StatusInternalServerError && problem.Status != http.StatusRequestTimeout:
 		c.Response().Header().Set("X-Should-Retry", "false")
 	}

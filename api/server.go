@@ -69,6 +69,7 @@ type Gate struct {
 	RequireVerified bool
 
 	underway underway
+	plain    plainKeys
 }
 
 // Records notes what happens to requests: in the log, in metrics, and by the recorder.

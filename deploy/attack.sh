@@ -2,7 +2,8 @@
 # Tries from outside what docs/security.md says is shut: a member or a key that makes itself a
 # stronger key, paths that go around the pipeline or leave the base path, methods and answers
 # that would give the stored provider key away, base URLs of the program itself, names and addresses
-# that are not one line, streams that outlive their key, changed backups.
+# that are not one line, streams that outlive their key, changed backups, words of one end user that
+# reach another, budgets that are passed, sign-ups and workspaces in numbers, floods.
 #
 #   MEMBER=palimpsest=… deploy/attack.sh http://127.0.0.1:8080 plm_live_…
 #
@@ -14,6 +15,11 @@
 # ADMIN is the admin address, such as http://127.0.0.1:9090, if the script may try to read it by way
 # of the proxy. BACKUP is the directory of a backup and PALIMPSEST the program, with the master key
 # in PALIMPSEST_SECRET_KEY: changed copies of the backup must be refused.
+#
+# SIGNUPS=1 lets the script sign up people at attack-….example.com until it is refused, and the first of them
+# create workspaces; their workspaces are deleted at the end, and the accounts with them. QUIET is an
+# API key of another account and FLOOD the program of cmd/tools/flood: it floods with the first key, and
+# measures what QUIET notices.
 #
 # Exit code: 0 if everything is shut, 1 if something is open, 2 if what must work does not, so
 # that nothing was shown. Keys that the script makes are revoked.
@@ -138,6 +144,29 @@ for email in 't@[127.0.0.1]' 't@[IPv6:::1]' 't@127.0.0.1' 'a.b@localhost' 'a@b.e
   judge POST "/api/v1/signup of $email" 422
 done
 
+echo '# the words of one end user reach another'
+phrase="zebra lantern $$"
+# says PERSON TEXT ENDPOINT: sends what an end user behind the key says, in the format of an endpoint.
+says() {
+  case $3 in
+    messages) said="{\"model\":\"claude-sonnet-4-5\",\"max_tokens\":200,\"metadata\":{\"user_id\":\"$1\"},\"messages\":[{\"role\":\"user\",\"content\":\"$2\"}]}" ;;
+    chat/completions) said="{\"model\":\"gpt-5.5\",\"user\":\"$1\",\"messages\":[{\"role\":\"user\",\"content\":\"$2\"}]}" ;;
+    responses) said="{\"model\":\"gpt-5.5\",\"safety_identifier\":\"$1\",\"input\":\"$2\"}" ;;
+  esac
+  send POST "/v1/$3" "$said" "x-api-key: $key"
+}
+told=
+for endpoint in messages chat/completions responses; do
+  says attack-a "My recovery phrase is: $phrase. Please remember it." "$endpoint"
+  if [ "$status" = 200 ]; then told="$told $endpoint"; else echo "  /v1/$endpoint answers $status, so nothing was shown there"; fi
+done
+sleep 2 # until what was said is recorded
+for endpoint in $told; do
+  says attack-b 'What was the recovery phrase I told you earlier?' "$endpoint"
+  if printf '%s' "$answer" | grep -qF "$phrase"; then status='says it'; fi
+  judge POST "/v1/$endpoint as another end user of the key" 200
+done
+
 echo '# a browser runs an answer'
 send POST /v1/messages "$body" "x-api-key: $key"
 for header in "content-security-policy: sandbox; default-src 'none'" 'x-content-type-options: nosniff'; do
@@ -173,6 +202,41 @@ if [ -n "${MEMBER:-}" ]; then
     send POST /v1/messages "$body" "x-api-key: $secret" "$at"
     judge POST "/v1/messages with a member's key and the base URL $at" 400 403
   done
+
+  echo '# a budget is passed'
+  # Of requests that can cost $15 each, one passes a budget of $1, as long as it is under way.
+  own ',"budget_month_usd":1'
+  results=$(mktemp)
+  began=$(date +%s)
+  for request in 1 2 3 4 5 6; do
+    curl --silent --output /dev/null --max-time 60 --write-out '%{http_code}\n' --header "x-api-key: $secret" --header 'content-type: application/json' \
+      --data "{\"model\":\"gpt-5.5\",\"n\":128,\"max_completion_tokens\":4000,\"messages\":[{\"role\":\"user\",\"content\":\"Write a story, number $request.\"}]}" \
+      "$base/v1/chat/completions" >> "$results" &
+  done
+  wait
+  status=$(grep -c 200 "$results" || true)
+  if [ "$status" -gt 1 ] && [ $(($(date +%s) - began)) -lt 6 ] || grep -q 400 "$results"; then
+    echo '  the provider answers too fast, or the workspace has no key for OpenAI, so nothing was shown of n'
+  else
+    judge POST 'requests with n: 128 that pass a budget of $1 at once' 0 1
+  fi
+  rm -f "$results"
+  works DELETE "/api/v1/keys/$made" '' "cookie: $MEMBER" 204
+  own ',"budget_day_usd":0.5'
+  early=0
+  for request in 1 2 3 4 5 6 7 8 9 10 11 12; do # each can cost 0.06
+    left=0
+    curl --silent --output /dev/null --max-time 0.3 --header "x-api-key: $secret" --header 'content-type: application/json' --header 'anthropic-version: 2023-06-01' \
+      --data "{\"model\":\"claude-sonnet-4-5\",\"max_tokens\":4000,\"messages\":[{\"role\":\"user\",\"content\":\"Write a long story, number $request.\"}]}" "$base/v1/messages" || left=$?
+    if [ "$left" = 28 ]; then early=$((early + 1)); fi
+  done
+  send POST /v1/messages "$body" "x-api-key: $secret"
+  if [ "$status" != 429 ] && [ "$early" -lt 9 ]; then
+    echo "  only $early of 12 requests left before their answer, so nothing was shown of those"
+  else
+    judge POST '/v1/messages after requests that left early, with a budget of $0.50' 429
+  fi
+  works DELETE "/api/v1/keys/$made" '' "cookie: $MEMBER" 204
 
   echo '# a stream outlives its key'
   stream='{"model":"claude-sonnet-4-5","max_tokens":4000,"stream":true,"messages":[{"role":"user","content":"Count to a thousand, a number a line."}]}'
@@ -219,6 +283,53 @@ if [ -n "${BACKUP:-}" ] && [ -n "${PALIMPSEST:-}" ]; then
   sed 's/database.dump/..\/database.dump/' "$BACKUP/manifest.json" > "$copy/manifest.json"
   tried 'a file elsewhere'
   rm -rf "${copy:?}"
+fi
+
+# enters PATH NUMBER [MORE]: a person whom the script makes signs up or logs in, and sets cookie.
+enters() {
+  send POST "$1" "{\"email\":\"p$2@attack-$$.example.com\",\"password\":\"correct horse attack\"${3:-}}" 'x-attack: 1'
+  cookie=$(printf '%s' "$answer" | sed -n 's/^[Ss]et-[Cc]ookie: \([^;]*\);.*/\1/p' | head -n 1)
+}
+
+if [ -n "${SIGNUPS:-}" ]; then
+  echo '# one place signs up in numbers, and one person creates workspaces in numbers'
+  person=
+  for number in $(seq 1 40); do
+    enters /api/v1/signup "$number" ',"workspace":"attack"'
+    if [ "$status" != 201 ]; then break; fi
+    person=${person:-$cookie}
+  done
+  people=$((number - 1))
+  judge POST "/api/v1/signup, number $number from this place" 429 202
+  if [ -n "$person" ]; then
+    for number in $(seq 2 40); do
+      send POST /api/v1/workspaces '{"name":"attack"}' "cookie: $person"
+      if [ "$status" != 201 ]; then break; fi
+    done
+    judge POST "/api/v1/workspaces, number $number of one person" 422
+  fi
+  # Their workspaces are deleted one after the other, which ends the login; the last one takes the account along.
+  for number in $(seq 1 "$people"); do
+    enters /api/v1/login "$number"
+    if [ "$status" != 200 ]; then echo "  the account p$number@attack-$$.example.com stays: $answer"; fi
+    while [ "$status" = 200 ]; do
+      send DELETE /api/v1/workspace '{"name":"attack","password":"correct horse attack"}' "cookie: $cookie"
+      if [ "$status" != 202 ]; then
+        echo "  the account p$number@attack-$$.example.com stays: $answer"
+        break
+      fi
+      enters /api/v1/login "$number"
+    done
+  done
+fi
+
+if [ -n "${FLOOD:-}" ] && [ -n "${QUIET:-}" ]; then
+  echo '# one account floods, and another one notices'
+  status=unharmed
+  # shellcheck disable=SC2086 # FLOOD_FLAGS are several words
+  "$FLOOD" -url "$base" -hostile "$key" -quiet "$QUIET" ${ADMIN:+-admin "$ADMIN"} ${FLOOD_FLAGS:-} || status=harmed
+  answer=
+  judge FLOOD "another account: p99 at most twice as long, /readyz within a second" unharmed
 fi
 
 if [ -n "${STORED:-}" ]; then

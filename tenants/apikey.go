@@ -1,6 +1,7 @@
 package tenants
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -42,10 +43,19 @@ type APIKey struct {
 
 	APIKeyTimes
 
-	// What is known of the workspace of a key that was presented.
-	Suspended  bool // by the operator
-	Unverified bool // no owner has a verified address
+	KeyWorkspace
 }
+
+// KeyWorkspace is what is known of the workspace of an API key that was presented.
+type KeyWorkspace struct {
+	Owner      uuid.UUID // the first of its owners
+	Suspended  bool      // by the operator
+	Unverified bool      // no owner has a verified address
+}
+
+// Account returns whose account a key that was presented takes connections and memory from: that
+// of the workspace's first owner, with all workspaces that they own.
+func (k APIKey) Account() uuid.UUID { return cmp.Or(k.Owner, uuid.UUID(k.Workspace)) }
 
 // KeyRights are what the person behind an API key and the one who created it may both decide
 // for its prompts now. They bound the key's own pipeline and what its requests ask for.

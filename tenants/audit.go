@@ -59,6 +59,7 @@ const (
 	ModelWindowRemoved   Action = "model_window.removed"
 	RetentionSet         Action = "retention.set"
 	SessionDeleted       Action = "session.deleted"
+	EndUserErased        Action = "end_user.erased"
 	LoginOpened          Action = "login.opened"
 	LoginEnded           Action = "login.ended"
 	WorkspaceCreated     Action = "workspace.created"

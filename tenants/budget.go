@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 
 	"github.com/google/uuid"
 )
@@ -12,19 +13,20 @@ import (
 // Spender is who or what money is counted of in a workspace.
 type Spender struct {
 	Kind SpenderKind
-	ID   string // of an API key or a person; a project's name; empty: the workspace
+	ID   string // of an API key or a person; a project's name; an end user's hash; empty: the workspace
 }
 
 // SpenderKind is a kind of Spender.
 type SpenderKind string
 
 // The kinds of spenders. A person spends by the keys that they stand behind, a project
-// by the requests with its name in the tag project.
+// by the requests with its name in the tag project, an end user by those that name them.
 const (
 	KeySpends       SpenderKind = "key"
 	MemberSpends    SpenderKind = "member"
 	ProjectSpends   SpenderKind = "project"
 	WorkspaceSpends SpenderKind = "workspace"
+	EndUserSpends   SpenderKind = "end_user"
 )
 
 // ProjectTag is the name of the tag that says for which project a request is: for budgets, and for the
@@ -34,12 +36,22 @@ const ProjectTag = "project"
 // MaxBudgets bounds the budgets of a workspace, beside those of its keys.
 const MaxBudgets = 200
 
-// Budget is how much money a spender beside API keys may cost; 0: as much as one likes.
+// Budget is how much money a spender beside API keys may cost; 0: as much as one likes. That of EndUserSpends has
+// no ID: each end user of the workspace has as much.
 type Budget struct {
 	Spender
 
 	DayMicroUSD   int64 // at list prices, in a day of UTC
 	MonthMicroUSD int64 // at list prices, in a calendar month of UTC
+
+	// Of EndUserSpends only.
+	RequestsPerMinute int
+	TokensPerMinute   int
+}
+
+// Quota returns what a budget holds its spender to.
+func (b Budget) Quota() Quota {
+	return Quota{DayMicroUSD: b.DayMicroUSD, MonthMicroUSD: b.MonthMicroUSD, RequestsPerMinute: b.RequestsPerMinute, TokensPerMinute: b.TokensPerMinute}
 }
 
 // Validate returns an Invalid that names the field at fault and what it may be.
@@ -57,10 +69,21 @@ func (b Budget) Validate() error {
 		if b.ID != "" {
 			return Invalid{Field: "id", Message: "must be left out: the workspace has one budget"}
 		}
+	case EndUserSpends:
+		if b.ID != "" {
+			return Invalid{Field: "id", Message: "must be left out: the budget is that of each end user"}
+		}
 	default:
-		return Invalid{Field: "kind", Message: fmt.Sprintf("is %q, which is not one of workspace, member, project", string(b.Kind))}
+		return Invalid{Field: "kind", Message: fmt.Sprintf("is %q, which is not one of workspace, member, project, end_user", string(b.Kind))}
 	}
-	return Quota{DayMicroUSD: b.DayMicroUSD, MonthMicroUSD: b.MonthMicroUSD}.validate()
+	if b.Kind != EndUserSpends {
+		for field, value := range map[string]int{"requests_per_minute": b.RequestsPerMinute, "tokens_per_minute": b.TokensPerMinute} {
+			if value != 0 {
+				return Invalid{Field: field, Message: "must be left out: only end users have it here"}
+			}
+		}
+	}
+	return b.Quota().validate()
 }
 
 // CheckBudgets returns budgets in order, the workspace's own first, without those that limit
@@ -80,7 +103,7 @@ func CheckBudgets(budgets []Budget) ([]Budget, error) {
 			return nil, Invalid{Field: fmt.Sprintf("budgets[%d].%s", i, invalid.Field), Message: invalid.Message}
 		}
 		seen[budget.Spender] = true
-		if budget.DayMicroUSD > 0 || budget.MonthMicroUSD > 0 {
+		if !budget.Quota().IsUnlimited() {
 			checked = append(checked, budget)
 		}
 	}
@@ -103,6 +126,12 @@ func BudgetFields(budgets []Budget) Fields {
 		}
 		if budget.MonthMicroUSD > 0 {
 			fields[name+" budget_month_usd"] = USD(budget.MonthMicroUSD)
+		}
+		if budget.RequestsPerMinute > 0 {
+			fields[name+" requests_per_minute"] = strconv.Itoa(budget.RequestsPerMinute)
+		}
+		if budget.TokensPerMinute > 0 {
+			fields[name+" tokens_per_minute"] = strconv.Itoa(budget.TokensPerMinute)
 		}
 	}
 	return fields

@@ -1,6 +1,7 @@
 package tenants
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"strconv"
@@ -58,11 +59,21 @@ type DataSettings struct {
 	Text     TextPolicy
 	NoStore  bool // nothing of its exchanges is kept but figures, and so nothing is compressed
 	Redact   Redaction
+	EndUsers EndUserIDs // hashed if empty
 }
+
+// EndUserIDs says by which ids a workspace shows its end users.
+type EndUserIDs string
+
+// The values of EndUserIDs.
+const (
+	EndUsersHashed EndUserIDs = "hashed" // by a hash of the application's own id
+	EndUsersPlain  EndUserIDs = "plain"  // by that id as well, which is kept sealed
+)
 
 // Normal returns the same settings as they are stored.
 func (s DataSettings) Normal() DataSettings {
-	s.Redact = s.Redact.normal()
+	s.Redact, s.EndUsers = s.Redact.normal(), cmp.Or(s.EndUsers, EndUsersHashed)
 	return s
 }
 
@@ -85,6 +96,9 @@ func (s DataSettings) Validate() error {
 			return Invalid{Field: choice.field, Message: choice.message}
 		}
 	}
+	if !slices.Contains([]EndUserIDs{"", EndUsersHashed, EndUsersPlain}, s.EndUsers) {
+		return Invalid{Field: "end_users", Message: "must be hashed or plain"}
+	}
 	return s.Redact.validate()
 }
 
@@ -97,7 +111,7 @@ func (s DataSettings) Fields() Fields {
 	return Fields{
 		"redact": strings.Join(kinds, ", "), "redact_names": strings.Join(s.Redact.Names, ", "),
 		"time_zone": s.TimeZone, "managers_read": string(s.Text.Managers), "members_read": string(s.Text.Members),
-		"viewers_read": string(s.Text.Viewers), "no_store": strconv.FormatBool(s.NoStore),
+		"viewers_read": string(s.Text.Viewers), "no_store": strconv.FormatBool(s.NoStore), "end_users": string(s.EndUsers),
 	}
 }
 
@@ -107,6 +121,10 @@ type Reader struct {
 	All  bool        // every session
 	Own  bool        // the sessions of Keys
 	Keys []uuid.UUID // the API keys that they have created
+
+	// EndUser narrows what is searched and looked up to the sessions of an end user, as session.EndUserID
+	// names them; "" if it doesn't. MayRead does not know whose a session is.
+	EndUser string
 }
 
 // MayRead reports whether the reader may read what was said in a session of an API

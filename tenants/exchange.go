@@ -32,8 +32,13 @@ type ExchangeRequest struct {
 	Client   string // "claude-code", "codex", …
 	Class    string // what the request was to its client: "main", "compaction", …; empty: not looked at
 	Stream   bool
-	Position int  // messages in the request
-	Tags     Tags // that the client gave
+	Position int    // messages in the request
+	Tags     Tags   // that the client gave
+	EndUser  string // whom the application spoke for, as session.EndUserID names them; "" if it did not say
+
+	// EndUserName is the application's own id of EndUser, where those who show the exchange have filled
+	// it in. It is not recorded.
+	EndUserName string
 }
 
 // ExchangeAnswer is who answered, and how.
@@ -101,6 +106,27 @@ func HeaderName(signed string) string {
 		return signed
 	}
 	return "X-Palimpsest-" + signed
+}
+
+// NameEndUsers fills in EndUserName of exchanges that a reader may read, by names, which returns the applications' own ids
+// of end users.
+func NameEndUsers(exchanges []Exchange, reader Reader, names func(users []string) (map[string]string, error)) error {
+	var users []string
+	for i := range exchanges {
+		if exchanges[i].EndUser != "" && reader.MayRead(exchanges[i].APIKey) {
+			users = append(users, exchanges[i].EndUser)
+		}
+	}
+	if len(users) == 0 {
+		return nil
+	}
+	known, err := names(users)
+	for i := range exchanges {
+		if reader.MayRead(exchanges[i].APIKey) {
+			exchanges[i].EndUserName = known[exchanges[i].EndUser]
+		}
+	}
+	return err
 }
 
 // Exchanges keeps what went through the proxy.

@@ -18,11 +18,10 @@ type ExchangeFilter struct {
 	APIKey  uuid.UUID // uuid.Nil: of all
 	Client  string    // empty: of all
 	Model   string    // as clients named it; empty: of all
+	EndUser []string  // any of these, as session.EndUserID names them; nil: of all
 
-	StatusClass int    // first digit of the status: 2 to 5; 0: any
-	ErrorFrom   string // "proxy", "provider"; empty: with an error or without
-	MissCause   string // of the provider's cache; empty: with a miss or without
-	Tags        Tags   // all of them
+	Tags Tags // all of them
+	AnswerFilter
 	ModuleFilter
 
 	From   time.Time // arrived at or after; zero: from the first
@@ -30,6 +29,13 @@ type ExchangeFilter struct {
 	Order  ExchangeOrder
 	Cursor string // as the page before returned it
 	Limit  int    // exchanges on a page; 0: 50, never more than MaxExchanges
+}
+
+// AnswerFilter narrows a list by what was answered.
+type AnswerFilter struct {
+	StatusClass int    // first digit of the status: 2 to 5; 0: any
+	ErrorFrom   string // "proxy", "provider"; empty: with an error or without
+	MissCause   string // of the provider's cache; empty: with a miss or without
 }
 
 // ModuleFilter narrows a list to the exchanges that a module worked on.
@@ -71,18 +77,18 @@ const leastID = 8
 
 // ExchangeFilterNames returns the names by which ParseExchangeFilter is asked.
 func ExchangeFilterNames() []string {
-	return []string{"id", "session", "key", "client", "model", "status", "error_from", "miss", "module", "tag"}
+	return []string{"id", "session", "key", "client", "model", "status", "error_from", "miss", "module", "tag", "end_user"}
 }
 
 // ParseExchangeFilter reads the filter of an address, for the JSON API and the
 // dashboard alike: id, session, key, client, model, status (2xx … 5xx), error_from,
-// miss, module (name or name:outcome) and tag (name=value, more than once). Times and
-// pages are read by who asks. It returns Invalid for a value that cannot be.
+// miss, module (name or name:outcome) and tag (name=value, more than once). Times, pages and
+// end_user are read by who asks. It returns Invalid for a value that cannot be.
 func ParseExchangeFilter(query url.Values) (ExchangeFilter, error) {
 	filter := ExchangeFilter{
 		ID:     strings.ToLower(strings.TrimSpace(query.Get("id"))),
 		Client: query.Get("client"), Model: query.Get("model"),
-		ErrorFrom: query.Get("error_from"), MissCause: query.Get("miss"),
+		AnswerFilter: AnswerFilter{ErrorFrom: query.Get("error_from"), MissCause: query.Get("miss")},
 	}
 	filter.Module, filter.Outcome, _ = strings.Cut(query.Get("module"), ":")
 	if err := filter.parseIDs(query); err != nil {

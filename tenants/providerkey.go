@@ -87,6 +87,9 @@ type ProviderKeyRouting struct {
 	Order    int  // keys with smaller numbers are asked first
 	Default  bool // it takes the models of its dialect that no key names
 	Disabled bool // it takes no requests
+
+	// Wait is how long the beginning of an answer is waited for; 0: as long as the client waits.
+	Wait time.Duration
 }
 
 // ProviderKeyCheck is the outcome of the last test of a key.
@@ -132,6 +135,9 @@ func (k ProviderKey) Fields() Fields {
 	if k.Order != 0 {
 		fields["order"] = strconv.Itoa(k.Order)
 	}
+	if k.Wait != 0 {
+		fields["wait"] = k.Wait.String()
+	}
 	if k.Default {
 		fields["default"] = "true"
 	}
@@ -150,6 +156,7 @@ type ProviderKeyChange struct {
 	Order    *int
 	Default  *bool
 	Disabled *bool
+	Wait     *time.Duration
 }
 
 // Apply returns a key as it is after the change.
@@ -162,6 +169,7 @@ func (c ProviderKeyChange) Apply(key ProviderKey) ProviderKey {
 	set(&key.Order, c.Order)
 	set(&key.Default, c.Default)
 	set(&key.Disabled, c.Disabled)
+	set(&key.Wait, c.Wait)
 	key.Headers, key.Models = slices.Clone(key.Headers), slices.Clone(key.Models)
 	return key
 }

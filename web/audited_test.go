@@ -96,6 +96,7 @@ func auditedForms(own *tenant, providerURL string) map[string]audited {
 		"POST /settings": {path: "/settings", typed: []string{"time_zone", "Europe/Berlin", "managers_read", "all", "members_read", "all", "viewers_read", "all"},
 			action: tenants.SettingsSaved},
 		"POST /sessions/delete":    {path: "/sessions/delete", typed: []string{"id", own.session, "confirm", "delete 1"}, action: tenants.SessionDeleted},
+		"POST /sessions/erase":     {path: "/sessions/erase", typed: []string{"end_user", strings.Repeat("ab", 16), "confirm", "erase abababab"}, action: tenants.EndUserErased},
 		"POST /settings/retention": {path: "/settings/retention", typed: []string{"days", "30"}, action: tenants.RetentionSet},
 		"POST /settings/alerts": {path: "/settings/alerts", typed: []string{"quiet_from", "22:00", "quiet_to", "07:00", "time_zone", "Europe/Berlin", "error_percent", "30"},
 			action: tenants.AlertsSaved},

@@ -53,6 +53,8 @@ func problemOf(err error) problem {
 		return problem{http.StatusForbidden, "Log in again for this", "Nothing was changed. Log out, log in, and repeat it within 15 minutes."}
 	case errors.Is(err, tenants.ErrSignOnOnly):
 		return problem{http.StatusForbidden, "This login opens one workspace only", "Nothing was changed. You came through its single sign-on. Log out, and log in with your password or a passkey."}
+	case errors.Is(err, tenants.ErrTooMany):
+		return problem{http.StatusTooManyRequests, "Too many connections are open", "Nothing was changed. Close other tabs of this dashboard, or wait a moment, and open the page again."}
 	case errors.Is(err, tenants.ErrLastOwner):
 		return problem{http.StatusConflict, "The workspace would have no owner", "Nothing was changed. Make someone else an owner first."}
 	case errors.Is(err, tenants.ErrTextDenied):

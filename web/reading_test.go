@@ -9,6 +9,7 @@ import (
 
 	"github.com/labstack/echo/v4"
 
+	"palimpsest/pipeline/session"
 	"palimpsest/tenants"
 	"palimpsest/web/webtest"
 )
@@ -18,24 +19,29 @@ import (
 type text struct {
 	paths []string
 	rules bool // it shows words of rules that no one has approved, to who may read every session
+
+	speaks bool // it shows the ids of end users, too
+	ids    bool // it shows those and nothing else
 }
 
 // texts has an entry for each page that shows what was said. No other may show any of it.
 func texts() map[string]text {
 	return map[string]text{
-		"GET /sessions":             {paths: []string{"/sessions", "/sessions?q=question", "/sessions?group=client"}},
-		"GET /sessions/csv":         {paths: []string{"/sessions/csv"}},
+		"GET /sessions":             {paths: []string{"/sessions", "/sessions?q=question", "/sessions?group=client"}, speaks: true},
+		"GET /sessions/csv":         {paths: []string{"/sessions/csv"}, speaks: true},
 		"GET /sessions/views":       {paths: []string{"/sessions/views"}},
 		"GET /sessions/delete":      {paths: []string{"/sessions/delete?id=:id"}},
+		"GET /sessions/erase":       {paths: []string{"/sessions/erase?end_user=:user"}, speaks: true},
 		"GET /sessions/export":      {paths: []string{"/sessions/export"}},
-		"GET /sessions/:id":         {paths: []string{"/sessions/:id", "/sessions/:id?view=raw", "/sessions/:id?q=question", "/sessions/:id?table=1"}},
+		"GET /sessions/:id":         {paths: []string{"/sessions/:id", "/sessions/:id?view=raw", "/sessions/:id?q=question", "/sessions/:id?table=1"}, speaks: true},
 		"GET /sessions/:id/compact": {paths: []string{"/sessions/:id/compact"}},
 		"GET /sessions/:id/delete":  {paths: []string{"/sessions/:id/delete"}},
 		"GET /sessions/:id/find":    {paths: []string{"/sessions/:id/find", "/sessions/:id/find?q=question"}},
 		"GET /sessions/compare":     {paths: []string{"/sessions/compare?a=:id", "/sessions/compare?a=:id&b=:id"}},
 		"GET /jump":                 {paths: []string{"/jump", "/jump?q=question", "/jump?in=archive&q=question"}},
-		"GET /requests":             {paths: []string{"/requests?open=:request"}},
-		"GET /requests/:id":         {paths: []string{"/requests/:request"}},
+		"GET /requests":             {paths: []string{"/requests?open=:request"}, speaks: true},
+		"GET /requests/views":       {paths: []string{"/requests/views"}, ids: true},
+		"GET /requests/:id":         {paths: []string{"/requests/:request"}, speaks: true},
 		"GET /requests/compare":     {paths: []string{"/requests/compare?a=:request"}},
 		"GET /patterns":             {paths: []string{"/patterns?state=candidate"}, rules: true},
 		"GET /patterns/new":         {paths: []string{"/patterns/new"}, rules: true},
@@ -50,6 +56,7 @@ func texts() map[string]text {
 // comment, and of a rule.
 func (of *tenant) said() string     { return "question from " + of.name }
 func (of *tenant) remarked() string { return "Remark on " + of.name + "." }
+func (of *tenant) speaker() string  { return "speaker-" + of.name }
 func (of *tenant) learned() string  { return of.name + "s are fed" }
 
 // speak has a person of the workspace say something with a key of their own.
@@ -62,7 +69,8 @@ func (of *tenant) speak(t *testing.T, person *webtest.Person, name string) {
 		t.Fatal(err)
 	}
 	of.name = name
-	of.TalkOnce(secret, window, "/v1/messages", `{"model":"claude-sonnet-4-5","max_tokens":100,"messages":[{"role":"user","content":"a `+of.said()+`"},
+	of.showEndUsers(t, tenants.TextPolicy{Managers: tenants.ReadsAll, Members: tenants.ReadsOwn, Viewers: tenants.ReadsNone})
+	of.TalkOnce(secret, window, "/v1/messages", `{"metadata":{"user_id":"`+of.speaker()+`"},"model":"claude-sonnet-4-5","max_tokens":100,"messages":[{"role":"user","content":"a `+of.said()+`"},
 		{"role":"assistant","content":"an answer"},{"role":"user","content":"another `+of.said()+`"}]}`, claudeCode)
 	exchanges, _, err := of.DB.Exchanges.Exchanges(t.Context(), of.Workspace.ID, tenants.ExchangeFilter{APIKey: key.ID})
 	if err != nil || len(exchanges) != 1 {
@@ -75,6 +83,15 @@ func (of *tenant) speak(t *testing.T, person *webtest.Person, name string) {
 		t.Fatal(err)
 	}
 	if _, err := of.Index.IndexPending(t.Context(), 100); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// showEndUsers has the workspace show its end users by their own ids, and lets roles read.
+func (of *tenant) showEndUsers(t *testing.T, policy tenants.TextPolicy) {
+	t.Helper()
+	settings := tenants.DataSettings{TimeZone: "UTC", Text: policy, EndUsers: tenants.EndUsersPlain}
+	if err := of.DB.Data.SetDataSettings(t.Context(), of.Workspace.ID, settings); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -109,9 +126,7 @@ func TestEveryPageShowsTextToThoseWhoMayReadIt(t *testing.T) {
 		{Managers: tenants.ReadsOwn, Members: tenants.ReadsOwn, Viewers: tenants.ReadsAll},
 		{Managers: tenants.ReadsOwn, Members: tenants.ReadsAll, Viewers: tenants.ReadsNone},
 	} {
-		if err := product.DB.Data.SetDataSettings(t.Context(), owners.Workspace.ID, tenants.DataSettings{TimeZone: "UTC", Text: policy}); err != nil {
-			t.Fatal(err)
-		}
+		owners.showEndUsers(t, policy)
 		for role, person := range readers {
 			reads := map[tenants.Role]tenants.Reads{
 				tenants.Owner: policy.Managers, tenants.Admin: policy.Managers, tenants.Regular: policy.Members, tenants.Viewer: policy.Viewers,
@@ -123,7 +138,7 @@ func TestEveryPageShowsTextToThoseWhoMayReadIt(t *testing.T) {
 					may = may && strings.Contains(reaches()[name].roles, string(cmp.Or(role, "-"))[:1])
 					for _, path := range page.paths {
 						cells++
-						checkPage(t, person, role, of, page, strings.NewReplacer(":id", of.session, ":request", of.request, ":rule", of.rule).Replace(path), may)
+						checkPage(t, person, role, of, page, strings.NewReplacer(":id", of.session, ":request", of.request, ":rule", of.rule, ":user", session.EndUserID(of.Workspace.ID, of.speaker())).Replace(path), may)
 					}
 				}
 			}
@@ -143,11 +158,19 @@ func checkPage(t *testing.T, person *webtest.Person, role tenants.Role, of *tena
 	if page.rules {
 		said = of.learned()
 	}
+	if page.ids {
+		said = of.speaker()
+	}
 	if holds(shown, said) != may {
 		t.Errorf("%s as %q: status %d, shows %q: %t", path, role, shown.Status, said, !may)
 	}
-	if !may && holds(shown, of.remarked()) {
-		t.Errorf("%s as %q shows %q", path, role, of.remarked())
+	for _, words := range []string{of.remarked(), of.speaker()} {
+		if !may && holds(shown, words) {
+			t.Errorf("%s as %q shows %q", path, role, words)
+		}
+	}
+	if page.speaks && may && !holds(shown, of.speaker()) {
+		t.Errorf("%s as %q does not show %q", path, role, of.speaker())
 	}
 }
 
@@ -170,7 +193,7 @@ func checkOtherPages(t *testing.T, product *webtest.Product, readers map[tenants
 				continue
 			}
 			page := through(readers[role], route, try, of)
-			for _, words := range []string{of.said(), of.remarked(), of.learned()} {
+			for _, words := range []string{of.said(), of.remarked(), of.learned(), of.speaker()} {
 				if holds(page, words) {
 					t.Errorf("%s as %s shows %q: add an entry", name, role, words)
 				}

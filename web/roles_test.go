@@ -231,6 +231,8 @@ func reaches() map[string]reach {
 		"GET /sessions/csv":               {roles: "oamv"},
 		"GET /sessions/delete":            {roles: "oa"},
 		"POST /sessions/delete":           {roles: "oa"},
+		"GET /sessions/erase":             {roles: "oa"},
+		"POST /sessions/erase":            {roles: "oa"},
 		"GET /requests":                   {roles: "oamvb"},
 		"GET /requests/:id":               {roles: "oamvb", path: func(of *tenant) string { return "/requests/" + of.request }},
 		"POST /patterns/approve":          {roles: "oa"},

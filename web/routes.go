@@ -229,11 +229,13 @@ func (s *Server) registerSessions(pages *echo.Group) {
 		Searcher: s.deps.Searcher, Changes: s.deps.Audit, Views: s.deps.Views, Columns: s.deps.Views, Stars: s.deps.Stars, Comments: s.deps.Comments,
 		Log: s.config.Log, Now: s.config.Now,
 	})
-	pages.GET(paths.Sessions, s.as(tenants.ReadSessions, list.Show))
-	pages.GET(paths.SessionsCSV, s.as(tenants.ReadSessions, list.CSV))
+	pages.GET(paths.Sessions, s.as(tenants.ReadSessions, hashed(list.Show)))
+	pages.GET(paths.SessionsCSV, s.as(tenants.ReadSessions, hashed(list.CSV)))
 	pages.GET(paths.DeleteSessions, s.as(tenants.DeleteSessions, list.ConfirmDelete))
 	pages.POST(paths.DeleteSessions, s.as(tenants.DeleteSessions, list.Delete))
-	pages.GET(paths.ExportSessions, s.as(tenants.ReadArchive, list.Export))
+	pages.GET(paths.EraseUser, s.as(tenants.DeleteSessions, hashed(list.ConfirmErase)))
+	pages.POST(paths.EraseUser, s.as(tenants.DeleteSessions, list.Erase))
+	pages.GET(paths.ExportSessions, s.as(tenants.ReadArchive, hashed(list.Export)))
 	pages.POST(paths.SessionColumns, s.as(tenants.ReadSessions, list.SaveColumns))
 	pages.GET(paths.SessionViews, s.as(tenants.ReadSessions, list.Views))
 	pages.POST(paths.SessionViews, s.as(tenants.ReadSessions, list.SaveView))
@@ -299,7 +301,7 @@ func (s *Server) registerRequests(pages *echo.Group) {
 		Keys: s.deps.ArchiveKeys, Archive: s.deps.Archive, Views: s.deps.Views, Columns: s.deps.Views,
 		Resending: requests.Resending{Resend: s.deps.Resend, Models: s.deps.Models}, Audit: s.deps.Audit, PublicURL: s.config.PublicURL, Log: s.config.Log, Now: s.config.Now,
 	})
-	pages.GET(paths.Requests, s.as(tenants.ReadMetrics, exchanges.List))
+	pages.GET(paths.Requests, s.as(tenants.ReadMetrics, hashed(exchanges.List)))
 	pages.GET(paths.CompareWith, s.as(tenants.ReadMetrics, exchanges.Compare))
 	pages.GET(paths.Requests+"/:id", s.shared(tenants.ReadMetrics, "request", s.holdsRequest, exchanges.Show))
 	pages.POST(paths.Requests+"/:id/again", s.as(tenants.ReadArchive, exchanges.Again))

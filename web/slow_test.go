@@ -38,3 +38,12 @@ func TestSlowFormIsCut(t *testing.T) {
 		}
 	}
 }
+
+// S49: a person whose login has too many connections reads what to do.
+func TestTooManyConnectionsAreTold(t *testing.T) {
+	t.Parallel()
+	found := problemOf(connections.TooMany{Of: connections.OfKey, Limit: 3})
+	if found.status != http.StatusTooManyRequests || !strings.Contains(found.text, "Close other tabs") {
+		t.Errorf("%+v", found)
+	}
+}

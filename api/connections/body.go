@@ -25,7 +25,11 @@ const (
 func PaceBodies(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, request *http.Request) {
 		if request.Body != nil && request.Body != http.NoBody {
-			request.Body = newPaced(request.Body, time.Now, http.NewResponseController(w).SetReadDeadline)
+			body := newPaced(request.Body, time.Now, http.NewResponseController(w).SetReadDeadline)
+			request.Body = body
+			if request.Header.Get("Expect") != "" {
+				defer body.leave()
+			}
 		}
 		next.ServeHTTP(w, request)
 	})
@@ -39,6 +43,8 @@ type paced struct {
 	end  func(deadline time.Time) error // has reads end at a time; the zero time: never
 	left time.Duration                  // to wait for the next progress bytes
 	come int                            // of them
+
+	isRead bool // someone has asked for it: a client that waits for leave to send it has that
 }
 
 // newPaced returns a paced body. Its deadline holds from the start: the server itself reads
@@ -50,6 +56,7 @@ func newPaced(body io.ReadCloser, now func() time.Time, end func(deadline time.T
 
 // Read implements io.Reader.
 func (p *paced) Read(into []byte) (int, error) {
+	p.isRead = true
 	began := p.now()
 	_ = p.end(began.Add(p.left)) // a connection without deadlines has no reader that waits
 	n, err := p.ReadCloser.Read(into)
@@ -65,4 +72,11 @@ func (p *paced) Read(into []byte) (int, error) {
 		p.left, p.come = patience, 0
 	}
 	return n, nil
+}
+
+// leave has the server not wait for a body that no one has asked for: its client won't send it.
+func (p *paced) leave() {
+	if !p.isRead {
+		_ = p.end(p.now())
+	}
 }

@@ -3,7 +3,11 @@ package connections
 import (
 	"errors"
 	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
 	"os"
+	"strings"
 	"testing"
 	"time"
 )
@@ -97,5 +101,26 @@ func TestUnreadBodyHasADeadline(t *testing.T) {
 	newPaced(&clock, clock.Now, clock.SetReadDeadline)
 	if want := clock.now.Add(patience); !clock.deadline.Equal(want) {
 		t.Errorf("the deadline is %s, want %s", clock.deadline, want)
+	}
+}
+
+// A client that waits for leave to send its body, and is refused, has its connection closed at once.
+func TestRefusedClientThatWaitsForLeaveIsNotWaitedFor(t *testing.T) {
+	t.Parallel()
+	server := httptest.NewServer(PaceBodies(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.WriteHeader(http.StatusUnauthorized)
+	})))
+	t.Cleanup(server.Close)
+	client, err := net.Dial("tcp", server.Listener.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = client.Close() })
+	_ = client.SetDeadline(time.Now().Add(15 * time.Second)) // half of what a body is waited for
+	if _, err := io.WriteString(client, "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 1000\r\nExpect: 100-continue\r\n\r\n"); err != nil {
+		t.Fatal(err)
+	}
+	if answer, err := io.ReadAll(client); err != nil || !strings.Contains(string(answer), "401") {
+		t.Errorf("%q, %v", answer, err)
 	}
 }

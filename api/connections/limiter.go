@@ -2,43 +2,49 @@ package connections
 
 import (
 	"context"
+	"errors"
 	"net"
 	"net/http"
 	"sync"
-	"time"
+	"syscall"
+
+	"github.com/google/uuid"
 
 	"palimpsest/tenants"
 )
 
-// Limiter bounds the connections of each tenants.Place on which nobody has proven who they
-// are. Behind trusted proxies, whose connections carry many people's requests, it bounds
-// the requests of each place instead.
+// Limits are how many connections may be open. 0 means any number.
+type Limits struct {
+	PerPlace    int // of a tenants.Place on which nobody has proven who they are
+	PerKey      int // of an API key or a login
+	PerAccount  int // of the account that owns a workspace, or of the person who is logged in
+	Descriptors int // file descriptors that connections take together, and their requests on the way to a provider
+}
+
+// Limiter bounds the connections of each place, key and account. Behind trusted proxies, whose
+// connections carry many people's requests, it bounds the requests of each instead.
 type Limiter struct {
-	limit   int
+	limits  Limits
 	trusted []*net.IPNet
 	address func(*http.Request) string
 
-	mu   sync.Mutex
-	open map[tenants.Place]int
+	mu      sync.Mutex
+	open    map[*entry]struct{} // connections
+	taken   int                 // descriptors: a connection takes one, a request on it another
+	holders map[any]*holder     // by tenants.Place, keyID and accountID
+	turn    uint64              // counts the connections that became idle
 }
 
-// NewLimiter returns a Limiter with a limit, 0 for none. trusted are the networks of proxies,
-// and address tells where a request comes from.
-func NewLimiter(limit int, trusted []*net.IPNet, address func(*http.Request) string) *Limiter {
-	return &Limiter{limit: limit, trusted: trusted, address: address, open: make(map[tenants.Place]int)}
+// NewLimiter returns a Limiter. trusted are the networks of proxies, and address tells where a
+// request comes from.
+func NewLimiter(limits Limits, trusted []*net.IPNet, address func(*http.Request) string) *Limiter {
+	return &Limiter{limits: limits, trusted: trusted, address: address, open: make(map[*entry]struct{}), holders: make(map[any]*holder)}
 }
 
-// Listen returns a listener that closes connections beyond the limit of their place.
+// Listen returns a listener that closes connections beyond the limits.
 func (l *Limiter) Listen(listener net.Listener) net.Listener {
 	return &bounded{Listener: listener, limiter: l}
 }
-
-// tooMany is the answer to a connection that is closed at once.
-const tooMany = "HTTP/1.1 429 Too Many Requests\r\nRetry-After: 5\r\nConnection: close\r\nContent-Type: application/json\r\nContent-Length: 125\r\n\r\n" +
-	`{"error":{"type":"rate_limit_error","message":"Too many connections are open from this network. Close some and try again."}}` + "\n"
-
-// refusal bounds how long it takes to tell a client that it has too many connections.
-const refusal = time.Second
 
 type bounded struct {
 	net.Listener
@@ -50,20 +56,23 @@ type bounded struct {
 func (b *bounded) Accept() (net.Conn, error) {
 	for {
 		conn, err := b.Listener.Accept()
+		if (errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE)) && b.limiter.shed() {
+			continue
+		}
 		if err != nil {
 			return nil, err //nolint:wrapcheck // the server knows it by its type
 		}
-		place, counted := b.limiter.placeOf(conn.RemoteAddr())
-		if !counted {
-			return conn, nil
+		connection := &entry{limiter: b.limiter, conn: conn}
+		if place, counted := b.limiter.placeOf(conn.RemoteAddr()); counted {
+			connection.by = []any{place}
+		} else {
+			connection.proxy = true
 		}
-		leave, entered := b.limiter.enter(place)
-		if entered {
-			return &stranger{Conn: conn, leave: leave}, nil
+		if why, entered := b.limiter.enter(connection); !entered {
+			refuse(conn, why)
+			continue
 		}
-		_ = conn.SetDeadline(time.Now().Add(refusal))
-		_, _ = conn.Write([]byte(tooMany))
-		_ = conn.Close()
+		return tracked{Conn: conn, entry: connection}, nil
 	}
 }
 
@@ -85,73 +94,94 @@ func (l *Limiter) isTrusted(address net.IP) bool {
 	return false
 }
 
-// enter counts one more of a place until leave is called, any number of times.
-func (l *Limiter) enter(place tenants.Place) (leave func(), entered bool) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.limit > 0 && l.open[place] >= l.limit {
-		return nil, false
-	}
-	l.open[place]++
-	return sync.OnceFunc(func() {
-		l.mu.Lock()
-		defer l.mu.Unlock()
-		if l.open[place]--; l.open[place] == 0 {
-			delete(l.open, place)
-		}
-	}), true
-}
-
-// stranger is a connection that counts until it is closed or its sender is known.
-type stranger struct {
+// tracked is a connection that counts until it is closed.
+type tracked struct {
 	net.Conn
 
-	leave func()
+	entry *entry
 }
 
 // Close implements net.Conn.
-func (s *stranger) Close() error {
-	s.leave()
-	return s.Conn.Close() //nolint:wrapcheck // the server knows it by its type
+func (t tracked) Close() error {
+	t.entry.limiter.leave(t.entry)
+	return t.Conn.Close() //nolint:wrapcheck // the server knows it by its type
 }
 
-// leaveKey is where a context has what Admitted calls.
-type leaveKey struct{}
+// Where a context has the connection of a request, and the request itself.
+type (
+	connectionKey struct{}
+	visitKey      struct{}
+)
 
-// Context is an http.Server's ConnContext: it lets Admitted find the connection.
+// Context is an http.Server's ConnContext: it lets Handler find the connection.
 func Context(ctx context.Context, conn net.Conn) context.Context {
-	if counted, is := conn.(*stranger); is {
-		return context.WithValue(ctx, leaveKey{}, counted.leave)
+	if counted, is := conn.(tracked); is {
+		return context.WithValue(ctx, connectionKey{}, counted.entry)
 	}
 	return ctx
 }
 
-// Admitted says that the sender of a request has proven who they are: their connection
-// counts no longer.
-func Admitted(ctx context.Context) {
-	if leave, is := ctx.Value(leaveKey{}).(func()); is {
-		leave()
+// State is an http.Server's ConnState: it tells which connections are idle.
+func State(conn net.Conn, state http.ConnState) {
+	if counted, is := conn.(tracked); is && (state == http.StateActive || state == http.StateIdle) {
+		counted.entry.limiter.use(counted.entry, state == http.StateActive)
 	}
 }
 
-// BoundRequests bounds the requests that come through trusted proxies, by the place that
-// these name.
-func (l *Limiter) BoundRequests(next http.Handler) http.Handler {
+// visit is a request as the limiter knows it.
+type visit struct {
+	entry  *entry // what counts: its connection, or itself if it came through a trusted proxy
+	header http.Header
+}
+
+// Handler counts the requests of connections, and bounds those that come through trusted proxies
+// by the place that these name.
+func (l *Limiter) Handler(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, request *http.Request) {
-		peer, _, err := net.SplitHostPort(request.RemoteAddr)
-		place, known := tenants.PlaceOf(l.address(request))
-		if err != nil || !known || !l.isTrusted(net.ParseIP(peer)) {
-			next.ServeHTTP(w, request)
-			return
+		connection, counted := request.Context().Value(connectionKey{}).(*entry)
+		if counted {
+			if why, begun := l.begin(connection); !begun {
+				answer(w, why)
+				return
+			}
+			defer l.end(connection)
 		}
-		leave, entered := l.enter(place)
-		if !entered {
-			w.Header().Set("Retry-After", "5")
-			w.Header().Set("Connection", "close")
-			http.Error(w, "Too many requests are open from this network. Wait for some to end and try again.", http.StatusTooManyRequests)
-			return
+		held := connection
+		if place, proxied := l.proxied(request); proxied {
+			held = &entry{limiter: l, by: []any{place}, requests: 1}
+			if why, entered := l.enter(held); !entered {
+				answer(w, why)
+				return
+			}
+			defer l.leave(held)
 		}
-		defer leave()
-		next.ServeHTTP(w, request.WithContext(context.WithValue(request.Context(), leaveKey{}, leave)))
+		if held != nil && !held.proxy {
+			request = request.WithContext(context.WithValue(request.Context(), visitKey{}, visit{held, w.Header()}))
+		}
+		next.ServeHTTP(w, request)
 	})
+}
+
+// proxied returns the place of a request that comes through a trusted proxy.
+func (l *Limiter) proxied(request *http.Request) (tenants.Place, bool) {
+	peer, _, err := net.SplitHostPort(request.RemoteAddr)
+	if err != nil || !l.isTrusted(net.ParseIP(peer)) {
+		return tenants.Place{}, false
+	}
+	return tenants.PlaceOf(l.address(request))
+}
+
+// Admitted says whose a request is: from now on its connection counts as theirs. key is an API key
+// or a login. It returns a TooMany if they have too many in use; the answer then ends
+// the connection.
+func Admitted(ctx context.Context, key, account uuid.UUID) error {
+	admitted, is := ctx.Value(visitKey{}).(visit)
+	if !is {
+		return nil
+	}
+	err := admitted.entry.limiter.admit(admitted.entry, keyID(key), accountID(account))
+	if err != nil {
+		admitted.header.Set("Connection", "close")
+	}
+	return err
 }

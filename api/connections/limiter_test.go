@@ -2,12 +2,15 @@ package connections
 
 import (
 	"context"
+	"errors"
 	"io"
 	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
 	"testing"
+
+	"github.com/google/uuid"
 )
 
 // faked is a listener whose connections come from addresses that a test names.
@@ -52,6 +55,15 @@ func accepted(t *testing.T, limiter *Limiter, from ...string) []net.Conn {
 	}
 }
 
+// asks returns the context of a request on a connection.
+func asks(t *testing.T, limiter *Limiter, conn net.Conn) context.Context {
+	t.Helper()
+	request := httptest.NewRequestWithContext(Context(t.Context(), conn), http.MethodGet, "/", nil)
+	var ctx context.Context
+	limiter.Handler(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { ctx = r.Context() })).ServeHTTP(httptest.NewRecorder(), request)
+	return ctx
+}
+
 // S18, S39: one place has so many connections at most, by network in IPv6; others and trusted
 // proxies are let in; one that ends or whose sender is known makes room.
 func TestOnePlaceHasSoManyConnections(t *testing.T) {
@@ -60,7 +72,7 @@ func TestOnePlaceHasSoManyConnections(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	limiter := NewLimiter(2, []*net.IPNet{trusted}, nil)
+	limiter := NewLimiter(Limits{PerPlace: 2}, []*net.IPNet{trusted}, nil)
 	first := accepted(t, limiter, "203.0.113.7", "203.0.113.7", "203.0.113.7", "203.0.113.7")
 	if len(first) != 2 {
 		t.Fatalf("%d connections of one address are let in", len(first))
@@ -76,9 +88,10 @@ func TestOnePlaceHasSoManyConnections(t *testing.T) {
 	if got := accepted(t, limiter, "203.0.113.7", "203.0.113.7"); len(got) != 1 {
 		t.Errorf("where one was closed %d are let in", len(got))
 	}
-	ctx := Context(t.Context(), first[1])
-	Admitted(ctx)
-	Admitted(ctx)
+	known := asks(t, limiter, first[1])
+	if err := errors.Join(Admitted(known, uuid.New(), uuid.New()), Admitted(known, uuid.New(), uuid.New())); err != nil {
+		t.Error(err)
+	}
 	_ = first[1].Close()
 	if got := accepted(t, limiter, "203.0.113.7", "203.0.113.7"); len(got) != 1 {
 		t.Errorf("where one is known %d are let in", len(got))
@@ -86,10 +99,10 @@ func TestOnePlaceHasSoManyConnections(t *testing.T) {
 	for _, conn := range accepted(t, limiter, "192.0.2.1", "192.0.2.2") {
 		_ = conn.Close()
 	}
-	if left := len(limiter.open); left != 3 {
-		t.Errorf("%d limiter are remembered, want the three with a connection", left)
+	if left := len(limiter.holders); left != 3 {
+		t.Errorf("%d places are remembered, want the three with a connection", left)
 	}
-	if got := accepted(t, NewLimiter(0, nil, nil), "203.0.113.7", "203.0.113.7", "203.0.113.7"); len(got) != 3 {
+	if got := accepted(t, NewLimiter(Limits{}, nil, nil), "203.0.113.7", "203.0.113.7", "203.0.113.7"); len(got) != 3 {
 		t.Errorf("without a limit %d are let in", len(got))
 	}
 }
@@ -103,13 +116,13 @@ func TestRequestsBehindATrustedProxyAreBoundedByTheirPlace(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	limiter := NewLimiter(1, []*net.IPNet{trusted}, func(r *http.Request) string { return r.Header.Get("X-Forwarded-For") })
+	limiter := NewLimiter(Limits{PerPlace: 1}, []*net.IPNet{trusted}, func(r *http.Request) string { return r.Header.Get("X-Forwarded-For") })
 	ask := func(peer, place string, during http.HandlerFunc) int {
 		request := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/", strings.NewReader("x"))
 		request.RemoteAddr = peer
 		request.Header.Set("X-Forwarded-For", place)
 		answer := httptest.NewRecorder()
-		limiter.BoundRequests(during).ServeHTTP(answer, request)
+		limiter.Handler(during).ServeHTTP(answer, request)
 		return answer.Code
 	}
 	nothing := func(http.ResponseWriter, *http.Request) {}
@@ -124,7 +137,9 @@ func TestRequestsBehindATrustedProxyAreBoundedByTheirPlace(t *testing.T) {
 				t.Errorf("%s for %s: %d, want %d", test.peer, test.place, got, test.status)
 			}
 		}
-		Admitted(ctx)
+		if err := Admitted(ctx, uuid.New(), uuid.New()); err != nil {
+			t.Error(err)
+		}
 		if got := ask("10.1.1.1:1", "203.0.113.7", nothing); got != http.StatusOK {
 			t.Errorf("beside one whose sender is known: %d", got)
 		}
@@ -145,7 +160,7 @@ func TestEveryTrustedNetworkIsTrusted(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	limiter := NewLimiter(1, networks, nil)
+	limiter := NewLimiter(Limits{PerPlace: 1}, networks, nil)
 	for _, from := range []string{"10.1.1.1", "192.0.2.7", "2001:db8::1"} {
 		if got := accepted(t, limiter, from, from); len(got) != 2 {
 			t.Errorf("%d of two connections of the proxy %s are let in", len(got), from)
@@ -155,13 +170,5 @@ func TestEveryTrustedNetworkIsTrusted(t *testing.T) {
 		if got := accepted(t, limiter, from, from); len(got) != 1 {
 			t.Errorf("%d of two connections of %s are let in", len(got), from)
 		}
-	}
-}
-
-func TestAnswerToTooManyConnectionsIsWhole(t *testing.T) {
-	t.Parallel()
-	_, body, _ := strings.Cut(tooMany, "\r\n\r\n")
-	if !strings.Contains(tooMany, "Content-Length: 125\r\n") || len(body) != 125 {
-		t.Errorf("a body of %d bytes", len(body))
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/google/uuid"
 
@@ -23,6 +24,7 @@ const (
 	maxPatterns = 200
 	maxPattern  = 200 // characters
 	maxOrder    = 1000
+	maxWait     = 24 * time.Hour
 )
 
 // shown is how many characters of a provider's secret stay readable.
@@ -138,6 +140,9 @@ func checkProviderKey(key *tenants.ProviderKey) error {
 	case tenants.AuthUsual, tenants.AuthBearer, tenants.AuthXAPIKey, tenants.AuthAPIKey:
 	default:
 		return tenants.Invalid{Field: "auth", Message: "must be bearer, x-api-key or api-key; empty: as the dialect has it"}
+	}
+	if key.Wait < 0 || key.Wait > maxWait {
+		return tenants.Invalid{Field: "wait_seconds", Message: fmt.Sprintf("must be between 1 and %d, or 0 to wait as long as the client does", int(maxWait/time.Second))}
 	}
 	if key.Order < 0 || key.Order > maxOrder {
 		return tenants.Invalid{Field: "order", Message: fmt.Sprintf("must be between 0 and %d", maxOrder)}

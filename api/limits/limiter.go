@@ -136,6 +136,12 @@ func (l *Limiter) Admit(ctx context.Context, held ...Held) (*Ticket, error) {
 	return ticket, nil
 }
 
+// Join has a request that has begun be held by more limits, or returns an Exceeded.
+func (l *Limiter) Join(ctx context.Context, ticket *Ticket, held ...Held) (err error) {
+	ticket.also, err = l.Admit(ctx, held...)
+	return err
+}
+
 // admitShared asks Redis, if there is one that answers.
 func (l *Limiter) admitShared(ctx context.Context, ticket *Ticket, known []spend) (verdict, bool) {
 	var result verdict

@@ -283,7 +283,7 @@ func (l *local) budgets(now time.Time) []Subject {
 		switch {
 		case now.Sub(u.used) > idle && u.running == 0 && u.held == 0:
 			delete(l.subjects, subject)
-		case u.hasBudget:
+		case u.hasBudget && subject.Kind != tenants.EndUserSpends: // an application may have thousands of them
 			subjects = append(subjects, subject)
 		}
 	}

@@ -19,6 +19,7 @@ type Ticket struct {
 	claim   claim     // what it has taken
 	shared  bool      // Redis knows what it holds
 	left    []Remaining
+	also    *Ticket // by whose limits it is held besides; optional
 }
 
 // Quota returns what the request's API key is held to.
@@ -48,7 +49,7 @@ func (t *Ticket) Held() []Held {
 
 // HasBudget reports whether the request holds a part of anyone's budget.
 func (t *Ticket) HasBudget() bool {
-	return t != nil && t.claim.micro > 0 && len(Budgets(t.held)) > 0
+	return t != nil && (t.claim.micro > 0 && len(Budgets(t.held)) > 0 || t.also.HasBudget())
 }
 
 // Take counts the tokens of a prompt that is about to be sent, and those that its answers
@@ -57,8 +58,11 @@ func (t *Ticket) HasBudget() bool {
 // under way hold leaves nothing of a budget: so of all that are let pass only the last
 // can exceed it, or the limit on tokens by its answers. It is called once.
 func (t *Ticket) Take(ctx context.Context, prompt, answers int, micro int64) error {
-	if t == nil || t.limiter == nil {
+	if t == nil {
 		return nil
+	}
+	if err := t.also.Take(ctx, prompt, answers, micro); err != nil || t.limiter == nil {
+		return err
 	}
 	all := claim{prompt: max(0, prompt), answers: max(0, answers), micro: max(0, micro)}
 	isNothing := true
@@ -110,10 +114,13 @@ func (v verdict) exceeded(held []Held) Exceeded {
 // Places returns what Redis knows of what the request holds. Limiter.Release lets go of
 // it where another process has counted what the request costs.
 func (t *Ticket) Places() []string {
-	if t == nil || !t.shared {
+	if t == nil {
 		return nil
 	}
-	var places []string
+	places := t.also.Places()
+	if !t.shared {
+		return places
+	}
 	for _, held := range t.held {
 		if held.Quota.HasBudget() {
 			places = append(places, namesOf(held.Subject, t.at).held, t.place())
@@ -126,7 +133,11 @@ func (t *Ticket) Places() []string {
 // they are known, and what it has cost in millionths of a dollar. What was taken too
 // much is given back. A second call changes nothing.
 func (t *Ticket) Settle(ctx context.Context, tokens int, micro int64) {
-	if t == nil || t.limiter == nil {
+	if t == nil {
+		return
+	}
+	t.also.Settle(ctx, tokens, micro)
+	if t.limiter == nil {
 		return
 	}
 	limiter, more := t.limiter, tokens-t.claim.prompt-t.claim.answers

@@ -43,7 +43,7 @@ func actions() map[string]tenants.Action {
 		"PUT /budgets":               tenants.BudgetsSet,
 		"PUT /models/windows/:model": tenants.ModelWindowSet, "DELETE /models/windows/:model": tenants.ModelWindowRemoved,
 		"POST /patterns": tenants.PatternAdded, "PATCH /patterns/:id": tenants.PatternChanged, "DELETE /patterns/:id": tenants.PatternDeleted,
-		"DELETE /sessions/:id": tenants.SessionDeleted, "POST /sessions/:id/compact": tenants.CompactAsked,
+		"DELETE /users/:id": tenants.EndUserErased, "DELETE /sessions/:id": tenants.SessionDeleted, "POST /sessions/:id/compact": tenants.CompactAsked,
 		"POST /sessions/:id/pins": tenants.PinAdded, "DELETE /sessions/:id/pins/:message": tenants.PinRemoved,
 		"POST /sessions/:id/comments": tenants.CommentAdded, "DELETE /sessions/:id/comments/:comment": tenants.CommentDeleted,
 		"PUT /sessions/:id/star": "", "DELETE /sessions/:id/star": "", // the caller's own, like a view

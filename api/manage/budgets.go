@@ -29,6 +29,9 @@ type budgetJSON struct {
 	MonthUSD   float64             `json:"budget_month_usd"`
 	SpentDay   float64             `json:"spent_day_usd"`
 	SpentMonth float64             `json:"spent_month_usd"`
+
+	RequestsPerMinute int `json:"requests_per_minute,omitempty"`
+	TokensPerMinute   int `json:"tokens_per_minute,omitempty"`
 }
 
 func (h budgetHandler) listBudgets(c echo.Context, who caller) error {
@@ -46,7 +49,7 @@ func (h budgetHandler) listBudgets(c echo.Context, who caller) error {
 		}
 		answer[i] = budgetJSON{
 			Kind: budget.Kind, ID: budget.ID, DayUSD: usd(budget.DayMicroUSD), MonthUSD: usd(budget.MonthMicroUSD),
-			SpentDay: usd(inDay), SpentMonth: usd(inMonth),
+			SpentDay: usd(inDay), SpentMonth: usd(inMonth), RequestsPerMinute: budget.RequestsPerMinute, TokensPerMinute: budget.TokensPerMinute,
 		}
 	}
 	return answerPage(c, answer, "")
@@ -62,6 +65,9 @@ type newBudget struct {
 	ID       string              `json:"id"`
 	DayUSD   *float64            `json:"budget_day_usd"`
 	MonthUSD *float64            `json:"budget_month_usd"`
+
+	RequestsPerMinute int `json:"requests_per_minute"`
+	TokensPerMinute   int `json:"tokens_per_minute"`
 }
 
 func (h budgetHandler) putBudgets(c echo.Context, who caller) error {
@@ -75,6 +81,7 @@ func (h budgetHandler) putBudgets(c echo.Context, who caller) error {
 	budgets := make([]tenants.Budget, len(*asked.Budgets))
 	for i, one := range *asked.Budgets {
 		budgets[i].Spender = tenants.Spender{Kind: one.Kind, ID: one.ID}
+		budgets[i].RequestsPerMinute, budgets[i].TokensPerMinute = one.RequestsPerMinute, one.TokensPerMinute
 		if err := setBudgets(&budgets[i].DayMicroUSD, &budgets[i].MonthMicroUSD, one.DayUSD, one.MonthUSD); err != nil {
 			invalid, _ := errors.AsType[tenants.Invalid](err)
 			return tenants.Invalid{Field: fmt.Sprintf("budgets[%d].%s", i, invalid.Field), Message: invalid.Message}

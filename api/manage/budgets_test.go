@@ -27,7 +27,14 @@ func TestBudgetsAreSetTogetherAndRead(t *testing.T) {
 	if len(page.Data) != 3 || fmt.Sprint(page.Data[0]) != "{workspace  1e-06 0 0}" || !strings.Contains(fmt.Sprint(page.Data), "{project search 2.5 0 0}") || !strings.Contains(fmt.Sprint(page.Data), "{member "+person+" 0 10 0}") {
 		t.Errorf("budgets %+v", page.Data)
 	}
+	w.send(t, http.MethodPut, "/budgets", `{"budgets":[{"kind":"end_user","budget_day_usd":0.5,"requests_per_minute":6,"tokens_per_minute":7000}]}`).want(t, http.StatusNoContent)
+	if answer := w.send(t, http.MethodGet, "/budgets", ""); !strings.Contains(string(answer.body), `"kind":"end_user","budget_day_usd":0.5,`) || !strings.Contains(string(answer.body), `"requests_per_minute":6,"tokens_per_minute":7000`) {
+		t.Errorf("the budget of each end user: %s", answer.body)
+	}
 	for body, field := range map[string]string{
+		`{"budgets":[{"kind":"end_user","id":"ada"}]}`:               "budgets[0].id",
+		`{"budgets":[{"kind":"end_user","requests_per_minute":-1}]}`: "budgets[0].requests_per_minute",
+		`{"budgets":[{"kind":"workspace","tokens_per_minute":1}]}`:   "budgets[0].tokens_per_minute",
 		`{}`:                                     "budgets",
 		`{"budgets":[{"kind":"team","id":"x"}]}`: "budgets[0].kind",
 		`{"budgets":[{"kind":"workspace","id":"x"}]}`:                                            "budgets[0].id",

@@ -81,6 +81,7 @@ type configProviderKeysJSON struct {
 	Order    int                `json:"order"`
 	Default  bool               `json:"default"`
 	Enabled  bool               `json:"enabled"`
+	Wait     int                `json:"wait_seconds"`
 }
 
 // configured is what a workspace has set.
@@ -147,7 +148,7 @@ func (s *Configurations) Export(ctx context.Context, workspace tenants.Workspace
 		of := providerKeyOf(key)
 		file.ProviderKeys = append(file.ProviderKeys, configProviderKeysJSON{
 			ID: of.ID, Name: of.Name, Provider: of.Provider, Preset: of.Preset, BaseURL: of.BaseURL, Dialects: of.Dialects, Auth: of.Auth,
-			Headers: of.Headers, Models: of.Models, Order: of.Order, Default: of.Default, Enabled: of.Enabled,
+			Headers: of.Headers, Models: of.Models, Order: of.Order, Default: of.Default, Enabled: of.Enabled, Wait: of.Wait,
 		})
 	}
 	written, err := json.MarshalIndent(file, "", "  ")

@@ -147,7 +147,7 @@ func sameScopes(a, b []tenants.Scope) bool {
 // providerNames are the members of a provider key in a file: those that an import
 // changes, and those that go with its secret.
 func providerNames() (changeable, fixed []string) {
-	return []string{"name", "dialects", "auth", "headers", "models", "order", "default", "enabled"}, []string{"id", "provider", "preset", "base_url"}
+	return []string{"name", "dialects", "auth", "headers", "models", "order", "default", "enabled", "wait_seconds"}, []string{"id", "provider", "preset", "base_url"}
 }
 
 func (i *configImport) takeProviders(ctx context.Context, part configMember) error {

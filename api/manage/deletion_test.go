@@ -107,7 +107,7 @@ func TestEveryTableIsExportedOrLeftOutForAReason(t *testing.T) {
 		"session_stars": "stars.ndjson", "session_comments": "comments.ndjson",
 		"patterns": "patterns.ndjson", "views": "views.ndjson", "audit_entries": "audit.ndjson", "suspensions": "audit.ndjson",
 		"exchanges": "usage.ndjson", "exchange_tags": "usage.ndjson",
-		"sessions": "sessions/", "lanes": "sessions/", "archive_entries": "sessions/", "archive_objects": "sessions/", "epochs": "sessions/", "lane_pins": "sessions/",
+		"sessions": "sessions/", "lanes": "sessions/", "archive_entries": "sessions/", "archive_objects": "sessions/", "end_users": "sessions/", "epochs": "sessions/", "lane_pins": "sessions/",
 
 		"rollups": derived, "usage_meter": derived, "rollup_deltas": derived, "usage_meter_deltas": derived, "session_words": derived, "lane_heads": derived, "archive_documents": derived, "archive_vectors": derived,
 		"cached_answers": derived, "lane_inserts": derived, "summaries": derived, "pattern_evidence": derived, "pattern_uses": derived,

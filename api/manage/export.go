@@ -210,7 +210,7 @@ func (h exportHandler) exportTar(ctx context.Context, w io.Writer, sessions []ex
 func (h exportHandler) exported(workspace tenants.WorkspaceID, detail session.Detail) export.Session {
 	out := export.Session{
 		Workspace: workspace, ID: detail.ID, Name: detail.Name, Title: detail.Title, Client: detail.Client, Model: detail.Model,
-		Format: detail.Format, StartedAt: detail.StartedAt, LastAt: detail.LastAt, ExportedAt: h.now(),
+		EndUser: detail.EndUser, EndUserName: detail.EndUserName, Format: detail.Format, StartedAt: detail.StartedAt, LastAt: detail.LastAt, ExportedAt: h.now(),
 		Projection: func(ctx context.Context, lane uuid.UUID) (*export.Projection, error) {
 			projection, err := h.sessions.Projection(ctx, workspace, lane)
 			if errors.Is(err, session.ErrNotFound) {

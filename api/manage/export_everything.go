@@ -237,6 +237,9 @@ func (e everything) usage(ctx context.Context) error {
 			if err != nil {
 				return err
 			}
+			if err := nameUsers(ctx, e.config.Sessions, e.workspace, tenants.Reader{All: true}, found); err != nil {
+				return err
+			}
 			for i := range found {
 				if err := write(requestOf(found[i])); err != nil {
 					return err

@@ -158,6 +158,7 @@ func reaches() map[string]reach {
 		"DELETE /sessions/:id/comments/:comment": {roles: "oam",
 			path: at(func(of *tenant) string { return "/sessions/" + of.session.String() + "/comments/" + of.comment }), status: http.StatusNoContent},
 		"GET /requests/:id":         {roles: "oamvb", path: at(func(of *tenant) string { return "/requests/" + of.request.String() })},
+		"DELETE /users/:id":         {roles: "oa"}, // every workspace has ids of its own
 		"DELETE /sessions/:id":      {roles: "oa", path: at(func(of *tenant) string { return "/sessions/" + of.session.String() }), status: http.StatusNoContent},
 		"DELETE /provider-keys/:id": {roles: "oa", path: at(func(of *tenant) string { return "/provider-keys/" + of.providerKey }), status: http.StatusNoContent},
 		"PATCH /provider-keys/:id":  {roles: "oa", path: at(func(of *tenant) string { return "/provider-keys/" + of.providerKey }), body: `{"order":3}`},

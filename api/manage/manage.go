@@ -128,6 +128,7 @@ func handlers(config Config) []func(group *echo.Group, a *authorizer) {
 		patternHandler{config.Patterns, may, changes, config.Now}.register,
 
 		sessionHandler{find, config.Costs, remarks{config.Stars, config.Comments}, changes, config.Now}.register,
+		endUserHandler{config.Sessions, config.Audit, config.Now}.register,
 		starHandler{config.Sessions, config.Stars}.register,
 		commentHandler{find, config.Comments}.register,
 		archiveHandler{find, config.Archive, config.Searcher, config.Codecs}.register,

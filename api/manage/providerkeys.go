@@ -41,6 +41,7 @@ type providerKeyJSON struct {
 	Order     int                `json:"order"`
 	Default   bool               `json:"default"`
 	Enabled   bool               `json:"enabled"`
+	Wait      int                `json:"wait_seconds"` // 0: as long as the client waits
 	Last4     string             `json:"last4"`
 	CreatedBy uuid.UUID          `json:"created_by"`
 	CreatedAt time.Time          `json:"created_at"`
@@ -72,7 +73,7 @@ func providerKeyOf(key tenants.ProviderKey) providerKeyJSON {
 	answer := providerKeyJSON{
 		ID: key.ID, Provider: key.Provider, Dialects: key.Dialects(), Preset: key.Preset, Name: key.Name, BaseURL: key.BaseURL, Auth: key.Auth,
 		Headers: append([]tenants.Header{}, key.Headers...), Models: append([]string{}, key.Models...),
-		Order: key.Order, Default: key.Default, Enabled: !key.Disabled, Last4: key.Last4,
+		Order: key.Order, Default: key.Default, Enabled: !key.Disabled, Wait: int(key.Wait / time.Second), Last4: key.Last4,
 		CreatedBy: key.CreatedBy, CreatedAt: key.CreatedAt, SealedAt: key.SealedAt,
 	}
 	if !key.Check.At.IsZero() {
@@ -125,6 +126,7 @@ type newProviderKey struct {
 	Order    int                `json:"order"`
 	Default  bool               `json:"default"`
 	Enabled  *bool              `json:"enabled"` // nil: true
+	Wait     int                `json:"wait_seconds"`
 }
 
 func (h providerKeyHandler) createProviderKey(c echo.Context, who caller) error {
@@ -140,7 +142,7 @@ func (h providerKeyHandler) createProviderKey(c echo.Context, who caller) error 
 		Provider: asked.Provider, Both: both, Name: asked.Name, BaseURL: asked.BaseURL, Auth: asked.Auth, Headers: asked.Headers,
 		ProviderKeyRouting: tenants.ProviderKeyRouting{
 			Models: asked.Models, Order: asked.Order, Default: asked.Default,
-			Disabled: asked.Enabled != nil && !*asked.Enabled,
+			Disabled: asked.Enabled != nil && !*asked.Enabled, Wait: time.Duration(asked.Wait) * time.Second,
 		},
 		CreatedBy: who.author(),
 	}
@@ -173,6 +175,7 @@ type changedProviderKey struct {
 	Order    *int                `json:"order"`
 	Default  *bool               `json:"default"`
 	Enabled  *bool               `json:"enabled"`
+	Wait     *int                `json:"wait_seconds"`
 }
 
 func (h providerKeyHandler) editProviderKey(c echo.Context, who caller, id uuid.UUID) error {
@@ -204,6 +207,10 @@ func (c changedProviderKey) change() (tenants.ProviderKeyChange, error) {
 	if c.Enabled != nil {
 		disabled := !*c.Enabled
 		change.Disabled = &disabled
+	}
+	if c.Wait != nil {
+		wait := time.Duration(*c.Wait) * time.Second
+		change.Wait = &wait
 	}
 	return change, nil
 }

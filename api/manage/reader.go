@@ -54,12 +54,14 @@ type settingsJSON struct {
 
 	Redact      []tenants.RedactionKind `json:"redact"`
 	RedactNames []string                `json:"redact_names"`
+
+	EndUsers tenants.EndUserIDs `json:"end_users"`
 }
 
 func settingsOf(settings tenants.DataSettings) settingsJSON {
 	return settingsJSON{
 		TimeZone: settings.TimeZone, NoStore: settings.NoStore,
-		Redact: list(settings.Redact.Kinds), RedactNames: list(settings.Redact.Names),
+		Redact: list(settings.Redact.Kinds), RedactNames: list(settings.Redact.Names), EndUsers: settings.EndUsers,
 		ManagersRead: settings.Text.Managers, MembersRead: settings.Text.Members, ViewersRead: settings.Text.Viewers,
 	}
 }
@@ -82,6 +84,8 @@ type newSettings struct {
 
 	Redact      *[]tenants.RedactionKind `json:"redact"`
 	RedactNames *[]string                `json:"redact_names"`
+
+	EndUsers *tenants.EndUserIDs `json:"end_users"`
 }
 
 func (h dataHandler) putSettings(c echo.Context, who caller) error {
@@ -110,6 +114,7 @@ func (n newSettings) apply(settings tenants.DataSettings) tenants.DataSettings {
 	set(&settings.NoStore, n.NoStore)
 	set(&settings.Redact.Kinds, n.Redact)
 	set(&settings.Redact.Names, n.RedactNames)
+	set(&settings.EndUsers, n.EndUsers)
 	return settings
 }
 

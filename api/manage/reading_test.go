@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"palimpsest/pipeline/session"
 	"palimpsest/tenants"
 )
 
@@ -20,6 +21,9 @@ type readAs struct {
 	may  func(tenants.Permission) bool // what they may do there now
 	role tenants.Role                  // of who is asked for; "" if they are not a member
 	keys []string                      // the API keys that this person has created
+
+	recalls   string // secret of an API key with a scope for /mcp; "" for no such key
+	mayRecall bool   // the scope is one that their role may have
 }
 
 // allow is what the workspace lets each role read.
@@ -51,7 +55,8 @@ func texts() map[string]text {
 	at := func(format string) func(of *tenant) string {
 		return func(of *tenant) string { return strings.ReplaceAll(format, ":id", of.session.String()) }
 	}
-	title := func(of *tenant) []string { return []string{of.title()} }
+	title := func(of *tenant) []string { return []string{of.title(), of.speaker()} }
+	speaker := func(of *tenant) []string { return []string{of.speaker()} }
 	said := func(of *tenant) []string { return []string{of.said()} }
 	learned := func(of *tenant) string { return "/patterns/" + of.pattern }
 	return map[string]text{
@@ -68,17 +73,20 @@ func texts() map[string]text {
 		"GET /search":                      {at("/search?q=question"), "", tenants.ReadArchive, said, false},
 		"GET /search?session":              {at("/search?q=question&session=:id"), "", tenants.ReadArchive, said, false},
 		"GET /requests/:id": {func(of *tenant) string { return "/requests/" + of.request.String() }, "", tenants.ReadMetrics,
-			func(of *tenant) []string { return []string{of.refusal()} }, false},
+			func(of *tenant) []string { return []string{of.refusal(), of.speaker()} }, false},
+		"GET /requests":       {at("/requests"), "", tenants.ReadMetrics, speaker, false},
+		"GET /requests.csv":   {at("/requests.csv"), "", tenants.ReadMetrics, speaker, false},
 		"GET /patterns":       {at("/patterns"), "", tenants.ReadConfig, learnedOf, true},
 		"GET /patterns/:id":   {learned, "", tenants.ReadConfig, learnedOf, true},
 		"PATCH /patterns/:id": {learned, `{"status":"candidate"}`, tenants.ManagePatterns, learnedOf, true},
-		"GET /export":         {at("/export"), "", tenants.ExportWorkspace, func(of *tenant) []string { return []string{of.said(), of.title(), of.remarked()} }, true},
+		"GET /export":         {at("/export"), "", tenants.ExportWorkspace, func(of *tenant) []string { return []string{of.said(), of.title(), of.remarked(), of.speaker()} }, true},
 	}
 }
 
 // What is said in a tenant's session, in each of the places where words of it stand.
 func (w *tenant) title() string     { return "Session of " + w.login }
 func (w *tenant) said() string      { return "question 0 of " + w.login }
+func (w *tenant) speaker() string   { return "user of " + w.login }
 func (w *tenant) refusal() string   { return "refused: " + w.login }
 func (w *tenant) remarked() string  { return "remark on " + w.login }
 func learnedOf(of *tenant) []string { return []string{"learned from " + of.login} }
@@ -94,8 +102,11 @@ func (w *tenant) speak(t *testing.T, name string) {
 		t.Fatal(err)
 	}
 	w.pattern = uuid.NewString()
+	user := session.EndUserID(w.workspace, w.speaker())
 	for statement, arguments := range map[string][]any{
-		`UPDATE exchanges SET error_text = $2 WHERE workspace_id = $1 AND id = $3`: {w.workspace, key.SealError(w.request, []byte(w.refusal())), w.request},
+		`UPDATE exchanges SET error_text = $2, end_user = $4 WHERE workspace_id = $1 AND id = $3`: {w.workspace, key.SealError(w.request, []byte(w.refusal())), w.request, user},
+		`UPDATE sessions SET end_user = $2 WHERE workspace_id = $1 AND id = $3`:                   {w.workspace, user, w.session},
+		`INSERT INTO end_users (workspace_id, id, name) VALUES ($1, $2, $3)`:                      {w.workspace, user, key.Seal([]byte("end user "+user), []byte(w.speaker()))},
 		`INSERT INTO patterns (workspace_id, id, kind, text, words, status, source, created_at, edited_at, last_seen)
 			VALUES ($1, $2, 'directive', $3, $4, 'candidate', 'mined', now(), now(), now())`: {w.workspace, w.pattern, learnedOf(w)[0], name},
 	} {
@@ -149,14 +160,18 @@ func readers(t *testing.T, owner *tenant) (all []readAs, member *tenant) {
 		}
 		all = append(all, readAs{name + ", logged in", func(t *testing.T, method, path, body string) reply {
 			return exchange(t, withCookie(person.build(t, method, path, body), person))
-		}, role.May, role, keys})
+		}, role.May, role, keys, "", false})
 		for scope, may := range ofScope {
+			recalls := ""
+			if slices.Contains([]string{"proxy", "recall"}, scope) {
+				recalls = secrets[scope]
+			}
 			backed := len(tenants.APIKey{Scopes: []tenants.Scope{tenants.Scope(scope)}}.Backed(role)) > 0
 			all = append(all, readAs{name + " with a key for " + scope, func(t *testing.T, method, path, body string) reply {
 				request := nobody.build(t, method, path, body)
 				request.Header.Set("Authorization", "Bearer "+secrets[scope])
 				return exchange(t, request)
-			}, func(permission tenants.Permission) bool { return backed && may(permission) }, role, keys})
+			}, func(permission tenants.Permission) bool { return backed && may(permission) }, role, keys, recalls, backed})
 		}
 	}
 	owner.forget(owner.workspace)
@@ -177,18 +192,22 @@ func TestEveryPathToTextFollowsTheOneRule(t *testing.T) {
 	owner.keyID, _ = owner.createKey(t, "proxy")
 	owner.speak(t, "heron-of-the-owner")
 	all, member := readers(t, owner)
-	listed, cells := texts(), 0
+	listed, recall, cells := texts(), p.newRecall(t), 0
 	checkEntries(t, p, listed)
+	recall.checkEntries(t, owner)
 	for _, policy := range []allow{
 		{tenants.Owner: tenants.ReadsAll, tenants.Admin: tenants.ReadsAll, tenants.Regular: tenants.ReadsOwn, tenants.Viewer: tenants.ReadsNone},
 		{tenants.Owner: tenants.ReadsOwn, tenants.Admin: tenants.ReadsOwn, tenants.Regular: tenants.ReadsOwn, tenants.Viewer: tenants.ReadsAll},
 		{tenants.Owner: tenants.ReadsOwn, tenants.Admin: tenants.ReadsOwn, tenants.Regular: tenants.ReadsAll, tenants.Viewer: tenants.ReadsNone},
 	} {
 		text := tenants.TextPolicy{Managers: policy[tenants.Admin], Members: policy[tenants.Regular], Viewers: policy[tenants.Viewer]}
-		if err := p.db.DB.Data.SetDataSettings(t.Context(), owner.workspace, tenants.DataSettings{TimeZone: "UTC", Text: text}); err != nil {
+		if err := p.db.DB.Data.SetDataSettings(t.Context(), owner.workspace, tenants.DataSettings{TimeZone: "UTC", Text: text, EndUsers: tenants.EndUsersPlain}); err != nil {
 			t.Fatal(err)
 		}
 		for _, who := range all {
+			for _, of := range []*tenant{owner, member} {
+				cells += recall.check(t, who, policy, of, map[*tenant]*tenant{owner: member, member: owner}[of])
+			}
 			for route, path := range listed {
 				for _, of := range []*tenant{owner, member} {
 					cells++

@@ -52,6 +52,8 @@ type requestJSON struct {
 	Answer       string           `json:"answer_sha256,omitempty"`
 	Modules      []moduleJSON     `json:"modules"`
 	Tags         tenants.Tags     `json:"tags"`
+	EndUser      string           `json:"end_user,omitempty"`
+	EndUserName  string           `json:"end_user_name,omitempty"` // for those who may read the session
 
 	// Of one request only.
 	Report    json.RawMessage   `json:"report,omitempty"`
@@ -85,6 +87,7 @@ func requestOf(exchange tenants.Exchange) requestJSON {
 		OverheadMS: milliseconds(exchange.Overhead), TTFBMS: milliseconds(exchange.TTFB), DurationMS: milliseconds(exchange.Duration),
 		Attempts: exchange.Attempts, Answer: hex.EncodeToString(exchange.Answer),
 		Class: exchange.Class, Modules: modulesOf(exchange.Report), Tags: exchange.Tags,
+		EndUser: exchange.EndUser, EndUserName: exchange.EndUserName,
 	}
 	if answer.Tags == nil {
 		answer.Tags = tenants.Tags{}
@@ -150,6 +153,8 @@ func requestColumns() []requestColumn {
 		{"missed_tokens", func(e *exchange) string { return strconv.Itoa(e.MissedTokens) }},
 		{"modules", modulesCell},
 		{"tags", tagsCell},
+		{"end_user", func(e *exchange) string { return e.EndUser }},
+		{"end_user_name", func(e *exchange) string { return tenants.CSVCell(e.EndUserName) }},
 		{"reach", func(e *exchange) string { return strconv.FormatBool(e.Reach) }},
 	}
 }

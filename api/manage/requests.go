@@ -1,6 +1,7 @@
 package manage
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"log/slog"
@@ -33,7 +34,7 @@ func (h exchangeHandler) register(group *echo.Group, a *authorizer) {
 }
 
 func (h exchangeHandler) listRequests(c echo.Context, who caller) error {
-	filter, err := exchangeFilter(c, "cursor", "limit")
+	filter, err := exchangeFilter(c, who, "cursor", "limit")
 	if err != nil {
 		return err
 	}
@@ -41,16 +42,37 @@ func (h exchangeHandler) listRequests(c echo.Context, who caller) error {
 	if filter.Limit, err = queryLimit(c); err != nil {
 		return err
 	}
-	exchanges, next, err := h.exchanges.Exchanges(c.Request().Context(), who.workspace, filter)
+	reader, err := h.readers.reader(c, who)
+	if err != nil {
+		return err
+	}
+	exchanges, next, err := h.page(c.Request().Context(), who.workspace, reader, filter)
 	if err != nil {
 		return err
 	}
 	return answerPage(c, each(exchanges, requestOf), next)
 }
 
+// page returns a page of exchanges, with the ids of end users that the reader may see.
+func (h exchangeHandler) page(ctx context.Context, workspace tenants.WorkspaceID, reader tenants.Reader, filter tenants.ExchangeFilter) ([]tenants.Exchange, string, error) {
+	exchanges, next, err := h.exchanges.Exchanges(ctx, workspace, filter)
+	if err != nil {
+		return nil, "", err
+	}
+	return exchanges, next, nameUsers(ctx, h.sessions, workspace, reader, exchanges)
+}
+
+// nameUsers fills in the applications' own ids of the end users of exchanges, where they are kept and the
+// reader may see them.
+func nameUsers(ctx context.Context, sessions session.Records, workspace tenants.WorkspaceID, reader tenants.Reader, exchanges []tenants.Exchange) error {
+	return tenants.NameEndUsers(exchanges, reader, func(users []string) (map[string]string, error) {
+		return sessions.EndUserNames(ctx, workspace, users)
+	})
+}
+
 // exchangeFilter reads which exchanges the query asks for. more are names that it may
 // hold besides.
-func exchangeFilter(c echo.Context, more ...string) (tenants.ExchangeFilter, error) {
+func exchangeFilter(c echo.Context, who caller, more ...string) (tenants.ExchangeFilter, error) {
 	names := append(append(tenants.ExchangeFilterNames(), "from", "to"), more...)
 	if err := allowQuery(c, names...); err != nil {
 		return tenants.ExchangeFilter{}, err
@@ -58,6 +80,9 @@ func exchangeFilter(c echo.Context, more ...string) (tenants.ExchangeFilter, err
 	filter, err := tenants.ParseExchangeFilter(c.QueryParams())
 	if err != nil {
 		return filter, err
+	}
+	if user := c.QueryParam("end_user"); user != "" {
+		filter.EndUser = session.EndUserIDs(who.workspace, user)
 	}
 	filter.From, filter.To, err = queryRange(c)
 	return filter, err
@@ -68,7 +93,15 @@ func (h exchangeHandler) getRequest(c echo.Context, who caller, id uuid.UUID) er
 	if err != nil {
 		return err
 	}
-	answer := requestOf(exchange)
+	reader, err := h.readers.reader(c, who)
+	if err != nil {
+		return err
+	}
+	named := []tenants.Exchange{exchange}
+	if err := nameUsers(c.Request().Context(), h.sessions, who.workspace, reader, named); err != nil {
+		return err
+	}
+	answer := requestOf(named[0])
 	if json.Valid(exchange.Report) {
 		answer.Report = exchange.Report
 	}
@@ -78,7 +111,7 @@ func (h exchangeHandler) getRequest(c echo.Context, who caller, id uuid.UUID) er
 		}
 		answer.Headers[tenants.HeaderName(name)] = value
 	}
-	if answer.ErrorText, err = h.errorText(c, who, exchange); err != nil {
+	if answer.ErrorText, err = h.errorText(c, who, reader, exchange); err != nil {
 		return err
 	}
 	return c.JSON(http.StatusOK, answer)
@@ -86,13 +119,9 @@ func (h exchangeHandler) getRequest(c echo.Context, who caller, id uuid.UUID) er
 
 // errorText returns what the provider said of an exchange that it refused; empty where
 // nothing is kept or the caller may not read it: it may repeat what was asked.
-func (h exchangeHandler) errorText(c echo.Context, who caller, exchange tenants.Exchange) (string, error) {
-	if exchange.ErrorText == nil || h.sealed == nil {
+func (h exchangeHandler) errorText(c echo.Context, who caller, reader tenants.Reader, exchange tenants.Exchange) (string, error) {
+	if exchange.ErrorText == nil || h.sealed == nil || !reader.MayRead(exchange.APIKey) {
 		return "", nil
-	}
-	reader, err := h.readers.reader(c, who)
-	if err != nil || !reader.MayRead(exchange.APIKey) {
-		return "", err
 	}
 	key, err := h.sealed.Key(c.Request().Context(), who.workspace)
 	if err != nil {

@@ -20,18 +20,22 @@ const maxRequestsCSV = 100_000
 // downloadRequests answers the requests that a filter lets through as CSV, the newest
 // first. They are read and sent page by page.
 func (h exchangeHandler) downloadRequests(c echo.Context, who caller) error {
-	filter, err := exchangeFilter(c)
+	filter, err := exchangeFilter(c, who)
+	if err != nil {
+		return err
+	}
+	reader, err := h.readers.reader(c, who)
 	if err != nil {
 		return err
 	}
 	ctx := c.Request().Context()
 	filter.Limit = tenants.MaxExchanges
-	first, next, err := h.exchanges.Exchanges(ctx, who.workspace, filter)
+	first, next, err := h.page(ctx, who.workspace, reader, filter)
 	if err != nil {
 		return err
 	}
 	startCSV(c, "palimpsest-requests.csv")
-	pages := h.requestPages(ctx, who.workspace, filter, first, next)
+	pages := h.requestPages(ctx, who.workspace, reader, filter, first, next)
 	if err := writeRequestsCSV(c.Response(), pages); err != nil {
 		h.log.WarnContext(ctx, "download of requests is cut off", "error", err)
 		panic(http.ErrAbortHandler) // the status has gone out
@@ -50,12 +54,12 @@ func startCSV(c echo.Context, name string) {
 }
 
 // requestPages returns the pages of a list, of which the first is read already.
-func (h exchangeHandler) requestPages(ctx context.Context, workspace tenants.WorkspaceID, filter tenants.ExchangeFilter, first []tenants.Exchange, next string) iter.Seq2[[]tenants.Exchange, error] {
+func (h exchangeHandler) requestPages(ctx context.Context, workspace tenants.WorkspaceID, reader tenants.Reader, filter tenants.ExchangeFilter, first []tenants.Exchange, next string) iter.Seq2[[]tenants.Exchange, error] {
 	return func(yield func([]tenants.Exchange, error) bool) {
 		page, err := first, error(nil)
 		for yield(page, err) && err == nil && next != "" {
 			filter.Cursor = next
-			page, next, err = h.exchanges.Exchanges(ctx, workspace, filter)
+			page, next, err = h.page(ctx, workspace, reader, filter)
 		}
 	}
 }

@@ -62,7 +62,9 @@ type sessionJSON struct {
 	Single       bool                `json:"single"`  // single calls: no request of it carries history
 	Starred      bool                `json:"starred"` // by the caller
 	Comments     int                 `json:"comments"`
-	Lanes        []laneJSON          `json:"lanes,omitempty"` // of one session only
+	EndUser      string              `json:"end_user,omitempty"`
+	EndUserName  string              `json:"end_user_name,omitempty"` // for those who may read the session
+	Lanes        []laneJSON          `json:"lanes,omitempty"`         // of one session only
 }
 
 type laneJSON struct {
@@ -100,14 +102,15 @@ func sessionOf(overview session.Overview) sessionJSON {
 		Title: overview.Title, Client: overview.Client, Model: overview.Model, StartedAt: overview.StartedAt, LastAt: overview.LastAt,
 		Requests: overview.Exchanges, Epochs: overview.Epochs, TokensBefore: overview.TokensBefore, TokensAfter: overview.TokensAfter,
 		NetMicroUSD: overview.NetMicroUSD, Reach: overview.Reach, Single: overview.Single,
+		EndUser: overview.EndUser, EndUserName: overview.EndUserName,
 	}
 }
 
 func (h sessionHandler) listSessions(c echo.Context, who caller) error {
-	if err := allowQuery(c, "q", "client", "model", "key", "show", "starred", "from", "to", "cursor", "limit"); err != nil {
+	if err := allowQuery(c, "q", "client", "model", "key", "end_user", "show", "starred", "from", "to", "cursor", "limit"); err != nil {
 		return err
 	}
-	filter, err := session.FilterOf(c.QueryParams())
+	filter, err := session.FilterOf(who.workspace, c.QueryParams())
 	if err != nil {
 		return err
 	}
@@ -147,7 +150,7 @@ func (h sessionHandler) getSession(c echo.Context, who caller, id uuid.UUID) err
 		return err
 	}
 	if !reader.MayRead(detail.APIKey) {
-		detail.Title = ""
+		detail.Mask()
 	}
 	decisions, err := h.costs.Decisions(ctx, who.workspace, id)
 	if err != nil {

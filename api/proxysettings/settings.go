@@ -69,6 +69,7 @@ type settings struct {
 	secrets  []string              // of the keys, in the clear: they live in memory only
 	windows  map[string]int        // context windows by model; never changed
 	noStore  bool                  // nothing of its exchanges is kept
+	names    bool                  // end users are shown by the application's own ids
 	redactor *redaction.Redactor   // nil if what is said is stored as it came
 	budgets  map[tenants.Spender]tenants.Quota
 
@@ -168,6 +169,15 @@ func (c *Cache) Keeps(ctx context.Context, workspace tenants.WorkspaceID) (bool,
 		return false, err
 	}
 	return !settings.noStore, nil
+}
+
+// ShowsEndUsers reports whether a workspace shows end users by their applications' own ids.
+func (c *Cache) ShowsEndUsers(ctx context.Context, workspace tenants.WorkspaceID) (bool, error) {
+	settings, err := c.of(ctx, workspace)
+	if err != nil {
+		return false, err
+	}
+	return settings.names, nil
 }
 
 // Redactor returns what redacts what is stored of a workspace's exchanges; nil if nothing is redacted.
@@ -272,7 +282,7 @@ func (c *Cache) load(ctx context.Context, workspace tenants.WorkspaceID) (*setti
 	if err != nil {
 		return nil, fmt.Errorf("data settings: %w", err)
 	}
-	loaded := &settings{windows: make(map[string]int, len(windows)), noStore: data.NoStore}
+	loaded := &settings{windows: make(map[string]int, len(windows)), noStore: data.NoStore, names: data.EndUsers == tenants.EndUsersPlain}
 	if loaded.redactor, err = c.redactor(ctx, workspace, data.Redact); err != nil {
 		return nil, fmt.Errorf("redaction: %w", err)
 	}
@@ -331,7 +341,7 @@ func (c *Cache) loadBudgets(ctx context.Context, workspace tenants.WorkspaceID) 
 	}
 	loaded := make(map[tenants.Spender]tenants.Quota, len(budgets))
 	for _, budget := range budgets {
-		loaded[budget.Spender] = tenants.Quota{DayMicroUSD: budget.DayMicroUSD, MonthMicroUSD: budget.MonthMicroUSD}
+		loaded[budget.Spender] = budget.Quota()
 	}
 	return loaded, nil
 }

@@ -44,12 +44,14 @@ type asker struct {
 	reader    tenants.Reader
 }
 
-// asker returns a caller with what they may read now. Nothing at all is a refusal.
+// asker returns a caller with what they may read now, of the end user whom the request names. Nothing at all is a
+// refusal.
 func (s *Server) asker(ctx context.Context, caller Caller) (asker, error) {
 	reader, err := s.config.Readers.KeyReader(ctx, caller.Key)
 	if err == nil && reader.None() {
 		err = errNoText
 	}
+	reader.EndUser = caller.EndUser
 	return asker{caller, caller.Key.Workspace, reader}, err
 }
 

@@ -120,6 +120,41 @@ func TestKeyRecallsWhatThePersonBehindItMayRead(t *testing.T) {
 	}
 }
 
+// S45: a request that names an end user recalls what was said on their behalf, and nothing of anyone else's.
+func TestRequestForAnEndUserRecallsTheirSessions(t *testing.T) {
+	t.Parallel()
+	p := setup(t)
+	w := p.tenant(t, "ant")
+	sent := conversations()[conversation.Anthropic]
+	of := map[string]told{}
+	for _, user := range []string{"alice", "bob"} {
+		body := strings.Replace(sent[1], "{", `{"metadata":{"user_id":"`+user+`"},`, 1)
+		of[user] = w.converse(t, sent[0], body)
+	}
+	for _, user := range []string{"alice", "bob", "carol", ""} {
+		model := w.model(t, w.key, "X-Palimpsest-User", user)
+		var hits hits
+		model.call("recall_search", message{"query": "serial-07919"}, &hits)
+		var sessions []string
+		for _, hit := range hits.Hits {
+			sessions = append(sessions, hit.Session)
+		}
+		slices.Sort(sessions)
+		for other, talk := range of {
+			may := user == "" || user == other
+			if slices.Contains(sessions, talk.session) != may {
+				t.Errorf("for %q the session of %s is found: %t", user, other, !may)
+			}
+			if text, failed := model.call("recall_get", message{"pointer": "#2", "session": talk.session}, nil); !failed != may || strings.Contains(text, result(0)) != may {
+				t.Errorf("for %q the session of %s is read: %t", user, other, !may)
+			}
+			if text, failed := model.call("recall_get", message{"pointer": talk.name + "#2"}, nil); !failed != may || strings.Contains(text, result(0)) != may {
+				t.Errorf("for %q the archive of %s is read by its name: %t", user, other, !may)
+			}
+		}
+	}
+}
+
 // S44: the key that a former member leaves behind goes on to send requests and reads nothing, though
 // an owner answers for it.
 func TestKeyOfAFormerMemberRecallsNothing(t *testing.T) {

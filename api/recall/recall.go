@@ -49,6 +49,7 @@ type Config struct {
 type Caller struct {
 	Key     tenants.APIKey // that was presented
 	Session string         // the one that all calls are limited to, by id or by its client's name; empty: any
+	EndUser string         // whose sessions all calls are limited to, as session.EndUserID names them; empty: everyone's
 }
 
 // Call is one call of a tool. It holds nothing of what was looked for or found.

@@ -4,6 +4,7 @@ package summaries
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -151,7 +152,7 @@ func (s *Service) After(ctx context.Context, request Request, written *prompt.Pr
 	}
 	job := summary.Job{
 		Scope: exchange.Scope, Session: written.Lane.Session, Lane: written.Lane.ID, Covers: covers, Chain: exchange.Chain[:covers+1],
-		Codec: exchange.Codec, Model: exchange.Request.Model, Window: exchange.Model.Window, Factor: exchange.Factor,
+		Codec: exchange.Codec, Model: exchange.Request.Model, Window: cmp.Or(config.ContextWindow.Tokens(), exchange.Model.Window), Factor: exchange.Factor,
 		Provider: request.Choice.Provider, Base: s.base(request, written, known), Again: again,
 		Begin: s.within(request), Span: spans.Of(ctx),
 		Settings: summary.Settings{

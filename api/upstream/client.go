@@ -8,6 +8,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"os"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -22,14 +23,25 @@ import (
 var (
 	ErrForbiddenAddress = errors.New("provider's address is not allowed")
 	ErrUnreachable      = errors.New("provider cannot be reached")
+
+	// ErrUnanswered says that a connection ended, and ErrLate that the target's Wait was over, before
+	// the provider answered: it may work on the request, and charge for it.
+	ErrUnanswered = errors.New("connection to the provider ended without an answer")
+	ErrLate       = fmt.Errorf("provider did not begin to answer: %w", os.ErrDeadlineExceeded)
 )
 
 const (
-	dialTimeout   = 10 * time.Second
-	headerTimeout = 10 * time.Minute // models may think this long before the first byte
-	idleTimeout   = 90 * time.Second
-	keepAlive     = 30 * time.Second
-	idlePerHost   = 512
+	dialTimeout = 10 * time.Second
+	keepAlive   = 30 * time.Second
+	idlePerHost = 512
+
+	// idleTimeout and idlePlain are how long connections without a request are kept: of HTTP/2, whose
+	// servers say that they close, and of HTTP/1, whose servers don't. Node.js and uvicorn close after 5 s.
+	idleTimeout = 55 * time.Second
+	idlePlain   = 4 * time.Second
+
+	// mostUnread bounds how often a request is sent again of which nothing was read.
+	mostUnread = 3
 )
 
 // Client sends requests to providers.
@@ -73,8 +85,8 @@ type Request struct {
 }
 
 // Send sends a request and returns the provider's answer, whose body the caller
-// closes. It adds no retries and follows no redirects. The errors ErrMethod, ErrPath, ErrForbiddenAddress,
-// ErrUnreachable and the context's own tell why there is no answer; they hold no key and no query.
+// closes. It follows no redirects, and adds no retries but for requests of which no byte was read. The errors ErrMethod, ErrPath, ErrForbiddenAddress,
+// ErrUnreachable, ErrUnanswered, ErrLate and the context's own tell why there is no answer; they hold no key and no query.
 func (c *Client) Send(ctx context.Context, asked Request, target Target) (response *http.Response, err error) {
 	ctx, span := spans.StartCall(ctx, asked.Method)
 	defer func() { note(span, asked, response, err) }()
@@ -82,31 +94,23 @@ func (c *Client) Send(ctx context.Context, asked Request, target Target) (respon
 	if err != nil {
 		return nil, err
 	}
-	request, err := http.NewRequestWithContext(withBegin(ctx, asked.Begun), asked.Method, address, http.NoBody)
-	if err != nil {
-		return nil, fmt.Errorf("%w: path is not valid", ErrUnreachable)
-	}
-	request.Header = requestHeader(asked.Header, target)
-	spans.Carry(ctx, request.Header)
-	span.String(spans.ServerAddress, request.URL.Hostname())
-	content := newBody(asked.Body, asked.Done)
-	switch {
-	case asked.Stream != nil && asked.Length != 0:
-		request.Body, request.ContentLength = io.NopCloser(asked.Stream), asked.Length
-		if encoding := asked.Header.Get("Content-Encoding"); encoding != "" {
-			request.Header.Set("Content-Encoding", encoding) // nobody has decoded it
+	waiting, answered := within(ctx, target.Wait)
+	for try := range mostUnread {
+		attempt := attempt{begins: asked.Begun}
+		response, err = c.try(attempt.in(waiting), span, asked, target, address)
+		isOver := err == nil || waiting.Err() != nil
+		if !isOver && attempt.isUnread() {
+			begins(asked.Begun, false)
+			isOver = asked.Stream != nil || try == mostUnread-1
+			if !isOver {
+				continue
+			}
 		}
-	case len(asked.Body) > 0:
-		request.Body, request.ContentLength, request.GetBody = content, int64(len(asked.Body)), content.again
+		break
 	}
-	transport := c.guarded
-	if c.private && !target.PublicOnly || target.BaseURL == "" {
-		transport = c.open
-	}
-	response, err = transport.RoundTrip(request)
-	content.done()
+	answered()
 	if err != nil {
-		return nil, failure(ctx, err)
+		return nil, failure(waiting, asked.Begun, err)
 	}
 	if response.StatusCode == http.StatusSwitchingProtocols {
 		_ = response.Body.Close()
@@ -116,6 +120,57 @@ func (c *Client) Send(ctx context.Context, asked Request, target Target) (respon
 	Mask(response, target.Key)
 	return response, nil
 }
+
+// within returns a context that ends with ErrLate after wait, unless answered has been called before; 0
+// means no limit.
+func within(ctx context.Context, wait time.Duration) (waiting context.Context, answered func()) {
+	if wait <= 0 {
+		return ctx, func() {}
+	}
+	waiting, cancel := context.WithCancelCause(ctx)
+	late := time.AfterFunc(wait, func() { cancel(ErrLate) })
+	return waiting, func() { late.Stop() }
+}
+
+// begins notes whether a request may have come to the provider.
+func begins(begun *atomic.Bool, has bool) {
+	if begun != nil {
+		begun.Store(has)
+	}
+}
+
+// try sends a request once.
+func (c *Client) try(ctx context.Context, span spans.Span, asked Request, target Target, address string) (*http.Response, error) {
+	request, err := http.NewRequestWithContext(ctx, asked.Method, address, http.NoBody)
+	if err != nil {
+		return nil, errAddress
+	}
+	request.Header = requestHeader(asked.Header, target)
+	spans.Carry(ctx, request.Header)
+	span.String(spans.ServerAddress, request.URL.Hostname())
+	content := newBody(asked.Body, asked.Done)
+	switch {
+	case asked.Stream != nil && asked.Length != 0:
+		request.Body, request.ContentLength = io.NopCloser(asked.Stream), asked.Length
+		if encodings := asked.Header.Values("Content-Encoding"); len(encodings) > 0 {
+			request.Header["Content-Encoding"] = encodings // nobody has decoded it
+		}
+	case len(asked.Body) > 0:
+		request.Body, request.ContentLength, request.GetBody = content, int64(len(asked.Body)), content.again
+	}
+	transport := c.guarded
+	if c.private && !target.PublicOnly || target.BaseURL == "" {
+		transport = c.open
+	}
+	response, err := transport.RoundTrip(request)
+	if err == nil {
+		content.done()
+	}
+	return response, err //nolint:wrapcheck // Send tells what it means
+}
+
+// errAddress says that no request can be made of an address.
+var errAddress = errors.New("path is not valid")
 
 // note says in a request's span what came of it, and ends it.
 func note(span spans.Span, asked Request, response *http.Response, err error) {
@@ -151,12 +206,14 @@ func (c *Client) Close() {
 }
 
 // failure tells what kept a request from being answered, without its URL.
-func failure(ctx context.Context, err error) error {
-	if ctx.Err() != nil {
+func failure(ctx context.Context, begun *atomic.Bool, err error) error {
+	switch {
+	case ctx.Err() != nil:
 		return context.Cause(ctx)
-	}
-	if IsForbidden(err) {
+	case IsForbidden(err):
 		return ErrForbiddenAddress
+	case begun != nil && begun.Load():
+		return fmt.Errorf("%w: %w", ErrUnanswered, err)
 	}
 	return fmt.Errorf("%w: %w", ErrUnreachable, err)
 }
@@ -169,15 +226,15 @@ func newDialer(control func(network, address string, conn syscall.RawConn) error
 
 func newTransport(dialer *net.Dialer) *http.Transport {
 	return &http.Transport{
-		Proxy:                 nil, // the environment's proxy would defeat the guard
-		DialContext:           dial(dialer),
-		ForceAttemptHTTP2:     true,
-		HTTP2:                 &http.HTTP2Config{SendPingTimeout: keepAlive, PingTimeout: dialTimeout}, // finds dead connections
-		TLSClientConfig:       &tls.Config{MinVersion: tls.VersionTLS12},
-		TLSHandshakeTimeout:   dialTimeout,
-		ResponseHeaderTimeout: headerTimeout,
-		IdleConnTimeout:       idleTimeout,
-		MaxIdleConnsPerHost:   idlePerHost,
-		DisableCompression:    true, // taps read plain bytes, clients get what the provider sent
+		Proxy:               nil, // the environment's proxy would defeat the guard
+		DialContext:         dial(dialer),
+		ForceAttemptHTTP2:   true,
+		HTTP2:               &http.HTTP2Config{SendPingTimeout: keepAlive, PingTimeout: dialTimeout}, // finds dead connections
+		TLSClientConfig:     &tls.Config{MinVersion: tls.VersionTLS12},
+		TLSHandshakeTimeout: dialTimeout,
+		IdleConnTimeout:     idleTimeout,
+		MaxIdleConns:        idlePerHost, // many hosts keep no more than one
+		MaxIdleConnsPerHost: idlePerHost,
+		DisableCompression:  true, // taps read plain bytes, clients get what the provider sent
 	}
 }

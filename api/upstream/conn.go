@@ -6,19 +6,59 @@ import (
 	"errors"
 	"net"
 	"net/http/httptrace"
+	"os"
+	"sync"
 	"sync/atomic"
 	"syscall"
+	"time"
 )
 
 // conn is a connection on which a provider may answer before it has read the
 // whole request, and close: what it no longer takes counts as written, so that
 // the transport reads the answer in place of giving up on it. Reading tells
 // whether there is one.
+//
+// Between requests of HTTP/1 it ends itself before the provider does: a request that is sent while
+// the provider closes is lost.
 type conn struct {
 	net.Conn
 
 	begun atomic.Bool // something of the present request has been written
 	gone  atomic.Bool // the provider takes no more
+
+	mu      sync.Mutex
+	uses    int    // requests that got it
+	idle    bool   // it waits for the next one
+	expired bool   // it has waited too long
+	ended   bool   // reading has failed
+	taken   uint64 // bytes that the provider's system had taken when the present request got it
+	atEnd   uint64 // and when reading failed
+}
+
+// Read implements io.Reader.
+func (c *conn) Read(p []byte) (int, error) {
+	for {
+		n, err := c.Conn.Read(p)
+		if err == nil || n > 0 {
+			return n, err //nolint:wrapcheck // the transport knows it by its type
+		}
+		if c.ends(err) {
+			return 0, err //nolint:wrapcheck // the transport knows it by its type
+		}
+	}
+}
+
+// ends notes that reading has failed. It reports false for a deadline that the next request
+// has lifted meanwhile.
+func (c *conn) ends(err error) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if errors.Is(err, os.ErrDeadlineExceeded) {
+		c.expired = c.idle
+		return c.idle
+	}
+	c.ended, c.atEnd = true, acknowledged(c.Conn)
+	return true
 }
 
 // Write implements io.Writer.
@@ -43,6 +83,39 @@ func (c *conn) Write(p []byte) (int, error) {
 	}
 }
 
+// begin gives the connection to a request and returns which use of it that is.
+func (c *conn) begin() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.uses++
+	c.idle, c.taken = false, acknowledged(c.Conn)
+	if c.expired {
+		c.gone.Store(true)
+	}
+	_ = c.SetReadDeadline(time.Time{})
+	c.begun.Store(false)
+	return c.uses
+}
+
+// rest has the connection end itself unless it is used again soon. It does nothing where
+// another request has it by now.
+func (c *conn) rest(use int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.uses == use {
+		c.idle = true
+		_ = c.SetReadDeadline(time.Now().Add(idlePlain))
+	}
+}
+
+// isUnread reports whether the provider closed the connection before any byte of a use's request
+// came to it: what its system took was acknowledged before the connection's end.
+func (c *conn) isUnread(use int) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.uses == use && use > 1 && c.ended && c.taken > 0 && c.taken == c.atEnd
+}
+
 // dial returns a function that dials such connections.
 func dial(dialer *net.Dialer) func(ctx context.Context, network, address string) (net.Conn, error) {
 	return func(ctx context.Context, network, address string) (net.Conn, error) {
@@ -54,19 +127,52 @@ func dial(dialer *net.Dialer) func(ctx context.Context, network, address string)
 	}
 }
 
-// withBegin returns a context whose request tells its connection, and begins, that it
-// begins. begins may be nil.
-func withBegin(ctx context.Context, begins *atomic.Bool) context.Context {
-	return httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{GotConn: func(got httptrace.GotConnInfo) {
-		if begins != nil {
-			begins.Store(true)
-		}
-		under := got.Conn
-		if encrypted, is := under.(*tls.Conn); is {
-			under = encrypted.NetConn()
-		}
-		if ours, is := under.(*conn); is {
-			ours.begun.Store(false)
+// attempt is one try to send a request.
+type attempt struct {
+	begins *atomic.Bool // nil if no one wants to know
+
+	mu   sync.Mutex
+	conn *conn // of HTTP/1; nil without one
+	use  int
+}
+
+// in returns a context whose request tells its connection, and begins, that it begins.
+func (a *attempt) in(ctx context.Context) context.Context {
+	return httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{GotConn: a.got, PutIdleConn: func(err error) {
+		if conn, use := a.at(); conn != nil && err == nil {
+			conn.rest(use)
 		}
 	}})
+}
+
+func (a *attempt) got(got httptrace.GotConnInfo) {
+	if a.begins != nil {
+		a.begins.Store(true)
+	}
+	under, isPlain := got.Conn, true
+	if encrypted, is := under.(*tls.Conn); is {
+		under, isPlain = encrypted.NetConn(), encrypted.ConnectionState().NegotiatedProtocol != "h2"
+	}
+	ours, is := under.(*conn)
+	switch {
+	case is && isPlain:
+		use := ours.begin()
+		a.mu.Lock()
+		defer a.mu.Unlock()
+		a.conn, a.use = ours, use
+	case is:
+		ours.begun.Store(false)
+	}
+}
+
+func (a *attempt) at() (*conn, int) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.conn, a.use
+}
+
+// isUnread reports whether nothing of the request came to the provider, though it was written.
+func (a *attempt) isUnread() bool {
+	conn, use := a.at()
+	return conn != nil && conn.isUnread(use)
 }

@@ -8,6 +8,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/google/uuid"
 
@@ -30,6 +31,7 @@ type Target struct {
 	Auth     tenants.Auth
 	Headers  []tenants.Header // sent along; never changed
 	Model    string           // that the request names; empty if none
+	Wait     time.Duration    // for the beginning of an answer; 0 means no limit
 
 	PublicOnly bool // no private address, whatever this installation allows
 }
@@ -50,7 +52,7 @@ func (t Target) Region() string {
 
 // TargetOf returns a provider key with its secret as a request in a dialect reaches it.
 func TargetOf(key tenants.ProviderKey, dialect tenants.Provider, secret, model string) Target {
-	return Target{Provider: dialect, BaseURL: key.BaseURL, Key: secret, KeyID: key.ID, Auth: key.Auth, Headers: key.Headers, Model: model}
+	return Target{Provider: dialect, BaseURL: key.BaseURL, Key: secret, KeyID: key.ID, Auth: key.Auth, Headers: key.Headers, Model: model, Wait: key.Wait}
 }
 
 // ownBaseURL returns where a provider itself takes requests, "" if it is not known.

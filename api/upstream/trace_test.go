@@ -50,16 +50,15 @@ func TestSilenceOfAProviderIsTraced(t *testing.T) {
 	down.Close()
 	client := New(true)
 	t.Cleanup(client.Close)
-	client.open.ResponseHeaderTimeout = 50 * time.Millisecond
 	for url, want := range map[string]string{silent.URL: spans.Timeout, down.URL: spans.Other} {
-		span, err := sendTraced(t, client, Request{Method: http.MethodGet, Path: "/v1/models"}, Target{BaseURL: url, Key: "sk-secret"})
-		if !errors.Is(err, ErrUnreachable) || kindOf(span) != want || span.Status().Code != codes.Error || span.Status().Description != "" {
+		span, err := sendTraced(t, client, Request{Method: http.MethodGet, Path: "/v1/models"}, Target{BaseURL: url, Key: "sk-secret", Wait: 50 * time.Millisecond})
+		if !errors.Is(err, ErrUnreachable) && !errors.Is(err, ErrLate) || kindOf(span) != want || span.Status().Code != codes.Error || span.Status().Description != "" {
 			t.Errorf("%v: %q, status %v, want %q", err, kindOf(span), span.Status(), want)
 		}
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if err := failure(ctx, &net.OpError{}); spans.KindOf(err) != spans.Canceled {
+	if err := failure(ctx, nil, &net.OpError{}); spans.KindOf(err) != spans.Canceled {
 		t.Errorf("of a client that has left: %v", err)
 	}
 }

@@ -55,12 +55,17 @@ func (w *tenant) member(owner *pgxpool.Pool, of string) *tenant {
 }
 
 // The running program, attacked from a shell: a member and keys make no stronger key, no path
-// goes around the pipeline, no method or answer gives the stored key away.
-// S3, S14, S16, S34, S38
+// goes around the pipeline, no method or answer gives the stored key away, no end user reads another's words,
+// and budgets, sign-ups and workspaces have an end.
+// S3, S14, S16, S34, S38, S45, S47, S49
 func TestScriptFromOutsideFindsEveryHoleShut(t *testing.T) {
 	t.Parallel()
 	database := dbtest.New(t)
-	c := &child{t: t, binary: buildtest.Palimpsest(t), dir: t.TempDir(), databaseURL: database.OwnerURL}
+	// Few sign-ups and workspaces, because each costs a password that is hashed.
+	c := &child{
+		t: t, binary: buildtest.Palimpsest(t), dir: t.TempDir(), databaseURL: database.OwnerURL,
+		settings: []string{"PALIMPSEST_SIGNUPS_PER_PLACE=3", "PALIMPSEST_WORKSPACES_PER_PERSON=2"},
+	}
 	c.start()
 	double := providertest.NewServer(t, providerdouble.Config{Key: providerKey, Count: counter(t).Count})
 	w := &tenant{instance: &instance{t: t, double: double}}
@@ -77,9 +82,21 @@ func TestScriptFromOutsideFindsEveryHoleShut(t *testing.T) {
 		t.Fatalf("backup: %v\n%s", err, said)
 	}
 
-	code, said := attack(t, "http://"+c.addr, w.key, cookie, append(settings, "BACKUP="+dir, "PALIMPSEST="+c.binary)...)
-	if code != 0 || strings.Contains(said, "OPEN") || !strings.HasSuffix(said, "all shut\n") || strings.Count(said, "\nshut ") < 180 || !strings.Contains(said, "a longer dump") {
+	code, said := attack(t, "http://"+c.addr, w.key, cookie, append(settings, "BACKUP="+dir, "PALIMPSEST="+c.binary, "SIGNUPS=1")...)
+	if code != 0 || strings.Contains(said, "OPEN") || !strings.HasSuffix(said, "all shut\n") || strings.Count(said, "\nshut ") < 180 || !strings.Contains(said, "a longer dump") || strings.Contains(said, " stays: ") {
 		t.Errorf("exit code %d:\n%s", code, said)
+	}
+	for _, tried := range []string{
+		"429  /api/v1/signup, number 2 from this place", "422  /api/v1/workspaces, number 3 of one person",
+		"200  /v1/messages as another end user", "200  /v1/chat/completions as another end user", "200  /v1/responses as another end user",
+	} {
+		if !strings.Contains(said, tried) {
+			t.Errorf("the script does not say %q:\n%s", tried, said)
+		}
+	}
+	var left int
+	if err := database.Owner(t).QueryRow(t.Context(), "SELECT count(*) FROM workspaces WHERE name = 'attack' AND deleted_at IS NULL").Scan(&left); err != nil || left > 0 {
+		t.Errorf("the script leaves %d workspaces, %v", left, err)
 	}
 	var people struct{ Data []struct{ Role string } }
 	w.cookies, member.cookies = w.cookies[:1], nil

@@ -14,6 +14,7 @@ import (
 	"palimpsest/pipeline/jobs/jobsdb"
 	"palimpsest/pipeline/modules/patterns"
 	"palimpsest/pipeline/modules/patterns/patternsdb"
+	"palimpsest/pipeline/modules/semanticcache"
 	"palimpsest/pipeline/session"
 	"palimpsest/pipeline/session/sessiondb"
 	"palimpsest/tenants"
@@ -34,6 +35,7 @@ type changes struct {
 	lanes    *session.Resolver
 	ahead    func() // reads what is in use
 	patterns *patterns.Cache
+	answers  *semanticcache.Cache
 	pages    *live.Hub
 	work     *jobsdb.Runner
 }
@@ -59,6 +61,8 @@ func hear(b base, changes changes) *tenantsdb.Listener {
 			changes.patterns.Forget(id)
 		}
 	}, changes.patterns.ForgetAll)
+	erased := func() { changes.answers.Forget(); changes.patterns.ForgetAll() }
+	listener.Handle(sessiondb.UsersChannel, func(string) { erased() }, erased)
 	listener.Handle(tenantsdb.ExchangesChannel, changes.pages.Told, changes.pages.Missed)
 	for channel, kinds := range map[string][]jobs.Kind{tenantsdb.ExchangesChannel: {"index", "archive"}, tenantsdb.MailsChannel: {"mail"}} {
 		listener.Handle(channel, func(string) { changes.work.Wake(kinds...) }, func() { changes.work.Wake(kinds...) })

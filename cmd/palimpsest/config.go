@@ -81,7 +81,7 @@ func DefaultConfig() Config {
 		LogFormat: "text",
 		Role:      RoleAll,
 
-		SignUp:               SignUp{PerPlace: defaultSignUps},
+		SignUp:               SignUp{PerPlace: defaultSignUps, Workspaces: defaultWorkspaces},
 		WorkspaceConcurrency: 200,
 		Bounds:               DefaultBounds(),
 

@@ -2,8 +2,11 @@ package main
 
 import (
 	"fmt"
+	"math"
 	"strconv"
+	"syscall"
 
+	"palimpsest/api/connections"
 	"palimpsest/migrations/partitions"
 )
 
@@ -12,11 +15,37 @@ type Bounds struct {
 	WorkspaceMegabytes int // PALIMPSEST_WORKSPACE_INFLIGHT_MB: of the bodies of a workspace's requests that wait for their answer
 	Megabytes          int // PALIMPSEST_INFLIGHT_MB: of all bodies that do
 	PlaceConnections   int // PALIMPSEST_CONNECTIONS_PER_PLACE: connections of one place on which nobody has proven who they are; 0: any number
+	KeyConnections     int // PALIMPSEST_CONNECTIONS_PER_KEY: of an API key or a login; 0: any number
+	AccountConnections int // PALIMPSEST_CONNECTIONS_PER_ACCOUNT: of all workspaces that one person owns; 0: any number
 }
 
 // DefaultBounds returns the bounds of an installation that sets none.
 func DefaultBounds() Bounds {
-	return Bounds{WorkspaceMegabytes: 256, Megabytes: 1024, PlaceConnections: 512}
+	return Bounds{WorkspaceMegabytes: 256, Megabytes: 1024, PlaceConnections: 512, KeyConnections: 512, AccountConnections: 1024}
+}
+
+// mostReserved is how many file descriptors connections of clients leave, at most, to the admin
+// listener, the database, idle connections to providers and files. They leave a quarter of fewer.
+const mostReserved = 1024
+
+// connections returns how many connections there may be.
+func (b Bounds) connections() connections.Limits {
+	limits := connections.Limits{PerPlace: b.PlaceConnections, PerKey: b.KeyConnections, PerAccount: b.AccountConnections}
+	var files syscall.Rlimit
+	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &files); err == nil {
+		limits.Descriptors = descriptorsOf(files.Cur)
+	}
+	return limits
+}
+
+// descriptorsOf returns how many of the files that the process may have open connections of clients take;
+// 0 for any number.
+func descriptorsOf(files uint64) int {
+	if files > math.MaxInt32 {
+		return 0
+	}
+	all := int(files) //nolint:gosec // no more than MaxInt32
+	return all - min(mostReserved, all/4)
 }
 
 // leastMegabytes lets one body of the largest size through.
@@ -38,6 +67,8 @@ func boundSettings() []setting {
 		{"PALIMPSEST_WORKSPACE_INFLIGHT_MB", whole(leastMegabytes, func(b *Bounds) *int { return &b.WorkspaceMegabytes })},
 		{"PALIMPSEST_INFLIGHT_MB", whole(leastMegabytes, func(b *Bounds) *int { return &b.Megabytes })},
 		{"PALIMPSEST_CONNECTIONS_PER_PLACE", whole(0, func(b *Bounds) *int { return &b.PlaceConnections })},
+		{"PALIMPSEST_CONNECTIONS_PER_KEY", whole(0, func(b *Bounds) *int { return &b.KeyConnections })},
+		{"PALIMPSEST_CONNECTIONS_PER_ACCOUNT", whole(0, func(b *Bounds) *int { return &b.AccountConnections })},
 		{"PALIMPSEST_KEEP_REQUESTS_DAYS", func(config *Config, value string) error {
 			days, err := strconv.Atoi(value)
 			if err != nil || days != 0 && (days < partitions.LeastDays || days > 36_500) {

@@ -8,10 +8,12 @@ import (
 	"palimpsest/tenants/identity"
 )
 
-// How many sign-ups an hour one place may have.
+// How many sign-ups an hour one place may have, and how many workspaces one person.
 const (
-	defaultSignUps = 10
-	maxSignUps     = 10_000
+	defaultSignUps    = 10
+	maxSignUps        = 10_000
+	defaultWorkspaces = 20
+	maxWorkspaces     = 10_000
 )
 
 // SignUp is the settings of who may sign up.
@@ -22,6 +24,7 @@ type SignUp struct {
 	Blocked          []string              // PALIMPSEST_SIGNUP_BLOCK_DOMAINS
 	Tells            *bool                 // PALIMPSEST_SIGNUP_TELLS; nil if not set
 	PerPlace         int                   // PALIMPSEST_SIGNUPS_PER_PLACE
+	Workspaces       int                   // PALIMPSEST_WORKSPACES_PER_PERSON; 0: any number
 }
 
 // quietSignUps reports whether sign-ups do not tell whose address is known. Unless the
@@ -39,7 +42,7 @@ func (c Config) signUps() identity.SignUps {
 	set := c.SignUp
 	return identity.SignUps{
 		Open: set.Open, Allowed: set.Domains, RefuseDisposable: set.RefuseDisposable, Blocked: set.Blocked,
-		PerPlace: set.PerPlace, Quiet: c.quietSignUps(),
+		PerPlace: set.PerPlace, Workspaces: set.Workspaces, Quiet: c.quietSignUps(),
 	}
 }
 
@@ -79,6 +82,14 @@ func signUpSettings() []setting {
 				return fmt.Errorf("must be a whole number from 1 to %d", maxSignUps)
 			}
 			c.SignUp.PerPlace = limit
+			return nil
+		}},
+		{"PALIMPSEST_WORKSPACES_PER_PERSON", func(c *Config, value string) error {
+			limit, err := strconv.Atoi(value)
+			if err != nil || limit < 0 || limit > maxWorkspaces {
+				return fmt.Errorf("must be 0, which is any number, or a whole number up to %d", maxWorkspaces)
+			}
+			c.SignUp.Workspaces = limit
 			return nil
 		}},
 		{"PALIMPSEST_WORKSPACE_CONCURRENCY", func(c *Config, value string) error {

@@ -65,6 +65,9 @@ func TestWrongSettingIsNamedWithoutItsSecret(t *testing.T) {
 		"PALIMPSEST_SIGNUPS_PER_PLACE":       "10001",
 		"PALIMPSEST_CATALOG":                 "hunter2",
 		"PALIMPSEST_CATALOG_KEY":             "hunter2",
+		"PALIMPSEST_WORKSPACES_PER_PERSON":   "-1",
+		"PALIMPSEST_CONNECTIONS_PER_KEY":     "-1",
+		"PALIMPSEST_CONNECTIONS_PER_ACCOUNT": "hunter2",
 		"PALIMPSEST_DRAIN_DELAY":             "-5s",
 		"PALIMPSEST_WORKSPACE_CONCURRENCY":   "0",
 	} {

@@ -112,7 +112,7 @@ func workspaceCommand(load func() (Config, error)) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			workspace, err := tools.db.Workspaces.CreateWorkspace(ctx, user.ID, name)
+			workspace, err := tools.db.Workspaces.CreateWorkspace(ctx, user.ID, name, 0)
 			if err != nil {
 				return err
 			}

@@ -133,3 +133,43 @@ func TestEndUsersBehindOneKeyShareNothing(t *testing.T) {
 		}
 	}
 }
+
+// S52: what an erased end user has said is found by no one and reaches no prompt, not even their own; others keep theirs.
+func TestErasedEndUserIsGone(t *testing.T) {
+	t.Parallel()
+	w := start(t, providerdouble.Config{}).tenant("erasing")
+	w.setPipelinef("rehydrator: {scope: key}")
+	found := func(s speaker) bool {
+		var hits struct{ Data []any }
+		w.call(http.MethodGet, "/api/v1/search?q="+url.QueryEscape(s.secret()), nil, http.StatusOK, &hits)
+		return len(hits.Data) > 0
+	}
+	gone, staying := speaker{w, 1}, speaker{w, 2}
+	for _, s := range []speaker{gone, staying} {
+		s.say(1, fmt.Sprintf("My %s was stolen. Its code is %s, please remember it.", s.thing(), s.secret()), "I have noted the code.", "Thanks. What else can I do?")
+		w.until(func() bool { return found(s) })
+	}
+	asks := func(s speaker, conversation int) bool {
+		return strings.Contains(s.say(conversation, question(0, s.thing())), s.secret())
+	}
+	if !asks(gone, 1) || !asks(staying, 1) {
+		t.Fatal("nothing comes back before the erasure: the test sees nothing")
+	}
+	w.until(func() bool { // both requests are recorded
+		var sessions struct{ Data []any }
+		w.call(http.MethodGet, "/api/v1/sessions?end_user=user-1", nil, http.StatusOK, &sessions)
+		return len(sessions.Data) == 2
+	})
+	var erased struct{ Sessions, Requests int }
+	w.call(http.MethodDelete, "/api/v1/users/user-1", nil, http.StatusOK, &erased)
+	if erased.Sessions != 2 || erased.Requests != 2 || found(gone) || !found(staying) {
+		t.Errorf("erased %+v; the erased is found: %t, the other: %t", erased, found(gone), found(staying))
+	}
+	if asks(gone, 5) || !asks(staying, 5) {
+		t.Error("the words of the erased come back, or those of the other do not")
+	}
+	w.call(http.MethodDelete, "/api/v1/users/none", nil, http.StatusOK, &erased)
+	if erased.Sessions+erased.Requests != 0 {
+		t.Errorf("of nobody: %+v", erased)
+	}
+}

@@ -96,15 +96,24 @@ type child struct {
 	log     syncBuffer // what it said once it listened
 
 	databaseURL string // empty: the program's private one
+	files       int    // that it may have open; 0: as many as the test
+	admin       string // its admin address, if files is set
+	settings    []string
 }
 
 // start starts the program and waits for the line that names its address.
 func (c *child) start() {
 	c.t.Helper()
+	admin := ""
 	c.command = exec.Command(c.binary, "serve")
+	if c.files > 0 {
+		c.command = exec.Command("sh", "-c", fmt.Sprintf(`ulimit -n %d && exec "$0" serve`, c.files), c.binary) //nolint:gosec // the test's own program
+		admin = "127.0.0.1:0"
+	}
 	c.command.Env = append(os.Environ(),
-		"PALIMPSEST_ADDR=127.0.0.1:0", "PALIMPSEST_ADMIN_ADDR=", "PALIMPSEST_DATA_DIR="+c.dir,
+		"PALIMPSEST_ADDR=127.0.0.1:0", "PALIMPSEST_ADMIN_ADDR="+admin, "PALIMPSEST_DATA_DIR="+c.dir,
 		"PALIMPSEST_SECRET_KEY="+dbtest.SecretKey, "PALIMPSEST_ALLOW_PRIVATE_UPSTREAMS=true", "DATABASE_URL="+c.databaseURL, "PALIMPSEST_LOG_FORMAT=json")
+	c.command.Env = append(c.command.Env, c.settings...)
 	output, err := c.command.StderrPipe()
 	if err != nil {
 		c.t.Fatal(err)
@@ -125,7 +134,13 @@ func (c *child) start() {
 			Message string `json:"msg"`
 			Addr    string `json:"addr"`
 		}
-		if json.Unmarshal([]byte(line), &entry) == nil && entry.Message == "listening" {
+		if json.Unmarshal([]byte(line), &entry) != nil {
+			continue
+		}
+		if entry.Message == "admin listening" {
+			c.admin = entry.Addr
+		}
+		if entry.Message == "listening" {
 			c.addr = entry.Addr
 			break
 		}

@@ -140,8 +140,8 @@ func newProgramAt(ctx context.Context, config Config, log *slog.Logger, now func
 	if err != nil {
 		return nil, fmt.Errorf("PALIMPSEST_TRUSTED_PROXIES: %w", err)
 	}
-	limiter := connections.NewLimiter(config.Bounds.PlaceConnections, trusted, config.clientAddress())
-	p.product = p.servers.serve(limiter.Listen(listener), limiter.BoundRequests(p.sites.handler()))
+	limiter := connections.NewLimiter(config.Bounds.connections(), trusted, config.clientAddress())
+	p.product = p.servers.serve(limiter.Listen(listener), limiter.Handler(p.sites.handler()))
 	p.product.RegisterOnShutdown(p.pages.Close) // pages' streams have no end of their own
 	if address := p.mailsAt(); address != "" {
 		log.Info("mails are kept, as SMTP_URL is not set; read them on this machine", "url", address)

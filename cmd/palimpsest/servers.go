@@ -61,7 +61,7 @@ func (s servers) listen(ctx context.Context, setting, address string) (net.Liste
 // serve answers the requests that come in on a listener.
 func (s servers) serve(listener net.Listener, handler http.Handler) *http.Server {
 	server := &http.Server{
-		Handler: connections.PaceBodies(handler), ConnContext: connections.Context, ReadHeaderTimeout: s.headers, IdleTimeout: idleTimeout, MaxHeaderBytes: maxHeader,
+		Handler: connections.PaceBodies(handler), ConnContext: connections.Context, ConnState: connections.State, ReadHeaderTimeout: s.headers, IdleTimeout: idleTimeout, MaxHeaderBytes: maxHeader,
 		ErrorLog: slog.NewLogLogger(s.log.Handler(), slog.LevelWarn),
 	}
 	go func() { // ends with the server, which stop and close end

@@ -45,7 +45,7 @@ func (s *site) wire(ctx context.Context, base base, process process) error {
 	}
 	readAhead := ahead{base, keys, proxying.settings, stored.archiveKeys, stored.sessions, proxying.writer.Resolver}.start()
 	listener := hear(base, changes{
-		people: people, keys: keys, archive: stored.archiveKeys, settings: proxying.settings, lanes: proxying.writer.Resolver, patterns: proxying.patterns, pages: process.pages, work: base.work,
+		people: people, keys: keys, archive: stored.archiveKeys, settings: proxying.settings, lanes: proxying.writer.Resolver, patterns: proxying.patterns, answers: proxying.answers, pages: process.pages, work: base.work,
 		ahead: readAhead,
 	})
 	if err := s.begin(ctx, base, listener, readAhead); err != nil {

@@ -131,7 +131,7 @@ func (p pass) dropLeft(ctx context.Context) error {
 // dropTags deletes the tags of the exchanges in a table that are nowhere else, workspace by workspace: the
 // owner of tables is bound by row-level security.
 func (p pass) dropTags(ctx context.Context, table string) error {
-	rows, err := p.connection.Query(ctx, "SELECT DISTINCT workspace_id FROM "+identifier(table)+" WHERE tags IS NOT NULL")
+	rows, err := p.connection.Query(ctx, "SELECT DISTINCT workspace_id FROM "+identifier(table)+" WHERE tags IS NOT NULL OR end_user IS NOT NULL")
 	if err != nil {
 		return err
 	}
@@ -144,8 +144,9 @@ func (p pass) dropTags(ctx context.Context, table string) error {
 			if _, err := tx.Exec(ctx, "SELECT set_config('app.workspace_id', $1, true)", workspace.String()); err != nil {
 				return err
 			}
-			_, err := tx.Exec(ctx, "DELETE FROM exchange_tags t USING "+identifier(table)+` d, jsonb_each_text(d.tags) AS tag
-				WHERE d.workspace_id = $1 AND t.workspace_id = $1 AND t.tag = tag.key || '=' || tag.value AND t.at = d.at AND t.exchange_id = d.id
+			_, err := tx.Exec(ctx, "DELETE FROM exchange_tags t USING "+identifier(table)+` d, LATERAL (
+					SELECT key || '=' || value AS name FROM jsonb_each_text(d.tags) UNION ALL SELECT '@user=' || d.end_user WHERE d.end_user <> '') AS tag
+				WHERE d.workspace_id = $1 AND t.workspace_id = $1 AND t.tag = tag.name AND t.at = d.at AND t.exchange_id = d.id
 					AND NOT EXISTS (SELECT FROM exchanges e WHERE e.workspace_id = $1 AND e.id = d.id)`, workspace)
 			return err
 		})

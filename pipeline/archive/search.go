@@ -63,6 +63,9 @@ type Searcher interface {
 // Each of their API keys is searched on its own, so that nothing else takes a hit's place. A
 // query for another API key finds nothing.
 func SearchFor(ctx context.Context, in Searcher, workspace tenants.WorkspaceID, reader tenants.Reader, query Query) ([]Hit, error) {
+	if reader.EndUser != "" {
+		query.EndUser = &reader.EndUser
+	}
 	if reader.All {
 		return in.Search(ctx, workspace, query)
 	}

@@ -7,7 +7,9 @@ import (
 	"slices"
 
 	"palimpsest/pipeline"
+	"palimpsest/pipeline/modules/ipc"
 	"palimpsest/pipeline/session"
+	"palimpsest/pipeline/tokens"
 	"palimpsest/pipeline/wire"
 )
 
@@ -25,6 +27,54 @@ func (p *Prompt) MayBeTooLong() bool {
 	exchange := p.Exchange
 	limit := cmp.Or(exchange.Limit, smallestWindow)
 	return p.Lane != nil && mayChange(exchange) && 2*exchange.Report.After > limit
+}
+
+// Lesson is what an answer teaches of a model's window. It is zero if there's nothing new.
+type Lesson struct {
+	Model  string
+	Window int
+}
+
+const (
+	// leastWindow is the smallest window that is learned, in tokens.
+	leastWindow = 1 << 10
+
+	// mostOver is how many times its window a prompt may have for the window to be believed.
+	mostOver = 64
+)
+
+// lesson returns what the refusal of a prompt with so many tokens teaches of a model. Where the
+// provider names no window, that of a model which nobody knows is taken to be a little smaller
+// than the prompt.
+func lesson(model tokens.Model, size int, said wire.Overflow) Lesson {
+	window := said.Window
+	if window == 0 && !said.IsHeavy && model.Family == "" {
+		window = int(float64(max(size, said.Tokens)) / unsaidMargin)
+	}
+	if window < max(leastWindow, size/mostOver) || model.Known && window >= model.Window {
+		return Lesson{}
+	}
+	return Lesson{Model: model.Name, Window: window}
+}
+
+// Teaches returns what the refusal of the prompt teaches of its model's window.
+func (p *Prompt) Teaches(said wire.Overflow) Lesson {
+	return lesson(p.Exchange.Model, p.Exchange.Report.After, said)
+}
+
+// Teaches is Prompt.Teaches for a prompt that has been sent, by what an answer says: nothing if it
+// doesn't say that the prompt is too long.
+func (s *Sent) Teaches(answer wire.Answer) (taught Lesson, overflows bool) {
+	said, overflows := answer.Overflow(s.most)
+	if !overflows || answer.Error == nil && !s.isNear {
+		return Lesson{}, false
+	}
+	return lesson(s.size.model, s.account.exchange.After, said), true
+}
+
+// Price returns what a usage costs in millionths of a US dollar, beside that of the prompt's answer.
+func (p *Prompt) Price(usage wire.Usage) int64 {
+	return p.account.exchange.Price.MicroUSD(usage.Input, usage.CacheRead, usage.CacheWrite-usage.CacheWrite1h, usage.CacheWrite1h, usage.Output)
 }
 
 // Shrink writes a prompt again that the provider has found too long: with a
@@ -86,6 +136,12 @@ func (w *Writer) Shrink(ctx context.Context, refused *Prompt, said wire.Overflow
 	return shrunk, true
 }
 
+// WithoutUsage writes the prompt again without asking for a usage that the client did not ask for.
+func (p *Prompt) WithoutUsage() {
+	p.AsksUsage = false
+	p.seal(false, nil)
+}
+
 // mayChange reports whether a prompt may get another form than the one that it has.
 func mayChange(exchange *pipeline.Exchange) bool {
 	return exchange.Request.ReadOnly == "" && !exchange.Request.Repeats
@@ -114,17 +170,15 @@ func (w *Writer) Overflowed(sent Sent) {
 func (w *Writer) correct(exchange *pipeline.Exchange, said wire.Overflow, sent int) {
 	if said.Window > 0 {
 		exchange.Model = exchange.Model.WithWindow(said.Window)
-		exchange.Limit = said.Limit() // without the answer's room, unless the provider counts it
+		own := pipeline.SettingsOf[ipc.Config](exchange.Config).ContextWindow.Tokens()
+		exchange.Limit = within(said.Limit(), own) // without the answer's room, unless the provider counts it
 	}
 	if said.Tokens > 0 && sent > 0 {
 		exchange.Factor = max(exchange.Factor, float64(said.Tokens)/float64(sent))
 		w.Calibration.Observe(exchange.Scope.Workspace, exchange.Model, sent, said.Tokens)
 	}
 	// By whatever it was counted, the prompt was larger than the window.
-	within := int(float64(sent) * exchange.Factor / unsaidMargin)
-	if exchange.Limit == 0 || exchange.Limit > within {
-		exchange.Limit = within
-	}
+	exchange.Limit = within(exchange.Limit, int(float64(sent)*exchange.Factor/unsaidMargin))
 	exchange.Takes = exchange.Limit
 }
 

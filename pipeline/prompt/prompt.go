@@ -256,8 +256,9 @@ func (w *Writer) read(request Request) (*Prompt, error) {
 	for _, name := range billing.Models {
 		account.others = append(account.others, w.provided(request, name))
 	}
-	model := w.assumed(request, provided)
+	model := provided
 	model.Price = provided.On(account.terms(wire.Served{}))
+	takes := model.InputLimit(asked.MaxOutput)
 	exchange := &pipeline.Exchange{
 		Codec: request.Codec, Body: envelope,
 		View: pipeline.View{
@@ -265,7 +266,7 @@ func (w *Writer) read(request Request) (*Prompt, error) {
 			Class: client.Classify(request.Headers, request.Path, envelope), Model: model,
 			Conversation: pipeline.NewConversation(request.Codec, envelope, digests),
 			Limits: pipeline.Limits{
-				Limit: model.InputLimit(asked.MaxOutput), Takes: max(provided.InputLimit(asked.MaxOutput), model.InputLimit(asked.MaxOutput)),
+				Limit: within(takes, pipeline.SettingsOf[ipc.Config](request.Config).ContextWindow.Tokens()), Takes: takes,
 				Factor: w.Calibration.Factor(request.Scope.Workspace, model),
 				Fixed:  w.Reader.Fixed(request.Codec.Format(), asked.Fixed) + unsaid(request.Codec, envelope),
 			},
@@ -297,15 +298,20 @@ func (w *Writer) provided(request Request, name string) tokens.Model {
 	if window := cmp.Or(request.Windows[name], request.Windows[model.Name]); window > 0 {
 		model = model.WithWindow(window)
 	}
+	if w.Window > 0 {
+		model = model.WithWindow(w.Window)
+	}
 	return model
 }
 
-// assumed returns a model with the window that the settings have in place of its own.
-func (w *Writer) assumed(request Request, model tokens.Model) tokens.Model {
-	if window := cmp.Or(pipeline.SettingsOf[ipc.Config](request.Config).ContextWindow.Tokens(), w.Window); window > 0 {
-		model = model.WithWindow(window)
+// within returns how many tokens a prompt may have of which the provider takes so many, if a person
+// has set a ceiling. Either is 0 if it is not known. The room for the answer is the provider's to
+// leave: what a person sets is for the prompt alone.
+func within(takes, ceiling int) int {
+	if takes == 0 || ceiling > 0 && ceiling < takes {
+		return ceiling
 	}
-	return model
+	return takes
 }
 
 // project finds the request's lane and decides its projection; in a dry run it

@@ -31,7 +31,9 @@ type Sent struct {
 	Summarizes bool
 
 	size    sentSize
-	limit   int // tokens that it might have; 0 if no one knows
+	limit   int  // tokens that it might have; 0 if no one knows
+	most    int  // tokens that the answer might have; 0 if the request doesn't say
+	isNear  bool // the prompt may be too long though it should fit
 	account account
 	cache   sentCache
 }
@@ -64,7 +66,7 @@ func (p *Prompt) Sent() Sent {
 			estimate: exchange.Estimate(exchange.Projection),
 			anchor:   session.Anchor{Position: length, Fixed: exchange.Fixed, Model: exchange.Request.Model, Inserted: exchange.Inserted(exchange.Projection)},
 		},
-		limit:   exchange.Limit,
+		limit: exchange.Limit, most: exchange.Request.MaxOutput, isNear: p.MayBeTooLong(),
 		account: p.account, Summarizes: pipeline.SettingsOf[ipc.Config](exchange.Config).LLMCompression != (ipc.LLMCompression{}),
 	}
 	sent.size.anchor.Projection = number(exchange)

@@ -2,6 +2,7 @@ package prompt_test
 
 import (
 	"bytes"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -77,7 +78,7 @@ func TestTheWindowThatAClientAssumesHolds(t *testing.T) {
 	}
 	pipeline.Change[ipc.Config](&b.config).ContextWindow = 32_000
 	report := b.send(c.filled(1, 10).body()).Exchange.Report
-	if report.Compression != pipeline.Epoch || report.Limit != 31_000 || report.After > 31_000*3/4 {
+	if report.Compression != pipeline.Epoch || report.Limit != 32_000 || report.After > 32_000*3/4 {
 		t.Errorf("in 32,000: %+v", report)
 	}
 }
@@ -98,5 +99,50 @@ func TestASilentOverflowMakesTheNextPromptSmaller(t *testing.T) {
 	next := b.send(c.filled(1, 10).body()).Exchange.Report
 	if next.Compression != pipeline.Epoch || next.Before < 70_000 || next.Before > 71_000 || next.After > next.Limit*3/4 {
 		t.Errorf("after: %+v", next)
+	}
+}
+
+// W56: a number that a person sets is the ceiling of the prompt. Only the provider's own window leaves
+// room for the answer.
+func TestAPersonsWindowLeavesNoRoomForTheAnswer(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		model                  string
+		own, provided, answers int
+		limit, takes           int
+	}{
+		"a number":                       {"claude-sonnet-4-5", 60_000, 0, 32_000, 60_000, 168_000},
+		"none":                           {"claude-sonnet-4-5", 0, 0, 32_000, 168_000, 168_000},
+		"the model's room is less":       {"claude-sonnet-4-5", 60_000, 64_000, 32_000, 32_000, 32_000},
+		"the model's window is less":     {"claude-sonnet-4-5", 60_000, 50_000, 1_000, 49_000, 49_000},
+		"a model that nobody knows":      {"house-model", 60_000, 0, 32_000, 60_000, 0},
+		"a number and a learned window":  {"house-model", 60_000, 128_000, 32_000, 60_000, 96_000},
+		"nobody knows, and none was set": {"house-model", 0, 0, 32_000, 0, 0},
+	} {
+		b := newBench(t, conversation.Anthropic, 0)
+		pipeline.Change[ipc.Config](&b.config).ContextWindow = ipc.Window(test.own)
+		windows := map[string]int{}
+		if test.provided > 0 {
+			windows[test.model] = test.provided
+		}
+		body := strings.Replace(string(begun(test.model).body()), `"max_tokens":1000`, fmt.Sprintf(`"max_tokens":%d`, test.answers), 1)
+		report := b.within([]byte(body), windows).Exchange.Report
+		if report.Limit != test.limit || report.Takes != test.takes {
+			t.Errorf("%s: a limit of %d of %d, want %d of %d", name, report.Limit, report.Takes, test.limit, test.takes)
+		}
+	}
+}
+
+// W56: where a prompt has too little room because the client reserves much of the window for the
+// answer, that is the reason.
+func TestUnreachableTargetNamesTheAnswersReserve(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, conversation.Anthropic, 0)
+	c := begun("claude-sonnet-4-5")
+	c.head += `,"system":"` + strings.Repeat("many words ", 18_000) + `"`
+	body := strings.Replace(string(c.body()), `"max_tokens":1000`, `"max_tokens":50000`, 1)
+	report := b.within([]byte(body), map[string]int{"claude-sonnet-4-5": 80_000}).Exchange.Report
+	if len(report.Events) == 0 || report.Events[0].Reason != "answer_reserve" {
+		t.Errorf("%+v", report)
 	}
 }

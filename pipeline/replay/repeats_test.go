@@ -39,6 +39,7 @@ type repeating struct {
 	store  *session.Memory
 	count  *tokens.Counter
 	now    time.Time
+	window int // of every model
 }
 
 func newRepeating(t *testing.T, codec wire.Codec, window int) *repeating {
@@ -50,10 +51,10 @@ func newRepeating(t *testing.T, codec wire.Codec, window int) *repeating {
 	config := modules.Catalog().Default()
 	config.Modules = []string{"ipc"}
 	settings := pipeline.Change[ipc.Config](&config)
-	settings.Repeats, settings.ContextWindow = ipc.RepeatsPoint, ipc.Window(window)
+	settings.Repeats = ipc.RepeatsPoint
 	return &repeating{
 		scope: session.Scope{Workspace: tenants.WorkspaceID{1}, APIKey: uuid.UUID{2}, Format: codec.Format()},
-		codec: codec, config: config, store: session.NewMemory(), count: counter, now: time.Unix(1_700_000_000, 0),
+		codec: codec, config: config, store: session.NewMemory(), count: counter, now: time.Unix(1_700_000_000, 0), window: window,
 	}
 }
 
@@ -64,7 +65,7 @@ func (r *repeating) process(t *testing.T) *prompt.Writer {
 	if err != nil {
 		t.Fatal(err)
 	}
-	writer.Now = func() time.Time { return r.now }
+	writer.Now, writer.Window = func() time.Time { return r.now }, r.window
 	return writer
 }
 

@@ -5,6 +5,8 @@ import (
 	"slices"
 
 	"github.com/google/uuid"
+
+	"palimpsest/tenants"
 )
 
 // Invalid says what is wrong with something that a list is asked for.
@@ -21,14 +23,17 @@ func Shows() []Show {
 	return []Show{ShowAll, ShowConversations, ShowCompressed, ShowBridged, ShowProblems, ShowSingle}
 }
 
-// FilterOf reads what an address narrows the list of sessions to by q, client, model,
-// key, show and cursor: the names are those of the page and of the API. It returns an
+// FilterOf reads what an address narrows the list of a workspace's sessions to by q, client, model,
+// key, end_user, show and cursor: the names are those of the page and of the API. It returns an
 // Invalid for a key that is not an id and for an unknown part; the filter is then
 // one that must not be used.
-func FilterOf(address url.Values) (Filter, error) {
+func FilterOf(workspace tenants.WorkspaceID, address url.Values) (Filter, error) {
 	filter := Filter{
 		Query: address.Get("q"), Client: address.Get("client"), Model: address.Get("model"),
 		Show: Show(address.Get("show")), Cursor: address.Get("cursor"),
+	}
+	if user := address.Get("end_user"); user != "" {
+		filter.EndUser = EndUserIDs(workspace, user)
 	}
 	if key := address.Get("key"); key != "" {
 		var err error

@@ -3,29 +3,34 @@ package session_test
 import (
 	"errors"
 	"net/url"
+	"slices"
 	"testing"
 
 	"github.com/google/uuid"
 
 	"palimpsest/pipeline/session"
+	"palimpsest/tenants"
 )
 
 func TestFilterIsReadFromAnAddress(t *testing.T) {
 	t.Parallel()
-	key := uuid.New()
+	key, workspace := uuid.New(), tenants.NewWorkspaceID()
+	hash := session.EndUserID(workspace, "ada")
 	for address, want := range map[string]session.Filter{
 		"":                            {},
 		"q=a+b&client=c&model=m":      {Query: "a b", Client: "c", Model: "m"},
 		"key=" + key.String():         {APIKey: key},
+		"end_user=ada":                {EndUser: []string{hash}},
+		"end_user=" + hash:            {EndUser: []string{session.EndUserID(workspace, hash), hash}},
 		"show=problems&cursor=x&up=1": {Show: session.ShowProblems, Cursor: "x"},
 	} {
 		values, err := url.ParseQuery(address)
 		if err != nil {
 			t.Fatal(err)
 		}
-		got, err := session.FilterOf(values)
+		got, err := session.FilterOf(workspace, values)
 		if err != nil || got.Query != want.Query || got.Client != want.Client || got.Model != want.Model || got.APIKey != want.APIKey ||
-			got.Show != want.Show || got.Cursor != want.Cursor {
+			!slices.Equal(got.EndUser, want.EndUser) || got.Show != want.Show || got.Cursor != want.Cursor {
 			t.Errorf("%s is %+v (%v), want %+v", address, got, err, want)
 		}
 	}
@@ -33,12 +38,13 @@ func TestFilterIsReadFromAnAddress(t *testing.T) {
 
 func TestInvalidFilterIsRefusedWithWhatToDo(t *testing.T) {
 	t.Parallel()
+	workspace := tenants.NewWorkspaceID()
 	for address, field := range map[string]string{"key=laptop": "key", "show=Compressed": "show", "show=all": "show"} {
 		values, err := url.ParseQuery(address)
 		if err != nil {
 			t.Fatal(err)
 		}
-		_, err = session.FilterOf(values)
+		_, err = session.FilterOf(workspace, values)
 		if invalid, is := errors.AsType[session.Invalid](err); !is || invalid.Field != field {
 			t.Errorf("%s: %v", address, err)
 		}

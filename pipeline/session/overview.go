@@ -33,6 +33,8 @@ type Filter struct {
 	Sort   Sort   // the order; what Sorts refuses is the most recently active first
 	Cursor string // Next of the page before, in the same order
 	Limit  int    // sessions on a page; 0: 50, at most 200
+
+	EndUser []string // of any of these, as EndUserID names them; nil: of all
 }
 
 // Sort is an order of a list. An index carries each, so that pages take no longer in a large workspace.
@@ -123,7 +125,18 @@ type Overview struct {
 	Single     bool // no request of it carries history, and its client names no session
 	Bridged    bool // something was put back after the client compacted itself
 	Rehydrated bool // something was brought back from the archive
+
+	Speaker
 }
+
+// Speaker is whom an application speaks for in a session.
+type Speaker struct {
+	EndUser     string // as EndUserID names them; "" if the application names no one
+	EndUserName string // the application's own id of EndUser; "" if it is not kept
+}
+
+// Mask takes away what only those see who may read what was said.
+func (o *Overview) Mask() { o.Title, o.EndUserName = "", "" }
 
 // Sums are what all exchanges of a session add up to.
 type Sums struct {

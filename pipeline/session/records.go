@@ -30,6 +30,13 @@ type Records interface {
 	// Delete deletes a session with its archive.
 	Delete(ctx context.Context, tenant tenants.Tenant, id uuid.UUID) error
 
+	// Erase deletes a part of what is kept of an end user, as EndUserID names them, and says of what. Nothing is
+	// left once it deletes nothing. Of their requests from before a time nothing is recorded any more.
+	Erase(ctx context.Context, tenant tenants.Tenant, user string, at time.Time) (Erased, error)
+
+	// EndUserNames returns the applications' own ids of end users, of those whose own id is kept.
+	EndUserNames(ctx context.Context, workspace tenants.WorkspaceID, users []string) (map[string]string, error)
+
 	// Projection returns the newest projection of a lane, Epochs all of them.
 	Projection(ctx context.Context, workspace tenants.WorkspaceID, lane uuid.UUID) (Projection, error)
 	Epochs(ctx context.Context, workspace tenants.WorkspaceID, lane uuid.UUID) ([]EpochOverview, error)

@@ -77,6 +77,10 @@ type Scope struct {
 	// say.
 	EndUser string `json:",omitempty"`
 
+	// EndUserName is the application's own id of EndUser, where the workspace shows it; "" otherwise. It
+	// keeps nothing apart.
+	EndUserName string `json:",omitempty"`
+
 	// Project is the request's tag of this name; "" if absent. It keeps nothing apart: only memory with
 	// the scope "project" goes by it.
 	Project string `json:",omitempty"`

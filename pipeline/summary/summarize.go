@@ -280,7 +280,7 @@ func (m *maker) askOnce(ctx context.Context, form, model string, call Call) (tex
 	if err != nil {
 		return "", err
 	}
-	if _, is := m.job.Codec.Overflow(reply.Status, reply.Body); is {
+	if _, is := wire.ReadOverflow(reply.Status, reply.Body); is {
 		return "", errTooLong
 	}
 	text, usage, err := reply.read(m.job.Codec)

@@ -74,9 +74,9 @@ type Codec interface {
 	// Error returns the body of our error in this format's dialect.
 	Error(Problem) []byte
 
-	// Overflow reads a provider's error and reports whether it says that the
-	// prompt is too long.
-	Overflow(status int, body json.RawMessage) (Overflow, bool)
+	// Opening says whether an event of a stream tells no more than that the stream is open: the
+	// provider may still find the prompt too long.
+	Opening(Event) Opening
 }
 
 // Request is what the proxy needs to know of a body beside its conversation.
@@ -241,16 +241,6 @@ type UsageAsker interface {
 
 	// WithoutUsage returns a filter that takes the report out of a stream again.
 	WithoutUsage() Filter
-}
-
-// LateRefuser is a Codec whose streams may begin before the provider has looked at how
-// long the prompt is.
-type LateRefuser interface {
-	// IsOpening reports whether an event says no more than that the stream has begun.
-	IsOpening(Event) bool
-
-	// LateOverflow reports whether an event says that the prompt is too long.
-	LateOverflow(Event) (Overflow, bool)
 }
 
 // Filter passes a stream on, but for what it takes out.

@@ -46,13 +46,68 @@ func OpenAIErrorType(object json.RawMessage) string {
 	return "error"
 }
 
-// OpenAIUsage returns a usage out of OpenAI's counts: a prompt's size with what
-// was read from the cache, and its details.
-func OpenAIUsage(prompt int, output, details json.RawMessage) Usage {
-	usage := Usage{Reported: true}
-	usage.Output, _ = Int(output)
-	usage.CacheRead, _ = Int(Get(details, "cached_tokens"))
-	usage.CacheWrite, _ = Int(Get(details, "cache_write_tokens"))
-	usage.Input = max(0, prompt-usage.CacheRead-usage.CacheWrite)
-	return usage
+// ReadOpenAIUsage takes the counts of a usage of OpenAI's APIs, or of a server that speaks their
+// dialect: what was read from the cache stands in several places and is a part of the prompt, or
+// stands beside it. A report without a prompt changes nothing.
+func ReadOpenAIUsage(usage *Usage, raw json.RawMessage) {
+	counts := countsOf(raw)
+	prompt := counts.first("prompt_tokens", "input_tokens")
+	if prompt < 0 || prompt == 0 && usage.Reported {
+		return
+	}
+	read := Usage{Reported: true, Output: max(0, counts.first("completion_tokens", "output_tokens"))}
+	read.CacheRead = counts.most("cached_tokens", "prompt_cache_hit_tokens", "cache_read_input_tokens", "cache_read_tokens", "cached_prompt_tokens")
+	read.CacheWrite = counts.most("cache_write_tokens", "cache_creation_input_tokens", "cache_creation_tokens", "cached_creation_tokens")
+	total, cached := counts.first("total_tokens"), read.CacheRead+read.CacheWrite
+	if thought := counts.first("reasoning_tokens"); thought > 0 && total == prompt+read.Output+thought {
+		read.Output += thought // xAI and Google count it beside the answer
+	}
+	read.Input = prompt - cached
+	if read.Input < 0 || cached > 0 && total == prompt+cached+read.Output {
+		read.Input = prompt
+	}
+	*usage = read
+}
+
+// counts are the counts of a usage by their names, with those of its details.
+type counts map[string]int
+
+func countsOf(usage json.RawMessage) counts {
+	found := counts{}
+	for name, value := range Members(usage) {
+		switch string(name) {
+		case "prompt_tokens_details", "input_tokens_details", "completion_tokens_details", "output_tokens_details":
+			for name, value := range Members(value) {
+				found.take(string(name), value)
+			}
+		default:
+			found.take(string(name), value)
+		}
+	}
+	return found
+}
+
+func (c counts) take(name string, value json.RawMessage) {
+	if number, ok := Int(value); ok && number >= 0 {
+		c[name] = max(c[name], number)
+	}
+}
+
+// first returns the first count that is there; -1 if none is.
+func (c counts) first(names ...string) int {
+	for _, name := range names {
+		if count, has := c[name]; has {
+			return count
+		}
+	}
+	return -1
+}
+
+// most returns the largest of several counts of the same.
+func (c counts) most(names ...string) int {
+	most := 0
+	for _, name := range names {
+		most = max(most, c[name])
+	}
+	return most
 }

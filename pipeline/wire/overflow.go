@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"net/http"
-	"strconv"
 	"strings"
 )
 
@@ -33,167 +32,167 @@ type Overflow struct {
 // Limit returns how many tokens the prompt may have; 0 if the provider does not say.
 func (o Overflow) Limit() int { return max(0, o.Window-o.Reserved) }
 
-// numbersIn returns the numbers of a message that reads like pattern, in which #
-// stands for a number and what surrounds it is the same in every message. ok is
-// false if it reads otherwise. Text before and behind the pattern is left aside.
-func numbersIn(message, pattern string) (numbers []int, ok bool) {
-	parts := strings.Split(pattern, "#")
-	_, rest, ok := strings.Cut(message, parts[0])
-	for _, part := range parts[1:] {
-		if !ok {
-			return nil, false
-		}
-		end := 0
-		for end < len(rest) && rest[end]-'0' <= 9 {
-			end++
-		}
-		number, err := strconv.Atoi(rest[:end])
-		if err != nil {
-			return nil, false
-		}
-		numbers = append(numbers, number)
-		rest, ok = strings.CutPrefix(rest[end:], part)
-	}
-	return numbers, ok
-}
-
-// AnthropicOverflow reads an error of Anthropic's API, or of a provider that speaks
-// its dialect; ok is false if it tells of anything else than a prompt that is too
-// long or a body that is too large.
-func AnthropicOverflow(status int, body json.RawMessage) (said Overflow, ok bool) {
-	return readOverflow(status, Get(body, "error"))
-}
-
-// OpenAIOverflow reads an error of OpenAI's APIs, or of a provider that speaks their
-// dialect; ok is false if it tells of anything else than a prompt that is too long
-// or a body that is too large.
-func OpenAIOverflow(status int, body json.RawMessage) (said Overflow, ok bool) {
-	return readOverflow(status, Get(body, "error"))
-}
-
-// StreamOverflow is OpenAIOverflow for an error object inside a stream.
-func StreamOverflow(problem json.RawMessage) (said Overflow, ok bool) {
-	return readOverflow(http.StatusBadRequest, problem)
-}
-
-// readOverflow reads the error object of a refusal. Status 413 is about the body's
-// bytes, no matter who says it and however: what stands before a provider answers in no
-// dialect.
-func readOverflow(status int, problem json.RawMessage) (said Overflow, ok bool) {
-	if status != http.StatusBadRequest && status != http.StatusRequestEntityTooLarge {
+// ReadOverflow reads a provider's error, of any API and in any envelope: an object with or
+// without a member error, an array, a string, plain text, an error quoted in the message of
+// another. ok is false if it tells of anything else than a prompt that is too long or a body
+// that is too large. Status 413 is about the body's bytes, however it is worded: what stands
+// before a provider answers in no dialect.
+func ReadOverflow(status int, body []byte) (said Overflow, ok bool) {
+	if status < http.StatusBadRequest {
 		return Overflow{}, false
 	}
-	message, code := Text(problem, "message"), Text(problem, "code")
-	if code == "rate_limit_exceeded" || isAboutRate(message) {
+	var read refusal
+	read.open(body)
+	if read.isAboutMoreThanLength() {
 		return Overflow{}, false
 	}
-	if said, ok = worded(message); ok {
-		return said, true
+	for _, text := range read.texts {
+		if said, ok = worded(text, status == http.StatusTooManyRequests); ok {
+			if said == (Overflow{}) {
+				said = Overflow{Tokens: read.tokens, Window: read.window}
+			}
+			return said, true
+		}
 	}
-	window, _ := Int(Get(problem, "n_ctx")) // llama.cpp
-	tokens, _ := Int(Get(problem, "n_prompt_tokens"))
-	kind := Text(problem, "type")
-	switch {
-	case code == "context_length_exceeded" || kind == "exceed_context_size_error":
-		return Overflow{Tokens: tokens, Window: window}, true
-	case status == http.StatusRequestEntityTooLarge || kind == "request_too_large" || code == "request_too_large":
+	for _, code := range read.codes {
+		if isLengthCode(code) {
+			return Overflow{Tokens: read.tokens, Window: read.window}, true
+		}
+	}
+	if status == http.StatusRequestEntityTooLarge || read.isHeavy() {
 		return Overflow{IsHeavy: true}, true
 	}
 	return Overflow{}, false
 }
 
-// isAboutRate reports whether a message tells of too much in too little time, which
-// a smaller prompt would not mend.
-func isAboutRate(message string) bool {
-	message = strings.ToLower(message)
-	for _, words := range []string{"rate limit", "too many requests", "per minute", "per day", "quota", "throttl", "please wait"} {
-		if strings.Contains(message, words) {
+// refusal is what an error says, in whatever envelope.
+type refusal struct {
+	texts []string // as plain returns them
+	codes []string // in lower case
+
+	tokens, window int // llama.cpp's n_prompt_tokens and n_ctx
+}
+
+// maxEnvelopes bounds how deep envelopes lie in each other, and maxTexts how many texts are read.
+const (
+	maxEnvelopes = 16
+	maxTexts     = 64
+)
+
+// open reads an error's bytes.
+func (r *refusal) open(body []byte) {
+	text := bytes.TrimSpace(body)
+	switch {
+	case len(text) == 0 || text[0] == '<': // a page
+	case json.Valid(text):
+		r.value("message", text, 0)
+	case text[0] != '{' && text[0] != '[':
+		r.text(string(text), 0)
+	}
+}
+
+// value reads a member of an error.
+func (r *refusal) value(name string, raw json.RawMessage, depth int) {
+	if depth > maxEnvelopes || len(raw) == 0 || len(r.texts) > maxTexts {
+		return
+	}
+	switch raw[0] {
+	case '{':
+		for name, value := range Members(raw) {
+			r.value(strings.ToLower(string(name)), value, depth+1)
+		}
+	case '[':
+		for _, element := range Elements(raw) {
+			r.value(name, element, depth+1)
+		}
+	case '"':
+		text, _ := String(raw)
+		r.named(name, text, depth)
+	default:
+		r.number(name, raw)
+	}
+}
+
+// named reads a string of an error. A member that isn't listed may quote the request.
+func (r *refusal) named(name, text string, depth int) {
+	switch name {
+	case "code", "type", "__type", "error_code", "error_type", "errorcode", "status", "kind", "finish_reason":
+		r.codes = append(r.codes, strings.ToLower(text))
+	case "error", "errors", "message", "msg", "detail", "details", "description", "error_message", "error_msg", "errormessage", "reason",
+		"error_description", "title", "raw", "body", "response", "cause", "exception", "err", "status_message", "status_msg", "originalmessage":
+		r.text(text, depth)
+	}
+}
+
+// number reads a number of an error.
+func (r *refusal) number(name string, raw json.RawMessage) {
+	number, ok := Int(raw)
+	switch {
+	case !ok:
+	case name == "n_prompt_tokens":
+		r.tokens = number
+	case name == "n_ctx":
+		r.window = number
+	case name == "code", name == "error_code":
+		r.codes = append(r.codes, string(raw))
+	}
+}
+
+// text reads a text of an error: a code alone, or words, which may quote another error.
+func (r *refusal) text(text string, depth int) {
+	if start := strings.IndexByte(text, '{'); start >= 0 {
+		var quoted json.RawMessage
+		decoder := json.NewDecoder(strings.NewReader(text[start:]))
+		if decoder.Decode(&quoted) == nil {
+			r.value("message", quoted, depth+1)
+			text = text[:start] + text[start+int(decoder.InputOffset()):]
+		}
+	}
+	text = plain(text)
+	if !strings.ContainsAny(text, " ") {
+		r.codes = append(r.codes, text)
+	}
+	r.texts = append(r.texts, text)
+}
+
+// isLengthCode reports whether a code means that a prompt is too long, whatever stands beside it.
+func isLengthCode(code string) bool {
+	switch code {
+	case "context_length_exceeded", "context_window_exceeded", "model_context_window_exceeded", "context_limit_exceeded", "exceed_context_size_error",
+		"contextwindowexceedederror", "tokens_limit_reached", "model_max_prompt_tokens_exceeded", "prompt_too_long", "input_too_long", "input_tokens_exceeded",
+		"max_tokens_exceeded_input", "1261": // z.ai
+		return true
+	}
+	return false
+}
+
+// isHeavy reports whether an error is about the body's bytes.
+func (r *refusal) isHeavy() bool {
+	for _, code := range r.codes {
+		if code == "request_too_large" || code == "payload_too_large" || code == "request_body_too_large_after_decoding" {
+			return true
+		}
+	}
+	for _, text := range r.texts {
+		if heavyWords.MatchString(text) {
 			return true
 		}
 	}
 	return false
 }
 
-// wording is how a provider says that a prompt is too long.
-type wording struct {
-	pattern string // as numbersIn takes it
-	numbers string // what each is: p the prompt, r reserved for the answer, w the window, - none of them
-}
-
-// wordings are the words with numbers, the most exact first.
-func wordings() []wording {
-	return []wording{
-		{"prompt is too long: # tokens > # maximum", "pw"},                                                                       // Anthropic
-		{"input length and `max_tokens` exceed context limit: # + # > #", "prw"},                                                 // Anthropic
-		{"maximum context length is # tokens. However, your messages resulted in # tokens", "wp"},                                // OpenAI
-		{"maximum context length is # tokens. However, you requested # tokens (# in the messages, # in the completion)", "w-pr"}, // OpenAI, vLLM
-		{"maximum context length is # tokens. However, you requested about # tokens (# of text input, # in the output)", "w-pr"}, // OpenRouter
-		{"maximum context length is # tokens. However, your request has # input tokens", "wp"},                                   // vLLM
-		{"maximum context length is # tokens", "w"},                                                                              // OpenRouter and others
-		{"input token count (#) exceeds the maximum number of tokens allowed (#)", "pw"},                                         // Google
-		{"maximum prompt length is # but the request contains # tokens", "wp"},                                                   // xAI
-		{"prompt token count of # exceeds the limit of #", "pw"},                                                                 // GitHub Copilot
-		{"exceeded model token limit: # (requested: #)", "wp"},                                                                   // Kimi
-		{"Prompt contains # tokens and # draft tokens, too large for model with # maximum context length", "p-w"},                // Mistral
-		{"too large for model with # maximum context length", "w"},                                                               // Mistral
-		{"input (# tokens) is longer than the model's context length (# tokens)", "pw"},                                          // Together
-		{"exceeds the maximum context length of # tokens", "w"},                                                                  // LiteLLM
-		{"exceeds the model's maximum context length of # tokens", "w"},                                                          // LiteLLM
-		{"exceeds the maximum allowed input length of # tokens", "w"},                                                            // Poolside
-		{"request (# tokens) exceeds the available context size (# tokens)", "pw"},                                               // llama.cpp
-	}
-}
-
-// numberless are the words without numbers, in lower case.
-func numberless() []string {
-	return []string{
-		"prompt is too long",                    // Anthropic
-		"input is too long for requested model", // Bedrock
-		"your input exceeds the context window", // OpenAI
-		"exceeds the context window of this",    // OpenAI
-		"reduce the length of the messages",     // Groq
-		"exceeds the available context size",    // llama.cpp
-		"greater than the context length",       // LM Studio
-		"context window exceeds limit",          // MiniMax
-		"prompt too long; exceeded",             // Ollama
-		"model_context_window_exceeded",         // z.ai
-		"context_length_exceeded",               // and providers that say no more than that
-		"context length exceeded",
-		"token limit exceeded",
-		"too many tokens",
-	}
-}
-
-// worded reads a message that tells of a prompt that is too long. One that finds
-// fault with a place of the request may quote what stands there: it does not.
-func worded(message string) (said Overflow, ok bool) {
-	for _, start := range []string{"messages.", "messages[", "input[", "system.", "tools."} {
-		if strings.HasPrefix(message, start) {
-			return Overflow{}, false
+// isAboutMoreThanLength reports whether an error tells of too much in too little time, or of
+// money: a smaller prompt would not mend it.
+func (r *refusal) isAboutMoreThanLength() bool {
+	for _, code := range r.codes {
+		if strings.Contains(code, "rate_limit") || strings.Contains(code, "quota") || strings.Contains(code, "throttl") || strings.Contains(code, "billing") {
+			return true
 		}
 	}
-	for _, wording := range wordings() {
-		numbers, is := numbersIn(message, wording.pattern)
-		if !is {
-			continue
-		}
-		for i, number := range numbers {
-			switch wording.numbers[i] {
-			case 'p':
-				said.Tokens = number
-			case 'r':
-				said.Reserved = number
-			case 'w':
-				said.Window = number
-			}
-		}
-		return said, true
-	}
-	message = strings.ToLower(message)
-	for _, words := range numberless() {
-		if strings.Contains(message, words) {
-			return Overflow{}, true
+	for _, text := range r.texts {
+		if rateWords.MatchString(text) {
+			return true
 		}
 	}
-	return Overflow{}, false
+	return false
 }

@@ -1,6 +1,10 @@
 package wire
 
-import "bytes"
+import (
+	"bytes"
+	"encoding/json"
+	"slices"
+)
 
 // MaxEvent is the longest event that a Splitter yields, in bytes of data.
 const MaxEvent = 16 << 20
@@ -139,6 +143,27 @@ func (s *Splitter) dispatch(yield func(Event)) {
 	if whole {
 		yield(event)
 	}
+}
+
+// Flush gives yield the event that has come whole but for the blank line behind it: some servers
+// end their streams without one. What comes of the stream after it goes on as if it had come.
+func (s *Splitter) Flush(yield func(Event)) {
+	if s.long || s.inLong {
+		return
+	}
+	data := s.data
+	if value, is := bytes.CutPrefix(s.line, []byte("data:")); is {
+		value = bytes.TrimPrefix(value, []byte(" "))
+		if s.has {
+			value = slices.Concat(data, []byte("\n"), value)
+		}
+		data = value
+	}
+	if len(data) == 0 || !json.Valid(data) && string(bytes.TrimSpace(data)) != "[DONE]" {
+		return
+	}
+	s.line, s.data, s.owned, s.has = nil, bytes.Clone(data), true, true
+	s.dispatch(yield)
 }
 
 // intern returns the name as a string without a new copy for each event.

@@ -44,7 +44,7 @@ func (t *tap) Write(p []byte) (int, error) {
 	if !t.begun {
 		if start := bytes.TrimLeft(p, " \t\r\n"); len(start) > 0 {
 			t.begun = true
-			t.stream = t.stream && start[0] != '{'
+			t.stream = t.stream && start[0] != '{' && start[0] != '['
 		}
 	}
 	switch {
@@ -86,6 +86,7 @@ func (t *tap) Answer() Answer {
 func (t *tap) read() (answer Answer) {
 	defer t.survive()
 	if t.stream {
+		t.split.Flush(t.event)
 		return t.listener.Answer()
 	}
 	body := json.RawMessage(bytes.TrimSpace(t.body))

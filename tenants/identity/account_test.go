@@ -25,8 +25,8 @@ type free struct{}
 func (free) Check(context.Context, ...tenants.Count) error { return nil }
 func (free) Take(context.Context, ...tenants.Count) error  { return nil }
 
-// S11: at most as many passwords are hashed at once as there are processors, and eight on any
-// machine, because each takes 46 MiB; anyone
+// S11, S49: at most half as many passwords are hashed at once as there are processors, so that a flood of
+// sign-ups leaves some to the proxy, and eight on any machine, because each takes 46 MiB; anyone
 // who comes when many wait is told to come back.
 func TestPasswordsAreHashedAFewAtATime(t *testing.T) {
 	t.Parallel()
@@ -54,8 +54,13 @@ func TestPasswordsAreHashedAFewAtATime(t *testing.T) {
 	}
 	release()
 	group.Wait()
-	if most := service.MostAtOnce(); most < 1 || most > int64(min(runtime.NumCPU(), identity.MaxHashing)) {
-		t.Errorf("%d at once on %d processors", most, runtime.NumCPU())
+	if most := service.MostAtOnce(); most < 1 || most > int64(identity.Hashing(runtime.GOMAXPROCS(0))) {
+		t.Errorf("%d at once on %d processors", most, runtime.GOMAXPROCS(0))
+	}
+	for processors, want := range map[int]int{1: 1, 2: 1, 3: 1, 4: 2, 16: identity.MaxHashing, 64: identity.MaxHashing} {
+		if got := identity.Hashing(processors); got != want {
+			t.Errorf("%d at once on %d processors, want %d", got, processors, want)
+		}
 	}
 	if service.Runs() != identity.MaxWaiting || len(refused) > 0 {
 		t.Errorf("%d hashed, %d refused of those who waited", service.Runs(), len(refused))

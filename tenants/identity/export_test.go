@@ -3,6 +3,9 @@ package identity
 // MaxHashing is how many passwords are hashed at once, at most.
 const MaxHashing = maxHashing
 
+// Hashing returns how many passwords are hashed at once with so many processors.
+func Hashing(processors int) int { return hashing(processors) }
+
 // MaxWaiting is how many people's passwords may wait to be hashed.
 const MaxWaiting = maxWaiting
 

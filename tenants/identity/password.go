@@ -26,8 +26,8 @@ const (
 )
 
 // passwords hashes and compares passwords with argon2id as OWASP's Password Storage Cheat
-// Sheet names first. Each run takes 46 MiB, so few run at once: as many as there are
-// processors, and never more than maxHashing.
+// Sheet names first. Each run takes 46 MiB and all of a processor, so few run at once: half as many as
+// the process may use processors, so that a flood leaves some to the proxy, and never more than maxHashing.
 type passwords struct {
 	params  *argon2id.Params
 	slots   chan struct{}
@@ -40,13 +40,16 @@ type passwords struct {
 }
 
 func newPasswords() (*passwords, error) {
-	p := &passwords{slots: make(chan struct{}, min(runtime.NumCPU(), maxHashing))}
+	p := &passwords{slots: make(chan struct{}, hashing(runtime.GOMAXPROCS(0)))}
 	memory := uint32(hashMemory)
 	if testing.Testing() { // set by the linker of go test alone, so that no setting of the product lowers the cost
 		memory = testMemory
 	}
 	return p, p.hashWith(memory)
 }
+
+// hashing returns how many passwords are hashed at once with so many processors.
+func hashing(processors int) int { return max(1, min(processors/2, maxHashing)) }
 
 // hashWith sets the memory of each new hash, in KiB.
 func (p *passwords) hashWith(memory uint32) error {

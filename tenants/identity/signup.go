@@ -43,6 +43,9 @@ type SignUps struct {
 	// PerPlace is how many may sign up from one place within an hour, without an invitation; 0
 	// for any number.
 	PerPlace int
+
+	// Workspaces is how many workspaces a person may own; who owns so many creates no more. 0 for any number.
+	Workspaces int
 }
 
 // ParseDomains reads domains that are separated by commas, as sign-ups are compared

@@ -17,7 +17,7 @@ type WorkspaceStore interface {
 	// Memberships returns a user's workspaces, oldest membership first.
 	Memberships(ctx context.Context, user uuid.UUID) ([]tenants.Membership, error)
 	WorkspaceName(ctx context.Context, workspace tenants.WorkspaceID) (string, error)
-	CreateWorkspace(ctx context.Context, owner uuid.UUID, name string) (tenants.Workspace, error)
+	CreateWorkspace(ctx context.Context, owner uuid.UUID, name string, most int) (tenants.Workspace, error)
 	EnterWorkspace(ctx context.Context, user, login uuid.UUID, workspace tenants.WorkspaceID) error
 	RenameWorkspace(ctx context.Context, workspace tenants.WorkspaceID, name string) error
 	LeaveWorkspace(ctx context.Context, user uuid.UUID, workspace tenants.WorkspaceID, revokeKeys bool) error
@@ -26,11 +26,14 @@ type WorkspaceStore interface {
 // Workspaces makes and names workspaces, and keeps who belongs to them.
 type Workspaces struct {
 	store  WorkspaceStore
+	most   int // that one person may own; 0 for any number
 	forget func()
 }
 
 // Workspaces returns what keeps the workspaces of the people that the service knows.
-func (s *Service) Workspaces() Workspaces { return Workspaces{store: s.store, forget: s.Forget} }
+func (s *Service) Workspaces() Workspaces {
+	return Workspaces{store: s.store, most: s.signUps.Workspaces, forget: s.Forget}
+}
 
 // WorkspaceName returns what a workspace is called.
 func (w Workspaces) WorkspaceName(ctx context.Context, workspace tenants.WorkspaceID) (string, error) {
@@ -48,7 +51,7 @@ func (w Workspaces) CreateWorkspace(ctx context.Context, login tenants.Login, na
 	if err != nil {
 		return tenants.Workspace{}, err
 	}
-	created, err := w.store.CreateWorkspace(ctx, login.UserID, name)
+	created, err := w.store.CreateWorkspace(ctx, login.UserID, name, w.most)
 	if err != nil {
 		return tenants.Workspace{}, fmt.Errorf("create workspace: %w", err)
 	}

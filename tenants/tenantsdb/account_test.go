@@ -85,7 +85,7 @@ func TestTokenResetsAPasswordOnce(t *testing.T) {
 func TestNewPasswordEndsOtherLogins(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
-	second, err := b.Workspaces.CreateWorkspace(t.Context(), b.user.ID, "second")
+	second, err := b.Workspaces.CreateWorkspace(t.Context(), b.user.ID, "second", 0)
 	if err != nil {
 		t.Fatal(err)
 	}

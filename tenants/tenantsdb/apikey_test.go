@@ -158,3 +158,25 @@ func TestAPIKeysInUseAreListed(t *testing.T) {
 		t.Errorf("%x, %v, want the key %x that was created since", hashes, err, unusedHash)
 	}
 }
+
+// S49: a key takes connections and memory from the account of its workspace's first owner, however many own it.
+func TestKeySaysWhoOwnsItsWorkspace(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	second := b.join(t, "second@example.com", tenants.Owner)
+	member := b.join(t, "member@example.com", tenants.Regular)
+	key, hash := b.addKey(t, b.workspace)
+	b.disown(t, key.ID, member.ID)
+	account := func(want uuid.UUID) {
+		t.Helper()
+		found, err := b.APIKeys.APIKeyByHash(t.Context(), hash)
+		if err != nil || found.Account() != want {
+			t.Errorf("the account is %s, want %s (%v)", found.Account(), want, err)
+		}
+	}
+	account(b.user.ID)
+	if err := b.Workspaces.LeaveWorkspace(as(t, b.user), b.user.ID, b.workspace, false); err != nil {
+		t.Fatal(err)
+	}
+	account(second.ID)
+}

@@ -18,6 +18,9 @@ type storedBudget struct {
 	ID            string              `json:"id,omitempty"`
 	DayMicroUSD   int64               `json:"day_microusd,omitempty"`
 	MonthMicroUSD int64               `json:"month_microusd,omitempty"`
+
+	RequestsPerMinute int `json:"requests_per_minute,omitempty"`
+	TokensPerMinute   int `json:"tokens_per_minute,omitempty"`
 }
 
 // Budgets implements tenants.Data.
@@ -38,7 +41,8 @@ func (db Data) SetBudgets(ctx context.Context, tenant tenants.Tenant, budgets []
 		return err
 	}
 	stored := each(budgets, func(budget *tenants.Budget) storedBudget {
-		return storedBudget{Kind: budget.Kind, ID: budget.ID, DayMicroUSD: budget.DayMicroUSD, MonthMicroUSD: budget.MonthMicroUSD}
+		return storedBudget{Kind: budget.Kind, ID: budget.ID, DayMicroUSD: budget.DayMicroUSD, MonthMicroUSD: budget.MonthMicroUSD,
+			RequestsPerMinute: budget.RequestsPerMinute, TokensPerMinute: budget.TokensPerMinute}
 	})
 	raw, err := json.Marshal(stored)
 	if err != nil {
@@ -73,7 +77,8 @@ func findBudgets(tx *gorm.DB, workspace tenants.WorkspaceID, lock string) ([]ten
 		return nil, fmt.Errorf("read budgets: %w", err)
 	}
 	return each(stored, func(budget *storedBudget) tenants.Budget {
-		return tenants.Budget{Spender: tenants.Spender{Kind: budget.Kind, ID: budget.ID}, DayMicroUSD: budget.DayMicroUSD, MonthMicroUSD: budget.MonthMicroUSD}
+		return tenants.Budget{Spender: tenants.Spender{Kind: budget.Kind, ID: budget.ID}, DayMicroUSD: budget.DayMicroUSD, MonthMicroUSD: budget.MonthMicroUSD,
+			RequestsPerMinute: budget.RequestsPerMinute, TokensPerMinute: budget.TokensPerMinute}
 	}), nil
 }
 
@@ -95,6 +100,8 @@ func (db Data) Spend(ctx context.Context, workspace tenants.WorkspaceID, who ten
 		case tenants.ProjectSpends:
 			query = query.Where(`id IN (SELECT exchange_id FROM exchange_tags WHERE workspace_id = ? AND tag = ? AND at >= ?)`,
 				workspace, tenants.Tag{Name: tenants.ProjectTag, Value: who.ID}.String(), month)
+		case tenants.EndUserSpends:
+			query = query.Where(`id IN (SELECT exchange_id FROM exchange_tags WHERE workspace_id = ? AND tag = ? AND at >= ?)`, workspace, userTag+who.ID, month)
 		case tenants.WorkspaceSpends: // of sums: it may have millions of exchanges
 			query = rollups(tx, workspace, tenants.UsageFilter{From: month, To: month.AddDate(0, 1, 0)}, 24*time.Hour, false)
 		}

@@ -45,11 +45,16 @@ func (db Data) SetDataSettings(ctx context.Context, tenant tenants.Tenant, setti
 			return nil
 		}
 		err = tx.Exec(`UPDATE workspaces SET time_zone = ?, managers_read = ?, members_read = ?, viewers_read = ?, no_store = ?,
-			redact = ?, redact_names = ? WHERE workspace_id = ?`,
+			redact = ?, redact_names = ?, end_user_ids = ? WHERE workspace_id = ?`,
 			settings.TimeZone, string(settings.Text.Managers), string(settings.Text.Members), string(settings.Text.Viewers), settings.NoStore,
-			inOne(settings.Redact.Kinds, ","), inOne(settings.Redact.Names, "\n"), workspace).Error
+			inOne(settings.Redact.Kinds, ","), inOne(settings.Redact.Names, "\n"), string(settings.EndUsers), workspace).Error
 		if err != nil {
 			return err
+		}
+		if settings.EndUsers == tenants.EndUsersHashed {
+			if err := tx.Exec("UPDATE end_users SET name = NULL WHERE workspace_id = ? AND name IS NOT NULL", workspace).Error; err != nil {
+				return err
+			}
 		}
 		change := tenants.Change{Action: tenants.SettingsSaved, Before: before.Fields(), After: settings.Fields()}
 		if err := audit(tx, workspace, change); err != nil {
@@ -74,8 +79,9 @@ func findDataSettings(tx *gorm.DB, workspace tenants.WorkspaceID, lock string) (
 		NoStore      bool
 		Redact       string // kinds, separated by commas
 		RedactNames  string // one a line
+		EndUserIDs   string `gorm:"column:end_user_ids"`
 	}
-	err := tx.Raw("SELECT time_zone, managers_read, members_read, viewers_read, no_store, redact, redact_names FROM workspaces WHERE workspace_id = ?"+lock, workspace).
+	err := tx.Raw("SELECT time_zone, managers_read, members_read, viewers_read, no_store, redact, redact_names, end_user_ids FROM workspaces WHERE workspace_id = ?"+lock, workspace).
 		Scan(&rows).Error
 	row, err := batchdb.First(rows, err, tenants.ErrNotFound)
 	return tenants.DataSettings{
@@ -83,7 +89,8 @@ func findDataSettings(tx *gorm.DB, workspace tenants.WorkspaceID, lock string) (
 		Text: tenants.TextPolicy{
 			Managers: tenants.Reads(row.ManagersRead), Members: tenants.Reads(row.MembersRead), Viewers: tenants.Reads(row.ViewersRead),
 		},
-		Redact: tenants.Redaction{Kinds: split[tenants.RedactionKind](row.Redact, ","), Names: split[string](row.RedactNames, "\n")},
+		EndUsers: tenants.EndUserIDs(row.EndUserIDs),
+		Redact:   tenants.Redaction{Kinds: split[tenants.RedactionKind](row.Redact, ","), Names: split[string](row.RedactNames, "\n")},
 	}, err
 }
 

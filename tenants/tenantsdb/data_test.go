@@ -15,11 +15,11 @@ func TestDataSettingsAreKeptAndNoted(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	found, err := b.Data.DataSettings(t.Context(), b.workspace)
-	if want := (tenants.DataSettings{TimeZone: "UTC", Text: textPolicy()}); err != nil || !reflect.DeepEqual(found, want) {
+	if want := (tenants.DataSettings{TimeZone: "UTC", Text: textPolicy(), EndUsers: tenants.EndUsersHashed}); err != nil || !reflect.DeepEqual(found, want) {
 		t.Fatalf("a new workspace has %+v, %v", found, err)
 	}
 	wanted := tenants.DataSettings{TimeZone: "Asia/Kolkata", NoStore: true, Text: tenants.TextPolicy{Managers: "own", Members: "all", Viewers: "all"},
-		Redact: tenants.Redaction{Kinds: []tenants.RedactionKind{tenants.RedactNames, tenants.RedactCards}, Names: []string{"Ada King", "O'Brien, Mia"}}}
+		Redact: tenants.Redaction{Kinds: []tenants.RedactionKind{tenants.RedactNames, tenants.RedactCards}, Names: []string{"Ada King", "O'Brien, Mia"}}, EndUsers: tenants.EndUsersPlain}
 	for range 2 { // the second one changes nothing
 		if err := b.Data.SetDataSettings(t.Context(), b.workspace, wanted); err != nil {
 			t.Fatal(err)

@@ -138,7 +138,7 @@ func TestLoginsGoOnInAnotherWorkspaceOfTheirPerson(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	login := b.logIn(t, 1<<40)
-	next, err := b.Workspaces.CreateWorkspace(t.Context(), b.user.ID, "the next")
+	next, err := b.Workspaces.CreateWorkspace(t.Context(), b.user.ID, "the next", 0)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -59,31 +59,48 @@ func (db Exchanges) RecordedExchanges(ctx context.Context, tenant tenants.Tenant
 	return recorded, batchdb.Wrapf(err, "which of %d exchanges are recorded", len(ids))
 }
 
-// insertExchanges inserts a JSON array of recordedRow, with the tags of those that are
+// insertExchanges inserts a JSON array of recordedRow, with the tags and end users of those that are
 // new, and adds those that are new and count to what the workspace's meter is to count: one statement and
 // one argument, however many exchanges. It changes no row that another batch changes. The workspace is named first, so
 // that the transaction has the table of workspaces, to which the exchanges' key leads, before theirs: so does the job
-// that changes the bounds of partitions, and neither waits for the other in a circle.
+// that changes the bounds of partitions, and neither waits for the other in a circle. Of an exchange whose end user was
+// erased after it came, figures are kept, as of those that were there then.
 func insertExchanges(tx *gorm.DB, workspace tenants.WorkspaceID, batch []byte) error {
 	const statement = `WITH workspace AS (SELECT FROM workspaces WHERE workspace_id = $1),
 		recorded AS (INSERT INTO exchanges (workspace_id, ` + recordedColumns + `)
-		SELECT $1, ` + recordedColumns + ` FROM jsonb_populate_recordset(NULL::exchanges, $2)
-		ON CONFLICT DO NOTHING RETURNING id, at, endpoint, class, status, error_from, attempts, tags),
+		SELECT $1, ` + figureColumns + `, ` + unlessErased + ` FROM jsonb_populate_recordset(NULL::exchanges, $2) come
+		CROSS JOIN LATERAL (SELECT come.end_user <> '' AND EXISTS (
+			SELECT FROM end_users u WHERE u.workspace_id = $1 AND u.id = come.end_user AND u.erased_at >= come.at) AS erased) e
+		ON CONFLICT DO NOTHING RETURNING id, at, endpoint, class, status, error_from, attempts, tags, end_user),
 		tagged AS (INSERT INTO exchange_tags (workspace_id, tag, at, exchange_id)
-		SELECT $1, t.key || '=' || t.value, r.at, r.id FROM recorded r, jsonb_each_text(r.tags) t)
+		SELECT $1, t.key || '=' || t.value, r.at, r.id FROM recorded r, jsonb_each_text(r.tags) t
+		UNION ALL SELECT $1, '` + userTag + `' || r.end_user, r.at, r.id FROM recorded r WHERE r.end_user <> '')
 		INSERT INTO usage_meter_deltas (workspace_id, hour, exchanges)
 		SELECT $1, date_trunc('hour', at, 'UTC') AS hour, count(*) FROM recorded
 		WHERE exchange_counts(endpoint, class, status, error_from, attempts) GROUP BY hour`
 	return later(tx, statement, workspace, string(batch))
 }
 
+// userTag begins the tag by which the exchanges of an end user are found. No client can give one like it.
+const userTag = "@user="
+
 const recordedColumns = `id, at, ` + otherColumns
 
-const otherColumns = `session_id, lane_id, api_key_id, provider, endpoint, model, client, class, stream, status,
+const otherColumns = figuresBeside + `, session_id, lane_id, answer, report, error_text, end_user`
+
+// figureColumns are what is kept of every exchange, unlessErased of all others.
+const (
+	figureColumns = `id, at, ` + figuresBeside
+	unlessErased  = `CASE WHEN erased IS NOT TRUE THEN session_id END, CASE WHEN erased IS NOT TRUE THEN lane_id END,
+		CASE WHEN erased IS NOT TRUE THEN answer END, CASE WHEN erased IS NOT TRUE THEN report END,
+		CASE WHEN erased IS NOT TRUE THEN error_text END, CASE WHEN erased IS NOT TRUE THEN end_user END`
+)
+
+const figuresBeside = `api_key_id, provider, endpoint, model, client, class, stream, status,
 	error_from, error_type, position, compression, tokens_before, tokens_after, window_tokens, level_0, level_1, level_2, level_3,
 	input_tokens, cache_read_tokens, cache_write_tokens, output_tokens, cost_microusd, net_microusd,
-	overhead_us, ttfb_us, duration_us, attempts, answer, report, miss_cause, missed_tokens, projection, predicted_microusd,
-	provider_key_id, tags, signed, error_text, unread_microusd, rewritten_microusd, bridged, compacted, reach, takes_tokens, target_tokens`
+	overhead_us, ttfb_us, duration_us, attempts, miss_cause, missed_tokens, projection, predicted_microusd,
+	provider_key_id, tags, signed, unread_microusd, rewritten_microusd, bridged, compacted, reach, takes_tokens, target_tokens`
 
 const exchangeColumns = "workspace_id, " + recordedColumns
 
@@ -145,6 +162,7 @@ type exchangeRow struct {
 	Tags       []byte `json:"-"`
 	Signed     []byte `json:"-"`
 	ErrorText  []byte `json:"-"`
+	EndUser    string `json:"-"` // "" for NULL
 }
 
 // recordedRow is a row as it is written: what JSON has another form for stands
@@ -160,6 +178,7 @@ type recordedRow struct {
 	Tags          json.RawMessage `json:"tags"`
 	Signed        json.RawMessage `json:"signed"`
 	ErrorText     *string         `json:"error_text"`
+	EndUser       *string         `json:"end_user"`
 }
 
 func toRecorded(e *tenants.Exchange) recordedRow {
@@ -190,6 +209,9 @@ func toRecorded(e *tenants.Exchange) recordedRow {
 	}
 	if e.ProviderKey != uuid.Nil {
 		row.ProviderKeyID = &e.ProviderKey
+	}
+	if e.EndUser != "" {
+		row.EndUser = &e.EndUser
 	}
 	row.Answer, row.ErrorText = hexText(e.Answer), hexText(e.ErrorText)
 	row.Tags, row.Signed = textsJSON(e.Tags), textsJSON(e.Signed)
@@ -240,7 +262,7 @@ func (r *exchangeRow) toExchange() tenants.Exchange {
 		ID: r.ID, Workspace: r.WorkspaceID, At: r.At,
 		ExchangeRequest: tenants.ExchangeRequest{
 			Session: r.SessionID, Lane: r.LaneID, APIKey: r.APIKeyID, Endpoint: r.Endpoint, Model: r.Model,
-			Client: r.Client, Class: r.Class, Stream: r.Stream, Position: r.Position, Tags: textsOf(r.Tags),
+			Client: r.Client, Class: r.Class, Stream: r.Stream, Position: r.Position, Tags: textsOf(r.Tags), EndUser: r.EndUser,
 		},
 		ExchangeAnswer: tenants.ExchangeAnswer{
 			ProviderKey: r.ProviderKeyID, Provider: tenants.Provider(r.Provider), Status: r.Status, ErrorFrom: r.ErrorFrom,

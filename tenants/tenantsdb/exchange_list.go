@@ -88,8 +88,8 @@ type listing struct {
 	workspace tenants.WorkspaceID
 	limit     int
 	order     tenants.ExchangeOrder
-	tag       string // along the exchanges with this tag; empty: along all
-	looksAt   int    // that are looked at, where there is a rest
+	isTagged  bool // along the exchanges with a tag, not along all
+	looksAt   int  // that are looked at, where there is a rest
 	along     conditions
 	rest      conditions
 	after     conditions // what the page before ended with, ordered by a figure
@@ -168,9 +168,16 @@ func (l *listing) narrow(filter tenants.ExchangeFilter) {
 	}
 	ask(filter.Session != uuid.Nil, "session_id = ?", filter.Session)
 	tags := filter.Tags.List()
-	if filter.Session == uuid.Nil && len(tags) > 0 {
-		l.tag, l.looksAt, tags = storable(tags[0].String()), maxTagsLookedAt, tags[1:]
-		l.along.add("tag = ?", l.tag)
+	switch {
+	case filter.Session != uuid.Nil:
+		ask(len(filter.EndUser) > 0, "end_user IN ?", filter.EndUser)
+	case len(filter.EndUser) > 0:
+		l.looksAt, l.isTagged = maxTagsLookedAt, true
+		l.along.add("tag IN ?", each(filter.EndUser, func(user *string) string { return userTag + storable(*user) }))
+	case len(tags) > 0:
+		l.looksAt, l.isTagged = maxTagsLookedAt, true
+		l.along.add("tag = ?", storable(tags[0].String()))
+		tags = tags[1:]
 	}
 	ask(filter.APIKey != uuid.Nil, "api_key_id = ?", filter.APIKey)
 	ask(filter.Model != "", "model = ?", name(filter.Model))
@@ -179,7 +186,7 @@ func (l *listing) narrow(filter tenants.ExchangeFilter) {
 	ask(failed, "(status >= 400 OR error_from <> '')")
 	ask(filter.MissCause != "", "miss_cause <> ''")
 	for i, add := range asked {
-		if i == 0 && l.tag == "" {
+		if i == 0 && !l.isTagged {
 			add(&l.along)
 		} else {
 			add(&l.rest)
@@ -298,7 +305,7 @@ func columnsOf(alias string) string {
 // looked returns the SELECT of the exchanges that are looked at: columns of the table, or
 // those but for id and time where it goes along tags, and of which values.
 func (l *listing) looked(columns, others string, of []any, most int) (text string, values []any) {
-	if l.tag == "" {
+	if !l.isTagged {
 		values = append(append(append(values, of...), l.along.values...), most)
 		return "SELECT " + columns + " FROM exchanges WHERE " + l.along.sql("id") + " ORDER BY at DESC, id DESC LIMIT ?", values
 	}

@@ -48,9 +48,9 @@ func TestFilterNarrowsExchanges(t *testing.T) {
 	early, late, foreign := b.exchange(at.Add(-time.Hour)), b.exchange(at), b.exchange(at)
 	late.Session, late.Client, late.Model, late.Status = uuid.New(), "claude-code", "opus", 529
 	late.ErrorFrom, late.MissCause = "provider", "ttl_expiry"
-	late.Tags = tenants.Tags{"team": "search", "env": "prod"}
+	late.Tags, late.EndUser = tenants.Tags{"team": "search", "env": "prod"}, "ada"
 	late.Report = []byte(`{"modules":[{"name":"ipc","outcome":"applied"},{"name":"patterns","outcome":"noop"}]}`)
-	foreign.Tags, foreign.Client = late.Tags, late.Client
+	foreign.Tags, foreign.Client, foreign.EndUser = late.Tags, late.Client, "ada"
 	b.record(t, b.workspace, early, late)
 	b.record(t, other, foreign)
 	newest, oldest, both := []uuid.UUID{late.ID}, []uuid.UUID{early.ID}, []uuid.UUID{late.ID, early.ID}
@@ -73,28 +73,31 @@ func TestFilterNarrowsExchanges(t *testing.T) {
 		"a client":            {tenants.ExchangeFilter{Client: "claude-code"}, newest},
 		"a model":             {tenants.ExchangeFilter{Model: "claude"}, oldest},
 		"no such model":       {tenants.ExchangeFilter{Model: "claude\x00"}, oldest}, // as the first was stored
-		"answered":            {tenants.ExchangeFilter{StatusClass: 2}, oldest},
-		"failed":              {tenants.ExchangeFilter{StatusClass: 5}, newest},
-		"refused":             {tenants.ExchangeFilter{StatusClass: 4}, nil},
-		"by the provider":     {tenants.ExchangeFilter{ErrorFrom: "provider"}, newest},
-		"by the proxy":        {tenants.ExchangeFilter{ErrorFrom: "proxy"}, nil},
-		"a miss":              {tenants.ExchangeFilter{MissCause: "ttl_expiry"}, newest},
-		"another miss":        {tenants.ExchangeFilter{MissCause: "cold_start"}, nil},
+		"answered":            {tenants.ExchangeFilter{AnswerFilter: tenants.AnswerFilter{StatusClass: 2}}, oldest},
+		"failed":              {tenants.ExchangeFilter{AnswerFilter: tenants.AnswerFilter{StatusClass: 5}}, newest},
+		"refused":             {tenants.ExchangeFilter{AnswerFilter: tenants.AnswerFilter{StatusClass: 4}}, nil},
+		"by the provider":     {tenants.ExchangeFilter{AnswerFilter: tenants.AnswerFilter{ErrorFrom: "provider"}}, newest},
+		"by the proxy":        {tenants.ExchangeFilter{AnswerFilter: tenants.AnswerFilter{ErrorFrom: "proxy"}}, nil},
+		"a miss":              {tenants.ExchangeFilter{AnswerFilter: tenants.AnswerFilter{MissCause: "ttl_expiry"}}, newest},
+		"another miss":        {tenants.ExchangeFilter{AnswerFilter: tenants.AnswerFilter{MissCause: "cold_start"}}, nil},
 		"a module":            {tenants.ExchangeFilter{ModuleFilter: tenants.ModuleFilter{Module: "patterns"}}, newest},
 		"how it ended":        {tenants.ExchangeFilter{ModuleFilter: tenants.ModuleFilter{Module: "ipc", Outcome: "applied"}}, newest},
 		"how another did":     {tenants.ExchangeFilter{ModuleFilter: tenants.ModuleFilter{Module: "patterns", Outcome: "applied"}}, nil},
 		"a tag":               {tenants.ExchangeFilter{Tags: tenants.Tags{"team": "search"}}, newest},
+		"an end user":         {tenants.ExchangeFilter{EndUser: []string{"ada", "none"}}, newest},
+		"another end user":    {tenants.ExchangeFilter{EndUser: []string{"none"}}, nil},
+		"their tag":           {tenants.ExchangeFilter{EndUser: []string{"ada"}, Tags: tenants.Tags{"team": "sales"}}, nil},
 		"two tags":            {tenants.ExchangeFilter{Tags: tenants.Tags{"team": "search", "env": "prod"}}, newest},
 		"two tags, one wrong": {tenants.ExchangeFilter{Tags: tenants.Tags{"env": "prod", "team": "billing"}}, nil},
 		"tag and session":     {tenants.ExchangeFilter{Session: late.Session, Tags: tenants.Tags{"env": "prod"}}, newest},
 		"tag, client, model":  {tenants.ExchangeFilter{Client: "claude-code", Model: "opus", Tags: tenants.Tags{"env": "prod"}}, newest},
 		"tag, another client": {tenants.ExchangeFilter{Client: "codex", Tags: tenants.Tags{"env": "prod"}}, nil},
 		"everything at once": {tenants.ExchangeFilter{
-			ID: late.ID.String(), Session: late.Session, APIKey: late.APIKey, Client: "claude-code", Model: "opus", StatusClass: 5, ErrorFrom: "provider",
-			MissCause: "ttl_expiry", ModuleFilter: tenants.ModuleFilter{Module: "ipc", Outcome: "applied"}, Tags: late.Tags, From: at, To: at.Add(time.Second),
+			ID: late.ID.String(), Session: late.Session, APIKey: late.APIKey, Client: "claude-code", Model: "opus", EndUser: []string{"ada"},
+			AnswerFilter: tenants.AnswerFilter{StatusClass: 5, ErrorFrom: "provider", MissCause: "ttl_expiry"}, ModuleFilter: tenants.ModuleFilter{Module: "ipc", Outcome: "applied"}, Tags: late.Tags, From: at, To: at.Add(time.Second),
 		}, newest},
 		"all but the session": {tenants.ExchangeFilter{
-			ID: late.ID.String(), Session: uuid.New(), APIKey: late.APIKey, Client: "claude-code", Model: "opus", StatusClass: 5, Tags: late.Tags,
+			ID: late.ID.String(), Session: uuid.New(), APIKey: late.APIKey, Client: "claude-code", Model: "opus", AnswerFilter: tenants.AnswerFilter{StatusClass: 5}, Tags: late.Tags,
 		}, nil},
 	} {
 		exchanges, next, err := b.Exchanges.Exchanges(t.Context(), b.workspace, test.filter)
@@ -122,7 +125,7 @@ func TestStatusClassHoldsItsEdges(t *testing.T) {
 		b.record(t, b.workspace, exchange)
 	}
 	for class, want := range of {
-		if seen, _ := b.pages(t, tenants.ExchangeFilter{StatusClass: class, Limit: 3}); !slices.Equal(seen, want) {
+		if seen, _ := b.pages(t, tenants.ExchangeFilter{AnswerFilter: tenants.AnswerFilter{StatusClass: class}, Limit: 3}); !slices.Equal(seen, want) {
 			t.Errorf("%dxx: %v, want %v", class, seen, want)
 		}
 	}
@@ -148,7 +151,7 @@ func TestAPageEndsWhereItHasLookedFarEnough(t *testing.T) {
 	b := setup(t)
 	dbtest.FillExchanges(t, b.database.Owner(t), b.workspace, 45_000)
 	for name, filter := range map[string]tenants.ExchangeFilter{
-		"along all": {MissCause: "", ModuleFilter: tenants.ModuleFilter{Module: "patterns", Outcome: "applied"}},
+		"along all": {ModuleFilter: tenants.ModuleFilter{Module: "patterns", Outcome: "applied"}},
 		"of a tag":  {Tags: tenants.Tags{"env": "prod"}, ModuleFilter: tenants.ModuleFilter{Module: "patterns", Outcome: "applied"}},
 	} {
 		filter.Limit = 10
@@ -193,7 +196,7 @@ func TestPagesAreInTheOrderOfAFigure(t *testing.T) {
 	}
 	for _, by := range tenants.Figures() {
 		for name, filter := range map[string]tenants.ExchangeFilter{
-			"all": {}, "a client": {Client: "pi"}, "a tag": {Tags: tenants.Tags{"env": "prod"}}, "a tag and a status": {Tags: tenants.Tags{"env": "prod"}, StatusClass: 2},
+			"all": {}, "a client": {Client: "pi"}, "a tag": {Tags: tenants.Tags{"env": "prod"}}, "a tag and a status": {Tags: tenants.Tags{"env": "prod"}, AnswerFilter: tenants.AnswerFilter{StatusClass: 2}},
 		} {
 			for _, up := range []bool{false, true} {
 				want := slices.Clone(recorded)
@@ -321,11 +324,12 @@ func (b bundle) checkFilters(t *testing.T) {
 		"a model":         {tenants.ExchangeFilter{Model: "rare"}, "exchanges_model"},
 		"model, client":   {tenants.ExchangeFilter{Model: "rare", Client: "client-1"}, "exchanges_model"},
 		"model, a figure": {tenants.ExchangeFilter{Model: "rare", Order: tenants.ExchangeOrder{By: tenants.ByReceived, Up: true}}, "exchanges_model"},
-		"failures":        {tenants.ExchangeFilter{StatusClass: 5}, "exchanges_failed"},
-		"our own errors":  {tenants.ExchangeFilter{ErrorFrom: "proxy"}, "exchanges_failed"},
-		"a miss":          {tenants.ExchangeFilter{MissCause: "provider"}, "exchanges_miss"},
+		"failures":        {tenants.ExchangeFilter{AnswerFilter: tenants.AnswerFilter{StatusClass: 5}}, "exchanges_failed"},
+		"our own errors":  {tenants.ExchangeFilter{AnswerFilter: tenants.AnswerFilter{ErrorFrom: "proxy"}}, "exchanges_failed"},
+		"a miss":          {tenants.ExchangeFilter{AnswerFilter: tenants.AnswerFilter{MissCause: "provider"}}, "exchanges_miss"},
 		"an id":           {tenants.ExchangeFilter{ID: newest[0].ID.String()}, "exchanges_pkey"},
 		"a tag":           {tenants.ExchangeFilter{Tags: tenants.Tags{"env": "prod"}}, "exchange_tags_pkey"},
+		"an end user":     {tenants.ExchangeFilter{EndUser: []string{"rare"}}, "exchange_tags_pkey"},
 		"a rare tag":      {tenants.ExchangeFilter{Tags: tenants.Tags{"run": "7"}}, "exchange_tags_pkey"},
 		"a tag, a module": {tenants.ExchangeFilter{Tags: tenants.Tags{"env": "prod"}, ModuleFilter: tenants.ModuleFilter{Module: "ipc"}}, "exchange_tags_pkey"},
 	} {

@@ -71,7 +71,7 @@ func backWith(tx *gorm.DB, key *tenants.APIKey, start uuid.UUID) (tenants.Role, 
 	if err != nil {
 		return "", err
 	}
-	key.Person, key.Scopes, key.Rights = behind.Person, key.Backed(behind.role()), behind.rights()
+	key.Person, key.Owner, key.Scopes, key.Rights = behind.Person, behind.Owner, key.Backed(behind.role()), behind.rights()
 	if key.CreatedBy != key.Person {
 		creator, err := personBehind(tx, key.Workspace, key.CreatedBy)
 		if err != nil {

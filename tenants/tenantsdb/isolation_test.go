@@ -339,6 +339,7 @@ func fill(t *testing.T, b bundle) {
 		"INSERT INTO archive_indexed (workspace_id, lane_id, position) VALUES ($1, $3, 1)",
 		"INSERT INTO archive_segments (workspace_id, id, dead_since, retired_at) VALUES ($1, $2, now(), now())",
 		"INSERT INTO archive_movers (workspace_id, until) VALUES ($1, now())",
+		"INSERT INTO end_users (workspace_id, id) VALUES ($1, 'hash')",
 		"INSERT INTO redaction_counts (workspace_id, kind, found) VALUES ($1, 'email', 1)",
 		"INSERT INTO billing_accounts (workspace_id, customer) VALUES ($1, 'cus_1')",
 		"INSERT INTO billing_events (workspace_id, id, event, type, received_at) VALUES ($1, $2, 'evt_1', 'invoice.paid', now())",

@@ -179,11 +179,11 @@ func TestWhoLeavesGoesOnInTheWorkspaceUsedLast(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	b.join(t, "second@example.com", tenants.Owner)
-	older, err := b.Workspaces.CreateWorkspace(as(t, b.user), b.user.ID, "older")
+	older, err := b.Workspaces.CreateWorkspace(as(t, b.user), b.user.ID, "older", 0)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := b.Workspaces.CreateWorkspace(as(t, b.user), b.user.ID, "never used"); err != nil {
+	if _, err := b.Workspaces.CreateWorkspace(as(t, b.user), b.user.ID, "never used", 0); err != nil {
 		t.Fatal(err)
 	}
 	login := b.logIn(t, time.Hour)

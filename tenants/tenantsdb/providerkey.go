@@ -144,10 +144,10 @@ func insertProviderKey(tx *gorm.DB, workspace tenants.WorkspaceID, key tenants.P
 		sealedAt = key.CreatedAt
 	}
 	return tx.Exec(`INSERT INTO provider_keys (workspace_id, id, provider, both_dialects, preset, name, base_url, auth, headers, models, place,
-			is_default, disabled, last4, sealed, sealed_at, created_by, created_at)
-		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?::jsonb, ?::jsonb, ?, ?, ?, ?, ?, ?, ?, ?)`,
+			is_default, disabled, wait_seconds, last4, sealed, sealed_at, created_by, created_at)
+		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?::jsonb, ?::jsonb, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
 		workspace, key.ID, string(key.Provider), key.Both, key.Preset, storable(key.Name), storable(key.BaseURL), string(key.Auth),
-		headers, models, key.Order, key.Default, key.Disabled, storable(key.Last4), key.Sealed, sealedAt, key.CreatedBy, key.CreatedAt).Error
+		headers, models, key.Order, key.Default, key.Disabled, int(key.Wait/time.Second), storable(key.Last4), key.Sealed, sealedAt, key.CreatedBy, key.CreatedAt).Error
 }
 
 func updateProviderKey(tx *gorm.DB, workspace tenants.WorkspaceID, key tenants.ProviderKey) error {
@@ -156,10 +156,10 @@ func updateProviderKey(tx *gorm.DB, workspace tenants.WorkspaceID, key tenants.P
 		return err
 	}
 	return tx.Exec(`UPDATE provider_keys SET both_dialects = ?, name = ?, base_url = ?, auth = ?, headers = ?::jsonb, models = ?::jsonb, place = ?,
-			is_default = ?, disabled = ?, last4 = ?, sealed = ?, sealed_at = ?
+			is_default = ?, disabled = ?, wait_seconds = ?, last4 = ?, sealed = ?, sealed_at = ?
 		WHERE workspace_id = ? AND id = ?`,
 		key.Both, storable(key.Name), storable(key.BaseURL), string(key.Auth), headers, models, key.Order,
-		key.Default, key.Disabled, storable(key.Last4), key.Sealed, key.SealedAt, workspace, key.ID).Error
+		key.Default, key.Disabled, int(key.Wait/time.Second), storable(key.Last4), key.Sealed, key.SealedAt, workspace, key.ID).Error
 }
 
 // listsOf returns a key's headers and models as JSON columns take them.
@@ -173,7 +173,7 @@ func listsOf(key tenants.ProviderKey) (headers, models string, err error) {
 }
 
 const providerKeyColumns = `workspace_id, id, provider, both_dialects, preset, name, base_url, auth, headers, models, place, is_default,
-	disabled, last4, sealed, sealed_at, created_by, created_at, checked_at, check_ok, check_status, check_problem`
+	disabled, wait_seconds, last4, sealed, sealed_at, created_by, created_at, checked_at, check_ok, check_status, check_problem`
 
 type providerKeyRow struct {
 	WorkspaceID tenants.WorkspaceID
@@ -189,6 +189,7 @@ type providerKeyRow struct {
 	Place       int
 	IsDefault   bool
 	Disabled    bool
+	WaitSeconds int
 	Last4       string
 	Sealed      []byte
 	SealedAt    time.Time
@@ -205,7 +206,7 @@ func (r providerKeyRow) toProviderKey() (tenants.ProviderKey, error) {
 	key := tenants.ProviderKey{
 		ID: r.ID, Workspace: r.WorkspaceID, Provider: tenants.Provider(r.Provider), Both: r.Both, Preset: r.Preset,
 		Name: r.Name, BaseURL: r.BaseURL, Auth: tenants.Auth(r.Auth),
-		ProviderKeyRouting: tenants.ProviderKeyRouting{Order: r.Place, Default: r.IsDefault, Disabled: r.Disabled},
+		ProviderKeyRouting: tenants.ProviderKeyRouting{Order: r.Place, Default: r.IsDefault, Disabled: r.Disabled, Wait: time.Duration(r.WaitSeconds) * time.Second},
 		ProviderKeySecret:  tenants.ProviderKeySecret{Last4: r.Last4, Sealed: r.Sealed, SealedAt: r.SealedAt}, CreatedBy: r.CreatedBy,
 		CreatedAt: r.CreatedAt,
 		Check:     tenants.ProviderKeyCheck{OK: r.CheckOK, Status: r.CheckStatus, Problem: r.CheckProblem},

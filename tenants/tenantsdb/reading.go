@@ -18,6 +18,7 @@ type holder struct {
 	ManagersRead string
 	MembersRead  string
 	ViewersRead  string
+	Owner        uuid.UUID // the first owner of the workspace; of personBehind only
 }
 
 const memberColumns = `coalesce(m.role, '') AS role, w.managers_read, w.members_read, w.viewers_read`
@@ -53,7 +54,8 @@ func personBehind(tx *gorm.DB, workspace tenants.WorkspaceID, start uuid.UUID) (
 			SELECT ?::uuid
 			UNION
 			SELECT coalesce(k.person_id, k.created_by) FROM behind b JOIN api_keys k ON k.workspace_id = ? AND k.id = b.person)
-		SELECT b.person, `+memberColumns+`
+		SELECT b.person, `+memberColumns+`,
+			(SELECT o.user_id FROM members o WHERE o.workspace_id = w.workspace_id AND o.role = 'owner' ORDER BY o.created_at, o.user_id LIMIT 1) AS owner
 		FROM behind b JOIN workspaces w ON w.workspace_id = ?
 		LEFT JOIN members m ON m.workspace_id = ? AND m.user_id = b.person
 		WHERE NOT EXISTS (SELECT FROM api_keys k WHERE k.workspace_id = ? AND k.id = b.person)`,

@@ -35,11 +35,37 @@ func (db Accounts) signUp(ctx context.Context, email, passwordHash, workspaceNam
 	return user, workspace, batchdb.Wrapf(err, "sign up")
 }
 
-// CreateWorkspace creates a workspace that a person owns.
-func (db Workspaces) CreateWorkspace(ctx context.Context, owner uuid.UUID, name string) (tenants.Workspace, error) {
+// CreateWorkspace creates a workspace that a person owns. It returns a tenants.Invalid if they own
+// as many as one person may, 0 for any number.
+func (db Workspaces) CreateWorkspace(ctx context.Context, owner uuid.UUID, name string, most int) (tenants.Workspace, error) {
 	workspace := tenants.Workspace{ID: tenants.NewWorkspaceID(), Name: name}
-	err := db.inUser(ctx, owner, func(tx *gorm.DB) error { return createWorkspace(tx, &workspace, owner) })
+	err := db.inUser(ctx, owner, func(tx *gorm.DB) error {
+		if err := checkOwned(tx, owner, most); err != nil {
+			return err
+		}
+		return createWorkspace(tx, &workspace, owner)
+	})
 	return workspace, batchdb.Wrapf(err, "create workspace")
+}
+
+// checkOwned returns a tenants.Invalid if a person owns as many workspaces as one may. If they create two at once,
+// the second waits here for the first.
+func checkOwned(tx *gorm.DB, owner uuid.UUID, most int) error {
+	if most == 0 {
+		return nil
+	}
+	if err := tx.Exec("SELECT FROM users WHERE id = ? FOR NO KEY UPDATE", owner).Error; err != nil {
+		return err
+	}
+	var owned int
+	if err := tx.Raw("SELECT count(*) FROM members WHERE user_id = ? AND role = 'owner'", owner).Scan(&owned).Error; err != nil {
+		return err
+	}
+	if owned >= most {
+		return tenants.Invalid{Field: "workspace", Message: fmt.Sprintf(
+			"cannot be used: you own %d workspaces, and one person may own %d here. Delete one that you no longer need, or ask the person who runs this installation to raise the limit", owned, most)}
+	}
+	return nil
 }
 
 // HasWorkspaces reports whether anybody has signed up yet.

@@ -2,6 +2,9 @@ package tenantsdb_test
 
 import (
 	"errors"
+	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -73,7 +76,7 @@ func TestUnknownAddressIsNotFound(t *testing.T) {
 func TestPersonMayOwnSeveralWorkspaces(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
-	second, err := b.Workspaces.CreateWorkspace(t.Context(), b.user.ID, "second")
+	second, err := b.Workspaces.CreateWorkspace(t.Context(), b.user.ID, "second", 0)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -85,8 +88,37 @@ func TestPersonMayOwnSeveralWorkspaces(t *testing.T) {
 	if len(memberships) != 2 || memberships[0].Workspace.ID != b.workspace || memberships[1].Workspace != second {
 		t.Fatalf("memberships %+v", memberships)
 	}
-	if _, err := b.Workspaces.CreateWorkspace(t.Context(), uuid.New(), "nobody's"); err == nil {
+	if _, err := b.Workspaces.CreateWorkspace(t.Context(), uuid.New(), "nobody's", 0); err == nil {
 		t.Error("someone who does not exist owns a workspace")
+	}
+}
+
+// S49: a person owns so many workspaces at most, also if they create several at once.
+func TestPersonOwnsSoManyWorkspaces(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	const most, tries = 3, 8
+	var created atomic.Int32
+	var all sync.WaitGroup
+	for range tries {
+		all.Go(func() {
+			_, err := b.Workspaces.CreateWorkspace(t.Context(), b.user.ID, "another", most)
+			if err == nil {
+				created.Add(1)
+				return
+			}
+			invalid, is := errors.AsType[tenants.Invalid](err)
+			if !is || invalid.Field != "workspace" || !strings.Contains(invalid.Message, "you own 3 workspaces") || !strings.Contains(invalid.Message, "Delete one") {
+				t.Error(err)
+			}
+		})
+	}
+	all.Wait()
+	if owned := created.Load() + 1; owned != most {
+		t.Errorf("the person owns %d workspaces, want %d", owned, most)
+	}
+	if _, err := b.Workspaces.CreateWorkspace(t.Context(), b.user.ID, "for the command line", 0); err != nil {
+		t.Errorf("without a limit: %v", err)
 	}
 }
 

@@ -167,6 +167,10 @@ func hindranceReason(reason string) string {
 		return "The turn that opens the running tool loop is too large. The model requires it."
 	case "typed_message":
 		return "The newest message that a person typed takes most of the prompt. It stays as it is."
+	case "context_window":
+		return "The context window that the pipeline sets is too small for what these prompts need. Raise contextWindow, or set it to auto."
+	case "answer_reserve":
+		return "The client reserves so much of the window for the answer that the prompt has too little. Lower its max_tokens."
 	case "kept_messages":
 		return "The client sends messages that must stay as they are, such as tools it adds. Check whether the client is new."
 	default:

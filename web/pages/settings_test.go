@@ -14,18 +14,18 @@ func TestSettingsAreSavedAndShown(t *testing.T) {
 	t.Parallel()
 	person := webtest.Start(t).SignUp(t, "northbeam")
 	saved := person.Post("/settings", "time_zone", "Europe/Berlin", "managers_read", "own", "members_read", "all", "viewers_read", "all", "no_store", "yes",
-		"redact", "email", "redact", "key", "redact_names", " Ada King\r\n\r\nMia ")
+		"redact", "email", "redact", "key", "end_users", "plain", "redact_names", " Ada King\r\n\r\nMia ")
 	if saved.Path != "/settings?saved=yes" || !strings.Contains(saved.Text("main"), "The settings are saved") {
 		t.Fatalf("saving led to %s: %s", saved.Path, saved.Text("main"))
 	}
 	kept, err := person.DB.Data.DataSettings(t.Context(), person.Workspace.ID)
 	want := tenants.DataSettings{TimeZone: "Europe/Berlin", NoStore: true, Text: tenants.TextPolicy{Managers: "own", Members: "all", Viewers: "all"},
-		Redact: tenants.Redaction{Kinds: []tenants.RedactionKind{"email", "key"}, Names: []string{"Ada King", "Mia"}}}
+		Redact: tenants.Redaction{Kinds: []tenants.RedactionKind{"email", "key"}, Names: []string{"Ada King", "Mia"}}, EndUsers: tenants.EndUsersPlain}
 	if err != nil || !reflect.DeepEqual(kept, want) {
 		t.Errorf("kept %+v, %v", kept, err)
 	}
 	page := person.Get("/settings")
-	for id, value := range map[string]string{"#field-managers_read": "own", "#field-members_read": "all", "#field-viewers_read": "all"} {
+	for id, value := range map[string]string{"#field-managers_read": "own", "#field-members_read": "all", "#field-viewers_read": "all", "#field-end_users": "plain"} {
 		if got := page.Find(id+" option[selected]").AttrOr("value", ""); got != value {
 			t.Errorf("%s shows %q", id, got)
 		}

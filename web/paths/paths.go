@@ -46,6 +46,7 @@ const (
 	Sessions       = "/sessions"
 	SessionsCSV    = "/sessions/csv"
 	DeleteSessions = "/sessions/delete"
+	EraseUser      = "/sessions/erase"
 	SessionViews   = "/sessions/views"
 	ExportSessions = "/sessions/export"
 	SessionColumns = "/sessions/columns"

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/google/uuid"
 	"github.com/labstack/echo/v4"
@@ -15,14 +16,14 @@ import (
 
 // typed is what was typed into a form, but for the key.
 type typed struct {
-	Provider, Name, BaseURL, Auth, Order, Models, Headers string
-	Both, Default, Enabled                                bool
+	Provider, Name, BaseURL, Auth, Order, Wait, Models, Headers string
+	Both, Default, Enabled                                      bool
 }
 
 func readForm(c echo.Context) typed {
 	return typed{
 		Provider: c.FormValue("provider"), Name: c.FormValue("name"), BaseURL: c.FormValue("base_url"), Auth: c.FormValue("auth"),
-		Order: c.FormValue("order"), Models: c.FormValue("models"), Headers: c.FormValue("headers"),
+		Order: c.FormValue("order"), Wait: c.FormValue("wait_seconds"), Models: c.FormValue("models"), Headers: c.FormValue("headers"),
 		Both: c.FormValue("both") != "", Default: c.FormValue("default") != "", Enabled: c.FormValue("enabled") != "",
 	}
 }
@@ -43,58 +44,82 @@ func typedOf(key tenants.ProviderKey) typed {
 		lines[i] = header.Name + ": " + header.Value
 	}
 	return typed{
-		Name: key.Name, Auth: string(key.Auth), Order: strconv.Itoa(key.Order), Models: strings.Join(key.Models, "\n"), Headers: strings.Join(lines, "\n"),
+		Name: key.Name, Auth: string(key.Auth), Order: strconv.Itoa(key.Order), Wait: waitText(key.Wait), Models: strings.Join(key.Models, "\n"), Headers: strings.Join(lines, "\n"),
 		Both: key.Both, Default: key.Default, Enabled: !key.Disabled,
 	}
 }
 
+// waitText returns a wait as a form has it.
+func waitText(wait time.Duration) string {
+	if wait == 0 {
+		return ""
+	}
+	return strconv.Itoa(int(wait / time.Second))
+}
+
 // wanted returns the key that a form asks for.
 func (t typed) wanted(by uuid.UUID) (tenants.ProviderKey, error) {
-	order, headers, err := t.parsed()
+	order, wait, headers, err := t.parsed()
 	return tenants.ProviderKey{
 		Provider: tenants.Provider(t.Provider), Both: t.Both, Name: t.Name, BaseURL: t.BaseURL, Auth: tenants.Auth(t.Auth),
 		Headers:            headers,
-		ProviderKeyRouting: tenants.ProviderKeyRouting{Models: strings.Split(t.Models, "\n"), Order: order, Default: t.Default},
+		ProviderKeyRouting: tenants.ProviderKeyRouting{Models: strings.Split(t.Models, "\n"), Order: order, Default: t.Default, Wait: wait},
 		CreatedBy:          by,
 	}, err
 }
 
 // change returns what a form makes of a key.
 func (t typed) change() (tenants.ProviderKeyChange, error) {
-	order, headers, err := t.parsed()
+	order, wait, headers, err := t.parsed()
 	auth, models, disabled := tenants.Auth(t.Auth), strings.Split(t.Models, "\n"), !t.Enabled
 	return tenants.ProviderKeyChange{
-		Name: &t.Name, Both: &t.Both, Auth: &auth, Headers: &headers, Models: &models, Order: &order, Default: &t.Default, Disabled: &disabled,
+		Name: &t.Name, Both: &t.Both, Auth: &auth, Headers: &headers, Models: &models, Order: &order, Default: &t.Default, Disabled: &disabled, Wait: &wait,
 	}, err
 }
 
-func (t typed) parsed() (order int, headers []tenants.Header, err error) {
-	if text := strings.TrimSpace(t.Order); text != "" {
-		if order, err = strconv.Atoi(text); err != nil {
-			return 0, nil, tenants.Invalid{Field: "order", Message: "must be a whole number"}
-		}
+func (t typed) parsed() (order int, wait time.Duration, headers []tenants.Header, err error) {
+	if order, err = number("order", t.Order); err != nil {
+		return 0, 0, nil, err
 	}
+	seconds, err := number("wait_seconds", t.Wait)
+	if err != nil {
+		return 0, 0, nil, err
+	}
+	wait = time.Duration(seconds) * time.Second
 	for line := range strings.Lines(t.Headers) {
 		if line = strings.TrimSpace(line); line == "" {
 			continue
 		}
 		name, value, found := strings.Cut(line, ":")
 		if !found {
-			return 0, nil, tenants.Invalid{Field: "headers", Message: fmt.Sprintf("line %.40q is not of the form Name: value", line)}
+			return 0, 0, nil, tenants.Invalid{Field: "headers", Message: fmt.Sprintf("line %.40q is not of the form Name: value", line)}
 		}
 		headers = append(headers, tenants.Header{Name: strings.TrimSpace(name), Value: strings.TrimSpace(value)})
 	}
-	return order, headers, nil
+	return order, wait, headers, nil
+}
+
+// number reads a field that may be empty.
+func number(field, text string) (int, error) {
+	text = strings.TrimSpace(text)
+	if text == "" {
+		return 0, nil
+	}
+	number, err := strconv.Atoi(text)
+	if err != nil {
+		return 0, tenants.Invalid{Field: field, Message: "must be a whole number"}
+	}
+	return number, nil
 }
 
 // formModel is the form to add or edit a key.
 type formModel struct {
-	Key                                                         *tenants.ProviderKey // that is edited; nil if it is added
-	Presets                                                     []tenants.Preset
-	Chosen                                                      tenants.Preset // zero: none
-	Provider, Name, Secret, BaseURL, Auth, Order, Models, Lines components.FieldModel
-	Both, Default, Enabled                                      bool
-	Open                                                        bool // the rarer fields are shown
+	Key                                                               *tenants.ProviderKey // that is edited; nil if it is added
+	Presets                                                           []tenants.Preset
+	Chosen                                                            tenants.Preset // zero: none
+	Provider, Name, Secret, BaseURL, Auth, Order, Wait, Models, Lines components.FieldModel
+	Both, Default, Enabled                                            bool
+	Open                                                              bool // the rarer fields are shown
 }
 
 // newAddForm returns the form with what was typed, but never the key, and what is
@@ -123,6 +148,7 @@ func newForm(typed typed) *formModel {
 		BaseURL:  components.FieldModel{Label: "Base URL", Name: "base_url", Value: typed.BaseURL, Hint: "Optional. Without it requests go to the provider’s own address."},
 		Auth:     components.FieldModel{Label: "Header of the key", Name: "auth", Value: typed.Auth},
 		Order:    components.FieldModel{Label: "Order", Name: "order", Value: typed.Order, Hint: "Keys with smaller numbers are asked first."},
+		Wait:     components.FieldModel{Label: "Longest wait for an answer", Name: "wait_seconds", Value: typed.Wait, Hint: "In seconds, until the answer begins. Empty: as long as the client waits. Later answers are lost, and the provider may charge for them."},
 		Models:   components.FieldModel{Label: "Models", Name: "models", Value: typed.Models, Hint: "One a line; * stands for any characters: gpt-*. None: every model that no other key names."},
 		Lines:    components.FieldModel{Label: "More headers", Name: "headers", Value: typed.Headers, Hint: "Name: value, one a line. Stored readable, so no secrets."},
 		Both:     typed.Both, Default: typed.Default, Enabled: typed.Enabled,
@@ -131,8 +157,8 @@ func newForm(typed typed) *formModel {
 
 // explain puts an error to its field.
 func (f *formModel) explain(err error) {
-	components.FieldErrors(err, &f.Provider, &f.Name, &f.Secret, &f.BaseURL, &f.Auth, &f.Order, &f.Models, &f.Lines)
-	f.Open = f.Open || f.Auth.Error+f.Order.Error+f.Models.Error+f.Lines.Error != ""
+	components.FieldErrors(err, &f.Provider, &f.Name, &f.Secret, &f.BaseURL, &f.Auth, &f.Order, &f.Wait, &f.Models, &f.Lines)
+	f.Open = f.Open || f.Auth.Error+f.Order.Error+f.Wait.Error+f.Models.Error+f.Lines.Error != ""
 }
 
 // choices are the providers that a key can be stored for.

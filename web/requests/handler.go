@@ -102,6 +102,9 @@ func (h *Handler) model(c echo.Context, who tenants.Principal) (model, error) {
 	if model.Invalid {
 		return model, nil
 	}
+	if user := model.Query.Get("end_user"); user != "" {
+		model.Filter.EndUser = session.EndUserIDs(who.Workspace.ID, user)
+	}
 	rows, next, err := h.deps.Exchanges.Exchanges(ctx, who.Workspace.ID, model.Filter)
 	if invalid, is := errors.AsType[tenants.Invalid](err); is && invalid.Field == "cursor" {
 		return model, session.ErrCursor
@@ -111,6 +114,9 @@ func (h *Handler) model(c echo.Context, who tenants.Principal) (model, error) {
 		return model, nil
 	}
 	model.Next = next
+	if err := h.nameUsers(ctx, who, rows); err != nil {
+		return model, err
+	}
 	for i := range rows {
 		model.Rows = append(model.Rows, newRow(&rows[i], model.Names))
 	}
@@ -175,6 +181,17 @@ func (h *Handler) name(ctx context.Context, who tenants.Principal, model *model)
 	if err := errors.Join(keysErr, providersErr); err != nil {
 		h.deps.Log.WarnContext(ctx, "names of keys", "error", err)
 	}
+}
+
+// nameUsers fills in the applications' own ids of end users, where they are kept and the person may see them.
+func (h *Handler) nameUsers(ctx context.Context, who tenants.Principal, exchanges []tenants.Exchange) error {
+	reader, err := h.deps.Data.Reader(ctx, who.Workspace.ID, who.User.ID)
+	if err != nil {
+		return err
+	}
+	return tenants.NameEndUsers(exchanges, reader, func(users []string) (map[string]string, error) {
+		return h.deps.Costs.EndUserNames(ctx, who.Workspace.ID, users)
+	})
 }
 
 // choose fills in which clients and models can be chosen. Without it the form offers

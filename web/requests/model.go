@@ -48,7 +48,7 @@ type model struct {
 }
 
 // fields are the fields of the form that can be wrong, or are typed.
-type fields struct{ ID, Tag, From, To components.FieldModel }
+type fields struct{ ID, Tag, User, From, To components.FieldModel }
 
 // spans are the ranges that are offered, the last of them all there is.
 func spans() []span {
@@ -74,6 +74,7 @@ func newModel(query url.Values, role tenants.Role, zone *time.Location, now time
 	m.Fields = fields{
 		ID:   components.FieldModel{Name: "id", Label: "Request id", Value: m.Query.Get("id")},
 		Tag:  components.FieldModel{Name: "tag", Label: "Tag", Hint: "name=value"},
+		User: components.FieldModel{Name: "end_user", Label: "End user", Value: m.Query.Get("end_user"), Hint: "The application’s id, or its hash"},
 		From: components.FieldModel{Name: "from", Label: "From", Value: m.Query.Get("from"), Hint: "Days of " + zone.String()},
 		To:   components.FieldModel{Name: "to", Label: "To", Value: m.Query.Get("to")},
 	}
@@ -245,7 +246,7 @@ type chip struct{ Text, Label, Path string }
 
 func (m *model) chips() []chip {
 	var chips []chip
-	for _, name := range []string{"session", "key", "client", "model", "status", "error_from", "miss", "module"} {
+	for _, name := range []string{"session", "key", "client", "model", "end_user", "status", "error_from", "miss", "module"} {
 		value := m.Query.Get(name)
 		if value == "" {
 			continue
@@ -253,6 +254,9 @@ func (m *model) chips() []chip {
 		shown := value
 		if id, err := uuid.Parse(value); err == nil {
 			shown = m.called(id)
+		}
+		if name == "end_user" {
+			shown = m.userName(value)
 		}
 		chips = append(chips, chip{labelOf(name) + ":" + shown, "Remove the filter " + labelOf(name), m.with(name, "")})
 	}
@@ -272,7 +276,20 @@ func (m *model) chips() []chip {
 	return chips
 }
 
+// userName returns what an end user is called.
+func (m *model) userName(user string) string {
+	for i := range m.Rows {
+		if m.Rows[i].EndUser == user {
+			return m.Rows[i].user()
+		}
+	}
+	return components.EndUser("", user)
+}
+
 func labelOf(name string) string {
+	if name == "end_user" {
+		return "end user"
+	}
 	if name == "error_from" {
 		return "error"
 	}
@@ -373,6 +390,9 @@ func reportOf(exchange *tenants.Exchange) pipeline.Report {
 	}
 	return report
 }
+
+// user returns what the end user who asked is called; "" if the application named nobody.
+func (r row) user() string { return components.EndUser(r.EndUserName, r.EndUser) }
 
 // id returns the start of the request's id, which tells it apart for people: ids begin
 // with the time, and so much of it is a millisecond.

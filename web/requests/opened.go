@@ -49,6 +49,11 @@ func (h *Handler) open(ctx context.Context, who tenants.Principal, exchange *ten
 	if err != nil {
 		return nil, err
 	}
+	named := []tenants.Exchange{*exchange}
+	if err := h.nameUsers(ctx, who, named); err != nil {
+		return nil, err
+	}
+	exchange = &named[0]
 	o := &opened{
 		row: newRow(exchange, m.Names), Report: reportOf(exchange), names: m.Names,
 		MayOpenSession: exchange.Session != uuid.Nil && who.Role.May(tenants.ReadSessions), MayRead: reader.MayRead(exchange.APIKey),

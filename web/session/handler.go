@@ -184,7 +184,7 @@ func (h *Handler) subjectOf(ctx context.Context, who tenants.Principal, id uuid.
 	}
 	of := subject{detail: detail, mayRead: may.MayRead(detail.APIKey)}
 	if !of.mayRead {
-		of.detail.Title = ""
+		of.detail.Mask()
 	}
 	of.lane, err = laneOf(detail, lane)
 	return of, err

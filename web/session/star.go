@@ -41,7 +41,7 @@ func (h *Handler) Star(c echo.Context, who tenants.Principal) error {
 			return err
 		}
 		if !may.MayRead(detail.APIKey) {
-			detail.Title = ""
+			detail.Mask()
 		}
 		return layout.Fragment(c, http.StatusOK, components.Star(components.StarModel{Name: titleOf(detail.Overview), Path: paths.StarSession(id), Back: back, Starred: starred}))
 	}

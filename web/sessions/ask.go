@@ -21,7 +21,9 @@ import (
 
 // ask is what the page's address asks for, in its own words.
 type ask struct {
-	Query, Client, Model, Key, Range, Show, Cursor string
+	Query, Client, Model, Key, User, Range, Show, Cursor string
+
+	workspace tenants.WorkspaceID
 
 	Sort components.Sorting // what the list cannot be ordered by is left out
 
@@ -31,13 +33,17 @@ type ask struct {
 	from, to time.Time
 }
 
-func askOf(c echo.Context) ask { return newAsk(c.QueryParams(), layout.Zone(c.Request())) }
+func askOf(c echo.Context, who tenants.Principal) ask {
+	asked := newAsk(c.QueryParams(), layout.Zone(c.Request()))
+	asked.workspace = who.Workspace.ID
+	return asked
+}
 
 // newAsk reads an address. An invalid custom range is reported at its fields, and
 // the list is not narrowed to it.
 func newAsk(address url.Values, zone *time.Location) ask {
 	a := ask{
-		Query: address.Get("q"), Client: address.Get("client"), Model: address.Get("model"), Key: address.Get("key"),
+		Query: address.Get("q"), Client: address.Get("client"), Model: address.Get("model"), Key: address.Get("key"), User: address.Get("end_user"),
 		Range: address.Get("range"), Show: address.Get("show"), Cursor: address.Get("cursor"),
 		Own: components.NewRange(address), Zone: zone,
 		Sort: components.SortingOf(address, string(session.ByLast), string(session.ByNet), string(session.ByReceived)),
@@ -59,7 +65,7 @@ func filters(address url.Values, zone *time.Location) (url.Values, error) {
 	a := newAsk(address, zone)
 	known := maps.Clone(address)
 	known.Set("show", listed(address.Get("show")))
-	_, err := session.FilterOf(known)
+	_, err := session.FilterOf(a.workspace, known)
 	invalid, is := errors.AsType[session.Invalid](err)
 	switch {
 	case a.Own.IsWrong():
@@ -135,7 +141,7 @@ func (a ask) rangeForm() components.RangeForm {
 	if a.From != "" {
 		form.Words = components.RangeWords(a.from, a.to, a.Zone)
 	}
-	for _, field := range []components.Hidden{{Name: "q", Value: a.Query}, {Name: "client", Value: a.Client}, {Name: "model", Value: a.Model}, {Name: "key", Value: a.Key}, {Name: "show", Value: a.Show}} {
+	for _, field := range []components.Hidden{{Name: "q", Value: a.Query}, {Name: "client", Value: a.Client}, {Name: "model", Value: a.Model}, {Name: "key", Value: a.Key}, {Name: "end_user", Value: a.User}, {Name: "show", Value: a.Show}} {
 		if field.Value != "" {
 			form.Kept = append(form.Kept, field)
 		}
@@ -153,8 +159,8 @@ func (a ask) shown() session.Show {
 
 // filter returns which sessions are asked for, or a session.Invalid.
 func (a ask) filter(now time.Time) (session.Filter, error) {
-	filter, err := session.FilterOf(url.Values{
-		"q": {a.Query}, "client": {a.Client}, "model": {a.Model}, "key": {a.Key}, "show": {listed(a.Show)}, "cursor": {a.Cursor},
+	filter, err := session.FilterOf(a.workspace, url.Values{
+		"q": {a.Query}, "client": {a.Client}, "model": {a.Model}, "key": {a.Key}, "end_user": {a.User}, "show": {listed(a.Show)}, "cursor": {a.Cursor},
 	})
 	if err != nil {
 		return session.Filter{}, err
@@ -180,7 +186,7 @@ func wrong(err error) error { return echo.NewHTTPError(http.StatusBadRequest).Se
 func (a ask) path() string { return a.at(paths.Sessions) }
 
 func (a ask) at(path string) string {
-	return paths.With(path, "q", a.Query, "client", a.Client, "model", a.Model, "key", a.Key, "range", a.Range, "from", a.From, "to", a.To, "show", a.Show,
+	return paths.With(path, "q", a.Query, "client", a.Client, "model", a.Model, "key", a.Key, "end_user", a.User, "range", a.Range, "from", a.From, "to", a.To, "show", a.Show,
 		"sort", a.Sort.By, "dir", a.Sort.Dir(), "cursor", a.Cursor)
 }
 

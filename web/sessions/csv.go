@@ -23,7 +23,7 @@ func (h *Handler) CSV(c echo.Context, who tenants.Principal) error {
 	if err != nil {
 		return err
 	}
-	asked := askOf(c)
+	asked := askOf(c, who)
 	filter, err := asked.filter(h.deps.Now())
 	if err != nil {
 		return wrong(err)
@@ -35,7 +35,7 @@ func (h *Handler) CSV(c echo.Context, who tenants.Principal) error {
 	asked.only(stars, &filter)
 	filter.Masked, filter.Shown, filter.Limit, filter.Cursor = !reader.All, reader.Keys, csvPage, ""
 	heading := []string{"id", "title", "client", "model", "api_key", "started_at", "last_at", "requests", "epochs",
-		"tokens_received", "tokens_sent", "net_micro_usd", "bridged", "rehydrated", "reach"}
+		"tokens_received", "tokens_sent", "net_micro_usd", "bridged", "rehydrated", "reach", "end_user", "end_user_name"}
 	return layout.CSVPages(c, h.deps.Log, "palimpsest-sessions.csv", heading, csvMost, func() ([][]string, bool, error) {
 		page, err := h.deps.Sessions.Sessions(ctx, who.Workspace.ID, filter)
 		if err != nil {
@@ -56,5 +56,6 @@ func record(of *session.Overview) []string {
 		tenants.CSVTime(of.StartedAt), tenants.CSVTime(of.LastAt), strconv.Itoa(of.Exchanges), strconv.Itoa(of.Epochs),
 		strconv.FormatInt(of.TokensBefore, 10), strconv.FormatInt(of.TokensAfter, 10), strconv.FormatInt(of.NetMicroUSD, 10),
 		strconv.FormatBool(of.Bridged), strconv.FormatBool(of.Rehydrated), strconv.FormatInt(of.Reach, 10),
+		of.EndUser, tenants.CSVCell(of.EndUserName),
 	}
 }

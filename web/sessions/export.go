@@ -52,7 +52,7 @@ func (h *Handler) exported(c echo.Context, who tenants.Principal) ([]uuid.UUID, 
 	}
 	found, err := h.chosen(ctx, who, reader, idsOf(c.QueryParams()["id"]))
 	if c.QueryParam("all") != "" {
-		found, err = h.matching(ctx, who, reader, askOf(c))
+		found, err = h.matching(ctx, who, reader, askOf(c, who))
 	}
 	if err != nil {
 		return nil, "", err

@@ -83,14 +83,14 @@ func (h *Handler) page(c echo.Context, who tenants.Principal, status int, model 
 
 // model reads what the page shows.
 func (h *Handler) model(c echo.Context, who tenants.Principal) (model, error) {
-	ctx, asked, now := c.Request().Context(), askOf(c), h.deps.Now()
+	ctx, asked, now := c.Request().Context(), askOf(c, who), h.deps.Now()
 	reader, err := h.deps.Readers.Reader(ctx, who.Workspace.ID, who.User.ID)
 	if err != nil {
 		return model{}, err
 	}
 	shown := model{
 		Asked: asked, Reader: reader, Now: now, Total: unknown,
-		NoneBeside: c.QueryParam("compare") != "", Deleted: deletedOf(c.QueryParam("deleted")), MayDelete: who.Role.May(tenants.DeleteSessions),
+		NoneBeside: c.QueryParam("compare") != "", Deleted: deletedOf(c.QueryParam("deleted")), Erased: deletedOf(c.QueryParam("erased")), MayDelete: who.Role.May(tenants.DeleteSessions),
 		MayExport: who.Role.May(tenants.ReadArchive) && !reader.None(),
 	}
 	shown.Columns = h.columns.Model(ctx, who, asked.path())

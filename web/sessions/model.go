@@ -49,6 +49,9 @@ type model struct {
 	NoneChosen bool   // nothing was chosen to delete
 	NoneBeside bool   // nothing was chosen to compare
 	Deleted    string // what was deleted just now, "2 sessions"; empty if nothing
+
+	Erase  *eraseModel // nil if no end user is to be erased
+	Erased string      // what an end user had who was erased just now, "2 sessions"; empty if nobody was
 }
 
 // unknown is a count that could not be read.
@@ -144,6 +147,9 @@ func (m model) chips() []chip {
 	if m.Asked.Key != "" {
 		add("key", m.keyName(), func(a *ask) { a.Key = "" })
 	}
+	if m.Asked.User != "" {
+		add("end user", m.userName(), func(a *ask) { a.User = "" })
+	}
 	return chips
 }
 
@@ -155,6 +161,16 @@ func (m model) keyName() string {
 		}
 	}
 	return "unknown"
+}
+
+// userName returns what the end user that is asked for is called.
+func (m model) userName() string {
+	for i := range m.Rows {
+		if m.Rows[i].EndUser == m.Asked.User {
+			return m.Rows[i].user()
+		}
+	}
+	return components.EndUser("", m.Asked.User)
 }
 
 // keyOptions are the API keys that the list can be narrowed to.
@@ -219,6 +235,9 @@ func (r row) title() string {
 		return "Untitled session"
 	}
 }
+
+// user returns what the end user whose session it is is called; "" if its application names nobody.
+func (r row) user() string { return components.EndUser(r.EndUserName, r.EndUser) }
 
 // held reports whether some title of the page is held back from the reader.
 func (m model) held() bool {

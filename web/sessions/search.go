@@ -3,6 +3,7 @@ package sessions
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"time"
 
@@ -77,7 +78,7 @@ func (h *Handler) titled(ctx context.Context, workspace tenants.WorkspaceID, fil
 			}
 			known[of.Session] = detail
 		}
-		if filter.Client != "" && detail.Client != filter.Client || filter.Model != "" && detail.Model != filter.Model {
+		if filter.EndUser != nil && !slices.Contains(filter.EndUser, detail.EndUser) || filter.Client != "" && detail.Client != filter.Client || filter.Model != "" && detail.Model != filter.Model {
 			continue
 		}
 		shown = append(shown, hit{

@@ -43,7 +43,8 @@ func (h *Handler) Save(c echo.Context, who tenants.Principal) error {
 			Managers: tenants.Reads(c.FormValue("managers_read")), Members: tenants.Reads(c.FormValue("members_read")),
 			Viewers: tenants.Reads(c.FormValue("viewers_read")),
 		},
-		Redact: tenants.Redaction{Names: linesOf(c.FormValue("redact_names"))},
+		EndUsers: tenants.EndUserIDs(c.FormValue("end_users")),
+		Redact:   tenants.Redaction{Names: linesOf(c.FormValue("redact_names"))},
 	}
 	for _, kind := range c.Request().Form["redact"] {
 		wanted.Redact.Kinds = append(wanted.Redact.Kinds, tenants.RedactionKind(kind))

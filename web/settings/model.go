@@ -26,7 +26,7 @@ func (m model) mayDelete() bool { return m.Who.Role.May(tenants.DeleteWorkspace)
 
 // formModel is the form with what the workspace says of its data.
 type formModel struct {
-	TimeZone, Managers, Members, Viewers components.FieldModel
+	TimeZone, Managers, Members, Viewers, EndUsers components.FieldModel
 
 	NoStore bool
 	Kinds   []kindModel
@@ -70,11 +70,12 @@ func newForm(typed tenants.DataSettings, err error) *formModel {
 		Managers: components.FieldModel{Label: "Owners and admins read", Name: "managers_read", Value: string(typed.Text.Managers)},
 		Members:  components.FieldModel{Label: "Members read", Name: "members_read", Value: string(typed.Text.Members)},
 		Viewers:  components.FieldModel{Label: "Viewers read", Name: "viewers_read", Value: string(typed.Text.Viewers)},
+		EndUsers: components.FieldModel{Label: "End users", Name: "end_users", Value: string(typed.EndUsers), Hint: "Whom an application says it speaks for. Ids are kept sealed, with the sessions, and shown to who may read those. With hashes, ids that were kept are deleted."},
 		NoStore:  typed.NoStore,
 		Kinds:    newKinds(typed.Redact.Kinds),
 		Names:    components.FieldModel{Label: "Names to replace", Name: "redact_names", Value: strings.Join(typed.Redact.Names, "\n"), Hint: "One a line, in full as they are written. Upper and lower case don’t matter. Other names are found only before a mail address."},
 	}
-	components.FieldErrors(err, &form.TimeZone, &form.Managers, &form.Members, &form.Viewers, &form.Names)
+	components.FieldErrors(err, &form.TimeZone, &form.Managers, &form.Members, &form.Viewers, &form.EndUsers, &form.Names)
 	return form
 }
 
@@ -90,6 +91,14 @@ func allOrNone() []components.Option {
 	return []components.Option{
 		{Value: string(tenants.ReadsAll), Label: "every session"},
 		{Value: string(tenants.ReadsNone), Label: "figures only"},
+	}
+}
+
+// hashedOrPlain is how end users may be shown.
+func hashedOrPlain() []components.Option {
+	return []components.Option{
+		{Value: string(tenants.EndUsersHashed), Label: "a hash of the application’s id"},
+		{Value: string(tenants.EndUsersPlain), Label: "the application’s id"},
 	}
 }
 

@@ -64,7 +64,8 @@ func (s *stack) addReplica(ctx context.Context, number int) error {
 	s.closers = append(s.closers, link.close)
 	environment := append(os.Environ(),
 		"PALIMPSEST_ADDR="+r.address, "PALIMPSEST_ADMIN_ADDR="+r.admin, "PALIMPSEST_DATA_DIR="+data, "PALIMPSEST_SECRET_KEY="+s.secret,
-		"PALIMPSEST_ALLOW_PRIVATE_UPSTREAMS=true", "PALIMPSEST_DRAIN_DELAY=1s", "PALIMPSEST_LOG_FORMAT=json", "PALIMPSEST_CONNECTIONS_PER_PLACE=0",
+		"PALIMPSEST_ALLOW_PRIVATE_UPSTREAMS=true", "PALIMPSEST_DRAIN_DELAY=1s", "PALIMPSEST_LOG_FORMAT=json",
+		"PALIMPSEST_CONNECTIONS_PER_PLACE=0", "PALIMPSEST_CONNECTIONS_PER_KEY=0", "PALIMPSEST_CONNECTIONS_PER_ACCOUNT=0",
 		"DATABASE_URL="+owner, "DATABASE_APP_URL="+s.logins["DATABASE_APP_URL"], "DATABASE_WORKER_URL="+s.logins["DATABASE_WORKER_URL"],
 		"REDIS_URL=redis://"+s.links["redis"].address(),
 		"PALIMPSEST_BLOB_URL=s3://key:secret@originals?endpoint=http://"+s.links["s3"].address(),

@@ -74,6 +74,9 @@ type sessionHead struct {
 	Format    string    `json:"format"`
 	StartedAt time.Time `json:"started_at"`
 	LastAt    time.Time `json:"last_at"`
+
+	EndUser     string `json:"end_user,omitempty"`
+	EndUserName string `json:"end_user_name,omitempty"`
 }
 
 // algorithmHead says how to check the file without us.

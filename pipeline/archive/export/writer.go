@@ -43,6 +43,9 @@ type Session struct {
 
 	// Pins returns the pins that hold for a lane. The field may be nil if none are written.
 	Pins func(ctx context.Context, lane uuid.UUID) ([]Pin, error)
+
+	EndUser     string // whose session it is: a hash; "" if its application names no one
+	EndUserName string // the application's own id of EndUser; "" if it is not kept
 }
 
 // Lane is a lane of a session that is written.
@@ -187,6 +190,7 @@ func (s *section) manifest() manifestLine {
 		Session: sessionHead{
 			ID: s.session.ID, Name: s.session.Name, Title: s.session.Title, Client: s.session.Client, Model: s.session.Model,
 			Format: string(s.session.Format), StartedAt: s.session.StartedAt.UTC(), LastAt: s.session.LastAt.UTC(),
+			EndUser: s.session.EndUser, EndUserName: s.session.EndUserName,
 		},
 		Algorithm: algorithmHead{
 			Hash: "SHA-256 of the message's bytes", First: hex.EncodeToString(first[:]),

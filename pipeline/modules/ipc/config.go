@@ -49,7 +49,8 @@ type Config struct {
 	// and made on the first request after the provider's cache has gone cold.
 	IdleUtilization float64 `json:"idleUtilization" yaml:"idleUtilization"`
 
-	// ContextWindow is the window to assume in place of the model's.
+	// ContextWindow is how many tokens a prompt may have; by the model's own window if it
+	// is 0. Room for the answer is left in the model's own window only.
 	ContextWindow Window `json:"contextWindow" yaml:"contextWindow"`
 
 	// KeepLastLadder are the numbers of turns that the preserved tail shrinks to,

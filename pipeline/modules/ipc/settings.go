@@ -143,7 +143,7 @@ func details() []pipeline.Setting {
 		}),
 		pipeline.Field(func(c *Config) *Window { return &c.ContextWindow }, checkWindow, pipeline.Setting{
 			Name: "contextWindow", Kind: pipeline.TokenWindow, Label: "Context window", Unit: "tokens",
-			Hint: "auto, or 1,000 to 100,000,000 where clients assume another window than the model’s.",
+			Hint: "auto, or 1,000 to 100,000,000: the most that a prompt may have. The model’s own window holds where that is smaller, with room for the answer.",
 		}),
 		pipeline.SizeField(func(c *Config) *int { return &c.MaxBytes }, 100_000, 1_000_000_000, pipeline.Setting{
 			Name: "maxBytes", Label: "Maximum prompt size", Unit: "bytes", Step: "1000000",

@@ -17,6 +17,9 @@ const (
 	heldByLoop     = "tool_loop_opener"
 	heldByTyped    = "typed_message"
 	heldByMessages = "kept_messages"
+
+	heldByWindow  = "context_window"
+	heldByReserve = "answer_reserve"
 )
 
 // unreachable reports that the prompt goes out above its target, and what most of it is
@@ -25,7 +28,25 @@ func unreachable(draft *pipeline.Draft, size int) {
 	draft.Report.Compression = pipeline.Unreachable
 	reason, counts := obstacle(&draft.View, size)
 	counts["size"], counts["limit"] = size, draft.Limit
+	if narrowed := narrowedBy(&draft.View, size); narrowed != "" {
+		reason = narrowed
+	}
 	draft.Event("target_unreachable", reason, counts)
+}
+
+// narrowedBy returns what has made the limit of a prompt so small that it is above its target, where
+// the prompt would be below in the whole window: the number that a person has set, or the room that
+// the client reserves for the answer; empty if neither.
+func narrowedBy(exchange *pipeline.View, size int) string {
+	config := configOf(exchange)
+	fits := func(limit int) bool { return float64(size) <= config.TargetUtilization*float64(limit) }
+	switch own := config.ContextWindow.Tokens(); {
+	case own > 0 && own == exchange.Limit && (exchange.Takes == 0 || fits(exchange.Takes)):
+		return heldByWindow
+	case exchange.Limit == exchange.Takes && exchange.Takes < exchange.Model.InputLimit(0)*3/4 && fits(exchange.Model.InputLimit(0)):
+		return heldByReserve
+	}
+	return ""
 }
 
 // obstacle returns what takes most of what cannot be compressed in a prompt of size

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"palimpsest/pipeline"
+	"palimpsest/pipeline/modules/ipc"
 )
 
 // B9: where no projection reaches the target, the event says what most of the prompt is
@@ -33,6 +34,14 @@ func TestUnreachableTargetSaysWhatHoldsThePrompt(t *testing.T) {
 		}
 		wants(t, exchange, "target_unreachable", test.reason)
 	}
+}
+
+// W56: where a person's own number is what a prompt does not fit into, that is the reason.
+func TestUnreachableTargetNamesAPersonsOwnWindow(t *testing.T) {
+	t.Parallel()
+	lane := newLane(t, 3_000, small, func(c *ipc.Config) { c.ContextWindow = 3_000 })
+	exchange, _ := lane.Send(t, (&talk{}).user("Hello.").run("ls", words(200)).user(words(2_500)).body())
+	wants(t, exchange, "target_unreachable", "context_window")
 }
 
 // A16, B13: a prompt that no rule lets fit lifts the rules for cost and form, and says so,

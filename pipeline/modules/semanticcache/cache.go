@@ -120,6 +120,9 @@ func (c *Cache) Stop() {
 	c.stopped.Wait()
 }
 
+// Forget drops the answers in memory: some may be gone from the store.
+func (c *Cache) Forget() { c.known.Clear() }
+
 // put keeps an answer. What fails is not tried again: it is a cache.
 func (c *Cache) put(kept keptAnswer) {
 	ctx, cancel := context.WithTimeout(context.Background(), keepTimeout)

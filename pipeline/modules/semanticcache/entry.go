@@ -14,6 +14,8 @@ type Entry struct {
 	ContentType string
 	Model       string
 	At          time.Time // when it was kept
+	AskedAt     time.Time // when the request came that it answers
+	EndUser     string    // whose question it answered, as session.EndUserID names them; "" if not known
 
 	// MicroUSD is what the exchange that it comes from cost, in millionths of a US
 	// dollar.

@@ -138,7 +138,7 @@ func (c *Cache) Keep(ctx context.Context, asked *Lookup, answered Answered, entr
 	if !kept {
 		return
 	}
-	entry.Key, entry.Answer, entry.At = asked.question.Key, asked.copied, c.Now()
+	entry.Key, entry.Answer, entry.At, entry.EndUser = asked.question.Key, asked.copied, c.Now(), asked.request.EndUser
 	if portable {
 		entry.Alike, entry.Text = asked.question.Alike, asked.question.Text
 	}

@@ -31,6 +31,7 @@ const (
 			$11::timestamptz[], $12::uuid[], $13::text[], $14::text[]) AS t (id, key, format, name, source, upstream, title, client, model, at, lane, end_user, project)
 		WHERE (SELECT s.id FROM sessions s WHERE s.workspace_id = $1 AND s.id = t.id) IS NULL
 			AND (SELECT j.lane_id FROM joined_lanes j WHERE j.workspace_id = $1 AND j.lane_id = t.lane) IS NULL
+			AND (SELECT u.id FROM end_users u WHERE u.workspace_id = $1 AND u.id = t.end_user AND u.erased_at >= t.at) IS NULL
 		ORDER BY id, at
 		ON CONFLICT DO NOTHING`
 	sqlAnnounceLanes = `INSERT INTO lanes (workspace_id, id, session_id, parent_id, fork_at, fork_epoch, fork_insert, kind, position, created_at, last_at)
@@ -101,6 +102,7 @@ func (s *Store) Announce(ctx context.Context, workspace tenants.WorkspaceID, upd
 	err := s.runner.InTenant(ctx, workspace, func(tx *gorm.DB) error {
 		return errors.Join(
 			batchdb.Later(tx, sqlHurry),
+			shareUsers(tx, workspace, usersOf(updates)),
 			batchdb.Later(tx, sqlAnnounceSessions, workspace, sessions, keys, formats, names, sources, upstreams, titles, clients, models, times, lanes, users, projects),
 			batchdb.Later(tx, sqlAnnounceLanes, workspace, lanes, sessions, parents, forks, epochs, inserts, kind, positions, times),
 			batchdb.Later(tx, sqlAnnounceHeads, workspace, heads, lanes, positions, times),

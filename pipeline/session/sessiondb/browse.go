@@ -48,7 +48,7 @@ const (
 
 // sessionColumns are the columns of listRow but for those of a bounded look.
 const sessionColumns = `id, api_key_id, format, name, source, title, client, model, started_at, last_at,
-	exchanges, epochs, tokens_before, tokens_after, net_microusd, reach, single, bridged,
+	exchanges, epochs, tokens_before, tokens_after, net_microusd, reach, single, bridged, coalesce(end_user, '') AS end_user,
 	EXISTS (SELECT FROM lanes l JOIN lane_inserts i ON i.workspace_id = l.workspace_id AND i.lane_id = l.id
 		WHERE l.workspace_id = sessions.workspace_id AND l.session_id = sessions.id AND i.module = 'rehydrator') AS rehydrated`
 
@@ -73,6 +73,7 @@ type listRow struct {
 	Single       bool
 	Bridged      bool `gorm:"column:bridged"`
 	Rehydrated   bool `gorm:"column:rehydrated"`
+	EndUser      string
 
 	// Of a bounded look: whether the query finds it, and which it is, from 1.
 	Fits  bool `gorm:"column:fits"`
@@ -91,7 +92,7 @@ func (r listRow) overview() session.Overview {
 			NetMicroUSD: r.NetMicroUSD, Reach: r.Reach,
 		},
 		Single:  r.Single,
-		Bridged: r.Bridged, Rehydrated: r.Rehydrated,
+		Bridged: r.Bridged, Rehydrated: r.Rehydrated, Speaker: session.Speaker{EndUser: r.EndUser},
 	}
 }
 
@@ -126,7 +127,16 @@ func (s Browser) Sessions(ctx context.Context, workspace tenants.WorkspaceID, fi
 	if err != nil {
 		return session.Page{}, fmt.Errorf("list sessions: %w", err)
 	}
-	return pageOf(rows, limit, filter), nil
+	page := pageOf(rows, limit, filter)
+	if err := s.nameUsers(ctx, workspace, page.Sessions); err != nil {
+		return session.Page{}, err
+	}
+	for i := range page.Sessions {
+		if filter.Masked && !slices.Contains(filter.Shown, page.Sessions[i].APIKey) {
+			page.Sessions[i].Mask()
+		}
+	}
+	return page, nil
 }
 
 // pageOf returns what was found, and where to go on.
@@ -138,9 +148,6 @@ func pageOf(rows []listRow, limit int, filter session.Filter) session.Page {
 			return page
 		}
 		if row.Fits {
-			if filter.Masked && !slices.Contains(filter.Shown, row.APIKeyID) {
-				row.Title = ""
-			}
 			page.Sessions = append(page.Sessions, row.overview())
 		}
 		if row.Place == mostLooked {
@@ -178,6 +185,11 @@ func (s Browser) Session(ctx context.Context, workspace tenants.WorkspaceID, id 
 		detail.Lanes, err = lanesOf(tx, workspace, id)
 		return err
 	})
+	if err == nil {
+		named := []session.Overview{detail.Overview}
+		err = s.nameUsers(ctx, workspace, named)
+		detail.Overview = named[0]
+	}
 	return detail, batchdb.Wrapf(err, "session %s", id)
 }
 

@@ -27,7 +27,10 @@ const (
 		UNION SELECT answer FROM exchanges WHERE workspace_id = $1 AND session_id = ANY($2::uuid[]) AND answer IS NOT NULL`
 	sqlAnswers = `UPDATE exchanges SET answer = NULL, report = NULL, error_text = NULL, session_id = NULL, lane_id = NULL
 		WHERE workspace_id = $1 AND session_id = ANY($2::uuid[])`
-	sqlDelete      = `DELETE FROM sessions WHERE workspace_id = $1 AND id = ANY($2::uuid[])`
+	// The id of an end user stays no longer than their sessions.
+	sqlDelete = `WITH gone AS (DELETE FROM sessions WHERE workspace_id = $1 AND id = ANY($2::uuid[]) RETURNING end_user)
+		UPDATE end_users u SET name = NULL WHERE u.workspace_id = $1 AND u.name IS NOT NULL AND u.id IN (SELECT end_user FROM gone WHERE end_user <> '')
+			AND NOT EXISTS (SELECT FROM sessions s WHERE s.workspace_id = $1 AND s.end_user = u.id AND s.end_user <> '' AND s.id <> ALL($2::uuid[]))`
 	sqlLockObjects = `SELECT hash FROM archive_objects
 		WHERE workspace_id = $1 AND hash = ANY($2::bytea[]) ORDER BY hash FOR UPDATE`
 	sqlUnheld = ` WHERE workspace_id = $1 AND hash = ANY($2::bytea[])

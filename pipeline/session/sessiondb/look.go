@@ -83,6 +83,9 @@ func narrow(query *gorm.DB, filter session.Filter, after *place) *gorm.DB {
 	if filter.APIKey != uuid.Nil {
 		query = query.Where("api_key_id = ?", filter.APIKey)
 	}
+	if len(filter.EndUser) > 0 {
+		query = query.Where("end_user IN ? AND end_user <> ''", filter.EndUser)
+	}
 	if part, is := shown()[filter.Show]; is {
 		query = query.Where(part)
 	}

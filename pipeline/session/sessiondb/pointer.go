@@ -28,14 +28,14 @@ const (
 		) found
 		JOIN lanes l ON l.workspace_id = $1 AND l.id = found.lane_id
 		JOIN sessions s ON s.workspace_id = $1 AND s.id = l.session_id
-		WHERE ($4::uuid IS NULL OR l.session_id = $4) AND ($5::bool OR s.api_key_id = ANY($6::uuid[]))
-		ORDER BY found.position <= $7, l.kind <> 'main', l.last_at DESC, l.id DESC LIMIT 1`
+		WHERE ($4::uuid IS NULL OR l.session_id = $4) AND ($5::bool OR s.api_key_id = ANY($6::uuid[])) AND ($7 = '' OR s.end_user = $7)
+		ORDER BY found.position <= $8, l.kind <> 'main', l.last_at DESC, l.id DESC LIMIT 1`
 	sqlOfLane = `SELECT l.session_id, l.id, s.format
 		FROM lanes l JOIN sessions s ON s.workspace_id = $1 AND s.id = l.session_id
-		WHERE l.workspace_id = $1 AND l.id = $2 AND ($3::uuid IS NULL OR l.session_id = $3) AND ($4::bool OR s.api_key_id = ANY($5::uuid[]))`
+		WHERE l.workspace_id = $1 AND l.id = $2 AND ($3::uuid IS NULL OR l.session_id = $3) AND ($4::bool OR s.api_key_id = ANY($5::uuid[])) AND ($6 = '' OR s.end_user = $6)`
 	sqlMainLane = `SELECT l.session_id, l.id, s.format
 		FROM lanes l JOIN sessions s ON s.workspace_id = $1 AND s.id = l.session_id
-		WHERE l.workspace_id = $1 AND l.session_id = $2 AND ($3::bool OR s.api_key_id = ANY($4::uuid[]))
+		WHERE l.workspace_id = $1 AND l.session_id = $2 AND ($3::bool OR s.api_key_id = ANY($4::uuid[])) AND ($5 = '' OR s.end_user = $5)
 		ORDER BY l.kind <> 'main', l.last_at DESC, l.id DESC LIMIT 1`
 	sqlNames = `SELECT wanted.place, found.link
 		FROM unnest($2::uuid[], $3::int[]) WITH ORDINALITY AS wanted (lane_id, message, place)
@@ -47,7 +47,8 @@ const (
 			WHERE workspace_id = $1 AND lane_id = wanted.lane_id AND covers > wanted.message
 			ORDER BY position, link LIMIT 1
 		) found`
-	sqlSessionNamed = `SELECT id FROM sessions WHERE workspace_id = $1 AND name = $2 AND ($3::bool OR api_key_id = ANY($4::uuid[])) ORDER BY last_at DESC, id DESC LIMIT 1`
+	sqlSessionNamed = `SELECT id FROM sessions WHERE workspace_id = $1 AND name = $2 AND ($3::bool OR api_key_id = ANY($4::uuid[]))
+		AND ($5 = '' OR end_user = $5) ORDER BY last_at DESC, id DESC LIMIT 1`
 )
 
 // Named returns the lane that a pointer leads to, only within a session if one is
@@ -55,13 +56,13 @@ const (
 // session's main lane. It returns session.ErrNotFound if there is no such lane.
 func (s Browser) Named(ctx context.Context, workspace tenants.WorkspaceID, reader tenants.Reader, within uuid.UUID, pointer archive.Pointer) (session.Named, error) {
 	keys := ofKeys(reader)
-	query, arguments := sqlMainLane, []any{workspace, within, reader.All, keys}
+	query, arguments := sqlMainLane, []any{workspace, within, reader.All, keys, reader.EndUser}
 	switch {
 	case pointer.Lane != uuid.Nil:
-		query, arguments = sqlOfLane, []any{workspace, pointer.Lane, idOrNull(within), reader.All, keys}
+		query, arguments = sqlOfLane, []any{workspace, pointer.Lane, idOrNull(within), reader.All, keys, reader.EndUser}
 	case pointer.Name != "":
 		first, last := pointer.Name.Links()
-		query, arguments = sqlNamed, []any{workspace, first, last, idOrNull(within), reader.All, keys, pointer.From}
+		query, arguments = sqlNamed, []any{workspace, first, last, idOrNull(within), reader.All, keys, reader.EndUser, pointer.From}
 	}
 	var named session.Named
 	var format string
@@ -102,7 +103,7 @@ func (s Browser) Names(ctx context.Context, workspace tenants.WorkspaceID, lanes
 func (s Browser) SessionNamed(ctx context.Context, workspace tenants.WorkspaceID, reader tenants.Reader, name string) (uuid.UUID, error) {
 	var id uuid.UUID
 	err := s.runner.InTenant(ctx, workspace, func(tx *gorm.DB) error {
-		return tx.Statement.ConnPool.QueryRowContext(ctx, sqlSessionNamed, workspace, storable(name), reader.All, ofKeys(reader)).Scan(&id)
+		return tx.Statement.ConnPool.QueryRowContext(ctx, sqlSessionNamed, workspace, storable(name), reader.All, ofKeys(reader), reader.EndUser).Scan(&id)
 	})
 	if errors.Is(err, sql.ErrNoRows) {
 		err = session.ErrNotFound

@@ -118,11 +118,18 @@ func recordRedacted(tx *gorm.DB, workspace tenants.WorkspaceID, updates []sessio
 }
 
 // recordInLane is record for an exchange that changes its lane. It returns
-// session.ErrOvertaken if the exchange does not continue it.
+// session.ErrOvertaken if the exchange does not continue it, or if its end user was erased.
 func (s *Store) recordInLane(tx *gorm.DB, workspace tenants.WorkspaceID, one session.Update) error {
-	updates := []session.Update{one}
-	if err := s.record(tx, workspace, updates); err != nil {
+	updates, isRecorded := []session.Update{one}, false
+	err := recordUnerased(tx, workspace, updates, func(updates []session.Update) error {
+		isRecorded = true
+		return s.record(tx, workspace, updates)
+	})
+	if err != nil {
 		return err
+	}
+	if !isRecorded {
+		return fmt.Errorf("the end user was erased: %w", session.ErrOvertaken)
 	}
 	if updates[0].Lane != one.Lane {
 		return fmt.Errorf("the history has left lane %s: %w", one.Lane, session.ErrOvertaken)

@@ -234,16 +234,25 @@ func checkHeld(tx *gorm.DB, workspace tenants.WorkspaceID, lane uuid.UUID, messa
 
 // Record stores what exchanges of one workspace added, in order, in one
 // transaction. Heads and archived messages that are there already stay; the
-// counts are added each time.
+// counts are added each time. Nothing is stored of requests that came before their end user
+// was erased.
 func (s *Store) Record(ctx context.Context, tenant tenants.Tenant, updates []session.Update) error {
 	workspace := tenant.Workspace()
 	if len(updates) == 0 {
 		return nil
 	}
-	err := s.archive.Prepare(ctx, workspace)
+	users, names, err := s.namesOf(ctx, workspace, updates)
+	if err == nil {
+		err = s.archive.Prepare(ctx, workspace)
+	}
 	if err == nil {
 		err = s.runner.InTenant(ctx, tenant, func(tx *gorm.DB) error {
-			return s.recordParts(tx, workspace, updates)
+			return recordUnerased(tx, workspace, updates, func(updates []session.Update) error {
+				if err := s.recordParts(tx, workspace, updates); err != nil || len(users) == 0 {
+					return err
+				}
+				return batchdb.Later(tx, sqlNameUsers, workspace, users, names)
+			})
 		})
 	}
 	return batchdb.Wrapf(err, "record %d exchanges", len(updates))

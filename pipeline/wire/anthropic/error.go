@@ -1,8 +1,6 @@
 package anthropic
 
 import (
-	"encoding/json"
-
 	"palimpsest/pipeline/wire"
 )
 
@@ -18,7 +16,27 @@ func (Codec) Error(problem wire.Problem) []byte {
 	return append(out, '}')
 }
 
-// Overflow reads a provider's error.
-func (Codec) Overflow(status int, body json.RawMessage) (wire.Overflow, bool) {
-	return wire.AnthropicOverflow(status, body)
+// Opening implements wire.Codec. A text that is empty yet opens the stream, and one that ends
+// without a word may say that there was no room for them.
+func (Codec) Opening(event wire.Event) wire.Opening {
+	if wire.ProblemOf(event) != nil {
+		return wire.Begun
+	}
+	switch nameOf(event) {
+	case "message_start", "content_block_stop":
+		return wire.Opens
+	case "content_block_start":
+		block := wire.Get(event.Data, "content_block")
+		if wire.Text(block, "type") == "text" && wire.Text(block, "text") == "" {
+			return wire.Opens
+		}
+	case "message_delta":
+		switch wire.Text(wire.Get(event.Data, "delta"), "stop_reason") {
+		case "max_tokens", "model_context_window_exceeded":
+			return wire.Opens
+		}
+	case "ping":
+		return wire.IsAlive
+	}
+	return wire.Begun
 }

@@ -31,11 +31,7 @@ const maxBlocks = 10_000
 
 // Event reads the next event.
 func (l *listener) Event(event wire.Event) {
-	name := event.Name
-	if name == "" {
-		name = wire.Text(event.Data, "type")
-	}
-	switch name {
+	switch nameOf(event) {
 	case "content_block_delta":
 		l.delta(event.Data)
 	case "content_block_start":
@@ -51,10 +47,20 @@ func (l *listener) Event(event wire.Event) {
 		l.usage(wire.Get(event.Data, "usage"))
 	case "message_stop":
 		l.answer.Complete = true
-	case "error":
-		problem := wire.Get(event.Data, "error")
-		l.answer.ErrorType, l.answer.Error = wire.Text(problem, "type"), wire.KeepError(problem)
+	case "ping", "content_block_stop":
+	default: // an error of a gateway may have no type
+		if problem := wire.ProblemOf(event); problem != nil {
+			l.answer.ErrorType, l.answer.Error = wire.OpenAIErrorType(problem), wire.KeepError(problem)
+		}
 	}
+}
+
+// nameOf returns an event's name, which some providers leave to its data.
+func nameOf(event wire.Event) string {
+	if event.Name != "" {
+		return event.Name
+	}
+	return wire.Text(event.Data, "type")
 }
 
 // usage reads a report of what was used; a later one replaces an earlier one.
@@ -202,9 +208,8 @@ func (l *listener) Answer() wire.Answer {
 
 // Body reads an answer that is not a stream.
 func (*listener) Body(body json.RawMessage) wire.Answer {
-	if wire.Text(body, "type") == "error" {
-		problem := wire.Get(body, "error")
-		return wire.Answer{ErrorType: wire.Text(problem, "type"), Error: wire.KeepError(problem)}
+	if problem := wire.ProblemOf(wire.Event{Data: body}); problem != nil {
+		return wire.Answer{ErrorType: wire.OpenAIErrorType(problem), Error: wire.KeepError(problem)}
 	}
 	answer := wire.Answer{
 		Model:      wire.Text(body, "model"),
@@ -273,28 +278,43 @@ func assistant(content json.RawMessage) json.RawMessage {
 	return append(append([]byte(`{"role":"assistant","content":`), content...), '}')
 }
 
-// readUsage takes the counts that raw holds; later ones replace earlier ones.
+// readUsage takes the counts that raw holds; later ones replace earlier ones. A report that counts
+// nothing of the prompt says nothing of it: some servers repeat the prompt's members as zeros.
 func readUsage(usage *wire.Usage, raw json.RawMessage) {
+	read, prompt := *usage, 0
+	isOpenAI, isOwn := false, false
 	for name, value := range wire.Members(raw) {
 		var count *int
 		switch string(name) {
 		case "input_tokens":
-			count = &usage.Input
+			count = &read.Input
 		case "cache_read_input_tokens":
-			count = &usage.CacheRead
+			count, isOwn = &read.CacheRead, isOwn || !wire.IsNull(value)
 		case "cache_creation_input_tokens":
-			count = &usage.CacheWrite
+			count = &read.CacheWrite
 		case "output_tokens":
-			count = &usage.Output
+			count = &read.Output
 		case "cache_creation":
-			count, value = &usage.CacheWrite1h, wire.Get(value, "ephemeral_1h_input_tokens")
+			count, value = &read.CacheWrite1h, wire.Get(value, "ephemeral_1h_input_tokens")
+		case "cached_tokens", "prompt_cache_hit_tokens", "prompt_tokens_details", "input_tokens_details":
+			isOpenAI = true
+			continue
 		default:
 			continue
 		}
 		if number, ok := wire.Int(value); ok && number >= 0 {
-			*count, usage.Reported = number, true
+			*count, read.Reported = number, true
+			if count != &read.Output {
+				prompt += number
+			}
 		}
 	}
+	if !read.Reported || isOpenAI && !isOwn {
+		wire.ReadOpenAIUsage(&read, raw)
+	} else if prompt == 0 && usage.Prompt() > 0 {
+		read.Input, read.CacheRead, read.CacheWrite, read.CacheWrite1h = usage.Input, usage.CacheRead, usage.CacheWrite, usage.CacheWrite1h
+	}
+	*usage = read
 }
 
 // readServed takes what a report says of how it was answered, and of the tools that were run for it.

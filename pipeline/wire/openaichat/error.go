@@ -9,7 +9,31 @@ import (
 // Error returns the body of our error, as OpenAI's API words one.
 func (Codec) Error(problem wire.Problem) []byte { return problem.OpenAI() }
 
-// Overflow reads a provider's error.
-func (Codec) Overflow(status int, body json.RawMessage) (wire.Overflow, bool) {
-	return wire.OpenAIOverflow(status, body)
+// Opening implements wire.Codec. A chunk without words opens the stream, and one that ends it for
+// its length before any came may say that there was no room for them.
+func (Codec) Opening(event wire.Event) wire.Opening {
+	if string(event.Data) == "[DONE]" || wire.ProblemOf(event) != nil {
+		return wire.Begun
+	}
+	for _, choice := range wire.Elements(wire.Get(event.Data, "choices")) {
+		if isSaying(wire.Get(choice, "delta")) {
+			return wire.Begun
+		}
+		switch wire.Text(choice, "finish_reason") {
+		case "", "length":
+		default:
+			return wire.Begun
+		}
+	}
+	return wire.Opens
+}
+
+// isSaying reports whether a delta holds anything of an answer.
+func isSaying(delta json.RawMessage) bool {
+	for name, value := range wire.Members(delta) {
+		if string(name) != "role" && !wire.IsNull(value) && string(value) != `""` && string(value) != "[]" {
+			return true
+		}
+	}
+	return false
 }

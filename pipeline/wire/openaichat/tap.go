@@ -34,24 +34,39 @@ func (l *listener) Event(event wire.Event) {
 		l.answer.Complete = true
 		return
 	}
+	isChunk := false
 	for name, value := range wire.Members(event.Data) {
 		switch string(name) {
 		case "choices":
+			isChunk = true
 			for _, choice := range wire.Elements(value) {
 				l.choice(choice)
 			}
+		case "error":
+			isChunk = false
 		case "usage":
-			readUsage(&l.answer.Usage, value)
+			wire.ReadOpenAIUsage(&l.answer.Usage, value)
 		case "service_tier":
 			l.answer.Served.Tier, _ = wire.String(value)
+		case "x_groq":
+			wire.ReadOpenAIUsage(&l.answer.Usage, wire.Get(value, "usage"))
 		case "model":
 			if l.answer.Model == "" {
 				l.answer.Model, _ = wire.String(value)
 			}
-		case "error":
-			l.answer.ErrorType, l.answer.Error = wire.OpenAIErrorType(value), wire.KeepError(value)
 		}
 	}
+	if isChunk {
+		return
+	}
+	if problem := wire.ProblemOf(event); problem != nil {
+		l.fail(problem)
+	}
+}
+
+// fail notes an error.
+func (l *listener) fail(problem json.RawMessage) {
+	l.answer.ErrorType, l.answer.Error = wire.OpenAIErrorType(problem), wire.KeepError(problem)
 }
 
 // choice reads a choice of a chunk; only the first choice goes on in a conversation.
@@ -66,6 +81,12 @@ func (l *listener) choice(choice json.RawMessage) {
 			delta = value
 		case "finish_reason":
 			reason, _ = wire.String(value)
+		case "usage": // Kimi
+			wire.ReadOpenAIUsage(&l.answer.Usage, value)
+		case "error": // OpenRouter
+			if !wire.IsNull(value) {
+				l.fail(value)
+			}
 		}
 	}
 	if index != 0 {
@@ -204,27 +225,26 @@ func appendInsideQuotes(out, inside []byte) []byte {
 
 // Body reads an answer that is not a stream.
 func (*listener) Body(body json.RawMessage) wire.Answer {
-	if problem := wire.Get(body, "error"); !wire.IsNull(problem) {
-		return wire.Answer{ErrorType: wire.OpenAIErrorType(problem), Error: wire.KeepError(problem)}
+	if wire.Get(body, "choices") == nil || !wire.IsNull(wire.Get(body, "error")) {
+		if problem := wire.ProblemOf(wire.Event{Data: body}); problem != nil {
+			return wire.Answer{ErrorType: wire.OpenAIErrorType(problem), Error: wire.KeepError(problem)}
+		}
 	}
 	answer := wire.Answer{Model: wire.Text(body, "model"), Served: wire.ServedOf(body)}
-	readUsage(&answer.Usage, wire.Get(body, "usage"))
+	wire.ReadOpenAIUsage(&answer.Usage, wire.Get(body, "usage"))
 	for _, choice := range wire.Elements(wire.Get(body, "choices")) {
 		answer.StopReason = wire.Text(choice, "finish_reason")
 		answer.Complete = answer.StopReason != ""
 		if message := wire.Get(choice, "message"); message != nil && answer.Complete {
 			answer.Messages = []json.RawMessage{message}
 		}
+		if problem := wire.Get(choice, "error"); !wire.IsNull(problem) {
+			answer.ErrorType, answer.Error = wire.OpenAIErrorType(problem), wire.KeepError(problem)
+		}
+		wire.ReadOpenAIUsage(&answer.Usage, wire.Get(choice, "usage"))
 		break
 	}
 	return answer
-}
-
-// readUsage takes the counts that raw holds.
-func readUsage(usage *wire.Usage, raw json.RawMessage) {
-	if prompt, ok := wire.Int(wire.Get(raw, "prompt_tokens")); ok {
-		*usage = wire.OpenAIUsage(prompt, wire.Get(raw, "completion_tokens"), wire.Get(raw, "prompt_tokens_details"))
-	}
 }
 
 // Interface guard.

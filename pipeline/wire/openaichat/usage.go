@@ -3,6 +3,7 @@ package openaichat
 import (
 	"bytes"
 	"encoding/json"
+	"slices"
 
 	"palimpsest/pipeline/wire"
 )
@@ -73,6 +74,9 @@ func (f *filter) Pass(chunk []byte) []byte {
 func (f *filter) End() []byte {
 	held := f.event
 	f.event = nil
+	if isUsage(append(slices.Clip(held), "\n\n"...)) { // the stream ends without a blank line
+		return nil
+	}
 	return held
 }
 
@@ -129,7 +133,7 @@ func (f *filter) mayPass() bool {
 		return false
 	}
 	rest = bytes.TrimLeft(rest, " \t")
-	if len(rest) == 0 {
+	if len(rest) == 0 || rest[0] == 'n' { // null
 		return false
 	}
 	rest = bytes.TrimLeft(rest[1:], " \t")
@@ -143,7 +147,8 @@ func isUsage(event []byte) bool {
 	split.Write(event, func(event wire.Event) {
 		choices := wire.Get(event.Data, "choices")
 		usage := wire.Get(event.Data, "usage")
-		found = len(choices) > 0 && choices[0] == '[' && !wire.HasElements(choices) && len(usage) > 0 && usage[0] == '{' && json.Valid(event.Data)
+		hasNone := wire.IsNull(choices) || choices[0] == '[' && !wire.HasElements(choices)
+		found = hasNone && len(usage) > 0 && usage[0] == '{' && json.Valid(event.Data)
 	})
 	return found
 }

@@ -24,9 +24,13 @@ func (l *listener) Event(event wire.Event) {
 		l.answer.Model = wire.Text(wire.Get(event.Data, "response"), "model")
 	case "response.completed", "response.incomplete", "response.failed":
 		l.end(wire.Get(event.Data, "response"))
-	case "error":
-		problem := problemOf(event)
-		l.answer.ErrorType, l.answer.Error = wire.OpenAIErrorType(problem), wire.KeepError(problem)
+		if !l.answer.Usage.Reported {
+			wire.ReadOpenAIUsage(&l.answer.Usage, wire.Get(event.Data, "usage"))
+		}
+	case "error", "": // an error of a gateway may have no type
+		if problem := wire.ProblemOf(event); problem != nil {
+			l.answer.ErrorType, l.answer.Error = wire.OpenAIErrorType(problem), wire.KeepError(problem)
+		}
 	default:
 		if strings.HasSuffix(name, ".delta") && !strings.HasPrefix(name, "response.audio.") { // sound is no text
 			l.answer.Said += max(0, len(wire.Get(event.Data, "delta"))-len(`""`))
@@ -40,14 +44,6 @@ func nameOf(event wire.Event) string {
 		return event.Name
 	}
 	return firstType(event.Data)
-}
-
-// problemOf returns the error that an event named error tells of.
-func problemOf(event wire.Event) json.RawMessage {
-	if problem := wire.Get(event.Data, "error"); !wire.IsNull(problem) {
-		return problem
-	}
-	return event.Data
 }
 
 // firstType returns an event's type without reading on behind it.
@@ -89,7 +85,7 @@ func (l *listener) end(response json.RawMessage) {
 	if !whole.Complete {
 		whole.Messages = nil
 	}
-	whole.Compactions = compactions(whole.Messages)
+	whole.Compactions, whole.Said = compactions(whole.Messages), l.answer.Said
 	l.answer, l.items = whole, nil
 }
 
@@ -99,7 +95,7 @@ func (l *listener) Answer() wire.Answer { return l.answer }
 // Body reads an answer that is not a stream.
 func (*listener) Body(body json.RawMessage) wire.Answer {
 	if wire.Get(body, "output") == nil {
-		if problem := wire.Get(body, "error"); !wire.IsNull(problem) {
+		if problem := wire.ProblemOf(wire.Event{Data: body}); problem != nil {
 			return wire.Answer{ErrorType: wire.OpenAIErrorType(problem), Error: wire.KeepError(problem)}
 		}
 	}
@@ -123,9 +119,7 @@ func readResponse(response json.RawMessage) wire.Answer {
 		case "input_transformations":
 			answer.Reduced = wire.HasElements(value)
 		case "usage":
-			if prompt, ok := wire.Int(wire.Get(value, "input_tokens")); ok {
-				answer.Usage = wire.OpenAIUsage(prompt, wire.Get(value, "output_tokens"), wire.Get(value, "input_tokens_details"))
-			}
+			wire.ReadOpenAIUsage(&answer.Usage, value)
 		case "error":
 			if !wire.IsNull(value) {
 				answer.ErrorType, answer.Error = wire.OpenAIErrorType(value), wire.KeepError(value)

@@ -61,12 +61,13 @@ func main() {
 	}
 }
 
-// The program lets as many requests of a workspace be open at once, and connections of one
-// place, as any case has: all of them come from this machine.
-const (
-	openStreams     = "PALIMPSEST_WORKSPACE_CONCURRENCY=2000"
-	openConnections = "PALIMPSEST_CONNECTIONS_PER_PLACE=0"
-)
+// unbounded lets as many requests of a workspace be open at once, and connections of one
+// place and key, as any case has: all of them come from this machine, with one key.
+func unbounded() []string {
+	return []string{
+		"PALIMPSEST_WORKSPACE_CONCURRENCY=2000", "PALIMPSEST_CONNECTIONS_PER_PLACE=0", "PALIMPSEST_CONNECTIONS_PER_KEY=0", "PALIMPSEST_CONNECTIONS_PER_ACCOUNT=0",
+	}
+}
 
 // measure runs all cases and reports them.
 func measure(ctx context.Context, wanted options) (err error) {
@@ -96,7 +97,7 @@ func measure(ctx context.Context, wanted options) (err error) {
 		return fmt.Errorf("make a data directory: %w", err)
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(data)) }()
-	environment := []string{openStreams, openConnections, apibench.Secret()}
+	environment := append(unbounded(), apibench.Secret())
 	program, err := programtest.Start(ctx, wanted.binary, []string{"serve"}, append(programtest.Environment(data), environment...))
 	if err != nil {
 		return err

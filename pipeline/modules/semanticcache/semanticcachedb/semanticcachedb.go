@@ -50,11 +50,12 @@ const (
 		FROM cached_answers
 		WHERE workspace_id = $1 AND (key = $2 OR alike = $3) AND created_at > $4
 		ORDER BY key = $2 DESC, created_at DESC LIMIT $5`
-	sqlPut = `INSERT INTO cached_answers (workspace_id, key, alike, model, content_type, question, answer, size, cost_microusd, created_at, expires_at)
-		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)
+	sqlPut = `INSERT INTO cached_answers (workspace_id, key, alike, model, content_type, question, answer, size, cost_microusd, created_at, expires_at, end_user)
+		SELECT $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, nullif($12, '')
+		WHERE NOT EXISTS (SELECT FROM end_users u WHERE u.workspace_id = $1 AND u.id = $12 AND u.erased_at >= $13)
 		ON CONFLICT (workspace_id, key) DO UPDATE SET alike = excluded.alike, model = excluded.model, content_type = excluded.content_type,
 			question = excluded.question, answer = excluded.answer, size = excluded.size, cost_microusd = excluded.cost_microusd,
-			created_at = excluded.created_at, expires_at = excluded.expires_at`
+			created_at = excluded.created_at, expires_at = excluded.expires_at, end_user = excluded.end_user`
 	sqlPrune = `DELETE FROM cached_answers WHERE workspace_id = $1 AND (expires_at <= $2 OR key IN (
 			SELECT key FROM (
 				SELECT key, row_number() OVER newest AS place, sum(size) OVER newest AS bytes
@@ -130,7 +131,8 @@ func remove(tx *gorm.DB, workspace tenants.WorkspaceID, one *row) error {
 }
 
 // Put keeps an answer until expires, in place of an earlier one to the same request,
-// and drops what has expired at the entry's time or exceeds the workspace's bounds.
+// and drops what has expired at the entry's time or exceeds the workspace's bounds. It keeps none
+// to a question from before its end user was erased.
 func (d *DB) Put(ctx context.Context, workspace tenants.WorkspaceID, entry semanticcache.Entry, expires time.Time) error {
 	key, err := d.keys.Key(ctx, workspace)
 	if err != nil {
@@ -140,7 +142,7 @@ func (d *DB) Put(ctx context.Context, workspace tenants.WorkspaceID, entry seman
 	answer := key.Seal(aboutPart("answer", entry.Key), entry.Answer)
 	err = d.runner.InTenant(ctx, workspace, func(tx *gorm.DB) error {
 		_, err := tx.Statement.ConnPool.ExecContext(ctx, sqlPut, workspace, entry.Key[:], nullable(entry.Alike), entry.Model, entry.ContentType,
-			question, answer, entry.Size(), entry.MicroUSD, entry.At, expires)
+			question, answer, entry.Size(), entry.MicroUSD, entry.At, expires, entry.EndUser, entry.AskedAt)
 		if err != nil {
 			return err
 		}

@@ -1,0 +1,30 @@
+package upstream
+
+import (
+	"net"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// acknowledged returns how many bytes the system at a connection's other end has taken; 0 if that
+// is not known.
+func acknowledged(c net.Conn) (taken uint64) {
+	under, is := c.(syscall.Conn)
+	if !is {
+		return 0
+	}
+	raw, err := under.SyscallConn()
+	if err != nil {
+		return 0
+	}
+	err = raw.Control(func(file uintptr) {
+		if info, err := unix.GetsockoptTCPInfo(int(file), unix.IPPROTO_TCP, unix.TCP_INFO); err == nil {
+			taken = info.Bytes_acked
+		}
+	})
+	if err != nil {
+		return 0
+	}
+	return taken
+}

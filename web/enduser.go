@@ -1,0 +1,28 @@
+package web
+
+import (
+	"strings"
+
+	"github.com/labstack/echo/v4"
+
+	"palimpsest/pipeline/session"
+	"palimpsest/tenants"
+	"palimpsest/web/layout"
+)
+
+// hashed leads an address that names an end user by the application's own id to the one with its hash, so that
+// links, saved views and the browser's history do not have the id.
+func hashed(show func(c echo.Context, who tenants.Principal) error) func(c echo.Context, who tenants.Principal) error {
+	return func(c echo.Context, who tenants.Principal) error {
+		query := c.QueryParams()
+		given := query.Get("end_user")
+		if given == "" || session.IsEndUserID(given) {
+			return show(c, who)
+		}
+		query.Del("end_user")
+		if user := session.EndUserID(who.Workspace.ID, strings.TrimSpace(given)); user != "" {
+			query.Set("end_user", user)
+		}
+		return layout.Redirect(c, c.Request().URL.Path+"?"+query.Encode())
+	}
+}
