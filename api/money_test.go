@@ -75,7 +75,7 @@ func TestMissesOfTheProvidersCacheAreRecordedWithTheirCause(t *testing.T) {
 	}
 	next(chatSession(4, 300), cost.ColdStart)
 	next(chatSession(5, 300), cost.None)
-	clock.advance(time.Hour)
+	clock.advance(25 * time.Hour) // GPT-5.5 keeps prompts for a day
 	next(chatSession(6, 300), cost.TTLExpiry)
 	next(withTools(chatSession(7, 300)), cost.PrefixChangeClient)
 	next(withTools(chatSession(8, 300)), cost.None)

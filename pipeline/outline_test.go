@@ -22,7 +22,7 @@ import (
 
 func outlined(t *testing.T) *pipeline.Outline {
 	t.Helper()
-	model := tokens.Model{Name: "claude-sonnet-4-5", Family: "claude-sonnet", Provider: "anthropic", Known: true, Window: 200_000, MinCacheable: 1024}
+	model := tokens.Model{Name: "claude-sonnet-4-5", Family: "claude-sonnet", Provider: "anthropic", Known: true, Window: 200_000, Cache: tokens.Cache{Min: 1024}}
 	exchange := &pipeline.Exchange{Codec: anthropic.New(), View: pipeline.View{
 		ID: uuid.New(), Scope: session.Scope{Workspace: tenants.NewWorkspaceID(), APIKey: uuid.New(), Format: conversation.Anthropic},
 		Config: modules.Catalog().Default(), Model: model, Limits: pipeline.Limits{Limit: 190_000, Factor: 1.2345678901, Fixed: 812},

@@ -194,7 +194,7 @@ func (l Limits) CheckModel(model string, priced bool) error {
 	}
 	if l.counts() && !priced {
 		return Forbidden{Code: "model_without_price", Message: fmt.Sprintf(
-			"Requests of this Palimpsest API key count against a budget, and the price of %s is not known. Choose another model, or have the key allow models without a price on the dashboard's API keys page.",
+			"Requests of this Palimpsest API key count against a budget, and the price of %s is not known. Choose another model, or have the key allow models without a price on the dashboard's API keys page: they then count as free. An operator of this installation can give it a price in the catalog of models (PALIMPSEST_CATALOG).",
 			strconv.Quote(model))}
 	}
 	return nil

@@ -36,6 +36,20 @@ type Target struct {
 	PublicOnly bool // no private address, whatever this installation allows
 }
 
+// Region returns the region in which everything is processed that is sent to the target, by
+// OpenAI's hosts for regional processing: "eu" of eu.api.openai.com. It is empty elsewhere.
+func (t Target) Region() string {
+	base, err := url.Parse(t.BaseURL)
+	if err != nil {
+		return ""
+	}
+	region, isRegional := strings.CutSuffix(base.Hostname(), ".api.openai.com")
+	if !isRegional {
+		return ""
+	}
+	return region
+}
+
 // TargetOf returns a provider key with its secret as a request in a dialect reaches it.
 func TargetOf(key tenants.ProviderKey, dialect tenants.Provider, secret, model string) Target {
 	return Target{Provider: dialect, BaseURL: key.BaseURL, Key: secret, KeyID: key.ID, Auth: key.Auth, Headers: key.Headers, Model: model, Wait: key.Wait}

@@ -62,6 +62,7 @@ type Config struct {
 	Databases []Database // DATABASE_URLS, in place of the database and the public URL; optional
 	Host      string     // of the one of several databases that these settings are for; "" if there is one
 
+	Catalog Catalog        // of models
 	Billing billing.Config // STRIPE_*; see billingSettings
 	Traces  Traces         // OTEL_*
 
@@ -102,7 +103,7 @@ func settings() []setting {
 	text := func(field func(*Config) *string) func(*Config, string) error {
 		return func(config *Config, value string) error { *field(config) = value; return nil }
 	}
-	return append(slices.Concat(databaseSettings(), signUpSettings(), boundSettings(), traceSettings(), billingSettings()), []setting{
+	return append(slices.Concat(databaseSettings(), signUpSettings(), boundSettings(), traceSettings(), billingSettings(), catalogSettings()), []setting{
 		{"PALIMPSEST_ADDR", text(func(c *Config) *string { return &c.Addr })},
 		{"PALIMPSEST_ADMIN_ADDR", text(func(c *Config) *string { return &c.AdminAddr })},
 		{"PALIMPSEST_PUBLIC_URL", text(func(c *Config) *string { return &c.PublicURL })},
@@ -223,6 +224,9 @@ func (c Config) Validate() error {
 	}
 	if _, err := readNetworks(c.TrustedProxies); err != nil {
 		return fmt.Errorf("PALIMPSEST_TRUSTED_PROXIES: %w", err)
+	}
+	if err := c.Catalog.validate(); err != nil {
+		return err
 	}
 	if err := c.SignUp.validate(); err != nil {
 		return err

@@ -63,6 +63,8 @@ func TestWrongSettingIsNamedWithoutItsSecret(t *testing.T) {
 		"PALIMPSEST_SIGNUP_DISPOSABLE":       "hunter2",
 		"PALIMPSEST_SIGNUP_TELLS":            "hunter2",
 		"PALIMPSEST_SIGNUPS_PER_PLACE":       "10001",
+		"PALIMPSEST_CATALOG":                 "hunter2",
+		"PALIMPSEST_CATALOG_KEY":             "hunter2",
 		"PALIMPSEST_WORKSPACES_PER_PERSON":   "-1",
 		"PALIMPSEST_CONNECTIONS_PER_KEY":     "-1",
 		"PALIMPSEST_CONNECTIONS_PER_ACCOUNT": "hunter2",

@@ -91,6 +91,7 @@ func openProxying(b base, of stored, recorded *tally) (proxying, error) {
 		return proxying{}, err
 	}
 	t.writer.Lives = lives.Of
+	b.config.Catalog.follow(b, t.writer.Models)
 	share(b, of.sessions, t.writer.Resolver)
 	if t.journal, err = openJournal(b, of, t.writer.Resolver); err != nil {
 		return proxying{}, err

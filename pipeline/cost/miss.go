@@ -1,6 +1,7 @@
 package cost
 
 import (
+	"cmp"
 	"time"
 
 	"palimpsest/pipeline/tokens"
@@ -28,7 +29,7 @@ func Causes() []Cause {
 
 // How long a provider's cache keeps a prefix that nobody reads.
 const (
-	shortTTL = 5 * time.Minute // also what OpenAI promises at least
+	shortTTL = 5 * time.Minute // Anthropic, and where nothing else is known
 	longTTL  = time.Hour       // Anthropic, where a marker asks for it
 )
 
@@ -70,6 +71,9 @@ type Exchange struct {
 	Bypassed bool // the client asked for its prompt to be left as it is
 	Marked   bool // the prompt has cache markers
 	Implicit bool // the provider caches unasked
+
+	Life  time.Duration // for how long the prompt asks to be kept; 0: not known
+	Least int           // tokens of the shortest prompt that is kept; 0: not known
 }
 
 // Sizes are the sizes of a prompt, in the model's tokens.
@@ -129,7 +133,7 @@ func (e *Exchange) caches() bool {
 	if e.Usage.CacheRead+e.Usage.CacheWrite > 0 || e.Marked {
 		return true
 	}
-	return e.Implicit && e.Usage.Prompt() >= leastImplicit
+	return e.Implicit && e.Usage.Prompt() >= cmp.Or(e.Least, leastImplicit)
 }
 
 // slack is by how much a read may fall short before it counts as a miss: OpenAI
@@ -173,6 +177,8 @@ func (e *Exchange) Cached(before *Cached) Cached {
 	cached := Cached{Prompt: e.Prompt, TTL: shortTTL}
 	usage := e.Usage
 	switch {
+	case e.Implicit:
+		cached.TTL = cmp.Or(e.Life, shortTTL)
 	case usage.CacheWrite > 0:
 		if usage.CacheWrite1h == usage.CacheWrite {
 			cached.TTL = longTTL
@@ -181,7 +187,7 @@ func (e *Exchange) Cached(before *Cached) Cached {
 		cached.TTL = before.TTL // it was read, which keeps it as long again
 	}
 	cached.Tokens = usage.CacheRead + usage.CacheWrite
-	if e.Implicit && usage.Prompt() >= leastImplicit {
+	if e.Implicit && usage.Prompt() >= cmp.Or(e.Least, leastImplicit) {
 		cached.Tokens = usage.Prompt()
 	}
 	return cached

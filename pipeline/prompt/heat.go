@@ -1,6 +1,8 @@
 package prompt
 
 import (
+	"bytes"
+	"encoding/json"
 	"time"
 
 	"palimpsest/pipeline"
@@ -25,7 +27,11 @@ type PlanLater func(lane *session.Lane, heat session.CacheState, outline *pipeli
 
 // life is for how long a request asks its provider to keep parts of its prompt
 // in the cache; 0: nowhere.
-type life struct{ longest, shortest time.Duration }
+type life struct {
+	longest, shortest time.Duration
+
+	isMarked bool // by markers
+}
 
 // with returns the life with another part of the prompt.
 func (l life) with(ttl string) life {
@@ -37,16 +43,16 @@ func (l life) with(ttl string) life {
 		span = session.LongTTL
 	}
 	if l.longest == 0 {
-		return life{span, span}
+		return life{span, span, true}
 	}
-	return life{max(l.longest, span), min(l.shortest, span)}
+	return life{max(l.longest, span), min(l.shortest, span), true}
 }
 
 // granted returns for how long the cache of a prompt lives by what its provider
 // reported: Anthropic says what was written for an hour and what for five minutes.
 func (l life) granted(usage wire.Usage) time.Duration {
 	wroteShort := usage.CacheWrite > 0 && usage.CacheWrite1h == 0
-	if l.longest == session.LongTTL && l.shortest == l.longest && wroteShort {
+	if l.isMarked && l.longest == session.LongTTL && l.shortest == l.longest && wroteShort {
 		return session.ShortTTL
 	}
 	return l.longest
@@ -57,7 +63,7 @@ func (l life) granted(usage wire.Usage) time.Duration {
 func (p *Prompt) life() life {
 	exchange := p.Exchange
 	if !exchange.Codec.Traits().MarksCache {
-		return automatic(exchange.Body)
+		return p.automatic()
 	}
 	asked := life{}.with(p.marked)
 	from := 0
@@ -96,20 +102,63 @@ func timeToLive(marker []byte) string {
 	return fiveMinutes
 }
 
-// automatic returns what a body asks of a provider that caches unasked.
-func automatic(body *wire.Envelope) life {
-	span := session.ShortTTL
+// automatic returns what a prompt asks of a provider that caches unasked, in the members that
+// OpenAI has for it. Its documentation: https://developers.openai.com/api/docs/guides/prompt-caching.
+func (p *Prompt) automatic() life {
+	body, cache := p.Exchange.Body, p.Exchange.Model.Cache
+	span := cache.Usual(session.ShortTTL)
 	if retention, found := body.Member("prompt_cache_retention"); found {
-		if text, _ := wire.String(retention); text == "24h" {
+		switch text, _ := wire.String(retention); text {
+		case "24h":
 			span = session.DayTTL
+		case "in_memory":
+			span = session.ShortTTL
 		}
 	}
+	isExplicit := false
 	if options, found := body.Member("prompt_cache_options"); found {
-		if asked, err := time.ParseDuration(wire.Text(options, "ttl")); err == nil && asked > 0 {
-			span = min(asked, session.DayTTL)
+		span = asksFor(options, span)
+		isExplicit = wire.Text(options, "mode") == "explicit"
+	}
+	if isExplicit {
+		p.breakpoints(func(marker json.RawMessage) { isExplicit = false })
+	}
+	if isExplicit {
+		return life{} // it marks nothing that is to be kept
+	}
+	asked := life{longest: span, shortest: span}
+	p.breakpoints(func(marker json.RawMessage) {
+		own := asksFor(marker, span)
+		asked.longest, asked.shortest = max(asked.longest, own), min(asked.shortest, own)
+	})
+	return asked
+}
+
+// asksFor returns the time to live that an object asks for; otherwise if it asks for none.
+func asksFor(object json.RawMessage, otherwise time.Duration) time.Duration {
+	asked, err := time.ParseDuration(wire.Text(object, "ttl"))
+	if err != nil || asked <= 0 {
+		return otherwise
+	}
+	return min(asked, session.DayTTL)
+}
+
+// breakpoints calls found with each of the objects by which parts of a prompt ask to be kept. A
+// text that speaks of one has a backslash before its quotes.
+func (p *Prompt) breakpoints(found func(marker json.RawMessage)) {
+	name := []byte(`"prompt_cache_breakpoint"`)
+	for rest := p.Body; ; {
+		at := bytes.Index(rest, name)
+		if at < 0 {
+			return
+		}
+		isMember := at == 0 || rest[at-1] != '\\'
+		rest = rest[at+len(name):]
+		value := bytes.TrimLeft(rest, " \t\r\n:")
+		if end := bytes.IndexByte(value, '}'); isMember && end > 0 && value[0] == '{' {
+			found(json.RawMessage(value[:end+1]))
 		}
 	}
-	return life{span, span}
 }
 
 // wentOut notes that the prompt has gone to the provider.
@@ -118,7 +167,7 @@ func (p *Prompt) wentOut(sent *Sent) {
 		return
 	}
 	exchange := p.Exchange
-	sent.cache.life = p.life()
+	sent.cache.life = p.account.life
 	sent.cache.heat = session.CacheState{
 		At: p.now(), TTL: sent.cache.life.longest, Projection: sent.size.anchor.Projection, Position: sent.Position,
 		Tokens: exchange.Report.After, Model: exchange.Request.Model,
@@ -141,7 +190,7 @@ func (w *Writer) metered(sent *Sent, usage wire.Usage) {
 	}
 	heat := sent.cache.heat
 	heat.TTL, heat.Tokens = sent.cache.life.granted(usage), usage.Prompt()
-	sent.Lane.Metered(heat, usage, usage.Prompt() >= max(leastCached, sent.size.model.MinCacheable))
+	sent.Lane.Metered(heat, usage, usage.Prompt() >= max(leastCached, sent.size.model.Cache.Min))
 	if w.PlanLater == nil || sent.cache.outline == nil || usage.Prompt()+usage.Output <= sent.cache.idle {
 		return
 	}

@@ -1,6 +1,7 @@
 package prompt_test
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 	"testing"
@@ -40,6 +41,7 @@ func TestTheCachesLifeIsSeenOnTheWire(t *testing.T) {
 	short, long, mixed := system(1, fiveMinutes), system(1, oneHour), system(2, oneHour)
 	for name, c := range map[string]struct {
 		format conversation.Format
+		model  string
 		head   string // before the messages
 		last   string // marker on the newest message
 		usage  wire.Usage
@@ -56,11 +58,22 @@ func TestTheCachesLifeIsSeenOnTheWire(t *testing.T) {
 		"an hour that was":                {head: long, last: oneHour, usage: wire.Usage{CacheWrite: 5_000, CacheWrite1h: 5_000}, want: session.LongTTL},
 		"an hour, and nothing written":    {head: long, last: oneHour, usage: wire.Usage{CacheRead: 5_000}, want: session.LongTTL},
 		"no markers, but a cache":         {head: system(0, ""), usage: wire.Usage{CacheRead: 5_000}, want: session.ShortTTL},
-		"OpenAI":                          {format: conversation.OpenAIChat, want: session.ShortTTL},
+		"OpenAI":                          {format: conversation.OpenAIChat, want: session.DayTTL},
 		"OpenAI, a day":                   {format: conversation.OpenAIChat, head: `,"prompt_cache_retention":"24h"`, want: session.DayTTL},
 		"OpenAI, in memory":               {format: conversation.OpenAIChat, head: `,"prompt_cache_retention":"in_memory"`, want: session.ShortTTL},
+		"GPT-5.6":                         {format: conversation.OpenAIChat, model: "gpt-5.6-sol", want: 30 * time.Minute},
+		"GPT-5.6, half a day":             {format: conversation.OpenAIResponses, model: "gpt-5.6-sol", head: `,"prompt_cache_options":{"ttl":"12h"}`, want: 12 * time.Hour},
+		"GPT-5.6, one block":              {format: conversation.OpenAIChat, model: "gpt-5.6-sol", last: `"prompt_cache_breakpoint": {"mode":"explicit","ttl":"12h"}`, want: 12 * time.Hour},
+		"GPT-5.6, one block as the rest":  {format: conversation.OpenAIChat, model: "gpt-5.6-sol", last: `"prompt_cache_breakpoint":{"mode":"explicit"}`, want: 30 * time.Minute},
+		"GPT-5.6, a text about a block":   {format: conversation.OpenAIChat, model: "gpt-5.6-sol", last: `"name":"\"prompt_cache_breakpoint\":{\"ttl\":\"24h\"}"`, want: 30 * time.Minute},
+		"GPT-5.6, marked, and no mark":    {format: conversation.OpenAIChat, model: "gpt-5.6-sol", head: `,"prompt_cache_options":{"mode":"explicit"}`, want: 0},
+		"GPT-5.6, marked":                 {format: conversation.OpenAIChat, model: "gpt-5.6-sol", head: `,"prompt_cache_options":{"mode":"explicit"}`, last: `"prompt_cache_breakpoint":{"ttl":"24h"}`, want: 24 * time.Hour},
+		"GPT-5.6, read":                   {format: conversation.OpenAIChat, model: "gpt-5.6-sol", usage: wire.Usage{CacheRead: 5_000, CacheWrite: 100}, want: 30 * time.Minute},
+		"an hour of a provider's":         {format: conversation.OpenAIChat, model: "kimi-k3", head: `,"prompt_cache_options":{"ttl":"1h"}`, usage: wire.Usage{CacheWrite: 5_000}, want: time.Hour},
+		"GPT-5.4":                         {format: conversation.OpenAIChat, model: "gpt-5.4", want: session.ShortTTL},
+		"a model that is not listed":      {format: conversation.OpenAIChat, model: "house-model", want: session.ShortTTL},
 		"OpenAI, half an hour":            {format: conversation.OpenAIResponses, head: `,"prompt_cache_options":{"ttl":"30m"}`, want: 30 * time.Minute},
-		"OpenAI, a life nobody can read":  {format: conversation.OpenAIResponses, head: `,"prompt_cache_options":{"ttl":"long"}`, want: session.ShortTTL},
+		"OpenAI, a life nobody can read":  {format: conversation.OpenAIResponses, head: `,"prompt_cache_options":{"ttl":"long"}`, want: session.DayTTL},
 		"OpenAI, a life beyond every one": {format: conversation.OpenAIResponses, head: `,"prompt_cache_options":{"ttl":"9999h"}`, want: session.DayTTL},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -75,9 +88,10 @@ func TestTheCachesLifeIsSeenOnTheWire(t *testing.T) {
 			switch c.format {
 			case conversation.Anthropic:
 			case conversation.OpenAIChat:
-				body = fmt.Sprintf(`{"model":"gpt-5.5"%s,"messages":[{"role":"user","content":"Hello."}]}`, c.head)
+				text := `{"type":"text","text":"Hello."` + strings.TrimSuffix(","+c.last, ",") + `}`
+				body = fmt.Sprintf(`{"model":%q%s,"messages":[{"role":"user","content":[%s]}]}`, cmp.Or(c.model, "gpt-5.5"), c.head, text)
 			case conversation.OpenAIResponses:
-				body = fmt.Sprintf(`{"model":"gpt-5.5"%s,"input":"Hello."}`, c.head)
+				body = fmt.Sprintf(`{"model":%q%s,"input":"Hello."}`, cmp.Or(c.model, "gpt-5.5"), c.head)
 			}
 			written := b.write([]byte(body))
 			sent := written.Sent()

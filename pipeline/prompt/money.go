@@ -1,6 +1,8 @@
 package prompt
 
 import (
+	"cmp"
+
 	"github.com/google/uuid"
 	"github.com/zeebo/xxh3"
 
@@ -17,13 +19,18 @@ type account struct {
 	exchange cost.Exchange
 	before   *cost.Cached // the lane's newest prompt before this one; nil: not known
 	billing  wire.Billing
-	others   []tokens.Model // that may answer in place of the request's own
+	region   string         // in which all requests are processed that go where this one goes; empty if unknown
+	own      tokens.Model   // that the request names, at its list price
+	others   []tokens.Model // that may answer in its place
+	life     life
 }
 
 // account opens the account of a prompt that is sealed.
 func (w *Writer) account(prompt *Prompt) account {
 	exchange := prompt.Exchange
-	opened := account{billing: prompt.account.billing, others: prompt.account.others, exchange: cost.Exchange{
+	opened := prompt.account
+	opened.life = prompt.life()
+	opened.exchange = cost.Exchange{
 		Prompt: cost.Prompt{
 			At: w.Now(), Model: exchange.Request.Model, Fixed: fixedHash(exchange),
 			Released: prompt.released, Projection: number(exchange), Position: len(exchange.Digests),
@@ -37,7 +44,8 @@ func (w *Writer) account(prompt *Prompt) account {
 		Summary:  exchange.Class.Kind == client.AfterCompaction,
 		Bypassed: exchange.Request.ReadOnly == bypass,
 		Marked:   isMarked(exchange), Implicit: !exchange.Codec.Traits().MarksCache,
-	}}
+		Life: opened.life.longest, Least: exchange.Model.Cache.Min,
+	}
 	opened.before, opened.exchange.Shared = w.before(prompt)
 	if opened.before == nil && !prompt.earlier.heat.At.IsZero() {
 		opened.before, opened.exchange.Shared = felt(prompt)
@@ -58,6 +66,18 @@ func (w *Writer) account(prompt *Prompt) account {
 	opened.exchange.Replayed = int(float64(sent) * exchange.Factor)
 	opened.exchange.Fresh = int(float64(fresh) * exchange.Factor)
 	return opened
+}
+
+// terms returns on what terms a request is answered: as the answer says, else as it asks for.
+func (a *account) terms(served wire.Served) tokens.Terms {
+	asked := a.billing.Served
+	asked.Region = cmp.Or(asked.Region, a.region)
+	served = served.Over(asked)
+	terms := tokens.Terms{Tier: served.Tier, Region: served.Region}
+	if served.Speed != "" && served.Speed != "standard" {
+		terms.Tier = served.Speed
+	}
+	return terms
 }
 
 // before returns the newest prompt of a prompt's lane that a provider answered, or

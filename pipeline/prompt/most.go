@@ -3,6 +3,7 @@ package prompt
 import (
 	"palimpsest/pipeline/session"
 	"palimpsest/pipeline/tokens"
+	"palimpsest/pipeline/wire"
 )
 
 // Most is the upper limit of what a prompt and its answers cost, as far as that can be known
@@ -27,7 +28,7 @@ func (p *Prompt) Most() Most {
 		return Most{}
 	}
 	isLong := p.life().longest == session.LongTTL
-	most := p.mostOf(p.Exchange.Model, isLong)
+	most := p.mostOf(p.account.own, isLong)
 	for _, model := range p.account.others {
 		other := p.mostOf(model, isLong)
 		most.Answers = max(most.Answers, other.Answers)
@@ -45,7 +46,10 @@ func (p *Prompt) mostOf(model tokens.Model, isLong bool) Most {
 	if answer <= 0 {
 		answer = model.Window
 	}
-	price, billing := model.Price, p.account.billing
+	price, billing := model.On(p.account.terms(wire.Served{})), p.account.billing
+	if price.Output < model.Price.Output { // the provider may not serve what costs less
+		price = model.Price
+	}
 	price.Input = max(price.Input, price.CacheWrite)
 	if isLong {
 		price.Input = max(price.Input, price.CacheWrite1h)

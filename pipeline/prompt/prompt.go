@@ -81,19 +81,26 @@ func NewWriter(store session.Store, counter session.Counter, chain Chain) (*Writ
 	}, nil
 }
 
+// Destination is who is asked.
+type Destination struct {
+	Provider string // empty: the maker of the model
+	Region   string // in which it processes what it is sent, if its address says so
+}
+
 // Request is a client's request as far as its prompt is concerned.
 type Request struct {
-	Scope    session.Scope
-	Codec    wire.Codec
-	Config   pipeline.Config
-	Headers  http.Header // what they say about session and client counts
-	Path     string      // without the query
-	Provider string      // who is asked; empty: the maker of the model
-	Body     []byte
-	Bypass   bool // leave the prompt as it is
-	DryRun   bool // only say what the pipeline would do
-	NoStore  bool // leave the prompt as it is, and keep nothing of it
-	Long     bool // the client asks for the model's long context window
+	Scope   session.Scope
+	Codec   wire.Codec
+	Config  pipeline.Config
+	Headers http.Header // what they say about session and client counts
+	Path    string      // without the query
+	Body    []byte
+	Bypass  bool // leave the prompt as it is
+	DryRun  bool // only say what the pipeline would do
+	NoStore bool // leave the prompt as it is, and keep nothing of it
+	Long    bool // the client asks for the model's long context window
+
+	Destination Destination
 
 	// Windows are the context windows that hold in place of the models' own, by
 	// the model's name as it is asked for or as the table of models has it.
@@ -248,8 +255,13 @@ func (w *Writer) read(request Request) (*Prompt, error) {
 		return nil, fmt.Errorf("read body: %w", err)
 	}
 	billing.Beyond = billing.Beyond || asked.Refers || asked.Resumes
-	model := w.provided(request, asked.Model)
-	model.Price = model.Price.At(billing.Tier)
+	provided := w.provided(request, asked.Model)
+	account := account{billing: billing, region: request.Destination.Region, own: provided}
+	for _, name := range billing.Models {
+		account.others = append(account.others, w.provided(request, name))
+	}
+	model := provided
+	model.Price = provided.On(account.terms(wire.Served{}))
 	takes := model.InputLimit(asked.MaxOutput)
 	exchange := &pipeline.Exchange{
 		Codec: request.Codec, Body: envelope,
@@ -266,13 +278,7 @@ func (w *Writer) read(request Request) (*Prompt, error) {
 		},
 	}
 	exchange.KeepLarge()
-	prompt := &Prompt{Exchange: exchange, account: account{billing: billing}}
-	for _, name := range billing.Models {
-		other := w.provided(request, name)
-		other.Price = other.Price.At(billing.Tier)
-		prompt.account.others = append(prompt.account.others, other)
-	}
-	return prompt, nil
+	return &Prompt{Exchange: exchange, account: account}, nil
 }
 
 // unsaid estimates the o200k tokens that a provider puts before a prompt by itself.
@@ -287,8 +293,8 @@ func unsaid(codec wire.Codec, body *wire.Envelope) int {
 // is asked for it: sizes are learned of each provider by itself.
 func (w *Writer) provided(request Request, name string) tokens.Model {
 	model := w.Models.Lookup(name)
-	if request.Provider != "" {
-		model.Provider = request.Provider
+	if request.Destination.Provider != "" {
+		model.Provider = request.Destination.Provider
 	}
 	if request.Long {
 		model = model.WithLongWindow()

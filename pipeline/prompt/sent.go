@@ -1,7 +1,7 @@
 package prompt
 
 import (
-	"slices"
+	"math"
 
 	"palimpsest/pipeline"
 	"palimpsest/pipeline/conversation"
@@ -103,8 +103,10 @@ func (w *Writer) Answered(sent Sent, answer wire.Answer) cost.Money {
 	usage := answer.Usage
 	exchange := sent.account.exchange
 	exchange.Usage = usage
-	exchange.Price = w.priceOf(&sent, answer.Model)
+	answering := w.answering(&sent, answer.Model)
+	exchange.Price = answering.On(sent.account.terms(answer.Served))
 	money := exchange.Money(sent.account.before)
+	money.Cost += w.toolUses(answering, answer)
 	for _, own := range answer.Compactions {
 		money.Cost += exchange.Price.MicroUSD(own.Input, own.CacheRead, own.CacheWrite-own.CacheWrite1h, own.CacheWrite1h, own.Output)
 	}
@@ -121,23 +123,38 @@ func (w *Writer) Answered(sent Sent, answer wire.Answer) cost.Money {
 	return money
 }
 
-// priceOf returns the price of the model that answered, where the request let others answer
-// in place of its own; the dearest of them where nobody knows.
-func (w *Writer) priceOf(sent *Sent, name string) tokens.Price {
-	price := sent.account.exchange.Price
-	if len(sent.account.others) == 0 {
-		return price
+// answering returns the model that answered, at its list price. Where the request let others answer
+// in place of its own, and the answer does not say which one did, it is the dearest of them.
+func (w *Writer) answering(sent *Sent, name string) tokens.Model {
+	own, answered := sent.account.own, w.Models.Lookup(name)
+	if answered.Name == own.Name {
+		return own
 	}
-	answered := w.Models.Lookup(name).Name
-	for _, model := range slices.Concat(sent.account.others, []tokens.Model{sent.size.model}) {
-		if model.Name == answered {
-			return model.Price
+	dearest := own
+	for _, model := range sent.account.others {
+		if model.Name == answered.Name {
+			return model
 		}
-		if model.Price.Output > price.Output {
-			price = model.Price
+		if model.Price.Output > dearest.Price.Output {
+			dearest = model
 		}
 	}
-	return price
+	if answered.Price.Input > 0 && !own.Price.Free {
+		return answered
+	}
+	return dearest
+}
+
+// toolUses returns what the tools cost that the provider ran itself for an answer, in millionths of
+// a US dollar. What is not listed counts as nothing.
+func (w *Writer) toolUses(answering tokens.Model, answer wire.Answer) int64 {
+	sum := 0.0
+	for tool, uses := range answer.Tools {
+		if price, err := w.Models.ToolUse(answering.Provider, tool); err == nil {
+			sum += price * float64(uses)
+		}
+	}
+	return int64(math.Round(sum * 1e6))
 }
 
 // learn learns how large a prompt was.

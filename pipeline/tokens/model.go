@@ -1,6 +1,11 @@
 package tokens
 
-// The providers in the table of models.
+import (
+	"cmp"
+	"time"
+)
+
+// The makers whose models have rules of their own.
 const (
 	providerAnthropic = "anthropic"
 	providerOpenAI    = "openai"
@@ -10,15 +15,15 @@ const (
 type Model struct {
 	Name     string `json:"name"`     // without vendor, date and suffix; an unknown model's as it was asked for
 	Family   string `json:"family"`   // "claude-opus", "gpt-5.6": few values; empty if the model is unknown
-	Provider string `json:"provider"` // "anthropic" or "openai": in the table its maker, for a request who is asked; empty if nobody knows
-	Known    bool   `json:"-"`        // is in the table, or has a window of its own
+	Provider string `json:"provider"` // in the catalog its maker, for a request the provider that is asked; empty if unknown
+	Known    bool   `json:"-"`        // is in the catalog, or has a window of its own
 
 	Window     int `json:"window"`               // tokens of prompt and answer together
 	LongWindow int `json:"longWindow,omitempty"` // the window that can be asked for in its place; 0 if none
 	MaxInput   int `json:"maxInput,omitempty"`   // tokens of the prompt, where that is less than Window; 0: as many
 	MaxOutput  int `json:"maxOutput"`            // tokens of the answer; 0: not known
 
-	Price Price `json:"price"` // zero where it is not known
+	Price Price `json:"price,omitzero"` // zero where it is not known
 
 	// TokensPerO200k is how many tokens of the model one o200k token comes to,
 	// before anything has been learned of it.
@@ -32,8 +37,54 @@ type Model struct {
 	// whether it should.
 	ThinksUnasked bool `json:"thinksUnasked,omitempty"`
 
-	// MinCacheable is the shortest prefix in tokens that the provider caches.
-	MinCacheable int `json:"minCacheable,omitempty"`
+	// Moving says that the name stands for another model from time to time: "gemini-flash-latest".
+	Moving bool `json:"moving,omitempty"`
+
+	Cache Cache `json:"cache,omitzero"`
+
+	Rates
+}
+
+// Rates are how many times the price tokens cost in a tier of service or speed, and if they are
+// processed in a region; "*" is every region.
+type Rates struct {
+	Tiers   map[string]float64 `json:"tiers,omitempty"`
+	Regions map[string]float64 `json:"regions,omitempty"`
+}
+
+// Cache is how a provider keeps the prompts of a model.
+type Cache struct {
+	Min   int    `json:"min,omitempty"`   // tokens of the shortest prefix that it keeps; 0: not known
+	Lives []Life `json:"lives,omitempty"` // for how long it keeps one unused: unasked, and what can be asked for
+}
+
+// Life is for how long a prompt is kept, as "5m".
+type Life struct{ time.Duration }
+
+// UnmarshalText reads a duration.
+func (l *Life) UnmarshalText(text []byte) (err error) {
+	l.Duration, err = time.ParseDuration(string(text))
+	return err
+}
+
+// MarshalText writes a duration.
+func (l Life) MarshalText() ([]byte, error) { return []byte(l.String()), nil }
+
+// Usual returns for how long a prompt is kept that asks for nothing; otherwise if that is not known.
+func (c Cache) Usual(otherwise time.Duration) time.Duration {
+	if len(c.Lives) == 0 {
+		return otherwise
+	}
+	return c.Lives[0].Duration
+}
+
+// Longest returns the longest time that a prompt can be kept; otherwise if that is not known.
+func (c Cache) Longest(otherwise time.Duration) time.Duration {
+	longest := time.Duration(0)
+	for _, life := range c.Lives {
+		longest = max(longest, life.Duration)
+	}
+	return cmp.Or(longest, otherwise)
 }
 
 // The window that is shown for a model nobody knows.
@@ -79,7 +130,7 @@ func (m Model) WithLongWindow() Model {
 	return m
 }
 
-// complete returns a model of the table with everything that follows from the rest.
+// complete returns a model of the catalog with everything that follows from the rest.
 func (m Model) complete() Model {
 	m.Known = true
 	m.Price = m.Price.complete(m.Provider)

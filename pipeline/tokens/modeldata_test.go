@@ -46,7 +46,7 @@ func TestTableAgreesWithListedModels(t *testing.T) {
 				want.Pricing.CacheRead > 0 && got.CacheRead != want.Pricing.CacheRead || want.Pricing.CacheWrite > 0 && got.CacheWrite != want.Pricing.CacheWrite {
 				t.Errorf("%s: price %+v, listed is %+v", name, got, want.Pricing)
 			}
-			if model.MinCacheable == 0 {
+			if model.Cache.Min == 0 {
 				t.Errorf("%s: nobody knows how short a prefix is cached", name)
 			}
 		}

@@ -88,7 +88,7 @@ func TestAnotherVersionIsAnotherModel(t *testing.T) {
 	t.Parallel()
 	table := models(t)
 
-	for _, name := range []string{"gpt-5.7", "gpt-52", "gpt-4-32k", "gpt-4o2", "claude-opus-5-6", "claude-opus-4-9-20261101", "claude-opus-6", "o31", "mistral-large", "", "claude", "gpt"} {
+	for _, name := range []string{"gpt-5.7", "gpt-52", "gpt-4-32k", "gpt-4o2", "claude-opus-5-6", "claude-opus-4-9-20261101", "claude-opus-6", "o31", "", "claude", "gpt"} {
 		if model := table.Lookup(name); model.Known {
 			t.Errorf("%q is taken for %s", name, model.Name)
 		}
@@ -159,7 +159,7 @@ func TestModelsThatBindTheirThinkingSaySo(t *testing.T) {
 	for name, want := range map[string]bool{
 		"claude-fable-5-1": true, "claude-fable-5-2": true, "claude-mythos-5-1": true, "claude-mythos-5-2": true, "claude-opus-5-5": true, "claude-sonnet-5-5": true, "claude-haiku-5-5": true,
 		"claude-opus-5": false, "claude-sonnet-5": false, "claude-fable-5": false, "claude-sonnet-4-5": false, "gpt-6-sol": false,
-		"claude-opus-7": true, // one that is not known yet
+		"claude-opus-7": true, // one that is not in the catalog yet
 	} {
 		if got := table.Lookup(name).BoundThinking; got != want {
 			t.Errorf("%s: bound thinking is %t, want %t", name, got, want)
@@ -175,7 +175,7 @@ func TestModelsKnowTheShortestPrefixThatIsCached(t *testing.T) {
 		"claude-opus-5": 512, "claude-fable-5": 512, "claude-mythos-5": 512, "claude-sonnet-5-5": 512, "claude-sonnet-5": 1024, "claude-sonnet-4-5": 1024, "claude-sonnet-4-6": 1024,
 		"claude-opus-4-8": 1024, "claude-opus-4-1": 1024, "claude-opus-4-7": 2048, "claude-3-5-haiku": 2048, "claude-opus-4-5": 4096, "claude-opus-4-6": 4096, "claude-haiku-4-5": 4096,
 	} {
-		if got := table.Lookup(name).MinCacheable; got != want {
+		if got := table.Lookup(name).Cache.Min; got != want {
 			t.Errorf("%s: %d tokens, want %d", name, got, want)
 		}
 	}

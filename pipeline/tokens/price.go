@@ -1,6 +1,9 @@
 package tokens
 
-import "math"
+import (
+	"cmp"
+	"math"
+)
 
 // Price is what a model's tokens cost, in US dollars for a million of them. In a request
 // with more than LongAbove tokens of prompt all of them cost LongInput and LongOutput times as
@@ -9,9 +12,11 @@ import "math"
 type Price struct {
 	Input        float64 `json:"input"`
 	Output       float64 `json:"output"`
-	CacheRead    float64 `json:"cacheRead"`
-	CacheWrite   float64 `json:"cacheWrite"`
-	CacheWrite1h float64 `json:"cacheWrite1h"` // kept for an hour
+	CacheRead    float64 `json:"cacheRead,omitempty"`
+	CacheWrite   float64 `json:"cacheWrite,omitempty"`
+	CacheWrite1h float64 `json:"cacheWrite1h,omitempty"` // kept for an hour
+
+	Free bool `json:"free,omitempty"` // they cost nothing
 
 	LongAbove  int     `json:"longAbove,omitempty"`
 	LongInput  float64 `json:"longInput,omitempty"` // of the cache, too
@@ -28,22 +33,50 @@ func (p Price) Of(prompt int) Price {
 	return p
 }
 
-// At returns the price in a tier of service or speed that costs more than the usual one;
-// "" is that. What Anthropic calls fast costs twice as much and what OpenAI calls priority
-// up to 2.5 times, with GPT-5.5; any other name counts as the dearest.
-// See https://openai.com/api-priority-processing/ and
-// https://platform.claude.com/docs/en/build-with-claude/fast-mode.
-func (p Price) At(tier string) Price {
-	factor := 2.5
-	switch tier {
-	case "":
-		return p
-	case "fast":
-		factor = 2
-	}
+// times returns the price at so many times of it.
+func (p Price) times(factor float64) Price {
 	p.Input, p.Output, p.CacheRead = p.Input*factor, p.Output*factor, p.CacheRead*factor
 	p.CacheWrite, p.CacheWrite1h = p.CacheWrite*factor, p.CacheWrite1h*factor
 	return p
+}
+
+// dearest is by how much a tier may raise a price that is not listed: no provider asks for more,
+// see https://openai.com/api-fast-mode/.
+const dearest = 2.5
+
+// Terms are on what terms tokens are processed: the tier of service or speed, and the region, as
+// requests and answers name them. Empty: the usual ones.
+type Terms struct {
+	Tier   string
+	Region string
+}
+
+// On returns the price of a model's tokens on some terms. A tier that is not listed counts as the
+// dearest, but for the usual ones and those that cost less: of these nothing is taken off.
+func (m Model) On(terms Terms) Price {
+	factor := 1.0
+	switch listed, known := m.Tiers[terms.Tier]; {
+	case known:
+		factor = listed
+	case !isUsual(terms.Tier):
+		factor = dearest
+	}
+	if terms.Region != "" {
+		factor *= cmp.Or(m.Regions[terms.Region], m.Regions["*"], 1)
+	}
+	if factor == 1 {
+		return m.Price
+	}
+	return m.Price.times(factor)
+}
+
+// isUsual reports whether a tier costs what the list says, or less.
+func isUsual(tier string) bool {
+	switch tier {
+	case "", "auto", "default", "standard", "standard_only", "on_demand", "flex", "batch", "scale":
+		return true
+	}
+	return false
 }
 
 // MicroUSD returns what tokens cost in millionths of a US dollar. Each token

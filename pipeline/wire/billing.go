@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"cmp"
 	"encoding/json"
 	"strings"
 )
@@ -9,7 +10,7 @@ import (
 // charges for. The formats and servers share the members' names.
 type Billing struct {
 	Answers int      // written to the same prompt; 0: one
-	Tier    string   // of service or speed, as the request names it; empty: the usual one
+	Served           // on what terms the request asks for it
 	Uses    int      // most uses of tools that the provider runs itself
 	Fee     int64    // of the dearest of them each time, in millionths of a US dollar
 	Models  []string // that may answer in place of the request's own
@@ -25,29 +26,36 @@ const (
 	DefaultUses = 10
 )
 
+// Served is on what terms a request asks to be answered, or an answer says that it was: they decide
+// what its tokens cost. The formats share the members' names. Empty where nothing is said.
+type Served struct {
+	Tier   string // of service: "priority", "flex"
+	Speed  string // "fast"
+	Region string // where it is processed
+}
+
+// Over returns the terms, and those of asked where nothing is said.
+func (s Served) Over(asked Served) Served {
+	return Served{Tier: cmp.Or(s.Tier, asked.Tier), Speed: cmp.Or(s.Speed, asked.Speed), Region: cmp.Or(s.Region, asked.Region)}
+}
+
+// ServedOf reads the terms that an object names.
+func ServedOf(object json.RawMessage) Served {
+	return Served{Tier: Text(object, "service_tier"), Speed: Text(object, "speed"), Region: Text(object, "inference_geo")}
+}
+
 // Billing reads what a body asks for that is charged for.
 func (f *Fields) Billing() Billing {
 	billing := Billing{Answers: min(maxAnswers, max(0, f.Int("n"), f.Int("best_of")))}
-	for _, member := range []string{"service_tier", "speed"} {
-		if tier, _ := String(f.Raw(member)); !isUsualTier(tier) {
-			billing.Tier = tier
-		}
-	}
+	billing.Tier, _ = String(f.Raw("service_tier"))
+	billing.Speed, _ = String(f.Raw("speed"))
+	billing.Region, _ = String(f.Raw("inference_geo"))
 	billing.Uses, billing.Fee = f.uses()
 	billing.Beyond = f.Raw("previous_response_id") != nil || f.Raw("conversation") != nil
 	for _, member := range []string{"models", "fallbacks"} {
 		billing.Models = appendModels(billing.Models, f.Raw(member))
 	}
 	return billing
-}
-
-// isUsualTier reports whether a tier costs what the list says, or less.
-func isUsualTier(tier string) bool {
-	switch tier {
-	case "", "auto", "default", "standard", "standard_only", "flex", "batch", "scale":
-		return true
-	}
-	return false
 }
 
 // uses returns how often the tools that the provider runs itself may be used, and what

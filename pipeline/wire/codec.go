@@ -159,6 +159,12 @@ type Answer struct {
 	StopReason string
 	Usage      Usage
 
+	// Served is on what terms the provider says that it answered.
+	Served Served
+
+	// Tools counts the uses of tools that the provider ran itself, by the tool's name.
+	Tools map[string]int
+
 	// Messages are the answer's messages in the shape in which a client sends
 	// them back; none if the answer did not reach its end.
 	Messages []json.RawMessage
@@ -190,6 +196,14 @@ type Answer struct {
 	// Failure is what reading the answer panicked with; empty: it did not. The rest is what
 	// could be read nevertheless; there are no Messages, and Complete is not set.
 	Failure string
+}
+
+// Use notes how often a tool was used that the provider ran itself.
+func (a *Answer) Use(tool string, uses int) {
+	if a.Tools == nil {
+		a.Tools = map[string]int{}
+	}
+	a.Tools[tool] = min(uses, maxAnswers)
 }
 
 // Usage counts the tokens of an exchange as the provider reported them, or as they were

@@ -52,7 +52,7 @@ func (h *Handler) attend(ctx context.Context, who tenants.Principal, m *model) e
 	h.broken(ctx, who, m)
 	m.bill()
 	err := h.compressed(ctx, who, m)
-	for _, read := range []func(context.Context, tenants.Principal, *model) error{h.rejected, h.keys, h.notices, h.narrowed} {
+	for _, read := range []func(context.Context, tenants.Principal, *model) error{h.rejected, h.keys, h.ended, h.notices, h.narrowed} {
 		if err == nil {
 			err = read(ctx, who, m)
 		}

@@ -16,6 +16,7 @@ import (
 
 	"palimpsest/pipeline"
 	"palimpsest/pipeline/preview/previewdb"
+	"palimpsest/pipeline/tokens"
 	"palimpsest/tenants"
 	"palimpsest/web/components"
 	"palimpsest/web/layout"
@@ -32,6 +33,7 @@ type Deps struct {
 	Readers      tenants.Data
 
 	TriggerAdvice *previewdb.Store
+	Models        *tokens.Models // optional: without them, ends of models are not shown
 
 	// Health returns what was found last of the parts of the installation, for its operators.
 	// It does not wait.

@@ -64,6 +64,7 @@ type Product struct {
 	Mails       *mail.Outbox // keeps the mails
 	Records     *Records     // of the domain name system
 	Alerting    *alerts.Service
+	Models      *tokens.Models
 
 	everywhere
 
@@ -124,6 +125,7 @@ func (p *Product) handler(t testing.TB, options []Option) http.Handler {
 	if err != nil {
 		t.Fatal(err)
 	}
+	p.Models = models
 	throttle, err := identity.NewLocalThrottle(time.Now)
 	if err != nil {
 		t.Fatal(err)

@@ -1,6 +1,7 @@
 package providerdouble
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"strings"
@@ -37,6 +38,9 @@ type anthropicUsage struct {
 	CacheCreation            anthropicCacheCreation `json:"cache_creation"`
 	OutputTokens             int                    `json:"output_tokens"`
 	ServiceTier              string                 `json:"service_tier"`
+	Speed                    string                 `json:"speed,omitempty"`
+	Region                   string                 `json:"inference_geo,omitempty"`
+	ServerTools              *anthropicServerTools  `json:"server_tool_use,omitempty"`
 	Iterations               []anthropicIteration   `json:"iterations,omitempty"`
 }
 
@@ -49,17 +53,25 @@ type anthropicIteration struct {
 	OutputTokens             int    `json:"output_tokens"`
 }
 
+type anthropicServerTools struct {
+	Searches int `json:"web_search_requests"`
+}
+
 type anthropicCacheCreation struct {
 	Ephemeral5m int `json:"ephemeral_5m_input_tokens"`
 	Ephemeral1h int `json:"ephemeral_1h_input_tokens"`
 }
 
 func (u Usage) anthropic() anthropicUsage {
-	return anthropicUsage{
+	usage := anthropicUsage{
 		InputTokens: u.Input, CacheCreationInputTokens: u.CacheWrite, CacheReadInputTokens: u.CacheRead,
 		CacheCreation: anthropicCacheCreation{Ephemeral5m: u.CacheWrite - u.CacheWrite1h, Ephemeral1h: u.CacheWrite1h},
-		OutputTokens:  u.Output, ServiceTier: "standard",
+		OutputTokens:  u.Output, ServiceTier: u.Tier, Speed: u.Speed, Region: u.Region,
 	}
+	if u.Searches > 0 {
+		usage.ServerTools = &anthropicServerTools{u.Searches}
+	}
+	return usage
 }
 
 func (r *anthropicRequest) about() Request {
@@ -105,17 +117,19 @@ func (r *anthropicRequest) overflow() *Rejection {
 	return promptTooLong(max(r.tokens, r.model.Window+1), r.model.Window)
 }
 
-func (d *Double) useCache(account string, g generation) cacheUse {
+func (d *Double) useCache(account string, g generation, body []byte) cacheUse {
 	if r, ok := g.(*anthropicRequest); ok {
 		return d.cache.useBreakpoints(account, r.positions(), r.shortest(), d.config.Now(), d.config.reported)
 	}
-	return d.cache.usePrefix(account, g.prompt(), g.shortest(), d.config.Now(), d.config.reported)
+	model, _ := d.config.model(g.about().Model)
+	model.MinCache = g.shortest()
+	return d.cache.usePrefix(account, g.prompt(), model, openaiLife(body, cmp.Or(model.CacheLife, openaiTTL)), d.config.Now(), d.config.reported)
 }
 
 // answer writes a reply as Anthropic does.
 func (r *anthropicRequest) answer(d *Double, reply Reply, usage Usage) answer {
 	message := anthropicMessage{
-		ID: d.name("msg_01", 22), Type: "message", Role: "assistant", Model: r.modelID,
+		ID: d.name("msg_01", 22), Type: "message", Role: "assistant", Model: cmp.Or(usage.Model, r.modelID),
 		Content: r.content(d, reply), Usage: usage.anthropic(), Transformations: r.dropped,
 	}
 	reason := r.stopReason(reply, usage)

@@ -93,7 +93,8 @@ func (c *promptCache) longestHit(account string, list []position, now time.Time)
 }
 
 // usePrefix caches as OpenAI does: any prefix, in steps of 128 tokens from 1024.
-func (c *promptCache) usePrefix(account string, list []position, shortest int, now time.Time, reported func(int) int) cacheUse {
+// What it keeps it keeps for life; of a model that paysWrites the rest of the prompt is written.
+func (c *promptCache) usePrefix(account string, list []position, model Model, life time.Duration, now time.Time, reported func(int) int) cacheUse {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	upTo := cumulative(list)
@@ -103,14 +104,17 @@ func (c *promptCache) usePrefix(account string, list []position, shortest int, n
 		if c.live(key, now) != nil {
 			use.read = reported(upTo[i])
 		}
-		c.put(key, openaiTTL, now)
+		c.put(key, life, now)
 	}
 	use.read -= use.read % openaiStep
-	if use.read < shortest {
+	if use.read < model.MinCache {
 		use.read = 0
 	}
 	if len(list) > 0 {
 		use.fresh = reported(upTo[len(list)-1]) - use.read
+	}
+	if model.PaysWrites && use.read+use.fresh >= model.MinCache {
+		use.write, use.fresh = use.fresh, 0
 	}
 	return use
 }

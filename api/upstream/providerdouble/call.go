@@ -82,7 +82,7 @@ func (c *call) reply(ctx context.Context, request generation, about Request) {
 		c.refuse(about.Format, refusal, false)
 		return
 	}
-	use := d.useCache(accountOf(c.r), request)
+	use := d.useCache(accountOf(c.r), request, c.entry.Body)
 	reply, output := d.fit(request, reply)
 	usage := Usage{Input: use.fresh, CacheRead: use.read, CacheWrite: use.write, CacheWrite1h: use.write1h, Output: output}
 	if reply.Thinking != "" && about.Thinks {
@@ -91,9 +91,11 @@ func (c *call) reply(ctx context.Context, request generation, about Request) {
 	if reply.Usage != nil {
 		usage = *reply.Usage
 	}
+	usage.Terms = terms(about.Format, c.entry.Body, reply)
 	d.log.update(func() {
 		c.entry.Prompt = usage.Input + usage.CacheRead + usage.CacheWrite
 		c.entry.CacheRead, c.entry.CacheWrite = usage.CacheRead, usage.CacheWrite
+		c.entry.Usage = usage
 	})
 	request.answer(d, reply, usage).send(ctx, c.w, delivery{
 		format: about.Format, stream: about.Stream, misbehave: misbehave, delay: reply.Delay, slow: d.config.Slow, sleep: d.config.Sleep,

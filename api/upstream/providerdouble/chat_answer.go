@@ -1,6 +1,9 @@
 package providerdouble
 
-import "encoding/json"
+import (
+	"cmp"
+	"encoding/json"
+)
 
 // chatCompletion is an answer of POST /v1/chat/completions, whole or a chunk.
 type chatCompletion struct {
@@ -55,8 +58,9 @@ type chatUsage struct {
 }
 
 type chatPromptTokens struct {
-	CachedTokens int `json:"cached_tokens"`
-	AudioTokens  int `json:"audio_tokens"`
+	CachedTokens     int `json:"cached_tokens"`
+	CacheWriteTokens int `json:"cache_write_tokens,omitempty"`
+	AudioTokens      int `json:"audio_tokens"`
 }
 
 type openaiOutputDetails struct {
@@ -67,15 +71,15 @@ func (u Usage) chat() *chatUsage {
 	prompt := u.Input + u.CacheRead + u.CacheWrite
 	return &chatUsage{
 		PromptTokens: prompt, CompletionTokens: u.Output, TotalTokens: prompt + u.Output,
-		PromptDetails: chatPromptTokens{CachedTokens: u.CacheRead}, CompletionDetail: openaiOutputDetails{ReasoningTokens: u.Reasoning},
+		PromptDetails: chatPromptTokens{CachedTokens: u.CacheRead, CacheWriteTokens: u.CacheWrite}, CompletionDetail: openaiOutputDetails{ReasoningTokens: u.Reasoning},
 	}
 }
 
 // answer writes a reply as Chat Completions does.
 func (r *chatRequest) answer(d *Double, reply Reply, usage Usage) answer {
 	frame := chatCompletion{
-		ID: d.name("chatcmpl-", 29), Object: "chat.completion", Created: d.config.Now().Unix(), Model: r.modelID,
-		ServiceTier: "default", Fingerprint: "fp_double",
+		ID: d.name("chatcmpl-", 29), Object: "chat.completion", Created: d.config.Now().Unix(), Model: cmp.Or(usage.Model, r.modelID),
+		ServiceTier: usage.Tier, Fingerprint: "fp_double",
 	}
 	message := chatAnswer{Role: "assistant"}
 	if reply.Text != "" || len(reply.Calls) == 0 {

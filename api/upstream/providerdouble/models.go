@@ -1,12 +1,20 @@
 package providerdouble
 
-import "strings"
+import (
+	"strings"
+	"time"
+)
 
 // Model is what a double must know of a model.
 type Model struct {
 	Window    int // context window in tokens; for OpenAI the largest input
 	MaxOutput int // largest max_tokens
 	MinCache  int // shortest prompt in tokens that is cached
+
+	// CacheLife is for how long an automatic cache keeps a prompt; 0: ten minutes. PaysWrites
+	// says that what is written to it is reported and charged for.
+	CacheLife  time.Duration
+	PaysWrites bool
 
 	Thinking ThinkingRule
 
@@ -137,14 +145,18 @@ func openaiModels() []modelEntry {
 	openai := func(window, maxOutput int) Model {
 		return Model{Window: window, MaxOutput: maxOutput, MinCache: 1024}
 	}
-	newest := openai(922_000, 128_000)
+	half := openai(922_000, 128_000)
+	half.CacheLife, half.PaysWrites = 30*time.Minute, true
+	newest := half
 	newest.DropsReasoning = true
+	day := openai(922_000, 128_000)
+	day.CacheLife = 24 * time.Hour
 	return []modelEntry{
 		{"gpt-6.2", newest},
 		{"gpt-6.1", newest},
 		{"gpt-6", newest},
-		{"gpt-5.6", openai(922_000, 128_000)},
-		{"gpt-5.5", openai(922_000, 128_000)},
+		{"gpt-5.6", half},
+		{"gpt-5.5", day},
 		{"gpt-5.4", openai(922_000, 128_000)},
 		{"gpt-5.4-mini", openai(272_000, 128_000)},
 		{"gpt-5.4-nano", openai(272_000, 128_000)},

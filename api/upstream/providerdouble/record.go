@@ -29,6 +29,8 @@ type Recorded struct {
 	// Prompt, CacheRead and CacheWrite are what was reported.
 	Prompt, CacheRead, CacheWrite int
 
+	Usage Usage // all that was reported
+
 	// Busted says that the prompt of the conversation's request before it is
 	// not the beginning of this one.
 	Busted bool

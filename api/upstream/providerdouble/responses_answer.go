@@ -1,6 +1,7 @@
 package providerdouble
 
 import (
+	"cmp"
 	"encoding/json"
 	"slices"
 )
@@ -19,6 +20,7 @@ type response struct {
 	Output      []responseItem    `json:"output"`
 	Parallel    bool              `json:"parallel_tool_calls"`
 	Previous    *string           `json:"previous_response_id"`
+	ServiceTier string            `json:"service_tier,omitempty"`
 	Store       bool              `json:"store"`
 	Temperature float64           `json:"temperature"`
 	ToolChoice  string            `json:"tool_choice"`
@@ -85,7 +87,8 @@ func (u Usage) response() *responseUsage {
 // allows it.
 func (r *responsesRequest) answer(d *Double, reply Reply, usage Usage) answer {
 	whole := r.frame(d)
-	whole.Status, whole.Usage = "completed", usage.response()
+	whole.Status, whole.Usage, whole.ServiceTier = "completed", usage.response(), usage.Tier
+	whole.Model = cmp.Or(usage.Model, whole.Model)
 	whole.Output = r.output(d, reply)
 	if reply.StopReason == cutAtWindow || r.limit > 0 && usage.Output >= r.limit {
 		whole.Status, whole.Incomplete = "incomplete", &incomplete{Reason: "max_output_tokens"}

@@ -54,6 +54,9 @@ type Reply struct {
 	// Delay is waited before each piece of a stream, by Config.Sleep.
 	Delay time.Duration
 
+	// Terms are those on which the answer is given, where they are not the ones asked for.
+	Terms Terms
+
 	// Rejection refuses the request after all.
 	Rejection *Rejection
 
@@ -73,6 +76,8 @@ type Call struct {
 // Usage is what a provider reports, in its tokens.
 type Usage struct {
 	Input, CacheRead, CacheWrite, CacheWrite1h, Output, Reasoning int
+
+	Terms
 }
 
 // Echo is the default script. A user text with lines "call tool NAME {json}"

@@ -5,7 +5,6 @@ import (
 
 	"palimpsest/pipeline"
 	"palimpsest/pipeline/conversation"
-	"palimpsest/pipeline/tokens"
 )
 
 // balance weighs reading a prompt on against writing a shorter one, in the model's tokens
@@ -144,7 +143,7 @@ func hasBrokenEven(exchange *pipeline.View, epoch *epoch) bool {
 	b := weigh(exchange, epoch.projection.Before)
 	b.left, b.requests, b.rent = float64(epoch.projection.After), 0, 0
 	b.add(exchange)
-	if exchange.Model.Price != (tokens.Price{}) {
+	if exchange.Model.Price.Input > 0 {
 		epoch.prediction.rent = int64(b.rent)
 	}
 	return b.rent >= b.price(float64(epoch.prediction.rewritten))

@@ -70,7 +70,7 @@ func predict(exchange *pipeline.View, epoch *epoch) prediction {
 	p.once = once
 	p.outlives = p.outlived(exchange, read)
 	p.worth = gain >= 0
-	if exchange.Model.Price != (tokens.Price{}) {
+	if exchange.Model.Price.Input > 0 {
 		p.net, p.worst = int64(gain), int64(once)
 	}
 	return p
@@ -81,7 +81,7 @@ func predict(exchange *pipeline.View, epoch *epoch) prediction {
 // Anthropic's relation to each other.
 func cachePrices(exchange *pipeline.View, size int) (read, write float64) {
 	price := exchange.Model.Price.Of(size)
-	if price == (tokens.Price{}) {
+	if price.Input == 0 {
 		price = tokens.Price{Input: 1, CacheRead: 0.1, CacheWrite: 1.25, CacheWrite1h: 2}
 	}
 	heat := exchange.Heat

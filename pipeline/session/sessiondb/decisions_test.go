@@ -154,6 +154,15 @@ func TestNoticesNameTheSessionThatNeedsAttentionMost(t *testing.T) {
 			t.Errorf("notice %+v\nwant   %+v", notice, want[i])
 		}
 	}
+	if used, err := f.store.Browser().Models(t.Context(), f.scope.Workspace, now.Add(-7*24*time.Hour)); err != nil || len(used) != 1 {
+		t.Errorf("models in use: %v (%v)", used, err)
+	} else {
+		for model, sessions := range used {
+			if sessions != 5 || model == "" {
+				t.Errorf("%d sessions used %q, want 5", sessions, model)
+			}
+		}
+	}
 	if quiet, err := f.store.Browser().Notices(t.Context(), f.scope.Workspace, now.Add(-7*24*time.Hour), now, 0); err != nil || len(quiet) != 2 {
 		t.Errorf("with that turned off: %+v (%v)", quiet, err)
 	}

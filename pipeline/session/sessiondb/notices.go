@@ -65,3 +65,26 @@ func (s Browser) Notices(ctx context.Context, workspace tenants.WorkspaceID, sin
 	})
 	return notices, batchdb.Wrapf(err, "notices of workspace %s", workspace)
 }
+
+const sqlModels = `SELECT model, count(*) FROM sessions WHERE workspace_id = $1 AND last_at >= $2 AND model <> '' GROUP BY model ORDER BY 2 DESC, 1 LIMIT $3`
+
+// mostModels bounds how many models are told apart.
+const mostModels = 1000
+
+// Models returns how many sessions of a workspace that went on since a time used each model last, by
+// the name that requests gave it.
+func (s Browser) Models(ctx context.Context, workspace tenants.WorkspaceID, since time.Time) (map[string]int, error) {
+	used := map[string]int{}
+	err := s.runner.InTenant(ctx, workspace, func(tx *gorm.DB) error {
+		return batchdb.Each(tx, func(row pgx.CollectableRow) error {
+			var name string
+			var sessions int
+			if err := row.Scan(&name, &sessions); err != nil {
+				return err
+			}
+			used[name] = sessions
+			return nil
+		}, sqlModels, workspace, since, mostModels)
+	})
+	return used, batchdb.Wrapf(err, "models of workspace %s", workspace)
+}

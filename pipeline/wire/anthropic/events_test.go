@@ -68,9 +68,9 @@ func richAnswer() wiretest.Answer {
 	content := "[" + strings.Join(blocks, ",") + "]"
 	return wiretest.Answer{
 		Name: "blocks, deltas and events of every kind", Said: 37, Stream: stream.String(),
-		Body: `{"type":"message","role":"assistant","model":"claude-opus-5-5","content":` + content + `,"stop_reason":"pause_turn","input_transformations":[{"type":"thinking_dropped","path":"messages.3.content.0","reason":"prefix_binding_mismatch"}],"usage":{"input_tokens":9,"cache_read_input_tokens":2,"output_tokens":30}}`,
+		Body: `{"type":"message","role":"assistant","model":"claude-opus-5-5","content":` + content + `,"stop_reason":"pause_turn","input_transformations":[{"type":"thinking_dropped","path":"messages.3.content.0","reason":"prefix_binding_mismatch"}],"usage":{"input_tokens":9,"cache_read_input_tokens":2,"output_tokens":30,"server_tool_use":{"web_search_requests":1}}}`,
 		Want: wire.Answer{
-			Model: "claude-opus-5-5", StopReason: "pause_turn", Complete: true, Reduced: true,
+			Model: "claude-opus-5-5", StopReason: "pause_turn", Complete: true, Reduced: true, Tools: map[string]int{"web_search": 1},
 			Usage: wire.Usage{Reported: true, Input: 9, CacheRead: 2, Output: 30}, Messages: wiretest.Raws(`{"role":"assistant","content":` + content + `}`),
 		},
 		Echo: []string{`{"role":"assistant","content":` + content + `}`},

@@ -66,6 +66,7 @@ func nameOf(event wire.Event) string {
 // usage reads a report of what was used; a later one replaces an earlier one.
 func (l *listener) usage(raw json.RawMessage) {
 	readUsage(&l.answer.Usage, raw)
+	readServed(&l.answer, raw)
 	if used := compactions(raw); len(used) > 0 {
 		l.answer.Compactions = used
 	}
@@ -217,6 +218,7 @@ func (*listener) Body(body json.RawMessage) wire.Answer {
 		Complete:   wire.Text(body, "type") == "message",
 	}
 	readUsage(&answer.Usage, wire.Get(body, "usage"))
+	readServed(&answer, wire.Get(body, "usage"))
 	answer.Compactions = compactions(wire.Get(body, "usage"))
 	content := wire.Replace(wire.Get(body, "content"), func(_ int, block json.RawMessage) json.RawMessage {
 		return (&streamed{start: block}).block()
@@ -313,6 +315,17 @@ func readUsage(usage *wire.Usage, raw json.RawMessage) {
 		read.Input, read.CacheRead, read.CacheWrite, read.CacheWrite1h = usage.Input, usage.CacheRead, usage.CacheWrite, usage.CacheWrite1h
 	}
 	*usage = read
+}
+
+// readServed takes what a report says of how it was answered, and of the tools that were run for it.
+func readServed(answer *wire.Answer, usage json.RawMessage) {
+	answer.Served = wire.ServedOf(usage).Over(answer.Served)
+	for name, value := range wire.Members(wire.Get(usage, "server_tool_use")) {
+		tool, counts := strings.CutSuffix(string(name), "_requests")
+		if uses, ok := wire.Int(value); ok && counts && uses > 0 {
+			answer.Use(tool, uses)
+		}
+	}
 }
 
 // Interface guard.

@@ -46,6 +46,8 @@ func (l *listener) Event(event wire.Event) {
 			isChunk = false
 		case "usage":
 			wire.ReadOpenAIUsage(&l.answer.Usage, value)
+		case "service_tier":
+			l.answer.Served.Tier, _ = wire.String(value)
 		case "x_groq":
 			wire.ReadOpenAIUsage(&l.answer.Usage, wire.Get(value, "usage"))
 		case "model":
@@ -228,7 +230,7 @@ func (*listener) Body(body json.RawMessage) wire.Answer {
 			return wire.Answer{ErrorType: wire.OpenAIErrorType(problem), Error: wire.KeepError(problem)}
 		}
 	}
-	answer := wire.Answer{Model: wire.Text(body, "model")}
+	answer := wire.Answer{Model: wire.Text(body, "model"), Served: wire.ServedOf(body)}
 	wire.ReadOpenAIUsage(&answer.Usage, wire.Get(body, "usage"))
 	for _, choice := range wire.Elements(wire.Get(body, "choices")) {
 		answer.StopReason = wire.Text(choice, "finish_reason")

@@ -114,6 +114,8 @@ func readResponse(response json.RawMessage) wire.Answer {
 			answer.StopReason, _ = wire.String(value)
 		case "output":
 			output = value
+		case "service_tier":
+			answer.Served.Tier, _ = wire.String(value)
 		case "input_transformations":
 			answer.Reduced = wire.HasElements(value)
 		case "usage":
@@ -133,6 +135,7 @@ func readResponse(response json.RawMessage) wire.Answer {
 			answer.StopReason = reason
 		}
 	}
+	countTools(&answer, output)
 	if !answer.Complete {
 		return answer
 	}
@@ -141,6 +144,18 @@ func readResponse(response json.RawMessage) wire.Answer {
 	}
 	answer.Compactions = compactions(answer.Messages)
 	return answer
+}
+
+// countTools counts the calls of tools that the provider runs itself among the items of an answer.
+func countTools(answer *wire.Answer, output json.RawMessage) {
+	for _, item := range wire.Elements(output) {
+		switch tool, isCall := strings.CutSuffix(firstType(item), "_call"); tool {
+		case "web_search", "file_search", "code_interpreter":
+			if isCall {
+				answer.Use(tool, answer.Tools[tool]+1)
+			}
+		}
+	}
 }
 
 // compactions counts the compactions among the items of an answer. The usage of the answer
