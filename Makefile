@@ -179,7 +179,7 @@ bench-bombs: test-programs ## what the costliest requests of 31 MiB take of the 
 	PALIMPSEST_TEST_PROGRAMS=$(TEST_PROGRAMS) go test -run '^$$' -bench '^BenchmarkBomb$$' -benchtime 1x -v ./cmd/palimpsest
 
 .PHONY: bench-compaction
-bench-compaction: ## compare ways to compact sessions; writes docs/compaction-bench.md; ARGS=-quick or -vast, a window of a million alone
+bench-compaction: ## compare ways to compact sessions; writes docs/compaction-bench.md; ARGS=-quick, -vast (a window of a million alone) or -kept (what is forgotten)
 	go run ./cmd/tools/compactionbench/table -write docs/compaction-bench.md $(ARGS)
 
 .PHONY: bench-memory

@@ -79,12 +79,18 @@ func (f *Forgetting) Add(other *Forgetting) {
 
 // standing is what a compaction left, until the next one.
 type standing struct {
-	length  int    // messages of the conversation then
-	request int    // its index
-	text    string // of our prompt
-	window  string // of the sliding window
-	known   [2]map[string]bool
-	edited  [2]map[int]bool
+	length  int // messages of the conversation then
+	request int // its index
+	sides   [2]side
+}
+
+// side is one way to compact: ours, or the sliding window.
+type side struct {
+	kept *Kept
+	text string // of the prompt
+
+	named    map[string]bool // identifiers that were found to be missing
+	recalled map[int]bool    // messages that were got again
 }
 
 // Forget replays a talk and measures what its compactions forget.
@@ -119,7 +125,7 @@ func forget(ctx context.Context, r *reading, config pipeline.Config, prices Pric
 		}
 		if step.Sent.Report.Archived > 0 {
 			var err error
-			if now, err = r.stand(&step); err != nil {
+			if now, err = f.stand(r, &step); err != nil {
 				return err
 			}
 			f.compacted(r, &step, now)
@@ -136,60 +142,58 @@ func forget(ctx context.Context, r *reading, config pipeline.Config, prices Pric
 	return f, nil
 }
 
-// stand reads the prompt of a compaction.
-func (r *reading) stand(step *replay.Step) (*standing, error) {
-	now := &standing{length: step.Messages, request: step.Number - 1}
-	for i := range now.known {
-		now.known[i], now.edited[i] = map[string]bool{}, map[int]bool{}
-	}
+// stand reads the prompt of a compaction, and the sliding window of its size.
+func (f *Forgetting) stand(r *reading, step *replay.Step) (*standing, error) {
 	sent := *r.talk
 	sent.Body = step.Sent.Body
 	prompt, err := read(&sent, r.counter)
 	if err != nil {
 		return nil, err
 	}
-	for i := range prompt.messages {
-		now.text += textOf(&prompt.messages[i].Message)
-	}
-	left := step.Sent.Use.Read + step.Sent.Use.Write - r.fixed.Tokens
-	from := now.length
+	now := &standing{length: step.Messages, request: step.Number - 1}
+	left, from := step.Sent.Use.Read+step.Sent.Use.Write-r.fixed.Tokens, now.length
 	for from > 0 && left >= r.messages[from-1].Tokens {
 		from--
 		left -= r.messages[from].Tokens
 	}
-	for i := from; i < now.length; i++ {
-		now.window += textOf(&r.messages[i].Message)
+	now.sides = [2]side{
+		{kept: &f.Ours, text: textOf(prompt.messages)},
+		{kept: &f.Sliding, text: textOf(r.messages[from:now.length])},
+	}
+	for i := range now.sides {
+		now.sides[i].named, now.sides[i].recalled = map[string]bool{}, map[int]bool{}
 	}
 	return now, nil
 }
 
-func textOf(message *conversation.Message) string {
-	return fidelity.Written(message) + "\n" + fidelity.Returned(message) + "\n"
+// textOf returns what messages say.
+func textOf(messages []message) string {
+	var text strings.Builder
+	for i := range messages {
+		text.WriteString(fidelity.Written(&messages[i].Message) + "\n" + fidelity.Returned(&messages[i].Message) + "\n")
+	}
+	return text.String()
 }
 
 // compacted notes what a compaction leaves.
 func (f *Forgetting) compacted(r *reading, step *replay.Step, now *standing) {
 	f.Compactions++
-	whole := step.Levels[0]
-	f.Verbatim = append(f.Verbatim, whole)
+	f.Verbatim = append(f.Verbatim, step.Levels[0])
 	if step.Levels[1]+step.Levels[2] == 0 {
 		f.Cliffs++
 	}
-	typed := r.typed(now.length)
-	tasks := r.openTasks(now.length)
-	for _, one := range []struct {
-		kept *Kept
-		text string
-	}{{&f.Ours, now.text}, {&f.Sliding, now.window}} {
-		for i, text := range typed {
-			kept := strings.Contains(one.text, text)
-			one.kept.Typed = one.kept.Typed.with(kept)
-			if i == len(typed)-2 {
-				one.kept.Second = one.kept.Second.with(kept)
+	typed, tasks := r.typed(now.length), r.openTasks(now.length)
+	for i := range now.sides {
+		side := &now.sides[i]
+		for n, text := range typed {
+			isKept := strings.Contains(side.text, text)
+			side.kept.Typed = side.kept.Typed.with(isKept)
+			if n == len(typed)-2 {
+				side.kept.Second = side.kept.Second.with(isKept)
 			}
 		}
 		for _, task := range tasks {
-			one.kept.Tasks = one.kept.Tasks.with(strings.Contains(one.text, task))
+			side.kept.Tasks = side.kept.Tasks.with(strings.Contains(side.text, task))
 		}
 	}
 }
@@ -199,60 +203,15 @@ func (f *Forgetting) used(r *reading, now *standing, request int, prompt float64
 	if request+1 >= len(r.ends) {
 		return
 	}
-	from, to := r.ends[request], r.ends[request+1]
-	behind := request - now.request
-	newer := map[string]bool{}
-	for _, names := range r.names.All[now.length:from] {
-		for _, name := range names {
-			newer[name] = true
-		}
-	}
-	again := [2]map[int]bool{{}, {}}
-	for _, name := range r.names.TakenUp(from, to) {
-		if newer[name] {
-			if behind < namesWithin {
-				f.Ours.Names, f.Sliding.Names = f.Ours.Names.with(true), f.Sliding.Names.with(true)
-			}
-			continue
-		}
-		for i, one := range f.both(now) {
-			held := strings.Contains(one.text, name)
-			if behind < namesWithin {
-				one.kept.Names = one.kept.Names.with(held)
-				one.kept.Unrepeated = one.kept.Unrepeated.with(held)
-			}
-			if !held && !now.known[i][name] {
-				now.known[i][name] = true
-				again[i][r.lastWith(name, now.length)] = true
-			}
-		}
-	}
-	for _, text := range replacedIn(r.messages[from:to]) {
-		lines := linesOf(text)
-		if len(lines) == 0 || r.seen(lines, now.length, from) >= 0 {
-			continue
-		}
-		source := r.seen(lines, 0, now.length)
-		if source < 0 {
-			continue
-		}
-		for i, one := range f.both(now) {
-			held := containsAll(one.text, lines)
-			if behind < editsWithin {
-				one.kept.Edits = one.kept.Edits.with(held)
-			}
-			if !held {
-				again[i][source] = true
-			}
-		}
-	}
-	for i, one := range f.both(now) {
-		for message := range again[i] {
-			if now.edited[i][message] {
+	names, edits := r.takenUp(now, request), r.edited(now, request)
+	for i := range now.sides {
+		side := &now.sides[i]
+		for _, message := range append(side.lacks(r, now, names, request), side.lacksLines(edits, request-now.request < editsWithin)...) {
+			if side.recalled[message] {
 				continue
 			}
-			now.edited[i][message] = true
-			one.kept.Recoveries++
+			side.recalled[message] = true
+			side.kept.Recoveries++
 			if i == 0 {
 				f.Recovery += prices.Read*prompt + prices.Output*askingAgain + prices.Write*min(resultAgain, r.tokens(r.messages[message].Tokens))
 			}
@@ -260,13 +219,77 @@ func (f *Forgetting) used(r *reading, now *standing, request int, prompt float64
 	}
 }
 
-type keeping struct {
-	kept *Kept
-	text string
+// takenUp returns the identifiers that the model took up behind a request, and whether something
+// newer than the compaction says them.
+func (r *reading) takenUp(now *standing, request int) map[string]bool {
+	newer := map[string]bool{}
+	for _, names := range r.names.All[now.length:r.ends[request]] {
+		for _, name := range names {
+			newer[name] = true
+		}
+	}
+	isNewer := map[string]bool{}
+	for _, name := range r.names.TakenUp(r.ends[request], r.ends[request+1]) {
+		isNewer[name] = newer[name]
+	}
+	return isNewer
 }
 
-func (f *Forgetting) both(now *standing) [2]keeping {
-	return [2]keeping{{&f.Ours, now.text}, {&f.Sliding, now.window}}
+// lacks notes which identifiers a prompt has, and returns the messages that say the others.
+func (s *side) lacks(r *reading, now *standing, names map[string]bool, request int) []int {
+	var messages []int
+	for name, isNewer := range names {
+		held := isNewer || strings.Contains(s.text, name)
+		if request-now.request < namesWithin {
+			s.kept.Names = s.kept.Names.with(held)
+			if !isNewer {
+				s.kept.Unrepeated = s.kept.Unrepeated.with(held)
+			}
+		}
+		if !held && !s.named[name] {
+			s.named[name] = true
+			messages = append(messages, r.lastWith(name, now.length))
+		}
+	}
+	return messages
+}
+
+// edit is a text that the model replaced, with the message that showed it.
+type edit struct {
+	lines  []string
+	source int
+}
+
+// edited returns the texts that the model replaced behind a request and that were seen before the
+// compaction alone.
+func (r *reading) edited(now *standing, request int) []edit {
+	var edits []edit
+	for _, text := range replacedIn(r.messages[r.ends[request]:r.ends[request+1]]) {
+		lines := linesOf(text)
+		if len(lines) == 0 || r.seen(lines, now.length, r.ends[request]) >= 0 {
+			continue
+		}
+		if source := r.seen(lines, 0, now.length); source >= 0 {
+			edits = append(edits, edit{lines, source})
+		}
+	}
+	return edits
+}
+
+// lacksLines notes which replaced texts a prompt has, if they count, and returns the messages that
+// show the others.
+func (s *side) lacksLines(edits []edit, isCounted bool) []int {
+	var messages []int
+	for _, one := range edits {
+		held := containsAll(s.text, one.lines)
+		if isCounted {
+			s.kept.Edits = s.kept.Edits.with(held)
+		}
+		if !held {
+			messages = append(messages, one.source)
+		}
+	}
+	return messages
 }
 
 // lastWith returns the newest of the first messages that has a name.
@@ -282,7 +305,7 @@ func (r *reading) lastWith(name string, length int) int {
 // seen returns the newest message of a range that has all lines; -1 if none has.
 func (r *reading) seen(lines []string, from, to int) int {
 	for i := to - 1; i >= from; i-- {
-		if containsAll(textOf(&r.messages[i].Message), lines) {
+		if containsAll(textOf(r.messages[i:i+1]), lines) {
 			return i
 		}
 	}

@@ -1,0 +1,78 @@
+package compactionbench
+
+import (
+	"slices"
+	"strings"
+	"testing"
+)
+
+// The small talk's last messages take up three names of the first, and the name of an argument; a
+// prompt that says nothing has none of them.
+func TestWhatIsTakenUpFromBeforeACompactionIsCounted(t *testing.T) {
+	t.Parallel()
+	r := reads(t, smallTalk())
+	// A compaction with the second request; the third and fourth come behind it.
+	now := &standing{length: r.ends[1], request: 1}
+	var f Forgetting
+	for i, text := range []string{"ResolveLane and src/lane/store.go", ""} {
+		now.sides[i] = side{kept: []*Kept{&f.Ours, &f.Sliding}[i], text: text, named: map[string]bool{}, recalled: map[int]bool{}}
+	}
+	for request := 1; request < len(r.ends); request++ {
+		f.used(r, now, request, 1_000, Anthropic())
+	}
+	if f.Ours.Unrepeated != (Share{2, 4}) || f.Sliding.Unrepeated != (Share{0, 4}) {
+		t.Errorf("ours %+v, the window %+v", f.Ours, f.Sliding)
+	}
+	// 48213 and the argument stand in two messages, the others in one of them and in the first.
+	if f.Ours.Recoveries != 2 || f.Sliding.Recoveries != 3 || f.Recovery < 2*(100+300) {
+		t.Errorf("ours %d, the window %d, %.0f tokens", f.Ours.Recoveries, f.Sliding.Recoveries, f.Recovery)
+	}
+}
+
+func TestEditsNeedEveryLineThatTheyReplace(t *testing.T) {
+	t.Parallel()
+	talk := smallTalk()
+	talk.Body = []byte(strings.NewReplacer(
+		"ResolveLane failed with 48213", `\tfirst line\n  second line`,
+		`"name":"Grep","input":{"pattern":"ResolveLane","path":"src/lane/store.go"}`,
+		`"name":"MultiEdit","input":{"file_path":"a.go","edits":[{"old_string":"first line\nsecond line","new_string":"x"},{"old_string":"never seen","new_string":"y"}]}`,
+	).Replace(small))
+	r := reads(t, talk)
+	now := &standing{length: r.ends[1], request: 1}
+	edits := r.edited(now, 2)
+	if len(edits) != 1 || !slices.Equal(edits[0].lines, []string{"first line", "second line"}) || edits[0].source != 2 {
+		t.Fatalf("%+v", edits)
+	}
+	for text, want := range map[string]Share{"first line": {0, 1}, "second line, first line": {1, 1}} {
+		kept := Kept{}
+		one := side{kept: &kept, text: text}
+		if missing := one.lacksLines(edits, true); kept.Edits != want || len(missing) != want.Of-want.Kept {
+			t.Errorf("%q: %+v, missing %v", text, kept.Edits, missing)
+		}
+	}
+}
+
+func TestOpenTasksAreThoseOfTheLatestList(t *testing.T) {
+	t.Parallel()
+	talk := smallTalk()
+	talk.Body = []byte(strings.NewReplacer(
+		`"name":"Edit","input":{"file_path":"src/lane/open.go"}`, `"name":"TodoWrite","input":{"todos":[{"content":"old","status":"pending"}]}`,
+		`"name":"Grep","input":{"pattern":"ResolveLane","path":"src/lane/store.go"}`, `"name":"TodoWrite","input":{"todos":[{"content":"done","status":"completed"},{"content":"open","status":"in_progress"}]}`,
+	).Replace(small))
+	r := reads(t, talk)
+	if before, after := r.openTasks(r.ends[1]), r.openTasks(len(r.messages)); !slices.Equal(before, []string{"old"}) || !slices.Equal(after, []string{"open"}) {
+		t.Errorf("%q, then %q", before, after)
+	}
+}
+
+func TestLongerSystemPromptIsTheOnlyChange(t *testing.T) {
+	t.Parallel()
+	longer, err := smallTalk().WithFixed(19_000)
+	if err != nil {
+		t.Fatal(err)
+	}
+	short, long := reads(t, smallTalk()), reads(t, longer)
+	if grown := long.fixed.Tokens - short.fixed.Tokens; grown < 18_000 || grown > 20_000 || len(long.messages) != len(short.messages) {
+		t.Errorf("%d tokens more, %d messages", grown, len(long.messages))
+	}
+}
