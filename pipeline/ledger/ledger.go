@@ -98,12 +98,12 @@ const (
 // entries first came; they must not be changed. It is not safe for concurrent use.
 type Ledger struct {
 	fileTable
+	taskTable
 
 	Commands   []Command
 	Errors     []Error
 	Decisions  []Decision
 	Directives []Directive
-	Tasks      []Task // in the client's order
 
 	recalled bool // the next answer is the client's summary
 }

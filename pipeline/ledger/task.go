@@ -25,6 +25,9 @@ func (t *Task) Open() bool {
 	return true
 }
 
+// taskTable are the tasks of a lane, in the client's order.
+type taskTable struct{ Tasks []Task }
+
 // maxTasks bounds how many tasks a ledger has; finished ones go first.
 const maxTasks = 200
 
@@ -57,7 +60,7 @@ type listedTask struct {
 var createdTask = regexp.MustCompile(`#(\d+)`)
 
 // addTasks notes what a call that worked does to the tasks.
-func (l *Ledger) addTasks(place Place, call *Made) {
+func (t *taskTable) addTasks(place Place, call *Made) {
 	tool := call.Tool
 	if i := strings.LastIndex(tool, "__"); i >= 0 {
 		tool = tool[i+2:] // mcp__server__tool
@@ -77,15 +80,15 @@ func (l *Ledger) addTasks(place Place, call *Made) {
 	}
 	switch tool {
 	case "":
-		l.listTasks(place, checklist(said.Progress))
+		t.list(place, checklist(said.Progress))
 	case "taskcreate":
-		l.createTask(place, call, &said)
+		t.create(place, call, &said)
 	case "taskupdate":
-		l.updateTask(place, &said)
+		t.update(place, &said)
 	case "updateplan":
-		l.listTasks(place, listOf(said.Plan))
+		t.list(place, listOf(said.Plan))
 	default:
-		l.listTasks(place, listOf(said.Todos))
+		t.list(place, listOf(said.Todos))
 	}
 }
 
@@ -122,48 +125,49 @@ func checklist(text string) []listedTask {
 	return list
 }
 
-// listTasks puts a list in place of the tasks there were.
-func (l *Ledger) listTasks(place Place, list []listedTask) {
+// list puts a list in place of the tasks there were.
+func (t *taskTable) list(place Place, list []listedTask) {
 	if list == nil {
 		return
 	}
-	l.Tasks = l.Tasks[:0:0]
+	t.Tasks = t.Tasks[:0:0]
 	for _, one := range list[:min(len(list), maxTasks)] {
 		if text := oneLine(one.Content+one.Step+one.Text+one.Title, taskCharacters); text != "" {
-			l.Tasks = append(l.Tasks, Task{Place: place, Text: text, Status: one.Status})
+			t.Tasks = append(t.Tasks, Task{Place: place, Text: text, Status: one.Status})
 		}
 	}
 }
 
-// createTask adds a task. Its number is the one that the result names, or the next.
-func (l *Ledger) createTask(place Place, call *Made, said *taskCall) {
-	id := strconv.Itoa(len(l.Tasks) + 1)
+// create adds a task. Its number is the one that the result names, or the next.
+func (t *taskTable) create(place Place, call *Made, said *taskCall) {
+	id := strconv.Itoa(len(t.Tasks) + 1)
 	if call.Result != nil {
 		if found := createdTask.FindStringSubmatch(call.Result.Text); found != nil {
 			id = found[1]
 		}
 	}
-	if len(l.Tasks) >= maxTasks {
-		l.dropTask()
+	if len(t.Tasks) >= maxTasks {
+		t.drop()
 	}
-	l.Tasks = append(l.Tasks, Task{Place: place, ID: id, Text: oneLine(said.Subject, taskCharacters), Status: "pending"})
+	t.Tasks = append(t.Tasks, Task{Place: place, ID: id, Text: oneLine(said.Subject, taskCharacters), Status: "pending"})
 }
 
-// dropTask takes out the oldest task that is done, or the oldest of all.
-func (l *Ledger) dropTask() {
+// drop takes out the oldest task that is done, or the oldest of all.
+func (t *taskTable) drop() {
 	at := 0
-	for i := range l.Tasks {
-		if !l.Tasks[i].Open() {
+	for i := range t.Tasks {
+		if !t.Tasks[i].Open() {
 			at = i
 			break
 		}
 	}
-	l.Tasks = append(l.Tasks[:at:at], l.Tasks[at+1:]...)
+	t.Tasks = append(t.Tasks[:at:at], t.Tasks[at+1:]...)
 }
 
-func (l *Ledger) updateTask(place Place, said *taskCall) {
-	for i := range l.Tasks {
-		task := &l.Tasks[i]
+// update changes the task that a call names.
+func (t *taskTable) update(place Place, said *taskCall) {
+	for i := range t.Tasks {
+		task := &t.Tasks[i]
 		if task.ID == "" || task.ID != said.ID {
 			continue
 		}

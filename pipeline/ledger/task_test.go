@@ -55,7 +55,7 @@ func TestTasksOfEveryClientAreKeptInTheirLatestState(t *testing.T) {
 		{"a server's tool of the same name", [][3]string{
 			{"mcp__todo__todo_write", `{"todos":[{"content":"One","status":"pending"}]}`, "ok"},
 		}, []string{"#1 [pending] One"}},
-		{"what is no list", [][3]string{{"TodoWrite", `{"todos":7}`, "ok"}, {"TodoWrite", `[]`, "ok"}}, nil},
+		{"arguments without a list", [][3]string{{"TodoWrite", `{"todos":7}`, "ok"}, {"TodoWrite", `[]`, "ok"}}, nil},
 		{"an emptied list", [][3]string{
 			{"TodoWrite", `{"todos":[{"content":"One","status":"pending"}]}`, "ok"}, {"TodoWrite", `{"todos":[]}`, "ok"},
 		}, nil},

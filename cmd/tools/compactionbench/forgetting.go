@@ -28,8 +28,8 @@ const (
 	resultAgain = 4_000
 )
 
-// Forgetting is what of the history the prompts behind compactions still say, of ours and of
-// a sliding window that has as many tokens: the newest messages and nothing else.
+// Forgetting is what of the history the prompts behind compactions still say: our prompts, and
+// those of a sliding window that has as many tokens, the newest messages and nothing else.
 type Forgetting struct {
 	Compactions int
 	Verbatim    []int // turns left word for word by each compaction

@@ -8,7 +8,7 @@ import (
 
 // The small talk's last messages take up three names of the first, and the name of an argument; a
 // prompt that says nothing has none of them.
-func TestWhatIsTakenUpFromBeforeACompactionIsCounted(t *testing.T) {
+func TestNamesFromBeforeACompactionAreCounted(t *testing.T) {
 	t.Parallel()
 	r := reads(t, smallTalk())
 	// A compaction with the second request; the third and fourth come behind it.
