@@ -62,7 +62,7 @@ func problem(err error) wire.Problem {
 			Message: "No Palimpsest API key was sent. Send it as x-api-key or as Authorization: Bearer; create one on the dashboard's API keys page."}
 	case errors.Is(err, tenants.ErrKeyMalformed), errors.Is(err, tenants.ErrKeyUnknown):
 		return wire.Problem{Status: http.StatusUnauthorized, Type: "authentication_error", Code: "invalid_api_key",
-			Message: "This is not a valid Palimpsest API key. Keys start with plm_; create one on the dashboard's API keys page."}
+			Message: "This is not a valid Palimpsest API key. Keys start with plm_; create one on the dashboard's API keys page. The key of a provider belongs on its Providers page."}
 	case errors.Is(err, tenants.ErrKeyRevoked):
 		return wire.Problem{Status: http.StatusUnauthorized, Type: "authentication_error", Code: "invalid_api_key",
 			Message: "This Palimpsest API key was revoked. Create another on the dashboard's API keys page."}

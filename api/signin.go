@@ -25,9 +25,9 @@ func (s signIn) problem() wire.Problem {
 	}
 }
 
-// signInOf recognizes a secret that was made elsewhere; nil for others.
+// signInOf recognizes a sign-in of somewhere else; nil for other secrets. The key of a provider is a
+// wrong key like any other (W4).
 func signInOf(secret string) error {
-	const provider = "the key of a provider"
 	switch {
 	case strings.HasPrefix(secret, "sk-ant-oat"), strings.HasPrefix(secret, "sk-ant-ort"):
 		return signIn{"the sign-in of a Claude plan", ", set ANTHROPIC_AUTH_TOKEN to it, and log out with /logout or unset CLAUDE_CODE_OAUTH_TOKEN."}
@@ -37,8 +37,6 @@ func signInOf(secret string) error {
 		return signIn{"a sign-in with Google", " and set the client up to use it, as docs/clients.md says."}
 	case strings.HasPrefix(secret, "gho_"), strings.HasPrefix(secret, "ghu_"), strings.HasPrefix(secret, "ghp_"), strings.HasPrefix(secret, "github_pat_"):
 		return signIn{"a sign-in with GitHub", " and set the client up to use it, as docs/clients.md says."}
-	case strings.HasPrefix(secret, "sk-"), strings.HasPrefix(secret, "AIza"):
-		return signIn{provider, " and send that. The provider's key belongs on the dashboard's Providers page."}
 	}
 	return nil
 }

@@ -15,8 +15,6 @@ func TestSignInsOfElsewhereAreNamed(t *testing.T) {
 		"eyJhbGciOiJub25lIn0.eyJzdWIiOiIxIn0.c2ln": "ChatGPT plan",
 		"ya29.a0AfH6SMBx":                          "Google",
 		"gho_16C7e42F292c6912E7710c838":            "GitHub",
-		"sk-ant-api03-abcdef":                      "key of a provider",
-		"sk-proj-abcdef":                           "key of a provider",
 	} {
 		for _, path := range []string{messagesPath, chatPath, "/v1/responses", "/v1/models", "/v1/files"} {
 			got := p.send(map[bool]string{true: http.MethodGet, false: http.MethodPost}[path == "/v1/models" || path == "/v1/files"], path, "{}", "Authorization", "Bearer "+secret)
@@ -25,8 +23,10 @@ func TestSignInsOfElsewhereAreNamed(t *testing.T) {
 			}
 		}
 	}
-	got := p.send(http.MethodPost, messagesPath, askClaude, "Authorization", "Bearer something")
-	if got.status != http.StatusUnauthorized {
-		t.Errorf("what nobody knows: %d", got.status)
+	for _, secret := range []string{"something", "sk-ant-api03-abcdef", "sk-proj-abcdef"} {
+		got := p.send(http.MethodPost, messagesPath, askClaude, "Authorization", "Bearer "+secret)
+		if got.status != http.StatusUnauthorized || !strings.Contains(got.said(t).Error.Message, "Providers page") {
+			t.Errorf("%s: %d", secret, got.status)
+		}
 	}
 }

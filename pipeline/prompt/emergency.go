@@ -99,7 +99,7 @@ func (w *Writer) Shrink(ctx context.Context, refused *Prompt, said wire.Overflow
 		w.correct(&exchange, said, sent)
 	}
 	shrunk = &Prompt{
-		Exchange: &exchange, Lane: refused.Lane, now: refused.now, plansAhead: refused.plansAhead,
+		Exchange: &exchange, Lane: refused.Lane, now: refused.now, plansAhead: refused.plansAhead, account: refused.account,
 		earlier: earlier{met: refused.earlier.met, heat: refused.earlier.heat},
 	}
 

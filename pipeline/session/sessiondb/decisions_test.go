@@ -158,8 +158,8 @@ func TestNoticesNameTheSessionThatNeedsAttentionMost(t *testing.T) {
 		t.Errorf("models in use: %v (%v)", used, err)
 	} else {
 		for model, sessions := range used {
-			if sessions != 5 || model == "" {
-				t.Errorf("%d sessions used %q, want 5", sessions, model)
+			if sessions != 6 || model == "" {
+				t.Errorf("%d sessions used %q, want 6", sessions, model)
 			}
 		}
 	}
