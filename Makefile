@@ -55,7 +55,7 @@ test-programs: ## build the programs that tests start; make test does it
 	go -C deploy/tools build $(SLIM) -o $(TEST_PROGRAMS)/stripe-mock github.com/stripe/stripe-mock
 
 # The packages that take longest start first, so that none of them is left alone at the end.
-LONG_TESTS := ./web/walks ./cmd/palimpsest ./api/manage ./web ./tenants/tenantsdb ./pipeline/modules/ipc ./pipeline/replay
+LONG_TESTS := ./web/walks ./cmd/palimpsest ./web/pages ./api/manage ./web ./tenants/tenantsdb ./pipeline/modules/ipc ./pipeline/replay
 # Packages at once: many wait for a database or a browser, and each runs tests in parallel.
 TEST_JOBS := $(shell echo $$(($$(getconf _NPROCESSORS_ONLN) / 2 + 1)))
 TEST = PALIMPSEST_TEST_PROGRAMS=$(TEST_PROGRAMS) deploy/inmemory.sh $(TEST_PROGRAMS)/testrun go test -p $(TEST_JOBS)

@@ -55,7 +55,7 @@ func TestFiguresOfSessionStandInTheirColumn(t *testing.T) {
 		ID: uuid.New(), APIKey: uuid.New(), Title: "t", Client: "c", Model: "m", StartedAt: time.Unix(1000, 0), LastAt: time.Unix(5000, 0), Rehydrated: true,
 		Sums: session.Sums{Exchanges: 3, Epochs: 2, TokensBefore: 1000, TokensAfter: 250, NetMicroUSD: -1_234_567, Reach: 1},
 	}
-	want := []string{of.ID.String(), "t", "c", "m", of.APIKey.String(), "1970-01-01T00:16:40Z", "1970-01-01T01:23:20Z", "3", "2", "1000", "250", "-1234567", "false", "true", "1"}
+	want := []string{of.ID.String(), "t", "c", "m", of.APIKey.String(), "1970-01-01T00:16:40Z", "1970-01-01T01:23:20Z", "3", "2", "1000", "250", "-1234567", "false", "true", "1", "", ""}
 	if got := record(&of); !slices.Equal(got, want) {
 		t.Errorf("the file has %q, want %q", got, want)
 	}
