@@ -2,12 +2,16 @@ package conversation
 
 import (
 	"regexp"
+	"slices"
 	"strings"
 )
 
 // longestClockLine bounds, in bytes, the lines that are searched for the time of day: clients write it in
 // a short one.
 const longestClockLine = 400
+
+// clockBytes is how much of a text is searched for the time of day, at its beginning and at its end.
+const clockBytes = 16 << 10
 
 // A statement of the current date or time. What follows the label is left out of a history's identity;
 // a date that a person writes into a question has no such label and counts.
@@ -16,8 +20,10 @@ var (
 		`((?:\b(?:the )?(?:current|today'?s?|local|present|system|server|client|user'?s?)[ _-](?:local |server |system |utc )?` + clockWord +
 		`|(?:^|[(\[{*>|-] ?)` + clockWord + `|\btoday(?: is|:| \()|\b(?:it is|it's) now|\bit is|\bit's|\bnow(?: is|:))` +
 		`(?: is)?(?: now)?(?:\*\*)?"? ?[:=(]? ?"?)` + clockValue + `(?:(?:,? (?:at |in )?|[T@/]| \()` + clockValue + `)*\)?`)
-	clockHint = regexp.MustCompile(`(?i)date|time|today|now|it is|it's`)
 )
+
+// clockHints are the words of which a statement of the date or time has one, in lower case.
+var clockHints = []string{"date", "time", "today", "now", "it is", "it's"}
 
 const (
 	clockWord  = `(?:date ?(?:and|&|/)? ?time|date|time|day|timestamp)`
@@ -35,16 +41,31 @@ const (
 // renew those from request to request.
 func Lasting(text string) string {
 	text = WithoutEnvironment(WithoutReminders(text))
-	if !strings.ContainsAny(text, "0123456789") || !clockHint.MatchString(text) {
+	if len(text) <= 2*clockBytes {
+		return withoutClock(text)
+	}
+	end := len(text) - clockBytes
+	return withoutClock(text[:clockBytes]) + text[clockBytes:end] + withoutClock(text[end:])
+}
+
+// withoutClock returns a text without statements of the current date or time.
+func withoutClock(text string) string {
+	if !strings.ContainsAny(text, "0123456789") {
 		return text
 	}
 	lines := strings.Split(text, "\n")
 	for i, line := range lines {
-		if len(line) <= longestClockLine && strings.ContainsAny(line, "0123456789") && clockHint.MatchString(line) {
+		if len(line) <= longestClockLine && strings.ContainsAny(line, "0123456789") && hintsAtClock(line) {
 			lines[i] = clock.ReplaceAllString(line, "$1")
 		}
 	}
 	return strings.Join(lines, "\n")
+}
+
+// hintsAtClock reports whether a line has a word of those that stand beside a date or time.
+func hintsAtClock(line string) bool {
+	line = strings.ToLower(line)
+	return slices.ContainsFunc(clockHints, func(hint string) bool { return strings.Contains(line, hint) })
 }
 
 // WithoutEnvironment returns a text without its elements about the environment: the time, the state of an editor,
@@ -53,9 +74,12 @@ func WithoutEnvironment(text string) string {
 	return withoutElements(text, isEnvironment)
 }
 
+// underscores writes the names of tags in one way.
+var underscores = strings.NewReplacer("-", "_", ".", "_")
+
 // isEnvironment reports whether a tag's name says that it holds what surrounds a conversation.
 func isEnvironment(name string) bool {
-	name = strings.NewReplacer("-", "_", ".", "_").Replace(strings.ToLower(name))
+	name = underscores.Replace(strings.ToLower(name))
 	switch name {
 	case "env", "date", "time", "datetime", "timestamp", "now", "today", "user_info", "system_info", "workspace_info", "session_context",
 		"editor_state", "editor_context", "editor_info", "ide_state", "ide_context", "open_files", "opened_files", "open_tabs",
@@ -66,29 +90,33 @@ func isEnvironment(name string) bool {
 		strings.HasSuffix(name, "_date") || strings.HasSuffix(name, "_time") || strings.HasSuffix(name, "_datetime") || strings.HasSuffix(name, "_timestamp")
 }
 
-// mostOpen is how many elements without an end are looked at in a text.
-const mostOpen = 32
+// What is looked at in a text: so many elements without an end, and so many tags.
+const (
+	mostOpen = 32
+	mostTags = 20_000
+)
 
 // withoutElements returns a text without its <name …>…</name> parts whose names are meant.
 func withoutElements(text string, isMeant func(name string) bool) string {
 	var kept strings.Builder
 	rest, from := text, 0 // rest is text[from:]
 	at, open := 0, 0
-	for open < mostOpen {
+	endless := "" // the last name that has no end in the rest
+	for tags := 0; open < mostOpen && tags < mostTags; tags++ {
 		i := strings.IndexByte(rest[at:], '<')
 		if i < 0 {
 			break
 		}
 		start := at + i
 		name, opened := tagName(rest[start+1:])
-		if name == "" || !isMeant(name) {
+		if name == "" || name == endless || !isMeant(name) {
 			at = start + 1
 			continue
 		}
 		body := start + 1 + opened
 		closing := strings.Index(rest[body:], "</"+name+">")
 		if closing < 0 {
-			at = start + 1
+			at, endless = start+1, name
 			open++
 			continue
 		}
