@@ -22,8 +22,8 @@ const knownMessages = 200_000
 const runMessages = 8
 
 // exactList is how many bytes of a list of messages are counted exactly: more than the
-// largest window holds. The messages behind them are counted roughly, so that a request
-// costs about as much whatever it is made of.
+// largest window holds. The messages behind them are counted roughly, and not searched for
+// what their client renews, so that a request costs about as much whatever it is made of.
 const exactList = 4 << 20
 
 // Counter counts o200k tokens. It is asked by several goroutines at once. Rough may be off
@@ -140,14 +140,14 @@ func (r *Reader) Text(text string) int {
 }
 
 func (r *Reader) digest(codec wire.Codec, raw json.RawMessage, rough bool) (conversation.Digest, error) {
-	key, count := fingerprintOf(codec.Format(), r.hash(raw), rough), r.counter.Message
+	key, count, read := fingerprintOf(codec.Format(), r.hash(raw), rough), r.counter.Message, wire.Digest
 	if rough {
-		count = r.counter.Rough
+		count, read = r.counter.Rough, wire.RoughDigest
 	}
 	if digest, known := r.messages.Get(key); known {
 		return digest, nil
 	}
-	digest, err := wire.Digest(codec, raw, count)
+	digest, err := read(codec, raw, count)
 	if err != nil {
 		return conversation.Digest{}, err
 	}

@@ -224,6 +224,32 @@ func TestMessagesBeyondFourMiBAreCountedRoughly(t *testing.T) {
 
 var _ session.Counter = (*lengths)(nil)
 
+// What a client renews of a message is looked for in the first 4 MiB of a list, and in the first MiB of a message's texts.
+func TestClockIsSearchedForInABoundedPartOfARequest(t *testing.T) {
+	t.Parallel()
+	const renewed = `{"type":"text","text":"The current date is 2026-11-%d."}`
+	at := func(day int) []conversation.Digest {
+		date := fmt.Sprintf(renewed, day)
+		filler := `{"type":"text","text":"` + strings.Repeat("x", 1<<20) + `"}`
+		user := func(blocks ...string) string { return `{"role":"user","content":[` + strings.Join(blocks, ",") + `]}` }
+		messages := []string{
+			user(date, filler), user(filler, date), `{"role":"assistant","content":"` + strings.Repeat("y", 3<<20) + `"}`, user(date),
+		}
+		reader, _ := newReader(t)
+		_, digests, err := reader.Read(anthropic.New(), list(messages))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return digests
+	}
+	first, second := at(10), at(11)
+	for i, want := range []bool{true, false, true, false} {
+		if is := first[i].Identity == second[i].Identity; is != want {
+			t.Errorf("message %d is the same one on another day: %t, want %t", i, is, want)
+		}
+	}
+}
+
 func BenchmarkReadKnown(b *testing.B) {
 	reader, _ := newReader(b)
 	body := list(texts(4, 700))
