@@ -306,6 +306,14 @@ func (w *tenant) userID(t *testing.T) string {
 	return me.User.ID
 }
 
+// email returns the mail address of the tenant's person.
+func (w *tenant) email(t *testing.T) string {
+	t.Helper()
+	var me struct{ User struct{ Email string } }
+	w.send(t, http.MethodGet, "/me", "").decode(t, &me)
+	return me.User.Email
+}
+
 // modelWindow is the path of the tenant's own window of a model.
 func (w *tenant) modelWindow() string { return "/models/windows/model-" + w.session.String() }
 
