@@ -65,7 +65,7 @@ func bombs() map[string]string {
 			letters.WriteString(" 1 ")
 		}
 	}
-	dated := `{"type":"text","text":"` + strings.Repeat("The current date is 2026-11-29, it is Sunday at 10:15. ", 7) + `"}`
+	dated := `{"type":"text","text":"` + strings.Repeat(strings.Repeat("The current date is 2026-11-29, it is Sunday at 10:15. ", 7)+`\n`, 5) + `"}`
 	return map[string]string{
 		"/v1/messages blocks":                messages(user(many(text))),
 		"/v1/messages empty blocks":          messages(user(many("{}"))),

@@ -16,9 +16,9 @@ func Digest(codec Codec, raw json.RawMessage, count func(conversation.Message) i
 	return digestOf(codec, raw, count, codec.Normalize)
 }
 
-// RoughDigest is Digest for messages far behind the first of a large request: what a client renews of them isn't
-// looked for, so that the request costs about as much whatever it is made of.
-func RoughDigest(codec Codec, raw json.RawMessage, count func(conversation.Message) int) (conversation.Digest, error) {
+// DatedDigest is Digest for messages far behind the first of a large request: dates and times in their texts count, so that
+// the request costs about as much whatever it is made of.
+func DatedDigest(codec Codec, raw json.RawMessage, count func(conversation.Message) int) (conversation.Digest, error) {
 	return digestOf(codec, raw, count, func(message conversation.Message) []byte { return normalize(message, 0) })
 }
 

@@ -15,23 +15,27 @@ import (
 // Ids, cache markers, the order of keys and escapes make no difference, nor does
 // whether text came as a string or as a block. Thinking is left out, because
 // clients drop it from older messages.
-func Normalize(message conversation.Message) []byte { return normalize(message, mostLasting) }
+func Normalize(message conversation.Message) []byte { return normalize(message, mostDated) }
 
-// mostLasting is how many bytes of a message's texts are searched for what its client renews: far more than clients
+// mostDated is how many bytes of a message's texts are searched for the date and time: far more than clients
 // write around a question.
-const mostLasting = 1 << 20
+const mostDated = 1 << 20
 
-// normalize is Normalize that searches so many bytes of texts for what their client renews.
-func normalize(message conversation.Message, lasting int) []byte {
+// normalize is Normalize that searches so many bytes of texts for the date and time.
+func normalize(message conversation.Message, dated int) []byte {
 	out := make([]byte, 0, 256)
 	for i := range message.Blocks {
 		block := &message.Blocks[i]
 		switch block.Kind {
 		case conversation.Text:
 			text := block.Text
-			if lasting > 0 && (message.Role == conversation.User || message.Role == conversation.System) {
-				lasting -= len(text)
-				text = conversation.Lasting(text)
+			if message.Role == conversation.User || message.Role == conversation.System {
+				if dated > 0 {
+					text = conversation.Lasting(text)
+				} else {
+					text = conversation.WithoutEnvironment(text)
+				}
+				dated -= len(block.Text)
 			}
 			out = appendSaid(out, 't', text)
 		case conversation.ToolCall:
