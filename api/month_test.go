@@ -37,6 +37,7 @@ func month() []monthly {
 		{name: "a batch's price", model: "claude-sonnet-4-6", path: messagesPath, ttl: "5m", says: "#batch"},
 		{name: "long prompts", model: "claude-haiku-5-5", path: messagesPath, ttl: "5m", words: 17_000},
 		{name: "another answers", model: "claude-opus-4-8", path: messagesPath, ttl: "5m", head: `"fallbacks":[{"model":"claude-sonnet-4-6"}],`, says: "#other"},
+		{name: "another answers unasked", model: "claude-opus-4-8", path: messagesPath, ttl: "5m", says: "#other"},
 		{name: "half an hour", model: "gpt-5.6-sol", path: chatPath},
 		{name: "half a day, flex", model: "gpt-5.6-sol", path: chatPath, head: `"service_tier":"flex","prompt_cache_options":{"ttl":"12h"},`},
 		{name: "half a day on one block", model: "gpt-5.6-luna", path: chatPath, breakpoint: "12h"},
@@ -52,6 +53,7 @@ func month() []monthly {
 // ownPrices are the prices that the month's workspace has agreed on with its providers.
 func ownPrices(p *proxy) []tenants.ModelPrice {
 	return []tenants.ModelPrice{
+		{Model: "claude-sonnet-4-6", Input: 2.4, Output: 12, CacheRead: 0.24}, // also where it answers for another
 		{Model: "claude-opus-4-7", Input: 4, Output: 18, CacheRead: 0.3},
 		{Model: "gpt-5.4-mini", Input: 7, Output: 70, CacheRead: 7},
 		{Model: "gpt-5.4-mini", ProviderKey: p.store.keys[1].ID, Input: 0.5, Output: 3, CacheRead: 0.1, CacheWrite5m: 0.6, CacheWrite1h: 0.6},
@@ -91,7 +93,7 @@ func tariffs() map[string]providerdouble.Tariff {
 	haiku.LongAbove, haiku.LongInput, haiku.LongOutput = 100_000, 5, 5
 	return map[string]providerdouble.Tariff{
 		"claude-sonnet-4-5": claude(3, 15, 0.3), "claude-opus-5-5": claude(4, 20, 0.2), "claude-opus-5": claude(5, 25, 0.5), "claude-sonnet-5": claude(2, 10, 0.2),
-		"claude-sonnet-4-6": claude(3, 15, 0.3), "claude-opus-4-8": claude(5, 25, 0.5), "claude-haiku-5-5": haiku,
+		"claude-sonnet-4-6": claude(2.4, 12, 0.24), "claude-opus-4-8": claude(5, 25, 0.5), "claude-haiku-5-5": haiku,
 		"gpt-5.6-sol": openai(4, 20, 0.4, 5, 2), "gpt-5.6-luna": openai(0.2, 1.2, 0.02, 0.25, 2), "gpt-5.6-terra": openai(2, 12, 0.2, 2.5, 2),
 		"gpt-6.1-sol": openai(2, 10, 0.1, 2.5, 2), "gpt-5.5": openai(5, 30, 0.5, 5, 2.5), "gpt-5.4": openai(2.5, 15, 0.25, 2.5, 2),
 		"claude-opus-4-7": claude(4, 18, 0.3), "gpt-5.4-mini": openai(0.5, 3, 0.1, 0.6, 2),
