@@ -159,10 +159,10 @@ func requestColumns() []requestColumn {
 		{"tags", tagsCell},
 		{"end_user", func(e *exchange) string { return e.EndUser }},
 		{"end_user_name", func(e *exchange) string { return tenants.CSVCell(e.EndUserName) }},
+		{"reach", func(e *exchange) string { return strconv.FormatBool(e.Reach) }},
 		{"service_tier", func(e *exchange) string { return tenants.CSVCell(e.ServiceTier) }},
 		{"speed", func(e *exchange) string { return tenants.CSVCell(e.Speed) }},
 		{"region", func(e *exchange) string { return tenants.CSVCell(e.Region) }},
-		{"reach", func(e *exchange) string { return strconv.FormatBool(e.Reach) }},
 	}
 }
 
