@@ -224,7 +224,7 @@ func TestMessagesBeyondFourMiBAreCountedRoughly(t *testing.T) {
 
 var _ session.Counter = (*lengths)(nil)
 
-// The date is looked for in the first MiB of a list, and of a message's texts. What else a client renews is looked for everywhere.
+// The date is looked for in the first 256 KiB of a list, and of a message's texts. What else a client renews is looked for everywhere.
 func TestDateIsSearchedForInABoundedPartOfARequest(t *testing.T) {
 	t.Parallel()
 	at := func(day int) []conversation.Digest {

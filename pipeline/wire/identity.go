@@ -19,7 +19,7 @@ func Normalize(message conversation.Message) []byte { return normalize(message, 
 
 // mostDated is how many bytes of a message's texts are searched for the date and time: far more than clients
 // write around a question.
-const mostDated = 1 << 20
+const mostDated = 256 << 10
 
 // normalize is Normalize that searches so many bytes of texts for the date and time.
 func normalize(message conversation.Message, dated int) []byte {
