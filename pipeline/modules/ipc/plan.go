@@ -52,6 +52,9 @@ func (m *Module) plan(ctx context.Context, exchange *pipeline.View, size int) (*
 	if err := p.judge(projection, size); err != nil {
 		return nil, err
 	}
+	if err := p.certify(projection); err != nil {
+		return nil, err
+	}
 	after := exchange.Estimate(projection)
 	projection.Before, projection.After = size, p.budget.tokens(after)
 	epoch := newEpoch(exchange, p.budget, projection, after <= p.budget.high)
