@@ -50,7 +50,21 @@ func (s *sent) holds(text string) bool {
 	return strings.Contains(s.flat, strings.TrimSuffix(flat(text), "…"))
 }
 
-func flat(text string) string { return strings.Join(strings.Fields(text), " ") }
+// flat returns a text with single spaces.
+func flat(text string) string {
+	flat := make([]byte, 0, len(text))
+	for i := range len(text) {
+		c := text[i]
+		if c == ' ' || c == '\n' || c == '\t' || c == '\r' {
+			if len(flat) > 0 && flat[len(flat)-1] != ' ' {
+				flat = append(flat, ' ')
+			}
+			continue
+		}
+		flat = append(flat, c)
+	}
+	return strings.TrimSuffix(string(flat), " ")
+}
 
 // readPointers notes the messages that the text names: "#12", or "#12–#40". The sentence that
 // explains such numbers names none.

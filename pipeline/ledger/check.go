@@ -165,7 +165,7 @@ func (c *check) read(words []string) {
 	}
 }
 
-// cover notes a word that is no option.
+// cover notes a word that names what is checked.
 func (c *check) cover(word string) {
 	switch {
 	case word == "" || word == "." || word == "./..." || word == "..." || word == "--":

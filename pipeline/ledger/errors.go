@@ -49,7 +49,7 @@ func (l *Ledger) addOutcome(place Place, call *Made) {
 
 // solve closes the errors that a call which succeeded makes up for.
 func (l *Ledger) solve(place Place, call *Call) {
-	if !l.anyOpen() {
+	if !anyOpen(l.Errors) {
 		return
 	}
 	key := call.subject(l)
@@ -78,11 +78,12 @@ func (l *Ledger) Follow(turn int, calls []Made) {
 		l.addTasks(place, call)
 		l.solve(place, &call.Call)
 	}
-	l.giveUp(turn)
+	giveUp(l.Errors, turn)
 }
 
-func (l *Ledger) anyOpen() bool {
-	return slices.ContainsFunc(l.Errors, func(e Error) bool { return e.Open() })
+// anyOpen reports whether one of some errors is open.
+func anyOpen(errors []Error) bool {
+	return slices.ContainsFunc(errors, func(e Error) bool { return e.Open() })
 }
 
 // passed returns the checks that have passed where the call has succeeded.
@@ -191,15 +192,15 @@ func failingTests(output string) (failed, packages []string) {
 	return failed, packages
 }
 
-// retryTurns is for how many turns a failure that is no check's is an open error though nothing
+// retryTurns is for how many turns a failed edit or command is an open error though nothing
 // tries the same again: work goes on another way.
 const retryTurns = 8
 
 // giveUp marks the errors that nothing has tried again for long. What a check found stays: it
 // is there until a check passes. Conflicts stay too.
-func (l *Ledger) giveUp(turn int) {
-	for i := range l.Errors {
-		e := &l.Errors[i]
+func giveUp(errors []Error, turn int) {
+	for i := range errors {
+		e := &errors[i]
 		if e.Open() && len(e.checks) == 0 && turn-e.Turn >= retryTurns && !isHeldUp(e.likeness) {
 			e.GivenUp = true
 		}

@@ -140,7 +140,7 @@ func (l *Ledger) AddMade(turn, first int, messages []conversation.Message, calls
 		case conversation.Tool:
 		}
 	}
-	l.giveUp(turn)
+	giveUp(l.Errors, turn)
 	l.trim()
 }
 

@@ -149,7 +149,7 @@ func TestAnErrorIsOpenUntilTheSameSucceeds(t *testing.T) {
 
 // An edit or a command that nothing tries again is given up: it is a failed attempt, not an open
 // error. What a check found stays until a check passes.
-func TestWhatIsNotTriedAgainIsAFailedAttempt(t *testing.T) {
+func TestErrorIsGivenUpUnlessTriedAgain(t *testing.T) {
 	t.Parallel()
 	c := new(talk).bash("cp a b", "Exit code 1\ncp: a: No such file").bash("go test ./a", "Exit code 1\nFAIL").bash("git merge x", "Exit code 1\nCONFLICT")
 	for range 5 {
@@ -173,7 +173,7 @@ func TestWhatIsNotTriedAgainIsAFailedAttempt(t *testing.T) {
 	}
 }
 
-// What is told of an attempt that failed is kept, and a command that takes changes back.
+// A sentence about an attempt that failed is kept, and a command that takes changes back.
 func TestFailedAttemptsAreKept(t *testing.T) {
 	t.Parallel()
 	kept := new(talk).user("Go.").
