@@ -32,7 +32,6 @@ var inVain = cuesOf(
 	"fails because", "failed because", "broke because", "fails since", "failed since", "is not possible because", "isn't possible because",
 	"wasn't enough", "was not enough", "made it worse", "dead end", "gave up on", "giving up on", "let me revert", "i'll revert", "i reverted",
 	"reverting", "revert to the", "revert that", "rolled back", "rolling back", "back to the original", "abandoned", "abandoning",
-	"a different approach", "another approach", "different approach instead",
 )
 
 // unsure are words that take the failure out of a sentence.
