@@ -73,11 +73,24 @@ func withoutPasted(text string) string {
 	}
 	var kept strings.Builder
 	for line := range strings.Lines(text) {
-		if bare := strings.TrimRight(line, " \r\n"); !pastedLine.MatchString(bare) && !isIndented(bare) {
+		if bare := strings.TrimRight(line, " \r\n"); !isPasted(bare) && !isIndented(bare) {
 			kept.WriteString(line)
 		}
 	}
 	return kept.String()
+}
+
+// isPasted reports whether no person types a line. Most begin with a word and end without a
+// bracket, and need no more than a look.
+func isPasted(line string) bool {
+	if line == "" {
+		return false
+	}
+	if c := line[0] | 0x20; c >= 'a' && c <= 'z' && !strings.ContainsAny(line[len(line)-1:], "{};") && !strings.Contains(line[:min(len(line), 10)], ":") &&
+		!startsWith(line, []string{"at ", "diff ", "File ", "E  "}) {
+		return false
+	}
+	return pastedLine.MatchString(line)
 }
 
 // isIndented reports whether a line is indented as code is, not as a part of a list.

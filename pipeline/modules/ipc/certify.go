@@ -1,6 +1,8 @@
 package ipc
 
 import (
+	"context"
+
 	"palimpsest/pipeline/certificate"
 	"palimpsest/pipeline/session"
 )
@@ -21,6 +23,44 @@ func (p *planner) certify(projection *session.Projection) error {
 	}
 	projection.Certificate = certificate.Make(projection, originals)
 	return nil
+}
+
+// complete certifies a projection. Where it has lost something, its goal is raised, up to what the
+// prompt may have, and the projection that loses least is taken.
+func (m *Module) complete(ctx context.Context, p *planner, projection *session.Projection, size int) (*planner, *session.Projection, error) {
+	if err := p.certify(projection); err != nil {
+		return nil, nil, err
+	}
+	exchange := p.history.exchange
+	for _, share := range []float64{0.5, 1} {
+		if projection.Certificate.IsComplete() {
+			break
+		}
+		budget := measure(exchange, size)
+		budget.raise(share)
+		wider := newPlannerFor(budget, exchange, m.count, m.memory, p.protection.rung)
+		larger, err := wider.project(ctx)
+		if err != nil {
+			return nil, nil, err
+		}
+		if wider.judge(larger, size) != nil || exchange.Estimate(larger) > budget.limit {
+			continue
+		}
+		if err := wider.certify(larger); err != nil {
+			return nil, nil, err
+		}
+		if larger.Certificate.Lost() < projection.Certificate.Lost() {
+			p, projection = wider, larger
+		}
+	}
+	return p, projection, nil
+}
+
+// raise moves the goal a share of the way to the largest prompt that an epoch may lead to.
+func (b *budget) raise(share float64) {
+	most := min(b.limit, b.now-b.worth)
+	b.goal += int(share * float64(max(0, most-b.goal)))
+	b.high = max(b.high, b.goal)
 }
 
 // reportCertificate tells what an epoch has kept of what must not be lost.
