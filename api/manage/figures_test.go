@@ -2,6 +2,7 @@ package manage
 
 import (
 	"encoding/json"
+	"reflect"
 	"slices"
 	"testing"
 	"time"
@@ -129,7 +130,7 @@ func TestCompactionsHaveTheirOwnDecision(t *testing.T) {
 			if (got.Predicted != nil) != (i == 1) || (got.Worst != nil) != (i == 0) {
 				t.Errorf("compaction %d: predicted %v, at worst %v", got.Number, got.Predicted, got.Worst)
 			}
-			if got.Predicted, got.Worst = nil, nil; got != want {
+			if got.Predicted, got.Worst = nil, nil; !reflect.DeepEqual(got, want) {
 				t.Errorf("%+v, want %+v", got, want)
 			}
 		}
