@@ -31,7 +31,7 @@ func DefaultConfig() Config {
 		MaxRehydrated:       5,
 		SearchDepthDays:     90,
 		SimilarityThreshold: 0.7,
-		MaxTokens:           4_000,
+		MaxTokens:           1_000,
 		Scope:               pipeline.ScopeSession,
 		Placement:           pipeline.PlacementTurn,
 	}

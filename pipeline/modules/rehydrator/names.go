@@ -18,6 +18,7 @@ var named = regexp.MustCompile(`(?:[\w.@~-]*/)+[\w.@-]+` + // paths
 const (
 	maxNames = 24 // of a text that are looked for
 	minName  = 5  // bytes
+	minQuote = 16 // bytes: shorter quotations are mostly commands
 )
 
 // names returns what a text calls things by, each once: quotations of several words
@@ -32,7 +33,7 @@ func names(text string) []string {
 		}
 	}
 	for _, match := range quoted.FindAllStringSubmatch(text, maxNames) {
-		if phrase := strings.Join(match[1:], ""); len(strings.Fields(phrase)) > 1 {
+		if phrase := strings.Join(match[1:], ""); len(phrase) >= minQuote && len(strings.Fields(phrase)) > 1 {
 			add(phrase)
 		}
 	}

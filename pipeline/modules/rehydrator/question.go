@@ -137,7 +137,7 @@ func (q *question) unknown() []string {
 // fromBody returns the documents among hidden messages that answer words with at
 // least a score, best first. answered says that a message in plain sight answers at
 // least as well, so that nothing need come back.
-func (q *question) fromBody(hidden part, words string, threshold float64) (back []found, answered bool, err error) {
+func (q *question) fromBody(hidden part, words string, threshold float64, isName bool) (back []found, answered bool, err error) {
 	asked := search.Ask(words)
 	turns, err := q.candidates(hidden, asked)
 	if err != nil {
@@ -156,9 +156,12 @@ func (q *question) fromBody(hidden part, words string, threshold float64) (back 
 			}
 			continue
 		}
-		one, err := q.back(match)
+		one, isCurrent, err := q.backCurrent(match, hidden, !isName)
 		if err != nil {
 			return nil, false, err
+		}
+		if !isCurrent {
+			continue
 		}
 		if len(back) == configOf(q.exchange).MaxRehydrated || q.isBack(one.item) || slices.ContainsFunc(back, func(f found) bool { return f.item == one.item }) {
 			continue
@@ -166,6 +169,29 @@ func (q *question) fromBody(hidden part, words string, threshold float64) (back 
 		back = append(back, one)
 	}
 	return back, false, nil
+}
+
+// backCurrent returns what a document brings back: of a call that a newer one outdates, the newer
+// one; nothing if the prompt shows that.
+func (q *question) backCurrent(match *search.Match, hidden part, onlyShown bool) (one found, isCurrent bool, err error) {
+	if one, err = q.back(match); err != nil || match.Document.Kind != search.Call {
+		return one, err == nil, err
+	}
+	kept, newer, err := q.current(one.messages, match.Document.From, hidden, onlyShown)
+	if err != nil || hasCall(kept) {
+		one.messages = kept
+		return one, err == nil, err
+	}
+	if newer.To == 0 || !hidden.messages[newer.From] {
+		return found{}, false, nil
+	}
+	messages, err := q.read(newer.From, newer.To)
+	item := newer.String()
+	return found{pointer: item, item: item, messages: messages, score: match.Score}, err == nil, err
+}
+
+func hasCall(messages []conversation.Message) bool {
+	return slices.ContainsFunc(messages, func(message conversation.Message) bool { return message.Flags().Has(conversation.HasCall) })
 }
 
 // back returns what a document brings back.
@@ -291,7 +317,12 @@ func (q *question) text(back *recovery) (text string, items, scores []string) {
 	if budget <= 0 {
 		return "", nil, nil
 	}
-	excerpts := search.Excerpts(hits, back.words, budget, q.exchange.CountText)
+	var excerpts []string
+	if back.trigger == nameTrigger {
+		excerpts = q.snippets(hits, strings.Split(back.words, "\n"), budget)
+	} else {
+		excerpts = search.Excerpts(hits, back.words, budget, q.exchange.CountText)
+	}
 	var block strings.Builder
 	block.WriteString(opening)
 	for i, excerpt := range excerpts {
@@ -307,4 +338,14 @@ func (q *question) text(back *recovery) (text string, items, scores []string) {
 	}
 	block.WriteString(closing)
 	return block.String(), items, scores
+}
+
+// snippets returns of each hit the lines around names.
+func (q *question) snippets(hits [][]conversation.Message, names []string, budget int) []string {
+	texts := make([]string, len(hits))
+	for i := range hits[:min(len(hits), mostSnippets)] {
+		texts[i] = snippet(hits[i], names, min(budget, snippetTokens), q.exchange.CountText)
+		budget -= q.exchange.CountText(texts[i])
+	}
+	return texts
 }

@@ -106,11 +106,14 @@ func typedText(exchange *pipeline.View, at int) (string, error) {
 type recovery struct {
 	found   []found // best first
 	words   string  // what they answer
-	trigger string  // what called for them: "phrase", "name", "archive", or plainTrigger
+	trigger string  // what called for them: "phrase", "archive", nameTrigger, or plainTrigger
 }
 
-// plainTrigger is a question that refers to nothing.
-const plainTrigger = "question"
+// plainTrigger is a question that refers to nothing, nameTrigger a name that the prompt lacks.
+const (
+	plainTrigger = "question"
+	nameTrigger  = "name"
+)
 
 // recover finds what is to come back.
 func (m *Module) recover(ctx context.Context, question *question) (recovery, error) {
@@ -136,16 +139,16 @@ func (m *Module) recover(ctx context.Context, question *question) (recovery, err
 // it.
 func (m *Module) referred(ctx context.Context, question *question, hidden part) (back recovery, answered bool, err error) {
 	if words := question.words(); words != "" {
-		found, answered, err := question.fromBody(hidden, words, configOf(question.exchange).SimilarityThreshold)
+		found, answered, err := question.fromBody(hidden, words, configOf(question.exchange).SimilarityThreshold, false)
 		if err != nil || len(found) > 0 || answered {
 			return recovery{found, words, "phrase"}, answered, err
 		}
 	}
 	if absent := question.absent(hidden); len(absent) > 0 {
 		words := strings.Join(absent, "\n")
-		found, _, err := question.fromBody(hidden.holding(absent), words, namesShare)
+		found, _, err := question.fromBody(hidden.holding(absent), words, namesShare, true)
 		if err != nil || len(found) > 0 {
-			return recovery{found, words, "name"}, false, err
+			return recovery{found, words, nameTrigger}, false, err
 		}
 	}
 	if m.archive == nil {
@@ -192,6 +195,14 @@ func (m *Module) fromArchive(ctx context.Context, question *question) (recovery,
 		if len(messages) == 0 || exchange.Has(&messages[0]) {
 			continue // the request's own
 		}
+		kept, _, err := question.current(messages, -len(messages), part{messages: make([]bool, question.newest)}, true)
+		if err != nil {
+			return recovery{}, err
+		}
+		if hasCall(messages) && !hasCall(kept) {
+			continue // the request has a newer version
+		}
+		messages = kept
 		if known, err := question.has(messages); err != nil {
 			return recovery{}, err
 		} else if known {
