@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"palimpsest/pipeline"
+	"palimpsest/pipeline/archive/search"
 	"palimpsest/pipeline/conversation"
 	"palimpsest/pipeline/modules"
 	"palimpsest/pipeline/modules/rehydrator"
@@ -38,7 +39,7 @@ func NewRehydration(counter *tokens.Counter) *Rehydration {
 func (r *Rehydration) Questions(ctx context.Context, set *Recorded, n int) ([]Figure, error) {
 	fired := Figure{Name: "explicit questions: something comes back", Least: 0.90}
 	right := Figure{Name: "explicit questions: the call and its result come back", Least: 0.90}
-	answered := Figure{Name: "explicit questions: the answer comes back", Least: 0.90}
+	answered := Figure{Name: "explicit questions: the answer comes back", Least: 0.85}
 	for i := range set.Tools {
 		if i%n != 0 {
 			continue
@@ -60,15 +61,16 @@ func (r *Rehydration) Questions(ctx context.Context, set *Recorded, n int) ([]Fi
 
 // References sends the messages of a set that refer back.
 func (r *Rehydration) References(ctx context.Context, set *Recorded) (Figure, error) {
-	right := Figure{Name: "messages that refer back: a message they mean comes back", Least: 0.80}
+	right := Figure{Name: "messages that refer back: a message they mean comes back, or a newer version of its file", Least: 0.75}
 	for i := range set.Refs {
 		ask := &set.Refs[i]
+		messages := set.Sessions[ask.Session]
 		_, items, err := r.ask(ctx, set, ask)
 		if err != nil {
 			return Figure{}, err
 		}
 		right.add(slices.ContainsFunc(items, func(item string) bool {
-			return slices.ContainsFunc(ask.Evidence, func(at int) bool { return within(item, at) })
+			return slices.ContainsFunc(ask.Evidence, func(at int) bool { return within(item, at) || isNewerVersion(messages, item, at) })
 		}), func() string { return fmt.Sprintf("%d: %.200q → %v, want %v", i, ask.Text(), items, ask.Evidence) })
 	}
 	return right, nil
@@ -160,6 +162,21 @@ func failure(exchange *pipeline.Exchange) error {
 		}
 	}
 	return nil
+}
+
+// isNewerVersion reports whether a pointer covers a call of a file that message at reads or
+// changes, and comes after it.
+func isNewerVersion(messages []conversation.Message, item string, at int) bool {
+	var paths []string
+	documents := search.Documents(0, messages)
+	for i := range documents {
+		if documents[i].From <= at && at < documents[i].To {
+			paths = append(paths, documents[i].Paths...)
+		}
+	}
+	return slices.ContainsFunc(documents, func(document search.Document) bool {
+		return document.From > at && within(item, document.From) && slices.ContainsFunc(document.Paths, func(path string) bool { return slices.Contains(paths, path) })
+	})
 }
 
 // within reports whether a pointer covers a message.

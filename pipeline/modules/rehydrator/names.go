@@ -24,7 +24,7 @@ const (
 // names returns what a text calls things by, each once: quotations of several words
 // first.
 func names(text string) []string {
-	text = ends(text)
+	text = withoutLogs(ends(text))
 	var found []string
 	add := func(name string) {
 		name = strings.TrimSpace(strings.TrimRight(name, ".,;:"))
@@ -44,3 +44,10 @@ func names(text string) []string {
 	}
 	return found
 }
+
+// logged finds lines of a log: with a time of day, or with three members such as session=12.
+var logged = regexp.MustCompile(`(?m)^.*(?:\b\d\d:\d\d:\d\d\b|(?:\b\w+=\S*\s.*){2}\b\w+=).*$`)
+
+// withoutLogs returns a text without the lines of a log that stand in it: a name in them is not
+// what a person refers to.
+func withoutLogs(text string) string { return logged.ReplaceAllString(text, "") }

@@ -8,6 +8,7 @@ import (
 
 	"palimpsest/pipeline"
 	"palimpsest/pipeline/archive"
+	"palimpsest/pipeline/archive/search"
 	"palimpsest/pipeline/conversation"
 	"palimpsest/pipeline/ledger"
 )
@@ -16,9 +17,9 @@ import (
 var asksForOlder = regexp.MustCompile(`(?i)\b(?:earlier|first|original(?:ly)?|initial(?:ly)?|previous(?:ly)?|old(?:er)?|used to|at the (?:start|beginning)|before (?:that|this|the|your|my) (?:change|edit|fix))\b`)
 
 // current returns messages without the calls, and their results, that a newer call of the request
-// has outdated, and the newest of those calls. from is the place of the first message. If
-// onlyShown, calls that the prompt doesn't show outdate nothing but what was read.
-func (q *question) current(messages []conversation.Message, from int, hidden part, onlyShown bool) (kept []conversation.Message, newer archive.Pointer, err error) {
+// has outdated, and the newest call that outdates the document's own. from is the place of the
+// first message. If onlyShown, calls that the prompt doesn't show outdate nothing but what was read.
+func (q *question) current(document *search.Document, messages []conversation.Message, from int, hidden part, onlyShown bool) (kept []conversation.Message, newer archive.Pointer, err error) {
 	if onlyShown && asksForOlder.MatchString(q.typed) {
 		return messages, newer, nil
 	}
@@ -36,7 +37,7 @@ func (q *question) current(messages []conversation.Message, from int, hidden par
 			if by.To > 0 {
 				outdated[block.ID] = true
 			}
-			if by.From > newer.From {
+			if by.From > newer.From && isOwn(document, block) {
 				newer = by
 			}
 		}
@@ -48,6 +49,12 @@ func (q *question) current(messages []conversation.Message, from int, hidden par
 		})
 	}
 	return kept, newer, nil
+}
+
+// isOwn reports whether a call is the one of a document, and not one beside it.
+func isOwn(document *search.Document, block *conversation.Block) bool {
+	return document.Kind == search.Call && document.Tool == block.Name &&
+		!slices.ContainsFunc(document.Paths, func(path string) bool { return !strings.Contains(block.Text, path) })
 }
 
 // newer returns the newest call of the request, from a message on, that outdates a call.

@@ -137,3 +137,28 @@ func TestShortQuotedCommandsAreNoNames(t *testing.T) {
 		t.Errorf("brought back: %s", text)
 	}
 }
+
+func TestNamesInPastedLogsAreNoReferences(t *testing.T) {
+	t.Parallel()
+	w := begin()
+	w.call("Bash", `{"command":"tail app.log"}`, "session_id=1a52bbe6-a046 opened by worker_seven\n")
+	w.other(12)
+	log := "Feb  9 09:56:27.990 |DEBU| hook completed session_id=1a52bbe6-a046 agent=worker_seven"
+	if text := w.asks(t, "Logs don't show the transitions anymore:\n"+log, 6); text != "" {
+		t.Errorf("brought back: %s", text)
+	}
+	if text := w.asks(t, "What is worker_seven?\n"+log, 6); !strings.Contains(text, "opened by worker_seven") {
+		t.Errorf("the name isn't found: %s", text)
+	}
+}
+
+// The beginning of a long file says nothing about it.
+func TestLongFileDoesNotComeBackByItsPathAlone(t *testing.T) {
+	t.Parallel()
+	w := begin()
+	w.call("Read", `{"file_path":"/srv/app/importer/big_ledger.go"}`, strings.Repeat("     1→// a line of code\n", 300))
+	w.other(12)
+	if text := w.asks(t, "Move the checks to big_ledger.go.", 6); text != "" {
+		t.Errorf("brought back: %s", text)
+	}
+}

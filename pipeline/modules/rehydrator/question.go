@@ -177,12 +177,12 @@ func (q *question) backCurrent(match *search.Match, hidden part, onlyShown bool)
 	if one, err = q.back(match); err != nil || match.Document.Kind != search.Call {
 		return one, err == nil, err
 	}
-	kept, newer, err := q.current(one.messages, match.Document.From, hidden, onlyShown)
-	if err != nil || hasCall(kept) {
+	kept, newer, err := q.current(&match.Document, one.messages, match.Document.From, hidden, onlyShown)
+	if err != nil || newer.To == 0 {
 		one.messages = kept
-		return one, err == nil, err
+		return one, err == nil && hasCall(kept), err
 	}
-	if newer.To == 0 || !hidden.messages[newer.From] {
+	if !hidden.messages[newer.From] {
 		return found{}, false, nil
 	}
 	messages, err := q.read(newer.From, newer.To)

@@ -195,7 +195,7 @@ func (m *Module) fromArchive(ctx context.Context, question *question) (recovery,
 		if len(messages) == 0 || exchange.Has(&messages[0]) {
 			continue // the request's own
 		}
-		kept, _, err := question.current(messages, -len(messages), part{messages: make([]bool, question.newest)}, true)
+		kept, _, err := question.current(&search.Document{}, messages, -len(messages), part{messages: make([]bool, question.newest)}, true)
 		if err != nil {
 			return recovery{}, err
 		}

@@ -32,7 +32,7 @@ func snippet(messages []conversation.Message, names []string, budget int, count 
 		for _, block := range group {
 			own = append(own, linesOf(block)...)
 		}
-		if slices.ContainsFunc(own, func(line string) bool { return holding(line, names) > 0 }) {
+		if says(own, names) {
 			lines = append(lines, own...)
 		}
 	}
@@ -71,6 +71,20 @@ func snippet(messages []conversation.Message, names []string, budget int, count 
 		}
 	}
 	return joined(lines, kept, names)
+}
+
+// says reports whether lines hold a name, and more of what it names than the beginning of a file.
+func says(lines, names []string) bool {
+	result := slices.Index(lines, "[result]")
+	for i, line := range lines {
+		if holding(line, names) > 0 {
+			isPath := strings.HasPrefix(line, "file_path: ") || strings.HasPrefix(line, "path: ")
+			if !isPath || i > result || len(lines)-result <= 2*fewLines {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // groups returns the blocks of messages: each call with its result, and each text by itself.
