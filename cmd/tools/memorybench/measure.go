@@ -15,7 +15,7 @@ import (
 // as the rehydrator may inject.
 const (
 	looked   = 5
-	injected = 4000
+	injected = 1000
 )
 
 // Row is what a search makes of one kind of questions.

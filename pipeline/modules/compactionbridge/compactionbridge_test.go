@@ -91,7 +91,7 @@ func TestWhatTheSummaryLostComesBackOnce(t *testing.T) {
 func TestLongPlansComeBackStepByStep(t *testing.T) {
 	t.Parallel()
 	var plan strings.Builder
-	for i := range 30 {
+	for i := range 150 { // a fifth of maxTokens doesn't hold the first sentences
 		fmt.Fprintf(&plan, "%d. Move part %d of the parser. %s\n", i+1, i+1, strings.Repeat("Mind the many details of it, which are told here. ", 4))
 	}
 	for name, steps := range map[string]string{"long": plan.String(), "short": "1. Move the parser. Mind the details.\n"} {

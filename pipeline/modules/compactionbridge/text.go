@@ -24,6 +24,7 @@ const (
 const (
 	parts         = 20
 	directiveSize = 4
+	planSize      = 10 // of directives if a plan is among them
 	turnSize      = 4
 	errorSize     = 1
 	decisionSize  = 1
@@ -56,7 +57,7 @@ func (m *Module) write(found *comparison, config Config) block {
 	w := &writer{count: m.counter.Count, left: config.MaxTokens - frame, whole: config.MaxTokens}
 	restored := map[string]int{}
 	if config.PreserveDirectives {
-		restored[DirectivesRestored] = w.section("Standing orders and plans of the user, word for word"+ledger.WhichHolds(len(found.missing.Directives)), directiveSize, directivesOf(found.missing.Directives))
+		restored[DirectivesRestored] = w.section("Standing orders and plans of the user, word for word"+ledger.WhichHolds(len(found.missing.Directives)), sizeOf(found.missing.Directives), directivesOf(found.missing.Directives))
 	}
 	restored[TurnsRestored] = w.section("The last turns before the summary, oldest first", turnSize, turnsOf(found.turns))
 	restored[ErrorsRestored] = w.section("Errors that nothing has solved yet", errorSize, errorsOf(found.missing.Errors))
@@ -68,6 +69,15 @@ func (m *Module) write(found *comparison, config Config) block {
 		return block{}
 	}
 	return block{text: opening + heading + w.text.String() + closing, restored: restored}
+}
+
+// sizeOf returns the parts of the whole that directives may take: more if the client's summary lost
+// the plan, so that every step of it comes back.
+func sizeOf(directives []ledger.Directive) int {
+	if slices.ContainsFunc(directives, func(directive ledger.Directive) bool { return directive.Kind == ledger.Plan }) {
+		return planSize
+	}
+	return directiveSize
 }
 
 // section writes a section of entries, of which those in front are the most wanted,

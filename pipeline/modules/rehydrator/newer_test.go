@@ -52,13 +52,15 @@ func TestOlderVersionOfAFileStaysOut(t *testing.T) {
 		later        func(w *work)
 		want, unwant string
 	}{
-		"nothing newer":          {func(*work) {}, "retries: 1000", ""},
-		"a newer read":           {func(w *work) { w.call("Read", read, newConfig) }, "retries: 2000", "retries: 1000"},
-		"an edit":                {func(w *work) { w.call("Edit", edit, "The file has been updated.") }, "new_string", "backoffCeiling: 5s"},
-		"an edit that failed":    {func(w *work) { w.call("Edit", edit, "<tool_use_error>String to replace not found</tool_use_error>") }, "retries: 1000", ""},
-		"an edit, then a read":   {func(w *work) { w.call("Edit", edit, "The file has been updated."); w.call("Read", read, newConfig) }, "retries: 2000", "retries: 1000"},
-		"a read, then an edit":   {func(w *work) { w.call("Read", read, oldConfig); w.call("Edit", edit, "The file has been updated.") }, "new_string", "backoffCeiling: 5s"},
-		"a read of other lines":  {func(w *work) { w.call("Read", `{"file_path":"/srv/app/importer/config.yaml","offset":90,"limit":5}`, "    90→last: line") }, "retries: 1000", ""},
+		"nothing newer":        {func(*work) {}, "retries: 1000", ""},
+		"a newer read":         {func(w *work) { w.call("Read", read, newConfig) }, "retries: 2000", "retries: 1000"},
+		"an edit":              {func(w *work) { w.call("Edit", edit, "The file has been updated.") }, "new_string", "backoffCeiling: 5s"},
+		"an edit that failed":  {func(w *work) { w.call("Edit", edit, "<tool_use_error>String to replace not found</tool_use_error>") }, "retries: 1000", ""},
+		"an edit, then a read": {func(w *work) { w.call("Edit", edit, "The file has been updated."); w.call("Read", read, newConfig) }, "retries: 2000", "retries: 1000"},
+		"a read, then an edit": {func(w *work) { w.call("Read", read, oldConfig); w.call("Edit", edit, "The file has been updated.") }, "new_string", "backoffCeiling: 5s"},
+		"a read of other lines": {func(w *work) {
+			w.call("Read", `{"file_path":"/srv/app/importer/config.yaml","offset":90,"limit":5}`, "    90→last: line")
+		}, "retries: 1000", ""},
 		"a command, another one": {func(w *work) { w.call("Bash", `{"command":"cat other/config.yaml"}`, "nothing") }, "retries: 1000", ""},
 	} {
 		w := begin()
@@ -159,6 +161,18 @@ func TestLongFileDoesNotComeBackByItsPathAlone(t *testing.T) {
 	w.call("Read", `{"file_path":"/srv/app/importer/big_ledger.go"}`, strings.Repeat("     1→// a line of code\n", 300))
 	w.other(12)
 	if text := w.asks(t, "Move the checks to big_ledger.go.", 6); text != "" {
+		t.Errorf("brought back: %s", text)
+	}
+}
+
+func TestOfEditsOfTheSameLinesTheNewestComesBack(t *testing.T) {
+	t.Parallel()
+	lines := "var attribution *Attribution\\nif headRef, err := repo.Head(); err == nil {\\n\\tcalculateNothing(headRef)\\n"
+	w := begin()
+	w.call("Edit", `{"file_path":"/srv/app/hooks.go","old_string":"a","new_string":"`+lines+`\tlogFirst()\n}"}`, "The file has been updated.")
+	w.call("Edit", `{"file_path":"/srv/app/hooks.go","old_string":"b","new_string":"`+lines+`\tlogSecond()\n}"}`, "The file has been updated.")
+	w.other(12)
+	if text := w.asks(t, "Log the errors of calculateNothing, please.", 6); !strings.Contains(text, "logSecond") || strings.Contains(text, "logFirst") {
 		t.Errorf("brought back: %s", text)
 	}
 }

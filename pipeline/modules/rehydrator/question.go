@@ -187,7 +187,7 @@ func (q *question) backCurrent(match *search.Match, hidden part, onlyShown bool)
 	}
 	messages, err := q.read(newer.From, newer.To)
 	item := newer.String()
-	return found{pointer: item, item: item, messages: messages, score: match.Score}, err == nil, err
+	return found{pointer: item, item: item, from: newer.From, messages: messages, score: match.Score}, err == nil, err
 }
 
 func hasCall(messages []conversation.Message) bool {
@@ -198,7 +198,7 @@ func hasCall(messages []conversation.Message) bool {
 func (q *question) back(match *search.Match) (found, error) {
 	item := archive.Pointer{From: match.Document.From, To: match.Document.To}.String()
 	messages, err := q.read(match.Document.From, match.Document.To)
-	return found{pointer: item, item: item, messages: messages, score: match.Score}, err
+	return found{pointer: item, item: item, from: match.Document.From, messages: messages, score: match.Score}, err
 }
 
 // isBack reports whether a document came back before and is still in the prompt.
@@ -319,7 +319,7 @@ func (q *question) text(back *recovery) (text string, items, scores []string) {
 	}
 	var excerpts []string
 	if back.trigger == nameTrigger {
-		excerpts = q.snippets(hits, strings.Split(back.words, "\n"), budget)
+		excerpts = q.snippets(back.found, strings.Split(back.words, "\n"), budget)
 	} else {
 		excerpts = search.Excerpts(hits, back.words, budget, q.exchange.CountText)
 	}
@@ -340,12 +340,46 @@ func (q *question) text(back *recovery) (text string, items, scores []string) {
 	return block.String(), items, scores
 }
 
-// snippets returns of each hit the lines around names.
-func (q *question) snippets(hits [][]conversation.Message, names []string, budget int) []string {
-	texts := make([]string, len(hits))
-	for i := range hits[:min(len(hits), mostSnippets)] {
-		texts[i] = snippet(hits[i], names, min(budget, snippetTokens), q.exchange.CountText)
+// snippets returns of each hit the lines around names. Of two that have most of their lines in
+// common the newer one stays: the other is an older version.
+func (q *question) snippets(back []found, names []string, budget int) []string {
+	texts := make([]string, len(back))
+	for i := range back[:min(len(back), mostSnippets)] {
+		texts[i] = snippet(back[i].messages, names, min(budget, snippetTokens), q.exchange.CountText)
 		budget -= q.exchange.CountText(texts[i])
+		for j := range i {
+			switch {
+			case !haveMuchInCommon(texts[i], texts[j]):
+			case back[i].from > back[j].from:
+				texts[j] = ""
+			default:
+				texts[i] = ""
+			}
+		}
 	}
 	return texts
+}
+
+// haveMuchInCommon reports whether half of the lines of the shorter of two texts stand in the other.
+func haveMuchInCommon(a, b string) bool {
+	first, second := linesIn(a), linesIn(b)
+	both := 0
+	for line := range first {
+		if second[line] {
+			both++
+		}
+	}
+	return both > 0 && 2*both >= min(len(first), len(second))
+}
+
+// linesIn returns the lines of a text that say something, without numbers before them.
+func linesIn(text string) map[string]bool {
+	lines := map[string]bool{}
+	for line := range strings.Lines(text) {
+		line = strings.TrimLeft(line, " +-0123456789→\t")
+		if line = strings.TrimSpace(line); len(line) > minName && line != "[result]" && !strings.HasPrefix(line, "[call ") {
+			lines[line] = true
+		}
+	}
+	return lines
 }

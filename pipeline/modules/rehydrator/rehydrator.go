@@ -34,6 +34,7 @@ func (*Module) Name() string { return Name }
 type found struct {
 	pointer  string // for the reader
 	item     string // says which document it is, to anyone who has the lane
+	from     int    // its first message in the request
 	messages []conversation.Message
 	score    float64
 }

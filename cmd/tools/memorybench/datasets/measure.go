@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/kljensen/snowball/english"
+
 	"palimpsest/pipeline/archive/search"
 	"palimpsest/pipeline/conversation"
 )
@@ -129,7 +131,8 @@ const (
 	bm25B  = 0.75
 )
 
-// BM25 ranks messages by plain BM25 over their lower-case words, as the floor to compare with.
+// BM25 ranks messages by BM25 over the stems of their words without stop words, as the floor to
+// compare with.
 func BM25(told *Conversation) func(question string) []int {
 	counts, lengths, having, total := make([]map[string]int, len(told.Messages)), make([]int, len(told.Messages)), map[string]int{}, 0
 	for i := range told.Messages {
@@ -184,8 +187,15 @@ func textOf(message *conversation.Message) string {
 	return text.String()
 }
 
+// words returns the stems of a text's words, without stop words.
 func words(text string) []string {
-	return strings.FieldsFunc(strings.ToLower(text), func(r rune) bool { return !isWord(r) })
+	var stems []string
+	for word := range strings.FieldsFuncSeq(strings.ToLower(text), func(r rune) bool { return !isWord(r) }) {
+		if !english.IsStopWord(word) {
+			stems = append(stems, english.Stem(word, true))
+		}
+	}
+	return stems
 }
 
 func isWord(r rune) bool {
@@ -213,7 +223,7 @@ func Markdown(set *Dataset, ours, plain []Row) string {
 		for _, row := range []struct {
 			name string
 			Row
-		}{{"ours", ours[i]}, {"plain BM25", plain[i]}} {
+		}{{"ours", ours[i]}, {"BM25", plain[i]}} {
 			fmt.Fprintf(&text, "| %s | %d | %s | %.3f | %.3f | %.3f | %.3f | %.3f | %.3f | %.3f |\n", strings.ReplaceAll(ability, "_", " "), row.Questions, row.name,
 				row.Any1, row.Any5, row.Any10, row.All5, row.All10, row.Reciprocal, row.Gain)
 		}

@@ -11,7 +11,6 @@ import (
 	"os/exec"
 	"os/signal"
 	"path/filepath"
-	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -67,14 +66,12 @@ func run(ctx context.Context, wanted options) error {
 	}
 	var text strings.Builder
 	text.WriteString(head)
-	for _, set := range []struct {
-		title, recall, labeled string
-		compactions            string
-	}{
-		{"Recorded sessions", filepath.Join(wanted.data, "recall"), filepath.Join(wanted.data, "bridge", "dev.jsonl"), wanted.data},
-		{"Invented sessions", wanted.own, filepath.Join(wanted.own, "labeled.jsonl"), ""},
+	for _, set := range []source{
+		{"Recorded sessions that are tuned on, and all labeled requests", filepath.Join(wanted.data, "recall"), filepath.Join(wanted.data, "bridge", "dev.jsonl"), wanted.data, new(false)},
+		{"Recorded sessions that are kept apart", filepath.Join(wanted.data, "recall"), "", wanted.data, new(true)},
+		{"Invented sessions", wanted.own, filepath.Join(wanted.own, "labeled.jsonl"), "", nil},
 	} {
-		tables, err := measure(ctx, counter, set.recall, set.labeled, set.compactions)
+		tables, err := measure(ctx, counter, &set)
 		if errors.Is(err, os.ErrNotExist) {
 			fmt.Fprintln(os.Stderr, "table:", err)
 			continue
@@ -138,18 +135,26 @@ func published(ctx context.Context, counter *tokens.Counter, directory string) (
 	return strings.Join(tables, "\n"), nil
 }
 
+// source is what a group of tables is made of.
+type source struct {
+	title       string
+	recall      string // directory of sessions and questions
+	labeled     string // file of labeled requests; may be empty
+	compactions string // directory with compactions; may be empty
+	isApart     *bool  // which part of the sessions; nil for all of them
+}
+
 // measure returns the tables of one set: of the search, of rehydrator, and of
 // compaction-bridge, whose compactions only a recorded set has.
-func measure(ctx context.Context, counter *tokens.Counter, recall, labeled, compactions string) (string, error) {
-	set, err := memorybench.Load(recall)
+func measure(ctx context.Context, counter *tokens.Counter, from *source) (string, error) {
+	set, err := memorybench.Load(from.recall)
 	if err != nil {
 		return "", err
 	}
-	requests, err := memorybench.LoadLabeled(labeled)
-	if err != nil {
-		return "", err
+	if from.isApart != nil {
+		set = set.Part(*from.isApart)
 	}
-	fmt.Fprintln(os.Stderr, "measuring:", recall)
+	fmt.Fprintln(os.Stderr, "measuring:", from.title)
 	var text strings.Builder
 	text.WriteString("**Search**\n\n" + memorybench.Markdown(memorybench.New(set, counter.Count).Run()))
 	bench := memorybench.NewRehydration(counter)
@@ -161,30 +166,31 @@ func measure(ctx context.Context, counter *tokens.Counter, recall, labeled, comp
 	if err != nil {
 		return "", err
 	}
-	ordinary, err := bench.Ordinary(ctx, requests)
-	if err != nil {
-		return "", err
+	figures = append(figures, back)
+	detected := ""
+	if from.labeled != "" {
+		var ordinary []memorybench.Figure
+		if ordinary, detected, err = labeled(ctx, counter, from.labeled); err != nil {
+			return "", err
+		}
+		figures = append(figures, ordinary...)
 	}
 	typed, err := bench.Typed(ctx, set)
 	if err != nil {
 		return "", err
 	}
 	if typed.Cases > 0 {
-		ordinary = append(ordinary, typed)
+		figures = append(figures, typed)
 	}
-	text.WriteString("\n**rehydrator**\n\n" + memorybench.Figures(slices.Concat(figures, []memorybench.Figure{back}, ordinary)))
-	detected, err := memorybench.Detection(ctx, counter, requests)
-	if err != nil {
-		return "", err
-	}
-	text.WriteString("\n**compaction-bridge: requests at which it puts something in**\n\n" + memorybench.Figures(detected))
-	if compactions == "" {
+	text.WriteString("\n**rehydrator**\n\n" + memorybench.Figures(figures) + detected)
+	if from.compactions == "" {
 		return text.String(), nil
 	}
-	found, missing, err := memorybench.LoadCompactions(compactions)
+	found, missing, err := memorybench.LoadCompactions(from.compactions)
 	if err != nil {
 		return "", err
 	}
+	found = memorybench.PartOf(found, *from.isApart)
 	var rows []memorybench.Carried
 	for _, maxTokens := range []int{3000, 6000, 12000} {
 		row, err := memorybench.Carry(ctx, counter, found, maxTokens)
@@ -215,4 +221,22 @@ func commit(ctx context.Context) string {
 		return "unknown"
 	}
 	return strings.TrimSpace(string(name))
+}
+
+// labeled returns what comes back into ordinary requests, and the table of the requests at which
+// compaction-bridge puts something in.
+func labeled(ctx context.Context, counter *tokens.Counter, name string) ([]memorybench.Figure, string, error) {
+	requests, err := memorybench.LoadLabeled(name)
+	if err != nil {
+		return nil, "", err
+	}
+	ordinary, err := memorybench.NewRehydration(counter).Ordinary(ctx, requests)
+	if err != nil {
+		return nil, "", err
+	}
+	detected, err := memorybench.Detection(ctx, counter, requests)
+	if err != nil {
+		return nil, "", err
+	}
+	return ordinary, "\n**compaction-bridge: requests at which it puts something in**\n\n" + memorybench.Figures(detected), nil
 }
