@@ -24,8 +24,8 @@ func TestNamesFromBeforeACompactionAreCounted(t *testing.T) {
 		t.Errorf("ours %+v, the window %+v", f.Ours, f.Sliding)
 	}
 	// 48213 and the argument stand in two messages, the others in one of them and in the first.
-	if f.Ours.Recoveries != 2 || f.Sliding.Recoveries != 3 || f.Recovery < 2*(100+300) {
-		t.Errorf("ours %d, the window %d, %.0f tokens", f.Ours.Recoveries, f.Sliding.Recoveries, f.Recovery)
+	if f.Ours.Recoveries != 2 || f.Sliding.Recoveries != 3 || f.Ours.Recovery < 2*(100+300) {
+		t.Errorf("ours %d, the window %d, %.0f tokens", f.Ours.Recoveries, f.Sliding.Recoveries, f.Ours.Recovery)
 	}
 }
 

@@ -11,10 +11,11 @@ type Config struct {
 	// TargetUtilization is the share of the context window above which an epoch happens.
 	TargetUtilization float64 `json:"targetUtilization" yaml:"targetUtilization"`
 
-	// CompressTo is the share that an epoch compresses down to; see Goal.
+	// CompressTo is what an epoch leaves, as a share of what can change: the window without system
+	// prompt, tools and room for the answer.
 	CompressTo float64 `json:"compressTo" yaml:"compressTo"`
 
-	// MinClear is the share of the window that an epoch must free at least.
+	// MinClear is what an epoch must free at least, as a share of what can change.
 	MinClear float64 `json:"minClear" yaml:"minClear"`
 
 	// PreserveLastTurns is how many of the newest turns stay as they are.
@@ -83,10 +84,10 @@ type Config struct {
 func DefaultConfig() Config {
 	return Config{
 		TargetUtilization: 0.80,
-		CompressTo:        0.15,
+		CompressTo:        0.30,
 		MinClear:          0.10,
 		PreserveLastTurns: 5,
-		PreserveTokens:    20_000,
+		PreserveTokens:    40_000,
 		PreserveSystem:    true,
 		ArchiveToBlob:     true,
 		DeepestLevel:      3,
@@ -114,7 +115,7 @@ func (c Config) Target(limit int) int {
 }
 
 // Inconsistent returns compressTo if it lies above the target, for the person who set it. A
-// lower target from a layer above lowers the goal instead; see Goal.
+// lower target from a layer above lowers the goal instead.
 func (c Config) Inconsistent() (setting, message string) {
 	if c.CompressTo < c.TargetUtilization {
 		return "", ""
@@ -147,12 +148,13 @@ func OtherTrigger(trigger string) string {
 	return TriggerBreakEven
 }
 
-// Goal returns the share of the window that an epoch compresses down to:
-// CompressTo, or less where that would leave less room than twice MinClear below
-// TargetUtilization, but never less than half of TargetUtilization.
-func (c Config) Goal() float64 {
-	room := max(c.TargetUtilization-2*c.MinClear, c.TargetUtilization/2)
-	return min(c.CompressTo, room)
+// goal returns what an epoch compresses down to, where high is the target, and fixed of the
+// limit precedes the conversation: CompressTo of what can change, or less where that would
+// leave less room than twice MinClear below the target, but never less than half of that room.
+func (c Config) goal(limit, high, fixed float64) float64 {
+	free := limit - fixed
+	room := max(high-fixed-2*c.MinClear*free, (high-fixed)/2, 0)
+	return fixed + min(c.CompressTo*free, room)
 }
 
 // WarnsAfter returns from how many epochs of a lane on people are warned of it; 0: never.

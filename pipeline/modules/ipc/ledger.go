@@ -3,7 +3,9 @@ package ipc
 import (
 	"slices"
 	"strings"
+	"unicode/utf8"
 
+	"palimpsest/pipeline/conversation"
 	"palimpsest/pipeline/ledger"
 )
 
@@ -28,41 +30,47 @@ const ledgerTitle = "[ledger of all turns up to here]\n"
 type opening struct {
 	history *history
 	budget  *budget
+	records *records
 	blocks  map[int]ledgerBlock // by how many turns they cover
 
 	text    string // what the record that opens the projection still has to say
 	leftOut int    // typed directives that the block has no room for
 }
 
-// writeLedger writes the block that the projection of turns opens with: the ledger of
-// exactly those turns, once one of them is at L3. What a model's summary stands for
-// is left to that, which has the same facts.
+// writeLedger writes the block that the projection of turns opens with, once one of them is at L2.
 func (o *opening) writeLedger(turns []*turn) error {
 	o.text, o.leftOut = "", 0
-	turns = slices.DeleteFunc(slices.Clone(turns), func(t *turn) bool { return t.written != nil })
-	isFolded := false
-	for _, t := range turns {
-		isFolded = isFolded || t.level >= 3
-	}
-	budget := o.ledgerBudget()
-	if !isFolded || budget == 0 {
+	if !slices.ContainsFunc(turns, func(t *turn) bool { return t.written == nil && t.level >= 2 }) {
 		return nil
+	}
+	block, err := o.block(turns)
+	o.text, o.leftOut = block.text, block.leftOut
+	return err
+}
+
+// block returns the ledger of exactly these turns, made once. What a model's summary stands for
+// is left to that, which has the same facts.
+func (o *opening) block(turns []*turn) (ledgerBlock, error) {
+	turns = slices.DeleteFunc(slices.Clone(turns), func(t *turn) bool { return t.written != nil })
+	budget := o.ledgerBudget()
+	if budget == 0 {
+		return ledgerBlock{}, nil
 	}
 	block, known := o.blocks[len(turns)]
 	if !known {
 		var err error
 		if block, err = o.ledgerBlock(turns, budget); err != nil {
-			return err
+			return ledgerBlock{}, err
 		}
 		o.blocks[len(turns)] = block
 	}
-	o.text, o.leftOut = block.text, block.leftOut
-	return nil
+	return block, nil
 }
 
 // ledgerBlock is a written ledger.
 type ledgerBlock struct {
 	text    string // empty: it has nothing to say
+	size    int    // o200k tokens
 	leftOut int    // typed directives that it has no room for
 }
 
@@ -75,6 +83,7 @@ func (o *opening) ledgerBlock(turns []*turn, budget int) (ledgerBlock, error) {
 		}
 		kept.AddMade(t.index, t.From, t.messages, t.calls())
 	}
+	kept.Directives = slices.DeleteFunc(kept.Directives, o.isSaid)
 	if o.history.config.ObservationMasking {
 		kept.Errors = nil // they quote what tools returned
 	}
@@ -82,8 +91,24 @@ func (o *opening) ledgerBlock(turns []*turn, budget int) (ledgerBlock, error) {
 	block := ledgerBlock{leftOut: kept.LeftOut(text)}
 	if text != "" {
 		block.text = ledgerTitle + strings.TrimSuffix(text, "\n") + "\n"
+		block.size = o.history.countText(block.text)
 	}
 	return block, nil
+}
+
+// isSaid reports whether a directive is in the prompt as it was typed: records keep what people
+// typed word for word, and who reads it there sees what it belongs to.
+func (o *opening) isSaid(directive ledger.Directive) bool {
+	if directive.Kind != ledger.Typed || o.history.digests[directive.Message].Role != conversation.User {
+		return false
+	}
+	for _, t := range o.history.turns {
+		if t.From <= directive.Message && directive.Message < t.To {
+			message := &t.messages[directive.Message-t.From]
+			return utf8.RuneCountInString(typedIn(message)) <= o.records.longest && strings.Contains(typedIn(message), directive.Text)
+		}
+	}
+	return false
 }
 
 // ledgerBudget returns how many o200k tokens the ledger's block may have.

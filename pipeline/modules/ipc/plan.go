@@ -49,6 +49,7 @@ func (m *Module) plan(ctx context.Context, exchange *pipeline.View, size int) (*
 			p, projection = bolder, shorter
 		}
 	}
+	p.debug(projection)
 	if err := p.judge(projection, size); err != nil {
 		return nil, err
 	}
@@ -107,8 +108,8 @@ func newPlanner(exchange *pipeline.View, count func(conversation.Message) int, m
 	protection := protect(history, budget, rung)
 	forms := newForms(history, protection)
 	lines := newLines(history, budget)
-	opening := &opening{history: history, budget: budget, blocks: map[int]ledgerBlock{}}
-	selection := &selection{history: history, forms: forms, lines: lines, opening: opening}
+	opening := &opening{history: history, budget: budget, records: forms.records, blocks: map[int]ledgerBlock{}}
+	selection := &selection{history: history, forms: forms, lines: lines, opening: opening, room: budget.goal - budget.fixed}
 	renderer := &renderer{history: history, protection: protection, forms: forms, lines: lines, opening: opening}
 	return &planner{
 		budget: budget, history: history, protection: protection, forms: forms, selection: selection, renderer: renderer,

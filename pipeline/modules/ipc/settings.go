@@ -67,10 +67,10 @@ func when() []pipeline.Setting {
 func limits() []pipeline.Setting {
 	return []pipeline.Setting{
 		pipeline.ShareField(func(c *Config) *float64 { return &c.CompressTo }, 0.10, 0.90, pipeline.Setting{
-			Name: "compressTo", Label: "Compress down to", Hint: "Share of the window that is filled after a compaction. A lower target lowers it along.",
+			Name: "compressTo", Label: "Compress down to", Hint: "What a compaction leaves, as a share of what can change: the window without system prompt, tools and room for the answer. A lower target lowers it along.",
 		}),
 		pipeline.ShareField(func(c *Config) *float64 { return &c.MinClear }, 0.01, 0.50, pipeline.Setting{
-			Name: "minClear", Label: "Minimum to free", Hint: "Share of the window; a compaction that frees less is not made.",
+			Name: "minClear", Label: "Minimum to free", Hint: "Share of what can change; a compaction that frees less is not made.",
 		}),
 		pipeline.CountField(func(c *Config) *int { return &c.PreserveLastTurns }, 1, 100, pipeline.Setting{
 			Name: "preserveLastTurns", Label: "Newest turns kept verbatim", Unit: "turns", Step: "1",
