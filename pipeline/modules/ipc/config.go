@@ -12,7 +12,7 @@ type Config struct {
 	TargetUtilization float64 `json:"targetUtilization" yaml:"targetUtilization"`
 
 	// CompressTo is what an epoch leaves, as a share of what can change: the window without system
-	// prompt, tools and room for the answer.
+	// prompt, tools and room for the answer; see Goal.
 	CompressTo float64 `json:"compressTo" yaml:"compressTo"`
 
 	// MinClear is what an epoch must free at least, as a share of what can change.
@@ -84,10 +84,10 @@ type Config struct {
 func DefaultConfig() Config {
 	return Config{
 		TargetUtilization: 0.80,
-		CompressTo:        0.30,
+		CompressTo:        0.15,
 		MinClear:          0.10,
 		PreserveLastTurns: 5,
-		PreserveTokens:    40_000,
+		PreserveTokens:    22_000,
 		PreserveSystem:    true,
 		ArchiveToBlob:     true,
 		DeepestLevel:      3,
@@ -115,7 +115,7 @@ func (c Config) Target(limit int) int {
 }
 
 // Inconsistent returns compressTo if it lies above the target, for the person who set it. A
-// lower target from a layer above lowers the goal instead.
+// lower target from a layer above lowers the goal instead; see Goal.
 func (c Config) Inconsistent() (setting, message string) {
 	if c.CompressTo < c.TargetUtilization {
 		return "", ""
@@ -148,13 +148,18 @@ func OtherTrigger(trigger string) string {
 	return TriggerBreakEven
 }
 
-// goal returns what an epoch compresses down to, where high is the target, and fixed of the
-// limit precedes the conversation: CompressTo of what can change, or less where that would
-// leave less room than twice MinClear below the target, but never less than half of that room.
-func (c Config) goal(limit, high, fixed float64) float64 {
-	free := limit - fixed
+// leastShare bounds what PreserveTokens may ask for of what can change: in a small window each
+// compaction would free little otherwise.
+const leastShare = 0.4
+
+// Goal returns what an epoch compresses down to, where fixed of the limit precedes the
+// conversation, and newest is PreserveTokens, all in the same unit: CompressTo of what can change, but no
+// less than what PreserveTokens asks for, and less than both where they would leave less room than
+// twice MinClear below the target, but never less than half of that room.
+func (c Config) Goal(limit, fixed, newest float64) float64 {
+	high, free := c.TargetUtilization*limit, limit-fixed
 	room := max(high-fixed-2*c.MinClear*free, (high-fixed)/2, 0)
-	return fixed + min(c.CompressTo*free, room)
+	return fixed + min(max(c.CompressTo*free, min(newest, leastShare*free)), room)
 }
 
 // WarnsAfter returns from how many epochs of a lane on people are warned of it; 0: never.

@@ -31,38 +31,39 @@ type opening struct {
 	history *history
 	budget  *budget
 	records *records
-	blocks  map[int]ledgerBlock // by how many turns they cover
+	blocks  map[[2]int]ledgerBlock // by how many turns they cover, and how many of them are left out
 
 	text    string // what the record that opens the projection still has to say
 	leftOut int    // typed directives that the block has no room for
 }
 
 // writeLedger writes the block that the projection of turns opens with, once one of them is at L2.
-func (o *opening) writeLedger(turns []*turn) error {
+func (o *opening) writeLedger(turns []*turn, dropped int) error {
 	o.text, o.leftOut = "", 0
 	if !slices.ContainsFunc(turns, func(t *turn) bool { return t.written == nil && t.level >= 2 }) {
 		return nil
 	}
-	block, err := o.block(turns)
+	block, err := o.block(turns, dropped)
 	o.text, o.leftOut = block.text, block.leftOut
 	return err
 }
 
 // block returns the ledger of exactly these turns, made once. What a model's summary stands for
 // is left to that, which has the same facts.
-func (o *opening) block(turns []*turn) (ledgerBlock, error) {
+func (o *opening) block(turns []*turn, dropped int) (ledgerBlock, error) {
+	key := [2]int{len(turns), dropped}
 	turns = slices.DeleteFunc(slices.Clone(turns), func(t *turn) bool { return t.written != nil })
 	budget := o.ledgerBudget()
 	if budget == 0 {
 		return ledgerBlock{}, nil
 	}
-	block, known := o.blocks[len(turns)]
+	block, known := o.blocks[key]
 	if !known {
 		var err error
-		if block, err = o.ledgerBlock(turns, budget); err != nil {
+		if block, err = o.ledgerBlock(turns, dropped, budget); err != nil {
 			return ledgerBlock{}, err
 		}
-		o.blocks[len(turns)] = block
+		o.blocks[key] = block
 	}
 	return block, nil
 }
@@ -74,8 +75,8 @@ type ledgerBlock struct {
 	leftOut int    // typed directives that it has no room for
 }
 
-// ledgerBlock returns the ledger of turns in so many o200k tokens at most.
-func (o *opening) ledgerBlock(turns []*turn, budget int) (ledgerBlock, error) {
+// ledgerBlock returns the ledger of turns, of which the first may be left out of the prompt, in so many o200k tokens at most.
+func (o *opening) ledgerBlock(turns []*turn, dropped, budget int) (ledgerBlock, error) {
 	kept := ledger.New()
 	for _, t := range turns {
 		if err := o.history.read(t); err != nil {
@@ -83,7 +84,7 @@ func (o *opening) ledgerBlock(turns []*turn, budget int) (ledgerBlock, error) {
 		}
 		kept.AddMade(t.index, t.From, t.messages, t.calls())
 	}
-	kept.Directives = slices.DeleteFunc(kept.Directives, o.isSaid)
+	kept.Directives = slices.DeleteFunc(kept.Directives, func(d ledger.Directive) bool { return o.isSaid(&d, dropped) })
 	if o.history.config.ObservationMasking {
 		kept.Errors = nil // they quote what tools returned
 	}
@@ -98,14 +99,14 @@ func (o *opening) ledgerBlock(turns []*turn, budget int) (ledgerBlock, error) {
 
 // isSaid reports whether a directive is in the prompt as it was typed: records keep what people
 // typed word for word, and who reads it there sees what it belongs to.
-func (o *opening) isSaid(directive ledger.Directive) bool {
+func (o *opening) isSaid(directive *ledger.Directive, dropped int) bool {
 	if directive.Kind != ledger.Typed || o.history.digests[directive.Message].Role != conversation.User {
 		return false
 	}
-	for _, t := range o.history.turns {
+	for _, t := range o.history.turns[dropped:] {
 		if t.From <= directive.Message && directive.Message < t.To {
 			message := &t.messages[directive.Message-t.From]
-			return utf8.RuneCountInString(typedIn(message)) <= o.records.longest && strings.Contains(typedIn(message), directive.Text)
+			return directive.Message >= o.records.typed.from && utf8.RuneCountInString(typedIn(message)) <= o.records.typed.longest && strings.Contains(typedIn(message), directive.Text)
 		}
 	}
 	return false

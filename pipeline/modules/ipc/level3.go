@@ -18,6 +18,10 @@ const (
 	mostFilesInLine = 4
 )
 
+// blockShare bounds all L3 text but what was typed as a share of what a compaction leaves of what
+// can change.
+const blockShare = 0.25
+
 // leastBlockTokens is how far the bound of all L3 text may shrink, in o200k tokens;
 // further in a window of which it would be a large part.
 const leastBlockTokens = 500
@@ -31,7 +35,7 @@ type lines struct {
 }
 
 func newLines(history *history, budget *budget) *lines {
-	return &lines{history: history, budget: budget, blockTokens: history.config.BlockTokens, made: map[[2]int]lineOf{}}
+	return &lines{history: history, budget: budget, blockTokens: min(history.config.BlockTokens, int(blockShare*float64(budget.goal-budget.fixed))), made: map[[2]int]lineOf{}}
 }
 
 // lineOf is the line of a block with what people typed behind it, kept for the turns that it is
@@ -62,9 +66,9 @@ func typedOf(spans []*span) string {
 	var text strings.Builder
 	for _, span := range spans {
 		for i := range span.record.lines {
-			if line := &span.record.lines[i]; line.typed != "" {
+			if line := &span.record.lines[i]; line.typed != "" && line.index >= span.record.typed.from {
 				text.WriteByte('\n')
-				text.WriteString(archived(line.index) + " User: " + withoutMiddle(line.typed, span.record.longest, line.index))
+				text.WriteString(archived(line.index) + " User: " + withoutMiddle(line.typed, span.record.typed.longest, line.index))
 			}
 		}
 	}

@@ -34,7 +34,7 @@ func measure(exchange *pipeline.View, size int) *budget {
 	b.limit, b.high = int(limit), int(config.TargetUtilization*limit)
 	fixed := min(limit, float64(exchange.Fixed+tokensOf(exchange.Digests[:conversation.Lead(exchange.Digests)])))
 	b.fixed = int(fixed)
-	b.goal, b.worth = int(config.goal(limit, config.TargetUtilization*limit, fixed)), int(config.MinClear*(limit-fixed))
+	b.goal, b.worth = int(config.Goal(limit, fixed, float64(config.PreserveTokens)/b.rate)), int(config.MinClear*max(limit-fixed, limit/2))
 	if byBreakEven(exchange) {
 		b.goal = min(b.goal, int(weigh(exchange, size).goal/b.rate))
 		b.worth = int(config.MinClear * float64(min(b.limit, b.now)))

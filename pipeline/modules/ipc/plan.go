@@ -49,7 +49,6 @@ func (m *Module) plan(ctx context.Context, exchange *pipeline.View, size int) (*
 			p, projection = bolder, shorter
 		}
 	}
-	p.debug(projection)
 	if err := p.judge(projection, size); err != nil {
 		return nil, err
 	}
@@ -108,7 +107,7 @@ func newPlanner(exchange *pipeline.View, count func(conversation.Message) int, m
 	protection := protect(history, budget, rung)
 	forms := newForms(history, protection)
 	lines := newLines(history, budget)
-	opening := &opening{history: history, budget: budget, records: forms.records, blocks: map[int]ledgerBlock{}}
+	opening := &opening{history: history, budget: budget, records: forms.records, blocks: map[[2]int]ledgerBlock{}}
 	selection := &selection{history: history, forms: forms, lines: lines, opening: opening, room: budget.goal - budget.fixed}
 	renderer := &renderer{history: history, protection: protection, forms: forms, lines: lines, opening: opening}
 	return &planner{

@@ -29,7 +29,7 @@ type record struct {
 	names   []name   // names that only this record has of those that turns use
 	noted   string   // what L2 leaves of it; empty: not written yet
 	size    int      // its o200k tokens; 0: not counted yet
-	longest int      // characters of what a person typed at once that are kept
+	typed   typedBound
 
 	texts   []source // what lines do not have of what was typed and said
 	details []source // what calls were given and what they returned
@@ -207,7 +207,7 @@ func (r *record) written(but int) string {
 		if i == but {
 			continue
 		}
-		r.lines[i].writeAt(&text, r.longest)
+		r.lines[i].writeAt(&text, r.typed.of(r.lines[i].index))
 	}
 	return text.String()
 }

@@ -19,6 +19,7 @@ type selection struct {
 	tail    int         // turns before the tail
 	room    int         // o200k tokens that a compaction leaves of what can change
 	worths  []worth     // of the turns; nil: not weighed yet
+	isSpare []bool      // turns without the newest view of a file
 	summary *written    // what a model wrote in place of the first turns; nil if none
 }
 
@@ -143,7 +144,7 @@ func (s *selection) weighLedger() error {
 	if _, known := s.sizes[ledgerLine]; known {
 		return nil
 	}
-	block, err := s.opening.block(s.history.turns[:s.tail])
+	block, err := s.opening.block(s.history.turns[:s.tail], 0)
 	s.sizes[ledgerLine] = block.size
 	s.total += block.size
 	return err

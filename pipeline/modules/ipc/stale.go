@@ -114,16 +114,26 @@ func (a *afterwards) call(call *ledger.Made) int {
 	for _, name := range call.Deletes {
 		a.file(name).isReplaced = true
 	}
-	if call.Command != "" || len(call.Reads) == 0 || len(call.Writes) > 0 {
-		return of // what a command prints is more than a file
+	switch {
+	case of == stale || len(call.Reads) == 0 || len(call.Writes) > 0:
+		return of
+	case call.Command != "":
+		return a.printed(call)
 	}
-	if is := a.read(call); of != stale {
-		return is
-	}
-	return stale
+	return a.read(call)
 }
 
-// read is call for one that reads files.
+// printed is call for a command that reads files. What it prints may be more than a file, or less.
+func (a *afterwards) printed(call *ledger.Made) int {
+	for _, name := range call.Reads {
+		if a.file(name).isChanged {
+			return working
+		}
+	}
+	return viewing
+}
+
+// read is call for a tool that reads files.
 func (a *afterwards) read(call *ledger.Made) int {
 	read := extentOf(&call.Call, call.Block.Text, len(call.Result.Text))
 	isStale, isChanged := true, false

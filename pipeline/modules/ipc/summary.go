@@ -43,7 +43,7 @@ func (p *planner) useSummary(ctx context.Context) error {
 		}
 	}
 	tail, err := p.tails.tail(p.tails.steps()[0])
-	if err != nil || len(turns) == 0 || turns[len(turns)-1].index >= tail.first {
+	if err != nil || len(turns) == 0 || turns[len(turns)-1].index >= tail.whole {
 		return err
 	}
 	if _, err := p.tails.search(ctx); err != nil {

@@ -12,8 +12,9 @@ import (
 const atMostTimes = 2
 
 // newestShare bounds what is kept for the sake of the newest tokens as a share of what a
-// compaction leaves of what can change.
-const newestShare = 0.3
+// compaction leaves of what can change. Of 0.3 to 0.9 it holds most of what the next requests use
+// on the recorded sessions.
+const newestShare = 0.7
 
 // wholeTurns are how many of the newest turns keep every result.
 const wholeTurns = 2
@@ -121,6 +122,7 @@ func (s *tails) steps() []step {
 // tail is the end of a conversation that stays as it is, but for some turns in it.
 type tail struct {
 	first int   // index of the first turn
+	whole int   // index of the first one that stays whole
 	cut   []int // turns in it that go to L1, the oldest last
 }
 
@@ -129,12 +131,16 @@ type tail struct {
 // works on: results that would fill half of the room alone and, beyond the number of turns, those
 // that are no file's or are outdated.
 func (s *tails) tail(kept step) (tail, error) {
-	found, size := tail{first: len(s.history.turns)}, 0.0
+	if err := s.selection.weighTurns(); err != nil {
+		return tail{}, err
+	}
+	found, size := tail{first: len(s.history.turns), whole: len(s.history.turns)}, 0.0
 	for found.first > 0 {
 		t, age := s.history.turns[found.first-1], len(s.history.turns)-found.first
 		next, isCut := float64(t.original), false
 		isHuge := next > kept.room/2 && size+next > kept.room
-		if age >= wholeTurns && t.deepest >= 1 && isHuge {
+		isSpare := age >= kept.turns && s.selection.isSpare[t.index]
+		if age >= wholeTurns && t.deepest >= 1 && (isHuge || isSpare) {
 			short, err := s.selection.forms.size(t, 1)
 			if err != nil {
 				return tail{}, err
@@ -149,6 +155,8 @@ func (s *tails) tail(kept step) (tail, error) {
 		size += next
 		if isCut {
 			found.cut = append(found.cut, t.index)
+		} else {
+			found.whole = t.index
 		}
 	}
 	return found, nil

@@ -15,7 +15,11 @@ const typedShare = 0.3
 
 // typedLengths are how many characters of one typed message are kept at most, the first that
 // fits the share. Pastes are longer, and lose their middle.
-var typedLengths = []int{8_000, 4_000, 2_000, 1_000, 500, askedCharacters, 200, 120}
+var typedLengths = []int{4_000, 2_000, 1_000, 500, 250, shortestTyped}
+
+// shortestTyped is what is kept of each typed message at L2 in characters, and the least that is
+// kept of one at L3.
+const shortestTyped = 120
 
 // charactersPerToken is about how many characters of a person's words are one o200k token.
 const charactersPerToken = 4
@@ -31,14 +35,32 @@ func typedIn(message *conversation.Message) string {
 	return strings.TrimSpace(conversation.WithoutReminders(strings.Join(texts, "\n")))
 }
 
-// longestTyped returns how many characters of a typed message records keep. It depends on the
-// originals and the window alone.
-func (r *records) longestTyped() int {
-	var lengths []int
+// typedBound is how much of what people typed records keep.
+type typedBound struct {
+	longest int // characters of one message
+	from    int // L3 has nothing of the messages before this one, whose orders the ledger keeps
+}
+
+// of returns how many characters are kept of a message.
+func (b typedBound) of(index int) int {
+	if index < b.from {
+		return shortestTyped
+	}
+	return b.longest
+}
+
+// boundTyped returns how much of what people typed fits its share. It depends on the originals and
+// the window alone.
+func (r *records) boundTyped() typedBound {
+	const around = len("#1000 User: ")
+	var indexes, lengths []int
 	for _, t := range r.history.turns {
 		for i := range t.messages {
-			if t.messages[i].Role == conversation.User {
-				lengths = append(lengths, utf8.RuneCountInString(typedIn(&t.messages[i])))
+			if t.messages[i].Role != conversation.User {
+				continue
+			}
+			if length := utf8.RuneCountInString(typedIn(&t.messages[i])); length > 0 {
+				indexes, lengths = append(indexes, t.From+i), append(lengths, length)
 			}
 		}
 	}
@@ -46,16 +68,23 @@ func (r *records) longestTyped() int {
 	for _, longest := range typedLengths {
 		sum := 0
 		for _, length := range lengths {
-			sum += min(length, longest)
+			sum += min(length, longest) + around
 		}
 		if sum <= most {
-			return longest
+			return typedBound{longest: longest}
 		}
 	}
-	return typedLengths[len(typedLengths)-1]
+	bound := typedBound{shortestTyped, len(r.history.digests)}
+	for i := len(lengths) - 1; i >= 0; i-- {
+		if most -= min(lengths[i], shortestTyped) + around; most < 0 {
+			break
+		}
+		bound.from = indexes[i]
+	}
+	return bound
 }
 
-// withoutMiddle returns a text of at most so many characters: its beginning and its end.
+// withoutMiddle returns a text of about so many characters at most: its beginning and its end.
 func withoutMiddle(text string, characters, index int) string {
 	if len(text) <= characters || utf8.RuneCountInString(text) <= characters {
 		return text

@@ -2,7 +2,6 @@ package ipc
 
 import (
 	"cmp"
-	"math"
 	"slices"
 )
 
@@ -10,12 +9,12 @@ import (
 // text in recorded sessions, nearly all had come from a file's newest view or from the edit before
 // it; a record says in few tokens what later turns name.
 const (
-	worthResult   = 1.0 // of a result, which L1 cuts
-	worthView     = 3.0 // of the newest view of a file
-	worthWork     = 2.0 // as many times as much where the file is changed later
-	worthCall     = 2.0 // of words and calls, which L2 leaves out
-	worthChange   = 4.0 // of a call that changes a file
-	worthRecorded = 8.0 // of a record, of which L3 leaves a line
+	worthResult   = 1.0  // of a result, which L1 cuts
+	worthView     = 3.0  // of the newest view of a file
+	worthWork     = 2.0  // as many times as much where the file is changed later
+	worthCall     = 4.0  // of words and calls, which L2 leaves out
+	worthChange   = 8.0  // of a call that changes a file
+	worthRecorded = 16.0 // of a record, of which L3 leaves a line
 )
 
 // worth is what a token of a turn is worth at levels 0, 1 and 2: what the next level takes away.
@@ -43,11 +42,13 @@ func (s *selection) weighTurns() error {
 	if err != nil {
 		return err
 	}
+	s.isSpare = make([]bool, len(s.history.turns))
 	s.worths = make([]worth, len(s.history.turns))
 	later, age := newAfterwards(), 0
 	for _, t := range slices.Backward(s.history.turns) {
 		found := later.turn(t)
 		s.worths[t.index] = found.worth().at(float64(age) / float64(max(1, s.room)))
+		s.isSpare[t.index] = found.views+found.worked == 0
 		age += t.original
 	}
 	return nil
@@ -106,22 +107,25 @@ func (s *selection) goDeeper(moves []move, goal int) []bool {
 
 // holding is what a turn holds.
 type holding struct {
-	cut, stale, views, worked int  // bytes of results that L1 would cut: all, stale ones, newest views of files, those of files that are changed later
-	changes                   bool // a call changes a file
+	cut     int  // bytes of results that L1 would cut
+	stale   int  // of them, those that say nothing that a later message does not say better
+	views   int  // newest views of files
+	worked  int  // newest views of files that are changed later
+	changes bool // a call changes a file
 }
 
 func (h holding) worth() worth {
-	w := worth{0, worthCall, worthRecorded}
+	call := worthCall
 	if h.changes {
-		w[1] = worthChange
+		call = worthChange
 	}
 	if h.cut == 0 {
-		w[0] = math.Inf(1) // nothing to cut
-		return worth{w[1], w[1], w[2]}
+		return worth{call, call, worthRecorded}
 	}
-	if float64(h.stale) < staleShare*float64(h.cut) {
-		rest := float64(h.cut - h.stale - h.views - h.worked)
-		w[0] = (worthResult*rest + worthView*float64(h.views) + worthView*worthWork*float64(h.worked)) / float64(h.cut)
+	if float64(h.stale) >= staleShare*float64(h.cut) {
+		return worth{0, call, worthRecorded}
 	}
-	return w
+	rest := h.cut - h.stale - h.views - h.worked
+	result := worthResult*float64(rest) + worthView*float64(h.views) + worthView*worthWork*float64(h.worked)
+	return worth{result / float64(h.cut), call, worthRecorded}
 }
