@@ -85,6 +85,9 @@ func (o *opening) ledgerBlock(turns []*turn, dropped, budget int) (ledgerBlock, 
 		kept.AddMade(t.index, t.From, t.messages, t.calls())
 	}
 	kept.Directives = slices.DeleteFunc(kept.Directives, func(d ledger.Directive) bool { return o.isSaid(&d, dropped) })
+	if err := o.follow(kept, turns); err != nil {
+		return ledgerBlock{}, err
+	}
 	if o.history.config.ObservationMasking {
 		kept.Errors = nil // they quote what tools returned
 	}
