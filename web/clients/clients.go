@@ -5,6 +5,13 @@ package clients
 
 import "strings"
 
+// The models that snippets name, where a client does not list models itself. A test says when the
+// catalog announces the end of one.
+const (
+	Claude = "claude-sonnet-5"
+	GPT    = "gpt-5.6"
+)
+
 // Client is a program or a library that speaks to the proxy.
 type Client struct {
 	ID       string // of lower-case words with hyphens, part of ids on a page
@@ -24,10 +31,12 @@ type Snippet struct {
 // slash at its end. The API key is in the environment variable PALIMPSEST_KEY
 // throughout.
 func All(publicURL string) []Client {
+	filled := strings.NewReplacer("{url}", publicURL, "{claude}", Claude, "{gpt}", GPT)
 	var all []Client
 	for _, client := range append(agents(), libraries()...) {
+		client.Hint = filled.Replace(client.Hint)
 		for i, snippet := range client.Snippets {
-			client.Snippets[i].Text = strings.ReplaceAll(strings.Trim(snippet.Text, "\n"), "{url}", publicURL)
+			client.Snippets[i].Text = filled.Replace(strings.Trim(snippet.Text, "\n"))
 		}
 		all = append(all, client)
 	}
@@ -71,11 +80,11 @@ func agents() []Client {
 		},
 		{
 			ID: "pi", Title: "pi", Snippets: []Snippet{{ID: "models", Label: "~/.pi/agent/models.json", Text: pi}},
-			Hint: "Keep the provider that you need; apiKey prints the environment variable. Then start pi --provider palimpsest-anthropic --model claude-sonnet-5, or choose with /model.",
+			Hint: "Keep the provider that you need; apiKey prints the environment variable. Then start pi --provider palimpsest-anthropic --model {claude}, or choose with /model.",
 		},
 		{
 			ID: "opencode", Title: "opencode", Snippets: []Snippet{{ID: "config", Label: "opencode.json in the project, or ~/.config/opencode/opencode.json", Text: openCode}},
-			Hint: "Keep the providers that you need; the third one is for models that speak Chat Completions only. Then start opencode --model anthropic/claude-sonnet-5.",
+			Hint: "Keep the providers that you need; the third one is for models that speak Chat Completions only. Then start opencode --model anthropic/{claude}.",
 		},
 		{
 			ID: "droid", Title: "Droid", Snippets: []Snippet{{ID: "config", Label: "~/.factory/settings.json", Text: droid}},
@@ -90,7 +99,7 @@ func agents() []Client {
 			Hint: "Paste the API key into OpenAI API Key above it. Cursor sends such requests from its own servers, so the address must be one that they reach: a public https address, not 127.0.0.1. Only models that Cursor lets you use with your own key go through it.",
 		},
 		{
-			ID: "cline", Title: "Cline", Snippets: []Snippet{{ID: "shell", Text: `cline auth openai -k "$PALIMPSEST_KEY" -m gpt-5.1 -b {url}/v1`}},
+			ID: "cline", Title: "Cline", Snippets: []Snippet{{ID: "shell", Text: `cline auth openai -k "$PALIMPSEST_KEY" -m {gpt} -b {url}/v1`}},
 			Hint: "In the editor: Settings → API Provider → OpenAI Compatible, with the same base URL, the key and a model id.",
 		},
 		{

@@ -73,7 +73,7 @@ func TestBaseURLHasItsVersionWhereTheClientDoesNotAddIt(t *testing.T) {
 		{"codex", "config", `base_url = "` + address + `/v1"`},
 		{"codex", "config", `wire_api = "responses"`},
 		{"cursor", "base-url", address + "/v1"},
-		{"cline", "shell", `cline auth openai -k "$PALIMPSEST_KEY" -m gpt-5.1 -b ` + address + "/v1"},
+		{"cline", "shell", `cline auth openai -k "$PALIMPSEST_KEY" -m ` + clients.GPT + ` -b ` + address + "/v1"},
 		{"copilot", "shell", `export COPILOT_PROVIDER_BASE_URL="` + address + `"`},
 		{"qwen-code", "shell", `export OPENAI_BASE_URL="` + address + `/v1"`},
 		{"ai-sdk", "js", `  baseURL: "` + address + `/v1",`},
