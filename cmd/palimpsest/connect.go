@@ -287,7 +287,11 @@ func runCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return connector.Run(chosen[0], setup, arguments[1:])
+			arguments = arguments[1:]
+			if len(arguments) > 0 && arguments[0] == "--" {
+				arguments = arguments[1:]
+			}
+			return connector.Run(chosen[0], setup, arguments)
 		},
 	}
 	command.Flags().SetInterspersed(false)

@@ -71,8 +71,12 @@ func Filled(publicURL, key string) []Client {
 func agents() []Client {
 	return []Client{
 		{
+			ID: "connect", Title: "One command", Snippets: []Snippet{{ID: "shell", Text: `palimpsest connect claude-code --server {url} --key "$PALIMPSEST_KEY"`}},
+			Hint: "Or codex, opencode, kilo, pi, cline, continue, qwen-code, copilot, droid, crush, cursor, zed, aider, sdk, and --all for every client on this machine. It shows what would change in the client’s own files, asks, and writes it; palimpsest disconnect takes it back.",
+		},
+		{
 			ID: "claude-code", Title: "Claude Code", Snippets: []Snippet{{ID: "shell", Text: claudeCode}, {ID: "foundry", Label: "Set up for Microsoft Foundry", Text: foundry}},
-			Hint: "No /v1 at the end. To keep this, put the variables under env in ~/.claude/settings.json, never in a project’s settings file. Check with /status.",
+			Hint: "No /v1 at the end. Behind a base URL of your own Claude Code turns three things off, and three variables turn them on again: ENABLE_TOOL_SEARCH looks tools of MCP servers up when they are needed, in place of sending all of them in every prompt; CLAUDE_CODE_ENABLE_GATEWAY_MODEL_DISCOVERY lists the workspace’s models in /model; CLAUDE_CODE_ENABLE_FINE_GRAINED_TOOL_STREAMING streams long arguments of tools as they are written. To keep this, put the variables under env in ~/.claude/settings.json, never in a project’s settings file. Check with /status.",
 		},
 		{
 			ID: "codex", Title: "Codex", Snippets: []Snippet{{ID: "config", Text: codex}, {ID: "built-in", Label: "With Codex’s own provider", Text: codexBuiltIn}},

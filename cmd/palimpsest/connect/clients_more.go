@@ -149,12 +149,14 @@ type continueServer struct {
 	Args    []string `json:"args"`
 }
 
+// continueStart is what a config.yaml must begin with.
+const continueStart = "name: Palimpsest\nversion: 1.0.0\nschema: v1\n"
+
 func continueEntries(p Place, s Setup) []Entry {
 	const key = "${{ secrets.PALIMPSEST_KEY }}"
 	claude, gpt := models()
 	command := s.recallServer("continue", p)
 	return []Entry{
-		set("Palimpsest", "name"), set("1.0.0", "version"), set("v1", "schema"),
 		set(continueModel{gpt.title, "openai", gpt.id, s.Server + "/v1", key}, "models", "name="+gpt.title),
 		set(continueModel{claude.title, "anthropic", claude.id, s.Server + "/v1", key}, "models", "name="+claude.title),
 		set(continueServer{"palimpsest", command[0], command[1:]}, "mcpServers", "name=palimpsest"),
@@ -167,18 +169,13 @@ func continueDev() Client {
 		Changed: []Difference{{"Nothing that is known.", "nothing to reset"}},
 		marks:   func(p Place) []string { return []string{p.in("CONTINUE_GLOBAL_DIR", ".continue")} },
 		files: func(p Place, s Setup) []File {
-			config := p.in("CONTINUE_GLOBAL_DIR", ".continue", "config.yaml")
-			entries := continueEntries(p, s)
-			if exists(config) {
-				entries = entries[3:] // it has a name of its own
-			}
 			return s.withKeyFile(p, "continue", false,
 				File{Path: p.in("CONTINUE_GLOBAL_DIR", ".continue", ".env"), Kind: Dotenv, Entries: []Entry{set(s.Key, "PALIMPSEST_KEY")}, Secret: true},
-				File{Path: config, Kind: YAML, Entries: entries},
+				File{Path: p.in("CONTINUE_GLOBAL_DIR", ".continue", "config.yaml"), Kind: YAML, Entries: continueEntries(p, s), start: continueStart},
 			)
 		},
 		launch: func(s Setup) Launch {
-			text, err := put(yamlFormat{}, nil, continueEntries(Place{}, s))
+			text, err := put(yamlFormat{}, []byte(continueStart), continueEntries(Place{}, s))
 			if err != nil {
 				panic("connect: " + err.Error()) // nothing stands in its way
 			}

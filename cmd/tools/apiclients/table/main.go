@@ -138,7 +138,11 @@ func try(ctx context.Context, wanted options) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, program.Stop()) }()
-	bench, err := apiclients.NewBench(program.URL, wanted.install, root, apiclients.ReadGuide(string(text)))
+	binary, err := filepath.Abs(wanted.binary)
+	if err != nil {
+		return fmt.Errorf("-binary: %w", err)
+	}
+	bench, err := apiclients.NewBench(program.URL, binary, wanted.install, root, apiclients.ReadGuide(string(text)))
 	if err != nil {
 		return err
 	}
