@@ -55,6 +55,7 @@ type meJSON struct {
 	Role       tenants.Role     `json:"role,omitempty"`
 	Workspaces []membershipJSON `json:"workspaces,omitempty"` // all that the user belongs to
 	APIKey     *uuid.UUID       `json:"api_key,omitempty"`
+	Key        *keyJSON         `json:"key,omitempty"` // of an API key: what it may do now
 }
 
 func meOf(principal tenants.Principal) meJSON {
@@ -134,7 +135,8 @@ func (h accountHandler) me(c echo.Context, who caller) error {
 		if !who.may(tenants.Enter) {
 			return who.denied()
 		}
-		return c.JSON(http.StatusOK, meJSON{Workspace: &workspaceJSON{ID: who.workspace}, APIKey: &who.key.ID})
+		key := keyOf(who.key)
+		return c.JSON(http.StatusOK, meJSON{Workspace: &workspaceJSON{ID: who.workspace}, APIKey: &who.key.ID, Key: &key})
 	}
 	return c.JSON(http.StatusOK, meOf(who.principal))
 }

@@ -46,6 +46,7 @@ type People struct {
 	Members     tenants.Members
 	Invitations tenants.Invitations
 	Operators   tenants.Operators
+	Devices     *tenants.DeviceLogins
 }
 
 // Gateway is what a workspace's requests go through on their way to a provider.
@@ -116,6 +117,7 @@ func handlers(config Config) []func(group *echo.Group, a *authorizer) {
 
 	return []func(group *echo.Group, a *authorizer){
 		accountHandler{config.Identity, config.Cookies}.register,
+		deviceHandler{config.Devices}.register,
 		signOnHandler{config.SignOn}.register,
 		workspaceHandler{config.Workspaces, config.Deletion}.register,
 		memberHandler{config.Members, config.Invitations}.register,

@@ -38,6 +38,7 @@ import (
 	"palimpsest/tenants/tenantsdb"
 	"palimpsest/tenants/vault"
 	"palimpsest/web"
+	"palimpsest/web/paths"
 )
 
 // Password is the password of everybody who signs up.
@@ -152,6 +153,7 @@ func (p *Product) handler(t testing.TB, options []Option) http.Handler {
 		People: web.People{
 			Identity: people, Members: people.Workspaces(), Invitations: identity.NewInvitations(people, p.DB.Invitations, PublicURL),
 			SignOn: p.signOn(PublicURL), Passkeys: p.passkeys(p.Local),
+			Devices: &tenants.DeviceLogins{Store: p.DB.Devices, Keys: keys, Throttle: throttle, Peppers: p.vault.DeriveAll("terminal codes"), Page: PublicURL + paths.Device, Now: time.Now},
 		},
 		Gateway: web.Gateway{
 			APIKeys: keys, ProviderKeys: keys, Pipelines: p.DB.Pipelines, Preview: preview.New(p.Sessions.Browser(), models),
