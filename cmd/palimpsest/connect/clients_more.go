@@ -43,6 +43,17 @@ type piModel struct {
 	MaxOutput int    `json:"maxTokens"`
 }
 
+// piExtension gives pi providers, with what an extension has to say of their models.
+const piExtension = `export default function (pi) {
+  for (const [name, provider] of Object.entries(providers)) {
+    const models = provider.models.map((model) => ({
+      name: model.id, input: ["text", "image"], cost: { input: 0, output: 0, cacheRead: 0, cacheWrite: 0 }, ...model,
+    }));
+    pi.registerProvider(name, { ...provider, models });
+  }
+}
+`
+
 func piProviders(p Place, s Setup) map[string]piProvider {
 	claude, gpt := models()
 	key := "!" + shellLine(s.showKey("pi", p))
@@ -81,8 +92,7 @@ func pi() Client {
 			return []string{"Start it with: pi --provider palimpsest-anthropic --model " + claude.id + ", or choose with /model."}
 		},
 		launch: func(s Setup) Launch {
-			extension := "const providers = " + string(encode(piProviders(Place{}, s))) + ";\n" +
-				"export default function (pi) { for (const name in providers) pi.registerProvider(name, providers[name]); }\n"
+			extension := "const providers = " + string(encode(piProviders(Place{}, s))) + ";\n" + piExtension
 			claude, _ := models()
 			return Launch{
 				Arguments: []string{"--extension", "{folder}/palimpsest.js", "--provider", "palimpsest-anthropic", "--model", claude.id},
@@ -92,8 +102,10 @@ func pi() Client {
 	}
 }
 
+// clineSettings are a provider's. Cline ignores those without a time.
 type clineSettings struct {
 	Settings clineProvider `json:"settings"`
+	Updated  string        `json:"updatedAt"`
 	Source   string        `json:"tokenSource"`
 }
 
@@ -107,11 +119,11 @@ type clineProvider struct {
 // clineProviders are the entries of Cline's providers.json.
 func clineProviders(s Setup) []Entry {
 	claude, _ := models()
-	provider := clineProvider{"anthropic", s.Key, claude.id, s.Server}
+	provider := clineProvider{"anthropic", s.Key, claude.id, s.Server + "/v1"}
 	return []Entry{
 		set(1, "version"),
 		set("anthropic", "lastUsedProvider"),
-		set(clineSettings{provider, "manual"}, "providers", "anthropic"),
+		set(clineSettings{provider, "2026-01-01T00:00:00.000Z", "manual"}, "providers", "anthropic"),
 	}
 }
 

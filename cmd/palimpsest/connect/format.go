@@ -105,7 +105,7 @@ func takeOut(f format, text, before []byte, entries []Entry) ([]byte, []string, 
 			switch {
 			case !there:
 				continue
-			case !same(now, plain(entry.Value)):
+			case !isOurs(now, plain(entry.Value)):
 				left = append(left, strings.Join(entry.Path, "."))
 				continue
 			}
@@ -143,6 +143,36 @@ func removeWithParents(f format, text []byte, want, old map[string]any, path []s
 			return text, nil
 		}
 	}
+}
+
+// isOurs reports whether a value is still what was put in. Clients add to a group of settings and
+// renew parts of it: it is still the one that was put in if it has the same addresses.
+func isOurs(now, put any) bool {
+	addresses := addressesIn(put, "")
+	if _, group := now.(map[string]any); !group || len(addresses) == 0 {
+		return same(now, put)
+	}
+	return maps.Equal(addresses, addressesIn(now, ""))
+}
+
+// addressesIn returns the texts of a value that hold an address, by their places.
+func addressesIn(value any, place string) map[string]string {
+	found := map[string]string{}
+	switch value := value.(type) {
+	case string:
+		if strings.Contains(value, "://") {
+			found[place] = value
+		}
+	case map[string]any:
+		for name, inside := range value {
+			maps.Copy(found, addressesIn(inside, place+"."+name))
+		}
+	case []any:
+		for i, inside := range value {
+			maps.Copy(found, addressesIn(inside, fmt.Sprintf("%s.%d", place, i)))
+		}
+	}
+	return found
 }
 
 // selector returns the member and the value by which a step of a path names an item of a list.

@@ -247,3 +247,19 @@ func TestDotenvKeepsOtherLines(t *testing.T) {
 		t.Errorf("%v\n%s", err, back)
 	}
 }
+
+// Clients write more into a group of settings than was put in, or renew a part of it.
+func TestGroupIsTakenOutWhileItHasTheSameAddresses(t *testing.T) {
+	t.Parallel()
+	entry := set(map[string]string{"url": "http://p/v1", "at": "1"}, "providers", "anthropic")
+	after := changed(t, jsonFormat{}, "{}", entry)
+	for _, test := range []struct {
+		old, new string
+		left     int
+	}{{`"at": "1"`, `"at": "2", "more": {"x": 1}`, 0}, {"http://p/v1", "http://elsewhere", 1}} {
+		back, left, err := takeOut(jsonFormat{}, []byte(strings.Replace(after, test.old, test.new, 1)), []byte("{}"), []Entry{entry})
+		if err != nil || len(left) != test.left || strings.Contains(string(back), "anthropic") != (test.left > 0) {
+			t.Errorf("%s: left %v, %v\n%s", test.new, left, err, back)
+		}
+	}
+}

@@ -41,8 +41,7 @@ func Recall(ctx context.Context, server, key string, in io.Reader, out io.Writer
 	go pass(remote, local)
 	err = <-ended
 	stop()
-	err = errors.Join(ignoreEnd(err), ignoreEnd(remote.Close()))
-	return err
+	return errors.Join(ignoreEnd(err), ignoreEnd(remote.Close()), ignoreEnd(local.Close()))
 }
 
 // ignoreEnd returns nil for the end of a client that has said all.
