@@ -122,7 +122,7 @@ func codex() Client {
 		ID: "codex", Title: "Codex", Names: []string{"openai-codex"}, Runs: []string{"codex"},
 		Changed: []Difference{
 			{"With a provider of its own, as here, Codex compacts the history itself. With `openai_base_url` OpenAI does, and no one can read the result.", "nothing to reset"},
-			{"A provider of its own has no WebSocket: each turn is a request.", "nothing to reset; the proxy takes no WebSocket for `/v1/responses`"},
+			{"A provider of its own has no WebSocket: each turn is a request.", "nothing to reset"},
 		},
 		marks: func(p Place) []string { return []string{p.in("CODEX_HOME", ".codex")} },
 		files: func(p Place, s Setup) []File {
