@@ -10,6 +10,8 @@ import (
 	_ "time/tzdata" // people's time zones, where the system has none
 
 	"github.com/spf13/cobra"
+
+	"palimpsest/cmd/palimpsest/terminal"
 )
 
 func main() {
@@ -41,6 +43,7 @@ func newCommand() *cobra.Command {
 		return config.choose(database)
 	}
 	root.AddCommand(serveCommand(load), checkCommand(load), replayCommand(), verifyCommand(), demoCommand(load))
+	root.AddCommand(terminal.New(version()).Commands()...)
 	one := loadOne(load)
 	root.AddCommand(migrateCommand(one), userCommand(one), workspaceCommand(one), keyCommand(one), vaultCommand(one), backupCommand(one), restoreCommand(one))
 	return root
