@@ -27,12 +27,10 @@ CREATE INDEX device_logins_workspace ON device_logins (workspace_id);
 -- +goose StatementBegin
 DO $$
 BEGIN
-  CREATE POLICY presented ON device_logins
-    USING (device_hash = (SELECT app_token()) OR code_hash = (SELECT app_token()))
-    WITH CHECK (device_hash = (SELECT app_token()) OR code_hash = (SELECT app_token()));
   -- The next terminal that asks removes what nobody can use anymore.
-  CREATE POLICY expired ON device_logins FOR SELECT USING (expires_at < now() - interval '1 hour');
-  CREATE POLICY expired_end ON device_logins FOR DELETE USING (expires_at < now() - interval '1 hour');
+  CREATE POLICY presented ON device_logins
+    USING (device_hash = (SELECT app_token()) OR code_hash = (SELECT app_token()) OR expires_at < now() - interval '1 hour')
+    WITH CHECK (device_hash = (SELECT app_token()) OR code_hash = (SELECT app_token()) OR expires_at < now() - interval '1 hour');
   ALTER TABLE device_logins ENABLE ROW LEVEL SECURITY;
   ALTER TABLE device_logins FORCE ROW LEVEL SECURITY;
 END $$;

@@ -40,7 +40,7 @@ func connectCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			setup, err := flags.setup()
+			setup, err := flags.setup(command)
 			if err != nil {
 				return err
 			}
@@ -90,8 +90,11 @@ func (f *connectFlags) choose(arguments []string) (*connect.Connector, []connect
 }
 
 // setup returns what clients are set up with: by the flags, the environment, or the saved login.
-func (f *connectFlags) setup() (connect.Setup, error) {
+func (f *connectFlags) setup(command *cobra.Command) (connect.Setup, error) {
 	login, err := credential.Load()
+	if errors.Is(err, credential.ErrNone) && f.server != "" && f.key == "" {
+		login, err = logIn(command, f.server)
+	}
 	if f.server != "" && f.key != "" {
 		login, err = credential.Login{Server: strings.TrimRight(f.server, "/"), Key: f.key}, nil
 	}
@@ -110,6 +113,19 @@ func (f *connectFlags) setup() (connect.Setup, error) {
 	}
 	saved := f.key == "" && os.Getenv("PALIMPSEST_KEY") == ""
 	return connect.Setup{Server: login.Server, Key: login.Key, Saved: saved, Program: program, InProject: f.project}, nil
+}
+
+// logIn runs palimpsest login.
+func logIn(command *cobra.Command, server string) (credential.Login, error) {
+	login, _, err := command.Root().Find([]string{"login"})
+	if err != nil {
+		return credential.Login{}, err
+	}
+	login.SetContext(command.Context())
+	if err := login.RunE(login, []string{server}); err != nil {
+		return credential.Login{}, err
+	}
+	return credential.Load()
 }
 
 // thisProgram returns how clients start this program: by its place in the path if it is there, which
@@ -278,12 +294,12 @@ func runCommand() *cobra.Command {
 	command := &cobra.Command{
 		Use: "run CLIENT [-- ARGUMENT…]", Short: "Start a client that uses the proxy for one run, without changing its files",
 		Args: cobra.MinimumNArgs(1), ValidArgsFunction: completeClients,
-		RunE: func(_ *cobra.Command, arguments []string) error {
+		RunE: func(command *cobra.Command, arguments []string) error {
 			connector, chosen, err := flags.choose(arguments[:1])
 			if err != nil {
 				return err
 			}
-			setup, err := flags.setup()
+			setup, err := flags.setup(command)
 			if err != nil {
 				return err
 			}

@@ -12,6 +12,8 @@ import (
 	_ "time/tzdata" // people's time zones, where the system has none
 
 	"github.com/spf13/cobra"
+
+	"palimpsest/cmd/palimpsest/terminal"
 )
 
 func main() {
@@ -47,6 +49,7 @@ func newCommand() *cobra.Command {
 	}
 	root.AddCommand(serveCommand(load), checkCommand(load), replayCommand(), verifyCommand(), demoCommand(load))
 	root.AddCommand(connectCommand(), disconnectCommand(), runCommand(), mcpCommand())
+	root.AddCommand(terminal.New(version()).Commands()...)
 	one := loadOne(load)
 	root.AddCommand(migrateCommand(one), userCommand(one), workspaceCommand(one), keyCommand(one), vaultCommand(one), backupCommand(one), restoreCommand(one))
 	return root

@@ -61,7 +61,7 @@ func (p product) serve(e *echo.Echo) {
 		},
 		Traffic:        manage.Traffic{Costs: costs, Exchanges: reads.Exchanges, Usage: reads.Usage, Views: p.db.Views, Alerts: p.alerting},
 		Administration: manage.Administration{Workspaces: p.people.Workspaces(), Data: p.db.Data, Audit: p.db.Audit, Deletion: p.deleting, Billing: p.sold},
-		Log:            p.log, Now: p.now,
+		Version:        version(), Log: p.log, Now: p.now,
 	}
 	manage.Register(e.Group("/api/v1"), api)
 	if !p.config.Role.shows() {

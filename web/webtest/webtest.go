@@ -66,6 +66,7 @@ type Product struct {
 	Records     *Records     // of the domain name system
 	Alerting    *alerts.Service
 	Models      *tokens.Models
+	Devices     *tenants.DeviceLogins
 
 	everywhere
 
@@ -145,6 +146,7 @@ func (p *Product) handler(t testing.TB, options []Option) http.Handler {
 		Defaults: p.defaults(), Gateway: manage.Gateway{Pipelines: p.DB.Pipelines, ModelWindows: p.DB.ModelWindows, APIKeys: keys, ProviderKeys: keys},
 		Administration: manage.Administration{Data: p.DB.Data, Audit: p.DB.Audit},
 	})
+	p.Devices = &tenants.DeviceLogins{Store: p.DB.Devices, Keys: keys, Throttle: throttle, Peppers: p.vault.DeriveAll("terminal codes"), Page: PublicURL + paths.Device, Now: time.Now}
 	deps := web.Deps{
 		Administration: web.Administration{
 			ImportConfig: configuration.Import, Workspaces: people.Workspaces(), Data: p.DB.Data, Audit: p.DB.Audit, Deletion: p.deletion(people),
@@ -153,7 +155,7 @@ func (p *Product) handler(t testing.TB, options []Option) http.Handler {
 		People: web.People{
 			Identity: people, Members: people.Workspaces(), Invitations: identity.NewInvitations(people, p.DB.Invitations, PublicURL),
 			SignOn: p.signOn(PublicURL), Passkeys: p.passkeys(p.Local),
-			Devices: &tenants.DeviceLogins{Store: p.DB.Devices, Keys: keys, Throttle: throttle, Peppers: p.vault.DeriveAll("terminal codes"), Page: PublicURL + paths.Device, Now: time.Now},
+			Devices: p.Devices,
 		},
 		Gateway: web.Gateway{
 			APIKeys: keys, ProviderKeys: keys, Pipelines: p.DB.Pipelines, Preview: preview.New(p.Sessions.Browser(), models),

@@ -23,6 +23,12 @@ func claudeSettings(place Place, setup Setup) []Entry {
 	}
 }
 
+// claudeStatusLine is a command that prints Claude Code's status line.
+type claudeStatusLine struct {
+	Type    string `json:"type"`
+	Command string `json:"command"`
+}
+
 func claudeCode() Client {
 	return Client{
 		ID: "claude-code", Title: "Claude Code", Names: []string{"claude", "claudecode"}, Runs: []string{"claude"},
@@ -38,9 +44,12 @@ func claudeCode() Client {
 			if folder := p.Env("CLAUDE_CONFIG_DIR"); folder != "" {
 				servers = p.in("CLAUDE_CONFIG_DIR", "", ".claude.json")
 			}
+			status := set(claudeStatusLine{"command", shellLine([]string{s.Program, "statusline"})}, "statusLine").
+				because("The status line shows the context and what was saved.")
+			status.IfAbsent = true
 			return s.withKeyFile(p, "claude-code", false,
 				File{
-					Path: p.in("CLAUDE_CONFIG_DIR", ".claude", "settings.json"), Kind: JSON, Entries: claudeSettings(p, s),
+					Path: p.in("CLAUDE_CONFIG_DIR", ".claude", "settings.json"), Kind: JSON, Entries: append(claudeSettings(p, s), status),
 					Above: []string{p.project(".claude", "settings.json"), p.project(".claude", "settings.local.json"), p.managedClaude()},
 				},
 				File{Path: servers, Kind: JSON, Entries: []Entry{set(s.stdioServer("stdio", "claude-code", p), "mcpServers", "palimpsest")}, Secret: true},

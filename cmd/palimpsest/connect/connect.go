@@ -136,7 +136,13 @@ func (c *Connector) change(client Client, file File, setup Setup) (Change, error
 	if len(strings.TrimSpace(string(text))) == 0 && file.start != "" {
 		text = []byte(file.start)
 	}
-	if change.after, err = put(file.Kind.format(), text, file.Entries); err != nil {
+	if content, err := file.Kind.format().parse(text); err == nil {
+		change.Entries = slices.DeleteFunc(slices.Clone(file.Entries), func(entry Entry) bool {
+			_, there := lookUp(content, entry.Path)
+			return there && entry.IfAbsent
+		})
+	}
+	if change.after, err = put(file.Kind.format(), text, change.Entries); err != nil {
 		return Change{}, fmt.Errorf("%s: %w", now.path, err)
 	}
 	if change.isNeeded() {

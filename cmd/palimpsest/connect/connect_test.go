@@ -475,3 +475,19 @@ func TestFoundClientsAreThoseWithAFolderOrAProgram(t *testing.T) {
 		t.Errorf("%v", ids)
 	}
 }
+
+func TestStatusLineOfTheUserStays(t *testing.T) {
+	t.Parallel()
+	c := scratch(t)
+	path := c.Place.home(".claude", "settings.json")
+	connectTo(t, c, "claude-code", testSetup())
+	if !strings.Contains(read(t, path), "/usr/bin/palimpsest statusline") {
+		t.Errorf("no status line:\n%s", read(t, path))
+	}
+	disconnect(t, c, "claude-code")
+	write(t, path, `{"statusLine": {"command": "mine"}}`)
+	connectTo(t, c, "claude-code", testSetup())
+	if text := read(t, path); !strings.Contains(text, "mine") || strings.Contains(text, "palimpsest statusline") {
+		t.Errorf("%s", text)
+	}
+}

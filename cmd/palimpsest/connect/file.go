@@ -93,8 +93,9 @@ func (f found) writable() error {
 // newFile ends the name of a file that is about to take another one's place.
 const newFile = ".palimpsest-new"
 
-// replace puts a file with a content and a mode in the place of another, or of none. Whoever is
-// killed in between leaves the old file or the new one. like owns the new one; nil is the process.
+// replace puts a file with a content and a mode in the place of another, or of none. A
+// process that is killed in between leaves the old file or the new one. The new one belongs to the
+// owner of like, or to the process's if that is nil.
 func (d disk) replace(path string, content []byte, mode fs.FileMode, like fs.FileInfo) (err error) {
 	next := path + newFile
 	d.step("begin " + path)

@@ -20,6 +20,9 @@ type Entry struct {
 
 	// Why is a line of explanation for what is not obvious; it may be empty.
 	Why string `json:"why,omitempty"`
+
+	// IfAbsent leaves what the user has there as it is.
+	IfAbsent bool `json:"if_absent,omitempty"`
 }
 
 // set returns an entry.
@@ -92,7 +95,7 @@ func edit(f format, text []byte, change func([]byte, map[string]any) ([]byte, er
 }
 
 // takeOut returns a text without entries that were put into it, and with the values back that they
-// replaced in the text before. What is no longer as it was put in is left, and its path returned.
+// replaced in the text before. What someone has changed since stays, and its path is returned.
 func takeOut(f format, text, before []byte, entries []Entry) ([]byte, []string, error) {
 	old, err := f.parse(bytes.TrimPrefix(before, []byte(byteOrderMark)))
 	if err != nil {

@@ -71,7 +71,7 @@ func (c *Connector) readRecord(name string) (record, error) {
 	return one, nil
 }
 
-// lastRecord returns the record of a client's file, nil if there is none.
+// lastRecord returns the record of a client's file, or nil without one.
 func (c *Connector) lastRecord(client, path string) (*record, error) {
 	one, err := c.readRecord(c.recordOf(client, path))
 	if errors.Is(err, fs.ErrNotExist) {
