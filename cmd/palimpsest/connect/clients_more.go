@@ -187,7 +187,7 @@ func continueDev() Client {
 			)
 		},
 		launch: func(s Setup) Launch {
-			text, err := put(yamlFormat{}, []byte(continueStart), continueEntries(Place{}, s))
+			text, err := put(YAML.format(), []byte(continueStart), continueEntries(Place{}, s))
 			if err != nil {
 				panic("connect: " + err.Error()) // nothing stands in its way
 			}

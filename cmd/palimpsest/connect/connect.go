@@ -26,16 +26,16 @@ const (
 func (k Kind) format() format {
 	switch k {
 	case TOML:
-		return tomlFormat{}
+		return format{tomlFormat{}.parse, tomlFormat{}.set, tomlFormat{}.remove}
 	case YAML:
-		return yamlFormat{}
+		return format{yamlFormat{}.parse, yamlFormat{}.set, yamlFormat{}.remove}
 	case Dotenv:
-		return dotenvFormat{}
+		return format{dotenvFormat{}.parse, dotenvFormat{}.set, dotenvFormat{}.remove}
 	case Text:
-		return textFormat{}
+		return format{textFormat{}.parse, textFormat{}.set, textFormat{}.remove}
 	case JSON:
 	}
-	return jsonFormat{}
+	return format{jsonFormat{}.parse, jsonFormat{}.set, jsonFormat{}.remove}
 }
 
 // Setup is what clients are set up with.

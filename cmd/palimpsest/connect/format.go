@@ -43,15 +43,15 @@ func (e Entry) because(why string) Entry {
 }
 
 // format reads and edits the text of a kind of file.
-type format interface {
+type format struct {
 	// parse returns the text's content; a text of nothing is an empty map.
-	parse(text []byte) (map[string]any, error)
+	parse func(text []byte) (map[string]any, error)
 
 	// set returns the text with a value at a path.
-	set(text []byte, path []string, value json.RawMessage) ([]byte, error)
+	set func(text []byte, path []string, value json.RawMessage) ([]byte, error)
 
 	// remove returns the text without the value at a path, which is there.
-	remove(text []byte, path []string) ([]byte, error)
+	remove func(text []byte, path []string) ([]byte, error)
 }
 
 const byteOrderMark = "\ufeff"

@@ -45,16 +45,16 @@ func TestJSONKeepsCommentsOrderAndFormatting(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			after := changed(t, jsonFormat{}, test.before, test.entries...)
+			after := changed(t, JSON.format(), test.before, test.entries...)
 			if after != test.after {
 				t.Errorf("got\n%s\nwant\n%s", after, test.after)
 			}
-			back, left, err := takeOut(jsonFormat{}, []byte(after), []byte(test.before), test.entries)
+			back, left, err := takeOut(JSON.format(), []byte(after), []byte(test.before), test.entries)
 			if err != nil || len(left) > 0 {
 				t.Fatalf("take out: %v, %v", left, err)
 			}
-			was, _ := jsonFormat{}.parse([]byte(strings.TrimPrefix(test.before, byteOrderMark)))
-			now, err := jsonFormat{}.parse([]byte(strings.TrimPrefix(string(back), byteOrderMark)))
+			was, _ := JSON.format().parse([]byte(strings.TrimPrefix(test.before, byteOrderMark)))
+			now, err := JSON.format().parse([]byte(strings.TrimPrefix(string(back), byteOrderMark)))
 			if err != nil || !same(was, now) {
 				t.Errorf("taken out: %v\n%s", err, back)
 			}
@@ -110,16 +110,16 @@ func TestTOMLKeepsCommentsOrderAndFormatting(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			after := changed(t, tomlFormat{}, test.before, entries...)
+			after := changed(t, TOML.format(), test.before, entries...)
 			if after != test.after {
 				t.Errorf("got\n%s\nwant\n%s", after, test.after)
 			}
-			back, left, err := takeOut(tomlFormat{}, []byte(after), []byte(test.before), entries)
+			back, left, err := takeOut(TOML.format(), []byte(after), []byte(test.before), entries)
 			if err != nil || len(left) > 0 {
 				t.Fatalf("take out: %v, %v", left, err)
 			}
-			was, _ := tomlFormat{}.parse([]byte(test.before))
-			now, err := tomlFormat{}.parse(back)
+			was, _ := TOML.format().parse([]byte(test.before))
+			now, err := TOML.format().parse(back)
 			if err != nil || !same(was, now) {
 				t.Errorf("taken out: %v\n%s", err, back)
 			}
@@ -166,16 +166,16 @@ func TestYAMLKeepsCommentsOrderAndFormatting(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			after := changed(t, yamlFormat{}, test.before, entries...)
+			after := changed(t, YAML.format(), test.before, entries...)
 			if after != test.after {
 				t.Errorf("got\n%s\nwant\n%s", after, test.after)
 			}
-			back, left, err := takeOut(yamlFormat{}, []byte(after), []byte(test.before), entries)
+			back, left, err := takeOut(YAML.format(), []byte(after), []byte(test.before), entries)
 			if err != nil || len(left) > 0 {
 				t.Fatalf("take out: %v, %v", left, err)
 			}
-			was, _ := yamlFormat{}.parse([]byte(test.before))
-			now, err := yamlFormat{}.parse(back)
+			was, _ := YAML.format().parse([]byte(test.before))
+			now, err := YAML.format().parse(back)
 			if err != nil || !same(was, now) {
 				t.Errorf("taken out: %v\n%s", err, back)
 			}
@@ -195,18 +195,18 @@ func TestTextThatCannotBeReadOrEditedIsRefused(t *testing.T) {
 		entry  Entry
 		says   string
 	}{
-		"broken JSON":        {jsonFormat{}, "{\n\"a\": ", deep, "line 2"},
-		"a list":             {jsonFormat{}, "[1]", deep, "no JSON object"},
-		"null":               {jsonFormat{}, "null", deep, "no JSON object"},
-		"a text for a group": {jsonFormat{}, `{"env": "x"}`, deep, "env: is not a group of settings"},
-		"a list for a group": {jsonFormat{}, `{"env": []}`, deep, "env: is a list"},
-		"a group for a list": {jsonFormat{}, `{"models": {}}`, item, "models"},
-		"broken TOML":        {tomlFormat{}, "a = 1\nb = ", deep, "line 2"},
-		"inline table":       {tomlFormat{}, "env = { A = 1 }\n", deep, "cannot be edited safely"},
-		"broken YAML":        {yamlFormat{}, "a: [\n", item, "line"},
-		"flow list":          {yamlFormat{}, "models: [{name: x}]\n", item, "cannot be edited safely"},
-		"alias":              {yamlFormat{}, "a: &l\n  - name: x\nmodels: *l\n", item, "cannot be edited safely"},
-		"flow mapping":       {yamlFormat{}, "{a: 1}\n", item, "cannot be edited safely"},
+		"broken JSON":        {JSON.format(), "{\n\"a\": ", deep, "line 2"},
+		"a list":             {JSON.format(), "[1]", deep, "no JSON object"},
+		"null":               {JSON.format(), "null", deep, "no JSON object"},
+		"a text for a group": {JSON.format(), `{"env": "x"}`, deep, "env: is not a group of settings"},
+		"a list for a group": {JSON.format(), `{"env": []}`, deep, "env: is a list"},
+		"a group for a list": {JSON.format(), `{"models": {}}`, item, "models"},
+		"broken TOML":        {TOML.format(), "a = 1\nb = ", deep, "line 2"},
+		"inline table":       {TOML.format(), "env = { A = 1 }\n", deep, "cannot be edited safely"},
+		"broken YAML":        {YAML.format(), "a: [\n", item, "line"},
+		"flow list":          {YAML.format(), "models: [{name: x}]\n", item, "cannot be edited safely"},
+		"alias":              {YAML.format(), "a: &l\n  - name: x\nmodels: *l\n", item, "cannot be edited safely"},
+		"flow mapping":       {YAML.format(), "{a: 1}\n", item, "cannot be edited safely"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -222,10 +222,10 @@ func TestOwnEntriesAreTakenOutOfAFileThatChanged(t *testing.T) {
 	t.Parallel()
 	before := "{\n  \"env\": {\n    \"URL\": \"mine\"\n  }\n}\n"
 	entries := []Entry{set("http://p", "env", "URL"), set("1", "env", "B"), set("1", "env", "C"), set("x", "new", "deep")}
-	after := changed(t, jsonFormat{}, before, entries...)
+	after := changed(t, JSON.format(), before, entries...)
 	edited := strings.Replace(strings.Replace(after, `"B": "1"`, `"B": "2"`, 1), `"C": "1"`, `"D": "9"`, 1)
 
-	back, left, err := takeOut(jsonFormat{}, []byte(edited), []byte(before), entries)
+	back, left, err := takeOut(JSON.format(), []byte(edited), []byte(before), entries)
 	if err != nil || strings.Join(left, " ") != "env.B" {
 		t.Fatalf("left %v, %v", left, err)
 	}
@@ -238,11 +238,11 @@ func TestDotenvKeepsOtherLines(t *testing.T) {
 	t.Parallel()
 	entry := set("plm_1", "PALIMPSEST_KEY")
 	before := "# keys\nA=1\nexport PALIMPSEST_KEY='old' \nB=\"x y\""
-	after := changed(t, dotenvFormat{}, before, entry, set("2", "C"))
+	after := changed(t, Dotenv.format(), before, entry, set("2", "C"))
 	if want := "# keys\nA=1\nPALIMPSEST_KEY=plm_1\nB=\"x y\"\nC=2\n"; after != want {
 		t.Errorf("got\n%s", after)
 	}
-	back, _, err := takeOut(dotenvFormat{}, []byte(after), []byte(before), []Entry{entry, set("2", "C")})
+	back, _, err := takeOut(Dotenv.format(), []byte(after), []byte(before), []Entry{entry, set("2", "C")})
 	if want := "# keys\nA=1\nPALIMPSEST_KEY=old\nB=\"x y\"\n"; err != nil || string(back) != want {
 		t.Errorf("%v\n%s", err, back)
 	}
@@ -252,12 +252,12 @@ func TestDotenvKeepsOtherLines(t *testing.T) {
 func TestGroupIsTakenOutWhileItHasTheSameAddresses(t *testing.T) {
 	t.Parallel()
 	entry := set(map[string]string{"url": "http://p/v1", "at": "1"}, "providers", "anthropic")
-	after := changed(t, jsonFormat{}, "{}", entry)
+	after := changed(t, JSON.format(), "{}", entry)
 	for _, test := range []struct {
 		old, new string
 		left     int
 	}{{`"at": "1"`, `"at": "2", "more": {"x": 1}`, 0}, {"http://p/v1", "http://elsewhere", 1}} {
-		back, left, err := takeOut(jsonFormat{}, []byte(strings.Replace(after, test.old, test.new, 1)), []byte("{}"), []Entry{entry})
+		back, left, err := takeOut(JSON.format(), []byte(strings.Replace(after, test.old, test.new, 1)), []byte("{}"), []Entry{entry})
 		if err != nil || len(left) != test.left || strings.Contains(string(back), "anthropic") != (test.left > 0) {
 			t.Errorf("%s: left %v, %v\n%s", test.new, left, err, back)
 		}

@@ -99,7 +99,7 @@ func start(program string, arguments, environment []string) error {
 
 // nestedEntries returns entries as one JSON object.
 func nestedEntries(entries []Entry) json.RawMessage {
-	text, err := put(jsonFormat{}, nil, entries)
+	text, err := put(JSON.format(), nil, entries)
 	if err != nil {
 		panic("connect: " + err.Error()) // nothing stands in their way
 	}
