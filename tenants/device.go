@@ -42,7 +42,7 @@ type DeviceLogin struct {
 // DeviceDecision is what a person says to a terminal that asks to log in.
 type DeviceDecision struct {
 	Denied     bool
-	User       uuid.UUID   // who allows it; Nil if nobody does
+	User       uuid.UUID   // who allows it; Nil until someone does
 	Email      string      // theirs
 	Workspace  WorkspaceID // for which workspace
 	Name       string      // of the workspace
@@ -183,7 +183,7 @@ func (d *DeviceLogins) wrongCodes(ctx context.Context) []Count {
 }
 
 func errUserCode() error {
-	return Invalid{Field: "code", Message: "is not one that a terminal waits with. Codes work for 10 minutes, once; run palimpsest login again for another"}
+	return Invalid{Field: "code", Message: "is wrong, was used, or is older than 10 minutes. Run palimpsest login again for another"}
 }
 
 // A DeviceKey is the API key that a terminal was given.

@@ -53,7 +53,7 @@ type oauthJSON struct {
 }
 
 // authorize gives a terminal its two codes. There is no address with the code in it
-// (verification_uri_complete): whoever is sent one would allow a login that they did not begin.
+// (verification_uri_complete): a person who is sent one might allow a login that they did not begin.
 func (h deviceHandler) authorize(c echo.Context) error {
 	values, err := oauthForm(c)
 	if err != nil {

@@ -96,7 +96,7 @@ func (o *terminal) decide(t *testing.T, who *tenant, denied bool) {
 	}
 }
 
-// S88: a terminal gets a key once a person allows it, once, and may end it itself.
+// S53: a terminal gets a key once a person allows it, once, and may end it itself.
 func TestTerminalLogsInAndOut(t *testing.T) {
 	t.Parallel()
 	p := setup(t)
@@ -135,7 +135,7 @@ func TestTerminalLogsInAndOut(t *testing.T) {
 	w.sendWith(t, secret, http.MethodGet, "/me", "").want(t, http.StatusUnauthorized)
 }
 
-// S88
+// S53
 func TestTerminalGetsNoKeyThatNobodyAllows(t *testing.T) {
 	t.Parallel()
 	p := setup(t)
@@ -175,7 +175,7 @@ func TestTerminalGetsNoKeyThatNobodyAllows(t *testing.T) {
 	}
 }
 
-// S88: the user code is short, and so never opens what the device code opens.
+// S53: the user code is short, and so never opens what the device code opens.
 func TestUserCodeIsNotADeviceCode(t *testing.T) {
 	t.Parallel()
 	p := setup(t)
@@ -192,7 +192,7 @@ func TestUserCodeIsNotADeviceCode(t *testing.T) {
 	}
 }
 
-// S88
+// S53
 func TestTerminalThatAsksTooOftenIsSlowedDown(t *testing.T) {
 	t.Parallel()
 	p := setup(t)
@@ -214,7 +214,7 @@ func TestTerminalThatAsksTooOftenIsSlowedDown(t *testing.T) {
 	}
 }
 
-// S88: guesses are bounded for each person and each place, and so are terminals of a place.
+// S53: guesses are bounded for each person and each place, and so are terminals of a place.
 func TestGuessesOfTerminalCodesAreBounded(t *testing.T) {
 	t.Parallel()
 	p := setup(t)

@@ -122,7 +122,7 @@ func (w *tenant) ask(key, text string) {
 	}
 }
 
-// S88: the whole way, with the real program.
+// S53: the whole way, with the real program.
 func TestTerminalIsUsedFromLoginToLogout(t *testing.T) {
 	t.Parallel()
 	w := start(t, providerdouble.Config{}).tenant("ant")

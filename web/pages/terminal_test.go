@@ -19,7 +19,7 @@ func begin(t *testing.T, product *webtest.Product, machine, from string) tenants
 	return codes
 }
 
-// S88: a person types the code, reads who asks, and decides with a form of their own.
+// S53: a person types the code, reads who asks, and decides with a form of their own.
 func TestPersonLetsATerminalLogIn(t *testing.T) {
 	t.Parallel()
 	product := webtest.Start(t)
@@ -62,7 +62,7 @@ func TestPersonLetsATerminalLogIn(t *testing.T) {
 	}
 }
 
-// S88
+// S53
 func TestPersonDeniesATerminal(t *testing.T) {
 	t.Parallel()
 	product := webtest.Start(t)

@@ -85,7 +85,7 @@ func (d *diagnosis) send(ctx context.Context, text string) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	began := time.Now()
+	began := d.Now()
 	response, err := d.client.send(ctx, http.MethodPost, "/v1/messages", "application/json", strings.NewReader(string(body)))
 	if err != nil {
 		return answer{}, err
@@ -97,12 +97,12 @@ func (d *diagnosis) send(ctx context.Context, text string) (answer, error) {
 		line, err := lines.ReadString('\n')
 		if data, is := strings.CutPrefix(line, "data:"); is {
 			if got.first == 0 {
-				got.first = time.Since(began)
+				got.first = d.Now().Sub(began)
 			}
 			got.read = max(got.read, cacheRead(data))
 		}
 		if err == io.EOF {
-			got.took = time.Since(began)
+			got.took = d.Now().Sub(began)
 			return got, nil
 		}
 		if err != nil {

@@ -13,6 +13,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -30,8 +31,8 @@ type installation struct {
 	env      map[string]string
 	tls      bool
 	closed   bool
-	cached   bool          // the provider's cache is hit
-	stream   time.Duration // that an answer takes
+	cached   bool         // the provider's cache is hit
+	late     atomic.Int64 // nanoseconds by which the clock has gone on
 	buffered bool
 }
 
@@ -63,13 +64,9 @@ func (i *installation) answer(w http.ResponseWriter, _ *http.Request) {
 	}
 	start := fmt.Sprintf("event: message_start\ndata: {\"message\":{\"usage\":{\"cache_read_input_tokens\":%d}}}\n\n", read)
 	if i.buffered {
-		time.Sleep(i.stream)
+		i.late.Add(int64(10 * time.Second))
 	}
 	fmt.Fprint(w, start)
-	_ = http.NewResponseController(w).Flush()
-	if !i.buffered {
-		time.Sleep(i.stream)
-	}
 	fmt.Fprint(w, "event: message_stop\ndata: {}\n\n")
 }
 
@@ -121,7 +118,7 @@ func (i *installation) examine(t *testing.T) map[string]Check {
 	client.Transport = &http.Transport{TLSClientConfig: &tls.Config{MinVersion: tls.VersionTLS12}}
 	t.Cleanup(client.CloseIdleConnections)
 	app := &App{
-		In: strings.NewReader(""), Out: new(bytes.Buffer), Version: "v1", HTTP: client, Now: func() time.Time { return i.now },
+		In: strings.NewReader(""), Out: new(bytes.Buffer), Version: "v1", HTTP: client, Now: func() time.Time { return i.now.Add(time.Duration(i.late.Add(int64(200 * time.Millisecond)))) },
 		Logins: Logins{Load: func() (credential.Login, error) { return i.login, i.loginErr }}, Env: func(name string) string { return strings.ReplaceAll(i.env[name], "SERVER", server.URL) },
 	}
 	d := &diagnosis{App: app, paid: true, home: filepath.Join(dir, "home"), work: filepath.Join(dir, "project")}
@@ -138,9 +135,7 @@ func (i *installation) examine(t *testing.T) map[string]Check {
 
 func TestDoctorFindsNothingWhereAllIsWell(t *testing.T) {
 	t.Parallel()
-	i := healthy()
-	i.stream = minimum + 50*time.Millisecond
-	found := i.examine(t)
+	found := healthy().examine(t)
 	for _, name := range []string{"login", "server", "clock", "key", "version", "limits", "provider", "claude-code", "tool search", "model list", "cache", "stream"} {
 		if check := found[name]; check.Mark != OK {
 			t.Errorf("%s: %+v", name, check)
@@ -195,7 +190,7 @@ func TestDoctorFindsEachFaultAndSaysWhatToDo(t *testing.T) {
 		"tool search is off":   {func(i *installation) { i.settings[user] = strings.Replace(i.settings[user], `"true"`, `"false"`, 1) }, "tool search", Warning, "ENABLE_TOOL_SEARCH to true"},
 		"model list is off":    {func(i *installation) { i.settings[user] = strings.Replace(i.settings[user], `"1"`, `"0"`, 1) }, "model list", Warning, "DISCOVERY to 1"},
 		"cache is missed":      {func(i *installation) { i.cached = false }, "cache", Failed, "under Requests"},
-		"streams are buffered": {func(i *installation) { i.buffered, i.stream = true, minimum+50*time.Millisecond }, "stream", Failed, "buffers"},
+		"streams are buffered": {func(i *installation) { i.buffered = true }, "stream", Failed, "buffers"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -92,12 +92,12 @@ func TestStateTellsSubagentsApartAndCountsEachRequestOnce(t *testing.T) {
 		if err := app.refresh(t.Context(), claude); err != nil {
 			t.Fatal(err)
 		}
-		if got := app.kept(claude).line(r.now); got != want {
+		if got := app.states().kept(claude).line(r.now); got != want {
 			t.Errorf("the line is\n%s\nwant\n%s", got, want)
 		}
 	}
 	later := r.now.Add(4 * time.Minute)
-	if got := app.kept(claude).line(later); !strings.HasSuffix(got, "· cold") {
+	if got := app.states().kept(claude).line(later); !strings.HasSuffix(got, "· cold") {
 		t.Errorf("later the line is %s", got)
 	}
 }
@@ -114,14 +114,14 @@ func TestStatusLineKeepsItsFiguresWhileTheServerIsAway(t *testing.T) {
 	if err := app.refresh(t.Context(), claude); err != nil {
 		t.Fatal(err)
 	}
-	if got := app.kept(claude).line(r.now); !strings.Contains(got, "context 1k") || !strings.Contains(got, "1:00 old: the server answered 502") {
+	if got := app.states().kept(claude).line(r.now); !strings.Contains(got, "context 1k") || !strings.Contains(got, "1:00 old: the server answered 502") {
 		t.Errorf("the line is %s", got)
 	}
 	app.Logins.Load = func() (credential.Login, error) { return credential.Login{}, credential.ErrNone }
 	if err := app.refresh(t.Context(), "other"); err != nil {
 		t.Fatal(err)
 	}
-	if got := app.kept("other").line(r.now); got != "palimpsest: not logged in, run palimpsest login" {
+	if got := app.states().kept("other").line(r.now); got != "palimpsest: not logged in, run palimpsest login" {
 		t.Errorf("the line is %s", got)
 	}
 }
@@ -154,11 +154,11 @@ func TestStatusLineAsksNoServer(t *testing.T) {
 	if len(r.asked) > 0 || refreshed != 2 { // a reader that did not start leaves no lock
 		t.Errorf("asked %v, refreshed %d times", r.asked, refreshed)
 	}
-	if !app.lock(claude) || app.lock(claude) {
+	if !app.states().lock(claude) || app.states().lock(claude) {
 		t.Error("two readers at once")
 	}
 	r.now = time.Now().Add(time.Minute)
-	if !app.lock(claude) {
+	if !app.states().lock(claude) {
 		t.Error("a dead reader keeps others out")
 	}
 	if left, err := os.ReadDir(app.Cache); err != nil || len(left) != 1 {

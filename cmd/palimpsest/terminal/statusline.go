@@ -38,13 +38,13 @@ func (a *App) statusLineCommand() *cobra.Command {
 				_, err := fmt.Fprintln(a.Out, "palimpsest")
 				return err
 			}
-			state := a.kept(id)
+			state := a.states().kept(id)
 			if _, err := fmt.Fprintln(a.Out, state.line(a.Now())); err != nil {
 				return err
 			}
-			if a.Now().Sub(state.At) >= fresh && a.lock(id) {
+			if a.Now().Sub(state.At) >= fresh && a.states().lock(id) {
 				if err := a.Refresh(id); err != nil {
-					a.unlock(id)
+					a.states().unlock(id)
 				}
 			}
 			return nil
@@ -73,11 +73,19 @@ func (a *App) askedSession() string {
 	return ""
 }
 
-func (a *App) file(id, extension string) string { return filepath.Join(a.Cache, id+extension) }
+// stateFiles keeps what was read of sessions, and who reads one now.
+type stateFiles struct {
+	folder string
+	now    func() time.Time
+}
 
-// kept returns the state that was read last; the zero State if there is none.
-func (a *App) kept(id string) State {
-	content, err := os.ReadFile(a.file(id, ".json"))
+func (a *App) states() stateFiles { return stateFiles{a.Cache, a.Now} }
+
+func (f stateFiles) file(id, extension string) string { return filepath.Join(f.folder, id+extension) }
+
+// kept returns the state that was read last; the zero State if nothing is kept.
+func (f stateFiles) kept(id string) State {
+	content, err := os.ReadFile(f.file(id, ".json"))
 	var state State
 	if err != nil || json.Unmarshal(content, &state) != nil {
 		return State{}
@@ -85,21 +93,21 @@ func (a *App) kept(id string) State {
 	return state
 }
 
-func (a *App) keep(id string, state State) error {
-	if err := os.MkdirAll(a.Cache, 0o700); err != nil {
+func (f stateFiles) keep(id string, state State) error {
+	if err := os.MkdirAll(f.folder, 0o700); err != nil {
 		return err
 	}
 	content, err := json.Marshal(state)
 	if err != nil {
 		return err
 	}
-	next, err := os.CreateTemp(a.Cache, "next-*")
+	next, err := os.CreateTemp(f.folder, "next-*")
 	if err != nil {
 		return err
 	}
 	_, err = next.Write(content)
 	if err = errors.Join(err, next.Close()); err == nil {
-		err = os.Rename(next.Name(), a.file(id, ".json"))
+		err = os.Rename(next.Name(), f.file(id, ".json"))
 	}
 	if err != nil {
 		_ = os.Remove(next.Name())
@@ -107,13 +115,13 @@ func (a *App) keep(id string, state State) error {
 	return err
 }
 
-// lock reports whether this process may have a session read: nobody does so now.
-func (a *App) lock(id string) bool {
-	if a.Cache == "" || os.MkdirAll(a.Cache, 0o700) != nil {
+// lock reports whether this process may have a session read: no other one does so now.
+func (f stateFiles) lock(id string) bool {
+	if f.folder == "" || os.MkdirAll(f.folder, 0o700) != nil {
 		return false
 	}
-	path := a.file(id, ".lock")
-	if about, err := os.Stat(path); err == nil && a.Now().Sub(about.ModTime()) > staleLock {
+	path := f.file(id, ".lock")
+	if about, err := os.Stat(path); err == nil && f.now().Sub(about.ModTime()) > staleLock {
 		_ = os.Remove(path)
 	}
 	file, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
@@ -123,22 +131,22 @@ func (a *App) lock(id string) bool {
 	return file.Close() == nil
 }
 
-func (a *App) unlock(id string) { _ = os.Remove(a.file(id, ".lock")) }
+func (f stateFiles) unlock(id string) { _ = os.Remove(f.file(id, ".lock")) }
 
 // refresh reads a session and keeps its state. What fails is kept, too: the status line says it.
 func (a *App) refresh(ctx context.Context, id string) error {
-	defer a.unlock(id)
+	defer a.states().unlock(id)
 	ctx, cancel := context.WithTimeout(ctx, refreshTime)
 	defer cancel()
 	state, err := a.read(ctx, id)
 	if err != nil {
-		state = a.kept(id)
+		state = a.states().kept(id)
 		state.Problem = briefly(err)
 		if state.Session == "" {
 			state.At = a.Now()
 		}
 	}
-	return a.keep(id, state)
+	return a.states().keep(id, state)
 }
 
 func (a *App) read(ctx context.Context, id string) (State, error) {
@@ -146,7 +154,7 @@ func (a *App) read(ctx context.Context, id string) (State, error) {
 	if err != nil {
 		return State{}, err
 	}
-	return client.state(ctx, id, a.kept(id), a.Now())
+	return client.state(ctx, id, a.states().kept(id), a.Now())
 }
 
 // briefly says an error in a few words.

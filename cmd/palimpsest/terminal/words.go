@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// said is for how long a compaction is told of.
+// said is how long the status line mentions a compaction.
 const said = 2 * time.Minute
 
 // line says a state in one line, and in a second one that there was a compaction just now.
