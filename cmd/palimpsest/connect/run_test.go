@@ -84,7 +84,10 @@ func TestRecallServerPassesOnWithTheKey(t *testing.T) {
 	fromClient, toServer := io.Pipe()
 	fromServer, toClient := io.Pipe()
 	ended := make(chan error, 1)
-	go func() { ended <- Recall(t.Context(), proxy.URL, testKey, fromClient, toClient) }()
+	go func() {
+		ended <- Recall(t.Context(), proxy.URL, testKey, fromClient, toClient)
+		_ = toClient.Close() // as a process does that ends
+	}()
 	client := mcp.NewClient(&mcp.Implementation{Name: "test", Version: "1"}, nil)
 	session, err := client.Connect(t.Context(), &mcp.IOTransport{Reader: fromServer, Writer: toServer}, nil)
 	if err != nil {
