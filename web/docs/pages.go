@@ -52,13 +52,8 @@ type library struct {
 // benchmarks and the list of decisions stay in the repository.
 func contents() []group {
 	return []group{
-<<<<<<< HEAD
 		{"Get started", named("connect", "clients", "terminal", "api-keys", "providers")},
-		{"Use it", named("compaction", "settings", "savings", "memory", "requests", "answer-cache")},
-=======
-		{"Get started", named("clients", "api-keys", "providers")},
 		{"Use it", named("compaction", "kept", "settings", "savings", "memory", "requests", "answer-cache")},
->>>>>>> main
 		{"Your workspace", named("sign-on", "alerts", "data", "billing")},
 		{"Run it", named("operations", "monitoring", "runbook", "security", "performance", "architecture", "wire-formats")},
 	}
