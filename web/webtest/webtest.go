@@ -144,6 +144,7 @@ func (p *Product) handler(t testing.TB, options []Option) http.Handler {
 	keys := forgetting{Service: p.Credentials(true), keys: p.Keys}
 	configuration := manage.NewConfigurations(manage.Config{
 		Defaults: p.defaults(), Gateway: manage.Gateway{Pipelines: p.DB.Pipelines, ModelWindows: p.DB.ModelWindows, APIKeys: keys, ProviderKeys: keys},
+		People:         manage.People{Members: people.Workspaces()},
 		Administration: manage.Administration{Data: p.DB.Data, Audit: p.DB.Audit},
 	})
 	p.Devices = &tenants.DeviceLogins{Store: p.DB.Devices, Keys: keys, Throttle: throttle, Peppers: p.vault.DeriveAll("terminal codes"), Page: PublicURL + paths.Device, Now: time.Now}
