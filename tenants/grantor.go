@@ -74,9 +74,9 @@ func (g Grantor) CheckRotate(key APIKey) error {
 }
 
 // CheckRevoke returns ErrDenied for a key that is neither the grantor's nor theirs to
-// manage. Every key may end itself.
+// manage. Every key that works may end itself.
 func (g Grantor) CheckRevoke(key APIKey) error {
-	if g.Key != nil && g.Key.ID == key.ID {
+	if g.Key != nil && g.Key.ID == key.ID && g.Key.RevokedAt == nil {
 		return nil
 	}
 	return g.checkOwn(key)

@@ -103,6 +103,9 @@ func (a *App) login(ctx context.Context, server, machine string) error {
 			fmt.Fprintf(a.Err, "The key of the login before is not revoked (%v): revoke it under API keys.\n", err)
 		}
 	}
+	if a.Env("PALIMPSEST_KEY") != "" {
+		fmt.Fprintln(a.Err, "PALIMPSEST_KEY is set and wins over this login: unset it.")
+	}
 	fmt.Fprintf(a.Out, "Logged in to %s, workspace %s. The key %q is under API keys there; palimpsest logout revokes it.\n", server, oneLine(given.Workspace.Name), oneLine(machine))
 	return nil
 }
