@@ -11,6 +11,8 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/google/uuid"
+
 	"palimpsest/api/upstream/providerdouble"
 	"palimpsest/api/upstream/providertest"
 	"palimpsest/pipeline"
@@ -269,9 +271,9 @@ func TestLearntWindowHoldsWhileTheStoreIsDown(t *testing.T) {
 	p.send(http.MethodPost, messagesPath, toolSession("house-model", 2, 10))
 	p.store.fail(errDown)
 	p.send(http.MethodPost, messagesPath, toolSession("house-model", 30, 800))
-	windows, err := p.Settings.Windows(context.Background(), p.store.workspace)
-	if err != nil || windows["house-model"] != small {
-		t.Errorf("windows %v (%v)", windows, err)
+	overrides, err := p.Settings.Overrides(context.Background(), p.store.workspace, uuid.Nil)
+	if err != nil || overrides.Windows["house-model"] != small {
+		t.Errorf("windows %v (%v)", overrides.Windows, err)
 	}
 	if !strings.Contains(p.log.String(), "window is not kept") {
 		t.Error("the log does not say that it is not kept")

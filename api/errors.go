@@ -43,63 +43,34 @@ func problem(err error) wire.Problem {
 	var taken tenants.NotTaken
 	var forbidden tenants.Forbidden
 	var exceeded limits.Exceeded
+	var crowded connections.TooMany
+	var large *wire.Invalid
 	if signIn, is := errors.AsType[signIn](err); is {
 		return signIn.problem()
 	}
-	if edge := edgeProblem(err); edge.Status != 0 {
-		return edge
-	}
-	if unanswered := unansweredProblem(err); unanswered.Status != 0 {
-		return unanswered
-	}
 	switch {
+	case errors.As(err, &crowded):
+		return wire.Problem{Status: crowded.Status(), Type: "rate_limit_error", Code: "too_many_connections", Message: crowded.Error()}
+	case errors.As(err, &large) && large.IsLarge:
+		return wire.Problem{Status: http.StatusRequestEntityTooLarge, Type: "request_too_large", Code: "request_too_large",
+			Message: "The request holds too much: " + sentence(large.Error())}
 	case errors.As(err, &forbidden):
 		return wire.Problem{Status: http.StatusForbidden, Type: "permission_error", Code: forbidden.Code, Message: forbidden.Message}
 	case errors.As(err, &exceeded):
 		return exceededProblem(exceeded)
-	case errors.Is(err, errNoKey):
-		return wire.Problem{Status: http.StatusUnauthorized, Type: "authentication_error", Code: "invalid_api_key",
-			Message: "No Palimpsest API key was sent. Send it as x-api-key or as Authorization: Bearer; create one on the dashboard's API keys page."}
-	case errors.Is(err, tenants.ErrKeyMalformed), errors.Is(err, tenants.ErrKeyUnknown):
-		return wire.Problem{Status: http.StatusUnauthorized, Type: "authentication_error", Code: "invalid_api_key",
-			Message: "This is not a valid Palimpsest API key. Keys start with plm_; create one on the dashboard's API keys page. The key of a provider belongs on its Providers page."}
-	case errors.Is(err, tenants.ErrKeyRevoked):
-		return wire.Problem{Status: http.StatusUnauthorized, Type: "authentication_error", Code: "invalid_api_key",
-			Message: "This Palimpsest API key was revoked. Create another on the dashboard's API keys page."}
-	case errors.Is(err, tenants.ErrKeyExpired):
-		return wire.Problem{Status: http.StatusUnauthorized, Type: "authentication_error", Code: "invalid_api_key",
-			Message: "This Palimpsest API key has expired, or its secret was replaced by another. Use the newer secret, or create a key on the dashboard's API keys page."}
-	case errors.Is(err, tenants.ErrSuspended):
-		return wire.Problem{Status: http.StatusForbidden, Type: "permission_error", Code: "workspace_suspended",
-			Message: "This workspace is suspended, so its API keys are refused; nothing of it is deleted. Its owners see the reason on the dashboard. Ask the person who runs this installation of Palimpsest."}
-	case errors.Is(err, tenants.ErrUnverified):
-		return wire.Problem{Status: http.StatusForbidden, Type: "permission_error", Code: "email_not_verified",
-			Message: "No owner of this workspace has verified an e-mail address yet. An owner opens the link in the mail, or asks for another on the dashboard's account page; then send the request again."}
-	case errors.Is(err, errNoRecall):
-		return wire.Problem{Status: http.StatusForbidden, Type: "permission_error", Code: "insufficient_scope",
-			Message: "This Palimpsest API key has neither the scope recall nor the scope proxy. Use a key that has one of them."}
-	case errors.Is(err, tenants.ErrScopeMissing):
-		return wire.Problem{Status: http.StatusForbidden, Type: "permission_error", Code: "insufficient_scope",
-			Message: "This Palimpsest API key lacks the scope proxy, or the role of the person behind it does not allow it. Use another key."}
 	case errors.As(err, &taken):
 		return wire.Problem{Status: http.StatusNotFound, Type: "not_found_error", Code: "model_not_found", Message: notTaken(taken)}
-	case errors.Is(err, tenants.ErrNoProvider):
-		return wire.Problem{Status: http.StatusBadRequest, Type: "invalid_request_error", Code: "no_provider_key",
-			Message: "The workspace has no key for this provider that is switched on. Store one on the dashboard's Providers page, or name another in X-Palimpsest-Provider."}
-	case errors.Is(err, errQueueFull):
-		return wire.Problem{Status: http.StatusServiceUnavailable, Type: "overloaded_error", Code: "overloaded",
-			Message: "The proxy is overloaded. Try again in a moment."}
-	case errors.Is(err, tenants.ErrAway):
-		return wire.Problem{Status: http.StatusServiceUnavailable, Type: "overloaded_error", Code: codeDatabaseAway,
-			Message: "The database does not answer, and this server has not yet read your API key or the settings of its workspace. Nothing was lost. Try again in " + retryDatabase + " seconds."}
+	}
+	for _, fault := range faults() {
+		if errors.Is(err, fault.is) {
+			return wire.Problem{Status: fault.status, Type: fault.kind, Code: fault.code, Message: fault.message}
+		}
+	}
+	switch {
 	case errors.As(err, &invalid):
 		return wire.Problem{Status: http.StatusBadRequest, Type: "invalid_request_error", Code: "invalid_value", Message: sentence(invalid.Error())}
 	case errors.As(err, &setting):
 		return wire.Problem{Status: http.StatusBadRequest, Type: "invalid_request_error", Code: "invalid_value", Message: sentence(setting.Error())}
-	case errors.Is(err, prompt.ErrResumes):
-		return wire.Problem{Status: http.StatusNotFound, Type: "not_found_error", Code: "thread_not_found",
-			Message: `Palimpsest does not continue threads, because it shortens and archives whole conversations. Send the whole conversation again, with thread {"type":"create"} or without thread. ` +
-				"With X-Palimpsest-Bypass: true on every request of a thread, the provider continues it."}
 	case errors.As(err, &bad):
 		return wire.Problem{Status: http.StatusBadRequest, Type: "invalid_request_error", Code: "invalid_body",
 			Message: "The request body cannot be read: " + bad.Error() + "."}
@@ -111,70 +82,71 @@ func problem(err error) wire.Problem {
 	}
 }
 
-// edgeProblem maps what the proxy's edge refuses for everyone: what is too large, too slow,
-// too many or not to be relayed. It returns the zero Problem for other errors.
-func edgeProblem(err error) wire.Problem {
-	var large *wire.Invalid
-	var crowded connections.TooMany
-	switch {
-	case errors.As(err, &crowded):
-		return wire.Problem{Status: crowded.Status(), Type: "rate_limit_error", Code: "too_many_connections", Message: crowded.Error()}
-	case errors.Is(err, errAccountBytes):
-		return wire.Problem{Status: http.StatusTooManyRequests, Type: "rate_limit_error", Code: "account_bytes",
-			Message: "The account that owns this workspace has large requests under way, and this installation keeps room for others. Try again in a second, or send fewer large requests at once."}
-	case errors.Is(err, errWorkspaceBytes):
-		return wire.Problem{Status: http.StatusTooManyRequests, Type: "rate_limit_error", Code: "workspace_bytes",
-			Message: "The workspace's requests under way are as large together as this installation allows. Try again in a second, or send fewer large requests at once."}
-	case errors.Is(err, errProcessBytes):
-		return wire.Problem{Status: http.StatusTooManyRequests, Type: "rate_limit_error", Code: "overloaded",
-			Message: "All requests under way are as large together as this installation allows. Nothing is wrong with yours; try again in a second."}
-	case errors.Is(err, connections.ErrSlow):
-		return wire.Problem{Status: http.StatusRequestTimeout, Type: "timeout_error", Code: "request_timeout",
-			Message: "The request body stopped coming or came too slowly. Send it again, over a better connection."}
-	case errors.As(err, &large) && large.IsLarge:
-		return wire.Problem{Status: http.StatusRequestEntityTooLarge, Type: "request_too_large", Code: "request_too_large",
-			Message: "The request holds too much: " + sentence(large.Error())}
-	case errors.Is(err, errBodyTooLarge):
-		return wire.Problem{Status: http.StatusRequestEntityTooLarge, Type: "request_too_large", Code: "request_too_large",
-			Message: "The request body is larger than 32 MiB. Send fewer or smaller messages; images are best sent by URL."}
-	case errors.Is(err, upstream.ErrPath):
-		return wire.Problem{Status: http.StatusBadRequest, Type: "invalid_request_error", Code: "invalid_path",
-			Message: "The request's path could be taken for another one. Write it as the provider documents it, such as /v1/messages: no dot segments, no backslashes, and no escapes of characters that need none."}
-	case errors.Is(err, upstream.ErrMethod):
-		return wire.Problem{Status: http.StatusMethodNotAllowed, Type: "invalid_request_error", Code: "method_not_allowed",
-			Message: "This method is not relayed. Use " + strings.Join(upstream.Methods(), ", ") + "."}
-	case errors.Is(err, errUnknownEncoding):
-		return wire.Problem{Status: http.StatusBadGateway, Type: "api_error", Code: "provider_encoding",
-			Message: "The provider encoded its answer in a way that the proxy cannot read. Ask the provider for answers that are not encoded."}
-	case errors.Is(err, errEncoding):
-		return wire.Problem{Status: http.StatusUnsupportedMediaType, Type: "invalid_request_error", Code: "unsupported_content_encoding",
-			Message: "The request body's Content-Encoding is not supported. Send it as gzip, deflate, br, zstd or unencoded."}
-	case errors.Is(err, errCrowded):
-		return wire.Problem{Status: http.StatusTooManyRequests, Type: "rate_limit_error", Code: "workspace_concurrency",
-			Message: "The workspace has as many requests open at once as this installation allows. Try again when one of them has ended."}
-	default:
-		return wire.Problem{}
-	}
+// fault is an error that is answered in the same words each time.
+type fault struct {
+	is                  error
+	status              int
+	kind, code, message string
 }
 
-// unansweredProblem maps what kept a provider from answering. It returns the zero Problem for other errors.
-func unansweredProblem(err error) wire.Problem {
-	switch {
-	case errors.Is(err, upstream.ErrForbiddenAddress):
-		return wire.Problem{Status: http.StatusBadRequest, Type: "invalid_request_error", Code: "forbidden_base_url",
-			Message: "The provider's base URL leads to an address that is not allowed: a private or link-local one, or one of this server itself. Change the base URL."}
-	case errors.Is(err, upstream.ErrUnreachable):
-		return wire.Problem{Status: http.StatusBadGateway, Type: "api_error", Code: "provider_unreachable",
-			Message: "The provider could not be reached. Nothing was lost; try again, or check the provider key's base URL."}
-	case errors.Is(err, upstream.ErrUnanswered):
-		return wire.Problem{Status: http.StatusBadGateway, Type: "api_error", Code: "provider_unreachable",
-			Message: "The connection to the provider ended before it answered. It may have worked on the request and charge for it, so an estimate of its cost counts. Try again, or check the provider key's base URL."}
-	case errors.Is(err, upstream.ErrLate):
-		return wire.Problem{Status: http.StatusGatewayTimeout, Type: "timeout_error", Code: codeLate,
-			Message: "The provider did not begin to answer within the longest wait that its provider key sets. It may still work on the request and charge for it, so an estimate of its cost counts. " +
-				"Raise the wait on the dashboard's Providers page, or leave it empty to wait as long as your client does."}
-	default:
-		return wire.Problem{}
+// faults are all of them. Of two that an error is, the first one counts: what the edge refuses for everyone, what kept a
+// provider from answering, and what is wrong with the key or the request.
+func faults() []fault {
+	return []fault{
+		{errAccountBytes, http.StatusTooManyRequests, "rate_limit_error", "account_bytes",
+			"The account that owns this workspace has large requests under way, and this installation keeps room for others. Try again in a second, or send fewer large requests at once."},
+		{errWorkspaceBytes, http.StatusTooManyRequests, "rate_limit_error", "workspace_bytes",
+			"The workspace's requests under way are as large together as this installation allows. Try again in a second, or send fewer large requests at once."},
+		{errProcessBytes, http.StatusTooManyRequests, "rate_limit_error", "overloaded",
+			"All requests under way are as large together as this installation allows. Nothing is wrong with yours; try again in a second."},
+		{connections.ErrSlow, http.StatusRequestTimeout, "timeout_error", "request_timeout",
+			"The request body stopped coming or came too slowly. Send it again, over a better connection."},
+		{errBodyTooLarge, http.StatusRequestEntityTooLarge, "request_too_large", "request_too_large",
+			"The request body is larger than 32 MiB. Send fewer or smaller messages; images are best sent by URL."},
+		{upstream.ErrPath, http.StatusBadRequest, "invalid_request_error", "invalid_path",
+			"The request's path could be taken for another one. Write it as the provider documents it, such as /v1/messages: no dot segments, no backslashes, and no escapes of characters that need none."},
+		{upstream.ErrMethod, http.StatusMethodNotAllowed, "invalid_request_error", "method_not_allowed",
+			"This method is not relayed. Use " + strings.Join(upstream.Methods(), ", ") + "."},
+		{errUnknownEncoding, http.StatusBadGateway, "api_error", "provider_encoding",
+			"The provider encoded its answer in a way that the proxy cannot read. Ask the provider for answers that are not encoded."},
+		{errEncoding, http.StatusUnsupportedMediaType, "invalid_request_error", "unsupported_content_encoding",
+			"The request body's Content-Encoding is not supported. Send it as gzip, deflate, br, zstd or unencoded."},
+		{errCrowded, http.StatusTooManyRequests, "rate_limit_error", "workspace_concurrency",
+			"The workspace has as many requests open at once as this installation allows. Try again when one of them has ended."},
+		{upstream.ErrForbiddenAddress, http.StatusBadRequest, "invalid_request_error", "forbidden_base_url",
+			"The provider's base URL leads to an address that is not allowed: a private or link-local one, or one of this server itself. Change the base URL."},
+		{upstream.ErrUnreachable, http.StatusBadGateway, "api_error", "provider_unreachable",
+			"The provider could not be reached. Nothing was lost; try again, or check the provider key's base URL."},
+		{upstream.ErrUnanswered, http.StatusBadGateway, "api_error", "provider_unreachable",
+			"The connection to the provider ended before it answered. It may have worked on the request and charge for it, so an estimate of its cost counts. Try again, or check the provider key's base URL."},
+		{upstream.ErrLate, http.StatusGatewayTimeout, "timeout_error", codeLate,
+			"The provider did not begin to answer within the longest wait that its provider key sets. It may still work on the request and charge for it, so an estimate of its cost counts. " + "Raise the wait on the dashboard's Providers page, or leave it empty to wait as long as your client does."},
+		{errNoKey, http.StatusUnauthorized, "authentication_error", "invalid_api_key",
+			"No Palimpsest API key was sent. Send it as x-api-key or as Authorization: Bearer; create one on the dashboard's API keys page."},
+		{tenants.ErrKeyMalformed, http.StatusUnauthorized, "authentication_error", "invalid_api_key",
+			"This is not a valid Palimpsest API key. Keys start with plm_; create one on the dashboard's API keys page. The key of a provider belongs on its Providers page."},
+		{tenants.ErrKeyUnknown, http.StatusUnauthorized, "authentication_error", "invalid_api_key",
+			"This is not a valid Palimpsest API key. Keys start with plm_; create one on the dashboard's API keys page. The key of a provider belongs on its Providers page."},
+		{tenants.ErrKeyRevoked, http.StatusUnauthorized, "authentication_error", "invalid_api_key",
+			"This Palimpsest API key was revoked. Create another on the dashboard's API keys page."},
+		{tenants.ErrKeyExpired, http.StatusUnauthorized, "authentication_error", "invalid_api_key",
+			"This Palimpsest API key has expired, or its secret was replaced by another. Use the newer secret, or create a key on the dashboard's API keys page."},
+		{tenants.ErrSuspended, http.StatusForbidden, "permission_error", "workspace_suspended",
+			"This workspace is suspended, so its API keys are refused; nothing of it is deleted. Its owners see the reason on the dashboard. Ask the person who runs this installation of Palimpsest."},
+		{tenants.ErrUnverified, http.StatusForbidden, "permission_error", "email_not_verified",
+			"No owner of this workspace has verified an e-mail address yet. An owner opens the link in the mail, or asks for another on the dashboard's account page; then send the request again."},
+		{errNoRecall, http.StatusForbidden, "permission_error", "insufficient_scope",
+			"This Palimpsest API key has neither the scope recall nor the scope proxy. Use a key that has one of them."},
+		{tenants.ErrScopeMissing, http.StatusForbidden, "permission_error", "insufficient_scope",
+			"This Palimpsest API key lacks the scope proxy, or the role of the person behind it does not allow it. Use another key."},
+		{tenants.ErrNoProvider, http.StatusBadRequest, "invalid_request_error", "no_provider_key",
+			"The workspace has no key for this provider that is switched on. Store one on the dashboard's Providers page, or name another in X-Palimpsest-Provider."},
+		{errQueueFull, http.StatusServiceUnavailable, "overloaded_error", "overloaded",
+			"The proxy is overloaded. Try again in a moment."},
+		{tenants.ErrAway, http.StatusServiceUnavailable, "overloaded_error", codeDatabaseAway,
+			"The database does not answer, and this server has not yet read your API key or the settings of its workspace. Nothing was lost. Try again in " + retryDatabase + " seconds."},
+		{prompt.ErrResumes, http.StatusNotFound, "not_found_error", "thread_not_found",
+			`Palimpsest does not continue threads, because it shortens and archives whole conversations. Send the whole conversation again, with thread {"type":"create"} or without thread. ` + "With X-Palimpsest-Bypass: true on every request of a thread, the provider continues it."},
 	}
 }
 
@@ -215,7 +187,7 @@ func exceededProblem(exceeded limits.Exceeded) wire.Problem {
 
 // ownerOf says whose a limit or budget is, and where it can be changed.
 func ownerOf(who tenants.Spender) (owner, place string) {
-	place = "by an owner or admin, with PUT /api/v1/budgets"
+	place = "by an owner or admin, on the dashboard's Settings page"
 	switch who.Kind {
 	case tenants.WorkspaceSpends:
 		return "The workspace", place

@@ -70,6 +70,8 @@ type RequestLog struct {
 	UnreadMicroUSD, RewrittenMicroUSD int64
 	Reach                             bool // the client's prompt was too long to be sent, and ours was answered
 
+	served wire.Served // on what terms it was answered
+
 	Miss cost.Miss // what the provider's cache did not have although it should
 
 	cancel context.CancelCauseFunc // ends the request; nil if nothing may
@@ -170,6 +172,7 @@ func (e *RequestLog) exchange() tenants.Exchange {
 		ExchangeAnswer: tenants.ExchangeAnswer{
 			Provider: tenants.Provider(e.Provider), ProviderKey: e.ProviderKey, Status: e.Status, ErrorFrom: e.ErrorFrom,
 			ErrorType: e.ErrorType, Attempts: e.Attempts, Signed: e.signed,
+			Served: tenants.Served{ServiceTier: e.served.Tier, Speed: e.served.Speed, Region: e.served.Region},
 		},
 		ExchangePrompt: tenants.ExchangePrompt{
 			Compression: string(e.Report.Compression), TokensBefore: e.Report.Before, TokensAfter: e.Report.After,

@@ -258,7 +258,7 @@ func (g *Gate) asked(ctx context.Context, codec wire.Codec, admission admission,
 	if err != nil {
 		return prompt.Request{}, err
 	}
-	windows, err := g.Settings.Windows(ctx, admission.key.Workspace)
+	overrides, err := g.Settings.Overrides(ctx, admission.key.Workspace, admission.target.KeyID)
 	if err != nil {
 		return prompt.Request{}, err
 	}
@@ -268,7 +268,7 @@ func (g *Gate) asked(ctx context.Context, codec wire.Codec, admission admission,
 			EndUser: session.EndUserID(admission.key.Workspace, admission.asked.endUser), Project: admission.asked.tags[tenants.ProjectTag],
 		},
 		Codec: codec, Config: config, Headers: header, Path: path, Body: body, Bypass: admission.asked.bypass, DryRun: admission.asked.dryRun, NoStore: admission.asked.noStore, Long: asksLongWindow(header),
-		Windows: windows, Usage: !g.plain.has(admission), Destination: prompt.Destination{Provider: string(admission.target.Provider), Region: admission.target.Region()},
+		Overrides: overrides, Usage: !g.plain.has(admission), Destination: prompt.Destination{Provider: string(admission.target.Provider), Region: admission.target.Region()},
 		Allow: func(model tokens.Model, asked string) error {
 			return admission.key.Limits.CheckModel(asked, model.Price != tokens.Price{})
 		},

@@ -67,6 +67,7 @@ type storage struct {
 	workspace tenants.WorkspaceID
 	keys      []tenants.ProviderKey
 	windows   map[string]int
+	prices    []tenants.ModelPrice
 	pipeline  tenants.PipelineConfig
 	data      tenants.DataSettings
 	budgets   []tenants.Budget
@@ -116,6 +117,12 @@ func (s *storage) Budgets(context.Context, tenants.WorkspaceID) ([]tenants.Budge
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.budgets, s.broken
+}
+
+func (s *storage) ModelPrices(context.Context, tenants.WorkspaceID) ([]tenants.ModelPrice, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.prices, s.broken
 }
 
 func (s *storage) ModelWindows(context.Context, tenants.WorkspaceID) ([]tenants.ModelWindow, error) {
@@ -273,7 +280,7 @@ func setupAt(t testing.TB, provider string, more ...pipeline.Module) *proxy {
 	if err != nil {
 		t.Fatal(err)
 	}
-	settings.WithBudgets(p.store.Budgets)
+	settings.WithBudgets(p.store.Budgets).WithPrices(p.store.ModelPrices)
 	metrics := NewMetrics(prometheus.NewRegistry())
 	log := slog.New(slog.NewJSONHandler(p.log, nil))
 	records := recorder.New(p.store, p.memory, p.store, archivetest.Keys(), metrics.Recorded, log)

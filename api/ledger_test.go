@@ -172,6 +172,31 @@ func TestParallelRequestsKeepToABudgetWhateverTheyAskFor(t *testing.T) {
 	}
 }
 
+// S47: what the provider's own tools cost is held before an answer, and charged by what its usage names.
+func TestFeesOfTheProvidersToolsAreSettled(t *testing.T) {
+	t.Parallel()
+	var searches atomic.Int64
+	p := setup(t, func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = fmt.Fprintf(w, `{"id":"m","type":"message","role":"assistant","model":"claude-opus-5-5","content":[{"type":"text","text":"Yes."}],"stop_reason":"end_turn","usage":{"input_tokens":10,"output_tokens":10,"server_tool_use":{"web_search_requests":%d}}}`, searches.Load())
+	})
+	const tokens, fee = 10*4 + 10*opusAnswer, 10_000
+	p.store.limit(tenants.Limits{Quota: tenants.Quota{DayMicroUSD: 2 * fee}})
+	body := strings.Replace(askClaude, `"messages"`, `"tools":[{"type":"web_search_20250305","name":"web_search","max_uses":2}],"messages"`, 1)
+	for n, used := range []int64{0, 2} {
+		searches.Store(used)
+		if got := p.send(http.MethodPost, messagesPath, body); got.status != http.StatusOK {
+			t.Fatalf("request %d: status %d: %s", n, got.status, got.body)
+		}
+		if recorded := p.last(n + 1); recorded.CostMicroUSD != tokens+used*fee {
+			t.Errorf("%d searches cost %d, want %d", used, recorded.CostMicroUSD, tokens+used*fee)
+		}
+	}
+	if got := p.send(http.MethodPost, messagesPath, body); got.status != http.StatusTooManyRequests {
+		t.Errorf("the fees have used up the budget: status %d: %s", got.status, got.body)
+	}
+}
+
 // A request refused for another budget than its key's says whose it is.
 func TestBudgetsOfOthersAreNamed(t *testing.T) {
 	t.Parallel()

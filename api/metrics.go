@@ -11,6 +11,7 @@ import (
 	"palimpsest/pipeline/client"
 	"palimpsest/pipeline/cost"
 	"palimpsest/pipeline/modules/compactionbridge"
+	"palimpsest/pipeline/modules/ipc"
 	"palimpsest/pipeline/modules/rehydrator"
 	"palimpsest/pipeline/wire"
 )
@@ -120,6 +121,9 @@ func (m *Metrics) report(report pipeline.Report) {
 	for _, event := range report.Events {
 		if event.Module == compactionbridge.Name && event.Type == compactionbridge.Recovered {
 			m.bridged.Inc()
+		}
+		if event.Module == ipc.Name && event.Type == ipc.Certified {
+			m.certified.WithLabelValues(strconv.FormatBool(event.Reason == ipc.Complete)).Inc()
 		}
 		if event.Type != "completed" {
 			continue

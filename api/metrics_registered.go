@@ -99,6 +99,7 @@ func newPromptMetrics(registry prometheus.Registerer) promptMetrics {
 // into prompts.
 type compactionMetrics struct {
 	compactions *prometheus.CounterVec
+	certified   *prometheus.CounterVec
 	bridged     prometheus.Counter
 	rehydrated  prometheus.Counter
 }
@@ -106,10 +107,11 @@ type compactionMetrics struct {
 func newCompactionMetrics(registry prometheus.Registerer) compactionMetrics {
 	m := compactionMetrics{
 		compactions: counters("compaction_detected_total", "Sessions that went on after their client had compacted them.", "client"),
+		certified:   counters("compaction_certificates_total", "Compactions whose prompt was compared with the originals, by whether all that must not be lost is in it or one recall away.", "complete"),
 		bridged:     counter("bridge_recovered_total", "Requests into which what a client's summary had lost was put back."),
 		rehydrated:  counter("rehydrated_total", "Pieces of earlier turns that were brought back into prompts."),
 	}
-	registry.MustRegister(m.compactions, m.bridged, m.rehydrated)
+	registry.MustRegister(m.compactions, m.certified, m.bridged, m.rehydrated)
 	return m
 }
 

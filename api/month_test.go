@@ -37,6 +37,7 @@ func month() []monthly {
 		{name: "a batch's price", model: "claude-sonnet-4-6", path: messagesPath, ttl: "5m", says: "#batch"},
 		{name: "long prompts", model: "claude-haiku-5-5", path: messagesPath, ttl: "5m", words: 17_000},
 		{name: "another answers", model: "claude-opus-4-8", path: messagesPath, ttl: "5m", head: `"fallbacks":[{"model":"claude-sonnet-4-6"}],`, says: "#other"},
+		{name: "another answers unasked", model: "claude-opus-4-8", path: messagesPath, ttl: "5m", says: "#other"},
 		{name: "half an hour", model: "gpt-5.6-sol", path: chatPath},
 		{name: "half a day, flex", model: "gpt-5.6-sol", path: chatPath, head: `"service_tier":"flex","prompt_cache_options":{"ttl":"12h"},`},
 		{name: "half a day on one block", model: "gpt-5.6-luna", path: chatPath, breakpoint: "12h"},
@@ -44,6 +45,32 @@ func month() []monthly {
 		{name: "priority, served as usual", model: "gpt-6.1-sol", path: responsesPath, head: `"service_tier":"priority",`, says: "#usual"},
 		{name: "priority by the project's own setting", model: "gpt-5.6-terra", path: responsesPath, says: "#priority"},
 		{name: "no charge for writing", model: "gpt-5.4", path: chatPath},
+		{name: "our own price", model: "claude-opus-4-7", path: messagesPath, ttl: "1h"},
+		{name: "own price at the key", model: "gpt-5.4-mini", path: chatPath},
+	}
+}
+
+// ownPrices are the prices that the month's workspace has agreed on with its providers.
+func ownPrices(p *proxy) []tenants.ModelPrice {
+	return []tenants.ModelPrice{
+		{Model: "claude-sonnet-4-6", Input: 2.4, Output: 12, CacheRead: 0.24}, // also where it answers for another
+		{Model: "claude-opus-4-7", Input: 4, Output: 18, CacheRead: 0.3},
+		{Model: "gpt-5.4-mini", Input: 7, Output: 70, CacheRead: 7},
+		{Model: "gpt-5.4-mini", ProviderKey: p.store.keys[1].ID, Input: 0.5, Output: 3, CacheRead: 0.1, CacheWrite5m: 0.6, CacheWrite1h: 0.6},
+	}
+}
+
+// termsOnRecord are the terms that sessions of the month are answered on.
+func termsOnRecord() map[string]tenants.Served {
+	return map[string]tenants.Served{
+		"an hour, fast":                         {ServiceTier: "standard", Speed: "fast", Region: "global"},
+		"in the US":                             {ServiceTier: "standard", Speed: "standard", Region: "us"},
+		"fast, served at the usual speed":       {ServiceTier: "standard", Speed: "standard", Region: "global"},
+		"a batch's price":                       {ServiceTier: "batch", Speed: "standard", Region: "global"},
+		"priority":                              {ServiceTier: "priority"},
+		"priority, served as usual":             {ServiceTier: "default"},
+		"priority by the project's own setting": {ServiceTier: "priority"},
+		"ended early: half a day, flex":         {ServiceTier: "flex"},
 	}
 }
 
@@ -66,9 +93,10 @@ func tariffs() map[string]providerdouble.Tariff {
 	haiku.LongAbove, haiku.LongInput, haiku.LongOutput = 100_000, 5, 5
 	return map[string]providerdouble.Tariff{
 		"claude-sonnet-4-5": claude(3, 15, 0.3), "claude-opus-5-5": claude(4, 20, 0.2), "claude-opus-5": claude(5, 25, 0.5), "claude-sonnet-5": claude(2, 10, 0.2),
-		"claude-sonnet-4-6": claude(3, 15, 0.3), "claude-opus-4-8": claude(5, 25, 0.5), "claude-haiku-5-5": haiku,
+		"claude-sonnet-4-6": claude(2.4, 12, 0.24), "claude-opus-4-8": claude(5, 25, 0.5), "claude-haiku-5-5": haiku,
 		"gpt-5.6-sol": openai(4, 20, 0.4, 5, 2), "gpt-5.6-luna": openai(0.2, 1.2, 0.02, 0.25, 2), "gpt-5.6-terra": openai(2, 12, 0.2, 2.5, 2),
 		"gpt-6.1-sol": openai(2, 10, 0.1, 2.5, 2), "gpt-5.5": openai(5, 30, 0.5, 5, 2.5), "gpt-5.4": openai(2.5, 15, 0.25, 2.5, 2),
+		"claude-opus-4-7": claude(4, 18, 0.3), "gpt-5.4-mini": openai(0.5, 3, 0.1, 0.6, 2),
 	}
 }
 
@@ -139,6 +167,7 @@ func TestAMonthCostsWhatTheProviderCharges(t *testing.T) {
 	tariffs := tariffs()
 	double, uncompacted := providertest.NewServer(t, config), providertest.NewServer(t, config)
 	p := setupAt(t, double.URL)
+	p.store.prices = ownPrices(p)
 	p.store.pipeline = tenants.PipelineConfig{Modules: "ipc", YAML: "ipc: {contextWindow: 12000, preserveTokens: 1000, preserveLastTurns: 2, targetUtilization: 0.75}"}
 	p.Now, p.Prompts.Now = clock.now, clock.now
 
@@ -174,6 +203,9 @@ func TestAMonthCostsWhatTheProviderCharges(t *testing.T) {
 			}
 			sent++
 			recorded := p.last(sent)
+			if want, is := termsOnRecord()[session.name]; is && recorded.Served != want {
+				t.Errorf("%s, step %d: answered on %+v, want %+v", session.name, steps, recorded.Served, want)
+			}
 			sendTo(t, uncompacted.URL, session.path, body)
 			last, _ := double.Last()
 			lastUncompacted, _ := uncompacted.Last()

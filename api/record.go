@@ -112,6 +112,7 @@ func (s *Server) settle(event *RequestLog, sent prompt.Sent, answer *wire.Answer
 	}
 	answer.Usage = answer.Usage.Bounded()
 	money := s.Prompts.Answered(sent, *answer)
+	event.served = sent.Served(answer.Served)
 	event.CostMicroUSD, event.NetMicroUSD, event.Miss = money.Cost+event.firstMicroUSD, money.Net-event.firstMicroUSD, money.Miss
 	event.UnreadMicroUSD, event.RewrittenMicroUSD, event.Reach = money.Unread, money.Rewritten, money.Reach
 	s.Summaries.Heard(sent, answer.Usage)

@@ -28,6 +28,20 @@ func sessionOf(t *testing.T, format, model string) (path, body, answer string) {
 	}
 }
 
+// refusing is a provider that refuses the first request, and answers those that follow.
+func refusing(asked *atomic.Int32, status int, refusal, answer string) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body)
+		w.Header().Set("Content-Type", "application/json")
+		if asked.Add(1) == 1 {
+			w.WriteHeader(status)
+			_, _ = io.WriteString(w, refusal)
+			return
+		}
+		_, _ = io.WriteString(w, answer)
+	}
+}
+
 // W49: whatever a server says, and with whatever status, the emergency pass is made, and the window of
 // a model that nobody knew is learned.
 func TestEveryRefusalIsAnsweredByOneSmallerPrompt(t *testing.T) {
@@ -49,16 +63,7 @@ func TestEveryRefusalIsAnsweredByOneSmallerPrompt(t *testing.T) {
 			t.Parallel()
 			path, body, answer := sessionOf(t, test.Format, "house-model")
 			var asked atomic.Int32
-			p := setup(t, func(w http.ResponseWriter, r *http.Request) {
-				_, _ = io.Copy(io.Discard, r.Body)
-				w.Header().Set("Content-Type", "application/json")
-				if asked.Add(1) == 1 {
-					w.WriteHeader(test.Status)
-					_, _ = w.Write(test.Body)
-					return
-				}
-				_, _ = io.WriteString(w, answer)
-			})
+			p := setup(t, refusing(&asked, test.Status, string(test.Body), answer))
 			got := p.send(http.MethodPost, path, body)
 			if got.status != http.StatusOK || asked.Load() != 2 || got.header.Get("X-Palimpsest-Compression") != "emergency" {
 				t.Errorf("asked %d times, status %d, headers %v: %.300s", asked.Load(), got.status, got.header, got.body)
@@ -143,15 +148,7 @@ func TestAnswersThatTheWindowEndsTeachIt(t *testing.T) {
 			t.Parallel()
 			path, body, answer := sessionOf(t, test.format, "house-model")
 			var asked atomic.Int32
-			p := setup(t, func(w http.ResponseWriter, r *http.Request) {
-				_, _ = io.Copy(io.Discard, r.Body)
-				w.Header().Set("Content-Type", "application/json")
-				if asked.Add(1) == 1 {
-					_, _ = io.WriteString(w, test.full)
-					return
-				}
-				_, _ = io.WriteString(w, answer)
-			})
+			p := setup(t, refusing(&asked, http.StatusOK, test.full, answer))
 			got := p.send(http.MethodPost, path, body)
 			if got.status != http.StatusOK || string(got.body) != answer || asked.Load() != 2 {
 				t.Errorf("asked %d times, status %d, headers %v: %.300s", asked.Load(), got.status, got.header, got.body)

@@ -20,7 +20,7 @@ type layer struct {
 func layers() []layer {
 	ofModules := []string{
 		"pipeline", "pipeline/client", "pipeline/conversation", "pipeline/tokens", "pipeline/session",
-		"pipeline/ledger", "pipeline/archive", "pipeline/summary", "pipeline/cores",
+		"pipeline/ledger", "pipeline/certificate", "pipeline/archive", "pipeline/summary", "pipeline/cores",
 	}
 
 	return []layer{
@@ -52,6 +52,7 @@ func layers() []layer {
 		{"pipeline/wire/...", []string{"pipeline/conversation", "pipeline/wire"}},
 		{"pipeline/tokens/...", []string{"pipeline/conversation", "pipeline/tokens"}},
 		{"pipeline/ledger", []string{"pipeline/conversation"}},
+		{"pipeline/certificate", []string{"pipeline/conversation", "pipeline/ledger", "pipeline/session"}},
 		{"pipeline/archive/archivedb", []string{"pipeline/localcache", "pipeline/archive", "pipeline/archive/search", "pipeline/conversation", "pipeline/cores", "pipeline/batchdb", "pipeline/session"}},
 		{"pipeline/archive/archivetest", []string{"pipeline/archive", "pipeline/faulttest"}},
 		{"pipeline/archive/...", []string{"pipeline/conversation", "pipeline/archive"}},

@@ -10,6 +10,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"palimpsest/api"
+	"palimpsest/api/connections"
 	"palimpsest/pipeline/jobs/jobsdb"
 )
 
@@ -45,6 +46,7 @@ func TestMonitoringPageListsExactlyTheMetricsOfTheProxy(t *testing.T) {
 	registered := described{names: map[string]bool{}}
 	api.NewMetrics(registered)
 	jobsdb.NewMetrics(registered)
+	registered.MustRegister(connections.NewLimiter(connections.Limits{}, nil, nil).Metrics())
 
 	documented := map[string]bool{}
 	for _, name := range namedInTheProgram(t, `[a-z_]+_(?:total|seconds|bytes|usd)`) {

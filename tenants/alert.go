@@ -14,7 +14,7 @@ type AlertRule string
 
 // The rules of alerts.
 const (
-	AlertBudget       AlertRule = "budget"       // an API key has used 50, 80 or 100 % of a budget
+	AlertBudget       AlertRule = "budget"       // a key, a member, a project or the workspace has used 50, 80 or 100 % of a budget
 	AlertProviderKey  AlertRule = "provider_key" // a provider refuses a stored key
 	AlertErrorRate    AlertRule = "error_rate"   // many requests fail
 	AlertCompaction   AlertRule = "compaction"   // compaction has cost more than it saved

@@ -56,6 +56,7 @@ const (
 	ConfigImported       Action = "config.imported"
 	ModelWindowSet       Action = "model_window.set"
 	BudgetsSet           Action = "budgets.set"
+	ModelPricesSet       Action = "model_prices.set"
 	ModelWindowRemoved   Action = "model_window.removed"
 	RetentionSet         Action = "retention.set"
 	SessionDeleted       Action = "session.deleted"

@@ -189,6 +189,17 @@ type Data interface {
 	// cannot be set.
 	SetBudgets(ctx context.Context, tenant Tenant, budgets []Budget) error
 
+	// ChangeBudgets puts what change makes of the budgets in their place, as SetBudgets does.
+	ChangeBudgets(ctx context.Context, tenant Tenant, change func([]Budget) ([]Budget, error)) error
+
+	// ModelPrices returns what the workspace pays for models in place of their list prices, in
+	// the order of their names.
+	ModelPrices(ctx context.Context, workspace WorkspaceID) ([]ModelPrice, error)
+
+	// ChangeModelPrices puts what change makes of the prices in place of those that stand. It
+	// returns an Invalid for what cannot be set, or the error of change.
+	ChangeModelPrices(ctx context.Context, tenant Tenant, change func([]ModelPrice) ([]ModelPrice, error)) error
+
 	// Spend returns what a spender has cost at list prices, in millionths of a dollar, since
 	// a day and since a month began.
 	Spend(ctx context.Context, workspace WorkspaceID, who Spender, day, month time.Time) (inDay, inMonth int64, err error)

@@ -51,6 +51,8 @@ type ExchangeAnswer struct {
 	ErrorType   string
 	Answer      []byte // archive hash of the answer's first message; nil if none
 
+	Served
+
 	// Signed are our headers that the answer had and that nothing else here tells,
 	// by their names without X-Palimpsest-.
 	Signed map[string]string
@@ -58,6 +60,14 @@ type ExchangeAnswer struct {
 	// ErrorText is what the provider said where it refused, without what looks like a
 	// secret, sealed with archive.Key.SealError; nil if nothing is kept.
 	ErrorText []byte
+}
+
+// Served is on what terms a request was answered, as the answer says, or else as it was asked for: they
+// decide what it costs. Empty where nothing is said.
+type Served struct {
+	ServiceTier string // "priority", "flex"
+	Speed       string // "fast"
+	Region      string // where it was processed
 }
 
 // ExchangePrompt is what the pipeline made of the client's prompt.

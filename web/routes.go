@@ -284,10 +284,16 @@ func (s *Server) workspace(pages *echo.Group) {
 	pages.GET(paths.Audit, s.as(tenants.ReadAudit, changes.Show))
 
 	// Settings
-	data := settings.New(settings.Deps{Data: s.deps.Data, Deletion: s.deps.Deletion, ImportConfig: s.deps.ImportConfig, Log: s.config.Log})
+	data := settings.New(settings.Deps{
+		Data: s.deps.Data, Members: s.deps.Members, ProviderKeys: s.deps.ProviderKeys, Deletion: s.deps.Deletion, ImportConfig: s.deps.ImportConfig,
+		Log: s.config.Log, Now: s.config.Now,
+	})
 	pages.GET(paths.Settings, s.as(tenants.ManageSettings, data.Show))
 	pages.POST(paths.Settings, s.as(tenants.ManageSettings, data.Save))
 	pages.POST(paths.Retention, s.as(tenants.ManageSettings, data.SaveRetention))
+	pages.POST(paths.Budgets, s.as(tenants.ManageSettings, data.SetBudget))
+	pages.POST(paths.Prices, s.as(tenants.ManageSettings, data.SetPrice))
+	pages.POST(paths.RemovePrice, s.as(tenants.ManageSettings, data.RemovePrice))
 	pages.GET(paths.ImportConfig, s.as(tenants.ManageSettings, data.AskImport))
 	pages.POST(paths.ImportConfig, s.as(tenants.ManageSettings, data.Import))
 	pages.GET(paths.DeleteWorkspace, s.as(tenants.DeleteWorkspace, data.ConfirmDelete))
@@ -299,7 +305,7 @@ func (s *Server) registerRequests(pages *echo.Group) {
 	exchanges := requests.New(requests.Deps{
 		Exchanges: s.deps.Exchanges, APIKeys: s.deps.APIKeys, ProviderKeys: s.deps.ProviderKeys, Costs: s.deps.Costs, Data: s.deps.Data,
 		Keys: s.deps.ArchiveKeys, Archive: s.deps.Archive, Views: s.deps.Views, Columns: s.deps.Views,
-		Resending: requests.Resending{Resend: s.deps.Resend, Models: s.deps.Models}, Audit: s.deps.Audit, PublicURL: s.config.PublicURL, Log: s.config.Log, Now: s.config.Now,
+		Resending: requests.Resending{Resend: s.deps.Resend, Models: s.deps.Models, Prices: s.deps.Prices}, Audit: s.deps.Audit, PublicURL: s.config.PublicURL, Log: s.config.Log, Now: s.config.Now,
 	})
 	pages.GET(paths.Requests, s.as(tenants.ReadMetrics, hashed(exchanges.List)))
 	pages.GET(paths.CompareWith, s.as(tenants.ReadMetrics, exchanges.Compare))

@@ -113,6 +113,7 @@ type Traffic struct {
 
 	Resend requests.Resend // optional: without it, nothing is sent again
 	Models *tokens.Models  // optional: without them, what sending again costs is not said
+	Prices requests.Prices // optional: list prices hold without it
 }
 
 // Administration is a workspace as a whole: its data, who changed what, and what it pays.

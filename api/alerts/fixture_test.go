@@ -63,7 +63,7 @@ func setup(t *testing.T, change ...func(*alerts.Config)) *bundle {
 		Pool: b.database.DB.WorkPool(), Joined: b.Joined, Metrics: jobsdb.NewMetrics(prometheus.NewRegistry()), Log: slog.New(slog.DiscardHandler), Now: time.Now,
 	})
 	b.config = alerts.Config{
-		Store: alerts.Store{Alerts: b.Alerts, Keys: b.APIKeys, UsageReader: b.Usage, Workspaces: b.Workspaces, Transactor: b.DB}, Sealer: safe, Queue: b.queue, Mailer: b.mails, Guard: guard.New(true), PublicURL: publicURL, Log: slog.New(slog.DiscardHandler),
+		Store: alerts.Store{Alerts: b.Alerts, Keys: b.APIKeys, Budgets: b.Data.Budgets, Spend: b.Data.Spend, UsageReader: b.Usage, Workspaces: b.Workspaces, Transactor: b.DB}, Sealer: safe, Queue: b.queue, Mailer: b.mails, Guard: guard.New(true), PublicURL: publicURL, Log: slog.New(slog.DiscardHandler),
 		Health: func(context.Context) []tenants.Check { return b.health }, Now: b.clock,
 	}
 	for _, set := range change {

@@ -17,6 +17,7 @@ import (
 // The pages that alerts link to.
 const (
 	pathAlerts    = "/settings/alerts"
+	pathBudgets   = "/settings#budgets"
 	pathKeys      = "/keys"
 	pathProviders = "/providers"
 	pathRequests  = "/requests"
@@ -38,33 +39,85 @@ const (
 // highest first.
 func thresholds() []int64 { return []int64{100, 80, 50} }
 
-// budgets looks at what API keys have spent of their budgets. Of several thresholds that were
-// passed since the last look the highest counts.
+// spending is a spender with a budget, and the words of alerts about it.
+type spending struct {
+	tenants.Budget
+
+	subject  string // of the alerts
+	name     string // "API key laptop"
+	path     string // the page where the budget is set
+	requests string // that are refused when it is used up
+}
+
+// budgets looks at what is spent of the budgets of API keys, members, projects and the workspace. Of several
+// thresholds that were passed since the last look the highest counts.
 func (l lookout) budgets(ctx context.Context) error {
-	keys, err := l.service.config.Store.APIKeys(ctx, l.workspace)
+	spenders, err := l.spenders(ctx)
 	if err != nil {
 		return err
 	}
-	now := l.service.config.Now()
-	day, month := tenants.SpendSpan(now)
+	day, month := tenants.SpendSpan(l.service.config.Now())
 	var failures []error
-	for i := range keys {
-		key := &keys[i]
-		if key.RevokedAt != nil || !key.Limits.HasBudget() {
-			continue
-		}
-		inDay, inMonth, err := l.service.config.Store.KeySpend(ctx, l.workspace, key.ID, day, month)
+	for _, spender := range spenders {
+		inDay, inMonth, err := l.service.config.Store.Spend(ctx, l.workspace, spender.Spender, day, month)
 		failures = append(failures, err)
 		if err == nil {
 			failures = append(failures,
-				l.budget(ctx, key, "daily", day.Format(time.DateOnly), inDay, key.Limits.DayMicroUSD),
-				l.budget(ctx, key, "monthly", month.Format("2006-01"), inMonth, key.Limits.MonthMicroUSD))
+				l.budget(ctx, spender, "daily", day.Format(time.DateOnly), inDay, spender.DayMicroUSD),
+				l.budget(ctx, spender, "monthly", month.Format("2006-01"), inMonth, spender.MonthMicroUSD))
 		}
 	}
 	return errors.Join(failures...)
 }
 
-func (l lookout) budget(ctx context.Context, key *tenants.APIKey, name, period string, spent, budget int64) error {
+// spenders returns all that have a budget in money, but for end users: of them there may be any number.
+func (l lookout) spenders(ctx context.Context) ([]spending, error) {
+	keys, err := l.service.config.Store.APIKeys(ctx, l.workspace)
+	if err != nil {
+		return nil, err
+	}
+	budgets, err := l.service.config.Store.Budgets(ctx, l.workspace)
+	if err != nil {
+		return nil, err
+	}
+	var spenders []spending
+	for i := range keys {
+		if key := &keys[i]; key.RevokedAt == nil && key.Limits.HasBudget() {
+			spender := tenants.Spender{Kind: tenants.KeySpends, ID: key.ID.String()}
+			budget := tenants.Budget{Spender: spender, DayMicroUSD: key.Limits.DayMicroUSD, MonthMicroUSD: key.Limits.MonthMicroUSD}
+			spenders = append(spenders, spending{budget, spender.ID, "API key " + named(key.Name), pathKeys, "requests with the key"})
+		}
+	}
+	names := map[string]string{}
+	if slices.ContainsFunc(budgets, func(budget tenants.Budget) bool { return budget.Kind == tenants.MemberSpends }) {
+		members, err := l.service.config.Store.Members(ctx, l.workspace)
+		if err != nil {
+			return nil, err
+		}
+		for _, member := range members {
+			names[member.User.ID.String()] = member.User.Email
+		}
+	}
+	for _, budget := range budgets {
+		spender := spending{budget, string(budget.Kind) + " " + budget.ID, "", pathBudgets, ""}
+		switch budget.Kind {
+		case tenants.WorkspaceSpends:
+			spender.name, spender.requests = "The workspace", "all requests"
+		case tenants.ProjectSpends:
+			spender.name, spender.requests = "Project "+named(budget.ID), "requests of the project"
+		case tenants.MemberSpends:
+			if spender.name, spender.requests = "Member "+named(names[budget.ID]), "requests with the member's keys"; names[budget.ID] == "" {
+				continue // they have left, and so have their keys
+			}
+		default:
+			continue
+		}
+		spenders = append(spenders, spender)
+	}
+	return spenders, nil
+}
+
+func (l lookout) budget(ctx context.Context, of spending, name, period string, spent, budget int64) error {
 	if budget <= 0 {
 		return nil
 	}
@@ -73,9 +126,9 @@ func (l lookout) budget(ctx context.Context, key *tenants.APIKey, name, period s
 			continue
 		}
 		alert := tenants.Alert{
-			Subject: fmt.Sprintf("%s/%s/%d", key.ID, name, percent), Period: period, Path: pathKeys,
-			Title: fmt.Sprintf("API key %s has used %d %% of its %s budget", named(key.Name), percent, name),
-			Text:  fmt.Sprintf("%s of %s US dollars are spent. When the budget is used up, requests with the key are refused until the next %s begins, in UTC.", tenants.USD(spent), tenants.USD(budget), map[string]string{"daily": "day", "monthly": "month"}[name]),
+			Subject: fmt.Sprintf("%s/%s/%d", of.subject, name, percent), Period: period, Path: of.path,
+			Title: fmt.Sprintf("%s has used %d %% of its %s budget", of.name, percent, name),
+			Text:  fmt.Sprintf("%s of %s US dollars are spent. When the budget is used up, %s are refused until the next %s begins, in UTC.", tenants.USD(spent), tenants.USD(budget), of.requests, map[string]string{"daily": "day", "monthly": "month"}[name]),
 		}
 		return l.raise(ctx, l.channels, alert)
 	}

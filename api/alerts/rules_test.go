@@ -60,6 +60,48 @@ func TestBudgetIsToldAtHalfAtFourFifthsAndInFull(t *testing.T) {
 	b.told(t, "the highest threshold of each", half, fourFifths, full, fourFifths, month)
 }
 
+// A member spends by the keys that they created. End users have no alert.
+func TestBudgetsOfWorkspaceMembersAndProjectsAreTold(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	b.webhook(t, "https://example.com", tenants.AlertBudget)
+	b.now = time.Date(2026, 3, 14, 12, 0, 0, 0, time.UTC)
+	key := b.addKey(t, "laptop", tenants.Quota{})
+	former := uuid.NewString()
+	err := b.Data.SetBudgets(t.Context(), b.owner.Workspace.ID, []tenants.Budget{
+		{Spender: tenants.Spender{Kind: tenants.WorkspaceSpends}, DayMicroUSD: 200, MonthMicroUSD: 1000}, {Spender: tenants.Spender{Kind: tenants.ProjectSpends, ID: "search"}, MonthMicroUSD: 50},
+		{Spender: tenants.Spender{Kind: tenants.MemberSpends, ID: key.CreatedBy.String()}, DayMicroUSD: 100}, {Spender: tenants.Spender{Kind: tenants.MemberSpends, ID: former}, DayMicroUSD: 1},
+		{Spender: tenants.Spender{Kind: tenants.EndUserSpends}, DayMicroUSD: 1},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	spend := func(micro int64, tags tenants.Tags) {
+		b.record(t, func(exchange *tenants.Exchange) {
+			exchange.APIKey, exchange.CostMicroUSD, exchange.Tags, exchange.EndUser = key.ID, micro, tags, strings.Repeat("a", 32)
+		})
+	}
+	spend(49, nil)
+	b.told(t, "just below")
+	spend(1, nil)
+	member := "Member " + b.owner.User.Email + " has used 50 % of its daily budget"
+	b.told(t, "half of the member's", member)
+	spend(50, tenants.Tags{tenants.ProjectTag: "search"})
+	b.pass(t)
+	titles := b.titles(t)[1:]
+	slices.Sort(titles)
+	want := []string{"Member " + b.owner.User.Email + " has used 100 % of its daily budget", "Project search has used 100 % of its monthly budget", "The workspace has used 50 % of its daily budget"}
+	if !slices.Equal(titles, want) {
+		t.Errorf("alerts %q, want %q", titles, want)
+	}
+	for _, delivery := range b.deliveries(t) {
+		if delivery.Path != "/settings#budgets" {
+			t.Errorf("%q leads to %s", delivery.Title, delivery.Path)
+		}
+	}
+	b.told(t, "again", b.titles(t)...)
+}
+
 func TestRejectedProviderKeyIsToldOnceUntilItIsFine(t *testing.T) {
 	t.Parallel()
 	b := setup(t)

@@ -64,10 +64,9 @@ type Alerts interface {
 	IsOperator(ctx context.Context, user uuid.UUID) (bool, error)
 }
 
-// Keys are the API keys of a workspace and what they spend.
+// Keys are the API keys of a workspace.
 type Keys interface {
 	APIKeys(ctx context.Context, workspace tenants.WorkspaceID) ([]tenants.APIKey, error)
-	KeySpend(ctx context.Context, workspace tenants.WorkspaceID, key uuid.UUID, day, month time.Time) (inDay, inMonth int64, err error)
 }
 
 // Workspaces says what a workspace is called and who belongs to it.
@@ -83,6 +82,10 @@ type Store struct {
 	tenants.UsageReader
 	Workspaces
 	tenants.Transactor
+
+	// Budgets returns the budgets of a workspace beside those of its keys, and Spend what is spent of both.
+	Budgets func(ctx context.Context, workspace tenants.WorkspaceID) ([]tenants.Budget, error)
+	Spend   func(ctx context.Context, workspace tenants.WorkspaceID, who tenants.Spender, day, month time.Time) (inDay, inMonth int64, err error)
 }
 
 // Config is what a Service works with. All but Health must be set.

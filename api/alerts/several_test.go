@@ -46,9 +46,13 @@ func (k *keys) APIKeys(context.Context, tenants.WorkspaceID) ([]tenants.APIKey, 
 	return k.list, nil
 }
 
-func (k *keys) KeySpend(_ context.Context, _ tenants.WorkspaceID, key uuid.UUID, _, _ time.Time) (inDay, inMonth int64, err error) {
+func (k *keys) Budgets(context.Context, tenants.WorkspaceID) ([]tenants.Budget, error) {
+	return nil, nil
+}
+
+func (k *keys) Spend(_ context.Context, _ tenants.WorkspaceID, who tenants.Spender, _, _ time.Time) (inDay, inMonth int64, err error) {
 	for _, one := range k.list {
-		if spent, known := k.spent[one.Name]; one.ID == key && known {
+		if spent, known := k.spent[one.Name]; one.ID.String() == who.ID && known {
 			return spent[0], spent[1], nil
 		}
 	}
@@ -64,7 +68,9 @@ func budgeted(name string, day, month int64) tenants.APIKey {
 func TestBudgetThresholdsAreExact(t *testing.T) {
 	t.Parallel()
 	spent := &keys{}
-	b := setup(t, func(config *alerts.Config) { config.Store.Keys = spent })
+	b := setup(t, func(config *alerts.Config) {
+		config.Store.Keys, config.Store.Budgets, config.Store.Spend = spent, spent.Budgets, spent.Spend
+	})
 	b.webhook(t, "https://example.com", tenants.AlertBudget)
 	var want []string
 	spent.spent = map[string][2]int64{}
@@ -90,7 +96,9 @@ func TestBudgetThresholdsAreExact(t *testing.T) {
 func TestEveryBudgetIsLookedAt(t *testing.T) {
 	t.Parallel()
 	spent := &keys{}
-	b := setup(t, func(config *alerts.Config) { config.Store.Keys = spent })
+	b := setup(t, func(config *alerts.Config) {
+		config.Store.Keys, config.Store.Budgets, config.Store.Spend = spent, spent.Budgets, spent.Spend
+	})
 	b.webhook(t, "https://example.com", tenants.AlertBudget)
 	revoked, at := budgeted("revoked", 10, 10), b.clock()
 	revoked.RevokedAt = &at

@@ -9,6 +9,7 @@ import (
 	"syscall"
 
 	"github.com/google/uuid"
+	"github.com/prometheus/client_golang/prometheus"
 
 	"palimpsest/tenants"
 )
@@ -27,6 +28,7 @@ type Limiter struct {
 	limits  Limits
 	trusted []*net.IPNet
 	address func(*http.Request) string
+	refused *prometheus.CounterVec // connections and requests, by the limit that they met
 
 	mu      sync.Mutex
 	open    map[*entry]struct{} // connections
@@ -38,8 +40,17 @@ type Limiter struct {
 // NewLimiter returns a Limiter. trusted are the networks of proxies, and address tells where a
 // request comes from.
 func NewLimiter(limits Limits, trusted []*net.IPNet, address func(*http.Request) string) *Limiter {
-	return &Limiter{limits: limits, trusted: trusted, address: address, open: make(map[*entry]struct{}), holders: make(map[any]*holder)}
+	refused := prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "palimpsest_connections_refused_total", Help: "Connections, and requests on them, that were refused because too many are open.",
+	}, []string{"limit"})
+	for of := OfPlace; of <= OfAll; of++ {
+		refused.WithLabelValues(of.String()) // so that a rate begins at zero
+	}
+	return &Limiter{limits: limits, trusted: trusted, address: address, refused: refused, open: make(map[*entry]struct{}), holders: make(map[any]*holder)}
 }
+
+// Metrics returns what counts the refusals.
+func (l *Limiter) Metrics() prometheus.Collector { return l.refused }
 
 // Listen returns a listener that closes connections beyond the limits.
 func (l *Limiter) Listen(listener net.Listener) net.Listener {
@@ -69,6 +80,7 @@ func (b *bounded) Accept() (net.Conn, error) {
 			connection.proxy = true
 		}
 		if why, entered := b.limiter.enter(connection); !entered {
+			b.limiter.refused.WithLabelValues(why.Of.String()).Inc()
 			refuse(conn, why)
 			continue
 		}
@@ -141,6 +153,7 @@ func (l *Limiter) Handler(next http.Handler) http.Handler {
 		connection, counted := request.Context().Value(connectionKey{}).(*entry)
 		if counted {
 			if why, begun := l.begin(connection); !begun {
+				l.refused.WithLabelValues(why.Of.String()).Inc()
 				answer(w, why)
 				return
 			}
@@ -150,6 +163,7 @@ func (l *Limiter) Handler(next http.Handler) http.Handler {
 		if place, proxied := l.proxied(request); proxied {
 			held = &entry{limiter: l, by: []any{place}, requests: 1}
 			if why, entered := l.enter(held); !entered {
+				l.refused.WithLabelValues(why.Of.String()).Inc()
 				answer(w, why)
 				return
 			}
@@ -179,8 +193,10 @@ func Admitted(ctx context.Context, key, account uuid.UUID) error {
 	if !is {
 		return nil
 	}
-	err := admitted.entry.limiter.admit(admitted.entry, keyID(key), accountID(account))
-	if err != nil {
+	limiter := admitted.entry.limiter
+	err := limiter.admit(admitted.entry, keyID(key), accountID(account))
+	if crowded, is := errors.AsType[TooMany](err); is {
+		limiter.refused.WithLabelValues(crowded.Of.String()).Inc()
 		admitted.header.Set("Connection", "close")
 	}
 	return err

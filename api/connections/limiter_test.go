@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/google/uuid"
+	"github.com/prometheus/client_golang/prometheus"
 )
 
 // faked is a listener whose connections come from addresses that a test names.
@@ -53,6 +54,24 @@ func accepted(t *testing.T, limiter *Limiter, from ...string) []net.Conn {
 		t.Cleanup(func() { _ = conn.Close() })
 		all = append(all, conn)
 	}
+}
+
+// counted returns how many refusals the metric counts for a limit.
+func counted(t *testing.T, limiter *Limiter, limit string) float64 {
+	t.Helper()
+	registry := prometheus.NewRegistry()
+	registry.MustRegister(limiter.Metrics())
+	families, err := registry.Gather()
+	if err != nil || len(families) != 1 {
+		t.Fatalf("%d metrics: %v", len(families), err)
+	}
+	for _, metric := range families[0].GetMetric() {
+		if metric.GetLabel()[0].GetValue() == limit {
+			return metric.GetCounter().GetValue()
+		}
+	}
+	t.Fatalf("the limit %s isn't counted", limit)
+	return 0
 }
 
 // asks returns the context of a request on a connection.
@@ -98,6 +117,9 @@ func TestOnePlaceHasSoManyConnections(t *testing.T) {
 	}
 	for _, conn := range accepted(t, limiter, "192.0.2.1", "192.0.2.2") {
 		_ = conn.Close()
+	}
+	if refused := counted(t, limiter, "place"); refused != 5 {
+		t.Errorf("%v refusals are counted, want 5", refused)
 	}
 	if left := len(limiter.holders); left != 3 {
 		t.Errorf("%d places are remembered, want the three with a connection", left)

@@ -22,6 +22,9 @@ const (
 	OfAll               // everyone
 )
 
+// String returns the limit's name in metrics.
+func (o Of) String() string { return [...]string{"place", "key", "account", "share", "all"}[o] }
+
 // TooMany says that there are too many connections, and each of them is in use.
 type TooMany struct {
 	Of    Of

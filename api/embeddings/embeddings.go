@@ -18,6 +18,7 @@ import (
 	"palimpsest/pipeline/localcache"
 	"palimpsest/pipeline/modules/rehydrator"
 	"palimpsest/pipeline/spans"
+	"palimpsest/pipeline/tokens"
 	"palimpsest/pipeline/wire"
 	"palimpsest/tenants"
 )
@@ -98,7 +99,11 @@ func (c *Client) Embed(ctx context.Context, workspace tenants.WorkspaceID, apiKe
 	at := c.Now()
 	embedded, err := upstream.Embed(ctx, c.Upstream, target, model, texts)
 	span.Int(spans.InputTokens, embedded.Tokens)
-	c.charge(workspace, apiKey, target.KeyID, model, embedded.Tokens, at)
+	overrides, unknown := c.Settings.Overrides(ctx, workspace, target.KeyID)
+	if unknown != nil { // what was read to find the target is forgotten, and the database is away
+		overrides = tokens.Overrides{}
+	}
+	c.charge(workspace, apiKey, target.KeyID, model, embedded.Tokens, at, costOf(model, embedded.Tokens, overrides))
 	if err != nil {
 		c.failed.Set(workspace, struct{}{})
 		return nil, fmt.Errorf("embed: %w", err)
@@ -107,26 +112,25 @@ func (c *Client) Embed(ctx context.Context, workspace tenants.WorkspaceID, apiKe
 }
 
 // charge counts what embeddings cost for their workspace.
-func (c *Client) charge(workspace tenants.WorkspaceID, apiKey, providerKey uuid.UUID, model string, tokens int, at time.Time) {
-	if tokens == 0 {
+func (c *Client) charge(workspace tenants.WorkspaceID, apiKey, providerKey uuid.UUID, model string, count int, at time.Time, cost int64) {
+	if count == 0 {
 		return
 	}
-	cost := costOf(model, tokens)
-	c.Spent(wire.Usage{Input: tokens}, cost)
+	c.Spent(wire.Usage{Input: count}, cost)
 	c.Recorder.Put(recorder.OwnCall(tenants.Exchange{
 		Workspace: workspace, At: at,
 		ExchangeRequest: tenants.ExchangeRequest{APIKey: apiKey, Endpoint: "/v1/embeddings", Model: model, Class: "embedding"},
 		ExchangeAnswer:  tenants.ExchangeAnswer{Provider: tenants.ProviderOpenAI, ProviderKey: providerKey},
-		ExchangeTokens:  tenants.ExchangeTokens{Input: tokens},
+		ExchangeTokens:  tenants.ExchangeTokens{Input: count},
 		ExchangeCost:    tenants.ExchangeCost{CostMicroUSD: cost},
 		ExchangeTimes:   tenants.ExchangeTimes{Duration: c.Now().Sub(at)},
 	}))
 }
 
-// costOf returns what embeddings cost at OpenAI's list prices
+// costOf returns what embeddings cost at the workspace's own price, or else at OpenAI's list prices
 // (https://platform.openai.com/docs/pricing), in millionths of a US dollar, rounded
 // up; 0 for a model whose price is not known.
-func costOf(model string, tokens int) int64 {
+func costOf(model string, count int, overrides tokens.Overrides) int64 {
 	price := 0.0 // US dollars for a million tokens
 	switch model {
 	case "text-embedding-3-small":
@@ -136,7 +140,10 @@ func costOf(model string, tokens int) int64 {
 	case "text-embedding-ada-002":
 		price = 0.10
 	}
-	return int64(math.Ceil(price * float64(tokens)))
+	if own, has := overrides.Prices[model]; has {
+		price = own.Input
+	}
+	return int64(math.Ceil(price * float64(count)))
 }
 
 var _ archive.Embedder = (*Client)(nil)

@@ -70,6 +70,14 @@ type newBudget struct {
 	TokensPerMinute   int `json:"tokens_per_minute"`
 }
 
+// budget returns a budget as it is asked for. The error is a tenants.Invalid.
+func (b newBudget) budget() (tenants.Budget, error) {
+	budget := tenants.Budget{
+		Spender: tenants.Spender{Kind: b.Kind, ID: b.ID}, RequestsPerMinute: b.RequestsPerMinute, TokensPerMinute: b.TokensPerMinute,
+	}
+	return budget, setBudgets(&budget.DayMicroUSD, &budget.MonthMicroUSD, b.DayUSD, b.MonthUSD)
+}
+
 func (h budgetHandler) putBudgets(c echo.Context, who caller) error {
 	asked, err := readJSON[newBudgets](c)
 	if err != nil {
@@ -80,9 +88,7 @@ func (h budgetHandler) putBudgets(c echo.Context, who caller) error {
 	}
 	budgets := make([]tenants.Budget, len(*asked.Budgets))
 	for i, one := range *asked.Budgets {
-		budgets[i].Spender = tenants.Spender{Kind: one.Kind, ID: one.ID}
-		budgets[i].RequestsPerMinute, budgets[i].TokensPerMinute = one.RequestsPerMinute, one.TokensPerMinute
-		if err := setBudgets(&budgets[i].DayMicroUSD, &budgets[i].MonthMicroUSD, one.DayUSD, one.MonthUSD); err != nil {
+		if budgets[i], err = one.budget(); err != nil {
 			invalid, _ := errors.AsType[tenants.Invalid](err)
 			return tenants.Invalid{Field: fmt.Sprintf("budgets[%d].%s", i, invalid.Field), Message: invalid.Message}
 		}

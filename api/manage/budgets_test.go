@@ -7,6 +7,29 @@ import (
 	"testing"
 )
 
+func TestPricesOfModelsAreSetTogetherAndRead(t *testing.T) {
+	t.Parallel()
+	w := setup(t).tenant(t, "ada")
+	w.send(t, http.MethodPut, "/models/prices", fmt.Sprintf(`{"prices":[{"model":"small","provider_key_id":%q,"input":1,"output":4,"cache_read":0.1,"cache_write_5m":1.25,"cache_write_1h":2},
+		{"model":"house/free","input":0,"output":0}]}`, w.providerKey)).want(t, http.StatusNoContent)
+	answer := w.send(t, http.MethodGet, "/models/prices", "")
+	answer.want(t, http.StatusOK)
+	want := fmt.Sprintf(`{"data":[{"model":"house/free","input":0,"output":0},{"model":"small","provider_key_id":%q,"input":1,"output":4,"cache_read":0.1,"cache_write_5m":1.25,"cache_write_1h":2}],"next_cursor":null}`, w.providerKey)
+	if strings.TrimSpace(string(answer.body)) != want {
+		t.Errorf("%s, want %s", answer.body, want)
+	}
+	for body, field := range map[string]string{
+		`{}`: "prices", `{"prices":[{"model":"m","input":1,"output":-1}]}`: "prices[0].output", `{"prices":[{"model":"m","input":1,"output":1,"reading":1}]}`: "reading",
+		`{"prices":[{"model":"m","input":1,"output":1},{"model":"m","input":1,"output":1}]}`: "prices[1].model",
+	} {
+		answer := w.send(t, http.MethodPut, "/models/prices", body)
+		answer.want(t, http.StatusUnprocessableEntity)
+		if got := answer.field(t); got != field {
+			t.Errorf("%s: field %q, want %q", body, got, field)
+		}
+	}
+}
+
 func TestBudgetsAreSetTogetherAndRead(t *testing.T) {
 	t.Parallel()
 	w := setup(t).member(t, "ada")

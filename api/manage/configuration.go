@@ -37,7 +37,7 @@ type Configurations struct {
 }
 
 // NewConfigurations returns Configurations on the stores of config. Defaults,
-// Pipelines, ModelWindows, Data, APIKeys, ProviderKeys and Audit must be set.
+// Pipelines, ModelWindows, Data, Members, APIKeys, ProviderKeys and Audit must be set.
 func NewConfigurations(config Config) *Configurations { return &Configurations{Config: config} }
 
 // configurationJSON is a configuration file.
@@ -46,6 +46,8 @@ type configurationJSON struct {
 	Settings     configSettingsJSON       `json:"settings"`
 	Pipeline     pipeline.Config          `json:"pipeline"`
 	ModelWindows map[string]int           `json:"model_windows"` // those that were set, not those that were learned
+	ModelPrices  []configModelPriceJSON   `json:"model_prices"`
+	Budgets      []configBudgetJSON       `json:"budgets"`
 	APIKeys      []configAPIKeyJSON       `json:"api_keys"`
 	ProviderKeys []configProviderKeysJSON `json:"provider_keys"`
 }
@@ -89,6 +91,9 @@ type configured struct {
 	saved     tenants.PipelineConfig
 	pipeline  pipeline.Config
 	windows   []tenants.ModelWindow
+	prices    []tenants.ModelPrice
+	budgets   []tenants.Budget
+	members   []tenants.Member
 	settings  tenants.DataSettings
 	retention tenants.Retention
 	keys      []tenants.APIKey // that were not revoked
@@ -103,6 +108,15 @@ func (s *Configurations) read(ctx context.Context, workspace tenants.WorkspaceID
 		return now, fmt.Errorf("saved pipeline, version %d: %w", now.saved.Version, err)
 	}
 	if now.windows, err = s.ModelWindows.ModelWindows(ctx, workspace); err != nil {
+		return now, err
+	}
+	if now.prices, err = s.Data.ModelPrices(ctx, workspace); err != nil {
+		return now, err
+	}
+	if now.budgets, err = s.Data.Budgets(ctx, workspace); err != nil {
+		return now, err
+	}
+	if now.members, err = s.Members.Members(ctx, workspace); err != nil {
 		return now, err
 	}
 	if now.settings, err = s.Data.DataSettings(ctx, workspace); err != nil {
@@ -132,7 +146,7 @@ func (s *Configurations) Export(ctx context.Context, workspace tenants.Workspace
 	}
 	file := configurationJSON{
 		Format: configFormat, Settings: configSettingsJSON{settingsOf(now.settings), now.retention.Days}, Pipeline: now.pipeline,
-		ModelWindows: map[string]int{}, APIKeys: []configAPIKeyJSON{}, ProviderKeys: []configProviderKeysJSON{},
+		ModelWindows: map[string]int{}, ModelPrices: now.modelPrices(), Budgets: now.budgetsInFile(), APIKeys: []configAPIKeyJSON{}, ProviderKeys: []configProviderKeysJSON{},
 	}
 	for _, window := range now.windows {
 		if window.Source == tenants.WindowOverride {

@@ -52,6 +52,8 @@ func TestAnExportHoldsEverythingThatIsSetAndNoSecret(t *testing.T) {
 	w, expires := setup(t).tenant(t, "ada"), nextYear()
 	w.send(t, http.MethodPatch, "/keys/"+w.keyID, `{"budget_day_usd":2.5,"allowed_models":["claude-*"],"pipeline":"ipc: {minClear: 0.2}\n","expires_at":"`+expires+`"}`).want(t, http.StatusOK)
 	w.send(t, http.MethodPut, "/retention", `{"days":30}`).want(t, http.StatusOK)
+	w.send(t, http.MethodPut, "/models/prices", `{"prices":[{"model":"m","provider_key_id":"`+w.providerKey+`","input":1.1,"output":2}]}`).want(t, http.StatusNoContent)
+	w.send(t, http.MethodPut, "/budgets", `{"budgets":[{"kind":"member","id":"`+w.userID(t)+`","budget_day_usd":2.57}]}`).want(t, http.StatusNoContent)
 	_, revoked := w.createKey(t, "proxy")
 	var keys struct{ Data []struct{ ID, Name string } }
 	w.send(t, http.MethodGet, "/keys", "").decode(t, &keys)
@@ -62,6 +64,7 @@ func TestAnExportHoldsEverythingThatIsSetAndNoSecret(t *testing.T) {
 		"palimpsest: 1\n", "retention_days: 30", "members_read: own", "targetUtilization: 0.61", "ttlSeconds: 3600", strings.TrimPrefix(w.modelWindow(), "/models/windows/") + ": 64000",
 		"name: for manage", "scopes: [manage]", "budget_day_usd: 2.5", "allowed_models: [claude-*]", `expires_at: "` + expires + `"`, "minClear: 0.2",
 		"name: key of ada", "provider: anthropic", "base_url: " + w.double.URL, "enabled: true",
+		"model: m\n    provider_key: key of ada\n    input: 1.1", "kind: member\n    id: " + w.email(t) + "\n    budget_day_usd: 2.57",
 	} {
 		if !strings.Contains(file, want) {
 			t.Errorf("the file lacks %q", want)
@@ -87,6 +90,8 @@ func TestImportingAnExportChangesNothing(t *testing.T) {
 	w, expires := setup(t).tenant(t, "ada"), nextYear()
 	w.send(t, http.MethodPatch, "/keys/"+w.keyID, `{"budget_day_usd":2.57,"allowed_ips":["10.0.0.0/8","203.0.113.7"],"pipeline":"# x\nipc: {minClear: 0.2}\n","expires_at":"`+expires+`"}`).want(t, http.StatusOK)
 	w.send(t, http.MethodPatch, "/provider-keys/"+w.providerKey, `{"models":["claude-*"],"headers":[{"name":"X-Team","value":"a: b"}],"default":true}`).want(t, http.StatusOK)
+	w.send(t, http.MethodPut, "/models/prices", `{"prices":[{"model":"m","input":1.1,"output":2,"cache_write_1h":3},{"model":"m","provider_key_id":"`+w.providerKey+`","input":0,"output":0}]}`).want(t, http.StatusNoContent)
+	w.send(t, http.MethodPut, "/budgets", `{"budgets":[{"kind":"member","id":"`+w.userID(t)+`","budget_day_usd":2.57},{"kind":"member","id":"3f2b8a4e-0000-4000-8000-000000000000","budget_day_usd":1},{"kind":"end_user","tokens_per_minute":9}]}`).want(t, http.StatusNoContent)
 	before := w.db.Rows(t, w.workspace)
 	rows, _ := w.audited(t)
 
@@ -110,6 +115,14 @@ pipeline:
   modules: [ipc, patterns]
   ipc: {targetUtilization: 0.80, minClear: 0.2}
 model_windows: {small/model: 32000}
+model_prices:
+  - {model: small/model, input: 0.5, output: 2}
+  - {model: small/model, provider_key: key of ada, input: 0.4, output: 2, cache_read: 0.04}
+  - {model: small/model, provider_key: spare, input: 0.3, output: 2}
+budgets:
+  - {kind: workspace, budget_month_usd: 100}
+  - {kind: project, id: search, budget_day_usd: 2.5}
+  - {kind: member, id: nobody@example.com, budget_day_usd: 1}
 api_keys:
   - {name: for manage, scopes: [proxy], concurrency: 3, budget_month_usd: 10}
   - {name: nightly, scopes: [proxy, recall]}
@@ -130,13 +143,15 @@ func TestAnImportChangesWhatDiffersAndLeavesTheRest(t *testing.T) {
 	want := []string{
 		"settings.redact:  → card, key", "settings.redact_names:  → Ada King", "settings.time_zone: UTC → Europe/Berlin", "settings.retention_days: 30 → 90",
 		"pipeline.modules: [ipc, compaction-bridge, rehydrator, patterns] → [ipc, patterns]", "pipeline.ipc.targetUtilization: 0.61 → 0.8", "pipeline.ipc.minClear: 0.1 → 0.2",
-		"model_windows.small/model:  → 32000", "api_keys.for manage.budget_month_usd:  → 10.00", "api_keys.for manage.concurrency:  → 3",
+		"model_windows.small/model:  → 32000",
+		"model_prices.small/model " + w.providerKey + " cache_read:  → 0.04", "model_prices.small/model " + w.providerKey + " input:  → 0.4", "model_prices.small/model " + w.providerKey + " output:  → 2",
+		"model_prices.small/model input:  → 0.5", "model_prices.small/model output:  → 2", "budgets.project search budget_day_usd:  → 2.50", "budgets.workspace budget_month_usd:  → 100.00", "api_keys.for manage.budget_month_usd:  → 10.00", "api_keys.for manage.concurrency:  → 3",
 		"provider_keys.key of ada.models:  → claude-*", "provider_keys.key of ada.order:  → 4",
 	}
 	if !dry.DryRun || !slices.Equal(dry.fields(), want) {
 		t.Errorf("it would change\n%s", strings.Join(dry.fields(), "\n"))
 	}
-	for n, say := range []string{"scopes never change", `API key "nightly" does not exist here`, "replace its secret there", `Provider key "spare" for openai does not exist here: add it with its secret to https://spare.example.com`} {
+	for n, say := range []string{`Provider key "spare" does not exist here`, "nobody@example.com is not a member here", "scopes never change", `API key "nightly" does not exist here`, "replace its secret there", `Provider key "spare" for openai does not exist here: add it with its secret to https://spare.example.com`} {
 		if n >= len(dry.ByHand) || !strings.Contains(dry.ByHand[n], say) {
 			t.Errorf("by hand: %q lacks %q", dry.ByHand, say)
 		}
@@ -154,7 +169,7 @@ func TestAnImportChangesWhatDiffersAndLeavesTheRest(t *testing.T) {
 	if got.YAML != "# ours\nipc:\n  blockTokens: 900\n  minClear: 0.2\nmodules: [ipc, patterns]\n" || got.Version != 3 {
 		t.Errorf("the pipeline is version %d:\n%s", got.Version, got.YAML)
 	}
-	entries, err := w.db.DB.Audit.Audit(t.Context(), w.workspace, tenants.AuditFilter{Limit: 7})
+	entries, err := w.db.DB.Audit.Audit(t.Context(), w.workspace, tenants.AuditFilter{Limit: 9})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -163,11 +178,11 @@ func TestAnImportChangesWhatDiffersAndLeavesTheRest(t *testing.T) {
 		actions = append(actions, entry.Action)
 	}
 	if !slices.Equal(actions, []tenants.Action{
-		tenants.ConfigImported, tenants.ProviderKeyChanged, tenants.KeyChanged, tenants.ModelWindowSet, tenants.PipelineSaved, tenants.RetentionSet, tenants.SettingsSaved,
-	}) || entries[0].After["changes"] != "12" {
+		tenants.ConfigImported, tenants.ProviderKeyChanged, tenants.KeyChanged, tenants.BudgetsSet, tenants.ModelPricesSet, tenants.ModelWindowSet, tenants.PipelineSaved, tenants.RetentionSet, tenants.SettingsSaved,
+	}) || entries[0].After["changes"] != "19" {
 		t.Errorf("noted %v, %v", actions, entries[0].After)
 	}
-	if again := w.importConfig(t, "", wanted); len(again.Changes) != 0 || len(again.ByHand) != 4 {
+	if again := w.importConfig(t, "", wanted); len(again.Changes) != 0 || len(again.ByHand) != 6 {
 		t.Errorf("once more: %+v", again)
 	}
 }

@@ -192,7 +192,21 @@ func (e everything) pipeline(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return e.bundle.JSON("model_windows.json", each(windows, modelWindowOf))
+	if err := e.bundle.JSON("model_windows.json", each(windows, modelWindowOf)); err != nil {
+		return err
+	}
+	prices, err := e.config.Data.ModelPrices(ctx, e.workspace)
+	if err != nil {
+		return err
+	}
+	if err := e.bundle.JSON("model_prices.json", append([]tenants.ModelPrice{}, prices...)); err != nil {
+		return err
+	}
+	budgets, err := e.config.Data.Budgets(ctx, e.workspace)
+	if err != nil {
+		return err
+	}
+	return e.bundle.JSON("budgets.json", each(budgets, func(budget tenants.Budget) configBudgetJSON { return budgetInFile(budget, nil) }))
 }
 
 func (e everything) patterns(ctx context.Context) error {

@@ -2,6 +2,7 @@ package manage
 
 import (
 	"encoding/json"
+	"reflect"
 	"slices"
 	"testing"
 	"time"
@@ -129,7 +130,7 @@ func TestCompactionsHaveTheirOwnDecision(t *testing.T) {
 			if (got.Predicted != nil) != (i == 1) || (got.Worst != nil) != (i == 0) {
 				t.Errorf("compaction %d: predicted %v, at worst %v", got.Number, got.Predicted, got.Worst)
 			}
-			if got.Predicted, got.Worst = nil, nil; got != want {
+			if got.Predicted, got.Worst = nil, nil; !reflect.DeepEqual(got, want) {
 				t.Errorf("%+v, want %+v", got, want)
 			}
 		}
@@ -159,5 +160,24 @@ func TestLimitsKeepTheirUnit(t *testing.T) {
 				t.Errorf("%s is changed to 8: %s is %v", name, other, after[other])
 			}
 		}
+	}
+}
+
+// On what terms a request was answered stands in the API and in the file, each under its own name.
+func TestTermsOfARequestHaveTheirOwnNames(t *testing.T) {
+	t.Parallel()
+	exchange := tenants.Exchange{ExchangeAnswer: tenants.ExchangeAnswer{Served: tenants.Served{ServiceTier: "priority", Speed: "fast", Region: "eu"}}}
+	if answer := requestOf(exchange); answer.ServiceTier != "priority" || answer.Speed != "fast" || answer.Region != "eu" {
+		t.Errorf("%+v", answer)
+	}
+	want := map[string]string{"service_tier": "priority", "speed": "fast", "region": "eu"}
+	for _, column := range requestColumns() {
+		if cell, is := want[column.name]; is && column.cell(&exchange) != cell {
+			t.Errorf("%s is %s", column.name, column.cell(&exchange))
+		}
+		delete(want, column.name)
+	}
+	if len(want) > 0 {
+		t.Errorf("no columns %v", want)
 	}
 }

@@ -306,6 +306,14 @@ func (w *tenant) userID(t *testing.T) string {
 	return me.User.ID
 }
 
+// email returns the mail address of the tenant's person.
+func (w *tenant) email(t *testing.T) string {
+	t.Helper()
+	var me struct{ User struct{ Email string } }
+	w.send(t, http.MethodGet, "/me", "").decode(t, &me)
+	return me.User.Email
+}
+
 // modelWindow is the path of the tenant's own window of a model.
 func (w *tenant) modelWindow() string { return "/models/windows/model-" + w.session.String() }
 
@@ -336,7 +344,7 @@ func (w *tenant) converse(t *testing.T, name string) {
 	for i, raw := range w.messages {
 		seen.Entries = append(seen.Entries, archive.Entry{Index: i, Hash: sha256.Sum256([]byte(raw)), Role: conversation.User, Tokens: 7, Raw: []byte(raw)})
 	}
-	projection := session.Projection{Number: 1, Covers: 4, Reason: "target", Before: 100, After: 60, At: time.Now(), Parts: []session.Part{
+	projection := session.Projection{Number: 1, Covers: 4, Reason: "target", Before: 100, After: 60, At: time.Now(), Certificate: session.Certificate{{What: "orders", All: 2, InPrompt: 1, Missing: []int{0}}}, Parts: []session.Part{
 		{From: 0, To: 2, Level: 2, Raw: json.RawMessage(`{"role":"user","content":"short"}`), Tokens: 3, Messages: 1},
 		{From: 2, To: 4, Level: 1, Raw: json.RawMessage(`{"role":"user","content":"shorter"}`), Tokens: 3, Messages: 1},
 	}}

@@ -125,6 +125,7 @@ func handlers(config Config) []func(group *echo.Group, a *authorizer) {
 		providerKeyHandler{config.ProviderKeys, config.Now}.register,
 		pipelineHandler{config.Pipelines, config.Previews, config.Defaults}.register,
 		windowHandler{config.ModelWindows}.register,
+		priceHandler{config.Data}.register,
 		patternHandler{config.Patterns, may, changes, config.Now}.register,
 
 		sessionHandler{find, config.Costs, remarks{config.Stars, config.Comments}, changes, config.Now}.register,

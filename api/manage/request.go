@@ -30,6 +30,9 @@ type requestJSON struct {
 	Status       int              `json:"status"`
 	ErrorFrom    string           `json:"error_from,omitempty"`
 	ErrorType    string           `json:"error_type,omitempty"`
+	ServiceTier  string           `json:"service_tier,omitempty"`
+	Speed        string           `json:"speed,omitempty"`
+	Region       string           `json:"region,omitempty"`
 	Messages     int              `json:"messages"`
 	Compression  string           `json:"compression"`
 	TokensBefore int              `json:"tokens_before"`
@@ -87,6 +90,7 @@ func requestOf(exchange tenants.Exchange) requestJSON {
 		OverheadMS: milliseconds(exchange.Overhead), TTFBMS: milliseconds(exchange.TTFB), DurationMS: milliseconds(exchange.Duration),
 		Attempts: exchange.Attempts, Answer: hex.EncodeToString(exchange.Answer),
 		Class: exchange.Class, Modules: modulesOf(exchange.Report), Tags: exchange.Tags,
+		ServiceTier: exchange.ServiceTier, Speed: exchange.Speed, Region: exchange.Region,
 		EndUser: exchange.EndUser, EndUserName: exchange.EndUserName,
 	}
 	if answer.Tags == nil {
@@ -156,6 +160,9 @@ func requestColumns() []requestColumn {
 		{"end_user", func(e *exchange) string { return e.EndUser }},
 		{"end_user_name", func(e *exchange) string { return tenants.CSVCell(e.EndUserName) }},
 		{"reach", func(e *exchange) string { return strconv.FormatBool(e.Reach) }},
+		{"service_tier", func(e *exchange) string { return tenants.CSVCell(e.ServiceTier) }},
+		{"speed", func(e *exchange) string { return tenants.CSVCell(e.Speed) }},
+		{"region", func(e *exchange) string { return tenants.CSVCell(e.Region) }},
 	}
 }
 

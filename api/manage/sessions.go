@@ -94,6 +94,8 @@ type epochJSON struct {
 	Realized  int64  `json:"realised_micro_usd"`  // what it has saved so far
 	Requests  int    `json:"requests"`            // under it
 	Reach     int    `json:"reach"`               // of them, those that could not have been sent as they came
+
+	Certificate session.Certificate `json:"certificate"` // null: nothing was compared
 }
 
 func sessionOf(overview session.Overview) sessionJSON {
@@ -182,7 +184,7 @@ func laneOf(lane session.LaneOverview, epochs []session.EpochOverview, decisions
 	for i, epoch := range epochs {
 		answer.Epochs[i] = epochJSON{
 			Number: epoch.Number, Covers: epoch.Covers, Reason: epoch.Reason,
-			TokensBefore: epoch.Before, TokensAfter: epoch.After, At: epoch.At,
+			TokensBefore: epoch.Before, TokensAfter: epoch.After, At: epoch.At, Certificate: epoch.Certificate,
 		}
 		for _, decision := range decisions {
 			if decision.Lane == epoch.Lane && decision.Number == epoch.Number {

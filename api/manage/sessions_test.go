@@ -406,10 +406,20 @@ func TestMoneyIsToldByDecisionAndWorkspace(t *testing.T) {
 				Worst     *int `json:"worst_micro_usd"`
 				Realized  int  `json:"realised_micro_usd"`
 				Requests  int
+
+				Certificate []struct {
+					What     string
+					All      int
+					InPrompt int `json:"in_prompt"`
+					Missing  []int
+				}
 			}
 		}
 	}
 	w.send(t, http.MethodGet, "/sessions/"+w.session.String(), "").decode(t, &one)
+	if kept := one.Lanes[0].Epochs[0].Certificate; len(kept) != 1 || kept[0].What != "orders" || kept[0].All != 2 || kept[0].InPrompt != 1 || len(kept[0].Missing) != 1 {
+		t.Errorf("certificate %+v", kept)
+	}
 	if epochs := one.Lanes[0].Epochs; len(epochs) != 1 || epochs[0].Predicted == nil || *epochs[0].Predicted != 700 || epochs[0].Worst == nil || *epochs[0].Worst != -95_000 || epochs[0].Realized != -90_000+1900 || epochs[0].Requests != 20 {
 		t.Errorf("epochs %+v", one)
 	}

@@ -9,9 +9,12 @@ import (
 	"maps"
 	"time"
 
+	"github.com/google/uuid"
+
 	"palimpsest/pipeline"
 	"palimpsest/pipeline/localcache"
 	"palimpsest/pipeline/modules"
+	"palimpsest/pipeline/tokens"
 	"palimpsest/tenants"
 	"palimpsest/tenants/redaction"
 )
@@ -49,8 +52,9 @@ type Workspaces interface {
 // Cache serves the settings of workspaces from memory.
 type Cache struct {
 	workspaces Workspaces
-	restrained func(ctx context.Context, workspace tenants.WorkspaceID) (tenants.Restraint, error) // nil if nothing holds anybody back
-	budgets    func(ctx context.Context, workspace tenants.WorkspaceID) ([]tenants.Budget, error)  // nil if keys alone have budgets
+	restrained func(ctx context.Context, workspace tenants.WorkspaceID) (tenants.Restraint, error)    // nil if nothing holds anybody back
+	budgets    func(ctx context.Context, workspace tenants.WorkspaceID) ([]tenants.Budget, error)     // nil if keys alone have budgets
+	ownPrices  func(ctx context.Context, workspace tenants.WorkspaceID) ([]tenants.ModelPrice, error) // nil if list prices hold for all
 	vault      tenants.ProviderKeyVault
 	tagKey     func(ctx context.Context, workspace tenants.WorkspaceID) ([]byte, error) // nil if nothing is redacted
 	defaults   pipeline.Layer
@@ -65,13 +69,14 @@ type settings struct {
 	layer    pipeline.Layer
 	config   pipeline.Config // where neither the key nor the request sets anything
 	sources  pipeline.Sources
-	keys     []tenants.ProviderKey // in the order in which they are asked
-	secrets  []string              // of the keys, in the clear: they live in memory only
-	windows  map[string]int        // context windows by model; never changed
-	noStore  bool                  // nothing of its exchanges is kept
-	names    bool                  // end users are shown by the application's own ids
-	origins  tenants.Origins       // of pages that may read answers in a browser
-	redactor *redaction.Redactor   // nil if what is said is stored as it came
+	keys     []tenants.ProviderKey                 // in the order in which they are asked
+	secrets  []string                              // of the keys, in the clear: they live in memory only
+	windows  map[string]int                        // context windows by model; never changed
+	prices   map[uuid.UUID]map[string]tokens.Price // by provider key and model; those of uuid.Nil at every key; never changed
+	noStore  bool                                  // nothing of its exchanges is kept
+	names    bool                                  // end users are shown by the application's own ids
+	origins  tenants.Origins                       // of pages that may read answers in a browser
+	redactor *redaction.Redactor                   // nil if what is said is stored as it came
 	budgets  map[tenants.Spender]tenants.Quota
 
 	restraint tenants.Restraint
@@ -110,6 +115,12 @@ func (c *Cache) WithRedaction(tagKey func(ctx context.Context, workspace tenants
 // WithBudgets has workspaces have the budgets that read returns, and returns c.
 func (c *Cache) WithBudgets(read func(ctx context.Context, workspace tenants.WorkspaceID) ([]tenants.Budget, error)) *Cache {
 	c.budgets = read
+	return c
+}
+
+// WithPrices has workspaces have the prices of models that read returns, and returns c.
+func (c *Cache) WithPrices(read func(ctx context.Context, workspace tenants.WorkspaceID) ([]tenants.ModelPrice, error)) *Cache {
+	c.ownPrices = read
 	return c
 }
 
@@ -153,14 +164,35 @@ func (c *Cache) ReadAhead(ctx context.Context, workspace tenants.WorkspaceID) er
 	return err
 }
 
-// Windows returns the context windows that a workspace has for models, by their
-// names. The map is not to be changed.
-func (c *Cache) Windows(ctx context.Context, workspace tenants.WorkspaceID) (map[string]int, error) {
+// Overrides returns what holds in a workspace in place of what the catalog says of models, for requests that
+// go out with a provider key. It is not to be changed.
+func (c *Cache) Overrides(ctx context.Context, workspace tenants.WorkspaceID, key uuid.UUID) (tokens.Overrides, error) {
 	settings, err := c.of(ctx, workspace)
 	if err != nil {
-		return nil, err
+		return tokens.Overrides{}, err
 	}
-	return settings.windows, nil
+	prices := settings.prices[uuid.Nil]
+	if own := settings.prices[key]; key != uuid.Nil && len(own) > 0 {
+		prices = maps.Clone(prices)
+		if prices == nil {
+			prices = map[string]tokens.Price{}
+		}
+		maps.Copy(prices, own)
+	}
+	return tokens.Overrides{Windows: settings.windows, Prices: prices}, nil
+}
+
+func pricesOf(set []tenants.ModelPrice) map[uuid.UUID]map[string]tokens.Price {
+	prices := map[uuid.UUID]map[string]tokens.Price{}
+	for _, price := range set {
+		if prices[price.ProviderKey] == nil {
+			prices[price.ProviderKey] = map[string]tokens.Price{}
+		}
+		prices[price.ProviderKey][price.Model] = tokens.Price{
+			Input: price.Input, Output: price.Output, CacheRead: price.CacheRead, CacheWrite: price.CacheWrite5m, CacheWrite1h: price.CacheWrite1h,
+		}
+	}
+	return prices
 }
 
 // Keeps reports whether anything of a workspace's exchanges but figures is kept.
@@ -298,6 +330,13 @@ func (c *Cache) load(ctx context.Context, workspace tenants.WorkspaceID) (*setti
 	}
 	if loaded.budgets, err = c.loadBudgets(ctx, workspace); err != nil {
 		return nil, err
+	}
+	if c.ownPrices != nil {
+		prices, err := c.ownPrices(ctx, workspace)
+		if err != nil {
+			return nil, fmt.Errorf("model prices: %w", err)
+		}
+		loaded.prices = pricesOf(prices)
 	}
 	for _, window := range windows {
 		loaded.windows[window.Model] = window.Tokens

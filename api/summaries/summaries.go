@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"net/http"
 	"slices"
 	"strings"
@@ -158,6 +159,7 @@ func (s *Service) After(ctx context.Context, request Request, written *prompt.Pr
 		Settings: summary.Settings{
 			Model: config.LLMCompression.Model, Prompt: config.LLMCompression.Prompt,
 			MaxTokens: config.LLMCompression.MaxTokens, Timeout: config.LLMCompression.Timeout,
+			Overrides: s.overrides(ctx, request, exchange, config.LLMCompression.Model),
 		},
 	}
 	if exchange.Order != nil {
@@ -167,6 +169,33 @@ func (s *Service) After(ctx context.Context, request Request, written *prompt.Pr
 		known.asked = covers
 		s.lanes.Set(written.Lane.ID, known)
 	}
+}
+
+// overrides returns what holds for the model of the conversation, and for that of summaries at the key that
+// serves it. What cannot be read overrides nothing: a summary is no reason to fail.
+func (s *Service) overrides(ctx context.Context, request Request, exchange *pipeline.Exchange, model string) tokens.Overrides {
+	set, err := s.Settings.Overrides(ctx, exchange.Scope.Workspace, request.Account)
+	if err != nil || model == "" {
+		return set
+	}
+	target, err := s.Settings.Target(ctx, exchange.Scope.Workspace, proxysettings.ProviderOf(exchange.Codec), proxysettings.Choice{Provider: request.Choice.Provider}, func() (string, error) { return model, nil })
+	if err != nil || target.KeyID == request.Account {
+		return set
+	}
+	there, err := s.Settings.Overrides(ctx, exchange.Scope.Workspace, target.KeyID)
+	if err != nil {
+		return set
+	}
+	prices := map[string]tokens.Price{}
+	maps.Copy(prices, set.Prices)
+	for _, name := range []string{model, s.Models.Lookup(model).Name} {
+		delete(prices, name)
+		if price, has := there.Prices[name]; has {
+			prices[name] = price
+		}
+	}
+	set.Prices = prices
+	return set
 }
 
 // within returns what holds a summary to the budgets of the request that called for it, as

@@ -18,7 +18,7 @@ import (
 // and its alerts delivered in the background.
 func newAlerts(b base) (*alerts.Service, error) {
 	config := alerts.Config{
-		Store: alerts.Store{Alerts: b.db.Alerts, Keys: b.db.APIKeys, UsageReader: b.db.Usage, Workspaces: b.db.Workspaces, Transactor: b.db}, Sealer: b.vault, Queue: b.work, Mailer: keptMails{b.db}, Health: b.health.parts.latestChecks,
+		Store: alerts.Store{Alerts: b.db.Alerts, Keys: b.db.APIKeys, Budgets: b.db.Data.Budgets, Spend: b.db.Data.Spend, UsageReader: b.db.Usage, Workspaces: b.db.Workspaces, Transactor: b.db}, Sealer: b.vault, Queue: b.work, Mailer: keptMails{b.db}, Health: b.health.parts.latestChecks,
 		Guard: b.guard, PublicURL: b.reachable(), Log: b.log, Now: b.now,
 	}
 	if b.config.SMTPURL != "" {

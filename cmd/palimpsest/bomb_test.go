@@ -65,6 +65,7 @@ func bombs() map[string]string {
 			letters.WriteString(" 1 ")
 		}
 	}
+	dated := `{"type":"text","text":"` + strings.Repeat("The current date is 2026-11-29. "+strings.Repeat("lorem ipsum ", 30)+`\n`, 5) + `"}`
 	return map[string]string{
 		"/v1/messages blocks":                messages(user(many(text))),
 		"/v1/messages empty blocks":          messages(user(many("{}"))),
@@ -84,6 +85,8 @@ func bombs() map[string]string {
 		"/v1/messages too many messages":     messages(numbered(user(`{"type":"text","text":"a#"}`), 99_000)),
 		"/v1/messages messages":              messages(numbered(user(`{"type":"text","text":"a#"}`), 30_000)),
 		"/v1/messages large messages":        messages(numbered(user(`{"type":"text","text":"a# `+strings.Repeat("lorem ipsum ", bombSize/12/33_000)+`"}`), 30_000)),
+		"/v1/messages dates":                 messages(user(many(dated))),
+		"/v1/messages dates in messages":     messages(numbered(user(strings.Replace(dated, "The", "# The", 1)), bombSize/2/(len(dated)+40))),
 		"/v1/messages blocks in messages":    messages(numbered(user(strings.Repeat(text+",", 800)+text), 1_000)),
 		"/v1/messages calls of servers":      messages(user(text) + `,{"role":"assistant","content":[` + numbered(`{"type":"server_tool_use","id":"s#"}`, 12_000) + "," + numbered(`{"type":"x_tool_result","tool_use_id":"s#"}`, 12_000) + `]}`),
 		"/v1/messages/count_tokens blocks":   messages(user(many(text))),

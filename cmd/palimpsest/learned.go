@@ -3,6 +3,9 @@ package main
 import (
 	"context"
 
+	"github.com/google/uuid"
+
+	"palimpsest/api/proxysettings"
 	"palimpsest/pipeline"
 	"palimpsest/pipeline/modules"
 	"palimpsest/pipeline/modules/patterns"
@@ -42,8 +45,11 @@ func settingsIn(b base) func(ctx context.Context, workspace tenants.WorkspaceID)
 
 // advise has recent sessions replayed with the other trigger again and again, and returns
 // what compares settings and keeps what came of it.
-func advise(b base, sessions *sessiondb.Store, models *tokens.Models) (*preview.Preview, *previewdb.Store) {
-	compares, store := preview.New(sessions.Browser(), models), previewdb.New(b.db)
+func advise(b base, sessions *sessiondb.Store, models *tokens.Models, settings *proxysettings.Cache) (*preview.Preview, *previewdb.Store) {
+	prices := func(ctx context.Context, workspace tenants.WorkspaceID) (tokens.Overrides, error) {
+		return settings.Overrides(ctx, workspace, uuid.Nil)
+	}
+	compares, store := preview.New(sessions.Browser(), models).WithPrices(prices), previewdb.New(b.db)
 	advisor := preview.Advisor{Preview: compares, Store: store, Workspaces: b.db.Workspaces.AllWorkspaces, Settings: settingsIn(b), Now: b.now}
 	b.work.Every("trigger_advice", preview.AdviceEvery, preview.AdviceTimeout, advisor.Pass)
 	return compares, store

@@ -81,7 +81,7 @@ func (p product) serve(e *echo.Echo) {
 		},
 		Traffic: web.Traffic{
 			Usage: reads.Usage, Costs: costs, Exchanges: reads.Exchanges, Views: p.db.Views, Alerts: p.alerting,
-			Resend: p.again.Send, Models: p.writer.Models,
+			Resend: p.again.Send, Models: p.writer.Models, Prices: p.settings.Overrides,
 		},
 		Conversations: web.Conversations{
 			Sessions: p.sessions.Browser(), Archive: p.originals, ArchiveKeys: p.archiveKeys, Searcher: p.index, Stars: p.db.Stars,

@@ -155,6 +155,11 @@ func (r reporter) step(step replay.Step) error {
 	levels := fmt.Sprintf("%d/%d/%d/%d", step.Levels[0], step.Levels[1], step.Levels[2], step.Levels[3])
 	fmt.Fprintf(r.w, "%5d %9d %9d %-11s %-21s %6.1f%% %10.4f %10.4f %s\n", step.Number, step.Before, step.After,
 		step.Compression, levels, 100*step.Shared, dollars(step.CostMicroUSD), dollars(step.DirectMicroUSD), valid)
+	for i := range step.Certificate {
+		if kept := &step.Certificate[i]; kept.All > 0 {
+			fmt.Fprintf(r.w, "      kept %s\n", kept)
+		}
+	}
 	return nil
 }
 

@@ -141,6 +141,7 @@ func newProgramAt(ctx context.Context, config Config, log *slog.Logger, now func
 		return nil, fmt.Errorf("PALIMPSEST_TRUSTED_PROXIES: %w", err)
 	}
 	limiter := connections.NewLimiter(config.Bounds.connections(), trusted, config.clientAddress())
+	p.registry.MustRegister(limiter.Metrics())
 	p.product = p.servers.serve(limiter.Listen(listener), limiter.Handler(p.sites.handler()))
 	p.product.RegisterOnShutdown(p.pages.Close) // pages' streams have no end of their own
 	if address := p.mailsAt(); address != "" {

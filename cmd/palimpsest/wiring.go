@@ -35,7 +35,7 @@ func (s *site) wire(ctx context.Context, base base, process process) error {
 	if err != nil {
 		return err
 	}
-	compares, advice := advise(base, stored.sessions, proxying.writer.Models)
+	compares, advice := advise(base, stored.sessions, proxying.writer.Models, proxying.settings)
 	sold := newBilling(base, proxying.settings)
 	deleting := newDeletion(base, people, stored.mover, sold)
 	s.health, s.keys = base.health, keys

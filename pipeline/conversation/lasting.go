@@ -15,12 +15,10 @@ const clockBytes = 16 << 10
 
 // A statement of the current date or time. What follows the label is left out of a history's identity;
 // a date that a person writes into a question has no such label and counts.
-var (
-	clock = regexp.MustCompile(`(?i)` +
-		`((?:\b(?:the )?(?:current|today'?s?|local|present|system|server|client|user'?s?)[ _-](?:local |server |system |utc )?` + clockWord +
-		`|(?:^|[(\[{*>|-] ?)` + clockWord + `|\btoday(?: is|:| \()|\b(?:it is|it's) now|\bit is|\bit's|\bnow(?: is|:))` +
-		`(?: is)?(?: now)?(?:\*\*)?"? ?[:=(]? ?"?)` + clockValue + `(?:(?:,? (?:at |in )?|[T@/]| \()` + clockValue + `)*\)?`)
-)
+var clock = regexp.MustCompile(`(?i)` +
+	`((?:\b(?:the )?(?:current|today'?s?|local|present|system|server|client|user'?s?)[ _-](?:local |server |system |utc )?` + clockWord +
+	`|(?:^|[(\[{*>|-] ?)` + clockWord + `|\btoday(?: is|:| \()|\b(?:it is|it's) now|\bit is|\bit's|\bnow(?: is|:))` +
+	`(?: is)?(?: now)?(?:\*\*)?"? ?[:=(]? ?"?)` + clockValue + `(?:(?:,? (?:at |in )?|[T@/]| \()` + clockValue + `)*\)?`)
 
 // clockHints are the words of which a statement of the date or time has one, in lower case.
 var clockHints = []string{"date", "time", "today", "now", "it is", "it's"}

@@ -62,9 +62,10 @@ func IsLoss(net int64, decisions []Decision) bool {
 
 // What people are told: the kinds of notices, and the warnings in X-Palimpsest-Warning.
 const (
-	NoticeLoss      = "net-loss"  // compression has cost more than it saved
-	NoticeTruncated = "truncated" // something left the prompt for which nothing stands
-	NoticeEpochs    = "epochs"    // a lane has had many epochs
+	NoticeLoss       = "net-loss"   // compression has cost more than it saved
+	NoticeIncomplete = "incomplete" // a compaction lost something that can't be recalled
+	NoticeTruncated  = "truncated"  // something left the prompt for which nothing stands
+	NoticeEpochs     = "epochs"     // a lane has had many epochs
 )
 
 // Notice says that sessions need attention, and names the one that needs it most.

@@ -28,6 +28,7 @@ type Call struct {
 	// Partial says that a read asks for a part of the file.
 	Partial bool
 
+	does    verb
 	plans   bool // puts a plan before the person
 	asks    bool // puts questions to the person
 	current bool // edits the file that the editor has open
@@ -42,8 +43,14 @@ type commandLine struct {
 	runner string // the test or build tool that it runs
 
 	// likeness is equal in commands of which a later one makes up for an earlier:
-	// the runner, git with its subcommand, a program that only looks.
+	// git with its subcommand, an interpreter with its script, a program.
 	likeness string
+
+	checks []check // the tests, builds and linters that it runs
+	passes int     // of those, the last ones, which have passed where the command has
+	acts   bool    // does more than look
+	probes bool    // ends with exit code 1 where it finds nothing
+	piped  bool    // what it prints is only a part
 }
 
 // Runner returns the test or build tool that the command runs, with its subcommand;
@@ -91,7 +98,7 @@ var tools = map[string]verb{
 	"askuserquestion": asks,
 	"exitplanmode":    plans, "exit_plan_mode": plans,
 	"str_replace_editor": edits, "str_replace_based_edit_tool": edits,
-	"task": other, "agent": other, "todowrite": other, "skill": other, "webfetch": other, "websearch": other,
+	"task": other, "agent": other, "todowrite": other, "skill": other, "webfetch": searches, "websearch": searches,
 }
 
 // verbs are the words that say what a tool of another name does. The first one in
@@ -150,6 +157,7 @@ func wordsOf(name string) []string {
 func ParseCall(block *conversation.Block) Call {
 	call := Call{Tool: block.Name}
 	does, known := verbOf(block.Name)
+	call.does = does
 	if !strings.HasPrefix(strings.TrimLeft(block.Text, " \t\r\n"), "{") {
 		call.free(does, block.Text)
 		return call
@@ -222,7 +230,10 @@ func (c *Call) run(command string) {
 	script := readShell(command)
 	c.Reads, c.Writes, c.Deletes = script.reads, script.writes, script.deletes
 	c.Content = script.content
-	c.steps, c.key, c.runner, c.likeness = script.steps, script.key(), script.runner, script.likeness
+	c.commandLine = commandLine{
+		steps: script.steps, key: script.key(), runner: script.runner, likeness: script.likeness,
+		checks: script.checks, passes: script.passes, acts: script.acts, probes: script.probes, piped: script.piped,
+	}
 	for _, patch := range script.patches {
 		c.patch(patch)
 	}

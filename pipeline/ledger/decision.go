@@ -39,7 +39,7 @@ func replaces(low string) bool {
 	if !strings.Contains(low, " instead of ") && !strings.Contains(low, " rather than ") {
 		return false
 	}
-	return startsWith(low, []string{
+	return !strings.HasPrefix(low, "let's try ") && startsWith(low, []string{
 		"use ", "using ", "i'll use", "i will use", "i'm using", "i used", "we use ", "we'll ", "we now ", "let's ", "now uses", "it now ",
 		"this now ", "changed ", "i changed", "switched ", "i switched", "replaced ", "i replaced", "chose ",
 	})

@@ -9,7 +9,8 @@ import (
 
 // standing are the words that make a sentence of a person a standing order.
 var standing = cuesOf(
-	"must", "mustn't", "from now on", "going forward", "make sure", "be sure to", "ensure", "prefer", "preferably",
+	"must", "mustn't", "may not use", "may only", "you may not", "keep in mind", "keep that in mind", "keep this in mind", "bear in mind",
+	"don't forget", "do not forget", "from now on", "going forward", "prefer", "preferably",
 	"remember to", "under no circumstances", "at all times", "only use", "without asking me", "as a rule", "important to me", "important that", "matters to me",
 	"immer", "niemals", "stets", "ab jetzt", "ab sofort", "künftig", "in zukunft", "auf keinen fall", "ausschließlich", "jedes mal", "nach jeder", "vor jeder", "vor jedem",
 	"siempre", "nunca", "a partir de ahora", "de ahora en adelante", "cada vez que", "asegúrate",
@@ -33,10 +34,44 @@ var standingSigns = []string{
 var negated = []string{"don't", "dont", "do not"}
 
 // tellers are words in front of "don't" that make a statement of it.
-var tellers = []string{"i", "we", "they", "you", "it", "that", "which", "who", "these", "those", "users", "why", "people"}
+var tellers = []string{"i", "we", "they", "you", "it", "that", "which", "who", "these", "those", "users", "why", "people", "still"}
 
 // wanting are words behind "don't" that make an order of a statement.
-var wanting = []string{"want", "need", "like", "have to", "use", "ever"}
+var wanting = []string{"want", "like", "use", "ever"}
+
+// ourselves are those of the tellers whose "don't use" is a rule.
+var ourselves = []string{"i", "we"}
+
+// leads are the words in front of "don't" with which it is an order.
+var leads = setOf("and but please pls so then also just or ok okay yes no now again well seriously really definitely absolutely you")
+
+// opens are the words with which a sentence begins that says where or when an order holds.
+var opens = setOf("if when whenever for in at on before after once while unless until as during from with")
+
+// eachCaseOf are the words that make a sentence one about each case of a kind.
+var eachCaseOf = cuesOf(
+	"all", "each", "every", "any", "always", "never", "only", "before", "after", "when", "whenever", "no", "not", "without", "anywhere", "everything",
+)
+
+// ofMoments are words that take the order out of a sentence: it tells of what the person, or
+// something else, does or has done.
+var ofMoments = cuesOf(
+	"must have", "there must be", "must be something", "must've", "i must", "i'll make sure", "i will make sure", "i want to make sure", "i just want to make sure",
+	"i wanted to make sure", "should never happen", "don't always", "doesn't always", "didn't always", "not always", "how do i make sure", "how can i make sure", "i always", "i've never", "i never",
+)
+
+// withoutAsides returns what a sentence in small letters says behind words that lead over to it.
+func withoutAsides(low string) string {
+	for cut := true; cut; {
+		cut = false
+		for _, word := range polite {
+			if rest, has := strings.CutPrefix(low, word); has {
+				low, cut = rest, true
+			}
+		}
+	}
+	return low
+}
 
 // isDirective reports whether a sentence that a person typed is a standing order.
 // It rather takes one too many: the cost is a line, the cost of the other fault is
@@ -55,7 +90,17 @@ func isDirective(sentence string) bool {
 	if startsWith(low, idioms) {
 		return false
 	}
-	if standing.in(low) || ever.in(low) && !describes(low) {
+	low = withoutQuotes(low)
+	if supposes(low) {
+		return false
+	}
+	if ofMoments.in(low) || strings.HasSuffix(strings.TrimRight(low, ".!"), "prefer that") {
+		return false
+	}
+	if standing.in(low) || ever.in(low) && !describes(low) || isStated(low) {
+		return true
+	}
+	if tasks.in(low) && !strings.HasSuffix(low, "?") && !strings.Contains(low, " also ") && (tasks.starts(withoutAsides(low)) || eachCaseOf.in(low)) {
 		return true
 	}
 	if holdsOn(low) || holdsInCase(low) {
@@ -69,7 +114,7 @@ func isDirective(sentence string) bool {
 			}
 			at += from
 			from = at + len(words)
-			if forbids(low[:at], low[from:]) {
+			if forbids(low[:at], low[from:]) && !lets(low[from:]) {
 				return true
 			}
 		}
@@ -97,18 +142,30 @@ func asksFor(low string) bool {
 	return startsWith(low, []string{"can you ", "could you ", "would you ", "will you ", "please ", "can we ", "could we "})
 }
 
+// lets reports whether what stands behind "don't" takes nothing but a duty away.
+func lets(behind string) bool {
+	return startsWith(strings.TrimSpace(behind), []string{"need", "have to", "really need", "actually need", "know", "think", "see", "understand", "remember", "care", "mind"})
+}
+
 // forbids reports whether what stands around "don't" makes an order of it.
 func forbids(before, behind string) bool {
-	before = strings.TrimRight(before, " ")
+	before = withoutAsides(strings.TrimRight(before, " "))
 	word := before[strings.LastIndexAny(before, " (,")+1:]
-	if !slices.Contains(tellers, word) {
-		return true
+	if slices.Contains(ourselves, word) {
+		return startsWith(strings.TrimSpace(behind), wanting) && !strings.HasPrefix(before, "no,")
 	}
-	return startsWith(strings.TrimSpace(behind), wanting)
+	if slices.Contains(tellers, word) {
+		return false
+	}
+	first, _, _ := strings.Cut(before, " ")
+	return before == "" || leads[word] || opens[first] && strings.Count(before, " ") < 4 || strings.HasSuffix(word, "ly") || strings.ContainsRune(".,;:(–—-", rune(before[len(before)-1]))
 }
 
 // chooses reports whether a sentence says what to use and what not.
 func chooses(low string) bool {
+	if startsWith(low, []string{"i'll ", "i will "}) {
+		return false
+	}
 	for _, word := range []string{"please", "let's"} {
 		low = strings.TrimLeft(strings.TrimPrefix(low, word), " ,")
 	}
@@ -253,4 +310,10 @@ func contents(reminder string, keep func(source, content string)) {
 		content, _, _ = strings.Cut(content, "\n      IMPORTANT: this context")
 		keep(source, content)
 	}
+}
+
+// supposes reports whether a sentence in small letters tells what its writer takes to be so.
+func supposes(low string) bool {
+	return startsWith(withoutAsides(low), []string{"i think ", "i guess ", "it seems ", "it looks like ", "looks like ", "seems "}) &&
+		!strings.Contains(low, "should ") && !strings.Contains(low, "let's ") && !ever.in(low)
 }

@@ -3,8 +3,6 @@ package ledger
 import (
 	"slices"
 	"strings"
-
-	"palimpsest/pipeline/conversation"
 )
 
 // How much of a text an entry holds, in bytes.
@@ -27,19 +25,34 @@ func (l *Ledger) addCommand(place Place, call *Call, failed bool) {
 
 // addOutcome opens an error for a call that failed, and solves those that a call
 // which did not fail makes up for.
-func (l *Ledger) addOutcome(place Place, call *Call, result *conversation.Block, failed bool) {
-	if result == nil || !failed && !l.anyOpen() {
+func (l *Ledger) addOutcome(place Place, call *Made) {
+	if call.Result == nil {
+		return
+	}
+	if !call.HasFailed {
+		l.solve(place, &call.Call)
+		return
+	}
+	if call.foundNothing() {
+		return
+	}
+	e := Error{
+		Place: place, Tool: strings.Clone(call.Tool), Subject: oneLine(call.Argument, subjectCharacters),
+		Excerpt: excerpt(&call.Call, call.Result), Solved: Never, key: call.subject(l), likeness: strings.Clone(call.likeness),
+		checks: call.checks,
+	}
+	if len(e.checks) > 0 && !call.piped {
+		e.tests, e.packages = failingTests(call.Result.Text)
+	}
+	l.addError(e)
+}
+
+// solve closes the errors that a call which succeeded makes up for.
+func (l *Ledger) solve(place Place, call *Call) {
+	if !anyOpen(l.Errors) {
 		return
 	}
 	key := call.subject(l)
-	if failed {
-		l.addError(Error{
-			Place: place, Tool: strings.Clone(call.Tool), Subject: oneLine(call.Argument, subjectCharacters),
-			Excerpt: excerpt(call, result), Solved: Never, key: key, likeness: call.likeness,
-		})
-		return
-	}
-	whole := call.runner != "" && isWhole(call.key)
 	touched := make([]string, 0, 4)
 	for _, names := range [][]string{call.Writes, call.Deletes} {
 		for _, name := range names {
@@ -47,25 +60,45 @@ func (l *Ledger) addOutcome(place Place, call *Call, result *conversation.Block,
 		}
 	}
 	for i := range l.Errors {
-		if e := &l.Errors[i]; e.Open() && call.solves(key, touched, whole, e) {
+		if e := &l.Errors[i]; e.Open() && (call.solves(key, touched, e) || e.pass(call.passed())) {
 			e.Solved = place.Message
 		}
 	}
 }
 
-func (l *Ledger) anyOpen() bool {
-	for i := range l.Errors {
-		if l.Errors[i].Open() {
-			return true
+// Follow reads the calls of a turn behind those that were added, for what they make of the
+// entries there are: the errors that they solve, and the state of the tasks.
+func (l *Ledger) Follow(turn int, calls []Made) {
+	for i := range calls {
+		call := &calls[i]
+		if call.Result == nil || call.HasFailed {
+			continue
 		}
+		place := Place{Turn: turn, Message: call.Message}
+		l.addTasks(place, call)
+		l.solve(place, &call.Call)
 	}
-	return false
+	giveUp(l.Errors, turn)
 }
 
-// subject names what a call must succeed at: the command without its trimmings,
+// anyOpen reports whether one of some errors is open.
+func anyOpen(errors []Error) bool {
+	return slices.ContainsFunc(errors, func(e Error) bool { return e.Open() })
+}
+
+// passed returns the checks that have passed where the call has succeeded.
+func (c *Call) passed() []check { return c.checks[len(c.checks)-c.passes:] }
+
+// subject names what a call must succeed at: the checks, the command without its trimmings,
 // the file and whether it is read or changed, or the tool and its argument.
 func (c *Call) subject(l *Ledger) string {
 	switch {
+	case len(c.checks) > 0:
+		names := make([]string, len(c.checks))
+		for i := range c.checks {
+			names[i] = c.checks[i].identity()
+		}
+		return oneLine(strings.Join(names, "; "), 4*subjectCharacters)
 	case c.Command != "":
 		return "run " + oneLine(c.key, 4*subjectCharacters)
 	case len(c.Writes)+len(c.Deletes) > 0:
@@ -86,9 +119,8 @@ func (l *Ledger) canonical(name string) string {
 }
 
 // solves reports whether a call that succeeded makes up for an error: it is the
-// same command, a run of all tests where some failed, a command that does the same
-// in another way, or a change of the file. whole says that it ran all there is.
-func (c *Call) solves(key string, touched []string, whole bool, e *Error) bool {
+// same command, one that does the same in another way, or a change of the file.
+func (c *Call) solves(key string, touched []string, e *Error) bool {
 	if e.key == key {
 		return true
 	}
@@ -97,35 +129,90 @@ func (c *Call) solves(key string, touched []string, whole bool, e *Error) bool {
 			return true
 		}
 	}
-	if c.likeness == "" {
+	return len(e.checks) == 0 && settles(c.likeness, e.likeness)
+}
+
+// pass notes checks that have passed, and reports whether nothing of what failed is left.
+func (e *Error) pass(passed []check) bool {
+	if len(e.checks) == 0 {
 		return false
 	}
-	if c.runner != "" {
-		return whole && (c.likeness == e.likeness || checks(c.likeness) && checks(e.likeness))
+	for i := range passed {
+		if e.passTests(&passed[i]) {
+			return true
+		}
+		e.checks = slices.DeleteFunc(slices.Clone(e.checks), func(failed check) bool { return passed[i].covers(&failed) })
 	}
-	return c.likeness == e.likeness
+	return len(e.checks) == 0
 }
 
-// checks reports whether a test or build tool runs tests.
-func checks(runner string) bool { return strings.Contains(runner, "test") }
+// passTests notes the tests that a check has passed of those that failed, and reports whether
+// all of them have.
+func (e *Error) passTests(passed *check) bool {
+	if passed.kind != tests || len(e.tests)+len(e.packages) == 0 {
+		return false
+	}
+	if passed.filter != "" {
+		before := len(e.tests)
+		e.tests = slices.DeleteFunc(slices.Clone(e.tests), passed.names)
+		return before > 0 && len(e.tests) == 0
+	}
+	before := len(e.packages)
+	e.packages = slices.DeleteFunc(slices.Clone(e.packages), passed.takesIn)
+	return before > 0 && len(e.packages) == 0
+}
 
-// isWhole reports whether a test or build command covers all there is: it names
-// no file, package or test of its own.
-func isWhole(command string) bool {
-	for i, word := range strings.Fields(command) {
-		switch {
-		case i == 0:
-		case word == "-run", word == "-k", word == "-t", strings.HasPrefix(word, "-run="), strings.HasPrefix(word, "--filter"):
-			return false
-		case strings.ContainsAny(word, "/.") && !strings.HasPrefix(word, "./...") && !strings.HasPrefix(word, "-") && word != ".":
-			return false
+// failingTests returns the tests and the packages or files that a test tool names as failed.
+func failingTests(output string) (failed, packages []string) {
+	if len(output) > maxText {
+		return nil, nil
+	}
+	for line := range strings.Lines(output) {
+		line = strings.TrimRight(line, " \r\n")
+		switch name, rest := "", line; {
+		case strings.HasPrefix(line, "--- FAIL: "):
+			name, _, _ = strings.Cut(line[len("--- FAIL: "):], " ")
+			failed = append(failed, strings.Clone(name))
+		case strings.HasPrefix(line, "FAIL\t"):
+			name, _, _ = strings.Cut(line[len("FAIL\t"):], "\t")
+			name, _, _ = strings.Cut(name, " ")
+			packages = append(packages, strings.Clone(name))
+		case strings.HasPrefix(line, "FAILED ") && strings.Contains(line, "::"):
+			file, _, _ := strings.Cut(line[len("FAILED "):], "::")
+			packages = append(packages, strings.Clone(file))
+			rest, _, _ = strings.Cut(rest, " - ")
+			failed = append(failed, strings.Clone(rest[strings.LastIndex(rest, ":")+1:]))
+		case strings.HasPrefix(line, "test ") && strings.HasSuffix(line, " ... FAILED"):
+			failed = append(failed, strings.Clone(strings.TrimSuffix(line[len("test "):], " ... FAILED")))
+		}
+		if len(failed)+len(packages) > maxNames {
+			return nil, nil
 		}
 	}
-	return true
+	return failed, packages
 }
 
-// addError keeps an error; the same one again keeps its first place in the list.
+// retryTurns is for how many turns a failed edit or command is an open error though nothing
+// tries the same again: work goes on another way.
+const retryTurns = 8
+
+// giveUp marks the errors that nothing has tried again for long. What a check found stays: it
+// is there until a check passes. Conflicts stay too.
+func giveUp(errors []Error, turn int) {
+	for i := range errors {
+		e := &errors[i]
+		if e.Open() && len(e.checks) == 0 && turn-e.Turn >= retryTurns && !isHeldUp(e.likeness) {
+			e.GivenUp = true
+		}
+	}
+}
+
+// addError keeps an error; the same one again keeps its first place in the list. What a check
+// found before and takes in again is replaced.
 func (l *Ledger) addError(e Error) {
+	l.Errors = slices.DeleteFunc(l.Errors, func(before Error) bool {
+		return before.Open() && before.key != e.key && len(e.checks) > 0 && before.taken(e.checks)
+	})
 	for i := range l.Errors {
 		if l.Errors[i].key == e.key {
 			l.Errors[i] = e
@@ -133,6 +220,13 @@ func (l *Ledger) addError(e Error) {
 		}
 	}
 	l.Errors = append(l.Errors, e)
+}
+
+// taken reports whether checks take in all that has failed.
+func (e *Error) taken(by []check) bool {
+	return len(e.checks) > 0 && !slices.ContainsFunc(e.checks, func(failed check) bool {
+		return !slices.ContainsFunc(by, func(now check) bool { return now.kind == failed.kind && now.covers(&failed) })
+	})
 }
 
 // trimErrors drops solved errors where there are too many, then the oldest.

@@ -49,12 +49,18 @@ type Error struct {
 	Excerpt string // what the result says of it, in one line
 	Solved  int    // message index of the call that did it after all; Never while it is open
 
-	key      string // what must succeed
-	likeness string // of the command
+	// GivenUp says that nothing has tried the same again for long: work went on another way.
+	GivenUp bool
+
+	key      string   // what must succeed
+	likeness string   // of the command
+	checks   []check  // what is still to pass
+	tests    []string // that failed and have not passed since, where the result names them all
+	packages []string // with such tests
 }
 
-// Open reports whether nothing has solved an error yet.
-func (e *Error) Open() bool { return e.Solved == Never }
+// Open reports whether an error is still in the way of the work.
+func (e *Error) Open() bool { return e.Solved == Never && !e.GivenUp }
 
 // Decision is a sentence that decides something.
 type Decision struct {
@@ -103,6 +109,7 @@ type Ledger struct {
 	Commands   []Command
 	Errors     []Error
 	Decisions  []Decision
+	Attempts   []Attempt // beside the errors that were given up
 	Directives []Directive
 
 	recalled bool // the next answer is the client's summary
@@ -133,6 +140,7 @@ func (l *Ledger) AddMade(turn, first int, messages []conversation.Message, calls
 		case conversation.Tool:
 		}
 	}
+	giveUp(l.Errors, turn)
 	l.trim()
 }
 
@@ -156,7 +164,7 @@ func (l *Ledger) addUser(place Place, message *conversation.Message) {
 			continue
 		}
 		if conversation.IsTyped(text) {
-			l.addTyped(place, typed(text))
+			l.addTyped(place, withoutPasted(typed(text)))
 		}
 	}
 }
@@ -235,7 +243,10 @@ func (l *Ledger) addSaid(place Place, said string) {
 		return
 	}
 	for line := range sentences(withoutFences(ownWords(said))) {
-		if isDecision(line) {
+		switch {
+		case isAttempt(line):
+			l.addAttempt(place, line)
+		case isDecision(line):
 			l.addDecision(Decision{Place: place, Role: conversation.Assistant, Text: line})
 		}
 	}
@@ -258,18 +269,22 @@ func (l *Ledger) addCall(place Place, call *Made) {
 	}
 	if call.Command != "" {
 		l.addCommand(place, &call.Call, failed)
+		if undone := discards(&call.Call); undone != "" && !failed {
+			l.addAttempt(place, "Took back changes: "+undone)
+		}
 	}
 	// A line of several commands may fail after some of them did their work.
 	if !failed || call.steps > 1 {
 		l.addFiles(place, &call.Call)
 	}
-	l.addOutcome(place, &call.Call, result, failed)
+	l.addOutcome(place, call)
 }
 
 // trim drops what exceeds the caps.
 func (l *Ledger) trim() {
 	l.trimFiles()
 	l.Commands = newest(l.Commands, maxCommands, func(c *Command) Place { return c.Place })
+	l.Attempts = newest(l.Attempts, maxAttempts, func(a *Attempt) Place { return a.Place })
 	l.Decisions = newest(l.Decisions, maxDecisions, func(d *Decision) Place { return d.Place })
 	l.trimErrors()
 	l.trimDirectives()

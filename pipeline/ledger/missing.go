@@ -32,16 +32,9 @@ func (l *Ledger) Missing(text string) Missing {
 			missing.Directives = append(missing.Directives, directive)
 		}
 	}
-	alike := map[string]int{}
-	for i := range l.Files {
-		if file := &l.Files[i]; file.Modified != Never {
-			alike[base(file.Path)]++
-		}
-	}
-	for i := range l.Files {
-		file := &l.Files[i]
-		if file.Modified != Never && !file.Gone && !mentions(text, file.Path, alike[base(file.Path)] == 1) {
-			missing.Modified = append(missing.Modified, *file)
+	for _, file := range l.Changed() {
+		if !Mentions(text, file.Path, file.IsOnly) {
+			missing.Modified = append(missing.Modified, *file.File)
 		}
 	}
 	for i := range l.Errors {
@@ -58,6 +51,30 @@ func (l *Ledger) Missing(text string) Missing {
 	return missing
 }
 
+// ChangedFile is a file that was changed and is still there.
+type ChangedFile struct {
+	*File
+
+	IsOnly bool // no other changed file has the same last element
+}
+
+// Changed returns the files that were changed and not deleted since.
+func (l *Ledger) Changed() []ChangedFile {
+	alike := map[string]int{}
+	for i := range l.Files {
+		if file := &l.Files[i]; file.Modified != Never {
+			alike[base(file.Path)]++
+		}
+	}
+	var changed []ChangedFile
+	for i := range l.Files {
+		if file := &l.Files[i]; file.Modified != Never && !file.Gone {
+			changed = append(changed, ChangedFile{File: file, IsOnly: alike[base(file.Path)] == 1})
+		}
+	}
+	return changed
+}
+
 // flat returns a text in small letters and with single spaces.
 func flat(text string) string {
 	return strings.Join(strings.Fields(lower(text)), " ")
@@ -69,8 +86,9 @@ func tells(told, words string) bool {
 	return words != "" && strings.Contains(told, words)
 }
 
-// mentions reports whether a text names a file, in full or by the end of its path.
-func mentions(text, path string, unique bool) bool {
+// Mentions reports whether a text names a file, in full or by the end of its path: by the last
+// element alone if it is unique.
+func Mentions(text, path string, unique bool) bool {
 	name := base(path)
 	for at := 0; ; {
 		i := strings.Index(text[at:], name)

@@ -41,17 +41,62 @@ func Failed(result *conversation.Block) bool {
 // tool is judged by what it prints too: behind a pipe its exit code is lost.
 func (c *Call) Failed(result *conversation.Block) bool {
 	if Failed(result) {
-		return true
+		return !c.probes || !saysNothing(result.Text)
 	}
 	return c.runner != "" && reportsFailure(result.Text)
 }
 
-// refused reports whether a person stopped a call before it did anything.
+// saysNothing reports whether a command ended with exit code 1 and printed nothing.
+func saysNothing(output string) bool {
+	if len(output) > headBytes {
+		return false
+	}
+	if code, found := exitCode(head(output), tail(output)); !found || code != "1" {
+		return false
+	}
+	for line := range strings.Lines(output) {
+		line = strings.TrimSpace(line)
+		if line != "" && line != "(no output)" && !isFrame(line) && !strings.HasPrefix(line, "Command exited with code") && !strings.HasPrefix(line, "[The command completed") {
+			return false
+		}
+	}
+	return true
+}
+
+// refused reports whether a person stopped a call.
 func refused(result *conversation.Block) bool {
+	if !result.IsError {
+		return false
+	}
 	said := head(result.Text)
-	return result.IsError && (strings.HasPrefix(said, "The user doesn't want to") ||
-		strings.HasPrefix(said, "[Request interrupted by user") || strings.HasPrefix(said, "The user denied") ||
-		strings.HasPrefix(said, "User rejected"))
+	for _, start := range []string{"The user doesn't want to", "The user denied", "User rejected", "Operation aborted", "Operation cancelled"} {
+		if strings.HasPrefix(said, start) {
+			return true
+		}
+	}
+	end := tail(result.Text)
+	return strings.Contains(said, "[Request interrupted by user") || strings.HasSuffix(end, "Command aborted") || strings.HasSuffix(end, "[Request interrupted by user for tool use]")
+}
+
+// foundNothing reports whether a call that failed only looked for something, or was put wrongly
+// and never ran: neither stands in the way of the work.
+func (c *Made) foundNothing() bool {
+	said := head(c.Result.Text)
+	for _, words := range []string{"InputValidationError", "Sibling tool call errored", "No such tool available", "Unknown tool"} {
+		if at := strings.Index(said, words); at >= 0 && at < 40 {
+			return true
+		}
+	}
+	switch {
+	case c.Command != "":
+		return !c.acts
+	case c.does == searches:
+		return true
+	case c.does == reads:
+		low := lower(said)
+		return slices.ContainsFunc([]string{"not exist", "not found", "no such file", "is a directory", "eisdir", "exceeds", "too large"}, func(words string) bool { return strings.Contains(low, words) })
+	}
+	return false
 }
 
 // head returns the first bytes of a text, tail the last ones.

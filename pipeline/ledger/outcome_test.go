@@ -112,11 +112,99 @@ func TestAnErrorIsOpenUntilTheSameSucceeds(t *testing.T) {
 		{"another file is edited", new(talk).fails("Edit", edit("/p/a.go"), missed).call("Edit", edit("/p/b.go"), "ok"), "/p/a.go"},
 		{"it is read only", new(talk).fails("Edit", edit("/p/a.go"), missed).call("Read", object("file_path", "/p/a.go"), "x"), "/p/a.go"},
 		{"a file that was not there is written", new(talk).fails("Read", object("file_path", "/p/a.go"), "File does not exist.").call("Write", object("file_path", "/p/a.go", "content", "x"), "ok"), ""},
+		{"all that one task runs", new(talk).bash("mise run lint", "Exit code 1\nx").bash("mise run lint && mise run test 2>&1", "0 issues.\nok  \tp/a"), ""},
+		{"what a line does not wait for", new(talk).bash("mise run lint", "Exit code 1\nx").bash("mise run lint; mise run test", "ok  \tp/a"), "mise run lint"},
+		{"only one of two checks", new(talk).bash("npm run lint && npm test", "Exit code 1\nx").bash("npm test", "3 passed"), "npm run lint && npm test"},
+		{"both checks, one by one", new(talk).bash("npm run lint && npm test", "Exit code 1\nx").bash("npm test", "3 passed").bash("npm run lint", ""), ""},
+		{"a compiler, by the build", new(talk).bash("cd web && npx tsc --noEmit", "a.ts(3,1): error TS1: x").bash("cd web && npm run build", "done"), ""},
+		{"a compiler, by the build of another folder", new(talk).bash("cd web && npx tsc --noEmit", "a.ts(3,1): error TS1: x").bash("cd api && npm run build", "done"), "cd web && npx tsc --noEmit"},
+		{"a build, by tests of the same package", new(talk).bash("go build ./a", "Exit code 1\nx").bash("go test ./a", "ok  \tp/a"), ""},
+		{"tests, by a build", new(talk).bash("go test ./a", "Exit code 1\nFAIL").bash("go build ./...", ""), "go test ./a"},
+		{"integration tests, by others", new(talk).bash("go test -tags=integration ./a", "Exit code 1\nFAIL").bash("mise run test", "ok  \tp/a"), "go test -tags=integration ./a"},
+		{"integration tests, by all", new(talk).bash("go test -tags=integration ./a", "Exit code 1\nFAIL").bash("mise run test:ci", "ok  \tp/a"), ""},
+		{"the tests that failed of all", new(talk).bash("go test ./...", "Exit code 1\n--- FAIL: TestX (0.1s)\nFAIL\tp/a\t0.1s").bash("go test ./a -run '^TestX$'", "ok  \tp/a"), ""},
+		{"one of the tests that failed", new(talk).bash("go test ./...", "Exit code 1\n--- FAIL: TestX (0.1s)\n--- FAIL: TestY (0.1s)\nFAIL\tp/a\t0.1s").bash("go test ./a -run TestX", "ok  \tp/a"), "go test ./..."},
+		{"the package that failed of all", new(talk).bash("go test ./...", "Exit code 1\n--- FAIL: TestX (0.1s)\nFAIL\texample.org/p/a\t0.1s").bash("go test ./a", "ok  \tp/a"), ""},
+		{"one file of pytest", new(talk).bash("pytest tests/test_a.py::test_x", "1 failed").bash("python -m pytest tests/test_a.py", "4 passed"), ""},
+		{"another crate", new(talk).bash("cargo test -p a", "test result: FAILED. 1 failed").bash("cargo test -p b", "test result: ok. 1 passed"), "cargo test -p a"},
+		{"a linter, by its task", new(talk).bash("npx eslint src/a.ts", "Exit code 1\nx").bash("npm run lint", ""), ""},
+		{"a run that takes the other in fails", new(talk).bash("go test ./a -run TestX", "Exit code 1\nFAIL").bash("go test ./a", "Exit code 1\nFAIL"), "go test ./a"},
+		{"conflicts, by a commit", new(talk).bash("git merge a", "Exit code 1\nCONFLICT").bash("git commit --no-edit", ""), ""},
+		{"a script, with other arguments", new(talk).bash("python3 run.py a", "Exit code 1\nx").bash("python3 run.py b", ""), ""},
+		{"publishing, by installing", new(talk).bash("npm run publish", "Exit code 1\nx").bash("npm install", ""), "npm run publish"},
+		{"grep finds nothing", new(talk).bash("grep -n x a.go", "Exit code 1"), ""},
+		{"a look at what is not there", new(talk).bash("ls -la missing && cat a", "Exit code 1\nls: missing: No such file or directory"), ""},
+		{"files differ", new(talk).bash("diff a b", "Exit code 1\n< a\n> b"), ""},
+		{"a search that failed", new(talk).fails("Grep", object("pattern", "x"), "InputValidationError: bad"), ""},
+		{"a page that is not there", new(talk).fails("WebFetch", object("url", "https://example.org"), "404"), ""},
+		{"a file that is not there", new(talk).fails("Read", object("file_path", "/p/a.go"), "File does not exist."), ""},
+		{"a person stopped it", new(talk).bash("npm test", "Exit code 137\n[Request interrupted by user for tool use]"), ""},
 		{"another tool", new(talk).fails("mcp__linear__create_issue", object("title", "A"), "no such team").call("mcp__linear__create_issue", object("title", "A"), "made"), ""},
 	} {
 		if got := strings.Join(openErrors(test.talk.ledger()), " | "); got != test.open {
 			t.Errorf("%s: open %q, want %q", test.name, got, test.open)
 		}
+	}
+}
+
+// An edit or a command that nothing tries again is given up: it is a failed attempt, not an open
+// error. What a check found stays until a check passes.
+func TestErrorIsGivenUpUnlessTriedAgain(t *testing.T) {
+	t.Parallel()
+	c := new(talk).bash("cp a b", "Exit code 1\ncp: a: No such file").bash("go test ./a", "Exit code 1\nFAIL").bash("git merge x", "Exit code 1\nCONFLICT")
+	for range 5 {
+		c.call("Read", object("file_path", "/p/b.go"), "x")
+	}
+	if got := strings.Join(openErrors(c.ledger()), " | "); got != "cp a b | go test ./a | git merge x" {
+		t.Errorf("open after 5 turns: %q", got)
+	}
+	for range 6 {
+		c.call("Read", object("file_path", "/p/b.go"), "x")
+	}
+	kept := c.ledger()
+	if got := strings.Join(openErrors(kept), " | "); got != "go test ./a | git merge x" {
+		t.Errorf("open after 12 turns: %q", got)
+	}
+	if tried := kept.FailedAttempts(); len(tried) != 1 || tried[0].Text != "Bash cp a b → cp: a: No such file" || tried[0].Message != 0 {
+		t.Errorf("%+v", tried)
+	}
+	if text := kept.Text(1000, words); !strings.Contains(text, "Tried in vain:\n#0 Bash cp a b → cp: a: No such file") {
+		t.Errorf("the text is\n%s", text)
+	}
+}
+
+// A sentence about an attempt that failed is kept, and a command that takes changes back.
+func TestFailedAttemptsAreKept(t *testing.T) {
+	t.Parallel()
+	kept := new(talk).user("Go.").
+		says("The sed command didn't work because of the multiline format. Let me see if that works.").
+		says("If the cache doesn't work, we could use Redis for it.").
+		bash("git checkout -- a.go", "").bash("git checkout main", "").bash("git reset --hard origin/main", "").ledger()
+	var got []string
+	for _, attempt := range kept.FailedAttempts() {
+		got = append(got, attempt.Text)
+	}
+	if strings.Join(got, " | ") != "The sed command didn't work because of the multiline format. | Took back changes: git checkout -- a.go" {
+		t.Errorf("%q", got)
+	}
+}
+
+// The newest turns stay as they are: what they do closes errors of those before them, and adds nothing.
+func TestTurnsThatStayCloseErrorsBeforeThem(t *testing.T) {
+	t.Parallel()
+	l := new(talk).user("Go.").bash("go test ./a", "Exit code 1\nFAIL").call("TaskCreate", object("subject", "Fix it"), "Task #1 created").
+		bash("go test ./...", "ok  \tp/a").call("TaskUpdate", object("taskId", "1", "status", "completed"), "ok").bash("cp a b", "Exit code 1\nx").lane()
+	kept := ledger.New()
+	for n, turn := range l.turns {
+		messages := l.messages[turn.From:turn.To]
+		if n < 2 {
+			kept.Add(n, turn.From, messages)
+			continue
+		}
+		kept.Follow(n, ledger.Calls(turn.From, messages))
+	}
+	if len(openErrors(kept)) > 0 || len(kept.Errors) != 1 || kept.Errors[0].Solved != 5 || kept.Tasks[0].Status != "completed" || len(kept.Commands) != 1 {
+		t.Errorf("%+v %+v %+v", kept.Errors, kept.Tasks, kept.Commands)
 	}
 }
 

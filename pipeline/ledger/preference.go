@@ -37,7 +37,7 @@ func preference(sentence string) (preferred string, found bool) {
 		return "", false
 	}
 	preferred = sentence[at[0]:]
-	if ofMoment.MatchString(preferred) {
+	if ofMoment.MatchString(preferred) || strings.HasSuffix(lower(strings.TrimRight(sentence, " .!?")), "prefer that") {
 		return "", false
 	}
 	if end := goesOn.FindStringIndex(preferred); end != nil {
@@ -52,20 +52,12 @@ func preference(sentence string) (preferred string, found bool) {
 var tasks = cuesOf("make sure", "be sure to", "ensure")
 
 // polite are words in front of an order.
-var polite = []string{"please ", "and ", "but ", "also ", "so ", "then ", "ok, ", "okay, ", "1. ", "2. ", "3. "}
+var polite = []string{"please ", "and ", "but ", "also ", "so ", "then ", "ok, ", "okay, ", "yes, ", "1. ", "2. ", "3. ", "4. ", "5. "}
 
 // isStrong reports whether a directive is more than a wish for the work at hand: of
 // directives that do not all fit, the others go first.
 func isStrong(directive string) bool {
-	low := lower(directive)
-	for cut := true; cut; {
-		cut = false
-		for _, word := range polite {
-			if rest, has := strings.CutPrefix(low, word); has {
-				low, cut = rest, true
-			}
-		}
-	}
+	low := withoutAsides(lower(directive))
 	if tasks.starts(low) || preferring.in(low) && prefers.MatchString(low) {
 		return true
 	}

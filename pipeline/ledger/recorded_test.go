@@ -97,8 +97,8 @@ func TestRecordedSessionsKeepEveryTypedDirective(t *testing.T) {
 	var (
 		reminder = regexp.MustCompile(`(?s)<system-reminder>.*?</system-reminder>`)
 		foreign  = regexp.MustCompile(`^\s*(Base directory for this skill|This session is being continued|\[Request interrupted|<task-notification>|<local-command|<bash-|<command-|<file )`)
-		orders   = regexp.MustCompile(`(?i)\b(always|never|must|make sure|from now on|prefer)\b|^(please )?(don't|do not) `)
-		tells    = regexp.MustCompile(`(?i)\b(always|never) [a-z]+(s|ed)\b|\b(is|are|was|were) (always|never)\b`) // of what is or was
+		orders   = regexp.MustCompile(`(?i)\b(always|never|must|from now on|prefer)\b|^make sure (?:all|each|every|no|that)\b|^(please )?(don't|do not) `)
+		tells    = regexp.MustCompile(`(?i)\b(always|never) [a-z]+(s|ed)\b|\b(is|are|was|were|don't|doesn't|should) (always|never)\b|must (have|be something)\b|^(?:ok, )?I think|prefer that$`) // of what is or was
 		split    = regexp.MustCompile(`\n|[.!?]\s`)
 	)
 	recorded(t, func(t *testing.T, _ string, l lane) {

@@ -15,6 +15,11 @@ type script struct {
 	runner                 string   // the last test or build tool
 	likeness               string   // of the last command
 	keys                   []string
+	checks                 []check
+	passes                 int  // checks at the end that have all passed where the whole line has
+	acts                   bool // does more than look
+	probes                 bool // the last command says by its exit code 1 that it found nothing
+	piped                  bool // some output went to another command
 
 	folder string              // that the script changed into
 	loops  map[string][]string // the values of loop variables
@@ -66,29 +71,13 @@ func (s *script) run(c *simple) {
 	if runner := runnerOf(words); runner != "" {
 		s.runner = runner
 	}
-	if s.likeness = s.runner; s.runner == "" {
-		s.likeness = likenessOf(name, words)
-	}
+	s.outcome(c, name, words)
 	if strings.Contains(c.here, patchBegin) {
 		s.patches = append(s.patches, c.here)
 	} else if name == "apply_patch" && len(words) > 1 {
 		s.patches = append(s.patches, words[1])
 	}
 	s.files(name, words[1:], c.piped)
-}
-
-// likenessOf returns what commands have in common of which the success of one
-// makes the failure of another old news.
-func likenessOf(name string, words []string) string {
-	switch name {
-	case "git", "gh", "docker", "kubectl":
-		if len(words) > 1 {
-			return name + " " + words[1]
-		}
-	case "grep", "rg", "ls", "find", "cat", "head", "tail", "wc", "jq", "which", "curl", "sed", "awk", "diff", "stat", "file":
-		return name
-	}
-	return ""
 }
 
 // strip takes off what stands in front of a command: keywords, assignments and

@@ -9,6 +9,7 @@ type simple struct {
 	from   []string // files that it reads by redirection
 	here   string   // its here-document, where nothing in that is expanded
 	piped  bool     // reads what the command before prints
+	isNext bool     // runs only if the command before succeeded
 	opened bool     // has a here-document
 }
 
@@ -213,6 +214,7 @@ func (l *lexer) operator(c byte) {
 		l.at++
 	}
 	l.endCommand(c == '|' && !double)
+	l.now.isNext = c == '&' && double
 }
 
 // redirection reads < and >.

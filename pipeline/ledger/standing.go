@@ -8,14 +8,17 @@ import (
 
 // lasting are the words that say for how long, or how often, what a sentence asks for holds.
 var lasting = cuesOf(
-	"from here on", "from this point", "from today", "henceforth", "moving forward", "in future", "in the future", "in general",
+	"from here on", "from this point", "from today on", "henceforth", "moving forward", "in general",
 	"for the rest of", "for the remainder of", "until i say", "until i tell", "until told otherwise", "until further notice", "unless i say", "unless i tell", "unless told otherwise",
 	"starting today", "starting now", "as of now", "as of today", "as long as", "whenever", "every time", "each time", "any time", "anytime", "habit",
 )
 
+// futureOn finds "in future" where it says from when something holds.
+var futureOn = regexp.MustCompile(`\bin (?:the )?future(?:[,.!;:]|$| (?:please|use|do|don't|always|never|make|only|you|we|i)\b)`)
+
 // ownActs finds where a sentence is about each thing of a kind that its reader does: "after
 // each change you make", "in anything you write".
-var ownActs = regexp.MustCompile(`\b(?:(?:each|every|any) [\w-]+(?: [\w-]+)?|anything|everything|whatever) (?:that )?you\b`)
+var ownActs = regexp.MustCompile(`\b(?:(?:each|every|any) [\w-]+(?: [\w-]+)?|anything|everything|whatever) (?:that )?you(?: [a-z']+|\b)`)
 
 // general are the words of an opening phrase with which what follows holds in each case, by
 // what the phrase begins with: "in every answer, …", "when you write SQL, …".
@@ -74,7 +77,12 @@ func holdsOn(low string) bool {
 	if mustBe.MatchString(low) || ruling.in(low) && (wantsAll.MatchString(low) || ruled.MatchString(low)) {
 		return true
 	}
-	return (lasting.in(low) || strings.Contains(low, " you") && ownActs.MatchString(low)) && requested(low)
+	holds := lasting.in(low) || strings.Contains(low, "future") && futureOn.MatchString(low)
+	if !holds && strings.Contains(low, " you") {
+		act := ownActs.FindString(low)
+		holds = act != "" && !slices.Contains(choosing, act[strings.LastIndexByte(act, ' ')+1:])
+	}
+	return holds && requested(low)
 }
 
 // holdsInCase reports whether a sentence in small letters orders what to do in a case that
@@ -105,7 +113,7 @@ func isGeneral(opening string) bool {
 	if at := slices.Index(words, "you"); at > 0 && at+1 < len(words) && slices.Contains(choosing, words[at+1]) {
 		return false
 	}
-	return slices.ContainsFunc(words[1:], func(word string) bool { return slices.Contains(among, word) })
+	return slices.ContainsFunc(words[1:min(3, len(words))], func(word string) bool { return slices.Contains(among, word) })
 }
 
 // requests are the words in which a sentence asks its reader for something.

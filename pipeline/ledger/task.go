@@ -11,6 +11,7 @@ import (
 type Task struct {
 	Place // of the last call that changed it
 
+	Made   int    // index of the message whose call says its text
 	ID     string // that calls name it by; empty in a list that each call writes again
 	Text   string // in one line
 	Status string // as the client says it, such as "in_progress"
@@ -133,7 +134,7 @@ func (t *taskTable) list(place Place, list []listedTask) {
 	t.Tasks = t.Tasks[:0:0]
 	for _, one := range list[:min(len(list), maxTasks)] {
 		if text := oneLine(one.Content+one.Step+one.Text+one.Title, taskCharacters); text != "" {
-			t.Tasks = append(t.Tasks, Task{Place: place, Text: text, Status: one.Status})
+			t.Tasks = append(t.Tasks, Task{Place: place, Made: place.Message, Text: text, Status: one.Status})
 		}
 	}
 }
@@ -149,7 +150,7 @@ func (t *taskTable) create(place Place, call *Made, said *taskCall) {
 	if len(t.Tasks) >= maxTasks {
 		t.drop()
 	}
-	t.Tasks = append(t.Tasks, Task{Place: place, ID: id, Text: oneLine(said.Subject, taskCharacters), Status: "pending"})
+	t.Tasks = append(t.Tasks, Task{Place: place, Made: place.Message, ID: id, Text: oneLine(said.Subject, taskCharacters), Status: "pending"})
 }
 
 // drop takes out the oldest task that is done, or the oldest of all.
@@ -176,7 +177,7 @@ func (t *taskTable) update(place Place, said *taskCall) {
 			task.Status = said.Status
 		}
 		if said.Subject != "" {
-			task.Text = oneLine(said.Subject, taskCharacters)
+			task.Text, task.Made = oneLine(said.Subject, taskCharacters), place.Message
 		}
 	}
 }

@@ -105,6 +105,7 @@ func (c listing) sections() (first, rest []*section) {
 		}), share: 10, parts: "deleted files"},
 		&section{title: "Open errors:", lines: c.openErrors(), share: 20, parts: "open errors"},
 		&section{title: "Decisions:", lines: c.decisions(), share: 25, parts: "decisions"},
+		&section{title: "Tried in vain:", lines: c.attempts(), share: 15, parts: "failed attempts"},
 		&section{title: "Files that were only read:", lines: c.files(func(f *File) int {
 			if f.Modified != Never || f.Deleted != Never {
 				return Never
@@ -167,15 +168,26 @@ func (c listing) files(at func(*File) int) []string {
 func (c listing) openErrors() []string {
 	var lines []line
 	for i := range c.Errors {
-		e := &c.Errors[i]
-		if !e.Open() {
-			continue
+		if e := &c.Errors[i]; e.Open() {
+			lines = append(lines, line{e.Message, e.line()})
 		}
-		said := e.Tool + " " + e.Subject
-		if e.Excerpt != "" {
-			said += " → " + e.Excerpt
-		}
-		lines = append(lines, line{e.Message, said})
+	}
+	return inOrder(lines)
+}
+
+// line says what failed, and how.
+func (e *Error) line() string {
+	said := e.Tool + " " + e.Subject
+	if e.Excerpt != "" {
+		said += " → " + e.Excerpt
+	}
+	return said
+}
+
+func (c listing) attempts() []string {
+	var lines []line
+	for _, attempt := range c.FailedAttempts() {
+		lines = append(lines, line{attempt.Message, attempt.Text})
 	}
 	return inOrder(lines)
 }

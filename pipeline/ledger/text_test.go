@@ -189,8 +189,8 @@ func TestStandingOrdersOutlastWishes(t *testing.T) {
 	c.user("make sure nothing is pushed")
 	wishes := 60
 	for i := range wishes {
-		c.user(fmt.Sprintf("I want to make sure that form %d works.", i))
-		c.user(fmt.Sprintf("can you ensure that page %d loads?", i))
+		c.user(fmt.Sprintf("When you touch form %d, run it.", i))
+		c.user(fmt.Sprintf("Before you open page %d, tell me.", i))
 		c.user(fmt.Sprintf("If you see error %d, tell me.", i))
 	}
 	kept := c.ledger()

@@ -130,11 +130,11 @@ func (p *Preview) advise(ctx context.Context, workspace tenants.WorkspaceID, con
 	recorded = recorded[:min(advised, len(recorded))]
 	other := config
 	pipeline.Change[ipc.Config](&other).Trigger = ipc.OtherTrigger(pipeline.SettingsOf[ipc.Config](config).Trigger)
-	set, err := p.run(ctx, config, recorded, 1)
+	set, err := p.run(ctx, workspace, config, recorded, 1)
 	if err != nil {
 		return Advice{}, err
 	}
-	instead, err := p.run(ctx, other, recorded, 1)
+	instead, err := p.run(ctx, workspace, other, recorded, 1)
 	if err != nil {
 		return Advice{}, err
 	}

@@ -36,7 +36,8 @@ const (
 type Preview struct {
 	store  session.Records
 	models *tokens.Models
-	known  *localcache.Cache[string, known] // by question
+	prices func(ctx context.Context, workspace tenants.WorkspaceID) (tokens.Overrides, error) // nil if the catalog's hold
+	known  *localcache.Cache[string, known]                                                   // by question
 }
 
 // question names what stays the same while someone tries other settings.
@@ -70,6 +71,12 @@ func New(store session.Records, models *tokens.Models) *Preview {
 	return &Preview{store: store, models: models, known: known}
 }
 
+// WithPrices has the prices that read returns of a workspace hold in place of the catalog's, and returns p.
+func (p *Preview) WithPrices(read func(ctx context.Context, workspace tenants.WorkspaceID) (tokens.Overrides, error)) *Preview {
+	p.prices = read
+	return p
+}
+
 // Compare compares two configs on the sessions of a workspace that are picked, as they
 // were at most half a minute ago.
 func (p *Preview) Compare(ctx context.Context, workspace tenants.WorkspaceID, picked session.Selection, saved, wanted pipeline.Config) (Comparison, error) {
@@ -80,7 +87,7 @@ func (p *Preview) Compare(ctx context.Context, workspace tenants.WorkspaceID, pi
 	found := standing.found
 	found.Wanted, found.WantedEach = found.Saved, found.SavedEach
 	if !reflect.DeepEqual(saved, wanted) {
-		found.WantedEach, err = p.run(ctx, wanted, standing.recorded, runtime.GOMAXPROCS(0))
+		found.WantedEach, err = p.run(ctx, workspace, wanted, standing.recorded, runtime.GOMAXPROCS(0))
 		found.Wanted = sum(found.WantedEach)
 	}
 	return found, err
@@ -106,14 +113,23 @@ func (p *Preview) standing(ctx context.Context, workspace tenants.WorkspaceID, p
 	} else {
 		found.Was = Actual(recorded)
 	}
-	found.SavedEach, err = p.run(ctx, saved, recorded, runtime.GOMAXPROCS(0))
+	found.SavedEach, err = p.run(ctx, workspace, saved, recorded, runtime.GOMAXPROCS(0))
 	found.Saved = sum(found.SavedEach)
 	return known{recorded, found}, err
 }
 
 // run runs a config.
-func (p *Preview) run(ctx context.Context, config pipeline.Config, recorded []session.Recorded, atOnce int) ([]Session, error) {
-	return each(ctx, compressing(config), p.models, recorded, atOnce)
+func (p *Preview) run(ctx context.Context, workspace tenants.WorkspaceID, config pipeline.Config, recorded []session.Recorded, atOnce int) ([]Session, error) {
+	var set tokens.Overrides
+	if p.prices != nil {
+		read, err := p.prices(ctx, workspace)
+		if err != nil {
+			return nil, fmt.Errorf("prices of the workspace: %w", err)
+		}
+		set.Prices = read.Prices // windows are those that were recorded
+	}
+	lookup := func(name string) tokens.Model { return set.On(p.models.Lookup(name), name) }
+	return each(ctx, compressing(config), lookup, recorded, atOnce)
 }
 
 // compressing returns a config for the module that compresses. A pipeline without the

@@ -12,7 +12,7 @@ import (
 
 // Run returns what a config would have made of recorded conversations, all together.
 func Run(ctx context.Context, config pipeline.Config, models *tokens.Models, recorded []session.Recorded) (Figures, error) {
-	sessions, err := each(ctx, config, models, recorded, runtime.GOMAXPROCS(0))
+	sessions, err := each(ctx, config, models.Lookup, recorded, runtime.GOMAXPROCS(0))
 	return sum(sessions), err
 }
 

@@ -63,13 +63,13 @@ type Session struct {
 // each returns what a config would have made of each of the recorded conversations, some
 // at the same time. Lanes without a request whose window is known count as sessions and
 // with what was sent.
-func each(ctx context.Context, config pipeline.Config, models *tokens.Models, recorded []session.Recorded, atOnce int) ([]Session, error) {
+func each(ctx context.Context, config pipeline.Config, lookup func(name string) tokens.Model, recorded []session.Recorded, atOnce int) ([]Session, error) {
 	sessions := make([]Session, len(recorded))
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(atOnce)
 	for i := range recorded {
 		group.Go(func() error {
-			lane, err := newLane(config, models.Lookup(recorded[i].Model), &recorded[i])
+			lane, err := newLane(config, lookup(recorded[i].Model), &recorded[i])
 			if err != nil {
 				return err
 			}

@@ -22,7 +22,9 @@ type account struct {
 	region   string         // in which all requests are processed that go where this one goes; empty if unknown
 	own      tokens.Model   // that the request names, at its list price
 	others   []tokens.Model // that may answer in its place
-	life     life
+
+	overrides tokens.Overrides // of other models that answer
+	life      life
 }
 
 // account opens the account of a prompt that is sealed.
@@ -68,11 +70,16 @@ func (w *Writer) account(prompt *Prompt) account {
 	return opened
 }
 
-// terms returns on what terms a request is answered: as the answer says, else as it asks for.
-func (a *account) terms(served wire.Served) tokens.Terms {
+// served returns on what terms a request is answered: as the answer says, else as it asks for.
+func (a *account) served(said wire.Served) wire.Served {
 	asked := a.billing.Served
 	asked.Region = cmp.Or(asked.Region, a.region)
-	served = served.Over(asked)
+	return said.Over(asked)
+}
+
+// terms returns the terms of served as the catalog has them.
+func (a *account) terms(said wire.Served) tokens.Terms {
+	served := a.served(said)
 	terms := tokens.Terms{Tier: served.Tier, Region: served.Region}
 	if served.Speed != "" && served.Speed != "standard" {
 		terms.Tier = served.Speed

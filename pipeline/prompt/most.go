@@ -6,8 +6,8 @@ import (
 	"palimpsest/pipeline/wire"
 )
 
-// Most is the upper limit of what a prompt and its answers cost, as far as that can be known
-// before they are sent. A request that was not read has a zero limit; money is 0 where no price is known.
+// Most is the cost of a prompt and its answers, estimated before they are sent: at most so much.
+// It is zero for a request that was not read; money is 0 where no price is known.
 type Most struct {
 	Prompt, Answers          int   // tokens
 	PromptMicroUSD, MicroUSD int64 // of the prompt alone, and of everything

@@ -4,7 +4,6 @@
 package prompt
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -102,9 +101,8 @@ type Request struct {
 
 	Destination Destination
 
-	// Windows are the context windows that hold in place of the models' own, by
-	// the model's name as it is asked for or as the table of models has it.
-	Windows map[string]int
+	// Overrides are what holds in place of what the catalog says of models.
+	Overrides tokens.Overrides
 
 	// Usage has a stream report its usage where the client did not ask for it.
 	Usage bool
@@ -256,7 +254,7 @@ func (w *Writer) read(request Request) (*Prompt, error) {
 	}
 	billing.Beyond = billing.Beyond || asked.Refers || asked.Resumes
 	provided := w.provided(request, asked.Model)
-	account := account{billing: billing, region: request.Destination.Region, own: provided}
+	account := account{billing: billing, region: request.Destination.Region, own: provided, overrides: request.Overrides}
 	for _, name := range billing.Models {
 		account.others = append(account.others, w.provided(request, name))
 	}
@@ -299,9 +297,7 @@ func (w *Writer) provided(request Request, name string) tokens.Model {
 	if request.Long {
 		model = model.WithLongWindow()
 	}
-	if window := cmp.Or(request.Windows[name], request.Windows[model.Name]); window > 0 {
-		model = model.WithWindow(window)
-	}
+	model = request.Overrides.On(model, name)
 	if w.Window > 0 {
 		model = model.WithWindow(w.Window)
 	}

@@ -96,6 +96,9 @@ func (s *Sent) Metered(answer wire.Answer) wire.Usage {
 	return usage
 }
 
+// Served returns on what terms a prompt was answered whose answer says so much of it.
+func (s *Sent) Served(said wire.Served) wire.Served { return s.account.served(said) }
+
 // Answered learns from the usage that the provider reported for a prompt and
 // returns what the exchange cost and saved. Of one that is estimated nothing is learned,
 // and no saving claimed.
@@ -126,7 +129,7 @@ func (w *Writer) Answered(sent Sent, answer wire.Answer) cost.Money {
 // answering returns the model that answered, at its list price. Where the request let others answer
 // in place of its own, and the answer does not say which one did, it is the dearest of them.
 func (w *Writer) answering(sent *Sent, name string) tokens.Model {
-	own, answered := sent.account.own, w.Models.Lookup(name)
+	own, answered := sent.account.own, sent.account.overrides.On(w.Models.Lookup(name), name)
 	if answered.Name == own.Name {
 		return own
 	}

@@ -85,7 +85,7 @@ func title(exchange *pipeline.Exchange) string {
 // typedIn returns what a person typed of a user's text; "" if nothing.
 func typedIn(text string) string {
 	text = strings.TrimSpace(conversation.WithoutEnvironment(conversation.WithoutReminders(text)))
-	text = text[:min(len(text), titleText)]
+	text = strings.ToValidUTF8(text[:min(len(text), titleText)], "") // the cut may be inside a character
 	if found := wrapper.FindStringSubmatch(text); found != nil && strings.TrimSpace(found[2]) != "" {
 		text = found[2]
 	}

@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"palimpsest/pipeline/pipelinetest"
 	"palimpsest/pipeline/sharedtest"
@@ -27,6 +28,13 @@ func TestTitleIsTheFirstLineInAtMostSoManyCharacters(t *testing.T) {
 		if got := shorten(text); got != want {
 			t.Errorf("%.20q…: %q, want %q", text, got, want)
 		}
+	}
+}
+
+func TestTitleOfALongTextIsCutBetweenCharacters(t *testing.T) {
+	t.Parallel()
+	if typed := typedIn("a" + strings.Repeat("😀", titleText)); !utf8.ValidString(typed) || len(typed) < titleText-4 {
+		t.Errorf("%d bytes, ending in %q", len(typed), typed[len(typed)-4:])
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 	"palimpsest/pipeline/conversation"
 	"palimpsest/pipeline/modules/ipc"
 	"palimpsest/pipeline/prompt"
+	"palimpsest/pipeline/tokens"
 	"palimpsest/pipeline/wire"
 )
 
@@ -25,7 +26,7 @@ func (c *talk) as(model string) []byte {
 func (b *bench) within(body []byte, windows map[string]int) *prompt.Prompt {
 	b.t.Helper()
 	written, err := b.writer.Write(b.t.Context(), prompt.Request{
-		Scope: b.scope, Codec: b.codec, Config: b.config, Body: body, Headers: b.headers, Path: "/v1/messages", Windows: windows,
+		Scope: b.scope, Codec: b.codec, Config: b.config, Body: body, Headers: b.headers, Path: "/v1/messages", Overrides: tokens.Overrides{Windows: windows},
 	})
 	if err != nil {
 		b.t.Fatal(err)

@@ -68,6 +68,8 @@ type Step struct {
 	DirectMicroUSD int64   `json:"direct_microusd"` // without the proxy, were the window large enough
 	Invalid        string  `json:"invalid,omitempty"`
 
+	Certificate session.Certificate `json:"certificate,omitempty"` // of a compaction
+
 	Sent Sent `json:"-"`
 }
 
@@ -217,6 +219,9 @@ func (r *Replay) step(ctx context.Context, body []byte, headers http.Header, cac
 			Body: written.Body, Lane: written.Lane, Projection: exchange.Projection, Report: exchange.Report, Use: use,
 			Elapsed: elapsed,
 		},
+	}
+	if exchange.Report.Archived > 0 && exchange.Projection != nil {
+		step.Certificate = exchange.Projection.Certificate
 	}
 	if r.config.Validate != nil {
 		if err := r.config.Validate(r.config.Format, written.Body); err != nil {

@@ -133,6 +133,9 @@ func TestRealSessionsReplayWithoutAFault(t *testing.T) {
 			if step.Invalid != "" {
 				t.Errorf("%s: request %d: %s", filepath.Base(file), step.Number, step.Invalid)
 			}
+			if isEpoch := step.Compression == string(pipeline.Epoch); isEpoch != (step.Certificate != nil) || !step.Certificate.IsComplete() {
+				t.Errorf("%s: request %d: %s, kept %+v", filepath.Base(file), step.Number, step.Compression, step.Certificate)
+			}
 			return nil
 		})
 		if err != nil || sum.Busts > sum.Epochs {

@@ -65,7 +65,7 @@ func (b *beginnings) recognize(format conversation.Format, list []byte) reading 
 	messages, most := 0, 0
 	for end := blockSize; end <= len(list); end += blockSize {
 		hash := b.extend(found.last, list[end-blockSize:end])
-		known, ok := b.blocks.Get(fingerprintOf(format, hash, false))
+		known, ok := b.blocks.Get(fingerprintOf(format, hash, reads{}))
 		if !ok {
 			break
 		}
@@ -102,7 +102,7 @@ func (b *beginnings) learn(found reading, list []byte, messages []conversation.D
 			holds.stretches = append(holds.stretches, where)
 			holds.digests = append(holds.digests, messages[next])
 		}
-		b.blocks.Set(fingerprintOf(found.format, last, false), holds)
+		b.blocks.Set(fingerprintOf(found.format, last, reads{}), holds)
 	}
 }
 

@@ -184,4 +184,6 @@ type EpochOverview struct {
 
 	Levels [3]int // tokens that it sends at L1, L2 and L3
 	Window int    // input limit of the model at its request, in tokens; 0: unknown
+
+	Certificate Certificate // nil if nothing was compared
 }

@@ -26,6 +26,15 @@ const runMessages = 8
 // costs about as much whatever it is made of.
 const exactList = 4 << 20
 
+// undatedList is how many bytes of a list are searched for the date and time, which clients renew in their
+// first messages; of the newest one, see rewritings. A MiB of dated lines takes half a second of a core.
+const undatedList = 256 << 10
+
+// reads says how a message is read by where it begins in its list.
+type reads struct{ rough, dated bool }
+
+func readsAt(start int) reads { return reads{rough: start >= exactList, dated: start >= undatedList} }
+
 // Counter counts o200k tokens. It is asked by several goroutines at once. Rough may be off
 // by some percent and costs about the same for any text.
 type Counter interface {
@@ -49,14 +58,16 @@ type Reader struct {
 // that nobody can prepare two messages with the same one.
 type fingerprint = [32]byte
 
-// fingerprintOf returns the fingerprint of bytes of a format that have a hash. rough says that the
-// message is counted roughly.
-func fingerprintOf(format conversation.Format, hash xxh3.Uint128, rough bool) (made fingerprint) {
+// fingerprintOf returns the fingerprint of bytes of a format that have a hash, and are read in one way.
+func fingerprintOf(format conversation.Format, hash xxh3.Uint128, how reads) (made fingerprint) {
 	binary.LittleEndian.PutUint64(made[0:], hash.Lo)
 	binary.LittleEndian.PutUint64(made[8:], hash.Hi)
 	binary.LittleEndian.PutUint64(made[16:], xxh3.HashString(string(format)))
-	if rough {
+	if how.rough {
 		made[24] = 1
+	}
+	if how.dated {
+		made[25] = 1
 	}
 	return made
 }
@@ -92,7 +103,7 @@ func (r *Reader) Read(codec wire.Codec, body []byte) (*wire.Envelope, []conversa
 	known := len(found.digests)
 	digests := slices.Grow(found.digests, envelope.Len()-known)[:envelope.Len()]
 	err = cores.Each(envelope.Len()-known, runMessages, func(i int) (err error) {
-		if digests[known+i], err = r.digest(codec, envelope.Element(known+i), envelope.Range(known+i).Start >= exactList); err != nil {
+		if digests[known+i], err = r.digest(codec, envelope.Element(known+i), readsAt(int(envelope.Range(known+i).Start))); err != nil {
 			return fmt.Errorf("%s.%d: %w", codec.List(), known+i, err)
 		}
 		return nil
@@ -123,7 +134,7 @@ func leaveOutLead(digests []conversation.Digest) {
 func (r *Reader) Fixed(format conversation.Format, parts []json.RawMessage) int {
 	sum := 0
 	for _, part := range parts {
-		key := fingerprintOf(format, r.hash(part), false)
+		key := fingerprintOf(format, r.hash(part), reads{})
 		tokens, known := r.fixed.Get(key)
 		if !known {
 			tokens = r.counter.Fixed(part)
@@ -139,15 +150,18 @@ func (r *Reader) Text(text string) int {
 	return r.counter.Message(conversation.UserText(text))
 }
 
-func (r *Reader) digest(codec wire.Codec, raw json.RawMessage, rough bool) (conversation.Digest, error) {
-	key, count := fingerprintOf(codec.Format(), r.hash(raw), rough), r.counter.Message
-	if rough {
+func (r *Reader) digest(codec wire.Codec, raw json.RawMessage, how reads) (conversation.Digest, error) {
+	key, count, read := fingerprintOf(codec.Format(), r.hash(raw), how), r.counter.Message, wire.Digest
+	if how.rough {
 		count = r.counter.Rough
+	}
+	if how.dated {
+		read = wire.DatedDigest
 	}
 	if digest, known := r.messages.Get(key); known {
 		return digest, nil
 	}
-	digest, err := wire.Digest(codec, raw, count)
+	digest, err := read(codec, raw, count)
 	if err != nil {
 		return conversation.Digest{}, err
 	}

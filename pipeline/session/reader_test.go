@@ -224,6 +224,32 @@ func TestMessagesBeyondFourMiBAreCountedRoughly(t *testing.T) {
 
 var _ session.Counter = (*lengths)(nil)
 
+// The date is looked for in the first 256 KiB of a list, and of a message's texts. What else a client renews is looked for everywhere.
+func TestDateIsSearchedForInABoundedPartOfARequest(t *testing.T) {
+	t.Parallel()
+	at := func(day int) []conversation.Digest {
+		date := fmt.Sprintf(`{"type":"text","text":"The current date is 2026-11-%d."}`, day)
+		block := fmt.Sprintf(`{"type":"text","text":"<environment_context>2026-11-%d</environment_context>"}`, day)
+		filler := `{"type":"text","text":"` + strings.Repeat("x", 1<<20) + `"}`
+		user := func(blocks ...string) string { return `{"role":"user","content":[` + strings.Join(blocks, ",") + `]}` }
+		messages := []string{
+			user(date), user(filler, date), user(date), user(block), `{"role":"assistant","content":"` + strings.Repeat("y", 4<<20) + `"}`, user(block), user(date),
+		}
+		reader, _ := newReader(t)
+		_, digests, err := reader.Read(anthropic.New(), list(messages))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return digests
+	}
+	first, second := at(10), at(11)
+	for i, want := range []bool{true, false, false, true, true, true, false} {
+		if is := first[i].Identity == second[i].Identity; is != want {
+			t.Errorf("message %d is the same one on another day: %t, want %t", i, is, want)
+		}
+	}
+}
+
 func BenchmarkReadKnown(b *testing.B) {
 	reader, _ := newReader(b)
 	body := list(texts(4, 700))

@@ -126,6 +126,9 @@ func newestOf(identity conversation.Hash, message *conversation.Message) newest 
 			besides.Blocks = append(besides.Blocks, *block)
 			continue
 		}
+		if len(made.words) == comparedWords {
+			continue
+		}
 		for word := range strings.FieldsSeq(conversation.Lasting(block.Text)) {
 			if len(made.words) == comparedWords {
 				break

@@ -42,6 +42,10 @@ type Projection struct {
 	Before int               // estimate of the prompt in tokens before the epoch
 	After  int               // and after it
 	At     time.Time
+
+	// Certificate says what the projection has kept of what must not be lost; nil if nothing
+	// was compared.
+	Certificate Certificate
 }
 
 // Part is a run of messages in its rendered form.

@@ -228,7 +228,7 @@ func (m *maker) askOwn(ctx context.Context, name string, own request) (string, e
 // own returns a request of its own without what is to be read, and how many of the
 // model's tokens its prompt may have.
 func (m *maker) own(name string) (request, int) {
-	model := m.models.Lookup(name)
+	model := m.lookup(name)
 	output := m.job.Settings.MaxTokens
 	if output == 0 {
 		output = int(float64(m.budget) * ratio(model) * room)
@@ -253,7 +253,7 @@ func (m *maker) base(own offer) ([]byte, bool) {
 	if base == nil {
 		return nil, false
 	}
-	model := m.models.Lookup(m.job.Model)
+	model := m.lookup(m.job.Model)
 	instruction := appended(m.job.Settings, m.previous != nil, m.budget)
 	input := base.Tokens + int(float64(m.count(instruction))*ratio(model)*margin)
 	if m.job.Window > 0 && input+max(base.Output, m.budget) > m.job.Window {
@@ -293,7 +293,7 @@ func (m *maker) askOnce(ctx context.Context, form, model string, call Call) (tex
 	m.usage.CacheWrite1h += usage.CacheWrite1h
 	m.usage.Output += usage.Output
 	hour := usage.CacheWrite1h
-	m.cost += m.models.Lookup(model).Price.MicroUSD(usage.Input, usage.CacheRead, usage.CacheWrite-hour, hour, usage.Output)
+	m.cost += m.lookup(model).Price.MicroUSD(usage.Input, usage.CacheRead, usage.CacheWrite-hour, hour, usage.Output)
 	return text, err
 }
 
@@ -302,6 +302,11 @@ func (m *maker) previousText() string {
 		return ""
 	}
 	return m.previous.Text
+}
+
+// lookup returns what holds for a model.
+func (m *maker) lookup(name string) tokens.Model {
+	return m.job.Settings.Overrides.On(m.models.Lookup(name), name)
 }
 
 // ratio is how many of a model's tokens one o200k token comes to.

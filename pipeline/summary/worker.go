@@ -43,6 +43,7 @@ type Settings struct {
 	Asked     string // what someone asked of this summary; empty if nothing special
 	MaxTokens int    // of the answer; 0: as many as the budget asks for
 	Timeout   time.Duration
+	Overrides tokens.Overrides // what holds for models in place of the catalog
 }
 
 // Job asks for the summary of a lane's first messages.

@@ -130,6 +130,20 @@ func (m Model) WithLongWindow() Model {
 	return m
 }
 
+// WithPrice returns the model with a price in place of the one that is listed. What the price leaves
+// out of caches, and of long prompts, follows from the listed one. A price of 0 is free.
+func (m Model) WithPrice(price Price) Model {
+	if listed := m.Price; listed.Input > 0 {
+		of := listed.times(price.Input / listed.Input)
+		price.CacheRead, price.CacheWrite = cmp.Or(price.CacheRead, of.CacheRead), cmp.Or(price.CacheWrite, of.CacheWrite)
+		price.CacheWrite1h = cmp.Or(price.CacheWrite1h, of.CacheWrite1h)
+		price.LongAbove, price.LongInput, price.LongOutput = listed.LongAbove, listed.LongInput, listed.LongOutput
+	}
+	m.Price = price.complete(m.Provider)
+	m.Price.Free = price.Input == 0 && price.Output == 0
+	return m
+}
+
 // complete returns a model of the catalog with everything that follows from the rest.
 func (m Model) complete() Model {
 	m.Known = true

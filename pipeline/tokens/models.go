@@ -1,6 +1,7 @@
 package tokens
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"strings"
@@ -62,6 +63,28 @@ func (m *Models) Lookup(name string) Model {
 		return unknown(strings.TrimSuffix(strings.TrimPrefix(strings.TrimPrefix(name, "anthropic/"), "openai/"), "[1m]"))
 	case long:
 		return model.WithLongWindow()
+	}
+	return model
+}
+
+// Overrides are what holds for models in place of what the catalog says, by the names that requests
+// ask for or that the catalog has. The zero value overrides nothing.
+type Overrides struct {
+	Windows map[string]int
+	Prices  map[string]Price
+}
+
+// On returns a model, which is asked for by a name, with what is overridden of it.
+func (o Overrides) On(model Model, name string) Model {
+	if window := cmp.Or(o.Windows[name], o.Windows[model.Name]); window > 0 {
+		model = model.WithWindow(window)
+	}
+	price, has := o.Prices[name]
+	if !has {
+		price, has = o.Prices[model.Name]
+	}
+	if has {
+		model = model.WithPrice(price)
 	}
 	return model
 }

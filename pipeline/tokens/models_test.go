@@ -238,6 +238,37 @@ func TestLongPromptsCostMore(t *testing.T) {
 	}
 }
 
+func TestOwnPriceHoldsInPlaceOfTheListPrice(t *testing.T) {
+	t.Parallel()
+	table := models(t)
+	overrides := tokens.Overrides{
+		Windows: map[string]int{"house-model": 9000},
+		Prices: map[string]tokens.Price{
+			"claude-sonnet-4-5": {Input: 1.5, Output: 9}, "house-model": {Input: 0.2, Output: 0.4}, "claude-opus-5": {},
+			"gpt-5.4": {Input: 1, Output: 2, CacheRead: 0.9, CacheWrite: 0.8, CacheWrite1h: 0.7},
+		},
+	}
+	of := func(name string) tokens.Model { return overrides.On(table.Lookup(name), name) }
+	for name, want := range map[string]tokens.Price{
+		"claude-sonnet-4-5":          {Input: 1.5, Output: 9, CacheRead: 0.15, CacheWrite: 1.875, CacheWrite1h: 3},
+		"claude-sonnet-4-5-20250929": {Input: 1.5, Output: 9, CacheRead: 0.15, CacheWrite: 1.875, CacheWrite1h: 3},
+		"house-model":                {Input: 0.2, Output: 0.4, CacheRead: 0.2, CacheWrite: 0.2, CacheWrite1h: 0.2},
+		"claude-opus-5":              {Free: true},
+		"gpt-5.4":                    long(tokens.Price{Input: 1, Output: 2, CacheRead: 0.9, CacheWrite: 0.8, CacheWrite1h: 0.7}),
+		"claude-opus-5-5":            table.Lookup("claude-opus-5-5").Price,
+	} {
+		if got := of(name).Price; got != want {
+			t.Errorf("%s: %+v, want %+v", name, got, want)
+		}
+	}
+	if model := of("house-model"); model.Window != 9000 || !model.Known {
+		t.Errorf("the window is %d", model.Window)
+	}
+	if fast := of("claude-opus-5").On(tokens.Terms{Tier: "fast"}); fast != (tokens.Price{Free: true}) {
+		t.Errorf("what is free costs %+v in another tier", fast)
+	}
+}
+
 func BenchmarkLookup(b *testing.B) {
 	table := models(b)
 	b.ReportAllocs()

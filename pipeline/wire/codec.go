@@ -2,6 +2,7 @@ package wire
 
 import (
 	"encoding/json"
+	"strings"
 
 	"palimpsest/pipeline/conversation"
 )
@@ -204,6 +205,17 @@ func (a *Answer) Use(tool string, uses int) {
 		a.Tools = map[string]int{}
 	}
 	a.Tools[tool] = min(uses, maxAnswers)
+}
+
+// ReadToolUses notes how often a usage says that tools were used that the provider ran itself: as
+// Anthropic has it, and servers in OpenAI's dialect that pass it on.
+func (a *Answer) ReadToolUses(usage json.RawMessage) {
+	for name, value := range Members(Get(usage, "server_tool_use")) {
+		tool, counts := strings.CutSuffix(string(name), "_requests")
+		if uses, ok := Int(value); ok && counts && uses > 0 {
+			a.Use(tool, uses)
+		}
+	}
 }
 
 // Usage counts the tokens of an exchange as the provider reported them, or as they were

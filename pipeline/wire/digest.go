@@ -13,6 +13,16 @@ import (
 // counts its tokens. Unlike Open it checks every byte: the error is an *Invalid
 // if raw is not valid JSON, or the codec's.
 func Digest(codec Codec, raw json.RawMessage, count func(conversation.Message) int) (conversation.Digest, error) {
+	return digestOf(codec, raw, count, codec.Normalize)
+}
+
+// DatedDigest is Digest for messages far behind the first of a large request: dates and times in their texts count, so that
+// the request costs about as much whatever it is made of.
+func DatedDigest(codec Codec, raw json.RawMessage, count func(conversation.Message) int) (conversation.Digest, error) {
+	return digestOf(codec, raw, count, func(message conversation.Message) []byte { return normalize(message, 0) })
+}
+
+func digestOf(codec Codec, raw json.RawMessage, count func(conversation.Message) int, identifies func(conversation.Message) []byte) (conversation.Digest, error) {
 	if !json.Valid(raw) {
 		return conversation.Digest{}, invalidJSON(raw)
 	}
@@ -22,7 +32,7 @@ func Digest(codec Codec, raw json.RawMessage, count func(conversation.Message) i
 	}
 	digest := conversation.Digest{
 		Sum:      sha256.Sum256(raw),
-		Identity: identity(message.Role, codec.Normalize(message)),
+		Identity: identity(message.Role, identifies(message)),
 		Role:     message.Role,
 		Flags:    message.Flags(),
 		Tokens:   count(message),

@@ -15,7 +15,14 @@ import (
 // Ids, cache markers, the order of keys and escapes make no difference, nor does
 // whether text came as a string or as a block. Thinking is left out, because
 // clients drop it from older messages.
-func Normalize(message conversation.Message) []byte {
+func Normalize(message conversation.Message) []byte { return normalize(message, mostDated) }
+
+// mostDated is how many bytes of a message's texts are searched for the date and time: far more than clients
+// write around a question.
+const mostDated = 256 << 10
+
+// normalize is Normalize that searches so many bytes of texts for the date and time.
+func normalize(message conversation.Message, dated int) []byte {
 	out := make([]byte, 0, 256)
 	for i := range message.Blocks {
 		block := &message.Blocks[i]
@@ -23,7 +30,12 @@ func Normalize(message conversation.Message) []byte {
 		case conversation.Text:
 			text := block.Text
 			if message.Role == conversation.User || message.Role == conversation.System {
-				text = conversation.Lasting(text)
+				if dated > 0 {
+					text = conversation.Lasting(text)
+				} else {
+					text = conversation.WithoutEnvironment(text)
+				}
+				dated -= len(block.Text)
 			}
 			out = appendSaid(out, 't', text)
 		case conversation.ToolCall:

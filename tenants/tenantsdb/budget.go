@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"time"
 
 	"gorm.io/gorm"
@@ -35,23 +36,31 @@ func (db Data) Budgets(ctx context.Context, workspace tenants.WorkspaceID) (budg
 // SetBudgets puts budgets in place of those that stand, on all replicas. It returns a
 // tenants.Invalid or tenants.ErrNotFound.
 func (db Data) SetBudgets(ctx context.Context, tenant tenants.Tenant, budgets []tenants.Budget) error {
+	return db.ChangeBudgets(ctx, tenant, func([]tenants.Budget) ([]tenants.Budget, error) { return budgets, nil })
+}
+
+// ChangeBudgets implements tenants.Data.
+func (db Data) ChangeBudgets(ctx context.Context, tenant tenants.Tenant, change func([]tenants.Budget) ([]tenants.Budget, error)) error {
 	workspace := tenant.Workspace()
-	budgets, err := tenants.CheckBudgets(budgets)
-	if err != nil {
-		return err
-	}
-	stored := each(budgets, func(budget *tenants.Budget) storedBudget {
-		return storedBudget{Kind: budget.Kind, ID: budget.ID, DayMicroUSD: budget.DayMicroUSD, MonthMicroUSD: budget.MonthMicroUSD,
-			RequestsPerMinute: budget.RequestsPerMinute, TokensPerMinute: budget.TokensPerMinute}
-	})
-	raw, err := json.Marshal(stored)
-	if err != nil {
-		return fmt.Errorf("write budgets: %w", err)
-	}
-	err = db.inTenant(ctx, tenant, func(tx *gorm.DB) error {
+	err := db.inTenant(ctx, tenant, func(tx *gorm.DB) error {
 		before, err := findBudgets(tx, workspace, " FOR UPDATE")
 		if err != nil {
 			return err
+		}
+		budgets, err := change(slices.Clone(before))
+		if err != nil {
+			return err
+		}
+		if budgets, err = tenants.CheckBudgets(budgets); err != nil {
+			return err
+		}
+		stored := each(budgets, func(budget *tenants.Budget) storedBudget {
+			return storedBudget{Kind: budget.Kind, ID: budget.ID, DayMicroUSD: budget.DayMicroUSD, MonthMicroUSD: budget.MonthMicroUSD,
+				RequestsPerMinute: budget.RequestsPerMinute, TokensPerMinute: budget.TokensPerMinute}
+		})
+		raw, err := json.Marshal(stored)
+		if err != nil {
+			return fmt.Errorf("write budgets: %w", err)
 		}
 		if err := tx.Exec("UPDATE workspaces SET budgets = ?::jsonb WHERE workspace_id = ?", string(raw), workspace).Error; err != nil {
 			return err

@@ -2,6 +2,7 @@ package tenantsdb_test
 
 import (
 	"errors"
+	"math"
 	"testing"
 	"time"
 
@@ -48,6 +49,53 @@ func TestSpendersAreWhoseExchangesTheyAre(t *testing.T) {
 		if inDay, inMonth, err = b.Data.Spend(t.Context(), other, who, day, month); err != nil || inDay+inMonth != 0 {
 			t.Errorf("S5: of %s another workspace sees %d and %d, %v", who.Kind, inDay, inMonth, err)
 		}
+	}
+}
+
+func TestModelPricesAreKeptAndNoted(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	key := b.addProviderKey(t, b.workspace, tenants.ProviderAnthropic)
+	_, other := b.signUp(t, uuid.NewString()+"@example.com")
+	theirs := b.addProviderKey(t, other, tenants.ProviderAnthropic)
+	set := func(prices ...tenants.ModelPrice) error {
+		return b.Data.ChangeModelPrices(t.Context(), b.workspace, func(before []tenants.ModelPrice) ([]tenants.ModelPrice, error) { return append(before, prices...), nil })
+	}
+	everywhere := tenants.ModelPrice{Model: "house", Input: 1.25, Output: 2}
+	there := tenants.ModelPrice{Model: "house", ProviderKey: key.ID, Input: 3, Output: 4, CacheRead: 0.3, CacheWrite5m: 3.75, CacheWrite1h: 6}
+	if err := errors.Join(set(there), set(everywhere)); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := b.Data.ModelPrices(t.Context(), b.workspace); err != nil || len(got) != 2 || got[0] != everywhere || got[1] != there {
+		t.Errorf("prices %+v, %v", got, err)
+	}
+	entries, err := b.Audit.Audit(t.Context(), b.workspace, tenants.AuditFilter{Limit: 1})
+	if err != nil || entries[0].Action != tenants.ModelPricesSet || entries[0].After["house input"] != "1.25" || entries[0].Before["house "+key.ID.String()+" cache_write_5m"] != "3.75" {
+		t.Errorf("noted %+v, %v", entries, err)
+	}
+	for field, price := range map[string]tenants.ModelPrice{
+		"prices[2].model":           {Input: 1},
+		"prices[2].input":           {Model: "m", Output: 1},
+		"prices[2].output":          {Model: "m", Input: 1, Output: math.NaN()},
+		"prices[2].cache_read":      {Model: "m", Input: 1, CacheRead: 2},
+		"prices[2].cache_write_1h":  {Model: "m", Input: 1, CacheWrite1h: 10_001},
+		"prices[2].provider_key_id": {Model: "m", Input: 1, ProviderKey: theirs.ID},
+	} {
+		if invalid, _ := errors.AsType[tenants.Invalid](set(price)); invalid.Field != field {
+			t.Errorf("%+v: field %q, want %s", price, invalid.Field, field)
+		}
+	}
+	if invalid, _ := errors.AsType[tenants.Invalid](set(everywhere)); invalid.Field != "prices[2].model" {
+		t.Errorf("twice: %+v", invalid)
+	}
+	if err := b.ProviderKeys.DeleteProviderKey(t.Context(), b.workspace, key.ID); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := b.Data.ModelPrices(t.Context(), b.workspace); err != nil || len(got) != 1 || got[0] != everywhere {
+		t.Errorf("after the key is deleted: %+v, %v", got, err)
+	}
+	if got, err := b.Data.ModelPrices(t.Context(), other); err != nil || len(got) != 0 {
+		t.Errorf("S5: another workspace has %+v, %v", got, err)
 	}
 }
 

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"net/netip"
 	"slices"
-	"time"
 
 	"github.com/google/uuid"
 	"gorm.io/gorm"
@@ -110,12 +109,6 @@ func (db APIKeys) KeyRights(ctx context.Context, tenant tenants.Tenant, key tena
 		return err
 	})
 	return rights, pipeline, batchdb.Wrapf(err, "rights of API key %s", key.ID)
-}
-
-// KeySpend returns what an API key of a workspace has cost at list prices, in
-// millionths of a dollar, since a day and since a month began.
-func (db APIKeys) KeySpend(ctx context.Context, workspace tenants.WorkspaceID, key uuid.UUID, day, month time.Time) (inDay, inMonth int64, err error) {
-	return Data{db.core}.Spend(ctx, workspace, tenants.Spender{Kind: tenants.KeySpends, ID: key.String()}, day, month)
 }
 
 // errRevoked refuses a change of a revoked key.

@@ -136,12 +136,13 @@ func TestSpendOfAKeyIsWhatItsExchangesCost(t *testing.T) {
 	}); err != nil {
 		t.Fatal(err)
 	}
-	inDay, inMonth, err := b.APIKeys.KeySpend(t.Context(), b.workspace, key.ID, day, month)
+	spender := tenants.Spender{Kind: tenants.KeySpends, ID: key.ID.String()}
+	inDay, inMonth, err := b.Data.Spend(t.Context(), b.workspace, spender, day, month)
 	if err != nil || inDay != 3 || inMonth != 15 {
 		t.Errorf("%d in the day, %d in the month, %v", inDay, inMonth, err)
 	}
 	_, other := b.signUp(t, "eve@example.com")
-	if inDay, inMonth, err = b.APIKeys.KeySpend(t.Context(), other, key.ID, day, month); err != nil || inDay+inMonth != 0 {
+	if inDay, inMonth, err = b.Data.Spend(t.Context(), other, spender, day, month); err != nil || inDay+inMonth != 0 {
 		t.Errorf("S5: another workspace sees %d and %d, %v", inDay, inMonth, err)
 	}
 }

@@ -101,6 +101,9 @@ func (db ProviderKeys) DeleteProviderKey(ctx context.Context, workspace tenants.
 		if err := tx.Exec("DELETE FROM provider_keys WHERE workspace_id = ? AND id = ?", workspace, id).Error; err != nil {
 			return err
 		}
+		if err := dropModelPrices(tx, workspace, id); err != nil {
+			return err
+		}
 		removed := tenants.Change{Action: tenants.ProviderKeyRemoved, Target: id.String(), Before: key.Fields()}
 		return providerKeyChanged(tx, workspace, tenants.ProviderKey{}, removed)
 	})

@@ -152,7 +152,7 @@ func usualRules() []tenants.AlertRule {
 // ruleWords says what each rule is about, and when it alerts.
 func ruleWords() map[tenants.AlertRule][2]string {
 	return map[tenants.AlertRule][2]string{
-		tenants.AlertBudget:       {"Budget of an API key", "At 50, 80 and 100 % of its day or month."},
+		tenants.AlertBudget:       {"Budgets", "Of API keys, members, projects and the workspace: at 50, 80 and 100 % of a day or month."},
 		tenants.AlertProviderKey:  {"Provider key rejected", "A provider answers 401 or 403 to a stored key."},
 		tenants.AlertErrorRate:    {"Requests fail", "More than the share set on this page."},
 		tenants.AlertCompaction:   {"Compaction costs more than it saves", "Over 24 hours."},

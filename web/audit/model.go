@@ -102,6 +102,8 @@ func kinds() []components.Option {
 		{Value: "provider_key", Label: "Provider keys"},
 		{Value: "pipeline", Label: "Pipeline"},
 		{Value: "model_window", Label: "Context windows"},
+		{Value: "model_prices", Label: "Prices of models"},
+		{Value: "budgets", Label: "Budgets"},
 		{Value: "pattern", Label: "Patterns"},
 		{Value: "session", Label: "Sessions"},
 		{Value: "pin", Label: "Pins"},

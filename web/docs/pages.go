@@ -53,7 +53,7 @@ type library struct {
 func contents() []group {
 	return []group{
 		{"Get started", named("clients", "api-keys", "providers")},
-		{"Use it", named("compaction", "settings", "savings", "memory", "requests", "answer-cache")},
+		{"Use it", named("compaction", "kept", "settings", "savings", "memory", "requests", "answer-cache")},
 		{"Your workspace", named("sign-on", "alerts", "data", "billing")},
 		{"Run it", named("operations", "monitoring", "runbook", "security", "performance", "architecture", "wire-formats")},
 	}

@@ -320,6 +320,8 @@ func noticeTitle(notice cost.Notice) string {
 		return fmt.Sprintf("%s cost %s more than compression saved", sessions, components.Money(-notice.Net))
 	case cost.NoticeTruncated:
 		return sessions + " reached terminal truncation"
+	case cost.NoticeIncomplete:
+		return "Compactions of " + sessions + " lost something"
 	default:
 		return sessions + " compressed many times"
 	}
@@ -337,6 +339,8 @@ func noticeText(notice cost.Notice) string {
 		return "Most of it: “" + title + "”. Each compaction rewrote the provider’s cache; a higher target makes fewer."
 	case cost.NoticeTruncated:
 		return "“" + title + "”. The originals are in the archive."
+	case cost.NoticeIncomplete:
+		return fmt.Sprintf("“%s”: %s neither in the prompt nor named there for recall. The session’s page says which. A higher target keeps more.", title, components.Plural(int64(notice.Epochs), "thing"))
 	default:
 		return fmt.Sprintf("“%s”, %s. What was said first is known to the model by its shortest form only.", title, components.Plural(int64(notice.Epochs), "compaction"))
 	}

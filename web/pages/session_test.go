@@ -81,6 +81,9 @@ func TestOriginalStandsBesideWhatWasSent(t *testing.T) {
 	}
 	page := person.Get("/sessions/" + overview.ID.String() + "?m=" + itoa(cut.From))
 	pane := page.Find(`[data-testid="pane"]`)
+	if said := page.TestID("kept"); !strings.Contains(said, "in the prompt") || strings.Contains(said, "missing") || !strings.Contains(page.TestID("events"), "nothing lost") {
+		t.Errorf("the page says %q of what was kept, and %q of the events", said, page.TestID("events"))
+	}
 	if level := strings.TrimSpace(pane.Find(".bar .lv").Text()); level != "L1" {
 		t.Errorf("the level is %q", level)
 	}

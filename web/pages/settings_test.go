@@ -66,6 +66,66 @@ func TestInvalidFormIsExplainedAtItsFieldAndKeepsInput(t *testing.T) {
 	}
 }
 
+func TestBudgetsAreSetShownAndRemoved(t *testing.T) {
+	t.Parallel()
+	person := webtest.Start(t).SignUp(t, "northbeam")
+	member := "member:" + person.User.ID.String()
+	for _, typed := range [][]string{
+		{"whose", "workspace", "budget_day_usd", "1,000", "budget_month_usd", ""}, {"whose", "project", "project", " search ", "budget_month_usd", "7.5"},
+		{"whose", "end_user", "requests_per_minute", "6", "budget_day_usd", "0.5"}, {"whose", member, "budget_month_usd", "10"}, {"whose", member, "budget_month_usd", "20"},
+	} {
+		if page := person.Post("/settings/budgets", typed...); page.Path != "/settings?saved=yes" {
+			t.Fatalf("%v led to %s: %s", typed, page.Path, page.Text("#budgets"))
+		}
+	}
+	page := person.Get("/settings")
+	table := page.TestID("budgets")
+	for _, want := range []string{"Workspace $0.00 of $1,000.00, 0 %", "Project search – $0.00 of $7.50, 0 %", "Each end user $0.50 – 6 requests", person.User.Email + " – $0.00 of $20.00, 0 %"} {
+		if !strings.Contains(table, want) {
+			t.Errorf("%q is not in %s", want, table)
+		}
+	}
+	person.Post("/settings/budgets", "whose", "project", "project", "search")
+	if kept, err := person.DB.Data.Budgets(t.Context(), person.Workspace.ID); err != nil || len(kept) != 3 {
+		t.Errorf("kept %+v, %v", kept, err)
+	}
+	for field, typed := range map[string][]string{
+		"whose": {"whose", "team"}, "project": {"whose", "project", "budget_day_usd", "1"}, "budget_day_usd": {"whose", "workspace", "budget_day_usd", "lots"},
+		"budget_month_usd": {"whose", "workspace", "budget_month_usd", "-2"}, "requests_per_minute": {"whose", "workspace", "requests_per_minute", "3"}, "tokens_per_minute": {"whose", "end_user", "tokens_per_minute", "1.5"},
+	} {
+		if page := person.Post("/settings/budgets", typed...); page.Status != http.StatusUnprocessableEntity || page.TestID("error-"+field) == "" {
+			t.Errorf("%v: status %d, nothing at %s: %s", typed, page.Status, field, page.Text("#budgets form:last-child"))
+		}
+	}
+}
+
+func TestPricesOfModelsAreSetShownAndRemoved(t *testing.T) {
+	t.Parallel()
+	person := webtest.Start(t).SignUp(t, "northbeam")
+	for _, typed := range [][]string{
+		{"model", " house/model ", "input", "3", "output", "15", "cache_read", "0.3"}, {"model", "house/model", "input", "2.5", "output", "15"}, {"model", "local", "input", "0", "output", "0"},
+	} {
+		if page := person.Post("/settings/prices", typed...); page.Path != "/settings?saved=yes" {
+			t.Fatalf("%v led to %s: %s", typed, page.Path, page.Text("#prices"))
+		}
+	}
+	if table := person.Get("/settings").TestID("prices"); !strings.Contains(table, "house/model every key $2.5 $15 – – –") || !strings.Contains(table, "local every key free") {
+		t.Errorf("shown: %s", table)
+	}
+	person.Post("/settings/prices/remove", "model", "local", "provider_key_id", "00000000-0000-0000-0000-000000000000")
+	if kept, err := person.DB.Data.ModelPrices(t.Context(), person.Workspace.ID); err != nil || len(kept) != 1 || kept[0].Input != 2.5 {
+		t.Errorf("kept %+v, %v", kept, err)
+	}
+	for field, typed := range map[string][]string{
+		"model": {"input", "1", "output", "1"}, "input": {"model", "m", "output", "1"}, "output": {"model", "m", "input", "1", "output", "NaN"}, "cache_read": {"model", "m", "input", "1", "output", "1", "cache_read", "2"},
+		"cache_write_5m": {"model", "m", "input", "1", "output", "1", "cache_write_5m", "cheap"}, "provider_key_id": {"model", "m", "input", "1", "output", "1", "provider_key_id", "3f2b8a4e-0000-4000-8000-000000000000"},
+	} {
+		if page := person.Post("/settings/prices", typed...); page.Status != http.StatusUnprocessableEntity || page.TestID("error-"+field) == "" {
+			t.Errorf("%v: status %d, nothing at %s: %s", typed, page.Status, field, page.Text("#prices form:last-child"))
+		}
+	}
+}
+
 // S31
 func TestAWorkspaceIsDeletedWithItsNameAndThePassword(t *testing.T) {
 	t.Parallel()

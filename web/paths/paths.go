@@ -78,6 +78,9 @@ const (
 	AuditCSV        = "/api/v1/audit.csv"
 	Settings        = "/settings"
 	Retention       = "/settings/retention"
+	Budgets         = "/settings/budgets"
+	Prices          = "/settings/prices"
+	RemovePrice     = "/settings/prices/remove"
 	DeleteWorkspace = "/settings/delete"
 	ImportConfig    = "/settings/import"
 	// ExportConfig is where what a workspace has set is downloaded.

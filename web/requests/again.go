@@ -58,8 +58,8 @@ func (h *Handler) againOf(ctx context.Context, who tenants.Principal, o *opened,
 			a.Keys = append(a.Keys, keys[i])
 		}
 	}
-	a.Cost = h.roughly(exchange)
-	return a, nil
+	a.Cost, err = h.roughly(ctx, exchange)
+	return a, err
 }
 
 // notAgain says why a request cannot be sent again; "" if it can.
@@ -85,16 +85,23 @@ func mayUse(who tenants.Principal, key *tenants.APIKey, now func() time.Time) bo
 
 // roughly says what sending a request again costs at list prices, if nothing is cached and
 // the answer is as long as the first; "" if the model has no price.
-func (h *Handler) roughly(exchange *tenants.Exchange) string {
+func (h *Handler) roughly(ctx context.Context, exchange *tenants.Exchange) (string, error) {
 	if h.deps.Models == nil {
-		return ""
+		return "", nil
 	}
-	price := h.deps.Models.Lookup(exchange.Model).Price
+	model := h.deps.Models.Lookup(exchange.Model)
+	if h.deps.Prices != nil {
+		set, err := h.deps.Prices(ctx, exchange.Workspace, exchange.ProviderKey)
+		if err != nil {
+			return "", err
+		}
+		model = set.On(model, exchange.Model)
+	}
 	prompt := max(exchange.TokensAfter, exchange.Input+exchange.CacheRead+exchange.CacheWrite)
-	if micro := price.MicroUSD(prompt, 0, 0, 0, exchange.Output); micro > 0 {
-		return components.Money(micro)
+	if micro := model.Price.MicroUSD(prompt, 0, 0, 0, exchange.Output); micro > 0 {
+		return components.Money(micro), nil
 	}
-	return ""
+	return "", nil
 }
 
 // Again sends a request again and shows both answers side by side.

@@ -78,6 +78,13 @@ func TestFactsOfRequestHoldTheirOwnFigure(t *testing.T) {
 	if len(facts) != len(want) {
 		t.Errorf("%d facts, want %d", len(facts), len(want))
 	}
+	if got := o.terms(); got != "" {
+		t.Errorf("nothing is known of the terms, and %q is shown", got)
+	}
+	o.ServiceTier, o.Region = "priority", "us"
+	if got := o.terms(); got != "service tier priority, region us" {
+		t.Errorf("terms: %s", got)
+	}
 	if got := o.missed(); !strings.Contains(got, "expired by the clock") || !strings.Contains(got, " 155 tokens") {
 		t.Errorf("missed: %s", got)
 	}

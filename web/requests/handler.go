@@ -54,7 +54,11 @@ type Deps struct {
 type Resending struct {
 	Resend Resend         // optional: without it, nothing is sent again
 	Models *tokens.Models // optional: without them, what sending again costs is not said
+	Prices Prices         // optional: list prices hold without it
 }
+
+// Prices returns what holds in place of list prices for requests that go out with a provider key.
+type Prices func(ctx context.Context, workspace tenants.WorkspaceID, key uuid.UUID) (tokens.Overrides, error)
 
 // Handler answers the requests to the page.
 type Handler struct {

@@ -171,6 +171,17 @@ func (o *opened) tokens() []fact {
 	return append(facts, count("Input, uncached", o.Input), count("Read from cache", o.CacheRead), count("Written to cache", o.CacheWrite), count("Output", o.Output))
 }
 
+// terms says on what terms the request was answered; "" if neither it nor the answer says so.
+func (o *opened) terms() string {
+	var terms []string
+	for _, term := range []fact{{Name: "service tier", Value: o.ServiceTier}, {Name: "speed", Value: o.Speed}, {Name: "region", Value: o.Region}} {
+		if term.Value != "" {
+			terms = append(terms, term.Name+" "+term.Value)
+		}
+	}
+	return strings.Join(terms, ", ")
+}
+
 // missed says why the provider's cache did not have what it should.
 func (o *opened) missed() string {
 	words := map[cost.Cause]string{

@@ -86,6 +86,9 @@ func (m *model) happened(moment session.TimelineEntry) string {
 	case isEpoch(moment) && epoch != nil:
 		parts = append(parts, fmt.Sprintf("compaction %d because of %s, %s → %s tokens", epoch.Number, reasonName(epoch.Reason),
 			components.Short(int64(epoch.Before)), components.Short(int64(epoch.After))))
+		if epoch.Certificate != nil {
+			parts = append(parts, certified(epoch.Certificate))
+		}
 	case isEpoch(moment):
 		parts = append(parts, "compressed, "+components.Short(int64(moment.Before))+" → "+components.Short(int64(moment.After))+" tokens")
 	case isFallback(moment):

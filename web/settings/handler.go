@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/labstack/echo/v4"
 
@@ -19,9 +20,12 @@ import (
 // Deps are what the page works with.
 type Deps struct {
 	Data         tenants.Data
+	Members      tenants.Members
+	ProviderKeys tenants.ProviderKeys
 	Deletion     tenants.Deletion
 	ImportConfig ImportConfig
 	Log          *slog.Logger
+	Now          func() time.Time
 }
 
 // Handler answers the requests to the page.
@@ -132,6 +136,10 @@ func (h *Handler) page(c echo.Context, who tenants.Principal, status int, change
 	page.Days, page.DaysFailed = newDays(shown(retention), nil), failed("retention", err)
 	reader, err := h.deps.Data.Reader(ctx, who.Workspace.ID, who.User.ID)
 	page.MayExport, page.ExportFailed = reader.All && who.Role.May(tenants.ExportWorkspace), failed("export", err)
+	page.Budgets, err = h.budgets(ctx, who, c.FormValue)
+	page.Budgets.Failed = failed("budgets", err)
+	page.Prices, err = h.prices(ctx, who, c.FormValue)
+	page.Prices.Failed = failed("prices", err)
 	change(&page)
 	page.Form.count(counts)
 	return layout.Page(c, status, layout.Frame{Title: "Settings", Section: layout.Settings, Who: who}, view(page))

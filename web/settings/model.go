@@ -14,6 +14,8 @@ type model struct {
 	Who       tenants.Principal
 	Form      *formModel
 	Days      components.FieldModel
+	Budgets   budgetsModel
+	Prices    pricesModel
 	MayExport bool
 	Saved     bool         // settings were just saved
 	Delete    *deleteModel // nil if nothing is asked

@@ -24,7 +24,7 @@ func (p *Product) useAlerts(t testing.TB) {
 	log := slog.New(slog.DiscardHandler)
 	queue := jobsdb.New(jobsdb.Config{Pool: p.DB.WorkPool(), Joined: p.DB.Joined, Metrics: jobsdb.NewMetrics(prometheus.NewRegistry()), Log: log, Now: time.Now, Idle: true})
 	p.Alerting = alerts.New(alerts.Config{
-		Store: alerts.Store{Alerts: p.DB.Alerts, Keys: p.DB.APIKeys, UsageReader: p.DB.Usage, Workspaces: p.DB.Workspaces, Transactor: p.DB}, Sealer: p.vault, Queue: queue, Mailer: keptMails{p.DB}, Guard: guard.New(true), PublicURL: PublicURL, Log: log, Now: time.Now,
+		Store: alerts.Store{Alerts: p.DB.Alerts, Keys: p.DB.APIKeys, Budgets: p.DB.Data.Budgets, Spend: p.DB.Data.Spend, UsageReader: p.DB.Usage, Workspaces: p.DB.Workspaces, Transactor: p.DB}, Sealer: p.vault, Queue: queue, Mailer: keptMails{p.DB}, Guard: guard.New(true), PublicURL: PublicURL, Log: log, Now: time.Now,
 	})
 	queue.Handle(alerts.JobDeliver, jobs.Limits{Timeout: alerts.DeliverTimeout, Attempts: alerts.DeliverAttempts}, p.Alerting.Deliver)
 	if err := queue.Open(); err != nil {

@@ -142,6 +142,7 @@ func (p *Product) handler(t testing.TB, options []Option) http.Handler {
 	keys := forgetting{Service: p.Credentials(true), keys: p.Keys}
 	configuration := manage.NewConfigurations(manage.Config{
 		Defaults: p.defaults(), Gateway: manage.Gateway{Pipelines: p.DB.Pipelines, ModelWindows: p.DB.ModelWindows, APIKeys: keys, ProviderKeys: keys},
+		People:         manage.People{Members: people.Workspaces()},
 		Administration: manage.Administration{Data: p.DB.Data, Audit: p.DB.Audit},
 	})
 	deps := web.Deps{

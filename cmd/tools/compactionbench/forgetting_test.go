@@ -52,6 +52,24 @@ func TestEditsNeedEveryLineThatTheyReplace(t *testing.T) {
 	}
 }
 
+// What the model reads again behind a compaction isn't counted as remembered, or lost, by the prompt.
+func TestEditsOfTextsSeenAgainAreNotCounted(t *testing.T) {
+	t.Parallel()
+	talk := smallTalk()
+	talk.Body = []byte(strings.NewReplacer(
+		"ResolveLane failed with 48213", `first line`, `"content":"denied","is_error":true`, `"content":"first line"`,
+		`"name":"Grep","input":{"pattern":"ResolveLane","path":"src/lane/store.go"}`,
+		`"name":"Edit","input":{"file_path":"a.go","old_string":"first line","new_string":"x"}`,
+	).Replace(small))
+	r := reads(t, talk)
+	if edits := r.edited(&standing{length: r.ends[1], request: 1}, 2); len(edits) != 0 {
+		t.Errorf("behind a compaction with the second request: %+v", edits)
+	}
+	if edits := r.edited(&standing{length: r.ends[2], request: 2}, 2); len(edits) != 1 || edits[0].source != 4 {
+		t.Errorf("behind one with the third: %+v", edits)
+	}
+}
+
 func TestOpenTasksAreThoseOfTheLatestList(t *testing.T) {
 	t.Parallel()
 	talk := smallTalk()

@@ -56,6 +56,7 @@ func (e *epoch) report(draft *pipeline.Draft) {
 	}
 	draft.Event("started", e.projection.Reason, map[string]int{"before": e.projection.Before})
 	draft.Event("completed", e.projection.Reason, counts)
+	e.reportCertificate(draft.Event)
 	if e.rung > byTheRules {
 		draft.Event("protection_lifted", e.rung.String(), nil)
 	}

@@ -75,6 +75,9 @@ func (o *opening) ledgerBlock(turns []*turn, budget int) (ledgerBlock, error) {
 		}
 		kept.AddMade(t.index, t.From, t.messages, t.calls())
 	}
+	if err := o.follow(kept, turns); err != nil {
+		return ledgerBlock{}, err
+	}
 	if o.history.config.ObservationMasking {
 		kept.Errors = nil // they quote what tools returned
 	}

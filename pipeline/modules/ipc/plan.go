@@ -52,6 +52,9 @@ func (m *Module) plan(ctx context.Context, exchange *pipeline.View, size int) (*
 	if err := p.judge(projection, size); err != nil {
 		return nil, err
 	}
+	if p, projection, err = m.complete(ctx, p, projection, size); err != nil {
+		return nil, err
+	}
 	after := exchange.Estimate(projection)
 	projection.Before, projection.After = size, p.budget.tokens(after)
 	epoch := newEpoch(exchange, p.budget, projection, after <= p.budget.high)
@@ -102,7 +105,11 @@ func (p *planner) shorten(ctx context.Context) (*session.Projection, error) {
 
 // newPlanner puts the parts together. It reads no message.
 func newPlanner(exchange *pipeline.View, count func(conversation.Message) int, memory memory, size int, rung rung) *planner {
-	budget := measure(exchange, size)
+	return newPlannerFor(measure(exchange, size), exchange, count, memory, rung)
+}
+
+// newPlannerFor is newPlanner for a budget.
+func newPlannerFor(budget *budget, exchange *pipeline.View, count func(conversation.Message) int, memory memory, rung rung) *planner {
 	history := newHistory(exchange, count, memory)
 	protection := protect(history, budget, rung)
 	forms := newForms(history, protection)

@@ -40,6 +40,7 @@ const (
 	sqlEpochs = sqlLine + `
 		SELECT e.number, e.lane_id, e.covers, e.reason, e.tokens_before, e.tokens_after, e.created_at,
 			coalesce(e.level_tokens[1], 0), coalesce(e.level_tokens[2], 0), coalesce(e.level_tokens[3], 0),
+			coalesce(e.certificate, 'null'),
 			coalesce((SELECT (array_agg(x.window_tokens ORDER BY x.at))[1] FROM exchanges x
 				WHERE x.workspace_id = $1 AND x.lane_id = e.lane_id AND x.projection = e.number AND x.projection > 0), 0)
 		FROM line l JOIN epochs e ON e.workspace_id = $1 AND e.lane_id = l.id
@@ -243,7 +244,7 @@ func (s Browser) Epochs(ctx context.Context, workspace tenants.WorkspaceID, lane
 	err := s.runner.InTenant(ctx, workspace, func(tx *gorm.DB) (err error) {
 		epochs, err = batchdb.Rows(tx, func(row pgx.CollectableRow) (epoch session.EpochOverview, err error) {
 			err = row.Scan(&epoch.Number, &epoch.Lane, &epoch.Covers, &epoch.Reason, &epoch.Before, &epoch.After, &epoch.At,
-				&epoch.Levels[0], &epoch.Levels[1], &epoch.Levels[2], &epoch.Window)
+				&epoch.Levels[0], &epoch.Levels[1], &epoch.Levels[2], &epoch.Certificate, &epoch.Window)
 			return epoch, err
 		}, sqlEpochs, workspace, lane)
 		return err

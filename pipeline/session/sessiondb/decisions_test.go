@@ -114,7 +114,7 @@ func TestNoticesNameTheSessionThatNeedsAttentionMost(t *testing.T) {
 	t.Parallel()
 	f := setup(t)
 	now := time.Now()
-	session := func(last time.Time, epochs int, net int64) *client {
+	addSession := func(last time.Time, epochs int, net int64) *client {
 		c := f.addSession(t, last, nil)
 		c.say(`{"role":"user"}`, `{"role":"user"}`)
 		for number := range epochs {
@@ -128,14 +128,17 @@ func TestNoticesNameTheSessionThatNeedsAttentionMost(t *testing.T) {
 		}
 		return c
 	}
-	session(now, 0, -9_000)                      // nothing was compressed
-	session(now, 1, -9_000)                      // may yet earn it
-	session(now.Add(-8*24*time.Hour), 5, -9_000) // long ago
-	session(now.Add(-2*time.Hour), 1, -1_000)
-	worst := session(now, 2, -3_000)
-	many := session(now, 4, 0)
-	saved := session(now, 5, 5_000) // it compacted often and saved money by it
+	addSession(now, 0, -9_000)                      // nothing was compressed
+	addSession(now, 1, -9_000)                      // may yet earn it
+	addSession(now.Add(-8*24*time.Hour), 5, -9_000) // long ago
+	addSession(now.Add(-2*time.Hour), 1, -1_000)
+	worst := addSession(now, 2, -3_000)
+	many := addSession(now, 4, 0)
+	saved := addSession(now, 5, 5_000) // it compacted often and saved money by it
 	saved.spend(t, 4, 0, func(e *tenants.Exchange) { e.Compression = "truncated" })
+	lossy := saved.projection(6, 2)
+	lossy.Certificate = session.Certificate{{What: "plan", All: 1, InPrompt: 1}, {What: "orders", All: 3, InPrompt: 1, Missing: []int{0}}}
+	saved.commit(t, lossy)
 
 	notices, err := f.store.Browser().Notices(t.Context(), f.scope.Workspace, now.Add(-7*24*time.Hour), now, 3)
 	if err != nil {
@@ -144,6 +147,7 @@ func TestNoticesNameTheSessionThatNeedsAttentionMost(t *testing.T) {
 	want := []cost.Notice{
 		{Kind: cost.NoticeLoss, Sessions: 2, Session: worst.session, Title: "Fix the parser", Net: -4_000},
 		{Kind: cost.NoticeTruncated, Sessions: 1, Session: saved.session, Title: "Fix the parser"},
+		{Kind: cost.NoticeIncomplete, Sessions: 1, Session: saved.session, Title: "Fix the parser", Epochs: 2},
 		{Kind: cost.NoticeEpochs, Sessions: 1, Session: many.session, Title: "Fix the parser", Epochs: 4},
 	}
 	if len(notices) != len(want) {
@@ -163,7 +167,7 @@ func TestNoticesNameTheSessionThatNeedsAttentionMost(t *testing.T) {
 			}
 		}
 	}
-	if quiet, err := f.store.Browser().Notices(t.Context(), f.scope.Workspace, now.Add(-7*24*time.Hour), now, 0); err != nil || len(quiet) != 2 {
+	if quiet, err := f.store.Browser().Notices(t.Context(), f.scope.Workspace, now.Add(-7*24*time.Hour), now, 0); err != nil || len(quiet) != 3 {
 		t.Errorf("with that turned off: %+v (%v)", quiet, err)
 	}
 }

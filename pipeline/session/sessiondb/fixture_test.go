@@ -114,7 +114,8 @@ func (c *client) record(t *testing.T) {
 func (c *client) projection(number, covers int) session.Projection {
 	return session.Projection{
 		Number: number, Covers: covers, Chain: c.chain[covers], Reason: "target", Before: 90_000, After: 40_000,
-		At: time.Now().UTC(),
+		At:          time.Now().UTC(),
+		Certificate: session.Certificate{{What: "orders", All: 3, InPrompt: 2, Archived: 1}},
 		Parts: []session.Part{
 			{From: 0, To: 1, Tokens: 5, Messages: 1},
 			{From: 1, To: covers, Level: 2, Raw: json.RawMessage(fmt.Sprintf("{\"epoch\": %d},\n {\"x\":\"\xff\\u00e9\"}", number)), Tokens: 9, Messages: 2},

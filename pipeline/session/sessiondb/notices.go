@@ -25,6 +25,12 @@ const (
 			WHERE workspace_id = $1 AND at >= $2 AND compression = 'truncated' GROUP BY session_id) e
 		JOIN sessions s ON s.workspace_id = $1 AND s.id = e.session_id
 		ORDER BY e.at DESC, s.id LIMIT 1`
+	sqlLost = `SELECT count(*) OVER (), s.id, s.title, 0::bigint, e.lost
+		FROM (SELECT l.session_id, max(o.created_at) AS at, sum(o.lost)::integer AS lost
+			FROM epochs o JOIN lanes l ON l.workspace_id = $1 AND l.id = o.lane_id
+			WHERE o.workspace_id = $1 AND o.created_at >= $2 AND o.lost > 0 GROUP BY l.session_id) e
+		JOIN sessions s ON s.workspace_id = $1 AND s.id = e.session_id
+		ORDER BY e.at DESC, s.id LIMIT 1`
 	// Many compactions of a session are fine as long as they save money.
 	// Lanes and epochs are looked up session by session: few of a workspace's sessions have
 	// an epoch and were active lately, and joined as a whole all its lanes would be read.
@@ -58,7 +64,10 @@ func (s Browser) Notices(ctx context.Context, workspace tenants.WorkspaceID, sin
 		if err := ask(cost.NoticeLoss, sqlLosses, workspace, since, now.Add(-rest)); err != nil {
 			return err
 		}
-		if err := ask(cost.NoticeTruncated, sqlTruncated, workspace, since); err != nil || epochs == 0 {
+		if err := ask(cost.NoticeTruncated, sqlTruncated, workspace, since); err != nil {
+			return err
+		}
+		if err := ask(cost.NoticeIncomplete, sqlLost, workspace, since); err != nil || epochs == 0 {
 			return err
 		}
 		return ask(cost.NoticeEpochs, sqlMany, workspace, since, epochs)

@@ -31,6 +31,8 @@ type head struct {
 	Before int        `json:"before"`
 	After  int        `json:"after"`
 	At     time.Time  `json:"at"`
+
+	Certificate session.Certificate `json:"certificate,omitempty"`
 }
 
 type partHead struct {
@@ -64,7 +66,7 @@ func newPacker() packer {
 func (p packer) pack(projection session.Projection) ([]byte, error) {
 	stored := head{
 		Number: projection.Number, Covers: projection.Covers, Chain: projection.Chain[:], Reason: projection.Reason,
-		Before: projection.Before, After: projection.After, At: projection.At, Parts: make([]partHead, len(projection.Parts)),
+		Before: projection.Before, After: projection.After, At: projection.At, Certificate: projection.Certificate, Parts: make([]partHead, len(projection.Parts)),
 	}
 	for i, part := range projection.Parts {
 		size := len(part.Raw)
@@ -102,7 +104,7 @@ func (p packer) unpack(packed []byte) (session.Projection, error) {
 	}
 	projection := session.Projection{
 		Number: stored.Number, Covers: stored.Covers, Chain: conversation.Hash(stored.Chain), Reason: stored.Reason,
-		Before: stored.Before, After: stored.After, At: stored.At, Parts: make([]session.Part, len(stored.Parts)),
+		Before: stored.Before, After: stored.After, At: stored.At, Certificate: stored.Certificate, Parts: make([]session.Part, len(stored.Parts)),
 	}
 	for i, part := range stored.Parts {
 		if part.Size > len(rest) {

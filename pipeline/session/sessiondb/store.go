@@ -111,8 +111,8 @@ const (
 	sqlHeld = `SELECT chain_messages >= $3 OR (SELECT count(*) FROM lane_entries($1, $2, 0, $3)) >= $3
 		FROM lanes WHERE workspace_id = $1 AND id = $2`
 	sqlEpoch = `INSERT INTO epochs
-			(workspace_id, lane_id, number, covers, chain, projection, reason, tokens_before, tokens_after, level_tokens)
-		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10::int[])`
+			(workspace_id, lane_id, number, covers, chain, projection, reason, tokens_before, tokens_after, level_tokens, certificate, lost)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10::int[], $11::jsonb, $12)`
 	sqlEnds       = `SELECT head, position FROM lane_heads WHERE workspace_id = $1 AND lane_id = $2 ORDER BY position DESC LIMIT $3`
 	sqlCountEpoch = `UPDATE sessions SET epochs = epochs + 1 WHERE workspace_id = $1 AND id = $2`
 	sqlNotify     = `SELECT pg_notify($1, $2)`
@@ -198,7 +198,7 @@ func (s *Store) Commit(ctx context.Context, update session.Update, projection se
 		}
 		pool := tx.Statement.ConnPool
 		_, err := pool.ExecContext(ctx, sqlEpoch, workspace, update.Lane, projection.Number, projection.Covers, projection.Chain[:],
-			packed, projection.Reason, projection.Before, projection.After, levelTokens(&projection))
+			packed, projection.Reason, projection.Before, projection.After, levelTokens(&projection), certificateOf(&projection), lostOf(&projection))
 		if err != nil {
 			return err
 		}

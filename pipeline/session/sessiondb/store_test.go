@@ -248,6 +248,9 @@ func TestAForkKeepsTheProjectionsItTookOver(t *testing.T) {
 		t.Errorf("the fork's fork has the projections %v", got)
 	}
 	epochs, err := f.store.Browser().Epochs(t.Context(), f.scope.Workspace, again.lane)
+	if err == nil && len(epochs) == 3 && !reflect.DeepEqual(epochs[0].Certificate, parent.projection(1, 2).Certificate) {
+		t.Errorf("the certificate is %+v", epochs[0].Certificate)
+	}
 	if err != nil || len(epochs) != 3 || epochs[0].Lane != parent.lane || epochs[2].Lane != fork.lane || epochs[2].Reason != "target" {
 		t.Errorf("epochs are %+v, %v", epochs, err)
 	}

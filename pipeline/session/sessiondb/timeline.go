@@ -3,6 +3,7 @@ package sessiondb
 import (
 	"context"
 	"database/sql"
+	"encoding/json"
 	"errors"
 	"fmt"
 
@@ -82,6 +83,27 @@ func (s Browser) Newest(ctx context.Context, workspace tenants.WorkspaceID, id, 
 		return err
 	})
 	return m, batchdb.Wrapf(err, "newest request of lane %s", lane)
+}
+
+// certificateOf returns the certificate of a projection as Postgres writes JSON; nil if it has none.
+func certificateOf(projection *session.Projection) *string {
+	if projection.Certificate == nil {
+		return nil
+	}
+	encoded, err := json.Marshal(projection.Certificate)
+	if err != nil {
+		panic("sessiondb: a certificate as JSON: " + err.Error()) // texts and numbers can be encoded
+	}
+	text := string(encoded)
+	return &text
+}
+
+// lostOf returns how much a projection has lost; nil if nothing was compared.
+func lostOf(projection *session.Projection) *int {
+	if projection.Certificate == nil {
+		return nil
+	}
+	return new(projection.Certificate.Lost())
 }
 
 // levelTokens returns the tokens that a projection has at L1, L2 and L3, as Postgres

@@ -320,12 +320,7 @@ func readUsage(usage *wire.Usage, raw json.RawMessage) {
 // readServed takes what a report says of how it was answered, and of the tools that were run for it.
 func readServed(answer *wire.Answer, usage json.RawMessage) {
 	answer.Served = wire.ServedOf(usage).Over(answer.Served)
-	for name, value := range wire.Members(wire.Get(usage, "server_tool_use")) {
-		tool, counts := strings.CutSuffix(string(name), "_requests")
-		if uses, ok := wire.Int(value); ok && counts && uses > 0 {
-			answer.Use(tool, uses)
-		}
-	}
+	answer.ReadToolUses(usage)
 }
 
 // Interface guard.

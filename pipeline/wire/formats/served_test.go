@@ -30,7 +30,12 @@ func TestTermsOfAnAnswerAreRead(t *testing.T) {
 				"event: message_delta\ndata: {\"type\":\"message_delta\",\"delta\":{},\"usage\":{\"output_tokens\":2,\"server_tool_use\":{\"web_search_requests\":1}}}\n\n",
 			wire.Served{Tier: "batch", Region: "us"}, map[string]int{"web_search": 1},
 		},
-		"Chat":           {conversation.OpenAIChat, false, `{"model":"m","service_tier":"flex","choices":[],"usage":{"prompt_tokens":1,"completion_tokens":1}}`, wire.Served{Tier: "flex"}, nil},
+		"Chat":             {conversation.OpenAIChat, false, `{"model":"m","service_tier":"flex","choices":[],"usage":{"prompt_tokens":1,"completion_tokens":1}}`, wire.Served{Tier: "flex"}, nil},
+		"Chat, with tools": {conversation.OpenAIChat, false, `{"model":"m","choices":[],"usage":{"prompt_tokens":1,"completion_tokens":1,"server_tool_use":{"web_search_requests":2}}}`, wire.Served{}, map[string]int{"web_search": 2}},
+		"Chat, streamed, with tools": {
+			conversation.OpenAIChat, true, "data: {\"model\":\"m\",\"choices\":[],\"usage\":{\"prompt_tokens\":1,\"completion_tokens\":1,\"server_tool_use\":{\"web_search_requests\":2,\"web_fetch\":9}}}\n\n" + done,
+			wire.Served{}, map[string]int{"web_search": 2},
+		},
 		"Chat, streamed": {conversation.OpenAIChat, true, "data: {\"model\":\"m\",\"service_tier\":\"priority\",\"choices\":[]}\n\n" + done, wire.Served{Tier: "priority"}, nil},
 		"Responses": {
 			conversation.OpenAIResponses, false, `{"model":"m","status":"completed","service_tier":"default","output":[{"type":"web_search_call"},{"type":"function_call","call_id":"c"},{"type":"web_search_call"},{"type":"file_search_call"}],"usage":{"input_tokens":1,"output_tokens":1}}`,

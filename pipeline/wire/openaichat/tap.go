@@ -46,6 +46,7 @@ func (l *listener) Event(event wire.Event) {
 			isChunk = false
 		case "usage":
 			wire.ReadOpenAIUsage(&l.answer.Usage, value)
+			l.answer.ReadToolUses(value)
 		case "service_tier":
 			l.answer.Served.Tier, _ = wire.String(value)
 		case "x_groq":
@@ -231,7 +232,9 @@ func (*listener) Body(body json.RawMessage) wire.Answer {
 		}
 	}
 	answer := wire.Answer{Model: wire.Text(body, "model"), Served: wire.ServedOf(body)}
-	wire.ReadOpenAIUsage(&answer.Usage, wire.Get(body, "usage"))
+	usage := wire.Get(body, "usage")
+	wire.ReadOpenAIUsage(&answer.Usage, usage)
+	answer.ReadToolUses(usage)
 	for _, choice := range wire.Elements(wire.Get(body, "choices")) {
 		answer.StopReason = wire.Text(choice, "finish_reason")
 		answer.Complete = answer.StopReason != ""

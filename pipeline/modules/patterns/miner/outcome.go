@@ -3,6 +3,7 @@ package miner
 import (
 	"slices"
 
+	"palimpsest/pipeline/ledger"
 	"palimpsest/pipeline/modules/patterns"
 	"palimpsest/pipeline/session"
 )
@@ -22,7 +23,7 @@ func helped(h *history, p *patterns.Pattern, message int) bool {
 	for i := range h.ledger.Errors {
 		e := &h.ledger.Errors[i]
 		// The result that reports an error stands behind the message that calls.
-		if e.Message+1 >= message && e.Open() && slices.Contains(p.When.Signatures, patterns.Signature(e.Excerpt)) {
+		if e.Message+1 >= message && e.Solved == ledger.Never && slices.Contains(p.When.Signatures, patterns.Signature(e.Excerpt)) {
 			return false
 		}
 	}

@@ -1,0 +1,143 @@
+package manage
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"slices"
+
+	"github.com/google/uuid"
+	"github.com/labstack/echo/v4"
+
+	"palimpsest/tenants"
+)
+
+// priceHandler answers about the prices that a workspace has set for models.
+type priceHandler struct {
+	prices tenants.Data
+}
+
+func (h priceHandler) register(group *echo.Group, a *authorizer) {
+	group.GET("/models/prices", a.as(tenants.ReadConfig, h.listModelPrices))
+	group.PUT("/models/prices", a.as(tenants.ManageSettings, h.putModelPrices))
+}
+
+func (h priceHandler) listModelPrices(c echo.Context, who caller) error {
+	prices, err := h.prices.ModelPrices(c.Request().Context(), who.workspace)
+	if err != nil {
+		return err
+	}
+	return answerPage(c, append([]tenants.ModelPrice{}, prices...), "")
+}
+
+// newModelPrices is what a request says of prices: all that are to stand.
+type newModelPrices struct {
+	Prices *[]tenants.ModelPrice `json:"prices"`
+}
+
+func (h priceHandler) putModelPrices(c echo.Context, who caller) error {
+	asked, err := readJSON[newModelPrices](c)
+	if err != nil {
+		return err
+	}
+	if asked.Prices == nil {
+		return tenants.Invalid{Field: "prices", Message: "is missing; an empty list has the list prices hold again"}
+	}
+	err = h.prices.ChangeModelPrices(c.Request().Context(), who.workspace, func([]tenants.ModelPrice) ([]tenants.ModelPrice, error) { return *asked.Prices, nil })
+	if err != nil {
+		return err
+	}
+	return c.NoContent(http.StatusNoContent)
+}
+
+// configModelPriceJSON is the price of a model in a file, which names a provider key by its name, or by its id.
+type configModelPriceJSON struct {
+	Model string `json:"model"`
+	Key   string `json:"provider_key,omitempty"`
+
+	Input        float64 `json:"input"`
+	Output       float64 `json:"output"`
+	CacheRead    float64 `json:"cache_read,omitempty"`
+	CacheWrite5m float64 `json:"cache_write_5m,omitempty"`
+	CacheWrite1h float64 `json:"cache_write_1h,omitempty"`
+}
+
+// modelPricesIn returns prices as a file has them.
+func (c *configured) modelPrices() []configModelPriceJSON {
+	return each(c.prices, func(price tenants.ModelPrice) configModelPriceJSON {
+		written := configModelPriceJSON{
+			Model: price.Model, Input: price.Input, Output: price.Output, CacheRead: price.CacheRead, CacheWrite5m: price.CacheWrite5m, CacheWrite1h: price.CacheWrite1h,
+		}
+		if price.ProviderKey != uuid.Nil {
+			written.Key = c.nameOf(price.ProviderKey)
+		}
+		return written
+	})
+}
+
+// nameOf returns the name of a provider key, or its id where others have the name too.
+func (c *configured) nameOf(id uuid.UUID) string {
+	name, named := id.String(), 0
+	for _, key := range c.providers {
+		if key.ID == id {
+			name = key.Name
+		}
+	}
+	for _, key := range c.providers {
+		if key.Name == name {
+			named++
+		}
+	}
+	if named != 1 {
+		return id.String()
+	}
+	return name
+}
+
+// takePrices sets the prices of the models that a file names; others stay as they are.
+func (i *configImport) takePrices(ctx context.Context, part configMember) error {
+	wanted := slices.Clone(i.now.prices)
+	for _, item := range i.items(part) {
+		var asked configModelPriceJSON
+		isRead := true
+		for _, member := range i.members(item.place, item.node, []string{"model", "provider_key", "input", "output", "cache_read", "cache_write_5m", "cache_write_1h"}) {
+			isRead = take(&i.configReader, member, &asked) && isRead
+		}
+		if !isRead {
+			continue
+		}
+		price := tenants.ModelPrice{
+			Model: asked.Model, Input: asked.Input, Output: asked.Output, CacheRead: asked.CacheRead, CacheWrite5m: asked.CacheWrite5m, CacheWrite1h: asked.CacheWrite1h,
+		}
+		if err := price.Validate(); err != nil {
+			if err := i.refused(item.place, err); err != nil {
+				return err
+			}
+			continue
+		}
+		if asked.Key != "" {
+			matches := slices.DeleteFunc(slices.Clone(i.now.providers), func(key tenants.ProviderKey) bool { return key.Name != asked.Key && key.ID.String() != asked.Key })
+			if len(matches) > 1 {
+				i.wrong(item.place+".provider_key", fmt.Sprintf("is the name of %d provider keys of this workspace; give the id of the one that is meant", len(matches)))
+				continue
+			}
+			if len(matches) == 0 {
+				i.byHandf("Provider key %q does not exist here: add it with its secret, then import again to set the price of %s there.", asked.Key, asked.Model)
+				continue
+			}
+			price.ProviderKey = matches[0].ID
+		}
+		at := slices.IndexFunc(wanted, func(other tenants.ModelPrice) bool {
+			return other.Model == price.Model && other.ProviderKey == price.ProviderKey
+		})
+		if at < 0 {
+			wanted = append(wanted, price)
+			continue
+		}
+		wanted[at] = price
+	}
+	if len(i.faults) > 0 || !i.changed(part.place, tenants.ModelPriceFields(i.now.prices), tenants.ModelPriceFields(wanted)) {
+		return nil
+	}
+	return i.refused(part.place, i.Data.ChangeModelPrices(ctx, i.tenant, func([]tenants.ModelPrice) ([]tenants.ModelPrice, error) { return wanted, nil }))
+}

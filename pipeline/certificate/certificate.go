@@ -1,0 +1,162 @@
+// Package certificate compares a compacted prompt with the originals: what of the orders, the
+// typed messages, the plan, the open tasks, the changed files, the open errors, the decisions
+// and the failed attempts stands in it, and what can be recalled by a pointer that stands in it.
+// It uses no model and no clock: the same originals and the same prompt give the same result.
+package certificate
+
+import (
+	"strings"
+
+	"palimpsest/pipeline/conversation"
+	"palimpsest/pipeline/ledger"
+	"palimpsest/pipeline/session"
+)
+
+// The kinds of what must not be lost, in the order in which a certificate lists them.
+const (
+	Orders   = "orders"
+	Typed    = "typed messages"
+	Plan     = "plan"
+	Tasks    = "open tasks"
+	Files    = "changed files"
+	Errors   = "open errors"
+	Decided  = "decisions"
+	Attempts = "failed attempts"
+)
+
+// mostMissing bounds how many messages a certificate names for each kind.
+const mostMissing = 20
+
+// Originals are a conversation as its client sent it.
+type Originals struct {
+	ledger *ledger.Ledger
+	typed  []text
+	turns  int
+}
+
+// text is a text of a message.
+type text struct {
+	message int
+	text    string
+}
+
+// NewOriginals returns Originals without a message.
+func NewOriginals() *Originals { return &Originals{ledger: ledger.New()} }
+
+// Add reads one whole turn that the projection stands for. Turns come in order, each once.
+func (o *Originals) Add(first int, messages []conversation.Message, calls []ledger.Made) {
+	o.ledger.AddMade(o.turns, first, messages, calls)
+	o.turns++
+	for i := range messages {
+		if messages[i].Role != conversation.User {
+			continue
+		}
+		for j := range messages[i].Blocks {
+			block := &messages[i].Blocks[j]
+			if block.Kind != conversation.Text || !conversation.IsTyped(block.Text) {
+				continue
+			}
+			if typed := ledger.TypedText(block.Text); typed != "" {
+				o.typed = append(o.typed, text{first + i, typed})
+			}
+		}
+	}
+}
+
+// Follow reads the calls of a turn behind those: it stays as it is, and may solve errors and
+// finish tasks.
+func (o *Originals) Follow(calls []ledger.Made) {
+	o.ledger.Follow(o.turns, calls)
+	o.turns++
+}
+
+// Make returns the certificate of a projection that stands for the turns that were added.
+func Make(projection *session.Projection, originals *Originals) session.Certificate {
+	s := newSent(projection)
+	kept := originals.ledger
+	var orders, plans, errors, decisions, attempts []text
+	for _, directive := range kept.Directives {
+		switch directive.Kind {
+		case ledger.Typed:
+			orders = append(orders, text{directive.Message, directive.Text})
+		case ledger.Plan:
+			plans = append(plans, text{directive.Message, directive.Text})
+		case ledger.Instructions:
+		}
+	}
+	for i := range kept.Errors {
+		if e := &kept.Errors[i]; e.Open() {
+			errors = append(errors, text{e.Message, e.Subject})
+		}
+	}
+	for _, decision := range kept.Decisions {
+		decisions = append(decisions, text{decision.Message, decision.Text})
+	}
+	for _, attempt := range kept.FailedAttempts() {
+		attempts = append(attempts, text{attempt.Message, attempt.Text})
+	}
+	return session.Certificate{
+		s.texts(Orders, orders), s.lines(Typed, originals.typed), s.lines(Plan, plans), s.tasks(kept.Tasks), s.files(kept),
+		s.texts(Errors, errors), s.texts(Decided, decisions), s.texts(Attempts, attempts),
+	}
+}
+
+// texts counts texts, each of which must stand in the prompt word for word.
+func (s *sent) texts(what string, texts []text) session.Kept {
+	kept := session.Kept{What: what}
+	for _, one := range texts {
+		s.count(&kept, one.message, s.isOriginal(one.message) || s.holds(one.text))
+	}
+	return kept
+}
+
+// lines counts texts that may stand in the prompt line by line: of a typed message the code
+// between its lines is not known.
+func (s *sent) lines(what string, texts []text) session.Kept {
+	kept := session.Kept{What: what}
+	for _, one := range texts {
+		inPrompt := s.isOriginal(one.message) || s.holds(one.text)
+		if !inPrompt {
+			inPrompt = true
+			for line := range strings.Lines(one.text) {
+				inPrompt = inPrompt && s.holds(line)
+			}
+		}
+		s.count(&kept, one.message, inPrompt)
+	}
+	return kept
+}
+
+// tasks counts the tasks that are still to be done. The newest call for one may name it by a
+// number alone, so that only its text counts.
+func (s *sent) tasks(tasks []ledger.Task) session.Kept {
+	kept := session.Kept{What: Tasks}
+	for i := range tasks {
+		if task := &tasks[i]; task.Open() {
+			s.count(&kept, task.Made, s.isOriginal(task.Made) || s.holds(task.Text))
+		}
+	}
+	return kept
+}
+
+// files counts the files that were changed and are still there.
+func (s *sent) files(from *ledger.Ledger) session.Kept {
+	kept := session.Kept{What: Files}
+	for _, file := range from.Changed() {
+		s.count(&kept, file.Modified, s.isOriginal(file.Modified) || ledger.Mentions(s.text, file.Path, file.IsOnly))
+	}
+	return kept
+}
+
+// count counts one thing of a message.
+func (s *sent) count(kept *session.Kept, message int, inPrompt bool) {
+	kept.All++
+	switch {
+	case inPrompt:
+		kept.InPrompt++
+	case s.points(message):
+		kept.Archived++
+	case len(kept.Missing) < mostMissing:
+		kept.Missing = append(kept.Missing, message)
+	}
+}

@@ -1,0 +1,103 @@
+package ipc
+
+import (
+	"context"
+
+	"palimpsest/pipeline/certificate"
+	"palimpsest/pipeline/ledger"
+	"palimpsest/pipeline/session"
+)
+
+// certify compares a projection with the originals that it stands for, and notes in it what it
+// has kept.
+func (p *planner) certify(projection *session.Projection) error {
+	originals := certificate.NewOriginals()
+	for _, t := range p.history.turns {
+		if err := p.history.read(t); err != nil {
+			return err
+		}
+		if t.From < projection.Covers {
+			originals.Add(t.From, t.messages, t.calls())
+		} else {
+			originals.Follow(t.calls())
+		}
+	}
+	projection.Certificate = certificate.Make(projection, originals)
+	return nil
+}
+
+// follow has a ledger of turns know what the turns behind them, which stay, have solved and finished.
+func (o *opening) follow(kept *ledger.Ledger, turns []*turn) error {
+	if len(turns) == 0 {
+		return nil
+	}
+	for _, t := range o.history.turns[turns[len(turns)-1].index+1:] {
+		if err := o.history.read(t); err != nil {
+			return err
+		}
+		kept.Follow(t.index, t.calls())
+	}
+	return nil
+}
+
+// complete certifies a projection. Where it has lost something, its goal is raised, up to what the
+// prompt may have, and the projection that loses least is taken.
+func (m *Module) complete(ctx context.Context, p *planner, projection *session.Projection, size int) (*planner, *session.Projection, error) {
+	if err := p.certify(projection); err != nil {
+		return nil, nil, err
+	}
+	exchange := p.history.exchange
+	for _, share := range []float64{0.5, 1} {
+		if projection.Certificate.IsComplete() {
+			break
+		}
+		budget := measure(exchange, size)
+		budget.raise(share)
+		wider := newPlannerFor(budget, exchange, m.count, m.memory, p.protection.rung)
+		larger, err := wider.project(ctx)
+		if err != nil {
+			return nil, nil, err
+		}
+		if wider.judge(larger, size) != nil || exchange.Estimate(larger) > budget.limit {
+			continue
+		}
+		if err := wider.certify(larger); err != nil {
+			return nil, nil, err
+		}
+		if larger.Certificate.Lost() < projection.Certificate.Lost() {
+			p, projection = wider, larger
+		}
+	}
+	return p, projection, nil
+}
+
+// raise moves the goal a share of the way to the largest prompt that an epoch may lead to.
+func (b *budget) raise(share float64) {
+	most := min(b.limit, b.now-b.worth)
+	b.goal += int(share * float64(max(0, most-b.goal)))
+	b.high = max(b.high, b.goal)
+}
+
+// reportCertificate tells what an epoch has kept of what must not be lost.
+func (e *epoch) reportCertificate(report func(kind, reason string, counts map[string]int)) {
+	kept := e.projection.Certificate
+	if kept == nil {
+		return
+	}
+	reason := Complete
+	if !kept.IsComplete() {
+		reason = Incomplete
+	}
+	all, inPrompt := 0, 0
+	for i := range kept {
+		all, inPrompt = all+kept[i].All, inPrompt+kept[i].InPrompt
+	}
+	report(Certified, reason, map[string]int{"all": all, "in_prompt": inPrompt, "missing": kept.Lost()})
+}
+
+// What the report of an exchange says of a compaction's certificate.
+const (
+	Certified  = "certified" // the kind of the entry
+	Complete   = "complete"
+	Incomplete = "incomplete"
+)

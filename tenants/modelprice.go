@@ -1,0 +1,106 @@
+package tenants
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+
+	"github.com/google/uuid"
+)
+
+// MaxModelPrices bounds the prices that a workspace has set.
+const MaxModelPrices = 200
+
+// MaxModelPrice bounds a price, in US dollars for a million tokens.
+const MaxModelPrice = 10_000
+
+// ModelPrice is what a workspace pays for a model's tokens in place of the list price, in US
+// dollars for a million of them. A model whose tokens all cost 0 is free.
+type ModelPrice struct {
+	Model       string    `json:"model"`
+	ProviderKey uuid.UUID `json:"provider_key_id,omitzero"` // uuid.Nil: whichever key is used
+
+	Input  float64 `json:"input"`
+	Output float64 `json:"output"`
+
+	// 0 stands in the same proportion to Input as at the list price. What isn't listed costs as much as input.
+	CacheRead    float64 `json:"cache_read,omitempty"`
+	CacheWrite5m float64 `json:"cache_write_5m,omitempty"`
+	CacheWrite1h float64 `json:"cache_write_1h,omitempty"`
+}
+
+// rate is one rate of a price, by the name that it has in the API, in files and in forms.
+type rate struct {
+	Name  string
+	Value float64
+}
+
+func (p ModelPrice) rates() []rate {
+	return []rate{{"input", p.Input}, {"output", p.Output}, {"cache_read", p.CacheRead}, {"cache_write_5m", p.CacheWrite5m}, {"cache_write_1h", p.CacheWrite1h}}
+}
+
+// Validate returns an Invalid that names the field at fault and what it may be.
+func (p ModelPrice) Validate() error {
+	if !IsModelName(p.Model) {
+		return Invalid{Field: "model", Message: fmt.Sprintf("must be a model's name of at most %d bytes", MaxModelName)}
+	}
+	for _, rate := range p.rates() {
+		switch {
+		case !(rate.Value >= 0 && rate.Value <= MaxModelPrice): // NaN is neither
+			return Invalid{Field: rate.Name, Message: fmt.Sprintf("must be from 0 to %d US dollars for a million tokens", MaxModelPrice)}
+		case p.Input == 0 && rate.Value > 0:
+			return Invalid{Field: "input", Message: "must be above 0, unless all prices are 0 and the model is free"}
+		}
+	}
+	if p.CacheRead > p.Input {
+		return Invalid{Field: "cache_read", Message: "must be at most the price of input"}
+	}
+	return nil
+}
+
+// CheckModelPrices returns prices in order. The error is an Invalid that names the place of the
+// one at fault.
+func CheckModelPrices(prices []ModelPrice) ([]ModelPrice, error) {
+	if len(prices) > MaxModelPrices {
+		return nil, Invalid{Field: "prices", Message: fmt.Sprintf("must have at most %d entries", MaxModelPrices)}
+	}
+	type of struct {
+		model string
+		key   uuid.UUID
+	}
+	seen := make(map[of]bool, len(prices))
+	for i, price := range prices {
+		err := price.Validate()
+		if err == nil && seen[of{price.Model, price.ProviderKey}] {
+			err = Invalid{Field: "model", Message: "has a price in the list already"}
+		}
+		if invalid, is := errors.AsType[Invalid](err); is {
+			return nil, Invalid{Field: fmt.Sprintf("prices[%d].%s", i, invalid.Field), Message: invalid.Message}
+		}
+		seen[of{price.Model, price.ProviderKey}] = true
+	}
+	sorted := slices.Clone(prices)
+	slices.SortFunc(sorted, func(a, b ModelPrice) int {
+		return cmp.Or(cmp.Compare(a.Model, b.Model), slices.Compare(a.ProviderKey[:], b.ProviderKey[:]))
+	})
+	return sorted, nil
+}
+
+// ModelPriceFields returns what the audit log shows of prices.
+func ModelPriceFields(prices []ModelPrice) Fields {
+	fields := Fields{}
+	for _, price := range prices {
+		name := price.Model
+		if price.ProviderKey != uuid.Nil {
+			name += " " + price.ProviderKey.String()
+		}
+		for _, rate := range price.rates() {
+			if rate.Value > 0 || rate.Name == "input" {
+				fields[name+" "+rate.Name] = strconv.FormatFloat(rate.Value, 'f', -1, 64)
+			}
+		}
+	}
+	return fields
+}
