@@ -16,9 +16,6 @@ const atMostTimes = 2
 // on the recorded sessions.
 const newestShare = 0.7
 
-// wholeTurns are how many of the newest turns keep every result.
-const wholeTurns = 2
-
 // tails tries how many of the newest turns may stay as they are.
 type tails struct {
 	history   *history
@@ -127,9 +124,8 @@ type tail struct {
 }
 
 // tail returns the turns that stay as they are: the step's number of turns, or those that hold its
-// newest tokens, whichever is more. Of these, all but the newest lose at once what the model hardly
-// works on: results that would fill half of the room alone and, beyond the number of turns, those
-// that are no file's or are outdated.
+// newest tokens, whichever is more. Beyond that number, results go that the model hardly works on
+// or that are very large: those that are no file's, and those that would fill half of the room alone.
 func (s *tails) tail(kept step) (tail, error) {
 	if err := s.selection.weighTurns(); err != nil {
 		return tail{}, err
@@ -139,8 +135,7 @@ func (s *tails) tail(kept step) (tail, error) {
 		t, age := s.history.turns[found.first-1], len(s.history.turns)-found.first
 		next, isCut := float64(t.original), false
 		isHuge := next > kept.room/2 && size+next > kept.room
-		isSpare := age >= kept.turns && s.selection.isSpare[t.index]
-		if age >= wholeTurns && t.deepest >= 1 && (isHuge || isSpare) {
+		if age >= kept.turns && t.deepest >= 1 && (isHuge || s.selection.isSpare[t.index]) {
 			short, err := s.selection.forms.size(t, 1)
 			if err != nil {
 				return tail{}, err
