@@ -76,7 +76,7 @@ func limits() []pipeline.Setting {
 			Name: "preserveLastTurns", Label: "Newest turns kept verbatim", Unit: "turns", Step: "1",
 		}),
 		pipeline.CountField(func(c *Config) *int { return &c.PreserveTokens }, 0, 1_000_000, pipeline.Setting{
-			Name: "preserveTokens", Label: "Newest tokens kept verbatim", Unit: "tokens", Step: "1000", Hint: "Counts where it keeps more than the turns do; output that is no file's is cut first. A compaction leaves at least as much, or 40% of what can change in a small window, whatever the share above says.",
+			Name: "preserveTokens", Label: "Newest tokens kept verbatim", Unit: "tokens", Step: "1000", Hint: "Counts where it keeps more than the turns do; other output than of files is cut first. A compaction leaves at least as much, or 40% of what can change in a small window, whatever the share above says.",
 		}),
 		pipeline.ToggleField(func(c *Config) *bool { return &c.PreserveSystem }, pipeline.Setting{
 			Name: "preserveSystem", Label: "System prompt and tool definitions stay verbatim",
