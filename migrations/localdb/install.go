@@ -88,7 +88,6 @@ func Install(ctx context.Context, path string, w io.Writer) error {
 	fmt.Fprintln(w, "Running:", strings.Join(command, " "))
 	run := exec.CommandContext(ctx, command[0], command[1:]...) //nolint:gosec // one of the commands above
 	run.Stdin, run.Stdout, run.Stderr = os.Stdin, w, w
-	run.Env = append(os.Environ(), "DEBIAN_FRONTEND=noninteractive")
 	if err := run.Run(); err != nil {
 		return fmt.Errorf("install PostgreSQL with %q: %w; on Debian and Ubuntu, \"apt-get update\" may have to run first", strings.Join(command, " "), err)
 	}

@@ -2,7 +2,7 @@ package localdb
 
 import "context"
 
-// Cluster is a running PostgreSQL cluster; there is none on Windows.
+// Cluster is a running PostgreSQL cluster, which a program on Windows never has.
 type Cluster struct{}
 
 // Start returns ErrNotInstalled: on Windows, PostgreSQL runs as a service of its own.
