@@ -152,6 +152,20 @@ bin/gitleaks: deploy/tools/gitleaks/go.mod deploy/tools/gitleaks/go.sum
 bin/govulncheck: deploy/tools/govulncheck/go.mod deploy/tools/govulncheck/go.sum
 	go -C deploy/tools/govulncheck build -o ../../../bin/govulncheck golang.org/x/vuln/cmd/govulncheck
 
+.PHONY: release
+release: ## build the programs and packages of a release into dist; deploy/release.sh lists the variables
+	deploy/release.sh
+
+# The second build has a folder and a cache of its own, so that nothing is taken over from the first.
+.PHONY: release-check
+release-check: ## build the release for one platform in two folders and compare the bytes; PLATFORMS=linux/amd64
+	go -C deploy/tools/release test ./...
+	@dir=$$(mktemp -d); trap 'chmod -R u+w "$$dir"; rm -rf "$$dir"' EXIT; \
+		export PLATFORMS="$${PLATFORMS:-$$(go env GOOS)/$$(go env GOARCH)}"; \
+		git clone -q --depth 1 "file://$(CURDIR)" "$$dir/elsewhere"; \
+		deploy/release.sh "$$dir/first"; GOCACHE="$$dir/cache" "$$dir/elsewhere/deploy/release.sh" "$$dir/second"; \
+		cmp "$$dir/first/SHA256SUMS" "$$dir/second/SHA256SUMS" && echo "Both builds have the same bytes."
+
 .PHONY: generate
 generate: ## write the Go files of the templates anew
 	go tool templ generate -path web

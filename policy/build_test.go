@@ -55,7 +55,7 @@ func TestEveryMakeTargetIsExplainedAndPhony(t *testing.T) {
 func TestScriptsStopAtTheFirstError(t *testing.T) {
 	t.Parallel()
 
-	for _, script := range []string{".ci/run", "deploy/setup.sh", "deploy/templdrift.sh", "deploy/calendar/run.sh", "deploy/calendar/overlay.sh", "deploy/calendar/at.sh"} {
+	for _, script := range []string{".ci/run", "deploy/setup.sh", "deploy/release.sh", "deploy/templdrift.sh", "deploy/calendar/run.sh", "deploy/calendar/overlay.sh", "deploy/calendar/at.sh"} {
 		if !strings.Contains(readFile(t, script), "\nset -euo pipefail\n") {
 			t.Errorf("%s goes on after an error", script)
 		}

@@ -52,6 +52,35 @@ func TestChecksOfAChangeAreOn(t *testing.T) {
 	}
 }
 
+func TestWorkflowRunsWhatCIRunsAndReleasesTags(t *testing.T) {
+	t.Parallel()
+	workflow := readFile(t, ".github/workflows/ci.yml")
+	for _, part := range []string{"bash .ci/run", "make release", "refs/tags/v", "needs: test"} {
+		if !strings.Contains(workflow, part) {
+			t.Errorf("the workflow lacks %q", part)
+		}
+	}
+	for _, action := range regexp.MustCompile(`uses: (\S+)`).FindAllStringSubmatch(workflow, -1) {
+		if !regexp.MustCompile(`@[0-9a-f]{40}$`).MatchString(action[1]) {
+			t.Errorf("%s isn't pinned to a commit", action[1])
+		}
+	}
+}
+
+// What else enters a program, such as the folder or the commit, would change its bytes.
+func TestReleaseIsBuiltReproducibly(t *testing.T) {
+	t.Parallel()
+	script := readFile(t, "deploy/release.sh")
+	for _, part := range []string{"CGO_ENABLED=0", "-trimpath", "-buildvcs=false", "-buildid=", "GOAMD64=v1", "GOARM64=v8.0", "GOFLAGS=\n", "-epoch"} {
+		if !strings.Contains(script, part) {
+			t.Errorf("deploy/release.sh lacks %q", part)
+		}
+	}
+	if !regexp.MustCompile(`(?m)^## \d+\.\d+\.\d+( |$)`).MatchString(readFile(t, "CHANGELOG.md")) {
+		t.Error("CHANGELOG.md names no version")
+	}
+}
+
 // S33: every tool and image is pinned to a version, and every module has its sums.
 func TestToolsAndImagesArePinned(t *testing.T) {
 	t.Parallel()
@@ -72,12 +101,12 @@ func TestToolsAndImagesArePinned(t *testing.T) {
 			t.Errorf("%s has no sums", module)
 		}
 	}
-	for _, tool := range []string{"github.com/golangci/golangci-lint/v2", "github.com/zricethezav/gitleaks/v8", "golang.org/x/vuln", "github.com/a-h/templ", "github.com/versity/versitygw"} {
+	for _, tool := range []string{"github.com/golangci/golangci-lint/v2", "github.com/zricethezav/gitleaks/v8", "golang.org/x/vuln", "github.com/a-h/templ", "github.com/versity/versitygw", "github.com/goreleaser/nfpm/v2", "github.com/google/go-containerregistry", "aead.dev/minisign"} {
 		if !regexp.MustCompile(`(?m)^\s*(require )?` + regexp.QuoteMeta(tool) + ` v\d+\.\d+\.\d+`).MatchString(pinned.String()) {
 			t.Errorf("%s is not pinned", tool)
 		}
 	}
-	for _, path := range []string{"Makefile", "Dockerfile", ".ci/run", "deploy/setup.sh", "deploy/vulncheck.sh", "deploy/templdrift.sh", "docker-compose.yml"} {
+	for _, path := range []string{"Makefile", "Dockerfile", ".ci/run", "deploy/setup.sh", "deploy/release.sh", "deploy/vulncheck.sh", "deploy/templdrift.sh", "docker-compose.yml"} {
 		text := readFile(t, path)
 		if strings.Contains(text, "@latest") || strings.Contains(text, ":latest") {
 			t.Errorf("%s takes whatever is the latest", path)

@@ -9,7 +9,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"syscall"
 	"time"
 
 	"github.com/google/uuid"
@@ -64,11 +63,6 @@ func reopen(path string) (*segment, error) {
 		return nil, errors.Join(err, file.Close())
 	}
 	return &segment{path: path, file: file, size: info.Size(), since: info.ModTime()}, nil
-}
-
-// lock fails where another process holds the file.
-func lock(file *os.File) error {
-	return syscall.Flock(int(file.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
 }
 
 // frame fills in what stands before what is sealed in a record.
@@ -133,9 +127,9 @@ func (s *segment) empty() error {
 }
 
 // remove deletes the segment.
-func (s *segment) remove() error { return errors.Join(os.Remove(s.path), s.file.Close()) }
+func (s *segment) remove() error { return discard(s.path, s.file) }
 
 // close unlocks the file at once: a child that is just being started may still have a copy.
 func (s *segment) close() error {
-	return errors.Join(syscall.Flock(int(s.file.Fd()), syscall.LOCK_UN), s.file.Close())
+	return errors.Join(unlock(s.file), s.file.Close())
 }

@@ -9,7 +9,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/google/uuid"
@@ -72,11 +71,11 @@ func checkDataDir(dir string) result {
 	if err != nil {
 		return failed("Look at the disk.", "%v", err)
 	}
-	var disk syscall.Statfs_t
-	if err := syscall.Statfs(existing, &disk); err != nil {
+	free, err := freeSpace(existing)
+	if err != nil {
 		return warned("Look at the disk.", "its free space is unknown: %v", err)
 	}
-	return spaceResult(dir, existing, disk.Bavail*uint64(disk.Bsize)) //nolint:gosec // the size of a block
+	return spaceResult(dir, existing, free)
 }
 
 // spaceResult says what it means that so many bytes are free in the part of the data directory that

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"math"
 	"strconv"
-	"syscall"
 
 	"palimpsest/api/connections"
 	"palimpsest/migrations/partitions"
@@ -31,9 +30,8 @@ const mostReserved = 1024
 // connections returns how many connections there may be.
 func (b Bounds) connections() connections.Limits {
 	limits := connections.Limits{PerPlace: b.PlaceConnections, PerKey: b.KeyConnections, PerAccount: b.AccountConnections}
-	var files syscall.Rlimit
-	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &files); err == nil {
-		limits.Descriptors = descriptorsOf(files.Cur)
+	if files, known := mostFiles(); known {
+		limits.Descriptors = descriptorsOf(files)
 	}
 	return limits
 }

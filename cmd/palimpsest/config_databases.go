@@ -121,10 +121,17 @@ func (c Config) choose(host string) (Config, error) {
 	if host == "" {
 		return c, nil
 	}
+	if strings.HasPrefix(host, "postgres://") || strings.HasPrefix(host, "postgresql://") {
+		if len(c.Databases) > 0 {
+			return Config{}, errors.New("--database: DATABASE_URLS names the databases of this installation; give the host of a public URL in it, or unset it")
+		}
+		c.DatabaseURL = host
+		return c, nil
+	}
 	of := slices.IndexFunc(c.Databases, func(database Database) bool { return database.Host == hostOf(host) })
 	switch {
 	case len(c.Databases) == 0:
-		return Config{}, errors.New("--database: is for an installation with DATABASE_URLS, which is not set")
+		return Config{}, errors.New("--database: give a URL (postgres://USER:PASSWORD@HOST/NAME); a host is for an installation with DATABASE_URLS, which is not set")
 	case of < 0:
 		return Config{}, fmt.Errorf("--database: %q is not in DATABASE_URLS; it must be %s", host, c.hosts())
 	}

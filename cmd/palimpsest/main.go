@@ -39,7 +39,7 @@ func newCommand() *cobra.Command {
 	}
 	var file, database string
 	root.PersistentFlags().StringVar(&file, "config", "", "YAML file with settings; the environment wins")
-	root.PersistentFlags().StringVar(&database, "database", "", "host of the public URL in DATABASE_URLS whose database is meant, and no other")
+	root.PersistentFlags().StringVar(&database, "database", "", "URL of the PostgreSQL database, in place of DATABASE_URL; or host of the public URL in DATABASE_URLS whose database is meant")
 	load := func() (Config, error) {
 		config, err := LoadConfig(file, os.LookupEnv)
 		if err != nil {
@@ -47,7 +47,7 @@ func newCommand() *cobra.Command {
 		}
 		return config.choose(database)
 	}
-	root.AddCommand(serveCommand(load), checkCommand(load), replayCommand(), verifyCommand(), demoCommand(load))
+	root.AddCommand(serveCommand(load), checkCommand(load), replayCommand(), verifyCommand(), demoCommand(load), versionCommand())
 	root.AddCommand(connectCommand(), disconnectCommand(), runCommand(), mcpCommand())
 	root.AddCommand(terminal.New(version()).Commands()...)
 	one := loadOne(load)

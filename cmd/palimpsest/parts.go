@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"fmt"
-	"runtime/debug"
 	"sync"
 	"time"
 
@@ -189,20 +188,6 @@ func lasts(length time.Duration) string {
 		return fmt.Sprintf("%d min", int(length.Minutes()))
 	}
 	return fmt.Sprintf("%d h", int(length.Hours()))
-}
-
-// version returns what the program was built from.
-func version() string {
-	info, ok := debug.ReadBuildInfo()
-	if !ok {
-		return "unknown"
-	}
-	for _, setting := range info.Settings {
-		if setting.Key == "vcs.revision" {
-			return setting.Value
-		}
-	}
-	return info.Main.Version
 }
 
 // Interface guard.

@@ -17,12 +17,16 @@ import (
 
 	"palimpsest/api"
 	"palimpsest/api/connections"
+	"palimpsest/migrations/localdb"
 	"palimpsest/pipeline/spans"
 	"palimpsest/web/live"
 )
 
 func serveCommand(load func() (Config, error)) *cobra.Command {
-	var role string
+	var (
+		role    string
+		install bool
+	)
 	serve := &cobra.Command{
 		Use:   "serve",
 		Short: "Run the product: proxy, dashboard and API",
@@ -35,6 +39,11 @@ func serveCommand(load func() (Config, error)) *cobra.Command {
 			if config.Role, err = roleOf(role); err != nil {
 				return err
 			}
+			if install && config.DatabaseURL == "" && len(config.Databases) == 0 {
+				if err := localdb.Install(command.Context(), os.Getenv("PATH"), command.ErrOrStderr()); err != nil {
+					return err
+				}
+			}
 			return runProgram(command.Context(), config, func(p *program) {
 				for _, site := range p.sites {
 					site.welcome(command.OutOrStdout())
@@ -43,6 +52,7 @@ func serveCommand(load func() (Config, error)) *cobra.Command {
 		},
 	}
 	serve.Flags().StringVar(&role, "role", string(RoleAll), "part of the product that this process is: all, web, api or worker")
+	serve.Flags().BoolVar(&install, "install", false, "install PostgreSQL with the system's package manager if it is missing")
 	return serve
 }
 

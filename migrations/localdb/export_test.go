@@ -55,3 +55,6 @@ func Choose(versions map[string]int, version string) (string, error) {
 	slices.SortFunc(found, func(a, b programs) int { return b.version - a.version })
 	return choose(found, version)
 }
+
+// NotInstalled returns the error on a system with a command of PackageCommand.
+func NotInstalled(command string) error { return notInstalled(command) }

@@ -13,11 +13,8 @@ import (
 	"strconv"
 )
 
-// ErrNotInstalled says that the machine has no PostgreSQL programs, and how to
-// get them.
-var ErrNotInstalled = errors.New("PostgreSQL is not installed: install it " +
-	"(Debian, Ubuntu: apt-get install postgresql; Fedora: dnf install postgresql-server postgresql-contrib; macOS: brew install postgresql@17), " +
-	"or set DATABASE_URL")
+// ErrNotInstalled says that the machine has no PostgreSQL programs.
+var ErrNotInstalled = errors.New("PostgreSQL is not installed")
 
 // oldest is the oldest version of PostgreSQL that the product runs on.
 const oldest = 15
@@ -32,11 +29,11 @@ type programs struct {
 // version that made a cluster; found has the newest first.
 func choose(found []programs, version string) (string, error) {
 	if len(found) == 0 {
-		return "", ErrNotInstalled
+		return "", notInstalled(here())
 	}
 	newest := found[0]
 	if version == "" && newest.version < oldest {
-		return "", fmt.Errorf("version %d in %s is too old, %d is needed: %w", newest.version, newest.dir, oldest, ErrNotInstalled)
+		return "", fmt.Errorf("version %d in %s is too old, %d is needed: %w", newest.version, newest.dir, oldest, notInstalled(here()))
 	}
 	if version == "" {
 		return newest.dir, nil
@@ -80,6 +77,7 @@ func places() []string {
 	return []string{
 		"/usr/lib/postgresql/*/bin",
 		"/usr/pgsql-*/bin",
+		"/usr/libexec/postgresql*",
 		"/opt/homebrew/opt/postgresql*/bin",
 		"/usr/local/opt/postgresql*/bin",
 		"/Applications/Postgres.app/Contents/Versions/*/bin",
