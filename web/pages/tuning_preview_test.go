@@ -198,7 +198,7 @@ func TestPreviewIsDrawnAsABarForEachSession(t *testing.T) {
 		t.Errorf("a screen reader hears %q", words)
 	}
 	tiles := page.Text(".tiles")
-	for _, want := range []string{"Sessions compressed 5 of 5", "Tokens saved", "History at L3", " now"} {
+	for _, want := range []string{"Sessions compressed 5 of 5", "Tokens not sent", "History at L3", " now"} {
 		if !strings.Contains(tiles, want) {
 			t.Errorf("the figures lack %q: %s", want, tiles)
 		}
