@@ -13,7 +13,7 @@ import (
 // outside are the tables that belong to people, not to a tenant; each is bound to
 // the user that a transaction works for, or to the worker that empties it.
 func outside() []string {
-	return []string{"users", "logins", "user_tokens", "mails", "account_requests", "operators", "operator_entries", "second_factors", "recovery_codes", "passkeys", "passkey_challenges", "subscription_ends", "master_proof"}
+	return []string{"users", "logins", "user_tokens", "mails", "account_requests", "operators", "operator_entries", "second_factors", "recovery_codes", "passkeys", "passkey_challenges", "device_logins", "subscription_ends", "master_proof"}
 }
 
 // table is what the catalog says of a table's isolation.
@@ -183,6 +183,8 @@ func TestEveryTenantTableIsBoundToTheWorkspace(t *testing.T) {
 		"passkeys":       "(user_id = ( SELECT app_user() AS app_user))",
 
 		"passkey_challenges": "(user_id = ( SELECT app_user() AS app_user))",
+
+		"device_logins": "((device_hash = ( SELECT app_token() AS app_token)) OR (code_hash = ( SELECT app_token() AS app_token)) OR (expires_at < (now() - '01:00:00'::interval)))",
 
 		"operators":        "(user_id = ( SELECT app_user() AS app_user))",
 		"operator_entries": "false",

@@ -69,8 +69,8 @@ func TestDocsNameOnlySettingsThatExist(t *testing.T) {
 	known := settingsOfTheProgram(t)
 	for name, text := range pages(t) {
 		for _, setting := range settingName().FindAllString(text, -1) {
-			// The variable in which clients hold their API key.
-			if setting != "PALIMPSEST_KEY" && !slices.Contains(known, setting) {
+			// The variables in which clients and the commands of people hold their login.
+			if setting != "PALIMPSEST_KEY" && setting != "PALIMPSEST_URL" && !slices.Contains(known, setting) {
 				t.Errorf("%s names %s, which the program does not read", name, setting)
 			}
 		}
@@ -213,10 +213,10 @@ func TestReadmeLeadsToEveryPage(t *testing.T) {
 func TestDocsNameOnlyCommandsThatExist(t *testing.T) {
 	t.Parallel()
 
-	commands := map[string]bool{}
-	use := regexp.MustCompile(`Use:\s+"([a-z-]+)`)
+	commands := map[string]bool{"completion": true} // by cobra
+	use := regexp.MustCompile(`(?:Use:\s+|onSession\()"([a-z-]+)`)
 	for _, source := range sources(t) {
-		if !source.Test && source.Folder == "cmd/palimpsest" {
+		if !source.Test && within(source.Folder, "cmd/palimpsest") {
 			for _, command := range use.FindAllSubmatch(source.Text, -1) {
 				commands[string(command[1])] = true
 			}

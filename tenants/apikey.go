@@ -20,6 +20,9 @@ const (
 	ScopeRecall Scope = "recall" // search and read the archive
 	ScopeManage Scope = "manage" // change the workspace
 	ScopeRead   Scope = "read"   // read the workspace
+
+	// ScopeSessions is to compact sessions, to undo it, and to pin their turns.
+	ScopeSessions Scope = "sessions"
 )
 
 // KeyStart is what the secret of every API key begins with.
@@ -128,8 +131,8 @@ func ParseScopes(list string) ([]Scope, error) {
 func CheckScopes(list []Scope) ([]Scope, error) {
 	var scopes []Scope
 	for _, scope := range list {
-		if !slices.Contains([]Scope{ScopeProxy, ScopeRecall, ScopeManage, ScopeRead}, scope) {
-			return nil, Invalid{Field: "scopes", Message: fmt.Sprintf("has %q, which is not one of proxy, recall, manage, read", string(scope))}
+		if !slices.Contains([]Scope{ScopeProxy, ScopeRecall, ScopeManage, ScopeRead, ScopeSessions}, scope) {
+			return nil, Invalid{Field: "scopes", Message: fmt.Sprintf("has %q, which is not one of proxy, recall, manage, read, sessions", string(scope))}
 		}
 		if !slices.Contains(scopes, scope) {
 			scopes = append(scopes, scope)

@@ -55,7 +55,7 @@ func (g Grantor) checkPrivate(key APIKey, before *APIKey) error {
 // CheckChange returns ErrDenied for a key that is not the grantor's to change, an Invalid as
 // CheckCreate does, and a Forbidden if the change takes it further beyond the bounds of the key that makes it.
 func (g Grantor) CheckChange(before, after APIKey) error {
-	if err := g.CheckRevoke(before); err != nil {
+	if err := g.checkOwn(before); err != nil {
 		return err
 	}
 	if err := g.checkPrivate(after, &before); err != nil {
@@ -67,15 +67,22 @@ func (g Grantor) CheckChange(before, after APIKey) error {
 // CheckRotate returns ErrDenied or a Forbidden unless the grantor could create the key:
 // they are shown its secret.
 func (g Grantor) CheckRotate(key APIKey) error {
-	if err := g.CheckRevoke(key); err != nil {
+	if err := g.checkOwn(key); err != nil {
 		return err
 	}
 	return g.checkCreate(key)
 }
 
 // CheckRevoke returns ErrDenied for a key that is neither the grantor's nor theirs to
-// manage.
+// manage. Every key that works may end itself.
 func (g Grantor) CheckRevoke(key APIKey) error {
+	if g.Key != nil && g.Key.ID == key.ID && g.Key.RevokedAt == nil {
+		return nil
+	}
+	return g.checkOwn(key)
+}
+
+func (g Grantor) checkOwn(key APIKey) error {
 	if g.May(ManageKeys) || g.May(CreateKeys) && key.CreatedBy == g.Person {
 		return nil
 	}

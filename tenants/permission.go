@@ -107,6 +107,8 @@ func (s Scope) Permissions() []Permission {
 		return readerMay()
 	case ScopeRecall:
 		return []Permission{ReadArchive}
+	case ScopeSessions:
+		return []Permission{ChangeSessions}
 	case ScopeProxy:
 	}
 	return nil

@@ -24,9 +24,10 @@ type audited struct {
 func auditedForms(own *tenant, providerURL string) map[string]audited {
 	return map[string]audited{
 		"POST /signup": {}, "POST /login": {}, "POST /theme": {}, // of nobody
-		"POST /logout":               {}, // ends the login that the test works with: tenantsdb tests it
-		"POST /providers/:id/test":   {path: "/providers/" + own.provider + "/test"},
-		"POST /keys":                 {path: "/keys", typed: []string{"name", "another", "expiry", ""}, action: tenants.KeyCreated},
+		"POST /logout":             {}, // ends the login that the test works with: tenantsdb tests it
+		"POST /providers/:id/test": {path: "/providers/" + own.provider + "/test"},
+		"POST /keys":               {path: "/keys", typed: []string{"name", "another", "expiry", ""}, action: tenants.KeyCreated},
+		"POST /device/check":       {}, "POST /device/decide": {}, // the key is made when the terminal asks for it: TestTerminalLogsInAndOut
 		"POST /keys/:id/revoke":      {path: "/keys/" + own.key + "/revoke", typed: []string{"confirm", "laptop"}, action: tenants.KeyRevoked},
 		"POST /providers":            {path: "/providers", typed: []string{"provider", "openai", "name", "another", "key", "sk-another-key", "base_url", providerURL}, action: tenants.ProviderKeyAdded},
 		"POST /providers/:id/remove": {path: "/providers/" + own.provider + "/remove", typed: []string{"name", "anthropic-prod"}, action: tenants.ProviderKeyRemoved},

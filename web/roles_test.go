@@ -144,6 +144,10 @@ func reaches() map[string]reach {
 		"GET /members/:id/remove":              {roles: "oa", path: member("remove")},
 		"POST /members/:id/remove":             {roles: "oa", path: member("remove")},
 
+		"GET /device":         {roles: "oamvb", outside: true}, // and each person's workspaces let them create keys, or not
+		"POST /device/check":  {roles: "oamvb", outside: true},
+		"POST /device/decide": {roles: "oamvb", outside: true},
+
 		"GET /keys":             {roles: "oamv"},
 		"GET /keys/csv":         {roles: "oamv"},
 		"GET /keys/new":         {roles: "oam"},

@@ -257,6 +257,10 @@ func (s *Server) workspace(pages *echo.Group) {
 	pages.POST(paths.Keys+"/:id/rotate", s.as(tenants.CreateKeys, apiKeys.Rotate))
 	pages.GET(paths.Keys+"/:id/revoke", s.as(tenants.CreateKeys, apiKeys.ConfirmRevoke))
 	pages.POST(paths.Keys+"/:id/revoke", s.as(tenants.CreateKeys, apiKeys.Revoke))
+	terminal := keys.NewTerminal(s.deps.Devices, s.config.Now)
+	pages.GET(paths.Device, s.person(terminal.Ask))
+	pages.POST(paths.CheckDevice, s.person(terminal.Check))
+	pages.POST(paths.DecideDevice, s.person(terminal.Decide))
 
 	// Providers
 	providerKeys := providers.New(s.deps.ProviderKeys, s.config.Now)

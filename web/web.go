@@ -80,6 +80,7 @@ type People struct {
 	Passkeys    tenants.Passkeys
 	Members     tenants.Members
 	Invitations tenants.Invitations
+	Devices     *tenants.DeviceLogins
 }
 
 // Gateway is what a workspace's requests go through on their way to a provider.

@@ -15,6 +15,7 @@ import (
 type accountHandler struct {
 	identity tenants.Identity
 	cookies  tenants.Cookies
+	version  string
 }
 
 func (h accountHandler) register(group *echo.Group, a *authorizer) {
@@ -55,6 +56,8 @@ type meJSON struct {
 	Role       tenants.Role     `json:"role,omitempty"`
 	Workspaces []membershipJSON `json:"workspaces,omitempty"` // all that the user belongs to
 	APIKey     *uuid.UUID       `json:"api_key,omitempty"`
+	Key        *keyJSON         `json:"key,omitempty"`     // of an API key: what it may do now
+	Version    string           `json:"version,omitempty"` // of the server; for an API key
 }
 
 func meOf(principal tenants.Principal) meJSON {
@@ -134,7 +137,8 @@ func (h accountHandler) me(c echo.Context, who caller) error {
 		if !who.may(tenants.Enter) {
 			return who.denied()
 		}
-		return c.JSON(http.StatusOK, meJSON{Workspace: &workspaceJSON{ID: who.workspace}, APIKey: &who.key.ID})
+		key := keyOf(who.key)
+		return c.JSON(http.StatusOK, meJSON{Workspace: &workspaceJSON{ID: who.workspace}, APIKey: &who.key.ID, Key: &key, Version: h.version})
 	}
 	return c.JSON(http.StatusOK, meOf(who.principal))
 }

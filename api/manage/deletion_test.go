@@ -114,7 +114,7 @@ func TestEveryTableIsExportedOrLeftOutForAReason(t *testing.T) {
 		"trigger_advice": derived, "redaction_counts": "counts of what no message has any more",
 		"alert_channels": "workspace.json", "alert_settings": "workspace.json", "alert_marks": worked, "alert_deliveries": worked,
 		"lane_plans": worked, "joined_lanes": worked, "pattern_lanes": worked, "archive_indexed": worked, "archive_unindexed": worked, "archive_segments": worked, "archive_movers": worked, "meter_events": worked, "billing_events": worked,
-		"data_keys": secret, "logins": secret, "billing_accounts": stripes,
+		"data_keys": secret, "logins": secret, "device_logins": secret, "billing_accounts": stripes,
 	}
 	rows, err := setup(t).db.Owner(t).Query(t.Context(), `SELECT c.relname FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid AND a.attname = 'workspace_id'
 		WHERE c.relnamespace = 'public'::regnamespace AND c.relkind IN ('r', 'p') AND NOT c.relispartition`)

@@ -33,6 +33,8 @@ var (
 	errNotJSON      = errors.New("content type is not JSON")
 	errNoAccount    = errors.New("an API key has no account")
 	errSubscribed   = errors.New("a subscription runs")
+	errNotForm      = errors.New("content type is not that of a form")
+	errNoAPIKey     = errors.New("no API key was sent")
 	errNotConfig    = errors.New("content type is neither YAML nor JSON")
 )
 
@@ -187,7 +189,7 @@ func known() []answer {
 		{kind: tenants.ErrKeyUnknown, status: http.StatusUnauthorized, detail: "This is not a valid Palimpsest API key. Keys start with plm_."},
 		{kind: tenants.ErrKeyRevoked, status: http.StatusUnauthorized, detail: "This API key was revoked. Create another."},
 		{kind: tenants.ErrKeyExpired, status: http.StatusUnauthorized, detail: "This API key has expired. Create another."},
-		{kind: tenants.ErrScopeMissing, status: http.StatusForbidden, detail: "This API key lacks the scope manage, or the role of the person behind it does not allow this; with the scope read it may only GET."},
+		{kind: tenants.ErrScopeMissing, status: http.StatusForbidden, detail: "This API key lacks the scope manage, or the role of the person behind it does not allow this; with the scope read it may only GET, with the scope sessions only change sessions."},
 		{kind: tenants.ErrDenied, status: http.StatusForbidden, detail: "Your role in this workspace does not allow this. Ask an owner of it."},
 		{kind: tenants.ErrLogInAgain, status: http.StatusForbidden, detail: "This needs a login of the last 15 minutes. Log in again with POST /login, then repeat the request."},
 		{kind: tenants.ErrSignOnOnly, status: http.StatusForbidden, detail: "This login came through a workspace's single sign-on and opens that workspace only. Log in with your password or a passkey."},
@@ -221,6 +223,8 @@ func known() []answer {
 		{kind: errTooLarge, status: http.StatusRequestEntityTooLarge, detail: "The request body is larger than 1 MiB."},
 		{kind: errSlow, status: http.StatusRequestTimeout, detail: "The request body stopped coming or came too slowly. Send it again, over a better connection."},
 		{kind: errNotJSON, status: http.StatusUnsupportedMediaType, detail: "Send the body as Content-Type: application/json."},
+		{kind: errNotForm, status: http.StatusUnsupportedMediaType, detail: "Send the body as Content-Type: application/x-www-form-urlencoded."},
+		{kind: errNoAPIKey, status: http.StatusForbidden, detail: "Send the API key that is to end as Authorization: Bearer."},
 		{kind: errNotConfig, status: http.StatusUnsupportedMediaType, detail: "Send the pipeline as Content-Type: application/yaml or application/json."},
 		{kind: context.Canceled, status: statusClientGone, detail: "The client closed the connection."},
 	}

@@ -59,6 +59,7 @@ type product struct {
 	url      string
 	double   *providertest.Server
 	keys     *identity.Keys
+	devices  *tenants.DeviceLogins
 	sessions *sessiondb.Store
 	archive  *archivedb.DB
 	index    *archivedb.Index
@@ -115,12 +116,13 @@ func setupAt(t *testing.T, publicURL string, allowPrivate bool) *product {
 	keys := credentials.New(credentials.Config{
 		Store: credentials.Store{APIKeyStore: p.db.DB.APIKeys, ProviderKeyStore: p.db.DB.ProviderKeys}, Issuer: p.keys, Vault: sealer, Upstream: client, Defaults: defaults, AllowPrivate: allowPrivate,
 	})
+	p.devices = &tenants.DeviceLogins{Store: p.db.DB.Devices, Keys: keys, Throttle: throttle, Peppers: secrets, Page: publicURL + "/device", Now: time.Now}
 	manage.Register(p.echo.Group(prefix), manage.Config{
 		Defaults: defaults,
 		Codecs:   map[conversation.Format]wire.Codec{conversation.Anthropic: anthropic.New()},
 		People: manage.People{
 			Identity: people, Cookies: tenants.NewCookies(publicURL), Keys: p.keys, Members: people.Workspaces(),
-			Invitations: identity.NewInvitations(people, p.db.DB.Invitations, publicURL), Operators: p.db.DB.Operators, SignOn: p.signOn(),
+			Invitations: identity.NewInvitations(people, p.db.DB.Invitations, publicURL), Operators: p.db.DB.Operators, SignOn: p.signOn(), Devices: p.devices,
 		},
 		Gateway: manage.Gateway{
 			APIKeys: keys, ProviderKeys: keys, Pipelines: p.db.DB.Pipelines, ModelWindows: p.db.DB.ModelWindows, Patterns: patternsdb.New(p.db.DB),

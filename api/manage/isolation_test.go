@@ -41,6 +41,8 @@ func reaches() map[string]reach {
 		"POST /logout":      {public: true},
 		"GET /openapi.yaml": {public: true},
 
+		"POST /login/device": {public: true}, "POST /login/token": {public: true},
+
 		"POST /account/reset":                {public: true},
 		"POST /account/reset/confirm":        {public: true},
 		"POST /account/verification":         {public: true},
@@ -168,6 +170,7 @@ func reaches() map[string]reach {
 			body: `{"key":"sk-another-key"}`},
 		"PATCH /keys/:id":       {roles: "oam", path: at(func(of *tenant) string { return "/keys/" + of.keyID }), body: `{"concurrency":7}`},
 		"POST /keys/:id/rotate": {roles: "oam", path: at(func(of *tenant) string { return "/keys/" + of.keyID + "/rotate" }), body: `{"grace":"1h"}`},
+		"DELETE /keys/self":     {own: true}, // ends the key that it is sent with
 		"DELETE /keys/:id":      {roles: "oam", path: at(func(of *tenant) string { return "/keys/" + of.keyID }), status: http.StatusNoContent},
 	}
 }

@@ -20,6 +20,7 @@ func (h keyHandler) register(group *echo.Group, a *authorizer) {
 	group.POST("/keys", a.as(tenants.CreateKeys, h.createKey))
 	group.PATCH("/keys/:id", a.as(tenants.CreateKeys, h.changeKey))
 	group.POST("/keys/:id/rotate", a.as(tenants.CreateKeys, h.rotateKey))
+	group.DELETE("/keys/self", a.known(h.revokeSelf))
 	group.DELETE("/keys/:id", a.as(tenants.CreateKeys, h.revokeKey))
 }
 
@@ -95,4 +96,12 @@ func (h keyHandler) revokeKey(c echo.Context, who caller) error {
 		return err
 	}
 	return done(c, h.keys.RevokeAPIKey(c.Request().Context(), who.workspace, key.ID))
+}
+
+// revokeSelf ends the API key that the request is sent with: a terminal logs out.
+func (h keyHandler) revokeSelf(c echo.Context, who caller) error {
+	if !who.isKey() {
+		return errNoAPIKey
+	}
+	return done(c, h.keys.RevokeAPIKey(c.Request().Context(), who.workspace, who.key.ID))
 }

@@ -19,7 +19,7 @@ import (
 	"palimpsest/tenants"
 )
 
-// Config is what the API needs. Every field but ArchiveKeys, Log and Now must be set.
+// Config is what the API needs. Every field but ArchiveKeys, Version, Log and Now must be set.
 type Config struct {
 	// Defaults is the pipeline of a workspace that has set none.
 	Defaults pipeline.Layer
@@ -32,6 +32,9 @@ type Config struct {
 	Conversations
 	Traffic
 	Administration
+
+	// Version is that of the program.
+	Version string
 
 	Log *slog.Logger
 	Now func() time.Time
@@ -46,6 +49,7 @@ type People struct {
 	Members     tenants.Members
 	Invitations tenants.Invitations
 	Operators   tenants.Operators
+	Devices     *tenants.DeviceLogins
 }
 
 // Gateway is what a workspace's requests go through on their way to a provider.
@@ -115,7 +119,8 @@ func handlers(config Config) []func(group *echo.Group, a *authorizer) {
 	}
 
 	return []func(group *echo.Group, a *authorizer){
-		accountHandler{config.Identity, config.Cookies}.register,
+		accountHandler{config.Identity, config.Cookies, config.Version}.register,
+		deviceHandler{config.Devices}.register,
 		signOnHandler{config.SignOn}.register,
 		workspaceHandler{config.Workspaces, config.Deletion}.register,
 		memberHandler{config.Members, config.Invitations}.register,

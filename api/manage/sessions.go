@@ -76,8 +76,9 @@ type laneJSON struct {
 	Archived  int         `json:"archived"`
 	CreatedAt time.Time   `json:"created_at"`
 	LastAt    time.Time   `json:"last_at"`
-	AskedAt   *time.Time  `json:"asked_at,omitempty"` // of a compaction that waits for the next request
-	Breaker   string      `json:"breaker,omitempty"`  // why it is open
+	WarmUntil *time.Time  `json:"warm_until,omitempty"` // of the provider's cache; absent if nothing caches it
+	AskedAt   *time.Time  `json:"asked_at,omitempty"`   // of a compaction that waits for the next request
+	Breaker   string      `json:"breaker,omitempty"`    // why it is open
 	Epochs    []epochJSON `json:"epochs"`
 }
 
@@ -180,6 +181,9 @@ func laneOf(lane session.LaneOverview, epochs []session.EpochOverview, decisions
 	}
 	if lane.Order != nil {
 		answer.AskedAt = &lane.Order.At
+	}
+	if !lane.WarmUntil.IsZero() {
+		answer.WarmUntil = &lane.WarmUntil
 	}
 	for i, epoch := range epochs {
 		answer.Epochs[i] = epochJSON{

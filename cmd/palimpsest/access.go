@@ -10,6 +10,7 @@ import (
 	"palimpsest/tenants/identity"
 	"palimpsest/tenants/passkey"
 	"palimpsest/tenants/signon"
+	"palimpsest/web/paths"
 )
 
 // openAccess makes what knows people and API keys.
@@ -44,6 +45,14 @@ func newThrottle(b base) (tenants.Throttle, error) {
 	throttle := identity.NewRedisThrottle(b.redis)
 	throttle.Log = b.log
 	return throttle, nil
+}
+
+// newDevices makes what lets terminals log in.
+func newDevices(b base, people *identity.Service, keys tenants.APIKeys) *tenants.DeviceLogins {
+	return &tenants.DeviceLogins{
+		Store: b.db.Devices, Keys: keys, Throttle: people.Throttle().Throttle, Peppers: b.vault.DeriveAll("terminal codes"),
+		Page: b.reachable() + paths.Device, Now: b.now,
+	}
 }
 
 // newSignOn makes what logs people in through the single sign-on of their workspace.

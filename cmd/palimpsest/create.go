@@ -164,7 +164,7 @@ func keyCommand(load func() (Config, error)) *cobra.Command {
 	create.Flags().DurationVar(&lifetime, "expires-in", 0, "time after which the key expires, such as 720h; default: never")
 	_ = create.MarkFlagRequired("email")
 	command := &cobra.Command{Use: "key", Short: "Manage API keys"}
-	command.AddCommand(create)
+	command.AddCommand(create, keyShowCommand())
 	return command
 }
 

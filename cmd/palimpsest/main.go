@@ -3,19 +3,26 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
+	"os/exec"
 	"os/signal"
 	"syscall"
 	_ "time/tzdata" // people's time zones, where the system has none
 
 	"github.com/spf13/cobra"
+
+	"palimpsest/cmd/palimpsest/terminal"
 )
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	err := newCommand().ExecuteContext(ctx)
 	stop()
+	if ended, is := errors.AsType[*exec.ExitError](err); is && ended.ExitCode() > 0 {
+		os.Exit(ended.ExitCode()) // of a client that run started, which has said why
+	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "palimpsest:", err)
 		os.Exit(1)
@@ -41,6 +48,8 @@ func newCommand() *cobra.Command {
 		return config.choose(database)
 	}
 	root.AddCommand(serveCommand(load), checkCommand(load), replayCommand(), verifyCommand(), demoCommand(load))
+	root.AddCommand(connectCommand(), disconnectCommand(), runCommand(), mcpCommand())
+	root.AddCommand(terminal.New(version()).Commands()...)
 	one := loadOne(load)
 	root.AddCommand(migrateCommand(one), userCommand(one), workspaceCommand(one), keyCommand(one), vaultCommand(one), backupCommand(one), restoreCommand(one))
 	return root

@@ -43,14 +43,14 @@ func (p product) serve(e *echo.Echo) {
 		return
 	}
 	credentials, invitations := newCredentials(p.base, p.keys, p.provider), identity.NewInvitations(p.people, p.db.Invitations, p.reachable())
-	signOn := newSignOn(p.base, p.people)
+	signOn, devices := newSignOn(p.base, p.people), newDevices(p.base, p.people, credentials)
 	reads := p.db.Reader()
 	costs := sessiondb.New(reads, p.archiveKeys).Browser()
 	api := manage.Config{
 		Defaults: p.config.defaults(), Codecs: formats.ByFormat(),
 		People: manage.People{
 			Identity: admittingPeople{p.people}, Cookies: tenants.NewCookies(p.reachable()), Keys: admittingKeys{p.keys}, Members: p.people.Workspaces(),
-			Invitations: invitations, Operators: p.db.Operators, SignOn: signOn,
+			Invitations: invitations, Operators: p.db.Operators, SignOn: signOn, Devices: devices,
 		},
 		Gateway: manage.Gateway{
 			APIKeys: credentials, ProviderKeys: credentials, Pipelines: p.db.Pipelines, ModelWindows: p.db.ModelWindows, Patterns: p.learned, Previews: p.preview,
@@ -61,7 +61,7 @@ func (p product) serve(e *echo.Echo) {
 		},
 		Traffic:        manage.Traffic{Costs: costs, Exchanges: reads.Exchanges, Usage: reads.Usage, Views: p.db.Views, Alerts: p.alerting},
 		Administration: manage.Administration{Workspaces: p.people.Workspaces(), Data: p.db.Data, Audit: p.db.Audit, Deletion: p.deleting, Billing: p.sold},
-		Log:            p.log, Now: p.now,
+		Version:        version(), Log: p.log, Now: p.now,
 	}
 	manage.Register(e.Group("/api/v1"), api)
 	if !p.config.Role.shows() {
@@ -73,7 +73,7 @@ func (p product) serve(e *echo.Echo) {
 	}, web.Deps{
 		People: web.People{
 			Identity: admittingPeople{p.people}, Members: p.people.Workspaces(), Invitations: invitations, SignOn: signOn,
-			Passkeys: newPasskeys(p.base, p.people),
+			Passkeys: newPasskeys(p.base, p.people), Devices: devices,
 		},
 		Gateway: web.Gateway{
 			APIKeys: credentials, ProviderKeys: credentials, Pipelines: p.db.Pipelines, Preview: p.preview, TriggerAdvice: p.advice,

@@ -169,6 +169,8 @@ type LaneOverview struct {
 	CreatedAt time.Time
 	LastAt    time.Time
 
+	WarmUntil time.Time // until when the provider keeps its prompt unless it is asked again; zero if nothing caches it
+
 	Order   *Order // waits for the next request; nil if none does
 	Breaker string // why the breaker is open; empty if it is not
 }

@@ -53,6 +53,7 @@ type DB struct {
 type people struct {
 	Accounts    Accounts
 	Logins      Logins
+	Devices     DeviceLogins
 	Factors     Factors
 	SignOn      SignOn
 	Workspaces  Workspaces
@@ -98,7 +99,7 @@ func newDB(c *core) *DB {
 		core: c,
 
 		people: people{
-			Accounts: Accounts{c}, Logins: Logins{c}, Factors: Factors{c}, SignOn: SignOn{c},
+			Accounts: Accounts{c}, Logins: Logins{c}, Devices: DeviceLogins{c}, Factors: Factors{c}, SignOn: SignOn{c},
 			Workspaces: Workspaces{c}, Invitations: Invitations{c}, Operators: Operators{c},
 		},
 		gateway: gateway{

@@ -5,6 +5,13 @@ package clients
 
 import "strings"
 
+// The models that snippets name, where a client does not list models itself. A test says when the
+// catalog announces the end of one.
+const (
+	Claude = "claude-sonnet-5"
+	GPT    = "gpt-5.6"
+)
+
 // Client is a program or a library that speaks to the proxy.
 type Client struct {
 	ID       string // of lower-case words with hyphens, part of ids on a page
@@ -24,10 +31,12 @@ type Snippet struct {
 // slash at its end. The API key is in the environment variable PALIMPSEST_KEY
 // throughout.
 func All(publicURL string) []Client {
+	filled := strings.NewReplacer("{url}", publicURL, "{claude}", Claude, "{gpt}", GPT)
 	var all []Client
 	for _, client := range append(agents(), libraries()...) {
+		client.Hint = filled.Replace(client.Hint)
 		for i, snippet := range client.Snippets {
-			client.Snippets[i].Text = strings.ReplaceAll(strings.Trim(snippet.Text, "\n"), "{url}", publicURL)
+			client.Snippets[i].Text = filled.Replace(strings.Trim(snippet.Text, "\n"))
 		}
 		all = append(all, client)
 	}
@@ -62,8 +71,12 @@ func Filled(publicURL, key string) []Client {
 func agents() []Client {
 	return []Client{
 		{
+			ID: "connect", Title: "One command", Snippets: []Snippet{{ID: "shell", Text: `palimpsest connect claude-code --server {url} --key "$PALIMPSEST_KEY"`}},
+			Hint: "Or codex, opencode, kilo, pi, cline, continue, qwen-code, copilot, droid, crush, cursor, zed, aider, sdk, and --all for every client on this machine. It shows what would change in the client’s own files, asks, and writes it; palimpsest disconnect takes it back.",
+		},
+		{
 			ID: "claude-code", Title: "Claude Code", Snippets: []Snippet{{ID: "shell", Text: claudeCode}, {ID: "foundry", Label: "Set up for Microsoft Foundry", Text: foundry}},
-			Hint: "No /v1 at the end. To keep this, put the variables under env in ~/.claude/settings.json, never in a project’s settings file. Check with /status.",
+			Hint: "No /v1 at the end. Behind a base URL of your own Claude Code turns three things off, and three variables turn them on again: ENABLE_TOOL_SEARCH looks tools of MCP servers up when they are needed, in place of sending all of them in every prompt; CLAUDE_CODE_ENABLE_GATEWAY_MODEL_DISCOVERY lists the workspace’s models in /model; CLAUDE_CODE_ENABLE_FINE_GRAINED_TOOL_STREAMING streams long arguments of tools as they are written. To keep this, put the variables under env in ~/.claude/settings.json, never in a project’s settings file. Check with /status.",
 		},
 		{
 			ID: "codex", Title: "Codex", Snippets: []Snippet{{ID: "config", Text: codex}, {ID: "built-in", Label: "With Codex’s own provider", Text: codexBuiltIn}},
@@ -71,11 +84,11 @@ func agents() []Client {
 		},
 		{
 			ID: "pi", Title: "pi", Snippets: []Snippet{{ID: "models", Label: "~/.pi/agent/models.json", Text: pi}},
-			Hint: "Keep the provider that you need; apiKey prints the environment variable. Then start pi --provider palimpsest-anthropic --model claude-sonnet-5, or choose with /model.",
+			Hint: "Keep the provider that you need; apiKey prints the environment variable. Then start pi --provider palimpsest-anthropic --model {claude}, or choose with /model.",
 		},
 		{
 			ID: "opencode", Title: "opencode", Snippets: []Snippet{{ID: "config", Label: "opencode.json in the project, or ~/.config/opencode/opencode.json", Text: openCode}},
-			Hint: "Keep the providers that you need; the third one is for models that speak Chat Completions only. Then start opencode --model anthropic/claude-sonnet-5.",
+			Hint: "Keep the providers that you need; the third one is for models that speak Chat Completions only. Then start opencode --model anthropic/{claude}.",
 		},
 		{
 			ID: "droid", Title: "Droid", Snippets: []Snippet{{ID: "config", Label: "~/.factory/settings.json", Text: droid}},
@@ -90,7 +103,7 @@ func agents() []Client {
 			Hint: "Paste the API key into OpenAI API Key above it. Cursor sends such requests from its own servers, so the address must be one that they reach: a public https address, not 127.0.0.1. Only models that Cursor lets you use with your own key go through it.",
 		},
 		{
-			ID: "cline", Title: "Cline", Snippets: []Snippet{{ID: "shell", Text: `cline auth openai -k "$PALIMPSEST_KEY" -m gpt-5.1 -b {url}/v1`}},
+			ID: "cline", Title: "Cline", Snippets: []Snippet{{ID: "shell", Text: `cline auth openai -k "$PALIMPSEST_KEY" -m {gpt} -b {url}/v1`}},
 			Hint: "In the editor: Settings → API Provider → OpenAI Compatible, with the same base URL, the key and a model id.",
 		},
 		{

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"palimpsest/pipeline/tokens"
 	"palimpsest/web/clients"
 )
 
@@ -73,7 +74,7 @@ func TestBaseURLHasItsVersionWhereTheClientDoesNotAddIt(t *testing.T) {
 		{"codex", "config", `base_url = "` + address + `/v1"`},
 		{"codex", "config", `wire_api = "responses"`},
 		{"cursor", "base-url", address + "/v1"},
-		{"cline", "shell", `cline auth openai -k "$PALIMPSEST_KEY" -m gpt-5.1 -b ` + address + "/v1"},
+		{"cline", "shell", `cline auth openai -k "$PALIMPSEST_KEY" -m ` + clients.GPT + ` -b ` + address + "/v1"},
 		{"copilot", "shell", `export COPILOT_PROVIDER_BASE_URL="` + address + `"`},
 		{"qwen-code", "shell", `export OPENAI_BASE_URL="` + address + `/v1"`},
 		{"ai-sdk", "js", `  baseURL: "` + address + `/v1",`},
@@ -143,7 +144,7 @@ func TestSnippetsCanBeRead(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	for _, client := range []string{"claude-code", "cline", "copilot", "qwen-code", "curl"} {
+	for _, client := range []string{"connect", "claude-code", "cline", "copilot", "qwen-code", "curl"} {
 		if said, err := exec.CommandContext(t.Context(), "bash", "-n", "-c", text(t, client, "shell")).CombinedOutput(); err != nil {
 			t.Errorf("%s: %v: %s", client, err, said)
 		}
@@ -151,5 +152,34 @@ func TestSnippetsCanBeRead(t *testing.T) {
 	_, quoted, _ := strings.Cut(text(t, "curl", "shell"), "-d '")
 	if body := strings.TrimSuffix(quoted, "'"); !json.Valid([]byte(body)) {
 		t.Errorf("curl sends %s", body)
+	}
+}
+
+// A snippet must not name a model that its maker is about to end, or one that no one knows.
+func TestSnippetsNameModelsThatStay(t *testing.T) {
+	t.Parallel()
+	catalog, err := tokens.NewModels()
+	if err != nil {
+		t.Fatal(err)
+	}
+	names := regexp.MustCompile(`\b(?:claude|gpt|gemini)-(?:[a-z]+-)?\d(?:[a-z0-9.-]*[a-z0-9])?`)
+	count := 0
+	for _, client := range clients.All(address) {
+		texts := []string{client.Hint}
+		for _, snippet := range client.Snippets {
+			texts = append(texts, snippet.Text)
+		}
+		for _, name := range names.FindAllString(strings.Join(texts, "\n"), -1) {
+			count++
+			if !catalog.Lookup(name).Known {
+				t.Errorf("%s: the catalog does not know %s", client.ID, name)
+			}
+			if ending, ends := catalog.Ending(name); ends {
+				t.Errorf("%s: %s ends on %v; its maker recommends %s", client.ID, name, ending.On, ending.Successor)
+			}
+		}
+	}
+	if count < 10 {
+		t.Errorf("only %d names were found", count)
 	}
 }

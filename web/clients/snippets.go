@@ -1,6 +1,6 @@
 package clients
 
-// What to copy for each client; {url} is the address of the proxy.
+// What to copy for each client; {url} is the address of the proxy, {claude} and {gpt} are models.
 const (
 	claudeCode = `
 unset ANTHROPIC_API_KEY
@@ -16,13 +16,13 @@ claude`
 export COPILOT_PROVIDER_BASE_URL="{url}"
 export COPILOT_PROVIDER_TYPE="anthropic"
 export COPILOT_PROVIDER_API_KEY="$PALIMPSEST_KEY"
-export COPILOT_MODEL="claude-sonnet-5"
+export COPILOT_MODEL="{claude}"
 copilot`
 
 	qwenCode = `
 export OPENAI_BASE_URL="{url}/v1"
 export OPENAI_API_KEY="$PALIMPSEST_KEY"
-export OPENAI_MODEL="gpt-5.1"
+export OPENAI_MODEL="{gpt}"
 qwen --auth-type openai`
 
 	codex = `
@@ -42,19 +42,19 @@ wire_api = "responses"`
       "baseUrl": "{url}",
       "api": "anthropic-messages",
       "apiKey": "!printenv PALIMPSEST_KEY",
-      "models": [{ "id": "claude-sonnet-5", "reasoning": true, "contextWindow": 1000000, "maxTokens": 128000 }]
+      "models": [{ "id": "{claude}", "reasoning": true, "contextWindow": 1000000, "maxTokens": 128000 }]
     },
     "palimpsest-openai": {
       "baseUrl": "{url}/v1",
       "api": "openai-responses",
       "apiKey": "!printenv PALIMPSEST_KEY",
-      "models": [{ "id": "gpt-5.1", "reasoning": true, "contextWindow": 272000, "maxTokens": 128000 }]
+      "models": [{ "id": "{gpt}", "reasoning": true, "contextWindow": 922000, "maxTokens": 128000 }]
     },
     "palimpsest-chat": {
       "baseUrl": "{url}/v1",
       "api": "openai-completions",
       "apiKey": "!printenv PALIMPSEST_KEY",
-      "models": [{ "id": "gpt-5.1", "contextWindow": 272000, "maxTokens": 128000 }]
+      "models": [{ "id": "{gpt}", "contextWindow": 922000, "maxTokens": 128000 }]
     }
   }
 }`
@@ -73,7 +73,7 @@ wire_api = "responses"`
       "npm": "@ai-sdk/openai-compatible",
       "name": "Palimpsest",
       "options": { "baseURL": "{url}/v1", "apiKey": "{env:PALIMPSEST_KEY}" },
-      "models": { "gpt-5.1": { "name": "GPT-5.1", "limit": { "context": 272000, "output": 128000 } } }
+      "models": { "{gpt}": { "name": "GPT", "limit": { "context": 922000, "output": 128000 } } }
     }
   }
 }`
@@ -187,6 +187,6 @@ curl {url}/v1/messages \
   -H "authorization: Bearer $PALIMPSEST_KEY" \
   -H "anthropic-version: 2023-06-01" \
   -H "content-type: application/json" \
-  -d '{"model": "claude-sonnet-5", "max_tokens": 256,
+  -d '{"model": "{claude}", "max_tokens": 256,
        "messages": [{"role": "user", "content": "ping"}]}'`
 )

@@ -50,14 +50,14 @@ codex -c 'openai_base_url="{url}/v1"'`
 {
   "customModels": [
     {
-      "model": "claude-sonnet-5",
+      "model": "{claude}",
       "displayName": "Claude through Palimpsest",
       "provider": "anthropic",
       "baseUrl": "{url}",
       "apiKey": "${PALIMPSEST_KEY}"
     },
     {
-      "model": "gpt-5.1",
+      "model": "{gpt}",
       "displayName": "GPT through Palimpsest",
       "provider": "openai",
       "baseUrl": "{url}/v1",
@@ -73,12 +73,12 @@ schema: v1
 models:
   - name: Claude
     provider: anthropic
-    model: claude-sonnet-5
+    model: {claude}
     apiBase: {url}/v1
     apiKey: ${{ secrets.PALIMPSEST_KEY }}
   - name: GPT
     provider: openai
-    model: gpt-5.1
+    model: {gpt}
     apiBase: {url}/v1
     apiKey: ${{ secrets.PALIMPSEST_KEY }}`
 
@@ -87,12 +87,12 @@ import { ChatAnthropic } from "@langchain/anthropic";
 import { ChatOpenAI } from "@langchain/openai";
 
 const claude = new ChatAnthropic({
-  model: "claude-sonnet-5",
+  model: "{claude}",
   anthropicApiUrl: "{url}",
   apiKey: process.env.PALIMPSEST_KEY,
 });
 const gpt = new ChatOpenAI({
-  model: "gpt-5.1",
+  model: "{gpt}",
   apiKey: process.env.PALIMPSEST_KEY,
   configuration: { baseURL: "{url}/v1" },
 });`
@@ -103,12 +103,12 @@ from langchain_anthropic import ChatAnthropic
 from langchain_openai import ChatOpenAI
 
 claude = ChatAnthropic(
-    model="claude-sonnet-5",
+    model="{claude}",
     base_url="{url}",
     api_key=os.environ["PALIMPSEST_KEY"],
 )
 gpt = ChatOpenAI(
-    model="gpt-5.1",
+    model="{gpt}",
     base_url="{url}/v1",
     api_key=os.environ["PALIMPSEST_KEY"],
 )`

@@ -64,6 +64,7 @@ func newForm(typed url.Values, err error) *formModel {
 		{tenants.ScopeProxy, "send requests to models"},
 		{tenants.ScopeRecall, "search and read the archive"},
 		{tenants.ScopeRead, "read the workspace by the JSON API"},
+		{tenants.ScopeSessions, "compact sessions, undo that, and pin turns, by the JSON API"},
 		{tenants.ScopeManage, "change the workspace by the JSON API"},
 	} {
 		form.Scopes = append(form.Scopes, checkModel{

@@ -28,10 +28,15 @@ const (
 	// Choose is where the set-up card saves a choice.
 	Choose = "/overview/choose"
 	// DismissAdvice is where the advice about the trigger is dismissed.
-	DismissAdvice    = "/overview/trigger-advice/dismiss"
-	Keys             = "/keys"
-	KeysCSV          = "/keys/csv"
-	NewKey           = "/keys/new"
+	DismissAdvice = "/overview/trigger-advice/dismiss"
+	Keys          = "/keys"
+	KeysCSV       = "/keys/csv"
+	NewKey        = "/keys/new"
+	// Device is where a person lets a terminal log in.
+	Device = "/device"
+	// CheckDevice is where the code of a terminal is sent, and DecideDevice the decision.
+	CheckDevice      = "/device/check"
+	DecideDevice     = "/device/decide"
 	Providers        = "/providers"
 	ProvidersCSV     = "/providers/csv"
 	NewProvider      = "/providers/new"

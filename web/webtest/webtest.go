@@ -38,6 +38,7 @@ import (
 	"palimpsest/tenants/tenantsdb"
 	"palimpsest/tenants/vault"
 	"palimpsest/web"
+	"palimpsest/web/paths"
 )
 
 // Password is the password of everybody who signs up.
@@ -65,6 +66,7 @@ type Product struct {
 	Records     *Records     // of the domain name system
 	Alerting    *alerts.Service
 	Models      *tokens.Models
+	Devices     *tenants.DeviceLogins
 
 	everywhere
 
@@ -145,6 +147,7 @@ func (p *Product) handler(t testing.TB, options []Option) http.Handler {
 		People:         manage.People{Members: people.Workspaces()},
 		Administration: manage.Administration{Data: p.DB.Data, Audit: p.DB.Audit},
 	})
+	p.Devices = &tenants.DeviceLogins{Store: p.DB.Devices, Keys: keys, Throttle: throttle, Peppers: p.vault.DeriveAll("terminal codes"), Page: PublicURL + paths.Device, Now: time.Now}
 	deps := web.Deps{
 		Administration: web.Administration{
 			ImportConfig: configuration.Import, Workspaces: people.Workspaces(), Data: p.DB.Data, Audit: p.DB.Audit, Deletion: p.deletion(people),
@@ -153,6 +156,7 @@ func (p *Product) handler(t testing.TB, options []Option) http.Handler {
 		People: web.People{
 			Identity: people, Members: people.Workspaces(), Invitations: identity.NewInvitations(people, p.DB.Invitations, PublicURL),
 			SignOn: p.signOn(PublicURL), Passkeys: p.passkeys(p.Local),
+			Devices: p.Devices,
 		},
 		Gateway: web.Gateway{
 			APIKeys: keys, ProviderKeys: keys, Pipelines: p.DB.Pipelines, Preview: preview.New(p.Sessions.Browser(), models),

@@ -20,6 +20,7 @@ import (
 // Bench is where clients are tried: a running program and the installed packages.
 type Bench struct {
 	Program string // address of the program
+	Binary  string // the program itself
 	Install string // where the npm packages are
 	Guide   Guide  // how clients are set up
 
@@ -30,13 +31,13 @@ type Bench struct {
 }
 
 // NewBench returns a bench that keeps the folders of its trials below a directory.
-func NewBench(program, install, folders string, guide Guide) (*Bench, error) {
+func NewBench(program, binary, install, folders string, guide Guide) (*Bench, error) {
 	counter, err := tokens.NewCounter()
 	if err != nil {
 		return nil, fmt.Errorf("count tokens: %w", err)
 	}
 
-	return &Bench{Program: program, Install: install, Guide: guide, count: counter.Count, folders: folders}, nil
+	return &Bench{Program: program, Binary: binary, Install: install, Guide: guide, count: counter.Count, folders: folders}, nil
 }
 
 // Try tries one client in one case. The trial's Err says what is wrong with the
@@ -48,6 +49,9 @@ func (b *Bench) Try(ctx context.Context, client Client, wanted Case) (*Trial, er
 	}
 	if wanted.only != "" && client.Package != wanted.only {
 		trial.Skipped = "the case is for another client"
+	}
+	if _, can := connections()[client.Name]; wanted.connects && !can {
+		trial.Skipped = "palimpsest connect sets it up in another row, or not at all"
 	}
 	if trial.Skipped != "" {
 		return trial, nil
@@ -157,7 +161,7 @@ func (b *Bench) session(client Client, wanted Case) (*session, error) {
 	if err != nil {
 		return nil, err
 	}
-	s.install, s.guide, s.recalls, s.threads, s.terminal, s.tools = b.Install, b.Guide, wanted.recalls, wanted.threads, wanted.terminal, wanted.tools
+	s.install, s.binary, s.guide, s.recalls, s.threads, s.terminal, s.tools = b.Install, b.Binary, b.Guide, wanted.recalls, wanted.threads, wanted.terminal, wanted.tools
 	if wanted.compacts {
 		s.window = client.smallWindow
 	}

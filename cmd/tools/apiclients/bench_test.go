@@ -30,7 +30,7 @@ func newBench(t *testing.T, list string) *Bench {
 			t.Error(err)
 		}
 	})
-	bench, err := NewBench(program.URL, installed, t.TempDir(), guideOfTheDocs(t))
+	bench, err := NewBench(program.URL, binary, installed, t.TempDir(), guideOfTheDocs(t))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -39,6 +39,9 @@ type Case struct {
 	// terminal says that a person sits before the client, from the second thing on that is said.
 	terminal bool
 
+	// connects says that palimpsest connect sets the client up.
+	connects bool
+
 	// tools says that the client offers its tools for files and plans, whatever the
 	// version offers by itself.
 	tools bool
@@ -105,6 +108,7 @@ func Cases() []Case {
 		recallCase(),
 		threads(),
 		atTerminal(),
+		connectedCase(),
 	}, toolCases()...)
 }
 

@@ -6,6 +6,7 @@ import (
 
 	"palimpsest/api/upstream/providerdouble"
 	"palimpsest/pipeline/client"
+	"palimpsest/web/clients"
 )
 
 // opencodeConfig is opencode.json, as far as the docs and a run use it.
@@ -42,10 +43,10 @@ type opencodeLimit struct {
 
 // opencode is opencode in one of the three formats, with a provider of the docs.
 func opencode(format, provider string) Client {
-	name, model := "palimpsest", "gpt-5.1"
+	name, model := "palimpsest", clients.GPT
 	switch provider {
 	case "anthropic":
-		name, model = "anthropic", "claude-sonnet-5"
+		name, model = "anthropic", clients.Claude
 	case "openai":
 		name = "openai"
 	}

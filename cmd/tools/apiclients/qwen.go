@@ -5,6 +5,7 @@ import (
 
 	"palimpsest/api/upstream/providerdouble"
 	"palimpsest/pipeline/client"
+	"palimpsest/web/clients"
 )
 
 // qwenCode is Qwen Code in one of the three formats.
@@ -27,7 +28,7 @@ func qwenCode(format string) Client {
 			}
 			switch format {
 			case "messages":
-				lines = strings.NewReplacer("OPENAI_", "ANTHROPIC_", "/v1", "", "gpt-5.1", "claude-sonnet-5", "openai", "anthropic").Replace(lines)
+				lines = strings.NewReplacer("OPENAI_", "ANTHROPIC_", "/v1", "", clients.GPT, clients.Claude, "openai", "anthropic").Replace(lines)
 			case "responses":
 				lines += "-responses"
 			}

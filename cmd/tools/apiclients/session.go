@@ -21,6 +21,7 @@ type session struct {
 	terminal  bool   // a person sits before the client
 	tools     bool   // the client offers its tools for files and plans
 	guide     Guide
+	binary    string // the program, for what runs on a person's machine
 }
 
 // newSession makes the folders of a session below root.

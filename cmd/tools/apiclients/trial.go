@@ -33,6 +33,7 @@ type Trial struct {
 	Remark string // what is worth knowing though nothing is wrong
 	Err    error  // what is wrong
 
+	left  []string // what disconnect left of a set-up
 	model *model
 	judge func(format string, header http.Header, body []byte) error // the provider's word on a request
 }
@@ -40,6 +41,9 @@ type Trial struct {
 // converse has the user say everything of the case. The error says that a client
 // could not be set up; how its commands end is part of the trial.
 func (t *Trial) converse(ctx context.Context, s *session) error {
+	if t.Case.connects {
+		return t.workConnected(ctx, s)
+	}
 	for i, text := range t.Case.says(t.Client) {
 		if i == 0 {
 			if err := t.Client.prepare(s); err != nil {

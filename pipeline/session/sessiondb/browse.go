@@ -33,7 +33,8 @@ const (
 				SELECT FROM epochs e WHERE e.workspace_id = l.workspace_id AND e.lane_id = l.id AND e.created_at >= l.asked_at
 			) THEN l.asked_at END,
 			l.asked_by, l.asked_instructions,
-			l.fruitless, l.tried_reason
+			l.fruitless, l.tried_reason,
+			CASE WHEN l.warm_seconds > 0 THEN l.warm_at + make_interval(secs => l.warm_seconds) END
 		FROM lanes l WHERE l.workspace_id = $1 AND l.session_id = $2
 		ORDER BY l.kind <> 'main', l.last_at DESC, l.id DESC`
 	sqlNewest = sqlProjections + ` DESC LIMIT 1`
@@ -197,15 +198,16 @@ func (s Browser) Session(ctx context.Context, workspace tenants.WorkspaceID, id 
 func lanesOf(tx *gorm.DB, workspace tenants.WorkspaceID, id uuid.UUID) ([]session.LaneOverview, error) {
 	return batchdb.Rows(tx, func(row pgx.CollectableRow) (lane session.LaneOverview, err error) {
 		var parent uuid.NullUUID
-		var asked sql.NullTime
+		var asked, warm sql.NullTime
 		var askedBy uuid.NullUUID
 		var instructions string
 		var attempts session.Attempts
 		err = row.Scan(&lane.ID, &parent, &lane.ForkAt, &lane.Kind, &lane.Position, &lane.CreatedAt, &lane.LastAt, &lane.Archived, &lane.Epochs,
-			&asked, &askedBy, &instructions, &attempts.Fruitless, &attempts.Reason)
+			&asked, &askedBy, &instructions, &attempts.Fruitless, &attempts.Reason, &warm)
 		if err != nil {
 			return lane, err
 		}
+		lane.WarmUntil = warm.Time
 		lane.Parent = parent.UUID
 		if asked.Valid {
 			lane.Order = &session.Order{At: asked.Time, By: askedBy.UUID, Instructions: instructions}

@@ -133,12 +133,16 @@ func try(ctx context.Context, wanted options) (err error) {
 		return fmt.Errorf("make a data directory: %w", err)
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(data)) }()
-	program, err := programtest.Start(ctx, wanted.binary, []string{"serve"}, programtest.Environment(data))
+	program, err := programtest.Start(ctx, wanted.binary, []string{"serve"}, append(programtest.Environment(data), "PALIMPSEST_WORKSPACES_PER_PERSON=1000")) // a trial has one
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, program.Stop()) }()
-	bench, err := apiclients.NewBench(program.URL, wanted.install, root, apiclients.ReadGuide(string(text)))
+	binary, err := filepath.Abs(wanted.binary)
+	if err != nil {
+		return fmt.Errorf("-binary: %w", err)
+	}
+	bench, err := apiclients.NewBench(program.URL, binary, wanted.install, root, apiclients.ReadGuide(string(text)))
 	if err != nil {
 		return err
 	}

@@ -1,0 +1,146 @@
+package manage
+
+import (
+	"errors"
+	"math"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/labstack/echo/v4"
+
+	"palimpsest/tenants"
+)
+
+// grantDevice is the grant type of RFC 8628.
+const grantDevice = "urn:ietf:params:oauth:grant-type:device_code"
+
+// deviceHandler lets terminals log in with OAuth's device authorization grant.
+type deviceHandler struct {
+	devices *tenants.DeviceLogins
+}
+
+func (h deviceHandler) register(group *echo.Group, a *authorizer) {
+	group.POST("/login/device", h.authorize, a.sameOrigin)
+	group.POST("/login/token", h.token, a.sameOrigin)
+}
+
+type deviceJSON struct {
+	DeviceCode      string `json:"device_code"`
+	UserCode        string `json:"user_code"`
+	VerificationURI string `json:"verification_uri"`
+	ExpiresIn       int    `json:"expires_in"` // seconds
+	Interval        int    `json:"interval"`   // seconds
+}
+
+// tokenJSON is a terminal's API key as OAuth calls it, with what we say of it.
+type tokenJSON struct {
+	AccessToken string        `json:"access_token"`
+	TokenType   string        `json:"token_type"`
+	Scope       string        `json:"scope"`
+	ExpiresIn   int           `json:"expires_in,omitempty"` // seconds; 0: never
+	KeyID       uuid.UUID     `json:"key_id"`
+	Workspace   workspaceJSON `json:"workspace"`
+}
+
+// oauthJSON is an error as RFC 6749 section 5.2 has it.
+type oauthJSON struct {
+	Error       string `json:"error"`
+	Description string `json:"error_description"`
+}
+
+// authorize gives a terminal its two codes. There is no address with the code in it
+// (verification_uri_complete): a person who is sent one might allow a login that they did not begin.
+func (h deviceHandler) authorize(c echo.Context) error {
+	values, err := oauthForm(c)
+	if err != nil {
+		return err
+	}
+	if values("client_id") == "" {
+		return answerOAuth(c, "invalid_request", "client_id is missing")
+	}
+	codes, err := h.devices.Begin(fromPlace(c), values("machine"))
+	if invalid, is := errors.AsType[tenants.Invalid](err); is {
+		return answerOAuth(c, "invalid_request", invalid.Field+" "+invalid.Message)
+	}
+	if err != nil {
+		return err
+	}
+	c.Response().Header().Set(echo.HeaderCacheControl, "no-store")
+	return c.JSON(http.StatusOK, deviceJSON{
+		DeviceCode: codes.Device, UserCode: codes.User, VerificationURI: h.devices.Page,
+		ExpiresIn: int(tenants.DeviceLoginAge.Seconds()), Interval: int(codes.Pause.Seconds()),
+	})
+}
+
+// token gives a terminal its API key once a person has allowed it.
+func (h deviceHandler) token(c echo.Context) error {
+	values, err := oauthForm(c)
+	if err != nil {
+		return err
+	}
+	if values("grant_type") != grantDevice {
+		return answerOAuth(c, "unsupported_grant_type", "grant_type must be "+grantDevice)
+	}
+	if values("client_id") == "" || values("device_code") == "" {
+		return answerOAuth(c, "invalid_request", "client_id or device_code is missing")
+	}
+	key, err := h.devices.Redeem(fromPlace(c), values("device_code"))
+	if refusal, is := deviceRefusal(err); is {
+		return answerOAuth(c, refusal, err.Error())
+	}
+	if err != nil {
+		return err
+	}
+	answer := tokenJSON{
+		AccessToken: key.Secret, TokenType: "Bearer", Scope: tenants.JoinScopes(key.Scopes, " "), KeyID: key.ID,
+		Workspace: workspaceJSON{ID: key.Workspace, Name: key.WorkspaceName},
+	}
+	if key.ExpiresAt != nil {
+		answer.ExpiresIn = int(math.Ceil(time.Until(*key.ExpiresAt).Seconds()))
+	}
+	c.Response().Header().Set(echo.HeaderCacheControl, "no-store")
+	return c.JSON(http.StatusOK, answer)
+}
+
+// deviceRefusal returns RFC 8628's word for why a terminal does not get a key.
+func deviceRefusal(err error) (string, bool) {
+	for kind, word := range map[error]string{
+		tenants.ErrDevicePending: "authorization_pending", tenants.ErrDeviceSlow: "slow_down",
+		tenants.ErrDeviceDenied: "access_denied", tenants.ErrDeviceEnded: "expired_token",
+	} {
+		if errors.Is(err, kind) {
+			return word, true
+		}
+	}
+	return "", false
+}
+
+// oauthForm returns what reads the values of a form; one that is given twice is refused.
+func oauthForm(c echo.Context) (func(name string) string, error) {
+	if mediaType(c.Request()) != echo.MIMEApplicationForm {
+		return nil, errNotForm
+	}
+	body, err := readBody(c)
+	if err != nil {
+		return nil, err
+	}
+	form, err := url.ParseQuery(string(body))
+	if err != nil {
+		return nil, malformed{message: "The body is not a form."}
+	}
+	for name, values := range form {
+		if len(values) > 1 {
+			return nil, malformed{message: "The form has " + strconv.Quote(name) + " twice."}
+		}
+	}
+	return func(name string) string { return strings.TrimSpace(form.Get(name)) }, nil
+}
+
+func answerOAuth(c echo.Context, word, description string) error {
+	c.Response().Header().Set(echo.HeaderCacheControl, "no-store")
+	return c.JSON(http.StatusBadRequest, oauthJSON{Error: word, Description: description})
+}

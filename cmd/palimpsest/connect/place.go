@@ -1,0 +1,77 @@
+package connect
+
+import (
+	"cmp"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+)
+
+// Place is the machine on which clients are set up.
+type Place struct {
+	OS      string // as runtime.GOOS
+	Home    string
+	Project string // the folder of the project, where a project is meant; the working folder otherwise
+
+	// Env returns a variable of the environment, "" if it is not set.
+	Env func(name string) string
+
+	// Program returns where a program is, "" if it is not in the path.
+	Program func(name string) string
+}
+
+// Here is this machine and its user.
+func Here() (Place, error) {
+	home, err := os.UserHomeDir()
+	if err != nil {
+		return Place{}, err
+	}
+	folder, err := os.Getwd()
+	if err != nil {
+		return Place{}, err
+	}
+	return Place{OS: runtime.GOOS, Home: home, Project: folder, Env: os.Getenv, Program: inPath}, nil
+}
+
+func inPath(name string) string {
+	path, err := exec.LookPath(name)
+	if err != nil {
+		return ""
+	}
+	return path
+}
+
+// home returns a path below the user's folder.
+func (p Place) home(path ...string) string {
+	return filepath.Join(append([]string{p.Home}, path...)...)
+}
+
+// in returns a path below the folder that a variable of the environment names, or else below one
+// in the user's folder.
+func (p Place) in(variable, otherwise string, path ...string) string {
+	folder := cmp.Or(p.Env(variable), p.home(otherwise))
+	return filepath.Join(append([]string{folder}, path...)...)
+}
+
+// project returns a path below the folder of the project.
+func (p Place) project(path ...string) string {
+	return filepath.Join(append([]string{p.Project}, path...)...)
+}
+
+// config returns a path in the folder for programs' settings that follow the XDG rules on every system.
+func (p Place) config(path ...string) string {
+	return p.in("XDG_CONFIG_HOME", ".config", path...)
+}
+
+// state returns a path in the folder where records of what was changed are kept.
+func (p Place) state(path ...string) string {
+	folder := p.in("XDG_STATE_HOME", filepath.Join(".local", "state"), "palimpsest", "connect")
+	switch p.OS {
+	case "darwin":
+		folder = p.home("Library", "Application Support", "palimpsest", "connect")
+	case "windows":
+		folder = p.in("LOCALAPPDATA", filepath.Join("AppData", "Local"), "palimpsest", "connect")
+	}
+	return filepath.Join(append([]string{folder}, path...)...)
+}

@@ -1,0 +1,148 @@
+package terminal
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"palimpsest/cmd/palimpsest/credential"
+)
+
+// Mark says how a check ended.
+type Mark string
+
+// The marks.
+const (
+	OK      Mark = "ok"
+	Warning Mark = "warning" // works, and could work better
+	Failed  Mark = "failed"
+	Skipped Mark = "skipped" // could not be looked at
+)
+
+// Check is what one look has found.
+type Check struct {
+	Name string `json:"name"`
+	Mark Mark   `json:"mark"`
+	Text string `json:"text"`
+	Fix  string `json:"fix,omitempty"` // what to do
+}
+
+// diagnosis looks at everything between the person and the provider.
+type diagnosis struct {
+	*App
+	client *Client
+	model  string // that is tried
+	paid   bool   // requests that cost money may be sent
+	found  []Check
+	me     meJSON
+	date   time.Time // of the server, zero if it does not say
+	home   string    // of the person
+	work   string    // folder of the project
+}
+
+func (d *diagnosis) note(name string, mark Mark, text, fix string) {
+	d.found = append(d.found, Check{Name: name, Mark: mark, Text: oneLine(text), Fix: oneLine(fix)})
+}
+
+func (a *App) doctorCommand() *cobra.Command {
+	var asJSON, yes bool
+	var model string
+	command := &cobra.Command{
+		Use: "doctor", Short: "Find out what keeps a client from working through the proxy", Args: cobra.NoArgs,
+		RunE: func(command *cobra.Command, _ []string) error {
+			d := &diagnosis{App: a, model: model, paid: yes}
+			if err := d.places(); err != nil {
+				return err
+			}
+			d.free(command.Context())
+			if !asJSON {
+				if err := a.printChecks(d.found); err != nil {
+					return err
+				}
+			}
+			done := len(d.found)
+			if !yes && !asJSON {
+				d.paid = d.ask()
+			}
+			d.costly(command.Context())
+			if asJSON {
+				if err := a.json(d.found); err != nil {
+					return err
+				}
+			} else if err := a.printChecks(d.found[done:]); err != nil {
+				return err
+			}
+			return verdict(d.found)
+		},
+	}
+	command.Flags().BoolVar(&yes, "yes", false, "send the requests that cost money without asking")
+	command.Flags().StringVar(&model, "model", "", "try this model, instead of the one of the newest session")
+	return jsonFlag(command, &asJSON)
+}
+
+// free makes the checks that cost nothing. Those that need what failed are left out.
+func (d *diagnosis) free(ctx context.Context) {
+	login, err := d.Logins.Load()
+	switch {
+	case errors.Is(err, credential.ErrNone):
+		d.note("login", Failed, "nobody has logged in on this machine", "palimpsest login URL")
+	case err != nil:
+		d.note("login", Failed, err.Error(), "palimpsest login URL")
+	default:
+		d.note("login", OK, login.Server, "")
+		d.client = &Client{server: login.Server, key: login.Key, http: d.HTTP}
+		if d.server(ctx) {
+			d.clock()
+			if d.key(ctx) {
+				d.version()
+				d.limits()
+				d.models(ctx)
+			}
+		}
+	}
+	d.claudeCode(login.Server)
+}
+
+// ask asks whether the requests that cost money may be sent.
+func (d *diagnosis) ask() bool {
+	cents, can := d.price()
+	if !can {
+		return false
+	}
+	fmt.Fprintf(d.Out, "\nTwo requests to %s show whether its cache is hit and streams pass. They cost about %.1f cents. Send them? [y/N] ", d.model, cents)
+	answer, _ := bufio.NewReader(d.In).ReadString('\n') // no answer is a no
+	return strings.EqualFold(strings.TrimSpace(answer), "y")
+}
+
+func (a *App) printChecks(checks []Check) error {
+	signs := map[Mark]string{OK: "ok  ", Warning: "look", Failed: "BAD ", Skipped: "-   "}
+	for _, check := range checks {
+		line := fmt.Sprintf("%s  %-16s  %s", signs[check.Mark], check.Name, check.Text)
+		if check.Fix != "" {
+			line += "\n      → " + check.Fix
+		}
+		if _, err := fmt.Fprintln(a.Out, line); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// verdict returns an error if a check failed.
+func verdict(checks []Check) error {
+	failed := 0
+	for _, check := range checks {
+		if check.Mark == Failed {
+			failed++
+		}
+	}
+	if failed == 0 {
+		return nil
+	}
+	return fmt.Errorf("%s failed; the lines above say what to do", plural(failed, "check"))
+}

@@ -1,0 +1,230 @@
+package terminal
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"encoding/json"
+	"fmt"
+	"io"
+	"log"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"palimpsest/cmd/palimpsest/credential"
+)
+
+// installation is a server and a person's machine, each of whose parts a fault may change.
+type installation struct {
+	login    credential.Login
+	loginErr error
+	routes   map[string]http.HandlerFunc // by path
+	me       map[string]any
+	now      time.Time
+	settings map[string]string // files by their path below the home folder, or the project's
+	env      map[string]string
+	tls      bool
+	closed   bool
+	cached   bool         // the provider's cache is hit
+	late     atomic.Int64 // nanoseconds by which the clock has gone on
+	buffered bool
+}
+
+func healthy() *installation {
+	i := &installation{
+		now: time.Now(), cached: true, env: map[string]string{},
+		me:       map[string]any{"version": "v1", "key": map[string]any{"name": "laptop", "scopes": []string{"proxy", "recall", "read", "sessions"}}},
+		settings: map[string]string{"home/.claude/settings.json": `{"env":{"ANTHROPIC_BASE_URL":"SERVER","ENABLE_TOOL_SEARCH":"true","CLAUDE_CODE_ENABLE_GATEWAY_MODEL_DISCOVERY":"1"}}`},
+	}
+	i.routes = map[string]http.HandlerFunc{
+		"/api/v1/openapi.yaml": func(w http.ResponseWriter, _ *http.Request) { w.Header().Set("Content-Type", "application/yaml") },
+		"/api/v1/me":           func(w http.ResponseWriter, _ *http.Request) { write(w, http.StatusOK, i.me) },
+		"/api/v1/sessions": func(w http.ResponseWriter, _ *http.Request) {
+			write(w, http.StatusOK, map[string]any{"data": []any{map[string]any{"model": "claude-sonnet-4-5"}}})
+		},
+		"/v1/models": func(w http.ResponseWriter, _ *http.Request) {
+			write(w, http.StatusOK, map[string]any{"data": []any{map[string]any{"id": "claude-sonnet-4-5"}}})
+		},
+		"/v1/messages": i.answer,
+	}
+	return i
+}
+
+// answer streams as a provider does.
+func (i *installation) answer(w http.ResponseWriter, _ *http.Request) {
+	read := 0
+	if i.cached {
+		read = 6000
+	}
+	start := fmt.Sprintf("event: message_start\ndata: {\"message\":{\"usage\":{\"cache_read_input_tokens\":%d}}}\n\n", read)
+	if i.buffered {
+		i.late.Add(int64(10 * time.Second))
+	}
+	fmt.Fprint(w, start)
+	fmt.Fprint(w, "event: message_stop\ndata: {}\n\n")
+}
+
+func write(w http.ResponseWriter, status int, value any) {
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	_ = json.NewEncoder(w).Encode(value) // the client is gone if it fails
+}
+
+// refuses has a path answer a problem.
+func (i *installation) refuses(path string, status int, detail string) {
+	i.routes[path] = func(w http.ResponseWriter, _ *http.Request) { write(w, status, map[string]string{"detail": detail}) }
+}
+
+// examine runs the doctor and returns what each check has found.
+func (i *installation) examine(t *testing.T) map[string]Check {
+	t.Helper()
+	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if route := i.routes[r.URL.Path]; route != nil {
+			route(w, r)
+			return
+		}
+		http.NotFound(w, r)
+	}))
+	server.Config.ErrorLog = log.New(io.Discard, "", 0)
+	if i.tls {
+		server.StartTLS()
+	} else {
+		server.Start()
+	}
+	t.Cleanup(server.Close)
+	if i.closed {
+		server.Close()
+	}
+	if i.login == (credential.Login{}) && i.loginErr == nil {
+		i.login = credential.Login{Server: server.URL, Key: "plm_key"}
+	}
+	dir := t.TempDir()
+	for name, content := range i.settings {
+		path := filepath.Join(dir, name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(strings.ReplaceAll(content, "SERVER", server.URL)), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	client := newHTTP()
+	client.Transport = &http.Transport{TLSClientConfig: &tls.Config{MinVersion: tls.VersionTLS12}}
+	t.Cleanup(client.CloseIdleConnections)
+	app := &App{
+		In: strings.NewReader(""), Out: new(bytes.Buffer), Version: "v1", HTTP: client, Now: func() time.Time { return i.now.Add(time.Duration(i.late.Add(int64(200 * time.Millisecond)))) },
+		Logins: Logins{Load: func() (credential.Login, error) { return i.login, i.loginErr }}, Env: func(name string) string { return strings.ReplaceAll(i.env[name], "SERVER", server.URL) },
+	}
+	d := &diagnosis{App: app, paid: true, home: filepath.Join(dir, "home"), work: filepath.Join(dir, "project")}
+	d.free(context.WithoutCancel(t.Context()))
+	d.costly(t.Context())
+	found := map[string]Check{}
+	for _, check := range d.found {
+		if worst, is := found[check.Name]; !is || worst.Mark == OK {
+			found[check.Name] = check
+		}
+	}
+	return found
+}
+
+func TestDoctorFindsNothingWhereAllIsWell(t *testing.T) {
+	t.Parallel()
+	found := healthy().examine(t)
+	for _, name := range []string{"login", "server", "clock", "key", "version", "limits", "provider", "claude-code", "tool search", "model list", "cache", "stream"} {
+		if check := found[name]; check.Mark != OK {
+			t.Errorf("%s: %+v", name, check)
+		}
+	}
+}
+
+func TestDoctorFindsEachFaultAndSaysWhatToDo(t *testing.T) {
+	t.Parallel()
+	const user = "home/.claude/settings.json"
+	on := `,"ENABLE_TOOL_SEARCH":"true","CLAUDE_CODE_ENABLE_GATEWAY_MODEL_DISCOVERY":"1"`
+	key := func(i *installation) map[string]any { return i.me["key"].(map[string]any) }
+	for name, fault := range map[string]struct {
+		plant func(i *installation)
+		check string
+		mark  Mark
+		fix   string // part of it
+	}{
+		"nobody logged in":      {func(i *installation) { i.loginErr = credential.ErrNone }, "login", Failed, "palimpsest login"},
+		"locked key store":      {func(i *installation) { i.loginErr = fmt.Errorf("locked") }, "login", Failed, "palimpsest login"},
+		"server is away":        {func(i *installation) { i.closed = true }, "server", Failed, "check that the server runs"},
+		"unknown name":          {func(i *installation) { i.login = credential.Login{Server: "http://nowhere.invalid", Key: "k"} }, "server", Failed, "check the address"},
+		"untrusted certificate": {func(i *installation) { i.tls = true }, "server", Failed, "certificate"},
+		"login page in between": {func(i *installation) { i.routes["/api/v1/openapi.yaml"] = page200 }, "server", Failed, "proxy or a login page"},
+		"server redirects": {func(i *installation) {
+			i.routes["/api/v1/openapi.yaml"] = http.RedirectHandler("https://new.example", 301).ServeHTTP
+		}, "server", Failed, "log in to that address"},
+		"server fails":          {func(i *installation) { i.refuses("/api/v1/openapi.yaml", 502, "x") }, "server", Failed, "ask the person who runs"},
+		"clock is wrong":        {func(i *installation) { i.now = i.now.Add(-time.Hour) }, "clock", Failed, "NTP"},
+		"key is revoked":        {func(i *installation) { i.refuses("/api/v1/me", 401, "This API key was revoked.") }, "key", Failed, "palimpsest login"},
+		"key may not read":      {func(i *installation) { i.refuses("/api/v1/me", 403, "This API key lacks the scope manage") }, "key", Warning, "scope read"},
+		"key from elsewhere":    {func(i *installation) { i.refuses("/api/v1/me", 403, "not from this address") }, "key", Failed, "owner or admin"},
+		"key may not send":      {func(i *installation) { key(i)["scopes"] = []string{"read"} }, "key", Failed, "role may have changed"},
+		"key ends soon":         {func(i *installation) { key(i)["expires_at"] = i.now.Add(time.Hour) }, "key", Warning, "before that"},
+		"another version":       {func(i *installation) { i.me["version"] = "v2" }, "version", Warning, "server's version"},
+		"nothing is kept":       {func(i *installation) { key(i)["no_store"] = true }, "limits", Warning, "Keep figures only"},
+		"few endpoints":         {func(i *installation) { key(i)["allowed_endpoints"] = []string{"/v1/messages"} }, "limits", Warning, "edit the key"},
+		"provider key is wrong": {func(i *installation) { i.refuses("/v1/models", 401, "invalid x-api-key") }, "provider", Failed, "page Providers"},
+		"no provider key":       {func(i *installation) { i.refuses("/v1/models", 403, "no provider key") }, "provider", Failed, "adds a provider key"},
+		"budget is used up":     {func(i *installation) { i.refuses("/v1/messages", 429, "budget") }, "provider", Failed, "raise the limit"},
+		"model is not there":    {func(i *installation) { i.routes["/v1/models"] = noModels }, "provider", Warning, "choose another model"},
+		"client not connected":  {func(i *installation) { i.settings[user] = `{}` }, "claude-code", Failed, "palimpsest connect"},
+		"project file overrides": {func(i *installation) {
+			i.settings["project/.claude/settings.local.json"] = `{"env":{"ANTHROPIC_BASE_URL":"https://api.anthropic.com"}}`
+		}, "claude-code", Failed, "remove ANTHROPIC_BASE_URL"},
+		"broken settings": {func(i *installation) { i.settings[user] = `{"env":` }, "claude-code", Failed, "mend the file"},
+		"only the shell": {func(i *installation) {
+			i.settings[user] = `{"env":{"X":"1"` + on + `}}`
+			i.env["ANTHROPIC_BASE_URL"] = "SERVER"
+		}, "claude-code", Warning, "palimpsest connect"},
+		"past the proxy":       {func(i *installation) { i.env["CLAUDE_CODE_USE_BEDROCK"] = "1" }, "claude-code", Failed, "unset CLAUDE_CODE_USE_BEDROCK"},
+		"tool search is off":   {func(i *installation) { i.settings[user] = strings.Replace(i.settings[user], `"true"`, `"false"`, 1) }, "tool search", Warning, "ENABLE_TOOL_SEARCH to true"},
+		"model list is off":    {func(i *installation) { i.settings[user] = strings.Replace(i.settings[user], `"1"`, `"0"`, 1) }, "model list", Warning, "DISCOVERY to 1"},
+		"cache is missed":      {func(i *installation) { i.cached = false }, "cache", Failed, "under Requests"},
+		"streams are buffered": {func(i *installation) { i.buffered = true }, "stream", Failed, "buffers"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			i := healthy()
+			fault.plant(i)
+			found := i.examine(t)
+			if check := found[fault.check]; check.Mark != fault.mark || !strings.Contains(check.Fix+check.Text, fault.fix) {
+				t.Errorf("found is %+v", check)
+			}
+		})
+	}
+}
+
+func page200(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "<html>Log in") }
+
+func noModels(w http.ResponseWriter, _ *http.Request) {
+	write(w, http.StatusOK, map[string]any{"data": []any{map[string]any{"id": "other"}}})
+}
+
+func TestDoctorSendsNothingThatCostsUnlessAllowed(t *testing.T) {
+	t.Parallel()
+	i := healthy()
+	sent := false
+	i.routes["/v1/messages"] = func(http.ResponseWriter, *http.Request) { sent = true }
+	d := &diagnosis{App: &App{In: strings.NewReader("n\n"), Out: new(bytes.Buffer), Now: time.Now}, client: &Client{}, model: "claude-sonnet-4-5"}
+	cents, can := d.price()
+	if !can || cents <= 0 || cents > 10 {
+		t.Fatalf("the price is %f, %v", cents, can)
+	}
+	if d.paid = d.ask(); d.paid {
+		t.Error("n is taken for yes")
+	}
+	d.costly(t.Context())
+	if sent || d.found[0].Mark != Skipped {
+		t.Errorf("sent %v, found %+v", sent, d.found)
+	}
+}

@@ -1,0 +1,216 @@
+package terminal
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"regexp"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"palimpsest/cmd/palimpsest/credential"
+)
+
+const (
+	fresh       = 2 * time.Second  // how old a state may be before it is read again
+	refreshTime = 20 * time.Second // that reading it may take
+	staleLock   = 30 * time.Second // after which a reader counts as dead
+	inputWait   = 10 * time.Millisecond
+	maxInput    = 1 << 20
+)
+
+// sessionID is what a file may be named after.
+var sessionID = regexp.MustCompile(`^[A-Za-z0-9_-][A-Za-z0-9._-]{0,127}$`)
+
+// statusLineCommand is what Claude Code runs for its status line. It prints what the file of the session
+// says and has another process read the session again, so that a server that is away costs no time.
+func (a *App) statusLineCommand() *cobra.Command {
+	return &cobra.Command{
+		Use: "statusline", Short: "Print one line about the session that Claude Code names on standard input", Args: cobra.NoArgs,
+		RunE: func(*cobra.Command, []string) error {
+			id := a.askedSession()
+			if id == "" {
+				_, err := fmt.Fprintln(a.Out, "palimpsest")
+				return err
+			}
+			state := a.states().kept(id)
+			if _, err := fmt.Fprintln(a.Out, state.line(a.Now())); err != nil {
+				return err
+			}
+			if a.Now().Sub(state.At) >= fresh && a.states().lock(id) {
+				if err := a.Refresh(id); err != nil {
+					a.states().unlock(id)
+				}
+			}
+			return nil
+		},
+	}
+}
+
+// askedSession reads the session's id that Claude Code gives its status line; "" if it gives none
+// soon.
+func (a *App) askedSession() string {
+	read := make(chan string, 1)
+	go func() {
+		var input struct {
+			Session string `json:"session_id"`
+		}
+		_ = json.NewDecoder(io.LimitReader(a.In, maxInput)).Decode(&input) // anything else names no session
+		read <- input.Session
+	}()
+	select {
+	case id := <-read:
+		if sessionID.MatchString(id) {
+			return id
+		}
+	case <-time.After(inputWait):
+	}
+	return ""
+}
+
+// stateFiles keeps what was read of sessions, and who reads one now.
+type stateFiles struct {
+	folder string
+	now    func() time.Time
+}
+
+func (a *App) states() stateFiles { return stateFiles{a.Cache, a.Now} }
+
+func (f stateFiles) file(id, extension string) string { return filepath.Join(f.folder, id+extension) }
+
+// kept returns the state that was read last; the zero State if nothing is kept.
+func (f stateFiles) kept(id string) State {
+	content, err := os.ReadFile(f.file(id, ".json"))
+	var state State
+	if err != nil || json.Unmarshal(content, &state) != nil {
+		return State{}
+	}
+	return state
+}
+
+func (f stateFiles) keep(id string, state State) error {
+	if err := os.MkdirAll(f.folder, 0o700); err != nil {
+		return err
+	}
+	content, err := json.Marshal(state)
+	if err != nil {
+		return err
+	}
+	next, err := os.CreateTemp(f.folder, "next-*")
+	if err != nil {
+		return err
+	}
+	_, err = next.Write(content)
+	if err = errors.Join(err, next.Close()); err == nil {
+		err = os.Rename(next.Name(), f.file(id, ".json"))
+	}
+	if err != nil {
+		_ = os.Remove(next.Name())
+	}
+	return err
+}
+
+// lock reports whether this process may have a session read: no other one does so now.
+func (f stateFiles) lock(id string) bool {
+	if f.folder == "" || os.MkdirAll(f.folder, 0o700) != nil {
+		return false
+	}
+	path := f.file(id, ".lock")
+	if about, err := os.Stat(path); err == nil && f.now().Sub(about.ModTime()) > staleLock {
+		_ = os.Remove(path)
+	}
+	file, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
+	if err != nil {
+		return false
+	}
+	return file.Close() == nil
+}
+
+func (f stateFiles) unlock(id string) { _ = os.Remove(f.file(id, ".lock")) }
+
+// refresh reads a session and keeps its state. What fails is kept, too: the status line says it.
+func (a *App) refresh(ctx context.Context, id string) error {
+	defer a.states().unlock(id)
+	ctx, cancel := context.WithTimeout(ctx, refreshTime)
+	defer cancel()
+	state, err := a.read(ctx, id)
+	if err != nil {
+		state = a.states().kept(id)
+		state.Problem = briefly(err)
+		if state.Session == "" {
+			state.At = a.Now()
+		}
+	}
+	return a.states().keep(id, state)
+}
+
+func (a *App) read(ctx context.Context, id string) (State, error) {
+	client, err := a.client()
+	if err != nil {
+		return State{}, err
+	}
+	return client.state(ctx, id, a.states().kept(id), a.Now())
+}
+
+// briefly says an error in a few words.
+func briefly(err error) string {
+	switch {
+	case errors.Is(err, credential.ErrNone):
+		return "not logged in, run palimpsest login"
+	case errors.Is(err, errUnreachable), errors.Is(err, context.DeadlineExceeded):
+		return "the server does not answer"
+	case errors.Is(err, errNoSession):
+		return "no request yet"
+	}
+	const most = 80
+	if text := []rune(oneLine(err.Error())); len(text) > most {
+		return string(text[:most]) + "…"
+	}
+	return oneLine(err.Error())
+}
+
+func (a *App) statusCommand() *cobra.Command {
+	var asJSON bool
+	var refreshed string
+	command := &cobra.Command{
+		Use: "status [SESSION]", Short: "Print what became of a session: the newest one, or that with an id", Args: cobra.MaximumNArgs(1),
+		RunE: func(command *cobra.Command, arguments []string) error {
+			if refreshed != "" {
+				if !sessionID.MatchString(refreshed) {
+					return errNoSession
+				}
+				return a.refresh(command.Context(), refreshed)
+			}
+			client, err := a.client()
+			if err != nil {
+				return err
+			}
+			id := ""
+			if len(arguments) > 0 {
+				id = arguments[0]
+			}
+			if id == "" {
+				if id, err = client.newest(command.Context()); err != nil {
+					return err
+				}
+			}
+			state, err := client.state(command.Context(), id, State{}, a.Now())
+			if err != nil {
+				return err
+			}
+			if asJSON {
+				return a.json(state)
+			}
+			_, err = fmt.Fprintln(a.Out, state.line(a.Now()))
+			return err
+		},
+	}
+	command.Flags().StringVar(&refreshed, "refresh", "", "read this session for the status line")
+	_ = command.Flags().MarkHidden("refresh") // it exists
+	return jsonFlag(command, &asJSON)
+}

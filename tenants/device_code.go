@@ -1,0 +1,69 @@
+package tenants
+
+import (
+	"crypto/hmac"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/base64"
+	"strings"
+)
+
+// A user code is read aloud and typed: 8 of 20 letters (34.5 bits), without vowels and without what
+// looks like a digit, as RFC 8628 section 6.1 proposes. It works for ten minutes, and ten wrong ones end the tries.
+const (
+	userLetters = "BCDFGHJKLMNPQRSTVWXZ"
+	userLength  = 8
+	deviceBytes = 32
+)
+
+// newDeviceCode returns a code that cannot be guessed.
+func newDeviceCode() string {
+	random := make([]byte, deviceBytes)
+	_, _ = rand.Read(random) // never fails
+	return base64.RawURLEncoding.EncodeToString(random)
+}
+
+// newUserCode returns a code for a person to type.
+func newUserCode() string {
+	const fair = 256 - 256%len(userLetters) // bytes from here on would prefer some letters
+	code := make([]byte, 0, userLength+1)
+	random := make([]byte, 1)
+	for len(code) < userLength+1 {
+		if len(code) == userLength/2 {
+			code = append(code, '-')
+		}
+		_, _ = rand.Read(random)
+		if at := int(random[0]); at < fair {
+			code = append(code, userLetters[at%len(userLetters)])
+		}
+	}
+	return string(code)
+}
+
+// userCodeOf returns the letters of a code however it was typed, and false for what cannot be
+// one.
+func userCodeOf(typed string) (string, bool) {
+	letters := strings.Map(func(r rune) rune {
+		if r == '-' || r == ' ' || r == '\u2013' {
+			return -1
+		}
+		return r
+	}, strings.ToUpper(strings.TrimSpace(typed)))
+	return letters, len(letters) == userLength && strings.Trim(letters, userLetters) == ""
+}
+
+// codeKind says which of a login's two codes is meant: one is never taken for the other.
+type codeKind string
+
+const (
+	deviceCode codeKind = "device code "
+	userCode   codeKind = "user code "
+)
+
+// hash returns what is kept of a code. The pepper is not in the database, so nobody who reads
+// that can try all user codes.
+func (k codeKind) hash(pepper []byte, code string) []byte {
+	mac := hmac.New(sha256.New, pepper)
+	mac.Write([]byte(string(k) + code))
+	return mac.Sum(nil)
+}
