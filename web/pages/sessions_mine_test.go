@@ -47,7 +47,7 @@ func TestMemberBeginsWithTheirOwnSessions(t *testing.T) {
 	}
 }
 
-// With no filter set, nobody is told that filters match nothing.
+// With no filter set, the page does not say that filters match nothing.
 func TestListWithoutFiltersDoesNotSpeakOfFilters(t *testing.T) {
 	t.Parallel()
 	person := webtest.Start(t).SignUp(t, "northbeam")
