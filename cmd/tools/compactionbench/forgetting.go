@@ -45,12 +45,12 @@ type Forgetting struct {
 
 // Kept is what one way to compact keeps.
 type Kept struct {
-	Names      Share // identifiers that the next requests use
-	Unrepeated Share // and that nothing newer than the compaction says
-	Edits      Share // replaced texts that were seen before the compaction alone: all of their lines
-	Typed      Share // typed messages word for word
-	Second     Share // the second newest typed message
-	Tasks      Share // open tasks
+	Names      Share   // identifiers that the next requests use
+	Unrepeated Share   // and that nothing newer than the compaction says
+	Edits      Share   // replaced texts that were seen before the compaction alone: all of their lines
+	Typed      Share   // typed messages word for word
+	Second     Share   // the second newest typed message
+	Tasks      Share   // open tasks
 	Recoveries int     // messages that have to be got again
 	Recovery   float64 // what that costs, in tokens of plain input
 }
@@ -161,51 +161,6 @@ func (f *Forgetting) stand(r *reading, step *replay.Step) (*standing, error) {
 
 func newSide(kept *Kept, text string) side {
 	return side{kept: kept, text: text, named: map[string]bool{}, recalled: map[int]bool{}}
-}
-
-// forgetItself measures a client that compacts itself. What a model writes in its summary is not
-// known: it is taken to hold what people typed, the newest first, and the ledger, half of each.
-func (f *Forgetting) forgetItself(r *reading, prices Prices, pace Pace) {
-	client := &selfCompacting{reading: r}
-	f.Itself, _ = charge(r, client, prices, pace)
-	f.Itself.Busts = client.compactions
-	client = &selfCompacting{reading: r}
-	var now *standing
-	for request, length := range r.ends {
-		before := client.compactions
-		prompts := client.prompts(length)
-		if client.compactions > before {
-			now = &standing{length: length, request: request}
-			now.sides = []side{newSide(&f.Client, r.summarized(client.from)+textOf(r.messages[client.from:length]))}
-			f.noteKept(r, now)
-		}
-		if now != nil {
-			sent := prompts[len(prompts)-1].forms
-			f.used(r, now, request, r.tokens(r.fixed.Tokens+sizeOf(sent)), prices)
-		}
-	}
-}
-
-// summarized returns what a client's summary of the first messages is taken to say.
-func (r *reading) summarized(length int) string {
-	var text strings.Builder
-	left := int(selfSummary / r.model.TokensPerO200k / 2)
-	known := ledger.New()
-	for i, turn := range r.turnsOf(length) {
-		var messages []conversation.Message
-		for j := turn.From; j < min(turn.To, length); j++ {
-			messages = append(messages, r.messages[j].Message)
-		}
-		known.Add(i, turn.From, messages)
-	}
-	text.WriteString(known.Text(left, r.counter.Text))
-	for _, typed := range slices.Backward(r.typed(length)) {
-		if left -= r.counter.Text(typed); left < 0 {
-			break
-		}
-		text.WriteString("\n" + typed)
-	}
-	return text.String()
 }
 
 // textOf returns what messages say.
