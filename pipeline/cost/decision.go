@@ -75,5 +75,5 @@ type Notice struct {
 	Session  uuid.UUID // the one that needs it most
 	Title    string    // of that one; may be empty
 	Net      int64     // NoticeLoss: what all of them saved, in millionths of a US dollar; negative
-	Epochs   int       // NoticeEpochs: of the session's lane with most
+	Epochs   int       // NoticeEpochs: of the session's lane with most; NoticeLoss: of the session
 }

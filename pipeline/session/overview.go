@@ -25,6 +25,7 @@ type Filter struct {
 	Client string      // exactly
 	Model  string      // exactly
 	APIKey uuid.UUID   // uuid.Nil: of all
+	Keys   []uuid.UUID // of any of these API keys; nil: of all
 	Show   Show
 	From   time.Time // active at or after
 	To     time.Time // begun before
@@ -64,7 +65,7 @@ func (f Filter) Sorts(by Sort) bool {
 	case by.By == ByLast:
 		return true
 	case by.By == ByNet || by.By == ByReceived:
-		return f.Show == ShowConversations && f.IDs == nil && f.Client == "" && f.Model == "" && f.APIKey == uuid.Nil && f.From.IsZero() && f.To.IsZero()
+		return f.Show == ShowConversations && f.IDs == nil && f.Client == "" && f.Model == "" && f.APIKey == uuid.Nil && f.Keys == nil && f.From.IsZero() && f.To.IsZero()
 	}
 	return false
 }

@@ -128,6 +128,7 @@
     source = new EventSource(box.dataset.stream);
     source.addEventListener('open', () => {
       document.documentElement.dataset.streaming = 'yes';
+      document.dispatchEvent(new Event('palimpsest:streaming'));
       if (tries > 0 || hidden) missed();
       tries = 0;
       hidden = false;
@@ -137,6 +138,7 @@
     source.addEventListener('end', () => { ended = true; close(); });
     source.addEventListener('error', () => {
       close();
+      document.dispatchEvent(new Event('palimpsest:unheard'));
       retry = setTimeout(connect, Math.min(latest, soonest * 2 ** tries++));
     });
   };

@@ -134,6 +134,9 @@
     };
     const draw = () => {
       slider.value = target.value;
+      const byCost = $('[name="ipc.trigger"]:checked', form)?.value === 'break-even';
+      slider.disabled = target.disabled || byCost;
+      $('[data-decides]', form).hidden = !byCost;
       slider.setAttribute('aria-valuetext', `${Math.round(target.value * 100)} percent of the context window`);
       const order = running(form);
       $$('[data-move]', form).forEach(button => {

@@ -14,6 +14,7 @@ type StepsModel struct {
 	Providers []string // names of those that a key is stored for
 	Keys      int      // API keys that work
 	First     string   // what is known of the newest request; empty if none has come
+	Request   string   // path of that request; empty: no link
 	Bare      bool     // without links, which would lead away from what the page shows
 }
 

@@ -166,7 +166,7 @@ func everywhere(frame Frame) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 12, "\"><button class=\"btn\" type=\"button\" data-live-show hidden></button></div>")
+		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 12, "\"><button class=\"btn\" type=\"button\" data-live-show hidden></button></div><div class=\"live-note\" role=\"alert\"><div class=\"gone\" data-gone hidden><span><b data-gone-title></b> What you typed is still here.</span> <button class=\"btn\" type=\"button\" data-gone-again>Try again</button></div></div>")
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}

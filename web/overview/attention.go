@@ -31,10 +31,8 @@ const (
 	targetSetting = "ipc.targetUtilization"
 	turnsSetting  = "ipc.preserveLastTurns"
 
-	// minContextSetting stands beside the choice of what decides when to compress.
-	minContextSetting = "ipc.minContext"
-	triggerSetting    = "ipc.trigger"
-	scopeSetting      = "rehydrator.scope"
+	triggerSetting = "ipc.trigger"
+	scopeSetting   = "rehydrator.scope"
 )
 
 // item is something that people should look at.
@@ -336,6 +334,9 @@ func noticeText(notice cost.Notice) string {
 	title = strings.TrimSuffix(title, ".") // the sentence goes on behind it
 	switch notice.Kind {
 	case cost.NoticeLoss:
+		if notice.Epochs == 0 {
+			return "Most of it: “" + title + "”. Nothing was compacted there: what was put back into its prompts, summaries and embeddings cost more than they saved."
+		}
 		return "Most of it: “" + title + "”. Each compaction rewrote the provider’s cache; a higher target makes fewer."
 	case cost.NoticeTruncated:
 		return "“" + title + "”. The originals are in the archive."

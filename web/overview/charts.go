@@ -58,7 +58,7 @@ func values(points []tenants.Point, of func(point *tenants.Point) (int64, bool))
 // tokens is the chart of what was received and sent.
 func (m *model) tokens() components.Chart {
 	chart := m.over(m.Points, m.Span.step)
-	chart.Gap, chart.Height = "Saved", 268
+	chart.Gap, chart.Height = "Not sent", 268
 	chart.Series = []components.Line{
 		{Label: "Received", Color: "lapis-fill", Key: "lapis", Values: values(m.Points, func(p *tenants.Point) (int64, bool) { return p.TokensBefore, true })},
 		{Label: "Sent", Color: "verdigris-fill", Key: "verd", Fill: 0.22, Values: values(m.Points, func(p *tenants.Point) (int64, bool) { return p.TokensAfter, true })},
@@ -173,7 +173,7 @@ type legend struct {
 func (m *model) tokensCard() chartModel {
 	return chartModel{
 		Name: tokensChart, Title: "Tokens received and sent", Sub: m.Span.stepWords() + ", " + m.zoneName(), Chart: m.tokens(),
-		Legend: []legend{{Title: "Received", Key: "lapis"}, {Title: "Sent", Key: "verd"}, {Title: "Saved", Key: "gap", Area: true}},
+		Legend: []legend{{Title: "Received", Key: "lapis"}, {Title: "Sent", Key: "verd"}, {Title: "Not sent", Key: "gap", Area: true}},
 		Label: "Tokens received from clients and sent to providers, " + m.Span.Words + ": " + components.Short(m.Totals.TokensBefore) +
 			" received, " + components.Short(m.Totals.TokensAfter) + " sent.",
 	}

@@ -36,7 +36,7 @@ func questions() []question {
 	return []question{
 		{
 			Name: "trigger", Title: "Compress old turns", Options: ipc.Triggers(),
-			Note: "Every original stays in the archive, and the model can recall it.", Setting: minContextSetting, paths: []string{triggerSetting},
+			Note: "Every original stays in the archive, and the model can recall it.", Setting: triggerSetting, paths: []string{triggerSetting},
 			holds:  func(config pipeline.Config) string { return pipeline.SettingsOf[ipc.Config](config).Trigger },
 			choose: func(config *pipeline.Config, value string) { pipeline.Change[ipc.Config](config).Trigger = value },
 		},

@@ -20,6 +20,7 @@ import (
 	"palimpsest/tenants"
 	"palimpsest/web/components"
 	"palimpsest/web/layout"
+	"palimpsest/web/paths"
 )
 
 // Deps are what the page reads.
@@ -106,7 +107,11 @@ func (h *Handler) steps(ctx context.Context, who tenants.Principal, newest *tena
 	if err != nil {
 		return components.StepsModel{}, err
 	}
-	return components.NewSteps(providers, active(keys, h.deps.Now()), newest), nil
+	steps := components.NewSteps(providers, active(keys, h.deps.Now()), newest)
+	if newest != nil && who.Role.May(tenants.ReadSessions) {
+		steps.Request = paths.Request(newest.ID)
+	}
+	return steps, nil
 }
 
 // atOnce is how many cards are read at the same time: each holds a connection that the

@@ -106,6 +106,12 @@ func (m *model) reach() string {
 	return components.Plural(m.Totals.Reach, "request") + " longer than the model takes, answered"
 }
 
+// notSavings says that tokens which were not sent are no savings where the prompt could not have been
+// sent with them.
+func (m *model) notSavings() string {
+	return "those of " + components.Plural(m.Totals.Reach, "request") + " too long to send are reach, not savings"
+}
+
 // isLoss reports whether compression cost more than it saved.
 func (m *model) isLoss() bool { return m.Totals.NetMicroUSD < 0 }
 

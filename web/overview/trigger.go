@@ -69,26 +69,21 @@ func (a *triggerAdvice) other() string {
 	return components.TriggerLabel(ipc.OtherTrigger(a.Trigger))
 }
 
-// verb says in which direction the money would have gone.
-func (a *triggerAdvice) verb() string {
+// set is the name of the trigger that is set: what the other one is compared with.
+func (a *triggerAdvice) set() string { return components.TriggerLabel(a.Trigger) }
+
+// than says in which direction the money would have gone.
+func (a *triggerAdvice) than() string {
 	if a.Saves() < 0 {
-		return "cost"
+		return "more"
 	}
-	return "saved"
+	return "less"
 }
 
 // amount is the money, and behind it its share of what prompts cost.
 func (a *triggerAdvice) amount() int64 { return max(a.Saves(), -a.Saves()) }
 
 func (a *triggerAdvice) share() string { return components.Share(a.amount(), a.Cost) }
-
-// more stands behind an amount that would have been paid on top.
-func (a *triggerAdvice) more() string {
-	if a.Saves() < 0 {
-		return " more"
-	}
-	return ""
-}
 
 // basis says what the figure was computed from.
 func (a *triggerAdvice) basis() string {

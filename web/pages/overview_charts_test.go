@@ -284,7 +284,7 @@ func TestDraggingZoomsAndPutsTheRangeIntoTheAddress(t *testing.T) {
 	box := browsertest.Evaluate[[]float64](tab, `(r => [r.left, r.top, r.width])(document.querySelector('#card-tokens .u-over').getBoundingClientRect())`)
 	tab.Do(chromedp.MouseEvent(chromedp.MouseMoved, box[0]+box[2]/2, box[1]+60))
 	tab.Until(`document.querySelectorAll('.tip.on').length === 4`)
-	if tip := tab.Text("#card-tokens .tip"); !strings.Contains(tip, "Received") || !strings.Contains(tip, "Saved") {
+	if tip := tab.Text("#card-tokens .tip"); !strings.Contains(tip, "Received") || !strings.Contains(tip, "Not sent") {
 		t.Errorf("the box says %q", tip)
 	}
 

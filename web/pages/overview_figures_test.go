@@ -117,6 +117,15 @@ func TestReachStandsBesideTheMoney(t *testing.T) {
 	if net := page.TestID("net"); net != "$0.02" {
 		t.Errorf("net is %q", net)
 	}
+	if ledger := page.TestID("ledger"); strings.Contains(ledger, "Tokens saved") || !strings.Contains(page.TestID("not-savings"), "2 requests too long to send are reach, not savings") {
+		t.Errorf("tokens that could not have been sent are called saved: %s", ledger)
+	}
+	for _, part := range []string{"tokens", "split"} {
+		heading, _, _ := strings.Cut(person.Get("/overview/data.csv?part="+part).HTML, "\n")
+		if !strings.Contains(heading, ",Not sent,") || strings.Contains(heading, ",Saved,") {
+			t.Errorf("the file %s has the columns %s", part, heading)
+		}
+	}
 	if target := page.Find(`[data-testid="claims"]`).AttrOr("popovertarget", ""); !page.Has("#"+target+"[popover]") || !strings.Contains(page.TestID("claims-text"), "No money is claimed") {
 		t.Errorf("the definition is not one click away: %q", target)
 	}

@@ -75,6 +75,9 @@ func TestStepsTurnGreenAsTheyAreDone(t *testing.T) {
 	if text := arrived.TestID("steps"); !strings.Contains(text, "First request received") || !strings.Contains(text, "Claude Code") || !strings.Contains(text, "212 ms") {
 		t.Errorf("after the first request: %q", text)
 	}
+	if link := arrived.Find(`[data-testid="steps"] a[href^="/requests/"]`).AttrOr("href", ""); person.Get(link).Status != http.StatusOK || link == "" {
+		t.Errorf("the first request is not linked: %q", link)
+	}
 	if done() != "3" {
 		t.Errorf("at the end %s steps are done", done())
 	}

@@ -33,14 +33,14 @@ func TestOtherTriggerIsSetAgainstTheChosenOneUntilDismissed(t *testing.T) {
 	page := person.Get("/overview")
 	said := page.TestID("trigger-advice")
 	for _, want := range []string{
-		"In the last 30 days “Spend less” would have saved $13.00 (65.0% of what prompts cost)", "replayed from your 40 sessions of that time",
+		"In the last 30 days “Spend less” would have cost $13.00 less than “Only near the limit”, your setting (65.0% of what prompts cost)", "replayed from your 40 sessions of that time",
 		"word for word instead of 100", "41.0%",
 	} {
 		if !strings.Contains(said, want) {
 			t.Errorf("the advice lacks %q: %s", want, said)
 		}
 	}
-	if link := page.Find(`[data-testid="trigger-advice"] a`).AttrOr("href", ""); link != "/pipeline?module=ipc#field-ipc-minContext" {
+	if link := page.Find(`[data-testid="trigger-advice"] a`).AttrOr("href", ""); link != "/pipeline?module=ipc#field-ipc-trigger" || !person.Get("/pipeline?module=ipc").Has("#field-ipc-trigger") {
 		t.Errorf("it leads to %q", link)
 	}
 	dismiss := page.Find(`[data-testid="trigger-advice"] form`).AttrOr("action", "")
@@ -71,7 +71,7 @@ func TestWorkspaceThatSpendsLessReadsWhatTheLimitWouldHaveCost(t *testing.T) {
 		t.Fatal(err)
 	}
 	said := person.Get("/overview").TestID("trigger-advice")
-	for _, want := range []string{"“Only near the limit” would have cost $13.00 more (185.7% of what prompts cost)", "your newest 100 sessions"} {
+	for _, want := range []string{"“Only near the limit” would have cost $13.00 more than “Spend less”, your setting (185.7% of what prompts cost)", "your newest 100 sessions"} {
 		if !strings.Contains(said, want) {
 			t.Errorf("the advice lacks %q: %s", want, said)
 		}

@@ -294,10 +294,13 @@ func TestOpenedRequestTellsWhatWasDoneAndWhatItEarned(t *testing.T) {
 	for part, wants := range map[string][]string{
 		"facts":    {"/v1/messages", "Claude Code", "laptop", "anthropic-prod", "Read from cache", "Saved, net"},
 		"modules":  {"ipc", "applied", "changed the prompt"},
-		"events":   {"completed", "ipc"},
+		"events":   {"completed", "ipc", "predicted to save $"},
 		"decision": {"This request made it", "Predicted", "Realized so far", "Requests under it"},
 		"headers":  {"X-Palimpsest-Compression", "compressed older turns"},
 	} {
+		if said := page.TestID(part); part != "headers" && (strings.Contains(said, "microusd") || strings.Contains(said, "noop")) {
+			t.Errorf("%s has names of the program: %s", part, said)
+		}
 		for _, want := range wants {
 			if !strings.Contains(page.TestID(part), want) {
 				t.Errorf("%s does not say %q: %s", part, want, page.TestID(part))

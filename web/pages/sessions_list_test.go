@@ -26,7 +26,7 @@ func TestTabsShowAndCountTheirPartOfTheList(t *testing.T) {
 		SELECT workspace_id, id, 1, 0, '', 'compaction-bridge', '', 1 FROM lanes WHERE session_id = $1`, ids[2])
 
 	all := person.Get("/sessions")
-	if tabs := all.Text(".tabs"); tabs != "Conversations 6Compressed 1Bridged 1Problems 3Single calls 0Starred 0" {
+	if tabs := all.Text(".tabs"); tabs != "Mine Conversations 6Compressed 1Bridged 1Problems 3Single calls 0Starred 0" {
 		t.Errorf("the tabs say %q", tabs)
 	}
 	row := func(page webtest.Page, id uuid.UUID) string {
@@ -51,10 +51,10 @@ func TestTabsShowAndCountTheirPartOfTheList(t *testing.T) {
 	}
 	// What else is asked for stays, and the counts are those of what is asked for.
 	narrowed := person.Get("/sessions?q=o&range=24h&show=problems")
-	if tabs := narrowed.Text(".tabs"); tabs != "Conversations 2Compressed 1Bridged 0Problems 1Single calls 0Starred 0" {
+	if tabs := narrowed.Text(".tabs"); tabs != "Mine Conversations 2Compressed 1Bridged 0Problems 1Single calls 0Starred 0" {
 		t.Errorf("narrowed, the tabs say %q", tabs)
 	}
-	if link := narrowed.Find(`.tabs a`).Eq(1).AttrOr("href", ""); link != "/sessions?q=o&range=24h&show=compressed" {
+	if link := narrowed.Find(`.tabs a`).Eq(2).AttrOr("href", ""); link != "/sessions?q=o&range=24h&show=compressed" {
 		t.Errorf("a tab leads to %s", link)
 	}
 	if foot := narrowed.Text(".foot"); !strings.Contains(foot, "Showing 1 of 1 matching sessions") {
@@ -172,7 +172,7 @@ func TestListAndFileHoldTheWorkspacesOwnOnly(t *testing.T) {
 	keep(t, person, kept{title: "ours"})
 	keep(t, other, kept{title: "theirs"}, kept{title: "theirs too"})
 	page := person.Get("/sessions")
-	if titles(page) != "ours" || !strings.HasPrefix(page.Text(".tabs"), "Conversations 1Compressed 0") {
+	if titles(page) != "ours" || !strings.HasPrefix(page.Text(".tabs"), "Mine Conversations 1Compressed 0") {
 		t.Errorf("the list has %q and counts %q", titles(page), page.Text(".tabs"))
 	}
 	if file := person.Get("/sessions/csv"); strings.Contains(file.HTML, "theirs") || !strings.Contains(file.HTML, "ours") {

@@ -201,7 +201,7 @@ func TestPreviewIsDrawnAsABarForEachSession(t *testing.T) {
 		t.Errorf("a screen reader hears %q", words)
 	}
 	tiles := page.Text(".tiles")
-	for _, want := range []string{"Sessions compressed 5 of 5", "Tokens saved", "History at L3", " now"} {
+	for _, want := range []string{"Sessions compressed 5 of 5", "Tokens not sent", "History at L3", " now"} {
 		if !strings.Contains(tiles, want) {
 			t.Errorf("the figures lack %q: %s", want, tiles)
 		}
@@ -247,8 +247,8 @@ func TestPreviewShowsBothTriggers(t *testing.T) {
 	if said["window"] != said["break-even"] {
 		t.Errorf("one set: %s; the other: %s", said["window"], said["break-even"])
 	}
-	near, less, both := strings.Cut(said["window"], "“Spend less” would have ")
-	if !both || !strings.HasPrefix(less, "saved $") || !strings.Contains(near, "“Only near the limit” would have saved $") {
+	near, less, both := strings.Cut(said["window"], "“Spend less” would have cost ")
+	if !both || !strings.Contains(less, " less than your saved setting") || !strings.Contains(near, "“Only near the limit” would have cost as much as your saved setting") {
 		t.Errorf("it says %s", said["window"])
 	}
 }
@@ -298,4 +298,19 @@ func percentOf(t *testing.T, text string) float64 {
 		t.Fatal(err)
 	}
 	return number
+}
+
+// Where cost decides, the slider has no effect: it is disabled, and the page says what decides.
+func TestSliderWithoutEffectIsDisabled(t *testing.T) {
+	t.Parallel()
+	person := webtest.Start(t).SignUp(t, "northbeam")
+	for trigger, without := range map[string]bool{"window": false, "break-even": true} {
+		page := person.Post("/pipeline/preview", form(person.Get("/pipeline"), "ipc.trigger", trigger)...)
+		if page.Has(`[data-slider][disabled]`) != without || page.Has(`[data-testid="decides"][hidden]`) == without {
+			t.Errorf("%s: the slider is disabled: %v, the page says: %s", trigger, !without, page.TestID("decides"))
+		}
+		if page.Has(`[name="ipc.targetUtilization"][disabled]`) {
+			t.Errorf("%s: the limit itself cannot be typed", trigger)
+		}
+	}
 }

@@ -1,6 +1,7 @@
 package requests
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -204,12 +205,31 @@ func (o *opened) missed() string {
 func counts(event pipeline.ReportEntry) string {
 	parts := make([]string, 0, len(event.Counts))
 	for _, name := range slices.Sorted(maps.Keys(event.Counts)) {
-		parts = append(parts, strings.ReplaceAll(name, "_", " ")+" "+components.Count(int64(event.Counts[name])))
+		parts = append(parts, countWords(name, int64(event.Counts[name])))
 	}
 	if event.FellBackTo != "" {
 		parts = append(parts, "fell back to "+event.FellBackTo)
 	}
 	return strings.Join(parts, ", ")
+}
+
+// countWords writes a count of an event, money as money.
+func countWords(name string, n int64) string {
+	named, isMoney := strings.CutSuffix(name, "_microusd")
+	named = strings.ReplaceAll(named, "_", " ")
+	if !isMoney {
+		return named + " " + components.Count(n)
+	}
+	words := map[string]string{"predicted net": "predicted to save", "worst net": "saves at worst", "net": "saved", "rent": "paid so far to read on"}[named]
+	return cmp.Or(words, named) + " " + components.Money(n)
+}
+
+// outcomeWord says in a word how a module ended.
+func outcomeWord(outcome string) string {
+	if outcome == pipeline.Noop {
+		return "no change"
+	}
+	return outcome
 }
 
 // outcomeName says how a module ended.

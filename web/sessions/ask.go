@@ -2,6 +2,7 @@ package sessions
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"maps"
@@ -23,7 +24,8 @@ import (
 type ask struct {
 	Query, Client, Model, Key, User, Range, Show, Cursor string
 
-	workspace tenants.WorkspaceID
+	workspace  tenants.WorkspaceID
+	beginsMine bool // the list begins with the person's own conversations
 
 	Sort components.Sorting // what the list cannot be ordered by is left out
 
@@ -114,19 +116,64 @@ func (a ask) span() span {
 // starred is the part of the list with the sessions that the person has starred, of any kind.
 const starred = "starred"
 
+// mine is the part of the list with the conversations of the person's own API keys. It is what a
+// member sees first.
+const mine = "mine"
+
+// begin has a member begin with their own conversations, where an address asks for nothing.
+func (a ask) begin(role tenants.Role) ask {
+	a.beginsMine = role == tenants.Regular
+	if a.beginsMine && a.Show == "" && a.isWhole() {
+		a.Show = mine
+	}
+	return a
+}
+
+// isWhole reports whether nothing narrows the list but its part.
+func (a ask) isWhole() bool {
+	return a.Query == "" && a.Client == "" && a.Model == "" && a.Key == "" && a.User == "" && a.Range == "" && a.From == ""
+}
+
 // listed returns the part of the list that a value of an address names as stores know it.
 func listed(show string) string {
-	if show == starred {
+	switch show {
+	case starred:
 		return string(session.ShowAll)
+	case mine:
+		return string(session.ShowConversations)
 	}
 	return show
 }
 
-// only narrows a filter to the sessions that the person has starred, where they are asked for.
-func (a ask) only(stars []uuid.UUID, filter *session.Filter) {
-	if a.Show == starred {
+// only narrows a filter to the sessions that the person has starred, or to those of the API keys
+// that they have created, where these are asked for.
+func (a ask) only(stars []uuid.UUID, keys []tenants.APIKey, person uuid.UUID, filter *session.Filter) {
+	switch a.Show {
+	case starred:
 		filter.IDs, filter.Show = append([]uuid.UUID{}, stars...), session.ShowAll
+	case mine:
+		filter.Keys = []uuid.UUID{}
+		for i := range keys {
+			if keys[i].CreatedBy == person {
+				filter.Keys = append(filter.Keys, keys[i].ID)
+			}
+		}
 	}
+}
+
+// only reads what ask.only needs.
+func (h *Handler) only(ctx context.Context, who tenants.Principal, asked ask, filter *session.Filter) error {
+	var stars []uuid.UUID
+	var keys []tenants.APIKey
+	var err error
+	switch asked.Show {
+	case starred:
+		stars, err = h.deps.Stars.Starred(ctx, who.Workspace.ID, who.User.ID)
+	case mine:
+		keys, err = h.deps.APIKeys.APIKeys(ctx, who.Workspace.ID)
+	}
+	asked.only(stars, keys, who.User.ID, filter)
+	return err
 }
 
 // own is the name of a range of one's own.
@@ -151,8 +198,11 @@ func (a ask) rangeForm() components.RangeForm {
 
 // shown returns the part of the list that is asked for: conversations, if nothing else is.
 func (a ask) shown() session.Show {
-	if a.Show == starred {
+	switch a.Show {
+	case starred:
 		return session.ShowAll
+	case mine:
+		return session.ShowConversations
 	}
 	return cmp.Or(session.Show(a.Show), session.ShowConversations)
 }

@@ -18,7 +18,7 @@ func columnsOf() []columns.Drawn[model, row] {
 		{Column: named("levels", "Levels sent"), Head: levelsHead, Cell: func(_ model, r row) templ.Component { return levels(r) }},
 		{Column: named("received", "Received"), Class: "r", Head: sorted("Received", session.ByReceived), Cell: func(_ model, r row) templ.Component { return components.Tokens(r.TokensBefore) }},
 		{Column: named("sent", "Sent"), Class: "r", Cell: func(_ model, r row) templ.Component { return components.Tokens(r.TokensAfter) }},
-		{Column: named("saved", "Saved"), Class: "r", Cell: func(_ model, r row) templ.Component { return text(r.saved()) }},
+		{Column: named("saved", "Not sent"), Class: "r", Cell: func(_ model, r row) templ.Component { return text(r.saved()) }},
 		{Column: named("net", "Net"), Class: "r", Head: sorted("Net", session.ByNet), Cell: func(_ model, r row) templ.Component { return components.Sum(r.NetMicroUSD) }},
 		{Column: named("reach", "Reach"), Class: "r", Head: reachHead, Cell: func(_ model, r row) templ.Component { return components.CountOrNone(r.Reach) }},
 		{Column: named("last", "Last request"), Class: "r", Head: sorted("Last request", session.ByLast), Cell: func(m model, r row) templ.Component { return components.At(r.LastAt, m.Now) }},

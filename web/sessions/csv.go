@@ -28,11 +28,9 @@ func (h *Handler) CSV(c echo.Context, who tenants.Principal) error {
 	if err != nil {
 		return wrong(err)
 	}
-	stars, err := h.deps.Stars.Starred(ctx, who.Workspace.ID, who.User.ID)
-	if err != nil {
+	if err := h.only(ctx, who, asked, &filter); err != nil {
 		return err
 	}
-	asked.only(stars, &filter)
 	filter.Masked, filter.Shown, filter.Limit, filter.Cursor = !reader.All, reader.Keys, csvPage, ""
 	heading := []string{"id", "title", "client", "model", "api_key", "started_at", "last_at", "requests", "epochs",
 		"tokens_received", "tokens_sent", "net_micro_usd", "bridged", "rehydrated", "reach", "end_user", "end_user_name"}

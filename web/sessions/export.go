@@ -79,11 +79,9 @@ func (h *Handler) matching(ctx context.Context, who tenants.Principal, reader te
 	if err != nil {
 		return nil, wrong(err)
 	}
-	stars, err := h.deps.Stars.Starred(ctx, who.Workspace.ID, who.User.ID)
-	if err != nil {
+	if err := h.only(ctx, who, asked, &filter); err != nil {
 		return nil, err
 	}
-	asked.only(stars, &filter)
 	filter.Masked, filter.Shown, filter.Limit, filter.Cursor = !reader.All, reader.Keys, mostExported+1, ""
 	var found []session.Overview
 	for {

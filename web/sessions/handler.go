@@ -83,7 +83,7 @@ func (h *Handler) page(c echo.Context, who tenants.Principal, status int, model 
 
 // model reads what the page shows.
 func (h *Handler) model(c echo.Context, who tenants.Principal) (model, error) {
-	ctx, asked, now := c.Request().Context(), askOf(c, who), h.deps.Now()
+	ctx, asked, now := c.Request().Context(), askOf(c, who).begin(who.Role), h.deps.Now()
 	reader, err := h.deps.Readers.Reader(ctx, who.Workspace.ID, who.User.ID)
 	if err != nil {
 		return model{}, err
@@ -106,9 +106,9 @@ func (h *Handler) model(c echo.Context, who tenants.Principal) (model, error) {
 		shown.BesideFailed = h.failed(ctx, "beside", besideErr)
 		return shown, nil
 	}
-	countErr := h.count(ctx, who.Workspace.ID, filter, &shown)
+	countErr := h.count(ctx, who, filter, &shown)
 	shown.BesideFailed = h.failed(ctx, "beside", errors.Join(besideErr, countErr))
-	asked.only(shown.Starred, &filter)
+	asked.only(shown.Starred, shown.Keys, who.User.ID, &filter)
 	page, err := h.deps.Sessions.Sessions(ctx, who.Workspace.ID, filter)
 	if errors.Is(err, session.ErrCursor) {
 		return model{}, err
@@ -124,19 +124,20 @@ func (h *Handler) model(c echo.Context, who tenants.Principal) (model, error) {
 }
 
 // count counts the sessions that match, and those that are active.
-func (h *Handler) count(ctx context.Context, workspace tenants.WorkspaceID, filter session.Filter, shown *model) error {
+func (h *Handler) count(ctx context.Context, who tenants.Principal, filter session.Filter, shown *model) error {
+	workspace := who.Workspace.ID
 	counts, err := h.deps.Sessions.Counts(ctx, workspace, filter)
 	if err != nil {
 		return err
 	}
 	shown.Counts, shown.Total = counts, counts.Workspace
-	if shown.Asked.Show == starred {
-		shown.Asked.only(shown.Starred, &filter)
+	if shown.Asked.Show == starred || shown.Asked.Show == mine {
+		shown.Asked.only(shown.Starred, shown.Keys, who.User.ID, &filter)
 		found, err := h.deps.Sessions.Counts(ctx, workspace, filter)
 		if err != nil {
 			return err
 		}
-		shown.MatchStarred = found.Of[session.ShowAll]
+		shown.MatchOwn = found.Of[shown.Asked.shown()]
 	}
 	shown.Active, err = h.deps.Sessions.Active(ctx, workspace, shown.Now.Add(-activeSpan))
 	return err

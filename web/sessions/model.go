@@ -34,8 +34,8 @@ type model struct {
 
 	Columns columns.Model
 
-	Starred      []uuid.UUID // sessions that the person has starred
-	MatchStarred int         // of them, those that match, where they are listed
+	Starred  []uuid.UUID // sessions that the person has starred
+	MatchOwn int         // of the sessions that are starred, or the person's own, those that match, where they are listed
 
 	Wrong        string // what is wrong with a filter; empty if nothing
 	Failed       string // reference, where the list did not load; empty: fine
@@ -75,7 +75,11 @@ type tab struct {
 }
 
 func (m model) tabs() []tab {
-	var tabs []tab
+	own := tab{Label: "Mine", Path: m.Asked.with(func(a *ask) { a.Show = mine }).path(), Current: m.Asked.Show == mine}
+	if own.Current {
+		own.Count = amount(m.MatchOwn)
+	}
+	tabs := []tab{own}
 	for _, part := range []struct {
 		label string
 		show  session.Show
@@ -84,11 +88,11 @@ func (m model) tabs() []tab {
 		{"Problems", session.ShowProblems}, {"Single calls", session.ShowSingle},
 	} {
 		named := string(part.show)
-		if part.show == session.ShowConversations {
+		if part.show == session.ShowConversations && !m.Asked.beginsMine {
 			named = "" // what the list shows if nothing else is asked for
 		}
 		path := m.Asked.with(func(a *ask) { a.Show = named }).path()
-		tabs = append(tabs, tab{part.label, m.count(part.show), path, m.Asked.Show != starred && m.Asked.shown() == part.show})
+		tabs = append(tabs, tab{part.label, m.count(part.show), path, m.Asked.Show != starred && m.Asked.Show != mine && m.Asked.shown() == part.show})
 	}
 	path := m.Asked.with(func(a *ask) { a.Show = starred }).path()
 	return append(tabs, tab{"Starred", components.Count(int64(len(m.Starred))), path, m.Asked.Show == starred})
@@ -108,8 +112,8 @@ func (m model) count(show session.Show) string {
 
 // matching returns how many sessions the part that is shown has.
 func (m model) matching() string {
-	if m.Asked.Show == starred {
-		return amount(m.MatchStarred)
+	if m.Asked.Show == starred || m.Asked.Show == mine {
+		return amount(m.MatchOwn)
 	}
 	return m.count(m.Asked.shown())
 }
@@ -126,7 +130,7 @@ func (m model) matches() string {
 // singlePath returns the single calls that match, where the list of conversations is shown
 // and has none of them; "" otherwise.
 func (m model) singlePath() string {
-	if m.Asked.shown() == session.ShowSingle || m.Counts.Of[session.ShowSingle] == 0 {
+	if m.Asked.shown() == session.ShowSingle || m.Asked.Show == mine || m.Counts.Of[session.ShowSingle] == 0 {
 		return ""
 	}
 	return m.Asked.with(func(a *ask) { a.Show = string(session.ShowSingle) }).path()
@@ -182,8 +186,31 @@ func (m model) keyOptions() []components.Option {
 	return options
 }
 
+// noneTitle is the heading where no session is listed.
+func (m model) noneTitle() string {
+	switch {
+	case !m.Asked.isWhole():
+		return "Nothing matches"
+	case m.Asked.Show == mine:
+		return "None of your own yet"
+	default:
+		return "None of these yet"
+	}
+}
+
 // nothing says why no session is listed.
 func (m model) nothing() string {
+	switch {
+	case !m.Asked.isWhole():
+	case m.Asked.Show == mine:
+		return "Conversations through the API keys that you have created are listed here."
+	case m.Asked.shown() == session.ShowConversations:
+		return "Conversations are listed here: sessions with a second request that went on from the first. There are single calls only."
+	case m.Asked.Show == starred:
+		return "Sessions that you star are listed here."
+	default:
+		return "No session of this workspace is of this kind."
+	}
 	has := amount(m.Total) + " sessions in this workspace"
 	if m.Total == 1 {
 		has = "1 session in this workspace"

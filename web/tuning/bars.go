@@ -138,7 +138,7 @@ func (m previewModel) tiles() []tile {
 	share := func(of preview.Figures) string { return components.Share(of.Received-of.Sent, of.Received) }
 	tiles := []tile{
 		{Name: "Sessions compressed", Value: of(m.Found.WantedEach), Now: of(m.Found.SavedEach)},
-		{Name: "Tokens saved", Value: share(wanted), Now: share(saved)},
+		{Name: "Tokens not sent", Value: share(wanted), Now: share(saved)},
 		{Name: "Net saved", Hint: netHint, Value: components.Money(wanted.Net), Now: components.Money(saved.Net)},
 		{Name: "History at L3", Hint: atL3Hint, Value: components.Share(wanted.AtL3, wanted.Received), Now: components.Share(saved.AtL3, saved.Received)},
 		{Name: "Cache rewrites", Hint: rewritesHint, Value: count(wanted.Rewrites), Now: count(saved.Rewrites)},

@@ -17,6 +17,7 @@ const (
 	targetPath   = ipc.Name + ".targetUtilization"
 	goalPath     = ipc.Name + ".compressTo"
 	minClearPath = ipc.Name + ".minClear"
+	triggerPath  = ipc.Name + ".trigger"
 	turnsPath    = ipc.Name + ".preserveLastTurns"
 	summaryPath  = ipc.Name + ".llmCompression"
 )
@@ -110,6 +111,9 @@ func (m model) target() field {
 	s, _ := settingOf(targetPath)
 	return m.field(s)
 }
+
+// decides reports whether cost decides when old turns are shortened, so that the slider has no effect.
+func (m model) decides() bool { return m.Typed.Set[triggerPath] == ipc.TriggerBreakEven }
 
 // shown returns the values with the two watermarks as the form showed them before
 // anything was typed.

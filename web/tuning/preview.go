@@ -133,7 +133,7 @@ func (p *Previewer) of(ctx context.Context, who tenants.Principal, config pipeli
 		shown.Found, err = p.deps.Compares.Compare(ctx, who.Workspace.ID, picked, config, wanted)
 	}
 	if err == nil {
-		shown.Triggers, err = p.triggers(ctx, who, picked, config, wanted, shown.Found.Wanted)
+		shown.Triggers, err = p.triggers(ctx, who, picked, config, wanted, shown.Found)
 	}
 	if err == nil && shown.HasCurve {
 		shown.Curve, err = p.curve(ctx, who, picked, config, wanted)
@@ -147,29 +147,35 @@ func (p *Previewer) of(ctx context.Context, who tenants.Principal, config pipeli
 	return shown
 }
 
-// triggerFigures is what one way to decide when to compress makes of the sessions.
+// triggerFigures is what one way to decide when to compress makes of the sessions, beside what
+// the saved setting makes of them.
 type triggerFigures struct {
 	Label string
+	Saved int64 // what prompts cost with the saved setting, in millionths of a US dollar
 	preview.Figures
 }
 
 // words say what it would have come to.
 func (t triggerFigures) words() string {
-	money := "saved " + components.Money(t.Net)
-	if t.Net < 0 {
-		money = "cost " + components.Money(-t.Net) + " more"
+	money := "as much as"
+	switch {
+	case t.Cost > t.Saved:
+		money = components.Money(t.Cost-t.Saved) + " more than"
+	case t.Cost < t.Saved:
+		money = components.Money(t.Saved-t.Cost) + " less than"
 	}
-	return "“" + t.Label + "” would have " + money + ", in " + components.Plural(int64(t.Epochs), "compaction") +
+	return "“" + t.Label + "” would have cost " + money + " your saved setting, in " + components.Plural(int64(t.Epochs), "compaction") +
 		", with " + components.Share(t.Verbatim, t.Received) + " of the prompts word for word."
 }
 
 // triggers returns the figures of both triggers, of which one is wanted and known.
-func (p *Previewer) triggers(ctx context.Context, who tenants.Principal, picked session.Selection, saved, wanted pipeline.Config, known preview.Figures) ([]triggerFigures, error) {
+func (p *Previewer) triggers(ctx context.Context, who tenants.Principal, picked session.Selection, saved, wanted pipeline.Config, known preview.Comparison) ([]triggerFigures, error) {
 	if !wanted.Runs(ipc.Name) {
 		return nil, nil
 	}
 	both := []triggerFigures{
-		{Label: components.TriggerLabel(ipc.TriggerWindow), Figures: known}, {Label: components.TriggerLabel(ipc.TriggerBreakEven), Figures: known},
+		{Label: components.TriggerLabel(ipc.TriggerWindow), Saved: known.Saved.Cost, Figures: known.Wanted},
+		{Label: components.TriggerLabel(ipc.TriggerBreakEven), Saved: known.Saved.Cost, Figures: known.Wanted},
 	}
 	other := &both[1]
 	if pipeline.SettingsOf[ipc.Config](wanted).Trigger == ipc.TriggerBreakEven {

@@ -62,11 +62,11 @@ func (t *transcript) head(session Session) {
 
 // lane writes the messages that a lane adds to the one it forks from.
 func (t *transcript) lane(ctx context.Context, from archive.Reader, session Session, lane Lane) error {
-	t.writef("## Lane %s, %s\n\n", span(lane.Kind), span(lane.ID.String()))
+	t.writef("## Thread %s, %s\n\n", span(lane.Kind), span(lane.ID.String()))
 	first := 0
 	if slices.ContainsFunc(session.Lanes, func(other Lane) bool { return other.ID == lane.Parent && lane.Parent != uuid.Nil }) {
 		first = lane.ForkAt
-		t.writef("What is before message %d stands in lane %s.\n\n", first, span(lane.Parent.String()))
+		t.writef("What is before message %d stands in thread %s.\n\n", first, span(lane.Parent.String()))
 	}
 	var projection *Projection
 	if session.Projection != nil {

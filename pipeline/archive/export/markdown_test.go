@@ -127,7 +127,7 @@ func TestATranscriptTellsLevelAndHashOfEachMessage(t *testing.T) {
 	}
 	hash := sha256.Sum256([]byte(`{"role":"assistant","content":"three"}`))
 	for _, want := range []string{"# Session `Fix the parser`", "### 1 · user · L2", "### 5 · user · L0", "SHA-256 `" + hex.EncodeToString(hash[:]) + "`", "```\nanother four\n```",
-		"What is before message 3 stands in lane `" + session.Lanes[0].ID.String() + "`"} {
+		"What is before message 3 stands in thread `" + session.Lanes[0].ID.String() + "`"} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("the transcript lacks %q:\n%s", want, out.String())
 		}

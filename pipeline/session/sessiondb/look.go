@@ -83,6 +83,9 @@ func narrow(query *gorm.DB, filter session.Filter, after *place) *gorm.DB {
 	if filter.APIKey != uuid.Nil {
 		query = query.Where("api_key_id = ?", filter.APIKey)
 	}
+	if filter.Keys != nil {
+		query = query.Where("api_key_id = ANY(?::uuid[])", uuidArray(filter.Keys))
+	}
 	if len(filter.EndUser) > 0 {
 		query = query.Where("end_user IN ? AND end_user <> ''", filter.EndUser)
 	}

@@ -15,9 +15,10 @@ import (
 // Each query returns how many sessions a notice is about, and the one that needs
 // attention most.
 const (
-	// A session that is still going on may yet earn what its only epoch cost.
-	sqlLosses = `SELECT count(*) OVER (), id, title, (sum(net_microusd) OVER ())::bigint, 0
-		FROM sessions WHERE workspace_id = $1 AND last_at >= $2 AND net_microusd < 0 AND epochs > 0
+	// A session that is still going on may yet earn what its only epoch, or what was put back into its
+	// prompts without one, cost.
+	sqlLosses = `SELECT count(*) OVER (), id, title, (sum(net_microusd) OVER ())::bigint, epochs
+		FROM sessions WHERE workspace_id = $1 AND last_at >= $2 AND net_microusd < 0
 			AND (epochs > 1 OR last_at < $3)
 		ORDER BY net_microusd, id LIMIT 1`
 	sqlTruncated = `SELECT count(*) OVER (), s.id, s.title, 0::bigint, 0
