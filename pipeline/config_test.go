@@ -219,7 +219,7 @@ func TestALayerOnTopMayLowerTheTargetBelowTheGoal(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if goal := pipeline.SettingsOf[ipc.Config](config).Goal(); goal >= 0.3-pipeline.SettingsOf[ipc.Config](config).MinClear {
+	if goal := pipeline.SettingsOf[ipc.Config](config).Goal(1, 0, 0); goal >= 0.3-pipeline.SettingsOf[ipc.Config](config).MinClear {
 		t.Errorf("the goal %v leaves less room than an epoch must free", goal)
 	}
 }
@@ -230,7 +230,7 @@ func TestTheGoalLeavesRoom(t *testing.T) {
 	for _, c := range []struct{ target, to, clear, goal float64 }{
 		{0.75, 0.40, 0.10, 0.40}, {0.50, 0.40, 0.10, 0.30}, {0.30, 0.40, 0.10, 0.15}, {0.90, 0.40, 0.10, 0.40}, {0.75, 0.40, 0.50, 0.375},
 	} {
-		goal := ipc.Config{TargetUtilization: c.target, CompressTo: c.to, MinClear: c.clear}.Goal()
+		goal := ipc.Config{TargetUtilization: c.target, CompressTo: c.to, MinClear: c.clear}.Goal(1, 0, 0)
 		if math.Abs(goal-c.goal) > 1e-9 {
 			t.Errorf("%+v: goal is %v", c, goal)
 		}

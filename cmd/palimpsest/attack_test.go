@@ -16,6 +16,7 @@ import (
 	"palimpsest/api/upstream/providertest"
 	"palimpsest/cmd/palimpsest/buildtest"
 	"palimpsest/migrations/dbtest"
+	"palimpsest/pipeline/fulltest"
 )
 
 // attack runs deploy/attack.sh as a person with a shell does, and returns its exit code and
@@ -116,6 +117,7 @@ func TestScriptFromOutsideFindsEveryHoleShut(t *testing.T) {
 // S34
 func TestScriptFromOutsideTellsAnOpenDoor(t *testing.T) {
 	t.Parallel()
+	fulltest.Turn(t, 3)
 	open := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, request *http.Request) {
 		switch {
 		case strings.HasPrefix(request.URL.Path, "/api/v1/keys") && request.Method == http.MethodPost:

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"palimpsest/pipeline/fulltest"
 	"palimpsest/tenants"
 	"palimpsest/web/webtest"
 )
@@ -15,6 +16,7 @@ const askedIdentifiers = "/pipeline/preview?part=identifiers"
 
 func TestPreviewCountsTheIdentifiersThatPromptsKeep(t *testing.T) {
 	t.Parallel()
+	fulltest.Turn(t, 3)
 	person := talked(t, webtest.Start(t), 5)
 	asked := person.Post("/pipeline/preview?part=1", form(person.Get("/pipeline"))...)
 	if !asked.Has(`[data-testid="ask-identifiers"]`) || asked.Has(`[data-testid="identifiers"]`) {
@@ -88,6 +90,7 @@ func TestIdentifiersAreCountedForThoseWhoMayReadTheText(t *testing.T) {
 // text it says what is read word for word.
 func TestCurveHasTheIdentifiersOfEachPoint(t *testing.T) {
 	t.Parallel()
+	fulltest.Turn(t, 3)
 	person := talked(t, webtest.Start(t), 5)
 	curve := func(who *webtest.Person) (said string, kept []string) {
 		page := who.Post("/pipeline/preview?part=curve", form(who.Get("/pipeline"))...)

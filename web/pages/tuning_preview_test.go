@@ -49,6 +49,7 @@ func talked(t *testing.T, product *webtest.Product, sessions int) *webtest.Perso
 
 func TestPreviewSaysWhatAnotherTargetWouldHaveMade(t *testing.T) {
 	t.Parallel()
+	fulltest.Turn(t, 3)
 	person := talked(t, webtest.Start(t), 5)
 
 	for name, path := range map[string]string{"the whole page": "/pipeline/preview", "the card alone": "/pipeline/preview?part=1"} {
@@ -76,6 +77,7 @@ func TestPreviewSaysWhatAnotherTargetWouldHaveMade(t *testing.T) {
 // The file of the preview has the figures of the table, exactly, for the same form.
 func TestFileOfThePreviewHasItsFigures(t *testing.T) {
 	t.Parallel()
+	fulltest.Turn(t, 3)
 	person := webtest.Start(t).SignUp(t, "northbeam")
 	typed := form(person.Get("/pipeline"), "ipc.targetUtilization", "0.40")
 	shown := figures(person.Post("/pipeline/preview?part=1", typed...))
@@ -184,6 +186,7 @@ func TestMovingTheSliderShowsAnotherPreview(t *testing.T) {
 
 func TestPreviewIsDrawnAsABarForEachSession(t *testing.T) {
 	t.Parallel()
+	fulltest.Turn(t, 3)
 	person := talked(t, webtest.Start(t), 5)
 
 	page := person.Post("/pipeline/preview", form(person.Get("/pipeline"), "ipc.targetUtilization", "0.40")...)
@@ -211,6 +214,7 @@ func TestPreviewIsDrawnAsABarForEachSession(t *testing.T) {
 
 func TestPreviewIsNarrowedToAClient(t *testing.T) {
 	t.Parallel()
+	fulltest.Turn(t, 3)
 	person := talked(t, webtest.Start(t), 5)
 	other := sessiontest.Generate(9, sessiontest.Options{Format: conversation.Anthropic, Turns: 4, TargetTokens: 2_000})
 	person.Talk(person.Connect(webtest.Provider(t, tuningWindow), "second"), tuningWindow, other, "codex_cli_rs/0.50")
@@ -233,6 +237,7 @@ func TestPreviewIsNarrowedToAClient(t *testing.T) {
 // Both triggers are shown on the same sessions, whichever is set, with the same figures.
 func TestPreviewShowsBothTriggers(t *testing.T) {
 	t.Parallel()
+	fulltest.Turn(t, 3)
 	person := webtest.Start(t).SignUp(t, "northbeam") // a bundled sample
 	said := map[string]string{}
 	for _, trigger := range []string{"window", "break-even"} {
@@ -252,6 +257,7 @@ func TestPreviewShowsBothTriggers(t *testing.T) {
 // each to the next, so that more is read word for word and less is saved.
 func TestPreviewShowsCostAgainstFidelity(t *testing.T) {
 	t.Parallel()
+	fulltest.Turn(t, 3)
 	person := webtest.Start(t).SignUp(t, "northbeam") // a bundled sample
 	asked := person.Post("/pipeline/preview?part=1", form(person.Get("/pipeline"))...)
 	if !asked.Has(`[data-testid="ask-curve"]`) || asked.Has(`[data-testid="curve"]`) {

@@ -21,6 +21,9 @@ const (
 	EveryMessage                 // another session of which nothing is known
 )
 
+// model is the one that is asked.
+const model = "claude-sonnet-4-5"
+
 // mark stands in each message of a body. Its digits make the message unique.
 const (
 	mark       = "note 00000000"
@@ -63,7 +66,7 @@ type request struct {
 func NewBody(seed uint64, size int, stream bool) (Body, error) {
 	writer := newWriter(seed)
 	conversation := request{
-		Model:     "claude-sonnet-4-5",
+		Model:     model,
 		MaxTokens: 4096,
 		Stream:    stream,
 		System:    []block{{Type: "text", Text: writer.prose(min(12_000, size/6))}},

@@ -49,7 +49,7 @@ func (p *Provider) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		stream(w, r, body.Len()/4)
 		return
 	}
-	answer := fmt.Sprintf(`{"id":"msg_bench","type":"message","role":"assistant","model":"claude-sonnet-4-5","content":[{"type":"text","text":"%s"}],`+
+	answer := fmt.Sprintf(`{"id":"msg_bench","type":"message","role":"assistant","model":"`+model+`","content":[{"type":"text","text":"%s"}],`+
 		`"stop_reason":"end_turn","stop_sequence":null,"usage":{"input_tokens":%d,"cache_creation_input_tokens":0,"cache_read_input_tokens":0,"output_tokens":140}}`,
 		strings.Repeat("The answer still sees what matters. ", 16), body.Len()/4)
 	w.Header().Set("Content-Type", "application/json")
@@ -65,7 +65,7 @@ func stream(w http.ResponseWriter, r *http.Request, tokens int) {
 		return err == nil && control.Flush() == nil
 	}
 
-	send("message_start", fmt.Sprintf(`{"type":"message_start","message":{"id":"msg_bench","type":"message","role":"assistant","model":"claude-sonnet-4-5",`+
+	send("message_start", fmt.Sprintf(`{"type":"message_start","message":{"id":"msg_bench","type":"message","role":"assistant","model":"`+model+`",`+
 		`"content":[],"stop_reason":null,"stop_sequence":null,"usage":{"input_tokens":%d,"output_tokens":1}}}`, tokens))
 	send("content_block_start", `{"type":"content_block_start","index":0,"content_block":{"type":"text","text":""}}`)
 	for range chunks {

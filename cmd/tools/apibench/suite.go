@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"net/http"
 	"net/url"
 	"slices"
 	"time"
@@ -23,7 +24,7 @@ const (
 )
 
 // tightWindow is the context window, in tokens, that a large body exceeds, fullWindow one that a
-// body of 100,000 tokens does; roomyWindow is one that no body comes near.
+// body of 100,000 tokens does; roomyWindow is one that no body comes near, larger than the model's own.
 const (
 	tightWindow = 150_000
 	fullWindow  = 100_000
@@ -263,9 +264,9 @@ func Routes(ctx context.Context, provider string, floor, program *programtest.Pr
 		window     int
 		limits     map[string]any
 	}{
-		Roomy: {"roomy", "", roomyWindow, nil},
+		Roomy: {"roomy", "", 0, nil},
 		Tight: {"tight", "", tightWindow, nil},
-		Slow:  {"slow", slowPath, roomyWindow, nil},
+		Slow:  {"slow", slowPath, 0, nil},
 		Full: {"full", "", fullWindow, map[string]any{
 			"allowed_endpoints": []string{"/v1/messages*"}, "requests_per_minute": 1_000_000, "tokens_per_minute": 1_000_000_000, "concurrency": 1000, "budget_day_usd": 900_000, "budget_month_usd": 900_000,
 		}},
@@ -277,6 +278,11 @@ func Routes(ctx context.Context, provider string, floor, program *programtest.Pr
 		account, err := programtest.SignUp(ctx, program.URL, programtest.Workspace{Name: workspace.name, Provider: upstream, Window: workspace.window, Limits: workspace.limits})
 		if err != nil {
 			return nil, fmt.Errorf("set up the workspace %s: %w", workspace.name, err)
+		}
+		if workspace.window == 0 {
+			if err := account.Call(ctx, http.MethodPut, "/models/windows/"+model, map[string]int{"window_tokens": roomyWindow}, nil); err != nil {
+				return nil, fmt.Errorf("set the model's window in the workspace %s: %w", workspace.name, err)
+			}
 		}
 		direct.Targets[place] = Target{Name: direct.Name, URL: upstream}
 		through.Targets[place] = Target{Name: through.Name, URL: floor.URL + workspace.path, PID: floor.PID()}

@@ -2,6 +2,7 @@ package apiclients
 
 import (
 	"bytes"
+	"net/http"
 	"os"
 	"slices"
 	"testing"
@@ -18,7 +19,7 @@ func TestClaudeCodeWorksPastItsWindow(t *testing.T) {
 	t.Parallel()
 	bench := newBench(t, "testdata/claudecode")
 	client := claudeCodeOn("Claude Code", "claude-sonnet-5")
-	sent, tried := Habits{}, 0
+	sent, tried, listed := Habits{}, 0, 0
 	for _, wanted := range Cases() {
 		if !slices.Contains([]string{windowCase, threadsCase, writesCase, smallCallsCase}, wanted.Name) {
 			continue
@@ -39,7 +40,20 @@ func TestClaudeCodeWorksPastItsWindow(t *testing.T) {
 		if behind := bytes.Count(last, []byte(`"role":"system"`)); behind < wanted.read() {
 			t.Errorf("%s: %d system messages behind %d turns: this client does not send what the test is about", wanted.Name, behind, wanted.read())
 		}
+		// What has arguments of tools streamed as they are written reaches the provider.
+		eager, arrived := []byte(`"eager_input_streaming":true`), trial.Received[len(trial.Received)-1].Body
+		if got, want := bytes.Count(arrived, eager), bytes.Count(last, eager); got != want || want == 0 {
+			t.Errorf("%s: %d tools of %d are eager at the provider", wanted.Name, got, want)
+		}
+		for _, exchange := range trial.Exchanges {
+			if exchange.Method == http.MethodGet && exchange.Path == "/v1/models?limit=1000" && exchange.Status == http.StatusOK {
+				listed++
+			}
+		}
 		sent.Add(trial)
+	}
+	if listed == 0 {
+		t.Error("no list of models was asked for and given")
 	}
 
 	added, err := sent.Compare("testdata/habits", client.List())

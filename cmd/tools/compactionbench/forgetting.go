@@ -35,13 +35,12 @@ type Forgetting struct {
 	Verbatim    []int // turns left word for word by each compaction
 	Cliffs      int   // compactions that leave nothing between word for word and one line for a block
 
-	Ours, Sliding Kept
+	Ours, Sliding, Client Kept
 
-	Bill     Bill    // of the prompts
-	Original Bill    // of the prompts without compaction
-	Client   Bill    // of those of a client that compacts itself, and of its summaries
-	Requests int     //
-	Recovery float64 // cost of getting again what was forgotten, in tokens of plain input
+	Bill     Bill // of the prompts
+	Original Bill // of the prompts without compaction
+	Itself   Bill // of those of a client that compacts itself, and of its summaries
+	Requests int
 }
 
 // Kept is what one way to compact keeps.
@@ -52,13 +51,15 @@ type Kept struct {
 	Typed      Share // typed messages word for word
 	Second     Share // the second newest typed message
 	Tasks      Share // open tasks
-	Recoveries int   // messages that have to be got again
+	Recoveries int     // messages that have to be got again
+	Recovery   float64 // what that costs, in tokens of plain input
 }
 
 func (k *Kept) add(other *Kept) {
 	k.Names, k.Unrepeated, k.Edits = k.Names.and(other.Names), k.Unrepeated.and(other.Unrepeated), k.Edits.and(other.Edits)
 	k.Typed, k.Second, k.Tasks = k.Typed.and(other.Typed), k.Second.and(other.Second), k.Tasks.and(other.Tasks)
 	k.Recoveries += other.Recoveries
+	k.Recovery += other.Recovery
 }
 
 // Add adds another talk.
@@ -68,23 +69,23 @@ func (f *Forgetting) Add(other *Forgetting) {
 	f.Cliffs += other.Cliffs
 	f.Ours.add(&other.Ours)
 	f.Sliding.add(&other.Sliding)
+	f.Client.add(&other.Client)
 	f.Bill.Cost += other.Bill.Cost
 	f.Bill.Busts += other.Bill.Busts
 	f.Original.Cost += other.Original.Cost
-	f.Client.Cost += other.Client.Cost
-	f.Client.Busts += other.Client.Busts
+	f.Itself.Cost += other.Itself.Cost
+	f.Itself.Busts += other.Itself.Busts
 	f.Requests += other.Requests
-	f.Recovery += other.Recovery
 }
 
 // standing is what a compaction left, until the next one.
 type standing struct {
 	length  int // messages of the conversation then
 	request int // its index
-	sides   [2]side
+	sides   []side
 }
 
-// side is one way to compact: ours, or the sliding window.
+// side is one way to compact: ours, the sliding window, or the client's own.
 type side struct {
 	kept *Kept
 	text string // of the prompt
@@ -113,9 +114,7 @@ func forget(ctx context.Context, r *reading, config pipeline.Config, prices Pric
 	}
 	f := &Forgetting{}
 	f.Original, _ = charge(r, untouched{r}, prices, pace)
-	client := &selfCompacting{reading: r}
-	f.Client, _ = charge(r, client, prices, pace)
-	f.Client.Busts = client.compactions
+	f.forgetItself(r, prices, pace)
 	var now *standing
 	_, err = run.Run(ctx, r.talk.Body, func(step replay.Step) error {
 		f.Requests++
@@ -156,14 +155,12 @@ func (f *Forgetting) stand(r *reading, step *replay.Step) (*standing, error) {
 		from--
 		left -= r.messages[from].Tokens
 	}
-	now.sides = [2]side{
-		{kept: &f.Ours, text: textOf(prompt.messages)},
-		{kept: &f.Sliding, text: textOf(r.messages[from:now.length])},
-	}
-	for i := range now.sides {
-		now.sides[i].named, now.sides[i].recalled = map[string]bool{}, map[int]bool{}
-	}
+	now.sides = []side{newSide(&f.Ours, textOf(prompt.messages)), newSide(&f.Sliding, textOf(r.messages[from:now.length]))}
 	return now, nil
+}
+
+func newSide(kept *Kept, text string) side {
+	return side{kept: kept, text: text, named: map[string]bool{}, recalled: map[int]bool{}}
 }
 
 // textOf returns what messages say.
@@ -182,6 +179,11 @@ func (f *Forgetting) compacted(r *reading, step *replay.Step, now *standing) {
 	if step.Levels[1]+step.Levels[2] == 0 {
 		f.Cliffs++
 	}
+	f.noteKept(r, now)
+}
+
+// noteKept notes which typed messages and tasks prompts have.
+func (f *Forgetting) noteKept(r *reading, now *standing) {
 	typed, tasks := r.typed(now.length), r.openTasks(now.length)
 	for i := range now.sides {
 		side := &now.sides[i]
@@ -212,9 +214,7 @@ func (f *Forgetting) used(r *reading, now *standing, request int, prompt float64
 			}
 			side.recalled[message] = true
 			side.kept.Recoveries++
-			if i == 0 {
-				f.Recovery += prices.Read*prompt + prices.Output*askingAgain + prices.Write*min(resultAgain, r.tokens(r.messages[message].Tokens))
-			}
+			side.kept.Recovery += prices.Read*prompt + prices.Output*askingAgain + prices.Write*min(resultAgain, r.tokens(r.messages[message].Tokens))
 		}
 	}
 }

@@ -14,9 +14,7 @@ func TestNamesFromBeforeACompactionAreCounted(t *testing.T) {
 	// A compaction with the second request; the third and fourth come behind it.
 	now := &standing{length: r.ends[1], request: 1}
 	var f Forgetting
-	for i, text := range []string{"ResolveLane and src/lane/store.go", ""} {
-		now.sides[i] = side{kept: []*Kept{&f.Ours, &f.Sliding}[i], text: text, named: map[string]bool{}, recalled: map[int]bool{}}
-	}
+	now.sides = []side{newSide(&f.Ours, "ResolveLane and src/lane/store.go"), newSide(&f.Sliding, "")}
 	for request := 1; request < len(r.ends); request++ {
 		f.used(r, now, request, 1_000, Anthropic())
 	}
@@ -24,8 +22,8 @@ func TestNamesFromBeforeACompactionAreCounted(t *testing.T) {
 		t.Errorf("ours %+v, the window %+v", f.Ours, f.Sliding)
 	}
 	// 48213 and the argument stand in two messages, the others in one of them and in the first.
-	if f.Ours.Recoveries != 2 || f.Sliding.Recoveries != 3 || f.Recovery < 2*(100+300) {
-		t.Errorf("ours %d, the window %d, %.0f tokens", f.Ours.Recoveries, f.Sliding.Recoveries, f.Recovery)
+	if f.Ours.Recoveries != 2 || f.Sliding.Recoveries != 3 || f.Ours.Recovery < 2*(100+300) {
+		t.Errorf("ours %d, the window %d, %.0f tokens", f.Ours.Recoveries, f.Sliding.Recoveries, f.Ours.Recovery)
 	}
 }
 

@@ -101,7 +101,7 @@ func (all AllForgotten) Markdown() string {
 		fmt.Fprintf(&text, "| %d | %d | %s | %d | %s | %d | %s | %s | %s | %s | %s | %s | %s | %s | %s | %.1f | %.1f | %+.1f %% | %+.1f %% | %.2f |\n",
 			one.Window, one.Fixed, part, one.Compactions, one.verbatim(), one.Cliffs, ours.Names, window.Names, ours.Unrepeated, window.Unrepeated,
 			ours.Edits, window.Edits, ours.Typed, ours.Second, ours.Tasks, one.perHundred(ours), one.perHundred(window),
-			one.Bill.against(one.Client), 100*((one.Bill.Cost+one.Recovery)/one.Client.Cost-1), float64(one.Bill.Busts)/float64(max(1, one.Client.Busts)))
+			one.Bill.against(one.Itself), 100*((one.Bill.Cost+one.Ours.Recovery)/(one.Itself.Cost+one.Client.Recovery)-1), float64(one.Bill.Busts)/float64(max(1, one.Itself.Busts)))
 	}
 	return text.String()
 }

@@ -14,7 +14,11 @@ import (
 // Find searches without opening the originals of what is found.
 func Find(ctx context.Context, index *Index, workspace tenants.WorkspaceID, query archive.Query) ([]archive.Hit, error) {
 	limit := cmp.Or(query.Limit, archive.DefaultHits)
-	found, err := lookup{index, workspace, nil}.find(ctx, &query, asked{Question: search.Ask(query.Text)}, limit)
+	within, err := index.within(ctx, workspace, &query)
+	if err != nil {
+		return nil, err
+	}
+	found, err := within.find(ctx, &query, asked{Question: search.Ask(query.Text)}, limit)
 	found = found[:min(limit, len(found))]
 	hits := make([]archive.Hit, len(found))
 	for i := range found {

@@ -49,11 +49,10 @@ func (x *Index) Search(ctx context.Context, workspace tenants.WorkspaceID, query
 	}
 	limit := cmp.Or(max(query.Limit, 0), archive.DefaultHits)
 	limit = min(limit, archive.MaxHits)
-	keys, err := x.keysOf(ctx, workspace, &query)
+	within, err := x.within(ctx, workspace, &query)
 	if err != nil {
 		return nil, fmt.Errorf("search: %w", err)
 	}
-	within := lookup{x, workspace, keys}
 	hits, err := within.find(ctx, &query, asked{question, where}, limit)
 	if err != nil {
 		return nil, fmt.Errorf("search: %w", err)
@@ -83,19 +82,22 @@ type lookup struct {
 const sqlKeysOfPerson = `SELECT k.id FROM api_keys k JOIN api_keys asked ON asked.workspace_id = $1 AND asked.id = $2
 	WHERE k.workspace_id = $1 AND coalesce(k.person_id, k.created_by) = coalesce(asked.person_id, asked.created_by)`
 
-// keysOf returns the API keys whose sessions a query is about; nil if it is about those of all.
-func (x *Index) keysOf(ctx context.Context, workspace tenants.WorkspaceID, query *archive.Query) (keys [][16]byte, err error) {
-	switch {
-	case query.APIKey == uuid.Nil:
-		return nil, nil
-	case !query.Person:
-		return [][16]byte{query.APIKey}, nil
+// within returns the lookup of a query: in the sessions of the API keys that it is about.
+func (x *Index) within(ctx context.Context, workspace tenants.WorkspaceID, query *archive.Query) (lookup, error) {
+	within := lookup{Index: x, workspace: workspace}
+	if query.APIKey == uuid.Nil {
+		return within, nil
 	}
-	err = x.archive.runner.InTenant(ctx, workspace, func(tx *gorm.DB) (err error) {
-		keys, err = batchdb.Rows(tx, pgx.RowTo[[16]byte], sqlKeysOfPerson, workspace, query.APIKey)
+	within.keys = [][16]byte{query.APIKey}
+	if !query.Person {
+		return within, nil
+	}
+	err := x.archive.runner.InTenant(ctx, workspace, func(tx *gorm.DB) error {
+		others, err := batchdb.Rows(tx, pgx.RowTo[[16]byte], sqlKeysOfPerson, workspace, query.APIKey)
+		within.keys = append(within.keys, others...)
 		return err
 	})
-	return append(keys, query.APIKey), err
+	return within, err
 }
 
 // shown returns hits with what is shown of them, but for those that are recalls: an index

@@ -11,10 +11,11 @@ type Config struct {
 	// TargetUtilization is the share of the context window above which an epoch happens.
 	TargetUtilization float64 `json:"targetUtilization" yaml:"targetUtilization"`
 
-	// CompressTo is the share that an epoch compresses down to; see Goal.
+	// CompressTo is what an epoch leaves, as a share of what can change: the window without system
+	// prompt, tools and room for the answer; see Goal.
 	CompressTo float64 `json:"compressTo" yaml:"compressTo"`
 
-	// MinClear is the share of the window that an epoch must free at least.
+	// MinClear is what an epoch must free at least, as a share of what can change.
 	MinClear float64 `json:"minClear" yaml:"minClear"`
 
 	// PreserveLastTurns is how many of the newest turns stay as they are.
@@ -147,12 +148,18 @@ func OtherTrigger(trigger string) string {
 	return TriggerBreakEven
 }
 
-// Goal returns the share of the window that an epoch compresses down to:
-// CompressTo, or less where that would leave less room than twice MinClear below
-// TargetUtilization, but never less than half of TargetUtilization.
-func (c Config) Goal() float64 {
-	room := max(c.TargetUtilization-2*c.MinClear, c.TargetUtilization/2)
-	return min(c.CompressTo, room)
+// leastShare bounds what PreserveTokens may ask for of what can change: in a small window each
+// compaction would free little otherwise.
+const leastShare = 0.4
+
+// Goal returns what an epoch compresses down to, where fixed of the limit precedes the
+// conversation, and newest is PreserveTokens, all in the same unit: CompressTo of what can change, but no
+// less than what PreserveTokens asks for, and less than both where they would leave less room than
+// twice MinClear below the target, but never less than half of that room.
+func (c Config) Goal(limit, fixed, newest float64) float64 {
+	high, free := c.TargetUtilization*limit, limit-fixed
+	room := max(high-fixed-2*c.MinClear*free, (high-fixed)/2, 0)
+	return fixed + min(max(c.CompressTo*free, min(newest, leastShare*free)), room)
 }
 
 // WarnsAfter returns from how many epochs of a lane on people are warned of it; 0: never.

@@ -45,7 +45,7 @@ func TestL3GrowsCoarserWhereTheTargetIsExceeded(t *testing.T) {
 		if report := exchange.Report; report.Compression != pipeline.Epoch || report.After > window*3/4 || report.Levels[3] < 500 {
 			t.Errorf("window %d: %s, %d tokens, levels %v", window, report.Compression, report.After, report.Levels)
 		}
-		holds(t, sealed, "[turns 1–", "Task 0: change handler0.go")
+		holds(t, sealed, "[turns 1–", "Task 599: change handler599.go")
 		lacks(t, sealed, "left out")
 	}
 }
@@ -121,7 +121,7 @@ func TestWhatWasFoldedFirstIsLeftOut(t *testing.T) {
 	t.Parallel()
 
 	c := manyTasks(600)
-	c.system = words(7_200)
+	c.system = words(7_350)
 	lane := newLane(t, 8_000)
 	exchange, sealed := send(t, lane, c.body())
 

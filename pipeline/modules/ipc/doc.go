@@ -12,7 +12,7 @@
 //	measure    how large the prompt is, and how large it may become: measure.go
 //	read       the messages by turns: history.go, reading.go
 //	protect    what must stay as it is: protect.go, protect_messages.go, protect_loop.go
-//	select     a level for each turn: select.go, stale.go, tail.go
+//	select     a level for each turn: select.go, worth.go, stale.go, tail.go
 //	render     the messages that stand for the turns at their levels: render.go
 //	descend    in chunks, where levels are not enough: descend.go, cut_middles.go
 //	lighten    without media, where the body has too many bytes: lighten.go, media.go
@@ -23,8 +23,8 @@
 //
 //	L0  every byte
 //	L1  tool results are cut to their beginning, their verdict and their error: level1.go, excerpt.go
-//	L2  a few lines in a record shared with its neighbors: level2.go, record.go, enrich.go
-//	L3  one line for a block of eight turns, behind a ledger of all of them: level3.go, ledger.go
+//	L2  a few lines in a record shared with its neighbors, and typed messages word for word: level2.go, record.go, enrich.go
+//	L3  one line for a block of eight turns, and typed messages: level3.go, ledger.go
 //
 // What a turn is at a level depends on the originals of the request, the levels and the
 // settings alone, and is numbered by RenderVersion.
@@ -33,8 +33,8 @@
 //
 // The window has 8,000 tokens, targetUtilization is 0.75 and compressTo 0.25: above 6,000
 // tokens there is an epoch, and it goes down to 2,000. Each turn is a call that reads a file
-// and its result, of 318 tokens together. The two newest turns stay as they are. Example in
-// example_test.go runs this.
+// and its result, of 318 tokens together. The two newest turns stay as they are, whatever they
+// hold. Example in example_test.go runs this.
 //
 //	tokens
 //	 6,000 ┼ ─ ─ ─ ─ ─ ╱│─ ─ ─ ─ ─ ╱│─ ─ ─ ─ ─ ╱│─ ─ ─ ─ ─ ╱│─ ─  target
@@ -45,32 +45,32 @@
 //	       └───────────┴───────────┴───────────┴───────────┴────  requests
 //	                   19          32          45          58
 //
-//	request 19   │ L2: 7 ││ L1: 10    ││ L0 │
-//	request 32   │ L2: 24            ││ L1: 6 ││ L0 │
-//	request 45   │ L2: 42                         ││L1││ L0 │
-//	request 58   │ L3: 40                     ││ L2: 16   ││ L0 │
-//	              oldest turn                               newest two
+//	request 19   │ L2: 12    ││L1││ L0 │
+//	request 32   │ L2: 27                ││L1││ L0 │
+//	request 45   │ L3: 14   ││ L2: 28                 ││L1││ L0 │
+//	request 58   │ L3: 30             ││ L2: 25               ││L1││ L0 │
+//	              oldest turn                                  newest two
 //
-// Request 19 has 6,055 tokens. All turns but the newest two go to L1, the oldest first: that
-// leaves more than 2,000, so the oldest seven go on to L2. At L1, a result of 1,250 characters
-// is
+// Request 19 has 6,055 tokens. What a level takes of a turn is worth more per token the newer the
+// turn is, and a record more than a call, a call more than a result (worth.go): moves are made in
+// that order until 2,000 tokens are left. At L1, a result of 1,250 characters is
 //
 //	Step 7 compiled another package in a few seconds. Step 7 compiled … [1,050 of 1,250
 //	characters archived as #16]
 //
-// and at L2, all seven turns are one message of the user:
+// and at L2, all twelve turns are one message of the user:
 //
 //	[AUTO CONTEXT COMPRESSION]
 //	This is a shortened record of earlier turns of this conversation, not a new request. …
-//	[turns 1–7, #1–#14]
+//	[turns 1–12, #1–#24]
 //	#1 Assistant: I look at step 0.
 //	#1 Read(/build/step0.log) → ok
 //	#3 Assistant: I look at step 1.
 //	…
 //
-// Requests 20 to 31 begin with these 1,937 tokens, the same bytes in each, and the new turns
+// Requests 20 to 31 begin with these 1,927 tokens, the same bytes in each, and the new turns
 // behind them. In request 32 the target is exceeded again, and the next epoch goes deeper. In
-// request 58, L2 of all turns would be too large: blocks of the oldest turns become
+// request 45, L2 of all turns would be too large: blocks of the oldest turns become
 //
 //	[turns 1–8, #1–#16] Assistant: I look at step 7. | read: /build/step4.log, … (and 4 more)
 //

@@ -13,7 +13,7 @@ import (
 // What L2 keeps of a turn beyond its first sentences and calls, in characters.
 const (
 	sentencesCharacters = 400
-	namesCharacters     = 160
+	namesCharacters     = 320
 	longestText         = 16 << 10 // bytes of one text that are searched for sentences
 )
 
@@ -48,6 +48,7 @@ type enricher struct {
 func (e *enricher) enrich() {
 	for i := range e.record.lines {
 		e.show(e.record.lines[i].text)
+		e.show(e.record.lines[i].typed)
 	}
 	e.addSentences()
 	e.addNames()

@@ -3,7 +3,9 @@ package ipc
 import (
 	"slices"
 	"strings"
+	"unicode/utf8"
 
+	"palimpsest/pipeline/conversation"
 	"palimpsest/pipeline/ledger"
 )
 
@@ -28,46 +30,53 @@ const ledgerTitle = "[ledger of all turns up to here]\n"
 type opening struct {
 	history *history
 	budget  *budget
-	blocks  map[int]ledgerBlock // by how many turns they cover
+	records *records
+	blocks  map[[2]int]ledgerBlock // by how many turns they cover, and how many of them are left out
 
 	text    string // what the record that opens the projection still has to say
 	leftOut int    // typed directives that the block has no room for
 }
 
-// writeLedger writes the block that the projection of turns opens with: the ledger of
-// exactly those turns, once one of them is at L3. What a model's summary stands for
-// is left to that, which has the same facts.
-func (o *opening) writeLedger(turns []*turn) error {
+// writeLedger writes the block that the projection of turns opens with, once one of them is at L2.
+func (o *opening) writeLedger(turns []*turn, dropped int) error {
 	o.text, o.leftOut = "", 0
-	turns = slices.DeleteFunc(slices.Clone(turns), func(t *turn) bool { return t.written != nil })
-	isFolded := false
-	for _, t := range turns {
-		isFolded = isFolded || t.level >= 3
-	}
-	budget := o.ledgerBudget()
-	if !isFolded || budget == 0 {
+	if !slices.ContainsFunc(turns, func(t *turn) bool { return t.written == nil && t.level >= 2 }) {
 		return nil
 	}
-	block, known := o.blocks[len(turns)]
+	block, err := o.block(turns, dropped)
+	o.text, o.leftOut = block.text, block.leftOut
+	return err
+}
+
+// block returns the ledger of exactly these turns, made once. What a model's summary stands for
+// is left to that, which has the same facts.
+func (o *opening) block(turns []*turn, dropped int) (ledgerBlock, error) {
+	key := [2]int{len(turns), dropped}
+	turns = slices.DeleteFunc(slices.Clone(turns), func(t *turn) bool { return t.written != nil })
+	budget := o.ledgerBudget()
+	if budget == 0 {
+		return ledgerBlock{}, nil
+	}
+	block, known := o.blocks[key]
 	if !known {
 		var err error
-		if block, err = o.ledgerBlock(turns, budget); err != nil {
-			return err
+		if block, err = o.ledgerBlock(turns, dropped, budget); err != nil {
+			return ledgerBlock{}, err
 		}
-		o.blocks[len(turns)] = block
+		o.blocks[key] = block
 	}
-	o.text, o.leftOut = block.text, block.leftOut
-	return nil
+	return block, nil
 }
 
 // ledgerBlock is a written ledger.
 type ledgerBlock struct {
 	text    string // empty: it has nothing to say
+	size    int    // o200k tokens
 	leftOut int    // typed directives that it has no room for
 }
 
-// ledgerBlock returns the ledger of turns in so many o200k tokens at most.
-func (o *opening) ledgerBlock(turns []*turn, budget int) (ledgerBlock, error) {
+// ledgerBlock returns the ledger of turns, of which the first may be left out of the prompt, in so many o200k tokens at most.
+func (o *opening) ledgerBlock(turns []*turn, dropped, budget int) (ledgerBlock, error) {
 	kept := ledger.New()
 	for _, t := range turns {
 		if err := o.history.read(t); err != nil {
@@ -75,6 +84,7 @@ func (o *opening) ledgerBlock(turns []*turn, budget int) (ledgerBlock, error) {
 		}
 		kept.AddMade(t.index, t.From, t.messages, t.calls())
 	}
+	kept.Directives = slices.DeleteFunc(kept.Directives, func(d ledger.Directive) bool { return o.isSaid(&d, dropped) })
 	if err := o.follow(kept, turns); err != nil {
 		return ledgerBlock{}, err
 	}
@@ -85,8 +95,24 @@ func (o *opening) ledgerBlock(turns []*turn, budget int) (ledgerBlock, error) {
 	block := ledgerBlock{leftOut: kept.LeftOut(text)}
 	if text != "" {
 		block.text = ledgerTitle + strings.TrimSuffix(text, "\n") + "\n"
+		block.size = o.history.countText(block.text)
 	}
 	return block, nil
+}
+
+// isSaid reports whether a directive is in the prompt as it was typed: records keep what people
+// typed word for word, and who reads it there sees what it belongs to.
+func (o *opening) isSaid(directive *ledger.Directive, dropped int) bool {
+	if directive.Kind != ledger.Typed || o.history.digests[directive.Message].Role != conversation.User {
+		return false
+	}
+	for _, t := range o.history.turns[dropped:] {
+		if t.From <= directive.Message && directive.Message < t.To {
+			message := &t.messages[directive.Message-t.From]
+			return directive.Message >= o.records.typed.from && utf8.RuneCountInString(typedIn(message)) <= o.records.typed.longest && strings.Contains(typedIn(message), directive.Text)
+		}
+	}
+	return false
 }
 
 // ledgerBudget returns how many o200k tokens the ledger's block may have.

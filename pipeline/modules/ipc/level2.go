@@ -9,6 +9,7 @@ type records struct {
 	history    *history
 	protection *protection
 	uses       *uses // nil: not made yet
+	typed      typedBound
 }
 
 // note makes what the turn has at L2 and what L3 is made of.
@@ -68,6 +69,7 @@ func (r *records) findUses() error {
 	if err != nil {
 		return err
 	}
+	r.typed = r.boundTyped()
 	r.uses = newUses()
 	for i := range used {
 		r.uses.add(i, used[i])
@@ -80,6 +82,9 @@ func (r *records) findUses() error {
 
 // weighRecord counts what the turn has at L2.
 func (r *records) weighRecord(t *turn) error {
+	if t.record.typed != r.typed {
+		t.record.typed, t.record.noted, t.record.size = r.typed, "", 0
+	}
 	if t.record.size == 0 {
 		t.record.size = r.history.countText(t.record.entry())
 	}

@@ -12,12 +12,15 @@ import (
 // What L3 leaves of a block of turns.
 const (
 	blockTurns      = 8 // turns in a block, before blocks are made coarser
-	askedInBlock    = 120
 	saidInBlock     = 80
 	failureInBlock  = 80
-	namesInBlock    = 160
+	namesInBlock    = 480
 	mostFilesInLine = 4
 )
+
+// blockShare bounds all L3 text but what was typed as a share of what a compaction leaves of what
+// can change.
+const blockShare = 0.25
 
 // leastBlockTokens is how far the bound of all L3 text may shrink, in o200k tokens;
 // further in a window of which it would be a large part.
@@ -32,13 +35,15 @@ type lines struct {
 }
 
 func newLines(history *history, budget *budget) *lines {
-	return &lines{history: history, budget: budget, blockTokens: history.config.BlockTokens, made: map[[2]int]lineOf{}}
+	return &lines{history: history, budget: budget, blockTokens: min(history.config.BlockTokens, int(blockShare*float64(budget.goal-budget.fixed))), made: map[[2]int]lineOf{}}
 }
 
-// lineOf is the line of a block with its size, kept for the turns that it is made of.
+// lineOf is the line of a block with what people typed behind it, kept for the turns that it is
+// made of.
 type lineOf struct {
-	text string
-	size int // o200k tokens
+	text  string
+	size  int // o200k tokens
+	typed int // o200k tokens of them that people typed
 }
 
 // blockLine returns the line of a block of adjacent turns, made once.
@@ -46,27 +51,38 @@ func (l *lines) blockLine(spans []*span) lineOf {
 	key := [2]int{spans[0].From, spans[len(spans)-1].To}
 	line, known := l.made[key]
 	if !known {
-		line.text = blockLine(spans)
+		typed := typedOf(spans)
+		line.typed = l.history.countText(typed)
+		line.text = blockLine(spans) + typed
 		line.size = l.history.countText(line.text)
 		l.made[key] = line
 	}
 	return line
 }
 
-// blockLine returns the one line of a block of adjacent turns: what was asked first
-// and said last, the files, the names that turns use, the failures.
+// typedOf returns what people typed in a block of adjacent turns, each message in a line of its
+// own behind the block's.
+func typedOf(spans []*span) string {
+	var text strings.Builder
+	for _, span := range spans {
+		for i := range span.record.lines {
+			if line := &span.record.lines[i]; line.typed != "" && line.index >= span.record.typed.from {
+				text.WriteByte('\n')
+				text.WriteString(archived(line.index) + " User: " + withoutMiddle(line.typed, span.record.typed.longest, line.index))
+			}
+		}
+	}
+	return text.String()
+}
+
+// blockLine returns the one line of a block of adjacent turns: what was said last, the files, the
+// names that turns use, the failures.
 func blockLine(spans []*span) string {
 	first, last := spans[0], spans[len(spans)-1]
-	asked, said, failure, more, errors := "", "", "", 0, 0
+	said, failure, errors := "", "", 0
 	var changed, read []string
 	for _, span := range spans {
 		record := span.record
-		switch {
-		case record.asked != "" && asked != "":
-			more++
-		case record.asked != "":
-			asked = "User: " + shorten(record.asked, askedInBlock)
-		}
 		if record.said != "" {
 			said = record.said
 		}
@@ -76,9 +92,6 @@ func blockLine(spans []*span) string {
 		changed, read = append(changed, record.changed...), append(read, record.read...)
 		errors += record.errors
 	}
-	if more > 0 {
-		asked += fmt.Sprintf(" (and %d more)", more)
-	}
 	if said != "" {
 		said = assistant + shorten(said, saidInBlock)
 	}
@@ -86,7 +99,7 @@ func blockLine(spans []*span) string {
 	if errors > 0 {
 		failures = joinNonEmpty(", last: ", fmt.Sprintf("errors: %d", errors), shorten(failure, failureInBlock))
 	}
-	fields := joinNonEmpty(" | ", asked, said, listed("changed: ", changed), listed("read: ", read), failures)
+	fields := joinNonEmpty(" | ", said, listed("changed: ", changed), listed("read: ", read), failures)
 	fields = joinNonEmpty(" | ", fields, namesOf(spans, fields))
 	return fmt.Sprintf("[%s, %s–%s] %s", turnRange(first.turn, last.turn), archived(first.From), archived(last.To-1), fields)
 }
@@ -178,7 +191,7 @@ func (l *lines) blockSize(turns []*turn) int {
 	for block := blockTurns; ; block *= 2 {
 		size := 0
 		for _, line := range l.foldedLines(turns, block) {
-			size += line.size
+			size += line.size - line.typed
 		}
 		if size <= l.blockTokens || block >= len(turns) {
 			return block

@@ -103,7 +103,7 @@ func TestOldMediaBecomeAPlaceholder(t *testing.T) {
 	holds(t, cut, `"content":"taken\n[image/jpeg, 180,000 bytes, archived as #2]"`, `"media_type":"image/png"`)
 
 	_, folded := epoch(t, c.body(), 1_000, small, func(c *ipc.Config) { c.DeepestLevel = 2 })
-	holds(t, folded, "#0 User: What is wrong in this screenshot? [image/png, 180,000 bytes, archived as #0]")
+	holds(t, folded, "#0 User: [image/png, 180,000 bytes, archived as #0] What is wrong in this screenshot?")
 	lacks(t, folded, data[:100])
 }
 

@@ -4,6 +4,7 @@ import (
 	"math"
 
 	"palimpsest/pipeline"
+	"palimpsest/pipeline/conversation"
 )
 
 // budget says how large a prompt is and how large it may become. Sizes are o200k tokens;
@@ -11,6 +12,7 @@ import (
 type budget struct {
 	rate  float64
 	now   int // size of the prompt as it stands
+	fixed int // what precedes the conversation, which nothing shortens
 	goal  int // what the epoch compresses down to
 	high  int // the target: above it there is an epoch
 	limit int // what the prompt may have at most
@@ -30,7 +32,9 @@ func measure(exchange *pipeline.View, size int) *budget {
 		limit = math.MaxInt32 // only its bytes can be too many
 	}
 	b.limit, b.high = int(limit), int(config.TargetUtilization*limit)
-	b.goal, b.worth = int(config.Goal()*limit), int(config.MinClear*float64(b.limit))
+	fixed := min(limit, float64(exchange.Fixed+tokensOf(exchange.Digests[:conversation.Lead(exchange.Digests)])))
+	b.fixed = int(fixed)
+	b.goal, b.worth = int(config.Goal(limit, fixed, float64(config.PreserveTokens)/b.rate)), int(config.MinClear*max(limit-fixed, limit/2))
 	if byBreakEven(exchange) {
 		b.goal = min(b.goal, int(weigh(exchange, size).goal/b.rate))
 		b.worth = int(config.MinClear * float64(min(b.limit, b.now)))

@@ -19,7 +19,7 @@ func TestAProjectionNamesTheArchiveByTheHistoryItStandsFor(t *testing.T) {
 	for i := range 30 {
 		c.user(fmt.Sprintf("Step %d.", i)).run(fmt.Sprintf("cat file%d", i), words(700))
 	}
-	deep := func(config *ipc.Config) { config.CompressTo = 0.2 }
+	deep := func(config *ipc.Config) { config.CompressTo, config.PreserveTokens = 0.1, 0 }
 	exchange, sealed := epoch(t, c.body(), 20_000, deep)
 	if exchange.Projection == nil {
 		t.Fatalf("no epoch: %+v", exchange.Report)

@@ -114,8 +114,8 @@ func newPlannerFor(budget *budget, exchange *pipeline.View, count func(conversat
 	protection := protect(history, budget, rung)
 	forms := newForms(history, protection)
 	lines := newLines(history, budget)
-	opening := &opening{history: history, budget: budget, blocks: map[int]ledgerBlock{}}
-	selection := &selection{history: history, forms: forms, lines: lines, opening: opening}
+	opening := &opening{history: history, budget: budget, records: forms.records, blocks: map[[2]int]ledgerBlock{}}
+	selection := &selection{history: history, forms: forms, lines: lines, opening: opening, room: budget.goal - budget.fixed}
 	renderer := &renderer{history: history, protection: protection, forms: forms, lines: lines, opening: opening}
 	return &planner{
 		budget: budget, history: history, protection: protection, forms: forms, selection: selection, renderer: renderer,

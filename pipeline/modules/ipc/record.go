@@ -29,6 +29,7 @@ type record struct {
 	names   []name   // names that only this record has of those that turns use
 	noted   string   // what L2 leaves of it; empty: not written yet
 	size    int      // its o200k tokens; 0: not counted yet
+	typed   typedBound
 
 	texts   []source // what lines do not have of what was typed and said
 	details []source // what calls were given and what they returned
@@ -38,6 +39,7 @@ type record struct {
 type line struct {
 	index int // message
 	text  string
+	typed string   // what a person typed, word for word, behind text
 	names []string // that later turns use, from what the line leaves out
 }
 
@@ -85,23 +87,19 @@ func (r *records) newRecord(t *turn) error {
 
 // addUser notes what a person typed and attached.
 func (r *record) addUser(index int, message conversation.Message) {
-	var texts, media []string
+	var media []string
 	for i := range message.Blocks {
-		block := &message.Blocks[i]
-		switch {
-		case block.Kind == conversation.Text && conversation.IsTyped(block.Text):
-			texts = append(texts, block.Text)
-		case block.Kind == conversation.Media:
+		if block := &message.Blocks[i]; block.Kind == conversation.Media {
 			media = append(media, describe(index, block.Media))
 		}
 	}
-	asked, rest := sentence(strings.Join(texts, "\n"), askedCharacters)
+	typed := typedIn(&message)
+	asked, _ := sentence(typed, askedCharacters)
 	if r.asked == "" && !strings.HasPrefix(asked, "[Request interrupted") {
 		r.asked = asked
 	}
-	if text := joinNonEmpty(" ", asked, strings.Join(media, " ")); text != "" {
-		r.texts = append(r.texts, source{line: len(r.lines), role: conversation.User, text: rest})
-		r.lines = append(r.lines, line{index: index, text: "User: " + text})
+	if typed != "" || len(media) > 0 {
+		r.lines = append(r.lines, line{index: index, text: joinNonEmpty(" ", "User:", strings.Join(media, " ")), typed: typed})
 	}
 }
 
@@ -198,7 +196,7 @@ func (r *record) written(but int) string {
 	const around = len("#100000 \n · ")
 	size := 0
 	for i := range r.lines {
-		size += len(r.lines[i].text) + around
+		size += len(r.lines[i].text) + len(r.lines[i].typed) + around
 		for _, name := range r.lines[i].names {
 			size += len(name) + len(", ")
 		}
@@ -209,10 +207,7 @@ func (r *record) written(but int) string {
 		if i == but {
 			continue
 		}
-		text.WriteString(archived(r.lines[i].index))
-		text.WriteByte(' ')
-		r.lines[i].write(&text)
-		text.WriteByte('\n')
+		r.lines[i].writeAt(&text, r.typed.of(r.lines[i].index))
 	}
 	return text.String()
 }
@@ -220,13 +215,26 @@ func (r *record) written(but int) string {
 // answer returns what L2 leaves of what the assistant said last.
 func (r *record) answer() string {
 	var text strings.Builder
-	r.lines[r.saidAt].write(&text)
+	r.lines[r.saidAt].write(&text, 0)
 	return strings.TrimPrefix(text.String(), assistant)
 }
 
-// write writes the line and the names that it leaves out otherwise.
-func (l *line) write(text *strings.Builder) {
+// writeAt writes the line with the index of its message.
+func (l *line) writeAt(text *strings.Builder, longest int) {
+	text.WriteString(archived(l.index))
+	text.WriteByte(' ')
+	l.write(text, longest)
+	text.WriteByte('\n')
+}
+
+// write writes the line, as much as is kept of what was typed, and the names that it leaves out
+// otherwise.
+func (l *line) write(text *strings.Builder, longest int) {
 	text.WriteString(l.text)
+	if l.typed != "" {
+		text.WriteByte(' ')
+		text.WriteString(withoutMiddle(l.typed, longest, l.index))
+	}
 	for i, name := range l.names {
 		if i == 0 {
 			text.WriteString(" · ")

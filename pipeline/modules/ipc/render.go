@@ -34,7 +34,7 @@ func (r *renderer) render() (*session.Projection, error) {
 		return &session.Projection{Chain: r.history.exchange.Chain[0]}, nil
 	}
 	block := r.lines.blockSize(r.history.turns[min(r.dropped, last+1) : last+1])
-	if err := r.opening.writeLedger(r.history.turns[:last+1]); err != nil {
+	if err := r.opening.writeLedger(r.history.turns[:last+1], min(r.dropped, last+1)); err != nil {
 		return nil, err
 	}
 	err := r.history.each(r.history.turns[:last+1], func(t *turn) error {

@@ -16,7 +16,10 @@ type selection struct {
 
 	total   int         // size of the prompt as planned, but for the frames of records
 	sizes   map[int]int // size of the L3 line of each block of blockTurns
-	stale   []bool      // turns whose results say nothing any more; nil: not looked for yet
+	tail    int         // turns before the tail
+	room    int         // o200k tokens that a compaction leaves of what can change
+	worths  []worth     // of the turns; nil: not weighed yet
+	isSpare []bool      // turns without the newest view of a file
 	summary *written    // what a model wrote in place of the first turns; nil if none
 }
 
@@ -43,97 +46,60 @@ func (s *selection) reset() error {
 	return nil
 }
 
-// raise compresses turns before the tail, the oldest first, one level after the
-// other, until the prompt has at most goal tokens.
-func (s *selection) raise(ctx context.Context, tail, goal int) error {
-	if err := s.raiseDeep(ctx, tail, goal); err != nil {
-		return err
-	}
-	if err := s.raiseStale(ctx, tail, goal); err != nil {
-		return err
-	}
-	if err := s.raiseTo(ctx, 1, tail, goal); err != nil {
-		return err
-	}
-	if s.history.config.DeepestLevel >= 2 {
-		if err := s.raiseTo(ctx, 2, tail, goal); err != nil {
+// raise compresses turns before the tail, what is worth least per token first, until the prompt
+// has at most goal tokens. Before that, turns in the tail lose what the tail can do without.
+func (s *selection) raise(ctx context.Context, tail tail, goal int) error {
+	for i := 0; i < len(tail.cut) && s.total > goal; i++ {
+		if err := s.raiseTurn(s.history.turns[tail.cut[len(tail.cut)-1-i]], 1); err != nil {
 			return err
 		}
 	}
-	if s.history.config.DeepestLevel < 3 {
+	s.tail = tail.first
+	if s.total <= goal {
 		return nil
 	}
-	for block := 0; block*blockTurns < tail && s.total > goal; block++ {
-		if err := s.foldBlock(block, tail); err != nil {
-			return err
-		}
+	if err := s.weighTurns(); err != nil {
+		return err
 	}
-	return nil
-}
-
-// raiseDeep takes all turns before end down to L2 at once where the prompt surely has
-// more than goal tokens with all of them at L1, and at L2 as well: where every turn
-// goes deeper nobody needs to know what it would have at L1.
-func (s *selection) raiseDeep(ctx context.Context, end, goal int) error {
-	if s.history.config.DeepestLevel < 3 || s.total <= goal {
-		return nil
-	}
-	least := s.total
-	for _, t := range s.history.turns[:end] {
-		if t.level == 0 && t.deepest > 0 {
-			least -= t.original - s.forms.cuts.leastAt1(t.From, t.To)
-		}
-	}
-	if least <= goal {
-		return nil
-	}
-	least = s.total
-	for _, t := range s.history.turns[:end] {
-		switch {
-		case t.level >= 2 || t.deepest == 0:
-		case t.deepest >= 2:
-			before, err := s.forms.size(t, t.level)
-			if err != nil {
-				return err
-			}
-			after, err := s.forms.size(t, 2)
-			if err != nil {
-				return err
-			}
-			least -= before - after
-		case t.level == 0:
-			least -= t.original - s.forms.cuts.leastAt1(t.From, t.To)
-		}
-	}
-	if least <= goal {
-		return nil
-	}
-	return s.raiseTo(ctx, 2, end, goal)
-}
-
-// cutTogether is how many turns are shortened for L1 at once, a few more than it may take.
-const cutTogether = 32
-
-// raiseTo takes turns before end to a level, the oldest first, until the prompt has
-// at most goal tokens.
-func (s *selection) raiseTo(ctx context.Context, level, end, goal int) error {
-	for i, t := range s.history.turns[:end] {
+	moves := s.moves(tail.first)
+	skipped := s.goDeeper(moves, goal)
+	for i, move := range moves {
 		if s.total <= goal {
 			return nil
 		}
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
-		if level == 1 && i%cutTogether == 0 {
-			if err := s.history.each(s.history.turns[i:min(i+cutTogether, end)], s.forms.cuts.cutAhead); err != nil {
+		if skipped[i] {
+			continue
+		}
+		if move.level == 1 {
+			if err := s.cutAhead(moves[i:], skipped[i:]); err != nil {
 				return err
 			}
 		}
-		if err := s.raiseTurn(t, level); err != nil {
+		if err := s.raiseTurn(s.history.turns[move.turn], move.level); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// cutTogether is how many turns are shortened for L1 at once, a few more than it may take.
+const cutTogether = 32
+
+// cutAhead shortens for L1 the turn of the first move and of some that follow it.
+func (s *selection) cutAhead(moves []move, skipped []bool) error {
+	if s.history.turns[moves[0].turn].shorter != nil {
+		return nil
+	}
+	var next []*turn
+	for i := 0; i < len(moves) && len(next) < cutTogether; i++ {
+		if moves[i].level == 1 && !skipped[i] {
+			next = append(next, s.history.turns[moves[i].turn])
+		}
+	}
+	return s.history.each(next, s.forms.cuts.cutAhead)
 }
 
 // raiseTurn takes a turn to a level if it may go there and L1 makes it smaller.
@@ -162,38 +128,42 @@ func (s *selection) raiseTurn(t *turn, level int) error {
 	}
 	t.level = level
 	s.total += after - before
-	return nil
-}
-
-// foldBlock takes the turns of a block to L3.
-func (s *selection) foldBlock(block, tail int) error {
-	for _, t := range s.history.turns[block*blockTurns : min((block+1)*blockTurns, tail)] {
-		if err := s.raiseTurn(t, 3); err != nil {
+	if level >= 2 {
+		if err := s.weighLedger(); err != nil {
 			return err
 		}
 	}
-	return s.weighLine(block)
+	if level == 3 {
+		return s.weighLine(t.index / blockTurns)
+	}
+	return nil
 }
 
-// weighLine counts the L3 line of a block again.
+// weighLedger counts the ledger of the turns before the tail once there is one.
+func (s *selection) weighLedger() error {
+	if _, known := s.sizes[ledgerLine]; known {
+		return nil
+	}
+	block, err := s.opening.block(s.history.turns[:s.tail], 0)
+	s.sizes[ledgerLine] = block.size
+	s.total += block.size
+	return err
+}
+
+// weighLine counts the L3 lines of a block again.
 func (s *selection) weighLine(block int) error {
-	var folded []*span
-	for _, t := range s.history.turns[block*blockTurns : min((block+1)*blockTurns, len(s.history.turns))] {
+	turns := s.history.turns[block*blockTurns : min((block+1)*blockTurns, len(s.history.turns))]
+	for _, t := range turns {
 		if t.level < 3 || t.written != nil {
 			continue
 		}
 		if err := s.forms.records.note(t); err != nil {
 			return err
 		}
-		folded = append(folded, t.span())
 	}
 	size := 0
-	if len(folded) > 0 {
-		size = s.lines.blockLine(folded).size
-		if s.sizes[ledgerLine] == 0 {
-			s.sizes[ledgerLine] = s.opening.ledgerBudget()
-			s.total += s.sizes[ledgerLine]
-		}
+	for _, line := range s.lines.foldedLines(turns, blockTurns) {
+		size += line.size
 	}
 	s.total += size - s.sizes[block]
 	s.sizes[block] = size

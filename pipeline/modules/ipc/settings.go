@@ -67,16 +67,16 @@ func when() []pipeline.Setting {
 func limits() []pipeline.Setting {
 	return []pipeline.Setting{
 		pipeline.ShareField(func(c *Config) *float64 { return &c.CompressTo }, 0.10, 0.90, pipeline.Setting{
-			Name: "compressTo", Label: "Compress down to", Hint: "Share of the window that is filled after a compaction. A lower target lowers it along.",
+			Name: "compressTo", Label: "Compress down to", Hint: "What a compaction leaves, as a share of what can change: the window without system prompt, tools and room for the answer. A lower target lowers it along.",
 		}),
 		pipeline.ShareField(func(c *Config) *float64 { return &c.MinClear }, 0.01, 0.50, pipeline.Setting{
-			Name: "minClear", Label: "Minimum to free", Hint: "Share of the window; a compaction that frees less is not made.",
+			Name: "minClear", Label: "Minimum to free", Hint: "Share of what can change; a compaction that frees less is not made.",
 		}),
 		pipeline.CountField(func(c *Config) *int { return &c.PreserveLastTurns }, 1, 100, pipeline.Setting{
 			Name: "preserveLastTurns", Label: "Newest turns kept verbatim", Unit: "turns", Step: "1",
 		}),
 		pipeline.CountField(func(c *Config) *int { return &c.PreserveTokens }, 0, 1_000_000, pipeline.Setting{
-			Name: "preserveTokens", Label: "Newest tokens kept verbatim", Unit: "tokens", Step: "1000", Hint: "Counts where it keeps more than the turns do.",
+			Name: "preserveTokens", Label: "Newest tokens kept verbatim", Unit: "tokens", Step: "1000", Hint: "Counts where it keeps more than the turns do; other output than of files is cut first. A compaction leaves at least as much, or 40% of what can change in a small window, whatever the share above says.",
 		}),
 		pipeline.ToggleField(func(c *Config) *bool { return &c.PreserveSystem }, pipeline.Setting{
 			Name: "preserveSystem", Label: "System prompt and tool definitions stay verbatim",

@@ -1,7 +1,6 @@
 package ipc
 
 import (
-	"context"
 	"path"
 	"slices"
 	"strconv"
@@ -10,77 +9,33 @@ import (
 	"palimpsest/pipeline/ledger"
 )
 
-// staleShare is how much of what L1 would cut of a turn has to be stale for the turn to
-// go before its time.
+// staleShare is how much of what L1 would cut of a turn has to be stale for the turn's results
+// to be worth nothing.
 const staleShare = 0.75
 
 // readLines is how many lines a read returns that does not say how many.
 const readLines = 2000
 
-// raiseStale takes the turns before end to L1 whose tool results say nothing that a
-// later message does not say better, the oldest first, until the prompt has at most
-// goal tokens.
-func (s *selection) raiseStale(ctx context.Context, end, goal int) error {
-	if s.total <= goal {
-		return nil
-	}
-	if err := s.findStale(); err != nil {
-		return err
-	}
-	for _, t := range s.history.turns[:end] {
-		if s.total <= goal {
-			return nil
-		}
-		if ctx.Err() != nil {
-			return context.Cause(ctx)
-		}
-		if !s.stale[t.index] {
-			continue
-		}
-		if err := s.raiseTurn(t, 1); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// findStale looks for turns whose results are stale: reads of a file that was read
-// again, at least as much of it, or was changed since, and results that come again
-// word for word. It depends on the originals of the request alone, and what is stale
-// once stays so.
-func (s *selection) findStale() error {
-	if s.stale != nil {
-		return nil
-	}
-	s.stale = make([]bool, len(s.history.turns))
-	err := s.history.each(s.history.turns, func(t *turn) error {
-		if err := s.history.read(t); err != nil {
-			return err
-		}
-		t.calls()
-		return nil
-	})
-	if err != nil {
-		return err
-	}
-	later := afterwards{files: map[string]*fileFate{}, results: map[string]bool{}}
-	for _, t := range slices.Backward(s.history.turns) {
-		cut, stale := later.turn(t)
-		s.stale[t.index] = cut > 0 && float64(stale) >= staleShare*float64(cut)
-	}
-	return nil
-}
-
-// afterwards is what follows a turn, as far as it makes results stale.
+// afterwards is what follows a turn, as far as it says what the turn is worth.
 type afterwards struct {
 	files   map[string]*fileFate
 	results map[string]bool
 }
 
+func newAfterwards() afterwards {
+	return afterwards{files: map[string]*fileFate{}, results: map[string]bool{}}
+}
+
 // fileFate is what happens to a file later.
 type fileFate struct {
-	isChanged bool
-	reads     []extent
+	isChanged  bool // in part
+	isReplaced bool // as a whole
+	reads      []extent
+}
+
+// shows reports whether a later message shows what a read shows.
+func (f *fileFate) shows(read extent) bool {
+	return f.isReplaced || slices.ContainsFunc(f.reads, func(later extent) bool { return later.covers(read) })
 }
 
 // extent is what a read returns of a file.
@@ -95,53 +50,107 @@ func (e extent) covers(other extent) bool {
 	return e.from <= other.from && e.to >= other.to && e.bytes >= other.bytes/2
 }
 
-// turn looks at the turn before what it knows. It returns how many bytes of the turn's
-// results L1 would cut, and how many of them are stale.
-func (a *afterwards) turn(t *turn) (cut, stale int) {
+// turn looks at the turn before what it knows.
+func (a *afterwards) turn(t *turn) holding {
+	var found holding
 	calls := t.calls()
 	for i := range slices.Backward(calls) {
 		call := &calls[i]
 		if call.Result == nil {
 			continue
 		}
-		isStale := a.call(call)
-		if more := len(call.Result.Text) - keptCharacters; more > 0 {
-			cut += more
-			if isStale {
-				stale += more
-			}
+		of := a.call(call)
+		found.changes = found.changes || of == changing
+		more := len(call.Result.Text) - keptCharacters
+		if more <= 0 {
+			continue
+		}
+		found.cut += more
+		switch of {
+		case stale:
+			found.stale += more
+		case viewing:
+			found.views += more
+		case working:
+			found.worked += more
 		}
 	}
-	return cut, stale
+	return found
 }
 
-// call reports whether a call's result is stale, and notes what the call does.
-func (a *afterwards) call(call *ledger.Made) bool {
+// What a call and its result are to what follows.
+const (
+	other    = iota // none of these
+	stale           // the result says nothing that a later message does not say better
+	viewing         // the result is the newest view of a file
+	working         // and the file is changed later
+	changing        // the call changes a part of a file, and nothing newer shows the whole file
+)
+
+// call reports what a call is, and notes what it does. Stale is a read of a file that was read
+// again, at least as much of it, or was written as a whole or deleted since, and a result that
+// comes again word for word. A file that was changed in part since is still seen best in its last
+// read and the changes.
+func (a *afterwards) call(call *ledger.Made) int {
 	text := call.Result.Text
-	isStale := false
+	of := other
 	if len(text) > keptCharacters {
-		isStale = a.results[text]
+		if a.results[text] {
+			of = stale
+		}
 		a.results[text] = true
 	}
 	if call.HasFailed {
-		return isStale
+		return of
 	}
-	for _, file := range slices.Concat(call.Writes, call.Deletes) {
-		a.file(file).isChanged = true
+	for _, name := range call.Writes {
+		file := a.file(name)
+		if !file.shows(extent{from: 1, to: readLines}) {
+			of = changing
+		}
+		file.isChanged = true
+		file.isReplaced = file.isReplaced || call.Content != ""
 	}
-	if call.Command != "" || len(call.Reads) == 0 || len(call.Writes) > 0 {
-		return isStale // what a command prints is more than a file
+	for _, name := range call.Deletes {
+		a.file(name).isReplaced = true
 	}
-	read := extentOf(&call.Call, call.Block.Text, len(text))
-	superseded := true
+	switch {
+	case of == stale || len(call.Reads) == 0 || len(call.Writes) > 0:
+		return of
+	case call.Command != "":
+		return a.printed(call)
+	}
+	return a.read(call)
+}
+
+// printed is call for a command that reads files. What it prints may be more than a file, or less.
+func (a *afterwards) printed(call *ledger.Made) int {
+	for _, name := range call.Reads {
+		if a.file(name).isChanged {
+			return working
+		}
+	}
+	return viewing
+}
+
+// read is call for a tool that reads files.
+func (a *afterwards) read(call *ledger.Made) int {
+	read := extentOf(&call.Call, call.Block.Text, len(call.Result.Text))
+	isStale, isChanged := true, false
 	for _, name := range call.Reads {
 		file := a.file(name)
-		superseded = superseded && (file.isChanged || slices.ContainsFunc(file.reads, func(later extent) bool { return later.covers(read) }))
+		isStale, isChanged = isStale && file.shows(read), isChanged || file.isChanged
 		if len(call.Reads) == 1 {
 			file.reads = append(file.reads, read)
 		}
 	}
-	return isStale || superseded
+	switch {
+	case isStale:
+		return stale
+	case isChanged:
+		return working
+	}
+	return viewing
 }
 
 func (a *afterwards) file(name string) *fileFate {

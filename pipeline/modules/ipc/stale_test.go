@@ -31,7 +31,11 @@ func TestStaleResultsGoFirst(t *testing.T) {
 		first, then func(*talk)
 		stale       bool
 	}{
-		"edited since":           {func(c *talk) { c.tool("Read", read(""), source) }, func(c *talk) { c.tool("Edit", edit, "Updated.") }, true},
+		"edited since": {func(c *talk) { c.tool("Read", read(""), source) }, func(c *talk) { c.tool("Edit", edit, "Updated.") }, false},
+		"written as a whole since": {
+			func(c *talk) { c.tool("Read", read(""), source) },
+			func(c *talk) { c.tool("Write", `{"file_path":"src/stale.go","content":"package stale"}`, "Written.") }, true,
+		},
 		"read again":             {func(c *talk) { c.tool("Read", read(""), source) }, func(c *talk) { c.tool("Read", read(""), "changed "+source) }, true},
 		"a part read again":      {func(c *talk) { c.tool("Read", read(`,"offset":100,"limit":50`), source) }, func(c *talk) { c.tool("Read", read(`,"offset":50,"limit":200`), source+"x") }, true},
 		"only a part read again": {func(c *talk) { c.tool("Read", read(""), source) }, func(c *talk) { c.tool("Read", read(`,"offset":50,"limit":200`), source+"x") }, false},
@@ -39,10 +43,10 @@ func TestStaleResultsGoFirst(t *testing.T) {
 			func(c *talk) { c.tool("Read", read(""), source) },
 			func(c *talk) { c.tool("Read", read(""), "File unchanged since last read.") }, false,
 		},
-		"an edit that failed":   {func(c *talk) { c.tool("Read", read(""), source) }, func(c *talk) { c.tool("Edit", edit, "Error: not found") }, false},
-		"another file":          {func(c *talk) { c.tool("Read", read(""), source) }, func(c *talk) { c.tool("Edit", strings.ReplaceAll(edit, "stale", "other"), "Updated.") }, false},
-		"the same output again": {func(c *talk) { c.run("make", source) }, func(c *talk) { c.run("make", source) }, true},
-		"another output":        {func(c *talk) { c.run("make", source) }, func(c *talk) { c.run("make", "other "+source) }, false},
+		"an edit that failed":                        {func(c *talk) { c.tool("Read", read(""), source) }, func(c *talk) { c.tool("Edit", edit, "Error: not found") }, false},
+		"another file":                               {func(c *talk) { c.tool("Read", read(""), source) }, func(c *talk) { c.tool("Edit", strings.ReplaceAll(edit, "stale", "other"), "Updated.") }, false},
+		"the same output again":                      {func(c *talk) { c.run("make", source) }, func(c *talk) { c.run("make", source) }, true},
+		"an output, which is worth less than a file": {func(c *talk) { c.run("make", source) }, func(c *talk) { c.run("make", "other "+source) }, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -42,8 +42,9 @@ func (p *planner) useSummary(ctx context.Context) error {
 			turns = append(turns, t)
 		}
 	}
-	if len(turns) == 0 || turns[len(turns)-1].index >= p.tails.tail(p.tails.steps()[0]) {
-		return nil
+	tail, err := p.tails.tail(p.tails.steps()[0])
+	if err != nil || len(turns) == 0 || turns[len(turns)-1].index >= tail.whole {
+		return err
 	}
 	if _, err := p.tails.search(ctx); err != nil {
 		return err

@@ -2,6 +2,7 @@ package ipc_test
 
 import (
 	"bytes"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -114,10 +115,10 @@ func TestTheLatestTypedMessageStaysAmidASummary(t *testing.T) {
 	t.Parallel()
 	c := longTalk(6).say("Done with these.").user("Now the tests, please, and mind the fixtures.")
 	for range 30 {
-		c.run("go test ./...", words(1000))
+		c.tool("Read", fmt.Sprintf(`{"file_path":"src/%d.go"}`, len(c.messages)), fmt.Sprint(len(c.messages), words(1000)))
 	}
 	lane := newLane(t, 40_000)
-	summarized(lane, 25, notes)
+	summarized(lane, 20, notes)
 
 	_, sealed := send(t, lane, c.body())
 

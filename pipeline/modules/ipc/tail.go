@@ -11,9 +11,10 @@ import (
 // not.
 const atMostTimes = 2
 
-// newestShare bounds what is kept for the sake of the newest tokens as a share of what an
-// epoch goes down to.
-const newestShare = 0.5
+// newestShare bounds what is kept for the sake of the newest tokens as a share of what a
+// compaction leaves of what can change. Of 0.3 to 0.9 it holds most of what the next requests use
+// on the recorded sessions.
+const newestShare = 0.7
 
 // tails tries how many of the newest turns may stay as they are.
 type tails struct {
@@ -37,7 +38,11 @@ func (s *tails) search(ctx context.Context) (*session.Projection, error) {
 		if err := s.selection.reset(); err != nil {
 			return nil, err
 		}
-		if err := s.selection.raise(ctx, s.tail(step), s.budget.goal); err != nil {
+		tail, err := s.tail(step)
+		if err != nil {
+			return nil, err
+		}
+		if err := s.selection.raise(ctx, tail, s.budget.goal); err != nil {
 			return nil, err
 		}
 		for rank, bound := range bounds[:best] {
@@ -50,18 +55,22 @@ func (s *tails) search(ctx context.Context) (*session.Projection, error) {
 			break
 		}
 	}
-	projection, err := s.reach(ctx, s.tail(steps[chosen]))
+	projection, err := s.reach(ctx, steps[chosen])
 	last := len(steps) - 1
 	if err != nil || chosen == last || s.history.exchange.Estimate(projection) <= s.budget.high {
 		return projection, err
 	}
-	return s.reach(ctx, s.tail(steps[last])) // the frames of records were too much
+	return s.reach(ctx, steps[last]) // the frames of records were too much
 }
 
 // reach renders the plan for a tail. The frames of records are not in the plan's
 // size: where they make it miss its goal it goes on by what they take.
-func (s *tails) reach(ctx context.Context, tail int) (*session.Projection, error) {
+func (s *tails) reach(ctx context.Context, kept step) (*session.Projection, error) {
 	const attempts = 3
+	tail, err := s.tail(kept)
+	if err != nil {
+		return nil, err
+	}
 	if err := s.selection.reset(); err != nil {
 		return nil, err
 	}
@@ -86,37 +95,64 @@ func (s *tails) reach(ctx context.Context, tail int) (*session.Projection, error
 type step struct {
 	turns  int
 	newest float64 // o200k tokens
+	room   float64 // o200k tokens that all of it may take
 }
 
 // steps are the tails to try, the longest first. The newest tokens are at most a share of
 // the goal; they shrink with the number of turns, and the last step keeps one turn alone.
 func (s *tails) steps() []step {
-	share := newestShare
+	// A compaction for the window shares what can change.
+	most := newestShare * float64(s.budget.goal-s.budget.fixed)
 	if byBreakEven(s.history.exchange) {
-		share = newestShareByCost
+		most = newestShareByCost * float64(s.budget.goal)
 	}
-	whole := step{s.history.config.PreserveLastTurns, min(float64(s.history.config.PreserveTokens)/s.budget.rate, share*float64(s.budget.goal))}
+	whole := step{s.history.config.PreserveLastTurns, min(float64(s.history.config.PreserveTokens)/s.budget.rate, most), most}
 	steps := []step{whole}
 	for _, turns := range s.history.config.KeepLastLadder {
 		if turns < steps[len(steps)-1].turns && turns > 1 {
-			steps = append(steps, step{turns, whole.newest * float64(turns) / float64(whole.turns)})
+			steps = append(steps, step{turns, whole.newest * float64(turns) / float64(whole.turns), most})
 		}
 	}
-	return append(steps, step{turns: 1})
+	return append(steps, step{turns: 1, room: most})
 }
 
-// tail returns the index of the first of the newest turns that stay as they are:
-// the step's number of turns, or those that hold its newest tokens, whichever is
-// more.
-func (s *tails) tail(kept step) int {
-	first, size := len(s.history.turns), 0.0
-	for first > 0 {
-		next := float64(s.history.turns[first-1].original)
-		if len(s.history.turns)-first >= kept.turns && (size >= kept.newest || size+next > atMostTimes*kept.newest) {
+// tail is the end of a conversation that stays as it is, but for some turns in it.
+type tail struct {
+	first int   // index of the first turn
+	whole int   // index of the first one that stays whole
+	cut   []int // turns in it that go to L1, the oldest last
+}
+
+// tail returns the turns that stay as they are: the step's number of turns, or those that hold its
+// newest tokens, whichever is more. Beyond that number, results go that the model hardly works on
+// or that are very large: those that are no file's, and those that would fill half of the room alone.
+func (s *tails) tail(kept step) (tail, error) {
+	if err := s.selection.weighTurns(); err != nil {
+		return tail{}, err
+	}
+	found, size := tail{first: len(s.history.turns), whole: len(s.history.turns)}, 0.0
+	for found.first > 0 {
+		t, age := s.history.turns[found.first-1], len(s.history.turns)-found.first
+		next, isCut := float64(t.original), false
+		isHuge := next > kept.room/2 && size+next > kept.room
+		if age >= kept.turns && t.deepest >= 1 && (isHuge || s.selection.isSpare[t.index]) {
+			short, err := s.selection.forms.size(t, 1)
+			if err != nil {
+				return tail{}, err
+			}
+			isCut = short < t.original
+			next = min(next, float64(short))
+		}
+		if age >= kept.turns && (size >= kept.newest || size+next > atMostTimes*kept.newest) {
 			break
 		}
-		first--
+		found.first--
 		size += next
+		if isCut {
+			found.cut = append(found.cut, t.index)
+		} else {
+			found.whole = t.index
+		}
 	}
-	return first
+	return found, nil
 }

@@ -1,0 +1,54 @@
+package compactionbench
+
+import (
+	"slices"
+	"strings"
+
+	"palimpsest/pipeline/conversation"
+	"palimpsest/pipeline/ledger"
+)
+
+// forgetItself measures a client that compacts itself. What a model writes in its summary is not
+// known: it is taken to hold what people typed, the newest first, and the ledger, half of each.
+func (f *Forgetting) forgetItself(r *reading, prices Prices, pace Pace) {
+	client := &selfCompacting{reading: r}
+	f.Itself, _ = charge(r, client, prices, pace)
+	f.Itself.Busts = client.compactions
+	client = &selfCompacting{reading: r}
+	var now *standing
+	for request, length := range r.ends {
+		before := client.compactions
+		prompts := client.prompts(length)
+		if client.compactions > before {
+			now = &standing{length: length, request: request}
+			now.sides = []side{newSide(&f.Client, r.summarized(client.from)+textOf(r.messages[client.from:length]))}
+			f.noteKept(r, now)
+		}
+		if now != nil {
+			sent := prompts[len(prompts)-1].forms
+			f.used(r, now, request, r.tokens(r.fixed.Tokens+sizeOf(sent)), prices)
+		}
+	}
+}
+
+// summarized returns what a client's summary of the first messages is taken to say.
+func (r *reading) summarized(length int) string {
+	var text strings.Builder
+	left := int(selfSummary / r.model.TokensPerO200k / 2)
+	known := ledger.New()
+	for i, turn := range r.turnsOf(length) {
+		var messages []conversation.Message
+		for j := turn.From; j < min(turn.To, length); j++ {
+			messages = append(messages, r.messages[j].Message)
+		}
+		known.Add(i, turn.From, messages)
+	}
+	text.WriteString(known.Text(left, r.counter.Text))
+	for _, typed := range slices.Backward(r.typed(length)) {
+		if left -= r.counter.Text(typed); left < 0 {
+			break
+		}
+		text.WriteString("\n" + typed)
+	}
+	return text.String()
+}

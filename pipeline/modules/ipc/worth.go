@@ -1,0 +1,131 @@
+package ipc
+
+import (
+	"cmp"
+	"slices"
+)
+
+// What a token of a turn is worth that a level takes away, by what it says. Of an edit's replaced
+// text in recorded sessions, nearly all had come from a file's newest view or from the edit before
+// it; a record says in few tokens what later turns name.
+const (
+	worthResult   = 1.0  // of a result, which L1 cuts
+	worthView     = 3.0  // of the newest view of a file
+	worthWork     = 2.0  // as many times as much where the file is changed later
+	worthCall     = 4.0  // of words and calls, which L2 leaves out
+	worthChange   = 8.0  // of a call that changes a file
+	worthRecorded = 16.0 // of a record, of which L3 leaves a line
+)
+
+// worth is what a token of a turn is worth at levels 0, 1 and 2: what the next level takes away.
+type worth [3]float64
+
+// move takes a turn one level deeper.
+type move struct {
+	turn, level int
+	worth       float64 // per token that it frees
+}
+
+// weighTurns sees what each turn is worth. It depends on the originals of the request and the
+// budget alone.
+func (s *selection) weighTurns() error {
+	if s.worths != nil {
+		return nil
+	}
+	err := s.history.each(s.history.turns, func(t *turn) error {
+		if err := s.history.read(t); err != nil {
+			return err
+		}
+		t.calls()
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	s.isSpare = make([]bool, len(s.history.turns))
+	s.worths = make([]worth, len(s.history.turns))
+	later, age := newAfterwards(), 0
+	for _, t := range slices.Backward(s.history.turns) {
+		found := later.turn(t)
+		s.worths[t.index] = found.worth().at(float64(age) / float64(max(1, s.room)))
+		s.isSpare[t.index] = found.views+found.worked == 0
+		age += t.original
+	}
+	return nil
+}
+
+// at returns what a turn is worth that is so many times the room of the conversation old. The
+// odds that something is needed again fall as a power of its age: Anderson and Schooler,
+// "Reflections of the environment in memory", Psychological Science 2 (1991), 396–408.
+func (w worth) at(age float64) worth {
+	for i := range w {
+		w[i] /= 1 + age
+	}
+	return w
+}
+
+// moves returns what may be done to the turns before end, what is worth least first. A turn goes
+// down level by level.
+func (s *selection) moves(end int) []move {
+	var moves []move
+	for _, t := range s.history.turns[:end] {
+		least := 0.0
+		for level := t.level + 1; level <= t.deepest; level++ {
+			least = max(least, s.worths[t.index][level-1])
+			moves = append(moves, move{t.index, level, least})
+		}
+	}
+	slices.SortStableFunc(moves, func(a, b move) int { return cmp.Compare(a.worth, b.worth) })
+	return moves
+}
+
+// goDeeper returns which moves need not be made, as a later one surely takes the same turn
+// deeper: those before the first that the prompt may not need even if turns had no token at L2.
+func (s *selection) goDeeper(moves []move, goal int) []bool {
+	least, sure := float64(s.total), 0
+	size := make([]int, len(s.history.turns))
+	for i := range size {
+		size[i] = s.history.turns[i].original
+	}
+	for sure < len(moves) && least > float64(goal) {
+		t, after := s.history.turns[moves[sure].turn], 0
+		if moves[sure].level == 1 {
+			after = min(size[t.index], s.forms.cuts.leastAt1(t.From, t.To))
+		}
+		least -= float64(size[t.index] - after)
+		size[t.index] = after
+		sure++
+	}
+	skipped := make([]bool, len(moves))
+	deepest := map[int]bool{}
+	for i := sure - 1; i >= 0; i-- {
+		skipped[i] = deepest[moves[i].turn]
+		deepest[moves[i].turn] = true
+	}
+	return skipped
+}
+
+// holding is what a turn holds.
+type holding struct {
+	cut     int  // bytes of results that L1 would cut
+	stale   int  // of them, those that say nothing that a later message does not say better
+	views   int  // newest views of files
+	worked  int  // newest views of files that are changed later
+	changes bool // a call changes a file
+}
+
+func (h holding) worth() worth {
+	call := worthCall
+	if h.changes {
+		call = worthChange
+	}
+	if h.cut == 0 {
+		return worth{call, call, worthRecorded}
+	}
+	if float64(h.stale) >= staleShare*float64(h.cut) {
+		return worth{0, call, worthRecorded}
+	}
+	rest := h.cut - h.stale - h.views - h.worked
+	result := worthResult*float64(rest) + worthView*float64(h.views) + worthView*worthWork*float64(h.worked)
+	return worth{result / float64(h.cut), call, worthRecorded}
+}
