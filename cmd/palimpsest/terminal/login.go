@@ -100,7 +100,7 @@ func (a *App) login(ctx context.Context, server, machine string) error {
 		return err
 	}
 	if beforeErr == nil {
-		a.rekey(before, server, given.Secret)
+		rekey(a, before, server, given.Secret)
 	}
 	if beforeErr == nil && before.KeyID != "" { // of the login before, not of the environment
 		if err := a.revoke(ctx, before); err != nil {
@@ -115,7 +115,7 @@ func (a *App) login(ctx context.Context, server, machine string) error {
 }
 
 // rekey puts the new key into the files of clients that hold the one before. A key goes to no other server.
-func (a *App) rekey(before credential.Login, server, key string) {
+func rekey(a *App, before credential.Login, server, key string) {
 	if before.Server != server {
 		fmt.Fprintf(a.Err, "Clients that are connected to %s stay so: palimpsest connect --all connects them to %s.\n", before.Server, server)
 		return

@@ -20,7 +20,7 @@ func TestLoginRefreshesTheKeysOfClientsOfItsServer(t *testing.T) {
 		connects("cline", "plm_old")(t, &connect.Connector{Place: place}, "https://llm.example.com")
 		said := new(bytes.Buffer)
 		app := &App{Err: said, Here: func() (connect.Place, error) { return place, nil }}
-		app.rekey(credential.Login{Server: "https://llm.example.com", Key: "plm_old"}, server, "plm_new")
+		rekey(app, credential.Login{Server: "https://llm.example.com", Key: "plm_old"}, server, "plm_new")
 		text, err := os.ReadFile(filepath.Join(dir, "home/.cline/data/settings/providers.json"))
 		if err != nil {
 			t.Fatal(err)
