@@ -45,12 +45,12 @@ type Forgetting struct {
 
 // Kept is what one way to compact keeps.
 type Kept struct {
-	Names      Share // identifiers that the next requests use
-	Unrepeated Share // and that nothing newer than the compaction says
-	Edits      Share // replaced texts that were seen before the compaction alone: all of their lines
-	Typed      Share // typed messages word for word
-	Second     Share // the second newest typed message
-	Tasks      Share // open tasks
+	Names      Share   // identifiers that the next requests use
+	Unrepeated Share   // and that nothing newer than the compaction says
+	Edits      Share   // replaced texts that were seen before the compaction alone: all of their lines
+	Typed      Share   // typed messages word for word
+	Second     Share   // the second newest typed message
+	Tasks      Share   // open tasks
 	Recoveries int     // messages that have to be got again
 	Recovery   float64 // what that costs, in tokens of plain input
 }
