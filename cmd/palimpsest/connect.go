@@ -8,8 +8,6 @@ import (
 	"io"
 	"net/url"
 	"os"
-	"os/exec"
-	"path/filepath"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -107,7 +105,7 @@ func (f *connectFlags) setup(command *cobra.Command) (connect.Setup, error) {
 	if at, err := url.Parse(login.Server); err != nil || at.Host == "" || at.Scheme != "http" && at.Scheme != "https" {
 		return connect.Setup{}, fmt.Errorf("%q is not an address such as https://llm.example.com", login.Server)
 	}
-	program, err := thisProgram()
+	program, err := connect.ThisProgram()
 	if err != nil {
 		return connect.Setup{}, err
 	}
@@ -126,25 +124,6 @@ func logIn(command *cobra.Command, server string) (credential.Login, error) {
 		return credential.Login{}, err
 	}
 	return credential.Load()
-}
-
-// thisProgram returns how clients start this program: by its place in the path if it is there, which
-// stays the same when a package manager replaces it.
-func thisProgram() (string, error) {
-	self, err := os.Executable()
-	if err != nil {
-		return "", err
-	}
-	inPath, err := exec.LookPath("palimpsest")
-	if err != nil {
-		return self, nil
-	}
-	a, errA := os.Stat(self)
-	b, errB := os.Stat(inPath)
-	if errA != nil || errB != nil || !os.SameFile(a, b) {
-		return self, nil
-	}
-	return filepath.Abs(inPath)
 }
 
 // connected is what became of one client, as JSON.

@@ -9,6 +9,7 @@ import (
 	"net/url"
 	"path/filepath"
 	"regexp"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -16,6 +17,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"palimpsest/api/upstream/providerdouble"
+	"palimpsest/cmd/palimpsest/connect"
 	"palimpsest/cmd/palimpsest/credential"
 	"palimpsest/cmd/palimpsest/terminal"
 )
@@ -39,6 +41,10 @@ func newShell(t *testing.T) *shell {
 	s.Sleep = func(ctx context.Context, _ time.Duration) error { return ctx.Err() }
 	s.Refresh = func(session string) error { s.asks = append(s.asks, session); return nil }
 	s.Env = func(name string) string { return s.env[name] }
+	home := t.TempDir()
+	s.Here = func() (connect.Place, error) {
+		return connect.Place{OS: runtime.GOOS, Home: home, Project: home, Env: s.Env, Program: func(string) string { return "" }}, nil
+	}
 	return s
 }
 

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/alecthomas/chroma/v2"
-	"github.com/alecthomas/chroma/v2/lexers"
 )
 
 // maxLine is how many bytes a line may have to be highlighted: minified code costs
@@ -78,17 +77,17 @@ func lexerOf(name string) chroma.Lexer {
 	if lexer := lexerOfFile(path.Base(strings.ReplaceAll(name, `\`, "/"))); lexer != nil {
 		return chroma.Coalesce(lexer)
 	}
-	if lexer := lexers.Get(name); lexer != nil {
+	if lexer := languages().Get(name); lexer != nil {
 		return chroma.Coalesce(lexer)
 	}
 	return nil
 }
 
-// lexerOfFile returns what reads a file of a name; nil if unknown. It is [lexers.Match], which tries each of some 600
+// lexerOfFile returns what reads a file of a name; nil if unknown. It is [chroma.LexerRegistry.Match], which tries each of some 600
 // patterns with each ending of backup copies as well: a millisecond for a name, of which a page has dozens.
 func lexerOfFile(base string) chroma.Lexer {
 	var found chroma.PrioritisedLexers
-	for _, lexer := range lexers.GlobalLexerRegistry.Lexers {
+	for _, lexer := range languages().Lexers {
 		for _, pattern := range lexer.Config().Filenames {
 			if ok, err := path.Match(pattern, base); ok && err == nil {
 				found = append(found, lexer)
@@ -97,7 +96,7 @@ func lexerOfFile(base string) chroma.Lexer {
 		}
 	}
 	if len(found) == 0 {
-		return lexers.Match(base)
+		return languages().Match(base)
 	}
 	sort.Sort(found)
 	return found[0]

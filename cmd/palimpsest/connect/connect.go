@@ -207,6 +207,22 @@ func (c *Connector) overrides(file File) []string {
 // Needed reports whether a plan changes a file.
 func (p Plan) Needed() bool { return slices.ContainsFunc(p.Changes, Change.isNeeded) }
 
+// Again reports whether connect has written one of the plan's files before.
+func (p Plan) Again() bool {
+	return slices.ContainsFunc(p.Changes, func(c Change) bool { return c.last != nil })
+}
+
+// Targets returns the files that a plan changes.
+func (p Plan) Targets() []string {
+	var paths []string
+	for _, change := range p.Changes {
+		if change.isNeeded() {
+			paths = append(paths, change.Target())
+		}
+	}
+	return paths
+}
+
 // Apply writes what a plan says. A record of each file is kept before the file is written.
 func (c *Connector) Apply(plan Plan) error {
 	for _, change := range plan.Changes {

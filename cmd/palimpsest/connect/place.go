@@ -34,6 +34,25 @@ func Here() (Place, error) {
 	return Place{OS: runtime.GOOS, Home: home, Project: folder, Env: os.Getenv, Program: inPath}, nil
 }
 
+// ThisProgram returns how clients start this program: by its place in the path if it is there, which
+// stays the same when a package manager replaces it.
+func ThisProgram() (string, error) {
+	self, err := os.Executable()
+	if err != nil {
+		return "", err
+	}
+	inPath, err := exec.LookPath("palimpsest")
+	if err != nil {
+		return self, nil
+	}
+	a, errA := os.Stat(self)
+	b, errB := os.Stat(inPath)
+	if errA != nil || errB != nil || !os.SameFile(a, b) {
+		return self, nil
+	}
+	return filepath.Abs(inPath)
+}
+
 func inPath(name string) string {
 	path, err := exec.LookPath(name)
 	if err != nil {

@@ -1,6 +1,7 @@
 package terminal
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -9,34 +10,83 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+
+	"palimpsest/cmd/palimpsest/connect"
+	"palimpsest/cmd/palimpsest/credential"
 )
 
-// places finds the folders that clients read their settings from.
-func (d *diagnosis) places() error {
-	var err error
-	if d.home, err = os.UserHomeDir(); err != nil {
-		return fmt.Errorf("find your home folder: %w", err)
+// clients looks at every client that is used on this machine: whether it is set up as connect does it for
+// the login, with the login's key, and whether another file or the shell wins over that.
+func (d *diagnosis) clients(login credential.Login) {
+	place, err := d.Here()
+	if err != nil {
+		d.note("clients", Failed, err.Error(), "set HOME, and start this in a folder that exists")
+		return
 	}
-	if d.work, err = os.Getwd(); err != nil {
-		return fmt.Errorf("find this folder: %w", err)
+	d.connected(place, login)
+	d.claudeCode(place, login.Server)
+}
+
+// connected looks at the clients that connect has set up.
+func (d *diagnosis) connected(place connect.Place, login credential.Login) {
+	connector := &connect.Connector{Place: place}
+	names, err := connector.Connected()
+	if err != nil {
+		d.note("clients", Failed, err.Error(), "")
+		return
 	}
-	return nil
+	program, err := d.Program()
+	if err != nil || login.Server == "" {
+		return // nothing to compare with
+	}
+	setup := connect.Setup{Server: login.Server, Key: login.Key, Saved: login.KeyID != "", Program: program}
+	for _, name := range names {
+		client, err := connect.ByName(name)
+		if err != nil {
+			continue // of another version of this program
+		}
+		plan, err := connector.Plan(client, setup)
+		switch {
+		case err != nil:
+			d.note(name, Failed, err.Error(), "mend the file, and palimpsest connect "+name)
+		case !plan.Again(): // only in a project, or elsewhere than here
+		default:
+			d.setUp(connector, plan)
+		}
+	}
+}
+
+// setUp looks at one client, and repairs it if that is asked for.
+func (d *diagnosis) setUp(connector *connect.Connector, plan connect.Plan) {
+	name, files := plan.Client.ID, strings.Join(plan.Targets(), ", ")
+	switch {
+	case !plan.Needed():
+		d.note(name, OK, "set up for the login, with its key", "")
+	case !d.fix:
+		d.note(name, Failed, "not set up for this login: its server, its key or an entry differs in "+files, "palimpsest doctor --fix, or palimpsest connect "+name)
+	default:
+		if err := connector.Apply(plan); err != nil {
+			d.note(name, Failed, err.Error(), "palimpsest connect "+name)
+		} else {
+			d.note(name, OK, "repaired "+files, "")
+		}
+	}
+	for _, note := range plan.Notes {
+		d.note(name, Failed, "something else decides for it", note)
+	}
 }
 
 // claudeCode looks at what Claude Code reads: the person's file, those of the project, which win over it, and
 // the shell, over which files win.
-func (d *diagnosis) claudeCode(server string) {
-	folder := d.Env("CLAUDE_CONFIG_DIR")
-	if folder == "" {
-		folder = filepath.Join(d.home, ".claude")
-	}
+func (d *diagnosis) claudeCode(place connect.Place, server string) {
+	folder := cmp.Or(place.Env("CLAUDE_CONFIG_DIR"), filepath.Join(place.Home, ".claude"))
 	if _, err := os.Stat(folder); err != nil {
 		d.note("claude-code", Skipped, "it is not installed for this person", "")
 		return
 	}
 	files := []string{
 		filepath.Join(folder, "settings.json"),
-		filepath.Join(d.work, ".claude", "settings.json"), filepath.Join(d.work, ".claude", "settings.local.json"),
+		filepath.Join(place.Project, ".claude", "settings.json"), filepath.Join(place.Project, ".claude", "settings.local.json"),
 	}
 	env, from := map[string]string{}, map[string]string{}
 	for _, file := range files {
@@ -52,7 +102,7 @@ func (d *diagnosis) claudeCode(server string) {
 	}
 	url, where := env["ANTHROPIC_BASE_URL"], from["ANTHROPIC_BASE_URL"]
 	if url == "" {
-		url, where = d.Env("ANTHROPIC_BASE_URL"), "the shell"
+		url, where = place.Env("ANTHROPIC_BASE_URL"), "the shell"
 	}
 	switch {
 	case url == "":
@@ -67,19 +117,19 @@ func (d *diagnosis) claudeCode(server string) {
 		d.note("claude-code", OK, fmt.Sprintf("%s sends it to %s", where, url), "")
 	}
 	for _, name := range []string{"CLAUDE_CODE_USE_BEDROCK", "CLAUDE_CODE_USE_VERTEX", "CLAUDE_CODE_USE_FOUNDRY"} {
-		if on(env[name]) || env[name] == "" && on(d.Env(name)) {
+		if on(env[name]) || env[name] == "" && on(place.Env(name)) {
 			d.note("claude-code", Failed, name+" sends it past the proxy", "unset "+name)
 		}
 	}
-	d.setting(env, "tool search", "ENABLE_TOOL_SEARCH", "true", "all MCP tools stand in every prompt")
-	d.setting(env, "model list", "CLAUDE_CODE_ENABLE_GATEWAY_MODEL_DISCOVERY", "1", "/model does not list the workspace's models")
+	d.setting(place, env, "tool search", "ENABLE_TOOL_SEARCH", "true", "all MCP tools stand in every prompt")
+	d.setting(place, env, "model list", "CLAUDE_CODE_ENABLE_GATEWAY_MODEL_DISCOVERY", "1", "/model does not list the workspace's models")
 }
 
 // setting looks whether a setting that Claude Code turns off behind another base URL is on.
-func (d *diagnosis) setting(env map[string]string, name, variable, value, without string) {
+func (d *diagnosis) setting(place connect.Place, env map[string]string, name, variable, value, without string) {
 	set, is := env[variable]
 	if !is {
-		set = d.Env(variable)
+		set = place.Env(variable)
 	}
 	if on(set) {
 		d.note(name, OK, variable+"="+set, "")

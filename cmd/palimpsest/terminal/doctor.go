@@ -41,8 +41,7 @@ type diagnosis struct {
 	found  []Check
 	me     meJSON
 	date   time.Time // of the server, zero if it does not say
-	home   string    // of the person
-	work   string    // folder of the project
+	fix    bool      // what connect can repair is repaired
 }
 
 func (d *diagnosis) note(name string, mark Mark, text, fix string) {
@@ -50,15 +49,12 @@ func (d *diagnosis) note(name string, mark Mark, text, fix string) {
 }
 
 func (a *App) doctorCommand() *cobra.Command {
-	var asJSON, yes bool
+	var asJSON, yes, fix bool
 	var model string
 	command := &cobra.Command{
 		Use: "doctor", Short: "Find out what keeps a client from working through the proxy", Args: cobra.NoArgs,
 		RunE: func(command *cobra.Command, _ []string) error {
-			d := &diagnosis{App: a, model: model, paid: yes}
-			if err := d.places(); err != nil {
-				return err
-			}
+			d := &diagnosis{App: a, model: model, paid: yes, fix: fix}
 			d.free(command.Context())
 			if !asJSON {
 				if err := a.printChecks(d.found); err != nil {
@@ -81,6 +77,7 @@ func (a *App) doctorCommand() *cobra.Command {
 		},
 	}
 	command.Flags().BoolVar(&yes, "yes", false, "send the requests that cost money without asking")
+	command.Flags().BoolVar(&fix, "fix", false, "repair the files of connected clients, as palimpsest connect would")
 	command.Flags().StringVar(&model, "model", "", "try this model, instead of the one of the newest session")
 	return jsonFlag(command, &asJSON)
 }
@@ -105,7 +102,7 @@ func (d *diagnosis) free(ctx context.Context) {
 			}
 		}
 	}
-	d.claudeCode(login.Server)
+	d.clients(login)
 }
 
 // ask asks whether the requests that cost money may be sent.

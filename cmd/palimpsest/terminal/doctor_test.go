@@ -17,6 +17,7 @@ import (
 	"testing"
 	"time"
 
+	"palimpsest/cmd/palimpsest/connect"
 	"palimpsest/cmd/palimpsest/credential"
 )
 
@@ -34,6 +35,34 @@ type installation struct {
 	cached   bool         // the provider's cache is hit
 	late     atomic.Int64 // nanoseconds by which the clock has gone on
 	buffered bool
+	fix      bool // doctor --fix
+	connect  func(t *testing.T, connector *connect.Connector, server string)
+}
+
+// place is the person's machine.
+func (i *installation) place(dir, server string) connect.Place {
+	return connect.Place{
+		OS: "linux", Home: filepath.Join(dir, "home"), Project: filepath.Join(dir, "project"), Program: func(string) string { return "" },
+		Env: func(name string) string { return strings.ReplaceAll(i.env[name], "SERVER", server) },
+	}
+}
+
+// connects sets a client up with a key.
+func connects(name, key string) func(*testing.T, *connect.Connector, string) {
+	return func(t *testing.T, connector *connect.Connector, server string) {
+		t.Helper()
+		client, err := connect.ByName(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		plan, err := connector.Plan(client, connect.Setup{Server: server, Key: key, Program: "/usr/bin/palimpsest"})
+		if err == nil {
+			err = connector.Apply(plan)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
 }
 
 func healthy() *installation {
@@ -119,9 +148,13 @@ func (i *installation) examine(t *testing.T) map[string]Check {
 	t.Cleanup(client.CloseIdleConnections)
 	app := &App{
 		In: strings.NewReader(""), Out: new(bytes.Buffer), Version: "v1", HTTP: client, Now: func() time.Time { return i.now.Add(time.Duration(i.late.Add(int64(200 * time.Millisecond)))) },
-		Logins: Logins{Load: func() (credential.Login, error) { return i.login, i.loginErr }}, Env: func(name string) string { return strings.ReplaceAll(i.env[name], "SERVER", server.URL) },
+		Logins: Logins{Load: func() (credential.Login, error) { return i.login, i.loginErr }}, Program: func() (string, error) { return "/usr/bin/palimpsest", nil },
+		Here: func() (connect.Place, error) { return i.place(dir, server.URL), nil },
 	}
-	d := &diagnosis{App: app, paid: true, home: filepath.Join(dir, "home"), work: filepath.Join(dir, "project")}
+	if i.connect != nil {
+		i.connect(t, &connect.Connector{Place: i.place(dir, server.URL)}, server.URL)
+	}
+	d := &diagnosis{App: app, paid: true, fix: i.fix}
 	d.free(context.WithoutCancel(t.Context()))
 	d.costly(t.Context())
 	found := map[string]Check{}
@@ -186,9 +219,16 @@ func TestDoctorFindsEachFaultAndSaysWhatToDo(t *testing.T) {
 			i.settings[user] = `{"env":{"X":"1"` + on + `}}`
 			i.env["ANTHROPIC_BASE_URL"] = "SERVER"
 		}, "claude-code", Warning, "palimpsest connect"},
-		"past the proxy":       {func(i *installation) { i.env["CLAUDE_CODE_USE_BEDROCK"] = "1" }, "claude-code", Failed, "unset CLAUDE_CODE_USE_BEDROCK"},
-		"tool search is off":   {func(i *installation) { i.settings[user] = strings.Replace(i.settings[user], `"true"`, `"false"`, 1) }, "tool search", Warning, "ENABLE_TOOL_SEARCH to true"},
-		"model list is off":    {func(i *installation) { i.settings[user] = strings.Replace(i.settings[user], `"1"`, `"0"`, 1) }, "model list", Warning, "DISCOVERY to 1"},
+		"past the proxy":         {func(i *installation) { i.env["CLAUDE_CODE_USE_BEDROCK"] = "1" }, "claude-code", Failed, "unset CLAUDE_CODE_USE_BEDROCK"},
+		"tool search is off":     {func(i *installation) { i.settings[user] = strings.Replace(i.settings[user], `"true"`, `"false"`, 1) }, "tool search", Warning, "ENABLE_TOOL_SEARCH to true"},
+		"model list is off":      {func(i *installation) { i.settings[user] = strings.Replace(i.settings[user], `"1"`, `"0"`, 1) }, "model list", Warning, "DISCOVERY to 1"},
+		"client with an old key": {func(i *installation) { i.connect = connects("opencode", "plm_old") }, "opencode", Failed, "doctor --fix"},
+		"old key, and --fix":     {func(i *installation) { i.connect, i.fix = connects("opencode", "plm_old"), true }, "opencode", OK, "repaired"},
+		"client is connected":    {func(i *installation) { i.connect = connects("opencode", "plm_key") }, "opencode", OK, "set up"},
+		"project file of opencode": {func(i *installation) {
+			i.connect = connects("opencode", "plm_key")
+			i.settings["project/opencode.json"] = `{"provider":{"anthropic":{"options":{"baseURL":"https://api.anthropic.com"}}}}`
+		}, "opencode", Failed, "wins over"},
 		"cache is missed":      {func(i *installation) { i.cached = false }, "cache", Failed, "under Requests"},
 		"streams are buffered": {func(i *installation) { i.buffered = true }, "stream", Failed, "buffers"},
 	} {

@@ -15,6 +15,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"palimpsest/cmd/palimpsest/connect"
 	"palimpsest/cmd/palimpsest/credential"
 )
 
@@ -98,6 +99,9 @@ func (a *App) login(ctx context.Context, server, machine string) error {
 	if err := a.Logins.Save(credential.Login{Server: server, Workspace: given.Workspace.Name, Key: given.Secret, KeyID: given.KeyID}); err != nil {
 		return err
 	}
+	if beforeErr == nil {
+		rekey(a, before, server, given.Secret)
+	}
 	if beforeErr == nil && before.KeyID != "" { // of the login before, not of the environment
 		if err := a.revoke(ctx, before); err != nil {
 			fmt.Fprintf(a.Err, "The key of the login before is not revoked (%v): revoke it under API keys.\n", err)
@@ -108,6 +112,25 @@ func (a *App) login(ctx context.Context, server, machine string) error {
 	}
 	fmt.Fprintf(a.Out, "Logged in to %s, workspace %s. The key %q is under API keys there; palimpsest logout revokes it.\n", server, oneLine(given.Workspace.Name), oneLine(machine))
 	return nil
+}
+
+// rekey puts the new key into the files of clients that hold the one before. A key goes to no other server.
+func rekey(a *App, before credential.Login, server, key string) {
+	if before.Server != server {
+		fmt.Fprintf(a.Err, "Clients that are connected to %s stay so: palimpsest connect --all connects them to %s.\n", before.Server, server)
+		return
+	}
+	place, err := a.Here()
+	var changed []string
+	if err == nil {
+		changed, err = (&connect.Connector{Place: place}).Rekey(before.Key, key)
+	}
+	for _, path := range changed {
+		fmt.Fprintf(a.Err, "The new key stands in %s.\n", path)
+	}
+	if err != nil {
+		fmt.Fprintf(a.Err, "Not every client has the new key (%v): run palimpsest connect --all.\n", err)
+	}
 }
 
 // awaitToken asks for the token until the person has decided.

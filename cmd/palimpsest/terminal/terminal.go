@@ -15,6 +15,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"palimpsest/cmd/palimpsest/connect"
 	"palimpsest/cmd/palimpsest/credential"
 )
 
@@ -30,6 +31,8 @@ type App struct {
 	Sleep    func(ctx context.Context, d time.Duration) error
 	Refresh  func(session string) error // has another process read the state of a session
 	Env      func(name string) string
+	Here     func() (connect.Place, error) // where clients are looked for
+	Program  func() (string, error)        // how clients start this program
 }
 
 // Logins keeps the login.
@@ -44,7 +47,7 @@ func New(version string) *App {
 	return &App{
 		In: os.Stdin, Out: os.Stdout, Err: os.Stderr, Version: version,
 		Logins: Logins{Load: credential.Load, Save: credential.Save, Delete: credential.Delete},
-		Cache:  cacheFolder(), HTTP: newHTTP(), Now: time.Now, Sleep: sleep, Refresh: refreshDetached, Env: os.Getenv,
+		Cache:  cacheFolder(), HTTP: newHTTP(), Now: time.Now, Sleep: sleep, Refresh: refreshDetached, Env: os.Getenv, Here: connect.Here, Program: connect.ThisProgram,
 	}
 }
 

@@ -3,6 +3,7 @@ package rehydrator
 import (
 	"regexp"
 	"strings"
+	"sync"
 	"unicode/utf8"
 )
 
@@ -27,28 +28,30 @@ const (
 )
 
 // phrases are the ways in which people refer to what was; each is one sentence's.
-var phrases = []*regexp.Regexp{
-	// "earlier you ran a command", "the number you told me at the beginning"
-	regexp.MustCompile(`\b` + earlier + `\b.{0,60}\b` + person + `(?:'d|'ve| had| have| has| also| already)* ` + past + `\b`),
-	regexp.MustCompile(`\b` + person + `(?:'d|'ve| had| have| has| also| already| just)* ` + past + `\b.{0,80}\b` + earlier + `\b`),
-	regexp.MustCompile(`\b(?:you|we|i)(?:'d|'ve| had| have| also| already)* (?:ran|said|told|read|saw|looked at|found|wrote|tried|discussed|mentioned|decided|agreed|showed|printed|posted|pasted|suggested|proposed)\b.{0,60}\bbefore\s*[?.!]*$`),
-	// "what did the migration test print", "which port did we settle on"
-	regexp.MustCompile(`\b(?:what|which|how|where|why|who|when)\b.{0,40}\b(?:did|was|were|had|have|has)\b.{0,80}\b(?:` + past[3:len(past)-1] + `|` + base[3:len(base)-1] + `)\b`),
-	regexp.MustCompile(`\bwhat(?:'s| is| was| were)\b.{0,60}\b` + earlier + `\b`),
-	// "the config we looked at", "those numbers you gave me"
-	regexp.MustCompile(`\b(?:the|that|those|this|these)(?: [\w./'-]+){1,5}?(?: that| which)? (?:you|we|i)(?:'d|'ve| had| have| just| already| first)* ` + past + `\b`),
-	// "do you remember", "as we agreed", "back to the plan"
-	regexp.MustCompile(`\b(?:do|can|did|don't) you (?:still )?(?:remember|recall)\b`),
-	regexp.MustCompile(`\b(?:remember|recall) (?:when|how|what|which|where|the|our)\b`),
-	regexp.MustCompile(`\bremind me\b.{0,20}\b(?:what|which|how|of|where|who|why)\b`),
-	regexp.MustCompile(`\b(?:as|like) (?:we|you|i)(?:'d|'ve| had| have)? (?:already )?(?:said|discussed|agreed|decided|mentioned|described|planned|noted|suggested|proposed|talked about)\b`),
-	regexp.MustCompile(`\b(?:go|going|come|coming|get|getting|refer|referring|scroll|switch|return|returning) back to (?:the|what|when|where|your|our|that)\b`),
-	// "did we fix the logger.go comment?"
-	regexp.MustCompile(`\b(?:did|didn't|have|haven't) (?:we|you|i)\b(?: ever| already| not| actually| really)* (?:` + base[3:len(base)-1] + `|` + past[3:len(past)-1] + `)\b.*\?`),
-	// "the error from the first run", "your previous suggestion"
-	regexp.MustCompile(`\b(?:the|that|your|our|my) (?:earlier|previous|original|initial|very first) (?:\w+ ){0,2}` + record + `\b`),
-	regexp.MustCompile(`\b(?:the|that|those|which) ` + record + ` (?:from|of|in) (?:the |your |our )?(?:earlier|before|first|beginning|start|previous|last time|yesterday)\b`),
-}
+var phrases = sync.OnceValue(func() []*regexp.Regexp {
+	return []*regexp.Regexp{
+		// "earlier you ran a command", "the number you told me at the beginning"
+		regexp.MustCompile(`\b` + earlier + `\b.{0,60}\b` + person + `(?:'d|'ve| had| have| has| also| already)* ` + past + `\b`),
+		regexp.MustCompile(`\b` + person + `(?:'d|'ve| had| have| has| also| already| just)* ` + past + `\b.{0,80}\b` + earlier + `\b`),
+		regexp.MustCompile(`\b(?:you|we|i)(?:'d|'ve| had| have| also| already)* (?:ran|said|told|read|saw|looked at|found|wrote|tried|discussed|mentioned|decided|agreed|showed|printed|posted|pasted|suggested|proposed)\b.{0,60}\bbefore\s*[?.!]*$`),
+		// "what did the migration test print", "which port did we settle on"
+		regexp.MustCompile(`\b(?:what|which|how|where|why|who|when)\b.{0,40}\b(?:did|was|were|had|have|has)\b.{0,80}\b(?:` + past[3:len(past)-1] + `|` + base[3:len(base)-1] + `)\b`),
+		regexp.MustCompile(`\bwhat(?:'s| is| was| were)\b.{0,60}\b` + earlier + `\b`),
+		// "the config we looked at", "those numbers you gave me"
+		regexp.MustCompile(`\b(?:the|that|those|this|these)(?: [\w./'-]+){1,5}?(?: that| which)? (?:you|we|i)(?:'d|'ve| had| have| just| already| first)* ` + past + `\b`),
+		// "do you remember", "as we agreed", "back to the plan"
+		regexp.MustCompile(`\b(?:do|can|did|don't) you (?:still )?(?:remember|recall)\b`),
+		regexp.MustCompile(`\b(?:remember|recall) (?:when|how|what|which|where|the|our)\b`),
+		regexp.MustCompile(`\bremind me\b.{0,20}\b(?:what|which|how|of|where|who|why)\b`),
+		regexp.MustCompile(`\b(?:as|like) (?:we|you|i)(?:'d|'ve| had| have)? (?:already )?(?:said|discussed|agreed|decided|mentioned|described|planned|noted|suggested|proposed|talked about)\b`),
+		regexp.MustCompile(`\b(?:go|going|come|coming|get|getting|refer|referring|scroll|switch|return|returning) back to (?:the|what|when|where|your|our|that)\b`),
+		// "did we fix the logger.go comment?"
+		regexp.MustCompile(`\b(?:did|didn't|have|haven't) (?:we|you|i)\b(?: ever| already| not| actually| really)* (?:` + base[3:len(base)-1] + `|` + past[3:len(past)-1] + `)\b.*\?`),
+		// "the error from the first run", "your previous suggestion"
+		regexp.MustCompile(`\b(?:the|that|your|our|my) (?:earlier|previous|original|initial|very first) (?:\w+ ){0,2}` + record + `\b`),
+		regexp.MustCompile(`\b(?:the|that|those|which) ` + record + ` (?:from|of|in) (?:the |your |our )?(?:earlier|before|first|beginning|start|previous|last time|yesterday)\b`),
+	}
+})
 
 // orders begin sentences that tell to keep something in mind rather than ask for it.
 var orders = regexp.MustCompile(`^(?:please )?(?:always |never )?(?:remember|recall|note|keep in mind|don't forget)(?: to\b| that\b|:|,)`)
@@ -80,7 +83,7 @@ func isReference(low string, extra []string) bool {
 	if !isCued(low) || orders.MatchString(low) {
 		return false
 	}
-	for _, phrase := range phrases {
+	for _, phrase := range phrases() {
 		if phrase.MatchString(low) {
 			return true
 		}

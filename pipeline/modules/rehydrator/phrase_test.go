@@ -113,7 +113,7 @@ func TestLongPastedTextIsNotASentence(t *testing.T) {
 func TestEverySentenceThatAPhraseMatchesIsCued(t *testing.T) {
 	t.Parallel()
 	random := rand.New(rand.NewPCG(1, 2))
-	for _, phrase := range phrases {
+	for _, phrase := range phrases() {
 		tree, err := syntax.Parse(phrase.String(), syntax.Perl)
 		if err != nil {
 			t.Fatal(err)
