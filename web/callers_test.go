@@ -179,7 +179,7 @@ func TestNoRouteLeadsIntoASuspendedWorkspace(t *testing.T) {
 		if try.roles == "" {
 			continue
 		}
-		isOfPerson := slices.ContainsFunc([]string{"/account", "/invite", "/more", "/workspaces", "/logout"}, func(of string) bool { return strings.HasPrefix(route.Path, of) })
+		isOfPerson := slices.ContainsFunc([]string{"/account", "/invite", "/more", "/workspaces", "/logout", "/device"}, func(of string) bool { return strings.HasPrefix(route.Path, of) })
 		isOfPerson = isOfPerson && route.Path != "/workspaces/rename"
 		caller := owner.Person
 		if try.ends || strings.HasSuffix(route.Path, "/end") || route.Path == "/workspaces/leave" || route.Path == "/account/delete" {

@@ -27,12 +27,12 @@ type text struct {
 // texts has an entry for each page that shows what was said. No other may show any of it.
 func texts() map[string]text {
 	return map[string]text{
-		"GET /sessions":             {paths: []string{"/sessions", "/sessions?q=question", "/sessions?group=client"}, speaks: true},
+		"GET /sessions":             {paths: []string{"/sessions?show=conversations", "/sessions?q=question", "/sessions?group=client&show=conversations"}, speaks: true},
 		"GET /sessions/csv":         {paths: []string{"/sessions/csv"}, speaks: true},
-		"GET /sessions/views":       {paths: []string{"/sessions/views"}},
+		"GET /sessions/views":       {paths: []string{"/sessions/views?show=conversations"}},
 		"GET /sessions/delete":      {paths: []string{"/sessions/delete?id=:id"}},
 		"GET /sessions/erase":       {paths: []string{"/sessions/erase?end_user=:user"}, speaks: true},
-		"GET /sessions/export":      {paths: []string{"/sessions/export"}},
+		"GET /sessions/export":      {paths: []string{"/sessions/export?show=conversations"}},
 		"GET /sessions/:id":         {paths: []string{"/sessions/:id", "/sessions/:id?view=raw", "/sessions/:id?q=question", "/sessions/:id?table=1"}, speaks: true},
 		"GET /sessions/:id/compact": {paths: []string{"/sessions/:id/compact"}},
 		"GET /sessions/:id/delete":  {paths: []string{"/sessions/:id/delete"}},

@@ -340,6 +340,8 @@ func fill(t *testing.T, b bundle) {
 		"INSERT INTO archive_segments (workspace_id, id, dead_since, retired_at) VALUES ($1, $2, now(), now())",
 		"INSERT INTO archive_movers (workspace_id, until) VALUES ($1, now())",
 		"INSERT INTO end_users (workspace_id, id) VALUES ($1, 'hash')",
+		`INSERT INTO device_logins (device_hash, code_hash, machine, asked_from, asked_at, expires_at, pause_seconds, user_id, workspace_id)
+			SELECT 'h', 'c', 'm', 'a', now(), now() + interval '5 minutes', 5, user_id, workspace_id FROM members WHERE workspace_id = $1`,
 		"INSERT INTO redaction_counts (workspace_id, kind, found) VALUES ($1, 'email', 1)",
 		"INSERT INTO browser_origins (workspace_id, origin) VALUES ($1, 'https://a.example')",
 		"INSERT INTO billing_accounts (workspace_id, customer) VALUES ($1, 'cus_1')",

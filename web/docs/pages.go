@@ -52,7 +52,7 @@ type library struct {
 // benchmarks and the list of decisions stay in the repository.
 func contents() []group {
 	return []group{
-		{"Get started", named("connect", "clients", "terminal", "api-keys", "providers")},
+		{"Get started", named("connect", "clients", "terminal", "api-keys", "providers", "models")},
 		{"Use it", named("compaction", "kept", "settings", "savings", "memory", "requests", "answer-cache")},
 		{"Your workspace", named("sign-on", "alerts", "data", "billing")},
 		{"Run it", named("operations", "monitoring", "runbook", "security", "performance", "architecture", "wire-formats")},

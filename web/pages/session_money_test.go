@@ -41,7 +41,7 @@ func TestEpochsAreShownWithWhatTheyWereToSaveAndHaveSaved(t *testing.T) {
 	for i, decision := range decisions {
 		if decision.Worst == nil || lines[i+1][8] != strconv.FormatInt(*decision.Worst, 10) || *decision.Worst > decision.Predicted {
 			t.Errorf("epoch %d comes to %v at worst in the file, and to %+v", i+1, lines[i+1][8], decision)
-		} else if shown := rows.Eq(i).Find("td").Eq(7).Text(); !strings.Contains(shown, components.Money(max(*decision.Worst, -*decision.Worst))) {
+		} else if shown := rows.Eq(i).Find("td").Eq(7).Text(); !strings.Contains(shown, components.Mils(max(*decision.Worst, -*decision.Worst))) {
 			t.Errorf("epoch %d shows %q for %d at worst", i+1, shown, *decision.Worst)
 		}
 		if line := lines[i+1]; line[0] != strconv.Itoa(decision.Number) || line[3] != strconv.Itoa(decision.Before) || line[7] != strconv.FormatInt(decision.Realized, 10) {

@@ -213,10 +213,18 @@ func counts(event pipeline.ReportEntry) string {
 	return strings.Join(parts, ", ")
 }
 
+// reasonWord says why an event came.
+func reasonWord(reason string) string {
+	if reason == cost.NoticeEpochs {
+		return "many compactions"
+	}
+	return reason
+}
+
 // countWords writes a count of an event, money as money.
 func countWords(name string, n int64) string {
 	named, isMoney := strings.CutSuffix(name, "_microusd")
-	named = strings.ReplaceAll(named, "_", " ")
+	named = strings.ReplaceAll(strings.ReplaceAll(named, "_", " "), "epochs", "compactions")
 	if !isMoney {
 		return named + " " + components.Count(n)
 	}

@@ -286,7 +286,7 @@ func TestEpochThatCannotBeWrittenIsGivenUp(t *testing.T) {
 func TestJournalIsBounded(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
-	b.most = 1000
+	b.most = 2000
 	b.restart()
 	b.store.fails = session.ErrAway
 	var err error
