@@ -132,6 +132,7 @@ func TestErasedEndUserDoesNotComeBackFromAKilledProcess(t *testing.T) {
 	_ = killed.command.Wait()
 	<-left
 	w.allowConnections(true)
+	database.Owner(t).Reset() // its connections were ended, too
 
 	other.start()
 	other.adopt(w)

@@ -110,10 +110,11 @@ func record(t testing.TB, format conversation.Format, body []byte, window int, p
 }
 
 // agree holds what the preview says of sessions against what a replay made of them.
-// sent and net are how far the two may be apart, as shares.
+// sent and net are how far the two may be apart, as shares. The preview knows the sizes of results,
+// not what they are, which decides what a compaction keeps: their numbers differ more.
 func agree(t *testing.T, figures preview.Figures, actual replayed, factor, sent, net float64) {
 	t.Helper()
-	if distance := figures.Epochs - actual.sum.Epochs; math.Abs(float64(distance)) > max(1, 0.1*float64(actual.sum.Epochs)) {
+	if distance := figures.Epochs - actual.sum.Epochs; math.Abs(float64(distance)) > max(1, 0.2*float64(actual.sum.Epochs)) {
 		t.Errorf("%d epochs, the replay made %d", figures.Epochs, actual.sum.Epochs)
 	}
 	if off := float64(figures.Sent)/float64(actual.sent) - 1; math.Abs(off) > sent {

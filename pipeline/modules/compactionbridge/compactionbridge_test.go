@@ -91,7 +91,7 @@ func TestWhatTheSummaryLostComesBackOnce(t *testing.T) {
 func TestLongPlansComeBackStepByStep(t *testing.T) {
 	t.Parallel()
 	var plan strings.Builder
-	for i := range 150 { // a fifth of maxTokens doesn't hold the first sentences
+	for i := range 150 { // more than a ledger keeps of a plan in full
 		fmt.Fprintf(&plan, "%d. Move part %d of the parser. %s\n", i+1, i+1, strings.Repeat("Mind the many details of it, which are told here. ", 4))
 	}
 	for name, steps := range map[string]string{"long": plan.String(), "short": "1. Move the parser. Mind the details.\n"} {
@@ -107,7 +107,7 @@ func TestLongPlansComeBackStepByStep(t *testing.T) {
 				t.Errorf("%s: step %s is missing in\n%s", name, first, block)
 			}
 		}
-		if strings.Contains(block, "each step by its first sentence") != (name == "long") || strings.Contains(block, "Mind the details") != (name == "short") {
+		if strings.Contains(block, "Mind the") != (name == "short") {
 			t.Errorf("%s: the block is\n%s", name, block)
 		}
 	}
