@@ -44,11 +44,7 @@ func (i *configImport) takeBudgets(ctx context.Context, part configMember) error
 	wanted := slices.Clone(i.now.budgets)
 	for _, item := range i.items(part) {
 		var asked newBudget
-		isRead := true
-		for _, member := range i.members(item.place, item.node, []string{"kind", "id", "budget_day_usd", "budget_month_usd", "requests_per_minute", "tokens_per_minute"}) {
-			isRead = take(&i.configReader, member, &asked) && isRead
-		}
-		if !isRead {
+		if !takeAll(&i.configReader, item, &asked, "kind", "id", "budget_day_usd", "budget_month_usd", "requests_per_minute", "tokens_per_minute") {
 			continue
 		}
 		email := asked.ID

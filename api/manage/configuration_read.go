@@ -131,6 +131,15 @@ func (r *configReader) items(member configMember) []configMember {
 	return found
 }
 
+// takeAll reads all members of a mapping, whose names are known, into a body of the API.
+func takeAll[T any](r *configReader, item configMember, into *T, known ...string) bool {
+	isRead := true
+	for _, member := range r.members(item.place, item.node, known) {
+		isRead = take(r, member, into) && isRead
+	}
+	return isRead
+}
+
 // take reads a member into a body of the API, which knows its name.
 func take[T any](r *configReader, member configMember, into *T) bool {
 	var value any

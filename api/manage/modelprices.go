@@ -99,11 +99,7 @@ func (i *configImport) takePrices(ctx context.Context, part configMember) error 
 	wanted := slices.Clone(i.now.prices)
 	for _, item := range i.items(part) {
 		var asked configModelPriceJSON
-		isRead := true
-		for _, member := range i.members(item.place, item.node, []string{"model", "provider_key", "input", "output", "cache_read", "cache_write_5m", "cache_write_1h"}) {
-			isRead = take(&i.configReader, member, &asked) && isRead
-		}
-		if !isRead {
+		if !takeAll(&i.configReader, item, &asked, "model", "provider_key", "input", "output", "cache_read", "cache_write_5m", "cache_write_1h") {
 			continue
 		}
 		price := tenants.ModelPrice{

@@ -12,7 +12,7 @@ type Attempt struct {
 	Text string // in one line
 }
 
-// FailedAttempts returns what was tried in vain: the attempts, and the errors that were given up.
+// FailedAttempts returns the attempts that failed, and the errors that the model stopped working on.
 func (l *Ledger) FailedAttempts() []Attempt {
 	var all []Attempt
 	for i := range l.Errors {

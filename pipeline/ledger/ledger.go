@@ -109,7 +109,7 @@ type Ledger struct {
 	Commands   []Command
 	Errors     []Error
 	Decisions  []Decision
-	Attempts   []Attempt // beside the errors that were given up
+	Attempts   []Attempt // without the errors that the model stopped working on
 	Directives []Directive
 
 	recalled bool // the next answer is the client's summary

@@ -147,8 +147,8 @@ func TestAnErrorIsOpenUntilTheSameSucceeds(t *testing.T) {
 	}
 }
 
-// An edit or a command that nothing tries again is given up: it is a failed attempt, not an open
-// error. What a check found stays until a check passes.
+// A failed edit or command is a failed attempt, not an open error, if the model doesn't try it again.
+// An error from a check stays open until a check passes.
 func TestErrorIsGivenUpUnlessTriedAgain(t *testing.T) {
 	t.Parallel()
 	c := new(talk).bash("cp a b", "Exit code 1\ncp: a: No such file").bash("go test ./a", "Exit code 1\nFAIL").bash("git merge x", "Exit code 1\nCONFLICT")

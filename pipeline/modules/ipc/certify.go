@@ -4,7 +4,6 @@ import (
 	"context"
 
 	"palimpsest/pipeline/certificate"
-	"palimpsest/pipeline/ledger"
 	"palimpsest/pipeline/session"
 )
 
@@ -23,20 +22,6 @@ func (p *planner) certify(projection *session.Projection) error {
 		}
 	}
 	projection.Certificate = certificate.Make(projection, originals)
-	return nil
-}
-
-// follow has a ledger of turns know what the turns behind them, which stay, have solved and finished.
-func (o *opening) follow(kept *ledger.Ledger, turns []*turn) error {
-	if len(turns) == 0 {
-		return nil
-	}
-	for _, t := range o.history.turns[turns[len(turns)-1].index+1:] {
-		if err := o.history.read(t); err != nil {
-			return err
-		}
-		kept.Follow(t.index, t.calls())
-	}
 	return nil
 }
 

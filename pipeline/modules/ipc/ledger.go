@@ -75,7 +75,8 @@ type ledgerBlock struct {
 	leftOut int    // typed directives that it has no room for
 }
 
-// ledgerBlock returns the ledger of turns, of which the first may be left out of the prompt, in so many o200k tokens at most.
+// ledgerBlock returns the ledger of turns, of which the first may be left out of the prompt, in so
+// many o200k tokens at most.
 func (o *opening) ledgerBlock(turns []*turn, dropped, budget int) (ledgerBlock, error) {
 	kept := ledger.New()
 	for _, t := range turns {
@@ -100,6 +101,20 @@ func (o *opening) ledgerBlock(turns []*turn, dropped, budget int) (ledgerBlock, 
 	return block, nil
 }
 
+// follow has a ledger of turns know what the turns behind them, which stay, have solved and finished.
+func (o *opening) follow(kept *ledger.Ledger, turns []*turn) error {
+	if len(turns) == 0 {
+		return nil
+	}
+	for _, t := range o.history.turns[turns[len(turns)-1].index+1:] {
+		if err := o.history.read(t); err != nil {
+			return err
+		}
+		kept.Follow(t.index, t.calls())
+	}
+	return nil
+}
+
 // isSaid reports whether a directive is in the prompt as it was typed: records keep what people
 // typed word for word, and who reads it there sees what it belongs to.
 func (o *opening) isSaid(directive *ledger.Directive, dropped int) bool {
@@ -108,8 +123,9 @@ func (o *opening) isSaid(directive *ledger.Directive, dropped int) bool {
 	}
 	for _, t := range o.history.turns[dropped:] {
 		if t.From <= directive.Message && directive.Message < t.To {
-			message := &t.messages[directive.Message-t.From]
-			return directive.Message >= o.records.typed.from && utf8.RuneCountInString(typedIn(message)) <= o.records.typed.longest && strings.Contains(typedIn(message), directive.Text)
+			typed := typedIn(&t.messages[directive.Message-t.From])
+			bound := o.records.typed
+			return directive.Message >= bound.from && utf8.RuneCountInString(typed) <= bound.longest && strings.Contains(typed, directive.Text)
 		}
 	}
 	return false

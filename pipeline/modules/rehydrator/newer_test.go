@@ -165,7 +165,7 @@ func TestLongFileDoesNotComeBackByItsPathAlone(t *testing.T) {
 	}
 }
 
-func TestOfEditsOfTheSameLinesTheNewestComesBack(t *testing.T) {
+func TestNewestEditOfTheSameLinesComesBack(t *testing.T) {
 	t.Parallel()
 	lines := "var attribution *Attribution\\nif headRef, err := repo.Head(); err == nil {\\n\\tcalculateNothing(headRef)\\n"
 	w := begin()
