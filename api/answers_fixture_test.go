@@ -73,15 +73,15 @@ type watchedStore struct {
 	puts  chan error
 }
 
-func (w *watchedStore) Find(ctx context.Context, workspace tenants.WorkspaceID, question semanticcache.Question, since time.Time) ([]semanticcache.Entry, error) {
+func (w *watchedStore) Find(ctx context.Context, workspace tenants.WorkspaceID, key semanticcache.Key, since time.Time) (semanticcache.Entry, bool, error) {
 	w.mu.Lock()
 	w.finds++
 	fails := w.fails
 	w.mu.Unlock()
 	if fails != nil {
-		return nil, fails()
+		return semanticcache.Entry{}, false, fails()
 	}
-	return w.Store.Find(ctx, workspace, question, since)
+	return w.Store.Find(ctx, workspace, key, since)
 }
 
 func (w *watchedStore) Put(ctx context.Context, workspace tenants.WorkspaceID, entry semanticcache.Entry, expires time.Time) error {
@@ -166,11 +166,10 @@ func (c *cachingProxy) newAnswers(t *testing.T, database *dbtest.Database) *sema
 			t.Fatal(err)
 		}
 	}
-	embedder := c.embeddings()
 	c.kept = &watchedStore{Store: semanticcachedb.New(database.DB, archive.NewKeys(datakeys.New(database.DB.DataKeys, safe))), puts: make(chan error, 100)}
 	answers, err := semanticcache.NewCache(semanticcache.Services{
-		Store: c.kept, Embedder: embedder, Secret: safe.Derive("questions"), Log: c.Log, Now: c.clock.now,
-		Patience: semanticcache.Patience{Find: time.Minute, Embed: time.Minute}, // of a loaded machine
+		Store: c.kept, Secret: safe.Derive("questions"), Log: c.Log, Now: c.clock.now,
+		Patience: time.Minute, // of a loaded machine
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -15,7 +14,6 @@ import (
 	"palimpsest/api/upstream/providerdouble"
 	"palimpsest/migrations/dbtest"
 	"palimpsest/pipeline/archive"
-	"palimpsest/tenants"
 )
 
 // question returns a single question in the format of a path.
@@ -92,57 +90,12 @@ func TestAnswersOfEndUsersAreTheirOwn(t *testing.T) {
 	}
 }
 
-func TestAnotherWordingIsAnsweredAgain(t *testing.T) {
-	t.Parallel()
-	c := setupCaching(t, "semantic-cache: {similarity: 0.6}")
-	first := c.ask("miss", chatPath, question(chatPath, reverses, true))
-	c.stored()
-	for range 2 {
-		again := c.ask("semantic-hit", chatPath, question(chatPath, "How can I reverse a list in Python?", true))
-		if !bytes.Equal(first.body, again.body) {
-			t.Errorf("the answer is %s", again.body)
-		}
-	}
-	if answers, embeddings := c.generated(); answers != 1 || embeddings != 1 {
-		t.Errorf("the provider answered %d times and embedded %d times; a known similarity is not asked for again", answers, embeddings)
-	}
-	c.last(4) // in whatever order they are recorded
-	c.store.mu.Lock()
-	charged := c.store.exchanges[slices.IndexFunc(c.store.exchanges, func(e tenants.Exchange) bool { return e.Endpoint == "/v1/embeddings" })]
-	c.store.mu.Unlock()
-	if charged.Class != "embedding" || charged.Input == 0 || charged.CostMicroUSD == 0 || charged.NetMicroUSD != -charged.CostMicroUSD || charged.APIKey != c.keys[keyA1].ID {
-		t.Errorf("the embeddings are charged as %+v", charged)
-	}
-}
-
-// Even a paraphrase stays a miss below the workspace's similarity, and a near miss
-// stays one at any.
-func TestBelowTheSimilarityAndBesideTheMeaningThereIsNoHit(t *testing.T) {
-	t.Parallel()
-	c := setupCaching(t, "semantic-cache: {similarity: 0.999}")
-	c.ask("miss", chatPath, question(chatPath, reverses, false))
-	c.stored()
-	c.ask("miss", chatPath, question(chatPath, "How can I reverse a list in Python?", false))
-	c.last(3) // in whatever order they are recorded
-	c.store.mu.Lock()
-	if !slices.ContainsFunc(c.store.exchanges, func(e tenants.Exchange) bool { return strings.Contains(string(e.Report), `"type":"score"`) }) {
-		t.Errorf("recorded %+v", c.store.exchanges)
-	}
-	c.store.pipeline.YAML = "semantic-cache: {similarity: 0}"
-	c.store.mu.Unlock()
-	c.Settings.ForgetAll()
-	for _, near := range []string{"How do I not reverse a list in Python?", "How do I reverse a list in Ruby?", "How do I sort a list in Python?", "How do I reverse a list in Python 2?"} {
-		c.ask("miss", chatPath, question(chatPath, near, false))
-	}
-}
-
 // S5, A8: a planted twin prompt in B is never served to A; nor across keys, models,
 // accounts at the provider, system prompts, tools or sampling settings.
 func TestNoAnswerCrossesABoundary(t *testing.T) {
 	t.Parallel()
-	c := setupCaching(t, "semantic-cache: {similarity: 0}")
+	c := setupCaching(t, "semantic-cache: {}")
 	twin := question(chatPath, reverses, false)
-	other := question(chatPath, "How can I reverse a list in Python?", false)
 	planted := c.ask("miss", chatPath, twin, "Authorization", "Bearer "+keyB)
 	c.stored()
 	own := c.ask("miss", chatPath, twin)
@@ -150,10 +103,10 @@ func TestNoAnswerCrossesABoundary(t *testing.T) {
 	if bytes.Equal(own.body, planted.body) {
 		t.Fatal("another workspace's answer is given")
 	}
-	if got := c.ask("semantic-hit", chatPath, other); !bytes.Equal(got.body, own.body) {
-		t.Fatalf("another wording gets %s", got.body)
+	if got := c.ask("hit", chatPath, twin); !bytes.Equal(got.body, own.body) {
+		t.Fatalf("the same question gets %s", got.body)
 	}
-	if got := c.ask("semantic-hit", chatPath, other, "Authorization", "Bearer "+keyB); !bytes.Equal(got.body, planted.body) {
+	if got := c.ask("hit", chatPath, twin, "Authorization", "Bearer "+keyB); !bytes.Equal(got.body, planted.body) {
 		t.Fatalf("the other workspace gets %s", got.body)
 	}
 	c.ask("hit", chatPath, twin, "Authorization", "Bearer "+keyA2) // of the same workspace
@@ -170,6 +123,7 @@ func TestNoAnswerCrossesABoundary(t *testing.T) {
 		"tools":           strings.Replace(twin, `"stream"`, `"tools":[{"type":"function","function":{"name":"a","parameters":{"type":"object","properties":{}}}}],"stream"`, 1),
 		"stream":          question(chatPath, reverses, true),
 		"seed":            strings.Replace(twin, `"stream"`, `"seed":1,"stream"`, 1),
+		"wording":         question(chatPath, "How can I reverse a list in Python?", false),
 	} {
 		if got := c.send(http.MethodPost, chatPath, body); got.header.Get("X-Palimpsest-Cache") != "miss" || got.status != http.StatusOK {
 			t.Errorf("another %s: %d, %s: %s", name, got.status, got.header.Get("X-Palimpsest-Cache"), got.body)
@@ -261,11 +215,10 @@ func TestAnswersThatAreNotWholeAreNotKept(t *testing.T) {
 	}
 }
 
-// Thinking is signed for its own prompt: the very same request gets it again,
-// another wording does not.
-func TestThinkingIsGivenAgainToTheSameRequestOnly(t *testing.T) {
+// Thinking is signed for its own prompt: the very same request gets it again.
+func TestThinkingIsGivenAgainToTheSameRequest(t *testing.T) {
 	t.Parallel()
-	c := setupCaching(t, "semantic-cache: {similarity: 0}")
+	c := setupCaching(t, "semantic-cache: {}")
 	thinks := func(text string) string {
 		return fmt.Sprintf(`{"model":"claude-sonnet-4-5","max_tokens":5000,"thinking":{"type":"enabled","budget_tokens":2000},"messages":[{"role":"user","content":%q}]}`, text)
 	}
@@ -275,7 +228,6 @@ func TestThinkingIsGivenAgainToTheSameRequestOnly(t *testing.T) {
 	}
 	c.stored()
 	c.ask("hit", messagesPath, thinks(reverses))
-	c.ask("miss", messagesPath, thinks("How can I reverse a list in Python?"))
 }
 
 func TestAnswersExpire(t *testing.T) {
@@ -295,21 +247,20 @@ func TestAnswersExpire(t *testing.T) {
 // Another replica, which remembers nothing, finds the answer in the database.
 func TestReplicasShareAnswers(t *testing.T) {
 	t.Parallel()
-	c := setupCaching(t, "semantic-cache: {similarity: 0.6}")
+	c := setupCaching(t, "semantic-cache: {}")
 	database := dbtest.New(t)
 	c.Answers = c.newAnswers(t, database)
 	body := question(chatPath, reverses, false)
 	c.ask("miss", chatPath, body)
 	c.stored()
 	c.Answers = c.newAnswers(t, database)
-	c.ask("semantic-hit", chatPath, question(chatPath, "How to reverse a list in Python", false))
 	c.ask("hit", chatPath, body)
 }
 
 // S25: a cache that fails, panics or is slow leaves the request alone.
 func TestAFailingCacheLeavesTheRequestAlone(t *testing.T) {
 	t.Parallel()
-	c := setupCaching(t, "semantic-cache: {similarity: 0}")
+	c := setupCaching(t, "semantic-cache: {}")
 	body := question(messagesPath, reverses, false)
 	n := 0
 	for name, fails := range map[string]func() error{"error": func() error { return errDown }, "panic": func() error { panic("a bug") }} {
@@ -325,30 +276,6 @@ func TestAFailingCacheLeavesTheRequestAlone(t *testing.T) {
 		if recorded := c.last(n); !strings.Contains(string(recorded.Report), `"type":"failed"`) {
 			t.Errorf("%s: recorded %s", name, recorded.Report)
 		}
-	}
-}
-
-func TestWithoutEmbeddingsTheSameRequestIsStillAnswered(t *testing.T) {
-	t.Parallel()
-	for name, change := range map[string]func(*cachingProxy){
-		"no key":   func(c *cachingProxy) { c.store.keys = c.store.keys[:1] }, // Anthropic's
-		"no model": func(c *cachingProxy) { c.store.pipeline.YAML = "semantic-cache: {embeddingModel: none, similarity: 0}" },
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			c := setupCaching(t, "semantic-cache: {similarity: 0}")
-			change(c)
-			c.ask("miss", messagesPath, question(messagesPath, reverses, false))
-			c.stored()
-			for _, wording := range []string{"How can I reverse a list in Python?", "Please tell me how to reverse a list in Python."} {
-				c.ask("miss", messagesPath, question(messagesPath, wording, false))
-				c.stored()
-			}
-			c.ask("hit", messagesPath, question(messagesPath, reverses, false))
-			if _, embeddings := c.generated(); embeddings > 1 {
-				t.Errorf("the provider was asked %d times in a minute for embeddings that it does not make", embeddings)
-			}
-		})
 	}
 }
 

@@ -30,7 +30,7 @@ const (
 	CacheOff         Cache = "off" // nobody looked; the zero value means the same
 	CacheMiss        Cache = "miss"
 	CacheHit         Cache = "hit"          // the answer to the same request was given again
-	CacheSemanticHit Cache = "semantic-hit" // the answer to the same question in other words
+	CacheSemanticHit Cache = "semantic-hit" // in requests of before 0.2: the answer to the same question in other words
 )
 
 // Report is what the modules did to an exchange: for headers, events and pages.

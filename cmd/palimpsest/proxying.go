@@ -113,7 +113,7 @@ func openProxying(b base, of stored, recorded *tally) (proxying, error) {
 		return proxying{}, err
 	}
 	if t.answers, err = semanticcache.NewCache(semanticcache.Services{
-		Store: semanticcachedb.New(b.db, of.archiveKeys), Embedder: embedder, Secret: b.vault.Derive("questions"), Log: b.log, Now: b.now,
+		Store: semanticcachedb.New(b.db, of.archiveKeys), Secret: b.vault.Derive("questions"), Log: b.log, Now: b.now,
 	}); err != nil {
 		return proxying{}, err
 	}

@@ -142,7 +142,7 @@ func typedValues() map[string]string {
 		"rehydrator.triggerPhrases": "[as before, you said]", "rehydrator.maxRehydrated": "3", "rehydrator.searchDepthDays": "7", "rehydrator.similarityThreshold": "0.5",
 		"rehydrator.maxTokens": "700", "rehydrator.scope": "workspace", "rehydrator.placement": "system", "rehydrator.embeddingModel": "text-embedding-3-small",
 		"patterns.maxInjected": "2", "patterns.minSuccessRate": "0.9", "patterns.review": "auto", "patterns.placement": "system",
-		"semantic-cache.similarity": "0.8", "semantic-cache.ttlSeconds": "60", "semantic-cache.embeddingModel": "other", "semantic-cache.scope": "key",
+		"semantic-cache.ttlSeconds": "60", "semantic-cache.scope": "key",
 	}
 }
 

@@ -21,25 +21,21 @@ type Answered struct {
 
 // IsKept reports whether an answer may be given again: a whole one that says
 // something and calls no tool, and that neither the provider nor a limit cut short.
-// portable is false if it belongs to the very prompt that it answered, as signed
-// thinking does, so that it may not answer another wording.
-func (a Answered) IsKept() (kept, portable bool) {
+func (a Answered) IsKept() bool {
 	if !a.Complete || !slices.Contains(a.Rules.Ends, a.StopReason) || len(a.Messages) == 0 {
-		return false, false
+		return false
 	}
 	says := false
-	portable = true
 	for _, message := range a.Messages {
 		for _, block := range message.Blocks {
 			switch block.Kind {
 			case conversation.Text:
 				says = says || strings.TrimSpace(block.Text) != ""
 			case conversation.Thinking:
-				portable = false
 			default:
-				return false, false
+				return false
 			}
 		}
 	}
-	return says, says && portable
+	return says
 }

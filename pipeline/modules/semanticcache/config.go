@@ -5,15 +5,13 @@ import "palimpsest/pipeline"
 // Config are the settings of the module semantic-cache, which answers a
 // single question with the answer to the same one.
 type Config struct {
-	// Similarity is what the embeddings of two texts must reach before one's answer
-	// is given to the other: the cosine, from 0 to 1.
+	// Similarity has no effect.
 	Similarity float64 `json:"similarity" yaml:"similarity"`
 
 	// TTLSeconds is how old an answer may be that is given again.
 	TTLSeconds int `json:"ttlSeconds" yaml:"ttlSeconds"`
 
-	// EmbeddingModel is a model of the workspace's own provider; empty: only the very
-	// same request is answered.
+	// EmbeddingModel has no effect.
 	EmbeddingModel string `json:"embeddingModel" yaml:"embeddingModel"`
 
 	// Scope says who shares answers: one of pipeline.Scopes.
@@ -24,6 +22,9 @@ type Config struct {
 func DefaultConfig() Config {
 	return Config{Similarity: 0.92, TTLSeconds: 3600, EmbeddingModel: "text-embedding-3-small", Scope: pipeline.ScopePerson}
 }
+
+// onlySame says why settings for questions in other words have no effect.
+const onlySame = "Only the very same question is answered; questions in other words go to the provider."
 
 // ModuleName implements pipeline.Settings.
 func (Config) ModuleName() string { return Name }
@@ -37,7 +38,7 @@ func Description() pipeline.Description {
 		Cards: []pipeline.Card{
 			{Title: "When an answer is given again", Sub: "looked up with what goes out in the end, wherever the module stands", Settings: []pipeline.Setting{
 				pipeline.ShareField(func(c *Config) *float64 { return &c.Similarity }, 0, 1, pipeline.Setting{
-					Name: "similarity", Label: "Minimum similarity", Hint: "Of two questions in other words.",
+					Name: "similarity", Label: "Minimum similarity", Reserved: onlySame,
 				}),
 				pipeline.CountField(func(c *Config) *int { return &c.TTLSeconds }, 1, 31_536_000, pipeline.Setting{
 					Name: "ttlSeconds", Label: "Maximum age", Unit: "seconds", Step: "60",
@@ -45,7 +46,7 @@ func Description() pipeline.Description {
 				pipeline.ScopeField(func(c *Config) *string { return &c.Scope }, "Who shares answers",
 					"Person: requests of the API key’s owner, of one end user. Workspace: everyone, so that an answer to one end user can be given to another."),
 				pipeline.TextField(func(c *Config) *string { return &c.EmbeddingModel }, pipeline.Setting{
-					Name: "embeddingModel", Label: "Embedding model", Hint: "Of your own provider. Empty: only the very same request is answered.",
+					Name: "embeddingModel", Label: "Embedding model", Reserved: onlySame,
 				}),
 			}},
 		},

@@ -1,15 +1,10 @@
 package semanticcache
 
-import (
-	"math"
-	"time"
-)
+import "time"
 
-// Entry is an answer that is kept, with the question that it answered.
+// Entry is an answer that is kept.
 type Entry struct {
 	Key         Key
-	Alike       Key // zero: only the very same request gets it
-	Text        string
 	Answer      []byte // as the provider sent it, a stream as a stream
 	ContentType string
 	Model       string
@@ -23,23 +18,4 @@ type Entry struct {
 }
 
 // Size returns what the entry counts towards its workspace's limit, in bytes.
-func (e *Entry) Size() int { return len(e.Answer) + len(e.Text) }
-
-// Similarity returns the cosine of two vectors, from -1 to 1; 0 if they have
-// different lengths or one has no direction.
-func Similarity(a, b []float32) float64 {
-	if len(a) != len(b) {
-		return 0
-	}
-	var product, sizeA, sizeB float64
-	for i := range a {
-		x, y := float64(a[i]), float64(b[i])
-		product += x * y
-		sizeA += x * x
-		sizeB += y * y
-	}
-	if sizeA == 0 || sizeB == 0 {
-		return 0
-	}
-	return product / math.Sqrt(sizeA*sizeB)
-}
+func (e *Entry) Size() int { return len(e.Answer) }

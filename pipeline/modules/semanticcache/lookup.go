@@ -2,8 +2,6 @@ package semanticcache
 
 import (
 	"context"
-	"crypto/sha256"
-	"fmt"
 	"io"
 	"time"
 
@@ -44,12 +42,12 @@ func (r Request) read(secret []byte) (asked *Lookup, reason string) {
 		return nil, "no-session"
 	}
 	r.Origin = append([]string{r.Workspace.String(), r.owner()}, r.Origin...)
-	question, reason := Read(r.Asked, secret)
-	if question == nil {
+	key, reason := Read(r.Asked, secret)
+	if reason != "" {
 		return nil, reason
 	}
 	r.Body = nil // it is another's soon
-	return &Lookup{request: r, question: *question}, ""
+	return &Lookup{request: r, key: key}, ""
 }
 
 // owner names those who share the answer to a request.
@@ -73,11 +71,11 @@ func (r Request) owner() string {
 // Lookup is a request that may be answered from the cache, and whose answer may be kept. It may be nil, for
 // a request that is not for the cache.
 type Lookup struct {
-	request  Request
-	question Question
-	entry    *Entry // the answer to give again; nil if absent
-	copied   []byte // of the provider's answer
-	isLong   bool   // the answer has more than MaxAnswer bytes
+	request Request
+	key     Key
+	entry   *Entry // the answer to give again; nil if absent
+	copied  []byte // of the provider's answer
+	isLong  bool   // the answer has more than MaxAnswer bytes
 }
 
 // Entry returns the answer to give again; nil if nothing was found.
@@ -98,24 +96,10 @@ func (l *Lookup) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// pair names the question and another text as one workspace's model compares them.
-func (l *Lookup) pair(other string) [sha256.Size]byte {
-	return sha256.Sum256(fmt.Appendf(nil, "%s %q %q %q", l.request.Workspace, l.request.Config.EmbeddingModel, l.question.Text, other))
-}
-
-// Names of the counts of the module's events.
-const (
-	perMyriad     = "score_per_10000"
-	savedMicroUSD = "saved_microusd"
-)
-
-// inMyriad returns a similarity in ten-thousandths.
-func inMyriad(score float64) int { return int(score * 10_000) }
-
 // hit notes that there is an answer.
-func (l *Lookup) hit(report *pipeline.Report, entry Entry, how pipeline.Cache, score float64) {
-	l.entry, report.Cache = &entry, how
-	note(report, "hit", string(how), map[string]int{perMyriad: inMyriad(score), savedMicroUSD: int(entry.MicroUSD)})
+func (l *Lookup) hit(report *pipeline.Report, entry Entry) {
+	l.entry, report.Cache = &entry, pipeline.CacheHit
+	note(report, "hit", string(pipeline.CacheHit), map[string]int{"saved_microusd": int(entry.MicroUSD)})
 	for i := range report.Modules {
 		if report.Modules[i].Name == Name {
 			report.Modules[i].Outcome = pipeline.Applied
@@ -131,17 +115,10 @@ func note(report *pipeline.Report, kind, reason string, counts map[string]int) {
 // Keep keeps what a provider answered to a lookup, once it has come to its end, if it may be given
 // again; entry says what it is and cost. It never waits: what finds no room in the queue is not kept.
 func (c *Cache) Keep(ctx context.Context, asked *Lookup, answered Answered, entry Entry) {
-	if asked == nil || asked.isLong {
+	if asked == nil || asked.isLong || !answered.IsKept() {
 		return
 	}
-	kept, portable := answered.IsKept()
-	if !kept {
-		return
-	}
-	entry.Key, entry.Answer, entry.At, entry.EndUser = asked.question.Key, asked.copied, c.Now(), asked.request.EndUser
-	if portable {
-		entry.Alike, entry.Text = asked.question.Alike, asked.question.Text
-	}
+	entry.Key, entry.Answer, entry.At, entry.EndUser = asked.key, asked.copied, c.Now(), asked.request.EndUser
 	expires := entry.At.Add(time.Duration(asked.request.Config.TTLSeconds) * time.Second)
 	_, span := spans.Start(ctx, "keep answer")
 	select {

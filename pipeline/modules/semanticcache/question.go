@@ -6,7 +6,6 @@ import (
 	"crypto/sha256"
 	"encoding/json"
 	"slices"
-	"strings"
 
 	"palimpsest/pipeline/conversation"
 	"palimpsest/pipeline/wire"
@@ -41,34 +40,15 @@ type Asked struct {
 	Origin []string
 }
 
-// Question is a single question.
-type Question struct {
-	Key Key // of everything but formatting
-
-	// Alike is equal for all questions that differ in nothing but in how the same
-	// thing is said; zero: the question takes exact hits only.
-	Alike Key
-
-	Text string // what the user said; empty without Alike
-}
-
-// IsSemantic reports whether the question may be answered with the answer to
-// another one.
-func (q *Question) IsSemantic() bool { return q.Alike != Key{} }
-
-// alikeVersion changes whenever Meaning does, so that questions that were kept by
-// other rules are not found.
-const alikeVersion = "1"
-
-// Read reads a request as a question. secret makes its keys. If the request is to be
-// left alone, question is nil and reason says why.
-func Read(asked Asked, secret []byte) (question *Question, reason string) {
+// Read returns the key of a request that is a single question: of everything but formatting. secret
+// makes it. If the request is to be left alone, reason says why.
+func Read(asked Asked, secret []byte) (key Key, reason string) {
 	if len(asked.Body) > MaxBody {
-		return nil, ReasonLong
+		return Key{}, ReasonLong
 	}
 	body, err := readObject(asked.Body)
 	if err != nil {
-		return nil, ReasonAmbiguous
+		return Key{}, ReasonAmbiguous
 	}
 	kept := object{}
 	var said speech
@@ -78,15 +58,15 @@ func Read(asked Asked, secret []byte) (question *Question, reason string) {
 		}
 		switch asked.Rules.Member(name) {
 		case wire.Unknown:
-			return nil, ReasonForeign
+			return Key{}, ReasonForeign
 		case wire.Formatting:
 		case wire.Conversation:
 			if said, reason = readSpeech(asked.Rules, value); reason != "" {
-				return nil, reason
+				return Key{}, reason
 			}
 		case wire.Tools:
 			if !areClientTools(asked.Rules, value) {
-				return nil, ReasonTools
+				return Key{}, ReasonTools
 			}
 			kept[name] = value
 		case wire.System, wire.Counts:
@@ -94,37 +74,29 @@ func Read(asked Asked, secret []byte) (question *Question, reason string) {
 		}
 	}
 	if reason := unmet(asked.Rules, body); reason != "" {
-		return nil, reason
+		return Key{}, reason
 	}
 	if said.user == 0 {
-		return nil, ReasonHistory
+		return Key{}, ReasonHistory
 	}
 	if isVolatile(said.texts) {
-		return nil, ReasonVolatile
+		return Key{}, ReasonVolatile
 	}
-	return newQuestion(asked, kept, said, systemOf(asked.Rules, body, said), secret)
+	return newKey(asked, kept, said, secret)
 }
 
-// newQuestion makes the keys.
-func newQuestion(asked Asked, kept object, said speech, system string, secret []byte) (*Question, string) {
+// newKey makes the key of all that is asked.
+func newKey(asked Asked, kept object, said speech, secret []byte) (Key, string) {
 	rest, err := kept.appendCanonical(nil)
 	if err != nil {
-		return nil, ReasonAmbiguous
+		return Key{}, ReasonAmbiguous
 	}
 	around, whole, err := said.canonical()
 	if err != nil {
-		return nil, ReasonAmbiguous
+		return Key{}, ReasonAmbiguous
 	}
-	origin := append([]string{string(asked.Format)}, asked.Origin...)
-	question := &Question{Key: keyOf(secret, append(origin, string(rest), string(around), string(whole)))}
-	if said.isMixed || len(said.texts) != 1 || isAboutWords(system) {
-		return question, ""
-	}
-	if meaning, ok := Meaning(said.texts[0]); ok {
-		question.Text = said.texts[0]
-		question.Alike = keyOf(secret, append(origin, string(rest), string(around), "alike "+alikeVersion, meaning))
-	}
-	return question, ""
+	parts := append([]string{string(asked.Format)}, asked.Origin...)
+	return keyOf(secret, append(parts, string(rest), string(around), string(whole))), ""
 }
 
 // keyOf hashes parts so that no two lists of parts have the same input.
@@ -171,15 +143,4 @@ func areClientTools(rules wire.Reuse, raw json.RawMessage) bool {
 		}
 	}
 	return true
-}
-
-// systemOf returns everything that is said before the user's message.
-func systemOf(rules wire.Reuse, body object, said speech) string {
-	system := said.system
-	for name, raw := range body {
-		if rules.Member(name) == wire.System || name == "response_format" || name == "text" || name == "output_format" || name == "output_config" {
-			system = append(system, string(raw))
-		}
-	}
-	return strings.Join(system, " ")
 }

@@ -11,7 +11,7 @@ import (
 )
 
 // read reads a body as a question of one workspace.
-func read(format conversation.Format, body string, origin ...string) (*semanticcache.Question, string) {
+func read(format conversation.Format, body string, origin ...string) (semanticcache.Key, string) {
 	return semanticcache.Read(semanticcache.Asked{Format: format, Rules: codecs()[format].Reuse(), Body: []byte(body), Origin: origin}, []byte("secret"))
 }
 
@@ -31,7 +31,7 @@ func formats() []conversation.Format {
 	return []conversation.Format{conversation.Anthropic, conversation.OpenAIChat, conversation.OpenAIResponses}
 }
 
-func TestEveryMemberThatChangesAnswersIsPartOfBothKeys(t *testing.T) {
+func TestEveryMemberThatChangesAnswersIsPartOfTheKey(t *testing.T) {
 	t.Parallel()
 	common := []string{`"temperature":0.5`, `"temperature":0.50`, `"top_p":0.9`, `"service_tier":"x"`, `"tool_choice":"none"`}
 	members := map[conversation.Format][]string{
@@ -56,17 +56,15 @@ func TestEveryMemberThatChangesAnswersIsPartOfBothKeys(t *testing.T) {
 			if more != "" {
 				more += ","
 			}
-			question, reason := read(format, single(format, "What is a monad?", more))
-			if question == nil || !question.IsSemantic() {
-				t.Errorf("%s: %s: %v %s", format, member, question, reason)
+			key, reason := read(format, single(format, "What is a monad?", more))
+			if reason != "" {
+				t.Errorf("%s: %s: %s", format, member, reason)
 				continue
 			}
-			for _, key := range []semanticcache.Key{question.Key, question.Alike} {
-				if other, taken := seen[key]; taken {
-					t.Errorf("%s: %q and %q share a key", format, member, other)
-				}
-				seen[key] = member
+			if other, taken := seen[key]; taken {
+				t.Errorf("%s: %q and %q share a key", format, member, other)
 			}
+			seen[key] = member
 		}
 	}
 }
@@ -83,8 +81,8 @@ func TestFormattingIsNoPartOfTheKey(t *testing.T) {
 	} {
 		one, reason := read(pair.format, pair.one)
 		other, also := read(pair.format, pair.other)
-		if one == nil || other == nil || one.Key != other.Key || one.Alike != other.Alike {
-			t.Errorf("%s: %+v %s, %+v %s", pair.format, one, reason, other, also)
+		if reason != "" || also != "" || one != other {
+			t.Errorf("%s: %x %s, %x %s", pair.format, one, reason, other, also)
 		}
 	}
 }
@@ -94,14 +92,14 @@ func TestOriginAndSecretSetQuestionsApart(t *testing.T) {
 	body := single(conversation.Anthropic, "What is a monad?", "")
 	seen := map[semanticcache.Key]bool{}
 	for _, origin := range [][]string{{"a", "b"}, {"b", "a"}, {"ab", ""}, {"a", "b", ""}, {"a"}} {
-		question, _ := read(conversation.Anthropic, body, origin...)
-		if seen[question.Key] || seen[question.Alike] {
+		key, _ := read(conversation.Anthropic, body, origin...)
+		if seen[key] {
 			t.Errorf("%q shares a key", origin)
 		}
-		seen[question.Key], seen[question.Alike] = true, true
+		seen[key] = true
 	}
-	question, _ := semanticcache.Read(semanticcache.Asked{Format: conversation.Anthropic, Rules: anthropic.New().Reuse(), Body: []byte(body), Origin: []string{"a"}}, []byte("other"))
-	if seen[question.Key] {
+	key, _ := semanticcache.Read(semanticcache.Asked{Format: conversation.Anthropic, Rules: anthropic.New().Reuse(), Body: []byte(body), Origin: []string{"a"}}, []byte("other"))
+	if seen[key] {
 		t.Error("another secret makes the same key")
 	}
 }
@@ -150,30 +148,9 @@ func TestRequestsThatAreNotSingleQuestionsAreLeftAlone(t *testing.T) {
 		{conversation.OpenAIResponses, `{"model":"m","store":false,"input":[{"type":"function_call_output","call_id":"i","output":"x"}]}`, semanticcache.ReasonHistory},
 		{conversation.OpenAIResponses, `[]`, semanticcache.ReasonAmbiguous},
 	} {
-		if question, reason := read(test.format, test.body); question != nil || reason != test.reason {
-			t.Errorf("%s %.120s: %+v, %q, want %q", test.format, test.body, question, reason, test.reason)
+		if key, reason := read(test.format, test.body); key != (semanticcache.Key{}) || reason != test.reason {
+			t.Errorf("%s %.120s: %x, %q, want %q", test.format, test.body, key, reason, test.reason)
 		}
-	}
-}
-
-func TestImagesPreparedInputAndSeveralTextsTakeExactHitsOnly(t *testing.T) {
-	t.Parallel()
-	for name, body := range map[string]string{
-		"image":         `{"model":"m","messages":[{"role":"user","content":[{"type":"text","text":"What is this?"},{"type":"image","source":{"type":"base64","data":"eA=="}}]}]}`,
-		"two texts":     `{"model":"m","messages":[{"role":"user","content":[{"type":"text","text":"What is this?"},{"type":"text","text":"Explain recursion"}]}]}`,
-		"translator":    single(conversation.Anthropic, "What is a monad?", `"system":"Translate what the user writes to German.",`),
-		"structured":    single(conversation.Anthropic, "What is a monad?", `"output_format":{"type":"json_schema","schema":{"properties":{"sentiment":{}}}},`),
-		"with material": single(conversation.Anthropic, "Fix this: x", ""),
-	} {
-		question, reason := read(conversation.Anthropic, body)
-		if question == nil || question.IsSemantic() || question.Text != "" {
-			t.Errorf("%s: %+v %s", name, question, reason)
-		}
-	}
-	other := single(conversation.OpenAIChat, "What is a monad?", "")
-	other = strings.Replace(other, `"messages":[`, `"messages":[{"role":"developer","content":"Classify the text."},`, 1)
-	if question, _ := read(conversation.OpenAIChat, other); question == nil || question.IsSemantic() {
-		t.Errorf("classifier: %+v", question)
 	}
 }
 
@@ -183,9 +160,22 @@ func FuzzReadNeverPanics(f *testing.F) {
 	}
 	f.Add("anthropic", `{"messages":[{"role":"user","content":[{"type":"image","source":null},{"type":null}]}],"tools":[null]}`)
 	f.Fuzz(func(t *testing.T, format, body string) {
-		question, reason := read(conversation.Format(format), body)
-		if (question == nil) != (reason != "") {
-			t.Errorf("%+v and %q", question, reason)
+		key, reason := read(conversation.Format(format), body)
+		if (key == semanticcache.Key{}) != (reason != "") {
+			t.Errorf("%x and %q", key, reason)
 		}
 	})
+}
+
+// Only the very same text is the same question: no other wording, however near.
+func TestAnotherWordingIsAnotherQuestion(t *testing.T) {
+	t.Parallel()
+	seen := map[semanticcache.Key]string{}
+	for _, text := range []string{"What is a monad?", "What is a monad", "what is a monad?", "Please, what is a monad?", "What is not a monad?", "What is a monad 2?"} {
+		key, reason := read(conversation.Anthropic, single(conversation.Anthropic, text, ""))
+		if other, taken := seen[key]; taken || reason != "" {
+			t.Errorf("%q shares a key with %q, or is left alone: %q", text, other, reason)
+		}
+		seen[key] = text
+	}
 }

@@ -13,8 +13,6 @@ type speech struct {
 	user     int               // messages of the user
 	blocks   []json.RawMessage // of the user's message
 	texts    []string          // what the user said, a text for each block of text
-	system   []string          // what the system messages say, as they came
-	isMixed  bool              // the user's message holds more than text
 }
 
 // readSpeech reads the messages of a body. reason says why the request is left
@@ -39,7 +37,6 @@ func readSpeech(rules wire.Reuse, raw json.RawMessage) (said speech, reason stri
 			if said.user > 0 || !rules.SystemInList {
 				return said, ReasonHistory
 			}
-			said.system = append(said.system, string(message))
 		case "user":
 			if said.user++; said.user > 1 {
 				return said, ReasonHistory
@@ -94,7 +91,6 @@ func (s *speech) readUser(rules wire.Reuse, raw json.RawMessage) string {
 			}
 			s.texts = append(s.texts, text)
 		case isInlineImage(kind, read):
-			s.isMixed = true
 		default:
 			return ReasonForeign
 		}

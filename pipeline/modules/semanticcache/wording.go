@@ -26,24 +26,6 @@ var volatileWords = phrases(`
 // volatilePieces are the same in writing without spaces between words.
 var volatilePieces = []string{"今日", "今天", "现在", "現在", "明天", "明日", "昨天", "昨日", "最新", "오늘", "지금", "내일", "어제"}
 
-// aboutWords are words of requests in which wording itself matters: the same thing
-// said otherwise is another question.
-var aboutWords = phrases(`
-	say|says|said|saying|word|words|letter|letters|character|characters|phrase|phrases|sentence|sentences|quote|quoted|translate|translation|translated
-	pronounce|spell|spelling|spelled|rhyme|rhymes|grammar|grammatical|proofread|rewrite|rephrase|paraphrase|reword|repeat|echo|literally|verbatim
-	reply|respond|classify|sentiment|tone|polite|formal|prompt|question|regex|regexp|regular expression|pattern|transcribe|summarize|summarise|shorten
-	autocomplete|syllable|syllables|acronym|following|tokenize|tokens|uppercase|lowercase|capitalize|palindrome|anagram
-`)
-
-// aboutInput are words of system prompts that make the user's text something to
-// work on and not a question to answer.
-var aboutInput = phrases(`
-	translate|translates|translator|translation|translating|rewrite|rewrites|rephrase|paraphrase|proofread|grammar|spelling|spell|correct|corrects|classify|classifies|classifier
-	classification|sentiment|label|labels|extract|extracts|extraction|transcribe|summarize|summarise|summarizer|summary|keyword|keywords|echo|repeat|verbatim
-	moderation|moderate|moderator|tone|intent|intents|category|categories|categorize|categorise|route|router|title|titles|detect|detects|rate|rating|score|judge|evaluate|grade
-	parse|parser|autocomplete|input|convert|converts|normalize|encode|rhyme|query|queries|user message|user text|user's message|user's text|style|mimic|count
-`)
-
 // phrases reads a list.
 func phrases(list string) map[string]bool {
 	set := map[string]bool{}
@@ -81,7 +63,3 @@ func isVolatile(texts []string) bool {
 		return mentions(text, volatileWords) || slices.ContainsFunc(volatilePieces, func(piece string) bool { return strings.Contains(text, piece) })
 	})
 }
-
-// isAboutWords reports whether a system prompt makes the user's text something to
-// work on.
-func isAboutWords(system string) bool { return mentions(system, aboutInput) }

@@ -78,16 +78,16 @@ func (f *fixture) writeCanaries(t *testing.T, store *sessiondb.Store) *client {
 }
 
 // keepAnswer keeps an answer with a canary.
-func (f *fixture) keepAnswer(t *testing.T, keys *archive.Keys) semanticcache.Question {
+func (f *fixture) keepAnswer(t *testing.T, keys *archive.Keys) semanticcache.Key {
 	t.Helper()
 	entry := semanticcache.Entry{
-		Key: semanticcache.Key{1}, Alike: semanticcache.Key{2}, Text: canary + " asked", Answer: []byte(canary + " kept"),
+		Key: semanticcache.Key{1}, Answer: []byte(canary + " kept"),
 		ContentType: "application/json", Model: "m", At: time.Now(),
 	}
 	if err := semanticcachedb.New(f.runner, keys).Put(t.Context(), f.scope.Workspace, entry, entry.At.Add(time.Hour)); err != nil {
 		t.Fatal(err)
 	}
-	return semanticcache.Question{Key: entry.Key, Alike: entry.Alike}
+	return entry.Key
 }
 
 // readable returns the columns of all tables, as table.column, in which a canary can
@@ -179,7 +179,7 @@ func TestWithoutItsDataKeyNothingOfAWorkspaceCanBeRead(t *testing.T) {
 		len(found.Projections) != 1 || len(found.Inserts) != 1 || len(found.Summaries) != 1 {
 		t.Fatalf("with the key found %+v, %v", found, err)
 	}
-	if kept, err := semanticcachedb.New(f.runner, f.newKeys(t)).Find(t.Context(), workspace, question, time.Time{}); err != nil || len(kept) != 1 {
+	if kept, found, err := semanticcachedb.New(f.runner, f.newKeys(t)).Find(t.Context(), workspace, question, time.Time{}); err != nil || !found {
 		t.Fatalf("with the key found %+v, %v", kept, err)
 	}
 
@@ -204,7 +204,7 @@ func TestWithoutItsDataKeyNothingOfAWorkspaceCanBeRead(t *testing.T) {
 	if entries, err := archivedb.New(f.runner, f.newKeys(t)).Originals(t.Context(), workspace, c.lane, 0, 1); err == nil {
 		t.Errorf("read originals %+v", entries)
 	}
-	if kept, err := semanticcachedb.New(f.runner, f.newKeys(t)).Find(t.Context(), workspace, question, time.Time{}); err != nil || len(kept) != 0 {
+	if kept, found, err := semanticcachedb.New(f.runner, f.newKeys(t)).Find(t.Context(), workspace, question, time.Time{}); err != nil || found {
 		t.Errorf("answers %+v, %v; want a miss", kept, err)
 	}
 }

@@ -41,7 +41,7 @@ func count(t *testing.T, database *dbtest.Database) int {
 
 func entry(n byte, when time.Time) semanticcache.Entry {
 	return semanticcache.Entry{
-		Key: semanticcache.Key{1, n}, Alike: semanticcache.Key{2}, Text: fmt.Sprint("question ", n), Answer: []byte(fmt.Sprint("answer ", n)),
+		Key: semanticcache.Key{1, n}, Answer: []byte(fmt.Sprint("answer ", n)),
 		ContentType: "application/json", Model: "m", At: when, MicroUSD: int64(n),
 	}
 }
@@ -55,43 +55,31 @@ func put(t *testing.T, db *semanticcachedb.DB, workspace tenants.WorkspaceID, en
 	}
 }
 
-// find returns the answers to question n.
-func find(t *testing.T, db *semanticcachedb.DB, workspace tenants.WorkspaceID, question semanticcache.Question, since time.Time) []semanticcache.Entry {
+// find returns the answer to question n, and whether there is one.
+func find(t *testing.T, db *semanticcachedb.DB, workspace tenants.WorkspaceID, n byte, since time.Time) (semanticcache.Entry, bool) {
 	t.Helper()
-	found, err := db.Find(t.Context(), workspace, question, since)
+	entry, found, err := db.Find(t.Context(), workspace, semanticcache.Key{1, n}, since)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return found
+	return entry, found
 }
 
-func TestTheVerySameQuestionComesFirstThenTheNewest(t *testing.T) {
+func TestTheAnswerToTheVerySameQuestionIsFound(t *testing.T) {
 	t.Parallel()
 	database := dbtest.New(t)
 	db, workspace, now := semanticcachedb.New(database.DB, archivetest.KeysOf("a")), addWorkspace(t, database), at()
-	exact := entry(4, now.Add(-time.Minute))
-	exact.Alike, exact.Text = semanticcache.Key{}, ""
-	put(t, db, workspace, entry(1, now.Add(-3*time.Second)), entry(2, now.Add(-2*time.Second)), entry(3, now.Add(-time.Second)), exact)
-
-	question := semanticcache.Question{Key: semanticcache.Key{1, 1}, Alike: semanticcache.Key{2}}
-	found := find(t, db, workspace, question, now.Add(-time.Hour))
-	if len(found) != 3 || found[0].Key[1] != 1 || found[1].Key[1] != 3 || found[2].Key[1] != 2 {
-		t.Fatalf("found %+v", found)
-	}
 	want := entry(1, now.Add(-3*time.Second))
-	if got := found[0]; got.Text != want.Text || !bytes.Equal(got.Answer, want.Answer) || got.MicroUSD != 1 || got.ContentType != want.ContentType || got.Model != "m" || got.Alike != want.Alike || !got.At.Equal(want.At) {
+	put(t, db, workspace, want, entry(2, now))
+	got, found := find(t, db, workspace, 1, now.Add(-time.Hour))
+	if !found || !bytes.Equal(got.Answer, want.Answer) || got.MicroUSD != 1 || got.ContentType != want.ContentType || got.Model != "m" || got.Key != want.Key || !got.At.Equal(want.At) {
 		t.Errorf("got %+v, want %+v", got, want)
 	}
-	// A question that takes exact hits only finds nothing alike, and no answer of such
-	// a question is found for another.
-	if found := find(t, db, workspace, semanticcache.Question{Key: semanticcache.Key{9}}, now.Add(-time.Hour)); len(found) != 0 {
-		t.Errorf("found %+v", found)
+	if got, found := find(t, db, workspace, 9, now.Add(-time.Hour)); found {
+		t.Errorf("another question gets %+v", got)
 	}
-	if found := find(t, db, workspace, semanticcache.Question{Key: exact.Key}, now.Add(-time.Hour)); len(found) != 1 || found[0].Text != "" {
-		t.Errorf("found %+v", found)
-	}
-	if found := find(t, db, workspace, question, now.Add(-2*time.Second)); len(found) != 1 || found[0].Key[1] != 3 {
-		t.Errorf("after a shorter time to live found %+v", found)
+	if got, found := find(t, db, workspace, 1, now.Add(-2*time.Second)); found {
+		t.Errorf("after a shorter time to live found %+v", got)
 	}
 }
 
@@ -101,16 +89,15 @@ func TestAnotherWorkspacesAnswerIsNotFound(t *testing.T) {
 	database := dbtest.New(t)
 	db, a, b, now := semanticcachedb.New(database.DB, archivetest.KeysOf("a")), addWorkspace(t, database), addWorkspace(t, database), at()
 	put(t, db, b, entry(1, now))
-	question := semanticcache.Question{Key: semanticcache.Key{1, 1}, Alike: semanticcache.Key{2}}
-	if found := find(t, db, a, question, now.Add(-time.Hour)); len(found) != 0 {
-		t.Fatalf("found %+v", found)
+	if got, found := find(t, db, a, 1, now.Add(-time.Hour)); found {
+		t.Fatalf("found %+v", got)
 	}
 	// A row that was moved does not open.
 	if _, err := database.Owner(t).Exec(t.Context(), "UPDATE cached_answers SET workspace_id = $1", a); err != nil {
 		t.Fatal(err)
 	}
-	if found := find(t, db, a, question, now.Add(-time.Hour)); len(found) != 0 {
-		t.Fatalf("moved: found %+v", found)
+	if got, found := find(t, db, a, 1, now.Add(-time.Hour)); found {
+		t.Fatalf("moved: found %+v", got)
 	}
 }
 
@@ -119,14 +106,12 @@ func TestAnswersLieSealed(t *testing.T) {
 	database := dbtest.New(t)
 	db, workspace, now := semanticcachedb.New(database.DB, archivetest.KeysOf("a")), addWorkspace(t, database), at()
 	put(t, db, workspace, entry(1, now))
-	var question, answer []byte
-	if err := database.Owner(t).QueryRow(t.Context(), "SELECT question, answer FROM cached_answers").Scan(&question, &answer); err != nil {
+	var sealed []byte
+	if err := database.Owner(t).QueryRow(t.Context(), "SELECT answer FROM cached_answers").Scan(&sealed); err != nil {
 		t.Fatal(err)
 	}
-	for name, sealed := range map[string][]byte{"question": question, "answer": answer} {
-		if len(sealed) != len(name+" 1")+archive.SealedOverhead || bytes.Contains(sealed, []byte(name)) {
-			t.Errorf("the %s lies as %q", name, sealed)
-		}
+	if len(sealed) != len("answer 1")+archive.SealedOverhead || bytes.Contains(sealed, []byte("answer")) {
+		t.Errorf("the answer lies as %q", sealed)
 	}
 }
 
@@ -138,25 +123,26 @@ func TestWhatDoesNotOpenIsAMissAndGoes(t *testing.T) {
 	db, workspace, now := semanticcachedb.New(database.DB, archivetest.KeysOf("a")), addWorkspace(t, database), at()
 	put(t, db, workspace, entry(1, now), entry(2, now.Add(-time.Second)), entry(3, now.Add(-2*time.Second)))
 	owner := database.Owner(t)
-	for key, change := range map[byte]string{1: "question = 'sealed by the master key'", 2: "answer = ''"} {
+	for key, change := range map[byte]string{1: "answer = 'sealed by the master key'", 2: "answer = ''"} {
 		if _, err := owner.Exec(t.Context(), "UPDATE cached_answers SET "+change+" WHERE substr(key, 2, 1) = $1", []byte{key}); err != nil {
 			t.Fatal(err)
 		}
 	}
-	question := semanticcache.Question{Key: semanticcache.Key{1, 1}, Alike: semanticcache.Key{2}}
-	if found := find(t, db, workspace, question, now.Add(-time.Hour)); len(found) != 1 || found[0].Key[1] != 3 {
-		t.Errorf("found %+v", found)
+	for n := byte(1); n <= 3; n++ {
+		if got, found := find(t, db, workspace, n, now.Add(-time.Hour)); found != (n == 3) {
+			t.Errorf("question %d: found %+v", n, got)
+		}
 	}
 	if left := count(t, database); left != 1 {
 		t.Errorf("%d rows are left, want the one that opens", left)
 	}
 	fresh := semanticcachedb.New(database.DB, archivetest.KeysOf("b"))
-	if found := find(t, fresh, workspace, question, now.Add(-time.Hour)); len(found) != 0 || count(t, database) != 0 {
-		t.Errorf("with another data key found %+v, %d rows are left", found, count(t, database))
+	if got, found := find(t, fresh, workspace, 3, now.Add(-time.Hour)); found || count(t, database) != 0 {
+		t.Errorf("with another data key found %+v, %d rows are left", got, count(t, database))
 	}
 	put(t, fresh, workspace, entry(1, now))
-	if found := find(t, fresh, workspace, question, now.Add(-time.Hour)); len(found) != 1 || string(found[0].Answer) != "answer 1" {
-		t.Errorf("kept again: found %+v", found)
+	if got, found := find(t, fresh, workspace, 1, now.Add(-time.Hour)); !found || string(got.Answer) != "answer 1" {
+		t.Errorf("kept again: found %+v", got)
 	}
 }
 
@@ -188,7 +174,7 @@ func TestWithoutAKeyNothingIsKept(t *testing.T) {
 	if err := db.Put(t.Context(), workspace, entry(1, now), now.Add(time.Hour)); !errors.Is(err, errNoKey) {
 		t.Errorf("put: %v", err)
 	}
-	if _, err := db.Find(t.Context(), workspace, semanticcache.Question{Key: semanticcache.Key{1, 1}}, now); !errors.Is(err, errNoKey) {
+	if _, _, err := db.Find(t.Context(), workspace, semanticcache.Key{1, 1}, now); !errors.Is(err, errNoKey) {
 		t.Errorf("find: %v", err)
 	}
 	if left := count(t, database); left != 0 {
@@ -206,7 +192,7 @@ func TestTheOldestAnswersGoFirst(t *testing.T) {
 	t.Parallel()
 	database := dbtest.New(t)
 	neighbor, now := addWorkspace(t, database), at()
-	size := len("answer 1") + len("question 1")
+	size := len("answer 1")
 	for name, db := range map[string]*semanticcachedb.DB{
 		"entries": semanticcachedb.NewBounded(database.DB, archivetest.KeysOf("a"), 3, 1<<20),
 		"bytes":   semanticcachedb.NewBounded(database.DB, archivetest.KeysOf("a"), 100, 3*size),
@@ -217,12 +203,13 @@ func TestTheOldestAnswersGoFirst(t *testing.T) {
 			put(t, db, workspace, entry(n, now.Add(time.Duration(n)*time.Second)))
 		}
 		put(t, db, workspace, entry(5, now.Add(6*time.Second))) // again: in place of the first
-		found := find(t, db, workspace, semanticcache.Question{Alike: semanticcache.Key{2}}, now.Add(-time.Hour))
-		if len(found) != 3 || found[0].Key[1] != 5 || found[2].Key[1] != 3 {
-			t.Errorf("%s: kept %+v", name, found)
+		for n := byte(1); n <= 5; n++ {
+			if got, found := find(t, db, workspace, n, now.Add(-time.Hour)); found != (n >= 3) {
+				t.Errorf("%s: question %d: found %+v", name, n, got)
+			}
 		}
-		if found := find(t, db, neighbor, semanticcache.Question{Alike: semanticcache.Key{2}}, now.Add(-time.Hour)); len(found) != 1 {
-			t.Errorf("%s: the neighbor has %d answers", name, len(found))
+		if _, found := find(t, db, neighbor, 9, now.Add(-time.Hour)); !found {
+			t.Errorf("%s: the neighbor has no answer", name)
 		}
 	}
 }
