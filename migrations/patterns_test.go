@@ -7,10 +7,10 @@ import (
 	"palimpsest/migrations/dbtest"
 )
 
-// noFixes is the migration that deletes what was stored of the kind "fix".
+// noFixes is the migration that deletes what was stored of the kind "fix"; a later one deletes what no one approved.
 const noFixes = 190
 
-func TestStoredFixesAreDeletedAndOtherPatternsStay(t *testing.T) {
+func TestFixesAndWhatNoOneApprovedAreDeletedAndOtherPatternsStay(t *testing.T) {
 	t.Parallel()
 	database := dbtest.New(t)
 	owner := database.Owner(t)
@@ -24,9 +24,11 @@ func TestStoredFixesAreDeletedAndOtherPatternsStay(t *testing.T) {
 	}
 	for _, statement := range []string{
 		"INSERT INTO workspaces (workspace_id, name) SELECT md5(w::text)::uuid, 'w' FROM generate_series(1, 2) w",
-		`INSERT INTO patterns (workspace_id, id, kind, text, words, status, source, created_at, edited_at, last_seen)
-			SELECT workspace_id, gen_random_uuid(), kind, 'text', 'text', 'approved', 'mined', now(), current_timestamp, 'now'
-			FROM workspaces, unnest(ARRAY['fix', 'convention', 'directive']) kind`,
+		`INSERT INTO patterns (workspace_id, id, kind, text, words, status, source, created_at, edited_at, edited_by, last_seen)
+			SELECT workspace_id, gen_random_uuid(), kind, 'text', status || source || (by IS NULL), status, source, now(), now(), by, now()
+			FROM workspaces, (VALUES ('fix', 'approved', 'mined', gen_random_uuid()), ('convention', 'approved', 'mined', gen_random_uuid()),
+				('convention', 'approved', 'mined', NULL), ('directive', 'candidate', 'mined', NULL), ('directive', 'seen', 'mined', NULL),
+				('directive', 'disabled', 'mined', gen_random_uuid()), ('directive', 'rejected', 'typed', gen_random_uuid())) p (kind, status, source, by)`,
 	} {
 		if _, err := owner.Exec(t.Context(), statement); err != nil {
 			t.Fatal(err)
@@ -36,10 +38,10 @@ func TestStoredFixesAreDeletedAndOtherPatternsStay(t *testing.T) {
 		t.Fatal(err)
 	}
 	var left string
-	if err := owner.QueryRow(t.Context(), "SELECT string_agg(kind || ' in ' || workspaces, ', ' ORDER BY kind) FROM (SELECT kind, count(*) AS workspaces FROM patterns GROUP BY kind) p").Scan(&left); err != nil {
+	if err := owner.QueryRow(t.Context(), "SELECT string_agg(kind || ' ' || status || ' in ' || workspaces, ', ' ORDER BY kind) FROM (SELECT kind, status, count(*) AS workspaces FROM patterns GROUP BY kind, status) p").Scan(&left); err != nil {
 		t.Fatal(err)
 	}
-	if left != "convention in 2, directive in 2" {
+	if left != "convention approved in 2, directive disabled in 2" {
 		t.Errorf("left are: %s", left)
 	}
 	var forced bool

@@ -11,8 +11,7 @@ import (
 // Rights bound how far the settings of an API key and of its requests may go. A workspace's own
 // pipeline has no bound: who changes it is entitled to decide. The zero value allows least.
 type Rights struct {
-	Scope      string // the widest scope of memory; "" is the narrowest
-	Unreviewed bool   // patterns that no one has approved may be used
+	Scope string // the widest scope of memory; "" is the narrowest
 }
 
 // Within returns a choice of which an API key gets no option behind the furthest one that the

@@ -111,7 +111,6 @@ func TestEveryJobIsDoneTwiceInATest(t *testing.T) {
 		"archive":                 "pipeline/archive/archivedb TestTwoMoversDoNotGetInEachOthersWay",
 		"index":                   "pipeline/archive/archivedb TestIndexingTwiceChangesNothing",
 		"embeddings":              "pipeline/archive/archivedb TestEmbeddingGoesOnWhereItStopped",
-		"patterns":                "pipeline/modules/patterns/patternsdb TestOrderTypedInTwoSessionsBecomesACandidateOnce",
 		"trigger_advice":          "pipeline/preview TestAdviceIsMadeOnceADay",
 		"fold_sums":               "tenants/tenantsdb TestFoldedSumsCountOnce",
 		"partitions":              "migrations/partitions TestOldPartitionsAreDropped",

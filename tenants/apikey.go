@@ -63,14 +63,13 @@ func (k APIKey) Account() uuid.UUID { return cmp.Or(k.Owner, uuid.UUID(k.Workspa
 // KeyRights are what the person behind an API key and the one who created it may both decide
 // for its prompts now. They bound the key's own pipeline and what its requests ask for.
 type KeyRights struct {
-	Reads    Reads // whose text they may read, and so bring into a prompt
-	Approves bool  // they may approve patterns, and so use those that no one has approved
-	Private  bool  // requests may name base URLs on private addresses
+	Reads   Reads // whose text they may read, and so bring into a prompt
+	Private bool  // requests may name base URLs on private addresses
 }
 
 // And returns what both rights allow.
 func (r KeyRights) And(other KeyRights) KeyRights {
-	return KeyRights{Reads: r.Reads.And(other.Reads), Approves: r.Approves && other.Approves}
+	return KeyRights{Reads: r.Reads.And(other.Reads)}
 }
 
 // APIKeyTimes are when an API key was made and used, and until when it works.

@@ -62,7 +62,6 @@ func auditedForms(own *tenant, providerURL string) map[string]audited {
 		"POST /operator/workspaces/:id/suspend": {}, "POST /operator/workspaces/:id/resume": {},
 
 		"POST /patterns":             {path: "/patterns", typed: []string{"kind", "directive", "text", "Never push to the release branch."}, action: tenants.PatternAdded},
-		"POST /patterns/approve":     {path: "/patterns/approve", typed: []string{"id", own.Learn("Use pnpm for sites.").ID.String()}, action: tenants.PatternChanged},
 		"POST /patterns/:id/approve": {path: "/patterns/" + own.Learn("Use bun for scripts.").ID.String() + "/approve", action: tenants.PatternChanged},
 		"POST /patterns/:id/disable": {path: "/patterns/" + own.Learn("Use make for builds.").ID.String() + "/disable", action: tenants.PatternChanged},
 		"POST /patterns/:id/edit":    {path: "/patterns/" + own.rule + "/edit", typed: []string{"text", "Ants are fed at noon.", "version", "1"}, action: tenants.PatternChanged},

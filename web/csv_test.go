@@ -54,7 +54,7 @@ func TestEveryTableHasItsFileBesideIt(t *testing.T) {
 		{"/providers", `[data-testid="providers"] > li`, "/providers/csv", formula, []string{"Anthropic", "…" + webtest.ProviderKey[len(webtest.ProviderKey)-4:]}},
 		{"/members", `[data-testid="members"] tbody tr`, "/members/csv", "", []string{owner, "owner", "viewer"}},
 		{"/members", `[data-testid="invitations"] > li`, "/members/invitations/csv", "", []string{"pending@example.com", owner, "member"}},
-		{"/patterns?state=approved", `[data-testid="rules"] tbody tr`, "/patterns/csv?state=approved", formula, []string{"We use pnpm here, not npm.", "convention", "typed"}},
+		{"/patterns", `[data-testid="rules"] tbody tr`, "/patterns/csv", formula, []string{"We use pnpm here, not npm.", "convention", "approved"}},
 		{"/pipeline", `[data-testid="windows"] tbody tr`, "/pipeline/windows/csv", formula, []string{"200000"}},
 		{"/operator", `[data-testid="workspaces"] tbody tr`, "/operator/csv", formula, []string{"zebra", "suspended", "active"}},
 		{"/operator?q=northbeam", `[data-testid="workspaces"] tbody tr`, "/operator/csv?q=northbeam", formula, []string{owner}},

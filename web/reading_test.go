@@ -15,10 +15,9 @@ import (
 )
 
 // text is a page that shows what was said, at one or several paths: :id stands for a session,
-// :request for a request of it and :rule for a rule that was learned there.
+// :request for a request of it.
 type text struct {
 	paths []string
-	rules bool // it shows words of rules that no one has approved, to who may read every session
 
 	speaks bool // it shows the ids of end users, too
 	ids    bool // it shows those and nothing else
@@ -43,21 +42,14 @@ func texts() map[string]text {
 		"GET /requests/views":       {paths: []string{"/requests/views"}, ids: true},
 		"GET /requests/:id":         {paths: []string{"/requests/:request"}, speaks: true},
 		"GET /requests/compare":     {paths: []string{"/requests/compare?a=:request"}},
-		"GET /patterns":             {paths: []string{"/patterns?state=candidate"}, rules: true},
-		"GET /patterns/new":         {paths: []string{"/patterns/new"}, rules: true},
-		"GET /patterns/csv":         {paths: []string{"/patterns/csv?state=candidate"}, rules: true},
-		"GET /patterns/:id":         {paths: []string{"/patterns/:rule"}, rules: true},
-		"GET /patterns/:id/edit":    {paths: []string{"/patterns/:rule/edit"}, rules: true},
-		"GET /patterns/:id/delete":  {paths: []string{"/patterns/:rule/delete"}, rules: true},
 	}
 }
 
 // The words of a tenant's session that a page may hold: of a message and of its title, of a
-// comment, and of a rule.
+// comment, and of an end user.
 func (of *tenant) said() string     { return "question from " + of.name }
 func (of *tenant) remarked() string { return "Remark on " + of.name + "." }
 func (of *tenant) speaker() string  { return "speaker-" + of.name }
-func (of *tenant) learned() string  { return of.name + "s are fed" }
 
 // speak has a person of the workspace say something with a key of their own.
 func (of *tenant) speak(t *testing.T, person *webtest.Person, name string) {
@@ -77,7 +69,6 @@ func (of *tenant) speak(t *testing.T, person *webtest.Person, name string) {
 		t.Fatalf("%d exchanges, %v", len(exchanges), err)
 	}
 	of.session, of.request = exchanges[0].Session.String(), exchanges[0].ID.String()
-	of.rule = of.Learn("Only " + of.learned() + " in the morning.").ID.String()
 	remark := tenants.Comment{Session: exchanges[0].Session, Author: person.User.ID, Text: of.remarked()}
 	if _, err := of.DB.Comments.AddComment(t.Context(), of.Workspace.ID, remark); err != nil {
 		t.Fatal(err)
@@ -134,11 +125,11 @@ func TestEveryPageShowsTextToThoseWhoMayReadIt(t *testing.T) {
 			for name, page := range texts() {
 				for _, of := range []*tenant{owners, &members} {
 					isOwn := of == owners && role == tenants.Owner || of == &members && role == tenants.Regular
-					may := reads == tenants.ReadsAll || reads == tenants.ReadsOwn && isOwn && !page.rules
+					may := reads == tenants.ReadsAll || reads == tenants.ReadsOwn && isOwn
 					may = may && strings.Contains(reaches()[name].roles, string(cmp.Or(role, "-"))[:1])
 					for _, path := range page.paths {
 						cells++
-						checkPage(t, person, role, of, page, strings.NewReplacer(":id", of.session, ":request", of.request, ":rule", of.rule, ":user", session.EndUserID(of.Workspace.ID, of.speaker())).Replace(path), may)
+						checkPage(t, person, role, of, page, strings.NewReplacer(":id", of.session, ":request", of.request, ":user", session.EndUserID(of.Workspace.ID, of.speaker())).Replace(path), may)
 					}
 				}
 			}
@@ -155,9 +146,6 @@ func checkPage(t *testing.T, person *webtest.Person, role tenants.Role, of *tena
 	t.Helper()
 	shown := person.Get(path)
 	said := of.said()
-	if page.rules {
-		said = of.learned()
-	}
 	if page.ids {
 		said = of.speaker()
 	}
@@ -193,7 +181,7 @@ func checkOtherPages(t *testing.T, product *webtest.Product, readers map[tenants
 				continue
 			}
 			page := through(readers[role], route, try, of)
-			for _, words := range []string{of.said(), of.remarked(), of.learned(), of.speaker()} {
+			for _, words := range []string{of.said(), of.remarked(), of.speaker()} {
 				if holds(page, words) {
 					t.Errorf("%s as %s shows %q: add an entry", name, role, words)
 				}

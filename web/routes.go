@@ -205,15 +205,13 @@ func (s *Server) registerVersions(pages *echo.Group) {
 	pages.POST(paths.PipelineYAML, s.as(tenants.ManagePipeline, saved.Save))
 }
 
-// registerPatterns adds the pages about what was learned in the workspace.
+// registerPatterns adds the pages about the rules of the workspace.
 func (s *Server) registerPatterns(pages *echo.Group) {
-	rules := patterns.New(s.deps.Patterns, s.deps.Data, s.deps.Audit, s.config.Now)
+	rules := patterns.New(s.deps.Patterns, s.deps.Audit, s.config.Now)
 	pages.GET(paths.Patterns, s.as(tenants.ReadConfig, rules.List))
 	pages.GET(paths.PatternsCSV, s.as(tenants.ReadConfig, rules.CSV))
-	pages.POST(paths.ApprovePatterns, s.as(tenants.ManagePatterns, rules.ApproveSelected))
 	pages.GET(paths.NewPattern, s.as(tenants.ManagePatterns, rules.New))
 	pages.POST(paths.Patterns, s.as(tenants.ManagePatterns, rules.Add))
-	pages.GET(paths.Patterns+"/:id", s.as(tenants.ReadConfig, rules.Show))
 	pages.POST(paths.Patterns+"/:id/approve", s.as(tenants.ManagePatterns, rules.Approve))
 	pages.POST(paths.Patterns+"/:id/disable", s.as(tenants.ManagePatterns, rules.Disable))
 	pages.GET(paths.Patterns+"/:id/edit", s.as(tenants.ManagePatterns, rules.Edit))

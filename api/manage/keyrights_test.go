@@ -13,7 +13,6 @@ const (
 	toEveryone = `rehydrator: {scope: workspace}`
 	toProject  = `rehydrator: {scope: project}`
 	toMyself   = `rehydrator: {scope: person}`
-	unreviewed = `patterns: {review: auto}`
 )
 
 // rights returns what a key may decide that is presented now.
@@ -49,8 +48,7 @@ func TestPipelineOfAKeyIsWithinTheRightsOfItsPeople(t *testing.T) {
 	create(member, toEveryone).refusedPipeline(t, "pipeline.rehydrator.scope", "person")
 	create(member, toProject).refusedPipeline(t, "pipeline.rehydrator.scope", "person")
 	create(member, `semantic-cache: {scope: "workspace"}`).refusedPipeline(t, "pipeline.semantic-cache.scope", "person")
-	create(member, unreviewed).refusedPipeline(t, "pipeline.patterns.review", "required")
-	for _, pipeline := range []string{toEveryone, toProject, unreviewed} {
+	for _, pipeline := range []string{toEveryone, toProject} {
 		create(w, pipeline).want(t, http.StatusCreated)
 		create(admin, pipeline).want(t, http.StatusCreated)
 	}
@@ -77,7 +75,7 @@ func TestPipelineOfAKeyIsWithinTheRightsOfItsPeople(t *testing.T) {
 	// What was allowed when it was set stays: it is bounded when it is used.
 	w.changeRole(t, member, tenants.Admin)
 	member.send(t, http.MethodPatch, "/keys/"+key.ID, change).want(t, http.StatusOK)
-	if rights := w.rights(t, key.Secret); rights != (tenants.KeyRights{Reads: tenants.ReadsAll, Approves: true}) {
+	if rights := w.rights(t, key.Secret); rights != (tenants.KeyRights{Reads: tenants.ReadsAll}) {
 		t.Errorf("of an admin: %+v", rights)
 	}
 	w.changeRole(t, member, tenants.Regular)
@@ -100,7 +98,6 @@ func TestPipelineOfAKeyIsWithinTheRightsOfItsPeople(t *testing.T) {
 		t.Errorf("of a member who may read everything: %+v", rights)
 	}
 	create(member, toEveryone).want(t, http.StatusCreated)
-	create(member, unreviewed).refusedPipeline(t, "pipeline.patterns.review", "required")
 
 	w.send(t, http.MethodDelete, "/members/"+member.userID(t)+"?keys=keep", "").want(t, http.StatusNoContent)
 	w.forget(w.workspace)

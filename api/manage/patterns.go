@@ -20,7 +20,6 @@ import (
 // patternHandler answers about what was learned in a workspace.
 type patternHandler struct {
 	patterns *patternsdb.Store
-	readers  readers
 	notes    notes
 	now      func() time.Time
 }
@@ -33,10 +32,6 @@ func (h patternHandler) register(group *echo.Group, a *authorizer) {
 	group.DELETE("/patterns/:id", a.as(tenants.ManagePatterns, withID(h.deletePattern)))
 }
 
-// maxPlaces is how many places of its evidence an answer about a pattern holds.
-const maxPlaces = 20
-
-// whenJSON says which requests a pattern is relevant to.
 type whenJSON struct {
 	Terms      []string `json:"terms"`
 	Paths      []string `json:"paths"`
@@ -50,34 +45,18 @@ type patternJSON struct {
 	Text      string          `json:"text"`
 	When      whenJSON        `json:"when"`
 	Status    patterns.Status `json:"status"`
-	Reason    string          `json:"reason,omitempty"`
-	Source    patterns.Source `json:"source"`
 	Version   int             `json:"version"`
-	Sessions  int             `json:"sessions"`
-	Evidence  int             `json:"evidence"`
-	Injected  int             `json:"injected"`
-	Successes int             `json:"successes"`
 	CreatedAt time.Time       `json:"created_at"`
 	CreatedBy *uuid.UUID      `json:"created_by,omitempty"`
 	EditedAt  time.Time       `json:"edited_at"`
 	EditedBy  *uuid.UUID      `json:"edited_by,omitempty"`
-	LastSeen  time.Time       `json:"last_seen"`
-	Places    []placeJSON     `json:"places,omitempty"`
-}
-
-type placeJSON struct {
-	Session uuid.UUID `json:"session"`
-	Lane    uuid.UUID `json:"lane"`
-	Message int       `json:"message"`
-	At      time.Time `json:"at"`
 }
 
 func patternOf(p *patterns.Pattern) patternJSON {
 	return patternJSON{
-		ID: p.ID, Kind: p.Kind, Text: p.Text, Status: p.Status, Reason: p.Reason, Source: p.Source, Version: p.Version,
+		ID: p.ID, Kind: p.Kind, Text: p.Text, Status: p.Status, Version: p.Version,
 		When:     whenJSON{Terms: list(p.When.Terms), Paths: list(p.When.Paths), Signatures: list(p.When.Signatures), Always: p.When.Always},
-		Sessions: p.Sessions, Evidence: p.Evidence, Injected: p.Injected, Successes: p.Successes,
-		CreatedAt: p.CreatedAt, CreatedBy: nullable(p.CreatedBy), EditedAt: p.EditedAt, EditedBy: nullable(p.EditedBy), LastSeen: p.LastSeen,
+		CreatedAt: p.CreatedAt, CreatedBy: nullable(p.CreatedBy), EditedAt: p.EditedAt, EditedBy: nullable(p.EditedBy),
 	}
 }
 
@@ -90,11 +69,8 @@ func (h patternHandler) listPatterns(c echo.Context, who caller) error {
 		return err
 	}
 	filter := patterns.Filter{Limit: limit + 1}
-	if status := patterns.Status(c.QueryParam("status")); status != "" {
-		if !slices.Contains(patterns.Decided(), status) {
-			return tenants.Invalid{Field: "status", Message: "must be candidate, approved, disabled or rejected"}
-		}
-		filter.Statuses = []patterns.Status{status}
+	if filter.Status = patterns.Status(c.QueryParam("status")); filter.Status != "" && !slices.Contains(patterns.Statuses(), filter.Status) {
+		return tenants.Invalid{Field: "status", Message: "must be approved or disabled"}
 	}
 	if cursor := c.QueryParam("cursor"); cursor != "" {
 		if filter.After, err = uuid.Parse(cursor); err != nil {
@@ -106,13 +82,8 @@ func (h patternHandler) listPatterns(c echo.Context, who caller) error {
 		return err
 	}
 	found, next := firstOf(found, limit, func(p *patterns.Pattern) uuid.UUID { return p.ID })
-	reader, err := h.readers.reader(c, who)
-	if err != nil {
-		return err
-	}
 	data := make([]patternJSON, len(found))
 	for i := range found {
-		hide(&found[i], reader)
 		data[i] = patternOf(&found[i])
 	}
 	return answerPage(c, data, next)
@@ -124,24 +95,7 @@ func (h patternHandler) getPattern(c echo.Context, who caller, id uuid.UUID) err
 	if err != nil {
 		return err
 	}
-	places, err := h.patterns.Places(ctx, who.workspace, id, maxPlaces)
-	if err != nil {
-		return err
-	}
-	reader, err := h.readers.reader(c, who)
-	if err != nil {
-		return err
-	}
-	hide(&found, reader)
-	return answerPattern(c, http.StatusOK, &found, places)
-}
-
-// hide takes the words that are those of one session off a pattern, from who may not
-// read all sessions.
-func hide(p *patterns.Pattern, reader tenants.Reader) {
-	if !reader.All {
-		p.Hide()
-	}
+	return answerPattern(c, http.StatusOK, &found)
 }
 
 // newPattern is what a request says of a pattern that is added by hand.
@@ -183,7 +137,7 @@ func (h patternHandler) createPattern(c echo.Context, who caller) error {
 	if err != nil {
 		return err
 	}
-	return answerPattern(c, http.StatusCreated, &added, nil)
+	return answerPattern(c, http.StatusCreated, &added)
 }
 
 // patternChange is what a request changes of a pattern; what it leaves out stays.
@@ -200,8 +154,8 @@ func readPatternChange(c echo.Context) (patterns.Change, error) {
 		return patterns.Change{}, err
 	}
 	change := patterns.Change{Status: asked.Status}
-	if asked.Status != nil && !slices.Contains(patterns.Decided(), *asked.Status) {
-		return change, tenants.Invalid{Field: "status", Message: "must be candidate, approved, disabled or rejected"}
+	if asked.Status != nil && !slices.Contains(patterns.Statuses(), *asked.Status) {
+		return change, tenants.Invalid{Field: "status", Message: "must be approved or disabled"}
 	}
 	if asked.Text != nil {
 		text, err := patternText(*asked.Text)
@@ -232,14 +186,6 @@ func (h patternHandler) changePattern(c echo.Context, who caller, id uuid.UUID) 
 	if err != nil {
 		return err
 	}
-	reader, err := h.readers.reader(c, who)
-	if err != nil {
-		return err
-	}
-	approves := change.Status != nil && *change.Status == patterns.Approved
-	if found.IsHidden() && !reader.All && (approves || change.Text != nil || change.When != nil) {
-		return tenants.ErrTextDenied
-	}
 	version, err := matchedPattern(c.Request().Header.Get("If-Match"), found.Version)
 	if err != nil {
 		return err
@@ -253,8 +199,7 @@ func (h patternHandler) changePattern(c echo.Context, who caller, id uuid.UUID) 
 	if err != nil {
 		return err
 	}
-	hide(&changed, reader)
-	return answerPattern(c, http.StatusOK, &changed, nil)
+	return answerPattern(c, http.StatusOK, &changed)
 }
 
 func (h patternHandler) deletePattern(c echo.Context, who caller, id uuid.UUID) error {
@@ -262,11 +207,8 @@ func (h patternHandler) deletePattern(c echo.Context, who caller, id uuid.UUID) 
 	return done(c, h.notes.noted(c, who, change, func(ctx context.Context, tenant tenants.Tenant) error { return h.patterns.Delete(ctx, tenant, id) }))
 }
 
-func answerPattern(c echo.Context, status int, p *patterns.Pattern, places []patterns.Place) error {
+func answerPattern(c echo.Context, status int, p *patterns.Pattern) error {
 	answer := patternOf(p)
-	for _, place := range places {
-		answer.Places = append(answer.Places, placeJSON(place))
-	}
 	c.Response().Header().Set("ETag", strconv.Quote(strconv.Itoa(p.Version)))
 	return c.JSON(status, answer)
 }

@@ -9,9 +9,9 @@ import (
 
 // pattern is what the API says of a pattern.
 type pattern struct {
-	ID, Kind, Text, Status, Source string
-	Version                        int
-	When                           struct {
+	ID, Kind, Text, Status string
+	Version                int
+	When                   struct {
 		Terms, Paths, Signatures []string
 		Always                   bool
 	}
@@ -26,7 +26,7 @@ func TestPatternIsAddedListedEditedAndDeleted(t *testing.T) {
 	answer.want(t, http.StatusCreated)
 	var added pattern
 	answer.decode(t, &added)
-	if added.Text != "The fix is to import stream." || added.Status != "approved" || added.Source != "typed" || added.CreatedBy == "" || added.Version != 1 || answer.header.Get("ETag") != `"1"` {
+	if added.Text != "The fix is to import stream." || added.Status != "approved" || added.CreatedBy == "" || added.Version != 1 || answer.header.Get("ETag") != `"1"` {
 		t.Errorf("added %+v", added)
 	}
 	if len(added.When.Signatures) != 1 || strings.Contains(added.When.Signatures[0], "42") || strings.Join(added.When.Terms, ",") != "relay" {
@@ -55,22 +55,22 @@ func TestPatternsAreListedPageByPageAndByStatus(t *testing.T) {
 		var added pattern
 		answer.decode(t, &added)
 		if i == 0 {
-			w.send(t, http.MethodPatch, "/patterns/"+added.ID, `{"status":"rejected"}`).want(t, http.StatusOK)
+			w.send(t, http.MethodPatch, "/patterns/"+added.ID, `{"status":"disabled"}`).want(t, http.StatusOK)
 		}
 	}
 	type list struct {
 		Data []pattern
 		Next string `json:"next_cursor"`
 	}
-	var first, second, rejected list
+	var first, second, disabled list
 	w.send(t, http.MethodGet, "/patterns?limit=2", "").decode(t, &first)
 	w.send(t, http.MethodGet, "/patterns?limit=2&cursor="+first.Next, "").decode(t, &second)
-	w.send(t, http.MethodGet, "/patterns?status=rejected", "").decode(t, &rejected)
-	if len(first.Data) != 2 || !strings.Contains(first.Data[0].Text, "gamma") || len(second.Data) != 1 || second.Next != "" || second.Data[0].Status != "rejected" {
+	w.send(t, http.MethodGet, "/patterns?status=disabled", "").decode(t, &disabled)
+	if len(first.Data) != 2 || !strings.Contains(first.Data[0].Text, "gamma") || len(second.Data) != 1 || second.Next != "" || second.Data[0].Status != "disabled" {
 		t.Errorf("pages are %+v and %+v", first, second)
 	}
-	if len(rejected.Data) != 1 || rejected.Data[0].ID != second.Data[0].ID {
-		t.Errorf("rejected are %+v", rejected)
+	if len(disabled.Data) != 1 || disabled.Data[0].ID != second.Data[0].ID {
+		t.Errorf("disabled are %+v", disabled)
 	}
 }
 
@@ -95,7 +95,7 @@ func TestFaultyPatternsAreRefusedWithTheFieldAtFault(t *testing.T) {
 			t.Errorf("%s: field %q, want %q", body, got, field)
 		}
 	}
-	for _, query := range []string{"status=seen", "cursor=x", "limit=0", "sort=text"} {
+	for _, query := range []string{"status=seen", "status=candidate", "cursor=x", "limit=0", "sort=text"} {
 		w.send(t, http.MethodGet, "/patterns?"+query, "").want(t, http.StatusUnprocessableEntity)
 	}
 	w.send(t, http.MethodPost, "/patterns", `{"kind":"directive","text":"We use pnpm."}`).want(t, http.StatusCreated)

@@ -58,7 +58,6 @@ func texts() map[string]text {
 	title := func(of *tenant) []string { return []string{of.title(), of.speaker()} }
 	speaker := func(of *tenant) []string { return []string{of.speaker()} }
 	said := func(of *tenant) []string { return []string{of.said()} }
-	learned := func(of *tenant) string { return "/patterns/" + of.pattern }
 	return map[string]text{
 		"GET /sessions":                    {at("/sessions"), "", tenants.ReadSessions, title, false},
 		"GET /sessions?q":                  {at("/sessions?q=Session+of"), "", tenants.ReadSessions, title, false},
@@ -76,9 +75,6 @@ func texts() map[string]text {
 			func(of *tenant) []string { return []string{of.refusal(), of.speaker()} }, false},
 		"GET /requests":       {at("/requests"), "", tenants.ReadMetrics, speaker, false},
 		"GET /requests.csv":   {at("/requests.csv"), "", tenants.ReadMetrics, speaker, false},
-		"GET /patterns":       {at("/patterns"), "", tenants.ReadConfig, learnedOf, true},
-		"GET /patterns/:id":   {learned, "", tenants.ReadConfig, learnedOf, true},
-		"PATCH /patterns/:id": {learned, `{"status":"candidate"}`, tenants.ManagePatterns, learnedOf, true},
 		"GET /export":         {at("/export"), "", tenants.ExportWorkspace, func(of *tenant) []string { return []string{of.said(), of.title(), of.remarked(), of.speaker()} }, true},
 	}
 }
@@ -89,7 +85,6 @@ func (w *tenant) said() string      { return "question 0 of " + w.login }
 func (w *tenant) speaker() string   { return "user of " + w.login }
 func (w *tenant) refusal() string   { return "refused: " + w.login }
 func (w *tenant) remarked() string  { return "remark on " + w.login }
-func learnedOf(of *tenant) []string { return []string{"learned from " + of.login} }
 
 // speak gives the tenant's key a session with words of its own in every place.
 func (w *tenant) speak(t *testing.T, name string) {
@@ -101,14 +96,11 @@ func (w *tenant) speak(t *testing.T, name string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w.pattern = uuid.NewString()
 	user := session.EndUserID(w.workspace, w.speaker())
 	for statement, arguments := range map[string][]any{
 		`UPDATE exchanges SET error_text = $2, end_user = $4 WHERE workspace_id = $1 AND id = $3`: {w.workspace, key.SealError(w.request, []byte(w.refusal())), w.request, user},
 		`UPDATE sessions SET end_user = $2 WHERE workspace_id = $1 AND id = $3`:                   {w.workspace, user, w.session},
 		`INSERT INTO end_users (workspace_id, id, name) VALUES ($1, $2, $3)`:                      {w.workspace, user, key.Seal([]byte("end user "+user), []byte(w.speaker()))},
-		`INSERT INTO patterns (workspace_id, id, kind, text, words, status, source, created_at, edited_at, last_seen)
-			VALUES ($1, $2, 'directive', $3, $4, 'candidate', 'mined', now(), now(), now())`: {w.workspace, w.pattern, learnedOf(w)[0], name},
 	} {
 		if _, err := w.db.Owner(t).Exec(t.Context(), statement, arguments...); err != nil {
 			t.Fatal(err)

@@ -170,26 +170,3 @@ func TestInvalidSettingsNameTheField(t *testing.T) {
 		t.Errorf("turned off, it is %s", answer.body)
 	}
 }
-
-func TestMinedCandidatesKeepTheirWordsFromWhoMayNotRead(t *testing.T) {
-	t.Parallel()
-	p := setup(t)
-	a := p.tenant(t, "ant")
-	viewer := a.colleague(t, tenants.Viewer)
-	id := uuid.New()
-	_, err := p.db.Owner(t).Exec(t.Context(), `INSERT INTO patterns (workspace_id, id, kind, text, words, status, source, created_at, edited_at, last_seen)
-		VALUES ($1, $2, 'directive', 'said in private', 'w', 'candidate', 'mined', now(), current_timestamp, 'now')`, a.workspace, id)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, path := range []string{"/patterns", "/patterns/" + id.String()} {
-		if answer := a.send(t, http.MethodGet, path, ""); !strings.Contains(string(answer.body), "said in private") {
-			t.Errorf("%s as owner: %s", path, answer.body)
-		}
-		answer := viewer.send(t, http.MethodGet, path, "")
-		answer.want(t, http.StatusOK)
-		if strings.Contains(string(answer.body), "said in private") || !strings.Contains(string(answer.body), id.String()) {
-			t.Errorf("%s as viewer: %s", path, answer.body)
-		}
-	}
-}

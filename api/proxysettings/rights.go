@@ -8,7 +8,7 @@ import (
 // RightsOf returns how far the settings of an API key may go whose people have rights: text
 // that they may not read does not come into its prompts.
 func RightsOf(rights tenants.KeyRights) pipeline.Rights {
-	bound := pipeline.Rights{Scope: pipeline.ScopeSession, Unreviewed: rights.Approves}
+	bound := pipeline.Rights{Scope: pipeline.ScopeSession}
 	switch rights.Reads {
 	case tenants.ReadsAll:
 		bound.Scope = pipeline.ScopeWorkspace

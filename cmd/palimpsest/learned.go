@@ -8,28 +8,12 @@ import (
 	"palimpsest/api/proxysettings"
 	"palimpsest/pipeline"
 	"palimpsest/pipeline/modules"
-	"palimpsest/pipeline/modules/patterns"
-	"palimpsest/pipeline/modules/patterns/miner"
-	"palimpsest/pipeline/modules/patterns/patternsdb"
 	"palimpsest/pipeline/preview"
 	"palimpsest/pipeline/preview/previewdb"
 	"palimpsest/pipeline/session/sessiondb"
 	"palimpsest/pipeline/tokens"
-	"palimpsest/pipeline/wire/formats"
 	"palimpsest/tenants"
 )
-
-// openPatterns makes what keeps patterns and what serves them from memory, and has quiet
-// sessions read for more of them again and again.
-func openPatterns(b base, of stored) (*patternsdb.Store, *patterns.Cache) {
-	store := patternsdb.New(b.db)
-	reader := miner.New(miner.Config{
-		Store: store, Archive: of.originals, Inserts: of.sessions.Browser(), Codecs: formats.ByFormat(), Log: b.log, Now: b.now,
-		Settings: settingsIn(b),
-	})
-	b.work.Every("patterns", miner.Every, miner.Timeout, reader.Pass)
-	return store, patterns.NewCache(store.Approved, b.now)
-}
 
 // settingsIn returns what reads a workspace's pipeline from the database.
 func settingsIn(b base) func(ctx context.Context, workspace tenants.WorkspaceID) (pipeline.Config, error) {

@@ -78,7 +78,8 @@ func openProxying(b base, of stored, recorded *tally) (proxying, error) {
 	if t.index, err = openIndex(b, of, embedder); err != nil {
 		return proxying{}, err
 	}
-	t.learned, t.patterns = openPatterns(b, of)
+	t.learned = patternsdb.New(b.db)
+	t.patterns = patterns.NewCache(t.learned.Approved, b.now)
 	built := modules.All(counter, modules.Memory{
 		Past: compactionbridge.Past{Lanes: of.sessions, Originals: of.originals}, Archive: t.index, Learned: t.patterns,
 	})

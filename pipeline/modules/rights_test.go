@@ -15,14 +15,11 @@ import (
 // their values from the nearest to the furthest.
 func bounded() map[string][]string {
 	scopes := pipeline.Scopes()
-	return map[string][]string{"compaction-bridge.scope": scopes, "rehydrator.scope": scopes, "semantic-cache.scope": scopes, "patterns.review": {"required", "auto"}}
+	return map[string][]string{"compaction-bridge.scope": scopes, "rehydrator.scope": scopes, "semantic-cache.scope": scopes}
 }
 
 // furthest returns the place of the furthest value that rights allow a setting.
-func furthest(path string, rights pipeline.Rights) int {
-	if path == "patterns.review" {
-		return map[bool]int{true: 1}[rights.Unreviewed]
-	}
+func furthest(rights pipeline.Rights) int {
 	return max(0, slices.Index(pipeline.Scopes(), rights.Scope))
 }
 
@@ -30,7 +27,7 @@ func furthest(path string, rights pipeline.Rights) int {
 func everyRights() []pipeline.Rights {
 	all := []pipeline.Rights{{}}
 	for _, scope := range pipeline.Scopes() {
-		all = append(all, pipeline.Rights{Scope: scope}, pipeline.Rights{Scope: scope, Unreviewed: true})
+		all = append(all, pipeline.Rights{Scope: scope})
 	}
 	return all
 }
@@ -84,7 +81,7 @@ func TestKeyReachesNoFurtherThanItsPeopleOrTheWorkspace(t *testing.T) {
 						if err != nil {
 							t.Fatal(err)
 						}
-						most := furthest(path, rights)
+						most := furthest(rights)
 						if runs {
 							most = max(most, own)
 						}
@@ -96,7 +93,7 @@ func TestKeyReachesNoFurtherThanItsPeopleOrTheWorkspace(t *testing.T) {
 						}
 						refused := rights.Check(catalog, key)
 						invalid, is := errors.AsType[pipeline.Invalid](refused)
-						if is != (asked > furthest(path, rights)) || is && (invalid.Field != path || !strings.HasSuffix(invalid.Message, values[furthest(path, rights)])) {
+						if is != (asked > furthest(rights)) || is && (invalid.Field != path || !strings.HasSuffix(invalid.Message, values[furthest(rights)])) {
 							t.Errorf("%s: %q with %+v: %v", path, ofKey, rights, refused)
 						}
 					}
@@ -113,17 +110,17 @@ func TestModuleThatOnlyARequestRunsIsBounded(t *testing.T) {
 	t.Parallel()
 
 	catalog := modules.Catalog()
-	workspace := pipeline.WorkspaceLayer("none", "semantic-cache: {scope: workspace}\npatterns: {review: auto}")
+	workspace := pipeline.WorkspaceLayer("none", "semantic-cache: {scope: workspace}")
 	base, _, err := catalog.Resolve(workspace)
 	if err != nil {
 		t.Fatal(err)
 	}
-	header := pipeline.Layer{Source: pipeline.FromHeader, Modules: "semantic-cache,patterns"}
+	header := pipeline.Layer{Source: pipeline.FromHeader, Modules: "semantic-cache"}
 	config, _, err := pipeline.Rights{Scope: pipeline.ScopePerson}.Resolve(catalog, base, workspace, header)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if scope, review := catalog.Written(config, "semantic-cache.scope"), catalog.Written(config, "patterns.review"); scope != pipeline.ScopePerson || review != "required" {
-		t.Errorf("scope %s, review %s", scope, review)
+	if scope := catalog.Written(config, "semantic-cache.scope"); scope != pipeline.ScopePerson {
+		t.Errorf("scope %s", scope)
 	}
 }

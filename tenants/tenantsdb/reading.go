@@ -34,7 +34,7 @@ func (m holder) reads() tenants.Reads {
 
 // rights returns what a key of the person may decide.
 func (m holder) rights() tenants.KeyRights {
-	return tenants.KeyRights{Reads: m.reads(), Approves: m.role().May(tenants.ManagePatterns)}
+	return tenants.KeyRights{Reads: m.reads()}
 }
 
 // memberOf returns a person as a member of a workspace.

@@ -141,7 +141,7 @@ func typedValues() map[string]string {
 		"compaction-bridge.detectionThreshold": "0.7", "compaction-bridge.maxTokens": "500", "compaction-bridge.placement": "system", "compaction-bridge.clientCompaction": "answer",
 		"rehydrator.triggerPhrases": "[as before, you said]", "rehydrator.maxRehydrated": "3", "rehydrator.searchDepthDays": "7", "rehydrator.similarityThreshold": "0.5",
 		"rehydrator.maxTokens": "700", "rehydrator.scope": "workspace", "rehydrator.placement": "system", "rehydrator.embeddingModel": "text-embedding-3-small",
-		"patterns.maxInjected": "2", "patterns.minSuccessRate": "0.9", "patterns.review": "auto", "patterns.placement": "system",
+		"patterns.maxInjected": "2", "patterns.placement": "system",
 		"semantic-cache.ttlSeconds": "60", "semantic-cache.scope": "key",
 	}
 }

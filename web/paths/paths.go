@@ -65,7 +65,6 @@ const (
 	RequestsCSV     = "/api/v1/requests.csv"
 	Patterns        = "/patterns"
 	NewPattern      = "/patterns/new"
-	ApprovePatterns = "/patterns/approve"
 	PatternsCSV     = "/patterns/csv"
 	Jump            = "/jump"
 	// Docs is the documentation; pages are below it.
@@ -215,7 +214,7 @@ func ReplaceProvider(id uuid.UUID) string { return Providers + "/" + id.String()
 // RemoveProvider is the path to remove a provider key at.
 func RemoveProvider(id uuid.UUID) string { return Providers + "/" + id.String() + "/remove" }
 
-// Pattern is the path of where a rule was learned.
+// Pattern is the path of a rule.
 func Pattern(id uuid.UUID) string { return Patterns + "/" + id.String() }
 
 // ApprovePattern is the path to approve a rule at.

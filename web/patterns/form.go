@@ -111,6 +111,6 @@ func newForm(rule *patterns.Pattern, t typed, err error) *formModel {
 func kinds() []components.Option {
 	return []components.Option{
 		{Value: string(patterns.Convention), Label: "convention: how things are done here"},
-		{Value: string(patterns.Directive), Label: "standing order: what people repeat"},
+		{Value: string(patterns.Directive), Label: "standing order: what must always or never be done"},
 	}
 }

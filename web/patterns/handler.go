@@ -22,40 +22,23 @@ import (
 
 const (
 	pageSize = 50
-	// candidatePage is how many candidates are sorted by evidence and grouped together.
-	candidatePage = 200
-	maxPlaces     = 20 // that one rule shows
 )
 
 // Handler answers the requests to the page.
 type Handler struct {
-	store   *patternsdb.Store
-	readers tenants.Data
-	audit   tenants.AuditLog
-	now     func() time.Time
+	store *patternsdb.Store
+	audit tenants.AuditLog
+	now   func() time.Time
 }
 
 // New returns a Handler.
-func New(store *patternsdb.Store, readers tenants.Data, audit tenants.AuditLog, now func() time.Time) *Handler {
-	return &Handler{store: store, readers: readers, audit: audit, now: now}
+func New(store *patternsdb.Store, audit tenants.AuditLog, now func() time.Time) *Handler {
+	return &Handler{store: store, audit: audit, now: now}
 }
 
 // List shows the rules of one state.
 func (h *Handler) List(c echo.Context, who tenants.Principal) error {
 	return h.page(c, who, http.StatusOK, func(m *model) { m.Done = done(c.QueryParam("done")) })
-}
-
-// Show shows where a rule was learned.
-func (h *Handler) Show(c echo.Context, who tenants.Principal) error {
-	found, _, err := h.found(c, who)
-	if err != nil {
-		return err
-	}
-	places, err := h.store.Places(c.Request().Context(), who.Workspace.ID, found.ID, maxPlaces)
-	if err != nil {
-		return err
-	}
-	return h.page(c, who, http.StatusOK, func(m *model) { m.Places = newPlaces(&found, places) })
 }
 
 // New shows the form to add a rule with.
@@ -75,7 +58,7 @@ func (h *Handler) Add(c echo.Context, who tenants.Principal) error {
 	}
 	switch {
 	case err == nil:
-		return h.back(c, patterns.Approved, "added")
+		return h.back(c, "added")
 	case errors.Is(err, patterns.ErrFull):
 		err = patterns.Invalid{Field: "text", Message: "is one too many: the workspace has as many rules as it may have. Delete some first"}
 	}
@@ -96,12 +79,9 @@ func (h *Handler) Disable(c echo.Context, who tenants.Principal) error {
 }
 
 func (h *Handler) decide(c echo.Context, who tenants.Principal, status patterns.Status, said string) error {
-	found, reader, err := h.found(c, who)
+	found, err := h.found(c, who)
 	if err != nil {
 		return err
-	}
-	if status == patterns.Approved && !mayRead(&found, reader) {
-		return tenants.ErrTextDenied
 	}
 	err = h.change(c, who, &found, patterns.Change{Status: &status})
 	if errors.Is(err, patterns.ErrChanged) {
@@ -110,29 +90,23 @@ func (h *Handler) decide(c echo.Context, who tenants.Principal, status patterns.
 	if err != nil {
 		return err
 	}
-	return h.back(c, tabOf(found.Status), said)
+	return h.back(c, said)
 }
 
 // Edit shows the form to change a rule with.
 func (h *Handler) Edit(c echo.Context, who tenants.Principal) error {
-	found, reader, err := h.found(c, who)
+	found, err := h.found(c, who)
 	if err != nil {
 		return err
-	}
-	if !mayRead(&found, reader) {
-		return tenants.ErrTextDenied
 	}
 	return h.page(c, who, http.StatusOK, func(m *model) { m.Form = newForm(&found, typedOf(&found), nil) })
 }
 
 // Save changes what a rule says and which requests it is relevant to.
 func (h *Handler) Save(c echo.Context, who tenants.Principal) error {
-	found, reader, err := h.found(c, who)
+	found, err := h.found(c, who)
 	if err != nil {
 		return err
-	}
-	if !mayRead(&found, reader) {
-		return tenants.ErrTextDenied
 	}
 	form := readTyped(c)
 	wanted, err := form.pattern(who.User.ID)
@@ -150,12 +124,12 @@ func (h *Handler) Save(c echo.Context, who tenants.Principal) error {
 	if err != nil {
 		return err
 	}
-	return h.back(c, tabOf(found.Status), "saved")
+	return h.back(c, "saved")
 }
 
 // ConfirmDelete asks whether a rule is to be deleted.
 func (h *Handler) ConfirmDelete(c echo.Context, who tenants.Principal) error {
-	found, _, err := h.found(c, who)
+	found, err := h.found(c, who)
 	if err != nil {
 		return err
 	}
@@ -164,7 +138,7 @@ func (h *Handler) ConfirmDelete(c echo.Context, who tenants.Principal) error {
 
 // Delete deletes a rule with what is known of where it was learned.
 func (h *Handler) Delete(c echo.Context, who tenants.Principal) error {
-	found, _, err := h.found(c, who)
+	found, err := h.found(c, who)
 	if err != nil {
 		return err
 	}
@@ -175,7 +149,7 @@ func (h *Handler) Delete(c echo.Context, who tenants.Principal) error {
 	if err != nil {
 		return err
 	}
-	return h.back(c, tabOf(found.Status), "deleted")
+	return h.back(c, "deleted")
 }
 
 // change changes the version of a rule that the form was shown for.
@@ -203,69 +177,43 @@ func (h *Handler) together(c echo.Context, who tenants.Principal, do func(ctx co
 }
 
 // back leads to the list and says what was done.
-func (h *Handler) back(c echo.Context, tab patterns.Status, said string) error {
-	return layout.Redirect(c, paths.With(paths.Patterns, "state", string(tab), "done", said))
+func (h *Handler) back(c echo.Context, said string) error {
+	return layout.Redirect(c, paths.With(paths.Patterns, "done", said))
 }
 
 // found returns the rule in the path with the words that the reader may read, and what
 // they may read.
-func (h *Handler) found(c echo.Context, who tenants.Principal) (patterns.Pattern, tenants.Reader, error) {
+func (h *Handler) found(c echo.Context, who tenants.Principal) (patterns.Pattern, error) {
 	id, err := uuid.Parse(c.Param("id"))
 	if err != nil {
-		return patterns.Pattern{}, tenants.Reader{}, tenants.ErrNotFound
+		return patterns.Pattern{}, tenants.ErrNotFound
 	}
 	ctx := c.Request().Context()
 	found, err := h.store.Pattern(ctx, who.Workspace.ID, id)
 	if errors.Is(err, patterns.ErrNotFound) {
 		err = tenants.ErrNotFound
 	}
-	if err != nil {
-		return patterns.Pattern{}, tenants.Reader{}, err
-	}
-	reader, err := h.readers.Reader(ctx, who.Workspace.ID, who.User.ID)
-	if err == nil && !reader.All {
-		found.Hide()
-	}
-	return found, reader, err
+	return found, err
 }
-
-// mayRead reports whether the words of a rule are shown to a reader.
-func mayRead(p *patterns.Pattern, reader tenants.Reader) bool { return reader.All || !p.IsHidden() }
 
 // page shows the page after change has had its way with it.
 func (h *Handler) page(c echo.Context, who tenants.Principal, status int, change func(*model)) error {
-	ctx := c.Request().Context()
-	counts, err := h.store.Counts(ctx, who.Workspace.ID)
-	if err != nil {
-		return err
-	}
-	reader, err := h.readers.Reader(ctx, who.Workspace.ID, who.User.ID)
-	if err != nil {
-		return err
-	}
-	m := newModel(who, counts, patterns.Status(c.QueryParam("state")), h.now())
-	size := m.pageSize()
-	filter := patterns.Filter{Statuses: statusesOf(m.Tab), Limit: size + 1}
+	m := &model{Who: who, MayChange: who.Role.May(tenants.ManagePatterns), Now: h.now()}
+	filter := patterns.Filter{Limit: pageSize + 1}
+	var err error
 	if cursor := c.QueryParam("cursor"); cursor != "" {
 		if filter.After, err = uuid.Parse(cursor); err != nil {
 			return echo.NewHTTPError(http.StatusBadRequest).SetInternal(err)
 		}
 	}
-	if m.Rows, err = h.store.List(ctx, who.Workspace.ID, filter); err != nil {
+	if m.Rows, err = h.store.List(c.Request().Context(), who.Workspace.ID, filter); err != nil {
 		return err
 	}
-	if len(m.Rows) > size {
-		m.Rows = slices.Clip(m.Rows[:size])
-		m.Next = m.Rows[size-1].ID.String()
+	if len(m.Rows) > pageSize {
+		m.Rows = slices.Clip(m.Rows[:pageSize])
+		m.Next = m.Rows[pageSize-1].ID.String()
 	}
 	m.First = filter.After == uuid.Nil
-	for i := range m.Rows {
-		if !reader.All {
-			m.Rows[i].Hide()
-		}
-		m.Held = m.Held || m.Rows[i].Text == ""
-	}
-	m.group()
 	change(m)
 	return layout.Page(c, status, layout.Frame{Title: "Patterns", Section: layout.Patterns, Who: who}, view(m))
 }

@@ -53,26 +53,3 @@ func TestListIsOrderedNarrowedAndItsColumnsChosenByClicks(t *testing.T) {
 		t.Error("the column is back on the next visit")
 	}
 }
-
-// Rules that were learned are ticked and approved together.
-func TestRulesAreApprovedTogether(t *testing.T) {
-	t.Parallel()
-	fulltest.Turn(t, 4)
-	product := webtest.Start(t)
-	person := product.SignUp(t, "northbeam")
-	person.TalkOnce(person.Connect(webtest.Provider(t, window), "laptop"), window, "/v1/messages", `{"model":"claude-sonnet-4-5","max_tokens":100,"messages":[{"role":"user","content":"one"}]}`, claudeCode)
-	for _, rule := range []string{"Use pnpm for the site and never npm.", "Run the linter before each commit.", "Names of tables are plural."} {
-		person.Learn(rule)
-	}
-	tab := browsertest.Start(t).Open(t, browsertest.View{URL: product.URL, Theme: "light", Cookies: person.Cookies()})
-	tab.Go("/patterns")
-	tab.Click(`[data-choose-all]`)
-	tab.Until(`document.querySelector('[data-chosen]').textContent === '3 selected'`)
-	tab.Click(`table.rules tbody input[name="id"]`)
-	tab.Until(`document.querySelector('[data-chosen]').textContent === '2 selected'`)
-	tab.Check("rules selected")
-	tab.Click(`[data-testid="approve-selected"]`)
-	tab.Until(`document.querySelector('[data-testid="done"]')?.textContent.startsWith('2 rules approved.')`)
-	tab.Go("/patterns?state=approved")
-	tab.Until(`document.querySelectorAll('table.rules tbody tr').length === 2`)
-}

@@ -29,28 +29,13 @@ func (p *Product) useEverywhere(t testing.TB, deps *web.Deps) {
 	deps.Live, deps.Searcher, deps.Patterns = p.Live, p.Index, p.Learned
 }
 
-// Learn keeps a rule that was found in the person's newest session as a candidate.
+// Learn keeps a rule of the person.
 func (p *Person) Learn(text string) patterns.Pattern {
 	p.t.Helper()
-	ctx := p.t.Context()
-	wanted := patterns.Pattern{Kind: patterns.Convention, Text: text, When: patterns.When{Terms: patterns.Terms(text)}}
-	added, err := p.Learned.Add(ctx, p.Workspace.ID, wanted, time.Now().UTC())
+	wanted := patterns.Pattern{Kind: patterns.Convention, Text: text, CreatedBy: p.User.ID, When: patterns.When{Terms: patterns.Terms(text)}}
+	added, err := p.Learned.Add(p.t.Context(), p.Workspace.ID, wanted, time.Now().UTC())
 	if err != nil {
 		p.t.Fatal(err)
 	}
-	owner, newest := p.Database.Owner(p.t), p.Newest()
-	const found = `UPDATE patterns SET source = 'mined', status = 'candidate', created_by = NULL, edited_by = NULL WHERE workspace_id = $1 AND id = $2`
-	if _, err := owner.Exec(ctx, found, p.Workspace.ID, added.ID); err != nil {
-		p.t.Fatal(err)
-	}
-	const evidence = `INSERT INTO pattern_evidence (workspace_id, pattern_id, lane_id, message, session_id, hash, at)
-		SELECT $1, $2, l.id, 0, l.session_id, sha256('said'), now() FROM lanes l WHERE l.workspace_id = $1 AND l.session_id = $3 LIMIT 1`
-	if _, err := owner.Exec(ctx, evidence, p.Workspace.ID, added.ID, newest.ID); err != nil {
-		p.t.Fatal(err)
-	}
-	learned, err := p.Learned.Pattern(ctx, p.Workspace.ID, added.ID)
-	if err != nil || learned.Sessions != 1 {
-		p.t.Fatalf("learned %+v, %v", learned, err)
-	}
-	return learned
+	return added
 }

@@ -91,34 +91,14 @@ func (t *team) rotate(ctx context.Context, by, key string) error {
 	return nil
 }
 
-// learn has the sessions so far read for patterns, and someone look through them.
+// learn has the sessions so far indexed, and someone write a rule.
 func (f *filling) learn(ctx context.Context) error {
-	for _, work := range []string{"index", "patterns"} {
-		if err := f.Pass(ctx, work); err != nil {
-			return err
-		}
+	if err := f.Pass(ctx, "index"); err != nil {
+		return err
 	}
 	person, err := f.team.as(ctx, "mira")
 	if err != nil {
 		return err
-	}
-	var found struct {
-		Data []struct {
-			ID   string `json:"id"`
-			Kind string `json:"kind"`
-		} `json:"data"`
-	}
-	if err := person.Call(ctx, http.MethodGet, "/patterns?status=candidate&limit=200", nil, &found); err != nil {
-		return err
-	}
-	for i, pattern := range found.Data {
-		status := map[int]string{1: "approved", 3: "approved", 4: "rejected"}[i]
-		if status == "" {
-			continue
-		}
-		if err := person.Call(ctx, http.MethodPatch, "/patterns/"+pattern.ID, map[string]string{"status": status}, nil); err != nil {
-			return err
-		}
 	}
 	written := map[string]string{"kind": "convention", "text": "Prices are stored in minor units with their currency, never as floating point numbers."}
 	return person.Call(ctx, http.MethodPost, "/patterns", written, nil)

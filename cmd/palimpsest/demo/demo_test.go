@@ -309,7 +309,7 @@ func (v *visitor) checkWorkspace(mails string) {
 		"/providers":               {"anthropic-prod", "openai-batch", "rejected"},
 		"/members":                 {"jonas@example.com", "viewer", "billing", "lee@example.com"},
 		"/audit":                   {"mira@example.com", "jonas@example.com"},
-		"/patterns?state=approved": {"minor units"},
+		"/patterns": {"minor units"},
 		"/pipeline":                {"0.60"},
 		mails:                      {"Invitation to Northbeam"},
 	} {

@@ -45,7 +45,7 @@ type Config struct {
 	// Verify takes the address of a user for proven.
 	Verify func(ctx context.Context, email string) error
 
-	// Pass does a pass of the background work of a name: "index", "mail", "patterns".
+	// Pass does a pass of the background work of a name: "index", "mail".
 	Pass func(ctx context.Context, work string) error
 
 	// Reread has the program look each session up with its next request, whether it has heard of a change

@@ -32,7 +32,7 @@ type board struct {
 }
 
 // NewCache returns a Cache that reads the approved patterns that it does not know: those of a
-// workspace, at most MaxServed, the ones that were met or used last before the others.
+// workspace, at most MaxServed, the ones that were edited last before the others.
 func NewCache(read func(ctx context.Context, workspace tenants.WorkspaceID) ([]Pattern, error), now func() time.Time) *Cache {
 	return &Cache{read: read, now: now, boards: map[tenants.WorkspaceID]*board{}}
 }
@@ -69,7 +69,7 @@ func (s *Cache) of(ctx context.Context, workspace tenants.WorkspaceID) *index {
 	approved, err := s.read(ctx, workspace)
 	switch {
 	case err == nil:
-		fresh.index = newIndex(approved, now)
+		fresh.index = newIndex(approved)
 	case known != nil:
 		fresh.index, fresh.until = known.index, now.Add(shelfPause)
 	default:

@@ -8,12 +8,10 @@ type Config struct {
 	// MaxInjected is how many patterns a lane gets at most.
 	MaxInjected int `json:"maxInjected" yaml:"maxInjected"`
 
-	// MinSuccessRate is the share of lanes in which a pattern must have helped once
-	// it was used in a few.
+	// MinSuccessRate has no effect.
 	MinSuccessRate float64 `json:"minSuccessRate" yaml:"minSuccessRate"`
 
-	// Review is "required", where people approve what is found, or "auto", where
-	// what was met in several sessions is used without.
+	// Review has no effect.
 	Review string `json:"review" yaml:"review"`
 
 	// Placement is where patterns are put: "turn" or "system".
@@ -22,7 +20,7 @@ type Config struct {
 
 // DefaultConfig returns the settings of a workspace that has set nothing.
 func DefaultConfig() Config {
-	return Config{MaxInjected: 5, MinSuccessRate: 0.6, Review: reviewRequired, Placement: pipeline.PlacementTurn}
+	return Config{MaxInjected: 5, MinSuccessRate: 0.6, Review: "required", Placement: pipeline.PlacementTurn}
 }
 
 // ModuleName implements pipeline.Settings.
@@ -31,32 +29,30 @@ func (Config) ModuleName() string { return Name }
 // Description returns what the module says of itself.
 func Description() pipeline.Description {
 	return pipeline.Description{
-		Name: Name, Title: "what the team has learned", Header: "patterns", IsStandard: true, Docs: "memory.md#patterns",
-		Does:     "Puts approved rules into prompts, once a session.",
+		Name: Name, Title: "the team’s rules", Header: "patterns", IsStandard: true, Docs: "memory.md#patterns",
+		Does:     "Puts the team’s rules into prompts that they are relevant to, once a session.",
 		Figure:   pipeline.Figure{Before: "put into ", Noun: "prompt"},
 		Defaults: func() pipeline.Settings { return new(DefaultConfig()) },
 		Cards: []pipeline.Card{
-			{Title: "What goes in", Sub: "rules that your team has learned", Settings: []pipeline.Setting{
+			{Title: "What goes in", Sub: "rules that your team has written", Settings: []pipeline.Setting{
 				pipeline.CountField(func(c *Config) *int { return &c.MaxInjected }, 0, 100, pipeline.Setting{
 					Name: "maxInjected", Label: "Maximum rules per thread", Unit: "rules", Step: "1",
 				}),
 				pipeline.ShareField(func(c *Config) *float64 { return &c.MinSuccessRate }, 0, 1, pipeline.Setting{
-					Name: "minSuccessRate", Label: "Minimum success rate", Hint: "A rule that helped in fewer threads is disabled once it was used in a few.",
+					Name: "minSuccessRate", Label: "Minimum success rate", Reserved: notMined,
 				}),
 				pipeline.ChoiceField(func(c *Config) *string { return &c.Review }, pipeline.Setting{
-					Name: "review", Label: "Review", Hint: "Auto: what was met in several sessions is used without anyone’s approval.",
-					Options: []pipeline.Option{{Value: reviewRequired, Label: "Required"}, {Value: ReviewAuto, Label: "Auto"}},
-				}).Within(func(rights pipeline.Rights) string {
-					if rights.Unreviewed {
-						return ReviewAuto
-					}
-					return reviewRequired
+					Name: "review", Label: "Review", Reserved: notMined,
+					Options: []pipeline.Option{{Value: "required", Label: "Required"}, {Value: "auto", Label: "Auto"}},
 				}),
 				pipeline.PlacementField(func(c *Config) *string { return &c.Placement }),
 			}},
 		},
 	}
 }
+
+// notMined says why settings for rules that were found in sessions have no effect.
+const notMined = "Rules are written by people; none are found in sessions."
 
 // configOf returns the module's settings for an exchange.
 func configOf(exchange *pipeline.View) Config {

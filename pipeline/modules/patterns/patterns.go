@@ -127,10 +127,9 @@ func read(exchange *pipeline.View, from int) (news, error) {
 // choose returns the patterns that are relevant to new messages, those that name an error
 // first.
 func choose(exchange *pipeline.View, known *index, found news, from int) ([]*Pattern, error) {
-	config := new(configOf(exchange))
 	var chosen []*Pattern
 	for _, text := range append(found.results, found.typed) {
-		for _, p := range known.naming(config, text) {
+		for _, p := range known.naming(text) {
 			if !slices.Contains(chosen, p) {
 				chosen = append(chosen, p)
 			}
@@ -143,7 +142,7 @@ func choose(exchange *pipeline.View, known *index, found news, from int) ([]*Pat
 	if err != nil || !first {
 		return chosen, err
 	}
-	return append(chosen, known.standing(config, found.typed)...), nil
+	return append(chosen, known.standing(found.typed)...), nil
 }
 
 // isFirst reports whether nobody has typed anything before message from.

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"slices"
 	"strings"
-	"time"
 )
 
 // How much of a text is looked at.
@@ -23,29 +22,20 @@ const (
 
 // index holds the patterns of one workspace, ready to be looked for. It never changes.
 type index struct {
-	patterns   []Pattern      // the best first
+	patterns   []Pattern      // those edited last first
 	signatures map[string]int // of errors: index of the pattern that names it
 }
 
 // newIndex returns the index of approved patterns; nil if there are not any. Those of a kind
 // that another version stored are left out.
-func newIndex(approved []Pattern, now time.Time) *index {
+func newIndex(approved []Pattern) *index {
 	known := slices.DeleteFunc(slices.Clone(approved), func(p Pattern) bool { return !slices.Contains(Kinds(), p.Kind) })
 	if len(known) == 0 {
 		return nil
 	}
-	stale := func(p *Pattern) int {
-		if now.Sub(p.LastSeen) > StaleAfter {
-			return 1
-		}
-		return 0
-	}
 	x := &index{patterns: known, signatures: map[string]int{}}
 	slices.SortStableFunc(x.patterns, func(a, b Pattern) int {
-		return cmp.Or(
-			stale(&a)-stale(&b), -cmp.Compare(a.Rate(), b.Rate()), b.Sessions-a.Sessions,
-			a.CreatedAt.Compare(b.CreatedAt), strings.Compare(a.ID.String(), b.ID.String()),
-		)
+		return cmp.Or(b.EditedAt.Compare(a.EditedAt), strings.Compare(a.ID.String(), b.ID.String()))
 	})
 	for i := range x.patterns {
 		p := &x.patterns[i]
@@ -58,20 +48,9 @@ func newIndex(approved []Pattern, now time.Time) *index {
 	return x
 }
 
-// may reports whether a config lets a pattern be put into prompts.
-func may(config *Config, p *Pattern) bool {
-	return !p.Fails(config.MinSuccessRate) && (p.IsReviewed() || config.Review == ReviewAuto)
-}
-
-// The values of the setting "review".
-const (
-	reviewRequired = "required"
-	ReviewAuto     = "auto" // no one need approve a pattern
-)
-
 // standing returns the patterns that are relevant to what was typed, the most relevant
 // first.
-func (x *index) standing(config *Config, typed string) []*Pattern {
+func (x *index) standing(typed string) []*Pattern {
 	if len(typed) > typedBytes {
 		typed = typed[:cut(typed, typedBytes)]
 	}
@@ -86,9 +65,6 @@ func (x *index) standing(config *Config, typed string) []*Pattern {
 	var matches []match
 	for i := range x.patterns {
 		p := &x.patterns[i]
-		if !may(config, p) {
-			continue
-		}
 		if score := relevance(&p.When, words, typed); score > 0 {
 			matches = append(matches, match{p, score})
 		}
@@ -154,7 +130,7 @@ func isNameByte(sign byte) bool {
 
 // naming returns the patterns that name an error which a text reports, in the order in
 // which the errors turn up in it.
-func (x *index) naming(config *Config, text string) []*Pattern {
+func (x *index) naming(text string) []*Pattern {
 	if len(x.signatures) == 0 {
 		return nil
 	}
@@ -170,7 +146,7 @@ func (x *index) naming(config *Config, text string) []*Pattern {
 				continue
 			}
 			i, known := x.signatures[signature]
-			if p := &x.patterns[max(i, 0)]; known && may(config, p) && !slices.Contains(found, p) {
+			if p := &x.patterns[max(i, 0)]; known && !slices.Contains(found, p) {
 				found = append(found, p)
 			}
 		}

@@ -21,8 +21,8 @@ func (i Invalid) Error() string { return i.Field + " " + i.Message }
 // Kinds are the kinds that a pattern can have.
 func Kinds() []Kind { return []Kind{Convention, Directive} }
 
-// Decided are the statuses that people see and give.
-func Decided() []Status { return []Status{Candidate, Approved, Disabled, Rejected} }
+// Statuses are the statuses that a pattern can have.
+func Statuses() []Status { return []Status{Approved, Disabled} }
 
 // CheckText returns a text that someone typed in one line, or an Invalid.
 func CheckText(text string) (string, error) {
@@ -73,20 +73,7 @@ func CheckWhen(typed When) (When, error) {
 // IsNever reports whether no request is relevant to a pattern.
 func (w When) IsNever() bool { return len(w.Terms)+len(w.Paths)+len(w.Signatures) == 0 && !w.Always }
 
-// Hide takes the words off a pattern that nobody has approved or typed: they are those
-// of one session. What is approved is the workspace's own.
-func (p *Pattern) Hide() {
-	if p.IsHidden() {
-		p.Text, p.When = "", When{Always: p.When.Always}
-	}
-}
-
-// IsHidden reports whether only who may read every session sees the words of a pattern, edits and
-// approves it: no one has approved it yet, and its words are those of sessions.
-func (p *Pattern) IsHidden() bool { return p.Status != Approved && p.Source == Mined }
-
-// Facts are what an audit log says of a pattern: not its words, which may be those of a
-// session.
+// Facts are what an audit log says of a pattern: not its words.
 func (p *Pattern) Facts() map[string]string {
 	return map[string]string{"kind": string(p.Kind), "status": string(p.Status), "version": strconv.Itoa(p.Version)}
 }

@@ -38,22 +38,6 @@ func Terms(text string) []string {
 	return terms
 }
 
-// IsAlike reports whether two texts say nearly the same: of their words at least four
-// in five are common, and both forbid or neither does.
-func IsAlike(a, b string) bool {
-	first, second := Words(a), Words(b)
-	if Forbids(a) != Forbids(b) || len(first) == 0 || len(second) == 0 {
-		return false
-	}
-	common := 0
-	for _, word := range first {
-		if slices.Contains(second, word) {
-			common++
-		}
-	}
-	return 5*common >= 4*(len(first)+len(second)-common)
-}
-
 // Forbids reports whether a text says what is not to be done.
 func Forbids(text string) bool {
 	for _, token := range tokens(text) {

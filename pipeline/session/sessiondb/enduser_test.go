@@ -15,7 +15,6 @@ import (
 	"palimpsest/pipeline/archive"
 	"palimpsest/pipeline/archive/archivetest"
 	"palimpsest/pipeline/modules/patterns"
-	"palimpsest/pipeline/modules/patterns/miner"
 	"palimpsest/pipeline/modules/patterns/patternsdb"
 	"palimpsest/pipeline/modules/semanticcache"
 	"palimpsest/pipeline/modules/semanticcache/semanticcachedb"
@@ -77,16 +76,20 @@ func (f *fixture) erase(t *testing.T, user string) session.Erased {
 	return erased
 }
 
+// meet stores a pattern that an earlier version found in the clients' sessions and someone approved.
 func (f *fixture) meet(t *testing.T, text string, clients ...*client) {
 	t.Helper()
+	id := uuid.New()
+	_, err := f.db.Owner(t).Exec(t.Context(), `INSERT INTO patterns (workspace_id, id, kind, text, words, status, source, created_at, edited_at, last_seen)
+		VALUES ($1, $2, 'directive', $3, $3, 'approved', 'mined', now(), now(), now())`, f.scope.Workspace, id, text)
 	for _, c := range clients {
-		met := miner.Occurrence{Finding: miner.Finding{
-			Kind: patterns.Directive, Text: text, Message: 0, Sessions: 1, Messages: 1, When: patterns.When{Terms: []string{"parser"}},
-		}, At: time.Now()}
-		lane := miner.Lane{ID: c.lane, Session: c.session, Format: f.scope.Format, LastAt: time.Now()}
-		if err := patternsdb.New(f.runner).Read(t.Context(), f.scope.Workspace, lane, []miner.Occurrence{met}, nil); err != nil {
-			t.Fatal(err)
+		if err == nil {
+			_, err = f.db.Owner(t).Exec(t.Context(), `INSERT INTO pattern_evidence (workspace_id, pattern_id, lane_id, message, session_id, hash, at)
+				VALUES ($1, $2, $3, 0, $4, 'h', now())`, f.scope.Workspace, id, c.lane, c.session)
 		}
+	}
+	if err != nil {
+		t.Fatal(err)
 	}
 }
 

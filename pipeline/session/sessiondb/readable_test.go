@@ -17,7 +17,6 @@ import (
 	"palimpsest/pipeline/archive"
 	"palimpsest/pipeline/archive/archivedb"
 	"palimpsest/pipeline/modules/patterns"
-	"palimpsest/pipeline/modules/patterns/miner"
 	"palimpsest/pipeline/modules/patterns/patternsdb"
 	"palimpsest/pipeline/modules/semanticcache"
 	"palimpsest/pipeline/modules/semanticcache/semanticcachedb"
@@ -59,16 +58,16 @@ func (f *fixture) writeCanaries(t *testing.T, store *sessiondb.Store) *client {
 		Session: c.session, Lane: c.lane, Form: "own", Model: "m", At: time.Now(),
 		Summary: session.Summary{Covers: 3, Chain: c.chain[3], Text: canary + " summarized"},
 	}
-	met := miner.Occurrence{Finding: miner.Finding{
-		Kind: patterns.Directive, Text: canary + " learned", Message: 1, Sessions: 1, Messages: 1,
+	learned := patterns.Pattern{
+		Kind: patterns.Directive, Text: canary + " learned", CreatedBy: uuid.New(),
 		When: patterns.When{Terms: []string{canary}, Paths: []string{canary + ".go"}, Signatures: []string{canary}},
-	}, At: time.Now()}
-	lane := miner.Lane{ID: c.lane, Session: c.session, Format: f.scope.Format, LastAt: time.Now()}
+	}
+	_, addErr := patternsdb.New(f.runner).Add(ctx, workspace, learned, time.Now())
 	for what, err := range map[string]error{
 		"insert":   store.Inject(ctx, c.update(), []session.Insert{insert}),
 		"summary":  store.SaveSummary(ctx, workspace, attempt),
 		"order":    store.Browser().Ask(ctx, workspace, c.lane, session.Order{At: time.Now(), By: uuid.New(), Instructions: canary + " ordered"}),
-		"evidence": patternsdb.New(f.runner).Read(ctx, workspace, lane, []miner.Occurrence{met}, nil),
+		"pattern":  addErr,
 	} {
 		if err != nil {
 			t.Fatalf("%s: %v", what, err)

@@ -11,11 +11,11 @@ import (
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 	"gorm.io/gorm"
 
 	"palimpsest/pipeline/batchdb"
 	"palimpsest/pipeline/modules/patterns"
-	"palimpsest/pipeline/modules/patterns/miner"
 	"palimpsest/tenants"
 )
 
@@ -30,44 +30,32 @@ type Store struct{ runner batchdb.TxRunner }
 func New(runner batchdb.TxRunner) *Store { return &Store{runner: runner} }
 
 const (
+	// A version that finds patterns in sessions may add some that no one has approved.
 	sqlSelect = `SELECT p.id, p.kind, p.text, to_json(p.terms)::text, to_json(p.paths)::text, to_json(p.signatures)::text, p.always,
-			p.status, p.reason, p.source, p.version, p.created_at, p.created_by, p.edited_at, p.edited_by, p.last_seen,
-			e.sessions, e.messages, u.lanes, u.successes
-		FROM patterns p
-		CROSS JOIN LATERAL (SELECT count(DISTINCT session_id) AS sessions, count(*) AS messages
-			FROM pattern_evidence WHERE workspace_id = p.workspace_id AND pattern_id = p.id) e
-		CROSS JOIN LATERAL (SELECT count(*) AS lanes, count(*) FILTER (WHERE outcome = 'success') AS successes
-			FROM pattern_uses WHERE workspace_id = p.workspace_id AND pattern_id = p.id) u
-		WHERE p.workspace_id = $1`
-	sqlApproved = sqlSelect + ` AND p.status = 'approved' ORDER BY p.last_seen DESC, p.id LIMIT $2`
+			p.status, p.version, p.created_at, p.created_by, p.edited_at, p.edited_by
+		FROM patterns p WHERE p.workspace_id = $1 AND (p.source = 'typed' OR p.edited_by IS NOT NULL)`
+	sqlApproved = sqlSelect + ` AND p.status = 'approved' ORDER BY p.edited_at DESC, p.id LIMIT $2`
 	sqlOne      = sqlSelect + ` AND p.id = $2`
-	sqlList     = sqlSelect + ` AND (cardinality($2::text[]) = 0 AND p.status <> 'seen' OR p.status = ANY($2)) AND ($3 = '00000000-0000-0000-0000-000000000000'::uuid OR p.id < $3)
+	sqlList     = sqlSelect + ` AND ($2 = '' OR p.status = $2) AND ($3 = '00000000-0000-0000-0000-000000000000'::uuid OR p.id < $3)
 		ORDER BY p.id DESC LIMIT $4`
-	sqlPlaces = `SELECT session_id, lane_id, message, at FROM pattern_evidence
-		WHERE workspace_id = $1 AND pattern_id = $2 ORDER BY at DESC, lane_id, message LIMIT $3`
-	sqlCounts = `SELECT status, count(*) FROM patterns WHERE workspace_id = $1 AND status <> 'seen' GROUP BY status`
-	sqlCount  = `SELECT count(*) FROM patterns WHERE workspace_id = $1`
-	// Nobody sees those met too rarely so far: the oldest of them makes room.
-	sqlMakeRoom = `DELETE FROM patterns WHERE workspace_id = $1 AND id = (
-		SELECT id FROM patterns WHERE workspace_id = $1 AND status = 'seen' ORDER BY last_seen, id LIMIT 1)`
-	sqlAdd = `INSERT INTO patterns (workspace_id, id, kind, text, words, terms, paths, signatures, always, status, source,
-			needs_sessions, needs_messages, created_at, created_by, edited_at, edited_by, last_seen)
-		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $14, $15, $14)
+	sqlCount = `SELECT count(*) FROM patterns WHERE workspace_id = $1`
+	sqlAdd   = `INSERT INTO patterns (workspace_id, id, kind, text, words, terms, paths, signatures, always, status, source,
+			created_at, created_by, edited_at, edited_by, last_seen)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, 'approved', 'typed', $10, $11, $10, $11, $10)
 		ON CONFLICT (workspace_id, kind, words) DO NOTHING`
-	// Someone writes what was met, or rejected, before: it is theirs now.
+	// Someone writes again what is there: it is theirs now.
 	sqlTakeOver = `UPDATE patterns SET text = $4, terms = $5, paths = $6, signatures = $7, always = $8, status = 'approved', reason = '',
-			version = version + 1, edited_at = $9, edited_by = $10, last_seen = greatest(last_seen, $9)
+			version = version + 1, edited_at = $9, edited_by = $10
 		WHERE workspace_id = $1 AND kind = $2 AND words = $3 RETURNING id`
 	sqlChange = `UPDATE patterns SET text = $4, words = $5, terms = $6, paths = $7, signatures = $8, always = $9, status = $10,
-			reason = '', version = version + 1, edited_at = $11, edited_by = $12,
-			last_seen = CASE WHEN $10 = 'approved' AND status <> 'approved' THEN greatest(last_seen, $11) ELSE last_seen END
+			reason = '', version = version + 1, edited_at = $11, edited_by = $12
 		WHERE workspace_id = $1 AND id = $2 AND version = $3`
 	sqlDelete = `DELETE FROM patterns WHERE workspace_id = $1 AND id = $2`
 	sqlNotify = `SELECT pg_notify($1, $2)`
 )
 
 // Approved returns the approved patterns of a workspace, at most patterns.MaxServed, those that were
-// met or used last before the others.
+// edited last before the others.
 func (s *Store) Approved(ctx context.Context, workspace tenants.WorkspaceID) ([]patterns.Pattern, error) {
 	found, err := s.read(ctx, workspace, sqlApproved, workspace, patterns.MaxServed)
 	return found, batchdb.Wrapf(err, "approved patterns of workspace %s", workspace)
@@ -82,38 +70,8 @@ func (s *Store) Pattern(ctx context.Context, tenant tenants.Tenant, id uuid.UUID
 
 // List returns patterns, the newest first.
 func (s *Store) List(ctx context.Context, workspace tenants.WorkspaceID, filter patterns.Filter) ([]patterns.Pattern, error) {
-	found, err := s.read(ctx, workspace, sqlList, workspace, statuses(filter.Statuses), filter.After, filter.Limit)
+	found, err := s.read(ctx, workspace, sqlList, workspace, string(filter.Status), filter.After, filter.Limit)
 	return found, batchdb.Wrapf(err, "patterns of workspace %s", workspace)
-}
-
-// Counts returns how many patterns have each status but Seen.
-func (s *Store) Counts(ctx context.Context, workspace tenants.WorkspaceID) (map[patterns.Status]int, error) {
-	counts := map[patterns.Status]int{}
-	err := s.runner.InTenant(ctx, workspace, func(tx *gorm.DB) error {
-		return batchdb.Each(tx, func(row pgx.CollectableRow) error {
-			var status patterns.Status
-			var count int
-			if err := row.Scan(&status, &count); err != nil {
-				return err
-			}
-			counts[status] = count
-			return nil
-		}, sqlCounts, workspace)
-	})
-	return counts, batchdb.Wrapf(err, "count patterns of workspace %s", workspace)
-}
-
-// Places returns where a pattern was met, the newest first.
-func (s *Store) Places(ctx context.Context, workspace tenants.WorkspaceID, id uuid.UUID, limit int) ([]patterns.Place, error) {
-	var places []patterns.Place
-	err := s.runner.InTenant(ctx, workspace, func(tx *gorm.DB) (err error) {
-		places, err = batchdb.Rows(tx, func(row pgx.CollectableRow) (place patterns.Place, err error) {
-			err = row.Scan(&place.Session, &place.Lane, &place.Message, &place.At)
-			return place, err
-		}, sqlPlaces, workspace, id, limit)
-		return err
-	})
-	return places, batchdb.Wrapf(err, "places of pattern %s", id)
 }
 
 // Add keeps a pattern that someone wrote and returns it as it is kept: approved. One
@@ -121,9 +79,9 @@ func (s *Store) Places(ctx context.Context, workspace tenants.WorkspaceID, id uu
 // patterns.ErrFull.
 func (s *Store) Add(ctx context.Context, tenant tenants.Tenant, p patterns.Pattern, now time.Time) (patterns.Pattern, error) {
 	workspace := tenant.Workspace()
-	p.ID, p.Workspace, p.Status, p.Source = uuid.Must(uuid.NewV7()), workspace, patterns.Approved, patterns.Typed
+	p.ID, p.Workspace = uuid.Must(uuid.NewV7()), workspace
 	err := s.runner.InTenant(ctx, tenant, func(tx *gorm.DB) error {
-		added, err := add(tx, &p, 1, 1, now)
+		added, err := add(tx, &p, now)
 		if err != nil {
 			return err
 		}
@@ -180,8 +138,7 @@ func (s *Store) Change(ctx context.Context, tenant tenants.Tenant, id uuid.UUID,
 	return s.Pattern(ctx, tenant, id)
 }
 
-// Delete deletes a pattern with what is known of its evidence and uses. It returns
-// patterns.ErrNotFound.
+// Delete deletes a pattern. It returns patterns.ErrNotFound.
 func (s *Store) Delete(ctx context.Context, tenant tenants.Tenant, id uuid.UUID) error {
 	workspace := tenant.Workspace()
 	err := s.runner.InTenant(ctx, tenant, func(tx *gorm.DB) error {
@@ -217,8 +174,8 @@ func scan(row pgx.CollectableRow) (patterns.Pattern, error) {
 	var p patterns.Pattern
 	var terms, paths, signatures string
 	var createdBy, editedBy uuid.NullUUID
-	err := row.Scan(&p.ID, &p.Kind, &p.Text, &terms, &paths, &signatures, &p.When.Always, &p.Status, &p.Reason, &p.Source, &p.Version,
-		&p.CreatedAt, &createdBy, &p.EditedAt, &editedBy, &p.LastSeen, &p.Sessions, &p.Evidence, &p.Injected, &p.Successes)
+	err := row.Scan(&p.ID, &p.Kind, &p.Text, &terms, &paths, &signatures, &p.When.Always, &p.Status, &p.Version,
+		&p.CreatedAt, &createdBy, &p.EditedAt, &editedBy)
 	if err != nil {
 		return p, err
 	}
@@ -230,25 +187,18 @@ func scan(row pgx.CollectableRow) (patterns.Pattern, error) {
 }
 
 // add keeps a new pattern; it is false if there is one with the same words.
-func add(tx *gorm.DB, p *patterns.Pattern, sessions, messages int, now time.Time) (bool, error) {
+func add(tx *gorm.DB, p *patterns.Pattern, now time.Time) (bool, error) {
 	ctx, pool := tx.Statement.Context, tx.Statement.ConnPool
 	var count int
 	if err := pool.QueryRowContext(ctx, sqlCount, p.Workspace).Scan(&count); err != nil {
 		return false, err
 	}
 	if count >= patterns.MaxPatterns {
-		result, err := pool.ExecContext(ctx, sqlMakeRoom, p.Workspace)
-		if err != nil {
-			return false, err
-		}
-		if made, err := result.RowsAffected(); err != nil || made == 0 {
-			return false, errors.Join(err, patterns.ErrFull)
-		}
+		return false, patterns.ErrFull
 	}
 	by := uuid.NullUUID{UUID: p.CreatedBy, Valid: p.CreatedBy != uuid.Nil}
 	result, err := pool.ExecContext(ctx, sqlAdd, p.Workspace, p.ID, string(p.Kind), p.Text, wordsOf(p.Text),
-		list(p.When.Terms), list(p.When.Paths), list(p.When.Signatures), p.When.Always, string(p.Status), string(p.Source),
-		sessions, messages, now, by)
+		list(p.When.Terms), list(p.When.Paths), list(p.When.Signatures), p.When.Always, now, by)
 	if err != nil {
 		return false, err
 	}
@@ -267,15 +217,6 @@ func wordsOf(text string) string {
 	return strings.Join(words, " ")
 }
 
-// statuses writes statuses as they are stored.
-func statuses(all []patterns.Status) []string {
-	written := make([]string, len(all))
-	for i, status := range all {
-		written[i] = string(status)
-	}
-	return written
-}
-
 // list keeps an empty list from being NULL.
 func list(values []string) []string {
 	if values == nil {
@@ -289,5 +230,8 @@ func notify(tx *gorm.DB, workspace tenants.WorkspaceID) error {
 	return err
 }
 
-// Interface guard.
-var _ miner.Store = (*Store)(nil)
+// isTaken reports whether an error says that a pattern with the same words is there.
+func isTaken(err error) bool {
+	var failure *pgconn.PgError
+	return errors.As(err, &failure) && failure.Code == "23505" && failure.TableName == "patterns"
+}
