@@ -83,10 +83,6 @@ func auditedForms(own *tenant, providerURL string) map[string]audited {
 		"POST /overview/choose":                 {}, // web/overview has the row
 		"POST /overview/trigger-advice/dismiss": {path: "/overview/trigger-advice/dismiss"},
 
-		"POST /sessions/columns": {path: "/sessions/columns", typed: []string{"show", "net"}}, "POST /requests/columns": {path: "/requests/columns", typed: []string{"show", "cost"}},
-		"POST /sessions/views": {path: "/sessions/views?client=codex", typed: []string{"name", "codex"}}, "POST /sessions/views/:id/delete": {path: "/sessions/views/" + own.views["sessions"] + "/delete"},
-		"POST /requests/views": {path: "/requests/views?status=5xx", typed: []string{"name", "failed"}}, "POST /requests/views/:id/delete": {path: "/requests/views/" + own.views["requests"] + "/delete"},
-
 		"POST /sessions/:id/star":                     {path: "/sessions/" + own.session + "/star", typed: []string{"starred", "true"}}, // the person's own, like a view
 		"POST /sessions/:id/comments":                 {path: "/sessions/" + own.session + "/comments", typed: []string{"text", "Look at this."}, action: tenants.CommentAdded},
 		"POST /sessions/:id/comments/:comment/delete": {path: "/sessions/" + own.session + "/comments/" + own.comment + "/delete", action: tenants.CommentDeleted},

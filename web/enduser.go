@@ -11,7 +11,7 @@ import (
 )
 
 // hashed leads an address that names an end user by the application's own id to the one with its hash, so that
-// links, saved views and the browser's history do not have the id.
+// links and the browser's history do not have the id.
 func hashed(show func(c echo.Context, who tenants.Principal) error) func(c echo.Context, who tenants.Principal) error {
 	return func(c echo.Context, who tenants.Principal) error {
 		query := c.QueryParams()

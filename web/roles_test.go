@@ -48,9 +48,6 @@ func reaches() map[string]reach {
 	provider := func(action string) func(of *tenant) string {
 		return func(of *tenant) string { return "/providers/" + of.provider + "/" + action }
 	}
-	view := func(list string) func(of *tenant) string {
-		return func(of *tenant) string { return "/" + list + "/views/" + of.views[list] + "/delete" }
-	}
 	channel := func(action string) func(of *tenant) string {
 		return func(of *tenant) string { return "/settings/alerts/channels/" + of.channel + action }
 	}
@@ -232,26 +229,18 @@ func reaches() map[string]reach {
 		"GET /pipeline/yaml/edit":                 {roles: "oa"},
 		"POST /pipeline/yaml":                     {roles: "oa"},
 
-		"GET /sessions":                   {roles: "oamv"},
-		"GET /sessions/:id":               {roles: "oamv", path: session},
-		"GET /sessions/csv":               {roles: "oamv"},
-		"GET /sessions/delete":            {roles: "oa"},
-		"POST /sessions/delete":           {roles: "oa"},
-		"GET /sessions/erase":             {roles: "oa"},
-		"POST /sessions/erase":            {roles: "oa"},
-		"GET /requests":                   {roles: "oamvb"},
-		"GET /requests/:id":               {roles: "oamvb", path: func(of *tenant) string { return "/requests/" + of.request }},
-		"GET /requests/compare":           {roles: "oamvb", path: func(of *tenant) string { return "/requests/compare?a=" + of.request }},
-		"POST /requests/:id/again":        {roles: "oamv", path: func(of *tenant) string { return "/requests/" + of.request + "/again" }},
-		"GET /sessions/export":            {roles: "oamv"},
-		"GET /sessions/views":             {roles: "oamv"},
-		"POST /sessions/views":            {roles: "oamv", typed: []string{"name", "mine"}},
-		"POST /sessions/columns":          {roles: "oamv", typed: []string{"show", "net"}},
-		"POST /requests/columns":          {roles: "oambv", typed: []string{"show", "cost"}},
-		"GET /requests/views":             {roles: "oamvb"},
-		"POST /requests/views":            {roles: "oamvb", typed: []string{"name", "mine"}},
-		"POST /sessions/views/:id/delete": {roles: "oamv", path: view("sessions")},
-		"POST /requests/views/:id/delete": {roles: "oamvb", path: view("requests")},
+		"GET /sessions":            {roles: "oamv"},
+		"GET /sessions/:id":        {roles: "oamv", path: session},
+		"GET /sessions/csv":        {roles: "oamv"},
+		"GET /sessions/delete":     {roles: "oa"},
+		"POST /sessions/delete":    {roles: "oa"},
+		"GET /sessions/erase":      {roles: "oa"},
+		"POST /sessions/erase":     {roles: "oa"},
+		"GET /requests":            {roles: "oamvb"},
+		"GET /requests/:id":        {roles: "oamvb", path: func(of *tenant) string { return "/requests/" + of.request }},
+		"GET /requests/compare":    {roles: "oamvb", path: func(of *tenant) string { return "/requests/compare?a=" + of.request }},
+		"POST /requests/:id/again": {roles: "oamv", path: func(of *tenant) string { return "/requests/" + of.request + "/again" }},
+		"GET /sessions/export":     {roles: "oamv"},
 
 		"GET /sessions/:id/find":                      {roles: "oamv", path: sessionAt("find")},
 		"GET /sessions/:id/count":                     {roles: "oamv", path: sessionAt("count")},
@@ -276,8 +265,6 @@ type tenant struct {
 	*webtest.Person
 
 	name, session, request, key, provider, login, viewer, invitation, passkey, rule, channel, delivery, removed, comment string
-
-	views map[string]string // by their list
 }
 
 func newTenant(t *testing.T, product *webtest.Product, name string) *tenant {
@@ -307,14 +294,7 @@ func newTenant(t *testing.T, product *webtest.Product, name string) *tenant {
 	if err != nil || len(pending) != 1 {
 		t.Fatalf("%d invitations, %v", len(pending), err)
 	}
-	passkey, views := webtest.KeepPasskey(t, owner), map[string]string{}
-	for _, list := range []tenants.ViewList{tenants.SessionViews, tenants.RequestViews} {
-		saved, err := product.DB.Views.SaveView(t.Context(), owner.Workspace.ID, owner.User.ID, tenants.View{List: list, Name: "of " + name, Query: "range=7d"})
-		if err != nil {
-			t.Fatal(err)
-		}
-		views[string(list)] = saved.ID.String()
-	}
+	passkey := webtest.KeepPasskey(t, owner)
 	channel, delivery := webtest.KeepAlerts(t, owner)
 	removed, _ := webtest.KeepAlerts(t, owner)
 	said := tenants.Comment{Session: owner.Newest().ID, Author: owner.User.ID, Text: "Of " + name + "."}
@@ -323,7 +303,7 @@ func newTenant(t *testing.T, product *webtest.Product, name string) *tenant {
 		t.Fatal(err)
 	}
 	return &tenant{
-		name: name, views: views, comment: comment.ID.String(), channel: channel, delivery: delivery, removed: removed,
+		name: name, comment: comment.ID.String(), channel: channel, delivery: delivery, removed: removed,
 		Person: owner, passkey: passkey, request: exchanges[0].ID.String(), login: logins[0].ID.String(), session: owner.Newest().ID.String(), key: keys[0].ID.String(), provider: providers[0].ID.String(),
 		viewer: owner.Colleague(tenants.Viewer).User.ID.String(), invitation: pending[0].ID.String(),
 		rule: owner.Learn("Only " + name + "s are fed in the morning.").ID.String(),

@@ -224,7 +224,7 @@ func (s *Server) registerPatterns(pages *echo.Group) {
 func (s *Server) registerSessions(pages *echo.Group) {
 	list := sessions.New(sessions.Deps{
 		Sessions: s.deps.Sessions, Exchanges: s.deps.Exchanges, Readers: s.deps.Data, APIKeys: s.deps.APIKeys,
-		Searcher: s.deps.Searcher, Changes: s.deps.Audit, Views: s.deps.Views, Columns: s.deps.Views, Stars: s.deps.Stars, Comments: s.deps.Comments,
+		Searcher: s.deps.Searcher, Changes: s.deps.Audit, Stars: s.deps.Stars, Comments: s.deps.Comments,
 		Log: s.config.Log, Now: s.config.Now,
 	})
 	pages.GET(paths.Sessions, s.as(tenants.ReadSessions, hashed(list.Show)))
@@ -234,10 +234,6 @@ func (s *Server) registerSessions(pages *echo.Group) {
 	pages.GET(paths.EraseUser, s.as(tenants.DeleteSessions, hashed(list.ConfirmErase)))
 	pages.POST(paths.EraseUser, s.as(tenants.DeleteSessions, list.Erase))
 	pages.GET(paths.ExportSessions, s.as(tenants.ReadArchive, hashed(list.Export)))
-	pages.POST(paths.SessionColumns, s.as(tenants.ReadSessions, list.SaveColumns))
-	pages.GET(paths.SessionViews, s.as(tenants.ReadSessions, list.Views))
-	pages.POST(paths.SessionViews, s.as(tenants.ReadSessions, list.SaveView))
-	pages.POST(paths.SessionViews+"/:id/delete", s.as(tenants.ReadSessions, list.DeleteView))
 }
 
 // workspace adds the pages about what the workspace has set.
@@ -306,17 +302,13 @@ func (s *Server) workspace(pages *echo.Group) {
 func (s *Server) registerRequests(pages *echo.Group) {
 	exchanges := requests.New(requests.Deps{
 		Exchanges: s.deps.Exchanges, APIKeys: s.deps.APIKeys, ProviderKeys: s.deps.ProviderKeys, Costs: s.deps.Costs, Data: s.deps.Data,
-		Keys: s.deps.ArchiveKeys, Archive: s.deps.Archive, Views: s.deps.Views, Columns: s.deps.Views,
+		Keys: s.deps.ArchiveKeys, Archive: s.deps.Archive,
 		Resending: requests.Resending{Resend: s.deps.Resend, Models: s.deps.Models, Prices: s.deps.Prices}, Audit: s.deps.Audit, PublicURL: s.config.PublicURL, Log: s.config.Log, Now: s.config.Now,
 	})
 	pages.GET(paths.Requests, s.as(tenants.ReadMetrics, hashed(exchanges.List)))
 	pages.GET(paths.CompareWith, s.as(tenants.ReadMetrics, exchanges.Compare))
 	pages.GET(paths.Requests+"/:id", s.shared(tenants.ReadMetrics, "request", s.holdsRequest, exchanges.Show))
 	pages.POST(paths.Requests+"/:id/again", s.as(tenants.ReadArchive, exchanges.Again))
-	pages.POST(paths.RequestColumns, s.as(tenants.ReadMetrics, exchanges.SaveColumns))
-	pages.GET(paths.RequestViews, s.as(tenants.ReadMetrics, exchanges.Views))
-	pages.POST(paths.RequestViews, s.as(tenants.ReadMetrics, exchanges.SaveView))
-	pages.POST(paths.RequestViews+"/:id/delete", s.as(tenants.ReadMetrics, exchanges.DeleteView))
 }
 
 // registerOperator adds the pages of who runs the installation.

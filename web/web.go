@@ -109,7 +109,6 @@ type Traffic struct {
 	Exchanges tenants.Exchanges
 	Usage     tenants.UsageReader
 	Costs     sessiondb.Browser
-	Views     tenants.Views
 	Alerts    tenants.Alerts
 
 	Resend requests.Resend // optional: without it, nothing is sent again

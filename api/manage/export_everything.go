@@ -216,14 +216,14 @@ func (e everything) patterns(ctx context.Context) error {
 	})
 }
 
-// exportedView is a saved view as an export has it.
+// exportedView is a view that an earlier version has kept, as an export has it.
 type exportedView struct {
-	ID      uuid.UUID        `json:"id"`
-	User    uuid.UUID        `json:"user"`
-	List    tenants.ViewList `json:"list"`
-	Name    string           `json:"name"`
-	Query   string           `json:"query"`
-	SavedAt time.Time        `json:"saved_at"`
+	ID      uuid.UUID `json:"id"`
+	User    uuid.UUID `json:"user"`
+	List    string    `json:"list"`
+	Name    string    `json:"name"`
+	Query   string    `json:"query"`
+	SavedAt time.Time `json:"saved_at"`
 }
 
 // views writes the saved views of everybody.

@@ -55,7 +55,7 @@ type patternJSON struct {
 func patternOf(p *patterns.Pattern) patternJSON {
 	return patternJSON{
 		ID: p.ID, Kind: p.Kind, Text: p.Text, Status: p.Status, Version: p.Version,
-		When:     whenJSON{Terms: list(p.When.Terms), Paths: list(p.When.Paths), Signatures: list(p.When.Signatures), Always: p.When.Always},
+		When:      whenJSON{Terms: list(p.When.Terms), Paths: list(p.When.Paths), Signatures: list(p.When.Signatures), Always: p.When.Always},
 		CreatedAt: p.CreatedAt, CreatedBy: nullable(p.CreatedBy), EditedAt: p.EditedAt, EditedBy: nullable(p.EditedBy),
 	}
 }

@@ -73,18 +73,18 @@ func texts() map[string]text {
 		"GET /search?session":              {at("/search?q=question&session=:id"), "", tenants.ReadArchive, said, false},
 		"GET /requests/:id": {func(of *tenant) string { return "/requests/" + of.request.String() }, "", tenants.ReadMetrics,
 			func(of *tenant) []string { return []string{of.refusal(), of.speaker()} }, false},
-		"GET /requests":       {at("/requests"), "", tenants.ReadMetrics, speaker, false},
-		"GET /requests.csv":   {at("/requests.csv"), "", tenants.ReadMetrics, speaker, false},
-		"GET /export":         {at("/export"), "", tenants.ExportWorkspace, func(of *tenant) []string { return []string{of.said(), of.title(), of.remarked(), of.speaker()} }, true},
+		"GET /requests":     {at("/requests"), "", tenants.ReadMetrics, speaker, false},
+		"GET /requests.csv": {at("/requests.csv"), "", tenants.ReadMetrics, speaker, false},
+		"GET /export":       {at("/export"), "", tenants.ExportWorkspace, func(of *tenant) []string { return []string{of.said(), of.title(), of.remarked(), of.speaker()} }, true},
 	}
 }
 
 // What is said in a tenant's session, in each of the places where words of it stand.
-func (w *tenant) title() string     { return "Session of " + w.login }
-func (w *tenant) said() string      { return "question 0 of " + w.login }
-func (w *tenant) speaker() string   { return "user of " + w.login }
-func (w *tenant) refusal() string   { return "refused: " + w.login }
-func (w *tenant) remarked() string  { return "remark on " + w.login }
+func (w *tenant) title() string    { return "Session of " + w.login }
+func (w *tenant) said() string     { return "question 0 of " + w.login }
+func (w *tenant) speaker() string  { return "user of " + w.login }
+func (w *tenant) refusal() string  { return "refused: " + w.login }
+func (w *tenant) remarked() string { return "remark on " + w.login }
 
 // speak gives the tenant's key a session with words of its own in every place.
 func (w *tenant) speak(t *testing.T, name string) {

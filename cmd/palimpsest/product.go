@@ -80,7 +80,7 @@ func (p product) serve(e *echo.Echo) {
 			ModelWindows: p.db.ModelWindows, Patterns: p.learned,
 		},
 		Traffic: web.Traffic{
-			Usage: reads.Usage, Costs: costs, Exchanges: reads.Exchanges, Views: p.db.Views, Alerts: p.alerting,
+			Usage: reads.Usage, Costs: costs, Exchanges: reads.Exchanges, Alerts: p.alerting,
 			Resend: p.again.Send, Models: p.writer.Models, Prices: p.settings.Overrides,
 		},
 		Conversations: web.Conversations{

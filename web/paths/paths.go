@@ -52,11 +52,7 @@ const (
 	SessionsCSV    = "/sessions/csv"
 	DeleteSessions = "/sessions/delete"
 	EraseUser      = "/sessions/erase"
-	SessionViews   = "/sessions/views"
 	ExportSessions = "/sessions/export"
-	SessionColumns = "/sessions/columns"
-	RequestColumns = "/requests/columns"
-	RequestViews   = "/requests/views"
 	Requests       = "/requests"
 	CompareWith    = "/requests/compare"
 	// CompareSessionsWith is where two sessions are compared.

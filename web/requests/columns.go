@@ -11,19 +11,18 @@ import (
 // columnsOf are the columns beside the time.
 func columnsOf() []columns.Drawn[model, row] {
 	type column = columns.Drawn[model, row]
-	named := func(name, label string) columns.Column { return columns.Column{Name: name, Label: label} }
 	return []column{
-		{Column: named("session", "Session, client"), Class: "nowrap", Cell: sessionCell},
-		{Column: named("model", "Model"), Cell: modelCell},
-		{Column: named("key", "Key, provider key"), Cell: keyCell},
-		{Column: named("status", "Status"), Class: "nowrap", Cell: statusCell},
-		{Column: named("received", "Received"), Class: "r", Head: sorted("Received", tenants.ByReceived), Cell: tokensCell(func(r row) int { return r.TokensBefore })},
-		{Column: named("sent", "Sent"), Class: "r", Head: sorted("Sent", tenants.BySent), Cell: tokensCell(func(r row) int { return r.TokensAfter })},
-		{Column: named("cached", "Cached"), Class: "r", Head: sorted("Cached", tenants.ByCached), Cell: tokensCell(func(r row) int { return r.CacheRead })},
-		{Column: named("overhead", "Overhead"), Class: "r", Head: sorted("Overhead", tenants.ByOverhead), Cell: overheadCell},
-		{Column: named("upstream", "Upstream"), Class: "r", Head: sorted("Upstream", tenants.ByUpstream), Cell: upstreamCell},
-		{Column: named("cost", "Cost"), Class: "r", Head: sorted("Cost", tenants.ByCost), Cell: func(_ model, r row) templ.Component { return components.Price(r.CostMicroUSD) }},
-		{Column: named("modules", "Modules"), Cell: func(_ model, r row) templ.Component { return outcomes(r) }},
+		{Label: "Session, client", Class: "nowrap", Cell: sessionCell},
+		{Label: "Model", Cell: modelCell},
+		{Label: "Key, provider key", Cell: keyCell},
+		{Label: "Status", Class: "nowrap", Cell: statusCell},
+		{Label: "Received", Class: "r", Head: sorted("Received", tenants.ByReceived), Cell: tokensCell(func(r row) int { return r.TokensBefore })},
+		{Label: "Sent", Class: "r", Head: sorted("Sent", tenants.BySent), Cell: tokensCell(func(r row) int { return r.TokensAfter })},
+		{Label: "Cached", Class: "r", Head: sorted("Cached", tenants.ByCached), Cell: tokensCell(func(r row) int { return r.CacheRead })},
+		{Label: "Overhead", Class: "r", Head: sorted("Overhead", tenants.ByOverhead), Cell: overheadCell},
+		{Label: "Upstream", Class: "r", Head: sorted("Upstream", tenants.ByUpstream), Cell: upstreamCell},
+		{Label: "Cost", Class: "r", Head: sorted("Cost", tenants.ByCost), Cell: func(_ model, r row) templ.Component { return components.Price(r.CostMicroUSD) }},
+		{Label: "Modules", Cell: func(_ model, r row) templ.Component { return outcomes(r) }},
 	}
 }
 

@@ -18,10 +18,8 @@ import (
 	"palimpsest/pipeline/session"
 	"palimpsest/pipeline/tokens"
 	"palimpsest/tenants"
-	"palimpsest/web/columns"
 	"palimpsest/web/layout"
 	"palimpsest/web/paths"
-	"palimpsest/web/views"
 )
 
 const (
@@ -37,8 +35,6 @@ type Deps struct {
 	ProviderKeys tenants.ProviderKeys
 	Costs        sessiondb.Browser
 	Data         tenants.Data
-	Views        tenants.Views
-	Columns      tenants.Views
 	Keys         *archive.Keys // nil: what providers said cannot be read
 	Archive      archive.Reader
 	Audit        tenants.AuditLog
@@ -61,25 +57,10 @@ type Resending struct {
 type Prices func(ctx context.Context, workspace tenants.WorkspaceID, key uuid.UUID) (tokens.Overrides, error)
 
 // Handler answers the requests to the page.
-type Handler struct {
-	deps  Deps
-	views views.List
-
-	columns columns.List
-}
+type Handler struct{ deps Deps }
 
 // New returns a Handler.
-func New(deps Deps) *Handler {
-	return &Handler{
-		deps: deps, views: views.List{Store: deps.Views, Of: tenants.RequestViews, Path: paths.Requests, Filters: filters, Log: deps.Log},
-		columns: columns.List{Store: deps.Columns, Of: tenants.RequestViews, Page: paths.Requests, Path: paths.RequestColumns, All: columns.Of(columnsOf()), Log: deps.Log},
-	}
-}
-
-// SaveColumns keeps which columns the person sees.
-func (h *Handler) SaveColumns(c echo.Context, who tenants.Principal) error {
-	return h.columns.Save(c, who)
-}
+func New(deps Deps) *Handler { return &Handler{deps: deps} }
 
 // List shows a page of the requests that match, with one of them opened if the address
 // names it.
@@ -101,8 +82,6 @@ func (h *Handler) model(c echo.Context, who tenants.Principal) (model, error) {
 	model := newModel(c.QueryParams(), who.Role, layout.Zone(c.Request()), h.deps.Now())
 	h.name(ctx, who, &model)
 	h.choose(ctx, who, &model)
-	model.Columns = h.columns.Model(ctx, who, model.here())
-	model.Views = h.views.Model(c, who)
 	if model.Invalid {
 		return model, nil
 	}

@@ -16,10 +16,8 @@ import (
 	"palimpsest/pipeline/cost"
 	"palimpsest/pipeline/modules"
 	"palimpsest/tenants"
-	"palimpsest/web/columns"
 	"palimpsest/web/components"
 	"palimpsest/web/paths"
-	"palimpsest/web/views"
 )
 
 // model is the list.
@@ -38,9 +36,6 @@ type model struct {
 	Next   string // cursor of the older page; empty if none
 	Count  int    // of all requests, where none matches
 	Opened *opened
-	Views  views.Model
-
-	Columns columns.Model
 
 	Names           map[uuid.UUID]string // of API keys and provider keys
 	Keys            []tenants.APIKey

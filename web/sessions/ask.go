@@ -62,28 +62,6 @@ func newAsk(address url.Values, zone *time.Location) ask {
 	return a
 }
 
-// filters returns what can be saved of an address, see views.Filters.
-func filters(address url.Values, zone *time.Location) (url.Values, error) {
-	a := newAsk(address, zone)
-	known := maps.Clone(address)
-	known.Set("show", listed(address.Get("show")))
-	_, err := session.FilterOf(a.workspace, known)
-	invalid, is := errors.AsType[session.Invalid](err)
-	switch {
-	case a.Own.IsWrong():
-		return nil, tenants.Invalid{Field: "range", Message: "must have two moments, the first before the second"}
-	case a.Range != a.span().Name:
-		return nil, tenants.Invalid{Field: "range", Message: "must be one of those that the list offers"}
-	case is:
-		return nil, tenants.Invalid{Field: invalid.Field, Message: invalid.Message}
-	}
-	asked, err := url.Parse(a.with(func(*ask) {}).path())
-	if err != nil {
-		return nil, fmt.Errorf("address of filters: %w", err)
-	}
-	return asked.Query(), nil
-}
-
 // span is a range of time that the list can be narrowed to.
 type span struct {
 	Name, Label string

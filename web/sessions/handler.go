@@ -15,11 +15,9 @@ import (
 	"palimpsest/pipeline/archive"
 	"palimpsest/pipeline/session"
 	"palimpsest/tenants"
-	"palimpsest/web/columns"
 	"palimpsest/web/components"
 	"palimpsest/web/layout"
 	"palimpsest/web/paths"
-	"palimpsest/web/views"
 )
 
 const (
@@ -35,8 +33,6 @@ type Deps struct {
 	APIKeys   tenants.APIKeys
 	Searcher  archive.Searcher
 	Changes   tenants.AuditLog
-	Views     tenants.Views
-	Columns   tenants.Views
 	Stars     tenants.Stars
 	Comments  tenants.Comments
 
@@ -45,25 +41,10 @@ type Deps struct {
 }
 
 // Handler answers the requests to the page.
-type Handler struct {
-	deps  Deps
-	views views.List
-
-	columns columns.List
-}
+type Handler struct{ deps Deps }
 
 // New returns a Handler.
-func New(deps Deps) *Handler {
-	return &Handler{
-		deps: deps, views: views.List{Store: deps.Views, Of: tenants.SessionViews, Path: paths.Sessions, Filters: filters, Log: deps.Log},
-		columns: columns.List{Store: deps.Columns, Of: tenants.SessionViews, Page: paths.Sessions, Path: paths.SessionColumns, All: columns.Of(columnsOf()), Log: deps.Log},
-	}
-}
-
-// SaveColumns keeps which columns the person sees.
-func (h *Handler) SaveColumns(c echo.Context, who tenants.Principal) error {
-	return h.columns.Save(c, who)
-}
+func New(deps Deps) *Handler { return &Handler{deps: deps} }
 
 // Show shows a page of the sessions that match.
 func (h *Handler) Show(c echo.Context, who tenants.Principal) error {
@@ -93,8 +74,6 @@ func (h *Handler) model(c echo.Context, who tenants.Principal) (model, error) {
 		NoneBeside: c.QueryParam("compare") != "", Deleted: deletedOf(c.QueryParam("deleted")), Erased: deletedOf(c.QueryParam("erased")), MayDelete: who.Role.May(tenants.DeleteSessions),
 		MayExport: who.Role.May(tenants.ReadArchive) && !reader.None(),
 	}
-	shown.Columns = h.columns.Model(ctx, who, asked.path())
-	shown.Views = h.views.Model(c, who)
 	if shown.Starred, err = h.deps.Stars.Starred(ctx, who.Workspace.ID, who.User.ID); err != nil {
 		return model{}, err
 	}

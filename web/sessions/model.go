@@ -9,11 +9,9 @@ import (
 
 	"palimpsest/pipeline/session"
 	"palimpsest/tenants"
-	"palimpsest/web/columns"
 	"palimpsest/web/components"
 	"palimpsest/web/paths"
 	"palimpsest/web/render"
-	"palimpsest/web/views"
 )
 
 // model is the page.
@@ -30,9 +28,6 @@ type model struct {
 	Found  found
 	Unkept string // of which requests nothing is kept; empty: of none
 	Now    time.Time
-	Views  views.Model
-
-	Columns columns.Model
 
 	Starred  []uuid.UUID // sessions that the person has starred
 	MatchOwn int         // of the sessions that are starred, or the person's own, those that match, where they are listed

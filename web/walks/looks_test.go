@@ -67,15 +67,6 @@ func TestEveryPageLooksRightInBothThemesAndSizes(t *testing.T) {
 	for version, yaml := range []string{"ipc:\n  targetUtilization: 0.6\n", "# Long sessions: keep more.\nmodules: [ipc]\nipc:\n  targetUtilization: 0.75 # measured in May\n  preserveLastTurns: 8\n"} {
 		busy.Post("/pipeline/yaml", "version", strconv.Itoa(version), "yaml", yaml)
 	}
-	for name, filters := range map[string]string{"Codex": "client=codex", "Compressed this week, with Claude Code": "client=claude-code&range=7d&show=compressed", "Lost": "range=1y"} {
-		saved := tenants.View{List: tenants.SessionViews, Name: name, Query: filters}
-		for _, saved.List = range []tenants.ViewList{tenants.SessionViews, tenants.RequestViews} {
-			if _, err := busy.DB.Views.SaveView(t.Context(), busy.Workspace.ID, busy.User.ID, saved); err != nil {
-				t.Fatal(err)
-			}
-		}
-	}
-
 	colleague := busy.Colleague(tenants.Admin)
 	invited := busy.Post("/members/invite", "email", "mira.longname@research.example.com", "role", "viewer")
 	link := strings.TrimPrefix(invited.Find("#link-0").Text(), webtest.PublicURL)
@@ -179,8 +170,6 @@ func TestEveryPageLooksRightInBothThemesAndSizes(t *testing.T) {
 			{"settings delete", "/settings/delete", opened},
 			{"sessions", "/sessions", always},
 			{"sessions range", "/sessions?from=2020-01-31T09:00&to=2040-02-01T09:00", always},
-			{"sessions views", "/sessions/views?client=claude-code&range=30d", opened},
-			{"requests views", "/requests/views?status=2xx", opened},
 			{"requests", "/requests", always},
 			{"requests filtered", "/requests?client=claude-code&status=5xx&error_from=provider&tag=team%3Dsearch&from=2020-01-01", always},
 			{"requests no match", "/requests?model=nothing-is-called-this", always},

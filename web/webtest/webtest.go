@@ -163,7 +163,7 @@ func (p *Product) handler(t testing.TB, options []Option) http.Handler {
 			TriggerAdvice: previewdb.New(p.DB), ModelWindows: p.DB.ModelWindows,
 		},
 		Traffic: web.Traffic{
-			Usage: p.DB.Usage, Costs: p.Sessions.Browser(), Exchanges: p.DB.Exchanges, Views: p.DB.Views, Alerts: p.Alerting,
+			Usage: p.DB.Usage, Costs: p.Sessions.Browser(), Exchanges: p.DB.Exchanges, Alerts: p.Alerting,
 			Resend: sender{t, p}.Send, Models: models,
 		},
 		Conversations: web.Conversations{

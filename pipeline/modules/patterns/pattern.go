@@ -29,11 +29,11 @@ const (
 
 // What bounds a pattern.
 const (
-	MaxText      = 300 // characters of the text
-	MaxTerms     = 12
-	MaxOfTerm    = 120 // bytes of one term, path or signature
-	MaxPatterns  = 2000
-	MaxServed    = 500 // approved patterns of a workspace that are in memory, those edited last first
+	MaxText     = 300 // characters of the text
+	MaxTerms    = 12
+	MaxOfTerm   = 120 // bytes of one term, path or signature
+	MaxPatterns = 2000
+	MaxServed   = 500 // approved patterns of a workspace that are in memory, those edited last first
 )
 
 // ErrNotFound says that the workspace has no such pattern.

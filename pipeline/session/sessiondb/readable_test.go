@@ -64,10 +64,10 @@ func (f *fixture) writeCanaries(t *testing.T, store *sessiondb.Store) *client {
 	}
 	_, addErr := patternsdb.New(f.runner).Add(ctx, workspace, learned, time.Now())
 	for what, err := range map[string]error{
-		"insert":   store.Inject(ctx, c.update(), []session.Insert{insert}),
-		"summary":  store.SaveSummary(ctx, workspace, attempt),
-		"order":    store.Browser().Ask(ctx, workspace, c.lane, session.Order{At: time.Now(), By: uuid.New(), Instructions: canary + " ordered"}),
-		"pattern":  addErr,
+		"insert":  store.Inject(ctx, c.update(), []session.Insert{insert}),
+		"summary": store.SaveSummary(ctx, workspace, attempt),
+		"order":   store.Browser().Ask(ctx, workspace, c.lane, session.Order{At: time.Now(), By: uuid.New(), Instructions: canary + " ordered"}),
+		"pattern": addErr,
 	} {
 		if err != nil {
 			t.Fatalf("%s: %v", what, err)
