@@ -77,7 +77,6 @@ func auditedForms(own *tenant, providerURL string) map[string]audited {
 		"POST /sessions/:id/compact":    {path: "/sessions/" + own.session + "/compact", typed: []string{"instructions", "keep the names"}, action: tenants.CompactAsked},
 		"POST /sessions/:id/release":    {path: "/sessions/" + own.session + "/release", typed: []string{"m", "4711"}},             // refused: no such pin
 		"POST /sessions/:id/delete":     {path: "/sessions/" + own.session + "/delete", typed: []string{"confirm", "wrong"}},       // refused
-		"POST /pipeline/yaml":           {path: "/pipeline/yaml", typed: []string{"version", "7", "yaml", "ipc: {minClear: 0.2}"}}, // refused: another version is current; web/pipelines has the row
 
 		// What someone looks at is theirs, like their theme: nothing of the workspace changes.
 		"POST /overview/choose":                 {}, // web/overview has the row

@@ -130,7 +130,7 @@ func pagesOfALargeWorkspace(b *testing.B, person *webtest.Person) []timed {
 		"/sessions", "/sessions?range=24h", "/sessions?range=30d", "/sessions?show=compressed", "/sessions?show=bridged", "/sessions?show=problems",
 		"/sessions?client=client-1", "/sessions?client=rare", "/sessions?model=model-2", "/sessions?key=" + key, "/sessions?show=problems&client=rare&range=30d",
 		"/sessions?q=fix+the+par", "/sessions?q=webhook", "/sessions?q=ebhoo", "/sessions?q=gateway+80017", "/sessions?q=nothing+has+this",
-		"/pipeline", "/pipeline?module=semantic-cache", "/pipeline/history", "/pipeline/yaml", "/pipeline/yaml/edit", "/patterns", "/patterns/new",
+		"/pipeline", "/pipeline?module=semantic-cache", "/pipeline/history", "/pipeline/yaml", "/patterns", "/patterns/new",
 		"/keys", "/keys/new", "/providers", "/providers/new", "/members", "/members/invite", "/billing", "/settings", "/settings/import", "/audit", "/audit?action=key", "/audit?actor=colleague7",
 		"/account", "/workspaces", "/more", "/operator",
 	} {

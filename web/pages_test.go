@@ -89,11 +89,11 @@ func everyPage(t *testing.T) map[string]webtest.Page {
 		"pipeline refused":        busy.Post("/pipeline", "version", "0", "ipc.targetUtilization", "5"),
 		"pipeline moved":          busy.Post("/pipeline", "version", "0", "do", "down:ipc"),
 		"window refused":          busy.Post("/pipeline/windows", "model", "", "window_tokens", "many"),
-		"YAML saved":              busy.Post("/pipeline/yaml", "version", "0", "yaml", "ipc:\n  targetUtilization: 0.6\n"),
-		"YAML refused":            busy.Post("/pipeline/yaml", "version", "1", "yaml", "ipc:\n  targetUtilisation: 0.6\n  minClear: <b>\n"),
-		"YAML conflict":           busy.Post("/pipeline/yaml", "version", "0", "yaml", "ipc:\n  minClear: 0.2\n"),
-		"YAML saved again":        busy.Post("/pipeline/yaml", "version", "1", "yaml", "# ours\nipc:\n  minClear: 0.2\n"),
-		"restore conflict":        busy.Post("/pipeline/history/1/restore", "over", "1"),
+		"restore conflict":        func() webtest.Page {
+			busy.SetPipeline(0, "ipc:\n  targetUtilization: 0.6\n")
+			busy.SetPipeline(1, "# ours\nipc:\n  minClear: 0.2\n")
+			return busy.Post("/pipeline/history/1/restore", "over", "1")
+		}(),
 		"import refused":          busy.Post("/settings/import", "config", "palimpsest: 1\nsettngs: {}\n"),
 		"import asked":            busy.Post("/settings/import", "config", "palimpsest: 1\nsettings: {time_zone: Europe/Berlin}\napi_keys: [{name: nightly}]\n"),
 		"settings refused":        busy.Post("/settings", "time_zone", "Mars", "managers_read", "all", "members_read", "own", "viewers_read", "none"),

@@ -226,8 +226,6 @@ func reaches() map[string]reach {
 		"POST /pipeline/history/:version/restore": {roles: "oa"},
 		"GET /pipeline/yaml":                      {roles: "oamv"},
 		"GET /pipeline/yaml/pipeline.yaml":        {roles: "oamv"},
-		"GET /pipeline/yaml/edit":                 {roles: "oa"},
-		"POST /pipeline/yaml":                     {roles: "oa"},
 
 		"GET /sessions":            {roles: "oamv"},
 		"GET /sessions/:id":        {roles: "oamv", path: session},

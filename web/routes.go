@@ -201,8 +201,6 @@ func (s *Server) registerVersions(pages *echo.Group) {
 	pages.POST(paths.PipelineHistory+"/:version/restore", s.as(tenants.ManagePipeline, saved.Restore))
 	pages.GET(paths.PipelineYAML, s.as(tenants.ReadConfig, saved.YAML))
 	pages.GET(paths.PipelineFile, s.as(tenants.ReadConfig, saved.Download))
-	pages.GET(paths.EditPipelineYAML, s.as(tenants.ManagePipeline, saved.Edit))
-	pages.POST(paths.PipelineYAML, s.as(tenants.ManagePipeline, saved.Save))
 }
 
 // registerPatterns adds the pages about the rules of the workspace.

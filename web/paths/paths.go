@@ -35,17 +35,16 @@ const (
 	// Device is where a person lets a terminal log in.
 	Device = "/device"
 	// CheckDevice is where the code of a terminal is sent, and DecideDevice the decision.
-	CheckDevice      = "/device/check"
-	DecideDevice     = "/device/decide"
-	Providers        = "/providers"
-	ProvidersCSV     = "/providers/csv"
-	NewProvider      = "/providers/new"
-	Pipeline         = "/pipeline"
-	PipelinePreview  = "/pipeline/preview"
-	PreviewCSV       = "/pipeline/preview/csv"
-	PipelineHistory  = "/pipeline/history"
-	PipelineYAML     = "/pipeline/yaml"
-	EditPipelineYAML = "/pipeline/yaml/edit"
+	CheckDevice     = "/device/check"
+	DecideDevice    = "/device/decide"
+	Providers       = "/providers"
+	ProvidersCSV    = "/providers/csv"
+	NewProvider     = "/providers/new"
+	Pipeline        = "/pipeline"
+	PipelinePreview = "/pipeline/preview"
+	PreviewCSV      = "/pipeline/preview/csv"
+	PipelineHistory = "/pipeline/history"
+	PipelineYAML    = "/pipeline/yaml"
 	// PipelineFile is where the pipeline is downloaded as YAML.
 	PipelineFile   = "/pipeline/yaml/pipeline.yaml"
 	Sessions       = "/sessions"
@@ -58,11 +57,11 @@ const (
 	// CompareSessionsWith is where two sessions are compared.
 	CompareSessionsWith = "/sessions/compare"
 	// RequestsCSV is where the list is downloaded.
-	RequestsCSV     = "/api/v1/requests.csv"
-	Patterns        = "/patterns"
-	NewPattern      = "/patterns/new"
-	PatternsCSV     = "/patterns/csv"
-	Jump            = "/jump"
+	RequestsCSV = "/api/v1/requests.csv"
+	Patterns    = "/patterns"
+	NewPattern  = "/patterns/new"
+	PatternsCSV = "/patterns/csv"
+	Jump        = "/jump"
 	// Docs is the documentation; pages are below it.
 	Docs = "/docs"
 	// OpenAPI describes the JSON API.

@@ -11,7 +11,6 @@ import (
 	"palimpsest/pipeline"
 	"palimpsest/pipeline/modules"
 	"palimpsest/tenants"
-	"palimpsest/web/components"
 	"palimpsest/web/paths"
 	"palimpsest/web/render"
 )
@@ -124,13 +123,10 @@ func ended(text string) string {
 
 // yamlModel is the page of the pipeline as YAML.
 type yamlModel struct {
-	MayChange bool
-	Version   int // 0 if nothing saved yet
-	Whole     bool
-	Text      string // what is shown
-	Saved     int    // the version that was just saved; 0 if none
-	Same      bool   // nothing was changed, and nothing saved
-	Problem   string // why the newest version is not accepted any more; empty if it is
+	Version int // 0 if nothing saved yet
+	Whole   bool
+	Text    string // what is shown
+	Problem string // why the newest version is not accepted any more; empty if it is
 }
 
 // show is what the address says of what is shown.
@@ -139,33 +135,4 @@ func (m yamlModel) show() string {
 		return "all"
 	}
 	return ""
-}
-
-// editModel is the page on which the YAML is written.
-type editModel struct {
-	Version int    // that saving is over
-	Typed   string // what stands in the field
-	Whole   string // every setting, as it is in effect
-	Faults  []components.Fault
-
-	IsConflict bool // someone saved in the meantime
-	Theirs     string
-	TheirsAt   time.Time
-	TheirsBy   string
-	Changes    []change // their value, then the one typed
-}
-
-// lines returns what differs between what someone else saved and what was typed.
-func (m editModel) lines() []render.Line { return render.Difference(ended(m.Theirs), ended(m.Typed)) }
-
-func (m editModel) heading() string {
-	if m.IsConflict {
-		return "Yours"
-	}
-	return "pipeline.yaml"
-}
-
-// rows returns how high the field is.
-func (m editModel) rows() string {
-	return strconv.Itoa(min(40, max(16, strings.Count(m.Typed, "\n")+2)))
 }

@@ -21,7 +21,7 @@ func TestAuditIsReadLineByLine(t *testing.T) {
 	person.Post("/settings/retention", "days", "30")
 	person.Post("/keys", "name", "a key with a name that is far too long for a line on a telephone", "expiry", "")
 	person.Post("/members/"+person.Colleague(tenants.Viewer).User.ID.String()+"/role", "role", "admin")
-	person.Post("/pipeline/yaml", "version", "0", "yaml", "ipc:\n  targetUtilization: 0.6\n")
+	person.SetPipeline(0, "ipc:\n  targetUtilization: 0.6\n")
 	tab := browsertest.Start(t).Open(t, browsertest.View{URL: product.URL, Theme: "light", Cookies: person.Cookies()})
 	tab.Go("/audit")
 	tab.CheckLoad("audit lines")

@@ -87,7 +87,7 @@ func TestStrangerWalksThroughWithTheScriptsOn(t *testing.T) {
 	tab.Until(charted)
 
 	// The slider moves, the bar says what changes, saving keeps it.
-	person.Post("/pipeline/yaml", "version", "0", "yaml", "ipc:\n  compressTo: 0.25\n")
+	person.SetPipeline(0, "ipc:\n  compressTo: 0.25\n")
 	tab.Click(`.nav a[href="/pipeline"]`)
 	tab.Until(browsertest.At("/pipeline") + ` && document.querySelector('[data-savebar]').hidden`)
 	tab.Set("[data-slider]", "0.58")

@@ -3,7 +3,6 @@ package walks_test
 import (
 	"fmt"
 	"net/http"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -65,7 +64,7 @@ func TestEveryPageLooksRightInBothThemesAndSizes(t *testing.T) {
 	busy.Post("/patterns", "kind", "convention", "text", "We use pnpm here, not npm.")
 	busy.Learn("Migrations are numbered SQL files, append only, and safe for the version that runs.")
 	for version, yaml := range []string{"ipc:\n  targetUtilization: 0.6\n", "# Long sessions: keep more.\nmodules: [ipc]\nipc:\n  targetUtilization: 0.75 # measured in May\n  preserveLastTurns: 8\n"} {
-		busy.Post("/pipeline/yaml", "version", strconv.Itoa(version), "yaml", yaml)
+		busy.SetPipeline(version, yaml)
 	}
 	colleague := busy.Colleague(tenants.Admin)
 	invited := busy.Post("/members/invite", "email", "mira.longname@research.example.com", "role", "viewer")
@@ -156,7 +155,6 @@ func TestEveryPageLooksRightInBothThemesAndSizes(t *testing.T) {
 			{"pipeline version", "/pipeline/history/1", always},
 			{"pipeline restore", "/pipeline/history/1/restore", opened},
 			{"pipeline yaml", "/pipeline/yaml", always},
-			{"pipeline yaml edit", "/pipeline/yaml/edit", always},
 			{"import", "/settings/import", always},
 			{"billing off", "/billing", always},
 			{"pipeline preset", "/pipeline?preset=aggressive", replayed},

@@ -8,6 +8,7 @@ import (
 	"palimpsest/pipeline/modules/patterns"
 	"palimpsest/pipeline/modules/patterns/patternsdb"
 	"palimpsest/pipeline/wire/formats"
+	"palimpsest/tenants"
 	"palimpsest/web"
 	"palimpsest/web/live"
 )
@@ -38,4 +39,13 @@ func (p *Person) Learn(text string) patterns.Pattern {
 		p.t.Fatal(err)
 	}
 	return added
+}
+
+// SetPipeline saves a pipeline over a version, as the API does.
+func (p *Person) SetPipeline(over int, yaml string) {
+	p.t.Helper()
+	next := tenants.PipelineConfig{YAML: yaml, SavedBy: p.User.ID}
+	if _, err := p.DB.Pipelines.SavePipeline(p.t.Context(), p.Workspace.ID, over, next); err != nil {
+		p.t.Fatal(err)
+	}
 }
