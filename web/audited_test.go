@@ -75,8 +75,8 @@ func auditedForms(own *tenant, providerURL string) map[string]audited {
 		"POST /sessions/:id/pin":        {path: "/sessions/" + own.session + "/pin", typed: []string{"m", "0"}, action: tenants.PinAdded},
 		"POST /sessions/:id/restore":    {path: "/sessions/" + own.session + "/restore", typed: []string{"m", "0"}, action: tenants.PinAdded},
 		"POST /sessions/:id/compact":    {path: "/sessions/" + own.session + "/compact", typed: []string{"instructions", "keep the names"}, action: tenants.CompactAsked},
-		"POST /sessions/:id/release":    {path: "/sessions/" + own.session + "/release", typed: []string{"m", "4711"}},             // refused: no such pin
-		"POST /sessions/:id/delete":     {path: "/sessions/" + own.session + "/delete", typed: []string{"confirm", "wrong"}},       // refused
+		"POST /sessions/:id/release":    {path: "/sessions/" + own.session + "/release", typed: []string{"m", "4711"}},       // refused: no such pin
+		"POST /sessions/:id/delete":     {path: "/sessions/" + own.session + "/delete", typed: []string{"confirm", "wrong"}}, // refused
 
 		// What someone looks at is theirs, like their theme: nothing of the workspace changes.
 		"POST /overview/choose":                 {}, // web/overview has the row
