@@ -46,6 +46,10 @@ type Setting struct {
 	// dashboard does not show it.
 	Reserved string
 
+	// IsRare says that few people change the setting: the dashboard does not show it, and YAML
+	// and the API set it.
+	IsRare bool
+
 	IsOptional bool   // a number may be left out
 	IsNeeded   bool   // a member may not be empty
 	First      string // what a member holds when its toggle is turned on
@@ -170,7 +174,7 @@ func ChoiceField[C any](at func(*C) *string, s Setting) Setting {
 // PlacementField returns the setting of where a module puts what it adds.
 func PlacementField[C any](at func(*C) *string) Setting {
 	return ChoiceField(at, Setting{
-		Name: "placement", Label: "Where it goes", Hint: "At the newest turn: a changed system prompt costs the provider’s whole cache.",
+		Name: "placement", IsRare: true, Label: "Where it goes", Hint: "At the newest turn: a changed system prompt costs the provider’s whole cache.",
 		Options: []Option{{Value: PlacementTurn, Label: "Newest turn"}, {Value: PlacementSystem, Label: "System prompt"}},
 	})
 }

@@ -86,7 +86,7 @@ func page() string {
 	var out strings.Builder
 	out.WriteString(`# Settings of the pipeline
 
-Every setting of every module, with its default and what it may be. The dashboard has them on
+Every setting of every module, with its default and what it may be. The dashboard has most of them on
 the page Pipeline, the API at ` + "`/api/v1/pipeline`" + `. A workspace's settings are YAML:
 
 ` + "```yaml" + `
@@ -123,6 +123,9 @@ func row(name, standard string, s *pipeline.Setting) string {
 	if s.Hint != "" {
 		first, size := utf8.DecodeRuneInString(s.Hint)
 		meaning += string(unicode.ToUpper(first)) + s.Hint[size:]
+	}
+	if s.IsRare {
+		meaning = strings.TrimSpace(meaning) + " Not on the page Pipeline."
 	}
 	if s.Reserved != "" {
 		meaning = "Has no effect. " + s.Reserved

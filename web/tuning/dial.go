@@ -96,7 +96,7 @@ func (m model) isAdvanced() bool {
 // advancedSections names the sections of the settings below the preview.
 func advancedSections() string {
 	var titles []string
-	for _, card := range cardsOf(ipc.Name) {
+	for _, card := range shownCards(ipc.Name) {
 		if card.Title != ipc.TargetCard {
 			titles = append(titles, card.Title)
 		}

@@ -85,3 +85,13 @@ func cardsOf(name string) []card {
 	}
 	return own
 }
+
+// shown are the settings of the card that the page shows.
+func (c card) shown() []setting {
+	return slices.DeleteFunc(slices.Clone(c.Settings), func(s setting) bool { return s.IsRare })
+}
+
+// shownCards returns the cards of a module of which the page shows a setting.
+func shownCards(name string) []card {
+	return slices.DeleteFunc(cardsOf(name), func(c card) bool { return len(c.shown()) == 0 })
+}

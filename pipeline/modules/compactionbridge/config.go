@@ -85,7 +85,7 @@ func Description() pipeline.Description {
 			}},
 			{Title: "Details", Settings: []pipeline.Setting{
 				pipeline.ShareField(func(c *Config) *float64 { return &c.DetectionThreshold }, 0, 1, pipeline.Setting{
-					Name: "detectionThreshold", Label: "Detection threshold", Hint: "Score from which a client that is not known is taken to have compacted itself.",
+					Name: "detectionThreshold", IsRare: true, Label: "Detection threshold", Hint: "Score from which a client that is not known is taken to have compacted itself.",
 				}),
 				pipeline.Field(func(c *Config) *string { return &c.BlobPrefix }, checkPrefix, pipeline.Setting{
 					Name: "blobPrefix", Kind: pipeline.Word, Label: "Prefix of archive objects",
@@ -100,7 +100,7 @@ func Description() pipeline.Description {
 func restored() []pipeline.Setting {
 	return []pipeline.Setting{
 		pipeline.CountField(func(c *Config) *int { return &c.PreserveLastTurns }, 0, 100, pipeline.Setting{
-			Name: "preserveLastTurns", Label: "Last turns before it", Unit: "turns", Step: "1", Hint: "Those that the client dropped.",
+			Name: "preserveLastTurns", IsRare: true, Label: "Last turns before it", Unit: "turns", Step: "1", Hint: "Those that the client dropped.",
 		}),
 		pipeline.ToggleField(func(c *Config) *bool { return &c.PreserveActiveFiles }, pipeline.Setting{
 			Name: "preserveActiveFiles", Label: "Files in use", Hint: "With their content.",
@@ -109,7 +109,7 @@ func restored() []pipeline.Setting {
 			Name: "preserveDirectives", Label: "Standing orders", Hint: "“Always …”, “never …”, where the client’s summary lost them.",
 		}),
 		pipeline.CountField(func(c *Config) *int { return &c.MaxTokens }, 0, 100_000, pipeline.Setting{
-			Name: "maxTokens", Label: "Maximum length", Unit: "tokens", Step: "500",
+			Name: "maxTokens", IsRare: true, Label: "Maximum length", Unit: "tokens", Step: "500",
 		}),
 		pipeline.ScopeField(func(c *Config) *string { return &c.Scope }, "Whose text comes back",
 			"Session: only what was said in a session that the client names. Wider: clients that name none also get back what stands in "+

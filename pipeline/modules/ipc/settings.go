@@ -100,7 +100,7 @@ func summaries() pipeline.Setting {
 			},
 			{Name: "prompt", Kind: pipeline.Paragraph, Label: "Own prompt", Hint: "What is asked for in place of our words; empty: ours. At most 20,000 bytes."},
 			optional("maxTokens", "Maximum answer length", "tokens", "100", "Empty: as many as a summary may have."),
-			{Name: "timeout", Kind: pipeline.Word, Label: "Timeout", Hint: "Such as 30s, up to 10m. Empty: 30s."},
+			{Name: "timeout", IsRare: true, Kind: pipeline.Word, Label: "Timeout", Hint: "Such as 30s, up to 10m. Empty: 30s."},
 			optional("reserveTokens", "Write the summary early", "tokens left", "1000", "A summary is written as soon as a prompt leaves fewer tokens. Empty: after each compaction only."),
 			optional("keepRecentTokens", "Newest tokens left out", "tokens", "1000", "Empty: as many as preserveTokens."),
 		},
@@ -109,7 +109,7 @@ func summaries() pipeline.Setting {
 
 // optional returns a member of llmCompression that is a number and may be left out.
 func optional(name, label, unit, step, hint string) pipeline.Setting {
-	s := pipeline.Setting{Name: name, Kind: pipeline.Number, Label: label, Unit: unit, Step: step, Hint: hint, IsOptional: true, Low: "0"}
+	s := pipeline.Setting{Name: name, Kind: pipeline.Number, Label: label, Unit: unit, Step: step, Hint: hint, IsOptional: true, IsRare: true, Low: "0"}
 	for _, count := range llmCounts() {
 		if count.name == name {
 			s.High = strconv.Itoa(count.highest)
@@ -121,22 +121,22 @@ func optional(name, label, unit, step, hint string) pipeline.Setting {
 func details() []pipeline.Setting {
 	return []pipeline.Setting{
 		pipeline.ShareField(func(c *Config) *float64 { return &c.IdleUtilization }, 0.10, 0.95, pipeline.Setting{
-			Name: "idleUtilization", Label: "Plan ahead above", Hint: "Share of the window. The compaction is made when the provider’s cache has gone cold.",
+			Name: "idleUtilization", IsRare: true, Label: "Plan ahead above", Hint: "Share of the window. The compaction is made when the provider’s cache has gone cold.",
 		}),
 		pipeline.Field(func(c *Config) *[]int { return &c.KeepLastLadder }, checkLadder, pipeline.Setting{
-			Name: "keepLastLadder", Kind: pipeline.Numbers, Label: "Steps for fewer preserved turns",
+			Name: "keepLastLadder", IsRare: true, Kind: pipeline.Numbers, Label: "Steps for fewer preserved turns",
 			Hint: "Falling numbers from 100 to 1, tried one after the other where a compaction frees too little.",
 		}),
 		pipeline.CountField(func(c *Config) *int { return &c.BlockTokens }, 500, 100_000, pipeline.Setting{
-			Name: "blockTokens", Label: "Maximum L3 text per thread", Unit: "tokens", Step: "100",
+			Name: "blockTokens", IsRare: true, Label: "Maximum L3 text per thread", Unit: "tokens", Step: "100",
 		}),
 		pipeline.ChoiceField(func(c *Config) *string { return &c.Repeats }, pipeline.Setting{
-			Name: "repeats", Label: "Repeated results",
+			Name: "repeats", IsRare: true, Label: "Repeated results",
 			Hint:    "Point: of a new tool result, lines that an earlier one in the prompt has word for word become a pointer to it. Results of reading and editing files stay whole.",
 			Options: []pipeline.Option{{Value: RepeatsKeep, Label: "Keep"}, {Value: RepeatsPoint, Label: "Point"}},
 		}),
 		pipeline.ToggleField(func(c *Config) *bool { return &c.ObservationMasking }, pipeline.Setting{
-			Name: "observationMasking", Label: "Placeholder for tool results at L1", Hint: "Off: the first 200 characters stay.",
+			Name: "observationMasking", IsRare: true, Label: "Placeholder for tool results at L1", Hint: "Off: the first 200 characters stay.",
 		}),
 		pipeline.ToggleField(func(c *Config) *bool { return &c.ArchiveToBlob }, pipeline.Setting{
 			Name: "archiveToBlob", Label: "Keep the originals", Hint: "Off: no new compression either, unless the deepest level is off.",
@@ -146,11 +146,11 @@ func details() []pipeline.Setting {
 			Hint: "auto, or 1,000 to 100,000,000: the most that a prompt may have. The model’s own window holds where that is smaller, with room for the answer.",
 		}),
 		pipeline.SizeField(func(c *Config) *int { return &c.MaxBytes }, 100_000, 1_000_000_000, pipeline.Setting{
-			Name: "maxBytes", Label: "Maximum prompt size", Unit: "bytes", Step: "1000000",
+			Name: "maxBytes", IsRare: true, Label: "Maximum prompt size", Unit: "bytes", Step: "1000000",
 			Hint: "Above it media become placeholders, the oldest first. 0: no limit; else 100,000 or more.",
 		}),
 		pipeline.CountField(func(c *Config) *int { return &c.WarnAfterEpochs }, 0, 1000, pipeline.Setting{
-			Name: "warnAfterEpochs", Label: "Warn about a thread after", Unit: "compactions", Step: "1", Hint: "0: never.",
+			Name: "warnAfterEpochs", IsRare: true, Label: "Warn about a thread after", Unit: "compactions", Step: "1", Hint: "0: never.",
 		}),
 	}
 }

@@ -63,10 +63,10 @@ func Description() pipeline.Description {
 					"Session: only what was said in the same session. Person: also in other sessions of the API key’s owner. "+
 						"Project: of everyone’s sessions with the same tag project. Workspace: of all sessions, so that one end user’s words can reach another’s prompt."),
 				pipeline.CountField(func(c *Config) *int { return &c.SearchDepthDays }, 1, 3650, pipeline.Setting{
-					Name: "searchDepthDays", Label: "Search depth", Unit: "days", Step: "1",
+					Name: "searchDepthDays", IsRare: true, Label: "Search depth", Unit: "days", Step: "1",
 				}),
 				pipeline.ShareField(func(c *Config) *float64 { return &c.SimilarityThreshold }, 0, 1, pipeline.Setting{
-					Name: "similarityThreshold", Label: "Similarity threshold", Hint: "Less similar turns stay out.",
+					Name: "similarityThreshold", IsRare: true, Label: "Similarity threshold", Hint: "Less similar turns stay out.",
 				}),
 				pipeline.PlacementField(func(c *Config) *string { return &c.Placement }),
 				pipeline.TextField(func(c *Config) *string { return &c.EmbeddingModel }, pipeline.Setting{
