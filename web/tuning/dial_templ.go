@@ -317,7 +317,7 @@ func advanced(model model, module pipeline.Description) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		for _, card := range cardsOf(module.Name) {
+		for _, card := range shownCards(module.Name) {
 			if card.Title != ipc.TargetCard {
 				templ_7745c5c3_Err = settingsCard(model, module, card, false).Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {

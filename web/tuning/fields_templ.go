@@ -143,7 +143,7 @@ func settingsCard(model model, module pipeline.Description, card card, isFirst b
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		for _, setting := range card.Settings {
+		for _, setting := range card.shown() {
 			templ_7745c5c3_Err = settingRow(model, model.field(setting)).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
