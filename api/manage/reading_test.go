@@ -8,8 +8,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/uuid"
-
 	"palimpsest/pipeline/session"
 	"palimpsest/tenants"
 )

@@ -3,9 +3,6 @@ package sessions
 import (
 	"cmp"
 	"context"
-	"errors"
-	"fmt"
-	"maps"
 	"net/http"
 	"net/url"
 	"time"

@@ -17,7 +17,6 @@ import (
 	"palimpsest/tenants"
 	"palimpsest/web/components"
 	"palimpsest/web/layout"
-	"palimpsest/web/paths"
 )
 
 const (

@@ -100,6 +100,8 @@ func (f *filling) learn(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	written := map[string]string{"kind": "convention", "text": "Prices are stored in minor units with their currency, never as floating point numbers."}
+	written := map[string]any{
+		"kind": "convention", "text": "Prices are stored in minor units with their currency, never as floating point numbers.", "when": map[string]bool{"always": true},
+	}
 	return person.Call(ctx, http.MethodPost, "/patterns", written, nil)
 }

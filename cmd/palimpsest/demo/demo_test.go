@@ -305,13 +305,13 @@ func (v *visitor) checkSessions(all []exchange) {
 func (v *visitor) checkWorkspace(mails string) {
 	v.t.Helper()
 	for path, wants := range map[string][]string{
-		"/keys":                    {"expires soon", "revoked", "old secret until", "$60", "support-bot"},
-		"/providers":               {"anthropic-prod", "openai-batch", "rejected"},
-		"/members":                 {"jonas@example.com", "viewer", "billing", "lee@example.com"},
-		"/audit":                   {"mira@example.com", "jonas@example.com"},
-		"/patterns": {"minor units"},
-		"/pipeline":                {"0.60"},
-		mails:                      {"Invitation to Northbeam"},
+		"/keys":      {"expires soon", "revoked", "old secret until", "$60", "support-bot"},
+		"/providers": {"anthropic-prod", "openai-batch", "rejected"},
+		"/members":   {"jonas@example.com", "viewer", "billing", "lee@example.com"},
+		"/audit":     {"mira@example.com", "jonas@example.com"},
+		"/patterns":  {"minor units"},
+		"/pipeline":  {"0.60"},
+		mails:        {"Invitation to Northbeam"},
 	} {
 		shown := v.page(path)
 		text, err := shown.Find("main").Html()

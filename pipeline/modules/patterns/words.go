@@ -1,7 +1,6 @@
 package patterns
 
 import (
-	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"

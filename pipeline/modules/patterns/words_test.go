@@ -68,16 +68,3 @@ func TestSecretsAreRecognized(t *testing.T) {
 		}
 	}
 }
-
-func TestPatternFailsOnlyAfterEnoughUses(t *testing.T) {
-	t.Parallel()
-	for _, test := range []struct {
-		injected, successes int
-		want                bool
-	}{{0, 0, false}, {4, 0, false}, {5, 2, true}, {5, 3, false}, {10, 10, false}} {
-		p := Pattern{Counts: Counts{Injected: test.injected, Successes: test.successes}}
-		if p.Fails(0.6) != test.want {
-			t.Errorf("%+v: %v", test, !test.want)
-		}
-	}
-}

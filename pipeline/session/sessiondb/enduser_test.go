@@ -14,8 +14,6 @@ import (
 
 	"palimpsest/pipeline/archive"
 	"palimpsest/pipeline/archive/archivetest"
-	"palimpsest/pipeline/modules/patterns"
-	"palimpsest/pipeline/modules/patterns/patternsdb"
 	"palimpsest/pipeline/modules/semanticcache"
 	"palimpsest/pipeline/modules/semanticcache/semanticcachedb"
 	"palimpsest/pipeline/session"
