@@ -51,8 +51,7 @@ type Setting struct {
 	IsRare bool
 
 	IsOptional bool   // a number may be left out
-	IsNeeded   bool   // a member may not be empty
-	First      string // what a member holds when its toggle is turned on
+	First      string // what a member holds when its toggle is turned on, which may not be empty then
 
 	access access
 }

@@ -37,7 +37,7 @@ func (v values) document(yamlSaved string, saved, defaults values) (string, erro
 
 // mustHave reports whether a setting may not be left empty.
 func (v values) mustHave(s setting) bool {
-	if s.IsNeeded {
+	if s.First != "" {
 		return v.Set[s.parent()] == "true" // without it, it would be off
 	}
 	return s.Kind == pipeline.Number && !s.IsOptional

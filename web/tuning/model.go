@@ -77,7 +77,7 @@ func (m model) refusing(invalid pipeline.Invalid) model {
 	if name, _, _ := strings.Cut(invalid.Message, " "); known && len(s.Members) > 0 { // they are fields of their own
 		if member, is := settingOf(path + "." + name); is {
 			s, path = member, member.path()
-		} else if at := slices.IndexFunc(s.Members, func(m pipeline.Setting) bool { return m.IsNeeded }); at >= 0 {
+		} else if at := slices.IndexFunc(s.Members, func(m pipeline.Setting) bool { return m.First != "" }); at >= 0 {
 			path += "." + s.Members[at].Name
 		}
 	}

@@ -95,7 +95,7 @@ func summaries() pipeline.Setting {
 		Hint: "Off: first sentences and one line a block, no model is asked. Off forgets what is set below.",
 		Members: []pipeline.Setting{
 			{
-				Name: "model", Kind: pipeline.Word, Label: "Model", IsNeeded: true, First: SameModel,
+				Name: "model", Kind: pipeline.Word, Label: "Model", First: SameModel,
 				Hint: "A model of the conversation’s provider, or same for the conversation’s own.",
 			},
 			{Name: "prompt", Kind: pipeline.Paragraph, Label: "Own prompt", Hint: "What is asked for in place of our words; empty: ours. At most 20,000 bytes."},
