@@ -194,11 +194,6 @@
     draw();
   };
 
-  // A draft that lost against what someone else saved is chosen from, or dropped.
-  document.addEventListener('click', event => {
-    const conflict = event.target.closest('[data-conflict]');
-    if (conflict && event.target.closest('[data-discard]')) forget(conflict);
-  }, true);
   const begin = () => document.querySelectorAll('form[data-tuning]:not([data-ready])').forEach(form => {
     form.dataset.ready = '1';
     tuning(form);

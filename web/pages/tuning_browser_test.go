@@ -257,10 +257,10 @@ func TestConflictLooksRight(t *testing.T) {
 	tab.Set(`[name="patterns.maxInjected"]`, "3")
 	tab.Set(`[name="ipc.llmCompression.prompt"]`, strings.Repeat("keep every name ", 30))
 	tab.Click(`[data-savebar] button[type="submit"]`)
-	tab.Until(`document.querySelector('[data-conflict]') !== null`)
+	tab.Until(`document.querySelector('[data-testid="conflict"]') !== null`)
 	tab.Faults() // a browser complains of any answer 409
 	tab.CheckLooks("pipeline conflict")
-	tab.Click(`[data-conflict] button[type="submit"]`)
+	tab.Click(`[data-savebar] button[type="submit"]`)
 	tab.Until(`location.search === '?module=patterns&saved=4'`)
 	if _, config := saved(t, person); pipeline.SettingsOf[patterns.Config](config).MaxInjected != 3 || pipeline.SettingsOf[patterns.Config](config).Placement != "system" {
 		t.Errorf("saved %+v", pipeline.SettingsOf[patterns.Config](config))

@@ -99,10 +99,9 @@ func (h *Handler) Save(c echo.Context, who tenants.Principal) error {
 	if version != st.saved.Version {
 		return h.conflict(c, who, st, version, wanted)
 	}
-	wanted = picked(wanted, st.now, form)
 	next, err := h.changed(st, wanted)
 	if invalid, is := errors.AsType[pipeline.Invalid](err); is {
-		page := newModel(who, st, picked(typed, st.now, form))
+		page := newModel(who, st, typed)
 		page.Module = moduleNamed(form.Get(moduleName))
 		return h.answer(c, http.StatusUnprocessableEntity, who, page.refusing(invalid))
 	}
@@ -189,9 +188,6 @@ func (h *Handler) answer(c echo.Context, status int, who tenants.Principal, page
 // fill reads the figures and cards beside the form. One that cannot be read says so;
 // the others stay.
 func (h *Handler) fill(ctx context.Context, who tenants.Principal, page *model) {
-	if page.Conflict != nil {
-		return
-	}
 	page.Live = h.live(ctx, who.Workspace.ID)
 	page.Preview.Clients = h.clients(ctx, who.Workspace.ID)
 	h.fillWindows(ctx, who, &page.Windows)

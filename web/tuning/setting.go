@@ -101,12 +101,8 @@ func (s *setting) text(value any) string {
 	}
 }
 
-// brief is how many characters of a value a sentence names, and ample how many a page
-// about it.
-const (
-	brief = 60
-	ample = 600
-)
+// brief is how many characters of a value a sentence names.
+const brief = 60
 
 // said returns a value as it is named, with at most so many of its characters.
 func (s *setting) said(text string, most int) string {
