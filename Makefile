@@ -51,8 +51,7 @@ TEST_PROGRAMS := $(CURDIR)/bin/test
 test-programs: ## build the programs that tests start; make test does it
 	@mkdir -p $(TEST_PROGRAMS)
 	go build $(SLIM) -o $(TEST_PROGRAMS)/ ./cmd/palimpsest ./cmd/tools/testrun
-	go -C deploy/tools/versitygw build $(SLIM) -o $(TEST_PROGRAMS)/versitygw github.com/versity/versitygw/cmd/versitygw
-	go -C deploy/tools build $(SLIM) -o $(TEST_PROGRAMS)/stripe-mock github.com/stripe/stripe-mock
+	cp -f "$$(go -C deploy/tools/versitygw tool -n versitygw)" "$$(go -C deploy/tools tool -n stripe-mock)" $(TEST_PROGRAMS)/ # linked once and kept in the build cache
 
 # The packages that take longest start first, so that none of them is left alone at the end.
 LONG_TESTS := ./web/walks ./cmd/palimpsest ./web/pages ./api/manage ./web ./tenants/tenantsdb ./pipeline/modules/ipc ./pipeline/replay
@@ -62,12 +61,12 @@ TEST = PALIMPSEST_TEST_PROGRAMS=$(TEST_PROGRAMS) deploy/inmemory.sh $(TEST_PROGR
 
 .PHONY: test
 test: test-programs ## set up what is missing and run the tests of a change: all of them, with a tenth of each large sweep
-	@deploy/setup.sh postgresql chromium redis-server pgbouncer nodejs npm
+	@deploy/setup.sh postgresql browser redis-server pgbouncer nodejs npm
 	$(TEST) -timeout 20m $(LONG_TESTS) ./...
 
 .PHONY: test-all
 test-all: test-programs ## every test with every input, and long fuzzing; writes .ci/test-all, which CI wants to be young
-	@deploy/setup.sh postgresql chromium redis-server pgbouncer nodejs npm
+	@deploy/setup.sh postgresql browser redis-server pgbouncer nodejs npm
 	go -C deploy/tools/checks build -o $(TEST_PROGRAMS)/checks .
 	PALIMPSEST_TEST_ALL=1 $(TEST) -timeout 60m $(LONG_TESTS) ./...
 	$(MAKE) fuzz FUZZ_TIME=200000x
@@ -75,7 +74,7 @@ test-all: test-programs ## every test with every input, and long fuzzing; writes
 
 .PHONY: test-calendar
 test-calendar: ## run the tests on a Monday, at New Year, on a leap day, at both changes of DST, and bare; DATES="monday bare" PACKAGES=./web
-	@deploy/setup.sh postgresql chromium redis-server pgbouncer nodejs npm faketime
+	@deploy/setup.sh postgresql browser redis-server pgbouncer nodejs npm faketime
 	@DATES='$(DATES)' PACKAGES='$(PACKAGES)' ARGS='$(ARGS)' deploy/calendar/run.sh
 
 # The cuts that every request and every answer goes through.
@@ -118,7 +117,7 @@ chaos: ## kill, stop, fill and delay the parts of three replicas while sessions 
 
 .PHONY: check
 check: quick lint secrets vulnerabilities test-programs ## formatting, vet, lint, scanners, template drift, module sums, tests with the race detector
-	@deploy/setup.sh postgresql chromium redis-server pgbouncer nodejs npm gcc
+	@deploy/setup.sh postgresql browser redis-server pgbouncer nodejs npm gcc
 	CGO_ENABLED=1 $(TEST) -race -p 2 -timeout 40m $(LONG_TESTS) ./...
 
 .PHONY: quick

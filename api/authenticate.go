@@ -74,6 +74,35 @@ func (g *Gate) clientAddress(request *http.Request) string {
 	return host
 }
 
+// keyHeader holds our key where the caller's own credential goes to the provider.
+const keyHeader = "X-Palimpsest-Key"
+
+// credentials are the headers in which clients send what they authenticate with.
+var credentials = [...]string{"Authorization", "X-Api-Key", "Api-Key"}
+
+// ownCredential returns the headers with a caller's own credential for the provider, and the credential; nil
+// if our key does not come in a header of its own, or nothing stands beside it.
+func ownCredential(header http.Header) (own http.Header, secret string) {
+	if header.Get(keyHeader) == "" {
+		return nil, ""
+	}
+	for _, name := range credentials {
+		value := header.Get(name)
+		if value == "" || strings.Contains(value, tenants.KeyStart) {
+			continue
+		}
+		if own == nil {
+			own = http.Header{}
+			secret = value
+			if _, bare, isScheme := strings.Cut(value, " "); isScheme {
+				secret = bare
+			}
+		}
+		own[name] = slices.Clone(header[name])
+	}
+	return own, secret
+}
+
 // Secrets returns what a request holds in the places where clients put keys.
 func Secrets(header http.Header) []string {
 	var found []string
@@ -81,6 +110,9 @@ func Secrets(header http.Header) []string {
 		if secret = strings.TrimSpace(secret); secret != "" && !slices.Contains(found, secret) {
 			found = append(found, secret)
 		}
+	}
+	if own := header.Get(keyHeader); own != "" { // the other places hold the caller's own credential
+		return []string{strings.TrimSpace(own)}
 	}
 	add(header.Get("X-Api-Key"))
 	add(header.Get("Api-Key"))

@@ -31,7 +31,7 @@ func (e *RequestLog) charge(now time.Time) {
 			cost += (e.most.MicroUSD - e.most.PromptMicroUSD) * int64(usage.Output) / int64(e.most.Answers)
 		}
 	}
-	e.Usage, e.CostMicroUSD = usage, cost
+	e.Usage, e.CostMicroUSD = usage, cost+e.firstMicroUSD
 	e.estimated("the provider did not say what it charges")
 }
 

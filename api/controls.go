@@ -46,6 +46,10 @@ func readControls(header http.Header) (controls, error) {
 			BaseURL:  header.Get("X-Palimpsest-Base-Url"),
 		},
 	}
+	if own, secret := ownCredential(header); own != nil && asked.choice.Key == "" {
+		asked.choice.Own, asked.choice.Key = own, secret
+		asked.overrides = append(asked.overrides, keyHeader)
+	}
 	for _, name := range [...]string{"X-Palimpsest-Session-Id", "X-Palimpsest-Lane", "X-Palimpsest-User"} {
 		if len(header.Get(name)) > maxID {
 			return controls{}, tenants.Invalid{Field: name, Message: fmt.Sprintf("is longer than %d bytes; send a shorter id", maxID)}

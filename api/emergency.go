@@ -44,7 +44,7 @@ func (s *Server) rescue(ctx context.Context, event *RequestLog, forward forward,
 		return response, written
 	}
 	_ = response.Body.Close()
-	event.firstMicroUSD = written.Price(usage)
+	event.firstMicroUSD += written.Price(usage)
 	s.Metrics.Recorded.Archived.Add(float64(shrunk.Archived))
 	s.Metrics.Recorded.Redact(shrunk.Redacted)
 	event.describe(shrunk)

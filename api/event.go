@@ -64,7 +64,7 @@ type RequestLog struct {
 	CostMicroUSD int64
 	NetMicroUSD  int64
 
-	firstMicroUSD int64 // the part of the cost that a first attempt had, whose answer ended at the model's window
+	firstMicroUSD int64 // the part of the cost that earlier attempts had: answers that ended at the model's window, keys that did not answer
 
 	// The parts of NetMicroUSD beside input not sent.
 	UnreadMicroUSD, RewrittenMicroUSD int64

@@ -83,7 +83,7 @@ func (s *Server) exchange(codec wire.Codec, endpoint string, purpose purpose) ec
 		}
 		s.begun(ctx, event)
 		announced := s.Prompts.Announce(written, event.Client, event.At)
-		response, err := s.sendAsking(forward.admission, written, func() (*http.Response, error) { return s.send(ctx, event, forward, written) })
+		response, err := delivery{s, event, &forward, written}.send(ctx)
 		if err != nil {
 			return s.refuse(c, codec, event, err)
 		}
@@ -156,6 +156,7 @@ type admission struct {
 	held   []limits.Held // by whose limits
 	asked  controls
 	target upstream.Target
+	routes proxysettings.Routes // where else the request can go
 }
 
 // admit finds out whose request it is and what it asks of the proxy.
@@ -239,13 +240,18 @@ func (g *Gate) heldUser(ctx context.Context, key tenants.APIKey, endUser string)
 func (g *Gate) route(ctx context.Context, event *RequestLog, admission *admission, dialect tenants.Provider, model proxysettings.Model) (err error) {
 	ctx, span := spans.Start(ctx, "route")
 	defer span.EndWith(&err)
-	target, err := g.Settings.Target(ctx, admission.key.Workspace, dialect, admission.asked.choice, model)
+	admission.routes, err = g.Settings.Routes(ctx, admission.key.Workspace, dialect, admission.asked.choice, model)
 	if err != nil {
 		return err
 	}
-	admission.target = target
-	event.Provider, event.ProviderKey = string(target.Provider), target.KeyID
+	admission.sendTo(event, admission.routes.Targets[0])
 	return nil
+}
+
+// sendTo has a request go to a target.
+func (a *admission) sendTo(event *RequestLog, target upstream.Target) {
+	a.target = target
+	event.Provider, event.ProviderKey = string(target.Provider), target.KeyID
 }
 
 // asked returns what a request asks of the pipeline that holds for its key.
@@ -268,11 +274,16 @@ func (g *Gate) asked(ctx context.Context, codec wire.Codec, admission admission,
 			EndUser: session.EndUserID(admission.key.Workspace, admission.asked.endUser), Project: admission.asked.tags[tenants.ProjectTag],
 		},
 		Codec: codec, Config: config, Headers: header, Path: path, Body: body, Bypass: admission.asked.bypass, DryRun: admission.asked.dryRun, NoStore: admission.asked.noStore, Long: asksLongWindow(header),
-		Overrides: overrides, Usage: !g.plain.has(admission), Destination: prompt.Destination{Provider: string(admission.target.Provider), Region: admission.target.Region()},
+		Overrides: overrides, Usage: !g.plain.has(admission), Destination: destinationOf(admission.target),
 		Allow: func(model tokens.Model, asked string) error {
 			return admission.key.Limits.CheckModel(asked, model.Price != tokens.Price{})
 		},
 	}, nil
+}
+
+// destinationOf returns a target as a prompt knows it.
+func destinationOf(target upstream.Target) prompt.Destination {
+	return prompt.Destination{Provider: string(target.Provider), Region: target.Region(), Key: target.KeyID}
 }
 
 // forward is a request whose prompt goes to a provider.

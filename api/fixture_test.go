@@ -243,14 +243,41 @@ func (p *proxy) last(n int) tenants.Exchange {
 
 // logged is a log that may be written to while a test reads it.
 type logged struct {
-	mu   sync.Mutex
-	text bytes.Buffer
+	mu      sync.Mutex
+	text    bytes.Buffer
+	written chan struct{} // closed at the next write; nil while no test waits
 }
 
 func (l *logged) Write(p []byte) (int, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	if l.written != nil {
+		close(l.written)
+		l.written = nil
+	}
 	return l.text.Write(p)
+}
+
+// holds waits until the log holds a text, and reports whether it came: an exchange is logged after it is recorded.
+func (l *logged) holds(text string) bool {
+	late := time.After(patience)
+	for {
+		l.mu.Lock()
+		if strings.Contains(l.text.String(), text) {
+			l.mu.Unlock()
+			return true
+		}
+		if l.written == nil {
+			l.written = make(chan struct{})
+		}
+		written := l.written
+		l.mu.Unlock()
+		select {
+		case <-written:
+		case <-late:
+			return false
+		}
+	}
 }
 
 func (l *logged) String() string {

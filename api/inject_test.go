@@ -46,7 +46,7 @@ func TestInjectedItemsAreNamedInTheHeaders(t *testing.T) {
 		}
 		p.last(request + 1)
 	}
-	if log := p.log.String(); !strings.Contains(log, "patterns.injected") {
-		t.Errorf("log: %s", log)
+	if !p.log.holds("patterns.injected") {
+		t.Errorf("log: %s", p.log)
 	}
 }

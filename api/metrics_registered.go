@@ -17,6 +17,7 @@ type requestMetrics struct {
 	upstreamTTFB   *prometheus.HistogramVec
 	refused        *prometheus.CounterVec
 	alone          prometheus.Counter
+	failovers      *prometheus.CounterVec
 }
 
 func newRequestMetrics(registry prometheus.Registerer) requestMetrics {
@@ -31,11 +32,12 @@ func newRequestMetrics(registry prometheus.Registerer) requestMetrics {
 		upstreamTTFB:   histograms("upstream_ttfb_seconds", "Time from dialling the provider to its first byte.", slow, "provider"),
 		refused:        counters("limits_refused_total", "Requests that met a limit of their API key.", "limit"),
 		alone:          counter("limits_local_total", "Requests whose limits a replica held by itself because Redis did not answer."),
+		failovers:      counters("failovers_total", "Prompts that went to another provider key because one failed, by why it did.", "reason"),
 	}
 	for kind := limits.Requests; kind <= limits.HeldBudget; kind++ {
 		m.refused.WithLabelValues(kind.String())
 	}
-	registry.MustRegister(m.requests, m.duration, m.streamDuration, m.overhead, m.firstByte, m.upstreamTTFB, m.refused, m.alone)
+	registry.MustRegister(m.requests, m.duration, m.streamDuration, m.overhead, m.firstByte, m.upstreamTTFB, m.refused, m.alone, m.failovers)
 	return m
 }
 

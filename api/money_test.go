@@ -91,12 +91,13 @@ func TestMissesOfTheProvidersCacheAreRecordedWithTheirCause(t *testing.T) {
 func TestEpochsAreOnRecordAndMayBeWarnedOf(t *testing.T) {
 	t.Parallel()
 	p, _, send := caching(t)
-	epochs, ours := 0, 0
+	epochs, ours, last := 0, 0, ""
 	for turns := 5; epochs < 4; turns += 2 {
 		if turns > 400 {
 			t.Fatalf("only %d epochs", epochs)
 		}
 		got, recorded := send(chatSession(turns, 300))
+		last = recorded.ID.String()
 		if strings.Contains(string(recorded.Report), `"type":"completed"`) {
 			epochs++
 			if recorded.MissCause != string(cost.PrefixChangeOurs) {
@@ -117,6 +118,7 @@ func TestEpochsAreOnRecordAndMayBeWarnedOf(t *testing.T) {
 	if ours != epochs {
 		t.Errorf("%d misses are ours, of %d epochs", ours, epochs)
 	}
+	p.log.holds(last) // all requests are logged
 	if events := strings.Count(p.log.String(), `"ipc.warning":"epochs"`); events != 2 {
 		t.Errorf("the log warns %d times, want once for each epoch from the third on", events)
 	}

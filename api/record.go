@@ -174,6 +174,9 @@ func (r *Records) end(ctx context.Context, event *RequestLog) {
 	}
 	event.Duration = r.Now().Sub(event.At)
 	event.charge(r.Now())
+	if event.CostMicroUSD == 0 {
+		event.CostMicroUSD = event.firstMicroUSD // no key answered, and an earlier one may charge
+	}
 	// Before the exchange is recorded: what is read of the record does not hold yet
 	// what is added here.
 	event.ticket.Settle(ctx, event.Usage.Prompt()+event.Usage.Output, event.CostMicroUSD)

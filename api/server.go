@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"palimpsest/api/failover"
 	"palimpsest/api/limits"
 	"palimpsest/api/proxysettings"
 	"palimpsest/api/recall"
@@ -34,6 +35,9 @@ type Server struct {
 
 	// Recall lets models look things up in the archive; nil if there is no such route.
 	Recall *recall.Server
+
+	// Failover remembers how provider keys work. Without it every request goes to its first key only.
+	Failover *failover.Keys
 
 	// Concurrency bounds the requests that a workspace has open; nil if nothing does.
 	Concurrency *Concurrency

@@ -145,7 +145,7 @@ func TestClientThatLeavesCancelsTheProvider(t *testing.T) {
 	_ = response.Body.Close()
 	awaitOne(t, left)
 	recorded := p.last(1)
-	if recorded.Input != 41 || !strings.Contains(p.log.String(), `"aborted":"client"`) {
+	if recorded.Input != 41 || !p.log.holds(`"aborted":"client"`) {
 		t.Errorf("recorded: %+v\n%s", recorded, p.log)
 	}
 	if writes := p.memory.writes(); writes[1] == 0 {

@@ -61,7 +61,21 @@ type DataSettings struct {
 	Redact   Redaction
 	EndUsers EndUserIDs // hashed if empty
 	Origins  Origins    // of pages that may read answers in a browser; an API key may have its own
+	Failover Failover   // when a provider key fails
+
+	OwnCredentials bool // requests may bring the provider's credential of their own, with our key in X-Palimpsest-Key
 }
+
+// Failover says whether a request goes to another provider key when its own fails.
+type Failover string
+
+// The values of Failover. Some of what a provider writes only its account can read, such as encrypted
+// reasoning: a prompt that holds any goes to another key in FailoverAccount only.
+const (
+	FailoverOff      Failover = ""         // never
+	FailoverAccounts Failover = "accounts" // yes, and keys may be of different accounts
+	FailoverAccount  Failover = "account"  // yes, and all keys with one base URL are of one account
+)
 
 // EndUserIDs says by which ids a workspace shows its end users.
 type EndUserIDs string
@@ -100,6 +114,9 @@ func (s DataSettings) Validate() error {
 	if !slices.Contains([]EndUserIDs{"", EndUsersHashed, EndUsersPlain}, s.EndUsers) {
 		return Invalid{Field: "end_users", Message: "must be hashed or plain"}
 	}
+	if !slices.Contains([]Failover{FailoverOff, FailoverAccounts, FailoverAccount}, s.Failover) {
+		return Invalid{Field: "failover", Message: "must be empty (off), accounts or account"}
+	}
 	if err := s.Normal().Origins.validate(); err != nil {
 		return err
 	}
@@ -116,7 +133,7 @@ func (s DataSettings) Fields() Fields {
 		"redact": strings.Join(kinds, ", "), "redact_names": strings.Join(s.Redact.Names, ", "),
 		"time_zone": s.TimeZone, "managers_read": string(s.Text.Managers), "members_read": string(s.Text.Members),
 		"viewers_read": string(s.Text.Viewers), "no_store": strconv.FormatBool(s.NoStore), "end_users": string(s.EndUsers),
-		"browser_origins": strings.Join(s.Origins, ", "),
+		"browser_origins": strings.Join(s.Origins, ", "), "failover": string(s.Failover), "own_credentials": strconv.FormatBool(s.OwnCredentials),
 	}
 }
 

@@ -28,44 +28,49 @@ type Asked struct {
 	Model   string // empty: the request names none
 }
 
-// Route returns the place in keys of the one that a request goes to: the first that
-// names its model, else the default of the dialect, else the first that names no
-// models. A request without a model goes to the first of these, or to the first key
-// at all. keys are in the order in which they are asked. The errors are
-// ErrNoProvider and NotTaken.
+// Route returns the place in keys of the one that a request goes to, the first of Routes.
 func Route(keys []ProviderKey, asked Asked) (int, error) {
-	fallback, open, first := -1, -1, -1
+	places, err := Routes(keys, asked)
+	if err != nil {
+		return 0, err
+	}
+	return places[0], nil
+}
+
+// Routes returns the places in keys of all that serve a request, the one that it goes to first: those that
+// name its model; else the defaults of the dialect, and then those that name no models. A request without a
+// model goes to one of the latter, or to the first key at all. keys are in the order in which they are asked.
+// The errors are ErrNoProvider and NotTaken.
+func Routes(keys []ProviderKey, asked Asked) ([]int, error) {
+	var named, defaults, open, all []int
 	var takes []string
 	for i, key := range keys {
 		if !key.takesPart(asked) {
 			continue
 		}
-		if asked.Model != "" && key.Names(asked.Model) {
-			return i, nil
+		switch {
+		case asked.Model != "" && key.Names(asked.Model):
+			named = append(named, i)
+		case key.Default:
+			defaults = append(defaults, i)
+		case len(key.Models) == 0:
+			open = append(open, i)
 		}
-		if fallback < 0 && key.Default {
-			fallback = i
-		}
-		if open < 0 && len(key.Models) == 0 {
-			open = i
-		}
-		if first < 0 {
-			first = i
-		}
+		all = append(all, i)
 		takes = append(takes, key.Models...)
 	}
-	switch {
-	case first < 0:
-		return 0, ErrNoProvider
-	case fallback >= 0:
-		return fallback, nil
-	case open >= 0:
-		return open, nil
+	switch unnamed := append(defaults, open...); {
+	case len(all) == 0:
+		return nil, ErrNoProvider
+	case len(named) > 0:
+		return named, nil
+	case len(unnamed) > 0:
+		return unnamed, nil
 	case asked.Model == "":
-		return first, nil
+		return all, nil
 	default:
 		slices.Sort(takes)
-		return 0, NotTaken{Model: asked.Model, Takes: slices.Compact(takes)}
+		return nil, NotTaken{Model: asked.Model, Takes: slices.Compact(takes)}
 	}
 }
 

@@ -185,6 +185,12 @@ type Obstacle struct {
 	Since   time.Time // the first of them
 }
 
+// KeyFailure is how many requests failed at a provider key.
+type KeyFailure struct {
+	Key   uuid.UUID
+	Count int64
+}
+
 // Rejection says that a provider refuses a key.
 type Rejection struct {
 	Key      uuid.UUID
@@ -214,6 +220,10 @@ type UsageReader interface {
 
 	// Obstacles returns what kept prompts above their target since a time.
 	Obstacles(ctx context.Context, workspace WorkspaceID, since time.Time) ([]Obstacle, error)
+
+	// KeyFailures returns how many requests failed at each enabled provider key since a time for a reason that
+	// another key may not have: rate limits, errors of the provider, no answer.
+	KeyFailures(ctx context.Context, workspace WorkspaceID, since time.Time) ([]KeyFailure, error)
 
 	// Rejections returns the provider keys that are refused, since a time at most.
 	Rejections(ctx context.Context, workspace WorkspaceID, since time.Time) ([]Rejection, error)

@@ -166,6 +166,7 @@ func TestEveryPage(t *testing.T) {
 
 	t.Run("HoldsNoInlineCodeAndNoForeignAddress", func(t *testing.T) { checkPurity(t, pages) })
 	t.Run("HasItsHeadersOneHeadingAndATitle", func(t *testing.T) { checkFrame(t, pages) })
+	t.Run("UsesTheWordsOfItsReaders", func(t *testing.T) { checkWords(t, pages) })
 	t.Run("LinksToPagesThatThereAre", func(t *testing.T) { checkLinks(t, webtest.Start(t).Routes, pages) })
 }
 

@@ -151,7 +151,7 @@ func (i *configImport) byHandf(format string, of ...any) {
 
 func (i *configImport) takeSettings(ctx context.Context, part configMember) error {
 	wanted, retention := i.now.settings, i.now.retention
-	known := []string{"time_zone", "managers_read", "members_read", "viewers_read", "no_store", "redact", "redact_names", "end_users", "browser_origins", "retention_days"}
+	known := []string{"time_zone", "managers_read", "members_read", "viewers_read", "no_store", "redact", "redact_names", "end_users", "browser_origins", "failover", "own_credentials", "retention_days"}
 	for _, member := range i.members(part.place, part.node, known) {
 		if member.name == "retention_days" {
 			var asked struct {

@@ -57,12 +57,15 @@ type settingsJSON struct {
 
 	EndUsers tenants.EndUserIDs `json:"end_users"`
 	Origins  []string           `json:"browser_origins"`
+	Failover tenants.Failover   `json:"failover"`
+
+	OwnCredentials bool `json:"own_credentials"`
 }
 
 func settingsOf(settings tenants.DataSettings) settingsJSON {
 	return settingsJSON{
 		TimeZone: settings.TimeZone, NoStore: settings.NoStore,
-		Redact: list(settings.Redact.Kinds), RedactNames: list(settings.Redact.Names), EndUsers: settings.EndUsers, Origins: list(settings.Origins),
+		Redact: list(settings.Redact.Kinds), RedactNames: list(settings.Redact.Names), EndUsers: settings.EndUsers, Origins: list(settings.Origins), Failover: settings.Failover, OwnCredentials: settings.OwnCredentials,
 		ManagersRead: settings.Text.Managers, MembersRead: settings.Text.Members, ViewersRead: settings.Text.Viewers,
 	}
 }
@@ -88,6 +91,9 @@ type newSettings struct {
 
 	EndUsers *tenants.EndUserIDs `json:"end_users"`
 	Origins  *[]string           `json:"browser_origins"`
+	Failover *tenants.Failover   `json:"failover"`
+
+	OwnCredentials *bool `json:"own_credentials"`
 }
 
 func (h dataHandler) putSettings(c echo.Context, who caller) error {
@@ -117,6 +123,8 @@ func (n newSettings) apply(settings tenants.DataSettings) tenants.DataSettings {
 	set(&settings.Redact.Kinds, n.Redact)
 	set(&settings.Redact.Names, n.RedactNames)
 	set(&settings.EndUsers, n.EndUsers)
+	set(&settings.Failover, n.Failover)
+	set(&settings.OwnCredentials, n.OwnCredentials)
 	if n.Origins != nil {
 		settings.Origins = *n.Origins
 	}

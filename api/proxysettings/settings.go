@@ -76,7 +76,9 @@ type settings struct {
 	noStore  bool                                  // nothing of its exchanges is kept
 	names    bool                                  // end users are shown by the application's own ids
 	origins  tenants.Origins                       // of pages that may read answers in a browser
-	redactor *redaction.Redactor                   // nil if what is said is stored as it came
+	failover tenants.Failover
+	own      bool                // requests may bring credentials of their own
+	redactor *redaction.Redactor // nil if what is said is stored as it came
 	budgets  map[tenants.Spender]tenants.Quota
 
 	restraint tenants.Restraint
@@ -324,7 +326,7 @@ func (c *Cache) load(ctx context.Context, workspace tenants.WorkspaceID) (*setti
 	if err != nil {
 		return nil, fmt.Errorf("data settings: %w", err)
 	}
-	loaded := &settings{windows: make(map[string]int, len(windows)), noStore: data.NoStore, names: data.EndUsers == tenants.EndUsersPlain, origins: data.Origins}
+	loaded := &settings{windows: make(map[string]int, len(windows)), noStore: data.NoStore, names: data.EndUsers == tenants.EndUsersPlain, origins: data.Origins, failover: data.Failover, own: data.OwnCredentials}
 	if loaded.redactor, err = c.redactor(ctx, workspace, data.Redact); err != nil {
 		return nil, fmt.Errorf("redaction: %w", err)
 	}

@@ -3,6 +3,7 @@ package proxysettings
 import (
 	"context"
 	"encoding/json"
+	"net/http"
 	"slices"
 	"strings"
 
@@ -13,10 +14,11 @@ import (
 
 // Choice is what a request itself says of where it goes.
 type Choice struct {
-	Provider string // name of one of the workspace's keys; empty: any
-	Key      string // of a provider, that the request brings along; empty: one of the workspace's
-	BaseURL  string // that Key is for; empty: the provider's own
-	Private  bool   // BaseURL may be on a private address, where the installation allows those
+	Provider string      // name of one of the workspace's keys; empty: any
+	Key      string      // of a provider, that the request brings along; empty: one of the workspace's
+	BaseURL  string      // that Key is for; empty: the provider's own
+	Own      http.Header // the caller's own credential for Key, as it is sent; nil if it is in X-Palimpsest-Provider-Key
+	Private  bool        // BaseURL may be on a private address, where the installation allows those
 }
 
 // Model tells which model a request names; empty if it names none. It may have to read the request's body.
@@ -43,29 +45,62 @@ func ProviderOf(codec wire.Codec) tenants.Provider { return tenants.Provider(cod
 // depends on it; it returns an empty name for a request that names none. The errors
 // are those of tenants.Route, tenants.Invalid, tenants.Forbidden and those of model.
 func (c *Cache) Target(ctx context.Context, workspace tenants.WorkspaceID, dialect tenants.Provider, choice Choice, model Model) (upstream.Target, error) {
+	routes, err := c.Routes(ctx, workspace, dialect, choice, model)
+	if err != nil {
+		return upstream.Target{}, err
+	}
+	return routes.Targets[0], nil
+}
+
+// Routes are the ways that a request can go.
+type Routes struct {
+	Targets  []upstream.Target // at least one; the one that the request goes to if it works first
+	Equal    int               // so many of Targets, from the first, have the same order and base URL
+	Failover tenants.Failover  // whether the request may go to any but the first
+}
+
+// Routes returns all targets that serve a request, as Target returns the first.
+func (c *Cache) Routes(ctx context.Context, workspace tenants.WorkspaceID, dialect tenants.Provider, choice Choice, model Model) (Routes, error) {
+	if choice.Own != nil {
+		if settings, err := c.of(ctx, workspace); err != nil {
+			return Routes{}, err
+		} else if !settings.own {
+			return Routes{}, tenants.Forbidden{Code: "own_credentials_not_allowed", Message: "This workspace does not forward credentials of callers. " +
+				"An owner or admin can allow it on the dashboard's Settings page; without it, send the Palimpsest key alone and the workspace's provider key is used."}
+		}
+	}
 	if choice.Key != "" {
-		return c.broughtAlong(dialect, choice, model)
+		target, err := c.broughtAlong(dialect, choice, model)
+		return Routes{Targets: []upstream.Target{target}, Equal: 1}, err
 	}
 	settings, err := c.of(ctx, workspace)
 	if err != nil {
-		return upstream.Target{}, err
+		return Routes{}, err
 	}
 	wanted := tenants.Asked{Dialect: dialect, Key: choice.Provider}
 	if settings.looksAtModels() {
 		if wanted.Model, err = model(); err != nil {
-			return upstream.Target{}, err
+			return Routes{}, err
 		}
 	}
-	i, err := tenants.Route(settings.keys, wanted)
+	places, err := tenants.Routes(settings.keys, wanted)
 	if err != nil {
-		return upstream.Target{}, err
+		return Routes{}, err
 	}
-	return settings.target(i, wanted), nil
+	routes := Routes{Failover: settings.failover}
+	for _, i := range places {
+		first := settings.keys[places[0]]
+		if key := settings.keys[i]; routes.Equal == len(routes.Targets) && key.Order == first.Order && key.BaseURL == first.BaseURL {
+			routes.Equal++
+		}
+		routes.Targets = append(routes.Targets, settings.target(i, wanted))
+	}
+	return routes, nil
 }
 
 // broughtAlong returns the target that a request names itself.
 func (c *Cache) broughtAlong(dialect tenants.Provider, choice Choice, model Model) (upstream.Target, error) {
-	target := upstream.Target{Provider: dialect, BaseURL: choice.BaseURL, Key: choice.Key, PublicOnly: !choice.Private}
+	target := upstream.Target{Provider: dialect, BaseURL: choice.BaseURL, Key: choice.Key, Own: choice.Own, PublicOnly: !choice.Private}
 	if choice.BaseURL == "" {
 		return target, nil
 	}

@@ -2,6 +2,7 @@ package upstream
 
 import (
 	"fmt"
+	"maps"
 	"net/http"
 	"net/textproto"
 	"slices"
@@ -105,6 +106,10 @@ func isSecretive(name string) bool {
 
 // authorize sets the provider's key where the provider looks for it.
 func authorize(header http.Header, target Target) {
+	if target.Own != nil {
+		maps.Copy(header, target.Own)
+		return
+	}
 	auth := target.Auth
 	if dialect, known := DialectOf(target.Provider); known && auth == tenants.AuthUsual {
 		auth = dialect.Auth

@@ -3,6 +3,7 @@ package upstream
 import (
 	"cmp"
 	"fmt"
+	"net/http"
 	"net/netip"
 	"net/url"
 	"regexp"
@@ -27,6 +28,7 @@ type Target struct {
 	Provider tenants.Provider // dialect of the request
 	BaseURL  string           // empty: the provider's own
 	Key      string           // in the clear
+	Own      http.Header      // of the caller, sent in place of Key as it came; nil if absent
 	KeyID    uuid.UUID        // of the provider key; uuid.Nil if it is not stored
 	Auth     tenants.Auth
 	Headers  []tenants.Header // sent along; never changed

@@ -15,12 +15,13 @@ import (
 	"palimpsest/api/upstream/providertest"
 	"palimpsest/migrations/dbtest"
 	"palimpsest/pipeline/tokens"
+	"palimpsest/web/browsertest"
 )
 
 // providerKey is the only key that the provider double lets in.
 const providerKey = "sk-double-0123456789abcdef"
 
-func TestMain(m *testing.M) { dbtest.Main(m) }
+func TestMain(m *testing.M) { dbtest.Main(m, browsertest.Stop) }
 
 // instance is the real program with a provider double behind it.
 type instance struct {

@@ -10,6 +10,7 @@ import (
 
 	"palimpsest/api"
 	"palimpsest/api/embeddings"
+	"palimpsest/api/failover"
 	"palimpsest/api/limits"
 	"palimpsest/api/proxysettings"
 	"palimpsest/api/recorder"
@@ -113,6 +114,9 @@ func openProxying(b base, of stored, recorded *tally) (proxying, error) {
 	if t.origins, err = api.NewOrigins(b.db.APIKeys.OriginAllowed); err != nil {
 		return proxying{}, err
 	}
+	if t.failover, err = failover.New(b.now, failover.Sleep); err != nil {
+		return proxying{}, err
+	}
 	if t.answers, err = semanticcache.NewCache(semanticcache.Services{
 		Store: semanticcachedb.New(b.db, of.archiveKeys), Secret: b.vault.Derive("questions"), Log: b.log, Now: b.now,
 	}); err != nil {
@@ -129,7 +133,7 @@ func (t proxying) proxy(b base, keys tenants.KeyAuthenticator, address echo.IPEx
 	return bounded(b.config, &api.Server{
 		Gate:    api.Gate{Keys: keys, Settings: t.settings, Limits: t.limiter, Address: address, Origins: t.origins},
 		Records: api.Records{Recorder: t.recorder, Metrics: b.metrics, Log: b.log, Now: b.now},
-		Prompts: t.writer, Upstream: t.provider, Summaries: t.summaries, Answers: t.answers,
+		Prompts: t.writer, Upstream: t.provider, Summaries: t.summaries, Answers: t.answers, Failover: t.failover,
 	})
 }
 

@@ -35,28 +35,42 @@ type cluster struct {
 	dir    string
 	server *localdb.Cluster // nil if the run shares a cluster
 	admin  *pgxpool.Pool
-	count  int // databases created
+	count  int      // databases created
+	kept   []string // databases of templates
 }
 
 // create returns a copy of a database; it is dropped when the test ends.
 func create(t testing.TB, source string) *Database {
 	t.Helper()
-	ctx := t.Context()
-	name, err := shared.reserve()
+	database := shared.copy(t, source)
+	t.Cleanup(func() {
+		if err := shared.drop(database.Name); err != nil {
+			t.Errorf("drop test database: %v", err)
+		}
+	})
+	return database
+}
+
+// copy returns a copy of a database that stays.
+func (c *cluster) copy(t testing.TB, source string) *Database {
+	t.Helper()
+	name, err := c.reserve()
 	if err != nil {
 		t.Fatal(err)
 	}
 	// Copying files takes half as long as PostgreSQL's usual way, which logs each page.
-	if _, err := shared.admin.Exec(ctx, "CREATE DATABASE "+name+" TEMPLATE "+source+" STRATEGY file_copy"); err != nil {
+	if _, err := c.admin.Exec(t.Context(), "CREATE DATABASE "+name+" TEMPLATE "+source+" STRATEGY file_copy"); err != nil {
 		t.Fatalf("create test database: %v", err)
 	}
-	t.Cleanup(func() {
-		if _, err := shared.admin.Exec(context.Background(), "DROP DATABASE "+name+" WITH (FORCE)"); err != nil {
-			t.Errorf("drop test database: %v", err)
-		}
-	})
-	owner := shared.dsn(t, name)
-	return &Database{Name: name, OwnerURL: owner, AppURL: withLogin(t, owner, migrations.AppURL), WorkerURL: withLogin(t, owner, migrations.WorkerURL)}
+	owner := c.dsn(t, name)
+	return &Database{
+		Name: name, OwnerURL: owner, AppURL: withLogin(t, owner, migrations.AppURL), WorkerURL: withLogin(t, owner, migrations.WorkerURL), test: t,
+	}
+}
+
+func (c *cluster) drop(name string) error {
+	_, err := c.admin.Exec(context.Background(), "DROP DATABASE "+name+" WITH (FORCE)")
+	return err
 }
 
 // withLogin returns the URL of a database with one of the template's logins: creating logins
@@ -133,11 +147,17 @@ func (c *cluster) start(ctx context.Context) error {
 func (c *cluster) stop() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	var err error
+	if c.server == nil { // the databases would stay in the cluster of the run
+		for _, name := range c.kept {
+			err = errors.Join(err, c.drop(name))
+		}
+	}
 	if c.admin != nil {
 		c.admin.Close()
 	}
 	if c.server == nil {
-		return nil
+		return err
 	}
 	return errors.Join(c.server.Stop(), os.RemoveAll(c.dir))
 }

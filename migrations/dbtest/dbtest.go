@@ -39,11 +39,14 @@ type Database struct {
 	owner *pgxpool.Pool // nil if no one has asked yet
 }
 
-// Main runs the tests of a package, stops the cluster and looks that nothing they
-// started runs on: func TestMain(m *testing.M) { dbtest.Main(m) }. It does not return.
-func Main(m *testing.M) {
+// Main runs the tests of a package, stops the cluster and what else they shared, and looks that nothing
+// they started runs on: func TestMain(m *testing.M) { dbtest.Main(m) }. It does not return.
+func Main(m *testing.M, stops ...func()) {
 	debug.SetGCPercent(garbage)
 	code := m.Run()
+	for _, stop := range stops {
+		stop()
+	}
 	err := shared.stop()
 	if code == 0 { // failed tests leave things running
 		http.DefaultClient.CloseIdleConnections()
@@ -83,23 +86,25 @@ func leaks() (err error) {
 // installed.
 func New(t testing.TB) *Database {
 	t.Helper()
-	database := create(t, template)
-	database.test = t
-	db, err := tenantsdb.Open(t.Context(), tenantsdb.Config{URL: database.AppURL, WorkerURL: database.WorkerURL})
+	return create(t, template).open(t)
+}
+
+// open opens DB until the test ends.
+func (d *Database) open(t testing.TB) *Database {
+	t.Helper()
+	db, err := tenantsdb.Open(t.Context(), tenantsdb.Config{URL: d.AppURL, WorkerURL: d.WorkerURL})
 	if err != nil {
 		t.Fatal(err)
 	}
-	database.DB = db
+	d.DB = db
 	t.Cleanup(db.Close)
-	return database
+	return d
 }
 
 // Empty returns a database without any table, and without an open DB.
 func Empty(t testing.TB) *Database {
 	t.Helper()
-	database := create(t, "template1")
-	database.test = t
-	return database
+	return create(t, "template1")
 }
 
 // Owner returns connections of the database's owner, whom row-level security does

@@ -16,14 +16,7 @@ func TestMain(m *testing.M) { dbtest.Main(m) }
 func TestEachTestGetsADatabaseOfItsOwn(t *testing.T) {
 	t.Parallel()
 	first, second := dbtest.New(t), dbtest.New(t)
-	workspace := tenants.NewWorkspaceID()
-
-	err := first.DB.InTenant(t.Context(), workspace, func(tx *gorm.DB) error {
-		return tx.Exec("INSERT INTO workspaces (workspace_id, name) VALUES (?, 'first')", workspace).Error
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	addWorkspace(t, first)
 
 	for database, want := range map[*dbtest.Database]int{first: 1, second: 0} {
 		var rows int
@@ -32,6 +25,41 @@ func TestEachTestGetsADatabaseOfItsOwn(t *testing.T) {
 		}
 		if rows != want {
 			t.Errorf("%s has %d workspaces, want %d", database.Name, rows, want)
+		}
+	}
+}
+
+// addWorkspace adds a workspace to a database.
+func addWorkspace(t testing.TB, database *dbtest.Database) {
+	t.Helper()
+	workspace := tenants.NewWorkspaceID()
+	err := database.DB.InTenant(t.Context(), workspace, func(tx *gorm.DB) error {
+		return tx.Exec("INSERT INTO workspaces (workspace_id, name) VALUES (?, 'one')", workspace).Error
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestTemplateIsFilledOnceAndCopied(t *testing.T) {
+	t.Parallel()
+	var template dbtest.Template
+	filled := 0
+	fill := func(t testing.TB, database *dbtest.Database) {
+		t.Helper()
+		addWorkspace(t, database)
+		filled++
+	}
+	first, second := template.New(t, fill), template.New(t, fill)
+	addWorkspace(t, first)
+
+	for database, want := range map[*dbtest.Database]int{first: 2, second: 1} {
+		var rows int
+		if err := database.Owner(t).QueryRow(t.Context(), "SELECT count(*) FROM workspaces").Scan(&rows); err != nil {
+			t.Fatal(err)
+		}
+		if rows != want || filled != 1 {
+			t.Errorf("%s has %d workspaces, want %d; filled %d times", database.Name, rows, want, filled)
 		}
 	}
 }

@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"time"
 
+	"github.com/google/uuid"
+
 	"palimpsest/pipeline/tokens"
 	"palimpsest/pipeline/wire"
 )
@@ -40,6 +42,7 @@ const leastImplicit = 1024
 type Prompt struct {
 	At         time.Time // when it was sent
 	Model      string    // that was asked for: each has a cache of its own
+	Key        uuid.UUID // provider key that it went out with: each account has a cache of its own; uuid.Nil if not known
 	Fixed      uint64    // hash of what precedes the messages; 0: not known
 	Released   string    // how its thinking is released from its binding; empty if it is not
 	Projection int       // number of the projection in it; 0 if none

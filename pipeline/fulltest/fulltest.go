@@ -7,6 +7,7 @@ import (
 	"hash/fnv"
 	"iter"
 	"os"
+	"runtime/debug"
 	"strconv"
 	"testing"
 )
@@ -24,6 +25,13 @@ const (
 	// parts is the number of commits that cover a sweep.
 	parts = 10
 )
+
+// garbage is how far the heap of a test program grows between collections, in percent.
+const garbage = 400
+
+// CollectLess has a test program that computes much collect garbage less often than Go's 100 percent,
+// which takes an eighth of its CPU. Its TestMain calls it.
+func CollectLess() { debug.SetGCPercent(garbage) }
 
 // Only skips a test unless everything runs. The test states its cost as the reason.
 func Only(t testing.TB, reason string) {

@@ -2,41 +2,56 @@ package ledger
 
 import "strings"
 
-// cues are the words that tell what a sentence is, by the first of them.
-type cues map[string][]string
-
-// cuesOf makes cues of words in small letters.
-func cuesOf(list ...string) cues {
-	byFirst := cues{}
-	for _, words := range list {
-		first := words[:wordEnd(words, 0)]
-		byFirst[first] = append(byFirst[first], words)
-	}
-	return byFirst
+// cues are the words that tell what a sentence is.
+type cues struct {
+	byFirst map[string][]string // by the first of them
+	lengths [256]uint64         // by the first byte: a bit for each length that a first word has
 }
 
+// cuesOf makes cues of words in small letters.
+func cuesOf(list ...string) *cues {
+	c := &cues{byFirst: map[string][]string{}}
+	for _, words := range list {
+		first := words[:wordEnd(words, 0)]
+		c.byFirst[first] = append(c.byFirst[first], words)
+		c.lengths[words[0]] |= bit(len(first))
+	}
+	return c
+}
+
+// bit is the bit for a length of a word; long ones share one.
+func bit(length int) uint64 { return 1 << min(length, 63) }
+
 // in reports whether a text in small letters holds any of the words, as words.
-func (c cues) in(low string) bool {
+func (c *cues) in(low string) bool {
 	for at := 0; at < len(low); {
 		if !isWordByte(low[at]) {
 			at++
 			continue
 		}
-		if c.starts(low[at:]) {
+		end := wordEnd(low, at)
+		if c.after(low[at:], end-at) > 0 {
 			return true
 		}
-		at = wordEnd(low, at)
+		at = end
 	}
 	return false
 }
 
 // starts reports whether a text in small letters begins with any of the words.
-func (c cues) starts(low string) bool { return c.end(low) > 0 }
+func (c *cues) starts(low string) bool { return c.end(low) > 0 }
 
 // end returns where the words end with which a text in small letters begins; 0 if it begins
 // with none.
-func (c cues) end(low string) int {
-	for _, words := range c[low[:wordEnd(low, 0)]] {
+func (c *cues) end(low string) int { return c.after(low, wordEnd(low, 0)) }
+
+// after is end of a text whose first word has a length. Most words have a length that none of the cues
+// with their first byte has.
+func (c *cues) after(low string, first int) int {
+	if low == "" || c.lengths[low[0]]&bit(first) == 0 {
+		return 0
+	}
+	for _, words := range c.byFirst[low[:first]] {
 		if strings.HasPrefix(low, words) && (len(low) == len(words) || !isWordByte(low[len(words)]) || !isWordByte(words[len(words)-1])) {
 			return len(words)
 		}

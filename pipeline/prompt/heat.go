@@ -170,7 +170,7 @@ func (p *Prompt) wentOut(sent *Sent) {
 	sent.cache.life = p.account.life
 	sent.cache.heat = session.CacheState{
 		At: p.now(), TTL: sent.cache.life.longest, Projection: sent.size.anchor.Projection, Position: sent.Position,
-		Tokens: exchange.Report.After, Model: exchange.Request.Model,
+		Tokens: exchange.Report.After, Model: exchange.Request.Model, Key: p.account.key,
 	}
 	p.Lane.Went(sent.cache.heat)
 	config := pipeline.SettingsOf[ipc.Config](exchange.Config)

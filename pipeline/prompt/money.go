@@ -19,8 +19,10 @@ type account struct {
 	exchange cost.Exchange
 	before   *cost.Cached // the lane's newest prompt before this one; nil: not known
 	billing  wire.Billing
+	key      uuid.UUID      // provider key that the prompt goes out with
 	region   string         // in which all requests are processed that go where this one goes; empty if unknown
 	own      tokens.Model   // that the request names, at its list price
+	isLong   bool           // it has its long window
 	others   []tokens.Model // that may answer in its place
 
 	overrides tokens.Overrides // of other models that answer
@@ -35,7 +37,7 @@ func (w *Writer) account(prompt *Prompt) account {
 	opened.exchange = cost.Exchange{
 		Prompt: cost.Prompt{
 			At: w.Now(), Model: exchange.Request.Model, Fixed: fixedHash(exchange),
-			Released: prompt.released, Projection: number(exchange), Position: len(exchange.Digests),
+			Key: opened.key, Released: prompt.released, Projection: number(exchange), Position: len(exchange.Digests),
 		},
 		Price: exchange.Model.Price,
 		Sizes: cost.Sizes{
@@ -51,6 +53,9 @@ func (w *Writer) account(prompt *Prompt) account {
 	opened.before, opened.exchange.Shared = w.before(prompt)
 	if opened.before == nil && !prompt.earlier.heat.At.IsZero() {
 		opened.before, opened.exchange.Shared = felt(prompt)
+	}
+	if opened.before != nil && opened.key != uuid.Nil && opened.before.Key != uuid.Nil && opened.before.Key != opened.key {
+		opened.before = nil // another account's cache
 	}
 	from, sent := opened.exchange.Shared, 0
 	if projection := exchange.Projection; projection != nil {
@@ -123,7 +128,7 @@ func felt(prompt *Prompt) (*cost.Cached, int) {
 	heat := prompt.earlier.heat
 	last := &cost.Cached{
 		Prompt: cost.Prompt{
-			At: heat.At, Model: heat.Model, Projection: heat.Projection, Position: heat.Position, Released: prompt.released,
+			At: heat.At, Model: heat.Model, Key: heat.Key, Projection: heat.Projection, Position: heat.Position, Released: prompt.released,
 		},
 		TTL: heat.TTL,
 	}

@@ -84,6 +84,8 @@ func NewWriter(store session.Store, counter session.Counter, chain Chain) (*Writ
 type Destination struct {
 	Provider string // empty: the maker of the model
 	Region   string // in which it processes what it is sent, if its address says so
+
+	Key uuid.UUID // provider key whose account has the cache; uuid.Nil if it is not stored
 }
 
 // Request is a client's request as far as its prompt is concerned.
@@ -254,7 +256,7 @@ func (w *Writer) read(request Request) (*Prompt, error) {
 	}
 	billing.Beyond = billing.Beyond || asked.Refers || asked.Resumes
 	provided := w.provided(request, asked.Model)
-	account := account{billing: billing, region: request.Destination.Region, own: provided, overrides: request.Overrides}
+	account := account{billing: billing, key: request.Destination.Key, region: request.Destination.Region, own: provided, isLong: request.Long, overrides: request.Overrides}
 	for _, name := range billing.Models {
 		account.others = append(account.others, w.provided(request, name))
 	}

@@ -4,6 +4,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/google/uuid"
+
 	"palimpsest/pipeline/wire"
 )
 
@@ -21,6 +23,7 @@ type CacheState struct {
 	Position   int           // messages of the client's list in it
 	Tokens     int           // its size: as reported, until then as estimated
 	Model      string        // as the request named it
+	Key        uuid.UUID     // of the provider key that it went out with: each account has a cache of its own; uuid.Nil if none that is stored
 }
 
 // Cold reports whether a prompt of the lane to a model would find nothing in the
@@ -102,7 +105,7 @@ func (w *cacheState) metered(heat CacheState, usage wire.Usage, cacheable bool) 
 func (w *cacheState) refresh(heat CacheState) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if heat.At.After(w.heat.At) && heat.Model == w.heat.Model && heat.Projection == w.heat.Projection {
+	if heat.At.After(w.heat.At) && heat.Model == w.heat.Model && heat.Key == w.heat.Key && heat.Projection == w.heat.Projection {
 		w.heat.At = heat.At
 	}
 }

@@ -77,6 +77,23 @@ func (db Usage) Rejections(ctx context.Context, workspace tenants.WorkspaceID, s
 	return rejections, batchdb.Wrapf(err, "refused provider keys of workspace %s", workspace)
 }
 
+// sqlKeyFailures reads failed exchanges only, by their index.
+const sqlKeyFailures = `
+	SELECT e.provider_key_id AS key, count(*) AS count
+	FROM exchanges e JOIN provider_keys k ON k.workspace_id = e.workspace_id AND k.id = e.provider_key_id AND NOT k.disabled
+	WHERE e.workspace_id = @workspace AND e.at >= @since AND e.id >= first_exchange_id(@since)
+		AND (e.status >= 400 OR e.error_from <> '') AND (e.status IN (402, 408, 429) OR e.status >= 500)
+	GROUP BY 1 ORDER BY 2 DESC, 1`
+
+// KeyFailures implements tenants.UsageReader.
+func (db Usage) KeyFailures(ctx context.Context, workspace tenants.WorkspaceID, since time.Time) ([]tenants.KeyFailure, error) {
+	var failures []tenants.KeyFailure
+	err := db.inTenant(ctx, workspace, func(tx *gorm.DB) error {
+		return tx.Raw(sqlKeyFailures, map[string]any{"workspace": workspace, "since": since}).Scan(&failures).Error
+	})
+	return failures, batchdb.Wrapf(err, "failed requests by provider key of workspace %s", workspace)
+}
+
 // maxHindrances bounds how many obstacles are told apart.
 const maxHindrances = 20
 

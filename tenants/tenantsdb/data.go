@@ -45,9 +45,10 @@ func (db Data) SetDataSettings(ctx context.Context, tenant tenants.Tenant, setti
 			return nil
 		}
 		err = tx.Exec(`UPDATE workspaces SET time_zone = ?, managers_read = ?, members_read = ?, viewers_read = ?, no_store = ?,
-			redact = ?, redact_names = ?, end_user_ids = ?, browser_origins = ? WHERE workspace_id = ?`,
+			redact = ?, redact_names = ?, end_user_ids = ?, browser_origins = ?, failover = ?, own_credentials = ? WHERE workspace_id = ?`,
 			settings.TimeZone, string(settings.Text.Managers), string(settings.Text.Members), string(settings.Text.Viewers), settings.NoStore,
-			inOne(settings.Redact.Kinds, ","), inOne(settings.Redact.Names, "\n"), string(settings.EndUsers), inOne(settings.Origins, "\n"), workspace).Error
+			inOne(settings.Redact.Kinds, ","), inOne(settings.Redact.Names, "\n"), string(settings.EndUsers), inOne(settings.Origins, "\n"),
+			string(settings.Failover), settings.OwnCredentials, workspace).Error
 		if err != nil {
 			return err
 		}
@@ -87,8 +88,10 @@ func findDataSettings(tx *gorm.DB, workspace tenants.WorkspaceID, lock string) (
 		EndUserIDs   string `gorm:"column:end_user_ids"`
 
 		BrowserOrigins string // one a line
+		Failover       string
+		OwnCredentials bool
 	}
-	err := tx.Raw("SELECT time_zone, managers_read, members_read, viewers_read, no_store, redact, redact_names, end_user_ids, browser_origins FROM workspaces WHERE workspace_id = ?"+lock, workspace).
+	err := tx.Raw("SELECT time_zone, managers_read, members_read, viewers_read, no_store, redact, redact_names, end_user_ids, browser_origins, failover, own_credentials FROM workspaces WHERE workspace_id = ?"+lock, workspace).
 		Scan(&rows).Error
 	row, err := batchdb.First(rows, err, tenants.ErrNotFound)
 	return tenants.DataSettings{
@@ -99,6 +102,7 @@ func findDataSettings(tx *gorm.DB, workspace tenants.WorkspaceID, lock string) (
 		EndUsers: tenants.EndUserIDs(row.EndUserIDs),
 		Redact:   tenants.Redaction{Kinds: split[tenants.RedactionKind](row.Redact, ","), Names: split[string](row.RedactNames, "\n")},
 		Origins:  split[string](row.BrowserOrigins, "\n"),
+		Failover: tenants.Failover(row.Failover), OwnCredentials: row.OwnCredentials,
 	}, err
 }
 

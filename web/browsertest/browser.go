@@ -11,6 +11,7 @@ import (
 	"iter"
 	"net/http"
 	"net/url"
+	"os/exec"
 	"sync"
 	"testing"
 	"time"
@@ -53,62 +54,77 @@ type Browser struct {
 	ctx context.Context //nolint:containedctx // it is the browser's life
 }
 
-// shared is the browser of the tests that run at once.
+// shared is the browser of this test program.
 var shared = new(common)
 
-// common is a browser that lives while it has users.
+// common is a browser that is started when it is first needed.
 type common struct {
 	mu      sync.Mutex
 	browser *Browser
 	stop    context.CancelFunc
-	users   int
 }
 
-// Start returns a Chromium, which tests that run at once share: a start costs as much CPU as
-// several pages. It ends with the last of them.
+// Start returns a Chromium, which all tests of a program share: a start costs as much CPU as several
+// pages. Stop ends it.
 func Start(t testing.TB) *Browser {
 	t.Helper()
-	browser, err := shared.join()
+	browser, err := shared.get()
 	if err != nil {
 		t.Fatalf("start chromium (install the package chromium): %v", err)
 	}
-	t.Cleanup(shared.leave)
 	return browser
 }
 
-// join returns the browser to one more user.
-func (c *common) join() (*Browser, error) {
+// Stop ends the browser of this test program, if there is one: dbtest.Main(m, browsertest.Stop).
+func Stop() { shared.end() }
+
+// get returns the browser, or another one if that has ended by itself.
+func (c *common) get() (*Browser, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.users == 0 {
-		browser, stop, err := start()
-		if err != nil {
-			return nil, err
-		}
-		c.browser, c.stop = browser, stop
+	if c.browser != nil && c.browser.ctx.Err() == nil {
+		return c.browser, nil
 	}
-	c.users++
-	return c.browser, nil
+	c.close() // what is left of it
+	browser, stop, err := start()
+	if err != nil {
+		return nil, err
+	}
+	c.browser, c.stop = browser, stop
+	return browser, nil
 }
 
-// leave ends the browser if that was its last user.
-func (c *common) leave() {
+// end ends the browser.
+func (c *common) end() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.users--; c.users == 0 {
+	c.close()
+}
+
+// close is end for who holds the lock.
+func (c *common) close() {
+	if c.browser != nil {
 		c.stop()
+		c.browser = nil
 	}
 }
 
-// start starts a Chromium. It shows no transitions, so that colors are looked at when they are
-// the final ones.
+// shell is Chromium without what a window needs, which takes half the CPU.
+const shell = "chromium-headless-shell"
+
+// start starts a Chromium, the shell where it is installed. It shows no transitions, so that colors are
+// looked at when they are the final ones.
 func start() (*Browser, context.CancelFunc, error) {
-	ctx, stop := chromedp.NewContext(context.Background(), chromedp.WithAllocatorOptions(
+	options := []chromedp.ExecAllocatorOption{
 		chromedp.NoSandbox, chromedp.Headless, chromedp.DisableGPU,
 		chromedp.Flag("disable-quic", true), chromedp.Flag("disable-background-networking", true),
 		chromedp.Flag("disable-component-update", true), chromedp.Flag("disable-sync", true),
 		chromedp.Flag("force-prefers-reduced-motion", true),
-	))
+	}
+	if path, err := exec.LookPath(shell); err == nil {
+		options = append(options, chromedp.ExecPath(path))
+	}
+	ctx, stop := chromedp.NewContext(context.Background(), chromedp.WithAllocatorOptions(options...))
 	if err := chromedp.Do(ctx, chromedp.Navigate("about:blank")); err != nil {
 		stop()
 		return nil, nil, err

@@ -17,6 +17,12 @@ import (
 
 const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'"
 
+func TestMain(m *testing.M) {
+	code := m.Run()
+	browsertest.Stop()
+	os.Exit(code)
+}
+
 // site serves a page at /, with a policy, and its script.
 func site(t *testing.T, body, script string) string {
 	t.Helper()

@@ -5,9 +5,14 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/chromedp/chromedp"
 )
+
+// between is the time between two looks at whether something has happened. To look at each frame would
+// have the browser make frames all the time.
+const between = 20 * time.Millisecond
 
 // watched says what a page is about, before any script of the page runs. It is whole once
 // it is loaded with its fonts, once htmx has bound its links and forms, and while nothing
@@ -51,7 +56,7 @@ func (p *Tab) Until(expression string) {
 	p.t.Helper()
 	tried := `(() => { try { return Boolean(` + whole + ` && (` + expression + `)); } catch { return false; } })()`
 	p.again("waiting for "+expression, left, func(ctx context.Context) error {
-		_, err := chromedp.Run(ctx, chromedp.Poll[bool](tried, chromedp.WithPollingTimeout(0))) // patience bounds it
+		_, err := chromedp.Run(ctx, chromedp.Poll[bool](tried, chromedp.WithPollingInterval(between), chromedp.WithPollingTimeout(0))) // patience bounds it
 		return err
 	})
 }

@@ -50,7 +50,7 @@ func (h *Handler) attend(ctx context.Context, who tenants.Principal, m *model) e
 	h.broken(ctx, who, m)
 	m.bill()
 	err := h.compressed(ctx, who, m)
-	for _, read := range []func(context.Context, tenants.Principal, *model) error{h.rejected, h.keys, h.ended, h.notices, h.narrowed} {
+	for _, read := range []func(context.Context, tenants.Principal, *model) error{h.rejected, h.failedOver, h.keys, h.ended, h.notices, h.narrowed} {
 		if err == nil {
 			err = read(ctx, who, m)
 		}
@@ -203,6 +203,42 @@ func (h *Handler) rejected(ctx context.Context, who tenants.Principal, m *model)
 		m.Attention = append(m.Attention, one)
 	}
 	return err
+}
+
+// failedOver adds that requests failed which another provider key could have answered, while failover is off.
+func (h *Handler) failedOver(ctx context.Context, who tenants.Principal, m *model) error {
+	settings, err := h.deps.Readers.DataSettings(ctx, who.Workspace.ID)
+	if err != nil || settings.Failover != tenants.FailoverOff {
+		return err
+	}
+	keys, err := h.deps.ProviderKeys.ProviderKeys(ctx, who.Workspace.ID)
+	if err != nil || len(keys) < 2 {
+		return err
+	}
+	failures, err := h.deps.Usage.KeyFailures(ctx, who.Workspace.ID, m.Now.Add(-cost.AdviceSpan))
+	for _, failure := range failures {
+		place := slices.IndexFunc(keys, func(key tenants.ProviderKey) bool { return key.ID == failure.Key })
+		if place < 0 || !hasAlternative(keys, place) {
+			continue
+		}
+		one := item{
+			Dot: "warn", Title: components.Plural(failure.Count, "request") + " failed at " + keys[place].Name,
+			Text: "Rate limits, errors of the provider or no answer, in the last seven days. Another of your provider keys could have answered them.",
+		}
+		one.link(who.Role, tenants.ManageSettings, "Turn failover on", paths.Settings+"#field-failover")
+		m.Attention = append(m.Attention, one)
+	}
+	return err
+}
+
+// hasAlternative reports whether another key takes requests that go to the key at a place.
+func hasAlternative(keys []tenants.ProviderKey, place int) bool {
+	asked := tenants.Asked{Dialect: keys[place].Provider}
+	if len(keys[place].Models) > 0 {
+		asked.Model = keys[place].Models[0]
+	}
+	routes, err := tenants.Routes(keys, asked)
+	return err == nil && len(routes) > 1 && slices.Contains(routes, place)
 }
 
 // keys adds the API keys that clients hold and that do not work, or soon will not.

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"palimpsest/migrations/dbtest"
+	"palimpsest/web/browsertest"
 )
 
-func TestMain(m *testing.M) { dbtest.Main(m) }
+func TestMain(m *testing.M) { dbtest.Main(m, browsertest.Stop) }

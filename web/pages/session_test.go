@@ -6,6 +6,7 @@ import (
 	"errors"
 	"net/http"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -13,6 +14,7 @@ import (
 	"github.com/google/uuid"
 
 	"palimpsest/api/upstream/providerdouble"
+	"palimpsest/migrations/dbtest"
 	"palimpsest/pipeline/conversation"
 	"palimpsest/pipeline/session"
 	"palimpsest/pipeline/wire/sessiontest"
@@ -26,21 +28,30 @@ const (
 	claudeCode    = "claude-cli/2.1.0 (external, cli)"
 )
 
+// cutSession is the database of compressed.
+var cutSession dbtest.Template
+
+// cutTalk returns what was said in the session of compressed.
+var cutTalk = sync.OnceValue(func() *sessiontest.Session {
+	return sessiontest.Generate(7, sessiontest.Options{Format: conversation.Anthropic, Turns: 40, TargetTokens: 80_000, SessionID: "one"})
+})
+
 // compressed returns a person with a session that went past the window, and what
 // was said in it.
 func compressed(t *testing.T) (*webtest.Person, *sessiontest.Session, session.Overview) {
 	t.Helper()
-	product := webtest.Start(t)
-	double := webtest.Provider(t, sessionWindow)
-	person := product.SignUp(t, "northbeam")
-	cutAtL1(t, person)
-	talk := sessiontest.Generate(7, sessiontest.Options{Format: conversation.Anthropic, Turns: 40, TargetTokens: 80_000, SessionID: "one"})
-	person.Talk(person.Connect(double, "laptop"), sessionWindow, talk, claudeCode)
-	return person, talk, person.Newest()
+	product := webtest.StartFrom(t, &cutSession, func(t testing.TB, product *webtest.Product) {
+		t.Helper()
+		person := product.SignUp(t, "northbeam")
+		cutAtL1(t, person)
+		person.Talk(person.Connect(webtest.Provider(t, sessionWindow), "laptop"), sessionWindow, cutTalk(), claudeCode)
+	})
+	person := product.LogIn(t, "northbeam@example.com")
+	return person, cutTalk(), person.Newest()
 }
 
 // cutAtL1 has the person's workspace compress so little that turns stay at L1.
-func cutAtL1(t *testing.T, person *webtest.Person) {
+func cutAtL1(t testing.TB, person *webtest.Person) {
 	t.Helper()
 	config := tenants.PipelineConfig{YAML: "ipc: {targetUtilization: 0.75, compressTo: 0.40}\n", SavedBy: person.User.ID}
 	if _, err := person.DB.Pipelines.SavePipeline(t.Context(), person.Workspace.ID, 0, config); err != nil {

@@ -46,7 +46,7 @@ func bar(says string) string {
 func TestTargetIsTunedByKeyboardAlone(t *testing.T) {
 	t.Parallel()
 	fulltest.Turn(t, 4)
-	person := talked(t, webtest.Start(t), 5)
+	person := talkedFive(t)
 	tuningSave(t, person, "", "ipc: {compressTo: 0.25}\n")
 	tab := tuningOpen(t, person, "/pipeline")
 	tab.Until(`document.querySelectorAll('table.figures tbody tr').length === 8`)
@@ -210,7 +210,7 @@ func TestModulesAreShownMovedAndPutBackByKeyboard(t *testing.T) {
 func TestPreviewIsWaitedForInItsSize(t *testing.T) {
 	t.Parallel()
 	fulltest.Turn(t, 4)
-	person := talked(t, webtest.Start(t), 5)
+	person := talkedFive(t)
 	const places = `JSON.stringify(['.preview', '.preview .replays', '.preview .tiles', '.preview .tiles dd', '.preview .ch', '.preview .legend', '.preview .datatable', '.preview footer'].map(one => {
 		const at = document.querySelector(one).getBoundingClientRect(); return [one, at.top, at.height].join(' ') }))`
 	browser := browsertest.Start(t)
@@ -271,7 +271,7 @@ func TestConflictLooksRight(t *testing.T) {
 func TestIdentifiersComeWithOnePress(t *testing.T) {
 	t.Parallel()
 	fulltest.Turn(t, 4)
-	person := talked(t, webtest.Start(t), 5)
+	person := talkedFive(t)
 	tab := tuningOpen(t, person, "/pipeline")
 	tab.Until(`document.querySelector('[data-testid="ask-identifiers"]') !== null`)
 	tab.Set(`[name="ipc.targetUtilization"]`, "0.35")

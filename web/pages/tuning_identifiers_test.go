@@ -17,7 +17,7 @@ const askedIdentifiers = "/pipeline/preview?part=identifiers"
 func TestPreviewCountsTheIdentifiersThatPromptsKeep(t *testing.T) {
 	t.Parallel()
 	fulltest.Turn(t, 3)
-	person := talked(t, webtest.Start(t), 5)
+	person := talkedFive(t)
 	asked := person.Post("/pipeline/preview?part=1", form(person.Get("/pipeline"))...)
 	if !asked.Has(`[data-testid="ask-identifiers"]`) || asked.Has(`[data-testid="identifiers"]`) {
 		t.Fatalf("the preview is %s", asked.TestID("preview"))
@@ -59,7 +59,7 @@ func TestPreviewCountsTheIdentifiersThatPromptsKeep(t *testing.T) {
 
 func TestIdentifiersAreCountedForThoseWhoMayReadTheText(t *testing.T) {
 	t.Parallel()
-	person := talked(t, webtest.Start(t), 5)
+	person := talkedFive(t)
 	settings, err := person.DB.Data.DataSettings(t.Context(), person.Workspace.ID)
 	if err != nil {
 		t.Fatal(err)
@@ -91,7 +91,7 @@ func TestIdentifiersAreCountedForThoseWhoMayReadTheText(t *testing.T) {
 func TestCurveHasTheIdentifiersOfEachPoint(t *testing.T) {
 	t.Parallel()
 	fulltest.Turn(t, 3)
-	person := talked(t, webtest.Start(t), 5)
+	person := talkedFive(t)
 	curve := func(who *webtest.Person) (said string, kept []string) {
 		page := who.Post("/pipeline/preview?part=curve", form(who.Get("/pipeline"))...)
 		for _, row := range page.Find(`[data-testid="curve"] tbody tr`).EachIter() {

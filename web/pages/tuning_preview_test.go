@@ -11,6 +11,7 @@ import (
 
 	"github.com/PuerkitoBio/goquery"
 
+	"palimpsest/migrations/dbtest"
 	"palimpsest/pipeline/conversation"
 	"palimpsest/pipeline/fulltest"
 	"palimpsest/pipeline/wire/sessiontest"
@@ -35,8 +36,21 @@ func figures(page webtest.Page) map[string][]string {
 	return cells
 }
 
+// talkedOften is the database of talkedFive.
+var talkedOften dbtest.Template
+
+// talkedFive returns someone in whose workspace as many sessions were held as a preview needs.
+func talkedFive(t *testing.T) *webtest.Person {
+	t.Helper()
+	product := webtest.StartFrom(t, &talkedOften, func(t testing.TB, product *webtest.Product) {
+		t.Helper()
+		talked(t, product, 5)
+	})
+	return product.LogIn(t, "northbeam@example.com")
+}
+
 // talked signs someone up in whose workspace some sessions were held.
-func talked(t *testing.T, product *webtest.Product, sessions int) *webtest.Person {
+func talked(t testing.TB, product *webtest.Product, sessions int) *webtest.Person {
 	t.Helper()
 	person := product.SignUp(t, "northbeam")
 	secret := person.Connect(webtest.Provider(t, tuningWindow), "laptop")
@@ -50,7 +64,7 @@ func talked(t *testing.T, product *webtest.Product, sessions int) *webtest.Perso
 func TestPreviewSaysWhatAnotherTargetWouldHaveMade(t *testing.T) {
 	t.Parallel()
 	fulltest.Turn(t, 3)
-	person := talked(t, webtest.Start(t), 5)
+	person := talkedFive(t)
 
 	for name, path := range map[string]string{"the whole page": "/pipeline/preview", "the card alone": "/pipeline/preview?part=1"} {
 		page := person.Post(path, form(person.Get("/pipeline"), "ipc.targetUtilization", "0.40")...)
@@ -187,7 +201,7 @@ func TestMovingTheSliderShowsAnotherPreview(t *testing.T) {
 func TestPreviewIsDrawnAsABarForEachSession(t *testing.T) {
 	t.Parallel()
 	fulltest.Turn(t, 3)
-	person := talked(t, webtest.Start(t), 5)
+	person := talkedFive(t)
 
 	page := person.Post("/pipeline/preview", form(person.Get("/pipeline"), "ipc.targetUtilization", "0.40")...)
 	bars := page.Find(`[data-testid="bars"] g`)
@@ -215,7 +229,7 @@ func TestPreviewIsDrawnAsABarForEachSession(t *testing.T) {
 func TestPreviewIsNarrowedToAClient(t *testing.T) {
 	t.Parallel()
 	fulltest.Turn(t, 3)
-	person := talked(t, webtest.Start(t), 5)
+	person := talked(t, webtest.Start(t), 5) // not a copy, whose first provider has ended
 	other := sessiontest.Generate(9, sessiontest.Options{Format: conversation.Anthropic, Turns: 4, TargetTokens: 2_000})
 	person.Talk(person.Connect(webtest.Provider(t, tuningWindow), "second"), tuningWindow, other, "codex_cli_rs/0.50")
 	page := person.Get("/pipeline")

@@ -95,7 +95,7 @@ func words(name, value string) string {
 		"Utilization":    "How full that is: as the client sent the prompt, then as it was sent.",
 		"Dry-Run":        "What the pipeline would have done. The prompt went out as it came.",
 		"Provider":       "Whose API the request went to.",
-		"Attempts":       "How often the provider was asked. More than once only after it had found the prompt too long.",
+		"Attempts":       "How often the provider was asked. More than once after it found the prompt too long, or after a provider key failed and another one took the request.",
 		"Overhead-Ms":    "What the proxy itself took before the provider was asked, in milliseconds.",
 		serverTiming:     "The same for a browser’s tools: our own work, storing a compaction’s originals, and the wait for the provider’s first byte.",
 	}[name]

@@ -42,7 +42,7 @@ func (h *Handler) Show(c echo.Context, who tenants.Principal) error {
 // Save saves who may read and what is kept.
 func (h *Handler) Save(c echo.Context, who tenants.Principal) error {
 	wanted := tenants.DataSettings{
-		TimeZone: strings.TrimSpace(c.FormValue("time_zone")), NoStore: c.FormValue("no_store") != "",
+		TimeZone: strings.TrimSpace(c.FormValue("time_zone")), NoStore: c.FormValue("no_store") != "", OwnCredentials: c.FormValue("own_credentials") != "",
 		Text: tenants.TextPolicy{
 			Managers: tenants.Reads(c.FormValue("managers_read")), Members: tenants.Reads(c.FormValue("members_read")),
 			Viewers: tenants.Reads(c.FormValue("viewers_read")),
@@ -50,6 +50,7 @@ func (h *Handler) Save(c echo.Context, who tenants.Principal) error {
 		EndUsers: tenants.EndUserIDs(c.FormValue("end_users")),
 		Redact:   tenants.Redaction{Names: linesOf(c.FormValue("redact_names"))},
 		Origins:  linesOf(c.FormValue("browser_origins")),
+		Failover: tenants.Failover(c.FormValue("failover")),
 	}
 	for _, kind := range c.Request().Form["redact"] {
 		wanted.Redact.Kinds = append(wanted.Redact.Kinds, tenants.RedactionKind(kind))

@@ -28,9 +28,10 @@ func (m model) mayDelete() bool { return m.Who.Role.May(tenants.DeleteWorkspace)
 
 // formModel is the form with what the workspace says of its data.
 type formModel struct {
-	TimeZone, Managers, Members, Viewers, EndUsers components.FieldModel
+	TimeZone, Managers, Members, Viewers, EndUsers, Failover components.FieldModel
 
-	NoStore bool
+	NoStore, OwnCredentials bool
+
 	Kinds   []kindModel
 	Names   components.FieldModel
 	Origins components.FieldModel
@@ -74,12 +75,16 @@ func newForm(typed tenants.DataSettings, err error) *formModel {
 		Members:  components.FieldModel{Label: "Members read", Name: "members_read", Value: string(typed.Text.Members)},
 		Viewers:  components.FieldModel{Label: "Viewers read", Name: "viewers_read", Value: string(typed.Text.Viewers)},
 		EndUsers: components.FieldModel{Label: "End users", Name: "end_users", Value: string(typed.EndUsers), Hint: "Whom an application says it speaks for. Ids are kept sealed, with the sessions, and shown to who may read those. With hashes, ids that were kept are deleted."},
+		Failover: components.FieldModel{Label: "When a provider key fails", Name: "failover", Value: string(typed.Failover), Hint: "Another key that serves the model answers, with the same prompt. The new account has nothing of the session in its cache, so the prompt is paid for once more. Choose one account only if all keys with the same base URL belong to one."},
 		NoStore:  typed.NoStore,
-		Kinds:    newKinds(typed.Redact.Kinds),
-		Names:    components.FieldModel{Label: "Names to replace", Name: "redact_names", Value: strings.Join(typed.Redact.Names, "\n"), Hint: "One a line, in full as they are written. Upper and lower case don’t matter. Other names are found only before a mail address."},
-		Origins:  components.FieldModel{Label: "Browser origins", Name: "browser_origins", Value: strings.Join(typed.Origins, "\n"), Hint: "One a line: https://chat.example.com, http://localhost:5173, app://obsidian.md. Scripts of these pages may call the proxy and read its answers. Anyone who can open such a page can copy the API key that it uses, so give it a key of its own with a budget and few models. Empty: no page may."},
+
+		OwnCredentials: typed.OwnCredentials,
+
+		Kinds:   newKinds(typed.Redact.Kinds),
+		Names:   components.FieldModel{Label: "Names to replace", Name: "redact_names", Value: strings.Join(typed.Redact.Names, "\n"), Hint: "One a line, in full as they are written. Upper and lower case don’t matter. Other names are found only before a mail address."},
+		Origins: components.FieldModel{Label: "Browser origins", Name: "browser_origins", Value: strings.Join(typed.Origins, "\n"), Hint: "One a line: https://chat.example.com, http://localhost:5173, app://obsidian.md. Scripts of these pages may call the proxy and read its answers. Anyone who can open such a page can copy the API key that it uses, so give it a key of its own with a budget and few models. Empty: no page may."},
 	}
-	components.FieldErrors(err, &form.TimeZone, &form.Managers, &form.Members, &form.Viewers, &form.EndUsers, &form.Names, &form.Origins)
+	components.FieldErrors(err, &form.TimeZone, &form.Managers, &form.Members, &form.Viewers, &form.EndUsers, &form.Failover, &form.Names, &form.Origins)
 	return form
 }
 
@@ -95,6 +100,15 @@ func allOrNone() []components.Option {
 	return []components.Option{
 		{Value: string(tenants.ReadsAll), Label: "every session"},
 		{Value: string(tenants.ReadsNone), Label: "figures only"},
+	}
+}
+
+// failovers are what may become of a request whose provider key fails.
+func failovers() []components.Option {
+	return []components.Option{
+		{Value: string(tenants.FailoverOff), Label: "the request fails"},
+		{Value: string(tenants.FailoverAccounts), Label: "use another key, maybe of another account"},
+		{Value: string(tenants.FailoverAccount), Label: "use another key of the same account"},
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"palimpsest/migrations/dbtest"
+	"palimpsest/web/browsertest"
 	"palimpsest/web/webtest"
 )
 
@@ -14,4 +15,4 @@ const (
 	claudeCode = webtest.ClaudeCode
 )
 
-func TestMain(m *testing.M) { dbtest.Main(m) }
+func TestMain(m *testing.M) { dbtest.Main(m, browsertest.Stop) }

@@ -90,7 +90,20 @@ func MailsAreSent(_ *Product, deps *web.Deps) { deps.Mails = nil }
 // Start runs the dashboard until the test ends.
 func Start(t testing.TB, options ...Option) *Product {
 	t.Helper()
-	database := dbtest.New(t)
+	return startOn(t, dbtest.New(t), options)
+}
+
+// StartFrom is Start on a copy of a template, which the first test fills through a dashboard.
+func StartFrom(t testing.TB, template *dbtest.Template, fill func(testing.TB, *Product), options ...Option) *Product {
+	t.Helper()
+	return startOn(t, template.New(t, func(t testing.TB, database *dbtest.Database) {
+		t.Helper()
+		fill(t, startOn(t, database, nil))
+	}), options)
+}
+
+func startOn(t testing.TB, database *dbtest.Database, options []Option) *Product {
+	t.Helper()
 	safe, err := vault.New([][]byte{[]byte("a secret of thirty-two bytes ...")})
 	if err != nil {
 		t.Fatal(err)

@@ -7,11 +7,13 @@ import (
 	"testing"
 
 	"palimpsest/cmd/tools/compactionbench"
+	"palimpsest/pipeline/fulltest"
 	"palimpsest/pipeline/reporttest"
 )
 
 func TestRunReportsEveryPolicy(t *testing.T) {
 	t.Parallel()
+	fulltest.Turn(t, 4)
 	data := t.TempDir()
 	bench := newBench(t)
 	if err := os.Mkdir(filepath.Join(data, "transcripts"), 0o750); err != nil {

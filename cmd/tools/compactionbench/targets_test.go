@@ -219,6 +219,7 @@ func TestRentOrBuyStaysWithinTwiceTheOptimum(t *testing.T) {
 // cost more than twice what the best decisions for just that length would have.
 func TestRentOrBuyIsTwoCompetitiveAtEveryLength(t *testing.T) {
 	t.Parallel()
+	fulltest.Turn(t, 3)
 	bench := newBench(t)
 	files := sharedtest.Files(t, "data/transcripts/*.anthropic.json")
 	files = files[:min(len(files), 7*len(lengths()))]

@@ -66,7 +66,7 @@ const (
 	sqlStands = `SELECT l.id, found.position, l.position,
 			coalesce((SELECT max(number) FROM epochs WHERE workspace_id = $1 AND lane_id = l.id), 0),
 			coalesce((SELECT max(number) FROM lane_inserts WHERE workspace_id = $1 AND lane_id = l.id), 0),
-			l.warm_at, l.warm_seconds, l.warm_projection, l.warm_position, l.warm_tokens, l.warm_model,
+			l.warm_at, l.warm_seconds, l.warm_projection, l.warm_position, l.warm_tokens, l.warm_model, l.warm_key,
 			l.tried_at, l.fruitless, l.tried_reason, l.tried_tokens, l.tried_limit
 		FROM (` + sqlHead + `) found JOIN lanes l ON l.workspace_id = $1 AND l.id = found.lane_id`
 )
@@ -123,7 +123,7 @@ func (s *Store) Stands(ctx context.Context, workspace tenants.WorkspaceID, heads
 		var seconds int
 		err := tx.Statement.ConnPool.QueryRowContext(ctx, sqlStands, workspace, newestFirst(heads)).Scan(
 			&standing.Lane, &standing.Match, &standing.Tip, &standing.Projection, &standing.Insert,
-			&warmAt, &seconds, &standing.Heat.Projection, &standing.Heat.Position, &standing.Heat.Tokens, &standing.Heat.Model,
+			&warmAt, &seconds, &standing.Heat.Projection, &standing.Heat.Position, &standing.Heat.Tokens, &standing.Heat.Model, &standing.Heat.Key,
 			&triedAt, &standing.Attempts.Fruitless, &standing.Attempts.Reason, &standing.Attempts.Size, &standing.Attempts.Limit)
 		if errors.Is(err, sql.ErrNoRows) {
 			return session.ErrNotFound

@@ -18,27 +18,27 @@ import (
 const (
 	// Replicas write in any order: the newest prompt and the newest attempt stay.
 	sqlLanes = `INSERT INTO lanes (workspace_id, id, session_id, parent_id, fork_at, fork_epoch, created_at, last_at, position, kind,
-			warm_at, warm_seconds, warm_projection, warm_position, warm_tokens, warm_model,
+			warm_at, warm_seconds, warm_projection, warm_position, warm_tokens, warm_model, warm_key,
 			tried_at, fruitless, tried_reason, tried_tokens, tried_limit, fork_insert)
 		SELECT $1, id, session_id, nullif(parent_id, '00000000-0000-0000-0000-000000000000'), fork_at, fork_epoch,
 			created_at, last_at, position, kind,
-			warm_at, warm_seconds, warm_projection, warm_position, warm_tokens, warm_model,
+			warm_at, warm_seconds, warm_projection, warm_position, warm_tokens, warm_model, warm_key,
 			tried_at, fruitless, tried_reason, tried_tokens, tried_limit, fork_insert
 		FROM unnest($2::uuid[], $3::uuid[], $4::uuid[], $5::int[], $6::int[], $7::timestamptz[], $8::timestamptz[], $9::int[], $10::text[],
 			$11::timestamptz[], $12::int[], $13::int[], $14::int[], $15::int[], $16::text[],
-			$17::timestamptz[], $18::int[], $19::text[], $20::int[], $21::int[], $22::int[])
+			$17::timestamptz[], $18::int[], $19::text[], $20::int[], $21::int[], $22::int[], $23::uuid[])
 			AS t (id, session_id, parent_id, fork_at, fork_epoch, created_at, last_at, position, kind,
 				warm_at, warm_seconds, warm_projection, warm_position, warm_tokens, warm_model,
-				tried_at, fruitless, tried_reason, tried_tokens, tried_limit, fork_insert)
+				tried_at, fruitless, tried_reason, tried_tokens, tried_limit, fork_insert, warm_key)
 		ON CONFLICT (workspace_id, id) DO UPDATE SET
 			last_at = greatest(lanes.last_at, excluded.last_at),
 			position = greatest(lanes.position, excluded.position),
-			(warm_at, warm_seconds, warm_projection, warm_position, warm_tokens, warm_model) = (SELECT
-				w.at, w.seconds, w.projection, w.position, w.tokens, w.model
+			(warm_at, warm_seconds, warm_projection, warm_position, warm_tokens, warm_model, warm_key) = (SELECT
+				w.at, w.seconds, w.projection, w.position, w.tokens, w.model, w.key
 				FROM (VALUES
-					(lanes.warm_at, lanes.warm_seconds, lanes.warm_projection, lanes.warm_position, lanes.warm_tokens, lanes.warm_model, 0),
-					(excluded.warm_at, excluded.warm_seconds, excluded.warm_projection, excluded.warm_position, excluded.warm_tokens, excluded.warm_model, 1)
-				) AS w (at, seconds, projection, position, tokens, model, place)
+					(lanes.warm_at, lanes.warm_seconds, lanes.warm_projection, lanes.warm_position, lanes.warm_tokens, lanes.warm_model, lanes.warm_key, 0),
+					(excluded.warm_at, excluded.warm_seconds, excluded.warm_projection, excluded.warm_position, excluded.warm_tokens, excluded.warm_model, excluded.warm_key, 1)
+				) AS w (at, seconds, projection, position, tokens, model, key, place)
 				ORDER BY w.at DESC NULLS LAST, w.place DESC LIMIT 1),
 			(tried_at, fruitless, tried_reason, tried_tokens, tried_limit) = (SELECT
 				t.at, t.fruitless, t.reason, t.tokens, t.most
@@ -89,7 +89,7 @@ func laneRows(updates []session.Update) []laneRow {
 
 func recordLanes(tx *gorm.DB, workspace tenants.WorkspaceID, updates []session.Update) error {
 	var (
-		ids, sessions, parents        []uuid.UUID
+		ids, sessions, parents, keys  []uuid.UUID
 		forkAt, forkEpochs, positions []int
 		forkInserts                   []int
 		created, last                 []time.Time
@@ -110,7 +110,7 @@ func recordLanes(tx *gorm.DB, workspace tenants.WorkspaceID, updates []session.U
 		heat := row.Heat
 		warmAt, seconds = append(warmAt, orNull(heat.At)), append(seconds, int(heat.TTL/time.Second))
 		projections, warmPositions = append(projections, heat.Projection), append(warmPositions, heat.Position)
-		sizes, models = append(sizes, heat.Tokens), append(models, storable(heat.Model))
+		sizes, models, keys = append(sizes, heat.Tokens), append(models, storable(heat.Model)), append(keys, heat.Key)
 
 		attempts := row.Attempts
 		triedAt, fruitless = append(triedAt, orNull(attempts.At)), append(fruitless, attempts.Fruitless)
@@ -120,7 +120,7 @@ func recordLanes(tx *gorm.DB, workspace tenants.WorkspaceID, updates []session.U
 	return batchdb.Later(tx, sqlLanes, workspace,
 		ids, sessions, parents, forkAt, forkEpochs, created, last, positions, kinds,
 		warmAt, seconds, projections, warmPositions, sizes, models,
-		triedAt, fruitless, reasons, triedSizes, triedLimits, forkInserts)
+		triedAt, fruitless, reasons, triedSizes, triedLimits, forkInserts, keys)
 }
 
 // orNull returns a time as it is stored where the zero one stands for none.
@@ -137,7 +137,7 @@ func scanLane(row *sql.Row, found *session.Found) error {
 	var askedBy uuid.NullUUID
 	var seconds int
 	err := row.Scan(&found.Session, &found.Tip, &found.Kind, &found.Name, &found.Source, &found.Archived,
-		&warmAt, &seconds, &found.Heat.Projection, &found.Heat.Position, &found.Heat.Tokens, &found.Heat.Model,
+		&warmAt, &seconds, &found.Heat.Projection, &found.Heat.Position, &found.Heat.Tokens, &found.Heat.Model, &found.Heat.Key,
 		&triedAt, &found.Attempts.Fruitless, &found.Attempts.Reason, &found.Attempts.Size, &found.Attempts.Limit,
 		&askedAt, &askedBy, &found.Order.Instructions, &found.IsFork)
 	found.Heat.At, found.Heat.TTL = warmAt.Time, time.Duration(seconds)*time.Second

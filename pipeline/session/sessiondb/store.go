@@ -75,7 +75,7 @@ const (
 				SELECT e.index, row_number() OVER (ORDER BY e.index) - 1 AS place
 				FROM lane_entries(l.workspace_id, l.id) e
 			) placed WHERE placed.index = placed.place),
-			l.warm_at, l.warm_seconds, l.warm_projection, l.warm_position, l.warm_tokens, l.warm_model,
+			l.warm_at, l.warm_seconds, l.warm_projection, l.warm_position, l.warm_tokens, l.warm_model, l.warm_key,
 			l.tried_at, l.fruitless, l.tried_reason, l.tried_tokens, l.tried_limit,
 			l.asked_at, l.asked_by, l.asked_instructions, l.parent_id IS NOT NULL
 		FROM lanes l JOIN sessions s ON s.workspace_id = l.workspace_id AND s.id = l.session_id

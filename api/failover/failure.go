@@ -1,0 +1,110 @@
+package failover
+
+import (
+	"bytes"
+	"errors"
+	"net/http"
+	"strconv"
+	"time"
+
+	"palimpsest/api/upstream"
+	"palimpsest/pipeline/tokens"
+	"palimpsest/pipeline/wire"
+)
+
+// Failure is why a key did not answer.
+type Failure struct {
+	Reason    string        // "429", "overloaded_error", "unreachable" …: short, the same for the same cause
+	Wait      time.Duration // that the provider asked for; 0 if it named none
+	IsRefused bool          // the provider refuses the key, or it has no credit left
+}
+
+// OfError returns why no answer came; ok is false if another key would not have answered either.
+func OfError(err error) (_ Failure, ok bool) {
+	switch {
+	case errors.Is(err, upstream.ErrLate):
+		return Failure{Reason: "late"}, true
+	case errors.Is(err, upstream.ErrUnanswered):
+		return Failure{Reason: "unanswered"}, true
+	case errors.Is(err, upstream.ErrUnreachable):
+		return Failure{Reason: "unreachable"}, true
+	default:
+		return Failure{}, false
+	}
+}
+
+// OfAnswer returns why an answer is a failure of its key and not of its request; ok is false if it isn't.
+// head is the beginning of its body in plain, if it is an error.
+func OfAnswer(response *http.Response, head []byte, now time.Time) (failure Failure, ok bool) {
+	status := response.StatusCode
+	failure = Failure{Reason: strconv.Itoa(status), Wait: retryAfter(response.Header, now)}
+	if _, isLong := wire.ReadOverflow(status, head); isLong {
+		return Failure{}, false
+	}
+	switch {
+	case status == http.StatusUnauthorized, status == http.StatusPaymentRequired, status == http.StatusForbidden, hasNoCredit(head):
+		failure.IsRefused, failure.Wait = true, 0
+		return failure, true
+	case status == http.StatusTooManyRequests, status == http.StatusRequestTimeout, status >= http.StatusInternalServerError && status != http.StatusNotImplemented:
+		return failure, true
+	default:
+		return Failure{}, false
+	}
+}
+
+// hasNoCredit reports whether an error says that the account has used up what it paid for: OpenAI's code
+// insufficient_quota comes with status 429, Anthropic's sentence with 400.
+func hasNoCredit(head []byte) bool {
+	return bytes.Contains(head, []byte(`"insufficient_quota"`)) || bytes.Contains(head, []byte("credit balance is too low"))
+}
+
+// InStream returns why a stream that began with an error is a failure of its key; ok is false if it isn't.
+func InStream(kind string) (_ Failure, ok bool) {
+	switch kind {
+	case "overloaded_error", "rate_limit_error", "api_error", "server_error", "rate_limit_exceeded", "service_unavailable":
+		return Failure{Reason: kind}, true
+	default:
+		return Failure{}, false
+	}
+}
+
+// retryAfter returns how long an answer asks to wait: by retry-after-ms, or retry-after in seconds or as a
+// date (RFC 9110, section 10.2.3).
+func retryAfter(header http.Header, now time.Time) time.Duration {
+	if milliseconds, err := strconv.ParseFloat(header.Get("Retry-After-Ms"), 64); err == nil && milliseconds > 0 {
+		return time.Duration(milliseconds * float64(time.Millisecond))
+	}
+	value := header.Get("Retry-After")
+	if seconds, err := strconv.ParseFloat(value, 64); err == nil && seconds > 0 {
+		return time.Duration(seconds * float64(time.Second))
+	}
+	if at, err := http.ParseTime(value); err == nil {
+		return max(0, at.Sub(now))
+	}
+	return 0
+}
+
+const (
+	// waitMicroUSD is what a second of waiting is taken to cost, in millionths of a US dollar: an hour of
+	// an engineer for 36 dollars.
+	waitMicroUSD = 10_000
+
+	// longestWait bounds how long a request waits for its own key.
+	longestWait = time.Minute
+)
+
+// WorthWaiting reports whether waiting as long as a provider asks for costs less than having another
+// account write so many tokens of a prompt to its cache that this one reads. patience is how long the
+// client waits; 0 if it doesn't say.
+func WorthWaiting(failure Failure, cached int, price tokens.Price, patience time.Duration) bool {
+	if failure.Wait == 0 || failure.IsRefused || failure.Wait > longestWait || patience > 0 && failure.Wait > patience/2 {
+		return false
+	}
+	return failure.Wait.Seconds()*waitMicroUSD < float64(RewriteMicroUSD(cached, price))
+}
+
+// RewriteMicroUSD returns what it costs to send so many tokens again in place of reading them from a cache,
+// in millionths of a US dollar.
+func RewriteMicroUSD(cached int, price tokens.Price) int64 {
+	return max(price.MicroUSD(cached, 0, 0, 0, 0), price.MicroUSD(0, 0, cached, 0, 0)) - price.MicroUSD(0, cached, 0, 0, 0)
+}

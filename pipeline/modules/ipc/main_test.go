@@ -1,0 +1,12 @@
+package ipc_test
+
+import (
+	"testing"
+
+	"palimpsest/pipeline/fulltest"
+)
+
+func TestMain(m *testing.M) {
+	fulltest.CollectLess()
+	m.Run()
+}
