@@ -47,6 +47,7 @@ type proxying struct {
 	writer    *prompt.Writer
 	journal   *journal.Journal
 	limiter   *limits.Limiter
+	failover  *failover.Keys
 	summaries *summaries.Service
 	answers   *semanticcache.Cache
 	origins   *api.Origins
