@@ -71,6 +71,7 @@ type laneJSON struct {
 	ID        uuid.UUID   `json:"id"`
 	Parent    *uuid.UUID  `json:"parent,omitempty"`
 	ForkAt    int         `json:"fork_at,omitempty"`
+	Continues *uuid.UUID  `json:"continues,omitempty"` // session of the parent, where that is another one
 	Kind      string      `json:"kind"`
 	Messages  int         `json:"messages"`
 	Archived  int         `json:"archived"`
@@ -176,7 +177,7 @@ func (h sessionHandler) getSession(c echo.Context, who caller, id uuid.UUID) err
 
 func laneOf(lane session.LaneOverview, epochs []session.EpochOverview, decisions []cost.Decision) laneJSON {
 	answer := laneJSON{
-		ID: lane.ID, Parent: nullable(lane.Parent), ForkAt: lane.ForkAt, Kind: string(lane.Kind), Messages: lane.Position, Archived: lane.Archived,
+		ID: lane.ID, Parent: nullable(lane.Parent), ForkAt: lane.ForkAt, Continues: nullable(lane.Continues), Kind: string(lane.Kind), Messages: lane.Position, Archived: lane.Archived,
 		CreatedAt: lane.CreatedAt, LastAt: lane.LastAt, Breaker: lane.Breaker, Epochs: make([]epochJSON, len(epochs)),
 	}
 	if lane.Order != nil {

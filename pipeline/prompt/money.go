@@ -103,7 +103,7 @@ func (w *Writer) before(prompt *Prompt) (*cost.Cached, int) {
 	if last, known := w.Tracker.Last(lane.ID); known {
 		return refreshed(last, prompt.earlier.heat), min(last.Position, length)
 	}
-	if lane.Parent == uuid.Nil {
+	if lane.ForkAt == 0 {
 		return nil, 0
 	}
 	if last, known := w.Tracker.Last(lane.Parent); known {

@@ -334,6 +334,11 @@ func (w *Writer) project(ctx context.Context, prompt *Prompt, hint session.Hint,
 		return
 	}
 	defer lane.Unlock()
+	if met == 0 {
+		if carried, is := client.CarriedFrom(len(exchange.Digests), exchange.Message); is {
+			lane.ContinueFrom(carried.Thread)
+		}
+	}
 	w.Resolver.Remember(exchange.Digests, exchange.Chain, exchange.Message)
 	prompt.Lane, prompt.earlier.met, prompt.earlier.heat, exchange.Met = lane, met, lane.Heat(), met
 	exchange.Session = lane.Session

@@ -49,8 +49,8 @@ type Lane struct {
 
 // Ancestry says where a lane comes from. Its zero value is that of a lane that forked from none.
 type Ancestry struct {
-	Parent    uuid.UUID // lane that this one forked from; uuid.Nil if none
-	ForkAt    int       // messages shared with Parent, whose entries in the archive count as its own
+	Parent    uuid.UUID // lane that this one forked from, or carries on as another client's; uuid.Nil if none
+	ForkAt    int       // messages shared with Parent, whose entries in the archive count as its own; 0 if it carries Parent on
 	Inherited int       // number of the newest projection taken over from Parent; 0 if none
 	Taken     int       // number of the newest insert taken over from Parent; 0 if none
 }
@@ -94,6 +94,14 @@ type Anchor struct {
 	Model      string // who counted
 	Tokens     int    // size of the prompt; 0: no anchor
 	Inserted   int    // o200k tokens of the inserts in that prompt
+}
+
+// ContinueFrom notes that a lane which has just begun carries on a lane of another history, of which it
+// shares no message. It does nothing for a lane that forked.
+func (l *Lane) ContinueFrom(lane uuid.UUID) {
+	if l.Parent == uuid.Nil && !l.isFork && l.Kind == Main {
+		l.Parent = lane
+	}
 }
 
 // Projection returns the newest projection that stands for a prefix of the

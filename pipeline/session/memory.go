@@ -132,7 +132,7 @@ func (m *Memory) Originals(lane uuid.UUID) map[int]archive.Entry {
 func (m *Memory) record(update Update) *Found {
 	lane, ok := m.lanes[update.Lane]
 	if !ok {
-		lane = &Found{Session: update.Session, Lane: update.Lane, Naming: update.Naming, Kind: update.Kind, IsFork: update.Parent != uuid.Nil}
+		lane = &Found{Session: update.Session, Lane: update.Lane, Naming: update.Naming, Kind: update.Kind, IsFork: update.ForkAt > 0}
 		m.lanes[update.Lane] = lane
 		m.kept[update.Lane] = make(map[int]archive.Entry)
 		m.inherit(lane, update)

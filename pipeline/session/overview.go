@@ -160,8 +160,9 @@ type Detail struct {
 // LaneOverview is what a page shows of a lane.
 type LaneOverview struct {
 	ID        uuid.UUID
-	Parent    uuid.UUID // lane it forked from; uuid.Nil if none
-	ForkAt    int       // messages shared with Parent
+	Parent    uuid.UUID // lane it forked from, or carries on; uuid.Nil if none
+	ForkAt    int       // messages shared with Parent; 0 if it carries Parent on
+	Continues uuid.UUID // session of Parent where that is another one; uuid.Nil otherwise, or if it is gone
 	Kind      Kind
 	Position  int // messages of the request that went furthest
 	Archived  int // messages in the archive

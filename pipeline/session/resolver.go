@@ -242,7 +242,7 @@ func (r *Resolver) join(lane *Lane, met int, id uuid.UUID, scope Scope, hint Hin
 // isMain reports whether a lane is the session's main line, as a copy of that sees it, whose requests are of a
 // kind. Where that is the main line's own, what forked from it is the copy.
 func (l *Lane) isMain(kind Kind) bool {
-	return l.Kind == Main && (cmp.Or(kind, Main) != Main || l.Parent == uuid.Nil && !l.isFork)
+	return l.Kind == Main && (cmp.Or(kind, Main) != Main || l.ForkAt == 0 && !l.isFork)
 }
 
 // Committed notes that a lane has a new projection and takes more memory.

@@ -105,6 +105,29 @@ func exportForms() []exportForm {
 	}
 }
 
+// continuedIn are the clients in which palimpsest resume continues a session; a test compares them with the program's.
+func continuedIn() []string { return []string{"claude-code", "codex", "pi", "opencode"} }
+
+// resumeCommand is what continues the session in a client.
+func (m *model) resumeCommand(client string) string {
+	return "palimpsest resume " + m.ID.String() + " --in " + client
+}
+
+// continues returns the session that this one carries on; uuid.Nil if it carries none on.
+func (m *model) continues() uuid.UUID {
+	for _, lane := range m.Lanes {
+		if lane.Continues != uuid.Nil {
+			return lane.Continues
+		}
+	}
+	return uuid.Nil
+}
+
+// mayContinue reports whether another client can carry the session on: its main thread is in the archive.
+func (m *model) mayContinue() bool {
+	return m.MayRead && len(m.Lanes) > 0 && m.Lanes[0].Archived > 0 && !m.Single
+}
+
 func titleOf(overview session.Overview) string {
 	switch {
 	case overview.Title != "":

@@ -151,8 +151,8 @@ func (s Setup) withKeyFile(place Place, client string, always bool, files ...Fil
 	return append([]File{{Path: place.keyFile(client), Kind: Text, Secret: true, Entries: []Entry{set(s.Key, "value")}}}, files...)
 }
 
-// shellLine returns a command as a line for the shell of the system.
-func shellLine(command []string) string {
+// ShellLine returns a command as a line for the shell of the system.
+func ShellLine(command []string) string {
 	quoted := make([]string, len(command))
 	for i, word := range command {
 		quoted[i] = word

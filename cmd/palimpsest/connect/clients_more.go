@@ -56,7 +56,7 @@ const piExtension = `export default function (pi) {
 
 func piProviders(p Place, s Setup) map[string]piProvider {
 	claude, gpt := models()
-	key := "!" + shellLine(s.showKey("pi", p))
+	key := "!" + ShellLine(s.showKey("pi", p))
 	return map[string]piProvider{
 		"palimpsest-anthropic": {s.Server, "anthropic-messages", key, []piModel{{claude.id, true, claude.window, claude.maxOutput}}},
 		"palimpsest-openai":    {s.Server + "/v1", "openai-responses", key, []piModel{{gpt.id, true, gpt.window, gpt.maxOutput}}},
@@ -285,7 +285,7 @@ type crushModel struct {
 
 func crush() Client {
 	providers := func(p Place, s Setup) []Entry {
-		key := "$(" + shellLine(s.showKey("crush", p)) + ")"
+		key := "$(" + ShellLine(s.showKey("crush", p)) + ")"
 		if s.InProject {
 			key = "$PALIMPSEST_KEY"
 		}

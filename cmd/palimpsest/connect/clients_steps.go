@@ -36,7 +36,7 @@ func cursor() Client {
 		steps: func(p Place, s Setup) []string {
 			return []string{
 				"Cursor sends requests from its own servers, so the address must be a public https address, not 127.0.0.1.",
-				"Cursor Settings → Models → API Keys: paste the API key into OpenAI API Key. This prints it: " + shellLine(s.showKey("cursor", p)),
+				"Cursor Settings → Models → API Keys: paste the API key into OpenAI API Key. This prints it: " + ShellLine(s.showKey("cursor", p)),
 				"Switch on Override OpenAI Base URL and enter " + s.Server + "/v1",
 				"For the recall tools, in ~/.cursor/mcp.json:\n" + string(indented(nestedEntries([]Entry{set(s.stdioServer("", "cursor", p), "mcpServers", "palimpsest")}))),
 			}
@@ -55,7 +55,7 @@ func zed() Client {
 			}
 			return []string{
 				"Open Zed's settings (zed: open settings file) and add:\n" + string(indented(nestedEntries(settings))),
-				"Agent panel → Settings → LLM Providers: paste the API key for Anthropic and for OpenAI; Zed keeps it in the system's key store. This prints it: " + shellLine(s.showKey("zed", p)),
+				"Agent panel → Settings → LLM Providers: paste the API key for Anthropic and for OpenAI; Zed keeps it in the system's key store. This prints it: " + ShellLine(s.showKey("zed", p)),
 			}
 		},
 	}
@@ -102,7 +102,7 @@ func aider() Client {
 
 // exports returns the lines of shell that set variables. The key is asked for and not shown.
 func exports(p Place, s Setup, variables []string) string {
-	print := shellLine([]string{s.Program, "key", "show", "--server", s.Server})
+	print := ShellLine([]string{s.Program, "key", "show", "--server", s.Server})
 	var lines []string
 	for _, variable := range variables {
 		name, value, _ := strings.Cut(variable, "=")

@@ -12,7 +12,7 @@ func claudeSettings(place Place, setup Setup) []Entry {
 		key[0] = "palimpsest" // in the path of everyone in the project
 	}
 	return []Entry{
-		set(shellLine(key), "apiKeyHelper").because(helper),
+		set(ShellLine(key), "apiKeyHelper").because(helper),
 		set(setup.Server, "env", "ANTHROPIC_BASE_URL"),
 		set("", "env", "ANTHROPIC_API_KEY").because("A key that the shell exports would win over the helper's."),
 		set("", "env", "ANTHROPIC_AUTH_TOKEN").because("So would a token."),
@@ -44,7 +44,7 @@ func claudeCode() Client {
 			if folder := p.Env("CLAUDE_CONFIG_DIR"); folder != "" {
 				servers = p.in("CLAUDE_CONFIG_DIR", "", ".claude.json")
 			}
-			status := set(claudeStatusLine{"command", shellLine([]string{s.Program, "statusline"})}, "statusLine").
+			status := set(claudeStatusLine{"command", ShellLine([]string{s.Program, "statusline"})}, "statusLine").
 				because("The status line shows the context and what was saved.")
 			status.IfAbsent = true
 			return s.withKeyFile(p, "claude-code", false,

@@ -103,6 +103,9 @@ func (a *App) showCommand() *cobra.Command {
 		fmt.Fprintf(a.Out, "%s\n%s, %s, %s\n%s\n\n", oneLine(one.Title), oneLine(one.Client), oneLine(one.Model), plural(one.Requests, "request"), state.line(a.Now()))
 		rows := [][]string{{"THREAD", "KIND", "MESSAGES", "COMPACTION", "BEFORE", "AFTER", "WHEN"}}
 		for _, lane := range one.Lanes {
+			if lane.Continues != "" {
+				fmt.Fprintf(a.Out, "continues session %s\n\n", lane.Continues)
+			}
 			rows = append(rows, []string{lane.ID, lane.Kind, strconv.Itoa(lane.Messages), "", "", "", ago(a.Now().Sub(lane.LastAt))})
 			for i, epoch := range lane.Epochs {
 				rows = append(rows, []string{"", "", "", strconv.Itoa(i + 1), tokensText(int64(epoch.Before)), tokensText(int64(epoch.After)), ago(a.Now().Sub(epoch.At))})

@@ -66,6 +66,8 @@ type laneJSON struct {
 	LastAt    time.Time    `json:"last_at"`
 	WarmUntil *time.Time   `json:"warm_until,omitempty"`
 	Epochs    []Compaction `json:"epochs"`
+
+	Continues string `json:"continues,omitempty"` // session that the lane carries on
 }
 
 type requestJSON struct {

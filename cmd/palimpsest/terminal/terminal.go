@@ -33,6 +33,9 @@ type App struct {
 	Env      func(name string) string
 	Here     func() (connect.Place, error) // where clients are looked for
 	Program  func() (string, error)        // how clients start this program
+
+	// ClientVersion returns what a client's program prints about its version.
+	ClientVersion func(ctx context.Context, program string) (string, error)
 }
 
 // Logins keeps the login.
@@ -47,14 +50,14 @@ func New(version string) *App {
 	return &App{
 		In: os.Stdin, Out: os.Stdout, Err: os.Stderr, Version: version,
 		Logins: Logins{Load: credential.Load, Save: credential.Save, Delete: credential.Delete},
-		Cache:  cacheFolder(), HTTP: newHTTP(), Now: time.Now, Sleep: sleep, Refresh: refreshDetached, Env: os.Getenv, Here: connect.Here, Program: connect.ThisProgram,
+		Cache:  cacheFolder(), HTTP: newHTTP(), Now: time.Now, Sleep: sleep, Refresh: refreshDetached, Env: os.Getenv, Here: connect.Here, Program: connect.ThisProgram, ClientVersion: clientVersion,
 	}
 }
 
 // Commands returns the commands.
 func (a *App) Commands() []*cobra.Command {
 	return []*cobra.Command{
-		a.loginCommand(), a.logoutCommand(), a.statusCommand(), a.statusLineCommand(), a.sessionsCommand(), a.searchCommand(), a.tailCommand(), a.doctorCommand(),
+		a.loginCommand(), a.logoutCommand(), a.statusCommand(), a.statusLineCommand(), a.sessionsCommand(), a.searchCommand(), a.tailCommand(), resumeCommand(a), a.doctorCommand(),
 	}
 }
 

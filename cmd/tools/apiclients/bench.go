@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/http"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -53,6 +54,9 @@ func (b *Bench) Try(ctx context.Context, client Client, wanted Case) (*Trial, er
 	if _, can := connections()[client.Name]; wanted.connects && !can {
 		trial.Skipped = "palimpsest connect sets it up in another row, or not at all"
 	}
+	if wanted.carries && !slices.Contains(carriedFrom(), client.Name) {
+		trial.Skipped = "palimpsest resume is tried from other rows"
+	}
 	if trial.Skipped != "" {
 		return trial, nil
 	}
@@ -76,6 +80,9 @@ func (b *Bench) Try(ctx context.Context, client Client, wanted Case) (*Trial, er
 	workspace := programtest.Workspace{Name: "trial" + strconv.Itoa(b.serial), Provider: provider, Window: cmp.Or(wanted.assumed, wanted.window), Answers: wanted.answered}
 	if wanted.unknown {
 		workspace.Window = 0
+	}
+	if wanted.carries {
+		workspace.Limits = map[string]any{"scopes": []string{"proxy", "recall", "read"}}
 	}
 	key, err := b.open(ctx, workspace)
 	if err != nil {

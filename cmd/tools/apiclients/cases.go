@@ -42,6 +42,9 @@ type Case struct {
 	// connects says that palimpsest connect sets the client up.
 	connects bool
 
+	// carries says that palimpsest resume carries the session on in other clients.
+	carries bool
+
 	// tools says that the client offers its tools for files and plans, whatever the
 	// version offers by itself.
 	tools bool
@@ -109,6 +112,7 @@ func Cases() []Case {
 		threads(),
 		atTerminal(),
 		connectedCase(),
+		carriedCase(),
 	}, toolCases()...)
 }
 

@@ -24,6 +24,9 @@ type Habits map[string]bool
 
 // Add notes what was sent in a trial.
 func (h Habits) Add(t *Trial) {
+	if t.Case.carries {
+		return // most of it is of other clients
+	}
 	for i := range t.Exchanges {
 		exchange := &t.Exchanges[i]
 		h.note("path", exchange.Method, identifier.ReplaceAllString(exchange.Path, "{id}"))

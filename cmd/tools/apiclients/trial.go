@@ -33,9 +33,10 @@ type Trial struct {
 	Remark string // what is worth knowing though nothing is wrong
 	Err    error  // what is wrong
 
-	left  []string // what disconnect left of a set-up
-	model *model
-	judge func(format string, header http.Header, body []byte) error // the provider's word on a request
+	left    []string // what disconnect left of a set-up
+	carried []carried
+	model   *model
+	judge   func(format string, header http.Header, body []byte) error // the provider's word on a request
 }
 
 // converse has the user say everything of the case. The error says that a client
@@ -43,6 +44,9 @@ type Trial struct {
 func (t *Trial) converse(ctx context.Context, s *session) error {
 	if t.Case.connects {
 		return t.workConnected(ctx, s)
+	}
+	if t.Case.carries {
+		return t.carryOn(ctx, s)
 	}
 	for i, text := range t.Case.says(t.Client) {
 		if i == 0 {

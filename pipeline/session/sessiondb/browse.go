@@ -34,7 +34,8 @@ const (
 			) THEN l.asked_at END,
 			l.asked_by, l.asked_instructions,
 			l.fruitless, l.tried_reason,
-			CASE WHEN l.warm_seconds > 0 THEN l.warm_at + make_interval(secs => l.warm_seconds) END
+			CASE WHEN l.warm_seconds > 0 THEN l.warm_at + make_interval(secs => l.warm_seconds) END,
+			(SELECT p.session_id FROM lanes p WHERE p.workspace_id = l.workspace_id AND p.id = l.parent_id AND p.session_id <> l.session_id)
 		FROM lanes l WHERE l.workspace_id = $1 AND l.session_id = $2
 		ORDER BY l.kind <> 'main', l.last_at DESC, l.id DESC`
 	sqlNewest = sqlProjections + ` DESC LIMIT 1`
@@ -197,18 +198,18 @@ func (s Browser) Session(ctx context.Context, workspace tenants.WorkspaceID, id 
 
 func lanesOf(tx *gorm.DB, workspace tenants.WorkspaceID, id uuid.UUID) ([]session.LaneOverview, error) {
 	return batchdb.Rows(tx, func(row pgx.CollectableRow) (lane session.LaneOverview, err error) {
-		var parent uuid.NullUUID
+		var parent, continues uuid.NullUUID
 		var asked, warm sql.NullTime
 		var askedBy uuid.NullUUID
 		var instructions string
 		var attempts session.Attempts
 		err = row.Scan(&lane.ID, &parent, &lane.ForkAt, &lane.Kind, &lane.Position, &lane.CreatedAt, &lane.LastAt, &lane.Archived, &lane.Epochs,
-			&asked, &askedBy, &instructions, &attempts.Fruitless, &attempts.Reason, &warm)
+			&asked, &askedBy, &instructions, &attempts.Fruitless, &attempts.Reason, &warm, &continues)
 		if err != nil {
 			return lane, err
 		}
 		lane.WarmUntil = warm.Time
-		lane.Parent = parent.UUID
+		lane.Parent, lane.Continues = parent.UUID, continues.UUID
 		if asked.Valid {
 			lane.Order = &session.Order{At: asked.Time, By: askedBy.UUID, Instructions: instructions}
 		}

@@ -77,7 +77,7 @@ const (
 			) placed WHERE placed.index = placed.place),
 			l.warm_at, l.warm_seconds, l.warm_projection, l.warm_position, l.warm_tokens, l.warm_model, l.warm_key,
 			l.tried_at, l.fruitless, l.tried_reason, l.tried_tokens, l.tried_limit,
-			l.asked_at, l.asked_by, l.asked_instructions, l.parent_id IS NOT NULL
+			l.asked_at, l.asked_by, l.asked_instructions, l.parent_id IS NOT NULL AND l.fork_at > 0
 		FROM lanes l JOIN sessions s ON s.workspace_id = l.workspace_id AND s.id = l.session_id
 		WHERE l.workspace_id = $1 AND l.id = $2`
 	// What a line of lanes goes on with, and what there is of its lanes, is looked up lane by
