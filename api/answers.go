@@ -31,7 +31,7 @@ func lookUp(ctx context.Context, answers *semanticcache.Cache, event *RequestLog
 		Workspace: forward.key.Workspace, APIKey: forward.key.ID, Person: forward.key.Person,
 		Project: exchange.Scope.Project, EndUser: exchange.Scope.EndUser,
 		HasHistory: forward.purpose != converse || exchange.Projection != nil,
-		NoStore:    forward.asked.noStore || asksNoStore(header) || holdsPersonalData(event.redactor, written.Body),
+		NoStore:    forward.asked.noStore || asksNoStore(header) || holdsPersonalData(event.record.redactor, written.Body),
 		BringsKey:  forward.asked.choice.Key != "",
 	}
 	for _, name := range []string{"Anthropic-Version", "Anthropic-Beta", "Openai-Organization", "Openai-Project", "Openai-Beta"} {
@@ -61,13 +61,13 @@ func holdsPersonalData(redactor *redaction.Redactor, raw []byte) bool {
 
 // keepAnswer has an answer kept for the same request, if it may be given again.
 func keepAnswer(answers *semanticcache.Cache, event *RequestLog, codec wire.Codec, asked *semanticcache.Lookup, response *http.Response, answer wire.Answer) {
-	if asked == nil || response.StatusCode != http.StatusOK || event.Aborted != "" || event.ErrorFrom != "" ||
+	if asked == nil || response.StatusCode != http.StatusOK || event.outcome.Aborted != "" || event.outcome.ErrorFrom != "" ||
 		answer.ErrorType != "" || isEncoding(encodingOf(response.Header)) {
 		return
 	}
 	said := semanticcache.Answered{Rules: codec.Reuse(), Complete: answer.Complete, StopReason: answer.StopReason}
 	for _, raw := range answer.Messages {
-		if holdsPersonalData(event.redactor, raw) {
+		if holdsPersonalData(event.record.redactor, raw) {
 			return
 		}
 		message, err := codec.Parse(raw)
@@ -77,7 +77,7 @@ func keepAnswer(answers *semanticcache.Cache, event *RequestLog, codec wire.Code
 		said.Messages = append(said.Messages, message)
 	}
 	answers.Keep(event.traced.request.In(context.Background()), asked, said, semanticcache.Entry{
-		ContentType: response.Header.Get("Content-Type"), Model: event.Model, MicroUSD: event.CostMicroUSD, AskedAt: event.At,
+		ContentType: response.Header.Get("Content-Type"), Model: event.Model, MicroUSD: event.money.CostMicroUSD, AskedAt: event.times.At,
 	})
 }
 

@@ -41,8 +41,8 @@ func (g *Gate) keyWith(ctx context.Context, request *http.Request, event *Reques
 			}
 			continue
 		}
-		if event.cancel != nil {
-			event.leave = g.underway.enter(secret, event, event.cancel)
+		if event.from.cancel != nil {
+			event.from.leave = g.underway.enter(secret, event, event.from.cancel)
 		}
 		return g.usable(request, event, key, missing, scopes)
 	}
@@ -57,7 +57,7 @@ func (g *Gate) usable(request *http.Request, event *RequestLog, key tenants.APIK
 	if g.RequireVerified && key.Unverified {
 		return tenants.APIKey{}, tenants.ErrUnverified
 	}
-	event.Workspace, event.APIKey, event.KeyPrefix = key.Workspace, key.ID, key.Prefix
+	event.from.Workspace, event.from.APIKey, event.from.KeyPrefix = key.Workspace, key.ID, key.Prefix
 	g.readBy(request, key)
 	return key, errors.Join(key.Limits.CheckAddress(g.clientAddress(request)), key.Limits.CheckEndpoint(request.URL.Path))
 }

@@ -44,7 +44,7 @@ func (s *Server) rescue(ctx context.Context, event *RequestLog, forward forward,
 		return response, written
 	}
 	_ = response.Body.Close()
-	event.firstMicroUSD += written.Price(usage)
+	event.money.first(written.Price(usage))
 	s.Metrics.Recorded.Archived.Add(float64(shrunk.Archived))
 	s.Metrics.Recorded.Redact(shrunk.Redacted)
 	event.describe(shrunk)
@@ -155,7 +155,7 @@ func (s *Server) learn(ctx context.Context, event *RequestLog, lesson prompt.Les
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), learnTimeout)
 	defer cancel()
-	if err := s.Settings.Learn(ctx, event.Workspace, lesson.Model, lesson.Window); err != nil {
-		s.Log.WarnContext(ctx, "a model's window is not kept", "workspace", event.Workspace, "error", err)
+	if err := s.Settings.Learn(ctx, event.from.Workspace, lesson.Model, lesson.Window); err != nil {
+		s.Log.WarnContext(ctx, "a model's window is not kept", "workspace", event.from.Workspace, "error", err)
 	}
 }

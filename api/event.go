@@ -5,21 +5,16 @@ import (
 	"crypto/sha256"
 	"log/slog"
 	"slices"
-	"sync/atomic"
-	"time"
 
 	"github.com/google/uuid"
 
-	"palimpsest/api/limits"
 	"palimpsest/api/recorder"
 	"palimpsest/api/spool"
 	"palimpsest/pipeline"
 	"palimpsest/pipeline/client"
 	"palimpsest/pipeline/cost"
 	"palimpsest/pipeline/modules/compactionbridge"
-	"palimpsest/pipeline/prompt"
 	"palimpsest/pipeline/session"
-	"palimpsest/pipeline/wire"
 	"palimpsest/tenants"
 	"palimpsest/tenants/redaction"
 )
@@ -29,15 +24,11 @@ import (
 // the recorder. It never holds a key, a body or a prompt.
 type RequestLog struct {
 	ID          uuid.UUID
-	At          time.Time
 	Endpoint    string
 	Method      string
 	Client      string
 	Version     string      // of the client; "" if it named none
 	Class       client.Kind // what the request is to its client
-	Workspace   tenants.WorkspaceID
-	APIKey      uuid.UUID
-	KeyPrefix   string
 	Session     uuid.UUID
 	Lane        uuid.UUID
 	Source      string // where the session's name came from
@@ -46,88 +37,70 @@ type RequestLog struct {
 	Model       string
 	ModelFamily string
 	Stream      bool
-	Status      int
 	Attempts    int
-	ErrorFrom   string // "proxy", "provider"; empty if none
-	ErrorType   string
-	Aborted     string // side that broke the answer off: "client", "provider", or "proxy" if the key was revoked; empty if none
-	Err         error  // cause of one of our failures
 
-	Overhead  time.Duration // ours, before the provider is asked
-	Archiving time.Duration // the part of it in which an epoch's originals became durable
-	TTFB      time.Duration
-	Duration  time.Duration
+	Report pipeline.Report
+	Trial  *pipeline.Report // what the pipeline would have done in a dry run; nil: it was none
 
-	Report       pipeline.Report
-	Trial        *pipeline.Report // what the pipeline would have done in a dry run; nil: it was none
-	Usage        wire.Usage
-	CostMicroUSD int64
-	NetMicroUSD  int64
+	from    sender
+	outcome outcome
+	times   times
+	money   money
+	held    held
+	record  toRecord
+	traced  traced
+}
 
-	firstMicroUSD int64 // the part of the cost that earlier attempts had: answers that ended at the model's window, keys that did not answer
-
-	// The parts of NetMicroUSD beside input not sent.
-	UnreadMicroUSD, RewrittenMicroUSD int64
-	Reach                             bool // the client's prompt was too long to be sent, and ours was answered
-
-	served wire.Served // on what terms it was answered
-
-	Miss cost.Miss // what the provider's cache did not have although it should
+// sender is who sent a request.
+type sender struct {
+	Workspace tenants.WorkspaceID
+	APIKey    uuid.UUID
+	KeyPrefix string
+	Tags      tenants.Tags // that the client gave
+	EndUser   string       // whom the application speaks for, as session.EndUserID names them; "" if it did not say
 
 	cancel context.CancelCauseFunc // ends the request; nil if nothing may
 	leave  func()                  // takes it out of those under way; nil if it is not among them
+}
 
-	Tags    tenants.Tags // that the client gave
-	EndUser string       // whom the application speaks for, as session.EndUserID names them; "" if it did not say
-
-	ticket *limits.Ticket // what is counted of the request; nil if nothing
-	most   prompt.Most    // what it may come to; zero if it is not to be charged for
-
-	// owes says that the provider may charge for the request, and that nobody has read yet
-	// for how much.
-	owes atomic.Bool
-
-	traced traced
-
-	// What the recorder gets beside the event itself.
+// toRecord is what the recorder gets beside the log of a request.
+type toRecord struct {
 	position   int // messages in the request
 	projection int // number of the projection in the prompt; 0 if none
 	update     *session.Update
-	signed     map[string]string   // headers of our own that nothing else here tells; nil if none
-	said       []byte              // what the provider said where it refused, without secrets; nil if nothing that is kept
+	signed     map[string]string   // headers of our own that nothing else tells; nil if none
 	noStore    bool                // nothing of it is to be kept but figures
 	redactor   *redaction.Redactor // nil if what is said is stored as it came
 	request    *recorder.Request   // what the request added to its session, if it has one
-	report     []byte              // Report as it is kept; nil: not written yet
+	report     []byte              // RequestLog.Report as it is kept; nil: not written yet
 	isKept     bool                // on the local disk, unless that failed
 	kept       spool.Record
-	noted      spool.Record // what it counts as if the process is killed
 }
 
 // note keeps one of our headers that the answer has and nothing else of the event tells.
 func (e *RequestLog) note(name, value string) {
-	if e.signed == nil {
-		e.signed = make(map[string]string, 1)
+	if e.record.signed == nil {
+		e.record.signed = make(map[string]string, 1)
 	}
-	e.signed[name] = value
+	e.record.signed[name] = value
 }
 
 // log writes the event: one line for one exchange.
 func (e *RequestLog) log(ctx context.Context, logger *slog.Logger) {
 	level := slog.LevelInfo
-	if e.ErrorFrom == "proxy" && e.Status >= 500 {
+	if e.outcome.ErrorFrom == "proxy" && e.outcome.Status >= 500 {
 		level = slog.LevelError
 	}
 	attributes := []slog.Attr{
 		slog.String("id", e.ID.String()),
 		slog.String("method", e.Method),
 		slog.String("endpoint", e.Endpoint),
-		slog.Int("status", e.Status),
+		slog.Int("status", e.outcome.Status),
 		slog.String("client", e.Client),
 		slog.String("client_version", e.Version),
 		slog.String("class", string(e.Class)),
-		slog.String("workspace", e.Workspace.String()),
-		slog.String("key", e.KeyPrefix),
+		slog.String("workspace", e.from.Workspace.String()),
+		slog.String("key", e.from.KeyPrefix),
 		slog.String("session", e.Session.String()),
 		slog.String("lane", e.Lane.String()),
 		slog.String("provider", e.Provider),
@@ -137,23 +110,23 @@ func (e *RequestLog) log(ctx context.Context, logger *slog.Logger) {
 		slog.String("compression", string(e.Report.Compression)),
 		slog.Int("tokens_before", e.Report.Before),
 		slog.Int("tokens_after", e.Report.After),
-		slog.Int("prompt_tokens", e.Usage.Prompt()),
-		slog.Int("output_tokens", e.Usage.Output),
-		slog.Duration("overhead", e.Overhead),
-		slog.Duration("ttfb", e.TTFB),
-		slog.Duration("duration", e.Duration),
+		slog.Int("prompt_tokens", e.money.Usage.Prompt()),
+		slog.Int("output_tokens", e.money.Usage.Output),
+		slog.Duration("overhead", e.times.Overhead),
+		slog.Duration("ttfb", e.times.TTFB),
+		slog.Duration("duration", e.times.Duration),
 	}
-	if e.ErrorFrom != "" {
-		attributes = append(attributes, slog.String("error_from", e.ErrorFrom), slog.String("error_type", e.ErrorType))
+	if e.outcome.ErrorFrom != "" {
+		attributes = append(attributes, slog.String("error_from", e.outcome.ErrorFrom), slog.String("error_type", e.outcome.ErrorType))
 	}
-	if e.Miss.Cause != cost.None {
-		attributes = append(attributes, slog.String("cache_miss", string(e.Miss.Cause)), slog.Int("missed_tokens", e.Miss.Tokens))
+	if e.money.Miss.Cause != cost.None {
+		attributes = append(attributes, slog.String("cache_miss", string(e.money.Miss.Cause)), slog.Int("missed_tokens", e.money.Miss.Tokens))
 	}
-	if e.Aborted != "" {
-		attributes = append(attributes, slog.String("aborted", e.Aborted))
+	if e.outcome.Aborted != "" {
+		attributes = append(attributes, slog.String("aborted", e.outcome.Aborted))
 	}
-	if e.Err != nil {
-		attributes = append(attributes, slog.String("error", e.Err.Error()))
+	if e.outcome.Err != nil {
+		attributes = append(attributes, slog.String("error", e.outcome.Err.Error()))
 	}
 	for _, happened := range e.Report.Events {
 		attributes = append(attributes, slog.String(happened.Module+"."+happened.Type, happened.Reason))
@@ -164,37 +137,37 @@ func (e *RequestLog) log(ctx context.Context, logger *slog.Logger) {
 // exchange returns the event in the form in which usage is kept.
 func (e *RequestLog) exchange() tenants.Exchange {
 	exchange := tenants.Exchange{
-		ID: e.ID, Workspace: e.Workspace, At: e.At,
+		ID: e.ID, Workspace: e.from.Workspace, At: e.times.At,
 		ExchangeRequest: tenants.ExchangeRequest{
-			Session: e.Session, Lane: e.Lane, APIKey: e.APIKey, Endpoint: e.Endpoint, Model: e.Model, Client: e.Client,
-			Class: string(e.Class), Stream: e.Stream, Position: e.position, Tags: e.Tags, EndUser: e.EndUser,
+			Session: e.Session, Lane: e.Lane, APIKey: e.from.APIKey, Endpoint: e.Endpoint, Model: e.Model, Client: e.Client,
+			Class: string(e.Class), Stream: e.Stream, Position: e.record.position, Tags: e.from.Tags, EndUser: e.from.EndUser,
 		},
 		ExchangeAnswer: tenants.ExchangeAnswer{
-			Provider: tenants.Provider(e.Provider), ProviderKey: e.ProviderKey, Status: e.Status, ErrorFrom: e.ErrorFrom,
-			ErrorType: e.ErrorType, Attempts: e.Attempts, Signed: e.signed,
-			Served: tenants.Served{ServiceTier: e.served.Tier, Speed: e.served.Speed, Region: e.served.Region},
+			Provider: tenants.Provider(e.Provider), ProviderKey: e.ProviderKey, Status: e.outcome.Status, ErrorFrom: e.outcome.ErrorFrom,
+			ErrorType: e.outcome.ErrorType, Attempts: e.Attempts, Signed: e.record.signed,
+			Served: tenants.Served{ServiceTier: e.money.served.Tier, Speed: e.money.served.Speed, Region: e.money.served.Region},
 		},
 		ExchangePrompt: tenants.ExchangePrompt{
 			Compression: string(e.Report.Compression), TokensBefore: e.Report.Before, TokensAfter: e.Report.After,
-			Window: e.Report.Limit, Levels: e.Report.Levels, Takes: e.Report.Takes, Target: e.Report.Target, Reach: e.Reach,
-			Bridged: bridged(e.Report), Compacted: e.Report.Compacted() != nil, Projection: e.projection, Report: e.report,
+			Window: e.Report.Limit, Levels: e.Report.Levels, Takes: e.Report.Takes, Target: e.Report.Target, Reach: e.money.Reach,
+			Bridged: bridged(e.Report), Compacted: e.Report.Compacted() != nil, Projection: e.record.projection, Report: e.record.report,
 		},
 		ExchangeTokens: tenants.ExchangeTokens{
-			Input: e.Usage.Input, CacheRead: e.Usage.CacheRead, CacheWrite: e.Usage.CacheWrite, Output: e.Usage.Output,
-			MissCause: string(e.Miss.Cause), MissedTokens: e.Miss.Tokens,
+			Input: e.money.Usage.Input, CacheRead: e.money.Usage.CacheRead, CacheWrite: e.money.Usage.CacheWrite, Output: e.money.Usage.Output,
+			MissCause: string(e.money.Miss.Cause), MissedTokens: e.money.Miss.Tokens,
 		},
 		ExchangeCost: tenants.ExchangeCost{
-			CostMicroUSD: e.CostMicroUSD, NetMicroUSD: e.NetMicroUSD, UnreadMicroUSD: e.UnreadMicroUSD,
-			RewrittenMicroUSD: e.RewrittenMicroUSD, PredictedMicroUSD: e.Report.Predicted(),
+			CostMicroUSD: e.money.CostMicroUSD, NetMicroUSD: e.money.NetMicroUSD, UnreadMicroUSD: e.money.UnreadMicroUSD,
+			RewrittenMicroUSD: e.money.RewrittenMicroUSD, PredictedMicroUSD: e.Report.Predicted(),
 		},
-		ExchangeTimes: tenants.ExchangeTimes{Overhead: e.Overhead, TTFB: e.TTFB, Duration: e.Duration},
+		ExchangeTimes: tenants.ExchangeTimes{Overhead: e.times.Overhead, TTFB: e.times.TTFB, Duration: e.times.Duration},
 	}
 	if exchange.Report == nil {
 		report := e.reported()
 		exchange.Report = report.JSON()
 	}
-	if e.update != nil && len(e.update.Answer) > 0 {
-		hash := sha256.Sum256(e.update.Answer)
+	if e.record.update != nil && len(e.record.update.Answer) > 0 {
+		hash := sha256.Sum256(e.record.update.Answer)
 		exchange.Answer = hash[:]
 	}
 	return exchange

@@ -13,7 +13,7 @@ func TestAnExchangeIsBridgedWhereSomethingWasPutBack(t *testing.T) {
 		true:  {{Module: "ipc", Type: "completed"}, {Module: compactionbridge.Name, Type: compactionbridge.Recovered}},
 		false: {{Module: compactionbridge.Name, Type: "skipped"}, {Module: "ipc", Type: compactionbridge.Recovered}},
 	} {
-		event := RequestLog{Report: pipeline.Report{Events: events}, NetMicroUSD: 3, UnreadMicroUSD: 5, RewrittenMicroUSD: 7}
+		event := RequestLog{Report: pipeline.Report{Events: events}, money: money{NetMicroUSD: 3, UnreadMicroUSD: 5, RewrittenMicroUSD: 7}}
 		if got := event.exchange(); got.Bridged != want || got.NetMicroUSD != 3 || got.UnreadMicroUSD != 5 || got.RewrittenMicroUSD != 7 {
 			t.Errorf("%+v: bridged is %t", events, got.Bridged)
 		}

@@ -69,20 +69,20 @@ func (s *Server) exchange(codec wire.Codec, endpoint string, purpose purpose) ec
 			return s.refuse(c, codec, event, err)
 		}
 		cached := lookUp(ctx, s.Answers, event, forward, written)
-		event.Overhead = s.Now().Sub(event.At)
+		event.times.asked(s.Now())
 		if found := readyAnswer(forward, written, cached); found != nil {
 			return s.answerReady(c, event, forward, written, found)
 		}
 
 		if purpose != measure {
-			event.most = written.Most()
-			err = event.ticket.Take(ctx, event.most.Prompt, event.most.Answers, event.most.MicroUSD)
+			event.held.most = written.Most()
+			err = event.held.ticket.Take(ctx, event.held.most.Prompt, event.held.most.Answers, event.held.most.MicroUSD)
 		}
 		if err != nil {
 			return s.refuse(c, codec, event, err)
 		}
 		s.begun(ctx, event)
-		announced := s.Prompts.Announce(written, event.Client, event.At)
+		announced := s.Prompts.Announce(written, event.Client, event.times.At)
 		response, err := delivery{s, event, &forward, written}.send(ctx)
 		if err != nil {
 			return s.refuse(c, codec, event, err)
@@ -132,7 +132,7 @@ func (s *Server) answer(c echo.Context, event *RequestLog, codec wire.Codec, sen
 	err := s.relay(c, event, response, s.hearing(event, tap, response), filter, func() {
 		if answer := tap.Answer(); answer.Complete && !isRecorded {
 			record(answer)
-			event.Duration = s.Now().Sub(event.At)
+			event.times.ended(s.Now())
 			s.keep(ctx, event)
 		}
 	})
@@ -146,7 +146,7 @@ func (s *Server) answer(c echo.Context, event *RequestLog, codec wire.Codec, sen
 // says of its size must count nowhere.
 func (s *Server) answerUnread(c echo.Context, event *RequestLog, response *http.Response) error {
 	err := s.relay(c, event, response, ignore{}, nil, func() {})
-	event.Report, event.projection = pipeline.Report{Compression: event.Report.Compression}, 0
+	event.Report, event.record.projection = pipeline.Report{Compression: event.Report.Compression}, 0
 	return finish(err)
 }
 
@@ -171,11 +171,11 @@ func (g *Gate) admit(request *http.Request, event *RequestLog) (_ admission, err
 	if err != nil {
 		return admission{}, err
 	}
-	event.Tags, event.EndUser = asked.tags, session.EndUserID(key.Workspace, asked.endUser)
+	event.from.Tags, event.from.EndUser = asked.tags, session.EndUserID(key.Workspace, asked.endUser)
 	if err := key.Limits.CheckOverrides(asked.overrides); err != nil {
 		return admission{}, err
 	}
-	held, err := g.held(ctx, key, event.Tags, event.EndUser)
+	held, err := g.held(ctx, key, event.from.Tags, event.from.EndUser)
 	if err != nil {
 		return admission{}, err
 	}
@@ -185,7 +185,7 @@ func (g *Gate) admit(request *http.Request, event *RequestLog) (_ admission, err
 	}
 	key.Limits.Shared = len(limits.Budgets(append(held[1:len(held):len(held)], user...))) > 0
 	if g.Limits != nil {
-		if event.ticket, err = g.Limits.Admit(ctx, held...); err != nil {
+		if event.held.ticket, err = g.Limits.Admit(ctx, held...); err != nil {
 			return admission{}, err
 		}
 	}
@@ -195,8 +195,8 @@ func (g *Gate) admit(request *http.Request, event *RequestLog) (_ admission, err
 	}
 	asked.choice.Private = key.Rights.Private
 	asked.noStore = asked.noStore || !kept || key.Limits.NoStore
-	event.noStore = asked.noStore
-	if event.redactor, err = g.Settings.Redactor(ctx, key.Workspace); err != nil {
+	event.record.noStore = asked.noStore
+	if event.record.redactor, err = g.Settings.Redactor(ctx, key.Workspace); err != nil {
 		return admission{}, err
 	}
 	return admission{key: key, held: held, asked: asked}, nil
@@ -358,17 +358,17 @@ func (g *Gate) holdUser(ctx context.Context, event *RequestLog, forward *forward
 	if forward.asked.endUser != "" || g.Limits == nil {
 		return nil
 	}
-	held, err := g.heldUser(ctx, forward.key, event.EndUser)
+	held, err := g.heldUser(ctx, forward.key, event.from.EndUser)
 	if err != nil || len(held) == 0 {
 		return err
 	}
 	forward.held = append(forward.held[:len(forward.held):len(forward.held)], held...)
-	return g.Limits.Join(ctx, event.ticket, held...)
+	return g.Limits.Join(ctx, event.held.ticket, held...)
 }
 
 // nameUser notes whom the application speaks for, with its own id of them where the workspace shows it.
 func (g *Gate) nameUser(ctx context.Context, event *RequestLog, forward forward, exchange *pipeline.Exchange) error {
-	event.EndUser = exchange.Scope.EndUser
+	event.from.EndUser = exchange.Scope.EndUser
 	isShown, err := g.Settings.ShowsEndUsers(ctx, forward.key.Workspace)
 	if isShown && !forward.asked.noStore {
 		exchange.Scope.EndUserName = cmp.Or(forward.asked.endUser, exchange.Request.EndUser)
@@ -393,12 +393,12 @@ func (s *Server) send(ctx context.Context, event *RequestLog, forward forward, w
 		asked.Done = held.release
 	}
 	event.Attempts++
-	asked.Begun = &event.owes
+	asked.Begun = &event.held.owes
 	response, err := s.Upstream.Send(ctx, asked, forward.target)
 	if err == nil && (response.StatusCode < 200 || response.StatusCode >= 300) {
-		event.owes.Store(false) // an error is not charged for
+		event.held.owes.Store(false) // an error is not charged for
 	}
-	event.TTFB = s.Now().Sub(event.At) - event.Overhead
+	event.times.heard(s.Now())
 	if err == nil && (forward.purpose != converse || response.StatusCode >= http.StatusBadRequest) {
 		err = plainly(response, forward.target.Key)
 	}
@@ -417,10 +417,11 @@ func (e *RequestLog) describe(written *prompt.Prompt) {
 	e.ID = exchange.ID
 	e.Model, e.ModelFamily = exchange.Request.Model, modelFamily(exchange.Model.Family)
 	e.Stream = exchange.Request.Stream
-	e.Report, e.Trial, e.Archiving = exchange.Report, written.Trial, written.Archiving
+	e.Report, e.Trial = exchange.Report, written.Trial
+	e.times.archived(written.Archiving)
 	e.Client, e.Class = cmp.Or(exchange.Class.Client, e.Client), exchange.Class.Kind
 	if exchange.Projection != nil {
-		e.projection = exchange.Projection.Number
+		e.record.projection = exchange.Projection.Number
 	}
 	if lane := written.Lane; lane != nil {
 		e.Session, e.Lane, e.Source = lane.Session, lane.ID, lane.Source

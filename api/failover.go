@@ -192,8 +192,8 @@ func (d delivery) tryKey(ctx context.Context) attempt {
 // moved notes that a prompt goes to another key, and what that costs: its cached part is written again. What the
 // failed key may charge for counts as an estimate.
 func (d delivery) moved(failure failover.Failure) {
-	if d.event.owes.Swap(false) {
-		d.event.firstMicroUSD += d.event.most.PromptMicroUSD
+	if d.event.held.owes.Swap(false) {
+		d.event.money.first(d.event.held.most.PromptMicroUSD)
 		d.event.estimated("a provider key did not answer, and may charge for the prompt")
 	}
 	counts := map[string]int{}

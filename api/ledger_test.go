@@ -205,8 +205,8 @@ func TestBudgetsOfOthersAreNamed(t *testing.T) {
 		_, _ = io.WriteString(w, answerWith(messagesPath, 10, 10))
 	})
 	p.store.budgets = []tenants.Budget{
-		{Spender: tenants.Spender{Kind: tenants.WorkspaceSpends}, MonthMicroUSD: 1_000},
-		{Spender: tenants.Spender{Kind: tenants.ProjectSpends, ID: "search"}, DayMicroUSD: 1},
+		{Spender: tenants.Spender{Kind: tenants.WorkspaceSpends}, Quota: tenants.Quota{MonthMicroUSD: 1_000}},
+		{Spender: tenants.Spender{Kind: tenants.ProjectSpends, ID: "search"}, Quota: tenants.Quota{DayMicroUSD: 1}},
 	}
 	project := []string{"X-Palimpsest-Tag-Project", "search"}
 	if got := p.send(http.MethodPost, messagesPath, askClaude, project...); got.status != http.StatusOK {
@@ -235,7 +235,7 @@ func TestBudgetsOfOthersAreNamed(t *testing.T) {
 func TestEndUsersAreHeldToLimitsOfTheirOwn(t *testing.T) {
 	t.Parallel()
 	for name, budget := range map[string]tenants.Budget{
-		"requests": {RequestsPerMinute: 1}, "tokens": {TokensPerMinute: 30}, "budget": {DayMicroUSD: 1},
+		"requests": {Quota: tenants.Quota{RequestsPerMinute: 1}}, "tokens": {Quota: tenants.Quota{TokensPerMinute: 30}}, "budget": {Quota: tenants.Quota{DayMicroUSD: 1}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -46,7 +46,7 @@ func (s *Server) refuseRecall(c echo.Context, event *RequestLog, err error) erro
 		c.Response().Header().Set(echo.HeaderWWWAuthenticate, "Bearer")
 	}
 	refused := s.refuse(c, formats.Default(), event, err)
-	caller := recall.Caller{Key: tenants.APIKey{Workspace: event.Workspace, ID: event.APIKey, Prefix: event.KeyPrefix}}
+	caller := recall.Caller{Key: tenants.APIKey{Workspace: event.from.Workspace, ID: event.from.APIKey, Prefix: event.from.KeyPrefix}}
 	s.Recalled(c.Request().Context(), recall.Call{Caller: caller, Outcome: "refused", Err: err})
 	return refused
 }

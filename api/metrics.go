@@ -46,32 +46,32 @@ func (m *Metrics) Unannounced(error) { m.unannounced.Inc() }
 
 // observe counts one finished exchange.
 func (m *Metrics) observe(event *RequestLog) {
-	labels := []string{event.Provider, event.ModelFamily, event.Endpoint, statusClass(event.Status), strconv.FormatBool(event.Stream)}
+	labels := []string{event.Provider, event.ModelFamily, event.Endpoint, statusClass(event.outcome.Status), strconv.FormatBool(event.Stream)}
 	m.requests.WithLabelValues(labels...).Inc()
-	m.duration.WithLabelValues(labels...).Observe(event.Duration.Seconds())
-	if event.Stream && event.Status == 200 {
-		m.streamDuration.WithLabelValues(labels...).Observe((event.Duration - event.Overhead - event.TTFB).Seconds())
+	m.duration.WithLabelValues(labels...).Observe(event.times.Duration.Seconds())
+	if event.Stream && event.outcome.Status == 200 {
+		m.streamDuration.WithLabelValues(labels...).Observe((event.times.Duration - event.times.Overhead - event.times.TTFB).Seconds())
 	}
-	m.overhead.WithLabelValues(event.Endpoint).Observe(event.Overhead.Seconds())
+	m.overhead.WithLabelValues(event.Endpoint).Observe(event.times.Overhead.Seconds())
 	if event.Attempts > 0 {
-		m.firstByte.WithLabelValues(event.Endpoint).Observe((event.Overhead + event.TTFB).Seconds())
-		m.upstreamTTFB.WithLabelValues(event.Provider).Observe(event.TTFB.Seconds())
+		m.firstByte.WithLabelValues(event.Endpoint).Observe((event.times.Overhead + event.times.TTFB).Seconds())
+		m.upstreamTTFB.WithLabelValues(event.Provider).Observe(event.times.TTFB.Seconds())
 	}
-	if event.Aborted != "" {
-		m.aborts.WithLabelValues(event.Aborted).Inc()
+	if event.outcome.Aborted != "" {
+		m.aborts.WithLabelValues(event.outcome.Aborted).Inc()
 	}
-	m.net.Add(float64(event.NetMicroUSD) / 1e6)
+	m.net.Add(float64(event.money.NetMicroUSD) / 1e6)
 	if event.Class == client.AfterCompaction {
 		m.compactions.WithLabelValues(event.Client).Inc()
 	}
-	if event.Miss.Cause != cost.None {
-		m.busts.WithLabelValues(string(event.Miss.Cause)).Inc()
+	if event.money.Miss.Cause != cost.None {
+		m.busts.WithLabelValues(string(event.money.Miss.Cause)).Inc()
 	}
 	if event.Report.Cache != "" {
 		m.cache.WithLabelValues(string(event.Report.Cache)).Inc()
 	}
-	m.usage(event.Usage)
-	m.report(event.Report)
+	m.usage(event.money.Usage)
+	m.report(event.Report, event.money.Reach)
 	m.held(event)
 }
 
@@ -113,10 +113,12 @@ func (m *Metrics) usage(usage wire.Usage) {
 	add(m.tokens.WithLabelValues("output"), usage.Output)
 }
 
-func (m *Metrics) report(report pipeline.Report) {
+func (m *Metrics) report(report pipeline.Report, isReach bool) {
 	add(m.before, report.Before)
 	add(m.after, report.After)
-	add(m.saved, report.Before-report.After)
+	if !isReach {
+		add(m.saved, report.Before-report.After)
+	}
 	add(m.rehydrated, report.Injected[rehydrator.Name])
 	for _, event := range report.Events {
 		if event.Module == compactionbridge.Name && event.Type == compactionbridge.Recovered {

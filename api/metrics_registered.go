@@ -84,7 +84,7 @@ func newPromptMetrics(registry prometheus.Registerer) promptMetrics {
 	m := promptMetrics{
 		before:      counter("ipc_tokens_before_total", "Estimated tokens of prompts as clients sent them."),
 		after:       counter("ipc_tokens_after_total", "Estimated tokens of prompts as they were sent."),
-		saved:       counter("ipc_tokens_saved_total", "Estimated tokens that were not sent."),
+		saved:       counter("ipc_tokens_saved_total", "Estimated tokens that were not sent of prompts that could have been sent as they came."),
 		turns:       counters("ipc_compressed_turns_total", "Turns compressed by epochs, by the level they reached.", "level"),
 		epochs:      counters("ipc_epochs_total", "Epochs, by reason.", "reason"),
 		plans:       counters("plans_total", "Epochs that were to be planned ahead, by what came of it.", "outcome"),

@@ -49,15 +49,12 @@ func (s *Server) models(c echo.Context) error {
 	}
 	event.Attempts = 1
 	list, err := lister.list(request, wanted, admission, asked)
-	event.TTFB = s.Now().Sub(event.At)
+	event.times.heard(s.Now())
 	if err != nil {
 		return s.refuse(c, codec, event, err)
 	}
 	upstream.CopyResponseHeader(c.Response().Header(), list.header.Clone())
-	event.Status = list.status
-	if list.status >= http.StatusBadRequest {
-		event.ErrorFrom = "provider"
-	}
+	event.outcome.relayed(list.status)
 	c.Response().Header().Set("Age", strconv.Itoa(int(s.Now().Sub(list.at).Seconds())))
 	sign(c.Response().Header(), event)
 	return c.Blob(list.status, list.header.Get("Content-Type"), list.body)

@@ -46,7 +46,7 @@ func (s *Server) passthrough(c echo.Context) error {
 		return s.refuse(c, codec, event, err)
 	}
 	event.Report.Compression = pipeline.Bypassed
-	event.Overhead = s.Now().Sub(event.At)
+	event.times.asked(s.Now())
 
 	// A provider may answer before it has read everything.
 	if err := http.NewResponseController(c.Response()).EnableFullDuplex(); err != nil && !errors.Is(err, http.ErrNotSupported) {
@@ -56,7 +56,7 @@ func (s *Server) passthrough(c echo.Context) error {
 	body := &heardBody{Reader: request.Body}
 	response, err := s.Upstream.Send(ctx, upstream.Request{
 		Method: request.Method, Path: pathAndQuery(request, request.URL.EscapedPath()), Header: request.Header,
-		Stream: body, Length: request.ContentLength, Begun: &event.owes,
+		Stream: body, Length: request.ContentLength, Begun: &event.held.owes,
 	}, admission.target)
 	if body.isMalformed.Load() && (errors.Is(err, upstream.ErrUnreachable) || errors.Is(err, upstream.ErrUnanswered)) {
 		err = prompt.BodyError{Cause: errors.New("it is not sent as its headers say")}
@@ -68,7 +68,7 @@ func (s *Server) passthrough(c echo.Context) error {
 		return s.refuse(c, codec, event, err)
 	}
 	defer response.Body.Close()
-	event.TTFB = s.Now().Sub(event.At) - event.Overhead
+	event.times.heard(s.Now())
 	return finish(s.relay(c, event, response, ignore{}, nil, func() {}))
 }
 

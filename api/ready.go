@@ -52,7 +52,7 @@ func replyOf(codec wire.Codec, exchange *pipeline.Exchange) *ready {
 // answer that was kept, byte for byte as the provider sent it then. The provider hears
 // nothing of the exchange: nothing is learned from it, and it costs nothing.
 func (s *Server) answerReady(c echo.Context, event *RequestLog, forward forward, written *prompt.Prompt, found *ready) error {
-	announced := s.Prompts.Announce(written, event.Client, event.At)
+	announced := s.Prompts.Announce(written, event.Client, event.times.At)
 	stored := s.recordRequest(c.Request().Context(), event, written, forward.body)
 	s.aside(c.Request().Context(), event, func() { s.recordReady(event, forward.codec, written, found) })
 	asksUsage, replied := written.AsksUsage, written.Exchange.Reply != nil
@@ -85,17 +85,17 @@ func waitFor(ctx context.Context, stored <-chan struct{}) {
 
 // recordReady notes what is to be recorded of an answer that needed no provider.
 func (s *Server) recordReady(event *RequestLog, codec wire.Codec, written *prompt.Prompt, found *ready) {
-	event.position = len(written.Exchange.Digests)
+	event.record.position = len(written.Exchange.Digests)
 	if written.Lane == nil {
 		return
 	}
 	tap := codec.Tap(isStream(found.contentType))
 	_, _ = tap.Write(found.body) // a tap never fails
-	update := written.Lane.Update(written.Exchange.Scope, event.Model, event.At)
-	update.Client, update.Position, update.Head = event.Client, event.position, written.Exchange.Chain[event.position]
+	update := written.Lane.Update(written.Exchange.Scope, event.Model, event.times.At)
+	update.Client, update.Position, update.Head = event.Client, event.record.position, written.Exchange.Chain[event.record.position]
 	update.Continued = session.HasHistory(written.Exchange.Digests)
 	update.Exchanges, update.TokensBefore, update.TokensAfter = 1, event.Report.Before, event.Report.After
 	answer := tap.Answer()
-	update.Answer, _ = event.redactor.JSON(answer.Spoken(codec)) // counted once the client sends it again
-	event.update = &update
+	update.Answer, _ = event.record.redactor.JSON(answer.Spoken(codec)) // counted once the client sends it again
+	event.record.update = &update
 }

@@ -27,14 +27,14 @@ func (s *Server) recordRequest(ctx context.Context, event *RequestLog, written *
 		close(over)
 		return over
 	}
-	update := written.Update(event.At)
+	update := written.Update(event.times.At)
 	release, recorded := keepEntries(&update, body), s.Bytes.recording(len(update.Entries), update.Bytes())
 	update.Client = event.Client
 	lane, to := written.Lane, update.Position
 	from := to - len(update.Entries)
-	event.request = recorder.NewRequest(&update)
+	event.record.request = recorder.NewRequest(&update)
 	_, span := spans.Start(context.WithoutCancel(ctx), "record request")
-	s.Recorder.Put(recorder.Job{Update: &update, Request: event.request, Span: span, Ended: func(stored bool) {
+	s.Recorder.Put(recorder.Job{Update: &update, Request: event.record.request, Span: span, Ended: func(stored bool) {
 		defer close(over)
 		release()
 		recorded()
@@ -63,46 +63,46 @@ func keepEntries(update *session.Update, body *requestBody) (release func()) {
 // recordAnswer learns from an answer and notes what is to be recorded of it.
 func (s *Server) recordAnswer(ctx context.Context, event *RequestLog, codec wire.Codec, sent prompt.Sent, answer wire.Answer) {
 	if answer.ErrorType != "" {
-		event.ErrorFrom, event.ErrorType = "provider", answer.ErrorType
-		if event.said == nil && !event.noStore {
-			event.said = keptOf(answer.Error, event.redactor)
+		event.outcome.failed(answer.ErrorType)
+		if event.outcome.said == nil && !event.record.noStore {
+			event.outcome.quoted(keptOf(answer.Error, event.record.redactor))
 		}
 	}
 	taught, overflows := sent.Teaches(answer)
-	if overflows && event.Status == http.StatusOK && !event.noStore {
+	if overflows && event.outcome.Status == http.StatusOK && !event.record.noStore {
 		s.learn(ctx, event, taught)
 		s.Prompts.Overflowed(sent)
 	}
 	switch {
-	case event.Status != http.StatusOK, isLost(event, answer):
+	case event.outcome.Status != http.StatusOK, isLost(event, answer):
 	case overflows && answer.Error != nil && answer.Said == 0:
-		event.owes.Store(false)
+		event.held.owes.Store(false)
 	default:
 		s.settle(event, sent, &answer)
 		noteCompactions(event, sent, answer.Compactions)
-		event.owes.Store(false)
+		event.held.owes.Store(false)
 	}
-	event.Usage = answer.Usage.Bounded()
-	event.position = sent.Position
+	event.money.used(answer.Usage.Bounded())
+	event.record.position = sent.Position
 	if sent.Lane == nil {
 		return
 	}
-	update := sent.Lane.Update(sent.Scope, event.Model, event.At)
+	update := sent.Lane.Update(sent.Scope, event.Model, event.times.At)
 	update.Client, update.Position, update.Head = event.Client, sent.Position, sent.Head
-	update.Exchanges, update.NetMicroUSD, update.Reach = 1, event.NetMicroUSD, event.Reach
+	update.Exchanges, update.NetMicroUSD, update.Reach = 1, event.money.NetMicroUSD, event.money.Reach
 	update.TokensBefore, update.TokensAfter = event.Report.Before, event.Report.After
-	update.Answer, _ = event.redactor.JSON(answer.Spoken(codec)) // counted once the client sends it again
-	event.update = &update
+	update.Answer, _ = event.record.redactor.JSON(answer.Spoken(codec)) // counted once the client sends it again
+	event.record.update = &update
 }
 
 // settle counts what an answer has cost and saved, by what the provider has reported; what
 // it did not come to report is estimated.
 func (s *Server) settle(event *RequestLog, sent prompt.Sent, answer *wire.Answer) {
-	sent.Broken = event.Aborted != "" || answer.ErrorType != "" || answer.Failure != ""
+	sent.Broken = event.outcome.Aborted != "" || answer.ErrorType != "" || answer.Failure != ""
 	if isOwed(event, *answer) {
 		answer.Usage = sent.Metered(*answer)
 		if answer.Said == 0 && event.Stream {
-			answer.Usage.Output = max(answer.Usage.Output, min(event.thought(s.Now()), event.most.Answers))
+			answer.Usage.Output = max(answer.Usage.Output, min(event.thought(s.Now()), event.held.most.Answers))
 		}
 		reason := "the provider did not report all that it charges for"
 		if answer.Failure != "" {
@@ -111,10 +111,7 @@ func (s *Server) settle(event *RequestLog, sent prompt.Sent, answer *wire.Answer
 		event.estimated(reason)
 	}
 	answer.Usage = answer.Usage.Bounded()
-	money := s.Prompts.Answered(sent, *answer)
-	event.served = sent.Served(answer.Served)
-	event.CostMicroUSD, event.NetMicroUSD, event.Miss = money.Cost+event.firstMicroUSD, money.Net-event.firstMicroUSD, money.Miss
-	event.UnreadMicroUSD, event.RewrittenMicroUSD, event.Reach = money.Unread, money.Rewritten, money.Reach
+	event.money.settled(s.Prompts.Answered(sent, *answer), sent.Served(answer.Served))
 	s.Summaries.Heard(sent, answer.Usage)
 }
 
@@ -151,13 +148,13 @@ func isOwed(event *RequestLog, answer wire.Answer) bool {
 	case answer.Failure != "", answer.Usage.Prompt() == 0:
 		return true
 	}
-	return (event.Aborted != "" || answer.ErrorType != "") && !answer.Complete
+	return (event.outcome.Aborted != "" || answer.ErrorType != "") && !answer.Complete
 }
 
 // begin starts the event of a request.
 func (r *Records) begin(request *http.Request, endpoint string) *RequestLog {
 	return &RequestLog{
-		ID: uuid.Must(uuid.NewV7()), At: r.Now(), Method: request.Method, Endpoint: endpoint,
+		ID: uuid.Must(uuid.NewV7()), times: times{At: r.Now()}, Method: request.Method, Endpoint: endpoint,
 		Client: client.Name(request.Header), Version: client.Version(request.Header),
 	}
 }
@@ -166,20 +163,18 @@ func (r *Records) begin(request *http.Request, endpoint string) *RequestLog {
 // metrics, in this order: whatever happens to the later ones, it is recorded.
 func (r *Records) end(ctx context.Context, event *RequestLog) {
 	defer event.traced.end(event)
-	if event.leave != nil {
-		event.leave()
+	if event.from.leave != nil {
+		event.from.leave()
 	}
-	if event.cancel != nil {
-		defer event.cancel(nil)
+	if event.from.cancel != nil {
+		defer event.from.cancel(nil)
 	}
-	event.Duration = r.Now().Sub(event.At)
+	event.times.ended(r.Now())
 	event.charge(r.Now())
-	if event.CostMicroUSD == 0 {
-		event.CostMicroUSD = event.firstMicroUSD // no key answered, and an earlier one may charge
-	}
+	event.money.unanswered()
 	// Before the exchange is recorded: what is read of the record does not hold yet
 	// what is added here.
-	event.ticket.Settle(ctx, event.Usage.Prompt()+event.Usage.Output, event.CostMicroUSD)
+	event.held.ticket.Settle(ctx, event.money.Usage.Prompt()+event.money.Usage.Output, event.money.CostMicroUSD)
 	r.record(ctx, event)
 	r.aside(ctx, event, func() {
 		event.log(ctx, r.Log)
@@ -191,7 +186,7 @@ func (r *Records) end(ctx context.Context, event *RequestLog) {
 func (r *Records) record(ctx context.Context, event *RequestLog) {
 	sent := againIn(ctx)
 	// A client that is asked for its whole conversation sends it at once: that is the request.
-	if event.Workspace.IsZero() || errors.Is(event.Err, prompt.ErrResumes) {
+	if event.from.Workspace.IsZero() || errors.Is(event.outcome.Err, prompt.ErrResumes) {
 		if sent != nil {
 			sent.ended(uuid.Nil)(false)
 		}
@@ -200,9 +195,9 @@ func (r *Records) record(ctx context.Context, event *RequestLog) {
 	r.keep(ctx, event)
 	exchange := event.exchange()
 	_, span := spans.Start(ctx, "record exchange")
-	noted, ended := event.noted, sent.ended(event.ID)
+	noted, ended := event.held.noted, sent.ended(event.ID)
 	r.Recorder.Put(recorder.Job{
-		Update: event.update, Request: event.request, Exchange: &exchange, Said: event.said, Kept: event.kept, Span: span,
+		Update: event.record.update, Request: event.record.request, Exchange: &exchange, Said: event.outcome.said, Kept: event.record.kept, Span: span,
 		Ended: func(stored bool) {
 			if stored {
 				noted.Withdraw()
@@ -219,14 +214,14 @@ func (r *Records) record(ctx context.Context, event *RequestLog) {
 // keep writes what is to be recorded of an exchange to the local disk, before its client has
 // all of the answer.
 func (r *Records) keep(ctx context.Context, event *RequestLog) {
-	if !r.Recorder.Keeps() || event.isKept || event.Workspace.IsZero() {
+	if !r.Recorder.Keeps() || event.record.isKept || event.from.Workspace.IsZero() {
 		return
 	}
-	event.isKept = true
+	event.record.isKept = true
 	exchange := event.exchange()
-	event.report = exchange.Report // nothing is added to it any more
-	event.kept = r.Recorder.Keep(ctx, recorder.Job{Update: event.update, Request: event.request, Exchange: &exchange, Said: event.said})
-	if event.kept != (spool.Record{}) {
+	event.record.report = exchange.Report // nothing is added to it any more
+	event.record.kept = r.Recorder.Keep(ctx, recorder.Job{Update: event.record.update, Request: event.record.request, Exchange: &exchange, Said: event.outcome.said})
+	if event.record.kept != (spool.Record{}) {
 		event.isOver()
 	}
 }

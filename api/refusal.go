@@ -27,10 +27,10 @@ type refusal struct {
 // refusalOf returns what hears the answer to a request; nil if it is no error, or
 // nothing of it is to be kept.
 func refusalOf(event *RequestLog, response *http.Response) *refusal {
-	if response.StatusCode < http.StatusBadRequest || event.noStore {
+	if response.StatusCode < http.StatusBadRequest || event.record.noStore {
 		return nil
 	}
-	return &refusal{encoding: encodingOf(response.Header), redactor: event.redactor}
+	return &refusal{encoding: encodingOf(response.Header), redactor: event.record.redactor}
 }
 
 // hear takes the next bytes of the answer.

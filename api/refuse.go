@@ -22,9 +22,9 @@ func (s *Server) refuse(c echo.Context, codec wire.Codec, event *RequestLog, err
 	if errors.Is(err, tenants.ErrSuspended) && s.Contact != "" {
 		problem.Message += " Its contact is " + s.Contact + "."
 	}
-	event.Status, event.ErrorFrom, event.ErrorType, event.Err = problem.Status, "proxy", problem.Type, err
+	event.outcome.refused(problem.Status, problem.Type, err)
 	if problem.Status == statusClientGone {
-		event.Aborted = "client"
+		event.outcome.brokeOff("client", nil)
 		return nil
 	}
 	problem.RequestID = event.ID.String()

@@ -35,10 +35,7 @@ func (s *Server) relay(c echo.Context, event *RequestLog, response *http.Respons
 	defer span.EndWith(&err)
 	header := c.Response().Header()
 	upstream.CopyResponseHeader(header, response.Header)
-	event.Status = response.StatusCode
-	if response.StatusCode >= http.StatusBadRequest {
-		event.ErrorFrom = "provider"
-	}
+	event.outcome.relayed(response.StatusCode)
 	sign(header, event)
 	if response.ContentLength >= 0 {
 		header.Set("Content-Length", strconv.FormatInt(response.ContentLength, 10))
@@ -48,7 +45,7 @@ func (s *Server) relay(c echo.Context, event *RequestLog, response *http.Respons
 		c.Response().Flush() // the first event may take its time
 	}
 	refusal := refusalOf(event, response)
-	defer s.aside(c.Request().Context(), event, func() { event.said = refusal.text() })
+	defer s.aside(c.Request().Context(), event, func() { event.outcome.quoted(refusal.text()) })
 
 	var buffer []byte
 	if isEventStream(response) {
@@ -69,7 +66,7 @@ func (s *Server) relay(c echo.Context, event *RequestLog, response *http.Respons
 			s.aside(c.Request().Context(), event, whole)
 		}
 		if err := pass(c.Response(), filter, buffer[:n], missing != 0, readErr != nil); err != nil {
-			event.Aborted = "client"
+			event.outcome.brokeOff("client", nil)
 			return nil
 		}
 		if n > 0 && !isLast {
@@ -83,15 +80,13 @@ func (s *Server) relay(c echo.Context, event *RequestLog, response *http.Respons
 		case errors.Is(readErr, io.EOF):
 			return nil
 		case whyEnded(c.Request().Context()) != nil:
-			event.Aborted = "proxy"
-			event.ErrorFrom, event.Err = "proxy", whyEnded(c.Request().Context())
+			event.outcome.brokeOff("proxy", whyEnded(c.Request().Context()))
 			return errBrokeOff
 		case c.Request().Context().Err() != nil:
-			event.Aborted = "client"
+			event.outcome.brokeOff("client", nil)
 			return nil
 		default:
-			event.Aborted = "provider"
-			event.ErrorFrom, event.Err = "provider", readErr
+			event.outcome.brokeOff("provider", readErr)
 			return errBrokeOff
 		}
 	}
@@ -156,18 +151,18 @@ func sign(header http.Header, event *RequestLog) {
 		event.note(name, value)
 	}
 	set("Request-Id", event.ID.String())
-	signLimits(note, event.ticket)
-	if event.ErrorFrom != "" {
-		set("Error-Source", event.ErrorFrom)
+	signLimits(note, event.held.ticket)
+	if event.outcome.ErrorFrom != "" {
+		set("Error-Source", event.outcome.ErrorFrom)
 	}
 	if event.Provider != "" {
 		set("Provider", event.Provider)
 		set("Attempts", strconv.Itoa(event.Attempts))
-		set("Overhead-Ms", milliseconds(event.Overhead))
-		timing := "palimpsest;dur=" + milliseconds(event.Overhead-event.Archiving) +
-			", archive;dur=" + milliseconds(event.Archiving) + ", provider;dur=" + milliseconds(event.TTFB)
+		set("Overhead-Ms", milliseconds(event.times.Overhead))
+		timing := "palimpsest;dur=" + milliseconds(event.times.Overhead-event.times.Archiving) +
+			", archive;dur=" + milliseconds(event.times.Archiving) + ", provider;dur=" + milliseconds(event.times.TTFB)
 		header.Set(serverTiming, timing)
-		if event.Archiving > 0 {
+		if event.times.Archiving > 0 {
 			event.note(serverTiming, timing)
 		}
 	}

@@ -31,7 +31,7 @@ func (s *Server) receive(c echo.Context, endpoint string) (*http.Request, *Reque
 	request := c.Request()
 	event := s.begin(request, endpoint)
 	ctx, span := s.Tracer.Begin(request.Context(), request.Header, knownMethod(request.Method), endpoint)
-	ctx, event.cancel = context.WithCancelCause(ctx)
+	ctx, event.from.cancel = context.WithCancelCause(ctx)
 	request = request.WithContext(ctx)
 	c.SetRequest(request)
 	event.traced.request = span
@@ -93,7 +93,7 @@ func (h hearingTap) Write(p []byte) (int, error) {
 		return n, err
 	}
 	if answer := h.Answer(); answer.Said > 0 || answer.Complete {
-		traced.inference.Seconds(spans.FirstChunk, (h.now().Sub(h.event.At) - h.event.Overhead).Seconds())
+		traced.inference.Seconds(spans.FirstChunk, (h.now().Sub(h.event.times.At) - h.event.times.Overhead).Seconds())
 		traced.firstWord.End()
 		traced.firstWord = spans.Span{}
 	}
@@ -126,22 +126,22 @@ func (t *traced) end(event *RequestLog) {
 
 	t.request.String(spans.Method, knownMethod(event.Method))
 	t.request.String(spans.Route, event.Endpoint)
-	t.request.Int(spans.Status, event.Status)
+	t.request.Int(spans.Status, event.outcome.Status)
 	t.request.String(spans.Request, event.ID.String())
-	t.request.String(spans.Workspace, idOf(uuid.UUID(event.Workspace)))
-	t.request.String(spans.APIKey, idOf(event.APIKey))
+	t.request.String(spans.Workspace, idOf(uuid.UUID(event.from.Workspace)))
+	t.request.String(spans.APIKey, idOf(event.from.APIKey))
 	t.request.String(spans.Session, idOf(event.Session))
 	t.request.String(spans.Lane, idOf(event.Lane))
 	t.request.String(spans.Client, spans.Name(event.Client))
 	t.request.String(spans.Compression, string(event.Report.Compression))
 	t.request.String(spans.Cache, string(event.Report.Cache))
-	t.request.String(spans.Aborted, event.Aborted)
-	t.request.String(spans.ErrorFrom, event.ErrorFrom)
+	t.request.String(spans.Aborted, event.outcome.Aborted)
+	t.request.String(spans.ErrorFrom, event.outcome.ErrorFrom)
 	if event.Report.Compression != "" && event.Report.Compression != pipeline.Bypassed {
 		t.request.Int(spans.TokensBefore, event.Report.Before)
 		t.request.Int(spans.TokensAfter, event.Report.After)
 	}
-	if failed != "" && event.Aborted != "client" && (event.Status < http.StatusBadRequest || event.Status >= http.StatusInternalServerError) {
+	if failed != "" && event.outcome.Aborted != "client" && (event.outcome.Status < http.StatusBadRequest || event.outcome.Status >= http.StatusInternalServerError) {
 		t.request.Fail(failed)
 	} else { // who asked is to blame, not who answers
 		t.request.String(spans.ErrorType, failed)
@@ -152,18 +152,18 @@ func (t *traced) end(event *RequestLog) {
 // failureKind says what kind of failure an exchange ended with; empty if it did not fail.
 func (e *RequestLog) failureKind() string {
 	switch {
-	case e.Aborted == "client":
+	case e.outcome.Aborted == "client":
 		return spans.Canceled
-	case e.Aborted == "provider", e.Aborted == "proxy":
-		return spans.KindOf(e.Err)
-	case e.ErrorFrom == "proxy" && e.Err != nil && spans.KindOf(e.Err) != spans.Other:
-		return spans.KindOf(e.Err)
-	case e.ErrorFrom == "proxy":
-		return e.ErrorType
-	case e.Status >= http.StatusBadRequest:
-		return strconv.Itoa(e.Status)
-	case e.ErrorFrom != "":
-		return cmp.Or(spans.Name(e.ErrorType), spans.Other)
+	case e.outcome.Aborted == "provider", e.outcome.Aborted == "proxy":
+		return spans.KindOf(e.outcome.Err)
+	case e.outcome.ErrorFrom == "proxy" && e.outcome.Err != nil && spans.KindOf(e.outcome.Err) != spans.Other:
+		return spans.KindOf(e.outcome.Err)
+	case e.outcome.ErrorFrom == "proxy":
+		return e.outcome.ErrorType
+	case e.outcome.Status >= http.StatusBadRequest:
+		return strconv.Itoa(e.outcome.Status)
+	case e.outcome.ErrorFrom != "":
+		return cmp.Or(spans.Name(e.outcome.ErrorType), spans.Other)
 	default:
 		return ""
 	}

@@ -50,7 +50,7 @@ func (s *Server) refusePlatforms(e *echo.Echo) {
 func (s *Server) refusePlatform(platform platform, path string) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		request, event := s.receive(c, path)
-		event.Status, event.ErrorFrom, event.ErrorType = platform.status, "proxy", "unsupported_api"
+		event.outcome.refused(platform.status, "unsupported_api", nil)
 		defer s.end(request.Context(), event)
 		sign(c.Response().Header(), event)
 		c.Response().Header().Set("X-Should-Retry", "false")

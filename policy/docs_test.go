@@ -12,6 +12,7 @@ import (
 	"strings"
 	"testing"
 
+	"palimpsest/tenants"
 	"palimpsest/web/clients"
 )
 
@@ -158,6 +159,9 @@ func TestDocsNameOnlyHeadersThatExist(t *testing.T) {
 		if !source.Test && (source.Folder == "api" || source.Path == "pipeline/header.go") {
 			code.Write(source.Text)
 		}
+	}
+	for _, limit := range tenants.QuotaLimits() {
+		code.WriteString(`note("Ratelimit-Limit-` + limit.Header + `" note("Ratelimit-Remaining-` + limit.Header + `"`)
 	}
 	header := regexp.MustCompile(`X-Palimpsest-([A-Z][A-Za-z-]+[a-z])`)
 	count := 0

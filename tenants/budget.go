@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strconv"
 
 	"github.com/google/uuid"
 )
@@ -41,17 +40,7 @@ const MaxBudgets = 200
 type Budget struct {
 	Spender
 
-	DayMicroUSD   int64 // at list prices, in a day of UTC
-	MonthMicroUSD int64 // at list prices, in a calendar month of UTC
-
-	// Of EndUserSpends only.
-	RequestsPerMinute int
-	TokensPerMinute   int
-}
-
-// Quota returns what a budget holds its spender to.
-func (b Budget) Quota() Quota {
-	return Quota{DayMicroUSD: b.DayMicroUSD, MonthMicroUSD: b.MonthMicroUSD, RequestsPerMinute: b.RequestsPerMinute, TokensPerMinute: b.TokensPerMinute}
+	Quota
 }
 
 // Validate returns an Invalid that names the field at fault and what it may be.
@@ -76,14 +65,16 @@ func (b Budget) Validate() error {
 	default:
 		return Invalid{Field: "kind", Message: fmt.Sprintf("is %q, which is not one of workspace, member, project, end_user", string(b.Kind))}
 	}
-	if b.Kind != EndUserSpends {
-		for field, value := range map[string]int{"requests_per_minute": b.RequestsPerMinute, "tokens_per_minute": b.TokensPerMinute} {
-			if value != 0 {
-				return Invalid{Field: field, Message: "must be left out: only end users have it here"}
-			}
+	for _, limit := range QuotaLimits() {
+		if limit.Of(b.Quota) == 0 || limit.IsMoney || limit.OfEndUser && b.Kind == EndUserSpends {
+			continue
 		}
+		if limit.OfEndUser {
+			return Invalid{Field: limit.Name, Message: "must be left out: only end users have it here"}
+		}
+		return Invalid{Field: limit.Name, Message: "must be left out: only API keys have it"}
 	}
-	return b.Quota().validate()
+	return b.Quota.validate()
 }
 
 // CheckBudgets returns budgets in order, the workspace's own first, without those that limit
@@ -103,7 +94,7 @@ func CheckBudgets(budgets []Budget) ([]Budget, error) {
 			return nil, Invalid{Field: fmt.Sprintf("budgets[%d].%s", i, invalid.Field), Message: invalid.Message}
 		}
 		seen[budget.Spender] = true
-		if !budget.Quota().IsUnlimited() {
+		if !budget.IsUnlimited() {
 			checked = append(checked, budget)
 		}
 	}
@@ -121,18 +112,7 @@ func BudgetFields(budgets []Budget) Fields {
 		if budget.ID != "" {
 			name += " " + budget.ID
 		}
-		if budget.DayMicroUSD > 0 {
-			fields[name+" budget_day_usd"] = USD(budget.DayMicroUSD)
-		}
-		if budget.MonthMicroUSD > 0 {
-			fields[name+" budget_month_usd"] = USD(budget.MonthMicroUSD)
-		}
-		if budget.RequestsPerMinute > 0 {
-			fields[name+" requests_per_minute"] = strconv.Itoa(budget.RequestsPerMinute)
-		}
-		if budget.TokensPerMinute > 0 {
-			fields[name+" tokens_per_minute"] = strconv.Itoa(budget.TokensPerMinute)
-		}
+		budget.fields(fields, name+" ")
 	}
 	return fields
 }

@@ -112,12 +112,7 @@ type bound struct {
 }
 
 func bounds() []bound {
-	atMost := func(value func(APIKey) int64) func(key, of APIKey) bool {
-		return func(key, of APIKey) bool {
-			return value(of) == 0 || value(key) > 0 && value(key) <= value(of)
-		}
-	}
-	return []bound{
+	all := []bound{
 		{"expires_at", func(key, of APIKey) bool { return endsBy(key.ExpiresAt, of.ExpiresAt) }},
 		{"allowed_ips", func(key, of APIKey) bool { return covered(key.Limits.Addresses, of.Limits.Addresses, coversNetwork) }},
 		{"allowed_models", func(key, of APIKey) bool { return covered(key.Limits.Models, of.Limits.Models, matches) }},
@@ -128,15 +123,17 @@ func bounds() []bound {
 			by, is := of.Limits.PrivateBaseURL, key.Limits.PrivateBaseURL
 			return by == nil || *by || is != nil && !*is
 		}},
-		{"requests_per_minute", atMost(func(key APIKey) int64 { return int64(key.Limits.RequestsPerMinute) })},
-		{"tokens_per_minute", atMost(func(key APIKey) int64 { return int64(key.Limits.TokensPerMinute) })},
-		{"concurrency", atMost(func(key APIKey) int64 { return int64(key.Limits.Concurrency) })},
-		{"budget_day_usd", atMost(func(key APIKey) int64 { return key.Limits.DayMicroUSD })},
-		{"budget_month_usd", atMost(func(key APIKey) int64 { return key.Limits.MonthMicroUSD })},
 		{"allow_unpriced", func(key, of APIKey) bool {
 			return !key.Limits.AllowUnpriced || of.Limits.AllowUnpriced || !of.Limits.HasBudget()
 		}},
 	}
+	for _, limit := range QuotaLimits() {
+		all = append(all, bound{limit.Name, func(key, of APIKey) bool {
+			most, asked := limit.Of(of.Limits.Quota), limit.Of(key.Limits.Quota)
+			return most == 0 || asked > 0 && asked <= most
+		}})
+	}
+	return all
 }
 
 // endsBy reports whether something ends no later than something else; nil is never.

@@ -10,14 +10,10 @@ import (
 	"time"
 )
 
-// The most that limits can be set to.
+// The most patterns that a limit can have.
 const (
-	maxPatterns    = 50
-	maxPattern     = 200 // characters of a pattern
-	maxRequests    = 1_000_000
-	maxTokens      = 1_000_000_000
-	maxConcurrency = 100_000
-	maxMicroUSD    = 10_000_000 * 1_000_000
+	maxPatterns = 50
+	maxPattern  = 200 // characters of a pattern
 )
 
 // Limits are what an API key is held to. The zero Limits hold it to nothing.
@@ -38,28 +34,6 @@ type Limits struct {
 
 	// Shared says that the requests count against another budget, too.
 	Shared bool
-}
-
-// Quota is how much may be used. Zero stands for "as much as one likes".
-type Quota struct {
-	RequestsPerMinute int
-	TokensPerMinute   int   // sent, after the pipeline, and answered
-	Concurrency       int   // requests under way at once
-	DayMicroUSD       int64 // at list prices, in a day of UTC
-	MonthMicroUSD     int64 // at list prices, in a calendar month of UTC
-
-	// AllowUnpriced lets a key with a budget use what has no known price, and counts
-	// it as free.
-	AllowUnpriced bool
-}
-
-// HasBudget reports whether money is limited.
-func (q Quota) HasBudget() bool { return q.DayMicroUSD > 0 || q.MonthMicroUSD > 0 }
-
-// IsUnlimited reports whether nothing is limited.
-func (q Quota) IsUnlimited() bool {
-	q.AllowUnpriced = false
-	return q == Quota{}
 }
 
 // Forbidden is a request that an API key's limits do not allow, however long one
@@ -89,30 +63,6 @@ func (l Limits) Validate() error {
 		return err
 	}
 	return l.validate()
-}
-
-func (q Quota) validate() error {
-	for _, field := range []struct {
-		name        string
-		value, most int64
-	}{
-		{"requests_per_minute", int64(q.RequestsPerMinute), maxRequests},
-		{"tokens_per_minute", int64(q.TokensPerMinute), maxTokens},
-		{"concurrency", int64(q.Concurrency), maxConcurrency},
-	} {
-		if field.value < 0 || field.value > field.most {
-			return Invalid{Field: field.name, Message: fmt.Sprintf("must be a whole number from 1 to %d, or 0 for no limit", field.most)}
-		}
-	}
-	for _, field := range []struct {
-		name  string
-		value int64
-	}{{"budget_day_usd", q.DayMicroUSD}, {"budget_month_usd", q.MonthMicroUSD}} {
-		if field.value < 0 || field.value > maxMicroUSD {
-			return Invalid{Field: field.name, Message: fmt.Sprintf("must be an amount from 0.000001 to %d, or 0 for no budget", maxMicroUSD/1_000_000)}
-		}
-	}
-	return nil
 }
 
 func checkPatterns(field string, patterns []string, good func(string) bool, example string) error {
@@ -272,16 +222,6 @@ func (l Limits) fields(to Fields) {
 			to[name] = strings.Join(values, ",")
 		}
 	}
-	count := func(name string, value int) {
-		if value > 0 {
-			to[name] = strconv.Itoa(value)
-		}
-	}
-	money := func(name string, micro int64) {
-		if micro > 0 {
-			to[name] = USD(micro)
-		}
-	}
 	is := func(name string, set bool) {
 		if set {
 			to[name] = "yes"
@@ -296,11 +236,7 @@ func (l Limits) fields(to Fields) {
 	if l.PrivateBaseURL != nil {
 		to["private_base_url"] = map[bool]string{true: "yes", false: "no"}[*l.PrivateBaseURL]
 	}
-	count("requests_per_minute", l.RequestsPerMinute)
-	count("tokens_per_minute", l.TokensPerMinute)
-	count("concurrency", l.Concurrency)
-	money("budget_day_usd", l.DayMicroUSD)
-	money("budget_month_usd", l.MonthMicroUSD)
+	l.Quota.fields(to, "")
 	is("allow_unpriced", l.AllowUnpriced)
 }
 

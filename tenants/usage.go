@@ -41,61 +41,82 @@ func (f UsageFilter) Before() UsageFilter {
 // IsPart reports whether the filter leaves exchanges of its range out.
 func (f UsageFilter) IsPart() bool { return f.Client != "" || f.Model != "" || f.APIKey != uuid.Nil }
 
-// Usage adds up exchanges. Each number is defined here and nowhere else. What the
-// product asks of models by itself, summaries and embeddings, counts in what is paid
-// and saved, and is no exchange of a client.
+// Usage adds up exchanges. Each number is described here and nowhere else, see pipeline/sums; migrations say how it adds up. What
+// the product asks of models by itself, summaries and embeddings, counts in what is paid and saved, and is no exchange of a client.
 type Usage struct {
-	Exchanges   int64 // requests that were let in by an API key, whatever became of them
-	Failures    int64 // of them, answered with a status of 400 or above; not those whose client left (499)
-	Edited      int64 // of them, those whose prompt had a projection
-	Unreachable int64 // of them, those that no projection brought down to the target
-	Compactions int64 // clients asked for a summary of their own
-	Bridged     int64 // what such a summary had lost was put back
-
-	// Reach counts the exchanges whose prompt the provider would have refused for its
-	// length, and which it answered because we shortened it. None of NetMicroUSD is theirs.
-	Reach int64
-
-	Levels [4]int64 // turns at L0 to L3 in the prompts
+	Exchanges   int64 `gorm:"column:exchanges"   help:"Requests that were let in by an API key, whatever became of them"                                             json:"requests"`
+	Failures    int64 `gorm:"column:failures"    help:"Requests that were answered with a status of 400 or above; not those whose client left (499)"               json:"failures"`
+	Edited      int64 `gorm:"column:edited"      json:"-"` // whose prompt had a projection
+	Unreachable int64 `gorm:"column:unreachable" json:"-"` // that no projection brought down to the target
+	Compactions int64 `gorm:"column:compactions" json:"-"` // clients asked for a summary of their own
+	Bridged     int64 `gorm:"column:bridged"     json:"-"` // what such a summary had lost was put back
 
 	UsageEpochs
 	UsageTokens
 	UsageCost
+	UsageReach
+	UsageLevels
 }
 
 // UsageEpochs counts the exchanges that made a new projection.
 type UsageEpochs struct {
-	Epochs int64 // all of them
+	Epochs int64 `gorm:"column:epochs" help:"Requests that compressed their prompt further" json:"epochs"`
 
 	// Epochs by the deepest level in the prompt, but for emergencies, after the
 	// provider had found a prompt too long, and truncations, which leave out what
 	// nothing stands for.
-	EpochsL1, EpochsL2, EpochsL3, Emergencies, Truncations int64
+	EpochsL1    int64 `gorm:"column:epochs_l1"   json:"-"`
+	EpochsL2    int64 `gorm:"column:epochs_l2"   json:"-"`
+	EpochsL3    int64 `gorm:"column:epochs_l3"   json:"-"`
+	Emergencies int64 `gorm:"column:emergencies" json:"-"`
+	Truncations int64 `gorm:"column:truncations" json:"-"`
 }
 
 // UsageTokens adds up tokens.
 type UsageTokens struct {
-	TokensBefore int64 // estimates of the prompts as clients sent them
-	TokensAfter  int64 // estimates of the prompts as they were sent on
-
-	Input, CacheRead, CacheWrite, Output int64 // as providers reported them
+	TokensBefore int64 `gorm:"column:tokens_before" help:"Estimate of the prompts as clients sent them, in tokens" json:"tokens_before"`
+	TokensAfter  int64 `gorm:"column:tokens_after"  help:"Estimate of the prompts as they were sent on, in tokens" json:"tokens_after"`
+	Input        int64 `gorm:"column:input"         help:"Input tokens as providers reported them, without cache"  json:"input"`
+	CacheRead    int64 `gorm:"column:cache_read"    help:"Input tokens that were read from the providers' caches"  json:"cache_read"`
+	CacheWrite   int64 `gorm:"column:cache_write"   help:"Input tokens that were written to the providers' caches" json:"cache_write"`
+	Output       int64 `gorm:"column:output"        help:"Output tokens as providers reported them"                json:"output"`
 }
 
 // Prompt returns the size of all prompts as providers reported it.
 func (t *UsageTokens) Prompt() int64 { return t.Input + t.CacheRead + t.CacheWrite }
 
-// Saved returns how many tokens were not sent.
-func (t *UsageTokens) Saved() int64 { return t.TokensBefore - t.TokensAfter }
+// UsageReach adds up the exchanges whose prompt the provider would have refused for its length, and which it answered
+// because we shortened it. They are no savings: none of NetMicroUSD is theirs.
+type UsageReach struct {
+	Reach       int64 `gorm:"column:reach"        help:"Requests kept alive: the provider would have refused their prompt for its length, and answered because it was shortened. No money and no tokens are claimed as saved for them" json:"reach"`
+	ReachBefore int64 `gorm:"column:reach_before" help:"The part of tokens_before of requests kept alive" json:"reach_tokens_before"`
+	ReachAfter  int64 `gorm:"column:reach_after"  help:"The part of tokens_after of requests kept alive"  json:"reach_tokens_after"`
+}
 
-// UsageCost adds up what was paid and saved, in millionths of a US dollar.
+// Saved returns how many tokens were not sent of prompts that could have been sent as they came.
+func (u *Usage) Saved() int64 { return u.Sendable() - (u.TokensAfter - u.ReachAfter) }
+
+// Sendable returns the tokens of the prompts that could have been sent as they came: what Saved is a share of.
+func (u *Usage) Sendable() int64 { return u.TokensBefore - u.ReachBefore }
+
+// UsageLevels counts the turns in the prompts by their level.
+type UsageLevels struct {
+	Level0 int64 `gorm:"column:level_0" json:"-"`
+	Level1 int64 `gorm:"column:level_1" json:"-"`
+	Level2 int64 `gorm:"column:level_2" json:"-"`
+	Level3 int64 `gorm:"column:level_3" json:"-"`
+}
+
+// Levels returns the turns at L0 to L3.
+func (l *UsageLevels) Levels() [4]int64 { return [4]int64{l.Level0, l.Level1, l.Level2, l.Level3} }
+
+// UsageCost adds up what was paid and saved, in millionths of a US dollar. NetMicroUSD has three more parts beside NotSentMicroUSD.
 type UsageCost struct {
-	CostMicroUSD int64 // at list prices
-	NetMicroUSD  int64 // saved, net of cache rewrites and our own calls; can be negative
-
-	// The parts of NetMicroUSD beside NotSentMicroUSD.
-	UnreadMicroUSD    int64 // cached input that was not read
-	RewrittenMicroUSD int64 // paid to write the cache again because we changed the prompt
-	OwnMicroUSD       int64 // paid for summaries and embeddings
+	CostMicroUSD      int64 `gorm:"column:cost_microusd"      help:"What the requests cost"                                json:"cost_micro_usd"`
+	NetMicroUSD       int64 `gorm:"column:net_microusd"       help:"Money saved: not_sent + unread - rewritten - own; can be negative" json:"net_micro_usd"`
+	UnreadMicroUSD    int64 `gorm:"column:unread_microusd"    help:"Cached input that was not read"                        json:"unread_micro_usd"`
+	RewrittenMicroUSD int64 `gorm:"column:rewritten_microusd" help:"Cache rewritten because Palimpsest changed the prompt" json:"rewritten_micro_usd"`
+	OwnMicroUSD       int64 `gorm:"column:own_microusd"       help:"Paid for summaries and embeddings"                     json:"own_micro_usd"`
 }
 
 // NotSentMicroUSD returns what input that was not sent would have cost. With it,

@@ -84,7 +84,7 @@ func (l lookout) spenders(ctx context.Context) ([]spending, error) {
 	for i := range keys {
 		if key := &keys[i]; key.RevokedAt == nil && key.Limits.HasBudget() {
 			spender := tenants.Spender{Kind: tenants.KeySpends, ID: key.ID.String()}
-			budget := tenants.Budget{Spender: spender, DayMicroUSD: key.Limits.DayMicroUSD, MonthMicroUSD: key.Limits.MonthMicroUSD}
+			budget := tenants.Budget{Spender: spender, Quota: key.Limits.Quota}
 			spenders = append(spenders, spending{budget, spender.ID, "API key " + named(key.Name), pathKeys, "requests with the key"})
 		}
 	}

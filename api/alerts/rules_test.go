@@ -69,9 +69,9 @@ func TestBudgetsOfWorkspaceMembersAndProjectsAreTold(t *testing.T) {
 	key := b.addKey(t, "laptop", tenants.Quota{})
 	former := uuid.NewString()
 	err := b.Data.SetBudgets(t.Context(), b.owner.Workspace.ID, []tenants.Budget{
-		{Spender: tenants.Spender{Kind: tenants.WorkspaceSpends}, DayMicroUSD: 200, MonthMicroUSD: 1000}, {Spender: tenants.Spender{Kind: tenants.ProjectSpends, ID: "search"}, MonthMicroUSD: 50},
-		{Spender: tenants.Spender{Kind: tenants.MemberSpends, ID: key.CreatedBy.String()}, DayMicroUSD: 100}, {Spender: tenants.Spender{Kind: tenants.MemberSpends, ID: former}, DayMicroUSD: 1},
-		{Spender: tenants.Spender{Kind: tenants.EndUserSpends}, DayMicroUSD: 1},
+		{Spender: tenants.Spender{Kind: tenants.WorkspaceSpends}, Quota: tenants.Quota{DayMicroUSD: 200, MonthMicroUSD: 1000}}, {Spender: tenants.Spender{Kind: tenants.ProjectSpends, ID: "search"}, Quota: tenants.Quota{MonthMicroUSD: 50}},
+		{Spender: tenants.Spender{Kind: tenants.MemberSpends, ID: key.CreatedBy.String()}, Quota: tenants.Quota{DayMicroUSD: 100}}, {Spender: tenants.Spender{Kind: tenants.MemberSpends, ID: former}, Quota: tenants.Quota{DayMicroUSD: 1}},
+		{Spender: tenants.Spender{Kind: tenants.EndUserSpends}, Quota: tenants.Quota{DayMicroUSD: 1}},
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -137,7 +137,7 @@ func TestEveryBudgetOfARequestHolds(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if left := first.Left(); left.Requests != 9 {
+		if left := first.Left(); left.RequestsPerMinute != 9 {
 			t.Errorf("of its key %+v is left", left)
 		}
 		second, err := limiter.Admit(t.Context(), limits.Held{Subject: other}, project, workspace)

@@ -38,7 +38,7 @@ func TestRequestsOverTheirRateWaitForTheirTurn(t *testing.T) {
 	everywhere(t, func(t *testing.T, b *bundle, limiter *limits.Limiter, isShared bool) {
 		t.Helper()
 		subject, quota, began := newSubject(), tenants.Quota{RequestsPerMinute: 2}, time.Now()
-		if left := admit(t, limiter, subject, quota).Left().Requests; left != 1 {
+		if left := admit(t, limiter, subject, quota).Left().RequestsPerMinute; left != 1 {
 			t.Errorf("%d are left after the first", left)
 		}
 		admit(t, limiter, subject, quota)

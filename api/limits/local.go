@@ -153,10 +153,10 @@ func (u *use) left(quota tenants.Quota, now time.Time) Remaining {
 		DayMicroUSD: max(0, quota.DayMicroUSD-u.spend.dayMicro), MonthMicroUSD: max(0, quota.MonthMicroUSD-u.spend.monthMicro),
 	}
 	if quota.RequestsPerMinute > 0 {
-		left.Requests = u.requests.left(now, quota.RequestsPerMinute)
+		left.RequestsPerMinute = u.requests.left(now, quota.RequestsPerMinute)
 	}
 	if quota.TokensPerMinute > 0 {
-		left.Tokens = u.tokens.left(now, quota.TokensPerMinute)
+		left.TokensPerMinute = u.tokens.left(now, quota.TokensPerMinute)
 	}
 	return left
 }

@@ -31,7 +31,7 @@ func TestClientThatLeavesIsCountedInRedis(t *testing.T) {
 	ticket.Settle(left, 400, 600_000)
 
 	other := admit(t, two.Limiter, subject, quota)
-	if got := other.Left(); got.Requests != 8 || got.Concurrency != 1 || got.DayMicroUSD != 400_000 {
+	if got := other.Left(); got.RequestsPerMinute != 8 || got.Concurrency != 1 || got.DayMicroUSD != 400_000 {
 		t.Errorf("another replica has left %+v", got)
 	}
 	if alone := one.alone.Load() + two.alone.Load(); alone != 0 {

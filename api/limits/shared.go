@@ -225,7 +225,7 @@ func (s *shared) admit(ctx context.Context, ticket *Ticket, known []spend) (verd
 		spent.dayMicro, spent.monthMicro = max(spent.dayMicro, own[3]), max(spent.monthMicro, own[4])
 		result.spend = append(result.spend, spent)
 		result.left = append(result.left, Remaining{
-			Requests: int(own[0]), Tokens: int(own[1]), Concurrency: max(0, quota.Concurrency-int(own[2])),
+			RequestsPerMinute: int(own[0]), TokensPerMinute: int(own[1]), Concurrency: max(0, quota.Concurrency-int(own[2])),
 			DayMicroUSD: max(0, quota.DayMicroUSD-own[3]), MonthMicroUSD: max(0, quota.MonthMicroUSD-own[4]),
 		})
 	}
@@ -256,7 +256,7 @@ func (s *shared) take(ctx context.Context, ticket *Ticket, asked claim, known []
 	}
 	result := verdict{kind: Kind(answer[0]), of: int(answer[1] - 1), wait: time.Duration(answer[2]) * time.Microsecond}
 	for _, tokens := range answer[3:] {
-		result.left = append(result.left, Remaining{Tokens: int(tokens)})
+		result.left = append(result.left, Remaining{TokensPerMinute: int(tokens)})
 	}
 	return result.until(ticket.at)
 }

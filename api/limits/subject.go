@@ -43,10 +43,7 @@ func Budgets(all []Held) []Held {
 }
 
 // Remaining is what is left of a subject's limits; zero if it does not exist.
-type Remaining struct {
-	Requests, Tokens, Concurrency int
-	DayMicroUSD, MonthMicroUSD    int64
-}
+type Remaining = tenants.Quota
 
 // verdict is what becomes of a request that asks to begin.
 type verdict struct {

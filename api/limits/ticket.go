@@ -94,7 +94,7 @@ func (t *Ticket) take(ctx context.Context, all claim) error {
 		t.limiter.local.owe(t.held, now, all)
 	}
 	for i := range t.left {
-		t.left[i].Tokens = result.left[i].Tokens
+		t.left[i].TokensPerMinute = result.left[i].TokensPerMinute
 	}
 	if result.kind != None {
 		return result.exceeded(t.held)

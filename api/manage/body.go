@@ -124,7 +124,7 @@ func mediaType(request *http.Request) string {
 func explain(err error) error {
 	if kind, wrong := errors.AsType[*json.UnmarshalTypeError](err); wrong {
 		// Go names the struct in which an embedded member stands; JSON has none.
-		field := strings.TrimPrefix(kind.Field, "limitsChange.")
+		field := strings.NewReplacer("limitsChange.", "", "QuotaChange.", "").Replace(kind.Field)
 		return tenants.Invalid{Field: field, Message: fmt.Sprintf("must be a %s, not a %s", kindName(kind.Type.String()), kind.Value)}
 	}
 	if quoted, found := strings.CutPrefix(err.Error(), "json: unknown field "); found {

@@ -23,15 +23,16 @@ func (h budgetHandler) register(group *echo.Group, a *authorizer) {
 }
 
 type budgetJSON struct {
-	Kind       tenants.SpenderKind `json:"kind"`
-	ID         string              `json:"id,omitempty"`
-	DayUSD     float64             `json:"budget_day_usd"`
-	MonthUSD   float64             `json:"budget_month_usd"`
-	SpentDay   float64             `json:"spent_day_usd"`
-	SpentMonth float64             `json:"spent_month_usd"`
+	Kind tenants.SpenderKind `json:"kind"`
+	ID   string              `json:"id,omitempty"`
+	tenants.QuotaChange
+	SpentDay   float64 `json:"spent_day_usd"`
+	SpentMonth float64 `json:"spent_month_usd"`
+}
 
-	RequestsPerMinute int `json:"requests_per_minute,omitempty"`
-	TokensPerMinute   int `json:"tokens_per_minute,omitempty"`
+// budgetQuota returns the limits that an answer or a file shows of a budget: money always, others where they are set.
+func budgetQuota(budget *tenants.Budget) tenants.QuotaChange {
+	return budget.Quota.Change(func(limit *tenants.Limit, amount int64) bool { return limit.IsMoney || amount > 0 })
 }
 
 func (h budgetHandler) listBudgets(c echo.Context, who caller) error {
@@ -47,10 +48,7 @@ func (h budgetHandler) listBudgets(c echo.Context, who caller) error {
 		if err != nil {
 			return err
 		}
-		answer[i] = budgetJSON{
-			Kind: budget.Kind, ID: budget.ID, DayUSD: usd(budget.DayMicroUSD), MonthUSD: usd(budget.MonthMicroUSD),
-			SpentDay: usd(inDay), SpentMonth: usd(inMonth), RequestsPerMinute: budget.RequestsPerMinute, TokensPerMinute: budget.TokensPerMinute,
-		}
+		answer[i] = budgetJSON{Kind: budget.Kind, ID: budget.ID, SpentDay: usd(inDay), SpentMonth: usd(inMonth), QuotaChange: budgetQuota(&budget)}
 	}
 	return answerPage(c, answer, "")
 }
@@ -61,21 +59,15 @@ type newBudgets struct {
 }
 
 type newBudget struct {
-	Kind     tenants.SpenderKind `json:"kind"`
-	ID       string              `json:"id"`
-	DayUSD   *float64            `json:"budget_day_usd"`
-	MonthUSD *float64            `json:"budget_month_usd"`
-
-	RequestsPerMinute int `json:"requests_per_minute"`
-	TokensPerMinute   int `json:"tokens_per_minute"`
+	Kind tenants.SpenderKind `json:"kind"`
+	ID   string              `json:"id"`
+	tenants.QuotaChange
 }
 
 // budget returns a budget as it is asked for. The error is a tenants.Invalid.
 func (b newBudget) budget() (tenants.Budget, error) {
-	budget := tenants.Budget{
-		Spender: tenants.Spender{Kind: b.Kind, ID: b.ID}, RequestsPerMinute: b.RequestsPerMinute, TokensPerMinute: b.TokensPerMinute,
-	}
-	return budget, setBudgets(&budget.DayMicroUSD, &budget.MonthMicroUSD, b.DayUSD, b.MonthUSD)
+	budget := tenants.Budget{Spender: tenants.Spender{Kind: b.Kind, ID: b.ID}}
+	return budget, b.QuotaChange.Apply(&budget.Quota)
 }
 
 func (h budgetHandler) putBudgets(c echo.Context, who caller) error {

@@ -12,13 +12,9 @@ import (
 
 // configBudgetJSON is a budget in a file, which names a member by mail address, or by id.
 type configBudgetJSON struct {
-	Kind     tenants.SpenderKind `json:"kind"`
-	ID       string              `json:"id,omitempty"`
-	DayUSD   float64             `json:"budget_day_usd"`
-	MonthUSD float64             `json:"budget_month_usd"`
-
-	RequestsPerMinute int `json:"requests_per_minute,omitempty"`
-	TokensPerMinute   int `json:"tokens_per_minute,omitempty"`
+	Kind tenants.SpenderKind `json:"kind"`
+	ID   string              `json:"id,omitempty"`
+	tenants.QuotaChange
 }
 
 // budgetsInFile returns the budgets beside those of keys as a file has them.
@@ -27,10 +23,7 @@ func (c *configured) budgetsInFile() []configBudgetJSON {
 }
 
 func budgetInFile(budget tenants.Budget, members []tenants.Member) configBudgetJSON {
-	written := configBudgetJSON{
-		Kind: budget.Kind, ID: budget.ID, DayUSD: usd(budget.DayMicroUSD), MonthUSD: usd(budget.MonthMicroUSD),
-		RequestsPerMinute: budget.RequestsPerMinute, TokensPerMinute: budget.TokensPerMinute,
-	}
+	written := configBudgetJSON{Kind: budget.Kind, ID: budget.ID, QuotaChange: budgetQuota(&budget)}
 	for _, member := range members {
 		if budget.Kind == tenants.MemberSpends && member.User.ID.String() == budget.ID {
 			written.ID = member.User.Email
@@ -42,9 +35,10 @@ func budgetInFile(budget tenants.Budget, members []tenants.Member) configBudgetJ
 // takeBudgets sets the budgets that a file names; others stay as they are.
 func (i *configImport) takeBudgets(ctx context.Context, part configMember) error {
 	wanted := slices.Clone(i.now.budgets)
+	names := append([]string{"kind", "id"}, quotaNames(func(limit *tenants.Limit) bool { return limit.IsMoney || limit.OfEndUser })...)
 	for _, item := range i.items(part) {
 		var asked newBudget
-		if !takeAll(&i.configReader, item, &asked, "kind", "id", "budget_day_usd", "budget_month_usd", "requests_per_minute", "tokens_per_minute") {
+		if !takeAll(&i.configReader, item, &asked, names...) {
 			continue
 		}
 		email := asked.ID

@@ -13,10 +13,8 @@ import (
 
 // limitNames are the members of an API key that hold it to something.
 func limitNames() []string {
-	return []string{
-		"allowed_models", "allowed_endpoints", "allowed_ips", "browser_origins", "lock_overrides", "no_store", "private_base_url", "requests_per_minute", "tokens_per_minute",
-		"concurrency", "budget_day_usd", "budget_month_usd", "allow_unpriced",
-	}
+	return append([]string{"allowed_models", "allowed_endpoints", "allowed_ips", "browser_origins", "lock_overrides", "no_store", "private_base_url", "allow_unpriced"},
+		quotaNames(func(*tenants.Limit) bool { return true })...)
 }
 
 // identified is what a file says of which key it means.

@@ -11,46 +11,47 @@ import (
 	"palimpsest/tenants"
 )
 
+// quotaNames are the names of the limits for which is reports true.
+func quotaNames(is func(limit *tenants.Limit) bool) (names []string) {
+	for _, limit := range tenants.QuotaLimits() {
+		if is(&limit) {
+			names = append(names, limit.Name)
+		}
+	}
+	return names
+}
+
 // limitsJSON is what an API key is held to. An empty list and 0 stand for no limit.
 type limitsJSON struct {
-	Models            []string `json:"allowed_models"`
-	Endpoints         []string `json:"allowed_endpoints"`
-	Addresses         []string `json:"allowed_ips"`
-	Origins           []string `json:"browser_origins"`
-	LockOverrides     bool     `json:"lock_overrides"`
-	NoStore           bool     `json:"no_store"`
-	PrivateBaseURL    *bool    `json:"private_base_url"`
-	RequestsPerMinute int      `json:"requests_per_minute"`
-	TokensPerMinute   int      `json:"tokens_per_minute"`
-	Concurrency       int      `json:"concurrency"`
-	DayUSD            float64  `json:"budget_day_usd"`
-	MonthUSD          float64  `json:"budget_month_usd"`
-	AllowUnpriced     bool     `json:"allow_unpriced"`
+	Models         []string `json:"allowed_models"`
+	Endpoints      []string `json:"allowed_endpoints"`
+	Addresses      []string `json:"allowed_ips"`
+	Origins        []string `json:"browser_origins"`
+	LockOverrides  bool     `json:"lock_overrides"`
+	NoStore        bool     `json:"no_store"`
+	PrivateBaseURL *bool    `json:"private_base_url"`
+	tenants.QuotaChange
+	AllowUnpriced bool `json:"allow_unpriced"`
 }
 
 func limitsOf(limits tenants.Limits) limitsJSON {
 	return limitsJSON{
 		Models: list(limits.Models), Endpoints: list(limits.Endpoints), Addresses: limits.AddressList(), Origins: list(limits.Origins), LockOverrides: limits.LockOverrides, NoStore: limits.NoStore, PrivateBaseURL: limits.PrivateBaseURL,
-		RequestsPerMinute: limits.RequestsPerMinute, TokensPerMinute: limits.TokensPerMinute, Concurrency: limits.Concurrency,
-		DayUSD: float64(limits.DayMicroUSD) / 1e6, MonthUSD: float64(limits.MonthMicroUSD) / 1e6, AllowUnpriced: limits.AllowUnpriced,
+		QuotaChange: limits.Quota.Change(func(*tenants.Limit, int64) bool { return true }), AllowUnpriced: limits.AllowUnpriced,
 	}
 }
 
 // limitsChange is what a request says of limits; what it leaves out stays.
 type limitsChange struct {
-	Models            *[]string `json:"allowed_models"`
-	Endpoints         *[]string `json:"allowed_endpoints"`
-	Addresses         *[]string `json:"allowed_ips"`
-	Origins           *[]string `json:"browser_origins"`
-	LockOverrides     *bool     `json:"lock_overrides"`
-	NoStore           *bool     `json:"no_store"`
-	PrivateBaseURL    *bool     `json:"private_base_url"`
-	RequestsPerMinute *int      `json:"requests_per_minute"`
-	TokensPerMinute   *int      `json:"tokens_per_minute"`
-	Concurrency       *int      `json:"concurrency"`
-	DayUSD            *float64  `json:"budget_day_usd"`
-	MonthUSD          *float64  `json:"budget_month_usd"`
-	AllowUnpriced     *bool     `json:"allow_unpriced"`
+	Models         *[]string `json:"allowed_models"`
+	Endpoints      *[]string `json:"allowed_endpoints"`
+	Addresses      *[]string `json:"allowed_ips"`
+	Origins        *[]string `json:"browser_origins"`
+	LockOverrides  *bool     `json:"lock_overrides"`
+	NoStore        *bool     `json:"no_store"`
+	PrivateBaseURL *bool     `json:"private_base_url"`
+	tenants.QuotaChange
+	AllowUnpriced *bool `json:"allow_unpriced"`
 }
 
 // apply returns limits as they are after the change. The error is a tenants.Invalid.
@@ -65,9 +66,6 @@ func (c limitsChange) apply(limits tenants.Limits) (tenants.Limits, error) {
 	if c.PrivateBaseURL != nil {
 		limits.PrivateBaseURL = c.PrivateBaseURL
 	}
-	set(&limits.RequestsPerMinute, c.RequestsPerMinute)
-	set(&limits.TokensPerMinute, c.TokensPerMinute)
-	set(&limits.Concurrency, c.Concurrency)
 	set(&limits.AllowUnpriced, c.AllowUnpriced)
 	if c.Addresses != nil {
 		var err error
@@ -75,18 +73,7 @@ func (c limitsChange) apply(limits tenants.Limits) (tenants.Limits, error) {
 			return limits, err
 		}
 	}
-	return limits, setBudgets(&limits.DayMicroUSD, &limits.MonthMicroUSD, c.DayUSD, c.MonthUSD)
-}
-
-// setBudgets sets budgets that a request gives in dollars. The error is a tenants.Invalid.
-func setBudgets(day, month *int64, dayUSD, monthUSD *float64) (err error) {
-	if dayUSD != nil {
-		*day, err = tenants.MicroUSD("budget_day_usd", *dayUSD)
-	}
-	if monthUSD != nil && err == nil {
-		*month, err = tenants.MicroUSD("budget_month_usd", *monthUSD)
-	}
-	return err
+	return limits, c.QuotaChange.Apply(&limits.Quota)
 }
 
 // list returns a list as JSON has it: empty, and not null, where there is nothing.

@@ -27,6 +27,9 @@ type figuresJSON struct {
 	Cost     int64 `json:"cost_microusd"`
 	Net      int64 `json:"net_microusd"`
 	Reach    int   `json:"reach"`
+
+	ReachReceived int64 `json:"reach_tokens_before"`
+	ReachSent     int64 `json:"reach_tokens_after"`
 }
 
 type comparisonJSON struct {

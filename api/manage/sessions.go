@@ -43,28 +43,27 @@ func (h sessionHandler) register(group *echo.Group, a *authorizer) {
 }
 
 type sessionJSON struct {
-	ID           uuid.UUID           `json:"id"`
-	APIKey       uuid.UUID           `json:"api_key"`
-	Format       conversation.Format `json:"format"`
-	Name         string              `json:"name,omitempty"` // the client's own id
-	Source       string              `json:"source"`         // where the id came from
-	Title        string              `json:"title"`
-	Client       string              `json:"client"`
-	Model        string              `json:"model"`
-	StartedAt    time.Time           `json:"started_at"`
-	LastAt       time.Time           `json:"last_at"`
-	Requests     int                 `json:"requests"`
-	Epochs       int                 `json:"epochs"`
-	TokensBefore int64               `json:"tokens_before"`
-	TokensAfter  int64               `json:"tokens_after"`
-	NetMicroUSD  int64               `json:"net_micro_usd"`
-	Reach        int64               `json:"reach"`   // requests that could not have been sent as they came
-	Single       bool                `json:"single"`  // single calls: no request of it carries history
-	Starred      bool                `json:"starred"` // by the caller
-	Comments     int                 `json:"comments"`
-	EndUser      string              `json:"end_user,omitempty"`
-	EndUserName  string              `json:"end_user_name,omitempty"` // for those who may read the session
-	Lanes        []laneJSON          `json:"lanes,omitempty"`         // of one session only
+	ID        uuid.UUID           `json:"id"`
+	APIKey    uuid.UUID           `json:"api_key"`
+	Format    conversation.Format `json:"format"`
+	Name      string              `json:"name,omitempty"` // the client's own id
+	Source    string              `json:"source"`         // where the id came from
+	Title     string              `json:"title"`
+	Client    string              `json:"client"`
+	Model     string              `json:"model"`
+	StartedAt time.Time           `json:"started_at"`
+	LastAt    time.Time           `json:"last_at"`
+
+	session.Sums
+
+	TokensSaved int64 `json:"tokens_saved"` // of requests that could have been sent as they came
+
+	Single      bool       `json:"single"`  // single calls: no request of it carries history
+	Starred     bool       `json:"starred"` // by the caller
+	Comments    int        `json:"comments"`
+	EndUser     string     `json:"end_user,omitempty"`
+	EndUserName string     `json:"end_user_name,omitempty"` // for those who may read the session
+	Lanes       []laneJSON `json:"lanes,omitempty"`         // of one session only
 }
 
 type laneJSON struct {
@@ -104,8 +103,7 @@ func sessionOf(overview session.Overview) sessionJSON {
 	return sessionJSON{
 		ID: overview.ID, APIKey: overview.APIKey, Format: overview.Format, Name: overview.Name, Source: overview.Source,
 		Title: overview.Title, Client: overview.Client, Model: overview.Model, StartedAt: overview.StartedAt, LastAt: overview.LastAt,
-		Requests: overview.Exchanges, Epochs: overview.Epochs, TokensBefore: overview.TokensBefore, TokensAfter: overview.TokensAfter,
-		NetMicroUSD: overview.NetMicroUSD, Reach: overview.Reach, Single: overview.Single,
+		Sums: overview.Sums, TokensSaved: overview.Saved(), Single: overview.Single,
 		EndUser: overview.EndUser, EndUserName: overview.EndUserName,
 	}
 }

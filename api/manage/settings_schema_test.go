@@ -1,50 +1,79 @@
 package manage_test
 
 import (
-	"bytes"
 	"flag"
 	"fmt"
 	"os"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 
 	"palimpsest/pipeline"
 	"palimpsest/pipeline/modules"
+	"palimpsest/pipeline/session"
+	"palimpsest/pipeline/sums"
+	"palimpsest/tenants"
 )
 
 var update = flag.Bool("update", false, "write the schema of settings into openapi.yaml")
 
-// The schema between these lines of openapi.yaml is made from what the modules say of
-// themselves.
-const (
-	settingsBegin = "    # Written by go test ./api/manage -run TestOpenAPIDescribesEverySetting -update, from the modules.\n"
-	settingsEnd   = "    # End of what is written from the modules.\n"
-)
-
 func TestOpenAPIDescribesEverySetting(t *testing.T) {
 	t.Parallel()
+	writtenFrom(t, "    ", "TestOpenAPIDescribesEverySetting", "the modules", settingsSchema())
+}
 
-	const file = "openapi.yaml"
+// writtenFrom fails the test where openapi.yaml has another text than want between the lines that say what it is
+// written from. With -update it writes want there.
+func writtenFrom(t *testing.T, indent, test, source, want string) {
+	t.Helper()
+	writtenBetween(t, "openapi.yaml", fmt.Sprintf("%s# Written by go test ./api/manage -run %s -update, from %s.\n", indent, test, source), fmt.Sprintf("%s# End of what is written from %s.\n", indent, source), want)
+}
+
+// written keeps two tests from writing a file at once.
+var written sync.Mutex
+
+// writtenBetween is writtenFrom for what stands between two texts of a file.
+func writtenBetween(t *testing.T, file, begin, end, want string) {
+	t.Helper()
+	written.Lock()
+	defer written.Unlock()
 	text, err := os.ReadFile(file)
 	if err != nil {
 		t.Fatal(err)
 	}
-	before, rest, begins := bytes.Cut(text, []byte(settingsBegin))
-	got, after, ends := bytes.Cut(rest, []byte(settingsEnd))
+	before, rest, begins := strings.Cut(string(text), begin)
+	got, after, ends := strings.Cut(rest, end)
 	if !begins || !ends {
-		t.Fatal("openapi.yaml has no place for the schema of settings")
+		t.Fatalf("%s has no place for what is written between %q and %q", file, begin, end)
 	}
-	want := settingsSchema()
 	if *update {
-		written := bytes.Join([][]byte{before, []byte(settingsBegin), []byte(want), []byte(settingsEnd), after}, nil)
-		if err := os.WriteFile(file, written, 0o644); err != nil {
+		if err := os.WriteFile(file, []byte(before+begin+want+end+after), 0o644); err != nil {
 			t.Fatal(err)
 		}
 		return
 	}
-	if string(got) != want {
-		t.Error("openapi.yaml does not describe the settings that the modules have: run this test with -update")
+	if got != want {
+		t.Errorf("%s has another text after %q: run this test with -update", file, begin)
+	}
+}
+
+func TestOpenAPIDescribesEverySum(t *testing.T) {
+	t.Parallel()
+	for _, of := range []struct {
+		source, indent string
+		sums           []sums.Sum
+	}{
+		{"session.Sums", strings.Repeat(" ", 8), sums.Of[session.Sums]()},
+		{"tenants.Usage", strings.Repeat(" ", 14), sums.Of[tenants.Usage]()},
+	} {
+		var want strings.Builder
+		for _, sum := range of.sums {
+			if sum.JSON != "-" {
+				fmt.Fprintf(&want, "%s%s: {type: integer, description: %q}\n", of.indent, sum.JSON, sum.Help)
+			}
+		}
+		writtenFrom(t, of.indent, "TestOpenAPIDescribesEverySum", of.source, want.String())
 	}
 }
 

@@ -31,36 +31,17 @@ const (
 
 // usageJSON is the usage of one day, API key, model or client.
 type usageJSON struct {
-	Label        string `json:"label"` // 2026-01-31, the API key's id, the model or the client
-	Name         string `json:"name"`  // of the API key; label in other dimensions
-	Requests     int64  `json:"requests"`
-	Failures     int64  `json:"failures"`
-	Epochs       int64  `json:"epochs"`
-	TokensBefore int64  `json:"tokens_before"`
-	TokensAfter  int64  `json:"tokens_after"`
-	Input        int64  `json:"input"`
-	CacheRead    int64  `json:"cache_read"`
-	CacheWrite   int64  `json:"cache_write"`
-	Output       int64  `json:"output"`
-	CostMicroUSD int64  `json:"cost_micro_usd"`
-	NetMicroUSD  int64  `json:"net_micro_usd"`
-	Reach        int64  `json:"reach"` // requests that could not have been sent as they came
+	Label string `json:"label"` // 2026-01-31, the API key's id, the model or the client
+	Name  string `json:"name"`  // of the API key; label in other dimensions
 
-	// net = not sent + unread − rewritten − own
-	NotSentMicroUSD   int64 `json:"not_sent_micro_usd"`  // input that was not sent
-	UnreadMicroUSD    int64 `json:"unread_micro_usd"`    // cached input that was not read
-	RewrittenMicroUSD int64 `json:"rewritten_micro_usd"` // cache rewritten because of one of our changes
-	OwnMicroUSD       int64 `json:"own_micro_usd"`       // paid for summaries and embeddings
+	tenants.Usage
+
+	TokensSaved     int64 `json:"tokens_saved"`       // of requests that could have been sent as they came
+	NotSentMicroUSD int64 `json:"not_sent_micro_usd"` // input that was not sent
 }
 
 func usageOf(row *tenants.UsageRow) usageJSON {
-	return usageJSON{
-		Label: row.Label, Name: row.Name, Requests: row.Exchanges, Failures: row.Failures, Epochs: row.Epochs,
-		TokensBefore: row.TokensBefore, TokensAfter: row.TokensAfter,
-		Input: row.Input, CacheRead: row.CacheRead, CacheWrite: row.CacheWrite, Output: row.Output,
-		CostMicroUSD: row.CostMicroUSD, NetMicroUSD: row.NetMicroUSD, Reach: row.Reach,
-		NotSentMicroUSD: row.NotSentMicroUSD(), UnreadMicroUSD: row.UnreadMicroUSD, RewrittenMicroUSD: row.RewrittenMicroUSD, OwnMicroUSD: row.OwnMicroUSD,
-	}
+	return usageJSON{Label: row.Label, Name: row.Name, Usage: row.Usage, TokensSaved: row.Saved(), NotSentMicroUSD: row.NotSentMicroUSD()}
 }
 
 // missesJSON are the cache misses of one cause.

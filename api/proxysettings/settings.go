@@ -392,7 +392,7 @@ func (c *Cache) loadBudgets(ctx context.Context, workspace tenants.WorkspaceID) 
 	}
 	loaded := make(map[tenants.Spender]tenants.Quota, len(budgets))
 	for _, budget := range budgets {
-		loaded[budget.Spender] = budget.Quota()
+		loaded[budget.Spender] = budget.Quota
 	}
 	return loaded, nil
 }

@@ -176,6 +176,8 @@ func (l *lane) send(ctx context.Context, sent *session.Sent, figures *Session) (
 		figures.Net += l.without(baseline, wasWarm) - spent
 	case prompt <= sent.Takes:
 		figures.Reach++
+		figures.ReachReceived += int64(original)
+		figures.ReachSent += int64(prompt)
 	}
 	l.projection, l.received, l.sent = exchange.Projection, original, prompt
 	l.heat = session.CacheState{At: sent.At, TTL: l.recorded.TTL, Position: sent.Position, Tokens: prompt, Model: l.model.Name}

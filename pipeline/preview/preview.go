@@ -28,7 +28,16 @@ type Figures struct {
 	Cost     int64 // what the prompts would cost as they would go out; of what was recorded not known
 	Net      int64 // what the prompts would cost as the clients could have sent them, less what they cost: see cost.Baseline
 	Reach    int   // requests that could not have been sent as they came; none of Net is theirs
+
+	// Of Received and Sent, those of requests that count as Reach. They are no savings.
+	ReachReceived, ReachSent int64
 }
+
+// Saved returns how many tokens would not be sent of prompts that could have been sent as they came.
+func (f *Figures) Saved() int64 { return f.Sendable() - (f.Sent - f.ReachSent) }
+
+// Sendable returns the tokens of the prompts that could have been sent as they came: what Saved is a share of.
+func (f *Figures) Sendable() int64 { return f.Received - f.ReachReceived }
 
 // add adds the figures of other sessions.
 func (f *Figures) add(other Figures) {
@@ -45,6 +54,8 @@ func (f *Figures) add(other Figures) {
 	f.Cost += other.Cost
 	f.Net += other.Net
 	f.Reach += other.Reach
+	f.ReachReceived += other.ReachReceived
+	f.ReachSent += other.ReachSent
 }
 
 // Session is what settings make of one recorded conversation.
@@ -103,6 +114,8 @@ func Actual(recorded []session.Recorded) Figures {
 			one.Net += sent.Net
 			if sent.Reach {
 				one.Reach++
+				one.ReachReceived += int64(sent.Before)
+				one.ReachSent += int64(sent.After)
 			}
 			if sent.IsEpoch {
 				one.Epochs++

@@ -254,10 +254,10 @@ func TestWhatHappenedIsAddedUp(t *testing.T) {
 	t.Parallel()
 	sum := preview.Actual([]session.Recorded{
 		{Requests: []session.Sent{{Before: 90, After: 50, Limit: 100, IsEpoch: true, Net: -4}, {Before: 120, After: 110, Limit: 100, Net: 9}}},
-		{Requests: []session.Sent{{Before: 10, After: 10}}},
+		{Requests: []session.Sent{{Before: 10, After: 10}, {Before: 300, After: 80, Reach: true}}},
 	})
-	want := preview.Figures{Sessions: 2, Requests: 3, Epochs: 1, Received: 220, Sent: 170, TooLong: 1, Net: 5}
-	if sum != want {
+	want := preview.Figures{Sessions: 2, Requests: 4, Epochs: 1, Received: 520, Sent: 250, TooLong: 1, Net: 5, Reach: 1, ReachReceived: 300, ReachSent: 80}
+	if sum != want || sum.Saved() != 50 || sum.Sendable() != 220 {
 		t.Errorf("got %+v, want %+v", sum, want)
 	}
 }

@@ -139,16 +139,6 @@ type Speaker struct {
 // Mask takes away what only those see who may read what was said.
 func (o *Overview) Mask() { o.Title, o.EndUserName = "", "" }
 
-// Sums are what all exchanges of a session add up to.
-type Sums struct {
-	Exchanges    int
-	Epochs       int
-	TokensBefore int64 // estimates of the prompts as the client sent them
-	TokensAfter  int64 // and as they were sent
-	NetMicroUSD  int64 // saved, net of cache rewrites
-	Reach        int64 // requests whose prompt was too long to be sent as it came, and was answered
-}
-
 // Detail is a session with its lanes, those of the conversation itself first, the
 // most recently active before the others: the first is its main lane.
 type Detail struct {

@@ -126,20 +126,6 @@ type Messages struct {
 	Answer json.RawMessage // kept by its hash alone: it has no place in the lane until the client sends it; optional
 }
 
-// Increment is what an exchange adds to the counts of its session.
-type Increment struct {
-	Exchanges    int
-	TokensBefore int // estimate of the prompt as the client sent it
-	TokensAfter  int // and as it was sent
-	NetMicroUSD  int64
-	Reach        bool // the client's prompt was too long to be sent, and ours was answered
-	Continued    bool // the request carries history: an answer that a model has given
-
-	// Redacted counts the pieces of personal data that were replaced in the entries, by kind; nil
-	// if none were.
-	Redacted map[string]int `json:",omitempty"`
-}
-
 // Sum returns counts with others added; nil without any. It may change counts.
 func Sum(counts, others map[string]int) map[string]int {
 	if counts == nil && len(others) > 0 {

@@ -15,13 +15,8 @@ import (
 
 // storedBudget is a budget as it is kept.
 type storedBudget struct {
-	Kind          tenants.SpenderKind `json:"kind"`
-	ID            string              `json:"id,omitempty"`
-	DayMicroUSD   int64               `json:"day_microusd,omitempty"`
-	MonthMicroUSD int64               `json:"month_microusd,omitempty"`
-
-	RequestsPerMinute int `json:"requests_per_minute,omitempty"`
-	TokensPerMinute   int `json:"tokens_per_minute,omitempty"`
+	Kind tenants.SpenderKind `json:"kind"`
+	ID   string              `json:"id,omitempty"`
 }
 
 // Budgets implements tenants.Data.
@@ -54,10 +49,12 @@ func (db Data) ChangeBudgets(ctx context.Context, tenant tenants.Tenant, change 
 		if budgets, err = tenants.CheckBudgets(budgets); err != nil {
 			return err
 		}
-		stored := each(budgets, func(budget *tenants.Budget) storedBudget {
-			return storedBudget{Kind: budget.Kind, ID: budget.ID, DayMicroUSD: budget.DayMicroUSD, MonthMicroUSD: budget.MonthMicroUSD,
-				RequestsPerMinute: budget.RequestsPerMinute, TokensPerMinute: budget.TokensPerMinute}
-		})
+		stored := make([]json.RawMessage, len(budgets))
+		for i, budget := range budgets {
+			if stored[i], err = withQuota(storedBudget{Kind: budget.Kind, ID: budget.ID}, budget.Quota); err != nil {
+				return fmt.Errorf("write budgets: %w", err)
+			}
+		}
 		raw, err := json.Marshal(stored)
 		if err != nil {
 			return fmt.Errorf("write budgets: %w", err)
@@ -81,14 +78,19 @@ func findBudgets(tx *gorm.DB, workspace tenants.WorkspaceID, lock string) ([]ten
 	if err != nil {
 		return nil, err
 	}
-	var stored []storedBudget
+	var stored []json.RawMessage
 	if err := json.Unmarshal(row.Budgets, &stored); err != nil {
 		return nil, fmt.Errorf("read budgets: %w", err)
 	}
-	return each(stored, func(budget *storedBudget) tenants.Budget {
-		return tenants.Budget{Spender: tenants.Spender{Kind: budget.Kind, ID: budget.ID}, DayMicroUSD: budget.DayMicroUSD, MonthMicroUSD: budget.MonthMicroUSD,
-			RequestsPerMinute: budget.RequestsPerMinute, TokensPerMinute: budget.TokensPerMinute}
-	}), nil
+	budgets := make([]tenants.Budget, len(stored))
+	for i := range stored {
+		var whose storedBudget
+		if budgets[i].Quota, err = readWithQuota(stored[i], &whose); err != nil {
+			return nil, fmt.Errorf("read budgets: %w", err)
+		}
+		budgets[i].Spender = tenants.Spender{Kind: whose.Kind, ID: whose.ID}
+	}
+	return budgets, nil
 }
 
 // Spend implements tenants.Data. A person spends by the keys that they stand behind now,

@@ -102,7 +102,7 @@ func TestModelPricesAreKeptAndNoted(t *testing.T) {
 func TestBudgetsAreKeptAndNoted(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
-	want := []tenants.Budget{{Spender: tenants.Spender{Kind: tenants.WorkspaceSpends}, DayMicroUSD: 1}, {Spender: tenants.Spender{Kind: tenants.ProjectSpends, ID: "search"}, MonthMicroUSD: 2}}
+	want := []tenants.Budget{{Spender: tenants.Spender{Kind: tenants.WorkspaceSpends}, Quota: tenants.Quota{DayMicroUSD: 1}}, {Spender: tenants.Spender{Kind: tenants.ProjectSpends, ID: "search"}, Quota: tenants.Quota{MonthMicroUSD: 2}}}
 	if err := b.Data.SetBudgets(t.Context(), b.workspace, []tenants.Budget{want[1], want[0]}); err != nil {
 		t.Fatal(err)
 	}

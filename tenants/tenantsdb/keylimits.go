@@ -2,7 +2,6 @@ package tenantsdb
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"net/netip"
 	"slices"
@@ -137,39 +136,32 @@ func lockAPIKey(tx *gorm.DB, workspace tenants.WorkspaceID, id uuid.UUID) (tenan
 
 // keyLimits are an API key's limits as they are kept; NoStore has a column of its own.
 type keyLimits struct {
-	Models            []string       `json:"models,omitempty"`
-	Endpoints         []string       `json:"endpoints,omitempty"`
-	Addresses         []netip.Prefix `json:"addresses,omitempty"`
-	Origins           []string       `json:"origins,omitempty"`
-	LockOverrides     bool           `json:"lock_overrides,omitempty"`
-	PrivateBaseURL    *bool          `json:"private_base_url,omitempty"`
-	RequestsPerMinute int            `json:"requests_per_minute,omitempty"`
-	TokensPerMinute   int            `json:"tokens_per_minute,omitempty"`
-	Concurrency       int            `json:"concurrency,omitempty"`
-	DayMicroUSD       int64          `json:"day_microusd,omitempty"`
-	MonthMicroUSD     int64          `json:"month_microusd,omitempty"`
-	AllowUnpriced     bool           `json:"allow_unpriced,omitempty"`
+	Models         []string       `json:"models,omitempty"`
+	Endpoints      []string       `json:"endpoints,omitempty"`
+	Addresses      []netip.Prefix `json:"addresses,omitempty"`
+	Origins        []string       `json:"origins,omitempty"`
+	LockOverrides  bool           `json:"lock_overrides,omitempty"`
+	PrivateBaseURL *bool          `json:"private_base_url,omitempty"`
+	AllowUnpriced  bool           `json:"allow_unpriced,omitempty"`
 }
 
 func limitsJSON(limits tenants.Limits) (string, error) {
-	stored, err := json.Marshal(keyLimits{
+	stored, err := withQuota(keyLimits{
 		Models: limits.Models, Endpoints: limits.Endpoints, Addresses: limits.Addresses, Origins: limits.Origins, LockOverrides: limits.LockOverrides, PrivateBaseURL: limits.PrivateBaseURL,
-		RequestsPerMinute: limits.RequestsPerMinute, TokensPerMinute: limits.TokensPerMinute, Concurrency: limits.Concurrency,
-		DayMicroUSD: limits.DayMicroUSD, MonthMicroUSD: limits.MonthMicroUSD, AllowUnpriced: limits.AllowUnpriced,
-	})
+		AllowUnpriced: limits.AllowUnpriced,
+	}, limits.Quota)
 	return string(stored), batchdb.Wrapf(err, "write limits")
 }
 
 func readLimits(stored []byte) (tenants.Limits, error) {
 	var limits keyLimits
-	if err := json.Unmarshal(stored, &limits); err != nil {
+	quota, err := readWithQuota(stored, &limits)
+	if err != nil {
 		return tenants.Limits{}, fmt.Errorf("read limits: %w", err)
 	}
+	quota.AllowUnpriced = limits.AllowUnpriced
 	return tenants.Limits{
 		Models: limits.Models, Endpoints: limits.Endpoints, Addresses: limits.Addresses, Origins: limits.Origins, LockOverrides: limits.LockOverrides, PrivateBaseURL: limits.PrivateBaseURL,
-		Quota: tenants.Quota{
-			RequestsPerMinute: limits.RequestsPerMinute, TokensPerMinute: limits.TokensPerMinute, Concurrency: limits.Concurrency,
-			DayMicroUSD: limits.DayMicroUSD, MonthMicroUSD: limits.MonthMicroUSD, AllowUnpriced: limits.AllowUnpriced,
-		},
+		Quota: quota,
 	}, nil
 }

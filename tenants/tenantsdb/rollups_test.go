@@ -52,10 +52,14 @@ func count(sum *tenants.Usage, e *tenants.Exchange) {
 	}
 	for number, amount := range map[*int64]int{
 		&sum.TokensBefore: e.TokensBefore, &sum.TokensAfter: e.TokensAfter, &sum.Input: e.Input, &sum.CacheRead: e.CacheRead,
-		&sum.CacheWrite: e.CacheWrite, &sum.Output: e.Output, &sum.Levels[0]: e.Levels[0], &sum.Levels[1]: e.Levels[1],
-		&sum.Levels[2]: e.Levels[2], &sum.Levels[3]: e.Levels[3],
+		&sum.CacheWrite: e.CacheWrite, &sum.Output: e.Output, &sum.Level0: e.Levels[0], &sum.Level1: e.Levels[1],
+		&sum.Level2: e.Levels[2], &sum.Level3: e.Levels[3],
 	} {
 		*number += int64(amount)
+	}
+	if e.Reach {
+		sum.ReachBefore += int64(e.TokensBefore)
+		sum.ReachAfter += int64(e.TokensAfter)
 	}
 	sum.CostMicroUSD += e.CostMicroUSD
 	sum.NetMicroUSD += e.NetMicroUSD

@@ -8,29 +8,17 @@ import (
 	"github.com/google/uuid"
 	"gorm.io/gorm"
 
+	"palimpsest/pipeline/sums"
 	"palimpsest/tenants"
 )
 
 // maxPoints bounds the steps of a chart.
 const maxPoints = 2000
 
-// usageSums are the numbers of tenants.Totals. What each of them counts is said where
-// they are added up, in migrations/00145_appended_sums.sql.
-const usageSums = `coalesce(sum(exchanges), 0)::bigint AS exchanges, coalesce(sum(failures), 0)::bigint AS failures,
-	coalesce(sum(edited), 0)::bigint AS edited, coalesce(sum(epochs), 0)::bigint AS epochs,
-	coalesce(sum(epochs_l1), 0)::bigint AS epochs_l1, coalesce(sum(epochs_l2), 0)::bigint AS epochs_l2,
-	coalesce(sum(epochs_l3), 0)::bigint AS epochs_l3, coalesce(sum(emergencies), 0)::bigint AS emergencies,
-	coalesce(sum(truncations), 0)::bigint AS truncations, coalesce(sum(unreachable), 0)::bigint AS unreachable,
-	coalesce(sum(compactions), 0)::bigint AS compactions,
-	coalesce(sum(bridged), 0)::bigint AS bridged,
-	coalesce(sum(tokens_before), 0)::bigint AS tokens_before, coalesce(sum(tokens_after), 0)::bigint AS tokens_after,
-	coalesce(sum(level_0), 0)::bigint AS level_0, coalesce(sum(level_1), 0)::bigint AS level_1,
-	coalesce(sum(level_2), 0)::bigint AS level_2, coalesce(sum(level_3), 0)::bigint AS level_3,
-	coalesce(sum(input), 0)::bigint AS input, coalesce(sum(cache_read), 0)::bigint AS cache_read,
-	coalesce(sum(cache_write), 0)::bigint AS cache_write, coalesce(sum(output), 0)::bigint AS output,
-	coalesce(sum(cost_microusd), 0)::bigint AS cost_microusd, coalesce(sum(net_microusd), 0)::bigint AS net_microusd,
-	coalesce(sum(unread_microusd), 0)::bigint AS unread_microusd, coalesce(sum(rewritten_microusd), 0)::bigint AS rewritten_microusd,
-	coalesce(sum(own_microusd), 0)::bigint AS own_microusd, coalesce(sum(reach), 0)::bigint AS reach`
+// usageSums selects the figures of tenants.Usage.
+func usageSums() string {
+	return sums.SQL(sums.Of[tenants.Usage](), "coalesce(sum(%), 0)::bigint AS %", ", ")
+}
 
 // usageOverheads are the histograms below tenants.Overhead, as text.
 const usageOverheads = `coalesce(string_agg(array_to_string(overheads, ','), ';'), '') AS overheads`
@@ -43,7 +31,7 @@ func (db Usage) Totals(ctx context.Context, workspace tenants.WorkspaceID, filte
 	var row pointRow
 	filter = filter.Aligned()
 	err := db.inTenant(ctx, workspace, func(tx *gorm.DB) error {
-		return rollups(tx, workspace, filter, day, filter.IsPart()).Select(usageSums + ", " + usageOverheads).Take(&row).Error
+		return rollups(tx, workspace, filter, day, filter.IsPart()).Select(usageSums() + ", " + usageOverheads).Take(&row).Error
 	})
 	if err != nil {
 		return tenants.Totals{}, fmt.Errorf("totals of workspace %s: %w", workspace, err)
@@ -69,7 +57,7 @@ func (db Usage) Series(ctx context.Context, workspace tenants.WorkspaceID, filte
 	var rows []pointRow
 	err := db.inTenant(ctx, workspace, func(tx *gorm.DB) error {
 		return rollups(tx, workspace, filter, widest, filter.IsPart()).
-			Select("floor(extract(epoch FROM at - ?::timestamptz) / ?::float8)::int AS place, "+usageSums+", "+usageOverheads, filter.From, step.Seconds()).
+			Select("floor(extract(epoch FROM at - ?::timestamptz) / ?::float8)::int AS place, "+usageSums()+", "+usageOverheads, filter.From, step.Seconds()).
 			Group("place").Find(&rows).Error
 	})
 	if err != nil {
@@ -107,7 +95,7 @@ func (db Usage) Usage(ctx context.Context, workspace tenants.WorkspaceID, by ten
 	var rows []usageRow
 	var names map[string]string
 	err := db.inTenant(ctx, workspace, func(tx *gorm.DB) error {
-		query := rollups(tx, workspace, filter, day, filter.IsPart() || by != tenants.ByDay).Select(label + " AS label, " + usageSums)
+		query := rollups(tx, workspace, filter, day, filter.IsPart() || by != tenants.ByDay).Select(label + " AS label, " + usageSums())
 		if err := query.Group("label").Order(order).Find(&rows).Error; err != nil || by != tenants.ByKey {
 			return err
 		}
@@ -120,7 +108,7 @@ func (db Usage) Usage(ctx context.Context, workspace tenants.WorkspaceID, by ten
 	}
 	split := make([]tenants.UsageRow, len(rows))
 	for i, row := range rows {
-		split[i] = tenants.UsageRow{Label: row.Label, Name: row.Label, Usage: row.Sums.toUsage()}
+		split[i] = tenants.UsageRow{Label: row.Label, Name: row.Label, Usage: row.Sums}
 		if by == tenants.ByKey {
 			split[i].Name = names[row.Label]
 		}
@@ -177,49 +165,15 @@ func keyNames(tx *gorm.DB, workspace tenants.WorkspaceID) (map[string]string, er
 	return names, nil
 }
 
-// sums are the columns of usageSums.
-type sums struct {
-	Exchanges   int64
-	Failures    int64
-	Edited      int64
-	Epochs      int64
-	EpochsL1    int64 `gorm:"column:epochs_l1"`
-	EpochsL2    int64 `gorm:"column:epochs_l2"`
-	EpochsL3    int64 `gorm:"column:epochs_l3"`
-	Emergencies int64
-	Truncations int64
-	Unreachable int64
-	Compactions int64
-	Bridged     int64
-
-	TokensBefore int64
-	TokensAfter  int64
-	Level0       int64 `gorm:"column:level_0"`
-	Level1       int64 `gorm:"column:level_1"`
-	Level2       int64 `gorm:"column:level_2"`
-	Level3       int64 `gorm:"column:level_3"`
-	Input        int64
-	CacheRead    int64
-	CacheWrite   int64
-	Output       int64
-
-	CostMicroUSD      int64 `gorm:"column:cost_microusd"`
-	NetMicroUSD       int64 `gorm:"column:net_microusd"`
-	UnreadMicroUSD    int64 `gorm:"column:unread_microusd"`
-	RewrittenMicroUSD int64 `gorm:"column:rewritten_microusd"`
-	OwnMicroUSD       int64 `gorm:"column:own_microusd"`
-	Reach             int64
-}
-
 type pointRow struct {
-	Sums sums `gorm:"embedded"`
+	Sums tenants.Usage `gorm:"embedded"`
 
 	Place     int
 	Overheads string
 }
 
 type usageRow struct {
-	Sums sums `gorm:"embedded"`
+	Sums tenants.Usage `gorm:"embedded"`
 
 	Label string
 }
@@ -229,26 +183,5 @@ func (r *pointRow) toTotals() (tenants.Totals, error) {
 	if err != nil {
 		return tenants.Totals{}, err
 	}
-	return tenants.Totals{Usage: r.Sums.toUsage(), Overhead: measured.overhead()}, nil
-}
-
-func (s *sums) toUsage() tenants.Usage {
-	return tenants.Usage{
-		Exchanges: s.Exchanges, Failures: s.Failures, Edited: s.Edited,
-		UsageEpochs: tenants.UsageEpochs{
-			Epochs: s.Epochs, EpochsL1: s.EpochsL1, EpochsL2: s.EpochsL2, EpochsL3: s.EpochsL3, Emergencies: s.Emergencies,
-			Truncations: s.Truncations,
-		},
-		Unreachable: s.Unreachable, Compactions: s.Compactions, Bridged: s.Bridged,
-		UsageTokens: tenants.UsageTokens{
-			TokensBefore: s.TokensBefore, TokensAfter: s.TokensAfter, Input: s.Input, CacheRead: s.CacheRead,
-			CacheWrite: s.CacheWrite, Output: s.Output,
-		},
-		Levels: [4]int64{s.Level0, s.Level1, s.Level2, s.Level3},
-		UsageCost: tenants.UsageCost{
-			CostMicroUSD: s.CostMicroUSD, NetMicroUSD: s.NetMicroUSD, UnreadMicroUSD: s.UnreadMicroUSD,
-			RewrittenMicroUSD: s.RewrittenMicroUSD, OwnMicroUSD: s.OwnMicroUSD,
-		},
-		Reach: s.Reach,
-	}
+	return tenants.Totals{Usage: r.Sums, Overhead: measured.overhead()}, nil
 }

@@ -8,6 +8,8 @@ import (
 	"time"
 	"unicode"
 	"unicode/utf8"
+
+	"palimpsest/tenants"
 )
 
 // Count writes a number with its thousands apart: "1,284".
@@ -187,6 +189,19 @@ func Size(bytes int64) string {
 		return strconv.FormatFloat(float64(bytes)/1e3, 'f', 1, 64) + " kB"
 	default:
 		return strconv.FormatFloat(float64(bytes)/1e6, 'f', 1, 64) + " MB"
+	}
+}
+
+// Limit says what a limit of a quota is: "60 requests/min".
+func Limit(limit *tenants.Limit, quota tenants.Quota) string {
+	amount := limit.Of(quota)
+	switch {
+	case limit.IsMoney:
+		return Money(amount) + limit.Per
+	case amount < 10_000:
+		return Plural(amount, limit.Noun) + limit.Per
+	default:
+		return Short(amount) + " " + limit.Noun + "s" + limit.Per
 	}
 }
 

@@ -3,10 +3,8 @@ package keys
 import (
 	"errors"
 	"fmt"
-	"math"
 	"net/url"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -109,12 +107,9 @@ func (f *formModel) with(typed url.Values, err error) *formModel {
 		field("allowed_ips", "Addresses", "Addresses or networks of clients: 203.0.113.7, 10.0.0.0/8. Empty: all."),
 	}
 	f.Texts = append(f.Texts, field("browser_origins", "Browser origins", "Pages that may read answers in a browser: https://chat.example.com. Anyone who opens such a page can copy the key that it uses. Empty: the workspace’s."))
-	f.Numbers = []components.FieldModel{
-		field("requests_per_minute", "Requests a minute", ""),
-		field("tokens_per_minute", "Tokens a minute", "Sent and answered."),
-		field("concurrency", "Requests at once", ""),
-		field("budget_day_usd", "USD a day", "At list prices, in UTC."),
-		field("budget_month_usd", "USD a month", ""),
+	f.Numbers = nil
+	for _, limit := range tenants.QuotaLimits() {
+		f.Numbers = append(f.Numbers, field(limit.Name, limit.Label, limit.Hint))
 	}
 	f.Checks = []checkModel{
 		{Name: "lock_overrides", Value: "yes", Label: "Lock overrides", Hint: "Request headers may not change pipeline or provider.", On: typed.Has("lock_overrides")},
@@ -158,16 +153,9 @@ func valuesOf(key tenants.APIKey) url.Values {
 		"allowed_models": {strings.Join(limits.Models, ", ")}, "allowed_endpoints": {strings.Join(limits.Endpoints, ", ")},
 		"allowed_ips": {strings.Join(limits.AddressList(), ", ")}, "browser_origins": {strings.Join(limits.Origins, ", ")},
 	}
-	for name, value := range map[string]int{
-		"requests_per_minute": limits.RequestsPerMinute, "tokens_per_minute": limits.TokensPerMinute, "concurrency": limits.Concurrency,
-	} {
-		if value > 0 {
-			values.Set(name, strconv.Itoa(value))
-		}
-	}
-	for name, micro := range map[string]int64{"budget_day_usd": limits.DayMicroUSD, "budget_month_usd": limits.MonthMicroUSD} {
-		if micro > 0 {
-			values.Set(name, tenants.USD(micro))
+	for _, limit := range tenants.QuotaLimits() {
+		if amount := limit.Of(limits.Quota); amount > 0 {
+			values.Set(limit.Name, limit.Text(amount))
 		}
 	}
 	for name, on := range map[string]bool{"lock_overrides": limits.LockOverrides, "no_store": limits.NoStore, "allow_unpriced": limits.AllowUnpriced} {
@@ -218,17 +206,12 @@ func readLimits(typed url.Values) (tenants.Limits, error) {
 	if limits.Addresses, err = tenants.ParseAddresses(listOf(typed.Get("allowed_ips"))); err != nil {
 		return limits, err
 	}
-	for name, to := range map[string]*int{
-		"requests_per_minute": &limits.RequestsPerMinute, "tokens_per_minute": &limits.TokensPerMinute, "concurrency": &limits.Concurrency,
-	} {
-		if *to, err = wholeNumber(name, typed.Get(name)); err != nil {
+	for _, limit := range tenants.QuotaLimits() {
+		amount, err := limit.Parse(typed.Get(limit.Name))
+		if err != nil {
 			return limits, err
 		}
-	}
-	for name, to := range map[string]*int64{"budget_day_usd": &limits.DayMicroUSD, "budget_month_usd": &limits.MonthMicroUSD} {
-		if *to, err = amount(name, typed.Get(name)); err != nil {
-			return limits, err
-		}
+		limit.Set(&limits.Quota, amount)
 	}
 	return limits, nil
 }
@@ -236,29 +219,6 @@ func readLimits(typed url.Values) (tenants.Limits, error) {
 // listOf reads what is separated by commas, spaces or lines.
 func listOf(text string) []string {
 	return strings.FieldsFunc(text, func(r rune) bool { return r == ',' || r == ' ' || r == '\n' || r == '\r' || r == '\t' })
-}
-
-func wholeNumber(name, text string) (int, error) {
-	if text = strings.TrimSpace(text); text == "" {
-		return 0, nil
-	}
-	number, err := strconv.Atoi(text)
-	if err != nil {
-		return 0, tenants.Invalid{Field: name, Message: "must be a whole number; empty for no limit"}
-	}
-	return number, nil
-}
-
-// amount reads dollars as millionths.
-func amount(name, text string) (int64, error) {
-	if text = strings.TrimSpace(text); text == "" {
-		return 0, nil
-	}
-	dollars, err := strconv.ParseFloat(text, 64)
-	if err != nil || math.Abs(dollars) > 1e12 {
-		return 0, tenants.Invalid{Field: name, Message: "must be an amount such as 25 or 7.50; empty for no budget"}
-	}
-	return tenants.MicroUSD(name, dollars)
 }
 
 // summary says what a key is held to, in a few words; empty if none.
@@ -273,11 +233,9 @@ func summary(key tenants.APIKey) string {
 	add(len(limits.Models) > 0, "%s", strings.Join(limits.Models, ", "))
 	add(len(limits.Endpoints) > 0, "%s", strings.Join(limits.Endpoints, ", "))
 	add(len(limits.Addresses) > 0, "%s", components.Plural(int64(len(limits.Addresses)), "network"))
-	add(limits.RequestsPerMinute > 0, "%s/min", components.Plural(int64(limits.RequestsPerMinute), "request"))
-	add(limits.TokensPerMinute > 0, "%s tokens/min", components.Short(int64(limits.TokensPerMinute)))
-	add(limits.Concurrency > 0, "%d at once", limits.Concurrency)
-	add(limits.DayMicroUSD > 0, "%s a day", components.Money(limits.DayMicroUSD))
-	add(limits.MonthMicroUSD > 0, "%s a month", components.Money(limits.MonthMicroUSD))
+	for _, limit := range tenants.QuotaLimits() {
+		add(limit.Of(limits.Quota) > 0, "%s", components.Limit(&limit, limits.Quota))
+	}
 	add(limits.NoStore, "figures only")
 	return strings.Join(parts, " · ")
 }

@@ -60,8 +60,8 @@ func (m *model) tokens() components.Chart {
 	chart := m.over(m.Points, m.Span.step)
 	chart.Gap, chart.Height = "Not sent", 268
 	chart.Series = []components.Line{
-		{Label: "Received", Color: "lapis-fill", Key: "lapis", Values: values(m.Points, func(p *tenants.Point) (int64, bool) { return p.TokensBefore, true })},
-		{Label: "Sent", Color: "verdigris-fill", Key: "verd", Fill: 0.22, Values: values(m.Points, func(p *tenants.Point) (int64, bool) { return p.TokensAfter, true })},
+		{Label: "Received", Color: "lapis-fill", Key: "lapis", Values: values(m.Points, func(p *tenants.Point) (int64, bool) { return p.Sendable(), true })},
+		{Label: "Sent", Color: "verdigris-fill", Key: "verd", Fill: 0.22, Values: values(m.Points, func(p *tenants.Point) (int64, bool) { return p.Sendable() - p.Saved(), true })},
 	}
 	return chart
 }
@@ -171,11 +171,15 @@ type legend struct {
 }
 
 func (m *model) tokensCard() chartModel {
+	without := ""
+	if m.Totals.Reach > 0 {
+		without = ", " + m.notSavings()
+	}
 	return chartModel{
-		Name: tokensChart, Title: "Tokens received and sent", Sub: m.Span.stepWords() + ", " + m.zoneName(), Chart: m.tokens(),
+		Name: tokensChart, Title: "Tokens received and sent", Sub: m.Span.stepWords() + ", " + m.zoneName() + without, Chart: m.tokens(),
 		Legend: []legend{{Title: "Received", Key: "lapis"}, {Title: "Sent", Key: "verd"}, {Title: "Not sent", Key: "gap", Area: true}},
-		Label: "Tokens received from clients and sent to providers, " + m.Span.Words + ": " + components.Short(m.Totals.TokensBefore) +
-			" received, " + components.Short(m.Totals.TokensAfter) + " sent.",
+		Label: "Tokens received from clients and sent to providers, " + m.Span.Words + ": " + components.Short(m.Totals.Sendable()) +
+			" received, " + components.Short(m.Totals.Sendable()-m.Totals.Saved()) + " sent.",
 	}
 }
 

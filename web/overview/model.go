@@ -106,10 +106,10 @@ func (m *model) reach() string {
 	return components.Plural(m.Totals.Reach, "request") + " longer than the model takes, answered"
 }
 
-// notSavings says that tokens which were not sent are no savings where the prompt could not have been
-// sent with them.
+// notSavings names the tokens that are no savings, as the prompts could not have been sent with them.
 func (m *model) notSavings() string {
-	return "those of " + components.Plural(m.Totals.Reach, "request") + " too long to send are reach, not savings"
+	return "without " + components.Plural(m.Totals.Reach, "request") + " too long to send: " +
+		components.Short(m.Totals.ReachBefore) + " in, " + components.Short(m.Totals.ReachAfter) + " sent"
 }
 
 // isLoss reports whether compression cost more than it saved.
@@ -166,9 +166,9 @@ func (m *model) rowPath(row *tenants.UsageRow) string {
 // levels returns how many turns were at each level in the prompts of a row, in parts
 // of a thousand.
 func levels(row *tenants.UsageRow) [4]int {
-	total := row.Levels[0] + row.Levels[1] + row.Levels[2] + row.Levels[3]
+	total := row.Level0 + row.Level1 + row.Level2 + row.Level3
 	var parts [4]int
-	for i, count := range row.Levels {
+	for i, count := range row.Levels() {
 		if total > 0 {
 			parts[i] = int(1000 * count / total)
 		}
@@ -178,10 +178,10 @@ func levels(row *tenants.UsageRow) [4]int {
 
 // levelWords says the same.
 func levelWords(row *tenants.UsageRow) string {
-	total := row.Levels[0] + row.Levels[1] + row.Levels[2] + row.Levels[3]
+	total := row.Level0 + row.Level1 + row.Level2 + row.Level3
 	words := make([]string, 0, 4)
 	for level := 3; level >= 0; level-- {
-		words = append(words, fmt.Sprintf("L%d %s", level, components.Share(row.Levels[level], total)))
+		words = append(words, fmt.Sprintf("L%d %s", level, components.Share(row.Levels()[level], total)))
 	}
 	return strings.Join(words, ", ")
 }

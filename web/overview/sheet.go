@@ -52,10 +52,10 @@ func nameCell(text string) cell { return cell{text, tenants.CSVCell(text)} }
 func (m *model) sheetOf(name string) *sheet {
 	switch name {
 	case tokensChart:
-		return m.series("Tokens received and sent", []string{"Requests", "Failed", "Received", "Sent", "Not sent", "Paid (USD)", "Net saved (USD)", "Reach"}, m.Points, func(p *tenants.Point) []cell {
+		return m.series("Tokens received and sent", []string{"Requests", "Failed", "Received", "Sent", "Not sent", "Paid (USD)", "Net saved (USD)", "Reach", "Received, reach", "Sent, reach"}, m.Points, func(p *tenants.Point) []cell {
 			return []cell{
 				countCell(p.Exchanges), countCell(p.Failures), countCell(p.TokensBefore), countCell(p.TokensAfter), countCell(p.Saved()),
-				moneyCell(p.CostMicroUSD), moneyCell(p.NetMicroUSD), countCell(p.Reach),
+				moneyCell(p.CostMicroUSD), moneyCell(p.NetMicroUSD), countCell(p.Reach), countCell(p.ReachBefore), countCell(p.ReachAfter),
 			}
 		})
 	case cacheChart:
@@ -118,14 +118,14 @@ func (m *model) missesSheet() *sheet {
 
 func (m *model) splitSheet() *sheet {
 	s := &sheet{Title: "By " + strings.ToLower(m.groupTitle()), Columns: []string{
-		m.groupTitle(), "Requests", "Failed", "Received", "Sent", "Not sent", "L0", "L1", "L2", "L3", "Epochs", "Paid (USD)", "Net saved (USD)", "Reach",
+		m.groupTitle(), "Requests", "Failed", "Received", "Sent", "Not sent", "L0", "L1", "L2", "L3", "Epochs", "Paid (USD)", "Net saved (USD)", "Reach", "Received, reach", "Sent, reach",
 	}}
 	for i := range m.Rows {
 		row := &m.Rows[i]
 		s.Rows = append(s.Rows, []cell{
 			nameCell(m.rowTitle(row)), countCell(row.Exchanges), countCell(row.Failures), countCell(row.TokensBefore), countCell(row.TokensAfter),
-			shareCell(row.Saved(), row.TokensBefore), countCell(row.Levels[0]), countCell(row.Levels[1]), countCell(row.Levels[2]), countCell(row.Levels[3]),
-			countCell(row.Epochs), moneyCell(row.CostMicroUSD), moneyCell(row.NetMicroUSD), countCell(row.Reach),
+			shareCell(row.Saved(), row.Sendable()), countCell(row.Level0), countCell(row.Level1), countCell(row.Level2), countCell(row.Level3),
+			countCell(row.Epochs), moneyCell(row.CostMicroUSD), moneyCell(row.NetMicroUSD), countCell(row.Reach), countCell(row.ReachBefore), countCell(row.ReachAfter),
 		})
 	}
 	return s

@@ -105,7 +105,7 @@ func (t trend) net() figure {
 }
 
 func (t trend) saved() figure {
-	c, has := points(t.now.Saved(), t.now.TokensBefore, t.before.Saved(), t.before.TokensBefore, moreIsBetter)
+	c, has := points(t.now.Saved(), t.now.Sendable(), t.before.Saved(), t.before.Sendable(), moreIsBetter)
 	return t.against(c, has)
 }
 

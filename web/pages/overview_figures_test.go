@@ -117,8 +117,10 @@ func TestReachStandsBesideTheMoney(t *testing.T) {
 	if net := page.TestID("net"); net != "$0.02" {
 		t.Errorf("net is %q", net)
 	}
-	if ledger := page.TestID("ledger"); strings.Contains(ledger, "Tokens saved") || !strings.Contains(page.TestID("not-savings"), "2 requests too long to send are reach, not savings") {
+	if ledger := page.TestID("ledger"); strings.Contains(ledger, "Tokens saved") || !strings.Contains(page.TestID("not-savings"), "without 2 requests too long to send: 20.0k in, 8.00k sent") {
 		t.Errorf("tokens that could not have been sent are called saved: %s", ledger)
+	} else if !strings.Contains(ledger, "6.00k 60.0% 10.0k in, 4.00k sent") {
+		t.Errorf("the tokens that were not sent are not those of one request: %s", ledger)
 	}
 	for _, part := range []string{"tokens", "split"} {
 		heading, _, _ := strings.Cut(person.Get("/overview/data.csv?part="+part).HTML, "\n")

@@ -142,7 +142,7 @@ func TestFiguresAreThoseOfTheWorkspace(t *testing.T) {
 	if err != nil || totals.Saved() == 0 {
 		t.Fatalf("nothing was saved: %+v, %v", totals, err)
 	}
-	want := fmt.Sprintf("%.1f%% of tokens not sent in 7 days", 100*float64(totals.Saved())/float64(totals.TokensBefore))
+	want := fmt.Sprintf("%.1f%% of tokens not sent in 7 days", 100*float64(totals.Saved())/float64(totals.Sendable()))
 	if got := person.Get("/pipeline").Text(`[data-step="ipc"] .live`); got != want {
 		t.Errorf("the page says %q, want %q", got, want)
 	}

@@ -199,10 +199,18 @@ func (m *model) messagePath(message int) string {
 }
 
 func (m *model) savedShare() string {
-	if m.TokensAfter > m.TokensBefore {
-		return components.Share(m.TokensAfter-m.TokensBefore, m.TokensBefore) + " more"
+	without := ""
+	if m.Reach > 0 {
+		without = " without reach"
 	}
-	return components.Share(m.TokensBefore-m.TokensAfter, m.TokensBefore) + " less"
+	switch saved := m.Saved(); {
+	case m.Sendable() == 0:
+		return "reach"
+	case saved < 0:
+		return components.Share(-saved, m.Sendable()) + " more" + without
+	default:
+		return components.Share(saved, m.Sendable()) + " less" + without
+	}
 }
 
 // reasonName says why an epoch happened.

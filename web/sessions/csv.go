@@ -1,11 +1,13 @@
 package sessions
 
 import (
+	"slices"
 	"strconv"
 
 	"github.com/labstack/echo/v4"
 
 	"palimpsest/pipeline/session"
+	"palimpsest/pipeline/sums"
 	"palimpsest/tenants"
 	"palimpsest/web/layout"
 )
@@ -32,9 +34,7 @@ func (h *Handler) CSV(c echo.Context, who tenants.Principal) error {
 		return err
 	}
 	filter.Masked, filter.Shown, filter.Limit, filter.Cursor = !reader.All, reader.Keys, csvPage, ""
-	heading := []string{"id", "title", "client", "model", "api_key", "started_at", "last_at", "requests", "epochs",
-		"tokens_received", "tokens_sent", "net_micro_usd", "bridged", "rehydrated", "reach", "end_user", "end_user_name"}
-	return layout.CSVPages(c, h.deps.Log, "palimpsest-sessions.csv", heading, csvMost, func() ([][]string, bool, error) {
+	return layout.CSVPages(c, h.deps.Log, "palimpsest-sessions.csv", record(nil), csvMost, func() ([][]string, bool, error) {
 		page, err := h.deps.Sessions.Sessions(ctx, who.Workspace.ID, filter)
 		if err != nil {
 			return nil, false, err
@@ -48,12 +48,21 @@ func (h *Handler) CSV(c echo.Context, who tenants.Principal) error {
 	})
 }
 
+// heldFigures are the sums that have their columns before those of what happened in the session.
+const heldFigures = 5
+
+// record returns a row of the file; for nil its heading.
 func record(of *session.Overview) []string {
-	return []string{
-		of.ID.String(), tenants.CSVCell(of.Title), tenants.CSVCell(of.Client), tenants.CSVCell(of.Model), of.APIKey.String(),
-		tenants.CSVTime(of.StartedAt), tenants.CSVTime(of.LastAt), strconv.Itoa(of.Exchanges), strconv.Itoa(of.Epochs),
-		strconv.FormatInt(of.TokensBefore, 10), strconv.FormatInt(of.TokensAfter, 10), strconv.FormatInt(of.NetMicroUSD, 10),
-		strconv.FormatBool(of.Bridged), strconv.FormatBool(of.Rehydrated), strconv.FormatInt(of.Reach, 10),
-		of.EndUser, tenants.CSVCell(of.EndUserName),
+	all := sums.Of[session.Sums]()
+	if of == nil {
+		names, _ := sums.CSV(all, &session.Sums{})
+		return slices.Concat([]string{"id", "title", "client", "model", "api_key", "started_at", "last_at"}, names[:heldFigures],
+			[]string{"bridged", "rehydrated"}, names[heldFigures:], []string{"tokens_saved", "end_user", "end_user_name"})
 	}
+	_, values := sums.CSV(all, &of.Sums)
+	return slices.Concat([]string{
+		of.ID.String(), tenants.CSVCell(of.Title), tenants.CSVCell(of.Client), tenants.CSVCell(of.Model), of.APIKey.String(),
+		tenants.CSVTime(of.StartedAt), tenants.CSVTime(of.LastAt),
+	}, values[:heldFigures], []string{strconv.FormatBool(of.Bridged), strconv.FormatBool(of.Rehydrated)}, values[heldFigures:],
+		[]string{strconv.FormatInt(of.Saved(), 10), of.EndUser, tenants.CSVCell(of.EndUserName)})
 }

@@ -53,9 +53,14 @@ func TestFiguresOfSessionStandInTheirColumn(t *testing.T) {
 	t.Parallel()
 	of := session.Overview{
 		ID: uuid.New(), APIKey: uuid.New(), Title: "t", Client: "c", Model: "m", StartedAt: time.Unix(1000, 0), LastAt: time.Unix(5000, 0), Rehydrated: true,
-		Sums: session.Sums{Exchanges: 3, Epochs: 2, TokensBefore: 1000, TokensAfter: 250, NetMicroUSD: -1_234_567, Reach: 1},
+		Sums: session.Sums{Exchanges: 3, Epochs: 2, TokensBefore: 1000, TokensAfter: 250, NetMicroUSD: -1_234_567, Reach: 1, ReachBefore: 200, ReachAfter: 150},
 	}
-	want := []string{of.ID.String(), "t", "c", "m", of.APIKey.String(), "1970-01-01T00:16:40Z", "1970-01-01T01:23:20Z", "3", "2", "1000", "250", "-1234567", "false", "true", "1", "", ""}
+	want := []string{of.ID.String(), "t", "c", "m", of.APIKey.String(), "1970-01-01T00:16:40Z", "1970-01-01T01:23:20Z", "3", "2", "1000", "250", "-1234567", "false", "true", "1", "200", "150", "700", "", ""}
+	heading := []string{"id", "title", "client", "model", "api_key", "started_at", "last_at", "requests", "epochs", "tokens_received", "tokens_sent", "net_micro_usd",
+		"bridged", "rehydrated", "reach", "reach_tokens_received", "reach_tokens_sent", "tokens_saved", "end_user", "end_user_name"}
+	if got := record(nil); !slices.Equal(got, heading) {
+		t.Errorf("the file has the columns %q, want %q", got, heading)
+	}
 	if got := record(&of); !slices.Equal(got, want) {
 		t.Errorf("the file has %q, want %q", got, want)
 	}
@@ -63,7 +68,7 @@ func TestFiguresOfSessionStandInTheirColumn(t *testing.T) {
 		return tenants.Exchange{ExchangePrompt: tenants.ExchangePrompt{TokensBefore: before, TokensAfter: after, Window: 200}}
 	}
 	r := newRow(of, []tenants.Exchange{exchange(180, 50), exchange(90, 30)})
-	if got := r.saved(); got != "75.0%" {
+	if got := r.saved(); got != "87.5%" {
 		t.Errorf("saved %s", got)
 	}
 	if r.Fill == nil || r.Fill.Words != "Context window filled by the newest 2 requests, at most 25 percent" {

@@ -275,10 +275,10 @@ func (m model) held() bool {
 func (r row) id() string { return r.ID.String()[:8] }
 
 func (r row) saved() string {
-	if r.TokensBefore == r.TokensAfter {
+	if r.Saved() == 0 {
 		return "–"
 	}
-	return components.Share(r.TokensBefore-r.TokensAfter, r.TokensBefore)
+	return components.Share(r.Saved(), r.Sendable())
 }
 
 // newRow returns a session with a picture of its newest requests, newest first.

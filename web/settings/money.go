@@ -37,6 +37,17 @@ type budgetRow struct {
 	DayShare, MonthPct int  // percent that is spent
 }
 
+// rates says what is limited beside money.
+func (r budgetRow) rates() string {
+	var rates []string
+	for _, limit := range tenants.QuotaLimits() {
+		if !limit.IsMoney && limit.Of(r.Budget.Quota) > 0 {
+			rates = append(rates, components.Limit(&limit, r.Budget.Quota))
+		}
+	}
+	return strings.Join(rates, " · ")
+}
+
 // pricesModel is the card with the prices of models.
 type pricesModel struct {
 	Rows   []priceRow
@@ -77,13 +88,15 @@ func (h *Handler) budgets(ctx context.Context, who tenants.Principal, typed func
 		names[member.User.ID.String()] = member.User.Email
 		card.Choices = append(card.Choices, components.Option{Value: budgetOf(tenants.Spender{Kind: tenants.MemberSpends, ID: member.User.ID.String()}), Label: member.User.Email})
 	}
-	for _, field := range []components.FieldModel{
-		{Label: "Project", Name: "project", Hint: "Of a project only: the value of the tag project."},
-		{Label: "USD a day", Name: "budget_day_usd", Hint: "In UTC. Empty: no limit."}, {Label: "USD a month", Name: "budget_month_usd"},
-		{Label: "Requests a minute", Name: "requests_per_minute", Hint: "Of end users only."}, {Label: "Tokens a minute", Name: "tokens_per_minute", Hint: "Of end users only."},
-	} {
-		field.Value = typed(field.Name)
-		card.Fields = append(card.Fields, field)
+	card.Fields = []components.FieldModel{{Label: "Project", Name: "project", Hint: "Of a project only: the value of the tag project.", Value: typed("project")}}
+	for _, limit := range tenants.QuotaLimits() {
+		field := components.FieldModel{Label: limit.Label, Name: limit.Name, Hint: limit.Hint, Value: typed(limit.Name)}
+		if !limit.IsMoney {
+			field.Hint = strings.TrimSpace(field.Hint + " Of end users only.")
+		}
+		if limit.OfEndUser {
+			card.Fields = append(card.Fields, field)
+		}
 	}
 	day, month := tenants.SpendSpan(h.deps.Now())
 	for _, budget := range budgets {
@@ -130,19 +143,10 @@ func spender(c echo.Context) tenants.Spender {
 func (h *Handler) SetBudget(c echo.Context, who tenants.Principal) error {
 	budget := tenants.Budget{Spender: spender(c)}
 	var wrong []error
-	for name, to := range map[string]*int64{"budget_day_usd": &budget.DayMicroUSD, "budget_month_usd": &budget.MonthMicroUSD} {
-		dollars, err := number(c, name, "must be an amount such as 25 or 7.50; empty for no limit")
-		if err == nil {
-			*to, err = tenants.MicroUSD(name, dollars)
-		}
+	for _, limit := range tenants.QuotaLimits() {
+		amount, err := limit.Parse(c.FormValue(limit.Name))
+		limit.Set(&budget.Quota, amount)
 		wrong = append(wrong, err)
-	}
-	for name, to := range map[string]*int{"requests_per_minute": &budget.RequestsPerMinute, "tokens_per_minute": &budget.TokensPerMinute} {
-		whole, err := number(c, name, "must be a whole number; empty for no limit")
-		if err == nil && (whole != math.Trunc(whole) || math.Abs(whole) > 1e12) {
-			err = tenants.Invalid{Field: name, Message: "must be a whole number; empty for no limit"}
-		}
-		*to, wrong = int(whole), append(wrong, err)
 	}
 	err := errors.Join(wrong...)
 	if err == nil {

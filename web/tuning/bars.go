@@ -135,7 +135,7 @@ type tile struct {
 func (m previewModel) tiles() []tile {
 	saved, wanted := m.Found.Saved, m.Found.Wanted
 	of := func(each []preview.Session) string { return count(compressed(each)) + " of " + count(len(each)) }
-	share := func(of preview.Figures) string { return components.Share(of.Received-of.Sent, of.Received) }
+	share := func(of preview.Figures) string { return components.Share(of.Saved(), of.Sendable()) }
 	tiles := []tile{
 		{Name: "Sessions compressed", Value: of(m.Found.WantedEach), Now: of(m.Found.SavedEach)},
 		{Name: "Tokens not sent", Value: share(wanted), Now: share(saved)},

@@ -33,10 +33,10 @@ func (h *Handler) live(ctx context.Context, workspace tenants.WorkspaceID) map[s
 
 	totals, err := h.deps.Usage.Totals(ctx, workspace, filter)
 	figures[ipc.Name] = figureOf{
-		Text:  components.Share(totals.Saved(), totals.TokensBefore) + " of tokens not sent",
-		Exact: components.Count(totals.Saved()) + " of " + components.Count(totals.TokensBefore) + " tokens, " + components.Plural(totals.Epochs, "compaction"),
+		Text:  components.Share(totals.Saved(), totals.Sendable()) + " of tokens not sent",
+		Exact: components.Count(totals.Saved()) + " of " + components.Count(totals.Sendable()) + " tokens, " + components.Plural(totals.Epochs, "compaction"),
 	}
-	if totals.TokensBefore == 0 {
+	if totals.Sendable() == 0 {
 		figures[ipc.Name] = figureOf{Text: "no request"}
 	}
 	figures[compactionbridge.Name] = figureOf{

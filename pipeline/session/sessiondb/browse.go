@@ -17,6 +17,7 @@ import (
 	"palimpsest/pipeline/batchdb"
 	"palimpsest/pipeline/conversation"
 	"palimpsest/pipeline/session"
+	"palimpsest/pipeline/sums"
 	"palimpsest/tenants"
 )
 
@@ -50,33 +51,33 @@ const (
 )
 
 // sessionColumns are the columns of listRow but for those of a bounded look.
-const sessionColumns = `id, api_key_id, format, name, source, title, client, model, started_at, last_at,
-	exchanges, epochs, tokens_before, tokens_after, net_microusd, reach, single, bridged, coalesce(end_user, '') AS end_user,
+func sessionColumns() string {
+	return sums.SQL(sessionSums(), "%", ", ") + otherColumns
+}
+
+const otherColumns = `, id, api_key_id, format, name, source, title, client, model, started_at, last_at,
+	single, bridged, coalesce(end_user, '') AS end_user,
 	EXISTS (SELECT FROM lanes l JOIN lane_inserts i ON i.workspace_id = l.workspace_id AND i.lane_id = l.id
 		WHERE l.workspace_id = sessions.workspace_id AND l.session_id = sessions.id AND i.module = 'rehydrator') AS rehydrated`
 
 // listRow is a row of sessions.
 type listRow struct {
-	ID           uuid.UUID `gorm:"column:id"`
-	APIKeyID     uuid.UUID `gorm:"column:api_key_id"`
-	Format       string    `gorm:"column:format"`
-	Name         string    `gorm:"column:name"`
-	Source       string    `gorm:"column:source"`
-	Title        string    `gorm:"column:title"`
-	Client       string    `gorm:"column:client"`
-	Model        string    `gorm:"column:model"`
-	StartedAt    time.Time `gorm:"column:started_at"`
-	LastAt       time.Time `gorm:"column:last_at"`
-	Exchanges    int       `gorm:"column:exchanges"`
-	Epochs       int       `gorm:"column:epochs"`
-	TokensBefore int64     `gorm:"column:tokens_before"`
-	TokensAfter  int64     `gorm:"column:tokens_after"`
-	NetMicroUSD  int64     `gorm:"column:net_microusd"`
-	Reach        int64
-	Single       bool
-	Bridged      bool `gorm:"column:bridged"`
-	Rehydrated   bool `gorm:"column:rehydrated"`
-	EndUser      string
+	Sums session.Sums `gorm:"embedded"`
+
+	ID         uuid.UUID `gorm:"column:id"`
+	APIKeyID   uuid.UUID `gorm:"column:api_key_id"`
+	Format     string    `gorm:"column:format"`
+	Name       string    `gorm:"column:name"`
+	Source     string    `gorm:"column:source"`
+	Title      string    `gorm:"column:title"`
+	Client     string    `gorm:"column:client"`
+	Model      string    `gorm:"column:model"`
+	StartedAt  time.Time `gorm:"column:started_at"`
+	LastAt     time.Time `gorm:"column:last_at"`
+	Single     bool
+	Bridged    bool `gorm:"column:bridged"`
+	Rehydrated bool `gorm:"column:rehydrated"`
+	EndUser    string
 
 	// Of a bounded look: whether the query finds it, and which it is, from 1.
 	Fits  bool `gorm:"column:fits"`
@@ -90,10 +91,7 @@ func (r listRow) overview() session.Overview {
 	return session.Overview{
 		ID: r.ID, APIKey: r.APIKeyID, Format: conversation.Format(r.Format), Name: r.Name, Source: r.Source, Title: r.Title,
 		Client: r.Client, Model: r.Model, StartedAt: r.StartedAt, LastAt: r.LastAt,
-		Sums: session.Sums{
-			Exchanges: r.Exchanges, Epochs: r.Epochs, TokensBefore: r.TokensBefore, TokensAfter: r.TokensAfter,
-			NetMicroUSD: r.NetMicroUSD, Reach: r.Reach,
-		},
+		Sums:    r.Sums,
 		Single:  r.Single,
 		Bridged: r.Bridged, Rehydrated: r.Rehydrated, Speaker: session.Speaker{EndUser: r.EndUser},
 	}
@@ -120,9 +118,9 @@ func (s Browser) Sessions(ctx context.Context, workspace tenants.WorkspaceID, fi
 		if err != nil {
 			return err
 		}
-		query := look.from.Select(sessionColumns + ", true AS fits")
+		query := look.from.Select(sessionColumns() + ", true AS fits")
 		if look.bounded {
-			query = look.from.Select(sessionColumns+", place, "+fits+" AS fits", fitting(filter)...).
+			query = look.from.Select(sessionColumns()+", place, "+fits+" AS fits", fitting(filter)...).
 				Where("place = ? OR "+fits, append([]any{mostLooked}, fitting(filter)...)...)
 		}
 		return query.Order(orderOf(filter.Sort)).Limit(limit + 1).Scan(&rows).Error
@@ -176,7 +174,7 @@ func (s Browser) Session(ctx context.Context, workspace tenants.WorkspaceID, id 
 	var detail session.Detail
 	err := s.runner.InTenant(ctx, workspace, func(tx *gorm.DB) error {
 		var rows []listRow
-		query := tx.Table("sessions").Select(sessionColumns).Where("workspace_id = ? AND id = ?", workspace, id)
+		query := tx.Table("sessions").Select(sessionColumns()).Where("workspace_id = ? AND id = ?", workspace, id)
 		if err := query.Scan(&rows).Error; err != nil {
 			return err
 		}
@@ -259,9 +257,9 @@ func (s Browser) Epochs(ctx context.Context, workspace tenants.WorkspaceID, lane
 func (r listRow) place(by session.SortKey) place {
 	switch by {
 	case session.ByNet:
-		return place{value: r.NetMicroUSD, id: r.ID}
+		return place{value: r.Sums.NetMicroUSD, id: r.ID}
 	case session.ByReceived:
-		return place{value: r.TokensBefore, id: r.ID}
+		return place{value: r.Sums.TokensBefore, id: r.ID}
 	default:
 		return place{value: r.LastAt.UnixMicro(), id: r.ID}
 	}

@@ -36,13 +36,13 @@ func (c *client) apart(messages int) *client {
 }
 
 // sums is what lists show of a workspace's sessions.
-type sums struct{ sessions, lanes, exchanges, before, after, net int }
+type sums struct{ sessions, lanes, exchanges, before, after, net, reach, reachBefore int }
 
 func (f *fixture) sums(t *testing.T) (all sums) {
 	t.Helper()
 	err := f.runner.InTenant(t.Context(), f.scope.Workspace, func(tx *gorm.DB) error {
-		row := tx.Raw(`SELECT count(*), (SELECT count(*) FROM lanes), sum(exchanges), sum(tokens_before), sum(tokens_after), sum(net_microusd) FROM sessions`).Row()
-		return row.Scan(&all.sessions, &all.lanes, &all.exchanges, &all.before, &all.after, &all.net)
+		row := tx.Raw(`SELECT count(*), (SELECT count(*) FROM lanes), sum(exchanges), sum(tokens_before), sum(tokens_after), sum(net_microusd), sum(reach), sum(reach_before) FROM sessions`).Row()
+		return row.Scan(&all.sessions, &all.lanes, &all.exchanges, &all.before, &all.after, &all.net, &all.reach, &all.reachBefore)
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -51,7 +51,7 @@ func (f *fixture) sums(t *testing.T) (all sums) {
 }
 
 func sumsOf(sessions, lanes, exchanges int) sums {
-	return sums{sessions: sessions, lanes: lanes, exchanges: exchanges, before: 100 * exchanges, after: 60 * exchanges, net: -7 * exchanges}
+	return sums{sessions: sessions, lanes: lanes, exchanges: exchanges, before: 100 * exchanges, after: 60 * exchanges, net: -7 * exchanges, reach: exchanges, reachBefore: 100 * exchanges}
 }
 
 // Two processes that cannot tell each other of a session open a lane each. Whichever is recorded

@@ -15,6 +15,7 @@ import (
 	"palimpsest/pipeline/batchdb"
 	"palimpsest/pipeline/conversation"
 	"palimpsest/pipeline/session"
+	"palimpsest/pipeline/sums"
 	"palimpsest/tenants"
 )
 
@@ -22,29 +23,6 @@ import (
 // writers never wait for each other in a circle. From the first of them on others that record
 // the same sessions wait, so that all are sent in as few round trips as their answers allow.
 const (
-	sqlSessions = `INSERT INTO sessions (workspace_id, id, api_key_id, format, name, source, title, client, model,
-			started_at, last_at, exchanges, tokens_before, tokens_after, net_microusd, upstream, reach, continued, end_user, project)
-		SELECT $1, id, api_key_id, format, name, source, title, client, model, started_at, last_at, exchanges,
-			tokens_before, tokens_after, net_microusd, upstream, reach, continued, end_user, project
-		FROM unnest($2::uuid[], $3::uuid[], $4::text[], $5::text[], $6::text[], $7::text[], $8::text[], $9::text[],
-			$10::timestamptz[], $11::timestamptz[], $12::bigint[], $13::bigint[], $14::bigint[], $15::bigint[], $16::text[], $17::bigint[], $18::boolean[],
-			$19::text[], $20::text[])
-			AS t (id, api_key_id, format, name, source, title, client, model, started_at, last_at, exchanges,
-				tokens_before, tokens_after, net_microusd, upstream, reach, continued, end_user, project)
-		ON CONFLICT (workspace_id, id) DO UPDATE SET
-			title = CASE WHEN sessions.title = '' THEN excluded.title ELSE sessions.title END,
-			client = CASE WHEN excluded.client = '' OR excluded.last_at < sessions.last_at THEN sessions.client ELSE excluded.client END,
-			model = CASE WHEN excluded.model = '' OR excluded.last_at < sessions.last_at THEN sessions.model ELSE excluded.model END,
-			started_at = least(sessions.started_at, excluded.started_at),
-			last_at = greatest(sessions.last_at, excluded.last_at),
-			exchanges = sessions.exchanges + excluded.exchanges,
-			tokens_before = sessions.tokens_before + excluded.tokens_before,
-			tokens_after = sessions.tokens_after + excluded.tokens_after,
-			net_microusd = sessions.net_microusd + excluded.net_microusd,
-			reach = sessions.reach + excluded.reach,
-			continued = sessions.continued OR excluded.continued,
-			end_user = coalesce(sessions.end_user, excluded.end_user),
-			project = coalesce(nullif(sessions.project, ''), excluded.project)`
 	sqlHeads = `INSERT INTO lane_heads (workspace_id, head, lane_id, position, seen_at)
 		SELECT $1, head, lane_id, position, seen_at
 		FROM unnest($2::bytea[], $3::uuid[], $4::int[], $5::timestamptz[]) AS t (head, lane_id, position, seen_at)
@@ -55,6 +33,31 @@ const (
 		SELECT $1, kind, found FROM unnest($2::text[], $3::bigint[]) AS t (kind, found)
 		ON CONFLICT (workspace_id, kind) DO UPDATE SET found = redaction_counts.found + excluded.found`
 )
+
+// sessionSums are what the exchanges of a session add up to.
+func sessionSums() []sums.Sum { return sums.Of[session.Sums]() }
+
+// sqlSessions adds what exchanges come to to their sessions, with a column of bigint[] for each sum.
+func sqlSessions(all []sums.Sum) string {
+	const columns = `id, api_key_id, format, name, source, title, client, model, started_at, last_at, upstream, continued, end_user, project`
+	types, names := `$2::uuid[], $3::uuid[], $4::text[], $5::text[], $6::text[], $7::text[], $8::text[], $9::text[],
+			$10::timestamptz[], $11::timestamptz[], $12::text[], $13::boolean[], $14::text[], $15::text[]`, columns
+	for i := range all {
+		types, names = types+fmt.Sprintf(", $%d::bigint[]", 16+i), names+", "+all[i].Column
+	}
+	return `INSERT INTO sessions (workspace_id, ` + names + `)
+		SELECT $1, ` + names + ` FROM unnest(` + types + `) AS t (` + names + `)
+		ON CONFLICT (workspace_id, id) DO UPDATE SET
+			title = CASE WHEN sessions.title = '' THEN excluded.title ELSE sessions.title END,
+			client = CASE WHEN excluded.client = '' OR excluded.last_at < sessions.last_at THEN sessions.client ELSE excluded.client END,
+			model = CASE WHEN excluded.model = '' OR excluded.last_at < sessions.last_at THEN sessions.model ELSE excluded.model END,
+			started_at = least(sessions.started_at, excluded.started_at),
+			last_at = greatest(sessions.last_at, excluded.last_at),
+			continued = sessions.continued OR excluded.continued,
+			end_user = coalesce(sessions.end_user, excluded.end_user),
+			project = coalesce(nullif(sessions.project, ''), excluded.project),
+			` + sums.SQL(all, "% = sessions.% + excluded.%", ", ")
+}
 
 // record stores what exchanges added inside a transaction. It moves those, in place, that do
 // not continue their lane, or whose lane is part of another one: see leaveStrays and joinLanes.
@@ -141,12 +144,8 @@ func (s *Store) recordInLane(tx *gorm.DB, workspace tenants.WorkspaceID, one ses
 type sessionRow struct {
 	session.Update
 
-	started      time.Time
-	exchanges    int64
-	tokensBefore int64
-	tokensAfter  int64
-	net          int64
-	reached      int64
+	started time.Time
+	sums    session.Sums
 }
 
 func recordSessions(tx *gorm.DB, workspace tenants.WorkspaceID, updates []session.Update) error {
@@ -156,8 +155,9 @@ func recordSessions(tx *gorm.DB, workspace tenants.WorkspaceID, updates []sessio
 		upstreams, users, projects                    []string
 		continued                                     []bool
 		started, last                                 []time.Time
-		exchanges, before, after, net, reached        []int64
 	)
+	all := sessionSums()
+	counts := make([][]int64, len(all))
 	for _, row := range sessionRows(updates) {
 		ids, keys = append(ids, row.Session), append(keys, row.Scope.APIKey)
 		formats, names = append(formats, string(row.Scope.Format)), append(names, storable(row.Name))
@@ -165,19 +165,22 @@ func recordSessions(tx *gorm.DB, workspace tenants.WorkspaceID, updates []sessio
 		users, projects = append(users, row.Scope.EndUser), append(projects, storable(row.Scope.Project))
 		sources, titles = append(sources, storable(row.Source)), append(titles, storable(row.Title))
 		clients, llm = append(clients, storable(row.Client)), append(llm, storable(row.Model))
-		started, last = append(started, row.started), append(last, row.At)
-		exchanges, net, reached = append(exchanges, row.exchanges), append(net, row.net), append(reached, row.reached)
-		continued = append(continued, row.Continued)
-		before, after = append(before, row.tokensBefore), append(after, row.tokensAfter)
+		started, last, continued = append(started, row.started), append(last, row.At), append(continued, row.Continued)
+		for i := range all {
+			counts[i] = append(counts[i], all[i].In(&row.sums))
+		}
 	}
-	return batchdb.Later(tx, sqlSessions, workspace, ids, keys,
-		formats, names, sources, titles, clients, llm, started, last, exchanges, before, after, net, upstreams, reached, continued, users, projects)
+	values := []any{workspace, ids, keys, formats, names, sources, titles, clients, llm, started, last, upstreams, continued, users, projects}
+	for i := range counts {
+		values = append(values, counts[i])
+	}
+	return batchdb.Later(tx, sqlSessions(all), values...)
 }
 
 // sessionRows adds up what exchanges add to each session; a statement may touch a
 // row only once.
 func sessionRows(updates []session.Update) []sessionRow {
-	byID := make(map[uuid.UUID]*sessionRow)
+	byID, all := make(map[uuid.UUID]*sessionRow), sessionSums()
 	for _, one := range updates {
 		row, known := byID[one.Session]
 		if !known {
@@ -193,12 +196,9 @@ func sessionRows(updates []session.Update) []sessionRow {
 		}
 		row.Title, row.Scope.Project = cmp.Or(row.Title, one.Title), cmp.Or(row.Scope.Project, one.Scope.Project)
 		row.Continued = row.Continued || one.Continued
-		row.exchanges += int64(one.Exchanges)
-		row.tokensBefore += int64(one.TokensBefore)
-		row.tokensAfter += int64(one.TokensAfter)
-		row.net += one.NetMicroUSD
-		if one.Reach {
-			row.reached++
+		added := one.Increment.Sums()
+		for _, sum := range all {
+			sum.Add(&row.sums, sum.In(&added))
 		}
 	}
 	return sorted(byID, func(a, b *sessionRow) int { return bytes.Compare(a.Session[:], b.Session[:]) })

@@ -6,6 +6,7 @@ import (
 	"github.com/google/uuid"
 	"gorm.io/gorm"
 
+	"palimpsest/pipeline/sums"
 	"palimpsest/tenants"
 )
 
@@ -16,18 +17,20 @@ const (
 		AND NOT EXISTS (SELECT FROM epochs WHERE workspace_id = $1 AND lane_id = l.id)
 		AND NOT EXISTS (SELECT FROM lane_inserts WHERE workspace_id = $1 AND lane_id = l.id)
 		AND NOT EXISTS (SELECT FROM summaries WHERE workspace_id = $1 AND lane_id = l.id)`
-	sqlLockTwo = `SELECT id FROM sessions WHERE workspace_id = $1 AND id IN ($2, $3) ORDER BY id FOR UPDATE`
-	sqlHeldBy  = `SELECT hash FROM archive_entries WHERE workspace_id = $1 AND lane_id = $2`
-	sqlSumUp   = `UPDATE sessions s SET exchanges = s.exchanges + o.exchanges, epochs = s.epochs + o.epochs,
-			tokens_before = s.tokens_before + o.tokens_before, tokens_after = s.tokens_after + o.tokens_after,
-			net_microusd = s.net_microusd + o.net_microusd, failed = s.failed OR o.failed, bridged = s.bridged OR o.bridged,
-			started_at = least(s.started_at, o.started_at), last_at = greatest(s.last_at, o.last_at),
-			title = CASE WHEN s.title = '' OR o.title <> '' AND o.started_at < s.started_at THEN o.title ELSE s.title END
-		FROM sessions o WHERE s.workspace_id = $1 AND s.id = $3 AND o.workspace_id = $1 AND o.id = $2`
+	sqlLockTwo     = `SELECT id FROM sessions WHERE workspace_id = $1 AND id IN ($2, $3) ORDER BY id FOR UPDATE`
+	sqlHeldBy      = `SELECT hash FROM archive_entries WHERE workspace_id = $1 AND lane_id = $2`
 	sqlDropSession = `DELETE FROM sessions WHERE workspace_id = $1 AND id = $2`
 	sqlUnindexedOf = `INSERT INTO archive_unindexed (workspace_id, lane_id) VALUES ($1, $2)
 		ON CONFLICT (workspace_id, lane_id) DO UPDATE SET number = archive_unindexed.number + 1`
 )
+
+// sqlSumUp adds the sums of a session to those of the one that it joins.
+func sqlSumUp() string {
+	return `UPDATE sessions s SET ` + sums.SQL(sessionSums(), "% = s.% + o.%", ", ") + `, failed = s.failed OR o.failed, bridged = s.bridged OR o.bridged,
+			started_at = least(s.started_at, o.started_at), last_at = greatest(s.last_at, o.last_at),
+			title = CASE WHEN s.title = '' OR o.title <> '' AND o.started_at < s.started_at THEN o.title ELSE s.title END
+		FROM sessions o WHERE s.workspace_id = $1 AND s.id = $3 AND o.workspace_id = $1 AND o.id = $2`
+}
 
 // ofSession are the statements that have all that names a session name another one.
 func ofSession() []string {
@@ -81,7 +84,7 @@ func settle(tx *gorm.DB, workspace tenants.WorkspaceID, lane uuid.UUID, into *be
 		return false, fmt.Errorf("messages of lane %s: %w", lane, err)
 	}
 	if from != into.session {
-		for _, statement := range append(ofSession(), sqlSumUp) {
+		for _, statement := range append(ofSession(), sqlSumUp()) {
 			if _, err := pool.ExecContext(ctx, statement, workspace, from, into.session); err != nil {
 				return false, fmt.Errorf("join session %s to %s: %w", from, into.session, err)
 			}

@@ -140,7 +140,7 @@ func TestRecordingAgainStoresNothingTwice(t *testing.T) {
 		}
 	}
 	detail, err := f.store.Browser().Session(t.Context(), f.scope.Workspace, c.session)
-	if err != nil || detail.Exchanges != 6 || detail.TokensBefore != 600 || detail.TokensAfter != 360 || detail.NetMicroUSD != -42 || detail.Reach != 6 {
+	if err != nil || detail.Exchanges != 6 || detail.TokensBefore != 600 || detail.TokensAfter != 360 || detail.NetMicroUSD != -42 || detail.Reach != 6 || detail.ReachBefore != 600 || detail.ReachAfter != 360 {
 		t.Errorf("counts are %+v, %v", detail.Overview, err)
 	}
 }
