@@ -89,7 +89,7 @@ func (s *Server) recordAnswer(ctx context.Context, event *RequestLog, codec wire
 	}
 	update := sent.Lane.Update(sent.Scope, event.Model, event.times.At)
 	update.Client, update.Position, update.Head = event.Client, sent.Position, sent.Head
-	update.Exchanges, update.NetMicroUSD, update.Reach = 1, event.money.NetMicroUSD, event.money.Reach
+	update.Exchanges, update.CostMicroUSD, update.NetMicroUSD, update.Reach = 1, event.money.CostMicroUSD, event.money.NetMicroUSD, event.money.Reach
 	update.TokensBefore, update.TokensAfter = event.Report.Before, event.Report.After
 	update.Answer, _ = event.record.redactor.JSON(answer.Spoken(codec)) // counted once the client sends it again
 	event.record.update = &update

@@ -13,9 +13,6 @@ import (
 const (
 	// shownInvoices is how many invoices are shown.
 	shownInvoices = 12
-
-	// forecastAfter is the part of a period after which its rest can be guessed.
-	forecastAfter = 0.25
 )
 
 // Overview is what people see of a workspace's plan, from what is kept here.
@@ -50,11 +47,7 @@ func (s *Service) Overview(ctx context.Context, workspace tenants.WorkspaceID) (
 // Forecast returns what will have been used at the end of the period if its rest goes
 // as it has gone so far. There is no forecast while less than a quarter of the period is over.
 func (o Overview) Forecast(now time.Time) (exchanges int64, ok bool) {
-	whole, gone := o.To.Sub(o.From), now.Sub(o.From)
-	if whole <= 0 || gone > whole || float64(gone) < forecastAfter*float64(whole) {
-		return 0, false
-	}
-	return int64(float64(o.Used) * float64(whole) / float64(gone)), true
+	return tenants.Forecast(o.Used, o.From, o.To, now)
 }
 
 // Invoice is a bill.

@@ -236,4 +236,8 @@ func promised(t *testing.T, ownerURL string) promise {
 type review struct{ what, because string }
 
 // reviews lists them by the number of the migration.
-func reviews() map[int64][]review { return nil }
+func reviews() map[int64][]review {
+	return map[int64][]review{
+		390: {{what: "new: exchanges TRIGGER tag_sums", because: "it appends to a table of its own, and refuses nothing"}},
+	}
+}

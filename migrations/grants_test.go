@@ -40,6 +40,11 @@ func neededElsewhere() map[string]string {
 		"session_words insert":    "the trigger that keeps a session's words",
 		"summaries update":        "joining sessions",
 
+		"tag_sum_deltas insert": "the trigger that adds up exchanges with tags",
+		"tag_sum_deltas delete": "folding sums",
+		"tag_sums insert":       "folding sums",
+		"tag_sums update":       "folding sums",
+
 		"usage_meter insert":        "folding sums",
 		"usage_meter_deltas delete": "folding sums",
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/google/uuid"
 )
@@ -102,6 +103,19 @@ func CheckBudgets(budgets []Budget) ([]Budget, error) {
 		return cmp.Or(cmp.Compare(a.ID, b.ID), cmp.Compare(a.Kind, b.Kind))
 	})
 	return checked, nil
+}
+
+// forecastAfter is the part of a period after which its rest can be guessed.
+const forecastAfter = 0.25
+
+// Forecast returns what will have been used at the end of a period if its rest goes as it has gone so far. There is no
+// forecast while less than a quarter of the period is over.
+func Forecast(used int64, from, to, now time.Time) (int64, bool) {
+	whole, gone := to.Sub(from), now.Sub(from)
+	if whole <= 0 || gone > whole || float64(gone) < forecastAfter*float64(whole) {
+		return 0, false
+	}
+	return int64(float64(used) * float64(whole) / float64(gone)), true
 }
 
 // BudgetFields returns what the audit log shows of budgets.

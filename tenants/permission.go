@@ -12,6 +12,8 @@ const (
 	Enter Permission = "enter"
 	// ReadMetrics is to see figures: usage, money, requests without what was said.
 	ReadMetrics Permission = "metrics.read"
+	// ReadSpend is to see what every member has spent. Everyone sees what they spent themselves.
+	ReadSpend Permission = "spend.read"
 	// ReadConfig is to see keys, providers, pipeline and patterns, without secrets.
 	ReadConfig Permission = "config.read"
 	// ReadSessions is to see sessions, and of what was said in them what the
@@ -63,7 +65,7 @@ const (
 // adminMay is what an admin may: all but sign-on, billing and deletion.
 func adminMay() []Permission {
 	return append(regularMay(), DeleteSessions, ManageComments, ManageKeys, ManageProviders, ManagePipeline, ManagePatterns,
-		ManageMembers, ManageSettings, ReadAudit, ExportWorkspace)
+		ManageMembers, ManageSettings, ReadAudit, ExportWorkspace, ReadSpend)
 }
 
 func regularMay() []Permission {
@@ -89,7 +91,7 @@ func (r Role) Permissions() []Permission {
 	case Viewer:
 		return viewerMay()
 	case Billing:
-		return []Permission{Enter, ReadMetrics, ManageBilling}
+		return []Permission{Enter, ReadMetrics, ReadSpend, ManageBilling}
 	}
 	return nil
 }

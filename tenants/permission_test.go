@@ -14,6 +14,7 @@ func TestRolesMayDoWhatTheirNamesSay(t *testing.T) {
 	for permission, roles := range map[tenants.Permission][]tenants.Role{
 		tenants.Enter:           {tenants.Owner, tenants.Admin, tenants.Regular, tenants.Viewer, tenants.Billing},
 		tenants.ReadMetrics:     {tenants.Owner, tenants.Admin, tenants.Regular, tenants.Viewer, tenants.Billing},
+		tenants.ReadSpend:       {tenants.Owner, tenants.Admin, tenants.Billing},
 		tenants.ReadConfig:      {tenants.Owner, tenants.Admin, tenants.Regular, tenants.Viewer},
 		tenants.ReadSessions:    {tenants.Owner, tenants.Admin, tenants.Regular, tenants.Viewer},
 		tenants.ReadArchive:     {tenants.Owner, tenants.Admin, tenants.Regular, tenants.Viewer},

@@ -2,6 +2,8 @@ package tenants
 
 import (
 	"context"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/google/uuid"
@@ -12,12 +14,22 @@ import (
 const UsageStep = 30 * time.Minute
 
 // UsageFilter says which exchanges are added up: those of a range of time, and of one
-// client, model or API key.
+// client, model, API key or person.
 type UsageFilter struct {
 	From, To time.Time // To is excluded
 	Client   string    // empty: all
 	Model    string    // empty: all
 	APIKey   uuid.UUID // uuid.Nil: all
+	Member   uuid.UUID // the person behind the API key; uuid.Nil: all
+}
+
+// SeenBy returns the filter narrowed to what a person may see of who spent what: everything with the
+// permission ReadSpend, else what they spent themselves.
+func (f UsageFilter) SeenBy(person uuid.UUID, may func(Permission) bool) UsageFilter {
+	if !may(ReadSpend) {
+		f.Member = person
+	}
+	return f
 }
 
 // Aligned returns the filter with the smallest range of whole steps that holds its own.
@@ -39,7 +51,9 @@ func (f UsageFilter) Before() UsageFilter {
 }
 
 // IsPart reports whether the filter leaves exchanges of its range out.
-func (f UsageFilter) IsPart() bool { return f.Client != "" || f.Model != "" || f.APIKey != uuid.Nil }
+func (f UsageFilter) IsPart() bool {
+	return f.Client != "" || f.Model != "" || f.APIKey != uuid.Nil || f.Member != uuid.Nil
+}
 
 // Usage adds up exchanges. Each number is described here and nowhere else, see pipeline/sums; migrations say how it adds up. What
 // the product asks of models by itself, summaries and embeddings, counts in what is paid and saved, and is no exchange of a client.
@@ -166,21 +180,47 @@ type Point struct {
 // Dimension is what usage can be split by.
 type Dimension string
 
-// The dimensions of usage.
+// The dimensions of usage, beside those of tags: "tag:" and the tag's name.
 const (
-	ByDay    Dimension = "day" // in UTC
-	ByClient Dimension = "client"
-	ByModel  Dimension = "model"
-	ByKey    Dimension = "key"
+	ByDay     Dimension = "day" // in UTC
+	ByClient  Dimension = "client"
+	ByModel   Dimension = "model"
+	ByKey     Dimension = "key"
+	ByMember  Dimension = "member"  // the person behind the API key
+	ByProject Dimension = "project" // the value of ProjectTag
 )
 
-// UsageRow is the part of a workspace's usage that one day, client, model or API
-// key has.
+// ParseDimension reads a dimension. It returns an Invalid for what is not one.
+func ParseDimension(text string) (Dimension, error) {
+	by := Dimension(text)
+	if by.Tag() == "" && !slices.Contains([]Dimension{ByDay, ByClient, ByModel, ByKey, ByMember}, by) {
+		return "", Invalid{Field: "by", Message: "must be one of day, key, member, project, model, client, or tag:NAME, such as tag:team"}
+	}
+	return by, nil
+}
+
+// Tag returns the name of the tag whose values a dimension splits by; "" if it is another dimension.
+func (d Dimension) Tag() string {
+	if d == ByProject {
+		return ProjectTag
+	}
+	if name, is := strings.CutPrefix(string(d), "tag:"); is && isTagName(name) {
+		return name
+	}
+	return ""
+}
+
+// IsPersonal reports whether the rows of a dimension say what single people spent.
+func (d Dimension) IsPersonal() bool { return d == ByMember || d.Tag() != "" }
+
+// UsageRow is the part of a workspace's usage that one value of a dimension has.
 type UsageRow struct {
 	Usage
 
-	Label string // 2026-01-31, the client, the model or the API key's id
-	Name  string // of the API key; Label in other dimensions
+	// Label is 2026-01-31, the client, the model, the tag's value, or the id of the API key or person. It is
+	// "" for requests without the tag, and without a person.
+	Label string
+	Name  string // of the API key, "" if it is gone; address of the person, "" if they left; Label in other dimensions
 }
 
 // UsageChoices are what usage can be filtered by: what a range of time has.
@@ -233,7 +273,7 @@ type UsageReader interface {
 	// Balance adds up what exchanges cost, saved and missed.
 	Balance(ctx context.Context, workspace WorkspaceID, filter UsageFilter) (Balance, error)
 
-	// Usage splits it by a dimension.
+	// Usage splits it by a dimension. It returns an Invalid for tags with a filter of a client or model.
 	Usage(ctx context.Context, workspace WorkspaceID, by Dimension, filter UsageFilter) ([]UsageRow, error)
 
 	// UsageChoices returns what the filter can be narrowed to.

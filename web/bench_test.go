@@ -124,6 +124,7 @@ func pagesOfALargeWorkspace(b *testing.B, person *webtest.Person) []timed {
 	for _, path := range []string{
 		"/overview?range=24h", "/overview?range=7d", "/overview?range=30d", "/overview?range=90d", "/overview?range=30d&client=client-1",
 		"/overview?range=90d&by=key&model=model-2", "/overview?range=7d&key=" + key, "/overview?from=2020-01-01T00:00&to=2024-12-30T00:00",
+		"/spend", "/spend?by=project", "/spend?by=tag:run&range=90d", "/spend?by=key&range=30d", "/spend?by=client&from=2020-01-01T00:00&to=2024-12-30T00:00", "/spend/statement",
 		"/requests", "/requests?range=24h", "/requests?key=" + key, "/requests?client=client-1", "/requests?client=rare", "/requests?model=model-2",
 		"/requests?model=rare", "/requests?client=rare&model=rare", "/requests?status=5xx", "/requests?error_from=proxy", "/requests?miss=provider",
 		"/requests?sort=cost", "/requests?module=patterns:applied", "/requests?module=ipc:failed", "/requests?tag=env%3Dprod", "/requests?tag=run%3D7", "/requests?tag=env%3Dprod&module=ipc:failed",

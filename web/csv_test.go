@@ -120,7 +120,7 @@ func TestPagesSayWhenTheirFiguresWereRead(t *testing.T) {
 	person.TalkOnce(person.Connect(webtest.Provider(t, window), "laptop"), window, "/v1/messages",
 		`{"model":"claude-sonnet-4-5","max_tokens":100,"messages":[{"role":"user","content":"Why does the webhook answer 409?"}]}`, claudeCode)
 	for _, path := range []string{
-		"/overview", "/sessions", "/sessions/" + person.Newest().ID.String(), "/requests", "/pipeline", "/patterns", "/keys", "/providers", "/members", "/billing", "/audit", "/operator",
+		"/overview", "/spend", "/sessions", "/sessions/" + person.Newest().ID.String(), "/requests", "/pipeline", "/patterns", "/keys", "/providers", "/members", "/billing", "/audit", "/operator",
 	} {
 		page := person.Get(path)
 		if said := page.Text(`[data-testid="updated"] .no-js`); page.Find(`.head [data-updated]`).Length() != 1 || !strings.HasPrefix(said, "read ") {

@@ -130,7 +130,7 @@ func everyPage(t *testing.T) map[string]webtest.Page {
 		pages[path] = busy.Get(path)
 	}
 	for _, path := range []string{
-		"/overview", "/overview?range=30d&by=key", "/more", "/account", "/account/second-factor", "/account/passkeys", "/login/sign-on", "/settings/sign-on", "/settings/alerts", "/settings/alerts/channels/new?kind=email", "/settings/alerts/channels/new?kind=slack", "/members", "/members/invite", member + "/role", member + "/remove",
+		"/overview", "/overview?range=30d&by=key", "/spend", "/spend?by=tag:team&range=last-month", "/spend?from=x", "/spend/statement", "/spend/statement?month=x", "/more", "/account", "/account/second-factor", "/account/passkeys", "/login/sign-on", "/settings/sign-on", "/settings/alerts", "/settings/alerts/channels/new?kind=email", "/settings/alerts/channels/new?kind=slack", "/members", "/members/invite", member + "/role", member + "/remove",
 		"/workspaces", "/workspaces/new", "/workspaces/rename", "/workspaces/leave", "/keys", "/keys/new", keys.Find(`[data-testid="keys"] a[aria-label^="Change"]`).AttrOr("href", ""),
 		strings.Replace(keys.Find(`[data-testid="keys"] a[aria-label^="Rotate"]`).AttrOr("href", ""), "/rotate", "/use", 1), keys.Find(`[data-testid="keys"] a[aria-label^="Rotate"]`).AttrOr("href", ""), keys.Find(`[data-testid="keys"] a[aria-label^="Revoke"]`).AttrOr("href", ""), "/providers", "/providers/new", "/providers/new?preset=azure",
 		providers.Find(`a[href$="/edit"]`).AttrOr("href", ""), providers.Find(`a[href$="/replace"]`).AttrOr("href", ""),
@@ -144,7 +144,7 @@ func everyPage(t *testing.T) map[string]webtest.Page {
 	} {
 		pages[path] = busy.Get(path)
 	}
-	for _, path := range []string{"/overview", "/keys", "/providers", "/sessions", "/requests", "/pipeline", "/pipeline/history", "/pipeline/yaml", "/patterns", "/jump"} {
+	for _, path := range []string{"/overview", "/spend", "/keys", "/providers", "/sessions", "/requests", "/pipeline", "/pipeline/history", "/pipeline/yaml", "/patterns", "/jump"} {
 		pages["new "+path] = fresh.Get(path)
 	}
 	return pages
@@ -283,7 +283,7 @@ func TestFormsOfOtherSitesAreRefused(t *testing.T) {
 
 // membersOnly returns pages that need a login.
 func membersOnly() []string {
-	return []string{"/patterns", "/jump", "/live", "/overview", "/overview/first-request", "/keys", "/keys/new", "/providers", "/pipeline", "/members", "/workspaces", "/workspaces/new", "/sessions", "/sessions/" + webtest.Nobody(), "/requests", "/requests/" + webtest.Nobody(), "/account", "/account/second-factor", "/account/passkeys", "/account/passkeys/new", "/account/passkeys/" + webtest.Nobody() + "/remove", "/settings/sign-on", "/billing", "/audit", "/settings", "/settings/delete", "/operator"}
+	return []string{"/patterns", "/jump", "/live", "/overview", "/overview/first-request", "/spend", "/spend/data.csv", "/spend/statement", "/keys", "/keys/new", "/providers", "/pipeline", "/members", "/workspaces", "/workspaces/new", "/sessions", "/sessions/" + webtest.Nobody(), "/requests", "/requests/" + webtest.Nobody(), "/account", "/account/second-factor", "/account/passkeys", "/account/passkeys/new", "/account/passkeys/" + webtest.Nobody() + "/remove", "/settings/sign-on", "/billing", "/audit", "/settings", "/settings/delete", "/operator"}
 }
 
 func TestEveryPageNeedsALogin(t *testing.T) {

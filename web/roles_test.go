@@ -104,6 +104,9 @@ func reaches() map[string]reach {
 		"GET /overview":               {roles: "oamvb"},
 		"GET /overview/first-request": {roles: "oamvb"},
 		"GET /overview/data.csv":      {roles: "oamvb"},
+		"GET /spend":                  {roles: "oamvb"},
+		"GET /spend/data.csv":         {roles: "oamvb"},
+		"GET /spend/statement":        {roles: "oamvb"},
 
 		"POST /overview/choose":                 {roles: "oa", typed: []string{"trigger", "window"}},
 		"POST /overview/trigger-advice/dismiss": {roles: "oa"},

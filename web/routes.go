@@ -96,7 +96,7 @@ func (s *Server) people(pages *echo.Group) {
 	pages.POST(paths.AccountLogins+"/:id/end", s.as(tenants.Enter, own.EndLogin))
 
 	// Members
-	team := members.New(s.deps.Members, s.deps.Invitations, s.config.Now)
+	team := members.New(s.deps.Members, s.deps.Invitations, s.deps.Usage, s.config.Now)
 	pages.GET(paths.Members, s.as(tenants.ManageMembers, team.List))
 	pages.GET(paths.MembersCSV, s.as(tenants.ManageMembers, team.CSV))
 	pages.GET(paths.InvitationsCSV, s.as(tenants.ManageMembers, team.InvitationsCSV))
@@ -137,6 +137,9 @@ func (s *Server) work(pages *echo.Group) {
 	pages.GET(paths.FirstRequest, s.as(tenants.ReadMetrics, home.FirstRequest))
 	pages.GET(paths.OverviewCSV, s.as(tenants.ReadMetrics, home.Data))
 	pages.POST(paths.Choose, s.as(tenants.ManagePipeline, home.Choose))
+	pages.GET(paths.Spend, s.as(tenants.ReadMetrics, home.Spend))
+	pages.GET(paths.SpendCSV, s.as(tenants.ReadMetrics, home.SpendCSV))
+	pages.GET(paths.SpendStatement, s.as(tenants.ReadMetrics, home.Statement))
 	pages.POST(paths.DismissAdvice, s.as(tenants.ManagePipeline, home.DismissAdvice))
 
 	pages.GET(paths.More, s.as(tenants.Enter, layout.MorePage))

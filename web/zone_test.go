@@ -15,7 +15,7 @@ import (
 // zoned are the pages that show times, each of them with some.
 func zoned(session string) []string {
 	return []string{
-		"/overview", "/sessions", session, "/requests", "/keys", "/providers", "/members", "/audit", "/settings", "/billing", "/account", "/operator", "/jump?q=laptop",
+		"/overview", "/spend", "/sessions", session, "/requests", "/keys", "/providers", "/members", "/audit", "/settings", "/billing", "/account", "/operator", "/jump?q=laptop",
 	}
 }
 

@@ -109,7 +109,7 @@ func TestEveryTableIsExportedOrLeftOutForAReason(t *testing.T) {
 		"exchanges": "usage.ndjson", "exchange_tags": "usage.ndjson",
 		"sessions": "sessions/", "lanes": "sessions/", "archive_entries": "sessions/", "archive_objects": "sessions/", "end_users": "sessions/", "epochs": "sessions/", "lane_pins": "sessions/",
 
-		"browser_origins": derived, "rollups": derived, "usage_meter": derived, "rollup_deltas": derived, "usage_meter_deltas": derived, "session_words": derived, "lane_heads": derived, "archive_documents": derived, "archive_vectors": derived,
+		"browser_origins": derived, "rollups": derived, "usage_meter": derived, "rollup_deltas": derived, "tag_sums": derived, "tag_sum_deltas": derived, "usage_meter_deltas": derived, "session_words": derived, "lane_heads": derived, "archive_documents": derived, "archive_vectors": derived,
 		"cached_answers": derived, "lane_inserts": derived, "summaries": derived, "pattern_evidence": derived, "pattern_uses": derived,
 		"trigger_advice": derived, "redaction_counts": "counts of what no message has any more",
 		"alert_channels": "workspace.json", "alert_settings": "workspace.json", "alert_marks": worked, "alert_deliveries": worked,

@@ -102,9 +102,9 @@ func TestSumsStandUnderTheirName(t *testing.T) {
 		"requests": 1, "failures": 2, "epochs": 3, "tokens_before": 4, "tokens_after": 5, "input": 6, "cache_read": 7, "cache_write": 8, "output": 9, "reach": 10, "reach_tokens_before": 3, "reach_tokens_after": 1, "tokens_saved": (4 - 3) - (5 - 1),
 		"cost_micro_usd": 1100, "net_micro_usd": 1200, "unread_micro_usd": 300, "rewritten_micro_usd": 40, "own_micro_usd": 5, "not_sent_micro_usd": 1200 - 300 + 40 + 5,
 	})
-	overview := session.Overview{Sums: session.Sums{Exchanges: 1, Epochs: 2, TokensBefore: 3, TokensAfter: 4, NetMicroUSD: -5, Reach: 6, ReachBefore: 2, ReachAfter: 1}}
+	overview := session.Overview{Sums: session.Sums{Exchanges: 1, Epochs: 2, TokensBefore: 3, TokensAfter: 4, NetMicroUSD: -5, CostMicroUSD: 7, Reach: 6, ReachBefore: 2, ReachAfter: 1}}
 	compare(t, sessionOf(overview), map[string]float64{
-		"requests": 1, "epochs": 2, "tokens_before": 3, "tokens_after": 4, "net_micro_usd": -5, "reach": 6, "reach_tokens_before": 2, "reach_tokens_after": 1, "tokens_saved": (3 - 2) - (4 - 1), "comments": 0,
+		"requests": 1, "epochs": 2, "tokens_before": 3, "tokens_after": 4, "net_micro_usd": -5, "cost_micro_usd": 7, "reach": 6, "reach_tokens_before": 2, "reach_tokens_after": 1, "tokens_saved": (3 - 2) - (4 - 1), "comments": 0,
 	})
 	compare(t, laneOf(session.LaneOverview{ForkAt: 1, Position: 2, Archived: 3}, nil, nil), map[string]float64{"fork_at": 1, "messages": 2, "archived": 3})
 	compare(t, operatedOf(tenants.OperatedWorkspace{Members: 1, Exchanges: 2, Failures: 3, Tokens: 4, ArchiveBytes: 5}), map[string]float64{

@@ -109,7 +109,7 @@ func sessionOf(overview session.Overview) sessionJSON {
 }
 
 func (h sessionHandler) listSessions(c echo.Context, who caller) error {
-	if err := allowQuery(c, "q", "client", "model", "key", "end_user", "show", "starred", "from", "to", "cursor", "limit"); err != nil {
+	if err := allowQuery(c, "q", "client", "model", "key", "member", "project", "end_user", "show", "starred", "from", "to", "cursor", "limit"); err != nil {
 		return err
 	}
 	filter, err := session.FilterOf(who.workspace, c.QueryParams())

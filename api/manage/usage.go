@@ -1,9 +1,9 @@
 package manage
 
 import (
+	"cmp"
 	"context"
 	"net/http"
-	"slices"
 	"time"
 
 	"github.com/google/uuid"
@@ -29,10 +29,10 @@ const (
 	usageDays = 30
 )
 
-// usageJSON is the usage of one day, API key, model or client.
+// usageJSON is the usage of one value of a dimension: see tenants.UsageRow.
 type usageJSON struct {
-	Label string `json:"label"` // 2026-01-31, the API key's id, the model or the client
-	Name  string `json:"name"`  // of the API key; label in other dimensions
+	Label string `json:"label"`
+	Name  string `json:"name"`
 
 	tenants.Usage
 
@@ -98,15 +98,12 @@ func (h usageHandler) money(ctx context.Context, workspace tenants.WorkspaceID, 
 }
 
 func (h usageHandler) getUsage(c echo.Context, who caller) error {
-	if err := allowQuery(c, "by", "from", "to", "client", "model", "key"); err != nil {
+	if err := allowQuery(c, "by", "from", "to", "client", "model", "key", "member"); err != nil {
 		return err
 	}
-	by := tenants.Dimension(c.QueryParam("by"))
-	if by == "" {
-		by = tenants.ByDay
-	}
-	if !slices.Contains([]tenants.Dimension{tenants.ByDay, tenants.ByKey, tenants.ByModel, tenants.ByClient}, by) {
-		return tenants.Invalid{Field: "by", Message: "must be one of day, key, model, client"}
+	by, err := tenants.ParseDimension(cmp.Or(c.QueryParam("by"), string(tenants.ByDay)))
+	if err != nil {
+		return err
 	}
 	from, to, err := queryRange(c)
 	if err != nil {
@@ -121,6 +118,9 @@ func (h usageHandler) getUsage(c echo.Context, who caller) error {
 	filter, err := usageFilter(c, from, to)
 	if err != nil {
 		return err
+	}
+	if by.IsPersonal() || filter.Member != uuid.Nil {
+		filter = filter.SeenBy(who.person(), who.may)
 	}
 	ctx := c.Request().Context()
 	rows, err := h.usage.Usage(ctx, who.workspace, by, filter)
@@ -146,6 +146,13 @@ func usageFilter(c echo.Context, from, to time.Time) (tenants.UsageFilter, error
 			return tenants.UsageFilter{}, tenants.Invalid{Field: "key", Message: "is no id of an API key"}
 		}
 		filter.APIKey = id
+	}
+	if member := c.QueryParam("member"); member != "" {
+		id, err := uuid.Parse(member)
+		if err != nil {
+			return tenants.UsageFilter{}, tenants.Invalid{Field: "member", Message: "must be the id of a person, as GET /members has it"}
+		}
+		filter.Member = id
 	}
 	return filter.Aligned(), nil
 }

@@ -24,8 +24,8 @@ func Shows() []Show {
 }
 
 // FilterOf reads what an address narrows the list of a workspace's sessions to by q, client, model,
-// key, end_user, show and cursor: the names are those of the page and of the API. It returns an
-// Invalid for a key that is not an id and for an unknown part; the filter is then
+// key, member, project, end_user, show and cursor: the names are those of the page and of the API. It returns an
+// Invalid for a key or member that is not an id and for an unknown part; the filter is then
 // one that must not be used.
 func FilterOf(workspace tenants.WorkspaceID, address url.Values) (Filter, error) {
 	filter := Filter{
@@ -39,6 +39,13 @@ func FilterOf(workspace tenants.WorkspaceID, address url.Values) (Filter, error)
 		var err error
 		if filter.APIKey, err = uuid.Parse(key); err != nil {
 			return Filter{}, Invalid{"key", "is no id of an API key; leave it out for the sessions of all keys"}
+		}
+	}
+	filter.Project = address.Get("project")
+	if member := address.Get("member"); member != "" {
+		var err error
+		if filter.Member, err = uuid.Parse(member); err != nil {
+			return Filter{}, Invalid{"member", "is not the id of a person; leave it out for the sessions of all"}
 		}
 	}
 	if !slices.Contains(Shows(), filter.Show) {

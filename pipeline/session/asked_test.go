@@ -17,12 +17,13 @@ func TestFilterIsReadFromAnAddress(t *testing.T) {
 	key, workspace := uuid.New(), tenants.NewWorkspaceID()
 	hash := session.EndUserID(workspace, "ada")
 	for address, want := range map[string]session.Filter{
-		"":                            {},
-		"q=a+b&client=c&model=m":      {Query: "a b", Client: "c", Model: "m"},
-		"key=" + key.String():         {APIKey: key},
-		"end_user=ada":                {EndUser: []string{hash}},
-		"end_user=" + hash:            {EndUser: []string{session.EndUserID(workspace, hash), hash}},
-		"show=problems&cursor=x&up=1": {Show: session.ShowProblems, Cursor: "x"},
+		"":                                    {},
+		"q=a+b&client=c&model=m":              {Query: "a b", Client: "c", Model: "m"},
+		"key=" + key.String():                 {APIKey: key},
+		"end_user=ada":                        {Whose: session.Whose{EndUser: []string{hash}}},
+		"end_user=" + hash:                    {Whose: session.Whose{EndUser: []string{session.EndUserID(workspace, hash), hash}}},
+		"project=shop&member=" + key.String(): {Whose: session.Whose{Project: "shop", Member: key}},
+		"show=problems&cursor=x&up=1":         {Show: session.ShowProblems, Cursor: "x"},
 	} {
 		values, err := url.ParseQuery(address)
 		if err != nil {
@@ -30,7 +31,7 @@ func TestFilterIsReadFromAnAddress(t *testing.T) {
 		}
 		got, err := session.FilterOf(workspace, values)
 		if err != nil || got.Query != want.Query || got.Client != want.Client || got.Model != want.Model || got.APIKey != want.APIKey ||
-			!slices.Equal(got.EndUser, want.EndUser) || got.Show != want.Show || got.Cursor != want.Cursor {
+			!slices.Equal(got.EndUser, want.EndUser) || got.Member != want.Member || got.Project != want.Project || got.Show != want.Show || got.Cursor != want.Cursor {
 			t.Errorf("%s is %+v (%v), want %+v", address, got, err, want)
 		}
 	}
@@ -39,7 +40,7 @@ func TestFilterIsReadFromAnAddress(t *testing.T) {
 func TestInvalidFilterIsRefusedWithWhatToDo(t *testing.T) {
 	t.Parallel()
 	workspace := tenants.NewWorkspaceID()
-	for address, field := range map[string]string{"key=laptop": "key", "show=Compressed": "show", "show=all": "show"} {
+	for address, field := range map[string]string{"key=laptop": "key", "member=ada": "member", "show=Compressed": "show", "show=all": "show"} {
 		values, err := url.ParseQuery(address)
 		if err != nil {
 			t.Fatal(err)

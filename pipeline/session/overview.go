@@ -35,8 +35,17 @@ type Filter struct {
 	Cursor string // Next of the page before, in the same order
 	Limit  int    // sessions on a page; 0: 50, at most 200
 
-	EndUser []string // of any of these, as EndUserID names them; nil: of all
+	Whose
 }
+
+// Whose narrows a list to whom sessions are for.
+type Whose struct {
+	EndUser []string  // of any of these, as EndUserID names them; nil: of all
+	Member  uuid.UUID // the person behind the API key; uuid.Nil: of all
+	Project string    // the tag "project" of their requests; empty: of all
+}
+
+func (w Whose) isAll() bool { return len(w.EndUser) == 0 && w.Member == uuid.Nil && w.Project == "" }
 
 // Sort is an order of a list. An index carries each, so that pages take no longer in a large workspace.
 type Sort struct {
@@ -65,7 +74,7 @@ func (f Filter) Sorts(by Sort) bool {
 	case by.By == ByLast:
 		return true
 	case by.By == ByNet || by.By == ByReceived:
-		return f.Show == ShowConversations && f.IDs == nil && f.Client == "" && f.Model == "" && f.APIKey == uuid.Nil && f.Keys == nil && f.From.IsZero() && f.To.IsZero()
+		return f.Show == ShowConversations && f.IDs == nil && f.Client == "" && f.Model == "" && f.APIKey == uuid.Nil && f.Keys == nil && f.isAll() && f.From.IsZero() && f.To.IsZero()
 	}
 	return false
 }

@@ -12,6 +12,8 @@ type Sums struct {
 	Reach       int64 `csv:"reach"                 gorm:"column:reach"        help:"Requests kept alive: the provider would have refused their prompt for its length, and answered because it was shortened. No money and no tokens are claimed as saved for them" json:"reach"`
 	ReachBefore int64 `csv:"reach_tokens_received" gorm:"column:reach_before" help:"The part of tokens_before of requests kept alive" json:"reach_tokens_before"`
 	ReachAfter  int64 `csv:"reach_tokens_sent"     gorm:"column:reach_after"  help:"The part of tokens_after of requests kept alive"  json:"reach_tokens_after"`
+
+	CostMicroUSD int64 `csv:"cost_micro_usd" gorm:"column:cost_microusd" help:"Paid, with summaries of the session" json:"cost_micro_usd"`
 }
 
 // Saved returns how many tokens were not sent of prompts that could have been sent as they came. It is negative where
@@ -27,6 +29,7 @@ type Increment struct {
 	TokensBefore int // estimate of the prompt as the client sent it
 	TokensAfter  int // and as it was sent
 	NetMicroUSD  int64
+	CostMicroUSD int64
 	Reach        bool // the client's prompt was too long to be sent, and ours was answered
 	Continued    bool // the request carries history: an answer that a model has given
 
@@ -37,7 +40,7 @@ type Increment struct {
 
 // Sums returns what the exchange adds to the sums of its session. A compaction is counted where it is stored.
 func (i *Increment) Sums() Sums {
-	sums := Sums{Exchanges: i.Exchanges, TokensBefore: int64(i.TokensBefore), TokensAfter: int64(i.TokensAfter), NetMicroUSD: i.NetMicroUSD}
+	sums := Sums{Exchanges: i.Exchanges, TokensBefore: int64(i.TokensBefore), TokensAfter: int64(i.TokensAfter), NetMicroUSD: i.NetMicroUSD, CostMicroUSD: i.CostMicroUSD}
 	if i.Reach {
 		sums.Reach, sums.ReachBefore, sums.ReachAfter = 1, sums.TokensBefore, sums.TokensAfter
 	}

@@ -103,11 +103,7 @@ func (db Data) Spend(ctx context.Context, workspace tenants.WorkspaceID, who ten
 		case tenants.KeySpends:
 			query = query.Where("api_key_id = ?::uuid", who.ID)
 		case tenants.MemberSpends:
-			query = query.Where(`api_key_id IN (WITH RECURSIVE theirs (key) AS (
-				SELECT id FROM api_keys WHERE workspace_id = ? AND coalesce(person_id, created_by) = ?::uuid
-				UNION
-				SELECT k.id FROM theirs t JOIN api_keys k ON k.workspace_id = ? AND coalesce(k.person_id, k.created_by) = t.key)
-				SELECT key FROM theirs)`, workspace, who.ID, workspace)
+			query = query.Where("api_key_id IN ("+keysBehind+")", workspace, who.ID)
 		case tenants.ProjectSpends:
 			query = query.Where(`id IN (SELECT exchange_id FROM exchange_tags WHERE workspace_id = ? AND tag = ? AND at >= ?)`,
 				workspace, tenants.Tag{Name: tenants.ProjectTag, Value: who.ID}.String(), month)

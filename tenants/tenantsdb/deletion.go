@@ -127,7 +127,7 @@ func (db Deletion) EraseSessions(ctx context.Context, workspace tenants.Workspac
 		name  string
 		batch int
 	}{
-		{"sessions", eraseSessions}, {"exchanges", eraseRows}, {"exchange_tags", eraseRows}, {"rollup_deltas", eraseRows}, {"usage_meter_deltas", eraseRows},
+		{"sessions", eraseSessions}, {"exchanges", eraseRows}, {"exchange_tags", eraseRows}, {"rollup_deltas", eraseRows}, {"tag_sum_deltas", eraseRows}, {"usage_meter_deltas", eraseRows},
 		{"cached_answers", eraseRows}, {"patterns", eraseRows},
 	} {
 		for {

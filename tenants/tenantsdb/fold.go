@@ -24,7 +24,9 @@ func (db Usage) FoldSums(ctx context.Context) error {
 	}
 	var failures []error
 	for _, workspace := range workspaces {
-		err := db.inTenant(ctx, workspace, func(tx *gorm.DB) error { return tx.Exec("SELECT fold_sums(?)", workspace).Error })
+		err := db.inTenant(ctx, workspace, func(tx *gorm.DB) error {
+			return tx.Exec("SELECT fold_sums(?), fold_tag_sums(?)", workspace, workspace).Error
+		})
 		if err != nil {
 			failures = append(failures, fmt.Errorf("fold sums of workspace %s: %w", workspace, err))
 		}

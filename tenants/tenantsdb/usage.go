@@ -78,6 +78,9 @@ func (db Usage) Series(ctx context.Context, workspace tenants.WorkspaceID, filte
 // Usage returns the usage of a workspace by the exchanges of a filter, aligned, split
 // by a dimension: days in order, else those with most tokens first.
 func (db Usage) Usage(ctx context.Context, workspace tenants.WorkspaceID, by tenants.Dimension, filter tenants.UsageFilter) ([]tenants.UsageRow, error) {
+	if name := by.Tag(); name != "" {
+		return db.tagUsage(ctx, workspace, name, filter)
+	}
 	label, order := "", "tokens_before DESC, exchanges DESC, label"
 	switch by {
 	case tenants.ByDay:
@@ -88,19 +91,27 @@ func (db Usage) Usage(ctx context.Context, workspace tenants.WorkspaceID, by ten
 		label = "model"
 	case tenants.ByKey:
 		label = "api_key_id::text"
+	case tenants.ByMember:
+		label = "coalesce(p.person_id::text, '')"
 	default:
-		return nil, tenants.Invalid{Field: "by", Message: "must be one of day, client, model, key"}
+		_, err := tenants.ParseDimension(string(by))
+		return nil, err
 	}
 	filter = filter.Aligned()
 	var rows []usageRow
 	var names map[string]string
 	err := db.inTenant(ctx, workspace, func(tx *gorm.DB) error {
 		query := rollups(tx, workspace, filter, day, filter.IsPart() || by != tenants.ByDay).Select(label + " AS label, " + usageSums())
-		if err := query.Group("label").Order(order).Find(&rows).Error; err != nil || by != tenants.ByKey {
-			return err
+		if by == tenants.ByMember {
+			query = query.Joins("LEFT JOIN (SELECT api_key_id AS key, person_id FROM api_key_people WHERE workspace_id = ?) p ON p.key = api_key_id", workspace)
 		}
-		var err error
-		names, err = keyNames(tx, workspace)
+		err := query.Group("label").Order(order).Find(&rows).Error
+		switch {
+		case err == nil && by == tenants.ByKey:
+			names, err = keyNames(tx, workspace)
+		case err == nil && by == tenants.ByMember:
+			names, err = memberNames(tx, workspace)
+		}
 		return err
 	})
 	if err != nil {
@@ -109,7 +120,7 @@ func (db Usage) Usage(ctx context.Context, workspace tenants.WorkspaceID, by ten
 	split := make([]tenants.UsageRow, len(rows))
 	for i, row := range rows {
 		split[i] = tenants.UsageRow{Label: row.Label, Name: row.Label, Usage: row.Sums}
-		if by == tenants.ByKey {
+		if by == tenants.ByKey || by == tenants.ByMember {
 			split[i].Name = names[row.Label]
 		}
 	}
@@ -126,27 +137,52 @@ const (
 // may be, with half hours before and behind them. Where parts are not asked for, the
 // rows are of all clients, models and keys. What no fold has added yet is among them.
 func rollups(tx *gorm.DB, workspace tenants.WorkspaceID, filter tenants.UsageFilter, widest time.Duration, parts bool) *gorm.DB {
-	query := tx.Table("rollups_now").Where("workspace_id = ? AND part = ?", workspace, parts)
-	first, last := filter.From.Truncate(widest), filter.To.Truncate(widest)
-	if first.Before(filter.From) {
-		first = first.Add(widest)
-	}
-	if widest > tenants.UsageStep && first.Before(last) {
-		query = query.Where("(minutes = ? AND at >= ? AND at < ? OR minutes = 30 AND at >= ? AND at < ? OR minutes = 30 AND at >= ? AND at < ?)",
-			int(widest.Minutes()), first, last, filter.From, first, last, filter.To)
-	} else {
-		query = query.Where("minutes = 30 AND at >= ? AND at < ?", filter.From, filter.To)
-	}
+	query := within(tx.Table("rollups_now").Where("workspace_id = ? AND part = ?", workspace, parts), filter, widest)
 	if filter.Client != "" {
 		query = query.Where("client = left(?, 100)", filter.Client)
 	}
 	if filter.Model != "" {
 		query = query.Where("model = left(?, 200)", filter.Model)
 	}
+	return ofKeys(query, workspace, filter)
+}
+
+// within narrows a query of sums to the range of an aligned filter, in rows as wide as may be.
+func within(query *gorm.DB, filter tenants.UsageFilter, widest time.Duration) *gorm.DB {
+	first, last := filter.From.Truncate(widest), filter.To.Truncate(widest)
+	if first.Before(filter.From) {
+		first = first.Add(widest)
+	}
+	if widest > tenants.UsageStep && first.Before(last) {
+		return query.Where("(minutes = ? AND at >= ? AND at < ? OR minutes = 30 AND at >= ? AND at < ? OR minutes = 30 AND at >= ? AND at < ?)",
+			int(widest.Minutes()), first, last, filter.From, first, last, filter.To)
+	}
+	return query.Where("minutes = 30 AND at >= ? AND at < ?", filter.From, filter.To)
+}
+
+// ofKeys narrows a query of sums to the API key and the person of a filter.
+func ofKeys(query *gorm.DB, workspace tenants.WorkspaceID, filter tenants.UsageFilter) *gorm.DB {
 	if filter.APIKey != uuid.Nil {
 		query = query.Where("api_key_id = ?", filter.APIKey)
 	}
+	if filter.Member != uuid.Nil {
+		query = query.Where("api_key_id IN ("+keysBehind+")", workspace, filter.Member)
+	}
 	return query
+}
+
+// keysBehind are the API keys of a workspace that a person stands behind.
+const keysBehind = "SELECT b.api_key_id FROM api_key_people b WHERE b.workspace_id = ? AND b.person_id = ?::uuid"
+
+// memberNames returns the addresses of a workspace's members by their ids.
+func memberNames(tx *gorm.DB, workspace tenants.WorkspaceID) (map[string]string, error) {
+	var members []struct{ ID, Email string }
+	err := tx.Table("members m").Joins("JOIN users u ON u.id = m.user_id").Select("u.id::text AS id, u.email").Where("m.workspace_id = ?", workspace).Find(&members).Error
+	names := make(map[string]string, len(members))
+	for _, member := range members {
+		names[member.ID] = member.Email
+	}
+	return names, err
 }
 
 // keyNames returns the names of a workspace's API keys by their ids.

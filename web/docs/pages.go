@@ -54,7 +54,7 @@ func contents() []group {
 	return []group{
 		{"Get started", named("connect", "clients", "terminal", "api-keys", "providers", "models")},
 		{"Use it", named("compaction", "kept", "settings", "savings", "memory", "requests", "answer-cache")},
-		{"Your workspace", named("sign-on", "alerts", "data", "billing")},
+		{"Your workspace", named("sign-on", "spend", "alerts", "data", "billing")},
 		{"Run it", named("operations", "monitoring", "runbook", "security", "performance", "architecture", "wire-formats")},
 	}
 }

@@ -17,7 +17,7 @@ func (h *Handler) CSV(c echo.Context, who tenants.Principal) error {
 	if err != nil {
 		return err
 	}
-	rows := [][]string{{"id", "name", "key", "scopes", "pipeline", "limits", "creator", "created_at", "requests_7d", "last_used_at", "expires_at", "status"}}
+	rows := [][]string{{"id", "name", "key", "scopes", "pipeline", "limits", "creator", "created_at", "requests_7d", "last_used_at", "expires_at", "status", "cost_7d_micro_usd"}}
 	for i := range m.Rows {
 		rows = append(rows, m.record(&m.Rows[i]))
 	}
@@ -30,12 +30,16 @@ func (m *model) record(row *row) []string {
 	if key.Pipeline != "" {
 		pipeline = "own"
 	}
+	cost := ""
+	if row.Cost != nil {
+		cost = strconv.FormatInt(*row.Cost, 10)
+	}
 	if m.UsageFailed != "" {
-		requests = ""
+		requests, cost = "", ""
 	}
 	return []string{
 		key.ID.String(), tenants.CSVCell(key.Name), key.Prefix + "…" + key.Suffix, tenants.JoinScopes(key.Scopes, " "), pipeline, tenants.CSVCell(row.Held), tenants.CSVCell(key.Creator),
-		tenants.CSVTime(key.CreatedAt), requests, timeCell(key.LastUsedAt), timeCell(key.ExpiresAt), row.State,
+		tenants.CSVTime(key.CreatedAt), requests, timeCell(key.LastUsedAt), timeCell(key.ExpiresAt), row.State, cost,
 	}
 }
 

@@ -48,6 +48,7 @@ type row struct {
 	Held      string     // what it is held to, in a few words; empty if none
 	OldUntil  *time.Time // when the secret before the last rotation ends; nil: it has
 	Requests  int64
+	Cost      *int64 // of the requests, in millionths of a dollar; nil: not for the reader
 	MayRevoke bool   // and change and rotate
 	State     string // "active", "expires soon", "expired", "revoked"
 	Tag       string // class of the state's tag
@@ -103,9 +104,9 @@ type revokeModel struct {
 }
 
 func newModel(who tenants.Principal, keys []tenants.APIKey, used []tenants.UsageRow, usageFailed, publicURL string, now time.Time) model {
-	requests := map[string]int64{}
+	requests, costs := map[string]int64{}, map[string]int64{}
 	for _, key := range used {
-		requests[key.Label] = key.Exchanges
+		requests[key.Label], costs[key.Label] = key.Exchanges, key.CostMicroUSD
 	}
 	m := model{Who: who, Now: now, MayCreate: who.Role.May(tenants.CreateKeys), UsageFailed: usageFailed, Clients: clients.All(publicURL), FirstSteps: true}
 	for _, key := range keys {
@@ -114,8 +115,12 @@ func newModel(who tenants.Principal, keys []tenants.APIKey, used []tenants.Usage
 		if key.RevokedAt == nil && state != stateExpired {
 			m.Active++
 		}
+		var cost *int64
+		if who.Role.May(tenants.ReadSpend) || key.CreatedBy == who.User.ID {
+			cost = new(costs[key.ID.String()])
+		}
 		m.Rows = append(m.Rows, row{
-			Key: key, Requests: requests[key.ID.String()], State: state, Tag: tag,
+			Key: key, Cost: cost, Requests: requests[key.ID.String()], State: state, Tag: tag,
 			MayRevoke: key.RevokedAt == nil && who.MayChangeKey(key),
 			Creator:   creatorOf(key, who), Held: summary(key), OldUntil: oldUntil(key, now),
 		})

@@ -24,6 +24,7 @@ const (
 	Overview  Section = "overview"
 	Sessions  Section = "sessions"
 	Requests  Section = "requests"
+	Spend     Section = "spend"
 	Pipeline  Section = "pipeline"
 	Patterns  Section = "patterns"
 	Keys      Section = "keys"
@@ -78,6 +79,7 @@ func allEntries() []entry {
 		{Sessions, "Sessions", "scroll-text", paths.Sessions, tenants.ReadSessions},
 		{Requests, "Requests", "arrow-right-left", paths.Requests, tenants.ReadMetrics},
 		{Pipeline, "Pipeline", "workflow", paths.Pipeline, tenants.ReadConfig},
+		{Spend, "Spend", "wallet", paths.Spend, tenants.ReadMetrics},
 		{Patterns, "Patterns", "lightbulb", paths.Patterns, tenants.ReadConfig},
 		{Keys, "API keys", "key-round", paths.Keys, tenants.ReadConfig},
 		{Providers, "Providers", "plug", paths.Providers, tenants.ReadConfig},
@@ -131,7 +133,7 @@ func (f Frame) entries() []entry {
 // docs returns the path of the documentation about the page.
 func (f Frame) docs() string {
 	name := map[Section]string{
-		Overview: "compaction#in-one-paragraph", Sessions: "compaction#the-levels", Requests: "requests", Pipeline: "compaction", Patterns: "memory#patterns",
+		Overview: "compaction#in-one-paragraph", Sessions: "compaction#the-levels", Requests: "requests", Spend: "spend", Pipeline: "compaction", Patterns: "memory#patterns",
 		Keys: "api-keys", Providers: "providers", Members: "data#who-may-read-what-was-said", Audit: "security#what-is-noted", Settings: "data", Billing: "billing", SignOn: "sign-on", Alerts: "alerts", Account: "sign-on",
 		Operator: "operations#operators",
 	}[f.Section]
@@ -157,7 +159,7 @@ func Places(who tenants.Principal) []Place {
 
 // goKey returns the key that leads to a section after g; empty if none does.
 func goKey(section Section) string {
-	return map[Section]string{Overview: "o", Sessions: "s", "requests": "r", Pipeline: "p", Patterns: "t", Keys: "k", Providers: "v"}[section]
+	return map[Section]string{Overview: "o", Sessions: "s", "requests": "r", Pipeline: "p", Patterns: "t", Keys: "k", Providers: "v", Spend: "m"}[section]
 }
 
 // tabs is how many links stand at the bottom of a narrow screen, beside that to

@@ -1,6 +1,8 @@
 package members
 
 import (
+	"strconv"
+
 	"github.com/labstack/echo/v4"
 
 	"palimpsest/tenants"
@@ -13,10 +15,14 @@ func (h *Handler) CSV(c echo.Context, who tenants.Principal) error {
 	if err != nil {
 		return err
 	}
-	rows := [][]string{{"id", "email", "role", "joined_at", "last_seen_at"}}
+	costs, err := h.costs(c.Request().Context(), who)
+	if err != nil {
+		return err
+	}
+	rows := [][]string{{"id", "email", "role", "joined_at", "last_seen_at", "cost_7d_micro_usd"}}
 	for _, member := range members {
 		rows = append(rows, []string{
-			member.User.ID.String(), tenants.CSVCell(member.User.Email), string(member.Role), tenants.CSVTime(member.JoinedAt), tenants.CSVTime(member.SeenAt),
+			member.User.ID.String(), tenants.CSVCell(member.User.Email), string(member.Role), tenants.CSVTime(member.JoinedAt), tenants.CSVTime(member.SeenAt), strconv.FormatInt(costs[member.User.ID.String()], 10),
 		})
 	}
 	return layout.CSV(c, "palimpsest-members.csv").WriteAll(rows)

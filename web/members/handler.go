@@ -2,6 +2,7 @@
 package members
 
 import (
+	"context"
 	"errors"
 	"net/http"
 	"strconv"
@@ -22,12 +23,13 @@ import (
 type Handler struct {
 	people      tenants.Members
 	invitations tenants.Invitations
+	usage       tenants.UsageReader
 	now         func() time.Time
 }
 
 // New returns a Handler.
-func New(people tenants.Members, invitations tenants.Invitations, now func() time.Time) *Handler {
-	return &Handler{people: people, invitations: invitations, now: now}
+func New(people tenants.Members, invitations tenants.Invitations, usage tenants.UsageReader, now func() time.Time) *Handler {
+	return &Handler{people: people, invitations: invitations, usage: usage, now: now}
 }
 
 // List shows members and invitations.
@@ -176,10 +178,32 @@ func (h *Handler) page(c echo.Context, who tenants.Principal, status int, change
 	if err != nil {
 		return err
 	}
+	costs, err := h.costs(ctx, who)
+	if err != nil {
+		return err
+	}
 	page := newModel(who, members, pending, h.now())
+	for i := range page.Rows {
+		page.Rows[i].Cost = costs[page.Rows[i].Member.User.ID.String()]
+	}
 	page.Done = done(c.QueryParam("done"))
 	change(&page)
 	return layout.Page(c, status, layout.Frame{Title: "Members", Section: layout.Members, Who: who}, view(page))
+}
+
+// costSpan is how long what members cost is added up.
+const costSpan = 7 * 24 * time.Hour
+
+// costs returns what members cost, in millionths of a dollar, by their ids.
+func (h *Handler) costs(ctx context.Context, who tenants.Principal) (map[string]int64, error) {
+	now := h.now()
+	filter := tenants.UsageFilter{From: now.Add(-costSpan), To: now}.SeenBy(who.User.ID, who.Role.May)
+	rows, err := h.usage.Usage(ctx, who.Workspace.ID, tenants.ByMember, filter)
+	costs := make(map[string]int64, len(rows))
+	for i := range rows {
+		costs[rows[i].Label] = rows[i].CostMicroUSD
+	}
+	return costs, err
 }
 
 func pathID(c echo.Context) (uuid.UUID, error) {

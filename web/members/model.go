@@ -26,6 +26,7 @@ type model struct {
 // row is a member in the table.
 type row struct {
 	Member    tenants.Member
+	Cost      int64 // in the last 7 days, in millionths of a dollar
 	IsYou     bool
 	MayChange bool
 	MayRemove bool

@@ -1,5 +1,5 @@
-// Package overview is the first page of the dashboard: what the proxy did and what
-// it saved.
+// Package overview is the first page of the dashboard, what the proxy did and what
+// it saved, and the page of who spent how much.
 package overview
 
 import (

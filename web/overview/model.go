@@ -134,13 +134,24 @@ func (m *model) groupTitle() string {
 }
 
 // rowTitle returns what a row of the table is called.
-func (m *model) rowTitle(row *tenants.UsageRow) string {
+func (m *model) rowTitle(row *tenants.UsageRow) string { return rowTitle(m.By, row) }
+
+// rowTitle returns what a row of usage by a dimension is called.
+func rowTitle(by tenants.Dimension, row *tenants.UsageRow) string {
 	switch {
-	case m.By == tenants.ByClient:
+	case by == tenants.ByClient:
 		return components.ClientName(row.Label)
 	case row.Name != "":
 		return row.Name
-	case m.By == tenants.ByKey && row.Label == uuid.Nil.String():
+	case by == tenants.ByProject:
+		return "No project"
+	case by.Tag() != "":
+		return "Without this tag"
+	case by == tenants.ByMember && row.Label == "":
+		return "No person"
+	case by == tenants.ByMember:
+		return "Former member " + row.Label[:8]
+	case by == tenants.ByKey && row.Label == uuid.Nil.String():
 		return "none"
 	case row.Label != "":
 		return row.Label

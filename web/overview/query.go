@@ -69,6 +69,7 @@ type query struct {
 	Filter tenants.UsageFilter
 	Zone   *time.Location
 	Table  string // the chart that is shown as a table; empty if none
+	Page   string // the page's own path
 
 	Own components.Range
 }
@@ -78,7 +79,7 @@ type query struct {
 // are shown.
 func newQuery(values url.Values, zone *time.Location, now time.Time) query {
 	q := query{
-		Span: spans()[1], By: tenants.ByClient, Zone: zone, Table: values.Get("table"),
+		Span: spans()[1], By: tenants.ByClient, Zone: zone, Page: paths.Overview, Table: values.Get("table"),
 		Filter: tenants.UsageFilter{Client: values.Get("client"), Model: values.Get("model")},
 		Own:    components.NewRange(values),
 	}
@@ -152,7 +153,7 @@ func (q *query) path(to string, namesAndValues ...string) string {
 
 // page returns the page itself with changes.
 func (q *query) page(namesAndValues ...string) string {
-	return q.path(paths.Overview, namesAndValues...)
+	return q.path(q.Page, namesAndValues...)
 }
 
 // preset returns the page with another range.
@@ -164,7 +165,7 @@ func (q *query) csv(part string) string { return q.path(paths.OverviewCSV, "tabl
 // custom returns the form for a range of one's own.
 func (q *query) custom() components.RangeForm {
 	form := components.RangeForm{
-		Range: q.Own, Path: paths.Overview, Kept: q.kept([]string{"from", "to", "range"}), Step: "1800",
+		Range: q.Own, Path: q.Page, Kept: q.kept([]string{"from", "to", "range"}), Step: "1800",
 		Hint: "Times in " + q.Zone.String() + ". The range becomes whole steps of the charts.",
 	}
 	if q.Span.Name == custom {

@@ -29,11 +29,22 @@ type crowd struct {
 
 type people interface{ tenants.Members }
 
+// ids are those of two members.
+func ids() [2]uuid.UUID { return [2]uuid.UUID{{1}, {2}} }
+
+// bills is what members have spent.
+type bills struct{ tenants.UsageReader }
+
+// Usage implements tenants.UsageReader.
+func (bills) Usage(context.Context, tenants.WorkspaceID, tenants.Dimension, tenants.UsageFilter) ([]tenants.UsageRow, error) {
+	return []tenants.UsageRow{{Label: ids()[1].String(), Usage: tenants.Usage{UsageCost: tenants.UsageCost{CostMicroUSD: 1234}}}}, nil
+}
+
 // Members implements tenants.Members.
 func (crowd) Members(context.Context, tenants.WorkspaceID) ([]tenants.Member, error) {
 	return []tenants.Member{
-		{User: tenants.User{ID: uuid.New(), Email: formula}, Role: tenants.Owner, JoinedAt: time.Unix(1, 0)},
-		{User: tenants.User{ID: uuid.New(), Email: "b@example.com"}, Role: tenants.Viewer, JoinedAt: time.Unix(2, 0), SeenAt: time.Unix(3, 0)},
+		{User: tenants.User{ID: ids()[0], Email: formula}, Role: tenants.Owner, JoinedAt: time.Unix(1, 0)},
+		{User: tenants.User{ID: ids()[1], Email: "b@example.com"}, Role: tenants.Viewer, JoinedAt: time.Unix(2, 0), SeenAt: time.Unix(3, 0)},
 	}, nil
 }
 
@@ -49,14 +60,14 @@ func (crowd) Pending(context.Context, tenants.WorkspaceID) ([]tenants.Invitation
 // those of members and of who is invited nor that of who invites.
 func TestDownloadsOfMembersHoldNoFormulas(t *testing.T) {
 	t.Parallel()
-	handler := members.New(crowd{}, crowd{}, nil)
+	handler := members.New(crowd{}, crowd{}, bills{}, time.Now)
 	at := func(second int) string { return "1970-01-01T00:00:0" + strconv.Itoa(second) + "Z" }
 	for name, test := range map[string]struct {
 		answer func(echo.Context, tenants.Principal) error
 		want   [][]string // without ids
 	}{
 		"members": {handler.CSV, [][]string{
-			{"email", "role", "joined_at", "last_seen_at"}, {"'" + formula, "owner", at(1), ""}, {"b@example.com", "viewer", at(2), at(3)},
+			{"email", "role", "joined_at", "last_seen_at", "cost_7d_micro_usd"}, {"'" + formula, "owner", at(1), "", "0"}, {"b@example.com", "viewer", at(2), at(3), "1234"},
 		}},
 		"invitations": {handler.InvitationsCSV, [][]string{
 			{"email", "role", "invited_by", "sent_at", "expires_at"}, {"'" + formula, "viewer", "'" + formula, at(5), at(6)}, {"c@example.com", "admin", "", at(8), at(9)},

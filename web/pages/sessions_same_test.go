@@ -31,7 +31,9 @@ func api(t *testing.T, product *webtest.Product) string {
 		Conversations: manage.Conversations{
 			Sessions: product.Sessions.Browser(), Archive: product.Archive, Stars: product.DB.Stars, Comments: product.DB.Comments,
 		},
+		Traffic:        manage.Traffic{Exchanges: product.DB.Exchanges, Usage: product.DB.Usage},
 		Administration: manage.Administration{Data: product.DB.Data, Audit: product.DB.Audit},
+		Now:            time.Now,
 	})
 	server := httptest.NewServer(e)
 	t.Cleanup(server.Close)

@@ -23,6 +23,10 @@ const (
 	FirstRequest = "/overview/first-request"
 	// OverviewCSV is where the tables of Overview are downloaded.
 	OverviewCSV = "/overview/data.csv"
+	// Spend says who spent how much, and SpendStatement the same of a month, to be printed.
+	Spend          = "/spend"
+	SpendCSV       = "/spend/data.csv"
+	SpendStatement = "/spend/statement"
 	// FirstRequestBare is the same without links.
 	FirstRequestBare = FirstRequest + "?bare=1"
 	// Choose is where the set-up card saves a choice.

@@ -35,3 +35,11 @@ func sorted(label string, by tenants.Figure) func(model) templ.Component {
 func tokensCell(of func(row) int) func(model, row) templ.Component {
 	return func(_ model, r row) templ.Component { return components.TokensOrNone(int64(of(r))) }
 }
+
+// cost returns what the requests of the page cost.
+func (m *model) cost() (sum int64) {
+	for i := range m.Rows {
+		sum += m.Rows[i].CostMicroUSD
+	}
+	return sum
+}

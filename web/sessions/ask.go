@@ -19,7 +19,7 @@ import (
 
 // ask is what the page's address asks for, in its own words.
 type ask struct {
-	Query, Client, Model, Key, User, Range, Show, Cursor string
+	Query, Client, Model, Key, Member, Project, User, Range, Show, Cursor string
 
 	workspace  tenants.WorkspaceID
 	beginsMine bool // the list begins with the person's own conversations
@@ -42,7 +42,7 @@ func askOf(c echo.Context, who tenants.Principal) ask {
 // the list is not narrowed to it.
 func newAsk(address url.Values, zone *time.Location) ask {
 	a := ask{
-		Query: address.Get("q"), Client: address.Get("client"), Model: address.Get("model"), Key: address.Get("key"), User: address.Get("end_user"),
+		Query: address.Get("q"), Client: address.Get("client"), Model: address.Get("model"), Key: address.Get("key"), Member: address.Get("member"), Project: address.Get("project"), User: address.Get("end_user"),
 		Range: address.Get("range"), Show: address.Get("show"), Cursor: address.Get("cursor"),
 		Own: components.NewRange(address), Zone: zone,
 		Sort: components.SortingOf(address, string(session.ByLast), string(session.ByNet), string(session.ByReceived)),
@@ -106,7 +106,7 @@ func (a ask) begin(role tenants.Role) ask {
 
 // isWhole reports whether nothing narrows the list but its part.
 func (a ask) isWhole() bool {
-	return a.Query == "" && a.Client == "" && a.Model == "" && a.Key == "" && a.User == "" && a.Range == "" && a.From == ""
+	return a.Query == "" && a.Client == "" && a.Model == "" && a.Key == "" && a.Member == "" && a.Project == "" && a.User == "" && a.Range == "" && a.From == ""
 }
 
 // listed returns the part of the list that a value of an address names as stores know it.
@@ -163,7 +163,7 @@ func (a ask) rangeForm() components.RangeForm {
 	if a.From != "" {
 		form.Words = components.RangeWords(a.from, a.to, a.Zone)
 	}
-	for _, field := range []components.Hidden{{Name: "q", Value: a.Query}, {Name: "client", Value: a.Client}, {Name: "model", Value: a.Model}, {Name: "key", Value: a.Key}, {Name: "end_user", Value: a.User}, {Name: "show", Value: a.Show}} {
+	for _, field := range []components.Hidden{{Name: "q", Value: a.Query}, {Name: "client", Value: a.Client}, {Name: "model", Value: a.Model}, {Name: "key", Value: a.Key}, {Name: "member", Value: a.Member}, {Name: "project", Value: a.Project}, {Name: "end_user", Value: a.User}, {Name: "show", Value: a.Show}} {
 		if field.Value != "" {
 			form.Kept = append(form.Kept, field)
 		}
@@ -185,7 +185,7 @@ func (a ask) shown() session.Show {
 // filter returns which sessions are asked for, or a session.Invalid.
 func (a ask) filter(now time.Time) (session.Filter, error) {
 	filter, err := session.FilterOf(a.workspace, url.Values{
-		"q": {a.Query}, "client": {a.Client}, "model": {a.Model}, "key": {a.Key}, "end_user": {a.User}, "show": {listed(a.Show)}, "cursor": {a.Cursor},
+		"q": {a.Query}, "client": {a.Client}, "model": {a.Model}, "key": {a.Key}, "member": {a.Member}, "project": {a.Project}, "end_user": {a.User}, "show": {listed(a.Show)}, "cursor": {a.Cursor},
 	})
 	if err != nil {
 		return session.Filter{}, err
@@ -211,7 +211,7 @@ func wrong(err error) error { return echo.NewHTTPError(http.StatusBadRequest).Se
 func (a ask) path() string { return a.at(paths.Sessions) }
 
 func (a ask) at(path string) string {
-	return paths.With(path, "q", a.Query, "client", a.Client, "model", a.Model, "key", a.Key, "end_user", a.User, "range", a.Range, "from", a.From, "to", a.To, "show", a.Show,
+	return paths.With(path, "q", a.Query, "client", a.Client, "model", a.Model, "key", a.Key, "member", a.Member, "project", a.Project, "end_user", a.User, "range", a.Range, "from", a.From, "to", a.To, "show", a.Show,
 		"sort", a.Sort.By, "dir", a.Sort.Dir(), "cursor", a.Cursor)
 }
 

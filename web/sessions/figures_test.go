@@ -53,11 +53,11 @@ func TestFiguresOfSessionStandInTheirColumn(t *testing.T) {
 	t.Parallel()
 	of := session.Overview{
 		ID: uuid.New(), APIKey: uuid.New(), Title: "t", Client: "c", Model: "m", StartedAt: time.Unix(1000, 0), LastAt: time.Unix(5000, 0), Rehydrated: true,
-		Sums: session.Sums{Exchanges: 3, Epochs: 2, TokensBefore: 1000, TokensAfter: 250, NetMicroUSD: -1_234_567, Reach: 1, ReachBefore: 200, ReachAfter: 150},
+		Sums: session.Sums{Exchanges: 3, Epochs: 2, TokensBefore: 1000, TokensAfter: 250, NetMicroUSD: -1_234_567, CostMicroUSD: 42, Reach: 1, ReachBefore: 200, ReachAfter: 150},
 	}
-	want := []string{of.ID.String(), "t", "c", "m", of.APIKey.String(), "1970-01-01T00:16:40Z", "1970-01-01T01:23:20Z", "3", "2", "1000", "250", "-1234567", "false", "true", "1", "200", "150", "700", "", ""}
+	want := []string{of.ID.String(), "t", "c", "m", of.APIKey.String(), "1970-01-01T00:16:40Z", "1970-01-01T01:23:20Z", "3", "2", "1000", "250", "-1234567", "false", "true", "1", "200", "150", "42", "700", "", ""}
 	heading := []string{"id", "title", "client", "model", "api_key", "started_at", "last_at", "requests", "epochs", "tokens_received", "tokens_sent", "net_micro_usd",
-		"bridged", "rehydrated", "reach", "reach_tokens_received", "reach_tokens_sent", "tokens_saved", "end_user", "end_user_name"}
+		"bridged", "rehydrated", "reach", "reach_tokens_received", "reach_tokens_sent", "cost_micro_usd", "tokens_saved", "end_user", "end_user_name"}
 	if got := record(nil); !slices.Equal(got, heading) {
 		t.Errorf("the file has the columns %q, want %q", got, heading)
 	}

@@ -146,6 +146,10 @@ func (m model) chips() []chip {
 	if m.Asked.Key != "" {
 		add("key", m.keyName(), func(a *ask) { a.Key = "" })
 	}
+	if m.Asked.Member != "" {
+		add("member", m.memberName(), func(a *ask) { a.Member = "" })
+	}
+	add("project", m.Asked.Project, func(a *ask) { a.Project = "" })
 	if m.Asked.User != "" {
 		add("end user", m.userName(), func(a *ask) { a.User = "" })
 	}
@@ -160,6 +164,16 @@ func (m model) keyName() string {
 		}
 	}
 	return "unknown"
+}
+
+// memberName returns the address of the person that is asked for.
+func (m model) memberName() string {
+	for i := range m.Keys {
+		if m.Keys[i].CreatedBy.String() == m.Asked.Member && m.Keys[i].Creator != "" {
+			return m.Keys[i].Creator
+		}
+	}
+	return m.Asked.Member
 }
 
 // userName returns what the end user that is asked for is called.

@@ -25,8 +25,8 @@ import (
 // for a recorder which is at the row. What is announced of a lane that has joined another one is that one's.
 const (
 	sqlHurry            = `SELECT set_config('synchronous_commit', 'off', true)`
-	sqlAnnounceSessions = `INSERT INTO sessions (workspace_id, id, api_key_id, format, name, source, upstream, title, client, model, started_at, last_at, end_user, project)
-		SELECT DISTINCT ON (id) $1, id, key, format, name, source, upstream, title, client, model, at, at, end_user, project
+	sqlAnnounceSessions = `INSERT INTO sessions (workspace_id, id, api_key_id, format, name, source, upstream, title, client, model, started_at, last_at, end_user, project, cost_microusd)
+		SELECT DISTINCT ON (id) $1, id, key, format, name, source, upstream, title, client, model, at, at, end_user, project, 0
 		FROM unnest($2::uuid[], $3::uuid[], $4::text[], $5::text[], $6::text[], $7::text[], $8::text[], $9::text[], $10::text[],
 			$11::timestamptz[], $12::uuid[], $13::text[], $14::text[]) AS t (id, key, format, name, source, upstream, title, client, model, at, lane, end_user, project)
 		WHERE (SELECT s.id FROM sessions s WHERE s.workspace_id = $1 AND s.id = t.id) IS NULL

@@ -254,7 +254,7 @@ func TestIDsOfEndUsersAreKeptAsLongAsTheyAreShown(t *testing.T) {
 	workspace, browser := f.scope.Workspace, f.store.Browser()
 	named := func() (names []string) {
 		t.Helper()
-		page, err := browser.Sessions(t.Context(), workspace, session.Filter{EndUser: session.EndUserIDs(workspace, "alice")})
+		page, err := browser.Sessions(t.Context(), workspace, session.Filter{Whose: session.Whose{EndUser: session.EndUserIDs(workspace, "alice")}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -297,7 +297,7 @@ func TestIDsOfEndUsersAreKeptAsLongAsTheyAreShown(t *testing.T) {
 	f.recordFor(t, "carol", "one session")
 	f.recordFor(t, "carol", "and another")
 	carol := []string{session.EndUserID(workspace, "carol")}
-	sessions, err := browser.Sessions(t.Context(), workspace, session.Filter{EndUser: carol})
+	sessions, err := browser.Sessions(t.Context(), workspace, session.Filter{Whose: session.Whose{EndUser: carol}})
 	if err != nil || len(sessions.Sessions) != 2 {
 		t.Fatal(len(sessions.Sessions), err)
 	}

@@ -89,6 +89,12 @@ func narrow(query *gorm.DB, filter session.Filter, after *place) *gorm.DB {
 	if len(filter.EndUser) > 0 {
 		query = query.Where("end_user IN ? AND end_user <> ''", filter.EndUser)
 	}
+	if filter.Member != uuid.Nil {
+		query = query.Where("(workspace_id, api_key_id) IN (SELECT b.workspace_id, b.api_key_id FROM api_key_people b WHERE b.person_id = ?)", filter.Member)
+	}
+	if filter.Project != "" {
+		query = query.Where("project = ? AND project <> ''", storable(filter.Project))
+	}
 	if part, is := shown()[filter.Show]; is {
 		query = query.Where(part)
 	}

@@ -31,7 +31,7 @@ const (
 		SELECT $1, $2, coalesce(max(number), 0) + 1, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18
 		FROM summaries WHERE workspace_id = $1 AND lane_id = $2`
 	sqlTried  = `SELECT EXISTS (SELECT FROM summaries WHERE workspace_id = $1 AND lane_id = $2 AND covers >= $3)`
-	sqlCharge = `UPDATE sessions SET net_microusd = net_microusd - $3 WHERE workspace_id = $1 AND id = $2`
+	sqlCharge = `UPDATE sessions SET net_microusd = net_microusd - $3, cost_microusd = cost_microusd + $3 WHERE workspace_id = $1 AND id = $2`
 )
 
 // Summaries returns the accepted summaries of a lane, oldest first, with those
