@@ -145,7 +145,7 @@ func (e *RequestLog) exchange() tenants.Exchange {
 		ExchangeAnswer: tenants.ExchangeAnswer{
 			Provider: tenants.Provider(e.Provider), ProviderKey: e.ProviderKey, Status: e.outcome.Status, ErrorFrom: e.outcome.ErrorFrom,
 			ErrorType: e.outcome.ErrorType, Attempts: e.Attempts, Signed: e.record.signed,
-			Served: tenants.Served{ServiceTier: e.money.served.Tier, Speed: e.money.served.Speed, Region: e.money.served.Region},
+			Served: tenants.Served{ServiceTier: e.money.served.Tier, Speed: e.money.served.Speed, Region: e.money.served.Region, AnsweredBy: e.money.served.Model},
 		},
 		ExchangePrompt: tenants.ExchangePrompt{
 			Compression: string(e.Report.Compression), TokensBefore: e.Report.Before, TokensAfter: e.Report.After,

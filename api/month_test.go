@@ -71,6 +71,8 @@ func termsOnRecord() map[string]tenants.Served {
 		"priority, served as usual":             {ServiceTier: "default"},
 		"priority by the project's own setting": {ServiceTier: "priority"},
 		"ended early: half a day, flex":         {ServiceTier: "flex"},
+		"another answers":                       {ServiceTier: "standard", Speed: "standard", Region: "global", AnsweredBy: "claude-sonnet-4-6"},
+		"another answers unasked":               {ServiceTier: "standard", Speed: "standard", Region: "global", AnsweredBy: "claude-sonnet-4-6"},
 	}
 }
 

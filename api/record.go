@@ -4,7 +4,9 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"maps"
 	"net/http"
+	"slices"
 
 	"github.com/google/uuid"
 
@@ -82,7 +84,7 @@ func (s *Server) recordAnswer(ctx context.Context, event *RequestLog, codec wire
 		noteCompactions(event, sent, answer.Compactions)
 		event.held.owes.Store(false)
 	}
-	event.money.used(answer.Usage.Bounded())
+	event.money.used(answer.Billed().Bounded())
 	event.record.position = sent.Position
 	if sent.Lane == nil {
 		return
@@ -111,8 +113,20 @@ func (s *Server) settle(event *RequestLog, sent prompt.Sent, answer *wire.Answer
 		event.estimated(reason)
 	}
 	answer.Usage = answer.Usage.Bounded()
-	event.money.settled(s.Prompts.Answered(sent, *answer), sent.Served(answer.Served))
+	money := s.Prompts.Answered(sent, *answer)
+	noteUnlisted(event, *answer, s.Prompts.UnlistedTools(&sent, *answer))
+	event.money.settled(money, s.Prompts.Served(&sent, *answer))
 	s.Summaries.Heard(sent, answer.Usage)
+}
+
+// noteUnlisted reports which tools the provider ran itself whose price the catalog doesn't list, and what they count as.
+func noteUnlisted(event *RequestLog, answer wire.Answer, unlisted map[string]int64) {
+	for _, tool := range slices.Sorted(maps.Keys(unlisted)) {
+		event.Report.Events = append(event.Report.Events, pipeline.ReportEntry{
+			Module: "usage", Type: "unlisted_tool", Reason: "the catalog has no price for " + tool,
+			Counts: map[string]int{"uses": answer.Tools[tool], "micro_usd": int(unlisted[tool])},
+		})
+	}
 }
 
 // noteCompactions reports that the provider has compacted the history by itself: how much

@@ -8,8 +8,9 @@
 #   MEMBER=palimpsest=… deploy/attack.sh http://127.0.0.1:8080 plm_live_…
 #
 # The key needs the scope proxy alone, in a workspace with a provider key for Anthropic. MEMBER
-# is the cookie, name=value, of a login with the role member in the same workspace; without it
-# the key alone tries to make keys. If the provider echoes requests, set STORED to the stored key,
+# is the cookie, name=value, of a login with the role member in the same workspace, whose members read
+# their own sessions only, and of someone else than the key's owner; without it the key alone tries to
+# make keys. If the provider echoes requests, set STORED to the stored key,
 # and the script looks for it in the answers.
 #
 # ADMIN is the admin address, such as http://127.0.0.1:9090, if the script may try to read it by way
@@ -166,6 +167,35 @@ for endpoint in $told; do
   if printf '%s' "$answer" | grep -qF "$phrase"; then status='says it'; fi
   judge POST "/v1/$endpoint as another end user of the key" 200
 done
+
+if [ -n "${MEMBER:-}" ]; then
+  echo '# a member reads what others have said, or brings it into prompts'
+  works POST /api/v1/keys '{"name":"attack","scopes":["proxy","recall","read"]}' "cookie: $MEMBER" 201
+  made=$(printf '%s' "$answer" | sed -n 's/.*"id":"\([^"]*\)".*/\1/p')
+  secret=$(printf '%s' "$answer" | sed -n 's/.*"secret":"\([^"]*\)".*/\1/p')
+  # reads METHOD WHAT: the last answer has nothing of what the first key's end users have said.
+  reads() {
+    if printf '%s' "$answer" | grep -qF "$phrase"; then status='shows it'; fi
+    judge "$1" "$2" 200 403
+  }
+  for call in '{"name":"recall_search","arguments":{"query":"My recovery phrase"}}' '{"name":"recall_search","arguments":{"query":"zebra lantern"}}'; do
+    send POST /mcp "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"tools/call\",\"params\":$call}" "x-api-key: $secret"
+    reads POST "/mcp as a member's key with $call"
+  done
+  for credential in "x-api-key: $secret" "cookie: $MEMBER"; do
+    send GET '/api/v1/search?q=zebra+lantern' '' "$credential"
+    reads GET "/api/v1/search as a member, by ${credential%%:*}"
+    send DELETE /api/v1/users/attack-a '' "$credential"
+    judge DELETE "/api/v1/users/attack-a as a member, by ${credential%%:*}" 403
+  done
+  for pipeline in 'rehydrator: {scope: workspace}' 'rehydrator: {scope: project}' 'semantic-cache: {scope: workspace}' 'patterns: {review: auto}'; do
+    send POST /api/v1/keys "{\"name\":\"attack\",\"scopes\":[\"proxy\"],\"pipeline\":\"$pipeline\"}" "cookie: $MEMBER"
+    judge POST "/api/v1/keys as a member with $pipeline" 422 403
+    send PATCH "/api/v1/keys/$made" "{\"pipeline\":\"$pipeline\"}" "cookie: $MEMBER"
+    judge PATCH "/api/v1/keys/… as a member with $pipeline" 422 403
+  done
+  works DELETE "/api/v1/keys/$made" '' "cookie: $MEMBER" 204
+fi
 
 echo '# a browser runs an answer'
 send POST /v1/messages "$body" "x-api-key: $key"

@@ -57,6 +57,7 @@ const (
 	ModelWindowSet       Action = "model_window.set"
 	BudgetsSet           Action = "budgets.set"
 	ModelPricesSet       Action = "model_prices.set"
+	ModelLimitsSet       Action = "model_limits.set"
 	ModelWindowRemoved   Action = "model_window.removed"
 	RetentionSet         Action = "retention.set"
 	SessionDeleted       Action = "session.deleted"

@@ -78,8 +78,7 @@ func (b Budget) Validate() error {
 	return b.Quota.validate()
 }
 
-// CheckBudgets returns budgets in order, the workspace's own first, without those that limit
-// nothing. The error is an Invalid that names the place of the one at fault.
+// CheckBudgets returns budgets in order (see SortBudgets), without those that limit nothing. The error is an Invalid that names the place of the one at fault.
 func CheckBudgets(budgets []Budget) ([]Budget, error) {
 	if len(budgets) > MaxBudgets {
 		return nil, Invalid{Field: "budgets", Message: fmt.Sprintf("must have at most %d entries", MaxBudgets)}
@@ -99,9 +98,7 @@ func CheckBudgets(budgets []Budget) ([]Budget, error) {
 			checked = append(checked, budget)
 		}
 	}
-	slices.SortFunc(checked, func(a, b Budget) int { // the workspace has no id
-		return cmp.Or(cmp.Compare(a.ID, b.ID), cmp.Compare(a.Kind, b.Kind))
-	})
+	SortBudgets(checked)
 	return checked, nil
 }
 
@@ -116,6 +113,15 @@ func Forecast(used int64, from, to, now time.Time) (int64, bool) {
 		return 0, false
 	}
 	return int64(float64(used) * float64(whole) / float64(gone)), true
+}
+
+// SortBudgets puts budgets in the order in which they are listed: the workspace's, those of projects, of members and
+// of API keys, and that of end users; of one kind by id.
+func SortBudgets(budgets []Budget) {
+	kinds := []SpenderKind{WorkspaceSpends, ProjectSpends, MemberSpends, KeySpends, EndUserSpends}
+	slices.SortFunc(budgets, func(a, b Budget) int {
+		return cmp.Or(cmp.Compare(slices.Index(kinds, a.Kind), slices.Index(kinds, b.Kind)), cmp.Compare(a.ID, b.ID))
+	})
 }
 
 // BudgetFields returns what the audit log shows of budgets.

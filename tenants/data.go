@@ -217,6 +217,13 @@ type Data interface {
 	// returns an Invalid for what cannot be set, or the error of change.
 	ChangeModelPrices(ctx context.Context, tenant Tenant, change func([]ModelPrice) ([]ModelPrice, error)) error
 
+	// ModelLimits returns how long prompts and answers of models may be in place of what the catalog says, in the order
+	// of their names.
+	ModelLimits(ctx context.Context, workspace WorkspaceID) ([]ModelLimit, error)
+
+	// ChangeModelLimits is ChangeModelPrices for limits.
+	ChangeModelLimits(ctx context.Context, tenant Tenant, change func([]ModelLimit) ([]ModelLimit, error)) error
+
 	// Spend returns what a spender has cost at list prices, in millionths of a dollar, since
 	// a day and since a month began.
 	Spend(ctx context.Context, workspace WorkspaceID, who Spender, day, month time.Time) (inDay, inMonth int64, err error)

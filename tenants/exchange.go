@@ -68,6 +68,7 @@ type Served struct {
 	ServiceTier string // "priority", "flex"
 	Speed       string // "fast"
 	Region      string // where it was processed
+	AnsweredBy  string // the model that answered, if it's another than the one that was asked for
 }
 
 // ExchangePrompt is what the pipeline made of the client's prompt.

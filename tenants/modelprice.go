@@ -60,30 +60,53 @@ func (p ModelPrice) Validate() error {
 	return nil
 }
 
+// at returns what only one price of a list may be for.
+func (p ModelPrice) at() ModelAtKey { return ModelAtKey{p.Model, p.ProviderKey} }
+
 // CheckModelPrices returns prices in order. The error is an Invalid that names the place of the
 // one at fault.
 func CheckModelPrices(prices []ModelPrice) ([]ModelPrice, error) {
-	if len(prices) > MaxModelPrices {
-		return nil, Invalid{Field: "prices", Message: fmt.Sprintf("must have at most %d entries", MaxModelPrices)}
+	return checkModels("prices", MaxModelPrices, prices)
+}
+
+// ModelAtKey is a model at a provider key; uuid.Nil: at every key.
+type ModelAtKey struct {
+	Model       string
+	ProviderKey uuid.UUID
+}
+
+// String returns the model, and the id of the provider key if it's one.
+func (a ModelAtKey) String() string {
+	if a.ProviderKey == uuid.Nil {
+		return a.Model
 	}
-	type of struct {
-		model string
-		key   uuid.UUID
+	return a.Model + " " + a.ProviderKey.String()
+}
+
+// checkModels returns what a workspace sets for models in order. The error is an Invalid that names the place in a list of
+// the one at fault.
+func checkModels[E interface {
+	Validate() error
+	at() ModelAtKey
+}](list string, most int, set []E) ([]E, error) {
+	if len(set) > most {
+		return nil, Invalid{Field: list, Message: fmt.Sprintf("must have at most %d entries", most)}
 	}
-	seen := make(map[of]bool, len(prices))
-	for i, price := range prices {
-		err := price.Validate()
-		if err == nil && seen[of{price.Model, price.ProviderKey}] {
-			err = Invalid{Field: "model", Message: "has a price in the list already"}
+	seen := make(map[ModelAtKey]bool, len(set))
+	for i, one := range set {
+		err := one.Validate()
+		if err == nil && seen[one.at()] {
+			err = Invalid{Field: "model", Message: "is in the list already"}
 		}
 		if invalid, is := errors.AsType[Invalid](err); is {
-			return nil, Invalid{Field: fmt.Sprintf("prices[%d].%s", i, invalid.Field), Message: invalid.Message}
+			return nil, Invalid{Field: fmt.Sprintf("%s[%d].%s", list, i, invalid.Field), Message: invalid.Message}
 		}
-		seen[of{price.Model, price.ProviderKey}] = true
+		seen[one.at()] = true
 	}
-	sorted := slices.Clone(prices)
-	slices.SortFunc(sorted, func(a, b ModelPrice) int {
-		return cmp.Or(cmp.Compare(a.Model, b.Model), slices.Compare(a.ProviderKey[:], b.ProviderKey[:]))
+	sorted := slices.Clone(set)
+	slices.SortFunc(sorted, func(a, b E) int {
+		x, y := a.at(), b.at()
+		return cmp.Or(cmp.Compare(x.Model, y.Model), slices.Compare(x.ProviderKey[:], y.ProviderKey[:]))
 	})
 	return sorted, nil
 }
@@ -92,10 +115,7 @@ func CheckModelPrices(prices []ModelPrice) ([]ModelPrice, error) {
 func ModelPriceFields(prices []ModelPrice) Fields {
 	fields := Fields{}
 	for _, price := range prices {
-		name := price.Model
-		if price.ProviderKey != uuid.Nil {
-			name += " " + price.ProviderKey.String()
-		}
+		name := price.at().String()
 		for _, rate := range price.rates() {
 			if rate.Value > 0 || rate.Name == "input" {
 				fields[name+" "+rate.Name] = strconv.FormatFloat(rate.Value, 'f', -1, 64)

@@ -95,6 +95,8 @@ func auditedForms(own *tenant, providerURL string) map[string]audited {
 		"POST /settings/budgets":       {path: "/settings/budgets", typed: []string{"whose", "workspace", "budget_day_usd", "5"}, action: tenants.BudgetsSet},
 		"POST /settings/prices":        {path: "/settings/prices", typed: []string{"model", "ours-1", "input", "1", "output", "2"}, action: tenants.ModelPricesSet},
 		"POST /settings/prices/remove": {path: "/settings/prices/remove", typed: []string{"model", "ours-1", "provider_key_id", "00000000-0000-0000-0000-000000000000"}, action: tenants.ModelPricesSet},
+		"POST /settings/limits":        {path: "/settings/limits", typed: []string{"limit_model", "ours-1", "output_tokens", "4000"}, action: tenants.ModelLimitsSet},
+		"POST /settings/limits/remove": {path: "/settings/limits/remove", typed: []string{"model", "ours-1", "provider_key_id", "00000000-0000-0000-0000-000000000000"}, action: tenants.ModelLimitsSet},
 		"POST /settings/retention":     {path: "/settings/retention", typed: []string{"days", "30"}, action: tenants.RetentionSet},
 		"POST /settings/alerts": {path: "/settings/alerts", typed: []string{"quiet_from", "22:00", "quiet_to", "07:00", "time_zone", "Europe/Berlin", "error_percent", "30"},
 			action: tenants.AlertsSaved},

@@ -293,6 +293,8 @@ func (s *Server) workspace(pages *echo.Group) {
 	pages.POST(paths.Budgets, s.as(tenants.ManageSettings, data.SetBudget))
 	pages.POST(paths.Prices, s.as(tenants.ManageSettings, data.SetPrice))
 	pages.POST(paths.RemovePrice, s.as(tenants.ManageSettings, data.RemovePrice))
+	pages.POST(paths.ModelLimits, s.as(tenants.ManageSettings, data.SetLimit))
+	pages.POST(paths.RemoveLimit, s.as(tenants.ManageSettings, data.RemoveLimit))
 	pages.GET(paths.ImportConfig, s.as(tenants.ManageSettings, data.AskImport))
 	pages.POST(paths.ImportConfig, s.as(tenants.ManageSettings, data.Import))
 	pages.GET(paths.DeleteWorkspace, s.as(tenants.DeleteWorkspace, data.ConfirmDelete))

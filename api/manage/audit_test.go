@@ -42,6 +42,7 @@ func actions() map[string]tenants.Action {
 		"PUT /pipeline":         tenants.PipelineSaved, "POST /pipeline/preview": "",
 		"PUT /budgets":               tenants.BudgetsSet,
 		"PUT /models/prices":         tenants.ModelPricesSet,
+		"PUT /models/limits":         tenants.ModelLimitsSet,
 		"PUT /models/windows/:model": tenants.ModelWindowSet, "DELETE /models/windows/:model": tenants.ModelWindowRemoved,
 		"POST /patterns": tenants.PatternAdded, "PATCH /patterns/:id": tenants.PatternChanged, "DELETE /patterns/:id": tenants.PatternDeleted,
 		"DELETE /users/:id": tenants.EndUserErased, "DELETE /sessions/:id": tenants.SessionDeleted, "POST /sessions/:id/compact": tenants.CompactAsked,

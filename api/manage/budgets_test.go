@@ -30,6 +30,27 @@ func TestPricesOfModelsAreSetTogetherAndRead(t *testing.T) {
 	}
 }
 
+func TestLimitsOfModelsAreSetTogetherAndRead(t *testing.T) {
+	t.Parallel()
+	w := setup(t).tenant(t, "ada")
+	w.send(t, http.MethodPut, "/models/limits", fmt.Sprintf(`{"limits":[{"model":"small","provider_key_id":%q,"window_tokens":32000,"output_tokens":4000},{"model":"house","output_tokens":9}]}`, w.providerKey)).want(t, http.StatusNoContent)
+	answer := w.send(t, http.MethodGet, "/models/limits", "")
+	answer.want(t, http.StatusOK)
+	want := fmt.Sprintf(`{"data":[{"model":"house","output_tokens":9},{"model":"small","provider_key_id":%q,"window_tokens":32000,"output_tokens":4000}],"next_cursor":null}`, w.providerKey)
+	if strings.TrimSpace(string(answer.body)) != want {
+		t.Errorf("%s, want %s", answer.body, want)
+	}
+	for body, field := range map[string]string{
+		`{}`: "limits", `{"limits":[{"model":"m","window_tokens":32000}]}`: "limits[0].provider_key_id", `{"limits":[{"model":"m"}]}`: "limits[0].window_tokens", `{"limits":[{"model":"m","output":1}]}`: "output",
+	} {
+		answer := w.send(t, http.MethodPut, "/models/limits", body)
+		answer.want(t, http.StatusUnprocessableEntity)
+		if got := answer.field(t); got != field {
+			t.Errorf("%s: field %q, want %q", body, got, field)
+		}
+	}
+}
+
 func TestBudgetsAreSetTogetherAndRead(t *testing.T) {
 	t.Parallel()
 	w := setup(t).member(t, "ada")

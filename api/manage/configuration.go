@@ -47,6 +47,7 @@ type configurationJSON struct {
 	Pipeline     pipeline.Config          `json:"pipeline"`
 	ModelWindows map[string]int           `json:"model_windows"` // those that were set, not those that were learned
 	ModelPrices  []configModelPriceJSON   `json:"model_prices"`
+	ModelLimits  []configModelLimitJSON   `json:"model_limits"`
 	Budgets      []configBudgetJSON       `json:"budgets"`
 	APIKeys      []configAPIKeyJSON       `json:"api_keys"`
 	ProviderKeys []configProviderKeysJSON `json:"provider_keys"`
@@ -92,6 +93,7 @@ type configured struct {
 	pipeline  pipeline.Config
 	windows   []tenants.ModelWindow
 	prices    []tenants.ModelPrice
+	limits    []tenants.ModelLimit
 	budgets   []tenants.Budget
 	members   []tenants.Member
 	settings  tenants.DataSettings
@@ -111,6 +113,9 @@ func (s *Configurations) read(ctx context.Context, workspace tenants.WorkspaceID
 		return now, err
 	}
 	if now.prices, err = s.Data.ModelPrices(ctx, workspace); err != nil {
+		return now, err
+	}
+	if now.limits, err = s.Data.ModelLimits(ctx, workspace); err != nil {
 		return now, err
 	}
 	if now.budgets, err = s.Data.Budgets(ctx, workspace); err != nil {
@@ -146,7 +151,7 @@ func (s *Configurations) Export(ctx context.Context, workspace tenants.Workspace
 	}
 	file := configurationJSON{
 		Format: configFormat, Settings: configSettingsJSON{settingsOf(now.settings), now.retention.Days}, Pipeline: now.pipeline,
-		ModelWindows: map[string]int{}, ModelPrices: now.modelPrices(), Budgets: now.budgetsInFile(), APIKeys: []configAPIKeyJSON{}, ProviderKeys: []configProviderKeysJSON{},
+		ModelWindows: map[string]int{}, ModelPrices: now.modelPrices(), ModelLimits: now.modelLimits(), Budgets: now.budgetsInFile(), APIKeys: []configAPIKeyJSON{}, ProviderKeys: []configProviderKeysJSON{},
 	}
 	for _, window := range now.windows {
 		if window.Source == tenants.WindowOverride {

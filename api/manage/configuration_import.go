@@ -82,7 +82,7 @@ func (i *configImport) run(ctx context.Context, root *yaml.Node, may func(tenant
 		take  func(context.Context, configMember) error
 	}{
 		"settings": {tenants.ManageSettings, i.takeSettings}, "pipeline": {tenants.ManagePipeline, i.takePipeline},
-		"model_windows": {tenants.ManagePipeline, i.takeWindows}, "model_prices": {tenants.ManageSettings, i.takePrices}, "budgets": {tenants.ManageSettings, i.takeBudgets}, "api_keys": {tenants.ManageKeys, i.takeKeys},
+		"model_windows": {tenants.ManagePipeline, i.takeWindows}, "model_prices": {tenants.ManageSettings, i.takePrices}, "model_limits": {tenants.ManageSettings, i.takeLimits}, "budgets": {tenants.ManageSettings, i.takeBudgets}, "api_keys": {tenants.ManageKeys, i.takeKeys},
 		"provider_keys": {tenants.ManageProviders, i.takeProviders},
 	}
 	isNamed := false

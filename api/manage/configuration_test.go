@@ -91,6 +91,7 @@ func TestImportingAnExportChangesNothing(t *testing.T) {
 	w.send(t, http.MethodPatch, "/keys/"+w.keyID, `{"budget_day_usd":2.57,"allowed_ips":["10.0.0.0/8","203.0.113.7"],"pipeline":"# x\nipc: {minClear: 0.2}\n","expires_at":"`+expires+`"}`).want(t, http.StatusOK)
 	w.send(t, http.MethodPatch, "/provider-keys/"+w.providerKey, `{"models":["claude-*"],"headers":[{"name":"X-Team","value":"a: b"}],"default":true}`).want(t, http.StatusOK)
 	w.send(t, http.MethodPut, "/models/prices", `{"prices":[{"model":"m","input":1.1,"output":2,"cache_write_1h":3},{"model":"m","provider_key_id":"`+w.providerKey+`","input":0,"output":0}]}`).want(t, http.StatusNoContent)
+	w.send(t, http.MethodPut, "/models/limits", `{"limits":[{"model":"m","output_tokens":9},{"model":"m","provider_key_id":"`+w.providerKey+`","window_tokens":9000}]}`).want(t, http.StatusNoContent)
 	w.send(t, http.MethodPut, "/budgets", `{"budgets":[{"kind":"member","id":"`+w.userID(t)+`","budget_day_usd":2.57},{"kind":"member","id":"3f2b8a4e-0000-4000-8000-000000000000","budget_day_usd":1},{"kind":"end_user","tokens_per_minute":9}]}`).want(t, http.StatusNoContent)
 	before := w.db.Rows(t, w.workspace)
 	rows, _ := w.audited(t)
@@ -119,6 +120,8 @@ model_prices:
   - {model: small/model, input: 0.5, output: 2}
   - {model: small/model, provider_key: key of ada, input: 0.4, output: 2, cache_read: 0.04}
   - {model: small/model, provider_key: spare, input: 0.3, output: 2}
+model_limits:
+  - {model: small/model, provider_key: key of ada, window_tokens: 16000}
 budgets:
   - {kind: workspace, budget_month_usd: 100}
   - {kind: project, id: search, budget_day_usd: 2.5}
@@ -145,7 +148,7 @@ func TestAnImportChangesWhatDiffersAndLeavesTheRest(t *testing.T) {
 		"pipeline.modules: [ipc, compaction-bridge, rehydrator, patterns] → [ipc, patterns]", "pipeline.ipc.targetUtilization: 0.61 → 0.8", "pipeline.ipc.minClear: 0.1 → 0.2",
 		"model_windows.small/model:  → 32000",
 		"model_prices.small/model " + w.providerKey + " cache_read:  → 0.04", "model_prices.small/model " + w.providerKey + " input:  → 0.4", "model_prices.small/model " + w.providerKey + " output:  → 2",
-		"model_prices.small/model input:  → 0.5", "model_prices.small/model output:  → 2", "budgets.project search budget_day_usd:  → 2.50", "budgets.workspace budget_month_usd:  → 100.00", "api_keys.for manage.budget_month_usd:  → 10.00", "api_keys.for manage.concurrency:  → 3",
+		"model_prices.small/model input:  → 0.5", "model_prices.small/model output:  → 2", "model_limits.small/model " + w.providerKey + " window_tokens:  → 16000", "budgets.project search budget_day_usd:  → 2.50", "budgets.workspace budget_month_usd:  → 100.00", "api_keys.for manage.budget_month_usd:  → 10.00", "api_keys.for manage.concurrency:  → 3",
 		"provider_keys.key of ada.models:  → claude-*", "provider_keys.key of ada.order:  → 4",
 	}
 	if !dry.DryRun || !slices.Equal(dry.fields(), want) {
@@ -178,8 +181,8 @@ func TestAnImportChangesWhatDiffersAndLeavesTheRest(t *testing.T) {
 		actions = append(actions, entry.Action)
 	}
 	if !slices.Equal(actions, []tenants.Action{
-		tenants.ConfigImported, tenants.ProviderKeyChanged, tenants.KeyChanged, tenants.BudgetsSet, tenants.ModelPricesSet, tenants.ModelWindowSet, tenants.PipelineSaved, tenants.RetentionSet, tenants.SettingsSaved,
-	}) || entries[0].After["changes"] != "19" {
+		tenants.ConfigImported, tenants.ProviderKeyChanged, tenants.KeyChanged, tenants.BudgetsSet, tenants.ModelLimitsSet, tenants.ModelPricesSet, tenants.ModelWindowSet, tenants.PipelineSaved, tenants.RetentionSet, tenants.SettingsSaved,
+	}) || entries[0].After["changes"] != "20" {
 		t.Errorf("noted %v, %v", actions, entries[0].After)
 	}
 	if again := w.importConfig(t, "", wanted); len(again.Changes) != 0 || len(again.ByHand) != 6 {

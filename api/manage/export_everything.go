@@ -202,6 +202,13 @@ func (e everything) pipeline(ctx context.Context) error {
 	if err := e.bundle.JSON("model_prices.json", append([]tenants.ModelPrice{}, prices...)); err != nil {
 		return err
 	}
+	limits, err := e.config.Data.ModelLimits(ctx, e.workspace)
+	if err != nil {
+		return err
+	}
+	if err := e.bundle.JSON("model_limits.json", append([]tenants.ModelLimit{}, limits...)); err != nil {
+		return err
+	}
 	budgets, err := e.config.Data.Budgets(ctx, e.workspace)
 	if err != nil {
 		return err

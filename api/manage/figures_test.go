@@ -166,11 +166,11 @@ func TestLimitsKeepTheirUnit(t *testing.T) {
 // On what terms a request was answered stands in the API and in the file, each under its own name.
 func TestTermsOfARequestHaveTheirOwnNames(t *testing.T) {
 	t.Parallel()
-	exchange := tenants.Exchange{ExchangeAnswer: tenants.ExchangeAnswer{Served: tenants.Served{ServiceTier: "priority", Speed: "fast", Region: "eu"}}}
-	if answer := requestOf(exchange); answer.ServiceTier != "priority" || answer.Speed != "fast" || answer.Region != "eu" {
+	exchange := tenants.Exchange{ExchangeAnswer: tenants.ExchangeAnswer{Served: tenants.Served{ServiceTier: "priority", Speed: "fast", Region: "eu", AnsweredBy: "claude-sonnet-5"}}}
+	if answer := requestOf(exchange); answer.ServiceTier != "priority" || answer.Speed != "fast" || answer.Region != "eu" || answer.AnsweredBy != "claude-sonnet-5" {
 		t.Errorf("%+v", answer)
 	}
-	want := map[string]string{"service_tier": "priority", "speed": "fast", "region": "eu"}
+	want := map[string]string{"service_tier": "priority", "speed": "fast", "region": "eu", "answered_by": "claude-sonnet-5"}
 	for _, column := range requestColumns() {
 		if cell, is := want[column.name]; is && column.cell(&exchange) != cell {
 			t.Errorf("%s is %s", column.name, column.cell(&exchange))

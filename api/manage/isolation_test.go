@@ -91,6 +91,7 @@ func reaches() map[string]reach {
 		"GET /models/windows":    {roles: "oamv"},
 		"GET /budgets":           {roles: "oamv"},
 		"GET /models/prices":     {roles: "oamv"},
+		"GET /models/limits":     {roles: "oamv"},
 
 		"GET /patterns":        {roles: "oamv"},
 		"POST /patterns":       {roles: "oa", body: `{"kind":"directive","text":"Never push to the release branch without a tag."}`, status: http.StatusCreated},
@@ -99,6 +100,7 @@ func reaches() map[string]reach {
 		"DELETE /patterns/:id": {roles: "oa", path: at(func(of *tenant) string { return "/patterns/" + of.pattern }), status: http.StatusNoContent},
 
 		"PUT /models/prices":            {roles: "oa", body: `{"prices":[]}`, status: http.StatusNoContent},
+		"PUT /models/limits":            {roles: "oa", body: `{"limits":[]}`, status: http.StatusNoContent},
 		"PUT /budgets":                  {roles: "oa", body: `{"budgets":[]}`, status: http.StatusNoContent},
 		"PUT /models/windows/:model":    {roles: "oa", body: `{"window_tokens":50000}`},
 		"DELETE /models/windows/:model": {roles: "oa", path: at((*tenant).modelWindow), status: http.StatusNoContent},

@@ -131,6 +131,7 @@ func handlers(config Config) []func(group *echo.Group, a *authorizer) {
 		pipelineHandler{config.Pipelines, config.Previews, config.Defaults}.register,
 		windowHandler{config.ModelWindows}.register,
 		priceHandler{config.Data}.register,
+		limitHandler{config.Data}.register,
 		patternHandler{config.Patterns, changes, config.Now}.register,
 
 		sessionHandler{find, config.Costs, remarks{config.Stars, config.Comments}, changes, config.Now}.register,

@@ -2,7 +2,6 @@ package manage
 
 import (
 	"context"
-	"fmt"
 	"net/http"
 	"slices"
 
@@ -65,18 +64,17 @@ type configModelPriceJSON struct {
 // modelPricesIn returns prices as a file has them.
 func (c *configured) modelPrices() []configModelPriceJSON {
 	return each(c.prices, func(price tenants.ModelPrice) configModelPriceJSON {
-		written := configModelPriceJSON{
-			Model: price.Model, Input: price.Input, Output: price.Output, CacheRead: price.CacheRead, CacheWrite5m: price.CacheWrite5m, CacheWrite1h: price.CacheWrite1h,
+		return configModelPriceJSON{
+			Model: price.Model, Key: c.nameOf(price.ProviderKey), Input: price.Input, Output: price.Output, CacheRead: price.CacheRead, CacheWrite5m: price.CacheWrite5m, CacheWrite1h: price.CacheWrite1h,
 		}
-		if price.ProviderKey != uuid.Nil {
-			written.Key = c.nameOf(price.ProviderKey)
-		}
-		return written
 	})
 }
 
-// nameOf returns the name of a provider key, or its id where others have the name too.
+// nameOf returns the name of a provider key, or its id where others have the name too; "" for none.
 func (c *configured) nameOf(id uuid.UUID) string {
+	if id == uuid.Nil {
+		return ""
+	}
 	name, named := id.String(), 0
 	for _, key := range c.providers {
 		if key.ID == id {
@@ -111,18 +109,11 @@ func (i *configImport) takePrices(ctx context.Context, part configMember) error 
 			}
 			continue
 		}
-		if asked.Key != "" {
-			matches := slices.DeleteFunc(slices.Clone(i.now.providers), func(key tenants.ProviderKey) bool { return key.Name != asked.Key && key.ID.String() != asked.Key })
-			if len(matches) > 1 {
-				i.wrong(item.place+".provider_key", fmt.Sprintf("is the name of %d provider keys of this workspace; give the id of the one that is meant", len(matches)))
-				continue
-			}
-			if len(matches) == 0 {
-				i.byHandf("Provider key %q does not exist here: add it with its secret, then import again to set the price of %s there.", asked.Key, asked.Model)
-				continue
-			}
-			price.ProviderKey = matches[0].ID
+		key, known := i.providerKeyNamed(item.place, asked.Key, "the price of "+asked.Model)
+		if !known {
+			continue
 		}
+		price.ProviderKey = key
 		at := slices.IndexFunc(wanted, func(other tenants.ModelPrice) bool {
 			return other.Model == price.Model && other.ProviderKey == price.ProviderKey
 		})

@@ -33,6 +33,7 @@ type requestJSON struct {
 	ServiceTier  string           `json:"service_tier,omitempty"`
 	Speed        string           `json:"speed,omitempty"`
 	Region       string           `json:"region,omitempty"`
+	AnsweredBy   string           `json:"answered_by,omitempty"`
 	Messages     int              `json:"messages"`
 	Compression  string           `json:"compression"`
 	TokensBefore int              `json:"tokens_before"`
@@ -90,7 +91,7 @@ func requestOf(exchange tenants.Exchange) requestJSON {
 		OverheadMS: milliseconds(exchange.Overhead), TTFBMS: milliseconds(exchange.TTFB), DurationMS: milliseconds(exchange.Duration),
 		Attempts: exchange.Attempts, Answer: hex.EncodeToString(exchange.Answer),
 		Class: exchange.Class, Modules: modulesOf(exchange.Report), Tags: exchange.Tags,
-		ServiceTier: exchange.ServiceTier, Speed: exchange.Speed, Region: exchange.Region,
+		ServiceTier: exchange.ServiceTier, Speed: exchange.Speed, Region: exchange.Region, AnsweredBy: exchange.AnsweredBy,
 		EndUser: exchange.EndUser, EndUserName: exchange.EndUserName,
 	}
 	if answer.Tags == nil {
@@ -163,6 +164,7 @@ func requestColumns() []requestColumn {
 		{"service_tier", func(e *exchange) string { return tenants.CSVCell(e.ServiceTier) }},
 		{"speed", func(e *exchange) string { return tenants.CSVCell(e.Speed) }},
 		{"region", func(e *exchange) string { return tenants.CSVCell(e.Region) }},
+		{"answered_by", func(e *exchange) string { return tenants.CSVCell(e.AnsweredBy) }},
 	}
 }
 

@@ -55,6 +55,7 @@ type Cache struct {
 	restrained func(ctx context.Context, workspace tenants.WorkspaceID) (tenants.Restraint, error)    // nil if nothing holds anybody back
 	budgets    func(ctx context.Context, workspace tenants.WorkspaceID) ([]tenants.Budget, error)     // nil if keys alone have budgets
 	ownPrices  func(ctx context.Context, workspace tenants.WorkspaceID) ([]tenants.ModelPrice, error) // nil if list prices hold for all
+	ownLimits  func(ctx context.Context, workspace tenants.WorkspaceID) ([]tenants.ModelLimit, error) // nil if the catalog's hold for all
 	vault      tenants.ProviderKeyVault
 	tagKey     func(ctx context.Context, workspace tenants.WorkspaceID) ([]byte, error) // nil if nothing is redacted
 	defaults   pipeline.Layer
@@ -73,9 +74,10 @@ type settings struct {
 	secrets  []string                              // of the keys, in the clear: they live in memory only
 	windows  map[string]int                        // context windows by model; never changed
 	prices   map[uuid.UUID]map[string]tokens.Price // by provider key and model; those of uuid.Nil at every key; never changed
-	noStore  bool                                  // nothing of its exchanges is kept
-	names    bool                                  // end users are shown by the application's own ids
-	origins  tenants.Origins                       // of pages that may read answers in a browser
+	limits   []tenants.ModelLimit
+	noStore  bool            // nothing of its exchanges is kept
+	names    bool            // end users are shown by the application's own ids
+	origins  tenants.Origins // of pages that may read answers in a browser
 	failover tenants.Failover
 	own      bool                // requests may bring credentials of their own
 	redactor *redaction.Redactor // nil if what is said is stored as it came
@@ -123,6 +125,12 @@ func (c *Cache) WithBudgets(read func(ctx context.Context, workspace tenants.Wor
 // WithPrices has workspaces have the prices of models that read returns, and returns c.
 func (c *Cache) WithPrices(read func(ctx context.Context, workspace tenants.WorkspaceID) ([]tenants.ModelPrice, error)) *Cache {
 	c.ownPrices = read
+	return c
+}
+
+// WithLimits has workspaces have the limits of models that read returns, and returns c.
+func (c *Cache) WithLimits(read func(ctx context.Context, workspace tenants.WorkspaceID) ([]tenants.ModelLimit, error)) *Cache {
+	c.ownLimits = read
 	return c
 }
 
@@ -181,7 +189,28 @@ func (c *Cache) Overrides(ctx context.Context, workspace tenants.WorkspaceID, ke
 		}
 		maps.Copy(prices, own)
 	}
-	return tokens.Overrides{Windows: settings.windows, Prices: prices}, nil
+	windows, outputs := settings.limitsAt(key)
+	return tokens.Overrides{Windows: windows, Outputs: outputs, Prices: prices}, nil
+}
+
+// limitsAt returns the context windows and the longest answers of models at a provider key. They are not to be changed.
+func (s *settings) limitsAt(key uuid.UUID) (windows, outputs map[string]int) {
+	if len(s.limits) == 0 {
+		return s.windows, nil
+	}
+	windows, outputs = maps.Clone(s.windows), map[string]int{}
+	for _, limit := range s.limits { // of one model those of every key come first
+		if limit.ProviderKey != uuid.Nil && limit.ProviderKey != key {
+			continue
+		}
+		if limit.Window > 0 {
+			windows[limit.Model] = limit.Window
+		}
+		if limit.Output > 0 {
+			outputs[limit.Model] = limit.Output
+		}
+	}
+	return windows, outputs
 }
 
 func pricesOf(set []tenants.ModelPrice) map[uuid.UUID]map[string]tokens.Price {
@@ -339,6 +368,11 @@ func (c *Cache) load(ctx context.Context, workspace tenants.WorkspaceID) (*setti
 			return nil, fmt.Errorf("model prices: %w", err)
 		}
 		loaded.prices = pricesOf(prices)
+	}
+	if c.ownLimits != nil {
+		if loaded.limits, err = c.ownLimits(ctx, workspace); err != nil {
+			return nil, fmt.Errorf("model limits: %w", err)
+		}
 	}
 	for _, window := range windows {
 		loaded.windows[window.Model] = window.Tokens

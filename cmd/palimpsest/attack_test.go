@@ -89,6 +89,7 @@ func TestScriptFromOutsideFindsEveryHoleShut(t *testing.T) {
 	}
 	for _, tried := range []string{
 		"429  /api/v1/signup, number 2 from this place", "422  /api/v1/workspaces, number 3 of one person",
+		"200  /mcp as a member's key", "200  /api/v1/search as a member, by cookie", "422  /api/v1/keys as a member with rehydrator: {scope: workspace}",
 		"200  /v1/messages as another end user", "200  /v1/chat/completions as another end user", "200  /v1/responses as another end user",
 	} {
 		if !strings.Contains(said, tried) {

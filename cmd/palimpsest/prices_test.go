@@ -42,3 +42,29 @@ func TestModelPricesHoldInTheProxy(t *testing.T) {
 	set()
 	w.hears(func() bool { return cost() == listed })
 }
+
+// The limits of a model at a provider key hold for requests with that key.
+func TestModelLimitsHoldInTheProxy(t *testing.T) {
+	t.Parallel()
+	w := start(t, providerdouble.Config{}).tenant("limits")
+	window := func() string {
+		response, answer := w.post("/v1/messages", []byte(smallMessage), nil)
+		if response.StatusCode != http.StatusOK {
+			t.Fatalf("status %d: %s", response.StatusCode, answer)
+		}
+		return response.Header.Get("X-Palimpsest-Context-Window")
+	}
+	listed := window()
+	var keys struct {
+		Data []struct{ ID, Provider string }
+	}
+	w.call(http.MethodGet, "/api/v1/provider-keys", nil, http.StatusOK, &keys)
+	var limits []map[string]any
+	for _, key := range keys.Data {
+		limits = append(limits, map[string]any{"model": "claude-sonnet-4-5", "provider_key_id": key.ID, "window_tokens": map[bool]int{true: 30_000, false: 60_000}[key.Provider == "anthropic"]})
+	}
+	w.call(http.MethodPut, "/api/v1/models/limits", map[string]any{"limits": limits}, http.StatusNoContent, nil)
+	w.hears(func() bool { return len(window()) == 5 && window() < "30001" })
+	w.call(http.MethodPut, "/api/v1/models/limits", map[string]any{"limits": []any{}}, http.StatusNoContent, nil)
+	w.hears(func() bool { return window() == listed })
+}

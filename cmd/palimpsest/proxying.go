@@ -61,7 +61,7 @@ func openProxying(b base, of stored, recorded *tally) (proxying, error) {
 		return proxying{}, err
 	}
 	settings.WithRedaction(of.archiveKeys.TagKey)
-	settings.WithBudgets(b.db.Data.Budgets).WithPrices(b.db.Data.ModelPrices)
+	settings.WithBudgets(b.db.Data.Budgets).WithPrices(b.db.Data.ModelPrices).WithLimits(b.db.Data.ModelLimits)
 	counter, err := tokens.NewCounter()
 	if err != nil {
 		return proxying{}, fmt.Errorf("token counter: %w", err)

@@ -26,16 +26,17 @@ import (
 
 // bench writes the prompts of one session and has the provider judge them.
 type bench struct {
-	t       *testing.T
-	writer  *prompt.Writer
-	double  *providerdouble.Double
-	codec   wire.Codec
-	scope   session.Scope
-	config  pipeline.Config
-	headers http.Header
-	betas   string // the client's own
-	bypass  bool
-	epochs  int
+	t         *testing.T
+	writer    *prompt.Writer
+	double    *providerdouble.Double
+	codec     wire.Codec
+	scope     session.Scope
+	config    pipeline.Config
+	headers   http.Header
+	betas     string // the client's own
+	bypass    bool
+	overrides tokens.Overrides
+	epochs    int
 }
 
 // newBench returns a bench with a context window of so many tokens.
@@ -102,7 +103,7 @@ func (b *bench) write(body []byte) *prompt.Prompt {
 // request returns the request with a body.
 func (b *bench) request(body []byte) prompt.Request {
 	return prompt.Request{
-		Scope: b.scope, Codec: b.codec, Config: b.config, Body: body, Bypass: b.bypass,
+		Scope: b.scope, Codec: b.codec, Config: b.config, Body: body, Bypass: b.bypass, Overrides: b.overrides,
 		Headers: b.headers, Path: paths()[b.scope.Format],
 	}
 }

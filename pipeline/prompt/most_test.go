@@ -1,10 +1,13 @@
 package prompt_test
 
 import (
+	"maps"
 	"strings"
 	"testing"
 
 	"palimpsest/pipeline/conversation"
+	"palimpsest/pipeline/tokens"
+	"palimpsest/pipeline/wire"
 )
 
 // S47: what may be spent is that of the dearest model, all answers, the tier, and the uses
@@ -48,5 +51,65 @@ func TestWhatTheProviderHasOfAPromptMayBeSpent(t *testing.T) {
 	chained := b.write([]byte(`{"model":"gpt-5.5","max_output_tokens":10,"previous_response_id":"resp_1","input":"hi"}`)).Most()
 	if chained.Prompt > 2*alone.Prompt || chained.MicroUSD < 900_000*5 {
 		t.Errorf("alone %+v, chained %+v", alone, chained)
+	}
+}
+
+// W52: a provider's own tool that the catalog doesn't list costs no less than any that it lists, and that is said; where the
+// model is free, it costs nothing, and that is said too.
+func TestToolsThatAreNotListedAreNotFree(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, conversation.OpenAIResponses, 0)
+	for name, test := range map[string]struct {
+		model string
+		uses  map[string]int
+		want  map[string]int64
+		fees  int64
+	}{
+		"listed":             {"gpt-5.5", map[string]int{"web_search": 2}, map[string]int64{}, 20_000},
+		"not listed":         {"gpt-5.5", map[string]int{"x_search": 2, "web_search": 1}, map[string]int64{"x_search": 60_000}, 70_000},
+		"a picture":          {"gpt-5.5", map[string]int{"image_generation": 1}, map[string]int64{"image_generation": 250_000}, 250_000},
+		"of another maker":   {"grok-4", map[string]int{"web_search": 3}, map[string]int64{"web_search": 90_000}, 90_000},
+		"of a free model":    {"glm-4.6:free", map[string]int{"web_search": 3}, map[string]int64{"web_search": 0}, 0},
+		"of a model unknown": {"nobody-knows", map[string]int{"web_search": 3}, map[string]int64{"web_search": 0}, 0},
+	} {
+		sent := b.write([]byte(`{"model":"` + test.model + `","max_output_tokens":10,"input":"hi"}`)).Sent()
+		answer := wire.Answer{Model: test.model, Usage: wire.Usage{Reported: true, Input: 10}}
+		without := b.writer.Answered(sent, answer).Cost
+		answer.Tools = test.uses
+		if got := b.writer.Answered(sent, answer).Cost - without; got != test.fees {
+			t.Errorf("%s: the tools cost %d, want %d", name, got, test.fees)
+		}
+		if got := b.writer.UnlistedTools(&sent, answer); !maps.Equal(got, test.want) {
+			t.Errorf("%s: unlisted %v, want %v", name, got, test.want)
+		}
+	}
+}
+
+// W52: the model that answered is named if it's another than the one that was asked for.
+func TestAnotherModelThatAnsweredIsNamed(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, conversation.OpenAIChat, 0)
+	for _, test := range []struct{ asked, answered, want string }{
+		{"gpt-5.5", "gpt-5.5-2026-04-23", ""}, {"openai/gpt-5.5", "GPT-5.5", ""}, {"claude-sonnet-4-5", "us.anthropic.claude-sonnet-4-5-20250929-v1:0", ""}, {"vendor/house-1", "house-1", ""},
+		{"gpt-5.5", "", ""}, {"gpt-5.5", "gpt-5.4-mini-2026-03-17", "gpt-5.4-mini-2026-03-17"}, {"openrouter/auto", "anthropic/claude-sonnet-4.5", "anthropic/claude-sonnet-4.5"}, {"house-1", "house-2", "house-2"},
+	} {
+		sent := b.write([]byte(`{"model":"` + test.asked + `","messages":[{"role":"user","content":"hi"}]}`)).Sent()
+		if got := b.writer.Served(&sent, wire.Answer{Model: test.answered}).Model; got != test.want {
+			t.Errorf("%s, answered by %s: %q is named, want %q", test.asked, test.answered, got, test.want)
+		}
+	}
+}
+
+// A longest answer that is set in place of the catalog's is what is held.
+func TestLongestAnswerThatIsSetIsHeld(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, conversation.OpenAIResponses, 0)
+	body := []byte(`{"model":"gpt-5.5","input":"hi"}`)
+	if most := b.write(body).Most(); most.Answers != 128_000 {
+		t.Errorf("by the catalog: %+v", most)
+	}
+	b.overrides = tokens.Overrides{Outputs: map[string]int{"gpt-5.5": 3000}}
+	if most := b.write(body).Most(); most.Answers != 3000 {
+		t.Errorf("as it is set: %+v", most)
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"net/http"
 	"time"
 
@@ -255,6 +256,7 @@ func (w *Writer) read(request Request) (*Prompt, error) {
 		return nil, fmt.Errorf("read body: %w", err)
 	}
 	billing.Beyond = billing.Beyond || asked.Refers || asked.Resumes
+	billing.Fee = max(billing.Fee, int64(math.Round(w.Models.DearestToolUse()*1e6)))
 	provided := w.provided(request, asked.Model)
 	account := account{billing: billing, key: request.Destination.Key, region: request.Destination.Region, own: provided, isLong: request.Long, overrides: request.Overrides}
 	for _, name := range billing.Models {

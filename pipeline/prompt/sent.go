@@ -2,6 +2,7 @@ package prompt
 
 import (
 	"math"
+	"strings"
 
 	"palimpsest/pipeline"
 	"palimpsest/pipeline/conversation"
@@ -96,8 +97,21 @@ func (s *Sent) Metered(answer wire.Answer) wire.Usage {
 	return usage
 }
 
-// Served returns on what terms a prompt was answered whose answer says so much of it.
-func (s *Sent) Served(said wire.Served) wire.Served { return s.account.served(said) }
+// Served returns on what terms a prompt was answered, and by which model if it's another than the one
+// that was asked for.
+func (w *Writer) Served(sent *Sent, answer wire.Answer) wire.Served {
+	served := sent.account.served(answer.Served)
+	if answer.Model != "" && !isSame(sent.account.own.Name, w.Models.Lookup(answer.Model).Name) {
+		served.Model = answer.Model
+	}
+	return served
+}
+
+// isSame reports whether two names are of one model: one may say in front who sells it.
+func isSame(a, b string) bool {
+	a, b = strings.ToLower(a), strings.ToLower(b)
+	return a == b || strings.HasSuffix(a, "/"+b) || strings.HasSuffix(b, "/"+a)
+}
 
 // Answered learns from the usage that the provider reported for a prompt and
 // returns what the exchange cost and saved. Of one that is estimated nothing is learned,
@@ -109,7 +123,7 @@ func (w *Writer) Answered(sent Sent, answer wire.Answer) cost.Money {
 	answering := w.answering(&sent, answer.Model)
 	exchange.Price = answering.On(sent.account.terms(answer.Served))
 	money := exchange.Money(sent.account.before)
-	money.Cost += w.toolUses(answering, answer)
+	money.Cost += w.toolFees(answering, answer.Tools)
 	for _, own := range answer.Compactions {
 		money.Cost += exchange.Price.MicroUSD(own.Input, own.CacheRead, own.CacheWrite-own.CacheWrite1h, own.CacheWrite1h, own.Output)
 	}
@@ -148,16 +162,39 @@ func (w *Writer) answering(sent *Sent, name string) tokens.Model {
 	return dearest
 }
 
-// toolUses returns what the tools cost that the provider ran itself for an answer, in millionths of
-// a US dollar. What is not listed counts as nothing.
-func (w *Writer) toolUses(answering tokens.Model, answer wire.Answer) int64 {
+// toolFees returns what the tools cost that the provider ran itself for an answer, in millionths of
+// a US dollar. Nothing is charged for where a model has no price, or is free.
+func (w *Writer) toolFees(answering tokens.Model, uses map[string]int) int64 {
+	if answering.Price.Input <= 0 {
+		return 0
+	}
 	sum := 0.0
-	for tool, uses := range answer.Tools {
-		if price, err := w.Models.ToolUse(answering.Provider, tool); err == nil {
-			sum += price * float64(uses)
+	for tool, count := range uses {
+		price, isListed := w.Models.ToolUse(answering.Provider, tool)
+		if !isListed {
+			price = w.unlistedFee(tool)
 		}
+		sum += price * float64(count)
 	}
 	return int64(math.Round(sum * 1e6))
+}
+
+// unlistedFee returns what a use of a provider's own tool counts as that the catalog doesn't list, in US
+// dollars: no less than any that it lists.
+func (w *Writer) unlistedFee(tool string) float64 {
+	return max(float64(wire.ToolFee(tool))/1e6, w.Models.DearestToolUse())
+}
+
+// UnlistedTools returns the tools that the provider ran itself for an answer and that the catalog doesn't list, by name,
+// and what their uses count as, in millionths of a US dollar.
+func (w *Writer) UnlistedTools(sent *Sent, answer wire.Answer) map[string]int64 {
+	answering, unlisted := w.answering(sent, answer.Model), map[string]int64{}
+	for tool, count := range answer.Tools {
+		if _, isListed := w.Models.ToolUse(answering.Provider, tool); !isListed && count > 0 {
+			unlisted[tool] = w.toolFees(answering, map[string]int{tool: count})
+		}
+	}
+	return unlisted
 }
 
 // learn learns how large a prompt was.

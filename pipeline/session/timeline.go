@@ -39,6 +39,7 @@ type TimelineEntry struct {
 	NetMicroUSD  int64
 	Reach        bool // the client's prompt was too long to be sent, and ours was answered
 	Status       int
+	AnsweredBy   string // the model that answered, if it's another than the one that was asked for
 	Report       []byte // JSON of pipeline.Report; only in Events
 }
 

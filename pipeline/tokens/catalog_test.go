@@ -148,11 +148,14 @@ func TestTiersAndRegionsChangeThePrice(t *testing.T) {
 		}
 	}
 	for tool, want := range map[[2]string]float64{{"anthropic", "web_search"}: 0.01, {"openai", "file_search"}: 0.0025, {"anthropic", "web_fetch"}: 0} {
-		if got, err := table.ToolUse(tool[0], tool[1]); err != nil || got != want {
-			t.Errorf("%v costs %v, %v; want %v", tool, got, err, want)
+		if got, isListed := table.ToolUse(tool[0], tool[1]); !isListed || got != want {
+			t.Errorf("%v costs %v, %v; want %v", tool, got, isListed, want)
 		}
 	}
-	if _, err := table.ToolUse("groq", "web_search"); err == nil {
+	if _, isListed := table.ToolUse("groq", "web_search"); isListed {
 		t.Error("a tool that is not listed has a price")
+	}
+	if dearest := table.DearestToolUse(); dearest != 0.03 {
+		t.Errorf("the dearest tool costs %v", dearest)
 	}
 }

@@ -2,7 +2,6 @@ package tokens
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
 	"strings"
 	"sync/atomic"
@@ -71,6 +70,7 @@ func (m *Models) Lookup(name string) Model {
 // ask for or that the catalog has. The zero value overrides nothing.
 type Overrides struct {
 	Windows map[string]int
+	Outputs map[string]int // longest answers
 	Prices  map[string]Price
 }
 
@@ -79,6 +79,7 @@ func (o Overrides) On(model Model, name string) Model {
 	if window := cmp.Or(o.Windows[name], o.Windows[model.Name]); window > 0 {
 		model = model.WithWindow(window)
 	}
+	model.MaxOutput = cmp.Or(o.Outputs[name], o.Outputs[model.Name], model.MaxOutput)
 	price, has := o.Prices[name]
 	if !has {
 		price, has = o.Prices[model.Name]
@@ -95,16 +96,20 @@ func (m *Models) Ending(name string) (ending Ending, ok bool) {
 	return ending, ok
 }
 
-// ErrNoUse says that the price of a tool is not known.
-var ErrNoUse = errors.New("the price of the tool is not known")
+// ToolUse returns what one use of a tool costs that a provider runs itself, in US dollars. isListed is false if the
+// catalog doesn't have it: price is 0 then.
+func (m *Models) ToolUse(provider, tool string) (price float64, isListed bool) {
+	price, isListed = m.current.Load().uses[[2]string{provider, tool}]
+	return price, isListed
+}
 
-// ToolUse returns what one use of a tool costs that a provider runs itself, in US dollars.
-func (m *Models) ToolUse(provider, tool string) (float64, error) {
-	price, known := m.current.Load().uses[[2]string{provider, tool}]
-	if !known {
-		return 0, ErrNoUse
+// DearestToolUse returns what one use of the dearest listed tool costs, in US dollars.
+func (m *Models) DearestToolUse() float64 {
+	dearest := 0.0
+	for _, price := range m.current.Load().uses {
+		dearest = max(dearest, price)
 	}
-	return price, nil
+	return dearest
 }
 
 // unknown returns what is assumed of a model that is not in the catalog. Claude's newer

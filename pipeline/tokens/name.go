@@ -10,8 +10,9 @@ import (
 // find finds a model under a name in small letters. It takes off what says where or how a model
 // runs, and nothing that could make it another one:
 //
-//   - who sells it: "openrouter/anthropic/…", "models/…", "bedrock/us-east-1/…",
-//     "us.anthropic.…-v1:0", "projects/…/publishers/google/models/…"
+//   - who sells it, and by which of its APIs: "openrouter/anthropic/…", "models/…", "bedrock/us-east-1/…",
+//     "bedrock/converse/…", "us.anthropic.…-v1:0", "projects/…/publishers/google/models/…",
+//     "accounts/fireworks/models/…", "databricks-…"
 //   - a day: "-20250929", "@20250929", and "-2024-08-06" of the makers who write it so
 //   - "-latest", OpenRouter's ":beta" and its like, Claude's "-thinking" and "-fast"
 //   - how a local server has packed it: "-awq", "-q4_k_m"
@@ -38,21 +39,31 @@ func (t *table) find(name string) (Model, bool) {
 
 // unsold takes off who sells a model.
 func (t *table) unsold(name string) string {
-	if strings.HasPrefix(name, "projects/") || strings.HasPrefix(name, "publishers/") || strings.HasPrefix(name, "accounts/") {
-		if _, after, found := strings.Cut(name, "/models/"); found {
-			return after
-		}
-	}
 	if strings.HasPrefix(name, "arn:") {
 		return name[strings.LastIndexByte(name, '/')+1:]
 	}
 	for {
 		first, rest, found := strings.Cut(strings.TrimPrefix(name, "~"), "/")
-		if !found || !t.prefixes[first] && !isRegion(first) {
-			return strings.TrimPrefix(name, "~")
+		switch _, model, isBelow := strings.Cut(rest, "/models/"); {
+		case isBelow && first == "accounts":
+			return withPoint(model)
+		case isBelow && (first == "projects" || first == "publishers"):
+			return model
+		case !found || !t.prefixes[first] && !isRegion(first):
+			return strings.TrimPrefix(strings.TrimPrefix(name, "~"), "databricks-")
 		}
 		name = rest
 	}
+}
+
+// withPoint writes the version in a name of Fireworks with a point: "deepseek-v3p2".
+func withPoint(name string) string {
+	for at := 1; at < len(name)-1; at++ {
+		if name[at] == 'p' && isNumber(name[at-1:at]) && isNumber(name[at+1:at+2]) {
+			return name[:at] + "." + name[at+1:]
+		}
+	}
+	return name
 }
 
 // undotted takes off what Amazon Bedrock puts around a name: "us.anthropic.…-v1:0".
@@ -139,7 +150,7 @@ type ending struct {
 // endings returns what may follow a name.
 func endings() []ending {
 	return []ending{
-		{cut: cutWord("-latest", "@latest", "@default", ":latest", ":beta", ":online", ":thinking", ":extended", ":nitro", ":floor", ":exacto", ":cloud"), as: same},
+		{cut: cutWord("-latest", "@latest", "@default", ":latest", ":beta", ":online", ":thinking", ":extended", ":nitro", ":floor", ":exacto", ":cloud", "-cloud"), as: same},
 		{cut: cutWord(":free"), as: func(m Model) Model { m.Price = Price{Free: true}; return m }},
 		{cut: cutWord("-thinking"), of: providerAnthropic, as: same},
 		{cut: cutWord("-fast"), of: providerAnthropic, as: func(m Model) Model { return m.inTier("fast") }},

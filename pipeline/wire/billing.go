@@ -12,7 +12,7 @@ type Billing struct {
 	Answers int      // written to the same prompt; 0: one
 	Served           // on what terms the request asks for it
 	Uses    int      // most uses of tools that the provider runs itself
-	Fee     int64    // of the dearest of them each time, in millionths of a US dollar
+	Fee     int64    // of the dearest of them each time, in millionths of a US dollar, if none is listed
 	Models  []string // that may answer in place of the request's own
 	Beyond  bool     // the provider has more of the prompt than the body
 }
@@ -32,6 +32,7 @@ type Served struct {
 	Tier   string // of service: "priority", "flex"
 	Speed  string // "fast"
 	Region string // where it is processed
+	Model  string // that answered, if it's another than the one that was asked for; only of an answer that was priced
 }
 
 // Over returns the terms, and those of asked where nothing is said.
@@ -70,7 +71,7 @@ func (f *Fields) uses() (uses int, fee int64) {
 		if !bounded {
 			most = DefaultUses
 		}
-		uses, fee = uses+min(maxAnswers, max(0, most)), max(fee, feeOf(kind))
+		uses, fee = uses+min(maxAnswers, max(0, most)), max(fee, ToolFee(kind))
 	}
 	if f.Raw("web_search_options") != nil {
 		uses, fee = uses+DefaultUses, max(fee, usualFee)
@@ -79,6 +80,12 @@ func (f *Fields) uses() (uses int, fee int64) {
 		uses = min(uses, max(0, most))
 	}
 	return min(uses, maxAnswers), fee
+}
+
+// IsBilledTool reports whether a provider may charge for each use of a tool of a kind: it runs the tool itself, and
+// not an MCP server or its search among the request's own tools.
+func IsBilledTool(kind string) bool {
+	return !isRunByClient(kind) && !strings.HasPrefix(kind, "mcp") && !strings.HasPrefix(kind, "tool_search")
 }
 
 // isRunByClient reports whether tools of a kind are run by the client: functions, and
@@ -92,14 +99,15 @@ func isRunByClient(kind string) bool {
 	return kind == ""
 }
 
-// What a use of a provider's own tool costs at most, in millionths of a US dollar: a
+// What a use of a provider's own tool costs at most where its price isn't listed, in millionths of a US dollar: a
 // picture, and anything else (a web search costs 0.01 to 0.025, a container 0.03).
 const (
 	pictureFee = 250_000
 	usualFee   = 30_000
 )
 
-func feeOf(kind string) int64 {
+// ToolFee returns what a use of a provider's own tool counts as whose price isn't listed, in millionths of a US dollar.
+func ToolFee(kind string) int64 {
 	if strings.HasPrefix(kind, "image_generation") {
 		return pictureFee
 	}

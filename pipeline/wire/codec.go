@@ -199,6 +199,19 @@ type Answer struct {
 	Failure string
 }
 
+// Billed returns all that the provider charges for: Usage, and what its own compactions took.
+func (a *Answer) Billed() Usage {
+	billed := a.Usage
+	for _, own := range a.Compactions {
+		billed.Input += own.Input
+		billed.CacheRead += own.CacheRead
+		billed.CacheWrite += own.CacheWrite
+		billed.CacheWrite1h += own.CacheWrite1h
+		billed.Output += own.Output
+	}
+	return billed
+}
+
 // Use notes how often a tool was used that the provider ran itself.
 func (a *Answer) Use(tool string, uses int) {
 	if a.Tools == nil {

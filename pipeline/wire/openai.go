@@ -56,14 +56,17 @@ func ReadOpenAIUsage(usage *Usage, raw json.RawMessage) {
 		return
 	}
 	read := Usage{Reported: true, Output: max(0, counts.first("completion_tokens", "output_tokens"))}
-	read.CacheRead = counts.most("cached_tokens", "prompt_cache_hit_tokens", "cache_read_input_tokens", "cache_read_tokens", "cached_prompt_tokens")
+	read.CacheRead = counts.most("cached_tokens", "num_cached_tokens", "prompt_cache_hit_tokens", "cache_read_input_tokens", "cache_read_tokens", "cached_prompt_tokens")
 	read.CacheWrite = counts.most("cache_write_tokens", "cache_creation_input_tokens", "cache_creation_tokens", "cached_creation_tokens")
 	total, cached := counts.first("total_tokens"), read.CacheRead+read.CacheWrite
 	if thought := counts.first("reasoning_tokens"); thought > 0 && total == prompt+read.Output+thought {
 		read.Output += thought // xAI and Google count it beside the answer
 	}
 	read.Input = prompt - cached
-	if read.Input < 0 || cached > 0 && total == prompt+cached+read.Output {
+	switch most := max(read.CacheRead, read.CacheWrite); {
+	case read.Input < 0 && most <= prompt && total == prompt+read.Output:
+		read.Input = prompt - most // OpenRouter counts what Google has written and read as both
+	case read.Input < 0 || cached > 0 && total == prompt+cached+read.Output:
 		read.Input = prompt
 	}
 	*usage = read

@@ -90,6 +90,7 @@ func findBudgets(tx *gorm.DB, workspace tenants.WorkspaceID, lock string) ([]ten
 		}
 		budgets[i].Spender = tenants.Spender{Kind: whose.Kind, ID: whose.ID}
 	}
+	tenants.SortBudgets(budgets) // a version before may have stored them in another order
 	return budgets, nil
 }
 

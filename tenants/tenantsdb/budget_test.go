@@ -3,6 +3,7 @@ package tenantsdb_test
 import (
 	"errors"
 	"math"
+	"slices"
 	"testing"
 	"time"
 
@@ -99,16 +100,74 @@ func TestModelPricesAreKeptAndNoted(t *testing.T) {
 	}
 }
 
+func TestModelLimitsAreKeptAndNoted(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	key := b.addProviderKey(t, b.workspace, tenants.ProviderAnthropic)
+	_, other := b.signUp(t, uuid.NewString()+"@example.com")
+	theirs := b.addProviderKey(t, other, tenants.ProviderAnthropic)
+	set := func(limits ...tenants.ModelLimit) error {
+		return b.Data.ChangeModelLimits(t.Context(), b.workspace, func(before []tenants.ModelLimit) ([]tenants.ModelLimit, error) { return append(before, limits...), nil })
+	}
+	everywhere := tenants.ModelLimit{Model: "house", Output: 4000}
+	there := tenants.ModelLimit{Model: "house", ProviderKey: key.ID, Window: 32_000, Output: 8000}
+	if err := errors.Join(set(there), set(everywhere)); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := b.Data.ModelLimits(t.Context(), b.workspace); err != nil || len(got) != 2 || got[0] != everywhere || got[1] != there {
+		t.Errorf("limits %+v, %v", got, err)
+	}
+	entries, err := b.Audit.Audit(t.Context(), b.workspace, tenants.AuditFilter{Limit: 1})
+	if err != nil || entries[0].Action != tenants.ModelLimitsSet || entries[0].After["house output_tokens"] != "4000" || entries[0].Before["house "+key.ID.String()+" window_tokens"] != "32000" {
+		t.Errorf("noted %+v, %v", entries, err)
+	}
+	for field, limit := range map[string]tenants.ModelLimit{
+		"limits[2].model":           {Model: "house", ProviderKey: key.ID, Output: 1},
+		"limits[2].window_tokens":   {Model: "m", ProviderKey: key.ID, Window: 999},
+		"limits[2].output_tokens":   {Model: "m", ProviderKey: key.ID, Window: 1000, Output: 1001},
+		"limits[2].provider_key_id": {Model: "m", Window: 1000},
+	} {
+		if invalid, _ := errors.AsType[tenants.Invalid](set(limit)); invalid.Field != field {
+			t.Errorf("%+v: field %q, want %s", limit, invalid.Field, field)
+		}
+	}
+	for _, limit := range []tenants.ModelLimit{{Model: "m"}, {Output: 1}, {Model: "m", Output: -1}, {Model: "m", ProviderKey: theirs.ID, Output: 1}} {
+		if invalid, _ := errors.AsType[tenants.Invalid](set(limit)); invalid.Field == "" {
+			t.Errorf("%+v is taken", limit)
+		}
+	}
+	if err := b.ProviderKeys.DeleteProviderKey(t.Context(), b.workspace, key.ID); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := b.Data.ModelLimits(t.Context(), b.workspace); err != nil || len(got) != 1 || got[0] != everywhere {
+		t.Errorf("after the key is deleted: %+v, %v", got, err)
+	}
+	if got, err := b.Data.ModelLimits(t.Context(), other); err != nil || len(got) != 0 {
+		t.Errorf("S5: another workspace has %+v, %v", got, err)
+	}
+}
+
 func TestBudgetsAreKeptAndNoted(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
-	want := []tenants.Budget{{Spender: tenants.Spender{Kind: tenants.WorkspaceSpends}, Quota: tenants.Quota{DayMicroUSD: 1}}, {Spender: tenants.Spender{Kind: tenants.ProjectSpends, ID: "search"}, Quota: tenants.Quota{MonthMicroUSD: 2}}}
-	if err := b.Data.SetBudgets(t.Context(), b.workspace, []tenants.Budget{want[1], want[0]}); err != nil {
-		t.Fatal(err)
+	of := func(kind tenants.SpenderKind, id string) tenants.Budget {
+		return tenants.Budget{Spender: tenants.Spender{Kind: kind, ID: id}, Quota: tenants.Quota{MonthMicroUSD: 2}}
 	}
-	got, err := b.Data.Budgets(t.Context(), b.workspace)
-	if err != nil || len(got) != 2 || got[0] != want[0] || got[1] != want[1] {
-		t.Errorf("budgets %+v, %v", got, err)
+	want := []tenants.Budget{ // in the order in which they are listed, whatever their ids are
+		of(tenants.WorkspaceSpends, ""), of(tenants.ProjectSpends, "search"), of(tenants.ProjectSpends, "zoo"),
+		of(tenants.MemberSpends, "00000000-0000-4000-8000-000000000000"), of(tenants.EndUserSpends, ""),
+	}
+	for _, order := range [][]int{{4, 3, 2, 1, 0}, {2, 0, 4, 1, 3}} {
+		var mixed []tenants.Budget
+		for _, i := range order {
+			mixed = append(mixed, want[i])
+		}
+		if err := b.Data.SetBudgets(t.Context(), b.workspace, mixed); err != nil {
+			t.Fatal(err)
+		}
+		if got, err := b.Data.Budgets(t.Context(), b.workspace); err != nil || !slices.Equal(got, want) {
+			t.Errorf("set as %v: budgets %+v, %v", order, got, err)
+		}
 	}
 	entries, err := b.Audit.Audit(t.Context(), b.workspace, tenants.AuditFilter{Limit: 1})
 	if err != nil || entries[0].Action != tenants.BudgetsSet || entries[0].After["project search budget_month_usd"] != "0.000002" {

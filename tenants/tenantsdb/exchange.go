@@ -100,7 +100,7 @@ const figuresBeside = `api_key_id, provider, endpoint, model, client, class, str
 	error_from, error_type, position, compression, tokens_before, tokens_after, window_tokens, level_0, level_1, level_2, level_3,
 	input_tokens, cache_read_tokens, cache_write_tokens, output_tokens, cost_microusd, net_microusd,
 	overhead_us, ttfb_us, duration_us, attempts, miss_cause, missed_tokens, projection, predicted_microusd,
-	provider_key_id, tags, signed, unread_microusd, rewritten_microusd, bridged, compacted, reach, takes_tokens, target_tokens, service_tier, speed, region`
+	provider_key_id, tags, signed, unread_microusd, rewritten_microusd, bridged, compacted, reach, takes_tokens, target_tokens, service_tier, speed, region, answered_by`
 
 const exchangeColumns = "workspace_id, " + recordedColumns
 
@@ -151,6 +151,7 @@ type exchangeRow struct {
 	ServiceTier string `json:"service_tier"`
 	Speed       string `json:"speed"`
 	Region      string `json:"region"`
+	AnsweredBy  string `json:"answered_by"`
 
 	MissCause         string `json:"miss_cause"`
 	MissedTokens      int    `json:"missed_tokens"`
@@ -197,7 +198,7 @@ func toRecorded(e *tenants.Exchange) recordedRow {
 			InputTokens: e.Input, CacheReadTokens: e.CacheRead, CacheWriteTokens: e.CacheWrite, OutputTokens: e.Output,
 			CostMicroUSD: e.CostMicroUSD, NetMicroUSD: e.NetMicroUSD,
 			UnreadMicroUSD: e.UnreadMicroUSD, RewrittenMicroUSD: e.RewrittenMicroUSD, Bridged: e.Bridged, Compacted: e.Compacted,
-			Reach: e.Reach, TakesTokens: e.Takes, TargetTokens: e.Target, ServiceTier: name(e.ServiceTier), Speed: name(e.Speed), Region: name(e.Region),
+			Reach: e.Reach, TakesTokens: e.Takes, TargetTokens: e.Target, ServiceTier: name(e.ServiceTier), Speed: name(e.Speed), Region: name(e.Region), AnsweredBy: name(e.AnsweredBy),
 			MissCause: e.MissCause, MissedTokens: e.MissedTokens, Projection: e.Projection, PredictedMicroUSD: e.PredictedMicroUSD,
 			OverheadUS: e.Overhead.Microseconds(), TTFBUS: e.TTFB.Microseconds(), DurationUS: e.Duration.Microseconds(),
 			Attempts: e.Attempts,
@@ -271,7 +272,7 @@ func (r *exchangeRow) toExchange() tenants.Exchange {
 		ExchangeAnswer: tenants.ExchangeAnswer{
 			ProviderKey: r.ProviderKeyID, Provider: tenants.Provider(r.Provider), Status: r.Status, ErrorFrom: r.ErrorFrom,
 			ErrorType: r.ErrorType, Attempts: r.Attempts, Answer: r.Answer, Signed: textsOf(r.Signed),
-			ErrorText: r.ErrorText, Served: tenants.Served{ServiceTier: r.ServiceTier, Speed: r.Speed, Region: r.Region},
+			ErrorText: r.ErrorText, Served: tenants.Served{ServiceTier: r.ServiceTier, Speed: r.Speed, Region: r.Region, AnsweredBy: r.AnsweredBy},
 		},
 		ExchangePrompt: tenants.ExchangePrompt{
 			Compression: r.Compression, TokensBefore: r.TokensBefore, TokensAfter: r.TokensAfter, Window: r.WindowTokens,

@@ -19,7 +19,7 @@ func TestRecordedExchangeIsReadAsItWas(t *testing.T) {
 	full.NetMicroUSD, full.UnreadMicroUSD, full.RewrittenMicroUSD, full.Bridged, full.Compacted = -17, 40, 57, true, true
 	full.Class, full.ProviderKey = "main", uuid.New()
 	full.Reach, full.Takes, full.Target = true, 128_000, 84_000
-	full.ServiceTier, full.Speed, full.Region = "priority", "fast", "eu"
+	full.ServiceTier, full.Speed, full.Region, full.AnsweredBy = "priority", "fast", "eu", "claude-sonnet-5"
 	full.EndUser = "5f4dcc3b5aa765d61d8327deb882cf99"
 	full.Tags, full.Signed, full.ErrorText = tenants.Tags{"team": "search", "run": "a=b \"c\""}, map[string]string{"Session-Source": "header"}, []byte{7, 0, 9}
 	full.MissCause, full.MissedTokens, full.Projection, full.PredictedMicroUSD = "prefix_change_ours", 4000, 3, new(int64(-9))

@@ -13,20 +13,59 @@ import (
 	"palimpsest/tenants"
 )
 
+// modelList is a list in the workspace's row of what a workspace sets for models at provider keys.
+type modelList[E any] struct {
+	name   string // in the API; its column is model_<name>
+	check  func([]E) ([]E, error)
+	fields func([]E) tenants.Fields
+	key    func(E) uuid.UUID
+	action tenants.Action
+}
+
+func modelPrices() modelList[tenants.ModelPrice] {
+	return modelList[tenants.ModelPrice]{
+		"prices", tenants.CheckModelPrices, tenants.ModelPriceFields, func(price tenants.ModelPrice) uuid.UUID { return price.ProviderKey }, tenants.ModelPricesSet,
+	}
+}
+
+func modelLimits() modelList[tenants.ModelLimit] {
+	return modelList[tenants.ModelLimit]{
+		"limits", tenants.CheckModelLimits, tenants.ModelLimitFields, func(limit tenants.ModelLimit) uuid.UUID { return limit.ProviderKey }, tenants.ModelLimitsSet,
+	}
+}
+
 // ModelPrices implements tenants.Data.
-func (db Data) ModelPrices(ctx context.Context, workspace tenants.WorkspaceID) (prices []tenants.ModelPrice, err error) {
-	err = db.inTenant(ctx, workspace, func(tx *gorm.DB) error {
-		prices, err = findModelPrices(tx, workspace, "")
-		return err
-	})
-	return prices, batchdb.Wrapf(err, "prices of workspace %s", workspace)
+func (db Data) ModelPrices(ctx context.Context, workspace tenants.WorkspaceID) ([]tenants.ModelPrice, error) {
+	return modelPrices().read(ctx, db.core, workspace)
 }
 
 // ChangeModelPrices implements tenants.Data.
 func (db Data) ChangeModelPrices(ctx context.Context, tenant tenants.Tenant, change func([]tenants.ModelPrice) ([]tenants.ModelPrice, error)) error {
+	return modelPrices().change(ctx, db.core, tenant, change)
+}
+
+// ModelLimits implements tenants.Data.
+func (db Data) ModelLimits(ctx context.Context, workspace tenants.WorkspaceID) ([]tenants.ModelLimit, error) {
+	return modelLimits().read(ctx, db.core, workspace)
+}
+
+// ChangeModelLimits implements tenants.Data.
+func (db Data) ChangeModelLimits(ctx context.Context, tenant tenants.Tenant, change func([]tenants.ModelLimit) ([]tenants.ModelLimit, error)) error {
+	return modelLimits().change(ctx, db.core, tenant, change)
+}
+
+func (l modelList[E]) read(ctx context.Context, db *core, workspace tenants.WorkspaceID) (set []E, err error) {
+	err = db.inTenant(ctx, workspace, func(tx *gorm.DB) error {
+		set, err = l.find(tx, workspace, "")
+		return err
+	})
+	return set, batchdb.Wrapf(err, "model %s of workspace %s", l.name, workspace)
+}
+
+func (l modelList[E]) change(ctx context.Context, db *core, tenant tenants.Tenant, change func([]E) ([]E, error)) error {
 	workspace := tenant.Workspace()
 	err := db.inTenant(ctx, tenant, func(tx *gorm.DB) error {
-		before, err := findModelPrices(tx, workspace, " FOR UPDATE")
+		before, err := l.find(tx, workspace, " FOR UPDATE")
 		if err != nil {
 			return err
 		}
@@ -34,61 +73,57 @@ func (db Data) ChangeModelPrices(ctx context.Context, tenant tenants.Tenant, cha
 		if err != nil {
 			return err
 		}
-		if after, err = tenants.CheckModelPrices(after); err != nil {
+		if after, err = l.check(after); err != nil {
 			return err
 		}
-		if err := checkProviderKeys(tx, workspace, after); err != nil {
+		if err := l.checkProviderKeys(tx, workspace, after); err != nil {
 			return err
 		}
 		raw, err := json.Marshal(after)
 		if err != nil {
-			return fmt.Errorf("write prices: %w", err)
+			return fmt.Errorf("write model %s: %w", l.name, err)
 		}
-		if err := tx.Exec("UPDATE workspaces SET model_prices = ?::jsonb WHERE workspace_id = ?", string(raw), workspace).Error; err != nil {
+		if err := tx.Exec("UPDATE workspaces SET model_"+l.name+" = ?::jsonb WHERE workspace_id = ?", string(raw), workspace).Error; err != nil {
 			return err
 		}
-		noted := tenants.Change{Action: tenants.ModelPricesSet, Before: tenants.ModelPriceFields(before), After: tenants.ModelPriceFields(after)}
-		if err := audit(tx, workspace, noted); err != nil {
+		if err := audit(tx, workspace, tenants.Change{Action: l.action, Before: l.fields(before), After: l.fields(after)}); err != nil {
 			return err
 		}
 		return notify(tx, SettingsChannel, workspace.String())
 	})
-	return batchdb.Wrapf(err, "set prices of workspace %s", workspace)
+	return batchdb.Wrapf(err, "set model %s of workspace %s", l.name, workspace)
 }
 
-func findModelPrices(tx *gorm.DB, workspace tenants.WorkspaceID, lock string) (prices []tenants.ModelPrice, err error) {
-	var rows []struct{ ModelPrices []byte }
-	err = tx.Raw("SELECT model_prices FROM workspaces WHERE workspace_id = ?"+lock, workspace).Scan(&rows).Error
+func (l modelList[E]) find(tx *gorm.DB, workspace tenants.WorkspaceID, lock string) (set []E, err error) {
+	var rows []struct{ List []byte }
+	err = tx.Raw("SELECT model_"+l.name+" AS list FROM workspaces WHERE workspace_id = ?"+lock, workspace).Scan(&rows).Error
 	row, err := batchdb.First(rows, err, tenants.ErrNotFound)
 	if err != nil {
 		return nil, err
 	}
-	if err := json.Unmarshal(row.ModelPrices, &prices); err != nil {
-		return nil, fmt.Errorf("read prices: %w", err)
+	if err := json.Unmarshal(row.List, &set); err != nil {
+		return nil, fmt.Errorf("read model %s: %w", l.name, err)
 	}
-	return prices, nil
+	return set, nil
 }
 
-// checkProviderKeys returns an Invalid for a price at a provider key that the workspace doesn't have.
-func checkProviderKeys(tx *gorm.DB, workspace tenants.WorkspaceID, prices []tenants.ModelPrice) error {
+// checkProviderKeys returns an Invalid for what is set at a provider key that the workspace doesn't have.
+func (l modelList[E]) checkProviderKeys(tx *gorm.DB, workspace tenants.WorkspaceID, set []E) error {
 	var known []uuid.UUID
 	if err := tx.Raw("SELECT id FROM provider_keys WHERE workspace_id = ?", workspace).Scan(&known).Error; err != nil {
 		return err
 	}
-	has := map[uuid.UUID]bool{uuid.Nil: true}
-	for _, id := range known {
-		has[id] = true
-	}
-	for i, price := range prices {
-		if !has[price.ProviderKey] {
-			return tenants.Invalid{Field: fmt.Sprintf("prices[%d].provider_key_id", i), Message: "is not a provider key of the workspace"}
+	for i, one := range set {
+		if id := l.key(one); id != uuid.Nil && !slices.Contains(known, id) {
+			return tenants.Invalid{Field: fmt.Sprintf("%s[%d].provider_key_id", l.name, i), Message: "is not a provider key of the workspace"}
 		}
 	}
 	return nil
 }
 
-// dropModelPrices removes the prices at a provider key that is deleted.
-func dropModelPrices(tx *gorm.DB, workspace tenants.WorkspaceID, key uuid.UUID) error {
-	return tx.Exec(`UPDATE workspaces SET model_prices = (SELECT coalesce(jsonb_agg(price), '[]') FROM jsonb_array_elements(model_prices) price
-		WHERE price->>'provider_key_id' IS DISTINCT FROM ?) WHERE workspace_id = ? AND model_prices <> '[]'`, key.String(), workspace).Error
+// drop removes what is set at a provider key that is deleted.
+func (l modelList[E]) drop(tx *gorm.DB, workspace tenants.WorkspaceID, key uuid.UUID) error {
+	column := "model_" + l.name
+	return tx.Exec("UPDATE workspaces SET "+column+" = (SELECT coalesce(jsonb_agg(one), '[]') FROM jsonb_array_elements("+column+`) one
+		WHERE one->>'provider_key_id' IS DISTINCT FROM ?) WHERE workspace_id = ? AND `+column+" <> '[]'", key.String(), workspace).Error
 }

@@ -3,6 +3,7 @@ package tenantsdb
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"time"
 
@@ -101,7 +102,7 @@ func (db ProviderKeys) DeleteProviderKey(ctx context.Context, workspace tenants.
 		if err := tx.Exec("DELETE FROM provider_keys WHERE workspace_id = ? AND id = ?", workspace, id).Error; err != nil {
 			return err
 		}
-		if err := dropModelPrices(tx, workspace, id); err != nil {
+		if err := errors.Join(modelPrices().drop(tx, workspace, id), modelLimits().drop(tx, workspace, id)); err != nil {
 			return err
 		}
 		removed := tenants.Change{Action: tenants.ProviderKeyRemoved, Target: id.String(), Before: key.Fields()}

@@ -103,6 +103,7 @@ func kinds() []components.Option {
 		{Value: "pipeline", Label: "Pipeline"},
 		{Value: "model_window", Label: "Context windows"},
 		{Value: "model_prices", Label: "Prices of models"},
+		{Value: "model_limits", Label: "Limits of models"},
 		{Value: "budgets", Label: "Budgets"},
 		{Value: "pattern", Label: "Patterns"},
 		{Value: "session", Label: "Sessions"},

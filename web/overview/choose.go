@@ -36,7 +36,8 @@ func questions() []question {
 	return []question{
 		{
 			Name: "trigger", Title: "Compress old turns", Options: ipc.Triggers(),
-			Note: "Every original stays in the archive, and the model can recall it.", Setting: triggerSetting, paths: []string{triggerSetting},
+			Note: "On 20 recorded sessions in a window of a million tokens, Spend less cost 65.8 % less than no compression, and its prompts held 96.5 % of the names that the next steps took up. " +
+				"Only near the limit cost as much, and held all of them. Every original stays in the archive, and the model can recall it.", Setting: triggerSetting, paths: []string{triggerSetting},
 			holds:  func(config pipeline.Config) string { return pipeline.SettingsOf[ipc.Config](config).Trigger },
 			choose: func(config *pipeline.Config, value string) { pipeline.Change[ipc.Config](config).Trigger = value },
 		},

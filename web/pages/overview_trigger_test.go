@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"palimpsest"
 	"palimpsest/pipeline/modules/ipc"
 	"palimpsest/pipeline/preview"
 	"palimpsest/pipeline/preview/previewdb"
@@ -98,6 +99,10 @@ func TestNewWorkspaceChoosesWhenToCompressWithOneClick(t *testing.T) {
 		t.Errorf("at first %q is selected", got)
 	}
 	card := page.TestID("trigger")
+	bench, err := palimpsest.Docs.ReadFile("docs/compaction-bench.md")
+	if err != nil || !strings.Contains(string(bench), "| break-even above 50k | -66.8 % | -65.8 % | 96.49 % of 17593 |") || !strings.Contains(card, "65.8 % less") || !strings.Contains(card, "96.5 % of the names") {
+		t.Errorf("the figures of both ways are not those of the bench, %v: %s", err, card)
+	}
 	for _, want := range []string{"sees every turn word for word", "Spend less", "old turns in shorter forms", "Choose"} {
 		if !strings.Contains(card, want) {
 			t.Errorf("the card lacks %q: %s", want, card)

@@ -60,6 +60,7 @@ func TestSessionThatNeedsAttentionSaysWhy(t *testing.T) {
 	t.Parallel()
 	person, _, overview := compressed(t)
 	lane := laneOf(t, person, overview.ID)
+	last := uuid.UUID{}
 	record := func(projection int, net int64, change func(*tenants.Exchange)) {
 		exchange := tenants.Exchange{
 			ID: uuid.Must(uuid.NewV7()), At: time.Now(),
@@ -70,6 +71,7 @@ func TestSessionThatNeedsAttentionSaysWhy(t *testing.T) {
 		if change != nil {
 			change(&exchange)
 		}
+		last = exchange.ID
 		if err := person.DB.Exchanges.RecordExchanges(t.Context(), person.Workspace.ID, []tenants.Exchange{exchange}); err != nil {
 			t.Fatal(err)
 		}
@@ -83,6 +85,7 @@ func TestSessionThatNeedsAttentionSaysWhy(t *testing.T) {
 	}
 	record(1, 0, func(e *tenants.Exchange) {
 		e.Compression, e.Report = "epoch", []byte(`{"warnings":["epochs=9","truncated"]}`)
+		e.Model, e.AnsweredBy = "claude-opus-4-8", "claude-sonnet-5-20260301"
 	})
 	owner := person.Database.Owner(t)
 	if _, err := owner.Exec(t.Context(), "UPDATE sessions SET net_microusd = -4200000 WHERE id = $1", overview.ID); err != nil {
@@ -105,5 +108,10 @@ func TestSessionThatNeedsAttentionSaysWhy(t *testing.T) {
 	}
 	if rows := page.Text(`[data-testid="requests"] tbody`); !strings.Contains(rows, "expired 30.0k") {
 		t.Error("the table of requests does not say what was missed")
+	} else if !strings.Contains(rows, "claude-sonnet-5-20260301") || page.TestID("answered-by") != ", answered by claude-sonnet-5-20260301" {
+		t.Errorf("the model that answered is shown as %q", page.TestID("answered-by"))
+	}
+	if shown := person.Get("/requests/" + last.String()).TestID("answered-by"); shown != "claude-sonnet-5-20260301" {
+		t.Errorf("the request shows %q as the model that answered", shown)
 	}
 }

@@ -126,6 +126,31 @@ func TestPricesOfModelsAreSetShownAndRemoved(t *testing.T) {
 	}
 }
 
+func TestLimitsOfModelsAreSetShownAndRemoved(t *testing.T) {
+	t.Parallel()
+	person := webtest.Start(t).SignUp(t, "northbeam")
+	page := person.Post("/settings/limits", "limit_model", " house/model ", "output_tokens", "8,000")
+	if page.Path != "/settings?saved=yes" {
+		t.Fatalf("led to %s: %s", page.Path, page.Text("#limits"))
+	}
+	person.Post("/settings/limits", "limit_model", "house/model", "output_tokens", "4000")
+	if table := person.Get("/settings").TestID("limits"); !strings.Contains(table, "house/model every key – 4,000") {
+		t.Errorf("shown: %s", table)
+	}
+	for field, typed := range map[string][]string{
+		"limit_model": {"output_tokens", "1"}, "window_tokens": {"limit_model", "m"}, "output_tokens": {"limit_model", "m", "output_tokens", "1.5"},
+		"limit_key": {"limit_model", "m", "window_tokens", "32000"},
+	} {
+		if page := person.Post("/settings/limits", typed...); page.Status != http.StatusUnprocessableEntity || page.TestID("error-"+field) == "" {
+			t.Errorf("%v: status %d, nothing at %s: %s", typed, page.Status, field, page.Text("#limits form:last-child"))
+		}
+	}
+	person.Post("/settings/limits/remove", "model", "house/model", "provider_key_id", "00000000-0000-0000-0000-000000000000")
+	if kept, err := person.DB.Data.ModelLimits(t.Context(), person.Workspace.ID); err != nil || len(kept) != 0 {
+		t.Errorf("kept %+v, %v", kept, err)
+	}
+}
+
 // S31
 func TestAWorkspaceIsDeletedWithItsNameAndThePassword(t *testing.T) {
 	t.Parallel()

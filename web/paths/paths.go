@@ -84,6 +84,8 @@ const (
 	Budgets         = "/settings/budgets"
 	Prices          = "/settings/prices"
 	RemovePrice     = "/settings/prices/remove"
+	ModelLimits     = "/settings/limits"
+	RemoveLimit     = "/settings/limits/remove"
 	DeleteWorkspace = "/settings/delete"
 	ImportConfig    = "/settings/import"
 	// ExportConfig is where what a workspace has set is downloaded.

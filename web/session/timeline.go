@@ -139,6 +139,17 @@ func bridgedAt(moment session.TimelineEntry) *bridged {
 	return nil
 }
 
+// answeredBy returns the other models that answered requests of the lane, each once, as far as the chart shows them.
+func (m *model) answeredBy() []string {
+	var models []string
+	for _, moment := range m.Timeline.Points {
+		if moment.AnsweredBy != "" && !slices.Contains(models, moment.AnsweredBy) {
+			models = append(models, moment.AnsweredBy)
+		}
+	}
+	return models
+}
+
 // levels returns the tokens that a moment's prompt held at L0 to L3, and whether they
 // are known: what an epoch renders stays as it is until the next one, all else is L0.
 func (m *model) levels(moment session.TimelineEntry) (held [4]int, known bool) {

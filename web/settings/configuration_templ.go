@@ -36,7 +36,7 @@ func configuration() templ.Component {
 			templ_7745c5c3_Var1 = templ.NopComponent
 		}
 		ctx = templ.ClearChildren(ctx)
-		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 1, "<section class=\"card\"><header><h2>Configuration</h2></header><div class=\"b g\"><p>Settings, pipeline, context windows and prices of models, budgets, and the names, limits and routes of keys as one YAML file. It holds no secret. An import changes what differs and deletes nothing.</p><div class=\"acts-row\"><a class=\"btn\" href=\"")
+		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 1, "<section class=\"card\"><header><h2>Configuration</h2></header><div class=\"b g\"><p>Settings, pipeline, context windows, limits and prices of models, budgets, and the names, limits and routes of keys as one YAML file. It holds no secret. An import changes what differs and deletes nothing.</p><div class=\"acts-row\"><a class=\"btn\" href=\"")
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}

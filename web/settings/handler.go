@@ -141,6 +141,8 @@ func (h *Handler) page(c echo.Context, who tenants.Principal, status int, change
 	page.Budgets.Failed = failed("budgets", err)
 	page.Prices, err = h.prices(ctx, who, c.FormValue)
 	page.Prices.Failed = failed("prices", err)
+	page.Limits, err = h.limits(ctx, who, c.FormValue)
+	page.Limits.Failed = failed("limits", err)
 	change(&page)
 	page.Form.count(counts)
 	return layout.Page(c, status, layout.Frame{Title: "Settings", Section: layout.Settings, Who: who}, view(page))

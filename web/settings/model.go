@@ -16,6 +16,7 @@ type model struct {
 	Days      components.FieldModel
 	Budgets   budgetsModel
 	Prices    pricesModel
+	Limits    limitsModel
 	MayExport bool
 	Saved     bool         // settings were just saved
 	Delete    *deleteModel // nil if nothing is asked

@@ -204,8 +204,8 @@ func (h *Handler) changed(c echo.Context, who tenants.Principal, err error, show
 }
 
 func (h *Handler) prices(ctx context.Context, who tenants.Principal, typed func(string) string) (card pricesModel, err error) {
-	keys, err := h.deps.ProviderKeys.ProviderKeys(ctx, who.Workspace.ID)
-	if err != nil {
+	var names map[uuid.UUID]string
+	if card.Keys, names, err = h.keyChoices(ctx, who); err != nil {
 		return card, err
 	}
 	prices, err := h.deps.Data.ModelPrices(ctx, who.Workspace.ID)
@@ -213,12 +213,6 @@ func (h *Handler) prices(ctx context.Context, who tenants.Principal, typed func(
 		return card, err
 	}
 	card.Key = components.FieldModel{Label: "Provider key", Name: "provider_key_id", Value: typed("provider_key_id")}
-	card.Keys = []components.Option{{Value: "", Label: "Every provider key"}}
-	names := map[uuid.UUID]string{uuid.Nil: "every key"}
-	for _, key := range keys {
-		names[key.ID] = key.Name
-		card.Keys = append(card.Keys, components.Option{Value: key.ID.String(), Label: key.Name})
-	}
 	for _, field := range []components.FieldModel{
 		{Label: "Model", Name: "model", Hint: "As clients name it."},
 		{Label: "Input", Name: "input"}, {Label: "Output", Name: "output"}, {Label: "Cache read", Name: "cache_read"},
@@ -254,12 +248,8 @@ func (h *Handler) SetPrice(c echo.Context, who tenants.Principal) error {
 		}
 	}
 	var err error
-	if id := c.FormValue("provider_key_id"); id != "" {
-		if price.ProviderKey, err = uuid.Parse(id); err != nil {
-			wrong = append(wrong, tenants.Invalid{Field: "provider_key_id", Message: "is not a provider key of the workspace"})
-		}
-	}
-	if err = errors.Join(wrong...); err == nil {
+	price.ProviderKey, err = chosenKey(c, "provider_key_id")
+	if err = errors.Join(append(wrong, err)...); err == nil {
 		err = price.Validate()
 	}
 	if err == nil {

@@ -32,7 +32,7 @@ const sqlCourse = `WITH placed AS MATERIALIZED (
 		FROM placed p LEFT JOIN happened h ON h.id = p.id
 	)
 	SELECT n, x.at, x.tokens_before, x.tokens_after, x.window_tokens, x.target_tokens, x.compression, x.class, x.level_0, x.level_1, x.level_2, x.level_3,
-		x.miss_cause, x.missed_tokens, x.projection, x.net_microusd, x.reach, x.status, CASE WHEN is_event THEN x.report END, total, is_point, is_event
+		x.miss_cause, x.missed_tokens, x.projection, x.net_microusd, x.reach, x.status, x.answered_by, CASE WHEN is_event THEN x.report END, total, is_point, is_event
 	FROM chosen CROSS JOIN LATERAL (SELECT * FROM exchanges e WHERE e.workspace_id = $1 AND e.id = chosen.id LIMIT 1) x
 	WHERE is_point OR is_event ORDER BY n`
 
@@ -46,7 +46,7 @@ func (s Browser) Timeline(ctx context.Context, workspace tenants.WorkspaceID, id
 			var isPoint, isEvent bool
 			err := row.Scan(&m.Number, &m.At, &m.Before, &m.After, &m.Window, &m.Target, &m.Compression, &m.Class,
 				&m.Levels[0], &m.Levels[1], &m.Levels[2], &m.Levels[3],
-				&m.MissCause, &m.MissedTokens, &m.Projection, &m.NetMicroUSD, &m.Reach, &m.Status, &m.Report, &timeline.Total, &isPoint, &isEvent)
+				&m.MissCause, &m.MissedTokens, &m.Projection, &m.NetMicroUSD, &m.Reach, &m.Status, &m.AnsweredBy, &m.Report, &timeline.Total, &isPoint, &isEvent)
 			if err != nil {
 				return err
 			}

@@ -41,6 +41,10 @@ func TestTermsOfAnAnswerAreRead(t *testing.T) {
 			conversation.OpenAIResponses, false, `{"model":"m","status":"completed","service_tier":"default","output":[{"type":"web_search_call"},{"type":"function_call","call_id":"c"},{"type":"web_search_call"},{"type":"file_search_call"}],"usage":{"input_tokens":1,"output_tokens":1}}`,
 			wire.Served{Tier: "default"}, map[string]int{"web_search": 2, "file_search": 1},
 		},
+		"Responses, with tools of other kinds": {
+			conversation.OpenAIResponses, false, `{"model":"m","status":"completed","output":[{"type":"image_generation_call"},{"type":"mcp_call"},{"type":"tool_search_call"},{"type":"local_shell_call"},{"type":"custom_tool_call"},{"type":"x_search_call"}],"usage":{"input_tokens":1,"output_tokens":1}}`,
+			wire.Served{}, map[string]int{"image_generation": 1, "x_search": 1},
+		},
 		"Responses, streamed": {
 			conversation.OpenAIResponses, true, "event: response.created\ndata: {\"type\":\"response.created\",\"response\":{\"service_tier\":\"auto\"}}\n\nevent: response.completed\ndata: {\"type\":\"response.completed\",\"response\":{\"status\":\"completed\",\"service_tier\":\"priority\",\"output\":[]}}\n\n",
 			wire.Served{Tier: "priority"}, nil,

@@ -149,11 +149,8 @@ func readResponse(response json.RawMessage) wire.Answer {
 // countTools counts the calls of tools that the provider runs itself among the items of an answer.
 func countTools(answer *wire.Answer, output json.RawMessage) {
 	for _, item := range wire.Elements(output) {
-		switch tool, isCall := strings.CutSuffix(firstType(item), "_call"); tool {
-		case "web_search", "file_search", "code_interpreter":
-			if isCall {
-				answer.Use(tool, answer.Tools[tool]+1)
-			}
+		if tool, isCall := strings.CutSuffix(firstType(item), "_call"); isCall && wire.IsBilledTool(tool) {
+			answer.Use(tool, answer.Tools[tool]+1)
 		}
 	}
 }
