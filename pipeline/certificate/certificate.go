@@ -29,9 +29,10 @@ const mostMissing = 20
 
 // Originals are a conversation as its client sent it.
 type Originals struct {
-	ledger *ledger.Ledger
-	typed  []text
-	turns  int
+	Ledger *ledger.Ledger // of the turns that were added; it must not be changed
+
+	typed []text
+	turns int
 }
 
 // text is a text of a message.
@@ -41,11 +42,11 @@ type text struct {
 }
 
 // NewOriginals returns Originals without a message.
-func NewOriginals() *Originals { return &Originals{ledger: ledger.New()} }
+func NewOriginals() *Originals { return &Originals{Ledger: ledger.New()} }
 
 // Add reads one whole turn that the projection stands for. Turns come in order, each once.
 func (o *Originals) Add(first int, messages []conversation.Message, calls []ledger.Made) {
-	o.ledger.AddMade(o.turns, first, messages, calls)
+	o.Ledger.AddMade(o.turns, first, messages, calls)
 	o.turns++
 	for i := range messages {
 		if messages[i].Role != conversation.User {
@@ -53,7 +54,7 @@ func (o *Originals) Add(first int, messages []conversation.Message, calls []ledg
 		}
 		for j := range messages[i].Blocks {
 			block := &messages[i].Blocks[j]
-			if block.Kind != conversation.Text || !conversation.IsTyped(block.Text) {
+			if block.Kind != conversation.Text || !conversation.IsTyped(block.Text) || messages[i].IsPasted(j) {
 				continue
 			}
 			if typed := ledger.TypedText(block.Text); typed != "" {
@@ -66,14 +67,14 @@ func (o *Originals) Add(first int, messages []conversation.Message, calls []ledg
 // Follow reads the calls of a turn behind those: it stays as it is, and may solve errors and
 // finish tasks.
 func (o *Originals) Follow(calls []ledger.Made) {
-	o.ledger.Follow(o.turns, calls)
+	o.Ledger.Follow(o.turns, calls)
 	o.turns++
 }
 
 // Make returns the certificate of a projection that stands for the turns that were added.
 func Make(projection *session.Projection, originals *Originals) session.Certificate {
 	s := newSent(projection)
-	kept := originals.ledger
+	kept := originals.Ledger
 	var orders, plans, errors, decisions, attempts []text
 	for _, directive := range kept.Directives {
 		switch directive.Kind {

@@ -82,9 +82,10 @@ func TestTextIsTypedUnlessAllOfItIsInjected(t *testing.T) {
 	t.Parallel()
 
 	for text, want := range map[string]bool{
-		"":                                     false,
-		" \n\t":                                false,
-		"hello":                                true,
+		"":      false,
+		" \n\t": false,
+		"hello": true,
+		"Base directory for this skill: /s\n\nReview it.": false,
 		"<b>":                                  true,
 		"<system-reminder>x</system-reminder>": false,
 		" <system-reminder>\nx\n</system-reminder>\n":                             false,

@@ -13,7 +13,7 @@ func WithoutReminders(text string) string { return withoutTag(text, reminder) }
 // is left of it without what clients inject in tags of their own.
 func IsTyped(text string) bool {
 	if text = strings.TrimSpace(text); !strings.HasPrefix(text, "<") && !strings.HasSuffix(text, ">") {
-		return text != ""
+		return text != "" && !strings.HasPrefix(text, "Base directory for this skill:")
 	}
 	text = strings.TrimSpace(WithoutEnvironment(WithoutReminders(text)))
 	for _, tag := range []string{"user_instructions", "local-command-caveat", "local-command-stdout"} {
@@ -21,6 +21,13 @@ func IsTyped(text string) bool {
 	}
 	text = strings.TrimSpace(text)
 	return text != "" && !isImageMark(text)
+}
+
+// IsPasted reports whether the client put a text block in place of a slash command: what a command
+// or a skill stands for follows the tags that name it.
+func (m *Message) IsPasted(i int) bool {
+	return i > 0 && m.Role == User && m.Blocks[i].Kind == Text && m.Blocks[i-1].Kind == Text &&
+		strings.HasPrefix(m.Blocks[i-1].Text, "<command-message>")
 }
 
 // isImageMark reports whether a text is the tag that Codex puts before or behind an image.

@@ -112,6 +112,8 @@ type Ledger struct {
 	Attempts   []Attempt // without the errors that the model stopped working on
 	Directives []Directive
 
+	Base string // Text lists the files below it by what follows it; empty: all in full
+
 	recalled bool // the next answer is the client's summary
 }
 
@@ -149,7 +151,7 @@ func (l *Ledger) AddMade(turn, first int, messages []conversation.Message, calls
 func (l *Ledger) addUser(place Place, message *conversation.Message) {
 	for i := range message.Blocks {
 		block := &message.Blocks[i]
-		if block.Kind != conversation.Text {
+		if block.Kind != conversation.Text || message.IsPasted(i) {
 			continue
 		}
 		text := ownWords(block.Text)

@@ -112,7 +112,7 @@ func (c listing) sections() (first, rest []*section) {
 			}
 			return f.Read
 		}), share: 10, parts: "files"},
-		&section{title: "Commands:", lines: c.commands(), share: 10, parts: "commands"},
+		&section{title: "Newest commands:", lines: c.commands(), share: 10, parts: "commands"},
 	)
 	return withLines(first), withLines(rest)
 }
@@ -159,7 +159,11 @@ func (c listing) files(at func(*File) int) []string {
 	var lines []line
 	for i := range c.Files {
 		if message := at(&c.Files[i]); message != Never {
-			lines = append(lines, line{message, c.Files[i].Path})
+			name := c.Files[i].Path
+			if below, isBelow := strings.CutPrefix(name, c.Base+"/"); isBelow && c.Base != "" {
+				name = below
+			}
+			lines = append(lines, line{message, name})
 		}
 	}
 	return inOrder(lines)
@@ -204,14 +208,20 @@ func (c listing) decisions() []string {
 	return inOrder(lines)
 }
 
+// What the block shows of commands: who goes on needs the newest, and what they are about.
+const (
+	shownCommands  = 8
+	shownOfCommand = 100 // characters
+)
+
 func (c listing) commands() []string {
 	var lines []line
-	for _, command := range c.Commands {
+	for _, command := range newest(slices.Clone(c.Commands), shownCommands, func(c *Command) Place { return c.Place }) {
 		outcome := "ok"
 		if command.Failed {
 			outcome = "failed"
 		}
-		lines = append(lines, line{command.Message, command.Text + " → " + outcome})
+		lines = append(lines, line{command.Message, oneLine(command.Text, shownOfCommand) + " → " + outcome})
 	}
 	return inOrder(lines)
 }
@@ -322,6 +332,9 @@ func (s *section) write(text *strings.Builder, count func(string) int) {
 	for kept < len(s.costs) && s.costs[kept] <= left {
 		left -= s.costs[kept]
 		kept++
+	}
+	if kept == 0 && s.order == nil {
+		return // of orders alone it says something how many there are
 	}
 	places := make([]int, kept)
 	for i := range places {

@@ -89,6 +89,7 @@ type standing struct {
 type side struct {
 	kept *Kept
 	text string // of the prompt
+	base string // its paths below this one are written without it; empty: all are in full
 
 	named    map[string]bool // identifiers that were found to be missing
 	recalled map[int]bool    // messages that were got again
@@ -160,7 +161,7 @@ func (f *Forgetting) stand(r *reading, step *replay.Step) (*standing, error) {
 }
 
 func newSide(kept *Kept, text string) side {
-	return side{kept: kept, text: text, named: map[string]bool{}, recalled: map[int]bool{}}
+	return side{kept: kept, text: text, base: baseOf(text), named: map[string]bool{}, recalled: map[int]bool{}}
 }
 
 // textOf returns what messages say.
@@ -230,7 +231,9 @@ func (r *reading) takenUp(now *standing, request int) map[string]bool {
 	}
 	isNewer := map[string]bool{}
 	for _, name := range r.names.TakenUp(r.ends[request], r.ends[request+1]) {
-		isNewer[name] = newer[name]
+		if !r.isOfTools(name) {
+			isNewer[name] = newer[name]
+		}
 	}
 	return isNewer
 }
@@ -239,7 +242,7 @@ func (r *reading) takenUp(now *standing, request int) map[string]bool {
 func (s *side) lacks(r *reading, now *standing, names map[string]bool, request int) []int {
 	var messages []int
 	for name, isNewer := range names {
-		held := isNewer || strings.Contains(s.text, name)
+		held := isNewer || s.has(name)
 		if request-now.request < namesWithin {
 			s.kept.Names = s.kept.Names.with(held)
 			if !isNewer {
@@ -381,7 +384,7 @@ func (r *reading) typed(length int) []string {
 		}
 		for j := range message.Blocks {
 			block := &message.Blocks[j]
-			if block.Kind != conversation.Text || !conversation.IsTyped(block.Text) {
+			if block.Kind != conversation.Text || !conversation.IsTyped(block.Text) || message.IsPasted(j) {
 				continue
 			}
 			if text := strings.TrimSpace(ledger.TypedText(block.Text)); text != "" && len(text) <= paste && !strings.HasPrefix(text, "[Request interrupted") {

@@ -104,7 +104,8 @@ type reading struct {
 	model    tokens.Model
 	digests  []conversation.Digest
 	body     *wire.Envelope
-	limit    float64 // a prompt has at most
+	ofTools  map[string]bool // names of tools and of their arguments; nil: not looked for yet
+	limit    float64         // a prompt has at most
 	window   float64
 
 	looksBack bool // it is counted which names that are taken up again a prompt had

@@ -10,16 +10,13 @@ import (
 // certify compares a projection with the originals that it stands for, and notes in it what it
 // has kept.
 func (p *planner) certify(projection *session.Projection) error {
-	originals := certificate.NewOriginals()
-	for _, t := range p.history.turns {
-		if err := p.history.read(t); err != nil {
-			return err
-		}
-		if t.From < projection.Covers {
-			originals.Add(t.From, t.messages, t.calls())
-		} else {
-			originals.Follow(t.calls())
-		}
+	covered := 0
+	for covered < len(p.history.turns) && p.history.turns[covered].From < projection.Covers {
+		covered++
+	}
+	originals, err := p.renderer.opening.originals(p.history.turns[:covered])
+	if err != nil {
+		return err
 	}
 	projection.Certificate = certificate.Make(projection, originals)
 	return nil
@@ -39,6 +36,7 @@ func (m *Module) complete(ctx context.Context, p *planner, projection *session.P
 		budget := measure(exchange, size)
 		budget.raise(share)
 		wider := newPlannerFor(budget, exchange, m.count, m.memory, p.protection.rung)
+		wider.readAs(p)
 		larger, err := wider.project(ctx)
 		if err != nil {
 			return nil, nil, err
@@ -54,6 +52,12 @@ func (m *Module) complete(ctx context.Context, p *planner, projection *session.P
 		}
 	}
 	return p, projection, nil
+}
+
+// readAs has a planner use what another one has read of the same exchange.
+func (p *planner) readAs(other *planner) {
+	p.history.readings = other.history.readings
+	p.renderer.opening.known = other.renderer.opening.known
 }
 
 // raise moves the goal a share of the way to the largest prompt that an epoch may lead to.

@@ -47,8 +47,8 @@
 //
 //	request 19   │ L2: 12    ││L1││ L0 │
 //	request 32   │ L2: 27                ││L1││ L0 │
-//	request 45   │ L3: 14   ││ L2: 28                 ││L1││ L0 │
-//	request 58   │ L3: 30             ││ L2: 25               ││L1││ L0 │
+//	request 45   │ L3: 8 ││ L2: 32                    ││L1││ L0 │
+//	request 58   │ L3: 24         ││ L2: 30                   ││L1││ L0 │
 //	              oldest turn                                  newest two
 //
 // Request 19 has 6,055 tokens. What a level takes of a turn is worth more per token the newer the
@@ -64,15 +64,15 @@
 //	This is a shortened record of earlier turns of this conversation, not a new request. …
 //	[turns 1–12, #1–#24]
 //	#1 Assistant: I look at step 0.
-//	#1 Read(/build/step0.log) → ok
+//	#1 Read(/build/step0.log)
 //	#3 Assistant: I look at step 1.
 //	…
 //
-// Requests 20 to 31 begin with these 1,927 tokens, the same bytes in each, and the new turns
+// Requests 20 to 31 begin with these 1,899 tokens, the same bytes in each, and the new turns
 // behind them. In request 32 the target is exceeded again, and the next epoch goes deeper. In
 // request 45, L2 of all turns would be too large: blocks of the oldest turns become
 //
-//	[turns 1–8, #1–#16] Assistant: I look at step 7. | read: /build/step4.log, … (and 4 more)
+//	[turns 1–8, #1–#16] Assistant: I look at step 7. | read: step4.log, … (and 4 more)
 //
 // # Where levels are not enough
 //

@@ -43,10 +43,14 @@ type enricher struct {
 	turn   int
 	end    int // of its band
 	record *record
+	base   base
 }
 
 func (e *enricher) enrich() {
 	for i := range e.record.lines {
+		if e.record.lines[i].isCall && e.base != "" {
+			e.showBelow(e.record.lines[i].text)
+		}
 		e.show(e.record.lines[i].text)
 		e.show(e.record.lines[i].typed)
 	}
@@ -57,11 +61,25 @@ func (e *enricher) enrich() {
 // show notes the names that the record has.
 func (e *enricher) show(text string) {
 	for found := (names{text: text, among: e.uses}); found.scan(); {
-		if use := e.of(found.hash); use != nil && use.shown != e.end {
-			use.shown = e.end
-			if use.before < e.end {
-				e.record.names = append(e.record.names, name{text[found.from:found.to], use.last, use.turns})
-			}
+		e.note(found.hash, text[found.from:found.to])
+	}
+}
+
+// showBelow notes the names of files below the base that the record has by what follows it.
+func (e *enricher) showBelow(text string) {
+	for found := (names{text: text}); found.scan(); {
+		if one := text[found.from:found.to]; one[0] != '/' {
+			e.note(e.base.hashBelow(one), one)
+		}
+	}
+}
+
+// note notes a name that the record has.
+func (e *enricher) note(hash uint64, text string) {
+	if use := e.of(hash); use != nil && use.shown != e.end {
+		use.shown = e.end
+		if use.before < e.end {
+			e.record.names = append(e.record.names, name{text, use.last, use.turns})
 		}
 	}
 }
@@ -161,7 +179,7 @@ func (e *enricher) addNames() {
 				continue
 			}
 			use.found = e.turn
-			all = append(all, mention{name{source.text[found.from:found.to], use.last, use.turns}, source.line})
+			all = append(all, mention{name{e.base.below(source.text[found.from:found.to]), use.last, use.turns}, source.line})
 		}
 	}
 	slices.SortStableFunc(all, func(a, b mention) int {
@@ -176,6 +194,9 @@ func (e *enricher) addNames() {
 		left -= size
 		line := &e.record.lines[one.line]
 		line.names = append(line.names, one.text)
+		if e.base != "" {
+			e.showBelow(one.text)
+		}
 		e.show(one.text)
 	}
 }
@@ -197,7 +218,7 @@ func (r *records) enrich(t *turn, end int) {
 	if t.record == t.whole {
 		return // from memory
 	}
-	adding := enricher{uses: r.uses, turn: t.index, end: end, record: t.record}
+	adding := enricher{uses: r.uses, turn: t.index, end: end, record: t.record, base: r.base}
 	adding.enrich()
 	t.record.texts, t.record.details = nil, nil
 	if r.history.memory != nil && t.verbatim == t.From {

@@ -47,10 +47,10 @@ func Example() {
 	}
 	// Output:
 	// request 1: none, 331 → 331 tokens, turns at L0 to L3: [1 0 0 0]
-	// request 19: epoch, 6055 → 1927 tokens, turns at L0 to L3: [3 4 12 0]
-	// request 32: epoch, 10189 → 1965 tokens, turns at L0 to L3: [2 3 27 0]
-	// request 45: epoch, 14323 → 1905 tokens, turns at L0 to L3: [2 1 28 14]
-	// request 58: epoch, 18457 → 1955 tokens, turns at L0 to L3: [2 1 25 30]
+	// request 19: epoch, 6055 → 1899 tokens, turns at L0 to L3: [3 4 12 0]
+	// request 32: epoch, 10189 → 1892 tokens, turns at L0 to L3: [2 3 27 0]
+	// request 45: epoch, 14323 → 1946 tokens, turns at L0 to L3: [2 3 32 8]
+	// request 58: epoch, 18457 → 1945 tokens, turns at L0 to L3: [2 2 30 24]
 }
 
 // reading returns the body of the request with so many calls behind it.

@@ -1,6 +1,7 @@
 package ipc
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 
@@ -20,6 +21,8 @@ type history struct {
 	digests []conversation.Digest
 	added   map[int]int // o200k tokens of the inserts at messages
 	turns   []*turn
+
+	readings []*reading // of the turns, as they were read first
 }
 
 // newHistory returns the history of an exchange without reading a message.
@@ -37,6 +40,7 @@ func newHistory(exchange *pipeline.View, count func(conversation.Message) int, m
 		t.original = h.originals(bounds.From, bounds.To)
 		h.turns = append(h.turns, t)
 	}
+	h.readings = make([]*reading, len(h.turns))
 	return h
 }
 
@@ -93,7 +97,7 @@ func (h *history) read(t *turn) error {
 	if t.reading != nil {
 		return nil
 	}
-	found := h.memory[t.Turn]
+	found := cmp.Or(h.readings[t.index], h.memory[t.Turn])
 	if found == nil {
 		found = &reading{from: t.From, messages: make([]conversation.Message, 0, t.To-t.From)}
 		for i := t.From; i < t.To; i++ {
@@ -108,7 +112,7 @@ func (h *history) read(t *turn) error {
 			h.memory[t.Turn] = found
 		}
 	}
-	t.reading = found
+	t.reading, h.readings[t.index] = found, found
 	// A call without its one result, or the other way round, is not ours to mend.
 	if !found.isClosed {
 		t.isFixed, t.deepest = true, min(t.deepest, t.floor)

@@ -16,7 +16,7 @@ const Name = "ipc"
 
 // RenderVersion numbers the texts that L1 to L3 make of a turn. The same
 // originals, levels and settings give the same bytes as long as it stays.
-const RenderVersion = 5
+const RenderVersion = 6
 
 // Module is the module ipc. It has no state of its own and is safe for
 // concurrent use.

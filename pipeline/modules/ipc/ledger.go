@@ -5,6 +5,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"palimpsest/pipeline/certificate"
 	"palimpsest/pipeline/conversation"
 	"palimpsest/pipeline/ledger"
 )
@@ -31,7 +32,8 @@ type opening struct {
 	history *history
 	budget  *budget
 	records *records
-	blocks  map[[2]int]ledgerBlock // by how many turns they cover, and how many of them are left out
+	blocks  map[[2]int]ledgerBlock            // by how many turns they cover, and how many of them are left out
+	known   map[[2]int]*certificate.Originals // by how far they reach, and how many turns they have
 
 	text    string // what the record that opens the projection still has to say
 	leftOut int    // typed directives that the block has no room for
@@ -78,17 +80,16 @@ type ledgerBlock struct {
 // ledgerBlock returns the ledger of turns, of which the first may be left out of the prompt, in so
 // many o200k tokens at most.
 func (o *opening) ledgerBlock(turns []*turn, dropped, budget int) (ledgerBlock, error) {
-	kept := ledger.New()
-	for _, t := range turns {
-		if err := o.history.read(t); err != nil {
-			return ledgerBlock{}, err
-		}
-		kept.AddMade(t.index, t.From, t.messages, t.calls())
-	}
-	kept.Directives = slices.DeleteFunc(kept.Directives, func(d ledger.Directive) bool { return o.isSaid(&d, dropped) })
-	if err := o.follow(kept, turns); err != nil {
+	originals, err := o.originals(turns)
+	if err != nil {
 		return ledgerBlock{}, err
 	}
+	if err := o.records.findUses(); err != nil {
+		return ledgerBlock{}, err
+	}
+	kept := *originals.Ledger
+	kept.Base = string(o.records.base)
+	kept.Directives = slices.DeleteFunc(slices.Clone(kept.Directives), func(d ledger.Directive) bool { return o.isSaid(&d, dropped) })
 	if o.history.config.ObservationMasking {
 		kept.Errors = nil // they quote what tools returned
 	}
@@ -101,18 +102,32 @@ func (o *opening) ledgerBlock(turns []*turn, dropped, budget int) (ledgerBlock, 
 	return block, nil
 }
 
-// follow has a ledger of turns know what the turns behind them, which stay, have solved and finished.
-func (o *opening) follow(kept *ledger.Ledger, turns []*turn) error {
+// originals returns what turns hold that must not be lost, read once. The turns behind them stay, and
+// may have solved errors and finished tasks.
+func (o *opening) originals(turns []*turn) (*certificate.Originals, error) {
+	read := certificate.NewOriginals()
 	if len(turns) == 0 {
-		return nil
+		return read, nil
 	}
-	for _, t := range o.history.turns[turns[len(turns)-1].index+1:] {
+	end := turns[len(turns)-1].index + 1
+	key := [2]int{end, len(turns)}
+	if known := o.known[key]; known != nil {
+		return known, nil
+	}
+	for _, t := range turns {
 		if err := o.history.read(t); err != nil {
-			return err
+			return nil, err
 		}
-		kept.Follow(t.index, t.calls())
+		read.Add(t.From, t.messages, t.calls())
 	}
-	return nil
+	for _, t := range o.history.turns[end:] {
+		if err := o.history.read(t); err != nil {
+			return nil, err
+		}
+		read.Follow(t.calls())
+	}
+	o.known[key] = read
+	return read, nil
 }
 
 // isSaid reports whether a directive is in the prompt as it was typed: records keep what people

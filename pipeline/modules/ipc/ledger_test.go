@@ -142,3 +142,33 @@ func TestTheSameOriginalsGiveTheSameProjection(t *testing.T) {
 		}
 	}
 }
+
+// What the turns behind the record have solved and finished is no open error and no open task in it.
+func TestLedgerKnowsWhatTheNewestTurnsSolved(t *testing.T) {
+	t.Parallel()
+	failing := func() *talk {
+		c := (&talk{}).user("Mend the test.").add(
+			`{"role":"assistant","content":[{"type":"tool_use","id":"f","name":"Bash","input":{"command":"go test ./a"}},{"type":"tool_use","id":"g","name":"TodoWrite","input":{"todos":[{"content":"Mend the cache","status":"pending"}]}}]}`,
+			`{"role":"user","content":[{"type":"tool_result","tool_use_id":"f","is_error":true,"content":"--- FAIL: TestCache\nFAIL\tp/a"},{"type":"tool_result","tool_use_id":"g","content":"ok"}]}`)
+		c.say(words(1_200)).user("Go on.")
+		for i := range 3 {
+			c.run(fmt.Sprintf("cat log%d", i), words(2_000))
+		}
+		return c
+	}
+	solved := func() *talk {
+		c := failing().run("go test ./a", "ok  \tp/a\t0.2s")
+		c.tool("TodoWrite", `{"todos":[{"content":"Mend the cache","status":"completed"}]}`, "ok")
+		return c
+	}
+	change := func(c *ipc.Config) {
+		c.PreserveLastTurns, c.PreserveTokens, c.CompressTo, c.TargetUtilization = 2, 50, 0.01, 0.50
+	}
+
+	_, open := epoch(t, failing().run("date", "Monday").run("date -u", "Monday").body(), 8_000, change)
+	holds(t, open, `Open errors:\n#1 Bash go test ./a`, "Mend the cache")
+
+	_, done := epoch(t, solved().body(), 8_000, change)
+	holds(t, done, "[ledger of all turns up to here]")
+	lacks(t, done, "Open errors:", "Open tasks")
+}

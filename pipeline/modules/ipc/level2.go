@@ -10,6 +10,9 @@ type records struct {
 	protection *protection
 	uses       *uses // nil: not made yet
 	typed      typedBound
+	base       base
+	again      map[string]int // the newest turn that makes a call or touches a file
+	isAlone    bool           // no frame stands before the records
 }
 
 // note makes what the turn has at L2 and what L3 is made of.
@@ -63,6 +66,7 @@ func (r *records) findUses() error {
 		err := r.history.read(t)
 		if err == nil && r.history.memory == nil {
 			used[t.index] = namesUsed(t.messages)
+			t.calls()
 		}
 		return err
 	})
@@ -70,6 +74,9 @@ func (r *records) findUses() error {
 		return err
 	}
 	r.typed = r.boundTyped()
+	if r.history.memory == nil && !r.isAlone {
+		r.base, r.again = baseOf(r.history.turns), newestCalls(r.history.turns)
+	}
 	r.uses = newUses()
 	for i := range used {
 		r.uses.add(i, used[i])

@@ -109,11 +109,7 @@ func blockLine(spans []*span) string {
 func namesOf(spans []*span, line string) string {
 	var all []name
 	for _, span := range spans {
-		for _, name := range span.record.names {
-			if name.turns > 1 {
-				all = append(all, name)
-			}
-		}
+		all = append(all, span.record.names...)
 	}
 	slices.SortStableFunc(all, func(a, b name) int {
 		return cmp.Or(cmp.Compare(b.turns, a.turns), cmp.Compare(b.last, a.last))

@@ -39,7 +39,7 @@ func TestAParallelBatchStaysTogether(t *testing.T) {
 	_, folded := epoch(t, batch.body(), 1_000, small, func(c *ipc.Config) { c.DeepestLevel = 2 })
 	lacks(t, folded, `"signature":"c2ln"`, `"id":"a"`, `"tool_use_id":"b"`)
 	holds(t, folded, "[AUTO CONTEXT COMPRESSION]", "#0 User: Look around, please.", "#1 Assistant: I read three files.",
-		"#1 Read(a.go) → ok", "#1 Bash(make) → error: Exit code 2 undefined: x")
+		"#1 Read(a.go)\\n", "#1 Bash(make) → error: Exit code 2 undefined: x")
 }
 
 // A3, W33: what was typed beside a tool result stays when the result is cut, without

@@ -17,8 +17,8 @@ const leastSaved = 16
 // of the archive changes with each epoch, as what follows does.
 func (r *renderer) frame() string {
 	return fmt.Sprintf(`[AUTO CONTEXT COMPRESSION]
-This is a shortened record of earlier turns of this conversation, not a new request. The originals are archived word for word: #12 is message 12 of archive %[1]s. For a detail that is missing here, call recall_get with %[1]s#12, or recall_search, if you have these tools; else read the file or run the command again, or ask for it.
-`, r.archive)
+This is a shortened record of earlier turns of this conversation, not a new request. The originals are archived word for word: #12 is message 12 of archive %[1]s. For a detail that is missing here, call recall_get with %[1]s#12, or recall_search, if you have these tools; else read the file or run the command again, or ask for it. A call without an outcome succeeded.
+%[2]s`, r.archive, r.forms.records.base.told())
 }
 
 // nameArchive has the newest placeholder of a projection name the archive, where no

@@ -229,8 +229,10 @@ func isName(text string) bool {
 }
 
 // hashOf is FNV-1a.
-func hashOf(text string) uint64 {
-	hash := uint64(14695981039346656037)
+func hashOf(text string) uint64 { return hashOn(14695981039346656037, text) }
+
+// hashOn goes on with the hash of a text that another one follows.
+func hashOn(hash uint64, text string) uint64 {
 	for i := range len(text) {
 		hash = (hash ^ uint64(text[i])) * 1099511628211
 	}

@@ -15,6 +15,7 @@ func (m *Module) Notes(ctx context.Context, exchange *pipeline.View, messages, t
 	whole.Projection, whole.Order, whole.Pins = nil, nil, nil
 	whole.Conversation = exchange.First(messages)
 	p := newPlanner(&whole, m.count, nil, 0, lastRung)
+	p.forms.records.isAlone = true
 	for _, t := range p.history.turns {
 		t.verbatim, t.floor, t.deepest, t.level, t.isFixed = t.From, 0, 3, 2, false
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 
 	"palimpsest/pipeline"
+	"palimpsest/pipeline/certificate"
 	"palimpsest/pipeline/conversation"
 	"palimpsest/pipeline/session"
 )
@@ -114,7 +115,7 @@ func newPlannerFor(budget *budget, exchange *pipeline.View, count func(conversat
 	protection := protect(history, budget, rung)
 	forms := newForms(history, protection)
 	lines := newLines(history, budget)
-	opening := &opening{history: history, budget: budget, records: forms.records, blocks: map[[2]int]ledgerBlock{}}
+	opening := &opening{history: history, budget: budget, records: forms.records, blocks: map[[2]int]ledgerBlock{}, known: map[[2]int]*certificate.Originals{}}
 	selection := &selection{history: history, forms: forms, lines: lines, opening: opening, room: budget.goal - budget.fixed}
 	renderer := &renderer{history: history, protection: protection, forms: forms, lines: lines, opening: opening}
 	return &planner{

@@ -1,6 +1,7 @@
 package ipc
 
 import (
+	"slices"
 	"strings"
 
 	"palimpsest/pipeline/conversation"
@@ -41,6 +42,8 @@ type line struct {
 	text  string
 	typed string   // what a person typed, word for word, behind text
 	names []string // that later turns use, from what the line leaves out
+
+	isCall bool // it names files by what follows the base
 }
 
 // source is a text that a line leaves out.
@@ -76,7 +79,9 @@ func (r *records) newRecord(t *turn) error {
 		case conversation.Assistant:
 			made.addAssistant(index, message)
 			for _, call := range own[:len(own)-len(calls)] {
-				made.addCall(&call, r.history.config.ObservationMasking)
+				if !r.comesAgain(&call, t.index) {
+					made.addCall(&call, r.base, r.history.config.ObservationMasking)
+				}
 			}
 		case conversation.System, conversation.Tool:
 		}
@@ -134,8 +139,8 @@ func (r *record) addAssistant(index int, message conversation.Message) {
 const assistant = "Assistant: "
 
 // addCall notes a tool call and how it ended.
-func (r *record) addCall(call *ledger.Made, masked bool) {
-	outcome, result := "ok", call.Result
+func (r *record) addCall(call *ledger.Made, base base, masked bool) {
+	outcome, result := "", call.Result
 	if call.HasFailed {
 		r.errors++
 		outcome = "error"
@@ -143,28 +148,64 @@ func (r *record) addCall(call *ledger.Made, masked bool) {
 	switch {
 	case result == nil:
 	case masked && (call.HasFailed || call.Command != ""):
-		outcome += " [TOOL OUTPUT ARCHIVED]" // where it would be quoted otherwise
+		outcome = joinNonEmpty(" ", outcome, "[TOOL OUTPUT ARCHIVED]") // where it would be quoted otherwise
 	case masked:
 	case call.HasFailed:
 		r.failure = failureOf(result.Text)
 		outcome = joinNonEmpty(": ", outcome, r.failure)
 	case call.Command != "":
-		outcome = joinNonEmpty(": ", outcome, shorten(result.Text[verdictAt(result.Text):], verdictCharacters))
+		outcome = shorten(result.Text[verdictAt(result.Text):], verdictCharacters)
 	}
 	if !call.HasFailed {
-		r.changed = append(append(r.changed, call.Writes...), call.Deletes...)
-		r.read = append(r.read, call.Reads...)
+		for _, name := range slices.Concat(call.Writes, call.Deletes) {
+			r.changed = append(r.changed, base.below(name))
+		}
+		for _, name := range call.Reads {
+			r.read = append(r.read, base.below(name))
+		}
 	}
 
 	r.details = append(r.details, source{line: len(r.lines), role: conversation.Assistant, text: call.Block.Text, json: true})
 	if result != nil && !masked {
 		r.details = append(r.details, source{line: len(r.lines), role: conversation.Tool, text: result.Text})
 	}
-	argument := shorten(call.Argument, argumentCharacters)
+	argument := shorten(base.below(call.Argument), argumentCharacters)
 	if len(call.Writes) > 0 && call.Command == "" {
-		argument = joinNonEmpty(", ", shorten(strings.Join(call.Writes, " "), argumentCharacters), changeOf(call.Block.Text))
+		argument = joinNonEmpty(", ", shorten(base.below(strings.Join(call.Writes, " ")), argumentCharacters), changeOf(call.Block.Text))
 	}
-	r.lines = append(r.lines, line{index: call.Message, text: call.Tool + "(" + argument + ") → " + outcome})
+	r.lines = append(r.lines, line{index: call.Message, text: joinNonEmpty(" → ", call.Tool+"("+argument+")", outcome), isCall: true})
+}
+
+// newestCalls returns the newest turn that makes a call, by what tells calls apart, and the newest that reads
+// or changes a file, by its path.
+func newestCalls(turns []*turn) map[string]int {
+	newest := map[string]int{}
+	for _, t := range turns {
+		calls := t.calls()
+		for i := range calls {
+			call := &calls[i]
+			newest[call.Tool+" "+call.Block.Text] = t.index
+			if call.HasFailed || call.Partial || call.Command != "" {
+				continue
+			}
+			for _, name := range slices.Concat(call.Reads, call.Writes) {
+				newest[name] = t.index
+			}
+		}
+	}
+	return newest
+}
+
+// comesAgain reports whether a record needs no line for a call: it changes nothing, and a later turn
+// makes the same call, or has the files that it reads.
+func (r *records) comesAgain(call *ledger.Made, turn int) bool {
+	switch {
+	case r.again == nil || len(call.Writes)+len(call.Deletes) > 0:
+		return false
+	case r.again[call.Tool+" "+call.Block.Text] > turn:
+		return true
+	}
+	return len(call.Reads) > 0 && call.Command == "" && !slices.ContainsFunc(call.Reads, func(name string) bool { return r.again[name] <= turn })
 }
 
 // failureOf returns what a failed result says, in one line: its beginning, and the

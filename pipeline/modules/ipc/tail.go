@@ -95,25 +95,28 @@ func (s *tails) reach(ctx context.Context, kept step) (*session.Projection, erro
 type step struct {
 	turns  int
 	newest float64 // o200k tokens
-	room   float64 // o200k tokens that all of it may take
 }
 
 // steps are the tails to try, the longest first. The newest tokens are at most a share of
 // the goal; they shrink with the number of turns, and the last step keeps one turn alone.
 func (s *tails) steps() []step {
-	// A compaction for the window shares what can change.
-	most := newestShare * float64(s.budget.goal-s.budget.fixed)
-	if byBreakEven(s.history.exchange) {
-		most = newestShareByCost * float64(s.budget.goal)
-	}
-	whole := step{s.history.config.PreserveLastTurns, min(float64(s.history.config.PreserveTokens)/s.budget.rate, most), most}
+	whole := step{s.history.config.PreserveLastTurns, min(float64(s.history.config.PreserveTokens)/s.budget.rate, s.room())}
 	steps := []step{whole}
 	for _, turns := range s.history.config.KeepLastLadder {
 		if turns < steps[len(steps)-1].turns && turns > 1 {
-			steps = append(steps, step{turns, whole.newest * float64(turns) / float64(whole.turns), most})
+			steps = append(steps, step{turns, whole.newest * float64(turns) / float64(whole.turns)})
 		}
 	}
-	return append(steps, step{turns: 1, room: most})
+	return append(steps, step{turns: 1})
+}
+
+// room returns how many o200k tokens the tail may take. A compaction for the window shares what
+// can change.
+func (s *tails) room() float64 {
+	if byBreakEven(s.history.exchange) {
+		return newestShareByCost * float64(s.budget.goal)
+	}
+	return newestShare * float64(s.budget.goal-s.budget.fixed)
 }
 
 // tail is the end of a conversation that stays as it is, but for some turns in it.
@@ -130,11 +133,11 @@ func (s *tails) tail(kept step) (tail, error) {
 	if err := s.selection.weighTurns(); err != nil {
 		return tail{}, err
 	}
-	found, size := tail{first: len(s.history.turns), whole: len(s.history.turns)}, 0.0
+	found, size, room := tail{first: len(s.history.turns), whole: len(s.history.turns)}, 0.0, s.room()
 	for found.first > 0 {
 		t, age := s.history.turns[found.first-1], len(s.history.turns)-found.first
 		next, isCut := float64(t.original), false
-		isHuge := next > kept.room/2 && size+next > kept.room
+		isHuge := next > room/2 && size+next > room
 		if age >= kept.turns && t.deepest >= 1 && (isHuge || s.selection.isSpare[t.index]) {
 			short, err := s.selection.forms.size(t, 1)
 			if err != nil {

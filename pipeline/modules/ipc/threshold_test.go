@@ -224,7 +224,7 @@ func TestAsManyTurnsStayAsTheSettingsSay(t *testing.T) {
 // event counts their messages.
 func TestTurnsAtL2AreLeftOutAndCounted(t *testing.T) {
 	t.Parallel()
-	exchange, sealed := epoch(t, longTalk(80).body(), 1_900, small, func(c *ipc.Config) { c.DeepestLevel, c.TargetUtilization = 2, 0.9 })
+	exchange, sealed := epoch(t, longTalk(80).body(), 1_700, small, func(c *ipc.Config) { c.DeepestLevel, c.TargetUtilization = 2, 0.9 })
 	counts := event(t, exchange, "truncated").Counts
 	if counts["archive_from"] != 1 || counts["dropped"] < 40 || counts["archive_to"] < 40 {
 		t.Errorf("counts %v", counts)

@@ -28,11 +28,28 @@ const charactersPerToken = 4
 func typedIn(message *conversation.Message) string {
 	var texts []string
 	for i := range message.Blocks {
-		if block := &message.Blocks[i]; block.Kind == conversation.Text && conversation.IsTyped(block.Text) {
-			texts = append(texts, block.Text)
+		if block := &message.Blocks[i]; block.Kind == conversation.Text && conversation.IsTyped(block.Text) && !message.IsPasted(i) {
+			texts = append(texts, commandLine(block.Text))
 		}
 	}
 	return strings.TrimSpace(conversation.WithoutReminders(strings.Join(texts, "\n")))
+}
+
+// commandLine returns a slash command as a person typed it, of the tags in which clients send it;
+// any other text as it is.
+func commandLine(text string) string {
+	trimmed := strings.TrimSpace(text)
+	if !strings.HasPrefix(trimmed, "<command-message>") && !strings.HasPrefix(trimmed, "<command-name>") {
+		return text
+	}
+	_, rest, _ := strings.Cut(trimmed, "<command-name>")
+	name, _, isNamed := strings.Cut(rest, "</command-name>")
+	_, rest, _ = strings.Cut(trimmed, "<command-args>")
+	arguments, behind, _ := strings.Cut(rest, "</command-args>")
+	if !isNamed || strings.TrimSpace(behind) != "" {
+		return text
+	}
+	return strings.TrimSpace(name + " " + strings.TrimSpace(arguments))
 }
 
 // typedBound is how much of what people typed records keep.

@@ -1,0 +1,64 @@
+package compactionbench
+
+import (
+	"encoding/json"
+	"strings"
+
+	"palimpsest/pipeline/conversation"
+)
+
+// baseOf returns the folder whose files a prompt names by what follows it; empty if it names all in
+// full.
+func baseOf(prompt string) string {
+	_, base, _ := strings.Cut(prompt, "\nPaths below ")
+	base, _, isTold := strings.Cut(base, " are written without it.\n")
+	if !isTold {
+		return ""
+	}
+	return base
+}
+
+// has reports whether the prompt has a name.
+func (s *side) has(name string) bool {
+	if strings.Contains(s.text, name) {
+		return true
+	}
+	below, isBelow := strings.CutPrefix(name, s.base+"/")
+	return s.base != "" && isBelow && strings.Contains(s.text, below)
+}
+
+// isOfTools reports whether a name is that of a tool or of an argument: these stand in the tools'
+// definitions, which each prompt has.
+func (r *reading) isOfTools(name string) bool {
+	if r.ofTools == nil {
+		r.ofTools = map[string]bool{}
+		for i := range r.messages {
+			for j := range r.messages[i].Blocks {
+				if block := &r.messages[i].Blocks[j]; block.Kind == conversation.ToolCall {
+					r.ofTools[block.Name] = true
+					r.addArguments(json.RawMessage(block.Text))
+				}
+			}
+		}
+	}
+	return r.ofTools[name]
+}
+
+// addArguments notes the names of a call's arguments, and of what stands in their lists.
+func (r *reading) addArguments(value json.RawMessage) {
+	var members map[string]json.RawMessage
+	var list []json.RawMessage
+	switch {
+	case json.Unmarshal(value, &members) == nil:
+		for name, inside := range members {
+			r.ofTools[name] = true
+			if len(inside) > 0 && inside[0] == '[' {
+				r.addArguments(inside)
+			}
+		}
+	case json.Unmarshal(value, &list) == nil:
+		for _, one := range list {
+			r.addArguments(one)
+		}
+	}
+}
