@@ -157,13 +157,17 @@ release: ## build the programs and packages of a release into dist; deploy/relea
 
 # The second build has a folder and a cache of its own, so that nothing is taken over from the first.
 .PHONY: release-check
-release-check: ## build the release for one platform in two folders and compare the bytes; PLATFORMS=linux/amd64
+release-check: ## build the release for one platform in two folders, compare the bytes, install the packages, and time a new person's way; PLATFORMS=linux/amd64
+	@deploy/setup.sh postgresql npm
 	go -C deploy/tools/release test ./...
 	@dir=$$(mktemp -d); trap 'chmod -R u+w "$$dir"; rm -rf "$$dir"' EXIT; \
 		export PLATFORMS="$${PLATFORMS:-$$(go env GOOS)/$$(go env GOARCH)}"; \
+		export RELEASE_URL="$${RELEASE_URL:-https://example.com/release}"; \
 		git clone -q --depth 1 "file://$(CURDIR)" "$$dir/elsewhere"; \
 		deploy/release.sh "$$dir/first"; GOCACHE="$$dir/cache" "$$dir/elsewhere/deploy/release.sh" "$$dir/second"; \
-		cmp "$$dir/first/SHA256SUMS" "$$dir/second/SHA256SUMS" && echo "Both builds have the same bytes."
+		cmp "$$dir/first/SHA256SUMS" "$$dir/second/SHA256SUMS" && echo "Both builds have the same bytes."; \
+		RELEASE_DIST="$$dir/first" go -C deploy/tools/release test -count=1 -run Built -v . | grep -v '^=== '; \
+		go run ./cmd/tools/firstrun -archive "$$dir"/first/palimpsest_*_linux_"$$(go env GOARCH)".tar.gz
 
 .PHONY: generate
 generate: ## write the Go files of the templates anew

@@ -21,6 +21,8 @@ fi
 platforms=${PLATFORMS:-linux/amd64 linux/arm64 darwin/amd64 darwin/arm64 windows/amd64 windows/arm64}
 epoch=$(git log -1 --format=%ct 2>/dev/null || echo 0)
 
+scratch=$(mktemp -d)
+trap 'rm -rf "$scratch"' EXIT
 rm -rf "$out"
 mkdir -p "$out/programs"
 export CGO_ENABLED=0 GOAMD64=v1 GOARM64=v8.0 GOEXPERIMENT= GOFLAGS=
@@ -34,8 +36,16 @@ for platform in $platforms; do
 		-ldflags="-s -w -buildid= -X main.released=$version -X main.releaseKey=${RELEASE_PUBLIC_KEY:-}" \
 		-o "$out/programs/${os}_$arch/$program" ./cmd/palimpsest
 done
+echo "Writing the manual pages"
+# Those of the program for this machine, if it's among those above: a link costs as long as all the rest.
+here="$out/programs/$(go env GOHOSTOS)_$(go env GOHOSTARCH)/palimpsest"
+if [ ! -x "$here" ]; then
+	here="$scratch/palimpsest"
+	go build -trimpath -buildvcs=false -ldflags="-X main.released=$version" -o "$here" ./cmd/palimpsest
+fi
+"$here" man "$scratch/man"
 echo "Packing"
 root=$PWD
-go -C deploy/tools/release run . -version "$version" -root "$root" -bin "$out/programs" -out "$out" -epoch "$epoch" \
+go -C deploy/tools/release run . -version "$version" -root "$root" -bin "$out/programs" -man "$scratch/man" -out "$out" -epoch "$epoch" \
 	-url "${RELEASE_URL:-}" -npm "${RELEASE_NPM:-palimpsest}" -key "${RELEASE_KEY:+$(realpath "$RELEASE_KEY")}"
 cat "$out/SHA256SUMS"

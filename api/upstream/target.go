@@ -6,13 +6,13 @@ import (
 	"net/http"
 	"net/netip"
 	"net/url"
-	"regexp"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/google/uuid"
 
+	"palimpsest/pipeline/expression"
 	"palimpsest/tenants"
 	"palimpsest/tenants/guard"
 )
@@ -104,7 +104,7 @@ func (t Target) Upstream() string {
 func NeedsModel(baseURL string) bool { return strings.Contains(baseURL, modelPlace) }
 
 // apiVersion is a value of Azure's query, a date.
-var apiVersion = regexp.MustCompile(`^api-version=[0-9A-Za-z.-]{1,40}$`)
+var apiVersion = expression.New(`^api-version=[0-9A-Za-z.-]{1,40}$`)
 
 // VerifyBaseURL refuses a base URL that no request could go to. Where names lead
 // is decided again at each connection. The error is a tenants.Invalid.

@@ -47,7 +47,7 @@ func newCommand() *cobra.Command {
 		}
 		return config.choose(database)
 	}
-	root.AddCommand(serveCommand(load), checkCommand(load), replayCommand(), verifyCommand(), demoCommand(load), versionCommand())
+	root.AddCommand(serveCommand(load), checkCommand(load), replayCommand(), verifyCommand(), demoCommand(load), versionCommand(), manCommand())
 	root.AddCommand(connectCommand(), disconnectCommand(), runCommand(), mcpCommand())
 	root.AddCommand(terminal.New(version()).Commands()...)
 	one := loadOne(load)

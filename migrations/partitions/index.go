@@ -2,10 +2,11 @@ package partitions
 
 import (
 	"context"
-	"regexp"
 	"strings"
 
 	"github.com/jackc/pgx/v5"
+
+	"palimpsest/pipeline/expression"
 )
 
 // missing is an index that a migration has made of the table alone, and a partition that does not have it yet.
@@ -35,7 +36,7 @@ func (p pass) buildIndexes(ctx context.Context) error {
 }
 
 // ofTable is how the definition of an index of the table alone begins.
-var ofTable = regexp.MustCompile(`^CREATE (UNIQUE )?INDEX \S+ ON ONLY public\.exchanges `)
+var ofTable = expression.New(`^CREATE (UNIQUE )?INDEX \S+ ON ONLY public\.exchanges `)
 
 func (p pass) build(ctx context.Context, one missing) error {
 	name := identifier(one.Partition + strings.TrimPrefix(one.Index, "exchanges"))

@@ -1,10 +1,10 @@
 package client
 
 import (
-	"regexp"
 	"slices"
 	"strings"
 
+	"palimpsest/pipeline/expression"
 	"palimpsest/pipeline/wire"
 )
 
@@ -99,7 +99,7 @@ func claudeReason(request string) string {
 
 // instructions are headings below which people write how their conversations are to be
 // summarized, in the files that clients put into a prompt.
-var instructions = regexp.MustCompile(`(?im)^[#*\s]{1,8}(?:compact(?:ion)?|summar(?:y|ization)) instructions\b`)
+var instructions = expression.New(`(?im)^[#*\s]{1,8}(?:compact(?:ion)?|summar(?:y|ization)) instructions\b`)
 
 // InstructsSummaries reports whether a text that a client sends tells how conversations are
 // to be summarized.

@@ -1,9 +1,10 @@
 package conversation
 
 import (
-	"regexp"
 	"slices"
 	"strings"
+
+	"palimpsest/pipeline/expression"
 )
 
 // longestClockLine bounds, in bytes, the lines that are searched for the time of day: clients write it in
@@ -15,7 +16,7 @@ const clockBytes = 16 << 10
 
 // A statement of the current date or time. What follows the label is left out of a history's identity;
 // a date that a person writes into a question has no such label and counts.
-var clock = regexp.MustCompile(`(?i)` +
+var clock = expression.New(`(?i)` +
 	`((?:\b(?:the )?(?:current|today'?s?|local|present|system|server|client|user'?s?)[ _-](?:local |server |system |utc )?` + clockWord +
 	`|(?:^|[(\[{*>|-] ?)` + clockWord + `|\btoday(?: is|:| \()|\b(?:it is|it's) now|\bit is|\bit's|\bnow(?: is|:))` +
 	`(?: is)?(?: now)?(?:\*\*)?"? ?[:=(]? ?"?)` + clockValue + `(?:(?:,? (?:at |in )?|[T@/]| \()` + clockValue + `)*\)?`)

@@ -4,11 +4,11 @@
 package fidelity
 
 import (
-	"regexp"
 	"slices"
 	"strings"
 
 	"palimpsest/pipeline/conversation"
+	"palimpsest/pipeline/expression"
 )
 
 // Names are the identifiers of a session's messages, which it takes long to find: paths,
@@ -102,7 +102,7 @@ func Returned(message *conversation.Message) string {
 }
 
 // identifier matches what a text calls something by.
-var identifier = regexp.MustCompile(`https?://[^\s"'<>()\[\]]+` + // URLs
+var identifier = expression.New(`https?://[^\s"'<>()\[\]]+` + // URLs
 	`|[\w.@~-]*(?:/[\w.@-]+)+` + // paths
 	`|\b[\w-]+\.(?:go|ts|tsx|js|jsx|mjs|py|rb|rs|java|kt|c|h|cc|cpp|cs|php|sh|sql|md|txt|json|ya?ml|toml|xml|html|css|lock|cfg|ini|env)\b` +
 	`|\b[A-Za-z]\w*(?:_\w+)+\b|\b[a-z]+(?:[A-Z]\w*)+\b|\b[A-Z][a-z0-9]+(?:[A-Z]\w*)+\b` + // symbols and names of errors

@@ -1,21 +1,22 @@
 package ledger
 
 import (
-	"regexp"
 	"strings"
+
+	"palimpsest/pipeline/expression"
 )
 
 // shortUse finds "use tabs", "use single quotes".
-var shortUse = regexp.MustCompile(`^use (?:[a-z-]+ ){0,2}[a-z]+s(?: everywhere| only| please|, please)?[.!]?$`)
+var shortUse = expression.New(`^use (?:[a-z-]+ ){0,2}[a-z]+s(?: everywhere| only| please|, please)?[.!]?$`)
 
 // pointing are words that point at one thing of the work at hand.
 var pointing = cuesOf("the", "this", "that", "these", "those", "it", "its", "first", "second", "last", "my", "your", "his", "their")
 
 // shortNo finds "no emojis, please, anywhere".
-var shortNo = regexp.MustCompile(`^no (?:[a-z-]+ ){0,2}[a-z-]+(?:,? (?:please|anywhere|ever|at all|in [a-z ]+))+[.!]?$`)
+var shortNo = expression.New(`^no (?:[a-z-]+ ){0,2}[a-z-]+(?:,? (?:please|anywhere|ever|at all|in [a-z ]+))+[.!]?$`)
 
 // wantsForm finds "I want answers in British English": how what the reader makes has to be.
-var wantsForm = regexp.MustCompile(`^(?:i|we)(?:'d| would)? (?:want|need|expect|like) (?:your |the |all )?` +
+var wantsForm = expression.New(`^(?:i|we)(?:'d| would)? (?:want|need|expect|like) (?:your |the |all )?` +
 	`(?:answers?|repl(?:y|ies)|responses?|explanations?|comments?|commits?|commit messages?|messages?|names?|docs|documentation|tests?|functions?|code)` +
 	` (?:in|to be|to use|to have|as|with|without|that|short|concise)\b`)
 
@@ -59,11 +60,11 @@ func withoutQuotes(sentence string) string {
 }
 
 // pastedLine finds a line that no person types: a log, a stack, a diff, output, code, a quote.
-var pastedLine = regexp.MustCompile(`^(?:>|\d{4}-\d\d-\d\d[T ]\d\d:|\[?\d\d:\d\d:\d\d|\$ |@@ |diff --git |[+-]{3} |\s*at [\w.$<>]+ ?\(|\s*File "|E   |={3,}|-> |→|\s*\d+[|│→]\s` +
+var pastedLine = expression.New(`^(?:>|\d{4}-\d\d-\d\d[T ]\d\d:|\[?\d\d:\d\d:\d\d|\$ |@@ |diff --git |[+-]{3} |\s*at [\w.$<>]+ ?\(|\s*File "|E   |={3,}|-> |→|\s*\d+[|│→]\s` +
 	`|\[?(?:ERROR|WARN|WARNING|INFO|DEBUG|FATAL|TRACE|error|warning|panic|fatal)\]?:|.*[{}]$|.*\);$|//|/\*|\*/|#include|</?\w+[^>]*>$)`)
 
 // review finds the beginning of a comment that a tool or another person wrote on code.
-var review = regexp.MustCompile(`(?m)^(?:\*\*[\w/.-]+\.\w+:\d+|#{1,4} (?:Pull request overview|Summary|Review|Findings)|Reviewed changes|Path: |In [\w/.-]+\.\w+:$|@[\w/.-]+\.\w+:\d+|Comment on lines? )`)
+var review = expression.New(`(?m)^(?:\*\*[\w/.-]+\.\w+:\d+|#{1,4} (?:Pull request overview|Summary|Review|Findings)|Reviewed changes|Path: |In [\w/.-]+\.\w+:$|@[\w/.-]+\.\w+:\d+|Comment on lines? )`)
 
 // withoutPasted leaves out of what a person's message holds what was pasted into it: quoted
 // lines, logs, output, code, comments of a review.

@@ -1,12 +1,13 @@
 package ledger
 
 import (
-	"regexp"
 	"strings"
+
+	"palimpsest/pipeline/expression"
 )
 
 // prefers finds where a person says what they prefer.
-var prefers = regexp.MustCompile(`(?i)\b(?:i|we)(?:['’]d| would)?(?: really| strongly| generally| usually| also| still| always| do| much| tend to)? (?:prefer|favor|favour)\b` +
+var prefers = expression.New(`(?i)\b(?:i|we)(?:['’]d| would)?(?: really| strongly| generally| usually| also| still| always| do| much| tend to)? (?:prefer|favor|favour)\b` +
 	`|\b(?:i|we)(?:['’]d| would) (?:rather|sooner)\b|\b(?:my|our)(?: \w+)? preference(?: is| would be|:)|\b(?:my|our) preferred\b|\b(?:i|we)(?: really| also)? (?:like|love) it (?:better|best|when|if)\b` +
 	`|\b(?:i|we)(?: really| absolutely| just)? (?:hate|dislike|detest|can['’]t stand|cannot stand)\b` +
 	`|\bich bevorzuge\b|\b(?:möchte|hätte|mag) (?:\S+ )?lieber\b|\bje préfère\b|\bprefiero\b|\bpreferisco\b|\bprefiro\b`)
@@ -17,11 +18,11 @@ var preferring = cuesOf("prefer", "favor", "favour", "rather", "sooner", "prefer
 	"hate", "dislike", "detest", "stand", "bevorzuge", "lieber", "préfère", "prefiero", "preferisco", "prefiro")
 
 // ofMoment finds dislikes that are of the moment: "I hate this bug".
-var ofMoment = regexp.MustCompile(`(?i)^\S+(?: \w+)? (?:hate|dislike|detest|can['’]t stand|cannot stand) (?:this|that|it|to|how|when|you)\b`)
+var ofMoment = expression.New(`(?i)^\S+(?: \w+)? (?:hate|dislike|detest|can['’]t stand|cannot stand) (?:this|that|it|to|how|when|you)\b`)
 
 // goesOn finds where, behind a comma or a dash, a sentence goes on to ask something, or to
 // tell of something else.
-var goesOn = regexp.MustCompile(`(?i)(?:[,;–—]| -) *(?:(?:and|but|so|or|then|also|now|please|though) )*` +
+var goesOn = expression.New(`(?i)(?:[,;–—]| -) *(?:(?:and|but|so|or|then|also|now|please|though) )*` +
 	`(?:(?:can|could|would|will|do|does|did|is|are|am|was|should|shall|may|might|have|has|any|how|what|which|where|when|why|who)\b` +
 	`|i['’]m (?:not sure|wondering|looking|trying|struggling|worried|unsure)|i was wondering|help me\b|let me know|show me\b|tell me\b|what do you)`)
 

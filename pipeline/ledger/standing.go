@@ -1,9 +1,10 @@
 package ledger
 
 import (
-	"regexp"
 	"slices"
 	"strings"
+
+	"palimpsest/pipeline/expression"
 )
 
 // lasting are the words that say for how long, or how often, what a sentence asks for holds.
@@ -14,11 +15,11 @@ var lasting = cuesOf(
 )
 
 // futureOn finds "in future" where it says from when something holds.
-var futureOn = regexp.MustCompile(`\bin (?:the )?future(?:[,.!;:]|$| (?:please|use|do|don't|always|never|make|only|you|we|i)\b)`)
+var futureOn = expression.New(`\bin (?:the )?future(?:[,.!;:]|$| (?:please|use|do|don't|always|never|make|only|you|we|i)\b)`)
 
 // ownActs finds where a sentence is about each thing of a kind that its reader does: "after
 // each change you make", "in anything you write".
-var ownActs = regexp.MustCompile(`\b(?:(?:each|every|any) [\w-]+(?: [\w-]+)?|anything|everything|whatever) (?:that )?you(?: [a-z']+|\b)`)
+var ownActs = expression.New(`\b(?:(?:each|every|any) [\w-]+(?: [\w-]+)?|anything|everything|whatever) (?:that )?you(?: [a-z']+|\b)`)
 
 // general are the words of an opening phrase with which what follows holds in each case, by
 // what the phrase begins with: "in every answer, …", "when you write SQL, …".
@@ -36,14 +37,14 @@ var (
 var choosing = []string{"want", "wish", "need", "like", "would", "prefer", "look", "can"}
 
 // mustBe finds rules of what is made: "every commit should …", "your answers have to …".
-var mustBe = regexp.MustCompile(`^(?:(?:please|and|also|but), |(?:please|and|also|but) )?(?:every|each|all|any|no|your)(?: [\w'-]+){1,4}? (?:should|must|shall|needs?|(?:has|have|ought) to|(?:is|are) to)\b`)
+var mustBe = expression.New(`^(?:(?:please|and|also|but), |(?:please|and|also|but) )?(?:every|each|all|any|no|your)(?: [\w'-]+){1,4}? (?:should|must|shall|needs?|(?:has|have|ought) to|(?:is|are) to)\b`)
 
 // ruled finds where a person states a rule: "our policy is …", "you are not allowed to …".
-var ruled = regexp.MustCompile(`\b(?:my|our) (?:[\w'-]+ )?(?:rules?|policy|conventions?|guidelines?|standards?|habits?)(?: [\w'-]+){0,3}? (?:is|are)\b` +
+var ruled = expression.New(`\b(?:my|our) (?:[\w'-]+ )?(?:rules?|policy|conventions?|guidelines?|standards?|habits?)(?: [\w'-]+){0,3}? (?:is|are)\b` +
 	`|\byou(?:'re| are) (?:not (?:allowed|permitted)|only to|to)\b|\bwithout my\b|\b(?:forbidden|off limits)\b`)
 
 // wantsAll finds wishes for everything of a kind: "I want all new endpoints to …".
-var wantsAll = regexp.MustCompile(`\b(?:i|we)(?:'d| would)? (?:want|need|expect|like) (?:all|every|each|any|no)\b`)
+var wantsAll = expression.New(`\b(?:i|we)(?:'d| would)? (?:want|need|expect|like) (?:all|every|each|any|no)\b`)
 
 // ruling are the words of which each match of ruled and wantsAll holds one: most sentences hold
 // none, and the expressions take many times as long.
@@ -59,10 +60,10 @@ var whenYou = cuesOf(
 )
 
 // wishes finds polite wishes of what the reader does: "I'd appreciate it if you …".
-var wishes = regexp.MustCompile(`\b(?:i|we|it)(?:'d| would)(?: [a-z]+){1,3} if you\b`)
+var wishes = expression.New(`\b(?:i|we|it)(?:'d| would)(?: [a-z]+){1,3} if you\b`)
 
 // doing finds before what an imperative holds: "ask before installing …".
-var doing = regexp.MustCompile(`\bbefore [a-z]+ing\b`)
+var doing = expression.New(`\bbefore [a-z]+ing\b`)
 
 // longestOrder is the most bytes of a sentence that is read for what it holds of: a longer one
 // is pasted.

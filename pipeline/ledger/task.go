@@ -2,9 +2,10 @@ package ledger
 
 import (
 	"encoding/json"
-	"regexp"
 	"strconv"
 	"strings"
+
+	"palimpsest/pipeline/expression"
 )
 
 // Task is a step of the model's own plan, as the client's tool for tasks has it.
@@ -58,7 +59,7 @@ type listedTask struct {
 }
 
 // createdTask finds the number that a client gives a task.
-var createdTask = regexp.MustCompile(`#(\d+)`)
+var createdTask = expression.New(`#(\d+)`)
 
 // addTasks notes what a call that worked does to the tasks.
 func (t *taskTable) addTasks(place Place, call *Made) {

@@ -1,12 +1,12 @@
 package prompt
 
 import (
-	"regexp"
 	"slices"
 	"strings"
 
 	"palimpsest/pipeline"
 	"palimpsest/pipeline/conversation"
+	"palimpsest/pipeline/expression"
 	"palimpsest/pipeline/ledger"
 )
 
@@ -21,14 +21,14 @@ const (
 
 var (
 	// wrapper is an element in which clients put what a person typed.
-	wrapper = regexp.MustCompile(`(?is)<(task|user_query|user_message|user-message|user_input|userRequest|user_request|prompt)>(.*?)</(?:task|user_query|user_message|user-message|user_input|userRequest|user_request|prompt)>`)
+	wrapper = expression.New(`(?is)<(task|user_query|user_message|user-message|user_input|userRequest|user_request|prompt)>(.*?)</(?:task|user_query|user_message|user-message|user_input|userRequest|user_request|prompt)>`)
 	// surroundings are elements that clients put beside what a person typed, with what they hold.
-	surroundings = regexp.MustCompile(`(?is)<(context|attachments?|attached_files?|editorContext|workspace_info|reminderInstructions|uploaded_files|files|instructions|rules|project_instructions|system)>.*?</(?:context|attachments?|attached_files?|editorContext|workspace_info|reminderInstructions|uploaded_files|files|instructions|rules|project_instructions|system)>`)
+	surroundings = expression.New(`(?is)<(context|attachments?|attached_files?|editorContext|workspace_info|reminderInstructions|uploaded_files|files|instructions|rules|project_instructions|system)>.*?</(?:context|attachments?|attached_files?|editorContext|workspace_info|reminderInstructions|uploaded_files|files|instructions|rules|project_instructions|system)>`)
 	// marks stand for what a person pasted.
-	marks = regexp.MustCompile(`(?i)<image\b[^>]*>|</image>|\[(?:image|pasted text) #?\d+[^\]]*\]`)
+	marks = expression.New(`(?i)<image\b[^>]*>|</image>|\[(?:image|pasted text) #?\d+[^\]]*\]`)
 	// command is a command of the client's own.
-	command     = regexp.MustCompile(`(?s)<command-name>\s*(.*?)\s*</command-name>`)
-	commandArgs = regexp.MustCompile(`(?s)<command-args>\s*(.*?)\s*</command-args>`)
+	command     = expression.New(`(?s)<command-name>\s*(.*?)\s*</command-name>`)
+	commandArgs = expression.New(`(?s)<command-args>\s*(.*?)\s*</command-args>`)
 )
 
 // clientTexts begin messages of the user that clients write on their own.

@@ -4,12 +4,13 @@ import (
 	"context"
 	"errors"
 	"net"
-	"regexp"
 	"strings"
 
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/codes"
 	"go.opentelemetry.io/otel/trace"
+
+	"palimpsest/pipeline/expression"
 )
 
 // The kinds of errors that every step can end with.
@@ -131,7 +132,7 @@ func (s Span) Bool(key Key, value bool) {
 
 // name matches names that programs give, those of models among them: they hold nothing that
 // a person has written.
-var name = regexp.MustCompile(`^[A-Za-z0-9_.:/@+-]{1,128}$`)
+var name = expression.New(`^[A-Za-z0-9_.:/@+-]{1,128}$`)
 
 // Name returns a name that a client or a provider has given; empty if it may be more than
 // that, for such a thing must be in no span.

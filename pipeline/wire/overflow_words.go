@@ -1,9 +1,10 @@
 package wire
 
 import (
-	"regexp"
 	"strconv"
 	"strings"
+
+	"palimpsest/pipeline/expression"
 )
 
 // What providers say about prompts that are too long differs in each release of each server, so
@@ -11,44 +12,44 @@ import (
 // which. All expressions are matched against what plain returns.
 var (
 	// contextWords name the window.
-	contextWords = regexp.MustCompile(`context[ _-]?(length|window|size|limit)|max_seq_len|max_model_len|max_position_embeddings|session_len|\bn_ctx\b|slot context|out ?of ?context|(input|prompt|sequence|prompt_tokens|message) (token )?length`)
+	contextWords = expression.New(`context[ _-]?(length|window|size|limit)|max_seq_len|max_model_len|max_position_embeddings|session_len|\bn_ctx\b|slot context|out ?of ?context|(input|prompt|sequence|prompt_tokens|message) (token )?length`)
 
 	// promptWords name what is sent.
-	promptWords = regexp.MustCompile(`\b(prompts?|inputs?|messages?|conversation|chat history|history|request|text|sequence|tokens?|query|prompt_tokens|input_tokens)\b`)
+	promptWords = expression.New(`\b(prompts?|inputs?|messages?|conversation|chat history|history|request|text|sequence|tokens?|query|prompt_tokens|input_tokens)\b`)
 
 	// tooMuchWords say that it is too much.
-	tooMuchWords = regexp.MustCompile(`exceed|too (long|large|big|many)|longer than|larger than|greater than|more than|less than|at most|over the|overflow|beyond|out ?of ?context|maximum|\bmax|only|limit|reduce|shorten|reached|not enough|does(n't| not) fit|surpass|but the|>`)
+	tooMuchWords = expression.New(`exceed|too (long|large|big|many)|longer than|larger than|greater than|more than|less than|at most|over the|overflow|beyond|out ?of ?context|maximum|\bmax|only|limit|reduce|shorten|reached|not enough|does(n't| not) fit|surpass|but the|>`)
 
 	// tooLongWords say it of the prompt itself.
-	tooLongWords = regexp.MustCompile(`\b(prompt|input|inputs|messages|conversation|history|request)( (is|are|was|were))? too (long|big)|\bprompts?\b[^.]{0,60}\b(exceed|longer than|larger than|over the)|too long for (the |this |requested )?(model|context)|input tokens exceed|reduce (the length of )?(the|your) (messages|prompt|input|context|conversation)|` +
+	tooLongWords = expression.New(`\b(prompt|input|inputs|messages|conversation|history|request)( (is|are|was|were))? too (long|big)|\bprompts?\b[^.]{0,60}\b(exceed|longer than|larger than|over the)|too long for (the |this |requested )?(model|context)|input tokens exceed|reduce (the length of )?(the|your) (messages|prompt|input|context|conversation)|` +
 		`range of input length should be|job requires \d+ pages|job requires more pages|context overflow|token limit exceeded|prompt 超长`)
 
 	// chineseWords and chineseTooMuch are the same in Chinese.
-	chineseWords   = regexp.MustCompile(`上下文|输入|提示词|prompt|token|长度|消息`)
-	chineseTooMuch = regexp.MustCompile(`超过|超出|超限|超长|过长|大于`)
+	chineseWords   = expression.New(`上下文|输入|提示词|prompt|token|长度|消息`)
+	chineseTooMuch = expression.New(`超过|超出|超限|超长|过长|大于`)
 
 	// weakWords are said of rates as well: with status 429 they don't count.
-	weakWords = regexp.MustCompile(`too many (input )?tokens|token limit exceeded|reduce (the length of )?(the|your) messages`)
+	weakWords = expression.New(`too many (input )?tokens|token limit exceeded|reduce (the length of )?(the|your) messages`)
 
 	// rateWords tell of too much in too little time, or of money.
-	rateWords = regexp.MustCompile(`rate[ _-]?limit|too many requests|per (minute|min|second|sec|hour|day|week|month)\b|\b(tpm|rpm|tpd|rpd|itpm|otpm)\b|quota|throttl|please wait|try again (in|later)|\b(daily|monthly|weekly|hourly)\b|` +
+	rateWords = expression.New(`rate[ _-]?limit|too many requests|per (minute|min|second|sec|hour|day|week|month)\b|\b(tpm|rpm|tpd|rpd|itpm|otpm)\b|quota|throttl|please wait|try again (in|later)|\b(daily|monthly|weekly|hourly)\b|` +
 		`\bcredits?\b|billing|afford|\bbalance\b|payment|subscription|upgrade|budget ?(has been )?exceeded|exceeded ?budget|over budget|频率|限流|余额|配额|额度|欠费|套餐`)
 
 	// lateWords tell of too much time.
-	lateWords = regexp.MustCompile(`deadline exceeded|timed? ?out`)
+	lateWords = expression.New(`deadline exceeded|timed? ?out`)
 
 	// answerWords name the answer, and answerSubject an error that is about its length.
-	answerWords   = regexp.MustCompile(`max[ _]?(completion|output|new)?[ _]?tokens?\b|maxoutputtokens|max_gen_len|maximum tokens (you requested|value)|(output|completion) tokens?`)
-	answerSubject = regexp.MustCompile(`(max_(completion_|output_|new_)?tokens|maxoutputtokens|maximum tokens)[^a-z0-9_]{0,3}(or '?"?max_completion_tokens'?"? )?(value |parameter |of \d+ )?(you requested )?(must|should|is too (large|high|big)|cannot|can't|exceeds?|has to|is (above|greater|larger|more)|value of|: ?\d+ >)`)
-	otherWords    = regexp.MustCompile(`\b(prompts?|inputs?|messages|conversation|context)\b|context[ _]|in (the )?request`)
+	answerWords   = expression.New(`max[ _]?(completion|output|new)?[ _]?tokens?\b|maxoutputtokens|max_gen_len|maximum tokens (you requested|value)|(output|completion) tokens?`)
+	answerSubject = expression.New(`(max_(completion_|output_|new_)?tokens|maxoutputtokens|maximum tokens)[^a-z0-9_]{0,3}(or '?"?max_completion_tokens'?"? )?(value |parameter |of \d+ )?(you requested )?(must|should|is too (large|high|big)|cannot|can't|exceeds?|has to|is (above|greater|larger|more)|value of|: ?\d+ >)`)
+	otherWords    = expression.New(`\b(prompts?|inputs?|messages|conversation|context)\b|context[ _]|in (the )?request`)
 
 	// places begin an error that finds fault with a place of the request: it may quote what stands there.
-	places = regexp.MustCompile(`\b(messages|input|system|tools|contents)(\.\d|\[\d|\.\[)|\b(system|tools)\.`)
+	places = expression.New(`\b(messages|input|system|tools|contents)(\.\d|\[\d|\.\[)|\b(system|tools)\.`)
 
-	heavyWords = regexp.MustCompile(`(request|payload|body|entity)( entity| body)?( is| was)? too (large|big)|exceeds the maximum (request |body |payload )?size|body size limit|too large[^.]{0,40}\bbytes\b`)
+	heavyWords = expression.New(`(request|payload|body|entity)( entity| body)?( is| was)? too (large|big)|exceeds the maximum (request |body |payload )?size|body size limit|too large[^.]{0,40}\bbytes\b`)
 
 	// bytesWords name other things than tokens.
-	bytesWords = regexp.MustCompile(`\b(characters?|chars|bytes|mb|kb|mib|megabytes|pixels|images?|files?|pdf)\b`)
+	bytesWords = expression.New(`\b(characters?|chars|bytes|mb|kb|mib|megabytes|pixels|images?|files?|pdf)\b`)
 )
 
 // plain returns a text in lower case, without what quoting it in another text has added, and with
@@ -59,12 +60,12 @@ func plain(text string) string {
 	}
 	text = unquoted.Replace(strings.ToLower(text))
 	text = strings.Join(strings.Fields(strings.ReplaceAll(text, `\`, "")), " ")
-	return groups.ReplaceAllStringFunc(text, func(number string) string { return strings.NewReplacer(",", "", "_", "").Replace(number) })
+	return groups.Compiled().ReplaceAllStringFunc(text, func(number string) string { return strings.NewReplacer(",", "", "_", "").Replace(number) })
 }
 
 var (
 	unquoted = strings.NewReplacer(`\u003e`, ">", `\u003c`, "<", `\u0027`, "'", `\u0026`, "&", `\u0022`, `"`, `\u0060`, "`", `\u2019`, "'", "’", "'", `\n`, " ", `\t`, " ", "\u00a0", " ")
-	groups   = regexp.MustCompile(`\b\d{1,3}(,\d{3})+\b|\b\d{1,3}(_\d{3})+\b`)
+	groups   = expression.New(`\b\d{1,3}(,\d{3})+\b|\b\d{1,3}(_\d{3})+\b`)
 )
 
 // worded reads a text that tells of a prompt that is too long. isRate says that it comes with the
@@ -106,7 +107,7 @@ func lengthAt(text string) int {
 }
 
 // tooMany are the words of too much that say so without the window's name.
-var tooMany = regexp.MustCompile(`exceed|too (long|large|big|many)|longer than|larger than|greater than|more than|must (be|have) (less than|<)|cannot be (longer|larger|more)|only supports up to`)
+var tooMany = expression.New(`exceed|too (long|large|big|many)|longer than|larger than|greater than|more than|must (be|have) (less than|<)|cannot be (longer|larger|more)|only supports up to`)
 
 // number is a number of a text, with what stands around it.
 type number struct {
@@ -123,19 +124,19 @@ const (
 )
 
 var (
-	integers   = regexp.MustCompile(`\d+`)
-	limitWord  = regexp.MustCompile(`max[a-z_]*|limit|context[ _-]?(length|window|size)|allowed|supports?|up to|only|less than|cannot exceed|can't exceed|at most|<=?|>=?|configured|n_ctx|window of|should be \[1,|n_ctx_slot|slot context`)
-	answerWord = regexp.MustCompile(`(output|completion|new|gen)[ _]?tokens?|max_tokens|is too large:`)
-	answerLast = regexp.MustCompile("max_(completion_|output_|new_)?tokens`?( of|:)? ?\\(?$")
-	promptLast = regexp.MustCompile(`\b(prompt|input)[ _]?(token )?(length|tokens?|size|count)?( of| is|:)? ?\(?$`)
-	subject    = regexp.MustCompile("^[^a-z0-9]{0,3}(tokens?)?[^a-z0-9]{0,3}(exceed|>|is (longer|larger|greater|more)|cannot exceed|must be less)")
-	limitNext  = regexp.MustCompile("^ ?(tokens? )?(maximum|max|limit)\\b")
-	promptNext = regexp.MustCompile("^ ?(tokens? )?(in (the|your) (messages|prompt|functions|tools|input)|of (text|tool|image|audio|file) input|`?inputs?`? tokens?|prompt tokens?|input tokens?|(text|tool|image|audio) tokens?)")
-	answerNext = regexp.MustCompile("^ ?(tokens? )?((in|for) (the|your) (completion|output|answer|response)|`?max_(new_|completion_|output_)?tokens|(output|completion|new|generated) tokens?)")
-	sum        = regexp.MustCompile(`(\d+) \+ (\d+) > (\d+)`)
-	ranges     = regexp.MustCompile(`range of input length should be \[\d+, ?(\d+)\]`)
-	ownCode    = regexp.MustCompile(`(^|[^a-z])invalid params?, .*(\(\d{4}\))`) // MiniMax ends its messages with its code
-	pages      = regexp.MustCompile(`job requires (\d+) pages \(only (\d+) available\)`)
+	integers   = expression.New(`\d+`)
+	limitWord  = expression.New(`max[a-z_]*|limit|context[ _-]?(length|window|size)|allowed|supports?|up to|only|less than|cannot exceed|can't exceed|at most|<=?|>=?|configured|n_ctx|window of|should be \[1,|n_ctx_slot|slot context`)
+	answerWord = expression.New(`(output|completion|new|gen)[ _]?tokens?|max_tokens|is too large:`)
+	answerLast = expression.New("max_(completion_|output_|new_)?tokens`?( of|:)? ?\\(?$")
+	promptLast = expression.New(`\b(prompt|input)[ _]?(token )?(length|tokens?|size|count)?( of| is|:)? ?\(?$`)
+	subject    = expression.New("^[^a-z0-9]{0,3}(tokens?)?[^a-z0-9]{0,3}(exceed|>|is (longer|larger|greater|more)|cannot exceed|must be less)")
+	limitNext  = expression.New("^ ?(tokens? )?(maximum|max|limit)\\b")
+	promptNext = expression.New("^ ?(tokens? )?(in (the|your) (messages|prompt|functions|tools|input)|of (text|tool|image|audio|file) input|`?inputs?`? tokens?|prompt tokens?|input tokens?|(text|tool|image|audio) tokens?)")
+	answerNext = expression.New("^ ?(tokens? )?((in|for) (the|your) (completion|output|answer|response)|`?max_(new_|completion_|output_)?tokens|(output|completion|new|generated) tokens?)")
+	sum        = expression.New(`(\d+) \+ (\d+) > (\d+)`)
+	ranges     = expression.New(`range of input length should be \[\d+, ?(\d+)\]`)
+	ownCode    = expression.New(`(^|[^a-z])invalid params?, .*(\(\d{4}\))`) // MiniMax ends its messages with its code
+	pages      = expression.New(`job requires (\d+) pages \(only (\d+) available\)`)
 )
 
 // pageTokens is how many tokens a page of exllamav2's and exllamav3's cache holds.
@@ -236,9 +237,9 @@ func (n number) isOfAnswer() bool {
 	return lastIndex(answerWord, n.before) > lastIndex(limitWord, n.before)
 }
 
-// lastIndex returns where the last match of an expression ends; -1 without one.
-func lastIndex(expression *regexp.Regexp, text string) int {
-	found := expression.FindAllStringIndex(text, -1)
+// lastIndex returns where the last match of words ends; -1 without one.
+func lastIndex(words *expression.Regexp, text string) int {
+	found := words.FindAllStringIndex(text, -1)
 	if len(found) == 0 {
 		return -1
 	}

@@ -2,15 +2,16 @@ package redaction
 
 import (
 	"cmp"
-	"regexp"
 	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"palimpsest/pipeline/expression"
 )
 
 // displayName is a name before an address in angle brackets.
-var displayName = regexp.MustCompile(`(?:"([^"\n]{2,60})"|(\p{Lu}[\p{L}\p{M}'’.-]*(?: [\p{L}\p{M}'’.-]+){0,3})) ?<$`)
+var displayName = expression.New(`(?:"([^"\n]{2,60})"|(\p{Lu}[\p{L}\p{M}'’.-]*(?: [\p{L}\p{M}'’.-]+){0,3})) ?<$`)
 
 // displayNames finds the names that stand before addresses: Ada Lovelace <ada@example.com>.
 func displayNames(text string) []span {

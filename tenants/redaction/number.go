@@ -1,10 +1,11 @@
 package redaction
 
 import (
-	"regexp"
 	"slices"
 	"strings"
 	"unicode/utf8"
+
+	"palimpsest/pipeline/expression"
 )
 
 // cards finds numbers of payment cards: of a network's range and length, with the check digit of
@@ -73,7 +74,7 @@ func cardEnd(text string, groups [][2]int) int {
 
 // cardForm is the ranges and lengths of the networks: Visa, Mastercard, American Express, Diners
 // Club, Discover, JCB and UnionPay.
-var cardForm = regexp.MustCompile(`^(?:4\d{15}|5[1-5]\d{14}|2(?:2[2-9]|[3-6]\d|7[01])\d{13}|2720\d{12}|3[47]\d{13}|3(?:0[0-5]|[68]\d)\d{11}|6(?:011|5\d\d|4[4-9]\d)\d{12}|35(?:2[89]|[3-8]\d)\d{12}|62\d{14,17})$`)
+var cardForm = expression.New(`^(?:4\d{15}|5[1-5]\d{14}|2(?:2[2-9]|[3-6]\d|7[01])\d{13}|2720\d{12}|3[47]\d{13}|3(?:0[0-5]|[68]\d)\d{11}|6(?:011|5\d\d|4[4-9]\d)\d{12}|35(?:2[89]|[3-8]\d)\d{12}|62\d{14,17})$`)
 
 func isCard(digits string) bool {
 	if len(digits) < 14 || len(digits) > 19 || !cardForm.MatchString(digits) {
@@ -118,7 +119,7 @@ const (
 )
 
 // american is how North America writes numbers.
-var american = regexp.MustCompile(`^(?:\([2-9]\d\d\) ?|[2-9]\d\d[-.])[2-9]\d\d[-.]\d{4}$`)
+var american = expression.New(`^(?:\([2-9]\d\d\) ?|[2-9]\d\d[-.])[2-9]\d\d[-.]\d{4}$`)
 
 // phones finds phone numbers: valid ones in international form (+49 30 …, 0049 30 …), valid ones as
 // North America writes them, and any number behind a word such as "phone".

@@ -3,10 +3,11 @@
 package redaction
 
 import (
-	"regexp"
 	"strings"
 
 	"github.com/google/uuid"
+
+	"palimpsest/pipeline/expression"
 )
 
 // Redacted stands where a secret was.
@@ -16,10 +17,10 @@ const Redacted = "[redacted]"
 // bearer tokens, of JWTs, private keys in PEM; passwords and keys in URLs; members of JSON that are named like secrets. Our own
 // API keys' prefixes, which logs show, are shorter.
 var (
-	secretForm  = regexp.MustCompile(`\b(?:sk|rk|pk)[-_][A-Za-z0-9_-]{8,}|\bplm_[a-z]+_[A-Za-z0-9]{12,}|\bgsk_[A-Za-z0-9]{8,}|\bAIza[A-Za-z0-9_-]{20,}|\bwhsec_[A-Za-z0-9]{8,}|(?i:\b(?:bearer|basic)\s+)[A-Za-z0-9._~+/=-]{8,}|\beyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+|\b(?:AKIA|ASIA)[A-Z0-9]{16}\b|\bgh[opsur]_[A-Za-z0-9]{20,}|\bgithub_pat_[A-Za-z0-9_]{20,}|\bglpat-[A-Za-z0-9_-]{16,}|\bxox[abeprs]-[A-Za-z0-9-]{10,}|-----BEGIN [A-Z ]*PRIVATE KEY-----(?:[\s\S]*?-----END [A-Z ]*PRIVATE KEY-----|[^-]*)`)
-	userInfo    = regexp.MustCompile(`://[^/\s:@]*:[^/\s@]+@`)
-	secretQuery = regexp.MustCompile(`(?i)([?&](?:api[-_]?)?(?:key|token|access_token)=)[^&\s"]+`)
-	namedSecret = regexp.MustCompile(`(?i)("(?:authorization|proxy-authorization|x-api-key|api[-_]?key|x-goog-api-key|x-(?:palimpsest-)?provider-key|cookie|set-cookie|password|(?:client[-_]?)?secret|(?:access[-_]?|refresh[-_]?)?token)":)\s*(?:"(?:[^"\\]|\\.)*"|\[[^\]]*\])`)
+	secretForm  = expression.New(`\b(?:sk|rk|pk)[-_][A-Za-z0-9_-]{8,}|\bplm_[a-z]+_[A-Za-z0-9]{12,}|\bgsk_[A-Za-z0-9]{8,}|\bAIza[A-Za-z0-9_-]{20,}|\bwhsec_[A-Za-z0-9]{8,}|(?i:\b(?:bearer|basic)\s+)[A-Za-z0-9._~+/=-]{8,}|\beyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+|\b(?:AKIA|ASIA)[A-Z0-9]{16}\b|\bgh[opsur]_[A-Za-z0-9]{20,}|\bgithub_pat_[A-Za-z0-9_]{20,}|\bglpat-[A-Za-z0-9_-]{16,}|\bxox[abeprs]-[A-Za-z0-9-]{10,}|-----BEGIN [A-Z ]*PRIVATE KEY-----(?:[\s\S]*?-----END [A-Z ]*PRIVATE KEY-----|[^-]*)`)
+	userInfo    = expression.New(`://[^/\s:@]*:[^/\s@]+@`)
+	secretQuery = expression.New(`(?i)([?&](?:api[-_]?)?(?:key|token|access_token)=)[^&\s"]+`)
+	namedSecret = expression.New(`(?i)("(?:authorization|proxy-authorization|x-api-key|api[-_]?key|x-goog-api-key|x-(?:palimpsest-)?provider-key|cookie|set-cookie|password|(?:client[-_]?)?secret|(?:access[-_]?|refresh[-_]?)?token)":)\s*(?:"(?:[^"\\]|\\.)*"|\[[^\]]*\])`)
 )
 
 // marks returns strings, at least one of which is in every text that holds a secret: looking
@@ -96,7 +97,7 @@ func keys(text string) []span {
 
 // Members returns JSON without the values of members that are named like secrets.
 func Members(encoded []byte) []byte {
-	return namedSecret.ReplaceAll(encoded, []byte(`${1}"`+Redacted+`"`))
+	return namedSecret.Compiled().ReplaceAll(encoded, []byte(`${1}"`+Redacted+`"`))
 }
 
 // Clean returns a text, JSON or not, without what is a secret by its form or its name.

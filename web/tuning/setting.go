@@ -1,7 +1,6 @@
 package tuning
 
 import (
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -9,11 +8,12 @@ import (
 	"gopkg.in/yaml.v3"
 
 	"palimpsest/pipeline"
+	"palimpsest/pipeline/expression"
 )
 
 // plain matches what is read as a number; all else stays text, which the pipeline
 // refuses with its own words.
-var plain = regexp.MustCompile(`^-?[0-9]{1,15}(\.[0-9]{1,15})?$`)
+var plain = expression.New(`^-?[0-9]{1,15}(\.[0-9]{1,15})?$`)
 
 // node returns what was typed as it is written in YAML.
 func (s *setting) node(typed string) *yaml.Node {

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -212,6 +213,18 @@ func (p Plan) Again() bool {
 	return slices.ContainsFunc(p.Changes, func(c Change) bool { return c.last != nil })
 }
 
+// Own returns what a client was set up with if that was not the login, but a key that someone gave.
+func (c *Connector) Own(plan Plan) (Setup, bool) {
+	for _, change := range plan.Changes {
+		if change.last == nil || change.last.Saved {
+			continue
+		}
+		key, err := os.ReadFile(c.Place.keyFile(plan.Client.ID))
+		return Setup{Server: change.last.Server, Key: strings.TrimSpace(string(key)), Program: plan.setup.Program}, err == nil
+	}
+	return Setup{}, false
+}
+
 // Targets returns the files that a plan changes.
 func (p Plan) Targets() []string {
 	var paths []string
@@ -243,7 +256,7 @@ func (c *Connector) Apply(plan Plan) error {
 		one := record{
 			Client: plan.Client.ID, Server: plan.setup.Server, Path: change.now.path, Kind: change.Kind,
 			Existed: change.base.existed, Mode: change.base.mode, Made: made,
-			Before: change.base.content, After: hashOf(change.after), Entries: change.Entries,
+			Before: change.base.content, After: hashOf(change.after), Entries: change.Entries, Saved: plan.setup.Saved,
 		}
 		if change.last != nil {
 			one.Was = change.last

@@ -25,6 +25,7 @@ type record struct {
 	Before  []byte      `json:"before"`
 	After   string      `json:"after"` // the hash of the file as it was written
 	Entries []Entry     `json:"entries"`
+	Saved   bool        `json:"saved"` // the key is that of the login
 
 	// Was is the record that this one replaces, until the file has been written again.
 	Was *record `json:"was,omitempty"`

@@ -26,7 +26,7 @@ func (c *Connector) Rekey(before, after string) ([]string, error) {
 			continue
 		}
 		client := Client{ID: one.Client}
-		setup := Setup{Server: one.Server, Key: after}
+		setup := Setup{Server: one.Server, Key: after, Saved: one.Saved}
 		change, err := c.change(client, File{Path: one.Path, Kind: one.Kind, Entries: entries, Secret: true}, setup)
 		if err == nil {
 			err = c.Apply(Plan{Client: client, Changes: []Change{change}, setup: setup})

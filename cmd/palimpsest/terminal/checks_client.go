@@ -23,47 +23,60 @@ func (d *diagnosis) clients(login credential.Login) {
 		d.note("clients", Failed, err.Error(), "set HOME, and start this in a folder that exists")
 		return
 	}
-	d.connected(place, login)
-	d.claudeCode(place, login.Server)
+	isSetUp := d.connected(place, login)
+	d.claudeCode(place, login.Server, isSetUp)
 }
 
-// connected looks at the clients that connect has set up.
-func (d *diagnosis) connected(place connect.Place, login credential.Login) {
+// connected looks at the clients that connect has set up, and reports whether Claude Code is one. What is well with
+// that one is said by claudeCode.
+func (d *diagnosis) connected(place connect.Place, login credential.Login) (isSetUp bool) {
 	connector := &connect.Connector{Place: place}
 	names, err := connector.Connected()
 	if err != nil {
 		d.note("clients", Failed, err.Error(), "")
-		return
+		return false
 	}
 	program, err := d.Program()
 	if err != nil || login.Server == "" {
-		return // nothing to compare with
+		return false // nothing to compare with
 	}
-	setup := connect.Setup{Server: login.Server, Key: login.Key, Saved: login.KeyID != "", Program: program}
+	setup := connect.Setup{Server: login.Server, Key: login.Key, Saved: true, Program: program}
 	for _, name := range names {
 		client, err := connect.ByName(name)
 		if err != nil {
 			continue // of another version of this program
 		}
 		plan, err := connector.Plan(client, setup)
+		own, isOwn := connector.Own(plan)
+		if isOwn {
+			plan, err = connector.Plan(client, own)
+		}
 		switch {
 		case err != nil:
 			d.note(name, Failed, err.Error(), "mend the file, and palimpsest connect "+name)
 		case !plan.Again(): // only in a project, or elsewhere than here
 		default:
-			d.setUp(connector, plan)
+			isSetUp = isSetUp || name == claudeCode
+			d.setUp(connector, plan, isOwn)
 		}
 	}
+	return isSetUp
 }
 
-// setUp looks at one client, and repairs it if that is asked for.
-func (d *diagnosis) setUp(connector *connect.Connector, plan connect.Plan) {
+// setUp looks at one client, and repairs it if that is asked for and the person agrees.
+func (d *diagnosis) setUp(connector *connect.Connector, plan connect.Plan, isOwn bool) {
 	name, files := plan.Client.ID, strings.Join(plan.Targets(), ", ")
+	with := "the login, with its key"
+	if isOwn {
+		with = "a key of its own, which was given to palimpsest connect"
+	}
 	switch {
 	case !plan.Needed():
-		d.note(name, OK, "set up for the login, with its key", "")
-	case !d.fix:
-		d.note(name, Failed, "not set up for this login: its server, its key or an entry differs in "+files, "palimpsest doctor --fix, or palimpsest connect "+name)
+		if name != claudeCode {
+			d.note(name, OK, "set up for "+with, "")
+		}
+	case !d.fix || d.asks && !d.mayRepair(plan):
+		d.note(name, Failed, "not set up for "+with+": an entry differs in "+files, "palimpsest doctor --fix, or palimpsest connect "+name)
 	default:
 		if err := connector.Apply(plan); err != nil {
 			d.note(name, Failed, err.Error(), "palimpsest connect "+name)
@@ -76,12 +89,22 @@ func (d *diagnosis) setUp(connector *connect.Connector, plan connect.Plan) {
 	}
 }
 
+// mayRepair shows what would be written, and asks.
+func (d *diagnosis) mayRepair(plan connect.Plan) bool {
+	for _, change := range plan.Changes {
+		fmt.Fprint(d.Out, change.Diff())
+	}
+	return d.ask("Write this for " + plan.Client.Title + "?")
+}
+
+const claudeCode = "claude-code"
+
 // claudeCode looks at what Claude Code reads: the person's file, those of the project, which win over it, and
 // the shell, over which files win.
-func (d *diagnosis) claudeCode(place connect.Place, server string) {
+func (d *diagnosis) claudeCode(place connect.Place, server string, isSetUp bool) {
 	folder := cmp.Or(place.Env("CLAUDE_CONFIG_DIR"), filepath.Join(place.Home, ".claude"))
 	if _, err := os.Stat(folder); err != nil {
-		d.note("claude-code", Skipped, "it is not installed for this person", "")
+		d.note(claudeCode, Skipped, "it is not installed for this person", "")
 		return
 	}
 	files := []string{
@@ -92,7 +115,7 @@ func (d *diagnosis) claudeCode(place connect.Place, server string) {
 	for _, file := range files {
 		set, err := envOf(file)
 		if err != nil {
-			d.note("claude-code", Failed, fmt.Sprintf("%s cannot be read: %v", file, err), "mend the file; Claude Code ignores it whole")
+			d.note(claudeCode, Failed, fmt.Sprintf("%s cannot be read: %v", file, err), "mend the file; Claude Code ignores it whole")
 			return
 		}
 		maps.Copy(env, set)
@@ -100,29 +123,38 @@ func (d *diagnosis) claudeCode(place connect.Place, server string) {
 			from[name] = file
 		}
 	}
+	if isSetUp && d.says(claudeCode) || d.leads(place, env, from, server, isSetUp) {
+		d.setting(place, env, "tool search", "ENABLE_TOOL_SEARCH", "true", "all MCP tools stand in every prompt")
+		d.setting(place, env, "model list", "CLAUDE_CODE_ENABLE_GATEWAY_MODEL_DISCOVERY", "1", "/model does not list the workspace's models")
+	}
+}
+
+// leads looks where Claude Code sends its requests, and reports whether that is the proxy.
+func (d *diagnosis) leads(place connect.Place, env, from map[string]string, server string, isSetUp bool) bool {
 	url, where := env["ANTHROPIC_BASE_URL"], from["ANTHROPIC_BASE_URL"]
 	if url == "" {
 		url, where = place.Env("ANTHROPIC_BASE_URL"), "the shell"
 	}
 	switch {
 	case url == "":
-		d.note("claude-code", Failed, "it does not use the proxy", "palimpsest connect claude-code")
-		return
+		d.note(claudeCode, Failed, "it does not use the proxy", "palimpsest connect claude-code")
+		return false
 	case server != "" && !strings.HasPrefix(strings.TrimRight(url, "/"), server):
-		d.note("claude-code", Failed, fmt.Sprintf("%s sends it to %s", where, url), "remove ANTHROPIC_BASE_URL there, or palimpsest connect claude-code")
-		return
+		d.note(claudeCode, Failed, fmt.Sprintf("%s sends it to %s", where, url), "remove ANTHROPIC_BASE_URL there, or palimpsest connect claude-code")
+		return false
 	case where == "the shell":
-		d.note("claude-code", Warning, "only this shell sends it to the proxy; background agents do not inherit that", "palimpsest connect claude-code")
+		d.note(claudeCode, Warning, "only this shell sends it to the proxy; background agents do not inherit that", "palimpsest connect claude-code")
+	case isSetUp:
+		d.note(claudeCode, OK, fmt.Sprintf("%s sends it to %s, as palimpsest connect set it up", where, url), "")
 	default:
-		d.note("claude-code", OK, fmt.Sprintf("%s sends it to %s", where, url), "")
+		d.note(claudeCode, OK, fmt.Sprintf("%s sends it to %s", where, url), "")
 	}
 	for _, name := range []string{"CLAUDE_CODE_USE_BEDROCK", "CLAUDE_CODE_USE_VERTEX", "CLAUDE_CODE_USE_FOUNDRY"} {
 		if on(env[name]) || env[name] == "" && on(place.Env(name)) {
-			d.note("claude-code", Failed, name+" sends it past the proxy", "unset "+name)
+			d.note(claudeCode, Failed, name+" sends it past the proxy", "unset "+name)
 		}
 	}
-	d.setting(place, env, "tool search", "ENABLE_TOOL_SEARCH", "true", "all MCP tools stand in every prompt")
-	d.setting(place, env, "model list", "CLAUDE_CODE_ENABLE_GATEWAY_MODEL_DISCOVERY", "1", "/model does not list the workspace's models")
+	return true
 }
 
 // setting looks whether a setting that Claude Code turns off behind another base URL is on.

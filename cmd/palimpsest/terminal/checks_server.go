@@ -209,6 +209,36 @@ func (d *diagnosis) models(ctx context.Context) {
 	}
 }
 
+// webSocket looks whether a client that tries a WebSocket first, as Codex does, is refused at once.
+func (d *diagnosis) webSocket(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, serverTimeout)
+	defer cancel()
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, d.client.server+"/v1/responses", http.NoBody)
+	if err != nil {
+		d.note("websocket", Failed, err.Error(), "palimpsest login URL with the right address")
+		return
+	}
+	for name, value := range map[string]string{
+		"Connection": "Upgrade", "Upgrade": "websocket", "Sec-WebSocket-Version": "13", "Sec-WebSocket-Key": "cGFsaW1wc2VzdCBkb2N0b3I=",
+		"Authorization": "Bearer " + d.client.key,
+	} {
+		request.Header.Set(name, value)
+	}
+	const fix = "have the proxy or firewall in between pass requests with the header Upgrade, and the answer 426"
+	response, err := d.HTTP.Do(request)
+	if err != nil {
+		text, _ := whyAway(err)
+		d.note("websocket", Failed, "an attempt gets no answer: "+text, fix)
+		return
+	}
+	defer response.Body.Close()
+	if response.StatusCode != http.StatusUpgradeRequired {
+		d.note("websocket", Warning, fmt.Sprintf("an attempt is answered %d, and not 426 as by the server", response.StatusCode), fix)
+		return
+	}
+	d.note("websocket", OK, "clients that try one are told at once to send requests", "")
+}
+
 // providerFix says what to do about a refused request.
 func providerFix(err error) string {
 	problem, _ := errors.AsType[Problem](err)

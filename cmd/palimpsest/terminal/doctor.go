@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -41,11 +42,19 @@ type diagnosis struct {
 	found  []Check
 	me     meJSON
 	date   time.Time // of the server, zero if it does not say
-	fix    bool      // what connect can repair is repaired
+
+	fix     bool // what connect can repair is repaired
+	asks    bool // questions are asked, and not answered by yes
+	answers *bufio.Reader
 }
 
 func (d *diagnosis) note(name string, mark Mark, text, fix string) {
 	d.found = append(d.found, Check{Name: name, Mark: mark, Text: oneLine(text), Fix: oneLine(fix)})
+}
+
+// says reports whether something was found under a name.
+func (d *diagnosis) says(name string) bool {
+	return slices.ContainsFunc(d.found, func(check Check) bool { return check.Name == name })
 }
 
 func (a *App) doctorCommand() *cobra.Command {
@@ -54,7 +63,10 @@ func (a *App) doctorCommand() *cobra.Command {
 	command := &cobra.Command{
 		Use: "doctor", Short: "Find out what keeps a client from working through the proxy", Args: cobra.NoArgs,
 		RunE: func(command *cobra.Command, _ []string) error {
-			d := &diagnosis{App: a, model: model, paid: yes, fix: fix}
+			if fix && asJSON && !yes {
+				return errors.New("--json asks nothing: give --yes too, or leave out --fix")
+			}
+			d := &diagnosis{App: a, model: model, paid: yes, fix: fix, asks: !yes, answers: bufio.NewReader(a.In)}
 			d.free(command.Context())
 			if !asJSON {
 				if err := a.printChecks(d.found); err != nil {
@@ -63,7 +75,7 @@ func (a *App) doctorCommand() *cobra.Command {
 			}
 			done := len(d.found)
 			if !yes && !asJSON {
-				d.paid = d.ask()
+				d.paid = d.mayPay()
 			}
 			d.costly(command.Context())
 			if asJSON {
@@ -76,8 +88,8 @@ func (a *App) doctorCommand() *cobra.Command {
 			return verdict(d.found)
 		},
 	}
-	command.Flags().BoolVar(&yes, "yes", false, "send the requests that cost money without asking")
-	command.Flags().BoolVar(&fix, "fix", false, "repair the files of connected clients, as palimpsest connect would")
+	command.Flags().BoolVar(&yes, "yes", false, "answer every question with yes: repair files, and send the requests that cost money")
+	command.Flags().BoolVar(&fix, "fix", false, "show what is wrong in the files of connected clients, and repair it as palimpsest connect would")
 	command.Flags().StringVar(&model, "model", "", "try this model, instead of the one of the newest session")
 	return jsonFlag(command, &asJSON)
 }
@@ -99,21 +111,25 @@ func (d *diagnosis) free(ctx context.Context) {
 				d.version()
 				d.limits()
 				d.models(ctx)
+				d.webSocket(ctx)
 			}
 		}
 	}
 	d.clients(login)
 }
 
-// ask asks whether the requests that cost money may be sent.
-func (d *diagnosis) ask() bool {
+// mayPay asks whether the requests that cost money may be sent.
+func (d *diagnosis) mayPay() bool {
 	cents, can := d.price()
-	if !can {
-		return false
-	}
-	fmt.Fprintf(d.Out, "\nTwo requests to %s show whether its cache is hit and streams pass. They cost about %.1f cents. Send them? [y/N] ", d.model, cents)
-	answer, _ := bufio.NewReader(d.In).ReadString('\n') // no answer is a no
-	return strings.EqualFold(strings.TrimSpace(answer), "y")
+	return can && d.ask(fmt.Sprintf("\nTwo requests to %s show whether its cache is hit and streams pass. They cost about %.1f cents. Send them?", d.model, cents))
+}
+
+// ask asks a question whose answer is yes or no.
+func (d *diagnosis) ask(question string) bool {
+	fmt.Fprint(d.Out, question, " [y/N] ")
+	answer, _ := d.answers.ReadString('\n') // no answer is a no
+	answer = strings.ToLower(strings.TrimSpace(answer))
+	return answer == "y" || answer == "yes"
 }
 
 func (a *App) printChecks(checks []Check) error {

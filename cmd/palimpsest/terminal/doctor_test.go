@@ -1,6 +1,7 @@
 package terminal
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"crypto/tls"
@@ -35,8 +36,12 @@ type installation struct {
 	cached   bool         // the provider's cache is hit
 	late     atomic.Int64 // nanoseconds by which the clock has gone on
 	buffered bool
-	fix      bool // doctor --fix
+	fix      bool   // doctor --fix
+	answer   string // of the person who is asked; "" for --yes
+	said     *bytes.Buffer
 	connect  func(t *testing.T, connector *connect.Connector, server string)
+	then     func(settings string) string // changes Claude Code's file after that
+	dir      string
 }
 
 // place is the person's machine.
@@ -47,15 +52,15 @@ func (i *installation) place(dir, server string) connect.Place {
 	}
 }
 
-// connects sets a client up with a key.
-func connects(name, key string) func(*testing.T, *connect.Connector, string) {
+// connects sets a client up with the login's key or with one of its own.
+func connects(name, key string, isOwn ...bool) func(*testing.T, *connect.Connector, string) {
 	return func(t *testing.T, connector *connect.Connector, server string) {
 		t.Helper()
 		client, err := connect.ByName(name)
 		if err != nil {
 			t.Fatal(err)
 		}
-		plan, err := connector.Plan(client, connect.Setup{Server: server, Key: key, Program: "/usr/bin/palimpsest"})
+		plan, err := connector.Plan(client, connect.Setup{Server: server, Key: key, Saved: len(isOwn) == 0, Program: "/usr/bin/palimpsest"})
 		if err == nil {
 			err = connector.Apply(plan)
 		}
@@ -80,13 +85,18 @@ func healthy() *installation {
 		"/v1/models": func(w http.ResponseWriter, _ *http.Request) {
 			write(w, http.StatusOK, map[string]any{"data": []any{map[string]any{"id": "claude-sonnet-4-5"}}})
 		},
-		"/v1/messages": i.answer,
+		"/v1/messages": i.streams,
+		"/v1/responses": func(w http.ResponseWriter, r *http.Request) {
+			if r.Header.Get("Upgrade") == "websocket" && r.Header.Get("Connection") == "Upgrade" {
+				w.WriteHeader(http.StatusUpgradeRequired)
+			}
+		},
 	}
 	return i
 }
 
-// answer streams as a provider does.
-func (i *installation) answer(w http.ResponseWriter, _ *http.Request) {
+// streams answers as a provider does.
+func (i *installation) streams(w http.ResponseWriter, _ *http.Request) {
 	read := 0
 	if i.cached {
 		read = 6000
@@ -110,8 +120,20 @@ func (i *installation) refuses(path string, status int, detail string) {
 	i.routes[path] = func(w http.ResponseWriter, _ *http.Request) { write(w, status, map[string]string{"detail": detail}) }
 }
 
-// examine runs the doctor and returns what each check has found.
+// examine runs the doctor and returns the worst that each check has found.
 func (i *installation) examine(t *testing.T) map[string]Check {
+	t.Helper()
+	found := map[string]Check{}
+	for _, check := range i.lines(t) {
+		if worst, is := found[check.Name]; !is || worst.Mark == OK {
+			found[check.Name] = check
+		}
+	}
+	return found
+}
+
+// lines runs the doctor and returns what it has found.
+func (i *installation) lines(t *testing.T) []Check {
 	t.Helper()
 	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if route := i.routes[r.URL.Path]; route != nil {
@@ -146,30 +168,123 @@ func (i *installation) examine(t *testing.T) map[string]Check {
 	client := newHTTP()
 	client.Transport = &http.Transport{TLSClientConfig: &tls.Config{MinVersion: tls.VersionTLS12}}
 	t.Cleanup(client.CloseIdleConnections)
+	i.said = new(bytes.Buffer)
 	app := &App{
-		In: strings.NewReader(""), Out: new(bytes.Buffer), Version: "v1", HTTP: client, Now: func() time.Time { return i.now.Add(time.Duration(i.late.Add(int64(200 * time.Millisecond)))) },
+		In: strings.NewReader(""), Out: i.said, Version: "v1", HTTP: client, Now: func() time.Time { return i.now.Add(time.Duration(i.late.Add(int64(200 * time.Millisecond)))) },
 		Logins: Logins{Load: func() (credential.Login, error) { return i.login, i.loginErr }}, Program: func() (string, error) { return "/usr/bin/palimpsest", nil },
 		Here: func() (connect.Place, error) { return i.place(dir, server.URL), nil },
 	}
+	i.dir = dir
 	if i.connect != nil {
 		i.connect(t, &connect.Connector{Place: i.place(dir, server.URL)}, server.URL)
 	}
-	d := &diagnosis{App: app, paid: true, fix: i.fix}
-	d.free(context.WithoutCancel(t.Context()))
-	d.costly(t.Context())
-	found := map[string]Check{}
-	for _, check := range d.found {
-		if worst, is := found[check.Name]; !is || worst.Mark == OK {
-			found[check.Name] = check
+	if i.then != nil {
+		file := filepath.Join(dir, "home", ".claude", "settings.json")
+		settings, err := os.ReadFile(file)
+		if err == nil {
+			err = os.WriteFile(file, []byte(i.then(string(settings))), 0o600)
+		}
+		if err != nil {
+			t.Fatal(err)
 		}
 	}
-	return found
+	d := &diagnosis{App: app, paid: true, fix: i.fix, asks: i.answer != "", answers: bufio.NewReader(strings.NewReader(i.answer))}
+	d.free(context.WithoutCancel(t.Context()))
+	d.costly(t.Context())
+	return d.found
+}
+
+// A client whose set-up connect knows and that is looked at beside that has one line for both.
+func TestConnectedClaudeCodeHasOneLine(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		plant func(i *installation)
+		mark  Mark
+		text  string
+	}{
+		"all is well": {func(*installation) {}, OK, "as palimpsest connect set it up"},
+		"old key":     {func(i *installation) { i.connect = connects(claudeCode, "plm_old", true) }, OK, "as palimpsest connect set it up"},
+		"changed since": {func(i *installation) {
+			i.then = func(settings string) string { return strings.Replace(settings, "http://", "https://other-", 1) }
+		}, Failed, "an entry differs"},
+		"project file": {func(i *installation) {
+			i.settings["project/.claude/settings.json"] = `{"env":{"ANTHROPIC_BASE_URL":"https://api.anthropic.com"}}`
+		}, Failed, "something else decides"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			i := healthy()
+			i.settings["home/.claude/settings.json"] = "{}"
+			i.connect = connects(claudeCode, "plm_key")
+			c.plant(i)
+			var lines []Check
+			for _, check := range i.lines(t) {
+				if check.Name == claudeCode {
+					lines = append(lines, check)
+				}
+			}
+			if len(lines) != 1 || lines[0].Mark != c.mark || !strings.Contains(lines[0].Text, c.text) {
+				t.Errorf("lines are %+v", lines)
+			}
+		})
+	}
+}
+
+func TestDoctorRepairsOnlyWhatThePersonAgreesTo(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		answer, key string
+		mark        Mark
+		asked       bool
+	}{
+		"yes": {"y\n", "plm_key", OK, true}, "no": {"n\n", "plm_old", Failed, true}, "no answer": {"\n", "plm_old", Failed, true}, "--yes": {"", "plm_key", OK, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			i := healthy()
+			i.connect, i.fix, i.answer = connects("opencode", "plm_old"), true, c.answer
+			if check := i.examine(t)["opencode"]; check.Mark != c.mark {
+				t.Errorf("found is %+v", check)
+			}
+			if key := i.keyOf(t, "opencode"); key != c.key || strings.Contains(i.said.String(), "Write this for opencode? [y/N]") != c.asked {
+				t.Errorf("the key is %s, said is %s", key, i.said)
+			}
+		})
+	}
+}
+
+func TestDoctorKeepsAKeyThatWasGivenToConnect(t *testing.T) {
+	t.Parallel()
+	for _, name := range []string{"opencode", "qwen-code", claudeCode} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			i := healthy()
+			i.settings["home/.claude/settings.json"] = "{}"
+			i.connect, i.fix = connects(name, "plm_own", true), true
+			if check := i.examine(t)[name]; check.Mark != OK || strings.Contains(check.Text, "repaired") {
+				t.Errorf("found is %+v", check)
+			}
+			if key := i.keyOf(t, name); key != "plm_own" {
+				t.Errorf("the key became %s", key)
+			}
+		})
+	}
+}
+
+// keyOf returns the key that a client reads from its file.
+func (i *installation) keyOf(t *testing.T, client string) string {
+	t.Helper()
+	key, err := os.ReadFile(filepath.Join(i.dir, "home", ".local", "state", "palimpsest", "connect", client+".key"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return strings.TrimSpace(string(key))
 }
 
 func TestDoctorFindsNothingWhereAllIsWell(t *testing.T) {
 	t.Parallel()
 	found := healthy().examine(t)
-	for _, name := range []string{"login", "server", "clock", "key", "version", "limits", "provider", "claude-code", "tool search", "model list", "cache", "stream"} {
+	for _, name := range []string{"login", "server", "clock", "key", "version", "limits", "provider", "claude-code", "tool search", "model list", "cache", "stream", "websocket"} {
 		if check := found[name]; check.Mark != OK {
 			t.Errorf("%s: %+v", name, check)
 		}
@@ -229,8 +344,9 @@ func TestDoctorFindsEachFaultAndSaysWhatToDo(t *testing.T) {
 			i.connect = connects("opencode", "plm_key")
 			i.settings["project/opencode.json"] = `{"provider":{"anthropic":{"options":{"baseURL":"https://api.anthropic.com"}}}}`
 		}, "opencode", Failed, "wins over"},
-		"cache is missed":      {func(i *installation) { i.cached = false }, "cache", Failed, "under Requests"},
-		"streams are buffered": {func(i *installation) { i.buffered = true }, "stream", Failed, "buffers"},
+		"upgrades are swallowed": {func(i *installation) { i.refuses("/v1/responses", 400, "bad upgrade") }, "websocket", Warning, "the header Upgrade"},
+		"cache is missed":        {func(i *installation) { i.cached = false }, "cache", Failed, "under Requests"},
+		"streams are buffered":   {func(i *installation) { i.buffered = true }, "stream", Failed, "buffers"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -255,12 +371,12 @@ func TestDoctorSendsNothingThatCostsUnlessAllowed(t *testing.T) {
 	i := healthy()
 	sent := false
 	i.routes["/v1/messages"] = func(http.ResponseWriter, *http.Request) { sent = true }
-	d := &diagnosis{App: &App{In: strings.NewReader("n\n"), Out: new(bytes.Buffer), Now: time.Now}, client: &Client{}, model: "claude-sonnet-4-5"}
+	d := &diagnosis{answers: bufio.NewReader(strings.NewReader("n\n")), App: &App{Out: new(bytes.Buffer), Now: time.Now}, client: &Client{}, model: "claude-sonnet-4-5"}
 	cents, can := d.price()
 	if !can || cents <= 0 || cents > 10 {
 		t.Fatalf("the price is %f, %v", cents, can)
 	}
-	if d.paid = d.ask(); d.paid {
+	if d.paid = d.mayPay(); d.paid {
 		t.Error("n is taken for yes")
 	}
 	d.costly(t.Context())

@@ -139,5 +139,8 @@ func (a *App) printRequest(request requestJSON, asJSON bool) error {
 	}
 	_, err := fmt.Fprintf(a.Out, "%s  %d  %-24s  %-16s  %s tokens  %d answered  %s  %.1f s\n", request.At.Local().Format(time.TimeOnly), request.Status,
 		oneLine(request.Model), oneLine(request.Client), size, request.Reported.Output, money(request.CostMicro), request.DurationMS/1000)
+	if err == nil && request.compacts() {
+		_, err = fmt.Fprintf(a.Out, "          %s\n", Compaction{Before: request.Before, After: request.After}.line(request.Session))
+	}
 	return err
 }

@@ -92,6 +92,11 @@ type requestJSON struct {
 	} `json:"reported"`
 }
 
+// compacts reports whether the request made a compaction.
+func (r requestJSON) compacts() bool {
+	return r.Compression == "epoch" || r.Compression == "emergency" || r.Compression == "truncated"
+}
+
 type page[T any] struct {
 	Data []T     `json:"data"`
 	Next *string `json:"next_cursor"`

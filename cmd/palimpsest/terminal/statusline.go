@@ -8,7 +8,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"regexp"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -24,8 +24,11 @@ const (
 	maxInput    = 1 << 20
 )
 
-// sessionID is what a file may be named after.
-var sessionID = regexp.MustCompile(`^[A-Za-z0-9_-][A-Za-z0-9._-]{0,127}$`)
+// isFileName reports whether a file may be named after a session.
+func isFileName(id string) bool {
+	const letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-"
+	return id != "" && len(id) <= 128 && id[0] != '.' && strings.Trim(id, letters+".") == ""
+}
 
 // statusLineCommand is what Claude Code runs for its status line. It prints what the file of the session
 // says and has another process read the session again, so that a server that is away costs no time.
@@ -65,7 +68,7 @@ func (a *App) askedSession() string {
 	}()
 	select {
 	case id := <-read:
-		if sessionID.MatchString(id) {
+		if isFileName(id) {
 			return id
 		}
 	case <-time.After(inputWait):
@@ -181,7 +184,7 @@ func (a *App) statusCommand() *cobra.Command {
 		Use: "status [SESSION]", Short: "Print what became of a session: the newest one, or that with an id", Args: cobra.MaximumNArgs(1),
 		RunE: func(command *cobra.Command, arguments []string) error {
 			if refreshed != "" {
-				if !sessionID.MatchString(refreshed) {
+				if !isFileName(refreshed) {
 					return errNoSession
 				}
 				return a.refresh(command.Context(), refreshed)

@@ -49,11 +49,30 @@ func (r release) archive(p platform) error {
 		}
 		entries = append(entries, entry{source.name, source.mode, content})
 	}
+	pages, err := r.manPages()
+	if err != nil {
+		return err
+	}
+	for _, page := range pages {
+		content, err := os.ReadFile(page)
+		if err != nil {
+			return err
+		}
+		entries = append(entries, entry{"man/man1/" + filepath.Base(page), 0o644, content})
+	}
 	write := writeTarGzip
 	if p.os == "windows" {
 		write = writeZip
 	}
 	return toFile(filepath.Join(r.out, r.name(p)), func(w io.Writer) error { return write(w, entries, r.at) })
+}
+
+// manPages lists the manual pages.
+func (r release) manPages() ([]string, error) {
+	if r.man == "" {
+		return nil, nil
+	}
+	return filepath.Glob(filepath.Join(r.man, "*.1"))
 }
 
 // toFile writes a file whole.

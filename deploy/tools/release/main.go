@@ -28,6 +28,7 @@ type release struct {
 	at      time.Time // of every file
 	root    string    // the repository
 	bin     string    // holds OS_ARCH/palimpsest
+	man     string    // holds the manual pages; optional
 	out     string
 	url     string // the folder on the web in which the files will be; optional
 	npm     string // name of the npm package
@@ -54,6 +55,7 @@ func main() {
 	flag.StringVar(&r.version, "version", "", "semantic version, without v")
 	flag.StringVar(&r.root, "root", ".", "the repository")
 	flag.StringVar(&r.bin, "bin", "", "folder with OS_ARCH/palimpsest")
+	flag.StringVar(&r.man, "man", "", "folder with the manual pages; none are packed if absent")
 	flag.StringVar(&r.out, "out", "", "folder to write to")
 	flag.StringVar(&r.url, "url", "", "folder on the web that will hold the files; needed for the Homebrew formula")
 	flag.StringVar(&r.npm, "npm", product, "name of the npm package")

@@ -19,7 +19,10 @@ func packed(t *testing.T, key string) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := release{version: "1.2.3", at: time.Unix(1_700_000_000, 0).UTC(), root: "../../..", bin: t.TempDir(), out: t.TempDir(), url: "https://example.com/v1.2.3", npm: product}
+	r := release{version: "1.2.3", at: time.Unix(1_700_000_000, 0).UTC(), root: "../../..", bin: t.TempDir(), out: t.TempDir(), man: t.TempDir(), url: "https://example.com/v1.2.3", npm: product}
+	if err := os.WriteFile(filepath.Join(r.man, "palimpsest.1"), []byte(".TH PALIMPSEST 1\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
 	for _, p := range []platform{{"linux", "amd64"}, {"windows", "arm64"}} {
 		if err := os.MkdirAll(filepath.Dir(r.path(p)), 0o755); err != nil {
 			t.Fatal(err)

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"compress/gzip"
 	"errors"
 	"fmt"
 	"io"
@@ -42,15 +43,37 @@ func (r release) linuxPackages(p platform) error {
 	if err != nil {
 		return err
 	}
+	pages, err := r.zippedPages(scratch)
+	if err != nil {
+		return err
+	}
 	for kind, database := range map[string][]string{"deb": {"postgresql"}, "rpm": {"postgresql-server", "postgresql-contrib"}} {
-		if err := r.linuxPackage(p, kind, database, service, settings); err != nil {
+		if err := r.linuxPackage(p, kind, database, service, settings, pages); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (r release) linuxPackage(p platform, kind string, database []string, service, settings string) error {
+// zippedPages writes the manual pages as packages have them.
+func (r release) zippedPages(folder string) ([]string, error) {
+	pages, err := r.manPages()
+	for i, page := range pages {
+		content, readErr := os.ReadFile(page)
+		pages[i] = filepath.Join(folder, filepath.Base(page)+".gz")
+		err = errors.Join(err, readErr, toFile(pages[i], func(w io.Writer) error {
+			zipped, err := gzip.NewWriterLevel(w, gzip.BestCompression)
+			if err != nil {
+				return err
+			}
+			_, err = zipped.Write(content)
+			return errors.Join(err, zipped.Close())
+		}))
+	}
+	return pages, err
+}
+
+func (r release) linuxPackage(p platform, kind string, database []string, service, settings string, pages []string) error {
 	file := func(source, destination, kind string, mode os.FileMode) *files.Content {
 		return &files.Content{Source: source, Destination: destination, Type: kind,
 			FileInfo: &files.ContentFileInfo{Owner: "root", Group: "root", Mode: mode, MTime: r.at}}
@@ -69,6 +92,9 @@ func (r release) linuxPackage(p platform, kind string, database []string, servic
 			RPM: nfpm.RPM{BuildHost: "release"},
 		},
 	})
+	for _, page := range pages {
+		info.Contents = append(info.Contents, file(page, "/usr/share/man/man1/"+filepath.Base(page), "", 0o644))
+	}
 	packager, err := nfpm.Get(kind)
 	if err != nil {
 		return err

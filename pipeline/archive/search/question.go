@@ -2,11 +2,12 @@ package search
 
 import (
 	"cmp"
-	"regexp"
 	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"palimpsest/pipeline/expression"
 )
 
 // Wanted is a term that a question asks for.
@@ -43,10 +44,10 @@ const (
 const maxQuestionBytes = 8 << 10
 
 // described finds what someone says that a command was for.
-var described = regexp.MustCompile(`(?i)\b(?:ran|run|executed|used|called|issued|started)\s+(?:a|the|that|some)?\s*(?:command|tool|script|shell command|bash command)s?\s*(?:to|for|that|which|:)+\s*:?\s*([^\n?!]+?)\s*(?:[.?!](?:\s|$)|\n|$)`)
+var described = expression.New(`(?i)\b(?:ran|run|executed|used|called|issued|started)\s+(?:a|the|that|some)?\s*(?:command|tool|script|shell command|bash command)s?\s*(?:to|for|that|which|:)+\s*:?\s*([^\n?!]+?)\s*(?:[.?!](?:\s|$)|\n|$)`)
 
 // quoted finds what stands in quotation marks or backquotes.
-var quoted = regexp.MustCompile("`([^`\n]{2,200})`|\"([^\"\n]{2,200})\"|“([^”\n]{2,200})”|«([^»\n]{2,200})»|'([^'\n]{3,200})'")
+var quoted = expression.New("`([^`\n]{2,200})`|\"([^\"\n]{2,200})\"|“([^”\n]{2,200})”|«([^»\n]{2,200})»|'([^'\n]{3,200})'")
 
 // Ask reads out of a text what it asks for.
 func Ask(text string) Question {

@@ -1,11 +1,12 @@
 package search
 
 import (
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
+
+	"palimpsest/pipeline/expression"
 )
 
 // Whereabouts are what a question says of where and when something was said: the words by
@@ -23,7 +24,7 @@ const (
 )
 
 // inSession finds where a text names a session.
-var inSession = regexp.MustCompile(`(?i)\b(?:in|from|during|of) (?:the|my|our|that) (?:[a-z]+ )?(?:session|conversation|chat|thread)s? (?:about|called|named|titled|on|with)\s*:?\s*` +
+var inSession = expression.New(`(?i)\b(?:in|from|during|of) (?:the|my|our|that) (?:[a-z]+ )?(?:session|conversation|chat|thread)s? (?:about|called|named|titled|on|with)\s*:?\s*` +
 	`(?:` + quotedName + `|([^\n,.;:?!]+))[,:]?`)
 
 // quotedName is a name in quotation marks.
@@ -93,13 +94,13 @@ func (w *Whereabouts) Gain(title string, at time.Time) float64 {
 const monthNames = `(Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)[a-z]*\.?`
 
 var (
-	dayWritten  = regexp.MustCompile(`\b(\d{4})-(\d{2})-(\d{2})\b`)
-	dayOfMonth  = regexp.MustCompile(`\b` + monthNames + ` (\d{1,2})(?:st|nd|rd|th)?(?:,? (\d{4}))?\b`)
-	monthsDay   = regexp.MustCompile(`\b(\d{1,2})(?:st|nd|rd|th)? (?:of )?` + monthNames + `(?:,? (\d{4}))?\b`)
-	wholeMonth  = regexp.MustCompile(`\b(?:in|during|last|since) ` + monthNames + `(?:,? (\d{4}))?(?:[^ \w]|\s|$)`)
-	ago         = regexp.MustCompile(`(?i)\b(\d{1,3}|an?|one|two|three|four|five|six|seven) (hour|day|week|month)s? ago\b`)
-	pastNamed   = regexp.MustCompile(`(?i)\b(?:(today|this morning|this afternoon)|(yesterday|last night)|(?:(this|last|past) (week|month)))\b`)
-	weekdayName = regexp.MustCompile(`\b(?:on|last|this|from) (Mon|Tues|Wednes|Thurs|Fri|Satur|Sun)day\b`)
+	dayWritten  = expression.New(`\b(\d{4})-(\d{2})-(\d{2})\b`)
+	dayOfMonth  = expression.New(`\b` + monthNames + ` (\d{1,2})(?:st|nd|rd|th)?(?:,? (\d{4}))?\b`)
+	monthsDay   = expression.New(`\b(\d{1,2})(?:st|nd|rd|th)? (?:of )?` + monthNames + `(?:,? (\d{4}))?\b`)
+	wholeMonth  = expression.New(`\b(?:in|during|last|since) ` + monthNames + `(?:,? (\d{4}))?(?:[^ \w]|\s|$)`)
+	ago         = expression.New(`(?i)\b(\d{1,3}|an?|one|two|three|four|five|six|seven) (hour|day|week|month)s? ago\b`)
+	pastNamed   = expression.New(`(?i)\b(?:(today|this morning|this afternoon)|(yesterday|last night)|(?:(this|last|past) (week|month)))\b`)
+	weekdayName = expression.New(`\b(?:on|last|this|from) (Mon|Tues|Wednes|Thurs|Fri|Satur|Sun)day\b`)
 )
 
 // span returns the time that a text names, up to and without to; zero times if it names none.

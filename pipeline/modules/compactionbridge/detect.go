@@ -1,11 +1,11 @@
 package compactionbridge
 
 import (
-	"regexp"
 	"strings"
 
 	"palimpsest/pipeline"
 	"palimpsest/pipeline/conversation"
+	"palimpsest/pipeline/expression"
 	"palimpsest/pipeline/summary"
 )
 
@@ -23,7 +23,7 @@ const (
 )
 
 // marks say that a text sums up the conversation before it.
-var marks = regexp.MustCompile(`(?i)^[\W_]*(?:` +
+var marks = expression.New(`(?i)^[\W_]*(?:` +
 	`(?:this|the) (?:session|conversation|chat) (?:is being|was|has been) (?:continued|compacted|summari[sz]ed|condensed)|` +
 	`(?:here is|below is|the following is|this is) (?:a|the) (?:\w+ )?summary of (?:the|our|this|what|all|everything)|` +
 	`(?:conversation|context|session|chat)(?: history)? (?:summary|was compacted|has been compacted|was summari[sz]ed|has been summari[sz]ed|checkpoint)\b|` +
@@ -32,7 +32,7 @@ var marks = regexp.MustCompile(`(?i)^[\W_]*(?:` +
 	`</?(?:conversation|context|session|compacted)?[-_]?summary>)`)
 
 // references refer to what went before.
-var references = regexp.MustCompile(`(?i)\b(?:continue|carry on|go on|resume|pick up|where (?:we|you) left off|as (?:we )?discussed|earlier|previous(?:ly)?)\b`)
+var references = expression.New(`(?i)\b(?:continue|carry on|go on|resume|pick up|where (?:we|you) left off|as (?:we )?discussed|earlier|previous(?:ly)?)\b`)
 
 // score returns the documented score between 0 and 1 of a request. A history that
 // shows no summary scores nothing, however short it is: it is a new task.

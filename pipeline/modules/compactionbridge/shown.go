@@ -2,11 +2,11 @@ package compactionbridge
 
 import (
 	"encoding/json"
-	"regexp"
 	"strconv"
 	"strings"
 
 	"palimpsest/pipeline/conversation"
+	"palimpsest/pipeline/expression"
 )
 
 // shown returns the lines of a file that a result shows. Lines with numbers in front
@@ -78,10 +78,10 @@ func startOf(arguments string, partial bool) int {
 }
 
 var (
-	moves  = regexp.MustCompile(`^cd [^&;|<>]+&& *`)
-	prints = regexp.MustCompile(`^(?:cat|head(?: -n? ?\d+)?|nl -ba|cat -n) +[^ |;&<>]+$`)
-	ranges = regexp.MustCompile(`^sed -n +['"]?(\d+),\d+p['"]? +[^ |;&<>]+$`)
-	number = regexp.MustCompile(`^(?:nl -ba|cat -n) +[^ |;&<>]+ *\| *(?:sed -n +['"]?\d+,\d+p['"]?|head(?: -n? ?\d+)?|tail(?: -n? ?\d+)?)$`)
+	moves  = expression.New(`^cd [^&;|<>]+&& *`)
+	prints = expression.New(`^(?:cat|head(?: -n? ?\d+)?|nl -ba|cat -n) +[^ |;&<>]+$`)
+	ranges = expression.New(`^sed -n +['"]?(\d+),\d+p['"]? +[^ |;&<>]+$`)
+	number = expression.New(`^(?:nl -ba|cat -n) +[^ |;&<>]+ *\| *(?:sed -n +['"]?\d+,\d+p['"]?|head(?: -n? ?\d+)?|tail(?: -n? ?\d+)?)$`)
 )
 
 // printed reports whether a shell command does nothing but print a file, and the
@@ -115,7 +115,7 @@ func outputOf(result string) string {
 }
 
 // rewriters are commands that may change files which they do not name.
-var rewriters = regexp.MustCompile(`\b(git (?:checkout|switch|restore|reset|stash|pull|merge|rebase|revert|cherry-pick|apply|am|clean)|` +
+var rewriters = expression.New(`\b(git (?:checkout|switch|restore|reset|stash|pull|merge|rebase|revert|cherry-pick|apply|am|clean)|` +
 	`gofmt -w|goimports -w|go fmt|go generate|cargo fmt|black|ruff (?:format|check --fix)|prettier (?:--write|-w)|eslint [^|;&]*--fix|rustfmt|` +
 	`(?:npm|pnpm|yarn|bun|make|mise|just|task)(?: run)? (?:[\w:-]*(?:fmt|format|fix|generate|codegen)[\w:-]*))\b`)
 

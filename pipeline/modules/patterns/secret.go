@@ -1,13 +1,14 @@
 package patterns
 
 import (
-	"regexp"
 	"strings"
+
+	"palimpsest/pipeline/expression"
 )
 
 // secrets are the shapes of what must never be kept: keys of providers and clouds,
 // tokens, passwords that are given a value, addresses of people.
-var secrets = regexp.MustCompile(`(?i)` + strings.Join([]string{
+var secrets = expression.New(`(?i)` + strings.Join([]string{
 	`\b(?:sk|pk|rk|plm|ghp|gho|ghu|ghs|ghr|glpat|xox[abprs]|npm|hf|whsec|pypi|dop|shpat|sq0|ya29)[-_.][a-z0-9_\-]{8,}`,
 	`\bgithub_pat_[a-z0-9_]{16,}`, `\b(?:akia|asia)[0-9a-z]{12,}`, `\baiza[0-9a-z_\-]{20,}`,
 	`\beyj[a-z0-9_\-]{8,}\.`, `-----begin`, `\bbearer\s+[a-z0-9._\-]{8,}`,
@@ -17,7 +18,7 @@ var secrets = regexp.MustCompile(`(?i)` + strings.Join([]string{
 }, "|"))
 
 // random is a run of signs long enough to be a key.
-var random = regexp.MustCompile(`[A-Za-z0-9+/_=\-]{20,}`)
+var random = expression.New(`[A-Za-z0-9+/_=\-]{20,}`)
 
 // HoldsSecret reports whether a text looks as if it held a key, token, password or
 // someone's address. It rather takes one too many: the cost is a pattern.

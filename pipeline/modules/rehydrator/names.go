@@ -1,16 +1,17 @@
 package rehydrator
 
 import (
-	"regexp"
 	"slices"
 	"strings"
+
+	"palimpsest/pipeline/expression"
 )
 
 // quoted finds what stands in backquotes or quotation marks.
-var quoted = regexp.MustCompile("`([^`\n]{4,120})`" + `|"([^"\n]{8,120})"|“([^”\n]{8,120})”`)
+var quoted = expression.New("`([^`\n]{4,120})`" + `|"([^"\n]{8,120})"|“([^”\n]{8,120})”`)
 
 // named finds what a text calls something by: paths and files, symbols, hashes and ids.
-var named = regexp.MustCompile(`(?:[\w.@~-]*/)+[\w.@-]+` + // paths
+var named = expression.New(`(?:[\w.@~-]*/)+[\w.@-]+` + // paths
 	`|\b[\w-]+\.[a-z]{1,5}\b` + // files
 	`|\b[A-Za-z]\w*(?:_\w+)+\b|\b[a-z]+(?:[A-Z]\w*)+\b|\b[A-Z][a-z0-9]+(?:[A-Z]\w*)+\b` + // symbols
 	`|\b[0-9a-f]{7,40}\b`)
@@ -46,7 +47,7 @@ func names(text string) []string {
 }
 
 // logged finds lines of a log: with a time of day, or with three members such as session=12.
-var logged = regexp.MustCompile(`(?m)^.*(?:\b\d\d:\d\d:\d\d\b|(?:\b\w+=\S*\s.*){2}\b\w+=).*$`)
+var logged = expression.New(`(?m)^.*(?:\b\d\d:\d\d:\d\d\b|(?:\b\w+=\S*\s.*){2}\b\w+=).*$`)
 
 // withoutLogs returns a text without the lines of a log that stand in it: a name in them is not
 // what a person refers to.

@@ -2,7 +2,6 @@ package rehydrator
 
 import (
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 
@@ -10,11 +9,12 @@ import (
 	"palimpsest/pipeline/archive"
 	"palimpsest/pipeline/archive/search"
 	"palimpsest/pipeline/conversation"
+	"palimpsest/pipeline/expression"
 	"palimpsest/pipeline/ledger"
 )
 
 // asksForOlder finds words that ask for an older version of something.
-var asksForOlder = regexp.MustCompile(`(?i)\b(?:earlier|first|original(?:ly)?|initial(?:ly)?|previous(?:ly)?|old(?:er)?|used to|at the (?:start|beginning)|before (?:that|this|the|your|my) (?:change|edit|fix))\b`)
+var asksForOlder = expression.New(`(?i)\b(?:earlier|first|original(?:ly)?|initial(?:ly)?|previous(?:ly)?|old(?:er)?|used to|at the (?:start|beginning)|before (?:that|this|the|your|my) (?:change|edit|fix))\b`)
 
 // current returns messages without the calls, and their results, that a newer call of the request
 // has outdated, and the newest call that outdates the document's own. from is the place of the

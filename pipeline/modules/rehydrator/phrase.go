@@ -5,6 +5,8 @@ import (
 	"strings"
 	"sync"
 	"unicode/utf8"
+
+	"palimpsest/pipeline/expression"
 )
 
 // The words that phrases are made of. A phrase says that something was said, seen or
@@ -54,7 +56,7 @@ var phrases = sync.OnceValue(func() []*regexp.Regexp {
 })
 
 // orders begin sentences that tell to keep something in mind rather than ask for it.
-var orders = regexp.MustCompile(`^(?:please )?(?:always |never )?(?:remember|recall|note|keep in mind|don't forget)(?: to\b| that\b|:|,)`)
+var orders = expression.New(`^(?:please )?(?:always |never )?(?:remember|recall|note|keep in mind|don't forget)(?: to\b| that\b|:|,)`)
 
 const (
 	maxTyped    = 4 << 10 // bytes of a typed text that are looked through, from its beginning and from its end

@@ -1,7 +1,6 @@
 package rehydrator
 
 import (
-	"regexp"
 	"slices"
 	"strings"
 	"unicode"
@@ -9,6 +8,7 @@ import (
 
 	"palimpsest/pipeline/archive/search"
 	"palimpsest/pipeline/conversation"
+	"palimpsest/pipeline/expression"
 )
 
 // What answers a plain question, one that refers to nothing said before: where people ask
@@ -24,14 +24,14 @@ const (
 )
 
 // asking begins sentences that ask for a fact, and not for something to be done.
-var asking = regexp.MustCompile(`^(?:(?:and|but|so|ok|okay|hey|hi|also|then|now|well|just|by the way|again)[, ]+)*(?:` +
+var asking = expression.New(`^(?:(?:and|but|so|ok|okay|hey|hi|also|then|now|well|just|by the way|again)[, ]+)*(?:` +
 	`what|when|where|who|whose|whom|which|why|how (?:many|much|long|often|old|far|did|does|do|has|have|had|was|were)|` +
 	`(?:in|on|at|for|from|to|with) (?:what|which|whom|how)|did|does|do i|is|are|was|were|has|have|had|am i|` +
 	`(?:can|could|would|will) you (?:please |also )?(?:list|summari[sz]e|recap|tell me|walk me through|give me (?:an?|the) (?:[a-z-]+ )*(?:summary|overview|recap|timeline|list))` +
 	`)\b`)
 
 // askingElsewhere begins such sentences in other languages with Latin letters.
-var askingElsewhere = regexp.MustCompile(`^[¿¡ ]*(?:(?:und|et|y|e|aber|mais|pero|ma|mas) )?(?:` +
+var askingElsewhere = expression.New(`^[¿¡ ]*(?:(?:und|et|y|e|aber|mais|pero|ma|mas) )?(?:` +
 	`wann|wo|wer|wem|wen|wessen|wie (?:viele?|lange|oft|alt|weit|heißt|hieß|war|ist|hat|habe)|wieso|warum|was|welche[rsmn]?|wohin|woher|(?:in|auf|an|mit|von|zu|für|seit|bis) (?:wann|wem|wen|welche[rsmn]?)|` +
 	`quand|où|qui|que|quoi|comment|combien|pourquoi|quel(?:le)?s?|qu'|est-ce|(?:à|de|en|pour|avec|chez|dans|sur|depuis) (?:qui|quoi|quel(?:le)?s?)|` +
 	`cuándo|dónde|quién(?:es)?|qué|cómo|cuál(?:es)?|cuánt[oa]s?|por qué|(?:a|de|en|con|para) (?:quién|qué|cuál)|` +
