@@ -41,17 +41,17 @@ func TestColumnsHoldTheirOwnFigure(t *testing.T) {
 	t.Parallel()
 	m := newModel(url.Values{}, tenants.Owner, time.UTC, time.Now())
 	want := map[string]string{
-		"received": "8.00k", "sent": "5.00k", "cached": "120", "overhead": "1.5 ms", "upstream": "2.4 s", "cost": "$1.6000",
+		"Received": "8.00k", "Sent": "5.00k", "Cached": "120", "Overhead": "1.5 ms", "Upstream": "2.4 s", "Cost": "$1.6000",
 	}
 	for _, column := range columnsOf() {
 		var shown strings.Builder
 		if err := column.Cell(m, newRow(distinct(1), m.Names)).Render(t.Context(), &shown); err != nil {
 			t.Fatal(err)
 		}
-		if figure, is := want[column.Name]; is && !strings.Contains(shown.String(), ">"+figure+"<") {
-			t.Errorf("%s shows %s, want %s", column.Name, shown.String(), figure)
+		if figure, is := want[column.Label]; is && !strings.Contains(shown.String(), ">"+figure+"<") {
+			t.Errorf("%s shows %s, want %s", column.Label, shown.String(), figure)
 		}
-		delete(want, column.Name)
+		delete(want, column.Label)
 	}
 	for name := range want {
 		t.Errorf("no column %s", name)

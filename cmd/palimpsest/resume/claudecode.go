@@ -3,10 +3,11 @@ package resume
 import (
 	"fmt"
 	"path/filepath"
-	"regexp"
 	"time"
 
 	"github.com/google/uuid"
+
+	"palimpsest/pipeline/expression"
 )
 
 // longestName is how long the name of a folder below projects may be before Claude Code shortens it.
@@ -108,7 +109,7 @@ type claudeResult struct {
 }
 
 // notInNames is what Claude Code writes as a hyphen in a project's name.
-var notInNames = regexp.MustCompile(`[^a-zA-Z0-9]`)
+var notInNames = expression.New(`[^a-zA-Z0-9]`)
 
 func writeClaudeCode(w *writing) (File, error) {
 	project := notInNames.ReplaceAllString(w.folder, "-")

@@ -5,10 +5,10 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
-	"regexp"
 	"strings"
 
 	"palimpsest/pipeline/conversation"
+	"palimpsest/pipeline/expression"
 	"palimpsest/pipeline/wire"
 )
 
@@ -188,7 +188,7 @@ func (c *cutter) call(block *conversation.Block) {
 }
 
 // callID is what every provider takes as the id of a call.
-var callID = regexp.MustCompile(`^[A-Za-z0-9_-]{1,40}$`)
+var callID = expression.New(`^[A-Za-z0-9_-]{1,40}$`)
 
 // freeID returns the id of a call, or another one where a provider would refuse it.
 func (c *cutter) freeID(id string) string {
