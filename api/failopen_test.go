@@ -105,7 +105,7 @@ func TestEachModuleMayFail(t *testing.T) {
 					t.Errorf("status %d, modules %q, %d of %d bytes sent", got.status, got.header.Get("X-Palimpsest-Modules"), len(last.Body), len(body))
 				}
 				p.last(1)
-				if !p.log.holds(name+".failed") {
+				if !p.log.holds(name + ".failed") {
 					t.Errorf("log: %s", p.log)
 				}
 			})

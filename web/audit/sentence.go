@@ -26,7 +26,7 @@ func doneWith() map[tenants.Action]string {
 		tenants.ModelWindowSet: "set the context window of %", tenants.ModelWindowRemoved: "removed the context window that was set for %",
 		tenants.BudgetsSet:     "set the budgets of workspace, members and projects",
 		tenants.ModelPricesSet: "set the prices of models", tenants.ModelLimitsSet: "set the limits of models",
-		tenants.RetentionSet:   "set how long sessions are kept", tenants.SettingsSaved: "changed the settings",
+		tenants.RetentionSet: "set how long sessions are kept", tenants.SettingsSaved: "changed the settings",
 		tenants.SessionDeleted: "deleted the session %", tenants.SessionExported: "exported the session %", tenants.EndUserErased: "erased the end user %",
 		tenants.PinAdded: "pinned a message of the session %", tenants.PinRemoved: "unpinned a message of the session %", tenants.CompactAsked: "asked to compact the session %",
 		tenants.CommentAdded: "commented on the session %", tenants.CommentDeleted: "deleted a comment on the session %",
