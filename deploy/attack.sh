@@ -188,7 +188,7 @@ if [ -n "${MEMBER:-}" ]; then
     send DELETE /api/v1/users/attack-a '' "$credential"
     judge DELETE "/api/v1/users/attack-a as a member, by ${credential%%:*}" 403
   done
-  for pipeline in 'rehydrator: {scope: workspace}' 'rehydrator: {scope: project}' 'semantic-cache: {scope: workspace}' 'patterns: {review: auto}'; do
+  for pipeline in 'rehydrator: {scope: workspace}' 'rehydrator: {scope: project}' 'semantic-cache: {scope: workspace}'; do
     send POST /api/v1/keys "{\"name\":\"attack\",\"scopes\":[\"proxy\"],\"pipeline\":\"$pipeline\"}" "cookie: $MEMBER"
     judge POST "/api/v1/keys as a member with $pipeline" 422 403
     send PATCH "/api/v1/keys/$made" "{\"pipeline\":\"$pipeline\"}" "cookie: $MEMBER"

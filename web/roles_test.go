@@ -179,6 +179,8 @@ func reaches() map[string]reach {
 		"POST /settings/budgets":                     {roles: "oa"},
 		"POST /settings/prices":                      {roles: "oa"},
 		"POST /settings/prices/remove":               {roles: "oa"},
+		"POST /settings/limits":                      {roles: "oa"},
+		"POST /settings/limits/remove":               {roles: "oa"},
 		"GET /settings/import":                       {roles: "oa"},
 		"POST /settings/import":                      {roles: "oa"},
 		"GET /settings/alerts":                       {roles: "oa"},

@@ -169,7 +169,7 @@ func TestBadRequestsAreExplained(t *testing.T) {
 		"bad limit":      {http.MethodGet, "/sessions?limit=0", "", "", http.StatusUnprocessableEntity, "1 to 200"},
 		"bad time":       {http.MethodGet, "/requests?from=yesterday", "", "", http.StatusUnprocessableEntity, "2026-01-31"},
 		"times reversed": {http.MethodGet, "/usage?from=2026-02-01&to=2026-01-01", "", "", http.StatusUnprocessableEntity, "before from"},
-		"bad dimension":  {http.MethodGet, "/usage?by=moon", "", "", http.StatusUnprocessableEntity, "day, key, model, client"},
+		"bad dimension":  {http.MethodGet, "/usage?by=moon", "", "", http.StatusUnprocessableEntity, "day, key, member, project, model, client"},
 		"bad cursor":     {http.MethodGet, "/sessions?cursor=x", "", "", http.StatusUnprocessableEntity, "next_cursor"},
 		"bad cursor 2":   {http.MethodGet, "/requests?cursor=x", "", "", http.StatusUnprocessableEntity, "cursor"},
 		"bad session":    {http.MethodGet, "/requests?session=x", "", "", http.StatusUnprocessableEntity, "session"},

@@ -172,7 +172,7 @@ func TestAnImportChangesWhatDiffersAndLeavesTheRest(t *testing.T) {
 	if got.YAML != "# ours\nipc:\n  blockTokens: 900\n  minClear: 0.2\nmodules: [ipc, patterns]\n" || got.Version != 3 {
 		t.Errorf("the pipeline is version %d:\n%s", got.Version, got.YAML)
 	}
-	entries, err := w.db.DB.Audit.Audit(t.Context(), w.workspace, tenants.AuditFilter{Limit: 9})
+	entries, err := w.db.DB.Audit.Audit(t.Context(), w.workspace, tenants.AuditFilter{Limit: 10})
 	if err != nil {
 		t.Fatal(err)
 	}

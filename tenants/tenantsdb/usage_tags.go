@@ -2,6 +2,7 @@ package tenantsdb
 
 import (
 	"context"
+	"slices"
 
 	"gorm.io/gorm"
 
@@ -10,12 +11,19 @@ import (
 	"palimpsest/tenants"
 )
 
+// tagSums returns the sums that are kept of tags: those that the API shows.
+func tagSums() []sums.Sum {
+	return slices.DeleteFunc(sums.Of[tenants.Usage](), func(sum sums.Sum) bool { return sum.JSON == "-" })
+}
+
 // tagUsage returns the usage of a workspace by the values of a tag, those with most tokens first. The last
 // row, without a label, is what requests without the tag add up to, so that all rows add up to the whole.
 func (db Usage) tagUsage(ctx context.Context, workspace tenants.WorkspaceID, name string, filter tenants.UsageFilter) ([]tenants.UsageRow, error) {
 	if filter.Client != "" || filter.Model != "" {
 		return nil, tenants.Invalid{Field: "by", Message: "cannot be a tag together with client or model: tags are added up by API key only"}
 	}
+	all := tagSums()
+	selected := sums.SQL(all, "coalesce(sum(%), 0)::bigint AS %", ", ")
 	filter = filter.Aligned()
 	var rows []struct {
 		Row usageRow `gorm:"embedded"`
@@ -23,9 +31,9 @@ func (db Usage) tagUsage(ctx context.Context, workspace tenants.WorkspaceID, nam
 		Tagged bool
 	}
 	err := db.inTenant(ctx, workspace, func(tx *gorm.DB) error {
-		whole := rollups(tx, workspace, filter, day, filter.IsPart()).Select(usageSums())
+		whole := rollups(tx, workspace, filter, day, filter.IsPart()).Select(selected)
 		parts := within(tx.Table("tag_sums_now").Where("workspace_id = ? AND name = ?", workspace, name), filter, day)
-		parts = ofKeys(parts, workspace, filter).Select("value AS label, " + usageSums()).Group("value")
+		parts = ofKeys(parts, workspace, filter).Select("value AS label, " + selected).Group("value")
 		// One statement: both are of the same moment.
 		return tx.Raw("SELECT * FROM (SELECT false AS tagged, '' AS label, w.* FROM (?) w UNION ALL SELECT true, p.* FROM (?) p) u"+ //nolint:unqueryvet // both select
 			" ORDER BY tagged, tokens_before DESC, exchanges DESC, label", whole, parts).Scan(&rows).Error
@@ -33,7 +41,6 @@ func (db Usage) tagUsage(ctx context.Context, workspace tenants.WorkspaceID, nam
 	if err != nil {
 		return nil, batchdb.Wrapf(err, "usage of workspace %s by tag %s", workspace, name)
 	}
-	all := sums.Of[tenants.Usage]()
 	split, rest := make([]tenants.UsageRow, 0, len(rows)), tenants.Usage{}
 	for i := range rows {
 		row := &rows[i].Row

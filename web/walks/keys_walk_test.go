@@ -16,7 +16,7 @@ import (
 // has no mouse and looks where they are.
 func tabTo(t *testing.T, tab *browsertest.Tab, selector string) {
 	t.Helper()
-	for range 60 {
+	for range 90 {
 		tab.Do(chromedp.KeyEvent(kb.Tab))
 		if browsertest.Evaluate[bool](tab, `document.activeElement.matches('`+selector+`')`) {
 			if !browsertest.Evaluate[bool](tab, `document.activeElement.matches(':focus-visible') && getComputedStyle(document.activeElement).outlineStyle !== 'none'`) {
