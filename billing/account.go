@@ -10,10 +10,10 @@ import (
 	"palimpsest/tenants"
 )
 
-// Status is Stripe's word for how a subscription is doing; empty if there never was a subscription.
+// Status is Stripe's status of a subscription; "" if there never was one.
 type Status string
 
-// The states of subscriptions in which they give a plan.
+// The statuses with a plan.
 const (
 	Trialing Status = "trialing"
 	Active   Status = "active"
@@ -23,41 +23,41 @@ const (
 	Canceled Status = "canceled"
 )
 
-// IsLive reports whether a subscription in this state gives its plan.
+// IsLive reports whether a subscription with this status gives its plan.
 func (s Status) IsLive() bool {
 	return slices.Contains([]Status{Trialing, Active, PastDue, Unpaid, Paused}, s)
 }
 
-// Owes reports whether a payment has failed and is still asked for.
+// Owes reports whether a payment has failed and is still due.
 func (s Status) Owes() bool { return s == PastDue || s == Unpaid }
 
-// State is what Stripe says of a workspace's subscription. Its zero value is that of a
-// workspace that has never had one. Times are zero if absent.
+// State is the state of a workspace's subscription at Stripe. Its zero value means that there never was one.
+// Times are zero if absent.
 type State struct {
 	Subscription string // Stripe's id
-	Plan         Plan   // Free where no subscription gives another
+	Plan         Plan   // Free unless a subscription gives another
 	Status       Status
 	Seats        int64
 	PeriodStart  time.Time
 	PeriodEnd    time.Time
 	TrialEnd     time.Time
-	EndsAt       time.Time // canceled for then
-	PastDueSince time.Time // the oldest payment that failed and is still owed
-	MeteredFrom  time.Time // usage from here on is told to Stripe
+	EndsAt       time.Time // when a canceled subscription ends
+	PastDueSince time.Time // the oldest failed payment that is still owed
+	MeteredFrom  time.Time // usage from here on is reported to Stripe
 	MeteredTo    time.Time // up to here
 }
 
-// Account is what is known of a workspace.
+// Account is a workspace's billing data.
 type Account struct {
 	State
 
 	Workspace tenants.WorkspaceID
-	Customer  string // Stripe's id; empty if no one has been to checkout
+	Customer  string // Stripe's id; "" before the first checkout
 	Restraint tenants.Restraint
-	Told      string // the trouble that people were written about
+	Told      string // the trouble of the last mail
 }
 
-// Fields returns what the audit log shows of a state.
+// Fields returns a state's fields for the audit log.
 func (s State) Fields() tenants.Fields {
 	fields := tenants.Fields{"plan": string(s.Plan), "status": string(s.Status)}
 	if s.Seats > 0 {
@@ -69,8 +69,7 @@ func (s State) Fields() tenants.Fields {
 	return fields
 }
 
-// Deadline returns when a payment that failed begins to restrain traffic; zero: none
-// has failed.
+// Deadline returns when a failed payment begins to restrain traffic; zero without a failed payment.
 func (s State) Deadline(grace time.Duration) time.Time {
 	if !s.Status.Owes() || s.PastDueSince.IsZero() {
 		return time.Time{}
@@ -78,8 +77,8 @@ func (s State) Deadline(grace time.Duration) time.Time {
 	return s.PastDueSince.Add(grace)
 }
 
-// restraint returns what holds back the traffic of a workspace that has used so many
-// exchanges in this month.
+// restraint returns the reason to hold back the traffic of a workspace that has used so many exchanges this
+// month.
 func (s State) restraint(now time.Time, used int64, grace time.Duration) tenants.Reason {
 	deadline := s.Deadline(grace)
 	switch {
@@ -91,8 +90,8 @@ func (s State) restraint(now time.Time, used int64, grace time.Duration) tenants
 	return tenants.Unrestrained
 }
 
-// span returns the time whose usage is set against the plan: Stripe's period, or the
-// calendar month in UTC on the plan Free, without what was used on a plan before it.
+// span returns the period whose usage counts against the plan. It is Stripe's period, or on the plan Free the
+// calendar month in UTC, from the end of a plan that was canceled in it.
 func (s State) span(now time.Time) (from, to time.Time) {
 	if s.Plan != Free && !s.PeriodEnd.IsZero() {
 		return s.PeriodStart, s.PeriodEnd
@@ -106,18 +105,18 @@ func (s State) span(now time.Time) (from, to time.Time) {
 	return from, to
 }
 
-// MeterEvent is usage that Stripe is told about.
+// MeterEvent is usage to report to Stripe.
 type MeterEvent struct {
-	ID        uuid.UUID // Stripe's identifier: it counts one id once
+	ID        uuid.UUID // Stripe's identifier, so that a repeated event counts once
 	Customer  string
-	At        time.Time // the time that Stripe is told
+	At        time.Time // the time sent to Stripe
 	Exchanges int64
-	TriedAt   time.Time // first sent under this id; zero: never
+	TriedAt   time.Time // first sent under this id; zero if never
 }
 
-// Notice is something that Stripe has told by webhook.
+// Notice is a webhook event of Stripe.
 type Notice struct {
-	ID         uuid.UUID // made of Event
+	ID         uuid.UUID // derived from Event
 	Event      string    // Stripe's id
 	Type       string
 	ReceivedAt time.Time

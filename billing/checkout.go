@@ -10,9 +10,9 @@ import (
 	"palimpsest/tenants"
 )
 
-// Checkout returns where a person pays for a plan of a workspace. It returns
-// tenants.ErrBillingOff, tenants.Invalid for a plan that is not sold, and
-// tenants.ErrConflict where a subscription runs already: it is changed in the portal.
+// Checkout returns the address where a person pays for a workspace's plan. It returns tenants.ErrBillingOff,
+// tenants.Invalid for a plan that is not sold, and tenants.ErrConflict if a subscription is already running,
+// because that is changed in the portal.
 func (s *Service) Checkout(ctx context.Context, workspace tenants.Workspace, email, plan string) (string, error) {
 	if !s.IsOn() {
 		return "", tenants.ErrBillingOff
@@ -25,7 +25,7 @@ func (s *Service) Checkout(ctx context.Context, workspace tenants.Workspace, ema
 	if err != nil {
 		return "", err
 	}
-	// What is kept may be old: nobody must pay for two subscriptions.
+	// Read the state again: the stored one may be old, and no one may pay for two subscriptions.
 	state, err := s.read(ctx, account)
 	if err != nil {
 		return "", err
@@ -50,7 +50,7 @@ func (s *Service) Checkout(ctx context.Context, workspace tenants.Workspace, ema
 	return address, s.deps.Store.Note(ctx, workspace.ID, tenants.Change{Action: tenants.CheckoutOpened, Target: account.Customer, After: fields})
 }
 
-// customer returns the account of a workspace, which is Stripe's customer then.
+// customer returns a workspace's account and creates its customer at Stripe if needed.
 func (s *Service) customer(ctx context.Context, workspace tenants.Workspace, email string) (Account, error) {
 	account, err := s.deps.Store.Account(ctx, workspace.ID)
 	if err != nil || account.Customer != "" {
@@ -64,9 +64,8 @@ func (s *Service) customer(ctx context.Context, workspace tenants.Workspace, ema
 	return account, err
 }
 
-// Portal returns where a person changes what a workspace has bought and how it is
-// paid. It returns tenants.ErrBillingOff, and tenants.ErrNotFound where nobody has
-// been to checkout.
+// Portal returns the address where a person changes a workspace's subscription and payment method. It returns
+// tenants.ErrBillingOff, and tenants.ErrNotFound before the first checkout.
 func (s *Service) Portal(ctx context.Context, workspace tenants.WorkspaceID) (string, error) {
 	if !s.IsOn() {
 		return "", tenants.ErrBillingOff
@@ -85,7 +84,7 @@ func (s *Service) Portal(ctx context.Context, workspace tenants.WorkspaceID) (st
 	return address, s.deps.Store.Note(ctx, workspace, tenants.Change{Action: tenants.PortalOpened, Target: account.Customer})
 }
 
-// Origins returns those of the pages that Checkout and Portal lead to.
+// Origins returns the origins to which Checkout and Portal redirect.
 func (s *Service) Origins() []string {
 	if s.config.APIBase == "" {
 		return []string{"https://checkout.stripe.com", "https://billing.stripe.com"}
@@ -97,8 +96,8 @@ func (s *Service) Origins() []string {
 	return []string{base.Scheme + "://" + base.Host}
 }
 
-// Returned reads a workspace's state again: someone comes back from Stripe, whose
-// notice may not have come yet.
+// Returned reads a workspace's state again when a person returns from Stripe, because Stripe's notice may not
+// have arrived yet.
 func (s *Service) Returned(ctx context.Context, workspace tenants.WorkspaceID) error {
 	if !s.IsOn() {
 		return nil
@@ -106,7 +105,7 @@ func (s *Service) Returned(ctx context.Context, workspace tenants.WorkspaceID) e
 	return s.Read(ctx, workspace)
 }
 
-// unix returns a time of Stripe; zero for none.
+// unix returns a time of Stripe; zero if absent.
 func unix(seconds int64) time.Time {
 	if seconds == 0 {
 		return time.Time{}

@@ -13,8 +13,8 @@ import (
 	"github.com/stripe/stripe-go/v76/subscriptionitem"
 )
 
-// stripeClients are the clients of Stripe's resources that are used here. Stripe's own
-// client.API links all its 134 packages.
+// stripeClients are the clients of the Stripe resources in use. Stripe's own client.API links all its 134
+// packages.
 type stripeClients struct {
 	BillingMeterEvents         meterevent.Client
 	BillingMeterEventSummaries metereventsummary.Client

@@ -7,39 +7,39 @@ import (
 	"time"
 )
 
-// Config says how billing is set up.
+// Config configures billing.
 type Config struct {
-	APIKey        string // Stripe's secret or restricted key; empty: billing is off
+	APIKey        string // Stripe's secret or restricted key; "" turns billing off
 	WebhookSecret string // of the webhook endpoint: whsec_…; of several endpoints, separated by commas
-	APIBase       string // where Stripe's API is; empty: at Stripe
+	APIBase       string // base URL of Stripe's API; "" means Stripe's own
 	Catalog       Catalog
 
 	Meter      string        // Stripe's id of the meter
 	MeterEvent string        // its event_name
-	TrialDays  int           // of a workspace's first subscription; 0 if none
+	TrialDays  int           // of a workspace's first subscription; 0 disables trials
 	Tax        bool          // Stripe computes and collects taxes
-	Grace      time.Duration // from a payment that failed until traffic is restrained
+	Grace      time.Duration // from a failed payment until traffic is restrained
 
-	// PublicURL is where people reach the product, without a slash at its end.
+	// PublicURL is the product's address for people, without a trailing slash.
 	PublicURL string
 }
 
-// DefaultConfig returns the settings of an installation that has billing off.
+// DefaultConfig returns the settings with billing off.
 func DefaultConfig() Config {
 	return Config{MeterEvent: "palimpsest_exchanges", Tax: true, Grace: 14 * 24 * time.Hour}
 }
 
-// Most of what can be set.
+// Upper limits of settings.
 const (
-	maxTrialDays = 730 // Stripe's own bound
+	maxTrialDays = 730 // Stripe's own limit
 	maxGrace     = 90 * 24 * time.Hour
 )
 
-// IsOn reports whether there is billing.
+// IsOn reports whether billing is on.
 func (c Config) IsOn() bool { return c.APIKey != "" }
 
-// Validate names the setting, by its name in the environment, that is wrong or
-// missing where billing is on. A secret is never part of the message.
+// Validate returns an error with the environment name of a wrong or missing setting if billing is on. The
+// message never contains a secret.
 func (c Config) Validate() error {
 	if !c.IsOn() {
 		return nil
@@ -61,10 +61,11 @@ func (c Config) Validate() error {
 	return nil
 }
 
-// webhookSecrets returns the secrets of the webhook endpoints. An empty one would be no secret.
+// webhookSecrets returns the secrets of the webhook endpoints, without empty ones because anyone could sign
+// with those.
 func (c Config) webhookSecrets() []string {
 	return strings.FieldsFunc(c.WebhookSecret, func(r rune) bool { return r == ',' || r == ' ' })
 }
 
-// isMetered reports whether usage is told to Stripe.
+// isMetered reports whether usage is reported to Stripe.
 func (c Config) isMetered() bool { return c.Catalog.Pro.Usage != "" || c.Catalog.Team.Usage != "" }

@@ -12,14 +12,13 @@ import (
 )
 
 const (
-	endsAtOnce  = 100           // that one pass tries
-	endMinPause = time.Minute   // before one is tried again …
+	endsAtOnce  = 100           // limit of one pass
+	endMinPause = time.Minute   // before the first retry …
 	endMaxPause = 6 * time.Hour // … doubled each time, up to this
 	endGiveUp   = 30 * 24 * time.Hour
 )
 
-// End is a customer of Stripe whose workspace was deleted and whose subscriptions are to
-// end.
+// End is a customer of Stripe whose workspace was deleted and whose subscriptions must end.
 type End struct {
 	ID       uuid.UUID
 	Customer string
@@ -27,9 +26,8 @@ type End struct {
 	Attempts int // that failed
 }
 
-// Leave has what a workspace has bought ended at Stripe, in the background, if and only
-// if the tenant's transaction, which deletes the workspace, is committed. It asks Stripe
-// nothing.
+// Leave has a workspace's subscriptions ended at Stripe, in the background, if and only if the tenant's
+// transaction, which deletes the workspace, is committed. It does not call Stripe.
 func (s *Service) Leave(ctx context.Context, tenant tenants.Tenant) error {
 	if s.deps.Store == nil {
 		return nil
@@ -41,9 +39,8 @@ func (s *Service) Leave(ctx context.Context, tenant tenants.Tenant) error {
 	return s.deps.Store.AskEnd(ctx, tenant, End{ID: uuid.Must(uuid.NewV7()), Customer: account.Customer, AskedAt: s.deps.Now()})
 }
 
-// EndPass ends at Stripe what deleted workspaces had bought. What fails is tried again,
-// for 30 days; then operators are told to end it by hand. It may be cut off and begun
-// again at any point.
+// EndPass ends the subscriptions of deleted workspaces at Stripe. It retries failures for 30 days; then
+// operators are told to end the subscription by hand. The pass may be interrupted and restarted at any point.
 func (s *Service) EndPass(ctx context.Context) error {
 	if !s.IsOn() {
 		return nil
@@ -59,7 +56,7 @@ func (s *Service) EndPass(ctx context.Context) error {
 	return errors.Join(failures...)
 }
 
-// end tries one. Stripe's failure is no error of the pass but is logged.
+// end tries one end. It logs Stripe's failures instead of returning them.
 func (s *Service) end(ctx context.Context, end End) error {
 	ended, err := s.stripe.end(ctx, end.Customer)
 	now := s.deps.Now()

@@ -6,16 +6,16 @@ import (
 	"github.com/stripe/stripe-go/v76"
 )
 
-// The kinds of failure that callers tell apart.
+// Errors for callers.
 var (
-	// ErrSignature says that a notice is not Stripe's, or too old, or from the future.
+	// ErrSignature is the error for a notice that is not Stripe's, or too old, or from the future.
 	ErrSignature = errors.New("notice is not signed by Stripe")
 
-	// errVersion says that a notice has another form than the one we read.
+	// errVersion is the error for a notice of another API version.
 	errVersion = errors.New("notice is of another API version")
 )
 
-// asStripe returns the answer of Stripe in an error.
+// asStripe returns the Stripe error in an error.
 func asStripe(err error) (*stripe.Error, bool) {
 	failure, is := errors.AsType[*stripe.Error](err)
 	return failure, is

@@ -17,7 +17,7 @@ import (
 
 const (
 	stripeTimeout = 20 * time.Second // for one call
-	stripeRetries = 2                // of a call that broke, by Stripe's library
+	stripeRetries = 2                // after a broken call, by Stripe's library
 	stripeAPI     = "https://api.stripe.com"
 )
 
@@ -35,12 +35,12 @@ func newGateway(config Config) *gateway {
 	backend := stripe.GetBackendWithConfig(stripe.APIBackend, &stripe.BackendConfig{
 		URL: new(base), HTTPClient: &http.Client{Timeout: stripeTimeout},
 		MaxNetworkRetries: new(int64(stripeRetries)), EnableTelemetry: new(false),
-		LeveledLogger: &stripe.LeveledLogger{Level: stripe.LevelNull}, // its lines hold customers
+		LeveledLogger: &stripe.LeveledLogger{Level: stripe.LevelNull}, // its lines contain customers
 	})
 	return &gateway{api: newStripeClients(backend, config.APIKey), config: config}
 }
 
-// customer makes a workspace's customer; asked again soon, it returns the same one.
+// customer creates a workspace's customer. A repetition soon afterwards returns the same one.
 func (g *gateway) customer(ctx context.Context, workspace tenants.WorkspaceID, name, email string) (string, error) {
 	params := &stripe.CustomerParams{Name: new(name), Email: new(email)}
 	params.Context = ctx
@@ -53,7 +53,7 @@ func (g *gateway) customer(ctx context.Context, workspace tenants.WorkspaceID, n
 	return made.ID, nil
 }
 
-// order is what someone wants to buy.
+// order is a purchase to open a checkout for.
 type order struct {
 	workspace tenants.WorkspaceID
 	customer  string
@@ -62,7 +62,7 @@ type order struct {
 	trialDays int
 }
 
-// checkout returns where an order can be paid for.
+// checkout returns the address to pay for an order.
 func (g *gateway) checkout(ctx context.Context, order order) (string, error) {
 	prices := g.config.Catalog.prices(order.plan)
 	params := &stripe.CheckoutSessionParams{
@@ -85,7 +85,7 @@ func (g *gateway) checkout(ctx context.Context, order order) (string, error) {
 	if g.config.Tax {
 		params.AutomaticTax = &stripe.CheckoutSessionAutomaticTaxParams{Enabled: new(true)}
 		params.TaxIDCollection = &stripe.CheckoutSessionTaxIDCollectionParams{Enabled: new(true)}
-		// What the customer types decides about the tax, so it is kept.
+		// The customer's address and name are kept because they decide the tax.
 		params.CustomerUpdate = &stripe.CheckoutSessionCustomerUpdateParams{Address: new("auto"), Name: new("auto")}
 	}
 	session, err := g.api.CheckoutSessions.New(params)
@@ -95,7 +95,7 @@ func (g *gateway) checkout(ctx context.Context, order order) (string, error) {
 	return session.URL, nil
 }
 
-// portal returns where a customer changes what they have bought.
+// portal returns the address where a customer changes their subscription.
 func (g *gateway) portal(ctx context.Context, customer string) (string, error) {
 	params := &stripe.BillingPortalSessionParams{Customer: new(customer), ReturnURL: new(g.config.PublicURL + "/billing")}
 	params.Context = ctx
@@ -106,8 +106,8 @@ func (g *gateway) portal(ctx context.Context, customer string) (string, error) {
 	return session.URL, nil
 }
 
-// subscription returns the one of a customer's subscriptions that decides: the newest
-// that gives a plan, or else the newest that ever did. It returns nil for none.
+// subscription returns the customer's subscription that counts: the newest that gives a plan, or else the
+// newest that ever did. It returns nil without one.
 func (g *gateway) subscription(ctx context.Context, customer string) (*stripe.Subscription, error) {
 	params := &stripe.SubscriptionListParams{Customer: new(customer), Status: new("all")}
 	params.Context = ctx
@@ -120,7 +120,7 @@ func (g *gateway) subscription(ctx context.Context, customer string) (*stripe.Su
 	if err := found.Err(); err != nil {
 		return nil, fmt.Errorf("read subscriptions: %w", err)
 	}
-	// Nothing was paid or tried in these: they never began.
+	// These subscriptions never began, so nothing was paid or tried in them.
 	all = slices.DeleteFunc(all, func(one *stripe.Subscription) bool {
 		return one.Status == stripe.SubscriptionStatusIncomplete || one.Status == stripe.SubscriptionStatusIncompleteExpired
 	})
@@ -143,9 +143,9 @@ func compareSubscriptions(a, b *stripe.Subscription) int {
 	return strings.Compare(a.ID, b.ID)
 }
 
-// end ends all subscriptions of a customer at once, with an invoice of what was used, and
-// every checkout that is open, and returns how many subscriptions it ended. It may be
-// done again at any point: what has ended already is left as it is.
+// end ends all subscriptions of a customer at once, with an invoice of the usage, and every open checkout. It
+// returns how many subscriptions it ended. It may be repeated at any point, because it skips ended
+// subscriptions.
 func (g *gateway) end(ctx context.Context, customer string) (ended int, err error) {
 	open := &stripe.CheckoutSessionListParams{Customer: new(customer), Status: new(string(stripe.CheckoutSessionStatusOpen))}
 	open.Context = ctx
@@ -160,7 +160,7 @@ func (g *gateway) end(ctx context.Context, customer string) (ended int, err erro
 	if err := sessions.Err(); err != nil && !isGone(err) {
 		return ended, fmt.Errorf("read checkouts: %w", err)
 	}
-	params := &stripe.SubscriptionListParams{Customer: new(customer)} // without those that have ended
+	params := &stripe.SubscriptionListParams{Customer: new(customer)} // Stripe leaves out ended ones
 	params.Context = ctx
 	cancel := &stripe.SubscriptionCancelParams{InvoiceNow: new(true)}
 	cancel.Context = ctx
@@ -177,14 +177,14 @@ func (g *gateway) end(ctx context.Context, customer string) (ended int, err erro
 	return ended, nil
 }
 
-// isGone reports whether Stripe has no such object, or not any more.
+// isGone reports whether an object does not exist at Stripe, or no longer.
 func isGone(err error) bool {
 	failure, is := asStripe(err)
 	return is && failure.Code == stripe.ErrorCodeResourceMissing
 }
 
-// owedSince returns since when the oldest invoice of a subscription is owed although
-// payment was tried; zero: none is.
+// owedSince returns since when a subscription's oldest invoice is owed after an attempted payment; zero
+// without such an invoice.
 func (g *gateway) owedSince(ctx context.Context, subscription string) (time.Time, error) {
 	params := &stripe.InvoiceListParams{Subscription: new(subscription), Status: new("open")}
 	params.Context = ctx
@@ -207,8 +207,7 @@ func (g *gateway) owedSince(ctx context.Context, subscription string) (time.Time
 	return oldest, nil
 }
 
-// setSeats has a subscription's item cost for so many seats; the rest of the period
-// is paid pro rata.
+// setSeats sets the number of seats of a subscription's item; Stripe prorates the current period.
 func (g *gateway) setSeats(ctx context.Context, item string, seats int64) error {
 	params := &stripe.SubscriptionItemParams{Quantity: new(seats), ProrationBehavior: new("create_prorations")}
 	params.Context = ctx
@@ -218,7 +217,7 @@ func (g *gateway) setSeats(ctx context.Context, item string, seats int64) error 
 	return nil
 }
 
-// report tells Stripe of usage. It succeeds if Stripe knows of the event already.
+// report reports usage to Stripe. It succeeds if Stripe already has the event.
 func (g *gateway) report(ctx context.Context, event MeterEvent) error {
 	params := &stripe.BillingMeterEventParams{
 		EventName: new(g.config.MeterEvent), Identifier: new(event.ID.String()), Timestamp: new(event.At.Unix()),
@@ -231,14 +230,14 @@ func (g *gateway) report(ctx context.Context, event MeterEvent) error {
 	return nil
 }
 
-// isKnownEvent reports whether Stripe refused an event because it has it. There is no
-// code for that, only the words.
+// isKnownEvent reports whether Stripe refused an event because it already has it. It compares the message,
+// because there is no error code.
 func isKnownEvent(err error) bool {
 	failure, is := asStripe(err)
 	return is && failure.HTTPStatusCode == http.StatusBadRequest && strings.Contains(failure.Msg, "already exists with identifier")
 }
 
-// reported returns what Stripe counts for a customer in the hour that begins at a time.
+// reported returns Stripe's count for a customer in the hour that begins at a time.
 func (g *gateway) reported(ctx context.Context, customer string, hour time.Time) (int64, error) {
 	params := &stripe.BillingMeterEventSummaryListParams{
 		ID: new(g.config.Meter), Customer: new(customer),

@@ -8,22 +8,21 @@ import (
 	"palimpsest/tenants"
 )
 
-// How often there is something to do.
+// Intervals of the work.
 const (
 	// Every is the pause between two passes.
 	Every = time.Minute
-	// Timeout bounds a pass; what is left comes with the next one.
+	// Timeout bounds a pass; the next one does the rest.
 	Timeout = 10 * time.Minute
 
-	dueAtOnce  = 500            // workspaces that are asked for together
-	seatsEvery = time.Minute    // the members of a team are counted
-	lookEvery  = 24 * time.Hour // where nothing else is due
+	dueAtOnce  = 500            // workspaces queried together
+	seatsEvery = time.Minute    // the members of a team are counted again
+	lookEvery  = 24 * time.Hour // the longest interval
 	afterFault = 5 * time.Minute
 )
 
-// Pass looks at every workspace with something to do: it restrains traffic or lets it
-// go, tells Stripe of usage, and sets seats. It may be ended and begun again at any
-// point.
+// Pass does the due work of all workspaces: it restrains traffic or lifts the restraint, reports usage to
+// Stripe, and sets seats. It may be interrupted and restarted at any point.
 func (s *Service) Pass(ctx context.Context) error {
 	if !s.IsOn() {
 		return nil
@@ -48,7 +47,7 @@ func (s *Service) Pass(ctx context.Context) error {
 	}
 }
 
-// look does what is to be done for one workspace.
+// look does one workspace's due work.
 func (s *Service) look(ctx context.Context, workspace tenants.WorkspaceID) error {
 	store := s.deps.Store
 	if err := store.LookAt(ctx, workspace); err != nil {
@@ -56,13 +55,13 @@ func (s *Service) look(ctx context.Context, workspace tenants.WorkspaceID) error
 	}
 	again, err := s.attend(ctx, workspace)
 	if err != nil {
-		// What is already past must not keep the others waiting.
+		// A failing workspace must not delay the others, so its next time is in the future.
 		return errors.Join(err, store.LookAgain(context.WithoutCancel(ctx), workspace, s.deps.Now().Add(afterFault)))
 	}
 	return store.LookAgain(ctx, workspace, again)
 }
 
-// attend judges, reports and sets seats, and returns when to look again.
+// attend judges, reports and sets seats, and returns the time of the next look.
 func (s *Service) attend(ctx context.Context, workspace tenants.WorkspaceID) (time.Time, error) {
 	judgeErr := s.judge(ctx, workspace)
 	account, err := s.deps.Store.Account(ctx, workspace)
@@ -79,7 +78,7 @@ func (s *Service) attend(ctx context.Context, workspace tenants.WorkspaceID) (ti
 	return account.lookAgain(s.deps.Now(), s.config.Grace), nil
 }
 
-// lookAgain returns when something of an account changes by itself.
+// lookAgain returns when an account changes on its own.
 func (a Account) lookAgain(now time.Time, grace time.Duration) time.Time {
 	next := now.Add(lookEvery)
 	_, end := a.span(now)

@@ -8,7 +8,7 @@ import (
 	"palimpsest/tenants"
 )
 
-// tell writes to those who pay about a trouble, once for each.
+// tell mails a problem to the people who pay, once for each problem.
 func (s *Service) tell(ctx context.Context, account Account, periodEnd time.Time) error {
 	if s.deps.Mail == nil {
 		return nil
@@ -30,7 +30,7 @@ func (s *Service) tell(ctx context.Context, account Account, periodEnd time.Time
 	})
 }
 
-// trouble names what people are to be told of, and says it; empty if nothing is wrong.
+// trouble returns the current problem's name and the mail about it; "" without a problem.
 func (s *Service) trouble(account Account, periodEnd time.Time) (name, subject, text string) {
 	page := s.config.PublicURL + "/billing"
 	deadline := account.Deadline(s.config.Grace)
@@ -51,5 +51,5 @@ func (s *Service) trouble(account Account, periodEnd time.Time) (name, subject, 
 	return "", "", ""
 }
 
-// day returns a date as people read it, in UTC.
+// day formats a date in UTC.
 func day(at time.Time) string { return at.UTC().Format("2 January 2006") }

@@ -8,18 +8,17 @@ import (
 	"palimpsest/tenants"
 )
 
-// What Stripe promises of meter events (docs.stripe.com/api/billing/meter-event/create),
-// less an hour each, so that a call under way and a clock that is off do no harm.
+// Stripe's limits of meter events (docs.stripe.com/api/billing/meter-event/create), each less an hour, so
+// that slow calls and inaccurate clocks do no harm.
 const (
-	// knownFor is how long Stripe refuses an identifier that it has: "a rolling period
-	// of at least 24 hours".
+	// knownFor is how long Stripe refuses a repeated identifier: "a rolling period of at least 24 hours".
 	knownFor = 23 * time.Hour
-	// acceptedFor is how old an event's time may be: "within the past 35 calendar days".
+	// acceptedFor is the maximum age of an event's time: "within the past 35 calendar days".
 	acceptedFor = 35*24*time.Hour - time.Hour
 )
 
-// report tells Stripe of a workspace's usage. Events go out one after the other and a
-// failure ends it, so that of one event at most is unknown whether Stripe has it.
+// report reports a workspace's usage to Stripe. It sends one event after the other and stops at a failure, so
+// that at most one event's fate is unknown.
 func (s *Service) report(ctx context.Context, workspace tenants.WorkspaceID) error {
 	if err := s.deps.Store.CutEvents(ctx, workspace); err != nil {
 		return err
@@ -36,12 +35,12 @@ func (s *Service) report(ctx context.Context, workspace tenants.WorkspaceID) err
 	return nil
 }
 
-// send brings one event to Stripe, once.
+// send delivers one event to Stripe exactly once.
 func (s *Service) send(ctx context.Context, workspace tenants.WorkspaceID, event MeterEvent) error {
 	now := s.deps.Now()
 	isOld := now.Sub(event.At) > acceptedFor
 	if !event.TriedAt.IsZero() && (isOld || now.Sub(event.TriedAt) > knownFor) {
-		// Stripe may have it and no longer know its identifier, or no longer take it.
+		// Stripe may have the event but have forgotten its identifier, or may no longer accept it.
 		arrived, err := s.hasArrived(ctx, workspace, event)
 		if err != nil {
 			return err
@@ -66,7 +65,7 @@ func (s *Service) send(ctx context.Context, workspace tenants.WorkspaceID, event
 	return s.deps.Store.Sent(ctx, workspace, event.ID, s.deps.Now())
 }
 
-// hasArrived finds out by Stripe's own sums whether it has an event.
+// hasArrived checks Stripe's own sums to find out whether it has an event.
 func (s *Service) hasArrived(ctx context.Context, workspace tenants.WorkspaceID, event MeterEvent) (bool, error) {
 	theirs, err := s.stripe.reported(ctx, event.Customer, event.At)
 	if err != nil {

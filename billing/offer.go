@@ -12,18 +12,18 @@ import (
 	"palimpsest/tenants"
 )
 
-// offersFor is how long prices are shown from memory.
+// offersFor is how long prices are cached.
 const offersFor = 10 * time.Minute
 
-// Offer is a plan that can be bought, with its prices as Stripe has them.
+// Offer is a plan for sale, with its prices at Stripe.
 type Offer struct {
 	Plan     Plan
 	Price    string // "20.00 USD each month", for each member on Team
-	Included int64  // exchanges of a period that cost nothing more; 0 if none, or all
-	Beyond   string // price of each further exchange, "0.002 USD"; empty if none
+	Included int64  // exchanges of a period that are included in the price; 0 if none, or all
+	Beyond   string // price of each further exchange, "0.002 USD"; "" if they are free
 }
 
-// Offers returns what can be bought here.
+// Offers returns the plans for sale.
 func (s *Service) Offers(ctx context.Context) ([]Offer, error) {
 	if !s.IsOn() {
 		return nil, tenants.ErrBillingOff
@@ -49,7 +49,7 @@ func (s *Service) Offers(ctx context.Context) ([]Offer, error) {
 	return offers, nil
 }
 
-// offer reads what a plan costs.
+// offer reads a plan's prices.
 func (g *gateway) offer(ctx context.Context, plan Plan) (Offer, error) {
 	prices := g.config.Catalog.prices(plan)
 	price, err := g.price(ctx, prices.Plan[0])
@@ -102,8 +102,7 @@ func interval(recurring *stripe.PriceRecurring) string {
 	return fmt.Sprintf("%d %ss", recurring.IntervalCount, recurring.Interval)
 }
 
-// decimals returns how many of the digits of an amount stand behind the point
-// (docs.stripe.com/currencies).
+// decimals returns a currency's number of decimal places (docs.stripe.com/currencies).
 func decimals(currency string) int {
 	switch strings.ToLower(currency) {
 	case "bif", "clp", "djf", "gnf", "jpy", "kmf", "krw", "mga", "pyg", "rwf", "vnd", "vuv", "xaf", "xof", "xpf":
@@ -114,7 +113,7 @@ func decimals(currency string) int {
 	return 2
 }
 
-// Amount returns an amount in a currency's smallest unit as people read it.
+// Amount formats an amount in a currency's smallest unit.
 func Amount(smallest int64, currency string) string {
 	sign := ""
 	if smallest < 0 {
@@ -128,7 +127,7 @@ func Amount(smallest int64, currency string) string {
 	return sign + text + " " + strings.ToUpper(currency)
 }
 
-// fraction returns an amount that may be less than the smallest unit.
+// fraction formats an amount that may be less than the smallest unit.
 func fraction(smallest float64, currency string) string {
 	for range decimals(currency) {
 		smallest /= 10

@@ -11,22 +11,21 @@ import (
 )
 
 const (
-	// shownInvoices is how many invoices are shown.
+	// shownInvoices limits the invoices shown.
 	shownInvoices = 12
 )
 
-// Overview is what people see of a workspace's plan, from what is kept here.
+// Overview is a workspace's plan as people see it, from stored data only.
 type Overview struct {
 	Account
 
-	Used     int64 // exchanges that count since From
-	Quota    int64 // on the plan Free; 0 if none
+	Used     int64 // counted exchanges since From
+	Quota    int64 // on the plan Free; 0 if unlimited
 	From, To time.Time
-	Deadline time.Time // when a payment that failed restrains traffic; zero: none failed
+	Deadline time.Time // when a failed payment restrains traffic; zero without a failed payment
 }
 
-// Overview returns a workspace's plan and what it has used of it. Where billing is off
-// the plan is Local.
+// Overview returns a workspace's plan and its usage. If billing is off the plan is Local.
 func (s *Service) Overview(ctx context.Context, workspace tenants.WorkspaceID) (Overview, error) {
 	if !s.IsOn() {
 		return Overview{Account: Account{Workspace: workspace, State: State{Plan: Local}}}, nil
@@ -44,23 +43,23 @@ func (s *Service) Overview(ctx context.Context, workspace tenants.WorkspaceID) (
 	return overview, err
 }
 
-// Forecast returns what will have been used at the end of the period if its rest goes
-// as it has gone so far. There is no forecast while less than a quarter of the period is over.
+// Forecast returns the expected usage at the end of the period at the current rate. There is no forecast in
+// the first quarter of the period.
 func (o Overview) Forecast(now time.Time) (exchanges int64, ok bool) {
 	return tenants.Forecast(o.Used, o.From, o.To, now)
 }
 
-// Invoice is a bill.
+// Invoice is an invoice of Stripe.
 type Invoice struct {
 	Number   string
 	At       time.Time
 	Total    int64  // in the smallest unit of its currency, as for Amount
 	Currency string // ISO 4217, in lower case
-	Status   string // Stripe's word: open, paid, uncollectible, void
-	Link     string // where it is seen and paid, at Stripe; empty: nowhere
+	Status   string // Stripe's status: open, paid, uncollectible, void
+	Link     string // the page at Stripe to see and pay it; "" if absent
 }
 
-// Invoices returns a workspace's newest bills, as Stripe has them now.
+// Invoices returns a workspace's newest invoices from Stripe.
 func (s *Service) Invoices(ctx context.Context, account Account) ([]Invoice, error) {
 	if !s.IsOn() || account.Customer == "" {
 		return nil, nil
@@ -90,14 +89,14 @@ func (g *gateway) invoices(ctx context.Context, customer string) ([]Invoice, err
 	return invoices, nil
 }
 
-// Warning is what every page tells of, at its top.
+// Warning is the warning at the top of every page.
 type Warning struct {
 	Reason tenants.Reason
 	On     time.Time // payment: when traffic is restrained, or was; quota: when the new month begins
 	Now    bool      // traffic is restrained
 }
 
-// Warning returns what people have to be told of, or false.
+// Warning returns the warning about the plan, or false.
 func (o Overview) Warning() (Warning, bool) {
 	restrained := o.Restraint.Reason != tenants.Unrestrained
 	switch {

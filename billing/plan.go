@@ -6,10 +6,10 @@ import (
 	"palimpsest/tenants"
 )
 
-// Plan is what a workspace has bought.
+// Plan is a workspace's plan.
 type Plan string
 
-// The plans. Local is that of every workspace where billing is off.
+// The plans. Local is the plan of every workspace if billing is off.
 const (
 	Local Plan = "local"
 	Free  Plan = "free"
@@ -17,11 +17,10 @@ const (
 	Team  Plan = "team"
 )
 
-// FreeExchanges is how many exchanges a workspace has in a calendar month, in UTC, on
-// the plan Free.
+// FreeExchanges is the number of exchanges in a calendar month, in UTC, on the plan Free.
 const FreeExchanges = 5_000
 
-// Title returns the plan's name as people read it.
+// Title returns the plan's display name.
 func (p Plan) Title() string {
 	switch p {
 	case Local:
@@ -35,21 +34,21 @@ func (p Plan) Title() string {
 	return "Free"
 }
 
-// IsSold reports whether the plan can be bought.
+// IsSold reports whether the plan is sold at all.
 func (p Plan) IsSold() bool { return p == Pro || p == Team }
 
-// Prices are Stripe's ids of what a plan costs.
+// Prices are the Stripe ids of a plan's prices.
 type Prices struct {
-	Plan  []string // the first is sold, all are known as this plan's
-	Usage string   // of exchanges, by the meter; empty: they cost nothing
+	Plan  []string // the first is sold; older ones still identify the plan
+	Usage string   // of exchanges, by the meter; "" if they are free
 }
 
-// Catalog is what is sold.
+// Catalog is the plans for sale.
 type Catalog struct {
 	Pro, Team Prices
 }
 
-// prices returns those of a plan.
+// prices returns a plan's prices.
 func (c Catalog) prices(plan Plan) Prices {
 	if plan == Team {
 		return c.Team
@@ -57,12 +56,12 @@ func (c Catalog) prices(plan Plan) Prices {
 	return c.Pro
 }
 
-// sold returns the plans that have a price.
+// sold returns the plans with a price.
 func (c Catalog) sold() []Plan {
 	return slices.DeleteFunc([]Plan{Pro, Team}, func(plan Plan) bool { return len(c.prices(plan).Plan) == 0 })
 }
 
-// planOf returns the plan that a price belongs to.
+// planOf returns a price's plan.
 func (c Catalog) planOf(price string) (Plan, bool) {
 	for _, plan := range []Plan{Pro, Team} {
 		if slices.Contains(c.prices(plan).Plan, price) {
@@ -72,7 +71,7 @@ func (c Catalog) planOf(price string) (Plan, bool) {
 	return "", false
 }
 
-// offered returns the plan that someone asks for, or tenants.Invalid.
+// offered returns the requested plan, or tenants.Invalid.
 func (c Catalog) offered(name string) (Plan, error) {
 	plan := Plan(name)
 	if !slices.Contains(c.sold(), plan) {

@@ -11,8 +11,7 @@ import (
 	"palimpsest/tenants"
 )
 
-// Handle does what a notice asks for: it reads the workspace's state, unless that was
-// done after the notice came.
+// Handle handles a notice by reading the workspace's state, unless a reading began after the notice came.
 func (s *Service) Handle(ctx context.Context, workspace tenants.WorkspaceID, notice uuid.UUID) error {
 	done, err := s.deps.Store.IsDone(ctx, workspace, notice)
 	if err != nil || done {
@@ -21,8 +20,8 @@ func (s *Service) Handle(ctx context.Context, workspace tenants.WorkspaceID, not
 	return s.Read(ctx, workspace)
 }
 
-// Read reads a workspace's state at Stripe and keeps it. Of two that read at once the
-// one that began later counts, so that nothing newer is lost.
+// Read reads a workspace's state at Stripe and stores it. Of two concurrent readings the one that began later
+// wins, so that newer data is not lost.
 func (s *Service) Read(ctx context.Context, workspace tenants.WorkspaceID) error {
 	account, err := s.deps.Store.Account(ctx, workspace)
 	if err != nil {
@@ -46,8 +45,7 @@ func (s *Service) Read(ctx context.Context, workspace tenants.WorkspaceID) error
 	return s.judge(ctx, workspace)
 }
 
-// read returns the state of an account at Stripe. It depends on what Stripe says now
-// and on nothing else.
+// read returns the state of an account at Stripe. It depends only on Stripe's current data.
 func (s *Service) read(ctx context.Context, account Account) (State, error) {
 	found, err := s.stripe.subscription(ctx, account.Customer)
 	if err != nil {
@@ -63,13 +61,13 @@ func (s *Service) read(ctx context.Context, account Account) (State, error) {
 	if state.PastDueSince, err = s.stripe.owedSince(ctx, found.ID); err != nil {
 		return State{}, err
 	}
-	if state.PastDueSince.IsZero() { // the invoice is no longer open, the debt is
+	if state.PastDueSince.IsZero() { // the invoice is closed but the debt is not paid
 		state.PastDueSince = state.PeriodStart
 	}
 	return state, nil
 }
 
-// stateOf returns what a subscription says.
+// stateOf returns a subscription's state.
 func (s *Service) stateOf(found *stripe.Subscription) (State, error) {
 	state := State{
 		Subscription: found.ID, Plan: Free, Status: Status(found.Status),
@@ -100,14 +98,14 @@ func (s *Service) stateOf(found *stripe.Subscription) (State, error) {
 	return state, nil
 }
 
-// isMetered reports whether usage is part of a subscription's price.
+// isMetered reports whether a subscription's price includes usage.
 func isMetered(found *stripe.Subscription) bool {
 	return slices.ContainsFunc(found.Items.Data, func(item *stripe.SubscriptionItem) bool {
 		return item.Price.Recurring != nil && item.Price.Recurring.UsageType == stripe.PriceRecurringUsageTypeMetered
 	})
 }
 
-// bought returns the plan of a subscription and the item that it is paid by.
+// bought returns a subscription's plan and the item that pays for it.
 func (s *Service) bought(found *stripe.Subscription) (Plan, *stripe.SubscriptionItem, error) {
 	var licensed *stripe.SubscriptionItem
 	for _, item := range found.Items.Data {
@@ -118,14 +116,14 @@ func (s *Service) bought(found *stripe.Subscription) (Plan, *stripe.Subscription
 			licensed = item
 		}
 	}
-	// A price that is sold no longer: what was bought stays what it was.
+	// The price is no longer sold, so the plan is the one stored with the subscription.
 	if plan := Plan(found.Metadata["plan"]); plan.IsSold() && licensed != nil {
 		return plan, licensed, nil
 	}
 	return "", nil, fmt.Errorf("subscription %s has no price of STRIPE_PRO_PRICE or STRIPE_TEAM_PRICE, and names no plan", found.ID)
 }
 
-// setSeats keeps the seats of the plan Team equal to the members.
+// setSeats sets the seats of the plan Team to the number of members.
 func (s *Service) setSeats(ctx context.Context, account Account) error {
 	if account.Plan != Team || account.Status != Active && account.Status != Trialing && account.Status != PastDue {
 		return nil
@@ -150,7 +148,7 @@ func (s *Service) setSeats(ctx context.Context, account Account) error {
 	return s.Read(ctx, account.Workspace)
 }
 
-// judge restrains a workspace's traffic, or lets it go, by what is known of it.
+// judge restrains a workspace's traffic, or lifts the restraint, according to the stored account.
 func (s *Service) judge(ctx context.Context, workspace tenants.WorkspaceID) error {
 	account, err := s.deps.Store.Account(ctx, workspace)
 	if err != nil {

@@ -11,102 +11,97 @@ import (
 	"palimpsest/tenants"
 )
 
-// Store keeps what is known of workspaces.
+// Store stores the workspaces' billing data.
 type Store interface {
-	// Account returns a workspace's account: that of the plan Free where nothing is
-	// known of it.
+	// Account returns a workspace's account, by default one with the plan Free.
 	Account(ctx context.Context, tenant tenants.Tenant) (Account, error)
 
-	// KeepCustomer keeps Stripe's customer of a workspace, and returns the one that was
-	// kept first.
+	// KeepCustomer stores Stripe's customer of a workspace, and returns the one that was stored first.
 	KeepCustomer(ctx context.Context, workspace tenants.WorkspaceID, customer string) (string, error)
 
-	// WorkspaceOf returns whose customer someone is, or tenants.ErrNotFound.
+	// WorkspaceOf returns a customer's workspace, or tenants.ErrNotFound.
 	WorkspaceOf(ctx context.Context, customer string) (tenants.WorkspaceID, error)
 
-	// Members returns how many members a workspace has.
+	// Members returns a workspace's number of members.
 	Members(ctx context.Context, workspace tenants.WorkspaceID) (int64, error)
 
-	// Note notes in a workspace's audit log what someone has done.
+	// Note adds a change to a workspace's audit log.
 	Note(ctx context.Context, workspace tenants.WorkspaceID, change tenants.Change) error
 
-	// Restrain keeps what holds back a workspace's traffic and tells every proxy.
+	// Restrain stores a workspace's restraint and notifies every proxy.
 	Restrain(ctx context.Context, workspace tenants.WorkspaceID, restraint tenants.Restraint) error
 
-	// Tell has send called with the addresses of those who pay, once for each trouble,
-	// in the transaction that notes that they were told.
+	// Tell calls send with the addresses of the people who pay, once for each trouble, in the transaction
+	// that records it as told.
 	Tell(ctx context.Context, workspace tenants.WorkspaceID, trouble string, send func(tenant tenants.Tenant, to []string) error) error
 
-	// Due returns workspaces that are to be looked at: what they use has changed, or
-	// their time has come.
+	// Due returns workspaces whose usage has changed or whose next look is due.
 	Due(ctx context.Context, now time.Time, limit int) ([]tenants.WorkspaceID, error)
 
-	// LookAt notes what a workspace has used as looked at, and has it due again at once
-	// until LookAgain sets another time.
+	// LookAt marks a workspace's usage as looked at, and makes the workspace due at once until LookAgain sets
+	// another time.
 	LookAt(ctx context.Context, workspace tenants.WorkspaceID) error
 	LookAgain(ctx context.Context, workspace tenants.WorkspaceID, at time.Time) error
 
-	// KeepNotice keeps a notice, and runs then in the same transaction if it is new.
+	// KeepNotice stores a notice and, if it is new, runs then in the same transaction.
 	KeepNotice(ctx context.Context, workspace tenants.WorkspaceID, notice Notice, then func(tenant tenants.Tenant) error) error
 
-	// IsDone reports whether Stripe has been read since a notice came.
+	// IsDone reports whether a reading began after a notice came.
 	IsDone(ctx context.Context, workspace tenants.WorkspaceID, notice uuid.UUID) (bool, error)
 
 	// BeginReading returns the number of a reading that begins now.
 	BeginReading(ctx context.Context, workspace tenants.WorkspaceID) (int64, error)
 
-	// KeepReading keeps what a reading has found, unless one that began later has been
-	// kept, and notes the change. Notices that came before began are done then.
+	// KeepReading stores a reading's result, unless one that began later has been stored, and records the
+	// change. It also marks the notices that came before began as done.
 	KeepReading(ctx context.Context, workspace tenants.WorkspaceID, reading int64, began time.Time, state State) error
 
-	// Used returns the exchanges that count of the hours that began in a span of time.
+	// Used returns the counted exchanges of the hours that began in a span of time.
 	Used(ctx context.Context, workspace tenants.WorkspaceID, from, to time.Time) (int64, error)
 
-	// CutEvents makes meter events of all that is to be told to Stripe and is in none.
+	// CutEvents makes meter events of all usage that must be reported to Stripe and is not in an event yet.
 	CutEvents(ctx context.Context, workspace tenants.WorkspaceID) error
 
-	// Unsent returns the meter events that Stripe may not have, the oldest first.
+	// Unsent returns the meter events that Stripe may not have, oldest first.
 	Unsent(ctx context.Context, workspace tenants.WorkspaceID) ([]MeterEvent, error)
 
-	// Trying notes the time that an event is sent with and when it was first tried.
+	// Trying stores an event's timestamp and the time of its first attempt.
 	Trying(ctx context.Context, workspace tenants.WorkspaceID, event MeterEvent) error
 
-	// Sent notes that Stripe has an event.
+	// Sent marks an event as received by Stripe.
 	Sent(ctx context.Context, workspace tenants.WorkspaceID, event uuid.UUID, at time.Time) error
 
-	// SentAt returns the exchanges of all events that Stripe has for a time.
+	// SentAt returns the exchanges of all events with a time that Stripe has.
 	SentAt(ctx context.Context, workspace tenants.WorkspaceID, customer string, at time.Time) (int64, error)
 
-	// end, until Stripe has ended them.
-	// AskEnd keeps that a customer's subscriptions are to end.
+	// AskEnd records that a customer's subscriptions must end, until Stripe has ended them.
 	AskEnd(ctx context.Context, tenant tenants.Tenant, end End) error
 
-	// DueEnds returns those that are to be tried at a time, the oldest first.
+	// DueEnds returns the ends due at a time, the oldest first.
 	DueEnds(ctx context.Context, now time.Time, limit int) ([]End, error)
 
-	// DelayEnd has one tried again, not before a time.
+	// DelayEnd schedules an end's next try, not before a time.
 	DelayEnd(ctx context.Context, id uuid.UUID, until time.Time) error
 
-	// CloseEnd takes one out and tells the operators what became of it, and why.
+	// CloseEnd removes an end and tells the operators its outcome and the reason.
 	CloseEnd(ctx context.Context, end End, ended bool, why string) error
 }
 
-// Deps are what a Service works with.
+// Deps are a Service's dependencies.
 type Deps struct {
 	Store Store
 
-	// Enqueue has Read called for a notice, if and only if the tenant's transaction is
-	// committed.
+	// Enqueue schedules Read for a notice, if and only if the tenant's transaction is committed.
 	Enqueue func(ctx context.Context, tenant tenants.Tenant, notice uuid.UUID) error
 
-	// Mail queues a mail in the tenant's transaction; nil: no one is written to.
+	// Mail queues a mail in the tenant's transaction; nil disables mails.
 	Mail func(ctx context.Context, tenant tenants.Tenant, mail tenants.Mail) error
 
 	Log *slog.Logger
 	Now func() time.Time
 }
 
-// Service is billing. Where it is off, everything is allowed and nothing is sold.
+// Service is billing. If it is off, nothing is sold and no traffic is restrained.
 type Service struct {
 	config Config
 	deps   Deps
@@ -126,5 +121,5 @@ func New(config Config, deps Deps) *Service {
 	return service
 }
 
-// IsOn reports whether there is billing.
+// IsOn reports whether billing is on.
 func (s *Service) IsOn() bool { return s.config.IsOn() }

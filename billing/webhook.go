@@ -15,13 +15,12 @@ import (
 	"palimpsest/tenants"
 )
 
-// tolerance is how far the time of a notice may be from ours, either way.
+// tolerance is the maximum difference between a notice's time and ours.
 const tolerance = 5 * time.Minute
 
-// Receive takes a notice of Stripe, with its header Stripe-Signature. It asks Stripe
-// nothing: the notice is kept once, with the job that handles it. It returns
-// tenants.ErrBillingOff, tenants.Invalid for a notice of another API version, and
-// tenants.ErrDenied for one that is not signed, too old, or from the future.
+// Receive takes a notice of Stripe, with its header Stripe-Signature. It does not call Stripe. It stores the
+// notice once, with the job that handles it. It returns tenants.ErrBillingOff, tenants.Invalid for a notice
+// of another API version, and tenants.ErrDenied for one that is unsigned, too old, or from the future.
 func (s *Service) Receive(ctx context.Context, payload []byte, signature string) error {
 	if !s.IsOn() {
 		return tenants.ErrBillingOff
@@ -35,12 +34,12 @@ func (s *Service) Receive(ctx context.Context, payload []byte, signature string)
 	}
 	customer := customerOf(event)
 	if customer == "" {
-		return nil // of products, prices and the like
+		return nil // such as events of products and prices
 	}
 	workspace, err := s.deps.Store.WorkspaceOf(ctx, customer)
 	if errors.Is(err, tenants.ErrNotFound) {
 		s.deps.Log.WarnContext(ctx, "notice of an unknown customer", "event", event.ID, "type", string(event.Type))
-		return nil // sending it again would not change that
+		return nil // a retry would fail the same way
 	}
 	if err != nil {
 		return err
@@ -53,11 +52,10 @@ func (s *Service) Receive(ctx context.Context, payload []byte, signature string)
 	})
 }
 
-// verified returns a notice that Stripe has signed, just now, in the form we read.
+// verified returns a recent notice signed by Stripe, of our API version.
 func (s *Service) verified(payload []byte, signature string) (stripe.Event, error) {
-	// Stripe's library looks at the clock itself and lets the future pass. Of fields that are
-	// repeated it reads the last time, so a header with two could show us one and the
-	// signature another.
+	// Stripe's library uses its own clock and accepts future times. Of repeated times it uses the last one,
+	// so with two in a header we could check a different one than the library.
 	signed, err := signedAt(signature)
 	if err != nil {
 		return stripe.Event{}, fmt.Errorf("%w: %w", ErrSignature, err)
@@ -86,8 +84,8 @@ func (s *Service) verified(payload []byte, signature string) (stripe.Event, erro
 	return event, nil
 }
 
-// signedAt returns the one time that a signature names. A field may not come twice,
-// except signatures, v1 and its like: Stripe signs with the old and the new secret while one is replaced.
+// signedAt returns a signature's time. Fields may not be repeated, except signatures (v1 and the like),
+// because Stripe signs with both secrets while one is replaced.
 func signedAt(signature string) (time.Time, error) {
 	values := map[string]string{}
 	for part := range strings.SplitSeq(signature, ",") {
@@ -105,7 +103,7 @@ func signedAt(signature string) (time.Time, error) {
 	return time.Unix(seconds, 0), nil
 }
 
-// customerOf returns the customer that a notice is about; empty for none.
+// customerOf returns a notice's customer; "" if absent.
 func customerOf(event stripe.Event) string {
 	object := event.Data.Object
 	if kind, _ := object["object"].(string); kind == "customer" {

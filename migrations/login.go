@@ -28,7 +28,7 @@ const (
 	workerRole = "palimpsest_worker"
 )
 
-// roles returns the roles that a login with the name of one of them is a member of.
+// roles returns the roles of which a role's login is a member.
 func roles(role string) []string {
 	if role == workerRole {
 		return []string{appRole, workerRole}
@@ -37,21 +37,21 @@ func roles(role string) []string {
 }
 
 const (
-	maxIdentifier   = 63 // bytes that PostgreSQL keeps of a name
-	scramIterations = 1  // more would slow down guessing, and nobody guesses 256 random bits
+	maxIdentifier   = 63 // PostgreSQL truncates longer names
+	scramIterations = 1  // more would only slow down guessing, and 256 random bits can't be guessed
 	scramSalt       = 16
-	loginLock       = 7_152_663_091 // advisory lock: one program at a time makes the login
+	loginLock       = 7_152_663_091 // advisory lock, so that only one program at a time creates the login
 	insufficient    = "42501"       // SQLSTATE insufficient_privilege
 	wrongPassword   = "28P01"
-	noSuchLogin     = "28000" // also: it may not log in
+	noSuchLogin     = "28000" // the code of a login that does not exist or may not log in
 )
 
-// RoleMissing says that the owner of the database may not create a role that the
-// product needs, and what an administrator has to run.
+// RoleMissing is the error if the owner of the database may not create a role that the product needs. It has
+// the SQL for an administrator to run.
 type RoleMissing struct {
 	Login  string   // serves requests
 	Worker string   // runs background jobs and operators' pages
-	SQL    []string // what to run as an administrator
+	SQL    []string // statements for an administrator to run
 }
 
 // Error implements error.
@@ -60,8 +60,8 @@ func (e RoleMissing) Error() string {
 		"\nThen set DATABASE_APP_URL and DATABASE_WORKER_URL to DATABASE_URL, with the logins " + e.Login + " and " + e.Worker + " and their passwords"
 }
 
-// AppURL returns the URL at which the product serves requests with a database: the owner's,
-// with a login of its own whose password is derived from the secret.
+// AppURL returns the URL with which the product serves requests: the owner's, but with the login appRole and
+// a password derived from the secret.
 func AppURL(ownerURL string, secret []byte) (string, error) { return urlOf(ownerURL, appRole, secret) }
 
 // WorkerURL returns the URL for background jobs and operators' pages. Its password is derived
@@ -116,11 +116,11 @@ func ensureLogin(ctx context.Context, ownerURL, role string, secret []byte) erro
 	return nil
 }
 
-// derivedURL returns the URL with the login of a role, and the database's name.
+// derivedURL returns the URL with a role's login, and the database's name.
 func derivedURL(ownerURL, role string, secret []byte) (*url.URL, string, error) {
 	config, err := pgx.ParseConfig(ownerURL)
 	if err != nil {
-		return nil, "", errors.New("DATABASE_URL is no PostgreSQL URL") // the cause would show the password
+		return nil, "", errors.New("DATABASE_URL is no PostgreSQL URL") // the cause would contain the password
 	}
 	made, err := url.Parse(ownerURL)
 	if err != nil || made.Scheme == "" {
@@ -137,7 +137,7 @@ func derivedURL(ownerURL, role string, secret []byte) (*url.URL, string, error) 
 	return made, config.Database, nil
 }
 
-// loginOf returns the name of a database's login of a role.
+// loginOf returns the name of a role's login for a database.
 func loginOf(role, database string) string {
 	login := role + "_" + database
 	if len(login) <= maxIdentifier {
@@ -183,7 +183,7 @@ func makeLogin(ctx context.Context, tx pgx.Tx, role, login, password string) err
 		return err
 	}
 	name := pgx.Identifier{login}.Sanitize()
-	// The verifier holds letters, digits and $:+/= only.
+	// The verifier contains only letters, digits and $:+/=, so it needs no escaping.
 	if _, err := tx.Exec(ctx, verb+" ROLE "+name+" LOGIN INHERIT PASSWORD '"+verifier+"'"); err != nil {
 		return err
 	}
@@ -191,8 +191,8 @@ func makeLogin(ctx context.Context, tx pgx.Tx, role, login, password string) err
 	return err
 }
 
-// scramVerifier returns what PostgreSQL stores of a password, so that the
-// password itself never stands in a statement or a log.
+// scramVerifier returns PostgreSQL's stored form of a password, so that the password itself never appears in
+// a statement or a log.
 func scramVerifier(password string) (string, error) {
 	salt := make([]byte, scramSalt)
 	_, _ = rand.Read(salt) // never fails

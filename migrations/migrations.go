@@ -1,7 +1,6 @@
-// Package migrations holds the database schema as numbered SQL files, applied in
-// order, and makes the logins that the product works with. The files numbered below
-// FirstStep are the baseline: together they are the schema of the first release, one
-// file for each group of nouns. What comes after them is only ever added to.
+// Package migrations holds the database schema as numbered SQL files, applied in order, and creates the
+// product's logins. The files numbered below FirstStep are the baseline: together they are the schema of the
+// first release, one file for each group of nouns. Later files are never changed or removed.
 package migrations
 
 import (
@@ -26,25 +25,23 @@ var Files embed.FS
 // FirstStep is the lowest number of a migration after the baseline.
 const FirstStep = 140
 
-// ErrBeforeBaseline says that a database was made by a version from before the first
-// release, of which no migration leads on.
+// ErrBeforeBaseline is the error for a database from before the first release. No migration upgrades it.
 var ErrBeforeBaseline = errors.New("this database was made by a version from before the first release and cannot be upgraded: " +
 	"export the sessions that you want to keep with that version, then start this one with an empty database")
 
-// lockWait bounds how long a program waits, in seconds, while another migrates.
+// lockWait limits how long a program waits, in seconds, while another migrates.
 const lockWait = 300
 
 // Migration is one numbered step of the schema.
 type Migration struct {
 	Version   int64
 	File      string
-	AppliedAt time.Time // zero: not yet
+	AppliedAt time.Time // zero if not yet
 }
 
-// Up brings the schema of a database up to date and returns how many migrations
-// it applied. Of several programs that start at once one migrates and the others
-// wait. The URL is the owner's. It returns a RoleMissing if the owner cannot make
-// what the schema needs.
+// Up brings the schema of a database up to date and returns how many migrations it applied. If several
+// programs start at once, one migrates and the others wait. The URL is the owner's. It returns a RoleMissing
+// if the owner may not create the roles that the schema needs.
 func Up(ctx context.Context, ownerURL string) (int, error) {
 	var applied int
 	err := withProvider(ctx, ownerURL, func(database *sql.DB, provider *goose.Provider) error {
@@ -61,8 +58,7 @@ func Up(ctx context.Context, ownerURL string) (int, error) {
 	return applied, nil
 }
 
-// Down takes the newest migration back, with everything its tables hold. It
-// reports whether there was one.
+// Down reverts the newest migration, with all data in its tables. It reports whether there was one.
 func Down(ctx context.Context, ownerURL string) (bool, error) {
 	err := withProvider(ctx, ownerURL, func(_ *sql.DB, provider *goose.Provider) error {
 		_, err := provider.Down(ctx)
@@ -114,7 +110,7 @@ func Newest() (int64, error) {
 func withProvider(ctx context.Context, ownerURL string, fn func(*sql.DB, *goose.Provider) error) (err error) {
 	database, err := sql.Open("pgx", ownerURL)
 	if err != nil {
-		return errors.New("DATABASE_URL is no PostgreSQL URL") // the cause would show the password
+		return errors.New("DATABASE_URL is no PostgreSQL URL") // the cause would contain the password
 	}
 	defer func() { err = errors.Join(err, database.Close()) }()
 	locker, err := lock.NewPostgresSessionLocker(lock.WithLockTimeout(1, lockWait))
@@ -131,8 +127,7 @@ func withProvider(ctx context.Context, ownerURL string, fn func(*sql.DB, *goose.
 	return fn(database, provider)
 }
 
-// checkBaseline returns ErrBeforeBaseline if a migration was applied that the baseline has
-// replaced.
+// checkBaseline returns ErrBeforeBaseline if a migration was applied that the baseline replaced.
 func checkBaseline(ctx context.Context, database *sql.DB, sources []*goose.Source) error {
 	var exists bool
 	if err := database.QueryRowContext(ctx, "SELECT to_regclass('goose_db_version') IS NOT NULL").Scan(&exists); err != nil || !exists {

@@ -1,5 +1,5 @@
-// Package static holds the dashboard's style sheet, scripts, fonts and vendored
-// libraries and serves them under names that change with their content.
+// Package static holds the dashboard's style sheet, scripts, fonts and vendored libraries and serves them
+// under names with a hash of their content.
 package static
 
 import (
@@ -22,22 +22,22 @@ import (
 // Prefix is the path below which Handler serves.
 const Prefix = "/static/"
 
-// hashDigits is how many digits of a file's SHA-256 are part of its name.
+// hashDigits is how many digits of a file's SHA-256 its name contains.
 const hashDigits = 16
 
 //go:embed css js vendor
 var embedded embed.FS
 
-// files are read once: they are part of the program.
+// files are read once, because they are part of the program.
 var files = sync.OnceValue(load)
 
-// asset is a file as it is served.
+// asset is a served file.
 type asset struct {
 	url         string
 	contentType string
 	tag         string // its ETag
 	body        []byte
-	zipped      []byte // body with gzip; nil where that is not smaller
+	zipped      []byte // body with gzip; nil unless smaller
 }
 
 // assets are all files by their name in this package and by their URL.
@@ -46,9 +46,8 @@ type assets struct {
 	byURL  map[string]*asset
 }
 
-// URL returns the path under which a file of this package is served, such as
-// "/static/css/app.0123456789abcdef.css" for "css/app.css". It panics for a file
-// that does not exist.
+// URL returns the path of a served file of this package, such as "/static/css/app.0123456789abcdef.css" for
+// "css/app.css". It panics for a file that does not exist.
 func URL(name string) string {
 	found, ok := files().byName[name]
 	if !ok {
@@ -57,16 +56,16 @@ func URL(name string) string {
 	return found.url
 }
 
-// Sheets returns the URLs of the dashboard's own style sheets: app.css, which names
-// the layers, then the others in the order of their names.
+// Sheets returns the URLs of the dashboard's own style sheets: app.css, because it names the layers, then the
+// others in the order of their names.
 func Sheets() []string { return own("css/*.css", "css/app.css") }
 
-// Scripts returns the URLs of the dashboard's own scripts that run once a page is
-// read: chart.js, whose pictures others use, then the others in the order of their
-// names. The theme's runs before and is not among them.
+// Scripts returns the URLs of the dashboard's own scripts that run after a page is read: chart.js, because
+// others use its pictures, then the others in the order of their names. The theme's is not among them,
+// because it runs before.
 func Scripts() []string { return own("js/*.js", "js/chart.js") }
 
-// own returns the URLs of the files of a pattern, one of them first.
+// own returns the URLs of the files that match a pattern, with one of them first.
 func own(pattern, first string) []string {
 	names, err := fs.Glob(embedded, pattern)
 	if err != nil {
@@ -81,8 +80,8 @@ func own(pattern, first string) []string {
 	return urls
 }
 
-// Handler serves the files under the paths that URL returns. They never change,
-// so browsers keep them.
+// Handler serves the files under URL's paths. The content under a path never changes, so browsers may cache
+// it permanently.
 func Handler() http.Handler { return http.HandlerFunc(serve) }
 
 func serve(w http.ResponseWriter, request *http.Request) {
@@ -113,7 +112,7 @@ func serve(w http.ResponseWriter, request *http.Request) {
 	_, _ = w.Write(body) // the browser left
 }
 
-// load reads all files: style sheets last, because they name fonts by their URLs.
+// load reads all files, style sheets last because they contain the fonts' URLs.
 func load() assets {
 	all := assets{byName: map[string]*asset{}, byURL: map[string]*asset{}}
 	var sheets []string
@@ -138,7 +137,7 @@ func load() assets {
 	return all
 }
 
-// add takes in a file after change has had its way with it.
+// add adds a file after applying change.
 func (a assets) add(name string, change func([]byte) ([]byte, error)) error {
 	body, err := embedded.ReadFile(name)
 	if err != nil {
@@ -152,10 +151,10 @@ func (a assets) add(name string, change func([]byte) ([]byte, error)) error {
 	extension := path.Ext(name)
 	contentType := mime.TypeByExtension(extension)
 	if extension == ".woff2" {
-		contentType = "font/woff2" // not every system knows it
+		contentType = "font/woff2" // some systems don't know the type
 	}
 	if contentType == "" {
-		contentType = "text/plain; charset=utf-8" // licenses and sums
+		contentType = "text/plain; charset=utf-8" // licenses and checksums
 	}
 	added := &asset{
 		url:         Prefix + strings.TrimSuffix(name, extension) + "." + hash + extension,
@@ -165,7 +164,7 @@ func (a assets) add(name string, change func([]byte) ([]byte, error)) error {
 	return nil
 }
 
-// linked puts the URLs of files in place of their names in a style sheet.
+// linked replaces the names of files in a style sheet by their URLs.
 func (a assets) linked(dir string, sheet []byte) ([]byte, error) {
 	var missing error
 	named := regexp.MustCompile(`url\("([^"]+)"\)`)
@@ -181,11 +180,11 @@ func (a assets) linked(dir string, sheet []byte) ([]byte, error) {
 	return out, missing
 }
 
-// zip returns body with gzip, or nil where that saves less than a tenth.
+// zip returns body with gzip, or nil if that saves less than a tenth.
 func zip(body []byte) []byte {
 	var out bytes.Buffer
 	writer, _ := gzip.NewWriterLevel(&out, gzip.BestCompression) // the level exists
-	_, _ = writer.Write(body)                                    // memory does not fail
+	_, _ = writer.Write(body)                                    // writing to memory does not fail
 	_ = writer.Close()
 	if out.Len() > len(body)*9/10 {
 		return nil

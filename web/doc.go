@@ -1,3 +1,3 @@
-// Package web is the dashboard: pages rendered on the server that work without
-// JavaScript and are quick with it.
+// Package web is the dashboard. Its pages are rendered on the server and work without JavaScript, which only
+// makes them faster.
 package web

@@ -13,12 +13,12 @@ import (
 	"palimpsest/web/layout"
 )
 
-// mostElsewhere bounds the workspaces in which a page is looked for.
+// mostElsewhere limits the workspaces that are searched for a page.
 const mostElsewhere = 50
 
-// shared wraps the handler of a page whose link people share. Where the workspace that the
-// person works in does not have it, another of the person's workspaces may: the page then offers to go
-// there. holds returns a not-found error for what a workspace does not have.
+// shared wraps the handler of a page whose link people share. If the current workspace does not have the
+// item, another workspace of the person may, so the page offers to switch. holds returns a not-found error
+// for an item that the workspace does not have.
 func (s *Server) shared(
 	permission tenants.Permission, noun string, holds func(ctx context.Context, workspace tenants.WorkspaceID, id uuid.UUID) error,
 	handle func(c echo.Context, who tenants.Principal) error,
@@ -48,7 +48,7 @@ func (s *Server) shared(
 	})
 }
 
-// isNotFound reports whether an error says that the workspace does not have something.
+// isNotFound reports whether an error means that the workspace does not have something.
 func isNotFound(err error) bool {
 	return errors.Is(err, tenants.ErrNotFound) || errors.Is(err, session.ErrNotFound)
 }

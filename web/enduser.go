@@ -10,8 +10,8 @@ import (
 	"palimpsest/web/layout"
 )
 
-// hashed leads an address that names an end user by the application's own id to the one with its hash, so that
-// links and the browser's history do not have the id.
+// hashed redirects from an address with the application's own id of an end user to the one with its hash, so
+// that links and the browser's history do not contain the id.
 func hashed(show func(c echo.Context, who tenants.Principal) error) func(c echo.Context, who tenants.Principal) error {
 	return func(c echo.Context, who tenants.Principal) error {
 		query := c.QueryParams()

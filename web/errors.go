@@ -14,23 +14,23 @@ import (
 	"palimpsest/web/layout"
 )
 
-// errCrossOrigin says that another site made a browser send a request.
+// errCrossOrigin is the error for a request from another site's page.
 var errCrossOrigin = errors.New("request comes from another site")
 
-// bucketRetry is after how many seconds to ask again for what lies in a bucket that is down.
+// bucketRetry is the Retry-After, in seconds, while the bucket is down.
 const bucketRetry = "30"
 
-// databaseRetry is the same for a database that is down.
+// databaseRetry is the Retry-After, in seconds, while the database is down.
 const databaseRetry = "5"
 
-// problem is what a page says of an error.
+// problem is the content of an error page.
 type problem struct {
 	status int
 	title  string
-	text   string // what happened, what still works, what to do
+	text   string // the cause, the parts that still work, and the next step
 }
 
-// problemOf is the one mapping of kinds of errors to pages.
+// problemOf maps an error to its page.
 func problemOf(err error) problem {
 	var http4xx *echo.HTTPError
 	var suspended tenants.Suspended
@@ -68,7 +68,7 @@ func problemOf(err error) problem {
 	}
 }
 
-// notTaken is what a page says of a request that no handler took.
+// notTaken returns the error page for a request that no handler took.
 func notTaken(status int) problem {
 	switch status {
 	case http.StatusNotFound:
@@ -82,19 +82,19 @@ func notTaken(status int) problem {
 	}
 }
 
-// supportedAPIs says where a program that asked for an address that is not here may go.
+// supportedAPIs points programs at the API addresses after they asked for an unknown one.
 const supportedAPIs = "Clients of models use /v1/messages, /v1/chat/completions or /v1/responses; the product's own API is below /api/v1."
 
-// isProgram reports whether a request comes from a client of an API: it sends JSON, or
-// asks for it and for no page.
+// isProgram reports whether a request comes from an API client: it sends or accepts JSON but does not accept
+// HTML, and is not from htmx.
 func isProgram(request *http.Request) bool {
 	accept := request.Header.Get("Accept")
 	isJSON := strings.HasPrefix(request.Header.Get("Content-Type"), echo.MIMEApplicationJSON) || strings.Contains(accept, echo.MIMEApplicationJSON)
 	return isJSON && !strings.Contains(accept, "text/html") && request.Header.Get("Hx-Request") == ""
 }
 
-// errors answers with a page for what a handler returns. The cause goes to the
-// log only, under the reference that the page shows.
+// errors turns a handler's error into a page. Only the log gets the cause, under the reference that the page
+// shows.
 func (s *Server) errors(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		err := next(c)

@@ -13,8 +13,7 @@ import (
 	"palimpsest/web/paths"
 )
 
-// gate lets people in: it finds out who sent a request, and wraps handlers in what they ask
-// of that person.
+// gate authenticates the sender of a request and wraps handlers with the checks that they require.
 type gate struct {
 	identity tenants.Identity
 	billing  *billing.Service
@@ -23,8 +22,8 @@ type gate struct {
 	log      *slog.Logger
 }
 
-// as wraps a handler that works for someone who is logged in and whose role grants
-// the permission; who belongs to no workspace is asked to create one.
+// as wraps a handler that needs a login and a role with the permission. Without a workspace, the person is
+// asked to create one.
 func (g *gate) as(permission tenants.Permission, handle func(c echo.Context, who tenants.Principal) error) echo.HandlerFunc {
 	return g.person(func(c echo.Context, who tenants.Principal) error {
 		if who.Workspace.ID.IsZero() {
@@ -41,8 +40,7 @@ func (g *gate) as(permission tenants.Permission, handle func(c echo.Context, who
 	})
 }
 
-// operator wraps a handler that works for who runs the installation; for others there
-// is no such page.
+// operator wraps a handler for operators of the installation. Other people get a not-found page.
 func (g *gate) operator(handle func(c echo.Context, who tenants.Principal) error) echo.HandlerFunc {
 	return g.person(func(c echo.Context, who tenants.Principal) error {
 		if !who.User.Operator {
@@ -52,9 +50,8 @@ func (g *gate) operator(handle func(c echo.Context, who tenants.Principal) error
 	})
 }
 
-// person wraps a handler that works for someone who is logged in, in a workspace or
-// in none; who is not logged in is sent to the login page and back, and to sign up
-// where nobody has yet.
+// person wraps a handler that needs a login, with or without a workspace. Without a login, it redirects to
+// the login page and back, or to sign-up while there are no accounts yet.
 func (g *gate) person(handle func(c echo.Context, who tenants.Principal) error) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		who, err := g.principal(c)
@@ -83,8 +80,7 @@ func (g *gate) person(handle func(c echo.Context, who tenants.Principal) error) 
 	}
 }
 
-// maybe wraps a handler for everybody: who is the zero Principal for someone who is
-// not logged in.
+// maybe wraps a handler for everyone; who is the zero Principal without a login.
 func (g *gate) maybe(handle func(c echo.Context, who tenants.Principal) error) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		who, err := g.principal(c)
@@ -97,8 +93,7 @@ func (g *gate) maybe(handle func(c echo.Context, who tenants.Principal) error) e
 	}
 }
 
-// showPlan has the page show the plan of the workspace, where there is billing. A page
-// does not fail for it.
+// showPlan makes the page show the workspace's plan, if billing is on. Its errors do not fail the page.
 func (g *gate) showPlan(c echo.Context, who tenants.Principal) {
 	if !g.billing.IsOn() {
 		return
@@ -111,8 +106,8 @@ func (g *gate) showPlan(c echo.Context, who tenants.Principal) {
 	layout.WithPlan(c, overview)
 }
 
-// knowZone has the page be in the workspace's time zone while the reader's own is not
-// known. A page does not fail for it.
+// knowZone sets the page's time zone to the workspace's for readers whose own is unknown. Its errors do not
+// fail the page.
 func (g *gate) knowZone(c echo.Context, who tenants.Principal) {
 	if who.Workspace.ID.IsZero() || layout.KnowsZone(c.Request()) {
 		return
@@ -125,8 +120,7 @@ func (g *gate) knowZone(c echo.Context, who tenants.Principal) {
 	layout.WithZone(c, settings.TimeZone)
 }
 
-// guest wraps a handler for people who are not logged in; others go on to the
-// overview.
+// guest wraps a handler for people without a login; others are redirected to the overview.
 func (g *gate) guest(handle echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		if _, err := g.principal(c); err == nil {
@@ -136,7 +130,7 @@ func (g *gate) guest(handle echo.HandlerFunc) echo.HandlerFunc {
 	}
 }
 
-// principal returns who sent a request, or tenants.ErrLoginEnded.
+// principal returns the sender of a request, or tenants.ErrLoginEnded.
 func (g *gate) principal(c echo.Context) (tenants.Principal, error) {
 	token := g.cookies.Token(c.Request())
 	if token == "" {

@@ -13,14 +13,14 @@ import (
 	"palimpsest/web/paths"
 )
 
-// policy lets a page load from this server only and run nothing that stands in it.
+// policy lets a page load only from this server and forbids inline scripts and styles.
 const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; font-src 'self'; " +
 	"connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
 
-// maxForm bounds the body of a form, in bytes.
+// maxForm limits the body of a form, in bytes.
 const maxForm = 1 << 20
 
-// headers sets what every page says to browsers.
+// headers sets the security headers of every page.
 func (s *Server) headers(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		header := c.Response().Header()
@@ -36,8 +36,7 @@ func (s *Server) headers(next echo.HandlerFunc) echo.HandlerFunc {
 	}
 }
 
-// labeled has pages say that all data was made up, where it was, and where mails are read
-// that are not sent.
+// labeled marks pages of a demo, and pages of an installation that keeps mails instead of sending them.
 func (s *Server) labeled(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		if s.config.Demo != "" {
@@ -50,7 +49,7 @@ func (s *Server) labeled(next echo.HandlerFunc) echo.HandlerFunc {
 	}
 }
 
-// sameOrigin refuses what another site makes a browser send.
+// sameOrigin refuses requests that another site makes a browser send.
 func (s *Server) sameOrigin(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		if err := s.origins.Check(c.Request()); err != nil {
@@ -60,8 +59,7 @@ func (s *Server) sameOrigin(next echo.HandlerFunc) echo.HandlerFunc {
 	}
 }
 
-// limit refuses bodies that none of our forms has, and reads those that one has, with files
-// and without.
+// limit refuses bodies larger than any of our forms and parses the rest, with or without files.
 func (s *Server) limit(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		request := c.Request()
@@ -88,8 +86,8 @@ func (s *Server) limit(next echo.HandlerFunc) echo.HandlerFunc {
 	}
 }
 
-// home leads to the overview. Who is not logged in is led to sign up where nobody
-// has yet, and is asked elsewhere whether to sign up or to log in.
+// home redirects to the overview. Without a login, it redirects to sign-up while there are no accounts yet,
+// and otherwise offers both sign-up and login.
 func (s *Server) home(c echo.Context) error {
 	_, err := s.principal(c)
 	if err == nil {
@@ -108,7 +106,7 @@ func (s *Server) home(c echo.Context) error {
 	return layout.Plain(c, http.StatusOK, "Welcome", welcome())
 }
 
-// setTheme keeps the reader's color theme in a cookie and leads back.
+// setTheme stores the reader's color theme in a cookie and redirects back.
 func (s *Server) setTheme(c echo.Context) error {
 	theme := c.FormValue("theme")
 	if theme != "light" && theme != "dark" {
@@ -122,7 +120,7 @@ func (s *Server) setTheme(c echo.Context) error {
 	return layout.Redirect(c, referer(c.Request()))
 }
 
-// referer returns our page that a form was sent from.
+// referer returns our page that sent a form.
 func referer(request *http.Request) string {
 	_, rest, ok := strings.Cut(request.Referer(), "//"+request.Host)
 	if !ok {

@@ -46,9 +46,9 @@ func (s *Server) Register(e *echo.Echo) {
 	s.everywhere(pages)
 }
 
-// strangers adds the pages for people who are not logged in.
+// strangers adds the pages for people without a login.
 func (s *Server) strangers(pages *echo.Group) {
-	// Who someone is
+	// Identity
 	door := identity.New(s.deps.Identity, s.deps.Passkeys, s.cookies, s.deps.Mails != nil, s.config.Log)
 	pages.GET(paths.Home, s.home)
 	pages.GET(paths.SignUp, s.guest(door.SignUpForm))
@@ -68,7 +68,7 @@ func (s *Server) strangers(pages *echo.Group) {
 	pages.GET(paths.Docs, s.maybe(manual.List))
 	pages.GET(paths.Docs+"/:page", s.maybe(manual.Show))
 
-	// Links of mails
+	// Links in mails
 	pages.GET(paths.Reset, door.ResetForm)
 	pages.POST(paths.Reset, door.Reset)
 	pages.GET(paths.Reset+"/:secret", door.Open(paths.NewPassword))
@@ -82,7 +82,7 @@ func (s *Server) strangers(pages *echo.Group) {
 	pages.GET(paths.DevMail+"/:token", devmail.New(s.deps.Mails, s.config.MailToken, s.config.PublicURL, s.config.Now).Show)
 }
 
-// people adds the pages about people and where they belong.
+// people adds the pages of accounts, members and workspaces.
 func (s *Server) people(pages *echo.Group) {
 	// Account
 	s.registerFactors(pages)
@@ -125,7 +125,7 @@ func (s *Server) people(pages *echo.Group) {
 	pages.POST(paths.Invite+"/:secret/signup", s.maybe(letIn.SignUp))
 }
 
-// work adds the pages about what goes through the proxy.
+// work adds the pages about proxied requests.
 func (s *Server) work(pages *echo.Group) {
 	// Overview
 	home := overview.New(overview.Deps{
@@ -176,7 +176,7 @@ func (s *Server) work(pages *echo.Group) {
 	s.registerPatterns(pages)
 }
 
-// registerPipeline adds the page on which the pipeline is set.
+// registerPipeline adds the page of the pipeline's settings.
 func (s *Server) registerPipeline(pages *echo.Group) {
 	pipeline := tuning.New(tuning.Deps{
 		Pipelines: s.deps.Pipelines, Windows: s.deps.ModelWindows, APIKeys: s.deps.APIKeys, Usage: s.deps.Usage,
@@ -206,7 +206,7 @@ func (s *Server) registerVersions(pages *echo.Group) {
 	pages.GET(paths.PipelineFile, s.as(tenants.ReadConfig, saved.Download))
 }
 
-// registerPatterns adds the pages about the rules of the workspace.
+// registerPatterns adds the pages of the workspace's rules.
 func (s *Server) registerPatterns(pages *echo.Group) {
 	rules := patterns.New(s.deps.Patterns, s.deps.Audit, s.config.Now)
 	pages.GET(paths.Patterns, s.as(tenants.ReadConfig, rules.List))
@@ -237,7 +237,7 @@ func (s *Server) registerSessions(pages *echo.Group) {
 	pages.GET(paths.ExportSessions, s.as(tenants.ReadArchive, hashed(list.Export)))
 }
 
-// workspace adds the pages about what the workspace has set.
+// workspace adds the pages of a workspace's settings.
 func (s *Server) workspace(pages *echo.Group) {
 	// API keys
 	apiKeys := keys.New(keys.Config{PublicURL: s.config.PublicURL, Log: s.config.Log, Now: s.config.Now}, s.deps.APIKeys, s.deps.Usage, s.deps.Exchanges)
@@ -301,7 +301,7 @@ func (s *Server) workspace(pages *echo.Group) {
 	pages.POST(paths.DeleteWorkspace, s.as(tenants.DeleteWorkspace, data.Delete))
 }
 
-// registerRequests adds the pages about single requests.
+// registerRequests adds the pages of requests.
 func (s *Server) registerRequests(pages *echo.Group) {
 	exchanges := requests.New(requests.Deps{
 		Exchanges: s.deps.Exchanges, APIKeys: s.deps.APIKeys, ProviderKeys: s.deps.ProviderKeys, Costs: s.deps.Costs, Data: s.deps.Data,
@@ -314,7 +314,7 @@ func (s *Server) registerRequests(pages *echo.Group) {
 	pages.POST(paths.Requests+"/:id/again", s.as(tenants.ReadArchive, exchanges.Again))
 }
 
-// registerOperator adds the pages of who runs the installation.
+// registerOperator adds the pages for operators of the installation.
 func (s *Server) registerOperator(pages *echo.Group) {
 	runs := operator.New(s.deps.Operator, s.deps.Health, s.config.Log, s.config.Now)
 	pages.GET(paths.Operator, s.operator(runs.List))

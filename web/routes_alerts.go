@@ -8,7 +8,7 @@ import (
 	"palimpsest/web/paths"
 )
 
-// registerAlerts adds the page about what people are alerted to.
+// registerAlerts adds the page of alerts.
 func (s *Server) registerAlerts(pages *echo.Group) {
 	told := alerts.New(s.deps.Alerts, s.config.Now)
 	pages.GET(paths.Alerts, s.as(tenants.ManageSettings, told.Show))

@@ -9,7 +9,7 @@ import (
 	"palimpsest/web/paths"
 )
 
-// everywhere adds what every page uses: the way to any other, and news of what happens.
+// everywhere adds the routes that every page uses: the jump palette and live updates.
 func (s *Server) everywhere(pages *echo.Group) {
 	// Jump
 	anywhere := jump.New(jump.Deps{
@@ -24,8 +24,8 @@ func (s *Server) everywhere(pages *echo.Group) {
 	}
 }
 
-// stillIn returns nil while who opened a stream may go on reading it: they are logged
-// in, in the workspace, and may see its figures. Otherwise it is tenants.ErrLoginEnded.
+// stillIn returns nil while the reader of a stream is logged in, in the workspace, and may see its figures.
+// Otherwise it returns tenants.ErrLoginEnded.
 func (s *Server) stillIn(c echo.Context, who tenants.Principal) error {
 	now, err := s.principal(c)
 	switch {

@@ -10,7 +10,7 @@ import (
 	"palimpsest/web/signon"
 )
 
-// registerFactors adds the routes of what people log in with beside their password.
+// registerFactors adds the routes of second factors and passkeys.
 func (s *Server) registerFactors(pages *echo.Group) {
 	second := factor.New(s.deps.Identity, s.config.Now)
 	pages.GET(paths.SecondFactor, s.person(second.Show))
@@ -35,7 +35,7 @@ func (s *Server) registerFactors(pages *echo.Group) {
 	pages.POST(paths.RemoveDomain, s.as(tenants.ManageSignOn, single.RemoveDomain))
 }
 
-// registerPasskeys adds the routes to make passkeys and to look after them.
+// registerPasskeys adds the routes to create and manage passkeys.
 func (s *Server) registerPasskeys(pages *echo.Group) {
 	own := passkey.New(s.deps.Passkeys, s.cookies, s.config.Log, s.config.Now)
 	pages.GET(paths.Passkeys, s.person(own.Show))

@@ -25,43 +25,41 @@ import (
 	"palimpsest/web/settings"
 )
 
-// Config says how the dashboard is set up.
+// Config configures the dashboard.
 type Config struct {
-	// PublicURL is where people and clients reach the product, without a slash at
-	// its end. It stands in snippets and decides whether cookies are Secure.
+	// PublicURL is the address for people and clients, without a trailing slash. Snippets contain it, and it
+	// decides whether cookies are Secure.
 	PublicURL string
 
-	// Defaults is the pipeline of a workspace that has set none.
+	// Defaults is the pipeline of a workspace without one of its own.
 	Defaults pipeline.Layer
 
 	// Codecs read the archived messages of each format.
 	Codecs map[conversation.Format]wire.Codec
 
-	// Contact says whom to ask about a suspension; empty: the person who runs the installation.
+	// Contact is the contact for suspensions; "" means the person who runs the installation.
 	Contact string
 
-	// Demo says how to log in to an installation whose data was made up, which every
-	// page then says as well; empty if it is not one.
+	// Demo tells how to log in to a demo with made-up data. Every page shows it. "" if this is not a demo.
 	Demo string
 
-	// MailToken is the last part of the address at which mails are shown that are not
-	// sent; empty: mails are not shown.
+	// MailToken is the last part of the address that shows unsent mails; "" disables it.
 	MailToken string
 
-	// Version is that of the program, which the documentation shows.
+	// Version is the program's version for the documentation pages.
 	Version string
 
-	// JumpWithin is what a group of the palette takes at most, as jump.Deps have it.
+	// JumpWithin limits how long a group of the palette may take, as in jump.Deps.
 	JumpWithin time.Duration
 
-	// CountWithin is what counting identifiers takes at most, as tuning.PreviewDeps have it.
+	// CountWithin limits how long counting identifiers may take, as in tuning.PreviewDeps.
 	CountWithin time.Duration
 
-	Log *slog.Logger     // nil: nowhere
-	Now func() time.Time // nil: time.Now
+	Log *slog.Logger     // nil discards it
+	Now func() time.Time // nil means time.Now
 }
 
-// Deps are the stores that the pages read and change. What is not optional must be set.
+// Deps are the stores that the pages read and change. Fields are required unless marked optional.
 type Deps struct {
 	People
 	Gateway
@@ -70,10 +68,10 @@ type Deps struct {
 	Administration
 	Installation
 
-	Live *live.Hub // optional: without it, pages do not hear of anything
+	Live *live.Hub // optional: without it, there are no live updates
 }
 
-// People are who logs in, and who belongs to a workspace.
+// People are the services for logins and memberships.
 type People struct {
 	Identity    tenants.Identity
 	SignOn      tenants.SingleSignOn
@@ -83,7 +81,7 @@ type People struct {
 	Devices     *tenants.DeviceLogins
 }
 
-// Gateway is what a workspace's requests go through on their way to a provider.
+// Gateway configures how a workspace's requests reach a provider.
 type Gateway struct {
 	APIKeys       tenants.APIKeys
 	ProviderKeys  tenants.ProviderKeys
@@ -94,29 +92,29 @@ type Gateway struct {
 	Patterns      *patternsdb.Store
 }
 
-// Conversations are what was said, and what people noted of it.
+// Conversations are the recorded messages and people's notes on them.
 type Conversations struct {
 	Sessions    session.Records
 	Archive     archive.Reader
-	ArchiveKeys *archive.Keys    // optional: without them, what is sealed beside messages is not shown
-	Searcher    archive.Searcher // optional: without it, what was said is not searched
+	ArchiveKeys *archive.Keys    // optional: without them, content sealed beside messages is not shown
+	Searcher    archive.Searcher // optional: without it, messages are not searched
 	Stars       tenants.Stars
 	Comments    tenants.Comments
 }
 
-// Traffic is what is counted of requests, and sends one again.
+// Traffic holds the requests' statistics, and resends a request.
 type Traffic struct {
 	Exchanges tenants.Exchanges
 	Usage     tenants.UsageReader
 	Costs     sessiondb.Browser
 	Alerts    tenants.Alerts
 
-	Resend requests.Resend // optional: without it, nothing is sent again
-	Models *tokens.Models  // optional: without them, what sending again costs is not said
-	Prices requests.Prices // optional: list prices hold without it
+	Resend requests.Resend // optional: without it, requests are not resent
+	Models *tokens.Models  // optional: without them, the cost of resending is not shown
+	Prices requests.Prices // optional: without it, list prices apply
 }
 
-// Administration is a workspace as a whole: its data, who changed what, and what it pays.
+// Administration manages a workspace as a whole: its data, audit log and billing.
 type Administration struct {
 	Workspaces   tenants.Workspaces
 	Data         tenants.Data
@@ -126,15 +124,15 @@ type Administration struct {
 	Billing      *billing.Service
 }
 
-// Installation is what its operators see.
+// Installation is for operators only.
 type Installation struct {
 	Operator tenants.Operators
 	Health   operator.Health
 
-	// LatestHealth is what Health has found last, without looking again.
+	// LatestHealth returns the latest result of Health without checking again.
 	LatestHealth operator.Health
 
-	Mails func(context.Context) ([]tenants.WaitingMail, error) // that are kept, the newest first; nil where mails are sent
+	Mails func(context.Context) ([]tenants.WaitingMail, error) // the mails kept, newest first; nil if mails are sent
 }
 
 // Server answers the dashboard's requests.

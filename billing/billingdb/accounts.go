@@ -12,7 +12,7 @@ import (
 	"palimpsest/tenants/tenantsdb"
 )
 
-// Store keeps the accounts of all workspaces.
+// Store stores the accounts of all workspaces.
 type Store struct {
 	db    *tenantsdb.DB
 	audit tenantsdb.Audit
@@ -24,7 +24,7 @@ func New(db *tenantsdb.DB) *Store { return &Store{db: db, audit: db.Audit} }
 const accountColumns = `customer, subscription, plan, status, seats, period_start, period_end, trial_end, ends_at, past_due_since,
 	metered_from, metered_to, restraint, restrained_at, told`
 
-// Account implements billing.Accounts.
+// Account implements billing.Store.
 func (s *Store) Account(ctx context.Context, tenant tenants.Tenant) (billing.Account, error) {
 	workspace := tenant.Workspace()
 	var account billing.Account
@@ -35,13 +35,13 @@ func (s *Store) Account(ctx context.Context, tenant tenants.Tenant) (billing.Acc
 	return account, batchdb.Wrapf(err, "account of workspace %s", workspace)
 }
 
-// Restraint returns what holds back a workspace's traffic.
+// Restraint returns a workspace's restraint.
 func (s *Store) Restraint(ctx context.Context, workspace tenants.WorkspaceID) (tenants.Restraint, error) {
 	account, err := s.Account(ctx, workspace)
 	return account.Restraint, err
 }
 
-// KeepCustomer implements billing.Accounts.
+// KeepCustomer implements billing.Store.
 func (s *Store) KeepCustomer(ctx context.Context, workspace tenants.WorkspaceID, customer string) (string, error) {
 	var kept string
 	err := s.db.InTenant(ctx, workspace, func(tx *gorm.DB) error {
@@ -52,7 +52,7 @@ func (s *Store) KeepCustomer(ctx context.Context, workspace tenants.WorkspaceID,
 	return kept, batchdb.Wrapf(err, "keep customer of workspace %s", workspace)
 }
 
-// WorkspaceOf implements billing.Accounts.
+// WorkspaceOf implements billing.Store.
 func (s *Store) WorkspaceOf(ctx context.Context, customer string) (tenants.WorkspaceID, error) {
 	var found []tenants.WorkspaceID
 	err := s.db.InTenant(ctx, tenants.WorkspaceID{}, func(tx *gorm.DB) error {
@@ -65,7 +65,7 @@ func (s *Store) WorkspaceOf(ctx context.Context, customer string) (tenants.Works
 	return one, batchdb.Wrapf(err, "workspace of customer %s", customer)
 }
 
-// Members implements billing.Accounts.
+// Members implements billing.Store.
 func (s *Store) Members(ctx context.Context, workspace tenants.WorkspaceID) (int64, error) {
 	var count int64
 	err := s.db.InTenant(ctx, workspace, func(tx *gorm.DB) error {
@@ -74,12 +74,12 @@ func (s *Store) Members(ctx context.Context, workspace tenants.WorkspaceID) (int
 	return count, batchdb.Wrapf(err, "members of workspace %s", workspace)
 }
 
-// Note implements billing.Accounts.
+// Note implements billing.Store.
 func (s *Store) Note(ctx context.Context, workspace tenants.WorkspaceID, change tenants.Change) error {
 	return s.audit.Note(ctx, workspace, change)
 }
 
-// Restrain implements billing.Accounts.
+// Restrain implements billing.Store.
 func (s *Store) Restrain(ctx context.Context, workspace tenants.WorkspaceID, restraint tenants.Restraint) error {
 	err := s.db.InTenant(ctx, workspace, func(tx *gorm.DB) error {
 		err := tx.Exec(`INSERT INTO billing_accounts (workspace_id, restraint, restrained_at) VALUES (?, ?, ?)
@@ -93,7 +93,7 @@ func (s *Store) Restrain(ctx context.Context, workspace tenants.WorkspaceID, res
 	return batchdb.Wrapf(err, "restrain workspace %s", workspace)
 }
 
-// Tell implements billing.Accounts.
+// Tell implements billing.Store.
 func (s *Store) Tell(ctx context.Context, workspace tenants.WorkspaceID, trouble string, send func(tenant tenants.Tenant, to []string) error) error {
 	err := s.db.Together(ctx, workspace, func(tenant tenants.Tenant) error {
 		var to []string
@@ -116,7 +116,7 @@ func (s *Store) Tell(ctx context.Context, workspace tenants.WorkspaceID, trouble
 	return batchdb.Wrapf(err, "tell workspace %s of %q", workspace, trouble)
 }
 
-// Due implements billing.Accounts.
+// Due implements billing.Store.
 func (s *Store) Due(ctx context.Context, now time.Time, limit int) ([]tenants.WorkspaceID, error) {
 	var due []tenants.WorkspaceID
 	err := s.db.AsWorker(ctx, func(tx *gorm.DB) error {
@@ -128,7 +128,7 @@ func (s *Store) Due(ctx context.Context, now time.Time, limit int) ([]tenants.Wo
 	return due, batchdb.Wrapf(err, "workspaces that are due")
 }
 
-// LookAt implements billing.Accounts.
+// LookAt implements billing.Store.
 func (s *Store) LookAt(ctx context.Context, workspace tenants.WorkspaceID) error {
 	err := s.db.InTenant(ctx, workspace, func(tx *gorm.DB) error {
 		err := tx.Exec(`INSERT INTO billing_accounts (workspace_id, due_at) VALUES (?, '-infinity')
@@ -144,7 +144,7 @@ func (s *Store) LookAt(ctx context.Context, workspace tenants.WorkspaceID) error
 	return batchdb.Wrapf(err, "look at workspace %s", workspace)
 }
 
-// LookAgain implements billing.Accounts.
+// LookAgain implements billing.Store.
 func (s *Store) LookAgain(ctx context.Context, workspace tenants.WorkspaceID, at time.Time) error {
 	err := s.db.InTenant(ctx, workspace, func(tx *gorm.DB) error {
 		return tx.Exec("UPDATE billing_accounts SET due_at = ? WHERE workspace_id = ?", at, workspace).Error
@@ -195,7 +195,7 @@ func (r accountRow) toAccount(workspace tenants.WorkspaceID) billing.Account {
 	}
 }
 
-// nullable returns a time as a column has it: NULL for none.
+// nullable returns a time for a column: NULL if zero.
 func nullable(at time.Time) *time.Time {
 	if at.IsZero() {
 		return nil

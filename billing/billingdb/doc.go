@@ -1,3 +1,3 @@
-// Package billingdb keeps in Postgres what billing knows: accounts, notices, usage and
-// the meter events that are made of it.
+// Package billingdb stores billing's data in Postgres: accounts, notices, usage and the meter events made
+// from it.
 package billingdb

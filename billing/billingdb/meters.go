@@ -13,10 +13,10 @@ import (
 	"palimpsest/tenants"
 )
 
-// maxUnsent bounds the events that are sent in one go.
+// maxUnsent limits the events sent in one pass.
 const maxUnsent = 1000
 
-// Used implements billing.Meters.
+// Used implements billing.Store.
 func (s *Store) Used(ctx context.Context, workspace tenants.WorkspaceID, from, to time.Time) (int64, error) {
 	var used int64
 	err := s.db.InTenant(ctx, workspace, func(tx *gorm.DB) error {
@@ -27,7 +27,7 @@ func (s *Store) Used(ctx context.Context, workspace tenants.WorkspaceID, from, t
 	return used, batchdb.Wrapf(err, "usage of workspace %s", workspace)
 }
 
-// CutEvents implements billing.Meters.
+// CutEvents implements billing.Store.
 func (s *Store) CutEvents(ctx context.Context, workspace tenants.WorkspaceID) error {
 	err := s.db.InTenant(ctx, workspace, func(tx *gorm.DB) error {
 		var hours []struct {
@@ -38,7 +38,7 @@ func (s *Store) CutEvents(ctx context.Context, workspace tenants.WorkspaceID) er
 		if err := fold(tx, workspace); err != nil {
 			return err
 		}
-		// Locked, so that what is recorded meanwhile stays for the next event.
+		// Locked, so that usage recorded meanwhile stays for the next event.
 		err := tx.Raw(`SELECT u.hour, u.exchanges - u.metered AS exchanges, a.customer
 			FROM usage_meter u JOIN billing_accounts a ON a.workspace_id = u.workspace_id
 			WHERE u.workspace_id = ? AND u.exchanges > u.metered AND a.customer <> ''
@@ -63,13 +63,12 @@ func (s *Store) CutEvents(ctx context.Context, workspace tenants.WorkspaceID) er
 	return batchdb.Wrapf(err, "cut meter events of workspace %s", workspace)
 }
 
-// fold adds what was recorded since the last fold to the meter, so that all of it can be cut or
-// looked at.
+// fold adds the usage recorded since the last fold to the meter, so that all of it can be cut or looked at.
 func fold(tx *gorm.DB, workspace tenants.WorkspaceID) error {
 	return tx.Exec("SELECT fold_sums(?)", workspace).Error
 }
 
-// Unsent implements billing.Meters.
+// Unsent implements billing.Store.
 func (s *Store) Unsent(ctx context.Context, workspace tenants.WorkspaceID) ([]billing.MeterEvent, error) {
 	var rows []eventRow
 	err := s.db.InTenant(ctx, workspace, func(tx *gorm.DB) error {
@@ -88,18 +87,18 @@ func (s *Store) Unsent(ctx context.Context, workspace tenants.WorkspaceID) ([]bi
 	return events, nil
 }
 
-// Trying implements billing.Meters.
+// Trying implements billing.Store.
 func (s *Store) Trying(ctx context.Context, workspace tenants.WorkspaceID, event billing.MeterEvent) error {
 	return s.change(ctx, workspace, "try", `UPDATE meter_events SET at = ?, tried_at = ? WHERE workspace_id = ? AND id = ? AND sent_at IS NULL`,
 		event.At, event.TriedAt, workspace, event.ID)
 }
 
-// Sent implements billing.Meters.
+// Sent implements billing.Store.
 func (s *Store) Sent(ctx context.Context, workspace tenants.WorkspaceID, event uuid.UUID, at time.Time) error {
 	return s.change(ctx, workspace, "send", `UPDATE meter_events SET sent_at = ? WHERE workspace_id = ? AND id = ? AND sent_at IS NULL`, at, workspace, event)
 }
 
-// SentAt implements billing.Meters.
+// SentAt implements billing.Store.
 func (s *Store) SentAt(ctx context.Context, workspace tenants.WorkspaceID, customer string, at time.Time) (int64, error) {
 	var sent int64
 	err := s.db.InTenant(ctx, workspace, func(tx *gorm.DB) error {

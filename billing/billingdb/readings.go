@@ -14,7 +14,7 @@ import (
 	"palimpsest/tenants"
 )
 
-// KeepNotice implements billing.Readings.
+// KeepNotice implements billing.Store.
 func (s *Store) KeepNotice(ctx context.Context, workspace tenants.WorkspaceID, notice billing.Notice, then func(tenant tenants.Tenant) error) error {
 	err := s.db.Together(ctx, workspace, func(tenant tenants.Tenant) error {
 		isNew := false
@@ -32,7 +32,7 @@ func (s *Store) KeepNotice(ctx context.Context, workspace tenants.WorkspaceID, n
 	return batchdb.Wrapf(err, "keep notice %s", notice.Event)
 }
 
-// IsDone implements billing.Readings.
+// IsDone implements billing.Store.
 func (s *Store) IsDone(ctx context.Context, workspace tenants.WorkspaceID, notice uuid.UUID) (bool, error) {
 	var done []bool
 	err := s.db.InTenant(ctx, workspace, func(tx *gorm.DB) error {
@@ -44,7 +44,7 @@ func (s *Store) IsDone(ctx context.Context, workspace tenants.WorkspaceID, notic
 	return len(done) == 1 && done[0], nil
 }
 
-// BeginReading implements billing.Readings.
+// BeginReading implements billing.Store.
 func (s *Store) BeginReading(ctx context.Context, workspace tenants.WorkspaceID) (int64, error) {
 	var reading int64
 	err := s.db.InTenant(ctx, workspace, func(tx *gorm.DB) error {
@@ -54,13 +54,13 @@ func (s *Store) BeginReading(ctx context.Context, workspace tenants.WorkspaceID)
 	return reading, batchdb.Wrapf(err, "begin reading of workspace %s", workspace)
 }
 
-// KeepReading implements billing.Readings.
+// KeepReading implements billing.Store.
 func (s *Store) KeepReading(ctx context.Context, workspace tenants.WorkspaceID, reading int64, began time.Time, state billing.State) error {
 	err := s.db.Together(ctx, workspace, func(tenant tenants.Tenant) error {
 		var before billing.Account
 		isNewest := false
 		err := s.db.InTenant(ctx, tenant, func(tx *gorm.DB) error {
-			// The lock has what was there before fit what is noted of it.
+			// The lock keeps the account unchanged, so that the state before matches the recorded change.
 			if err := tx.Exec("SELECT FROM billing_accounts WHERE workspace_id = ? FOR UPDATE", workspace).Error; err != nil {
 				return err
 			}
@@ -87,7 +87,7 @@ func (s *Store) KeepReading(ctx context.Context, workspace tenants.WorkspaceID, 
 	return batchdb.Wrapf(err, "keep reading %d of workspace %s", reading, workspace)
 }
 
-// keepState keeps a state unless a newer reading has been kept, which it reports.
+// keepState stores a state unless a newer reading has been stored, and reports whether it did.
 func keepState(tx *gorm.DB, workspace tenants.WorkspaceID, reading int64, state billing.State) (bool, error) {
 	kept := tx.Exec(`UPDATE billing_accounts SET read = ?, due_at = '-infinity', subscription = ?, plan = ?, status = ?, seats = ?, period_start = ?,
 			period_end = ?, trial_end = ?, ends_at = ?, past_due_since = ?, metered_from = ?, metered_to = ?

@@ -38,7 +38,7 @@ func (e endpoints) newCheckout(r *http.Request) (any, *failure) {
 	case made.tax && form.Get("customer_update[address]") != "auto":
 		return nil, invalid("customer_update", "Automatic tax calculation in Checkout requires a valid address on the Customer.")
 	}
-	made.trialDays, _ = strconv.Atoi(form.Get("subscription_data[trial_period_days]")) // empty if none
+	made.trialDays, _ = strconv.Atoi(form.Get("subscription_data[trial_period_days]")) // 0 if absent
 	for i := 0; ; i++ {
 		name := form.Get(fmt.Sprintf("line_items[%d][price]", i))
 		if name == "" {
@@ -62,7 +62,7 @@ func (e endpoints) newCheckout(r *http.Request) (any, *failure) {
 	}, nil
 }
 
-// listCheckouts answers with those that are open; no other status is asked for.
+// listCheckouts answers with the open checkouts, because the product asks for no other status.
 func (e endpoints) listCheckouts(r *http.Request) (any, *failure) {
 	if r.Form.Get("status") != "open" {
 		return nil, invalid("status", "The double lists open sessions only.")
@@ -100,7 +100,7 @@ func (e endpoints) newPortal(r *http.Request) (any, *failure) {
 	}, nil
 }
 
-// checkoutPage is what people see who pay.
+// checkoutPage is the page on which people pay.
 func (s *Server) checkoutPage(w http.ResponseWriter, r *http.Request) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -126,8 +126,7 @@ func (s *Server) pay(w http.ResponseWriter, r *http.Request) {
 	http.Redirect(w, r, found.success, http.StatusSeeOther)
 }
 
-// asked returns the session that a page is of; nil if absent, or if it is over,
-// which it has then said.
+// asked returns a page's session. If it is absent or over, asked writes the response and returns nil.
 func (s *Server) asked(w http.ResponseWriter, r *http.Request) *session {
 	found := s.sessions[r.PathValue("id")]
 	if found == nil || found.done {
@@ -137,7 +136,7 @@ func (s *Server) asked(w http.ResponseWriter, r *http.Request) *session {
 	return found
 }
 
-// portalPage is what people see who change what they have bought.
+// portalPage is the page on which people change their subscription.
 func (s *Server) portalPage(w http.ResponseWriter, r *http.Request) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -168,7 +167,7 @@ func page(w http.ResponseWriter, title, body string) {
 	_, _ = fmt.Fprintf(w, "<!DOCTYPE html><html lang=en><title>%s</title><h1>%s</h1>%s</html>", title, title, body)
 }
 
-// Pay pays for what the customer chose at a checkout's address, without a browser.
+// Pay pays at a checkout's address, without a browser.
 func (s *Server) Pay(address string) error {
 	response, err := (&http.Client{
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
@@ -183,8 +182,8 @@ func (s *Server) Pay(address string) error {
 	return nil
 }
 
-// Open opens a checkout of a customer past the product, as someone who has a page open
-// in their browser, and returns its address.
+// Open opens a customer's checkout without the product, as an old browser page could, and returns its
+// address.
 func (s *Server) Open(customer string) (string, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// customer is a person who buys.
+// customer is a customer of the double.
 type customer struct {
 	id, name, email string
 	metadata        map[string]string
@@ -39,17 +39,17 @@ func (e endpoints) getCustomer(r *http.Request) (any, *failure) {
 	return found.json(), nil
 }
 
-// SetCard has payments of a customer fail from now on, or go well again.
+// SetCard makes a customer's payments fail, or succeed, from now on.
 func (s *Server) SetCard(customer string, declines bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.customers[customer].declines = declines
 }
 
-// price is what something costs.
+// price is a price in the double.
 type price struct {
 	id       string
-	amount   int64 // cents for each unit beyond what is included
+	amount   int64 // cents for each unit beyond included
 	metered  bool
 	included int64
 }
@@ -87,7 +87,7 @@ func (p price) json(withTiers bool) object {
 	return made
 }
 
-// cost returns what so many units cost.
+// cost returns the cost of so many units.
 func (p price) cost(units int64) int64 {
 	if p.metered {
 		return max(0, units-p.included) * p.amount

@@ -14,7 +14,7 @@ type Event struct {
 	Payload  []byte
 }
 
-// happened notes an event with the object as it is now.
+// happened records an event with the object's current state.
 func (b *book) happened(kind string, about object) {
 	event := Event{ID: b.id("evt"), Type: kind}
 	event.Payload, _ = json.Marshal(object{ //nolint:errchkjson // maps of plain values
@@ -24,14 +24,14 @@ func (b *book) happened(kind string, about object) {
 	b.events = append(b.events, event)
 }
 
-// Events returns the notices so far, in the order in which they happened.
+// Events returns all notices until now, in the order in which they happened.
 func (s *Server) Events() []Event {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return append([]Event(nil), s.events...)
 }
 
-// Sign returns the header Stripe-Signature for a payload that is sent at a time.
+// Sign returns the header Stripe-Signature for a payload sent at a time.
 func Sign(payload []byte, at time.Time) string {
 	return webhook.GenerateTestSignedPayload(&webhook.UnsignedPayload{Payload: payload, Secret: WebhookSecret, Timestamp: at}).Header
 }

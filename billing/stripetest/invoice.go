@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// invoice is a bill.
+// invoice is an invoice of the double.
 type invoice struct {
 	id, number, customer, subscription, status string
 	total                                      int64
@@ -41,7 +41,7 @@ func (e endpoints) listInvoices(r *http.Request) (any, *failure) {
 	return list("/v1/invoices", found), nil
 }
 
-// bill asks for the period that begins and the usage of the one that ends.
+// bill invoices the period that begins and the usage of the one that ends.
 func (b *book) bill(of *subscription, from, to time.Time) {
 	flat := int64(0)
 	for _, one := range of.items {
@@ -52,7 +52,7 @@ func (b *book) bill(of *subscription, from, to time.Time) {
 	b.charge(of, flat, from, to)
 }
 
-// charge asks for an amount and the usage of a time.
+// charge invoices an amount and the usage of a span.
 func (b *book) charge(of *subscription, amount int64, from, to time.Time) {
 	made := &invoice{
 		id: b.id("in"), number: fmt.Sprintf("PAL-%04d", len(b.invoices)+1), customer: of.customer, subscription: of.id, status: "open",
@@ -72,7 +72,7 @@ func (b *book) charge(of *subscription, amount int64, from, to time.Time) {
 	b.collect(of, made)
 }
 
-// collect tries to have an invoice paid.
+// collect tries to collect an invoice.
 func (b *book) collect(of *subscription, due *invoice) {
 	due.attempts++
 	if !b.customers[of.customer].declines {
@@ -98,8 +98,7 @@ func (b *book) collect(of *subscription, due *invoice) {
 	}
 }
 
-// PayOpen pays the open invoices of a customer by another card, as people do in the
-// portal.
+// PayOpen pays the open invoices of a customer with another card, as people do in the portal.
 func (s *Server) PayOpen(customer string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -111,7 +110,7 @@ func (s *Server) PayOpen(customer string) {
 	}
 }
 
-// Invoiced returns the sum of a customer's bills, in cents.
+// Invoiced returns the sum of a customer's invoices, in cents.
 func (s *Server) Invoiced(customer string) int64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()

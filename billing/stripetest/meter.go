@@ -6,14 +6,14 @@ import (
 	"time"
 )
 
-// The rules of meter events.
+// Stripe's rules of meter events.
 const (
-	identifiersFor = 24 * time.Hour // an identifier is refused again
+	identifiersFor = 24 * time.Hour // a repeated identifier is refused
 	acceptedFor    = 35 * 24 * time.Hour
 	aheadFor       = 5 * time.Minute
 )
 
-// meterEvent is usage that was reported.
+// meterEvent is reported usage.
 type meterEvent struct {
 	customer string
 	at       time.Time
@@ -39,7 +39,7 @@ func (e endpoints) newMeterEvent(r *http.Request) (any, *failure) {
 	if e.customers[customer] == nil {
 		return nil, invalid("payload", "No such customer: '"+customer+"'")
 	}
-	if _, is := e.meterEvents[identifier]; is { // forgotten: it counts once more
+	if _, is := e.meterEvents[identifier]; is { // the id was forgotten, so the event counts again
 		e.meterEvents[e.id(identifier)] = e.meterEvents[identifier]
 	}
 	e.meterEvents[identifier] = meterEvent{customer: customer, at: at, value: value, received: e.now}
@@ -65,7 +65,7 @@ func (e endpoints) listSummaries(r *http.Request) (any, *failure) {
 	}}), nil
 }
 
-// used returns what a customer has used in a span of time.
+// used returns a customer's usage in a span of time.
 func (b *book) used(customer string, from, to time.Time) int64 {
 	var sum int64
 	for _, event := range b.meterEvents {
@@ -76,14 +76,14 @@ func (b *book) used(customer string, from, to time.Time) int64 {
 	return sum
 }
 
-// Reported returns all that was reported of a customer.
+// Reported returns a customer's total reported usage.
 func (s *Server) Reported(customer string) int64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.used(customer, time.Time{}, s.now.AddDate(100, 0, 0))
 }
 
-// SetNow sets the clock without anything falling due.
+// SetNow sets the clock without performing due actions.
 func (s *Server) SetNow(now time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -1,7 +1,6 @@
-// Package stripetest is a double of Stripe for tests: it keeps customers,
-// subscriptions, invoices and meters, has a clock that tests move on, shows a hosted
-// checkout and portal, and tells of what happens by signed webhooks. It answers as
-// Stripe's API of version 2023-10-16 does.
+// Package stripetest is a double of Stripe for tests. It keeps customers, subscriptions, invoices and meters,
+// has a clock for tests to advance, shows a hosted checkout and portal, and sends signed webhooks. It answers
+// as Stripe's API of version 2023-10-16 does.
 package stripetest
 
 import (
@@ -19,7 +18,7 @@ import (
 	"github.com/stripe/stripe-go/v76"
 )
 
-// What the double lets in and signs with.
+// The double's credentials and ids.
 const (
 	Key           = "sk_test_double"
 	WebhookSecret = "whsec_double"
@@ -32,8 +31,7 @@ const (
 	TeamUsagePrice = "price_team_usage"
 )
 
-// ProIncluded and TeamIncluded are the exchanges that the double's usage prices have in
-// their first tier, for nothing.
+// ProIncluded and TeamIncluded are the free exchanges in the first tier of the double's usage prices.
 const (
 	ProIncluded  = 50_000
 	TeamIncluded = 200_000
@@ -43,12 +41,12 @@ const (
 type Server struct {
 	URL string
 
-	// Before sees every call before it is answered; nil: no one does. An answer that it
-	// writes, and true, ends the call.
+	// Before is called before every call is answered, unless nil. If it writes a response and returns true,
+	// the call ends.
 	Before func(w http.ResponseWriter, r *http.Request) bool
 
-	// After sees every call that changed something once it is done and before its answer
-	// goes out; nil: no one does. With false the answer never comes.
+	// After is called after every call with a change and before its response, unless nil. If it returns false
+	// the response is never sent.
 	After func(r *http.Request) bool
 
 	mu      sync.Mutex
@@ -57,7 +55,7 @@ type Server struct {
 	*book
 }
 
-// book is what Stripe knows. The server's lock is held by who reads it or changes it.
+// book is the double's data. Readers and writers hold the server's lock.
 type book struct {
 	url           string // of the server
 	now           time.Time
@@ -70,13 +68,13 @@ type book struct {
 	events        []Event
 }
 
-// endpoints are the calls of the API, which read and change the book.
+// endpoints are the API's calls, which read and change the book.
 type endpoints struct{ *book }
 
 // object is a JSON object of Stripe's.
 type object = map[string]any
 
-// answer is what a call was answered with.
+// answer is a call's recorded response.
 type answer struct {
 	status int
 	body   []byte
@@ -90,7 +88,7 @@ type failure struct {
 	param        string
 }
 
-// New starts a double whose clock stands at a time.
+// New starts a double whose clock is set to a time.
 func New(t testing.TB, now time.Time) *Server {
 	t.Helper()
 	s := &Server{answers: map[string]answer{}, book: &book{
@@ -110,7 +108,7 @@ func (s *Server) Now() time.Time {
 	return s.now
 }
 
-// Calls returns the calls of the API so far: method and path.
+// Calls returns all API calls until now: method and path.
 func (s *Server) Calls() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -151,9 +149,9 @@ func (s *Server) routes() http.Handler {
 	return mux
 }
 
-// serve answers a call of the API.
+// serve answers an API call.
 func (s *Server) serve(w http.ResponseWriter, r *http.Request, do func(r *http.Request) (any, *failure)) {
-	// Under the lock, so that what tests set before they ask for the time is seen.
+	// Under the lock, because tests set these and then ask for the time.
 	s.mu.Lock()
 	before, after := s.Before, s.After
 	s.mu.Unlock()
@@ -175,7 +173,7 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request, do func(r *http.R
 	result := s.once(r, do)
 	if r.Method != http.MethodGet && after != nil {
 		goes := after(r)
-		_ = s.Now() // what it did is seen by the next call
+		_ = s.Now() // so that the next call sees its effects
 		if !goes {
 			panic(http.ErrAbortHandler)
 		}
@@ -183,7 +181,7 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request, do func(r *http.R
 	write(w, result)
 }
 
-// once does a call, or answers it again where its idempotency key is known.
+// once performs a call, or repeats its response if the idempotency key is known.
 func (s *Server) once(r *http.Request, do func(r *http.Request) (any, *failure)) answer {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -224,9 +222,8 @@ func failed(wrong *failure) answer {
 	return answer{status: wrong.status, body: body}
 }
 
-// Refuse answers as Stripe does when it refuses a call: with an error object. Stripe's
-// library takes a response without one for a broken connection and tries again, in
-// seconds.
+// Refuse answers with an error object, like Stripe when it refuses a call. Stripe's library would treat a
+// response without one as a broken connection and retry for seconds.
 func Refuse(w http.ResponseWriter, status int) {
 	write(w, failed(&failure{status: status, kind: "invalid_request_error", detail: http.StatusText(status)}))
 }
@@ -238,17 +235,17 @@ func write(w http.ResponseWriter, answer answer) {
 	_, _ = w.Write(answer.body)
 }
 
-// missing says that there is no object with an id.
+// missing is the failure for an unknown id.
 func missing(what, id string) *failure {
 	return &failure{status: http.StatusNotFound, kind: "invalid_request_error", detail: fmt.Sprintf("No such %s: '%s'", what, id), param: "id"}
 }
 
-// invalid says that a parameter cannot be used.
+// invalid is the failure for an invalid parameter.
 func invalid(param, detail string) *failure {
 	return &failure{status: http.StatusBadRequest, kind: "invalid_request_error", detail: detail, param: param}
 }
 
-// id returns an id that is new.
+// id returns a new id.
 func (b *book) id(prefix string) string {
 	b.serial++
 	return fmt.Sprintf("%s_%06d", prefix, b.serial)
@@ -262,7 +259,7 @@ func list(path string, items []any) object {
 	return object{"object": "list", "url": path, "has_more": false, "data": items}
 }
 
-// metadata returns what a form says under a name: name[key]=value.
+// metadata returns a form's values under a name: name[key]=value.
 func metadata(form url.Values, name string) map[string]string {
 	found := map[string]string{}
 	for field := range maps.Keys(form) {
@@ -273,7 +270,7 @@ func metadata(form url.Values, name string) map[string]string {
 	return found
 }
 
-// stamp returns a time as Stripe writes it; nil for none.
+// stamp returns a time as Stripe writes it, or nil.
 func stamp(at time.Time) any {
 	if at.IsZero() {
 		return nil

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// subscription is what a customer has bought.
+// subscription is a customer's subscription.
 type subscription struct {
 	id, customer, status     string
 	items                    []*item
@@ -16,8 +16,8 @@ type subscription struct {
 	created, start, end      time.Time // start and end: of the period
 	trialEnd, ended          time.Time
 	cancelAtEnd, automatic   bool
-	failures                 int       // payments that failed in a row
-	retry                    time.Time // of the payment; zero: none is due
+	failures                 int       // consecutive failed payments
+	retry                    time.Time // of the payment; zero if none is due
 	prorated                 int64     // to be paid with the next invoice
 	latest                   *invoice
 	subscribed, canceledTime time.Time
@@ -30,8 +30,7 @@ type item struct {
 	quantity int64
 }
 
-// retries are the days after which a payment that failed is tried again; with the last
-// one the subscription ends.
+// retries are the days after which a failed payment is retried. After the last one the subscription ends.
 func retries() []int { return []int{3, 5, 7, 7} }
 
 func (s *subscription) json() object {
@@ -160,7 +159,7 @@ func (b *book) subscribe(bought *session) *subscription {
 	return made
 }
 
-// Advance moves the double's clock on, and does on the way what falls due.
+// Advance moves the double's clock forward and performs the actions that fall due.
 func (s *Server) Advance(to time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -183,7 +182,7 @@ func (s *Server) Advance(to time.Time) {
 	}
 }
 
-// due returns when something happens to a subscription by itself; zero: never.
+// due returns the time of a subscription's next action; zero without one.
 func (s *subscription) due() time.Time {
 	switch {
 	case s.status == "canceled":
@@ -194,7 +193,7 @@ func (s *subscription) due() time.Time {
 	return s.end
 }
 
-// proceed does what is due now.
+// proceed performs an action that is due now.
 func (b *book) proceed(due *subscription) {
 	if !due.retry.IsZero() && due.retry.Equal(b.now) {
 		b.collect(due, due.latest)
@@ -206,7 +205,7 @@ func (b *book) proceed(due *subscription) {
 	}
 	from, to := due.start, due.end
 	if due.status == "trialing" {
-		due.status, from = "active", to // usage of a trial costs nothing
+		due.status, from = "active", to // usage in a trial is free
 	}
 	due.start, due.end = to, to.AddDate(0, 1, 0)
 	b.happened("customer.subscription.updated", due.json())

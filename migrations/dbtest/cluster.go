@@ -18,16 +18,16 @@ import (
 )
 
 const (
-	template = "migrated" // database that the others are copied from
+	template = "migrated" // the template database of the others
 	prefix   = "palimpsest-dbtest-"
-	maxAge   = time.Hour // a test program runs no longer
+	maxAge   = time.Hour // no test program runs longer
 )
 
-// Variable is the environment variable with the owner's URL of a running cluster that all test
-// programs of one run share. Serve prints it. Without it each test program starts its own.
+// Variable is the environment variable with the owner's URL of a running cluster that all test programs of
+// one run share. Serve returns its value. Without it each test program starts its own.
 const Variable = "PALIMPSEST_TEST_DATABASE"
 
-// cluster is a PostgreSQL cluster that is found or started when it is first needed.
+// cluster is a PostgreSQL cluster that is found or started at its first use.
 type cluster struct {
 	mu     sync.Mutex
 	failed error
@@ -51,14 +51,14 @@ func create(t testing.TB, source string) *Database {
 	return database
 }
 
-// copy returns a copy of a database that stays.
+// copy returns a permanent copy of a database.
 func (c *cluster) copy(t testing.TB, source string) *Database {
 	t.Helper()
 	name, err := c.reserve()
 	if err != nil {
 		t.Fatal(err)
 	}
-	// Copying files takes half as long as PostgreSQL's usual way, which logs each page.
+	// Copying files takes half as long as PostgreSQL's default, which logs each page.
 	if _, err := c.admin.Exec(t.Context(), "CREATE DATABASE "+name+" TEMPLATE "+source+" STRATEGY file_copy"); err != nil {
 		t.Fatalf("create test database: %v", err)
 	}
@@ -73,8 +73,8 @@ func (c *cluster) drop(name string) error {
 	return err
 }
 
-// withLogin returns the URL of a database with one of the template's logins: creating logins
-// for each database would take longer than the copy.
+// withLogin returns the URL of a database with one of the template's logins, because creating logins for each
+// database would take longer than the copy.
 func withLogin(t testing.TB, address string, of func(ownerURL string, secret []byte) (string, error)) string {
 	t.Helper()
 	made, err := of(shared.dsn(t, template), []byte(SecretKey))
@@ -86,7 +86,7 @@ func withLogin(t testing.TB, address string, of func(ownerURL string, secret []b
 	return with.String()
 }
 
-// reserve starts the cluster unless it runs and returns a name for a database.
+// reserve starts the cluster unless it is running and returns a name for a database.
 func (c *cluster) reserve() (string, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -148,7 +148,7 @@ func (c *cluster) stop() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	var err error
-	if c.server == nil { // the databases would stay in the cluster of the run
+	if c.server == nil { // otherwise the databases would stay in the shared cluster
 		for _, name := range c.kept {
 			err = errors.Join(err, c.drop(name))
 		}
@@ -162,8 +162,8 @@ func (c *cluster) stop() error {
 	return errors.Join(c.server.Stop(), os.RemoveAll(c.dir))
 }
 
-// Serve starts a cluster for all test programs of one run. It returns the value of Variable
-// for them, and the function that ends the cluster.
+// Serve starts a cluster for all test programs of one run. It returns the value of Variable for them, and a
+// function that ends the cluster.
 func Serve(ctx context.Context) (url string, stop func() error, err error) {
 	c := new(cluster)
 	if err := c.start(ctx); err != nil {
@@ -172,14 +172,13 @@ func Serve(ctx context.Context) (url string, stop func() error, err error) {
 	return c.url, c.stop, nil
 }
 
-// removeLeftovers removes the clusters of test programs that were killed. Their
-// servers ended with them.
+// removeLeftovers removes the clusters of killed test programs. Their servers ended with them.
 func removeLeftovers() {
 	dirs, _ := filepath.Glob(filepath.Join(os.TempDir(), prefix+"*")) // fails for a malformed pattern only
 	for _, dir := range dirs {
 		info, err := os.Stat(dir)
 		if err == nil && time.Since(info.ModTime()) > maxAge && !inUse(filepath.Join(dir, "lock")) {
-			_ = os.RemoveAll(dir) // another test program may be doing the same
+			_ = os.RemoveAll(dir) // another test program may remove it at the same time
 		}
 	}
 }

@@ -1,5 +1,5 @@
-// Package dbtest gives each test a migrated PostgreSQL database of its own, in the
-// cluster of the run (see Variable), or else in one that is started for the test program.
+// Package dbtest gives each test its own migrated PostgreSQL database, in the cluster of the run (see
+// Variable) or else in one that it starts for the test program.
 package dbtest
 
 import (
@@ -27,20 +27,20 @@ var shared = new(cluster)
 // Database is a migrated database that belongs to one test.
 type Database struct {
 	Name      string
-	OwnerURL  string // for migrations and for looking past row-level security
-	AppURL    string // with the login that serves requests, bound by row-level security
+	OwnerURL  string // for migrations and for queries without row-level security
+	AppURL    string // with the login that serves requests, under row-level security
 	WorkerURL string // with the login for background jobs and operators' pages
 
-	// DB is open with AppURL and WorkerURL; it is closed when the test ends.
+	// DB uses AppURL and WorkerURL; it is closed when the test ends.
 	DB *tenantsdb.DB
 
-	test  testing.TB // which it belongs to
+	test  testing.TB // the owning test
 	mu    sync.Mutex
-	owner *pgxpool.Pool // nil if no one has asked yet
+	owner *pgxpool.Pool // nil before the first use
 }
 
-// Main runs the tests of a package, stops the cluster and what else they shared, and looks that nothing
-// they started runs on: func TestMain(m *testing.M) { dbtest.Main(m) }. It does not return.
+// Main runs the tests of a package, stops the cluster and their other shared resources, and checks that no
+// goroutine is left: func TestMain(m *testing.M) { dbtest.Main(m) }. It does not return.
 func Main(m *testing.M, stops ...func()) {
 	debug.SetGCPercent(garbage)
 	code := m.Run()
@@ -48,7 +48,7 @@ func Main(m *testing.M, stops ...func()) {
 		stop()
 	}
 	err := shared.stop()
-	if code == 0 { // failed tests leave things running
+	if code == 0 { // failed tests leave goroutines
 		http.DefaultClient.CloseIdleConnections()
 		err = errors.Join(err, leaks())
 	}
@@ -59,20 +59,20 @@ func Main(m *testing.M, stops ...func()) {
 	os.Exit(code)
 }
 
-// garbage is how far the heap grows between collections, in percent. Many small products live at the
-// same time, and at Go's 100 a fifth of the processor time goes into collections.
+// garbage is how far the heap grows between collections, in percent. It is high because many small products
+// live at the same time, and at Go's default of 100 collections take a fifth of the processor time.
 const garbage = 400
 
-// leakPatience is how long goroutines may take to end on a loaded machine.
+// leakPatience limits how long goroutines may take to end on a loaded machine.
 const leakPatience = 30 * time.Second
 
-// leaks returns an error if something that tests started runs on.
+// leaks returns an error if a goroutine of the tests is still running.
 func leaks() (err error) {
-	for began := time.Now(); time.Since(began) < leakPatience; { // each look takes a second
+	for began := time.Now(); time.Since(began) < leakPatience; { // each check takes a second
 		err = goleak.Find(
-			// Caches have one each, which ends with them at some garbage collection.
+			// Caches have one each, which ends when the garbage collector frees the cache.
 			goleak.IgnoreAnyFunction("github.com/maypok86/otter/v2.periodicCleanUp[...]"),
-			// The clock of lexers, which ends when none has run for a while.
+			// The clock of lexers ends after a while without use.
 			goleak.IgnoreAnyFunction("github.com/dlclark/regexp2/v2.runClock"),
 		)
 		if err == nil {
@@ -82,8 +82,7 @@ func leaks() (err error) {
 	return err
 }
 
-// New returns a database for the test. It fails the test where PostgreSQL is not
-// installed.
+// New returns a database for the test. It fails the test if PostgreSQL is not installed.
 func New(t testing.TB) *Database {
 	t.Helper()
 	return create(t, template).open(t)
@@ -101,15 +100,14 @@ func (d *Database) open(t testing.TB) *Database {
 	return d
 }
 
-// Empty returns a database without any table, and without an open DB.
+// Empty returns a database without tables and without an open DB.
 func Empty(t testing.TB) *Database {
 	t.Helper()
 	return create(t, "template1")
 }
 
-// Owner returns connections of the database's owner, whom row-level security does
-// not bind: to plant rows and to look at all of them. They are the same each time, and
-// closed when the test of New ends.
+// Owner returns connections of the database's owner, who bypasses row-level security, for inserting and
+// reading any rows. They are the same each time, and closed when the test of New ends.
 func (d *Database) Owner(t testing.TB) *pgxpool.Pool {
 	t.Helper()
 	d.mu.Lock()

@@ -9,9 +9,9 @@ import (
 	"palimpsest/tenants"
 )
 
-// fill makes exchanges of a workspace, from one number to another, the newest now and
-// all equally far apart: of three clients, four models and ten keys, with a rare one of
-// each; some failed, some with a miss; most with tags.
+// fill makes a workspace's exchanges from one number to another, the newest now and at equal intervals: of
+// three clients, four models and ten keys, with a rare one of each; some failed, some with a miss; most with
+// tags.
 const fill = `WITH made AS (
 	SELECT g, date_trunc('second', now()) - make_interval(secs => g * $4::float8) AS at, md5(g::text) AS random, md5('session' || g / $5::int)::uuid AS session
 	FROM generate_series($2::int, $3::int - 1) g
@@ -42,14 +42,14 @@ INSERT INTO exchange_tags (workspace_id, tag, at, exchange_id)
 	SELECT $1, t.key || '=' || t.value, i.at, i.id FROM inserted i, jsonb_each_text(i.tags) t`
 
 const (
-	// together is how many exchanges are made in one statement.
+	// together is how many exchanges one statement makes.
 	together = 100_000
 
 	exchangesOfSession = 60
 )
 
-// FillExchanges gives a workspace so many exchanges, one a second, in sessions of sixty
-// that are not there themselves, and has the database look at them.
+// FillExchanges gives a workspace so many exchanges, one a second, in sessions of sixty without rows of their
+// own, and runs VACUUM ANALYZE.
 func FillExchanges(t testing.TB, owner *pgxpool.Pool, workspace tenants.WorkspaceID, count int) {
 	t.Helper()
 	fillExchanges(t, owner, workspace, count, time.Second, exchangesOfSession)

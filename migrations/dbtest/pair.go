@@ -16,13 +16,12 @@ import (
 	"palimpsest/migrations/localdb"
 )
 
-// Pair is a PostgreSQL server and its replica, which has everything before it counts as
-// committed. Both end with the test.
+// Pair is a PostgreSQL server and its synchronous replica. Both end with the test.
 type Pair struct {
-	OwnerURL   string // names both: a connection is made with the one that takes writes
-	ReplicaURL string // names the replica alone
+	OwnerURL   string // names both, so that a connection goes to the one that accepts writes
+	ReplicaURL string // names only the replica
 
-	dir     string // of the primary
+	dir     string // the primary's
 	primary *localdb.Cluster
 	replica *localdb.Cluster
 }
@@ -68,7 +67,7 @@ func NewPair(t testing.TB) *Pair {
 	return p
 }
 
-// Replay has the replica show what the primary commits from now on, or keep what it has.
+// Replay makes the replica replay the primary's commits from now on, or pause.
 func (p *Pair) Replay(t testing.TB, on bool) {
 	t.Helper()
 	statement := "SELECT pg_wal_replay_pause()"
@@ -78,7 +77,7 @@ func (p *Pair) Replay(t testing.TB, on bool) {
 	onServer(t, p.replica, statement)
 }
 
-// StopReplica ends the replica; the primary goes on alone.
+// StopReplica stops the replica; the primary continues alone.
 func (p *Pair) StopReplica(t testing.TB) {
 	t.Helper()
 	onServer(t, p.primary, "ALTER SYSTEM SET synchronous_standby_names = ''", "SELECT pg_reload_conf()")
@@ -87,7 +86,7 @@ func (p *Pair) StopReplica(t testing.TB) {
 	}
 }
 
-// KillPrimary ends the primary as a machine that loses its power does.
+// KillPrimary ends the primary as a power failure would.
 func (p *Pair) KillPrimary(t testing.TB) {
 	t.Helper()
 	if err := syscall.Kill(postmaster(t, filepath.Join(p.dir, "data")), syscall.SIGKILL); err != nil {
@@ -108,11 +107,11 @@ func started(t testing.TB, dir string) *localdb.Cluster {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = cluster.Stop() }) // one of them was killed
+	t.Cleanup(func() { _ = cluster.Stop() }) // one of them may have been killed
 	return cluster
 }
 
-// follow makes the cluster of a data directory the replica of a server.
+// follow makes a data directory's cluster a replica of a server.
 func follow(data, server string) error {
 	settings, err := os.OpenFile(filepath.Join(data, "postgresql.auto.conf"), os.O_APPEND|os.O_WRONLY, 0) //nolint:gosec // below the test's own directory
 	if err != nil {

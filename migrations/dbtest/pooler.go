@@ -82,8 +82,7 @@ max_client_conn = 500
 	return ""
 }
 
-// poolerTries is how often a port is looked for: another program may take one that was
-// free.
+// poolerTries limits the attempts to find a port, because another program may take a free one.
 const poolerTries = 5
 
 func freePort(t testing.TB) string {
@@ -99,8 +98,8 @@ func freePort(t testing.TB) string {
 	return port
 }
 
-// poolerPlace returns a directory for a pgbouncer and whom it runs as: it refuses to be
-// root.
+// poolerPlace returns a directory for a pgbouncer and the user that runs it, because pgbouncer refuses to run
+// as root.
 func poolerPlace() (dir string, credential *syscall.Credential, err error) {
 	if dir, err = os.MkdirTemp("", "palimpsest-pgbouncer-"); err != nil || os.Geteuid() != 0 {
 		return dir, nil, err
@@ -117,7 +116,7 @@ func poolerPlace() (dir string, credential *syscall.Credential, err error) {
 	return dir, &syscall.Credential{Uid: uint32(id), Gid: uint32(group)}, os.Chown(dir, int(id), int(group))
 }
 
-// runPooler returns when a pgbouncer takes connections, or has ended, and what it said.
+// runPooler waits until a pgbouncer accepts connections or has ended, and returns its output.
 func runPooler(t testing.TB, config string, credential *syscall.Credential) (said string, runs bool) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
@@ -134,7 +133,7 @@ func runPooler(t testing.TB, config string, credential *syscall.Credential) (sai
 	for lines := bufio.NewScanner(output); lines.Scan(); {
 		said += lines.Text() + "\n"
 		if strings.Contains(lines.Text(), "process up") {
-			go func() { // reads on, so that it never waits to be heard
+			go func() { // reads on, so that the program's writes never block
 				for lines.Scan() {
 				}
 			}()
@@ -144,7 +143,7 @@ func runPooler(t testing.TB, config string, credential *syscall.Credential) (sai
 	return said, false
 }
 
-// poolerProgram returns pgbouncer's name, with its directory where that is not in PATH.
+// poolerProgram returns pgbouncer's name, with its directory if it is not in PATH.
 func poolerProgram() string {
 	if path, err := exec.LookPath("pgbouncer"); err == nil {
 		return path

@@ -8,8 +8,7 @@ import (
 	"palimpsest/tenants"
 )
 
-// Rows returns all rows of a workspace, past row-level security, as text: whether
-// anything has changed shows in it.
+// Rows returns all rows of a workspace as text, without row-level security, so that tests notice any change.
 func (d *Database) Rows(t testing.TB, workspace tenants.WorkspaceID) string {
 	t.Helper()
 	owner := d.Owner(t)

@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// Server is a PostgreSQL server of a test's own, which ends with the test.
+// Server is a test's own PostgreSQL server, which ends with the test.
 type Server struct {
 	OwnerURL string
 
@@ -25,25 +25,24 @@ func NewServer(t testing.TB) *Server {
 	if err := cluster.CreateDatabase(t.Context(), database); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { s.signal(t, syscall.SIGCONT) }) // before it is stopped
+	t.Cleanup(func() { s.signal(t, syscall.SIGCONT) }) // runs before the server is stopped
 	s.OwnerURL = cluster.DSN(database)
 	return s
 }
 
-// Freeze has the server and all its processes stand still: connections stay open, and
-// nothing is answered.
+// Freeze stops the server and all its processes: connections stay open, but get no answers.
 func (s *Server) Freeze(t testing.TB) {
 	t.Helper()
 	s.signal(t, syscall.SIGSTOP)
 }
 
-// Thaw has the server go on.
+// Thaw resumes the server.
 func (s *Server) Thaw(t testing.TB) {
 	t.Helper()
 	s.signal(t, syscall.SIGCONT)
 }
 
-// signal sends a signal to the server, and to the processes that it has started by then.
+// signal sends a signal to the server and its current child processes.
 func (s *Server) signal(t testing.TB, what syscall.Signal) {
 	t.Helper()
 	server := postmaster(t, filepath.Join(s.dir, "data"))
@@ -70,7 +69,7 @@ func postmaster(t testing.TB, data string) int {
 	return id
 }
 
-// childrenOf returns the processes that a process has started.
+// childrenOf returns a process's child processes.
 func childrenOf(t testing.TB, parent int) []int {
 	t.Helper()
 	files, err := filepath.Glob("/proc/[0-9]*/stat")
@@ -83,7 +82,7 @@ func childrenOf(t testing.TB, parent int) []int {
 		if err != nil {
 			continue // it has ended
 		}
-		_, rest, _ := strings.Cut(string(content), ") ") // behind the name of the program
+		_, rest, _ := strings.Cut(string(content), ") ") // after the name of the program
 		if fields := strings.Fields(rest); len(fields) > 1 && fields[1] == strconv.Itoa(parent) {
 			id, err := strconv.Atoi(filepath.Base(filepath.Dir(file)))
 			if err != nil {

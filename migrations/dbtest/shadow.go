@@ -4,9 +4,9 @@ import (
 	"testing"
 )
 
-// Shadow returns an address of the database on which functions of the server answer as the test
-// says: a definition is such as "pg_is_in_recovery() RETURNS boolean AS 'SELECT true'". They
-// replace those that an earlier call has defined under the same name.
+// Shadow returns an address of the database on which functions of the server are replaced by the test's: a
+// definition is such as "pg_is_in_recovery() RETURNS boolean AS 'SELECT true'". They replace those of an
+// earlier call with the same name.
 func (d *Database) Shadow(t testing.TB, address string, definitions ...string) string {
 	t.Helper()
 	statements := []string{"CREATE SCHEMA IF NOT EXISTS shadow", "GRANT USAGE ON SCHEMA shadow TO PUBLIC"}
@@ -25,9 +25,8 @@ func (d *Database) Shadow(t testing.TB, address string, definitions ...string) s
 	return with.String()
 }
 
-// Standby returns an address of the database with its app login, on which the server says that it
-// follows another one or not, how far it is behind, and which system it is: an expression of its
-// real system_identifier.
+// Standby returns an address of the database with its app login, on which the server reports whether it is a
+// standby, how far it is behind, and its system identifier as an expression of the real system_identifier.
 func (d *Database) Standby(t testing.TB, follows bool, behind, system string) string {
 	t.Helper()
 	recovers := "false"

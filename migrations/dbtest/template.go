@@ -7,15 +7,15 @@ import (
 	"testing"
 )
 
-// Template is a migrated database with rows that several tests of a program begin with. The first of
-// them fills it; each gets a copy, which costs less than to fill one more.
+// Template is a migrated database with rows that several tests of a program share. The first of them fills
+// it, and each gets a copy, because copying is faster than filling another.
 type Template struct {
 	mu   sync.Mutex
-	name string // empty until it is filled
+	name string // "" until it is filled
 }
 
-// New returns a copy for the test. fill fills the template, with a testing.TB whose context and cleanups
-// end with it: a database that is in use cannot be copied.
+// New returns a copy for the test. fill fills the template. Its testing.TB ends with fill, cleanups included,
+// because a database in use cannot be copied.
 func (m *Template) New(t testing.TB, fill func(testing.TB, *Database)) *Database {
 	t.Helper()
 	m.mu.Lock()
@@ -40,14 +40,14 @@ func (m *Template) fill(t testing.TB, fill func(testing.TB, *Database)) {
 	m.name = database.Name // unless fill has failed the test
 }
 
-// keep has a database dropped at the end of the program.
+// keep drops a database at the end of the program.
 func (c *cluster) keep(name string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.kept = append(c.kept, name)
 }
 
-// part is a part of a test.
+// part is a testing.TB for a part of a test.
 type part struct {
 	testing.TB
 
@@ -58,10 +58,10 @@ type part struct {
 // Context returns a context that ends with the part.
 func (p *part) Context() context.Context { return p.ctx }
 
-// Cleanup has a function called at the end of the part.
+// Cleanup registers a function for the end of the part.
 func (p *part) Cleanup(end func()) { p.ends = append(p.ends, end) }
 
-// end calls those functions, the last one first.
+// end calls the registered functions, last first.
 func (p *part) end() {
 	for _, end := range slices.Backward(p.ends) {
 		end()

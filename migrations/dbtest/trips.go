@@ -9,17 +9,17 @@ import (
 	"testing"
 )
 
-// Trips counts how often what is sent to a server waits for an answer.
+// Trips counts round trips to a server.
 type Trips struct {
 	count    atomic.Int64
-	answered atomic.Bool // the server spoke last
+	answered atomic.Bool // the last data came from the server
 }
 
-// Count returns the round trips since it was called last.
+// Count returns the round trips since its last call.
 func (t *Trips) Count() int { return int(t.count.Swap(0)) }
 
-// CountTrips returns the address of a database through a relay that counts round trips. They
-// are those of one connection only if no other is used at the same time. It ends with the test.
+// CountTrips returns the address of a database through a relay that counts round trips. For the trips of one
+// connection, use no other at the same time. The relay ends with the test.
 func CountTrips(t testing.TB, address string) (through string, trips *Trips) {
 	t.Helper()
 	to := parsed(t, address).Host
@@ -51,7 +51,7 @@ func CountTrips(t testing.TB, address string) (through string, trips *Trips) {
 	return from.String(), trips
 }
 
-// relay hands on what a client and a server send, until either ends.
+// relay copies data between a client and a server until either ends.
 func (t *Trips) relay(client net.Conn, address string) error {
 	server, err := new(net.Dialer).DialContext(context.Background(), "tcp", address)
 	if err != nil {
@@ -59,7 +59,7 @@ func (t *Trips) relay(client net.Conn, address string) error {
 	}
 	var both sync.WaitGroup
 	pass := func(to, from net.Conn, note func()) {
-		defer func() { _, _ = to.Close(), from.Close() }() // the other direction ends by it
+		defer func() { _, _ = to.Close(), from.Close() }() // ends the other direction too
 		part := make([]byte, 64<<10)
 		for {
 			count, err := from.Read(part)

@@ -9,19 +9,17 @@ import (
 	"palimpsest/tenants"
 )
 
-// LargeSpan is how far back the exchanges of FillWorkspace reach.
+// LargeSpan is the span of FillWorkspace's exchanges.
 const LargeSpan = 90 * 24 * time.Hour
 
-// FillWorkspace gives a workspace so many exchanges of 90 days, with a session for every
-// ten of them: with a title, a lane, epochs, something put back after a compaction in
-// one of fifty; ten API keys, a rule for
-// every thousand exchanges and an entry of the audit log for every hundred.
-// The database has looked at all of it. A million takes some minutes. Nothing was said in
-// these sessions: their projections, inserts and archive hold nothing that could be shown.
+// FillWorkspace gives a workspace so many exchanges of 90 days, with a session for every ten of them: with a
+// title, a lane, epochs, and an insert after a compaction in one of fifty; ten API keys, a rule for every
+// thousand exchanges and an entry of the audit log for every hundred. All tables are analyzed. A million
+// takes some minutes. The sessions have no messages, so their projections, inserts and archive contain no
+// text to show.
 //
-// Titles are of forty words each in three places and end with the number of the session,
-// counted from the newest: "Fix the parser of the gateway 17". Each has the number in
-// its id, too: it is md5('session17').
+// Titles are of forty words each in three places and end with the number of the session, counted from the
+// newest: "Fix the parser of the gateway 17". Each has the number in its id, too: it is md5('session17').
 func FillWorkspace(t testing.TB, owner *pgxpool.Pool, workspace tenants.WorkspaceID, exchanges int) {
 	t.Helper()
 	const ofSession = 10

@@ -24,7 +24,7 @@ var packages = map[string]string{
 	"windows":  "winget install PostgreSQL.PostgreSQL.17",
 }
 
-// sameAs names the distributions whose packages another one uses and that don't always say so.
+// sameAs maps distributions to the one whose packages they use, because they don't always declare it.
 var sameAs = map[string]string{
 	"ubuntu": "debian", "rhel": "fedora", "centos": "fedora", "rocky": "fedora", "almalinux": "fedora", "manjaro": "arch", "suse": "opensuse",
 }
@@ -54,14 +54,13 @@ func PackageCommand(system, release string) string {
 	return ""
 }
 
-// here returns PackageCommand of this machine.
+// here returns PackageCommand for this machine.
 func here() string {
 	release, _ := os.ReadFile("/etc/os-release") // only Linux has it
 	return PackageCommand(runtime.GOOS, string(release))
 }
 
-// notInstalled returns an ErrNotInstalled that says what to do on a system with a command of
-// PackageCommand.
+// notInstalled returns an ErrNotInstalled with instructions for a system with a command of PackageCommand.
 func notInstalled(command string) error {
 	switch {
 	case command == packages["windows"]:
@@ -72,8 +71,8 @@ func notInstalled(command string) error {
 	return fmt.Errorf("%w: run %q, or start with --install to have that done, or with --database postgres://… to use a database elsewhere, or set DATABASE_URL", ErrNotInstalled, command)
 }
 
-// Install installs PostgreSQL's server with the package manager of this machine, unless it is there.
-// What the package manager says goes to w. path lists directories as Config.Path does.
+// Install installs PostgreSQL's server with the package manager of this machine, unless it is already
+// installed. The package manager's output goes to w. path lists directories as Config.Path does.
 func Install(ctx context.Context, path string, w io.Writer) error {
 	if found := installed(ctx, path, places()); len(found) > 0 && found[0].version >= oldest {
 		return nil

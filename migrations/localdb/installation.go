@@ -17,27 +17,26 @@ import (
 	"strings"
 )
 
-// installation is a cluster's directory and what it is run with.
+// installation is a cluster's directory and its configuration.
 type installation struct {
 	dir      string // absolute
-	path     string // where programs are looked for
+	path     string // directories of programs
 	volatile bool
 	log      *slog.Logger
 
 	programs string // directory of the PostgreSQL programs
-	user     user   // whom they run as
+	user     user   // the user that runs the programs
 	password string // the owner's
 }
 
-// Everything is in the directory under a fixed name. What initdb makes gets its
-// name only when it is complete.
+// Every file in the directory has a fixed name. initdb's output gets its name only when it is complete.
 func (p installation) data() string         { return filepath.Join(p.dir, "data") }
 func (p installation) unfinished() string   { return filepath.Join(p.dir, "data.new") }
 func (p installation) passwordPath() string { return filepath.Join(p.dir, "password") }
 func (p installation) logPath() string      { return filepath.Join(p.dir, "postgres.log") }
 
-// prepare finds the programs and their user, makes the cluster if it does not exist
-// and returns the installation with all of it.
+// prepare finds the programs and their user, creates the cluster if it does not exist and returns the
+// completed installation.
 func (p installation) prepare(ctx context.Context) (installation, error) {
 	made, err := exists(p.data())
 	if err != nil {
@@ -65,7 +64,7 @@ func (p installation) prepare(ctx context.Context) (installation, error) {
 	return p, p.initialize(ctx)
 }
 
-// initialize makes the cluster.
+// initialize creates the cluster.
 func (p installation) initialize(ctx context.Context) error {
 	if err := os.RemoveAll(p.unfinished()); err != nil {
 		return fmt.Errorf("clear an unfinished database: %w", err)
@@ -90,7 +89,7 @@ func (p installation) initialize(ctx context.Context) error {
 	return nil
 }
 
-// handOver writes the password where only the server's user can read it.
+// handOver writes the password into a file that only the server's user can read.
 func (p installation) handOver(path string) error {
 	folder := filepath.Dir(path)
 	if err := os.RemoveAll(folder); err != nil {
@@ -130,14 +129,14 @@ func (p installation) initdb(ctx context.Context, passwordFile string) error {
 	return nil
 }
 
-// command returns a PostgreSQL program that works on a data directory as the
-// server's user. release must be called once the program has started.
+// command returns a PostgreSQL program for a data directory, run as the server's user. release must be called
+// once the program has started.
 func (p installation) command(ctx context.Context, program, data string, arguments ...string) (*exec.Cmd, func(), error) {
 	folder, err := p.user.open(data, firstDescriptor)
 	if err != nil {
 		return nil, nil, err
 	}
-	// The server outlives the context of its start.
+	// Without cancellation, because the server outlives the context of its start.
 	//nolint:gosec // the path is one of the places that packages use
 	command := exec.CommandContext(context.WithoutCancel(ctx), filepath.Join(p.programs, program),
 		append([]string{"-D", folder.path}, arguments...)...)
@@ -192,7 +191,7 @@ func (p installation) readPassword() (string, error) {
 	return strings.TrimSpace(string(content)), nil
 }
 
-// replaceFile writes a file of the owner's own that is complete or not there.
+// replaceFile writes a file for its owner only, atomically.
 func replaceFile(path, content string) error {
 	temporary := path + ".new"
 	if err := os.WriteFile(temporary, []byte(content), 0o600); err != nil {
@@ -201,8 +200,7 @@ func replaceFile(path, content string) error {
 	return os.Rename(temporary, path)
 }
 
-// locale returns the locale of a cluster: texts in UTF-8, sorted by bytes where
-// the system knows how.
+// locale returns the locale of a cluster: UTF-8, and sorted by bytes if the system supports that.
 func locale() string {
 	if runtime.GOOS == "darwin" {
 		return "en_US.UTF-8"

@@ -25,9 +25,9 @@ import (
 
 const (
 	owner          = "palimpsest"     // the cluster's superuser
-	startTimeout   = 60 * time.Second // recovery after a crash takes longer than a start
+	startTimeout   = 60 * time.Second // recovery after a crash takes longer than a usual start
 	stopTimeout    = 30 * time.Second
-	startTries     = 3 // another program may take the port that was free
+	startTries     = 3 // another program may take the free port
 	maxLog         = 16 << 20
 	maxConnections = 200
 )
@@ -42,10 +42,9 @@ type Cluster struct {
 	stopErr  error
 }
 
-// Start starts the cluster in the config's directory, which it creates first if
-// it does not exist, and returns when it accepts connections. A server that a killed
-// program left behind is stopped before. It returns ErrNotInstalled without
-// PostgreSQL programs and ErrInUse if a running program has the directory.
+// Start starts the cluster in the config's directory, which it creates if it does not exist, and returns when
+// it accepts connections. It first stops a server that a killed program left behind. It returns
+// ErrNotInstalled without PostgreSQL programs and ErrInUse if a running program uses the directory.
 func Start(ctx context.Context, config Config) (*Cluster, error) {
 	log := cmp.Or(config.Log, slog.New(slog.DiscardHandler))
 	dir, err := filepath.Abs(config.Dir)
@@ -68,9 +67,9 @@ func Start(ctx context.Context, config Config) (*Cluster, error) {
 	return cluster, nil
 }
 
-// Remove removes the cluster in a directory with everything in it; none is no error. A
-// server that a killed program left behind is stopped before. It returns ErrInUse if a
-// running program has the directory.
+// Remove removes the cluster in a directory with all its data; a missing directory is not an error. It first
+// stops a server that a killed program left behind. It returns ErrInUse if a running program uses the
+// directory.
 func Remove(ctx context.Context, dir string) error {
 	if _, err := os.Stat(dir); errors.Is(err, fs.ErrNotExist) {
 		return nil
@@ -89,9 +88,9 @@ func Remove(ctx context.Context, dir string) error {
 	return nil
 }
 
-// Running returns the URL at which the owner reaches a database of the cluster that
-// another program runs in a directory. It ends with that program. The error is an
-// ErrInUse while the cluster does not accept connections yet, or no longer.
+// Running returns the owner's URL of a database in the cluster that another program runs in a directory. It
+// is only valid while that program runs. The error is an ErrInUse while the cluster does not accept
+// connections.
 func Running(dir, database string) (string, error) {
 	place := installation{dir: dir}
 	content, err := os.ReadFile(filepath.Join(place.data(), "postmaster.pid"))
@@ -109,10 +108,10 @@ func Running(dir, database string) (string, error) {
 	return dsn(port, place.password, database), nil
 }
 
-// DSN returns the URL at which the cluster's owner reaches a database.
+// DSN returns the owner's URL of a database.
 func (c *Cluster) DSN(database string) string { return dsn(c.port, c.password, database) }
 
-// CreateDatabase creates a database unless there is one of that name.
+// CreateDatabase creates a database unless it exists.
 func (c *Cluster) CreateDatabase(ctx context.Context, name string) error {
 	connection, err := pgx.Connect(ctx, c.DSN("postgres"))
 	if err != nil {
@@ -138,11 +137,10 @@ func (c *Cluster) CreateDatabase(ctx context.Context, name string) error {
 	return nil
 }
 
-// Done is closed when the server has ended, by Stop or by itself.
+// Done is closed when the server has ended, by Stop or on its own.
 func (c *Cluster) Done() <-chan struct{} { return c.server.done }
 
-// Stop ends the cluster: connections are closed, everything is written. It may be
-// called twice.
+// Stop shuts down the cluster: it closes connections and writes everything to disk. It may be called twice.
 func (c *Cluster) Stop() error {
 	c.stop.Do(func() {
 		c.stopErr = errors.Join(c.server.stop(), releaseLock(c.lock))
@@ -150,7 +148,7 @@ func (c *Cluster) Stop() error {
 	return c.stopErr
 }
 
-// start runs an installation whose lock is held.
+// start runs an installation after its lock was taken.
 func start(ctx context.Context, place installation) (*Cluster, error) {
 	place, err := place.prepare(ctx)
 	if err != nil {
@@ -205,8 +203,7 @@ func (p installation) serve(ctx context.Context, port int) (*server, error) {
 	return server, nil
 }
 
-// await returns when the server says in its own file that it is ready and lets
-// the owner in.
+// await returns when the server reports in its own file that it is ready and accepts the owner's login.
 func (p installation) await(ctx context.Context, server *server, port int) error {
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
@@ -228,8 +225,7 @@ func (p installation) await(ctx context.Context, server *server, port int) error
 	return connection.Close(ctx)
 }
 
-// isReady reads postmaster.pid: its first line is the server's process, its
-// eighth the state.
+// isReady reads postmaster.pid. Its first line is the server's process, its eighth the state.
 func (p installation) isReady(pid int) bool {
 	content, err := os.ReadFile(filepath.Join(p.data(), "postmaster.pid"))
 	if err != nil {
@@ -263,7 +259,7 @@ func freePort(ctx context.Context) (int, error) {
 	return strconv.Atoi(port)
 }
 
-// takeLock locks a file for as long as this process lives.
+// takeLock locks a file for the lifetime of this process.
 func takeLock(path string) (*os.File, error) {
 	lock, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600) //nolint:gosec // below the operator's own data directory
 	if err != nil {
@@ -279,13 +275,13 @@ func takeLock(path string) (*os.File, error) {
 	return lock, nil
 }
 
-// releaseLock unlocks a file at once. Closing it alone would leave it locked as long as a
-// child that is just being started still has the copy that it was forked with.
+// releaseLock unlocks a file at once. Closing it alone would leave it locked while a child that is just being
+// started still has its forked copy.
 func releaseLock(lock *os.File) error {
 	return errors.Join(syscall.Flock(int(lock.Fd()), syscall.LOCK_UN), lock.Close())
 }
 
-// openLog opens the server's log to append to; one that has grown large is put aside.
+// openLog opens the server's log for appending. It first renames a large one.
 func openLog(path string) (*os.File, error) {
 	if info, err := os.Stat(path); err == nil && info.Size() > maxLog {
 		if err := os.Rename(path, path+".old"); err != nil {
@@ -299,7 +295,7 @@ func openLog(path string) (*os.File, error) {
 	return file, nil
 }
 
-// readFrom returns what a file holds from an offset on; what cannot be read is empty.
+// readFrom returns a file's content from an offset on, or "" if it cannot be read.
 func readFrom(path string, offset int64) string {
 	content, err := os.ReadFile(path) //nolint:gosec // below the operator's own data directory
 	if err != nil || int64(len(content)) < offset {

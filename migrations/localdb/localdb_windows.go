@@ -2,10 +2,10 @@ package localdb
 
 import "context"
 
-// Cluster is a running PostgreSQL cluster, which a program on Windows never has.
+// Cluster is a running PostgreSQL cluster. Programs on Windows never have one.
 type Cluster struct{}
 
-// Start returns ErrNotInstalled: on Windows, PostgreSQL runs as a service of its own.
+// Start returns ErrNotInstalled, because PostgreSQL runs as a service of its own on Windows.
 func Start(context.Context, Config) (*Cluster, error) { return nil, notInstalled(here()) }
 
 // Remove does nothing.

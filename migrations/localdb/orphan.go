@@ -16,9 +16,8 @@ import (
 	"time"
 )
 
-// stopOrphan stops the server that a killed program left behind and waits until
-// nothing works in the data directory any more. The installation's lock is held,
-// so that no living program has a use for it.
+// stopOrphan stops the server that a killed program left behind and waits until no process works in the data
+// directory. The caller holds the installation's lock, so no living program uses the server.
 func stopOrphan(ctx context.Context, place installation) error {
 	pidFile := filepath.Join(place.data(), "postmaster.pid")
 	left, err := exists(pidFile)
@@ -56,16 +55,14 @@ func stopOrphan(ctx context.Context, place installation) error {
 		case <-tick.C:
 		}
 	}
-	// The process that the file names may be another program's by now, and
-	// postgres would take it for a server.
+	// The process in the file may be another program by now, and postgres would take it for a server.
 	if err := os.Remove(pidFile); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("remove %s: %w", pidFile, err)
 	}
 	return nil
 }
 
-// tell signals the server among the processes; what it started ends with it, and
-// without it by itself.
+// tell signals the server if it is among the processes. Its children end with it, or on their own without it.
 func tell(place installation, running []int, signal syscall.Signal) error {
 	pid, err := serverOf(place.data())
 	if err != nil {
@@ -81,7 +78,7 @@ func tell(place installation, running []int, signal syscall.Signal) error {
 	return nil
 }
 
-// serverOf returns the process that postmaster.pid names; 0 if none.
+// serverOf returns the process in postmaster.pid; 0 if absent.
 func serverOf(data string) (int, error) {
 	content, err := os.ReadFile(filepath.Join(data, "postmaster.pid")) //nolint:gosec // below the operator's own data directory
 	if errors.Is(err, fs.ErrNotExist) {

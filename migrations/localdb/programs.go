@@ -13,10 +13,10 @@ import (
 	"strconv"
 )
 
-// ErrNotInstalled says that the machine has no PostgreSQL programs.
+// ErrNotInstalled is the error on a machine without PostgreSQL programs.
 var ErrNotInstalled = errors.New("PostgreSQL is not installed")
 
-// oldest is the oldest version of PostgreSQL that the product runs on.
+// oldest is the oldest supported version of PostgreSQL.
 const oldest = 15
 
 // programs is a directory with PostgreSQL programs and their major version.
@@ -25,8 +25,8 @@ type programs struct {
 	version int
 }
 
-// choose returns the directory of the newest programs, or of those with the
-// version that made a cluster; found has the newest first.
+// choose returns the directory of the newest programs, or of those with the version of an existing cluster;
+// found has the newest first.
 func choose(found []programs, version string) (string, error) {
 	if len(found) == 0 {
 		return "", notInstalled(here())
@@ -47,9 +47,8 @@ func choose(found []programs, version string) (string, error) {
 		version, newest.dir, newest.version, version)
 }
 
-// Program returns the path of one of PostgreSQL's programs, such as pg_dump, for a server of a
-// major version: of the same version where that is installed, else the oldest newer one. path
-// lists directories as Config.Path does.
+// Program returns the path of one of PostgreSQL's programs, such as pg_dump, for a server of a major version.
+// It prefers the same version, otherwise the oldest newer one. path lists directories as Config.Path does.
 func Program(ctx context.Context, path, name string, server int) (string, error) {
 	best := programs{}
 	for _, found := range installed(ctx, path, places()) {
@@ -64,7 +63,7 @@ func Program(ctx context.Context, path, name string, server int) (string, error)
 		}
 		return program, nil
 	}
-	// Where there is no server of this machine's own, its clients may be there all the same.
+	// A machine without a server may still have the clients.
 	program, err := exec.LookPath(name)
 	if err != nil {
 		return "", fmt.Errorf("%s of PostgreSQL %d or newer is not installed (Debian, Ubuntu: apt-get install postgresql-client): %w", name, server, err)
@@ -72,7 +71,7 @@ func Program(ctx context.Context, path, name string, server int) (string, error)
 	return program, nil
 }
 
-// places returns where packages put PostgreSQL programs outside the PATH.
+// places returns the directories of PostgreSQL packages outside the PATH.
 func places() []string {
 	return []string{
 		"/usr/lib/postgresql/*/bin",
@@ -84,8 +83,7 @@ func places() []string {
 	}
 }
 
-// installed returns the directories that hold both the server and initdb, the
-// newest version first.
+// installed returns the directories with both the server and initdb, newest version first.
 func installed(ctx context.Context, path string, patterns []string) []programs {
 	var found []programs
 	look := func(dir string) {
@@ -111,7 +109,7 @@ func installed(ctx context.Context, path string, patterns []string) []programs {
 	return found
 }
 
-// versionOf returns the major version that a server says it has.
+// versionOf returns a server's major version from its own output.
 func versionOf(ctx context.Context, server string) (int, error) {
 	said, err := exec.CommandContext(ctx, server, "--version").Output()
 	if err != nil {

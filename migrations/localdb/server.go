@@ -15,16 +15,16 @@ import (
 type server struct {
 	command *exec.Cmd
 	done    chan struct{} // closed when the process has ended
-	err     error         // how; to be read after done
+	err     error         // the outcome; valid after done
 }
 
-// launch starts a process that is told when this one dies, where the system can.
+// launch starts a process that is signaled when this one dies, if the system supports that.
 func launch(command *exec.Cmd) (*server, error) {
 	s := &server{command: command, done: make(chan struct{})}
 	started := make(chan error, 1)
 	go func() {
-		// The signal at the parent's death is sent when the thread that started
-		// the process ends: it must live as long as the process.
+		// The kernel sends the parent-death signal when the thread that started the process ends, so the
+		// thread must live as long as the process.
 		runtime.LockOSThread()
 		defer runtime.UnlockOSThread()
 		err := command.Start()
@@ -40,7 +40,7 @@ func launch(command *exec.Cmd) (*server, error) {
 	return s, nil
 }
 
-// run runs a process to its end and returns what it said.
+// run runs a process to its end and returns its output.
 func run(command *exec.Cmd) ([]byte, error) {
 	runtime.LockOSThread() // as in launch
 	defer runtime.UnlockOSThread()
@@ -49,7 +49,7 @@ func run(command *exec.Cmd) ([]byte, error) {
 
 func (s *server) pid() int { return s.command.Process.Pid }
 
-// failure returns how a process ended that should not have.
+// failure describes how a process ended unexpectedly.
 func (s *server) failure() error {
 	if s.err != nil {
 		return s.err
@@ -57,8 +57,7 @@ func (s *server) failure() error {
 	return errors.New("without a reason")
 }
 
-// stop ends the server: first in order, and if that takes too long, at once, as
-// after a crash.
+// stop shuts the server down: first in order, and if that takes too long immediately, as after a crash.
 func (s *server) stop() error {
 	for _, signal := range []syscall.Signal{syscall.SIGINT, syscall.SIGQUIT} {
 		select {

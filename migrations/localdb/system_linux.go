@@ -9,15 +9,14 @@ import (
 	"syscall"
 )
 
-// attributes makes a process run as the user, apart from the terminal's signals,
-// and end in order when this program dies.
+// attributes makes a process run as the user, without the terminal's signals, and shut down in order when
+// this program dies.
 func attributes(u user) *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Credential: u.credential, Setpgid: true, Pdeathsig: syscall.SIGINT}
 }
 
-// open returns a directory for a process that gets its handle as the given
-// descriptor. Another user may not pass through the directories above, such as
-// a home directory; through the handle it need not.
+// open returns a directory for a process that inherits its handle as the given descriptor. Another user may
+// have no access to the directories above, such as a home directory, and does not need it through the handle.
 func (u user) open(dir string, descriptor int) (folder, error) {
 	if u.credential == nil {
 		return folder{path: dir}, nil
@@ -29,8 +28,7 @@ func (u user) open(dir string, descriptor int) (folder, error) {
 	return folder{path: "/proc/self/fd/" + strconv.Itoa(descriptor), handle: handle}, nil
 }
 
-// servers returns the processes, other than this one, that work in a data
-// directory: a server and the processes it started.
+// servers returns the other processes that work in a data directory: a server and its children.
 func servers(data string) ([]int, error) {
 	wanted, err := os.Stat(data)
 	if err != nil {
@@ -46,12 +44,12 @@ func servers(data string) ([]int, error) {
 		if err != nil || pid == os.Getpid() {
 			continue
 		}
-		// Whose directory we may not see is not of our user.
+		// A directory that we may not see belongs to another user.
 		works, err := os.Stat(filepath.Join("/proc", entry.Name(), "cwd"))
 		if err != nil || !os.SameFile(works, wanted) {
 			continue
 		}
-		// A shell may stand in the directory too.
+		// A shell may be in the directory too.
 		if name, err := os.ReadFile(filepath.Join("/proc", entry.Name(), "comm")); err == nil && strings.TrimSpace(string(name)) == "postgres" {
 			found = append(found, pid)
 		}

@@ -12,16 +12,15 @@ import (
 	"time"
 )
 
-// attributes makes a process run as the user, apart from the terminal's signals.
+// attributes makes a process run as the user, without the terminal's signals.
 func attributes(u user) *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Credential: u.credential, Setpgid: true}
 }
 
-// open returns a directory for a process of the user, which must be able to pass
-// through the directories above.
+// open returns a directory for a process of the user, who must have access to the directories above.
 func (u user) open(dir string, _ int) (folder, error) { return folder{path: dir}, nil }
 
-// servers returns the server that works in a data directory, if it still runs.
+// servers returns a data directory's server, if it still runs.
 func servers(data string) ([]int, error) {
 	pid, err := serverOf(data)
 	if err != nil || pid == 0 {

@@ -11,18 +11,16 @@ import (
 	"syscall"
 )
 
-// firstDescriptor is the number under which a process gets the first file that is
-// handed to it.
+// firstDescriptor is the number of the first file that a process inherits.
 const firstDescriptor = 3
 
-// user is whom the PostgreSQL programs run as. PostgreSQL refuses to run as root.
+// user is the user that runs the PostgreSQL programs. PostgreSQL refuses to run as root.
 type user struct {
 	name       string
-	credential *syscall.Credential // nil: as this process does
+	credential *syscall.Credential // nil means this process's
 }
 
-// serverUser returns the user to run as: this process's own, or postgres or else
-// nobody if that is root.
+// serverUser returns the user to run as: this process's own or, for root, postgres or else "nobody".
 func serverUser() (user, error) {
 	if os.Geteuid() != 0 {
 		return user{name: "uid " + strconv.Itoa(os.Geteuid())}, nil
@@ -45,7 +43,7 @@ func serverUser() (user, error) {
 	return user{}, errors.New("PostgreSQL does not run as root, and there is neither a user postgres nor a user nobody: start as another user, or set DATABASE_URL")
 }
 
-// own gives a file or directory to the user.
+// own makes the user the owner of a file or directory.
 func (u user) own(path string) error {
 	if u.credential == nil {
 		return nil
@@ -56,10 +54,10 @@ func (u user) own(path string) error {
 	return nil
 }
 
-// folder is a directory as a process of the user reaches it.
+// folder is a directory as the user's process opens it.
 type folder struct {
 	path   string
-	handle *os.File // to be handed to the process; nil: it needs none
+	handle *os.File // to be passed on; nil if not needed
 }
 
 func (f folder) files() []*os.File {
@@ -71,6 +69,6 @@ func (f folder) files() []*os.File {
 
 func (f folder) close() {
 	if f.handle != nil {
-		_ = f.handle.Close() // opened to be handed on, nothing is lost
+		_ = f.handle.Close() // opened only to be passed on
 	}
 }

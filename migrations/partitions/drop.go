@@ -9,12 +9,12 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// mostKept is how many exchanges of old partitions may have to be kept: they are copied.
+// mostKept limits the exchanges of old partitions that are kept, because they must be copied.
 const mostKept = 10_000
 
 const (
-	mustBeKept = "(session_id IS NOT NULL OR answer IS NOT NULL)" // an exchange of a session that is there, and one whose answer is
-	leftovers  = "exchanges_before_"                              // begins the name of a partition that has what was kept of others
+	mustBeKept = "(session_id IS NOT NULL OR answer IS NOT NULL)" // exchanges of existing sessions, and those with an answer
+	leftovers  = "exchanges_before_"                              // prefix of partitions with the kept exchanges of dropped ones
 )
 
 // key names an exchange.
@@ -22,8 +22,8 @@ type key struct {
 	Workspace, ID uuid.UUID
 }
 
-// dropOld replaces the oldest partitions by one that has what must be kept of them, and drops them. It
-// replaces those of which every exchange is older than Days and that hold, together, little that must be kept.
+// dropOld replaces the oldest partitions by one with the exchanges that must be kept, and drops them. It only
+// takes partitions whose exchanges are all older than Days and of which, together, little must be kept.
 func (p pass) dropOld(ctx context.Context) error {
 	list, err := List(ctx, p.connection.Query)
 	if err != nil {
@@ -47,7 +47,7 @@ func (p pass) dropOld(ctx context.Context) error {
 		old, kept = append(old, one), append(kept, some...)
 	}
 	if len(old) == 0 || len(old) == 1 && strings.HasPrefix(old[0].Name, leftovers) {
-		return nil // the rest of those before
+		return nil // only the leftovers of earlier passes
 	}
 	if err := p.replace(ctx, old, kept); err != nil {
 		return err
@@ -58,7 +58,7 @@ func (p pass) dropOld(ctx context.Context) error {
 	return p.dropLeft(ctx)
 }
 
-// kept returns the exchanges of a partition that must be kept, but no more than so many.
+// kept returns the exchanges of a partition that must be kept, up to a limit.
 func (p pass) kept(ctx context.Context, one Partition, most int) ([]key, error) {
 	rows, err := p.connection.Query(ctx, "SELECT workspace_id, id FROM "+identifier(one.Name)+" WHERE "+mustBeKept+" LIMIT $1", most)
 	if err != nil {
@@ -67,7 +67,7 @@ func (p pass) kept(ctx context.Context, one Partition, most int) ([]key, error) 
 	return pgx.CollectRows(rows, pgx.RowToStructByPos[key])
 }
 
-// replace puts a partition with what is kept of some in their place.
+// replace swaps several partitions for one with their kept exchanges.
 func (p pass) replace(ctx context.Context, old []Partition, kept []key) error {
 	until := old[len(old)-1].Until
 	name := identifier(leftovers + timeOf(until).Format("20060102"))
@@ -76,7 +76,7 @@ func (p pass) replace(ctx context.Context, old []Partition, kept []key) error {
 		parts = append(parts, "SELECT o.* FROM "+identifier(one.Name)+" o WHERE o.workspace_id = k.workspace_id AND o.id = k.id") //nolint:unqueryvet // rows move as they are
 		detached = append(detached, "ALTER TABLE exchanges DETACH PARTITION "+identifier(one.Name))
 	}
-	// Look-ups, one for each that is kept, whatever the database knows of the partitions.
+	// One lookup for each kept exchange, independent of the planner's statistics.
 	now := "CROSS JOIN LATERAL (" + strings.Join(parts, " UNION ALL ") + ") o"
 	workspaces, ids := make([]uuid.UUID, len(kept)), make([]uuid.UUID, len(kept))
 	for i, one := range kept {
@@ -94,7 +94,7 @@ func (p pass) replace(ctx context.Context, old []Partition, kept []key) error {
 		return err
 	}
 	return p.briefly(ctx, both, func(tx pgx.Tx) error {
-		// What has changed since it was copied is copied again.
+		// Rows that changed after they were copied are copied again.
 		err := all(ctx, tx, "DELETE FROM "+name+" c WHERE NOT EXISTS (SELECT FROM (SELECT c.workspace_id, c.id) k "+now+" WHERE o::text = c::text)")
 		if err == nil {
 			_, err = tx.Exec(ctx, copied, workspaces, ids)
@@ -106,7 +106,7 @@ func (p pass) replace(ctx context.Context, old []Partition, kept []key) error {
 	})
 }
 
-// dropLeft drops what is a partition no more, with the tags of the exchanges that went with it.
+// dropLeft drops detached partitions, with the tags of their dropped exchanges.
 func (p pass) dropLeft(ctx context.Context) error {
 	rows, err := p.connection.Query(ctx, `SELECT c.relname::text FROM pg_class c WHERE c.relnamespace = 'public'::regnamespace AND c.relkind = 'r' AND NOT c.relispartition
 		AND c.relname ~ '^exchanges_(first|(before_)?\d{8})$' ORDER BY 1`)
@@ -128,8 +128,8 @@ func (p pass) dropLeft(ctx context.Context) error {
 	return nil
 }
 
-// dropTags deletes the tags of the exchanges in a table that are nowhere else, workspace by workspace: the
-// owner of tables is bound by row-level security.
+// dropTags deletes the tags of the exchanges that are only in this table. It works by workspace, because
+// row-level security binds the tables' owner.
 func (p pass) dropTags(ctx context.Context, table string) error {
 	rows, err := p.connection.Query(ctx, "SELECT DISTINCT workspace_id FROM "+identifier(table)+" WHERE tags IS NOT NULL OR end_user IS NOT NULL")
 	if err != nil {

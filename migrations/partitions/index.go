@@ -9,14 +9,14 @@ import (
 	"palimpsest/pipeline/expression"
 )
 
-// missing is an index that a migration has made of the table alone, and a partition that does not have it yet.
+// missing is an index that a migration created only on the parent table, and a partition without it.
 type missing struct {
 	Index, Definition, Partition string
 }
 
-// buildIndexes builds the indexes that migrations have made with CREATE INDEX … ON ONLY exchanges, partition by partition,
-// while exchanges are recorded. PostgreSQL builds no index of a partitioned table that way; once every partition
-// has its own, that of the table is valid.
+// buildIndexes builds the indexes that migrations have created with CREATE INDEX … ON ONLY exchanges,
+// partition by partition, while exchanges are recorded. PostgreSQL can't build the index of a partitioned
+// table concurrently; it becomes valid once every partition has its own.
 func (p pass) buildIndexes(ctx context.Context) error {
 	rows, err := p.connection.Query(ctx, `SELECT x.indexrelid::regclass::text, pg_get_indexdef(x.indexrelid), c.relname::text
 		FROM pg_index x JOIN pg_inherits h ON h.inhparent = x.indrelid JOIN pg_class c ON c.oid = h.inhrelid
@@ -35,12 +35,12 @@ func (p pass) buildIndexes(ctx context.Context) error {
 	return err
 }
 
-// ofTable is how the definition of an index of the table alone begins.
+// ofTable matches the beginning of the definition of an index on only the parent table.
 var ofTable = expression.New(`^CREATE (UNIQUE )?INDEX \S+ ON ONLY public\.exchanges `)
 
 func (p pass) build(ctx context.Context, one missing) error {
 	name := identifier(one.Partition + strings.TrimPrefix(one.Index, "exchanges"))
-	var half bool // an attempt that was cut off has left one
+	var half bool // an interrupted attempt has left an invalid index
 	err := p.connection.QueryRow(ctx, "SELECT EXISTS (SELECT FROM pg_index WHERE indexrelid = to_regclass($1) AND NOT indisvalid)", "public."+name).Scan(&half)
 	if err == nil && half {
 		_, err = p.connection.Exec(ctx, "DROP INDEX CONCURRENTLY "+name)

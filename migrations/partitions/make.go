@@ -10,7 +10,8 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
-// makeNext makes partitions until there is one for the next days. The newest one gets an end, and the new one has none.
+// makeNext makes partitions until one covers the next days. The previously newest partition gets an end, and
+// the new one has no end.
 func (p pass) makeNext(ctx context.Context) error {
 	list, err := List(ctx, p.connection.Query)
 	if err != nil {
@@ -24,7 +25,7 @@ func (p pass) makeNext(ctx context.Context) error {
 	newest, made := list[len(list)-1], len(p.done.Made)
 	for newest.begins().Sub(now) < ahead {
 		from := newest.begins()
-		if from.Before(now) { // exchanges that are being recorded stay in it
+		if from.Before(now) { // exchanges being recorded stay in it
 			from = now.Truncate(day).Add(day)
 		}
 		if newest, err = p.end(ctx, newest, First(from.Add(width))); err != nil {
@@ -32,16 +33,16 @@ func (p pass) makeNext(ctx context.Context) error {
 		}
 	}
 	if len(p.done.Made) > made {
-		_, err = p.connection.Exec(ctx, "ANALYZE exchanges") // of all together, which autovacuum leaves out
+		_, err = p.connection.Exec(ctx, "ANALYZE exchanges") // of the whole table, because autovacuum leaves out partitioned tables
 	}
 	return err
 }
 
-// width returns for how long a partition is to take exchanges, so that it does not become larger than
-// Large at the rate of the one that is being filled; 0 if that one is enough.
+// width returns a duration for a partition, so that it does not become larger than Large at the rate of the
+// one being filled; 0 if that one is enough.
 func (p pass) width(ctx context.Context, filling Partition, now time.Time) (time.Duration, error) {
 	since := filling.begins()
-	if filling.From == uuid.Nil { // since the database was made
+	if filling.From == uuid.Nil { // created with the database
 		if err := p.connection.QueryRow(ctx, "SELECT min(tstamp) FROM goose_db_version").Scan(&since); err != nil {
 			return 0, err
 		}
@@ -50,8 +51,8 @@ func (p pass) width(ctx context.Context, filling Partition, now time.Time) (time
 	return widthAt(perDay, p.Days > 0), nil
 }
 
-// widthAt returns the width at so many exchanges a day. Where old ones are dropped, a partition is dropped
-// once its last exchange is old, so that none is wider than four weeks.
+// widthAt returns the width at so many exchanges a day. If old partitions are dropped, the width is at most
+// four weeks, because a partition is dropped only once its last exchange is old.
 func widthAt(perDay float64, drops bool) time.Duration {
 	if !drops && perDay*364 <= Large {
 		return 0
@@ -64,12 +65,12 @@ func widthAt(perDay float64, drops bool) time.Duration {
 	return day
 }
 
-// ends is a promise that a partition holds no id beyond its end, which the database has looked at already
-// when the partition gets that end.
+// ends is the constraint that a partition holds no id beyond its future end. It is already validated when the
+// partition gets that end.
 const ends = "exchanges_end"
 
-// end has the newest partition take ids below one, and a new one those from there on. Ids that are there
-// from beyond that, of a clock that is weeks ahead, move. It returns the new one.
+// end limits the newest partition to ids below until and makes a new one for the rest. Larger ids that
+// already exist, because of a clock weeks ahead, move. It returns the new partition.
 func (p pass) end(ctx context.Context, newest Partition, until uuid.UUID) (Partition, error) {
 	name, next := identifier(newest.Name), Partition{Name: "exchanges_" + timeOf(until).Format("20060102"), From: until}
 	looked := false
@@ -98,8 +99,8 @@ func (p pass) end(ctx context.Context, newest Partition, until uuid.UUID) (Parti
 	return next, err
 }
 
-// look looks at a partition's ids while exchanges are recorded, and reports whether all are below one. If so,
-// no other id is taken from then on: an end must lie ahead of all clocks.
+// look checks a partition's ids while exchanges are recorded, and reports whether all are below until. If so,
+// a constraint refuses other ids from then on, so until must be ahead of all clocks.
 func (p pass) look(ctx context.Context, one Partition, until uuid.UUID) (bool, error) {
 	name, is := identifier(one.Name), "id < '"+until.String()+"'"
 	if one.From != uuid.Nil {
@@ -115,19 +116,19 @@ func (p pass) look(ctx context.Context, one Partition, until uuid.UUID) (bool, e
 		return true, nil
 	}
 	if failure, is := errors.AsType[*pgconn.PgError](err); is && failure.Code == "23514" {
-		err = nil // some are beyond it
+		err = nil // some ids are beyond it
 	}
 	return false, errors.Join(err, p.forget(context.WithoutCancel(ctx), one.Name))
 }
 
-// forget takes back what look has promised of a partition.
+// forget drops look's constraint from a partition.
 func (p pass) forget(ctx context.Context, name string) error {
 	return p.briefly(ctx, identifier(name), func(tx pgx.Tx) error {
 		return all(ctx, tx, "ALTER TABLE "+identifier(name)+" DROP CONSTRAINT IF EXISTS "+ends)
 	})
 }
 
-// forgetLeft takes back what was promised by a pass that was killed.
+// forgetLeft drops the constraints that a killed pass has left.
 func (p pass) forgetLeft(ctx context.Context) error {
 	rows, err := p.connection.Query(ctx, "SELECT c.relname::text FROM pg_constraint n JOIN pg_class c ON c.oid = n.conrelid WHERE n.conname = $1", ends)
 	if err != nil {

@@ -1,10 +1,10 @@
-// Package partitions keeps the table of exchanges in partitions, each of the exchanges of a
-// span of time: it makes a new one before the newest has become large, drops those from
-// before a time, and builds the indexes that migrations add. An exchange's id is ordered by time, so partitions are ranges of ids. Together
-// they take every id: the oldest has no beginning and the newest no end.
+// Package partitions keeps the table of exchanges in partitions, each with the exchanges of a span of time.
+// It makes a new one before the newest becomes large, drops those from before a time, and builds the indexes
+// that migrations add. An exchange's id is ordered by time, so partitions are ranges of ids. Together they
+// accept every id, because the oldest has no lower bound and the newest no upper bound.
 //
-// A small installation has one partition: each one more costs every list of requests a tenth of
-// a millisecond of planning.
+// A small installation has one partition, because each further one costs every list of requests a tenth of a
+// millisecond of planning.
 package partitions
 
 import (
@@ -19,41 +19,42 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
-// Large is how many exchanges a partition holds as a rule, at most.
+// Large is the usual maximum of exchanges in a partition.
 const Large = 50_000_000
 
-// LeastDays is for how many days single exchanges are kept at least: what API keys have spent in
-// a month is added up from them.
+// LeastDays is the minimum number of days for which single exchanges are kept, because the monthly spend of
+// API keys is added up from them.
 const LeastDays = 62
 
 const (
-	ahead     = 7 * 24 * time.Hour // how long before it begins a partition is made
+	ahead     = 7 * 24 * time.Hour // how long before its range begins a partition is made
 	day       = 24 * time.Hour
-	smallSize = 8 << 20 // bytes of a partition that is looked at in a moment
+	smallSize = 8 << 20 // bytes of a partition that a scan reads in a moment
 
-	// Recorders wait behind a statement that waits for their tables. This is for how long, and how often it is tried.
+	// Recorders queue behind a statement that waits for their tables, so this limits its waits, and their
+	// number.
 	lockTimeout = "250ms"
 	tries       = 20
 	pause       = time.Second
 )
 
-// Manager keeps the partitions of a database.
+// Manager maintains the partitions of a database.
 type Manager struct {
-	OwnerURL string // of the login that owns the tables, past any pgbouncer
-	Days     int    // after how many days exchanges of no session are dropped; 0: never
+	OwnerURL string // of the login that owns the tables, not through pgbouncer
+	Days     int    // after how many days exchanges without a session are dropped; 0 means never
 	Now      func() time.Time
 	After    func(time.Duration) <-chan time.Time
 }
 
-// Done is what a pass has changed.
+// Done lists a pass's changes.
 type Done struct {
 	Made    []string
 	Dropped []string
 	Built   []string // indexes
-	Waits   string   // the oldest partition, if it is to be dropped and too much of it must be kept; "" if none
+	Waits   string   // the oldest partition, if it is due to be dropped but too much of it must be kept; "" if none
 }
 
-// Keep does what is due. Of several processes that keep the same partitions at once, one does.
+// Keep does all due work. If several processes keep the same partitions at once, only one of them works.
 func (k Manager) Keep(ctx context.Context) (Done, error) {
 	done, err := k.keep(ctx)
 	if err != nil {
@@ -74,8 +75,8 @@ func (k Manager) keep(ctx context.Context) (done Done, err error) {
 	if err := connection.QueryRow(ctx, "SELECT pg_try_advisory_lock"+lock).Scan(&isMine); err != nil || !isMine {
 		return done, err
 	}
-	defer func() { _, _ = connection.Exec(context.WithoutCancel(ctx), "SELECT pg_advisory_unlock"+lock) }() // a connection that has broken has none
-	// What a pass that was cut off has left behind goes first.
+	defer func() { _, _ = connection.Exec(context.WithoutCancel(ctx), "SELECT pg_advisory_unlock"+lock) }() // a broken connection has lost the lock
+	// The remains of an interrupted pass go first.
 	err = p.forgetLeft(ctx)
 	if err == nil {
 		err = p.dropLeft(ctx)
@@ -92,7 +93,7 @@ func (k Manager) keep(ctx context.Context) (done Done, err error) {
 	return done, err
 }
 
-// pass is one look at the partitions.
+// pass is one run over the partitions.
 type pass struct {
 	Manager
 
@@ -100,8 +101,9 @@ type pass struct {
 	done       *Done
 }
 
-// briefly runs a transaction that has tables to itself. Others wait for it at most as long as lockTimeout while
-// it waits for them; then it is tried again. An autovacuum of the tables, behind which no recorder waits, ends first.
+// briefly runs a transaction with exclusive locks on tables. While it waits for them it delays others for at
+// most lockTimeout; then it is retried. A weaker lock first waits for an autovacuum of the tables, because
+// recorders do not queue behind that lock.
 func (p pass) briefly(ctx context.Context, tables string, do func(tx pgx.Tx) error) error {
 	for try := 1; ; try++ {
 		err := pgx.BeginFunc(ctx, p.connection, func(tx pgx.Tx) error {
@@ -122,7 +124,7 @@ func (p pass) briefly(ctx context.Context, tables string, do func(tx pgx.Tx) err
 	}
 }
 
-// isBusy reports whether a statement failed because others used what it wanted.
+// isBusy reports whether a statement failed because other transactions held its locks.
 func isBusy(err error) bool {
 	failure, is := errors.AsType[*pgconn.PgError](err)
 	const lockNotAvailable, deadlock = "55P03", "40P01"
@@ -139,22 +141,22 @@ func all(ctx context.Context, tx pgx.Tx, statements ...string) error {
 	return nil
 }
 
-// both are the tables that change with the bounds of partitions: a foreign key leads from one to the other. Requests
-// take the workspace first, too.
+// both are the tables that are locked to change partitions' bounds, because a foreign key connects them. The
+// order, workspaces first, is that of requests.
 const both = "workspaces, exchanges"
 
-// Partition holds the exchanges with ids from one on and below another one.
+// Partition holds the exchanges of a range of ids.
 type Partition struct {
 	Name        string
-	From, Until uuid.UUID // uuid.Nil: without a beginning, without an end
-	Rows        int64     // as the database estimates them
+	From, Until uuid.UUID // uuid.Nil means unbounded
+	Rows        int64     // the database's estimate
 	Size        int64     // in bytes, without indexes
 }
 
-// Query asks the database, with any login: Query of a connection or a pool.
+// Query queries the database with any login, such as Query of a connection or a pool.
 type Query func(ctx context.Context, sql string, args ...any) (pgx.Rows, error)
 
-// List returns the partitions, the oldest first.
+// List returns the partitions, oldest first.
 func List(ctx context.Context, query Query) ([]Partition, error) {
 	rows, err := query(ctx, `SELECT c.relname::text, coalesce(substring(b.bounds FROM 'FROM \(''([0-9a-f-]+)')::uuid, $1), coalesce(substring(b.bounds FROM 'TO \(''([0-9a-f-]+)')::uuid, $1),
 			greatest(c.reltuples, 0)::bigint, pg_relation_size(c.oid)
@@ -173,7 +175,7 @@ func List(ctx context.Context, query Query) ([]Partition, error) {
 	return list, nil
 }
 
-// Filling returns the partition that takes the exchanges of a time.
+// Filling returns the partition for exchanges of a time.
 func Filling(list []Partition, at time.Time) Partition {
 	filling := list[0]
 	for _, one := range list[1:] {
@@ -184,10 +186,10 @@ func Filling(list []Partition, at time.Time) Partition {
 	return filling
 }
 
-// begins returns the time of a partition's first exchange at the earliest.
+// begins returns the earliest possible time of a partition's exchanges.
 func (p Partition) begins() time.Time { return timeOf(p.From) }
 
-// First returns the lowest id of an exchange of a time, or of one after it.
+// First returns the lowest possible id of an exchange at a time or later.
 func First(at time.Time) uuid.UUID {
 	var id uuid.UUID
 	var milliseconds [8]byte
@@ -196,7 +198,7 @@ func First(at time.Time) uuid.UUID {
 	return id
 }
 
-// timeOf returns when an id was made.
+// timeOf returns an id's creation time.
 func timeOf(id uuid.UUID) time.Time {
 	var milliseconds [8]byte
 	copy(milliseconds[2:], id[:6])

@@ -1,5 +1,4 @@
-// Package account is the page on which people change their address and password and
-// see where they are logged in.
+// Package account is the page on which people change their address and password and see their logins.
 package account
 
 import (
@@ -16,7 +15,7 @@ import (
 	"palimpsest/web/paths"
 )
 
-// Handler answers the requests to the page.
+// Handler handles the page's requests.
 type Handler struct {
 	service tenants.Accounts
 	cookies tenants.Cookies
@@ -24,7 +23,7 @@ type Handler struct {
 	now     func() time.Time
 }
 
-// New returns a Handler. local says that mails are kept here and not sent.
+// New returns a Handler. local means that mails are kept here instead of sent.
 func New(service tenants.Accounts, cookies tenants.Cookies, local bool, now func() time.Time) *Handler {
 	return &Handler{service: service, cookies: cookies, local: local, now: now}
 }
@@ -40,14 +39,14 @@ func (h *Handler) Password(c echo.Context, who tenants.Principal) error {
 	return h.done(c, who, "password", err, func(m *model) { m.Password = newPasswordForm(err) })
 }
 
-// Email has a link sent to the address that is to become the person's.
+// Email sends a link to the person's new address.
 func (h *Handler) Email(c echo.Context, who tenants.Principal) error {
 	email := c.FormValue("email")
 	err := h.service.AskEmail(c.Request().Context(), who, c.FormValue(emailPassword), email)
 	return h.done(c, who, "asked", err, func(m *model) { m.Email = newEmailForm(email, err) })
 }
 
-// Verification sends the link to verify the address again.
+// Verification sends another link to verify the address.
 func (h *Handler) Verification(c echo.Context, who tenants.Principal) error {
 	err := h.service.SendVerification(c.Request().Context(), who.User)
 	return h.done(c, who, "sent", err, func(m *model) { m.Error = formError(err) })
@@ -68,7 +67,7 @@ func (h *Handler) EndLogin(c echo.Context, who tenants.Principal) error {
 	return layout.Redirect(c, paths.With(paths.Account, "done", "ended"))
 }
 
-// EndLogins ends all logins, this one too.
+// EndLogins ends all logins, including this one.
 func (h *Handler) EndLogins(c echo.Context, who tenants.Principal) error {
 	if err := h.service.EndLogins(c.Request().Context(), who.User.ID); err != nil {
 		return err
@@ -94,13 +93,13 @@ func (h *Handler) Delete(c echo.Context, who tenants.Principal) error {
 	return h.done(c, who, "", err, func(m *model) { m.Delete = newDeleteForm(keys, err, "") })
 }
 
-// leave leads someone away whose login has ended.
+// leave redirects a person whose login has ended to the login page.
 func (h *Handler) leave(c echo.Context) error {
 	h.cookies.Clear(c.Response())
 	return layout.Redirect(c, paths.LogIn)
 }
 
-// done leads back to the page, or shows it with what is to be mended.
+// done redirects to the page, or shows it with the errors.
 func (h *Handler) done(c echo.Context, who tenants.Principal, what string, err error, change func(*model)) error {
 	if err == nil {
 		return layout.Redirect(c, paths.With(paths.Account, "done", what))
@@ -111,7 +110,7 @@ func (h *Handler) done(c echo.Context, who tenants.Principal, what string, err e
 	return err
 }
 
-// page shows the page after change has had its way with it.
+// page shows the page after applying change.
 func (h *Handler) page(c echo.Context, who tenants.Principal, status int, change func(*model)) error {
 	logins, err := h.service.Logins(c.Request().Context(), who.User.ID)
 	if err != nil {

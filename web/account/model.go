@@ -9,21 +9,21 @@ import (
 	"palimpsest/web/components"
 )
 
-// model is the page.
+// model is the page's data.
 type model struct {
 	Who      tenants.Principal
 	Logins   []loginRow
 	Email    emailForm
 	Password passwordForm
 	Delete   deleteForm
-	Done     string // what was done before
+	Done     string // the last action
 	Mailed   bool   // and a mail was sent
 	Local    bool   // mails are kept here
 	Error    string
 	Now      time.Time
 }
 
-// loginRow is a login as the page lists it.
+// loginRow is a login in the list.
 type loginRow struct {
 	tenants.Login
 
@@ -63,7 +63,7 @@ func newModel(who tenants.Principal, logins []tenants.Login, now time.Time) mode
 func newEmailForm(email string, err error) emailForm {
 	form := emailForm{
 		Email: components.FieldModel{Label: "New e-mail address", Name: "email", Value: email},
-		// The other form's field has the name password, and so its id.
+		// The other form's field is named password, which also determines its id.
 		Password: components.FieldModel{Label: "Your password", Name: emailPassword},
 	}
 	form.Error = fieldErrors(renamed(err, emailPassword), &form.Email, &form.Password)
@@ -79,7 +79,7 @@ func newPasswordForm(err error) passwordForm {
 	return form
 }
 
-// newDeleteForm is the form that deletes the account; refused says why that cannot be.
+// newDeleteForm is the form that deletes the account; refused is the reason why it can't be deleted.
 func newDeleteForm(keys string, err error, refused string) deleteForm {
 	form := deleteForm{
 		Password: components.FieldModel{Label: "Your password", Name: deletePassword, Hint: "If your account has none, leave this empty and log in again first."},
@@ -98,7 +98,7 @@ func onlyOwnerText(workspace string) string {
 	return "You are the only owner of " + workspace + ". Make another member an owner, or delete the workspace first. Nothing was changed."
 }
 
-// renamed returns an error about a password as one about the field that a form has for it.
+// renamed returns a password error with the name of a form's password field.
 func renamed(err error, field string) error {
 	if invalid, is := errors.AsType[tenants.Invalid](err); is && invalid.Field == "password" {
 		return tenants.Invalid{Field: field, Message: invalid.Message}
@@ -106,14 +106,13 @@ func renamed(err error, field string) error {
 	return err
 }
 
-// fieldErrors puts what is wrong with a value at its field, and returns what is wrong
-// with the whole form.
+// fieldErrors attaches a value's error to its field and returns the error of the whole form.
 func fieldErrors(err error, fields ...*components.FieldModel) string {
 	components.FieldErrors(err, fields...)
 	return formError(err)
 }
 
-// formError says what is wrong with a whole form.
+// formError returns the error of a whole form.
 func formError(err error) string {
 	if many, is := errors.AsType[tenants.TooMany](err); is {
 		return "Too many attempts. Try again in " + components.Span(many.Wait) + ". Nothing was changed."
@@ -121,7 +120,7 @@ func formError(err error) string {
 	return ""
 }
 
-// doneText says what was done.
+// doneText confirms an action.
 func doneText(what, email string) string {
 	switch what {
 	case "password":
@@ -140,8 +139,7 @@ func doneText(what, email string) string {
 	return ""
 }
 
-// browser returns what people call a browser and its system; what names itself
-// otherwise stands as it does.
+// browser returns the usual names of a browser and its system. An unknown user agent is returned unchanged.
 func browser(userAgent string) string {
 	name := first(userAgent, "Edg/", "Edge", "OPR/", "Opera", "Firefox/", "Firefox", "Chrome/", "Chrome", "Safari/", "Safari", "curl/", "curl")
 	system := first(userAgent, "iPhone", "iPhone", "iPad", "iPad", "Android", "Android", "Windows", "Windows", "Mac OS X", "macOS", "CrOS", "ChromeOS", "Linux", "Linux")
@@ -156,8 +154,7 @@ func browser(userAgent string) string {
 	return name + " on " + system
 }
 
-// first returns the name of the first mark that a text holds; marksAndNames has both
-// by turns.
+// first returns the name of the first mark in a text; marksAndNames alternates marks and names.
 func first(text string, marksAndNames ...string) string {
 	for i := 0; i+1 < len(marksAndNames); i += 2 {
 		if strings.Contains(text, marksAndNames[i]) {

@@ -1,5 +1,5 @@
-// Package alerts is the page on which a workspace says what its people are alerted to, where
-// and when, and on which they see what became of each alert.
+// Package alerts is the page of a workspace's alerts: their rules, channels and quiet hours, and the outcome
+// of each alert.
 package alerts
 
 import (
@@ -16,7 +16,7 @@ import (
 	"palimpsest/web/paths"
 )
 
-// Handler answers the requests to the page.
+// Handler handles the page's requests.
 type Handler struct {
 	service tenants.Alerts
 	now     func() time.Time
@@ -35,7 +35,7 @@ func (h *Handler) Show(c echo.Context, who tenants.Principal) error {
 	})
 }
 
-// Save saves when people are alerted.
+// Save saves the settings.
 func (h *Handler) Save(c echo.Context, who tenants.Principal) error {
 	typed := typedSettings{From: c.FormValue("quiet_from"), To: c.FormValue("quiet_to"), Zone: c.FormValue("time_zone"), Percent: c.FormValue("error_percent")}
 	err := h.service.SaveSettings(c.Request().Context(), who.Workspace.ID, typed.settings())
@@ -45,7 +45,7 @@ func (h *Handler) Save(c echo.Context, who tenants.Principal) error {
 	})
 }
 
-// New shows the form to add a channel with.
+// New shows the form to add a channel.
 func (h *Handler) New(c echo.Context, who tenants.Principal) error {
 	wanted := tenants.WantedAlertChannel{Kind: tenants.AlertKind(c.QueryParam("kind")), Rules: usualRules()}
 	if _, known := kindNames()[wanted.Kind]; !known {
@@ -73,7 +73,7 @@ func (h *Handler) Add(c echo.Context, who tenants.Principal) error {
 	})
 }
 
-// Edit shows the form to change a channel with.
+// Edit shows the form to change a channel.
 func (h *Handler) Edit(c echo.Context, who tenants.Principal) error {
 	return h.page(c, who, http.StatusOK, func(m *model) error {
 		channel, err := m.channel(idOf(c))
@@ -114,12 +114,12 @@ func (h *Handler) Remove(c echo.Context, who tenants.Principal) error {
 	return h.done(c, who, "removed", h.service.Remove(c.Request().Context(), who, idOf(c)), nil)
 }
 
-// Retry has a delivery that failed tried again.
+// Retry retries a failed delivery.
 func (h *Handler) Retry(c echo.Context, who tenants.Principal) error {
 	return h.done(c, who, "retried", h.service.Retry(c.Request().Context(), who, idOf(c)), nil)
 }
 
-// done leads back to the page, or shows it with a form that change has put the error into.
+// done redirects to the page, or shows it with a form to which change has added the error.
 func (h *Handler) done(c echo.Context, who tenants.Principal, what string, err error, change func(*model) error) error {
 	if err == nil {
 		return layout.Redirect(c, paths.With(paths.Alerts, "done", what))
@@ -142,7 +142,7 @@ func (h *Handler) page(c echo.Context, who tenants.Principal, status int, change
 	return layout.Page(c, status, layout.Frame{Title: "Alerts", Section: layout.Alerts, Who: who}, view(page))
 }
 
-// idOf returns the id in the path; uuid.Nil, which nothing has, if it is not valid.
+// idOf returns the id in the path, or uuid.Nil, which never exists, if it is not valid.
 func idOf(c echo.Context) uuid.UUID {
 	id, err := uuid.Parse(c.Param("id"))
 	if err != nil {
@@ -167,11 +167,11 @@ func readForm(c echo.Context) tenants.WantedAlertChannel {
 	return wanted
 }
 
-// typedSettings are settings as a person has typed them.
+// typedSettings is the input for the settings.
 type typedSettings struct{ From, To, Zone, Percent string }
 
-// settings returns what was typed, with values that cannot be set for what is not readable.
-// Both times left empty stand for no quiet hours.
+// settings returns the input, with invalid values for unreadable parts, so that they are refused. Empty times
+// mean no quiet hours.
 func (t typedSettings) settings() tenants.AlertSettings {
 	settings := tenants.AlertSettings{QuietFrom: tenants.ParseClockTime(t.From), QuietTo: tenants.ParseClockTime(t.To), TimeZone: t.Zone}
 	if t.From == "" && t.To == "" {

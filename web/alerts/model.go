@@ -24,11 +24,11 @@ type model struct {
 
 	Refused bool // a test was not delivered
 
-	Created, Secret string // a channel that was added just now, and what signs its webhooks
+	Created, Secret string // a newly added channel and the secret that signs its webhooks
 
 	From, To, Zone, Percent components.FieldModel
 
-	Form *formModel // of a channel; nil if none is open
+	Form *formModel // of a channel, or nil
 }
 
 func newModel(found tenants.Alerting, who tenants.Principal, now time.Time) model {
@@ -42,7 +42,7 @@ func newModel(found tenants.Alerting, who tenants.Principal, now time.Time) mode
 	return m
 }
 
-// settings fills the form of the settings with what was typed and what is wrong with it.
+// settings fills the form of the settings with the input and its errors.
 func (m *model) settings(typed typedSettings, err error) {
 	m.From = components.FieldModel{Label: "Quiet from", Name: "quiet_from", Value: typed.From, Hint: "Leave both empty for no quiet hours."}
 	m.To = components.FieldModel{Label: "Quiet until", Name: "quiet_to", Value: typed.To, Hint: "Alerts of quiet hours arrive when they end."}
@@ -60,13 +60,13 @@ func (m *model) channel(id uuid.UUID) (tenants.AlertChannel, error) {
 	return m.Channels[at], nil
 }
 
-// channelName returns the name of the channel that a delivery is for.
+// channelName returns the name of a delivery's channel.
 func (m *model) channelName(delivery tenants.AlertDelivery) string {
 	channel, _ := m.channel(delivery.Channel)
 	return render.Visible(channel.Name)
 }
 
-// where says where a channel's alerts go.
+// where returns a channel's destination.
 func (m *model) where(channel tenants.AlertChannel) string {
 	if channel.Kind != tenants.AlertEmail {
 		return render.Visible(channel.Place)
@@ -79,7 +79,7 @@ func (m *model) where(channel tenants.AlertChannel) string {
 	return "no longer a member"
 }
 
-// formModel is the form of one channel.
+// formModel is a channel's form.
 type formModel struct {
 	ID       uuid.UUID // uuid.Nil for a new one
 	Kind     tenants.AlertKind
@@ -144,12 +144,12 @@ func (f *formModel) title() string {
 	}[f.Kind]
 }
 
-// usualRules are those that a new channel begins with: all but the operators' own.
+// usualRules are the default rules of a new channel: all except the operators'.
 func usualRules() []tenants.AlertRule {
 	return slices.DeleteFunc(tenants.AlertRules(), func(rule tenants.AlertRule) bool { return rule == tenants.AlertInstallation })
 }
 
-// ruleWords says what each rule is about, and when it alerts.
+// ruleWords describes each rule and its condition.
 func ruleWords() map[tenants.AlertRule][2]string {
 	return map[tenants.AlertRule][2]string{
 		tenants.AlertBudget:       {"Budgets", "Of API keys, members, projects and the workspace: at 50, 80 and 100 % of a day or month."},
@@ -170,17 +170,17 @@ func rulesText(rules []tenants.AlertRule) string {
 	return strings.Join(names, " · ")
 }
 
-// kindNames are the kinds of channels as people say them.
+// kindNames are the display names of the kinds of channels.
 func kindNames() map[tenants.AlertKind]string {
 	return map[tenants.AlertKind]string{tenants.AlertWebhook: "webhook", tenants.AlertSlack: "Slack", tenants.AlertEmail: "e-mail"}
 }
 
-// stateTag returns how a state is colored.
+// stateTag returns a state's color.
 func stateTag(state tenants.DeliveryState) string {
 	return map[tenants.DeliveryState]string{tenants.DeliveryDelivered: "ok", tenants.DeliveryFailed: "bad", tenants.DeliveryWaiting: "warn"}[state]
 }
 
-// answerText says what the receiver answered.
+// answerText returns the receiver's answer.
 func answerText(delivery tenants.AlertDelivery) string {
 	text := render.Visible(delivery.Answer)
 	if delivery.Status != 0 {

@@ -1,4 +1,4 @@
-// Package audit is the page of who changed what in a workspace.
+// Package audit is the page of a workspace's audit log.
 package audit
 
 import (
@@ -15,22 +15,22 @@ import (
 	"palimpsest/web/layout"
 )
 
-// pageSize is how many entries a page has.
+// pageSize is the number of entries on a page.
 const pageSize = 50
 
-// Handler answers the requests to the page.
+// Handler handles the page's requests.
 type Handler struct {
 	store    tenants.AuditLog
 	defaults pipeline.Layer
 	now      func() time.Time
 }
 
-// New returns a Handler. defaults are the pipeline of a workspace that has set none.
+// New returns a Handler. defaults is the pipeline of a workspace without one of its own.
 func New(store tenants.AuditLog, defaults pipeline.Layer, now func() time.Time) *Handler {
 	return &Handler{store: store, defaults: defaults, now: now}
 }
 
-// Show shows a page of the entries that match.
+// Show shows a page of the matching entries.
 func (h *Handler) Show(c echo.Context, who tenants.Principal) error {
 	ctx := c.Request().Context()
 	model := model{

@@ -15,15 +15,15 @@ import (
 	"palimpsest/web/paths"
 )
 
-// model is the page.
+// model is the page's data.
 type model struct {
 	Actor, Action string
 	From, To      day
 	Cursor        string
 	Zone          *time.Location // of the days
 	Rows          []row
-	Next          string // cursor of the older page; empty if none
-	CSV           string // where the filtered list is downloaded
+	Next          string // cursor of the older page; "" if absent
+	CSV           string // address of the filtered list as a file
 	Now           time.Time
 }
 
@@ -34,7 +34,7 @@ func newDay(name, label, value string) day {
 	return day{components.FieldModel{Name: name, Label: label, Value: strings.TrimSpace(value)}}
 }
 
-// at returns when a day begins; the zero time where none was typed.
+// at returns the start of a day; the zero time if the field is empty.
 func (d *day) at(zone *time.Location) (time.Time, bool) {
 	if d.Value == "" {
 		return time.Time{}, true
@@ -46,8 +46,8 @@ func (d *day) at(zone *time.Location) (time.Time, bool) {
 	return at, err == nil
 }
 
-// filter returns which entries are asked for; false, with the fields' errors, if that
-// cannot be told. To is the last day that is shown.
+// filter returns the filter of the entries; false, with the fields' errors, if a day is not valid. To is the
+// last day shown.
 func (m *model) filter() (tenants.AuditFilter, bool) {
 	filter := tenants.AuditFilter{Actor: m.Actor, Action: m.Action}
 	switch m.Action {
@@ -69,12 +69,12 @@ func (m *model) filtered() bool {
 	return m.Actor != "" || m.Action != "" || m.From.Value != "" || m.To.Value != ""
 }
 
-// path returns the list with another cursor.
+// path returns the list's address with another cursor.
 func (m *model) path(cursor string) string {
 	return paths.With(paths.Audit, "actor", m.Actor, "action", m.Action, "from", m.From.Value, "to", m.To.Value, "cursor", cursor)
 }
 
-// download returns where the list is downloaded: all of its pages.
+// download returns the address of the whole list as a file.
 func (m *model) download(filter tenants.AuditFilter) string {
 	return paths.With(paths.AuditCSV, "actor", m.Actor, "action", filter.Action, "except", filter.Except, "from", moment(filter.From), "to", moment(filter.To))
 }
@@ -86,14 +86,14 @@ func moment(at time.Time) string {
 	return at.UTC().Format(time.RFC3339)
 }
 
-// What entries are about, as an address has it. Logins outnumber changes, so that they are left
-// out of the list unless it is asked for them.
+// Filters by the subject of an entry, as in an address. Logins outnumber changes, so the default leaves them
+// out.
 const (
 	everything = "all"
 	logins     = "login"
 )
 
-// kinds are what entries are about, as the list is narrowed to.
+// kinds are the list's filters by subject.
 func kinds() []components.Option {
 	return []components.Option{
 		{Value: "", Label: "Everything but logins"},
@@ -122,7 +122,7 @@ func kinds() []components.Option {
 	}
 }
 
-// options returns kinds, with the action that is asked for if it is not one of them.
+// options returns kinds, and the requested action if it is not among them.
 func (m *model) options() []components.Option {
 	options := kinds()
 	if !slices.ContainsFunc(options, func(o components.Option) bool { return o.Value == m.Action }) {
@@ -131,11 +131,11 @@ func (m *model) options() []components.Option {
 	return options
 }
 
-// row is an entry as it is shown.
+// row is an entry in the list.
 type row struct {
 	At      time.Time
 	Actor   string
-	By      string // what the actor is; empty: a person
+	By      string // the actor's kind; "" for a person
 	From    string // address
 	Said    sentence
 	Action  tenants.Action
@@ -143,10 +143,10 @@ type row struct {
 	Changes []change
 }
 
-// change is a value before and after; empty if it has no value then.
+// change is a value before and after; "" if absent.
 type change struct{ Name, Before, After string }
 
-// written returns a value as it is shown: a moment in the reader's time zone, anything else as it is.
+// written formats a value: a moment in the reader's time zone, anything else unchanged.
 func written(ctx context.Context, value string) string {
 	if at, err := time.Parse(time.RFC3339, value); err == nil {
 		return components.MomentIn(at, components.Zone(ctx))
@@ -154,8 +154,8 @@ func written(ctx context.Context, value string) string {
 	return value
 }
 
-// pipelineChanges returns which settings of the pipeline an entry changed, above the settings
-// that hold without it; nil where it is about something else, or they are not accepted any more.
+// pipelineChanges returns an entry's changes of pipeline settings, compared with the settings below it; nil
+// if the entry is about something else or its settings are no longer valid.
 func pipelineChanges(entry *tenants.AuditEntry, below pipeline.Layer) []change {
 	if entry.Action != tenants.PipelineSaved && entry.Action != tenants.PipelineRestored {
 		return nil
@@ -172,7 +172,7 @@ func pipelineChanges(entry *tenants.AuditEntry, below pipeline.Layer) []change {
 	return changes
 }
 
-// newRow returns an entry as it is shown. below is the pipeline of a workspace that has set none.
+// newRow returns an entry's row. below is the pipeline of a workspace without one of its own.
 func newRow(entry *tenants.AuditEntry, below pipeline.Layer) row {
 	r := row{At: entry.At, Actor: entry.Actor.Name, From: entry.Actor.From, Action: entry.Action, Target: entry.Target}
 	switch {

@@ -9,14 +9,13 @@ import (
 	"palimpsest/tenants"
 )
 
-// lineChanges is how many values that changed stand in a line.
+// lineChanges is how many changed values fit on a line.
 const lineChanges = 4
 
-// shortID is how many characters of an id stand in a sentence.
+// shortID is how many characters of an id a sentence contains.
 const shortID = 8
 
-// doneWith says what was done, as it follows who did it. A "%" stands for what it was done
-// with.
+// doneWith returns the words for each action, to follow the actor. A "%" stands for the object.
 func doneWith() map[tenants.Action]string {
 	return map[tenants.Action]string{
 		tenants.KeyCreated: "created the API key %", tenants.KeyRevoked: "revoked the API key %", tenants.KeyChanged: "changed the API key %", tenants.KeyRotated: "rotated the API key %",
@@ -51,13 +50,13 @@ func doneWith() map[tenants.Action]string {
 	}
 }
 
-// sentence is an entry as it is read: who did what with what, and what came of it.
+// sentence is an entry in words: actor, action, object and outcome.
 type sentence struct {
 	Verb, Object, Rest string // Object is "" if the verb says it all
-	Outcome            string // what changed, "" if that is nothing or too much for a line
+	Outcome            string // the changes; "" if absent or too long for a line
 }
 
-// newSentence returns the sentence of an entry whose changes are known.
+// newSentence returns the sentence of an entry with these changes.
 func newSentence(entry *tenants.AuditEntry, changes []change) sentence {
 	words, is := doneWith()[entry.Action]
 	if !is {
@@ -78,8 +77,7 @@ func newSentence(entry *tenants.AuditEntry, changes []change) sentence {
 	return s
 }
 
-// objectOf names what an entry is about: by its name or address, or else by the beginning of
-// its id.
+// objectOf names an entry's subject by its name or address, or else by the beginning of its id.
 func objectOf(entry *tenants.AuditEntry) string {
 	name := ""
 	for _, field := range []string{"name", "email"} {
@@ -94,7 +92,7 @@ func objectOf(entry *tenants.AuditEntry) string {
 	return name
 }
 
-// words says a change in a few words.
+// words summarizes a change.
 func (c change) words() string {
 	switch {
 	case c.Before == "":

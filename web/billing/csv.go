@@ -9,7 +9,7 @@ import (
 	"palimpsest/web/layout"
 )
 
-// InvoicesCSV answers the invoices that the page shows as a file.
+// InvoicesCSV answers with the page's invoices as a file.
 func (h *Handler) InvoicesCSV(c echo.Context, who tenants.Principal) error {
 	ctx := c.Request().Context()
 	overview, err := h.service.Overview(ctx, who.Workspace.ID)

@@ -1,5 +1,4 @@
-// Package billing is the page of the plan that a workspace has, what it has used of it,
-// and its bills.
+// Package billing is the page of a workspace's plan, its use, and its bills.
 package billing
 
 import (
@@ -17,7 +16,7 @@ import (
 	"palimpsest/web/paths"
 )
 
-// Handler answers the requests to the page.
+// Handler handles the page's requests.
 type Handler struct {
 	service *billing.Service
 	log     *slog.Logger
@@ -40,19 +39,19 @@ func (h *Handler) Show(c echo.Context, who tenants.Principal) error {
 	return h.page(c, who, http.StatusOK, func(m *model) { m.Returned = returned })
 }
 
-// Checkout leads to where a plan is paid for.
+// Checkout redirects to Stripe's checkout of a plan.
 func (h *Handler) Checkout(c echo.Context, who tenants.Principal) error {
 	url, err := h.service.Checkout(c.Request().Context(), who.Workspace, who.User.Email, c.FormValue("plan"))
 	return h.lead(c, who, url, err)
 }
 
-// Portal leads to where the plan is changed and paid.
+// Portal redirects to Stripe's portal, where the plan is changed and paid.
 func (h *Handler) Portal(c echo.Context, who tenants.Principal) error {
 	url, err := h.service.Portal(c.Request().Context(), who.Workspace.ID)
 	return h.lead(c, who, url, err)
 }
 
-// lead sends a person on to Stripe, or says why that cannot be.
+// lead redirects a person to Stripe, or explains why it can't.
 func (h *Handler) lead(c echo.Context, who tenants.Principal, url string, err error) error {
 	invalid, isInvalid := errors.AsType[tenants.Invalid](err)
 	switch {
@@ -88,8 +87,7 @@ func (h *Handler) page(c echo.Context, who tenants.Principal, status int, change
 	return layout.Page(c, status, layout.Frame{Title: "Billing", Section: layout.Billing, Who: who}, view(model))
 }
 
-// ask asks Stripe for what only it knows. A part that fails leaves the others as they
-// are.
+// ask asks Stripe for data that is only there. A part that fails leaves the others unchanged.
 func (h *Handler) ask(c echo.Context, overview billing.Overview, model *model) {
 	ctx := c.Request().Context()
 	offers, err := h.service.Offers(ctx)
@@ -99,8 +97,7 @@ func (h *Handler) ask(c echo.Context, overview billing.Overview, model *model) {
 	model.InvoicesFailed = h.failed(c, "invoices", err)
 }
 
-// letLead lets the forms of the page lead to Stripe, which the policy of every other
-// page forbids.
+// letLead allows the page's forms to redirect to Stripe, which the policy of every other page forbids.
 func (h *Handler) letLead(c echo.Context) {
 	header := c.Response().Header()
 	policy := header.Get(echo.HeaderContentSecurityPolicy)
@@ -108,8 +105,7 @@ func (h *Handler) letLead(c echo.Context) {
 	header.Set(echo.HeaderContentSecurityPolicy, allowed)
 }
 
-// failed writes the cause of a failure to the log and returns the reference that the
-// page shows; empty if absent.
+// failed logs an error and returns its reference in the log; "" without an error.
 func (h *Handler) failed(c echo.Context, what string, err error) string {
 	return layout.Reference(c.Request().Context(), h.log, "billing", what, err)
 }

@@ -7,24 +7,24 @@ import (
 	"palimpsest/web/components"
 )
 
-// model is the page.
+// model is the page's data.
 type model struct {
 	billing.Overview
 
 	Now        time.Time
-	PlanFailed string // reference; empty: the plan and its usage are known
+	PlanFailed string // reference in the log; "" if the plan and its usage are known
 
 	Returned bool   // from checkout, just now
-	Problem  string // why nothing was changed; empty if none
+	Problem  string // why nothing was changed; "" if it was
 	State    string // of the plan, in a word
 	Tag      string // its color
-	Says     string // what that means, in a sentence
-	Bar      int64  // per cent of what is included that is used
-	Included int64  // exchanges of the period; 0 if no one knows, or without a limit
+	Says     string // the state in a sentence
+	Bar      int64  // percent used of the included exchanges
+	Included int64  // exchanges of the period; 0 if unknown or unlimited
 	Beyond   string // price of each further one
-	Forecast string // empty: it would be a guess
+	Forecast string // "" if it would be a guess
 
-	Offers         []billing.Offer // that may be chosen
+	Offers         []billing.Offer // the plans for sale
 	OffersFailed   string          // reference
 	Invoices       []billing.Invoice
 	InvoicesFailed string
@@ -40,8 +40,7 @@ func newModel(overview billing.Overview, now time.Time, zone *time.Location) mod
 	return m
 }
 
-// offer shows what can be bought: nothing where something runs, whose own price is
-// shown then.
+// offer shows the plans for sale. A workspace with a running subscription sees only its own price.
 func (m *model) offer(offers []billing.Offer) {
 	for _, offer := range offers {
 		if offer.Plan == m.Plan {
@@ -60,7 +59,7 @@ func (m *model) fill() {
 	}
 }
 
-// stateOf says how a plan is doing.
+// stateOf describes a plan's state.
 func stateOf(overview billing.Overview, zone *time.Location) (state, tag, says string) {
 	end := components.DayIn(overview.EndsAt, zone)
 	switch {
@@ -83,7 +82,7 @@ func stateOf(overview billing.Overview, zone *time.Location) (state, tag, says s
 	return "Active", "ok", "It renews on " + components.DayIn(overview.PeriodEnd, zone) + "."
 }
 
-// extent says how many exchanges an offer includes and what more cost.
+// extent returns an offer's included exchanges and the price of further ones.
 func extent(offer billing.Offer) string {
 	switch {
 	case offer.Beyond == "":

@@ -8,14 +8,13 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-// Authenticator is a device that keeps passkeys and answers for its person at once, as
-// Chromium pretends it to a tab.
+// Authenticator is Chromium's virtual authenticator of a tab. It stores passkeys and answers at once.
 type Authenticator struct {
 	tab *Tab
 	id  webauthn.AuthenticatorID
 }
 
-// Plug gives the tab an authenticator that knows its person by a finger.
+// Plug adds an authenticator with user verification to the tab.
 func (p *Tab) Plug() *Authenticator {
 	p.t.Helper()
 	call(p.t, p, webauthn.Enable, webauthn.EnableParams{})
@@ -26,13 +25,13 @@ func (p *Tab) Plug() *Authenticator {
 	return &Authenticator{tab: p, id: added.AuthenticatorID}
 }
 
-// Passkeys returns the passkeys that the device keeps.
+// Passkeys returns the authenticator's passkeys.
 func (a *Authenticator) Passkeys() []*webauthn.Credential {
 	a.tab.t.Helper()
 	return call(a.tab.t, a.tab, webauthn.GetCredentials, webauthn.GetCredentialsParams{AuthenticatorID: a.id}).Credentials
 }
 
-// SetCount has a passkey count from a number, as that of a copy does.
+// SetCount sets a passkey's signature counter, as a copied passkey would have it.
 func (a *Authenticator) SetCount(passkey *webauthn.Credential, count float64) {
 	a.tab.t.Helper()
 	call(a.tab.t, a.tab, webauthn.SetCredentialProperties, webauthn.SetCredentialPropertiesParams{
@@ -40,7 +39,7 @@ func (a *Authenticator) SetCount(passkey *webauthn.Credential, count float64) {
 	})
 }
 
-// Verify says whether the person's finger is the right one from now on.
+// Verify sets whether user verification succeeds from now on.
 func (a *Authenticator) Verify(is bool) {
 	a.tab.t.Helper()
 	call(a.tab.t, a.tab, webauthn.SetUserVerified, webauthn.SetUserVerifiedParams{AuthenticatorID: a.id, IsUserVerified: is})

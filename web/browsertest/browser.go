@@ -1,7 +1,6 @@
-// Package browsertest drives a real Chromium for tests: it opens pages, does what
-// a person does on them, and checks each for what no reader may meet: violations
-// that axe finds, what the page's policy refused, complaints of the console, and
-// scrolling sideways. It needs the program chromium.
+// Package browsertest drives a real Chromium for tests. It opens pages, acts as a person would, and checks
+// each page for accessibility violations (axe), violations of the content security policy, console errors and
+// horizontal scrolling. It needs the program chromium.
 package browsertest
 
 import (
@@ -22,10 +21,10 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-// patience bounds one step of a tab, on a busy machine.
+// patience limits one step of a tab, on a busy machine.
 const patience = 2 * time.Minute
 
-// The widths of the screens that pages are made for, in px.
+// The screen widths that pages support, in px.
 const (
 	Desktop = 1440
 	Phone   = 390
@@ -34,8 +33,7 @@ const (
 // height of a screen, in px.
 const height = 900
 
-// noted notes what the policy refuses before any script of the page runs, and what moves
-// by itself.
+// noted records policy violations before any script of the page runs, and layout shifts without input.
 const noted = `window.refused = []; addEventListener('securitypolicyviolation', e => window.refused.push(e.violatedDirective + ' ' + e.blockedURI));
 	window.moved = {by: 0, what: []};
 	const note = entries => entries.filter(e => !e.hadRecentInput).forEach(e => {
@@ -57,14 +55,14 @@ type Browser struct {
 // shared is the browser of this test program.
 var shared = new(common)
 
-// common is a browser that is started when it is first needed.
+// common is a browser that starts at its first use.
 type common struct {
 	mu      sync.Mutex
 	browser *Browser
 	stop    context.CancelFunc
 }
 
-// Start returns a Chromium, which all tests of a program share: a start costs as much CPU as several
+// Start returns a Chromium that all tests of a program share, because a start costs as much CPU as several
 // pages. Stop ends it.
 func Start(t testing.TB) *Browser {
 	t.Helper()
@@ -75,17 +73,17 @@ func Start(t testing.TB) *Browser {
 	return browser
 }
 
-// Stop ends the browser of this test program, if there is one: dbtest.Main(m, browsertest.Stop).
+// Stop ends the browser of this test program, if any: dbtest.Main(m, browsertest.Stop).
 func Stop() { shared.end() }
 
-// get returns the browser, or another one if that has ended by itself.
+// get returns the browser, or a new one if that has ended on its own.
 func (c *common) get() (*Browser, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.browser != nil && c.browser.ctx.Err() == nil {
 		return c.browser, nil
 	}
-	c.close() // what is left of it
+	c.close() // its remains
 	browser, stop, err := start()
 	if err != nil {
 		return nil, err
@@ -101,7 +99,7 @@ func (c *common) end() {
 	c.close()
 }
 
-// close is end for who holds the lock.
+// close is end for callers that hold the lock.
 func (c *common) close() {
 	if c.browser != nil {
 		c.stop()
@@ -109,11 +107,11 @@ func (c *common) close() {
 	}
 }
 
-// shell is Chromium without what a window needs, which takes half the CPU.
+// shell is Chromium without its window code, which would double the CPU time.
 const shell = "chromium-headless-shell"
 
-// start starts a Chromium, the shell where it is installed. It shows no transitions, so that colors are
-// looked at when they are the final ones.
+// start starts a Chromium, preferably the shell. It disables transitions, so that checks see the final
+// colors.
 func start() (*Browser, context.CancelFunc, error) {
 	options := []chromedp.ExecAllocatorOption{
 		chromedp.NoSandbox, chromedp.Headless, chromedp.DisableGPU,
@@ -132,25 +130,25 @@ func start() (*Browser, context.CancelFunc, error) {
 	return &Browser{ctx: ctx}, stop, nil
 }
 
-// View is how one person looks at a site.
+// View is one person's view of a site.
 type View struct {
 	URL     string         // of the site, without a path
-	Theme   string         // "light" or "dark"; empty: as the system has it
-	Width   int64          // of the screen, in px; 0: Desktop
+	Theme   string         // "light" or "dark"; "" means the system's
+	Width   int64          // of the screen, in px; 0 means Desktop
 	Cookies []*http.Cookie // that the person already has
 }
 
-// Tab is a page of the browser as one person sees it.
+// Tab is one person's browser tab.
 type Tab struct {
 	t        testing.TB
 	ctx      context.Context //nolint:containedctx // it is the tab's life
 	url      string
-	width    int64 // of the screen that it was opened with
+	width    int64 // of the screen at opening
 	messages func() (chromedp.ConsoleMessage, error, bool)
-	expected string // of the browser's notes; empty if none
+	expected string // of the browser's notes; "" if absent
 }
 
-// Open opens a tab that shares nothing with others. It ends with the test.
+// Open opens a tab that shares no state with others. It ends with the test.
 func (b *Browser) Open(t testing.TB, view View) *Tab {
 	t.Helper()
 	ctx, cancel := chromedp.NewContext(b.ctx, chromedp.WithNewBrowserContext())
@@ -160,7 +158,7 @@ func (b *Browser) Open(t testing.TB, view View) *Tab {
 	}
 	tab := &Tab{t: t, ctx: ctx, url: view.URL, width: cmp.Or(view.Width, Desktop)}
 	tab.resize(tab.width)
-	// Every tab has the focus, as the window of a person does, beside the tabs of other tests.
+	// Every tab has the focus, like a person's window, despite the tabs of other tests.
 	if _, err := chromedp.Call(ctx, emulation.SetFocusEmulationEnabled, emulation.SetFocusEmulationEnabledParams{Enabled: true}); err != nil {
 		t.Fatal(err)
 	}
@@ -188,7 +186,7 @@ func (b *Browser) Open(t testing.TB, view View) *Tab {
 	return tab
 }
 
-// resize gives the tab a screen of a width.
+// resize sets the width of the tab's screen.
 func (p *Tab) resize(width int64) {
 	p.t.Helper()
 	metrics := emulation.SetDeviceMetricsOverrideParams{Width: width, Height: height, DeviceScaleFactor: 1, Mobile: width < 600}

@@ -12,20 +12,18 @@ import (
 	"palimpsest/pipeline/fulltest"
 )
 
-// endMark tells the messages of a page so far from those to come.
+// endMark separates a page's earlier console messages from later ones.
 const endMark = "end of the page"
 
-// refusedForm is what the browser notes of a form that came back with what to
-// mend. That is not a fault of the page.
+// refusedForm is the browser's note about a form that came back with errors. That is not a fault of the page.
 const refusedForm = "the server responded with a status of 422"
 
-// violations is what axe finds against WCAG 2.2 AA. It reports no element that passes: to name
-// each of them takes long.
+// violations runs axe against WCAG 2.2 AA. It leaves out elements that pass, because naming each of them is
+// slow.
 const violations = `axe.run(document, {runOnly: ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa'], resultTypes: ['violations']})
 	.then(found => found.violations.map(v => v.id + ': ' + v.help + '\n' + v.nodes.map(n => '    ' + n.target.join(' ') + ' | ' + n.failureSummary.replace(/\s+/g, ' ')).join('\n')))`
 
-// Expect has the browser's note that a page was answered with a status be no fault of the
-// pages that follow.
+// Expect makes the following checks ignore the browser's note about a response with a status.
 func (p *Tab) Expect(status int) {
 	p.expected = fmt.Sprintf("the server responded with a status of %d", status)
 }
@@ -37,7 +35,7 @@ func (p *Tab) Check(name string) {
 	report(p, name, p.Faults())
 }
 
-// report fails the test for every fault.
+// report fails the test with every fault.
 func report(p *Tab, name string, faults []string) {
 	p.t.Helper()
 	for _, fault := range faults {
@@ -45,14 +43,14 @@ func report(p *Tab, name string, faults []string) {
 	}
 }
 
-// Look is a theme and the width of a screen.
+// Look is a theme and a screen width.
 type Look struct {
 	Theme string
 	Width int64
 }
 
-// Looks returns the looks of pages that this run checks: each width with one theme, which the
-// commit picks with their order, or both widths with both themes in make test-all.
+// Looks returns the looks that this run checks. Usually that is each width with one theme, paired according
+// to the commit; in make test-all it is both widths with both themes.
 func Looks() []Look {
 	looks := []Look{{"light", Phone}, {"dark", Desktop}, {"dark", Phone}, {"light", Desktop}}
 	if fulltest.Everything() {
@@ -66,8 +64,7 @@ func Looks() []Look {
 	return looks
 }
 
-// Widths returns the widths of screens that a person walks with in this run: one, which the
-// commit picks, or both in make test-all.
+// Widths returns the screen widths of this run's walks: one, chosen by the commit, or both in make test-all.
 func Widths() []int64 {
 	widths := []int64{Desktop, Phone}
 	if fulltest.Everything() {
@@ -76,8 +73,8 @@ func Widths() []int64 {
 	return widths[fulltest.Number()%2:][:1]
 }
 
-// CheckLooks checks the page in the looks of this run. Outside make test-all axe sees the first
-// of them on every third commit only, as the name has it: it takes most of the time.
+// CheckLooks checks the page in the looks of this run. Outside make test-all, axe checks only the first look,
+// and only on every third commit, chosen by the name, because it takes most of the time.
 func (p *Tab) CheckLooks(name string) {
 	p.t.Helper()
 	isTurn := fulltest.IsTurn(name, 3)
@@ -111,28 +108,27 @@ func eachLook(p *Tab, name string, check func(number int, shown string)) {
 	p.resize(p.width)
 }
 
-// fits fails the test for every fault of the page that is found without axe, and keeps a picture.
+// fits fails the test for each fault of the page that needs no axe, and keeps a picture.
 func fits(p *Tab, name string) {
 	p.t.Helper()
 	p.Picture(name)
 	report(p, name, append(overflows(p), notes(p)...))
 }
 
-// What a page may weigh and move by as it loads.
+// Limits of a page's weight and of its movement while it loads.
 const (
 	maxWeight = 110 << 10 // bytes as they are sent, without fonts
 	maxShift  = 0.05      // of the layout, as browsers score it; https://web.dev/articles/cls calls 0.1 good
 )
 
-// CheckLoad fails the test for a page that was too heavy, or moved under the reader's eyes
-// as it loaded and what it asks for came in.
+// CheckLoad fails the test if a page is too heavy, or moved while it and its resources loaded.
 func (p *Tab) CheckLoad(name string) {
 	p.t.Helper()
 	report(p, name, p.LoadFaults())
 }
 
-// LoadFaults returns what was wrong with how the page came: its weight with all that it
-// loads, from the network or from what the browser keeps, and what moved by itself.
+// LoadFaults returns the faults of a page's loading: its weight with all its resources, from the network or
+// from the browser's cache, and layout shifts without input.
 func (p *Tab) LoadFaults() []string {
 	p.t.Helper()
 	p.Until(still)
@@ -153,9 +149,8 @@ func (p *Tab) LoadFaults() []string {
 	return faults
 }
 
-// Faults returns what is wrong with the page once all is there: what axe finds, what the
-// policy refused and the console complained of since the last call, and that
-// it scrolls sideways.
+// Faults returns the faults of a loaded page: axe's findings, policy violations and console messages since
+// the last call, and horizontal scrolling.
 func (p *Tab) Faults() []string {
 	p.t.Helper()
 	faults := overflows(p)
@@ -168,7 +163,7 @@ func (p *Tab) Faults() []string {
 	return append(faults, notes(p)...)
 }
 
-// overflows returns that the page scrolls sideways once all is there, if it does.
+// overflows returns a fault if the loaded page scrolls sideways.
 func overflows(p *Tab) []string {
 	p.t.Helper()
 	p.Until(still)
@@ -178,7 +173,7 @@ func overflows(p *Tab) []string {
 	return nil
 }
 
-// notes returns the refusals of the policy and the complaints of the console since the last call.
+// notes returns the policy's violations and the console's messages since the last call.
 func notes(p *Tab) []string {
 	p.t.Helper()
 	var faults []string
@@ -188,8 +183,7 @@ func notes(p *Tab) []string {
 	return append(faults, p.complaints()...)
 }
 
-// complaints returns the errors and warnings that are on the console so far and
-// that no earlier call has returned.
+// complaints returns the console's errors and warnings since the last call.
 func (p *Tab) complaints() []string {
 	p.t.Helper()
 	p.Run(`console.log('` + endMark + `')`)
@@ -213,8 +207,7 @@ func (p *Tab) complaints() []string {
 	}
 }
 
-// Picture writes what the tab shows into the folder that SCREENSHOTS names, if it
-// names one.
+// Picture writes a screenshot into the folder in SCREENSHOTS, if set.
 func (p *Tab) Picture(name string) {
 	p.t.Helper()
 	folder := os.Getenv("SCREENSHOTS")

@@ -12,25 +12,23 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-// Go opens a path of the site and waits until it is there with all that it asks for.
+// Go opens a path of the site and waits until the page and its resources have loaded.
 func (p *Tab) Go(path string) {
 	p.t.Helper()
-	p.Until(still) // what is on its way to a page that is left fails there
+	p.Until(still) // requests that are still open when the page is left would fail there
 	p.Do(chromedp.Navigate(p.url + path))
 	p.Until(still)
 }
 
-// Back goes back as the browser's button does, to a page that htmx brings, and waits until
-// it is there.
+// Back goes back as the browser's button does, to a page loaded by htmx, and waits until it has loaded.
 func (p *Tab) Back() {
 	p.t.Helper()
 	p.Run(`window.pageIs.isBack = false; addEventListener('htmx:finally:swap', () => { window.pageIs.isBack = true; }, {once: true}); history.back()`)
 	p.Until(`window.pageIs.isBack`)
 }
 
-// Do does steps one after the other, each on a whole page. A step that takes longer than
-// patience fails the test, as one does that cannot be done. One that is for an element
-// that the page replaces meanwhile looks it up again.
+// Do runs steps one after the other, each on a whole page. A step that fails or takes longer than patience
+// fails the test. If the page replaces a step's element meanwhile, the step looks it up again.
 func (p *Tab) Do(steps ...chromedp.Action[chromedp.Void]) {
 	p.t.Helper()
 	for i, step := range steps {
@@ -39,7 +37,7 @@ func (p *Tab) Do(steps ...chromedp.Action[chromedp.Void]) {
 	}
 }
 
-// See waits until an element that matches can be seen.
+// See waits until a matching element is visible.
 func (p *Tab) See(selector string) {
 	p.t.Helper()
 	ctx, cancel := context.WithTimeout(p.ctx, patience)
@@ -50,7 +48,7 @@ func (p *Tab) See(selector string) {
 	p.Until(whole)
 }
 
-// Click clicks the first element that matches.
+// Click clicks the first matching element.
 func (p *Tab) Click(selector string) {
 	p.t.Helper()
 	p.See(selector)
@@ -65,30 +63,28 @@ func (p *Tab) Press(text string) {
 	p.act(fmt.Sprintf(`[...document.querySelectorAll("main button, dialog button")].find(button => button.textContent.trim() === %q)`, text), `found.click()`)
 }
 
-// Fill types into the field of a name on the page or in its dialog.
+// Fill types into the named field on the page or in its dialog.
 func (p *Tab) Fill(name, text string) {
 	p.t.Helper()
 	p.act(fmt.Sprintf(`document.querySelector('main [name="%[1]s"], dialog [name="%[1]s"]')`, name), `found.focus()`)
 	p.Do(chromedp.KeyEvent(text))
 }
 
-// Set gives the first field that matches a value, as a person does who types it
-// or moves the slider.
+// Set sets the value of the first matching field, as typing or moving the slider would.
 func (p *Tab) Set(selector, value string) {
 	p.t.Helper()
 	p.act(fmt.Sprintf(`document.querySelector(%q)`, selector),
 		fmt.Sprintf(`found.value = %q; found.dispatchEvent(new Event('input', {bubbles: true}))`, value))
 }
 
-// act waits until an element is on a whole page, and runs a script on it, which knows it as
-// found.
+// act waits until an element is on a whole page, and runs a script on it, with the element as found.
 func (p *Tab) act(element, script string) {
 	p.t.Helper()
 	p.Until(`(` + element + ` ?? null) !== null`)
 	p.Run(`(found => { ` + script + `; })(` + element + `)`)
 }
 
-// Download does what has a file downloaded and returns what the file holds.
+// Download runs do, which must start a download, and returns the file's content.
 func (p *Tab) Download(do func()) string {
 	p.t.Helper()
 	ctx, cancel := context.WithTimeout(p.ctx, patience)
@@ -117,13 +113,13 @@ func (p *Tab) Download(do func()) string {
 	return ""
 }
 
-// The widths that a sheet of A4 has between margins of 15 mm, in px.
+// The widths of A4 paper between margins of 15 mm, in px.
 const (
 	Upright = 680
 	Across  = 1009
 )
 
-// Print shows the page as it is printed between the margins of a sheet.
+// Print shows the page in its print layout between a sheet's margins.
 func (p *Tab) Print(width int64) {
 	p.t.Helper()
 	p.resize(width)
@@ -133,7 +129,7 @@ func (p *Tab) Print(width int64) {
 	p.drawn()
 }
 
-// Text returns the text of the first element that matches; empty if none does.
+// Text returns the text of the first matching element; "" if none matches.
 func (p *Tab) Text(selector string) string {
 	p.t.Helper()
 	return Evaluate[string](p, fmt.Sprintf(`(document.querySelector(%q) || {textContent: ''}).textContent.trim()`, selector))
@@ -153,7 +149,7 @@ func (p *Tab) Run(script string) {
 	Evaluate[any](p, script+"; null")
 }
 
-// Evaluate returns the value of an expression, or what its promise becomes.
+// Evaluate returns the value of an expression, or of its promise.
 func Evaluate[T any](p *Tab, expression string) T {
 	p.t.Helper()
 	ctx, cancel := context.WithTimeout(p.ctx, patience)
@@ -165,7 +161,7 @@ func Evaluate[T any](p *Tab, expression string) T {
 	return value
 }
 
-// fail ends the test and says what the page looks like.
+// fail ends the test and prints the page's address and text.
 func (p *Tab) fail(what string, err error) {
 	p.t.Helper()
 	ctx, cancel := context.WithTimeout(p.ctx, patience)

@@ -10,14 +10,12 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-// between is the time between two looks at whether something has happened. To look at each frame would
-// have the browser make frames all the time.
+// between is the polling interval. Polling on each frame would make the browser render frames all the time.
 const between = 20 * time.Millisecond
 
-// watched says what a page is about, before any script of the page runs. It is whole once
-// it is loaded with its fonts, once htmx has bound its links and forms, and while nothing
-// of it is being swapped; it is still while, besides, nothing that htmx asked for is on
-// its way.
+// watched tracks a page's state before any script of the page runs. The page is whole once it has loaded with
+// its fonts, htmx has bound its links and forms, and no swap is under way. It is still if, besides, htmx has
+// no open request.
 const watched = `window.pageIs = {};
 	(() => {
 		let isBound = false, swaps = 0, requests = 0;
@@ -31,13 +29,13 @@ const watched = `window.pageIs = {};
 		window.pageIs.still = () => window.pageIs.whole() && requests === 0;
 	})();`
 
-// A tab's first page has no script that watches it.
+// A tab's first page has no tracking script.
 const (
 	whole = `(!window.pageIs || window.pageIs.whole())`
 	still = `(!window.pageIs || window.pageIs.still())`
 )
 
-// What Chromium says of a page, and of an element, that has been replaced since.
+// Chromium's errors for a page, and for an element, that has been replaced since.
 var (
 	left = []string{
 		"Inspected target navigated or closed", "Cannot find context with specified id", "Execution context was destroyed", "Promise was collected",
@@ -45,24 +43,24 @@ var (
 	replaced = []string{"Could not find node with given id", "Node is detached from document", "Node does not have a layout object"}
 )
 
-// At is true once the page of a path with its query is there.
+// At is true once the page at a path with its query has loaded.
 func At(path string) string {
 	return fmt.Sprintf(`location.pathname + location.search === %q`, path)
 }
 
-// Until waits for an expression to become true of a whole page: of this one, or of the one
-// that takes its place. Where it cannot be computed it is not true yet.
+// Until waits until an expression is true on a whole page, either this one or its successor. An expression
+// that fails counts as not true yet.
 func (p *Tab) Until(expression string) {
 	p.t.Helper()
 	tried := `(() => { try { return Boolean(` + whole + ` && (` + expression + `)); } catch { return false; } })()`
 	p.again("waiting for "+expression, left, func(ctx context.Context) error {
-		_, err := chromedp.Run(ctx, chromedp.Poll[bool](tried, chromedp.WithPollingInterval(between), chromedp.WithPollingTimeout(0))) // patience bounds it
+		_, err := chromedp.Run(ctx, chromedp.Poll[bool](tried, chromedp.WithPollingInterval(between), chromedp.WithPollingTimeout(0))) // patience limits it
 		return err
 	})
 }
 
-// again does something once more whenever Chromium says that what it was about has been
-// replaced since. Any other error fails the test.
+// again repeats an action while Chromium reports that its target has been replaced. Any other error fails the
+// test.
 func (p *Tab) again(what string, gone []string, do func(context.Context) error) {
 	p.t.Helper()
 	ctx, cancel := context.WithTimeout(p.ctx, patience)
@@ -78,7 +76,7 @@ func (p *Tab) again(what string, gone []string, do func(context.Context) error) 
 	}
 }
 
-// drawn waits for two frames: what was laid out last is drawn, and who watches it was told.
+// drawn waits for two frames, so that the last layout is drawn and its observers have run.
 func (p *Tab) drawn() {
 	p.t.Helper()
 	Evaluate[any](p, `new Promise(drawn => requestAnimationFrame(() => requestAnimationFrame(() => drawn(null))))`)

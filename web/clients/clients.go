@@ -1,20 +1,19 @@
-// Package clients says how each client is set up to use the proxy. The dashboard
-// shows it with the address of its installation, README.md and docs/clients.md with
-// the one of a first start; tests compare them.
+// Package clients describes how to set up each client for the proxy. The dashboard shows it with the address
+// of its installation, README.md and docs/clients.md with that of a first start; tests compare them.
 package clients
 
 import "strings"
 
-// The models that snippets name, where a client does not list models itself. A test says when the
-// catalog announces the end of one.
+// The models in snippets for clients that do not list models themselves. A test reports when the catalog
+// announces the end of one.
 const (
 	Claude = "claude-sonnet-5"
 	GPT    = "gpt-5.6"
 )
 
-// Client is a program or a library that speaks to the proxy.
+// Client is a program or a library that uses the proxy.
 type Client struct {
-	ID       string // of lower-case words with hyphens, part of ids on a page
+	ID       string // lower-case words with hyphens, used in ids on a page
 	Title    string
 	Snippets []Snippet // one or more
 	Hint     string
@@ -23,13 +22,12 @@ type Client struct {
 // Snippet is text to copy.
 type Snippet struct {
 	ID    string // within its client
-	Label string // where the text belongs: a file, a language, a field; empty: the text says it
+	Label string // the text's destination: a file, a language, a field; "" if the text shows it
 	Text  string
 }
 
-// All returns how to set up each client for the proxy at publicURL, which has no
-// slash at its end. The API key is in the environment variable PALIMPSEST_KEY
-// throughout.
+// All returns how to set up each client for the proxy at publicURL, which has no trailing slash. The API key
+// is always in the environment variable PALIMPSEST_KEY.
 func All(publicURL string) []Client {
 	filled := strings.NewReplacer("{url}", publicURL, "{claude}", Claude, "{gpt}", GPT)
 	var all []Client
@@ -43,9 +41,8 @@ func All(publicURL string) []Client {
 	return all
 }
 
-// Filled is All with an API key filled in, for the one page that shows it. Where a
-// client reads the key from the environment, what puts it there comes first: a key
-// belongs into no file of a project.
+// Filled is All with an API key filled in, for the one page that shows it. If a client reads the key from the
+// environment, the command that sets it comes first, because a key must not be in a project's files.
 func Filled(publicURL, key string) []Client {
 	all := All(publicURL)
 	for i := range all {
@@ -67,7 +64,7 @@ func Filled(publicURL, key string) []Client {
 	return all
 }
 
-// agents are the programs that people work with.
+// agents are the programs for people.
 func agents() []Client {
 	return []Client{
 		{
@@ -117,7 +114,7 @@ func agents() []Client {
 	}
 }
 
-// libraries are what people write programs with.
+// libraries are the SDKs for programs.
 func libraries() []Client {
 	return []Client{
 		{

@@ -1,6 +1,6 @@
 package clients
 
-// What to copy for each client; {url} is the address of the proxy, {claude} and {gpt} are models.
+// Snippets to copy for each client; {url} is the address of the proxy, {claude} and {gpt} are models.
 const (
 	claudeCode = `
 unset ANTHROPIC_API_KEY

@@ -1,6 +1,6 @@
 package clients
 
-// What to copy for clients that share a set-up with another one, and for the recall tools in further ones.
+// Snippets for clients that share their set-up with another one, and for the recall tools in further clients.
 const (
 	agentSDKJS = `
 import { query } from "@anthropic-ai/claude-agent-sdk";

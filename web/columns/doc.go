@@ -1,2 +1,2 @@
-// Package columns draws the columns of a list from one description each.
+// Package columns renders a list's columns, each from one description.
 package columns

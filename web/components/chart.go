@@ -15,53 +15,53 @@ const (
 	InShares = "share"  // hundredths of a per cent, shown in per cent
 )
 
-// Chart is what js/chart.js draws.
+// Chart is the input of js/chart.js.
 type Chart struct {
 	Kind   string  `json:"kind"`
-	XLabel string  `json:"xLabel,omitempty"` // what X counts, where it is InOrder
+	XLabel string  `json:"xLabel,omitempty"` // the unit of X if InOrder
 	X      []int64 `json:"x"`
 	Series []Line  `json:"series"`
 	Marks  []Mark  `json:"marks,omitempty"`
 
 	Unit   string `json:"unit,omitempty"`
-	Zone   string `json:"zone,omitempty"`   // that times are written in; empty: the browser's
-	Height int    `json:"height,omitempty"` // in pixels; 0: 250
-	Bars   bool   `json:"bars,omitempty"`   // series stand upon one another
-	Gap    string `json:"gap,omitempty"`    // what is between the first two lines; empty if nothing
-	Sync   string `json:"sync,omitempty"`   // charts of one name share their cursor
-	Step   int64  `json:"step,omitempty"`   // seconds from one X to the next, where it is OverTime
+	Zone   string `json:"zone,omitempty"`   // of the times; "" means the browser's
+	Height int    `json:"height,omitempty"` // in pixels; 0 means 250
+	Bars   bool   `json:"bars,omitempty"`   // series are stacked
+	Gap    string `json:"gap,omitempty"`    // name of the area between the first two lines; "" if absent
+	Sync   string `json:"sync,omitempty"`   // charts with the same name share their cursor
+	Step   int64  `json:"step,omitempty"`   // seconds from one X to the next if OverTime
 
-	// Zoom is the page to which the ends of a dragged range, from and to, are added;
-	// empty: dragging enlarges the chart.
+	// Zoom is the page that opens after dragging over a range, with its ends, from and to, added. "" enlarges
+	// the chart instead.
 	Zoom string `json:"zoom,omitempty"`
 
-	// Open is the list to which a click on a step leads, with the ends of the step, since
-	// and until, as a filter; empty: a click does nothing.
+	// Open is the list that a click on a step opens, filtered by the step's ends, since and until; ""
+	// disables clicks.
 	Open string `json:"open,omitempty"`
 }
 
-// Line is one line of a chart.
+// Line is a series of a chart.
 type Line struct {
 	Label  string   `json:"label"`
 	Color  string   `json:"color"`          // a custom property of the style sheet: "lapis-fill"
 	Key    string   `json:"key"`            // class of its mark in the legend: "lapis"
-	Fill   float64  `json:"fill,omitempty"` // opacity of the area below; 0 if none
+	Fill   float64  `json:"fill,omitempty"` // opacity of the area below; 0 if not filled
 	Dash   bool     `json:"dash,omitempty"`
-	Stack  bool     `json:"stack,omitempty"` // drawn on top of the stacked lines that follow it
-	Values []*int64 `json:"values"`          // nil: a gap
+	Stack  bool     `json:"stack,omitempty"` // stacked on the stacked lines that follow it
+	Values []*int64 `json:"values"`          // nil is a gap
 }
 
-// Mark is a place of the X axis where something happened.
+// Mark marks an event on the X axis.
 type Mark struct {
 	X    int64  `json:"x"`
 	Text string `json:"text"` // one or two characters
 }
 
-// JSON returns the chart as the data-chart attribute holds it.
+// JSON returns the chart for the data-chart attribute.
 func (c Chart) JSON() string {
 	out, err := json.Marshal(c)
 	if err != nil {
-		return "{}" // numbers and strings always have a form
+		return "{}" // numbers and strings always marshal
 	}
 	return string(out)
 }

@@ -1,3 +1,2 @@
-// Package components holds the looks that several pages share: numbers, icons,
-// badges, fields, dialogs.
+// Package components holds elements that several pages share: numbers, icons, badges, fields, dialogs.
 package components

@@ -2,8 +2,8 @@ package components
 
 import "palimpsest/web/render"
 
-// EndUser returns what an end user is called: by the application's own id where it is known, or else by
-// the beginning of its hash; "" for "".
+// EndUser returns an end user's name: the application's own id if known, otherwise the beginning of its hash,
+// or "" for "".
 func EndUser(name, hash string) string {
 	switch {
 	case name != "":

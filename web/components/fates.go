@@ -1,9 +1,9 @@
 package components
 
-// KeepKeys is the choice that leaves the API keys of a member who goes the scope proxy.
+// KeepKeys is the choice to keep the scope proxy of a leaving member's API keys.
 const KeepKeys = "keep"
 
-// KeyFates are what can become of the API keys of someone who goes.
+// KeyFates are the choices for the API keys of a person who leaves.
 func KeyFates() []Option {
 	return []Option{{Value: "revoke", Label: "revoke them"}, {Value: KeepKeys, Label: "let them go on sending requests"}}
 }

@@ -7,15 +7,15 @@ import (
 	"palimpsest/pipeline"
 )
 
-// Fault is something that is wrong with a document that was sent.
+// Fault is an error in a submitted document.
 type Fault struct {
-	Line  int    // from 1; 0 if none
-	Text  string // of the line
+	Line  int    // from 1; 0 if unknown
+	Text  string // the line's text
 	Field string
 	Says  string
 }
 
-// FaultsOf returns the faults of a document with the lines at which they are.
+// FaultsOf returns the faults of a document with their lines.
 func FaultsOf(document string, faults pipeline.Faults) []Fault {
 	lines := strings.Split(document, "\n")
 	found := make([]Fault, len(faults))
@@ -35,7 +35,7 @@ func (f Fault) place() string {
 	return "Line " + strconv.Itoa(f.Line)
 }
 
-// sentence returns what is wrong as a sentence.
+// sentence returns the fault as a sentence.
 func (f Fault) sentence() string {
 	said := f.Says
 	if f.Field != "" {

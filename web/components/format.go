@@ -12,7 +12,7 @@ import (
 	"palimpsest/tenants"
 )
 
-// Count writes a number with its thousands apart: "1,284".
+// Count formats a number with thousands separators: "1,284".
 func Count(n int64) string {
 	digits := strconv.FormatInt(n, 10)
 	sign := ""
@@ -29,7 +29,7 @@ func Count(n int64) string {
 	return sign + out.String()
 }
 
-// Short writes a number of tokens with three digits: "842", "34.6k", "4.12M", "1.31B".
+// Short formats a number of tokens with three digits: "842", "34.6k", "4.12M", "1.31B".
 func Short(n int64) string {
 	sign := ""
 	if n < 0 {
@@ -54,8 +54,8 @@ func Short(n int64) string {
 	}
 }
 
-// Money writes millionths of a dollar: "$395.60", "−$0.42", and with four digits
-// below a cent: "$0.0042"; with six where four would be zero.
+// Money formats millionths of a dollar: "$395.60", "−$0.42", and with four digits below a cent: "$0.0042";
+// with six if four would be zero.
 func Money(micro int64) string {
 	sign := ""
 	if micro < 0 {
@@ -71,7 +71,7 @@ func Money(micro int64) string {
 	return sign + fixed(micro, digits)
 }
 
-// Cents writes millionths of a dollar to the cent: "$395.60", and "<$0.01" for less than half a cent.
+// Cents formats millionths of a dollar to the cent: "$395.60", and "<$0.01" for less than half a cent.
 func Cents(micro int64) string {
 	if micro > -5000 && micro < 0 {
 		return "−<$0.01"
@@ -82,7 +82,8 @@ func Cents(micro int64) string {
 	return fixed(micro, 2)
 }
 
-// Mils writes millionths of a dollar with four digits: "$0.0093", and "<$0.0001" for less than half of the last one.
+// Mils formats millionths of a dollar with four digits: "$0.0093", and "<$0.0001" for less than half of the
+// last one.
 func Mils(micro int64) string {
 	if micro > -50 && micro < 0 {
 		return "−<$0.0001"
@@ -106,7 +107,7 @@ func fixed(micro int64, digits int) string {
 	return sign + "$" + Count(n) + "." + fraction
 }
 
-// ExactMoney writes millionths of a dollar with all their digits.
+// ExactMoney formats millionths of a dollar with all their digits.
 func ExactMoney(micro int64) string {
 	sign := ""
 	if micro < 0 {
@@ -115,7 +116,7 @@ func ExactMoney(micro int64) string {
 	return fmt.Sprintf("%s$%d.%06d", sign, micro/1e6, micro%1e6)
 }
 
-// Share writes part of whole in percent: "38.5%", "0.08%", and "–" of nothing.
+// Share writes part of whole in percent: "38.5%", "0.08%", or "–" if whole is 0.
 func Share(part, whole int64) string {
 	if whole == 0 {
 		return "–"
@@ -128,7 +129,7 @@ func Share(part, whole int64) string {
 	return strings.Replace(strconv.FormatFloat(percent, 'f', digits, 64), "-", "−", 1) + "%"
 }
 
-// Millis writes a duration in milliseconds without its unit: "0.42", "6.1", "41".
+// Millis formats a duration in milliseconds without its unit: "0.42", "6.1", "41".
 func Millis(d time.Duration) string {
 	ms := float64(d) / float64(time.Millisecond)
 	switch {
@@ -141,7 +142,7 @@ func Millis(d time.Duration) string {
 	}
 }
 
-// Span writes how long something took, in words: "41 s", "3 min", "2 h 41 min", "3 days".
+// Span formats a duration in words: "41 s", "3 min", "2 h 41 min", "3 days".
 func Span(d time.Duration) string {
 	switch {
 	case d < time.Second:
@@ -161,7 +162,7 @@ func Span(d time.Duration) string {
 	}
 }
 
-// Ago writes how long before now a moment was: "just now", "3 min ago", "2 days ago".
+// Ago formats the time from a moment to now: "just now", "3 min ago", "2 days ago".
 func Ago(at, now time.Time) string {
 	passed := now.Sub(at)
 	switch {
@@ -178,7 +179,7 @@ func Ago(at, now time.Time) string {
 	}
 }
 
-// Size writes a number of bytes: "812 bytes", "24.8 kB", "2.4 MB".
+// Size formats a number of bytes: "812 bytes", "24.8 kB", "2.4 MB".
 func Size(bytes int64) string {
 	switch {
 	case bytes == 1:
@@ -192,7 +193,7 @@ func Size(bytes int64) string {
 	}
 }
 
-// Limit says what a limit of a quota is: "60 requests/min".
+// Limit formats a quota's limit: "60 requests/min".
 func Limit(limit *tenants.Limit, quota tenants.Quota) string {
 	amount := limit.Of(quota)
 	switch {
@@ -205,10 +206,10 @@ func Limit(limit *tenants.Limit, quota tenants.Quota) string {
 	}
 }
 
-// Plural writes a count with its noun: "1 request", "64 requests".
+// Plural formats a count with its noun: "1 request", "64 requests".
 func Plural(n int64, noun string) string { return Count(n) + " " + Noun(n, noun) }
 
-// Noun is what so many of something are called, which are counted in other type beside it.
+// Noun returns the singular or plural of a noun whose count is set in other type beside it.
 func Noun(n int64, noun string) string {
 	if n == 1 {
 		return noun
@@ -216,7 +217,7 @@ func Noun(n int64, noun string) string {
 	return noun + "s"
 }
 
-// ClientName writes the name of a client as people know it.
+// ClientName returns the display name of a client.
 func ClientName(client string) string {
 	names := map[string]string{
 		"claude-code": "Claude Code", "codex": "Codex", "cursor": "Cursor", "opencode": "opencode", "pi": "pi",

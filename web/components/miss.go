@@ -2,8 +2,7 @@ package components
 
 import "palimpsest/pipeline/cost"
 
-// MissName says in a word or two why the provider's cache did not have what it should: a
-// cost.Cause, or "–" where nothing was missed.
+// MissName returns a short name of a cost.Cause, the reason for a provider cache miss, or "–" without one.
 func MissName(cause string) string {
 	switch cost.Cause(cause) {
 	case cost.None:

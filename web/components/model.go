@@ -11,13 +11,13 @@ import (
 	"palimpsest/tenants"
 )
 
-// FieldModel is an input of a form as it is shown.
+// FieldModel is an input of a form.
 type FieldModel struct {
 	Label string
 	Name  string // in the form; also in the input's id
-	Value string // what was typed
+	Value string // the person's input
 	Hint  string
-	Error string // what is wrong with Value and what is allowed; empty if none
+	Error string // the error in Value and the allowed values; "" if valid
 }
 
 // ID returns the id of the input.
@@ -38,14 +38,14 @@ func (f FieldModel) describedBy() string {
 // Option is a choice of a Select.
 type Option struct{ Value, Label string }
 
-// FieldError returns a message of tenants.Invalid as a sentence about the field
-// with a label, such as "Password must have 12 to 200 characters".
+// FieldError returns a message of tenants.Invalid as a sentence with the field's label, such as "Password
+// must have 12 to 200 characters".
 func FieldError(label, message string) string {
 	sentence := strings.TrimSuffix(strings.TrimSpace(message), ".")
 	return label + " " + sentence + "."
 }
 
-// FieldErrors puts a tenants.Invalid at the field that it names; of other errors it does nothing.
+// FieldErrors attaches a tenants.Invalid to the field that it names. It ignores other errors.
 func FieldErrors(err error, fields ...*FieldModel) {
 	invalid, is := errors.AsType[tenants.Invalid](err)
 	for _, field := range fields {
@@ -55,7 +55,7 @@ func FieldErrors(err error, fields ...*FieldModel) {
 	}
 }
 
-// RoleName returns a role as people say it.
+// RoleName returns a role's display name.
 func RoleName(role tenants.Role) string {
 	if role == "" {
 		return "guest"
@@ -63,7 +63,7 @@ func RoleName(role tenants.Role) string {
 	return string(role)
 }
 
-// LevelName says what is left of a turn at a level.
+// LevelName tells how much of a turn remains at a level.
 func LevelName(level int) string {
 	switch level {
 	case 0:
@@ -79,10 +79,10 @@ func LevelName(level int) string {
 	}
 }
 
-// levelBar is a part of a LevelBar.
+// levelBar is a segment of a LevelBar.
 type levelBar struct{ class, x, width string }
 
-// levelBars returns the parts of a bar that is 100 wide, the deepest level first.
+// levelBars returns the segments of a bar with width 100, the deepest level first.
 func levelBars(levels [4]int) []levelBar {
 	total := levels[0] + levels[1] + levels[2] + levels[3]
 	var bars []levelBar
@@ -101,11 +101,11 @@ func levelText(levels [4]int) string {
 	return fmt.Sprintf("L3 %d, L2 %d, L1 %d, L0 %d", levels[3], levels[2], levels[1], levels[0])
 }
 
-// Decimal writes a length of a drawing.
+// Decimal formats a length in a drawing.
 func Decimal(x float64) string { return strconv.FormatFloat(x, 'f', 1, 64) }
 
-// highlighted returns a snippet as HTML in which comments, strings, variables and
-// words of the language are marked. All text is escaped.
+// highlighted returns a snippet as HTML with marked comments, strings, variables and keywords. All text is
+// escaped.
 func highlighted(text string) string {
 	parts := regexp.MustCompile(`(?m)(^# .*$)|("[^"\n]*")|(\$[A-Z_]+)|(\b(?:export|unset|from|import|const|new|package|func)\b)`)
 	var out strings.Builder

@@ -1,20 +1,20 @@
 package components
 
-// PasskeyModel is a form that a passkey answers: static/js/passkeys.js has the browser
-// ask for it when the button is pressed, and sends what it says as the field answer.
+// PasskeyModel is a form that a passkey answers. When the button is pressed, static/js/passkeys.js has the
+// browser ask for the passkey and sends the result as the field answer.
 type PasskeyModel struct {
-	Create     bool   // makes a passkey; else one is used
-	Action     string // path that takes the answer
-	Options    string // what the browser is asked, as JSON; empty: to be fetched
-	OptionsURL string // path that tells it when the button is pressed
-	Next       string // where to go then
+	Create     bool   // creates a passkey instead of using one
+	Action     string // path that receives the answer
+	Options    string // the browser's options as JSON; "" if they must be fetched
+	OptionsURL string // path that returns them when the button is pressed
+	Next       string // the destination afterwards
 	Button     string
 	Primary    bool
-	Origin     string // where passkeys are used
-	Instead    string // a sentence: what to do where there are no passkeys
+	Origin     string // the origin of the passkeys
+	Instead    string // a sentence with the alternative without passkeys
 }
 
-// kind is what the script does.
+// kind is the script's operation.
 func (p PasskeyModel) kind() string {
 	if p.Create {
 		return "create"

@@ -7,16 +7,16 @@ import (
 )
 
 const (
-	// localForm is how a browser writes a moment of the reader's own time zone.
+	// localForm is a browser's format of a moment in the reader's time zone.
 	localForm = "2006-01-02T15:04"
 
 	longestRange = 5 * 366 * 24 * time.Hour
 )
 
-// Range is a range of time of one's own, as a form asks for it.
+// Range is the form of a custom range of time.
 type Range struct{ From, To FieldModel }
 
-// NewRange returns the range that an address asks for, as it was typed.
+// NewRange returns the range in an address, as typed.
 func NewRange(address url.Values) Range {
 	return Range{
 		From: FieldModel{Label: "From", Name: "from", Value: address.Get("from")},
@@ -24,15 +24,15 @@ func NewRange(address url.Values) Range {
 	}
 }
 
-// IsAsked reports whether someone asks for a range of their own.
+// IsAsked reports whether the address has a custom range.
 func (r *Range) IsAsked() bool { return r.From.Value+r.To.Value != "" }
 
 // IsWrong reports whether a field has an error.
 func (r *Range) IsWrong() bool { return r.From.Error+r.To.Error != "" }
 
-// Read returns the moments of the fields, those without a zone in the reader's. A day
-// without a time, which only an address has, counts from its start and to its end. Where
-// they are no range, it says so at the fields, and ok is false.
+// Read returns the fields' moments; those without a zone are in the reader's. A day without a time, which
+// only occurs in addresses, counts from its start or to its end. If they are not a valid range, the fields
+// get the error and ok is false.
 func (r *Range) Read(zone *time.Location) (from, to time.Time, ok bool) {
 	from, fromOK := moment(r.From.Value, zone, 0)
 	to, toOK := moment(r.To.Value, zone, 1)
@@ -56,7 +56,7 @@ func (r *Range) Read(zone *time.Location) (from, to time.Time, ok bool) {
 	return from, to, true
 }
 
-// Show has the fields show a range in the reader's zone.
+// Show fills the fields with a range in the reader's zone.
 func (r *Range) Show(from, to time.Time, zone *time.Location) {
 	r.From.Value, r.To.Value = from.In(zone).Format(localForm), to.In(zone).Format(localForm)
 }
@@ -66,8 +66,8 @@ func RangeWords(from, to time.Time, zone *time.Location) string {
 	return from.In(zone).Format("2 Jan 15:04") + " to " + to.In(zone).Format("2 Jan 15:04")
 }
 
-// moment reads a moment with its zone, or of the reader's zone, or the start of a day
-// that comes so many days after the one that is named.
+// moment reads a moment with its zone or in the reader's zone, or the start of the day that comes so many
+// days after the given one.
 func moment(text string, zone *time.Location, days int) (time.Time, bool) {
 	if at, err := time.Parse(time.RFC3339, text); err == nil {
 		return at, true
@@ -82,13 +82,13 @@ func moment(text string, zone *time.Location, days int) (time.Time, bool) {
 // Hidden is a hidden field of a form.
 type Hidden struct{ Name, Value string }
 
-// RangeForm asks for a range of one's own.
+// RangeForm is the form for a custom range.
 type RangeForm struct {
 	Range
 
-	Path  string   // where it leads
-	Kept  []Hidden // what the address asks for besides
-	Words string   // the range, if the page shows it; empty: it shows another one
+	Path  string   // the form's target
+	Kept  []Hidden // the address's other parameters
+	Words string   // the range, if the page shows it; "" if it shows another one
 	Hint  string   // below the fields
-	Step  string   // between the moments that a browser offers, in seconds
+	Step  string   // between the moments offered by a browser, in seconds
 }

@@ -5,13 +5,13 @@ import (
 	"slices"
 )
 
-// Sorting is the order of a list, as its address asks for it.
+// Sorting is a list's order from its address.
 type Sorting struct {
 	By string // "" for the list's own order
-	Up bool   // the least first
+	Up bool   // ascending
 }
 
-// SortingOf reads sort and dir of an address; keys are the orders that there are.
+// SortingOf reads sort and dir of an address; keys are the allowed columns.
 func SortingOf(address url.Values, keys ...string) Sorting {
 	s := Sorting{By: address.Get("sort"), Up: address.Get("dir") == "asc"}
 	if !slices.Contains(keys, s.By) {
@@ -20,7 +20,7 @@ func SortingOf(address url.Values, keys ...string) Sorting {
 	return s
 }
 
-// Dir returns the direction as an address names it; "" for the usual one.
+// Dir returns the direction in an address; "" for the default.
 func (s Sorting) Dir() string {
 	if s.Up {
 		return "asc"
@@ -28,7 +28,7 @@ func (s Sorting) Dir() string {
 	return ""
 }
 
-// Next returns the order that a click on a column's head leads to: first the usual one, then the other way round.
+// Next returns the order after a click on a column's head: first the default, then the reverse.
 func (s Sorting) Next(by string) Sorting {
 	if s.By == by {
 		return Sorting{By: by, Up: !s.Up}
@@ -36,7 +36,7 @@ func (s Sorting) Next(by string) Sorting {
 	return Sorting{By: by}
 }
 
-// First is what the first page of the list is called.
+// First is the name of the list's first page.
 func (s Sorting) First() string {
 	switch {
 	case s.By != "":
@@ -48,7 +48,7 @@ func (s Sorting) First() string {
 	}
 }
 
-// Further is what the page after the one that is shown is called.
+// Further is the name of the next page.
 func (s Sorting) Further() string {
 	switch {
 	case s.By != "":
@@ -60,7 +60,7 @@ func (s Sorting) Further() string {
 	}
 }
 
-// state is how assistive technology calls the order of a column.
+// state is the column's order for assistive technology.
 func (s Sorting) state(by string) string {
 	switch {
 	case s.By != by:

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// Spark is a small picture of how full the context window was, request by request.
+// Spark is a small chart of the context window's use, request by request.
 type Spark struct {
 	Line, Area string // paths of SVG, sparkWidth by sparkHeight
 	Words      string
@@ -13,10 +13,10 @@ type Spark struct {
 
 const (
 	sparkWidth, sparkHeight = 100.0, 26.0
-	sparkTop                = 2.0 // above a full window
+	sparkTop                = 2.0 // room above a full window
 )
 
-// NewSpark draws at least two shares of the window, oldest first; of says whose they are.
+// NewSpark draws at least two shares of the window, oldest first; of names their subject.
 func NewSpark(shares []float64, of string) *Spark {
 	var line strings.Builder
 	highest := 0.0

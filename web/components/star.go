@@ -1,10 +1,10 @@
 package components
 
-// StarModel is the star of a session, which is its person's alone.
+// StarModel is one person's star on a session.
 type StarModel struct {
 	Name    string // of the session
-	Path    string // where it changes
-	Back    string // the page that it stands on
+	Path    string // address that toggles it
+	Back    string // the page that shows it
 	Starred bool
 }
 

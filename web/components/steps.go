@@ -9,17 +9,17 @@ import (
 	"palimpsest/web/paths"
 )
 
-// StepsModel is how far a workspace has come with its set-up.
+// StepsModel is a workspace's setup progress.
 type StepsModel struct {
-	Providers []string // names of those that a key is stored for
-	Keys      int      // API keys that work
-	First     string   // what is known of the newest request; empty if none has come
-	Request   string   // path of that request; empty: no link
-	Bare      bool     // without links, which would lead away from what the page shows
+	Providers []string // names of providers with a stored key
+	Keys      int      // working API keys
+	First     string   // summary of the newest request; "" if none came yet
+	Request   string   // path of that request; "" for no link
+	Bare      bool     // without links, because they would lead away from the page's subject
 }
 
-// NewSteps returns the steps of a workspace with these keys. active is the number
-// of API keys that work; newest is the newest request, nil if none has come.
+// NewSteps returns the setup steps of a workspace with these keys. active is the number of working API keys;
+// newest is the newest request, or nil before the first.
 func NewSteps(providers []tenants.ProviderKey, active int, newest *tenants.Exchange) StepsModel {
 	model := StepsModel{Keys: active}
 	for _, key := range providers {
@@ -33,12 +33,12 @@ func NewSteps(providers []tenants.ProviderKey, active int, newest *tenants.Excha
 	return model
 }
 
-// Received says what is known of a request that was waited for.
+// Received summarizes a request that someone waited for.
 func Received(exchange *tenants.Exchange) string {
 	return fmt.Sprintf("From %s to %s, answered with %d in %s.", ClientName(exchange.Client), exchange.Model, exchange.Status, took(exchange))
 }
 
-// path is where the steps look again.
+// path is the address that reloads the steps.
 func (m StepsModel) path() string {
 	if m.Bare {
 		return paths.FirstRequestBare
@@ -46,7 +46,7 @@ func (m StepsModel) path() string {
 	return paths.FirstRequest
 }
 
-// done counts the steps that are behind the workspace.
+// done counts the completed steps.
 func (m StepsModel) done() int {
 	done := 0
 	for _, is := range []bool{len(m.Providers) > 0, m.Keys > 0, m.First != ""} {

@@ -1,6 +1,6 @@
 package components
 
-// LevelWords says in a sentence what is sent of a turn at a level.
+// LevelWords describes in a sentence how much of a turn is sent at a level.
 func LevelWords(level int) string {
 	return [4]string{
 		"Everything, as the client sent it.",

@@ -2,7 +2,7 @@ package components
 
 import "palimpsest/pipeline/modules/ipc"
 
-// TriggerLabel returns what people know a trigger as.
+// TriggerLabel returns a trigger's display name.
 func TriggerLabel(value string) string {
 	for _, trigger := range ipc.Triggers() {
 		if trigger.Value == value {
@@ -12,7 +12,7 @@ func TriggerLabel(value string) string {
 	return value
 }
 
-// TriggerOptions returns the ways there are for a field that is chosen from.
+// TriggerOptions returns all triggers as options of a field.
 func TriggerOptions() []Option {
 	var options []Option
 	for _, trigger := range ipc.Triggers() {

@@ -6,8 +6,8 @@ import (
 	"palimpsest/tenants"
 )
 
-// Unkept says of which requests nothing is kept but figures, now: of all of a workspace,
-// or of those with some of its keys. It returns an empty text where of all something is.
+// Unkept names the requests of which only figures are currently kept: all of a workspace's, or those with
+// some of its keys. It returns "" if all requests are kept.
 func Unkept(settings tenants.DataSettings, keys []tenants.APIKey) string {
 	if settings.NoStore {
 		return "This workspace keeps figures only: nothing that is said is archived or compressed, and its requests make no session."

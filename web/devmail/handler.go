@@ -1,5 +1,5 @@
-// Package devmail is the page that shows the mails of an installation that has no mail
-// server, to the person who works on the machine itself.
+// Package devmail is the page with the mails of an installation without a mail server, for the person who
+// works on the machine itself.
 package devmail
 
 import (
@@ -18,7 +18,7 @@ import (
 	"palimpsest/web/layout"
 )
 
-// Handler answers the requests to the page.
+// Handler handles the page's requests.
 type Handler struct {
 	kept      func(context.Context) ([]tenants.WaitingMail, error)
 	token     string
@@ -26,15 +26,14 @@ type Handler struct {
 	now       func() time.Time
 }
 
-// New returns a Handler. kept returns the mails that nobody was sent, the newest first;
-// it is nil where mails are sent, and the token, the last
-// part of the page's address, is empty where they are not shown.
+// New returns a Handler. kept returns the unsent mails, newest first; it is nil if mails are sent. token is
+// the last part of the page's address; "" disables the page.
 func New(kept func(context.Context) ([]tenants.WaitingMail, error), token, publicURL string, now func() time.Time) *Handler {
 	return &Handler{kept: kept, token: token, publicURL: publicURL, now: now}
 }
 
-// Show shows the mails. Their links open accounts: the page exists only where no mail is
-// sent, for a browser on this machine that knows the token, which the log alone says.
+// Show shows the mails. Their links open accounts, so the page exists only if no mail is sent, and only for a
+// browser on this machine that has the token. Only the log has the token.
 func (h *Handler) Show(c echo.Context) error {
 	isKnown := h.token != "" && subtle.ConstantTimeCompare([]byte(c.Param("token")), []byte(h.token)) == 1
 	if h.kept == nil || !isKnown || !isLocal(c.Request(), h.publicURL) {
@@ -47,15 +46,15 @@ func (h *Handler) Show(c echo.Context) error {
 	return layout.Plain(c, http.StatusOK, "Mails", view(newModel(mails, h.now())))
 }
 
-// forwarding are the headers by which proxies and tunnels tell whom they forward, besides
-// X-Forwarded-… and X-Original-….
+// forwarding are the headers in which proxies and tunnels name the original client, besides X-Forwarded-… and
+// X-Original-….
 var forwarding = []string{
 	"Forwarded", "Via", "X-Real-Ip", "X-Client-Ip", "X-Cluster-Client-Ip", "True-Client-Ip", "Client-Ip",
 	"Cf-Connecting-Ip", "Cf-Ray", "Fastly-Client-Ip", "Fly-Client-Ip", "X-Envoy-External-Address", "Tailscale-User-Login",
 }
 
-// isLocal reports whether a request comes from this machine, by no proxy, to a name of
-// this machine, and whether the product is reached nowhere else.
+// isLocal reports whether a request comes directly from this machine, to a name of this machine, and the
+// product has no other address.
 func isLocal(request *http.Request, publicURL string) bool {
 	for name := range request.Header {
 		if slices.Contains(forwarding, name) || strings.HasPrefix(name, "X-Forwarded-") || strings.HasPrefix(name, "X-Original-") {

@@ -7,13 +7,13 @@ import (
 	"palimpsest/tenants"
 )
 
-// model is the page.
+// model is the page's data.
 type model struct {
 	Mails []mail
 	Now   time.Time
 }
 
-// mail is a mail as the page shows it.
+// mail is a mail on the page.
 type mail struct {
 	tenants.WaitingMail
 
@@ -21,7 +21,7 @@ type mail struct {
 }
 
 // part is a piece of a mail's text.
-type part struct{ Text, Path string } // Path: of one of our links; empty: plain text
+type part struct{ Text, Path string } // Path is one of our links; "" for plain text
 
 func newModel(mails []tenants.WaitingMail, now time.Time) model {
 	page := model{Now: now}
@@ -31,7 +31,7 @@ func newModel(mails []tenants.WaitingMail, now time.Time) model {
 	return page
 }
 
-// parts takes a text apart at its links, which lead to this site by their path alone.
+// parts splits a text at its links, which are reduced to their paths on this site.
 func parts(text string) []part {
 	link := regexp.MustCompile(`https?://[^/\s]+(/[^\s]*)`)
 	var found []part

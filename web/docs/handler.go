@@ -11,25 +11,25 @@ import (
 	"palimpsest/web/paths"
 )
 
-// maxQuery is how long a search may be, in bytes.
+// maxQuery limits a search, in bytes.
 const maxQuery = 200
 
-// Handler answers the requests to the documentation.
+// Handler handles requests for the documentation.
 type Handler struct{ version string }
 
 // New returns a Handler that shows the program's version.
 func New(version string) *Handler { return &Handler{version: version} }
 
-// model is a page, the list of all pages, or what a search found.
+// model is a page, the list of all pages, or search results.
 type model struct {
 	Groups  []group
-	Page    *page // nil for the list of pages and for a search
+	Page    *page // nil for the list of pages and for search results
 	Query   string
 	Hits    []hit
 	Version string
 }
 
-// List shows all pages, or what a search found in them.
+// List shows all pages, or search results.
 func (h *Handler) List(c echo.Context, who tenants.Principal) error {
 	query := strings.TrimSpace(c.QueryParam("q"))
 	if len(query) > maxQuery {
@@ -49,8 +49,8 @@ func (h *Handler) Show(c echo.Context, who tenants.Principal) error {
 	return h.show(c, who, page.Title, model{Groups: all.groups, Page: page})
 }
 
-// show answers with a page inside the dashboard for who works in a workspace, and alone for
-// everyone else.
+// show answers with a page inside the dashboard for people in a workspace, and without the dashboard for
+// others.
 func (h *Handler) show(c echo.Context, who tenants.Principal, title string, m model) error {
 	m.Version = h.version
 	if who.Workspace.ID.IsZero() {

@@ -19,8 +19,7 @@ import (
 	"palimpsest/web/render"
 )
 
-// newMarkdown returns what turns a page into HTML. The pages are our own, and raw HTML in them
-// is left out.
+// newMarkdown returns the renderer of pages. The pages are our own, and raw HTML in them is left out.
 func newMarkdown(l *library) goldmark.Markdown {
 	return goldmark.New(
 		goldmark.WithExtensions(extension.NewTable(extension.WithTableCellAlignMethod(extension.TableCellAlignAttribute)), extension.Linkify),
@@ -29,12 +28,12 @@ func newMarkdown(l *library) goldmark.Markdown {
 	)
 }
 
-// withAnchors has headings get the anchors that links in the repository end in.
+// withAnchors gives headings the anchors that links in the repository use.
 func withAnchors() parser.ParseOption {
 	return parser.WithContext(parser.NewContext(parser.WithIDs(&anchors{taken: map[string]int{}})))
 }
 
-// anchors makes the anchors of headings as GitHub does.
+// anchors generates the anchors of headings like GitHub.
 type anchors struct{ taken map[string]int }
 
 // Generate implements parser.IDs.
@@ -68,7 +67,7 @@ func anchorOf(heading *ast.Heading) string {
 	return string(anchor)
 }
 
-// looks renders what the dashboard shows in its own way.
+// looks renders the elements that the dashboard shows in its own way.
 type looks struct{ library *library }
 
 // RegisterFuncs implements renderer.NodeRenderer.
@@ -102,8 +101,7 @@ func (looks) heading(w util.BufWriter, source []byte, node ast.Node, entering bo
 	return ast.WalkContinue, nil
 }
 
-// link leads to the page that the product shows. One to a file that only the repository has
-// is its words.
+// link links to the product's page. A link to a file that only the repository has becomes text.
 func (l looks) link(w util.BufWriter, _ []byte, node ast.Node, entering bool) (ast.WalkStatus, error) {
 	link, is := node.(*ast.Link)
 	if !is {
@@ -122,7 +120,7 @@ func (l looks) link(w util.BufWriter, _ []byte, node ast.Node, entering bool) (a
 	return ast.WalkContinue, nil
 }
 
-// address returns where a link of a page leads in the product, or "" if it has no such page.
+// address returns a link's address in the product; "" if the product has no such page.
 func (l *library) address(written string) string {
 	target, err := url.Parse(written)
 	if err != nil {
@@ -159,7 +157,7 @@ func (looks) code(w util.BufWriter, source []byte, node ast.Node, entering bool)
 	return ast.WalkSkipChildren, nil
 }
 
-// table scrolls in itself if it is wider than the page.
+// table scrolls on its own if it is wider than the page.
 func (looks) table(w util.BufWriter, _ []byte, _ ast.Node, entering bool) (ast.WalkStatus, error) {
 	if entering {
 		_, _ = w.WriteString(`<div class="scroll" tabindex="0" role="region" aria-label="Table"><table>` + "\n")

@@ -1,5 +1,4 @@
-// Package docs shows the documentation that belongs to this version of the program. It is
-// public, as the README is.
+// Package docs shows the documentation of this version of the program. It is public, like the README.
 package docs
 
 import (
@@ -31,25 +30,25 @@ type page struct {
 	Sections []section
 }
 
-// Path returns where a page is shown.
+// Path returns a page's address.
 func (p *page) Path() string { return paths.DocsPage(p.Name) }
 
-// section is what stands below a heading.
+// section is the text below a heading.
 type section struct {
 	Title  string
-	Anchor string // "" for what stands above the first heading
+	Anchor string // "" before the first heading
 	Level  int
 	Text   string // without marks
 }
 
-// library is all pages.
+// library holds all pages.
 type library struct {
 	groups []group
 	byName map[string]*page
 }
 
-// contents lists the pages that are written for people who use or run the program. Tables of
-// benchmarks and the list of decisions stay in the repository.
+// contents lists the pages for people who use or run the program. Benchmark tables and the list of decisions
+// stay in the repository.
 func contents() []group {
 	return []group{
 		{"Get started", named("connect", "clients", "terminal", "api-keys", "providers", "models")},
@@ -67,10 +66,10 @@ func named(names ...string) []*page {
 	return pages
 }
 
-// everything reads the pages once: they are part of the program.
+// everything reads the pages once, because they are part of the program.
 var everything = sync.OnceValue(load)
 
-// load reads all pages. It panics if one cannot be read, which is a mistake in the program.
+// load reads all pages. It panics if a page cannot be read, because that is a mistake in the program.
 func load() *library {
 	l := &library{groups: contents(), byName: map[string]*page{}}
 	for _, group := range l.groups {
@@ -130,7 +129,7 @@ func sections(document ast.Node, source []byte, title string) []section {
 	return all
 }
 
-// words returns the text of a node without marks, in one line.
+// words returns a node's text without marks, on one line.
 func words(node ast.Node, source []byte) string {
 	var out strings.Builder
 	_ = ast.Walk(node, func(child ast.Node, entering bool) (ast.WalkStatus, error) { // the walker returns no error

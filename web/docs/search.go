@@ -8,19 +8,19 @@ import (
 
 const (
 	maxHits = 30
-	around  = 90 // bytes of text on each side of what is found
+	around  = 90 // bytes of text on each side of a match
 )
 
-// hit is a section that has everything that is searched for.
+// hit is a section that contains all words of the query.
 type hit struct {
 	Page, Title, Path string
-	Before, Match     string // of an excerpt; Match is "" if only titles have it
+	Before, Match     string // of an excerpt; Match is "" if only titles match
 	After             string
 	score             int
 }
 
-// search returns the sections that have every word, best first: in their title, in that of
-// their page, and then in their text.
+// search returns the sections that contain every word, best first: matches in their title, in their page's
+// title, and then in their text.
 func (l *library) search(query string) []hit {
 	wanted := strings.Fields(strings.ToLower(query))
 	if len(wanted) == 0 {
@@ -64,10 +64,10 @@ func match(page *page, section section, wanted []string) (hit, bool) {
 	return found, true
 }
 
-// excerpt takes the text around the first of the words that it has, or its beginning.
+// excerpt returns the text around the first word found, or the section's beginning.
 func (h *hit) excerpt(text string, wanted []string) {
 	lower := strings.ToLower(text)
-	if len(lower) != len(text) { // a letter has another length in lower case
+	if len(lower) != len(text) { // a letter's lower case has another length
 		lower = text
 	}
 	for _, word := range wanted {
@@ -79,7 +79,7 @@ func (h *hit) excerpt(text string, wanted []string) {
 	h.Before = start(text, 2*around)
 }
 
-// start returns the first words of a text, so many bytes of them at most.
+// start returns the first words of a text, limited in bytes.
 func start(text string, most int) string {
 	if len(text) <= most {
 		return text
@@ -87,7 +87,7 @@ func start(text string, most int) string {
 	return text[:max(0, strings.LastIndexByte(text[:most], ' '))] + " …"
 }
 
-// end returns the last words of a text, so many bytes of them at most.
+// end returns the last words of a text, limited in bytes.
 func end(text string, most int) string {
 	if len(text) <= most {
 		return text

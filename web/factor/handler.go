@@ -1,5 +1,4 @@
-// Package factor is the page on which people set up what they log in with beside their
-// password.
+// Package factor is the page on which people set up a second factor.
 package factor
 
 import (
@@ -14,7 +13,7 @@ import (
 	"palimpsest/web/paths"
 )
 
-// Handler answers the requests to the page.
+// Handler handles the page's requests.
 type Handler struct {
 	service tenants.SecondFactors
 	now     func() time.Time
@@ -30,16 +29,16 @@ func (h *Handler) Show(c echo.Context, who tenants.Principal) error {
 	return h.page(c, who, http.StatusOK, func(m *model) { m.Done = doneText(c.QueryParam("done")) })
 }
 
-// Start makes a secret for the person's app.
+// Start creates a secret for the person's app.
 func (h *Handler) Start(c echo.Context, who tenants.Principal) error {
 	err := h.service.StartSecondFactor(c.Request().Context(), who, c.FormValue("password"))
 	if errors.Is(err, tenants.ErrConflict) {
-		err = nil // the page says that it is on
+		err = nil // the page shows that it is on
 	}
 	return h.done(c, who, "", err, func(m *model) { m.Start = newStartForm(err) })
 }
 
-// Image draws the secret that waits for its first code as a QR code.
+// Image draws the pending secret as a QR code.
 func (h *Handler) Image(c echo.Context, who tenants.Principal) error {
 	setUp, err := h.service.SetUp(c.Request().Context(), who.User)
 	if err != nil {
@@ -53,28 +52,28 @@ func (h *Handler) Image(c echo.Context, who tenants.Principal) error {
 	return c.Blob(http.StatusOK, "image/svg+xml", image)
 }
 
-// Confirm has codes asked for from now on and shows the recovery codes.
+// Confirm turns on the second factor and shows the recovery codes.
 func (h *Handler) Confirm(c echo.Context, who tenants.Principal) error {
 	codes, err := h.service.ConfirmSecondFactor(c.Request().Context(), who, c.FormValue("code"))
 	if errors.Is(err, tenants.ErrNotFound) {
-		return layout.Redirect(c, paths.SecondFactor) // the secret waited too long
+		return layout.Redirect(c, paths.SecondFactor) // the secret expired
 	}
 	return h.codes(c, who, codes, err, func(m *model) { m.Confirm = newConfirmForm(err) })
 }
 
-// Renew shows other recovery codes.
+// Renew shows new recovery codes.
 func (h *Handler) Renew(c echo.Context, who tenants.Principal) error {
 	codes, err := h.service.RenewRecoveryCodes(c.Request().Context(), who, c.FormValue("password"), c.FormValue("code"))
 	return h.codes(c, who, codes, err, func(m *model) { m.Change = newChangeForm(err) })
 }
 
-// Remove has no codes asked for any more.
+// Remove turns off the second factor.
 func (h *Handler) Remove(c echo.Context, who tenants.Principal) error {
 	err := h.service.RemoveSecondFactor(c.Request().Context(), who, c.FormValue("password"), c.FormValue("code"))
 	return h.done(c, who, "off", err, func(m *model) { m.Change = newChangeForm(err) })
 }
 
-// codes shows recovery codes, once, or the page with what is to be mended.
+// codes shows recovery codes, once, or the page with the errors.
 func (h *Handler) codes(c echo.Context, who tenants.Principal, codes []string, err error, change func(*model)) error {
 	if err != nil {
 		return h.done(c, who, "", err, change)
@@ -83,7 +82,7 @@ func (h *Handler) codes(c echo.Context, who tenants.Principal, codes []string, e
 	return h.page(c, who, http.StatusOK, func(m *model) { m.Codes = codes })
 }
 
-// done leads back to the page, or shows it with what is to be mended.
+// done redirects to the page, or shows it with the errors.
 func (h *Handler) done(c echo.Context, who tenants.Principal, what string, err error, change func(*model)) error {
 	if err == nil {
 		return layout.Redirect(c, paths.With(paths.SecondFactor, "done", what))
@@ -94,7 +93,7 @@ func (h *Handler) done(c echo.Context, who tenants.Principal, what string, err e
 	return err
 }
 
-// page shows the page after change has had its way with it.
+// page shows the page after applying change.
 func (h *Handler) page(c echo.Context, who tenants.Principal, status int, change func(*model)) error {
 	ctx := c.Request().Context()
 	page := newModel(h.now())

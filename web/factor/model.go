@@ -14,7 +14,7 @@ import (
 	"palimpsest/web/components"
 )
 
-// state says how far the set-up is.
+// state is the progress of the set-up.
 type state int
 
 const (
@@ -23,19 +23,19 @@ const (
 	on
 )
 
-// model is the page.
+// model is the page's data.
 type model struct {
 	State  state
 	Factor tenants.SecondFactor
-	Secret string   // while waiting
+	Secret string   // only while waiting
 	Codes  []string // recovery codes, shown once
-	Done   string   // what was done before
+	Done   string   // the last action
 	Now    time.Time
 
 	Start, Confirm, Change form
 }
 
-// form is fields with what is wrong with all of them.
+// form is fields and the error of the whole form.
 type form struct {
 	Password, Code components.FieldModel
 	Error          string
@@ -70,7 +70,7 @@ func doneText(what string) string {
 	return ""
 }
 
-// spaced returns a secret in groups of four, as people read it.
+// spaced formats a secret in groups of four.
 func spaced(secret string) string {
 	var groups []string
 	for group := range slices.Chunk([]byte(secret), 4) {

@@ -15,17 +15,17 @@ import (
 
 const (
 	codeTitle = "Second factor"
-	late      = "late" // the code came when the log-in had waited too long
+	late      = "late" // the code came after the pending login had expired
 )
 
 // codeModel is the form for the code.
 type codeModel struct {
 	Code        components.FieldModel
-	Passkey     *components.PasskeyModel // nil: the person has none
+	Passkey     *components.PasskeyModel // nil unless the person has one
 	Next, Error string
 }
 
-// codeForm returns the form with what is wrong with what was answered.
+// codeForm returns the form with the errors of the last answer.
 func codeForm(passkeys tenants.Passkeys, factors tenants.Factors, next string, err error) codeModel {
 	model := codeModel{
 		Code: components.FieldModel{Label: "Code", Name: "code", Hint: "The six digits that your app shows, or one of your recovery codes."}, Next: next,
@@ -50,8 +50,8 @@ func codeForm(passkeys tenants.Passkeys, factors tenants.Factors, next string, e
 	return model
 }
 
-// askCode leads anyone who knows the password of someone with a second factor to the
-// form for the code.
+// askCode redirects a person who entered the password of an account with a second factor to the form for the
+// code.
 func (h *Handler) askCode(c echo.Context, pending, next string) error {
 	h.cookies.SetPending(c.Response(), pending)
 	return layout.Redirect(c, paths.With(paths.LogInCode, "next", next))
@@ -62,15 +62,14 @@ func (h *Handler) CodeForm(c echo.Context) error {
 	return h.codePage(c, http.StatusOK, c.QueryParam("next"), nil)
 }
 
-// Code logs in someone who knows the password and has a code, and leads to where they
-// wanted to go.
+// Code logs in a person with the password and a code, and redirects to their destination.
 func (h *Handler) Code(c echo.Context) error {
 	request, next := c.Request(), c.FormValue("next")
 	_, token, err := h.service.LogInWithCode(from(c), h.cookies.Pending(request), c.FormValue("code"), request.UserAgent())
 	return h.followed(c, token, next, err)
 }
 
-// followed logs in who has answered after their password, or says what is to be mended.
+// followed logs in a person who passed the second factor, or shows the errors.
 func (h *Handler) followed(c echo.Context, token, next string, err error) error {
 	switch {
 	case errors.Is(err, tenants.ErrLoginEnded):
@@ -90,7 +89,7 @@ func (h *Handler) followed(c echo.Context, token, next string, err error) error 
 	return layout.Redirect(c, paths.Local(next))
 }
 
-// codePage shows the form for what follows the password, if one was typed.
+// codePage shows the second-factor form if a password was entered before.
 func (h *Handler) codePage(c echo.Context, status int, next string, err error) error {
 	pending := h.cookies.Pending(c.Request())
 	if pending == "" {
@@ -106,7 +105,7 @@ func (h *Handler) codePage(c echo.Context, status int, next string, err error) e
 	return layout.Plain(c, status, codeTitle, codeView(codeForm(h.passkeys, factors, next, err)))
 }
 
-// late leads back to the password.
+// late redirects back to the password.
 func (h *Handler) late(c echo.Context, next string) error {
 	h.cookies.ClearPending(c.Response())
 	return layout.Redirect(c, paths.With(paths.LogIn, "done", late, "next", next))

@@ -14,7 +14,7 @@ import (
 	"palimpsest/web/paths"
 )
 
-// Handler answers the requests to the pages.
+// Handler handles the pages' requests.
 type Handler struct {
 	service  tenants.Identity
 	passkeys tenants.Passkeys
@@ -23,13 +23,13 @@ type Handler struct {
 	log      *slog.Logger
 }
 
-// New returns a Handler. local says that mails are kept here and not sent; log learns
-// why passkeys are refused.
+// New returns a Handler. local means that mails are kept here instead of sent; log gets the reasons for
+// refused passkeys.
 func New(service tenants.Identity, passkeys tenants.Passkeys, cookies tenants.Cookies, local bool, log *slog.Logger) *Handler {
 	return &Handler{service: service, passkeys: passkeys, cookies: cookies, local: local, log: log}
 }
 
-// SignUpForm shows the form to sign up with.
+// SignUpForm shows the sign-up form.
 func (h *Handler) SignUpForm(c echo.Context) error {
 	if c.QueryParam("sent") != "" {
 		return layout.Plain(c, http.StatusOK, signUpTitle, signUpSentView(h.local))
@@ -64,7 +64,7 @@ func (h *Handler) SignUp(c echo.Context) error {
 	return layout.Redirect(c, paths.Overview)
 }
 
-// LogInForm shows the form to log in with.
+// LogInForm shows the login form.
 func (h *Handler) LogInForm(c echo.Context) error {
 	form := h.logInForm("", c.QueryParam("next"), nil)
 	if c.QueryParam("done") == late {
@@ -73,7 +73,7 @@ func (h *Handler) LogInForm(c echo.Context) error {
 	return layout.Plain(c, http.StatusOK, logInTitle, logInView(form, done(c.QueryParam("done"))))
 }
 
-// LogIn logs someone in and leads to where they wanted to go.
+// LogIn logs a person in and redirects to their destination.
 func (h *Handler) LogIn(c echo.Context) error {
 	request := c.Request()
 	email, next := c.FormValue("email"), c.FormValue("next")
@@ -84,7 +84,7 @@ func (h *Handler) LogIn(c echo.Context) error {
 	return h.opened(c, token, email, next, err)
 }
 
-// opened leads who is logged in to where they wanted to go, or says what is to be mended.
+// opened redirects a logged-in person to their destination, or shows the form's errors.
 func (h *Handler) opened(c echo.Context, token, email, next string, err error) error {
 	switch {
 	case errors.Is(err, tenants.ErrWrongLogin), errors.Is(err, tenants.ErrPasskey):

@@ -12,9 +12,8 @@ import (
 	"palimpsest/web/paths"
 )
 
-// Open takes a link out of the address into a cookie, where no other page and no log
-// sees it, and leads to the page that uses it. Opening it uses nothing up: mail
-// scanners do, too.
+// Open moves a link's secret from the address into a cookie, so that no other page or log sees it, and
+// redirects to the page that uses it. It does not use up the link, because mail scanners open links too.
 func (h *Handler) Open(to string) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		h.cookies.SetLink(c.Response(), c.Param("secret"))
@@ -24,20 +23,20 @@ func (h *Handler) Open(to string) echo.HandlerFunc {
 	}
 }
 
-// ResetForm shows the form to ask for a link to set a password with.
+// ResetForm shows the form that requests a link to reset the password.
 func (h *Handler) ResetForm(c echo.Context) error {
 	return layout.Plain(c, http.StatusOK, resetTitle, askView(h.askForm(resetAsk(), "", c.QueryParam("sent") != "", nil)))
 }
 
-// Reset has the link sent.
+// Reset sends the link.
 func (h *Handler) Reset(c echo.Context) error { return h.ask(c, resetAsk(), h.service.AskReset) }
 
-// VerifyForm shows the form to ask once more for a link to verify an address with.
+// VerifyForm shows the form that requests another verification link.
 func (h *Handler) VerifyForm(c echo.Context) error {
 	return layout.Plain(c, http.StatusOK, verifyTitle, askView(h.askForm(verifyAsk(), "", c.QueryParam("sent") != "", nil)))
 }
 
-// Verify has the link sent.
+// Verify sends the link.
 func (h *Handler) Verify(c echo.Context) error {
 	return h.ask(c, verifyAsk(), h.service.AskVerification)
 }
@@ -55,8 +54,8 @@ func (h *Handler) ask(c echo.Context, what askModel, ask func(ctx context.Contex
 	return layout.Plain(c, status, what.Title, askView(h.askForm(what, email, false, err)))
 }
 
-// statusOf returns the status of a form that is shown again; 0 for an error that
-// nobody can mend. It says how long to wait where there were too many.
+// statusOf returns the status of a form that is shown again; 0 for an error that the person can't fix. After
+// too many attempts it sets how long to wait.
 func statusOf(c echo.Context, err error) int {
 	if errors.Is(err, tenants.ErrEmailTaken) {
 		return http.StatusUnprocessableEntity
@@ -64,7 +63,7 @@ func statusOf(c echo.Context, err error) int {
 	return layout.FormStatus(c, err)
 }
 
-// NewPasswordForm shows the form to set a password with, to whom opened a link.
+// NewPasswordForm shows the form for a new password to a person who opened a reset link.
 func (h *Handler) NewPasswordForm(c echo.Context) error {
 	token, err := h.service.Link(c.Request().Context(), h.cookies.Link(c.Request()))
 	if errors.Is(err, tenants.ErrLinkEnded) || err == nil && token.Kind != tenants.TokenReset {
@@ -104,7 +103,7 @@ func (h *Handler) ConfirmForm(c echo.Context) error {
 	return layout.Plain(c, http.StatusOK, verifyTitle, confirmView(token))
 }
 
-// Confirm confirms it.
+// Confirm confirms the address.
 func (h *Handler) Confirm(c echo.Context) error {
 	token, err := h.service.ConfirmEmail(from(c), h.cookies.Link(c.Request()))
 	switch {
@@ -118,17 +117,16 @@ func (h *Handler) Confirm(c echo.Context) error {
 	if token.Kind == tenants.TokenEmail {
 		done = "email"
 	}
-	// Who is not logged in is asked to, and led on.
+	// Without a login, the person is sent to log in first.
 	return layout.Redirect(c, paths.With(paths.Account, "done", done))
 }
 
-// ended says that a link does nothing any more, and how to get another.
+// ended shows that a link is no longer valid, and how to get another.
 func ended(c echo.Context, what askModel) error {
 	return layout.Plain(c, http.StatusGone, "Link has ended", endedView(what))
 }
 
-// from returns a request's context with the place that it comes from, of someone who
-// is not known yet.
+// from returns a request's context with its source, for a person who is not known yet.
 func from(c echo.Context) context.Context {
 	return tenants.WithActor(c.Request().Context(), tenants.Actor{From: c.RealIP()})
 }

@@ -14,7 +14,7 @@ const (
 	verifyTitle = "Verify your e-mail address"
 )
 
-// askModel is a form to ask for a link with.
+// askModel is a form that requests a link.
 type askModel struct {
 	Title, Path, Text, Button string
 	SentText                  string
@@ -41,7 +41,7 @@ func verifyAsk() askModel {
 	}
 }
 
-// askForm returns a form with what was typed and what is wrong with it.
+// askForm returns a form with the person's input and its errors.
 func (h *Handler) askForm(what askModel, email string, sent bool, err error) askModel {
 	what.Email = components.FieldModel{Label: "E-mail", Name: "email", Value: email}
 	what.Sent, what.Local = sent, h.local
@@ -49,8 +49,7 @@ func (h *Handler) askForm(what askModel, email string, sent bool, err error) ask
 	return what
 }
 
-// fieldErrors puts what is wrong with a value at its field, and returns what is wrong
-// with the whole form.
+// fieldErrors attaches a value's error to its field and returns the error of the whole form.
 func fieldErrors(err error, fields ...*components.FieldModel) string {
 	if many, is := errors.AsType[tenants.TooMany](err); is {
 		return "Too many " + cmp.Or(many.What, "attempts") + ". Try again in " + components.Span(many.Wait) + "."
@@ -59,9 +58,9 @@ func fieldErrors(err error, fields ...*components.FieldModel) string {
 	return ""
 }
 
-// newPasswordModel is the form to set a password with.
+// newPasswordModel is the form for a new password.
 type newPasswordModel struct {
-	Email    string // whose; empty where the form is shown again
+	Email    string // the person's address; "" if the form is shown again
 	Password components.FieldModel
 	Error    string
 }
@@ -75,7 +74,7 @@ func newPasswordForm(email string, err error) newPasswordModel {
 	return model
 }
 
-// done says what was done before someone is asked to log in.
+// done confirms a finished step before the person is asked to log in.
 func done(what string) string {
 	if what == "password" {
 		return "The new password is set, and all logins have ended. Log in with it."

@@ -13,15 +13,14 @@ const (
 	logInTitle  = "Log in"
 )
 
-// signUpModel is the form to sign up with.
+// signUpModel is the sign-up form.
 type signUpModel struct {
 	Email, Password, Workspace components.FieldModel
 
 	Error string // of the whole form
 }
 
-// signUpForm returns the form with what was typed and what is wrong with it. A
-// password is never sent back.
+// signUpForm returns the form with the person's input and its errors. A password is never sent back.
 func signUpForm(email, workspace string, err error) signUpModel {
 	model := signUpModel{
 		Email:     components.FieldModel{Label: "E-mail", Name: "email", Value: email},
@@ -35,12 +34,12 @@ func signUpForm(email, workspace string, err error) signUpModel {
 	return model
 }
 
-// logInModel is the form to log in with.
+// logInModel is the login form.
 type logInModel struct {
 	Email, Password components.FieldModel
-	Passkey         *components.PasskeyModel // nil if they are off
-	Next            string                   // where to go then
-	Error           string                   // of the whole form: it never says which part is wrong
+	Passkey         *components.PasskeyModel // nil if passkeys are off
+	Next            string                   // the destination after the login
+	Error           string                   // of the whole form; it never tells which part is wrong
 }
 
 func (h *Handler) logInForm(email, next string, err error) logInModel {

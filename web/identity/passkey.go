@@ -9,13 +9,13 @@ import (
 	"palimpsest/tenants"
 )
 
-// PasskeyOptions tells the script what the browser is to be asked.
+// PasskeyOptions returns the options for the browser's passkey request.
 func (h *Handler) PasskeyOptions(c echo.Context) error {
 	options, held, err := h.passkeys.Ask()
 	return h.askPasskey(c, options, held, err)
 }
 
-// CodePasskeyOptions does so after the password.
+// CodePasskeyOptions does the same after the password.
 func (h *Handler) CodePasskeyOptions(c echo.Context) error {
 	options, held, err := h.passkeys.AskSecond(c.Request().Context(), h.cookies.Pending(c.Request()))
 	return h.askPasskey(c, options, held, err)
@@ -33,8 +33,7 @@ func (h *Handler) askPasskey(c echo.Context, options []byte, held string, err er
 	return c.JSONBlob(http.StatusOK, options)
 }
 
-// Passkey logs in anyone who has a passkey that answers, and leads to where they wanted to
-// go.
+// Passkey logs in a person with a passkey and redirects to their destination.
 func (h *Handler) Passkey(c echo.Context) error {
 	held := h.cookies.TakePasskey(c.Response(), c.Request())
 	token, err := h.passkeys.LogIn(from(c), held, c.FormValue("answer"), c.Request().UserAgent())
@@ -42,7 +41,7 @@ func (h *Handler) Passkey(c echo.Context) error {
 	return h.opened(c, token, "", c.FormValue("next"), err)
 }
 
-// CodePasskey logs in someone who knows the password and has a passkey that answers.
+// CodePasskey logs in a person with the password and a passkey.
 func (h *Handler) CodePasskey(c echo.Context) error {
 	pending, held := h.cookies.Pending(c.Request()), h.cookies.TakePasskey(c.Response(), c.Request())
 	token, err := h.passkeys.LogInSecond(from(c), pending, held, c.FormValue("answer"), c.Request().UserAgent())
@@ -50,14 +49,14 @@ func (h *Handler) CodePasskey(c echo.Context) error {
 	return h.followed(c, token, c.FormValue("next"), err)
 }
 
-// note has the log tell why a passkey is refused.
+// note logs the reason for a refused passkey.
 func (h *Handler) note(c echo.Context, err error) {
 	if errors.Is(err, tenants.ErrPasskey) {
 		h.log.WarnContext(c.Request().Context(), "passkey is refused", "error", err)
 	}
 }
 
-// passkeyText says of a refused passkey what people can do instead.
+// passkeyText explains a refused passkey and names the alternative.
 func passkeyText(err error, instead string) string {
 	if errors.Is(err, tenants.ErrPasskeyCopied) {
 		return "A copy of this passkey was used, so it logs nobody in any more. Log in with your password and a recovery code, then remove it from your account."

@@ -1,4 +1,4 @@
-// Package invite is the page that the link of an invitation leads to.
+// Package invite is the page of an invitation's link.
 package invite
 
 import (
@@ -14,7 +14,7 @@ import (
 	"palimpsest/web/paths"
 )
 
-// Handler answers the requests to the page.
+// Handler handles the page's requests.
 type Handler struct {
 	invitations tenants.Invitations
 	cookies     tenants.Cookies
@@ -25,9 +25,8 @@ func New(invitations tenants.Invitations, cookies tenants.Cookies) *Handler {
 	return &Handler{invitations: invitations, cookies: cookies}
 }
 
-// Show asks anyone who opens a link whether to join, with the account that they are
-// logged in with, or with one that they log in to or sign up for. It shows the same
-// whether the invited address has an account or not.
+// Show asks a person who opens a link whether to join, with their current login or after logging in or
+// signing up. It shows the same whether the invited address has an account or not.
 func (h *Handler) Show(c echo.Context, who tenants.Principal) error {
 	found, err := h.invitations.Find(c.Request().Context(), c.Param("secret"))
 	if errors.Is(err, tenants.ErrInvitation) {
@@ -39,7 +38,7 @@ func (h *Handler) Show(c echo.Context, who tenants.Principal) error {
 	return page(c, http.StatusOK, newModel(c, found, who))
 }
 
-// Accept lets someone who is logged in with the invited address in.
+// Accept adds the logged-in person with the invited address to the workspace.
 func (h *Handler) Accept(c echo.Context, who tenants.Principal) error {
 	err := h.invitations.Accept(c.Request().Context(), c.Param("secret"), who)
 	switch {
@@ -53,7 +52,7 @@ func (h *Handler) Accept(c echo.Context, who tenants.Principal) error {
 	return layout.Redirect(c, paths.Overview)
 }
 
-// SignUp creates an account with the invited address and lets it in.
+// SignUp creates an account with the invited address and adds it to the workspace.
 func (h *Handler) SignUp(c echo.Context, who tenants.Principal) error {
 	request, secret := c.Request(), c.Param("secret")
 	if who.User.ID != uuid.Nil {
@@ -87,17 +86,17 @@ func page(c echo.Context, status int, model model) error {
 	return layout.Plain(c, status, title, view(model))
 }
 
-// ended answers a link that lets nobody in, whatever the reason.
+// ended answers a link that is no longer valid, whatever the reason.
 func ended(c echo.Context) error { return layout.Plain(c, http.StatusNotFound, title, endedView()) }
 
-// model is the page.
+// model is the page's data.
 type model struct {
 	Invitation tenants.Invitation
 	Secret     string
-	LoggedIn   string // address that the reader is logged in with; empty: not
+	LoggedIn   string // the reader's address; "" without a login
 
 	Password, Workspace components.FieldModel
-	Taken               bool // the address has an account, which someone tried to sign up for
+	Taken               bool // someone tried to sign up although the address has an account
 }
 
 func newModel(c echo.Context, invitation tenants.Invitation, who tenants.Principal) model {
@@ -108,7 +107,7 @@ func newModel(c echo.Context, invitation tenants.Invitation, who tenants.Princip
 	}
 }
 
-// explain says what is wrong with what was typed. A password is never sent back.
+// explain shows the input's errors. A password is never sent back.
 func (m *model) explain(workspace string, err error) {
 	m.Workspace.Value, m.Taken = workspace, errors.Is(err, tenants.ErrEmailTaken)
 	components.FieldErrors(err, &m.Password, &m.Workspace)

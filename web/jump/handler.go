@@ -1,5 +1,5 @@
-// Package jump finds whatever someone wants to go to: pages, actions, sessions, keys,
-// and what was said. The palette of every page asks it; without scripts it is a page.
+// Package jump finds pages, actions, sessions, keys and messages. The palette of every page asks it; without
+// scripts it is a page.
 package jump
 
 import (
@@ -21,26 +21,26 @@ import (
 )
 
 const (
-	maxQuery   = 200 // bytes of what is looked for
+	maxQuery   = 200 // bytes of the query
 	perGroup   = 6
 	maxHits    = 20
-	impatience = 400 * time.Millisecond // unless Deps say otherwise
-	patience   = 5 * time.Second        // of who has asked to search the archive
+	impatience = 400 * time.Millisecond // unless Deps set it
+	patience   = 5 * time.Second        // of people who search the archive explicitly
 )
 
-// Deps are what is looked through.
+// Deps are the sources that are searched.
 type Deps struct {
 	Sessions     session.Records
 	APIKeys      tenants.APIKeys
 	ProviderKeys tenants.ProviderKeys
 	Readers      tenants.Data
-	Searcher     archive.Searcher // nil: what was said is not searched
+	Searcher     archive.Searcher // nil disables searching messages
 	Log          *slog.Logger
 	Now          func() time.Time
-	Within       time.Duration // what a group takes at most: it is left out else, and says so; 0: 400 ms
+	Within       time.Duration // the time limit of a group, which is left out with a note afterwards; 0 means 400 ms
 }
 
-// Handler answers the requests.
+// Handler handles the requests.
 type Handler struct{ deps Deps }
 
 // New returns a Handler.
@@ -51,7 +51,7 @@ func New(deps Deps) *Handler {
 	return &Handler{deps: deps}
 }
 
-// Show shows what someone may go to; the palette gets the list alone.
+// Show shows the matches; the palette gets only the list.
 func (h *Handler) Show(c echo.Context, who tenants.Principal) error {
 	ctx := c.Request().Context()
 	m := &model{Query: strings.TrimSpace(c.QueryParam("q")), Now: h.deps.Now()}
@@ -81,7 +81,7 @@ func (h *Handler) Show(c echo.Context, who tenants.Principal) error {
 	return layout.Page(c, http.StatusOK, layout.Frame{Title: "Jump", Section: layout.More, Who: who}, view(m))
 }
 
-// fill looks for what matches, in all places at the same time.
+// fill searches all sources concurrently.
 func (h *Handler) fill(ctx context.Context, who tenants.Principal, reader tenants.Reader, m *model) {
 	ctx, cancel := context.WithTimeout(ctx, h.deps.Within)
 	defer cancel()
@@ -106,7 +106,7 @@ func (h *Handler) fill(ctx context.Context, who tenants.Principal, reader tenant
 		look(&keys, tenants.ReadConfig, func(ctx context.Context) (group, error) { return h.keys(ctx, who, m.Query) })
 		look(&providers, tenants.ReadConfig, func(ctx context.Context) (group, error) { return h.providers(ctx, who.Workspace.ID, m.Query) })
 	}
-	_ = looking.Wait() // a group that fails says so itself
+	_ = looking.Wait() // a failed group shows its own error
 	pages, actions := pagesOf(who, m.Query), actionsOf(who, m.Query)
 	for _, found := range []group{pages, actions, sessions, keys, providers} {
 		if len(found.Items) > 0 || found.Slow {
@@ -115,8 +115,8 @@ func (h *Handler) fill(ctx context.Context, who tenants.Principal, reader tenant
 	}
 }
 
-// sessions finds sessions as their list does: by what they are called, their id, client
-// or model. Without a query they are the newest.
+// sessions finds sessions as their list does: by title, id, client or model. Without a query it returns the
+// newest.
 func (h *Handler) sessions(ctx context.Context, workspace tenants.WorkspaceID, reader tenants.Reader, query string, now time.Time) (group, error) {
 	found := sessionGroup(query)
 	filter := session.Filter{Query: query, Masked: !reader.All, Shown: reader.Keys, Limit: perGroup}
@@ -152,14 +152,14 @@ func (h *Handler) providers(ctx context.Context, workspace tenants.WorkspaceID, 
 	return found, err
 }
 
-// search returns what the reader may read of what answers a query, best first.
+// search returns the matches that the reader may read, best first.
 func (h *Handler) search(ctx context.Context, workspace tenants.WorkspaceID, reader tenants.Reader, query string) ([]archive.Hit, error) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	return archive.SearchFor(ctx, h.deps.Searcher, workspace, reader, archive.Query{Text: query, Limit: maxHits})
 }
 
-// note writes to the log what could not be looked through.
+// note logs a source that could not be searched.
 func (h *Handler) note(ctx context.Context, what string, err error) {
 	if err != nil && !errors.Is(err, context.Canceled) {
 		h.deps.Log.WarnContext(context.WithoutCancel(ctx), "jump", "in", what, "error", err)

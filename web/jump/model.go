@@ -14,42 +14,42 @@ import (
 	"palimpsest/web/render"
 )
 
-// inArchive says in an address that what was said is searched.
+// inArchive is the address's value for searching messages.
 const inArchive = "archive"
 
-// model is what was found.
+// model is the result of a search.
 type model struct {
 	Query     string
 	Now       time.Time
 	Groups    []group
-	MaySearch bool // what was said, too
+	MaySearch bool // messages, too
 
-	Archive bool // what was said is searched, and nothing else
+	Archive bool // only messages were searched
 	Hits    []archive.Hit
 	Slow    bool // the archive did not answer
 }
 
-// group is what was found of one kind.
+// group is the matches of one kind.
 type group struct {
 	Title string
 	Items []item
-	Slow  bool // it took too long: there may be more
+	Slow  bool // it took too long, so there may be more
 }
 
-// item is something to go to.
+// item is a destination.
 type item struct {
 	Title string
-	About string // what tells it apart; empty if none
+	About string // a distinguishing detail; "" if absent
 	Path  string
-	also  string // further words that it is found by
+	also  string // further search words
 }
 
-// archivePath is where what was said is searched.
+// archivePath is the address of the search in messages.
 func (m *model) archivePath() string {
 	return paths.With(paths.Jump, "q", m.Query, "in", inArchive)
 }
 
-// count returns how much was found.
+// count returns the number of matches.
 func (m *model) count() int {
 	total := 0
 	for i := range m.Groups {
@@ -58,7 +58,7 @@ func (m *model) count() int {
 	return total
 }
 
-// words says how much was found, for who hears the page.
+// words returns the number of matches for screen readers.
 func (m *model) words() string {
 	if m.count() == 0 {
 		return "Nothing matches"
@@ -66,8 +66,8 @@ func (m *model) words() string {
 	return components.Plural(int64(m.count()), "result")
 }
 
-// matches reports whether every word of a query begins a word of a text, or stands in
-// one from its third letter on.
+// matches reports whether every word of a query begins a word of a text or, from three letters on, occurs
+// anywhere in it.
 func matches(query string, texts ...string) bool {
 	all := strings.ToLower(strings.Join(texts, " "))
 	for word := range strings.FieldsSeq(strings.ToLower(query)) {
@@ -78,7 +78,7 @@ func matches(query string, texts ...string) bool {
 	return true
 }
 
-// narrow keeps what matches a query.
+// narrow keeps the items that match a query.
 func narrow(all group, query string) group {
 	kept := group{Title: all.Title}
 	for _, one := range all.Items {
@@ -158,7 +158,7 @@ func sessionItem(s *session.Overview, now time.Time) item {
 	}
 }
 
-// keyItem leads to where a key is changed, for who may, and else to the list.
+// keyItem links to the page that changes a key if the reader may do that, otherwise to the list.
 func keyItem(key *tenants.APIKey, mayChange bool) item {
 	found := item{Title: key.Name, About: key.Prefix + "…" + key.Suffix, Path: paths.Keys}
 	switch {
@@ -174,15 +174,15 @@ func providerItem(key *tenants.ProviderKey) item {
 	return item{Title: key.Name, About: key.Provider.Title() + " · …" + key.Last4, Path: paths.Providers + "#provider-" + key.ID.String()}
 }
 
-// hitPath is where a hit is read.
+// hitPath is the address of a hit's message.
 func hitPath(hit *archive.Hit) string {
 	return paths.With(paths.Session(hit.Session), "lane", hit.Lane.String(), "m", strconv.Itoa(hit.From))
 }
 
-// matched says why a hit is one.
+// matched lists the words of the query in a hit.
 func matched(hit *archive.Hit) string { return strings.Join(hit.Matched, ", ") }
 
-// hitWords says where a hit stands.
+// hitWords describes a hit's position.
 func hitWords(hit *archive.Hit) string {
 	words := "Session " + hit.Session.String()[:8] + ", message " + strconv.Itoa(hit.From+1)
 	if len(hit.Tools) > 0 {

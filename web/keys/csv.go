@@ -10,8 +10,7 @@ import (
 	"palimpsest/web/layout"
 )
 
-// CSV answers the table of keys as a file. Where requests could not be counted, their
-// cells are empty.
+// CSV answers with the table of keys as a file. If requests could not be counted, their cells are empty.
 func (h *Handler) CSV(c echo.Context, who tenants.Principal) error {
 	m, err := h.model(c.Request().Context(), who)
 	if err != nil {

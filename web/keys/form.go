@@ -13,7 +13,7 @@ import (
 	"palimpsest/web/paths"
 )
 
-// formModel is the form to create a key with, or to change one.
+// formModel is the form to create or change a key.
 type formModel struct {
 	Title, Subtitle string
 	Action, Submit  string
@@ -21,18 +21,18 @@ type formModel struct {
 	Name     components.FieldModel
 	Expiry   components.FieldModel
 	Expiries []components.Option
-	Scopes   []checkModel // none: they are not to be changed
-	ScopeBad string       // what is wrong with them; empty if none
+	Scopes   []checkModel // empty if they can't be changed
+	ScopeBad string       // their error; "" if valid
 	Texts    []components.FieldModel
 	Numbers  []components.FieldModel
 	Checks   []checkModel
 	Private  components.FieldModel
 	Privates []components.Option
 	Pipeline components.FieldModel
-	Advanced bool // the limits are shown at once
+	Advanced bool // the limits are unfolded
 }
 
-// checkModel is a box to tick.
+// checkModel is a checkbox.
 type checkModel struct {
 	Name, Value, Label, Hint string
 	On                       bool
@@ -41,11 +41,10 @@ type checkModel struct {
 // ID returns the id of the box.
 func (c checkModel) ID() string { return "field-" + c.Name + "-" + c.Value }
 
-// keepExpiry is the choice to leave a key's end as it is.
+// keepExpiry is the choice to keep a key's expiry.
 const keepExpiry = "keep"
 
-// newForm returns the form to create a key with: what was typed and what is wrong
-// with it.
+// newForm returns the form for a new key with the input and its errors.
 func newForm(typed url.Values, err error) *formModel {
 	form := &formModel{
 		Title: "Create an API key", Subtitle: "Its secret is shown once.", Action: paths.Keys, Submit: "Create key",
@@ -72,7 +71,7 @@ func newForm(typed url.Values, err error) *formModel {
 	return form.with(typed, err)
 }
 
-// editForm returns the form to change a key with.
+// editForm returns the form to change a key.
 func editForm(key tenants.APIKey, zone *time.Location, typed url.Values, err error) *formModel {
 	form := &formModel{
 		Title: "Edit " + key.Name, Subtitle: "It holds for every request within two seconds.", Action: paths.EditKey(key.ID), Submit: "Save key",
@@ -86,7 +85,7 @@ func editForm(key tenants.APIKey, zone *time.Location, typed url.Values, err err
 	return form
 }
 
-// endOf says when a key expires.
+// endOf formats a key's expiry.
 func endOf(key tenants.APIKey, zone *time.Location) string {
 	if key.ExpiresAt == nil {
 		return "never"
@@ -94,7 +93,7 @@ func endOf(key tenants.APIKey, zone *time.Location) string {
 	return components.DayIn(*key.ExpiresAt, zone)
 }
 
-// with fills a form with what was typed and what is wrong with it.
+// with fills a form with the input and its errors.
 func (f *formModel) with(typed url.Values, err error) *formModel {
 	field := func(name, label, hint string) components.FieldModel {
 		return components.FieldModel{Label: label, Name: name, Value: typed.Get(name), Hint: hint}
@@ -145,7 +144,7 @@ func (f *formModel) with(typed url.Values, err error) *formModel {
 	return f
 }
 
-// valuesOf returns a key as its form has it.
+// valuesOf returns a key as form values.
 func valuesOf(key tenants.APIKey) url.Values {
 	limits := key.Limits
 	values := url.Values{
@@ -169,7 +168,7 @@ func valuesOf(key tenants.APIKey) url.Values {
 	return values
 }
 
-// readKey reads a form into a key. The error is a tenants.Invalid.
+// readKey parses a form into a key. The error is a tenants.Invalid.
 func readKey(typed url.Values, key tenants.APIKey, now time.Time) (tenants.APIKey, error) {
 	key.Name, key.Pipeline = typed.Get("name"), strings.TrimSpace(typed.Get("pipeline"))
 	if expiry := typed.Get("expiry"); expiry != keepExpiry {
@@ -179,7 +178,7 @@ func readKey(typed url.Values, key tenants.APIKey, now time.Time) (tenants.APIKe
 		}
 		key.ExpiresAt = nil
 		if life > 0 {
-			end := now.UTC().AddDate(0, 0, life) // days of 24 hours, in whichever zone this machine is
+			end := now.UTC().AddDate(0, 0, life) // days of 24 hours, regardless of this machine's zone
 			key.ExpiresAt = &end
 		}
 	}
@@ -216,12 +215,12 @@ func readLimits(typed url.Values) (tenants.Limits, error) {
 	return limits, nil
 }
 
-// listOf reads what is separated by commas, spaces or lines.
+// listOf splits text at commas, spaces and line ends.
 func listOf(text string) []string {
 	return strings.FieldsFunc(text, func(r rune) bool { return r == ',' || r == ' ' || r == '\n' || r == '\r' || r == '\t' })
 }
 
-// summary says what a key is held to, in a few words; empty if none.
+// summary describes a key's limits in a few words; "" if absent.
 func summary(key tenants.APIKey) string {
 	limits := key.Limits
 	var parts []string

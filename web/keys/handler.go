@@ -21,14 +21,14 @@ import (
 	"palimpsest/web/paths"
 )
 
-// Config says how the page is set up.
+// Config configures the page.
 type Config struct {
-	PublicURL string // where clients reach the proxy, without a slash at its end
+	PublicURL string // the proxy's address for clients, without a trailing slash
 	Log       *slog.Logger
 	Now       func() time.Time
 }
 
-// Handler answers the requests to the page.
+// Handler handles the page's requests.
 type Handler struct {
 	config    Config
 	keys      tenants.APIKeys
@@ -46,13 +46,13 @@ func (h *Handler) List(c echo.Context, who tenants.Principal) error {
 	return h.page(c, who, http.StatusOK, func(*model) {})
 }
 
-// New shows the form to create a key with.
+// New shows the form to create a key.
 func (h *Handler) New(c echo.Context, who tenants.Principal) error {
 	return h.page(c, who, http.StatusOK, func(m *model) { m.Form = newForm(nil, nil) })
 }
 
-// Create creates a key and shows its secret, once: the answer is kept nowhere and
-// the secret is part of no address.
+// Create creates a key and shows its secret, once. The response is not cached and no address contains the
+// secret.
 func (h *Handler) Create(c echo.Context, who tenants.Principal) error {
 	typed, err := c.FormParams()
 	if err != nil {
@@ -89,7 +89,7 @@ func (h *Handler) create(ctx context.Context, who tenants.Principal, typed url.V
 	return created, secret, err
 }
 
-// Edit shows the form to change a key with.
+// Edit shows the form to change a key.
 func (h *Handler) Edit(c echo.Context, who tenants.Principal) error {
 	key, err := h.revocable(c, who)
 	if err != nil {
@@ -121,7 +121,7 @@ func (h *Handler) Change(c echo.Context, who tenants.Principal) error {
 	return layout.Redirect(c, paths.With(paths.Keys, "saved", key.ID.String()))
 }
 
-// ConfirmRotate asks how a key is to be rotated.
+// ConfirmRotate asks how to rotate a key.
 func (h *Handler) ConfirmRotate(c echo.Context, who tenants.Principal) error {
 	key, err := h.revocable(c, who)
 	if err != nil {
@@ -130,7 +130,7 @@ func (h *Handler) ConfirmRotate(c echo.Context, who tenants.Principal) error {
 	return h.page(c, who, http.StatusOK, func(m *model) { m.Rotate = newRotate(key, "", nil) })
 }
 
-// Rotate gives a key another secret and shows it, once.
+// Rotate replaces a key's secret and shows the new one, once.
 func (h *Handler) Rotate(c echo.Context, who tenants.Principal) error {
 	key, err := h.revocable(c, who)
 	if err != nil {
@@ -156,7 +156,7 @@ func (h *Handler) Rotate(c echo.Context, who tenants.Principal) error {
 	return h.page(c, who, http.StatusOK, func(m *model) { m.Created = h.made(key.Name, secret, old) })
 }
 
-// ConfirmRevoke asks whether a key is to be revoked.
+// ConfirmRevoke asks whether to revoke a key.
 func (h *Handler) ConfirmRevoke(c echo.Context, who tenants.Principal) error {
 	key, err := h.revocable(c, who)
 	if err != nil {
@@ -165,7 +165,7 @@ func (h *Handler) ConfirmRevoke(c echo.Context, who tenants.Principal) error {
 	return h.page(c, who, http.StatusOK, func(m *model) { m.Revoke = newRevoke(key, "", false) })
 }
 
-// Revoke revokes a key whose name was typed.
+// Revoke revokes a key after its name was typed.
 func (h *Handler) Revoke(c echo.Context, who tenants.Principal) error {
 	key, err := h.revocable(c, who)
 	if err != nil {
@@ -180,12 +180,12 @@ func (h *Handler) Revoke(c echo.Context, who tenants.Principal) error {
 	return layout.Redirect(c, paths.With(paths.Keys, "revoked", key.ID.String()))
 }
 
-// made is a key that was just created or rotated, and what became of the secret before.
+// made is a newly created or rotated key; old describes the fate of its previous secret.
 func (h *Handler) made(name, secret, old string) *createdModel {
 	return &createdModel{Name: name, Secret: secret, Old: old, Clients: clients.Filled(h.config.PublicURL, secret)}
 }
 
-// revocable returns the key in the path if someone may change and revoke it.
+// revocable returns the path's key if the person may change and revoke it.
 func (h *Handler) revocable(c echo.Context, who tenants.Principal) (tenants.APIKey, error) {
 	key, err := h.named(c, who)
 	if err == nil && !who.MayChangeKey(key) {
@@ -194,8 +194,7 @@ func (h *Handler) revocable(c echo.Context, who tenants.Principal) (tenants.APIK
 	return key, err
 }
 
-// named returns the API key of the address. The error is tenants.ErrNotFound if the
-// workspace has no such key.
+// named returns the path's API key. The error is tenants.ErrNotFound if the workspace has no such key.
 func (h *Handler) named(c echo.Context, who tenants.Principal) (tenants.APIKey, error) {
 	id, err := uuid.Parse(c.Param("id"))
 	if err != nil {
@@ -212,7 +211,7 @@ func (h *Handler) named(c echo.Context, who tenants.Principal) (tenants.APIKey, 
 	return keys[at], nil
 }
 
-// page shows the page after change has had its way with it.
+// page shows the page after applying change.
 func (h *Handler) page(c echo.Context, who tenants.Principal, status int, change func(*model)) error {
 	page, err := h.model(c.Request().Context(), who)
 	if err != nil {
@@ -224,7 +223,7 @@ func (h *Handler) page(c echo.Context, who tenants.Principal, status int, change
 	return layout.Page(c, status, layout.Frame{Title: "API keys", Section: layout.Keys, Who: who}, view(page))
 }
 
-// model reads the keys and how much each was used.
+// model reads the keys and their usage.
 func (h *Handler) model(ctx context.Context, who tenants.Principal) (model, error) {
 	now := h.config.Now()
 	keys, err := h.keys.APIKeys(ctx, who.Workspace.ID)

@@ -16,52 +16,52 @@ import (
 )
 
 const (
-	usageSpan = 7 * 24 * time.Hour // that requests are counted in
-	soon      = 7 * 24 * time.Hour // before its end, a key is marked
+	usageSpan = 7 * 24 * time.Hour // the span of the request counts
+	soon      = 7 * 24 * time.Hour // before its end, a key is highlighted
 )
 
-// model is the page.
+// model is the page's data.
 type model struct {
 	Rows        []row
 	Active      int
 	MayCreate   bool
-	UsageFailed string // reference of why requests could not be counted; empty: they were
+	UsageFailed string // reference in the log if requests could not be counted; "" otherwise
 	Who         tenants.Principal
 	Now         time.Time
 	Clients     []clients.Client
-	Revoked     string // name of the key that was just revoked; empty if none
+	Revoked     string // name of the key just revoked; "" if none
 
-	FirstSteps bool // no key was used yet
+	FirstSteps bool // no key has been used yet
 
-	Saved string // name of the key that was just changed; empty if none
+	Saved string // name of the key just changed; "" if none
 
-	Form    *formModel    // the form to create or change a key; nil: closed
-	Rotate  *rotateModel  // the key to rotate; nil if none
-	Created *createdModel // the key that was just created; nil if none
-	Revoke  *revokeModel  // the key to revoke; nil if none
+	Form    *formModel    // the form to create or change a key, or nil
+	Rotate  *rotateModel  // the key to rotate, or nil
+	Created *createdModel // the key just created, or nil
+	Revoke  *revokeModel  // the key to revoke, or nil
 }
 
 // row is a key in the table.
 type row struct {
 	Key       tenants.APIKey
 	Creator   string
-	Held      string     // what it is held to, in a few words; empty if none
-	OldUntil  *time.Time // when the secret before the last rotation ends; nil: it has
+	Held      string     // its limits in a few words; "" if absent
+	OldUntil  *time.Time // when the secret before the last rotation ends; nil if it has ended
 	Requests  int64
-	Cost      *int64 // of the requests, in millionths of a dollar; nil: not for the reader
-	MayRevoke bool   // and change and rotate
+	Cost      *int64 // of the requests, in millionths of a dollar; nil if the reader may not see it
+	MayRevoke bool   // revoke, change and rotate
 	State     string // "active", "expires soon", "expired", "revoked"
 	Tag       string // class of the state's tag
 }
 
-// createdModel is a key that was just created or rotated.
+// createdModel is a newly created or rotated key.
 type createdModel struct {
 	Name, Secret string
-	Old          string // what becomes of the previous secret; empty if there was no previous secret
+	Old          string // the fate of the previous secret; "" if there was none
 
-	Clients []clients.Client // their set-ups, with the secret filled in
+	Clients []clients.Client // set-ups with the secret filled in
 
-	Awaited *useModel // whose first request the page waits for; nil: of none
+	Awaited *useModel // optional; the page waits for its first request
 }
 
 // rotateModel is the question how to rotate a key.
@@ -71,14 +71,14 @@ type rotateModel struct {
 	Grace components.FieldModel
 }
 
-// graces are the times for which an old secret can go on to work.
+// graces are the times for which an old secret can keep working.
 func graces() []components.Option {
 	return []components.Option{
 		{Value: "24h", Label: "for 24 hours"}, {Value: "1h", Label: "for an hour"}, {Value: "168h", Label: "for 7 days"}, {Value: "0s", Label: "no longer"},
 	}
 }
 
-// grace reads one of graces, or returns a tenants.Invalid.
+// grace parses one of graces, or returns a tenants.Invalid.
 func grace(text string) (time.Duration, error) {
 	if !slices.ContainsFunc(graces(), func(option components.Option) bool { return option.Value == text }) {
 		return 0, tenants.Invalid{Field: "grace", Message: "must be one of the choices"}
@@ -86,8 +86,7 @@ func grace(text string) (time.Duration, error) {
 	return time.ParseDuration(text)
 }
 
-// newRotate returns the question how to rotate a key: what was chosen and what is
-// wrong with it.
+// newRotate returns the question how to rotate a key, with the choice and its error.
 func newRotate(key tenants.APIKey, chosen string, err error) *rotateModel {
 	rotate := &rotateModel{ID: key.ID, Name: key.Name, Grace: components.FieldModel{Label: "The old secret works", Name: "grace", Value: chosen}}
 	if invalid, is := errors.AsType[tenants.Invalid](err); is {
@@ -129,8 +128,7 @@ func newModel(who tenants.Principal, keys []tenants.APIKey, used []tenants.Usage
 	return m
 }
 
-// rank orders keys by what can still be done with them: the usable first, then the
-// expired, the revoked last.
+// rank orders keys: usable first, then expired, then revoked.
 func (r *row) rank() int {
 	switch {
 	case r.Key.RevokedAt != nil:
@@ -142,7 +140,7 @@ func (r *row) rank() int {
 	}
 }
 
-// creatorOf says who created a key.
+// creatorOf names a key's creator.
 func creatorOf(key tenants.APIKey, who tenants.Principal) string {
 	switch {
 	case key.CreatedBy == who.User.ID:
@@ -154,7 +152,7 @@ func creatorOf(key tenants.APIKey, who tenants.Principal) string {
 	}
 }
 
-// oldUntil says when the secret before the last rotation ends.
+// oldUntil formats when the secret before the last rotation ends.
 func oldUntil(key tenants.APIKey, now time.Time) *time.Time {
 	if key.OldUntil == nil || !key.OldUntil.After(now) || key.RevokedAt != nil {
 		return nil
@@ -162,7 +160,7 @@ func oldUntil(key tenants.APIKey, now time.Time) *time.Time {
 	return key.OldUntil
 }
 
-// codeLabel is what a screen reader says of a snippet.
+// codeLabel is a snippet's label for screen readers.
 func codeLabel(client clients.Client, snippet clients.Snippet) string {
 	if len(client.Snippets) == 1 {
 		return client.Title + " set-up"
@@ -172,7 +170,7 @@ func codeLabel(client clients.Client, snippet clients.Snippet) string {
 
 const stateExpired = "expired"
 
-// stateOf says whether a key works, and the class of the tag that says it.
+// stateOf returns a key's state and the class of its tag.
 func stateOf(key tenants.APIKey, now time.Time) (state, tag string) {
 	switch {
 	case key.RevokedAt != nil:
@@ -186,7 +184,7 @@ func stateOf(key tenants.APIKey, now time.Time) (state, tag string) {
 	}
 }
 
-// revoked returns the name of the key with an id, if it is revoked.
+// revoked returns the name of a revoked key by its id.
 func (m *model) revoked(id string) string {
 	for i := range m.Rows {
 		if key := &m.Rows[i].Key; key.ID.String() == id && key.RevokedAt != nil {
@@ -196,7 +194,7 @@ func (m *model) revoked(id string) string {
 	return ""
 }
 
-// named returns the name of the key with an id.
+// named returns a key's name by its id.
 func (m *model) named(id string) string {
 	for i := range m.Rows {
 		if key := &m.Rows[i].Key; key.ID.String() == id {
@@ -206,13 +204,12 @@ func (m *model) named(id string) string {
 	return ""
 }
 
-// expiries are the lives that a key can be given.
+// expiries are the choices for a key's lifetime.
 func expiries() []components.Option {
 	return []components.Option{{Value: "", Label: "never"}, {Value: "30", Label: "in 30 days"}, {Value: "90", Label: "in 90 days"}, {Value: "365", Label: "in a year"}}
 }
 
-// newRevoke returns the question whether to revoke a key; wrong says that what
-// was typed is not its name.
+// newRevoke returns the question whether to revoke a key; wrong means that the typed name does not match.
 func newRevoke(key tenants.APIKey, typed string, wrong bool) *revokeModel {
 	revoke := &revokeModel{ID: key.ID, Name: key.Name, Confirm: components.FieldModel{
 		Label: fmt.Sprintf("Type %s to confirm", key.Name), Name: "confirm", Value: typed,
@@ -223,8 +220,7 @@ func newRevoke(key tenants.APIKey, typed string, wrong bool) *revokeModel {
 	return revoke
 }
 
-// days returns how long a key with a chosen life lives, 0 for ever, or a
-// tenants.Invalid.
+// days parses a chosen lifetime in days, 0 for unlimited, or returns a tenants.Invalid.
 func days(expiry string) (int, error) {
 	if !slices.ContainsFunc(expiries(), func(option components.Option) bool { return option.Value == expiry }) {
 		return 0, tenants.Invalid{Field: "expiry", Message: "must be one of the choices"}

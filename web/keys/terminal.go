@@ -13,8 +13,8 @@ import (
 	"palimpsest/web/layout"
 )
 
-// Terminal is the page on which a person lets a terminal log in (RFC 8628): they type the code that
-// it shows, look at who asks, and get it an API key.
+// Terminal is the page on which a person lets a terminal log in (RFC 8628): they type its code, check which
+// terminal asks, and create an API key for it.
 type Terminal struct {
 	devices *tenants.DeviceLogins
 	now     func() time.Time
@@ -27,12 +27,12 @@ func NewTerminal(devices *tenants.DeviceLogins, now func() time.Time) *Terminal 
 
 const terminalTitle = "Log in a terminal"
 
-// terminalModel is the page: the question for the code, or for a decision.
+// terminalModel is the page: the form for the code, or the question for a decision.
 type terminalModel struct {
 	Code      components.FieldModel
-	Email     string // who is logged in
+	Email     string // the reader's
 	Login     tenants.DeviceLogin
-	Asked     string // how long ago
+	Asked     string // how long ago the terminal asked
 	Elsewhere string // the reader's own address, if the terminal has another one; "" otherwise
 
 	Workspace  components.FieldModel
@@ -40,13 +40,13 @@ type terminalModel struct {
 	Expiry     components.FieldModel
 }
 
-// Ask shows the form for the code. A code in the address is not read: a person who opens a link
-// of someone else must not find it typed.
+// Ask shows the form for the code. It ignores a code in the address, because a person who opens someone
+// else's link must not find it filled in.
 func (h *Terminal) Ask(c echo.Context, who tenants.Principal) error {
 	return layout.Plain(c, http.StatusOK, terminalTitle, terminalAsk(newTerminal(who, "", nil)))
 }
 
-// Check shows which terminal a code belongs to.
+// Check shows the terminal that a code belongs to.
 func (h *Terminal) Check(c echo.Context, who tenants.Principal) error {
 	login, err := h.devices.Find(c.Request().Context(), c.FormValue("code"))
 	if err != nil {
@@ -55,7 +55,7 @@ func (h *Terminal) Check(c echo.Context, who tenants.Principal) error {
 	return layout.Plain(c, http.StatusOK, terminalTitle, terminalDecide(h.decision(c, who, login, nil)))
 }
 
-// Decide allows a terminal to log in, or denies it.
+// Decide allows or denies a terminal's login.
 func (h *Terminal) Decide(c echo.Context, who tenants.Principal) error {
 	decision := tenants.DeviceDecision{Denied: c.FormValue("decision") != "allow"}
 	if !decision.Denied {
@@ -71,7 +71,7 @@ func (h *Terminal) Decide(c echo.Context, who tenants.Principal) error {
 	return layout.Plain(c, http.StatusOK, terminalTitle, terminalDone(login))
 }
 
-// allowed returns what a person chose for the key. The error is a tenants.Invalid.
+// allowed returns the person's choices for the key. The error is a tenants.Invalid.
 func (h *Terminal) allowed(c echo.Context, who tenants.Principal) (tenants.DeviceDecision, error) {
 	chosen, memberships := c.FormValue("workspace"), who.MayCreateKeys()
 	at := slices.IndexFunc(memberships, func(membership tenants.Membership) bool { return membership.Workspace.ID.String() == chosen })
@@ -91,7 +91,7 @@ func (h *Terminal) allowed(c echo.Context, who tenants.Principal) (tenants.Devic
 	return decision, nil
 }
 
-// undecided shows the question again with what is wrong with the answer.
+// undecided shows the question again with the answer's error.
 func (h *Terminal) undecided(c echo.Context, who tenants.Principal, wrong error) error {
 	if _, is := errors.AsType[tenants.Invalid](wrong); !is {
 		return wrong
@@ -103,7 +103,7 @@ func (h *Terminal) undecided(c echo.Context, who tenants.Principal, wrong error)
 	return layout.Plain(c, http.StatusUnprocessableEntity, terminalTitle, terminalDecide(h.decision(c, who, login, wrong)))
 }
 
-// wrong shows the form for the code with what is wrong with it.
+// wrong shows the form for the code with its error.
 func (h *Terminal) wrong(c echo.Context, who tenants.Principal, err error) error {
 	if _, is := errors.AsType[tenants.Invalid](err); !is {
 		return err

@@ -14,19 +14,19 @@ import (
 	"palimpsest/web/paths"
 )
 
-// useModel is whether a key was used.
+// useModel tells whether a key has been used.
 type useModel struct {
 	ID       uuid.UUID
 	Name     string
-	Works    bool      // requests with it are let in
-	Received string    // what is known of its newest request; empty if none has come
-	Request  uuid.UUID // that it is
+	Works    bool      // requests with it are accepted
+	Received string    // summary of its newest request; "" before the first
+	Request  uuid.UUID // its id
 
-	Clients []clients.Client // how to use it, on a page of its own
+	Clients []clients.Client // how to use it, for a page of its own
 }
 
-// Use shows whether a request with a key has come, and waits for it: a page of its own,
-// or for a page that waits, that part of it.
+// Use waits for the first request with a key and shows it, as a page of its own or as a part of a waiting
+// page.
 func (h *Handler) Use(c echo.Context, who tenants.Principal) error {
 	key, err := h.named(c, who)
 	if err != nil {

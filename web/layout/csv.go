@@ -9,8 +9,8 @@ import (
 	"github.com/labstack/echo/v4"
 )
 
-// CSV begins an answer that is a file of CSV (RFC 4180) and returns what writes its
-// rows. The status has gone out then: what fails afterwards can only break it off.
+// CSV begins a response with a CSV file (RFC 4180) and returns the writer of its rows. The status has been
+// sent by then, so a later error can only end the response early.
 func CSV(c echo.Context, name string) *csv.Writer {
 	header := c.Response().Header()
 	header.Set(echo.HeaderContentType, "text/csv; charset=utf-8")
@@ -22,27 +22,26 @@ func CSV(c echo.Context, name string) *csv.Writer {
 	return out
 }
 
-// CSVPages answers a list that is read page by page as a file with a heading, and ends it
-// behind the page with which it has so many rows as most. next returns the rows of the next
-// page and whether there is one after it. What fails at the first page is the answer's
-// error; later the file is broken off.
+// CSVPages answers with a list, read page by page, as a file with a heading. It ends after the page that
+// reaches most rows. next returns the rows of the next page and whether there is another. An error of the
+// first page is the response's error; a later one ends the file early.
 func CSVPages(c echo.Context, log *slog.Logger, name string, heading []string, most int, next func() (rows [][]string, more bool, err error)) error {
 	rows, more, err := next()
 	if err != nil {
 		return err
 	}
 	out := CSV(c, name)
-	_ = out.Write(heading) // WriteAll tells what went wrong
+	_ = out.Write(heading) // WriteAll returns the error
 	for written := 0; ; {
 		if err := out.WriteAll(rows); err != nil {
-			return fmt.Errorf("write %s: %w", name, err) // nobody takes the file
+			return fmt.Errorf("write %s: %w", name, err) // the client no longer reads the file
 		}
 		if written += len(rows); !more || written >= most {
 			return nil
 		}
 		if rows, more, err = next(); err != nil {
 			log.ErrorContext(c.Request().Context(), "file is cut off", "file", name, "error", err)
-			// The status has gone out: only a broken connection tells that something is missing.
+			// The status has been sent, so only a broken connection can signal the missing part.
 			panic(http.ErrAbortHandler)
 		}
 	}

@@ -2,14 +2,13 @@ package layout
 
 import "github.com/labstack/echo/v4"
 
-// demoKey is where a request carries that all data was made up.
+// demoKey is the request's key for the demo notice.
 const demoKey = "palimpsest.demo"
 
-// WithDemo has the page that answers a request say that what it shows was made up and,
-// to who is not logged in, how to log in.
+// WithDemo makes the response's page say that its data was made up and, without a login, how to log in.
 func WithDemo(c echo.Context, logIn string) { c.Set(demoKey, logIn) }
 
-// demoOf returns how to log in where all data was made up; empty: it was not.
+// demoOf returns how to log in to a demo; "" if this is not one.
 func demoOf(c echo.Context) string {
 	logIn, _ := c.Get(demoKey).(string)
 	return logIn

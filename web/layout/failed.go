@@ -15,8 +15,8 @@ import (
 	"palimpsest/tenants"
 )
 
-// Reference writes why a part of a page could not be read to the log, and returns the
-// reference that the page shows in its place; empty if err is nil.
+// Reference logs why a part of a page could not be read, and returns the log's reference for the page; "" if
+// err is nil.
 func Reference(ctx context.Context, log *slog.Logger, page, card string, err error) string {
 	if err == nil {
 		return ""
@@ -26,9 +26,8 @@ func Reference(ctx context.Context, log *slog.Logger, page, card string, err err
 	return reference
 }
 
-// FormStatus returns the status of a form that is shown again after an error: of a
-// tenants.TooMany, when it also says how long to wait, or of a tenants.Invalid. It is 0 for an
-// error that the person cannot mend.
+// FormStatus returns the status of a form that is shown again after an error: of a tenants.TooMany, with the
+// time to wait as a header, or of a tenants.Invalid. It is 0 for an error that the person can't fix.
 func FormStatus(c echo.Context, err error) int {
 	if many, is := errors.AsType[tenants.TooMany](err); is {
 		c.Response().Header().Set(echo.HeaderRetryAfter, strconv.Itoa(max(1, int(math.Ceil(many.Wait.Seconds())))))

@@ -1,5 +1,4 @@
-// Package layout is what surrounds every page: head, navigation, top bar, and the
-// one way to render a page.
+// Package layout renders every page, with its head, navigation and top bar.
 package layout
 
 import (
@@ -35,37 +34,37 @@ const (
 	Members   Section = "members"
 	SignOn    Section = "sign-on"
 	Alerts    Section = "alerts"
-	// Workspaces is reached through the block with the workspace's name.
+	// Workspaces is opened through the block with the workspace's name.
 	Workspaces Section = "workspaces"
 	Audit      Section = "audit"
 	Settings   Section = "settings"
-	// Operator is there for who runs the installation.
+	// Operator is for operators of the installation.
 	Operator Section = "operator"
 	// Docs is the documentation.
 	Docs Section = "docs"
 )
 
-// Frame says what surrounds a page.
+// Frame describes the surroundings of a page.
 type Frame struct {
 	Title       string // of the browser's tab, without the product's name
 	Section     Section
-	Breadcrumbs []Breadcrumb // the way to the page; none: its title
+	Breadcrumbs []Breadcrumb // the way to the page; the title if empty
 	Who         tenants.Principal
 
-	plan  *billing.Overview // nil: billing is off, or is not known
-	theme string            // "light", "dark"; empty: as the reader's system has it
-	demo  string            // how to log in where all data was made up; empty: it was not
-	local bool              // mails are kept here and not sent
-	zone  *time.Location    // that the page is in
+	plan  *billing.Overview // nil if billing is off or the plan is unknown
+	theme string            // "light" or "dark"; "" means the system's
+	demo  string            // how to log in to a demo; "" if this is not one
+	local bool              // mails are kept here instead of sent
+	zone  *time.Location    // the page's time zone
 }
 
 // Breadcrumb is a step of the way to a page.
 type Breadcrumb struct {
 	Title string
-	Path  string // empty: the page itself
+	Path  string // "" for the page itself
 }
 
-// entry is a link of the navigation, for anyone who is granted what it needs.
+// entry is a link of the navigation, for people with the permission in needs.
 type entry struct {
 	section     Section
 	title, icon string
@@ -92,12 +91,12 @@ func allEntries() []entry {
 	}
 }
 
-// allowed returns the links that the reader may follow.
+// allowed returns the links that the reader may open.
 func (f Frame) allowed() []entry {
 	return slices.DeleteFunc(allEntries(), func(e entry) bool { return !f.Who.Role.May(e.needs) })
 }
 
-// parts returns the pages that live under Settings, for those who may see more than one.
+// parts returns the pages under Settings, for people who may see more than one.
 func (f Frame) parts() []entry {
 	parts := slices.DeleteFunc(f.allowed(), func(e entry) bool { return !slices.Contains([]Section{Settings, Alerts, Billing, SignOn}, e.section) })
 	if len(parts) < 2 || parts[0].section != Settings {
@@ -107,18 +106,18 @@ func (f Frame) parts() []entry {
 	return parts
 }
 
-// isPart reports whether the page lives under Settings.
+// isPart reports whether the page is under Settings.
 func (f Frame) isPart() bool {
 	return slices.ContainsFunc(f.parts(), func(e entry) bool { return e.section == f.Section })
 }
 
-// isAt reports whether the navigation shows an entry as the page's.
+// isAt reports whether the navigation highlights an entry for the page.
 func (f Frame) isAt(e entry) bool {
 	return e.section == f.Section || e.section == Settings && f.isPart()
 }
 
-// entries returns the links of the navigation. The parts of Settings stand on its pages, and
-// in the navigation for those who may see one of them only.
+// entries returns the links of the navigation. The pages of Settings list its parts, so the navigation has
+// parts only for people who may see just one.
 func (f Frame) entries() []entry {
 	entries, parts := f.allowed(), f.parts()
 	entries = slices.DeleteFunc(entries, func(e entry) bool {
@@ -143,10 +142,10 @@ func (f Frame) docs() string {
 	return paths.DocsPage(name)
 }
 
-// Place is a page that the navigation leads to.
+// Place is a page in the navigation.
 type Place struct{ Title, Path string }
 
-// Places returns the pages that someone may open from the navigation, and their account.
+// Places returns the pages that a person may open from the navigation, and their account.
 func Places(who tenants.Principal) []Place {
 	var places []Place
 	frame := Frame{Who: who}
@@ -157,13 +156,12 @@ func Places(who tenants.Principal) []Place {
 	return places
 }
 
-// goKey returns the key that leads to a section after g; empty if none does.
+// goKey returns the key that opens a section after g; "" if absent.
 func goKey(section Section) string {
 	return map[Section]string{Overview: "o", Sessions: "s", "requests": "r", Pipeline: "p", Patterns: "t", Keys: "k", Providers: "v", Spend: "m"}[section]
 }
 
-// tabs is how many links stand at the bottom of a narrow screen, beside that to
-// the others.
+// tabs is how many links a narrow screen shows at the bottom, beside the link to the rest.
 const tabs = 4
 
 // tabEntries returns the links at the bottom of a narrow screen.
@@ -172,22 +170,22 @@ func (f Frame) tabEntries() []entry {
 	return all[:min(tabs, len(all))]
 }
 
-// moreEntries returns the links that have no place there. The account's stands beside
-// the navigation on wide screens.
+// moreEntries returns the remaining links. They include the account's, which wide screens show beside the
+// navigation.
 func (f Frame) moreEntries() []entry {
 	all := f.entries()
 	return append(all[min(tabs, len(all)):], entry{Account, "Account", "user", paths.Account, tenants.Enter})
 }
 
-// isMore reports whether the page is reached through the last link at the bottom.
+// isMore reports whether the page is behind the last link at the bottom.
 func (f Frame) isMore() bool {
 	return f.Section == More || f.Section == Workspaces || slices.ContainsFunc(f.moreEntries(), f.isAt)
 }
 
-// isUnverified reports whether the reader has yet to prove their address.
+// isUnverified reports whether the reader's address is not verified yet.
 func (f Frame) isUnverified() bool { return f.Who.User.VerifiedAt == nil && f.Section != Account }
 
-// breadcrumbs returns the way to the page, which is its title where none is set.
+// breadcrumbs returns the way to the page, or its title by default.
 func (f Frame) breadcrumbs() []Breadcrumb {
 	if len(f.Breadcrumbs) > 0 {
 		return f.Breadcrumbs
@@ -198,7 +196,7 @@ func (f Frame) breadcrumbs() []Breadcrumb {
 	return []Breadcrumb{{Title: f.Title}}
 }
 
-// others returns the workspaces of the reader beside the one that they work in.
+// others returns the reader's workspaces other than the current one.
 func (f Frame) others() []tenants.Membership {
 	var others []tenants.Membership
 	for _, membership := range f.Who.Memberships {
@@ -223,19 +221,18 @@ func Page(c echo.Context, status int, frame Frame, content templ.Component) erro
 	return Fragment(c, status, app(frame, content))
 }
 
-// MorePage answers with the links that have no place at the bottom of a narrow
-// screen.
+// MorePage answers with the links that do not fit at the bottom of a narrow screen.
 func MorePage(c echo.Context, who tenants.Principal) error {
 	frame := Frame{Title: "More", Section: More, Who: who}
 	return Page(c, http.StatusOK, frame, more(frame))
 }
 
-// Plain answers with a page without navigation: for people who are not logged in.
+// Plain answers with a page without navigation, for people without a login.
 func Plain(c echo.Context, status int, title string, content templ.Component) error {
 	return Fragment(c, status, plain(Frame{Title: title, theme: theme(c.Request()), demo: demoOf(c)}, content))
 }
 
-// Fragment answers with content alone: for a part of a page that htmx swaps.
+// Fragment answers with only the content, for a part of a page that htmx swaps.
 func Fragment(c echo.Context, status int, content templ.Component) error {
 	header := c.Response().Header()
 	header.Set(echo.HeaderContentType, echo.MIMETextHTMLCharsetUTF8)
@@ -249,18 +246,18 @@ func Fragment(c echo.Context, status int, content templ.Component) error {
 	return write(c, status, buffer.Bytes())
 }
 
-// IsPartial reports whether htmx asks for a part of a page only.
+// IsPartial reports whether htmx asks for only a part of a page.
 func IsPartial(c echo.Context) bool {
 	return c.Request().Header.Get("HX-Request-Type") == "partial"
 }
 
-// Redirect sends the browser to path with GET after a form has done its work.
+// Redirect sends the browser to path with GET, usually after a form was processed.
 func Redirect(c echo.Context, path string) error { return c.Redirect(http.StatusSeeOther, path) }
 
 // ThemeCookie is the name of the cookie with the reader's color theme.
 const ThemeCookie = "theme"
 
-// theme returns the theme that a reader has chosen; empty if none.
+// theme returns the reader's theme; "" if not chosen.
 func theme(request *http.Request) string {
 	cookie, err := request.Cookie(ThemeCookie)
 	if err != nil || cookie.Value != "light" && cookie.Value != "dark" {

@@ -10,23 +10,23 @@ import (
 	"palimpsest/web/components"
 )
 
-// AskAboutBilling tells who may not see the bills whom to ask.
+// AskAboutBilling names the people to ask, for readers who may not see the bills.
 const AskAboutBilling = "Ask an owner of the workspace, or the person who pays for it."
 
-// planKey is where a request carries the plan of its workspace.
+// planKey is the request's key for its workspace's plan.
 const planKey = "palimpsest.plan"
 
-// WithPlan has the page that answers a request show a workspace's plan beside the
-// navigation, and what is wrong with it at its top.
+// WithPlan makes the response's page show the workspace's plan beside the navigation, and its warning at the
+// top.
 func WithPlan(c echo.Context, overview billing.Overview) { c.Set(planKey, &overview) }
 
-// Plan returns the plan of WithPlan; nil: billing is off, or the plan is not known.
+// Plan returns the plan of WithPlan; nil if billing is off or the plan is unknown.
 func Plan(c echo.Context) *billing.Overview {
 	overview, _ := c.Get(planKey).(*billing.Overview)
 	return overview
 }
 
-// warning says what people have to know of their plan; empty if none.
+// warning returns the warning about the workspace's plan; "" without one.
 func (f Frame) warning() string {
 	if f.plan == nil {
 		return ""
@@ -45,10 +45,10 @@ func (f Frame) warning() string {
 	return "A payment failed. Everything works as before until " + day + "; then requests pass uncompressed. They are never blocked."
 }
 
-// planShare returns how much of the quota is used, in per cent.
+// planShare returns the used part of the quota, in percent.
 func (f Frame) planShare() int64 { return min(100, f.plan.Used*100/max(1, f.plan.Quota)) }
 
-// planNote says what stands below the bar of the plan.
+// planNote is the text below the plan's bar.
 func (f Frame) planNote() string {
 	if f.plan.Quota > 0 {
 		return strconv.FormatInt(f.planShare(), 10) + "% of " + components.Count(f.plan.Quota)
@@ -56,7 +56,7 @@ func (f Frame) planNote() string {
 	return "Plan " + f.plan.Plan.Title()
 }
 
-// planEnd says when the count begins again, or ends.
+// planEnd tells when the count restarts or ends.
 func (f Frame) planEnd() string {
 	if !f.plan.EndsAt.IsZero() && f.plan.Status.IsLive() {
 		return "ends " + f.plan.EndsAt.In(f.zone).Format("2 Jan")

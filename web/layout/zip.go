@@ -11,14 +11,14 @@ import (
 )
 
 const (
-	// smallest is what fits into one packet: zipped it would not come sooner.
+	// smallest is the size of one packet. A smaller response would not arrive sooner with gzip.
 	smallest = 1400
-	// zipLevel makes a sixth of a list of 110 KB; a quicker one leaves pages a tenth larger.
+	// zipLevel reduces a list of 110 KB to a sixth; a faster level leaves pages a tenth larger.
 	zipLevel = 6
 )
 
-// write answers with HTML, zipped where the browser takes that. No page holds a secret
-// that stands beside what an address can put into it, so that its length tells nothing.
+// write answers with HTML, with gzip if the browser accepts it. The length reveals no secret, because no page
+// contains both a secret and text from the address.
 func write(c echo.Context, status int, html []byte) error {
 	header := c.Response().Header()
 	header.Add("Vary", echo.HeaderAcceptEncoding)

@@ -10,13 +10,12 @@ import (
 	"palimpsest/web/components"
 )
 
-// ZoneCookie is the name of the cookie with the reader's time zone, as the tz database
-// names it. js/zone.js sets it.
+// ZoneCookie is the name of the cookie with the reader's time zone, by its tz database name. js/zone.js sets
+// it.
 const ZoneCookie = "zone"
 
-// Zone returns the time zone that a page is in: the reader's own, else that of
-// WithZone, else UTC. Every time and day on a page, and every one that is typed there,
-// is of this zone; files and the API are in UTC.
+// Zone returns a page's time zone: the reader's own, else WithZone's, else UTC. All times and days on a page,
+// and those typed there, are in this zone. Files and the API use UTC.
 func Zone(request *http.Request) *time.Location {
 	if zone := ownZone(request); zone != nil {
 		return zone
@@ -27,8 +26,8 @@ func Zone(request *http.Request) *time.Location {
 // KnowsZone reports whether the reader's own time zone is known.
 func KnowsZone(request *http.Request) bool { return ownZone(request) != nil }
 
-// WithZone has the page that answers a request be in a time zone while the reader's own
-// is not known. A zone that the tz database does not name changes nothing.
+// WithZone sets the page's time zone for readers whose own is unknown. It ignores zones that the tz database
+// does not have.
 func WithZone(c echo.Context, name string) {
 	if zone := zoneOf(name); zone != nil {
 		request := c.Request()
@@ -36,7 +35,7 @@ func WithZone(c echo.Context, name string) {
 	}
 }
 
-// ownZone returns the zone that the reader's browser tells; nil: it tells none.
+// ownZone returns the zone from the reader's browser, or nil.
 func ownZone(request *http.Request) *time.Location {
 	cookie, err := request.Cookie(ZoneCookie)
 	if err != nil {
@@ -49,8 +48,8 @@ func ownZone(request *http.Request) *time.Location {
 	return zoneOf(name)
 }
 
-// zoneOf returns the zone that the tz database has under a name; nil if none. The
-// server's own zone is nobody's.
+// zoneOf returns a zone of the tz database, or nil. "Local" is refused because it is the server's zone, not
+// the reader's.
 func zoneOf(name string) *time.Location {
 	if name == "" || name == "Local" {
 		return nil

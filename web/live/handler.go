@@ -12,20 +12,20 @@ import (
 )
 
 const (
-	// beat is how often a silent stream says that it is there: proxies cut what is
-	// silent for a minute.
+	// beat is the interval of keep-alives on an idle stream, because proxies close a stream after an idle
+	// minute.
 	beat = 20 * time.Second
-	// checkEvery is how often a stream looks by itself whether its reader is still
-	// logged in; a notice of a login that ended has it look at once.
+	// checkEvery is how often a stream checks on its own whether its reader is still logged in. A notice of
+	// an ended login makes it check at once.
 	checkEvery   = time.Minute
 	writeTimeout = 10 * time.Second
 )
 
-// Check returns nil while who opened a stream may go on reading it, and
-// tenants.ErrLoginEnded once they may never again.
+// Check returns nil while the reader of a stream may read it, and tenants.ErrLoginEnded once they may no
+// longer read it.
 type Check func(c echo.Context, who tenants.Principal) error
 
-// Handler answers the requests for streams.
+// Handler handles requests for streams.
 type Handler struct {
 	hub   *Hub
 	check Check
@@ -35,10 +35,9 @@ type Handler struct {
 // New returns a Handler for the streams of a hub.
 func New(hub *Hub, check Check) *Handler { return &Handler{hub: hub, check: check, beat: beat} }
 
-// Stream tells a page what happens in its workspace, as server-sent events, until the
-// page is left, its login ends or the process stops: "exchanges" with how many were
-// recorded since the event before, "missed" where some may not have been told, "end"
-// where the reader may read no more.
+// Stream sends the workspace's events to a page as server-sent events, until the page is left, its login ends
+// or the process stops: "exchanges" with the number recorded since the last event, "missed" if some may have
+// been lost, and "end" if the reader may read no more.
 func (h *Handler) Stream(c echo.Context, who tenants.Principal) error {
 	one, end, err := h.hub.subscribe(who.Workspace.ID)
 	if err != nil {
@@ -54,7 +53,7 @@ func (h *Handler) Stream(c echo.Context, who tenants.Principal) error {
 	header.Set("X-Accel-Buffering", "no")
 	c.Response().WriteHeader(http.StatusOK)
 	if err := say(c, ": open\n\n"); err != nil {
-		return nil // the page is left
+		return nil // the page was left
 	}
 	beats := time.NewTicker(h.beat)
 	defer beats.Stop()
@@ -78,16 +77,16 @@ func (h *Handler) Stream(c echo.Context, who tenants.Principal) error {
 				_ = say(c, "event: end\ndata:\n\n") // the stream ends either way
 			}
 			if err != nil {
-				return nil // the page asks again, where it may
+				return nil // the page reconnects if it may
 			}
 		}
 		if err := say(c, found.event()); err != nil {
-			return nil // the page is left
+			return nil // the page was left
 		}
 	}
 }
 
-// event writes news as events; with none, as a comment.
+// event writes news as events, or as a comment without any.
 func (n news) event() string {
 	switch {
 	case n.missed:
@@ -98,7 +97,7 @@ func (n news) event() string {
 	return ":\n\n"
 }
 
-// say writes to a stream at once, and gives up on a reader that takes nothing.
+// say writes to a stream at once, with a deadline for readers that do not receive.
 func say(c echo.Context, text string) error {
 	control := http.NewResponseController(c.Response())
 	if err := control.SetWriteDeadline(time.Now().Add(writeTimeout)); err != nil && !errors.Is(err, http.ErrNotSupported) {

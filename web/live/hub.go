@@ -1,5 +1,5 @@
-// Package live tells open pages what happens in their workspace, so that they can offer
-// to show it. A page hears how many requests there are, nothing of what is in them.
+// Package live notifies open pages of new requests in their workspace, so that they can offer to show them. A
+// page gets only the number of requests, not their content.
 package live
 
 import (
@@ -11,7 +11,7 @@ import (
 	"palimpsest/tenants"
 )
 
-// The most streams that are open at a time. A page beyond them works without.
+// Limits of the concurrently open streams. Pages beyond them work without live updates.
 const (
 	maxStreams     = 2000 // of the process
 	maxOfWorkspace = 100
@@ -22,21 +22,21 @@ var (
 	errClosed = errors.New("the process is stopping")
 )
 
-// Hub hands what happens in workspaces to the streams of their readers.
+// Hub passes workspaces' events to the streams of their readers.
 type Hub struct {
 	mu      sync.Mutex
 	streams map[tenants.WorkspaceID]map[*stream]bool
 	open    int
-	closed  chan struct{} // is closed by Close
+	closed  chan struct{} // closed by Close
 	once    sync.Once
 }
 
-// stream is what one page has yet to be told.
+// stream is one page's pending events.
 type stream struct {
-	exchanges int           // since it was told last
-	missed    bool          // some notice may have been lost
-	recheck   bool          // whether its reader is still logged in
-	wake      chan struct{} // holds one value while there is something
+	exchanges int           // since the last event
+	missed    bool          // notifications may have been lost
+	recheck   bool          // check whether the reader is still logged in
+	wake      chan struct{} // holds one value while events are pending
 }
 
 // NewHub returns a Hub.
@@ -44,8 +44,7 @@ func NewHub() *Hub {
 	return &Hub{streams: make(map[tenants.WorkspaceID]map[*stream]bool), closed: make(chan struct{})}
 }
 
-// Happened tells the streams of a workspace that so many exchanges were recorded. It
-// never waits for a reader.
+// Happened notifies the streams of a workspace of newly recorded exchanges. It never waits for a reader.
 func (h *Hub) Happened(workspace tenants.WorkspaceID, exchanges int) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -65,10 +64,10 @@ func (h *Hub) Told(payload string) {
 	}
 }
 
-// Missed tells all streams that notices may have been lost.
+// Missed tells all streams that notifications may have been lost.
 func (h *Hub) Missed() { h.all(func(one *stream) { one.missed = true }) }
 
-// Recheck has all streams look whether their reader is still logged in.
+// Recheck makes all streams check whether their reader is still logged in.
 func (h *Hub) Recheck() { h.all(func(one *stream) { one.recheck = true }) }
 
 func (h *Hub) all(change func(*stream)) {
@@ -82,17 +81,17 @@ func (h *Hub) all(change func(*stream)) {
 	}
 }
 
-// Close ends all streams, and refuses new ones. It may be called twice.
+// Close ends all streams and refuses new ones. It may be called twice.
 func (h *Hub) Close() { h.once.Do(func() { close(h.closed) }) }
 
-// Open returns how many streams are open.
+// Open returns the number of open streams.
 func (h *Hub) Open() int {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.open
 }
 
-// subscribe returns a stream of a workspace, and what ends it.
+// subscribe returns a stream of a workspace, and a function that ends it.
 func (h *Hub) subscribe(workspace tenants.WorkspaceID) (*stream, func(), error) {
 	select {
 	case <-h.closed:
@@ -123,13 +122,13 @@ func (h *Hub) forget(workspace tenants.WorkspaceID, one *stream) {
 	h.open--
 }
 
-// news is what a stream is to be told.
+// news is a stream's pending events.
 type news struct {
 	exchanges       int
 	missed, recheck bool
 }
 
-// take returns what a stream has yet to be told, and takes it as told.
+// take returns and clears a stream's pending events.
 func (h *Hub) take(one *stream) news {
 	h.mu.Lock()
 	defer h.mu.Unlock()

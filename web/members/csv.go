@@ -9,7 +9,7 @@ import (
 	"palimpsest/web/layout"
 )
 
-// CSV answers the table of members as a file.
+// CSV answers with the table of members as a file.
 func (h *Handler) CSV(c echo.Context, who tenants.Principal) error {
 	members, err := h.people.Members(c.Request().Context(), who.Workspace.ID)
 	if err != nil {
@@ -28,7 +28,7 @@ func (h *Handler) CSV(c echo.Context, who tenants.Principal) error {
 	return layout.CSV(c, "palimpsest-members.csv").WriteAll(rows)
 }
 
-// InvitationsCSV answers the invitations that wait as a file, without their links.
+// InvitationsCSV answers with the pending invitations as a file, without their links.
 func (h *Handler) InvitationsCSV(c echo.Context, who tenants.Principal) error {
 	pending, err := h.invitations.Pending(c.Request().Context(), who.Workspace.ID)
 	if err != nil {

@@ -1,4 +1,4 @@
-// Package members is the page of who belongs to a workspace and who is invited.
+// Package members is the page of a workspace's members and invitations.
 package members
 
 import (
@@ -19,7 +19,7 @@ import (
 	"palimpsest/web/paths"
 )
 
-// Handler answers the requests to the page.
+// Handler handles the page's requests.
 type Handler struct {
 	people      tenants.Members
 	invitations tenants.Invitations
@@ -37,12 +37,12 @@ func (h *Handler) List(c echo.Context, who tenants.Principal) error {
 	return h.page(c, who, http.StatusOK, func(*model) {})
 }
 
-// New shows the form to invite people with.
+// New shows the form to invite people.
 func (h *Handler) New(c echo.Context, who tenants.Principal) error {
 	return h.page(c, who, http.StatusOK, func(m *model) { m.Form = newForm("", tenants.Regular, nil) })
 }
 
-// Invite invites the people whose addresses were typed and shows their links, once.
+// Invite invites the people at the typed addresses and shows their links, once.
 func (h *Handler) Invite(c echo.Context, who tenants.Principal) error {
 	typed, role := c.FormValue("email"), tenants.Role(c.FormValue("role"))
 	emails := strings.FieldsFunc(typed, func(letter rune) bool { return unicode.IsSpace(letter) || letter == ',' || letter == ';' })
@@ -63,7 +63,7 @@ func (h *Handler) Invite(c echo.Context, who tenants.Principal) error {
 	return h.page(c, who, http.StatusCreated, func(m *model) { m.Invited = invited })
 }
 
-// Resend sends an invitation again and shows its new link, once.
+// Resend resends an invitation and shows its new link, once.
 func (h *Handler) Resend(c echo.Context, who tenants.Principal) error {
 	id, err := pathID(c)
 	if err != nil {
@@ -80,12 +80,12 @@ func (h *Handler) Resend(c echo.Context, who tenants.Principal) error {
 	return h.page(c, who, http.StatusOK, func(m *model) { m.Invited = []tenants.Invited{invited} })
 }
 
-// tellWait says when to try again.
+// tellWait returns how long to wait.
 func tellWait(c echo.Context, many tenants.TooMany) {
 	c.Response().Header().Set(echo.HeaderRetryAfter, strconv.Itoa(int(many.Wait.Seconds())+1))
 }
 
-// Revoke ends an invitation.
+// Revoke revokes an invitation.
 func (h *Handler) Revoke(c echo.Context, who tenants.Principal) error {
 	id, err := pathID(c)
 	if err != nil {
@@ -97,14 +97,14 @@ func (h *Handler) Revoke(c echo.Context, who tenants.Principal) error {
 	return layout.Redirect(c, paths.With(paths.Members, "done", "revoked"))
 }
 
-// AskRole shows the form to change a member's role with.
+// AskRole shows the form to change a member's role.
 func (h *Handler) AskRole(c echo.Context, who tenants.Principal) error {
 	return h.aboutMember(c, who, func(member tenants.Member) error {
 		return h.page(c, who, http.StatusOK, func(m *model) { m.Role = newRole(member, member.Role, nil) })
 	})
 }
 
-// ChangeRole gives a member another role.
+// ChangeRole changes a member's role.
 func (h *Handler) ChangeRole(c echo.Context, who tenants.Principal) error {
 	return h.aboutMember(c, who, func(member tenants.Member) error {
 		role := tenants.Role(c.FormValue("role"))
@@ -115,21 +115,21 @@ func (h *Handler) ChangeRole(c echo.Context, who tenants.Principal) error {
 			return h.page(c, who, http.StatusUnprocessableEntity, func(m *model) { m.Role = newRole(member, role, err) })
 		case err != nil:
 			return err
-		case member.User.ID == who.User.ID: // who may not see this page any more
+		case member.User.ID == who.User.ID: // they may no longer see this page
 			return layout.Redirect(c, paths.Workspaces)
 		}
 		return layout.Redirect(c, paths.With(paths.Members, "done", "role"))
 	})
 }
 
-// ConfirmRemove asks whether a member is to be removed.
+// ConfirmRemove asks whether to remove a member.
 func (h *Handler) ConfirmRemove(c echo.Context, who tenants.Principal) error {
 	return h.aboutMember(c, who, func(member tenants.Member) error {
 		return h.page(c, who, http.StatusOK, func(m *model) { m.Remove = newRemove(member, "", "", "") })
 	})
 }
 
-// Remove removes a member whose address was typed.
+// Remove removes a member after their address was typed.
 func (h *Handler) Remove(c echo.Context, who tenants.Principal) error {
 	return h.aboutMember(c, who, func(member tenants.Member) error {
 		typed, keys := strings.TrimSpace(c.FormValue("confirm")), c.FormValue("keys")
@@ -145,8 +145,7 @@ func (h *Handler) Remove(c echo.Context, who tenants.Principal) error {
 	})
 }
 
-// aboutMember handles a request about the member in the path, whom someone must
-// manage.
+// aboutMember handles a request about the path's member, whom the person must be allowed to manage.
 func (h *Handler) aboutMember(c echo.Context, who tenants.Principal, handle func(tenants.Member) error) error {
 	id, err := pathID(c)
 	if err != nil {
@@ -167,7 +166,7 @@ func (h *Handler) aboutMember(c echo.Context, who tenants.Principal, handle func
 	return tenants.ErrNotFound
 }
 
-// page shows the page after change has had its way with it.
+// page shows the page after applying change.
 func (h *Handler) page(c echo.Context, who tenants.Principal, status int, change func(*model)) error {
 	ctx := c.Request().Context()
 	members, err := h.people.Members(ctx, who.Workspace.ID)
@@ -191,10 +190,10 @@ func (h *Handler) page(c echo.Context, who tenants.Principal, status int, change
 	return layout.Page(c, status, layout.Frame{Title: "Members", Section: layout.Members, Who: who}, view(page))
 }
 
-// costSpan is how long what members cost is added up.
+// costSpan is the span of the members' costs.
 const costSpan = 7 * 24 * time.Hour
 
-// costs returns what members cost, in millionths of a dollar, by their ids.
+// costs returns the members' costs, in millionths of a dollar, by their ids.
 func (h *Handler) costs(ctx context.Context, who tenants.Principal) (map[string]int64, error) {
 	now := h.now()
 	filter := tenants.UsageFilter{From: now.Add(-costSpan), To: now}.SeenBy(who.User.ID, who.Role.May)

@@ -8,19 +8,19 @@ import (
 	"palimpsest/web/components"
 )
 
-// model is the page.
+// model is the page's data.
 type model struct {
 	Who     tenants.Principal
 	Now     time.Time
 	Rows    []row
 	Pending []pending
-	Done    string // what was just done; empty if none
+	Done    string // the last action; "" if none
 
-	TooSoon string            // how long to wait before the invitation is sent again; empty: it was
-	Form    *formModel        // the form to invite people; nil: closed
-	Invited []tenants.Invited // who was just invited
-	Role    *roleModel        // the member whose role is to change; nil if none
-	Remove  *removeModel      // the member to remove; nil if none
+	TooSoon string            // how long to wait before resending the invitation; "" if it was sent
+	Form    *formModel        // the form to invite people, or nil
+	Invited []tenants.Invited // the people just invited
+	Role    *roleModel        // the member whose role is to change, or nil
+	Remove  *removeModel      // the member to remove, or nil
 }
 
 // row is a member in the table.
@@ -76,7 +76,7 @@ func newModel(who tenants.Principal, members []tenants.Member, invitations []ten
 	return m
 }
 
-// roles are those that someone with a role may give to others.
+// roles are the roles that a person with a role may give to others.
 func roles(by tenants.Role) []components.Option {
 	descriptions := map[tenants.Role]string{
 		tenants.Owner: "everything", tenants.Admin: "all but billing and deletion", tenants.Regular: "own keys, all metrics, sessions",
@@ -91,7 +91,7 @@ func roles(by tenants.Role) []components.Option {
 	return options
 }
 
-// newForm returns the form with what was typed and what is wrong with it.
+// newForm returns the form with the input and its errors.
 func newForm(emails string, role tenants.Role, err error) *formModel {
 	form := &formModel{
 		Email: components.FieldModel{Label: "E-mail", Name: "email", Value: emails, Hint: "Several: with commas or spaces between them."},
@@ -110,8 +110,7 @@ func newRole(member tenants.Member, role tenants.Role, err error) *roleModel {
 	return m
 }
 
-// newRemove returns the question whether to remove a member; wrong says what is wrong
-// with what was typed.
+// newRemove returns the question whether to remove a member; wrong is the input's error.
 func newRemove(member tenants.Member, typed, keys, wrong string) *removeModel {
 	return &removeModel{
 		Member:  member,
@@ -120,7 +119,7 @@ func newRemove(member tenants.Member, typed, keys, wrong string) *removeModel {
 	}
 }
 
-// done returns what a page after a change says of it.
+// done confirms a change.
 func done(what string) string {
 	return map[string]string{
 		"revoked": "The invitation is revoked. Its link lets nobody in.",

@@ -15,7 +15,7 @@ const (
 	csvEntries = 10_000 // of the log in a file
 )
 
-// CSV answers the workspaces that match, csvMost of them at most, as a file.
+// CSV answers with the matching workspaces, at most csvMost, as a file.
 func (h *Handler) CSV(c echo.Context, who tenants.Principal) error {
 	ctx := c.Request().Context()
 	query := tenants.OperatedQuery{Search: strings.TrimSpace(c.QueryParam("q")), Limit: rows}
@@ -50,7 +50,7 @@ func record(of *tenants.OperatedWorkspace) []string {
 	}
 }
 
-// LogCSV answers what operators did, the newest csvEntries of it at most, as a file.
+// LogCSV answers with the newest csvEntries of the operators' log as a file.
 func (h *Handler) LogCSV(c echo.Context, who tenants.Principal) error {
 	entries, err := h.store.OperatorLog(c.Request().Context(), who.User.ID, csvEntries)
 	if err != nil {

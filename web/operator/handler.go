@@ -1,5 +1,5 @@
-// Package operator is the page of who runs the installation: its workspaces with
-// their figures, and its health. Nothing of what was said is shown there.
+// Package operator is the page for operators of the installation, with its workspaces, their figures and its
+// health. It shows no message text.
 package operator
 
 import (
@@ -25,10 +25,10 @@ const (
 	entries = 20 // of the log
 )
 
-// Health looks at the parts of the installation.
+// Health checks the parts of the installation.
 type Health func(ctx context.Context) []tenants.Check
 
-// Handler answers the requests to the page.
+// Handler handles the page's requests.
 type Handler struct {
 	store  tenants.Operators
 	health Health
@@ -46,7 +46,7 @@ func (h *Handler) List(c echo.Context, who tenants.Principal) error {
 	return h.page(c, who, http.StatusOK, nil)
 }
 
-// Ask asks whether a workspace is to be suspended, or resumed if it is suspended.
+// Ask asks whether to suspend a workspace, or to resume a suspended one.
 func (h *Handler) Ask(c echo.Context, who tenants.Principal) error {
 	found, err := h.found(c, who)
 	if err != nil {
@@ -55,12 +55,12 @@ func (h *Handler) Ask(c echo.Context, who tenants.Principal) error {
 	return h.page(c, who, http.StatusOK, newDialog(found, "", "", nil))
 }
 
-// Suspend suspends a workspace whose name was typed.
+// Suspend suspends a workspace after its name was typed.
 func (h *Handler) Suspend(c echo.Context, who tenants.Principal) error {
 	return h.change(c, who, h.store.SuspendWorkspace)
 }
 
-// Resume ends the suspension of a workspace whose name was typed.
+// Resume ends the suspension of a workspace after its name was typed.
 func (h *Handler) Resume(c echo.Context, who tenants.Principal) error {
 	return h.change(c, who, h.store.ResumeWorkspace)
 }
@@ -102,7 +102,7 @@ func (h *Handler) page(c echo.Context, who tenants.Principal, status int, dialog
 	}
 	err = h.list(ctx, who, after, &page)
 	if errors.Is(err, tenants.ErrNotFound) {
-		return err // the page that is asked for, or an operator no more
+		return err // the requested page, or the person is no longer an operator
 	}
 	page.WorkspacesFailed = layout.Reference(ctx, h.log, "operator", "workspaces", err)
 	page.Log, err = h.store.OperatorLog(ctx, who.User.ID, entries)
@@ -111,7 +111,7 @@ func (h *Handler) page(c echo.Context, who tenants.Principal, status int, dialog
 	return layout.Page(c, status, layout.Frame{Title: "Operator", Section: layout.Operator, Who: who}, view(page))
 }
 
-// list reads the workspaces behind one; zero: the first.
+// list reads the workspaces after a cursor; zero means the first page.
 func (h *Handler) list(ctx context.Context, who tenants.Principal, after tenants.WorkspaceID, page *model) error {
 	query := tenants.OperatedQuery{Search: page.Search, Limit: rows + 1}
 	if !after.IsZero() {
@@ -130,23 +130,23 @@ func (h *Handler) list(ctx context.Context, who tenants.Principal, after tenants
 	return err
 }
 
-// again is where the page is read again.
+// again is the address that reloads the page.
 func (m model) again() string { return paths.With(paths.Operator, "q", m.Search) }
 
-// model is the page.
+// model is the page's data.
 type model struct {
 	Workspaces []tenants.OperatedWorkspace
-	Next       string // path of the next page; empty: this is the last
+	Next       string // path of the next page; "" on the last
 	Search     string
 	Health     []tenants.Check
 	Log        []tenants.OperatorEntry
 	Now        time.Time
-	Dialog     *dialogModel // the question about a workspace; nil if none
+	Dialog     *dialogModel // the question about a workspace, or nil
 
-	WorkspacesFailed, LogFailed string // references in the log; empty: fine
+	WorkspacesFailed, LogFailed string // references in the log; "" if loaded
 }
 
-// dialogModel is the question whether to suspend a workspace or to resume it.
+// dialogModel is the question whether to suspend or resume a workspace.
 type dialogModel struct {
 	Workspace       tenants.OperatedWorkspace
 	Reason, Confirm components.FieldModel
@@ -162,17 +162,17 @@ func newDialog(workspace tenants.OperatedWorkspace, reason, typed string, err er
 	return dialog
 }
 
-// failedShare returns the share of requests that failed, as people read it.
+// failedShare formats the share of failed requests.
 func failedShare(workspace tenants.OperatedWorkspace) string {
 	return components.Share(workspace.Failures, workspace.Exchanges)
 }
 
-// owner returns the address of a workspace's first owner, or says that it has no owner.
+// owner returns the address of a workspace's first owner, or a text if it has no owner.
 func owner(workspace tenants.OperatedWorkspace) string {
 	return cmp.Or(workspace.Owner, "no owner")
 }
 
-// told says what an entry of the log tells of.
+// told describes an entry of the log.
 func told(entry tenants.OperatorEntry) string {
 	if entry.Action == tenants.OperatorFirst {
 		return entry.Actor + " signed up first and operates this installation"

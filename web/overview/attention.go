@@ -19,15 +19,16 @@ import (
 )
 
 const (
-	// soon is how long before its end a key that is used needs attention.
+	// soon is how long before its end a key in use needs attention.
 	soon = 7 * day
-	// used is how long ago a key was last used that is in use.
+	// used is how recently a key must have been used to count as in use.
 	used = 7 * day
-	// brusque is how shortly before it was revoked a key was used that clients still hold.
+	// brusque is how shortly before its revocation a key must have been used so that clients probably still
+	// hold it.
 	brusque = day
 
-	// The settings that help where compression costs more than it saves, and where
-	// prompts stay above the target.
+	// Links to the settings that help if compression costs more than it saves, or if prompts stay above the
+	// target.
 	targetSetting = "ipc.targetUtilization"
 	turnsSetting  = "ipc.preserveLastTurns"
 
@@ -35,17 +36,17 @@ const (
 	scopeSetting   = "rehydrator.scope"
 )
 
-// item is something that people should look at.
+// item is something that needs attention.
 type item struct {
 	Dot         string // "bad", "warn"
 	Title, Text string
-	Since       time.Time // stands behind Text; zero: nothing does
-	Action      string    // of the button; empty if none
+	Since       time.Time // shown after Text; zero if absent
+	Action      string    // the button's label; "" if absent
 	Path        string
 }
 
-// attend reads what people should look at, by what happened in the last seven days and
-// what is set now. What compression lost needs attention of its own.
+// attend collects the items that need attention, from events of the last seven days and the current settings.
+// Losses through compression have an item of their own.
 func (h *Handler) attend(ctx context.Context, who tenants.Principal, m *model) error {
 	h.broken(ctx, who, m)
 	m.bill()
@@ -55,12 +56,12 @@ func (h *Handler) attend(ctx context.Context, who tenants.Principal, m *model) e
 			err = read(ctx, who, m)
 		}
 	}
-	// What is broken comes before what costs.
+	// Failures come before costs.
 	slices.SortStableFunc(m.Attention, func(a, b item) int { return strings.Compare(a.Dot, b.Dot) })
 	return err
 }
 
-// broken adds the parts of the installation that fail or are late, for its operators.
+// broken adds failing or late parts of the installation, for its operators.
 func (h *Handler) broken(ctx context.Context, who tenants.Principal, m *model) {
 	if !who.User.Operator || h.deps.Health == nil {
 		return
@@ -77,8 +78,8 @@ func (h *Handler) broken(ctx context.Context, who tenants.Principal, m *model) {
 	}
 }
 
-// bill adds a payment that failed, and a quota that is used up. Who may not see the bills
-// is told whom to ask.
+// bill adds an item for a failed payment and for an exhausted quota. People who may not see the bills are
+// told whom to ask.
 func (m *model) bill() {
 	if m.Plan == nil {
 		return
@@ -106,7 +107,7 @@ func (m *model) bill() {
 	m.Attention = append(m.Attention, one)
 }
 
-// compressed reads the advice, and adds that prompts did not come down to the target.
+// compressed reads the advice, and adds an item if prompts stayed above the target.
 func (h *Handler) compressed(ctx context.Context, who tenants.Principal, m *model) error {
 	recent, err := h.deps.Usage.Totals(ctx, who.Workspace.ID, tenants.UsageFilter{From: m.Now.Add(-cost.AdviceSpan), To: m.Now})
 	if err != nil {
@@ -134,8 +135,8 @@ func (h *Handler) compressed(ctx context.Context, who tenants.Principal, m *mode
 	return nil
 }
 
-// hindranceText says what kept prompts above their target, and of which client and model
-// that is seen most.
+// hindranceText explains why prompts stayed above their target and names the client and model that this
+// affects most.
 func hindranceText(obstacles []tenants.Obstacle) string {
 	if len(obstacles) == 0 {
 		return hindranceReason("")
@@ -148,7 +149,7 @@ func hindranceText(obstacles []tenants.Obstacle) string {
 	return fmt.Sprintf("%s Most often with %s on %s.", hindranceReason(most.Reason), of, most.Model)
 }
 
-// hindranceReason says what keeps prompts above their target, and what helps.
+// hindranceReason explains why prompts stay above their target, and the remedy.
 func hindranceReason(reason string) string {
 	switch reason {
 	case "newest_turn":
@@ -176,7 +177,7 @@ func hindranceReason(reason string) string {
 	}
 }
 
-// rejected adds the provider keys that do not work.
+// rejected adds provider keys that do not work.
 func (h *Handler) rejected(ctx context.Context, who tenants.Principal, m *model) error {
 	rejections, err := h.deps.Usage.Rejections(ctx, who.Workspace.ID, m.Now.Add(-cost.AdviceSpan))
 	if err != nil {
@@ -205,7 +206,8 @@ func (h *Handler) rejected(ctx context.Context, who tenants.Principal, m *model)
 	return err
 }
 
-// failedOver adds that requests failed which another provider key could have answered, while failover is off.
+// failedOver adds an item if requests failed that another provider key could have answered, while failover is
+// off.
 func (h *Handler) failedOver(ctx context.Context, who tenants.Principal, m *model) error {
 	settings, err := h.deps.Readers.DataSettings(ctx, who.Workspace.ID)
 	if err != nil || settings.Failover != tenants.FailoverOff {
@@ -231,7 +233,7 @@ func (h *Handler) failedOver(ctx context.Context, who tenants.Principal, m *mode
 	return err
 }
 
-// hasAlternative reports whether another key takes requests that go to the key at a place.
+// hasAlternative reports whether another key accepts the requests of the key at an index.
 func hasAlternative(keys []tenants.ProviderKey, place int) bool {
 	asked := tenants.Asked{Dialect: keys[place].Provider}
 	if len(keys[place].Models) > 0 {
@@ -241,7 +243,7 @@ func hasAlternative(keys []tenants.ProviderKey, place int) bool {
 	return err == nil && len(routes) > 1 && slices.Contains(routes, place)
 }
 
-// keys adds the API keys that clients hold and that do not work, or soon will not.
+// keys adds API keys in use that have stopped working or soon will.
 func (h *Handler) keys(ctx context.Context, who tenants.Principal, m *model) error {
 	keys, err := h.deps.APIKeys.APIKeys(ctx, who.Workspace.ID)
 	for i := range keys {
@@ -285,8 +287,8 @@ func keyItem(key *tenants.APIKey, now time.Time) (item, bool) {
 	return item{}, false
 }
 
-// notices adds the sessions that need attention by the settings that hold now. Their
-// titles are there for who may read every session.
+// notices adds the sessions that need attention under the current settings, with their titles if the reader
+// may read every session.
 func (h *Handler) notices(ctx context.Context, who tenants.Principal, m *model) error {
 	_, config, err := h.pipeline(ctx, who.Workspace.ID)
 	if err != nil {
@@ -308,8 +310,8 @@ func (h *Handler) notices(ctx context.Context, who tenants.Principal, m *model) 
 	return err
 }
 
-// narrowed adds for a month that the default scope of memory became narrower, unless someone has chosen
-// a scope.
+// narrowed announces, for a month, that the default scope of memory became narrower, unless someone has
+// chosen a scope.
 func (h *Handler) narrowed(ctx context.Context, who tenants.Principal, m *model) error {
 	at, err := h.deps.Pipelines.MemoryNarrowed(ctx, who.Workspace.ID)
 	if err != nil || at.IsZero() || m.Now.Sub(at) > 30*day {
@@ -328,14 +330,14 @@ func (h *Handler) narrowed(ctx context.Context, who tenants.Principal, m *model)
 	return nil
 }
 
-// link gives an item its button, for who may use it.
+// link adds a button to an item if the reader may use it.
 func (i *item) link(role tenants.Role, needs tenants.Permission, action, path string) {
 	if role.May(needs) {
 		i.Action, i.Path = action, path
 	}
 }
 
-// times writes how often something happened.
+// times formats how often something happened.
 func times(n int64) string {
 	if n == 1 {
 		return "once"
@@ -343,10 +345,10 @@ func times(n int64) string {
 	return components.Count(n) + " times"
 }
 
-// until writes how soon something is.
+// until formats how soon something will happen.
 func until(at, now time.Time) string { return "in " + components.Span(at.Sub(now)) }
 
-// noticeTitle says what is the matter.
+// noticeTitle describes the problem.
 func noticeTitle(notice cost.Notice) string {
 	sessions := components.Plural(int64(notice.Sessions), "session")
 	switch notice.Kind {
@@ -361,13 +363,13 @@ func noticeTitle(notice cost.Notice) string {
 	}
 }
 
-// noticeText says it of the session that needs attention most.
+// noticeText describes the problem of the session that needs attention most.
 func noticeText(notice cost.Notice) string {
 	title := render.Visible(notice.Title)
 	if title == "" {
 		title = "Untitled session"
 	}
-	title = strings.TrimSuffix(title, ".") // the sentence goes on behind it
+	title = strings.TrimSuffix(title, ".") // the sentence continues after it
 	switch notice.Kind {
 	case cost.NoticeLoss:
 		if notice.Epochs == 0 {
@@ -383,7 +385,7 @@ func noticeText(notice cost.Notice) string {
 	}
 }
 
-// missName says why the provider's cache did not have what it should.
+// missName explains a provider cache miss.
 func missName(cause string) string {
 	switch cost.Cause(cause) {
 	case cost.TTLExpiry:

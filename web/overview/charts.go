@@ -10,7 +10,7 @@ import (
 	"palimpsest/web/paths"
 )
 
-// The charts, by their name in addresses.
+// The charts' names in addresses.
 const (
 	tokensChart   = "tokens"
 	cacheChart    = "cache"
@@ -20,10 +20,10 @@ const (
 
 const (
 	smallChart = 188 // pixels
-	mostBars   = 32  // of the chart of events
+	mostBars   = 32  // in the chart of events
 )
 
-// over returns a chart over the range without its lines.
+// over returns a chart over the range without its series.
 func (m *model) over(points []tenants.Point, step time.Duration) components.Chart {
 	chart := components.Chart{
 		Kind: components.OverTime, Zone: m.Zone.String(), Sync: "overview", Step: int64(step.Seconds()),
@@ -35,7 +35,7 @@ func (m *model) over(points []tenants.Point, step time.Duration) components.Char
 	return chart
 }
 
-// requests returns the list of requests that are shown in the charts, whenever they came.
+// requests returns the address of the list of the charts' requests.
 func (m *model) requests() string {
 	key := ""
 	if m.Filter.APIKey != uuid.Nil {
@@ -44,7 +44,7 @@ func (m *model) requests() string {
 	return paths.With(paths.Requests, "client", m.Filter.Client, "model", m.Filter.Model, "key", key)
 }
 
-// values returns a figure of each point; nil if absent.
+// values returns a figure of each point, nil where absent.
 func values(points []tenants.Point, of func(point *tenants.Point) (int64, bool)) []*int64 {
 	list := make([]*int64, len(points))
 	for i := range points {
@@ -55,7 +55,7 @@ func values(points []tenants.Point, of func(point *tenants.Point) (int64, bool))
 	return list
 }
 
-// tokens is the chart of what was received and sent.
+// tokens is the chart of tokens received and sent.
 func (m *model) tokens() components.Chart {
 	chart := m.over(m.Points, m.Span.step)
 	chart.Gap, chart.Height = "Not sent", 268
@@ -66,7 +66,7 @@ func (m *model) tokens() components.Chart {
 	return chart
 }
 
-// cache is the chart of the share of input that came from the providers' caches.
+// cache is the chart of the share of input read from the providers' caches.
 func (m *model) cache() components.Chart {
 	chart := m.over(m.Points, m.Span.step)
 	chart.Unit, chart.Height = components.InShares, smallChart
@@ -77,7 +77,7 @@ func (m *model) cache() components.Chart {
 	return chart
 }
 
-// overhead is the chart of the proxy's own work.
+// overhead is the chart of the proxy's own latency.
 func (m *model) overhead() components.Chart {
 	chart := m.over(m.Points, m.Span.step)
 	chart.Unit, chart.Height = components.InMicros, smallChart
@@ -92,7 +92,7 @@ func (m *model) overhead() components.Chart {
 	return chart
 }
 
-// events is the chart of what was compressed again, by the deepest level.
+// events is the chart of compactions by their deepest level.
 func (m *model) events() components.Chart {
 	points, step := m.coarse()
 	chart := m.over(points, step)
@@ -105,7 +105,7 @@ func (m *model) events() components.Chart {
 	return chart
 }
 
-// kind is a kind of event.
+// kind is a kind of compaction event.
 type kind struct {
 	Title, Key string
 	color      string
@@ -123,8 +123,8 @@ func kinds() []kind {
 	}
 }
 
-// coarse returns the points in wider steps, so that a bar can be seen. Figures of
-// overhead are left out: they do not add up.
+// coarse returns the points in wider steps, so that bars are visible. It leaves out overhead, because its
+// figures can't be added up.
 func (m *model) coarse() ([]tenants.Point, time.Duration) {
 	factor := (len(m.Points) + mostBars - 1) / mostBars
 	if factor <= 1 {
@@ -146,7 +146,7 @@ func (m *model) coarse() ([]tenants.Point, time.Duration) {
 	return wide, time.Duration(factor) * m.Span.step
 }
 
-// eventWords says how long a bar of events is.
+// eventWords returns the span of a bar of events.
 func (m *model) eventWords() string {
 	_, step := m.coarse()
 	return span{step: step}.stepWords()
@@ -159,12 +159,12 @@ func (m *model) zoneName() string { return m.Zone.String() }
 type chartModel struct {
 	Name, Title, Sub string
 	Legend           []legend
-	Below            bool   // the legend stands below the chart
+	Below            bool   // the legend is below the chart
 	Label            string // the chart in words
 	Chart            components.Chart
 }
 
-// legend is the mark of a line, or of an area.
+// legend is a chart's legend entry.
 type legend struct {
 	Title, Key string
 	Area       bool

@@ -19,19 +19,19 @@ import (
 	"palimpsest/web/paths"
 )
 
-// question is a choice that the set-up card offers.
+// question is a choice on the set-up card.
 type question struct {
 	Name, Title string
 	Note        string // below the options
 	Setting     string // where the choice is changed later
 	Options     []pipeline.Option
 
-	paths  []string // of the settings that it sets
+	paths  []string // of the settings that the choice changes
 	holds  func(config pipeline.Config) string
 	choose func(config *pipeline.Config, value string)
 }
 
-// questions returns the choices that the set-up card offers.
+// questions returns the choices on the set-up card.
 func questions() []question {
 	return []question{
 		{
@@ -57,7 +57,7 @@ func questions() []question {
 	}
 }
 
-// Choose sets what was chosen on the set-up card.
+// Choose saves a choice made on the set-up card.
 func (h *Handler) Choose(c echo.Context, who tenants.Principal) error {
 	ctx := c.Request().Context()
 	for _, asked := range questions() {
@@ -66,13 +66,13 @@ func (h *Handler) Choose(c echo.Context, who tenants.Principal) error {
 			if err := h.set(ctx, who, asked, value); err != nil {
 				return err
 			}
-			return layout.Redirect(c, paths.Overview) // on a conflict it shows what was saved meanwhile
+			return layout.Redirect(c, paths.Overview) // after a conflict it shows the settings saved meanwhile
 		}
 	}
 	return echo.NewHTTPError(http.StatusBadRequest)
 }
 
-// set saves a choice, unless it holds already.
+// set saves a choice, unless it is already set.
 func (h *Handler) set(ctx context.Context, who tenants.Principal, asked question, value string) error {
 	saved, config, err := h.pipeline(ctx, who.Workspace.ID)
 	if err != nil || asked.holds(config) == value {
@@ -94,7 +94,7 @@ func (h *Handler) set(ctx context.Context, who tenants.Principal, asked question
 	return err
 }
 
-// choice is a question with what holds now.
+// choice is a question with its current answer.
 type choice struct {
 	question
 
@@ -102,8 +102,8 @@ type choice struct {
 	MayChoose bool
 }
 
-// choices returns what the set-up card offers; the second value is a reference in the log, "" if the
-// settings could be read.
+// choices returns the set-up card's questions, and "" or the log's reference if the settings could not be
+// read.
 func (h *Handler) choices(ctx context.Context, who tenants.Principal) (choices []choice, failed string) {
 	_, config, err := h.pipeline(ctx, who.Workspace.ID)
 	for _, asked := range questions() {

@@ -15,13 +15,13 @@ import (
 )
 
 const (
-	// ahead is how long before its end a model that is used needs attention.
+	// ahead is how long before its end a model in use needs attention.
 	ahead = 90 * day
-	// past is how long after it.
+	// past is how long after its end a model still needs attention.
 	past = 30 * day
 )
 
-// ended adds the models that sessions of the last seven days use and whose makers end them.
+// ended adds the models of the last seven days' sessions that their makers will retire.
 func (h *Handler) ended(ctx context.Context, who tenants.Principal, m *model) error {
 	if h.deps.Models == nil {
 		return nil
@@ -58,7 +58,7 @@ func (h *Handler) ended(ctx context.Context, who tenants.Principal, m *model) er
 	return nil
 }
 
-// endingItem says that a model ends which so many sessions of seven days use.
+// endingItem is the item for a model that will be retired and that so many sessions of seven days use.
 func endingItem(ending tokens.Ending, sessions int, now time.Time) item {
 	days := int(cost.AdviceSpan / day)
 	title := components.Plural(int64(sessions), "session") + " of the last " + components.Count(int64(days)) + " days used a model"

@@ -1,5 +1,5 @@
-// Package overview is the first page of the dashboard, what the proxy did and what
-// it saved, and the page of who spent how much.
+// Package overview is the first page of the dashboard, with the proxy's activity and savings, and the page of
+// spend by person.
 package overview
 
 import (
@@ -23,7 +23,7 @@ import (
 	"palimpsest/web/paths"
 )
 
-// Deps are what the page reads.
+// Deps are the page's sources.
 type Deps struct {
 	Costs        sessiondb.Browser
 	Pipelines    tenants.Pipelines
@@ -34,25 +34,24 @@ type Deps struct {
 	Readers      tenants.Data
 
 	TriggerAdvice *previewdb.Store
-	Models        *tokens.Models // optional: without them, ends of models are not shown
+	Models        *tokens.Models // optional: without them, models' retirements are not shown
 
-	// Health returns what was found last of the parts of the installation, for its operators.
-	// It does not wait.
+	// Health returns the latest health checks, for operators. It does not wait.
 	Health func(ctx context.Context) []tenants.Check
 
-	Defaults pipeline.Layer // the pipeline of a workspace that has set none
+	Defaults pipeline.Layer // the pipeline of a workspace without one of its own
 
 	Log *slog.Logger
 	Now func() time.Time
 }
 
-// Handler answers the requests to the page.
+// Handler handles the page's requests.
 type Handler struct{ deps Deps }
 
 // New returns a Handler.
 func New(deps Deps) *Handler { return &Handler{deps: deps} }
 
-// Show shows the page: numbers, or the first steps while no request has come.
+// Show shows the page: the figures, or the first steps before the first request.
 func (h *Handler) Show(c echo.Context, who tenants.Principal) error {
 	ctx := c.Request().Context()
 	frame := layout.Frame{Title: "Overview", Section: layout.Overview, Who: who}
@@ -73,7 +72,7 @@ func (h *Handler) Show(c echo.Context, who tenants.Principal) error {
 	return layout.Page(c, status, frame, view(model))
 }
 
-// FirstRequest answers with the first steps alone.
+// FirstRequest answers with only the first steps.
 func (h *Handler) FirstRequest(c echo.Context, who tenants.Principal) error {
 	ctx := c.Request().Context()
 	newest, err := h.newest(ctx, who)
@@ -88,7 +87,7 @@ func (h *Handler) FirstRequest(c echo.Context, who tenants.Principal) error {
 	return layout.Fragment(c, http.StatusOK, components.Steps(steps))
 }
 
-// newest returns the workspace's newest exchange; nil if absent yet.
+// newest returns the workspace's newest exchange, or nil before the first.
 func (h *Handler) newest(ctx context.Context, who tenants.Principal) (*tenants.Exchange, error) {
 	newest, _, err := h.deps.Exchanges.Exchanges(ctx, who.Workspace.ID, tenants.ExchangeFilter{Limit: 1})
 	if err != nil || len(newest) == 0 {
@@ -97,7 +96,7 @@ func (h *Handler) newest(ctx context.Context, who tenants.Principal) (*tenants.E
 	return &newest[0], nil
 }
 
-// steps returns how far the workspace has come.
+// steps returns the workspace's setup progress.
 func (h *Handler) steps(ctx context.Context, who tenants.Principal, newest *tenants.Exchange) (components.StepsModel, error) {
 	providers, err := h.deps.ProviderKeys.ProviderKeys(ctx, who.Workspace.ID)
 	if err != nil {
@@ -114,19 +113,18 @@ func (h *Handler) steps(ctx context.Context, who tenants.Principal, newest *tena
 	return steps, nil
 }
 
-// atOnce is how many cards are read at the same time: each holds a connection that the
-// proxy may need.
+// atOnce limits the cards that are read concurrently, because each holds a connection that the proxy may
+// need.
 const atOnce = 3
 
-// fill reads the numbers of each card, some at the same time. A card that cannot be read
-// says so; the others stay.
+// fill reads the cards, some concurrently. A failed card shows its error; the others stay.
 func (h *Handler) fill(ctx context.Context, who tenants.Principal, model *model) {
 	workspace := who.Workspace.ID
 	var cards errgroup.Group
 	cards.SetLimit(atOnce)
 	card := func(name string, failed *string, read func() error) {
 		cards.Go(func() error {
-			defer func() { // or it would end the program, and not the card alone
+			defer func() { // otherwise a panic would end the program instead of only the card
 				if recovered := recover(); recovered != nil {
 					*failed = h.failed(ctx, name, fmt.Errorf("panic: %v", recovered))
 				}
@@ -160,16 +158,15 @@ func (h *Handler) fill(ctx context.Context, who tenants.Principal, model *model)
 		model.Choices, err = h.deps.Usage.UsageChoices(ctx, workspace, model.Filter)
 		return err
 	})
-	_ = cards.Wait() // a card that fails says so itself
+	_ = cards.Wait() // a failed card shows its own error
 }
 
-// failed returns the reference under which a failure is in the log; empty if
-// it does not exist.
+// failed logs an error and returns its reference in the log; "" without an error.
 func (h *Handler) failed(ctx context.Context, card string, err error) string {
 	return layout.Reference(ctx, h.deps.Log, "overview", card, err)
 }
 
-// active counts the keys that work now.
+// active counts the working keys.
 func active(keys []tenants.APIKey, now time.Time) int {
 	count := 0
 	for _, key := range keys {

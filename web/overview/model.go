@@ -16,13 +16,13 @@ import (
 	"palimpsest/web/paths"
 )
 
-// model is the page.
+// model is the page's data.
 type model struct {
 	query
 
 	Now  time.Time
 	Role tenants.Role      // of the reader
-	Plan *billing.Overview // nil: billing is off, or the plan is not known
+	Plan *billing.Overview // nil if billing is off or the plan is unknown
 
 	Totals  tenants.Totals
 	Before  tenants.Totals // of the range before
@@ -31,17 +31,17 @@ type model struct {
 	Misses  []tenants.Misses
 	Choices tenants.UsageChoices
 
-	Advice    cost.Advice // by the last seven days
+	Advice    cost.Advice // from the last seven days
 	Advised   bool        // there is Advice
-	Attention []item      // what people should look at
+	Attention []item      // what needs attention
 
 	Trigger *triggerAdvice // optional
 
-	// References in the log of what could not be read; empty: fine.
+	// References in the log of reads that failed; "" if none did.
 	TotalsFailed, PointsFailed, RowsFailed, MissesFailed, ChoicesFailed, AttentionFailed string
 }
 
-// byClients says what became of the compactions that clients made themselves.
+// byClients summarizes the compactions that clients made themselves.
 func (m *model) byClients() string {
 	own, bridged := m.Totals.Compactions, m.Totals.Bridged
 	switch {
@@ -56,14 +56,14 @@ func (m *model) byClients() string {
 	}
 }
 
-// source is a line of what net savings are made of.
+// source is a line in the breakdown of net savings.
 type source struct {
 	Title  string
-	Amount int64 // added to net; negative: taken off
+	Amount int64 // added to net; negative for costs
 	Width  string
 }
 
-// class returns the color of the line's bar.
+// class returns the CSS class of the line's bar.
 func (s source) class() string {
 	if s.Amount < 0 {
 		return "f-minium"
@@ -71,7 +71,7 @@ func (s source) class() string {
 	return "f-verd"
 }
 
-// signed writes the amount with its sign.
+// signed formats the amount with its sign.
 func (s source) signed() string {
 	if s.Amount > 0 {
 		return "+" + components.Money(s.Amount)
@@ -79,7 +79,7 @@ func (s source) signed() string {
 	return components.Money(s.Amount)
 }
 
-// sources returns what net savings are made of: their sum is net.
+// sources returns the breakdown of net savings. The amounts add up to the net.
 func (m *model) sources() []source {
 	sources := []source{
 		{Title: "Input tokens not sent", Amount: m.Totals.NotSentMicroUSD()},
@@ -98,7 +98,7 @@ func (m *model) sources() []source {
 	return sources
 }
 
-// reach says what compression made possible beside what it saved.
+// reach counts the requests that only compression made possible.
 func (m *model) reach() string {
 	if m.Totals.Reach == 0 {
 		return "no prompt was longer than its model takes"
@@ -106,7 +106,8 @@ func (m *model) reach() string {
 	return components.Plural(m.Totals.Reach, "request") + " longer than the model takes, answered"
 }
 
-// notSavings names the tokens that are no savings, as the prompts could not have been sent with them.
+// notSavings names the tokens that do not count as savings because the prompts were too long to send without
+// compression.
 func (m *model) notSavings() string {
 	return "without " + components.Plural(m.Totals.Reach, "request") + " too long to send: " +
 		components.Short(m.Totals.ReachBefore) + " in, " + components.Short(m.Totals.ReachAfter) + " sent"
@@ -115,7 +116,7 @@ func (m *model) notSavings() string {
 // isLoss reports whether compression cost more than it saved.
 func (m *model) isLoss() bool { return m.Totals.NetMicroUSD < 0 }
 
-// netTitle is the heading of what net savings are made of.
+// netTitle is the heading of the breakdown of net savings.
 func (m *model) netTitle() string {
 	if m.isLoss() {
 		return "Where the loss of " + components.Money(-m.Totals.NetMicroUSD) + " comes from"
@@ -133,10 +134,10 @@ func (m *model) groupTitle() string {
 	return ""
 }
 
-// rowTitle returns what a row of the table is called.
+// rowTitle returns the name of a row of the table.
 func (m *model) rowTitle(row *tenants.UsageRow) string { return rowTitle(m.By, row) }
 
-// rowTitle returns what a row of usage by a dimension is called.
+// rowTitle returns the name of a row of usage by a dimension.
 func rowTitle(by tenants.Dimension, row *tenants.UsageRow) string {
 	switch {
 	case by == tenants.ByClient:
@@ -160,7 +161,7 @@ func rowTitle(by tenants.Dimension, row *tenants.UsageRow) string {
 	}
 }
 
-// rowPath returns the sessions of a row; empty where the list cannot show them.
+// rowPath returns the address of a row's sessions; "" if the list can't show them.
 func (m *model) rowPath(row *tenants.UsageRow) string {
 	switch {
 	case row.Label == "" || row.Exchanges == 0 || !m.Role.May(tenants.ReadSessions):
@@ -174,8 +175,7 @@ func (m *model) rowPath(row *tenants.UsageRow) string {
 	}
 }
 
-// levels returns how many turns were at each level in the prompts of a row, in parts
-// of a thousand.
+// levels returns the share of turns at each level in a row's prompts, in thousandths.
 func levels(row *tenants.UsageRow) [4]int {
 	total := row.Level0 + row.Level1 + row.Level2 + row.Level3
 	var parts [4]int
@@ -187,7 +187,7 @@ func levels(row *tenants.UsageRow) [4]int {
 	return parts
 }
 
-// levelWords says the same.
+// levelWords returns the same in words.
 func levelWords(row *tenants.UsageRow) string {
 	total := row.Level0 + row.Level1 + row.Level2 + row.Level3
 	words := make([]string, 0, 4)

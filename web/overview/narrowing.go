@@ -7,17 +7,17 @@ import (
 	"palimpsest/web/components"
 )
 
-// narrowing is what the page can be narrowed to, and what it is narrowed to.
+// narrowing is the page's current filters and their choices.
 type narrowing struct {
 	query
 
 	choices *tenants.UsageChoices
 }
 
-// narrowing returns what the page is narrowed to.
+// narrowing returns the page's filters.
 func (m *model) narrowing() narrowing { return narrowing{m.query, &m.Choices} }
 
-// filters returns what the page is narrowed to, each with the page without it.
+// filters returns the active filters, each with the address of the page without it.
 func (n narrowing) filters() []filtered {
 	var list []filtered
 	if n.Filter.Client != "" {
@@ -38,10 +38,10 @@ func (n narrowing) filters() []filtered {
 	return list
 }
 
-// filtered is something that the page is narrowed to.
+// filtered is an active filter.
 type filtered struct{ Title, Without string }
 
-// filterTitle says what the page is of.
+// filterTitle summarizes the active filters.
 func (n narrowing) filterTitle() string {
 	if count := len(n.filters()); count > 0 {
 		return components.Plural(int64(count), "filter")
@@ -84,7 +84,7 @@ func (n narrowing) keyOptions() []components.Option {
 	}, n.keyID())
 }
 
-// keyID returns the id of the API key that the page is narrowed to; empty: of none.
+// keyID returns the id of the API key in the filter; "" if absent.
 func (n narrowing) keyID() string {
 	if n.Filter.APIKey == uuid.Nil {
 		return ""

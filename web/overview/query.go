@@ -17,10 +17,10 @@ const (
 	day = 24 * time.Hour
 
 	custom      = "custom"
-	customSteps = 168 // of a chart of a range of one's own, at most
+	customSteps = 168 // of a custom range's chart, at most
 )
 
-// span is a range of time that the page can show.
+// span is a range of time for the page.
 type span struct {
 	Name   string // in the address
 	Words  string // "last 7 days"
@@ -38,7 +38,7 @@ func spans() []span {
 	}
 }
 
-// stepWords says how long a step is.
+// stepWords returns the length of a step.
 func (s span) stepWords() string {
 	if s.step < time.Hour {
 		return "per half hour"
@@ -52,7 +52,7 @@ func (s span) stepWords() string {
 	return "per " + components.Span(s.step)
 }
 
-// group is a way to split the table.
+// group is a dimension of the table.
 type group struct {
 	By    tenants.Dimension
 	Title string
@@ -62,28 +62,27 @@ func groups() []group {
 	return []group{{tenants.ByClient, "Client"}, {tenants.ByModel, "Model"}, {tenants.ByKey, "Key"}}
 }
 
-// query is what the address asks for.
+// query is the address's parsed parameters.
 type query struct {
 	Span   span
 	By     tenants.Dimension
 	Filter tenants.UsageFilter
 	Zone   *time.Location
-	Table  string // the chart that is shown as a table; empty if none
+	Table  string // the chart shown as a table; "" if absent
 	Page   string // the page's own path
 
 	Own components.Range
 }
 
-// newQuery reads an address. Unknown names mean the first choice: seven days, by
-// client, of all. A range that cannot be shown is said at its fields, and seven days
-// are shown.
+// newQuery parses an address. Unknown names mean the default: seven days, by client, without filters. If a
+// custom range is not valid, its fields show the error and the page shows seven days.
 func newQuery(values url.Values, zone *time.Location, now time.Time) query {
 	q := query{
 		Span: spans()[1], By: tenants.ByClient, Zone: zone, Page: paths.Overview, Table: values.Get("table"),
 		Filter: tenants.UsageFilter{Client: values.Get("client"), Model: values.Get("model")},
 		Own:    components.NewRange(values),
 	}
-	q.Filter.APIKey, _ = uuid.Parse(values.Get("key")) // uuid.Nil for an invalid id: all keys
+	q.Filter.APIKey, _ = uuid.Parse(values.Get("key")) // uuid.Nil for an invalid id means all keys
 	for _, span := range spans() {
 		if span.Name == values.Get("range") {
 			q.Span = span
@@ -104,8 +103,7 @@ func newQuery(values url.Values, zone *time.Location, now time.Time) query {
 	return q
 }
 
-// own takes the range from the fields, widened to whole steps of the charts, and
-// reports whether it can be shown.
+// own reads the custom range, widened to whole steps of the charts, and reports whether it is valid.
 func (q *query) own() bool {
 	from, to, ok := q.Own.Read(q.Zone)
 	if !ok {
@@ -120,7 +118,7 @@ func (q *query) own() bool {
 
 func (q *query) isWrong() bool { return q.Own.IsWrong() }
 
-// stepOf returns the shortest step in which a range makes a chart that can be read.
+// stepOf returns the shortest step that keeps a range's chart readable.
 func stepOf(length time.Duration) time.Duration {
 	for _, step := range []time.Duration{30 * time.Minute, time.Hour, 3 * time.Hour, 6 * time.Hour, 12 * time.Hour, day, 2 * day, 7 * day} {
 		if length/step <= customSteps {
@@ -130,8 +128,8 @@ func stepOf(length time.Duration) time.Duration {
 	return 14 * day
 }
 
-// path returns a path with what the query asks for, changed by names and values; an
-// empty value takes a name out.
+// path returns a path with the query's parameters, changed by names and values. An empty value removes a
+// name.
 func (q *query) path(to string, namesAndValues ...string) string {
 	of := map[string]string{"by": string(q.By), "client": q.Filter.Client, "model": q.Filter.Model, "table": q.Table, "range": q.Span.Name}
 	if q.Filter.APIKey != uuid.Nil {
@@ -151,18 +149,18 @@ func (q *query) path(to string, namesAndValues ...string) string {
 	return paths.With(to, pairs...)
 }
 
-// page returns the page itself with changes.
+// page returns the page's own address with changes.
 func (q *query) page(namesAndValues ...string) string {
 	return q.path(q.Page, namesAndValues...)
 }
 
-// preset returns the page with another range.
+// preset returns the page's address with another range.
 func (q *query) preset(name string) string { return q.page("range", name, "from", "", "to", "") }
 
-// csv returns where a table is downloaded.
+// csv returns the address of a table as a file.
 func (q *query) csv(part string) string { return q.path(paths.OverviewCSV, "table", "", "part", part) }
 
-// custom returns the form for a range of one's own.
+// custom returns the form for a custom range.
 func (q *query) custom() components.RangeForm {
 	form := components.RangeForm{
 		Range: q.Own, Path: q.Page, Kept: q.kept([]string{"from", "to", "range"}), Step: "1800",
@@ -174,11 +172,11 @@ func (q *query) custom() components.RangeForm {
 	return form
 }
 
-// kept returns what a form has to send along, but for the names that it sets itself.
+// kept returns the hidden fields of a form, except those that it sets itself.
 func (q *query) kept(but []string) []components.Hidden {
 	address, err := url.Parse(q.page("table", ""))
 	if err != nil {
-		return nil // it is ours
+		return nil // our own address always parses
 	}
 	var fields []components.Hidden
 	for name, values := range address.Query() {

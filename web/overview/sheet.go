@@ -22,7 +22,7 @@ type sheet struct {
 	Rows    [][]cell
 }
 
-// cell is a figure as people read it and as programs do.
+// cell is a figure in two forms, for people and for programs.
 type cell struct{ Text, Exact string }
 
 func countCell(n int64) cell { return cell{components.Count(n), strconv.FormatInt(n, 10)} }
@@ -45,10 +45,10 @@ func millisCell(d time.Duration, measured int64) cell {
 	return cell{components.Millis(d), strconv.FormatFloat(float64(d)/float64(time.Millisecond), 'f', 3, 64)}
 }
 
-// nameCell is text that someone else chose.
+// nameCell is text from users or clients.
 func nameCell(text string) cell { return cell{text, tenants.CSVCell(text)} }
 
-// sheetOf returns a table by its name in addresses; nil for an unknown one.
+// sheetOf returns a table by its name in addresses, or nil if unknown.
 func (m *model) sheetOf(name string) *sheet {
 	switch name {
 	case tokensChart:
@@ -131,7 +131,7 @@ func (m *model) splitSheet() *sheet {
 	return s
 }
 
-// used returns the rows in which there is a figure, the newest first.
+// used returns the rows with at least one figure, newest first.
 func (s *sheet) used() [][]cell {
 	var used [][]cell
 	for _, row := range slices.Backward(s.Rows) {
@@ -160,11 +160,11 @@ func (s *sheet) write(out *csv.Writer) error {
 	return out.Error()
 }
 
-// Data answers with a table of the page as CSV, of the page's range and filters.
+// Data answers with a table of the page as CSV, with the page's range and filters.
 func (h *Handler) Data(c echo.Context, who tenants.Principal) error {
 	ctx, workspace, part := c.Request().Context(), who.Workspace.ID, c.QueryParam("part")
 	m := &model{query: newQuery(c.QueryParams(), layout.Zone(c.Request()), h.deps.Now()), Role: who.Role}
-	m.Zone = time.UTC // files are, no matter who reads them
+	m.Zone = time.UTC // files use UTC for every reader
 	if m.isWrong() || m.sheetOf(part) == nil {
 		return echo.NewHTTPError(http.StatusBadRequest)
 	}
@@ -187,5 +187,5 @@ func (h *Handler) Data(c echo.Context, who tenants.Principal) error {
 	return m.sheetOf(part).write(layout.CSV(c, "palimpsest-overview-"+part+".csv"))
 }
 
-// width returns how many columns there are.
+// width returns the number of columns.
 func (s *sheet) width() string { return strconv.Itoa(len(s.Columns)) }

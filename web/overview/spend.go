@@ -14,7 +14,7 @@ import (
 	"palimpsest/web/layout"
 )
 
-// Spend shows who spent how much.
+// Spend shows the page of spend.
 func (h *Handler) Spend(c echo.Context, who tenants.Principal) error {
 	m, err := h.spend(c, who)
 	if err != nil {
@@ -27,7 +27,7 @@ func (h *Handler) Spend(c echo.Context, who tenants.Principal) error {
 	return layout.Page(c, status, layout.Frame{Title: "Spend", Section: layout.Spend, Who: who}, spendView(m))
 }
 
-// SpendCSV answers with the table of the page.
+// SpendCSV answers with the page's table as a file.
 func (h *Handler) SpendCSV(c echo.Context, who tenants.Principal) error {
 	m, err := h.spend(c, who)
 	switch {
@@ -41,7 +41,7 @@ func (h *Handler) SpendCSV(c echo.Context, who tenants.Principal) error {
 	return m.sheet().write(layout.CSV(c, "palimpsest-spend.csv"))
 }
 
-// spend reads the page. What did not load has a reference.
+// spend reads the page. Each part that failed to load has a reference.
 func (h *Handler) spend(c echo.Context, who tenants.Principal) (*spendModel, error) {
 	ctx, now := c.Request().Context(), h.deps.Now()
 	m := &spendModel{
@@ -57,7 +57,8 @@ func (h *Handler) spend(c echo.Context, who tenants.Principal) (*spendModel, err
 	return m, nil
 }
 
-// spent adds up what each value of a dimension cost, the most expensive first and what has no value last.
+// spent returns the cost of each value of a dimension, the most expensive first and the row without a value
+// last.
 func (h *Handler) spent(ctx context.Context, workspace tenants.WorkspaceID, by tenants.Dimension, filter tenants.UsageFilter) (spendTable, error) {
 	rows, err := h.deps.Usage.Usage(ctx, workspace, by, filter)
 	table := spendTable{Of: by, Rows: make([]spendRow, len(rows)), Total: spendRow{Title: "All"}}
@@ -78,7 +79,7 @@ func (h *Handler) spent(ctx context.Context, workspace tenants.WorkspaceID, by t
 	return table, err
 }
 
-// budgets reads the budgets of the rows, and what of them is spent this month.
+// budgets reads the rows' budgets and this month's spend against them.
 func (h *Handler) budgets(ctx context.Context, who tenants.Principal, m *spendModel) error {
 	kind, has := map[tenants.Dimension]tenants.SpenderKind{
 		tenants.ByMember: tenants.MemberSpends, tenants.ByProject: tenants.ProjectSpends, tenants.ByKey: tenants.KeySpends,
@@ -125,7 +126,7 @@ func (h *Handler) budgets(ctx context.Context, who tenants.Principal, m *spendMo
 	return nil
 }
 
-// newBudget returns how far a budget has gone this month; nil without a budget.
+// newBudget returns a budget's state this month, or nil without a budget.
 func newBudget(quota tenants.Quota, spent int64, month, now time.Time) *budget {
 	if !quota.HasBudget() {
 		return nil
@@ -135,7 +136,7 @@ func newBudget(quota tenants.Quota, spent int64, month, now time.Time) *budget {
 	return b
 }
 
-// Statement shows what was spent in a month, to be printed.
+// Statement shows a month's spend for printing.
 func (h *Handler) Statement(c echo.Context, who tenants.Principal) error {
 	ctx, now := c.Request().Context(), h.deps.Now()
 	_, current := tenants.SpendSpan(now)
@@ -185,7 +186,7 @@ func (m *spendModel) sheet() *sheet {
 	return s
 }
 
-// cells are a budget in a file: empty where it does not limit, and where nothing can be said.
+// cells returns a budget's cells in a file, empty where it has no limit or no data.
 func (b *budget) cells() []cell {
 	cells := make([]cell, 4)
 	if b == nil {
@@ -204,10 +205,10 @@ func (b *budget) cells() []cell {
 	return cells
 }
 
-// percent returns how much of a month's budget is spent, 100 at most.
+// percent returns the spent share of a month's budget, at most 100.
 func (b *budget) percent() int64 { return min(100, b.Spent*100/b.Month) }
 
-// words says how far a budget has gone.
+// words describes a budget's state.
 func (b *budget) words() string {
 	if b.Month == 0 {
 		return components.Money(b.Day) + " a day"
@@ -215,7 +216,7 @@ func (b *budget) words() string {
 	return components.Cents(b.Spent) + " of " + components.Money(b.Month)
 }
 
-// forecast says where the month will end; empty if it would be a guess.
+// forecast predicts the month's spend; "" if it would be a guess.
 func (b *budget) forecast() string {
 	if !b.HasForecast || b.Month == 0 {
 		return ""

@@ -12,31 +12,31 @@ import (
 	"palimpsest/web/paths"
 )
 
-// spendModel is the page of who spent how much.
+// spendModel is the data of the spend page.
 type spendModel struct {
 	query
 	spendTable
 
 	Now        time.Time
 	Role       tenants.Role // of the reader
-	Mine       bool         // the reader sees what they spent themselves
-	HasBudgets bool         // the rows are of something that can have a budget
-	Failed     string       // reference; empty: fine
+	Mine       bool         // the reader sees only their own spend
+	HasBudgets bool         // the dimension can have budgets
+	Failed     string       // reference in the log; "" if it loaded
 }
 
-// spendTable is what each value of a dimension cost.
+// spendTable is the cost of each value of a dimension.
 type spendTable struct {
 	Of    tenants.Dimension
 	Rows  []spendRow
 	Total spendRow
 }
 
-// spendRow is what one of them cost.
+// spendRow is the cost of one value.
 type spendRow struct {
 	Label, Title           string
 	Cost, Saved            int64 // in millionths of a dollar
 	Kept, Requests, Failed int64
-	Budget                 *budget // nil if it has none
+	Budget                 *budget // optional
 }
 
 func (r *spendRow) add(other *spendRow) {
@@ -44,9 +44,9 @@ func (r *spendRow) add(other *spendRow) {
 	r.Requests, r.Failed = r.Requests+other.Requests, r.Failed+other.Failed
 }
 
-// budget is how far a budget has gone this month.
+// budget is a budget's state this month.
 type budget struct {
-	Day, Month  int64 // 0: no limit
+	Day, Month  int64 // 0 means no limit
 	Spent       int64
 	Forecast    int64 // of the whole month
 	HasForecast bool
@@ -73,8 +73,8 @@ const (
 	monthForm = "2006-01"
 )
 
-// newSpendQuery reads an address: by member, of this month, unless it says otherwise. A range of one's own is
-// widened to half hours only, as everything that is added up.
+// newSpendQuery reads an address, by member and this month by default. A custom range is widened only to half
+// hours, like everything else that is added up.
 func newSpendQuery(values url.Values, zone *time.Location, now time.Time) query {
 	own := components.NewRange(values)
 	q := newQuery(values, zone, now)
@@ -106,22 +106,22 @@ func newSpendQuery(values url.Values, zone *time.Location, now time.Time) query 
 	return q
 }
 
-// spendSpans are the ranges of time that the page offers, by their names in addresses.
+// spendSpans are the page's ranges of time, by their names in addresses.
 func spendSpans() []components.Option {
 	return []components.Option{{Value: thisMonth, Label: "This month"}, {Value: lastMonth, Label: "Last month"}, {Value: "7d", Label: "7d"}, {Value: "30d", Label: "30d"}, {Value: "90d", Label: "90d"}}
 }
 
-// custom returns the form for a range of one's own.
+// custom returns the form for a custom range.
 func (m *spendModel) custom() components.RangeForm {
 	form := m.query.custom()
 	form.Hint = "Times in " + m.Zone.String() + ". The range becomes whole half hours."
 	return form
 }
 
-// csvPath returns where the table is downloaded.
+// csvPath returns the address of the table as a file.
 func (m *spendModel) csvPath() string { return m.path(paths.SpendCSV) }
 
-// groupPath returns the page by another dimension.
+// groupPath returns the page's address with another dimension.
 func (m *spendModel) groupPath(by tenants.Dimension) string { return m.page("by", string(by)) }
 
 // by returns the heading of the table.
@@ -130,12 +130,13 @@ func (m *spendModel) by() string { return "By " + m.lower() }
 // lower returns the title within a sentence.
 func (t *spendTable) lower() string { return strings.ToLower(t.title()[:1]) + t.title()[1:] }
 
-// tagHint says which requests have the tag.
+// tagHint describes the requests with a tag.
 func (m *spendModel) tagHint() string {
 	return "A request counts for the value of its header X-Palimpsest-Tag-" + components.Capitalize(m.By.Tag()) + "."
 }
 
-// rowPath returns the sessions of a row in the range, or the requests of a tag; empty where no list can show them.
+// rowPath returns the address of a row's sessions in the range, or of a tag's requests; "" if no list can
+// show them.
 func (m *spendModel) rowPath(row *spendRow) string {
 	name, list := string(m.By), paths.Sessions
 	value := row.Label
@@ -155,7 +156,7 @@ func (m *spendModel) rowPath(row *spendRow) string {
 	return paths.With(list, name, value, "from", m.Filter.From.Format(time.RFC3339), "to", m.Filter.To.Format(time.RFC3339))
 }
 
-// setPath returns where the budget of a row is set; empty if the reader cannot set one.
+// setPath returns the address to set a row's budget; "" if the reader may not.
 func (m *spendModel) setPath(row *spendRow) string {
 	switch {
 	case row.Label == "" && row != &m.Total || !m.HasBudgets:
@@ -171,17 +172,17 @@ func (m *spendModel) setPath(row *spendRow) string {
 	return ""
 }
 
-// statementModel is what a month cost, to be printed.
+// statementModel is a month's spend for printing.
 type statementModel struct {
 	Now       time.Time
 	Workspace string
 	Email     string // of the reader
-	Mine      bool   // the reader sees what they spent themselves
+	Mine      bool   // the reader sees only their own spend
 	Month     time.Time
 	IsOver    bool
 	Tables    []spendTable
-	Wrong     string // error of the address; empty if it is fine
-	Failed    string // reference; empty: fine
+	Wrong     string // error in the address; "" if valid
+	Failed    string // reference in the log; "" if it loaded
 }
 
 func statementGroups() []group {
@@ -190,17 +191,17 @@ func statementGroups() []group {
 
 func (m *statementModel) month() string { return m.Month.Format("January 2006") }
 
-// days says from when to when the statement is.
+// days returns the statement's first and last day.
 func (m *statementModel) days() string {
 	return m.Month.Format("2 January") + " to " + m.Month.AddDate(0, 1, -1).Format("2 January 2006") + ", days of UTC"
 }
 
-// other returns the statement of another month.
+// other returns the address of another month's statement.
 func (m *statementModel) other(months int) string {
 	return paths.With(paths.SpendStatement, "month", m.Month.AddDate(0, months, 0).Format(monthForm))
 }
 
-// spendPath returns the page of the same month.
+// spendPath returns the address of the spend page for the same month.
 func (m *statementModel) spendPath() string {
 	return paths.With(paths.Spend, "from", m.Month.Format(time.RFC3339), "to", m.Month.AddDate(0, 1, 0).Format(time.RFC3339))
 }

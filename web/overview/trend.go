@@ -8,15 +8,15 @@ import (
 	"palimpsest/web/components"
 )
 
-// change is a figure against that of the range before.
+// change is a figure compared with the range before.
 type change struct {
-	Mark  string // "▲", "▼"; empty: as before
+	Mark  string // "▲", "▼"; "" if unchanged
 	Said  string // the mark in words
 	Text  string // "12%"
-	Class string // up where it is better, down where it is worse, flat where it is neither
+	Class string // up if better, down if worse, otherwise flat
 }
 
-// direction says whether more of something is better.
+// direction tells whether more of something is better.
 type direction int
 
 const (
@@ -25,7 +25,7 @@ const (
 	lessIsBetter
 )
 
-// changed returns how a figure has changed, in words of its own.
+// changed returns a figure's change with a text for it.
 func changed(by float64, text string, better direction) change {
 	if by == 0 {
 		return change{Text: "no change", Class: "flat"}
@@ -43,27 +43,26 @@ func changed(by float64, text string, better direction) change {
 	return c
 }
 
-// A comparison needs a basis: leastBasis requests in the range before, and a tenth of what
-// there is now, in requests and in the figure itself. A range that had only just begun to be
-// used would make any figure look like growth.
+// A comparison needs a basis: leastBasis requests in the range before, and a tenth of the current value, in
+// requests and in the figure itself. Otherwise, any figure would look like growth after a range in which the
+// workspace had only begun to send requests.
 const (
 	leastBasis = 20
 	basisShare = 10
 )
 
-// trend sets the figures of the range beside those of the range before.
+// trend compares the range's figures with those of the range before.
 type trend struct{ now, before *tenants.Totals }
 
-// trend returns how the figures of the page have changed.
+// trend returns the changes of the page's figures.
 func (m *model) trend() trend { return trend{&m.Totals, &m.Before} }
 
-// isComparable reports whether the range before is a basis to compare with.
+// isComparable reports whether the range before has enough requests to compare with.
 func (t trend) isComparable() bool {
 	return t.before.Exchanges >= leastBasis && t.before.Exchanges*basisShare >= t.now.Exchanges
 }
 
-// relative returns how much a count has changed in per cent; false where what there was
-// before is no basis, or less than nothing.
+// relative returns a count's change in percent; false if the earlier count is negative or too small.
 func relative(now, before int64, better direction) (change, bool) {
 	if before <= 0 || now < 0 || before*basisShare < now {
 		return change{}, false
@@ -79,8 +78,7 @@ func relative(now, before int64, better direction) (change, bool) {
 	return changed(percent, text, better), true
 }
 
-// points returns how much a share has changed in percentage points; false where one of
-// both is of nothing.
+// points returns a share's change in percentage points; false if either whole is 0.
 func points(part, whole, partBefore, wholeBefore int64, better direction) (change, bool) {
 	if whole == 0 || wholeBefore == 0 {
 		return change{}, false
@@ -93,10 +91,10 @@ func points(part, whole, partBefore, wholeBefore int64, better direction) (chang
 // figure is a column of the ledger.
 type figure struct {
 	Change change
-	Has    bool // there is a Change
+	Has    bool // Change is set
 }
 
-// against returns a comparison with the range before, which needs a basis.
+// against compares with the range before, if it is comparable.
 func (t trend) against(c change, has bool) figure { return figure{c, has && t.isComparable()} }
 
 func (t trend) net() figure {
@@ -114,7 +112,7 @@ func (t trend) cache() figure {
 	return t.against(c, has)
 }
 
-// overhead compares p99, to the exactness that histograms have.
+// overhead compares p99, with the precision of histograms.
 func (t trend) overhead() figure {
 	now, before := t.now.Overhead, t.before.Overhead
 	if now.Measured == 0 || before.Measured == 0 {

@@ -17,7 +17,7 @@ import (
 	"palimpsest/web/paths"
 )
 
-// DismissAdvice has the advice about the trigger not shown again.
+// DismissAdvice hides the advice about the trigger from now on.
 func (h *Handler) DismissAdvice(c echo.Context, who tenants.Principal) error {
 	if err := h.deps.TriggerAdvice.DismissAdvice(c.Request().Context(), who.Workspace.ID); err != nil {
 		return err
@@ -25,7 +25,7 @@ func (h *Handler) DismissAdvice(c echo.Context, who tenants.Principal) error {
 	return layout.Redirect(c, paths.Overview)
 }
 
-// advised reads the advice about the trigger, for those who may see the settings.
+// advised reads the advice about the trigger, for people who may see the settings.
 func (h *Handler) advised(ctx context.Context, who tenants.Principal, m *model) error {
 	if !who.Role.May(tenants.ReadConfig) {
 		return nil
@@ -44,7 +44,7 @@ func (h *Handler) advised(ctx context.Context, who tenants.Principal, m *model) 
 	return err
 }
 
-// pipeline returns the newest version of a workspace's pipeline, and what it makes.
+// pipeline returns the newest version of a workspace's pipeline and its effective configuration.
 func (h *Handler) pipeline(ctx context.Context, workspace tenants.WorkspaceID) (tenants.PipelineConfig, pipeline.Config, error) {
 	saved, err := h.deps.Pipelines.Pipeline(ctx, workspace)
 	if err != nil {
@@ -64,15 +64,15 @@ type triggerAdvice struct {
 	MayDismiss bool
 }
 
-// other is the name of the trigger that is not set.
+// other is the name of the trigger that is not in use.
 func (a *triggerAdvice) other() string {
 	return components.TriggerLabel(ipc.OtherTrigger(a.Trigger))
 }
 
-// set is the name of the trigger that is set: what the other one is compared with.
+// set is the name of the current trigger, which the advice compares with the other one.
 func (a *triggerAdvice) set() string { return components.TriggerLabel(a.Trigger) }
 
-// than says in which direction the money would have gone.
+// than tells whether the other trigger would have been cheaper.
 func (a *triggerAdvice) than() string {
 	if a.Saves() < 0 {
 		return "more"
@@ -80,12 +80,12 @@ func (a *triggerAdvice) than() string {
 	return "less"
 }
 
-// amount is the money, and behind it its share of what prompts cost.
+// amount is the money saved or lost, without its sign.
 func (a *triggerAdvice) amount() int64 { return max(a.Saves(), -a.Saves()) }
 
 func (a *triggerAdvice) share() string { return components.Share(a.amount(), a.Cost) }
 
-// basis says what the figure was computed from.
+// basis names the sessions behind the figure.
 func (a *triggerAdvice) basis() string {
 	if a.HasMore {
 		return fmt.Sprintf("replayed from your newest %s of that time", components.Plural(int64(a.Sessions), "session"))
@@ -93,7 +93,7 @@ func (a *triggerAdvice) basis() string {
 	return fmt.Sprintf("replayed from your %s of that time", components.Plural(int64(a.Sessions), "session"))
 }
 
-// fidelity says what the model would have seen instead.
+// fidelity tells how much the model would have read word for word instead.
 func (a *triggerAdvice) fidelity() string {
 	return fmt.Sprintf("The model would have read %s of the prompts word for word instead of %s.",
 		components.Share(a.OtherVerbatim, a.Received), components.Share(a.Verbatim, a.Received))

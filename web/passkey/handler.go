@@ -1,4 +1,4 @@
-// Package passkey is the page on which people make, rename and remove their passkeys.
+// Package passkey is the page on which people create, rename and remove their passkeys.
 package passkey
 
 import (
@@ -17,7 +17,7 @@ import (
 	"palimpsest/web/paths"
 )
 
-// Handler answers the requests to the page.
+// Handler handles the page's requests.
 type Handler struct {
 	service tenants.Passkeys
 	cookies tenants.Cookies
@@ -25,7 +25,7 @@ type Handler struct {
 	now     func() time.Time
 }
 
-// New returns a Handler. log learns why passkeys are refused.
+// New returns a Handler. log gets the reasons for refused passkeys.
 func New(service tenants.Passkeys, cookies tenants.Cookies, log *slog.Logger, now func() time.Time) *Handler {
 	return &Handler{service: service, cookies: cookies, log: log, now: now}
 }
@@ -35,7 +35,7 @@ func (h *Handler) Show(c echo.Context, who tenants.Principal) error {
 	return h.page(c, who, http.StatusOK, func(m *model) { m.Done = doneText(c.QueryParam("done")) })
 }
 
-// Start begins to make a passkey.
+// Start begins to create a passkey.
 func (h *Handler) Start(c echo.Context, who tenants.Principal) error {
 	name := c.FormValue(addName)
 	held, err := h.service.Start(c.Request().Context(), who, name, c.FormValue(addPassword))
@@ -46,11 +46,11 @@ func (h *Handler) Start(c echo.Context, who tenants.Principal) error {
 	return layout.Redirect(c, paths.NewPasskey)
 }
 
-// New asks the browser to make the passkey that was begun.
+// New shows the page that asks the browser to create the passkey.
 func (h *Handler) New(c echo.Context, who tenants.Principal) error {
 	name, options, err := h.service.Options(c.Request().Context(), who, h.cookies.Passkey(c.Request()))
 	if errors.Is(err, tenants.ErrPasskey) {
-		return layout.Redirect(c, paths.Passkeys) // it waited too long
+		return layout.Redirect(c, paths.Passkeys) // it expired
 	}
 	if err != nil {
 		return err
@@ -58,7 +58,7 @@ func (h *Handler) New(c echo.Context, who tenants.Principal) error {
 	return h.page(c, who, http.StatusOK, func(m *model) { m.create(name, options, h.service.Origin()) })
 }
 
-// Register keeps the passkey that the browser has made.
+// Register stores the passkey that the browser has created.
 func (h *Handler) Register(c echo.Context, who tenants.Principal) error {
 	held := h.cookies.TakePasskey(c.Response(), c.Request())
 	codes, err := h.service.Register(c.Request().Context(), who, held, c.FormValue("answer"))
@@ -74,7 +74,7 @@ func (h *Handler) Register(c echo.Context, who tenants.Principal) error {
 	return h.codes(c, who, codes, "added")
 }
 
-// RenewCodes shows other recovery codes.
+// RenewCodes shows new recovery codes.
 func (h *Handler) RenewCodes(c echo.Context, who tenants.Principal) error {
 	codes, err := h.service.RenewCodes(c.Request().Context(), who, c.FormValue(renewPassword))
 	if err != nil {
@@ -89,12 +89,12 @@ func (h *Handler) codes(c echo.Context, who tenants.Principal, codes []string, d
 	return h.page(c, who, http.StatusOK, func(m *model) { m.Codes, m.Done = codes, doneText(done) })
 }
 
-// AskName asks for another name.
+// AskName asks for a new name.
 func (h *Handler) AskName(c echo.Context, who tenants.Principal) error {
 	return h.dialog(c, who, http.StatusOK, func(m *model, passkey tenants.Passkey) { m.Rename = renameForm(passkey, passkey.Name, nil) })
 }
 
-// Rename gives a passkey another name.
+// Rename renames a passkey.
 func (h *Handler) Rename(c echo.Context, who tenants.Principal) error {
 	name := c.FormValue(newName)
 	return h.change(c, who, "renamed", func(ctx context.Context, id uuid.UUID) error { return h.service.Rename(ctx, who, id, name) },
@@ -106,7 +106,7 @@ func (h *Handler) ConfirmRemove(c echo.Context, who tenants.Principal) error {
 	return h.dialog(c, who, http.StatusOK, func(m *model, passkey tenants.Passkey) { m.Remove = removeForm(passkey, nil) })
 }
 
-// Remove has a passkey log nobody in any more.
+// Remove removes a passkey, so that it no longer logs anyone in.
 func (h *Handler) Remove(c echo.Context, who tenants.Principal) error {
 	return h.change(c, who, "removed", func(ctx context.Context, id uuid.UUID) error {
 		return h.service.Remove(ctx, who, id, c.FormValue(removeField))
@@ -114,7 +114,7 @@ func (h *Handler) Remove(c echo.Context, who tenants.Principal) error {
 		func(m *model, passkey tenants.Passkey, err error) { m.Remove = removeForm(passkey, err) })
 }
 
-// change changes a passkey of the path, or shows its dialog with what is to be mended.
+// change changes the path's passkey, or shows its dialog with the errors.
 func (h *Handler) change(c echo.Context, who tenants.Principal, done string, work func(ctx context.Context, id uuid.UUID) error, mend func(*model, tenants.Passkey, error)) error {
 	id, err := uuid.Parse(c.Param("id"))
 	if err != nil {
@@ -131,7 +131,7 @@ func (h *Handler) change(c echo.Context, who tenants.Principal, done string, wor
 	return h.dialog(c, who, status, func(m *model, passkey tenants.Passkey) { mend(m, passkey, err) })
 }
 
-// dialog shows the page with a dialog about the passkey of the path.
+// dialog shows the page with a dialog about the path's passkey.
 func (h *Handler) dialog(c echo.Context, who tenants.Principal, status int, open func(*model, tenants.Passkey)) error {
 	passkeys, _, err := h.service.List(c.Request().Context(), who.User.ID)
 	if err != nil {
@@ -144,7 +144,7 @@ func (h *Handler) dialog(c echo.Context, who tenants.Principal, status int, open
 	return h.page(c, who, status, func(m *model) { open(m, passkeys[at]) })
 }
 
-// mend shows the page with what is to be mended.
+// mend shows the page with the errors.
 func (h *Handler) mend(c echo.Context, who tenants.Principal, err error, change func(*model)) error {
 	status := h.status(c, err)
 	if status == 0 {
@@ -153,7 +153,7 @@ func (h *Handler) mend(c echo.Context, who tenants.Principal, err error, change 
 	return h.page(c, who, status, change)
 }
 
-// status returns that of an error that a person can mend; 0 for others.
+// status returns the status of an error that a person can fix; 0 for others.
 func (h *Handler) status(c echo.Context, err error) int {
 	if errors.Is(err, tenants.ErrPasskey) || errors.Is(err, tenants.ErrConflict) {
 		return http.StatusUnprocessableEntity
@@ -161,7 +161,7 @@ func (h *Handler) status(c echo.Context, err error) int {
 	return layout.FormStatus(c, err)
 }
 
-// page shows the page after change has had its way with it.
+// page shows the page after applying change.
 func (h *Handler) page(c echo.Context, who tenants.Principal, status int, change func(*model)) error {
 	passkeys, factors, err := h.service.List(c.Request().Context(), who.User.ID)
 	if err != nil {

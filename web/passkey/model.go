@@ -9,13 +9,13 @@ import (
 	"palimpsest/web/paths"
 )
 
-// model is the page.
+// model is the page's data.
 type model struct {
 	Passkeys []tenants.Passkey
 	Factors  tenants.Factors
 	IsOn     bool
 	Codes    []string // recovery codes, shown once
-	Done     string   // what was done before
+	Done     string   // the last action
 	Now      time.Time
 
 	Add    form
@@ -25,7 +25,7 @@ type model struct {
 	Remove *dialogModel
 }
 
-// createModel is a passkey that is being made.
+// createModel is a passkey during its creation.
 type createModel struct {
 	Name string
 	Form components.PasskeyModel
@@ -37,7 +37,7 @@ type dialogModel struct {
 	Form    form
 }
 
-// form is fields with what is wrong with all of them.
+// form is fields and the error of the whole form.
 type form struct {
 	Name, Password components.FieldModel
 	Error          string
@@ -47,7 +47,7 @@ func newModel(passkeys []tenants.Passkey, factors tenants.Factors, isOn bool, no
 	return model{Passkeys: passkeys, Factors: factors, IsOn: isOn, Now: now, Add: addForm("", nil), Renew: renewForm(nil)}
 }
 
-// create has the page ask the browser for a passkey.
+// create makes the page ask the browser for a passkey.
 func (m *model) create(name string, options []byte, origin string) {
 	m.Create = &createModel{Name: name, Form: components.PasskeyModel{
 		Create: true, Action: paths.NewPasskey, Options: string(options), Button: "Create passkey", Primary: true,
@@ -55,11 +55,11 @@ func (m *model) create(name string, options []byte, origin string) {
 	}}
 }
 
-// mayRenew reports whether the page gives other recovery codes; that of the second
-// factor does where an app is set up.
+// mayRenew reports whether the page offers new recovery codes. If an app is set up, the page of the second
+// factor does instead.
 func (m *model) mayRenew() bool { return m.Factors.Passkeys > 0 && !m.Factors.App }
 
-// The fields of the forms that may be on the page at once have names of their own.
+// Several forms may be on the page together, so their fields have different names.
 const (
 	addName, addPassword       = "name", "password"
 	newName                    = "new_name"
@@ -78,8 +78,7 @@ func removeForm(passkey tenants.Passkey, err error) *dialogModel {
 	return &dialogModel{Passkey: passkey, Form: newForm(newName, "", removeField, err)}
 }
 
-// newForm returns a form whose fields have these names, with what was typed and what is
-// wrong with it. A password is never sent back.
+// newForm returns a form with these field names, the input and its errors. A password is never sent back.
 func newForm(nameField, name, passwordField string, err error) form {
 	made := form{
 		Name:     components.FieldModel{Label: "Name", Name: nameField, Value: name, Hint: "What you know the device by, such as “Laptop” or “Blue security key”."},
@@ -113,7 +112,7 @@ func doneText(what string) string {
 	}[what]
 }
 
-// kindText says where a passkey lies.
+// kindText tells where a passkey is stored.
 func kindText(passkey tenants.Passkey) string {
 	switch {
 	case passkey.BackedUp:

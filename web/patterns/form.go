@@ -13,10 +13,10 @@ import (
 	"palimpsest/web/paths"
 )
 
-// typed is what someone typed of a rule.
+// typed is the input for a rule.
 type typed struct {
 	Kind, Text               string
-	Terms, Paths, Signatures string // terms apart by white space, the others a line each
+	Terms, Paths, Signatures string // terms separated by white space, the others one a line
 	Always                   bool
 }
 
@@ -27,7 +27,7 @@ func readTyped(c echo.Context) typed {
 	}
 }
 
-// typedOf is what is typed to come to a rule.
+// typedOf returns the input that produces a rule.
 func typedOf(p *patterns.Pattern) typed {
 	return typed{
 		Kind: string(p.Kind), Text: p.Text, Terms: strings.Join(p.When.Terms, " "),
@@ -35,8 +35,8 @@ func typedOf(p *patterns.Pattern) typed {
 	}
 }
 
-// pattern returns the rule that was typed, or a patterns.Invalid. Without a word of
-// when it applies, it does where its own words are used.
+// pattern returns the rule from the input, or a patterns.Invalid. Without conditions, the rule applies where
+// its own words are used.
 func (t typed) pattern(by uuid.UUID) (patterns.Pattern, error) {
 	p := patterns.Pattern{Kind: patterns.Convention, CreatedBy: by}
 	for _, kind := range patterns.Kinds() {
@@ -57,7 +57,7 @@ func (t typed) pattern(by uuid.UUID) (patterns.Pattern, error) {
 	return p, err
 }
 
-// lines returns the lines that hold something.
+// lines returns the non-empty lines.
 func lines(text string) []string {
 	var all []string
 	for line := range strings.Lines(text) {
@@ -68,20 +68,19 @@ func lines(text string) []string {
 	return all
 }
 
-// formModel is the form to add or edit a rule with.
+// formModel is the form to add or edit a rule.
 type formModel struct {
 	Title, Action, Submit string
-	Version               string // of the rule that is edited; empty if it is a new one
+	Version               string // of the rule being edited; "" for a new one
 	Kind                  components.FieldModel
 	Text                  components.FieldModel
 	Terms                 components.FieldModel
 	Paths, Signatures     components.FieldModel
 	Always                bool
-	Open                  bool // what waits behind the disclosure is shown
+	Open                  bool // the optional fields are unfolded
 }
 
-// newForm returns the form as it was typed, with what is wrong; rule is nil for a new
-// one.
+// newForm returns the form with the input and its errors; rule is nil for a new one.
 func newForm(rule *patterns.Pattern, t typed, err error) *formModel {
 	form := &formModel{Title: "Add a rule", Action: paths.Patterns, Submit: "Add rule", Always: t.Always}
 	if rule != nil {

@@ -1,5 +1,5 @@
-// Package patterns is the page of what was learned in a workspace: people decide there
-// which of it goes into prompts.
+// Package patterns is the page of rules learned in a workspace, where people decide which of them go into
+// prompts.
 package patterns
 
 import (
@@ -24,7 +24,7 @@ const (
 	pageSize = 50
 )
 
-// Handler answers the requests to the page.
+// Handler handles the page's requests.
 type Handler struct {
 	store *patternsdb.Store
 	audit tenants.AuditLog
@@ -41,12 +41,12 @@ func (h *Handler) List(c echo.Context, who tenants.Principal) error {
 	return h.page(c, who, http.StatusOK, func(m *model) { m.Done = done(c.QueryParam("done")) })
 }
 
-// New shows the form to add a rule with.
+// New shows the form to add a rule.
 func (h *Handler) New(c echo.Context, who tenants.Principal) error {
 	return h.page(c, who, http.StatusOK, func(m *model) { m.Form = newForm(nil, typed{Kind: string(patterns.Convention)}, nil) })
 }
 
-// Add keeps a rule that someone typed; it is approved.
+// Add adds a rule from the form, already approved.
 func (h *Handler) Add(c echo.Context, who tenants.Principal) error {
 	form := readTyped(c)
 	wanted, err := form.pattern(who.User.ID)
@@ -68,12 +68,12 @@ func (h *Handler) Add(c echo.Context, who tenants.Principal) error {
 	return h.page(c, who, http.StatusUnprocessableEntity, func(m *model) { m.Form = newForm(nil, form, err) })
 }
 
-// Approve has a rule put into prompts.
+// Approve approves a rule, so that it goes into prompts.
 func (h *Handler) Approve(c echo.Context, who tenants.Principal) error {
 	return h.decide(c, who, patterns.Approved, "approved")
 }
 
-// Disable has a rule put into prompts no more.
+// Disable disables a rule, so that it no longer goes into prompts.
 func (h *Handler) Disable(c echo.Context, who tenants.Principal) error {
 	return h.decide(c, who, patterns.Disabled, "disabled")
 }
@@ -93,7 +93,7 @@ func (h *Handler) decide(c echo.Context, who tenants.Principal, status patterns.
 	return h.back(c, said)
 }
 
-// Edit shows the form to change a rule with.
+// Edit shows the form to change a rule.
 func (h *Handler) Edit(c echo.Context, who tenants.Principal) error {
 	found, err := h.found(c, who)
 	if err != nil {
@@ -102,7 +102,7 @@ func (h *Handler) Edit(c echo.Context, who tenants.Principal) error {
 	return h.page(c, who, http.StatusOK, func(m *model) { m.Form = newForm(&found, typedOf(&found), nil) })
 }
 
-// Save changes what a rule says and which requests it is relevant to.
+// Save changes a rule's text and conditions.
 func (h *Handler) Save(c echo.Context, who tenants.Principal) error {
 	found, err := h.found(c, who)
 	if err != nil {
@@ -127,7 +127,7 @@ func (h *Handler) Save(c echo.Context, who tenants.Principal) error {
 	return h.back(c, "saved")
 }
 
-// ConfirmDelete asks whether a rule is to be deleted.
+// ConfirmDelete asks whether to delete a rule.
 func (h *Handler) ConfirmDelete(c echo.Context, who tenants.Principal) error {
 	found, err := h.found(c, who)
 	if err != nil {
@@ -136,7 +136,7 @@ func (h *Handler) ConfirmDelete(c echo.Context, who tenants.Principal) error {
 	return h.page(c, who, http.StatusOK, func(m *model) { m.Delete = &found })
 }
 
-// Delete deletes a rule with what is known of where it was learned.
+// Delete deletes a rule and the record of where it was learned.
 func (h *Handler) Delete(c echo.Context, who tenants.Principal) error {
 	found, err := h.found(c, who)
 	if err != nil {
@@ -152,7 +152,7 @@ func (h *Handler) Delete(c echo.Context, who tenants.Principal) error {
 	return h.back(c, "deleted")
 }
 
-// change changes the version of a rule that the form was shown for.
+// change changes a rule if it still has the form's version.
 func (h *Handler) change(c echo.Context, who tenants.Principal, found *patterns.Pattern, change patterns.Change) error {
 	version, err := strconv.Atoi(c.FormValue("version"))
 	if err != nil {
@@ -164,7 +164,7 @@ func (h *Handler) change(c echo.Context, who tenants.Principal, found *patterns.
 	})
 }
 
-// together makes a change and notes it, both or neither.
+// together makes a change and logs it in one transaction.
 func (h *Handler) together(c echo.Context, who tenants.Principal, do func(ctx context.Context, tenant tenants.Tenant) (tenants.Change, error)) error {
 	ctx := c.Request().Context()
 	return h.audit.Together(ctx, who.Workspace.ID, func(tenant tenants.Tenant) error {
@@ -176,13 +176,12 @@ func (h *Handler) together(c echo.Context, who tenants.Principal, do func(ctx co
 	})
 }
 
-// back leads to the list and says what was done.
+// back redirects to the list with a confirmation.
 func (h *Handler) back(c echo.Context, said string) error {
 	return layout.Redirect(c, paths.With(paths.Patterns, "done", said))
 }
 
-// found returns the rule in the path with the words that the reader may read, and what
-// they may read.
+// found returns the rule in the path, reduced to the words that the reader may read, and the reader's access.
 func (h *Handler) found(c echo.Context, who tenants.Principal) (patterns.Pattern, error) {
 	id, err := uuid.Parse(c.Param("id"))
 	if err != nil {
@@ -196,7 +195,7 @@ func (h *Handler) found(c echo.Context, who tenants.Principal) (patterns.Pattern
 	return found, err
 }
 
-// page shows the page after change has had its way with it.
+// page shows the page after applying change.
 func (h *Handler) page(c echo.Context, who tenants.Principal, status int, change func(*model)) error {
 	m := &model{Who: who, MayChange: who.Role.May(tenants.ManagePatterns), Now: h.now()}
 	filter := patterns.Filter{Limit: pageSize + 1}

@@ -7,22 +7,22 @@ import (
 	"palimpsest/tenants"
 )
 
-// model is the page as it is drawn.
+// model is the page's data.
 type model struct {
 	Who       tenants.Principal
 	MayChange bool
 	Rows      []patterns.Pattern
 	First     bool   // this is the first page of the list
-	Next      string // cursor of the page that follows; "" if absent
+	Next      string // cursor of the next page; "" if absent
 	Now       time.Time
-	Done      string // what was just done; empty if nothing
-	Conflict  bool   // someone else was quicker
+	Done      string // the last action; "" if none
+	Conflict  bool   // someone else changed it meanwhile
 
-	Form   *formModel        // the form to add or edit a rule; nil: closed
-	Delete *patterns.Pattern // the rule to delete; nil if none
+	Form   *formModel        // the form to add or edit a rule, or nil
+	Delete *patterns.Pattern // the rule to delete, or nil
 }
 
-// done says what was done.
+// done confirms an action.
 func done(what string) string {
 	return map[string]string{
 		"added": "The rule is added.", "approved": "The rule is approved. It goes into prompts that it is relevant to.",
@@ -30,7 +30,7 @@ func done(what string) string {
 	}[what]
 }
 
-// named returns the words that tell a rule apart in the name of a button.
+// named returns the words that identify a rule in a button's label.
 func named(p *patterns.Pattern) string {
 	const long = 60
 	if words := []rune(p.Text); len(words) > long {

@@ -1,5 +1,5 @@
-// Package pipelines is the pages of a workspace's pipeline beside that on which it is
-// set: every version of it, and the pipeline as YAML.
+// Package pipelines is the pages of a workspace's pipeline besides its settings: every version of it, and the
+// pipeline as YAML.
 package pipelines
 
 import (
@@ -20,21 +20,21 @@ import (
 	"palimpsest/web/paths"
 )
 
-// pageSize is how many versions a page of the history shows.
+// pageSize is the number of versions on a page of the history.
 const pageSize = 25
 
-// Handler answers the requests to the pages.
+// Handler handles the pages' requests.
 type Handler struct {
 	store    tenants.Pipelines
 	defaults pipeline.Layer
 }
 
-// New returns a Handler; defaults is the pipeline of a workspace that has set none.
+// New returns a Handler; defaults is the pipeline of a workspace without one of its own.
 func New(store tenants.Pipelines, defaults pipeline.Layer) *Handler {
 	return &Handler{store: store, defaults: defaults}
 }
 
-// History lists the versions, the newest first.
+// History lists the versions, newest first.
 func (h *Handler) History(c echo.Context, who tenants.Principal) error {
 	ctx, before := c.Request().Context(), 0
 	if cursor := c.QueryParam("before"); cursor != "" {
@@ -43,7 +43,7 @@ func (h *Handler) History(c echo.Context, who tenants.Principal) error {
 			return echo.NewHTTPError(http.StatusBadRequest)
 		}
 	}
-	// The one after the last of the page is what that is compared with.
+	// One more than the page shows, because the last row is compared with it.
 	versions, err := h.store.PipelineVersions(ctx, who.Workspace.ID, before, pageSize+1)
 	if err != nil {
 		return err
@@ -67,7 +67,7 @@ func (h *Handler) History(c echo.Context, who tenants.Principal) error {
 	return answer(c, http.StatusOK, who, "History", historyView(page), layout.Breadcrumb{Title: "History"})
 }
 
-// Show shows one version beside the one in effect.
+// Show shows a version beside the current one.
 func (h *Handler) Show(c echo.Context, who tenants.Principal) error {
 	page, err := h.version(c, who)
 	if err != nil {
@@ -76,7 +76,7 @@ func (h *Handler) Show(c echo.Context, who tenants.Principal) error {
 	return answerVersion(c, http.StatusOK, who, page)
 }
 
-// ConfirmRestore asks whether a version is to hold again.
+// ConfirmRestore asks whether to restore a version.
 func (h *Handler) ConfirmRestore(c echo.Context, who tenants.Principal) error {
 	page, err := h.version(c, who)
 	if err != nil {
@@ -86,7 +86,7 @@ func (h *Handler) ConfirmRestore(c echo.Context, who tenants.Principal) error {
 	return answerVersion(c, http.StatusOK, who, page)
 }
 
-// Restore saves a version again, over the one that was in effect when it was asked for.
+// Restore saves a version again, over the version that was current when the form was shown.
 func (h *Handler) Restore(c echo.Context, who tenants.Principal) error {
 	page, err := h.version(c, who)
 	if err != nil {
@@ -113,7 +113,7 @@ func (h *Handler) Restore(c echo.Context, who tenants.Principal) error {
 	return layout.Redirect(c, paths.With(paths.PipelineHistory, "restored", strconv.Itoa(restored.Version)))
 }
 
-// version returns the page of the version in the path.
+// version returns the page of the path's version.
 func (h *Handler) version(c echo.Context, who tenants.Principal) (versionModel, error) {
 	ctx := c.Request().Context()
 	number, err := strconv.Atoi(c.Param("version"))
@@ -139,13 +139,13 @@ func (h *Handler) version(c echo.Context, who tenants.Principal) (versionModel, 
 	page := versionModel{row: h.row(before, version, newest.Version), MayChange: who.Role.May(tenants.ManagePipeline), Newest: newest}
 	page.YAML, page.NewestYAML = documentOf(version), documentOf(newest)
 	if page.Problem == "" {
-		// Without its problem a version resolves; that of the newest is told on its page.
+		// A version without a Problem resolves. The newest version's problem is on its own page.
 		page.Against, _ = h.changes(version, newest)
 	}
 	return page, nil
 }
 
-// row returns what a version changed of the one before.
+// row returns a version's changes since the version before.
 func (h *Handler) row(before, version tenants.PipelineConfig, newest int) row {
 	told := row{Version: version.Version, InForce: version.Version == newest, At: version.SavedAt, Author: authorOf(version)}
 	if err := modules.Catalog().Check(pipeline.WorkspaceLayer(version.Modules, version.YAML), h.defaults); err != nil {
@@ -154,7 +154,7 @@ func (h *Handler) row(before, version tenants.PipelineConfig, newest int) row {
 	}
 	var err error
 	if told.Changes, err = h.changes(before, version); err != nil {
-		told.Unknown = true // the one before is not accepted any more
+		told.Unknown = true // the previous version is no longer valid
 	}
 	return told
 }
@@ -167,8 +167,8 @@ func (h *Handler) changes(before, after tenants.PipelineConfig) ([]change, error
 	return worded(found), nil
 }
 
-// documentOf returns what a version sets, one saved as JSON as YAML; where it is not
-// accepted any more, what was saved.
+// documentOf returns a version's settings as YAML, also if they were saved as JSON. If the version is no
+// longer valid, it returns the saved text.
 func documentOf(saved tenants.PipelineConfig) string {
 	document, err := modules.Catalog().Document(pipeline.WorkspaceLayer(saved.Modules, saved.YAML))
 	if err != nil {
@@ -177,8 +177,7 @@ func documentOf(saved tenants.PipelineConfig) string {
 	return inBlocks(document)
 }
 
-// inBlocks returns a document that is JSON, as the API is given it, as people write YAML;
-// any other as it is.
+// inBlocks returns a JSON document, the API's format, as block YAML; any other unchanged.
 func inBlocks(document string) string {
 	var node yaml.Node
 	if !strings.HasPrefix(document, "{") || yaml.Unmarshal([]byte(document), &node) != nil {
@@ -194,7 +193,7 @@ func inBlocks(document string) string {
 	return out.String()
 }
 
-// plain takes the braces and quotes of JSON off a node; lists stay on one line.
+// plain removes JSON's braces and quotes from a node; lists stay on one line.
 func plain(node *yaml.Node) {
 	if node.Kind != yaml.SequenceNode {
 		node.Style = 0
@@ -209,7 +208,7 @@ func answerVersion(c echo.Context, status int, who tenants.Principal, page versi
 	return answer(c, status, who, title, versionView(page), layout.Breadcrumb{Title: "History", Path: paths.PipelineHistory}, layout.Breadcrumb{Title: title})
 }
 
-// answer shows a page below that of the pipeline.
+// answer shows a page below the pipeline's.
 func answer(c echo.Context, status int, who tenants.Principal, title string, content templ.Component, way ...layout.Breadcrumb) error {
 	breadcrumbs := append([]layout.Breadcrumb{{Title: "Pipeline", Path: paths.Pipeline}}, way...)
 	return layout.Page(c, status, layout.Frame{Title: title, Section: layout.Pipeline, Who: who, Breadcrumbs: breadcrumbs}, content)

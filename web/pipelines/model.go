@@ -18,31 +18,31 @@ import (
 // historyModel is the list of versions.
 type historyModel struct {
 	Rows       []row
-	Before     int // the page's cursor; 0: the newest page
-	Next       int // cursor of the older page; 0 if none
+	Before     int // the page's cursor; 0 for the newest page
+	Next       int // cursor of the older page, or 0
 	MayRestore bool
-	Restored   int // the version that was just saved; 0 if none
+	Restored   int // the version that was just saved, or 0
 }
 
 func (m historyModel) older() string {
 	return paths.With(paths.PipelineHistory, "before", strconv.Itoa(m.Next))
 }
 
-// row is a version as it is listed.
+// row is a version in the list.
 type row struct {
 	Version int
 	InForce bool
 	At      time.Time
 	Author  string
-	Changes []change // against the version before
-	Unknown bool     // what changed cannot be told
-	Problem string   // why it is not accepted any more; empty if it is
+	Changes []change // since the previous version
+	Unknown bool     // the changes are unknown
+	Problem string   // why it is no longer valid; "" if it is
 }
 
-// change is a setting with two values, in the words of the page on which it is set.
+// change is a setting with two values, in the words of the settings page.
 type change struct{ Name, Before, After string }
 
-// worded returns differences with modules that are on or off in place of their list.
+// worded replaces the difference of the module list by modules turned on or off.
 func worded(found []pipeline.Difference) []change {
 	var changes []change
 	for _, difference := range found {
@@ -65,7 +65,7 @@ func worded(found []pipeline.Difference) []change {
 	return changes
 }
 
-// listed returns the names in a list of YAML.
+// listed returns the names in a YAML list.
 func listed(list string) []string {
 	return strings.FieldsFunc(list, func(r rune) bool { return strings.ContainsRune("[], ", r) })
 }
@@ -93,11 +93,11 @@ type versionModel struct {
 	row
 
 	MayChange        bool
-	Newest           tenants.PipelineConfig // the one in effect
-	Against          []change               // what differs: this one's value, then that in effect
+	Newest           tenants.PipelineConfig // the current version
+	Against          []change               // differences: this version's value, then the current one's
 	YAML, NewestYAML string
 
-	Asks       bool // whether it is to be restored
+	Asks       bool // the question whether to restore it
 	IsConflict bool // someone saved in the meantime
 }
 
@@ -105,7 +105,7 @@ func (m versionModel) mayRestore() bool { return m.MayChange && !m.InForce && m.
 
 func (m versionModel) title() string { return "Version " + strconv.Itoa(m.Version) }
 
-// lines returns what of the YAML differs from that in effect.
+// lines returns the differences between the version's YAML and the current one's.
 func (m versionModel) lines() []render.Line {
 	if m.YAML == m.NewestYAML {
 		return nil
@@ -113,7 +113,7 @@ func (m versionModel) lines() []render.Line {
 	return render.Difference(ended(m.YAML), ended(m.NewestYAML))
 }
 
-// ended returns text that ends with a line feed, as lines are compared.
+// ended returns text with a final line feed, for comparing lines.
 func ended(text string) string {
 	if text == "" || strings.HasSuffix(text, "\n") {
 		return text
@@ -123,13 +123,13 @@ func ended(text string) string {
 
 // yamlModel is the page of the pipeline as YAML.
 type yamlModel struct {
-	Version int // 0 if nothing saved yet
+	Version int // 0 before the first
 	Whole   bool
-	Text    string // what is shown
-	Problem string // why the newest version is not accepted any more; empty if it is
+	Text    string // the text shown
+	Problem string // why the newest version is no longer valid; "" if it is
 }
 
-// show is what the address says of what is shown.
+// show is the address's parameter for the current view.
 func (m yamlModel) show() string {
 	if m.Whole {
 		return "all"

@@ -14,7 +14,7 @@ import (
 	"palimpsest/web/layout"
 )
 
-// YAML shows the pipeline as YAML: what the workspace has set, or every setting.
+// YAML shows the pipeline as YAML: only the workspace's own settings, or all.
 func (h *Handler) YAML(c echo.Context, who tenants.Principal) error {
 	now, err := h.now(c.Request().Context(), who.Workspace.ID)
 	if err != nil {
@@ -27,7 +27,7 @@ func (h *Handler) YAML(c echo.Context, who tenants.Principal) error {
 	return answer(c, http.StatusOK, who, "Pipeline as YAML", yamlView(page), layout.Breadcrumb{Title: "YAML"})
 }
 
-// Download answers with what YAML shows, as a file.
+// Download answers with YAML's text as a file.
 func (h *Handler) Download(c echo.Context, who tenants.Principal) error {
 	now, err := h.now(c.Request().Context(), who.Workspace.ID)
 	if err != nil {
@@ -43,12 +43,12 @@ func (h *Handler) Download(c echo.Context, who tenants.Principal) error {
 	return c.Blob(http.StatusOK, "application/yaml; charset=utf-8", []byte(text))
 }
 
-// pipelineNow is a workspace's pipeline as it holds.
+// pipelineNow is a workspace's current pipeline.
 type pipelineNow struct {
 	saved   tenants.PipelineConfig
-	text    string // what the workspace has set
-	whole   string // every setting; the defaults where there is a problem
-	problem string // why the newest version is not accepted any more; empty if it is
+	text    string // the workspace's own settings
+	whole   string // every setting; the defaults if there is a problem
+	problem string // why the newest version is no longer valid; "" if it is
 }
 
 func (h *Handler) now(ctx context.Context, workspace tenants.WorkspaceID) (pipelineNow, error) {

@@ -10,8 +10,8 @@ import (
 	"palimpsest/web/layout"
 )
 
-// CSV answers the list of provider keys as a file, with nothing of a secret but what the
-// page shows.
+// CSV answers with the list of provider keys as a file. Of secrets it holds only the part that the page
+// shows.
 func (h *Handler) CSV(c echo.Context, who tenants.Principal) error {
 	m, err := h.model(c.Request().Context(), who)
 	if err != nil {

@@ -14,7 +14,7 @@ import (
 	"palimpsest/web/components"
 )
 
-// typed is what was typed into a form, but for the key.
+// typed is a form's input, except the key.
 type typed struct {
 	Provider, Name, BaseURL, Auth, Order, Wait, Models, Headers string
 	Both, Default, Enabled                                      bool
@@ -28,7 +28,7 @@ func readForm(c echo.Context) typed {
 	}
 }
 
-// fromPreset returns a form that is filled in from a preset.
+// fromPreset returns a form filled in from a preset.
 func fromPreset(id string) typed {
 	preset, known := tenants.PresetOf(id)
 	if !known {
@@ -37,7 +37,7 @@ func fromPreset(id string) typed {
 	return typed{Provider: preset.ID, BaseURL: preset.BaseURL, Auth: string(preset.Auth), Both: preset.Both}
 }
 
-// typedOf returns a form as a key fills it in.
+// typedOf returns the form of an existing key.
 func typedOf(key tenants.ProviderKey) typed {
 	lines := make([]string, len(key.Headers))
 	for i, header := range key.Headers {
@@ -49,7 +49,7 @@ func typedOf(key tenants.ProviderKey) typed {
 	}
 }
 
-// waitText returns a wait as a form has it.
+// waitText returns a wait in the form's format.
 func waitText(wait time.Duration) string {
 	if wait == 0 {
 		return ""
@@ -57,7 +57,7 @@ func waitText(wait time.Duration) string {
 	return strconv.Itoa(int(wait / time.Second))
 }
 
-// wanted returns the key that a form asks for.
+// wanted returns the form's key.
 func (t typed) wanted(by uuid.UUID) (tenants.ProviderKey, error) {
 	order, wait, headers, err := t.parsed()
 	return tenants.ProviderKey{
@@ -68,7 +68,7 @@ func (t typed) wanted(by uuid.UUID) (tenants.ProviderKey, error) {
 	}, err
 }
 
-// change returns what a form makes of a key.
+// change returns a form's changes to a key.
 func (t typed) change() (tenants.ProviderKeyChange, error) {
 	order, wait, headers, err := t.parsed()
 	auth, models, disabled := tenants.Auth(t.Auth), strings.Split(t.Models, "\n"), !t.Enabled
@@ -99,7 +99,7 @@ func (t typed) parsed() (order int, wait time.Duration, headers []tenants.Header
 	return order, wait, headers, nil
 }
 
-// number reads a field that may be empty.
+// number parses an optional field.
 func number(field, text string) (int, error) {
 	text = strings.TrimSpace(text)
 	if text == "" {
@@ -114,16 +114,15 @@ func number(field, text string) (int, error) {
 
 // formModel is the form to add or edit a key.
 type formModel struct {
-	Key                                                               *tenants.ProviderKey // that is edited; nil if it is added
+	Key                                                               *tenants.ProviderKey // the key being edited; nil for a new one
 	Presets                                                           []tenants.Preset
-	Chosen                                                            tenants.Preset // zero: none
+	Chosen                                                            tenants.Preset // zero if absent
 	Provider, Name, Secret, BaseURL, Auth, Order, Wait, Models, Lines components.FieldModel
 	Both, Default, Enabled                                            bool
-	Open                                                              bool // the rarer fields are shown
+	Open                                                              bool // the rarely used fields are shown
 }
 
-// newAddForm returns the form with what was typed, but never the key, and what is
-// wrong with it.
+// newAddForm returns the form with the input, except the key, and its errors.
 func newAddForm(presets []tenants.Preset, typed typed, err error) *formModel {
 	form := newForm(typed)
 	form.Presets = presets
@@ -132,7 +131,7 @@ func newAddForm(presets []tenants.Preset, typed typed, err error) *formModel {
 	return form
 }
 
-// newEditForm is newAddForm for a key that is there.
+// newEditForm is newAddForm for an existing key.
 func newEditForm(key tenants.ProviderKey, typed typed, err error) *formModel {
 	form := newForm(typed)
 	form.Key, form.Open = &key, true
@@ -155,13 +154,13 @@ func newForm(typed typed) *formModel {
 	}
 }
 
-// explain puts an error to its field.
+// explain attaches an error to its field.
 func (f *formModel) explain(err error) {
 	components.FieldErrors(err, &f.Provider, &f.Name, &f.Secret, &f.BaseURL, &f.Auth, &f.Order, &f.Wait, &f.Models, &f.Lines)
 	f.Open = f.Open || f.Auth.Error+f.Order.Error+f.Wait.Error+f.Models.Error+f.Lines.Error != ""
 }
 
-// choices are the providers that a key can be stored for.
+// choices are the providers of stored keys.
 func (f *formModel) choices() []components.Option {
 	options := make([]components.Option, len(f.Presets))
 	for i, preset := range f.Presets {
@@ -180,7 +179,7 @@ func auths() []components.Option {
 	}
 }
 
-// otherDialect names the dialect that a key takes beside its own.
+// otherDialect names the second dialect that a key can accept.
 func (f *formModel) otherDialect() string {
 	provider := f.Chosen.Provider
 	if f.Key != nil {
@@ -194,7 +193,7 @@ func (f *formModel) otherDialect() string {
 	return ""
 }
 
-// replaceModel is the form to give a key another secret.
+// replaceModel is the form to replace a key's secret.
 type replaceModel struct {
 	Key             tenants.ProviderKey
 	Secret, BaseURL components.FieldModel
@@ -207,7 +206,7 @@ func newReplaceForm(key tenants.ProviderKey, baseURL string, err error) *replace
 	return &replaceModel{Key: key, Secret: form.Secret, BaseURL: form.BaseURL}
 }
 
-// removeModel is the question whether a key is to be removed.
+// removeModel is the question whether to remove a key.
 type removeModel struct {
 	Key  tenants.ProviderKey
 	Name components.FieldModel

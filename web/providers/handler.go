@@ -1,4 +1,4 @@
-// Package providers is the page of the provider keys that a workspace has stored.
+// Package providers is the page of a workspace's provider keys.
 package providers
 
 import (
@@ -15,10 +15,10 @@ import (
 	"palimpsest/web/paths"
 )
 
-// useSpan is how far back the use of keys is told.
+// useSpan is the span of the keys' usage figures.
 const useSpan = 30 * 24 * time.Hour
 
-// Handler answers the requests to the page.
+// Handler handles the page's requests.
 type Handler struct {
 	keys tenants.ProviderKeys
 	now  func() time.Time
@@ -45,7 +45,7 @@ func (h *Handler) List(c echo.Context, who tenants.Principal) error {
 	})
 }
 
-// New shows the form to add a key with, filled in from a preset if one is named.
+// New shows the form to add a key, filled in from a preset if the address names one.
 func (h *Handler) New(c echo.Context, who tenants.Principal) error {
 	return h.page(c, who, http.StatusOK, func(m *model) { m.Add = newAddForm(m.Presets, fromPreset(c.QueryParam("preset")), nil) })
 }
@@ -67,7 +67,7 @@ func (h *Handler) Add(c echo.Context, who tenants.Principal) error {
 	return h.page(c, who, http.StatusUnprocessableEntity, func(m *model) { m.Add = newAddForm(m.Presets, form, err) })
 }
 
-// Edit shows the form to change a key's use with.
+// Edit shows the form to change a key's use.
 func (h *Handler) Edit(c echo.Context, who tenants.Principal) error {
 	key, err := h.find(c, who)
 	if err != nil {
@@ -95,7 +95,7 @@ func (h *Handler) Save(c echo.Context, who tenants.Principal) error {
 	return h.page(c, who, http.StatusUnprocessableEntity, func(m *model) { m.Edit = newEditForm(key, form, err) })
 }
 
-// AskReplace shows the form to give a key another secret with.
+// AskReplace shows the form to replace a key's secret.
 func (h *Handler) AskReplace(c echo.Context, who tenants.Principal) error {
 	key, err := h.find(c, who)
 	if err != nil {
@@ -104,7 +104,7 @@ func (h *Handler) AskReplace(c echo.Context, who tenants.Principal) error {
 	return h.page(c, who, http.StatusOK, func(m *model) { m.Replace = newReplaceForm(key, key.BaseURL, nil) })
 }
 
-// Replace gives a key another secret.
+// Replace replaces a key's secret.
 func (h *Handler) Replace(c echo.Context, who tenants.Principal) error {
 	key, err := h.find(c, who)
 	if err != nil {
@@ -121,7 +121,7 @@ func (h *Handler) Replace(c echo.Context, who tenants.Principal) error {
 	return h.page(c, who, http.StatusUnprocessableEntity, func(m *model) { m.Replace = newReplaceForm(key, baseURL, err) })
 }
 
-// Test asks the provider whether a key works, now, and shows the answer.
+// Test asks the provider whether a key works and shows the answer.
 func (h *Handler) Test(c echo.Context, who tenants.Principal) error {
 	key, err := h.find(c, who)
 	if err != nil {
@@ -134,7 +134,7 @@ func (h *Handler) Test(c echo.Context, who tenants.Principal) error {
 	return h.page(c, who, http.StatusOK, func(m *model) { m.Result = newResult(key.ID, outcome) })
 }
 
-// ConfirmRemove asks whether a key is to be removed.
+// ConfirmRemove asks whether to remove a key.
 func (h *Handler) ConfirmRemove(c echo.Context, who tenants.Principal) error {
 	key, err := h.find(c, who)
 	if err != nil {
@@ -178,7 +178,7 @@ func (h *Handler) find(c echo.Context, who tenants.Principal) (tenants.ProviderK
 	return tenants.ProviderKey{}, tenants.ErrNotFound
 }
 
-// page shows the page after change has had its way with it.
+// page shows the page after applying change.
 func (h *Handler) page(c echo.Context, who tenants.Principal, status int, change func(*model)) error {
 	page, err := h.model(c.Request().Context(), who)
 	if err != nil {
@@ -188,7 +188,7 @@ func (h *Handler) page(c echo.Context, who tenants.Principal, status int, change
 	return layout.Page(c, status, layout.Frame{Title: "Providers", Section: layout.Providers, Who: who}, view(page))
 }
 
-// model reads the keys and what came of the requests with each.
+// model reads the keys and the outcome of their requests.
 func (h *Handler) model(ctx context.Context, who tenants.Principal) (model, error) {
 	keys, err := h.keys.ProviderKeys(ctx, who.Workspace.ID)
 	if err != nil {

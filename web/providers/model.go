@@ -11,7 +11,7 @@ import (
 	"palimpsest/web/components"
 )
 
-// model is the page.
+// model is the page's data.
 type model struct {
 	Keys      []tenants.ProviderKey
 	Uses      map[uuid.UUID]tenants.ProviderKeyUse
@@ -19,17 +19,17 @@ type model struct {
 	MayChange bool
 	Who       tenants.Principal
 	Now       time.Time
-	Done      string // what was just done; empty if none
-	Added     bool   // it was a key that was stored
+	Done      string // the last action; "" if none
+	Added     bool   // the action stored a key
 
-	Add     *formModel    // the form to add a key; nil: closed
-	Edit    *formModel    // the form to edit one; nil: closed
-	Replace *replaceModel // the form to replace one's secret; nil: closed
-	Remove  *removeModel  // the key to remove; nil if none
-	Result  *result       // of a test; nil if none
+	Add     *formModel    // the form to add a key, or nil
+	Edit    *formModel    // the form to edit one, or nil
+	Replace *replaceModel // the form to replace one's secret, or nil
+	Remove  *removeModel  // the key to remove, or nil
+	Result  *result       // of a test, or nil
 }
 
-// named returns the name of the key with an id.
+// named returns a key's name by its id.
 func (m *model) named(id string) string {
 	for _, key := range m.Keys {
 		if key.ID.String() == id {
@@ -47,7 +47,7 @@ func title(key tenants.ProviderKey) string {
 	return key.Provider.Title()
 }
 
-// takes says which models go to a key.
+// takes describes the models that a key accepts.
 func takes(key tenants.ProviderKey) string {
 	text := strings.Join(key.Models, ", ")
 	if len(key.Models) == 0 {
@@ -59,7 +59,7 @@ func takes(key tenants.ProviderKey) string {
 	return text
 }
 
-// lastError says what the provider last refused; empty if none.
+// lastError returns the provider's last error; "" if absent.
 func lastError(use tenants.ProviderKeyUse) string {
 	if use.LastErrorAt.IsZero() {
 		return ""
@@ -72,10 +72,10 @@ type result struct {
 	ID   uuid.UUID // of the key
 	OK   bool
 	Text string
-	Said string // by the provider; empty if none
+	Said string // by the provider; "" if absent
 }
 
-// newResult returns what a test tells.
+// newResult returns a test's result.
 func newResult(id uuid.UUID, outcome tenants.ProviderKeyTest) *result {
 	if !outcome.OK {
 		return &result{ID: id, Text: outcome.Problem, Said: outcome.Said}

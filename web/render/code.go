@@ -10,18 +10,17 @@ import (
 	"github.com/alecthomas/chroma/v2"
 )
 
-// maxLine is how many bytes a line may have to be highlighted: minified code costs
-// much and tells nothing.
+// maxLine limits the bytes of a highlighted line, because minified code is expensive and tells the reader
+// little.
 const maxLine = 16 << 10
 
-// highlight returns code as HTML in which each piece has the class of what it is, and
-// false where the code is beyond the bounds.
+// highlight returns code as HTML with a class for each token, or false if the code exceeds the limits.
 func highlight(lexer chroma.Lexer, text string) (marked string, ok bool) {
 	if len(text) > maxCode || longestLine(text) > maxLine {
 		return "", false
 	}
 	defer func() {
-		// A language's rules are data of a library; a fault in them costs the colors.
+		// A language's rules are a library's data, so an error in them only costs the colors.
 		if recover() != nil {
 			marked, ok = "", false
 		}
@@ -40,7 +39,7 @@ func highlight(lexer chroma.Lexer, text string) (marked string, ok bool) {
 		write(&out, token)
 		read += len(token.Value)
 	}
-	// A rule that swallows or invents text would show another text than there was.
+	// A rule that drops or adds text would show a different text.
 	if read < len(text) || read > len(text)+1 {
 		return "", false
 	}
@@ -56,8 +55,8 @@ func write(out *strings.Builder, token chroma.Token) {
 	out.WriteString(`<span class="` + class + `">` + html.EscapeString(token.Value) + `</span>`)
 }
 
-// classOf returns the class of a kind of piece, that of its family where the style
-// says nothing of it alone; empty: it looks like text.
+// classOf returns the class of a token type, or that of its family if the style has no rule for the type
+// itself; "" means plain text.
 func classOf(kind chroma.TokenType) string {
 	for kind > 0 {
 		if _, styled := look[kind]; styled {
@@ -68,7 +67,7 @@ func classOf(kind chroma.TokenType) string {
 	return ""
 }
 
-// lexerOf returns what reads a language, named itself or by a file; nil if unknown.
+// lexerOf returns the lexer of a language, by its own name or a file's; nil if unknown.
 func lexerOf(name string) chroma.Lexer {
 	name = strings.TrimSpace(name)
 	if name == "" || len(name) > 1024 {
@@ -83,8 +82,9 @@ func lexerOf(name string) chroma.Lexer {
 	return nil
 }
 
-// lexerOfFile returns what reads a file of a name; nil if unknown. It is [chroma.LexerRegistry.Match], which tries each of some 600
-// patterns with each ending of backup copies as well: a millisecond for a name, of which a page has dozens.
+// lexerOfFile returns the lexer for a file name; nil if unknown. It is faster than
+// [chroma.LexerRegistry.Match], which tries some 600 patterns, each with the endings of backup copies too.
+// That takes a millisecond a name, and a page has dozens of names.
 func lexerOfFile(base string) chroma.Lexer {
 	var found chroma.PrioritisedLexers
 	for _, lexer := range languages().Lexers {
@@ -110,7 +110,7 @@ func longestLine(text string) int {
 	return longest
 }
 
-// isDiff reports whether text begins as a diff does.
+// isDiff reports whether text begins like a diff.
 func isDiff(text string) bool {
 	start := strings.TrimLeft(text, "\n ")
 	for _, mark := range []string{"diff --git ", "diff -", "@@ -", "*** Begin Patch\n", "Index: "} {

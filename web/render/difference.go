@@ -12,12 +12,11 @@ const (
 	maxDiffLines = 1000
 )
 
-// Line is a line of a difference: "-" stands before only, "+" after only, "@" says
-// where the next ones stand, "" stands in both.
+// Line is a line of a difference. Sign is "-" if only the old text has it, "+" if only the new text has it,
+// "@" for the position of the next lines, and "" if both have it.
 type Line struct{ Sign, Text string }
 
-// Difference compares two texts line by line. What lies beyond 1000 lines of it is
-// left out, and said to be.
+// Difference compares two texts line by line. It cuts the result at 1000 lines and says so.
 func Difference(before, after string) []Line {
 	edits := udiff.Lines(before, after)
 	unified, err := udiff.ToUnifiedDiff("before", "after", before, edits, diffContext)

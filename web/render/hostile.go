@@ -14,15 +14,15 @@ import (
 
 // Our classes in rendered text.
 const (
-	classHost    = "host"    // where a link leads
-	classPicture = "picture" // words in place of a picture
-	classScroll  = "scroll"  // what may be wider than the page
+	classHost    = "host"    // a link's target
+	classPicture = "picture" // words instead of a picture
+	classScroll  = "scroll"  // may be wider than the page
 )
 
-// linkRel is what every link says of itself: the page behind it learns nothing.
+// linkRel keeps our address from the page behind every link.
 const linkRel = "noopener noreferrer nofollow"
 
-// hostile renders what must not come out as markdown would have it.
+// hostile renders the elements that must not become what markdown would make of them.
 type hostile struct{}
 
 // RegisterFuncs implements renderer.NodeRenderer.
@@ -39,7 +39,7 @@ func (h hostile) RegisterFuncs(register renderer.NodeRendererFuncRegisterer) {
 	register.Register(extension.KindTaskCheckBox, h.task)
 }
 
-// rawHTML shows a tag as it was written.
+// rawHTML shows a tag as text.
 func (hostile) rawHTML(w util.BufWriter, source []byte, node ast.Node, entering bool) (ast.WalkStatus, error) {
 	if raw, ok := node.(*ast.RawHTML); ok && entering {
 		for i := range raw.Segments.Len() {
@@ -50,7 +50,7 @@ func (hostile) rawHTML(w util.BufWriter, source []byte, node ast.Node, entering 
 	return ast.WalkSkipChildren, nil
 }
 
-// htmlBlock shows lines of HTML as they were written.
+// htmlBlock shows lines of HTML as text.
 func (hostile) htmlBlock(w util.BufWriter, source []byte, node ast.Node, entering bool) (ast.WalkStatus, error) {
 	written, ok := node.(*ast.HTMLBlock)
 	if !ok || !entering {
@@ -65,7 +65,7 @@ func (hostile) htmlBlock(w util.BufWriter, source []byte, node ast.Node, enterin
 	return ast.WalkSkipChildren, nil
 }
 
-// image says what picture was there: loading it would tell its host who reads.
+// image shows a picture's description, because loading the picture would tell its host who reads the page.
 func (hostile) image(w util.BufWriter, source []byte, node ast.Node, entering bool) (ast.WalkStatus, error) {
 	if image, ok := node.(*ast.Image); ok && entering {
 		_, _ = w.WriteString(`<span class="` + classPicture + `">`)
@@ -75,8 +75,8 @@ func (hostile) image(w util.BufWriter, source []byte, node ast.Node, entering bo
 	return ast.WalkSkipChildren, nil
 }
 
-// link shows where a link leads. One that leads elsewhere than to a page or a mailbox
-// of the open network is words and its address.
+// link shows a link with its host. A link that is not to a public web page or a mail address becomes text
+// with its address.
 func (hostile) link(w util.BufWriter, _ []byte, node ast.Node, entering bool) (ast.WalkStatus, error) {
 	link, ok := node.(*ast.Link)
 	if !ok {
@@ -126,7 +126,7 @@ func closeLink(w util.BufWriter, host string) {
 	_, _ = w.WriteString(`</span>`)
 }
 
-// heading puts a heading of the text below those of the page.
+// heading demotes the text's headings below those of the page.
 func (hostile) heading(w util.BufWriter, _ []byte, node ast.Node, entering bool) (ast.WalkStatus, error) {
 	heading, ok := node.(*ast.Heading)
 	if !ok {
@@ -141,7 +141,7 @@ func (hostile) heading(w util.BufWriter, _ []byte, node ast.Node, entering bool)
 	return ast.WalkContinue, nil
 }
 
-// code highlights what its fence names.
+// code highlights a block in the language that its fence names.
 func (hostile) code(w util.BufWriter, source []byte, node ast.Node, entering bool) (ast.WalkStatus, error) {
 	if !entering {
 		return ast.WalkContinue, nil
@@ -155,7 +155,7 @@ func (hostile) code(w util.BufWriter, source []byte, node ast.Node, entering boo
 	return ast.WalkSkipChildren, nil
 }
 
-// table scrolls by itself where it is wider than the page.
+// table scrolls on its own if it is wider than the page.
 func (hostile) table(w util.BufWriter, _ []byte, _ ast.Node, entering bool) (ast.WalkStatus, error) {
 	if entering {
 		_, _ = w.WriteString(`<div class="` + classScroll + `" tabindex="0" role="region" aria-label="Table"><table>` + "\n")
@@ -172,8 +172,8 @@ func (hostile) task(w util.BufWriter, _ []byte, node ast.Node, entering bool) (a
 	return ast.WalkContinue, nil
 }
 
-// target returns an address that a link may lead to and who answers there, as the
-// network spells it; without a host the address is not one of those.
+// target returns the normalized address that a link may have, and its host; "" as the host if the address is
+// not allowed.
 func target(written string) (address, host string) {
 	parsed, err := url.Parse(strings.TrimSpace(html.UnescapeString(written)))
 	if err != nil {
@@ -204,7 +204,7 @@ func linesOf(node ast.Node, source []byte) string {
 	return lines.String()
 }
 
-// textOf returns the words below a node.
+// textOf returns the text below a node.
 func textOf(node ast.Node, source []byte) string {
 	var words strings.Builder
 	_ = ast.Walk(node, func(child ast.Node, entering bool) (ast.WalkStatus, error) { // the walker returns no error

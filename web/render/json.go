@@ -12,8 +12,8 @@ func isJSON(text string) bool {
 	return len(text) <= maxCode && (strings.HasPrefix(start, "{") || strings.HasPrefix(start, "[")) && json.Valid([]byte(start))
 }
 
-// pretty returns JSON with a line for each value. Numbers, repeated names and escapes
-// stay as they were written. What is not JSON, too large or too deep stays as it is.
+// pretty returns JSON with a line for each value. Numbers, repeated names and escapes keep their spelling.
+// Text that is too large, too deep or not JSON stays unchanged.
 func pretty(text string) string {
 	start := strings.TrimSpace(text)
 	if len(start) > maxCode || depthOf(start) > maxDepth {
@@ -26,7 +26,7 @@ func pretty(text string) string {
 	return out.String()
 }
 
-// depthOf returns how deep lists and objects lie within each other, at least.
+// depthOf returns the nesting depth of lists and objects, at least.
 func depthOf(text string) int {
 	depth, deepest, quoted := 0, 0, false
 	for i := 0; i < len(text); i++ {

@@ -9,8 +9,9 @@ import (
 	"github.com/alecthomas/chroma/v2"
 )
 
-// languageFiles are the rules of chroma's languages. Its package lexers holds them, too, but reads them whenever a
-// program starts, which costs every command some 25 ms. TestLanguagesAreThoseOfChroma writes the archive.
+// languageFiles are the rules of chroma's languages. Its package lexers embeds them too, but reads them
+// whenever a program starts, which costs every command some 25 ms. TestLanguagesAreThoseOfChroma writes the
+// archive.
 //
 //go:embed languages.zip
 var languageFiles []byte
@@ -19,7 +20,7 @@ var languageFiles []byte
 var languages = sync.OnceValue(func() *chroma.LexerRegistry {
 	files, err := zip.NewReader(bytes.NewReader(languageFiles), int64(len(languageFiles)))
 	if err != nil {
-		panic("render: " + err.Error()) // the archive of this build
+		panic("render: " + err.Error()) // the archive is part of this build
 	}
 	all := chroma.NewLexerRegistry()
 	for _, file := range files.File {

@@ -8,8 +8,8 @@ import (
 	"github.com/microcosm-cc/bluemonday"
 )
 
-// newPolicy returns the allow-list: what our renderers write, and nothing else. There
-// is no picture, form, frame or style in it, and no id.
+// newPolicy returns the allow-list with exactly the elements and attributes that our renderers write. It has
+// no pictures, forms, frames, styles or ids.
 func newPolicy() *bluemonday.Policy {
 	policy := bluemonday.NewPolicy()
 	policy.AllowElements("p", "br", "hr", "h4", "h5", "h6", "ul", "ol", "li", "blockquote", "em", "strong", "del",
@@ -28,7 +28,7 @@ func newPolicy() *bluemonday.Policy {
 	return policy
 }
 
-// classes returns what matches the classes that may be there.
+// classes returns a pattern for the allowed classes.
 func classes() *regexp.Regexp {
 	names := []string{"chroma", classHost, classPicture, classScroll}
 	for kind := range look {

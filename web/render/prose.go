@@ -17,11 +17,10 @@ import (
 	"github.com/yuin/goldmark/util"
 )
 
-// maxAtOnce is how many texts are worked on at the same time, those included that
-// no one waits for any more: the parser cannot be interrupted.
+// maxAtOnce limits the texts in progress, including abandoned ones, because the parser cannot be interrupted.
 const maxAtOnce = 8
 
-// markdown is what turns prose into HTML: built once, used by all.
+// markdown turns prose into HTML. It is built once and shared.
 type markdown struct {
 	parser   parser.Parser
 	renderer renderer.Renderer
@@ -44,7 +43,7 @@ func newMarkdown() *markdown {
 	return &markdown{parser: made.Parser(), renderer: made.Renderer(), policy: newPolicy(), running: make(chan struct{}, maxAtOnce)}
 }
 
-// prose returns markdown as HTML, and false where it is beyond the bounds.
+// prose returns markdown as HTML, or false if it exceeds the limits.
 func prose(source string) (string, bool) {
 	if len(source) > maxProse || isNested(source) {
 		return "", false
@@ -61,7 +60,7 @@ func prose(source string) (string, bool) {
 	go func() {
 		defer func() { <-md.running }()
 		defer close(done)
-		defer func() { _ = recover() }() // the parser's fault costs the looks
+		defer func() { _ = recover() }() // a panic of the parser only costs the formatting
 		if shown, ok := md.render([]byte(source)); ok {
 			done <- shown
 		}
@@ -86,7 +85,7 @@ func (m *markdown) render(source []byte) (string, bool) {
 	return m.policy.Sanitize(out.String()), true
 }
 
-// isDeep reports whether elements lie within each other beyond the bound.
+// isDeep reports whether elements are nested too deep.
 func isDeep(document ast.Node) bool {
 	depth, deepest := 0, 0
 	_ = ast.Walk(document, func(_ ast.Node, entering bool) (ast.WalkStatus, error) { // the walker returns no error
@@ -104,13 +103,13 @@ func isDeep(document ast.Node) bool {
 	return deepest > maxDepth
 }
 
-// isNested reports whether a line begins with more quotes and lists than the bound:
-// the parser's work grows with the square of them.
+// isNested reports whether a line begins with too many nested quotes and lists, because the parser's work
+// grows with their square.
 func isNested(source string) bool {
 	for line := range strings.SplitSeq(source, "\n") {
 		marks, last := 0, byte(0)
 		for i := 0; i < len(line) && strings.IndexByte(" \t>-+*0123456789.)", line[i]) >= 0; i++ {
-			// A run of one mark, such as a rule, is one.
+			// A run of the same mark, such as a rule, counts once.
 			if c := line[i]; c == '>' || strings.IndexByte("-+*.)", c) >= 0 && c != last {
 				marks++
 			}

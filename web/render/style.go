@@ -2,9 +2,8 @@ package render
 
 import "github.com/alecthomas/chroma/v2"
 
-// look is the one style of code. Its colors are the names that app.css gives a value
-// for light and one for dark, so that it cannot differ between the two.
-// static/css/code.css is written from it, by the test that compares the two.
+// look is the only style of code. Its colors are custom properties that app.css sets for light and for dark,
+// so that both themes have the same rules. A test generates static/css/code.css from it and compares the two.
 var look = map[chroma.TokenType]string{
 	chroma.Keyword:           "color: var(--verdigris)",
 	chroma.KeywordConstant:   "color: var(--ochre)",

@@ -5,30 +5,29 @@ import (
 	"time"
 )
 
-// Kind says what a text is.
+// Kind is a text's kind.
 type Kind int
 
 // The kinds of text.
 const (
-	Plain  Kind = iota // as it stands
-	Prose              // markdown, such as people and models write
+	Plain  Kind = iota // unchanged
+	Prose              // markdown, as people and models write it
 	Code               // source; its name is a file or a language
-	Result             // what a tool answered; its name is the file it is about, if there is one
-	JSON               // such as a tool is called with
+	Result             // a tool's result; its name is the file's, if any
+	JSON               // such as a tool's arguments
 	Diff               // a unified diff
 )
 
-// Bounds of what is more than plain text. A message above them is shown, escaped.
+// Limits of rendering. A larger message is shown as escaped plain text.
 const (
 	maxProse = 64 << 10  // bytes
 	maxCode  = 256 << 10 // bytes
-	maxDepth = 40        // of quotes, lists and emphasis within each other, and of JSON
+	maxDepth = 40        // nesting of quotes, lists and emphasis, and of JSON
 	patience = 2 * time.Second
 )
 
-// HTML returns the one element that shows a text of a kind, and false where the text is
-// beyond the bounds of its kind and therefore shown as it stands. A name is the file or
-// the language of Code and Result, and empty where that is not known.
+// HTML returns a text of a kind as one element, and false if the text exceeds the limits of its kind and is
+// therefore shown as plain text. name is the file or the language of Code and Result, "" if unknown.
 func HTML(kind Kind, name, text string) (shown string, whole bool) {
 	text = Visible(text)
 	switch kind {
@@ -50,8 +49,8 @@ func HTML(kind Kind, name, text string) (shown string, whole bool) {
 	return plain(text), true
 }
 
-// result returns what a tool answered: JSON and diffs by their look, else by the name
-// of a file.
+// result returns a tool's result. It detects JSON and diffs from the text, other languages from the file
+// name.
 func result(name, text string) (shown string, whole bool) {
 	switch {
 	case isJSON(text):
@@ -63,8 +62,7 @@ func result(name, text string) (shown string, whole bool) {
 	}
 }
 
-// block returns code that is highlighted by the name of a file or a language, which may
-// be one that nobody knows.
+// block returns code highlighted by the name of a file or a language. The name may be unknown.
 func block(name, text string) (shown string, whole bool) {
 	lexer := lexerOf(name)
 	if lexer == nil {

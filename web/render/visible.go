@@ -7,10 +7,9 @@ import (
 	"unicode/utf8"
 )
 
-// Visible returns text in which what would hide, reorder or control is spelled out:
-// control characters as their pictures (U+2400…), and marks of direction, of no width
-// and of tags as ⟦U+202E⟧. Bytes that are not UTF-8 become U+FFFD. Line ends become
-// "\n". Tabs stay, and so do joiners between the parts of one emoji.
+// Visible spells out characters that hide, reorder or control text: control characters as their pictures
+// (U+2400…), and marks of direction, of no width and of tags as ⟦U+202E⟧. Invalid UTF-8 becomes U+FFFD. Line
+// ends become "\n". Tabs stay, and so do joiners between the parts of one emoji.
 func Visible(text string) string {
 	if !needsMarks(text) {
 		return text
@@ -56,9 +55,9 @@ func needsMarks(text string) bool {
 	return false
 }
 
-// isHidden reports whether a reader would not see a mark, or see it elsewhere:
-// formats, among them those of direction, and controls; lines and fillers without ink.
-// A variation selector behind an emoji is part of it and stays.
+// isHidden reports whether a character is invisible or changes the position of others: format characters,
+// among them those of direction, controls, and separators and fillers without ink. A variation selector after
+// an emoji is part of it and stays.
 func isHidden(r rune) bool {
 	switch {
 	case r < 0x7f:

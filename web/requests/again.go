@@ -21,26 +21,25 @@ import (
 	"palimpsest/web/paths"
 )
 
-// Resend sends an archived request again through the proxy with one of the person's API keys,
-// waits until the new exchange is recorded, and returns its id. It returns tenants.ErrNotFound for a
-// key that is not the person's, and the errors of keys that cannot be used.
+// Resend sends an archived request again through the proxy with one of the person's API keys, waits until the
+// new exchange is recorded, and returns its id. It returns tenants.ErrNotFound for another person's key, and
+// the errors of keys that cannot be used.
 type Resend func(from *http.Request, who tenants.Principal, key uuid.UUID, request tenants.Resend) (uuid.UUID, error)
 
-// leastAnswer is how long the answer to a request that is sent again may be, in tokens,
-// where the API asks for a maximum and the first answer was shorter.
+// leastAnswer is the minimum of a resent request's answer limit, in tokens, for APIs that require a limit.
 const leastAnswer = 4096
 
-// again is what the page says of sending a request again.
+// again describes resending a request.
 type again struct {
-	Why  string           // it cannot be sent; "" if it can
+	Why  string           // why it cannot be resent; "" if it can
 	Keys []tenants.APIKey // that the person may use
 	Cost string           // roughly, at list prices
 
-	First uuid.UUID // the request that this one sends again; uuid.Nil if none
-	Later []row     // requests that send this one again, the newest first
+	First uuid.UUID // the request that this one repeats, or uuid.Nil
+	Later []row     // requests that repeat this one, newest first
 }
 
-// againOf returns what the page of a request says of sending it again.
+// againOf returns the page's information about resending a request.
 func (h *Handler) againOf(ctx context.Context, who tenants.Principal, o *opened, exchange *tenants.Exchange, keys []tenants.APIKey) (again, error) {
 	a := again{First: exchange.SentAgain()}
 	later, _, err := h.deps.Exchanges.Exchanges(ctx, who.Workspace.ID, tenants.ExchangeFilter{Tags: tenants.Tags{tenants.ResendTag: exchange.ID.String()}, Limit: 5})
@@ -62,7 +61,7 @@ func (h *Handler) againOf(ctx context.Context, who tenants.Principal, o *opened,
 	return a, err
 }
 
-// notAgain says why a request cannot be sent again; "" if it can.
+// notAgain explains why a request cannot be resent; "" if it can.
 func (h *Handler) notAgain(who tenants.Principal, o *opened, exchange *tenants.Exchange) string {
 	switch {
 	case h.deps.Resend == nil:
@@ -77,14 +76,14 @@ func (h *Handler) notAgain(who tenants.Principal, o *opened, exchange *tenants.E
 	return ""
 }
 
-// mayUse reports whether a person may send requests with an API key. The sender looks again.
+// mayUse reports whether a person may send requests with an API key. The sender checks it again.
 func mayUse(who tenants.Principal, key *tenants.APIKey, now func() time.Time) bool {
 	return key.CreatedBy == who.User.ID && key.RevokedAt == nil && (key.ExpiresAt == nil || now().Before(*key.ExpiresAt)) &&
 		slices.Contains(key.Scopes, tenants.ScopeProxy)
 }
 
-// roughly says what sending a request again costs at list prices, if nothing is cached and
-// the answer is as long as the first; "" if the model has no price.
+// roughly estimates the list price of resending a request without any caching and with an answer as long as
+// the first; "" if the model has no price.
 func (h *Handler) roughly(ctx context.Context, exchange *tenants.Exchange) (string, error) {
 	if h.deps.Models == nil {
 		return "", nil
@@ -104,7 +103,7 @@ func (h *Handler) roughly(ctx context.Context, exchange *tenants.Exchange) (stri
 	return "", nil
 }
 
-// Again sends a request again and shows both answers side by side.
+// Again resends a request and shows both answers side by side.
 func (h *Handler) Again(c echo.Context, who tenants.Principal) error {
 	ctx := c.Request().Context()
 	id, err := uuid.Parse(c.Param("id"))
@@ -145,15 +144,14 @@ func (h *Handler) Again(c echo.Context, who tenants.Principal) error {
 	return layout.Redirect(c, paths.CompareRequests(id, sent))
 }
 
-// notSent shows a request's page with why it was not sent again.
+// notSent shows a request's page with the reason why it was not resent.
 func (h *Handler) notSent(c echo.Context, who tenants.Principal, o *opened, status int, why string) error {
 	o.NotSent = why
 	return h.showOne(c, who, status, o)
 }
 
-// body returns a request that asks what the messages of an exchange did: its messages as they
-// came, and of everything else what the API needs. It returns archive.ErrNotFound if a
-// message is missing.
+// body returns a request with the messages of an exchange as received, and otherwise only the fields that the
+// API requires. It returns archive.ErrNotFound if a message is missing.
 func (h *Handler) body(ctx context.Context, exchange *tenants.Exchange) ([]byte, error) {
 	entries, err := h.deps.Archive.Originals(ctx, exchange.Workspace, exchange.Lane, 0, exchange.Position)
 	if err != nil {
@@ -166,7 +164,7 @@ func (h *Handler) body(ctx context.Context, exchange *tenants.Exchange) ([]byte,
 	list := make([]json.RawMessage, len(entries))
 	var tools []string
 	for i := range entries {
-		// Markers of all the requests before would be more than a provider takes.
+		// The cache markers of all earlier requests would exceed the provider's limit.
 		list[i] = spelled(codec.Mark(entries[i].Raw, ""))
 		if message, err := codec.Parse(entries[i].Raw); err == nil {
 			tools = appendTools(tools, &message)
@@ -177,8 +175,7 @@ func (h *Handler) body(ctx context.Context, exchange *tenants.Exchange) ([]byte,
 	})
 }
 
-// spelled returns an element of a list as a message, where it is text alone as Responses
-// allows in place of a list.
+// spelled returns a list element as a message, because Responses allows text alone in place of a list.
 func spelled(raw json.RawMessage) json.RawMessage {
 	var text string
 	if json.Unmarshal(raw, &text) != nil {
@@ -191,7 +188,7 @@ func spelled(raw json.RawMessage) json.RawMessage {
 	return message
 }
 
-// appendTools adds the names of the tools that a message calls.
+// appendTools adds the names of a message's tool calls.
 func appendTools(tools []string, message *conversation.Message) []string {
 	for _, block := range message.Blocks {
 		if block.Kind == conversation.ToolCall && block.Name != "" && !slices.Contains(tools, block.Name) {

@@ -8,7 +8,7 @@ import (
 	"palimpsest/web/components"
 )
 
-// columnsOf are the columns beside the time.
+// columnsOf are the columns after the time.
 func columnsOf() []columns.Drawn[model, row] {
 	type column = columns.Drawn[model, row]
 	return []column{
@@ -36,7 +36,7 @@ func tokensCell(of func(row) int) func(model, row) templ.Component {
 	return func(_ model, r row) templ.Component { return components.TokensOrNone(int64(of(r))) }
 }
 
-// cost returns what the requests of the page cost.
+// cost returns the cost of the page's requests.
 func (m *model) cost() (sum int64) {
 	for i := range m.Rows {
 		sum += m.Rows[i].CostMicroUSD

@@ -17,14 +17,14 @@ import (
 	"palimpsest/web/paths"
 )
 
-// beside is how many requests of its session are offered to compare a request with.
+// beside limits the requests of the same session that are offered for comparison.
 const beside = 10
 
-// comparison is two requests side by side, or one and what it can be compared with.
+// comparison is two requests side by side, or one with the choices for the other.
 type comparison struct {
-	First, Second *opened // Second is nil if none was chosen
+	First, Second *opened // Second is nil before the choice
 
-	Nearby []row // of the session of First
+	Nearby []row // of First's session
 	Field  components.FieldModel
 }
 
@@ -62,7 +62,7 @@ func (h *Handler) Compare(c echo.Context, who tenants.Principal) error {
 	return layout.Page(c, status, page, compareView(shown))
 }
 
-// second returns the request with an id that was typed; nil if it does not exist or is the first one.
+// second returns the request with the typed id, or nil if it does not exist or is the first one.
 func (h *Handler) second(ctx context.Context, who tenants.Principal, first uuid.UUID, typed string) (*opened, error) {
 	id, err := uuid.Parse(typed)
 	if err != nil || id == first {
@@ -75,7 +75,7 @@ func (h *Handler) second(ctx context.Context, who tenants.Principal, first uuid.
 	return opened, err
 }
 
-// nearby returns other requests of the session of a request, the newest first.
+// nearby returns other requests of a request's session, newest first.
 func (h *Handler) nearby(ctx context.Context, who tenants.Principal, o *opened, exchange *tenants.Exchange) ([]row, error) {
 	found, _, err := h.deps.Exchanges.Exchanges(ctx, who.Workspace.ID, tenants.ExchangeFilter{Session: exchange.Session, Limit: beside + 1})
 	if err != nil {
@@ -90,7 +90,7 @@ func (h *Handler) nearby(ctx context.Context, who tenants.Principal, o *opened, 
 	return rows, nil
 }
 
-// heading says which request a side of the comparison is.
+// heading names the request on a side of the comparison.
 func (s comparison) heading(o *opened) string {
 	switch {
 	case s.Second != nil && s.Second.Again.First == s.First.ID && o == s.Second:
@@ -101,14 +101,14 @@ func (s comparison) heading(o *opened) string {
 	return "Second request"
 }
 
-// difference is a fact of both requests.
+// difference is one fact about both requests.
 type difference struct {
 	Name, First, Second string
 
 	Differs bool
 }
 
-// differences returns the facts of both requests, in the order in which they are read.
+// differences returns the facts about both requests, in reading order.
 func (s comparison) differences() []difference {
 	a, b := s.First, s.Second
 	pairs := []difference{
@@ -147,7 +147,7 @@ func factNamed(facts []fact, name string) (string, bool) {
 	return "", false
 }
 
-// one returns one request with everything that is known of it.
+// one returns one request with all its data.
 func (h *Handler) one(ctx context.Context, who tenants.Principal, id uuid.UUID) (model, *opened, *tenants.Exchange, error) {
 	m := newModel(url.Values{}, who.Role, time.UTC, h.deps.Now())
 	h.name(ctx, who, &m)

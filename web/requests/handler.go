@@ -1,5 +1,4 @@
-// Package requests is the page of the single requests that went through the proxy: the
-// list, and one with everything that is known of it.
+// Package requests is the list of requests through the proxy, and the page of one request.
 package requests
 
 import (
@@ -24,18 +23,18 @@ import (
 
 const (
 	pageSize = 50
-	// counted is how far requests are counted where none matches.
+	// counted is the limit of counting all requests when none matches.
 	counted = 10_000
 )
 
-// Deps are what the page reads.
+// Deps are the page's sources.
 type Deps struct {
 	Exchanges    tenants.Exchanges
 	APIKeys      tenants.APIKeys
 	ProviderKeys tenants.ProviderKeys
 	Costs        sessiondb.Browser
 	Data         tenants.Data
-	Keys         *archive.Keys // nil: what providers said cannot be read
+	Keys         *archive.Keys // nil disables reading the providers' error texts
 	Archive      archive.Reader
 	Audit        tenants.AuditLog
 
@@ -46,24 +45,23 @@ type Deps struct {
 	Now       func() time.Time
 }
 
-// Resending is what it takes to send a request again.
+// Resending is the dependencies of resending a request.
 type Resending struct {
-	Resend Resend         // optional: without it, nothing is sent again
-	Models *tokens.Models // optional: without them, what sending again costs is not said
-	Prices Prices         // optional: list prices hold without it
+	Resend Resend         // optional: without it, requests are not resent
+	Models *tokens.Models // optional: without them, the cost of resending is not shown
+	Prices Prices         // optional: without it, list prices apply
 }
 
-// Prices returns what holds in place of list prices for requests that go out with a provider key.
+// Prices returns a provider key's prices that override the list prices.
 type Prices func(ctx context.Context, workspace tenants.WorkspaceID, key uuid.UUID) (tokens.Overrides, error)
 
-// Handler answers the requests to the page.
+// Handler handles the page's requests.
 type Handler struct{ deps Deps }
 
 // New returns a Handler.
 func New(deps Deps) *Handler { return &Handler{deps: deps} }
 
-// List shows a page of the requests that match, with one of them opened if the address
-// names it.
+// List shows a page of the matching requests, with one of them open if the address names it.
 func (h *Handler) List(c echo.Context, who tenants.Principal) error {
 	model, err := h.model(c, who)
 	if err != nil {
@@ -76,7 +74,7 @@ func (h *Handler) List(c echo.Context, who tenants.Principal) error {
 	return layout.Page(c, status, frame(who), view(model))
 }
 
-// model reads what the list shows.
+// model reads the list's data.
 func (h *Handler) model(c echo.Context, who tenants.Principal) (model, error) {
 	ctx := c.Request().Context()
 	model := newModel(c.QueryParams(), who.Role, layout.Zone(c.Request()), h.deps.Now())
@@ -145,8 +143,7 @@ func frame(who tenants.Principal) layout.Frame {
 	return layout.Frame{Title: "Requests", Section: layout.Requests, Who: who}
 }
 
-// name fills in what keys are called. Without it the page shows ids: it is worth no
-// failure.
+// name fills in the keys' names. A failure is only logged, because the page can show ids instead.
 func (h *Handler) name(ctx context.Context, who tenants.Principal, model *model) {
 	keys, keysErr := h.deps.APIKeys.APIKeys(ctx, who.Workspace.ID)
 	for _, key := range keys {
@@ -166,7 +163,7 @@ func (h *Handler) name(ctx context.Context, who tenants.Principal, model *model)
 	}
 }
 
-// nameUsers fills in the applications' own ids of end users, where they are kept and the person may see them.
+// nameUsers fills in the applications' own ids of end users, if they are stored and the person may see them.
 func (h *Handler) nameUsers(ctx context.Context, who tenants.Principal, exchanges []tenants.Exchange) error {
 	reader, err := h.deps.Data.Reader(ctx, who.Workspace.ID, who.User.ID)
 	if err != nil {
@@ -177,8 +174,8 @@ func (h *Handler) nameUsers(ctx context.Context, who tenants.Principal, exchange
 	})
 }
 
-// choose fills in which clients and models can be chosen. Without it the form offers
-// none: it is worth no failure.
+// choose fills in the clients and models of the form's choices. A failure is only logged, and the form offers
+// no choices then.
 func (h *Handler) choose(ctx context.Context, who tenants.Principal, model *model) {
 	var err error
 	if model.Clients, model.Models, err = h.deps.Exchanges.ExchangeNames(ctx, who.Workspace.ID); err != nil {
@@ -186,8 +183,7 @@ func (h *Handler) choose(ctx context.Context, who tenants.Principal, model *mode
 	}
 }
 
-// failed returns the reference under which a failure is in the log; empty if there is
-// none.
+// failed logs an error and returns its reference in the log; "" without an error.
 func (h *Handler) failed(ctx context.Context, card string, err error) string {
 	return layout.Reference(ctx, h.deps.Log, "requests", card, err)
 }

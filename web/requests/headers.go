@@ -14,13 +14,13 @@ import (
 	"palimpsest/tenants"
 )
 
-// header is one of our headers that the answer had, in plain words.
+// header is one of our response headers, in plain words.
 type header struct{ Name, Value, Words string }
 
 const ownPrefix = "X-Palimpsest-"
 
-// headersOf returns our headers that the answer to a request had. Of what only
-// counts a prompt, the figures are not kept: they must count nowhere.
+// headersOf returns our headers of the response to a request. Requests that only count a prompt have no
+// figures, because those must not be added up.
 func headersOf(e *tenants.Exchange, report *pipeline.Report) []header {
 	list := []header{{Name: ownPrefix + "Request-Id", Value: e.ID.String()}}
 	add := func(name, value string) { list = append(list, header{Name: ownPrefix + name, Value: value}) }
@@ -64,7 +64,7 @@ func milliseconds(d time.Duration) string {
 	return strconv.FormatFloat(float64(d.Microseconds())/1000, 'f', 2, 64)
 }
 
-// words says what one of our headers means, with its value.
+// words explains one of our headers with its value.
 func words(name, value string) string {
 	switch name {
 	case "Compression":

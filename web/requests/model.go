@@ -20,21 +20,21 @@ import (
 	"palimpsest/web/paths"
 )
 
-// model is the list.
+// model is the list's data.
 type model struct {
-	Query  url.Values // what the address asks for, without what is empty
+	Query  url.Values // the address's parameters, except empty ones
 	Filter tenants.ExchangeFilter
 	Fields fields
 	Zone   *time.Location // of the days
 	Role   tenants.Role
 	Now    time.Time
 
-	Invalid bool   // a field has an error: nothing was looked for
-	Failed  string // reference of a failure; empty if none
+	Invalid bool   // a field has an error, so there was no search
+	Failed  string // reference of a failure; "" if absent
 
 	Rows   []row
-	Next   string // cursor of the older page; empty if none
-	Count  int    // of all requests, where none matches
+	Next   string // cursor of the older page; "" if absent
+	Count  int    // of all requests, if none matches
 	Opened *opened
 
 	Names           map[uuid.UUID]string // of API keys and provider keys
@@ -42,10 +42,10 @@ type model struct {
 	Clients, Models []string
 }
 
-// fields are the fields of the form that can be wrong, or are typed.
+// fields are the form's fields with input or errors.
 type fields struct{ ID, Tag, User, From, To components.FieldModel }
 
-// spans are the ranges that are offered, the last of them all there is.
+// spans are the ranges offered; the last is unlimited.
 func spans() []span {
 	const day = 24 * time.Hour
 	return []span{{"1h", "1h", time.Hour}, {"24h", "24h", day}, {"7d", "7d", 7 * day}, {"30d", "30d", 30 * day}, {"", "All", 0}}
@@ -53,10 +53,10 @@ func spans() []span {
 
 type span struct {
 	Name, Label string
-	length      time.Duration // 0: all
+	length      time.Duration // 0 means all
 }
 
-// newModel reads what the address asks for. The names are not known yet.
+// newModel reads the address's parameters. The names are not known yet.
 func newModel(query url.Values, role tenants.Role, zone *time.Location, now time.Time) model {
 	m := model{Query: url.Values{}, Role: role, Zone: zone, Now: now, Names: map[uuid.UUID]string{}}
 	for _, name := range append(tenants.ExchangeFilterNames(), "range", "from", "to", "since", "until", "sort", "dir", "cursor", "open") {
@@ -84,7 +84,7 @@ func newModel(query url.Values, role tenants.Role, zone *time.Location, now time
 	return m
 }
 
-// refuse shows what is wrong at its field; at the id's, if it has none.
+// refuse shows an error at its field, by default the id's.
 func (m *model) refuse(err error) {
 	invalid, _ := err.(tenants.Invalid) //nolint:errorlint // ParseExchangeFilter returns nothing else
 	m.Invalid = true
@@ -97,7 +97,7 @@ func (m *model) refuse(err error) {
 	m.Fields.ID.Error = components.FieldError(label, invalid.Message)
 }
 
-// readRange reads a range of days, or else a span up to now.
+// readRange reads a range of days, or otherwise a span until now.
 func (m *model) readRange() {
 	day := func(field *components.FieldModel) time.Time {
 		if field.Value == "" {
@@ -114,7 +114,7 @@ func (m *model) readRange() {
 	}
 	m.Filter.From, m.Filter.To = day(&m.Fields.From), day(&m.Fields.To)
 	if !m.Filter.To.IsZero() {
-		m.Filter.To = m.Filter.To.AddDate(0, 0, 1) // the last day that is shown
+		m.Filter.To = m.Filter.To.AddDate(0, 0, 1) // the last day shown
 	}
 	if !m.Filter.From.IsZero() || !m.Filter.To.IsZero() {
 		m.Query.Del("range")
@@ -127,8 +127,8 @@ func (m *model) readRange() {
 	}
 }
 
-// readStep reads the step of a chart that was clicked, and reports whether the address names
-// one. Days that are typed take its place.
+// readStep reads the step of a clicked chart and reports whether the address names one. Typed days take
+// precedence.
 func (m *model) readStep() bool {
 	since, err := time.Parse(time.RFC3339, m.Query.Get("since"))
 	until, wrong := time.Parse(time.RFC3339, m.Query.Get("until"))
@@ -143,7 +143,7 @@ func (m *model) readStep() bool {
 	return true
 }
 
-// filtered reports whether the list is narrowed.
+// filtered reports whether the list has filters.
 func (m *model) filtered() bool {
 	for name := range m.Query {
 		if name != "cursor" && name != "open" && name != "sort" && name != "dir" {
@@ -153,8 +153,7 @@ func (m *model) filtered() bool {
 	return false
 }
 
-// with returns the list with one value of the address changed; empty takes it out. The
-// page starts again.
+// with returns the address of the list's first page with one value changed; "" removes the value.
 func (m *model) with(name, value string) string {
 	query := maps.Clone(m.Query)
 	for _, page := range []string{"cursor", "open", name} {
@@ -174,10 +173,10 @@ func (m *model) with(name, value string) string {
 	return address(query)
 }
 
-// page returns the list at a cursor; empty: its newest page.
+// page returns the list's address at a cursor; "" means the newest page.
 func (m *model) page(cursor string) string { return m.with("cursor", cursor) }
 
-// sorting returns the order of the list: by time or by a figure.
+// sorting returns the list's order, by time or by a figure.
 func (m *model) sorting() components.Sorting {
 	keys := []string{""}
 	for _, figure := range tenants.Figures() {
@@ -186,7 +185,7 @@ func (m *model) sorting() components.Sorting {
 	return components.SortingOf(m.Query, keys...)
 }
 
-// sorted returns the list in the order that a click on a column's head leads to. The page starts again.
+// sorted returns the address of the list's first page in the order after a click on a column's head.
 func (m *model) sorted(by tenants.Figure) string {
 	query, next := maps.Clone(m.Query), m.sorting().Next(string(by))
 	for name, value := range map[string]string{"cursor": "", "open": "", "sort": next.By, "dir": next.Dir()} {
@@ -198,14 +197,14 @@ func (m *model) sorted(by tenants.Figure) string {
 	return address(query)
 }
 
-// here returns the page that is shown, with nothing opened.
+// here returns the current page's address without an open request.
 func (m *model) here() string {
 	query := maps.Clone(m.Query)
 	query.Del("open")
 	return address(query)
 }
 
-// opening returns the page that is shown, with a request opened.
+// opening returns the current page's address with a request open.
 func (m *model) opening(id uuid.UUID) string {
 	query := maps.Clone(m.Query)
 	query.Set("open", id.String())
@@ -219,7 +218,7 @@ func address(query url.Values) string {
 	return paths.Requests + "?" + query.Encode()
 }
 
-// csv returns where what the list shows is downloaded.
+// csv returns the address of the list as a file.
 func (m *model) csv() string {
 	query := maps.Clone(m.Query)
 	for _, name := range []string{"cursor", "open", "range", "from", "to", "since", "until", "sort", "dir"} {
@@ -236,7 +235,7 @@ func (m *model) csv() string {
 	return paths.RequestsCSV + "?" + query.Encode()
 }
 
-// chip is a filter that can be taken off.
+// chip is a removable filter.
 type chip struct{ Text, Label, Path string }
 
 func (m *model) chips() []chip {
@@ -271,7 +270,7 @@ func (m *model) chips() []chip {
 	return chips
 }
 
-// userName returns what an end user is called.
+// userName returns an end user's name.
 func (m *model) userName(user string) string {
 	for i := range m.Rows {
 		if m.Rows[i].EndUser == user {
@@ -291,7 +290,7 @@ func labelOf(name string) string {
 	return name
 }
 
-// called returns the name of a key, or as much of an id as tells it apart for people.
+// called returns a key's name, or enough of its id for people to recognize it.
 func (m *model) called(id uuid.UUID) string { return nameOf(m.Names, id) }
 
 func nameOf(names map[uuid.UUID]string, id uuid.UUID) string {
@@ -305,7 +304,7 @@ func nameOf(names map[uuid.UUID]string, id uuid.UUID) string {
 	}
 }
 
-// choice returns a field with its options; the first one is any.
+// choice returns a field with its options; the first one means any.
 func (m *model) choice(name, label string) components.FieldModel {
 	return components.FieldModel{Name: name, Label: label, Value: m.Query.Get(name)}
 }
@@ -352,7 +351,7 @@ func named(names []string, value string, shown func(string) string) []components
 	return withValue(options, value)
 }
 
-// withValue returns options with the one that is asked for, if it is not one of them.
+// withValue returns the options, with the requested value added if missing.
 func withValue(options []components.Option, value string) []components.Option {
 	if slices.ContainsFunc(options, func(o components.Option) bool { return o.Value == value }) {
 		return options
@@ -362,7 +361,7 @@ func withValue(options []components.Option, value string) []components.Option {
 
 func same(text string) string { return text }
 
-// row is a request of the list.
+// row is a request in the list.
 type row struct {
 	tenants.Exchange
 
@@ -377,7 +376,7 @@ func newRow(exchange *tenants.Exchange, names map[uuid.UUID]string) row {
 	}
 }
 
-// reportOf returns what the modules did; nothing for an exchange that they did not see.
+// reportOf returns the modules' report; it is empty for an exchange that they did not process.
 func reportOf(exchange *tenants.Exchange) pipeline.Report {
 	var report pipeline.Report
 	if json.Unmarshal(exchange.Report, &report) != nil {
@@ -386,19 +385,19 @@ func reportOf(exchange *tenants.Exchange) pipeline.Report {
 	return report
 }
 
-// user returns what the end user who asked is called; "" if the application named nobody.
+// user returns the name of the request's end user; "" if the application named none.
 func (r row) user() string { return components.EndUser(r.EndUserName, r.EndUser) }
 
-// id returns the start of the request's id, which tells it apart for people: ids begin
-// with the time, and so much of it is a millisecond.
+// id returns the start of the request's id, enough for people to recognize it: ids begin with the time, and
+// this part is exact to a millisecond.
 func (r row) id() string { return r.ID.String()[:shownID] }
 
 const shownID = 13
 
-// upstream returns how long the provider took, up to the last byte.
+// upstream returns the provider's time to the last byte.
 func (r row) upstream() time.Duration { return max(0, r.Duration-r.Overhead) }
 
-// did returns the modules that changed something or failed, and how many others ran.
+// did returns the modules that changed something or failed, and the number of the others.
 func (r row) did() (did []pipeline.ModuleReport, others int) {
 	for _, module := range r.Modules {
 		if module.Outcome == pipeline.Applied || module.Outcome == pipeline.Failed {
@@ -410,7 +409,7 @@ func (r row) did() (did []pipeline.ModuleReport, others int) {
 	return did, others
 }
 
-// ran names all modules with how they ended.
+// ran lists all modules with their outcomes.
 func (r row) ran() string {
 	names := make([]string, len(r.Modules))
 	for i, module := range r.Modules {
@@ -419,10 +418,10 @@ func (r row) ran() string {
 	return strings.Join(names, ", ")
 }
 
-// statusClass returns the status as the filter names it.
+// statusClass returns the status's class in the filter.
 func (r row) statusClass() string { return strconv.Itoa(r.Status/100) + "xx" }
 
-// statusTag returns how a status is colored.
+// statusTag returns a status's color.
 func statusTag(status int) string {
 	switch {
 	case status < 400:
@@ -436,7 +435,7 @@ func statusTag(status int) string {
 	}
 }
 
-// statusText returns a status with what people call it.
+// statusText returns a status with its common name.
 func statusText(status int) string {
 	if status == 499 {
 		return "499 left"
@@ -444,7 +443,7 @@ func statusText(status int) string {
 	return strconv.Itoa(status)
 }
 
-// found says how many there are in the workspace, where none matches.
+// found returns the workspace's number of requests, for a list without matches.
 func (m *model) found() string {
 	switch {
 	case m.Count > counted:
@@ -456,12 +455,12 @@ func (m *model) found() string {
 	}
 }
 
-// isNew reports whether nothing was asked for and there is nothing to show.
+// isNew reports whether an unfiltered list is empty.
 func (m *model) isNew() bool {
 	return !m.filtered() && m.Filter.Cursor == "" && len(m.Rows) == 0 && m.Failed == "" && !m.Invalid
 }
 
-// tagsKept returns the tags that the form keeps beside the one that is typed.
+// tagsKept returns the tags that the form keeps beside the typed one.
 func (m *model) tagsKept() []string {
 	if m.Fields.Tag.Error != "" {
 		return m.Query["tag"][:len(m.Query["tag"])-1]
@@ -469,15 +468,15 @@ func (m *model) tagsKept() []string {
 	return m.Query["tag"]
 }
 
-// unfolded reports whether the form shows its filters at once: one of them is wrong, or
-// a range of days is set, which no chip shows.
+// unfolded reports whether the form shows its filters at once, because one is invalid or a range of days is
+// set, for which there is no chip.
 func (m *model) unfolded() bool {
 	return m.Fields.Tag.Error != "" || m.Fields.From.Value != "" || m.Fields.To.Value != ""
 }
 
 func (r row) hasSession() bool { return r.Session != uuid.Nil }
 
-// seconds writes how long something took: "0.42 s", "12 s", "3 min".
+// seconds formats a duration: "0.42 s", "12 s", "3 min".
 func seconds(d time.Duration) string {
 	switch {
 	case d < time.Second:

@@ -21,30 +21,30 @@ import (
 	"palimpsest/web/paths"
 )
 
-// opened is a request with everything that is known of it.
+// opened is a request with all its data.
 type opened struct {
 	row
 
 	Report   pipeline.Report
 	Headers  []header
-	Decision *cost.Decision // the epoch whose projection its prompt had; nil if none
+	Decision *cost.Decision // the epoch whose projection its prompt used, or nil
 	Repeat   repeat
 
 	MayOpenSession bool
-	MayRead        bool   // what was said in the session
-	Said           string // by the provider where it refused; empty: see silence
+	MayRead        bool   // the session's messages
+	Said           string // by the provider when it refused; "" if unavailable, see silence
 
 	Asked, Answered message
 
 	Again   again
-	NotSent string // why it was not sent again just now; "" if absent
+	NotSent string // why the last attempt to resend it failed; "" if absent
 
-	DecisionFailed, SaidFailed, AgainFailed string // references in the log; empty: fine
+	DecisionFailed, SaidFailed, AgainFailed string // references in the log; "" if loaded
 
 	names map[uuid.UUID]string // of keys
 }
 
-// open reads what is known of a request. m has the workspace's keys.
+// open reads a request's data. m has the workspace's keys.
 func (h *Handler) open(ctx context.Context, who tenants.Principal, exchange *tenants.Exchange, m *model) (*opened, error) {
 	reader, err := h.deps.Data.Reader(ctx, who.Workspace.ID, who.User.ID)
 	if err != nil {
@@ -74,8 +74,7 @@ func (h *Handler) open(ctx context.Context, who tenants.Principal, exchange *ten
 	return o, nil
 }
 
-// decision returns the epoch whose projection stood in the prompt, which the lane may
-// have taken over; nil if it has none.
+// decision returns the epoch whose projection the prompt used, possibly inherited from another lane, or nil.
 func (h *Handler) decision(ctx context.Context, exchange *tenants.Exchange) (*cost.Decision, error) {
 	if exchange.Projection == 0 || exchange.Session == uuid.Nil {
 		return nil, nil //nolint:nilnil // most requests have none
@@ -87,8 +86,8 @@ func (h *Handler) decision(ctx context.Context, exchange *tenants.Exchange) (*co
 	return decisionOf(decisions, exchange.Lane, exchange.Projection), nil
 }
 
-// decisionOf returns the epoch of a session with a number: a lane's own, or else one that the lane may have
-// taken over; nil if absent.
+// decisionOf returns a session's epoch by number: the lane's own, or else one that the lane may have
+// inherited; nil if absent.
 func decisionOf(decisions []cost.Decision, lane uuid.UUID, number int) (found *cost.Decision) {
 	for i := range decisions {
 		switch {
@@ -102,7 +101,7 @@ func decisionOf(decisions []cost.Decision, lane uuid.UUID, number int) (found *c
 	return found
 }
 
-// said returns what the provider said where it refused; empty if nothing is kept.
+// said returns the provider's error text; "" if it was not kept.
 func (h *Handler) said(ctx context.Context, exchange *tenants.Exchange) (string, error) {
 	if exchange.ErrorText == nil || h.deps.Keys == nil {
 		return "", nil
@@ -118,10 +117,10 @@ func (h *Handler) said(ctx context.Context, exchange *tenants.Exchange) (string,
 	return string(text), err
 }
 
-// isError reports whether something went wrong.
+// isError reports whether the request failed.
 func (o *opened) isError() bool { return o.ErrorFrom != "" || o.Status >= 400 }
 
-// fault says in a sentence what went wrong, and whose fault it was.
+// fault describes the failure and its source in a sentence.
 func (o *opened) fault() string {
 	switch {
 	case o.Status == 499:
@@ -137,7 +136,7 @@ func (o *opened) fault() string {
 	}
 }
 
-// silence says why what the provider said is not shown.
+// silence explains why the provider's error text is not shown.
 func (o *opened) silence() string {
 	switch {
 	case o.ErrorFrom != "provider":
@@ -149,7 +148,7 @@ func (o *opened) silence() string {
 	}
 }
 
-// place returns where the request's newest message stands in the page of its session.
+// place returns the address of the request's newest message in its session.
 func (o *opened) place() string {
 	if o.Position == 0 {
 		return paths.Session(o.Session)
@@ -172,7 +171,7 @@ func (o *opened) tokens() []fact {
 	return append(facts, count("Input, uncached", o.Input), count("Read from cache", o.CacheRead), count("Written to cache", o.CacheWrite), count("Output", o.Output))
 }
 
-// terms says on what terms the request was answered; "" if neither it nor the answer says so.
+// terms returns the service tier, speed and region of the request; "" if unknown.
 func (o *opened) terms() string {
 	var terms []string
 	for _, term := range []fact{{Name: "service tier", Value: o.ServiceTier}, {Name: "speed", Value: o.Speed}, {Name: "region", Value: o.Region}} {
@@ -183,7 +182,7 @@ func (o *opened) terms() string {
 	return strings.Join(terms, ", ")
 }
 
-// missed says why the provider's cache did not have what it should.
+// missed explains a provider cache miss.
 func (o *opened) missed() string {
 	words := map[cost.Cause]string{
 		cost.TTLExpiry:          "The provider’s cache had expired by the clock.",
@@ -213,7 +212,7 @@ func counts(event pipeline.ReportEntry) string {
 	return strings.Join(parts, ", ")
 }
 
-// reasonWord says why an event came.
+// reasonWord explains an event.
 func reasonWord(reason string) string {
 	if reason == cost.NoticeEpochs {
 		return "many compactions"
@@ -221,7 +220,7 @@ func reasonWord(reason string) string {
 	return reason
 }
 
-// countWords writes a count of an event, money as money.
+// countWords formats a count of an event, money as money.
 func countWords(name string, n int64) string {
 	named, isMoney := strings.CutSuffix(name, "_microusd")
 	named = strings.ReplaceAll(strings.ReplaceAll(named, "_", " "), "epochs", "compactions")
@@ -232,7 +231,7 @@ func countWords(name string, n int64) string {
 	return cmp.Or(words, named) + " " + components.Money(n)
 }
 
-// outcomeWord says in a word how a module ended.
+// outcomeWord is a module's outcome in a word.
 func outcomeWord(outcome string) string {
 	if outcome == pipeline.Noop {
 		return "no change"
@@ -240,7 +239,7 @@ func outcomeWord(outcome string) string {
 	return outcome
 }
 
-// outcomeName says how a module ended.
+// outcomeName is a module's outcome.
 func outcomeName(outcome string) string {
 	switch outcome {
 	case pipeline.Applied:
@@ -267,7 +266,7 @@ func outcomeTag(outcome string) string {
 	}
 }
 
-// endpoint returns what was asked for, in a word for people.
+// endpoint describes the endpoint in a word.
 func (o *opened) endpoint() string {
 	if o.Stream {
 		return o.Endpoint + ", streamed"
@@ -277,13 +276,13 @@ func (o *opened) endpoint() string {
 
 func (o *opened) hasLevels() bool { return o.Levels != [4]int{} }
 
-// levelWords says how many turns are at each level.
+// levelWords returns the number of turns at each level.
 func (o *opened) levelWords() string {
 	return fmt.Sprintf("Turns in the prompt: %d verbatim, %d with tool results cut, %d by their first sentences, %d in blocks of one line",
 		o.Levels[0], o.Levels[1], o.Levels[2], o.Levels[3])
 }
 
-// againWords says what sending a request again comes to, and what it leaves out.
+// againWords describes the effects of resending a request, and the parts that are left out.
 func (o *opened) againWords() string {
 	words := "It goes through the proxy with the history from the archive, counts against the key's budget, and is listed as a request of its own. "
 	if len(o.Again.Keys) == 1 {

@@ -11,15 +11,15 @@ import (
 	"palimpsest/tenants"
 )
 
-// repeat is how a request is sent again, without any secret in it.
+// repeat is the commands that repeat a request, without any secret.
 type repeat struct {
-	Fetch string // puts what the client said into a file, from the archive; empty: it cannot be had
-	Send  string // sends that file; empty: the request cannot be repeated
-	Words string // what is to be known, or why not
+	Fetch string // writes the client's message from the archive into a file; "" if it is not available
+	Send  string // sends that file; "" if the request cannot be repeated
+	Words string // a note, or the reason why not
 }
 
-// repeatOf returns how a request is repeated. mayRead says that the reader may have its
-// messages from the archive.
+// repeatOf returns the commands that repeat a request. mayRead means that the reader may read its messages
+// from the archive.
 func repeatOf(publicURL string, e *tenants.Exchange, mayRead bool) repeat {
 	codec, known := formats.AtPath(e.Endpoint)
 	if !known {
@@ -48,11 +48,11 @@ func repeatOf(publicURL string, e *tenants.Exchange, mayRead bool) repeat {
 	return r
 }
 
-// quoted returns a word of a shell that stands for text and nothing else.
+// quoted returns a text quoted for a shell, as one literal word.
 func quoted(text string) string {
 	clean := strings.Map(func(sign rune) rune {
 		if sign < ' ' || sign == 0x7f {
-			return -1 // a terminal would obey it
+			return -1 // a terminal would interpret it
 		}
 		return sign
 	}, text)

@@ -18,13 +18,13 @@ import (
 	sessionpage "palimpsest/web/session"
 )
 
-// message is what one side said, or why it is not shown.
+// message is one side's message, or the reason why it is not shown.
 type message struct {
-	Shown templ.Component // nil: see Why
+	Shown templ.Component // nil if Why is set
 	Why   string
 }
 
-// readMessages reads what the request asked last and what was answered.
+// readMessages reads the request's last message and its answer.
 func (h *Handler) readMessages(ctx context.Context, o *opened, exchange *tenants.Exchange) {
 	codec := h.codecOf(exchange.Endpoint)
 	switch {
@@ -46,7 +46,7 @@ func (h *Handler) readMessages(ctx context.Context, o *opened, exchange *tenants
 	}
 }
 
-// codecOf returns what reads the messages of an endpoint; nil if it has none.
+// codecOf returns the codec of an endpoint's messages, or nil.
 func (h *Handler) codecOf(endpoint string) wire.Codec {
 	codec, _ := formats.AtPath(endpoint)
 	return codec
@@ -91,7 +91,7 @@ func (h *Handler) answered(ctx context.Context, codec wire.Codec, exchange *tena
 	return message{Why: "The answer is damaged in the archive."}, nil
 }
 
-// unanswered says why no answer is kept.
+// unanswered explains why there is no stored answer.
 func unanswered(exchange *tenants.Exchange) string {
 	switch {
 	case exchange.Status >= 400 || exchange.ErrorFrom != "":
@@ -102,7 +102,7 @@ func unanswered(exchange *tenants.Exchange) string {
 	return "No answer is kept: it did not reach its end, or said nothing."
 }
 
-// between says in a sentence what became of the prompt on its way.
+// between describes the changes to the prompt in a sentence.
 func (o *opened) between() string {
 	before, after := components.Short(int64(o.TokensBefore)), components.Short(int64(o.TokensAfter))
 	turns := o.Levels[1] + o.Levels[2] + o.Levels[3]

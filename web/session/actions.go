@@ -21,7 +21,7 @@ import (
 	"palimpsest/web/paths"
 )
 
-// What a form has done, as the address of the page after it says.
+// A form's action, as in the address of the next page.
 const (
 	donePinned   = "pinned"
 	doneReleased = "released"
@@ -34,20 +34,20 @@ type compactForm struct {
 	Path, Instructions, Error string
 }
 
-// deleteForm asks for the name of a session that is to be deleted.
+// deleteForm asks for the name of the session to delete.
 type deleteForm struct {
 	Path, Name, Typed string
 	Wrong             bool
 }
 
-// Forms answers the forms of the page, which change the session.
+// Forms handles the page's forms, which change the session.
 type Forms struct{ *Handler }
 
-// Forms returns what answers the forms of the page.
+// Forms returns the handlers of the page's forms.
 func (h *Handler) Forms() Forms { return Forms{h} }
 
-// changed returns what a form is about: someone who may not read a lane may not change
-// it, as they could not see what they do.
+// changed returns a form's subject. A person who may not read a lane may not change it, because they could
+// not see the effect.
 func (h Forms) changed(c echo.Context, who tenants.Principal) (subject, error) {
 	of, err := h.subject(c, who, c.FormValue("lane"))
 	if err == nil && !of.mayRead {
@@ -56,29 +56,29 @@ func (h Forms) changed(c echo.Context, who tenants.Principal) (subject, error) {
 	return of, err
 }
 
-// after is the address of the page once a form has been sent.
+// after is the page's address after a form was sent.
 func after(of subject, message, done string) string {
 	return paths.With(paths.Session(of.detail.ID), "lane", of.lane.ID.String(), "m", message, "done", done)
 }
 
-// refuse shows the page again with the reason why a form did nothing.
+// refuse shows the page again with the reason why a form had no effect.
 func (h Forms) refuse(c echo.Context, who tenants.Principal, of subject, problem string) error {
 	return h.page(c, who, http.StatusUnprocessableEntity, of, func(m *model) { m.Problem = problem })
 }
 
-// Pin keeps the turn of a message from being compressed.
+// Pin pins the turn of a message, so that it is not compressed.
 func (h Forms) Pin(c echo.Context, who tenants.Principal) error {
 	return h.keep(c, who, nil, donePinned)
 }
 
-// Restore puts turns back into the next request: they are kept from being compressed,
-// and the request makes an epoch in which they stand as the client sent them.
+// Restore puts turns back into the next request. They are pinned, and the request makes an epoch that
+// contains them as the client sent them.
 func (h Forms) Restore(c echo.Context, who tenants.Principal) error {
 	order := h.order(who, "")
 	return h.keep(c, who, &order, doneRestored)
 }
 
-// keep pins what a form has chosen and leaves an order, if there is one.
+// keep pins the turns chosen in a form and leaves an order, if any.
 func (h Forms) keep(c echo.Context, who tenants.Principal, order *session.Order, done string) error {
 	of, err := h.changed(c, who)
 	if err != nil {
@@ -97,13 +97,12 @@ func (h Forms) keep(c echo.Context, who tenants.Principal, order *session.Order,
 	return layout.Redirect(c, after(of, strconv.Itoa(messages[0]), done))
 }
 
-// order returns an order of someone, as of now.
+// order returns a person's order, dated now.
 func (h Forms) order(who tenants.Principal, instructions string) session.Order {
 	return session.Order{At: h.deps.Now().UTC().Truncate(time.Microsecond), By: who.User.ID, Instructions: instructions}
 }
 
-// pin pins messages and leaves an order, if there is one, in one transaction with the
-// row that says so.
+// pin pins messages and leaves an order, if any, in one transaction with its audit entry.
 func (h Forms) pin(ctx context.Context, who tenants.Principal, of subject, messages []int, order *session.Order) error {
 	texts := make([]string, len(messages))
 	for i, message := range messages {
@@ -127,7 +126,7 @@ func (h Forms) pin(ctx context.Context, who tenants.Principal, of subject, messa
 	})
 }
 
-// noted makes a change and notes it in one transaction.
+// noted makes a change and logs it in one transaction.
 func (h Forms) noted(ctx context.Context, who tenants.Principal, change tenants.Change, do func(tenant tenants.Tenant) error) error {
 	return h.deps.Audit.Together(ctx, who.Workspace.ID, func(tenant tenants.Tenant) error {
 		if err := do(tenant); err != nil {
@@ -137,9 +136,9 @@ func (h Forms) noted(ctx context.Context, who tenants.Principal, change tenants.
 	})
 }
 
-// pinnable returns the messages to pin for what a form has chosen: "4", "2-9", several
-// of them, or "all" that is compressed. Of a run it is its assistants' messages, of
-// which each turn has one. A problem is for the person to mend.
+// pinnable returns the messages to pin for the turns chosen in a form: "4", "2-9", several of them, or "all"
+// compressed turns. Of a run it returns the assistant messages, because each turn has one. A problem is an
+// error for the person to fix.
 func (h Forms) pinnable(c echo.Context, who tenants.Principal, of subject) (messages []int, problem string, err error) {
 	ctx := c.Request().Context()
 	reader, err := h.reader(ctx, who, of.detail, of.lane, of.mayRead)
@@ -176,7 +175,7 @@ func (h Forms) pinnable(c echo.Context, who tenants.Principal, of subject) (mess
 	return messages, "", nil
 }
 
-// chosenSpans returns the rows that the values of a form name.
+// chosenSpans returns the rows in a form's values.
 func chosenSpans(values []string, r *reader) (chosen []span, problem string) {
 	for _, value := range values {
 		if value == "all" {
@@ -221,7 +220,7 @@ func (h Forms) turnsOf(ctx context.Context, who tenants.Principal, of subject, c
 	return messages, nil
 }
 
-// Release lets the turn of a message be compressed again.
+// Release unpins the turn of a message, so that it can be compressed again.
 func (h Forms) Release(c echo.Context, who tenants.Principal) error {
 	of, err := h.changed(c, who)
 	if err != nil {
@@ -242,7 +241,7 @@ func (h Forms) Release(c echo.Context, who tenants.Principal) error {
 	return layout.Redirect(c, after(of, strconv.Itoa(message), doneReleased))
 }
 
-// AskCompact asks what an epoch is to keep or to leave out.
+// AskCompact asks for the turns that an epoch must keep or leave out.
 func (h Forms) AskCompact(c echo.Context, who tenants.Principal) error {
 	of, err := h.changed(c, who)
 	if err != nil {
@@ -255,7 +254,7 @@ func (h Forms) AskCompact(c echo.Context, who tenants.Principal) error {
 	})
 }
 
-// Compact has the lane's next request make an epoch.
+// Compact makes the lane's next request make an epoch.
 func (h Forms) Compact(c echo.Context, who tenants.Principal) error {
 	of, err := h.changed(c, who)
 	if err != nil {
@@ -266,7 +265,7 @@ func (h Forms) Compact(c echo.Context, who tenants.Principal) error {
 	if err != nil {
 		return err
 	}
-	found.of.lane.Order = nil // one that waits gets other instructions
+	found.of.lane.Order = nil // a pending order gets the new instructions
 	if problem := found.whyNot(); problem != "" {
 		return h.refuse(c, who, of, "Nothing was planned. "+problem)
 	}
@@ -288,7 +287,7 @@ func (h Forms) Compact(c echo.Context, who tenants.Principal) error {
 	return layout.Redirect(c, after(of, "", doneAsked))
 }
 
-// ConfirmDelete asks whether a session is to be deleted.
+// ConfirmDelete asks whether to delete a session.
 func (h Forms) ConfirmDelete(c echo.Context, who tenants.Principal) error {
 	return h.deletePage(c, who, http.StatusOK, "", false)
 }
@@ -303,10 +302,11 @@ func (h Forms) deletePage(c echo.Context, who tenants.Principal, status int, typ
 	})
 }
 
-// shortID is what is typed to delete a session: not everybody may see its title.
+// shortID is the text that confirms deleting a session. It is not the title, because not everyone may see
+// that.
 func shortID(id uuid.UUID) string { return id.String()[:8] }
 
-// Delete deletes a session whose short id was typed.
+// Delete deletes a session after its short id was typed.
 func (h Forms) Delete(c echo.Context, who tenants.Principal) error {
 	id, err := uuid.Parse(c.Param("id"))
 	if err != nil {
@@ -324,7 +324,7 @@ func (h Forms) Delete(c echo.Context, who tenants.Principal) error {
 	return layout.Redirect(c, paths.With(paths.Sessions, "deleted", shortID(id)))
 }
 
-// field is where the short id is typed.
+// field is the input for the short id.
 func (f deleteForm) field() components.FieldModel {
 	field := components.FieldModel{Label: "Type " + f.Name + " to confirm", Name: "confirm", Value: f.Typed}
 	if f.Wrong {
@@ -333,7 +333,7 @@ func (f deleteForm) field() components.FieldModel {
 	return field
 }
 
-// doneText says what a form has done.
+// doneText confirms a form's action.
 func doneText(done string) string {
 	switch done {
 	case donePinned:

@@ -9,15 +9,13 @@ import (
 	"palimpsest/web/components"
 )
 
-// bridged is what the lane's client lost when it compacted itself, and what of it was
-// put back.
+// bridged counts the losses when the lane's client compacted itself, and the parts that were put back.
 type bridged struct {
 	counts map[string]int
-	reason string // why nothing was put back; empty: something was
+	reason string // why nothing was put back; "" if something was
 }
 
-// bridged returns what is known of the lane's newest compaction by its client; nil if
-// there was none, or nothing could be compared.
+// bridged returns the comparison for the client's newest compaction of the lane, or nil without one.
 func (m *model) bridged() *bridged {
 	for _, moment := range slices.Backward(m.Timeline.Events) {
 		if found := bridgedAt(moment); found != nil {
@@ -27,7 +25,7 @@ func (m *model) bridged() *bridged {
 	return nil
 }
 
-// lost says what the client's summary does not hold.
+// lost lists the items missing from the client's summary.
 func (b *bridged) lost() string {
 	var parts []string
 	for _, kind := range [...]struct{ all, lost, one string }{
@@ -46,7 +44,7 @@ func (b *bridged) lost() string {
 	return "The client’s summary lost " + strings.Join(parts, ", ") + "."
 }
 
-// restored says what was put back.
+// restored lists the items that were put back.
 func (b *bridged) restored() string {
 	if b.reason != "" {
 		return "Nothing was put back: " + b.reason + "."

@@ -9,7 +9,7 @@ import (
 	"palimpsest/web/components"
 )
 
-// certified says in a few words what a compaction has kept of what must not be lost.
+// certified summarizes how many of the critical items a compaction has kept.
 func certified(certificate session.Certificate) string {
 	archived := 0
 	var lost []string
@@ -29,7 +29,7 @@ func certified(certificate session.Certificate) string {
 	return "nothing lost"
 }
 
-// messagesOf names messages.
+// messagesOf lists messages.
 func messagesOf(messages []int) string {
 	if len(messages) == 0 {
 		return ""
@@ -41,7 +41,7 @@ func messagesOf(messages []int) string {
 	return " (" + strings.Join(names, ", ") + ")"
 }
 
-// keptText says how much of one kind a compaction has kept.
+// keptText describes how much of one kind a compaction has kept.
 func keptText(kept *session.Kept) string {
 	text := fmt.Sprintf("%d of %d in the prompt", kept.InPrompt, kept.All)
 	if kept.Archived > 0 {
@@ -53,7 +53,7 @@ func keptText(kept *session.Kept) string {
 	return text
 }
 
-// kept returns the lines of a compaction's certificate that say something.
+// kept returns the lines of a compaction's certificate with content.
 func kept(certificate session.Certificate) []session.Kept {
 	var lines []session.Kept
 	for _, line := range certificate {

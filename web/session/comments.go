@@ -19,35 +19,35 @@ import (
 	"palimpsest/web/render"
 )
 
-// What happened to a comment, as the address of the page after it says.
+// A comment's change, as in the address of the next page.
 const (
 	doneCommented = "commented"
 	doneUncomment = "comment-deleted"
 )
 
-// commentsModel is what people say about the session.
+// commentsModel is the session's comments.
 type commentsModel struct {
 	All    []remark
 	Open   bool // someone is about to comment, or looks at the comments
 	MayAdd bool
 	Path   string // where a comment is added
 	Lane   string
-	About  int // message that the form is opened for; -1: the whole session
+	About  int // message that the form is for; -1 for the whole session
 	Typed  string
-	Error  string // why a comment was not kept; "" if none was refused
+	Error  string // why a comment was refused; "" otherwise
 }
 
-// remark is a comment as the page shows it.
+// remark is a comment on the page.
 type remark struct {
 	tenants.Comment
 
 	Author    string
 	Place     string // "message 7"; "" if it is about the whole session
 	PlacePath string
-	Delete    string // where it is deleted; "" if the person may not
+	Delete    string // the address that deletes it; "" if the person may not
 }
 
-// title says how many comments there are.
+// title returns the number of comments.
 func (m *commentsModel) title() string {
 	if len(m.All) == 0 {
 		return "Comments"
@@ -55,7 +55,7 @@ func (m *commentsModel) title() string {
 	return "Comments " + strconv.Itoa(len(m.All))
 }
 
-// strip says who commented last.
+// strip names the last commenter.
 func (m *commentsModel) strip() string {
 	if len(m.All) == 0 {
 		return "No comments yet."
@@ -64,12 +64,12 @@ func (m *commentsModel) strip() string {
 	return "the newest by " + newest.Author
 }
 
-// hint says what a comment may hold.
+// hint describes the allowed content of a comment.
 func (m *commentsModel) hint() string {
 	return "Plain text, " + components.Count(tenants.MaxComment) + " characters at most, for everyone who may read this session. API keys and passwords in it are taken out."
 }
 
-// comments returns what people say about a session, if the person may read it.
+// comments returns a session's comments if the person may read it.
 func (h *Handler) comments(ctx context.Context, who tenants.Principal, of subject) (commentsModel, error) {
 	m := commentsModel{
 		Path: paths.CommentOnSession(of.detail.ID), Lane: of.lane.ID.String(), About: -1, MayAdd: of.mayRead && who.Role.May(tenants.CommentSessions),
@@ -99,7 +99,7 @@ func (h *Handler) comments(ctx context.Context, who tenants.Principal, of subjec
 	return m, nil
 }
 
-// remarksOf counts the comments on the messages of the lane that is read.
+// remarksOf counts the comments on the messages of the open lane.
 func (m *commentsModel) remarksOf(read subject) map[int]int {
 	counts := map[int]int{}
 	for i := range m.All {
@@ -155,11 +155,10 @@ func (h Forms) DeleteComment(c echo.Context, who tenants.Principal) error {
 	return layout.Redirect(c, after(of, "", doneUncomment)+"#comments")
 }
 
-// commentsDone are what opens the comments of the page after a form.
+// commentsDone are the actions after which the page shows the comments.
 func commentsDone() []string { return []string{doneCommented, doneUncomment} }
 
-// opened opens the comments if the address asks for that, with the form for a message of
-// the lane.
+// opened opens the comments if the address asks for it, with the form for a message of the lane.
 func (m *commentsModel) opened(c echo.Context, lane session.LaneOverview) {
 	m.Open = m.Open || slices.Contains(commentsDone(), c.QueryParam("done"))
 	if about := c.QueryParam("comment"); about != "" {
@@ -170,7 +169,7 @@ func (m *commentsModel) opened(c echo.Context, lane session.LaneOverview) {
 	}
 }
 
-// remarks says how many comments a row has; "" if none.
+// remarks returns the number of a row's comments; "" if 0.
 func (r row) remarks() string {
 	if r.Remarks == 0 {
 		return ""
@@ -192,7 +191,7 @@ func (m *readModel) countRemarks(counts map[int]int) {
 	}
 }
 
-// remarks says how many comments the pane's messages have.
+// remarks returns the number of comments on the pane's messages.
 func (p pane) remarks() string {
 	if p.Remarks == 0 {
 		return "Comment"

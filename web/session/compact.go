@@ -13,8 +13,9 @@ import (
 	"palimpsest/web/components"
 )
 
-// settings returns the share of the window above which a prompt with an API key is compressed, as workspace and key
-// are set now, 0 where compression is off; and the number of compactions from which on a thread is pointed out.
+// settings returns the share of the window above which a prompt with an API key is compressed under the
+// current settings of workspace and key, 0 if compression is off; and the number of compactions after which a
+// thread is highlighted.
 func (h *Handler) settings(ctx context.Context, workspace tenants.WorkspaceID, key tenants.APIKey) (target float64, warnAfter int, err error) {
 	saved, err := h.deps.Pipelines.Pipeline(ctx, workspace)
 	if err != nil {
@@ -33,17 +34,17 @@ func (h *Handler) settings(ctx context.Context, workspace tenants.WorkspaceID, k
 	return 0, pipeline.SettingsOf[ipc.Config](config).WarnsAfter(), nil
 }
 
-// grounds are what says whether a compaction that someone asks for would do something.
+// grounds are the inputs that decide whether a requested compaction would have an effect.
 type grounds struct {
 	of     subject
 	key    tenants.APIKey
-	unkept string  // why nothing new is kept of the session; "" if it is
+	unkept string  // why the session's new messages are not kept; "" if they are
 	target float64 // as settings returns it
 	newest session.TimelineEntry
 }
 
-// whyNot says why a compaction would do nothing; "" if it would do something, as far as can be known before the next
-// request.
+// whyNot explains why a compaction would have no effect; "" if it would, as far as this is known before the
+// next request.
 func (g grounds) whyNot() string {
 	turns := g.newest.Levels[0] + g.newest.Levels[1] + g.newest.Levels[2] + g.newest.Levels[3]
 	switch {
@@ -69,7 +70,7 @@ func (g grounds) whyNot() string {
 	return ""
 }
 
-// grounds reads them for a form that has been sent.
+// grounds reads them for a form.
 func (h *Handler) grounds(ctx context.Context, who tenants.Principal, of subject) (grounds, error) {
 	g := grounds{of: of}
 	var err error
@@ -91,7 +92,7 @@ func (h *Handler) grounds(ctx context.Context, who tenants.Principal, of subject
 	return g, err
 }
 
-// newest returns the newest request of the lane; the zero TimelineEntry if it does not exist.
+// newest returns the newest request of the lane, or the zero TimelineEntry.
 func (m *model) newest() session.TimelineEntry {
 	if len(m.Timeline.Points) == 0 {
 		return session.TimelineEntry{}

@@ -21,15 +21,15 @@ import (
 )
 
 const (
-	offered      = 12  // sessions that are offered to compare one with
-	comparedStep = 500 // messages of each session that are compared at once
+	offered      = 12  // sessions offered for comparison
+	comparedStep = 500 // messages of each session compared at once
 )
 
-// comparison is two sessions side by side, or one and what it can be compared with.
+// comparison is two sessions side by side, or one with the choices for the other.
 type comparison struct {
-	First, Second *counterpart // Second is nil if none was chosen
+	First, Second *counterpart // Second is nil before the choice
 
-	Parting *parting // where the two differ; nil if that is not known
+	Parting *parting // the first difference, or nil if unknown
 	Offers  []session.Overview
 	Field   components.FieldModel
 }
@@ -45,20 +45,19 @@ type counterpart struct {
 // parting is the first message in which two sessions differ.
 type parting struct {
 	At            int
-	First, Second templ.Component // nil where the session has no such message
+	First, Second templ.Component // nil if the session has no such message
 	FirstTitle    string
 	SecondTitle   string
 	Why           string // why the messages are not compared; "" if they are
-	Same          bool   // no message differs
+	Same          bool   // all messages are equal
 }
 
-// CompareSessions shows two sessions side by side. The list of sessions names them by the
-// boxes that were ticked.
+// CompareSessions shows two sessions side by side. The list of sessions passes the ticked boxes.
 func (h *Handler) CompareSessions(c echo.Context, who tenants.Principal) error {
 	return comparer{h}.show(c, who)
 }
 
-// comparer sets two sessions side by side.
+// comparer compares two sessions.
 type comparer struct{ *Handler }
 
 func (h comparer) show(c echo.Context, who tenants.Principal) error {
@@ -105,7 +104,7 @@ func (h comparer) show(c echo.Context, who tenants.Principal) error {
 	return layout.Page(c, status, frame, compareView(shown))
 }
 
-// other returns the session with an id that was typed; nil if it does not exist or is the first one.
+// other returns the session with the typed id, or nil if it does not exist or is the first one.
 func (h comparer) other(ctx context.Context, who tenants.Principal, first uuid.UUID, typed string) (*counterpart, error) {
 	id, err := uuid.Parse(typed)
 	if err != nil || id == first {
@@ -118,7 +117,7 @@ func (h comparer) other(ctx context.Context, who tenants.Principal, first uuid.U
 	return found, err
 }
 
-// offers returns other sessions: those that were ticked, or else the most recently active ones.
+// offers returns other sessions: the ticked ones, or else the most recently active.
 func (h comparer) offers(ctx context.Context, who tenants.Principal, first uuid.UUID, ticked []string) ([]session.Overview, error) {
 	may, err := h.deps.Readers.Reader(ctx, who.Workspace.ID, who.User.ID)
 	if err != nil {
@@ -143,7 +142,7 @@ func (h comparer) offers(ctx context.Context, who tenants.Principal, first uuid.
 	return offers, nil
 }
 
-// compared reads one of the sessions, by its main lane.
+// compared reads one of the sessions, with its main lane.
 func (h comparer) compared(ctx context.Context, who tenants.Principal, id uuid.UUID) (*counterpart, error) {
 	of, err := h.subjectOf(ctx, who, id, "")
 	if err != nil {
@@ -161,8 +160,8 @@ func (h comparer) compared(ctx context.Context, who tenants.Principal, id uuid.U
 	return &side, err
 }
 
-// parting finds the first message in which the main lanes of two sessions differ, by the
-// hashes of what their clients sent.
+// parting finds the first message in which the main lanes of two sessions differ, by the hashes of the
+// clients' messages.
 func (h comparer) parting(ctx context.Context, who tenants.Principal, a, b *counterpart) (*parting, error) {
 	if !a.readable || !b.readable {
 		return &parting{Why: "The workspace does not let you read both sessions, so their messages are not compared."}, nil
@@ -187,7 +186,7 @@ func (h comparer) parting(ctx context.Context, who tenants.Principal, a, b *coun
 	return h.parted(ctx, who, a, b, shared)
 }
 
-// firstDifference returns the first of some messages that two lists of entries do not both have.
+// firstDifference returns the first message that is not in both of two lists of entries.
 func firstDifference(a, b []archive.Entry, from, to int) (at int, differs bool) {
 	byIndex := make(map[int]archive.Entry, len(b))
 	for _, entry := range b {
@@ -207,7 +206,7 @@ func firstDifference(a, b []archive.Entry, from, to int) (at int, differs bool) 
 	return 0, false
 }
 
-// parted returns the message in which two sessions differ as each of them has it.
+// parted returns both sessions' versions of the message in which they differ.
 func (h comparer) parted(ctx context.Context, who tenants.Principal, a, b *counterpart, at int) (*parting, error) {
 	found := parting{At: at}
 	var err error
@@ -218,8 +217,8 @@ func (h comparer) parted(ctx context.Context, who tenants.Principal, a, b *count
 	return &found, err
 }
 
-// said returns a message of a session's main lane as it is read, and who says it; nil where the
-// session ends before it or the archive does not have it.
+// said returns the rendered message of a session's main lane, and its speaker; nil if the session ends before
+// it or the archive does not have it.
 func (h comparer) said(ctx context.Context, who tenants.Principal, of *counterpart, at int) (templ.Component, string, error) {
 	codec, known := h.deps.Codecs[of.Format]
 	if at >= of.Lane.Position || !known {
@@ -235,12 +234,12 @@ func (h comparer) said(ctx context.Context, who tenants.Principal, of *counterpa
 	return Said(codec, entry.Raw), roleName(entry.Role), nil
 }
 
-// comparedFact is a figure of both sessions.
+// comparedFact is one figure for both sessions.
 type comparedFact struct {
 	Name, First, Second string
 }
 
-// facts returns the figures of both sessions, in the order in which they are read.
+// facts returns the figures of both sessions, in reading order.
 func (s comparison) facts() []comparedFact {
 	a, b := s.First, s.Second
 	fact := func(name string, of func(*counterpart) string) comparedFact { return comparedFact{name, of(a), of(b)} }
@@ -261,7 +260,7 @@ func (s comparison) facts() []comparedFact {
 	}
 }
 
-// sent says how many tokens were sent, and how many less than received.
+// sent returns the tokens sent, and how many fewer than received.
 func (c *counterpart) sent() string {
 	if c.TokensAfter == c.TokensBefore {
 		return components.Count(c.TokensAfter)
@@ -269,7 +268,7 @@ func (c *counterpart) sent() string {
 	return components.Count(c.TokensAfter) + ", " + c.savedShare()
 }
 
-// misses says how often the provider's cache missed, and what.
+// misses returns the number and size of provider cache misses.
 func (c *counterpart) misses() string {
 	text := components.Count(int64(c.Totals.Misses))
 	if c.Totals.MissedTokens > 0 {
@@ -278,14 +277,14 @@ func (c *counterpart) misses() string {
 	return text
 }
 
-// step is something that happened in a session.
+// step is an event in a session.
 type step struct {
 	At   time.Time
 	Text string
-	Path string // "" if it leads nowhere
+	Path string // "" for no link
 }
 
-// timeline returns what happened in the main lane of a session, oldest first.
+// timeline returns the events of a session's main lane, oldest first.
 func (c *counterpart) timeline() []step {
 	steps := []step{{At: c.StartedAt, Text: "first request"}}
 	events := c.events()

@@ -10,7 +10,7 @@ import (
 	"palimpsest/web/layout"
 )
 
-// Requests answers the figures of all requests of a lane as CSV, without what was said.
+// Requests answers with the figures of a lane's requests as CSV, without messages.
 func (h *Handler) Requests(c echo.Context, who tenants.Principal) error {
 	of, err := h.subject(c, who, c.QueryParam("lane"))
 	if err != nil {
@@ -32,7 +32,7 @@ func (h *Handler) Requests(c echo.Context, who tenants.Principal) error {
 	return out.WriteAll(rows)
 }
 
-// Epochs answers the epochs of a lane as CSV, with what each was to save and has saved.
+// Epochs answers with a lane's epochs as CSV, each with its expected and actual savings.
 func (h *Handler) Epochs(c echo.Context, who tenants.Principal) error {
 	of, err := h.subject(c, who, c.QueryParam("lane"))
 	if err != nil {

@@ -6,13 +6,13 @@ import (
 	"palimpsest/web/render"
 )
 
-// maxDiffBytes is how much of each side is compared.
+// maxDiffBytes limits the compared part of each side.
 const maxDiffBytes = 256 << 10
 
 // diffLine is a line of a difference: "-" was not sent, "+" was sent in its place.
 type diffLine = render.Line
 
-// diffOf compares originals with what was sent for them, line by line.
+// diffOf compares originals with the text sent for them, line by line.
 func diffOf(originals []original, sent []text) []diffLine {
 	was := make([]text, len(originals))
 	for i := range originals {
@@ -21,7 +21,7 @@ func diffOf(originals []original, sent []text) []diffLine {
 	return render.Difference(plain(was), plain(sent))
 }
 
-// plain returns texts as they are compared, ending in a line feed.
+// plain returns texts for the comparison, with a final line feed.
 func plain(texts []text) string {
 	var out strings.Builder
 	for _, text := range texts {

@@ -22,27 +22,27 @@ import (
 
 const (
 	findTime  = 2 * time.Second
-	findRunes = 2 // fewer find everything
+	findRunes = 2 // fewer match everything
 )
 
-// findModel is what the archive of a session holds about what is looked for.
+// findModel is the result of a search in a session.
 type findModel struct {
 	Asked string
-	Path  string // that answers it
-	Lane  string // that is read
+	Path  string // the search's address
+	Lane  string // the open lane
 	Hits  []foundHit
 	Full  bool // there may be more hits than these
 	Slow  bool // the search did not end in time
 }
 
-// foundHit is a message that has what is looked for.
+// foundHit is a matching message.
 type foundHit struct {
 	Index, Snippet, Path string
-	Words                string // of the message that were asked for, for the browser to mark
-	IsHere               bool   // in the lane that is read
+	Words                string // the query's words in the message, for the browser to mark
+	IsHere               bool   // in the open lane
 }
 
-// Find answers the messages of a session that have what is looked for, in their order.
+// Find answers with a session's matching messages, in their order.
 func (h *Handler) Find(c echo.Context, who tenants.Principal) error {
 	of, err := h.subject(c, who, c.QueryParam("lane"))
 	if err != nil {
@@ -58,7 +58,7 @@ func (h *Handler) Find(c echo.Context, who tenants.Principal) error {
 	return layout.Fragment(c, http.StatusOK, foundView(found))
 }
 
-// find looks in the archive of a session. What nobody may read is not searched.
+// find searches a session's archive if the person may read it.
 func (h *Handler) find(ctx context.Context, workspace tenants.WorkspaceID, of subject, asked string) (findModel, error) {
 	asked = strings.TrimSpace(asked)
 	found := findModel{Asked: asked, Path: paths.FindInSession(of.detail.ID), Lane: of.lane.ID.String()}
@@ -80,8 +80,8 @@ func (h *Handler) find(ctx context.Context, workspace tenants.WorkspaceID, of su
 	return found, nil
 }
 
-// inOrder returns what a search found as a reader meets it: the lane that is read first, each
-// message once. What has none of the words is left out.
+// inOrder returns a search's hits in reading order, the open lane first, each message once. Hits without any
+// of the words are left out.
 func inOrder(of subject, hits []archive.Hit, asked string) []foundHit {
 	type place struct {
 		lane    uuid.UUID
@@ -112,7 +112,7 @@ func inOrder(of subject, hits []archive.Hit, asked string) []foundHit {
 	return found
 }
 
-// elsewhere returns the lane of a hit; "" if the lane that is read has its messages.
+// elsewhere returns the lane of a hit; "" if the open lane has the message.
 func elsewhere(of subject, hit archive.Hit) string {
 	if of.holds(hit.Lane, hit.To-1) {
 		return ""

@@ -1,5 +1,5 @@
-// Package session is the page of one session: what each request held, each turn
-// with its level, and the original beside what was sent.
+// Package session is the page of one session: each request's content, each turn with its level, and the
+// original beside the text sent.
 package session
 
 import (
@@ -26,7 +26,7 @@ import (
 	"palimpsest/web/paths"
 )
 
-// Deps are what the page reads.
+// Deps are the page's sources.
 type Deps struct {
 	Sessions  session.Records
 	Costs     sessiondb.Browser
@@ -37,39 +37,39 @@ type Deps struct {
 	Audit     tenants.AuditLog
 	Stars     tenants.Stars
 	Comments  tenants.Comments
-	Searcher  archive.Searcher // optional: what was said is not searched without it
+	Searcher  archive.Searcher // optional: without it, messages are not searched
 
 	Codecs   map[conversation.Format]wire.Codec
-	Defaults pipeline.Layer // the pipeline of a workspace that has set none
+	Defaults pipeline.Layer // the pipeline of a workspace without one of its own
 	Now      func() time.Time
 }
 
-// Handler answers the requests to the page.
+// Handler handles the page's requests.
 type Handler struct{ deps Deps }
 
 // New returns a Handler.
 func New(deps Deps) *Handler { return &Handler{deps: deps} }
 
-// query is what the page's address asks for.
+// query is the parsed parameters of the page's address.
 type query struct {
-	Message int  // -1: none
-	From    int  // message that the page of the turn list begins with; -1: the page of Message
-	Offset  int  // message of a run whose originals are shown first
-	Folded  bool // only what was compressed
+	Message int  // -1 if absent
+	From    int  // the first message on the turn list's page; -1 means the page of Message
+	Offset  int  // the first message of a run whose original is shown
+	Folded  bool // only compressed turns
 	Raw     bool // the bytes instead of the text
 	Diff    bool // line by line instead of side by side
-	Exact   bool // the text as it was sent, not rendered
+	Exact   bool // the text as sent, not rendered
 	Whole   bool // all of the text instead of its beginning
-	Table   bool // the figures of the requests, too
+	Table   bool // also the figures of the requests
 }
 
-// as returns what another form of the same turn is asked for by.
+// as returns the query for another view of the same turn.
 func (q query) as(view string) query {
 	q.Raw, q.Diff = view == "raw", view == "diff"
 	return q
 }
 
-// exact returns what the same text is asked for by, as it was sent or rendered.
+// exact returns the query for the same text as sent, or rendered.
 func (q query) exact(is bool) query {
 	q.Exact = is
 	return q
@@ -90,7 +90,7 @@ func queryOf(c echo.Context) query {
 	}
 }
 
-// Parts of the page that htmx swaps, as it names them.
+// Parts of the page that htmx swaps, by htmx's names.
 const (
 	targetPane    = "div#pane"
 	targetTable   = "div#requests"
@@ -98,7 +98,7 @@ const (
 	targetLater   = "li#turns-after"
 )
 
-// Show shows the page, or, for htmx, the part of it that is to be exchanged.
+// Show shows the page, or only the requested part for htmx.
 func (h *Handler) Show(c echo.Context, who tenants.Principal) error {
 	of, err := h.subject(c, who, c.QueryParam("lane"))
 	if err != nil {
@@ -133,7 +133,7 @@ func (h *Handler) Show(c echo.Context, who tenants.Principal) error {
 	}
 }
 
-// Count answers how many requests a session has by now, as text.
+// Count answers with a session's current number of requests, as text.
 func (h *Handler) Count(c echo.Context, who tenants.Principal) error {
 	of, err := h.subject(c, who, "")
 	if err != nil {
@@ -142,15 +142,15 @@ func (h *Handler) Count(c echo.Context, who tenants.Principal) error {
 	return c.String(http.StatusOK, strconv.Itoa(of.detail.Exchanges))
 }
 
-// subject is the session and the lane that a request is about.
+// subject is the session and the lane of a request.
 type subject struct {
 	detail  session.Detail
 	lane    session.LaneOverview
-	mayRead bool // what was said
+	mayRead bool // the session's messages
 }
 
-// holds reports whether the lane that is read has a message of a lane: its own, or one of the first that
-// it shares with the lanes that it came from, however often the history forked.
+// holds reports whether the open lane contains a message of a lane: its own, or one that it shares with its
+// ancestors, across any number of forks.
 func (s *subject) holds(lane uuid.UUID, message int) bool {
 	for at := s.lane; at.ID != lane; {
 		parent := slices.IndexFunc(s.detail.Lanes, func(l session.LaneOverview) bool { return l.ID == at.Parent })
@@ -162,8 +162,7 @@ func (s *subject) holds(lane uuid.UUID, message int) bool {
 	return true
 }
 
-// subject returns what the path and a lane's id name; without an id the session's
-// main lane.
+// subject returns the session and the lane of the request; without a lane's id, the main lane.
 func (h *Handler) subject(c echo.Context, who tenants.Principal, lane string) (subject, error) {
 	id, err := uuid.Parse(c.Param("id"))
 	if err != nil {
@@ -172,7 +171,7 @@ func (h *Handler) subject(c echo.Context, who tenants.Principal, lane string) (s
 	return h.subjectOf(c.Request().Context(), who, id, lane)
 }
 
-// subjectOf is subject for the session of an id.
+// subjectOf is subject for a session's id.
 func (h *Handler) subjectOf(ctx context.Context, who tenants.Principal, id uuid.UUID, lane string) (subject, error) {
 	detail, err := h.deps.Sessions.Session(ctx, who.Workspace.ID, id)
 	if err != nil {
@@ -190,7 +189,7 @@ func (h *Handler) subjectOf(ctx context.Context, who tenants.Principal, id uuid.
 	return of, err
 }
 
-// read returns what of the turn list a request asks for, and what reads it.
+// read returns the requested part of the turn list and its reader.
 func (h *Handler) read(c echo.Context, who tenants.Principal, of subject, wanted part) (readModel, *reader, error) {
 	ctx := c.Request().Context()
 	reader, err := h.reader(ctx, who, of.detail, of.lane, of.mayRead)
@@ -211,7 +210,7 @@ func (h *Handler) read(c echo.Context, who tenants.Principal, of subject, wanted
 	return read, reader, err
 }
 
-// page answers with the whole page after change, which may be nil, has been made to it.
+// page answers with the whole page after applying change, which may be nil.
 func (h *Handler) page(c echo.Context, who tenants.Principal, status int, of subject, change func(*model)) error {
 	read, reader, err := h.read(c, who, of, allOfIt)
 	if err != nil {
@@ -232,7 +231,7 @@ func (h *Handler) page(c echo.Context, who tenants.Principal, status int, of sub
 	return layout.Page(c, status, frame, view(model))
 }
 
-// laneOf returns the lane of a session that is asked for by its id.
+// laneOf returns the lane with the requested id, by default the first.
 func laneOf(detail session.Detail, asked string) (session.LaneOverview, error) {
 	for _, lane := range detail.Lanes {
 		if asked == "" || lane.ID.String() == asked {
@@ -242,7 +241,7 @@ func laneOf(detail session.Detail, asked string) (session.LaneOverview, error) {
 	return session.LaneOverview{}, session.ErrNotFound
 }
 
-// reader returns what reads the turns of a lane.
+// reader returns the reader of a lane's turns.
 func (h *Handler) reader(ctx context.Context, who tenants.Principal, detail session.Detail, lane session.LaneOverview, mayRead bool) (*reader, error) {
 	codec, known := h.deps.Codecs[detail.Format]
 	if !known {
@@ -271,7 +270,7 @@ func (h *Handler) reader(ctx context.Context, who tenants.Principal, detail sess
 	}, nil
 }
 
-// key returns the API key of a session; the zero APIKey if it is gone.
+// key returns the API key of a session; the zero APIKey if it was deleted.
 func (h *Handler) key(ctx context.Context, workspace tenants.WorkspaceID, id uuid.UUID) (tenants.APIKey, error) {
 	keys, err := h.deps.APIKeys.APIKeys(ctx, workspace)
 	if err != nil {

@@ -5,7 +5,7 @@ import (
 	"unicode/utf8"
 )
 
-// mark tells apart, block by block, what of the original was sent and what not.
+// mark marks, block by block, which parts of the original were sent.
 func mark(original, sent *text) {
 	if len(original.Blocks) != len(sent.Blocks) {
 		return
@@ -20,12 +20,11 @@ func mark(original, sent *text) {
 	}
 }
 
-// leastKept is the length, in bytes, of what has to stand in both texts behind where
-// they part to count as sent.
+// leastKept is the minimum length, in bytes, of text shared after the first difference to count as sent.
 const leastKept = 8
 
-// compared tells apart what two texts share and what not: their beginning, and
-// further lines of the original, such as its verdict, that stand in the other.
+// compared splits two texts into shared and other parts: their common beginning, and further lines of the
+// original, such as its verdict, that the other text contains.
 func compared(original, sent string) (was, is []segment) {
 	at := commonPrefix(original, sent)
 	was, is = []segment{{"kept", original[:at]}}, []segment{{"kept", sent[:at]}}
@@ -45,8 +44,7 @@ func compared(original, sent string) (was, is []segment) {
 	return nonEmpty(append(was, segment{"gone", original[at:]})...), nonEmpty(is...)
 }
 
-// commonPrefix returns how many bytes two texts share at their head, whole
-// characters only.
+// commonPrefix returns the length of two texts' common beginning, in bytes, of whole characters only.
 func commonPrefix(a, b string) int {
 	n := 0
 	for n < len(a) && n < len(b) {

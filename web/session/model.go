@@ -15,40 +15,40 @@ import (
 	"palimpsest/web/render"
 )
 
-// chartPoints bounds the moments of the chart and of its table.
+// chartPoints limits the moments in the chart and its table.
 const chartPoints = 200
 
-// model is the page.
+// model is the page's data.
 type model struct {
 	session.Detail
 
 	Title    string // overrides the session's own, which may be empty
 	Lane     session.LaneOverview
 	KeyName  string
-	Unkept   string // why nothing new is kept of the session; empty if it is
+	Unkept   string // why the session's new messages are not kept; "" if they are
 	Now      time.Time
 	Archived int // messages in the archive, over all lanes
 
 	Timeline session.Timeline // of the lane
-	Target   float64          // share of the window, as set now; 0: off
+	Target   float64          // share of the window, as set now; 0 means off
 	Epochs   []session.EpochOverview
 
 	Decisions []cost.Decision // of the lane, oldest first
-	WarnAfter int             // epochs from which on the lane is pointed out; 0: never
+	WarnAfter int             // epochs after which the lane is highlighted; 0 means never
 
 	Read      readModel
 	Comments  commentsModel
 	Star      components.StarModel
-	WithTable bool // the figures of the requests stand in a table
+	WithTable bool // the requests' figures are shown as a table
 
-	MayRead   bool // what was said
+	MayRead   bool // the session's messages
 	MayChange bool
 	MayDelete bool
-	NoCompact string       // why an order to compact would do nothing; empty if it would do something
-	Done      string       // what a form has just done; empty if nothing
-	Problem   string       // why a form did nothing; empty: it was not refused
-	Compact   *compactForm // nil: the dialog is closed
-	Delete    *deleteForm  // nil: the dialog is closed
+	NoCompact string       // why an order to compact would have no effect; "" if it would
+	Done      string       // a form's last action; "" if none
+	Problem   string       // why a form had no effect; "" unless it was refused
+	Compact   *compactForm // nil if the dialog is closed
+	Delete    *deleteForm  // nil if the dialog is closed
 }
 
 func (h *Handler) model(ctx context.Context, who tenants.Principal, of subject, reader *reader, read readModel) (model, error) {
@@ -94,7 +94,7 @@ func archivedIn(lanes []session.LaneOverview) int {
 	return archived
 }
 
-// exportForm is a form in which a session can be taken away.
+// exportForm is a format for exporting a session.
 type exportForm struct{ Format, Title, Words string }
 
 func exportForms() []exportForm {
@@ -105,15 +105,16 @@ func exportForms() []exportForm {
 	}
 }
 
-// continuedIn are the clients in which palimpsest resume continues a session; a test compares them with the program's.
+// continuedIn are the clients in which palimpsest resume continues a session. A test compares them with the
+// program's.
 func continuedIn() []string { return []string{"claude-code", "codex", "pi", "opencode"} }
 
-// resumeCommand is what continues the session in a client.
+// resumeCommand is the command that continues the session in a client.
 func (m *model) resumeCommand(client string) string {
 	return "palimpsest resume " + m.ID.String() + " --in " + client
 }
 
-// continues returns the session that this one carries on; uuid.Nil if it carries none on.
+// continues returns the session that this one continues, or uuid.Nil.
 func (m *model) continues() uuid.UUID {
 	for _, lane := range m.Lanes {
 		if lane.Continues != uuid.Nil {
@@ -123,7 +124,7 @@ func (m *model) continues() uuid.UUID {
 	return uuid.Nil
 }
 
-// mayContinue reports whether another client can carry the session on: its main thread is in the archive.
+// mayContinue reports whether another client can continue the session. It needs the main thread in the archive.
 func (m *model) mayContinue() bool {
 	return m.MayRead && len(m.Lanes) > 0 && m.Lanes[0].Archived > 0 && !m.Single
 }
@@ -139,12 +140,12 @@ func titleOf(overview session.Overview) string {
 	}
 }
 
-// lanePath returns the page of another lane.
+// lanePath returns the page's address for another lane.
 func (m *model) lanePath(lane session.LaneOverview) string {
 	return paths.With(paths.Session(m.ID), "lane", lane.ID.String())
 }
 
-// laneTitle names the lane at a place of the list.
+// laneTitle names the lane at a position of the list.
 func laneTitle(i int, lane session.LaneOverview) string {
 	switch {
 	case i == 0:
@@ -160,7 +161,7 @@ func laneTitle(i int, lane session.LaneOverview) string {
 	}
 }
 
-// laneNode is a lane with those that fork from it.
+// laneNode is a lane with its forks.
 type laneNode struct {
 	Lane     session.LaneOverview
 	Title    string
@@ -176,8 +177,8 @@ func (m *model) roots() []laneNode {
 	return m.lanesBelow(uuid.Nil, known)
 }
 
-// lanesBelow returns the lanes that fork from one; of uuid.Nil those whose parent is not
-// in the session.
+// lanesBelow returns the lanes that fork from parent; for uuid.Nil, the lanes whose parent is not in the
+// session.
 func (m *model) lanesBelow(parent uuid.UUID, known map[uuid.UUID]bool) []laneNode {
 	var nodes []laneNode
 	for i, lane := range m.Lanes {
@@ -188,12 +189,12 @@ func (m *model) lanesBelow(parent uuid.UUID, known map[uuid.UUID]bool) []laneNod
 	return nodes
 }
 
-// tablePath returns the page with the figures of the requests in a table.
+// tablePath returns the page's address with the requests' figures as a table.
 func (m *model) tablePath() string {
 	return paths.With(paths.Session(m.ID), "lane", m.Lane.ID.String(), "table", "1") + "#requests"
 }
 
-// messagePath returns the page with a message of the lane shown.
+// messagePath returns the page's address with a message of the lane open.
 func (m *model) messagePath(message int) string {
 	return paths.With(paths.Session(m.ID), "lane", m.Lane.ID.String(), "m", strconv.Itoa(message)) + "#read"
 }
@@ -213,7 +214,7 @@ func (m *model) savedShare() string {
 	}
 }
 
-// reasonName says why an epoch happened.
+// reasonName explains an epoch.
 func reasonName(reason string) string {
 	switch reason {
 	case "target":
@@ -235,7 +236,7 @@ func reasonName(reason string) string {
 	}
 }
 
-// whyInVain says why the last attempt at an epoch came to nothing.
+// whyInVain explains why the last attempt at an epoch had no effect.
 func whyInVain(reason string) string {
 	switch reason {
 	case "nothing_to_free":

@@ -9,8 +9,7 @@ import (
 	"palimpsest/pipeline/session"
 )
 
-// decisionsOf returns those of a session's decisions that made a lane's epochs, in
-// the order of the epochs.
+// decisionsOf returns a session's decisions that made a lane's epochs, in the order of the epochs.
 func decisionsOf(epochs []session.EpochOverview, all []cost.Decision) []cost.Decision {
 	var of []cost.Decision
 	for _, epoch := range epochs {
@@ -22,14 +21,13 @@ func decisionsOf(epochs []session.EpochOverview, all []cost.Decision) []cost.Dec
 	return of
 }
 
-// isLoss reports whether compression has lost money here.
+// isLoss reports whether compression has lost money in this session.
 func (m *model) isLoss() bool { return cost.IsLoss(m.NetMicroUSD, m.Decisions) }
 
-// isOften reports whether the lane has been compressed so often that people are warned.
+// isOften reports whether the lane has been compressed often enough for a warning.
 func (m *model) isOften() bool { return m.WarnAfter > 0 && len(m.Epochs) >= m.WarnAfter }
 
-// isTruncated reports whether something has left the lane's prompts for which nothing
-// stands.
+// isTruncated reports whether messages have left the lane's prompts without a replacement.
 func (m *model) isTruncated() bool {
 	return slices.ContainsFunc(m.Timeline.Events, func(moment session.TimelineEntry) bool {
 		var report pipeline.Report

@@ -20,66 +20,66 @@ import (
 	"palimpsest/web/render"
 )
 
-// originalsAtOnce is how many originals of a run are shown.
+// originalsAtOnce is how many originals of a run are shown at once.
 const originalsAtOnce = 12
 
-// pane is a turn: its original beside what was sent.
+// pane is a turn: its original beside the text sent.
 type pane struct {
 	Title   string
 	Index   string
 	Level   int
-	Message int // that it begins with
+	Message int // the first message
 
 	Originals  []original
-	Damaged    []string // messages whose stored bytes do not have their hash
-	Missing    bool     // some are not in the archive (yet)
+	Damaged    []string // messages whose stored bytes do not match their hash
+	Missing    bool     // some are not in the archive, perhaps not yet
 	MorePath   string
 	BeforePath string
 
 	Sent       []text
-	AsItCame   bool // what was sent is the original, byte for byte
+	AsItCame   bool // the original was sent unchanged, byte for byte
 	Inserts    []insert
-	SharedWith string // messages that have one text with the row, it among them: "a–b"; "" if it has its own
-	Sources    string // messages that the row's pointers point at: "4, 17"; empty: it has none
+	SharedWith string // messages that share one text with the row, including its own: "a–b"; "" if it has its own
+	Sources    string // targets of the row's pointers: "4, 17"; "" if absent
 
 	Tokens, SentTokens int
 	Raw                bool
 	Diff               bool
-	Exact              bool // the text as it was sent, not rendered
-	Renders            bool // some of the text looks otherwise once it is rendered
-	IsCut              bool // more of the text than is shown is here
+	Exact              bool // the text as sent, not rendered
+	Renders            bool // rendering changes some of the text
+	IsCut              bool // the text is cut
 	TextPath, RawPath  string
 	DiffPath           string
 	RenderedPath       string
 	ExactPath          string
-	WholePath          string     // where all of the text is shown
-	Lines              []diffLine // the difference, where Diff is wanted
+	WholePath          string     // the address of the whole text
+	Lines              []diffLine // the difference, if Diff is set
 
-	isWhole bool // all of the text is wanted
+	isWhole bool // the whole text is requested
 
 	MayChange   bool
 	MayComment  bool
-	CommentPath string // where a comment on its message is written
+	CommentPath string // the address to comment on its message
 	Remarks     int    // comments on its messages
-	end         int    // the message behind its last one
+	end         int    // the message after its last one
 	Lane        string
-	Messages    string // of the row, as forms name them: "4", "2-9"
+	Messages    string // of the row, in forms: "4", "2-9"
 	Pinned      []int
 	PinPath     string
 	ReleasePath string
 	RestorePath string
 	SelfPath    string
 
-	Epoch *session.EpochOverview // that made the projection; nil if none covers the turn
+	Epoch *session.EpochOverview // that made the projection; nil if it does not cover the turn
 }
 
-// insert is text that a module has put into the prompt.
+// insert is a text that a module put into the prompt.
 type insert struct {
 	Module   string
 	Where    string // "behind the message", "behind the system prompt"
 	Tokens   int
 	Text     text
-	IsBehind bool // the message, not the system prompt
+	IsBehind bool // after the message, not after the system prompt
 }
 
 // original is a message as the client sent it.
@@ -93,12 +93,12 @@ type original struct {
 	Text     text
 }
 
-// hasInserts reports whether something was put in behind the message.
+// hasInserts reports whether there are inserts after the message.
 func (p pane) hasInserts() bool {
 	return slices.ContainsFunc(p.Inserts, func(put insert) bool { return put.IsBehind })
 }
 
-// view names the form of the pane as its address does.
+// view is the pane's view in its address.
 func (p pane) view() string {
 	switch {
 	case p.Raw:
@@ -110,7 +110,7 @@ func (p pane) view() string {
 	}
 }
 
-// less returns by how many percent what was sent is smaller; empty if it is not.
+// less returns how many percent smaller the sent text is; "" if it is not.
 func (p pane) less() string {
 	if p.Tokens == 0 || p.SentTokens >= p.Tokens {
 		return ""
@@ -118,8 +118,7 @@ func (p pane) less() string {
 	return fmt.Sprintf("%.1f%% less", 100*float64(p.Tokens-p.SentTokens)/float64(p.Tokens))
 }
 
-// storedBefore reports whether the originals shown were durable when the epoch
-// that stands for them was made.
+// storedBefore reports whether the originals shown were durable before their epoch was made.
 func (p pane) storedBefore() bool {
 	if p.Epoch == nil || len(p.Originals) == 0 {
 		return false
@@ -132,7 +131,7 @@ func (p pane) storedBefore() bool {
 	return true
 }
 
-// pane reads a row's originals and what was sent for them.
+// pane reads a row's originals and the text sent for them.
 func (r *reader) pane(ctx context.Context, chosen span, listed row, asked query) (pane, error) {
 	p := pane{
 		Title: listed.Title, Index: listed.index(), Level: chosen.Level, Message: chosen.From, Tokens: chosen.tokens.Received, SentTokens: chosen.tokens.Sent,
@@ -146,7 +145,7 @@ func (r *reader) pane(ctx context.Context, chosen span, listed row, asked query)
 	p.WholePath = r.path(whole)
 	p.SelfPath = r.path(query{Message: chosen.From, From: -1, Offset: -1})
 	about := strconv.Itoa(chosen.From)
-	// Without a fragment: a browser that goes to one focuses no field.
+	// Without a fragment, because a browser that jumps to one does not focus a field.
 	p.CommentPath = paths.With(paths.Session(r.session), "lane", r.lane.ID.String(), "m", about, "comment", about)
 	p.MayComment, p.end = r.mayRead && r.role.May(tenants.CommentSessions), chosen.To
 	p.MayChange, p.Lane, p.Messages = r.mayRead && r.role.May(tenants.ChangeSessions), r.lane.ID.String(), chosen.form()
@@ -189,14 +188,13 @@ func (r *reader) pane(ctx context.Context, chosen span, listed row, asked query)
 	return p, nil
 }
 
-// whatWent reads what was sent for the row: a message with pointers in it, or what an
-// epoch has made of it.
+// whatWent reads the text sent for the row: a message with pointers in it, or an epoch's rendering.
 func (r *reader) whatWent(ctx context.Context, chosen span, pointers []*session.Insert, p *pane) error {
 	if len(pointers) == 0 {
 		return r.sent(chosen, p)
 	}
 	if len(p.Originals) == 0 {
-		return nil // it is missing or damaged, as the pane says
+		return nil // the pane shows that it is missing or damaged
 	}
 	entry, err := r.archive.Original(ctx, r.workspace, r.lane.ID, chosen.From)
 	if err != nil {
@@ -210,7 +208,7 @@ func (r *reader) whatWent(ctx context.Context, chosen span, pointers []*session.
 	return nil
 }
 
-// sourcesOf lists the messages that pointers point at.
+// sourcesOf lists the pointers' target messages.
 func sourcesOf(pointers []*session.Insert) string {
 	var sources []string
 	for _, pointer := range pointers {
@@ -221,8 +219,7 @@ func sourcesOf(pointers []*session.Insert) string {
 	return strings.Join(sources, ", ")
 }
 
-// originals reads the row's messages, of a run the first few or those from the
-// offset that is asked for.
+// originals reads the row's messages; of a run, the first few or those from the requested offset.
 func (r *reader) originals(ctx context.Context, chosen span, asked query, p *pane) error {
 	from := chosen.From
 	if asked.Offset > from && asked.Offset < chosen.To {
@@ -251,8 +248,8 @@ func (r *reader) originals(ctx context.Context, chosen span, asked query, p *pan
 	return nil
 }
 
-// whole returns the messages from index from to to that are in the archive and
-// undamaged, and notes which are not.
+// whole returns the undamaged archived messages from index from to to, and notes which are missing or
+// damaged.
 func (r *reader) whole(ctx context.Context, from, to int, p *pane) ([]archive.Entry, error) {
 	entries, err := r.archive.Originals(ctx, r.workspace, r.lane.ID, from, to)
 	if err == nil {
@@ -278,7 +275,7 @@ func (r *reader) whole(ctx context.Context, from, to int, p *pane) ([]archive.En
 	return entries, nil
 }
 
-// sent reads what stands for the row in the prompt, which may be one text with that of rows beside it.
+// sent reads the row's text in the prompt, which may be shared with adjacent rows.
 func (r *reader) sent(chosen span, p *pane) error {
 	texts := r.texts()
 	at := texts[chosen.part]
@@ -295,7 +292,7 @@ func (r *reader) sent(chosen span, p *pane) error {
 	return nil
 }
 
-// sharing returns the parts, to excluded, that have their text with one of them.
+// sharing returns the range of parts that share one text.
 func sharing(texts []int, text int) (from, to int) {
 	from, to = text, text+1
 	for from > 0 && texts[from-1] == text {

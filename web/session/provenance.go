@@ -6,7 +6,7 @@ import (
 	"palimpsest/web/components"
 )
 
-// rule says which rule shortened the turn, and how full the window was then.
+// rule names the rule that shortened the turn, and the window's use at that time.
 func (p pane) rule() string {
 	rule := fmt.Sprintf("ipc, %s, because of %s", components.LevelName(p.Level), reasonName(p.Epoch.Reason))
 	if window := p.Epoch.Window; window > 0 {

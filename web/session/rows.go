@@ -33,30 +33,30 @@ type reader struct {
 	workspace  tenants.WorkspaceID
 	session    uuid.UUID
 	lane       session.LaneOverview
-	projection session.Projection // the newest; Number 0 if none
+	projection session.Projection // the newest; its Number is 0 before the first
 	epochs     []session.EpochOverview
 	inserts    []session.Insert
 	pins       []session.Pin
-	calls      map[string]call // by their ids, of the messages that were read
-	mayRead    bool            // what was said may be shown
+	calls      map[string]call // by their ids, from the messages read
+	mayRead    bool            // the messages may be shown
 	role       tenants.Role
 	now        time.Time
-	archived   []int // tokens of each message in the archive, -1 of those that are not; once the rows are measured
+	archived   []int // tokens of each message, -1 if not in the archive; set once the rows are measured
 	sizes      sizes // the same
 }
 
-// span is a row before its messages are read: one message, or a run of messages
-// that one piece of text stands for.
+// span is a row before its messages are read: one message, or a run of messages with one text for all of
+// them.
 type span struct {
 	From, To int
 	Level    int
-	part     int // of the projection; -1: behind it, sent as it came
+	part     int // of the projection; -1 if after it, sent unchanged
 	tokens   figure
 }
 
 func (s span) isRun() bool { return s.To-s.From > 1 }
 
-// form returns the span as forms name it.
+// form returns the span's value in forms.
 func (s span) form() string {
 	if s.isRun() {
 		return fmt.Sprintf("%d-%d", s.From, s.To-1)
@@ -86,17 +86,17 @@ func (r *reader) spans() []span {
 type row struct {
 	span
 
-	Title   string // who speaks
-	Preview string // how it begins
+	Title   string // the speaker
+	Preview string // its beginning
 	Known   bool   // the originals are in the archive
-	PutIn   string // modules that have put something behind them
+	PutIn   string // modules with inserts after it
 	Path    string
 	Current bool
-	Pinned  []int // messages of it that are never compressed
+	Pinned  []int // its messages that are never compressed
 	Remarks int   // comments on its messages
 }
 
-// index returns the place of the row's messages in the client's list.
+// index returns the position of the row's messages in the client's list.
 func (r row) index() string {
 	if r.isRun() {
 		return fmt.Sprintf("%d–%d", r.From, r.To-1)
@@ -107,27 +107,27 @@ func (r row) index() string {
 // readModel is the turn list with the chosen turn.
 type readModel struct {
 	Rows          []row
-	Prompt, Rest  figure // of the prompt that the rows are of, and what of it is in no row; zero if not known
+	Prompt, Rest  figure // of the rows' prompt, and the part of it outside the rows; zero if unknown
 	First, Total  int    // number of the first row, and of all
 	Compressed    int    // rows below L0
 	Earlier       string
 	Later         string
-	All, OnlyDeep string // paths of the two filters
+	All, OnlyDeep string // addresses of the two filters
 	Folded        bool
 	MayRead       bool
 	Role          tenants.Role
 	Position      int
 	Find          findModel
-	Pane          *pane   // absent where there is nothing to show
-	Answer        *answer // to the newest request, where one is kept
+	Pane          *pane   // optional
+	Answer        *answer // to the newest request, if archived
 	Now           time.Time
 	MayChange     bool
-	RestorePath   string // where what was compressed is put back
+	RestorePath   string // puts compressed turns back
 	comments      commentsModel
 	Lane          string
 }
 
-// part is what of the turn list a request asks for.
+// part is the part of the turn list that a request asks for.
 type part int
 
 const (
@@ -136,7 +136,7 @@ const (
 	onlyRows      // a page of the list
 )
 
-// read returns the page of the turn list that is asked for and the chosen turn.
+// read returns the requested page of the turn list and the chosen turn.
 func (r *reader) read(ctx context.Context, asked query, wanted part) (readModel, error) {
 	all := r.spans()
 	if err := r.measure(ctx, all); err != nil {
@@ -159,7 +159,7 @@ func (r *reader) read(ctx context.Context, asked query, wanted part) (readModel,
 	r.neighbors(&model, shown, len(page), asked)
 	chosen := choose(page, asked.Message)
 	switch wanted {
-	case onlyPane: // with the turn before it, which calls what it answers
+	case onlyPane: // with the turn before it, because that has the calls of its results
 		page = page[max(chosen-1, 0) : chosen+1]
 		chosen = len(page) - 1
 	case onlyRows:
@@ -185,8 +185,8 @@ func (r *reader) read(ctx context.Context, asked query, wanted part) (readModel,
 	return model, nil
 }
 
-// neighbors fills in where the pages before and after one of so many rows are. Each is
-// named by the message that it begins with, which an epoch does not move.
+// neighbors fills in the addresses of the previous and the next page. A page is identified by its first
+// message, because an epoch does not move messages.
 func (r *reader) neighbors(model *readModel, shown []span, rows int, asked query) {
 	next := query{Message: -1, Offset: -1, Folded: asked.Folded, Raw: asked.Raw, Diff: asked.Diff, Exact: asked.Exact}
 	if model.First > 0 {
@@ -210,8 +210,8 @@ func compressed(all []span) []span {
 	return deep
 }
 
-// firstRow returns the row that the page begins with: the one with the message that
-// it is to begin with, or the start of the page with the message asked for.
+// firstRow returns the page's first row: the one with the requested first message, or the start of the page
+// with the requested message.
 func firstRow(spans []span, asked query) int {
 	if asked.From >= 0 {
 		for i, span := range spans {
@@ -228,8 +228,8 @@ func firstRow(spans []span, asked query) int {
 	return 0
 }
 
-// choose returns the row of a page to show beside it: that of the message asked
-// for, else the first one that was compressed, else the first.
+// choose returns the row of a page to open: the one with the requested message, else the first compressed
+// one, else the first.
 func choose(page []span, message int) int {
 	deep := -1
 	for i, span := range page {
@@ -243,7 +243,7 @@ func choose(page []span, message int) int {
 	return max(deep, 0)
 }
 
-// path returns the address of what is asked for.
+// path returns the address of a query.
 func (r *reader) path(asked query) string {
 	number := func(n int) string {
 		if n < 0 {
@@ -271,7 +271,7 @@ func (r *reader) path(asked query) string {
 		"from", number(asked.From), "o", number(asked.Offset), "show", show, "view", view, "text", exact, "all", whole)
 }
 
-// rows reads what a page of the turn list shows.
+// rows reads a page of the turn list.
 func (r *reader) rows(ctx context.Context, page []span, chosen int, asked query) ([]row, error) {
 	byIndex, err := r.entries(ctx, page)
 	if err != nil {
@@ -296,8 +296,8 @@ func (r *reader) rows(ctx context.Context, page []span, chosen int, asked query)
 	return rows, nil
 }
 
-// entries lists the single messages of a page, by index. A run says nothing of its own: one of thousands of messages
-// is not read, a short one along with those beside it.
+// entries lists the single messages of a page, by index. Runs need no entries: a long one is not read, a
+// short one only along with the messages beside it.
 func (r *reader) entries(ctx context.Context, page []span) (map[int]archive.Entry, error) {
 	byIndex := make(map[int]archive.Entry, len(page))
 	for _, stretch := range stretches(page, rowsPerPage, func(span) bool { return true }) {
@@ -312,7 +312,7 @@ func (r *reader) entries(ctx context.Context, page []span) (map[int]archive.Entr
 	return byIndex, nil
 }
 
-// describe fills in what a row says.
+// describe fills in a row's text.
 func (r *reader) describe(row *row, entry archive.Entry, messages map[int]conversation.Message) {
 	row.Pinned = r.pinnedIn(row.span)
 	for _, insert := range r.insertsOf(row.span) {
@@ -336,8 +336,8 @@ func (r *reader) describe(row *row, entry archive.Entry, messages map[int]conver
 	row.Title, row.Preview = render.Visible(titleOfMessage(message, r.calls)), render.Visible(preview(message))
 }
 
-// messages reads the single messages of a page that are not too large, by index.
-// A damaged one is left out: its own page says so.
+// messages reads the single messages of a page, by index. It leaves out messages that are too large, and
+// damaged ones, because their own page reports the damage.
 func (r *reader) messages(ctx context.Context, page []span, entries map[int]archive.Entry) (map[int]conversation.Message, error) {
 	read := map[int]conversation.Message{}
 	if !r.mayRead {
@@ -364,8 +364,8 @@ func (r *reader) messages(ctx context.Context, page []span, entries map[int]arch
 	return read, nil
 }
 
-// stretches returns from and to of the single messages of a page that are wanted: those with no more than a gap of
-// messages between them together, with what lies between.
+// stretches returns the ranges of the wanted single messages of a page. Messages at most gap apart share a
+// range, with those between them.
 func stretches(page []span, gap int, isWanted func(span) bool) [][2]int {
 	var found [][2]int
 	for _, one := range page {
@@ -396,8 +396,7 @@ func roleName(role conversation.Role) string {
 	}
 }
 
-// titleOfMessage says who speaks: "User", "Assistant · Bash, Read",
-// "Tool result · Bash".
+// titleOfMessage names the speaker: "User", "Assistant · Bash, Read", "Tool result · Bash".
 func titleOfMessage(message conversation.Message, calls map[string]call) string {
 	var tools []string
 	title := roleName(message.Role)
@@ -419,7 +418,7 @@ func titleOfMessage(message conversation.Message, calls map[string]call) string 
 	return title + " · " + strings.Join(tools, ", ")
 }
 
-// preview returns how a message begins, on one line.
+// preview returns a message's beginning, on one line.
 func preview(message conversation.Message) string {
 	for _, block := range message.Blocks {
 		if block.Kind == conversation.Thinking && len(message.Blocks) > 1 {
@@ -435,7 +434,7 @@ func preview(message conversation.Message) string {
 	return ""
 }
 
-// pinnedIn returns the messages of a row that are never compressed.
+// pinnedIn returns a row's messages that are never compressed.
 func (r *reader) pinnedIn(of span) []int {
 	var pinned []int
 	for _, pin := range r.pins {
@@ -446,8 +445,8 @@ func (r *reader) pinnedIn(of span) []int {
 	return pinned
 }
 
-// insertsOf returns what modules have put into the prompt at a row that is sent as it
-// came, behind the system prompt at the first one.
+// insertsOf returns the modules' inserts at an unchanged row; the first row also has those after the system
+// prompt.
 func (r *reader) insertsOf(of span) []session.Insert {
 	var found []session.Insert
 	for i := range r.inserts {

@@ -13,7 +13,7 @@ import (
 	"palimpsest/pipeline/wire"
 )
 
-// Said shows the beginning of a message of a wire format as the page of its session does.
+// Said renders the beginning of a message of a wire format as its session's page does.
 func Said(codec wire.Codec, raw json.RawMessage) templ.Component {
 	r := &reader{codec: codec, calls: map[string]call{}}
 	said := r.text(raw, false)
@@ -22,13 +22,13 @@ func Said(codec wire.Codec, raw json.RawMessage) templ.Component {
 	return textView(said)
 }
 
-// answer is what the model said to the newest request, which no message of the list holds yet.
+// answer is the model's answer to the newest request, which the list does not contain yet.
 type answer struct {
 	At    time.Time
 	Shown templ.Component
 }
 
-// answer returns the newest answer of the lane; nil if none is in the archive.
+// answer returns the newest archived answer of the lane, or nil.
 func (r *reader) answer(ctx context.Context) (*answer, error) {
 	newest, err := r.archive.NewestAnswer(ctx, r.workspace, r.session, r.lane.ID, r.lane.Position)
 	if errors.Is(err, archive.ErrNotFound) {

@@ -9,13 +9,13 @@ import (
 	"palimpsest/web/components"
 )
 
-// figure is a number of tokens as the client sent them, and as they were sent.
+// figure is a number of tokens as received and as sent.
 type figure struct{ Received, Sent int }
 
-// isSame reports whether as much was sent as was received.
+// isSame reports whether both numbers are equal.
 func (f figure) isSame() bool { return f.Received == f.Sent }
 
-// String writes those that came and, where it was another number, those that were sent.
+// String writes the received number and, if different, the sent one.
 func (f figure) String() string {
 	if f.isSame() {
 		return components.Count(int64(f.Received))
@@ -27,13 +27,13 @@ func (f figure) plus(other figure) figure {
 	return figure{f.Received + other.Received, f.Sent + other.Sent}
 }
 
-// sizes are the tokens of a prompt row by row. They add up: rows and rest are the prompt.
+// sizes are a prompt's tokens by row. Rows and rest add up to the prompt.
 type sizes struct {
-	prompt figure // of the request that the rows are of; zero if it is not known
-	rest   figure // of the prompt that belongs to no message: system prompt, tools, and what messages count for more
+	prompt figure // of the rows' request; zero if unknown
+	rest   figure // of the prompt outside messages: system prompt, tools, and the messages' overhead
 	rows   []figure
-	factor float64 // the model's tokens for each of o200k
-	up     float64 // what is added before fractions are cut off
+	factor float64 // the model's tokens per o200k token
+	up     float64 // is added before rounding down
 }
 
 // measure sets the figures of all rows of the lane.
@@ -53,7 +53,7 @@ func (r *reader) measure(ctx context.Context, rows []span) error {
 	return nil
 }
 
-// newSizes returns the figures of rows that were counted in o200k tokens, in those of the model whose prompt it is.
+// newSizes converts rows counted in o200k tokens to tokens of the prompt's model.
 func newSizes(counted []figure, prompt figure) sizes {
 	var sum figure
 	for _, row := range counted {
@@ -63,7 +63,7 @@ func newSizes(counted []figure, prompt figure) sizes {
 	if s.fill(counted); prompt == (figure{}) {
 		s.rest = figure{}
 	} else if s.rest.Received < 0 || s.rest.Sent < 0 {
-		s.up = 0 // rows that were rounded up were more than their prompt
+		s.up = 0 // rounded up, the rows would be more than their prompt
 		s.fill(counted)
 	}
 	return s
@@ -79,7 +79,7 @@ func (s *sizes) fill(counted []figure) {
 	}
 }
 
-// ofPrompt says what the newest request held.
+// ofPrompt describes the newest request's content.
 func (m *readModel) ofPrompt() string {
 	held := components.Plural(int64(m.Position), "message")
 	if m.Prompt.Received == 0 {
@@ -88,11 +88,12 @@ func (m *readModel) ofPrompt() string {
 	return held + ", " + m.Prompt.String() + " tokens"
 }
 
-// scaled returns o200k tokens in the model's.
+// scaled converts o200k tokens to the model's.
 func (s *sizes) scaled(counted int) int { return int(float64(counted)*s.factor + s.up) }
 
-// factorOf returns how many of the model's tokens a counted one is. Where messages were sent smaller than they came,
-// the difference tells, as what is not a message is the same on both sides. No factor makes messages more than the prompt.
+// factorOf returns the number of the model's tokens per counted token. If messages were sent smaller than
+// received, the difference gives the factor, because the rest of the prompt is the same on both sides. The
+// factor never makes the messages larger than the prompt.
 func factorOf(counted, prompt figure) float64 {
 	if prompt == (figure{}) {
 		return 1
@@ -110,7 +111,7 @@ func factorOf(counted, prompt figure) float64 {
 	return factor
 }
 
-// counted returns the o200k tokens of all rows: of their messages, and of what was sent for them.
+// counted returns the o200k tokens of all rows: received and sent.
 func (r *reader) counted(rows []span) []figure {
 	counted := make([]figure, len(rows))
 	rowOf := make([]int, len(r.archived)) // of each message
@@ -143,17 +144,17 @@ func (r *reader) counted(rows []span) []figure {
 	return counted
 }
 
-// isRendered reports whether something else than the client's bytes stands for a row.
+// isRendered reports whether an epoch's rendering was sent for the row instead of the client's bytes.
 func (r *reader) isRendered(of span) bool {
 	return of.part >= 0 && r.projection.Parts[of.part].Raw != nil
 }
 
-// texts returns, by part of the projection, the part with the text that stands for it. A run of rows at several levels
-// has one text, with the last of them; where a turn had to stay in front of them, with that.
+// texts returns, by part of the projection, the part with its text. A run of rows at several levels has one
+// text, in the last part; if a turn had to stay before them, in that turn's part.
 func (r *reader) texts() []int {
 	parts := r.projection.Parts
 	texts := make([]int, len(parts))
-	waiting, behind := 0, -1 // parts without a text so far, and the text before them
+	waiting, behind := 0, -1 // parts still without a text, and the text before them
 	settle := func(at, text int) {
 		for ; waiting > 0; waiting-- {
 			if text >= 0 {
@@ -181,7 +182,7 @@ func (r *reader) texts() []int {
 	return texts
 }
 
-// share divides what was sent for rows by what their messages were.
+// share distributes the sent tokens over rows in proportion to their messages.
 func (r *reader) share(rows []span, counted []figure) {
 	if !r.isRendered(rows[0]) {
 		return
@@ -203,7 +204,7 @@ func (r *reader) share(rows []span, counted []figure) {
 	}
 }
 
-// weight returns the share of one of so many rows that have a sum; equal ones where nothing is known of them.
+// weight returns one row's share of the sum; an equal share if the sum is 0.
 func weight(one, sum, rows int) float64 {
 	if sum == 0 {
 		return 1 / float64(rows)

@@ -16,7 +16,7 @@ import (
 	"palimpsest/web/paths"
 )
 
-// Star stars a session for the person, or takes their star away.
+// Star adds or removes the person's star on a session.
 func (h *Handler) Star(c echo.Context, who tenants.Principal) error {
 	ctx := c.Request().Context()
 	id, err := uuid.Parse(c.Param("id"))
@@ -51,7 +51,7 @@ func (h *Handler) Star(c echo.Context, who tenants.Principal) error {
 	return layout.Redirect(c, paths.Local(back))
 }
 
-// star returns the star of the session as its page shows it.
+// star returns the session's star for its page.
 func (h *Handler) star(ctx context.Context, who tenants.Principal, overview session.Overview) (components.StarModel, error) {
 	starred, err := h.deps.Stars.Starred(ctx, who.Workspace.ID, who.User.ID)
 	return components.StarModel{

@@ -16,34 +16,32 @@ import (
 
 const (
 	maxShown = 64 << 10  // bytes of one block
-	maxSide  = 12 << 10  // bytes of one side until all of it is asked for
-	maxWhole = 512 << 10 // bytes of one side then
+	maxSide  = 12 << 10  // bytes of one side unless all are requested
+	maxWhole = 512 << 10 // bytes of one side if all are requested
 	patience = 3 * time.Second
 )
 
-// text is a message as people read it.
+// text is a message for people to read.
 type text struct {
 	Blocks []block
 }
 
 // block is one piece of a message.
 type block struct {
-	Title    string // what it is; empty for plain text
+	Title    string // the block's kind; "" for plain text
 	Kind     render.Kind
-	File     string // that a result is about; empty: not known
+	File     string // the file that a result is about; "" if unknown
 	Segments []segment
-	More     int // bytes that are not shown
+	More     int // bytes not shown
 
-	Shown string   // one element of HTML; empty if nothing is shown
-	Notes []string // what is not as one would expect of it
+	Shown string   // one HTML element; "" if nothing is shown
+	Notes []string // remarks on unexpected content
 }
 
-// segment is a run of text; Class says how it is drawn: "kept" was sent, "gone"
-// was not, "" is neither.
+// segment is a run of text. Class is its style: "kept" was sent, "gone" was not, "" is neutral.
 type segment struct{ Class, Text string }
 
-// text returns a message to read: its blocks, or its bytes if raw is wanted or it
-// cannot be understood.
+// text returns a readable message: its blocks, or its bytes if raw is requested or they cannot be parsed.
 func (r *reader) text(raw json.RawMessage, wantsRaw bool) text {
 	message, err := r.codec.Parse(raw)
 	if wantsRaw || err != nil {
@@ -61,10 +59,10 @@ func (r *reader) text(raw json.RawMessage, wantsRaw bool) text {
 	return text{Blocks: blocks}
 }
 
-// call is a tool's call, as its result is told by it.
+// call is a tool's call, for describing its result.
 type call struct{ name, file string }
 
-// noteCalls keeps which tools a message calls, and the files that they are to read.
+// noteCalls records a message's tool calls and the files that they read.
 func (r *reader) noteCalls(message conversation.Message) {
 	for i := range message.Blocks {
 		block := &message.Blocks[i]
@@ -79,13 +77,13 @@ func (r *reader) noteCalls(message conversation.Message) {
 	}
 }
 
-// kindOf says how a block is rendered.
+// kindOf returns a block's kind for rendering.
 func kindOf(piece conversation.Block) render.Kind {
 	switch piece.Kind {
 	case conversation.Text, conversation.Thinking:
 		return render.Prose
 	case conversation.ToolCall, conversation.ToolResult, conversation.Opaque:
-		return render.Result // a call whose arguments are no JSON stays as it is
+		return render.Result // a call whose arguments are not JSON stays unchanged
 	default:
 		return render.Plain
 	}
@@ -103,7 +101,7 @@ func newBlock(title string, kind render.Kind, file, content string) block {
 	return b
 }
 
-// blockTitle says what a block is; empty for plain text.
+// blockTitle names a block's kind; "" for plain text.
 func blockTitle(piece conversation.Block) string {
 	switch piece.Kind {
 	case conversation.Thinking:
@@ -126,7 +124,7 @@ func blockTitle(piece conversation.Block) string {
 	}
 }
 
-// textOf returns what a block says.
+// textOf returns a block's text.
 func textOf(piece conversation.Block) string {
 	lines := []string{}
 	if piece.Text != "" {
@@ -142,8 +140,8 @@ func textOf(piece conversation.Block) string {
 	return strings.Join(lines, "\n")
 }
 
-// unrendered returns what stands for originals: what is not a block of its own is
-// ours, and cut out of what they are.
+// unrendered shows blocks that differ from the original's as plain text, because they are our own text, cut
+// from the originals.
 func (t text) unrendered(originals []original) text {
 	for i := range t.Blocks {
 		is := func(original original) bool {
@@ -156,8 +154,7 @@ func (t text) unrendered(originals []original) text {
 	return t
 }
 
-// draw makes HTML of what a pane shows: of each side its beginning, unless all is
-// asked for.
+// draw renders a pane as HTML: the beginning of each side, or all if requested.
 func draw(p *pane) {
 	side := drawing{isExact: p.Exact || p.Raw, left: maxSide, until: time.Now().Add(patience)}
 	if p.isWhole {
@@ -177,13 +174,13 @@ func draw(p *pane) {
 	p.IsCut = (side.isCut || sent.isCut) && !p.isWhole
 }
 
-// drawing is one side that is made.
+// drawing is one side while it is rendered.
 type drawing struct {
 	isExact bool
-	left    int       // bytes that it may still show
-	until   time.Time // after which texts are shown as they are
+	left    int       // bytes that may still be shown
+	until   time.Time // afterwards texts are shown unrendered
 	isCut   bool
-	renders bool // some text looks otherwise rendered
+	renders bool // rendering changes some text
 }
 
 func (d *drawing) draw(text *text) {
@@ -199,8 +196,7 @@ func (d *drawing) draw(text *text) {
 	}
 }
 
-// renders reports whether the block looks otherwise once it is rendered: what is told
-// apart from what was sent stands as it is.
+// renders reports whether rendering changes the block. Blocks with marked differences stay as text.
 func (b *block) renders() bool {
 	return len(b.Segments) == 1 && b.Segments[0].Class == "" && b.Kind != render.Plain
 }
@@ -213,7 +209,7 @@ func (b *block) size() int {
 	return size
 }
 
-// cut leaves at most so many bytes of a block and returns how many it took away.
+// cut limits a block's bytes and returns how many it removed.
 func (b *block) cut(most int) int {
 	before := b.size()
 	for i := range b.Segments {
@@ -228,8 +224,7 @@ func (b *block) cut(most int) int {
 	return before - b.size()
 }
 
-// draw makes the block's HTML. What is told apart from what was sent, or is wanted as it
-// was sent, stands as it is.
+// draw renders the block as HTML. Blocks with marked differences, or requested as sent, stay as text.
 func (b *block) draw(isExact bool) {
 	if b.More > 0 {
 		b.Notes = append(b.Notes, components.Size(int64(b.More))+" more are not shown here. The original bytes hold them.")
@@ -253,7 +248,7 @@ func (b *block) draw(isExact bool) {
 	}
 }
 
-// html returns a block's text as HTML. All of it is escaped: it is what others wrote.
+// html returns a block's text as HTML. All of it is escaped, because others wrote it.
 func (b *block) html() string {
 	var out strings.Builder
 	for _, segment := range b.Segments {

@@ -13,15 +13,15 @@ import (
 	"palimpsest/web/components"
 )
 
-// maxMarks bounds the events that are numbered in the chart and listed below it.
+// maxMarks limits the events that the chart numbers and the list below it shows.
 const maxMarks = 24
 
-// event is something that happened at a request.
+// event is an event at a request.
 type event struct {
 	Number  int // in the chart
 	Request int
 	Text    string
-	Path    string // of the message to look at; empty if absent
+	Path    string // of the message to look at; "" if absent
 }
 
 // isEpoch reports whether a request made a new projection.
@@ -29,12 +29,12 @@ func isEpoch(moment session.TimelineEntry) bool {
 	return moment.Compression == string(pipeline.Epoch) || moment.Compression == string(pipeline.Truncated)
 }
 
-// isFallback reports whether a request went out otherwise than the pipeline meant it to.
+// isFallback reports whether a request was sent otherwise than the pipeline intended.
 func isFallback(moment session.TimelineEntry) bool {
 	return !isEpoch(moment) && moment.Class != afterCompaction && compactedAt(moment) == nil
 }
 
-// compactedAt returns the event of a compaction by the provider itself, nil without one.
+// compactedAt returns the event of the provider's own compaction, or nil.
 func compactedAt(moment session.TimelineEntry) *pipeline.ReportEntry {
 	if !strings.Contains(string(moment.Report), pipeline.CompactedType) {
 		return nil
@@ -49,7 +49,7 @@ func compactedAt(moment session.TimelineEntry) *pipeline.ReportEntry {
 // afterCompaction is the class of the first request after a client has compacted itself.
 const afterCompaction = "after-compaction"
 
-// epoch returns the epoch with a number; nil if it is not the lane's.
+// epoch returns the lane's epoch with a number, or nil.
 func (m *model) epoch(number int) *session.EpochOverview {
 	at := slices.IndexFunc(m.Epochs, func(e session.EpochOverview) bool { return e.Number == number })
 	if at < 0 {
@@ -58,8 +58,7 @@ func (m *model) epoch(number int) *session.EpochOverview {
 	return &m.Epochs[at]
 }
 
-// events returns the newest things that happened in the lane, oldest first, each with a
-// link to what it changed.
+// events returns the lane's newest events, oldest first, each with a link to its change.
 func (m *model) events() []event {
 	all := m.Timeline.Events
 	all = all[max(0, len(all)-maxMarks):]
@@ -73,7 +72,7 @@ func (m *model) events() []event {
 	return events
 }
 
-// happened says what happened at a moment.
+// happened describes the events at a moment.
 func (m *model) happened(moment session.TimelineEntry) string {
 	var parts []string
 	if moment.Class == afterCompaction {
@@ -100,7 +99,7 @@ func (m *model) happened(moment session.TimelineEntry) string {
 	return strings.Join(parts, "; ")
 }
 
-// providerCompacted says that the provider compacted the history, and what it took.
+// providerCompacted describes the provider's compaction of the history and its cost in tokens.
 func providerCompacted(event *pipeline.ReportEntry) string {
 	text := fmt.Sprintf("the provider compacted the history by itself, %s; the originals are in the archive", components.Plural(int64(event.Counts["messages"]), "message"))
 	if in, out := event.Counts["input_tokens"], event.Counts["output_tokens"]; in+out > 0 {
@@ -109,7 +108,7 @@ func providerCompacted(event *pipeline.ReportEntry) string {
 	return text
 }
 
-// putBackAt says what the bridge put back at a moment.
+// putBackAt describes the bridge's inserts at a moment.
 func (m *model) putBackAt(moment session.TimelineEntry) string {
 	bridged := bridgedAt(moment)
 	if bridged == nil {
@@ -122,10 +121,10 @@ func (m *model) putBackAt(moment session.TimelineEntry) string {
 	return text + ". " + bridged.restored()
 }
 
-// bridgedAt returns what the bridge found at a moment; nil if nothing was compared.
+// bridgedAt returns the bridge's comparison at a moment, or nil.
 func bridgedAt(moment session.TimelineEntry) *bridged {
 	if !strings.Contains(string(moment.Report), compactionbridge.DirectivesLost) {
-		return nil // only a request that was compared has the count
+		return nil // only a compared request has the count
 	}
 	var report pipeline.Report
 	if json.Unmarshal(moment.Report, &report) != nil {
@@ -139,7 +138,8 @@ func bridgedAt(moment session.TimelineEntry) *bridged {
 	return nil
 }
 
-// answeredBy returns the other models that answered requests of the lane, each once, as far as the chart shows them.
+// answeredBy returns the other models that answered requests of the lane, each once, among the chart's
+// requests.
 func (m *model) answeredBy() []string {
 	var models []string
 	for _, moment := range m.Timeline.Points {
@@ -150,8 +150,8 @@ func (m *model) answeredBy() []string {
 	return models
 }
 
-// levels returns the tokens that a moment's prompt held at L0 to L3, and whether they
-// are known: what an epoch renders stays as it is until the next one, all else is L0.
+// levels returns the tokens of a moment's prompt at L0 to L3, and whether they are known. An epoch's
+// rendering stays the same until the next one; everything else is L0.
 func (m *model) levels(moment session.TimelineEntry) (held [4]int, known bool) {
 	if moment.Projection > 0 {
 		epoch := m.epoch(moment.Projection)
@@ -160,7 +160,7 @@ func (m *model) levels(moment session.TimelineEntry) (held [4]int, known bool) {
 		}
 		copy(held[1:], epoch.Levels[:])
 	}
-	for level := 3; level > 0; level-- { // estimates of two kinds: never more than was sent
+	for level := 3; level > 0; level-- { // two kinds of estimates, so never more than was sent
 		held[level] = min(held[level], moment.After-held[0])
 		held[0] += held[level]
 	}
@@ -168,7 +168,7 @@ func (m *model) levels(moment session.TimelineEntry) (held [4]int, known bool) {
 	return held, true
 }
 
-// chart returns what each request held: the levels stacked, the deepest at the bottom.
+// chart returns each request's tokens, with the levels stacked and the deepest at the bottom.
 func (m *model) chart() string {
 	chart := components.Chart{Kind: components.InOrder, XLabel: "Request"}
 	before := components.Line{Label: "Without Palimpsest", Color: "lapis-fill", Key: "lapis", Fill: 0.12}
@@ -185,7 +185,7 @@ func (m *model) chart() string {
 		chart.X = append(chart.X, int64(moment.Number))
 		before.Values = append(before.Values, new(int64(moment.Before)))
 		sent.Values = append(sent.Values, new(int64(moment.After)))
-		var window, share *int64 // by the settings of then
+		var window, share *int64 // by the settings at that time
 		if moment.Window > 0 {
 			window = new(int64(moment.Window))
 		}
@@ -216,7 +216,7 @@ func (m *model) chart() string {
 	return chart.JSON()
 }
 
-// levelsText says what a moment's prompt held at each level.
+// levelsText describes a moment's prompt by level.
 func (m *model) levelsText(moment session.TimelineEntry) string {
 	held, known := m.levels(moment)
 	if !known {
@@ -235,11 +235,11 @@ func (m *model) isSampled() bool { return m.Timeline.Total > len(m.Timeline.Poin
 // window returns the limit of the newest request; 0 if it is unknown.
 func (m *model) window() int64 { return int64(m.newest().Window) }
 
-// newestTarget returns the size above which the newest request was to be compressed; 0 if
-// never, or not recorded.
+// newestTarget returns the size above which the newest request would be compressed; 0 if never or not
+// recorded.
 func (m *model) newestTarget() int64 { return int64(m.newest().Target) }
 
-// spark draws how full the window was; nil where that is not known of two requests.
+// spark draws the share of the window in use; nil if fewer than two requests have it.
 func (m *model) spark() *components.Spark {
 	var shares []float64
 	for _, moment := range m.Timeline.Points {
@@ -253,7 +253,7 @@ func (m *model) spark() *components.Spark {
 	return components.NewSpark(shares, components.Plural(int64(m.Timeline.Total), "request"))
 }
 
-// strip says on one line how full the window is, and what was compressed.
+// strip summarizes on one line the share of the window in use and the compression.
 func (m *model) strip() string {
 	var parts []string
 	newest := m.newest()
@@ -274,5 +274,5 @@ func (m *model) strip() string {
 	return strings.Join(parts, " · ")
 }
 
-// startsAt returns the tokens at which compression will start; 0: unknown or off.
+// startsAt returns the tokens at which compression will start; 0 if unknown or off.
 func (m *model) startsAt() int64 { return int64(float64(m.window()) * m.Target) }

@@ -17,17 +17,17 @@ import (
 	"palimpsest/web/paths"
 )
 
-// ask is what the page's address asks for, in its own words.
+// ask is the parameters of the page's address, unparsed.
 type ask struct {
 	Query, Client, Model, Key, Member, Project, User, Range, Show, Cursor string
 
 	workspace  tenants.WorkspaceID
 	beginsMine bool // the list begins with the person's own conversations
 
-	Sort components.Sorting // what the list cannot be ordered by is left out
+	Sort components.Sorting // columns by which the list cannot be sorted are dropped
 
-	From, To string           // a range of one's own, with its zone; empty if none
-	Own      components.Range // the same as it was typed
+	From, To string           // a custom range, with its zone; "" if absent
+	Own      components.Range // the same as typed
 	Zone     *time.Location   // the reader's
 	from, to time.Time
 }
@@ -38,8 +38,7 @@ func askOf(c echo.Context, who tenants.Principal) ask {
 	return asked
 }
 
-// newAsk reads an address. An invalid custom range is reported at its fields, and
-// the list is not narrowed to it.
+// newAsk parses an address. An invalid custom range is reported at its fields and does not filter the list.
 func newAsk(address url.Values, zone *time.Location) ask {
 	a := ask{
 		Query: address.Get("q"), Client: address.Get("client"), Model: address.Get("model"), Key: address.Get("key"), Member: address.Get("member"), Project: address.Get("project"), User: address.Get("end_user"),
@@ -59,11 +58,11 @@ func newAsk(address url.Values, zone *time.Location) ask {
 	return a
 }
 
-// span is a range of time that the list can be narrowed to.
+// span is a range of time for the list.
 type span struct {
 	Name, Label string
-	Words       string        // behind "none of them"; empty for all
-	Length      time.Duration // 0: all
+	Words       string        // after "none of them"; "" for all
+	Length      time.Duration // 0 means all
 }
 
 func spans() []span {
@@ -74,7 +73,7 @@ func spans() []span {
 	}
 }
 
-// span returns the range that is asked for; one that is not known is all.
+// span returns the requested range, or all if it is unknown.
 func (a ask) span() span {
 	all := spans()
 	if a.From != "" {
@@ -88,14 +87,13 @@ func (a ask) span() span {
 	return all[len(all)-1]
 }
 
-// starred is the part of the list with the sessions that the person has starred, of any kind.
+// starred is the part of the list with the person's starred sessions, of any kind.
 const starred = "starred"
 
-// mine is the part of the list with the conversations of the person's own API keys. It is what a
-// member sees first.
+// mine is the part of the list with the conversations of the person's own API keys, a member's default.
 const mine = "mine"
 
-// begin has a member begin with their own conversations, where an address asks for nothing.
+// begin shows a member their own conversations if the address has no parameters.
 func (a ask) begin(role tenants.Role) ask {
 	a.beginsMine = role == tenants.Regular
 	if a.beginsMine && a.Show == "" && a.isWhole() {
@@ -104,12 +102,12 @@ func (a ask) begin(role tenants.Role) ask {
 	return a
 }
 
-// isWhole reports whether nothing narrows the list but its part.
+// isWhole reports whether the list has no filter besides its part.
 func (a ask) isWhole() bool {
 	return a.Query == "" && a.Client == "" && a.Model == "" && a.Key == "" && a.Member == "" && a.Project == "" && a.User == "" && a.Range == "" && a.From == ""
 }
 
-// listed returns the part of the list that a value of an address names as stores know it.
+// listed returns the part of the list for a value of an address.
 func listed(show string) string {
 	switch show {
 	case starred:
@@ -120,8 +118,8 @@ func listed(show string) string {
 	return show
 }
 
-// only narrows a filter to the sessions that the person has starred, or to those of the API keys
-// that they have created, where these are asked for.
+// only restricts a filter to the person's starred sessions, or to the sessions of the API keys that they
+// created, if requested.
 func (a ask) only(stars []uuid.UUID, keys []tenants.APIKey, person uuid.UUID, filter *session.Filter) {
 	switch a.Show {
 	case starred:
@@ -136,7 +134,7 @@ func (a ask) only(stars []uuid.UUID, keys []tenants.APIKey, person uuid.UUID, fi
 	}
 }
 
-// only reads what ask.only needs.
+// only reads the inputs of ask.only.
 func (h *Handler) only(ctx context.Context, who tenants.Principal, asked ask, filter *session.Filter) error {
 	var stars []uuid.UUID
 	var keys []tenants.APIKey
@@ -151,10 +149,10 @@ func (h *Handler) only(ctx context.Context, who tenants.Principal, asked ask, fi
 	return err
 }
 
-// own is the name of a range of one's own.
+// own is the name of a custom range.
 const own = "own"
 
-// rangeForm returns the form for a range of one's own.
+// rangeForm returns the form for a custom range.
 func (a ask) rangeForm() components.RangeForm {
 	form := components.RangeForm{
 		Range: a.Own, Path: paths.Sessions, Step: "60",
@@ -171,7 +169,7 @@ func (a ask) rangeForm() components.RangeForm {
 	return form
 }
 
-// shown returns the part of the list that is asked for: conversations, if nothing else is.
+// shown returns the requested part of the list, conversations by default.
 func (a ask) shown() session.Show {
 	switch a.Show {
 	case starred:
@@ -182,7 +180,7 @@ func (a ask) shown() session.Show {
 	return cmp.Or(session.Show(a.Show), session.ShowConversations)
 }
 
-// filter returns which sessions are asked for, or a session.Invalid.
+// filter returns the requested filter, or a session.Invalid.
 func (a ask) filter(now time.Time) (session.Filter, error) {
 	filter, err := session.FilterOf(a.workspace, url.Values{
 		"q": {a.Query}, "client": {a.Client}, "model": {a.Model}, "key": {a.Key}, "member": {a.Member}, "project": {a.Project}, "end_user": {a.User}, "show": {listed(a.Show)}, "cursor": {a.Cursor},
@@ -204,10 +202,10 @@ func (a ask) filter(now time.Time) (session.Filter, error) {
 	return filter, nil
 }
 
-// wrong is the answer of a file to an address that asks for what there is not.
+// wrong is a file's response to an address with unknown values.
 func wrong(err error) error { return echo.NewHTTPError(http.StatusBadRequest).SetInternal(err) }
 
-// path returns the address of what is asked for.
+// path returns the address of these parameters.
 func (a ask) path() string { return a.at(paths.Sessions) }
 
 func (a ask) at(path string) string {
@@ -215,18 +213,18 @@ func (a ask) at(path string) string {
 		"sort", a.Sort.By, "dir", a.Sort.Dir(), "cursor", a.Cursor)
 }
 
-// sorted returns the list in another order.
+// sorted returns the list's parameters with another order.
 func (a ask) sorted(by session.SortKey) string {
 	return a.with(func(a *ask) { a.Sort = a.Sort.Next(string(by)) }).path()
 }
 
-// sorts reports whether the list can be in an order.
+// sorts reports whether the list supports an order.
 func (m model) sorts(by session.SortKey) bool {
 	filter, err := m.Asked.filter(m.Now)
 	return err == nil && filter.Sorts(session.Sort{By: by, Up: true})
 }
 
-// exportPath returns where all that match are exported.
+// exportPath returns the address that exports all matching sessions.
 func (a ask) exportPath() string {
 	path := a.at(paths.ExportSessions)
 	if path == paths.ExportSessions {
@@ -235,7 +233,7 @@ func (a ask) exportPath() string {
 	return path + "&all=yes"
 }
 
-// with returns what is asked for with a change, from its first page on.
+// with returns the parameters with a change, from the first page on.
 func (a ask) with(change func(a *ask)) ask {
 	a.Cursor = ""
 	change(&a)

@@ -8,7 +8,7 @@ import (
 	"palimpsest/web/components"
 )
 
-// columnsOf are the columns beside the session.
+// columnsOf are the columns after the session's.
 func columnsOf() []columns.Drawn[model, row] {
 	type column = columns.Drawn[model, row]
 	return []column{

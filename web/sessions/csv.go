@@ -17,8 +17,8 @@ const (
 	csvMost = 50_000 // sessions in a file
 )
 
-// CSV answers the sessions that match, csvMost of them at most, as a file (RFC 4180)
-// with a heading. It has no title that the person may not read.
+// CSV answers with the matching sessions, at most csvMost, as a file (RFC 4180) with a heading. It leaves out
+// titles that the person may not read.
 func (h *Handler) CSV(c echo.Context, who tenants.Principal) error {
 	ctx := c.Request().Context()
 	reader, err := h.deps.Readers.Reader(ctx, who.Workspace.ID, who.User.ID)
@@ -48,10 +48,10 @@ func (h *Handler) CSV(c echo.Context, who tenants.Principal) error {
 	})
 }
 
-// heldFigures are the sums that have their columns before those of what happened in the session.
+// heldFigures are the sums whose columns come before those of the session's events.
 const heldFigures = 5
 
-// record returns a row of the file; for nil its heading.
+// record returns a row of the file, or its heading for nil.
 func record(of *session.Overview) []string {
 	all := sums.Of[session.Sums]()
 	if of == nil {

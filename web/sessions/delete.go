@@ -17,22 +17,22 @@ import (
 	"palimpsest/web/paths"
 )
 
-// deleteModel is the question whether sessions are to be deleted.
+// deleteModel is the question whether to delete sessions.
 type deleteModel struct {
 	IDs     []uuid.UUID
 	Titles  []string
 	Confirm components.FieldModel
 }
 
-// wanted returns what has to be typed.
+// wanted returns the text that confirms the deletion.
 func (m *deleteModel) wanted() string { return "delete " + strconv.Itoa(len(m.IDs)) }
 
-// ConfirmDelete asks whether the chosen sessions are to be deleted.
+// ConfirmDelete asks whether to delete the chosen sessions.
 func (h *Handler) ConfirmDelete(c echo.Context, who tenants.Principal) error {
 	return h.ask(c, who, http.StatusOK, c.QueryParams()["id"], "", false)
 }
 
-// Delete deletes sessions after the words were typed. Each is a change of its own.
+// Delete deletes sessions after the confirmation was typed. Each deletion is a change of its own.
 func (h *Handler) Delete(c echo.Context, who tenants.Principal) error {
 	form, err := c.FormParams()
 	if err != nil {
@@ -52,7 +52,7 @@ func (h *Handler) Delete(c echo.Context, who tenants.Principal) error {
 			return h.deps.Changes.Note(ctx, tenant, tenants.Change{Action: tenants.SessionDeleted, Target: id.String()})
 		})
 		switch {
-		case errors.Is(err, session.ErrNotFound): // someone else was quicker
+		case errors.Is(err, session.ErrNotFound): // someone else deleted it first
 		case err != nil:
 			return fmt.Errorf("%d of %d sessions are deleted: %w", deleted, len(ids), err)
 		default:
@@ -88,8 +88,8 @@ func (h *Handler) ask(c echo.Context, who tenants.Principal, status int, chosen 
 	return h.page(c, who, status, shown)
 }
 
-// deletedOf says how many sessions an address tells were deleted. An address is
-// anybody's: a value that is not a number says nothing.
+// deletedOf returns how many sessions an address reports as deleted. Anyone can write an address, so a value
+// that is not a number is ignored.
 func deletedOf(text string) string {
 	n, err := strconv.ParseUint(text, 10, 16)
 	if err != nil {
@@ -98,7 +98,7 @@ func deletedOf(text string) string {
 	return components.Plural(int64(n), "session")
 }
 
-// idsOf returns the ids among what was chosen, each once, as many as a page lists.
+// idsOf returns the distinct ids among the chosen values, at most as many as a page lists.
 func idsOf(chosen []string) []uuid.UUID {
 	var ids []uuid.UUID
 	seen := map[uuid.UUID]bool{}

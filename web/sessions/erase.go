@@ -14,24 +14,24 @@ import (
 	"palimpsest/web/paths"
 )
 
-// eraseModel is the question whether an end user is to be erased.
+// eraseModel is the question whether to erase an end user.
 type eraseModel struct {
 	User, Name, Back string
 	Confirm          components.FieldModel
 }
 
-// shownOfUser is how much of an end user's hash has to be typed.
+// shownOfUser is how many characters of an end user's hash confirm the erasure.
 const shownOfUser = 8
 
-// wanted returns what has to be typed.
+// wanted returns the text that confirms the erasure.
 func (m *eraseModel) wanted() string { return "erase " + m.User[:shownOfUser] }
 
-// ConfirmErase asks whether an end user is to be erased.
+// ConfirmErase asks whether to erase an end user.
 func (h *Handler) ConfirmErase(c echo.Context, who tenants.Principal) error {
 	return h.askErase(c, who, http.StatusOK, c.QueryParam("end_user"), "", false)
 }
 
-// Erase erases an end user after the words were typed.
+// Erase erases an end user after the confirmation was typed.
 func (h *Handler) Erase(c echo.Context, who tenants.Principal) error {
 	user, typed := c.FormValue("end_user"), strings.TrimSpace(c.FormValue("confirm"))
 	if !session.IsEndUserID(user) || typed != (&eraseModel{User: user}).wanted() {

@@ -13,10 +13,10 @@ import (
 	"palimpsest/web/paths"
 )
 
-// mostExported is how many sessions one file holds, as the API has it.
+// mostExported limits the sessions in one file, as in the API.
 const mostExported = 100
 
-// exportRefusal says why no file is made; empty: one is.
+// exportRefusal is the reason why no file is made; "" if one is.
 type exportRefusal string
 
 const (
@@ -25,8 +25,8 @@ const (
 	notYoursToRead  exportRefusal = "You may not read every one of these sessions. Nothing was exported: narrow the list to your API keys, or choose sessions whose titles you see."
 )
 
-// Export leads to the file of the chosen sessions, or of all that match. Where there is
-// none, the list says why.
+// Export redirects to the file of the chosen sessions, or of all that match. Without any, the list says
+// why.
 func (h *Handler) Export(c echo.Context, who tenants.Principal) error {
 	ids, refused, err := h.exported(c, who)
 	if err != nil {
@@ -43,7 +43,7 @@ func (h *Handler) Export(c echo.Context, who tenants.Principal) error {
 	return h.page(c, who, http.StatusUnprocessableEntity, shown)
 }
 
-// exported returns the sessions that are asked for, all of which the person may read.
+// exported returns the requested sessions, after checking that the person may read all of them.
 func (h *Handler) exported(c echo.Context, who tenants.Principal) ([]uuid.UUID, exportRefusal, error) {
 	ctx := c.Request().Context()
 	reader, err := h.deps.Readers.Reader(ctx, who.Workspace.ID, who.User.ID)
@@ -73,7 +73,7 @@ func (h *Handler) exported(c echo.Context, who tenants.Principal) ([]uuid.UUID, 
 	return ids, "", nil
 }
 
-// matching returns the sessions that match, as many as say that they are too many.
+// matching returns the matching sessions, or enough of them to tell that there are too many.
 func (h *Handler) matching(ctx context.Context, who tenants.Principal, reader tenants.Reader, asked ask) ([]session.Overview, error) {
 	filter, err := asked.filter(h.deps.Now())
 	if err != nil {
@@ -93,8 +93,8 @@ func (h *Handler) matching(ctx context.Context, who tenants.Principal, reader te
 	}
 }
 
-// chosen returns the sessions of ids, the most recently active first, but for those that
-// are gone, without titles that may not be read.
+// chosen returns the existing sessions of ids, the most recently active first, without titles that the person
+// may not read.
 func (h *Handler) chosen(ctx context.Context, who tenants.Principal, reader tenants.Reader, ids []uuid.UUID) ([]session.Overview, error) {
 	if len(ids) == 0 {
 		return nil, nil

@@ -21,10 +21,10 @@ import (
 
 const (
 	pageSize  = 25
-	sparkSize = 60 // requests in a picture of a session
+	sparkSize = 60 // requests in a session's spark
 )
 
-// Deps are what the page reads and changes.
+// Deps are the page's stores.
 type Deps struct {
 	Sessions  session.Records
 	Exchanges tenants.Exchanges
@@ -39,13 +39,13 @@ type Deps struct {
 	Now func() time.Time
 }
 
-// Handler answers the requests to the page.
+// Handler handles the page's requests.
 type Handler struct{ deps Deps }
 
 // New returns a Handler.
 func New(deps Deps) *Handler { return &Handler{deps: deps} }
 
-// Show shows a page of the sessions that match.
+// Show shows a page of the matching sessions.
 func (h *Handler) Show(c echo.Context, who tenants.Principal) error {
 	model, err := h.model(c, who)
 	if err != nil {
@@ -61,7 +61,7 @@ func (h *Handler) page(c echo.Context, who tenants.Principal, status int, model 
 	return layout.Page(c, status, layout.Frame{Title: "Sessions", Section: layout.Sessions, Who: who}, view(model))
 }
 
-// model reads what the page shows.
+// model reads the page's data.
 func (h *Handler) model(c echo.Context, who tenants.Principal) (model, error) {
 	ctx, asked, now := c.Request().Context(), askOf(c, who).begin(who.Role), h.deps.Now()
 	reader, err := h.deps.Readers.Reader(ctx, who.Workspace.ID, who.User.ID)
@@ -101,7 +101,7 @@ func (h *Handler) model(c echo.Context, who tenants.Principal) (model, error) {
 	return shown, nil
 }
 
-// count counts the sessions that match, and those that are active.
+// count counts the matching and the active sessions.
 func (h *Handler) count(ctx context.Context, who tenants.Principal, filter session.Filter, shown *model) error {
 	workspace := who.Workspace.ID
 	counts, err := h.deps.Sessions.Counts(ctx, workspace, filter)
@@ -121,7 +121,7 @@ func (h *Handler) count(ctx context.Context, who tenants.Principal, filter sessi
 	return err
 }
 
-// beside reads what stands beside the list.
+// beside reads the data beside the list.
 func (h *Handler) beside(ctx context.Context, who tenants.Principal, shown *model) error {
 	var keysErr error
 	shown.Keys, keysErr = h.deps.APIKeys.APIKeys(ctx, who.Workspace.ID)
@@ -130,8 +130,8 @@ func (h *Handler) beside(ctx context.Context, who tenants.Principal, shown *mode
 	return errors.Join(keysErr, err)
 }
 
-// rows returns sessions with what the newest requests of each held: pictures, which are
-// left out where they cannot be read.
+// rows returns sessions with their newest requests for the sparks. A failed read is only logged and leaves
+// the sparks out.
 func (h *Handler) rows(ctx context.Context, workspace tenants.WorkspaceID, found []session.Overview) []row {
 	ids := make([]uuid.UUID, len(found))
 	for i := range found {
@@ -148,8 +148,7 @@ func (h *Handler) rows(ctx context.Context, workspace tenants.WorkspaceID, found
 	return rows
 }
 
-// remark fills in which sessions the person has starred, and how many comments each has.
-// Comments that cannot be counted are left out.
+// remark fills in the person's stars and the number of comments. A failed count leaves the comments out.
 func (h *Handler) remark(ctx context.Context, workspace tenants.WorkspaceID, shown *model) {
 	ids := make([]uuid.UUID, len(shown.Rows))
 	for i := range shown.Rows {
@@ -165,8 +164,7 @@ func (h *Handler) remark(ctx context.Context, workspace tenants.WorkspaceID, sho
 	}
 }
 
-// failed returns the reference under which a failure is in the log; empty if there is
-// none.
+// failed logs an error and returns its reference in the log; "" without an error.
 func (h *Handler) failed(ctx context.Context, card string, err error) string {
 	return layout.Reference(ctx, h.deps.Log, "sessions", card, err)
 }

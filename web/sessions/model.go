@@ -14,45 +14,45 @@ import (
 	"palimpsest/web/render"
 )
 
-// model is the page.
+// model is the page's data.
 type model struct {
 	Asked  ask
-	Reader tenants.Reader // what the person may read
+	Reader tenants.Reader // the person's read access
 	Rows   []row
-	Next   string // cursor of the older page; empty if none
-	Cut    bool   // older ones than those up to Next were not looked through
+	Next   string // cursor of the older page; "" if absent
+	Cut    bool   // sessions older than Next were not searched
 	Counts session.Counts
-	Active int // sessions of the workspace, whatever is asked for
-	Total  int // of the workspace; session.MostCounted stands for more too
+	Active int // sessions of the workspace, regardless of the filter
+	Total  int // of the workspace; session.MostCounted also means more
 	Keys   []tenants.APIKey
 	Found  found
-	Unkept string // of which requests nothing is kept; empty: of none
+	Unkept string // the requests of which only figures are kept; "" if absent
 	Now    time.Time
 
-	Starred  []uuid.UUID // sessions that the person has starred
-	MatchOwn int         // of the sessions that are starred, or the person's own, those that match, where they are listed
+	Starred  []uuid.UUID // the person's starred sessions
+	MatchOwn int         // matching sessions among the starred ones or the person's own, if those are listed
 
-	Wrong        string // what is wrong with a filter; empty if nothing
-	Failed       string // reference, where the list did not load; empty: fine
-	BesideFailed string // reference, where counts or the names of keys did not load; empty: fine
+	Wrong        string // a filter's error; "" if valid
+	Failed       string // reference in the log if the list did not load; "" otherwise
+	BesideFailed string // reference in the log if counts or the names of keys did not load; "" otherwise
 
 	MayDelete   bool
-	Delete      *deleteModel // nil if nothing is to be deleted
+	Delete      *deleteModel // nil unless sessions are to be deleted
 	MayExport   bool
-	NotExported string // why there is no file; empty if none is asked for
+	NotExported string // why there is no file; "" unless one was requested
 
-	NoneChosen bool   // nothing was chosen to delete
-	NoneBeside bool   // nothing was chosen to compare
-	Deleted    string // what was deleted just now, "2 sessions"; empty if nothing
+	NoneChosen bool   // no session was chosen to delete
+	NoneBeside bool   // no session was chosen to compare
+	Deleted    string // the sessions just deleted, "2 sessions"; "" if none
 
-	Erase  *eraseModel // nil if no end user is to be erased
-	Erased string      // what an end user had who was erased just now, "2 sessions"; empty if nobody was
+	Erase  *eraseModel // nil unless an end user is to be erased
+	Erased string      // the sessions of an end user just erased, "2 sessions"; "" otherwise
 }
 
 // unknown is a count that could not be read.
 const unknown = -1
 
-// amount writes a count of sessions.
+// amount formats a count of sessions.
 func amount(n int) string {
 	if n == unknown {
 		return "–"
@@ -84,7 +84,7 @@ func (m model) tabs() []tab {
 	} {
 		named := string(part.show)
 		if part.show == session.ShowConversations && !m.Asked.beginsMine {
-			named = "" // what the list shows if nothing else is asked for
+			named = "" // the list's default
 		}
 		path := m.Asked.with(func(a *ask) { a.Show = named }).path()
 		tabs = append(tabs, tab{part.label, m.count(part.show), path, m.Asked.Show != starred && m.Asked.Show != mine && m.Asked.shown() == part.show})
@@ -93,7 +93,7 @@ func (m model) tabs() []tab {
 	return append(tabs, tab{"Starred", components.Count(int64(len(m.Starred))), path, m.Asked.Show == starred})
 }
 
-// count writes how many sessions a part of the list has.
+// count formats the number of sessions in a part of the list.
 func (m model) count(show session.Show) string {
 	n, known := m.Counts.Of[show]
 	if !known {
@@ -105,7 +105,7 @@ func (m model) count(show session.Show) string {
 	return amount(n) + "+"
 }
 
-// matching returns how many sessions the part that is shown has.
+// matching returns the number of sessions in the current part.
 func (m model) matching() string {
 	if m.Asked.Show == starred || m.Asked.Show == mine {
 		return amount(m.MatchOwn)
@@ -113,7 +113,7 @@ func (m model) matching() string {
 	return m.count(m.Asked.shown())
 }
 
-// matches counts the sessions and the messages that answer a search.
+// matches counts the sessions and messages that match a search.
 func (m model) matches() string {
 	sessions := m.matching() + " sessions"
 	if m.matching() == "1" {
@@ -122,8 +122,8 @@ func (m model) matches() string {
 	return sessions + " by title or id, " + components.Plural(int64(len(m.Found.Hits)), "message") + " by what was said"
 }
 
-// singlePath returns the single calls that match, where the list of conversations is shown
-// and has none of them; "" otherwise.
+// singlePath returns the address of the matching single calls if conversations are listed and none matches;
+// otherwise "".
 func (m model) singlePath() string {
 	if m.Asked.shown() == session.ShowSingle || m.Asked.Show == mine || m.Counts.Of[session.ShowSingle] == 0 {
 		return ""
@@ -131,7 +131,7 @@ func (m model) singlePath() string {
 	return m.Asked.with(func(a *ask) { a.Show = string(session.ShowSingle) }).path()
 }
 
-// chip is a filter that can be taken off.
+// chip is a removable filter.
 type chip struct{ Text, Label, Path string }
 
 func (m model) chips() []chip {
@@ -156,7 +156,7 @@ func (m model) chips() []chip {
 	return chips
 }
 
-// keyName returns what the key that is asked for is called.
+// keyName returns the requested key's name.
 func (m model) keyName() string {
 	for i := range m.Keys {
 		if m.Keys[i].ID.String() == m.Asked.Key {
@@ -166,7 +166,7 @@ func (m model) keyName() string {
 	return "unknown"
 }
 
-// memberName returns the address of the person that is asked for.
+// memberName returns the requested person's address.
 func (m model) memberName() string {
 	for i := range m.Keys {
 		if m.Keys[i].CreatedBy.String() == m.Asked.Member && m.Keys[i].Creator != "" {
@@ -176,7 +176,7 @@ func (m model) memberName() string {
 	return m.Asked.Member
 }
 
-// userName returns what the end user that is asked for is called.
+// userName returns the requested end user's name.
 func (m model) userName() string {
 	for i := range m.Rows {
 		if m.Rows[i].EndUser == m.Asked.User {
@@ -186,7 +186,7 @@ func (m model) userName() string {
 	return components.EndUser("", m.Asked.User)
 }
 
-// keyOptions are the API keys that the list can be narrowed to.
+// keyOptions are the API keys by which the list can be filtered.
 func (m model) keyOptions() []components.Option {
 	options := []components.Option{{Label: "All API keys"}}
 	for i := range m.Keys {
@@ -195,7 +195,7 @@ func (m model) keyOptions() []components.Option {
 	return options
 }
 
-// noneTitle is the heading where no session is listed.
+// noneTitle is the heading of an empty list.
 func (m model) noneTitle() string {
 	switch {
 	case !m.Asked.isWhole():
@@ -207,7 +207,7 @@ func (m model) noneTitle() string {
 	}
 }
 
-// nothing says why no session is listed.
+// nothing explains an empty list.
 func (m model) nothing() string {
 	switch {
 	case !m.Asked.isWhole():
@@ -231,7 +231,7 @@ func (m model) nothing() string {
 // activeSpan is how long after its last request a session counts as active.
 const activeSpan = 5 * time.Minute
 
-// active says how many sessions of the workspace are active; empty if none.
+// active returns how many sessions of the workspace are active; "" if none.
 func (m model) active() string {
 	if m.Active <= 0 {
 		return ""
@@ -242,12 +242,12 @@ func (m model) active() string {
 // isActive reports whether a session is active.
 func (m model) isActive(r row) bool { return m.Now.Sub(r.LastAt) < activeSpan }
 
-// row is a session of the list.
+// row is a session in the list.
 type row struct {
 	session.Overview
 
-	Fill   *components.Spark // nil if not known
-	Levels *[4]int           // of the newest request that a module shaped; nil: not known
+	Fill   *components.Spark // nil if unknown
+	Levels *[4]int           // of the newest request that a module changed; nil if unknown
 
 	Truncated, Failed bool // one of the newest requests was
 
@@ -255,12 +255,12 @@ type row struct {
 	Comments int
 }
 
-// star returns the star of a session of the list.
+// star returns a session's star in the list.
 func (m model) star(r row) components.StarModel {
 	return components.StarModel{Name: r.title(), Path: paths.StarSession(r.ID), Back: m.Asked.path(), Starred: r.Starred}
 }
 
-// title returns what a session is called.
+// title returns a session's display name.
 func (r row) title() string {
 	switch {
 	case r.Title != "":
@@ -272,10 +272,10 @@ func (r row) title() string {
 	}
 }
 
-// user returns what the end user whose session it is is called; "" if its application names nobody.
+// user returns the name of the session's end user; "" if the application names none.
 func (r row) user() string { return components.EndUser(r.EndUserName, r.EndUser) }
 
-// held reports whether some title of the page is held back from the reader.
+// held reports whether the page hides any title from the reader.
 func (m model) held() bool {
 	for i := range m.Rows {
 		if !m.Reader.MayRead(m.Rows[i].APIKey) {
@@ -285,7 +285,7 @@ func (m model) held() bool {
 	return false
 }
 
-// id returns the start of the session's id, which tells it apart for people.
+// id returns the start of the session's id, enough for people to recognize it.
 func (r row) id() string { return r.ID.String()[:8] }
 
 func (r row) saved() string {
@@ -295,7 +295,7 @@ func (r row) saved() string {
 	return components.Share(r.Saved(), r.Sendable())
 }
 
-// newRow returns a session with a picture of its newest requests, newest first.
+// newRow returns a session with a spark of its newest requests, newest first.
 func newRow(overview session.Overview, newest []tenants.Exchange) row {
 	r := row{Overview: overview}
 	var shares []float64

@@ -18,10 +18,10 @@ import (
 
 const (
 	searchTime  = 2 * time.Second
-	searchRunes = 3 // fewer find everything
+	searchRunes = 3 // fewer match everything
 )
 
-// found is what the archive holds about what is asked for.
+// found is the archive's result for the query.
 type found struct {
 	Hits []hit
 	Slow bool // the search did not end in time
@@ -29,16 +29,16 @@ type found struct {
 	Fail bool
 }
 
-// hit is a place of the archive.
+// hit is a match in the archive.
 type hit struct {
 	Title, Snippet, Path string
 	Files                string
-	Matched              string // words that were asked for
-	Named                string // the session and the day that were asked for
+	Matched              string // the query's words
+	Named                string // the session and the day in the query
 }
 
-// search looks in the archive for what is asked for, where the reader may read. It is
-// part of the first page only, and what goes wrong with it leaves the list alone.
+// search searches the archive as far as the reader may read. It is only part of the first page, and its
+// errors do not affect the list.
 func (h *Handler) search(ctx context.Context, workspace tenants.WorkspaceID, reader tenants.Reader, asked ask, filter session.Filter) found {
 	text := strings.TrimSpace(asked.Query)
 	if len([]rune(text)) < searchRunes || asked.Cursor != "" || reader.None() {
@@ -62,7 +62,7 @@ func (h *Handler) search(ctx context.Context, workspace tenants.WorkspaceID, rea
 	return found{Away: isAway, Fail: !isAway}
 }
 
-// titled returns hits for what was asked with the titles of their sessions, those that pass the filter.
+// titled returns the hits whose sessions pass the filter, with the sessions' titles.
 func (h *Handler) titled(ctx context.Context, workspace tenants.WorkspaceID, filter session.Filter, hits []archive.Hit, asked string) ([]hit, error) {
 	known := map[uuid.UUID]session.Detail{}
 	var shown []hit

@@ -18,18 +18,17 @@ import (
 	"palimpsest/web/paths"
 )
 
-// ImportConfig does all that a configuration file says on behalf of by, or nothing of it; a dry run
-// only tells what would change. It returns pipeline.Faults for what is wrong with the file,
-// tenants.ErrDenied and tenants.ErrConflict.
+// ImportConfig applies a whole configuration file on behalf of by, or no part of it; a dry run only returns
+// the changes. It returns pipeline.Faults for errors in the file, tenants.ErrDenied and tenants.ErrConflict.
 type ImportConfig func(ctx context.Context, workspace tenants.WorkspaceID, document string, by uuid.UUID, may func(tenants.Permission) bool, dry bool) (tenants.ConfigImport, error)
 
-// importModel is the page on which a configuration file is read.
+// importModel is the page that imports a configuration file.
 type importModel struct {
 	Typed    string
 	Faults   []components.Fault
 	Came     tenants.ConfigImport
-	IsAsked  bool // what would change is shown
-	IsDone   bool // it was changed
+	IsAsked  bool // the changes are shown
+	IsDone   bool // the changes were applied
 	Conflict bool // someone saved in the meantime
 }
 
@@ -42,8 +41,7 @@ func (h *Handler) AskImport(c echo.Context, who tenants.Principal) error {
 	return answerImport(c, http.StatusOK, who, importModel{})
 }
 
-// Import shows what a configuration file would change, and changes it once that was
-// confirmed.
+// Import shows a configuration file's changes and applies them after confirmation.
 func (h *Handler) Import(c echo.Context, who tenants.Principal) error {
 	typed, err := document(c)
 	if err != nil {
@@ -67,7 +65,7 @@ func (h *Handler) Import(c echo.Context, who tenants.Principal) error {
 	return answerImport(c, http.StatusOK, who, page)
 }
 
-// document returns the file that was sent, or what was typed in place of it.
+// document returns the uploaded file, or else the typed text.
 func document(c echo.Context) (string, error) {
 	typed := strings.ReplaceAll(c.FormValue("config"), "\r\n", "\n")
 	sent, err := c.FormFile("file")

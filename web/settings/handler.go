@@ -1,5 +1,5 @@
-// Package settings is the page of what a workspace says of itself and its data:
-// who may read it, for how long it is kept, and how to take it away or delete it.
+// Package settings is the page of a workspace's settings: its readers, its retention, and the export and
+// deletion of its data.
 package settings
 
 import (
@@ -17,7 +17,7 @@ import (
 	"palimpsest/web/paths"
 )
 
-// Deps are what the page works with.
+// Deps are the page's services.
 type Deps struct {
 	Data         tenants.Data
 	Members      tenants.Members
@@ -28,7 +28,7 @@ type Deps struct {
 	Now          func() time.Time
 }
 
-// Handler answers the requests to the page.
+// Handler handles the page's requests.
 type Handler struct{ deps Deps }
 
 // New returns a Handler.
@@ -39,7 +39,7 @@ func (h *Handler) Show(c echo.Context, who tenants.Principal) error {
 	return h.page(c, who, http.StatusOK, func(m *model) { m.Saved = c.QueryParam("saved") != "" })
 }
 
-// Save saves who may read and what is kept.
+// Save saves the readers and the retention.
 func (h *Handler) Save(c echo.Context, who tenants.Principal) error {
 	wanted := tenants.DataSettings{
 		TimeZone: strings.TrimSpace(c.FormValue("time_zone")), NoStore: c.FormValue("no_store") != "", OwnCredentials: c.FormValue("own_credentials") != "",
@@ -65,7 +65,7 @@ func (h *Handler) Save(c echo.Context, who tenants.Principal) error {
 	return h.page(c, who, http.StatusUnprocessableEntity, func(m *model) { m.Form = newForm(wanted, err) })
 }
 
-// linesOf returns the lines of a text that say something.
+// linesOf returns the non-empty lines of a text.
 func linesOf(text string) []string {
 	var lines []string
 	for line := range strings.Lines(text) {
@@ -76,7 +76,7 @@ func linesOf(text string) []string {
 	return lines
 }
 
-// SaveRetention saves for how long sessions are kept.
+// SaveRetention saves the retention of sessions.
 func (h *Handler) SaveRetention(c echo.Context, who tenants.Principal) error {
 	typed := strings.TrimSpace(c.FormValue("days"))
 	days, err := strconv.Atoi(typed)
@@ -84,7 +84,7 @@ func (h *Handler) SaveRetention(c echo.Context, who tenants.Principal) error {
 		days, err = 0, nil
 	}
 	if err != nil {
-		days = -1 // which nobody can set
+		days = -1 // an invalid value
 	}
 	err = h.deps.Data.SetRetention(c.Request().Context(), who.Workspace.ID, tenants.Retention{Days: days})
 	if err == nil {
@@ -96,12 +96,12 @@ func (h *Handler) SaveRetention(c echo.Context, who tenants.Principal) error {
 	return h.page(c, who, http.StatusUnprocessableEntity, func(m *model) { m.Days = newDays(typed, err) })
 }
 
-// ConfirmDelete asks whether the workspace is to be deleted.
+// ConfirmDelete asks whether to delete the workspace.
 func (h *Handler) ConfirmDelete(c echo.Context, who tenants.Principal) error {
 	return h.page(c, who, http.StatusOK, func(m *model) { m.Delete = newDelete(who.Workspace.Name, "") })
 }
 
-// Delete deletes the workspace, whose name was typed by who knows the password.
+// Delete deletes the workspace after the person typed its name and their password.
 func (h *Handler) Delete(c echo.Context, who tenants.Principal) error {
 	ctx, typed := c.Request().Context(), strings.TrimSpace(c.FormValue("confirm"))
 	form := newDelete(who.Workspace.Name, typed)
@@ -123,7 +123,7 @@ func (h *Handler) Delete(c echo.Context, who tenants.Principal) error {
 	return layout.Redirect(c, paths.Home)
 }
 
-// page shows the page after change has had its way with it.
+// page shows the page after applying change.
 func (h *Handler) page(c echo.Context, who tenants.Principal, status int, change func(*model)) error {
 	ctx := c.Request().Context()
 	failed := func(card string, err error) string {

@@ -56,7 +56,7 @@ func (h *Handler) limits(ctx context.Context, who tenants.Principal, typed func(
 	return card, nil
 }
 
-// keyChoices returns the workspace's provider keys to choose from, and their names.
+// keyChoices returns the workspace's provider keys as choices, and their names.
 func (h *Handler) keyChoices(ctx context.Context, who tenants.Principal) ([]components.Option, map[uuid.UUID]string, error) {
 	keys, err := h.deps.ProviderKeys.ProviderKeys(ctx, who.Workspace.ID)
 	if err != nil {
@@ -70,7 +70,7 @@ func (h *Handler) keyChoices(ctx context.Context, who tenants.Principal) ([]comp
 	return choices, names, nil
 }
 
-// chosenKey reads a field of a form that has a provider key; uuid.Nil for every key.
+// chosenKey reads a form's provider key; uuid.Nil means every key.
 func chosenKey(c echo.Context, name string) (uuid.UUID, error) {
 	id := c.FormValue(name)
 	if id == "" {
@@ -83,7 +83,7 @@ func chosenKey(c echo.Context, name string) (uuid.UUID, error) {
 	return key, nil
 }
 
-// whole reads a field of a form that has a whole number; 0 if it is empty.
+// whole reads a form's whole number; 0 if empty.
 func whole(c echo.Context, name string) (int, error) {
 	const wanted = "must be a whole number; empty for no limit"
 	value, err := number(c, name, wanted)
@@ -121,12 +121,12 @@ func (h *Handler) SetLimit(c echo.Context, who tenants.Principal) error {
 	})
 }
 
-// limitsOf reports whether limits are those of a model at a provider key.
+// limitsOf reports whether limits are for a model at a provider key.
 func limitsOf(model string, key uuid.UUID) func(tenants.ModelLimit) bool {
 	return func(limit tenants.ModelLimit) bool { return limit.Model == model && limit.ProviderKey == key }
 }
 
-// RemoveLimit has the catalog's limits of a model hold again.
+// RemoveLimit removes a model's limits, so that the catalog's apply again.
 func (h *Handler) RemoveLimit(c echo.Context, who tenants.Principal) error {
 	key, err := uuid.Parse(c.FormValue("provider_key_id"))
 	if err != nil {

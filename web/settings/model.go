@@ -9,7 +9,7 @@ import (
 	"palimpsest/web/components"
 )
 
-// model is the page.
+// model is the page's data.
 type model struct {
 	Who       tenants.Principal
 	Form      *formModel
@@ -19,15 +19,15 @@ type model struct {
 	Limits    limitsModel
 	MayExport bool
 	Saved     bool         // settings were just saved
-	Delete    *deleteModel // nil if nothing is asked
+	Delete    *deleteModel // nil without a question
 
-	FormFailed, DaysFailed, ExportFailed string // references in the log; empty: fine
+	FormFailed, DaysFailed, ExportFailed string // references in the log; "" if loaded
 }
 
 // mayDelete reports whether the reader may delete the workspace.
 func (m model) mayDelete() bool { return m.Who.Role.May(tenants.DeleteWorkspace) }
 
-// formModel is the form with what the workspace says of its data.
+// formModel is the form of the workspace's data settings.
 type formModel struct {
 	TimeZone, Managers, Members, Viewers, EndUsers, Failover components.FieldModel
 
@@ -38,12 +38,12 @@ type formModel struct {
 	Origins components.FieldModel
 }
 
-// kindModel is a kind of personal data that may be replaced.
+// kindModel is a kind of personal data that can be replaced.
 type kindModel struct {
 	Kind  tenants.RedactionKind
 	Label string
 	IsOn  bool
-	Found int64 // times that it was replaced
+	Found int64 // replacements
 }
 
 func newKinds(on []tenants.RedactionKind) []kindModel {
@@ -58,7 +58,7 @@ func newKinds(on []tenants.RedactionKind) []kindModel {
 	return kinds
 }
 
-// count notes how often each kind was replaced.
+// count fills in how often each kind was replaced.
 func (f *formModel) count(counts []tenants.RedactionCount) {
 	for _, count := range counts {
 		for i := range f.Kinds {
@@ -89,7 +89,7 @@ func newForm(typed tenants.DataSettings, err error) *formModel {
 	return form
 }
 
-// allOrOwn and allOrNone are what roles may be let read.
+// allOrOwn and allOrNone are the choices of what a role may read.
 func allOrOwn() []components.Option {
 	return []components.Option{
 		{Value: string(tenants.ReadsAll), Label: "every session"},
@@ -104,7 +104,7 @@ func allOrNone() []components.Option {
 	}
 }
 
-// failovers are what may become of a request whose provider key fails.
+// failovers are the choices for a request whose provider key fails.
 func failovers() []components.Option {
 	return []components.Option{
 		{Value: string(tenants.FailoverOff), Label: "the request fails"},
@@ -113,7 +113,7 @@ func failovers() []components.Option {
 	}
 }
 
-// hashedOrPlain is how end users may be shown.
+// hashedOrPlain are the ways to show end users.
 func hashedOrPlain() []components.Option {
 	return []components.Option{
 		{Value: string(tenants.EndUsersHashed), Label: "a hash of the application’s id"},
@@ -132,7 +132,7 @@ func newDays(typed string, err error) components.FieldModel {
 	return field
 }
 
-// shown returns a retention as it stands in the field.
+// shown returns a retention as its field shows it.
 func shown(retention tenants.Retention) string {
 	if retention.Days == 0 {
 		return ""
@@ -140,7 +140,7 @@ func shown(retention tenants.Retention) string {
 	return strconv.Itoa(retention.Days)
 }
 
-// deleteModel is the question whether the workspace is to be deleted.
+// deleteModel is the question whether to delete the workspace.
 type deleteModel struct {
 	Name              string
 	Confirm, Password components.FieldModel

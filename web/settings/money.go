@@ -19,7 +19,7 @@ import (
 	"palimpsest/web/paths"
 )
 
-// budgetsModel is the card with the budgets beside those of API keys.
+// budgetsModel is the card with the budgets other than those of API keys.
 type budgetsModel struct {
 	Rows   []budgetRow
 	Failed string
@@ -33,11 +33,11 @@ type budgetRow struct {
 	Name, Whose        string
 	Budget             tenants.Budget
 	InDay, InMonth     int64
-	HasSum             bool // one sum is spent of it; each end user has a sum of their own
-	DayShare, MonthPct int  // percent that is spent
+	HasSum             bool // the budget is one shared sum; end users each have their own
+	DayShare, MonthPct int  // percent spent
 }
 
-// rates says what is limited beside money.
+// rates returns the limits other than money.
 func (r budgetRow) rates() string {
 	var rates []string
 	for _, limit := range tenants.QuotaLimits() {
@@ -64,7 +64,7 @@ type priceRow struct {
 	KeyName string
 }
 
-// budgetOf is the name under which a form says whose budget it means.
+// budgetOf is a form's name for a spender.
 func budgetOf(spender tenants.Spender) string {
 	if spender.Kind == tenants.MemberSpends {
 		return string(spender.Kind) + ":" + spender.ID
@@ -122,7 +122,7 @@ func (h *Handler) budgets(ctx context.Context, who tenants.Principal, typed func
 	return card, nil
 }
 
-// percent returns how much of a budget is spent; 0 without a budget.
+// percent returns the spent part of a budget; 0 without a budget.
 func percent(spent, budget int64) int {
 	if budget <= 0 {
 		return 0
@@ -130,7 +130,7 @@ func percent(spent, budget int64) int {
 	return int(math.Min(float64(spent)/float64(budget)*100, 999))
 }
 
-// spender returns whose budget a form means.
+// spender returns the spender that a form names.
 func spender(c echo.Context) tenants.Spender {
 	kind, id, _ := strings.Cut(c.FormValue("whose"), ":")
 	if kind == string(tenants.ProjectSpends) {
@@ -139,7 +139,7 @@ func spender(c echo.Context) tenants.Spender {
 	return tenants.Spender{Kind: tenants.SpenderKind(kind), ID: id}
 }
 
-// SetBudget sets the budget of one spender; one without a limit is removed.
+// SetBudget sets a spender's budget; a budget without limits is removed.
 func (h *Handler) SetBudget(c echo.Context, who tenants.Principal) error {
 	budget := tenants.Budget{Spender: spender(c)}
 	var wrong []error
@@ -169,7 +169,7 @@ func (h *Handler) SetBudget(c echo.Context, who tenants.Principal) error {
 	})
 }
 
-// number reads a field of a form; 0 if it is empty.
+// number reads a form's number; 0 if empty.
 func number(c echo.Context, name, wanted string) (float64, error) {
 	text := strings.ReplaceAll(strings.TrimSpace(c.FormValue(name)), ",", "")
 	if text == "" {
@@ -188,7 +188,7 @@ func fieldErrors(invalid tenants.Invalid, fields []components.FieldModel) {
 	}
 }
 
-// changed answers a change of money: with the page as it is now, or with what is wrong at its field.
+// changed answers a change of budgets with the current page, or with the error at its field.
 func (h *Handler) changed(c echo.Context, who tenants.Principal, err error, show func(*model, tenants.Invalid)) error {
 	if err == nil {
 		return layout.Redirect(c, paths.With(paths.Settings, "saved", "yes"))
@@ -197,7 +197,7 @@ func (h *Handler) changed(c echo.Context, who tenants.Principal, err error, show
 	if !is {
 		return err
 	}
-	if cut := strings.LastIndex(invalid.Field, "]."); cut >= 0 { // of the whole list
+	if cut := strings.LastIndex(invalid.Field, "]."); cut >= 0 { // without the place in the list
 		invalid.Field = invalid.Field[cut+2:]
 	}
 	return h.page(c, who, http.StatusUnprocessableEntity, func(m *model) { show(m, invalid) })
@@ -227,7 +227,7 @@ func (h *Handler) prices(ctx context.Context, who tenants.Principal, typed func(
 	return card, nil
 }
 
-// isAt reports whether a price is that of a model at a provider key.
+// isAt reports whether a price is for a model at a provider key.
 func isAt(model string, key uuid.UUID) func(tenants.ModelPrice) bool {
 	return func(price tenants.ModelPrice) bool { return price.Model == model && price.ProviderKey == key }
 }
@@ -266,7 +266,7 @@ func (h *Handler) SetPrice(c echo.Context, who tenants.Principal) error {
 	})
 }
 
-// RemovePrice has the list price of a model hold again.
+// RemovePrice removes a model's price, so that the list price applies again.
 func (h *Handler) RemovePrice(c echo.Context, who tenants.Principal) error {
 	key, err := uuid.Parse(c.FormValue("provider_key_id"))
 	if err != nil {
@@ -281,7 +281,7 @@ func (h *Handler) RemovePrice(c echo.Context, who tenants.Principal) error {
 	return layout.Redirect(c, paths.With(paths.Settings, "saved", "yes"))
 }
 
-// dollars writes a price for a million tokens.
+// dollars formats a price for a million tokens.
 func dollars(price float64) string {
 	if price == 0 {
 		return "–"

@@ -1,5 +1,4 @@
-// Package signon is the pages to log in through a workspace's single sign-on, and to set
-// it up.
+// Package signon is the pages to log in through a workspace's single sign-on, and to set it up.
 package signon
 
 import (
@@ -17,7 +16,7 @@ import (
 	"palimpsest/web/paths"
 )
 
-// Handler answers the requests to the pages.
+// Handler handles the pages' requests.
 type Handler struct {
 	service   tenants.SingleSignOn
 	cookies   tenants.Cookies
@@ -25,12 +24,12 @@ type Handler struct {
 	log       *slog.Logger
 }
 
-// New returns a Handler for a product that people reach at publicURL.
+// New returns a Handler for a product at publicURL.
 func New(service tenants.SingleSignOn, cookies tenants.Cookies, publicURL string, log *slog.Logger) *Handler {
 	return &Handler{service: service, cookies: cookies, publicURL: publicURL, log: log}
 }
 
-// linkText says how an account is connected with single sign-on.
+// linkText describes an account's connection with single sign-on.
 const linkText = "Your account also belongs elsewhere, so your company’s login alone does not open it. Log in with your password or a passkey first, then come back to this page: that connects them once."
 
 const askTitle = "Log in with single sign-on"
@@ -40,8 +39,8 @@ func (h *Handler) Ask(c echo.Context) error {
 	return layout.Plain(c, http.StatusOK, askTitle, askView(newAsk("", c.QueryParam("next"), "")))
 }
 
-// Begin shows the link to where people prove who they are. A redirect would not do: the
-// page's policy lets forms lead to this site only.
+// Begin shows the link to the identity provider. A redirect would not work, because the page's policy
+// restricts forms to this site.
 func (h *Handler) Begin(c echo.Context) error {
 	email, next := c.FormValue("email"), c.FormValue("next")
 	ctx := tenants.WithActor(c.Request().Context(), tenants.Actor{From: c.RealIP()})
@@ -66,7 +65,7 @@ func (h *Handler) Begin(c echo.Context) error {
 	return layout.Plain(c, http.StatusOK, askTitle, goView(address, host))
 }
 
-// Callback logs in who comes back.
+// Callback logs in a person who returns from the provider.
 func (h *Handler) Callback(c echo.Context, here tenants.Principal) error {
 	request := c.Request()
 	ctx := tenants.WithActor(request.Context(), tenants.Actor{From: c.RealIP()})
@@ -93,7 +92,7 @@ func (h *Handler) Callback(c echo.Context, here tenants.Principal) error {
 	return layout.Redirect(c, paths.Local(next))
 }
 
-// tooMany says how long to wait.
+// tooMany tells how long to wait.
 func (h *Handler) tooMany(c echo.Context, email, next string, many tenants.TooMany) error {
 	c.Response().Header().Set(echo.HeaderRetryAfter, strconv.Itoa(int(many.Wait.Seconds())+1))
 	problem := "Too many failed attempts. Try again in " + components.Span(many.Wait) + ", or log in with your password."
@@ -105,32 +104,32 @@ func (h *Handler) Show(c echo.Context, who tenants.Principal) error {
 	return h.page(c, who, http.StatusOK, func(m *model) { m.Done = doneText(c.QueryParam("done")) })
 }
 
-// Save keeps the settings.
+// Save saves the settings.
 func (h *Handler) Save(c echo.Context, who tenants.Principal) error {
 	wanted := tenants.WantedSignOn{Issuer: c.FormValue("issuer"), ClientID: c.FormValue("client_id"), Secret: c.FormValue("secret"), Role: tenants.Role(c.FormValue("role"))}
 	err := h.service.Save(c.Request().Context(), who, wanted)
 	return h.done(c, who, "saved", err, func(m *model) { m.form(wanted, err) })
 }
 
-// Remove ends single sign-on.
+// Remove disables single sign-on.
 func (h *Handler) Remove(c echo.Context, who tenants.Principal) error {
 	return h.done(c, who, "removed", h.service.Remove(c.Request().Context(), who), nil)
 }
 
-// Claim adds a domain that is to be proven.
+// Claim adds a domain whose ownership must be proven.
 func (h *Handler) Claim(c echo.Context, who tenants.Principal) error {
 	domain := c.FormValue("domain")
 	err := h.service.Claim(c.Request().Context(), who, domain)
 	return h.done(c, who, "claimed", err, func(m *model) { m.domain(domain, err) })
 }
 
-// Prove looks for the record of a domain.
+// Prove checks a domain's DNS record.
 func (h *Handler) Prove(c echo.Context, who tenants.Principal) error {
 	err := h.service.Prove(c.Request().Context(), who, c.FormValue("domain"))
 	return h.done(c, who, "proven", err, func(m *model) { m.domain("", err) })
 }
 
-// RemoveDomain takes a domain away.
+// RemoveDomain removes a domain.
 func (h *Handler) RemoveDomain(c echo.Context, who tenants.Principal) error {
 	return h.done(c, who, "domain-removed", h.service.RemoveDomain(c.Request().Context(), who, c.FormValue("domain")), nil)
 }

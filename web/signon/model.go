@@ -14,7 +14,7 @@ type askModel struct {
 // model is the page of the settings.
 type model struct {
 	IsSet    bool
-	Callback string // where the provider sends people back to
+	Callback string // the address to which the provider redirects back
 	Domains  []tenants.Domain
 	Done     string
 
@@ -28,8 +28,7 @@ func newModel(signOn tenants.SignOn, domains []tenants.Domain, callback string) 
 	return page
 }
 
-// form fills in the form with what was typed and what is wrong with it. A secret is
-// never sent back.
+// form fills in the form with the input and its errors. A secret is never sent back.
 func (m *model) form(typed tenants.WantedSignOn, err error) {
 	m.Issuer = components.FieldModel{Label: "Issuer", Name: "issuer", Value: typed.Issuer, Hint: "As the provider names itself, such as https://login.example.com."}
 	m.Client = components.FieldModel{Label: "Client id", Name: "client_id", Value: typed.ClientID}

@@ -8,17 +8,16 @@ import (
 	"palimpsest/web/components"
 )
 
-// The picture of the sessions: one bar each, in a box that is stretched to the card's
-// width.
+// The picture of the sessions has one bar for each, in a box that is stretched to the card's width.
 const (
 	pictureWidth  = 1000.0
 	pictureHeight = 220.0
-	pictureTop    = 1.7 // windows; what is fuller is cut off
+	pictureTop    = 1.7 // in windows; fuller bars are cut off
 	barShare      = 0.72
 	lineHeight    = 13.0 // of a line's label, in px
 )
 
-// picture is the sessions of a preview as bars, the oldest first.
+// picture is a preview's sessions as bars, oldest first.
 type picture struct {
 	Bars    []bar
 	FullY   string // of the line where the window is full
@@ -26,23 +25,23 @@ type picture struct {
 	Target  string // "target 0.75"
 	LabelY  string // of the target's label
 	FullAt  string // and of the other's
-	Words   string // the whole of it
+	Words   string // a description of the picture
 }
 
-// bar is a session: what would be sent of its fullest prompt, and above it what the
-// client sent beyond.
+// bar is a session: the part of its fullest prompt that would be sent, and above it the rest that the client
+// sent.
 type bar struct {
 	X, Width        string
 	SentY, SentHigh string
-	GapY, GapHigh   string // empty if nothing beyond
+	GapY, GapHigh   string // "" if absent
 	Ink             string // class of its color
 	Words           string
 }
 
-// picture draws the sessions as the settings that were typed would have made them.
+// picture draws the sessions under the settings that were typed.
 func (m previewModel) picture() picture {
 	each := m.Found.WantedEach
-	target, _ := strconv.ParseFloat(m.Target, 64) // was accepted: there is a preview
+	target, _ := strconv.ParseFloat(m.Target, 64) // was accepted, because there is a preview
 	drawn := picture{FullY: components.Decimal(yOf(1)), TargetY: components.Decimal(yOf(target)), Target: "target " + m.Target}
 	full, at := yOf(1)+4, yOf(target)+4
 	if at-full < lineHeight {
@@ -63,8 +62,7 @@ func (m previewModel) picture() picture {
 	return drawn
 }
 
-// waiting returns what stands where the bars come: as many as there are at most, all up
-// to a line.
+// waiting returns placeholders for the bars: the maximum number of them, all up to the same line.
 func waiting(y float64) []bar {
 	bars, step := make([]bar, preview.Newest), pictureWidth/preview.Newest
 	for i := range bars {
@@ -76,7 +74,7 @@ func waiting(y float64) []bar {
 	return bars
 }
 
-// pictureTopGap is the room above the picture for what stands out of it, in px.
+// pictureTopGap is the room above the picture for its overhang, in px.
 const pictureTopGap = 14.0
 
 func newBar(one preview.Session, x, width float64) bar {
@@ -93,14 +91,14 @@ func newBar(one preview.Session, x, width float64) bar {
 	return drawn
 }
 
-// yOf returns where in the picture a share of the window ends.
+// yOf returns the height in the picture for a share of the window.
 func yOf(share float64) float64 {
 	return pictureHeight - min(share, pictureTop)/pictureTop*pictureHeight
 }
 
 func percent(thousandths int) int { return (thousandths + 5) / 10 }
 
-// compressed counts the sessions in which anything was.
+// compressed counts the sessions with any compression.
 func compressed(each []preview.Session) int {
 	n := 0
 	for i := range each {
@@ -111,7 +109,7 @@ func compressed(each []preview.Session) int {
 	return n
 }
 
-// atL3 counts the sessions of which anything reached the deepest level.
+// atL3 counts the sessions with any turn at the deepest level.
 func atL3(each []preview.Session) int {
 	n := 0
 	for i := range each {
@@ -127,11 +125,11 @@ func count(n int) string { return components.Count(int64(n)) }
 // tile is a figure above the picture.
 type tile struct {
 	Name, Hint    string
-	Value, Now    string // at the setting that was typed, and what is said of the saved one
+	Value, Now    string // at the typed setting, and the words about the saved one
 	IsGood, IsBad bool
 }
 
-// tiles returns the figures that stand above the picture.
+// tiles returns the figures above the picture.
 func (m previewModel) tiles() []tile {
 	saved, wanted := m.Found.Saved, m.Found.Wanted
 	of := func(each []preview.Session) string { return count(compressed(each)) + " of " + count(len(each)) }
@@ -155,7 +153,7 @@ func (m previewModel) tiles() []tile {
 	return tiles
 }
 
-// clientOptions are the clients that the preview can be narrowed to.
+// clientOptions are the clients by which the preview can be filtered.
 func (m previewModel) clientOptions() []components.Option {
 	options := []components.Option{{Label: "All clients"}}
 	known := m.Client == ""
@@ -172,7 +170,7 @@ func (m previewModel) clientOptions() []components.Option {
 	return options
 }
 
-// replayed says which sessions were looked at, where they are the workspace's.
+// replayed names the replayed sessions if they are the workspace's.
 func (m previewModel) replayed() string {
 	sessions, of := m.Found.Saved.Sessions, ""
 	if m.Client != "" {
@@ -181,7 +179,7 @@ func (m previewModel) replayed() string {
 	return fmt.Sprintf("your last %s%s, %s", components.Plural(int64(sessions), "session"), of, components.Plural(int64(m.Found.Saved.Requests), "request"))
 }
 
-// whose says whose sessions were looked at.
+// whose names the sessions in the preview.
 func (m previewModel) whose() string {
 	if m.Client == "" {
 		return "your own"

@@ -10,14 +10,14 @@ import (
 	"palimpsest/tenants"
 )
 
-// conflictModel says what was saved in the meantime.
+// conflictModel describes the version saved in the meantime.
 type conflictModel struct {
 	At     time.Time
-	IsMine bool // the same person saved it, on another page
+	IsMine bool // the same person saved it on another page
 }
 
-// conflict shows the form again over what was saved in the meantime: with the values that the
-// person changed since a version, and with the newest ones in place of all others.
+// conflict shows the form again over the version saved in the meantime. It keeps the values that the person
+// changed since a version and takes all others from the newest version.
 func (h *Handler) conflict(c echo.Context, who tenants.Principal, st state, version int, typed values) error {
 	before, known, err := h.version(c.Request().Context(), who.Workspace.ID, version)
 	if err != nil {
@@ -28,7 +28,7 @@ func (h *Handler) conflict(c echo.Context, who tenants.Principal, st state, vers
 		mine = st.now
 		for _, own := range differences(before, typed) {
 			if s, is := settingOf(own.Name); is && s.parent() != "" {
-				mine = mine.taking(s.parent(), typed) // a member is nothing without what it is of
+				mine = mine.taking(s.parent(), typed) // a member needs its parent
 			}
 			mine = mine.taking(own.Name, typed)
 		}
@@ -39,7 +39,7 @@ func (h *Handler) conflict(c echo.Context, who tenants.Principal, st state, vers
 	return h.answer(c, http.StatusConflict, who, page)
 }
 
-// version returns what the page showed of a version; known is false if it is not kept.
+// version returns the values that the page showed of a version; known is false if it is no longer stored.
 func (h *Handler) version(ctx context.Context, workspace tenants.WorkspaceID, version int) (shown values, known bool, err error) {
 	if version == 0 {
 		_, shown, err = h.resolved(tenants.PipelineConfig{})

@@ -16,22 +16,21 @@ import (
 	"palimpsest/web/components"
 )
 
-// curvePart is the value of part that asks for the page with the curve.
+// curvePart is the value of part that requests the page with the curve.
 const curvePart = "curve"
 
-// curveContexts are the values of ipc.minContext that the curve has, the cheapest first.
+// curveContexts are the curve's values of ipc.minContext, cheapest first.
 var curveContexts = []int{25_000, 50_000, 100_000, 200_000}
 
-// curvePoint is what one value of ipc.minContext makes of the sessions.
+// curvePoint is the sessions' outcome at one value of ipc.minContext.
 type curvePoint struct {
 	MinContext int
 	preview.Figures
 
-	TakenUp, Held int // identifiers that turns take up again, and those of them that prompts still have; 0 where none were counted
+	TakenUp, Held int // identifiers that turns take up again, and the number of them still in prompts; 0 if not counted
 }
 
-// curve replays the sessions with "Spend less" at each value of minContext, beside all else
-// that was typed.
+// curve replays the sessions with "Spend less" at each value of minContext, with the other typed settings.
 func (p *Previewer) curve(ctx context.Context, who tenants.Principal, picked session.Selection, saved, wanted pipeline.Config) ([]curvePoint, error) {
 	if !wanted.Runs(ipc.Name) {
 		return nil, nil
@@ -59,8 +58,7 @@ func (p *Previewer) curve(ctx context.Context, who tenants.Principal, picked ses
 // label is the point's value of minContext.
 func (c curvePoint) label() string { return components.Short(int64(c.MinContext)) }
 
-// cost is what prompts would have cost as a share of what they cost untouched; 1 where they
-// cost nothing.
+// cost is the cost of prompts as a share of their cost untouched; 1 if that is 0.
 func (c curvePoint) cost() float64 {
 	if untouched := c.Cost + c.Net; untouched > 0 {
 		return float64(c.Cost) / float64(untouched)
@@ -68,8 +66,8 @@ func (c curvePoint) cost() float64 {
 	return 1
 }
 
-// fidelity is the share of the identifiers that prompts still have where they are needed again, or,
-// where none were counted, of the prompts that the model would have read word for word.
+// fidelity is the share of the identifiers that prompts still have where they are needed again. If
+// identifiers were not counted, it is the share of the prompts that the model would have read word for word.
 func (c curvePoint) fidelity() float64 {
 	switch {
 	case c.TakenUp > 0:
@@ -81,7 +79,7 @@ func (c curvePoint) fidelity() float64 {
 	}
 }
 
-// saving says by how much prompts would have been cheaper or dearer.
+// saving describes how much cheaper or more expensive the prompts would have been.
 func (c curvePoint) saving() string {
 	percent := 100 * (c.cost() - 1)
 	if percent <= 0 {
@@ -90,15 +88,15 @@ func (c curvePoint) saving() string {
 	return fmt.Sprintf("+%.1f %%", percent)
 }
 
-// kept says the point's fidelity.
+// kept describes the point's fidelity.
 func (c curvePoint) kept() string { return fmt.Sprintf("%.1f %%", 100*c.fidelity()) }
 
-// verbatim says how much the model would have read word for word.
+// verbatim describes the share that the model would have read word for word.
 func (c curvePoint) verbatim() string {
 	return curvePoint{Figures: c.Figures}.kept()
 }
 
-// identifiers says how many prompts still have; "–" where none were counted.
+// identifiers returns the number that prompts still have; "–" if they were not counted.
 func (c curvePoint) identifiers() string {
 	if c.TakenUp == 0 {
 		return "–"
@@ -106,7 +104,7 @@ func (c curvePoint) identifiers() string {
 	return c.kept()
 }
 
-// upward says what the picture shows upward.
+// upward names the vertical axis.
 func upward(points []curvePoint) string {
 	if points[0].TakenUp == 0 {
 		return "what the model reads word for word"
@@ -114,16 +112,16 @@ func upward(points []curvePoint) string {
 	return "identifiers that prompts still have where a turn takes them up again"
 }
 
-// The picture of the curve, in its own units: cost to the right, fidelity up. Each direction
-// shows no more than what the points span, since they often lie close together.
+// The picture of the curve, in its own units: cost to the right, fidelity up. Each axis spans only the
+// points, since they are often close together.
 const (
 	curveWidth, curveHeight = 480, 200
 	curveLeft, curveBottom  = 48, 36
 	curveMargin             = 28
-	labelAbove, labelBelow  = -9, 17 // labels take turns, so that close points have room for both
+	labelAbove, labelBelow  = -9, 17 // labels alternate, so that close points have room for both
 )
 
-// mark is a point as the picture has it.
+// mark is a point in the picture.
 type mark struct {
 	X, Y  string
 	Label string
@@ -151,13 +149,13 @@ func curveMarks(points []curvePoint) []mark {
 	return marks
 }
 
-// curveEnds returns the points that have the least and the most of something.
+// curveEnds returns the points with the least and the most of a value.
 func curveEnds(points []curvePoint, of func(curvePoint) float64) (least, most curvePoint) {
 	compare := func(a, b curvePoint) int { return cmp.Compare(of(a), of(b)) }
 	return slices.MinFunc(points, compare), slices.MaxFunc(points, compare)
 }
 
-// between returns where a value stands from least to most, from 0 to 1; in the middle if both are the same.
+// between returns a value's position from least to most, from 0 to 1; 0.5 if both are the same.
 func between(value, least, most float64) float64 {
 	if most <= least {
 		return 0.5
@@ -167,7 +165,7 @@ func between(value, least, most float64) float64 {
 
 func place(at float64) string { return strconv.FormatFloat(at, 'f', 1, 64) }
 
-// curveLine joins the marks.
+// curveLine connects the marks.
 func curveLine(marks []mark) string {
 	places := make([]string, len(marks))
 	for i, mark := range marks {

@@ -11,8 +11,8 @@ import (
 	"palimpsest/pipeline/modules/ipc"
 )
 
-// What the page shows of compression in its own way: presets, and a slider for the target,
-// which the goal follows down.
+// The page shows some compression settings in its own way: presets, and a slider for the target, which the
+// goal follows down.
 const (
 	targetPath   = ipc.Name + ".targetUtilization"
 	goalPath     = ipc.Name + ".compressTo"
@@ -28,13 +28,13 @@ type preset struct {
 	Target, Keep       string
 }
 
-// presets returns the presets with the values that they set.
+// presets returns the presets with their values.
 func presets() []preset {
 	var found []preset
 	for _, known := range modules.Catalog().Presets() {
 		config, err := modules.Catalog().Parse([]byte(known.YAML))
 		if err != nil {
-			continue // a test reads them all
+			continue // a test reads all of them
 		}
 		values, err := valuesOf(config)
 		if err != nil {
@@ -57,7 +57,7 @@ func presetNamed(name string) (preset, bool) {
 	return preset{}, false
 }
 
-// is reports whether what was typed is a preset: its values, and the defaults for all else.
+// is reports whether the typed values are a preset's, with the defaults for all other settings.
 func (m model) is(p preset) bool {
 	for _, card := range cardsOf(ipc.Name) {
 		for _, setting := range card.Settings {
@@ -76,11 +76,11 @@ func (m model) is(p preset) bool {
 	return true
 }
 
-// isCustom reports whether what was typed is not one of the presets.
+// isCustom reports whether the typed values match no preset.
 func (m model) isCustom() bool { return !slices.ContainsFunc(m.Presets, m.is) }
 
-// isAdvanced reports whether the settings below the preview are unfolded: one of them is
-// wrong, or differs from what is saved.
+// isAdvanced reports whether the settings below the preview are unfolded, because one of them is invalid or
+// differs from the saved value.
 func (m model) isAdvanced() bool {
 	for _, card := range cardsOf(ipc.Name) {
 		for _, setting := range card.Settings {
@@ -106,17 +106,16 @@ func advancedSections() string {
 
 func (p preset) summary() string { return fmt.Sprintf("%s · keep %s", p.Target, p.Keep) }
 
-// target is the field that slider and presets set.
+// target is the field of the slider and the presets.
 func (m model) target() field {
 	s, _ := settingOf(targetPath)
 	return m.field(s)
 }
 
-// decides reports whether cost decides when old turns are shortened, so that the slider has no effect.
+// decides reports whether cost decides when old turns are shortened. In that case the slider has no effect.
 func (m model) decides() bool { return m.Typed.Set[triggerPath] == ipc.TriggerBreakEven }
 
-// shown returns the values with the two watermarks as the form showed them before
-// anything was typed.
+// shown returns the values with the two watermarks as the form first showed them.
 func (v values) shown(form url.Values) values {
 	next := v.clone()
 	for _, path := range []string{targetPath, goalPath} {
@@ -127,9 +126,8 @@ func (v values) shown(form url.Values) values {
 	return next
 }
 
-// following returns the values with compressTo lowered along with a target that was
-// changed, so that an epoch has something to free. A compressTo that was typed stays
-// as it is: the pipeline refuses it where it is not below the target.
+// following lowers compressTo along with a changed target, so that an epoch has something to free. A typed
+// compressTo stays as it is, because the pipeline refuses it if it is not below the target.
 func (v values) following(shown values) values {
 	target, err := strconv.ParseFloat(v.Set[targetPath], 64)
 	goal, goalErr := strconv.ParseFloat(v.Set[goalPath], 64)
@@ -146,7 +144,7 @@ func (v values) following(shown values) values {
 	return v
 }
 
-// with returns the values with what a preset sets.
+// with returns the values with a preset's applied.
 func (v values) with(preset preset) values {
 	next := v.clone()
 	next.Set[targetPath], next.Set[turnsPath] = preset.Target, preset.Keep

@@ -9,11 +9,10 @@ import (
 	"palimpsest/pipeline"
 )
 
-// document returns the saved YAML with the settings that are not as they are saved in
-// their place; one that is the default is left out. What else the YAML holds,
-// comments too, stays. The error is a pipeline.Invalid for what a person can mend.
+// document returns the saved YAML with the changed settings in place. Defaults are left out. The rest of the
+// YAML stays, comments included. The error is a pipeline.Invalid that a person can fix.
 func (v values) document(yamlSaved string, saved, defaults values) (string, error) {
-	edits := []pipeline.Edit{{Path: "modules"}} // they have a column of their own
+	edits := []pipeline.Edit{{Path: "modules"}} // modules have a column of their own
 	for _, s := range settings() {
 		typed := v.Set[s.path()]
 		if v.mustHave(s) && typed == "" {
@@ -38,12 +37,12 @@ func (v values) document(yamlSaved string, saved, defaults values) (string, erro
 // mustHave reports whether a setting may not be left empty.
 func (v values) mustHave(s setting) bool {
 	if s.First != "" {
-		return v.Set[s.parent()] == "true" // without it, it would be off
+		return v.Set[s.parent()] == "true" // empty would turn it off
 	}
 	return s.Kind == pipeline.Number && !s.IsOptional
 }
 
-// isChanged reports whether a setting or one of its members is not as in others.
+// isChanged reports whether a setting or one of its members differs from others.
 func (v values) isChanged(s setting, others values) bool {
 	if !s.isSame(v.Set[s.path()], others.Set[s.path()]) {
 		return true
@@ -56,7 +55,7 @@ func (v values) isChanged(s setting, others values) bool {
 	})
 }
 
-// members returns the members of a setting that were typed.
+// members returns the typed members of a setting.
 func (v values) members(parent string) *yaml.Node {
 	node := &yaml.Node{Kind: yaml.MappingNode, Tag: "!!map"}
 	for _, s := range settings() {

@@ -11,8 +11,7 @@ import (
 	"palimpsest/web/paths"
 )
 
-// CSV answers the figures of the preview as a file; where there is no preview, the page
-// says why.
+// CSV answers with the preview's figures as a file. Without a preview, it shows the page with the reason.
 func (p *Previewer) CSV(c echo.Context, who tenants.Principal) error {
 	page, status, err := p.previewed(c, who)
 	if err != nil {
@@ -30,24 +29,24 @@ func (p *Previewer) CSV(c echo.Context, who tenants.Principal) error {
 	return layout.CSV(c, "palimpsest-preview.csv").WriteAll(rows)
 }
 
-// What figures mean, for those who ask.
+// Explanations of the figures.
 const (
 	netHint      = "what prompts would have cost as they could have been sent, less what they cost, at list prices"
 	rewritesHint = "compactions while the provider’s cache was warm"
 	atL3Hint     = "share of the prompts’ tokens, as the clients sent them, that goes out as one line a block"
 )
 
-// figure is a row of the preview: what came of the saved setting and of this one.
+// figure is a row of the preview: the results of the saved setting and of this one.
 type figure struct {
 	Key, Name, Hint string
 	Saved, Wanted   int64
 
 	words      func(int64) string
-	unit       string // before each of the two
+	unit       string // prefix of both values
 	moreIsGood bool
 }
 
-// figures returns the figures that the card shows.
+// figures returns the card's figures.
 func (m previewModel) figures() []figure {
 	saved, wanted := m.Found.Saved, m.Found.Wanted
 	share := func(tokens int64) string { return components.Share(tokens, wanted.Received) }
@@ -66,7 +65,7 @@ func (m previewModel) figures() []figure {
 	}, m.Identifiers.figures()...)
 }
 
-// csvPath is where the figures are a file, with the identifiers if they are shown.
+// csvPath is the address of the figures as a file, with the identifiers if shown.
 func (m previewModel) csvPath() string {
 	if m.HasIdentifiers {
 		return paths.With(paths.PreviewCSV, part, identifiersPart)
@@ -80,7 +79,7 @@ func (f figure) savedWords() string { return f.unit + f.words(f.Saved) }
 
 func (f figure) wantedWords() string { return f.unit + f.words(f.Wanted) }
 
-// changeWords says how far the two are apart; empty: not at all.
+// changeWords describes the difference of the two; "" if equal.
 func (f figure) changeWords() string {
 	switch change := f.change(); {
 	case change == 0:

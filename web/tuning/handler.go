@@ -1,5 +1,4 @@
-// Package tuning is the page on which a workspace sets its pipeline: which modules run,
-// in which order and how.
+// Package tuning is the page of a workspace's pipeline settings: which modules run, in which order and how.
 package tuning
 
 import (
@@ -23,7 +22,7 @@ import (
 	"palimpsest/web/paths"
 )
 
-// Deps are what the page reads and changes. All must be set.
+// Deps are the page's stores. All must be set.
 type Deps struct {
 	Pipelines tenants.Pipelines
 	Windows   tenants.ModelWindows
@@ -32,28 +31,28 @@ type Deps struct {
 	Sessions  session.Records
 	Exchanges tenants.Exchanges
 
-	Defaults pipeline.Layer // the pipeline of a workspace that has set none
+	Defaults pipeline.Layer // the pipeline of a workspace without one of its own
 
 	Log *slog.Logger
 	Now func() time.Time
 }
 
-// Handler answers the requests to the page.
+// Handler handles the page's requests.
 type Handler struct{ deps Deps }
 
 // New returns a Handler.
 func New(deps Deps) *Handler { return &Handler{deps: deps} }
 
-// state is what a workspace has saved when a request comes.
+// state is a workspace's saved settings at the time of a request.
 type state struct {
 	saved    tenants.PipelineConfig
-	config   pipeline.Config // that it makes
-	now      values          // the same as the page shows it
-	base     pipeline.Config // of a workspace that has saved nothing
-	defaults values          // the same as the page shows it
+	config   pipeline.Config // the effective configuration
+	now      values          // the same in the page's form
+	base     pipeline.Config // of a workspace without saved settings
+	defaults values          // the same in the page's form
 }
 
-// Show shows the pipeline, with a preset filled in if one is asked for.
+// Show shows the pipeline, with a preset filled in if requested.
 func (h *Handler) Show(c echo.Context, who tenants.Principal) error {
 	st, err := h.current(c.Request().Context(), who.Workspace.ID)
 	if err != nil {
@@ -70,8 +69,8 @@ func (h *Handler) Show(c echo.Context, who tenants.Principal) error {
 	return h.answer(c, http.StatusOK, who, page)
 }
 
-// Save saves what was typed over the version that it was typed for, or does to the
-// form what one of its buttons asks for.
+// Save saves the typed settings over the version that the form showed, or performs the action of one of the
+// form's other buttons.
 func (h *Handler) Save(c echo.Context, who tenants.Principal) error {
 	ctx := c.Request().Context()
 	form, err := c.FormParams()
@@ -111,7 +110,7 @@ func (h *Handler) Save(c echo.Context, who tenants.Principal) error {
 	return h.save(c, who, st, wanted, next, form)
 }
 
-// save saves a version if it changes anything.
+// save saves a version if it differs from the current one.
 func (h *Handler) save(c echo.Context, who tenants.Principal, st state, wanted values, next tenants.PipelineConfig, form url.Values) error {
 	ctx := c.Request().Context()
 	module := moduleNamed(form.Get(moduleName))
@@ -136,7 +135,7 @@ func (h *Handler) save(c echo.Context, who tenants.Principal, st state, wanted v
 	return layout.Redirect(c, paths.With(paths.Pipeline, "saved", strconv.Itoa(stored.Version), moduleName, module))
 }
 
-// current returns the newest version and the pipeline that it makes.
+// current returns the newest version and its effective pipeline.
 func (h *Handler) current(ctx context.Context, workspace tenants.WorkspaceID) (state, error) {
 	saved, err := h.deps.Pipelines.Pipeline(ctx, workspace)
 	if err != nil {
@@ -152,7 +151,7 @@ func (h *Handler) current(ctx context.Context, workspace tenants.WorkspaceID) (s
 	return st, nil
 }
 
-// resolved returns the pipeline that a version makes.
+// resolved returns a version's effective pipeline.
 func (h *Handler) resolved(saved tenants.PipelineConfig) (pipeline.Config, values, error) {
 	config, _, err := modules.Catalog().Resolve(h.deps.Defaults, pipeline.WorkspaceLayer(saved.Modules, saved.YAML))
 	if err != nil {
@@ -162,8 +161,8 @@ func (h *Handler) resolved(saved tenants.PipelineConfig) (pipeline.Config, value
 	return config, shown, err
 }
 
-// changed returns the version that follows the saved one with the values that were
-// typed. The error is a pipeline.Invalid for what a person can mend.
+// changed returns the saved version with the typed values as the next version. The error is a
+// pipeline.Invalid that a person can fix.
 func (h *Handler) changed(st state, typed values) (tenants.PipelineConfig, error) {
 	next := tenants.PipelineConfig{Modules: typed.modules(st.base.Modules)}
 	var err error
@@ -177,7 +176,7 @@ func (h *Handler) changed(st state, typed values) (tenants.PipelineConfig, error
 	return next, modules.Catalog().Validate(resolved)
 }
 
-// answer shows the page with what stands beside the form.
+// answer shows the page with the cards beside the form.
 func (h *Handler) answer(c echo.Context, status int, who tenants.Principal, page model) error {
 	page.Now = h.deps.Now()
 	h.fill(c.Request().Context(), who, &page)
@@ -185,8 +184,7 @@ func (h *Handler) answer(c echo.Context, status int, who tenants.Principal, page
 	return layout.Page(c, status, layout.Frame{Title: "Pipeline", Section: layout.Pipeline, Who: who}, view(page))
 }
 
-// fill reads the figures and cards beside the form. One that cannot be read says so;
-// the others stay.
+// fill reads the figures and cards beside the form. A failed one shows its error; the others stay.
 func (h *Handler) fill(ctx context.Context, who tenants.Principal, page *model) {
 	page.Live = h.live(ctx, who.Workspace.ID)
 	page.Preview.Clients = h.clients(ctx, who.Workspace.ID)
@@ -194,8 +192,7 @@ func (h *Handler) fill(ctx context.Context, who tenants.Principal, page *model) 
 	page.Keys = h.keys(ctx, who)
 }
 
-// failed returns the reference under which a failure is in the log; empty if there is
-// none.
+// failed logs an error and returns its reference in the log; "" without an error.
 func (h *Handler) failed(ctx context.Context, card string, err error) string {
 	if err == nil {
 		return ""

@@ -13,21 +13,20 @@ import (
 	"palimpsest/web/components"
 )
 
-// identifiersPart is the value of part that asks for the page with the identifiers that
-// prompts keep.
+// identifiersPart is the value of part that requests the page with the identifiers that prompts keep.
 const identifiersPart = "identifiers"
 
-// countWithin is how long people wait for identifiers to be counted.
+// countWithin limits the time to count identifiers.
 const countWithin = 15 * time.Second
 
-// identifiers is what settings keep of the identifiers that later turns take up again.
+// identifiers counts the identifiers that settings keep for later turns.
 type identifiers struct {
 	preview.Identifiers
 
-	MayNot bool // the person may read no text, and so nothing was counted
+	MayNot bool // the person may not read messages, so nothing was counted
 }
 
-// identifiers counts them in the sessions that a person may read, with each of some settings.
+// identifiers counts the identifiers kept by several settings, in the sessions that a person may read.
 func (p *Previewer) identifiers(ctx context.Context, who tenants.Principal, picked session.Selection, saved pipeline.Config, each ...pipeline.Config) (identifiers, error) {
 	reader, err := p.deps.Readers.Reader(ctx, who.Workspace.ID, who.User.ID)
 	if err != nil || reader.None() {
@@ -38,12 +37,12 @@ func (p *Previewer) identifiers(ctx context.Context, who tenants.Principal, pick
 	return identifiers{Identifiers: found}, err
 }
 
-// keeping is a row of the table: how many identifiers a setting keeps.
+// keeping is a row of the table: the number of identifiers that a setting keeps.
 type keeping struct {
 	Setting, TakenUp, Kept, Gone string
 }
 
-// rows are the saved setting and this one.
+// rows are the rows of the saved setting and of this one.
 func (i identifiers) rows() []keeping {
 	row := func(setting string, held int) keeping {
 		return keeping{setting, count(i.TakenUp), components.Share(int64(held), int64(i.TakenUp)), count(i.TakenUp - held)}
@@ -51,13 +50,13 @@ func (i identifiers) rows() []keeping {
 	return []keeping{row("Saved setting", i.Held[0]), row("This setting", i.Held[1])}
 }
 
-// basis says what was counted.
+// basis explains the count.
 func (i identifiers) basis() string {
 	return "Paths, symbols, names of errors and numbers that a turn takes up from earlier ones, and whether the prompt before it still had them. Counted in the text of " +
 		components.Plural(int64(i.Sessions), "session") + "."
 }
 
-// figures are the same for the table of all figures; none if nothing was counted.
+// figures returns the same for the table of all figures; nil if nothing was counted.
 func (i identifiers) figures() []figure {
 	if i.Sessions == 0 {
 		return nil

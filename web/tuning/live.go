@@ -14,18 +14,18 @@ import (
 	"palimpsest/web/components"
 )
 
-// liveSpan is how far back figures go.
+// liveSpan is the span of the figures.
 const liveSpan = 7 * 24 * time.Hour
 
-// figureOf is what a module did of late.
+// figureOf is a module's recent effect.
 type figureOf struct {
 	Text   string // "38.5% of tokens not sent"
 	Exact  string // on hover
-	Failed string // reference in the log; empty: fine
+	Failed string // reference in the log; "" if loaded
 }
 
-// live returns the figures of the last seven days by the modules' names, and that of
-// summaries by the path of their setting.
+// live returns the figures of the last seven days by module name, and the figure of summaries by its
+// setting's path.
 func (h *Handler) live(ctx context.Context, workspace tenants.WorkspaceID) map[string]figureOf {
 	now := h.deps.Now()
 	filter := tenants.UsageFilter{From: now.Add(-liveSpan), To: now}.Aligned()
@@ -60,7 +60,7 @@ func (h *Handler) live(ctx context.Context, workspace tenants.WorkspaceID) map[s
 	fail(figures, h.failed(ctx, "made", err), counted...)
 
 	var again int64
-	if err = nil; totals.Exchanges > totals.Overhead.Measured { // else a provider answered each of them
+	if err = nil; totals.Exchanges > totals.Overhead.Measured { // otherwise a provider answered all of them
 		again, err = h.deps.Exchanges.AnsweredAgain(ctx, workspace, filter.From)
 	}
 	figures[semanticcache.Name] = figureOf{
@@ -70,11 +70,11 @@ func (h *Handler) live(ctx context.Context, workspace tenants.WorkspaceID) map[s
 	return figures
 }
 
-// clientSpan is how far back the clients go that the preview can be narrowed to.
+// clientSpan is the span in which the preview's clients were seen.
 const clientSpan = 90 * 24 * time.Hour
 
-// clients returns the clients that the workspace has; none where they cannot be read:
-// the preview is of all of them then.
+// clients returns the workspace's clients. After a failed read it returns no clients, and the preview covers
+// all of them.
 func (h *Handler) clients(ctx context.Context, workspace tenants.WorkspaceID) []string {
 	now := h.deps.Now()
 	choices, err := h.deps.Usage.UsageChoices(ctx, workspace, tenants.UsageFilter{From: now.Add(-clientSpan), To: now})
@@ -82,7 +82,7 @@ func (h *Handler) clients(ctx context.Context, workspace tenants.WorkspaceID) []
 	return choices.Clients
 }
 
-// fail has figures say that they could not be read.
+// fail marks figures as failed to load.
 func fail(figures map[string]figureOf, reference string, names ...string) {
 	if reference == "" {
 		return
@@ -92,7 +92,7 @@ func fail(figures map[string]figureOf, reference string, names ...string) {
 	}
 }
 
-// several writes a count with its noun where more than one are not written with an s.
+// several formats a count with a noun that has an irregular plural.
 func several(n int64, one, many string) string {
 	if n == 1 {
 		return "1 " + one

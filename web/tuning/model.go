@@ -16,15 +16,13 @@ import (
 	"palimpsest/web/paths"
 )
 
-// moduleName is the query parameter, and the input, with the module whose settings are
-// shown.
+// moduleName is the query parameter, and the input, with the selected module.
 const moduleName = "module"
 
-// firstModule is shown where none is asked for.
+// firstModule is the default.
 const firstModule = ipc.Name
 
-// moduleNamed returns the name of a module of the product: the one that is asked for,
-// or the first.
+// moduleNamed returns the requested module's name if it exists, otherwise firstModule.
 func moduleNamed(name string) string {
 	if slices.Contains(modules.Catalog().Names(), name) {
 		return name
@@ -32,34 +30,34 @@ func moduleNamed(name string) string {
 	return firstModule
 }
 
-// moduleOf returns what a module of the product says of itself.
+// moduleOf returns a module's description.
 func moduleOf(name string) pipeline.Description {
 	module, _ := modules.Catalog().Module(name)
 	return module
 }
 
-// model is the page.
+// model is the page's data.
 type model struct {
 	Who       tenants.Principal
 	Now       time.Time // of the figures
 	MayChange bool
-	Version   int // that saving is over; 0 if nothing saved yet
+	Version   int // the version that saving replaces; 0 before the first
 	Typed     values
 	Saved     values
 	Defaults  values
 	Presets   []preset
 	Module    string // whose settings are shown
 
-	Errors map[string]string // what is wrong with settings, by their paths
-	Wrong  string            // what is wrong with a value that is not on the page; empty if none
+	Errors map[string]string // errors of settings, by their paths
+	Wrong  string            // the error of a value that is not on the page; "" if absent
 
 	Preview  previewModel
 	Live     map[string]figureOf
 	Windows  windowsModel
 	Keys     keysModel
-	Conflict *conflictModel // nil if no one saved in the meantime
+	Conflict *conflictModel // nil unless someone saved in the meantime
 
-	SavedVersion int // that was just saved; 0 if none
+	SavedVersion int // that was just saved, or 0
 }
 
 func newModel(who tenants.Principal, st state, typed values) model {
@@ -69,12 +67,11 @@ func newModel(who tenants.Principal, st state, typed values) model {
 	}
 }
 
-// refusing returns the page with what is wrong, at its field and with the module shown
-// that has it.
+// refusing returns the page with the error at its field, in the module that has the field.
 func (m model) refusing(invalid pipeline.Invalid) model {
 	path := invalid.Field
 	s, known := settingOf(path)
-	if name, _, _ := strings.Cut(invalid.Message, " "); known && len(s.Members) > 0 { // they are fields of their own
+	if name, _, _ := strings.Cut(invalid.Message, " "); known && len(s.Members) > 0 { // members are fields of their own
 		if member, is := settingOf(path + "." + name); is {
 			s, path = member, member.path()
 		} else if at := slices.IndexFunc(s.Members, func(m pipeline.Setting) bool { return m.First != "" }); at >= 0 {
@@ -90,20 +87,20 @@ func (m model) refusing(invalid pipeline.Invalid) model {
 	return m
 }
 
-// changes returns what saving would change.
+// changes returns the effect of saving.
 func (m model) changes() []difference { return differences(m.Saved, m.Typed) }
 
-// label returns the difference's name as people know it.
+// label returns the difference's display name.
 func (d difference) label() string { return strings.TrimPrefix(d.Name, switchName) }
 
-// canMove reports whether a module that runs has a neighbor that it can be moved past.
+// canMove reports whether a running module can be moved past a neighbor.
 func (m model) canMove(name string, by int) bool {
 	running := m.Typed.running()
 	at := slices.Index(running, name)
 	return at >= 0 && at+by >= 0 && at+by < len(running)
 }
 
-// field is a setting of the page with its values.
+// field is a setting with its values.
 type field struct {
 	components.FieldModel
 
@@ -124,12 +121,12 @@ func (m model) field(s setting) field {
 // isDefault reports whether the field has its default.
 func (f field) isDefault() bool { return f.setting.isSame(f.Value, f.Default) }
 
-// isWide reports whether the input takes a line of its own.
+// isWide reports whether the input needs a line of its own.
 func (f field) isWide() bool {
 	return f.setting.Kind == pipeline.Lines || f.setting.Kind == pipeline.Paragraph
 }
 
-// facts are the range and the default of the field in words.
+// facts describes the field's range and default.
 func (f field) facts() string {
 	facts := []string{}
 	if s := f.setting; s.Low != "" {
@@ -145,7 +142,7 @@ func unit(unit string) string {
 	return " " + unit
 }
 
-// grouped writes a whole number with its thousands apart.
+// grouped formats a whole number with thousands separators.
 func grouped(text string) string {
 	n, err := strconv.ParseInt(text, 10, 64)
 	if err != nil {
@@ -162,10 +159,10 @@ func (f field) described() string {
 	return f.ID() + "-hint"
 }
 
-// modulePath is where a module's settings are shown.
+// modulePath is the address of a module's settings.
 func modulePath(name string) string { return paths.With(paths.Pipeline, moduleName, name) }
 
-// notes are the attributes that tie an input to its notes.
+// notes are the attributes that link an input to its notes.
 func notes(f field) templ.Attributes {
 	attributes := templ.Attributes{"aria-describedby": f.described()}
 	if f.Error != "" {
@@ -181,7 +178,7 @@ func sourceName(source tenants.WindowSource) string {
 	return "learned from the provider"
 }
 
-// draft names what the person has typed here and not saved, as the browser keeps it.
+// draft is the browser's key for the person's unsaved input.
 func (m model) draft() string {
 	return m.Who.Workspace.ID.String() + "/" + m.Who.User.ID.String()
 }

@@ -24,56 +24,56 @@ import (
 )
 
 const (
-	// part is the query parameter with which the page's script asks for the preview alone.
+	// part is the query parameter with which the page's script requests only the preview.
 	part = "part"
 
-	// clientName is the input with the client whose sessions are looked at.
+	// clientName is the input with the client whose sessions are previewed.
 	clientName = "preview.client"
 )
 
-// PreviewDeps are what the preview reads. All but Within must be set.
+// PreviewDeps are the preview's sources. All but Within must be set.
 type PreviewDeps struct {
 	Compares *preview.Preview
 	Readers  tenants.Data
 	Archive  archive.Reader
 	Codecs   map[conversation.Format]wire.Codec
-	Within   time.Duration // that counting identifiers takes at most; 0: countWithin
+	Within   time.Duration // limits counting identifiers; 0 means countWithin
 	Log      *slog.Logger
 }
 
-// Previewer answers the requests for the preview.
+// Previewer handles the preview's requests.
 type Previewer struct {
 	page *Handler
 	deps PreviewDeps
 }
 
-// NewPreviewer returns a Previewer of what is typed on a page.
+// NewPreviewer returns a Previewer for the settings typed on a page.
 func NewPreviewer(page *Handler, deps PreviewDeps) *Previewer {
 	return &Previewer{page: page, deps: deps}
 }
 
-// previewModel is the card with the preview; one that is not ready is waited for.
+// previewModel is the card with the preview; until it is ready the page waits for it.
 type previewModel struct {
 	Ready  bool
 	Found  preview.Comparison
-	Target string // targetUtilization as it was typed
-	Wrong  string // what is wrong with what was typed; empty if none
-	Failed string // reference in the log; empty: fine
+	Target string // targetUtilization as typed
+	Wrong  string // the error in the typed settings; "" if absent
+	Failed string // reference in the log; "" if loaded
 
-	Triggers []triggerFigures // what both triggers make of the sessions, beside all else that was typed
+	Triggers []triggerFigures // the sessions' outcome with each trigger and the other typed settings
 
-	HasCurve bool         // the curve was asked for
+	HasCurve bool         // the curve was requested
 	Curve    []curvePoint // of cost against fidelity
 
-	HasIdentifiers bool // they were asked for
+	HasIdentifiers bool // identifiers were requested
 	Identifiers    identifiers
 
-	Client  string   // whose sessions are looked at; empty: all
-	Clients []string // that there are
+	Client  string   // whose sessions are previewed; "" for all
+	Clients []string // all clients
 }
 
-// Show answers with what the settings that were typed would have made of the newest
-// sessions: the card alone for the page's script, else the page with it.
+// Show answers with the newest sessions replayed under the typed settings: only the card for the page's
+// script, otherwise the whole page.
 func (p *Previewer) Show(c echo.Context, who tenants.Principal) error {
 	page, status, err := p.previewed(c, who)
 	if err != nil {
@@ -85,8 +85,7 @@ func (p *Previewer) Show(c echo.Context, who tenants.Principal) error {
 	return p.page.answer(c, status, who, page)
 }
 
-// previewed returns the page with what was typed and its preview, and the status of an
-// answer with it.
+// previewed returns the page with the typed settings and their preview, and the response's status.
 func (p *Previewer) previewed(c echo.Context, who tenants.Principal) (model, int, error) {
 	ctx := c.Request().Context()
 	form, err := c.FormParams()
@@ -98,7 +97,7 @@ func (p *Previewer) previewed(c echo.Context, who tenants.Principal) (model, int
 		return model{}, 0, err
 	}
 	typed := st.now
-	if who.Role.May(tenants.ManagePipeline) { // else the form is locked, and a browser sends none of it
+	if who.Role.May(tenants.ManagePipeline) { // otherwise the form is locked, and a browser sends none of it
 		typed = st.now.typed(form)
 	}
 	wanted := typed.following(st.now.shown(form))
@@ -118,13 +117,13 @@ func (p *Previewer) previewed(c echo.Context, who tenants.Principal) (model, int
 		page.Preview.Target = wanted.Set[targetPath]
 	}
 	if version, err := strconv.Atoi(form.Get("version")); err == nil {
-		page.Version = version // a preview saves nothing: what is saved over is what was shown
+		page.Version = version // a preview saves nothing, so the form keeps the version that it showed
 	}
 	return page, status, nil
 }
 
-// of compares the saved config with the next one on the sessions of a client; empty: of
-// all. asked is the part that was asked for.
+// of compares the saved config with the next one on the sessions of a client, or of all clients if "". asked
+// is the requested part.
 func (p *Previewer) of(ctx context.Context, who tenants.Principal, config pipeline.Config, next tenants.PipelineConfig, client, asked string) previewModel {
 	picked := session.Selection{Newest: preview.Newest, Client: client}
 	shown := previewModel{Ready: true, Client: client, HasCurve: asked == curvePart, HasIdentifiers: asked == identifiersPart}
@@ -147,15 +146,14 @@ func (p *Previewer) of(ctx context.Context, who tenants.Principal, config pipeli
 	return shown
 }
 
-// triggerFigures is what one way to decide when to compress makes of the sessions, beside what
-// the saved setting makes of them.
+// triggerFigures is the sessions' outcome with one trigger, beside that of the saved setting.
 type triggerFigures struct {
 	Label string
-	Saved int64 // what prompts cost with the saved setting, in millionths of a US dollar
+	Saved int64 // the prompts' cost with the saved setting, in millionths of a US dollar
 	preview.Figures
 }
 
-// words say what it would have come to.
+// words describes the difference in cost.
 func (t triggerFigures) words() string {
 	money := "as much as"
 	switch {
@@ -168,7 +166,7 @@ func (t triggerFigures) words() string {
 		", with " + components.Share(t.Verbatim, t.Received) + " of the prompts word for word."
 }
 
-// triggers returns the figures of both triggers, of which one is wanted and known.
+// triggers returns the figures of both triggers. The wanted one's are known already.
 func (p *Previewer) triggers(ctx context.Context, who tenants.Principal, picked session.Selection, saved, wanted pipeline.Config, known preview.Comparison) ([]triggerFigures, error) {
 	if !wanted.Runs(ipc.Name) {
 		return nil, nil

@@ -11,11 +11,10 @@ import (
 	"palimpsest/pipeline/expression"
 )
 
-// plain matches what is read as a number; all else stays text, which the pipeline
-// refuses with its own words.
+// plain matches numbers. All other input stays text, which the pipeline refuses with its own message.
 var plain = expression.New(`^-?[0-9]{1,15}(\.[0-9]{1,15})?$`)
 
-// node returns what was typed as it is written in YAML.
+// node returns the input as a YAML node.
 func (s *setting) node(typed string) *yaml.Node {
 	typed = strings.TrimSpace(typed)
 	switch s.Kind {
@@ -46,7 +45,7 @@ func (s *setting) node(typed string) *yaml.Node {
 	}
 }
 
-// scalar returns a number that was typed as one, and all else as text.
+// scalar returns a number as a number and all other input as text.
 func scalar(typed string) *yaml.Node {
 	node := &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: typed}
 	if !plain.MatchString(typed) {
@@ -63,7 +62,7 @@ func scalar(typed string) *yaml.Node {
 	return node
 }
 
-// isSame reports whether two texts are the same value of the setting.
+// isSame reports whether two texts are the same value for the setting.
 func (s *setting) isSame(a, b string) bool {
 	return strings.TrimSpace(a) == strings.TrimSpace(b) || isSameNode(s.node(a), s.node(b))
 }
@@ -72,7 +71,7 @@ func isSameNode(a, b *yaml.Node) bool {
 	return a.Tag == b.Tag && a.Value == b.Value && slices.EqualFunc(a.Content, b.Content, isSameNode)
 }
 
-// text returns a value of a config, as encoding/json decodes it, as it is typed.
+// text returns a decoded JSON value of a config as its field shows it.
 func (s *setting) text(value any) string {
 	switch value := value.(type) {
 	case nil:
@@ -97,14 +96,14 @@ func (s *setting) text(value any) string {
 		}
 		return strings.Join(texts, "\n")
 	default:
-		return "true" // a setting with members, which are settings of their own
+		return "true" // a setting whose members are settings of their own
 	}
 }
 
-// brief is how many characters of a value a sentence names.
+// brief limits the characters of a value in a sentence.
 const brief = 60
 
-// said returns a value as it is named, with at most so many of its characters.
+// said returns a value for a sentence, cut to a number of characters.
 func (s *setting) said(text string, most int) string {
 	switch {
 	case s.Kind == pipeline.Toggle:

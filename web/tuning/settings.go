@@ -9,9 +9,9 @@ import (
 	"palimpsest/pipeline/modules"
 )
 
-// setting is one value of the pipeline as the page shows it.
+// setting is a pipeline setting on the page.
 type setting struct {
-	pipeline.Setting // a member of another setting has its name in front: "llmCompression.model"
+	pipeline.Setting // a member has its parent's name in front: "llmCompression.model"
 
 	Module string
 }
@@ -19,7 +19,7 @@ type setting struct {
 // path is the setting's name in the form and in errors: "ipc.targetUtilization".
 func (s *setting) path() string { return s.Module + "." + s.Name }
 
-// parent is the path of the setting that this one is a member of; "" if it is not a member.
+// parent is the path of the setting that this one is a member of; "" if absent.
 func (s *setting) parent() string {
 	name, _, is := strings.Cut(s.Name, ".")
 	if !is {
@@ -28,13 +28,13 @@ func (s *setting) parent() string {
 	return s.Module + "." + name
 }
 
-// card is a box with settings of one module.
+// card is a group of a module's settings.
 type card struct {
 	Module, Title, Sub string
 	Settings           []setting
 }
 
-// cards are all settings of the pipeline in the order of the page.
+// cards are all settings of the pipeline in the page's order.
 var cards = sync.OnceValue(func() []card { //nolint:gochecknoglobals // what the modules say of themselves, never changed
 	var all []card
 	for _, module := range modules.Catalog().Modules() {
@@ -86,12 +86,12 @@ func cardsOf(name string) []card {
 	return own
 }
 
-// shown are the settings of the card that the page shows.
+// shown are the card's visible settings.
 func (c card) shown() []setting {
 	return slices.DeleteFunc(slices.Clone(c.Settings), func(s setting) bool { return s.IsRare })
 }
 
-// shownCards returns the cards of a module of which the page shows a setting.
+// shownCards returns a module's cards with at least one visible setting.
 func shownCards(name string) []card {
 	return slices.DeleteFunc(cardsOf(name), func(c card) bool { return len(c.shown()) == 0 })
 }

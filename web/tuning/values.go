@@ -12,21 +12,21 @@ import (
 	"palimpsest/pipeline/modules"
 )
 
-// values are the settings of the page as they are written in its form.
+// values are the page's settings as its form has them.
 type values struct {
 	Order []string          // every module of the product, as the page lists them
 	On    map[string]bool   // those that run
 	Set   map[string]string // by the settings' paths
 }
 
-// names of the form's inputs beside the settings'.
+// Names of the form's inputs other than settings.
 const (
 	orderName  = "order"   // once for each module
 	switchName = "module." // and the module
-	doName     = "do"      // what a button does besides saving; see act
+	doName     = "do"      // a button's action besides saving; see act
 )
 
-// valuesOf returns the settings of a pipeline. The error is a fault of this program.
+// valuesOf returns a pipeline's settings. An error is a bug of this program.
 func valuesOf(config pipeline.Config) (values, error) {
 	encoded, err := json.Marshal(config)
 	if err != nil {
@@ -51,7 +51,7 @@ func valuesOf(config pipeline.Config) (values, error) {
 	for _, s := range settings() {
 		value := sections[s.Module][s.Name]
 		if parent, member, nested := strings.Cut(s.Name, "."); nested {
-			members, _ := sections[s.Module][parent].(map[string]any) // false where it is off
+			members, _ := sections[s.Module][parent].(map[string]any) // false if it is off
 			value = members[member]
 		}
 		v.Set[s.path()] = s.text(value)
@@ -64,8 +64,8 @@ func valuesOf(config pipeline.Config) (values, error) {
 	return v, nil
 }
 
-// orderOf returns all modules of the product: those that run in their order, each of
-// the others behind the one that it usually follows.
+// orderOf returns all modules of the product: the running ones in their order, each of the others after its
+// usual predecessor.
 func orderOf(running []string) []string {
 	order, before := slices.Clone(running), -1
 	for _, name := range modules.Catalog().Names() {
@@ -84,13 +84,13 @@ func (v values) clone() values {
 	return values{Order: slices.Clone(v.Order), On: maps.Clone(v.On), Set: maps.Clone(v.Set)}
 }
 
-// typed returns the settings with those that a form holds in their place.
+// typed returns the settings with a form's values applied.
 func (v values) typed(form url.Values) values {
 	next := v.clone()
 	if order := form[orderName]; isOrder(order) {
 		next.Order = order
 	}
-	last := func(name string) (string, bool) { // a switch that is on stands behind its being off
+	last := func(name string) (string, bool) { // a checked switch follows its unchecked value
 		sent := form[name]
 		if len(sent) == 0 {
 			return "", false
@@ -110,17 +110,17 @@ func (v values) typed(form url.Values) values {
 	return next
 }
 
-// isOrder reports whether a list has each module of the product once.
+// isOrder reports whether a list has each module of the product exactly once.
 func isOrder(order []string) bool {
 	return slices.Equal(slices.Sorted(slices.Values(order)), slices.Sorted(slices.Values(modules.Catalog().Names())))
 }
 
-// running returns the modules that run in their order.
+// running returns the running modules in their order.
 func (v values) running() []string {
 	return slices.DeleteFunc(slices.Clone(v.Order), func(name string) bool { return !v.On[name] })
 }
 
-// modules returns the modules as they are saved; empty if they are the default ones.
+// modules returns the modules to save; empty for the default ones.
 func (v values) modules(base []string) string {
 	running := v.running()
 	switch {
@@ -136,10 +136,10 @@ func (v values) modules(base []string) string {
 // difference is a setting with two values.
 type difference struct {
 	Name         string // its path, a module, or "order"
-	Saved, Typed string // as a sentence names them
+	Saved, Typed string // in a sentence's format
 }
 
-// differences returns the settings that are not the same.
+// differences returns the settings that differ.
 func differences(saved, typed values) []difference {
 	var found []difference
 	if a, b := sharedOrder(saved, typed), sharedOrder(typed, saved); !slices.Equal(a, b) {
@@ -152,7 +152,7 @@ func differences(saved, typed values) []difference {
 	}
 	for _, s := range settings() {
 		if parent := s.parent(); parent != "" && typed.Set[parent] != "true" {
-			continue // goes with the setting that it is a member of
+			continue // goes with its parent
 		}
 		if a, b := saved.Set[s.path()], typed.Set[s.path()]; !s.isSame(a, b) {
 			found = append(found, difference{s.path(), s.said(a, brief), s.said(b, brief)})
@@ -166,7 +166,7 @@ func sharedOrder(of, other values) []string {
 	return slices.DeleteFunc(of.running(), func(name string) bool { return !other.On[name] })
 }
 
-// taking returns the values with what a difference names as it is in others.
+// taking returns the values with one difference taken from others.
 func (v values) taking(name string, others values) values {
 	next := v.clone()
 	if name == orderName {
@@ -179,19 +179,18 @@ func (v values) taking(name string, others values) values {
 	}
 	for _, s := range settings() {
 		if s.parent() == name && v.Set[name] != "true" {
-			next.Set[s.path()] = others.Set[s.path()] // no difference of their own was told
+			next.Set[s.path()] = others.Set[s.path()] // members have no difference of their own
 		}
 	}
 	next.Set[name] = others.Set[name]
 	return next
 }
 
-// showVerb is what a button does that shows the settings of a module; act leaves what is
-// typed as it is then.
+// showVerb is the verb of a button that shows a module's settings. act ignores it.
 const showVerb = "show:"
 
-// act does what a button of the form asks for besides saving: "up:ipc", "down:ipc",
-// "default:ipc.compressTo", "preset:aggressive". What it does not know it leaves.
+// act performs a button's action besides saving: "up:ipc", "down:ipc", "default:ipc.compressTo",
+// "preset:aggressive". It ignores unknown actions.
 func (v values) act(do string, defaults values) values {
 	next := v.clone()
 	verb, name, _ := strings.Cut(do, ":")
@@ -214,7 +213,7 @@ func (v values) act(do string, defaults values) values {
 	return next
 }
 
-// swapped returns the order with second right before first, which it stood behind.
+// swapped returns the order with second moved from after first to before it.
 func swapped(order []string, first, second string) []string {
 	rest := slices.DeleteFunc(slices.Clone(order), func(name string) bool { return name == second })
 	return slices.Insert(rest, slices.Index(rest, first), second)

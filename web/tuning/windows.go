@@ -18,20 +18,20 @@ import (
 	"palimpsest/web/paths"
 )
 
-// mostWindows bounds the rows of the card: a workspace learns up to a thousand.
+// mostWindows limits the card's rows, because a workspace learns up to a thousand windows.
 const mostWindows = 40
 
 // windowsModel is the card with the context windows of models.
 type windowsModel struct {
 	Rows   []tenants.ModelWindow
-	More   int // that are not among them
+	More   int // not listed
 	Failed string
-	Done   string // what was just done
+	Done   string // the last action
 
 	Model, Tokens components.FieldModel
 }
 
-// newWindows returns the card with what was typed into its form.
+// newWindows returns the card with the input of its form.
 func newWindows(model, tokens string) windowsModel {
 	return windowsModel{
 		Model:  components.FieldModel{Label: "Model", Name: "model", Value: model, Hint: "As clients name it."},
@@ -47,7 +47,7 @@ func (h *Handler) fillWindows(ctx context.Context, who tenants.Principal, card *
 	card.More = len(windows) - len(card.Rows)
 }
 
-// windows returns all rows of the card, those that someone set first.
+// windows returns all rows of the card, manually set ones first.
 func (h *Handler) windows(ctx context.Context, who tenants.Principal) ([]tenants.ModelWindow, error) {
 	windows, err := h.deps.Windows.ModelWindows(ctx, who.Workspace.ID)
 	slices.SortStableFunc(windows, func(a, b tenants.ModelWindow) int {
@@ -56,7 +56,7 @@ func (h *Handler) windows(ctx context.Context, who tenants.Principal) ([]tenants
 	return windows, err
 }
 
-// WindowsCSV answers all context windows of models that hold here as a file.
+// WindowsCSV answers with all current context windows of models as a file.
 func (h *Handler) WindowsCSV(c echo.Context, who tenants.Principal) error {
 	windows, err := h.windows(c.Request().Context(), who)
 	if err != nil {
@@ -101,7 +101,7 @@ func (h *Handler) SetWindow(c echo.Context, who tenants.Principal) error {
 	return h.answer(c, http.StatusUnprocessableEntity, who, page)
 }
 
-// RemoveWindow removes the context window of a model: the table of models holds again.
+// RemoveWindow removes a model's context window, so that the table of models applies again.
 func (h *Handler) RemoveWindow(c echo.Context, who tenants.Principal) error {
 	err := h.deps.Windows.DeleteModelWindow(c.Request().Context(), who.Workspace.ID, c.FormValue("model"))
 	if err != nil && !errors.Is(err, tenants.ErrNotFound) { // someone else was faster
@@ -110,7 +110,7 @@ func (h *Handler) RemoveWindow(c echo.Context, who tenants.Principal) error {
 	return layout.Redirect(c, paths.With(paths.Pipeline, "window", "removed")+windowsAnchor)
 }
 
-// windowsAnchor leads to the card.
+// windowsAnchor links to the card.
 const windowsAnchor = "#windows"
 
 func windowDone(done string) string {
@@ -120,7 +120,7 @@ func windowDone(done string) string {
 	}[done]
 }
 
-// keysModel is the card with the API keys that have pipelines of their own.
+// keysModel is the card of the API keys with pipelines of their own.
 type keysModel struct {
 	Rows   []keyRow
 	Failed string
@@ -129,10 +129,10 @@ type keysModel struct {
 type keyRow struct {
 	Name, Key string
 	Pipeline  string
-	Path      string // to change it at; empty: the reader may not
+	Path      string // the address to change it; "" if the reader may not
 }
 
-// keys returns the card of the API keys that work and have pipelines of their own.
+// keys returns the card of the working API keys with pipelines of their own.
 func (h *Handler) keys(ctx context.Context, who tenants.Principal) keysModel {
 	keys, err := h.deps.APIKeys.APIKeys(ctx, who.Workspace.ID)
 	card := keysModel{Failed: h.failed(ctx, "keys", err)}

@@ -18,7 +18,7 @@ import (
 	"palimpsest/tenants/tenantsdb"
 )
 
-// useAlerts makes what sends alerts. Its jobs are kept, and done by calling Deliver.
+// useAlerts creates the alerting service. Its jobs wait until Deliver is called.
 func (p *Product) useAlerts(t testing.TB) {
 	t.Helper()
 	log := slog.New(slog.DiscardHandler)
@@ -32,7 +32,7 @@ func (p *Product) useAlerts(t testing.TB) {
 	}
 }
 
-// keptMails keeps mails with the others.
+// keptMails keeps alerts with the other mails.
 type keptMails struct{ db *tenantsdb.DB }
 
 // Send implements alerts.Mailer.
@@ -40,8 +40,7 @@ func (k keptMails) Send(ctx context.Context, _ uuid.UUID, mail tenants.Mail) err
 	return k.db.Mail.QueueMail(ctx, nil, mail)
 }
 
-// KeepAlerts gives a person's workspace an alert channel with a delivery that has failed, and
-// returns the ids of both.
+// KeepAlerts gives a person's workspace an alert channel with a failed delivery, and returns both ids.
 func KeepAlerts(t testing.TB, of *Person) (channel, delivery string) {
 	t.Helper()
 	kept := tenants.AlertChannel{

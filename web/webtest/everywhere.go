@@ -13,14 +13,14 @@ import (
 	"palimpsest/web/live"
 )
 
-// everywhere is what every page uses, and what was learned.
+// everywhere holds the services that every page uses, and the learned rules.
 type everywhere struct {
-	Live    *live.Hub         // hears of every recorded exchange
-	Index   *archivedb.Index  // what was said is found once it is indexed
-	Learned *patternsdb.Store // what was learned
+	Live    *live.Hub         // is notified of every recorded exchange
+	Index   *archivedb.Index  // messages are found once they are indexed
+	Learned *patternsdb.Store // learned rules
 }
 
-// useEverywhere makes it, and has the dashboard use it.
+// useEverywhere creates these services for the dashboard.
 func (p *Product) useEverywhere(t testing.TB, deps *web.Deps) {
 	t.Helper()
 	p.everywhere = everywhere{
@@ -30,7 +30,7 @@ func (p *Product) useEverywhere(t testing.TB, deps *web.Deps) {
 	deps.Live, deps.Searcher, deps.Patterns = p.Live, p.Index, p.Learned
 }
 
-// Learn keeps a rule of the person.
+// Learn stores a rule of the person.
 func (p *Person) Learn(text string) patterns.Pattern {
 	p.t.Helper()
 	wanted := patterns.Pattern{Kind: patterns.Convention, Text: text, CreatedBy: p.User.ID, When: patterns.When{Terms: patterns.Terms(text)}}
@@ -41,7 +41,7 @@ func (p *Person) Learn(text string) patterns.Pattern {
 	return added
 }
 
-// SetPipeline saves a pipeline over a version, as the API does.
+// SetPipeline saves a pipeline over a version, like the API.
 func (p *Person) SetPipeline(over int, yaml string) {
 	p.t.Helper()
 	next := tenants.PipelineConfig{YAML: yaml, SavedBy: p.User.ID}

@@ -6,8 +6,8 @@ import (
 	"github.com/PuerkitoBio/goquery"
 )
 
-// Form returns the names and values that a browser would send of the first form that
-// matches, with other values for some of the names.
+// Form returns the names and values that a browser would send for the first matching form, with some values
+// replaced.
 func (p Page) Form(selector string, changes ...string) []string {
 	var sent []string
 	changed := map[string]string{}

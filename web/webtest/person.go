@@ -19,7 +19,7 @@ import (
 	"palimpsest/tenants"
 )
 
-// Person is someone with a browser that runs no JavaScript.
+// Person is a person with a browser without JavaScript.
 type Person struct {
 	*Product
 
@@ -30,7 +30,7 @@ type Person struct {
 	client    *http.Client
 }
 
-// Page is an answer that a person sees.
+// Page is a response as a person sees it.
 type Page struct {
 	*goquery.Document
 
@@ -40,7 +40,7 @@ type Page struct {
 	HTML   string
 }
 
-// Stranger returns a person who is not logged in.
+// Stranger returns a person without a login.
 func (p *Product) Stranger(t testing.TB) *Person {
 	t.Helper()
 	jar, err := cookiejar.New(nil)
@@ -50,8 +50,7 @@ func (p *Product) Stranger(t testing.TB) *Person {
 	return &Person{Product: p, t: t, client: &http.Client{Jar: jar}}
 }
 
-// SignUp returns a person who has signed up with the form and whose address is
-// verified.
+// SignUp returns a person who has signed up with the form and verified their address.
 func (p *Product) SignUp(t testing.TB, name string) *Person {
 	t.Helper()
 	person := p.SignUpUnverified(t, name)
@@ -74,7 +73,7 @@ func (p *Product) SignUpUnverified(t testing.TB, name string) *Person {
 	return person.known(t)
 }
 
-// LogIn returns a person who has an account, in another browser.
+// LogIn returns a person with an account, logged in with another browser.
 func (p *Product) LogIn(t testing.TB, email string) *Person {
 	t.Helper()
 	person := p.Stranger(t)
@@ -85,7 +84,7 @@ func (p *Product) LogIn(t testing.TB, email string) *Person {
 	return person.known(t)
 }
 
-// known fills in who the person is.
+// known fills in the person's identity.
 func (p *Person) known(t testing.TB) *Person {
 	t.Helper()
 	user, _, err := p.DB.Accounts.UserByEmail(t.Context(), p.Email)
@@ -100,8 +99,7 @@ func (p *Person) known(t testing.TB) *Person {
 	return p
 }
 
-// Link returns the path of the link in the newest mail to the person whose subject
-// begins so.
+// Link returns the path of the link in the person's newest mail with this beginning of the subject.
 func (p *Person) Link(subject string) string {
 	p.t.Helper()
 	mails, err := p.Mails.Kept(p.t.Context())
@@ -118,19 +116,19 @@ func (p *Person) Link(subject string) string {
 	return ""
 }
 
-// As gives the person another role in their workspace.
+// As changes the person's role in their workspace.
 func (p *Person) As(role tenants.Role) *Person {
 	p.t.Helper()
 	if _, err := p.Database.Owner(p.t).Exec(p.t.Context(), "UPDATE members SET role = $1 WHERE user_id = $2", string(role), p.User.ID); err != nil {
 		p.t.Fatal(err)
 	}
-	// The principal is remembered by its login for a moment: a new one is not.
+	// A new login, because the principal of the old one is cached for a moment.
 	p.client.Jar, _ = cookiejar.New(nil) // never fails without options
 	p.Post("/login", "email", p.Email, "password", Password)
 	return p
 }
 
-// Colleague returns someone who is logged in to the person's workspace with a role.
+// Colleague returns a person who is logged in to the person's workspace with a role.
 func (p *Person) Colleague(role tenants.Role) *Person {
 	p.t.Helper()
 	colleague := p.SignUp(p.t, string(role)+"-"+uuid.NewString())
@@ -152,8 +150,8 @@ func (p *Person) Get(path string, header ...string) Page {
 	return p.send(http.MethodGet, path, nil, header)
 }
 
-// Open opens a page whose answer may have no end, and leaves it once it has begun: a stream
-// has no HTML.
+// Open opens a page whose answer may never end, and leaves it once it has begun. It reads no HTML, because a
+// stream has none.
 func (p *Person) Open(path string) Page {
 	p.t.Helper()
 	ctx, leave := context.WithCancel(p.t.Context())
@@ -166,7 +164,7 @@ func (p *Person) Open(path string) Page {
 	return p.page(response)
 }
 
-// Stream opens a stream, which ends with the context. The caller closes it.
+// Stream opens a stream that ends with the context. The caller closes it.
 func (p *Person) Stream(ctx context.Context, path string) io.ReadCloser {
 	p.t.Helper()
 	response := p.begin(ctx, path)
@@ -177,7 +175,7 @@ func (p *Person) Stream(ctx context.Context, path string) io.ReadCloser {
 	return response.Body
 }
 
-// begin returns the answer to a request for a page, unread.
+// begin returns a page's response before its body is read.
 func (p *Person) begin(ctx context.Context, path string) *http.Response {
 	p.t.Helper()
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, p.address(path), nil)
@@ -191,7 +189,7 @@ func (p *Person) begin(ctx context.Context, path string) *http.Response {
 	return response
 }
 
-// Kept returns the person with a copy of their browser: what its answers set stays there.
+// Kept returns the person with a copy of their browser, so that cookies set by its answers stay there.
 func (p *Person) Kept() *Person {
 	p.t.Helper()
 	kept := p.Stranger(p.t)
@@ -209,7 +207,7 @@ func (p *Person) Post(path string, namesAndValues ...string) Page {
 	return p.send(http.MethodPost, path, encoded(namesAndValues), []string{"Content-Type", "application/x-www-form-urlencoded"})
 }
 
-// PostPart sends a form as the scripts of a page do, which take a part of the page back.
+// PostPart sends a form as a page's scripts do, and gets a part of the page.
 func (p *Person) PostPart(path string, namesAndValues ...string) Page {
 	p.t.Helper()
 	return p.send(http.MethodPost, path, encoded(namesAndValues), []string{
@@ -217,7 +215,7 @@ func (p *Person) PostPart(path string, namesAndValues ...string) Page {
 	})
 }
 
-// encoded returns a form with names and values as browsers send it.
+// encoded returns a form's body as browsers encode it.
 func encoded(namesAndValues []string) io.Reader {
 	form := url.Values{}
 	for i := 0; i+1 < len(namesAndValues); i += 2 {
@@ -226,8 +224,8 @@ func encoded(namesAndValues []string) io.Reader {
 	return strings.NewReader(form.Encode())
 }
 
-// Upload sends a form with one file in a field; without a name no file was chosen. The
-// other fields hold the values.
+// Upload sends a form with one file in a field; "" as its name means that no file was chosen. The other
+// fields hold the values.
 func (p *Person) Upload(path, field, name, content string, namesAndValues ...string) Page {
 	p.t.Helper()
 	var body bytes.Buffer
@@ -250,7 +248,7 @@ func (p *Person) Upload(path, field, name, content string, namesAndValues ...str
 	return p.send(http.MethodPost, path, &body, []string{"Content-Type", form.FormDataContentType()})
 }
 
-// PostFrom sends an empty form as another site would make a browser send it.
+// PostFrom sends an empty form as another site's page would.
 func (p *Person) PostFrom(path, site string) Page {
 	p.t.Helper()
 	return p.send(http.MethodPost, path, strings.NewReader(""), []string{
@@ -258,7 +256,7 @@ func (p *Person) PostFrom(path, site string) Page {
 	})
 }
 
-// Cookies returns the cookies that the browser holds.
+// Cookies returns the browser's cookies.
 func (p *Person) Cookies() []*http.Cookie {
 	address, err := url.Parse(p.URL)
 	if err != nil {
@@ -287,7 +285,7 @@ func (p *Person) send(method, path string, body io.Reader, header []string) Page
 	return p.page(response)
 }
 
-// page reads an answer.
+// page reads a response.
 func (p *Person) page(response *http.Response) Page {
 	p.t.Helper()
 	content, err := io.ReadAll(response.Body)
@@ -303,8 +301,7 @@ func (p *Person) page(response *http.Response) Page {
 	}
 }
 
-// Text returns the text of the elements that match, its white space made single
-// and its cells and lines apart.
+// Text returns the text of the matching elements, with white space collapsed, and cells and lines separated.
 func (p Page) Text(selector string) string {
 	var text strings.Builder
 	for _, node := range p.Find(selector).Nodes {
@@ -314,7 +311,7 @@ func (p Page) Text(selector string) string {
 	return strings.Join(strings.Fields(text.String()), " ")
 }
 
-// write appends the text of a node and of those below it.
+// write appends a node's text with its descendants'.
 func write(text *strings.Builder, node *html.Node) {
 	if node.Type == html.TextNode {
 		text.WriteString(node.Data)
@@ -333,8 +330,7 @@ func (p Page) TestID(id string) string { return p.Text(`[data-testid="` + id + `
 // Has reports whether an element matches.
 func (p Page) Has(selector string) bool { return p.Find(selector).Length() > 0 }
 
-// SetCookie sends a form without following redirects and returns what the answer
-// puts into the browser.
+// SetCookie sends a form without following redirects and returns the response's Set-Cookie header.
 func (p *Person) SetCookie(path string, namesAndValues ...string) string {
 	p.t.Helper()
 	return p.direct().Post(path, namesAndValues...).Header.Get("Set-Cookie")
@@ -346,7 +342,7 @@ func (p *Person) Direct(path string, headers ...string) Page {
 	return p.direct().Get(path, headers...)
 }
 
-// direct returns the person with a browser that follows no redirects.
+// direct returns the person with a browser that does not follow redirects.
 func (p *Person) direct() *Person {
 	once := *p.client
 	once.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }

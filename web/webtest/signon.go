@@ -12,7 +12,7 @@ import (
 	"palimpsest/web"
 )
 
-// Records is a domain name system of TXT records.
+// Records is a DNS double with TXT records.
 type Records struct {
 	mu      sync.Mutex
 	records map[string][]string
@@ -32,14 +32,13 @@ func (r *Records) LookupTXT(_ context.Context, name string) ([]string, error) {
 	return r.records[strings.TrimSuffix(name, ".")], nil
 }
 
-// SignOnHere has identity providers send people back to the product itself, as a real
-// browser needs it.
+// SignOnHere makes identity providers redirect back to the product itself, as a real browser needs it.
 func SignOnHere(p *Product, deps *web.Deps) { deps.SignOn = p.signOn(p.Local) }
 
-// NoPasskeys has the product reached by an address, which passkeys cannot be for.
+// NoPasskeys gives the product an IP address as its URL, because passkeys need a host name.
 func NoPasskeys(p *Product, deps *web.Deps) { deps.Passkeys = p.passkeys("https://192.0.2.7") }
 
-// signOn makes what logs people in through their workspace's single sign-on.
+// signOn creates the service for a workspace's single sign-on.
 func (p *Product) signOn(publicURL string) *signon.Service {
 	p.Records = &Records{records: map[string][]string{}}
 	return signon.New(signon.Config{
@@ -48,7 +47,7 @@ func (p *Product) signOn(publicURL string) *signon.Service {
 	})
 }
 
-// passkeys makes what logs people in with passkeys.
+// passkeys creates the service for login with passkeys.
 func (p *Product) passkeys(publicURL string) *passkey.Service {
 	return passkey.New(passkey.Config{
 		Store: p.DB.Factors, Sealer: p.vault, Accounts: p.People, Throttle: p.People.Throttle(), PublicURL: publicURL, Now: time.Now,

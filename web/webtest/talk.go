@@ -12,14 +12,14 @@ import (
 )
 
 const (
-	// Window is a context window in tokens so small that a short session is compressed.
+	// Window is a context window in tokens, small enough that a short session is compressed.
 	Window = 60_000
 
-	// ClaudeCode is how Claude Code names itself.
+	// ClaudeCode is Claude Code's user agent.
 	ClaudeCode = "claude-cli/2.1.0 (external, cli)"
 )
 
-// LongTalk returns a session that goes past Window several times.
+// LongTalk returns a session that exceeds Window several times.
 func LongTalk() *sessiontest.Session {
 	return sessiontest.Generate(7, sessiontest.Options{
 		Format: conversation.Anthropic, Turns: 60, TargetTokens: 110_000, Parallel: true, CJK: true,
@@ -27,7 +27,7 @@ func LongTalk() *sessiontest.Session {
 	})
 }
 
-// KeepPasskey gives a person a passkey that no device has, and returns its id.
+// KeepPasskey stores a passkey for a person, without a device that has it, and returns its id.
 func KeepPasskey(t testing.TB, person *Person) string {
 	t.Helper()
 	logins, err := person.DB.Logins.Logins(t.Context(), person.User.ID)

@@ -13,20 +13,19 @@ import (
 	"palimpsest/pipeline/reporttest"
 )
 
-// Timings are how long the answers of pages took, as a table in Markdown.
+// Timings measures pages' response times and reports them as a table in Markdown.
 type Timings struct {
 	rows strings.Builder
-	each int // how many times a page was asked for
+	each int // requests for each page
 }
 
-// fewest is with how many answers a row of a table begins: with fewer the testing
-// package finds out how many it takes.
+// fewest is the minimum number of requests for a row of a table, because with fewer the testing package is
+// still calibrating.
 const fewest = 20
 
-// Measure asks for a page again and again, as a browser that is logged in does, and
-// reports the median and the 95th percentile of the time from asking to the last byte,
-// and the size before compression. It fails the benchmark for any status but 200, and for
-// a card that did not load.
+// Measure requests a page repeatedly, as a logged-in browser does, and reports the median and the 95th
+// percentile of the time to the last byte, and the size before compression. It fails the benchmark for any
+// status but 200, and for a card that did not load.
 func (t *Timings) Measure(b *testing.B, person *Person, name, path string, header ...string) {
 	b.Helper()
 	var took []time.Duration
@@ -49,8 +48,8 @@ func (t *Timings) Measure(b *testing.B, person *Person, name, path string, heade
 	}
 }
 
-// Write puts the table, below the machine that it was measured on and words on what
-// was measured, between the marks of a target of the Makefile in a document.
+// Write puts the table into a document between the marks of a Makefile target, below the machine's name and a
+// description of the measurement.
 func (t *Timings) Write(b *testing.B, path, target, measured string) {
 	b.Helper()
 	report := fmt.Sprintf("%s, %s at the end; %s. Each page was asked for %d times, one after the other.\n\n| page | p50 ms | p95 ms | KB |\n| --- | --- | --- | --- |\n%s",
@@ -60,10 +59,10 @@ func (t *Timings) Write(b *testing.B, path, target, measured string) {
 	}
 }
 
-// Machine describes where a benchmark runs, and how busy it is there.
+// Machine describes the machine of a benchmark and its load.
 func Machine() string { return reporttest.Machine() + ", load " + load() }
 
-// read returns the answer of a page.
+// read returns a page's body.
 func (p *Person) read(b *testing.B, path string, header []string) []byte {
 	b.Helper()
 	request, err := http.NewRequestWithContext(b.Context(), http.MethodGet, p.address(path), http.NoBody)

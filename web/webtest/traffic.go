@@ -29,7 +29,7 @@ import (
 	"palimpsest/tenants"
 )
 
-// ProviderKey is the only key that the provider double lets in.
+// ProviderKey is the only key that the provider double accepts.
 const ProviderKey = "sk-double-0123456789abcdef"
 
 // Provider starts a provider double with a context window of so many tokens.
@@ -42,8 +42,8 @@ func Provider(t testing.TB, window int) *providertest.Server {
 	return providertest.NewServer(t, providerdouble.Config{Key: ProviderKey, Window: window, Count: counter.Count})
 }
 
-// Connect stores a key for the double and creates an API key, past the forms. It
-// returns the API key's secret.
+// Connect stores a key for the double and creates an API key, without the forms. It returns the API key's
+// secret.
 func (p *Person) Connect(double *providertest.Server, name string) string {
 	p.t.Helper()
 	keys := p.Credentials(true)
@@ -62,8 +62,8 @@ func (p *Person) Connect(double *providertest.Server, name string) string {
 	return secret
 }
 
-// Talk sends all requests of a session through the real proxy, which takes every
-// model's context window for so many tokens, and waits until all is recorded.
+// Talk sends all requests of a session through the real proxy, with the same context window in tokens for
+// every model, and waits until all are recorded.
 func (p *Person) Talk(secret string, window int, talk *sessiontest.Session, userAgent string) {
 	p.t.Helper()
 	proxy, stop := p.proxy(window)
@@ -78,7 +78,7 @@ func (p *Person) Talk(secret string, window int, talk *sessiontest.Session, user
 	}
 }
 
-// TalkOnce is Talk with one body of its own.
+// TalkOnce is Talk with one custom body.
 func (p *Person) TalkOnce(secret string, window int, path, body, userAgent string) {
 	p.t.Helper()
 	proxy, stop := p.proxy(window)
@@ -88,8 +88,8 @@ func (p *Person) TalkOnce(secret string, window int, path, body, userAgent strin
 	}
 }
 
-// Exchange sends one request with headers through the real proxy and returns the status
-// and the headers of its answer, whatever it is, once all is recorded.
+// Exchange sends one request with headers through the real proxy, waits until it is recorded, and returns the
+// response's status and headers.
 func (p *Person) Exchange(secret string, window int, path, body string, header ...string) (status int, answered http.Header) {
 	p.t.Helper()
 	proxy, stop := p.proxy(window)
@@ -102,7 +102,7 @@ func (p *Person) Exchange(secret string, window int, path, body string, header .
 	return response.StatusCode, response.Header
 }
 
-// ask sends one request to the proxy and returns its answer.
+// ask sends one request to the proxy and returns its response.
 func (p *Person) ask(address, secret string, body []byte, userAgent string) (status int, answer []byte) {
 	p.t.Helper()
 	response := p.sendToProxy(address, secret, body, userAgent)
@@ -149,8 +149,8 @@ func (p *Person) proxy(window int) (url string, stop func()) {
 	}
 }
 
-// server returns the real proxy, which takes every model's context window for so many
-// tokens. stop waits until everything is recorded.
+// server returns the real proxy, with the same context window in tokens for every model. stop waits until
+// everything is recorded.
 func (p *Product) server(t testing.TB, window int) (server *api.Server, stop func()) {
 	t.Helper()
 	log := slog.New(slog.DiscardHandler)
@@ -172,13 +172,13 @@ func (p *Product) server(t testing.TB, window int) (server *api.Server, stop fun
 	}, recorder.Stop
 }
 
-// sender sends archived requests again through the real proxy.
+// sender resends archived requests through the real proxy.
 type sender struct {
 	t       testing.TB
 	product *Product
 }
 
-// senderWindow is the context window that a request that is sent again has.
+// senderWindow is the context window of resent requests.
 const senderWindow = 200_000
 
 // Send is a requests.Resend.
@@ -195,7 +195,7 @@ func (p *Product) writer(t testing.TB, window int) *prompt.Writer {
 		t.Fatal(err)
 	}
 	chain := pipeline.NewChain(modules.All(counter, modules.Memory{Past: compactionbridge.Past{Lanes: p.Sessions, Originals: p.Archive}})...)
-	writer, err := prompt.NewWriter(p.Sessions, counter, chain.WithDeadline(time.Minute)) // however busy the machine is
+	writer, err := prompt.NewWriter(p.Sessions, counter, chain.WithDeadline(time.Minute)) // even on a busy machine
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -213,5 +213,5 @@ func (p *Person) Newest() session.Overview {
 	return page.Sessions[0]
 }
 
-// Nobody returns an id that nothing has.
+// Nobody returns an id that does not exist.
 func Nobody() string { return uuid.Nil.String() }

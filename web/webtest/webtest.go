@@ -1,5 +1,5 @@
-// Package webtest runs the dashboard for tests: on the real stores and a database
-// of its own, with the real proxy and a provider double to fill it.
+// Package webtest runs the dashboard for tests, on the real stores and a database of its own, with the real
+// proxy and a provider double as sources of data.
 package webtest
 
 import (
@@ -41,19 +41,19 @@ import (
 	"palimpsest/web/paths"
 )
 
-// Password is the password of everybody who signs up.
+// Password is the password of every test account.
 const Password = "correct horse battery"
 
-// PublicURL is what the product is said to be reached at.
+// PublicURL is the product's public address.
 const PublicURL = "http://127.0.0.1:8080"
 
-// Version is what the product says its version is.
+// Version is the product's version.
 const Version = "v1.2.3-test"
 
-// Product is the dashboard with everything behind it.
+// Product is the dashboard with all its services.
 type Product struct {
 	URL         string
-	Local       string // the same by the name of this machine, which passkeys are for
+	Local       string // the same by this machine's host name, for passkeys
 	Database    *dbtest.Database
 	DB          *tenantsdb.DB
 	Keys        *identity.Keys
@@ -63,7 +63,7 @@ type Product struct {
 	Routes      []*echo.Route // of the dashboard
 	People      *identity.Service
 	Mails       *mail.Outbox // keeps the mails
-	Records     *Records     // of the domain name system
+	Records     *Records     // the DNS double
 	Alerting    *alerts.Service
 	Models      *tokens.Models
 	Devices     *tenants.DeviceLogins
@@ -75,16 +75,16 @@ type Product struct {
 	modules  string
 }
 
-// Option changes what the dashboard of a product is made of.
+// Option changes the dependencies of a product's dashboard.
 type Option func(*Product, *web.Deps)
 
-// MailsPath is where the dashboard shows mails.
+// MailsPath is the dashboard's page of mails.
 const (
 	MailsPath = "/dev/mail/" + mailToken
 	mailToken = "mail-token"
 )
 
-// MailsAreSent has the dashboard show no mails.
+// MailsAreSent disables the dashboard's page of mails.
 func MailsAreSent(_ *Product, deps *web.Deps) { deps.Mails = nil }
 
 // Start runs the dashboard until the test ends.
@@ -196,13 +196,14 @@ func (p *Product) handler(t testing.TB, options []Option) http.Handler {
 	log := slog.New(slog.DiscardHandler)
 	e := echo.New()
 	e.Logger.SetOutput(io.Discard)
-	// However busy the machine is, the palette has all of its groups and the preview all sessions.
+	// High limits, so that the palette has all of its groups and the preview all sessions even on a busy
+	// machine.
 	web.New(web.Config{PublicURL: PublicURL, Defaults: p.defaults(), Codecs: formats.ByFormat(), Log: log, JumpWithin: time.Minute, CountWithin: time.Minute, MailToken: mailToken, Version: Version}, deps).Register(e)
 	p.Routes = e.Routes()
 	return e
 }
 
-// deletion deletes workspaces from view; what is stored of them stays.
+// deletion deletes workspaces from view and keeps their data.
 func (p *Product) deletion(people *identity.Service) *deletion.Service {
 	return deletion.New(deletion.Config{
 		Store: p.DB.Deletion, EraseBytes: archivedb.NewMover(p.DB, p.ArchiveKeys, nil).Erase, ForgetJobs: func(context.Context, tenants.WorkspaceID) error { return nil }, Log: slog.New(slog.DiscardHandler), Confirm: people.Confirm,
@@ -221,8 +222,7 @@ func (p *Product) Credentials(allowPrivate bool) *credentials.Service {
 	})
 }
 
-// forgetting has every revocation heard at once, as the database's notification
-// does in the product.
+// forgetting makes every revocation effective at once, like the database's notification in the product.
 type forgetting struct {
 	*credentials.Service
 

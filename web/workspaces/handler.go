@@ -1,5 +1,4 @@
-// Package workspaces is the pages of the workspaces that someone belongs to: to
-// switch, create, rename and leave them.
+// Package workspaces is the pages of a person's workspaces: to switch, create, rename and leave them.
 package workspaces
 
 import (
@@ -16,7 +15,7 @@ import (
 	"palimpsest/web/paths"
 )
 
-// Handler answers the requests to the pages.
+// Handler handles the pages' requests.
 type Handler struct {
 	people    tenants.Workspaces
 	pipelines tenants.Pipelines
@@ -27,18 +26,18 @@ func New(people tenants.Workspaces, pipelines tenants.Pipelines) *Handler {
 	return &Handler{people: people, pipelines: pipelines}
 }
 
-// List shows the workspaces that someone belongs to.
+// List shows a person's workspaces.
 func (h *Handler) List(c echo.Context, who tenants.Principal) error {
 	return page(c, who, http.StatusOK, model{Who: who, Left: c.QueryParam("left") != ""})
 }
 
-// New shows the form to create a workspace with. Someone who belongs to none also
-// reads how to accept an invitation.
+// New shows the form for a new workspace. A person without a workspace also reads how to accept an
+// invitation.
 func (h *Handler) New(c echo.Context, who tenants.Principal) error {
 	return newPage(c, who, http.StatusOK, newForm{Name: nameField("", nil), Trigger: triggerField(ipc.TriggerWindow)})
 }
 
-// Create creates a workspace and leads to its overview.
+// Create creates a workspace and redirects to its overview.
 func (h *Handler) Create(c echo.Context, who tenants.Principal) error {
 	ctx, name, trigger := c.Request().Context(), c.FormValue("workspace"), c.FormValue(triggerName)
 	created, err := h.people.CreateWorkspace(ctx, who.Login, name)
@@ -54,8 +53,8 @@ func (h *Handler) Create(c echo.Context, who tenants.Principal) error {
 	return layout.Redirect(c, paths.Overview)
 }
 
-// Enter has the login work in another workspace and leads to its overview, or to the page of
-// a link that was shared.
+// Enter switches the login to another workspace and redirects to its overview, or to the page of a shared
+// link.
 func (h *Handler) Enter(c echo.Context, who tenants.Principal) error {
 	id, err := tenants.ParseWorkspaceID(c.Param("id"))
 	if err != nil {
@@ -67,13 +66,13 @@ func (h *Handler) Enter(c echo.Context, who tenants.Principal) error {
 	return layout.Redirect(c, paths.Local(c.FormValue("next")))
 }
 
-// AskName shows the form to rename the workspace with.
+// AskName shows the form to rename the workspace.
 func (h *Handler) AskName(c echo.Context, who tenants.Principal) error {
 	field := nameField(who.Workspace.Name, nil)
 	return page(c, who, http.StatusOK, model{Who: who, Rename: &field})
 }
 
-// Rename gives the workspace another name.
+// Rename renames the workspace.
 func (h *Handler) Rename(c echo.Context, who tenants.Principal) error {
 	name := c.FormValue("workspace")
 	err := h.people.RenameWorkspace(c.Request().Context(), who.Workspace.ID, name)
@@ -87,13 +86,13 @@ func (h *Handler) Rename(c echo.Context, who tenants.Principal) error {
 	return layout.Redirect(c, paths.Workspaces)
 }
 
-// ConfirmLeave asks whether someone wants to leave the workspace.
+// ConfirmLeave asks whether to leave the workspace.
 func (h *Handler) ConfirmLeave(c echo.Context, who tenants.Principal) error {
 	return page(c, who, http.StatusOK, model{Who: who, Leave: newLeave(who, "", "")})
 }
 
-// Leave ends the membership of someone who has typed the workspace's name. Their
-// login goes on in the workspace that they used last of the others.
+// Leave ends a person's membership after they typed the workspace's name. Their login continues in their most
+// recently used other workspace.
 func (h *Handler) Leave(c echo.Context, who tenants.Principal) error {
 	typed := strings.TrimSpace(c.FormValue("confirm"))
 	if typed != strings.TrimSpace(who.Workspace.Name) {
@@ -111,12 +110,12 @@ func (h *Handler) Leave(c echo.Context, who tenants.Principal) error {
 	return layout.Redirect(c, paths.With(paths.Workspaces, "left", "1"))
 }
 
-// model is the page.
+// model is the page's data.
 type model struct {
 	Who    tenants.Principal
 	Left   bool                   // another workspace was just left
-	Rename *components.FieldModel // the form to rename the workspace; nil: closed
-	Leave  *leaveModel            // the question whether to leave it; nil if none
+	Rename *components.FieldModel // the form to rename the workspace, or nil
+	Leave  *leaveModel            // the question whether to leave it, or nil
 }
 
 // leaveModel is the question whether to leave a workspace.
@@ -137,10 +136,10 @@ func nameField(name string, err error) components.FieldModel {
 	return field
 }
 
-// newForm is the form to create a workspace with.
+// newForm is the form for a new workspace.
 type newForm struct{ Name, Trigger components.FieldModel }
 
-// triggerName is the field with what decides when old turns are compressed.
+// triggerName is the field with the trigger of compression.
 const triggerName = "trigger"
 
 func triggerField(chosen string) components.FieldModel {
@@ -158,7 +157,7 @@ func page(c echo.Context, who tenants.Principal, status int, model model) error 
 	return layout.Page(c, status, layout.Frame{Title: "Workspaces", Section: layout.Workspaces, Who: who}, view(model))
 }
 
-// newPage stands alone where someone has no workspace to be in.
+// newPage renders without the frame if the person has no workspace.
 func newPage(c echo.Context, who tenants.Principal, status int, form newForm) error {
 	const title = "New workspace"
 	if who.Workspace.ID.IsZero() {

@@ -1,7 +1,6 @@
-// Command checks reads the files of deploy that other programs run, with the packages of
-// those programs: Prometheus rules, the queries of a Grafana dashboard, and Kubernetes
-// manifests. It prints the metrics that rules and queries name, one a line, and exits
-// with 1 and what is wrong where a file would be refused.
+// Command checks validates the files of deploy for other programs with the packages of those programs:
+// Prometheus rules, the queries of a Grafana dashboard, and Kubernetes manifests. It prints the metrics in
+// rules and queries, one a line. If a file would be refused it prints the errors and exits with 1.
 package main
 
 import (
@@ -83,7 +82,7 @@ func dashboard(text []byte) error {
 	}
 	for _, panel := range board.Panels {
 		for _, target := range panel.Targets {
-			// Grafana puts the interval in before it asks.
+			// Grafana replaces the interval before it queries.
 			query := strings.NewReplacer("$__rate_interval", "5m", "$__range", "1h").Replace(target.Expr)
 			if err := printMetrics(query); err != nil {
 				return fmt.Errorf("panel %q: %w", panel.Title, err)
@@ -93,7 +92,7 @@ func dashboard(text []byte) error {
 	return nil
 }
 
-// printMetrics prints the metrics that a query names.
+// printMetrics prints the metrics in a query.
 func printMetrics(query string) error {
 	parsed, err := parser.NewParser(parser.Options{}).ParseExpr(query)
 	if err != nil {
@@ -109,8 +108,8 @@ func printMetrics(query string) error {
 	return nil
 }
 
-// manifests checks Kubernetes objects against the API's types: unknown members, and values
-// of another type, are refused as by `kubectl apply --validate=strict`.
+// manifests checks Kubernetes objects against the API's types. Unknown members and values of another type are
+// refused, as by `kubectl apply --validate=strict`.
 func manifests(text []byte) error {
 	types := map[string]func() any{
 		"apps/v1 StatefulSet":                    func() any { return new(appsv1.StatefulSet) },

@@ -29,7 +29,7 @@ func (r release) name(p platform) string {
 	return fmt.Sprintf("%s_%s_%s_%s.%s", product, r.version, p.os, p.arch, ending)
 }
 
-// archive writes the program, the license and on Linux the systemd unit.
+// archive writes the program, the license and on Linux the systemd unit into an archive.
 func (r release) archive(p platform) error {
 	sources := []struct {
 		path, name string
@@ -75,7 +75,7 @@ func (r release) manPages() ([]string, error) {
 	return filepath.Glob(filepath.Join(r.man, "*.1"))
 }
 
-// toFile writes a file whole.
+// toFile creates a file, lets write fill it and closes it.
 func toFile(path string, write func(io.Writer) error) error {
 	file, err := os.Create(path)
 	if err != nil {

@@ -13,7 +13,7 @@ var formulaText string
 
 var formulaTemplate = template.Must(template.New("formula").Parse(formulaText))
 
-// formula writes a Homebrew formula of the archives for macOS and Linux.
+// formula writes a Homebrew formula for the macOS and Linux archives.
 func (r release) formula(platforms []platform) error {
 	type build struct{ System, CPU, URL, Sum string }
 	var builds []build

@@ -16,8 +16,8 @@ import (
 	"golang.org/x/crypto/x509roots/fallback/bundle"
 )
 
-// image writes an image with nothing but the program, certificates and a user, as a file that
-// docker load and podman load take. It has no PostgreSQL: DATABASE_URL names one.
+// image writes an image with only the program, certificates and a user, as a file for docker load and podman
+// load. It has no PostgreSQL, so users set DATABASE_URL.
 func (r release) image(p platform) error {
 	program, err := os.ReadFile(r.path(p))
 	if err != nil {
@@ -26,7 +26,7 @@ func (r release) image(p platform) error {
 	var roots bytes.Buffer
 	for root := range bundle.Roots() {
 		if root.Constraint != nil {
-			continue // a file of certificates can't say what else it is limited to
+			continue // a file of certificates can't express further limits
 		}
 		if err := pem.Encode(&roots, &pem.Block{Type: "CERTIFICATE", Bytes: root.Certificate}); err != nil {
 			return err

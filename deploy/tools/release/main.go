@@ -1,6 +1,6 @@
-// Command release packs programs that were built for several platforms: archives, Debian and RPM
-// packages, an image, npm packages, a Homebrew formula, an SBOM, checksums and signatures. The same
-// programs and flags give the same bytes.
+// Command release packs programs built for several platforms: archives, Debian and RPM packages, an image,
+// npm packages, a Homebrew formula, an SBOM, checksums and signatures. The same programs and flags give the
+// same bytes.
 package main
 
 import (
@@ -22,7 +22,7 @@ import (
 
 const product = "palimpsest"
 
-// release is what is packed and where.
+// release is the release to pack.
 type release struct {
 	version string
 	at      time.Time // of every file
@@ -30,11 +30,11 @@ type release struct {
 	bin     string    // holds OS_ARCH/palimpsest
 	man     string    // holds the manual pages; optional
 	out     string
-	url     string // the folder on the web in which the files will be; optional
+	url     string // the folder on the web with the files; optional
 	npm     string // name of the npm package
 }
 
-// platform is a system with its programs.
+// platform is an operating system and an architecture.
 type platform struct{ os, arch string }
 
 func (p platform) program() string {
@@ -108,7 +108,7 @@ func (r release) make(key, password string) error {
 	return r.sign(key, password)
 }
 
-// platforms lists those of which the program was built.
+// platforms lists the platforms with a built program.
 func (r release) platforms() ([]platform, error) {
 	entries, err := os.ReadDir(r.bin)
 	if err != nil {
@@ -126,7 +126,7 @@ func (r release) platforms() ([]platform, error) {
 	return found, nil
 }
 
-// files lists what was written.
+// files lists the written files.
 func (r release) files() ([]string, error) {
 	entries, err := os.ReadDir(r.out)
 	if err != nil {

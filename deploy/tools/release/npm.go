@@ -15,10 +15,10 @@ import (
 //go:embed wrapper.js
 var wrapper []byte
 
-// What Node.js calls the platforms.
+// Node.js's names of the platforms.
 var nodeNames = map[string]string{"amd64": "x64", "arm64": "arm64", "windows": "win32", "linux": "linux", "darwin": "darwin"}
 
-// npmPackages writes one package for each platform and the one that depends on all of them.
+// npmPackages writes one package for each platform and one that depends on all of them.
 func (r release) npmPackages(platforms []platform) error {
 	optional := make(map[string]string)
 	for _, p := range platforms {

@@ -30,7 +30,7 @@ func (r release) linuxPackages(p platform) error {
 	if err != nil {
 		return err
 	}
-	// Packages put programs into /usr/bin; what the comments say of copying is done by them.
+	// Packages put programs into /usr/bin and replace the copying that the comments describe.
 	_, body, found := strings.Cut(string(unit), "[Unit]")
 	if body = strings.ReplaceAll(body, "/usr/local/bin/", "/usr/bin/"); !found {
 		return fmt.Errorf("%s has no section [Unit]", unitFile)
@@ -55,7 +55,7 @@ func (r release) linuxPackages(p platform) error {
 	return nil
 }
 
-// zippedPages writes the manual pages as packages have them.
+// zippedPages writes the manual pages in the packages' format.
 func (r release) zippedPages(folder string) ([]string, error) {
 	pages, err := r.manPages()
 	for i, page := range pages {

@@ -55,7 +55,7 @@ type (
 	}
 )
 
-// sbom writes which modules the programs were built from, as they say themselves.
+// sbom writes the modules of the programs, from their own build information.
 func (r release) sbom(platforms []platform) error {
 	modules := make(map[string]*debug.Module)
 	var programs strings.Builder
